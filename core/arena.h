@@ -1,0 +1,55 @@
+/* Arena: all memory of one simulation.
+ *
+ * Memory is handed out from chunks, never given back one by one; `reset` makes everything reusable for
+ * the next candidate without returning chunks to the system, `mark`/`release` frees what was taken since
+ * a point (scratch space). An arena belongs to one thread.
+ *
+ * A failed allocation returns NULL and sets the sticky `failed` flag; callers in hot loops may check the
+ * flag once at the end of a phase. `fail_after` lets tests make the k-th chunk request fail.
+ */
+#ifndef PL_CORE_ARENA_H
+#define PL_CORE_ARENA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct pl_arena_chunk;
+
+typedef struct pl_arena {
+  struct pl_arena_chunk *chunks; /* all chunks, in the order they are filled */
+  struct pl_arena_chunk *current;
+  size_t chunk_bytes;      /* size of the next ordinary chunk */
+  int64_t fail_after;      /* tests: number of takes that still succeed; negative = no limit */
+  bool failed;
+} pl_arena;
+
+typedef struct pl_arena_mark {
+  struct pl_arena_chunk *chunk;
+  size_t used;
+} pl_arena_mark;
+
+/* Caller's storage; takes no memory yet. `chunk_bytes` = 0 picks the default (1 MiB). */
+void pl_arena_init(pl_arena *arena, size_t chunk_bytes);
+/* Returns every chunk to the system. Safe on a zeroed or released arena. */
+void pl_arena_release(pl_arena *arena);
+/* Keeps the chunks, forgets the content, clears `failed`. */
+void pl_arena_reset(pl_arena *arena);
+
+/* `size` uninitialised bytes aligned to `align` (a power of two). size = 0 returns a valid pointer. */
+void *pl_arena_take(pl_arena *arena, size_t size, size_t align);
+/* The same, zeroed, for `count` elements; detects overflow of count * size. */
+void *pl_arena_take_zeroed(pl_arena *arena, size_t count, size_t size, size_t align);
+char *pl_arena_strdup(pl_arena *arena, const char *text);
+char *pl_arena_printf(pl_arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+pl_arena_mark pl_arena_mark_here(const pl_arena *arena);
+void pl_arena_release_to(pl_arena *arena, pl_arena_mark mark);
+/* Bytes handed out since the last reset, and bytes held from the system. */
+size_t pl_arena_used_bytes(const pl_arena *arena);
+size_t pl_arena_held_bytes(const pl_arena *arena);
+
+#define PL_TAKE(arena, type, count)                                                                    \
+  ((type *)pl_arena_take_zeroed((arena), (size_t)(count), sizeof(type), _Alignof(type)))
+
+#endif

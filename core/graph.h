@@ -1,0 +1,166 @@
+/* The execution graph: tasks, dependencies, streams, memory effects. Built by a builder, then frozen into flat arrays
+ * with 32-bit indices. Knows nothing of DNNs: categories are numbers whose meaning the caller keeps (core/category.h
+ * lists those that the reports use).
+ *
+ * A task is one of
+ *   work      a segment of compute on one device, on one stream;
+ *   transfer  a communication, on the streams of all its members, timed by the network;
+ *   delay     a fixed duration on zero or more streams (a transfer that has no rival, a barrier with 0 ticks).
+ *
+ * Segments. The duration of a work task is a segment: a run of parts, each with ticks, a category and a flag that says
+ * whether it computes. An ordinary op is a segment with one part; a fused task is a segment with many (computation and
+ * the collectives between them that nobody can interleave with). While the overlap factor acts on its device the engine
+ * walks the parts one by one; otherwise it takes the total. Both give the same ticks.
+ *
+ * Streams. Tasks on one stream start in the order in which they were added to the graph; with PL_STREAMS_IN_ORDER the
+ * builder turns that into edges at freeze (after the previous task of the stream has FINISHED). With PL_STREAMS_READY
+ * there are no such edges: the engine starts, on each free stream, the ready task with the lowest id.
+ *
+ * Folding. A device of the graph may stand for `multiplicity` devices of the cluster.
+ */
+#ifndef PL_CORE_GRAPH_H
+#define PL_CORE_GRAPH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/arena.h"
+#include "core/cluster.h"
+#include "core/status.h"
+#include "core/ticks.h"
+#include "core/transfer.h"
+
+/* Categories of the reports. */
+typedef enum pl_category {
+  PL_CATEGORY_FORWARD = 0,
+  PL_CATEGORY_BACKWARD,
+  PL_CATEGORY_RECOMPUTE,
+  PL_CATEGORY_OPTIMIZER,
+  PL_CATEGORY_TENSOR,   /* tensor-parallel and sequence-parallel communication */
+  PL_CATEGORY_PIPELINE, /* sends between stages */
+  PL_CATEGORY_DATA,     /* gradient reduction, ZeRO gathers */
+  PL_CATEGORY_OTHER,
+  PL_CATEGORY_COUNT
+} pl_category;
+
+const char *pl_category_name(pl_category category);
+static inline bool pl_category_is_communication(pl_category category) {
+  return category == PL_CATEGORY_TENSOR || category == PL_CATEGORY_PIPELINE || category == PL_CATEGORY_DATA;
+}
+
+typedef enum pl_stream_kind {
+  PL_STREAM_COMPUTE = 0,
+  PL_STREAM_FEATURE,  /* tensor-parallel collectives */
+  PL_STREAM_GRADIENT, /* gradient collectives: the only ones the overlap factor acts on (Proteus VI-C) */
+  PL_STREAM_SEND_DOWN, /* pipeline sends to later stages; one stream per direction and side */
+  PL_STREAM_RECEIVE_DOWN,
+  PL_STREAM_SEND_UP,
+  PL_STREAM_RECEIVE_UP,
+  PL_STREAM_KIND_COUNT
+} pl_stream_kind;
+
+const char *pl_stream_kind_name(pl_stream_kind kind);
+
+typedef enum pl_stream_policy { PL_STREAMS_IN_ORDER = 0, PL_STREAMS_READY } pl_stream_policy;
+
+typedef enum pl_task_kind { PL_TASK_WORK = 0, PL_TASK_TRANSFER, PL_TASK_DELAY } pl_task_kind;
+
+typedef struct pl_part {
+  pl_ticks ticks;
+  uint8_t category; /* pl_category */
+  bool computes;    /* the overlap factor slows it, and it slows overlapped gradient communication */
+  uint32_t name;    /* index into graph->names, PL_NONE = none */
+} pl_part;
+
+typedef struct pl_segment {
+  uint32_t first_part, n_parts;
+  pl_ticks ticks; /* sum over the parts */
+} pl_segment;
+
+/* Effect of a task on the memory of its device, bytes: at the start `peak` is taken, at the end the task has changed
+ * the balance by `net` (may be negative). peak >= 0, peak >= net. Applied to the task's first stream's device. */
+typedef struct pl_memory_effect {
+  int64_t peak_bytes, net_bytes;
+} pl_memory_effect;
+
+typedef struct pl_task {
+  uint32_t kind : 2, category : 6; /* category of a segment's first part, or of the transfer or delay */
+  uint32_t index;      /* work: segment; transfer: spec; delay: unused */
+  union {
+    pl_ticks ticks;    /* delay; work: copy of the segment's total */
+    double size_bytes; /* transfer */
+  };
+  uint32_t first_stream, n_streams; /* into graph->task_streams */
+  uint32_t memory; /* index into graph->effects, PL_NONE = none */
+  uint32_t label;  /* index into graph->names, PL_NONE = none */
+  int32_t microbatch; /* for timelines; -1 = none */
+} pl_task;
+
+typedef struct pl_stream {
+  uint32_t device; /* of the graph */
+  uint8_t kind;    /* pl_stream_kind */
+} pl_stream;
+
+typedef struct pl_graph_device {
+  uint32_t device;       /* the (representative) device of the cluster */
+  uint32_t multiplicity; /* how many devices of the cluster it stands for; 1 when unfolded */
+  double overlap_compute, overlap_communication; /* gamma; 0 = no effect */
+  int64_t resident_bytes; /* memory held from start to end (parameters, optimizer state ...) */
+} pl_graph_device;
+
+typedef struct pl_graph {
+  const pl_task *tasks;
+  uint32_t n_tasks;
+  const uint32_t *successor_offset; /* n_tasks + 1 */
+  const uint32_t *successors;
+  const uint32_t *n_predecessors; /* per task */
+  uint32_t n_edges;
+  const uint32_t *task_streams; /* stream indices */
+  const pl_stream *streams;
+  uint32_t n_streams;
+  const pl_graph_device *devices;
+  uint32_t n_devices;
+  const pl_segment *segments;
+  uint32_t n_segments;
+  const pl_part *parts;
+  uint32_t n_parts;
+  const pl_memory_effect *effects;
+  uint32_t n_effects;
+  const char *const *names;
+  uint32_t n_names;
+  pl_transfer_table transfers;
+  pl_stream_policy policy;
+} pl_graph;
+
+/* ---- builder ----
+ * Takes all its memory, and the graph's, from one arena. Errors of memory are sticky; freeze reports them. */
+typedef struct pl_graph_builder pl_graph_builder;
+
+pl_graph_builder *pl_graph_builder_take(pl_arena *arena, pl_stream_policy policy); /* NULL: no memory */
+uint32_t pl_graph_builder_device(pl_graph_builder *builder, const pl_graph_device *device);
+/* The stream `kind` of graph device `device`; made at the first call, the same index afterwards. */
+uint32_t pl_graph_builder_stream(pl_graph_builder *builder, uint32_t device, pl_stream_kind kind);
+uint32_t pl_graph_builder_name(pl_graph_builder *builder, const char *name); /* interned */
+/* Copies the parts. Identical content is not merged: reuse the index. */
+uint32_t pl_graph_builder_segment(pl_graph_builder *builder, const pl_part *parts, uint32_t n_parts);
+uint32_t pl_graph_builder_effect(pl_graph_builder *builder, int64_t peak_bytes, int64_t net_bytes);
+uint32_t pl_graph_builder_work(pl_graph_builder *builder, uint32_t segment, uint32_t stream, uint32_t effect,
+                               uint32_t label, int32_t microbatch);
+/* Streams are those of the members (each a different stream). */
+uint32_t pl_graph_builder_transfer(pl_graph_builder *builder, uint32_t spec, double size_bytes, pl_category category,
+                                   const uint32_t *streams, uint32_t n_streams, uint32_t label, int32_t microbatch);
+uint32_t pl_graph_builder_delay(pl_graph_builder *builder, pl_ticks ticks, pl_category category,
+                                const uint32_t *streams, uint32_t n_streams, uint32_t label, int32_t microbatch);
+void pl_graph_builder_set_effect(pl_graph_builder *builder, uint32_t task, uint32_t effect);
+/* `before` must finish before `after` starts. Duplicates (also of stream order) are merged at freeze. */
+void pl_graph_builder_edge(pl_graph_builder *builder, uint32_t before, uint32_t after);
+uint32_t pl_graph_builder_n_tasks(const pl_graph_builder *builder);
+/* The specs and links that transfer tasks refer to; the arrays must outlive the graph. */
+void pl_graph_builder_transfers(pl_graph_builder *builder, const pl_transfer_table *table);
+/* O(tasks + edges). Fails on a cycle (naming tasks on it), on an index out of range, on lack of memory. */
+pl_code pl_graph_builder_freeze(pl_graph_builder *builder, pl_graph *graph, pl_error *error);
+
+bool pl_graph_is_valid(const pl_graph *graph);
+uint64_t pl_graph_digest(const pl_graph *graph);
+
+#endif

@@ -1,0 +1,36 @@
+/* See core/status.h. */
+#include "core/status.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+pl_code pl_fail(pl_error *error, pl_code code, const char *format, ...) {
+  if (error == NULL) return code;
+  if (error->code != PL_OK) return error->code;
+  error->code = code;
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(error->message, sizeof error->message, format, arguments);
+  va_end(arguments);
+  return code;
+}
+
+pl_code pl_fail_memory(pl_error *error, const char *what) {
+  return pl_fail(error, PL_NO_MEMORY, "out of memory: no room for %s", what);
+}
+
+int pl_code_exit_status(pl_code code) {
+  switch (code) {
+  case PL_OK: return 0;
+  case PL_BAD_INPUT:
+  case PL_UNSUPPORTED: return 2;
+  case PL_NO_MEMORY:
+  case PL_IO: return 1;
+  }
+  return 1;
+}
+
+void pl_assert_failed(const char *condition, const char *file, int line) {
+  fprintf(stderr, "%s:%d: broken invariant: %s\n", file, line, condition);
+  abort();
+}

@@ -1,0 +1,108 @@
+/* Ops and blocks: what a model is made of, on one device, after sharding. The distributed IR's vocabulary.
+ *
+ * A block is an assignable unit of a model (embedding, one transformer layer, head ...). pl_block_program derives, for one block and
+ * one way of sharding it, the ordered op lists of its forward and its backward pass on ONE rank of the tensor group: compute ops with
+ * their local shapes, collectives where the sharding needs them, and what memory the passes take and keep. Backward ops are derived
+ * from the forward ones (each GEMM: data gradient and weight gradient), recomputation repeats forward ops in front of the backward.
+ */
+#ifndef PL_WORKLOADS_OP_H
+#define PL_WORKLOADS_OP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/arena.h"
+#include "core/device_profile.h"
+#include "core/graph.h"
+#include "netmodel/collective.h"
+
+typedef enum pl_op_kind {
+  PL_OP_GEMM = 0,      /* batch x [m, k] x [k, n] */
+  PL_OP_ATTENTION,     /* fused: flops and bytes of the whole kernel */
+  PL_OP_NORM,
+  PL_OP_SOFTMAX,
+  PL_OP_ELEMENTWISE,
+  PL_OP_EMBEDDING,
+  PL_OP_CROSS_ENTROPY,
+  PL_OP_OPTIMIZER,
+  PL_OP_COLLECTIVE,
+  PL_OP_KIND_COUNT
+} pl_op_kind;
+
+const char *pl_op_kind_name(pl_op_kind kind); /* "gemm", as in profile tables */
+
+typedef enum pl_group_role { PL_GROUP_NONE = 0, PL_GROUP_TENSOR, PL_GROUP_DATA, PL_GROUP_PIPELINE, PL_GROUP_EMBEDDING } pl_group_role;
+
+enum { PL_TENSOR_RANK = 4, PL_OP_INPUTS = 4 };
+
+typedef enum pl_tensor_kind { PL_TENSOR_ACTIVATION = 0, PL_TENSOR_PARAMETER, PL_TENSOR_GRADIENT } pl_tensor_kind;
+
+/* Dims carry the model's names: b (batch), s (sequence), h (hidden), f (ffn), a (heads), d (head size), v (vocabulary); local extents. */
+typedef struct pl_tensor {
+  const char *name;
+  uint8_t kind;  /* pl_tensor_kind */
+  uint8_t dtype; /* pl_dtype */
+  bool saved;    /* kept from forward to backward */
+  uint8_t rank;
+  char dims[PL_TENSOR_RANK];
+  int64_t extent[PL_TENSOR_RANK];
+  double size_bytes;
+} pl_tensor;
+
+typedef struct pl_op {
+  const char *name; /* "qkv", "attention", "mlp_up" ... */
+  uint8_t kind;     /* pl_op_kind */
+  uint8_t category; /* pl_category: FORWARD, BACKWARD, RECOMPUTE, OPTIMIZER, TENSOR ... */
+  uint8_t dtype;
+  uint8_t collective, group; /* pl_collective_kind, pl_group_role; only for PL_OP_COLLECTIVE */
+  int64_t batch, m, n, k;    /* GEMM, and ATTENTION as (batch * heads, query length, key length, head size) */
+  double flops, bytes;       /* work, and traffic to device memory, of this op on this rank */
+  double size_bytes;         /* collective: size as netmodel/collective.h defines it */
+  uint32_t inputs[PL_OP_INPUTS], output; /* tensor indices of the block, PL_NONE = none */
+} pl_op;
+
+typedef struct pl_op_list {
+  const pl_op *ops;
+  uint32_t n_ops;
+} pl_op_list;
+
+typedef enum pl_block_kind {
+  PL_BLOCK_EMBEDDING = 0,
+  PL_BLOCK_IDENTITY, /* no op; DeepSpeed counts such pipeline layers, and AMP's assignments with them */
+  PL_BLOCK_LAYER,
+  PL_BLOCK_FINAL_NORM,
+  PL_BLOCK_HEAD,     /* logits */
+  PL_BLOCK_LOSS,
+  PL_BLOCK_KIND_COUNT
+} pl_block_kind;
+
+const char *pl_block_kind_name(pl_block_kind kind);
+
+typedef enum pl_recompute { PL_RECOMPUTE_NONE = 0, PL_RECOMPUTE_SELECTIVE, PL_RECOMPUTE_FULL } pl_recompute;
+
+/* How a block is cut and run. */
+typedef struct pl_block_shard {
+  int32_t tmp;         /* tensor-parallel degree */
+  bool sp;             /* sequence parallelism (only with tmp > 1) */
+  int32_t mbs;
+  int64_t seq;         /* sequence length */
+  pl_recompute recompute;
+  pl_dtype dtype;      /* of activations, weights and GEMMs */
+  bool flash;          /* fused attention: no s x s tensors */
+} pl_block_shard;
+
+typedef struct pl_block_program {
+  pl_block_kind kind;
+  const pl_tensor *tensors;
+  uint32_t n_tensors;
+  pl_op_list forward;
+  pl_op_list backward;   /* recomputation included, collectives included */
+  double parameters;     /* count held by this rank */
+  double saved_bytes;    /* activations kept per microbatch from forward to backward on this rank */
+  double forward_peak_bytes;  /* transient maximum during forward above what was there before, saved_bytes included */
+  double backward_peak_bytes; /* transient maximum during backward above what was there before it (saved_bytes not included) */
+  double output_bytes;   /* activation handed to the next block (what a pipeline send carries) on this rank */
+  double model_flops;    /* forward FLOPs of the whole block for one microbatch, unsharded, for MFU */
+} pl_block_program;
+
+#endif
