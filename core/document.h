@@ -1,9 +1,9 @@
 /* Reading of JSON and YAML documents, with errors that name file, line and column.
  *
- * A thin layer over libfyaml (JSON is read as JSON, so duplicate keys and trailing text are refused).
- * The bytes are checked first: invalid UTF-8 and control characters are an error here, because
- * libfyaml loops on some of them. Nodes live as long as the document. Lookups take the key and say
- * in the error which key of which file is missing or of the wrong type.
+ * libfyaml parses (JSON strictly as JSON, YAML 1.2 otherwise); duplicate keys, aliases, trailing text and a second
+ * document are refused. The bytes are checked first: invalid UTF-8 and control characters are an error here, because
+ * libfyaml loops on some of them. Nodes live as long as the document, are immutable and may be read by any number of
+ * threads. Lookups take the key and say in the error which key of which file is missing or of the wrong type.
  */
 #ifndef PL_CORE_DOCUMENT_H
 #define PL_CORE_DOCUMENT_H
@@ -15,9 +15,10 @@
 #include "core/status.h"
 
 typedef struct pl_document pl_document;
-typedef struct fy_node pl_node;
+typedef struct pl_node pl_node;
 
-/* The caller destroys *document. Files over 64 MiB are refused. */
+/* The caller destroys *document. Names that end in .yaml or .yml are read as YAML, all others as JSON. Files over 64 MiB
+ * are refused. A file that cannot be opened is PL_BAD_INPUT. */
 pl_code pl_document_load(const char *path, pl_document **document, pl_error *error);
 /* `name` stands for the path in messages; `json` chooses the grammar. */
 pl_code pl_document_parse(const char *name, const char *text, size_t size, bool json, pl_document **document,

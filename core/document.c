@@ -1,0 +1,559 @@
+/* See core/document.h.
+ *
+ * The events of libfyaml's parser are turned into a tree of our own: children in arrays (libfyaml keeps lists, so
+ * element i costs O(i), and 10,000 profile entries would be 50 million steps), the position of every node (its own
+ * document layer forgets where empty containers begin), and nothing that a lookup writes to. Its diagnostics are
+ * collected, never printed.
+ */
+#include "core/document.h"
+
+#include <errno.h>
+#include <libfyaml.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/arena.h"
+#include "core/digest.h"
+
+typedef enum node_type { NODE_PLAIN, NODE_QUOTED, NODE_SEQUENCE, NODE_MAPPING } node_type;
+
+struct pl_node {
+  uint8_t type;         /* node_type; the first two are scalars */
+  uint32_t count;       /* entries of a container */
+  int line, column;     /* from 1 */
+  const char *text;     /* scalars */
+  pl_node *next;        /* sibling, while the tree is built */
+  const pl_node **keys; /* mappings */
+  const pl_node **values;
+};
+
+struct pl_document {
+  pl_arena arena; /* the nodes and their text */
+  const char *name;
+  const pl_node *root;
+  uint64_t digest;
+  bool json;
+};
+
+enum { DEPTH_MAX = 64, FILE_BYTES_MAX = 64 << 20 };
+
+/* ---- the bytes ---- */
+
+/* Length of the UTF-8 sequence at `s` (n bytes left), 0 when it is not one: overlong forms, surrogates, beyond
+ * U+10FFFF. */
+static size_t utf8_length(const unsigned char *s, size_t n) {
+  if (s[0] < 0x80) return 1;
+  size_t length = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
+  if (s[0] < 0xc2 || s[0] > 0xf4 || length > n) return 0;
+  for (size_t i = 1; i < length; i++)
+    if ((s[i] & 0xc0) != 0x80) return 0;
+  if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f)) return 0;
+  if ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f)) return 0;
+  return length;
+}
+
+static pl_code check_bytes(const char *name, const char *text, size_t size, pl_error *error) {
+  const unsigned char *s = (const unsigned char *)text;
+  int line = 1, column = 1;
+  for (size_t i = 0, length; i < size; i += length) {
+    length = utf8_length(s + i, size - i);
+    if (length == 0)
+      return pl_fail(error, PL_BAD_INPUT, "%s:%d:%d: byte 0x%02x is not UTF-8", name, line, column, s[i]);
+    if ((s[i] < 0x20 && s[i] != '\t' && s[i] != '\n' && s[i] != '\r') || s[i] == 0x7f)
+      return pl_fail(error, PL_BAD_INPUT, "%s:%d:%d: control character 0x%02x", name, line, column, s[i]);
+    column++;
+    if (s[i] == '\n') {
+      line++;
+      column = 1;
+    }
+  }
+  return PL_OK;
+}
+
+/* ---- from events to the tree ---- */
+
+typedef struct open_container {
+  pl_node *node;
+  pl_node *first, *last; /* children so far: of a mapping key, value, key, value ... */
+} open_container;
+
+typedef struct reader {
+  pl_document *document;
+  open_container stack[DEPTH_MAX];
+  uint32_t depth;
+  uint32_t n_documents;
+  pl_error *error;
+} reader;
+
+static pl_code fail_at(const pl_document *document, int line, int column, const char *message, pl_error *error) {
+  return pl_fail(error, PL_BAD_INPUT, "%s:%d:%d: %s", document->name, line, column, message);
+}
+
+static pl_code fail_at_node(const reader *r, const pl_node *node, const char *message) {
+  return fail_at(r->document, node->line, node->column, message, r->error);
+}
+
+static pl_node *take_node(reader *r, struct fy_event *event, node_type type) {
+  pl_node *node = PL_TAKE(&r->document->arena, pl_node, 1);
+  if (node == NULL) return NULL;
+  node->type = (uint8_t)type;
+  const struct fy_mark *mark = fy_event_start_mark(event);
+  if (mark != NULL) {
+    node->line = mark->line + 1;
+    node->column = mark->column + 1;
+  }
+  return node;
+}
+
+/* Hangs a new node into the innermost open container, or makes it the root. */
+static void attach(reader *r, pl_node *node) {
+  if (r->depth == 0) {
+    r->document->root = node;
+    return;
+  }
+  open_container *top = &r->stack[r->depth - 1];
+  if (top->last == NULL) {
+    top->first = node;
+  } else {
+    top->last->next = node;
+  }
+  top->last = node;
+  top->node->count++;
+}
+
+static bool expects_key(const reader *r) {
+  return r->depth > 0 && r->stack[r->depth - 1].node->type == NODE_MAPPING &&
+         r->stack[r->depth - 1].node->count % 2 == 0;
+}
+
+static pl_code add_scalar(reader *r, struct fy_event *event) {
+  struct fy_token *token = fy_event_get_token(event);
+  bool plain = token == NULL || fy_scalar_token_get_style(token) == FYSS_PLAIN;
+  size_t length = 0;
+  const char *text = token != NULL ? fy_token_get_text(token, &length) : "";
+  pl_node *node = take_node(r, event, plain ? NODE_PLAIN : NODE_QUOTED);
+  char *copy = pl_arena_take(&r->document->arena, length + 1, 1);
+  if (node == NULL || copy == NULL || text == NULL) return pl_fail_memory(r->error, r->document->name);
+  memcpy(copy, text, length);
+  copy[length] = '\0';
+  node->text = copy;
+  if (!plain && node->column > 1) node->column--; /* the token begins behind its quote */
+  if (strlen(copy) != length) return fail_at_node(r, node, "a string with a NUL character in it");
+  attach(r, node);
+  return PL_OK;
+}
+
+static pl_code open_node(reader *r, struct fy_event *event, node_type type) {
+  bool as_key = expects_key(r);
+  pl_node *node = take_node(r, event, type);
+  if (node == NULL) return pl_fail_memory(r->error, r->document->name);
+  if (as_key) return fail_at_node(r, node, "a key must be a string");
+  if (r->depth == DEPTH_MAX) return fail_at_node(r, node, "nested too deeply (more than 64 levels)");
+  attach(r, node);
+  r->stack[r->depth++] = (open_container){.node = node};
+  return PL_OK;
+}
+
+static int compare_keys(const void *a, const void *b) {
+  const pl_node *x = *(const pl_node *const *)a, *y = *(const pl_node *const *)b;
+  int order = strcmp(x->text, y->text);
+  if (order != 0) return order;
+  if (x->line != y->line) return x->line < y->line ? -1 : 1;
+  return (x->column > y->column) - (x->column < y->column);
+}
+
+static pl_code refuse_duplicates(const reader *r, const pl_node *mapping) {
+  pl_arena *arena = &r->document->arena;
+  pl_arena_mark mark = pl_arena_mark_here(arena);
+  const pl_node **sorted = PL_TAKE(arena, const pl_node *, mapping->count);
+  if (sorted == NULL) return pl_fail_memory(r->error, r->document->name);
+  if (mapping->count > 0) memcpy(sorted, mapping->keys, mapping->count * sizeof *sorted);
+  qsort(sorted, mapping->count, sizeof *sorted, compare_keys);
+  pl_code code = PL_OK;
+  for (uint32_t i = 1; i < mapping->count && code == PL_OK; i++)
+    if (strcmp(sorted[i - 1]->text, sorted[i]->text) == 0)
+      code = pl_fail(r->error, PL_BAD_INPUT, "%s:%d:%d: key '%.64s' occurs twice (first in line %d)", r->document->name,
+                     sorted[i]->line, sorted[i]->column, sorted[i]->text, sorted[i - 1]->line);
+  pl_arena_release_to(arena, mark);
+  return code;
+}
+
+/* Turns the innermost container's list of children into arrays. */
+static pl_code close_node(reader *r) {
+  const open_container *top = &r->stack[--r->depth];
+  pl_node *node = top->node;
+  bool is_mapping = node->type == NODE_MAPPING;
+  if (is_mapping) node->count /= 2;
+  node->values = PL_TAKE(&r->document->arena, const pl_node *, node->count);
+  if (is_mapping) node->keys = PL_TAKE(&r->document->arena, const pl_node *, node->count);
+  if (node->values == NULL || (is_mapping && node->keys == NULL)) return pl_fail_memory(r->error, r->document->name);
+  uint32_t i = 0;
+  for (const pl_node *child = top->first; child != NULL; child = child->next) {
+    if (is_mapping) {
+      node->keys[i] = child;
+      child = child->next;
+    }
+    node->values[i++] = child;
+  }
+  return is_mapping ? refuse_duplicates(r, node) : PL_OK;
+}
+
+static pl_code take_event(reader *r, struct fy_event *event) {
+  switch (event->type) {
+  case FYET_SCALAR:
+    return add_scalar(r, event);
+  case FYET_MAPPING_START:
+    return open_node(r, event, NODE_MAPPING);
+  case FYET_SEQUENCE_START:
+    return open_node(r, event, NODE_SEQUENCE);
+  case FYET_MAPPING_END:
+  case FYET_SEQUENCE_END:
+    return close_node(r);
+  case FYET_DOCUMENT_START:
+    if (r->n_documents++ == 0) return PL_OK;
+    return pl_fail(r->error, PL_BAD_INPUT, "%s: more than one document in the file", r->document->name);
+  case FYET_ALIAS: {
+    const struct fy_mark *mark = fy_event_start_mark(event);
+    return fail_at(r->document, mark != NULL ? mark->line + 1 : 0, mark != NULL ? mark->column + 1 : 0,
+                   "aliases (*name) are not supported: write the value out", r->error);
+  }
+  case FYET_NONE:
+  case FYET_STREAM_START:
+  case FYET_STREAM_END:
+  case FYET_DOCUMENT_END:
+    break;
+  }
+  return PL_OK;
+}
+
+/* The parser's own complaint, or a general one when it has none. */
+static pl_code fail_with_diagnostics(const reader *r, struct fy_diag *diag) {
+  void *iterator = NULL;
+  const struct fy_diag_error *first = fy_diag_errors_iterate(diag, &iterator);
+  if (first == NULL) return pl_fail(r->error, PL_BAD_INPUT, "%s: cannot be parsed", r->document->name);
+  return fail_at(r->document, first->line, first->column, first->msg, r->error);
+}
+
+static pl_code read_events(reader *r, struct fy_parser *parser, struct fy_diag *diag) {
+  pl_code code = PL_OK;
+  bool at_end = false;
+  while (code == PL_OK && !at_end) {
+    struct fy_event *event = fy_parser_parse(parser);
+    if (event == NULL) return fail_with_diagnostics(r, diag);
+    at_end = event->type == FYET_STREAM_END;
+    code = take_event(r, event);
+    fy_parser_event_free(parser, event);
+  }
+  if (code == PL_OK && fy_parser_get_stream_error(parser)) code = fail_with_diagnostics(r, diag);
+  if (code == PL_OK && r->document->root == NULL)
+    code = pl_fail(r->error, PL_BAD_INPUT, "%s: the document is empty", r->document->name);
+  return code;
+}
+
+static void swallow(struct fy_diag *diag, void *user, const char *text, size_t size) {
+  (void)diag, (void)user, (void)text, (void)size;
+}
+
+static pl_code parse_into(pl_document *document, const char *text, size_t size, pl_error *error) {
+  struct fy_diag_cfg diag_cfg;
+  fy_diag_cfg_default(&diag_cfg);
+  diag_cfg.fp = NULL;
+  diag_cfg.output_fn = swallow;
+  diag_cfg.colorize = false;
+  struct fy_diag *diag = fy_diag_create(&diag_cfg);
+  if (diag == NULL) return pl_fail_memory(error, document->name);
+  fy_diag_set_collect_errors(diag, true);
+  const struct fy_parse_cfg cfg = {.flags = document->json ? FYPCF_JSON_FORCE : FYPCF_JSON_NONE, .diag = diag};
+  struct fy_parser *parser = fy_parser_create(&cfg);
+  reader *r = PL_TAKE(&document->arena, reader, 1);
+  pl_code code;
+  if (parser == NULL || r == NULL || fy_parser_set_string(parser, text, size) != 0) {
+    code = pl_fail_memory(error, document->name);
+  } else {
+    r->document = document;
+    r->error = error;
+    code = read_events(r, parser, diag);
+  }
+  if (parser != NULL) fy_parser_destroy(parser);
+  fy_diag_destroy(diag);
+  return code;
+}
+
+pl_code pl_document_parse(const char *name, const char *text, size_t size, bool json, pl_document **document,
+                          pl_error *error) {
+  *document = NULL;
+  if (size > FILE_BYTES_MAX)
+    return pl_fail(error, PL_BAD_INPUT, "%s: %zu bytes are too many for a configuration (at most 64 MiB)", name, size);
+  uint64_t digest = pl_hash_bytes(text, size, 0);
+  if (size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) text += 3, size -= 3; /* byte order mark */
+  PL_TRY(check_bytes(name, text, size, error));
+  if (strspn(text, " \t\r\n") >= size) return pl_fail(error, PL_BAD_INPUT, "%s: the document is empty", name);
+  pl_document *made = calloc(1, sizeof *made);
+  if (made == NULL) return pl_fail_memory(error, name);
+  pl_arena_init(&made->arena, (size_t)1 << 14);
+  made->json = json;
+  made->digest = digest;
+  made->name = pl_arena_strdup(&made->arena, name);
+  pl_code code = made->name == NULL ? pl_fail_memory(error, name) : parse_into(made, text, size, error);
+  if (code != PL_OK) {
+    pl_document_destroy(made);
+    return code;
+  }
+  *document = made;
+  return PL_OK;
+}
+
+/* The whole file in a malloc'ed buffer with a NUL after it. */
+static pl_code read_file(const char *path, FILE *file, char **text, size_t *size, pl_error *error) {
+  size_t capacity = 1 << 16, used = 0;
+  char *buffer = malloc(capacity + 1);
+  while (buffer != NULL) {
+    used += fread(buffer + used, 1, capacity - used, file);
+    if (used < capacity || capacity > FILE_BYTES_MAX) break;
+    char *larger = realloc(buffer, 2 * capacity + 1);
+    if (larger == NULL) free(buffer);
+    buffer = larger;
+    capacity *= 2;
+  }
+  if (buffer == NULL) return pl_fail_memory(error, path);
+  if (ferror(file)) {
+    free(buffer);
+    return pl_fail(error, PL_IO, "%s: cannot read: %s", path, strerror(errno));
+  }
+  buffer[used] = '\0';
+  *text = buffer;
+  *size = used;
+  return PL_OK;
+}
+
+static bool ends_with(const char *text, const char *tail) {
+  size_t length = strlen(text), tail_length = strlen(tail);
+  return length >= tail_length && strcmp(text + length - tail_length, tail) == 0;
+}
+
+pl_code pl_document_load(const char *path, pl_document **document, pl_error *error) {
+  *document = NULL;
+  FILE *file = fopen(path, "rb");
+  if (file == NULL) return pl_fail(error, PL_BAD_INPUT, "%s: cannot open: %s", path, strerror(errno));
+  struct stat status;
+  if (fstat(fileno(file), &status) == 0 && S_ISDIR(status.st_mode)) {
+    fclose(file);
+    return pl_fail(error, PL_BAD_INPUT, "%s: is a directory, not a file", path);
+  }
+  char *text = NULL;
+  size_t size = 0;
+  pl_code code = read_file(path, file, &text, &size, error);
+  fclose(file);
+  if (code == PL_OK) {
+    bool yaml = ends_with(path, ".yaml") || ends_with(path, ".yml");
+    code = pl_document_parse(path, text, size, !yaml, document, error);
+  }
+  free(text);
+  return code;
+}
+
+void pl_document_destroy(pl_document *document) {
+  if (document == NULL) return;
+  pl_arena_release(&document->arena);
+  free(document);
+}
+
+const pl_node *pl_document_root(const pl_document *document) {
+  return document->root;
+}
+
+const char *pl_document_name(const pl_document *document) {
+  return document->name;
+}
+
+uint64_t pl_document_digest(const pl_document *document) {
+  return document->digest;
+}
+
+pl_code pl_document_fail(const pl_document *document, const pl_node *node, pl_error *error, const char *format, ...) {
+  char message[PL_ERROR_MESSAGE_BYTES];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(message, sizeof message, format, arguments);
+  va_end(arguments);
+  if (node == NULL) return pl_fail(error, PL_BAD_INPUT, "%s: %s", document->name, message);
+  return fail_at(document, node->line, node->column, message, error);
+}
+
+/* ---- nodes ---- */
+
+bool pl_node_is_mapping(const pl_node *node) {
+  return node != NULL && node->type == NODE_MAPPING;
+}
+
+bool pl_node_is_sequence(const pl_node *node) {
+  return node != NULL && node->type == NODE_SEQUENCE;
+}
+
+size_t pl_node_count(const pl_node *node) {
+  return node != NULL ? node->count : 0;
+}
+
+const pl_node *pl_node_at(const pl_node *sequence, size_t index) {
+  return pl_node_is_sequence(sequence) && index < sequence->count ? sequence->values[index] : NULL;
+}
+
+const pl_node *pl_node_entry(const pl_document *document, const pl_node *mapping, size_t index, const char **key) {
+  (void)document;
+  if (!pl_node_is_mapping(mapping) || index >= mapping->count) return NULL;
+  *key = mapping->keys[index]->text;
+  return mapping->values[index];
+}
+
+static bool is_null(const pl_node *node) {
+  if (node->type != NODE_PLAIN) return false;
+  const char *text = node->text;
+  return text[0] == '\0' || strcmp(text, "~") == 0 || strcmp(text, "null") == 0 || strcmp(text, "Null") == 0 ||
+         strcmp(text, "NULL") == 0;
+}
+
+const pl_node *pl_node_get(const pl_node *mapping, const char *key) {
+  if (!pl_node_is_mapping(mapping)) return NULL;
+  for (uint32_t i = 0; i < mapping->count; i++)
+    if (strcmp(mapping->keys[i]->text, key) == 0) return is_null(mapping->values[i]) ? NULL : mapping->values[i];
+  return NULL;
+}
+
+static const char *kind_of(const pl_document *document, const pl_node *node) {
+  switch ((node_type)node->type) {
+  case NODE_MAPPING:
+    return "a mapping";
+  case NODE_SEQUENCE:
+    return "a list";
+  case NODE_QUOTED:
+    return "a string";
+  case NODE_PLAIN:
+    break;
+  }
+  if (is_null(node)) return "null";
+  if (strcmp(node->text, "true") == 0 || strcmp(node->text, "false") == 0) return "a boolean";
+  return strchr("+-.0123456789", node->text[0]) != NULL ? "a number" : document->json ? "a value" : "a string";
+}
+
+/* [-+]digits[.digits][e[-+]digits]: strtod alone would take hexadecimal, "nan" and "infinity". */
+static bool is_number(const char *s) {
+  s += *s == '-' || *s == '+';
+  size_t whole = strspn(s, "0123456789");
+  s += whole;
+  if (*s == '.') {
+    size_t fraction = strspn(++s, "0123456789");
+    if (whole + fraction == 0) return false;
+    s += fraction;
+  } else if (whole == 0) {
+    return false;
+  }
+  if (*s == 'e' || *s == 'E') {
+    s++;
+    s += *s == '-' || *s == '+';
+    size_t exponent = strspn(s, "0123456789");
+    if (exponent == 0) return false;
+    s += exponent;
+  }
+  return *s == '\0';
+}
+
+/* `key` is NULL for elements of lists. */
+static pl_code fail_type(const pl_document *document, const pl_node *node, const char *key, const char *expected,
+                         pl_error *error) {
+  bool scalar = node->type == NODE_PLAIN || node->type == NODE_QUOTED;
+  const char *kind = kind_of(document, node), *text = scalar ? node->text : "", *quote = scalar ? "'" : "";
+  if (key == NULL)
+    return pl_document_fail(document, node, error, "expected %s, found %s%s%s%.64s%s", expected, kind,
+                            scalar ? " " : "", quote, text, quote);
+  return pl_document_fail(document, node, error, "'%s' must be %s, not %s%s%s%.64s%s", key, expected, kind,
+                          scalar ? " " : "", quote, text, quote);
+}
+
+static pl_code require(const pl_document *document, const pl_node *mapping, const char *key, const pl_node **value,
+                       pl_error *error) {
+  if (!pl_node_is_mapping(mapping))
+    return pl_document_fail(document, mapping, error, "expected a mapping with the key '%s'", key);
+  *value = pl_node_get(mapping, key);
+  if (*value == NULL) return pl_document_fail(document, mapping, error, "the key '%s' is missing", key);
+  return PL_OK;
+}
+
+static pl_code to_string(const pl_document *document, const pl_node *node, const char *key, const char **value,
+                         pl_error *error) {
+  bool is_string = node->type == NODE_QUOTED || (node->type == NODE_PLAIN && !document->json && !is_null(node));
+  if (!is_string) return fail_type(document, node, key, "a string", error);
+  *value = node->text;
+  return PL_OK;
+}
+
+static pl_code to_number(const pl_document *document, const pl_node *node, const char *key, double *value,
+                         pl_error *error) {
+  if (node->type != NODE_PLAIN || !is_number(node->text)) return fail_type(document, node, key, "a number", error);
+  double parsed = strtod(node->text, NULL);
+  if (!isfinite(parsed)) return pl_document_fail(document, node, error, "%.64s is too large a number", node->text);
+  *value = parsed;
+  return PL_OK;
+}
+
+pl_code pl_node_string(const pl_document *document, const pl_node *mapping, const char *key, const char **value,
+                       pl_error *error) {
+  const pl_node *node;
+  PL_TRY(require(document, mapping, key, &node, error));
+  return to_string(document, node, key, value, error);
+}
+
+pl_code pl_node_number(const pl_document *document, const pl_node *mapping, const char *key, double *value,
+                       pl_error *error) {
+  const pl_node *node;
+  PL_TRY(require(document, mapping, key, &node, error));
+  return to_number(document, node, key, value, error);
+}
+
+/* Also takes 1e9 and 64.0, which some exporters write; beyond 2^53 a double cannot tell neighbours apart, so it must be
+ * written out. */
+pl_code pl_node_integer(const pl_document *document, const pl_node *mapping, const char *key, int64_t lowest,
+                        int64_t highest, int64_t *value, pl_error *error) {
+  const pl_node *node;
+  PL_TRY(require(document, mapping, key, &node, error));
+  double number = 0.0;
+  if (node->type != NODE_PLAIN || !is_number(node->text)) return fail_type(document, node, key, "an integer", error);
+  PL_TRY(to_number(document, node, key, &number, error));
+  if (number != nearbyint(number)) return fail_type(document, node, key, "an integer", error);
+  errno = 0;
+  long long parsed = 0;
+  bool in_range = true;
+  if (node->text[strspn(node->text, "+-0123456789")] == '\0') {
+    parsed = strtoll(node->text, NULL, 10);
+    in_range = errno != ERANGE;
+  } else {
+    in_range = fabs(number) <= 0x1p53;
+    if (in_range) parsed = (long long)number;
+  }
+  if (!in_range || parsed < lowest || parsed > highest)
+    return pl_document_fail(document, node, error, "'%s' is %.64s, out of the range %lld to %lld", key, node->text,
+                            (long long)lowest, (long long)highest);
+  *value = parsed;
+  return PL_OK;
+}
+
+pl_code pl_node_boolean(const pl_document *document, const pl_node *mapping, const char *key, bool *value,
+                        pl_error *error) {
+  const pl_node *node;
+  PL_TRY(require(document, mapping, key, &node, error));
+  bool is_true = node->type == NODE_PLAIN && strcmp(node->text, "true") == 0;
+  bool is_false = node->type == NODE_PLAIN && strcmp(node->text, "false") == 0;
+  if (!is_true && !is_false) return fail_type(document, node, key, "true or false", error);
+  *value = is_true;
+  return PL_OK;
+}
+
+pl_code pl_node_as_string(const pl_document *document, const pl_node *node, const char **value, pl_error *error) {
+  return to_string(document, node, NULL, value, error);
+}
+
+pl_code pl_node_as_number(const pl_document *document, const pl_node *node, double *value, pl_error *error) {
+  return to_number(document, node, NULL, value, error);
+}
