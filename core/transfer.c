@@ -8,7 +8,12 @@ double pl_transfer_solo_rate(const pl_transfer_table *table, uint32_t spec) {
   const pl_link_use *use = table->uses + s->first_use;
   double rate = s->rate_cap_Bps;
   for (uint32_t i = 0; i < s->n_uses; i++) {
-    double share = table->link_capacity_Bps[use[i].link] / use[i].weight;
+    double capacity = table->link_capacity_Bps[use[i].link];
+    /* On a shared link as the max-min level times the share weight, so that a network that solves for the rate of a
+     * lone transfer finds the same bits. */
+    double share = table->link_policy[use[i].link] == PL_LINK_FATPIPE
+                       ? capacity / use[i].weight
+                       : capacity / (use[i].weight * s->share_weight) * s->share_weight;
     if (share < rate) rate = share;
   }
   return rate;

@@ -1,0 +1,225 @@
+/* The flow network: fluid transfers with exact weighted max-min sharing (netmodel/max_min.h), in ticks.
+ *
+ * A transfer first waits for its latency, which occupies nothing, then moves its bytes at speed * (its share), where
+ * the share comes from the max-min problem of all transfers that are moving. It has one key in a heap: the end of its
+ * latency, then its end. `settle` solves what starts and ends of this tick touched and re-keys exactly those transfers
+ * whose pace (share * speed) differs bit by bit from before: a transfer whose pace never changes ends at latency +
+ * bytes / pace on the grid, with the arithmetic of pl_transfer_solo_ticks, and any history of joins and leaves that
+ * nets out within a tick leaves no trace. Starts and leaves of one tick are solved together, so 4032 transfers that end
+ * together cost one solve.
+ *
+ * Rejected: predicting progress in doubles of seconds (contention is ill-conditioned: one ulp can grow sevenfold per
+ * step, so results would neither fold nor reproduce), and lazily invalidated heap entries instead of an indexed heap (a
+ * re-solve re-keys many transfers and the heap would grow with the number of re-keys).
+ *
+ * When memory runs out the arena's and the network's sticky flags are set, the network reports no further event, and
+ * the engine finds tasks that never end with arena->failed set. */
+#include "netmodel/flow_network.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "netmodel/flow_heap.h"
+#include "netmodel/max_min.h"
+#include "netmodel/networks.h"
+
+typedef enum phase { PHASE_LATENCY = 0, PHASE_MOVING, PHASE_ENDING } phase;
+
+/* One transfer under way. */
+typedef struct flow {
+  double rest_bytes; /* at tick `since` */
+  double pace_Bps;   /* share * speed since then; 0 = not moving yet */
+  double speed;      /* wanted from now on */
+  pl_ticks since;
+  uint32_t task, spec;
+  uint8_t phase;
+  bool respeed; /* in `respeeds` */
+} flow;
+
+typedef struct flow_network {
+  pl_network base;
+  pl_network_ops ops; /* of this instance: the name differs */
+  pl_max_min sharing;
+  pl_flow_heap heap;
+  flow *flows; /* by slot */
+  uint32_t flow_room;
+  uint32_t *respeeds; /* slots whose speed changed in this tick; room: flow_room */
+  uint32_t n_respeeds;
+  double *spec_bytes; /* bytes of progress started, per spec */
+  double *link_bytes;
+  bool failed;
+} flow_network;
+
+static flow_network *self(pl_network *network) {
+  return (flow_network *)network;
+}
+
+static bool reserve(flow_network *network) {
+  uint32_t room = network->sharing.slot_room;
+  if (room <= network->flow_room) return true;
+  pl_arena *arena = network->sharing.arena;
+  flow *flows = pl_arena_take(arena, room * sizeof *flows, _Alignof(flow));
+  uint32_t *respeeds = pl_arena_take(arena, room * sizeof *respeeds, _Alignof(uint32_t));
+  if (flows == NULL || respeeds == NULL || !pl_flow_heap_reserve(&network->heap, room, arena)) return false;
+  if (network->flow_room > 0) {
+    memcpy(flows, network->flows, network->flow_room * sizeof *flows);
+    memcpy(respeeds, network->respeeds, network->n_respeeds * sizeof *respeeds);
+  }
+  network->flows = flows;
+  network->respeeds = respeeds;
+  network->flow_room = room;
+  return true;
+}
+
+static pl_ticks later(pl_ticks now, double time_s) {
+  pl_ticks ticks = pl_ticks_from_s(time_s);
+  return ticks > PL_TICKS_MAX - now ? PL_TICKS_MAX : now + ticks;
+}
+
+/* The latency is over. */
+static void begin_moving(flow_network *network, uint32_t slot, pl_ticks now) {
+  flow *f = &network->flows[slot];
+  f->phase = PHASE_MOVING;
+  f->since = now;
+  pl_max_min_join(&network->sharing, slot);
+}
+
+static bool takes_no_time(const flow_network *network, const flow *f) {
+  return !(f->rest_bytes > 0) || isinf(network->sharing.specs[f->spec].solo_Bps);
+}
+
+static uint32_t flow_start(pl_network *base, pl_ticks now, uint32_t task, uint32_t spec, double size_bytes) {
+  flow_network *network = self(base);
+  uint32_t slot = pl_max_min_take_slot(&network->sharing, spec);
+  if (network->failed || slot == PL_NONE || !reserve(network)) {
+    network->failed = true;
+    return PL_NONE;
+  }
+  flow *f = &network->flows[slot];
+  *f = (flow){.rest_bytes = size_bytes, .speed = 1, .since = now, .task = task, .spec = spec};
+  network->spec_bytes[spec] += size_bytes;
+  pl_ticks latency = network->sharing.table->specs[spec].latency;
+  if (takes_no_time(network, f)) {
+    f->phase = PHASE_ENDING;
+  } else if (latency == 0) {
+    begin_moving(network, slot, now);
+    return slot;
+  }
+  pl_flow_heap_set(&network->heap, slot, task, latency > PL_TICKS_MAX - now ? PL_TICKS_MAX : now + latency);
+  return slot;
+}
+
+static void flow_set_speed(pl_network *base, pl_ticks now, uint32_t slot, double speed) {
+  flow_network *network = self(base);
+  (void)now; /* takes effect in settle, which comes in the same tick */
+  if (network->failed || slot == PL_NONE) return;
+  flow *f = &network->flows[slot];
+  f->speed = speed;
+  if (f->phase != PHASE_MOVING || f->respeed) return;
+  f->respeed = true;
+  network->respeeds[network->n_respeeds++] = slot;
+}
+
+/* Brings the transfer to `now` and gives it its new pace. False: nothing changed. */
+static bool repace(flow_network *network, uint32_t slot, pl_ticks now, pl_ticks *finish) {
+  flow *f = &network->flows[slot];
+  double pace_Bps = pl_max_min_rate(&network->sharing, slot) * f->speed;
+  if (pace_Bps == f->pace_Bps) return false;
+  f->rest_bytes -= f->pace_Bps * pl_ticks_to_s(now - f->since);
+  if (f->rest_bytes < 0) f->rest_bytes = 0;
+  f->since = now;
+  f->pace_Bps = pace_Bps;
+  *finish = later(now, f->rest_bytes / pace_Bps);
+  return true;
+}
+
+static void rekey(flow_network *network, const uint32_t *slots, uint32_t count, pl_ticks now) {
+  /* A heapify costs about two comparisons per event of the heap, a sift up to two per level. */
+  bool batch = count > 16 && count > network->heap.count / 8;
+  for (uint32_t i = 0; i < count; i++) {
+    pl_ticks finish;
+    if (!repace(network, slots[i], now, &finish)) continue;
+    if (batch) {
+      pl_flow_heap_put(&network->heap, slots[i], network->flows[slots[i]].task, finish);
+    } else {
+      pl_flow_heap_set(&network->heap, slots[i], network->flows[slots[i]].task, finish);
+    }
+  }
+  if (batch) pl_flow_heap_order(&network->heap);
+}
+
+static pl_ticks flow_settle(pl_network *base, pl_ticks now) {
+  flow_network *network = self(base);
+  network->failed |= network->sharing.failed;
+  if (network->failed) return PL_TICKS_NEVER;
+  pl_max_min_solve(&network->sharing);
+  if (network->sharing.n_changed > 0) rekey(network, network->sharing.changed, network->sharing.n_changed, now);
+  for (uint32_t i = 0; i < network->n_respeeds; i++)
+    network->flows[network->respeeds[i]].respeed = false;
+  if (network->n_respeeds > 0) rekey(network, network->respeeds, network->n_respeeds, now);
+  network->n_respeeds = 0;
+  return pl_flow_heap_next(&network->heap);
+}
+
+/* A transfer that ends in the tick in which its speed was changed must not be re-keyed. */
+static void forget_respeed(flow_network *network, uint32_t slot) {
+  for (uint32_t i = 0; i < network->n_respeeds; i++) {
+    if (network->respeeds[i] != slot) continue;
+    network->respeeds[i] = network->respeeds[--network->n_respeeds];
+    return;
+  }
+}
+
+static uint32_t flow_advance(pl_network *base, pl_ticks now) {
+  flow_network *network = self(base);
+  while (!network->failed && network->heap.count > 0 && pl_flow_heap_next(&network->heap) <= now) {
+    pl_flow_event event = pl_flow_heap_pop(&network->heap);
+    flow *f = &network->flows[event.slot];
+    if (f->phase == PHASE_LATENCY) {
+      begin_moving(network, event.slot, now);
+      continue;
+    }
+    if (f->respeed) forget_respeed(network, event.slot);
+    pl_max_min_leave(&network->sharing, event.slot);
+    pl_max_min_give_slot(&network->sharing, event.slot);
+    return event.task;
+  }
+  return PL_NONE;
+}
+
+static const double *flow_link_bytes(pl_network *base) {
+  flow_network *network = self(base);
+  const pl_transfer_table *table = network->sharing.table;
+  memset(network->link_bytes, 0, table->n_links * sizeof *network->link_bytes);
+  for (uint32_t spec = 0; spec < table->n_specs; spec++) {
+    const pl_link_use *uses = &table->uses[table->specs[spec].first_use];
+    for (uint32_t i = 0; i < table->specs[spec].n_uses; i++)
+      network->link_bytes[uses[i].link] += uses[i].weight * network->spec_bytes[spec];
+  }
+  return network->link_bytes;
+}
+
+static void flow_destroy(pl_network *base) {
+  (void)base; /* the arena's memory */
+}
+
+pl_network *pl_flow_network_make(const pl_transfer_table *table, const char *name, bool alone, pl_arena *arena) {
+  flow_network *network = PL_TAKE(arena, flow_network, 1);
+  if (network == NULL) return NULL;
+  network->ops = (pl_network_ops){.name = name,
+                                  .start = flow_start,
+                                  .set_speed = flow_set_speed,
+                                  .settle = flow_settle,
+                                  .advance = flow_advance,
+                                  .link_bytes = flow_link_bytes,
+                                  .destroy = flow_destroy};
+  network->base.ops = &network->ops;
+  network->spec_bytes = PL_TAKE(arena, double, table->n_specs);
+  network->link_bytes = PL_TAKE(arena, double, table->n_links);
+  if (network->spec_bytes == NULL || network->link_bytes == NULL) return NULL;
+  return pl_max_min_init(&network->sharing, table, alone, arena) ? &network->base : NULL;
+}
+
+pl_network *pl_flow_network_take(const pl_transfer_table *table, pl_arena *arena) {
+  return pl_flow_network_make(table, "flow", false, arena);
+}
