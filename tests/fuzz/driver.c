@@ -1,0 +1,179 @@
+/* Runs a fuzz target without libFuzzer, so that every build tests every reader of outside files: all files of a corpus
+ * folder, then deterministic mutations of them.
+ *
+ *   NAME_fuzz CORPUS_FOLDER [MUTATIONS]     the seed comes from PACELINE_SEED and is printed
+ *   NAME_fuzz FILE                          one input, to look at a finding
+ *
+ * Structure-blind mutation from a good corpus reaches most error paths of these small readers; coverage-guided search
+ * (clang, PACELINE_FUZZ=ON) is for digging deeper and feeds what it finds back into the corpus. */
+#include <dirent.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { SIZE_MAX_BYTES = 1 << 16, DEFAULT_MUTATIONS = 20000 };
+
+typedef struct input {
+  uint8_t *bytes;
+  size_t size;
+} input;
+
+typedef struct corpus {
+  input *inputs;
+  size_t n;
+} corpus;
+
+static uint64_t next_random(uint64_t *state) { /* splitmix64 */
+  uint64_t z = *state += 0x9e3779b97f4a7c15u;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+static size_t below(uint64_t *state, size_t n) {
+  return n == 0 ? 0 : (size_t)(next_random(state) % n);
+}
+
+static _Noreturn void stop(const char *what, const char *name) {
+  fprintf(stderr, "fuzz driver: %s: %s\n", what, name);
+  exit(2);
+}
+
+static input load(const char *path) {
+  FILE *file = fopen(path, "rb");
+  if (file == NULL) stop("cannot open", path);
+  input in = {malloc(SIZE_MAX_BYTES), 0};
+  if (in.bytes == NULL) stop("no memory for", path);
+  in.size = fread(in.bytes, 1, SIZE_MAX_BYTES, file);
+  fclose(file);
+  return in;
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b) {
+  return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+/* In the order of their names, whatever the file system and the locale say. */
+static corpus load_folder(const char *folder) {
+  struct dirent **entries;
+  int n = scandir(folder, &entries, NULL, by_name);
+  if (n < 0) stop("no corpus folder", folder);
+  corpus c = {malloc(((size_t)n + 1) * sizeof *c.inputs), 0};
+  if (c.inputs == NULL) stop("no memory for", folder);
+  for (int i = 0; i < n; i++) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
+    struct stat status;
+    if (entries[i]->d_name[0] != '.' && stat(path, &status) == 0 && S_ISREG(status.st_mode))
+      c.inputs[c.n++] = load(path);
+    free(entries[i]);
+  }
+  free(entries);
+  if (c.n == 0) stop("empty corpus folder", folder);
+  return c;
+}
+
+static size_t insert(uint8_t *bytes, size_t size, size_t at, const uint8_t *piece, size_t length) {
+  if (length > SIZE_MAX_BYTES - size) length = SIZE_MAX_BYTES - size;
+  memmove(bytes + at + length, bytes + at, size - at);
+  memcpy(bytes + at, piece, length);
+  return size + length;
+}
+
+static size_t cut(uint8_t *bytes, size_t size, size_t at, size_t length) {
+  if (length > size - at) length = size - at;
+  memmove(bytes + at, bytes + at + length, size - at - length);
+  return size - length;
+}
+
+/* One edit of bytes[0, size): a flipped bit, a byte, a cut, a repeat, a piece of another input, a nasty token. */
+static size_t edit(uint8_t *bytes, size_t size, const corpus *c, uint64_t *random) {
+  static const char *const tokens[] = {"0",    "-1",   "1e999", "99999999999999999999",
+                                       "NaN",  "null", "\"\"",  "{",
+                                       "}",    "[",    "]",     ":",
+                                       ",",    "\n",   "\t",    "'",
+                                       "<",    ">",    "&",     "%",
+                                       "\\u0", "=",    "(",     ")",
+                                       "--",   "0x1",  ".5e-3", "\xc3\xa9",
+                                       "\xff", "*",    "GiB",   "1"};
+  uint8_t piece[64];
+  size_t at = below(random, size + 1);
+  switch (below(random, 6)) {
+  case 0:
+    if (at < size) bytes[at] ^= (uint8_t)(1u << below(random, 8));
+    return size;
+  case 1:
+    piece[0] = (uint8_t)below(random, 256);
+    return insert(bytes, size, at, piece, 1);
+  case 2:
+    return cut(bytes, size, at, 1 + below(random, 16));
+  case 3: {
+    size_t length = size - at < sizeof piece ? size - at : sizeof piece;
+    length = below(random, length + 1);
+    memcpy(piece, bytes + at, length);
+    return insert(bytes, size, below(random, size + 1), piece, length);
+  }
+  case 4: {
+    const input *other = &c->inputs[below(random, c->n)];
+    size_t from = below(random, other->size + 1), length = below(random, sizeof piece);
+    if (length > other->size - from) length = other->size - from;
+    return insert(bytes, size, at, other->bytes + from, length);
+  }
+  default: {
+    const char *token = tokens[below(random, sizeof tokens / sizeof tokens[0])];
+    return insert(bytes, size, at, (const uint8_t *)token, strlen(token));
+  }
+  }
+}
+
+/* A copy of exactly the size, so that AddressSanitizer sees a read past the end. */
+static void run(const uint8_t *bytes, size_t size) {
+  uint8_t *copy = malloc(size + (size == 0));
+  if (copy == NULL) stop("no memory", "input");
+  if (size > 0) memcpy(copy, bytes, size);
+  LLVMFuzzerTestOneInput(copy, size);
+  free(copy);
+}
+
+static void run_mutations(const corpus *c, long mutations, uint64_t seed) {
+  uint8_t *bytes = malloc(SIZE_MAX_BYTES);
+  if (bytes == NULL) stop("no memory", "mutations");
+  for (long i = 0; i < mutations; i++) {
+    uint64_t random = seed + (uint64_t)i; /* each can be repeated on its own */
+    const input *start = &c->inputs[below(&random, c->n)];
+    size_t size = start->size;
+    memcpy(bytes, start->bytes, size);
+    for (size_t edits = 1 + below(&random, 6); edits > 0; edits--)
+      size = edit(bytes, size, c, &random);
+    run(bytes, size);
+  }
+  free(bytes);
+}
+
+int main(int argc, char **argv) {
+  if (argc < 2) stop("usage", "NAME_fuzz CORPUS_FOLDER|FILE [MUTATIONS]");
+  struct stat status;
+  if (stat(argv[1], &status) == 0 && S_ISREG(status.st_mode)) {
+    input in = load(argv[1]);
+    run(in.bytes, in.size);
+    free(in.bytes);
+    return 0;
+  }
+  const char *given = getenv("PACELINE_SEED");
+  uint64_t seed = given != NULL ? strtoull(given, NULL, 0) : 20240607u;
+  long mutations = argc > 2 ? strtol(argv[2], NULL, 10) : DEFAULT_MUTATIONS;
+  corpus c = load_folder(argv[1]);
+  printf("%zu inputs, %ld mutations, PACELINE_SEED=%llu\n", c.n, mutations, (unsigned long long)seed);
+  fflush(stdout);
+  for (size_t i = 0; i < c.n; i++)
+    run(c.inputs[i].bytes, c.inputs[i].size);
+  run_mutations(&c, mutations, seed);
+  for (size_t i = 0; i < c.n; i++)
+    free(c.inputs[i].bytes);
+  free(c.inputs);
+  return 0;
+}

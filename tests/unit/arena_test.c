@@ -1,0 +1,161 @@
+/* Arena: alignment, reuse, marks, overflow, and a failure of every single take. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "core/arena.h"
+
+static void takes_are_aligned_and_apart(void **state) {
+  (void)state;
+  pl_arena arena;
+  pl_arena_init(&arena, 256);
+  unsigned char *previous_end = NULL;
+  for (size_t i = 0; i < 500; i++) {
+    size_t align = (size_t)1 << (i % 8), size = (i * 37) % 300;
+    unsigned char *p = pl_arena_take(&arena, size, align);
+    assert_non_null(p);
+    assert_int_equal((uintptr_t)p % align, 0);
+    memset(p, (int)i, size);
+    if (previous_end != NULL) assert_true(p >= previous_end || p + size <= previous_end);
+    previous_end = p + size;
+  }
+  assert_false(arena.failed);
+  assert_true(pl_arena_held_bytes(&arena) >= pl_arena_used_bytes(&arena));
+  pl_arena_release(&arena);
+  pl_arena_release(&arena); /* twice is safe */
+}
+
+/* Every take keeps its bytes, whatever is taken after it. */
+static void content_survives(void **state) {
+  (void)state;
+  enum { N = 2000 };
+  pl_arena arena;
+  pl_arena_init(&arena, 64);
+  unsigned char *blocks[N];
+  for (size_t i = 0; i < N; i++) {
+    blocks[i] = pl_arena_take(&arena, 1 + i % 97, 1);
+    memset(blocks[i], (int)(i % 251), 1 + i % 97);
+  }
+  for (size_t i = 0; i < N; i++)
+    for (size_t b = 0; b < 1 + i % 97; b++)
+      assert_int_equal(blocks[i][b], i % 251);
+  pl_arena_release(&arena);
+}
+
+static void fill(pl_arena *arena) {
+  for (size_t i = 0; i < 300; i++)
+    assert_non_null(pl_arena_take(arena, (i * 911) % 5000, 16));
+}
+
+static void reset_reuses_what_is_held(void **state) {
+  (void)state;
+  pl_arena arena;
+  pl_arena_init(&arena, 1024);
+  fill(&arena);
+  size_t held = pl_arena_held_bytes(&arena);
+  for (int candidate = 0; candidate < 50; candidate++) {
+    pl_arena_reset(&arena);
+    assert_int_equal(pl_arena_used_bytes(&arena), 0);
+    fill(&arena);
+  }
+  assert_int_equal(pl_arena_held_bytes(&arena), held);
+  pl_arena_release(&arena);
+}
+
+static void marks_give_back_scratch_only(void **state) {
+  (void)state;
+  pl_arena arena;
+  pl_arena_init(&arena, 128);
+  pl_arena_mark empty = pl_arena_mark_here(&arena);
+  char *kept = pl_arena_strdup(&arena, "kept");
+  pl_arena_mark mark = pl_arena_mark_here(&arena);
+  size_t used = pl_arena_used_bytes(&arena);
+  char *scratch = pl_arena_take(&arena, 40, 1);
+  fill(&arena); /* into later chunks */
+  pl_arena_release_to(&arena, mark);
+  assert_int_equal(pl_arena_used_bytes(&arena), used);
+  assert_ptr_equal(pl_arena_take(&arena, 40, 1), scratch);
+  size_t held = pl_arena_held_bytes(&arena);
+  fill(&arena);
+  assert_int_equal(pl_arena_held_bytes(&arena), held);
+  assert_string_equal(kept, "kept");
+  pl_arena_release_to(&arena, empty);
+  assert_int_equal(pl_arena_used_bytes(&arena), 0);
+  pl_arena_release(&arena);
+}
+
+static void zeroed_after_reuse(void **state) {
+  (void)state;
+  pl_arena arena;
+  pl_arena_init(&arena, 0);
+  memset(pl_arena_take(&arena, 4096, 8), 0xff, 4096);
+  pl_arena_reset(&arena);
+  const uint64_t *zeros = PL_TAKE(&arena, uint64_t, 512);
+  for (int i = 0; i < 512; i++)
+    assert_int_equal(zeros[i], 0);
+  pl_arena_release(&arena);
+}
+
+static void overflow_is_a_failure(void **state) {
+  (void)state;
+  pl_arena arena;
+  pl_arena_init(&arena, 0);
+  assert_null(pl_arena_take_zeroed(&arena, SIZE_MAX / 2, 16, 8));
+  assert_true(arena.failed);
+  pl_arena_reset(&arena);
+  assert_false(arena.failed);
+  assert_null(pl_arena_take(&arena, SIZE_MAX - 8, 64));
+  assert_true(arena.failed);
+  assert_non_null(pl_arena_take(&arena, 0, 1)); /* of size 0: valid, and the flag stays */
+  assert_true(arena.failed);
+  pl_arena_release(&arena);
+}
+
+/* A user that takes five things of all kinds; true when it got them all. */
+static bool use(pl_arena *arena) {
+  const char *name = pl_arena_strdup(arena, "node");
+  const char *text = pl_arena_printf(arena, "%s%d", "nic", 3);
+  const int *counts = PL_TAKE(arena, int, 10);
+  void *big = pl_arena_take(arena, (size_t)1 << 21, 64);
+  void *small = pl_arena_take(arena, 3, 1);
+  if (text != NULL) assert_string_equal(text, "nic3");
+  return name != NULL && text != NULL && counts != NULL && big != NULL && small != NULL;
+}
+
+static void the_kth_take_fails_for_every_k(void **state) {
+  (void)state;
+  pl_arena arena;
+  for (int64_t k = 0; k < 5; k++) {
+    pl_arena_init(&arena, 0);
+    arena.fail_after = k;
+    assert_false(use(&arena));
+    assert_true(arena.failed);
+    pl_arena_reset(&arena);
+    assert_false(arena.failed);
+    arena.fail_after = -1;
+    assert_true(use(&arena));
+    pl_arena_release(&arena);
+  }
+  pl_arena_init(&arena, 0);
+  arena.fail_after = 5;
+  assert_true(use(&arena));
+  assert_false(arena.failed);
+  pl_arena_release(&arena);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(takes_are_aligned_and_apart),
+      cmocka_unit_test(content_survives),
+      cmocka_unit_test(reset_reuses_what_is_held),
+      cmocka_unit_test(marks_give_back_scratch_only),
+      cmocka_unit_test(zeroed_after_reuse),
+      cmocka_unit_test(overflow_is_a_failure),
+      cmocka_unit_test(the_kth_take_fails_for_every_k),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,72 @@
+/* The column table describes the row: no gap, no overlap, no name twice, status last. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "core/cluster.h"
+#include "core/device_profile.h"
+#include "core/result.h"
+
+static uint32_t size_of(pl_column_type type) {
+  switch (type) {
+  case PL_COLUMN_i32:
+    return 4;
+  case PL_COLUMN_i64:
+  case PL_COLUMN_f64:
+  case PL_COLUMN_u64:
+    return 8;
+  case PL_COLUMN_text16:
+    return 16;
+  case PL_COLUMN_text512:
+    return 512;
+  }
+  return 0;
+}
+
+static void columns_cover_the_row(void **state) {
+  (void)state;
+  uint32_t end = 0;
+  for (uint32_t c = 0; c < pl_result_n_columns; c++) {
+    const pl_column_info *column = &pl_result_columns[c];
+    assert_int_equal(column->size, size_of(column->type));
+    assert_true(column->offset >= end && column->offset - end < 8); /* only padding between */
+    end = column->offset + column->size;
+  }
+  assert_true(end <= sizeof(pl_result_row) && sizeof(pl_result_row) - end < 8);
+}
+
+static void names(void **state) {
+  (void)state;
+  for (uint32_t c = 0; c < pl_result_n_columns; c++) {
+    assert_ptr_equal(pl_result_column(pl_result_columns[c].name), &pl_result_columns[c]);
+    assert_true(strlen(pl_result_columns[c].description) > 0);
+  }
+  assert_string_equal(pl_result_columns[pl_result_n_columns - 1].name, "status");
+  assert_int_equal(pl_result_column("iter_time_s")->offset, offsetof(pl_result_row, iter_time_s));
+  assert_string_equal(pl_result_column("peak_mem_bytes")->unit, "B");
+  assert_int_equal(pl_result_column("assign")->type, PL_COLUMN_text512);
+  assert_null(pl_result_column("nonsense"));
+  assert_null(pl_result_column(""));
+}
+
+static void names_of_types_and_links(void **state) {
+  (void)state;
+  static const double sizes[PL_DTYPE_COUNT] = {4, 4, 2, 2, 1};
+  for (int d = 0; d < PL_DTYPE_COUNT; d++) {
+    assert_int_equal(pl_dtype_from_name(pl_dtype_name((pl_dtype)d)), d);
+    assert_true(pl_dtype_bytes((pl_dtype)d) == sizes[d]);
+  }
+  assert_int_equal(pl_dtype_from_name("fp64"), -1);
+  assert_string_equal(pl_link_kind_name(PL_LINK_NVLINK), "nvlink");
+  assert_string_equal(pl_link_kind_name(PL_LINK_FABRIC), "fabric");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(columns_cover_the_row), cmocka_unit_test(names),
+                                     cmocka_unit_test(names_of_types_and_links)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
