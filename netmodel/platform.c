@@ -1,0 +1,321 @@
+/* See netmodel/platform.h. The order of a load: read the file, scan it (platform_scan.h), load the profiles it names,
+ * and only then hand it to SimGrid: nearly every mistake is found before SimGrid, which can load once per process at a
+ * time, is touched. */
+#include "netmodel/platform.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/digest.h"
+#include "netmodel/device_profile.h"
+#include "netmodel/link_kind.h"
+#include "netmodel/platform_scan.h"
+#include "netmodel/route_cache.h"
+#include "netmodel/simgrid_shim.h"
+
+struct pl_platform {
+  pl_arena arena; /* every array and string of the cluster */
+  pl_shim *shim;
+  pl_platform_scan scan;   /* sorted by host */
+  const uint32_t *host_of; /* device -> host of the shim */
+  pl_route_cache *routes;
+  pl_cluster cluster;
+};
+
+enum { FILE_BYTES_MAX = 1 << 30 };
+
+/* ---- the file ---- */
+
+static pl_code read_stream(FILE *stream, const char *path, char **text, size_t *size, pl_error *error) {
+  struct stat status;
+  if (fstat(fileno(stream), &status) != 0) return pl_fail(error, PL_BAD_INPUT, "%s: %s", path, strerror(errno));
+  if (!S_ISREG(status.st_mode))
+    return pl_fail(error, PL_BAD_INPUT, "%s: %s", path,
+                   S_ISDIR(status.st_mode) ? "is a directory" : "is not a regular file");
+  if (status.st_size > FILE_BYTES_MAX) return pl_fail(error, PL_BAD_INPUT, "%s: has more than 1 GiB", path);
+  size_t expected = (size_t)status.st_size;
+  *text = malloc(expected + 1);
+  if (*text == NULL) return pl_fail_memory(error, "the platform file");
+  *size = fread(*text, 1, expected, stream);
+  if (ferror(stream) || *size != expected) return pl_fail(error, PL_IO, "%s: cannot be read to its end", path);
+  return PL_OK;
+}
+
+/* The caller frees *text. */
+static pl_code read_file(const char *path, char **text, size_t *size, pl_error *error) {
+  *text = NULL;
+  FILE *stream = fopen(path, "rb");
+  if (stream == NULL) return pl_fail(error, PL_BAD_INPUT, "%s: %s", path, strerror(errno));
+  pl_code code = read_stream(stream, path, text, size, error);
+  fclose(stream);
+  return code;
+}
+
+static pl_code scan_file(pl_platform *platform, const char *path, pl_digest *digest, pl_error *error) {
+  char *text;
+  size_t size = 0;
+  pl_code code = read_file(path, &text, &size, error);
+  if (code == PL_OK) code = pl_platform_scan_text(path, text, size, &platform->arena, &platform->scan, error);
+  if (code == PL_OK) pl_digest_bytes(digest, text, size);
+  free(text);
+  PL_TRY(code);
+  if (platform->scan.n_devices > 0) return PL_OK;
+  return pl_fail(error, PL_BAD_INPUT,
+                 "%s: no GPU in it: mark each <host> that is one with <prop id=\"device\" value=\"PROFILE\"/>", path);
+}
+
+/* ---- profiles ---- */
+
+static pl_code load_profile(const char *platform_path, const pl_profile_folders *folders,
+                            const pl_scanned_device *device, pl_arena *arena, pl_device_profile *profile,
+                            pl_error *error) {
+  const char *path = pl_profile_folders_find(folders, device->type, arena);
+  if (path == NULL) {
+    const char *known = pl_profile_folders_list(folders, arena);
+    return pl_fail(error, PL_BAD_INPUT, "%s:%u: unknown device '%s'; known are: %s", platform_path, device->line,
+                   device->type, known != NULL ? known : "?");
+  }
+  PL_TRY(pl_device_profile_load(path, arena, profile, error));
+  if (strcmp(profile->name, device->type) == 0) return PL_OK;
+  return pl_fail(error, PL_BAD_INPUT, "%s: names itself '%s', but the file's name says '%s'", path, profile->name,
+                 device->type);
+}
+
+static uint32_t find_profile(const pl_device_profile *profiles, uint32_t n, const char *type) {
+  for (uint32_t i = 0; i < n; i++)
+    if (strcmp(profiles[i].name, type) == 0) return i;
+  return PL_NONE;
+}
+
+/* One profile per type, in order of first appearance in the file. */
+static pl_code load_profiles(pl_platform *platform, const char *path, const char *profile_folder, pl_digest *digest,
+                             pl_error *error) {
+  enum { TYPES_MAX = 64 };
+  pl_profile_folders folders;
+  pl_device_profile *profiles = PL_TAKE(&platform->arena, pl_device_profile, TYPES_MAX);
+  if (profiles == NULL) return pl_fail_memory(error, "device profiles");
+  PL_TRY(pl_profile_folders_take(profile_folder, path, &platform->arena, &folders, error));
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < platform->scan.n_devices; i++) {
+    const pl_scanned_device *device = &platform->scan.devices[i];
+    if (find_profile(profiles, n, device->type) != PL_NONE) continue;
+    if (n == TYPES_MAX)
+      return pl_fail(error, PL_UNSUPPORTED, "%s:%u: more than %d types of device", path, device->line, TYPES_MAX);
+    PL_TRY(load_profile(path, &folders, device, &platform->arena, &profiles[n], error));
+    pl_digest_u64(digest, profiles[n].digest);
+    n++;
+  }
+  platform->cluster.profiles = profiles;
+  platform->cluster.n_profiles = n;
+  return PL_OK;
+}
+
+/* ---- SimGrid ---- */
+
+static pl_code from_shim(pl_shim_status status, const char *message, pl_error *error) {
+  switch (status) {
+  case PL_SHIM_OK:
+    return PL_OK;
+  case PL_SHIM_NO_MEMORY:
+    return pl_fail_memory(error, "the platform in SimGrid");
+  case PL_SHIM_BUSY:
+    return pl_fail(error, PL_UNSUPPORTED, "%s", message);
+  case PL_SHIM_TOO_SMALL:
+    return pl_fail(error, PL_UNSUPPORTED, "a route crosses more than %d links", PL_ROUTE_LINKS_MAX);
+  case PL_SHIM_REFUSED:
+    break;
+  }
+  return pl_fail(error, PL_BAD_INPUT, "%s", message);
+}
+
+static pl_code load_simgrid(pl_platform *platform, const char *path, pl_error *error) {
+  char message[PL_ERROR_MESSAGE_BYTES] = "";
+  return from_shim(pl_shim_load(path, &platform->shim, message, sizeof message), message, error);
+}
+
+/* ---- the arrays ---- */
+
+/* The links that SimGrid makes for <cluster topology="FAT_TREE"> cannot carry properties: link_from_A_B_N_UP and _DOWN.
+ */
+static pl_link_kind kind_of(const pl_shim_link *link) {
+  pl_link_kind kind = PL_LINK_OTHER;
+  if (link->kind != NULL)
+    pl_link_kind_from_name(link->kind, &kind);
+  else if (strncmp(link->name, "link_from_", 10) == 0)
+    kind = PL_LINK_FABRIC;
+  return kind;
+}
+
+static pl_code convert_link(pl_platform *platform, const char *path, uint32_t index, pl_link *link, pl_error *error) {
+  pl_shim_link given;
+  pl_shim_get_link(platform->shim, index, &given);
+  if (!given.is_shareable)
+    return pl_fail(error, PL_UNSUPPORTED, "%s: link '%s' is neither SHARED, SPLITDUPLEX nor FATPIPE", path, given.name);
+  if (!(given.bandwidth_Bps > 0) || !isfinite(given.bandwidth_Bps))
+    return pl_fail(error, PL_BAD_INPUT, "%s: link '%s' has a bandwidth of %g B/s: it must be more than zero", path,
+                   given.name, given.bandwidth_Bps);
+  if (!(given.latency_s >= 0) || given.latency_s > 1e6)
+    return pl_fail(error, PL_BAD_INPUT, "%s: link '%s' has a latency of %g s", path, given.name, given.latency_s);
+  pl_link_kind kind = kind_of(&given);
+  *link = (pl_link){.name = pl_arena_strdup(&platform->arena, given.name),
+                    .capacity_Bps = given.bandwidth_Bps,
+                    .latency = pl_ticks_from_s(given.latency_s),
+                    .policy = given.is_fatpipe ? PL_LINK_FATPIPE : PL_LINK_SHARED,
+                    .kind = (uint8_t)kind};
+  return link->name != NULL ? PL_OK : pl_fail_memory(error, "the links of the platform");
+}
+
+static pl_code convert_links(pl_platform *platform, const char *path, pl_error *error) {
+  uint32_t n = pl_shim_link_count(platform->shim);
+  pl_link *links = PL_TAKE(&platform->arena, pl_link, n);
+  if (links == NULL) return pl_fail_memory(error, "the links of the platform");
+  for (uint32_t i = 0; i < n; i++)
+    PL_TRY(convert_link(platform, path, i, &links[i], error));
+  platform->cluster.links = links;
+  platform->cluster.n_links = n;
+  return PL_OK;
+}
+
+/* Counts the devices of every zone; the zones that have some become the nodes, in file order. */
+static pl_code make_nodes(pl_platform *platform, uint32_t *node_of_zone, pl_error *error) {
+  uint32_t n_zones = pl_shim_zone_count(platform->shim), n_nodes = 0;
+  for (uint32_t i = 0; i < pl_shim_host_count(platform->shim); i++) {
+    pl_shim_host host;
+    pl_shim_get_host(platform->shim, i, &host);
+    if (host.device != NULL) node_of_zone[host.zone]++;
+  }
+  for (uint32_t z = 0; z < n_zones; z++)
+    n_nodes += node_of_zone[z] > 0;
+  pl_node_info *nodes = PL_TAKE(&platform->arena, pl_node_info, n_nodes);
+  if (nodes == NULL) return pl_fail_memory(error, "the nodes of the platform");
+  uint32_t node = 0, first = 0;
+  for (uint32_t z = 0; z < n_zones; z++) {
+    uint32_t n_devices = node_of_zone[z];
+    node_of_zone[z] = node;
+    if (n_devices == 0) continue;
+    pl_shim_zone zone;
+    pl_shim_get_zone(platform->shim, z, &zone);
+    nodes[node++] = (pl_node_info){.name = pl_arena_strdup(&platform->arena, zone.name), .first_device = first};
+    first += n_devices;
+  }
+  platform->cluster.nodes = nodes;
+  platform->cluster.n_nodes = n_nodes;
+  platform->cluster.n_devices = first;
+  return platform->arena.failed ? pl_fail_memory(error, "the nodes of the platform") : PL_OK;
+}
+
+/* Devices node by node, inside a node in file order. */
+static pl_code place_devices(pl_platform *platform, const uint32_t *node_of_zone, pl_error *error) {
+  pl_cluster *cluster = &platform->cluster;
+  pl_device *devices = PL_TAKE(&platform->arena, pl_device, cluster->n_devices);
+  uint32_t *host_of = PL_TAKE(&platform->arena, uint32_t, cluster->n_devices);
+  if (devices == NULL || host_of == NULL) return pl_fail_memory(error, "the devices of the platform");
+  pl_node_info *nodes = (pl_node_info *)cluster->nodes; /* ours until the load is over */
+  for (uint32_t i = 0; i < pl_shim_host_count(platform->shim); i++) {
+    pl_shim_host host;
+    pl_shim_get_host(platform->shim, i, &host);
+    if (host.device == NULL) continue;
+    uint32_t node = node_of_zone[host.zone], local = nodes[node].n_devices++;
+    uint32_t device = nodes[node].first_device + local;
+    host_of[device] = i;
+    devices[device] = (pl_device){.name = pl_arena_strdup(&platform->arena, host.name),
+                                  .node = node,
+                                  .profile = find_profile(cluster->profiles, cluster->n_profiles, host.device),
+                                  .local_index = local};
+    if (devices[device].profile == PL_NONE)
+      return pl_fail(error, PL_BAD_INPUT, "%s: the file changed while it was being read", cluster->path);
+  }
+  cluster->devices = devices;
+  platform->host_of = host_of;
+  return platform->arena.failed ? pl_fail_memory(error, "the devices of the platform") : PL_OK;
+}
+
+static pl_code make_cluster(pl_platform *platform, const char *path, pl_error *error) {
+  PL_TRY(convert_links(platform, path, error));
+  uint32_t *node_of_zone = PL_TAKE(&platform->arena, uint32_t, pl_shim_zone_count(platform->shim));
+  if (node_of_zone == NULL) return pl_fail_memory(error, "the nodes of the platform");
+  PL_TRY(make_nodes(platform, node_of_zone, error));
+  return place_devices(platform, node_of_zone, error);
+}
+
+/* ---- routes ---- */
+
+/* "name (file:line)", or the name alone for hosts of a <cluster>. */
+static void describe_device(const pl_platform *platform, uint32_t device, char text[256]) {
+  const char *name = platform->cluster.devices[device].name;
+  uint32_t line = pl_platform_scan_line(&platform->scan, name);
+  if (line > 0)
+    snprintf(text, 256, "'%.60s' (%.160s:%u)", name, platform->cluster.path, line);
+  else
+    snprintf(text, 256, "'%.60s'", name);
+}
+
+static pl_code fail_route(const pl_platform *platform, uint32_t source, uint32_t destination, const char *why,
+                          pl_error *error) {
+  char from[256], to[256];
+  describe_device(platform, source, from);
+  describe_device(platform, destination, to);
+  return pl_fail(error, PL_BAD_INPUT, "%s: no route from GPU %s to GPU %s%s%s; add a <route> or <zoneRoute>",
+                 platform->cluster.path, from, to, why[0] != '\0' ? ": " : "", why);
+}
+
+static pl_code resolve_route(void *context, uint32_t source, uint32_t destination, uint32_t *links, uint32_t *n_links,
+                             pl_error *error) {
+  const pl_platform *platform = context;
+  char message[256] = "";
+  pl_shim_status status = pl_shim_route(platform->shim, platform->host_of[source], platform->host_of[destination],
+                                        links, PL_ROUTE_LINKS_MAX, n_links, message, sizeof message);
+  if (status == PL_SHIM_REFUSED) return fail_route(platform, source, destination, message, error);
+  PL_TRY(from_shim(status, message, error));
+  return *n_links > 0 ? PL_OK : fail_route(platform, source, destination, "", error);
+}
+
+/* ---- the whole ---- */
+
+static pl_code load(pl_platform *platform, const char *path, const char *profile_folder, pl_error *error) {
+  pl_digest digest;
+  pl_digest_init(&digest);
+  platform->cluster.path = pl_arena_strdup(&platform->arena, path);
+  if (platform->cluster.path == NULL) return pl_fail_memory(error, "the platform");
+  PL_TRY(scan_file(platform, path, &digest, error));
+  PL_TRY(load_profiles(platform, path, profile_folder, &digest, error));
+  PL_TRY(load_simgrid(platform, path, error));
+  PL_TRY(make_cluster(platform, path, error));
+  pl_platform_scan_sort(&platform->scan, &platform->arena);
+  pl_cluster *cluster = &platform->cluster;
+  platform->routes = pl_route_cache_create(resolve_route, platform, cluster->links, cluster->n_devices);
+  if (platform->routes == NULL || platform->arena.failed) return pl_fail_memory(error, "the platform");
+  cluster->digest = digest.value;
+  cluster->route = pl_route_cache_get;
+  cluster->routes = platform->routes;
+  return PL_OK;
+}
+
+pl_code pl_platform_load(const char *path, const char *profile_folder, pl_platform **platform, pl_error *error) {
+  *platform = NULL;
+  pl_platform *made = calloc(1, sizeof *made);
+  if (made == NULL) return pl_fail_memory(error, "the platform");
+  pl_arena_init(&made->arena, 0);
+  pl_code code = load(made, path, profile_folder, error);
+  if (code == PL_OK)
+    *platform = made;
+  else
+    pl_platform_destroy(made);
+  return code;
+}
+
+void pl_platform_destroy(pl_platform *platform) {
+  if (platform == NULL) return;
+  pl_route_cache_destroy(platform->routes);
+  pl_shim_destroy(platform->shim);
+  pl_arena_release(&platform->arena);
+  free(platform);
+}
+
+const pl_cluster *pl_platform_cluster(const pl_platform *platform) {
+  return &platform->cluster;
+}
