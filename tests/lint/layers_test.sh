@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# Folders are layers: validation -> search -> workloads -> netmodel -> core. An include that points up, one that is not rooted at
+# the repository, and a foreign header where it does not belong (MPI, HDF5, SimGrid) are found here; compilers would only notice
+# some of them at link time.
+# Control: a copy with one violation of each kind planted must be refused.
+set -euo pipefail
+source_dir=${SOURCE_DIR:-$(cd "$(dirname "$0")/../.." && pwd)}
+layers=(core netmodel workloads search validation)
+
+# check ROOT: prints violations; status 1 if there are any.
+check() {
+  local root=$1 rank=0 layer file line number include folder bad=0 above i
+  for layer in "${layers[@]}"; do
+    above=" ${layers[*]:$((rank + 1))} "
+    rank=$((rank + 1))
+    [[ -d $root/$layer ]] || continue
+    while IFS=: read -r file number line; do
+      if [[ $line =~ ^[[:space:]]*#[[:space:]]*include[[:space:]]*\"([^\"]*)\" ]]; then
+        include=${BASH_REMATCH[1]} folder=${BASH_REMATCH[1]%%/*}
+        if [[ $above == *" $folder "* ]]; then
+          echo "$file:$number: $layer/ must not include $include: $folder/ is above it" && bad=1
+        elif [[ ! " ${layers[*]} " == *" $folder "* ]]; then
+          echo "$file:$number: \"$include\" is not rooted at the repository (say \"$layer/...\")" && bad=1
+        elif [[ ! -e $root/$include ]]; then
+          echo "$file:$number: $include does not exist" && bad=1
+        fi
+      elif [[ $line =~ \<(mpi\.h|hdf5[^>]*|H5[^>]*) && " core netmodel workloads " == *" $layer "* ]]; then
+        echo "$file:$number: MPI and HDF5 stay in search/ and above: $line" && bad=1
+      elif [[ $line =~ \<(simgrid|xbt|smpi|msg)/ && ! ($layer == netmodel && $file == *.cpp) ]]; then
+        echo "$file:$number: SimGrid stays in netmodel/*.cpp: $line" && bad=1
+      fi
+    done < <(grep -rnE '^[[:space:]]*#[[:space:]]*include' --include='*.[ch]' --include='*.cpp' --include='*.hpp' "$root/$layer" || true)
+  done
+  return $bad
+}
+
+# control NAME FILE LINE: the planted line must be found.
+control() {
+  local copy
+  copy=$(mktemp -d)
+  for layer in "${layers[@]}"; do
+    [[ ! -d $source_dir/$layer ]] || cp -r "$source_dir/$layer" "$copy/"
+  done
+  mkdir -p "$copy/$(dirname "$2")"
+  printf '%s\n' "$3" >>"$copy/$2"
+  if check "$copy" >/dev/null; then
+    echo "control '$1': a planted violation was not found" >&2
+    exit 1
+  fi
+  rm -rf "$copy"
+}
+
+check "$source_dir"
+control "up" core/planted.c '#include "netmodel/platform.h"'
+control "up, spaced" workloads/planted.h '  #  include "search/sweep.h"'
+control "not rooted" netmodel/planted.c '#include "platform.h"'
+control "missing" search/planted.c '#include "core/no_such_header.h"'
+control "MPI low" workloads/planted.c '#include <mpi.h>'
+control "HDF5 low" core/planted.c '#include <hdf5.h>'
+control "SimGrid in C" netmodel/planted.c '#include <simgrid/host.h>'
+control "SimGrid high" search/planted.cpp '#include <simgrid/s4u.hpp>'
+echo "layers hold; 8 planted violations were found"
