@@ -17,8 +17,8 @@
 typedef struct pl_document pl_document;
 typedef struct pl_node pl_node;
 
-/* The caller destroys *document. Names that end in .yaml or .yml are read as YAML, all others as JSON. Files over 64 MiB
- * are refused. A file that cannot be opened is PL_BAD_INPUT. */
+/* The caller destroys *document. Names that end in .yaml or .yml are read as YAML, all others as JSON. Files over 64
+ * MiB are refused. A file that cannot be opened is PL_BAD_INPUT. */
 pl_code pl_document_load(const char *path, pl_document **document, pl_error *error);
 /* `name` stands for the path in messages; `json` chooses the grammar. */
 pl_code pl_document_parse(const char *name, const char *text, size_t size, bool json, pl_document **document,
@@ -35,8 +35,8 @@ pl_code pl_document_fail(const pl_document *document, const pl_node *node, pl_er
 
 bool pl_node_is_mapping(const pl_node *node);
 bool pl_node_is_sequence(const pl_node *node);
-size_t pl_node_count(const pl_node *node);                       /* entries of a mapping or sequence, else 0 */
-const pl_node *pl_node_at(const pl_node *sequence, size_t index);  /* NULL when out of range */
+size_t pl_node_count(const pl_node *node);                        /* entries of a mapping or sequence, else 0 */
+const pl_node *pl_node_at(const pl_node *sequence, size_t index); /* NULL when out of range */
 /* Key and value number `index` of a mapping in file order; key is a NUL-terminated string owned by the document. */
 const pl_node *pl_node_entry(const pl_document *document, const pl_node *mapping, size_t index, const char **key);
 /* NULL when the key is absent or its value is null. */
