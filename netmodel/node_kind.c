@@ -1,0 +1,353 @@
+/* See netmodel/node_kind.h.
+ *
+ * Latencies. NCCL's tuner (2.10.3) prices one step of its low-latency protocol at 0.5 us over NVLink, 1.0 us over PCIe
+ * and 2.7 us over the network: the nearest thing to a published hardware latency per hop. An NVSwitch hop is two ports
+ * of 250 ns, a direct NVLink 500 ns, a PCIe hop two slots of 500 ns, a network hop two slots, two NICs of 780 ns and
+ * one switch of 130 ns (port to port, vendor's figure for HDR InfiniBand). What a PCIe switch's uplink (100 ns) and the
+ * bus between sockets (200 ns) add is assumed. NICs of cloud machines take 15 us, from the 64 us that a two-rank
+ * all-reduce of two steps takes over EFA on g4dn: the network behind them is then counted as 0.
+ *
+ * Rates. NVLink and NICs nominal; PCIe is the payload rate that copies reach: 12 GB/s for gen 3 x16 (NCCL's tuner;
+ * measured 11.4 to 12.2), 26 GB/s for gen 4 x16 (nvbandwidth), 52 GB/s for gen 5 x16 (gen 4 doubled: assumed).
+ */
+#include "netmodel/node_kind.h"
+
+#include <stddef.h>
+#include <string.h>
+
+/* NVLinks per pair. DGX-1V: nvidia-smi topo -m. HC2: the topology files of Proteus' repository. */
+static const uint8_t cube_mesh[8][8] = {{0, 1, 1, 2, 2, 0, 0, 0}, {1, 0, 2, 1, 0, 2, 0, 0}, {1, 2, 0, 2, 0, 0, 1, 0},
+                                        {2, 1, 2, 0, 0, 0, 0, 1}, {2, 0, 0, 0, 0, 1, 1, 2}, {0, 2, 0, 0, 1, 0, 2, 1},
+                                        {0, 0, 1, 0, 1, 2, 0, 2}, {0, 0, 0, 1, 2, 1, 2, 0}};
+static const uint8_t hc2_mesh[8][8] = {{0, 1, 2, 1, 0, 0, 0, 2}, {1, 0, 1, 2, 0, 0, 2, 0}, {2, 1, 0, 2, 0, 1, 0, 0},
+                                       {1, 2, 2, 0, 1, 0, 0, 0}, {0, 0, 0, 1, 0, 2, 2, 1}, {0, 0, 1, 0, 2, 0, 1, 2},
+                                       {0, 2, 0, 0, 2, 1, 0, 1}, {2, 0, 0, 0, 1, 2, 1, 0}};
+static const uint8_t quad_mesh[4][8] = {{0, 1, 1, 2}, {1, 0, 2, 1}, {1, 2, 0, 2}, {2, 1, 2, 0}};
+
+#define EIGHT_IN_PAIRS                                                                                                 \
+  { 0, 0, 1, 1, 2, 2, 3, 3 }
+#define TWO_SOCKETS                                                                                                    \
+  { 0, 0, 1, 1 }
+#define RELAYED                                                                                                        \
+  "Pairs without a direct NVLink go through a GPU that both are linked to, as NCCL does (NCCL_NVB_DISABLE=0):\n"       \
+  "the relay with the widest narrower side, then the most links, then the lowest number.\n"
+
+static const pl_node_kind kinds[] = {
+    {.name = "dgx-1v",
+     .title = "NVIDIA DGX-1V: 8 V100 in a hybrid cube mesh, 4 EDR InfiniBand NICs",
+     .about =
+         "NVLink2, 25 GB/s per link, 6 links per GPU; links per pair: 0-1:1 0-2:1 0-3:2 0-4:2 1-2:2 1-3:1 1-5:2 2-3:2\n"
+         "2-6:1 3-7:1 4-5:1 4-6:1 4-7:2 5-6:2 5-7:1 6-7:2 (nvidia-smi topo -m of a DGX-1V, Microway guide).\n" RELAYED
+         "GPUs 2i and 2i+1 share a PCIe 3.0 switch with NIC i (PIX in the same listing); GPUs 0 to 3 are on socket 0.\n"
+         "No transfer between GPUs uses a switch's uplink or QPI, so these are left out.\n"
+         "NIC: ConnectX-4 EDR, 100 Gb/s (product specification). Leaf of 36 ports: 18 nodes, 18 uplinks.\n",
+     .device = "V100-SXM2-32GB",
+     .default_nodes = 1,
+     .pod_nodes = 18,
+     .n_gpus = 8,
+     .n_nics = 4,
+     .n_places = 4,
+     .switched = true,
+     .gpu_place = EIGHT_IN_PAIRS,
+     .nic_place = {0, 1, 2, 3},
+     .gpu_nic = EIGHT_IN_PAIRS,
+     .place_socket = TWO_SOCKETS,
+     .pair_links = cube_mesh,
+     .pair_link_GBps = 25,
+     .pcie_GBps = 12,
+     .uplink_GBps = 12,
+     .socket_GBps = 6,
+     .nic_GBps = 12.5,
+     .nic_ns = 780,
+     .switch_ns = 130},
+    {.name = "dgx-2",
+     .title = "NVIDIA DGX-2: 16 V100 on NVSwitch, 8 EDR InfiniBand NICs for compute",
+     .about =
+         "NVLink2 and NVSwitch: 6 links per GPU, 150 GB/s into the switches, all pairs NV6 (measured: 145.5 GB/s\n"
+         "between any pair). Both baseboards are joined without loss, so one port per GPU is all there is.\n"
+         "GPUs 2i and 2i+1 and NIC i share a PCIe 3.0 switch (NVIDIA/nccl-tests issue 78, topo -m); two more NICs\n"
+         "of the machine are for storage. No transfer between GPUs uses PCIe uplinks or UPI: left out.\n"
+         "NIC: ConnectX-5 EDR, 100 Gb/s (product specification). Leaf of 36 ports: 18 nodes, 18 uplinks.\n",
+     .device = "V100-SXM3-32GB",
+     .default_nodes = 1,
+     .pod_nodes = 18,
+     .n_gpus = 16,
+     .n_nics = 8,
+     .n_places = 8,
+     .switched = true,
+     .gpu_place = {0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7},
+     .nic_place = {0, 1, 2, 3, 4, 5, 6, 7},
+     .gpu_nic = {0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7},
+     .place_socket = {0, 0, 0, 0, 1, 1, 1, 1},
+     .port_GBps = 150,
+     .pcie_GBps = 12,
+     .uplink_GBps = 12,
+     .socket_GBps = 9,
+     .nic_GBps = 12.5,
+     .nic_ns = 780,
+     .switch_ns = 130},
+    {.name = "dgx-a100",
+     .title = "NVIDIA DGX A100: 8 A100 on NVSwitch, 8 HDR InfiniBand NICs for compute",
+     .about =
+         "NVLink3 and NVSwitch: 12 links per GPU, 2 to each of 6 switches, 300 GB/s into them, all pairs NV12\n"
+         "(NVIDIA/nccl issue 1505; measured 272 to 276 GB/s between pairs, stas00/ml-engineering network).\n"
+         "GPUs 2i and 2i+1 and two NICs share a PCIe 4.0 switch (topo -m: GPU0,1 PXB mlx5_0,1; GPU2,3 mlx5_2,3;\n"
+         "GPU4,5 mlx5_6,7; GPU6,7 mlx5_8,9): one NIC per GPU. NIC r of the file is the r-th of these; mlx5_4, 5, 10, "
+         "11\n"
+         "are for storage and not in the file, nor are PCIe uplinks and the socket bus, which no transfer crosses.\n"
+         "NIC: ConnectX-6 HDR, 200 Gb/s. Leaf: 40-port QM8790, 20 nodes of a scalable unit down, 20 uplinks\n"
+         "(NVIDIA DGX SuperPOD reference architecture RA-09950-001).\n",
+     .device = "A100-SXM4-80GB",
+     .default_nodes = 1,
+     .pod_nodes = 20,
+     .n_gpus = 8,
+     .n_nics = 8,
+     .n_places = 4,
+     .switched = true,
+     .gpu_place = EIGHT_IN_PAIRS,
+     .nic_place = EIGHT_IN_PAIRS,
+     .gpu_nic = {0, 1, 2, 3, 4, 5, 6, 7},
+     .place_socket = TWO_SOCKETS,
+     .port_GBps = 300,
+     .pcie_GBps = 26,
+     .uplink_GBps = 26,
+     .socket_GBps = 26,
+     .nic_GBps = 25,
+     .nic_ns = 780,
+     .switch_ns = 130},
+    {.name = "dgx-h100",
+     .title = "NVIDIA DGX H100: 8 H100 on NVSwitch, 8 NDR InfiniBand NICs for compute",
+     .about =
+         "NVLink4 and NVSwitch: 18 links per GPU, 450 GB/s into the switches, all pairs NV18 (measured 363 to 377 "
+         "GB/s\n"
+         "between pairs, stas00/ml-engineering network).\n"
+         "One ConnectX-7 per GPU on PCIe 5.0 (DGX H100 user guide, table of network modules: GPU 0 mlx5_0, 1 mlx5_3,\n"
+         "2 mlx5_4, 3 mlx5_5, 4 mlx5_6, 5 mlx5_9, 6 mlx5_10, 7 mlx5_11); NIC r of the file is the one of GPU r.\n"
+         "No transfer between GPUs uses PCIe uplinks or UPI: left out. NIC: NDR, 400 Gb/s. Leaf: 64-port QM9700,\n"
+         "32 nodes of a scalable unit down, 32 uplinks (NVIDIA DGX SuperPOD reference architecture RA-11333-001).\n",
+     .device = "H100-SXM5-80GB",
+     .default_nodes = 1,
+     .pod_nodes = 32,
+     .n_gpus = 8,
+     .n_nics = 8,
+     .n_places = 8,
+     .switched = true,
+     .gpu_place = {0, 1, 2, 3, 4, 5, 6, 7},
+     .nic_place = {0, 1, 2, 3, 4, 5, 6, 7},
+     .gpu_nic = {0, 1, 2, 3, 4, 5, 6, 7},
+     .place_socket = {0, 0, 0, 0, 1, 1, 1, 1},
+     .port_GBps = 450,
+     .pcie_GBps = 52,
+     .uplink_GBps = 52,
+     .socket_GBps = 52,
+     .nic_GBps = 50,
+     .nic_ns = 780,
+     .switch_ns = 130},
+    {.name = "p3.8xlarge",
+     .title = "AWS p3.8xlarge: 4 V100 with NVLink, 10 Gb/s network",
+     .about =
+         "p3.8xlarge: NVLink2, 25 GB/s per link, 4 links per GPU: half of the cube mesh, links per pair 0-1:1 0-2:1 "
+         "0-3:2\n"
+         "1-2:2 1-3:1 2-3:2 (AWS lists 200 GB/s per GPU in both directions; AMP, section 4.2, found about 170 Gb/s\n"
+         "between GPUs). PCIe 3.0; the guest sees GPUs and network under one CPU socket.\n"
+         "Network: up to 10 Gb/s (AWS), 15 us per NIC as on g4dn.\n",
+     .device = "V100-SXM2-16GB",
+     .default_nodes = 1,
+     .n_gpus = 4,
+     .n_nics = 1,
+     .n_places = 1,
+     .pair_links = quad_mesh,
+     .pair_link_GBps = 25,
+     .pcie_GBps = 12,
+     .nic_GBps = 1.25,
+     .nic_ns = 15000,
+     .switch_ns = 0},
+    {.name = "g4dn.12xlarge",
+     .title = "AWS g4dn.12xlarge: 4 T4 on PCIe, 50 Gb/s network",
+     .about =
+         "g4dn.12xlarge: no NVLink; GPUs reach each other over PCIe and the CPU's root complex at 50 Gb/s = 6.25 GB/s "
+         "(AMP,\n"
+         "section 4.1; the rate of gen 3 x8). Network: 50 Gb/s (AWS, AMP 4.1); 15 us per NIC, from the 64 us of a\n"
+         "two-rank all-reduce over EFA (aws-ofi-nccl log, g4dn).\n",
+     .device = "T4",
+     .default_nodes = 1,
+     .n_gpus = 4,
+     .n_nics = 1,
+     .n_places = 1,
+     .pcie_GBps = 6.25,
+     .nic_GBps = 6.25,
+     .nic_ns = 15000,
+     .switch_ns = 0},
+    {.name = "hc1",
+     .title = "Proteus HC1: one node, 8 TITAN Xp on PCIe",
+     .about =
+         "Proteus, table III: 1 node, 8 TITAN Xp, PCIe. From its topology file: PCIe 3.0 switches 02, 06 (socket 0) "
+         "and 82,\n"
+         "86 (socket 1) with two GPUs each; its cluster file says 12 GB/s between GPUs, as measured for gen 3 x16.\n"
+         "Between the sockets: 6 GB/s of peer traffic over QPI (NCCL 2.10.3 tuner; the bus numbers are those of a\n"
+         "Haswell or Broadwell board). Its 1 Gb/s Ethernet is left out: there is no second node.\n",
+     .device = "TitanXp",
+     .default_nodes = 1,
+     .n_gpus = 8,
+     .n_nics = 0,
+     .n_places = 4,
+     .switched = true,
+     .gpu_place = EIGHT_IN_PAIRS,
+     .place_socket = TWO_SOCKETS,
+     .pcie_GBps = 12,
+     .uplink_GBps = 12,
+     .socket_GBps = 6},
+    {.name = "hc2",
+     .title = "Proteus HC2: 8 V100 per node in a hybrid cube mesh, one 100 Gb/s NIC per node",
+     .about = "Proteus, table III: 4 nodes, 8 V100, NVLink, 100 Gb/s. From its topology file (dgx1_v100_1ib): links "
+              "per pair\n"
+              "0-1:1 0-2:2 0-3:1 0-7:2 1-2:1 1-3:2 1-6:2 2-3:2 2-5:1 3-4:1 4-5:2 4-6:2 4-7:1 5-6:1 5-7:2 6-7:1, 25 "
+              "GB/s per\n"
+              "NVLink2; PCIe 3.0 switches 18, 3b (socket 0), 86, af (socket 1) with two GPUs each; the only NIC is on\n"
+              "switch 3b, beside GPUs 2 and 3, so that the others reach it over the sockets. 32 GB per GPU in its "
+              "cluster file.\n" RELAYED
+              "Between the sockets: 9 GB/s (NCCL 2.10.3 tuner, Skylake; the bus numbers are those of such a board).\n",
+     .device = "V100-SXM2-32GB",
+     .default_nodes = 4,
+     .n_gpus = 8,
+     .n_nics = 1,
+     .n_places = 4,
+     .switched = true,
+     .gpu_place = EIGHT_IN_PAIRS,
+     .nic_place = {1},
+     .place_socket = TWO_SOCKETS,
+     .pair_links = hc2_mesh,
+     .pair_link_GBps = 25,
+     .pcie_GBps = 12,
+     .uplink_GBps = 12,
+     .socket_GBps = 9,
+     .nic_GBps = 12.5,
+     .nic_ns = 780,
+     .switch_ns = 130},
+    {.name = "hc3",
+     .title = "Proteus HC3: 8 A100 per node on NVSwitch, one 200 Gb/s NIC per node",
+     .about = "Proteus, table III: 2 nodes, 8 A100, NVLink, 200 Gb/s. Its repository has no topology of this cluster. "
+              "Assumed:\n"
+              "NVSwitch with 300 GB/s per GPU, 40 GB memory, PCIe 4.0 switches of two GPUs, one HDR NIC (HC2 has one "
+              "of EDR)\n"
+              "on the switch of GPUs 0 and 1, and a socket bus as fast as one PCIe slot, so that the NIC stays the "
+              "bottleneck.\n",
+     .device = "A100-SXM4-40GB",
+     .default_nodes = 2,
+     .n_gpus = 8,
+     .n_nics = 1,
+     .n_places = 4,
+     .switched = true,
+     .gpu_place = EIGHT_IN_PAIRS,
+     .nic_place = {0},
+     .place_socket = TWO_SOCKETS,
+     .port_GBps = 300,
+     .pcie_GBps = 26,
+     .uplink_GBps = 26,
+     .socket_GBps = 26,
+     .nic_GBps = 25,
+     .nic_ns = 780,
+     .switch_ns = 130},
+};
+
+enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
+
+const pl_node_kind *pl_node_kind_at(uint32_t i) {
+  return i < N_KINDS ? &kinds[i] : NULL;
+}
+
+const pl_node_kind *pl_node_kind_find(const char *name) {
+  for (uint32_t i = 0; i < N_KINDS; i++)
+    if (strcmp(kinds[i].name, name) == 0) return &kinds[i];
+  return NULL;
+}
+
+static uint32_t links_between(const pl_node_kind *kind, uint32_t a, uint32_t b) {
+  return kind->pair_links == NULL ? 0 : kind->pair_links[a][b];
+}
+
+uint32_t pl_node_kind_relay(const pl_node_kind *kind, uint32_t from, uint32_t to) {
+  uint32_t best = PL_NODE_GPUS_MAX, best_score = 0;
+  for (uint32_t g = 0; g < kind->n_gpus; g++) {
+    uint32_t in = links_between(kind, from, g), out = links_between(kind, g, to);
+    if (in == 0 || out == 0) continue;
+    uint32_t score = (in < out ? in : out) * 256 + in + out;
+    if (score <= best_score) continue;
+    best = g;
+    best_score = score;
+  }
+  return best;
+}
+
+static pl_hop hop(pl_wire wire, uint32_t a, bool up) {
+  return (pl_hop){.wire = (uint8_t)wire, .a = (uint8_t)a, .up = up};
+}
+
+static pl_hop nvlink_hop(uint32_t from, uint32_t to) {
+  return (pl_hop){.wire = PL_WIRE_NVLINK,
+                  .a = (uint8_t)(from < to ? from : to),
+                  .b = (uint8_t)(from < to ? to : from),
+                  .up = from < to};
+}
+
+/* From one place to another: nothing inside a switch or a socket, else up, across, and down. */
+static uint32_t path_between_places(const pl_node_kind *kind, uint32_t from, uint32_t to, pl_hop *hops) {
+  uint32_t n = 0, from_socket = kind->place_socket[from], to_socket = kind->place_socket[to];
+  if (from == to) return 0;
+  if (kind->switched) hops[n++] = hop(PL_WIRE_UPLINK, from, true);
+  if (from_socket != to_socket) hops[n++] = hop(PL_WIRE_SOCKETS, 0, from_socket < to_socket);
+  if (kind->switched) hops[n++] = hop(PL_WIRE_UPLINK, to, false);
+  return n;
+}
+
+uint32_t pl_node_kind_path(const pl_node_kind *kind, uint32_t from, uint32_t to, pl_hop hops[PL_NODE_HOPS_MAX]) {
+  uint32_t n = 0, relay;
+  if (kind->port_GBps > 0) {
+    hops[n++] = hop(PL_WIRE_PORT, from, true);
+    hops[n++] = hop(PL_WIRE_PORT, to, false);
+  } else if (links_between(kind, from, to) > 0) {
+    hops[n++] = nvlink_hop(from, to);
+  } else if ((relay = pl_node_kind_relay(kind, from, to)) < PL_NODE_GPUS_MAX) {
+    hops[n++] = nvlink_hop(from, relay);
+    hops[n++] = nvlink_hop(relay, to);
+  } else {
+    hops[n++] = hop(PL_WIRE_PCIE, from, true);
+    n += path_between_places(kind, kind->gpu_place[from], kind->gpu_place[to], hops + n);
+    hops[n++] = hop(PL_WIRE_PCIE, to, false);
+  }
+  return n;
+}
+
+uint32_t pl_node_kind_path_out(const pl_node_kind *kind, uint32_t gpu, pl_hop hops[PL_NODE_HOPS_MAX]) {
+  uint32_t n = 0, nic = kind->gpu_nic[gpu];
+  hops[n++] = hop(PL_WIRE_PCIE, gpu, true);
+  n += path_between_places(kind, kind->gpu_place[gpu], kind->nic_place[nic], hops + n);
+  hops[n++] = hop(PL_WIRE_NIC, nic, true);
+  return n;
+}
+
+static const struct {
+  const char *device, *speed;
+} speeds[] = {{"TitanXp", "12.15Tf"},
+              {"P100", "10.6Tf"},
+              {"V100-SXM2-16GB", "125Tf"},
+              {"V100-SXM2-32GB", "125Tf"},
+              {"V100-SXM3-32GB", "125Tf"},
+              {"T4", "65Tf"},
+              {"A10G", "70Tf"},
+              {"A100-SXM4-40GB", "312Tf"},
+              {"A100-SXM4-80GB", "312Tf"},
+              {"H100-SXM5-80GB", "989Tf"},
+              {"H200-SXM5-141GB", "989Tf"},
+              {"B200", "2250Tf"},
+              {"GB200", "2500Tf"}};
+
+const char *pl_device_speed(const char *device) {
+  for (uint32_t i = 0; i < sizeof speeds / sizeof speeds[0]; i++)
+    if (strcmp(speeds[i].device, device) == 0) return speeds[i].speed;
+  return NULL;
+}
+
+const char *pl_device_name_at(uint32_t i) {
+  return i < sizeof speeds / sizeof speeds[0] ? speeds[i].device : NULL;
+}

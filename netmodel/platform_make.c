@@ -1,0 +1,268 @@
+/* See netmodel/platform_make.h. */
+#include "netmodel/platform_make.h"
+
+#include <argp.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/command.h"
+#include "core/units.h"
+
+enum { COMMAND_BYTES = 512, KIND_BYTES = 256, PATH_BYTES = 4096 };
+
+typedef struct request {
+  const char *kind, *nodes, *fabric, *pod_nodes, *oversubscription, *nic_rate, *device, *output;
+  bool force, list;
+} request;
+
+enum { KEY_FABRIC = 256, KEY_POD_NODES, KEY_OVERSUBSCRIPTION, KEY_NIC_RATE, KEY_DEVICE, KEY_FORCE, KEY_LIST };
+
+static const struct argp_option options[] = {
+    {"nodes", 'n', "N", 0, "Number of nodes (default: as the machine is usually described, mostly 1)", 0},
+    {"fabric", KEY_FABRIC, "rail|fat-tree|single", 0,
+     "Network between nodes (default: rail for DGX, single for the others)", 0},
+    {"pod-nodes", KEY_POD_NODES, "K", 0,
+     "Nodes under one group of leaf switches (default: by machine, e.g. 20 for dgx-a100)", 0},
+    {"oversubscription", KEY_OVERSUBSCRIPTION, "R", 0,
+     "Node-facing over spine-facing capacity of a leaf, at least 1 (default 1)", 0},
+    {"nic-rate", KEY_NIC_RATE, "RATE", 0, "Rate of every NIC per direction, e.g. 200Gbps or 25GBps", 0},
+    {"device", KEY_DEVICE, "PROFILE", 0, "Another GPU in the same machine, e.g. A100-SXM4-40GB", 0},
+    {"output", 'o', "FILE", 0, "Where to write; - is standard output (default)", 0},
+    {"force", KEY_FORCE, NULL, 0, "Replace an existing file", 0},
+    {"list", KEY_LIST, NULL, 0, "List the machines and stop", 0},
+    {0}};
+
+static error_t parse_option(int key, char *argument, struct argp_state *state) {
+  request *r = state->input;
+  switch (key) {
+  case 'n':
+    r->nodes = argument;
+    return 0;
+  case KEY_FABRIC:
+    r->fabric = argument;
+    return 0;
+  case KEY_POD_NODES:
+    r->pod_nodes = argument;
+    return 0;
+  case KEY_OVERSUBSCRIPTION:
+    r->oversubscription = argument;
+    return 0;
+  case KEY_NIC_RATE:
+    r->nic_rate = argument;
+    return 0;
+  case KEY_DEVICE:
+    r->device = argument;
+    return 0;
+  case 'o':
+    r->output = argument;
+    return 0;
+  case KEY_FORCE:
+    r->force = true;
+    return 0;
+  case KEY_LIST:
+    r->list = true;
+    return 0;
+  case ARGP_KEY_ARG:
+    if (r->kind != NULL) argp_error(state, "one KIND only, not also '%s'", argument);
+    r->kind = argument;
+    return 0;
+  default:
+    return ARGP_ERR_UNKNOWN;
+  }
+}
+
+static const struct argp argp = {
+    options,
+    parse_option,
+    "KIND",
+    "Writes a SimGrid platform file of N machines.\v"
+    "KIND is a machine (--list shows them) or a mixture such as p3.8xlarge:3,g4dn.12xlarge:1, whose counts take the "
+    "place "
+    "of --nodes. Figures, their sources and the way the network is modelled are in the written file.",
+    NULL,
+    NULL,
+    NULL};
+
+static pl_code unknown_kind(const char *name, pl_error *error) {
+  char known[KIND_BYTES] = "";
+  for (uint32_t i = 0; pl_node_kind_at(i) != NULL; i++) {
+    size_t used = strlen(known);
+    snprintf(known + used, sizeof known - used, "%s%s", i == 0 ? "" : ", ", pl_node_kind_at(i)->name);
+  }
+  return pl_fail(error, PL_BAD_INPUT, "'%s' is not a machine; known are %s", name, known);
+}
+
+static pl_code check_device(const char *name, pl_error *error) {
+  if (name == NULL || pl_device_speed(name) != NULL) return PL_OK;
+  char known[KIND_BYTES] = "";
+  for (uint32_t i = 0; pl_device_name_at(i) != NULL; i++) {
+    size_t used = strlen(known);
+    snprintf(known + used, sizeof known - used, "%s%s", i == 0 ? "" : ", ", pl_device_name_at(i));
+  }
+  return pl_fail(error, PL_BAD_INPUT, "--device %s is unknown; known are %s", name, known);
+}
+
+static pl_code parse_fabric(const char *text, pl_fabric *fabric, pl_error *error) {
+  for (int f = PL_FABRIC_RAIL; f <= PL_FABRIC_SINGLE; f++)
+    if (strcmp(text, pl_fabric_name((pl_fabric)f)) == 0) {
+      *fabric = (pl_fabric)f;
+      return PL_OK;
+    }
+  return pl_fail(error, PL_BAD_INPUT, "--fabric %s: must be rail, fat-tree or single", text);
+}
+
+/* "NAME" or "NAME:COUNT,NAME:COUNT..." */
+static pl_code parse_kinds(const request *r, pl_platform_plan *plan, pl_error *error) {
+  char text[KIND_BYTES];
+  if (strlen(r->kind) >= sizeof text) return pl_fail(error, PL_BAD_INPUT, "KIND is too long: '%.40s...'", r->kind);
+  strcpy(text, r->kind); /* NOLINT: length checked above */
+  bool mixture = strchr(text, ':') != NULL || strchr(text, ',') != NULL;
+  if (mixture && r->nodes != NULL)
+    return pl_fail(error, PL_BAD_INPUT, "--nodes %s: '%s' already has counts", r->nodes, r->kind);
+  for (char *rest = text, *part; (part = strsep(&rest, ",")) != NULL;) {
+    char *count = strchr(part, ':');
+    if (count != NULL) *count++ = '\0';
+    const pl_node_kind *kind = pl_node_kind_find(part);
+    if (kind == NULL) return unknown_kind(part, error);
+    if (plan->n_parts == PL_PLAN_PARTS_MAX)
+      return pl_fail(error, PL_BAD_INPUT, "'%s' has more than %d machines", r->kind, PL_PLAN_PARTS_MAX);
+    const char *number = mixture ? count : r->nodes;
+    if (mixture && count == NULL) return pl_fail(error, PL_BAD_INPUT, "'%s' lacks a count: write %s:N", r->kind, part);
+    int64_t n = kind->default_nodes;
+    if (number != NULL)
+      PL_TRY(pl_parse_integer(number, mixture ? "count in KIND" : "--nodes", 1, PL_PLAN_NODES_MAX, &n, error));
+    plan->parts[plan->n_parts].kind = kind;
+    plan->parts[plan->n_parts++].n_nodes = (uint32_t)n;
+  }
+  return PL_OK;
+}
+
+static pl_code parse_numbers(const request *r, pl_platform_plan *plan, pl_error *error) {
+  if (r->pod_nodes != NULL) {
+    int64_t k;
+    PL_TRY(pl_parse_integer(r->pod_nodes, "--pod-nodes", 1, PL_PLAN_POD_NODES_MAX, &k, error));
+    plan->pod_nodes = (uint32_t)k;
+  }
+  if (r->oversubscription != NULL) {
+    PL_TRY(pl_parse_number(r->oversubscription, "--oversubscription", &plan->oversubscription, error));
+    if (!(plan->oversubscription >= 1 && plan->oversubscription <= 1000))
+      return pl_fail(error, PL_BAD_INPUT, "--oversubscription %s: must be from 1 (non-blocking) to 1000",
+                     r->oversubscription);
+  }
+  if (r->nic_rate != NULL) {
+    double rate_Bps;
+    PL_TRY(pl_parse_rate(r->nic_rate, "--nic-rate", &rate_Bps, error));
+    if (!(rate_Bps >= 1e6 && rate_Bps <= 1e14))
+      return pl_fail(error, PL_BAD_INPUT, "--nic-rate %s: must be from 1MBps to 100TBps", r->nic_rate);
+    plan->nic_GBps = rate_Bps / 1e9;
+  }
+  return PL_OK;
+}
+
+/* Only what the user asked for, so that the same request always writes the same file. */
+static void record_command(const request *r, char command[COMMAND_BYTES]) {
+  const char *const names[] = {"nodes", "fabric", "pod-nodes", "oversubscription", "nic-rate", "device"};
+  const char *const values[] = {r->nodes, r->fabric, r->pod_nodes, r->oversubscription, r->nic_rate, r->device};
+  int used = snprintf(command, COMMAND_BYTES, "paceline platform make %s", r->kind);
+  for (size_t i = 0; i < sizeof names / sizeof names[0] && used < COMMAND_BYTES; i++)
+    if (values[i] != NULL)
+      used += snprintf(command + used, COMMAND_BYTES - (size_t)used, " --%s %s", names[i], values[i]);
+}
+
+static pl_code make_plan(const request *r, pl_platform_plan *plan, char command[COMMAND_BYTES], pl_error *error) {
+  enum { GROUP_NODES = 32 };
+  *plan = (pl_platform_plan){.oversubscription = 1, .device = r->device, .command = command};
+  if (r->kind == NULL) return pl_fail(error, PL_BAD_INPUT, "which machine? --list shows them");
+  PL_TRY(parse_kinds(r, plan, error));
+  PL_TRY(check_device(r->device, error));
+  const pl_node_kind *kind = plan->parts[0].kind;
+  plan->fabric = kind->pod_nodes > 0 && plan->n_parts == 1 ? PL_FABRIC_RAIL : PL_FABRIC_SINGLE;
+  if (r->fabric != NULL) PL_TRY(parse_fabric(r->fabric, &plan->fabric, error));
+  plan->pod_nodes = plan->fabric != PL_FABRIC_SINGLE && kind->pod_nodes > 0 ? kind->pod_nodes : GROUP_NODES;
+  PL_TRY(parse_numbers(r, plan, error));
+  record_command(r, command);
+  return pl_platform_plan_check(plan, error);
+}
+
+static pl_code fail_write(const char *path, int code, pl_error *error) {
+  return pl_fail(error, PL_IO, "cannot write %s: %s; nothing was written", path, strerror(code != 0 ? code : EIO));
+}
+
+/* Closes in any case; the error is that of the first call that failed. */
+static int write_and_close(const pl_platform_plan *plan, int descriptor) {
+  FILE *stream = fdopen(descriptor, "w");
+  if (stream == NULL) {
+    int code = errno;
+    close(descriptor);
+    return code;
+  }
+  errno = 0;
+  pl_platform_write(plan, stream);
+  int code = fflush(stream) != 0 || ferror(stream) ? errno : 0;
+  bool failed = code != 0 || ferror(stream);
+  if (fsync(descriptor) != 0 && !failed && errno != EINVAL && errno != EROFS) code = errno;
+  if (fclose(stream) != 0 && code == 0) code = errno;
+  return code == 0 && failed ? EIO : code;
+}
+
+/* Without `force` the name is taken by link(), which fails when somebody else took it meanwhile. */
+static int publish(const char *temporary, const char *path, bool force) {
+  if (!force) {
+    if (link(temporary, path) == 0) return unlink(temporary) == 0 ? 0 : errno;
+    if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS) return errno;
+  }
+  return rename(temporary, path) == 0 ? 0 : errno;
+}
+
+pl_code pl_platform_make_file(const pl_platform_plan *plan, const char *path, bool force, pl_error *error) {
+  char temporary[PATH_BYTES];
+  struct stat status;
+  if (!force && lstat(path, &status) == 0) return pl_fail(error, PL_BAD_INPUT, "%s exists; --force replaces it", path);
+  int length = snprintf(temporary, sizeof temporary, "%s.partial-XXXXXX", path);
+  if (length < 0 || (size_t)length >= sizeof temporary) return fail_write(path, ENAMETOOLONG, error);
+  int descriptor = mkstemp(temporary);
+  if (descriptor < 0) return fail_write(path, errno, error);
+  mode_t mask = umask(0);
+  umask(mask);
+  int code = fchmod(descriptor, 0666 & ~mask) == 0 ? 0 : errno;
+  if (code != 0)
+    close(descriptor);
+  else
+    code = write_and_close(plan, descriptor);
+  if (code == 0) code = publish(temporary, path, force);
+  if (code == 0) return PL_OK;
+  unlink(temporary);
+  return code == EEXIST ? pl_fail(error, PL_BAD_INPUT, "%s exists; --force replaces it", path)
+                        : fail_write(path, code, error);
+}
+
+static void print_list(void) {
+  for (uint32_t i = 0; pl_node_kind_at(i) != NULL; i++) {
+    const pl_node_kind *kind = pl_node_kind_at(i);
+    printf("%-14s %2u x %-15s %s\n", kind->name, kind->n_gpus, kind->device, kind->title);
+  }
+}
+
+int pl_platform_make_run(int argc, char **argv) {
+  static const char name[] = "platform make";
+  request r = {0};
+  pl_error error = PL_ERROR_INIT;
+  pl_platform_plan plan;
+  char command[COMMAND_BYTES];
+  argp_err_exit_status = 2;
+  if (argp_parse(&argp, argc, argv, 0, NULL, &r) != 0) return 2;
+  if (r.list) {
+    print_list();
+    return pl_command_finish(name, 0);
+  }
+  if (make_plan(&r, &plan, command, &error) != PL_OK) return pl_command_report(name, &error);
+  if (r.output == NULL || strcmp(r.output, "-") == 0) {
+    pl_platform_write(&plan, stdout);
+    return pl_command_finish(name, 0);
+  }
+  if (pl_platform_make_file(&plan, r.output, r.force, &error) != PL_OK) return pl_command_report(name, &error);
+  return pl_command_finish(name, 0);
+}
