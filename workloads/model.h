@@ -1,8 +1,8 @@
 /* Model: a sequence of blocks over named dimensions, read from a Hugging Face config.json as users have it.
  *
- * Families: gpt2, gpt_neox, bert, llama, mistral ("model_type"). The sequence for a causal model of L layers has L + 6 blocks, in the
- * granularity at which DeepSpeed's and Megatron's pipeline modules (and AMP's assignments) count: embedding, identity, L layers, identity,
- * final norm, head, loss.
+ * Families: gpt2, gpt_neox, bert, llama, mistral ("model_type"). The sequence for a causal model of L layers has L + 6
+ * blocks, in the granularity at which DeepSpeed's and Megatron's pipeline modules (and AMP's assignments) count:
+ * embedding, identity, L layers, identity, final norm, head, loss.
  */
 #ifndef PL_WORKLOADS_MODEL_H
 #define PL_WORKLOADS_MODEL_H
@@ -14,36 +14,60 @@
 typedef enum pl_norm_kind { PL_NORM_LAYER = 0, PL_NORM_RMS } pl_norm_kind;
 
 typedef struct pl_model {
-  const char *name;   /* "_name_or_path" / "name" of the file, else the file's base name */
-  const char *family; /* model_type */
-  uint64_t digest;    /* of the file */
+  const char *name;         /* "name" or "_name_or_path" of the file, else the file's base name */
+  const char *family;       /* model_type */
+  const char *architecture; /* class whose parameters are counted: the first of "architectures", else the family's class
+                               with a language-model head */
+  const char *activation;   /* of the MLP, for display */
+  uint64_t digest;          /* of the file */
   int32_t n_layers;
   int64_t hidden, ffn_hidden, n_heads, n_kv_heads, head_size, vocab, max_positions, type_vocab;
+  int64_t sliding_window; /* keys that a query sees; 0 = all */
   pl_norm_kind norm;
   bool gated_mlp, causal, tied_embeddings, learned_positions, rotary;
   bool attention_bias, output_bias, mlp_bias; /* q,k,v projections; attention output; MLP */
   bool norm_bias;
   bool final_norm, pooler, lm_transform; /* BERT: no final norm, pooler, MLM transform */
+  bool next_sentence;                    /* BertForPreTraining: the head of two classes behind the pooler */
   bool embedding_norm;                   /* BERT */
-  double parameters;                     /* exact count of the whole model, as the HF class of the architecture has it */
+  bool post_norm;                        /* BERT: norms behind the residual additions */
+  bool parallel_residual;                /* GPT-NeoX: attention and MLP read the same input and share one all-reduce */
+  bool embedding_dropout, attention_dropout, hidden_dropout; /* probability above 0 in the file */
+  double parameters; /* exact count of `architecture` as Hugging Face builds it (unpadded vocabulary) */
+  /* What is trained: the sum over the blocks. It differs from `parameters` only for a bare BertModel, LlamaModel ...:
+   * training needs a language-model head, which the bare class lacks. */
+  double trained_parameters;
 } pl_model;
 
-/* Strings in `arena`. `vocab_multiple` > 1 pads the vocabulary (Megatron's make-vocab-size-divisible-by) where ops use it. Errors name file and
- * line: a needed key that is missing, an unknown architecture, values that do not divide. */
+/* Reads a config.json. Strings in `arena`. Errors name file and line: a needed key that is missing, a wrong type, an
+ * unknown model_type (the message lists those supported), values that do not divide. Keys that are not used are
+ * ignored. */
 pl_code pl_model_load(const char *path, pl_arena *arena, pl_model *model, pl_error *error);
+/* The same from memory; `name` stands for the path. */
+pl_code pl_model_parse(const char *name, const char *text, size_t size, pl_arena *arena, pl_model *model,
+                       pl_error *error);
 
-static inline int32_t pl_model_n_blocks(const pl_model *model) { return model->n_layers + 6; }
+static inline int32_t pl_model_n_blocks(const pl_model *model) {
+  return model->n_layers + 6;
+}
 pl_block_kind pl_model_block_kind(const pl_model *model, int32_t block);
 
-/* Parameters of one block, unsharded (tied head: counted once, in the embedding). */
+/* Parameters of one block, unsharded and with the vocabulary unpadded (tied head: counted once, in the embedding). */
 double pl_model_block_parameters(const pl_model *model, int32_t block);
 
-/* FLOPs of forward + backward for one sequence of length `seq`, without recomputation (Megatron SC21, eq. 3 without its recompute factor; exact,
- * from the ops). */
+/* FLOPs of forward + backward for one sequence of length `seq`, without recomputation (Narayanan et al. 2021 (Megatron
+ * SC21), eq. 3 without its recomputation: 72 s l h^2 (1 + s/(6 h) + V/(12 l h)) for its architecture): three times the
+ * matrix products of the forward pass, masked halves of attention included as there, vocabulary unpadded. */
 double pl_model_flops_per_sequence(const pl_model *model, int64_t seq);
 
-/* Op lists of a block under a shard; memory from `arena`. Fails if tmp does not divide heads, kv heads may be replicated (tmp a multiple of
- * n_kv_heads or the reverse), ffn or padded vocabulary. The vocabulary is padded to a multiple of 128 * tmp as Megatron does. */
+/* What must hold between model and shard: tmp divides heads, ffn; kv heads may be replicated (tmp a multiple of
+ * n_kv_heads or the reverse); under sequence parallelism tmp divides seq; learned positions cover seq; no fp8.
+ * pl_block_program_take checks it itself. */
+pl_code pl_block_shard_check(const pl_model *model, const pl_block_shard *shard, pl_error *error);
+
+/* Op lists of a block under a shard; memory from `arena` (three takes, about 15 kB for a layer), about 2 us. The
+ * vocabulary is padded to a multiple of 128 * tmp as Megatron does. Blocks of one kind are equal: take each kind once
+ * per shard. On failure *program is zero. */
 pl_code pl_block_program_take(const pl_model *model, pl_block_kind kind, const pl_block_shard *shard, pl_arena *arena,
                               pl_block_program *program, pl_error *error);
 

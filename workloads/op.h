@@ -1,9 +1,10 @@
 /* Ops and blocks: what a model is made of, on one device, after sharding. The distributed IR's vocabulary.
  *
- * A block is an assignable unit of a model (embedding, one transformer layer, head ...). pl_block_program derives, for one block and
- * one way of sharding it, the ordered op lists of its forward and its backward pass on ONE rank of the tensor group: compute ops with
- * their local shapes, collectives where the sharding needs them, and what memory the passes take and keep. Backward ops are derived
- * from the forward ones (each GEMM: data gradient and weight gradient), recomputation repeats forward ops in front of the backward.
+ * A block is an assignable unit of a model (embedding, one transformer layer, head ...). pl_block_program derives, for
+ * one block and one way of sharding it, the ordered op lists of its forward and its backward pass on ONE rank of the
+ * tensor group: compute ops with their local shapes, collectives where the sharding needs them, and what memory the
+ * passes take and keep. Backward ops are derived from the forward ones (each GEMM: data gradient and weight gradient),
+ * recomputation repeats forward ops in front of the backward.
  */
 #ifndef PL_WORKLOADS_OP_H
 #define PL_WORKLOADS_OP_H
@@ -17,8 +18,8 @@
 #include "netmodel/collective.h"
 
 typedef enum pl_op_kind {
-  PL_OP_GEMM = 0,      /* batch x [m, k] x [k, n] */
-  PL_OP_ATTENTION,     /* fused: flops and bytes of the whole kernel */
+  PL_OP_GEMM = 0,  /* batch x [m, k] x [k, n] */
+  PL_OP_ATTENTION, /* fused: flops and bytes of the whole kernel */
   PL_OP_NORM,
   PL_OP_SOFTMAX,
   PL_OP_ELEMENTWISE,
@@ -31,13 +32,27 @@ typedef enum pl_op_kind {
 
 const char *pl_op_kind_name(pl_op_kind kind); /* "gemm", as in profile tables */
 
-typedef enum pl_group_role { PL_GROUP_NONE = 0, PL_GROUP_TENSOR, PL_GROUP_DATA, PL_GROUP_PIPELINE, PL_GROUP_EMBEDDING } pl_group_role;
+typedef enum pl_group_role {
+  PL_GROUP_NONE = 0,
+  PL_GROUP_TENSOR,
+  PL_GROUP_DATA,
+  PL_GROUP_PIPELINE,
+  PL_GROUP_EMBEDDING
+} pl_group_role;
 
 enum { PL_TENSOR_RANK = 4, PL_OP_INPUTS = 4 };
 
-typedef enum pl_tensor_kind { PL_TENSOR_ACTIVATION = 0, PL_TENSOR_PARAMETER, PL_TENSOR_GRADIENT } pl_tensor_kind;
+typedef enum pl_tensor_kind {
+  PL_TENSOR_ACTIVATION = 0,
+  PL_TENSOR_PARAMETER,
+  PL_TENSOR_GRADIENT,          /* of the activation of the same name */
+  PL_TENSOR_PARAMETER_GRADIENT /* of the parameter of the same name: a persistent fp32 buffer that microbatches
+                                  accumulate into */
+} pl_tensor_kind;
 
-/* Dims carry the model's names: b (batch), s (sequence), h (hidden), f (ffn), a (heads), d (head size), v (vocabulary); local extents. */
+/* Dims carry the model's names: b (batch), s (sequence), h (hidden), f (ffn), a (heads), d (head size), v (vocabulary),
+ * p (scale and shift of a norm; learned positions), g (gate and up half), i and o (input and output width of a weight);
+ * local extents. */
 typedef struct pl_tensor {
   const char *name;
   uint8_t kind;  /* pl_tensor_kind */
@@ -55,10 +70,14 @@ typedef struct pl_op {
   uint8_t category; /* pl_category: FORWARD, BACKWARD, RECOMPUTE, OPTIMIZER, TENSOR ... */
   uint8_t dtype;
   uint8_t collective, group; /* pl_collective_kind, pl_group_role; only for PL_OP_COLLECTIVE */
-  int64_t batch, m, n, k;    /* GEMM, and ATTENTION as (batch * heads, query length, key length, head size) */
-  double flops, bytes;       /* work, and traffic to device memory, of this op on this rank */
-  double size_bytes;         /* collective: size as netmodel/collective.h defines it */
-  uint32_t inputs[PL_OP_INPUTS], output; /* tensor indices of the block, PL_NONE = none */
+  /* GEMM: as above. ATTENTION: (batch * heads, query length, key length, head size). The memory-bound kinds: (1, rows,
+   * width, 0). */
+  int64_t batch, m, n, k;
+  double flops, bytes; /* work, and traffic to device memory, of this op on this rank */
+  double size_bytes;   /* collective: size as netmodel/collective.h defines it */
+  /* Tensor indices of the block, PL_NONE = none. An op whose output is among its inputs works in place. */
+  uint32_t inputs[PL_OP_INPUTS], output;
+  uint32_t auxiliary; /* second output: dropout mask, log-sum-exp, parameter gradient of a norm */
 } pl_op;
 
 typedef struct pl_op_list {
@@ -71,7 +90,7 @@ typedef enum pl_block_kind {
   PL_BLOCK_IDENTITY, /* no op; DeepSpeed counts such pipeline layers, and AMP's assignments with them */
   PL_BLOCK_LAYER,
   PL_BLOCK_FINAL_NORM,
-  PL_BLOCK_HEAD,     /* logits */
+  PL_BLOCK_HEAD, /* logits */
   PL_BLOCK_LOSS,
   PL_BLOCK_KIND_COUNT
 } pl_block_kind;
@@ -82,13 +101,13 @@ typedef enum pl_recompute { PL_RECOMPUTE_NONE = 0, PL_RECOMPUTE_SELECTIVE, PL_RE
 
 /* How a block is cut and run. */
 typedef struct pl_block_shard {
-  int32_t tmp;         /* tensor-parallel degree */
-  bool sp;             /* sequence parallelism (only with tmp > 1) */
+  int32_t tmp; /* tensor-parallel degree */
+  bool sp;     /* sequence parallelism (only with tmp > 1) */
   int32_t mbs;
-  int64_t seq;         /* sequence length */
+  int64_t seq; /* sequence length */
   pl_recompute recompute;
-  pl_dtype dtype;      /* of activations, weights and GEMMs */
-  bool flash;          /* fused attention: no s x s tensors */
+  pl_dtype dtype; /* of activations, weights and GEMMs */
+  bool flash;     /* fused attention: no s x s tensors */
 } pl_block_shard;
 
 typedef struct pl_block_program {
@@ -96,13 +115,16 @@ typedef struct pl_block_program {
   const pl_tensor *tensors;
   uint32_t n_tensors;
   pl_op_list forward;
-  pl_op_list backward;   /* recomputation included, collectives included */
-  double parameters;     /* count held by this rank */
-  double saved_bytes;    /* activations kept per microbatch from forward to backward on this rank */
+  pl_op_list backward;        /* recomputation included, collectives included */
+  double parameters;          /* count held by this rank, replicated ones and padded vocabulary included */
+  double tied_parameters;     /* weights that this block reads and the embedding owns (tied head): a stage without the
+                                 embedding holds them too */
+  double saved_bytes;         /* activations kept per microbatch from forward to backward on this rank */
   double forward_peak_bytes;  /* transient maximum during forward above what was there before, saved_bytes included */
-  double backward_peak_bytes; /* transient maximum during backward above what was there before it (saved_bytes not included) */
-  double output_bytes;   /* activation handed to the next block (what a pipeline send carries) on this rank */
-  double model_flops;    /* forward FLOPs of the whole block for one microbatch, unsharded, for MFU */
+  double backward_peak_bytes; /* transient maximum during backward above what was there before it (saved_bytes not
+                                 included) */
+  double output_bytes;        /* activation handed to the next block (what a pipeline send carries) on this rank */
+  double model_flops;         /* forward FLOPs of the whole block for one microbatch, unsharded, for MFU */
 } pl_block_program;
 
 #endif

@@ -1,0 +1,302 @@
+/* Backward pass of a block by reverse-mode differentiation of its tape.
+ *
+ * gradient[x] is the tensor that holds the gradient of activation x, PL_NONE while none has arrived; users[g] counts
+ * the activations whose gradient g is (an addition hands the same gradient to both of its inputs without copying). When
+ * a second gradient arrives the two are added, in place where one of them has no other user.
+ *
+ * Order inside a column-split linear layer is Megatron's: gather the input again (under sequence parallelism only its
+ * shard was kept), data gradient, its collective, weight gradient: so the collective has the weight gradient to hide
+ * behind.
+ */
+#include <string.h>
+
+#include "core/cluster.h"
+#include "workloads/block_tape.h"
+
+static const double norm_flops = 11, pointwise_flops = 12, softmax_flops = 5, dropout_flops = 2, rotary_flops = 6,
+                    cross_entropy_flops = 3;
+
+typedef struct differ {
+  pl_tape *tape;
+  uint32_t gradient[PL_TAPE_TENSORS];
+  uint8_t users[PL_TAPE_TENSORS];
+  bool core_repeated;
+} differ;
+
+/* A new gradient tensor shaped like activation `of`. */
+static uint32_t fresh(differ *d, uint32_t of) {
+  pl_tape *tape = d->tape;
+  return pl_tape_like(tape, of, tape->tensors[of].name, PL_TENSOR_GRADIENT, (pl_dtype)tape->tensors[of].dtype);
+}
+
+static void assign(differ *d, uint32_t activation, uint32_t gradient) {
+  d->gradient[activation] = gradient;
+  d->users[gradient]++;
+}
+
+/* `gradient` has arrived for `activation`. */
+static void arrive(differ *d, uint32_t activation, uint32_t gradient) {
+  pl_tape *tape = d->tape;
+  uint32_t old = d->gradient[activation];
+  if (old == PL_NONE) {
+    assign(d, activation, gradient);
+    return;
+  }
+  double old_bytes = tape->tensors[old].size_bytes, new_bytes = tape->tensors[gradient].size_bytes;
+  uint32_t sum = d->users[gradient] == 0 && new_bytes == old_bytes ? gradient
+                 : d->users[old] == 1                              ? old
+                                                                   : fresh(d, activation);
+  pl_op *op = pl_tape_sweep(tape, "gradient_add", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, gradient, old, PL_NONE,
+                            sum, PL_NONE);
+  if (new_bytes < old_bytes) op->bytes = 3 * new_bytes; /* a slice: BERT's pooler */
+  if (sum != old) {
+    d->users[old]--;
+    assign(d, activation, sum);
+  }
+}
+
+static uint32_t parameter_gradient(differ *d, uint32_t parameter) {
+  pl_tape *tape = d->tape;
+  return pl_tape_like(tape, parameter, tape->tensors[parameter].name, PL_TENSOR_PARAMETER_GRADIENT, PL_DTYPE_FP32);
+}
+
+static void bias_gradient(differ *d, const char *name, uint32_t bias, uint32_t gradient) {
+  if (bias == PL_NONE) return;
+  uint32_t sum = parameter_gradient(d, bias);
+  pl_tape_sweep(d->tape, name, PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, gradient, sum, PL_NONE, sum, PL_NONE);
+}
+
+static void backward_linear(differ *d, const pl_tape_node *node, uint32_t g) {
+  pl_tape *tape = d->tape;
+  const pl_op forward = tape->forward[node->op];
+  bool column = node->parallel == PL_PARALLEL_COLUMN && tape->tmp > 1;
+  uint32_t input = forward.inputs[0];
+  double full_bytes = tape->tensors[input].size_bytes;
+  if (column && tape->sp) {
+    input = pl_tape_like(tape, input, tape->tensors[input].name, PL_TENSOR_ACTIVATION, tape->shard->dtype);
+    pl_tape_collective(tape, node->names.regather, PL_ALL_GATHER, true, full_bytes, node->input, input);
+  }
+  /* A pooler reads one row per sequence of its input: its gradient has the shape of what it read. */
+  bool sliced = forward.m * forward.k < (int64_t)pl_tape_elements(tape, input);
+  uint32_t dx = sliced ? pl_tape_tensor(tape, tape->tensors[input].name, PL_TENSOR_GRADIENT, tape->shard->dtype, "bh",
+                                        (const int64_t[]){forward.m, forward.k})
+                       : fresh(d, input);
+  pl_tape_gemm(tape, node->names.backward, PL_CATEGORY_BACKWARD, 1, forward.m, forward.k, forward.n, g, node->weight,
+               PL_NONE, dx);
+  if (column && tape->sp) {
+    uint32_t shard = fresh(d, node->input);
+    pl_tape_collective(tape, node->names.input_reduce_scatter, PL_REDUCE_SCATTER, true, full_bytes, dx, shard);
+    dx = shard;
+  } else if (column) {
+    pl_tape_collective(tape, node->names.input_all_reduce, PL_ALL_REDUCE, true, full_bytes, dx, dx);
+  }
+  uint32_t dw = parameter_gradient(d, node->weight);
+  pl_tape_gemm(tape, node->names.wgrad, PL_CATEGORY_BACKWARD, 1, forward.k, forward.n, forward.m, input, g, dw, dw);
+  bias_gradient(d, node->names.bias_grad, node->bias, g);
+  arrive(d, node->input, dx);
+}
+
+static void backward_reduce(differ *d, const pl_tape_node *node, uint32_t g) {
+  pl_tape *tape = d->tape;
+  uint32_t full = fresh(d, node->input);
+  pl_tape_collective(tape, node->names.grad_all_gather, PL_ALL_GATHER, true, tape->tensors[full].size_bytes, g, full);
+  arrive(d, node->input, full);
+}
+
+static void backward_norm(differ *d, const pl_tape_node *node, uint32_t g) {
+  uint32_t dx = fresh(d, node->input), dw = parameter_gradient(d, node->weight);
+  pl_tape_sweep(d->tape, node->names.backward, PL_OP_NORM, PL_CATEGORY_BACKWARD, norm_flops, g, node->input,
+                node->weight, dx, dw);
+  arrive(d, node->input, dx);
+}
+
+/* One memory-bound op from g and up to one kept tensor to the gradient of the input. */
+static void backward_sweep(differ *d, const pl_tape_node *node, pl_op_kind kind, double flops, uint32_t g,
+                           uint32_t kept) {
+  uint32_t dx = fresh(d, node->input);
+  pl_tape_sweep(d->tape, node->names.backward, kind, PL_CATEGORY_BACKWARD, flops, g, kept, PL_NONE, dx, PL_NONE);
+  arrive(d, node->input, dx);
+}
+
+static void backward_residual(differ *d, const pl_tape_node *node, uint32_t g) {
+  arrive(d, node->second, g);
+  if (node->auxiliary != PL_NONE)
+    backward_sweep(d, node, PL_OP_ELEMENTWISE, dropout_flops, g, node->auxiliary);
+  else
+    arrive(d, node->input, g);
+  bias_gradient(d, node->names.bias_grad, node->bias, d->gradient[node->input]);
+  bias_gradient(d, node->names.bias_grad, node->weight,
+                d->gradient[node->input]); /* the second bias of a parallel residual */
+}
+
+static void backward_rotary(differ *d, const pl_tape_node *node, uint32_t g) {
+  pl_op *op = pl_tape_sweep(d->tape, node->names.backward, PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, rotary_flops, g,
+                            PL_NONE, PL_NONE, g, PL_NONE);
+  op->bytes = d->tape->forward[node->op].bytes;
+  op->flops = d->tape->forward[node->op].flops;
+}
+
+/* FlashAttention's backward: five matrix products where the forward has two (Dao et al. 2022, appendix B; Dao 2023,
+ * section 3.1). */
+static void backward_attention(differ *d, const pl_tape_node *node, uint32_t g) {
+  pl_tape *tape = d->tape;
+  const pl_op forward = tape->forward[node->op];
+  uint32_t dx = fresh(d, node->input);
+  pl_op *op = pl_tape_sweep(tape, node->names.backward, PL_OP_ATTENTION, PL_CATEGORY_BACKWARD, 0, g, node->input,
+                            node->output, dx, PL_NONE);
+  op->inputs[3] = node->auxiliary;
+  op->bytes += tape->tensors[node->auxiliary].size_bytes;
+  op->batch = forward.batch;
+  op->m = forward.m;
+  op->n = forward.n;
+  op->k = forward.k;
+  op->flops = 2.5 * forward.flops;
+  arrive(d, node->input, dx);
+}
+
+/* Gradients of the packed QKV: values first, then queries and keys into the same tensor. */
+static void backward_context(differ *d, const pl_tape_node *node, uint32_t g) {
+  pl_tape *tape = d->tape;
+  const pl_op f = tape->forward[node->op];
+  uint32_t dp = fresh(d, node->input), dqkv = fresh(d, node->second);
+  pl_tape_gemm(tape, node->names.backward, PL_CATEGORY_BACKWARD, f.batch, f.m, f.k, f.n, g, node->second, PL_NONE, dp);
+  pl_tape_gemm(tape, node->names.wgrad, PL_CATEGORY_BACKWARD, f.batch, f.k, f.n, f.m, node->input, g, PL_NONE, dqkv);
+  arrive(d, node->second, dqkv);
+  arrive(d, node->input, dp);
+}
+
+static void backward_scores(differ *d, const pl_tape_node *node, uint32_t g) {
+  pl_tape *tape = d->tape;
+  const pl_op f = tape->forward[node->op];
+  uint32_t dqkv = d->gradient[node->input];
+  pl_tape_gemm(tape, node->names.backward, PL_CATEGORY_BACKWARD, f.batch, f.m, f.k, f.n, g, node->input, dqkv, dqkv);
+  pl_tape_gemm(tape, node->names.wgrad, PL_CATEGORY_BACKWARD, f.batch, f.n, f.k, f.m, g, node->input, dqkv, dqkv);
+}
+
+/* Gradient rows of the tokens are added into the fp32 table: read and written. */
+static void backward_embedding(differ *d, const pl_tape_node *node, uint32_t g) {
+  pl_tape *tape = d->tape;
+  uint32_t dw = parameter_gradient(d, node->weight);
+  pl_op *op = pl_tape_op(tape, node->names.wgrad, PL_OP_EMBEDDING, PL_CATEGORY_BACKWARD, g, dw, PL_NONE, dw);
+  double elements = pl_tape_elements(tape, g);
+  op->m = tape->forward[node->op].m;
+  op->n = tape->forward[node->op].n;
+  op->flops = elements;
+  op->bytes = tape->tensors[g].size_bytes + 2 * elements * pl_dtype_bytes(PL_DTYPE_FP32);
+}
+
+static void backward_positions(differ *d, const pl_tape_node *node, uint32_t g) {
+  pl_tape *tape = d->tape;
+  uint32_t dw = parameter_gradient(d, node->weight);
+  pl_op *op = pl_tape_sweep(tape, node->names.wgrad, PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, g, PL_NONE, PL_NONE,
+                            PL_NONE, PL_NONE);
+  op->inputs[1] = op->output = dw;
+  op->bytes += 2 * pl_tape_elements(tape, g) / (double)tape->mbs * pl_dtype_bytes(PL_DTYPE_FP32);
+  arrive(d, node->input, g);
+}
+
+/* Softmax minus the target: in place in fp32, then down to the dtype of the logits. */
+static void backward_loss(differ *d, const pl_tape_node *node) {
+  pl_tape *tape = d->tape;
+  uint32_t dlogits = fresh(d, tape->input);
+  bool cast = node->input != tape->input;
+  pl_tape_sweep(tape, node->names.backward, PL_OP_CROSS_ENTROPY, PL_CATEGORY_BACKWARD, cross_entropy_flops, node->input,
+                PL_NONE, PL_NONE, cast ? node->input : dlogits, PL_NONE);
+  if (cast)
+    pl_tape_sweep(tape, "logits_fp32_backward", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, node->input, PL_NONE,
+                  PL_NONE, dlogits, PL_NONE);
+  arrive(d, tape->input, dlogits);
+}
+
+static void repeat(pl_tape *tape, uint32_t first, uint32_t end) {
+  for (uint32_t i = first; i < end; i++) {
+    PL_ASSERT(tape->n_backward < PL_TAPE_BACKWARD_OPS);
+    pl_op *op = &tape->backward[tape->n_backward++];
+    *op = tape->forward[i];
+    if (op->category == PL_CATEGORY_FORWARD) op->category = PL_CATEGORY_RECOMPUTE;
+  }
+}
+
+/* Selective recomputation: the attention core once more, in front of the first of its ops that is differentiated. */
+static void repeat_core(differ *d) {
+  pl_tape *tape = d->tape;
+  if (d->core_repeated || tape->shard->recompute != PL_RECOMPUTE_SELECTIVE) return;
+  d->core_repeated = true;
+  for (uint32_t i = 0; i < tape->n_nodes; i++)
+    if (tape->nodes[i].core) repeat(tape, tape->nodes[i].first_op, tape->nodes[i].op + 1);
+}
+
+static void backward_node(differ *d, const pl_tape_node *node, uint32_t g) {
+  switch ((pl_tape_rule)node->rule) {
+  case PL_RULE_LINEAR:
+    backward_linear(d, node, g);
+    break;
+  case PL_RULE_REDUCE:
+    backward_reduce(d, node, g);
+    break;
+  case PL_RULE_NORM:
+    backward_norm(d, node, g);
+    break;
+  case PL_RULE_RESIDUAL:
+    backward_residual(d, node, g);
+    break;
+  case PL_RULE_ADD:
+    arrive(d, node->input, g);
+    arrive(d, node->second, g);
+    break;
+  case PL_RULE_POINTWISE:
+    backward_sweep(d, node, PL_OP_ELEMENTWISE, pointwise_flops, g, node->input);
+    break;
+  case PL_RULE_TANH:
+    backward_sweep(d, node, PL_OP_ELEMENTWISE, pointwise_flops, g, node->output);
+    break;
+  case PL_RULE_DROPOUT:
+    backward_sweep(d, node, PL_OP_ELEMENTWISE, dropout_flops, g, node->auxiliary);
+    break;
+  case PL_RULE_SOFTMAX:
+    backward_sweep(d, node, PL_OP_SOFTMAX, softmax_flops, g, node->output);
+    break;
+  case PL_RULE_ROTARY:
+    backward_rotary(d, node, g);
+    break;
+  case PL_RULE_ATTENTION:
+    backward_attention(d, node, g);
+    break;
+  case PL_RULE_SCORES:
+    backward_scores(d, node, g);
+    break;
+  case PL_RULE_CONTEXT:
+    backward_context(d, node, g);
+    break;
+  case PL_RULE_EMBEDDING:
+    backward_embedding(d, node, g);
+    break;
+  case PL_RULE_POSITIONS:
+    backward_positions(d, node, g);
+    break;
+  case PL_RULE_LOSS:
+    backward_loss(d, node);
+    break;
+  case PL_RULE_NEXT_SENTENCE_LOSS:
+    backward_sweep(d, node, PL_OP_CROSS_ENTROPY, cross_entropy_flops, node->input, PL_NONE);
+    break;
+  }
+}
+
+void pl_block_backward(pl_tape *tape) {
+  differ d = {.tape = tape};
+  memset(d.gradient, 0xff, sizeof d.gradient);
+  if (tape->output != PL_NONE) {
+    tape->output_gradient = fresh(&d, tape->output);
+    assign(&d, tape->output, tape->output_gradient);
+  }
+  if (tape->layer && tape->shard->recompute == PL_RECOMPUTE_FULL) repeat(tape, 0, tape->n_forward);
+  for (uint32_t i = tape->n_nodes; i-- > 0;) {
+    const pl_tape_node *node = &tape->nodes[i];
+    uint32_t g = node->output == PL_NONE ? PL_NONE : d.gradient[node->output];
+    if (node->output != PL_NONE && g == PL_NONE) continue; /* nothing depends on it: the pooler of a bare BertModel */
+    if (node->core) repeat_core(&d);
+    backward_node(&d, node, g);
+  }
+  if (tape->input != PL_NONE) tape->input_gradient = d.gradient[tape->input];
+}

@@ -1,0 +1,185 @@
+/* One transformer layer, forward: the families differ in where the norms stand, in the MLP's gate, in biases, dropout
+ * and positions.
+ *
+ * Tensor parallelism is Megatron's (Shoeybi et al. 2019, section 3; Korthikanti et al. 2022, section 4): QKV and the
+ * first MLP matrix are split by columns, the attention output and the second MLP matrix by rows, with one all-reduce
+ * behind each row-split matrix; under sequence parallelism what lies outside is split over the sequence, and all-gather
+ * and reduce-scatter take the all-reduce's place.
+ *
+ *   pre-norm (gpt2, llama, mistral)   x -> norm -> attention -> (+ x) -> norm -> MLP -> (+) -> y
+ *   post-norm (bert)                  x -> attention -> (+ x) -> norm -> MLP -> (+) -> norm -> y
+ *   parallel residual (gpt_neox)      y = x + attention(norm1(x)) + MLP(norm2(x)): both partial sums share one
+ * all-reduce
+ */
+#include "core/cluster.h"
+#include "workloads/block_tape.h"
+
+static const double activation_flops = 8, softmax_flops = 5, rotary_flops = 6;
+
+/* Rotary embedding of queries and keys, in place in the packed QKV. */
+static void rotary(pl_tape *tape, uint32_t qkv) {
+  const pl_tape_names names = PL_OP_NAMES("rotary");
+  pl_op *op = pl_tape_sweep(tape, names.forward, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, rotary_flops, qkv, PL_NONE,
+                            PL_NONE, qkv, PL_NONE);
+  double share = (double)(tape->heads + tape->kv_heads) / (double)(tape->heads + 2 * tape->kv_heads);
+  op->bytes *= share;
+  op->flops *= share;
+  pl_tape_note(tape, PL_RULE_ROTARY, names, qkv, qkv);
+}
+
+/* Query-key pairs of one head and sequence that a kernel which skips masked tiles works on: half of s^2 when causal,
+ * less with a sliding window w < s: s w - w^2 / 2. */
+static double attention_pairs(const pl_model *model, double seq) {
+  if (!model->causal) return seq * seq;
+  double window = model->sliding_window > 0 ? (double)model->sliding_window : seq;
+  return window < seq ? seq * window - window * window / 2 : seq * seq / 2;
+}
+
+static uint32_t flash_attention(pl_tape *tape, uint32_t qkv, uint32_t context) {
+  const pl_tape_names names = PL_OP_NAMES("attention");
+  const int64_t extent[] = {tape->mbs, tape->heads, tape->seq};
+  uint32_t log_sum = pl_tape_tensor(tape, "log_sum_exp", PL_TENSOR_ACTIVATION, PL_DTYPE_FP32, "bas", extent);
+  pl_op *op = pl_tape_sweep(tape, names.forward, PL_OP_ATTENTION, PL_CATEGORY_FORWARD, 0, qkv, PL_NONE, PL_NONE,
+                            context, log_sum);
+  op->batch = tape->mbs * tape->heads;
+  op->m = op->n = tape->seq;
+  op->k = tape->model->head_size;
+  op->flops = 4 * (double)op->batch * (double)op->k * attention_pairs(tape->model, (double)tape->seq);
+  pl_tape_node *node = pl_tape_note(tape, PL_RULE_ATTENTION, names, qkv, context);
+  node->auxiliary = log_sum;
+  node->core = true;
+  return context;
+}
+
+/* Q K^T, masked softmax (one fused kernel), dropout, A V: three s x s tensors and a mask per head. Causality saves
+ * nothing here. */
+static uint32_t unfused_attention(pl_tape *tape, uint32_t qkv, uint32_t context) {
+  int64_t batch = tape->mbs * tape->heads, seq = tape->seq, d = tape->model->head_size;
+  const int64_t square[] = {tape->mbs, tape->heads, seq, seq};
+  uint32_t scores = pl_tape_tensor(tape, "scores", PL_TENSOR_ACTIVATION, tape->shard->dtype, "bass", square);
+  pl_tape_gemm(tape, "scores", PL_CATEGORY_FORWARD, batch, seq, seq, d, qkv, PL_NONE, PL_NONE, scores);
+  pl_tape_note(tape, PL_RULE_SCORES,
+               (pl_tape_names){.forward = "scores", .backward = "scores_dq", .wgrad = "scores_dk"}, qkv, scores)
+      ->core = true;
+
+  uint32_t probabilities =
+      pl_tape_tensor(tape, "probabilities", PL_TENSOR_ACTIVATION, tape->shard->dtype, "bass", square);
+  const pl_tape_names softmax = PL_OP_NAMES("softmax");
+  pl_tape_sweep(tape, "softmax", PL_OP_SOFTMAX, PL_CATEGORY_FORWARD, softmax_flops, scores, PL_NONE, PL_NONE,
+                probabilities, PL_NONE);
+  pl_tape_note(tape, PL_RULE_SOFTMAX, softmax, scores, probabilities)->core = true;
+
+  if (tape->model->attention_dropout) {
+    probabilities = pl_tape_dropout(tape, PL_OP_NAMES("attention_dropout"), probabilities);
+    tape->nodes[tape->n_nodes - 1].core = true;
+  }
+  pl_tape_gemm(tape, "context", PL_CATEGORY_FORWARD, batch, seq, d, seq, probabilities, qkv, PL_NONE, context);
+  const pl_tape_names names = {.forward = "context", .backward = "context_dprobabilities", .wgrad = "context_dv"};
+  pl_tape_node *node = pl_tape_note(tape, PL_RULE_CONTEXT, names, probabilities, context);
+  node->second = qkv;
+  node->core = true;
+  return context;
+}
+
+/* Partial sums of the attention output, before the reduction; its bias, if any, is added behind the reduction. */
+static uint32_t attention(pl_tape *tape, uint32_t input) {
+  const pl_model *model = tape->model;
+  int64_t d = model->head_size, packed = tape->heads + 2 * tape->kv_heads;
+  double h = (double)model->hidden, wide = (double)(model->n_heads * d), narrow = (double)(model->n_kv_heads * d);
+  pl_linear linear = {.names = PL_LINEAR_NAMES("qkv"),
+                      .parallel = PL_PARALLEL_COLUMN,
+                      .in = model->hidden,
+                      .out = packed * d,
+                      .model_in = h,
+                      .model_out = wide + 2 * narrow,
+                      .bias = model->attention_bias};
+  uint32_t qkv = pl_tape_tensor(tape, "qkv", PL_TENSOR_ACTIVATION, tape->shard->dtype, "bsad",
+                                (const int64_t[]){tape->mbs, tape->seq, packed, d});
+  pl_tape_linear(tape, &linear, input, PL_NONE, qkv);
+  if (model->rotary) rotary(tape, qkv);
+  uint32_t context = pl_tape_tensor(tape, "context", PL_TENSOR_ACTIVATION, tape->shard->dtype, "bsad",
+                                    (const int64_t[]){tape->mbs, tape->seq, tape->heads, d});
+  context = tape->shard->flash ? flash_attention(tape, qkv, context) : unfused_attention(tape, qkv, context);
+  tape->model_flops += 4 * (double)tape->mbs * (double)tape->seq * (double)tape->seq * wide;
+  linear = (pl_linear){.names = PL_LINEAR_NAMES("attention_out"),
+                       .parallel = PL_PARALLEL_ROW,
+                       .in = tape->heads * d,
+                       .out = model->hidden,
+                       .model_in = wide,
+                       .model_out = h};
+  return pl_tape_linear(tape, &linear, context, PL_NONE,
+                        pl_tape_activation(tape, "attention_out", tape->seq, 'h', model->hidden));
+}
+
+static uint32_t mlp(pl_tape *tape, uint32_t input) {
+  const pl_model *model = tape->model;
+  int64_t f = model->ffn_hidden / tape->tmp, halves = model->gated_mlp ? 2 : 1;
+  double h = (double)model->hidden, ffn = (double)model->ffn_hidden;
+  pl_linear linear = {.names = PL_LINEAR_NAMES("mlp_up"),
+                      .parallel = PL_PARALLEL_COLUMN,
+                      .in = model->hidden,
+                      .out = halves * f,
+                      .model_in = h,
+                      .model_out = (double)halves * ffn,
+                      .bias = model->mlp_bias};
+  uint32_t up = halves == 2 ? pl_tape_tensor(tape, "mlp_up", PL_TENSOR_ACTIVATION, tape->shard->dtype, "bsgf",
+                                             (const int64_t[]){tape->mbs, tape->seq, 2, f})
+                            : pl_tape_activation(tape, "mlp_up", tape->seq, 'f', f);
+  pl_tape_linear(tape, &linear, input, PL_NONE, up);
+  const pl_tape_names names = PL_OP_NAMES("activation");
+  uint32_t active = pl_tape_activation(tape, "activation", tape->seq, 'f', f);
+  pl_tape_sweep(tape, "activation", PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, activation_flops, up, PL_NONE, PL_NONE,
+                active, PL_NONE);
+  pl_tape_note(tape, PL_RULE_POINTWISE, names, up, active);
+  linear = (pl_linear){.names = PL_LINEAR_NAMES("mlp_down"),
+                       .parallel = PL_PARALLEL_ROW,
+                       .in = f,
+                       .out = model->hidden,
+                       .model_in = ffn,
+                       .model_out = h};
+  return pl_tape_linear(tape, &linear, active, PL_NONE,
+                        pl_tape_activation(tape, "mlp_down", tape->seq, 'h', model->hidden));
+}
+
+static void sequential_layer(pl_tape *tape) {
+  const pl_model *model = tape->model;
+  const pl_tape_names norm1 = PL_OP_NAMES("norm1"), norm2 = PL_OP_NAMES("norm2");
+  uint32_t x = tape->input;
+  uint32_t y = attention(tape, model->post_norm ? x : pl_tape_norm(tape, norm1, x));
+  y = pl_tape_reduce(tape, PL_LINEAR_NAMES("attention_out"), y);
+  x = pl_tape_residual(tape, PL_OP_NAMES("attention_residual"), y, x, model->output_bias, model->hidden_dropout);
+  if (model->post_norm) x = pl_tape_norm(tape, norm1, x);
+  y = mlp(tape, model->post_norm ? x : pl_tape_norm(tape, norm2, x));
+  y = pl_tape_reduce(tape, PL_LINEAR_NAMES("mlp_down"), y);
+  x = pl_tape_residual(tape, PL_OP_NAMES("mlp_residual"), y, x, model->mlp_bias, model->hidden_dropout);
+  if (model->post_norm) x = pl_tape_norm(tape, norm2, x);
+  tape->output = x;
+}
+
+/* Dropout, where configured, acts once on the sum (GPT-NeoX configurations set it to 0). The two output biases act as
+ * one. */
+static void parallel_layer(pl_tape *tape) {
+  const pl_model *model = tape->model;
+  uint32_t x = tape->input;
+  uint32_t left = attention(tape, pl_tape_norm(tape, PL_OP_NAMES("norm1"), x));
+  uint32_t right = mlp(tape, pl_tape_norm(tape, PL_OP_NAMES("norm2"), x));
+  const pl_tape_names names = PL_OP_NAMES("parallel_add");
+  uint32_t sum = pl_tape_activation(tape, "parallel_sum", tape->seq, 'h', model->hidden);
+  pl_tape_sweep(tape, names.forward, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 1, left, right, PL_NONE, sum, PL_NONE);
+  pl_tape_note(tape, PL_RULE_ADD, names, left, sum)->second = right;
+  sum = pl_tape_reduce(tape, PL_LINEAR_NAMES("parallel_sum"), sum);
+  uint32_t second_bias = model->output_bias && model->mlp_bias
+                             ? pl_tape_parameter(tape, "attention_out_bias", "h", model->hidden, 0)
+                             : PL_NONE;
+  tape->output = pl_tape_residual(tape, PL_OP_NAMES("residual"), sum, x, model->output_bias || model->mlp_bias,
+                                  model->hidden_dropout);
+  if (second_bias != PL_NONE) tape->nodes[tape->n_nodes - 1].weight = second_bias;
+}
+
+void pl_block_layer_forward(pl_tape *tape) {
+  tape->input = pl_tape_activation(tape, "input", tape->seq_local, 'h', tape->model->hidden);
+  if (tape->model->parallel_residual)
+    parallel_layer(tape);
+  else
+    sequential_layer(tape);
+}

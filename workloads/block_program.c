@@ -1,0 +1,99 @@
+/* See workloads/model.h, pl_block_program_take: checks the shard, writes the tape, derives the rest and copies the
+ * result to the arena.
+ *
+ * Programs are taken per candidate of a sweep, tens of thousands of times, so nothing here allocates but the three
+ * copies at the end. A cache shared between threads was rejected: at about two microseconds a program costs less than
+ * finding it under a lock.
+ */
+#include <string.h>
+
+#include "core/cluster.h"
+#include "workloads/block_tape.h"
+
+static pl_code check_heads(const pl_model *model, int32_t tmp, pl_error *error) {
+  if (model->n_heads % tmp != 0)
+    return pl_fail(error, PL_BAD_INPUT, "%s: tmp=%d does not divide the %lld attention heads", model->name, tmp,
+                   (long long)model->n_heads);
+  if (model->n_kv_heads % tmp != 0 && tmp % model->n_kv_heads != 0)
+    return pl_fail(error, PL_BAD_INPUT, "%s: tmp=%d neither divides the %lld key-value heads nor is a multiple of them",
+                   model->name, tmp, (long long)model->n_kv_heads);
+  if (model->ffn_hidden % tmp != 0)
+    return pl_fail(error, PL_BAD_INPUT, "%s: tmp=%d does not divide the MLP width %lld", model->name, tmp,
+                   (long long)model->ffn_hidden);
+  return PL_OK;
+}
+
+pl_code pl_block_shard_check(const pl_model *model, const pl_block_shard *shard, pl_error *error) {
+  enum { TMP_MAX = 1 << 16, MBS_MAX = 1 << 20 };
+  const int64_t seq_max = INT64_C(1) << 26;
+  if (shard->tmp < 1 || shard->tmp > TMP_MAX || shard->mbs < 1 || shard->mbs > MBS_MAX || shard->seq < 1 ||
+      shard->seq > seq_max)
+    return pl_fail(error, PL_BAD_INPUT, "%s: tmp=%d, mbs=%d, seq=%lld: out of range (1 to %d, %d, %lld)", model->name,
+                   shard->tmp, shard->mbs, (long long)shard->seq, TMP_MAX, MBS_MAX, (long long)seq_max);
+  PL_TRY(check_heads(model, shard->tmp, error));
+  if (shard->sp && shard->seq % shard->tmp != 0)
+    return pl_fail(error, PL_BAD_INPUT, "%s: sequence parallelism with tmp=%d does not divide the sequence length %lld",
+                   model->name, shard->tmp, (long long)shard->seq);
+  if (model->learned_positions && shard->seq > model->max_positions)
+    return pl_fail(error, PL_BAD_INPUT,
+                   "%s: sequence length %lld exceeds the model's %lld learned positions: use --seq %lld or less",
+                   model->name, (long long)shard->seq, (long long)model->max_positions,
+                   (long long)model->max_positions);
+  if (shard->dtype == PL_DTYPE_FP8 || (unsigned)shard->dtype >= PL_DTYPE_COUNT)
+    return pl_fail(error, PL_UNSUPPORTED, "%s: dtype %s is not supported for training; use fp32, tf32, fp16 or bf16",
+                   model->name, shard->dtype == PL_DTYPE_FP8 ? "fp8" : "(unknown)");
+  return PL_OK;
+}
+
+static void write_forward(pl_tape *tape, pl_block_kind kind) {
+  tape->layer = kind == PL_BLOCK_LAYER;
+  switch (kind) {
+  case PL_BLOCK_EMBEDDING:
+    pl_block_embedding_forward(tape);
+    break;
+  case PL_BLOCK_LAYER:
+    pl_block_layer_forward(tape);
+    break;
+  case PL_BLOCK_FINAL_NORM:
+    pl_block_final_norm_forward(tape);
+    break;
+  case PL_BLOCK_HEAD:
+    pl_block_head_forward(tape);
+    break;
+  case PL_BLOCK_LOSS:
+    pl_block_loss_forward(tape);
+    break;
+  case PL_BLOCK_IDENTITY:
+  case PL_BLOCK_KIND_COUNT:
+    tape->input = tape->output = pl_tape_activation(tape, "input", tape->seq_local, 'h', tape->model->hidden);
+    break;
+  }
+}
+
+static void *copy_of(pl_arena *arena, const void *source, size_t count, size_t size, size_t align) {
+  void *copy = pl_arena_take(arena, count * size, align);
+  if (copy != NULL) memcpy(copy, source, count * size);
+  return copy;
+}
+
+pl_code pl_block_program_take(const pl_model *model, pl_block_kind kind, const pl_block_shard *shard, pl_arena *arena,
+                              pl_block_program *program, pl_error *error) {
+  *program = (pl_block_program){.kind = kind};
+  PL_TRY(pl_block_shard_check(model, shard, error));
+  pl_tape tape;
+  pl_tape_init(&tape, model, shard);
+  write_forward(&tape, kind);
+  pl_block_backward(&tape);
+
+  pl_block_program result = {.kind = kind, .n_tensors = tape.n_tensors, .model_flops = tape.model_flops};
+  pl_block_memory(&tape, &result);
+  result.tensors = copy_of(arena, tape.tensors, tape.n_tensors, sizeof(pl_tensor), _Alignof(pl_tensor));
+  result.forward =
+      (pl_op_list){copy_of(arena, tape.forward, tape.n_forward, sizeof(pl_op), _Alignof(pl_op)), tape.n_forward};
+  result.backward =
+      (pl_op_list){copy_of(arena, tape.backward, tape.n_backward, sizeof(pl_op), _Alignof(pl_op)), tape.n_backward};
+  if (result.tensors == NULL || result.forward.ops == NULL || result.backward.ops == NULL)
+    return pl_fail_memory(error, "the program of a block");
+  *program = result;
+  return PL_OK;
+}

@@ -1,0 +1,240 @@
+/* See workloads/block_tape.h: the forward vocabulary. */
+#include "workloads/block_tape.h"
+
+#include <string.h>
+
+#include "core/cluster.h"
+
+/* Vector operations per element; they only matter to the roofline of kernels that memory bounds anyway. */
+static const double norm_flops = 5, dropout_flops = 2, residual_flops = 4;
+
+int64_t pl_model_padded_vocab(const pl_model *model, int64_t tmp) {
+  int64_t multiple = 128 * tmp;
+  return (model->vocab + multiple - 1) / multiple * multiple;
+}
+
+void pl_tape_init(pl_tape *tape, const pl_model *model, const pl_block_shard *shard) {
+  tape->model = model;
+  tape->shard = shard;
+  tape->tmp = shard->tmp;
+  tape->mbs = shard->mbs;
+  tape->seq = shard->seq;
+  tape->sp = shard->sp && shard->tmp > 1;
+  tape->seq_local = tape->sp ? shard->seq / shard->tmp : shard->seq;
+  tape->heads = model->n_heads / shard->tmp;
+  tape->kv_heads = model->n_kv_heads > shard->tmp ? model->n_kv_heads / shard->tmp : 1;
+  tape->n_tensors = tape->n_forward = tape->n_backward = tape->n_nodes = 0;
+  tape->input = tape->output = tape->output_gradient = tape->input_gradient = tape->tied = PL_NONE;
+  tape->model_flops = 0;
+}
+
+uint32_t pl_tape_tensor(pl_tape *tape, const char *name, pl_tensor_kind kind, pl_dtype dtype, const char *dims,
+                        const int64_t *extent) {
+  PL_ASSERT(tape->n_tensors < PL_TAPE_TENSORS);
+  pl_tensor *tensor = &tape->tensors[tape->n_tensors];
+  *tensor = (pl_tensor){.name = name, .kind = (uint8_t)kind, .dtype = (uint8_t)dtype};
+  tensor->size_bytes = pl_dtype_bytes(dtype);
+  for (; dims[tensor->rank] != '\0'; tensor->rank++) {
+    PL_DEBUG_ASSERT(tensor->rank < PL_TENSOR_RANK);
+    tensor->dims[tensor->rank] = dims[tensor->rank];
+    tensor->extent[tensor->rank] = extent[tensor->rank];
+    tensor->size_bytes *= (double)extent[tensor->rank];
+  }
+  return tape->n_tensors++;
+}
+
+uint32_t pl_tape_like(pl_tape *tape, uint32_t tensor, const char *name, pl_tensor_kind kind, pl_dtype dtype) {
+  PL_ASSERT(tape->n_tensors < PL_TAPE_TENSORS);
+  pl_tensor *copy = &tape->tensors[tape->n_tensors];
+  *copy = tape->tensors[tensor];
+  copy->name = name;
+  copy->kind = (uint8_t)kind;
+  copy->dtype = (uint8_t)dtype;
+  copy->size_bytes = pl_tape_elements(tape, tensor) * pl_dtype_bytes(dtype);
+  return tape->n_tensors++;
+}
+
+uint32_t pl_tape_activation(pl_tape *tape, const char *name, int64_t rows, char dim, int64_t width) {
+  const char dims[] = {'b', 's', dim, '\0'};
+  const int64_t extent[] = {tape->mbs, rows, width};
+  return pl_tape_tensor(tape, name, PL_TENSOR_ACTIVATION, tape->shard->dtype, dims, extent);
+}
+
+uint32_t pl_tape_parameter(pl_tape *tape, const char *name, const char *dims, int64_t first, int64_t second) {
+  const int64_t extent[] = {first, second};
+  return pl_tape_tensor(tape, name, PL_TENSOR_PARAMETER, tape->shard->dtype, dims, extent);
+}
+
+double pl_tape_elements(const pl_tape *tape, uint32_t tensor) {
+  const pl_tensor *entry = &tape->tensors[tensor];
+  double elements = 1;
+  for (uint8_t i = 0; i < entry->rank; i++)
+    elements *= (double)entry->extent[i];
+  return elements;
+}
+
+static pl_op *append(pl_tape *tape, bool backward) {
+  if (!backward) {
+    PL_ASSERT(tape->n_forward < PL_TAPE_FORWARD_OPS);
+    return &tape->forward[tape->n_forward++];
+  }
+  PL_ASSERT(tape->n_backward < PL_TAPE_BACKWARD_OPS);
+  return &tape->backward[tape->n_backward++];
+}
+
+pl_op *pl_tape_op(pl_tape *tape, const char *name, pl_op_kind kind, pl_category category, uint32_t first,
+                  uint32_t second, uint32_t third, uint32_t output) {
+  pl_op *op = append(tape, category != PL_CATEGORY_FORWARD);
+  *op = (pl_op){.name = name,
+                .kind = (uint8_t)kind,
+                .category = (uint8_t)category,
+                .dtype = (uint8_t)tape->shard->dtype,
+                .batch = 1,
+                .inputs = {first, second, third, PL_NONE},
+                .output = output,
+                .auxiliary = PL_NONE};
+  return op;
+}
+
+pl_op *pl_tape_gemm(pl_tape *tape, const char *name, pl_category category, int64_t batch, int64_t m, int64_t n,
+                    int64_t k, uint32_t first, uint32_t second, uint32_t third, uint32_t output) {
+  pl_op *op = pl_tape_op(tape, name, PL_OP_GEMM, category, first, second, third, output);
+  op->batch = batch;
+  op->m = m;
+  op->n = n;
+  op->k = k;
+  op->flops = 2.0 * (double)batch * (double)m * (double)n * (double)k;
+  /* A gradient of a parameter is accumulated in fp32: read and written. */
+  bool accumulates = output != PL_NONE && tape->tensors[output].kind == PL_TENSOR_PARAMETER_GRADIENT;
+  double element = pl_dtype_bytes(tape->shard->dtype), out = accumulates ? 2 * pl_dtype_bytes(PL_DTYPE_FP32) : element;
+  op->bytes = (double)batch * (element * ((double)m * (double)k + (double)k * (double)n) + out * (double)m * (double)n);
+  return op;
+}
+
+static double size_of(const pl_tape *tape, uint32_t tensor) {
+  return tensor == PL_NONE ? 0 : tape->tensors[tensor].size_bytes;
+}
+
+pl_op *pl_tape_sweep(pl_tape *tape, const char *name, pl_op_kind kind, pl_category category, double flops_per_element,
+                     uint32_t first, uint32_t second, uint32_t third, uint32_t output, uint32_t auxiliary) {
+  pl_op *op = pl_tape_op(tape, name, kind, category, first, second, third, output);
+  const pl_tensor *widest = &tape->tensors[first]; /* reductions have small outputs */
+  double elements = pl_tape_elements(tape, first);
+  op->n = widest->extent[widest->rank - 1];
+  op->m = (int64_t)(elements / (double)op->n);
+  op->flops = flops_per_element * elements;
+  op->auxiliary = auxiliary;
+  op->bytes = size_of(tape, first) + size_of(tape, second) + size_of(tape, third) + size_of(tape, output) +
+              size_of(tape, auxiliary);
+  return op;
+}
+
+void pl_tape_collective(pl_tape *tape, const char *name, pl_collective_kind kind, bool backward, double size_bytes,
+                        uint32_t input, uint32_t output) {
+  pl_op *op = append(tape, backward);
+  *op = (pl_op){.name = name,
+                .kind = PL_OP_COLLECTIVE,
+                .category = PL_CATEGORY_TENSOR,
+                .dtype = tape->tensors[input].dtype,
+                .collective = (uint8_t)kind,
+                .group = PL_GROUP_TENSOR,
+                .size_bytes = size_bytes,
+                .inputs = {input, PL_NONE, PL_NONE, PL_NONE},
+                .output = output,
+                .auxiliary = PL_NONE};
+}
+
+pl_tape_node *pl_tape_note(pl_tape *tape, pl_tape_rule rule, pl_tape_names names, uint32_t input, uint32_t output) {
+  PL_ASSERT(tape->n_nodes < PL_TAPE_NODES);
+  pl_tape_node *node = &tape->nodes[tape->n_nodes++];
+  *node = (pl_tape_node){.names = names,
+                         .rule = (uint8_t)rule,
+                         .first_op = tape->n_forward - 1,
+                         .op = tape->n_forward - 1,
+                         .input = input,
+                         .second = PL_NONE,
+                         .weight = PL_NONE,
+                         .bias = PL_NONE,
+                         .output = output,
+                         .auxiliary = PL_NONE};
+  return node;
+}
+
+/* The whole sequence of an activation that is split over it; `input` itself where it is not. */
+static uint32_t gather(pl_tape *tape, const char *name, uint32_t input) {
+  if (!tape->sp) return input;
+  const pl_tensor *shard = &tape->tensors[input];
+  uint32_t full = pl_tape_activation(tape, shard->name, tape->seq, 'h', shard->extent[shard->rank - 1]);
+  pl_tape_collective(tape, name, PL_ALL_GATHER, false, tape->tensors[full].size_bytes, input, full);
+  return full;
+}
+
+uint32_t pl_tape_linear(pl_tape *tape, const pl_linear *linear, uint32_t input, uint32_t weight, uint32_t output) {
+  uint32_t first_op = tape->n_forward;
+  int64_t seq = linear->parallel == PL_PARALLEL_NONE ? tape->seq_local : tape->seq;
+  int64_t rows = tape->mbs * (linear->rows ? linear->rows : seq);
+  if (weight == PL_NONE) weight = pl_tape_parameter(tape, linear->names.forward, "io", linear->in, linear->out);
+  uint32_t bias = linear->bias ? pl_tape_parameter(tape, linear->names.bias, "o", linear->out, 0) : PL_NONE;
+  uint32_t full = linear->parallel == PL_PARALLEL_COLUMN ? gather(tape, linear->names.gather, input) : input;
+  pl_tape_gemm(tape, linear->names.forward, PL_CATEGORY_FORWARD, 1, rows, linear->out, linear->in, full, weight, bias,
+               output);
+  double model_rows = (double)tape->mbs * (double)(linear->rows ? linear->rows : tape->seq);
+  tape->model_flops += 2 * model_rows * linear->model_in * linear->model_out;
+  pl_tape_node *node = pl_tape_note(tape, PL_RULE_LINEAR, linear->names, input, output);
+  node->first_op = first_op;
+  node->parallel = (uint8_t)linear->parallel;
+  node->weight = weight;
+  node->bias = bias;
+  return output;
+}
+
+uint32_t pl_tape_reduce(pl_tape *tape, pl_tape_names names, uint32_t partial) {
+  if (tape->tmp == 1) return partial;
+  double size_bytes = tape->tensors[partial].size_bytes;
+  if (!tape->sp) {
+    pl_tape_collective(tape, names.all_reduce, PL_ALL_REDUCE, false, size_bytes, partial, partial);
+    return partial; /* in place; its derivative is the identity, so there is no node */
+  }
+  uint32_t sum = pl_tape_activation(tape, tape->tensors[partial].name, tape->seq_local, 'h', tape->model->hidden);
+  pl_tape_collective(tape, names.reduce_scatter, PL_REDUCE_SCATTER, false, size_bytes, partial, sum);
+  pl_tape_note(tape, PL_RULE_REDUCE, names, partial, sum);
+  return sum;
+}
+
+uint32_t pl_tape_norm(pl_tape *tape, pl_tape_names names, uint32_t input) {
+  int64_t vectors = tape->model->norm_bias ? 2 : 1;
+  uint32_t weight = pl_tape_parameter(tape, names.forward, "ph", vectors, tape->model->hidden);
+  uint32_t output = pl_tape_like(tape, input, names.forward, PL_TENSOR_ACTIVATION, tape->shard->dtype);
+  pl_tape_sweep(tape, names.forward, PL_OP_NORM, PL_CATEGORY_FORWARD, norm_flops, input, weight, PL_NONE, output,
+                PL_NONE);
+  pl_tape_note(tape, PL_RULE_NORM, names, input, output)->weight = weight;
+  return output;
+}
+
+static uint32_t mask_of(pl_tape *tape, const char *name, uint32_t tensor) {
+  uint32_t mask = pl_tape_like(tape, tensor, name, PL_TENSOR_ACTIVATION, PL_DTYPE_FP8); /* one byte an element */
+  return mask;
+}
+
+uint32_t pl_tape_residual(pl_tape *tape, pl_tape_names names, uint32_t input, uint32_t residual, bool bias,
+                          bool dropout) {
+  uint32_t weight = bias ? pl_tape_parameter(tape, names.bias, "h", tape->model->hidden, 0) : PL_NONE;
+  uint32_t output = pl_tape_like(tape, residual, names.forward, PL_TENSOR_ACTIVATION, tape->shard->dtype);
+  uint32_t mask = dropout ? mask_of(tape, names.forward, output) : PL_NONE;
+  pl_tape_sweep(tape, names.forward, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, residual_flops, input, residual, weight,
+                output, mask);
+  pl_tape_node *node = pl_tape_note(tape, PL_RULE_RESIDUAL, names, input, output);
+  node->second = residual;
+  node->bias = weight;
+  node->auxiliary = mask;
+  return output;
+}
+
+uint32_t pl_tape_dropout(pl_tape *tape, pl_tape_names names, uint32_t input) {
+  uint32_t output = pl_tape_like(tape, input, names.forward, PL_TENSOR_ACTIVATION, tape->shard->dtype);
+  uint32_t mask = mask_of(tape, names.forward, output);
+  pl_tape_sweep(tape, names.forward, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, dropout_flops, input, PL_NONE, PL_NONE,
+                output, mask);
+  pl_tape_note(tape, PL_RULE_DROPOUT, names, input, output)->auxiliary = mask;
+  return output;
+}

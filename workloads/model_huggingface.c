@@ -1,0 +1,355 @@
+/* Reads Hugging Face config.json files (see workloads/model.h).
+ *
+ * A family is a row of a table: the keys under which its configuration class keeps each dimension, the class's defaults
+ * for what may be absent, and the fixed traits of its architecture. Keys, defaults and traits are those of the classes
+ * of transformers 4.x (GPT2Config, GPTNeoXConfig, BertConfig, LlamaConfig, MistralConfig); a dimension for which a
+ * class has a default is nevertheless required when it decides the size of the model, because a file without it is
+ * nearly always a mistake. One trait per family that the file can turn (parallel residual, biases, tied embeddings,
+ * dropout) is read; everything else in the file (token ids, initialisation, versions ...) is ignored.
+ */
+#include <string.h>
+
+#include "core/document.h"
+#include "workloads/model.h"
+
+typedef struct reader {
+  const pl_document *document;
+  const pl_node *root;
+  pl_error *error;
+} reader;
+
+typedef struct family_keys {
+  const char *type, *title;
+  const char *hidden, *layers, *heads, *ffn, *positions, *activation;
+  const char *embedding_dropout, *attention_dropout, *hidden_dropout; /* NULL = the class has none */
+  const char *default_activation;
+  double default_dropout;
+  bool ffn_is_optional, tied, gated, learned_positions, norm_bias, attention_bias, output_bias, mlp_bias;
+  pl_norm_kind norm;
+  const char *classes[4]; /* the default first */
+} family_keys;
+
+static const family_keys families[] = {
+    {.type = "gpt2",
+     .hidden = "n_embd",
+     .layers = "n_layer",
+     .heads = "n_head",
+     .ffn = "n_inner",
+     .positions = "n_positions",
+     .activation = "activation_function",
+     .embedding_dropout = "embd_pdrop",
+     .attention_dropout = "attn_pdrop",
+     .hidden_dropout = "resid_pdrop",
+     .default_activation = "gelu_new",
+     .default_dropout = 0.1,
+     .ffn_is_optional = true,
+     .tied = true,
+     .learned_positions = true,
+     .norm_bias = true,
+     .attention_bias = true,
+     .output_bias = true,
+     .mlp_bias = true,
+     .classes = {"GPT2LMHeadModel", "GPT2Model"}},
+    {.type = "gpt_neox",
+     .hidden = "hidden_size",
+     .layers = "num_hidden_layers",
+     .heads = "num_attention_heads",
+     .ffn = "intermediate_size",
+     .positions = "max_position_embeddings",
+     .activation = "hidden_act",
+     .embedding_dropout = "hidden_dropout",
+     .attention_dropout = "attention_dropout",
+     .hidden_dropout = "hidden_dropout",
+     .default_activation = "gelu",
+     .norm_bias = true,
+     .attention_bias = true,
+     .output_bias = true,
+     .mlp_bias = true,
+     .classes = {"GPTNeoXForCausalLM", "GPTNeoXModel"}},
+    {.type = "bert",
+     .hidden = "hidden_size",
+     .layers = "num_hidden_layers",
+     .heads = "num_attention_heads",
+     .ffn = "intermediate_size",
+     .positions = "max_position_embeddings",
+     .activation = "hidden_act",
+     .embedding_dropout = "hidden_dropout_prob",
+     .attention_dropout = "attention_probs_dropout_prob",
+     .hidden_dropout = "hidden_dropout_prob",
+     .default_activation = "gelu",
+     .default_dropout = 0.1,
+     .tied = true,
+     .learned_positions = true,
+     .norm_bias = true,
+     .attention_bias = true,
+     .output_bias = true,
+     .mlp_bias = true,
+     .classes = {"BertForMaskedLM", "BertModel", "BertForPreTraining"}},
+    {.type = "llama",
+     .hidden = "hidden_size",
+     .layers = "num_hidden_layers",
+     .heads = "num_attention_heads",
+     .ffn = "intermediate_size",
+     .positions = "max_position_embeddings",
+     .activation = "hidden_act",
+     .attention_dropout = "attention_dropout",
+     .default_activation = "silu",
+     .gated = true,
+     .norm = PL_NORM_RMS,
+     .classes = {"LlamaForCausalLM", "LlamaModel"}},
+    {.type = "mistral",
+     .hidden = "hidden_size",
+     .layers = "num_hidden_layers",
+     .heads = "num_attention_heads",
+     .ffn = "intermediate_size",
+     .positions = "max_position_embeddings",
+     .activation = "hidden_act",
+     .attention_dropout = "attention_dropout",
+     .default_activation = "silu",
+     .gated = true,
+     .norm = PL_NORM_RMS,
+     .classes = {"MistralForCausalLM", "MistralModel"}},
+};
+
+enum { N_FAMILIES = sizeof families / sizeof families[0] };
+
+/* Far above any model, and low enough that no product of two overflows. */
+static const int64_t layers_max = 100000, width_max = INT64_C(1) << 24, vocab_max = INT64_C(1) << 30,
+                     positions_max = INT64_C(1) << 31;
+
+static bool has(const reader *in, const char *key) {
+  return pl_node_get(in->root, key) != NULL;
+}
+
+static pl_code integer(const reader *in, const char *key, int64_t highest, int64_t *value) {
+  return pl_node_integer(in->document, in->root, key, 1, highest, value, in->error);
+}
+
+static pl_code optional_integer(const reader *in, const char *key, int64_t highest, int64_t *value) {
+  return has(in, key) ? integer(in, key, highest, value) : PL_OK;
+}
+
+static pl_code optional_boolean(const reader *in, const char *key, bool *value) {
+  return has(in, key) ? pl_node_boolean(in->document, in->root, key, value, in->error) : PL_OK;
+}
+
+/* A probability: what matters here is only whether it is above zero. */
+static pl_code probability(const reader *in, const char *key, double otherwise, bool *positive) {
+  double value = otherwise;
+  if (key != NULL && has(in, key)) {
+    PL_TRY(pl_node_number(in->document, in->root, key, &value, in->error));
+    if (!(value >= 0 && value <= 1))
+      return pl_document_fail(in->document, pl_node_get(in->root, key), in->error,
+                              "'%s' is %g: a probability from 0 to 1 is needed", key, value);
+  }
+  *positive = value > 0;
+  return PL_OK;
+}
+
+static pl_code text(const reader *in, const char *key, const char *otherwise, pl_arena *arena, const char **value) {
+  const char *found = otherwise;
+  if (has(in, key)) PL_TRY(pl_node_string(in->document, in->root, key, &found, in->error));
+  *value = pl_arena_strdup(arena, found);
+  return *value != NULL ? PL_OK : pl_fail_memory(in->error, "the model's strings");
+}
+
+static pl_code find_family(const reader *in, const family_keys **found) {
+  const char *type;
+  PL_TRY(pl_node_string(in->document, in->root, "model_type", &type, in->error));
+  for (size_t i = 0; i < N_FAMILIES; i++)
+    if (strcmp(families[i].type, type) == 0) {
+      *found = &families[i];
+      return PL_OK;
+    }
+  return pl_document_fail(in->document, pl_node_get(in->root, "model_type"), in->error,
+                          "model_type '%s' is not supported; supported are gpt2, gpt_neox, bert, llama and mistral",
+                          type);
+}
+
+static pl_code read_architecture(const reader *in, const family_keys *family, pl_model *model) {
+  model->architecture = family->classes[0];
+  const pl_node *list = pl_node_get(in->root, "architectures");
+  if (list == NULL) return PL_OK;
+  const char *name;
+  if (!pl_node_is_sequence(list))
+    return pl_document_fail(in->document, list, in->error, "'architectures' must be a list of class names");
+  if (pl_node_count(list) == 0) return PL_OK;
+  PL_TRY(pl_node_as_string(in->document, pl_node_at(list, 0), &name, in->error));
+  for (size_t i = 0; i < 4 && family->classes[i] != NULL; i++)
+    if (strcmp(family->classes[i], name) == 0) {
+      model->architecture = family->classes[i];
+      return PL_OK;
+    }
+  return pl_document_fail(in->document, pl_node_at(list, 0), in->error,
+                          "architecture '%s' is not supported for model_type '%s'; supported are %s, %s%s%s", name,
+                          family->type, family->classes[0], family->classes[1], family->classes[2] ? ", " : "",
+                          family->classes[2] ? family->classes[2] : "");
+}
+
+/* "ffn_hidden_size" is ours, for architectures that no class has. */
+static pl_code read_widths(const reader *in, const family_keys *family, pl_model *model) {
+  int64_t layers;
+  PL_TRY(integer(in, family->layers, layers_max, &layers));
+  model->n_layers = (int32_t)layers;
+  PL_TRY(integer(in, family->hidden, width_max, &model->hidden));
+  PL_TRY(integer(in, family->heads, width_max, &model->n_heads));
+  PL_TRY(integer(in, "vocab_size", vocab_max, &model->vocab));
+  if (has(in, "ffn_hidden_size")) return integer(in, "ffn_hidden_size", width_max, &model->ffn_hidden);
+  model->ffn_hidden = 4 * model->hidden;
+  if (family->ffn_is_optional) return optional_integer(in, family->ffn, 4 * width_max, &model->ffn_hidden);
+  return integer(in, family->ffn, width_max, &model->ffn_hidden);
+}
+
+static pl_code read_heads(const reader *in, const family_keys *family, pl_model *model) {
+  model->n_kv_heads = model->n_heads;
+  if (family->gated) PL_TRY(optional_integer(in, "num_key_value_heads", width_max, &model->n_kv_heads));
+  if (model->n_heads % model->n_kv_heads != 0)
+    return pl_document_fail(in->document, pl_node_get(in->root, "num_key_value_heads"), in->error,
+                            "'num_key_value_heads' = %lld does not divide '%s' = %lld", (long long)model->n_kv_heads,
+                            family->heads, (long long)model->n_heads);
+  if (family->gated && has(in, "head_dim")) return integer(in, "head_dim", width_max, &model->head_size);
+  if (model->hidden % model->n_heads != 0)
+    return pl_document_fail(in->document, pl_node_get(in->root, family->hidden), in->error,
+                            "'%s' = %lld is not a multiple of '%s' = %lld", family->hidden, (long long)model->hidden,
+                            family->heads, (long long)model->n_heads);
+  model->head_size = model->hidden / model->n_heads;
+  return PL_OK;
+}
+
+/* Rotary models have no table of positions: their limit is not needed. GPT-2 files of old call it n_ctx. */
+static pl_code read_positions(const reader *in, const family_keys *family, pl_model *model) {
+  const char *key = family->positions;
+  if (strcmp(family->type, "gpt2") == 0 && !has(in, key) && has(in, "n_ctx")) key = "n_ctx";
+  model->learned_positions = family->learned_positions;
+  model->rotary = !family->learned_positions;
+  return family->learned_positions ? integer(in, key, positions_max, &model->max_positions)
+                                   : optional_integer(in, key, positions_max, &model->max_positions);
+}
+
+static pl_code read_dropout(const reader *in, const family_keys *family, pl_model *model) {
+  double otherwise = family->default_dropout;
+  PL_TRY(probability(in, family->embedding_dropout, otherwise, &model->embedding_dropout));
+  PL_TRY(probability(in, family->attention_dropout, otherwise, &model->attention_dropout));
+  return probability(in, family->hidden_dropout, otherwise, &model->hidden_dropout);
+}
+
+static pl_code refuse(const reader *in, const char *key, const char *why) {
+  bool set = false;
+  PL_TRY(optional_boolean(in, key, &set));
+  return set ? pl_document_fail(in->document, pl_node_get(in->root, key), in->error, "'%s': %s", key, why) : PL_OK;
+}
+
+static pl_code read_bert(const reader *in, pl_model *model) {
+  const char *positions = "absolute";
+  model->causal = false;
+  model->post_norm = model->embedding_norm = model->lm_transform = true;
+  model->final_norm = false;
+  model->next_sentence = strcmp(model->architecture, "BertForPreTraining") == 0;
+  model->pooler = model->next_sentence || strcmp(model->architecture, "BertModel") == 0;
+  model->type_vocab = 2;
+  PL_TRY(optional_integer(in, "type_vocab_size", vocab_max, &model->type_vocab));
+  if (has(in, "position_embedding_type"))
+    PL_TRY(pl_node_string(in->document, in->root, "position_embedding_type", &positions, in->error));
+  if (strcmp(positions, "absolute") != 0)
+    return pl_document_fail(in->document, pl_node_get(in->root, "position_embedding_type"), in->error,
+                            "'position_embedding_type' is '%s'; only 'absolute' is supported", positions);
+  return refuse(in, "is_decoder", "only encoders are supported for model_type 'bert'");
+}
+
+static pl_code read_traits(const reader *in, const family_keys *family, pl_model *model) {
+  model->norm = family->norm;
+  model->norm_bias = family->norm_bias;
+  model->gated_mlp = family->gated;
+  model->tied_embeddings = family->tied;
+  model->attention_bias = family->attention_bias;
+  model->output_bias = family->output_bias;
+  model->mlp_bias = family->mlp_bias;
+  model->causal = model->final_norm = true;
+  PL_TRY(optional_boolean(in, "tie_word_embeddings", &model->tied_embeddings));
+  if (strcmp(family->type, "bert") == 0) return read_bert(in, model);
+  if (strcmp(family->type, "gpt2") == 0)
+    return refuse(in, "add_cross_attention", "cross attention is not supported for model_type 'gpt2'");
+  if (strcmp(family->type, "gpt_neox") == 0) {
+    model->parallel_residual = true;
+    PL_TRY(optional_boolean(in, "use_parallel_residual", &model->parallel_residual));
+    PL_TRY(optional_boolean(in, "attention_bias", &model->attention_bias));
+    model->output_bias = model->attention_bias;
+    return probability(in, "rotary_pct", 0.25, &model->rotary);
+  }
+  if (strcmp(family->type, "mistral") == 0)
+    return optional_integer(in, "sliding_window", positions_max, &model->sliding_window);
+  PL_TRY(optional_boolean(in, "attention_bias", &model->attention_bias));
+  model->output_bias = model->attention_bias;
+  return optional_boolean(in, "mlp_bias", &model->mlp_bias);
+}
+
+/* "name", else "_name_or_path" unless it is a path on somebody's disk, else the file's name without folder and ".json".
+ */
+static pl_code read_name(const reader *in, pl_arena *arena, pl_model *model) {
+  const char *path = pl_document_name(in->document), *slash = strrchr(path, '/'), *hub = "";
+  char *base = pl_arena_strdup(arena, slash ? slash + 1 : path);
+  if (base == NULL) return pl_fail_memory(in->error, "the model's name");
+  size_t length = strlen(base);
+  if (length > 5 && strcmp(base + length - 5, ".json") == 0) base[length - 5] = '\0';
+  if (has(in, "name")) return text(in, "name", base, arena, &model->name);
+  if (has(in, "_name_or_path")) PL_TRY(text(in, "_name_or_path", base, arena, &hub));
+  model->name = hub[0] == '\0' || hub[0] == '.' || hub[0] == '/' ? base : hub;
+  return PL_OK;
+}
+
+static void count_parameters(pl_model *model) {
+  model->trained_parameters = (double)model->n_layers * pl_model_block_parameters(model, 2);
+  for (int32_t behind = 2; behind < 6; behind++)
+    model->trained_parameters += pl_model_block_parameters(model, model->n_layers + behind);
+  model->trained_parameters += pl_model_block_parameters(model, 0);
+  model->parameters = model->trained_parameters;
+  size_t length = strlen(model->architecture);
+  bool has_head = strcmp(model->architecture, "GPT2LMHeadModel") == 0 || length < 5 ||
+                  strcmp(model->architecture + length - 5, "Model") != 0;
+  if (has_head) return;
+  model->parameters -= pl_model_block_parameters(model, model->n_layers + 4);
+  if (model->pooler) model->parameters += (double)model->hidden * (double)(model->hidden + 1);
+}
+
+static pl_code read_document(const pl_document *document, pl_arena *arena, pl_model *model, pl_error *error) {
+  const reader in = {document, pl_document_root(document), error};
+  const family_keys *family = NULL;
+  if (in.root == NULL || !pl_node_is_mapping(in.root))
+    return pl_document_fail(document, in.root, error, "a model is a JSON object, as in Hugging Face's config.json");
+  PL_TRY(find_family(&in, &family));
+  model->family = family->type;
+  model->digest = pl_document_digest(document);
+  PL_TRY(read_architecture(&in, family, model));
+  PL_TRY(read_widths(&in, family, model));
+  PL_TRY(read_heads(&in, family, model));
+  PL_TRY(read_positions(&in, family, model));
+  PL_TRY(read_dropout(&in, family, model));
+  PL_TRY(read_traits(&in, family, model));
+  PL_TRY(text(&in, family->activation, family->default_activation, arena, &model->activation));
+  PL_TRY(read_name(&in, arena, model));
+  count_parameters(model);
+  return PL_OK;
+}
+
+static pl_code finish(pl_document *document, pl_arena *arena, pl_model *model, pl_error *error) {
+  *model = (pl_model){0};
+  pl_code code = read_document(document, arena, model, error);
+  if (code != PL_OK) *model = (pl_model){0};
+  pl_document_destroy(document);
+  return code;
+}
+
+pl_code pl_model_load(const char *path, pl_arena *arena, pl_model *model, pl_error *error) {
+  pl_document *document = NULL;
+  *model = (pl_model){0};
+  PL_TRY(pl_document_load(path, &document, error));
+  return finish(document, arena, model, error);
+}
+
+pl_code pl_model_parse(const char *name, const char *text_bytes, size_t size, pl_arena *arena, pl_model *model,
+                       pl_error *error) {
+  pl_document *document = NULL;
+  *model = (pl_model){0};
+  PL_TRY(pl_document_parse(name, text_bytes, size, true, &document, error));
+  return finish(document, arena, model, error);
+}

@@ -1,0 +1,25 @@
+/* See workloads/op.h: the names that tables, traces and messages use. */
+#include "workloads/op.h"
+
+const char *pl_op_kind_name(pl_op_kind kind) {
+  static const char *const names[PL_OP_KIND_COUNT] = {
+      [PL_OP_GEMM] = "gemm",
+      [PL_OP_ATTENTION] = "attention",
+      [PL_OP_NORM] = "norm",
+      [PL_OP_SOFTMAX] = "softmax",
+      [PL_OP_ELEMENTWISE] = "elementwise",
+      [PL_OP_EMBEDDING] = "embedding",
+      [PL_OP_CROSS_ENTROPY] = "cross_entropy",
+      [PL_OP_OPTIMIZER] = "optimizer",
+      [PL_OP_COLLECTIVE] = "collective",
+  };
+  return (unsigned)kind < PL_OP_KIND_COUNT ? names[kind] : "unknown";
+}
+
+const char *pl_block_kind_name(pl_block_kind kind) {
+  static const char *const names[PL_BLOCK_KIND_COUNT] = {
+      [PL_BLOCK_EMBEDDING] = "embedding",   [PL_BLOCK_IDENTITY] = "identity", [PL_BLOCK_LAYER] = "layer",
+      [PL_BLOCK_FINAL_NORM] = "final_norm", [PL_BLOCK_HEAD] = "head",         [PL_BLOCK_LOSS] = "loss",
+  };
+  return (unsigned)kind < PL_BLOCK_KIND_COUNT ? names[kind] : "unknown";
+}
