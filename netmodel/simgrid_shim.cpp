@@ -216,6 +216,71 @@ pl_shim_status load(const char *path, pl_shim &shim) {
   return PL_SHIM_OK;
 }
 
+/* ---- routes with a hole ----
+ *
+ * A Full zone answers a pair that has no <route> with an empty list, and SimGrid goes on: a GPU without a route to its
+ * gateway then reaches other nodes over fewer links than it should, silently. An explicit route is never empty (SimGrid
+ * forbids it), so a stretch without links between two different points is a hole. The stretches are found as SimGrid
+ * finds them: a route between points of different zones is the local route of their common ancestor between two
+ * gateways, and a stretch to each. */
+
+using simgrid::kernel::routing::NetPoint;
+using simgrid::kernel::routing::NetZoneImpl;
+using simgrid::kernel::routing::Route;
+
+/* Opens the protected query of all zones. */
+struct local_query : NetZoneImpl {
+  static constexpr auto function() { return &local_query::get_local_route; }
+};
+
+struct stretch_count {
+  size_t n_links = 0;
+  bool has_hole = false;
+};
+
+/* The zone that holds both points, and what represents each of them in it. */
+struct meeting {
+  NetZoneImpl *zone;
+  const NetPoint *source, *destination;
+};
+
+size_t depth_of(const NetPoint *point) {
+  size_t depth = 0;
+  for (const NetZoneImpl *zone = point->get_englobing_zone(); zone != nullptr; zone = zone->get_parent())
+    depth++;
+  return depth;
+}
+
+meeting meet(const NetPoint *source, const NetPoint *destination) {
+  size_t left = depth_of(source), right = depth_of(destination);
+  while (source->get_englobing_zone() != destination->get_englobing_zone()) {
+    bool lift_source = left >= right, lift_destination = right >= left;
+    if (lift_source) source = source->get_englobing_zone()->get_netpoint(), left--;
+    if (lift_destination) destination = destination->get_englobing_zone()->get_netpoint(), right--;
+  }
+  return {source->get_englobing_zone(), source, destination};
+}
+
+void count_stretches(const NetPoint *source, const NetPoint *destination, stretch_count &count) {
+  if (source == destination) return;
+  meeting at = meet(source, destination);
+  if (at.zone == nullptr || at.source == at.destination) return; /* SimGrid's own answer stands */
+  Route route;
+  double latency_s = 0;
+  (at.zone->*local_query::function())(at.source, at.destination, &route, &latency_s);
+  count.n_links += route.link_list_.size();
+  count.has_hole |= route.link_list_.empty();
+  if (at.source != source && route.gw_src_ != nullptr) count_stretches(source, route.gw_src_, count);
+  if (at.destination != destination && route.gw_dst_ != nullptr) count_stretches(route.gw_dst_, destination, count);
+}
+
+/* A bypass may replace the stretches: then the route has another number of links than they have together. */
+bool has_hole(const s4u::Host *source, const s4u::Host *destination, size_t n_links) {
+  stretch_count count;
+  count_stretches(source->get_netpoint(), destination->get_netpoint(), count);
+  return count.has_hole && count.n_links == n_links;
+}
+
 } // namespace
 
 extern "C" {
@@ -269,7 +334,9 @@ PL_EXPORT pl_shim_status pl_shim_route(const pl_shim *shim, uint32_t source_host
   *n_links = 0;
   return guarded(message, message_bytes, [&] {
     std::vector<s4u::Link *> crossed;
-    shim->simgrid_hosts[source_host]->route_to(shim->simgrid_hosts[destination_host], crossed, nullptr);
+    const s4u::Host *source = shim->simgrid_hosts[source_host], *destination = shim->simgrid_hosts[destination_host];
+    source->route_to(destination, crossed, nullptr);
+    if (has_hole(source, destination, crossed.size())) return PL_SHIM_OK; /* no route: no links */
     *n_links = static_cast<uint32_t>(crossed.size());
     if (crossed.size() > capacity) return PL_SHIM_TOO_SMALL;
     for (size_t i = 0; i < crossed.size(); i++)

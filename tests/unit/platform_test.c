@@ -4,13 +4,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <cmocka.h>
 
 #include "netmodel/platform.h"
 
@@ -208,7 +208,7 @@ static void test_refused(void **state) {
       {"<zoneRoute src=\"node10\" dst=\"node2\" gw_src=\"node10_out\" gw_dst=\"node2_out\"><link_ctn "
        "id=\"backbone\"/></zoneRoute>",
        "", "to GPU 'gpu0' (", PL_BAD_INPUT},
-      {"<route src=\"gpu0\" dst=\"node2_out\"><link_ctn id=\"pcie2\"/></route>", "", "'gpu0' (", PL_BAD_INPUT},
+      {"<route src=\"gpu0\" dst=\"node2_out\"><link_ctn id=\"pcie2\"/></route>", "", "to GPU 'gpu0' (", PL_BAD_INPUT},
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     char message[PL_ERROR_MESSAGE_BYTES];
