@@ -1,6 +1,5 @@
 /* The execution graph: tasks, dependencies, streams, memory effects. Built by a builder, then frozen into flat arrays
- * with 32-bit indices. Knows nothing of DNNs: categories are numbers whose meaning the caller keeps (core/category.h
- * lists those that the reports use).
+ * with 32-bit indices. Knows nothing of DNNs: a category is what the reports file a task's time under.
  *
  * A task is one of
  *   work      a segment of compute on one device, on one stream;
@@ -94,7 +93,8 @@ typedef struct pl_task {
   uint32_t memory; /* index into graph->effects, PL_NONE = none */
   uint32_t label;  /* index into graph->names, PL_NONE = none */
   int32_t microbatch; /* for timelines; -1 = none */
-} pl_task;
+  uint32_t first_successor, n_successors; /* into graph->successors; here too, so that one cache line has all of a task */
+} pl_task; /* 48 bytes */
 
 typedef struct pl_stream {
   uint32_t device; /* of the graph */
@@ -108,6 +108,7 @@ typedef struct pl_graph_device {
   int64_t resident_bytes; /* memory held from start to end (parameters, optimizer state ...) */
 } pl_graph_device;
 
+/* Successors of a task are sorted and unique, whatever the order in which its edges were added. */
 typedef struct pl_graph {
   const pl_task *tasks;
   uint32_t n_tasks;
@@ -116,6 +117,8 @@ typedef struct pl_graph {
   const uint32_t *n_predecessors; /* per task */
   uint32_t n_edges;
   const uint32_t *task_streams; /* stream indices */
+  uint32_t n_task_streams;
+  uint32_t n_transfer_tasks, n_streamless_tasks;
   const pl_stream *streams;
   uint32_t n_streams;
   const pl_graph_device *devices;
@@ -133,7 +136,9 @@ typedef struct pl_graph {
 } pl_graph;
 
 /* ---- builder ----
- * Takes all its memory, and the graph's, from one arena. Errors of memory are sticky; freeze reports them. */
+ * Takes all its memory, and the graph's, from one arena. Errors are sticky and reported by freeze: calls after a failure
+ * return PL_NONE and do nothing, and PL_NONE as an index that a call needs is itself such an error, so a caller need not
+ * check in between. */
 typedef struct pl_graph_builder pl_graph_builder;
 
 pl_graph_builder *pl_graph_builder_take(pl_arena *arena, pl_stream_policy policy); /* NULL: no memory */
@@ -141,7 +146,7 @@ uint32_t pl_graph_builder_device(pl_graph_builder *builder, const pl_graph_devic
 /* The stream `kind` of graph device `device`; made at the first call, the same index afterwards. */
 uint32_t pl_graph_builder_stream(pl_graph_builder *builder, uint32_t device, pl_stream_kind kind);
 uint32_t pl_graph_builder_name(pl_graph_builder *builder, const char *name); /* interned */
-/* Copies the parts. Identical content is not merged: reuse the index. */
+/* Copies the parts (at least one). Identical content is not merged: reuse the index. */
 uint32_t pl_graph_builder_segment(pl_graph_builder *builder, const pl_part *parts, uint32_t n_parts);
 uint32_t pl_graph_builder_effect(pl_graph_builder *builder, int64_t peak_bytes, int64_t net_bytes);
 uint32_t pl_graph_builder_work(pl_graph_builder *builder, uint32_t segment, uint32_t stream, uint32_t effect,
@@ -160,7 +165,10 @@ void pl_graph_builder_transfers(pl_graph_builder *builder, const pl_transfer_tab
 /* O(tasks + edges). Fails on a cycle (naming tasks on it), on an index out of range, on lack of memory. */
 pl_code pl_graph_builder_freeze(pl_graph_builder *builder, pl_graph *graph, pl_error *error);
 
+/* Every index in range, offsets ascending, successors sorted and unique, predecessor counts right, no cycle. O(size);
+ * takes scratch from the system and gives it back. */
 bool pl_graph_is_valid(const pl_graph *graph);
+/* Over everything that a run depends on and the names; independent of the order in which edges were added. */
 uint64_t pl_graph_digest(const pl_graph *graph);
 
 #endif
