@@ -3,10 +3,15 @@
  * Two ways to drive it. The native loop (pl_engine_run) merges the engine's own event heap with the network's next
  * event. A foreign loop (SimGrid's) calls pl_engine_begin, then pl_engine_complete for each task that its timers and
  * transfers report, and pl_engine_flush once all completions of an instant are in; the engine answers through
- * pl_engine_host with what to start, stop or re-time.
+ * pl_engine_host with what to start, stop or re-time. A timer that fires may be the end of a part only: the loop calls
+ * pl_engine_complete all the same, and flush asks for the next date of that task. Tasks of no duration never reach the host.
  *
- * Semantics. All events of one tick are drained before rates change. Order inside a tick: (time, task id). A task starts
- * when its predecessors have finished (and, with ready streams, all its streams are free). Overlap factor: while at least
+ * Semantics. All events of one tick are drained before rates change, in rounds: first every completion by increasing task
+ * id, memory given back; then every start that became possible, by increasing task id, memory taken; tasks of no
+ * duration complete in the next round of the same tick. Dates that the network or the overlap factor then set to the
+ * tick itself are drained likewise before the clock moves. A task starts
+ * when its predecessors have finished (and, with ready streams, all its streams are free: each round goes through the
+ * waiting tasks by increasing id and starts those whose streams are all free; one that has to wait holds back no other). Overlap factor: while at least
  * one task is running on a device's gradient stream, the computing parts of its compute stream progress at speed
  * 1 / (1 + overlap_compute); while a computing part runs on any member's compute stream, a transfer on gradient streams
  * progresses at the smallest 1 / (1 + overlap_communication) over those members. Fixed delays are never slowed.
@@ -43,12 +48,15 @@ typedef struct pl_engine_result {
   uint64_t n_events;                /* completions handled */
   uint64_t digest;                  /* over (start, finish) of every task and the peaks */
   /* How the makespan is spent on the compute stream of each graph device; row-major [n_devices][PL_CATEGORY_COUNT],
-   * plus idle. For every device the sum over categories + idle_ticks = makespan, exactly.
-   * Categories FORWARD..OPTIMIZER: busy computing (slow-down by overlap included). TENSOR, PIPELINE, DATA: the compute
-   * stream stood still for communication of that kind: communication parts of its own segments; and of each gap before
-   * a task, the part during which the predecessor that finished last was itself a running communication (ties: the
-   * lowest task id). The tail after the device's last compute task is DATA while a gradient communication of this
-   * device runs. Everything else is idle (pipeline bubble, waiting for unlike members). */
+   * plus idle. For every device the sum over categories + idle_ticks = makespan, exactly. Each moment goes to the first that holds:
+   *  1. a task or part runs on the compute stream: its category (slow-down by overlap included; TENSOR, PIPELINE and DATA for the
+   *     communication parts of segments, where the compute stream stands still);
+   *  2. a communication (a transfer or delay of such a category) runs on the device's feature stream: its category;
+   *  3. in the gap before a task: go back from the task to the predecessor that finished last (ties: the lowest task id) as long as that
+   *     is a communication of this device (or of no stream); those that run at the moment give their category. After the device's last
+   *     compute task: DATA while a communication runs on its gradient stream;
+   *  4. idle (pipeline bubble, waiting for unlike members).
+   * The same for a fused segment and for its parts as tasks of their own. */
   const pl_ticks *spent;
   const pl_ticks *idle;
 } pl_engine_result;

@@ -1,4 +1,5 @@
-/* See core/event_heap.h. A hole moves up or down instead of swaps: one write of an event and one of its position per level. */
+/* See core/event_heap.h. A hole moves up or down instead of swaps: one write of an event and one of its position per
+ * level. */
 #include "core/event_heap.h"
 
 #include "core/cluster.h"

@@ -9,8 +9,8 @@
 static const char *const category_names[PL_CATEGORY_COUNT] = {"forward", "backward", "recompute", "optimizer",
                                                               "tensor",  "pipeline", "data",      "other"};
 
-static const char *const stream_kind_names[PL_STREAM_KIND_COUNT] = {
-    "compute", "feature", "gradient", "send_down", "receive_down", "send_up", "receive_up"};
+static const char *const stream_kind_names[PL_STREAM_KIND_COUNT] = {"compute",      "feature", "gradient",  "send_down",
+                                                                    "receive_down", "send_up", "receive_up"};
 
 const char *pl_category_name(pl_category category) {
   return (uint32_t)category < PL_CATEGORY_COUNT ? category_names[category] : "unknown";
@@ -22,15 +22,18 @@ const char *pl_stream_kind_name(pl_stream_kind kind) {
 
 /* ---- validity ---- */
 
-static bool is_none_or_below(uint32_t index, uint32_t count) { return index == PL_NONE || index < count; }
+static bool is_none_or_below(uint32_t index, uint32_t count) {
+  return index == PL_NONE || index < count;
+}
 
 static bool is_index_valid(const pl_graph *graph, const pl_task *task) {
   switch ((pl_task_kind)task->kind) {
   case PL_TASK_WORK:
-    return task->index < graph->n_segments && task->n_streams == 1 &&
-           task->ticks == graph->segments[task->index].ticks;
-  case PL_TASK_TRANSFER: return task->index < graph->transfers.n_specs && task->size_bytes >= 0;
-  case PL_TASK_DELAY: return task->ticks >= 0;
+    return task->index < graph->n_segments && task->n_streams == 1 && task->ticks == graph->segments[task->index].ticks;
+  case PL_TASK_TRANSFER:
+    return task->index < graph->transfers.n_specs && task->size_bytes >= 0;
+  case PL_TASK_DELAY:
+    return task->ticks >= 0;
   }
   return false;
 }

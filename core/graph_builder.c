@@ -1,8 +1,8 @@
 /* The graph builder (core/graph.h): append-only arrays, then one counting sort into compressed rows.
  *
- * A sweep builds graphs of 10^4 to 10^6 tasks thousands of times, so a call that adds a task is a range check, a store and
- * one edge per stream. Arrays double inside the arena (the old half stays behind until the arena is reset: at most as
- * much again); edges, which freeze only reads once in order, lie in a chain of chunks and are never copied.
+ * A sweep builds graphs of 10^4 to 10^6 tasks thousands of times, so a call that adds a task is a range check, a store
+ * and one edge per stream. Arrays double inside the arena (the old half stays behind until the arena is reset: at most
+ * as much again); edges, which freeze only reads once in order, lie in a chain of chunks and are never copied.
  *
  * Stream order becomes an edge when the task is added, because only the last task of each stream has to be known then;
  * a pass over streams at freeze would have to find that out again.
@@ -92,8 +92,8 @@ static bool make_room(pl_graph_builder *builder, void **items, uint32_t *room, u
 
 /* make_room for an array of the builder whose count is n_NAME and whose room is NAME_room. */
 #define ROOM(builder, name, count, more)                                                                               \
-  (!(builder)->failed && make_room((builder), (void **)&(builder)->name, &(builder)->name##_room, (count), (more),      \
-                                   sizeof *(builder)->name))
+  (!(builder)->failed &&                                                                                               \
+   make_room((builder), (void **)&(builder)->name, &(builder)->name##_room, (count), (more), sizeof *(builder)->name))
 
 pl_graph_builder *pl_graph_builder_take(pl_arena *arena, pl_stream_policy policy) {
   pl_graph_builder *builder = PL_TAKE(arena, pl_graph_builder, 1);
@@ -206,8 +206,7 @@ uint32_t pl_graph_builder_effect(pl_graph_builder *builder, int64_t peak_bytes, 
 static bool add_edge_chunk(pl_graph_builder *builder) {
   uint32_t capacity = builder->last_edges == NULL ? FIRST_EDGES : builder->last_edges->capacity;
   if (builder->last_edges != NULL && capacity < MOST_EDGES_IN_CHUNK) capacity *= 2;
-  edge_chunk *chunk =
-      pl_arena_take(builder->arena, sizeof *chunk + capacity * sizeof(edge), _Alignof(edge_chunk));
+  edge_chunk *chunk = pl_arena_take(builder->arena, sizeof *chunk + capacity * sizeof(edge), _Alignof(edge_chunk));
   if (chunk == NULL) {
     builder->failed = true;
     return false;
@@ -257,8 +256,7 @@ static bool enter_stream(pl_graph_builder *builder, uint32_t stream) {
 /* Takes over `task` but for its streams and successors. */
 static uint32_t append_task(pl_graph_builder *builder, const pl_task *task, const uint32_t *streams,
                             uint32_t n_streams) {
-  if (!ROOM(builder, tasks, builder->n_tasks, 1) ||
-      !ROOM(builder, task_streams, builder->n_task_streams, n_streams))
+  if (!ROOM(builder, tasks, builder->n_tasks, 1) || !ROOM(builder, task_streams, builder->n_task_streams, n_streams))
     return PL_NONE;
   if (task->memory != PL_NONE && task->memory >= builder->n_effects)
     return refuse(builder, "memory effect", task->memory, builder->n_effects);
@@ -295,7 +293,8 @@ uint32_t pl_graph_builder_work(pl_graph_builder *builder, uint32_t segment, uint
 uint32_t pl_graph_builder_transfer(pl_graph_builder *builder, uint32_t spec, double size_bytes, pl_category category,
                                    const uint32_t *streams, uint32_t n_streams, uint32_t label, int32_t microbatch) {
   if (builder->failed) return PL_NONE;
-  if (!(size_bytes >= 0) || isinf(size_bytes)) return refuse_value(builder, "transfers a size below zero or not finite");
+  if (!(size_bytes >= 0) || isinf(size_bytes))
+    return refuse_value(builder, "transfers a size below zero or not finite");
   pl_task task = {.kind = PL_TASK_TRANSFER,
                   .category = category & 63u,
                   .index = spec,
@@ -332,7 +331,9 @@ void pl_graph_builder_set_effect(pl_graph_builder *builder, uint32_t task, uint3
   }
 }
 
-uint32_t pl_graph_builder_n_tasks(const pl_graph_builder *builder) { return builder->n_tasks; }
+uint32_t pl_graph_builder_n_tasks(const pl_graph_builder *builder) {
+  return builder->n_tasks;
+}
 
 void pl_graph_builder_transfers(pl_graph_builder *builder, const pl_transfer_table *table) {
   builder->transfers = *table;
@@ -342,8 +343,8 @@ void pl_graph_builder_transfers(pl_graph_builder *builder, const pl_transfer_tab
 
 static pl_code check_references(const pl_graph_builder *builder, pl_error *error) {
   if (builder->n_transfer_tasks > 0 && builder->greatest_spec >= builder->transfers.n_specs)
-    return pl_fail(error, PL_BAD_INPUT, "graph: a transfer refers to spec %u, but there are %u",
-                   builder->greatest_spec, builder->transfers.n_specs);
+    return pl_fail(error, PL_BAD_INPUT, "graph: a transfer refers to spec %u, but there are %u", builder->greatest_spec,
+                   builder->transfers.n_specs);
   for (uint32_t task = 0; task < builder->n_tasks; task++)
     if (builder->tasks[task].memory != PL_NONE && builder->tasks[task].n_streams == 0)
       return pl_fail(error, PL_BAD_INPUT, "graph: task %u has a memory effect but no stream, hence no device", task);
