@@ -105,6 +105,7 @@ static void overflow_is_a_failure(void **state) {
   pl_arena arena;
   pl_arena_init(&arena, 0);
   assert_null(pl_arena_take_zeroed(&arena, SIZE_MAX / 2, 16, 8));
+  assert_null(pl_arena_take_zeroed(&arena, SIZE_MAX / 8 + 2, 8, 8)); /* the product wraps to 8 */
   assert_true(arena.failed);
   pl_arena_reset(&arena);
   assert_false(arena.failed);

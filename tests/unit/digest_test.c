@@ -33,6 +33,8 @@ static void chaining(void **state) {
   assert_true(of_texts("ab", "c") == of_texts("ab", "c"));
   assert_true(of_texts("ab", "c") != of_texts("a", "bc"));
   assert_true(of_texts("a", "b") != of_texts("b", "a"));
+  assert_true(of_texts("a", "c") != of_texts("b", "c")); /* what came before counts */
+  assert_true(of_texts("a", "c") == pl_hash_bytes("c", 2, pl_hash_bytes("a", 2, 0)));
   assert_true(of_texts("a", "") != of_texts("", "a"));
 }
 

@@ -115,6 +115,8 @@ static void failures_name_position_key_and_value(void **state) {
   SAYS(pl_node_number(d, root, "d", &number, &error), "f:4:18: 1e400 is too large a number");
   SAYS(pl_node_integer(d, root, "e", 0, 9, &integer, &error),
        "f:4:30: 'e' is 99999999999999999999, out of the range 0 to 9");
+  SAYS(pl_node_integer(d, root, "e", 0, INT64_MAX, &integer, &error),
+       "f:4:30: 'e' is 99999999999999999999, out of the range 0 to 9223372036854775807");
   SAYS(pl_node_integer(d, root, "z", 0, 9, &integer, &error), "f:1:1: the key 'z' is missing");
   SAYS(pl_node_boolean(d, root, "c", &flag, &error), "f:4:8: 'c' must be true or false, not a number '1.5'");
   SAYS(pl_node_string(d, root, "c", &text, &error), "f:4:8: 'c' must be a string, not a number '1.5'");
