@@ -137,7 +137,7 @@ std::shared_ptr<creation_order> record_creation() {
 /* "Parse error at FILE:LINE: WHAT", or any other exception thrown while the parser stood in a line: one line
  * "FILE:LINE: WHAT". */
 [[noreturn]] void rethrow_with_line(const char *path, const std::exception &error, int line) {
-  static const std::string prefix = "Parse error at ";
+  const std::string prefix = "Parse error at ";
   std::string text = error.what();
   text = text.compare(0, prefix.size(), prefix) == 0 ? text.substr(prefix.size())
                                                      : std::string(path) + ":" + std::to_string(line) + ": " + text;
