@@ -146,9 +146,9 @@ static const pl_node_kind kinds[] = {
     {.name = "p3.8xlarge",
      .title = "AWS p3.8xlarge: 4 V100 with NVLink, 10 Gb/s network",
      .about =
-         "p3.8xlarge: NVLink2, 25 GB/s per link, 4 links per GPU: half of the cube mesh, links per pair 0-1:1 0-2:1 "
+         "p3.8xlarge: NVLink2, 25 GB/s per link, half of a DGX-1V's cube mesh: links per pair 0-1:1 0-2:1 "
          "0-3:2\n"
-         "1-2:2 1-3:1 2-3:2 (AWS lists 200 GB/s per GPU in both directions; AMP, section 4.2, found about 170 Gb/s\n"
+         "1-2:2 1-3:1 2-3:2 (AWS lists 200 GB/s: GPU 0's 4 links, both ways; AMP, section 4.3, found about 170 Gb/s\n"
          "between GPUs). PCIe 3.0; the guest sees GPUs and network under one CPU socket.\n"
          "Network: up to 10 Gb/s (AWS), 15 us per NIC as on g4dn.\n",
      .device = "V100-SXM2-16GB",
@@ -167,8 +167,8 @@ static const pl_node_kind kinds[] = {
      .about =
          "g4dn.12xlarge: no NVLink; GPUs reach each other over PCIe and the CPU's root complex at 50 Gb/s = 6.25 GB/s "
          "(AMP,\n"
-         "section 4.1; the rate of gen 3 x8). Network: 50 Gb/s (AWS, AMP 4.1); 15 us per NIC, from the 64 us of a\n"
-         "two-rank all-reduce over EFA (aws-ofi-nccl log, g4dn).\n",
+         "section 4.3; the rate of gen 3 x8). Network: 50 Gb/s (AMP, section 4.3); 15 us per NIC, from the 64 us of a\n"
+         "two-rank all-reduce over EFA (aws-ia/terraform-aws-eks-blueprints, eks-efa).\n",
      .device = "T4",
      .default_nodes = 1,
      .n_gpus = 4,

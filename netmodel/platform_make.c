@@ -3,6 +3,7 @@
 
 #include <argp.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -162,6 +163,22 @@ static pl_code parse_numbers(const request *r, pl_platform_plan *plan, pl_error 
   return PL_OK;
 }
 
+/* An option that would change nothing is refused rather than ignored. */
+static pl_code check_leaves(const request *r, const pl_platform_plan *plan, pl_error *error) {
+  uint32_t n_nodes = pl_platform_plan_nodes(plan);
+  if (plan->fabric == PL_FABRIC_SINGLE) {
+    if (r->pod_nodes != NULL)
+      return pl_fail(error, PL_BAD_INPUT, "--pod-nodes %s: --fabric single has no pods", r->pod_nodes);
+    if (r->oversubscription != NULL)
+      return pl_fail(error, PL_BAD_INPUT, "--oversubscription %s: --fabric single has no uplinks", r->oversubscription);
+  }
+  if (plan->oversubscription > 1 && n_nodes <= plan->pod_nodes)
+    return pl_fail(error, PL_BAD_INPUT,
+                   "--oversubscription %s: %u nodes fit into one pod of %u and use no uplink; lower --pod-nodes",
+                   r->oversubscription, n_nodes, plan->pod_nodes);
+  return PL_OK;
+}
+
 /* Only what the user asked for, so that the same request always writes the same file. */
 static void record_command(const request *r, char command[COMMAND_BYTES]) {
   const char *const names[] = {"nodes", "fabric", "pod-nodes", "oversubscription", "nic-rate", "device"};
@@ -183,12 +200,13 @@ static pl_code make_plan(const request *r, pl_platform_plan *plan, char command[
   if (r->fabric != NULL) PL_TRY(parse_fabric(r->fabric, &plan->fabric, error));
   plan->pod_nodes = plan->fabric != PL_FABRIC_SINGLE && kind->pod_nodes > 0 ? kind->pod_nodes : GROUP_NODES;
   PL_TRY(parse_numbers(r, plan, error));
+  PL_TRY(check_leaves(r, plan, error));
   record_command(r, command);
   return pl_platform_plan_check(plan, error);
 }
 
 static pl_code fail_write(const char *path, int code, pl_error *error) {
-  return pl_fail(error, PL_IO, "cannot write %s: %s; nothing was written", path, strerror(code != 0 ? code : EIO));
+  return pl_fail(error, PL_IO, "cannot write %s: %s", path, strerror(code));
 }
 
 /* Closes in any case; the error is that of the first call that failed. */
@@ -201,11 +219,11 @@ static int write_and_close(const pl_platform_plan *plan, int descriptor) {
   }
   errno = 0;
   pl_platform_write(plan, stream);
-  int code = fflush(stream) != 0 || ferror(stream) ? errno : 0;
-  bool failed = code != 0 || ferror(stream);
-  if (fsync(descriptor) != 0 && !failed && errno != EINVAL && errno != EROFS) code = errno;
+  int code = fflush(stream) != 0 || ferror(stream) != 0 ? (errno != 0 ? errno : EIO) : 0;
+  /* A pipe or a device cannot be synchronised: EINVAL. */
+  if (code == 0 && fsync(descriptor) != 0 && errno != EINVAL && errno != EROFS) code = errno;
   if (fclose(stream) != 0 && code == 0) code = errno;
-  return code == 0 && failed ? EIO : code;
+  return code;
 }
 
 /* Without `force` the name is taken by link(), which fails when somebody else took it meanwhile. */
@@ -217,10 +235,12 @@ static int publish(const char *temporary, const char *path, bool force) {
   return rename(temporary, path) == 0 ? 0 : errno;
 }
 
-pl_code pl_platform_make_file(const pl_platform_plan *plan, const char *path, bool force, pl_error *error) {
+static pl_code fail_exists(const char *path, pl_error *error) {
+  return pl_fail(error, PL_BAD_INPUT, "%s exists; --force replaces it", path);
+}
+
+static pl_code write_beside(const pl_platform_plan *plan, const char *path, bool force, pl_error *error) {
   char temporary[PATH_BYTES];
-  struct stat status;
-  if (!force && lstat(path, &status) == 0) return pl_fail(error, PL_BAD_INPUT, "%s exists; --force replaces it", path);
   int length = snprintf(temporary, sizeof temporary, "%s.partial-XXXXXX", path);
   if (length < 0 || (size_t)length >= sizeof temporary) return fail_write(path, ENAMETOOLONG, error);
   int descriptor = mkstemp(temporary);
@@ -235,8 +255,25 @@ pl_code pl_platform_make_file(const pl_platform_plan *plan, const char *path, bo
   if (code == 0) code = publish(temporary, path, force);
   if (code == 0) return PL_OK;
   unlink(temporary);
-  return code == EEXIST ? pl_fail(error, PL_BAD_INPUT, "%s exists; --force replaces it", path)
-                        : fail_write(path, code, error);
+  return code == EEXIST ? fail_exists(path, error) : fail_write(path, code, error);
+}
+
+/* Pipes and devices are written to, never replaced; a symbolic link keeps pointing where it did. */
+pl_code pl_platform_make_file(const pl_platform_plan *plan, const char *path, bool force, pl_error *error) {
+  struct stat status;
+  if (stat(path, &status) != 0) return write_beside(plan, path, false, error);
+  if (S_ISDIR(status.st_mode)) return pl_fail(error, PL_BAD_INPUT, "%s is a directory; name a file", path);
+  if (!S_ISREG(status.st_mode)) {
+    int descriptor = open(path, O_WRONLY | O_NOCTTY);
+    int code = descriptor < 0 ? errno : write_and_close(plan, descriptor);
+    return code == 0 ? PL_OK : fail_write(path, code, error);
+  }
+  if (!force) return fail_exists(path, error);
+  char *target = realpath(path, NULL);
+  if (target == NULL) return fail_write(path, errno, error);
+  pl_code code = write_beside(plan, target, true, error);
+  free(target);
+  return code;
 }
 
 static void print_list(void) {

@@ -305,11 +305,11 @@ static void write_fabric_note(const writer *w) {
     fprintf(w->out, "  Network: one non-blocking switch.%s\n",
             w->n_pods > 1 ? " Zones p0, p1 ... only keep the number of zoneRoutes small." : "");
   else if (w->n_pods == 1)
-    fprintf(
-        w->out,
-        "  Network: %s, one pod of up to %u nodes: everything stays below its non-blocking leaf switches (p0xbar).\n",
-        plan->fabric == PL_FABRIC_RAIL ? "rail-optimised fat tree, leaf r carries NIC r of every node" : "fat tree",
-        plan->pod_nodes);
+    fprintf(w->out,
+            "  Network: %s,\n  one pod of up to %u nodes: everything stays below its non-blocking leaf switches "
+            "(p0xbar).\n",
+            plan->fabric == PL_FABRIC_RAIL ? "rail-optimised fat tree, leaf r carries NIC r of every node" : "fat tree",
+            plan->pod_nodes);
   else {
     fprintf(w->out, "  Network: %s; pods of %u nodes; uplinks pPleafR from leaf to spine, oversubscribed %g to 1.\n",
             plan->fabric == PL_FABRIC_RAIL ? "rail-optimised fat tree, leaf r of a pod carries NIC r of its nodes"
@@ -328,7 +328,7 @@ static void write_header(const writer *w) {
   const pl_platform_plan *plan = w->plan;
   fputs("<?xml version=\"1.0\"?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n<!--\n", w->out);
   for (uint32_t p = 0; p < plan->n_parts; p++) {
-    fprintf(w->out, "  %u x %s\n\n", plan->parts[p].n_nodes, plan->parts[p].kind->title);
+    fprintf(w->out, "%s  %u x %s\n\n", p > 0 ? "\n" : "", plan->parts[p].n_nodes, plan->parts[p].kind->title);
     write_lines(w, plan->parts[p].kind->about);
   }
   fputs("\n  NVLink and NIC rates are nominal, per direction; PCIe is the payload rate that copies reach (gen 3 x16: "

@@ -1,0 +1,242 @@
+/* `paceline platform make`: every file in platforms/ is what the command recorded in it writes; bad requests; files
+ * that cannot be written. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "netmodel/platform_make.h"
+
+enum { WORDS_MAX = 32, PATH_BYTES = 256, TEXT_BYTES = 4096, REQUEST_BYTES = 8192 };
+
+static char folder[] = "/tmp/paceline_make_XXXXXX";
+
+static int make_folder(void **state) {
+  (void)state;
+  return mkdtemp(folder) == NULL;
+}
+
+static char *path_in_folder(const char *name) {
+  static char path[PATH_BYTES];
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  return path;
+}
+
+static uint32_t count_files(void) {
+  DIR *dir = opendir(folder);
+  assert_non_null(dir);
+  uint32_t n = 0;
+  while (readdir(dir) != NULL)
+    n++;
+  closedir(dir);
+  return n - 2;
+}
+
+static int remove_folder(void **state) {
+  (void)state;
+  char command[TEXT_BYTES];
+  snprintf(command, sizeof command, "rm -rf '%s'", folder);
+  return system(command);
+}
+
+static char *read_file(const char *path) {
+  FILE *file = fopen(path, "r");
+  if (file == NULL) return NULL;
+  assert_int_equal(fseek(file, 0, SEEK_END), 0);
+  size_t size = (size_t)ftell(file);
+  rewind(file);
+  char *text = calloc(1, size + 1);
+  assert_int_equal(fread(text, 1, size, file), size);
+  fclose(file);
+  return text;
+}
+
+/* Runs "platform make ARGUMENTS" in a child, because argp may exit; returns the exit status, and what it printed on
+ * stderr. A file size limit stands for a disk that fills up. */
+static int run(const char *arguments, rlim_t file_limit, char message[TEXT_BYTES]) {
+  char text[REQUEST_BYTES], *argv[WORDS_MAX] = {"paceline platform make"}, *rest = text, *word;
+  int argc = 1, channel[2], status;
+  snprintf(text, sizeof text, "%s", arguments);
+  while ((word = strsep(&rest, " ")) != NULL && argc < WORDS_MAX - 1)
+    if (*word != '\0') argv[argc++] = word;
+  assert_int_equal(pipe(channel), 0);
+  fflush(NULL);
+  pid_t child = fork();
+  assert_true(child >= 0);
+  if (child == 0) {
+    if (dup2(channel[1], STDERR_FILENO) < 0 || close(channel[0]) != 0) _exit(99);
+    signal(SIGXFSZ, SIG_IGN);
+    struct rlimit limit = {file_limit, file_limit};
+    if (setrlimit(RLIMIT_FSIZE, &limit) != 0) _exit(99);
+    exit(pl_platform_make_run(argc, argv));
+  }
+  close(channel[1]);
+  ssize_t got, used = 0;
+  while ((got = read(channel[0], message + used, (size_t)(TEXT_BYTES - 1 - used))) > 0)
+    used += got;
+  message[used] = '\0';
+  close(channel[0]);
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_true(WIFEXITED(status));
+  return WEXITSTATUS(status);
+}
+
+/* The arguments recorded in a platform file. */
+static void find_command(const char *text, char arguments[TEXT_BYTES]) {
+  static const char mark[] = "<prop id=\"made_by\" value=\"paceline platform make ";
+  const char *start = strstr(text, mark);
+  assert_non_null(start);
+  start += strlen(mark);
+  size_t length = strcspn(start, "\"");
+  assert_true(length < TEXT_BYTES);
+  memcpy(arguments, start, length);
+  arguments[length] = '\0';
+}
+
+static void test_files_are_what_make_writes(void **state) {
+  (void)state;
+  DIR *dir = opendir("platforms");
+  assert_non_null(dir);
+  uint32_t n_files = 0;
+  for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
+    size_t length = strlen(entry->d_name);
+    if (length < 4 || strcmp(entry->d_name + length - 4, ".xml") != 0) continue;
+    char path[TEXT_BYTES], arguments[TEXT_BYTES], request[REQUEST_BYTES], message[TEXT_BYTES];
+    snprintf(path, sizeof path, "platforms/%s", entry->d_name);
+    char *committed = read_file(path);
+    find_command(committed, arguments);
+    snprintf(request, sizeof request, "%s -o %s --force", arguments, path_in_folder("made.xml"));
+    assert_int_equal(run(request, RLIM_INFINITY, message), 0);
+    char *made = read_file(path_in_folder("made.xml"));
+    if (strcmp(made, committed) != 0)
+      fail_msg("%s differs from what 'paceline platform make %s' writes", path, arguments);
+    free(committed);
+    free(made);
+    n_files++;
+  }
+  closedir(dir);
+  assert_int_equal(unlink(path_in_folder("made.xml")), 0);
+  assert_true(n_files >= 12);
+}
+
+static void test_bad_requests(void **state) {
+  (void)state;
+  static const struct {
+    const char *arguments, *says;
+  } cases[] = {
+      {"", "which machine"},
+      {"dgx-x", "'dgx-x' is not a machine; known are dgx-1v"},
+      {"dgx-a100 --nodes 0", "--nodes"},
+      {"dgx-a100 --nodes many", "many"},
+      {"dgx-a100 --nodes -3", "-3"},
+      {"dgx-a100 --nodes 99999999999999999999", "--nodes"},
+      {"dgx-a100 --nodes 65536 --pod-nodes 1", "65536 pods"},
+      {"dgx-a100 --nodes 4 --fabric torus", "torus"},
+      {"dgx-a100 --nodes 64 --pod-nodes 0", "--pod-nodes"},
+      {"dgx-a100 --nodes 64 --oversubscription 0.5", "0.5"},
+      {"dgx-a100 --nodes 64 --oversubscription nan", "nan"},
+      {"dgx-a100 --nodes 4 --oversubscription 2", "one pod of 20"},
+      {"dgx-a100 --nodes 4 --nic-rate 200", "--nic-rate 200"},
+      {"dgx-a100 --nodes 4 --nic-rate 200Gb", "200Gb"},
+      {"dgx-a100 --device A100", "--device A100 is unknown; known are TitanXp"},
+      {"p3.8xlarge --nodes 4 --pod-nodes 2", "no pods"},
+      {"p3.8xlarge --nodes 4 --oversubscription 2", "no uplinks"},
+      {"p3.8xlarge:3,g4dn.12xlarge", "lacks a count"},
+      {"p3.8xlarge:3,g4dn.12xlarge:1 --nodes 4", "already has counts"},
+      {"p3.8xlarge:0,g4dn.12xlarge:1", "count in KIND"},
+      {"dgx-1v:1,dgx-2:1 --fabric rail", "machines of one kind"},
+      {"hc1 --nodes 2", "no network card"},
+      {"dgx-a100 dgx-h100", "one KIND only"},
+      {"dgx-a100 --colour red", "colour"},
+      {"dgx-a100 -o /tmp", "is a directory"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    char request[REQUEST_BYTES], message[TEXT_BYTES];
+    snprintf(request, sizeof request, "%s%s%s", cases[i].arguments, strstr(cases[i].arguments, "-o ") ? "" : " -o ",
+             strstr(cases[i].arguments, "-o ") ? "" : path_in_folder("bad.xml"));
+    int status = run(request, RLIM_INFINITY, message);
+    if (status != 2 || strstr(message, cases[i].says) == NULL)
+      fail_msg("'%s' ended with %d and said: %s", cases[i].arguments, status, message);
+    assert_int_equal(count_files(), 0);
+  }
+}
+
+static void test_existing_file(void **state) {
+  (void)state;
+  char request[REQUEST_BYTES], message[TEXT_BYTES];
+  FILE *file = fopen(path_in_folder("kept.xml"), "w");
+  fputs("kept", file);
+  fclose(file);
+  snprintf(request, sizeof request, "dgx-1v -o %s", path_in_folder("kept.xml"));
+  assert_int_equal(run(request, RLIM_INFINITY, message), 2);
+  assert_non_null(strstr(message, "exists; --force replaces it"));
+  char *text = read_file(path_in_folder("kept.xml"));
+  assert_string_equal(text, "kept");
+  free(text);
+  /* Through a symbolic link the file behind it is replaced and the link stays. */
+  assert_int_equal(symlink("kept.xml", path_in_folder("link.xml")), 0);
+  snprintf(request, sizeof request, "dgx-1v --force -o %s", path_in_folder("link.xml"));
+  assert_int_equal(run(request, RLIM_INFINITY, message), 0);
+  struct stat status;
+  assert_int_equal(lstat(path_in_folder("link.xml"), &status), 0);
+  assert_true(S_ISLNK(status.st_mode));
+  text = read_file(path_in_folder("kept.xml"));
+  assert_non_null(strstr(text, "dgx-1v"));
+  free(text);
+  assert_int_equal(unlink(path_in_folder("kept.xml")), 0);
+  assert_int_equal(unlink(path_in_folder("link.xml")), 0);
+}
+
+/* The disk fills up at any point: status 1, one message, no file, nothing left over; an older file is untouched. */
+static void test_full_disk(void **state) {
+  (void)state;
+  static const rlim_t limits[] = {0, 1, 4096, 9000};
+  char request[REQUEST_BYTES], message[TEXT_BYTES];
+  for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+    snprintf(request, sizeof request, "dgx-1v -o %s", path_in_folder("new.xml"));
+    assert_int_equal(run(request, limits[i], message), 1);
+    assert_non_null(strstr(message, "cannot write"));
+    assert_int_equal(count_files(), 0);
+  }
+  FILE *file = fopen(path_in_folder("old.xml"), "w");
+  fputs("old", file);
+  fclose(file);
+  snprintf(request, sizeof request, "dgx-1v --force -o %s", path_in_folder("old.xml"));
+  assert_int_equal(run(request, 4096, message), 1);
+  assert_int_equal(count_files(), 1);
+  char *text = read_file(path_in_folder("old.xml"));
+  assert_string_equal(text, "old");
+  free(text);
+  assert_int_equal(unlink(path_in_folder("old.xml")), 0);
+  snprintf(request, sizeof request, "dgx-1v -o %s", "/dev/full");
+  assert_int_equal(run(request, RLIM_INFINITY, message), 1);
+  assert_non_null(strstr(message, "No space left"));
+  assert_int_equal(run("dgx-1v --force -o /dev/null", RLIM_INFINITY, message), 0);
+  struct stat status;
+  assert_true(stat("/dev/null", &status) == 0 && S_ISCHR(status.st_mode)); /* not replaced */
+  snprintf(request, sizeof request, "dgx-1v -o %s", path_in_folder("missing/x.xml"));
+  assert_int_equal(run(request, RLIM_INFINITY, message), 1);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_files_are_what_make_writes),
+      cmocka_unit_test(test_bad_requests),
+      cmocka_unit_test(test_existing_file),
+      cmocka_unit_test(test_full_disk),
+  };
+  return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
