@@ -79,29 +79,38 @@ static pl_code single_ring(const pl_cluster *cluster, const uint32_t *devices, u
   return PL_OK;
 }
 
-static pl_code shares_port(const pl_cluster *cluster, const uint32_t *devices, bool *shares, pl_error *error) {
+static bool is_direct(const pl_cluster *cluster, const pl_route *route) {
+  return route->n_links == 1 && cluster->links[route->links[0]].kind == PL_LINK_NVLINK;
+}
+
+/* Whether member 0 reaches the others through one port: two routes share a link. On a cube mesh two routes may share
+ * the link to a GPU that relays for both; there some other route is a single NVLink. */
+static pl_code shares_port(const pl_cluster *cluster, const uint32_t *devices, uint32_t n, bool *shares,
+                           pl_error *error) {
   pl_route a, b;
+  bool on_nvlink = false;
+  *shares = false;
   PL_TRY(pl_cluster_route(cluster, devices[0], devices[1], &a, error));
   PL_TRY(pl_cluster_route(cluster, devices[0], devices[2], &b, error));
-  *shares = false;
   for (uint32_t i = 0; i < a.n_links; i++)
     for (uint32_t j = 0; j < b.n_links; j++)
-      *shares |= a.links[i] == b.links[j];
+      if (a.links[i] == b.links[j]) {
+        *shares = true;
+        on_nvlink |= cluster->links[a.links[i]].kind == PL_LINK_NVLINK;
+      }
+  for (uint32_t i = 1; i < n && *shares && on_nvlink; i++) {
+    PL_TRY(pl_cluster_route(cluster, devices[0], devices[i], &a, error));
+    if (is_direct(cluster, &a)) *shares = false;
+  }
   return PL_OK;
 }
 
-/* Capacity of the direct way from a to b: 0 unless every link of it is NVLink. */
+/* Capacity of the direct way from a to b: 0 unless it is one NVLink. */
 static pl_code direct_capacity(const pl_cluster *cluster, uint32_t a, uint32_t b, double *capacity_Bps,
                                pl_error *error) {
   pl_route route;
   PL_TRY(pl_cluster_route(cluster, a, b, &route, error));
-  double least = route.n_links == 0 ? 0 : INFINITY;
-  for (uint32_t i = 0; i < route.n_links; i++) {
-    const pl_link *link = &cluster->links[route.links[i]];
-    double capacity = link->kind == PL_LINK_NVLINK ? link->capacity_Bps : 0;
-    if (capacity < least) least = capacity;
-  }
-  *capacity_Bps = least;
+  *capacity_Bps = is_direct(cluster, &route) ? cluster->links[route.links[0]].capacity_Bps : 0;
   return PL_OK;
 }
 
@@ -214,7 +223,7 @@ pl_code pl_local_rings_take(const pl_cluster *cluster, const uint32_t *devices, 
                             pl_local_rings *rings, pl_error *error) {
   if (n <= 2 || n > MOST_MEMBERS) return single_ring(cluster, devices, n, arena, rings, error);
   bool shares;
-  PL_TRY(shares_port(cluster, devices, &shares, error));
+  PL_TRY(shares_port(cluster, devices, n, &shares, error));
   if (shares) return single_ring(cluster, devices, n, arena, rings, error);
   capacity_matrix capacity;
   PL_TRY(read_capacities(cluster, devices, n, capacity, error));

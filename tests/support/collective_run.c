@@ -177,14 +177,22 @@ static void play(run_state *run) {
   }
 }
 
+static void list_links(const pl_cluster *cluster, double *capacity, uint8_t *policy) {
+  for (uint32_t link = 0; link < cluster->n_links; link++) {
+    capacity[link] = cluster->links[link].capacity_Bps;
+    policy[link] = cluster->links[link].policy;
+  }
+}
+
 pl_ticks collective_solo_ticks(const pl_cluster *cluster, const pl_fluid_collective *fluid) {
   pl_ticks sum = 0;
   double *capacity = malloc((cluster->n_links + 1) * sizeof *capacity);
-  must(capacity != NULL, "links", NULL);
-  for (uint32_t link = 0; link < cluster->n_links; link++)
-    capacity[link] = cluster->links[link].capacity_Bps;
+  uint8_t *policy = malloc(cluster->n_links + 1);
+  must(capacity != NULL && policy != NULL, "links", NULL);
+  list_links(cluster, capacity, policy);
   for (; fluid != NULL; fluid = fluid->next) {
     pl_transfer_table table = {.link_capacity_Bps = capacity,
+                               .link_policy = policy,
                                .n_links = cluster->n_links,
                                .specs = &fluid->spec,
                                .n_specs = 1,
@@ -193,6 +201,7 @@ pl_ticks collective_solo_ticks(const pl_cluster *cluster, const pl_fluid_collect
     sum += pl_transfer_solo_ticks(&table, 0, fluid->progress_bytes);
   }
   free(capacity);
+  free(policy);
   return sum;
 }
 
@@ -207,10 +216,7 @@ void collective_run(const pl_cluster *cluster, collective_job *jobs, uint32_t n_
   uint8_t *policy = PL_TAKE(&run.arena, uint8_t, cluster->n_links + 1);
   run.ready = PL_TAKE(&run.arena, uint32_t, run.n_tasks + 1);
   must(capacity != NULL && policy != NULL && run.ready != NULL, "run", NULL);
-  for (uint32_t link = 0; link < cluster->n_links; link++) {
-    capacity[link] = cluster->links[link].capacity_Bps;
-    policy[link] = cluster->links[link].policy;
-  }
+  list_links(cluster, capacity, policy);
   pl_transfer_table table = {.link_capacity_Bps = capacity,
                              .link_policy = policy,
                              .n_links = cluster->n_links,
