@@ -4,6 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#undef pl_fail
+#undef pl_fail_memory
+
 pl_code pl_fail(pl_error *error, pl_code code, const char *format, ...) {
   if (error == NULL) return code;
   if (error->code != PL_OK) return error->code;

@@ -37,6 +37,12 @@ pl_code pl_fail(pl_error *error, pl_code code, const char *format, ...)
 /* PL_NO_MEMORY with a standard message. `what` names the thing that did not fit. */
 pl_code pl_fail_memory(pl_error *error, const char *what);
 
+#ifdef __clang_analyzer__
+/* The static analyzer looks at one file at a time: tell it that a failure is never PL_OK. */
+#define pl_fail(error, code, ...) ((void)(pl_fail)(error, code, __VA_ARGS__), (code))
+#define pl_fail_memory(error, what) ((void)(pl_fail_memory)(error, what), PL_NO_MEMORY)
+#endif
+
 /* The exit status of a command that ends with `code`: 0, 1 or 2 as listed at pl_code. */
 int pl_code_exit_status(pl_code code);
 
