@@ -196,6 +196,7 @@ static pl_code make_plan(const request *r, pl_platform_plan *plan, char command[
   PL_TRY(parse_kinds(r, plan, error));
   PL_TRY(check_device(r->device, error));
   const pl_node_kind *kind = plan->parts[0].kind;
+  PL_ASSERT(kind != NULL);
   plan->fabric = kind->pod_nodes > 0 && plan->n_parts == 1 ? PL_FABRIC_RAIL : PL_FABRIC_SINGLE;
   if (r->fabric != NULL) PL_TRY(parse_fabric(r->fabric, &plan->fabric, error));
   plan->pod_nodes = plan->fabric != PL_FABRIC_SINGLE && kind->pod_nodes > 0 ? kind->pod_nodes : GROUP_NODES;

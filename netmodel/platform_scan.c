@@ -118,6 +118,7 @@ static void add_device(scanner *s, const open_element *owner, const char *type) 
     XML_StopParser(s->parser, XML_FALSE);
     return;
   }
+  PL_ASSERT(s->devices != NULL);
   s->devices[s->n_devices++] = (pl_scanned_device){.host = owner->id, .type = kept, .line = owner->line};
 }
 
