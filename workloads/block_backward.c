@@ -77,7 +77,7 @@ static void backward_linear(differ *d, const pl_tape_node *node, uint32_t g) {
     pl_tape_collective(tape, node->names.regather, PL_ALL_GATHER, true, full_bytes, node->input, input);
   }
   /* A pooler reads one row per sequence of its input: its gradient has the shape of what it read. */
-  bool sliced = forward.m * forward.k < (int64_t)pl_tape_elements(tape, input);
+  bool sliced = (double)forward.m * (double)forward.k < pl_tape_elements(tape, input);
   uint32_t dx = sliced ? pl_tape_tensor(tape, tape->tensors[input].name, PL_TENSOR_GRADIENT, tape->shard->dtype, "bh",
                                         (const int64_t[]){forward.m, forward.k})
                        : fresh(d, input);

@@ -24,8 +24,8 @@ static pl_code check_heads(const pl_model *model, int32_t tmp, pl_error *error) 
 }
 
 pl_code pl_block_shard_check(const pl_model *model, const pl_block_shard *shard, pl_error *error) {
-  enum { TMP_MAX = 1 << 16, MBS_MAX = 1 << 20 };
-  const int64_t seq_max = INT64_C(1) << 26;
+  enum { TMP_MAX = 1 << 16, MBS_MAX = 1 << 16 };
+  const int64_t seq_max = INT64_C(1) << 24;
   if (shard->tmp < 1 || shard->tmp > TMP_MAX || shard->mbs < 1 || shard->mbs > MBS_MAX || shard->seq < 1 ||
       shard->seq > seq_max)
     return pl_fail(error, PL_BAD_INPUT, "%s: tmp=%d, mbs=%d, seq=%lld: out of range (1 to %d, %d, %lld)", model->name,
@@ -85,7 +85,13 @@ pl_code pl_block_program_take(const pl_model *model, pl_block_kind kind, const p
   write_forward(&tape, kind);
   pl_block_backward(&tape);
 
-  pl_block_program result = {.kind = kind, .n_tensors = tape.n_tensors, .model_flops = tape.model_flops};
+  pl_block_program result = {.kind = kind,
+                             .n_tensors = tape.n_tensors,
+                             .input = tape.input,
+                             .output = tape.output,
+                             .output_gradient = tape.output_gradient,
+                             .input_gradient = tape.input_gradient,
+                             .model_flops = tape.model_flops};
   pl_block_memory(&tape, &result);
   result.tensors = copy_of(arena, tape.tensors, tape.n_tensors, sizeof(pl_tensor), _Alignof(pl_tensor));
   result.forward =

@@ -114,8 +114,8 @@ static const family_keys families[] = {
 enum { N_FAMILIES = sizeof families / sizeof families[0] };
 
 /* Far above any model, and low enough that no product of two overflows. */
-static const int64_t layers_max = 100000, width_max = INT64_C(1) << 24, vocab_max = INT64_C(1) << 30,
-                     positions_max = INT64_C(1) << 31;
+static const int64_t layers_max = 100000, width_max = INT64_C(1) << 22, heads_max = INT64_C(1) << 16,
+                     vocab_max = INT64_C(1) << 30, positions_max = INT64_C(1) << 31;
 
 static bool has(const reader *in, const char *key) {
   return pl_node_get(in->root, key) != NULL;
@@ -192,7 +192,7 @@ static pl_code read_widths(const reader *in, const family_keys *family, pl_model
   PL_TRY(integer(in, family->layers, layers_max, &layers));
   model->n_layers = (int32_t)layers;
   PL_TRY(integer(in, family->hidden, width_max, &model->hidden));
-  PL_TRY(integer(in, family->heads, width_max, &model->n_heads));
+  PL_TRY(integer(in, family->heads, heads_max, &model->n_heads));
   PL_TRY(integer(in, "vocab_size", vocab_max, &model->vocab));
   if (has(in, "ffn_hidden_size")) return integer(in, "ffn_hidden_size", width_max, &model->ffn_hidden);
   model->ffn_hidden = 4 * model->hidden;
@@ -202,12 +202,12 @@ static pl_code read_widths(const reader *in, const family_keys *family, pl_model
 
 static pl_code read_heads(const reader *in, const family_keys *family, pl_model *model) {
   model->n_kv_heads = model->n_heads;
-  if (family->gated) PL_TRY(optional_integer(in, "num_key_value_heads", width_max, &model->n_kv_heads));
+  if (family->gated) PL_TRY(optional_integer(in, "num_key_value_heads", heads_max, &model->n_kv_heads));
   if (model->n_heads % model->n_kv_heads != 0)
     return pl_document_fail(in->document, pl_node_get(in->root, "num_key_value_heads"), in->error,
                             "'num_key_value_heads' = %lld does not divide '%s' = %lld", (long long)model->n_kv_heads,
                             family->heads, (long long)model->n_heads);
-  if (family->gated && has(in, "head_dim")) return integer(in, "head_dim", width_max, &model->head_size);
+  if (family->gated && has(in, "head_dim")) return integer(in, "head_dim", heads_max, &model->head_size);
   if (model->hidden % model->n_heads != 0)
     return pl_document_fail(in->document, pl_node_get(in->root, family->hidden), in->error,
                             "'%s' = %lld is not a multiple of '%s' = %lld", family->hidden, (long long)model->hidden,

@@ -114,6 +114,8 @@ typedef struct pl_block_program {
   pl_block_kind kind;
   const pl_tensor *tensors;
   uint32_t n_tensors;
+  /* Tensors handed in and out, forward and backward; PL_NONE = none (before the embedding, behind the loss). */
+  uint32_t input, output, output_gradient, input_gradient;
   pl_op_list forward;
   pl_op_list backward;        /* recomputation included, collectives included */
   double parameters;          /* count held by this rank, replicated ones and padded vocabulary included */

@@ -1,9 +1,21 @@
-/* Time of one op on one device type: the profile's table entry if there is one, else the roofline. */
+/* Time of one op on one device type: the profile's table entry if there is one, else the roofline.
+ *
+ *   time = max(flops' / (peak * efficiency), bytes / (bandwidth * bandwidth_efficiency)) + launch overhead
+ *
+ * flops' of a GEMM are those of the product padded to whole tiles, m and n up to a multiple of 32: the one dependence
+ * on shape that is geometry and not measurement. efficiency is the profile's compute_efficiency, for fused attention
+ * its attention_efficiency; memory-bound kinds compute at the fp32 peak. Efficiencies that depend on size come from
+ * measurements, as table entries or, later, as fitted curves.
+ *
+ * A type without a peak in the profile runs at the rate of what the hardware falls back to: fp8 as fp16, then bf16;
+ * tf32 as fp32; bf16 (V100, T4) and fp16 (Pascal) as fp32, which is what the libraries do: they convert and multiply in
+ * fp32. Bytes stay those of the type.
+ */
 #ifndef PL_WORKLOADS_OP_COST_H
 #define PL_WORKLOADS_OP_COST_H
 
 #include "core/device_profile.h"
-#include "workloads/op.h"
+#include "workloads/model.h"
 
 typedef enum pl_cost_source { PL_COST_TABLE = 0, PL_COST_ROOFLINE } pl_cost_source;
 typedef enum pl_cost_bound { PL_BOUND_COMPUTE = 0, PL_BOUND_MEMORY, PL_BOUND_LAUNCH } pl_cost_bound;
@@ -11,12 +23,32 @@ typedef enum pl_cost_bound { PL_BOUND_COMPUTE = 0, PL_BOUND_MEMORY, PL_BOUND_LAU
 typedef struct pl_op_time {
   double time_s;
   pl_cost_source source;
-  pl_cost_bound bound;
+  pl_cost_bound bound; /* which term is the largest; of a table entry too, by the roofline */
 } pl_op_time;
 
-/* Compute ops only (collectives are the network's). */
+const char *pl_cost_source_name(pl_cost_source source); /* "table" */
+const char *pl_cost_bound_name(pl_cost_bound bound);    /* "compute" */
+
+/* Compute ops only (collectives are the network's). Table entries match exactly: kind, dtype, pass ("forward" for
+ * recomputation too; an entry without pass matches any) and the dims (batch, m, n, k) of workloads/op.h. O(log
+ * entries); a table entry contains its launch. */
 pl_op_time pl_op_cost(const pl_device_profile *profile, const pl_op *op);
-/* Optimizer step over `parameters` local parameters (Adam, mixed precision): memory bound. */
+
+/* FLOP/s at which `dtype` runs after falling back, peak, without efficiency. */
+double pl_op_cost_peak(const pl_device_profile *profile, pl_dtype dtype);
+
+/* Adam in mixed precision, bytes read and written per parameter: fp32 gradient 4 read; fp32 master weight and two
+ * moments 12 read and 12 written; 16-bit weight 2 written. Pure fp32: gradient 4, weight and moments 12 + 12. */
+#define PL_ADAM_MIXED_BYTES 30.0
+#define PL_ADAM_FP32_BYTES  28.0
+/* Optimizer step over `parameters` local parameters as one fused kernel: memory bound. 0 parameters take no time. */
 pl_op_time pl_optimizer_cost(const pl_device_profile *profile, double parameters, double bytes_per_parameter);
+
+/* Measured time of a whole block, for profiles that hold layer times (as AMP measures them; with tmp > 1 its
+ * collectives are inside). Entries kind "block", dims [block index, tmp, mbs, seq]  of the one model that the profile
+ * was measured for, looked up first kind "layer", dims [hidden, tmp, mbs, seq]       any transformer layer of that
+ * width `pass` is "forward" or "backward". Returns false and leaves *time_s alone when there is neither. */
+bool pl_block_cost(const pl_device_profile *profile, const pl_model *model, int32_t block, const pl_block_shard *shard,
+                   const char *pass, double *time_s);
 
 #endif

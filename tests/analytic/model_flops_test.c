@@ -7,15 +7,14 @@
  * The first is for the pass of one microbatch through all layers and the head: per layer and forward pass 24 B s h^2 +
  * 4 B s^2 h. Both sums run over the matrix products of the op lists, for every tensor-parallel degree (all ranks
  * together), and over every model of the table. */
-// clang-format off
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
-#include <cmocka.h>
-// clang-format on
+
 #include <math.h>
 #include <stdio.h>
+#include <cmocka.h>
 
 #include "workloads/model.h"
 

@@ -13,14 +13,13 @@
  *
  * Each formula is a sum over what the ops of the layer read again in the backward pass: nothing in the program says
  * these numbers. */
-// clang-format off
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
-#include <cmocka.h>
-// clang-format on
+
 #include <stdio.h>
+#include <cmocka.h>
 
 #include "workloads/model.h"
 

@@ -7,15 +7,14 @@
  *   2 V h + l (2 h^2 + 2 h k d + 3 h f + 2 h) + h
  * GPT-NeoX: 2 V h + l (12 h^2 + 13 h) + 2 h
  * The numbers below are what sum(p.numel() for p in model.parameters()) gives for the Hugging Face classes. */
-// clang-format off
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
-#include <cmocka.h>
-// clang-format on
+
 #include <stdio.h>
 #include <string.h>
+#include <cmocka.h>
 
 #include "workloads/model.h"
 

@@ -1,0 +1,46 @@
+/* Models: any text either gives a model whose every block can be programmed or refused, or one message; never a crash,
+ * a NaN or a negative size. */
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "workloads/model.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_program(const pl_model *model, pl_block_kind kind, const pl_block_shard *shard, pl_arena *arena) {
+  pl_block_program program;
+  pl_error error = PL_ERROR_INIT;
+  pl_code code = pl_block_program_take(model, kind, shard, arena, &program, &error);
+  PL_ASSERT(code == error.code);
+  if (code != PL_OK) return;
+  PL_ASSERT(isfinite(program.parameters) && program.parameters >= 0);
+  PL_ASSERT(program.saved_bytes >= 0 && program.forward_peak_bytes >= program.saved_bytes &&
+            program.backward_peak_bytes >= 0);
+  for (uint32_t i = 0; i < program.forward.n_ops; i++)
+    PL_ASSERT(isfinite(program.forward.ops[i].flops) && program.forward.ops[i].flops >= 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  pl_arena arena;
+  pl_arena_init(&arena, 1 << 16);
+  pl_model model;
+  pl_error error = PL_ERROR_INIT;
+  pl_code code = pl_model_parse("fuzz", (const char *)data, size, &arena, &model, &error);
+  PL_ASSERT(code == error.code);
+  if (code != PL_OK) {
+    PL_ASSERT(model.name == NULL && strncmp(error.message, "fuzz", 4) == 0);
+  } else {
+    PL_ASSERT(model.n_layers > 0 && model.n_heads % model.n_kv_heads == 0 && model.parameters > 0 &&
+              isfinite(model.parameters));
+    PL_ASSERT(pl_model_flops_per_sequence(&model, 16) > 0);
+    for (int kind = 0; kind < PL_BLOCK_KIND_COUNT; kind++)
+      for (int32_t tmp = 1; tmp <= 4; tmp *= 4) {
+        pl_block_shard shard = {
+            .tmp = tmp, .sp = tmp > 1, .mbs = 2, .seq = 16, .dtype = PL_DTYPE_BF16, .flash = kind % 2 == 0};
+        check_program(&model, (pl_block_kind)kind, &shard, &arena);
+      }
+  }
+  pl_arena_release(&arena);
+  return 0;
+}

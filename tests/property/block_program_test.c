@@ -1,0 +1,338 @@
+/* Block programs of random models under random shards: what must hold whatever the family.
+ *
+ *  - sharding: t ranks together do the unsharded products, forward and backward; each parameter is split t ways or
+ * replicated
+ *  - differentiation: backward products are twice the forward ones; each parameter gets one gradient; recomputation
+ * adds what it says
+ *  - data flow: everything read was handed in, kept, or made before in the same list; nothing is made twice unless in
+ * place
+ *  - memory: saved bytes and peaks equal a second computation, straight from the definition, quadratic and slow
+ *  - collectives: number and volume per layer of Megatron's scheme, forward and backward */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "core/cluster.h"
+#include "tests/support/random.h"
+#include "workloads/model.h"
+
+enum { ROUNDS = 3000, TENSORS = 256 };
+
+static const char *const families[] = {"gpt2", "gpt_neox", "bert", "llama", "mistral"};
+
+static int64_t power(uint64_t *state, uint32_t highest) {
+  return INT64_C(1) << random_below(state, highest + 1);
+}
+static bool coin(uint64_t *state) {
+  return random_below(state, 2) == 1;
+}
+
+/* Heads, key-value heads, ffn and vocabulary divide by 16; everything else is free. */
+static pl_model random_model(uint64_t *state) {
+  pl_model model = {.name = "random",
+                    .family = families[random_below(state, 5)],
+                    .n_layers = 2,
+                    .vocab = 2048 * (1 + random_below(state, 5))};
+  model.n_heads = 16 * (1 + random_below(state, 3));
+  model.n_kv_heads = coin(state) ? model.n_heads : 16;
+  model.head_size = 8 * (1 + random_below(state, 16));
+  model.hidden = coin(state) ? model.n_heads * model.head_size : 32 * (1 + random_below(state, 40));
+  model.ffn_hidden = 16 * (1 + random_below(state, 300));
+  model.max_positions = 1 << 20;
+  model.type_vocab = random_below(state, 3);
+  model.norm_bias = coin(state);
+  model.gated_mlp = coin(state);
+  model.causal = coin(state);
+  model.tied_embeddings = coin(state);
+  model.rotary = coin(state);
+  model.learned_positions = coin(state);
+  model.attention_bias = coin(state);
+  model.output_bias = coin(state);
+  model.mlp_bias = coin(state);
+  model.final_norm = coin(state);
+  model.pooler = model.next_sentence = coin(state);
+  model.lm_transform = coin(state);
+  model.embedding_norm = coin(state);
+  model.parallel_residual = random_below(state, 3) == 0;
+  model.post_norm = !model.parallel_residual && coin(state);
+  model.embedding_dropout = coin(state);
+  model.attention_dropout = coin(state);
+  model.hidden_dropout = coin(state);
+  return model;
+}
+
+static pl_block_shard random_shard(uint64_t *state) {
+  pl_block_shard shard = {.tmp = (int32_t)power(state, 4), .mbs = 1 + (int32_t)random_below(state, 4)};
+  shard.sp = coin(state);
+  shard.seq = 16 * (1 + random_below(state, 64));
+  shard.recompute = (pl_recompute)random_below(state, 3);
+  shard.dtype = (pl_dtype)random_below(state, PL_DTYPE_FP8);
+  shard.flash = coin(state);
+  return shard;
+}
+
+static pl_block_program take(const pl_model *model, pl_block_kind kind, pl_block_shard shard, pl_arena *arena) {
+  pl_block_program program;
+  pl_error error = PL_ERROR_INIT;
+  if (pl_block_program_take(model, kind, &shard, arena, &program, &error) != PL_OK) fail_msg("%s", error.message);
+  return program;
+}
+
+/* Products of weights that are split, and of the attention; BERT's transform, pooler and classifier are replicated. */
+static double products(pl_op_list list, int category) {
+  double flops = 0;
+  for (uint32_t i = 0; i < list.n_ops; i++) {
+    const pl_op *op = &list.ops[i];
+    if (op->kind != PL_OP_GEMM && op->kind != PL_OP_ATTENTION) continue;
+    if (strncmp(op->name, "transform", 9) == 0 || strncmp(op->name, "pooler", 6) == 0 ||
+        strncmp(op->name, "next", 4) == 0)
+      continue;
+    if (op->category == category)
+      flops += op->flops * (op->kind == PL_OP_ATTENTION && category == PL_CATEGORY_BACKWARD ? 0.8 : 1);
+  }
+  return flops;
+}
+
+static void expect(const char *what, double value, double wanted) {
+  if (fabs(value - wanted) > 1e-12 * fabs(wanted)) fail_msg("%s: %.17g, not %.17g", what, value, wanted);
+}
+
+static void check_products(const pl_block_program *split, const pl_block_program *whole, pl_block_kind kind,
+                           pl_block_shard shard) {
+  double forward = products(whole->forward, PL_CATEGORY_FORWARD);
+  expect("forward, all ranks", shard.tmp * products(split->forward, PL_CATEGORY_FORWARD), forward);
+  expect("backward is twice forward", shard.tmp * products(split->backward, PL_CATEGORY_BACKWARD), 2 * forward);
+  double again = shard.tmp * products(split->backward, PL_CATEGORY_RECOMPUTE);
+  if (kind != PL_BLOCK_LAYER || shard.recompute == PL_RECOMPUTE_NONE)
+    expect("no recomputation", again, 0);
+  else if (shard.recompute == PL_RECOMPUTE_FULL)
+    expect("full recomputation", again, forward);
+  else
+    assert_true(again > 0 && again < forward);
+  expect("model flops", split->model_flops, whole->model_flops);
+}
+
+static double elements(const pl_tensor *tensor) {
+  double product = 1;
+  for (uint8_t i = 0; i < tensor->rank; i++)
+    product *= (double)tensor->extent[i];
+  return product;
+}
+
+static void check_parameters(const pl_block_program *split, const pl_block_program *whole, int32_t tmp) {
+  double count = 0, tied = split->tied_parameters;
+  for (uint32_t i = 0; i < split->n_tensors; i++) {
+    if (split->tensors[i].kind != PL_TENSOR_PARAMETER) continue;
+    uint32_t j = 0;
+    while (j < whole->n_tensors && (whole->tensors[j].kind != PL_TENSOR_PARAMETER ||
+                                    strcmp(whole->tensors[j].name, split->tensors[i].name) != 0))
+      j++;
+    assert_true(j < whole->n_tensors);
+    double mine = elements(&split->tensors[i]), all = elements(&whole->tensors[j]);
+    assert_true(mine * tmp == all || mine == all);
+    count += mine;
+  }
+  assert_true(count == split->parameters + tied);
+}
+
+static bool in_place(const pl_op *op, uint32_t tensor) {
+  for (int i = 0; i < PL_OP_INPUTS; i++)
+    if (op->inputs[i] == tensor) return true;
+  return false;
+}
+
+/* `there` on entry: what exists before the list. */
+static void check_flow(const pl_block_program *program, pl_op_list list, bool *there, bool *fresh) {
+  for (uint32_t i = 0; i < list.n_ops; i++) {
+    const pl_op *op = &list.ops[i];
+    for (int j = 0; j < PL_OP_INPUTS; j++)
+      if (op->inputs[j] != PL_NONE && !there[op->inputs[j]])
+        fail_msg("%s reads %s, which does not exist", op->name, program->tensors[op->inputs[j]].name);
+    const uint32_t made[] = {op->output, op->auxiliary};
+    for (int j = 0; j < 2; j++) {
+      if (made[j] == PL_NONE) continue;
+      assert_true(made[j] < program->n_tensors);
+      if (fresh[made[j]] && !in_place(op, made[j]))
+        fail_msg("%s makes %s twice", op->name, program->tensors[made[j]].name);
+      there[made[j]] = fresh[made[j]] = true;
+    }
+    assert_true(op->kind == PL_OP_COLLECTIVE ? op->size_bytes > 0 && op->category == PL_CATEGORY_TENSOR
+                                             : op->bytes > 0);
+    assert_true(op->flops >= 0 && isfinite(op->flops));
+  }
+}
+
+static bool is_persistent(const pl_tensor *tensor) {
+  return tensor->kind == PL_TENSOR_PARAMETER || tensor->kind == PL_TENSOR_PARAMETER_GRADIENT;
+}
+
+static void check_data_flow(const pl_block_program *program) {
+  bool there[TENSORS] = {false}, fresh[TENSORS] = {false};
+  assert_true(program->n_tensors <= TENSORS);
+  for (uint32_t i = 0; i < program->n_tensors; i++)
+    there[i] = is_persistent(&program->tensors[i]) || i == program->input;
+  check_flow(program, program->forward, there, fresh);
+  if (program->output != PL_NONE) assert_true(there[program->output]);
+  memset(fresh, 0, sizeof fresh);
+  for (uint32_t i = 0; i < program->n_tensors; i++) {
+    const pl_tensor *tensor = &program->tensors[i];
+    assert_true(!tensor->saved || (tensor->kind == PL_TENSOR_ACTIVATION && there[i]));
+    there[i] = is_persistent(tensor) || tensor->saved || i == program->output_gradient;
+  }
+  check_flow(program, program->backward, there, fresh);
+  if (program->input != PL_NONE) {
+    assert_true(there[program->input_gradient]);
+    expect("gradient of the input", program->tensors[program->input_gradient].size_bytes,
+           program->tensors[program->input].size_bytes);
+  }
+}
+
+/* Each parameter's gradient is written exactly once. */
+static void check_gradients(const pl_block_program *program) {
+  uint32_t parameters = 0, gradients = 0, written = 0;
+  for (uint32_t i = 0; i < program->n_tensors; i++) {
+    parameters += program->tensors[i].kind == PL_TENSOR_PARAMETER;
+    gradients += program->tensors[i].kind == PL_TENSOR_PARAMETER_GRADIENT;
+  }
+  for (uint32_t i = 0; i < program->backward.n_ops; i++) {
+    const uint32_t made[] = {program->backward.ops[i].output, program->backward.ops[i].auxiliary};
+    for (int j = 0; j < 2; j++)
+      written += made[j] != PL_NONE && program->tensors[made[j]].kind == PL_TENSOR_PARAMETER_GRADIENT;
+  }
+  assert_int_equal(gradients, parameters);
+  assert_int_equal(written, parameters);
+}
+
+static bool touches(const pl_op *op, uint32_t tensor) {
+  return in_place(op, tensor) || op->output == tensor || op->auxiliary == tensor;
+}
+
+/* Alive during op i: touched before or at i (or there from the start), and needed at i or later (or kept). */
+static double slow_peak(const pl_block_program *program, pl_op_list list, uint32_t given, uint32_t kept,
+                        bool backward) {
+  double peak = given == PL_NONE ? 0 : program->tensors[given].size_bytes;
+  for (uint32_t i = 0; i < list.n_ops; i++) {
+    double live = 0;
+    for (uint32_t t = 0; t < program->n_tensors; t++) {
+      const pl_tensor *tensor = &program->tensors[t];
+      if (is_persistent(tensor)) continue;
+      bool before = t == given || (backward && tensor->saved), later = t == kept || (!backward && tensor->saved);
+      for (uint32_t j = 0; j <= i; j++)
+        before = before || touches(&list.ops[j], t);
+      for (uint32_t j = i; j < list.n_ops; j++)
+        later = later || touches(&list.ops[j], t);
+      if (before && later) live += tensor->size_bytes;
+      if (backward && tensor->saved) live -= tensor->size_bytes; /* was there before the pass */
+    }
+    if (live > peak) peak = live;
+  }
+  return peak;
+}
+
+static void check_memory(const pl_block_program *program) {
+  double saved = 0;
+  for (uint32_t i = 0; i < program->n_tensors; i++)
+    if (program->tensors[i].saved) saved += program->tensors[i].size_bytes;
+  expect("saved", program->saved_bytes, saved);
+  expect("forward peak", program->forward_peak_bytes,
+         slow_peak(program, program->forward, program->input, program->output, false));
+  expect("backward peak", program->backward_peak_bytes,
+         slow_peak(program, program->backward, program->output_gradient, program->input_gradient, true));
+  expect("output", program->output_bytes,
+         program->output == PL_NONE ? 0 : program->tensors[program->output].size_bytes);
+}
+
+typedef struct traffic {
+  uint32_t n[PL_COLLECTIVE_COUNT];
+  double bytes[PL_COLLECTIVE_COUNT];
+} traffic;
+
+static traffic count_traffic(pl_op_list list) {
+  traffic sum = {{0}, {0}};
+  for (uint32_t i = 0; i < list.n_ops; i++) {
+    if (list.ops[i].kind != PL_OP_COLLECTIVE) continue;
+    assert_int_equal(list.ops[i].group, PL_GROUP_TENSOR);
+    sum.n[list.ops[i].collective]++;
+    sum.bytes[list.ops[i].collective] += list.ops[i].size_bytes;
+  }
+  return sum;
+}
+
+/* One layer, with r = 1 reduction for a parallel residual and 2 otherwise, of b s h activations each:
+ *   tensor     forward r all-reduces, backward 2; full recomputation r more
+ *   sequence   forward 2 all-gathers, r reduce-scatters; backward 2 all-gathers of inputs, r of gradients, 2
+ * reduce-scatters */
+static void check_collectives(const pl_model *model, const pl_block_program *program, pl_block_shard shard) {
+  traffic forward = count_traffic(program->forward), backward = count_traffic(program->backward);
+  bool split = shard.tmp > 1, sp = split && shard.sp;
+  uint32_t r = model->parallel_residual ? 1 : 2, again = shard.recompute == PL_RECOMPUTE_FULL ? 1 : 0;
+  assert_int_equal(forward.n[PL_ALL_REDUCE], split && !sp ? r : 0);
+  assert_int_equal(backward.n[PL_ALL_REDUCE], split && !sp ? 2 + again * r : 0);
+  assert_int_equal(forward.n[PL_ALL_GATHER], sp ? 2 : 0);
+  assert_int_equal(forward.n[PL_REDUCE_SCATTER], sp ? r : 0);
+  assert_int_equal(backward.n[PL_ALL_GATHER], sp ? 2 + r + again * 2 : 0);
+  assert_int_equal(backward.n[PL_REDUCE_SCATTER], sp ? 2 + again * r : 0);
+  double full = pl_dtype_bytes(shard.dtype) * shard.mbs * (double)shard.seq * (double)model->hidden;
+  for (int kind = 0; kind < PL_COLLECTIVE_COUNT; kind++) {
+    expect("forward volume", forward.bytes[kind], full * forward.n[kind]);
+    expect("backward volume", backward.bytes[kind], full * backward.n[kind]);
+  }
+}
+
+static void test_random(void **state) {
+  (void)state;
+  uint64_t random = test_seed(20240607);
+  pl_arena arena;
+  pl_arena_init(&arena, 0);
+  for (int round = 0; round < ROUNDS; round++) {
+    pl_arena_reset(&arena);
+    pl_model model = random_model(&random);
+    pl_block_shard shard = random_shard(&random), one = shard;
+    one.tmp = 1;
+    one.sp = false;
+    for (int i = 0; i < PL_BLOCK_KIND_COUNT; i++) {
+      pl_block_kind kind = (pl_block_kind)i;
+      pl_block_program split = take(&model, kind, shard, &arena), whole = take(&model, kind, one, &arena);
+      check_products(&split, &whole, kind, shard);
+      check_parameters(&split, &whole, shard.tmp);
+      check_data_flow(&split);
+      check_gradients(&split);
+      check_memory(&split);
+      if (kind == PL_BLOCK_LAYER) check_collectives(&model, &split, shard);
+    }
+  }
+  pl_arena_release(&arena);
+}
+
+/* The same arguments give the same program, byte for byte where it counts, whatever was in the arena. */
+static void test_repeatable(void **state) {
+  (void)state;
+  uint64_t random = test_seed(7);
+  pl_arena arena;
+  pl_arena_init(&arena, 0);
+  for (int round = 0; round < 100; round++) {
+    pl_model model = random_model(&random);
+    pl_block_shard shard = random_shard(&random);
+    pl_block_program first = take(&model, PL_BLOCK_LAYER, shard, &arena),
+                     second = take(&model, PL_BLOCK_LAYER, shard, &arena);
+    assert_int_equal(first.n_tensors, second.n_tensors);
+    assert_int_equal(first.backward.n_ops, second.backward.n_ops);
+    for (uint32_t i = 0; i < first.backward.n_ops; i++) {
+      const pl_op *a = &first.backward.ops[i], *b = &second.backward.ops[i];
+      assert_true(a->name == b->name && a->flops == b->flops && a->bytes == b->bytes && a->output == b->output);
+    }
+    assert_true(first.saved_bytes == second.saved_bytes && first.backward_peak_bytes == second.backward_peak_bytes);
+  }
+  pl_arena_release(&arena);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_random), cmocka_unit_test(test_repeatable)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,291 @@
+/* config.json files as users have them, with all the keys that are not used, and files that are wrong. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "workloads/model.h"
+
+static pl_arena arena;
+
+static pl_model load(const char *file) {
+  char path[512];
+  pl_model model;
+  pl_error error = PL_ERROR_INIT;
+  snprintf(path, sizeof path, PACELINE_SOURCE_DIR "/tests/unit/models/%s.json", file);
+  if (pl_model_load(path, &arena, &model, &error) != PL_OK) fail_msg("%s", error.message);
+  return model;
+}
+
+static pl_code parse(const char *text, pl_model *model, pl_error *error) {
+  *error = PL_ERROR_INIT;
+  return pl_model_parse("config.json", text, strlen(text), &arena, model, error);
+}
+
+static void test_gpt2(void **state) {
+  (void)state;
+  pl_model model = load("gpt2-medium");
+  assert_string_equal(model.name, "gpt2-medium");
+  assert_string_equal(model.family, "gpt2");
+  assert_string_equal(model.activation, "gelu_new");
+  assert_int_equal(model.ffn_hidden, 4096);
+  assert_int_equal(model.head_size, 64);
+  assert_true(model.tied_embeddings && model.learned_positions && !model.rotary && model.causal);
+  assert_true(model.embedding_dropout && model.attention_dropout && model.hidden_dropout);
+  assert_true(model.parameters == 354823168);
+}
+
+/* AMP's assignment units: 0:9:15:21:30 cuts 30 blocks. */
+static void test_blocks(void **state) {
+  (void)state;
+  pl_model model = load("gpt2-medium");
+  assert_int_equal(pl_model_n_blocks(&model), 30);
+  int count[PL_BLOCK_KIND_COUNT] = {0};
+  for (int32_t block = 0; block < 30; block++)
+    count[pl_model_block_kind(&model, block)]++;
+  assert_int_equal(count[PL_BLOCK_LAYER], 24);
+  assert_int_equal(count[PL_BLOCK_IDENTITY], 2);
+  const pl_block_kind ends[] = {PL_BLOCK_EMBEDDING, PL_BLOCK_IDENTITY, PL_BLOCK_LAYER};
+  const pl_block_kind tail[] = {PL_BLOCK_LAYER, PL_BLOCK_IDENTITY, PL_BLOCK_FINAL_NORM, PL_BLOCK_HEAD, PL_BLOCK_LOSS};
+  for (int32_t i = 0; i < 3; i++)
+    assert_int_equal(pl_model_block_kind(&model, i), ends[i]);
+  for (int32_t i = 0; i < 5; i++)
+    assert_int_equal(pl_model_block_kind(&model, 25 + i), tail[i]);
+}
+
+static void test_gpt_neox(void **state) {
+  (void)state;
+  pl_model model = load("gpt-neox-20b");
+  assert_true(model.parallel_residual && model.rotary && !model.learned_positions && !model.tied_embeddings);
+  assert_true(!model.hidden_dropout && !model.attention_dropout && model.output_bias);
+  assert_int_equal(model.head_size, 96);
+  assert_true(model.parameters == 20554567680);
+}
+
+static void test_bert(void **state) {
+  (void)state;
+  pl_model model = load("bert-base-uncased");
+  assert_true(!model.causal && model.post_norm && model.embedding_norm && model.lm_transform && !model.pooler &&
+              !model.final_norm);
+  assert_string_equal(model.architecture, "BertForMaskedLM");
+  model = load("bert-pretraining");
+  assert_true(model.pooler && model.next_sentence);
+}
+
+static void test_llama(void **state) {
+  (void)state;
+  pl_model model = load("llama-2-7b-hf");
+  assert_string_equal(model.name, "meta-llama/Llama-2-7b-hf");
+  assert_true(model.gated_mlp && model.norm == PL_NORM_RMS && !model.norm_bias && !model.attention_bias &&
+              !model.mlp_bias);
+  assert_true(model.parameters == 6738415616);
+  model = load("llama-3.2-1b");
+  assert_int_equal(model.head_size, 64);
+  assert_int_equal(model.n_kv_heads, 8);
+  assert_true(model.tied_embeddings);
+}
+
+static void test_mistral(void **state) {
+  (void)state;
+  pl_model model = load("mistral-7b");
+  assert_int_equal(model.n_kv_heads, 8);
+  assert_int_equal(model.sliding_window, 4096);
+  assert_true(model.parameters == 7241732096);
+}
+
+#define LLAMA                                                                                                          \
+  "\"model_type\": \"llama\", \"hidden_size\": 512, \"intermediate_size\": 1024, \"num_hidden_layers\": 4,"            \
+  " \"num_attention_heads\": 8, \"vocab_size\": 1000"
+#define GPT2                                                                                                           \
+  "\"model_type\": \"gpt2\", \"n_embd\": 64, \"n_layer\": 2, \"n_head\": 4, \"n_positions\": 32, \"vocab_size\": 100"
+
+static void test_defaults_and_extras(void **state) {
+  (void)state;
+  pl_model model;
+  pl_error error;
+  assert_int_equal(parse("{" LLAMA "}", &model, &error), PL_OK);
+  assert_int_equal(model.n_kv_heads, 8);
+  assert_string_equal(model.name, "config");
+  assert_string_equal(model.architecture, "LlamaForCausalLM");
+  assert_int_equal(
+      parse("{" LLAMA ", \"num_key_value_heads\": null, \"architectures\": null, \"head_dim\": 128}", &model, &error),
+      PL_OK);
+  assert_int_equal(model.head_size, 128);
+  /* attention_bias covers q, k, v and the output; mlp_bias all three matrices */
+  double plain = 4 * (4.0 * 512 * 512 + 3 * 512 * 1024 + 2 * 512) + 512 + 2 * 512000.0;
+  assert_int_equal(parse("{" LLAMA ", \"attention_bias\": true, \"mlp_bias\": true}", &model, &error), PL_OK);
+  assert_true(model.parameters == plain + 4 * (4 * 512 + 2 * 1024 + 512));
+  /* a bare class is counted without the head that training adds */
+  assert_int_equal(parse("{" LLAMA ", \"architectures\": [\"LlamaModel\"]}", &model, &error), PL_OK);
+  assert_true(model.trained_parameters == plain && model.parameters == plain - 512000);
+  assert_int_equal(
+      parse("{" GPT2 ", \"ffn_hidden_size\": 100, \"name\": \"mine\", \"resid_pdrop\": 0}", &model, &error), PL_OK);
+  assert_int_equal(model.ffn_hidden, 100);
+  assert_string_equal(model.name, "mine");
+  assert_true(!model.hidden_dropout && model.attention_dropout);
+  assert_int_equal(parse("{" GPT2 ", \"n_inner\": 100, \"_name_or_path\": \"./gpt\"}", &model, &error), PL_OK);
+  assert_int_equal(model.ffn_hidden, 100);
+  assert_string_equal(model.name, "config");
+  assert_int_equal(
+      parse(
+          "{\"model_type\": \"gpt2\", \"n_embd\": 64, \"n_layer\": 2, \"n_head\": 4, \"n_ctx\": 32, \"vocab_size\": 9}",
+          &model, &error),
+      PL_OK);
+  assert_int_equal(model.max_positions, 32);
+}
+
+static void test_bad_input(void **state) {
+  (void)state;
+  static const struct {
+    const char *text, *message; /* what the message must contain, after its file:line */
+  } cases[] = {
+      {"", "config.json"},
+      {"[]", "config.json"},
+      {"{\"model_type\": \"llama\"", "config.json"},
+      {"{}", "model_type"},
+      {"{\"model_type\": \"t5\"}", "supported are gpt2, gpt_neox, bert, llama and mistral"},
+      {"{\"model_type\": 7}", "model_type"},
+      {"{\"model_type\": \"llama\"}", "num_hidden_layers"},
+      {"{\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_head\": 4, \"vocab_size\": 9}", "n_embd"},
+      {"{\"model_type\": \"gpt2\", \"n_embd\": 64, \"n_layer\": 2, \"n_head\": 4, \"vocab_size\": 9}", "n_positions"},
+      {"{" LLAMA ", \"hidden_size\": 512}", "hidden_size"}, /* twice */
+      {"{" LLAMA "} x", "config.json"},
+      {"{" LLAMA ", \"num_key_value_heads\": 3}", "does not divide"},
+      {"{" LLAMA ", \"num_key_value_heads\": 0}", "num_key_value_heads"},
+      {"{" LLAMA ", \"num_key_value_heads\": 16}", "does not divide"},
+      {"{" LLAMA ", \"head_dim\": -64}", "head_dim"},
+      {"{" LLAMA ", \"head_dim\": 64.5}", "head_dim"},
+      {"{" LLAMA ", \"tie_word_embeddings\": \"yes\"}", "tie_word_embeddings"},
+      {"{" LLAMA ", \"attention_dropout\": 1.5}", "probability"},
+      {"{" LLAMA ", \"attention_dropout\": \"0.1\"}", "attention_dropout"},
+      {"{" LLAMA ", \"architectures\": [\"LlamaForSequenceClassification\"]}", "supported are LlamaForCausalLM"},
+      {"{" LLAMA ", \"architectures\": \"LlamaForCausalLM\"}", "list"},
+      {"{" LLAMA ", \"architectures\": [7]}", "config.json"},
+      {"{" LLAMA ", \"name\": 7}", "name"},
+      {"{" LLAMA ", \"hidden_act\": 7}", "hidden_act"},
+      {"{" GPT2 ", \"add_cross_attention\": true}", "cross attention"},
+      {"{" GPT2 ", \"n_inner\": 0}", "n_inner"},
+      {"{\"model_type\": \"gpt2\", \"n_embd\": 65, \"n_layer\": 2, \"n_head\": 4, \"n_positions\": 8, \"vocab_size\": "
+       "9}",
+       "'n_embd' = 65 is not a multiple of 'n_head' = 4"},
+      {"{\"model_type\": \"gpt2\", \"n_embd\": \"64\", \"n_layer\": 2, \"n_head\": 4, \"n_positions\": 8, "
+       "\"vocab_size\": 9}",
+       "n_embd"},
+      {"{\"model_type\": \"gpt2\", \"n_embd\": 64, \"n_layer\": 0, \"n_head\": 4, \"n_positions\": 8, \"vocab_size\": "
+       "9}",
+       "n_layer"},
+      {"{\"model_type\": \"gpt2\", \"n_embd\": 64, \"n_layer\": -1, \"n_head\": 4, \"n_positions\": 8, \"vocab_size\": "
+       "9}",
+       "n_layer"},
+      {"{\"model_type\": \"gpt2\", \"n_embd\": 64, \"n_layer\": 1e18, \"n_head\": 4, \"n_positions\": 8, "
+       "\"vocab_size\": 9}",
+       "n_layer"},
+      {"{\"model_type\": \"gpt2\", \"n_embd\": 99999999999999999999, \"n_layer\": 2, \"n_head\": 4, \"n_positions\": "
+       "8, \"vocab_size\": 9}",
+       "n_embd"},
+      {"{\"model_type\": \"gpt2\", \"n_embd\": 64, \"n_layer\": 2, \"n_head\": 0, \"n_positions\": 8, \"vocab_size\": "
+       "9}",
+       "n_head"},
+      {"{\"model_type\": \"bert\", \"hidden_size\": 64, \"num_hidden_layers\": 2, \"num_attention_heads\": 4, "
+       "\"intermediate_size\": 8,"
+       " \"max_position_embeddings\": 8, \"vocab_size\": 9, \"position_embedding_type\": \"relative_key\"}",
+       "absolute"},
+      {"{\"model_type\": \"bert\", \"hidden_size\": 64, \"num_hidden_layers\": 2, \"num_attention_heads\": 4, "
+       "\"intermediate_size\": 8,"
+       " \"max_position_embeddings\": 8, \"vocab_size\": 9, \"is_decoder\": true}",
+       "encoders"},
+      {"{\"model_type\": \"gpt_neox\", \"hidden_size\": 64, \"num_hidden_layers\": 2, \"num_attention_heads\": 4, "
+       "\"intermediate_size\": 8,"
+       " \"vocab_size\": 9, \"rotary_pct\": -1}",
+       "rotary_pct"},
+      {"{\"model_type\": \"mistral\", \"hidden_size\": 64, \"num_hidden_layers\": 2, \"num_attention_heads\": 4, "
+       "\"intermediate_size\": 8,"
+       " \"vocab_size\": 9, \"sliding_window\": 0}",
+       "sliding_window"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    pl_model model;
+    pl_error error;
+    pl_code code = parse(cases[i].text, &model, &error);
+    if (code != PL_BAD_INPUT) fail_msg("accepted or wrong code %d: %s", code, cases[i].text);
+    if (strncmp(error.message, "config.json:", 12) != 0 || strstr(error.message, cases[i].message) == NULL)
+      fail_msg("%s\n-> %s\nlacks '%s'", cases[i].text, error.message, cases[i].message);
+    assert_null(model.name);
+  }
+}
+
+static void test_bad_files(void **state) {
+  (void)state;
+  pl_model model;
+  pl_error error = PL_ERROR_INIT;
+  assert_int_equal(pl_model_load("/nonexistent/config.json", &arena, &model, &error), PL_BAD_INPUT);
+  assert_non_null(strstr(error.message, "/nonexistent/config.json"));
+  error = PL_ERROR_INIT;
+  assert_int_not_equal(pl_model_load(PACELINE_SOURCE_DIR, &arena, &model, &error), PL_OK);
+}
+
+/* What a shard must satisfy. */
+static void test_bad_shards(void **state) {
+  (void)state;
+  pl_model gpt2 = load("gpt2-medium"), llama = load("llama-3.2-1b");
+  static const struct {
+    bool is_llama;
+    pl_block_shard shard;
+    pl_code code;
+    const char *message;
+  } cases[] = {
+      {false, {.tmp = 3, .mbs = 1, .seq = 1024, .dtype = PL_DTYPE_FP16}, PL_BAD_INPUT, "16 attention heads"},
+      {false, {.tmp = 0, .mbs = 1, .seq = 1024, .dtype = PL_DTYPE_FP16}, PL_BAD_INPUT, "tmp=0"},
+      {false, {.tmp = 1, .mbs = -1, .seq = 1024, .dtype = PL_DTYPE_FP16}, PL_BAD_INPUT, "mbs=-1"},
+      {false, {.tmp = 1, .mbs = 1, .seq = 0, .dtype = PL_DTYPE_FP16}, PL_BAD_INPUT, "seq=0"},
+      {false, {.tmp = 1, .mbs = 1, .seq = 2048, .dtype = PL_DTYPE_FP16}, PL_BAD_INPUT, "1024 learned positions"},
+      {false,
+       {.tmp = 4, .sp = true, .mbs = 1, .seq = 1022, .dtype = PL_DTYPE_FP16},
+       PL_BAD_INPUT,
+       "sequence parallelism"},
+      {false, {.tmp = 1, .mbs = 1, .seq = 1024, .dtype = PL_DTYPE_FP8}, PL_UNSUPPORTED, "fp8"},
+      {true, {.tmp = 16, .mbs = 1, .seq = 131072, .dtype = PL_DTYPE_BF16}, PL_OK, ""}, /* key-value heads twice */
+      {true, {.tmp = 64, .mbs = 1, .seq = 1024, .dtype = PL_DTYPE_BF16}, PL_BAD_INPUT, "32 attention heads"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    pl_block_program program;
+    pl_error error = PL_ERROR_INIT;
+    pl_code code = pl_block_program_take(cases[i].is_llama ? &llama : &gpt2, PL_BLOCK_LAYER, &cases[i].shard, &arena,
+                                         &program, &error);
+    if (code != cases[i].code || strstr(error.message, cases[i].message) == NULL)
+      fail_msg("%zu: %d %s", i, code, error.message);
+    assert_true(code == PL_OK || program.n_tensors == 0);
+  }
+}
+
+static int set_up(void **state) {
+  (void)state;
+  pl_arena_init(&arena, 0);
+  return 0;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  pl_arena_release(&arena);
+  return 0;
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_gpt2),
+      cmocka_unit_test(test_blocks),
+      cmocka_unit_test(test_gpt_neox),
+      cmocka_unit_test(test_bert),
+      cmocka_unit_test(test_llama),
+      cmocka_unit_test(test_mistral),
+      cmocka_unit_test(test_defaults_and_extras),
+      cmocka_unit_test(test_bad_input),
+      cmocka_unit_test(test_bad_files),
+      cmocka_unit_test(test_bad_shards),
+  };
+  return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,159 @@
+/* Op cost: roofline by hand, what wins, table lookup, fallback of types, optimizer, measured blocks. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <math.h>
+#include <cmocka.h>
+
+#include "workloads/op_cost.h"
+
+/* 100 Tf of fp16, 10 of fp32, half of it reached; 1 TB/s, 80 % reached; 1 us per launch. */
+static pl_device_profile profile_of(const pl_op_entry *ops, uint32_t n_ops) {
+  pl_device_profile profile = {.name = "test",
+                               .bandwidth_Bps = 1e12,
+                               .compute_efficiency = 0.5,
+                               .attention_efficiency = 0.25,
+                               .bandwidth_efficiency = 0.8,
+                               .launch_overhead_s = 1e-6,
+                               .ops = ops,
+                               .n_ops = n_ops};
+  profile.peak_flops[PL_DTYPE_FP16] = 100e12;
+  profile.peak_flops[PL_DTYPE_FP32] = 10e12;
+  return profile;
+}
+
+static pl_op gemm(pl_dtype dtype, int64_t batch, int64_t m, int64_t n, int64_t k) {
+  double size = pl_dtype_bytes(dtype) * (double)batch * (double)(m * k + k * n + m * n);
+  return (pl_op){.kind = PL_OP_GEMM,
+                 .category = PL_CATEGORY_FORWARD,
+                 .dtype = (uint8_t)dtype,
+                 .batch = batch,
+                 .m = m,
+                 .n = n,
+                 .k = k,
+                 .flops = 2.0 * (double)(batch * m * n * k),
+                 .bytes = size};
+}
+
+static void expect(pl_op_time time, double time_s, pl_cost_source source, pl_cost_bound bound) {
+  if (fabs(time.time_s - time_s) > 1e-15 * time_s) fail_msg("%.17g s, not %.17g s", time.time_s, time_s);
+  assert_int_equal(time.source, source);
+  assert_int_equal(time.bound, bound);
+}
+
+static void test_roofline(void **state) {
+  (void)state;
+  pl_device_profile profile = profile_of(NULL, 0);
+  pl_op op = gemm(PL_DTYPE_FP16, 1, 4096, 4096, 4096);
+  expect(pl_op_cost(&profile, &op), 2.0 * 4096 * 4096 * 4096 / 50e12 + 1e-6, PL_COST_ROOFLINE, PL_BOUND_COMPUTE);
+  op = gemm(PL_DTYPE_FP16, 1, 32, 32, 1 << 20); /* 64 flops per 128 bytes of k: memory */
+  expect(pl_op_cost(&profile, &op), op.bytes / 0.8e12 + 1e-6, PL_COST_ROOFLINE, PL_BOUND_MEMORY);
+  op = gemm(PL_DTYPE_FP16, 1, 32, 32, 32);
+  pl_op_time time = pl_op_cost(&profile, &op);
+  assert_int_equal(time.bound, PL_BOUND_LAUNCH);
+  assert_true(time.time_s > 1e-6);
+  op = (pl_op){.kind = PL_OP_NORM,
+               .category = PL_CATEGORY_FORWARD,
+               .dtype = PL_DTYPE_FP16,
+               .batch = 1,
+               .m = 1 << 14,
+               .n = 4096,
+               .flops = 5e7,
+               .bytes = 4e8};
+  expect(pl_op_cost(&profile, &op), 4e8 / 0.8e12 + 1e-6, PL_COST_ROOFLINE, PL_BOUND_MEMORY);
+  op.kind = PL_OP_ATTENTION;
+  op.flops = 1e12;
+  expect(pl_op_cost(&profile, &op), 1e12 / 25e12 + 1e-6, PL_COST_ROOFLINE, PL_BOUND_COMPUTE);
+}
+
+static void test_tiles(void **state) {
+  (void)state;
+  pl_device_profile profile = profile_of(NULL, 0);
+  pl_op odd = gemm(PL_DTYPE_FP16, 1, 4095, 4065, 4096), whole = gemm(PL_DTYPE_FP16, 1, 4096, 4096, 4096);
+  assert_true(pl_op_cost(&profile, &odd).time_s == pl_op_cost(&profile, &whole).time_s);
+}
+
+static void test_fallback(void **state) {
+  (void)state;
+  pl_device_profile profile = profile_of(NULL, 0);
+  assert_true(pl_op_cost_peak(&profile, PL_DTYPE_FP16) == 100e12);
+  assert_true(pl_op_cost_peak(&profile, PL_DTYPE_BF16) == 10e12); /* V100: multiplied in fp32 */
+  assert_true(pl_op_cost_peak(&profile, PL_DTYPE_TF32) == 10e12);
+  assert_true(pl_op_cost_peak(&profile, PL_DTYPE_FP8) == 100e12);
+  profile.peak_flops[PL_DTYPE_FP16] = 0;
+  assert_true(pl_op_cost_peak(&profile, PL_DTYPE_FP16) == 10e12);
+}
+
+static void test_table(void **state) {
+  (void)state;
+  /* In the profile's order: kind, dtype, pass, dims. */
+  static const pl_op_entry ops[] = {
+      {"attention", "backward", PL_DTYPE_FP16, {16, 1024, 1024, 64}, 5e-3},
+      {"attention", "forward", PL_DTYPE_FP16, {16, 1024, 1024, 64}, 2e-3},
+      {"block", "forward", PL_DTYPE_FP16, {2, 1, 1, 1024}, 9e-3},
+      {"gemm", "", PL_DTYPE_FP16, {1, 512, 512, 512}, 7e-3},
+      {"gemm", "", PL_DTYPE_FP16, {1, 512, 512, 1024}, 8e-3},
+      {"gemm", "forward", PL_DTYPE_FP16, {1, 512, 512, 512}, 6e-3},
+      {"layer", "forward", PL_DTYPE_FP16, {1024, 1, 1, 1024}, 4e-3},
+  };
+  pl_device_profile profile = profile_of(ops, sizeof ops / sizeof ops[0]);
+  pl_op op = gemm(PL_DTYPE_FP16, 1, 512, 512, 512);
+  expect(pl_op_cost(&profile, &op), 6e-3, PL_COST_TABLE, PL_BOUND_COMPUTE);
+  op.category = PL_CATEGORY_RECOMPUTE;
+  expect(pl_op_cost(&profile, &op), 6e-3, PL_COST_TABLE, PL_BOUND_COMPUTE);
+  op.category = PL_CATEGORY_BACKWARD; /* no entry of that pass: the one of any */
+  expect(pl_op_cost(&profile, &op), 7e-3, PL_COST_TABLE, PL_BOUND_COMPUTE);
+  op = gemm(PL_DTYPE_FP16, 1, 512, 512, 513);
+  assert_int_equal(pl_op_cost(&profile, &op).source, PL_COST_ROOFLINE);
+  op = gemm(PL_DTYPE_FP32, 1, 512, 512, 512);
+  assert_int_equal(pl_op_cost(&profile, &op).source, PL_COST_ROOFLINE);
+  op = gemm(PL_DTYPE_FP16, 16, 1024, 1024, 64);
+  op.kind = PL_OP_ATTENTION;
+  op.category = PL_CATEGORY_BACKWARD;
+  assert_true(pl_op_cost(&profile, &op).time_s == 5e-3);
+
+  pl_model model = {.n_layers = 24, .hidden = 1024};
+  pl_block_shard shard = {.tmp = 1, .mbs = 1, .seq = 1024, .dtype = PL_DTYPE_FP16};
+  double time_s = 0;
+  assert_true(pl_block_cost(&profile, &model, 2, &shard, "forward", &time_s) && time_s == 9e-3);
+  assert_true(pl_block_cost(&profile, &model, 3, &shard, "forward", &time_s) && time_s == 4e-3);
+  assert_false(pl_block_cost(&profile, &model, 0, &shard, "forward", &time_s));
+  assert_false(pl_block_cost(&profile, &model, 3, &shard, "backward", &time_s));
+  shard.mbs = 2;
+  assert_false(pl_block_cost(&profile, &model, 3, &shard, "forward", &time_s));
+  assert_true(time_s == 4e-3);
+}
+
+/* Every entry of a large table is found, and nothing beside it. */
+static void test_search(void **state) {
+  (void)state;
+  enum { N = 1000 };
+  static pl_op_entry ops[N];
+  for (int i = 0; i < N; i++)
+    ops[i] = (pl_op_entry){"gemm", "", PL_DTYPE_FP16, {1 + i / 100, 2 * (i / 10 % 10), 2 * (i % 10), 7}, 1.0 + i};
+  pl_device_profile profile = profile_of(ops, N);
+  for (int i = 0; i < N; i++) {
+    pl_op op = gemm(PL_DTYPE_FP16, ops[i].dims[0], ops[i].dims[1], ops[i].dims[2], 7);
+    assert_true(pl_op_cost(&profile, &op).time_s == 1.0 + i);
+    op.m++;
+    assert_int_equal(pl_op_cost(&profile, &op).source, PL_COST_ROOFLINE);
+  }
+}
+
+static void test_optimizer(void **state) {
+  (void)state;
+  pl_device_profile profile = profile_of(NULL, 0);
+  expect(pl_optimizer_cost(&profile, 1e9, PL_ADAM_MIXED_BYTES), 30e9 / 0.8e12 + 1e-6, PL_COST_ROOFLINE,
+         PL_BOUND_MEMORY);
+  assert_true(pl_optimizer_cost(&profile, 0, PL_ADAM_MIXED_BYTES).time_s == 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_roofline), cmocka_unit_test(test_tiles),  cmocka_unit_test(test_fallback),
+      cmocka_unit_test(test_table),    cmocka_unit_test(test_search), cmocka_unit_test(test_optimizer),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,327 @@
+/* paceline model show: what a model is made of, and what one rank computes, keeps and sends of it under a shard. */
+#include "workloads/cmd_model.h"
+
+#include <argp.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/cluster.h"
+#include "core/json_writer.h"
+#include "core/units.h"
+#include "workloads/model.h"
+
+typedef struct request {
+  const char *action, *file;
+  pl_block_shard shard;
+  bool seq_given, json, ops;
+  pl_error error;
+} request;
+
+enum {
+  OPTION_TMP = 256,
+  OPTION_MBS,
+  OPTION_SEQ,
+  OPTION_SP,
+  OPTION_RECOMPUTE,
+  OPTION_DTYPE,
+  OPTION_UNFUSED,
+  OPTION_OPS,
+  OPTION_JSON
+};
+
+static const struct argp_option options[] = {
+    {"tmp", OPTION_TMP, "N", 0, "Tensor-parallel degree (default 1)", 0},
+    {"mbs", OPTION_MBS, "N", 0, "Sequences per microbatch (default 1)", 0},
+    {"seq", OPTION_SEQ, "N", 0, "Sequence length (default: what the model was made for, at most 8192)", 0},
+    {"sp", OPTION_SP, NULL, 0, "Sequence parallelism", 0},
+    {"recompute", OPTION_RECOMPUTE, "HOW", 0, "none, selective or full (default none)", 0},
+    {"dtype", OPTION_DTYPE, "TYPE", 0, "fp32, tf32, fp16 or bf16 (default bf16)", 0},
+    {"unfused", OPTION_UNFUSED, NULL, 0, "Attention as separate products and softmax instead of one fused kernel", 0},
+    {"ops", OPTION_OPS, NULL, 0, "List the ops of every kind of block, forward and backward", 0},
+    {"json", OPTION_JSON, NULL, 0, "Print JSON", 0},
+    {0},
+};
+
+static const char *const recompute_names[] = {"none", "selective", "full"};
+
+static pl_code parse_degree(const char *text, const char *what, int32_t *value, pl_error *error) {
+  int64_t parsed;
+  PL_TRY(pl_parse_integer(text, what, 1, 1 << 16, &parsed, error));
+  *value = (int32_t)parsed;
+  return PL_OK;
+}
+
+static pl_code parse_recompute(const char *text, pl_recompute *recompute, pl_error *error) {
+  for (int i = 0; i < 3; i++)
+    if (strcmp(text, recompute_names[i]) == 0) {
+      *recompute = (pl_recompute)i;
+      return PL_OK;
+    }
+  return pl_fail(error, PL_BAD_INPUT, "--recompute '%s' is none of none, selective and full", text);
+}
+
+static pl_code parse_dtype(const char *text, pl_dtype *dtype, pl_error *error) {
+  int found = pl_dtype_from_name(text);
+  if (found < 0) return pl_fail(error, PL_BAD_INPUT, "--dtype '%s' is none of fp32, tf32, fp16 and bf16", text);
+  *dtype = (pl_dtype)found;
+  return PL_OK;
+}
+
+static error_t parse_option(int key, char *text, struct argp_state *state) {
+  request *in = state->input;
+  switch (key) {
+  case OPTION_TMP:
+    parse_degree(text, "--tmp", &in->shard.tmp, &in->error);
+    break;
+  case OPTION_MBS:
+    parse_degree(text, "--mbs", &in->shard.mbs, &in->error);
+    break;
+  case OPTION_SEQ:
+    in->seq_given = true;
+    pl_parse_integer(text, "--seq", 1, INT64_C(1) << 24, &in->shard.seq, &in->error);
+    break;
+  case OPTION_SP:
+    in->shard.sp = true;
+    break;
+  case OPTION_RECOMPUTE:
+    parse_recompute(text, &in->shard.recompute, &in->error);
+    break;
+  case OPTION_DTYPE:
+    parse_dtype(text, &in->shard.dtype, &in->error);
+    break;
+  case OPTION_UNFUSED:
+    in->shard.flash = false;
+    break;
+  case OPTION_OPS:
+    in->ops = true;
+    break;
+  case OPTION_JSON:
+    in->json = true;
+    break;
+  case ARGP_KEY_ARG:
+    if (state->arg_num > 1) argp_error(state, "unexpected argument '%s'", text);
+    *(state->arg_num == 0 ? &in->action : &in->file) = text;
+    break;
+  case ARGP_KEY_END:
+    if (in->action == NULL || strcmp(in->action, "show") != 0)
+      argp_error(state, "'%s' is not an action; there is: show FILE", in->action ? in->action : "");
+    if (in->file == NULL) argp_error(state, "show needs a file: a Hugging Face config.json");
+    break;
+  default:
+    return ARGP_ERR_UNKNOWN;
+  }
+  return 0;
+}
+
+typedef struct report {
+  const pl_model *model;
+  const pl_block_shard *shard;
+  pl_block_program programs[PL_BLOCK_KIND_COUNT];
+} report;
+
+/* ---- text ---- */
+
+static void print_tensor(const pl_block_program *program, uint32_t index) {
+  if (index == PL_NONE) return;
+  const pl_tensor *tensor = &program->tensors[index];
+  static const char *const prefix[] = {"", "w:", "d:", "dw:"};
+  printf(" %s%s[", prefix[tensor->kind], tensor->name);
+  for (uint8_t i = 0; i < tensor->rank; i++)
+    printf("%s%c=%lld", i ? "," : "", tensor->dims[i], (long long)tensor->extent[i]);
+  printf("]%s", tensor->saved ? "*" : "");
+}
+
+static void print_op(const pl_block_program *program, const pl_op *op) {
+  char size[PL_UNIT_TEXT_BYTES];
+  printf("    %-28s %-13s %-9s", op->name, pl_op_kind_name((pl_op_kind)op->kind),
+         pl_category_name((pl_category)op->category));
+  if (op->kind == PL_OP_COLLECTIVE)
+    printf(" %s %s", pl_collective_name((pl_collective_kind)op->collective), pl_format_bytes(op->size_bytes, size));
+  else
+    printf(" %lldx[%lld,%lld,%lld] %.4g GF %s", (long long)op->batch, (long long)op->m, (long long)op->n,
+           (long long)op->k, op->flops * 1e-9, pl_format_bytes(op->bytes, size));
+  printf(" :");
+  for (int i = 0; i < PL_OP_INPUTS; i++)
+    print_tensor(program, op->inputs[i]);
+  printf(" ->");
+  print_tensor(program, op->output);
+  print_tensor(program, op->auxiliary);
+  putchar('\n');
+}
+
+static void print_list(const char *title, const pl_block_program *program, pl_op_list list) {
+  printf("  %s\n", title);
+  for (uint32_t i = 0; i < list.n_ops; i++)
+    print_op(program, &list.ops[i]);
+}
+
+static void print_blocks(const report *out) {
+  char saved[PL_UNIT_TEXT_BYTES], forward[PL_UNIT_TEXT_BYTES], backward[PL_UNIT_TEXT_BYTES], sent[PL_UNIT_TEXT_BYTES];
+  printf("%-11s %6s %15s %11s %11s %11s %11s %9s\n", "block", "count", "parameters", "saved", "fwd peak", "bwd peak",
+         "output", "ops f+b");
+  for (int kind = 0; kind < PL_BLOCK_KIND_COUNT; kind++) {
+    const pl_block_program *program = &out->programs[kind];
+    int32_t count = kind == PL_BLOCK_LAYER ? out->model->n_layers : kind == PL_BLOCK_IDENTITY ? 2 : 1;
+    printf("%-11s %6d %15.0f %11s %11s %11s %11s %5u+%u\n", pl_block_kind_name((pl_block_kind)kind), count,
+           program->parameters, pl_format_bytes(program->saved_bytes, saved),
+           pl_format_bytes(program->forward_peak_bytes, forward),
+           pl_format_bytes(program->backward_peak_bytes, backward), pl_format_bytes(program->output_bytes, sent),
+           program->forward.n_ops, program->backward.n_ops);
+  }
+}
+
+static void print_text(const report *out, bool ops) {
+  const pl_model *model = out->model;
+  const pl_block_shard *shard = out->shard;
+  printf("%s: %s, %s\n", model->name, model->family, model->architecture);
+  printf("  layers %d in %d blocks, hidden %lld, ffn %lld%s (%s), heads %lld x %lld, key-value heads %lld\n",
+         model->n_layers, pl_model_n_blocks(model), (long long)model->hidden, (long long)model->ffn_hidden,
+         model->gated_mlp ? " gated" : "", model->activation, (long long)model->n_heads, (long long)model->head_size,
+         (long long)model->n_kv_heads);
+  printf("  vocabulary %lld%s, positions %lld %s, %s norms%s%s\n", (long long)model->vocab,
+         model->tied_embeddings ? " (tied head)" : "", (long long)model->max_positions,
+         model->rotary              ? "rotary"
+         : model->learned_positions ? "learned"
+                                    : "without encoding",
+         model->norm == PL_NORM_RMS ? "RMS" : "layer", model->parallel_residual ? ", parallel residual" : "",
+         model->post_norm ? " behind the residual" : "");
+  printf("  parameters %.0f", model->parameters);
+  if (model->trained_parameters != model->parameters)
+    printf(" (%.0f trained, with the language-model head)", model->trained_parameters);
+  printf("\n  %.6g TFLOP per sequence of %lld, forward and backward\n",
+         pl_model_flops_per_sequence(model, shard->seq) * 1e-12, (long long)shard->seq);
+  printf("one rank of tmp=%d,sp=%d,mbs=%d,seq=%lld,recompute=%s, %s, %s attention:\n", shard->tmp, shard->sp,
+         shard->mbs, (long long)shard->seq, recompute_names[shard->recompute], pl_dtype_name(shard->dtype),
+         shard->flash ? "fused" : "unfused");
+  print_blocks(out);
+  for (int kind = 0; kind < PL_BLOCK_KIND_COUNT && ops; kind++) {
+    if (out->programs[kind].forward.n_ops == 0) continue;
+    printf("%s (* kept for the backward pass; w: parameter, d: gradient, dw: gradient of a parameter)\n",
+           pl_block_kind_name((pl_block_kind)kind));
+    print_list("forward", &out->programs[kind], out->programs[kind].forward);
+    print_list("backward", &out->programs[kind], out->programs[kind].backward);
+  }
+}
+
+/* ---- JSON ---- */
+
+static void put_op(pl_json *json, const pl_op *op) {
+  pl_json_open_object(json);
+  pl_json_put_string(json, "name", op->name);
+  pl_json_put_string(json, "kind", pl_op_kind_name((pl_op_kind)op->kind));
+  pl_json_put_string(json, "category", pl_category_name((pl_category)op->category));
+  if (op->kind == PL_OP_COLLECTIVE) {
+    pl_json_put_string(json, "collective", pl_collective_name((pl_collective_kind)op->collective));
+    pl_json_put_number(json, "size_bytes", op->size_bytes);
+  } else {
+    pl_json_put_integer(json, "batch", op->batch);
+    pl_json_put_integer(json, "m", op->m);
+    pl_json_put_integer(json, "n", op->n);
+    pl_json_put_integer(json, "k", op->k);
+    pl_json_put_number(json, "flops", op->flops);
+    pl_json_put_number(json, "bytes", op->bytes);
+  }
+  pl_json_close_object(json);
+}
+
+static void put_list(pl_json *json, const char *key, pl_op_list list) {
+  pl_json_key(json, key);
+  pl_json_open_array(json);
+  for (uint32_t i = 0; i < list.n_ops; i++)
+    put_op(json, &list.ops[i]);
+  pl_json_close_array(json);
+}
+
+static void put_block(pl_json *json, const pl_block_program *program, bool ops) {
+  pl_json_key(json, pl_block_kind_name(program->kind));
+  pl_json_open_object(json);
+  pl_json_put_number(json, "parameters", program->parameters);
+  pl_json_put_number(json, "tied_parameters", program->tied_parameters);
+  pl_json_put_number(json, "saved_bytes", program->saved_bytes);
+  pl_json_put_number(json, "forward_peak_bytes", program->forward_peak_bytes);
+  pl_json_put_number(json, "backward_peak_bytes", program->backward_peak_bytes);
+  pl_json_put_number(json, "output_bytes", program->output_bytes);
+  pl_json_put_number(json, "model_flops", program->model_flops);
+  if (ops) {
+    put_list(json, "forward", program->forward);
+    put_list(json, "backward", program->backward);
+  }
+  pl_json_close_object(json);
+}
+
+static void put_shard(pl_json *json, const pl_block_shard *shard) {
+  pl_json_key(json, "shard");
+  pl_json_open_object(json);
+  pl_json_put_integer(json, "tmp", shard->tmp);
+  pl_json_put_boolean(json, "sp", shard->sp);
+  pl_json_put_integer(json, "mbs", shard->mbs);
+  pl_json_put_integer(json, "seq", shard->seq);
+  pl_json_put_string(json, "recompute", recompute_names[shard->recompute]);
+  pl_json_put_string(json, "dtype", pl_dtype_name(shard->dtype));
+  pl_json_put_boolean(json, "flash", shard->flash);
+  pl_json_close_object(json);
+}
+
+static void print_json(const report *out, bool ops) {
+  const pl_model *model = out->model;
+  pl_json json;
+  pl_json_init(&json, stdout, true);
+  pl_json_open_object(&json);
+  pl_json_put_string(&json, "model", model->name);
+  pl_json_put_string(&json, "family", model->family);
+  pl_json_put_string(&json, "architecture", model->architecture);
+  pl_json_put_integer(&json, "n_layers", model->n_layers);
+  pl_json_put_integer(&json, "n_blocks", pl_model_n_blocks(model));
+  pl_json_put_integer(&json, "hidden", model->hidden);
+  pl_json_put_integer(&json, "ffn_hidden", model->ffn_hidden);
+  pl_json_put_integer(&json, "n_heads", model->n_heads);
+  pl_json_put_integer(&json, "n_kv_heads", model->n_kv_heads);
+  pl_json_put_integer(&json, "head_size", model->head_size);
+  pl_json_put_integer(&json, "vocab", model->vocab);
+  pl_json_put_integer(&json, "max_positions", model->max_positions);
+  pl_json_put_boolean(&json, "tied_embeddings", model->tied_embeddings);
+  pl_json_put_number(&json, "parameters", model->parameters);
+  pl_json_put_number(&json, "trained_parameters", model->trained_parameters);
+  pl_json_put_number(&json, "flops_per_sequence", pl_model_flops_per_sequence(model, out->shard->seq));
+  put_shard(&json, out->shard);
+  pl_json_key(&json, "blocks");
+  pl_json_open_object(&json);
+  for (int kind = 0; kind < PL_BLOCK_KIND_COUNT; kind++)
+    put_block(&json, &out->programs[kind], ops);
+  pl_json_close_object(&json);
+  pl_json_close_object(&json);
+}
+
+static pl_code show(request *in, pl_arena *arena) {
+  enum { SEQ_UNKNOWN = 2048, SEQ_MOST = 8192 };
+  pl_model model;
+  report out = {.model = &model, .shard = &in->shard};
+  PL_TRY(pl_model_load(in->file, arena, &model, &in->error));
+  int64_t made_for = model.max_positions > 0 ? model.max_positions : SEQ_UNKNOWN;
+  if (!in->seq_given) in->shard.seq = made_for < SEQ_MOST ? made_for : SEQ_MOST;
+  for (int kind = 0; kind < PL_BLOCK_KIND_COUNT; kind++)
+    PL_TRY(pl_block_program_take(&model, (pl_block_kind)kind, &in->shard, arena, &out.programs[kind], &in->error));
+  (in->json ? print_json : print_text)(&out, in->ops);
+  return PL_OK;
+}
+
+int pl_cmd_model(int argc, char **argv) {
+  static const struct argp argp = {
+      options,
+      parse_option,
+      "show FILE",
+      "Shows a model (a Hugging Face config.json): dimensions, parameters, FLOPs and, for one rank of a "
+      "tensor-parallel group, what each block computes and keeps.",
+      NULL,
+      NULL,
+      NULL};
+  request in = {.shard = {.tmp = 1, .mbs = 1, .dtype = PL_DTYPE_BF16, .flash = true}, .error = PL_ERROR_INIT};
+  argp_err_exit_status = 2;
+  argp_parse(&argp, argc, argv, 0, NULL, &in);
+  pl_arena arena;
+  pl_arena_init(&arena, 0);
+  pl_code code = in.error.code != PL_OK ? in.error.code : show(&in, &arena);
+  pl_arena_release(&arena);
+  if (code != PL_OK) return pl_command_report("model", &in.error);
+  return pl_command_finish("model", 0);
+}

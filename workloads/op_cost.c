@@ -1,0 +1,116 @@
+/* See workloads/op_cost.h. */
+#include "workloads/op_cost.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { TILE = 32 };
+
+const char *pl_cost_source_name(pl_cost_source source) {
+  return source == PL_COST_TABLE ? "table" : "roofline";
+}
+
+const char *pl_cost_bound_name(pl_cost_bound bound) {
+  return bound == PL_BOUND_COMPUTE ? "compute" : bound == PL_BOUND_MEMORY ? "memory" : "launch";
+}
+
+/* The profile's order: kind, dtype, pass, dims. */
+static int compare(const pl_op_entry *entry, const char *kind, pl_dtype dtype, const char *pass,
+                   const int64_t dims[4]) {
+  int order = strcmp(entry->kind, kind);
+  if (order == 0) order = (entry->dtype > dtype) - (entry->dtype < dtype);
+  if (order == 0) order = strcmp(entry->pass, pass);
+  for (int i = 0; i < 4 && order == 0; i++)
+    order = (entry->dims[i] > dims[i]) - (entry->dims[i] < dims[i]);
+  return order;
+}
+
+static const pl_op_entry *find(const pl_device_profile *profile, const char *kind, pl_dtype dtype, const char *pass,
+                               const int64_t dims[4]) {
+  uint32_t low = 0, high = profile->n_ops;
+  while (low < high) {
+    uint32_t middle = low + (high - low) / 2;
+    int order = compare(&profile->ops[middle], kind, dtype, pass, dims);
+    if (order == 0) return &profile->ops[middle];
+    if (order < 0)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return NULL;
+}
+
+static const pl_op_entry *find_any_pass(const pl_device_profile *profile, const char *kind, pl_dtype dtype,
+                                        const char *pass, const int64_t dims[4]) {
+  const pl_op_entry *entry = find(profile, kind, dtype, pass, dims);
+  return entry != NULL ? entry : find(profile, kind, dtype, "", dims);
+}
+
+double pl_op_cost_peak(const pl_device_profile *profile, pl_dtype dtype) {
+  static const pl_dtype fallback[PL_DTYPE_COUNT][3] = {[PL_DTYPE_FP32] = {PL_DTYPE_FP32, PL_DTYPE_FP32, PL_DTYPE_FP32},
+                                                       [PL_DTYPE_TF32] = {PL_DTYPE_TF32, PL_DTYPE_FP32, PL_DTYPE_FP32},
+                                                       [PL_DTYPE_FP16] = {PL_DTYPE_FP16, PL_DTYPE_FP32, PL_DTYPE_FP32},
+                                                       [PL_DTYPE_BF16] = {PL_DTYPE_BF16, PL_DTYPE_FP32, PL_DTYPE_FP32},
+                                                       [PL_DTYPE_FP8] = {PL_DTYPE_FP8, PL_DTYPE_FP16, PL_DTYPE_BF16}};
+  for (int i = 0; i < 3; i++) {
+    double peak = profile->peak_flops[fallback[dtype][i]];
+    if (peak > 0) return peak;
+  }
+  return profile->peak_flops[PL_DTYPE_FP32];
+}
+
+static double whole_tiles(int64_t extent) {
+  return (double)((extent + TILE - 1) / TILE * TILE);
+}
+
+static double compute_time(const pl_device_profile *profile, const pl_op *op) {
+  double flops = op->flops, efficiency = profile->compute_efficiency;
+  pl_dtype dtype = PL_DTYPE_FP32;
+  if (op->kind == PL_OP_GEMM) {
+    flops = 2 * (double)op->batch * whole_tiles(op->m) * whole_tiles(op->n) * (double)op->k;
+    dtype = (pl_dtype)op->dtype;
+  } else if (op->kind == PL_OP_ATTENTION) {
+    efficiency = profile->attention_efficiency;
+    dtype = (pl_dtype)op->dtype;
+  }
+  double peak = pl_op_cost_peak(profile, dtype);
+  return flops > 0 && peak > 0 ? flops / (peak * efficiency) : 0;
+}
+
+static pl_op_time roofline(const pl_device_profile *profile, double compute_s, double bytes) {
+  double memory_s = bytes / (profile->bandwidth_Bps * profile->bandwidth_efficiency);
+  double work_s = fmax(compute_s, memory_s), launch_s = profile->launch_overhead_s;
+  pl_cost_bound bound = launch_s > work_s ? PL_BOUND_LAUNCH : compute_s > memory_s ? PL_BOUND_COMPUTE : PL_BOUND_MEMORY;
+  return (pl_op_time){.time_s = work_s + launch_s, .source = PL_COST_ROOFLINE, .bound = bound};
+}
+
+pl_op_time pl_op_cost(const pl_device_profile *profile, const pl_op *op) {
+  PL_DEBUG_ASSERT(op->kind != PL_OP_COLLECTIVE);
+  pl_op_time time = roofline(profile, compute_time(profile, op), op->bytes);
+  if (profile->n_ops == 0) return time;
+  const int64_t dims[4] = {op->batch, op->m, op->n, op->k};
+  const char *pass = op->category == PL_CATEGORY_BACKWARD ? "backward" : "forward";
+  const pl_op_entry *entry =
+      find_any_pass(profile, pl_op_kind_name((pl_op_kind)op->kind), (pl_dtype)op->dtype, pass, dims);
+  if (entry == NULL) return time;
+  time.time_s = entry->time_s;
+  time.source = PL_COST_TABLE;
+  return time;
+}
+
+pl_op_time pl_optimizer_cost(const pl_device_profile *profile, double parameters, double bytes_per_parameter) {
+  if (parameters <= 0) return (pl_op_time){.source = PL_COST_ROOFLINE, .bound = PL_BOUND_MEMORY};
+  return roofline(profile, 0, parameters * bytes_per_parameter);
+}
+
+bool pl_block_cost(const pl_device_profile *profile, const pl_model *model, int32_t block, const pl_block_shard *shard,
+                   const char *pass, double *time_s) {
+  int64_t dims[4] = {block, shard->tmp, shard->mbs, shard->seq};
+  const pl_op_entry *entry = find_any_pass(profile, "block", shard->dtype, pass, dims);
+  if (entry == NULL && pl_model_block_kind(model, block) == PL_BLOCK_LAYER) {
+    dims[0] = model->hidden;
+    entry = find_any_pass(profile, "layer", shard->dtype, pass, dims);
+  }
+  if (entry != NULL) *time_s = entry->time_s;
+  return entry != NULL;
+}
