@@ -1,0 +1,74 @@
+/* How long big platform files take to write and to load, in relation to the smallest: a rail-optimised fat tree of DGX
+ * A100. Ratios of one run; a child per size, since SimGrid holds one platform per process. "per node" is 1 when the
+ * cost is linear. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "netmodel/platform.h"
+#include "netmodel/platform_make.h"
+
+typedef struct sample {
+  double make_s, load_s, size_bytes;
+  int status;
+} sample;
+
+static double clock_s(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void measure(uint32_t n_nodes, sample *s) {
+  char path[] = "/tmp/paceline_bench_XXXXXX.xml";
+  int file = mkstemps(path, 4);
+  if (file < 0) return;
+  close(file);
+  pl_error error = PL_ERROR_INIT;
+  pl_platform *platform = NULL;
+  pl_platform_plan plan = {
+      .n_parts = 1, .fabric = PL_FABRIC_RAIL, .pod_nodes = 20, .oversubscription = 1, .command = "bench"};
+  plan.parts[0].kind = pl_node_kind_find("dgx-a100");
+  plan.parts[0].n_nodes = n_nodes;
+  double start_s = clock_s();
+  pl_code code = pl_platform_make_file(&plan, path, true, &error);
+  s->make_s = clock_s() - start_s;
+  struct stat status;
+  s->size_bytes = stat(path, &status) == 0 ? (double)status.st_size : 0;
+  start_s = clock_s();
+  if (code == PL_OK) code = pl_platform_load(path, PACELINE_SOURCE_DIR "/platforms/devices", &platform, &error);
+  s->load_s = clock_s() - start_s;
+  if (code != PL_OK) fprintf(stderr, "%s\n", error.message);
+  s->status = code == PL_OK ? 0 : 1;
+  unlink(path);
+}
+
+int main(void) {
+  static const uint32_t sizes[] = {256, 512, 1024, 2048};
+  enum { N = sizeof sizes / sizeof sizes[0] };
+  sample *samples = mmap(NULL, N * sizeof *samples, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (samples == MAP_FAILED) return 1;
+  for (int i = 0; i < N; i++) {
+    samples[i].status = 1;
+    pid_t child = fork();
+    if (child == 0) {
+      measure(sizes[i], &samples[i]);
+      _exit(0);
+    }
+    if (child < 0 || waitpid(child, NULL, 0) != child || samples[i].status != 0) return 1;
+  }
+  printf("%6s %8s %10s %10s %12s %12s\n", "nodes", "MB", "make", "load", "make/node", "load/node");
+  for (int i = 0; i < N; i++) {
+    const sample *s = &samples[i], *first = &samples[0];
+    double nodes = (double)sizes[i] / sizes[0];
+    printf("%6u %8.1f %9.2fx %9.2fx %11.2fx %11.2fx\n", sizes[i], s->size_bytes / 1e6, s->make_s / first->make_s,
+           s->load_s / first->load_s, s->make_s / first->make_s / nodes, s->load_s / first->load_s / nodes);
+  }
+  printf("(%u nodes: made in %.3f s, loaded in %.3f s on this machine)\n", sizes[N - 1], samples[N - 1].make_s,
+         samples[N - 1].load_s);
+  return 0;
+}
