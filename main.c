@@ -3,8 +3,10 @@
 #include <string.h>
 
 #include "core/command.h"
+#include "netmodel/cmd_platform.h"
 
 static const pl_command commands[] = {
+    {"platform", "check, show or make platform files", pl_cmd_platform},
     {NULL, NULL, NULL},
 };
 

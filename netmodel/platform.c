@@ -22,6 +22,9 @@ struct pl_platform {
   pl_shim *shim;
   pl_platform_scan scan;   /* sorted by host */
   const uint32_t *host_of; /* device -> host of the shim */
+  const pl_platform_zone *zones;
+  uint32_t n_zones;
+  const uint32_t *link_zones; /* link -> zone */
   pl_route_cache *routes;
   pl_cluster cluster;
 };
@@ -150,9 +153,11 @@ static pl_link_kind kind_of(const pl_shim_link *link) {
   return kind;
 }
 
-static pl_code convert_link(pl_platform *platform, const char *path, uint32_t index, pl_link *link, pl_error *error) {
+static pl_code convert_link(pl_platform *platform, const char *path, uint32_t index, pl_link *link, uint32_t *zone,
+                            pl_error *error) {
   pl_shim_link given;
   pl_shim_get_link(platform->shim, index, &given);
+  *zone = given.zone;
   if (!given.is_shareable)
     return pl_fail(error, PL_UNSUPPORTED, "%s: link '%s' is neither SHARED, SPLITDUPLEX nor FATPIPE", path, given.name);
   if (!(given.bandwidth_Bps > 0) || !isfinite(given.bandwidth_Bps))
@@ -172,36 +177,46 @@ static pl_code convert_link(pl_platform *platform, const char *path, uint32_t in
 static pl_code convert_links(pl_platform *platform, const char *path, pl_error *error) {
   uint32_t n = pl_shim_link_count(platform->shim);
   pl_link *links = PL_TAKE(&platform->arena, pl_link, n);
-  if (links == NULL) return pl_fail_memory(error, "the links of the platform");
+  uint32_t *zones = PL_TAKE(&platform->arena, uint32_t, n);
+  if (links == NULL || zones == NULL) return pl_fail_memory(error, "the links of the platform");
   for (uint32_t i = 0; i < n; i++)
-    PL_TRY(convert_link(platform, path, i, &links[i], error));
+    PL_TRY(convert_link(platform, path, i, &links[i], &zones[i], error));
+  platform->link_zones = zones;
   platform->cluster.links = links;
   platform->cluster.n_links = n;
   return PL_OK;
 }
 
-/* Counts the devices of every zone; the zones that have some become the nodes, in file order. */
-static pl_code make_nodes(pl_platform *platform, uint32_t *node_of_zone, pl_error *error) {
-  uint32_t n_zones = pl_shim_zone_count(platform->shim), n_nodes = 0;
-  for (uint32_t i = 0; i < pl_shim_host_count(platform->shim); i++) {
+/* Devices in each zone. */
+static uint32_t *count_devices(pl_platform *platform) {
+  uint32_t *counts = PL_TAKE(&platform->arena, uint32_t, pl_shim_zone_count(platform->shim));
+  for (uint32_t i = 0; counts != NULL && i < pl_shim_host_count(platform->shim); i++) {
     pl_shim_host host;
     pl_shim_get_host(platform->shim, i, &host);
-    if (host.device != NULL) node_of_zone[host.zone]++;
+    counts[host.zone] += host.device != NULL;
   }
-  for (uint32_t z = 0; z < n_zones; z++)
-    n_nodes += node_of_zone[z] > 0;
-  pl_node_info *nodes = PL_TAKE(&platform->arena, pl_node_info, n_nodes);
-  if (nodes == NULL) return pl_fail_memory(error, "the nodes of the platform");
-  uint32_t node = 0, first = 0;
+  return counts;
+}
+
+/* The zones that have devices become the nodes, in file order. */
+static pl_code make_nodes(pl_platform *platform, pl_error *error) {
+  uint32_t n_zones = pl_shim_zone_count(platform->shim), n_nodes = 0, first = 0;
+  const uint32_t *counts = count_devices(platform);
+  pl_platform_zone *zones = PL_TAKE(&platform->arena, pl_platform_zone, n_zones);
+  pl_node_info *nodes = PL_TAKE(&platform->arena, pl_node_info, n_zones);
+  if (counts == NULL || zones == NULL || nodes == NULL) return pl_fail_memory(error, "the nodes of the platform");
   for (uint32_t z = 0; z < n_zones; z++) {
-    uint32_t n_devices = node_of_zone[z];
-    node_of_zone[z] = node;
-    if (n_devices == 0) continue;
     pl_shim_zone zone;
     pl_shim_get_zone(platform->shim, z, &zone);
-    nodes[node++] = (pl_node_info){.name = pl_arena_strdup(&platform->arena, zone.name), .first_device = first};
-    first += n_devices;
+    zones[z] = (pl_platform_zone){
+        .name = pl_arena_strdup(&platform->arena, zone.name), .parent = zone.parent, .node = PL_NONE};
+    if (counts[z] == 0) continue;
+    zones[z].node = n_nodes;
+    nodes[n_nodes++] = (pl_node_info){.name = zones[z].name, .first_device = first};
+    first += counts[z];
   }
+  platform->zones = zones;
+  platform->n_zones = n_zones;
   platform->cluster.nodes = nodes;
   platform->cluster.n_nodes = n_nodes;
   platform->cluster.n_devices = first;
@@ -209,7 +224,7 @@ static pl_code make_nodes(pl_platform *platform, uint32_t *node_of_zone, pl_erro
 }
 
 /* Devices node by node, inside a node in file order. */
-static pl_code place_devices(pl_platform *platform, const uint32_t *node_of_zone, pl_error *error) {
+static pl_code place_devices(pl_platform *platform, pl_error *error) {
   pl_cluster *cluster = &platform->cluster;
   pl_device *devices = PL_TAKE(&platform->arena, pl_device, cluster->n_devices);
   uint32_t *host_of = PL_TAKE(&platform->arena, uint32_t, cluster->n_devices);
@@ -219,7 +234,7 @@ static pl_code place_devices(pl_platform *platform, const uint32_t *node_of_zone
     pl_shim_host host;
     pl_shim_get_host(platform->shim, i, &host);
     if (host.device == NULL) continue;
-    uint32_t node = node_of_zone[host.zone], local = nodes[node].n_devices++;
+    uint32_t node = platform->zones[host.zone].node, local = nodes[node].n_devices++;
     uint32_t device = nodes[node].first_device + local;
     host_of[device] = i;
     devices[device] = (pl_device){.name = pl_arena_strdup(&platform->arena, host.name),
@@ -236,10 +251,8 @@ static pl_code place_devices(pl_platform *platform, const uint32_t *node_of_zone
 
 static pl_code make_cluster(pl_platform *platform, const char *path, pl_error *error) {
   PL_TRY(convert_links(platform, path, error));
-  uint32_t *node_of_zone = PL_TAKE(&platform->arena, uint32_t, pl_shim_zone_count(platform->shim));
-  if (node_of_zone == NULL) return pl_fail_memory(error, "the nodes of the platform");
-  PL_TRY(make_nodes(platform, node_of_zone, error));
-  return place_devices(platform, node_of_zone, error);
+  PL_TRY(make_nodes(platform, error));
+  return place_devices(platform, error);
 }
 
 /* ---- routes ---- */
@@ -318,4 +331,13 @@ void pl_platform_destroy(pl_platform *platform) {
 
 const pl_cluster *pl_platform_cluster(const pl_platform *platform) {
   return &platform->cluster;
+}
+
+const pl_platform_zone *pl_platform_zones(const pl_platform *platform, uint32_t *n_zones) {
+  *n_zones = platform->n_zones;
+  return platform->zones;
+}
+
+const uint32_t *pl_platform_link_zones(const pl_platform *platform) {
+  return platform->link_zones;
 }

@@ -24,6 +24,15 @@ void pl_platform_destroy(pl_platform *platform);
 /* Valid until destroy. */
 const pl_cluster *pl_platform_cluster(const pl_platform *platform);
 
+/* The hierarchy as the file nests it, for reports: zones in pre-order, and the zone that declares each link of the cluster. */
+typedef struct pl_platform_zone {
+  const char *name;
+  uint32_t parent; /* index, smaller than its own; PL_NONE for the outermost */
+  uint32_t node;   /* PL_NONE if no device lies directly in it */
+} pl_platform_zone;
+const pl_platform_zone *pl_platform_zones(const pl_platform *platform, uint32_t *n_zones);
+const uint32_t *pl_platform_link_zones(const pl_platform *platform);
+
 /* Everything that can be wrong with a platform: resolves the route of every pair of devices (of a sample of pairs above 256
  * devices: all pairs inside each node, and between every node's devices and those of the next node and of node 0). First problem
  * in `error`. */

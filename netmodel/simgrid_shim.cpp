@@ -154,18 +154,22 @@ void parse(const s4u::Engine &engine, const char *path) {
   }
 }
 
-void number_zones(pl_shim &shim, const s4u::NetZone *zone, uint32_t parent,
-                  std::unordered_map<const s4u::NetZone *, uint32_t> &index) {
+using zone_numbers = std::unordered_map<const s4u::NetZone *, uint32_t>;
+using link_zones = std::unordered_map<const s4u::Link *, uint32_t>;
+
+/* A zone lists the links of the zones inside it too; those come later and overwrite. */
+void number_zones(pl_shim &shim, const s4u::NetZone *zone, uint32_t parent, zone_numbers &index,
+                  link_zones &zones_of_links) {
   auto own = static_cast<uint32_t>(shim.zones.size());
   index.emplace(zone, own);
   shim.zones.push_back({zone->get_cname(), parent});
+  for (const s4u::Link *link : zone->get_impl()->get_all_links())
+    zones_of_links[link] = own;
   for (const s4u::NetZone *child : zone->get_children())
-    number_zones(shim, child, own, index);
+    number_zones(shim, child, own, index, zones_of_links);
 }
 
-void describe_hosts(pl_shim &shim, const creation_order &order) {
-  std::unordered_map<const s4u::NetZone *, uint32_t> zone_index;
-  number_zones(shim, shim.engine->get_netzone_root(), PL_SHIM_NONE, zone_index);
+void describe_hosts(pl_shim &shim, const creation_order &order, const zone_numbers &zone_index) {
   for (s4u::Host *host : order.hosts) {
     auto zone = zone_index.find(host->get_englobing_zone());
     if (zone == zone_index.end()) throw std::runtime_error("host " + host->get_name() + " is in no zone");
@@ -174,23 +178,26 @@ void describe_hosts(pl_shim &shim, const creation_order &order) {
   }
 }
 
-void describe_link(pl_shim &shim, const s4u::Link *link, const char *kind) {
+void describe_link(pl_shim &shim, const s4u::Link *link, const char *kind, const link_zones &zones_of_links) {
   if (!shim.link_index.emplace(link, static_cast<uint32_t>(shim.links.size())).second) return;
   s4u::Link::SharingPolicy policy = link->get_sharing_policy();
   bool is_fatpipe = policy == s4u::Link::SharingPolicy::FATPIPE;
   bool is_shareable = is_fatpipe || policy == s4u::Link::SharingPolicy::SHARED;
-  shim.links.push_back({link->get_cname(), kind, link->get_bandwidth(), link->get_latency(), is_fatpipe, is_shareable});
+  auto found = zones_of_links.find(link);
+  uint32_t zone = found != zones_of_links.end() ? found->second : 0;
+  shim.links.push_back(
+      {link->get_cname(), kind, link->get_bandwidth(), link->get_latency(), zone, is_fatpipe, is_shareable});
 }
 
 /* A split-duplex link stands for its two halves, X_UP and X_DOWN, which carry no properties of their own. */
-void describe_links(pl_shim &shim, const creation_order &order) {
+void describe_links(pl_shim &shim, const creation_order &order, const link_zones &zones_of_links) {
   for (s4u::Link *link : order.links) {
     const char *kind = link->get_property("kind");
     if (const auto *duplex = dynamic_cast<const s4u::SplitDuplexLink *>(link)) {
-      describe_link(shim, duplex->get_link_up(), kind);
-      describe_link(shim, duplex->get_link_down(), kind);
+      describe_link(shim, duplex->get_link_up(), kind, zones_of_links);
+      describe_link(shim, duplex->get_link_down(), kind, zones_of_links);
     } else if (link->get_name() != "__loopback__") {
-      describe_link(shim, link, kind);
+      describe_link(shim, link, kind, zones_of_links);
     }
   }
 }
@@ -211,8 +218,11 @@ pl_shim_status load(const char *path, pl_shim &shim) {
   if (shim.engine->get_netzone_root() == nullptr)
     throw std::runtime_error(std::string(path) + ": there is no zone in it");
   shim.engine->seal_platform();
-  describe_hosts(shim, *order);
-  describe_links(shim, *order);
+  zone_numbers zone_index;
+  link_zones zones_of_links;
+  number_zones(shim, shim.engine->get_netzone_root(), PL_SHIM_NONE, zone_index, zones_of_links);
+  describe_hosts(shim, *order, zone_index);
+  describe_links(shim, *order, zones_of_links);
   return PL_SHIM_OK;
 }
 

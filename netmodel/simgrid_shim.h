@@ -54,6 +54,7 @@ typedef struct pl_shim_link {
   const char *kind; /* value of the property "kind" of the link or of its split-duplex parent, or NULL */
   double bandwidth_Bps;
   double latency_s;
+  uint32_t zone; /* the zone whose element declares it */
   uint8_t is_fatpipe;
   uint8_t is_shareable; /* 0: a policy that has no plain capacity (Wi-Fi, non-linear) */
 } pl_shim_link;

@@ -115,6 +115,14 @@ static void test_arrays(void **state) {
     assert_int_equal(cluster->links[l].kind, kinds[l]);
     assert_int_equal(cluster->links[l].policy, l == 5 ? PL_LINK_FATPIPE : PL_LINK_SHARED);
   }
+  uint32_t n_zones;
+  const pl_platform_zone *zones = pl_platform_zones(platform, &n_zones);
+  assert_int_equal(n_zones, 3);
+  assert_string_equal(zones[0].name, "cluster");
+  assert_true(zones[0].parent == PL_NONE && zones[0].node == PL_NONE);
+  assert_true(zones[1].parent == 0 && zones[1].node == 0 && zones[2].parent == 0 && zones[2].node == 1);
+  const uint32_t link_zones[] = {1, 1, 1, 1, 2, 0};
+  assert_memory_equal(pl_platform_link_zones(platform), link_zones, sizeof link_zones);
   pl_platform_destroy(platform);
 }
 

@@ -1,0 +1,27 @@
+/* How the GPUs of one node are wired, as its routes tell: which pairs have NVLink of their own, who sits on an
+ * NVSwitch, through which NIC each GPU leaves the node. For drawings. */
+#ifndef PL_NETMODEL_NODE_WIRING_H
+#define PL_NETMODEL_NODE_WIRING_H
+
+#include <stdbool.h>
+
+#include "core/arena.h"
+#include "core/cluster.h"
+
+enum { PL_WIRING_GPUS_MAX = 16 };
+
+typedef struct pl_node_wiring {
+  uint32_t n_gpus;                                         /* at most PL_WIRING_GPUS_MAX: the first of the node */
+  double pair_Bps[PL_WIRING_GPUS_MAX][PL_WIRING_GPUS_MAX]; /* i < j: one NVLink between the two alone; 0 = none */
+  double switch_Bps[PL_WIRING_GPUS_MAX];                   /* NVLink into a switch, else 0 */
+  double host_Bps[PL_WIRING_GPUS_MAX];                     /* first PCIe or CPU link towards others, else 0 */
+  uint32_t nic[PL_WIRING_GPUS_MAX];                        /* index into nics, PL_NONE = the node stands alone */
+  uint32_t nics[PL_WIRING_GPUS_MAX];                       /* links of kind nic, in order of their first GPU */
+  uint32_t n_nics;
+  bool has_pairs, has_switch, has_host;
+} pl_node_wiring;
+
+/* Errors are those of routes. Cost: n^2 routes of the node. */
+pl_code pl_node_wiring_find(const pl_cluster *cluster, uint32_t node, pl_node_wiring *wiring, pl_error *error);
+
+#endif

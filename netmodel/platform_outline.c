@@ -1,0 +1,194 @@
+/* See netmodel/platform_outline.h. Every zone is described first (groups, then a signature over groups and children,
+ * from the leaves up: children stand behind their parents); then the tree is walked and siblings of equal signature
+ * fold into the first. */
+#include "netmodel/platform_outline.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/digest.h"
+
+typedef struct described_zone {
+  pl_outline_gpus *gpus;
+  pl_outline_links *links;
+  uint32_t n_gpus, n_links;
+  uint64_t signature;
+} described_zone;
+
+typedef struct outliner {
+  const pl_cluster *cluster;
+  const pl_platform_zone *zones;
+  uint32_t n_zones;
+  const uint32_t *link_zones;
+  pl_arena *arena;
+  described_zone *described;
+  uint32_t *first_link, *links_by_zone;     /* CSR: zone -> links */
+  uint32_t *first_child, *children_by_zone; /* CSR: zone -> zones */
+  pl_outline_zone *entries;
+  uint32_t n_entries;
+} outliner;
+
+/* Rows of a CSR table by counting: item i belongs to row owner[i], PL_NONE = to none. Items keep their order. */
+static bool take_rows(const uint32_t *owner, size_t stride, uint32_t n_items, uint32_t n_rows, pl_arena *arena,
+                      uint32_t **first, uint32_t **items) {
+  uint32_t *begin = PL_TAKE(arena, uint32_t, n_rows + 2), *sorted = PL_TAKE(arena, uint32_t, n_items);
+  if (begin == NULL || sorted == NULL) return false;
+  const char *at = (const char *)owner;
+  for (uint32_t i = 0; i < n_items; i++) {
+    uint32_t row = *(const uint32_t *)(const void *)(at + i * stride);
+    if (row != PL_NONE) begin[row + 2]++;
+  }
+  for (uint32_t row = 0; row < n_rows; row++)
+    begin[row + 2] += begin[row + 1];
+  for (uint32_t i = 0; i < n_items; i++) {
+    uint32_t row = *(const uint32_t *)(const void *)(at + i * stride);
+    if (row != PL_NONE) sorted[begin[row + 1]++] = i;
+  }
+  *first = begin;
+  *items = sorted;
+  return true;
+}
+
+static bool describe_gpus(outliner *o, uint32_t zone) {
+  described_zone *d = &o->described[zone];
+  if (o->zones[zone].node == PL_NONE) return true;
+  const pl_node_info *node = &o->cluster->nodes[o->zones[zone].node];
+  d->gpus = PL_TAKE(o->arena, pl_outline_gpus, o->cluster->n_profiles);
+  if (d->gpus == NULL) return false;
+  for (uint32_t i = 0; i < node->n_devices; i++) {
+    const pl_device *device = &o->cluster->devices[node->first_device + i];
+    uint32_t g = 0;
+    while (g < d->n_gpus && d->gpus[g].profile != device->profile)
+      g++;
+    if (g == d->n_gpus) d->gpus[d->n_gpus++] = (pl_outline_gpus){.profile = device->profile, .first = device->name};
+    d->gpus[g].count++;
+    d->gpus[g].last = device->name;
+  }
+  return true;
+}
+
+/* "X" if `up` and `down` are X_UP and X_DOWN with the same figures, else NULL. */
+static const char *duplex_name(outliner *o, const pl_link *up, const pl_link *down) {
+  size_t length = strlen(up->name);
+  if (length <= 3 || strcmp(up->name + length - 3, "_UP") != 0) return NULL;
+  if (strncmp(up->name, down->name, length - 3) != 0 || strcmp(down->name + length - 3, "_DOWN") != 0) return NULL;
+  bool same = up->capacity_Bps == down->capacity_Bps && up->latency == down->latency && up->policy == down->policy;
+  return same ? pl_arena_printf(o->arena, "%.*s", (int)(length - 3), up->name) : NULL;
+}
+
+static void add_link(described_zone *d, const pl_link *link, const char *name, bool is_duplex) {
+  uint32_t g = 0;
+  for (; g < d->n_links; g++) {
+    const pl_outline_links *l = &d->links[g];
+    if (l->kind == link->kind && l->policy == link->policy && l->is_duplex == is_duplex &&
+        l->capacity_Bps == link->capacity_Bps && l->latency == link->latency)
+      break;
+  }
+  if (g == d->n_links)
+    d->links[d->n_links++] = (pl_outline_links){.kind = link->kind,
+                                                .policy = link->policy,
+                                                .is_duplex = is_duplex,
+                                                .capacity_Bps = link->capacity_Bps,
+                                                .latency = link->latency,
+                                                .first = name};
+  d->links[g].count++;
+  d->links[g].last = name;
+}
+
+static int compare_links(const void *left, const void *right) {
+  static const uint8_t rank[PL_LINK_KIND_COUNT] = {[PL_LINK_NVLINK] = 0, [PL_LINK_PCIE] = 1,   [PL_LINK_CPU] = 2,
+                                                   [PL_LINK_NIC] = 3,    [PL_LINK_FABRIC] = 4, [PL_LINK_OTHER] = 5};
+  const pl_outline_links *a = left, *b = right;
+  if (a->kind != b->kind) return (int)rank[a->kind] - (int)rank[b->kind];
+  if (a->capacity_Bps != b->capacity_Bps) return a->capacity_Bps > b->capacity_Bps ? -1 : 1;
+  if (a->latency != b->latency) return a->latency < b->latency ? -1 : 1;
+  return ((int)a->policy - (int)b->policy) * 2 + ((int)b->is_duplex - (int)a->is_duplex);
+}
+
+static bool describe_links(outliner *o, uint32_t zone) {
+  described_zone *d = &o->described[zone];
+  uint32_t begin = o->first_link[zone], end = o->first_link[zone + 1];
+  d->links = PL_TAKE(o->arena, pl_outline_links, end - begin);
+  if (d->links == NULL) return false;
+  for (uint32_t i = begin; i < end; i++) {
+    const pl_link *link = &o->cluster->links[o->links_by_zone[i]];
+    const char *duplex = i + 1 < end ? duplex_name(o, link, &o->cluster->links[o->links_by_zone[i + 1]]) : NULL;
+    add_link(d, link, duplex != NULL ? duplex : link->name, duplex != NULL);
+    i += duplex != NULL;
+  }
+  if (d->n_links > 1) qsort(d->links, d->n_links, sizeof *d->links, compare_links);
+  return true;
+}
+
+static void sign(outliner *o, uint32_t zone) {
+  described_zone *d = &o->described[zone];
+  pl_digest digest;
+  pl_digest_init(&digest);
+  for (uint32_t i = 0; i < d->n_gpus; i++)
+    pl_digest_u64(&digest, (uint64_t)d->gpus[i].profile << 32 | d->gpus[i].count);
+  for (uint32_t i = 0; i < d->n_links; i++) {
+    const pl_outline_links *l = &d->links[i];
+    pl_digest_u64(&digest,
+                  (uint64_t)l->kind << 40 | (uint64_t)l->policy << 36 | (uint64_t)l->is_duplex << 32 | l->count);
+    pl_digest_f64(&digest, l->capacity_Bps);
+    pl_digest_u64(&digest, (uint64_t)l->latency);
+  }
+  for (uint32_t i = o->first_child[zone]; i < o->first_child[zone + 1]; i++)
+    pl_digest_u64(&digest, o->described[o->children_by_zone[i]].signature);
+  d->signature = digest.value;
+}
+
+static bool describe(outliner *o) {
+  o->described = PL_TAKE(o->arena, described_zone, o->n_zones);
+  o->entries = PL_TAKE(o->arena, pl_outline_zone, o->n_zones);
+  if (o->described == NULL || o->entries == NULL) return false;
+  if (!take_rows(o->link_zones, sizeof(uint32_t), o->cluster->n_links, o->n_zones, o->arena, &o->first_link,
+                 &o->links_by_zone))
+    return false;
+  if (!take_rows(&o->zones[0].parent, sizeof o->zones[0], o->n_zones, o->n_zones, o->arena, &o->first_child,
+                 &o->children_by_zone))
+    return false;
+  for (uint32_t zone = o->n_zones; zone-- > 0;) {
+    if (!describe_gpus(o, zone) || !describe_links(o, zone)) return false;
+    sign(o, zone);
+  }
+  return true;
+}
+
+static void fold(outliner *o, uint32_t zone, uint32_t parent, uint32_t depth) {
+  const described_zone *d = &o->described[zone];
+  uint32_t own = o->n_entries++;
+  o->entries[own] = (pl_outline_zone){.name = o->zones[zone].name,
+                                      .last_name = o->zones[zone].name,
+                                      .alike = 1,
+                                      .zone = zone,
+                                      .parent = parent,
+                                      .depth = depth,
+                                      .node = o->zones[zone].node,
+                                      .gpus = d->gpus,
+                                      .n_gpus = d->n_gpus,
+                                      .links = d->links,
+                                      .n_links = d->n_links};
+  for (uint32_t i = o->first_child[zone]; i < o->first_child[zone + 1]; i++) {
+    uint32_t child = o->children_by_zone[i], same = own + 1;
+    while (same < o->n_entries && (o->entries[same].parent != own ||
+                                   o->described[o->entries[same].zone].signature != o->described[child].signature))
+      same++;
+    if (same == o->n_entries) {
+      fold(o, child, own, depth + 1);
+    } else {
+      o->entries[same].alike++;
+      o->entries[same].last_name = o->zones[child].name;
+    }
+  }
+}
+
+pl_code pl_platform_outline_take(const pl_platform *platform, pl_arena *arena, pl_outline *outline, pl_error *error) {
+  outliner o = {
+      .cluster = pl_platform_cluster(platform), .link_zones = pl_platform_link_zones(platform), .arena = arena};
+  o.zones = pl_platform_zones(platform, &o.n_zones);
+  if (!describe(&o) || arena->failed) return pl_fail_memory(error, "the outline of the platform");
+  fold(&o, 0, PL_NONE, 0);
+  *outline = (pl_outline){.zones = o.entries, .n_zones = o.n_entries};
+  return PL_OK;
+}
