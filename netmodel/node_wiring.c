@@ -1,23 +1,54 @@
 /* See netmodel/node_wiring.h. */
 #include "netmodel/node_wiring.h"
 
-static void note_pair(const pl_cluster *cluster, uint32_t i, uint32_t j, const pl_route *route, pl_node_wiring *w) {
-  uint32_t n_nvlink = 0;
-  for (uint32_t l = 0; l < route->n_links; l++)
-    n_nvlink += cluster->links[route->links[l]].kind == PL_LINK_NVLINK;
+enum { PAIRS_MAX = PL_WIRING_GPUS_MAX * PL_WIRING_GPUS_MAX };
+
+/* The NVLinks that are a whole route by themselves. */
+typedef struct pair_links {
+  uint32_t links[PAIRS_MAX];
+  uint32_t n;
+} pair_links;
+
+static bool is_pair_link(const pair_links *pairs, uint32_t link) {
+  for (uint32_t i = 0; i < pairs->n; i++)
+    if (pairs->links[i] == link) return true;
+  return false;
+}
+
+static bool is_direct(const pl_cluster *cluster, const pl_route *route) {
+  return route->n_links == 1 && cluster->links[route->links[0]].kind == PL_LINK_NVLINK;
+}
+
+/* Neither a pair of its own nor a way over a third GPU's pairs: a switch if it begins and ends with NVLink, else the
+ * host. */
+static void note_indirect(const pl_cluster *cluster, uint32_t i, uint32_t j, const pl_route *route,
+                          const pair_links *pairs, pl_node_wiring *w) {
   const pl_link *first = &cluster->links[route->links[0]], *last = &cluster->links[route->links[route->n_links - 1]];
-  if (n_nvlink == route->n_links && n_nvlink == 1) {
-    w->pair_Bps[i][j] = first->capacity_Bps;
-    w->has_pairs = true;
-  } else if (n_nvlink >= 2 && first->kind == PL_LINK_NVLINK && last->kind == PL_LINK_NVLINK) {
-    w->switch_Bps[i] = first->capacity_Bps;
-    w->switch_Bps[j] = last->capacity_Bps;
-    w->has_switch = true;
-  } else {
-    w->host_Bps[i] = first->capacity_Bps;
-    w->host_Bps[j] = last->capacity_Bps;
-    w->has_host = true;
-  }
+  if (is_pair_link(pairs, route->links[0])) return;
+  bool through_switch = first->kind == PL_LINK_NVLINK && last->kind == PL_LINK_NVLINK;
+  double *rates_Bps = through_switch ? w->switch_Bps : w->host_Bps;
+  rates_Bps[i] = first->capacity_Bps;
+  rates_Bps[j] = last->capacity_Bps;
+  w->has_switch |= through_switch;
+  w->has_host |= !through_switch;
+}
+
+static pl_code note_pairs(const pl_cluster *cluster, uint32_t first_device, pl_node_wiring *w, pl_error *error) {
+  pair_links pairs = {.n = 0};
+  for (int pass = 0; pass < 2; pass++)
+    for (uint32_t i = 0; i < w->n_gpus; i++)
+      for (uint32_t j = i + 1; j < w->n_gpus; j++) {
+        pl_route route;
+        PL_TRY(pl_cluster_route(cluster, first_device + i, first_device + j, &route, error));
+        if (pass == 0 && is_direct(cluster, &route)) {
+          pairs.links[pairs.n++] = route.links[0];
+          w->pair_Bps[i][j] = cluster->links[route.links[0]].capacity_Bps;
+          w->has_pairs = true;
+        } else if (pass == 1 && w->pair_Bps[i][j] == 0) {
+          note_indirect(cluster, i, j, &route, &pairs, w);
+        }
+      }
+  return PL_OK;
 }
 
 static void note_exit(const pl_cluster *cluster, uint32_t i, const pl_route *route, pl_node_wiring *w) {
@@ -36,16 +67,13 @@ pl_code pl_node_wiring_find(const pl_cluster *cluster, uint32_t node, pl_node_wi
   const pl_node_info *info = &cluster->nodes[node];
   *wiring = (pl_node_wiring){.n_gpus = info->n_devices < PL_WIRING_GPUS_MAX ? info->n_devices : PL_WIRING_GPUS_MAX};
   uint32_t away = cluster->n_nodes > 1 ? cluster->nodes[(node + 1) % cluster->n_nodes].first_device : PL_NONE;
+  PL_TRY(note_pairs(cluster, info->first_device, wiring, error));
   for (uint32_t i = 0; i < wiring->n_gpus; i++) {
-    pl_route route;
     wiring->nic[i] = PL_NONE;
-    for (uint32_t j = i + 1; j < wiring->n_gpus; j++) {
-      PL_TRY(pl_cluster_route(cluster, info->first_device + i, info->first_device + j, &route, error));
-      note_pair(cluster, i, j, &route, wiring);
-    }
     if (away == PL_NONE) continue;
     /* The peer of the same rank, where there is one: rails connect equal ranks. */
     const pl_node_info *other = &cluster->nodes[(node + 1) % cluster->n_nodes];
+    pl_route route;
     PL_TRY(pl_cluster_route(cluster, info->first_device + i, away + i % other->n_devices, &route, error));
     note_exit(cluster, i, &route, wiring);
   }

@@ -1,12 +1,14 @@
 /* From a SimGrid platform XML file to the cluster.
  *
- * SimGrid parses the file and owns hosts, links and routes; a small C++ shared library of ours (netmodel/simgrid_shim.h) is the
- * only code that links libsimgrid, because libsimgrid exports its own MPI_* symbols. GPUs are the hosts that carry
- * <prop id="device" value="PROFILE"/>; a node is the zone that holds them (devices of one zone = one node; zones in file order,
- * hosts in file order). Link kinds come from <prop id="kind" value="nvlink|pcie|cpu|nic|fabric"/> on the link.
+ * SimGrid parses the file and owns hosts, links and routes; a small C++ shared library of ours
+ * (netmodel/simgrid_shim.h) is the only code that links libsimgrid, because libsimgrid exports its own MPI_* symbols.
+ * GPUs are the hosts that carry <prop id="device" value="PROFILE"/>; a node is the zone that holds them (devices of one
+ * zone = one node; zones in file order, hosts in file order). Link kinds come from <prop id="kind"
+ * value="nvlink|pcie|cpu|nic|fabric"/> on the link.
  *
- * One platform per process: SimGrid's engine is a singleton bound to the thread that made it. The route cache therefore sends
- * every miss to SimGrid under a lock; where SimGrid's routing tables are read only (Full zones), any thread may take the lock.
+ * One platform per process: SimGrid's engine is a singleton bound to the thread that made it. The route cache therefore
+ * sends every miss to SimGrid under a lock; where SimGrid's routing tables are read only (Full zones), any thread may
+ * take the lock.
  */
 #ifndef PL_NETMODEL_PLATFORM_H
 #define PL_NETMODEL_PLATFORM_H
@@ -16,15 +18,16 @@
 
 typedef struct pl_platform pl_platform;
 
-/* Loads `path`; device profiles are searched in `profile_folder` (NULL: "devices" beside the platform file, then the folder
- * compiled in or named by PACELINE_DEVICES). Errors with file:line: malformed XML, no device at all, unknown device type, a zero or
- * negative bandwidth. Missing routes are found when asked for, or by pl_platform_check. */
+/* Loads `path`; device profiles are searched in `profile_folder` (NULL: "devices" beside the platform file, then the
+ * folder compiled in or named by PACELINE_DEVICES). Errors with file:line: malformed XML, no device at all, unknown
+ * device type, a zero or negative bandwidth. Missing routes are found when asked for, or by pl_platform_check. */
 pl_code pl_platform_load(const char *path, const char *profile_folder, pl_platform **platform, pl_error *error);
 void pl_platform_destroy(pl_platform *platform);
 /* Valid until destroy. */
 const pl_cluster *pl_platform_cluster(const pl_platform *platform);
 
-/* The hierarchy as the file nests it, for reports: zones in pre-order, and the zone that declares each link of the cluster. */
+/* The hierarchy as the file nests it, for reports: zones in pre-order, and the zone that declares each link of the
+ * cluster. */
 typedef struct pl_platform_zone {
   const char *name;
   uint32_t parent; /* index, smaller than its own; PL_NONE for the outermost */
@@ -33,9 +36,9 @@ typedef struct pl_platform_zone {
 const pl_platform_zone *pl_platform_zones(const pl_platform *platform, uint32_t *n_zones);
 const uint32_t *pl_platform_link_zones(const pl_platform *platform);
 
-/* Everything that can be wrong with a platform: resolves the route of every pair of devices (of a sample of pairs above 256
- * devices: all pairs inside each node, and between every node's devices and those of the next node and of node 0). First problem
- * in `error`. */
+/* Everything that can be wrong with a platform: resolves the route of every pair of devices (of a sample of pairs above
+ * 256 devices: all pairs inside each node, and between every node's devices and those of the next node and of node 0).
+ * First problem in `error`. */
 pl_code pl_platform_check(const pl_platform *platform, pl_error *error);
 
 /* Reads a device profile file. Strings live in `arena`. */

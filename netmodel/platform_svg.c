@@ -18,7 +18,7 @@ enum {
   ROW_MAX = 1500, /* cards beyond this width go to the next row */
   GAP = 34,
   CARD_PAD = 22,
-  CARD_MIN = 470,
+  CARD_MIN = 500,
   GPU_W = 62,
   GPU_H = 40,
   GPU_GAP = 16,
@@ -108,7 +108,7 @@ static void put_links(const drawing *d, int x, int y, const pl_outline_links *li
   put_text(d, x + 72, y, "body", text);
   snprintf(text, sizeof text, "%.40s%s%.40s", links->first, links->count > 1 ? " … " : "",
            links->count > 1 ? links->last : "");
-  put_text(d, x + 270, y, "name", text);
+  put_text(d, x + 300, y, "name", text);
 }
 
 /* ---- a card ---- */
@@ -122,9 +122,10 @@ static int gpu_x(const card *c, uint32_t i) {
   return c->x + (c->width - row) / 2 + (int)i * (GPU_W + GPU_GAP);
 }
 
+/* Spread over the row of GPUs: as many NICs as GPUs stand exactly above them. */
 static int nic_x(const card *c, uint32_t nic) {
-  int step = c->width / (int)c->wiring.n_nics;
-  return c->x + step / 2 + (int)nic * step;
+  int row = (int)c->wiring.n_gpus * (GPU_W + GPU_GAP), n = (int)c->wiring.n_nics;
+  return gpu_x(c, 0) - GPU_GAP / 2 + row * (2 * (int)nic + 1) / (2 * n);
 }
 
 static int nics_height(const card *c) {
@@ -153,6 +154,10 @@ static void draw_frame(const drawing *d, const card *c) {
     put_box(d, c->x + 5, c->y + 5, c->width, c->height, "stack");
   }
   put_box(d, c->x, c->y, c->width, c->height, "card");
+}
+
+static void draw_title(const drawing *d, const card *c) {
+  const pl_outline_zone *zone = entry_of(d, c);
   char text[256];
   snprintf(text, sizeof text, "%.60s%s%.60s", zone->name, zone->alike > 1 ? " … " : "",
            zone->alike > 1 ? zone->last_name : "");
@@ -168,7 +173,7 @@ static void draw_frame(const drawing *d, const card *c) {
     used += snprintf(text + used, sizeof text - (size_t)used, "%s%u × %.60s, %s", g > 0 ? " + " : "",
                      zone->gpus[g].count, profile->name, pl_format_bytes(profile->memory_bytes, memory));
   }
-  put_text(d, c->x + CARD_PAD, c->y + 45, "body", text);
+  put_text(d, c->x + CARD_PAD, c->y + 45, "body halo", text);
 }
 
 static void draw_nics(const drawing *d, const card *c, int top, int gpu_top) {
@@ -249,6 +254,7 @@ static void draw_card(const drawing *d, const card *c) {
   if (c->wiring.has_host) draw_bar(d, c, below, host, c->wiring.host_Bps, PL_LINK_PCIE, "PCIe and host");
   if (c->wiring.has_switch) draw_bar(d, c, below, bar, c->wiring.switch_Bps, PL_LINK_NVLINK, "NVSwitch");
   draw_gpus(d, c, gpu_top);
+  draw_title(d, c); /* last: its white rim hides the lines behind it */
   y = below + arcs_height(c) + bars_height(c) + 18;
   for (uint32_t i = 0; i < zone->n_links; i++)
     put_links(d, c->x + CARD_PAD, y + LINE_H * (int)(i + 1) - 6, &zone->links[i]);
@@ -270,7 +276,7 @@ static int count_network_lines(const drawing *d) {
 static void draw_network(const drawing *d) {
   if (d->network_height == 0) return;
   put_box(d, MARGIN, MARGIN + 44, d->width - 2 * MARGIN, d->network_height, "network");
-  put_text(d, MARGIN + CARD_PAD, MARGIN + 44 + 25, "title", "Network");
+  put_text(d, MARGIN + CARD_PAD, MARGIN + 44 + 25, "netname", "Network");
   int line = 0, y = MARGIN + 44 + 32;
   for (uint32_t e = 0; e < d->outline->n_zones; e++) {
     const pl_outline_zone *zone = &d->outline->zones[e];
@@ -348,7 +354,9 @@ static void draw_page(const drawing *d) {
   fputs("<style>.page{fill:#fff}.card{fill:#fff;stroke:#8b93a1;stroke-width:1.3}.stack{fill:#f4f5f7;stroke:#b9bfc9}"
         ".network{fill:#fbf3f4;stroke:#b8324a;stroke-width:1.3}.blank{fill:#fff}.gpu{fill:#eef1f5;stroke:#4a5160}"
         ".head{font-size:19px;font-weight:600;fill:#1d222b}.title{font-size:15px;font-weight:600;fill:#1d222b}"
-        ".badge{font-size:14px;font-weight:600;fill:#b8324a;text-anchor:end}.body{fill:#333a45}.kind{fill:#333a45;font-"
+        ".halo,.title,.badge{paint-order:stroke;stroke:#fff;stroke-width:7px;stroke-linejoin:round}.netname{font-size:"
+        "15px;font-weight:600;fill:#1d222b}.badge{font-size:14px;font-weight:600;fill:#b8324a;text-anchor:end}.body{"
+        "fill:#333a45}.kind{fill:#333a45;font-"
         "weight:600}"
         ".name{fill:#7a818d;font-size:12px}.right{fill:#7a818d;font-size:12px;text-anchor:end}"
         ".small{font-size:12px;fill:#1d222b;text-anchor:middle}.gpuname{font-size:12.5px;font-weight:600;fill:#1d222b;"
