@@ -224,11 +224,25 @@ static void test_full_disk(void **state) {
   snprintf(request, sizeof request, "dgx-1v -o %s", "/dev/full");
   assert_int_equal(run(request, RLIM_INFINITY, message), 1);
   assert_non_null(strstr(message, "No space left"));
-  assert_int_equal(run("dgx-1v --force -o /dev/null", RLIM_INFINITY, message), 0);
-  struct stat status;
-  assert_true(stat("/dev/null", &status) == 0 && S_ISCHR(status.st_mode)); /* not replaced */
   snprintf(request, sizeof request, "dgx-1v -o %s", path_in_folder("missing/x.xml"));
   assert_int_equal(run(request, RLIM_INFINITY, message), 1);
+}
+
+/* A pipe (or a device) is written to and stays what it is, even with --force. */
+static void test_pipe(void **state) {
+  (void)state;
+  char request[REQUEST_BYTES], message[TEXT_BYTES], start[6] = "";
+  assert_int_equal(mkfifo(path_in_folder("pipe"), 0600), 0);
+  int reader = open(path_in_folder("pipe"), O_RDWR | O_NONBLOCK); /* holds the whole file: 64 KiB */
+  assert_true(reader >= 0);
+  snprintf(request, sizeof request, "dgx-1v --force -o %s", path_in_folder("pipe"));
+  assert_int_equal(run(request, RLIM_INFINITY, message), 0);
+  assert_int_equal(read(reader, start, 5), 5);
+  assert_string_equal(start, "<?xml");
+  close(reader);
+  struct stat status;
+  assert_true(stat(path_in_folder("pipe"), &status) == 0 && S_ISFIFO(status.st_mode));
+  assert_int_equal(unlink(path_in_folder("pipe")), 0);
 }
 
 int main(void) {
@@ -237,6 +251,7 @@ int main(void) {
       cmocka_unit_test(test_bad_requests),
       cmocka_unit_test(test_existing_file),
       cmocka_unit_test(test_full_disk),
+      cmocka_unit_test(test_pipe),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
