@@ -4,8 +4,10 @@
 
 #include "core/command.h"
 #include "netmodel/cmd_platform.h"
+#include "workloads/cmd_model.h"
 
 static const pl_command commands[] = {
+    {"model", "show what a model (a Hugging Face config.json) is made of", pl_cmd_model},
     {"platform", "check, show or make platform files", pl_cmd_platform},
     {NULL, NULL, NULL},
 };

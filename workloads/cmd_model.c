@@ -316,8 +316,11 @@ int pl_cmd_model(int argc, char **argv) {
       NULL,
       NULL};
   request in = {.shard = {.tmp = 1, .mbs = 1, .dtype = PL_DTYPE_BF16, .flash = true}, .error = PL_ERROR_INIT};
+  char name[] = "paceline model", *given = argv[0];
+  argv[0] = name; /* what argp calls us in messages */
   argp_err_exit_status = 2;
   argp_parse(&argp, argc, argv, 0, NULL, &in);
+  argv[0] = given;
   pl_arena arena;
   pl_arena_init(&arena, 0);
   pl_code code = in.error.code != PL_OK ? in.error.code : show(&in, &arena);

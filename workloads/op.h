@@ -56,7 +56,7 @@ typedef enum pl_tensor_kind {
 typedef struct pl_tensor {
   const char *name;
   uint8_t kind;  /* pl_tensor_kind */
-  uint8_t dtype; /* pl_dtype */
+  uint8_t dtype; /* pl_dtype; dropout masks, one byte an element, are entered as fp8 */
   bool saved;    /* kept from forward to backward */
   uint8_t rank;
   char dims[PL_TENSOR_RANK];
@@ -128,5 +128,10 @@ typedef struct pl_block_program {
   double output_bytes;        /* activation handed to the next block (what a pipeline send carries) on this rank */
   double model_flops;         /* forward FLOPs of the whole block for one microbatch, unsharded, for MFU */
 } pl_block_program;
+
+/* The optimizer's op over `parameters` local parameters: Adam, one fused memory-bound kernel. With 16-bit weights it
+ * reads the fp32 gradient (4 bytes), reads and writes the fp32 master weight and two moments (12 + 12) and writes the
+ * 16-bit weight (2): 30 bytes per parameter; in fp32 or tf32 gradient 4, weight and moments 12 + 12: 28. */
+pl_op pl_optimizer_op(double parameters, pl_dtype dtype);
 
 #endif

@@ -37,8 +37,7 @@ pl_op_time pl_op_cost(const pl_device_profile *profile, const pl_op *op);
 /* FLOP/s at which `dtype` runs after falling back, peak, without efficiency. */
 double pl_op_cost_peak(const pl_device_profile *profile, pl_dtype dtype);
 
-/* Adam in mixed precision, bytes read and written per parameter: fp32 gradient 4 read; fp32 master weight and two
- * moments 12 read and 12 written; 16-bit weight 2 written. Pure fp32: gradient 4, weight and moments 12 + 12. */
+/* Bytes per parameter of pl_optimizer_op (workloads/op.h). */
 #define PL_ADAM_MIXED_BYTES 30.0
 #define PL_ADAM_FP32_BYTES  28.0
 /* Optimizer step over `parameters` local parameters as one fused kernel: memory bound. 0 parameters take no time. */

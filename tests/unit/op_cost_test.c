@@ -147,6 +147,10 @@ static void test_optimizer(void **state) {
   pl_device_profile profile = profile_of(NULL, 0);
   expect(pl_optimizer_cost(&profile, 1e9, PL_ADAM_MIXED_BYTES), 30e9 / 0.8e12 + 1e-6, PL_COST_ROOFLINE,
          PL_BOUND_MEMORY);
+  pl_op op = pl_optimizer_op(1e9, PL_DTYPE_BF16);
+  assert_true(pl_op_cost(&profile, &op).time_s == pl_optimizer_cost(&profile, 1e9, PL_ADAM_MIXED_BYTES).time_s);
+  op = pl_optimizer_op(1e9, PL_DTYPE_FP32);
+  assert_true(pl_op_cost(&profile, &op).time_s == pl_optimizer_cost(&profile, 1e9, PL_ADAM_FP32_BYTES).time_s);
   assert_true(pl_optimizer_cost(&profile, 0, PL_ADAM_MIXED_BYTES).time_s == 0);
 }
 

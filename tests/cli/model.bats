@@ -1,0 +1,73 @@
+#!/usr/bin/env bats
+# paceline model: what it prints, and one message and exit status 2 for what is wrong.
+
+model=workloads/models/gpt2-345m.json
+
+@test "show prints dimensions, the exact parameter count and a row per kind of block" {
+  run "$PACELINE" model show "$model"
+  [ "$status" -eq 0 ]
+  [[ "$output" == *"layers 24 in 30 blocks"* ]]
+  [[ "$output" == *"parameters 354823168"* ]]
+  for block in embedding identity layer final_norm head loss; do [[ "$output" == *$'\n'"$block "* ]]; done
+}
+
+@test "--json is JSON with the same figures" {
+  run "$PACELINE" model show "$model" --json --tmp 4 --sp --unfused --seq 1024 --mbs 2 --dtype fp16
+  [ "$status" -eq 0 ]
+  # s b h/t (34 + 5 a s/h), Korthikanti et al. 2022
+  echo "$output" | /usr/bin/python3 -c '
+import json, sys
+model = json.load(sys.stdin)
+assert model["parameters"] == 354823168 and model["n_blocks"] == 30
+assert model["blocks"]["layer"]["saved_bytes"] == 1024 * 2 * 1024 * 34 / 4 + 5 * 16 * 1024 * 1024 * 2 / 4
+assert "forward" not in model["blocks"]["layer"]'
+}
+
+@test "--ops lists forward and backward with shapes" {
+  run "$PACELINE" model show "$model" --ops --tmp 2 --mbs 1 --seq 512
+  [ "$status" -eq 0 ]
+  [[ "$output" == *"qkv "*"1x[512,1536,1024]"* ]]
+  [[ "$output" == *"qkv_dgrad "*"1x[512,1024,1536]"* ]]
+  [[ "$output" == *"qkv_wgrad "*"1x[1024,1536,512]"* ]]
+  [[ "$output" == *"mlp_down_all_reduce"*"all_reduce 1 MiB"* ]]
+  run "$PACELINE" model show "$model" --ops --json
+  echo "$output" | /usr/bin/python3 -c 'import json, sys; assert json.load(sys.stdin)["blocks"]["layer"]["backward"]'
+}
+
+@test "every model that ships can be shown" {
+  for file in workloads/models/*.json; do "$PACELINE" model show "$file" >/dev/null; done
+}
+
+refused() { # MESSAGE ARGUMENT...
+  local message=$1
+  shift
+  run --separate-stderr "$PACELINE" model "$@"
+  [ "$status" -eq 2 ]
+  [ -z "$output" ]
+  [[ "$stderr" == "paceline model: "*"$message"* ]]
+}
+
+@test "bad input: one message, exit status 2, nothing on standard output" {
+  bats_require_minimum_version 1.5.0
+  refused "show FILE"
+  refused "needs a file" show
+  refused "not an action" list "$model"
+  refused "unexpected argument" show "$model" "$model"
+  refused "unrecognized option" show --bogus "$model"
+  refused "nosuch.json" show nosuch.json
+  refused "--tmp" show "$model" --tmp x
+  refused "16 attention heads" show "$model" --tmp 3
+  refused "1024 learned positions" show "$model" --seq 2048
+  refused "--recompute 'some'" show "$model" --recompute some
+  refused "--dtype 'int4'" show "$model" --dtype int4
+  refused "fp8" show "$model" --dtype fp8
+  printf '{"model_type": "t5"}' >"$BATS_TEST_TMPDIR/t5.json"
+  refused "t5.json:1:" show "$BATS_TEST_TMPDIR/t5.json"
+  refused "supported are gpt2" show "$BATS_TEST_TMPDIR/t5.json"
+}
+
+@test "a full disk is an error" {
+  run bash -c '"$PACELINE" model show workloads/models/gpt2-345m.json >/dev/full'
+  [ "$status" -eq 1 ]
+  [[ "$output" == *"cannot write"* ]]
+}
