@@ -116,6 +116,15 @@ static void test_shards(void **state) {
     assert_int_equal(pl_block_program_take(&model, PL_BLOCK_HEAD, &shard, &arena, &program, NULL), PL_OK);
     assert_true(program.parameters == 0 && program.tied_parameters == 51200 * h / tmp);
   }
+  /* The vocabulary is padded to a multiple of 128 tmp: 50257 to 393 * 128, 197 * 256, 99 * 512. */
+  model = load(&arena, "workloads/models/gpt2-345m.json");
+  const double padded[] = {50304, 50432, 50688};
+  for (int i = 0; i < 3; i++) {
+    pl_block_shard shard = {.tmp = 1 << i, .mbs = 1, .seq = 1024, .dtype = PL_DTYPE_FP16};
+    pl_block_program program;
+    assert_int_equal(pl_block_program_take(&model, PL_BLOCK_EMBEDDING, &shard, &arena, &program, NULL), PL_OK);
+    assert_true(program.parameters == padded[i] / shard.tmp * 1024 + 1024 * 1024);
+  }
   pl_arena_release(&arena);
 }
 

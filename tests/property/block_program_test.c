@@ -186,6 +186,9 @@ static void check_data_flow(const pl_block_program *program) {
     there[i] = is_persistent(tensor) || tensor->saved || i == program->output_gradient;
   }
   check_flow(program, program->backward, there, fresh);
+  /* The gradient that was handed in serves several readers (an addition passes it on to both its inputs): nobody may
+   * add to it. */
+  if (program->output_gradient != PL_NONE && program->n_tensors > 2) assert_false(fresh[program->output_gradient]);
   if (program->input != PL_NONE) {
     assert_true(there[program->input_gradient]);
     expect("gradient of the input", program->tensors[program->input_gradient].size_bytes,
@@ -285,6 +288,25 @@ static void check_collectives(const pl_model *model, const pl_block_program *pro
   }
 }
 
+/* The ends: embedding one reduction of its output; head one gather, its conjugate, and the gather for the weight
+ * gradient; loss three numbers per token in fp32. */
+static void check_end_collectives(const pl_model *model, pl_block_kind kind, const pl_block_program *program,
+                                  pl_block_shard shard) {
+  traffic forward = count_traffic(program->forward), backward = count_traffic(program->backward);
+  bool split = shard.tmp > 1, sp = split && shard.sp, embedding = kind == PL_BLOCK_EMBEDDING,
+       head = kind == PL_BLOCK_HEAD, loss = kind == PL_BLOCK_LOSS;
+  double tokens = (double)shard.mbs * (double)shard.seq,
+         full = pl_dtype_bytes(shard.dtype) * tokens * (double)model->hidden;
+  assert_int_equal(forward.n[PL_ALL_REDUCE], loss && split ? 3 : embedding && split && !sp ? 1 : 0);
+  expect("all-reduce", forward.bytes[PL_ALL_REDUCE],
+         loss ? 4 * tokens * forward.n[PL_ALL_REDUCE] : full * forward.n[PL_ALL_REDUCE]);
+  assert_int_equal(forward.n[PL_REDUCE_SCATTER], embedding && sp);
+  assert_int_equal(forward.n[PL_ALL_GATHER], head && sp);
+  assert_int_equal(backward.n[PL_ALL_REDUCE], head && split && !sp);
+  assert_int_equal(backward.n[PL_REDUCE_SCATTER], head && sp);
+  assert_int_equal(backward.n[PL_ALL_GATHER], (head || embedding) && sp);
+}
+
 static void test_random(void **state) {
   (void)state;
   uint64_t random = test_seed(20240607);
@@ -304,7 +326,10 @@ static void test_random(void **state) {
       check_data_flow(&split);
       check_gradients(&split);
       check_memory(&split);
-      if (kind == PL_BLOCK_LAYER) check_collectives(&model, &split, shard);
+      if (kind == PL_BLOCK_LAYER)
+        check_collectives(&model, &split, shard);
+      else
+        check_end_collectives(&model, kind, &split, shard);
     }
   }
   pl_arena_release(&arena);
