@@ -60,7 +60,8 @@ double pl_op_cost_peak(const pl_device_profile *profile, pl_dtype dtype) {
 }
 
 static double whole_tiles(int64_t extent) {
-  return (double)((extent + TILE - 1) / TILE * TILE);
+  int64_t tiles = (extent + TILE - 1) / TILE;
+  return (double)(tiles * TILE);
 }
 
 static double compute_time(const pl_device_profile *profile, const pl_op *op) {
