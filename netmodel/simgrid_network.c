@@ -176,8 +176,8 @@ static void ignore_speed(void *data, pl_ticks now, uint32_t task, double speed) 
   (void)data, (void)now, (void)task, (void)speed;
 }
 
-static pl_code replay(const pl_graph *graph, const run_record *record, const pl_engine_options *options, pl_arena *arena,
-                      pl_engine_result *result, pl_error *error) {
+static pl_code replay(const pl_graph *graph, const run_record *record, const pl_engine_options *options,
+                      pl_arena *arena, pl_engine_result *result, pl_error *error) {
   const pl_engine_host host = {ignore_timer, ignore_transfer, ignore_speed};
   pl_engine *engine = pl_engine_take(graph, options, &host, NULL, arena);
   if (engine == NULL) return pl_fail_memory(error, "the engine");
