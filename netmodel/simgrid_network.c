@@ -9,6 +9,7 @@
  * Dates are rounded to ticks as they are reported. Comms run on SimGrid's doubles in between. */
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -193,6 +194,7 @@ static pl_code replay(const pl_graph *graph, const run_record *record, const pl_
 }
 
 static pl_code run_child(player *play, pl_error *error) {
+  fflush(NULL); /* SimGrid flushes in the child what it inherited */
   pid_t child = fork();
   if (child < 0) return pl_fail(error, PL_IO, "cannot fork a process for SimGrid: %m");
   if (child == 0) {
