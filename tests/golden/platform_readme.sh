@@ -10,7 +10,8 @@ trap 'rm -rf "$scratch"' EXIT
 
 awk '/^```xml$/ { inside = 1; next } /^```$/ { inside = 0 } inside' platforms/README.md >"$scratch/example.xml"
 "$plain" "$scratch/example.xml"
-if command -v xmllint >/dev/null; then xmllint --noout --nonet platforms/*.xml "$scratch/example.xml"; fi
+/usr/bin/python3 -c 'import sys, xml.etree.ElementTree as tree; [tree.parse(path) for path in sys.argv[1:]]' \
+  platforms/*.xml "$scratch/example.xml"
 
 grep -v '<route src="right0" dst="right_out">' "$scratch/example.xml" >"$scratch/broken.xml"
 if "$plain" "$scratch/broken.xml" 2>"$scratch/messages"; then
