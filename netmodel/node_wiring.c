@@ -33,21 +33,31 @@ static void note_indirect(const pl_cluster *cluster, uint32_t i, uint32_t j, con
   w->has_host |= !through_switch;
 }
 
+static pl_code note_direct(const pl_cluster *cluster, uint32_t first_device, pair_links *pairs, pl_node_wiring *w,
+                           pl_error *error) {
+  for (uint32_t i = 0; i < w->n_gpus; i++)
+    for (uint32_t j = 0; j < w->n_gpus; j++) {
+      pl_route route;
+      if (i == j) continue;
+      PL_TRY(pl_cluster_route(cluster, first_device + i, first_device + j, &route, error));
+      if (!is_direct(cluster, &route)) continue;
+      pairs->links[pairs->n++] = route.links[0];
+      w->pair_Bps[i][j] = cluster->links[route.links[0]].capacity_Bps;
+      w->has_pairs = true;
+    }
+  return PL_OK;
+}
+
 static pl_code note_pairs(const pl_cluster *cluster, uint32_t first_device, pl_node_wiring *w, pl_error *error) {
   pair_links pairs = {.n = 0};
-  for (int pass = 0; pass < 2; pass++)
-    for (uint32_t i = 0; i < w->n_gpus; i++)
-      for (uint32_t j = i + 1; j < w->n_gpus; j++) {
-        pl_route route;
-        PL_TRY(pl_cluster_route(cluster, first_device + i, first_device + j, &route, error));
-        if (pass == 0 && is_direct(cluster, &route)) {
-          pairs.links[pairs.n++] = route.links[0];
-          w->pair_Bps[i][j] = cluster->links[route.links[0]].capacity_Bps;
-          w->has_pairs = true;
-        } else if (pass == 1 && w->pair_Bps[i][j] == 0) {
-          note_indirect(cluster, i, j, &route, &pairs, w);
-        }
-      }
+  PL_TRY(note_direct(cluster, first_device, &pairs, w, error));
+  for (uint32_t i = 0; i < w->n_gpus; i++)
+    for (uint32_t j = i + 1; j < w->n_gpus; j++) {
+      pl_route route;
+      if (w->pair_Bps[i][j] > 0) continue;
+      PL_TRY(pl_cluster_route(cluster, first_device + i, first_device + j, &route, error));
+      note_indirect(cluster, i, j, &route, &pairs, w);
+    }
   return PL_OK;
 }
 

@@ -12,7 +12,7 @@ enum { PL_WIRING_GPUS_MAX = 16 };
 
 typedef struct pl_node_wiring {
   uint32_t n_gpus;                                         /* at most PL_WIRING_GPUS_MAX: the first of the node */
-  double pair_Bps[PL_WIRING_GPUS_MAX][PL_WIRING_GPUS_MAX]; /* i < j: one NVLink between the two alone; 0 = none */
+  double pair_Bps[PL_WIRING_GPUS_MAX][PL_WIRING_GPUS_MAX]; /* one NVLink from i to j alone; 0 = none */
   double switch_Bps[PL_WIRING_GPUS_MAX];                   /* NVLink into a switch, else 0 */
   double host_Bps[PL_WIRING_GPUS_MAX];                     /* first PCIe or CPU link towards others, else 0 */
   uint32_t nic[PL_WIRING_GPUS_MAX];                        /* index into nics, PL_NONE = the node stands alone */

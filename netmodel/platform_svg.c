@@ -14,7 +14,7 @@
 
 enum {
   MARGIN = 28,
-  PAGE_MIN = 760,
+  PAGE_MIN = 560,
   ROW_MAX = 1500, /* cards beyond this width go to the next row */
   GAP = 34,
   CARD_PAD = 22,
@@ -203,11 +203,16 @@ static void draw_gpus(const drawing *d, const card *c, int top) {
   }
 }
 
-static double widest_pair(const pl_node_wiring *w) {
+/* The widest NVLink of a pair, and the farthest that one reaches in places. */
+static double widest_pair(const pl_node_wiring *w, int *reach_max) {
   double widest = 0;
+  *reach_max = 1;
   for (uint32_t i = 0; i < w->n_gpus; i++)
-    for (uint32_t j = i + 1; j < w->n_gpus; j++)
+    for (uint32_t j = i + 1; j < w->n_gpus; j++) {
+      if (w->pair_Bps[i][j] <= 0) continue;
       if (w->pair_Bps[i][j] > widest) widest = w->pair_Bps[i][j];
+      if ((int)(j - i) > *reach_max) *reach_max = (int)(j - i);
+    }
   return widest;
 }
 
@@ -215,11 +220,12 @@ static double widest_pair(const pl_node_wiring *w) {
  * the GPU's edge so that they can be told apart. */
 static void draw_arcs(const drawing *d, const card *c, int top) {
   const pl_node_wiring *w = &c->wiring;
-  double widest = widest_pair(w);
+  int reach_max;
+  double widest = widest_pair(w, &reach_max);
   for (uint32_t i = 0; i < w->n_gpus; i++)
     for (uint32_t j = i + 1; j < w->n_gpus; j++) {
       if (w->pair_Bps[i][j] <= 0) continue;
-      int reach = (int)(j - i), depth = 14 + (ARC_MAX - 14) * reach / (w->n_gpus > 1 ? (int)w->n_gpus - 1 : 1);
+      int reach = (int)(j - i), depth = 14 + (ARC_MAX - 14) * reach / reach_max;
       int x1 = gpu_x(c, i) + GPU_W / 2 + 4 * reach, x2 = gpu_x(c, j) + GPU_W / 2 - 4 * reach;
       fprintf(d->stream, "<path d=\"M%d %dA%d %d 0 0 0 %d %d\" fill=\"none\" stroke=\"%s\" stroke-width=\"%.1f\"/>\n",
               x1, top, (x2 - x1) / 2, depth, x2, top, color_of(PL_LINK_NVLINK), 0.8 + 2.6 * w->pair_Bps[i][j] / widest);

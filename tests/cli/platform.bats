@@ -1,0 +1,175 @@
+#!/usr/bin/env bats
+# paceline platform check|show: what it prints, and every bad input: one message with file:line, exit 2, nothing written.
+bats_require_minimum_version 1.5.0
+
+setup() {
+  scratch=$(mktemp -d)
+  good=tests/unit/platforms/two-nodes.xml
+  export PACELINE_DEVICES=tests/unit/platforms/devices
+}
+teardown() { rm -rf "$scratch"; }
+
+# edited SED-EXPRESSION: a broken copy of the good file
+edited() {
+  sed "$1" "$good" >"$scratch/broken.xml"
+  ! cmp -s "$good" "$scratch/broken.xml"
+}
+
+# refused PATTERN FILE: for check, show and show --svg: exit 2, one line on stderr that has the pattern, nothing on stdout, no file.
+refused() {
+  local before command
+  before=$(ls -A "$scratch")
+  for command in check show "show --json" "show --svg $scratch/out.svg"; do
+    # shellcheck disable=SC2086
+    run --separate-stderr "$PACELINE" platform $command "$2"
+    [ "$status" -eq 2 ] || { echo "$command: status $status: $stderr"; return 1; }
+    [ -z "$output" ] || { echo "$command printed: $output"; return 1; }
+    [ "$(wc -l <<<"$stderr")" -eq 1 ] || { echo "$command: $stderr"; return 1; }
+    [[ $stderr == *"$1"* ]] || { echo "$command: $stderr"; return 1; }
+  done
+  [ "$before" = "$(ls -A "$scratch")" ]
+}
+
+@test "check says what a good platform has" {
+  run "$PACELINE" platform check "$good"
+  [ "$status" -eq 0 ]
+  [ "$output" = "$good: OK: 3 GPUs (2 x Toy-8GB, 1 x Toy-16GB) in 2 nodes, 6 links" ]
+}
+
+@test "check --json" {
+  run bash -c "$PACELINE platform check --json $good | jq -c '[.ok, .n_devices, .n_nodes, .n_links, .types[1].device, .types[1].memory_bytes]'"
+  [ "$status" -eq 0 ]
+  [ "$output" = '[true,3,2,6,"Toy-16GB",17179869184]' ]
+}
+
+@test "check of several files: each is answered, the worst decides" {
+  edited 's/link_ctn id="pcie2"/link_ctn id="nowhere"/'
+  run --separate-stderr "$PACELINE" platform check "$good" "$scratch/broken.xml" "$good"
+  [ "$status" -eq 2 ]
+  [ "$(grep -c OK <<<"$output")" -eq 2 ]
+  [[ $stderr == *"broken.xml:21: Link not found: nowhere"* ]]
+}
+
+@test "show prints the tree" {
+  run "$PACELINE" platform show "$good"
+  [ "$status" -eq 0 ]
+  diff <(printf '%s\n' "$output") - <<'TREE'
+tests/unit/platforms/two-nodes.xml: 3 GPUs (2 x Toy-8GB, 1 x Toy-16GB) in 2 nodes, 6 links
+cluster
+│     fabric        1 x  1 TB/s              3 us     fatpipe  backbone
+├─ node10
+│     gpu           2 x  Toy-8GB             8 GiB             gpu9 ... gpu10
+│     nvlink        1 x  50 GB/s each way    1 us              nvlink
+│     nic           1 x  12.5 GB/s each way  2 us              nic10
+└─ node2
+      gpu           1 x  Toy-16GB            16 GiB            gpu0
+      pcie          1 x  16 GB/s             500 ns            pcie2
+TREE
+}
+
+@test "show folds what is alike" {
+  "$PACELINE" platform make dgx-a100 --nodes 3 -o "$scratch/three.xml"
+  PACELINE_DEVICES=platforms/devices run "$PACELINE" platform show "$scratch/three.xml"
+  [ "$status" -eq 0 ]
+  [[ $output == *"n0 ... n2  x3"* ]]
+  [ "$(grep -c A100-SXM4-80GB <<<"$output")" -eq 2 ]
+}
+
+@test "show --json" {
+  run bash -c "$PACELINE platform show --json $good | jq -c '[.zones[] | [.name, .depth, .alike, .gpus[0].count, .links[0].kind]]'"
+  [ "$status" -eq 0 ]
+  [ "$output" = '[["cluster",0,1,null,"fabric"],["node10",1,1,2,"nvlink"],["node2",1,1,1,"pcie"]]' ]
+}
+
+@test "show --svg draws well-formed XML, and does not replace a file unless forced" {
+  "$PACELINE" platform show "$good" --svg "$scratch/out.svg"
+  xmllint --noout "$scratch/out.svg"
+  [ "$(grep -c 'class="gpu"' "$scratch/out.svg")" -eq 3 ]
+  echo mine >"$scratch/mine.svg"
+  run --separate-stderr "$PACELINE" platform show "$good" --svg "$scratch/mine.svg"
+  [ "$status" -eq 2 ]
+  [[ $stderr == *"mine.svg exists; --force replaces it"* ]]
+  [ "$(cat "$scratch/mine.svg")" = mine ]
+  "$PACELINE" platform show "$good" --svg "$scratch/mine.svg" --force
+  cmp "$scratch/mine.svg" "$scratch/out.svg"
+  [ "$(ls -A "$scratch" | wc -l)" -eq 2 ]
+}
+
+@test "a full disk is an error" {
+  run --separate-stderr bash -c "$PACELINE platform show $good >/dev/full"
+  [ "$status" -eq 1 ]
+  [[ $stderr == *"cannot write standard output"* ]]
+  run --separate-stderr "$PACELINE" platform show "$good" --svg "$scratch/no/folder.svg"
+  [ "$status" -eq 1 ]
+  [[ $stderr == *"no/folder.svg: No such file"* ]]
+}
+
+@test "malformed XML" {
+  edited 's/<\/platform>//'
+  refused 'broken.xml:27: malformed XML: no element found' "$scratch/broken.xml"
+  edited 's/<router id="node2_out"\/>/<router id="node2_out">/'
+  refused 'broken.xml:22: malformed XML: mismatched tag' "$scratch/broken.xml"
+}
+
+@test "unknown device" {
+  edited 's/Toy-16GB/Toy-17GB/'
+  refused "broken.xml:18: unknown device 'Toy-17GB'; known are: Toy-16GB, Toy-8GB" "$scratch/broken.xml"
+}
+
+@test "GPU without route" {
+  edited '/<route src="gpu0"/d'
+  run --separate-stderr "$PACELINE" platform check "$scratch/broken.xml"
+  [ "$status" -eq 2 ]
+  [ -z "$output" ]
+  [[ $stderr == *"no route from GPU 'gpu9' ("*"broken.xml:7) to GPU 'gpu0' ("*"broken.xml:18)"* ]]
+}
+
+@test "zero bandwidth" {
+  edited 's/bandwidth="16GBps"/bandwidth="0Bps"/'
+  refused "broken.xml:20: bandwidth of <link id=\"pcie2\"> is '0Bps': it must be more than zero" "$scratch/broken.xml"
+}
+
+@test "no GPU" {
+  edited '/id="device"/s/device/thing/'
+  refused 'broken.xml: no GPU in it: mark each <host>' "$scratch/broken.xml"
+}
+
+@test "missing file, directory, empty file, not a file" {
+  refused 'nowhere.xml: No such file' "$scratch/nowhere.xml"
+  refused "$scratch: is a directory" "$scratch"
+  : >"$scratch/empty.xml"
+  refused 'empty.xml:1: the file is empty' "$scratch/empty.xml"
+  refused '/dev/null: is not a regular file' /dev/null
+}
+
+@test "a broken device profile" {
+  mkdir "$scratch/devices"
+  cp tests/unit/platforms/devices/*.json "$scratch/devices"
+  sed -i 's/"bandwidth": "400GBps"/"bandwith": "400GBps"/' "$scratch/devices/Toy-8GB.json"
+  cp "$good" "$scratch/broken.xml"
+  refused "Toy-8GB.json:6" "$scratch/broken.xml"
+  refused "unknown key 'bandwith'" "$scratch/broken.xml"
+}
+
+@test "bad usage" {
+  for arguments in "" "frobnicate" "check" "check --frobnicate $good" "show --svg" "check --svg x $good"; do
+    # shellcheck disable=SC2086
+    run --separate-stderr "$PACELINE" platform $arguments
+    [ "$status" -eq 2 ]
+    [ -z "$output" ]
+    [ -n "$stderr" ]
+  done
+  run --separate-stderr "$PACELINE" platform show "$good" "$good" --svg "$scratch/out.svg"
+  [ "$status" -eq 2 ]
+  [ ! -e "$scratch/out.svg" ]
+}
+
+@test "help goes to standard output" {
+  for arguments in "--help" "check --help" "show --help"; do
+    # shellcheck disable=SC2086
+    run --separate-stderr "$PACELINE" platform $arguments
+    [ "$status" -eq 0 ]
+    [[ $output == *"Usage: paceline platform"* ]]
+    [ -z "$stderr" ]
+  done
+}
