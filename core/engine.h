@@ -56,7 +56,7 @@ typedef struct pl_engine_result {
    *     is a communication of this device (or of no stream); those that run at the moment give their category. After the device's last
    *     compute task: DATA while a communication runs on its gradient stream;
    *  4. idle (pipeline bubble, waiting for unlike members).
-   * The same for a fused segment and for its parts as tasks of their own. */
+   * The same for a fused segment with a computing part and for its parts as tasks of their own. */
   const pl_ticks *spent;
   const pl_ticks *idle;
 } pl_engine_result;

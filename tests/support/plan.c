@@ -1,0 +1,468 @@
+/* See plan.h. */
+#include "tests/support/plan.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "tests/support/fixed_network.h"
+#include "tests/support/random.h"
+
+/* ---- making ---- */
+
+static void add_edge(test_plan *plan, uint32_t before, uint32_t after) {
+  if (before == PL_NONE || plan->n_edges == PLAN_EDGES) return;
+  plan->before[plan->n_edges] = before;
+  plan->after[plan->n_edges++] = after;
+}
+
+static plan_task *add_task(test_plan *plan, pl_task_kind kind, pl_category category) {
+  plan_task *task = &plan->tasks[plan->n_tasks++];
+  *task = (plan_task){.kind = kind, .category = category, .group = PL_NONE};
+  return task;
+}
+
+static void add_stream(plan_task *task, uint32_t device, pl_stream_kind kind) {
+  task->device[task->n_streams] = device;
+  task->stream[task->n_streams++] = kind;
+}
+
+/* Short ones, so that ties, zeros and rounding all happen. */
+static pl_ticks some_ticks(uint64_t *random) {
+  return random_below(random, 5) == 0 ? 0 : (pl_ticks)random_between(random, 1, 24);
+}
+
+static void give_size(plan_task *task, uint64_t *random) {
+  task->spec = random_below(random, PLAN_SPECS);
+  task->size_bytes = random_below(random, 8) == 0 ? 0 : 30 * random_unit(random);
+}
+
+/* `last` per device: the task that the next task on the compute stream must follow. */
+typedef struct plan_maker {
+  test_plan *plan;
+  const plan_options *options;
+  uint64_t *random;
+  uint32_t last[PLAN_DEVICES];
+  uint32_t n_groups;
+} plan_maker;
+
+static uint32_t some_earlier(plan_maker *maker) {
+  test_plan *plan = maker->plan;
+  for (uint32_t attempt = 0; attempt < 8 && plan->n_tasks > 0; attempt++) {
+    uint32_t back = random_below(maker->random, plan->n_tasks < 12 ? plan->n_tasks : 12);
+    uint32_t task = plan->n_tasks - 1 - back, group = plan->tasks[task].group;
+    /* Only the end of a group may be waited for from outside. */
+    if (group == PL_NONE || task + 1 == plan->n_tasks || plan->tasks[task + 1].group != group) return task;
+  }
+  return PL_NONE;
+}
+
+static void add_part(plan_maker *maker, uint32_t device, bool computes, uint32_t group) {
+  test_plan *plan = maker->plan;
+  plan_task *task = computes ? add_task(plan, PL_TASK_WORK, (pl_category)random_below(maker->random, 4))
+                             : add_task(plan, PL_TASK_DELAY, PL_CATEGORY_TENSOR);
+  task->computes = computes;
+  task->group = group;
+  task->ticks = some_ticks(maker->random);
+  add_stream(task, device, computes ? PL_STREAM_COMPUTE : PL_STREAM_FEATURE);
+  add_edge(plan, maker->last[device], plan->n_tasks - 1);
+  maker->last[device] = plan->n_tasks - 1;
+}
+
+static void add_segment(plan_maker *maker) {
+  test_plan *plan = maker->plan;
+  uint32_t device = random_below(maker->random, plan->n_devices), first = plan->n_tasks;
+  uint32_t n_parts = maker->options->fusable ? random_between(maker->random, 1, 6) : 1;
+  uint32_t earlier = some_earlier(maker), other = some_earlier(maker);
+  if (!maker->options->fusable) maker->last[device] = PL_NONE; /* stream order alone */
+  bool any_computes = false; /* a segment of communication alone would not be charged like its parts */
+  for (uint32_t part = 0; part < n_parts; part++) {
+    bool computes = !maker->options->fusable || random_below(maker->random, 3) != 0;
+    computes |= part + 1 == n_parts && !any_computes;
+    any_computes |= computes;
+    add_part(maker, device, computes, maker->n_groups);
+  }
+  maker->n_groups++;
+  if (random_below(maker->random, 2) == 0) add_edge(plan, earlier, first);
+  if (random_below(maker->random, 4) == 0) add_edge(plan, other, first);
+  if (maker->options->fusable) return;
+  plan_task *task = &plan->tasks[first];
+  task->group = PL_NONE;
+  task->computes = random_below(maker->random, 4) != 0;
+  if (!task->computes) task->category = PL_CATEGORY_TENSOR;
+  task->peak_bytes = random_below(maker->random, 20);
+  task->net_bytes = (int64_t)random_below(maker->random, 20) - 10;
+  if (task->net_bytes > task->peak_bytes) task->net_bytes = task->peak_bytes;
+}
+
+/* A transfer or a delay on the streams of some devices. Gradients are asynchronous; features too unless segments may be
+ * fused, in which case they block their device as a part of a segment would. */
+static void add_collective(plan_maker *maker, pl_stream_kind kind) {
+  test_plan *plan = maker->plan;
+  uint32_t earlier[2] = {some_earlier(maker), some_earlier(maker)};
+  bool is_transfer = maker->options->transfers && random_below(maker->random, 4) != 0;
+  plan_task *task = add_task(plan, is_transfer ? PL_TASK_TRANSFER : PL_TASK_DELAY,
+                             kind == PL_STREAM_GRADIENT ? PL_CATEGORY_DATA : PL_CATEGORY_TENSOR);
+  uint32_t id = plan->n_tasks - 1;
+  for (uint32_t device = 0; device < plan->n_devices; device++) {
+    if (random_below(maker->random, 2) == 0 && (task->n_streams > 0 || device + 1 < plan->n_devices)) continue;
+    add_stream(task, device, kind);
+    if (kind != PL_STREAM_FEATURE || !maker->options->fusable) continue;
+    add_edge(plan, maker->last[device], id);
+    maker->last[device] = id;
+  }
+  if (is_transfer) {
+    give_size(task, maker->random);
+  } else {
+    task->ticks = some_ticks(maker->random);
+  }
+  add_edge(plan, earlier[0], id);
+  add_edge(plan, earlier[random_below(maker->random, 2)], id);
+}
+
+static void add_send(plan_maker *maker) {
+  test_plan *plan = maker->plan;
+  uint32_t from = random_below(maker->random, plan->n_devices), to = random_below(maker->random, plan->n_devices);
+  bool down = from < to, is_transfer = maker->options->transfers;
+  uint32_t before = maker->last[from];
+  plan_task *task = add_task(plan, is_transfer ? PL_TASK_TRANSFER : PL_TASK_DELAY, PL_CATEGORY_PIPELINE);
+  uint32_t id = plan->n_tasks - 1;
+  task->ticks = is_transfer ? 0 : some_ticks(maker->random);
+  if (is_transfer) give_size(task, maker->random);
+  if (from != to) {
+    add_stream(task, from, down ? PL_STREAM_SEND_DOWN : PL_STREAM_SEND_UP);
+    add_stream(task, to, down ? PL_STREAM_RECEIVE_DOWN : PL_STREAM_RECEIVE_UP);
+  } else if (is_transfer) {
+    add_stream(task, from, PL_STREAM_SEND_DOWN);
+  } /* else a delay without a stream */
+  add_edge(plan, before != PL_NONE ? before : some_earlier(maker) == id ? PL_NONE : before, id);
+}
+
+/* By the words of the contract: the task added before it on each of its streams, and the edges. */
+static void find_predecessors(test_plan *plan) {
+  for (uint32_t after = 0; after < plan->n_tasks && plan->policy == PL_STREAMS_IN_ORDER; after++)
+    for (uint32_t at = 0; at < plan->tasks[after].n_streams; at++)
+      for (uint32_t before = after; before-- > 0;) {
+        const plan_task *task = &plan->tasks[before];
+        uint32_t member = 0;
+        while (member < task->n_streams && (task->device[member] != plan->tasks[after].device[at] ||
+                                            task->stream[member] != plan->tasks[after].stream[at]))
+          member++;
+        if (member == task->n_streams) continue;
+        plan->precedes[before][after] = true;
+        break;
+      }
+  for (uint32_t at = 0; at < plan->n_edges; at++)
+    plan->precedes[plan->before[at]][plan->after[at]] = true;
+}
+
+void plan_make(test_plan *plan, const plan_options *options, uint64_t *random) {
+  static const double gammas[] = {0, 0.1, 0.3, 1, 0.7};
+  memset(plan, 0, sizeof *plan);
+  plan->policy = options->policy;
+  plan->n_devices = random_between(random, 1, PLAN_DEVICES);
+  bool uniform = random_below(random, 2) == 0;
+  for (uint32_t at = 0; at < plan->n_devices; at++) {
+    pl_graph_device *device = &plan->devices[at];
+    *device = (pl_graph_device){.device = at, .multiplicity = 1, .resident_bytes = random_below(random, 100)};
+    device->overlap_compute = options->overlap ? gammas[random_below(random, 5)] : 0;
+    device->overlap_communication = options->overlap ? gammas[random_below(random, 5)] : 0;
+    if (uniform) device->overlap_communication = plan->devices[0].overlap_communication;
+  }
+  for (uint32_t at = 0; at < PLAN_SPECS; at++)
+    plan->specs[at] =
+        (pl_transfer_spec){.rate_cap_Bps = 0x1p40 / (1 + random_below(random, 3)), /* a byte: 1 to 3 ticks */
+                           .share_weight = 1,
+                           .latency = random_below(random, 2) * (pl_ticks)random_below(random, 6),
+                           .source = PL_NONE,
+                           .destination = PL_NONE};
+  plan->table = (pl_transfer_table){.specs = plan->specs, .n_specs = PLAN_SPECS};
+  plan_maker maker = {.plan = plan, .options = options, .random = random};
+  for (uint32_t at = 0; at < PLAN_DEVICES; at++)
+    maker.last[at] = PL_NONE;
+  uint32_t wanted = random_between(random, 1, PLAN_TASKS - 8);
+  while (plan->n_tasks < wanted) {
+    uint32_t kind = random_below(random, 10);
+    if (kind < 6) {
+      add_segment(&maker);
+    } else if (kind < 8) {
+      add_collective(&maker, PL_STREAM_GRADIENT);
+    } else if (kind < 9) {
+      add_collective(&maker, PL_STREAM_FEATURE);
+    } else {
+      add_send(&maker);
+    }
+  }
+  find_predecessors(plan);
+}
+
+/* ---- building ---- */
+
+static uint32_t build_task(const test_plan *plan, pl_graph_builder *builder, uint32_t first, uint32_t n_parts) {
+  const plan_task *task = &plan->tasks[first];
+  uint32_t streams[PLAN_STREAMS];
+  for (uint32_t at = 0; at < task->n_streams; at++)
+    streams[at] = pl_graph_builder_stream(builder, task->device[at], task->stream[at]);
+  if (task->kind == PL_TASK_TRANSFER)
+    return pl_graph_builder_transfer(builder, task->spec, task->size_bytes, task->category, streams, task->n_streams,
+                                     PL_NONE, -1);
+  if (n_parts == 1 && task->kind == PL_TASK_DELAY)
+    return pl_graph_builder_delay(builder, task->ticks, task->category, streams, task->n_streams, PL_NONE, -1);
+  pl_part parts[PLAN_TASKS];
+  for (uint32_t part = 0; part < n_parts; part++)
+    parts[part] = (pl_part){.ticks = task[part].ticks,
+                            .category = (uint8_t)task[part].category,
+                            .computes = task[part].computes,
+                            .name = PL_NONE};
+  uint32_t effect = PL_NONE;
+  if (task->peak_bytes != 0 || task->net_bytes != 0)
+    effect = pl_graph_builder_effect(builder, task->peak_bytes, task->net_bytes);
+  uint32_t compute = pl_graph_builder_stream(builder, task->device[0], PL_STREAM_COMPUTE);
+  return pl_graph_builder_work(builder, pl_graph_builder_segment(builder, parts, n_parts), compute, effect, PL_NONE,
+                               -1);
+}
+
+pl_code plan_build(const test_plan *plan, bool fused, uint64_t *shuffle, pl_arena *arena, pl_graph *graph,
+                   uint32_t *task_of, pl_error *error) {
+  pl_graph_builder *builder = pl_graph_builder_take(arena, plan->policy);
+  if (builder == NULL) return pl_fail_memory(error, "a builder");
+  for (uint32_t device = 0; device < plan->n_devices; device++)
+    pl_graph_builder_device(builder, &plan->devices[device]);
+  pl_graph_builder_transfers(builder, &plan->table);
+  for (uint32_t first = 0, end; first < plan->n_tasks; first = end) {
+    uint32_t group = plan->tasks[first].group;
+    for (end = first + 1; fused && group != PL_NONE && end < plan->n_tasks && plan->tasks[end].group == group;)
+      end++;
+    uint32_t task = build_task(plan, builder, first, end - first);
+    for (uint32_t at = first; at < end; at++)
+      task_of[at] = task;
+  }
+  uint32_t order[PLAN_EDGES];
+  for (uint32_t at = 0; at < plan->n_edges; at++) {
+    uint32_t other = shuffle == NULL ? at : random_below(shuffle, at + 1);
+    order[at] = order[other];
+    order[other] = at;
+  }
+  for (uint32_t at = 0; at < plan->n_edges; at++) {
+    uint32_t before = task_of[plan->before[order[at]]], after = task_of[plan->after[order[at]]];
+    if (before != after) pl_graph_builder_edge(builder, before, after);
+  }
+  return pl_graph_builder_freeze(builder, graph, error);
+}
+
+/* ---- simulating ---- */
+
+typedef enum phase { WAITING, RUNNING, DONE } phase;
+
+typedef struct simulation {
+  const test_plan *plan;
+  plan_run *run;
+  pl_network *network;
+  pl_ticks network_next;
+  bool touched;
+  phase phase[PLAN_TASKS];
+  pl_ticks due[PLAN_TASKS], updated[PLAN_TASKS];
+  double remaining[PLAN_TASKS], slowdown[PLAN_TASKS]; /* of work */
+  double speed[PLAN_TASKS];                           /* of transfers */
+  uint32_t slot[PLAN_TASKS];
+  int64_t bytes[PLAN_DEVICES];
+} simulation;
+
+static bool shares_stream(const plan_task *a, const plan_task *b) {
+  for (uint32_t i = 0; i < a->n_streams; i++)
+    for (uint32_t j = 0; j < b->n_streams; j++)
+      if (a->device[i] == b->device[j] && a->stream[i] == b->stream[j]) return true;
+  return false;
+}
+
+static bool may_start(const simulation *sim, uint32_t task) {
+  const test_plan *plan = sim->plan;
+  if (sim->phase[task] != WAITING) return false;
+  for (uint32_t other = 0; other < plan->n_tasks; other++) {
+    if (sim->phase[other] != DONE && plan->precedes[other][task]) return false;
+    if (sim->phase[other] == RUNNING && shares_stream(&plan->tasks[other], &plan->tasks[task])) return false;
+  }
+  return true;
+}
+
+static void start(simulation *sim, uint32_t id, pl_ticks now) {
+  const plan_task *task = &sim->plan->tasks[id];
+  sim->phase[id] = RUNNING;
+  sim->run->start[id] = sim->updated[id] = now;
+  sim->slowdown[id] = sim->speed[id] = 1;
+  sim->remaining[id] = (double)task->ticks;
+  sim->due[id] = now + task->ticks;
+  if (task->kind == PL_TASK_TRANSFER) {
+    sim->due[id] = PL_TICKS_NEVER;
+    sim->slot[id] = sim->network->ops->start(sim->network, now, id, task->spec, task->size_bytes);
+    sim->touched = true;
+  }
+  if (task->n_streams == 0) return;
+  int64_t *bytes = &sim->bytes[task->device[0]], *peak = &sim->run->peak_bytes[task->device[0]];
+  *bytes += task->peak_bytes;
+  if (*bytes > *peak) *peak = *bytes;
+}
+
+static void complete(simulation *sim, uint32_t id, pl_ticks now) {
+  const plan_task *task = &sim->plan->tasks[id];
+  sim->phase[id] = DONE;
+  sim->run->finish[id] = now;
+  if (now > sim->run->makespan) sim->run->makespan = now;
+  if (task->n_streams > 0) sim->bytes[task->device[0]] += task->net_bytes - task->peak_bytes;
+}
+
+static void drain(simulation *sim, pl_ticks now) {
+  for (bool again = true; again;) {
+    again = false;
+    for (uint32_t task = 0; task < sim->plan->n_tasks; task++)
+      if (sim->phase[task] == RUNNING && sim->due[task] == now) {
+        complete(sim, task, now);
+        again = true;
+      }
+    if (sim->network_next == now) {
+      for (uint32_t task; (task = sim->network->ops->advance(sim->network, now)) != PL_NONE;)
+        complete(sim, task, now);
+      sim->network_next = PL_TICKS_NEVER;
+      sim->touched = again = true;
+    }
+    for (uint32_t task = 0; task < sim->plan->n_tasks; task++)
+      if (may_start(sim, task)) {
+        start(sim, task, now);
+        again = true;
+      }
+  }
+}
+
+static bool runs_on(const simulation *sim, uint32_t task, uint32_t device, pl_stream_kind kind) {
+  if (sim->phase[task] != RUNNING) return false;
+  for (uint32_t at = 0; at < sim->plan->tasks[task].n_streams; at++)
+    if (sim->plan->tasks[task].device[at] == device && sim->plan->tasks[task].stream[at] == kind) return true;
+  return false;
+}
+
+static bool computes_on(const simulation *sim, uint32_t device) {
+  for (uint32_t task = 0; task < sim->plan->n_tasks; task++)
+    if (sim->plan->tasks[task].kind == PL_TASK_WORK && sim->plan->tasks[task].computes &&
+        runs_on(sim, task, device, PL_STREAM_COMPUTE))
+      return true;
+  return false;
+}
+
+static void set_compute_speed(simulation *sim, uint32_t task, pl_ticks now) {
+  const plan_task *work = &sim->plan->tasks[task];
+  uint32_t device = work->device[0];
+  if (sim->phase[task] != RUNNING || work->kind != PL_TASK_WORK) return;
+  double slowdown = 1;
+  for (uint32_t other = 0; other < sim->plan->n_tasks; other++)
+    if (work->computes && runs_on(sim, other, device, PL_STREAM_GRADIENT))
+      slowdown = 1 + sim->plan->devices[device].overlap_compute;
+  if (slowdown == sim->slowdown[task]) return;
+  sim->remaining[task] = fmax(0, sim->remaining[task] - (double)(now - sim->updated[task]) / sim->slowdown[task]);
+  sim->updated[task] = now;
+  sim->slowdown[task] = slowdown;
+  sim->due[task] = now + llrint(sim->remaining[task] * slowdown);
+}
+
+static void set_transfer_speed(simulation *sim, uint32_t task, pl_ticks now) {
+  const plan_task *transfer = &sim->plan->tasks[task];
+  if (sim->phase[task] != RUNNING || transfer->kind != PL_TASK_TRANSFER) return;
+  double speed = 1;
+  for (uint32_t at = 0; at < transfer->n_streams; at++)
+    if (transfer->stream[at] == PL_STREAM_GRADIENT && computes_on(sim, transfer->device[at]))
+      speed = fmin(speed, 1 / (1 + sim->plan->devices[transfer->device[at]].overlap_communication));
+  if (speed == sim->speed[task]) return;
+  sim->speed[task] = speed;
+  sim->network->ops->set_speed(sim->network, now, sim->slot[task], speed);
+  sim->touched = true;
+}
+
+static void settle(simulation *sim, pl_ticks now) {
+  for (uint32_t task = 0; task < sim->plan->n_tasks; task++)
+    set_compute_speed(sim, task, now);
+  for (uint32_t task = 0; task < sim->plan->n_tasks; task++)
+    set_transfer_speed(sim, task, now);
+  if (sim->touched) sim->network_next = sim->network->ops->settle(sim->network, now);
+  sim->touched = false;
+}
+
+static pl_ticks next_date(const simulation *sim) {
+  pl_ticks next = sim->network_next;
+  for (uint32_t task = 0; task < sim->plan->n_tasks; task++)
+    if (sim->phase[task] == RUNNING && sim->due[task] < next) next = sim->due[task];
+  return next;
+}
+
+/* ---- accounting, tick by tick ---- */
+
+static bool is_communication(const plan_task *task) {
+  return task->kind != PL_TASK_WORK && pl_category_is_communication(task->category);
+}
+
+static bool has_stream(const plan_task *task, uint32_t device, int kind) {
+  for (uint32_t at = 0; at < task->n_streams; at++)
+    if (task->device[at] == device && (kind < 0 || (int)task->stream[at] == kind)) return true;
+  return false;
+}
+
+static uint32_t last_predecessor(const test_plan *plan, const plan_run *run, uint32_t task) {
+  uint32_t last = PL_NONE;
+  for (uint32_t other = 0; other < plan->n_tasks; other++)
+    if (plan->precedes[other][task] && (last == PL_NONE || run->finish[other] > run->finish[last])) last = other;
+  return last;
+}
+
+/* What `device` does in [tick, tick + 1): a category, or -1 for idle. */
+static int activity(const test_plan *plan, const plan_run *run, uint32_t device, pl_ticks tick) {
+  static const int kinds[] = {PL_STREAM_COMPUTE, PL_STREAM_FEATURE};
+  for (int at = 0; at < 2; at++)
+    for (uint32_t task = 0; task < plan->n_tasks; task++)
+      if (run->start[task] <= tick && tick < run->finish[task] && has_stream(&plan->tasks[task], device, kinds[at]) &&
+          (at == 0 || is_communication(&plan->tasks[task])))
+        return (int)plan->tasks[task].category;
+  uint32_t next =
+      PL_NONE; /* the task that ends the gap; among those of one start the one of longest duration is last */
+  for (uint32_t task = 0; task < plan->n_tasks; task++) {
+    if (!has_stream(&plan->tasks[task], device, PL_STREAM_COMPUTE) || run->start[task] <= tick) continue;
+    if (next == PL_NONE || run->start[task] < run->start[next] ||
+        (run->start[task] == run->start[next] && run->finish[task] < run->finish[next]))
+      next = task;
+  }
+  if (next == PL_NONE) {
+    for (uint32_t task = 0; task < plan->n_tasks; task++)
+      if (run->start[task] <= tick && tick < run->finish[task] &&
+          has_stream(&plan->tasks[task], device, PL_STREAM_GRADIENT) && is_communication(&plan->tasks[task]))
+        return PL_CATEGORY_DATA;
+    return -1;
+  }
+  for (uint32_t cause = last_predecessor(plan, run, next); cause != PL_NONE;
+       cause = last_predecessor(plan, run, cause)) {
+    const plan_task *task = &plan->tasks[cause];
+    if (!is_communication(task) || (task->n_streams > 0 && !has_stream(task, device, -1))) return -1;
+    if (run->start[cause] <= tick && tick < run->finish[cause]) return (int)task->category;
+  }
+  return -1;
+}
+
+void plan_simulate(const test_plan *plan, pl_arena *arena, plan_run *run) {
+  simulation *sim = PL_TAKE(arena, simulation, 1);
+  memset(run, 0, sizeof *run);
+  sim->plan = plan;
+  sim->run = run;
+  sim->network = fixed_network_take(&plan->table, PLAN_TASKS, arena);
+  sim->network_next = PL_TICKS_NEVER;
+  for (uint32_t device = 0; device < plan->n_devices; device++)
+    sim->bytes[device] = run->peak_bytes[device] = plan->devices[device].resident_bytes;
+  for (pl_ticks now = 0; now != PL_TICKS_NEVER; now = next_date(sim)) {
+    drain(sim, now);
+    settle(sim, now);
+  }
+  for (uint32_t task = 0; task < plan->n_tasks; task++)
+    PL_ASSERT(sim->phase[task] == DONE);
+}
+
+void plan_account(const test_plan *plan, plan_run *run) {
+  for (uint32_t device = 0; device < plan->n_devices; device++)
+    for (pl_ticks tick = 0; tick < run->makespan; tick++) {
+      int category = activity(plan, run, device, tick);
+      *(category < 0 ? &run->idle[device] : &run->spent[device][category]) += 1;
+    }
+}
