@@ -11,22 +11,27 @@
 
 #include "core/engine_state.h"
 
-/* The tasks of every stream in the order in which they ran. */
+/* The tasks of a stream in the order in which they ran. Listed are feature and gradient streams, and with ready streams
+ * all. */
 typedef struct pl_runs {
   const uint32_t *offset; /* per stream, n_streams + 1 */
   const uint32_t *tasks;
 } pl_runs;
 
+typedef struct pl_device_account {
+  pl_ticks free_since;                   /* of the compute stream */
+  const uint32_t *feature, *feature_end; /* its feature stream from the first task that ends behind free_since */
+} pl_device_account;
+
 typedef struct pl_account {
   const pl_engine *engine;
   const pl_graph *graph;
   pl_runs runs;
+  bool *is_listed;                           /* per stream */
   uint32_t (*streams)[PL_STREAM_KIND_COUNT]; /* per device */
   pl_ticks (*totals)[PL_CATEGORY_COUNT];     /* of segments with several parts */
   uint32_t *totals_of;                       /* per segment */
-  /* the device in hand */
-  uint32_t device;
-  const uint32_t *feature, *feature_end; /* its feature stream from the first task that ends behind the gap's begin */
+  pl_device_account *devices;
   pl_ticks *spent, *idle;
 } pl_account;
 
@@ -63,23 +68,41 @@ static void sort_run(const pl_engine *engine, uint32_t *tasks, uint32_t count) {
   }
 }
 
-static bool take_runs(pl_account *account) {
+static uint32_t *count_runs(const pl_account *account, uint32_t *offset) {
   const pl_graph *graph = account->graph;
-  uint32_t *offset = PL_TAKE(account->engine->arena, uint32_t, (size_t)graph->n_streams + 1);
-  uint32_t *tasks = pl_arena_take(account->engine->arena, graph->n_task_streams * sizeof *tasks, _Alignof(uint32_t));
-  if (offset == NULL || tasks == NULL) return false;
-  for (uint32_t at = 0; at < graph->n_task_streams; at++)
-    offset[graph->task_streams[at]]++;
   uint32_t total = 0;
+  for (uint32_t at = 0; at < graph->n_task_streams; at++)
+    offset[graph->task_streams[at]] += account->is_listed[graph->task_streams[at]];
   for (uint32_t stream = 0; stream < graph->n_streams; stream++)
     offset[stream] = total += offset[stream];
   offset[graph->n_streams] = total;
+  return pl_arena_take(account->engine->arena, total * sizeof(uint32_t), _Alignof(uint32_t));
+}
+
+static void fill_runs(const pl_account *account, uint32_t *offset, uint32_t *tasks) {
+  const pl_graph *graph = account->graph;
+  if (offset[graph->n_streams] == 0) return;
   for (uint32_t task = graph->n_tasks; task-- > 0;)
-    for (uint32_t member = 0; member < graph->tasks[task].n_streams; member++)
-      tasks[--offset[graph->task_streams[graph->tasks[task].first_stream + member]]] = task;
-  if (graph->policy == PL_STREAMS_READY)
-    for (uint32_t stream = 0; stream < graph->n_streams; stream++)
-      sort_run(account->engine, tasks + offset[stream], offset[stream + 1] - offset[stream]);
+    for (uint32_t member = 0; member < graph->tasks[task].n_streams; member++) {
+      uint32_t stream = graph->task_streams[graph->tasks[task].first_stream + member];
+      if (account->is_listed[stream]) tasks[--offset[stream]] = task;
+    }
+}
+
+static bool take_runs(pl_account *account) {
+  const pl_graph *graph = account->graph;
+  bool ready = graph->policy == PL_STREAMS_READY;
+  uint32_t *offset = PL_TAKE(account->engine->arena, uint32_t, (size_t)graph->n_streams + 1);
+  account->is_listed = PL_TAKE(account->engine->arena, bool, graph->n_streams);
+  if (offset == NULL || account->is_listed == NULL) return false;
+  for (uint32_t stream = 0; stream < graph->n_streams; stream++)
+    account->is_listed[stream] =
+        ready || graph->streams[stream].kind == PL_STREAM_FEATURE || graph->streams[stream].kind == PL_STREAM_GRADIENT;
+  uint32_t *tasks = count_runs(account, offset);
+  if (tasks == NULL) return false;
+  fill_runs(account, offset, tasks);
+  for (uint32_t stream = 0; ready && stream < graph->n_streams; stream++)
+    sort_run(account->engine, tasks + offset[stream], offset[stream + 1] - offset[stream]);
   account->runs = (pl_runs){.offset = offset, .tasks = tasks};
   return true;
 }
@@ -114,30 +137,55 @@ static bool take_totals(pl_account *account) {
   return true;
 }
 
-/* ---- one device ---- */
+static bool take_devices(pl_account *account) {
+  const pl_graph *graph = account->graph;
+  account->devices = PL_TAKE(account->engine->arena, pl_device_account, graph->n_devices);
+  if (account->devices == NULL) return false;
+  for (uint32_t device = 0; device < graph->n_devices; device++) {
+    uint32_t feature = account->streams[device][PL_STREAM_FEATURE];
+    if (feature == PL_NONE) continue;
+    account->devices[device].feature = account->runs.tasks + account->runs.offset[feature];
+    account->devices[device].feature_end = account->runs.tasks + account->runs.offset[feature + 1];
+  }
+  return true;
+}
+
+/* ---- one stretch of a device ---- */
 
 static bool is_communication(const pl_task *task) {
   return task->kind != PL_TASK_WORK && pl_category_is_communication((pl_category)task->category);
 }
 
-static pl_ticks common_ticks(const pl_engine *engine, uint32_t task, pl_ticks from, pl_ticks to) {
-  pl_ticks first = engine->start[task] > from ? engine->start[task] : from;
-  pl_ticks last = engine->finish[task] < to ? engine->finish[task] : to;
-  return last > first ? last - first : 0;
+/* The part of `task` that lies in [from, to]. */
+static pl_ticks common_ticks(const pl_engine *engine, uint32_t task, pl_ticks *from, pl_ticks *to) {
+  if (engine->start[task] > *from) *from = engine->start[task];
+  if (engine->finish[task] < *to) *to = engine->finish[task];
+  return *to > *from ? *to - *from : 0;
 }
 
-/* How long the feature stream communicated in [from, to]; adds it to the categories if `charge`. */
-static pl_ticks feature_ticks(pl_account *account, pl_ticks from, pl_ticks to, bool charge) {
+/* How long the feature stream communicated in [from, to]; added to `spent` by category unless that is NULL. */
+static pl_ticks feature_ticks(const pl_account *account, uint32_t device, pl_ticks from, pl_ticks to, pl_ticks *spent) {
+  const pl_device_account *own = &account->devices[device];
   pl_ticks sum = 0;
-  for (const uint32_t *task = account->feature; task < account->feature_end; task++) {
+  for (const uint32_t *task = own->feature; task < own->feature_end; task++) {
     const pl_task *record = &account->graph->tasks[*task];
     if (account->engine->start[*task] >= to) break;
     if (!is_communication(record)) continue;
-    pl_ticks ticks = common_ticks(account->engine, *task, from, to);
-    if (charge) account->spent[record->category] += ticks;
+    pl_ticks first = from, last = to, ticks = common_ticks(account->engine, *task, &first, &last);
+    if (spent != NULL) spent[record->category] += ticks;
     sum += ticks;
   }
   return sum;
+}
+
+/* Charges to `category` what `task` takes of [from, to] while the feature stream is silent. */
+static pl_ticks charge_cause(const pl_account *account, uint32_t device, uint32_t task, uint32_t category,
+                             pl_ticks from, pl_ticks to) {
+  pl_ticks ticks = common_ticks(account->engine, task, &from, &to);
+  if (ticks == 0) return 0;
+  ticks -= feature_ticks(account, device, from, to, NULL);
+  account->spent[(size_t)device * PL_CATEGORY_COUNT + category] += ticks;
+  return ticks;
 }
 
 static bool run_has(const pl_account *account, uint32_t stream, uint32_t task) {
@@ -154,108 +202,106 @@ static bool run_has(const pl_account *account, uint32_t stream, uint32_t task) {
   return false;
 }
 
-/* A task of many members is looked up in the device's streams rather than the device among the members. */
-static bool concerns_device(const pl_account *account, const pl_task *record, uint32_t task) {
+/* A collective of many members, which all have the same role, is looked up in the device's feature and gradient stream
+ * rather than the device among the members. */
+static bool concerns_device(const pl_account *account, uint32_t device, uint32_t task) {
   enum { FEW = 16 };
+  const pl_task *record = &account->graph->tasks[task];
+  const uint32_t *streams = account->graph->task_streams + record->first_stream;
   if (record->n_streams == 0) return true;
-  if (record->n_streams <= FEW) {
-    for (uint32_t member = 0; member < record->n_streams; member++)
-      if (account->graph->streams[account->graph->task_streams[record->first_stream + member]].device ==
-          account->device)
-        return true;
+  if (record->n_streams > FEW && account->is_listed[streams[0]]) {
+    for (uint32_t kind = 0; kind < PL_STREAM_KIND_COUNT; kind++) {
+      uint32_t stream = account->streams[device][kind];
+      if (stream != PL_NONE && account->is_listed[stream] && run_has(account, stream, task)) return true;
+    }
     return false;
   }
-  for (uint32_t kind = 0; kind < PL_STREAM_KIND_COUNT; kind++) {
-    uint32_t stream = account->streams[account->device][kind];
-    if (stream != PL_NONE && run_has(account, stream, task)) return true;
-  }
+  for (uint32_t member = 0; member < record->n_streams; member++)
+    if (account->graph->streams[streams[member]].device == device) return true;
   return false;
 }
 
 /* The gap [from, to] before `task` on the compute stream. */
-static void charge_gap(pl_account *account, pl_ticks from, pl_ticks to, uint32_t task) {
+static void charge_gap(const pl_account *account, uint32_t device, pl_ticks from, pl_ticks to, uint32_t task) {
   const pl_engine *engine = account->engine;
-  while (account->feature < account->feature_end && engine->finish[*account->feature] <= from)
-    account->feature++;
-  if (from >= to) return;
-  pl_ticks charged = feature_ticks(account, from, to, true);
+  pl_device_account *own = &account->devices[device];
+  while (own->feature < own->feature_end && engine->finish[*own->feature] <= from)
+    own->feature++;
+  pl_ticks charged = feature_ticks(account, device, from, to, account->spent + (size_t)device * PL_CATEGORY_COUNT);
   for (uint32_t cause = engine->wait[task].last; cause != PL_NONE; cause = engine->wait[cause].last) {
     const pl_task *record = &account->graph->tasks[cause];
-    if (!is_communication(record) || !concerns_device(account, record, cause)) break;
-    pl_ticks first = engine->start[cause] > from ? engine->start[cause] : from;
-    pl_ticks last = engine->finish[cause] < to ? engine->finish[cause] : to;
-    if (last > first) {
-      pl_ticks ticks = last - first - feature_ticks(account, first, last, false);
-      account->spent[record->category] += ticks;
-      charged += ticks;
-    }
+    if (!is_communication(record) || !concerns_device(account, device, cause)) break;
+    charged += charge_cause(account, device, cause, record->category, from, to);
     if (engine->start[cause] <= from) break;
   }
-  *account->idle += to - from - charged;
+  account->idle[device] += to - from - charged;
 }
 
-static void charge_tail(pl_account *account, pl_ticks from, pl_ticks to) {
-  const pl_engine *engine = account->engine;
+static void charge_tail(const pl_account *account, uint32_t device, pl_ticks from, pl_ticks to) {
   if (from >= to) return;
-  pl_ticks charged = feature_ticks(account, from, to, true);
-  uint32_t gradient = account->streams[account->device][PL_STREAM_GRADIENT];
-  for (uint32_t at = gradient == PL_NONE ? 0 : account->runs.offset[gradient + 1];
-       gradient != PL_NONE && at > account->runs.offset[gradient]; at--) {
-    uint32_t task = account->runs.tasks[at - 1];
-    if (engine->finish[task] <= from) break;
-    if (!is_communication(&account->graph->tasks[task])) continue;
-    pl_ticks first = engine->start[task] > from ? engine->start[task] : from;
-    pl_ticks last = engine->finish[task];
-    if (last <= first) continue;
-    pl_ticks ticks = last - first - feature_ticks(account, first, last, false);
-    account->spent[PL_CATEGORY_DATA] += ticks;
-    charged += ticks;
-  }
-  *account->idle += to - from - charged;
+  pl_ticks charged = feature_ticks(account, device, from, to, account->spent + (size_t)device * PL_CATEGORY_COUNT);
+  uint32_t gradient = account->streams[device][PL_STREAM_GRADIENT];
+  if (gradient != PL_NONE)
+    for (uint32_t at = account->runs.offset[gradient + 1]; at > account->runs.offset[gradient]; at--) {
+      uint32_t task = account->runs.tasks[at - 1];
+      if (account->engine->finish[task] <= from) break;
+      if (is_communication(&account->graph->tasks[task]))
+        charged += charge_cause(account, device, task, PL_CATEGORY_DATA, from, to);
+    }
+  account->idle[device] += to - from - charged;
 }
 
-static void charge_task(pl_account *account, uint32_t task) {
+/* The next task on the compute stream of `device`, and the gap before it. */
+static void charge_task(const pl_account *account, uint32_t device, uint32_t task) {
   const pl_task *record = &account->graph->tasks[task];
+  pl_ticks start = account->engine->start[task], finish = account->engine->finish[task];
+  pl_device_account *own = &account->devices[device];
+  pl_ticks *spent = account->spent + (size_t)device * PL_CATEGORY_COUNT;
+  if (start > own->free_since) charge_gap(account, device, own->free_since, start, task);
+  own->free_since = finish;
   uint32_t totals = record->kind == PL_TASK_WORK ? account->totals_of[record->index] : PL_NONE;
   if (totals == PL_NONE) {
-    account->spent[record->category] += account->engine->finish[task] - account->engine->start[task];
+    spent[record->category] += finish - start;
     return;
   }
   for (uint32_t category = 0; category < PL_CATEGORY_COUNT; category++)
-    account->spent[category] += account->totals[totals][category];
+    spent[category] += account->totals[totals][category];
 }
 
-static void charge_device(pl_account *account, pl_ticks makespan) {
-  const pl_engine *engine = account->engine;
-  const uint32_t *streams = account->streams[account->device];
-  uint32_t feature = streams[PL_STREAM_FEATURE], compute = streams[PL_STREAM_COMPUTE];
-  account->feature = account->feature_end = account->runs.tasks;
-  if (feature != PL_NONE) {
-    account->feature = account->runs.tasks + account->runs.offset[feature];
-    account->feature_end = account->runs.tasks + account->runs.offset[feature + 1];
+/* ---- all ---- */
+
+static void charge_in_order(const pl_account *account) {
+  const pl_graph *graph = account->graph;
+  for (uint32_t task = 0; task < graph->n_tasks; task++) {
+    const pl_task *record = &graph->tasks[task];
+    for (uint32_t member = 0; member < record->n_streams; member++) {
+      const pl_stream *stream = &graph->streams[graph->task_streams[record->first_stream + member]];
+      if (stream->kind == PL_STREAM_COMPUTE) charge_task(account, stream->device, task);
+    }
   }
-  pl_ticks free_since = 0;
-  for (uint32_t at = compute == PL_NONE ? 0 : account->runs.offset[compute];
-       compute != PL_NONE && at < account->runs.offset[compute + 1]; at++) {
-    uint32_t task = account->runs.tasks[at];
-    charge_gap(account, free_since, engine->start[task], task);
-    charge_task(account, task);
-    free_since = engine->finish[task];
+}
+
+static void charge_ready(const pl_account *account) {
+  for (uint32_t stream = 0; stream < account->graph->n_streams; stream++) {
+    if (account->graph->streams[stream].kind != PL_STREAM_COMPUTE) continue;
+    for (uint32_t at = account->runs.offset[stream]; at < account->runs.offset[stream + 1]; at++)
+      charge_task(account, account->graph->streams[stream].device, account->runs.tasks[at]);
   }
-  charge_tail(account, free_since, makespan);
 }
 
 bool pl_engine_account(const pl_engine *engine, pl_ticks makespan, pl_ticks *spent, pl_ticks *idle) {
-  pl_account account = {.engine = engine, .graph = engine->graph};
-  if (!take_runs(&account) || !take_device_streams(&account) || !take_totals(&account)) return false;
-  for (uint32_t device = 0; device < engine->graph->n_devices; device++) {
-    account.device = device;
-    account.spent = spent + (size_t)device * PL_CATEGORY_COUNT;
-    account.idle = idle + device;
-    charge_device(&account, makespan);
-    if (engine->overlap == NULL) continue;
-    for (uint32_t category = 0; category < PL_CATEGORY_COUNT; category++)
-      account.spent[category] += engine->overlap->extra[(size_t)device * PL_CATEGORY_COUNT + category];
+  const pl_graph *graph = engine->graph;
+  pl_account account = {.engine = engine, .graph = graph, .spent = spent, .idle = idle};
+  if (!take_runs(&account) || !take_device_streams(&account) || !take_totals(&account) || !take_devices(&account))
+    return false;
+  if (graph->policy == PL_STREAMS_READY) {
+    charge_ready(&account);
+  } else {
+    charge_in_order(&account);
   }
+  for (uint32_t device = 0; device < graph->n_devices; device++)
+    charge_tail(&account, device, account.devices[device].free_since, makespan);
+  for (size_t at = 0; engine->overlap != NULL && at < (size_t)graph->n_devices * PL_CATEGORY_COUNT; at++)
+    spent[at] += engine->overlap->extra[at];
   return true;
 }
