@@ -24,6 +24,7 @@ typedef struct family_keys {
   const char *embedding_dropout, *attention_dropout, *hidden_dropout; /* NULL = the class has none */
   const char *default_activation;
   double default_dropout;
+  int64_t default_kv_heads, default_window; /* 0 = as many as heads; none */
   bool ffn_is_optional, tied, gated, learned_positions, norm_bias, attention_bias, output_bias, mlp_bias;
   pl_norm_kind norm;
   const char *classes[4]; /* the default first */
@@ -106,6 +107,8 @@ static const family_keys families[] = {
      .activation = "hidden_act",
      .attention_dropout = "attention_dropout",
      .default_activation = "silu",
+     .default_kv_heads = 8,
+     .default_window = 4096,
      .gated = true,
      .norm = PL_NORM_RMS,
      .classes = {"MistralForCausalLM", "MistralModel"}},
@@ -119,6 +122,16 @@ static const int64_t layers_max = 100000, width_max = INT64_C(1) << 22, heads_ma
 
 static bool has(const reader *in, const char *key) {
   return pl_node_get(in->root, key) != NULL;
+}
+
+/* Written in the file, be it as null: where a class's default differs from what null means to it. */
+static bool mentions(const reader *in, const char *key) {
+  for (size_t i = 0; i < pl_node_count(in->root); i++) {
+    const char *name = NULL;
+    pl_node_entry(in->document, in->root, i, &name);
+    if (name != NULL && strcmp(name, key) == 0) return true;
+  }
+  return false;
 }
 
 static pl_code integer(const reader *in, const char *key, int64_t highest, int64_t *value) {
@@ -201,11 +214,13 @@ static pl_code read_widths(const reader *in, const family_keys *family, pl_model
 }
 
 static pl_code read_heads(const reader *in, const family_keys *family, pl_model *model) {
+  const char *kv_key = "num_key_value_heads";
   model->n_kv_heads = model->n_heads;
-  if (family->gated) PL_TRY(optional_integer(in, "num_key_value_heads", heads_max, &model->n_kv_heads));
+  if (family->default_kv_heads > 0 && !mentions(in, kv_key)) model->n_kv_heads = family->default_kv_heads;
+  if (family->gated) PL_TRY(optional_integer(in, kv_key, heads_max, &model->n_kv_heads));
   if (model->n_heads % model->n_kv_heads != 0)
-    return pl_document_fail(in->document, pl_node_get(in->root, "num_key_value_heads"), in->error,
-                            "'num_key_value_heads' = %lld does not divide '%s' = %lld", (long long)model->n_kv_heads,
+    return pl_document_fail(in->document, pl_node_get(in->root, has(in, kv_key) ? kv_key : family->heads), in->error,
+                            "'%s' = %lld does not divide '%s' = %lld", kv_key, (long long)model->n_kv_heads,
                             family->heads, (long long)model->n_heads);
   if (family->gated && has(in, "head_dim")) return integer(in, "head_dim", heads_max, &model->head_size);
   if (model->hidden % model->n_heads != 0)
@@ -276,6 +291,7 @@ static pl_code read_traits(const reader *in, const family_keys *family, pl_model
     model->output_bias = model->attention_bias;
     return probability(in, "rotary_pct", 0.25, &model->rotary);
   }
+  if (family->default_window > 0 && !mentions(in, "sliding_window")) model->sliding_window = family->default_window;
   if (strcmp(family->type, "mistral") == 0)
     return optional_integer(in, "sliding_window", positions_max, &model->sliding_window);
   PL_TRY(optional_boolean(in, "attention_bias", &model->attention_bias));

@@ -138,6 +138,22 @@ static void test_defaults_and_extras(void **state) {
   assert_int_equal(model.max_positions, 32);
 }
 
+/* MistralConfig differs: 8 key-value heads and a window of 4096 when the keys are absent, all heads and none when they
+ * are null. */
+static void test_mistral_defaults(void **state) {
+  (void)state;
+  pl_model model;
+  pl_error error;
+#define MISTRAL                                                                                                        \
+  "\"model_type\": \"mistral\", \"hidden_size\": 512, \"intermediate_size\": 1024, \"num_hidden_layers\": 4,"          \
+  " \"num_attention_heads\": 16, \"vocab_size\": 1000"
+  assert_int_equal(parse("{" MISTRAL "}", &model, &error), PL_OK);
+  assert_true(model.n_kv_heads == 8 && model.sliding_window == 4096);
+  assert_int_equal(parse("{" MISTRAL ", \"num_key_value_heads\": null, \"sliding_window\": null}", &model, &error),
+                   PL_OK);
+  assert_true(model.n_kv_heads == 16 && model.sliding_window == 0);
+}
+
 static void test_bad_input(void **state) {
   (void)state;
   static const struct {
@@ -202,7 +218,8 @@ static void test_bad_input(void **state) {
        "\"intermediate_size\": 8,"
        " \"vocab_size\": 9, \"rotary_pct\": -1}",
        "rotary_pct"},
-      {"{\"model_type\": \"mistral\", \"hidden_size\": 64, \"num_hidden_layers\": 2, \"num_attention_heads\": 4, "
+      {"{\"model_type\": \"mistral\", \"num_key_value_heads\": 2, \"hidden_size\": 64, \"num_hidden_layers\": 2, "
+       "\"num_attention_heads\": 4, "
        "\"intermediate_size\": 8,"
        " \"vocab_size\": 9, \"sliding_window\": 0}",
        "sliding_window"},
@@ -262,6 +279,27 @@ static void test_bad_shards(void **state) {
   }
 }
 
+/* The largest of everything that is accepted: sizes stay finite and positive, no product overflows (the sanitizers
+ * watch). */
+static void test_largest(void **state) {
+  (void)state;
+  pl_model model;
+  pl_error error = PL_ERROR_INIT;
+  assert_int_equal(pl_model_load(PACELINE_SOURCE_DIR "/tests/fuzz/corpus/model/largest.json", &arena, &model, &error),
+                   PL_OK);
+  for (int i = 0; i < 2 * PL_BLOCK_KIND_COUNT; i++) {
+    pl_block_shard shard = {
+        .tmp = i % 2 ? 65536 : 1, .sp = i % 2, .mbs = 65536, .seq = 16777216, .dtype = PL_DTYPE_BF16, .flash = i % 3};
+    pl_block_program program;
+    assert_int_equal(pl_block_program_take(&model, (pl_block_kind)(i / 2), &shard, &arena, &program, &error), PL_OK);
+    for (uint32_t j = 0; j < program.backward.n_ops; j++) {
+      const pl_op *op = &program.backward.ops[j];
+      assert_true(op->m >= 0 && op->n >= 0 && op->k >= 0 && op->flops >= 0 && op->bytes >= 0);
+    }
+    assert_true(program.saved_bytes >= 0 && program.backward_peak_bytes >= 0);
+  }
+}
+
 static int set_up(void **state) {
   (void)state;
   pl_arena_init(&arena, 0);
@@ -283,9 +321,11 @@ int main(void) {
       cmocka_unit_test(test_llama),
       cmocka_unit_test(test_mistral),
       cmocka_unit_test(test_defaults_and_extras),
+      cmocka_unit_test(test_mistral_defaults),
       cmocka_unit_test(test_bad_input),
       cmocka_unit_test(test_bad_files),
       cmocka_unit_test(test_bad_shards),
+      cmocka_unit_test(test_largest),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
