@@ -108,22 +108,18 @@ pl_code pl_collective_fluid(const pl_collective_group *group, pl_collective_kind
   }
 }
 
-/* An upper bound good enough to size the list; trees have two directions and two trees per channel. */
+/* An upper bound that sizes the list. A message is two steps, but for direct exchanges; trees have two directions and
+ * two trees per channel; the phases of a hierarchy have no more messages than a ring over all members. */
 static double expected_steps(const pl_collective_group *group, pl_collective_kind kind, double chunks,
                              pl_collective_algorithm algorithm) {
-  double n = group->n, channels = group->n_channels;
-  switch (algorithm) {
-  case PL_ALGORITHM_TREE:
-    return 4 * (n - 1) * channels * chunks;
-  case PL_ALGORITHM_DIRECT:
-    return (kind == PL_SEND         ? 1
-            : kind == PL_BROADCAST  ? n - 1
-            : kind == PL_ALL_REDUCE ? 2 * n * (n - 1)
-                                    : n * (n - 1)) *
-           chunks;
-  default:
-    return (kind == PL_BROADCAST ? 1 : kind == PL_ALL_REDUCE ? 2 * n : n) * (n - 1) * channels * chunks;
+  double n = group->n, messages = (n - 1) * group->n_channels * chunks;
+  if (algorithm == PL_ALGORITHM_TREE) return 8 * messages;
+  if (algorithm == PL_ALGORITHM_DIRECT) {
+    if (kind == PL_SEND || kind == PL_BROADCAST) return n;
+    return (kind == PL_ALL_REDUCE ? 2 : 1) * n * (n - 1);
   }
+  if (kind == PL_BROADCAST) return 2 * messages;
+  return (kind == PL_ALL_REDUCE ? 4 : 2) * n * messages;
 }
 
 static pl_code emit(const pl_collective_group *group, pl_collective_kind kind, double size_bytes, uint32_t chunks,
@@ -134,7 +130,7 @@ static pl_code emit(const pl_collective_group *group, pl_collective_kind kind, d
   case PL_ALGORITHM_HIERARCHICAL:
     return pl_hierarchical_chunked(group, kind, size_bytes, chunks, steps, error);
   case PL_ALGORITHM_DIRECT:
-    return pl_direct_chunked(group, kind, size_bytes, chunks, steps, error);
+    return pl_direct_chunked(group, kind, size_bytes, steps, error);
   default:
     return pl_ring_chunked(group, kind, size_bytes, chunks, steps, NULL, NULL, error);
   }
@@ -143,7 +139,7 @@ static pl_code emit(const pl_collective_group *group, pl_collective_kind kind, d
 pl_code pl_collective_chunked(const pl_collective_group *group, pl_collective_kind kind, double size_bytes,
                               uint32_t chunks, pl_arena *arena, pl_chunked_collective *chunked, pl_error *error) {
   bool nothing = true;
-  *chunked = (pl_chunked_collective){.step_overhead = group->step_overhead};
+  *chunked = (pl_chunked_collective){0};
   if (chunks == 0) return pl_fail(error, PL_BAD_INPUT, "a message cannot be cut into 0 chunks; at least 1 is needed");
   PL_TRY(check(group, kind, size_bytes, &nothing, error));
   if (nothing) return PL_OK;

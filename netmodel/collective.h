@@ -86,11 +86,17 @@ typedef struct pl_fluid_collective {
 pl_code pl_collective_fluid(const pl_collective_group *group, pl_collective_kind kind, double size_bytes,
                             pl_arena *arena, pl_fluid_collective *fluid, pl_error *error);
 
-/* One step of the chunked form; steps are in topological order. Steps run on no stream: a member sends and receives at
- * once. Whoever makes tasks of them holds the members' streams by what surrounds the steps. */
+/* One step of the chunked form: a transfer with the links and the share of pl_route_spec(source, destination), but with
+ * the latency given here. Steps are in topological order and run on no stream: a member sends and receives at once.
+ * Whoever makes tasks of them holds the members' streams by what surrounds the steps.
+ *
+ * Messages of one channel cross a hop in order, one at a time, as on one connection, yet their latencies overlap: so a
+ * message is two steps, first its latency (no bytes), then its bytes (no latency), which wait for the bytes of the
+ * message before. */
 typedef struct pl_collective_step {
   uint32_t source, destination; /* devices */
   double size_bytes;
+  pl_ticks latency;                          /* step overhead included */
   uint32_t first_dependency, n_dependencies; /* into dependencies: earlier steps that must have finished */
 } pl_collective_step;
 
@@ -99,11 +105,11 @@ typedef struct pl_chunked_collective {
   uint32_t n_steps;
   const uint32_t *dependencies;
   uint32_t n_dependencies;
-  pl_ticks step_overhead; /* to be added to the latency of each step's route */
 } pl_chunked_collective;
 
-/* `chunks`: into how many pieces each step's message is cut for pipelining (1 = none). At most two messages of one
- * channel are on their way over one hop. PL_UNSUPPORTED beyond 2^27 steps. */
+/* `chunks`: into how many pieces each message of a ring or tree is cut for pipelining (1 = none; direct exchanges have
+ * nothing to pipeline). Cost and memory O(steps): 4 n (n - 1) * channels * chunks for a ring all-reduce. PL_UNSUPPORTED
+ * beyond 2^27 steps. */
 pl_code pl_collective_chunked(const pl_collective_group *group, pl_collective_kind kind, double size_bytes,
                               uint32_t chunks, pl_arena *arena, pl_chunked_collective *chunked, pl_error *error);
 

@@ -66,35 +66,29 @@ pl_code pl_direct_fluid(const pl_collective_group *group, pl_collective_kind kin
   return PL_OK;
 }
 
-/* The second phase of an all-reduce: a member's sends wait for all that it received, which are the steps `first` +
- * those with this destination: for source number `from`, one per distance. */
-static pl_code after_received(const pl_collective_group *group, uint32_t first, uint32_t from, uint32_t chunks,
-                              pl_step_builder *steps, pl_error *error) {
+/* The second phase of an all-reduce: member number `from` sends what it has reduced once it has all parts: the steps
+ * into it, one per distance, of the first phase, which starts at step `first`. */
+static pl_code after_received(const pl_collective_group *group, uint32_t first, uint32_t from, pl_step_builder *steps,
+                              pl_error *error) {
   uint32_t n = group->n;
   for (uint32_t distance = 1; distance < n; distance++)
-    for (uint32_t piece = 0; piece < chunks; piece++) {
-      uint32_t pair = (distance - 1) * n + (from + n - distance) % n;
-      PL_TRY(pl_steps_after(steps, first + pair * chunks + piece, error));
-    }
+    PL_TRY(pl_steps_after(steps, first + (distance - 1) * n + (from + n - distance) % n, error));
   return PL_OK;
 }
 
-pl_code pl_direct_chunked(const pl_collective_group *group, pl_collective_kind kind, double size_bytes, uint32_t chunks,
+pl_code pl_direct_chunked(const pl_collective_group *group, pl_collective_kind kind, double size_bytes,
                           pl_step_builder *steps, pl_error *error) {
   uint64_t n_pairs = count_pairs(group, kind);
-  double step_bytes = pair_bytes(group, kind, size_bytes) / chunks;
   uint32_t first = steps->n_steps;
-  for (uint32_t phase = 0; phase < (kind == PL_ALL_REDUCE ? 2 : 1); phase++)
-    for (uint64_t pair = 0; pair < n_pairs; pair++)
-      for (uint32_t piece = 0; piece < chunks; piece++) {
-        uint32_t source, destination, step;
-        pair_of(group, kind, pair, &source, &destination);
-        PL_TRY(pl_steps_add(steps, source, destination, step_bytes, &step, error));
-        if (piece >= PL_COLLECTIVE_WINDOW) {
-          PL_TRY(pl_steps_after(steps, step - PL_COLLECTIVE_WINDOW, error));
-        } else if (phase == 1) {
-          PL_TRY(after_received(group, first, (uint32_t)(pair % group->n), chunks, steps, error));
-        }
-      }
+  for (int phase = 0; phase < (kind == PL_ALL_REDUCE ? 2 : 1); phase++)
+    for (uint64_t pair = 0; pair < n_pairs; pair++) {
+      uint32_t source, destination;
+      pl_route route;
+      pair_of(group, kind, pair, &source, &destination);
+      PL_TRY(pl_cluster_route(group->cluster, source, destination, &route, error));
+      pl_ticks latency = route.latency + group->step_overhead;
+      PL_TRY(pl_steps_single(steps, source, destination, pair_bytes(group, kind, size_bytes), latency, error));
+      if (phase == 1) PL_TRY(after_received(group, first, (uint32_t)(pair % group->n), steps, error));
+    }
   return PL_OK;
 }

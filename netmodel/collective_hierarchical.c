@@ -135,7 +135,7 @@ pl_code pl_hierarchical_chunked(const pl_collective_group *group, pl_collective_
     bool inside = phases[i].inside;
     pl_collective_group *const *groups = inside ? levels.inside : levels.across;
     pl_step_chain after;
-    PL_TRY(chain_take(group->n, PL_COLLECTIVE_WINDOW * groups[0]->n_channels, steps->arena, &after, error));
+    PL_TRY(chain_take(group->n, groups[0]->n_channels, steps->arena, &after, error));
     for (uint32_t k = 0; k < (inside ? levels.n_nodes : levels.per_node); k++) {
       pl_step_chain from = view(&before, &levels, inside, k), to = view(&after, &levels, inside, k);
       PL_TRY(pl_ring_chunked(groups[k], phases[i].kind, phases[i].size_bytes, chunks, steps, i > 0 ? &from : NULL, &to,

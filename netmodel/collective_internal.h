@@ -12,11 +12,6 @@
 
 #include "netmodel/collective.h"
 
-/* At most this many messages of a channel are under way on a hop: a sender prepares the next one while the last is in
- * flight. With one, latencies of unlike hops would add up as if nothing overlapped; without a bound a slow link is
- * shared by all queued messages, all end late together, and it idles while they travel round. */
-enum { PL_COLLECTIVE_WINDOW = 2 };
-
 /* ---- collective_usage.c ---- */
 
 /* Links and weights of a set of hops that move at one rate. */
@@ -63,9 +58,16 @@ typedef struct pl_step_builder {
 } pl_step_builder;
 
 pl_code pl_steps_begin(pl_step_builder *builder, double expected_steps, pl_arena *arena, pl_error *error);
-/* Returns through `step` (may be NULL) the index of the new step, which has no dependencies yet. */
-pl_code pl_steps_add(pl_step_builder *builder, uint32_t source, uint32_t destination, double size_bytes, uint32_t *step,
-                     pl_error *error);
+/* The latency of a message. The steps that it waits for are named by pl_steps_after, before the next step is added. */
+pl_code pl_steps_latency(pl_step_builder *builder, uint32_t source, uint32_t destination, pl_ticks latency,
+                         pl_error *error);
+/* The bytes of the message whose latency is the newest step; they also wait for the bytes step `previous` of the same
+ * hop (PL_NONE: there is none). `step` (may be NULL): the index of the new step, which ends with the message's arrival.
+ */
+pl_code pl_steps_bytes(pl_step_builder *builder, double size_bytes, uint32_t previous, uint32_t *step, pl_error *error);
+/* Latency and bytes in one step, for messages that nothing overtakes. */
+pl_code pl_steps_single(pl_step_builder *builder, uint32_t source, uint32_t destination, double size_bytes,
+                        pl_ticks latency, pl_error *error);
 /* The newest step waits for `step`; PL_NONE = nothing. */
 pl_code pl_steps_after(pl_step_builder *builder, uint32_t step, pl_error *error);
 
@@ -138,7 +140,7 @@ pl_code pl_hierarchical_chunked(const pl_collective_group *group, pl_collective_
                                 uint32_t chunks, pl_step_builder *steps, pl_error *error);
 pl_code pl_direct_fluid(const pl_collective_group *group, pl_collective_kind kind, double size_bytes, pl_arena *arena,
                         pl_fluid_collective *fluid, pl_error *error);
-pl_code pl_direct_chunked(const pl_collective_group *group, pl_collective_kind kind, double size_bytes, uint32_t chunks,
+pl_code pl_direct_chunked(const pl_collective_group *group, pl_collective_kind kind, double size_bytes,
                           pl_step_builder *steps, pl_error *error);
 
 #endif

@@ -74,63 +74,56 @@ static pl_code after_slot(pl_step_builder *steps, const pl_step_chain *before, c
   return PL_OK;
 }
 
-/* Shape of the regular part of the list: message `round`, piece, channel, hop. */
+/* Shape of the list: message number `message` of every channel on every hop, two steps each. */
 typedef struct ring_shape {
-  uint32_t n, n_channels, chunks, rounds, base;
+  uint32_t n, n_channels, chunks, messages, base;
 } ring_shape;
 
-static uint32_t step_index(const ring_shape *shape, uint32_t round, uint32_t piece, uint32_t channel, uint32_t hop) {
-  return shape->base + ((round * shape->chunks + piece) * shape->n_channels + channel) * shape->n + hop;
+/* The step with which message `message` has crossed hop `hop` of channel `channel`. */
+static uint32_t arrival(const ring_shape *shape, uint32_t message, uint32_t channel, uint32_t hop) {
+  return shape->base + 2 * ((message * shape->n_channels + channel) * shape->n + hop) + 1;
 }
 
-/* The message sent over the same hop of the same channel PL_COLLECTIVE_WINDOW messages before message number `message`.
- */
-static pl_code after_window(pl_step_builder *steps, const ring_shape *shape, uint32_t message, uint32_t channel,
-                            uint32_t hop, pl_error *error) {
-  if (message < PL_COLLECTIVE_WINDOW) return PL_OK;
-  return pl_steps_after(steps, step_index(shape, 0, message - PL_COLLECTIVE_WINDOW, channel, hop), error);
-}
-
-static pl_code add_ring_step(const pl_collective_group *group, const ring_shape *shape, uint32_t message, uint32_t c,
-                             uint32_t i, double step_bytes, pl_step_builder *steps, const pl_step_chain *before,
-                             pl_error *error) {
+/* Piece p of round k is message k * chunks + p; it can leave once the same piece of the round before has come in. */
+static pl_code add_message(const pl_collective_group *group, const ring_shape *shape, uint32_t message, uint32_t c,
+                           uint32_t i, double piece_bytes, pl_step_builder *steps, const pl_step_chain *before,
+                           pl_error *error) {
   const uint32_t *ring = ring_of(group, c);
   uint32_t n = shape->n;
-  PL_TRY(pl_steps_add(steps, ring[i], ring[(i + 1) % n], step_bytes, NULL, error));
+  PL_TRY(pl_steps_latency(steps, ring[i], ring[(i + 1) % n], group->hop_latency[(size_t)c * n + i], error));
   if (message >= shape->chunks) {
-    PL_TRY(pl_steps_after(steps, step_index(shape, 0, message - shape->chunks, c, (i + n - 1) % n), error));
+    PL_TRY(pl_steps_after(steps, arrival(shape, message - shape->chunks, c, (i + n - 1) % n), error));
   } else {
     PL_TRY(after_slot(steps, before, group, ring[i], error));
   }
-  return after_window(steps, shape, message, c, i, error);
+  return pl_steps_bytes(steps, piece_bytes, message > 0 ? arrival(shape, message - 1, c, i) : PL_NONE, NULL, error);
 }
 
+/* The last message into a member has come in after all others of its channel. */
 static void note_last_steps(const pl_collective_group *group, const ring_shape *shape, const pl_step_chain *after) {
-  uint32_t messages = shape->rounds * shape->chunks;
   for (uint32_t c = 0; c < shape->n_channels; c++)
     for (uint32_t i = 0; i < shape->n; i++) {
       uint32_t *slot = slot_of(after, group, ring_of(group, c)[(i + 1) % shape->n]);
-      for (uint32_t last = 0; last < PL_COLLECTIVE_WINDOW && last < messages; last++)
-        slot[c * PL_COLLECTIVE_WINDOW + last] = step_index(shape, 0, messages - 1 - last, c, i);
+      slot[c] = arrival(shape, shape->messages - 1, c, i);
     }
 }
 
 static pl_code broadcast_chunked(const pl_collective_group *group, double size_bytes, uint32_t chunks,
                                  pl_step_builder *steps, pl_error *error) {
-  uint32_t n = group->n, base = steps->n_steps, row = group->n_channels * (n - 1);
-  double step_bytes = size_bytes / group->n_channels / chunks;
+  uint32_t n = group->n, row = 2 * group->n_channels * (n - 1);
+  double piece_bytes = size_bytes / group->n_channels / chunks;
   for (uint32_t piece = 0; piece < chunks; piece++)
     for (uint32_t c = 0; c < group->n_channels; c++) {
       const uint32_t *ring = ring_of(group, c);
-      uint32_t root = position_of(ring, n, group->root);
+      uint32_t root = position_of(ring, n, group->root), arrived = PL_NONE;
       for (uint32_t i = 0; i + 1 < n; i++) {
-        uint32_t step;
-        PL_TRY(pl_steps_add(steps, ring[(root + i) % n], ring[(root + i + 1) % n], step_bytes, &step, error));
-        if (i > 0) PL_TRY(pl_steps_after(steps, step - 1, error));
-        if (piece >= PL_COLLECTIVE_WINDOW) PL_TRY(pl_steps_after(steps, step - PL_COLLECTIVE_WINDOW * row, error));
+        uint32_t at = (root + i) % n, previous = piece > 0 ? steps->n_steps + 1 - row : PL_NONE;
+        pl_ticks latency = group->hop_latency[(size_t)c * n + at];
+        PL_TRY(pl_steps_latency(steps, ring[at], ring[(at + 1) % n], latency, error));
+        PL_TRY(pl_steps_after(steps, arrived, error));
+        PL_TRY(pl_steps_bytes(steps, piece_bytes, previous, &arrived, error));
       }
     }
-  PL_ASSERT(steps->n_steps == base + chunks * row);
   return PL_OK;
 }
 
@@ -141,13 +134,13 @@ pl_code pl_ring_chunked(const pl_collective_group *group, pl_collective_kind kin
   ring_shape shape = {.n = group->n,
                       .n_channels = group->n_channels,
                       .chunks = chunks,
-                      .rounds = (kind == PL_ALL_REDUCE ? 2 : 1) * (group->n - 1),
+                      .messages = (kind == PL_ALL_REDUCE ? 2 : 1) * (group->n - 1) * chunks,
                       .base = steps->n_steps};
-  double step_bytes = size_bytes / ((double)shape.n_channels * shape.n * chunks);
-  for (uint32_t message = 0; message < shape.rounds * chunks; message++)
+  double piece_bytes = size_bytes / ((double)shape.n_channels * shape.n * chunks);
+  for (uint32_t message = 0; message < shape.messages; message++)
     for (uint32_t c = 0; c < shape.n_channels; c++)
       for (uint32_t i = 0; i < shape.n; i++)
-        PL_TRY(add_ring_step(group, &shape, message, c, i, step_bytes, steps, before, error));
+        PL_TRY(add_message(group, &shape, message, c, i, piece_bytes, steps, before, error));
   if (after != NULL) note_last_steps(group, &shape, after);
   return PL_OK;
 }

@@ -146,61 +146,68 @@ pl_code pl_tree_fluid(const pl_collective_group *group, pl_collective_kind kind,
 
 /* ---- chunked ---- */
 
-/* Steps of one piece on one tree are numbered base + by_depth rank: first the reduction, deepest first, then the
- * broadcast. */
-typedef struct tree_piece {
-  /* step of the hop to / from the parent, by position; until it is added, that of the piece one window before */
+/* Per position: latency of the hop to and from the parent, and the step with which the newest piece has crossed it. */
+typedef struct tree_hops {
+  pl_ticks *up_latency, *down_latency;
   uint32_t *up, *down;
-} tree_piece;
+} tree_hops;
 
-static pl_code add_reduction(const pl_tree *tree, double step_bytes, tree_piece *piece, pl_step_builder *steps,
+static pl_code hops_take(uint32_t n, pl_arena *arena, tree_hops *hops, pl_error *error) {
+  hops->up_latency = PL_TAKE(arena, pl_ticks, 2 * (size_t)n);
+  hops->up = PL_TAKE(arena, uint32_t, 2 * (size_t)n);
+  if (hops->up_latency == NULL || hops->up == NULL) return pl_fail_memory(error, "a tree");
+  hops->down_latency = hops->up_latency + n;
+  hops->down = hops->up + n;
+  return PL_OK;
+}
+
+static pl_code measure_tree(const pl_collective_group *group, const pl_tree *tree, tree_hops *hops, pl_error *error) {
+  for (uint32_t i = 0; i < tree->n; i++) {
+    pl_route up, down;
+    hops->up[i] = hops->down[i] = PL_NONE;
+    if (tree->parent[i] == PL_NONE) continue;
+    uint32_t child = tree->devices[i], parent = tree->devices[tree->parent[i]];
+    PL_TRY(pl_cluster_route(group->cluster, child, parent, &up, error));
+    PL_TRY(pl_cluster_route(group->cluster, parent, child, &down, error));
+    hops->up_latency[i] = up.latency + group->step_overhead;
+    hops->down_latency[i] = down.latency + group->step_overhead;
+  }
+  return PL_OK;
+}
+
+/* The newest step waits for what all children of position `at` (of rank `rank` by depth) have sent up. */
+static pl_code after_children(const pl_tree *tree, const tree_hops *hops, uint32_t at, uint32_t rank,
+                              pl_step_builder *steps, pl_error *error) {
+  for (uint32_t later = rank + 1; later < tree->n; later++) {
+    uint32_t other = tree->by_depth[later];
+    if (tree->depth[other] > tree->depth[at] + 1) break;
+    if (tree->parent[other] == at) PL_TRY(pl_steps_after(steps, hops->up[other], error));
+  }
+  return PL_OK;
+}
+
+static pl_code add_reduction(const pl_tree *tree, double piece_bytes, tree_hops *hops, pl_step_builder *steps,
                              pl_error *error) {
   for (uint32_t rank = tree->n - 1; rank > 0; rank--) {
-    uint32_t at = tree->by_depth[rank], parent = tree->parent[at], before = piece->up[at];
-    PL_TRY(pl_steps_add(steps, tree->devices[at], tree->devices[parent], step_bytes, &piece->up[at], error));
-    for (uint32_t child = rank + 1; child < tree->n; child++) /* children stand right behind in order of depth */
-      if (tree->depth[tree->by_depth[child]] > tree->depth[at] + 1) {
-        break;
-      } else if (tree->parent[tree->by_depth[child]] == at) {
-        PL_TRY(pl_steps_after(steps, piece->up[tree->by_depth[child]], error));
-      }
-    PL_TRY(pl_steps_after(steps, before, error));
+    uint32_t at = tree->by_depth[rank], parent = tree->parent[at];
+    PL_TRY(pl_steps_latency(steps, tree->devices[at], tree->devices[parent], hops->up_latency[at], error));
+    PL_TRY(after_children(tree, hops, at, rank, steps, error));
+    PL_TRY(pl_steps_bytes(steps, piece_bytes, hops->up[at], &hops->up[at], error));
   }
   return PL_OK;
 }
 
-static pl_code after_root(const pl_tree *tree, const tree_piece *piece, pl_step_builder *steps, pl_error *error) {
-  for (uint32_t i = 0; i < tree->n; i++)
-    if (tree->parent[i] == tree->by_depth[0]) PL_TRY(pl_steps_after(steps, piece->up[i], error));
-  return PL_OK;
-}
-
-static pl_code add_broadcast(const pl_tree *tree, bool reduced, double step_bytes, tree_piece *piece,
+static pl_code add_broadcast(const pl_tree *tree, bool reduced, double piece_bytes, tree_hops *hops,
                              pl_step_builder *steps, pl_error *error) {
   for (uint32_t rank = 1; rank < tree->n; rank++) {
-    uint32_t at = tree->by_depth[rank], parent = tree->parent[at], before = piece->down[at];
-    PL_TRY(pl_steps_add(steps, tree->devices[parent], tree->devices[at], step_bytes, &piece->down[at], error));
+    uint32_t at = tree->by_depth[rank], parent = tree->parent[at];
+    PL_TRY(pl_steps_latency(steps, tree->devices[parent], tree->devices[at], hops->down_latency[at], error));
     if (tree->parent[parent] != PL_NONE) {
-      PL_TRY(pl_steps_after(steps, piece->down[parent], error));
+      PL_TRY(pl_steps_after(steps, hops->down[parent], error));
     } else if (reduced) {
-      PL_TRY(after_root(tree, piece, steps, error));
+      PL_TRY(after_children(tree, hops, parent, 0, steps, error));
     }
-    PL_TRY(pl_steps_after(steps, before, error));
-  }
-  return PL_OK;
-}
-
-/* All pieces on one tree. `memory`: 2 * PL_COLLECTIVE_WINDOW * n step numbers. */
-static pl_code add_pieces(const pl_tree *tree, bool reduces, double step_bytes, uint32_t chunks, uint32_t *memory,
-                          pl_step_builder *steps, pl_error *error) {
-  uint32_t n = tree->n;
-  for (uint32_t i = 0; i < 2 * PL_COLLECTIVE_WINDOW * n; i++)
-    memory[i] = PL_NONE;
-  for (uint32_t c = 0; c < chunks; c++) {
-    uint32_t *row = memory + (size_t)(c % PL_COLLECTIVE_WINDOW) * 2 * n;
-    tree_piece piece = {.up = row, .down = row + n};
-    if (reduces) PL_TRY(add_reduction(tree, step_bytes, &piece, steps, error));
-    PL_TRY(add_broadcast(tree, reduces, step_bytes, &piece, steps, error));
+    PL_TRY(pl_steps_bytes(steps, piece_bytes, hops->down[at], &hops->down[at], error));
   }
   return PL_OK;
 }
@@ -208,14 +215,19 @@ static pl_code add_pieces(const pl_tree *tree, bool reduces, double step_bytes, 
 pl_code pl_tree_chunked(const pl_collective_group *group, pl_collective_kind kind, double size_bytes, uint32_t chunks,
                         pl_step_builder *steps, pl_error *error) {
   pl_tree tree;
+  tree_hops hops = {0};
+  bool reduces = kind != PL_BROADCAST;
   PL_TRY(tree_take(group, steps->arena, &tree, error));
-  uint32_t *memory = PL_TAKE(steps->arena, uint32_t, 2 * PL_COLLECTIVE_WINDOW * (size_t)group->n);
-  if (memory == NULL) return pl_fail_memory(error, "a tree");
-  double step_bytes = size_bytes / group->n_channels / trees_per_channel(kind) / chunks;
+  PL_TRY(hops_take(group->n, steps->arena, &hops, error));
+  double piece_bytes = size_bytes / group->n_channels / trees_per_channel(kind) / chunks;
   for (uint32_t c = 0; c < group->n_channels; c++)
     for (uint32_t which = 0; which < trees_per_channel(kind); which++) {
       shape(group, kind, c, which, &tree);
-      PL_TRY(add_pieces(&tree, kind != PL_BROADCAST, step_bytes, chunks, memory, steps, error));
+      PL_TRY(measure_tree(group, &tree, &hops, error));
+      for (uint32_t piece = 0; piece < chunks; piece++) {
+        if (reduces) PL_TRY(add_reduction(&tree, piece_bytes, &hops, steps, error));
+        PL_TRY(add_broadcast(&tree, reduces, piece_bytes, &hops, steps, error));
+      }
     }
   return PL_OK;
 }

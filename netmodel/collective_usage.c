@@ -155,20 +155,34 @@ static void *doubled(pl_arena *arena, const void *old, uint32_t *capacity, size_
   return memory;
 }
 
-pl_code pl_steps_add(pl_step_builder *builder, uint32_t source, uint32_t destination, double size_bytes, uint32_t *step,
-                     pl_error *error) {
+pl_code pl_steps_single(pl_step_builder *builder, uint32_t source, uint32_t destination, double size_bytes,
+                        pl_ticks latency, pl_error *error) {
   if (builder->n_steps == builder->step_capacity) {
     void *memory = doubled(builder->arena, builder->steps, &builder->step_capacity, sizeof *builder->steps,
                            _Alignof(pl_collective_step));
     if (memory == NULL) return pl_fail_memory(error, "the steps of a chunked collective");
     builder->steps = memory;
   }
-  if (step != NULL) *step = builder->n_steps;
   builder->steps[builder->n_steps++] = (pl_collective_step){.source = source,
                                                             .destination = destination,
                                                             .size_bytes = size_bytes,
+                                                            .latency = latency,
                                                             .first_dependency = builder->n_dependencies};
   return PL_OK;
+}
+
+pl_code pl_steps_latency(pl_step_builder *builder, uint32_t source, uint32_t destination, pl_ticks latency,
+                         pl_error *error) {
+  return pl_steps_single(builder, source, destination, 0, latency, error);
+}
+
+pl_code pl_steps_bytes(pl_step_builder *builder, double size_bytes, uint32_t previous, uint32_t *step,
+                       pl_error *error) {
+  uint32_t latency = builder->n_steps - 1, source = builder->steps[latency].source;
+  PL_TRY(pl_steps_single(builder, source, builder->steps[latency].destination, size_bytes, 0, error));
+  if (step != NULL) *step = latency + 1;
+  PL_TRY(pl_steps_after(builder, latency, error));
+  return pl_steps_after(builder, previous, error);
 }
 
 pl_code pl_steps_after(pl_step_builder *builder, uint32_t step, pl_error *error) {

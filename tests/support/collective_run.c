@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/engine.h"
 #include "core/graph.h"
@@ -15,8 +16,7 @@ typedef struct collective_runner {
   pl_transfer_spec *specs;
   pl_link_use *uses;
   uint32_t n_specs, n_uses, spec_capacity, use_capacity;
-  uint32_t *pair_spec; /* n_devices^2, for steps with the overhead in pair_overhead */
-  pl_ticks pair_overhead;
+  uint32_t *pair_spec; /* n_devices^2 x 2 */
 } collective_runner;
 
 static void must(bool good, const char *what, const pl_error *error) {
@@ -44,25 +44,24 @@ static uint32_t add_spec(collective_runner *run, pl_transfer_spec spec, const pl
   return run->n_specs++;
 }
 
-static void forget_pairs(collective_runner *run, pl_ticks overhead) {
-  size_t n = (size_t)run->cluster->n_devices * run->cluster->n_devices;
-  if (run->pair_spec == NULL) run->pair_spec = malloc(n * sizeof *run->pair_spec);
-  must(run->pair_spec != NULL, "pairs", NULL);
-  for (size_t i = 0; i < n; i++)
-    run->pair_spec[i] = PL_NONE;
-  run->pair_overhead = overhead;
-}
-
-static uint32_t step_spec(collective_runner *run, uint32_t source, uint32_t destination, pl_ticks overhead) {
-  if (run->pair_spec == NULL || overhead != run->pair_overhead) forget_pairs(run, overhead);
-  uint32_t *kept = &run->pair_spec[(size_t)source * run->cluster->n_devices + destination];
-  if (*kept != PL_NONE) return *kept;
+/* A spec per ordered pair, with and without latency; a pair of another latency than the one kept gets a spec of its
+ * own. */
+static uint32_t step_spec(collective_runner *run, const pl_collective_step *step) {
+  size_t n = run->cluster->n_devices;
+  if (run->pair_spec == NULL) {
+    run->pair_spec = malloc(2 * n * n * sizeof *run->pair_spec);
+    must(run->pair_spec != NULL, "pairs", NULL);
+    memset(run->pair_spec, 0xff, 2 * n * n * sizeof *run->pair_spec);
+  }
+  uint32_t *kept = &run->pair_spec[2 * (step->source * n + step->destination) + (step->latency > 0)];
+  if (*kept != PL_NONE && run->specs[*kept].latency == step->latency) return *kept;
   pl_link_use *uses;
   pl_transfer_spec spec;
   pl_error error = PL_ERROR_INIT;
-  must(pl_route_spec(run->cluster, PL_SHARING_EQUAL, source, destination, &run->arena, &uses, &spec, &error) == PL_OK,
+  must(pl_route_spec(run->cluster, PL_SHARING_EQUAL, step->source, step->destination, &run->arena, &uses, &spec,
+                     &error) == PL_OK,
        "route", &error);
-  spec.latency += overhead;
+  spec.latency = step->latency;
   return *kept = add_spec(run, spec, uses);
 }
 
@@ -90,8 +89,7 @@ static void add_chunked(collective_runner *run, const collective_job *job, uint3
        "chunked", &error);
   for (uint32_t i = 0; i < chunked.n_steps; i++) {
     const pl_collective_step *step = &chunked.steps[i];
-    uint32_t spec = step_spec(run, step->source, step->destination, chunked.step_overhead);
-    uint32_t task = add_transfer(run, spec, step->size_bytes);
+    uint32_t task = add_transfer(run, step_spec(run, step), step->size_bytes);
     if (step->n_dependencies == 0) pl_graph_builder_edge(run->builder, start, task);
     for (uint32_t d = 0; d < step->n_dependencies; d++)
       pl_graph_builder_edge(run->builder, start + 1 + chunked.dependencies[step->first_dependency + d], task);
