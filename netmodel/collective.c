@@ -89,13 +89,8 @@ static pl_code check(const pl_collective_group *group, pl_collective_kind kind, 
   return PL_OK;
 }
 
-pl_code pl_collective_fluid(const pl_collective_group *group, pl_collective_kind kind, double size_bytes,
-                            pl_arena *arena, pl_fluid_collective *fluid, pl_error *error) {
-  static const pl_usage no_usage = {.rate_cap_Bps = INFINITY};
-  bool nothing = true;
-  pl_fluid_from_usage(group, &no_usage, 0, 0, fluid);
-  PL_TRY(check(group, kind, size_bytes, &nothing, error));
-  if (nothing) return PL_OK;
+static pl_code lower(const pl_collective_group *group, pl_collective_kind kind, double size_bytes, pl_arena *arena,
+                     pl_fluid_collective *fluid, pl_error *error) {
   switch (pl_collective_group_algorithm(group, kind, size_bytes)) {
   case PL_ALGORITHM_TREE:
     return pl_tree_fluid(group, kind, size_bytes, arena, fluid, error);
@@ -106,6 +101,19 @@ pl_code pl_collective_fluid(const pl_collective_group *group, pl_collective_kind
   default:
     return pl_ring_fluid(group, kind, size_bytes, arena, fluid, error);
   }
+}
+
+pl_code pl_collective_fluid(const pl_collective_group *group, pl_collective_kind kind, double size_bytes,
+                            pl_arena *arena, pl_fluid_collective *fluid, pl_error *error) {
+  static const pl_usage no_usage = {.rate_cap_Bps = INFINITY};
+  pl_fluid_collective made;
+  bool nothing = true;
+  pl_fluid_from_usage(group, &no_usage, 0, 0, fluid);
+  PL_TRY(check(group, kind, size_bytes, &nothing, error));
+  if (nothing) return PL_OK;
+  PL_TRY(lower(group, kind, size_bytes, arena, &made, error));
+  *fluid = made;
+  return PL_OK;
 }
 
 /* An upper bound that sizes the list. A message is two steps, but for direct exchanges; trees have two directions and

@@ -157,7 +157,8 @@ static void one_member_or_no_bytes_is_nothing(void **unused) {
           pl_fluid_collective fluid;
           pl_chunked_collective chunked;
           assert_int_equal(pl_collective_fluid(group, (pl_collective_kind)kind, size, &arena, &fluid, NULL), PL_OK);
-          assert_int_equal(pl_collective_chunked(group, (pl_collective_kind)kind, size, 2, &arena, &chunked, NULL), PL_OK);
+          assert_int_equal(pl_collective_chunked(group, (pl_collective_kind)kind, size, 2, &arena, &chunked, NULL),
+                           PL_OK);
           bool nothing = n == 1 || size == 0;
           assert_true(nothing == (fluid.progress_bytes <= 0) && nothing == (chunked.n_steps == 0));
           assert_true(nothing == (fluid.spec.latency == 0) && nothing == (fluid.spec.n_uses == 0));

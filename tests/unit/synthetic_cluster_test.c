@@ -4,9 +4,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
 #include <pthread.h>
 #include <string.h>
+#include <cmocka.h>
 
 #include "tests/support/random.h"
 #include "tests/support/synthetic_cluster.h"
