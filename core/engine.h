@@ -4,18 +4,20 @@
  * event. A foreign loop (SimGrid's) calls pl_engine_begin, then pl_engine_complete for each task that its timers and
  * transfers report, and pl_engine_flush once all completions of an instant are in; the engine answers through
  * pl_engine_host with what to start, stop or re-time. A timer that fires may be the end of a part only: the loop calls
- * pl_engine_complete all the same, and flush asks for the next date of that task. Tasks of no duration never reach the host.
+ * pl_engine_complete all the same, and flush asks for the next date of that task. Tasks of no duration never reach the
+ * host.
  *
- * Semantics. All events of one tick are drained before rates change, in rounds: first every completion by increasing task
- * id, memory given back; then every start that became possible, by increasing task id, memory taken; tasks of no
+ * Semantics. All events of one tick are drained before rates change, in rounds: first every completion by increasing
+ * task id, memory given back; then every start that became possible, by increasing task id, memory taken; tasks of no
  * duration complete in the next round of the same tick. Dates that the network or the overlap factor then set to the
  * tick itself are drained likewise before the clock moves. A task starts
  * when its predecessors have finished (and, with ready streams, all its streams are free: each round goes through the
- * waiting tasks by increasing id and starts those whose streams are all free; one that has to wait holds back no other). Overlap factor: while at least
- * one task is running on a device's gradient stream, the computing parts of its compute stream progress at speed
- * 1 / (1 + overlap_compute); while a computing part runs on any member's compute stream, a transfer on gradient streams
- * progresses at the smallest 1 / (1 + overlap_communication) over those members. Fixed delays are never slowed.
- * Progress under a changed speed is kept in double and every finish date rounded to ticks when it is made.
+ * waiting tasks by increasing id and starts those whose streams are all free; one that has to wait holds back no
+ * other). Overlap factor: while at least one task is running on a device's gradient stream, the computing parts of its
+ * compute stream progress at speed 1 / (1 + overlap_compute); while a computing part runs on any member's compute
+ * stream, a transfer on gradient streams progresses at the smallest 1 / (1 + overlap_communication) over those members.
+ * Fixed delays are never slowed. Progress under a changed speed is kept in double and every finish date rounded to
+ * ticks when it is made.
  */
 #ifndef PL_CORE_ENGINE_H
 #define PL_CORE_ENGINE_H
@@ -41,20 +43,21 @@ typedef struct pl_part_span {
 
 typedef struct pl_engine_result {
   pl_ticks makespan;
-  const pl_ticks *start, *finish;   /* per task */
-  const int64_t *peak_bytes;        /* per graph device, resident included */
-  const pl_part_span *part_spans;   /* ordered by (start, task, part); NULL unless asked for */
+  const pl_ticks *start, *finish; /* per task */
+  const int64_t *peak_bytes;      /* per graph device, resident included */
+  const pl_part_span *part_spans; /* ordered by (start, task, part); NULL unless asked for */
   uint32_t n_part_spans;
-  uint64_t n_events;                /* completions handled */
-  uint64_t digest;                  /* over (start, finish) of every task and the peaks */
+  uint64_t n_events; /* completions handled */
+  uint64_t digest;   /* over (start, finish) of every task and the peaks */
   /* How the makespan is spent on the compute stream of each graph device; row-major [n_devices][PL_CATEGORY_COUNT],
-   * plus idle. For every device the sum over categories + idle_ticks = makespan, exactly. Each moment goes to the first that holds:
-   *  1. a task or part runs on the compute stream: its category (slow-down by overlap included; TENSOR, PIPELINE and DATA for the
-   *     communication parts of segments, where the compute stream stands still);
+   * plus idle. For every device the sum over categories + idle_ticks = makespan, exactly. Each moment goes to the first
+   * that holds:
+   *  1. a task or part runs on the compute stream: its category (slow-down by overlap included; TENSOR, PIPELINE and
+   * DATA for the communication parts of segments, where the compute stream stands still);
    *  2. a communication (a transfer or delay of such a category) runs on the device's feature stream: its category;
-   *  3. in the gap before a task: go back from the task to the predecessor that finished last (ties: the lowest task id) as long as that
-   *     is a communication of this device (or of no stream); those that run at the moment give their category. After the device's last
-   *     compute task: DATA while a communication runs on its gradient stream;
+   *  3. in the gap before a task: go back from the task to the predecessor that finished last (ties: the lowest task
+   * id) as long as that is a communication of this device (or of no stream); those that run at the moment give their
+   * category. After the device's last compute task: DATA while a communication runs on its gradient stream;
    *  4. idle (pipeline bubble, waiting for unlike members).
    * The same for a fused segment with a computing part and for its parts as tasks of their own. */
   const pl_ticks *spent;
@@ -62,8 +65,8 @@ typedef struct pl_engine_result {
 } pl_engine_result;
 
 /* Runs `graph` on `network` (made for graph->transfers; NULL is allowed when the graph has no transfer). The result's
- * arrays are taken from `arena`. Cost O((tasks + edges) log tasks) plus the network's. Fails only on lack of memory or if
- * tasks remain that can never start. */
+ * arrays are taken from `arena`. Cost O((tasks + edges) log tasks) plus the network's. Fails only on lack of memory or
+ * if tasks remain that can never start. */
 pl_code pl_engine_run(const pl_graph *graph, pl_network *network, const pl_engine_options *options, pl_arena *arena,
                       pl_engine_result *result, pl_error *error);
 
@@ -81,7 +84,7 @@ typedef struct pl_engine_host {
 
 pl_engine *pl_engine_take(const pl_graph *graph, const pl_engine_options *options, const pl_engine_host *host,
                           void *host_data, pl_arena *arena); /* NULL: no memory */
-void pl_engine_begin(pl_engine *engine);                              /* starts at tick 0 */
+void pl_engine_begin(pl_engine *engine);                     /* starts at tick 0 */
 void pl_engine_complete(pl_engine *engine, uint32_t task, pl_ticks now);
 void pl_engine_flush(pl_engine *engine, pl_ticks now);
 bool pl_engine_is_done(const pl_engine *engine);

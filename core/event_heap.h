@@ -2,8 +2,8 @@
  *
  * An event is (time, order, id). `id` is the slot in [0, capacity) under which the owner finds and re-keys its event;
  * slots may be recycled, so that the heap and its positions stay as small as what is under way at once. `order`
- * decides between events of one tick; it comes from the model (a task id) and never from the slot, so recycling does not
- * touch the order of events. (time, order) must be unique among the events present, or ties fall to the lower id.
+ * decides between events of one tick; it comes from the model (a task id) and never from the slot, so recycling does
+ * not touch the order of events. (time, order) must be unique among the events present, or ties fall to the lower id.
  * Keys are inline (16 bytes per event, four to a cache line), positions by id, storage from an arena: no call takes
  * memory after init.
  */

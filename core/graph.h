@@ -49,8 +49,8 @@ static inline bool pl_category_is_communication(pl_category category) {
 
 typedef enum pl_stream_kind {
   PL_STREAM_COMPUTE = 0,
-  PL_STREAM_FEATURE,  /* tensor-parallel collectives */
-  PL_STREAM_GRADIENT, /* gradient collectives: the only ones the overlap factor acts on (Proteus VI-C) */
+  PL_STREAM_FEATURE,   /* tensor-parallel collectives */
+  PL_STREAM_GRADIENT,  /* gradient collectives: the only ones the overlap factor acts on (Proteus VI-C) */
   PL_STREAM_SEND_DOWN, /* pipeline sends to later stages; one stream per direction and side */
   PL_STREAM_RECEIVE_DOWN,
   PL_STREAM_SEND_UP,
@@ -84,17 +84,18 @@ typedef struct pl_memory_effect {
 
 typedef struct pl_task {
   uint32_t kind : 2, category : 6; /* category of a segment's first part, or of the transfer or delay */
-  uint32_t index;      /* work: segment; transfer: spec; delay: unused */
+  uint32_t index;                  /* work: segment; transfer: spec; delay: unused */
   union {
     pl_ticks ticks;    /* delay; work: copy of the segment's total */
     double size_bytes; /* transfer */
   };
   uint32_t first_stream, n_streams; /* into graph->task_streams */
-  uint32_t memory; /* index into graph->effects, PL_NONE = none */
-  uint32_t label;  /* index into graph->names, PL_NONE = none */
-  int32_t microbatch; /* for timelines; -1 = none */
-  uint32_t first_successor, n_successors; /* into graph->successors; here too, so that one cache line has all of a task */
-} pl_task; /* 48 bytes */
+  uint32_t memory;                  /* index into graph->effects, PL_NONE = none */
+  uint32_t label;                   /* index into graph->names, PL_NONE = none */
+  int32_t microbatch;               /* for timelines; -1 = none */
+  uint32_t first_successor,
+      n_successors; /* into graph->successors; here too, so that one cache line has all of a task */
+} pl_task;          /* 48 bytes */
 
 typedef struct pl_stream {
   uint32_t device; /* of the graph */
@@ -102,10 +103,10 @@ typedef struct pl_stream {
 } pl_stream;
 
 typedef struct pl_graph_device {
-  uint32_t device;       /* the (representative) device of the cluster */
-  uint32_t multiplicity; /* how many devices of the cluster it stands for; 1 when unfolded */
+  uint32_t device;                               /* the (representative) device of the cluster */
+  uint32_t multiplicity;                         /* how many devices of the cluster it stands for; 1 when unfolded */
   double overlap_compute, overlap_communication; /* gamma; 0 = no effect */
-  int64_t resident_bytes; /* memory held from start to end (parameters, optimizer state ...) */
+  int64_t resident_bytes;                        /* memory held from start to end (parameters, optimizer state ...) */
 } pl_graph_device;
 
 /* Successors of a task are sorted and unique, whatever the order in which its edges were added. */
@@ -136,9 +137,9 @@ typedef struct pl_graph {
 } pl_graph;
 
 /* ---- builder ----
- * Takes all its memory, and the graph's, from one arena. Errors are sticky and reported by freeze: calls after a failure
- * return PL_NONE and do nothing, and PL_NONE as an index that a call needs is itself such an error, so a caller need not
- * check in between. */
+ * Takes all its memory, and the graph's, from one arena. Errors are sticky and reported by freeze: calls after a
+ * failure return PL_NONE and do nothing, and PL_NONE as an index that a call needs is itself such an error, so a caller
+ * need not check in between. */
 typedef struct pl_graph_builder pl_graph_builder;
 
 pl_graph_builder *pl_graph_builder_take(pl_arena *arena, pl_stream_policy policy); /* NULL: no memory */

@@ -1,11 +1,12 @@
 /* What the engine knows of networks: an ops table. netmodel/ has three of them (flow, analytic, simgrid).
  *
  * Contract. The engine calls `start` for each transfer that becomes ready at `now`, then once per tick, after all
- * events of that tick are drained (and if the network was touched in it at all), `settle`, which re-solves what was touched and returns the tick of the network's
- * next event (PL_TICKS_NEVER when nothing is under way). When the clock reaches that tick the engine calls `advance`
- * until it returns PL_NONE: each call gives the task of one transfer that ends at `now`, in increasing order of task;
- * internal events (a latency that is over) are handled inside. A transfer of zero bytes ends after its latency, at
- * `now` itself when that is zero. Instances are independent of each other: one per simulation, no shared writable state.
+ * events of that tick are drained (and if the network was touched in it at all), `settle`, which re-solves what was
+ * touched and returns the tick of the network's next event (PL_TICKS_NEVER when nothing is under way). When the clock
+ * reaches that tick the engine calls `advance` until it returns PL_NONE: each call gives the task of one transfer that
+ * ends at `now`, in increasing order of task; internal events (a latency that is over) are handled inside. A transfer
+ * of zero bytes ends after its latency, at `now` itself when that is zero. Instances are independent of each other: one
+ * per simulation, no shared writable state.
  */
 #ifndef PL_CORE_NETWORK_H
 #define PL_CORE_NETWORK_H

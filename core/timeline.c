@@ -61,7 +61,7 @@ static void open_entry(pl_trace *trace) {
 static void put_metadata_name(pl_trace *trace, const char *kind, uint32_t process, int thread, const char *name) {
   open_entry(trace);
   fprintf(trace->stream, "{\"ph\":\"M\",\"name\":\"%s\",\"pid\":%" PRIu32 ",\"tid\":%d,\"args\":{\"name\":", kind,
-          process, thread);
+          process + 1, thread + 1);
   put_string(trace->stream, name);
   fputs("}}", trace->stream);
 }
@@ -70,7 +70,7 @@ static void put_sort_index(pl_trace *trace, const char *kind, uint32_t process, 
   open_entry(trace);
   fprintf(trace->stream,
           "{\"ph\":\"M\",\"name\":\"%s\",\"pid\":%" PRIu32 ",\"tid\":%d,\"args\":{\"sort_index\":%" PRIu32 "}}", kind,
-          process, thread, index);
+          process + 1, thread + 1, index);
 }
 
 static void put_metadata(pl_trace *trace, const pl_timeline_names *names) {
@@ -103,7 +103,7 @@ static void put_slice(pl_trace *trace, const pl_slice *slice, const pl_stream *o
   open_entry(trace);
   fputs("{\"ph\":\"X\",\"name\":", stream);
   put_string(stream, slice->name == PL_NONE ? category : trace->graph->names[slice->name]);
-  fprintf(stream, ",\"cat\":\"%s\",\"pid\":%" PRIu32 ",\"tid\":%d,\"ts\":", category, on->device, on->kind);
+  fprintf(stream, ",\"cat\":\"%s\",\"pid\":%" PRIu32 ",\"tid\":%d,\"ts\":", category, on->device + 1, on->kind + 1);
   put_microseconds(stream, start_ps);
   fputs(",\"dur\":", stream);
   put_microseconds(stream, to_picoseconds(slice->finish) - start_ps);

@@ -14,8 +14,8 @@ typedef struct pl_timeline_names {
   const char *const *device; /* per graph device: the process name (UTF-8; say here for how many devices it stands) */
 } pl_timeline_names;
 
-/* Streams the trace; memory O(1) beyond the result. `names` or its array may be NULL: "device 0". The caller checks ferror
- * and closes. */
+/* Streams the trace; memory O(1) beyond the result. `names` or its array may be NULL: "device 0". The caller checks
+ * ferror and closes. */
 void pl_timeline_write_chrome(FILE *stream, const pl_graph *graph, const pl_engine_result *result,
                               const pl_timeline_names *names);
 
