@@ -65,7 +65,7 @@ double pl_model_flops_per_sequence(const pl_model *model, int64_t seq);
  * pl_block_program_take checks it itself. */
 pl_code pl_block_shard_check(const pl_model *model, const pl_block_shard *shard, pl_error *error);
 
-/* Op lists of a block under a shard; memory from `arena` (three takes, 7 to 14 kB for a layer), about 2 us. The
+/* Op lists of a block under a shard; memory from `arena` (three takes, 7 to 10 kB for a GPT layer), about 2 us. The
  * vocabulary is padded to a multiple of 128 * tmp as Megatron does. Blocks of one kind are equal: take each kind once
  * per shard. On failure *program is zero. */
 pl_code pl_block_program_take(const pl_model *model, pl_block_kind kind, const pl_block_shard *shard, pl_arena *arena,
