@@ -10,11 +10,11 @@
 
 enum { DEPTH_MAX = 64, ATTRIBUTE_BYTES_MAX = 4096, FEED_BYTES = 1 << 20 };
 
-typedef enum element_kind { ELEMENT_OTHER, ELEMENT_HOST, ELEMENT_LINK, ELEMENT_CLUSTER } element_kind;
+typedef enum element_kind { ELEMENT_OTHER, ELEMENT_HOST, ELEMENT_LINK, ELEMENT_CLUSTER, ELEMENT_ZONE } element_kind;
 
 typedef struct open_element {
   element_kind kind;
-  const char *id; /* of a host, in the arena */
+  const char *id; /* of a host or zone, in the arena */
   uint32_t line;
 } open_element;
 
@@ -90,7 +90,7 @@ static void check_root(scanner *s, const char *element, const char **attributes)
   }
   const char *version = attribute(attributes, "version");
   double number;
-  if (version == NULL || !figure_of(version, &number) || number < 4)
+  if (version == NULL || !figure_of(version, &number) || number < 4 || number > 4.1)
     FAIL(s, PL_BAD_INPUT, "platform version '%.16s' is not 4.1; simgrid_update_xml converts older files",
          version ? version : "");
   else if (!s->has_doctype)
@@ -133,6 +133,24 @@ static void check_property(scanner *s, const char **attributes) {
     FAIL(s, PL_BAD_INPUT, "link kind '%.64s' is none of %s", value, pl_link_kind_names());
 }
 
+/* SimGrid 3.32 follows a null pointer when a route begins or ends at a zone that it stands in. */
+static void check_route(scanner *s, const char *element, const char **attributes) {
+  static const char *const ends[] = {"src", "dst", "gw_src", "gw_dst"};
+  for (size_t e = 0; e < sizeof ends / sizeof ends[0]; e++) {
+    const char *id = attribute(attributes, ends[e]);
+    for (uint32_t i = 0; id != NULL && i < s->depth && s->code == PL_OK; i++)
+      if (s->open[i].kind == ELEMENT_ZONE && strcmp(s->open[i].id, id) == 0)
+        FAIL(s, PL_BAD_INPUT, "%s=\"%.64s\" of <%s> is the zone around it, not something in it", ends[e], id, element);
+  }
+}
+
+static bool is_route(const char *element) {
+  static const char *const names[] = {"route", "zoneRoute", "bypassRoute", "bypassZoneRoute"};
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+    if (strcmp(names[i], element) == 0) return true;
+  return false;
+}
+
 static void open_next(scanner *s, const char *element, const char **attributes) {
   if (s->depth == DEPTH_MAX) {
     FAIL(s, PL_BAD_INPUT, "elements nested more than %d deep", DEPTH_MAX);
@@ -140,10 +158,12 @@ static void open_next(scanner *s, const char *element, const char **attributes) 
   }
   open_element *opened = &s->open[s->depth++];
   *opened = (open_element){.line = line_of(s)};
-  if (strcmp(element, "host") == 0) {
+  bool is_zone = strcmp(element, "zone") == 0;
+  if (is_zone || strcmp(element, "host") == 0) {
     const char *id = attribute(attributes, "id");
-    opened->kind = ELEMENT_HOST;
+    opened->kind = is_zone ? ELEMENT_ZONE : ELEMENT_HOST;
     opened->id = pl_arena_strdup(s->arena, id ? id : "");
+    if (opened->id == NULL) opened->kind = ELEMENT_OTHER; /* the arena remembers */
   } else if (strcmp(element, "link") == 0) {
     opened->kind = ELEMENT_LINK;
   } else if (strcmp(element, "cluster") == 0) {
@@ -168,6 +188,7 @@ static void on_start(void *data, const char *element, const char **attributes) {
   check_quantity(s, element, attributes, "lat", true);
   check_quantity(s, element, attributes, "bb_lat", true);
   if (s->code == PL_OK && strcmp(element, "prop") == 0) check_property(s, attributes);
+  if (s->code == PL_OK && is_route(element)) check_route(s, element, attributes);
   if (s->code == PL_OK) open_next(s, element, attributes);
 }
 

@@ -141,7 +141,12 @@ std::shared_ptr<creation_order> record_creation() {
   std::string text = error.what();
   text = text.compare(0, prefix.size(), prefix) == 0 ? text.substr(prefix.size())
                                                      : std::string(path) + ":" + std::to_string(line) + ": " + text;
-  throw std::runtime_error(text.substr(0, text.find('\n')));
+  text = text.substr(0, text.find('\n'));
+  /* Sic in 3.32, and followed by lines with every name of the platform. */
+  static const std::string misnamed = " does name a node. Existing netpoints:";
+  size_t at = text.find(misnamed);
+  if (at != std::string::npos) text.replace(at, misnamed.size(), " names no host, router or zone");
+  throw std::runtime_error(text);
 }
 
 void parse(const s4u::Engine &engine, const char *path) {

@@ -152,6 +152,26 @@ static void test_routes(void **state) {
   pl_platform_destroy(platform);
 }
 
+/* Hosts and links that SimGrid names itself: one node, and links that are fabric. */
+static void test_cluster_element(void **state) {
+  (void)state;
+  pl_platform *platform = load(FOLDER "/fat-tree.xml");
+  const pl_cluster *cluster = pl_platform_cluster(platform);
+  pl_error error = PL_ERROR_INIT;
+  assert_int_equal(pl_platform_check(platform, &error), PL_OK);
+  assert_int_equal(cluster->n_devices, 4);
+  assert_int_equal(cluster->n_nodes, 1);
+  assert_string_equal(cluster->nodes[0].name, "rack");
+  assert_string_equal(cluster->devices[3].name, "gpu3");
+  assert_int_equal(cluster->n_links, 16); /* 4 + 4 cables, two directions each */
+  for (uint32_t l = 0; l < cluster->n_links; l++)
+    assert_int_equal(cluster->links[l].kind, PL_LINK_FABRIC);
+  pl_route route;
+  assert_int_equal(pl_cluster_route(cluster, 0, 2, &route, &error), PL_OK);
+  assert_int_equal(route.n_links, 4); /* up, up, down, down */
+  pl_platform_destroy(platform);
+}
+
 /* One at a time: a second load is refused, and possible once the first is gone, with the same result. */
 static void test_second_load(void **state) {
   (void)state;
@@ -201,6 +221,8 @@ static void test_refused(void **state) {
       {"value=\"pcie\"", "value=\"pice\"", ".xml:20: link kind 'pice' is none of nvlink", PL_BAD_INPUT},
       {"<platform version=\"4.1\">", "<platform version=\"3\">", ".xml:4: platform version '3' is not 4.1",
        PL_BAD_INPUT},
+      {"<platform version=\"4.1\">", "<platform version=\"5\">", ".xml:4: platform version '5' is not 4.1",
+       PL_BAD_INPUT},
       {"<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">", "", ".xml:4: SimGrid wants <!DOCTYPE",
        PL_BAD_INPUT},
       {"platform", "svg", ".xml:4: the outermost element is <svg>", PL_BAD_INPUT},
@@ -209,7 +231,9 @@ static void test_refused(void **state) {
       {"latency=\"500ns\"", "latency=\"500ns\" bandwidth_file=\"/etc/passwd\"", ".xml:20: bandwidth_file of <link>",
        PL_UNSUPPORTED},
       {"<link_ctn id=\"pcie2\"/>", "<link_ctn id=\"pcie3\"/>", ".xml:21: Link not found: pcie3", PL_BAD_INPUT},
-      {"gw_dst=\"node2_out\"", "gw_dst=\"nowhere\"", ".xml:24: ", PL_BAD_INPUT},
+      {"src=\"gpu9\" dst=\"gpu10\"", "src=\"cluster\" dst=\"gpu10\"",
+       ".xml:13: src=\"cluster\" of <route> is the zone around it", PL_BAD_INPUT},
+      {"gw_dst=\"node2_out\"", "gw_dst=\"nowhere\"", ".xml:24: zoneRoute gw_dst='nowhere' names no host", PL_BAD_INPUT},
       {"\"gpu10\"", "\"gpu9\"", ": Refusing to create a second host named 'gpu9'", PL_BAD_INPUT},
       {"<route src=\"gpu9\" dst=\"gpu10\"><link_ctn id=\"nvlink\" direction=\"UP\"/></route>", "",
        "no route from GPU 'gpu9' (", PL_BAD_INPUT},
@@ -264,13 +288,10 @@ static void test_digest(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_refused),
-      cmocka_unit_test(test_no_file),
-      cmocka_unit_test(test_arrays),
-      cmocka_unit_test(test_routes),
-      cmocka_unit_test(test_digest),
-      cmocka_unit_test(test_second_load),
-      cmocka_unit_test(test_signal_handlers_stay),
+      cmocka_unit_test(test_refused),         cmocka_unit_test(test_no_file),
+      cmocka_unit_test(test_arrays),          cmocka_unit_test(test_routes),
+      cmocka_unit_test(test_cluster_element), cmocka_unit_test(test_digest),
+      cmocka_unit_test(test_second_load),     cmocka_unit_test(test_signal_handlers_stay),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
