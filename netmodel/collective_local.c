@@ -237,6 +237,10 @@ pl_code pl_local_rings_take(const pl_cluster *cluster, const uint32_t *devices, 
     best_Bps = total_Bps;
     best = search;
   }
-  if (best.n_best == 0) return single_ring(cluster, devices, n, arena, rings, error);
-  return keep_cycles(&best, arena, rings, error);
+  /* Cycles need links that are good both ways; with one bad direction a single ring the other way round can win. */
+  double single_Bps;
+  PL_TRY(single_ring(cluster, devices, n, arena, rings, error));
+  if (best.n_best == 0) return PL_OK;
+  PL_TRY(ring_rate(cluster, devices, rings->order, n, arena, &single_Bps, error));
+  return single_Bps > 2 * best_Bps ? PL_OK : keep_cycles(&best, arena, rings, error);
 }

@@ -226,6 +226,24 @@ static void auto_takes_the_faster(void **unused) {
   tear_down(&ring);
 }
 
+/* One hop of a ring with a latency of its own: a message passes it twice in an all-reduce (2 (n - 1) hops skip two
+ * neighbours, which are others), once in a reduce-scatter. Nearly no bytes, so that only latencies count, and they
+ * overlap. */
+static void unlike_latencies(void **unused) {
+  (void)unused;
+  pl_cluster *cluster = synthetic_cluster_create(&(synthetic_options){.nvlink_latency_s = 1e-6});
+  uint32_t members[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+  synthetic_cluster_set_latency(cluster, synthetic_cluster_link(cluster, "n0_g3_nv_up"), 31e-6);
+  bench b = {.cluster = cluster};
+  pl_arena_init(&b.arena, 0);
+  pl_collective_options options = {.algorithm = PL_ALGORITHM_RING, .step_overhead_s = overhead_s};
+  assert_int_equal(pl_collective_group_take(cluster, members, 8, &options, &b.arena, &b.group, NULL), PL_OK);
+  expect_time(&b, PL_ALL_REDUCE, 1e-3, 1, 14 * inner_s + 2 * 30e-6);
+  expect_time(&b, PL_REDUCE_SCATTER, 1e-3, 1, 7 * inner_s + 30e-6);
+  expect_time(&b, PL_BROADCAST, 1e-3, 1, 7 * inner_s + 30e-6);
+  tear_down(&b);
+}
+
 /* A FATPIPE link bounds each hop by itself; a slow shared link slows the whole ring; both forms agree. */
 static void lopsided_links(void **unused) {
   (void)unused;
@@ -288,15 +306,11 @@ static void bad_input_is_refused(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(ring_in_a_node),
-      cmocka_unit_test(ring_across_nodes),
-      cmocka_unit_test(ring_of_whole_nodes),
-      cmocka_unit_test(double_tree),
-      cmocka_unit_test(direct_exchange),
-      cmocka_unit_test(hierarchical),
-      cmocka_unit_test(auto_takes_the_faster),
-      cmocka_unit_test(lopsided_links),
-      cmocka_unit_test(rtt_rule),
+      cmocka_unit_test(ring_in_a_node),        cmocka_unit_test(ring_across_nodes),
+      cmocka_unit_test(ring_of_whole_nodes),   cmocka_unit_test(double_tree),
+      cmocka_unit_test(direct_exchange),       cmocka_unit_test(hierarchical),
+      cmocka_unit_test(auto_takes_the_faster), cmocka_unit_test(unlike_latencies),
+      cmocka_unit_test(lopsided_links),        cmocka_unit_test(rtt_rule),
       cmocka_unit_test(bad_input_is_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

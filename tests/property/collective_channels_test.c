@@ -266,6 +266,84 @@ static void channels_of_known_shapes(void **unused) {
   }
 }
 
+/* A PCIe box with two sockets, members named across them: the ring goes by the bus, 9 GB/s between sockets instead of
+ * half. Members named in a good order keep it. */
+static void bus_order_beats_a_bad_order(void **unused) {
+  (void)unused;
+  synthetic_options shape = {.gpus_per_node = 4, .wiring = SYNTHETIC_PCIE, .pcie_Bps = 12e9, .cpu_Bps = 9e9};
+  pl_cluster *cluster = synthetic_cluster_create(&shape);
+  pl_arena arena;
+  pl_arena_init(&arena, 0);
+  pl_collective_options options = {.algorithm = PL_ALGORITHM_RING};
+  const uint32_t bad[4] = {0, 2, 1, 3}, good[4] = {1, 0, 2, 3}, bus[4] = {0, 1, 2, 3};
+  pl_collective_group *group = take_group(cluster, bad, 4, &options, &arena);
+  assert_memory_equal(pl_collective_group_ring(group, 0), bus, sizeof bus);
+  assert_true(total_rate(cluster, group, &arena) == 9e9);
+  group = take_group(cluster, good, 4, &options, &arena);
+  assert_memory_equal(pl_collective_group_ring(group, 0), good, sizeof good);
+  pl_arena_release(&arena);
+  synthetic_cluster_release(cluster);
+}
+
+/* On rails an even number of nodes never leaves them; an odd number keeps like nodes alike instead. */
+static void rings_stay_on_their_rails(void **unused) {
+  (void)unused;
+  for (uint32_t nodes = 2; nodes <= 6; nodes++) {
+    pl_cluster *cluster =
+        synthetic_cluster_create(&(synthetic_options){.n_nodes = nodes, .leaf_nodes = 8, .rails = true});
+    uint32_t members[MOST_DEVICES];
+    for (uint32_t i = 0; i < 8 * nodes; i++)
+      members[i] = i;
+    pl_arena arena;
+    pl_arena_init(&arena, 0);
+    pl_collective_options options = {.algorithm = PL_ALGORITHM_RING};
+    pl_collective_group *group = take_group(cluster, members, 8 * nodes, &options, &arena);
+    pl_fluid_collective fluid;
+    assert_int_equal(pl_collective_fluid(group, PL_ALL_REDUCE, 1e9, &arena, &fluid, NULL), PL_OK);
+    double crossings = 0;
+    for (uint32_t i = 0; i < fluid.spec.n_uses; i++)
+      if (cluster->links[fluid.uses[i].link].kind == PL_LINK_FABRIC) crossings += fluid.uses[i].weight;
+    assert_int_equal(pl_collective_group_channels(group), 8);
+    assert_true(crossings == (nodes % 2 == 0 ? 0 : 2.0 * 8 * nodes));
+    check_like_nodes(cluster, &fluid);
+    pl_arena_release(&arena);
+    synthetic_cluster_release(cluster);
+  }
+}
+
+/* Rings over direct links are never slower together than one ring in the caller's order. */
+static void search_never_loses(void **unused) {
+  (void)unused;
+  uint64_t seed = test_seed(14);
+  for (uint64_t i = 0; i < 200; i++) {
+    uint64_t state = seed + i;
+    synthetic_options shape = {.wiring = random_below(&state, 2) ? SYNTHETIC_MESH : SYNTHETIC_CUBE_MESH,
+                               .gpus_per_node = random_between(&state, 3, 8)};
+    pl_cluster *cluster = synthetic_cluster_create(&shape);
+    uint32_t members[MOST_DEVICES], n = cluster->n_devices;
+    synthetic_cluster_scale_link(cluster, random_below(&state, cluster->n_links), random_below(&state, 2) ? 0.5 : 0.3);
+    for (uint32_t m = 0; m < n; m++)
+      members[m] = m;
+    pl_arena arena;
+    pl_arena_init(&arena, 0);
+    pl_collective_options options = {.algorithm = PL_ALGORITHM_RING};
+    pl_collective_group *group = take_group(cluster, members, n, &options, &arena);
+    double caller_Bps = INFINITY;
+    for (uint32_t m = 0; m < n; m++) {
+      pl_route route;
+      assert_int_equal(pl_cluster_route(cluster, m, (m + 1) % n, &route, NULL), PL_OK);
+      for (uint32_t l = 0; l < route.n_links; l++)
+        caller_Bps = fmin(caller_Bps, cluster->links[route.links[l]].capacity_Bps);
+    }
+    double total_Bps = total_rate(cluster, group, &arena);
+    if (total_Bps < caller_Bps * (1 - 1e-12))
+      fail_msg("seed %llu: %u channels carry %.17g B/s, one ring in the caller's order %.17g",
+               (unsigned long long)(seed + i), pl_collective_group_channels(group), total_Bps, caller_Bps);
+    pl_arena_release(&arena);
+    synthetic_cluster_release(cluster);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_ring_visits_every_member_once),
@@ -273,6 +351,9 @@ int main(void) {
       cmocka_unit_test(one_member_or_no_bytes_is_nothing),
       cmocka_unit_test(like_nodes_are_used_alike),
       cmocka_unit_test(channels_of_known_shapes),
+      cmocka_unit_test(bus_order_beats_a_bad_order),
+      cmocka_unit_test(rings_stay_on_their_rails),
+      cmocka_unit_test(search_never_loses),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -163,15 +163,26 @@ static void add_node_links(synthetic *self, uint32_t node, uint32_t *next) {
   self->node_links = *next - first;
 }
 
+static uint32_t nic_of(const synthetic_options *options, const pl_device *device) {
+  return device->local_index * options->nics_per_node / options->gpus_per_node;
+}
+
+/* With rails every NIC number has leaves of its own: leaf = pod * nics + nic. */
+static uint32_t leaf_of(const synthetic_options *options, const pl_device *device) {
+  uint32_t pod = device->node / options->leaf_nodes;
+  return options->rails ? pod * options->nics_per_node + nic_of(options, device) : pod;
+}
+
 static void add_leaf_links(synthetic *self, uint32_t *next) {
   const synthetic_options *options = &self->options;
   self->leaf_base = *next;
   if (options->leaf_nodes == 0) return;
-  for (uint32_t leaf = 0; leaf * options->leaf_nodes < options->n_nodes; leaf++)
+  uint32_t n_pods = (options->n_nodes + options->leaf_nodes - 1) / options->leaf_nodes;
+  uint32_t nics = options->leaf_nodes * (options->rails ? 1 : options->nics_per_node);
+  for (uint32_t leaf = 0; leaf < n_pods * (options->rails ? options->nics_per_node : 1); leaf++)
     for (int down = 0; down < 2; down++)
-      add_link(self, next, options->nic_Bps * options->nics_per_node * options->leaf_nodes / options->oversubscription,
-               options->fabric_latency_s, PL_LINK_FABRIC,
-               must(pl_arena_printf(&self->arena, "leaf%u_%s", leaf, down ? "down" : "up")));
+      add_link(self, next, options->nic_Bps * nics / options->oversubscription, options->fabric_latency_s,
+               PL_LINK_FABRIC, must(pl_arena_printf(&self->arena, "leaf%u_%s", leaf, down ? "down" : "up")));
 }
 
 static uint32_t local_route(const synthetic *self, uint32_t node, uint32_t a, uint32_t b, uint32_t *links) {
@@ -206,12 +217,12 @@ static uint32_t remote_route(const synthetic *self, const pl_device *a, const pl
   const synthetic_options *options = &self->options;
   uint32_t base_a = a->node * self->node_links, base_b = b->node * self->node_links, count = 0;
   links[count++] = base_a + self->pcie_base + 2 * a->local_index;
-  links[count++] = base_a + self->nic_base + 2 * (a->local_index * options->nics_per_node / options->gpus_per_node);
-  if (options->leaf_nodes > 0 && a->node / options->leaf_nodes != b->node / options->leaf_nodes) {
-    links[count++] = self->leaf_base + 2 * (a->node / options->leaf_nodes);
-    links[count++] = self->leaf_base + 2 * (b->node / options->leaf_nodes) + 1;
+  links[count++] = base_a + self->nic_base + 2 * nic_of(options, a);
+  if (options->leaf_nodes > 0 && leaf_of(options, a) != leaf_of(options, b)) {
+    links[count++] = self->leaf_base + 2 * leaf_of(options, a);
+    links[count++] = self->leaf_base + 2 * leaf_of(options, b) + 1;
   }
-  links[count++] = base_b + self->nic_base + 2 * (b->local_index * options->nics_per_node / options->gpus_per_node) + 1;
+  links[count++] = base_b + self->nic_base + 2 * nic_of(options, b) + 1;
   links[count++] = base_b + self->pcie_base + 2 * b->local_index + 1;
   return count;
 }
@@ -277,7 +288,8 @@ static void fill_devices(synthetic *self) {
 static void fill_links(synthetic *self) {
   const synthetic_options *options = &self->options;
   uint32_t n = options->gpus_per_node;
-  uint32_t n_links = options->n_nodes * (n * n + 4 * n + 4 + 2 * options->nics_per_node) + 2 * options->n_nodes;
+  uint32_t n_links = options->n_nodes * (n * n + 4 * n + 4 + 2 * options->nics_per_node) +
+                     2 * options->n_nodes * options->nics_per_node;
   self->links = must(PL_TAKE(&self->arena, pl_link, n_links));
   uint32_t next = 0;
   for (uint32_t node = 0; node < options->n_nodes; node++)

@@ -18,6 +18,7 @@
 #ifndef PL_TESTS_SUPPORT_SYNTHETIC_CLUSTER_H
 #define PL_TESTS_SUPPORT_SYNTHETIC_CLUSTER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "core/cluster.h"
@@ -37,6 +38,7 @@ typedef struct synthetic_options {
   double pcie_Bps, cpu_Bps, nic_Bps;
   uint32_t leaf_nodes;
   double oversubscription;
+  bool rails; /* a leaf of its own for every NIC number: only changing rails or pods crosses leaf links */
   double nvlink_latency_s, pcie_latency_s, cpu_latency_s, nic_latency_s, fabric_latency_s; /* per link */
   const pl_device_profile *profiles; /* borrowed; NULL: two built-in ones, "SYN-A" and the slower, smaller "SYN-B" */
   uint32_t n_profiles;
