@@ -86,7 +86,6 @@ void pl_overlap_note_finish(pl_engine *engine, uint32_t task) {
       if (walker->gradient != PL_NONE) mark(overlap, stream->device);
     } else if (stream->kind == PL_STREAM_GRADIENT && walker->gradient == task) {
       walker->gradient = PL_NONE;
-      walker->slows = false;
       mark(overlap, stream->device);
     }
   }

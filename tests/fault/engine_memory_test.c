@@ -49,6 +49,7 @@ static void builder_survives(void **state) {
     arena.fail_after = k;
     pl_error error = PL_ERROR_INIT;
     code = build_rich(&arena, &error);
+    assert_true((code != PL_OK) == arena.failed);
     if (code != PL_OK) assert_int_equal(code, PL_NO_MEMORY);
     pl_arena_release(&arena);
   }
@@ -80,6 +81,7 @@ static void engine_survives(void **state) {
       pl_engine_result result;
       pl_error failure = PL_ERROR_INIT;
       code = pl_engine_run(&graph, network, &(pl_engine_options){.record_parts = true}, &arena, &result, &failure);
+      assert_true((code != PL_OK) == arena.failed); /* no failure is passed over */
       if (code != PL_OK) assert_int_equal(code, PL_NO_MEMORY);
       if (code != PL_OK) assert_string_not_equal(failure.message, "");
       pl_arena_release(&arena);
