@@ -1,0 +1,59 @@
+# The front door: help, version, unknown commands, and a standard output that cannot be written.
+bats_require_minimum_version 1.5.0
+
+setup() {
+  cd "$BATS_TEST_DIRNAME/../.."
+  : "${PACELINE:=.build/release/paceline}"
+}
+
+@test "help names every command and exits 0" {
+  run -0 "$PACELINE" --help
+  [[ $output == "Usage: paceline COMMAND"* ]]
+  while read -r name _; do
+    [[ $output == *"  $name "* ]] || { echo "help does not name $name"; return 1; }
+  done < <(sed -n 's/^ *{"\([a-z_-]*\)",.*/\1/p' main.c)
+  help=$output
+  run -0 "$PACELINE" help
+  [[ $output == "$help" ]]
+}
+
+@test "every command of the table has help, and refuses an unknown option with exit status 2" {
+  for name in $(sed -n 's/^ *{"\([a-z_-]*\)",.*/\1/p' main.c); do
+    run "$PACELINE" "$name" --help
+    [[ $status -eq 0 && $output == *[Uu]sage:* ]] || { echo "$name --help: exit $status: $output"; return 1; }
+    run "$PACELINE" "$name" --no-such-option
+    [[ $status -eq 2 ]] || { echo "$name --no-such-option: exit $status"; return 1; }
+  done
+}
+
+@test "version" {
+  run -0 "$PACELINE" --version
+  [[ $output =~ ^paceline\ [0-9]+\.[0-9]+\.[0-9]+$ ]]
+}
+
+@test "nothing: help on standard error, exit 2" {
+  run -2 --separate-stderr "$PACELINE"
+  [[ -z $output && $stderr == "Usage: paceline COMMAND"* ]]
+}
+
+@test "an unknown command: one line, exit 2" {
+  run -2 --separate-stderr "$PACELINE" swep
+  [[ -z $output && $stderr == "paceline: 'swep' is not a command; 'paceline --help' lists them" ]]
+}
+
+@test "a full disk is an error" {
+  run -1 bash -c "'$PACELINE' --help >/dev/full"
+  [[ $output == *"cannot write standard output: No space left on device" ]]
+  run -1 bash -c "'$PACELINE' --version >/dev/full"
+}
+
+@test "bootstrap: help, unknown command, a word too many" {
+  run -0 ./bootstrap help
+  [[ $output == "Usage: ./bootstrap COMMAND"* ]]
+  for name in build demo test bench help; do [[ $output == *"  $name "* ]]; done
+  run -0 ./bootstrap
+  run -2 --separate-stderr ./bootstrap tset
+  [[ -z $output && $stderr == "bootstrap: 'tset' is not a command; './bootstrap help' lists them" ]]
+  run -2 --separate-stderr ./bootstrap test again
+  [[ -z $output && $stderr == "bootstrap: 'again' is one word too many; './bootstrap help' says more" ]]
+}
