@@ -229,7 +229,7 @@ static void compare(const play *p, const pl_transfer_table *table, double ticks_
     pl_ticks alone = p->scenario->flows[i].start + pl_transfer_solo_ticks(table, i, p->scenario->flows[i].size_bytes);
     out->n_compared++;
     out->n_disturbed += p->finish[i] > alone + 4;
-    out->n_capped += isfinite(table->specs[i].rate_cap_Bps);
+    out->n_capped += isfinite(table->specs[i].rate_cap_Bps) != 0;
     if (!(excess <= out->worst)) out->worst = excess;
     if (!(excess <= 1) && out->message[0] == '\0')
       snprintf(out->message, sizeof out->message, "flow %u of %u (h%u to h%u, %.6g B): %.15g s, SimGrid %.15g s", i,
