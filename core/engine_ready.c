@@ -51,11 +51,24 @@ void pl_ready_streams_free(pl_engine *engine, uint32_t task) {
 
 /* ---- the waiting lists ---- */
 
-/* Mostly at the tail: tasks become ready in about the order of their ids. */
+/* The node behind which `node` belongs, PL_NONE = none. Looked for from the end whose id is nearer: a pipeline's
+ * forwards all wait from the start with ascending ids, and its backwards arrive with ids near the first. */
+static uint32_t find_place(const pl_ready_streams *streams, uint32_t stream, uint32_t node) {
+  uint32_t after = streams->tail[stream], before = streams->head[stream], id = streams->task[node];
+  if (after == PL_NONE || streams->task[after] < id) return after;
+  if (streams->task[before] > id) return PL_NONE;
+  if (id - streams->task[before] > streams->task[after] - id) {
+    while (streams->task[after] > id)
+      after = streams->previous[after];
+    return after;
+  }
+  while (streams->task[streams->next[before]] < id)
+    before = streams->next[before];
+  return before;
+}
+
 static void insert(pl_ready_streams *streams, uint32_t stream, uint32_t node) {
-  uint32_t after = streams->tail[stream];
-  while (after != PL_NONE && streams->task[after] > streams->task[node])
-    after = streams->previous[after];
+  uint32_t after = find_place(streams, stream, node);
   uint32_t before = after == PL_NONE ? streams->head[stream] : streams->next[after];
   streams->previous[node] = after;
   streams->next[node] = before;

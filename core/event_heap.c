@@ -28,7 +28,7 @@ static inline void place(pl_event_heap *heap, uint32_t at, pl_event event) {
   heap->position[event.id] = at;
 }
 
-static void sift_up(pl_event_heap *heap, uint32_t hole, pl_event event) {
+static inline void sift_up(pl_event_heap *heap, uint32_t hole, pl_event event) {
   while (hole > 0) {
     uint32_t parent = (hole - 1) / 2;
     if (!is_before(event, heap->events[parent])) break;
@@ -38,7 +38,7 @@ static void sift_up(pl_event_heap *heap, uint32_t hole, pl_event event) {
   place(heap, hole, event);
 }
 
-static void sift_down(pl_event_heap *heap, uint32_t hole, pl_event event) {
+static inline void sift_down(pl_event_heap *heap, uint32_t hole, pl_event event) {
   const uint32_t count = heap->count;
   for (uint32_t child = 2 * hole + 1; child < count; child = 2 * hole + 1) {
     if (child + 1 < count && is_before(heap->events[child + 1], heap->events[child])) child++;

@@ -2,7 +2,7 @@
  *
  * Pipeline of p equal stages, m microbatches, forward f and backward b per stage, sends that take no time:
  *   1F1B and GPipe: (m + p - 1) (f + b); 1F1B keeps at most min(p - s, m) microbatches on stage s, GPipe all m.
- * With sends of c ticks, 1F1B of two stages, c small enough to hide in no steady-state slack: see the test.
+ * With sends of c ticks: see the test.
  * Overlap: compute of W ticks of work meets a gradient transfer of C ticks from its start on, with factors g and h.
  * While both run, compute does 1 / (1 + g) and the transfer 1 / (1 + h) of its work per tick. If C (1 + h) <= W (1 +
  * g), the transfer ends at C (1 + h), compute has then done C (1 + h) / (1 + g), and ends at C (1 + h) + W - C (1 + h)
@@ -260,6 +260,36 @@ static void slowest_member_counts(void **state) {
   assert_int_equal(run(builder).finish[reduce], 240);
 }
 
+/* ---- accounts ---- */
+
+/* A collective of 20 devices on their gradient streams takes 8 ticks after a delay of 5; then each of 21 devices
+ * computes 3. Members stood still for DATA during it and idle before; the outsider was idle all along. */
+static void big_collectives_are_charged_to_members(void **state) {
+  (void)state;
+  enum { MEMBERS = 20 };
+  pl_graph_builder *builder = pl_graph_builder_take(&arena, PL_STREAMS_IN_ORDER);
+  uint32_t streams[MEMBERS];
+  for (uint32_t device = 0; device <= MEMBERS; device++)
+    pl_graph_builder_device(builder, &(pl_graph_device){.multiplicity = 1});
+  for (uint32_t device = 0; device < MEMBERS; device++)
+    streams[device] = pl_graph_builder_stream(builder, device, PL_STREAM_GRADIENT);
+  uint32_t wait = pl_graph_builder_delay(builder, 5, PL_CATEGORY_OTHER, NULL, 0, PL_NONE, 0);
+  uint32_t gather = pl_graph_builder_delay(builder, 8, PL_CATEGORY_DATA, streams, MEMBERS, PL_NONE, 0);
+  pl_graph_builder_edge(builder, wait, gather);
+  for (uint32_t device = 0; device <= MEMBERS; device++)
+    pl_graph_builder_edge(builder, gather,
+                          pl_graph_builder_work(builder, add_segment(builder, 3, PL_CATEGORY_FORWARD),
+                                                pl_graph_builder_stream(builder, device, PL_STREAM_COMPUTE), PL_NONE,
+                                                PL_NONE, 0));
+  pl_engine_result result = run(builder);
+  for (uint32_t device = 0; device <= MEMBERS; device++) {
+    pl_ticks data = device < MEMBERS ? 8 : 0;
+    assert_int_equal(result.spent[device * PL_CATEGORY_COUNT + PL_CATEGORY_DATA], data);
+    assert_int_equal(result.spent[device * PL_CATEGORY_COUNT + PL_CATEGORY_FORWARD], 3);
+    assert_int_equal(result.idle[device], 13 - data);
+  }
+}
+
 /* ---- ready streams ---- */
 
 /* One stream, tasks of ids 0..3 that become ready at 30, 0, 10, 5 (delays without stream before them) and take 20 each:
@@ -367,6 +397,7 @@ int main(void) {
       ENGINE_TEST(no_factor_no_effect),
       ENGINE_TEST(communication_parts_do_not_overlap),
       ENGINE_TEST(slowest_member_counts),
+      ENGINE_TEST(big_collectives_are_charged_to_members),
       ENGINE_TEST(ready_streams_take_the_lowest_id),
       ENGINE_TEST(waiting_task_holds_back_nobody),
       ENGINE_TEST(zero_durations_do_not_recurse),
