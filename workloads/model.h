@@ -47,8 +47,11 @@ pl_code pl_model_load(const char *path, pl_arena *arena, pl_model *model, pl_err
 pl_code pl_model_parse(const char *name, const char *text, size_t size, pl_arena *arena, pl_model *model,
                        pl_error *error);
 
+/* Blocks in front of and behind the layers: embedding, identity; identity, final norm, head, loss. */
+enum { PL_MODEL_BLOCKS_BEFORE_LAYERS = 2, PL_MODEL_BLOCKS_AFTER_LAYERS = 4 };
+
 static inline int32_t pl_model_n_blocks(const pl_model *model) {
-  return model->n_layers + 6;
+  return PL_MODEL_BLOCKS_BEFORE_LAYERS + model->n_layers + PL_MODEL_BLOCKS_AFTER_LAYERS;
 }
 pl_block_kind pl_model_block_kind(const pl_model *model, int32_t block);
 

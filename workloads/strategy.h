@@ -48,6 +48,8 @@ static inline int32_t pl_strategy_n_chunks(const pl_strategy *strategy) { return
 pl_code pl_strategy_parse(const char *text, const pl_model *model, pl_arena *arena, pl_strategy *strategy, pl_error *error);
 /* Everything that must hold between strategy, model, job and cluster; says which limit is broken and what would do. */
 pl_code pl_strategy_check(const pl_strategy *strategy, const pl_model *model, const pl_job *job, uint32_t n_devices, pl_error *error);
+/* How the blocks are cut under this strategy and job. */
+pl_block_shard pl_strategy_shard(const pl_strategy *strategy, const pl_job *job);
 /* Turns a recipe into boundaries (balanced: minimises the largest stage cost on `profile`; exact, O(blocks * chunks * log)). */
 pl_code pl_strategy_assign(pl_strategy *strategy, const pl_model *model, const pl_job *job, const pl_device_profile *profile,
                            pl_arena *arena, pl_error *error);

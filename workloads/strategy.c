@@ -1,0 +1,168 @@
+/* The flat strategy: what must hold between it, the model, the job and the cluster; placement; printing. */
+#include "workloads/strategy.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *pl_schedule_name(pl_schedule_kind kind) {
+  static const char *const names[] = {"gpipe", "1f1b", "interleaved"};
+  return names[kind];
+}
+
+const char *pl_recompute_name(pl_recompute recompute) {
+  static const char *const names[] = {"none", "selective", "full"};
+  return names[recompute];
+}
+
+/* ---- checks, one limit each ---- */
+
+static pl_code check_degrees(const pl_strategy *strategy, uint32_t n_devices, pl_error *error) {
+  int64_t product = (int64_t)strategy->pp * strategy->dp * strategy->tmp;
+  if (product != (int64_t)n_devices)
+    return pl_fail(error, PL_BAD_INPUT,
+                   "strategy: pp=%d * dp=%d * tmp=%d = %" PRId64 ", but the platform has %" PRIu32
+                   " devices; choose degrees whose product is %" PRIu32,
+                   strategy->pp, strategy->dp, strategy->tmp, product, n_devices, n_devices);
+  return PL_OK;
+}
+
+static pl_code check_batch(const pl_strategy *strategy, const pl_job *job, pl_error *error) {
+  int64_t per_step = (int64_t)strategy->dp * strategy->mbs;
+  if (job->gbs % per_step != 0)
+    return pl_fail(error, PL_BAD_INPUT,
+                   "strategy: dp=%d * mbs=%d = %" PRId64 " does not divide the global batch of %" PRId64
+                   " sequences; choose mbs so that dp * mbs divides --gbs",
+                   strategy->dp, strategy->mbs, per_step, job->gbs);
+  return PL_OK;
+}
+
+static pl_code check_schedule(const pl_strategy *strategy, const pl_job *job, pl_error *error) {
+  int64_t n_microbatches = job->gbs / ((int64_t)strategy->dp * strategy->mbs);
+  if (strategy->schedule != PL_SCHEDULE_INTERLEAVED) {
+    if (strategy->vpp != 1)
+      return pl_fail(error, PL_BAD_INPUT, "strategy: vpp=%d needs schedule=interleaved, not %s", strategy->vpp,
+                     pl_schedule_name(strategy->schedule));
+    return PL_OK;
+  }
+  if (strategy->vpp < 2 || strategy->pp < 2)
+    return pl_fail(error, PL_BAD_INPUT, "strategy: schedule=interleaved needs vpp >= 2 and pp >= 2, not vpp=%d, pp=%d",
+                   strategy->vpp, strategy->pp);
+  if (n_microbatches % strategy->pp != 0)
+    return pl_fail(error, PL_BAD_INPUT,
+                   "strategy: schedule=interleaved needs a number of microbatches (gbs / (dp * mbs) = %" PRId64
+                   ") that pp=%d divides",
+                   n_microbatches, strategy->pp);
+  return PL_OK;
+}
+
+static pl_code check_assignment(const pl_strategy *strategy, const pl_model *model, pl_error *error) {
+  int32_t n_chunks = pl_strategy_n_chunks(strategy);
+  if (strategy->boundary == NULL) {
+    if (n_chunks > model->n_layers)
+      return pl_fail(error, PL_BAD_INPUT, "strategy: pp * vpp = %d stages for a model of %d layers; at most one stage per layer",
+                     n_chunks, model->n_layers);
+    return PL_OK;
+  }
+  for (int32_t i = 0; i < n_chunks; i++)
+    if (strategy->boundary[i] >= strategy->boundary[i + 1])
+      return pl_fail(error, PL_BAD_INPUT,
+                     "strategy: assign has boundary %d before %d; boundaries must increase strictly from 0 to %d layers or %d blocks",
+                     strategy->boundary[i], strategy->boundary[i + 1], model->n_layers, pl_model_n_blocks(model));
+  PL_ASSERT(strategy->boundary[0] == 0 && strategy->boundary[n_chunks] == pl_model_n_blocks(model));
+  return PL_OK;
+}
+
+static pl_code check_options(const pl_strategy *strategy, const pl_model *model, const pl_job *job, pl_error *error) {
+  if (strategy->sp && strategy->tmp == 1)
+    return pl_fail(error, PL_BAD_INPUT, "strategy: sp=1 (sequence parallelism) needs tmp > 1");
+  if (strategy->sp && job->seq % strategy->tmp != 0)
+    return pl_fail(error, PL_BAD_INPUT, "strategy: sp=1 needs a sequence length that tmp divides; tmp=%d does not divide %" PRId64,
+                   strategy->tmp, job->seq);
+  if (strategy->zero >= 2 && strategy->pp > 1)
+    return pl_fail(error, PL_BAD_INPUT,
+                   "strategy: zero=%d shards gradients over every microbatch and cannot be combined with pp=%d; use zero=1 or pp=1",
+                   strategy->zero, strategy->pp);
+  if (model->learned_positions && job->seq > model->max_positions)
+    return pl_fail(error, PL_BAD_INPUT, "sequence length %" PRId64 " exceeds the model's %" PRId64 " learned positions; lower --seq",
+                   job->seq, model->max_positions);
+  return PL_OK;
+}
+
+static pl_code check_tensor_degree(const pl_strategy *strategy, const pl_model *model, const pl_job *job, pl_error *error) {
+  pl_arena scratch;
+  pl_arena_init(&scratch, 1 << 16);
+  const pl_block_shard shard = pl_strategy_shard(strategy, job);
+  pl_block_program program;
+  pl_code code = pl_block_program_take(model, PL_BLOCK_LAYER, &shard, &scratch, &program, error);
+  if (code == PL_OK) code = pl_block_program_take(model, PL_BLOCK_HEAD, &shard, &scratch, &program, error);
+  pl_arena_release(&scratch);
+  return code;
+}
+
+pl_block_shard pl_strategy_shard(const pl_strategy *strategy, const pl_job *job) {
+  return (pl_block_shard){.tmp = strategy->tmp,
+                          .sp = strategy->sp,
+                          .mbs = strategy->mbs,
+                          .seq = job->seq,
+                          .recompute = strategy->recompute,
+                          .dtype = job->dtype,
+                          .flash = job->flash};
+}
+
+pl_code pl_strategy_check(const pl_strategy *strategy, const pl_model *model, const pl_job *job, uint32_t n_devices,
+                          pl_error *error) {
+  PL_TRY(check_degrees(strategy, n_devices, error));
+  PL_TRY(check_batch(strategy, job, error));
+  PL_TRY(check_schedule(strategy, job, error));
+  PL_TRY(check_options(strategy, model, job, error));
+  PL_TRY(check_assignment(strategy, model, error));
+  return check_tensor_degree(strategy, model, job, error);
+}
+
+/* ---- placement ---- */
+
+uint32_t pl_strategy_device(const pl_strategy *strategy, int32_t stage, int32_t data, int32_t tensor) {
+  uint32_t device = 0, stride = 1;
+  for (int i = 0; i < 3; i++) {
+    int32_t degree = strategy->tmp, coordinate = tensor;
+    if (strategy->order[i] == 'd') {
+      degree = strategy->dp;
+      coordinate = data;
+    } else if (strategy->order[i] == 'p') {
+      degree = strategy->pp;
+      coordinate = stage;
+    }
+    device += (uint32_t)coordinate * stride;
+    stride *= (uint32_t)degree;
+  }
+  return device;
+}
+
+/* ---- printing ---- */
+
+/* Boundary in blocks as the user counts: layers hide the two blocks in front of them and the four behind. */
+static int32_t shown_boundary(const pl_strategy *strategy, const pl_model *model, int32_t index) {
+  int32_t boundary = strategy->boundary[index];
+  if (!strategy->counts_layers || index == 0) return boundary;
+  return index == pl_strategy_n_chunks(strategy) ? model->n_layers : boundary - PL_MODEL_BLOCKS_BEFORE_LAYERS;
+}
+
+int pl_strategy_format_assign(const pl_strategy *strategy, const pl_model *model, char *text, size_t size) {
+  if (strategy->boundary == NULL) return snprintf(text, size, "%s", strategy->recipe == PL_ASSIGN_BALANCED ? "balanced" : "uniform");
+  int length = 0;
+  for (int32_t i = 0; i <= pl_strategy_n_chunks(strategy); i++) {
+    size_t at = (size_t)length < size ? (size_t)length : size;
+    length += snprintf(text + at, size - at, "%s%d", i == 0 ? "" : ":", shown_boundary(strategy, model, i));
+  }
+  return length;
+}
+
+int pl_strategy_format(const pl_strategy *strategy, const pl_model *model, char *text, size_t size) {
+  int length = snprintf(text, size, "pp=%d,dp=%d,tmp=%d,mbs=%d,schedule=%s,vpp=%d,sp=%d,recompute=%s,zero=%d,overlap=%d,order=%s,assign=",
+                        strategy->pp, strategy->dp, strategy->tmp, strategy->mbs, pl_schedule_name(strategy->schedule),
+                        strategy->vpp, strategy->sp, pl_recompute_name(strategy->recompute), strategy->zero, strategy->overlap,
+                        strategy->order);
+  size_t at = (size_t)length < size ? (size_t)length : size;
+  return length + pl_strategy_format_assign(strategy, model, text + at, size - at);
+}

@@ -1,0 +1,141 @@
+/* Recipes for the layer assignment. Both cut between transformer layers only, as frameworks do: embedding goes with the first stage, final
+ * norm, head and loss with the last.
+ *
+ * uniform   equal layer counts; what is left over is spread so that the last stage, which carries the head, never has more than others.
+ * balanced  minimises the largest stage time (forward + backward of one microbatch). Exact: the smallest feasible bound is found by
+ *           bisection on greedy packing, ending on a value that a stage really takes; the cuts under that bound are then spread as evenly as it allows.
+ */
+#include <math.h>
+
+#include "workloads/op_cost.h"
+#include "workloads/strategy.h"
+
+typedef struct packing {
+  const double *prefix; /* prefix[i]: time of the first i layers; embedding in layer 0, the tail in the last */
+  int32_t n_layers, n_chunks;
+} packing;
+
+static double block_time_s(const pl_block_program *program, const pl_device_profile *profile) {
+  double time_s = 0;
+  const pl_op_list lists[2] = {program->forward, program->backward};
+  for (int pass = 0; pass < 2; pass++)
+    for (uint32_t i = 0; i < lists[pass].n_ops; i++)
+      if (lists[pass].ops[i].kind != PL_OP_COLLECTIVE) time_s += pl_op_cost(profile, &lists[pass].ops[i]).time_s;
+  return time_s;
+}
+
+/* Largest stage when each stage takes as many layers as `bound_s` allows (leaving one for each later stage); INFINITY when it does not fit. */
+static double pack_greedily(const packing *pack, double bound_s) {
+  double largest_s = 0;
+  int32_t start = 0;
+  for (int32_t c = 0; c < pack->n_chunks; c++) {
+    int32_t last = pack->n_layers - (pack->n_chunks - 1 - c), end = start + 1;
+    while (end < last && pack->prefix[end + 1] - pack->prefix[start] <= bound_s)
+      end++;
+    if (c == pack->n_chunks - 1) end = pack->n_layers;
+    double time_s = pack->prefix[end] - pack->prefix[start];
+    if (time_s > bound_s) return INFINITY;
+    largest_s = fmax(largest_s, time_s);
+    start = end;
+  }
+  return largest_s;
+}
+
+static double smallest_bound(const packing *pack) {
+  double high = pack_greedily(pack, pack->prefix[pack->n_layers]), low = 0;
+  for (int i = 0; i < 64 && low < high; i++) {
+    double middle = low + (high - low) / 2, found = pack_greedily(pack, middle);
+    if (isfinite(found)) {
+      high = found;
+    } else {
+      low = middle;
+    }
+    if (nextafter(low, INFINITY) >= high) break;
+  }
+  return high;
+}
+
+/* latest_start[c]: the smallest first layer of chunk c from which chunks c.. can still be packed under the bound. */
+static void latest_starts(const packing *pack, double bound_s, int32_t *earliest) {
+  int32_t end = pack->n_layers;
+  for (int32_t c = pack->n_chunks; c-- > 0;) {
+    int32_t start = end - 1;
+    while (start > c && pack->prefix[end] - pack->prefix[start - 1] <= bound_s)
+      start--;
+    earliest[c] = start;
+    end = start;
+  }
+}
+
+static void spread(const packing *pack, double bound_s, const int32_t *earliest, int32_t *cut) {
+  cut[0] = 0;
+  cut[pack->n_chunks] = pack->n_layers;
+  for (int32_t c = 1; c < pack->n_chunks; c++) {
+    int32_t start = cut[c - 1], last = pack->n_layers - (pack->n_chunks - c);
+    double left_s = pack->prefix[pack->n_layers] - pack->prefix[start];
+    double target_s = left_s / (pack->n_chunks - c + 1);
+    int32_t end = earliest[c] > start + 1 ? earliest[c] : start + 1;
+    while (end < last && pack->prefix[end + 1] - pack->prefix[start] <= bound_s &&
+           pack->prefix[end] - pack->prefix[start] + (pack->prefix[end + 1] - pack->prefix[end]) / 2 <= target_s)
+      end++;
+    cut[c] = end;
+  }
+}
+
+static pl_code layer_times(const pl_strategy *strategy, const pl_model *model, const pl_job *job, const pl_device_profile *profile,
+                           pl_arena *arena, double *prefix, pl_error *error) {
+  const pl_block_shard shard = pl_strategy_shard(strategy, job);
+  double time_s[PL_BLOCK_KIND_COUNT];
+  for (int kind = 0; kind < PL_BLOCK_KIND_COUNT; kind++) {
+    pl_block_program program;
+    PL_TRY(pl_block_program_take(model, (pl_block_kind)kind, &shard, arena, &program, error));
+    time_s[kind] = block_time_s(&program, profile);
+  }
+  for (int32_t i = 0; i < model->n_layers; i++)
+    prefix[i + 1] = prefix[i] + time_s[PL_BLOCK_LAYER] + (i == 0 ? time_s[PL_BLOCK_EMBEDDING] : 0);
+  prefix[model->n_layers] += time_s[PL_BLOCK_FINAL_NORM] + time_s[PL_BLOCK_HEAD] + time_s[PL_BLOCK_LOSS];
+  return PL_OK;
+}
+
+static pl_code cut_balanced(const pl_strategy *strategy, const pl_model *model, const pl_job *job, const pl_device_profile *profile,
+                            pl_arena *arena, int32_t *cut, pl_error *error) {
+  int32_t n_chunks = pl_strategy_n_chunks(strategy);
+  pl_arena_mark scratch = pl_arena_mark_here(arena);
+  double *prefix = PL_TAKE(arena, double, model->n_layers + 1);
+  int32_t *earliest = PL_TAKE(arena, int32_t, n_chunks);
+  if (arena->failed) return pl_fail_memory(error, "the layer assignment");
+  PL_TRY(layer_times(strategy, model, job, profile, arena, prefix, error));
+  const packing pack = {prefix, model->n_layers, n_chunks};
+  double bound_s = smallest_bound(&pack);
+  latest_starts(&pack, bound_s, earliest);
+  spread(&pack, bound_s, earliest, cut);
+  pl_arena_release_to(arena, scratch);
+  return PL_OK;
+}
+
+static void cut_uniformly(int32_t n_layers, int32_t n_chunks, int32_t *cut) {
+  for (int32_t c = 0; c <= n_chunks; c++)
+    cut[c] = (int32_t)(((int64_t)c * n_layers + n_chunks - 1) / n_chunks);
+}
+
+pl_code pl_strategy_assign(pl_strategy *strategy, const pl_model *model, const pl_job *job, const pl_device_profile *profile,
+                           pl_arena *arena, pl_error *error) {
+  if (strategy->recipe == PL_ASSIGN_GIVEN) return PL_OK;
+  int32_t n_chunks = pl_strategy_n_chunks(strategy);
+  if (n_chunks > model->n_layers)
+    return pl_fail(error, PL_BAD_INPUT, "strategy: pp * vpp = %d stages for a model of %d layers; at most one stage per layer", n_chunks,
+                   model->n_layers);
+  int32_t *cut = PL_TAKE(arena, int32_t, n_chunks + 1);
+  if (cut == NULL) return pl_fail_memory(error, "the layer assignment");
+  if (strategy->recipe == PL_ASSIGN_UNIFORM) {
+    cut_uniformly(model->n_layers, n_chunks, cut);
+  } else {
+    PL_TRY(cut_balanced(strategy, model, job, profile, arena, cut, error));
+  }
+  for (int32_t c = 1; c < n_chunks; c++)
+    cut[c] += PL_MODEL_BLOCKS_BEFORE_LAYERS;
+  cut[n_chunks] = pl_model_n_blocks(model);
+  strategy->counts_layers = true;
+  strategy->boundary = cut;
+  return PL_OK;
+}
