@@ -1,0 +1,372 @@
+/* See workloads/communication.h. In order: every op of every group becomes a fluid transfer over the cluster's links; transfers of one group with
+ * equal links are one pattern of the fold problem; implied links are dropped; classes are found; the quotient is made; each group class gets its
+ * specs. */
+#include "workloads/communication.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/digest.h"
+
+/* One op of one group, before folding. */
+typedef struct raw_op {
+  uint32_t pattern; /* index of the fold transfer */
+  pl_ticks latency;
+  double rate_cap_Bps, share_weight, progress_bytes;
+  uint32_t source, destination;
+} raw_op;
+
+typedef struct pattern {
+  uint32_t family, group;
+  const pl_link_use *uses;
+  uint32_t n_uses;
+  pl_digest colour;
+  double rate_bound_Bps; /* the largest cap of its ops */
+} pattern;
+
+typedef struct planning {
+  const pl_cluster *cluster;
+  const pl_program *program;
+  const pl_communication_options *options;
+  pl_arena *arena;
+  pl_communication_plan *plan;
+  pl_error *error;
+  uint32_t *first_raw; /* per family: index of its first raw op; op o of group g is first_raw + g * n_ops + o */
+  uint32_t *first_group; /* per family: number of groups before it */
+  uint32_t n_groups, n_raw;
+  raw_op *raw;
+  pattern *patterns;
+  uint32_t n_patterns;
+  pl_collective_group **channels; /* per group */
+  pl_fold_problem problem;
+  pl_fold fold;
+  uint32_t *class_of_group;
+} planning;
+
+static pl_code no_memory(planning *state) { return pl_fail_memory(state->error, "the communication plan"); }
+
+static const uint32_t *group_members(const pl_family *family, uint32_t group) {
+  return family->members + (size_t)group * family->group_size;
+}
+
+/* ---- lowering ---- */
+
+static pl_code count_groups(planning *state) {
+  const pl_program *program = state->program;
+  state->first_raw = PL_TAKE(state->arena, uint32_t, program->n_families + 1);
+  state->first_group = PL_TAKE(state->arena, uint32_t, program->n_families + 1);
+  if (state->arena->failed) return no_memory(state);
+  for (uint32_t f = 0; f < program->n_families; f++) {
+    const pl_family *family = &program->families[f];
+    state->first_group[f] = state->n_groups;
+    state->first_raw[f] = state->n_raw;
+    state->n_groups += family->n_groups;
+    state->n_raw += family->n_groups * family->n_ops;
+  }
+  state->raw = PL_TAKE(state->arena, raw_op, state->n_raw);
+  state->patterns = PL_TAKE(state->arena, pattern, state->n_raw);
+  state->channels = PL_TAKE(state->arena, pl_collective_group *, state->n_groups);
+  return state->arena->failed ? no_memory(state) : PL_OK;
+}
+
+/* The pattern of this group with the same links, or a new one. */
+static uint32_t find_pattern(planning *state, uint32_t first, uint32_t family, uint32_t group, const pl_fluid_collective *fluid) {
+  for (uint32_t p = first; p < state->n_patterns; p++)
+    if (state->patterns[p].n_uses == fluid->spec.n_uses &&
+        (fluid->spec.n_uses == 0 || memcmp(state->patterns[p].uses, fluid->uses, fluid->spec.n_uses * sizeof *fluid->uses) == 0))
+      return p;
+  pattern *made = &state->patterns[state->n_patterns];
+  *made = (pattern){.family = family, .group = group, .uses = fluid->uses, .n_uses = fluid->spec.n_uses};
+  pl_digest_init(&made->colour);
+  pl_digest_u64(&made->colour, family);
+  return state->n_patterns++;
+}
+
+static void colour_op(pattern *own, uint32_t op, const raw_op *raw) {
+  pl_digest_u64(&own->colour, op);
+  pl_digest_u64(&own->colour, (uint64_t)raw->latency);
+  pl_digest_f64(&own->colour, raw->rate_cap_Bps);
+  pl_digest_f64(&own->colour, raw->share_weight);
+  pl_digest_f64(&own->colour, raw->progress_bytes);
+  own->rate_bound_Bps = fmax(own->rate_bound_Bps, raw->rate_cap_Bps);
+}
+
+static pl_code lower_group(planning *state, uint32_t f, uint32_t group) {
+  const pl_family *family = &state->program->families[f];
+  pl_collective_group **channels = &state->channels[state->first_group[f] + group];
+  PL_TRY(pl_collective_group_take(state->cluster, group_members(family, group), family->group_size, &state->options->collective,
+                                  state->arena, channels, state->error));
+  if (state->options->chunked) return PL_OK;
+  uint32_t first_pattern = state->n_patterns;
+  for (uint32_t op = 0; op < family->n_ops; op++) {
+    pl_fluid_collective fluid;
+    PL_TRY(pl_collective_fluid(*channels, family->ops[op].kind, family->ops[op].size_bytes, state->arena, &fluid, state->error));
+    raw_op *raw = &state->raw[state->first_raw[f] + group * family->n_ops + op];
+    *raw = (raw_op){.pattern = find_pattern(state, first_pattern, f, group, &fluid),
+                    .latency = fluid.spec.latency,
+                    .rate_cap_Bps = fluid.spec.rate_cap_Bps,
+                    .share_weight = fluid.spec.share_weight,
+                    .progress_bytes = fluid.progress_bytes,
+                    .source = fluid.spec.source,
+                    .destination = fluid.spec.destination};
+    colour_op(&state->patterns[raw->pattern], op, raw);
+  }
+  return PL_OK;
+}
+
+/* ---- the fold problem ---- */
+
+static uint64_t device_colour(const planning *state, uint32_t device, int32_t stage) {
+  return ((uint64_t)stage << 32) | state->cluster->devices[device].profile;
+}
+
+static uint64_t link_colour(const pl_link *link) {
+  pl_digest digest;
+  pl_digest_init(&digest);
+  pl_digest_f64(&digest, link->capacity_Bps);
+  pl_digest_u64(&digest, link->policy);
+  return digest.value;
+}
+
+static uint64_t *colour_devices(planning *state) {
+  const pl_strategy *strategy = state->program->strategy;
+  uint64_t *colours = PL_TAKE(state->arena, uint64_t, state->cluster->n_devices);
+  for (int32_t stage = 0; colours != NULL && stage < strategy->pp; stage++)
+    for (int32_t d = 0; d < strategy->dp; d++)
+      for (int32_t t = 0; t < strategy->tmp; t++) {
+        uint32_t device = pl_strategy_device(strategy, stage, d, t);
+        colours[device] = device_colour(state, device, stage);
+      }
+  return colours;
+}
+
+static bool is_point_to_point(const pl_family *family) { return family->kind == PL_FAMILY_DOWN || family->kind == PL_FAMILY_UP; }
+
+static pl_code make_problem(planning *state) {
+  const pl_cluster *cluster = state->cluster;
+  uint32_t n_members = 0, n_uses = 0;
+  for (uint32_t p = 0; p < state->n_patterns; p++) {
+    n_members += state->program->families[state->patterns[p].family].group_size;
+    n_uses += state->patterns[p].n_uses;
+  }
+  uint64_t *device_colours = colour_devices(state), *link_colours = PL_TAKE(state->arena, uint64_t, cluster->n_links);
+  pl_fold_transfer *transfers = PL_TAKE(state->arena, pl_fold_transfer, state->n_patterns);
+  pl_fold_member *members = PL_TAKE(state->arena, pl_fold_member, n_members);
+  pl_link_use *uses = PL_TAKE(state->arena, pl_link_use, n_uses);
+  double *capacity_Bps = PL_TAKE(state->arena, double, cluster->n_links);
+  if (state->arena->failed) return no_memory(state);
+  for (uint32_t l = 0; l < cluster->n_links; l++) {
+    capacity_Bps[l] = cluster->links[l].capacity_Bps;
+    if (state->options->fold) link_colours[l] = link_colour(&cluster->links[l]);
+  }
+  n_members = n_uses = 0;
+  for (uint32_t p = 0; p < state->n_patterns; p++) {
+    const pattern *own = &state->patterns[p];
+    const pl_family *family = &state->program->families[own->family];
+    transfers[p] = (pl_fold_transfer){.colour = own->colour.value,
+                                      .first_member = n_members,
+                                      .n_members = family->group_size,
+                                      .first_use = n_uses,
+                                      .n_uses = own->n_uses};
+    for (uint32_t i = 0; i < family->group_size; i++)
+      members[n_members++] = (pl_fold_member){group_members(family, own->group)[i], is_point_to_point(family) ? i : 0};
+    if (own->n_uses > 0) memcpy(&uses[n_uses], own->uses, own->n_uses * sizeof *uses);
+    n_uses += own->n_uses;
+  }
+  state->problem = (pl_fold_problem){.n_devices = cluster->n_devices,
+                                     .n_links = cluster->n_links,
+                                     .n_transfers = state->n_patterns,
+                                     .device_colour = device_colours,
+                                     .link_colour = link_colours,
+                                     .transfers = transfers,
+                                     .members = members,
+                                     .uses = uses};
+  if (!state->options->fold) return pl_fold_identity(&state->problem, state->arena, &state->fold, state->error);
+  PL_TRY(pl_quotient_drop_implied_links(cluster->n_links, capacity_Bps, transfers, state->n_patterns, uses, state->arena,
+                                        &state->plan->n_implied_links, state->error));
+  return pl_fold_refine(&state->problem, state->arena, &state->fold, state->error);
+}
+
+/* ---- classes ---- */
+
+static uint8_t stream_of(const pl_family *family, uint32_t member) {
+  switch (family->kind) {
+  case PL_FAMILY_TENSOR: return PL_STREAM_FEATURE;
+  case PL_FAMILY_DOWN: return member == 0 ? PL_STREAM_SEND_DOWN : PL_STREAM_RECEIVE_DOWN;
+  case PL_FAMILY_UP: return member == 0 ? PL_STREAM_SEND_UP : PL_STREAM_RECEIVE_UP;
+  default: return PL_STREAM_GRADIENT;
+  }
+}
+
+/* The groups of a family fall into classes as their first patterns do; without ops a family has no classes. */
+static pl_code number_groups(planning *state) {
+  pl_communication_plan *plan = state->plan;
+  pl_group_class *classes = PL_TAKE(state->arena, pl_group_class, state->n_groups);
+  state->class_of_group = PL_TAKE(state->arena, uint32_t, state->n_groups);
+  uint32_t *of_pattern = PL_TAKE(state->arena, uint32_t, state->n_patterns + 1);
+  if (state->arena->failed) return no_memory(state);
+  memset(of_pattern, 0xff, state->n_patterns * sizeof *of_pattern);
+  for (uint32_t f = 0; f < state->program->n_families; f++) {
+    const pl_family *family = &state->program->families[f];
+    for (uint32_t g = 0; g < family->n_groups; g++) {
+      uint32_t *class = &state->class_of_group[state->first_group[f] + g];
+      *class = PL_NONE;
+      if (family->n_ops == 0) continue;
+      uint32_t *known = class;
+      if (!state->options->chunked)
+        known = &of_pattern[state->fold.transfers.class_of[state->raw[state->first_raw[f] + g * family->n_ops].pattern]];
+      if (*known == PL_NONE) {
+        *known = plan->n_group_classes++;
+        classes[*known] = (pl_group_class){.family = f, .group = g, .channels = state->channels[state->first_group[f] + g]};
+      }
+      *class = *known;
+    }
+  }
+  plan->group_classes = classes;
+  return PL_OK;
+}
+
+static uint32_t slot_group(const planning *state, const pl_device_class *own, int slot) {
+  static const uint8_t kinds[PL_SLOT_COUNT] = {PL_FAMILY_TENSOR, PL_FAMILY_DATA, PL_FAMILY_DOWN,     PL_FAMILY_DOWN,
+                                               PL_FAMILY_UP,     PL_FAMILY_UP,   PL_FAMILY_EMBEDDING};
+  const pl_program *program = state->program;
+  pl_family_kind kind = (pl_family_kind)kinds[slot];
+  int32_t stage = own->stage;
+  if (slot == PL_SLOT_RECEIVE_DOWN || slot == PL_SLOT_RECEIVE_UP) stage = pl_program_sender(program, kind, stage);
+  uint32_t family = program->family_of[stage][kind];
+  if (family == PL_NONE) return PL_NONE;
+  int32_t group = own->data * program->strategy->tmp + own->tensor;
+  if (kind == PL_FAMILY_TENSOR) group = own->data;
+  if (kind == PL_FAMILY_DATA) group = own->tensor;
+  return state->class_of_group[state->first_group[family] + (uint32_t)group];
+}
+
+static pl_code number_devices(planning *state) {
+  const pl_strategy *strategy = state->program->strategy;
+  uint32_t n_classes = state->fold.devices.n_classes;
+  pl_device_class *classes = PL_TAKE(state->arena, pl_device_class, n_classes);
+  if (classes == NULL) return no_memory(state);
+  for (int32_t stage = 0; stage < strategy->pp; stage++)
+    for (int32_t d = 0; d < strategy->dp; d++)
+      for (int32_t t = 0; t < strategy->tmp; t++) {
+        uint32_t device = pl_strategy_device(strategy, stage, d, t), class = state->fold.devices.class_of[device];
+        if (state->fold.devices.first[class] != device) continue;
+        pl_device_class *own = &classes[class];
+        *own = (pl_device_class){device, state->fold.devices.size[class], stage, d, t, {0}};
+        for (int slot = 0; slot < PL_SLOT_COUNT; slot++)
+          own->group_class[slot] = slot_group(state, own, slot);
+      }
+  state->plan->device_classes = classes;
+  state->plan->n_device_classes = n_classes;
+  return PL_OK;
+}
+
+static pl_code find_participants(planning *state) {
+  pl_communication_plan *plan = state->plan;
+  uint32_t most = 0, n = 0;
+  for (uint32_t c = 0; c < plan->n_group_classes; c++)
+    most += state->program->families[plan->group_classes[c].family].group_size;
+  pl_participant *participants = PL_TAKE(state->arena, pl_participant, most);
+  uint32_t *seen = PL_TAKE(state->arena, uint32_t, plan->n_device_classes); /* 1 + last (group class, stream) that met it */
+  if (state->arena->failed) return no_memory(state);
+  for (uint32_t c = 0; c < plan->n_group_classes; c++) {
+    pl_group_class *class = (pl_group_class *)&plan->group_classes[c];
+    const pl_family *family = &state->program->families[class->family];
+    class->first_participant = n;
+    for (uint32_t i = 0; i < family->group_size; i++) {
+      uint32_t device = state->fold.devices.class_of[group_members(family, class->group)[i]];
+      if (seen[device] == c + 1 && !is_point_to_point(family)) continue;
+      seen[device] = c + 1;
+      participants[n++] = (pl_participant){device, stream_of(family, i)};
+    }
+    class->n_participants = n - class->first_participant;
+  }
+  plan->participants = participants;
+  return PL_OK;
+}
+
+/* ---- quotient and specs ---- */
+
+static pl_code make_quotient(planning *state) {
+  pl_communication_plan *plan = state->plan;
+  const pl_cluster *cluster = state->cluster;
+  double *capacity_Bps = PL_TAKE(state->arena, double, cluster->n_links);
+  uint32_t *serial = PL_TAKE(state->arena, uint32_t, state->n_patterns);
+  double *bound_Bps = PL_TAKE(state->arena, double, state->n_patterns);
+  if (state->arena->failed) return no_memory(state);
+  for (uint32_t l = 0; l < cluster->n_links; l++)
+    capacity_Bps[l] = cluster->links[l].capacity_Bps;
+  for (uint32_t p = 0; p < state->n_patterns; p++) {
+    const pattern *own = &state->patterns[p];
+    const pl_family *family = &state->program->families[own->family];
+    uint32_t device = state->fold.devices.class_of[group_members(family, own->group)[0]];
+    serial[p] = device * PL_STREAM_KIND_COUNT + stream_of(family, 0);
+    uint32_t class = state->fold.transfers.class_of[p];
+    bound_Bps[class] = fmax(bound_Bps[class], own->rate_bound_Bps);
+  }
+  PL_TRY(pl_quotient_take(&state->problem, &state->fold, capacity_Bps, serial, state->arena, &plan->quotient, state->error));
+  if (state->options->prune) PL_TRY(pl_quotient_rivals(&plan->quotient, bound_Bps, state->arena, state->error));
+  plan->n_transfer_classes = plan->quotient.n_transfers;
+  plan->link_of_class = state->fold.links.first;
+  return PL_OK;
+}
+
+static pl_code make_specs(planning *state) {
+  pl_communication_plan *plan = state->plan;
+  uint32_t n_specs = 0;
+  for (uint32_t c = 0; c < plan->n_group_classes; c++) {
+    ((pl_group_class *)plan->group_classes)[c].first_op = n_specs;
+    n_specs += state->program->families[plan->group_classes[c].family].n_ops;
+  }
+  pl_transfer_spec *specs = PL_TAKE(state->arena, pl_transfer_spec, n_specs);
+  pl_lowered_op *ops = PL_TAKE(state->arena, pl_lowered_op, n_specs);
+  if (state->arena->failed) return no_memory(state);
+  const pl_quotient *quotient = &plan->quotient;
+  plan->table = (pl_transfer_table){.link_capacity_Bps = quotient->link_capacity_Bps,
+                                    .link_policy = quotient->link_policy,
+                                    .n_links = quotient->n_links,
+                                    .specs = specs,
+                                    .n_specs = n_specs,
+                                    .uses = quotient->uses,
+                                    .n_uses = quotient->n_uses};
+  for (uint32_t c = 0; c < plan->n_group_classes; c++) {
+    const pl_group_class *class = &plan->group_classes[c];
+    const pl_family *family = &state->program->families[class->family];
+    for (uint32_t op = 0; op < family->n_ops; op++) {
+      const raw_op *raw = &state->raw[state->first_raw[class->family] + class->group * family->n_ops + op];
+      uint32_t transfer_class = state->fold.transfers.class_of[raw->pattern], spec = class->first_op + op;
+      const pl_quotient_transfer *transfer = &quotient->transfers[transfer_class];
+      specs[spec] = (pl_transfer_spec){.first_use = transfer->first_use,
+                                       .n_uses = transfer->n_uses,
+                                       .rate_cap_Bps = fmin(raw->rate_cap_Bps, transfer->rate_cap_Bps),
+                                       .share_weight = raw->share_weight,
+                                       .latency = raw->latency,
+                                       .source = raw->source,
+                                       .destination = raw->destination};
+      ops[spec] = (pl_lowered_op){.spec = spec,
+                                  .transfer_class = transfer_class,
+                                  .progress_bytes = raw->progress_bytes,
+                                  .solo_ticks = pl_transfer_solo_ticks(&plan->table, spec, raw->progress_bytes),
+                                  .has_rivals = !state->options->prune || transfer->n_uses > 0};
+    }
+  }
+  plan->ops = ops;
+  return PL_OK;
+}
+
+pl_code pl_communication_plan_take(const pl_cluster *cluster, const pl_program *program, const pl_communication_options *options,
+                                   pl_arena *arena, pl_communication_plan *plan, pl_error *error) {
+  *plan = (pl_communication_plan){0};
+  planning state = {.cluster = cluster, .program = program, .options = options, .arena = arena, .plan = plan, .error = error};
+  PL_TRY(count_groups(&state));
+  for (uint32_t f = 0; f < program->n_families; f++)
+    for (uint32_t group = 0; program->families[f].n_ops > 0 && group < program->families[f].n_groups; group++)
+      PL_TRY(lower_group(&state, f, group));
+  PL_TRY(make_problem(&state));
+  PL_TRY(number_groups(&state));
+  PL_TRY(number_devices(&state));
+  PL_TRY(find_participants(&state));
+  if (options->chunked) return PL_OK;
+  PL_TRY(make_quotient(&state));
+  return make_specs(&state);
+}

@@ -1,0 +1,330 @@
+/* See workloads/program.h. */
+#include "workloads/program.h"
+
+#include <math.h>
+#include <string.h>
+
+pl_training_state pl_training_state_of(pl_dtype dtype) {
+  double size = pl_dtype_bytes(dtype);
+  if (dtype == PL_DTYPE_FP32 || dtype == PL_DTYPE_TF32)
+    /* Weights are their own master copy: momentum and variance; read 4 values, write 3. */
+    return (pl_training_state){.parameter_bytes = 4, .gradient_bytes = 4, .optimizer_bytes = 8, .update_traffic_bytes = 28};
+  /* 2 + 2 + 12 bytes; fp8 keeps its weights and gradients in 16 bits. The update reads the gradient and three fp32 values and writes three
+   * and the weight. */
+  size = fmax(size, 2);
+  return (pl_training_state){
+      .parameter_bytes = size, .gradient_bytes = size, .optimizer_bytes = 12, .update_traffic_bytes = 2 * size + 24};
+}
+
+/* ---- families and their ops, while the program is made ---- */
+
+enum { MOST_OPS = 64 };
+
+typedef struct making {
+  pl_program *program;
+  pl_arena *arena;
+  pl_family *families;
+  pl_communication *ops; /* [n_families][MOST_OPS] */
+  pl_error *error;
+} making;
+
+static const pl_block_program *block_program(const pl_program *program, int32_t block) {
+  return &program->blocks[pl_model_block_kind(program->model, block)];
+}
+
+/* The op's index in the family; equal ops are one. PL_NONE: too many different sizes. */
+static uint32_t family_op(making *state, uint32_t family, pl_collective_kind kind, double size_bytes) {
+  pl_family *own = &state->families[family];
+  pl_communication *ops = &state->ops[family * MOST_OPS];
+  for (uint32_t i = 0; i < own->n_ops; i++)
+    if (ops[i].kind == kind && ops[i].size_bytes == size_bytes) return i;
+  PL_ASSERT(own->n_ops < MOST_OPS); /* sizes come from six block kinds and whole-stage sums */
+  ops[own->n_ops] = (pl_communication){kind, size_bytes};
+  return own->n_ops++;
+}
+
+int32_t pl_program_receiver(const pl_program *program, pl_family_kind kind, int32_t stage) {
+  int32_t pp = program->strategy->pp;
+  return kind == PL_FAMILY_DOWN ? (stage + 1) % pp : (stage + pp - 1) % pp;
+}
+
+int32_t pl_program_sender(const pl_program *program, pl_family_kind kind, int32_t stage) {
+  return pl_program_receiver(program, kind == PL_FAMILY_DOWN ? PL_FAMILY_UP : PL_FAMILY_DOWN, stage);
+}
+
+static int32_t stage_of_block(const pl_program *program, int32_t block) {
+  int32_t chunk = 0;
+  while (program->strategy->boundary[chunk + 1] <= block)
+    chunk++;
+  return chunk % program->strategy->pp;
+}
+
+static int32_t head_stage(const pl_program *program) {
+  return stage_of_block(program, pl_model_n_blocks(program->model) - 2);
+}
+
+static bool has_split_tied_embedding(const pl_program *program) {
+  return program->model->tied_embeddings && head_stage(program) != 0;
+}
+
+static bool family_exists(const pl_program *program, pl_family_kind kind, int32_t stage) {
+  const pl_strategy *strategy = program->strategy;
+  bool ring = strategy->vpp > 1;
+  switch (kind) {
+  case PL_FAMILY_TENSOR: return strategy->tmp > 1;
+  case PL_FAMILY_DATA: return strategy->dp > 1;
+  case PL_FAMILY_DOWN: return strategy->pp > 1 && (ring || stage < strategy->pp - 1);
+  case PL_FAMILY_UP: return strategy->pp > 1 && (ring || stage > 0);
+  case PL_FAMILY_EMBEDDING: return stage == 0 && has_split_tied_embedding(program);
+  case PL_FAMILY_KIND_COUNT: break;
+  }
+  return false;
+}
+
+/* Group number and position of device (stage, d, t): TENSOR group d, DATA group t, the others group d * tmp + t. */
+static void fill_members(const pl_program *program, pl_family *family, uint32_t *members) {
+  const pl_strategy *strategy = program->strategy;
+  int32_t other = family->kind == PL_FAMILY_EMBEDDING ? head_stage(program) : pl_program_receiver(program, family->kind, family->stage);
+  for (int32_t d = 0; d < strategy->dp; d++)
+    for (int32_t t = 0; t < strategy->tmp; t++) {
+      uint32_t device = pl_strategy_device(strategy, family->stage, d, t);
+      switch (family->kind) {
+      case PL_FAMILY_TENSOR: members[d * strategy->tmp + t] = device; break;
+      case PL_FAMILY_DATA: members[t * strategy->dp + d] = device; break;
+      default:
+        members[2 * (d * strategy->tmp + t)] = device;
+        members[2 * (d * strategy->tmp + t) + 1] = pl_strategy_device(strategy, other, d, t);
+      }
+    }
+}
+
+static pl_code make_family(making *state, pl_family_kind kind, int32_t stage) {
+  pl_program *program = state->program;
+  const pl_strategy *strategy = program->strategy;
+  uint32_t index = program->n_families++;
+  pl_family *family = &state->families[index];
+  uint32_t dp = (uint32_t)strategy->dp, tmp = (uint32_t)strategy->tmp;
+  *family = (pl_family){.kind = kind, .stage = stage, .ops = &state->ops[index * MOST_OPS]};
+  family->group_size = kind == PL_FAMILY_TENSOR ? tmp : kind == PL_FAMILY_DATA ? dp : 2;
+  family->n_groups = kind == PL_FAMILY_TENSOR ? dp : kind == PL_FAMILY_DATA ? tmp : dp * tmp;
+  uint32_t *members = PL_TAKE(state->arena, uint32_t, (size_t)family->n_groups * family->group_size);
+  if (members == NULL) return pl_fail_memory(state->error, "the communicators");
+  fill_members(program, family, members);
+  family->members = members;
+  program->family_of[stage][kind] = index;
+  if (kind == PL_FAMILY_EMBEDDING) program->family_of[head_stage(program)][kind] = index;
+  return PL_OK;
+}
+
+static pl_code make_families(making *state) {
+  pl_program *program = state->program;
+  uint32_t most = (uint32_t)program->strategy->pp * PL_FAMILY_KIND_COUNT;
+  state->families = PL_TAKE(state->arena, pl_family, most);
+  state->ops = PL_TAKE(state->arena, pl_communication, (size_t)most * MOST_OPS);
+  program->family_of = pl_arena_take(state->arena, sizeof(uint32_t[PL_FAMILY_KIND_COUNT]) * (size_t)program->strategy->pp, 8);
+  if (state->arena->failed) return pl_fail_memory(state->error, "the communicators");
+  memset(program->family_of, 0xff, sizeof(uint32_t[PL_FAMILY_KIND_COUNT]) * (size_t)program->strategy->pp);
+  for (int32_t stage = 0; stage < program->strategy->pp; stage++)
+    for (int kind = 0; kind < PL_FAMILY_KIND_COUNT; kind++)
+      if (family_exists(program, (pl_family_kind)kind, stage)) PL_TRY(make_family(state, (pl_family_kind)kind, stage));
+  program->families = state->families;
+  return PL_OK;
+}
+
+/* The tensor family's ops are those of the blocks that the stage holds. */
+static void add_block_collectives(making *state, int32_t stage, int32_t block) {
+  const pl_block_program *program = block_program(state->program, block);
+  uint32_t family = state->program->family_of[stage][PL_FAMILY_TENSOR];
+  if (family == PL_NONE) return;
+  const pl_op_list lists[2] = {program->forward, program->backward};
+  for (int pass = 0; pass < 2; pass++)
+    for (uint32_t i = 0; i < lists[pass].n_ops; i++)
+      if (lists[pass].ops[i].kind == PL_OP_COLLECTIVE)
+        family_op(state, family, (pl_collective_kind)lists[pass].ops[i].collective, lists[pass].ops[i].size_bytes);
+}
+
+/* ---- passes ---- */
+
+/* Instructions per block at most: gather, await, block, reduce; and some at the ends. */
+enum { INSTRUCTIONS_PER_BLOCK = 4, GATHER_WINDOW = 2 };
+
+typedef struct pass_making {
+  making *state;
+  int32_t stage;
+  pl_instruction *list;
+  uint32_t n;
+  double pending; /* gradients (parameters) not yet reduced */
+} pass_making;
+
+static void add(pass_making *pass, pl_instruction_kind kind, bool backward, int32_t block, uint32_t op) {
+  pass->list[pass->n++] = (pl_instruction){.kind = (uint8_t)kind, .backward = backward, .block = block, .op = op};
+}
+
+static void add_reduce(pass_making *pass, double parameters) {
+  const pl_program *program = pass->state->program;
+  pl_training_state bytes = pl_training_state_of(program->job->dtype);
+  pl_collective_kind kind = program->strategy->zero == 0 ? PL_ALL_REDUCE : PL_REDUCE_SCATTER;
+  uint32_t family = program->family_of[pass->stage][PL_FAMILY_DATA];
+  if (family == PL_NONE || parameters <= 0) return;
+  add(pass, PL_INSTRUCTION_REDUCE, true, -1, family_op(pass->state, family, kind, parameters * bytes.gradient_bytes));
+}
+
+/* Parameters that this stage holds for a block: a tied head apart from its embedding has a copy of the table. */
+static double held_parameters(const pl_program *program, int32_t block) {
+  const pl_block_program *own = block_program(program, block);
+  if (own->kind != PL_BLOCK_HEAD || !has_split_tied_embedding(program)) return own->parameters;
+  double table = 0;
+  for (uint32_t i = 0; i < own->forward.n_ops; i++)
+    if (own->forward.ops[i].kind == PL_OP_GEMM) table = fmax(table, (double)own->forward.ops[i].n * (double)own->forward.ops[i].k);
+  return own->parameters + table;
+}
+
+static void add_gather(pass_making *pass, int32_t block, bool backward) {
+  const pl_program *program = pass->state->program;
+  pl_training_state bytes = pl_training_state_of(program->job->dtype);
+  double parameters = held_parameters(program, block);
+  uint32_t family = program->family_of[pass->stage][PL_FAMILY_DATA];
+  if (parameters > 0)
+    add(pass, PL_INSTRUCTION_GATHER, backward, block,
+        family_op(pass->state, family, PL_ALL_GATHER, parameters * bytes.parameter_bytes));
+}
+
+/* Blocks first, first + step, ... (count of them), with ZeRO-3's gathers up to two blocks ahead. */
+static void add_blocks(pass_making *pass, int32_t first, int32_t count, bool backward, bool reduces) {
+  const pl_program *program = pass->state->program;
+  bool gathers = program->strategy->zero == 3 && program->family_of[pass->stage][PL_FAMILY_DATA] != PL_NONE;
+  int32_t step = backward ? -1 : 1;
+  for (int32_t i = 0; gathers && i < GATHER_WINDOW && i < count; i++)
+    add_gather(pass, first + i * step, backward);
+  for (int32_t i = 0; i < count; i++) {
+    int32_t block = first + i * step;
+    double parameters = held_parameters(program, block);
+    if (gathers && parameters > 0) add(pass, PL_INSTRUCTION_AWAIT, backward, block, PL_NONE);
+    add(pass, PL_INSTRUCTION_BLOCK, backward, block, PL_NONE);
+    if (gathers && i + GATHER_WINDOW < count) add_gather(pass, first + (i + GATHER_WINDOW) * step, backward);
+    if (!reduces) continue;
+    pass->pending += parameters;
+    pl_training_state bytes = pl_training_state_of(program->job->dtype);
+    if (pass->pending * bytes.gradient_bytes >= program->job->bucket_bytes) {
+      add_reduce(pass, pass->pending);
+      pass->pending = 0;
+    }
+  }
+  if (reduces) add_reduce(pass, pass->pending);
+  pass->pending = 0;
+}
+
+static pl_code make_pass(making *state, int32_t stage, int32_t chunk, bool backward, bool reduces, pl_pass *made) {
+  const pl_strategy *strategy = state->program->strategy;
+  int32_t global = chunk * strategy->pp + stage;
+  int32_t start = strategy->boundary[global], end = strategy->boundary[global + 1];
+  pass_making pass = {.state = state, .stage = stage};
+  pass.list = PL_TAKE(state->arena, pl_instruction, INSTRUCTIONS_PER_BLOCK * (end - start) + 2);
+  if (pass.list == NULL) return pl_fail_memory(state->error, "the program");
+  add_blocks(&pass, backward ? end - 1 : start, end - start, backward, reduces);
+  *made = (pl_pass){pass.list, pass.n};
+  return PL_OK;
+}
+
+static pl_code make_epilogue(making *state, pl_stage_program *own) {
+  pl_program *program = state->program;
+  const pl_strategy *strategy = program->strategy;
+  pass_making pass = {.state = state, .stage = own->stage};
+  pass.list = PL_TAKE(state->arena, pl_instruction, 4);
+  if (pass.list == NULL) return pl_fail_memory(state->error, "the program");
+  if (!strategy->overlap && strategy->zero < 2) add_reduce(&pass, own->parameters);
+  uint32_t embedding = program->family_of[own->stage][PL_FAMILY_EMBEDDING];
+  if (embedding != PL_NONE) {
+    double table = held_parameters(program, pl_model_n_blocks(program->model) - 2) - program->blocks[PL_BLOCK_HEAD].parameters;
+    double size_bytes = table * pl_training_state_of(program->job->dtype).gradient_bytes;
+    add(&pass, PL_INSTRUCTION_EMBEDDING, true, -1, family_op(state, embedding, PL_ALL_REDUCE, size_bytes));
+  }
+  add(&pass, PL_INSTRUCTION_OPTIMIZER, false, -1, PL_NONE);
+  uint32_t data = program->family_of[own->stage][PL_FAMILY_DATA];
+  if (data != PL_NONE && (strategy->zero == 1 || strategy->zero == 2))
+    add(&pass, PL_INSTRUCTION_GATHER, false, -1,
+        family_op(state, data, PL_ALL_GATHER, own->parameters * pl_training_state_of(program->job->dtype).parameter_bytes));
+  own->epilogue = (pl_pass){pass.list, pass.n};
+  return PL_OK;
+}
+
+/* ---- stages ---- */
+
+static uint32_t send_op(making *state, pl_family_kind kind, int32_t stage, int32_t chunk) {
+  const pl_program *program = state->program;
+  const pl_strategy *strategy = program->strategy;
+  int32_t global = chunk * strategy->pp + stage;
+  /* The activation that crosses is the output of the last block in front of the boundary, its gradient has the same size. */
+  int32_t boundary = kind == PL_FAMILY_DOWN ? global + 1 : global;
+  if (strategy->pp == 1 || boundary == 0 || boundary == pl_strategy_n_chunks(strategy)) return PL_NONE;
+  double size_bytes = block_program(program, strategy->boundary[boundary] - 1)->output_bytes;
+  return family_op(state, program->family_of[stage][kind], PL_SEND, size_bytes);
+}
+
+static void find_last_microbatches(pl_stage_program *own, int32_t *last) {
+  for (int64_t i = 0; i < own->n_steps; i++)
+    if (own->steps[i].backward) last[own->steps[i].chunk] = own->steps[i].microbatch;
+  own->last_microbatch = last;
+}
+
+static void count_parameters(const pl_program *program, pl_stage_program *own) {
+  const pl_strategy *strategy = program->strategy;
+  for (int32_t chunk = 0; chunk < strategy->vpp; chunk++) {
+    int32_t global = chunk * strategy->pp + own->stage;
+    for (int32_t block = strategy->boundary[global]; block < strategy->boundary[global + 1]; block++) {
+      double parameters = held_parameters(program, block);
+      own->parameters += parameters;
+      own->largest_block_parameters = fmax(own->largest_block_parameters, parameters);
+    }
+  }
+}
+
+static pl_code make_stage(making *state, int32_t stage, pl_stage_program *own) {
+  pl_program *program = state->program;
+  const pl_strategy *strategy = program->strategy;
+  size_t vpp = (size_t)strategy->vpp;
+  own->stage = stage;
+  own->steps = pl_schedule_take(strategy, program->n_microbatches, stage, state->arena);
+  own->n_steps = 2 * (int64_t)strategy->vpp * program->n_microbatches;
+  pl_pass *forward = PL_TAKE(state->arena, pl_pass, vpp), *backward = PL_TAKE(state->arena, pl_pass, vpp);
+  pl_pass *last_backward = PL_TAKE(state->arena, pl_pass, vpp);
+  int32_t *last = PL_TAKE(state->arena, int32_t, vpp);
+  uint32_t *send_down = PL_TAKE(state->arena, uint32_t, vpp), *send_up = PL_TAKE(state->arena, uint32_t, vpp);
+  if (state->arena->failed) return pl_fail_memory(state->error, "the program");
+  find_last_microbatches(own, last);
+  count_parameters(program, own);
+  for (int32_t chunk = 0; chunk < strategy->vpp; chunk++) {
+    int32_t global = chunk * strategy->pp + stage;
+    for (int32_t block = strategy->boundary[global]; block < strategy->boundary[global + 1]; block++)
+      add_block_collectives(state, stage, block);
+    bool every_time = strategy->zero >= 2; /* gradients are sharded as soon as they are made */
+    PL_TRY(make_pass(state, stage, chunk, false, false, &forward[chunk]));
+    PL_TRY(make_pass(state, stage, chunk, true, every_time, &backward[chunk]));
+    PL_TRY(make_pass(state, stage, chunk, true, every_time || strategy->overlap, &last_backward[chunk]));
+    send_down[chunk] = send_op(state, PL_FAMILY_DOWN, stage, chunk);
+    send_up[chunk] = send_op(state, PL_FAMILY_UP, stage, chunk);
+  }
+  own->forward = forward;
+  own->backward = backward;
+  own->last_backward = last_backward;
+  own->send_down = send_down;
+  own->send_up = send_up;
+  return make_epilogue(state, own);
+}
+
+pl_code pl_program_take(const pl_model *model, const pl_job *job, const pl_strategy *strategy, pl_arena *arena, pl_program *program,
+                        pl_error *error) {
+  *program = (pl_program){.model = model, .job = job, .strategy = strategy};
+  program->n_microbatches = (int32_t)(job->gbs / ((int64_t)strategy->dp * strategy->mbs));
+  const pl_block_shard shard = pl_strategy_shard(strategy, job);
+  for (int kind = 0; kind < PL_BLOCK_KIND_COUNT; kind++)
+    PL_TRY(pl_block_program_take(model, (pl_block_kind)kind, &shard, arena, &program->blocks[kind], error));
+  making state = {.program = program, .arena = arena, .error = error};
+  PL_TRY(make_families(&state));
+  pl_stage_program *stages = PL_TAKE(arena, pl_stage_program, strategy->pp);
+  if (stages == NULL) return pl_fail_memory(error, "the stages");
+  program->stages = stages;
+  for (int32_t stage = 0; stage < strategy->pp; stage++)
+    PL_TRY(make_stage(&state, stage, &stages[stage]));
+  return PL_OK;
+}

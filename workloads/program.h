@@ -1,0 +1,112 @@
+/* The distributed program of one candidate: ONE instruction list per pipeline stage (its devices differ only in their group roles), over
+ * block programs that are derived once per block kind. Collectives are ops. As small as the number of stages, whatever the number of GPUs.
+ *
+ * A stage runs its schedule's steps; a step is a pass over the blocks of one chunk; a pass is a list of instructions:
+ *   block     run the forward or backward ops of one block (tensor-parallel collectives are among its ops);
+ *   reduce    start a gradient collective of the data-parallel group on the gradient stream;
+ *   gather    start gathering a block's parameters (ZeRO-3) on the gradient stream;
+ *   await     wait for the oldest gather not yet awaited.
+ * After the last step come the epilogue's instructions: what is left to reduce, the tied embedding's all-reduce between first and last stage, the
+ * optimizer, and the gather of updated parameters (ZeRO-1 and 2).
+ *
+ * All communicators of one kind at one stage form a family: they run the same ops on different devices.
+ */
+#ifndef PL_WORKLOADS_PROGRAM_H
+#define PL_WORKLOADS_PROGRAM_H
+
+#include <stdio.h>
+
+#include "netmodel/collective.h"
+#include "workloads/model.h"
+#include "workloads/schedule.h"
+#include "workloads/strategy.h"
+
+typedef enum pl_family_kind {
+  PL_FAMILY_TENSOR = 0,
+  PL_FAMILY_DATA,
+  PL_FAMILY_DOWN, /* activations to the next stage; `stage` sends. With chunks the last stage sends to the first. */
+  PL_FAMILY_UP,   /* activation gradients to the previous stage; `stage` sends */
+  PL_FAMILY_EMBEDDING, /* tied embedding: its stage and the head's */
+  PL_FAMILY_KIND_COUNT
+} pl_family_kind;
+
+typedef struct pl_communication {
+  pl_collective_kind kind;
+  double size_bytes; /* as netmodel/collective.h defines it */
+} pl_communication;
+
+typedef struct pl_family {
+  pl_family_kind kind;
+  int32_t stage;
+  uint32_t n_groups, group_size;
+  const uint32_t *members; /* [n_groups][group_size] devices of the cluster */
+  const pl_communication *ops;
+  uint32_t n_ops;
+} pl_family;
+
+typedef enum pl_instruction_kind {
+  PL_INSTRUCTION_BLOCK = 0,
+  PL_INSTRUCTION_REDUCE,
+  PL_INSTRUCTION_GATHER,
+  PL_INSTRUCTION_AWAIT,
+  PL_INSTRUCTION_EMBEDDING,
+  PL_INSTRUCTION_OPTIMIZER
+} pl_instruction_kind;
+
+typedef struct pl_instruction {
+  uint8_t kind;
+  bool backward;
+  int32_t block; /* of the model; BLOCK and GATHER */
+  uint32_t op;   /* of the data (REDUCE, GATHER) or embedding family */
+} pl_instruction;
+
+typedef struct pl_pass {
+  const pl_instruction *instructions;
+  uint32_t n;
+} pl_pass;
+
+typedef struct pl_stage_program {
+  int32_t stage;
+  const pl_step *steps;
+  int64_t n_steps;
+  /* per chunk of this stage (vpp entries) */
+  const pl_pass *forward, *backward, *last_backward; /* last_backward: of the last microbatch, with the gradient reductions */
+  const int32_t *last_microbatch;                    /* per chunk: whose backward is the last */
+  const uint32_t *send_down, *send_up; /* op of the DOWN / UP family of this stage after forward / backward; PL_NONE: no send */
+  pl_pass epilogue;
+  double parameters; /* held by one rank of the stage before ZeRO sharding (a tied head apart from its embedding counts) */
+  double largest_block_parameters; /* ZeRO-3's gather buffer */
+} pl_stage_program;
+
+typedef struct pl_program {
+  const pl_model *model;
+  const pl_job *job;
+  const pl_strategy *strategy;
+  int32_t n_microbatches;
+  pl_block_program blocks[PL_BLOCK_KIND_COUNT];
+  const pl_stage_program *stages; /* pp */
+  const pl_family *families;
+  uint32_t n_families;
+  /* Per stage the family of each kind as seen by its devices; PL_NONE = none. */
+  uint32_t (*family_of)[PL_FAMILY_KIND_COUNT];
+} pl_program;
+
+/* `strategy` has boundaries and passed pl_strategy_check. Memory from `arena`. O(stages * (blocks + steps)). */
+pl_code pl_program_take(const pl_model *model, const pl_job *job, const pl_strategy *strategy, pl_arena *arena, pl_program *program,
+                        pl_error *error);
+
+/* Stage to which `stage` sends activations (DOWN) or their gradients (UP); the pipeline is a ring when it has several chunks. */
+int32_t pl_program_receiver(const pl_program *program, pl_family_kind kind, int32_t stage);
+int32_t pl_program_sender(const pl_program *program, pl_family_kind kind, int32_t stage);
+
+/* ---- training state, mixed precision with Adam (Rajbhandari et al. 2020, section 3.1) ---- */
+typedef struct pl_training_state {
+  double parameter_bytes, gradient_bytes, optimizer_bytes; /* per parameter */
+  double update_traffic_bytes;                             /* read and written by the optimizer, per parameter it owns */
+} pl_training_state;
+pl_training_state pl_training_state_of(pl_dtype dtype);
+
+/* Prints the program: per stage its blocks' ops (identical blocks once, with a count), schedule and epilogue. */
+void pl_program_print(FILE *stream, const pl_program *program);
+
+#endif
