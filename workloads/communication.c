@@ -41,6 +41,7 @@ typedef struct planning {
   pl_fold_problem problem;
   pl_fold fold;
   uint32_t *class_of_group;
+  pl_group_class *group_classes; /* the plan's, while they are made */
 } planning;
 
 static pl_code no_memory(planning *state) { return pl_fail_memory(state->error, "the communication plan"); }
@@ -222,7 +223,7 @@ static pl_code number_groups(planning *state) {
       *class = *known;
     }
   }
-  plan->group_classes = classes;
+  plan->group_classes = state->group_classes = classes;
   return PL_OK;
 }
 
@@ -270,7 +271,7 @@ static pl_code find_participants(planning *state) {
   uint32_t *seen = PL_TAKE(state->arena, uint32_t, plan->n_device_classes); /* 1 + last (group class, stream) that met it */
   if (state->arena->failed) return no_memory(state);
   for (uint32_t c = 0; c < plan->n_group_classes; c++) {
-    pl_group_class *class = (pl_group_class *)&plan->group_classes[c];
+    pl_group_class *class = &state->group_classes[c];
     const pl_family *family = &state->program->families[class->family];
     class->first_participant = n;
     for (uint32_t i = 0; i < family->group_size; i++) {
@@ -315,7 +316,7 @@ static pl_code make_specs(planning *state) {
   pl_communication_plan *plan = state->plan;
   uint32_t n_specs = 0;
   for (uint32_t c = 0; c < plan->n_group_classes; c++) {
-    ((pl_group_class *)plan->group_classes)[c].first_op = n_specs;
+    state->group_classes[c].first_op = n_specs;
     n_specs += state->program->families[plan->group_classes[c].family].n_ops;
   }
   pl_transfer_spec *specs = PL_TAKE(state->arena, pl_transfer_spec, n_specs);

@@ -1,0 +1,231 @@
+/* See workloads/compile.h. */
+#include "workloads/compile.h"
+
+#include <string.h>
+
+#include "workloads/meeting.h"
+#include "workloads/pieces.h"
+
+enum { MOST_PENDING = 16 };
+
+/* One device class while it is unrolled. */
+typedef struct unrolling {
+  const pl_device_class *device;
+  const pl_stage_program *stage;
+  uint32_t index, compute_stream;
+  pl_pieces *forward, *backward, *last_backward; /* per chunk */
+  pl_pieces epilogue;
+  uint32_t last;                  /* the last work task so far, PL_NONE at the start */
+  uint32_t pending[MOST_PENDING]; /* what the next work task waits for */
+  uint32_t n_pending;
+  uint32_t *gathers; /* ring of gathers not yet awaited */
+  uint32_t first_gather, n_gathers;
+  uint32_t last_reduction;
+  uint32_t *forward_end; /* [chunk][microbatch] last task of the forward; only with ready streams */
+} unrolling;
+
+enum { MOST_GATHERS = 8 };
+
+typedef struct compilation {
+  const pl_cluster *cluster;
+  const pl_program *program;
+  const pl_communication_plan *plan;
+  const pl_compile_options *options;
+  pl_arena *arena;
+  pl_graph_builder *builder;
+  pl_meetings meetings;
+  uint32_t send_name;
+} compilation;
+
+/* ---- emitting pieces ---- */
+
+static void wait_for(unrolling *own, uint32_t task) {
+  if (task == PL_NONE) return;
+  PL_ASSERT(own->n_pending < MOST_PENDING);
+  own->pending[own->n_pending++] = task;
+}
+
+static void emit_work(compilation *state, unrolling *own, const pl_piece *piece, int32_t microbatch) {
+  uint32_t task = pl_graph_builder_work(state->builder, piece->segment, own->compute_stream, piece->effect, piece->name, microbatch);
+  for (uint32_t i = 0; i < own->n_pending; i++)
+    pl_graph_builder_edge(state->builder, own->pending[i], task);
+  own->n_pending = 0;
+  own->last = task;
+}
+
+static pl_meeting arrive(compilation *state, unrolling *own, int slot, uint32_t op, pl_category category, uint32_t name,
+                         int32_t microbatch) {
+  const pl_task_text text = {category, name, microbatch};
+  return pl_meetings_arrive(&state->meetings, own->index, slot, op, &text);
+}
+
+/* What a communication that starts here comes after: the last work and what the next work would wait for. */
+static void order_after_work(compilation *state, const unrolling *own, uint32_t task) {
+  if (own->last != PL_NONE) pl_graph_builder_edge(state->builder, own->last, task);
+  for (uint32_t i = 0; i < own->n_pending; i++)
+    pl_graph_builder_edge(state->builder, own->pending[i], task);
+}
+
+/* Starts an op of a communicator after the work so far; gives the task at which it is over. */
+static uint32_t emit_communication(compilation *state, unrolling *own, int slot, const pl_piece *piece, int32_t microbatch) {
+  pl_category category = slot == PL_SLOT_TENSOR ? PL_CATEGORY_TENSOR : PL_CATEGORY_DATA;
+  pl_meeting meeting = arrive(state, own, slot, piece->op, category, piece->name, microbatch);
+  order_after_work(state, own, meeting.open);
+  return meeting.close;
+}
+
+static void emit_tensor(compilation *state, unrolling *own, const pl_piece *piece, int32_t microbatch) {
+  uint32_t close = emit_communication(state, own, PL_SLOT_TENSOR, piece, microbatch);
+  own->n_pending = 0;
+  wait_for(own, close);
+}
+
+static void emit_piece(compilation *state, unrolling *own, const pl_piece *piece, int32_t microbatch) {
+  switch ((pl_piece_kind)piece->kind) {
+  case PL_PIECE_WORK: emit_work(state, own, piece, microbatch); break;
+  case PL_PIECE_TENSOR: emit_tensor(state, own, piece, microbatch); break;
+  case PL_PIECE_REDUCE: own->last_reduction = emit_communication(state, own, PL_SLOT_DATA, piece, microbatch); break;
+  case PL_PIECE_EMBEDDING:
+    own->last_reduction = emit_communication(state, own, PL_SLOT_EMBEDDING, piece, microbatch);
+    break;
+  case PL_PIECE_GATHER:
+    PL_ASSERT(own->n_gathers < MOST_GATHERS);
+    own->gathers[(own->first_gather + own->n_gathers++) % MOST_GATHERS] =
+        emit_communication(state, own, PL_SLOT_DATA, piece, microbatch);
+    break;
+  case PL_PIECE_AWAIT:
+    wait_for(own, own->gathers[own->first_gather]);
+    own->first_gather = (own->first_gather + 1) % MOST_GATHERS;
+    own->n_gathers--;
+    break;
+  }
+}
+
+static void emit_pieces(compilation *state, unrolling *own, const pl_pieces *pieces, int32_t microbatch) {
+  for (uint32_t i = 0; i < pieces->n; i++)
+    emit_piece(state, own, &pieces->pieces[i], microbatch);
+}
+
+/* ---- steps ---- */
+
+static uint32_t send_op(const compilation *state, pl_family_kind kind, int32_t stage, int32_t chunk) {
+  const pl_stage_program *sender = &state->program->stages[stage];
+  return kind == PL_FAMILY_DOWN ? sender->send_down[chunk] : sender->send_up[chunk];
+}
+
+static void receive(compilation *state, unrolling *own, bool backward, int32_t global, int32_t microbatch) {
+  int32_t pp = state->program->strategy->pp;
+  int32_t from = backward ? global + 1 : global - 1;
+  if (from < 0 || from == pl_strategy_n_chunks(state->program->strategy)) return;
+  uint32_t op = send_op(state, backward ? PL_FAMILY_UP : PL_FAMILY_DOWN, from % pp, from / pp);
+  pl_meeting meeting = arrive(state, own, backward ? PL_SLOT_RECEIVE_UP : PL_SLOT_RECEIVE_DOWN, op, PL_CATEGORY_PIPELINE,
+                              state->send_name, microbatch);
+  wait_for(own, meeting.close);
+}
+
+static void send(compilation *state, unrolling *own, bool backward, int32_t chunk, int32_t microbatch) {
+  uint32_t op = send_op(state, backward ? PL_FAMILY_UP : PL_FAMILY_DOWN, own->stage->stage, chunk);
+  if (op == PL_NONE) return;
+  pl_meeting meeting = arrive(state, own, backward ? PL_SLOT_SEND_UP : PL_SLOT_SEND_DOWN, op, PL_CATEGORY_PIPELINE,
+                              state->send_name, microbatch);
+  order_after_work(state, own, meeting.open); /* after the collective, too, on which a pass may end */
+}
+
+static const pl_pieces *pieces_of(const unrolling *own, const pl_step *step) {
+  if (!step->backward) return &own->forward[step->chunk];
+  bool is_last = step->microbatch == own->stage->last_microbatch[step->chunk];
+  return is_last ? &own->last_backward[step->chunk] : &own->backward[step->chunk];
+}
+
+static void emit_step(compilation *state, unrolling *own, const pl_step *step) {
+  int32_t pp = state->program->strategy->pp, global = step->chunk * pp + own->stage->stage;
+  uint32_t *forward_end = NULL;
+  if (own->forward_end != NULL)
+    forward_end = &own->forward_end[(int64_t)step->chunk * state->program->n_microbatches + step->microbatch];
+  if (step->backward && forward_end != NULL) wait_for(own, *forward_end);
+  receive(state, own, step->backward, global, step->microbatch);
+  emit_pieces(state, own, pieces_of(own, step), step->microbatch);
+  send(state, own, step->backward, step->chunk, step->microbatch);
+  if (!step->backward && forward_end != NULL) *forward_end = own->last;
+}
+
+static void emit_epilogue(compilation *state, unrolling *own) {
+  for (uint32_t i = 0; i < own->epilogue.n; i++) {
+    const pl_piece *piece = &own->epilogue.pieces[i];
+    if (piece->kind == PL_PIECE_WORK) wait_for(own, own->last_reduction); /* the optimizer; the gradient stream is in order */
+    emit_piece(state, own, piece, -1);
+  }
+}
+
+/* ---- preparing a device class ---- */
+
+static uint32_t add_device(compilation *state, const pl_device_class *class) {
+  const pl_device_profile *profile = pl_cluster_profile(state->cluster, class->device);
+  pl_resident_memory resident = pl_resident_memory_of(state->program, class->stage);
+  bool ignore = state->options->no_overlap_factor;
+  const pl_graph_device device = {.device = class->device,
+                                  .multiplicity = class->multiplicity,
+                                  .overlap_compute = ignore ? 0 : profile->overlap_compute,
+                                  .overlap_communication = ignore ? 0 : profile->overlap_communication,
+                                  .resident_bytes = (int64_t)pl_resident_bytes(&resident)};
+  return pl_graph_builder_device(state->builder, &device);
+}
+
+static bool prepare(compilation *state, uint32_t index, unrolling *own) {
+  const pl_program *program = state->program;
+  const pl_device_class *class = &state->plan->device_classes[index];
+  size_t vpp = (size_t)program->strategy->vpp;
+  *own = (unrolling){.device = class,
+                     .stage = &program->stages[class->stage],
+                     .index = index,
+                     .last = PL_NONE,
+                     .last_reduction = PL_NONE,
+                     .forward = PL_TAKE(state->arena, pl_pieces, vpp),
+                     .backward = PL_TAKE(state->arena, pl_pieces, vpp),
+                     .last_backward = PL_TAKE(state->arena, pl_pieces, vpp),
+                     .gathers = PL_TAKE(state->arena, uint32_t, MOST_GATHERS)};
+  if (state->options->streams == PL_STREAMS_READY)
+    own->forward_end = PL_TAKE(state->arena, uint32_t, vpp * (size_t)program->n_microbatches);
+  if (state->arena->failed) return false;
+  own->compute_stream = pl_graph_builder_stream(state->builder, index, PL_STREAM_COMPUTE);
+  const pl_piece_context context = {.program = program,
+                                    .plan = state->plan,
+                                    .options = state->options,
+                                    .device = class,
+                                    .profile = pl_cluster_profile(state->cluster, class->device),
+                                    .builder = state->builder,
+                                    .arena = state->arena};
+  for (size_t chunk = 0; chunk < vpp; chunk++) {
+    own->forward[chunk] = pl_pieces_take(&context, &own->stage->forward[chunk], PL_CATEGORY_FORWARD);
+    own->backward[chunk] = pl_pieces_take(&context, &own->stage->backward[chunk], PL_CATEGORY_BACKWARD);
+    own->last_backward[chunk] = pl_pieces_take(&context, &own->stage->last_backward[chunk], PL_CATEGORY_BACKWARD);
+  }
+  own->epilogue = pl_pieces_take(&context, &own->stage->epilogue, PL_CATEGORY_OPTIMIZER);
+  return !state->arena->failed;
+}
+
+static bool unroll(compilation *state, uint32_t index) {
+  unrolling own;
+  if (!prepare(state, index, &own)) return false;
+  for (int64_t i = 0; i < own.stage->n_steps; i++)
+    emit_step(state, &own, &own.stage->steps[i]);
+  emit_epilogue(state, &own);
+  return !state->arena->failed;
+}
+
+pl_code pl_compile(const pl_cluster *cluster, const pl_program *program, const pl_communication_plan *plan,
+                   const pl_compile_options *options, pl_arena *arena, pl_compiled *compiled, pl_error *error) {
+  *compiled = (pl_compiled){.transfer_bytes = NULL};
+  compilation state = {.cluster = cluster, .program = program, .plan = plan, .options = options, .arena = arena};
+  state.builder = pl_graph_builder_take(arena, options->streams);
+  if (state.builder == NULL) return pl_fail_memory(error, "the graph");
+  state.send_name = options->names ? pl_graph_builder_name(state.builder, "send") : PL_NONE;
+  for (uint32_t class = 0; class < plan->n_device_classes; class++)
+    add_device(&state, &plan->device_classes[class]);
+  PL_TRY(pl_meetings_init(&state.meetings, cluster, program, plan, options, state.builder, arena, error));
+  for (uint32_t class = 0; class < plan->n_device_classes; class++)
+    if (!unroll(&state, class)) return pl_fail_memory(error, "the graph");
+  PL_TRY(pl_meetings_finish(&state.meetings, error));
+  compiled->transfer_bytes = state.meetings.transfer_bytes;
+  return pl_graph_builder_freeze(state.builder, &compiled->graph, error);
+}

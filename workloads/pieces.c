@@ -1,0 +1,162 @@
+/* See workloads/pieces.h. Memory effects are given at the granularity of a block's pass: the block's transient peak is taken when its first op starts
+ * and what remains of it is settled when its last op ends. That way fused and unfused tasks see the same balance. */
+#include "workloads/pieces.h"
+
+#include "workloads/op_cost.h"
+
+typedef struct gathering {
+  const pl_piece_context *context;
+  pl_piece *pieces;
+  uint32_t n_pieces;
+  pl_part *parts; /* of the segment under way */
+  uint32_t n_parts;
+  pl_memory_effect effect; /* of the segment under way */
+  bool has_effect;
+} gathering;
+
+static void add_effect(gathering *state, int64_t peak_bytes, int64_t net_bytes) {
+  int64_t peak = state->effect.net_bytes + peak_bytes;
+  if (peak > state->effect.peak_bytes) state->effect.peak_bytes = peak;
+  state->effect.net_bytes += net_bytes;
+  state->has_effect = true;
+}
+
+static void close_segment(gathering *state) {
+  if (state->n_parts == 0) return;
+  pl_graph_builder *builder = state->context->builder;
+  pl_piece *piece = &state->pieces[state->n_pieces++];
+  *piece = (pl_piece){.kind = PL_PIECE_WORK,
+                      .category = state->parts[0].category,
+                      .segment = pl_graph_builder_segment(builder, state->parts, state->n_parts),
+                      .effect = PL_NONE,
+                      .name = state->n_parts == 1 ? state->parts[0].name : PL_NONE};
+  if (state->has_effect)
+    piece->effect = pl_graph_builder_effect(builder, state->effect.peak_bytes, state->effect.net_bytes);
+  if (state->context->options->names && piece->name == PL_NONE)
+    piece->name = pl_graph_builder_name(builder, pl_category_name((pl_category)piece->category));
+  state->n_parts = 0;
+  state->effect = (pl_memory_effect){0, 0};
+  state->has_effect = false;
+}
+
+static uint32_t name_of(const gathering *state, const char *name) {
+  return state->context->options->names ? pl_graph_builder_name(state->context->builder, name) : PL_NONE;
+}
+
+static void add_part(gathering *state, pl_ticks ticks, uint8_t category, bool computes, const char *name) {
+  state->parts[state->n_parts++] =
+      (pl_part){.ticks = ticks, .category = category, .computes = computes, .name = name_of(state, name)};
+  if (!state->context->options->fuse) close_segment(state);
+}
+
+static void add_communication(gathering *state, pl_piece_kind kind, uint32_t op, const char *name) {
+  close_segment(state);
+  state->pieces[state->n_pieces++] = (pl_piece){.kind = (uint8_t)kind, .op = op, .effect = PL_NONE, .name = name_of(state, name)};
+}
+
+/* ---- tensor collectives inside a block ---- */
+
+static uint32_t find_op(const pl_family *family, const pl_op *op) {
+  for (uint32_t i = 0; i < family->n_ops; i++)
+    if (family->ops[i].kind == (pl_collective_kind)op->collective && family->ops[i].size_bytes == op->size_bytes) return i;
+  PL_ASSERT(!"a collective of a block that its stage's program does not list");
+  return PL_NONE;
+}
+
+/* A collective that has no rivals and only members of one device class is as local as a kernel: it becomes a part. */
+static void add_collective(gathering *state, const pl_op *op) {
+  const pl_piece_context *context = state->context;
+  uint32_t index = context->device->group_class[PL_SLOT_TENSOR];
+  if (index == PL_NONE) return;
+  const pl_group_class *class = &context->plan->group_classes[index];
+  uint32_t own = find_op(&context->program->families[class->family], op);
+  if (context->options->fuse && !context->options->chunked) {
+    const pl_lowered_op *lowered = &context->plan->ops[class->first_op + own];
+    if (!lowered->has_rivals && class->n_participants == 1) {
+      add_part(state, lowered->solo_ticks, PL_CATEGORY_TENSOR, false, op->name);
+      return;
+    }
+  }
+  add_communication(state, PL_PIECE_TENSOR, own, op->name);
+}
+
+/* ---- blocks and the other instructions ---- */
+
+static void add_block(gathering *state, const pl_instruction *instruction) {
+  const pl_piece_context *context = state->context;
+  const pl_block_program *block =
+      &context->program->blocks[pl_model_block_kind(context->program->model, instruction->block)];
+  const pl_op_list *list = instruction->backward ? &block->backward : &block->forward;
+  if (list->n_ops == 0) return;
+  pl_memory_effect effect = pl_block_effect(block, instruction->backward);
+  uint32_t last = list->n_ops - 1; /* the last op that computes: there the block settles its balance */
+  while (last > 0 && list->ops[last].kind == PL_OP_COLLECTIVE)
+    last--;
+  bool taken = false;
+  for (uint32_t i = 0; i < list->n_ops; i++) {
+    const pl_op *op = &list->ops[i];
+    if (op->kind == PL_OP_COLLECTIVE) {
+      add_collective(state, op);
+      continue;
+    }
+    if (!taken) add_effect(state, effect.peak_bytes, effect.peak_bytes);
+    taken = true;
+    if (i == last) add_effect(state, 0, effect.net_bytes - effect.peak_bytes);
+    add_part(state, pl_ticks_from_s(pl_op_cost(context->profile, op).time_s), op->category, true, op->name);
+  }
+}
+
+static void add_optimizer(gathering *state) {
+  const pl_piece_context *context = state->context;
+  const pl_strategy *strategy = context->program->strategy;
+  const pl_stage_program *stage = &context->program->stages[context->device->stage];
+  pl_training_state bytes = pl_training_state_of(context->program->job->dtype);
+  double owned = strategy->zero >= 1 ? stage->parameters / strategy->dp : stage->parameters;
+  double time_s = pl_optimizer_cost(context->profile, owned, bytes.update_traffic_bytes).time_s;
+  add_part(state, pl_ticks_from_s(time_s), PL_CATEGORY_OPTIMIZER, true, "optimizer");
+}
+
+static void add_instruction(gathering *state, const pl_instruction *instruction) {
+  switch ((pl_instruction_kind)instruction->kind) {
+  case PL_INSTRUCTION_BLOCK: add_block(state, instruction); break;
+  case PL_INSTRUCTION_REDUCE: add_communication(state, PL_PIECE_REDUCE, instruction->op, "reduce gradients"); break;
+  case PL_INSTRUCTION_GATHER: add_communication(state, PL_PIECE_GATHER, instruction->op, "gather parameters"); break;
+  case PL_INSTRUCTION_AWAIT: add_communication(state, PL_PIECE_AWAIT, PL_NONE, "await"); break;
+  case PL_INSTRUCTION_EMBEDDING: add_communication(state, PL_PIECE_EMBEDDING, instruction->op, "reduce tied embedding"); break;
+  case PL_INSTRUCTION_OPTIMIZER: add_optimizer(state); break;
+  }
+}
+
+/* Most ops that a pass can make: a piece each at worst, and a part each. */
+static uint32_t count_ops(const pl_program *program, const pl_pass *pass) {
+  uint32_t n = 2;
+  for (uint32_t i = 0; i < pass->n; i++) {
+    n++;
+    if (pass->instructions[i].kind != PL_INSTRUCTION_BLOCK) continue;
+    const pl_block_program *block = &program->blocks[pl_model_block_kind(program->model, pass->instructions[i].block)];
+    n += pass->instructions[i].backward ? block->backward.n_ops : block->forward.n_ops;
+  }
+  return n;
+}
+
+static bool has_work(const gathering *state) {
+  for (uint32_t i = 0; i < state->n_pieces; i++)
+    if (state->pieces[i].kind == PL_PIECE_WORK) return true;
+  return false;
+}
+
+pl_pieces pl_pieces_take(const pl_piece_context *context, const pl_pass *pass, pl_category category) {
+  uint32_t most = count_ops(context->program, pass);
+  gathering state = {.context = context};
+  state.pieces = PL_TAKE(context->arena, pl_piece, most);
+  state.parts = PL_TAKE(context->arena, pl_part, most);
+  if (context->arena->failed) return (pl_pieces){NULL, 0};
+  for (uint32_t i = 0; i < pass->n; i++)
+    add_instruction(&state, &pass->instructions[i]);
+  close_segment(&state);
+  if (!has_work(&state)) { /* blocks without ops (AMP's identities): the pass still has a place in the stream */
+    add_part(&state, 0, (uint8_t)category, true, "pass");
+    close_segment(&state);
+  }
+  return (pl_pieces){state.pieces, state.n_pieces};
+}

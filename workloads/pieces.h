@@ -1,0 +1,46 @@
+/* Pieces: a pass of a stage compiled for one device class, ready to be emitted for any microbatch. */
+#ifndef PL_WORKLOADS_PIECES_H
+#define PL_WORKLOADS_PIECES_H
+
+#include "core/graph.h"
+#include "workloads/communication.h"
+#include "workloads/compile.h"
+
+typedef enum pl_piece_kind {
+  PL_PIECE_WORK = 0, /* segment on the compute stream */
+  PL_PIECE_TENSOR,   /* op of the tensor family: between the work before and the work after it */
+  PL_PIECE_REDUCE,   /* op of the data family, starts after the work before it, nobody in the pass waits */
+  PL_PIECE_GATHER,   /* likewise, awaited later */
+  PL_PIECE_AWAIT,
+  PL_PIECE_EMBEDDING
+} pl_piece_kind;
+
+typedef struct pl_piece {
+  uint8_t kind;
+  uint8_t category; /* of the work's first part */
+  uint32_t segment; /* WORK */
+  uint32_t effect;  /* WORK: PL_NONE = none */
+  uint32_t op;      /* of its family */
+  uint32_t name;    /* PL_NONE = none */
+} pl_piece;
+
+typedef struct pl_pieces {
+  const pl_piece *pieces;
+  uint32_t n;
+} pl_pieces;
+
+typedef struct pl_piece_context {
+  const pl_program *program;
+  const pl_communication_plan *plan;
+  const pl_compile_options *options;
+  const pl_device_class *device;
+  const pl_device_profile *profile;
+  pl_graph_builder *builder;
+  pl_arena *arena;
+} pl_piece_context;
+
+/* Memory from the arena; NULL pieces: no memory. Segments, effects and names go into the builder. There is always at least one WORK piece; `category`
+ * is for a pass without ops. */
+pl_pieces pl_pieces_take(const pl_piece_context *context, const pl_pass *pass, pl_category category);
+
+#endif

@@ -1,0 +1,24 @@
+/* Memory of a pipeline stage that does not move during an iteration (per device), and what each kind of it is.
+ *
+ * Parameters, gradients and optimizer state with ZeRO's sharding (Rajbhandari et al. 2020, figure 1): stage 1 shards the optimizer state, stage 2
+ * the gradients too, stage 3 the parameters too. Buffers: two receive buffers per direction of the pipeline, ZeRO-3's gathered parameters (a
+ * window of two blocks), the unsharded gradients of one bucket with ZeRO-2 and 3. Activations come out of the simulation (memory effects of the tasks).
+ */
+#ifndef PL_WORKLOADS_STAGE_MEMORY_H
+#define PL_WORKLOADS_STAGE_MEMORY_H
+
+#include "workloads/program.h"
+
+typedef struct pl_resident_memory {
+  double parameters, gradients, optimizer, buffers; /* bytes */
+} pl_resident_memory;
+
+pl_resident_memory pl_resident_memory_of(const pl_program *program, int32_t stage);
+static inline double pl_resident_bytes(const pl_resident_memory *memory) {
+  return memory->parameters + memory->gradients + memory->optimizer + memory->buffers;
+}
+
+/* What a block's pass does to the activations on its device, as a memory effect. */
+pl_memory_effect pl_block_effect(const pl_block_program *block, bool backward);
+
+#endif
