@@ -1,0 +1,171 @@
+/* `paceline simulate`: one strategy, its time, memory and bottleneck; a timeline on request. */
+#include "workloads/cmd_simulate.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/command.h"
+#include "core/digest.h"
+#include "core/json_writer.h"
+#include "core/units.h"
+#include "workloads/job_options.h"
+#include "workloads/simulate_report.h"
+#include "workloads/strategy.h"
+
+enum { KEY_STRATEGY = 'S', KEY_TRACE = 't', KEY_FORCE = 'f', KEY_JSON = 'j', KEY_PROGRAM = 0x300, KEY_DIGEST };
+
+typedef struct simulate_options {
+  pl_job_options job;
+  const char *strategy, *trace_path;
+  bool force, json, print_program, digest;
+} simulate_options;
+
+static const struct argp_option option_table[] = {
+    {"strategy", KEY_STRATEGY, "TEXT", 0,
+     "pp=..,dp=..,tmp=..,mbs=..[,assign=0:9:15:21:30|uniform|balanced][,schedule=gpipe|1f1b|interleaved][,vpp=..][,sp=0|1]"
+     "[,recompute=none|selective|full][,zero=0..3][,overlap=0|1][,order=tdp]",
+     0},
+    {"trace", KEY_TRACE, "FILE", 0, "write the timeline as a Chrome trace (Perfetto, chrome://tracing)", 0},
+    {"force", KEY_FORCE, NULL, 0, "overwrite the trace file", 0},
+    {"print-program", KEY_PROGRAM, NULL, 0, "print the program: one op list per pipeline stage", 0},
+    {"json", KEY_JSON, NULL, 0, "print the result as JSON; names and units as the columns of a sweep's HDF5", 0},
+    {"digest", KEY_DIGEST, NULL, 0, "print the digest of the run", 0},
+    {0},
+};
+
+static error_t read_option(int key, char *value, struct argp_state *state) {
+  simulate_options *options = state->input;
+  switch (key) {
+  case ARGP_KEY_INIT: state->child_inputs[0] = &options->job; return 0;
+  case KEY_STRATEGY: options->strategy = value; return 0;
+  case KEY_TRACE: options->trace_path = value; return 0;
+  case KEY_FORCE: options->force = true; return 0;
+  case KEY_JSON: options->json = true; return 0;
+  case KEY_PROGRAM: options->print_program = true; return 0;
+  case KEY_DIGEST: options->digest = true; return 0;
+  case ARGP_KEY_ARG: argp_error(state, "unexpected argument '%s'", value); return EINVAL;
+  default: return ARGP_ERR_UNKNOWN;
+  }
+}
+
+/* ---- the trace file: written beside its place and renamed, so that a failure leaves nothing half-written ---- */
+
+typedef struct trace_file {
+  const char *path;
+  char *temporary;
+  FILE *stream;
+} trace_file;
+
+static pl_code trace_open(trace_file *trace, const char *path, bool force, pl_arena *arena, pl_error *error) {
+  *trace = (trace_file){.path = path};
+  if (path == NULL) return PL_OK;
+  struct stat status;
+  if (!force && lstat(path, &status) == 0)
+    return pl_fail(error, PL_BAD_INPUT, "--trace: %s exists; --force overwrites it", path);
+  trace->temporary = pl_arena_printf(arena, "%s.XXXXXX", path);
+  if (trace->temporary == NULL) return pl_fail_memory(error, "a file name");
+  int descriptor = mkstemp(trace->temporary);
+  if (descriptor < 0) return pl_fail(error, PL_BAD_INPUT, "--trace: cannot create %s: %s", path, strerror(errno));
+  mode_t mask = umask(0);
+  umask(mask);
+  fchmod(descriptor, 0666 & ~mask);
+  trace->stream = fdopen(descriptor, "w");
+  return trace->stream == NULL ? pl_fail_memory(error, "the trace's stream") : PL_OK;
+}
+
+static pl_code trace_close(trace_file *trace, pl_code code, pl_error *error) {
+  if (trace->stream == NULL) return code;
+  bool failed = ferror(trace->stream) != 0;
+  failed |= fclose(trace->stream) != 0;
+  if (code == PL_OK && failed) code = pl_fail(error, PL_IO, "--trace: cannot write %s: %s", trace->path, strerror(errno));
+  if (code == PL_OK && rename(trace->temporary, trace->path) != 0)
+    code = pl_fail(error, PL_IO, "--trace: cannot write %s: %s", trace->path, strerror(errno));
+  if (code != PL_OK) unlink(trace->temporary);
+  return code;
+}
+
+/* ---- the command ---- */
+
+typedef struct session {
+  simulate_options *options;
+  pl_arena arena;
+  pl_platform *platform;
+  pl_model model;
+  pl_strategy strategy;
+  pl_simulate_report report;
+} session;
+
+static pl_code load(session *own, pl_error *error) {
+  simulate_options *options = own->options;
+  PL_TRY(pl_job_options_check(&options->job, error));
+  if (options->strategy == NULL)
+    return pl_fail(error, PL_BAD_INPUT, "--strategy is missing (e.g. --strategy pp=4,dp=4,tmp=1,mbs=1)");
+  PL_TRY(pl_model_load(options->job.model_path, &own->arena, &own->model, error));
+  PL_TRY(pl_strategy_parse(options->strategy, &own->model, &own->arena, &own->strategy, error));
+  PL_TRY(pl_platform_load(options->job.platform_path, NULL, &own->platform, error));
+  const pl_cluster *cluster = pl_platform_cluster(own->platform);
+  PL_TRY(pl_job_options_complete(&options->job, &own->model, cluster, error));
+  PL_TRY(pl_strategy_check(&own->strategy, &own->model, &options->job.job, cluster->n_devices, error));
+  return pl_strategy_assign(&own->strategy, &own->model, &options->job.job, &cluster->profiles[0], &own->arena, error);
+}
+
+static pl_code simulate(session *own, pl_error *error) {
+  simulate_options *options = own->options;
+  PL_TRY(load(own, error));
+  trace_file trace;
+  PL_TRY(trace_open(&trace, options->trace_path, options->force, &own->arena, error));
+  options->job.simulate.platform = own->platform;
+  options->job.simulate.trace = trace.stream;
+  if (options->print_program) options->job.simulate.print_program = stdout;
+  pl_code code = pl_simulate(pl_platform_cluster(own->platform), &own->model, &options->job.job, &own->strategy,
+                             &options->job.simulate, &own->arena, &own->report, error);
+  return trace_close(&trace, code, error);
+}
+
+static void print(const session *own) {
+  const simulate_options *options = own->options;
+  const pl_simulate_subject subject = {.cluster = pl_platform_cluster(own->platform),
+                                       .model = &own->model,
+                                       .job = &options->job.job,
+                                       .strategy = &own->strategy};
+  if (options->json) {
+    pl_simulate_report_json(stdout, &subject, &own->report);
+  } else {
+    pl_simulate_report_print(stdout, &subject, &own->report);
+    char text[PL_DIGEST_TEXT_BYTES];
+    if (options->digest) printf("\nrun digest       %s\n", pl_digest_format(own->report.row.run_digest, text));
+    if (options->trace_path != NULL) printf("\ntimeline         %s (open it in https://ui.perfetto.dev)\n", options->trace_path);
+  }
+}
+
+int pl_cmd_simulate(int argc, char **argv) {
+  static const struct argp_child children[] = {{&pl_job_options_argp, 0, NULL, 0}, {0}};
+  static const struct argp argp = {
+      .options = option_table,
+      .parser = read_option,
+      .doc = "Simulates one training iteration of a model on a platform under one strategy.\v"
+             "Example:\n  paceline simulate --platform platforms/dgx-a100-16.xml --model workloads/models/gpt3-175b.json "
+             "--gbs 1536 --seq 2048 --strategy pp=8,dp=2,tmp=8,mbs=1,recompute=full",
+      .children = children};
+  simulate_options options = {0};
+  pl_job_options_init(&options.job);
+  argp_err_exit_status = 2;
+  if (argp_parse(&argp, argc, argv, 0, NULL, &options) != 0) return 2;
+  session own = {.options = &options};
+  pl_arena_init(&own.arena, 0);
+  pl_error error = PL_ERROR_INIT;
+  int status = 0;
+  if (simulate(&own, &error) == PL_OK) {
+    print(&own);
+  } else {
+    status = pl_command_report("simulate", &error);
+  }
+  pl_platform_destroy(own.platform);
+  pl_arena_release(&own.arena);
+  return pl_command_finish("simulate", status);
+}

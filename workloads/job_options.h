@@ -1,0 +1,27 @@
+/* What `simulate` and `sweep` share on the command line: platform, model, job and the way of simulating. */
+#ifndef PL_WORKLOADS_JOB_OPTIONS_H
+#define PL_WORKLOADS_JOB_OPTIONS_H
+
+#include <argp.h>
+
+#include "core/status.h"
+#include "workloads/simulate.h"
+
+typedef struct pl_job_options {
+  const char *platform_path, *model_path;
+  pl_job job; /* gbs, seq 0 = not given */
+  pl_simulate_options simulate;
+  pl_error error; /* first bad option */
+} pl_job_options;
+
+/* Defaults: fp16, fused attention, 25 MB buckets, flow network, equal sharing, fluid collectives. */
+void pl_job_options_init(pl_job_options *options);
+/* A child parser; its input is a pl_job_options. Bad values are kept in options->error (argp itself goes on), so that the command reports them with
+ * its one line and exit status 2. */
+extern const struct argp pl_job_options_argp;
+/* What must be given is given. */
+pl_code pl_job_options_check(pl_job_options *options, pl_error *error);
+/* After platform and model are loaded: the sequence length defaults to the model's positions; every device must know the data type. */
+pl_code pl_job_options_complete(pl_job_options *options, const pl_model *model, const pl_cluster *cluster, pl_error *error);
+
+#endif

@@ -1,0 +1,220 @@
+/* See workloads/simulate.h. */
+#include "workloads/simulate.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "core/engine.h"
+#include "core/timeline.h"
+#include "workloads/communication.h"
+#include "workloads/compile.h"
+#include "workloads/program.h"
+#include "workloads/stage_memory.h"
+
+typedef struct simulation {
+  const pl_cluster *cluster;
+  const pl_model *model;
+  const pl_job *job;
+  const pl_strategy *strategy;
+  const pl_simulate_options *options;
+  pl_arena *arena;
+  pl_error *error;
+  bool chunked;
+  pl_program program;
+  pl_communication_plan plan;
+  pl_compiled compiled;
+  pl_engine_result result;
+} simulation;
+
+/* ---- running ---- */
+
+static pl_code run_network(simulation *state) {
+  const pl_simulate_options *options = state->options;
+  const pl_engine_options engine_options = {.record_parts = options->trace != NULL};
+  const pl_graph *graph = &state->compiled.graph;
+  if (options->network == PL_NETWORK_SIMGRID)
+    return pl_simgrid_run(options->platform, graph, options->sharing, &engine_options, state->arena, &state->result, state->error);
+  pl_network *network = options->network == PL_NETWORK_ANALYTIC ? pl_analytic_network_take(&graph->transfers, state->arena)
+                                                                : pl_flow_network_take(&graph->transfers, state->arena);
+  if (network == NULL) return pl_fail_memory(state->error, "the network");
+  pl_code code = pl_engine_run(graph, network, &engine_options, state->arena, &state->result, state->error);
+  network->ops->destroy(network);
+  return code;
+}
+
+static pl_code build(simulation *state) {
+  const pl_simulate_options *options = state->options;
+  bool exact = state->chunked || options->streams == PL_STREAMS_READY;
+  bool fuse = options->fuse && !exact, fold = options->fold && !exact;
+  const pl_communication_options communication = {
+      .collective = {.sharing = options->sharing, .algorithm = options->algorithm},
+      .fold = fold,
+      .prune = fuse,
+      .chunked = state->chunked};
+  const pl_compile_options compile = {.fuse = fuse,
+                                      .chunked = state->chunked,
+                                      .chunks = 1,
+                                      .sharing = options->sharing,
+                                      .streams = options->streams,
+                                      .names = options->trace != NULL,
+                                      .no_overlap_factor = state->chunked};
+  PL_TRY(pl_program_take(state->model, state->job, state->strategy, state->arena, &state->program, state->error));
+  if (options->print_program != NULL) pl_program_print(options->print_program, &state->program);
+  PL_TRY(pl_communication_plan_take(state->cluster, &state->program, &communication, state->arena, &state->plan, state->error));
+  return pl_compile(state->cluster, &state->program, &state->plan, &compile, state->arena, &state->compiled, state->error);
+}
+
+/* ---- memory ---- */
+
+static double usable_bytes(const pl_device_profile *profile) { return profile->memory_bytes - profile->reserved_bytes; }
+
+/* The worst device of each stage is the one with the least room left. */
+static pl_code report_memory(simulation *state, pl_simulate_report *report) {
+  pl_stage_memory *stages = PL_TAKE(state->arena, pl_stage_memory, state->strategy->pp);
+  if (stages == NULL) return pl_fail_memory(state->error, "the memory of the stages");
+  int32_t worst = 0;
+  for (uint32_t c = 0; c < state->plan.n_device_classes; c++) {
+    const pl_device_class *class = &state->plan.device_classes[c];
+    pl_resident_memory resident = pl_resident_memory_of(&state->program, class->stage);
+    double peak = (double)state->result.peak_bytes[c], capacity = usable_bytes(pl_cluster_profile(state->cluster, class->device));
+    pl_stage_memory *stage = &stages[class->stage];
+    if (stage->capacity > 0 && stage->capacity - stage->peak <= capacity - peak) continue;
+    *stage = (pl_stage_memory){.parameters = resident.parameters,
+                               .gradients = resident.gradients,
+                               .optimizer = resident.optimizer,
+                               .buffers = resident.buffers,
+                               .activations = peak - (double)(int64_t)pl_resident_bytes(&resident),
+                               .peak = peak,
+                               .capacity = capacity};
+  }
+  for (int32_t s = 1; s < state->strategy->pp; s++)
+    if (stages[s].capacity - stages[s].peak < stages[worst].capacity - stages[worst].peak) worst = s;
+  report->stages = stages;
+  report->n_stages = state->strategy->pp;
+  pl_result_row *row = &report->row;
+  row->peak_mem_bytes = stages[worst].peak;
+  row->mem_capacity_bytes = stages[worst].capacity;
+  row->fits = stages[worst].peak <= stages[worst].capacity;
+  row->peak_stage = worst;
+  row->mem_parameters_bytes = stages[worst].parameters;
+  row->mem_gradients_bytes = stages[worst].gradients;
+  row->mem_optimizer_bytes = stages[worst].optimizer;
+  row->mem_activations_bytes = stages[worst].activations;
+  row->mem_buffers_bytes = stages[worst].buffers;
+  return PL_OK;
+}
+
+/* ---- time ---- */
+
+static void report_strategy(const simulation *state, pl_result_row *row) {
+  const pl_strategy *strategy = state->strategy;
+  row->pp = strategy->pp;
+  row->dp = strategy->dp;
+  row->tmp = strategy->tmp;
+  row->mbs = strategy->mbs;
+  row->n_microbatches = state->program.n_microbatches;
+  snprintf(row->schedule.text, sizeof row->schedule.text, "%s", pl_schedule_name(strategy->schedule));
+  row->vpp = strategy->vpp;
+  row->sp = strategy->sp;
+  snprintf(row->recompute.text, sizeof row->recompute.text, "%s", pl_recompute_name(strategy->recompute));
+  row->zero = strategy->zero;
+  row->overlap = strategy->overlap;
+  snprintf(row->order.text, sizeof row->order.text, "%s", strategy->order);
+  pl_strategy_format_assign(strategy, state->model, row->assign.text, sizeof row->assign.text);
+}
+
+/* Mean over the devices of the cluster, each class counted as often as it stands for devices. */
+static void report_breakdown(const simulation *state, pl_result_row *row) {
+  double total[PL_CATEGORY_COUNT + 1] = {0};
+  for (uint32_t c = 0; c < state->plan.n_device_classes; c++) {
+    double multiplicity = state->plan.device_classes[c].multiplicity;
+    for (int category = 0; category < PL_CATEGORY_COUNT; category++)
+      total[category] += multiplicity * pl_ticks_to_s(state->result.spent[c * PL_CATEGORY_COUNT + (uint32_t)category]);
+    total[PL_CATEGORY_COUNT] += multiplicity * pl_ticks_to_s(state->result.idle[c]);
+  }
+  double devices = state->cluster->n_devices;
+  row->compute_s = (total[PL_CATEGORY_FORWARD] + total[PL_CATEGORY_BACKWARD] + total[PL_CATEGORY_RECOMPUTE] +
+                    total[PL_CATEGORY_OPTIMIZER] + total[PL_CATEGORY_OTHER]) / devices;
+  row->tensor_comm_s = total[PL_CATEGORY_TENSOR] / devices;
+  row->pipeline_comm_s = total[PL_CATEGORY_PIPELINE] / devices;
+  row->data_comm_s = total[PL_CATEGORY_DATA] / devices;
+  row->bubble_s = total[PL_CATEGORY_COUNT] / devices;
+}
+
+static void report_speed(const simulation *state, pl_result_row *row) {
+  double sequences = (double)state->job->gbs, peak_flops = 0;
+  for (uint32_t d = 0; d < state->cluster->n_devices; d++)
+    peak_flops += pl_cluster_profile(state->cluster, d)->peak_flops[state->job->dtype];
+  row->iter_time_s = pl_ticks_to_s(state->result.makespan);
+  row->samples_per_s = sequences / row->iter_time_s;
+  row->tokens_per_s = row->samples_per_s * (double)state->job->seq;
+  row->mfu = pl_model_flops_per_sequence(state->model, state->job->seq) * row->samples_per_s / peak_flops;
+  if (!(peak_flops > 0)) row->mfu = NAN;
+}
+
+/* The link of the cluster that carries the largest share of what it could: bytes of progress of each transfer class times its weight on the link
+ * class. */
+static pl_code report_bottleneck(simulation *state, pl_simulate_report *report) {
+  const pl_quotient *quotient = &state->plan.quotient;
+  if (state->compiled.transfer_bytes == NULL) return PL_OK;
+  double *carried = PL_TAKE(state->arena, double, quotient->n_links);
+  if (carried == NULL) return pl_fail_memory(state->error, "the links' loads");
+  for (uint32_t t = 0; t < quotient->n_transfers; t++)
+    for (uint32_t u = 0; u < quotient->transfers[t].n_full; u++) {
+      const pl_link_use *use = &quotient->full_uses[quotient->transfers[t].first_full + u];
+      carried[use->link] += use->weight * state->compiled.transfer_bytes[t];
+    }
+  for (uint32_t l = 0; l < quotient->n_links; l++) {
+    double utilisation = carried[l] / (quotient->link_capacity_Bps[l] * report->row.iter_time_s);
+    if (utilisation > report->bottleneck_utilisation) {
+      report->bottleneck_utilisation = utilisation;
+      report->bottleneck_link = state->cluster->links[state->plan.link_of_class[l]].name;
+    }
+  }
+  return PL_OK;
+}
+
+static pl_code write_trace(simulation *state) {
+  uint32_t n = state->plan.n_device_classes;
+  const char **names = PL_TAKE(state->arena, const char *, n);
+  for (uint32_t c = 0; names != NULL && c < n; c++) {
+    const pl_device_class *class = &state->plan.device_classes[c];
+    names[c] = pl_arena_printf(state->arena, "stage %d: %s%s", class->stage, state->cluster->devices[class->device].name,
+                               class->multiplicity == 1
+                                   ? ""
+                                   : pl_arena_printf(state->arena, " (stands for %" PRIu32 " devices)", class->multiplicity));
+  }
+  if (state->arena->failed) return pl_fail_memory(state->error, "the names of the timeline");
+  const pl_timeline_names timeline = {.device = names};
+  pl_timeline_write_chrome(state->options->trace, &state->compiled.graph, &state->result, &timeline);
+  return PL_OK;
+}
+
+pl_code pl_simulate(const pl_cluster *cluster, const pl_model *model, const pl_job *job, const pl_strategy *strategy,
+                    const pl_simulate_options *options, pl_arena *arena, pl_simulate_report *report, pl_error *error) {
+  *report = (pl_simulate_report){.n_devices = cluster->n_devices};
+  simulation state = {.cluster = cluster,
+                      .model = model,
+                      .job = job,
+                      .strategy = strategy,
+                      .options = options,
+                      .arena = arena,
+                      .error = error,
+                      .chunked = options->chunked || options->network == PL_NETWORK_SIMGRID};
+  PL_TRY(build(&state));
+  PL_TRY(run_network(&state));
+  report_strategy(&state, &report->row);
+  report_speed(&state, &report->row);
+  report_breakdown(&state, &report->row);
+  PL_TRY(report_memory(&state, report));
+  PL_TRY(report_bottleneck(&state, report));
+  report->n_device_classes = state.plan.n_device_classes;
+  report->n_transfer_classes = state.plan.n_transfer_classes;
+  report->n_events = state.result.n_events;
+  report->row.n_classes = state.plan.n_device_classes;
+  report->row.n_tasks = state.compiled.graph.n_tasks;
+  report->row.run_digest = state.result.digest;
+  report->row.status = report->row.fits ? PL_RESULT_DONE : PL_RESULT_OOM;
+  return options->trace != NULL ? write_trace(&state) : PL_OK;
+}

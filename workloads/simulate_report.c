@@ -1,0 +1,121 @@
+/* See workloads/simulate_report.h. */
+#include "workloads/simulate_report.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "core/digest.h"
+#include "core/json_writer.h"
+#include "core/units.h"
+
+static void print_subject(FILE *stream, const pl_simulate_subject *subject) {
+  const pl_cluster *cluster = subject->cluster;
+  char text[1024];
+  fprintf(stream, "model            %s, %.4g parameters, %" PRId64 " sequences of %" PRId64 " tokens per iteration, %s\n",
+          subject->model->name, subject->model->parameters, subject->job->gbs, subject->job->seq, pl_dtype_name(subject->job->dtype));
+  fprintf(stream, "platform         %s:", cluster->path);
+  for (uint32_t p = 0; p < cluster->n_profiles; p++) {
+    uint32_t n = 0;
+    for (uint32_t d = 0; d < cluster->n_devices; d++)
+      n += cluster->devices[d].profile == p;
+    fprintf(stream, "%s %" PRIu32 " x %s", p == 0 ? "" : " +", n, cluster->profiles[p].name);
+  }
+  fprintf(stream, " in %" PRIu32 " nodes\n", cluster->n_nodes);
+  pl_strategy_format(subject->strategy, subject->model, text, sizeof text);
+  fprintf(stream, "strategy         %s\n", text);
+}
+
+static void print_share(FILE *stream, const char *name, double time_s, double total_s) {
+  char text[PL_UNIT_TEXT_BYTES];
+  fprintf(stream, "  %-24s %10s  %5.1f %%\n", name, pl_format_time(time_s, text), 100 * time_s / total_s);
+}
+
+static void print_times(FILE *stream, const pl_result_row *row) {
+  char text[PL_UNIT_TEXT_BYTES];
+  fprintf(stream, "\niteration time   %s\n", pl_format_time(row->iter_time_s, text));
+  fprintf(stream, "throughput       %.4g sequences/s, %.4g tokens/s\n", row->samples_per_s, row->tokens_per_s);
+  fprintf(stream, "MFU              %.1f %%\n", 100 * row->mfu);
+  fprintf(stream, "\nwhere the time goes (mean over devices)\n");
+  print_share(stream, "compute", row->compute_s, row->iter_time_s);
+  print_share(stream, "tensor communication", row->tensor_comm_s, row->iter_time_s);
+  print_share(stream, "pipeline communication", row->pipeline_comm_s, row->iter_time_s);
+  print_share(stream, "data communication", row->data_comm_s, row->iter_time_s);
+  print_share(stream, "bubble", row->bubble_s, row->iter_time_s);
+}
+
+static void print_memory(FILE *stream, const pl_simulate_report *report) {
+  char text[7][PL_UNIT_TEXT_BYTES];
+  fprintf(stream, "\nmemory at the peak (worst device of each stage)\n  stage  parameters  gradients  optimizer  activations    buffers       peak     usable\n");
+  for (int32_t s = 0; s < report->n_stages; s++) {
+    const pl_stage_memory *stage = &report->stages[s];
+    if (s > 0 && s < report->n_stages - 1 && memcmp(stage, stage - 1, sizeof *stage) == 0) continue; /* as the one above */
+    fprintf(stream, "  %5d  %10s %10s %10s  %11s %10s %10s %10s%s\n", s, pl_format_bytes(stage->parameters, text[0]),
+            pl_format_bytes(stage->gradients, text[1]), pl_format_bytes(stage->optimizer, text[2]),
+            pl_format_bytes(stage->activations, text[3]), pl_format_bytes(stage->buffers, text[4]),
+            pl_format_bytes(stage->peak, text[5]), pl_format_bytes(stage->capacity, text[6]),
+            stage->peak > stage->capacity ? "  OUT OF MEMORY" : "");
+  }
+}
+
+void pl_simulate_report_print(FILE *stream, const pl_simulate_subject *subject, const pl_simulate_report *report) {
+  print_subject(stream, subject);
+  print_times(stream, &report->row);
+  print_memory(stream, report);
+  fputc('\n', stream);
+  if (report->bottleneck_link != NULL)
+    fprintf(stream, "busiest link     %s, %.1f %% of its capacity over the iteration\n", report->bottleneck_link,
+            100 * report->bottleneck_utilisation);
+  fprintf(stream, "simulated        %" PRIu32 " device classes for %" PRIu32 " devices, %" PRIu32 " transfer classes, %" PRId64 " tasks\n",
+          report->n_device_classes, report->n_devices, report->n_transfer_classes, report->row.n_tasks);
+}
+
+static void put_column(pl_json *json, const pl_column_info *column, const pl_result_row *row) {
+  const char *field = (const char *)row + column->offset;
+  char text[PL_DIGEST_TEXT_BYTES];
+  switch (column->type) {
+  case PL_COLUMN_i32: pl_json_put_integer(json, column->name, *(const int32_t *)(const void *)field); break;
+  case PL_COLUMN_i64: pl_json_put_integer(json, column->name, *(const int64_t *)(const void *)field); break;
+  case PL_COLUMN_f64: pl_json_put_number(json, column->name, *(const double *)(const void *)field); break;
+  case PL_COLUMN_u64: pl_json_put_string(json, column->name, pl_digest_format(*(const uint64_t *)(const void *)field, text)); break;
+  case PL_COLUMN_text16:
+  case PL_COLUMN_text512: pl_json_put_string(json, column->name, field); break;
+  }
+}
+
+static void put_stage(pl_json *json, int32_t index, const pl_stage_memory *stage) {
+  pl_json_open_object(json);
+  pl_json_put_integer(json, "stage", index);
+  pl_json_put_number(json, "mem_parameters_bytes", stage->parameters);
+  pl_json_put_number(json, "mem_gradients_bytes", stage->gradients);
+  pl_json_put_number(json, "mem_optimizer_bytes", stage->optimizer);
+  pl_json_put_number(json, "mem_activations_bytes", stage->activations);
+  pl_json_put_number(json, "mem_buffers_bytes", stage->buffers);
+  pl_json_put_number(json, "peak_mem_bytes", stage->peak);
+  pl_json_put_number(json, "mem_capacity_bytes", stage->capacity);
+  pl_json_close_object(json);
+}
+
+void pl_simulate_report_json(FILE *stream, const pl_simulate_subject *subject, const pl_simulate_report *report) {
+  pl_json json;
+  pl_json_init(&json, stream, true);
+  pl_json_open_object(&json);
+  pl_json_put_string(&json, "model", subject->model->name);
+  pl_json_put_string(&json, "platform", subject->cluster->path);
+  pl_json_put_integer(&json, "n_devices", report->n_devices);
+  pl_json_put_integer(&json, "gbs", subject->job->gbs);
+  pl_json_put_integer(&json, "seq", subject->job->seq);
+  pl_json_put_string(&json, "dtype", pl_dtype_name(subject->job->dtype));
+  for (uint32_t c = 0; c < pl_result_n_columns; c++)
+    put_column(&json, &pl_result_columns[c], &report->row);
+  pl_json_key(&json, "stages");
+  pl_json_open_array(&json);
+  for (int32_t s = 0; s < report->n_stages; s++)
+    put_stage(&json, s, &report->stages[s]);
+  pl_json_close_array(&json);
+  pl_json_put_string(&json, "bottleneck_link", report->bottleneck_link);
+  pl_json_put_number(&json, "bottleneck_utilisation", report->bottleneck_utilisation);
+  pl_json_put_integer(&json, "n_transfer_classes", report->n_transfer_classes);
+  pl_json_put_integer(&json, "n_events", (int64_t)report->n_events);
+  pl_json_close_object(&json);
+}
