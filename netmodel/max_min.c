@@ -91,7 +91,10 @@ bool pl_max_min_init(pl_max_min *max_min, const pl_transfer_table *table, bool a
   uint32_t n_links = alone ? 0 : table->n_links;
   max_min->links = PL_TAKE(arena, pl_max_min_link, n_links);
   max_min->specs = PL_TAKE(arena, pl_max_min_spec, table->n_specs);
-  max_min->uses = PL_TAKE(arena, pl_max_min_use, alone ? 0 : table->n_uses);
+  size_t most_uses = 0; /* specs may share their uses in the table */
+  for (uint32_t spec = 0; spec < table->n_specs; spec++)
+    most_uses += table->specs[spec].n_uses;
+  max_min->uses = PL_TAKE(arena, pl_max_min_use, alone ? 0 : most_uses);
   max_min->touched = PL_TAKE(arena, uint32_t, n_links);
   max_min->component_links = PL_TAKE(arena, uint32_t, n_links);
   max_min->batch = PL_TAKE(arena, uint32_t, n_links);
