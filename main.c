@@ -5,10 +5,12 @@
 #include "core/command.h"
 #include "netmodel/cmd_platform.h"
 #include "workloads/cmd_model.h"
+#include "workloads/cmd_simulate.h"
 
 static const pl_command commands[] = {
     {"model", "show what a model (a Hugging Face config.json) is made of", pl_cmd_model},
     {"platform", "check, show or make platform files", pl_cmd_platform},
+    {"simulate", "one strategy in full: time, memory, breakdown, timeline", pl_cmd_simulate},
     {NULL, NULL, NULL},
 };
 
@@ -19,6 +21,14 @@ static void print_help(FILE *stream) {
   for (const pl_command *command = commands; command->name != NULL; command++)
     fprintf(stream, "  %-10s %s\n", command->name, command->summary);
   fputs("\n'paceline COMMAND --help' says more. 'paceline --version' prints the version.\n", stream);
+}
+
+/* The command sees "paceline <name>" as its argv[0], which is what its usage message shows. */
+static int run(const pl_command *command, int argc, char **argv) {
+  char name[64];
+  snprintf(name, sizeof name, "paceline %s", command->name);
+  argv[1] = name;
+  return command->run(argc - 1, argv + 1);
 }
 
 int main(int argc, char **argv) {
@@ -35,7 +45,7 @@ int main(int argc, char **argv) {
     return pl_command_finish("version", 0);
   }
   for (const pl_command *command = commands; command->name != NULL; command++)
-    if (strcmp(argv[1], command->name) == 0) return command->run(argc - 1, argv + 1);
+    if (strcmp(argv[1], command->name) == 0) return run(command, argc, argv);
   fprintf(stderr, "paceline: '%s' is not a command; 'paceline --help' lists them\n", argv[1]);
   return 2;
 }

@@ -10,7 +10,7 @@ static const char *const category_names[PL_CATEGORY_COUNT] = {"forward", "backwa
                                                               "tensor",  "pipeline", "data",      "other"};
 
 static const char *const stream_kind_names[PL_STREAM_KIND_COUNT] = {"compute",      "feature", "gradient",  "send_down",
-                                                                    "receive_down", "send_up", "receive_up"};
+                                                                    "receive_down", "send_up", "receive_up", "tied"};
 
 const char *pl_category_name(pl_category category) {
   return (uint32_t)category < PL_CATEGORY_COUNT ? category_names[category] : "unknown";

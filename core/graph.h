@@ -55,6 +55,7 @@ typedef enum pl_stream_kind {
   PL_STREAM_RECEIVE_DOWN,
   PL_STREAM_SEND_UP,
   PL_STREAM_RECEIVE_UP,
+  PL_STREAM_TIED, /* all-reduce of tied parameters between stages: a communicator, hence a stream, of its own */
   PL_STREAM_KIND_COUNT
 } pl_stream_kind;
 

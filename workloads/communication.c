@@ -195,6 +195,7 @@ static uint8_t stream_of(const pl_family *family, uint32_t member) {
   case PL_FAMILY_TENSOR: return PL_STREAM_FEATURE;
   case PL_FAMILY_DOWN: return member == 0 ? PL_STREAM_SEND_DOWN : PL_STREAM_RECEIVE_DOWN;
   case PL_FAMILY_UP: return member == 0 ? PL_STREAM_SEND_UP : PL_STREAM_RECEIVE_UP;
+  case PL_FAMILY_EMBEDDING: return PL_STREAM_TIED;
   default: return PL_STREAM_GRADIENT;
   }
 }

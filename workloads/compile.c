@@ -80,14 +80,21 @@ static void emit_tensor(compilation *state, unrolling *own, const pl_piece *piec
   wait_for(own, close);
 }
 
+/* The tied embedding's gradients are complete when those of both replicas' data-parallel groups are. */
+static void emit_tied(compilation *state, unrolling *own, const pl_piece *piece, int32_t microbatch) {
+  const pl_task_text text = {PL_CATEGORY_DATA, piece->name, microbatch};
+  pl_meeting meeting = pl_meetings_arrive(&state->meetings, own->index, PL_SLOT_EMBEDDING, piece->op, &text);
+  order_after_work(state, own, meeting.open);
+  if (own->last_reduction != PL_NONE) pl_graph_builder_edge(state->builder, own->last_reduction, meeting.open);
+  own->last_reduction = meeting.close;
+}
+
 static void emit_piece(compilation *state, unrolling *own, const pl_piece *piece, int32_t microbatch) {
   switch ((pl_piece_kind)piece->kind) {
   case PL_PIECE_WORK: emit_work(state, own, piece, microbatch); break;
   case PL_PIECE_TENSOR: emit_tensor(state, own, piece, microbatch); break;
   case PL_PIECE_REDUCE: own->last_reduction = emit_communication(state, own, PL_SLOT_DATA, piece, microbatch); break;
-  case PL_PIECE_EMBEDDING:
-    own->last_reduction = emit_communication(state, own, PL_SLOT_EMBEDDING, piece, microbatch);
-    break;
+  case PL_PIECE_EMBEDDING: emit_tied(state, own, piece, microbatch); break;
   case PL_PIECE_GATHER:
     PL_ASSERT(own->n_gathers < MOST_GATHERS);
     own->gathers[(own->first_gather + own->n_gathers++) % MOST_GATHERS] =

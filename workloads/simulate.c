@@ -124,22 +124,29 @@ static void report_strategy(const simulation *state, pl_result_row *row) {
   pl_strategy_format_assign(strategy, state->model, row->assign.text, sizeof row->assign.text);
 }
 
+/* Sums over devices can exceed 64 bits of ticks; in integers they do not depend on the order, so folded and unfolded rows agree. */
+typedef unsigned __int128 device_ticks;
+
+static double mean_s(const simulation *state, device_ticks total) {
+  return (double)total / (PL_TICKS_PER_S * state->cluster->n_devices);
+}
+
 /* Mean over the devices of the cluster, each class counted as often as it stands for devices. */
 static void report_breakdown(const simulation *state, pl_result_row *row) {
-  double total[PL_CATEGORY_COUNT + 1] = {0};
+  device_ticks total[PL_CATEGORY_COUNT] = {0}, idle = 0, computing = 0;
   for (uint32_t c = 0; c < state->plan.n_device_classes; c++) {
-    double multiplicity = state->plan.device_classes[c].multiplicity;
-    for (int category = 0; category < PL_CATEGORY_COUNT; category++)
-      total[category] += multiplicity * pl_ticks_to_s(state->result.spent[c * PL_CATEGORY_COUNT + (uint32_t)category]);
-    total[PL_CATEGORY_COUNT] += multiplicity * pl_ticks_to_s(state->result.idle[c]);
+    uint32_t multiplicity = state->plan.device_classes[c].multiplicity;
+    for (uint32_t category = 0; category < PL_CATEGORY_COUNT; category++)
+      total[category] += (device_ticks)state->result.spent[c * PL_CATEGORY_COUNT + category] * multiplicity;
+    idle += (device_ticks)state->result.idle[c] * multiplicity;
   }
-  double devices = state->cluster->n_devices;
-  row->compute_s = (total[PL_CATEGORY_FORWARD] + total[PL_CATEGORY_BACKWARD] + total[PL_CATEGORY_RECOMPUTE] +
-                    total[PL_CATEGORY_OPTIMIZER] + total[PL_CATEGORY_OTHER]) / devices;
-  row->tensor_comm_s = total[PL_CATEGORY_TENSOR] / devices;
-  row->pipeline_comm_s = total[PL_CATEGORY_PIPELINE] / devices;
-  row->data_comm_s = total[PL_CATEGORY_DATA] / devices;
-  row->bubble_s = total[PL_CATEGORY_COUNT] / devices;
+  for (uint32_t category = 0; category < PL_CATEGORY_COUNT; category++)
+    if (!pl_category_is_communication((pl_category)category)) computing += total[category];
+  row->compute_s = mean_s(state, computing);
+  row->tensor_comm_s = mean_s(state, total[PL_CATEGORY_TENSOR]);
+  row->pipeline_comm_s = mean_s(state, total[PL_CATEGORY_PIPELINE]);
+  row->data_comm_s = mean_s(state, total[PL_CATEGORY_DATA]);
+  row->bubble_s = mean_s(state, idle);
 }
 
 static void report_speed(const simulation *state, pl_result_row *row) {

@@ -1,0 +1,198 @@
+/* Folded and fused runs equal the unfolded, unfused one bit for bit: iteration time, breakdown and memory of random strategies on random platforms of
+ * up to 64 devices, regular and lopsided (a slow or FATPIPE link, another latency, an unlike device, groups that straddle leaves).
+ *
+ * PACELINE_SEED chooses the first seed, PACELINE_CASES how many. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/synthetic_cluster.h"
+#include "workloads/simulate.h"
+
+typedef struct generator {
+  uint64_t state;
+} generator;
+
+static uint32_t draw(generator *random, uint32_t bound) {
+  random->state += 0x9e3779b97f4a7c15u;
+  uint64_t z = random->state;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return (uint32_t)((z ^ (z >> 31)) % bound);
+}
+
+static int32_t divisor_of(generator *random, int32_t n) {
+  int32_t divisors[64], count = 0;
+  for (int32_t d = 1; d <= n; d++)
+    if (n % d == 0) divisors[count++] = d;
+  return divisors[draw(random, (uint32_t)count)];
+}
+
+static void make_model(generator *random, pl_arena *arena, pl_model *model) {
+  char text[512];
+  int layers = 4 + (int)draw(random, 9);
+  int size = snprintf(text, sizeof text,
+                      "{\"model_type\":\"%s\",\"n_embd\":256,\"n_layer\":%d,\"n_head\":16,\"n_positions\":128,\"vocab_size\":1000}",
+                      "gpt2", layers);
+  pl_error error = PL_ERROR_INIT;
+  pl_code code = pl_model_parse("random.json", text, (size_t)size, arena, model, &error);
+  if (code != PL_OK) fail_msg("%s", error.message);
+}
+
+/* Strictly increasing cuts of the blocks. */
+static const int32_t *random_boundaries(generator *random, const pl_model *model, int32_t n_chunks, pl_arena *arena) {
+  int32_t n = pl_model_n_blocks(model), *boundary = PL_TAKE(arena, int32_t, n_chunks + 1);
+  boundary[n_chunks] = n;
+  for (int32_t c = 1; c < n_chunks; c++) {
+    int32_t lowest = boundary[c - 1] + 1, highest = n - (n_chunks - c);
+    int32_t even = boundary[c - 1] + (n - boundary[c - 1]) / (n_chunks - c + 1);
+    int32_t cut = even - 2 + (int32_t)draw(random, 5);
+    boundary[c] = cut < lowest ? lowest : cut > highest ? highest : cut;
+  }
+  return boundary;
+}
+
+static bool make_strategy(generator *random, const pl_cluster *cluster, const pl_model *model, pl_job *job, pl_strategy *strategy,
+                          pl_arena *arena) {
+  static const char orders[6][4] = {"tdp", "tpd", "dtp", "dpt", "ptd", "pdt"};
+  int32_t devices = (int32_t)cluster->n_devices;
+  *strategy = (pl_strategy){.vpp = 1, .schedule = (pl_schedule_kind)draw(random, 2), .overlap = draw(random, 4) > 0};
+  strategy->tmp = divisor_of(random, devices);
+  if (16 % strategy->tmp != 0) strategy->tmp = 1;
+  strategy->pp = divisor_of(random, devices / strategy->tmp);
+  strategy->dp = devices / strategy->tmp / strategy->pp;
+  strategy->mbs = 1 + (int32_t)draw(random, 2);
+  int32_t n_microbatches = 1 + (int32_t)draw(random, 6);
+  if (strategy->pp > 1 && strategy->pp <= 4 && draw(random, 3) == 0) {
+    strategy->schedule = PL_SCHEDULE_INTERLEAVED;
+    strategy->vpp = 2;
+    n_microbatches = strategy->pp * (1 + (int32_t)draw(random, 2));
+  }
+  if (pl_strategy_n_chunks(strategy) > model->n_layers) return false;
+  strategy->sp = strategy->tmp > 1 && draw(random, 2) == 0;
+  strategy->recompute = (pl_recompute)draw(random, 3);
+  strategy->zero = (int32_t)draw(random, strategy->pp > 1 ? 2 : 4);
+  memcpy(strategy->order, orders[draw(random, 6)], 4);
+  strategy->boundary = random_boundaries(random, model, pl_strategy_n_chunks(strategy), arena);
+  *job = (pl_job){.gbs = (int64_t)n_microbatches * strategy->dp * strategy->mbs,
+                  .seq = 128,
+                  .dtype = PL_DTYPE_FP16,
+                  .flash = draw(random, 2) == 0,
+                  .bucket_bytes = draw(random, 2) == 0 ? 1e5 : 1e7};
+  return true;
+}
+
+typedef struct outcome {
+  pl_result_row row;
+  uint32_t n_classes;
+} outcome;
+
+static outcome simulate(const pl_cluster *cluster, const pl_model *model, const pl_job *job, const pl_strategy *strategy,
+                        pl_simulate_options options, bool fold, bool fuse) {
+  pl_arena arena;
+  pl_arena_init(&arena, 0);
+  pl_error error = PL_ERROR_INIT;
+  pl_simulate_report report;
+  options.fold = fold;
+  options.fuse = fuse;
+  if (pl_simulate(cluster, model, job, strategy, &options, &arena, &report, &error) != PL_OK) fail_msg("%s", error.message);
+  pl_arena_release(&arena);
+  return (outcome){report.row, report.n_device_classes};
+}
+
+static bool equal_rows(const pl_result_row *a, const pl_result_row *b) {
+  return a->iter_time_s == b->iter_time_s && a->compute_s == b->compute_s && a->tensor_comm_s == b->tensor_comm_s &&
+         a->pipeline_comm_s == b->pipeline_comm_s && a->data_comm_s == b->data_comm_s && a->bubble_s == b->bubble_s &&
+         a->peak_mem_bytes == b->peak_mem_bytes && a->peak_stage == b->peak_stage &&
+         a->mem_activations_bytes == b->mem_activations_bytes;
+}
+
+static void report_difference(uint64_t seed, const char *mode, const pl_model *model, const pl_strategy *strategy,
+                              const pl_cluster *cluster, const pl_result_row *a, const pl_result_row *b) {
+  char text[1024];
+  pl_strategy_format(strategy, model, text, sizeof text);
+  print_message("seed %" PRIu64 ", %s, %u devices in %u nodes, %s\n", seed, mode, cluster->n_devices, cluster->n_nodes, text);
+  print_message("  unfolded %.17g %.17g %.17g %.17g %.17g %.17g peak %.17g\n", a->iter_time_s, a->compute_s, a->tensor_comm_s,
+                a->pipeline_comm_s, a->data_comm_s, a->bubble_s, a->peak_mem_bytes);
+  print_message("  this     %.17g %.17g %.17g %.17g %.17g %.17g peak %.17g\n", b->iter_time_s, b->compute_s, b->tensor_comm_s,
+                b->pipeline_comm_s, b->data_comm_s, b->bubble_s, b->peak_mem_bytes);
+}
+
+typedef struct tally {
+  uint32_t n_cases, n_folded, n_wrong;
+} tally;
+
+static void try_case(uint64_t seed, uint32_t most_devices, bool regular, tally *count) {
+  generator random = {seed};
+  pl_arena arena;
+  pl_arena_init(&arena, 0);
+  pl_cluster *cluster =
+      regular ? synthetic_cluster_random_regular(seed, most_devices) : synthetic_cluster_random(seed, most_devices);
+  pl_model model;
+  make_model(&random, &arena, &model);
+  pl_job job;
+  pl_strategy strategy;
+  if (make_strategy(&random, cluster, &model, &job, &strategy, &arena)) {
+    pl_simulate_options options = PL_SIMULATE_OPTIONS_DEFAULT;
+    options.sharing = draw(&random, 4) == 0 ? PL_SHARING_RTT : PL_SHARING_EQUAL;
+    options.algorithm = (pl_collective_algorithm)draw(&random, 3);
+    outcome exact = simulate(cluster, &model, &job, &strategy, options, false, false);
+    static const char *const names[] = {"fused", "folded", "folded and fused"};
+    for (int mode = 0; mode < 3; mode++) {
+      outcome made = simulate(cluster, &model, &job, &strategy, options, mode >= 1, mode != 1);
+      if (!equal_rows(&exact.row, &made.row)) {
+        count->n_wrong++;
+        report_difference(seed, names[mode], &model, &strategy, cluster, &exact.row, &made.row);
+      }
+      if (mode == 1) count->n_folded += made.n_classes < cluster->n_devices;
+    }
+    count->n_cases++;
+  }
+  synthetic_cluster_release(cluster);
+  pl_arena_release(&arena);
+}
+
+static uint64_t number_from(const char *name, uint64_t otherwise) {
+  const char *text = getenv(name);
+  return text != NULL ? strtoull(text, NULL, 10) : otherwise;
+}
+
+static void run(uint32_t most_devices, uint64_t n_cases, bool regular) {
+  uint64_t first = number_from("PACELINE_SEED", 1);
+  n_cases = number_from("PACELINE_CASES", n_cases);
+  tally count = {0};
+  for (uint64_t i = 0; i < n_cases; i++)
+    try_case(first + i, most_devices, regular, &count);
+  print_message("seeds %" PRIu64 " to %" PRIu64 ": %u cases, %u folded to fewer classes, %u differ\n", first, first + n_cases - 1,
+                count.n_cases, count.n_folded, count.n_wrong);
+  assert_int_equal(count.n_wrong, 0);
+  assert_true(count.n_folded > count.n_cases / 8); /* the test is about folding: enough must fold */
+}
+
+static void test_small_lopsided(void **state) {
+  (void)state;
+  run(16, 300, false);
+}
+
+static void test_large_lopsided(void **state) {
+  (void)state;
+  run(64, 40, false);
+}
+
+static void test_regular(void **state) {
+  (void)state;
+  run(32, 150, true);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_lopsided), cmocka_unit_test(test_large_lopsided),
+                                     cmocka_unit_test(test_regular)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
