@@ -117,6 +117,18 @@ static bool was_walked(const pl_engine *engine, const pl_task *record, uint32_t 
   return walker->task == task && walker->walked;
 }
 
+/* Of two predecessors that finish at one tick, the one that the report names: a communication before anything else, of
+ * communications the one that has run longest. Ids come last: they differ between a folded graph and the unfolded one.
+ */
+static bool explains_better(const pl_engine *engine, uint32_t task, uint32_t than) {
+  const pl_task *a = &engine->tasks[task], *b = &engine->tasks[than];
+  bool communicates = a->kind != PL_TASK_WORK && pl_category_is_communication((pl_category)a->category);
+  if (communicates != (b->kind != PL_TASK_WORK && pl_category_is_communication((pl_category)b->category)))
+    return communicates;
+  if (engine->start[task] != engine->start[than]) return engine->start[task] < engine->start[than];
+  return a->category != b->category ? a->category < b->category : task < than;
+}
+
 static inline void release_successors(pl_engine *engine, const pl_task *record, uint32_t task, pl_ticks now) {
   const uint32_t *successor = engine->successors + record->first_successor;
   const uint32_t *end = successor + record->n_successors;
@@ -126,7 +138,8 @@ static inline void release_successors(pl_engine *engine, const pl_task *record, 
      * for it. */
     __builtin_prefetch((const char *)&engine->tasks[*successor]);
     __builtin_prefetch((const char *)&engine->tasks[*successor] + sizeof(pl_task) - 1);
-    if (wait->last == PL_NONE || engine->finish[wait->last] != now || task < wait->last) wait->last = task;
+    if (wait->last == PL_NONE || engine->finish[wait->last] != now || explains_better(engine, task, wait->last))
+      wait->last = task;
     if (--wait->pending == 0) engine->ready[engine->n_ready++] = *successor;
   }
 }

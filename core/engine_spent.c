@@ -188,39 +188,6 @@ static pl_ticks charge_cause(const pl_account *account, uint32_t device, uint32_
   return ticks;
 }
 
-static bool run_has(const pl_account *account, uint32_t stream, uint32_t task) {
-  uint32_t low = account->runs.offset[stream], high = account->runs.offset[stream + 1];
-  while (low < high) {
-    uint32_t middle = low + (high - low) / 2;
-    if (account->runs.tasks[middle] == task) return true;
-    if (ran_before(account->engine, account->runs.tasks[middle], task)) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  return false;
-}
-
-/* A collective of many members, which all have the same role, is looked up in the device's feature and gradient stream
- * rather than the device among the members. */
-static bool concerns_device(const pl_account *account, uint32_t device, uint32_t task) {
-  enum { FEW = 16 };
-  const pl_task *record = &account->graph->tasks[task];
-  const uint32_t *streams = account->graph->task_streams + record->first_stream;
-  if (record->n_streams == 0) return true;
-  if (record->n_streams > FEW && account->is_listed[streams[0]]) {
-    for (uint32_t kind = 0; kind < PL_STREAM_KIND_COUNT; kind++) {
-      uint32_t stream = account->streams[device][kind];
-      if (stream != PL_NONE && account->is_listed[stream] && run_has(account, stream, task)) return true;
-    }
-    return false;
-  }
-  for (uint32_t member = 0; member < record->n_streams; member++)
-    if (account->graph->streams[streams[member]].device == device) return true;
-  return false;
-}
-
 /* The gap [from, to] before `task` on the compute stream. */
 static void charge_gap(const pl_account *account, uint32_t device, pl_ticks from, pl_ticks to, uint32_t task) {
   const pl_engine *engine = account->engine;
@@ -230,7 +197,7 @@ static void charge_gap(const pl_account *account, uint32_t device, pl_ticks from
   pl_ticks charged = feature_ticks(account, device, from, to, account->spent + (size_t)device * PL_CATEGORY_COUNT);
   for (uint32_t cause = engine->wait[task].last; cause != PL_NONE; cause = engine->wait[cause].last) {
     const pl_task *record = &account->graph->tasks[cause];
-    if (!is_communication(record) || !concerns_device(account, device, cause)) break;
+    if (!is_communication(record)) break;
     charged += charge_cause(account, device, cause, record->category, from, to);
     if (engine->start[cause] <= from) break;
   }

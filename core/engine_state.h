@@ -12,7 +12,8 @@
 #include "core/engine.h"
 #include "core/event_heap.h"
 
-/* What a task waits for. `last` is the predecessor that finished last so far, of several at one tick the lowest. */
+/* What a task waits for. `last` is the predecessor that finished last so far, of several at one tick the one that
+ * explains best (engine.c). */
 typedef struct pl_wait {
   uint32_t pending, last;
 } pl_wait;

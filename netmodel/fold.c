@@ -1,9 +1,10 @@
 /* Colour refinement with commutative 64-bit hashes.
  *
- * A round gives each transfer a new colour from its old one and the multisets of (role, colour) of its members and (weight, colour) of its
- * links; then each device and each link one from the transfers that touch it. A multiset is hashed as a sum of mixed terms, so no sorting is
- * needed and a round is one pass over the incidences. Rounds stop when no partition got finer. Rejected: refining over individual transfer
- * instances (each microbatch's send ...), which is the same partition at many times the size.
+ * A round gives each transfer a new colour from its old one and the multisets of (role, colour) of its members and
+ * (weight, colour) of its links; then each device and each link one from the transfers that touch it. A multiset is
+ * hashed as a sum of mixed terms, so no sorting is needed and a round is one pass over the incidences. Rounds stop when
+ * no partition got finer. Rejected: refining over individual transfer instances (each microbatch's send ...), which is
+ * the same partition at many times the size.
  */
 #include "netmodel/fold.h"
 
@@ -18,7 +19,9 @@ static uint64_t mix(uint64_t x) {
   return x ^ (x >> 32);
 }
 
-static uint64_t mix2(uint64_t a, uint64_t b) { return mix(a * 0x9e3779b97f4a7c15u + mix(b)); }
+static uint64_t mix2(uint64_t a, uint64_t b) {
+  return mix(a * 0x9e3779b97f4a7c15u + mix(b));
+}
 
 static uint64_t weight_bits(double weight) {
   uint64_t bits;
@@ -37,7 +40,8 @@ static bool partition_take(pl_partition *partition, uint32_t n, pl_arena *arena)
 }
 
 /* Open addressing over (colour -> class); `slots` has a power of two of entries, at least 2 n. */
-static void number_colours(const uint64_t *colour, uint32_t n, uint32_t *slots, uint32_t n_slots, pl_partition *partition) {
+static void number_colours(const uint64_t *colour, uint32_t n, uint32_t *slots, uint32_t n_slots,
+                           pl_partition *partition) {
   memset(slots, 0xff, n_slots * sizeof *slots);
   partition->n_classes = 0;
   for (uint32_t i = 0; i < n; i++) {
@@ -65,8 +69,8 @@ static uint32_t slots_for(uint32_t n) {
 /* ---- refinement ---- */
 
 typedef struct refinement {
-  uint64_t *device, *link, *transfer;          /* colours */
-  uint64_t *device_sum, *link_sum;             /* of this round */
+  uint64_t *device, *link, *transfer; /* colours */
+  uint64_t *device_sum, *link_sum;    /* of this round */
   uint32_t *slots;
   uint32_t n_slots;
 } refinement;
@@ -218,7 +222,8 @@ static bool rows_agree(const incidence_rows *rows, const pl_partition *partition
     uint32_t first = partition->first[partition->class_of[i]];
     uint32_t length = rows->offset[i + 1] - rows->offset[i];
     if (rows->offset[first + 1] - rows->offset[first] != length) return false;
-    if (length != 0 && memcmp(rows->entry + rows->offset[i], rows->entry + rows->offset[first], length * sizeof(incidence)) != 0)
+    if (length != 0 &&
+        memcmp(rows->entry + rows->offset[i], rows->entry + rows->offset[first], length * sizeof(incidence)) != 0)
       return false;
   }
   return true;

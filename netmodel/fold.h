@@ -1,13 +1,15 @@
 /* Folding: interchangeable devices, links and transfers form classes, so that one member of each can stand for all.
  *
- * The classes are the coarsest equitable partition that refines the given start colours (colour refinement over communicators): every
- * device of a class takes part, with the same roles, in equally many transfers of each class; every link of a class is crossed, with the
- * same weights, by equally many transfers of each class; every transfer of a class has equally many members of each class per role and
- * crosses equally many links of each class per weight. In a max-min fluid network with ticks such classes move in step, so the quotient
- * (netmodel/quotient.h), an ordinary smaller problem, gives the same dates.
+ * The classes are the coarsest equitable partition that refines the given start colours (colour refinement over
+ * communicators): every device of a class takes part, with the same roles, in equally many transfers of each class;
+ * every link of a class is crossed, with the same weights, by equally many transfers of each class; every transfer of a
+ * class has equally many members of each class per role and crosses equally many links of each class per weight. In a
+ * max-min fluid network with ticks such classes move in step, so the quotient (netmodel/quotient.h), an ordinary
+ * smaller problem, gives the same dates.
  *
- * Start colours must tell apart whatever may make two things behave differently: for a device its program, durations and memory; for a link
- * capacity and policy; for a transfer its operations, sizes, latency, rate cap (FATPIPE bounds included) and sharing weight.
+ * Start colours must tell apart whatever may make two things behave differently: for a device its program, durations
+ * and memory; for a link capacity and policy; for a transfer its operations, sizes, latency, rate cap (FATPIPE bounds
+ * included) and sharing weight.
  */
 #ifndef PL_NETMODEL_FOLD_H
 #define PL_NETMODEL_FOLD_H
@@ -21,7 +23,8 @@
 
 typedef struct pl_fold_member {
   uint32_t device;
-  uint32_t role; /* members with different roles are not interchangeable: 0 sender, 1 receiver; 0 for all of a symmetric collective */
+  uint32_t role; /* members with different roles are not interchangeable: 0 sender, 1 receiver; 0 for all of a symmetric
+                    collective */
 } pl_fold_member;
 
 /* One transfer pattern: members and the shared links that it crosses. */
@@ -40,7 +43,8 @@ typedef struct pl_fold_problem {
   const pl_link_use *uses;
 } pl_fold_problem;
 
-/* A partition of n things: class of each, and per class its first member and its size. Classes are numbered by first member. */
+/* A partition of n things: class of each, and per class its first member and its size. Classes are numbered by first
+ * member. */
 typedef struct pl_partition {
   uint32_t *class_of;
   uint32_t *first;
@@ -54,8 +58,8 @@ typedef struct pl_fold {
   uint32_t n_rounds;
 } pl_fold;
 
-/* O(incidences * rounds). The result is verified exactly (hashes only propose it): should two hashes collide, refinement is repeated with
- * another seed. Memory from `arena`. */
+/* O(incidences * rounds). The result is verified exactly (hashes only propose it): should two hashes collide,
+ * refinement is repeated with another seed. Memory from `arena`. */
 pl_code pl_fold_refine(const pl_fold_problem *problem, pl_arena *arena, pl_fold *fold, pl_error *error);
 /* Everything in a class of its own: what --no-fold uses. */
 pl_code pl_fold_identity(const pl_fold_problem *problem, pl_arena *arena, pl_fold *fold, pl_error *error);

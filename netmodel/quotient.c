@@ -16,8 +16,8 @@ typedef struct crossings {
   crossing *entry;
 } crossings;
 
-static bool crossings_take(crossings *by_link, uint32_t n_links, const pl_fold_transfer *transfers, uint32_t n_transfers,
-                           const pl_link_use *uses, pl_arena *arena) {
+static bool crossings_take(crossings *by_link, uint32_t n_links, const pl_fold_transfer *transfers,
+                           uint32_t n_transfers, const pl_link_use *uses, pl_arena *arena) {
   uint32_t n_uses = 0;
   for (uint32_t t = 0; t < n_transfers; t++)
     n_uses += transfers[t].n_uses;
@@ -41,8 +41,8 @@ static bool crossings_take(crossings *by_link, uint32_t n_links, const pl_fold_t
 /* ---- the quotient ---- */
 
 /* Link classes crossed by transfer `t`, each once, in order of first crossing. */
-static uint32_t crossed_classes(const pl_fold_problem *problem, const pl_fold *fold, uint32_t t, uint32_t *mark, uint32_t stamp,
-                                pl_link_use *uses) {
+static uint32_t crossed_classes(const pl_fold_problem *problem, const pl_fold *fold, uint32_t t, uint32_t *mark,
+                                uint32_t stamp, pl_link_use *uses) {
   uint32_t n = 0;
   const pl_fold_transfer *transfer = &problem->transfers[t];
   for (uint32_t i = 0; i < transfer->n_uses; i++) {
@@ -66,7 +66,7 @@ pl_code pl_quotient_take(const pl_fold_problem *problem, const pl_fold *fold, co
   quotient->n_links = fold->links.n_classes;
   quotient->n_transfers = fold->transfers.n_classes;
   uint32_t n_uses = 0;
-  for (uint32_t class = 0; class < quotient->n_transfers; class++)
+  for (uint32_t class = 0; class < quotient->n_transfers; class ++)
     n_uses += problem->transfers[fold->transfers.first[class]].n_uses;
   quotient->link_capacity_Bps = PL_TAKE(arena, double, quotient->n_links);
   quotient->link_policy = PL_TAKE(arena, uint8_t, quotient->n_links); /* zero is PL_LINK_SHARED */
@@ -79,10 +79,10 @@ pl_code pl_quotient_take(const pl_fold_problem *problem, const pl_fold *fold, co
   if (!crossings_take(&by_link, problem->n_links, problem->transfers, problem->n_transfers, problem->uses, arena) ||
       arena->failed)
     return pl_fail_memory(error, "the quotient network");
-  for (uint32_t class = 0; class < quotient->n_links; class++)
+  for (uint32_t class = 0; class < quotient->n_links; class ++)
     quotient->link_capacity_Bps[class] = link_capacity_Bps[fold->links.first[class]];
   uint32_t n = 0;
-  for (uint32_t class = 0; class < quotient->n_transfers; class++) {
+  for (uint32_t class = 0; class < quotient->n_transfers; class ++) {
     uint32_t first = fold->transfers.first[class];
     uint32_t n_classes = crossed_classes(problem, fold, first, mark, class + 1, &quotient->full_uses[n]);
     for (uint32_t i = n; i < n + n_classes; i++)
@@ -114,7 +114,8 @@ static double solo_rate(const pl_quotient *quotient, uint32_t class, double boun
   return rate;
 }
 
-/* Per link class: the load of the stream being looked at, the sum over the streams before it. Transfers come sorted by stream. */
+/* Per link class: the load of the stream being looked at, the sum over the streams before it. Transfers come sorted by
+ * stream. */
 typedef struct link_load {
   uint32_t serial;
   double of_stream, of_others;
@@ -136,7 +137,8 @@ static bool is_contended(const link_load *load, double capacity_Bps) {
   return load->n_streams > 1 && load->of_others + load->of_stream > capacity_Bps * (1 + 1e-14);
 }
 
-/* Transfer classes in order of their stream (counting sort by serial would need its range; serials are small in number). */
+/* Transfer classes in order of their stream (counting sort by serial would need its range; serials are small in
+ * number). */
 static void sort_by_serial(const pl_quotient *quotient, uint32_t *order) {
   uint32_t n = quotient->n_transfers;
   for (uint32_t i = 0; i < n; i++)
@@ -169,7 +171,7 @@ pl_code pl_quotient_rivals(pl_quotient *quotient, const double *rate_bound_Bps, 
     }
   }
   uint32_t n = 0;
-  for (uint32_t class = 0; class < quotient->n_transfers; class++) {
+  for (uint32_t class = 0; class < quotient->n_transfers; class ++) {
     pl_quotient_transfer *transfer = &quotient->transfers[class];
     transfer->first_use = n;
     transfer->rate_cap_Bps = INFINITY;
@@ -191,20 +193,20 @@ pl_code pl_quotient_rivals(pl_quotient *quotient, const double *rate_bound_Bps, 
 
 /* ---- implied links ---- */
 
-/* Transfers with at most this many uses vote for the feeders that they have in common; larger ones (rings over many nodes) take what the others
- * chose, else their own bottleneck. Keeps the cost linear in the uses. */
+/* Transfers with at most this many uses vote for the feeders that they have in common; larger ones (rings over many
+ * nodes) take what the others chose, else their own bottleneck. Keeps the cost linear in the uses. */
 enum { VOTING_USES = 32 };
 
 typedef struct implication {
   const double *capacity_Bps;
   const bool *dropped;
   const pl_fold_transfer *transfers;
-  const pl_link_use *uses;        /* sorted by link within a transfer */
-  const uint32_t *bottleneck;     /* per transfer: the use that limits it alone, PL_NONE without uses */
+  const pl_link_use *uses;    /* sorted by link within a transfer */
+  const uint32_t *bottleneck; /* per transfer: the use that limits it alone, PL_NONE without uses */
   /* scratch per link, zero between calls */
   uint32_t *votes;
   double *ratio;
-  uint32_t *voted, *fed;          /* lists of links with votes, with a ratio */
+  uint32_t *voted, *fed; /* lists of links with votes, with a ratio */
   uint32_t n_voted, n_fed;
 } implication;
 
@@ -280,7 +282,8 @@ static bool feed_all(implication *state, const crossings *by_link, uint32_t link
   return true;
 }
 
-/* Can the feeders of the transfers that cross `link` fill it? Each feeder counts once, at its capacity times the largest ratio of weights. */
+/* Can the feeders of the transfers that cross `link` fill it? Each feeder counts once, at its capacity times the
+ * largest ratio of weights. */
 static bool is_implied(implication *state, const crossings *by_link, uint32_t link) {
   vote(state, by_link, link);
   bool fed = feed_all(state, by_link, link, false) && feed_all(state, by_link, link, true);
@@ -363,8 +366,8 @@ pl_code pl_quotient_drop_implied_links(uint32_t n_links, const double *link_capa
   uint32_t n_used = 0;
   for (uint32_t l = 0; l < n_links; l++)
     if (by_link.offset[l + 1] > by_link.offset[l]) order[n_used++] = l;
-  /* From the largest: what implies a link is smaller, so it has not been judged yet, and dropping it later, because still smaller links
-   * imply it, takes nothing from the argument. */
+  /* From the largest: what implies a link is smaller, so it has not been judged yet, and dropping it later, because
+   * still smaller links imply it, takes nothing from the argument. */
   sort_by_capacity(link_capacity_Bps, order, n_used);
   for (uint32_t i = 0; i < n_used; i++)
     if (is_implied(&state, &by_link, order[i])) {

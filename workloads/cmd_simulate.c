@@ -27,7 +27,8 @@ typedef struct simulate_options {
 
 static const struct argp_option option_table[] = {
     {"strategy", KEY_STRATEGY, "TEXT", 0,
-     "pp=..,dp=..,tmp=..,mbs=..[,assign=0:9:15:21:30|uniform|balanced][,schedule=gpipe|1f1b|interleaved][,vpp=..][,sp=0|1]"
+     "pp=..,dp=..,tmp=..,mbs=..[,assign=0:9:15:21:30|uniform|balanced][,schedule=gpipe|1f1b|interleaved][,vpp=..][,sp="
+     "0|1]"
      "[,recompute=none|selective|full][,zero=0..3][,overlap=0|1][,order=tdp]",
      0},
     {"trace", KEY_TRACE, "FILE", 0, "write the timeline as a Chrome trace (Perfetto, chrome://tracing)", 0},
@@ -41,15 +42,32 @@ static const struct argp_option option_table[] = {
 static error_t read_option(int key, char *value, struct argp_state *state) {
   simulate_options *options = state->input;
   switch (key) {
-  case ARGP_KEY_INIT: state->child_inputs[0] = &options->job; return 0;
-  case KEY_STRATEGY: options->strategy = value; return 0;
-  case KEY_TRACE: options->trace_path = value; return 0;
-  case KEY_FORCE: options->force = true; return 0;
-  case KEY_JSON: options->json = true; return 0;
-  case KEY_PROGRAM: options->print_program = true; return 0;
-  case KEY_DIGEST: options->digest = true; return 0;
-  case ARGP_KEY_ARG: argp_error(state, "unexpected argument '%s'", value); return EINVAL;
-  default: return ARGP_ERR_UNKNOWN;
+  case ARGP_KEY_INIT:
+    state->child_inputs[0] = &options->job;
+    return 0;
+  case KEY_STRATEGY:
+    options->strategy = value;
+    return 0;
+  case KEY_TRACE:
+    options->trace_path = value;
+    return 0;
+  case KEY_FORCE:
+    options->force = true;
+    return 0;
+  case KEY_JSON:
+    options->json = true;
+    return 0;
+  case KEY_PROGRAM:
+    options->print_program = true;
+    return 0;
+  case KEY_DIGEST:
+    options->digest = true;
+    return 0;
+  case ARGP_KEY_ARG:
+    argp_error(state, "unexpected argument '%s'", value);
+    return EINVAL;
+  default:
+    return ARGP_ERR_UNKNOWN;
   }
 }
 
@@ -82,7 +100,8 @@ static pl_code trace_close(trace_file *trace, pl_code code, pl_error *error) {
   if (trace->stream == NULL) return code;
   bool failed = ferror(trace->stream) != 0;
   failed |= fclose(trace->stream) != 0;
-  if (code == PL_OK && failed) code = pl_fail(error, PL_IO, "--trace: cannot write %s: %s", trace->path, strerror(errno));
+  if (code == PL_OK && failed)
+    code = pl_fail(error, PL_IO, "--trace: cannot write %s: %s", trace->path, strerror(errno));
   if (code == PL_OK && rename(trace->temporary, trace->path) != 0)
     code = pl_fail(error, PL_IO, "--trace: cannot write %s: %s", trace->path, strerror(errno));
   if (code != PL_OK) unlink(trace->temporary);
@@ -139,7 +158,8 @@ static void print(const session *own) {
     pl_simulate_report_print(stdout, &subject, &own->report);
     char text[PL_DIGEST_TEXT_BYTES];
     if (options->digest) printf("\nrun digest       %s\n", pl_digest_format(own->report.row.run_digest, text));
-    if (options->trace_path != NULL) printf("\ntimeline         %s (open it in https://ui.perfetto.dev)\n", options->trace_path);
+    if (options->trace_path != NULL)
+      printf("\ntimeline         %s (open it in https://ui.perfetto.dev)\n", options->trace_path);
   }
 }
 
@@ -148,9 +168,10 @@ int pl_cmd_simulate(int argc, char **argv) {
   static const struct argp argp = {
       .options = option_table,
       .parser = read_option,
-      .doc = "Simulates one training iteration of a model on a platform under one strategy.\v"
-             "Example:\n  paceline simulate --platform platforms/dgx-a100-16.xml --model workloads/models/gpt3-175b.json "
-             "--gbs 1536 --seq 2048 --strategy pp=8,dp=2,tmp=8,mbs=1,recompute=full",
+      .doc =
+          "Simulates one training iteration of a model on a platform under one strategy.\v"
+          "Example:\n  paceline simulate --platform platforms/dgx-a100-16.xml --model workloads/models/gpt3-175b.json "
+          "--gbs 1536 --seq 2048 --strategy pp=8,dp=2,tmp=8,mbs=1,recompute=full",
       .children = children};
   simulate_options options = {0};
   pl_job_options_init(&options.job);

@@ -1,6 +1,6 @@
-/* See workloads/communication.h. In order: every op of every group becomes a fluid transfer over the cluster's links; transfers of one group with
- * equal links are one pattern of the fold problem; implied links are dropped; classes are found; the quotient is made; each group class gets its
- * specs. */
+/* See workloads/communication.h. In order: every op of every group becomes a fluid transfer over the cluster's links;
+ * transfers of one group with equal links are one pattern of the fold problem; implied links are dropped; classes are
+ * found; the quotient is made; each group class gets its specs. */
 #include "workloads/communication.h"
 
 #include <math.h>
@@ -31,7 +31,7 @@ typedef struct planning {
   pl_arena *arena;
   pl_communication_plan *plan;
   pl_error *error;
-  uint32_t *first_raw; /* per family: index of its first raw op; op o of group g is first_raw + g * n_ops + o */
+  uint32_t *first_raw;   /* per family: index of its first raw op; op o of group g is first_raw + g * n_ops + o */
   uint32_t *first_group; /* per family: number of groups before it */
   uint32_t n_groups, n_raw;
   raw_op *raw;
@@ -44,7 +44,9 @@ typedef struct planning {
   pl_group_class *group_classes; /* the plan's, while they are made */
 } planning;
 
-static pl_code no_memory(planning *state) { return pl_fail_memory(state->error, "the communication plan"); }
+static pl_code no_memory(planning *state) {
+  return pl_fail_memory(state->error, "the communication plan");
+}
 
 static const uint32_t *group_members(const pl_family *family, uint32_t group) {
   return family->members + (size_t)group * family->group_size;
@@ -71,10 +73,12 @@ static pl_code count_groups(planning *state) {
 }
 
 /* The pattern of this group with the same links, or a new one. */
-static uint32_t find_pattern(planning *state, uint32_t first, uint32_t family, uint32_t group, const pl_fluid_collective *fluid) {
+static uint32_t find_pattern(planning *state, uint32_t first, uint32_t family, uint32_t group,
+                             const pl_fluid_collective *fluid) {
   for (uint32_t p = first; p < state->n_patterns; p++)
     if (state->patterns[p].n_uses == fluid->spec.n_uses &&
-        (fluid->spec.n_uses == 0 || memcmp(state->patterns[p].uses, fluid->uses, fluid->spec.n_uses * sizeof *fluid->uses) == 0))
+        (fluid->spec.n_uses == 0 ||
+         memcmp(state->patterns[p].uses, fluid->uses, fluid->spec.n_uses * sizeof *fluid->uses) == 0))
       return p;
   pattern *made = &state->patterns[state->n_patterns];
   *made = (pattern){.family = family, .group = group, .uses = fluid->uses, .n_uses = fluid->spec.n_uses};
@@ -95,13 +99,14 @@ static void colour_op(pattern *own, uint32_t op, const raw_op *raw) {
 static pl_code lower_group(planning *state, uint32_t f, uint32_t group) {
   const pl_family *family = &state->program->families[f];
   pl_collective_group **channels = &state->channels[state->first_group[f] + group];
-  PL_TRY(pl_collective_group_take(state->cluster, group_members(family, group), family->group_size, &state->options->collective,
-                                  state->arena, channels, state->error));
+  PL_TRY(pl_collective_group_take(state->cluster, group_members(family, group), family->group_size,
+                                  &state->options->collective, state->arena, channels, state->error));
   if (state->options->chunked) return PL_OK;
   uint32_t first_pattern = state->n_patterns;
   for (uint32_t op = 0; op < family->n_ops; op++) {
     pl_fluid_collective fluid;
-    PL_TRY(pl_collective_fluid(*channels, family->ops[op].kind, family->ops[op].size_bytes, state->arena, &fluid, state->error));
+    PL_TRY(pl_collective_fluid(*channels, family->ops[op].kind, family->ops[op].size_bytes, state->arena, &fluid,
+                               state->error));
     raw_op *raw = &state->raw[state->first_raw[f] + group * family->n_ops + op];
     *raw = (raw_op){.pattern = find_pattern(state, first_pattern, f, group, &fluid),
                     .latency = fluid.spec.latency,
@@ -141,7 +146,9 @@ static uint64_t *colour_devices(planning *state) {
   return colours;
 }
 
-static bool is_point_to_point(const pl_family *family) { return family->kind == PL_FAMILY_DOWN || family->kind == PL_FAMILY_UP; }
+static bool is_point_to_point(const pl_family *family) {
+  return family->kind == PL_FAMILY_DOWN || family->kind == PL_FAMILY_UP;
+}
 
 static pl_code make_problem(planning *state) {
   const pl_cluster *cluster = state->cluster;
@@ -183,8 +190,8 @@ static pl_code make_problem(planning *state) {
                                      .members = members,
                                      .uses = uses};
   if (!state->options->fold) return pl_fold_identity(&state->problem, state->arena, &state->fold, state->error);
-  PL_TRY(pl_quotient_drop_implied_links(cluster->n_links, capacity_Bps, transfers, state->n_patterns, uses, state->arena,
-                                        &state->plan->n_implied_links, state->error));
+  PL_TRY(pl_quotient_drop_implied_links(cluster->n_links, capacity_Bps, transfers, state->n_patterns, uses,
+                                        state->arena, &state->plan->n_implied_links, state->error));
   return pl_fold_refine(&state->problem, state->arena, &state->fold, state->error);
 }
 
@@ -192,11 +199,16 @@ static pl_code make_problem(planning *state) {
 
 static uint8_t stream_of(const pl_family *family, uint32_t member) {
   switch (family->kind) {
-  case PL_FAMILY_TENSOR: return PL_STREAM_FEATURE;
-  case PL_FAMILY_DOWN: return member == 0 ? PL_STREAM_SEND_DOWN : PL_STREAM_RECEIVE_DOWN;
-  case PL_FAMILY_UP: return member == 0 ? PL_STREAM_SEND_UP : PL_STREAM_RECEIVE_UP;
-  case PL_FAMILY_EMBEDDING: return PL_STREAM_TIED;
-  default: return PL_STREAM_GRADIENT;
+  case PL_FAMILY_TENSOR:
+    return PL_STREAM_FEATURE;
+  case PL_FAMILY_DOWN:
+    return member == 0 ? PL_STREAM_SEND_DOWN : PL_STREAM_RECEIVE_DOWN;
+  case PL_FAMILY_UP:
+    return member == 0 ? PL_STREAM_SEND_UP : PL_STREAM_RECEIVE_UP;
+  case PL_FAMILY_EMBEDDING:
+    return PL_STREAM_TIED;
+  default:
+    return PL_STREAM_GRADIENT;
   }
 }
 
@@ -216,10 +228,12 @@ static pl_code number_groups(planning *state) {
       if (family->n_ops == 0) continue;
       uint32_t *known = class;
       if (!state->options->chunked)
-        known = &of_pattern[state->fold.transfers.class_of[state->raw[state->first_raw[f] + g * family->n_ops].pattern]];
+        known =
+            &of_pattern[state->fold.transfers.class_of[state->raw[state->first_raw[f] + g * family->n_ops].pattern]];
       if (*known == PL_NONE) {
         *known = plan->n_group_classes++;
-        classes[*known] = (pl_group_class){.family = f, .group = g, .channels = state->channels[state->first_group[f] + g]};
+        classes[*known] =
+            (pl_group_class){.family = f, .group = g, .channels = state->channels[state->first_group[f] + g]};
       }
       *class = *known;
     }
@@ -269,7 +283,8 @@ static pl_code find_participants(planning *state) {
   for (uint32_t c = 0; c < plan->n_group_classes; c++)
     most += state->program->families[plan->group_classes[c].family].group_size;
   pl_participant *participants = PL_TAKE(state->arena, pl_participant, most);
-  uint32_t *seen = PL_TAKE(state->arena, uint32_t, plan->n_device_classes); /* 1 + last (group class, stream) that met it */
+  uint32_t *seen =
+      PL_TAKE(state->arena, uint32_t, plan->n_device_classes); /* 1 + last (group class, stream) that met it */
   if (state->arena->failed) return no_memory(state);
   for (uint32_t c = 0; c < plan->n_group_classes; c++) {
     pl_group_class *class = &state->group_classes[c];
@@ -306,7 +321,8 @@ static pl_code make_quotient(planning *state) {
     uint32_t class = state->fold.transfers.class_of[p];
     bound_Bps[class] = fmax(bound_Bps[class], own->rate_bound_Bps);
   }
-  PL_TRY(pl_quotient_take(&state->problem, &state->fold, capacity_Bps, serial, state->arena, &plan->quotient, state->error));
+  PL_TRY(pl_quotient_take(&state->problem, &state->fold, capacity_Bps, serial, state->arena, &plan->quotient,
+                          state->error));
   if (state->options->prune) PL_TRY(pl_quotient_rivals(&plan->quotient, bound_Bps, state->arena, state->error));
   plan->n_transfer_classes = plan->quotient.n_transfers;
   plan->link_of_class = state->fold.links.first;
@@ -356,10 +372,12 @@ static pl_code make_specs(planning *state) {
   return PL_OK;
 }
 
-pl_code pl_communication_plan_take(const pl_cluster *cluster, const pl_program *program, const pl_communication_options *options,
-                                   pl_arena *arena, pl_communication_plan *plan, pl_error *error) {
+pl_code pl_communication_plan_take(const pl_cluster *cluster, const pl_program *program,
+                                   const pl_communication_options *options, pl_arena *arena,
+                                   pl_communication_plan *plan, pl_error *error) {
   *plan = (pl_communication_plan){0};
-  planning state = {.cluster = cluster, .program = program, .options = options, .arena = arena, .plan = plan, .error = error};
+  planning state = {
+      .cluster = cluster, .program = program, .options = options, .arena = arena, .plan = plan, .error = error};
   PL_TRY(count_groups(&state));
   for (uint32_t f = 0; f < program->n_families; f++)
     for (uint32_t group = 0; program->families[f].n_ops > 0 && group < program->families[f].n_groups; group++)

@@ -1,9 +1,9 @@
-/* From the families of a program to transfers of a graph: collectives are lowered to links, interchangeable devices are folded, and what can
- * never be contended is recognised.
+/* From the families of a program to transfers of a graph: collectives are lowered to links, interchangeable devices are
+ * folded, and what can never be contended is recognised.
  *
- * A group class stands for all communicators of one family that folding found interchangeable; a device class for all such devices. Without
- * folding each group and each device is a class of its own. A lowered op is one collective of a group class: a transfer spec over link classes,
- * its progress, and, when it has no rival, its fixed duration.
+ * A group class stands for all communicators of one family that folding found interchangeable; a device class for all
+ * such devices. Without folding each group and each device is a class of its own. A lowered op is one collective of a
+ * group class: a transfer spec over link classes, its progress, and, when it has no rival, its fixed duration.
  */
 #ifndef PL_WORKLOADS_COMMUNICATION_H
 #define PL_WORKLOADS_COMMUNICATION_H
@@ -22,7 +22,7 @@ typedef struct pl_communication_options {
 } pl_communication_options;
 
 typedef struct pl_lowered_op {
-  uint32_t spec; /* into table.specs */
+  uint32_t spec;           /* into table.specs */
   uint32_t transfer_class; /* into quotient.transfers */
   double progress_bytes;
   pl_ticks solo_ticks;
@@ -35,18 +35,27 @@ typedef struct pl_participant {
 } pl_participant;
 
 typedef struct pl_group_class {
-  uint32_t family, group; /* the representative's */
-  uint32_t first_op;      /* into ops; as many as the family has */
+  uint32_t family, group;                     /* the representative's */
+  uint32_t first_op;                          /* into ops; as many as the family has */
   uint32_t first_participant, n_participants; /* distinct (device class, stream) of the members */
   const pl_collective_group *channels;
 } pl_group_class;
 
 /* Places of a device in the program: which communicators it belongs to. */
-enum { PL_SLOT_TENSOR = 0, PL_SLOT_DATA, PL_SLOT_SEND_DOWN, PL_SLOT_RECEIVE_DOWN, PL_SLOT_SEND_UP, PL_SLOT_RECEIVE_UP, PL_SLOT_EMBEDDING, PL_SLOT_COUNT };
+enum {
+  PL_SLOT_TENSOR = 0,
+  PL_SLOT_DATA,
+  PL_SLOT_SEND_DOWN,
+  PL_SLOT_RECEIVE_DOWN,
+  PL_SLOT_SEND_UP,
+  PL_SLOT_RECEIVE_UP,
+  PL_SLOT_EMBEDDING,
+  PL_SLOT_COUNT
+};
 
 typedef struct pl_device_class {
-  uint32_t device, multiplicity; /* representative of the cluster, how many it stands for */
-  int32_t stage, data, tensor;   /* coordinates of the representative */
+  uint32_t device, multiplicity;       /* representative of the cluster, how many it stands for */
+  int32_t stage, data, tensor;         /* coordinates of the representative */
   uint32_t group_class[PL_SLOT_COUNT]; /* PL_NONE = takes no part */
 } pl_device_class;
 
@@ -57,14 +66,15 @@ typedef struct pl_communication_plan {
   uint32_t n_group_classes;
   const pl_lowered_op *ops;
   const pl_participant *participants;
-  pl_transfer_table table;   /* of the graph; empty when chunked */
+  pl_transfer_table table; /* of the graph; empty when chunked */
   pl_quotient quotient;
   const uint32_t *link_of_class; /* a link of the cluster for each link class */
   uint32_t n_transfer_classes, n_implied_links;
 } pl_communication_plan;
 
 /* Memory from `arena`. Cost: O(members) routes and O(uses * rounds). */
-pl_code pl_communication_plan_take(const pl_cluster *cluster, const pl_program *program, const pl_communication_options *options,
-                                   pl_arena *arena, pl_communication_plan *plan, pl_error *error);
+pl_code pl_communication_plan_take(const pl_cluster *cluster, const pl_program *program,
+                                   const pl_communication_options *options, pl_arena *arena,
+                                   pl_communication_plan *plan, pl_error *error);
 
 #endif

@@ -46,7 +46,8 @@ static void wait_for(unrolling *own, uint32_t task) {
 }
 
 static void emit_work(compilation *state, unrolling *own, const pl_piece *piece, int32_t microbatch) {
-  uint32_t task = pl_graph_builder_work(state->builder, piece->segment, own->compute_stream, piece->effect, piece->name, microbatch);
+  uint32_t task = pl_graph_builder_work(state->builder, piece->segment, own->compute_stream, piece->effect, piece->name,
+                                        microbatch);
   for (uint32_t i = 0; i < own->n_pending; i++)
     pl_graph_builder_edge(state->builder, own->pending[i], task);
   own->n_pending = 0;
@@ -67,7 +68,8 @@ static void order_after_work(compilation *state, const unrolling *own, uint32_t 
 }
 
 /* Starts an op of a communicator after the work so far; gives the task at which it is over. */
-static uint32_t emit_communication(compilation *state, unrolling *own, int slot, const pl_piece *piece, int32_t microbatch) {
+static uint32_t emit_communication(compilation *state, unrolling *own, int slot, const pl_piece *piece,
+                                   int32_t microbatch) {
   pl_category category = slot == PL_SLOT_TENSOR ? PL_CATEGORY_TENSOR : PL_CATEGORY_DATA;
   pl_meeting meeting = arrive(state, own, slot, piece->op, category, piece->name, microbatch);
   order_after_work(state, own, meeting.open);
@@ -91,10 +93,18 @@ static void emit_tied(compilation *state, unrolling *own, const pl_piece *piece,
 
 static void emit_piece(compilation *state, unrolling *own, const pl_piece *piece, int32_t microbatch) {
   switch ((pl_piece_kind)piece->kind) {
-  case PL_PIECE_WORK: emit_work(state, own, piece, microbatch); break;
-  case PL_PIECE_TENSOR: emit_tensor(state, own, piece, microbatch); break;
-  case PL_PIECE_REDUCE: own->last_reduction = emit_communication(state, own, PL_SLOT_DATA, piece, microbatch); break;
-  case PL_PIECE_EMBEDDING: emit_tied(state, own, piece, microbatch); break;
+  case PL_PIECE_WORK:
+    emit_work(state, own, piece, microbatch);
+    break;
+  case PL_PIECE_TENSOR:
+    emit_tensor(state, own, piece, microbatch);
+    break;
+  case PL_PIECE_REDUCE:
+    own->last_reduction = emit_communication(state, own, PL_SLOT_DATA, piece, microbatch);
+    break;
+  case PL_PIECE_EMBEDDING:
+    emit_tied(state, own, piece, microbatch);
+    break;
   case PL_PIECE_GATHER:
     PL_ASSERT(own->n_gathers < MOST_GATHERS);
     own->gathers[(own->first_gather + own->n_gathers++) % MOST_GATHERS] =
@@ -125,8 +135,8 @@ static void receive(compilation *state, unrolling *own, bool backward, int32_t g
   int32_t from = backward ? global + 1 : global - 1;
   if (from < 0 || from == pl_strategy_n_chunks(state->program->strategy)) return;
   uint32_t op = send_op(state, backward ? PL_FAMILY_UP : PL_FAMILY_DOWN, from % pp, from / pp);
-  pl_meeting meeting = arrive(state, own, backward ? PL_SLOT_RECEIVE_UP : PL_SLOT_RECEIVE_DOWN, op, PL_CATEGORY_PIPELINE,
-                              state->send_name, microbatch);
+  pl_meeting meeting = arrive(state, own, backward ? PL_SLOT_RECEIVE_UP : PL_SLOT_RECEIVE_DOWN, op,
+                              PL_CATEGORY_PIPELINE, state->send_name, microbatch);
   wait_for(own, meeting.close);
 }
 
@@ -159,7 +169,8 @@ static void emit_step(compilation *state, unrolling *own, const pl_step *step) {
 static void emit_epilogue(compilation *state, unrolling *own) {
   for (uint32_t i = 0; i < own->epilogue.n; i++) {
     const pl_piece *piece = &own->epilogue.pieces[i];
-    if (piece->kind == PL_PIECE_WORK) wait_for(own, own->last_reduction); /* the optimizer; the gradient stream is in order */
+    if (piece->kind == PL_PIECE_WORK)
+      wait_for(own, own->last_reduction); /* the optimizer; the gradient stream is in order */
     emit_piece(state, own, piece, -1);
   }
 }
@@ -227,10 +238,10 @@ pl_code pl_compile(const pl_cluster *cluster, const pl_program *program, const p
   state.builder = pl_graph_builder_take(arena, options->streams);
   if (state.builder == NULL) return pl_fail_memory(error, "the graph");
   state.send_name = options->names ? pl_graph_builder_name(state.builder, "send") : PL_NONE;
-  for (uint32_t class = 0; class < plan->n_device_classes; class++)
+  for (uint32_t class = 0; class < plan->n_device_classes; class ++)
     add_device(&state, &plan->device_classes[class]);
   PL_TRY(pl_meetings_init(&state.meetings, cluster, program, plan, options, state.builder, arena, error));
-  for (uint32_t class = 0; class < plan->n_device_classes; class++)
+  for (uint32_t class = 0; class < plan->n_device_classes; class ++)
     if (!unroll(&state, class)) return pl_fail_memory(error, "the graph");
   PL_TRY(pl_meetings_finish(&state.meetings, error));
   compiled->transfer_bytes = state.meetings.transfer_bytes;

@@ -1,9 +1,9 @@
 /* Compiler: from a program and its communication plan to the execution graph.
  *
- * Each device class is unrolled over its schedule's steps. What a pass does is compiled once per class and chunk into pieces (segments of
- * compute with the communication that nobody can interleave with, and the points where other communication starts or is awaited), then emitted
- * for every microbatch. Members of a communicator meet by counting: every participant runs the communicator's ops in the same order, so the
- * k-th arrival of each is the same task.
+ * Each device class is unrolled over its schedule's steps. What a pass does is compiled once per class and chunk into
+ * pieces (segments of compute with the communication that nobody can interleave with, and the points where other
+ * communication starts or is awaited), then emitted for every microbatch. Members of a communicator meet by counting:
+ * every participant runs the communicator's ops in the same order, so the k-th arrival of each is the same task.
  *
  * Fused: a pass is one task wherever the plan allows. Unfused: one task per op.
  */
@@ -20,7 +20,7 @@ typedef struct pl_compile_options {
   uint32_t chunks; /* pieces of each step's message when chunked */
   pl_sharing sharing;
   pl_stream_policy streams;
-  bool names;      /* give tasks and parts names (for timelines) */
+  bool names;             /* give tasks and parts names (for timelines) */
   bool no_overlap_factor; /* ignore the profiles' gamma */
 } pl_compile_options;
 

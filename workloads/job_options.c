@@ -7,8 +7,19 @@
 #include "core/units.h"
 
 enum {
-  KEY_PLATFORM = 'p', KEY_MODEL = 'm', KEY_GBS = 'b', KEY_SEQ = 's',
-  KEY_DTYPE = 0x200, KEY_ATTENTION, KEY_BUCKET, KEY_NETWORK, KEY_SHARING, KEY_COLLECTIVES, KEY_ALGORITHM, KEY_STREAMS, KEY_NO_FOLD,
+  KEY_PLATFORM = 'p',
+  KEY_MODEL = 'm',
+  KEY_GBS = 'b',
+  KEY_SEQ = 's',
+  KEY_DTYPE = 0x200,
+  KEY_ATTENTION,
+  KEY_BUCKET,
+  KEY_NETWORK,
+  KEY_SHARING,
+  KEY_COLLECTIVES,
+  KEY_ALGORITHM,
+  KEY_STREAMS,
+  KEY_NO_FOLD,
   KEY_NO_FUSE
 };
 
@@ -20,7 +31,8 @@ static const struct argp_option option_table[] = {
     {"dtype", KEY_DTYPE, "TYPE", 0, "fp32, tf32, fp16 (default), bf16 or fp8", 1},
     {"attention", KEY_ATTENTION, "KIND", 0, "flash (default) or unfused", 1},
     {"bucket-bytes", KEY_BUCKET, "SIZE", 0, "gradient bucket, closed at block boundaries (default 25MB)", 1},
-    {"network", KEY_NETWORK, "KIND", 0, "flow (default), analytic (no contention) or simgrid (reference; chunked, unfolded)", 2},
+    {"network", KEY_NETWORK, "KIND", 0,
+     "flow (default), analytic (no contention) or simgrid (reference; chunked, unfolded)", 2},
     {"sharing", KEY_SHARING, "RULE", 0, "equal (default) or rtt (SimGrid's CM02)", 2},
     {"collectives", KEY_COLLECTIVES, "FORM", 0, "fluid (default) or chunked (every step a transfer; unfolded)", 2},
     {"algorithm", KEY_ALGORITHM, "NAME", 0, "auto (default), ring, tree, hierarchical or direct", 2},
@@ -30,7 +42,8 @@ static const struct argp_option option_table[] = {
     {0},
 };
 
-static void choose(pl_job_options *options, const char *option, const char *value, const char *const *choices, int *chosen) {
+static void choose(pl_job_options *options, const char *option, const char *value, const char *const *choices,
+                   int *chosen) {
   char list[128] = "";
   for (int i = 0; choices[i] != NULL; i++) {
     if (strcmp(value, choices[i]) == 0) {
@@ -73,15 +86,20 @@ static void read_simulation_key(pl_job_options *options, int key, const char *va
     choose(options, "--streams", value, policies, &chosen);
     simulate->streams = (pl_stream_policy)chosen;
     break;
-  case KEY_NO_FOLD: simulate->fold = false; break;
-  default: simulate->fuse = false; break;
+  case KEY_NO_FOLD:
+    simulate->fold = false;
+    break;
+  default:
+    simulate->fuse = false;
+    break;
   }
 }
 
 static void read_dtype(pl_job_options *options, const char *value) {
   int dtype = pl_dtype_from_name(value);
   if (dtype < 0) {
-    pl_fail(&options->error, PL_BAD_INPUT, "--dtype: '%s' is unknown; choose one of fp32, tf32, fp16, bf16, fp8", value);
+    pl_fail(&options->error, PL_BAD_INPUT, "--dtype: '%s' is unknown; choose one of fp32, tf32, fp16, bf16, fp8",
+            value);
     return;
   }
   options->job.dtype = (pl_dtype)dtype;
@@ -92,24 +110,39 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
   pl_job_options *options = state->input;
   int chosen = 0;
   switch (key) {
-  case KEY_PLATFORM: options->platform_path = value; return 0;
-  case KEY_MODEL: options->model_path = value; return 0;
-  case KEY_GBS: read_count(options, "--gbs", value, &options->job.gbs); return 0;
-  case KEY_SEQ: read_count(options, "--seq", value, &options->job.seq); return 0;
-  case KEY_DTYPE: read_dtype(options, value); return 0;
+  case KEY_PLATFORM:
+    options->platform_path = value;
+    return 0;
+  case KEY_MODEL:
+    options->model_path = value;
+    return 0;
+  case KEY_GBS:
+    read_count(options, "--gbs", value, &options->job.gbs);
+    return 0;
+  case KEY_SEQ:
+    read_count(options, "--seq", value, &options->job.seq);
+    return 0;
+  case KEY_DTYPE:
+    read_dtype(options, value);
+    return 0;
   case KEY_ATTENTION:
     choose(options, "--attention", value, kinds, &chosen);
     options->job.flash = chosen == 0;
     return 0;
-  case KEY_BUCKET: pl_parse_bytes(value, "--bucket-bytes", &options->job.bucket_bytes, &options->error); return 0;
+  case KEY_BUCKET:
+    pl_parse_bytes(value, "--bucket-bytes", &options->job.bucket_bytes, &options->error);
+    return 0;
   case KEY_NETWORK:
   case KEY_SHARING:
   case KEY_COLLECTIVES:
   case KEY_ALGORITHM:
   case KEY_STREAMS:
   case KEY_NO_FOLD:
-  case KEY_NO_FUSE: read_simulation_key(options, key, value); return 0;
-  default: return ARGP_ERR_UNKNOWN;
+  case KEY_NO_FUSE:
+    read_simulation_key(options, key, value);
+    return 0;
+  default:
+    return ARGP_ERR_UNKNOWN;
   }
 }
 
@@ -122,19 +155,24 @@ void pl_job_options_init(pl_job_options *options) {
 
 pl_code pl_job_options_check(pl_job_options *options, pl_error *error) {
   if (options->error.code != PL_OK) return pl_fail(error, options->error.code, "%s", options->error.message);
-  if (options->platform_path == NULL) return pl_fail(error, PL_BAD_INPUT, "--platform FILE is missing (e.g. platforms/dgx-a100-16.xml)");
-  if (options->model_path == NULL) return pl_fail(error, PL_BAD_INPUT, "--model FILE is missing (e.g. workloads/models/gpt3-175b.json)");
-  if (options->job.gbs == 0) return pl_fail(error, PL_BAD_INPUT, "--gbs N is missing: the number of sequences per iteration");
+  if (options->platform_path == NULL)
+    return pl_fail(error, PL_BAD_INPUT, "--platform FILE is missing (e.g. platforms/dgx-a100-16.xml)");
+  if (options->model_path == NULL)
+    return pl_fail(error, PL_BAD_INPUT, "--model FILE is missing (e.g. workloads/models/gpt3-175b.json)");
+  if (options->job.gbs == 0)
+    return pl_fail(error, PL_BAD_INPUT, "--gbs N is missing: the number of sequences per iteration");
   return PL_OK;
 }
 
-pl_code pl_job_options_complete(pl_job_options *options, const pl_model *model, const pl_cluster *cluster, pl_error *error) {
+pl_code pl_job_options_complete(pl_job_options *options, const pl_model *model, const pl_cluster *cluster,
+                                pl_error *error) {
   if (options->job.seq == 0) options->job.seq = model->max_positions;
   if (options->job.seq == 0)
-    return pl_fail(error, PL_BAD_INPUT, "--seq N is missing, and %s does not say how many positions the model has", options->model_path);
+    return pl_fail(error, PL_BAD_INPUT, "--seq N is missing, and %s does not say how many positions the model has",
+                   options->model_path);
   for (uint32_t i = 0; i < cluster->n_profiles; i++)
     if (!(cluster->profiles[i].peak_flops[options->job.dtype] > 0))
-      return pl_fail(error, PL_BAD_INPUT, "--dtype: %s does not compute in %s; choose another --dtype", cluster->profiles[i].name,
-                     pl_dtype_name(options->job.dtype));
+      return pl_fail(error, PL_BAD_INPUT, "--dtype: %s does not compute in %s; choose another --dtype",
+                     cluster->profiles[i].name, pl_dtype_name(options->job.dtype));
   return PL_OK;
 }

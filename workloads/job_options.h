@@ -16,12 +16,14 @@ typedef struct pl_job_options {
 
 /* Defaults: fp16, fused attention, 25 MB buckets, flow network, equal sharing, fluid collectives. */
 void pl_job_options_init(pl_job_options *options);
-/* A child parser; its input is a pl_job_options. Bad values are kept in options->error (argp itself goes on), so that the command reports them with
- * its one line and exit status 2. */
+/* A child parser; its input is a pl_job_options. Bad values are kept in options->error (argp itself goes on), so that
+ * the command reports them with its one line and exit status 2. */
 extern const struct argp pl_job_options_argp;
 /* What must be given is given. */
 pl_code pl_job_options_check(pl_job_options *options, pl_error *error);
-/* After platform and model are loaded: the sequence length defaults to the model's positions; every device must know the data type. */
-pl_code pl_job_options_complete(pl_job_options *options, const pl_model *model, const pl_cluster *cluster, pl_error *error);
+/* After platform and model are loaded: the sequence length defaults to the model's positions; every device must know
+ * the data type. */
+pl_code pl_job_options_complete(pl_job_options *options, const pl_model *model, const pl_cluster *cluster,
+                                pl_error *error);
 
 #endif

@@ -11,10 +11,15 @@ static uint32_t stream_count(const pl_communication_plan *plan) {
 }
 
 pl_code pl_meetings_init(pl_meetings *meetings, const pl_cluster *cluster, const pl_program *program,
-                         const pl_communication_plan *plan, const pl_compile_options *options, pl_graph_builder *builder,
-                         pl_arena *arena, pl_error *error) {
-  *meetings = (pl_meetings){.cluster = cluster, .program = program, .plan = plan,  .options = options,
-                            .builder = builder, .arena = arena,     .error = error};
+                         const pl_communication_plan *plan, const pl_compile_options *options,
+                         pl_graph_builder *builder, pl_arena *arena, pl_error *error) {
+  *meetings = (pl_meetings){.cluster = cluster,
+                            .program = program,
+                            .plan = plan,
+                            .options = options,
+                            .builder = builder,
+                            .arena = arena,
+                            .error = error};
   uint32_t n_streams = stream_count(plan);
   meetings->lists = PL_TAKE(arena, pl_meeting_list, plan->n_group_classes);
   meetings->streams = PL_TAKE(arena, uint32_t, n_streams);
@@ -41,7 +46,8 @@ static bool list_grow(pl_meeting_list *list, pl_arena *arena) {
   return true;
 }
 
-/* The overlap factor may re-time a gradient transfer even when it has no rival; everything else without rivals is a fixed delay. */
+/* The overlap factor may re-time a gradient transfer even when it has no rival; everything else without rivals is a
+ * fixed delay. */
 static bool is_fixed(const pl_meetings *meetings, const pl_group_class *class, const pl_lowered_op *op) {
   if (op->has_rivals) return false;
   const pl_participant *members = &meetings->plan->participants[class->first_participant];
@@ -53,14 +59,15 @@ static bool is_fixed(const pl_meetings *meetings, const pl_group_class *class, c
   return true;
 }
 
-static pl_meeting emit_fluid(pl_meetings *meetings, const pl_group_class *class, uint32_t op, const pl_task_text *text) {
+static pl_meeting emit_fluid(pl_meetings *meetings, const pl_group_class *class, uint32_t op,
+                             const pl_task_text *text) {
   const pl_lowered_op *lowered = &meetings->plan->ops[class->first_op + op];
   const uint32_t *streams = &meetings->streams[class->first_participant];
   meetings->transfer_bytes[lowered->transfer_class] += lowered->progress_bytes;
   uint32_t task;
   if (is_fixed(meetings, class, lowered)) {
-    task = pl_graph_builder_delay(meetings->builder, lowered->solo_ticks, text->category, streams, class->n_participants,
-                                  text->name, text->microbatch);
+    task = pl_graph_builder_delay(meetings->builder, lowered->solo_ticks, text->category, streams,
+                                  class->n_participants, text->name, text->microbatch);
   } else {
     task = pl_graph_builder_transfer(meetings->builder, lowered->spec, lowered->progress_bytes, text->category, streams,
                                      class->n_participants, text->name, text->microbatch);
@@ -68,7 +75,8 @@ static pl_meeting emit_fluid(pl_meetings *meetings, const pl_group_class *class,
   return (pl_meeting){task, task};
 }
 
-pl_meeting pl_meetings_arrive(pl_meetings *meetings, uint32_t device_class, int slot, uint32_t op, const pl_task_text *text) {
+pl_meeting pl_meetings_arrive(pl_meetings *meetings, uint32_t device_class, int slot, uint32_t op,
+                              const pl_task_text *text) {
   uint32_t index = meetings->plan->device_classes[device_class].group_class[slot];
   PL_ASSERT(index != PL_NONE);
   pl_meeting_list *list = &meetings->lists[index];
@@ -77,7 +85,8 @@ pl_meeting pl_meetings_arrive(pl_meetings *meetings, uint32_t device_class, int 
   PL_ASSERT(turn == list->n);
   if (list->n == list->capacity && !list_grow(list, meetings->arena)) return (pl_meeting){0, 0};
   const pl_group_class *class = &meetings->plan->group_classes[index];
-  pl_meeting made = meetings->options->chunked ? pl_chunked_emit(meetings, class, op, text) : emit_fluid(meetings, class, op, text);
+  pl_meeting made =
+      meetings->options->chunked ? pl_chunked_emit(meetings, class, op, text) : emit_fluid(meetings, class, op, text);
   return list->meetings[list->n++] = made;
 }
 

@@ -1,7 +1,8 @@
 /* Meetings: where the members of a communicator come together in the graph.
  *
- * Every participant runs the ops of its communicator in the same order, so its k-th arrival is the k-th task of the group class, whoever makes it.
- * A fluid op is one task (open = close). A chunked op is a task that opens it on the streams of all members, its steps, and one that closes it.
+ * Every participant runs the ops of its communicator in the same order, so its k-th arrival is the k-th task of the
+ * group class, whoever makes it. A fluid op is one task (open = close). A chunked op is a task that opens it on the
+ * streams of all members, its steps, and one that closes it.
  */
 #ifndef PL_WORKLOADS_MEETING_H
 #define PL_WORKLOADS_MEETING_H
@@ -35,10 +36,10 @@ typedef struct pl_meetings {
   const pl_compile_options *options;
   pl_graph_builder *builder;
   pl_arena *arena;
-  pl_meeting_list *lists;   /* per group class */
-  uint32_t *streams;        /* per participant of the plan: stream of the graph */
+  pl_meeting_list *lists;              /* per group class */
+  uint32_t *streams;                   /* per participant of the plan: stream of the graph */
   uint32_t (*arrivals)[PL_SLOT_COUNT]; /* per device class */
-  double *transfer_bytes;   /* per transfer class; NULL when chunked */
+  double *transfer_bytes;              /* per transfer class; NULL when chunked */
   pl_chunked_specs *chunked;
   pl_error *error;
   pl_code code; /* sticky failure of arrivals */
@@ -46,10 +47,11 @@ typedef struct pl_meetings {
 
 /* The graph devices must have been added, in the order of the plan's device classes. */
 pl_code pl_meetings_init(pl_meetings *meetings, const pl_cluster *cluster, const pl_program *program,
-                         const pl_communication_plan *plan, const pl_compile_options *options, pl_graph_builder *builder,
-                         pl_arena *arena, pl_error *error);
+                         const pl_communication_plan *plan, const pl_compile_options *options,
+                         pl_graph_builder *builder, pl_arena *arena, pl_error *error);
 /* The next op of the communicator that `device_class` has at `slot`: op number `op` of its family. */
-pl_meeting pl_meetings_arrive(pl_meetings *meetings, uint32_t device_class, int slot, uint32_t op, const pl_task_text *text);
+pl_meeting pl_meetings_arrive(pl_meetings *meetings, uint32_t device_class, int slot, uint32_t op,
+                              const pl_task_text *text);
 /* Gives the builder its transfer table. */
 pl_code pl_meetings_finish(pl_meetings *meetings, pl_error *error);
 

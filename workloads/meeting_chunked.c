@@ -1,5 +1,6 @@
-/* Chunked ops: every step of the algorithm is a point-to-point transfer on the route between two devices, between a task that opens the op on all
- * members' streams and one that closes it. Specs are made per pair of devices when first needed (a small open-addressing table). */
+/* Chunked ops: every step of the algorithm is a point-to-point transfer on the route between two devices, between a
+ * task that opens the op on all members' streams and one that closes it. Specs are made per pair of devices when first
+ * needed (a small open-addressing table). */
 #include <string.h>
 
 #include "workloads/meeting.h"
@@ -77,8 +78,8 @@ static uint32_t spec_between(pl_meetings *meetings, uint32_t source, uint32_t de
 }
 
 /* The steps' tasks; false: no memory, or a route is missing. `is_last` marks those that nothing waits for. */
-static bool emit_steps(pl_meetings *meetings, const pl_chunked_collective *chunked, uint32_t open, const pl_task_text *text,
-                       uint32_t *tasks, bool *is_last) {
+static bool emit_steps(pl_meetings *meetings, const pl_chunked_collective *chunked, uint32_t open,
+                       const pl_task_text *text, uint32_t *tasks, bool *is_last) {
   for (uint32_t i = 0; i < chunked->n_steps; i++) {
     const pl_collective_step *step = &chunked->steps[i];
     uint32_t spec = spec_between(meetings, step->source, step->destination);
@@ -102,15 +103,17 @@ pl_meeting pl_chunked_emit(pl_meetings *meetings, const pl_group_class *class, u
   pl_meeting made = {0, 0};
   pl_chunked_collective chunked;
   if (meetings->code != PL_OK || meetings->arena->failed) return made;
-  meetings->code = pl_collective_chunked(class->channels, family->ops[op].kind, family->ops[op].size_bytes, meetings->options->chunks,
-                                         meetings->arena, &chunked, meetings->error);
+  meetings->code = pl_collective_chunked(class->channels, family->ops[op].kind, family->ops[op].size_bytes,
+                                         meetings->options->chunks, meetings->arena, &chunked, meetings->error);
   if (meetings->code != PL_OK) return made;
   uint32_t *tasks = PL_TAKE(meetings->arena, uint32_t, chunked.n_steps);
   bool *is_last = PL_TAKE(meetings->arena, bool, chunked.n_steps);
   if (meetings->arena->failed) return made;
-  made.open = pl_graph_builder_delay(meetings->builder, 0, text->category, streams, class->n_participants, text->name, text->microbatch);
+  made.open = pl_graph_builder_delay(meetings->builder, 0, text->category, streams, class->n_participants, text->name,
+                                     text->microbatch);
   if (!emit_steps(meetings, &chunked, made.open, text, tasks, is_last)) return made;
-  made.close = pl_graph_builder_delay(meetings->builder, 0, text->category, streams, class->n_participants, text->name, text->microbatch);
+  made.close = pl_graph_builder_delay(meetings->builder, 0, text->category, streams, class->n_participants, text->name,
+                                      text->microbatch);
   pl_graph_builder_edge(meetings->builder, made.open, made.close);
   for (uint32_t i = 0; i < chunked.n_steps; i++)
     if (is_last[i]) pl_graph_builder_edge(meetings->builder, tasks[i], made.close);

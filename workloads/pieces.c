@@ -1,5 +1,6 @@
-/* See workloads/pieces.h. Memory effects are given at the granularity of a block's pass: the block's transient peak is taken when its first op starts
- * and what remains of it is settled when its last op ends. That way fused and unfused tasks see the same balance. */
+/* See workloads/pieces.h. Memory effects are given at the granularity of a block's pass: the block's transient peak is
+ * taken when its first op starts and what remains of it is settled when its last op ends. That way fused and unfused
+ * tasks see the same balance. */
 #include "workloads/pieces.h"
 
 #include "workloads/op_cost.h"
@@ -51,14 +52,16 @@ static void add_part(gathering *state, pl_ticks ticks, uint8_t category, bool co
 
 static void add_communication(gathering *state, pl_piece_kind kind, uint32_t op, const char *name) {
   close_segment(state);
-  state->pieces[state->n_pieces++] = (pl_piece){.kind = (uint8_t)kind, .op = op, .effect = PL_NONE, .name = name_of(state, name)};
+  state->pieces[state->n_pieces++] =
+      (pl_piece){.kind = (uint8_t)kind, .op = op, .effect = PL_NONE, .name = name_of(state, name)};
 }
 
 /* ---- tensor collectives inside a block ---- */
 
 static uint32_t find_op(const pl_family *family, const pl_op *op) {
   for (uint32_t i = 0; i < family->n_ops; i++)
-    if (family->ops[i].kind == (pl_collective_kind)op->collective && family->ops[i].size_bytes == op->size_bytes) return i;
+    if (family->ops[i].kind == (pl_collective_kind)op->collective && family->ops[i].size_bytes == op->size_bytes)
+      return i;
   PL_ASSERT(!"a collective of a block that its stage's program does not list");
   return PL_NONE;
 }
@@ -118,12 +121,24 @@ static void add_optimizer(gathering *state) {
 
 static void add_instruction(gathering *state, const pl_instruction *instruction) {
   switch ((pl_instruction_kind)instruction->kind) {
-  case PL_INSTRUCTION_BLOCK: add_block(state, instruction); break;
-  case PL_INSTRUCTION_REDUCE: add_communication(state, PL_PIECE_REDUCE, instruction->op, "reduce gradients"); break;
-  case PL_INSTRUCTION_GATHER: add_communication(state, PL_PIECE_GATHER, instruction->op, "gather parameters"); break;
-  case PL_INSTRUCTION_AWAIT: add_communication(state, PL_PIECE_AWAIT, PL_NONE, "await"); break;
-  case PL_INSTRUCTION_EMBEDDING: add_communication(state, PL_PIECE_EMBEDDING, instruction->op, "reduce tied embedding"); break;
-  case PL_INSTRUCTION_OPTIMIZER: add_optimizer(state); break;
+  case PL_INSTRUCTION_BLOCK:
+    add_block(state, instruction);
+    break;
+  case PL_INSTRUCTION_REDUCE:
+    add_communication(state, PL_PIECE_REDUCE, instruction->op, "reduce gradients");
+    break;
+  case PL_INSTRUCTION_GATHER:
+    add_communication(state, PL_PIECE_GATHER, instruction->op, "gather parameters");
+    break;
+  case PL_INSTRUCTION_AWAIT:
+    add_communication(state, PL_PIECE_AWAIT, PL_NONE, "await");
+    break;
+  case PL_INSTRUCTION_EMBEDDING:
+    add_communication(state, PL_PIECE_EMBEDDING, instruction->op, "reduce tied embedding");
+    break;
+  case PL_INSTRUCTION_OPTIMIZER:
+    add_optimizer(state);
+    break;
   }
 }
 

@@ -39,8 +39,8 @@ typedef struct pl_piece_context {
   pl_arena *arena;
 } pl_piece_context;
 
-/* Memory from the arena; NULL pieces: no memory. Segments, effects and names go into the builder. There is always at least one WORK piece; `category`
- * is for a pass without ops. */
+/* Memory from the arena; NULL pieces: no memory. Segments, effects and names go into the builder. There is always at
+ * least one WORK piece; `category` is for a pass without ops. */
 pl_pieces pl_pieces_take(const pl_piece_context *context, const pl_pass *pass, pl_category category);
 
 #endif

@@ -8,9 +8,10 @@ pl_training_state pl_training_state_of(pl_dtype dtype) {
   double size = pl_dtype_bytes(dtype);
   if (dtype == PL_DTYPE_FP32 || dtype == PL_DTYPE_TF32)
     /* Weights are their own master copy: momentum and variance; read 4 values, write 3. */
-    return (pl_training_state){.parameter_bytes = 4, .gradient_bytes = 4, .optimizer_bytes = 8, .update_traffic_bytes = 28};
-  /* 2 + 2 + 12 bytes; fp8 keeps its weights and gradients in 16 bits. The update reads the gradient and three fp32 values and writes three
-   * and the weight. */
+    return (pl_training_state){
+        .parameter_bytes = 4, .gradient_bytes = 4, .optimizer_bytes = 8, .update_traffic_bytes = 28};
+  /* 2 + 2 + 12 bytes; fp8 keeps its weights and gradients in 16 bits. The update reads the gradient and three fp32
+   * values and writes three and the weight. */
   size = fmax(size, 2);
   return (pl_training_state){
       .parameter_bytes = size, .gradient_bytes = size, .optimizer_bytes = 12, .update_traffic_bytes = 2 * size + 24};
@@ -71,12 +72,18 @@ static bool family_exists(const pl_program *program, pl_family_kind kind, int32_
   const pl_strategy *strategy = program->strategy;
   bool ring = strategy->vpp > 1;
   switch (kind) {
-  case PL_FAMILY_TENSOR: return strategy->tmp > 1;
-  case PL_FAMILY_DATA: return strategy->dp > 1;
-  case PL_FAMILY_DOWN: return strategy->pp > 1 && (ring || stage < strategy->pp - 1);
-  case PL_FAMILY_UP: return strategy->pp > 1 && (ring || stage > 0);
-  case PL_FAMILY_EMBEDDING: return stage == 0 && has_split_tied_embedding(program);
-  case PL_FAMILY_KIND_COUNT: break;
+  case PL_FAMILY_TENSOR:
+    return strategy->tmp > 1;
+  case PL_FAMILY_DATA:
+    return strategy->dp > 1;
+  case PL_FAMILY_DOWN:
+    return strategy->pp > 1 && (ring || stage < strategy->pp - 1);
+  case PL_FAMILY_UP:
+    return strategy->pp > 1 && (ring || stage > 0);
+  case PL_FAMILY_EMBEDDING:
+    return stage == 0 && has_split_tied_embedding(program);
+  case PL_FAMILY_KIND_COUNT:
+    break;
   }
   return false;
 }
@@ -84,13 +91,18 @@ static bool family_exists(const pl_program *program, pl_family_kind kind, int32_
 /* Group number and position of device (stage, d, t): TENSOR group d, DATA group t, the others group d * tmp + t. */
 static void fill_members(const pl_program *program, pl_family *family, uint32_t *members) {
   const pl_strategy *strategy = program->strategy;
-  int32_t other = family->kind == PL_FAMILY_EMBEDDING ? head_stage(program) : pl_program_receiver(program, family->kind, family->stage);
+  int32_t other = family->kind == PL_FAMILY_EMBEDDING ? head_stage(program)
+                                                      : pl_program_receiver(program, family->kind, family->stage);
   for (int32_t d = 0; d < strategy->dp; d++)
     for (int32_t t = 0; t < strategy->tmp; t++) {
       uint32_t device = pl_strategy_device(strategy, family->stage, d, t);
       switch (family->kind) {
-      case PL_FAMILY_TENSOR: members[d * strategy->tmp + t] = device; break;
-      case PL_FAMILY_DATA: members[t * strategy->dp + d] = device; break;
+      case PL_FAMILY_TENSOR:
+        members[d * strategy->tmp + t] = device;
+        break;
+      case PL_FAMILY_DATA:
+        members[t * strategy->dp + d] = device;
+        break;
       default:
         members[2 * (d * strategy->tmp + t)] = device;
         members[2 * (d * strategy->tmp + t) + 1] = pl_strategy_device(strategy, other, d, t);
@@ -121,7 +133,8 @@ static pl_code make_families(making *state) {
   uint32_t most = (uint32_t)program->strategy->pp * PL_FAMILY_KIND_COUNT;
   state->families = PL_TAKE(state->arena, pl_family, most);
   state->ops = PL_TAKE(state->arena, pl_communication, (size_t)most * MOST_OPS);
-  program->family_of = pl_arena_take(state->arena, sizeof(uint32_t[PL_FAMILY_KIND_COUNT]) * (size_t)program->strategy->pp, 8);
+  program->family_of =
+      pl_arena_take(state->arena, sizeof(uint32_t[PL_FAMILY_KIND_COUNT]) * (size_t)program->strategy->pp, 8);
   if (state->arena->failed) return pl_fail_memory(state->error, "the communicators");
   memset(program->family_of, 0xff, sizeof(uint32_t[PL_FAMILY_KIND_COUNT]) * (size_t)program->strategy->pp);
   for (int32_t stage = 0; stage < program->strategy->pp; stage++)
@@ -175,7 +188,8 @@ static double held_parameters(const pl_program *program, int32_t block) {
   if (own->kind != PL_BLOCK_HEAD || !has_split_tied_embedding(program)) return own->parameters;
   double table = 0;
   for (uint32_t i = 0; i < own->forward.n_ops; i++)
-    if (own->forward.ops[i].kind == PL_OP_GEMM) table = fmax(table, (double)own->forward.ops[i].n * (double)own->forward.ops[i].k);
+    if (own->forward.ops[i].kind == PL_OP_GEMM)
+      table = fmax(table, (double)own->forward.ops[i].n * (double)own->forward.ops[i].k);
   return own->parameters + table;
 }
 
@@ -235,7 +249,8 @@ static pl_code make_epilogue(making *state, pl_stage_program *own) {
   if (!strategy->overlap && strategy->zero < 2) add_reduce(&pass, own->parameters);
   uint32_t embedding = program->family_of[own->stage][PL_FAMILY_EMBEDDING];
   if (embedding != PL_NONE) {
-    double table = held_parameters(program, pl_model_n_blocks(program->model) - 2) - program->blocks[PL_BLOCK_HEAD].parameters;
+    double table =
+        held_parameters(program, pl_model_n_blocks(program->model) - 2) - program->blocks[PL_BLOCK_HEAD].parameters;
     double size_bytes = table * pl_training_state_of(program->job->dtype).gradient_bytes;
     add(&pass, PL_INSTRUCTION_EMBEDDING, true, -1, family_op(state, embedding, PL_ALL_REDUCE, size_bytes));
   }
@@ -243,7 +258,8 @@ static pl_code make_epilogue(making *state, pl_stage_program *own) {
   uint32_t data = program->family_of[own->stage][PL_FAMILY_DATA];
   if (data != PL_NONE && (strategy->zero == 1 || strategy->zero == 2))
     add(&pass, PL_INSTRUCTION_GATHER, false, -1,
-        family_op(state, data, PL_ALL_GATHER, own->parameters * pl_training_state_of(program->job->dtype).parameter_bytes));
+        family_op(state, data, PL_ALL_GATHER,
+                  own->parameters * pl_training_state_of(program->job->dtype).parameter_bytes));
   own->epilogue = (pl_pass){pass.list, pass.n};
   return PL_OK;
 }
@@ -254,7 +270,8 @@ static uint32_t send_op(making *state, pl_family_kind kind, int32_t stage, int32
   const pl_program *program = state->program;
   const pl_strategy *strategy = program->strategy;
   int32_t global = chunk * strategy->pp + stage;
-  /* The activation that crosses is the output of the last block in front of the boundary, its gradient has the same size. */
+  /* The activation that crosses is the output of the last block in front of the boundary, its gradient has the same
+   * size. */
   int32_t boundary = kind == PL_FAMILY_DOWN ? global + 1 : global;
   if (strategy->pp == 1 || boundary == 0 || boundary == pl_strategy_n_chunks(strategy)) return PL_NONE;
   double size_bytes = block_program(program, strategy->boundary[boundary] - 1)->output_bytes;
@@ -312,8 +329,8 @@ static pl_code make_stage(making *state, int32_t stage, pl_stage_program *own) {
   return make_epilogue(state, own);
 }
 
-pl_code pl_program_take(const pl_model *model, const pl_job *job, const pl_strategy *strategy, pl_arena *arena, pl_program *program,
-                        pl_error *error) {
+pl_code pl_program_take(const pl_model *model, const pl_job *job, const pl_strategy *strategy, pl_arena *arena,
+                        pl_program *program, pl_error *error) {
   *program = (pl_program){.model = model, .job = job, .strategy = strategy};
   program->n_microbatches = (int32_t)(job->gbs / ((int64_t)strategy->dp * strategy->mbs));
   const pl_block_shard shard = pl_strategy_shard(strategy, job);

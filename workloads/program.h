@@ -1,13 +1,14 @@
-/* The distributed program of one candidate: ONE instruction list per pipeline stage (its devices differ only in their group roles), over
- * block programs that are derived once per block kind. Collectives are ops. As small as the number of stages, whatever the number of GPUs.
+/* The distributed program of one candidate: ONE instruction list per pipeline stage (its devices differ only in their
+ * group roles), over block programs that are derived once per block kind. Collectives are ops. As small as the number
+ * of stages, whatever the number of GPUs.
  *
  * A stage runs its schedule's steps; a step is a pass over the blocks of one chunk; a pass is a list of instructions:
  *   block     run the forward or backward ops of one block (tensor-parallel collectives are among its ops);
  *   reduce    start a gradient collective of the data-parallel group on the gradient stream;
  *   gather    start gathering a block's parameters (ZeRO-3) on the gradient stream;
  *   await     wait for the oldest gather not yet awaited.
- * After the last step come the epilogue's instructions: what is left to reduce, the tied embedding's all-reduce between first and last stage, the
- * optimizer, and the gather of updated parameters (ZeRO-1 and 2).
+ * After the last step come the epilogue's instructions: what is left to reduce, the tied embedding's all-reduce between
+ * first and last stage, the optimizer, and the gather of updated parameters (ZeRO-1 and 2).
  *
  * All communicators of one kind at one stage form a family: they run the same ops on different devices.
  */
@@ -70,11 +71,14 @@ typedef struct pl_stage_program {
   const pl_step *steps;
   int64_t n_steps;
   /* per chunk of this stage (vpp entries) */
-  const pl_pass *forward, *backward, *last_backward; /* last_backward: of the last microbatch, with the gradient reductions */
-  const int32_t *last_microbatch;                    /* per chunk: whose backward is the last */
-  const uint32_t *send_down, *send_up; /* op of the DOWN / UP family of this stage after forward / backward; PL_NONE: no send */
+  const pl_pass *forward, *backward,
+      *last_backward;             /* last_backward: of the last microbatch, with the gradient reductions */
+  const int32_t *last_microbatch; /* per chunk: whose backward is the last */
+  const uint32_t *send_down,
+      *send_up; /* op of the DOWN / UP family of this stage after forward / backward; PL_NONE: no send */
   pl_pass epilogue;
-  double parameters; /* held by one rank of the stage before ZeRO sharding (a tied head apart from its embedding counts) */
+  double
+      parameters; /* held by one rank of the stage before ZeRO sharding (a tied head apart from its embedding counts) */
   double largest_block_parameters; /* ZeRO-3's gather buffer */
 } pl_stage_program;
 
@@ -92,17 +96,18 @@ typedef struct pl_program {
 } pl_program;
 
 /* `strategy` has boundaries and passed pl_strategy_check. Memory from `arena`. O(stages * (blocks + steps)). */
-pl_code pl_program_take(const pl_model *model, const pl_job *job, const pl_strategy *strategy, pl_arena *arena, pl_program *program,
-                        pl_error *error);
+pl_code pl_program_take(const pl_model *model, const pl_job *job, const pl_strategy *strategy, pl_arena *arena,
+                        pl_program *program, pl_error *error);
 
-/* Stage to which `stage` sends activations (DOWN) or their gradients (UP); the pipeline is a ring when it has several chunks. */
+/* Stage to which `stage` sends activations (DOWN) or their gradients (UP); the pipeline is a ring when it has several
+ * chunks. */
 int32_t pl_program_receiver(const pl_program *program, pl_family_kind kind, int32_t stage);
 int32_t pl_program_sender(const pl_program *program, pl_family_kind kind, int32_t stage);
 
 /* ---- training state, mixed precision with Adam (Rajbhandari et al. 2020, section 3.1) ---- */
 typedef struct pl_training_state {
   double parameter_bytes, gradient_bytes, optimizer_bytes; /* per parameter */
-  double update_traffic_bytes;                             /* read and written by the optimizer, per parameter it owns */
+  double update_traffic_bytes; /* read and written by the optimizer, per parameter it owns */
 } pl_training_state;
 pl_training_state pl_training_state_of(pl_dtype dtype);
 

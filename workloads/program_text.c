@@ -59,7 +59,8 @@ static bool same_run(const pl_program *program, const pl_instruction *a, const p
          pl_model_block_kind(program->model, a->block) == pl_model_block_kind(program->model, b->block);
 }
 
-static void print_family_op(FILE *stream, const pl_program *program, int32_t stage, pl_family_kind kind, uint32_t op, const char *text) {
+static void print_family_op(FILE *stream, const pl_program *program, int32_t stage, pl_family_kind kind, uint32_t op,
+                            const char *text) {
   const pl_communication *communication = &program->families[program->family_of[stage][kind]].ops[op];
   char size[PL_UNIT_TEXT_BYTES];
   fprintf(stream, "    %s: %s[%s] %s\n", text, pl_collective_name(communication->kind),
@@ -84,11 +85,15 @@ static void print_pass(FILE *stream, const pl_program *program, int32_t stage, c
     case PL_INSTRUCTION_GATHER:
       print_family_op(stream, program, stage, PL_FAMILY_DATA, instruction->op, "start gathering parameters");
       break;
-    case PL_INSTRUCTION_AWAIT: fputs("    await the oldest gather\n", stream); break;
+    case PL_INSTRUCTION_AWAIT:
+      fputs("    await the oldest gather\n", stream);
+      break;
     case PL_INSTRUCTION_EMBEDDING:
       print_family_op(stream, program, stage, PL_FAMILY_EMBEDDING, instruction->op, "reduce the tied embedding");
       break;
-    case PL_INSTRUCTION_OPTIMIZER: fputs("    optimizer step\n", stream); break;
+    case PL_INSTRUCTION_OPTIMIZER:
+      fputs("    optimizer step\n", stream);
+      break;
     }
   }
 }
@@ -115,10 +120,12 @@ static void print_schedule(FILE *stream, const pl_stage_program *stage, int32_t 
 
 static void print_stage(FILE *stream, const pl_program *program, const pl_stage_program *stage) {
   const pl_strategy *strategy = program->strategy;
-  fprintf(stream, "stage %d: %d devices, %.6g parameters each\n", stage->stage, strategy->dp * strategy->tmp, stage->parameters);
+  fprintf(stream, "stage %d: %d devices, %.6g parameters each\n", stage->stage, strategy->dp * strategy->tmp,
+          stage->parameters);
   for (int32_t chunk = 0; chunk < strategy->vpp; chunk++) {
     int32_t global = chunk * strategy->pp + stage->stage;
-    fprintf(stream, "  chunk %d: blocks %d to %d\n", chunk, strategy->boundary[global], strategy->boundary[global + 1] - 1);
+    fprintf(stream, "  chunk %d: blocks %d to %d\n", chunk, strategy->boundary[global],
+            strategy->boundary[global + 1] - 1);
     print_pass(stream, program, stage->stage, &stage->forward[chunk]);
     print_send(stream, program, stage->stage, PL_FAMILY_DOWN, stage->send_down[chunk]);
     print_pass(stream, program, stage->stage, &stage->last_backward[chunk]);

@@ -1,5 +1,5 @@
-/* See workloads/schedule.h. The interleaved order counts virtual microbatches k: the k-th forward of a stage is chunk (k mod pp vpp) / pp of
- * microbatch (k / (pp vpp)) pp + k mod pp, and its backwards mirror the chunks. */
+/* See workloads/schedule.h. The interleaved order counts virtual microbatches k: the k-th forward of a stage is chunk
+ * (k mod pp vpp) / pp of microbatch (k / (pp vpp)) pp + k mod pp, and its backwards mirror the chunks. */
 #include "workloads/schedule.h"
 
 static pl_step virtual_step(const pl_strategy *strategy, int64_t k, bool backward) {

@@ -34,9 +34,11 @@ static pl_code run_network(simulation *state) {
   const pl_engine_options engine_options = {.record_parts = options->trace != NULL};
   const pl_graph *graph = &state->compiled.graph;
   if (options->network == PL_NETWORK_SIMGRID)
-    return pl_simgrid_run(options->platform, graph, options->sharing, &engine_options, state->arena, &state->result, state->error);
-  pl_network *network = options->network == PL_NETWORK_ANALYTIC ? pl_analytic_network_take(&graph->transfers, state->arena)
-                                                                : pl_flow_network_take(&graph->transfers, state->arena);
+    return pl_simgrid_run(options->platform, graph, options->sharing, &engine_options, state->arena, &state->result,
+                          state->error);
+  pl_network *network = options->network == PL_NETWORK_ANALYTIC
+                            ? pl_analytic_network_take(&graph->transfers, state->arena)
+                            : pl_flow_network_take(&graph->transfers, state->arena);
   if (network == NULL) return pl_fail_memory(state->error, "the network");
   pl_code code = pl_engine_run(graph, network, &engine_options, state->arena, &state->result, state->error);
   network->ops->destroy(network);
@@ -61,13 +63,17 @@ static pl_code build(simulation *state) {
                                       .no_overlap_factor = state->chunked};
   PL_TRY(pl_program_take(state->model, state->job, state->strategy, state->arena, &state->program, state->error));
   if (options->print_program != NULL) pl_program_print(options->print_program, &state->program);
-  PL_TRY(pl_communication_plan_take(state->cluster, &state->program, &communication, state->arena, &state->plan, state->error));
-  return pl_compile(state->cluster, &state->program, &state->plan, &compile, state->arena, &state->compiled, state->error);
+  PL_TRY(pl_communication_plan_take(state->cluster, &state->program, &communication, state->arena, &state->plan,
+                                    state->error));
+  return pl_compile(state->cluster, &state->program, &state->plan, &compile, state->arena, &state->compiled,
+                    state->error);
 }
 
 /* ---- memory ---- */
 
-static double usable_bytes(const pl_device_profile *profile) { return profile->memory_bytes - profile->reserved_bytes; }
+static double usable_bytes(const pl_device_profile *profile) {
+  return profile->memory_bytes - profile->reserved_bytes;
+}
 
 /* The worst device of each stage is the one with the least room left. */
 static pl_code report_memory(simulation *state, pl_simulate_report *report) {
@@ -77,7 +83,8 @@ static pl_code report_memory(simulation *state, pl_simulate_report *report) {
   for (uint32_t c = 0; c < state->plan.n_device_classes; c++) {
     const pl_device_class *class = &state->plan.device_classes[c];
     pl_resident_memory resident = pl_resident_memory_of(&state->program, class->stage);
-    double peak = (double)state->result.peak_bytes[c], capacity = usable_bytes(pl_cluster_profile(state->cluster, class->device));
+    double peak = (double)state->result.peak_bytes[c],
+           capacity = usable_bytes(pl_cluster_profile(state->cluster, class->device));
     pl_stage_memory *stage = &stages[class->stage];
     if (stage->capacity > 0 && stage->capacity - stage->peak <= capacity - peak) continue;
     *stage = (pl_stage_memory){.parameters = resident.parameters,
@@ -124,7 +131,8 @@ static void report_strategy(const simulation *state, pl_result_row *row) {
   pl_strategy_format_assign(strategy, state->model, row->assign.text, sizeof row->assign.text);
 }
 
-/* Sums over devices can exceed 64 bits of ticks; in integers they do not depend on the order, so folded and unfolded rows agree. */
+/* Sums over devices can exceed 64 bits of ticks; in integers they do not depend on the order, so folded and unfolded
+ * rows agree. */
 typedef unsigned __int128 device_ticks;
 
 static double mean_s(const simulation *state, device_ticks total) {
@@ -160,8 +168,8 @@ static void report_speed(const simulation *state, pl_result_row *row) {
   if (!(peak_flops > 0)) row->mfu = NAN;
 }
 
-/* The link of the cluster that carries the largest share of what it could: bytes of progress of each transfer class times its weight on the link
- * class. */
+/* The link of the cluster that carries the largest share of what it could: bytes of progress of each transfer class
+ * times its weight on the link class. */
 static pl_code report_bottleneck(simulation *state, pl_simulate_report *report) {
   const pl_quotient *quotient = &state->plan.quotient;
   if (state->compiled.transfer_bytes == NULL) return PL_OK;
@@ -187,10 +195,11 @@ static pl_code write_trace(simulation *state) {
   const char **names = PL_TAKE(state->arena, const char *, n);
   for (uint32_t c = 0; names != NULL && c < n; c++) {
     const pl_device_class *class = &state->plan.device_classes[c];
-    names[c] = pl_arena_printf(state->arena, "stage %d: %s%s", class->stage, state->cluster->devices[class->device].name,
-                               class->multiplicity == 1
-                                   ? ""
-                                   : pl_arena_printf(state->arena, " (stands for %" PRIu32 " devices)", class->multiplicity));
+    names[c] =
+        pl_arena_printf(state->arena, "stage %d: %s%s", class->stage, state->cluster->devices[class->device].name,
+                        class->multiplicity == 1
+                            ? ""
+                            : pl_arena_printf(state->arena, " (stands for %" PRIu32 " devices)", class->multiplicity));
   }
   if (state->arena->failed) return pl_fail_memory(state->error, "the names of the timeline");
   const pl_timeline_names timeline = {.device = names};

@@ -12,15 +12,15 @@ typedef struct pl_simulate_options {
   pl_network_kind network;
   pl_sharing sharing;
   pl_collective_algorithm algorithm;
-  bool chunked;  /* chunked collectives; implies no folding and no fusing */
+  bool chunked; /* chunked collectives; implies no folding and no fusing */
   bool fold, fuse;
-  pl_stream_policy streams; /* READY implies no folding and no fusing */
+  pl_stream_policy streams;    /* READY implies no folding and no fusing */
   const pl_platform *platform; /* only for PL_NETWORK_SIMGRID */
-  FILE *trace;         /* Chrome trace; NULL = none */
-  FILE *print_program; /* NULL = none */
+  FILE *trace;                 /* Chrome trace; NULL = none */
+  FILE *print_program;         /* NULL = none */
 } pl_simulate_options;
 
-#define PL_SIMULATE_OPTIONS_DEFAULT \
+#define PL_SIMULATE_OPTIONS_DEFAULT                                                                                    \
   ((pl_simulate_options){.network = PL_NETWORK_FLOW, .sharing = PL_SHARING_EQUAL, .fold = true, .fuse = true})
 
 typedef struct pl_stage_memory {
@@ -35,12 +35,14 @@ typedef struct pl_simulate_report {
   int32_t n_stages;
   uint32_t n_devices, n_device_classes, n_transfer_classes;
   uint64_t n_events;
-  const char *bottleneck_link; /* name of the link with the highest mean utilisation while in use by the run; NULL when none */
+  const char
+      *bottleneck_link; /* name of the link with the highest mean utilisation while in use by the run; NULL when none */
   double bottleneck_utilisation; /* bytes carried / (capacity * iteration time) */
 } pl_simulate_report;
 
-/* `strategy` must have passed pl_strategy_check and have boundaries. All memory from `arena` (the caller resets it). Thread-safe for distinct
- * arenas. A candidate that does not fit in memory is simulated and reported (row.fits = 0, status OOM). */
+/* `strategy` must have passed pl_strategy_check and have boundaries. All memory from `arena` (the caller resets it).
+ * Thread-safe for distinct arenas. A candidate that does not fit in memory is simulated and reported (row.fits = 0,
+ * status OOM). */
 pl_code pl_simulate(const pl_cluster *cluster, const pl_model *model, const pl_job *job, const pl_strategy *strategy,
                     const pl_simulate_options *options, pl_arena *arena, pl_simulate_report *report, pl_error *error);
 

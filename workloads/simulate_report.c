@@ -12,8 +12,10 @@
 static void print_subject(FILE *stream, const pl_simulate_subject *subject) {
   const pl_cluster *cluster = subject->cluster;
   char text[1024];
-  fprintf(stream, "model            %s, %.4g parameters, %" PRId64 " sequences of %" PRId64 " tokens per iteration, %s\n",
-          subject->model->name, subject->model->parameters, subject->job->gbs, subject->job->seq, pl_dtype_name(subject->job->dtype));
+  fprintf(stream,
+          "model            %s, %.4g parameters, %" PRId64 " sequences of %" PRId64 " tokens per iteration, %s\n",
+          subject->model->name, subject->model->parameters, subject->job->gbs, subject->job->seq,
+          pl_dtype_name(subject->job->dtype));
   fprintf(stream, "platform         %s:", cluster->path);
   for (uint32_t p = 0; p < cluster->n_profiles; p++) {
     uint32_t n = 0;
@@ -46,10 +48,12 @@ static void print_times(FILE *stream, const pl_result_row *row) {
 
 static void print_memory(FILE *stream, const pl_simulate_report *report) {
   char text[7][PL_UNIT_TEXT_BYTES];
-  fprintf(stream, "\nmemory at the peak (worst device of each stage)\n  stage  parameters  gradients  optimizer  activations    buffers       peak     usable\n");
+  fprintf(stream, "\nmemory at the peak (worst device of each stage)\n  stage  parameters  gradients  optimizer  "
+                  "activations    buffers       peak     usable\n");
   for (int32_t s = 0; s < report->n_stages; s++) {
     const pl_stage_memory *stage = &report->stages[s];
-    if (s > 0 && s < report->n_stages - 1 && memcmp(stage, stage - 1, sizeof *stage) == 0) continue; /* as the one above */
+    if (s > 0 && s < report->n_stages - 1 && memcmp(stage, stage - 1, sizeof *stage) == 0)
+      continue; /* as the one above */
     fprintf(stream, "  %5d  %10s %10s %10s  %11s %10s %10s %10s%s\n", s, pl_format_bytes(stage->parameters, text[0]),
             pl_format_bytes(stage->gradients, text[1]), pl_format_bytes(stage->optimizer, text[2]),
             pl_format_bytes(stage->activations, text[3]), pl_format_bytes(stage->buffers, text[4]),
@@ -66,7 +70,9 @@ void pl_simulate_report_print(FILE *stream, const pl_simulate_subject *subject, 
   if (report->bottleneck_link != NULL)
     fprintf(stream, "busiest link     %s, %.1f %% of its capacity over the iteration\n", report->bottleneck_link,
             100 * report->bottleneck_utilisation);
-  fprintf(stream, "simulated        %" PRIu32 " device classes for %" PRIu32 " devices, %" PRIu32 " transfer classes, %" PRId64 " tasks\n",
+  fprintf(stream,
+          "simulated        %" PRIu32 " device classes for %" PRIu32 " devices, %" PRIu32 " transfer classes, %" PRId64
+          " tasks\n",
           report->n_device_classes, report->n_devices, report->n_transfer_classes, report->row.n_tasks);
 }
 
@@ -74,12 +80,22 @@ static void put_column(pl_json *json, const pl_column_info *column, const pl_res
   const char *field = (const char *)row + column->offset;
   char text[PL_DIGEST_TEXT_BYTES];
   switch (column->type) {
-  case PL_COLUMN_i32: pl_json_put_integer(json, column->name, *(const int32_t *)(const void *)field); break;
-  case PL_COLUMN_i64: pl_json_put_integer(json, column->name, *(const int64_t *)(const void *)field); break;
-  case PL_COLUMN_f64: pl_json_put_number(json, column->name, *(const double *)(const void *)field); break;
-  case PL_COLUMN_u64: pl_json_put_string(json, column->name, pl_digest_format(*(const uint64_t *)(const void *)field, text)); break;
+  case PL_COLUMN_i32:
+    pl_json_put_integer(json, column->name, *(const int32_t *)(const void *)field);
+    break;
+  case PL_COLUMN_i64:
+    pl_json_put_integer(json, column->name, *(const int64_t *)(const void *)field);
+    break;
+  case PL_COLUMN_f64:
+    pl_json_put_number(json, column->name, *(const double *)(const void *)field);
+    break;
+  case PL_COLUMN_u64:
+    pl_json_put_string(json, column->name, pl_digest_format(*(const uint64_t *)(const void *)field, text));
+    break;
   case PL_COLUMN_text16:
-  case PL_COLUMN_text512: pl_json_put_string(json, column->name, field); break;
+  case PL_COLUMN_text512:
+    pl_json_put_string(json, column->name, field);
+    break;
   }
 }
 

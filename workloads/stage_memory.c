@@ -23,8 +23,10 @@ pl_resident_memory pl_resident_memory_of(const pl_program *program, int32_t stag
       .gradients = own->parameters * bytes.gradient_bytes / (strategy->zero >= 2 ? shards : 1),
       .optimizer = own->parameters * bytes.optimizer_bytes / (strategy->zero >= 1 ? shards : 1),
   };
-  memory.buffers = 2 * (largest_message(program, PL_FAMILY_DOWN, stage) + largest_message(program, PL_FAMILY_UP, stage));
-  if (strategy->dp > 1 && strategy->zero >= 3) memory.buffers += 2 * own->largest_block_parameters * bytes.parameter_bytes;
+  memory.buffers =
+      2 * (largest_message(program, PL_FAMILY_DOWN, stage) + largest_message(program, PL_FAMILY_UP, stage));
+  if (strategy->dp > 1 && strategy->zero >= 3)
+    memory.buffers += 2 * own->largest_block_parameters * bytes.parameter_bytes;
   if (strategy->dp > 1 && strategy->zero >= 2)
     memory.buffers += fmax(program->job->bucket_bytes, own->largest_block_parameters * bytes.gradient_bytes);
   return memory;

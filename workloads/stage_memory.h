@@ -1,8 +1,9 @@
 /* Memory of a pipeline stage that does not move during an iteration (per device), and what each kind of it is.
  *
- * Parameters, gradients and optimizer state with ZeRO's sharding (Rajbhandari et al. 2020, figure 1): stage 1 shards the optimizer state, stage 2
- * the gradients too, stage 3 the parameters too. Buffers: two receive buffers per direction of the pipeline, ZeRO-3's gathered parameters (a
- * window of two blocks), the unsharded gradients of one bucket with ZeRO-2 and 3. Activations come out of the simulation (memory effects of the tasks).
+ * Parameters, gradients and optimizer state with ZeRO's sharding (Rajbhandari et al. 2020, figure 1): stage 1 shards
+ * the optimizer state, stage 2 the gradients too, stage 3 the parameters too. Buffers: two receive buffers per
+ * direction of the pipeline, ZeRO-3's gathered parameters (a window of two blocks), the unsharded gradients of one
+ * bucket with ZeRO-2 and 3. Activations come out of the simulation (memory effects of the tasks).
  */
 #ifndef PL_WORKLOADS_STAGE_MEMORY_H
 #define PL_WORKLOADS_STAGE_MEMORY_H

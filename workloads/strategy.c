@@ -60,14 +60,16 @@ static pl_code check_assignment(const pl_strategy *strategy, const pl_model *mod
   int32_t n_chunks = pl_strategy_n_chunks(strategy);
   if (strategy->boundary == NULL) {
     if (n_chunks > model->n_layers)
-      return pl_fail(error, PL_BAD_INPUT, "strategy: pp * vpp = %d stages for a model of %d layers; at most one stage per layer",
-                     n_chunks, model->n_layers);
+      return pl_fail(error, PL_BAD_INPUT,
+                     "strategy: pp * vpp = %d stages for a model of %d layers; at most one stage per layer", n_chunks,
+                     model->n_layers);
     return PL_OK;
   }
   for (int32_t i = 0; i < n_chunks; i++)
     if (strategy->boundary[i] >= strategy->boundary[i + 1])
       return pl_fail(error, PL_BAD_INPUT,
-                     "strategy: assign has boundary %d before %d; boundaries must increase strictly from 0 to %d layers or %d blocks",
+                     "strategy: assign has boundary %d before %d; boundaries must increase strictly from 0 to %d "
+                     "layers or %d blocks",
                      strategy->boundary[i], strategy->boundary[i + 1], model->n_layers, pl_model_n_blocks(model));
   PL_ASSERT(strategy->boundary[0] == 0 && strategy->boundary[n_chunks] == pl_model_n_blocks(model));
   return PL_OK;
@@ -77,19 +79,23 @@ static pl_code check_options(const pl_strategy *strategy, const pl_model *model,
   if (strategy->sp && strategy->tmp == 1)
     return pl_fail(error, PL_BAD_INPUT, "strategy: sp=1 (sequence parallelism) needs tmp > 1");
   if (strategy->sp && job->seq % strategy->tmp != 0)
-    return pl_fail(error, PL_BAD_INPUT, "strategy: sp=1 needs a sequence length that tmp divides; tmp=%d does not divide %" PRId64,
+    return pl_fail(error, PL_BAD_INPUT,
+                   "strategy: sp=1 needs a sequence length that tmp divides; tmp=%d does not divide %" PRId64,
                    strategy->tmp, job->seq);
   if (strategy->zero >= 2 && strategy->pp > 1)
     return pl_fail(error, PL_BAD_INPUT,
-                   "strategy: zero=%d shards gradients over every microbatch and cannot be combined with pp=%d; use zero=1 or pp=1",
+                   "strategy: zero=%d shards gradients over every microbatch and cannot be combined with pp=%d; use "
+                   "zero=1 or pp=1",
                    strategy->zero, strategy->pp);
   if (model->learned_positions && job->seq > model->max_positions)
-    return pl_fail(error, PL_BAD_INPUT, "sequence length %" PRId64 " exceeds the model's %" PRId64 " learned positions; lower --seq",
+    return pl_fail(error, PL_BAD_INPUT,
+                   "sequence length %" PRId64 " exceeds the model's %" PRId64 " learned positions; lower --seq",
                    job->seq, model->max_positions);
   return PL_OK;
 }
 
-static pl_code check_tensor_degree(const pl_strategy *strategy, const pl_model *model, const pl_job *job, pl_error *error) {
+static pl_code check_tensor_degree(const pl_strategy *strategy, const pl_model *model, const pl_job *job,
+                                   pl_error *error) {
   pl_arena scratch;
   pl_arena_init(&scratch, 1 << 16);
   const pl_block_shard shard = pl_strategy_shard(strategy, job);
@@ -149,7 +155,8 @@ static int32_t shown_boundary(const pl_strategy *strategy, const pl_model *model
 }
 
 int pl_strategy_format_assign(const pl_strategy *strategy, const pl_model *model, char *text, size_t size) {
-  if (strategy->boundary == NULL) return snprintf(text, size, "%s", strategy->recipe == PL_ASSIGN_BALANCED ? "balanced" : "uniform");
+  if (strategy->boundary == NULL)
+    return snprintf(text, size, "%s", strategy->recipe == PL_ASSIGN_BALANCED ? "balanced" : "uniform");
   int length = 0;
   for (int32_t i = 0; i <= pl_strategy_n_chunks(strategy); i++) {
     size_t at = (size_t)length < size ? (size_t)length : size;
@@ -159,10 +166,10 @@ int pl_strategy_format_assign(const pl_strategy *strategy, const pl_model *model
 }
 
 int pl_strategy_format(const pl_strategy *strategy, const pl_model *model, char *text, size_t size) {
-  int length = snprintf(text, size, "pp=%d,dp=%d,tmp=%d,mbs=%d,schedule=%s,vpp=%d,sp=%d,recompute=%s,zero=%d,overlap=%d,order=%s,assign=",
-                        strategy->pp, strategy->dp, strategy->tmp, strategy->mbs, pl_schedule_name(strategy->schedule),
-                        strategy->vpp, strategy->sp, pl_recompute_name(strategy->recompute), strategy->zero, strategy->overlap,
-                        strategy->order);
+  int length = snprintf(
+      text, size, "pp=%d,dp=%d,tmp=%d,mbs=%d,schedule=%s,vpp=%d,sp=%d,recompute=%s,zero=%d,overlap=%d,order=%s,assign=",
+      strategy->pp, strategy->dp, strategy->tmp, strategy->mbs, pl_schedule_name(strategy->schedule), strategy->vpp,
+      strategy->sp, pl_recompute_name(strategy->recompute), strategy->zero, strategy->overlap, strategy->order);
   size_t at = (size_t)length < size ? (size_t)length : size;
   return length + pl_strategy_format_assign(strategy, model, text + at, size - at);
 }

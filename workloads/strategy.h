@@ -1,10 +1,11 @@
-/* Strategy: how a model is cut and placed. This flat object is what recipes fill; the strategy tree will stand behind the same accessors.
+/* Strategy: how a model is cut and placed. This flat object is what recipes fill; the strategy tree will stand behind
+ * the same accessors.
  *
  * Text form, key=value pairs separated by commas:
  *   pp=4,dp=4,tmp=1,mbs=1,assign=0:9:15:21:30,schedule=1f1b,vpp=1,sp=0,recompute=none,zero=0,overlap=1,order=tdp
- * pp * dp * tmp must be the number of devices. assign: pp * vpp + 1 strictly increasing boundaries from 0 to the number of transformer layers
- * (embedding goes with the first, head with the last stage) or to the number of blocks (AMP's way of counting); "uniform" and "balanced" are
- * recipes. order: placement, innermost first, a permutation of t, d, p.
+ * pp * dp * tmp must be the number of devices. assign: pp * vpp + 1 strictly increasing boundaries from 0 to the number
+ * of transformer layers (embedding goes with the first, head with the last stage) or to the number of blocks (AMP's way
+ * of counting); "uniform" and "balanced" are recipes. order: placement, innermost first, a permutation of t, d, p.
  */
 #ifndef PL_WORKLOADS_STRATEGY_H
 #define PL_WORKLOADS_STRATEGY_H
@@ -37,22 +38,28 @@ typedef struct pl_strategy {
   int32_t zero;
   char order[4]; /* "tdp" */
   pl_assign_recipe recipe;
-  bool counts_layers;        /* how assign was, and is to be, written: layers or blocks */
-  /* Boundaries in BLOCKS: chunk c of the model (0 <= c < pp * vpp) is blocks [boundary[c], boundary[c+1]); chunk c lives on stage c % pp. */
+  bool counts_layers; /* how assign was, and is to be, written: layers or blocks */
+  /* Boundaries in BLOCKS: chunk c of the model (0 <= c < pp * vpp) is blocks [boundary[c], boundary[c+1]); chunk c
+   * lives on stage c % pp. */
   const int32_t *boundary;
 } pl_strategy;
 
-static inline int32_t pl_strategy_n_chunks(const pl_strategy *strategy) { return strategy->pp * strategy->vpp; }
+static inline int32_t pl_strategy_n_chunks(const pl_strategy *strategy) {
+  return strategy->pp * strategy->vpp;
+}
 
 /* Parses the text form; syntax only (unknown key, number, missing pp/dp/tmp/mbs). Recipes leave boundary NULL. */
-pl_code pl_strategy_parse(const char *text, const pl_model *model, pl_arena *arena, pl_strategy *strategy, pl_error *error);
+pl_code pl_strategy_parse(const char *text, const pl_model *model, pl_arena *arena, pl_strategy *strategy,
+                          pl_error *error);
 /* Everything that must hold between strategy, model, job and cluster; says which limit is broken and what would do. */
-pl_code pl_strategy_check(const pl_strategy *strategy, const pl_model *model, const pl_job *job, uint32_t n_devices, pl_error *error);
+pl_code pl_strategy_check(const pl_strategy *strategy, const pl_model *model, const pl_job *job, uint32_t n_devices,
+                          pl_error *error);
 /* How the blocks are cut under this strategy and job. */
 pl_block_shard pl_strategy_shard(const pl_strategy *strategy, const pl_job *job);
-/* Turns a recipe into boundaries (balanced: minimises the largest stage cost on `profile`; exact, O(blocks * chunks * log)). */
-pl_code pl_strategy_assign(pl_strategy *strategy, const pl_model *model, const pl_job *job, const pl_device_profile *profile,
-                           pl_arena *arena, pl_error *error);
+/* Turns a recipe into boundaries (balanced: minimises the largest stage cost on `profile`; exact, O(blocks * chunks *
+ * log)). */
+pl_code pl_strategy_assign(pl_strategy *strategy, const pl_model *model, const pl_job *job,
+                           const pl_device_profile *profile, pl_arena *arena, pl_error *error);
 /* "0:9:15:21:30" in the form in which it was given; returns the length that was needed, like snprintf. */
 int pl_strategy_format_assign(const pl_strategy *strategy, const pl_model *model, char *text, size_t size);
 /* The whole text form. */

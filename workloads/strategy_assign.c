@@ -1,9 +1,10 @@
-/* Recipes for the layer assignment. Both cut between transformer layers only, as frameworks do: embedding goes with the first stage, final
- * norm, head and loss with the last.
+/* Recipes for the layer assignment. Both cut between transformer layers only, as frameworks do: embedding goes with the
+ * first stage, final norm, head and loss with the last.
  *
- * uniform   equal layer counts; what is left over is spread so that the last stage, which carries the head, never has more than others.
- * balanced  minimises the largest stage time (forward + backward of one microbatch). Exact: the smallest feasible bound is found by
- *           bisection on greedy packing, ending on a value that a stage really takes; the cuts under that bound are then spread as evenly as it allows.
+ * uniform   equal layer counts; what is left over is spread so that the last stage, which carries the head, never has
+ * more than others. balanced  minimises the largest stage time (forward + backward of one microbatch). Exact: the
+ * smallest feasible bound is found by bisection on greedy packing, ending on a value that a stage really takes; the
+ * cuts under that bound are then spread as evenly as it allows.
  */
 #include <math.h>
 
@@ -24,7 +25,8 @@ static double block_time_s(const pl_block_program *program, const pl_device_prof
   return time_s;
 }
 
-/* Largest stage when each stage takes as many layers as `bound_s` allows (leaving one for each later stage); INFINITY when it does not fit. */
+/* Largest stage when each stage takes as many layers as `bound_s` allows (leaving one for each later stage); INFINITY
+ * when it does not fit. */
 static double pack_greedily(const packing *pack, double bound_s) {
   double largest_s = 0;
   int32_t start = 0;
@@ -82,8 +84,8 @@ static void spread(const packing *pack, double bound_s, const int32_t *earliest,
   }
 }
 
-static pl_code layer_times(const pl_strategy *strategy, const pl_model *model, const pl_job *job, const pl_device_profile *profile,
-                           pl_arena *arena, double *prefix, pl_error *error) {
+static pl_code layer_times(const pl_strategy *strategy, const pl_model *model, const pl_job *job,
+                           const pl_device_profile *profile, pl_arena *arena, double *prefix, pl_error *error) {
   const pl_block_shard shard = pl_strategy_shard(strategy, job);
   double time_s[PL_BLOCK_KIND_COUNT];
   for (int kind = 0; kind < PL_BLOCK_KIND_COUNT; kind++) {
@@ -97,8 +99,8 @@ static pl_code layer_times(const pl_strategy *strategy, const pl_model *model, c
   return PL_OK;
 }
 
-static pl_code cut_balanced(const pl_strategy *strategy, const pl_model *model, const pl_job *job, const pl_device_profile *profile,
-                            pl_arena *arena, int32_t *cut, pl_error *error) {
+static pl_code cut_balanced(const pl_strategy *strategy, const pl_model *model, const pl_job *job,
+                            const pl_device_profile *profile, pl_arena *arena, int32_t *cut, pl_error *error) {
   int32_t n_chunks = pl_strategy_n_chunks(strategy);
   pl_arena_mark scratch = pl_arena_mark_here(arena);
   double *prefix = PL_TAKE(arena, double, model->n_layers + 1);
@@ -118,12 +120,13 @@ static void cut_uniformly(int32_t n_layers, int32_t n_chunks, int32_t *cut) {
     cut[c] = (int32_t)(((int64_t)c * n_layers + n_chunks - 1) / n_chunks);
 }
 
-pl_code pl_strategy_assign(pl_strategy *strategy, const pl_model *model, const pl_job *job, const pl_device_profile *profile,
-                           pl_arena *arena, pl_error *error) {
+pl_code pl_strategy_assign(pl_strategy *strategy, const pl_model *model, const pl_job *job,
+                           const pl_device_profile *profile, pl_arena *arena, pl_error *error) {
   if (strategy->recipe == PL_ASSIGN_GIVEN) return PL_OK;
   int32_t n_chunks = pl_strategy_n_chunks(strategy);
   if (n_chunks > model->n_layers)
-    return pl_fail(error, PL_BAD_INPUT, "strategy: pp * vpp = %d stages for a model of %d layers; at most one stage per layer", n_chunks,
+    return pl_fail(error, PL_BAD_INPUT,
+                   "strategy: pp * vpp = %d stages for a model of %d layers; at most one stage per layer", n_chunks,
                    model->n_layers);
   int32_t *cut = PL_TAKE(arena, int32_t, n_chunks + 1);
   if (cut == NULL) return pl_fail_memory(error, "the layer assignment");

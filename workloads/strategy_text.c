@@ -40,7 +40,8 @@ static pl_code read_choice(parsing *state, const key_value *pair, const char *co
   char list[128] = "";
   for (int i = 0; i < n; i++)
     snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i == 0 ? "" : ", ", choices[i]);
-  return pl_fail(state->error, PL_BAD_INPUT, "strategy: %s=%s is unknown; choose one of %s", pair->key, pair->value, list);
+  return pl_fail(state->error, PL_BAD_INPUT, "strategy: %s=%s is unknown; choose one of %s", pair->key, pair->value,
+                 list);
 }
 
 static pl_code read_degree(parsing *state, const key_value *pair) {
@@ -64,7 +65,9 @@ static pl_code read_flag(parsing *state, const key_value *pair) {
   return PL_OK;
 }
 
-static pl_code read_zero(parsing *state, const key_value *pair) { return read_integer(state, pair, 0, 3, &state->strategy->zero); }
+static pl_code read_zero(parsing *state, const key_value *pair) {
+  return read_integer(state, pair, 0, 3, &state->strategy->zero);
+}
 
 static pl_code read_schedule(parsing *state, const key_value *pair) {
   static const char *const choices[] = {"gpipe", "1f1b", "interleaved"};
@@ -101,9 +104,9 @@ static const struct {
   const char *key;
   pl_code (*read)(parsing *state, const key_value *pair);
 } keys[] = {
-    {"pp", read_degree},       {"dp", read_degree},     {"tmp", read_degree},   {"mbs", read_degree},
-    {"assign", read_assign},   {"schedule", read_schedule}, {"vpp", read_degree},   {"sp", read_flag},
-    {"recompute", read_recompute}, {"zero", read_zero},     {"overlap", read_flag}, {"order", read_order},
+    {"pp", read_degree},           {"dp", read_degree},         {"tmp", read_degree},   {"mbs", read_degree},
+    {"assign", read_assign},       {"schedule", read_schedule}, {"vpp", read_degree},   {"sp", read_flag},
+    {"recompute", read_recompute}, {"zero", read_zero},         {"overlap", read_flag}, {"order", read_order},
 };
 enum { N_KEYS = sizeof keys / sizeof *keys };
 
@@ -120,7 +123,8 @@ static pl_code read_pair(parsing *state, char *item, uint32_t *seen) {
     return keys[i].read(state, &pair);
   }
   return pl_fail(state->error, PL_BAD_INPUT,
-                 "strategy: unknown key '%s'; known are pp, dp, tmp, mbs, assign, schedule, vpp, sp, recompute, zero, overlap, order",
+                 "strategy: unknown key '%s'; known are pp, dp, tmp, mbs, assign, schedule, vpp, sp, recompute, zero, "
+                 "overlap, order",
                  pair.key);
 }
 
@@ -130,22 +134,24 @@ static pl_code count_boundaries(parsing *state, int32_t n_given) {
   int32_t n_chunks = pl_strategy_n_chunks(state->strategy);
   if (n_given == n_chunks + 1) return PL_OK;
   return pl_fail(state->error, PL_BAD_INPUT,
-                 "strategy: assign=%s has %d boundaries; pp=%d * vpp=%d stages need %d (from 0 to the last layer)", state->assign,
-                 n_given, state->strategy->pp, state->strategy->vpp, n_chunks + 1);
+                 "strategy: assign=%s has %d boundaries; pp=%d * vpp=%d stages need %d (from 0 to the last layer)",
+                 state->assign, n_given, state->strategy->pp, state->strategy->vpp, n_chunks + 1);
 }
 
 static pl_code check_boundaries(parsing *state, const int32_t *boundary, int32_t n) {
   const pl_model *model = state->model;
   if (boundary[0] != 0)
-    return pl_fail(state->error, PL_BAD_INPUT, "strategy: assign=%s must start at 0, not %d", state->assign, boundary[0]);
+    return pl_fail(state->error, PL_BAD_INPUT, "strategy: assign=%s must start at 0, not %d", state->assign,
+                   boundary[0]);
   for (int32_t i = 1; i < n; i++)
     if (boundary[i] <= boundary[i - 1])
-      return pl_fail(state->error, PL_BAD_INPUT, "strategy: assign=%s is not increasing: %d comes after %d", state->assign,
-                     boundary[i], boundary[i - 1]);
+      return pl_fail(state->error, PL_BAD_INPUT, "strategy: assign=%s is not increasing: %d comes after %d",
+                     state->assign, boundary[i], boundary[i - 1]);
   int32_t last = boundary[n - 1];
   if (last != model->n_layers && last != pl_model_n_blocks(model))
     return pl_fail(state->error, PL_BAD_INPUT,
-                   "strategy: assign=%s ends at %d; %s has %d transformer layers (%d blocks with embedding, norm, head and loss): end at one of these",
+                   "strategy: assign=%s ends at %d; %s has %d transformer layers (%d blocks with embedding, norm, head "
+                   "and loss): end at one of these",
                    state->assign, last, model->name, model->n_layers, pl_model_n_blocks(model));
   return PL_OK;
 }
@@ -189,8 +195,10 @@ static pl_code parse_assign(parsing *state) {
   return PL_OK;
 }
 
-pl_code pl_strategy_parse(const char *text, const pl_model *model, pl_arena *arena, pl_strategy *strategy, pl_error *error) {
-  *strategy = (pl_strategy){.vpp = 1, .schedule = PL_SCHEDULE_1F1B, .overlap = true, .order = "tdp", .counts_layers = true};
+pl_code pl_strategy_parse(const char *text, const pl_model *model, pl_arena *arena, pl_strategy *strategy,
+                          pl_error *error) {
+  *strategy =
+      (pl_strategy){.vpp = 1, .schedule = PL_SCHEDULE_1F1B, .overlap = true, .order = "tdp", .counts_layers = true};
   parsing state = {.model = model, .arena = arena, .strategy = strategy, .error = error};
   char *copy = pl_arena_strdup(arena, text);
   if (copy == NULL) return pl_fail_memory(error, "the strategy");
@@ -199,7 +207,8 @@ pl_code pl_strategy_parse(const char *text, const pl_model *model, pl_arena *are
     PL_TRY(read_pair(&state, item, &seen));
   for (uint32_t i = 0; i < 4; i++)
     if (!(seen & (1u << i)))
-      return pl_fail(error, PL_BAD_INPUT, "strategy: %s is missing; pp, dp, tmp and mbs are needed (e.g. pp=4,dp=4,tmp=1,mbs=1)",
+      return pl_fail(error, PL_BAD_INPUT,
+                     "strategy: %s is missing; pp, dp, tmp and mbs are needed (e.g. pp=4,dp=4,tmp=1,mbs=1)",
                      keys[i].key);
   if (!state.schedule_given && strategy->vpp > 1) strategy->schedule = PL_SCHEDULE_INTERLEAVED;
   return parse_assign(&state);

@@ -1,17 +1,18 @@
-/* Folded and fused runs equal the unfolded, unfused one bit for bit: iteration time, breakdown and memory of random strategies on random platforms of
- * up to 64 devices, regular and lopsided (a slow or FATPIPE link, another latency, an unlike device, groups that straddle leaves).
+/* Folded and fused runs equal the unfolded, unfused one bit for bit: iteration time, breakdown and memory of random
+ * strategies on random platforms of up to 64 devices, regular and lopsided (a slow or FATPIPE link, another latency, an
+ * unlike device, groups that straddle leaves).
  *
  * PACELINE_SEED chooses the first seed, PACELINE_CASES how many. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 
-#include <cmocka.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <cmocka.h>
 
 #include "tests/support/synthetic_cluster.h"
 #include "workloads/simulate.h"
@@ -38,9 +39,10 @@ static int32_t divisor_of(generator *random, int32_t n) {
 static void make_model(generator *random, pl_arena *arena, pl_model *model) {
   char text[512];
   int layers = 4 + (int)draw(random, 9);
-  int size = snprintf(text, sizeof text,
-                      "{\"model_type\":\"%s\",\"n_embd\":256,\"n_layer\":%d,\"n_head\":16,\"n_positions\":128,\"vocab_size\":1000}",
-                      "gpt2", layers);
+  int size = snprintf(
+      text, sizeof text,
+      "{\"model_type\":\"%s\",\"n_embd\":256,\"n_layer\":%d,\"n_head\":16,\"n_positions\":128,\"vocab_size\":1000}",
+      "gpt2", layers);
   pl_error error = PL_ERROR_INIT;
   pl_code code = pl_model_parse("random.json", text, (size_t)size, arena, model, &error);
   if (code != PL_OK) fail_msg("%s", error.message);
@@ -59,8 +61,8 @@ static const int32_t *random_boundaries(generator *random, const pl_model *model
   return boundary;
 }
 
-static bool make_strategy(generator *random, const pl_cluster *cluster, const pl_model *model, pl_job *job, pl_strategy *strategy,
-                          pl_arena *arena) {
+static bool make_strategy(generator *random, const pl_cluster *cluster, const pl_model *model, pl_job *job,
+                          pl_strategy *strategy, pl_arena *arena) {
   static const char orders[6][4] = {"tdp", "tpd", "dtp", "dpt", "ptd", "pdt"};
   int32_t devices = (int32_t)cluster->n_devices;
   *strategy = (pl_strategy){.vpp = 1, .schedule = (pl_schedule_kind)draw(random, 2), .overlap = draw(random, 4) > 0};
@@ -94,15 +96,16 @@ typedef struct outcome {
   uint32_t n_classes;
 } outcome;
 
-static outcome simulate(const pl_cluster *cluster, const pl_model *model, const pl_job *job, const pl_strategy *strategy,
-                        pl_simulate_options options, bool fold, bool fuse) {
+static outcome simulate(const pl_cluster *cluster, const pl_model *model, const pl_job *job,
+                        const pl_strategy *strategy, pl_simulate_options options, bool fold, bool fuse) {
   pl_arena arena;
   pl_arena_init(&arena, 0);
   pl_error error = PL_ERROR_INIT;
   pl_simulate_report report;
   options.fold = fold;
   options.fuse = fuse;
-  if (pl_simulate(cluster, model, job, strategy, &options, &arena, &report, &error) != PL_OK) fail_msg("%s", error.message);
+  if (pl_simulate(cluster, model, job, strategy, &options, &arena, &report, &error) != PL_OK)
+    fail_msg("%s", error.message);
   pl_arena_release(&arena);
   return (outcome){report.row, report.n_device_classes};
 }
@@ -118,11 +121,12 @@ static void report_difference(uint64_t seed, const char *mode, const pl_model *m
                               const pl_cluster *cluster, const pl_result_row *a, const pl_result_row *b) {
   char text[1024];
   pl_strategy_format(strategy, model, text, sizeof text);
-  print_message("seed %" PRIu64 ", %s, %u devices in %u nodes, %s\n", seed, mode, cluster->n_devices, cluster->n_nodes, text);
-  print_message("  unfolded %.17g %.17g %.17g %.17g %.17g %.17g peak %.17g\n", a->iter_time_s, a->compute_s, a->tensor_comm_s,
-                a->pipeline_comm_s, a->data_comm_s, a->bubble_s, a->peak_mem_bytes);
-  print_message("  this     %.17g %.17g %.17g %.17g %.17g %.17g peak %.17g\n", b->iter_time_s, b->compute_s, b->tensor_comm_s,
-                b->pipeline_comm_s, b->data_comm_s, b->bubble_s, b->peak_mem_bytes);
+  print_message("seed %" PRIu64 ", %s, %u devices in %u nodes, %s\n", seed, mode, cluster->n_devices, cluster->n_nodes,
+                text);
+  print_message("  unfolded %.17g %.17g %.17g %.17g %.17g %.17g peak %.17g\n", a->iter_time_s, a->compute_s,
+                a->tensor_comm_s, a->pipeline_comm_s, a->data_comm_s, a->bubble_s, a->peak_mem_bytes);
+  print_message("  this     %.17g %.17g %.17g %.17g %.17g %.17g peak %.17g\n", b->iter_time_s, b->compute_s,
+                b->tensor_comm_s, b->pipeline_comm_s, b->data_comm_s, b->bubble_s, b->peak_mem_bytes);
 }
 
 typedef struct tally {
@@ -170,8 +174,8 @@ static void run(uint32_t most_devices, uint64_t n_cases, bool regular) {
   tally count = {0};
   for (uint64_t i = 0; i < n_cases; i++)
     try_case(first + i, most_devices, regular, &count);
-  print_message("seeds %" PRIu64 " to %" PRIu64 ": %u cases, %u folded to fewer classes, %u differ\n", first, first + n_cases - 1,
-                count.n_cases, count.n_folded, count.n_wrong);
+  print_message("seeds %" PRIu64 " to %" PRIu64 ": %u cases, %u folded to fewer classes, %u differ\n", first,
+                first + n_cases - 1, count.n_cases, count.n_folded, count.n_wrong);
   assert_int_equal(count.n_wrong, 0);
   assert_true(count.n_folded > count.n_cases / 8); /* the test is about folding: enough must fold */
 }
