@@ -117,16 +117,22 @@ static bool was_walked(const pl_engine *engine, const pl_task *record, uint32_t 
   return walker->task == task && walker->walked;
 }
 
-/* Of two predecessors that finish at one tick, the one that the report names: a communication before anything else, of
- * communications the one that has run longest. Ids come last: they differ between a folded graph and the unfolded one.
- */
+/* What no fused task can hide comes first: a communication off the feature streams, then one of several members. */
+static int explanation_rank(const pl_engine *engine, uint32_t task) {
+  const pl_task *record = &engine->tasks[task];
+  if (pl_engine_communicates(engine, task)) return 3;
+  return record->kind == PL_TASK_WORK ? 1 : record->n_streams > 1 ? 2 : 0;
+}
+
+/* Of two predecessors that finish at one tick, the one that the report names: a communication that is a task in every
+ * graph (those on feature streams may be parts of fused tasks) before work before anything else, and of such the one
+ * that has run longest. Ids come last: they differ between a folded graph and the unfolded one. */
 static bool explains_better(const pl_engine *engine, uint32_t task, uint32_t than) {
-  const pl_task *a = &engine->tasks[task], *b = &engine->tasks[than];
-  bool communicates = a->kind != PL_TASK_WORK && pl_category_is_communication((pl_category)a->category);
-  if (communicates != (b->kind != PL_TASK_WORK && pl_category_is_communication((pl_category)b->category)))
-    return communicates;
+  int rank = explanation_rank(engine, task), other_rank = explanation_rank(engine, than);
+  if (rank != other_rank) return rank > other_rank;
   if (engine->start[task] != engine->start[than]) return engine->start[task] < engine->start[than];
-  return a->category != b->category ? a->category < b->category : task < than;
+  uint32_t category = engine->tasks[task].category, other = engine->tasks[than].category;
+  return category != other ? category < other : task < than;
 }
 
 static inline void release_successors(pl_engine *engine, const pl_task *record, uint32_t task, pl_ticks now) {

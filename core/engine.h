@@ -55,8 +55,9 @@ typedef struct pl_engine_result {
    *  1. a task or part runs on the compute stream: its category (slow-down by overlap included; TENSOR, PIPELINE and
    * DATA for the communication parts of segments, where the compute stream stands still);
    *  2. a communication (a transfer or delay of such a category) runs on the device's feature stream: its category;
-   *  3. in the gap before a task: go back from the task to the predecessor that finished last (ties: a communication,
-   * of several the one that started first) as long as that is a communication; those that run at the moment give their
+   *  3. in the gap before a task: go back from the task to the predecessor that finished last (ties: the communication
+   *     that started first) as long as that is a communication off the feature streams of
+   *     other devices; those that run at the moment give their
    * category. After the device's last compute task: DATA while a communication runs on its gradient stream;
    *  4. idle (pipeline bubble, waiting for unlike members).
    * The same for a fused segment with a computing part and for its parts as tasks of their own. */

@@ -188,6 +188,17 @@ static pl_ticks charge_cause(const pl_account *account, uint32_t device, uint32_
   return ticks;
 }
 
+/* A communication on the feature stream of `device` itself: it may begin a fused segment, so the chain goes on behind
+ * it. */
+static bool is_own_feature(const pl_account *account, uint32_t device, uint32_t task) {
+  const pl_task *record = &account->graph->tasks[task];
+  uint32_t own = account->streams[device][PL_STREAM_FEATURE];
+  if (own == PL_NONE || !is_communication(record)) return false;
+  for (uint32_t member = 0; member < record->n_streams; member++)
+    if (account->graph->task_streams[record->first_stream + member] == own) return true;
+  return false;
+}
+
 /* The gap [from, to] before `task` on the compute stream. */
 static void charge_gap(const pl_account *account, uint32_t device, pl_ticks from, pl_ticks to, uint32_t task) {
   const pl_engine *engine = account->engine;
@@ -197,7 +208,7 @@ static void charge_gap(const pl_account *account, uint32_t device, pl_ticks from
   pl_ticks charged = feature_ticks(account, device, from, to, account->spent + (size_t)device * PL_CATEGORY_COUNT);
   for (uint32_t cause = engine->wait[task].last; cause != PL_NONE; cause = engine->wait[cause].last) {
     const pl_task *record = &account->graph->tasks[cause];
-    if (!is_communication(record)) break;
+    if (!pl_engine_communicates(engine, cause) && !is_own_feature(account, device, cause)) break;
     charged += charge_cause(account, device, cause, record->category, from, to);
     if (engine->start[cause] <= from) break;
   }

@@ -114,6 +114,14 @@ void pl_sort_tasks(uint32_t *tasks, uint32_t count);
 
 /* Tells the loop when `task` (a work or a delay) is due. */
 void pl_engine_set_timer(pl_engine *engine, uint32_t task, pl_ticks finish);
+/* A communication that no fused task can hide: one that is not on a feature stream. */
+static inline bool pl_engine_communicates(const pl_engine *engine, uint32_t task) {
+  const pl_task *record = &engine->tasks[task];
+  if (record->kind == PL_TASK_WORK || !pl_category_is_communication((pl_category)record->category)) return false;
+  if (record->n_streams == 0) return true;
+  return engine->graph->streams[engine->graph->task_streams[record->first_stream]].kind != PL_STREAM_FEATURE;
+}
+
 /* Starts `task` now: all that it waits for is there. Puts it into engine->instant when it takes no time. */
 void pl_engine_start_task(pl_engine *engine, uint32_t task, pl_ticks now);
 

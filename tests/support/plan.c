@@ -403,10 +403,30 @@ static bool has_stream(const plan_task *task, uint32_t device, int kind) {
   return false;
 }
 
+/* A communication that no fused task can hide. */
+static bool communicates(const plan_task *task) {
+  return is_communication(task) && (task->n_streams == 0 || task->stream[0] != PL_STREAM_FEATURE);
+}
+
+static int explanation_rank(const plan_task *task) {
+  if (communicates(task)) return 3;
+  return task->kind == PL_TASK_WORK ? 1 : task->n_streams > 1 ? 2 : 0;
+}
+
+/* Of several that finish together: what no fused task can hide, the one that started first, of the lowest category, the
+ * lowest. */
+static bool explains_better(const test_plan *plan, const plan_run *run, uint32_t task, uint32_t than) {
+  if (run->finish[task] != run->finish[than]) return run->finish[task] > run->finish[than];
+  int rank = explanation_rank(&plan->tasks[task]), other = explanation_rank(&plan->tasks[than]);
+  if (rank != other) return rank > other;
+  if (run->start[task] != run->start[than]) return run->start[task] < run->start[than];
+  return plan->tasks[task].category < plan->tasks[than].category;
+}
+
 static uint32_t last_predecessor(const test_plan *plan, const plan_run *run, uint32_t task) {
   uint32_t last = PL_NONE;
   for (uint32_t other = 0; other < plan->n_tasks; other++)
-    if (plan->precedes[other][task] && (last == PL_NONE || run->finish[other] > run->finish[last])) last = other;
+    if (plan->precedes[other][task] && (last == PL_NONE || explains_better(plan, run, other, last))) last = other;
   return last;
 }
 
@@ -436,7 +456,7 @@ static int activity(const test_plan *plan, const plan_run *run, uint32_t device,
   for (uint32_t cause = last_predecessor(plan, run, next); cause != PL_NONE;
        cause = last_predecessor(plan, run, cause)) {
     const plan_task *task = &plan->tasks[cause];
-    if (!is_communication(task) || (task->n_streams > 0 && !has_stream(task, device, -1))) return -1;
+    if (!communicates(task) && !(is_communication(task) && has_stream(task, device, PL_STREAM_FEATURE))) return -1;
     if (run->start[cause] <= tick && tick < run->finish[cause]) return (int)task->category;
   }
   return -1;
