@@ -172,8 +172,8 @@ static void forget_respeed(flow_network *network, uint32_t slot) {
 
 static uint32_t flow_advance(pl_network *base, pl_ticks now) {
   flow_network *network = self(base);
-  while (!network->failed && network->heap.count > 0 && pl_flow_heap_next(&network->heap) <= now) {
-    pl_flow_event event = pl_flow_heap_pop(&network->heap);
+  pl_flow_event event;
+  while (!network->failed && pl_flow_heap_take_due(&network->heap, now, &event)) {
     flow *f = &network->flows[event.slot];
     if (f->phase == PHASE_LATENCY) {
       begin_moving(network, event.slot, now);
@@ -214,6 +214,7 @@ pl_network *pl_flow_network_make(const pl_transfer_table *table, const char *nam
                                   .link_bytes = flow_link_bytes,
                                   .destroy = flow_destroy};
   network->base.ops = &network->ops;
+  network->heap.few_at = -1;
   network->spec_bytes = PL_TAKE(arena, double, table->n_specs);
   network->link_bytes = PL_TAKE(arena, double, table->n_links);
   if (network->spec_bytes == NULL || network->link_bytes == NULL) return NULL;

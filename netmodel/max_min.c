@@ -18,8 +18,7 @@ static pl_wide wide_from_double(double value, int bits) {
   int exponent;
   double mantissa = frexp(value, &exponent);
   int shift = exponent - 53 + bits;
-  int64_t integer = (int64_t)ldexp(mantissa, 53);
-  if (shift >= 0) return (pl_wide)integer << shift;
+  if (shift >= 0) return (pl_wide)(int64_t)(mantissa * 0x1p53) << shift;
   return (pl_wide)llrint(ldexp(value, bits));
 }
 
@@ -35,7 +34,7 @@ static int scale_bits(double value, int top) {
 }
 
 static void choose_scales(pl_max_min *max_min, const pl_transfer_table *table) {
-  double capacity_max = 1, share_max = 0x1p-1022;
+  double capacity_max = 1, share_max = 0;
   for (uint32_t link = 0; link < table->n_links; link++)
     if (isfinite(table->link_capacity_Bps[link])) capacity_max = fmax(capacity_max, table->link_capacity_Bps[link]);
   for (uint32_t spec = 0; spec < table->n_specs; spec++) {
@@ -45,15 +44,17 @@ static void choose_scales(pl_max_min *max_min, const pl_transfer_table *table) {
   }
   /* 2^100 for the largest capacity: rates down to 2^-47 of it are exact. 2^90 for the largest share: 2^36 flows fit. */
   max_min->rate_bits = scale_bits(capacity_max, 100);
-  max_min->share_bits = scale_bits(share_max, 90);
+  max_min->share_bits = scale_bits(share_max > 0 ? share_max : 1, 90);
   max_min->rate_unit = ldexp(1, -max_min->rate_bits);
   max_min->share_unit = ldexp(1, -max_min->share_bits);
 }
 
-static pl_wide share_of_use(const pl_max_min *max_min, double share, double weight) {
+/* `wide_share`: of the spec's share weight alone, 0 while unknown. Only taken for weights >= 1, where it cannot
+ * overflow. */
+static pl_wide share_of_use(const pl_max_min *max_min, double share, pl_wide *wide_share, double weight) {
   uint32_t multiple = integer_weight(weight);
-  pl_wide product = multiple > 0 ? wide_from_double(share, max_min->share_bits) * multiple
-                                 : wide_from_double(share * weight, max_min->share_bits);
+  if (multiple > 0 && *wide_share == 0) *wide_share = wide_from_double(share, max_min->share_bits);
+  pl_wide product = multiple > 0 ? *wide_share * multiple : wide_from_double(share * weight, max_min->share_bits);
   return product > 0 ? product : 1;
 }
 
@@ -62,6 +63,8 @@ static uint32_t load_spec(pl_max_min *max_min, uint32_t index, uint32_t first_us
   const pl_transfer_table *table = max_min->table;
   const pl_transfer_spec *from = &table->specs[index];
   double cap_Bps = from->rate_cap_Bps;
+  pl_wide wide_share = 0;
+  double bound_Bps = INFINITY; /* by shared links */
   uint32_t n_uses = 0;
   for (uint32_t i = from->first_use; i < from->first_use + from->n_uses; i++) {
     const pl_link_use *use = &table->uses[i];
@@ -69,13 +72,16 @@ static uint32_t load_spec(pl_max_min *max_min, uint32_t index, uint32_t first_us
     if (table->link_policy[use->link] == PL_LINK_FATPIPE) {
       cap_Bps = fmin(cap_Bps, capacity_Bps / use->weight);
     } else if (isfinite(capacity_Bps) && !max_min->alone) {
+      bound_Bps = fmin(bound_Bps, capacity_Bps / use->weight);
       max_min->uses[first_use + n_uses++] =
-          (pl_max_min_use){.share = share_of_use(max_min, from->share_weight, use->weight),
+          (pl_max_min_use){.share = share_of_use(max_min, from->share_weight, &wide_share, use->weight),
                            .weight = use->weight,
                            .link = use->link,
                            .multiple = integer_weight(use->weight)};
     }
   }
+  /* With a margin: rates are rounded, and a cap must not be lost by an ulp. */
+  if (cap_Bps > bound_Bps * (1 + 0x1p-40)) cap_Bps = INFINITY;
   max_min->specs[index] = (pl_max_min_spec){.cap_Bps = cap_Bps,
                                             .solo_Bps = pl_transfer_solo_rate(table, index),
                                             .share = from->share_weight,
@@ -117,7 +123,7 @@ bool pl_max_min_init(pl_max_min *max_min, const pl_transfer_table *table, bool a
 /* ---- slots ---- */
 
 static void *grow(pl_max_min *max_min, void *old, size_t count, size_t room, size_t size) {
-  void *memory = pl_arena_take(max_min->arena, room * size, 16);
+  void *memory = pl_arena_take(max_min->arena, room * size, 64);
   if (memory == NULL) {
     max_min->failed = true;
     return NULL;
@@ -176,7 +182,13 @@ uint32_t pl_max_min_take_slot(pl_max_min *max_min, uint32_t spec) {
     slot = new_slot(max_min, class);
     if (slot == PL_NONE) return PL_NONE;
   }
-  max_min->slots[slot].spec = spec;
+  const pl_max_min_spec *from = &max_min->specs[spec];
+  pl_max_min_slot *flow = &max_min->slots[slot];
+  flow->spec = spec;
+  flow->cap_Bps = from->cap_Bps;
+  flow->share = from->share;
+  flow->first_use = from->first_use;
+  flow->n_uses = from->n_uses;
   return slot;
 }
 
@@ -197,9 +209,9 @@ static bool grow_link(pl_max_min *max_min, pl_max_min_link *link) {
   return true;
 }
 
-static bool has_room(pl_max_min *max_min, const pl_max_min_spec *spec) {
-  const pl_max_min_use *uses = &max_min->uses[spec->first_use];
-  for (uint32_t i = 0; i < spec->n_uses; i++) {
+static bool has_room(pl_max_min *max_min, const pl_max_min_slot *flow) {
+  const pl_max_min_use *uses = &max_min->uses[flow->first_use];
+  for (uint32_t i = 0; i < flow->n_uses; i++) {
     pl_max_min_link *link = &max_min->links[uses[i].link];
     if (link->count == link->room && !grow_link(max_min, link)) return false;
   }
@@ -209,14 +221,13 @@ static bool has_room(pl_max_min *max_min, const pl_max_min_spec *spec) {
 void pl_max_min_join(pl_max_min *max_min, uint32_t slot) {
   if (max_min->failed) return;
   pl_max_min_slot *flow = &max_min->slots[slot];
-  const pl_max_min_spec *spec = &max_min->specs[flow->spec];
-  if (!has_room(max_min, spec)) return;
+  if (!has_room(max_min, flow)) return;
   flow->rate_Bps = 0;
   flow->active = 1;
   max_min->joined[max_min->n_joined++] = slot;
-  const pl_max_min_use *uses = &max_min->uses[spec->first_use];
+  const pl_max_min_use *uses = &max_min->uses[flow->first_use];
   uint32_t *positions = &max_min->positions[flow->first_position];
-  for (uint32_t i = 0; i < spec->n_uses; i++) {
+  for (uint32_t i = 0; i < flow->n_uses; i++) {
     pl_max_min_link *link = &max_min->links[uses[i].link];
     positions[i] = link->count;
     link->entries[link->count++] = (pl_max_min_entry){.slot = slot, .use = i};
@@ -236,12 +247,11 @@ static void forget_join(pl_max_min *max_min, uint32_t slot) {
 void pl_max_min_leave(pl_max_min *max_min, uint32_t slot) {
   pl_max_min_slot *flow = &max_min->slots[slot];
   if (max_min->failed || !flow->active) return;
-  const pl_max_min_spec *spec = &max_min->specs[flow->spec];
-  const pl_max_min_use *uses = &max_min->uses[spec->first_use];
+  const pl_max_min_use *uses = &max_min->uses[flow->first_use];
   const uint32_t *positions = &max_min->positions[flow->first_position];
   flow->active = 0;
   if (flow->rate_Bps == 0) forget_join(max_min, slot);
-  for (uint32_t i = 0; i < spec->n_uses; i++) {
+  for (uint32_t i = 0; i < flow->n_uses; i++) {
     pl_max_min_link *link = &max_min->links[uses[i].link];
     pl_max_min_entry last = link->entries[--link->count];
     link->entries[positions[i]] = last;
@@ -270,15 +280,15 @@ static void gather_slot(pl_max_min *max_min, uint32_t slot) {
   if (flow->gathered == max_min->epoch) return;
   flow->gathered = max_min->epoch;
   max_min->component_slots[max_min->n_component_slots++] = slot;
-  const pl_max_min_spec *spec = &max_min->specs[flow->spec];
-  const pl_max_min_use *uses = &max_min->uses[spec->first_use];
-  for (uint32_t i = 0; i < spec->n_uses; i++)
+  max_min->has_caps |= isfinite(flow->cap_Bps);
+  const pl_max_min_use *uses = &max_min->uses[flow->first_use];
+  for (uint32_t i = 0; i < flow->n_uses; i++)
     gather_link(max_min, uses[i].link);
 }
 
-static bool is_alone(const pl_max_min *max_min, const pl_max_min_spec *spec) {
-  const pl_max_min_use *uses = &max_min->uses[spec->first_use];
-  for (uint32_t i = 0; i < spec->n_uses; i++)
+static bool is_alone(const pl_max_min *max_min, const pl_max_min_slot *flow) {
+  const pl_max_min_use *uses = &max_min->uses[flow->first_use];
+  for (uint32_t i = 0; i < flow->n_uses; i++)
     if (max_min->links[uses[i].link].count != 1) return false;
   return true;
 }
@@ -295,13 +305,13 @@ static void next_epoch(pl_max_min *max_min) {
 void pl_max_min_solve(pl_max_min *max_min) {
   max_min->n_changed = max_min->n_component_slots = max_min->n_component_links = 0;
   if (max_min->n_joined == 0 && max_min->n_touched == 0) return;
+  max_min->has_caps = false;
   next_epoch(max_min);
   for (uint32_t i = 0; i < max_min->n_joined; i++) {
     uint32_t slot = max_min->joined[i];
     pl_max_min_slot *flow = &max_min->slots[slot];
-    const pl_max_min_spec *spec = &max_min->specs[flow->spec];
-    if (is_alone(max_min, spec)) {
-      flow->rate_Bps = spec->solo_Bps;
+    if (is_alone(max_min, flow)) {
+      flow->rate_Bps = max_min->specs[flow->spec].solo_Bps;
       max_min->changed[max_min->n_changed++] = slot;
     } else {
       gather_slot(max_min, slot);
@@ -312,8 +322,10 @@ void pl_max_min_solve(pl_max_min *max_min) {
   max_min->n_joined = max_min->n_touched = 0;
   for (uint32_t i = 0; i < max_min->n_component_links; i++) {
     const pl_max_min_link *link = &max_min->links[max_min->component_links[i]];
-    for (uint32_t j = 0; j < link->count; j++)
+    for (uint32_t j = 0; j < link->count; j++) {
+      if (j + 8 < link->count) __builtin_prefetch(&max_min->slots[link->entries[j + 8].slot]);
       gather_slot(max_min, link->entries[j].slot);
+    }
   }
   if (max_min->n_component_slots > 0) pl_max_min_fill(max_min);
   next_epoch(max_min);

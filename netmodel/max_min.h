@@ -37,7 +37,7 @@ typedef struct pl_max_min_use {
 } pl_max_min_use;
 
 typedef struct pl_max_min_spec {
-  double cap_Bps;  /* of the spec and of its FATPIPE links */
+  double cap_Bps;  /* of the spec and of its FATPIPE links; INFINITY when no shared link lets it bind */
   double solo_Bps; /* pl_transfer_solo_rate */
   double share;    /* w */
   uint32_t first_use, n_uses;
@@ -58,9 +58,11 @@ typedef struct pl_max_min_link {
   uint32_t mark; /* epoch in which it was gathered */
 } pl_max_min_link;
 
+/* One cache line: what gathering and filling touch of a flow. The first part is a copy of the spec's. */
 typedef struct pl_max_min_slot {
-  double rate_Bps;
-  uint32_t spec;
+  _Alignas(64) double rate_Bps;
+  double cap_Bps, share;
+  uint32_t spec, first_use, n_uses;
   uint32_t first_position;  /* into positions: where the slot stands in the list of each of its links */
   uint32_t gathered, fixed; /* epochs */
   uint32_t next_free;
@@ -94,8 +96,9 @@ typedef struct pl_max_min {
   pl_max_min_level *levels;
   uint32_t n_touched, n_component_links;
   uint32_t epoch;
-  bool alone;  /* no contention: every flow gets its solo rate */
-  bool failed; /* out of memory: sticky; join and take_slot have no effect any more */
+  bool has_caps; /* some flow of the component has a cap that may bind */
+  bool alone;    /* no contention: every flow gets its solo rate */
+  bool failed;   /* out of memory: sticky; join and take_slot have no effect any more */
 } pl_max_min;
 
 /* Memory from `arena`, also later while it grows; `table` must outlive it. `alone`: links carry any load (the analytic

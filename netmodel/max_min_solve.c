@@ -89,9 +89,8 @@ static void fix(filling *fill, uint32_t slot, double rate_Bps) {
     fill->last_rate_Bps = rate_Bps;
     fill->last_wide = wide_from_rate(rate_Bps, max_min->rate_bits);
   }
-  const pl_max_min_spec *spec = &max_min->specs[flow->spec];
-  const pl_max_min_use *uses = &max_min->uses[spec->first_use];
-  for (uint32_t i = 0; i < spec->n_uses; i++) {
+  const pl_max_min_use *uses = &max_min->uses[flow->first_use];
+  for (uint32_t i = 0; i < flow->n_uses; i++) {
     pl_max_min_link *link = &max_min->links[uses[i].link];
     pl_wide amount = fill->last_wide;
     if (uses[i].multiple != 1)
@@ -130,13 +129,13 @@ static double take_batch(filling *fill) {
 static void collect_capped(filling *fill, double level) {
   pl_max_min *max_min = fill->max_min;
   fill->n_capped = 0;
+  if (!max_min->has_caps) return;
   for (uint32_t b = 0; b < fill->n_batch; b++) {
     const pl_max_min_link *link = &max_min->links[max_min->batch[b]];
     for (uint32_t i = 0; i < link->count; i++) {
       uint32_t slot = link->entries[i].slot;
       pl_max_min_slot *flow = &max_min->slots[slot];
-      const pl_max_min_spec *spec = &max_min->specs[flow->spec];
-      if (flow->fixed == max_min->epoch || spec->cap_Bps >= level * spec->share) continue;
+      if (flow->fixed == max_min->epoch || flow->cap_Bps >= level * flow->share) continue;
       flow->fixed = max_min->epoch;
       max_min->capped[fill->n_capped++] = slot;
     }
@@ -147,7 +146,7 @@ static void fix_capped(filling *fill, double level) {
   pl_max_min *max_min = fill->max_min;
   for (uint32_t i = 0; i < fill->n_capped; i++) {
     uint32_t slot = max_min->capped[i];
-    fix(fill, slot, max_min->specs[max_min->slots[slot].spec].cap_Bps);
+    fix(fill, slot, max_min->slots[slot].cap_Bps);
   }
   for (uint32_t b = 0; b < fill->n_batch; b++)
     push(fill->heap, &fill->n_heap, level, max_min->batch[b]);
@@ -160,7 +159,8 @@ static void fix_batch(filling *fill, double level) {
     for (uint32_t i = 0; i < link->count && link->n_open > 0; i++) {
       uint32_t slot = link->entries[i].slot;
       const pl_max_min_slot *flow = &max_min->slots[slot];
-      if (flow->fixed != max_min->epoch) fix(fill, slot, level * max_min->specs[flow->spec].share);
+      if (i + 8 < link->count) __builtin_prefetch(&max_min->slots[link->entries[i + 8].slot]);
+      if (flow->fixed != max_min->epoch) fix(fill, slot, level * flow->share);
     }
   }
 }

@@ -1,0 +1,72 @@
+/* Every k-th request for memory fails once, in the flow network and in the max-min structure: no crash, no invalid
+ * access (run under asan), the arena says `failed`, the network reports no further event; and without a fault the run
+ * ends. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <math.h>
+#include <cmocka.h>
+
+#include "netmodel/networks.h"
+
+enum { LINKS = 6, FLOWS = 300 };
+
+static const double capacity_Bps[LINKS] = {1e9, 2e9, 3e9, 1e9, 2e9, 3e9};
+static const uint8_t policy[LINKS] = {0};
+
+/* Returns the number of transfers that ended. */
+static uint32_t run(pl_network *network) {
+  uint32_t ended = 0, started = 0;
+  uint32_t slots[FLOWS];
+  for (pl_ticks now = 0; now != PL_TICKS_NEVER;) {
+    for (uint32_t task; (task = network->ops->advance(network, now)) != PL_NONE;)
+      ended++;
+    for (; started < FLOWS && (started + 1) * 1000 <= now + 100000; started++)
+      slots[started] = network->ops->start(network, now, started, started % LINKS, 1000 + started);
+    if (started > 3) network->ops->set_speed(network, now, slots[started - 1], 0.5);
+    pl_ticks next = network->ops->settle(network, now);
+    now = started < FLOWS && next != PL_TICKS_NEVER ? (now + 1000 < next ? now + 1000 : next) : next;
+  }
+  (void)network->ops->link_bytes(network);
+  network->ops->destroy(network);
+  return ended;
+}
+
+static void kth_take_fails(void **unused) {
+  (void)unused;
+  pl_link_use uses[2 * LINKS];
+  pl_transfer_spec specs[LINKS];
+  for (uint32_t i = 0; i < LINKS; i++) {
+    uses[2 * i] = (pl_link_use){.link = i, .weight = 1};
+    uses[2 * i + 1] = (pl_link_use){.link = (i + 1) % LINKS, .weight = 2};
+    specs[i] = (pl_transfer_spec){
+        .first_use = 2 * i, .n_uses = 2, .rate_cap_Bps = INFINITY, .share_weight = 1, .latency = i * 100};
+  }
+  const pl_transfer_table table = {capacity_Bps, policy, LINKS, specs, LINKS, uses, 2 * LINKS};
+  pl_network *(*const takers[2])(const pl_transfer_table *, pl_arena *) = {pl_flow_network_take,
+                                                                           pl_analytic_network_take};
+  for (uint32_t kind = 0; kind < 2; kind++) {
+    bool failed = true;
+    int64_t k = 0;
+    for (; failed; k++) {
+      pl_arena arena;
+      pl_arena_init(&arena, 1 << 16);
+      arena.fail_after = k;
+      pl_network *network = takers[kind](&table, &arena);
+      assert_true(network != NULL || arena.failed);
+      uint32_t ended = network == NULL ? 0 : run(network);
+      failed = arena.failed;
+      if (!failed) assert_int_equal(ended, FLOWS);
+      pl_arena_release(&arena);
+    }
+    print_message("%s: %d requests for memory\n", kind ? "analytic" : "flow", (int)k - 1);
+    assert_true(k > 10);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(kth_take_fails)};
+  return cmocka_run_group_tests_name("flow_network_fault", tests, NULL, NULL);
+}
