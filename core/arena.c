@@ -1,5 +1,5 @@
-/* See core/arena.h. Chunks form a list in filling order; reset rewinds to the first and reuses the rest, growing chunk sizes
- * geometrically so that a candidate's memory needs O(log) requests to the system. */
+/* See core/arena.h. Chunks form a list in filling order; reset rewinds to the first and reuses the rest, growing chunk
+ * sizes geometrically so that a candidate's memory needs O(log) requests to the system. */
 #include "core/arena.h"
 
 #include <stdarg.h>

@@ -19,8 +19,8 @@ struct pl_arena_chunk;
 typedef struct pl_arena {
   struct pl_arena_chunk *chunks; /* all chunks, in the order they are filled */
   struct pl_arena_chunk *current;
-  size_t chunk_bytes;      /* size of the next ordinary chunk */
-  int64_t fail_after;      /* tests: number of takes that still succeed; negative = no limit */
+  size_t chunk_bytes; /* size of the next ordinary chunk */
+  int64_t fail_after; /* tests: number of takes that still succeed; negative = no limit */
   bool failed;
 } pl_arena;
 
@@ -49,7 +49,7 @@ void pl_arena_release_to(pl_arena *arena, pl_arena_mark mark);
 size_t pl_arena_used_bytes(const pl_arena *arena);
 size_t pl_arena_held_bytes(const pl_arena *arena);
 
-#define PL_TAKE(arena, type, count)                                                                    \
+#define PL_TAKE(arena, type, count)                                                                                    \
   ((type *)pl_arena_take_zeroed((arena), (size_t)(count), sizeof(type), _Alignof(type)))
 
 #endif

@@ -24,7 +24,7 @@ typedef enum pl_link_kind {
   PL_LINK_OTHER = 0,
   PL_LINK_NVLINK, /* NVLink, and ports of an NVSwitch */
   PL_LINK_PCIE,
-  PL_LINK_CPU,    /* QPI, UPI, Infinity Fabric, host memory */
+  PL_LINK_CPU, /* QPI, UPI, Infinity Fabric, host memory */
   PL_LINK_NIC,
   PL_LINK_FABRIC, /* switches beyond the NIC */
   PL_LINK_KIND_COUNT
@@ -48,7 +48,7 @@ typedef struct pl_device {
 } pl_device;
 
 typedef struct pl_node_info {
-  const char *name; /* zone name */
+  const char *name;      /* zone name */
   uint32_t first_device; /* devices of a node are consecutive */
   uint32_t n_devices;
 } pl_node_info;
@@ -56,12 +56,12 @@ typedef struct pl_node_info {
 typedef struct pl_route {
   const uint32_t *links; /* directed link indices in crossing order, owned by the cluster */
   uint32_t n_links;
-  pl_ticks latency;      /* sum over the links, rounded once per link */
+  pl_ticks latency; /* sum over the links, rounded once per link */
 } pl_route;
 
 typedef struct pl_cluster {
-  const char *path;   /* of the platform file */
-  uint64_t digest;    /* of the platform file and the device profiles it uses */
+  const char *path; /* of the platform file */
+  uint64_t digest;  /* of the platform file and the device profiles it uses */
   uint32_t n_devices, n_nodes, n_links, n_profiles;
   const pl_device *devices;
   const pl_node_info *nodes;

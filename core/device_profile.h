@@ -17,9 +17,9 @@ typedef enum pl_dtype {
   PL_DTYPE_COUNT
 } pl_dtype;
 
-const char *pl_dtype_name(pl_dtype dtype);          /* "fp16" */
-double pl_dtype_bytes(pl_dtype dtype);               /* 4, 4, 2, 2, 1 */
-int pl_dtype_from_name(const char *name);            /* -1 when unknown */
+const char *pl_dtype_name(pl_dtype dtype); /* "fp16" */
+double pl_dtype_bytes(pl_dtype dtype);     /* 4, 4, 2, 2, 1 */
+int pl_dtype_from_name(const char *name);  /* -1 when unknown */
 
 /* One measured op: `kind` is the op kind's name ("gemm", "attention", "layer" ...), dims as that kind defines
  * them (GEMM: batch, m, n, k; zero where unused). Sorted by (kind, dtype, pass, dims) for binary search. */
@@ -32,21 +32,21 @@ typedef struct pl_op_entry {
 } pl_op_entry;
 
 typedef struct pl_device_profile {
-  const char *name;                     /* as platform files write it: "A100-SXM4-80GB" */
-  const char *architecture;             /* "ampere" */
-  double memory_bytes;                  /* capacity the driver reports */
-  double reserved_bytes;                /* context, libraries, fragmentation: not usable by tensors */
-  double bandwidth_Bps;                 /* of device memory */
-  double peak_flops[PL_DTYPE_COUNT];    /* dense; 0 = the type is not supported in hardware */
-  double compute_efficiency;            /* of peak, large GEMM */
-  double attention_efficiency;          /* of peak, fused attention */
-  double bandwidth_efficiency;          /* of bandwidth, memory-bound kernels */
-  double launch_overhead_s;             /* per kernel */
-  double overlap_compute;               /* gamma: compute takes (1 + gamma) while gradient communication runs */
-  double overlap_communication;         /* gamma of the communication, likewise */
+  const char *name;                  /* as platform files write it: "A100-SXM4-80GB" */
+  const char *architecture;          /* "ampere" */
+  double memory_bytes;               /* capacity the driver reports */
+  double reserved_bytes;             /* context, libraries, fragmentation: not usable by tensors */
+  double bandwidth_Bps;              /* of device memory */
+  double peak_flops[PL_DTYPE_COUNT]; /* dense; 0 = the type is not supported in hardware */
+  double compute_efficiency;         /* of peak, large GEMM */
+  double attention_efficiency;       /* of peak, fused attention */
+  double bandwidth_efficiency;       /* of bandwidth, memory-bound kernels */
+  double launch_overhead_s;          /* per kernel */
+  double overlap_compute;            /* gamma: compute takes (1 + gamma) while gradient communication runs */
+  double overlap_communication;      /* gamma of the communication, likewise */
   const pl_op_entry *ops;
   uint32_t n_ops;
-  uint64_t digest;                      /* of the profile file */
+  uint64_t digest; /* of the profile file */
 } pl_device_profile;
 
 #endif

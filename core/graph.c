@@ -9,8 +9,8 @@
 static const char *const category_names[PL_CATEGORY_COUNT] = {"forward", "backward", "recompute", "optimizer",
                                                               "tensor",  "pipeline", "data",      "other"};
 
-static const char *const stream_kind_names[PL_STREAM_KIND_COUNT] = {"compute",      "feature", "gradient",  "send_down",
-                                                                    "receive_down", "send_up", "receive_up", "tied"};
+static const char *const stream_kind_names[PL_STREAM_KIND_COUNT] = {
+    "compute", "feature", "gradient", "send_down", "receive_down", "send_up", "receive_up", "tied"};
 
 const char *pl_category_name(pl_category category) {
   return (uint32_t)category < PL_CATEGORY_COUNT ? category_names[category] : "unknown";

@@ -1,7 +1,7 @@
 /* The result row: one candidate. The one list of columns, names and units that HDF5, JSON, `show` and the docs use.
  *
- * PL_RESULT_COLUMNS(X): X(type, field, unit, description). Types: i32, i64, f64, u64 (digests), text (PL_RESULT_TEXT_BYTES
- * bytes, NUL-padded). Fields that could not be computed are NaN (f64).
+ * PL_RESULT_COLUMNS(X): X(type, field, unit, description). Types: i32, i64, f64, u64 (digests), text
+ * (PL_RESULT_TEXT_BYTES bytes, NUL-padded). Fields that could not be computed are NaN (f64).
  */
 #ifndef PL_CORE_RESULT_H
 #define PL_CORE_RESULT_H
@@ -13,9 +13,9 @@ enum { PL_RESULT_ASSIGN_BYTES = 512, PL_RESULT_SHORT_BYTES = 16 };
 /* Outcome of a candidate. 0 means: not computed yet (the fill value of the file). */
 typedef enum pl_result_status {
   PL_RESULT_PENDING = 0,
-  PL_RESULT_DONE = 1,   /* simulated, fits */
-  PL_RESULT_OOM = 2,    /* does not fit; peak recorded, and simulated all the same */
-  PL_RESULT_FAILED = 3  /* could not be simulated (lack of memory ...) */
+  PL_RESULT_DONE = 1,  /* simulated, fits */
+  PL_RESULT_OOM = 2,   /* does not fit; peak recorded, and simulated all the same */
+  PL_RESULT_FAILED = 3 /* could not be simulated (lack of memory ...) */
 } pl_result_status;
 
 /* clang-format off */
@@ -60,8 +60,12 @@ typedef int32_t pl_column_i32;
 typedef int64_t pl_column_i64;
 typedef double pl_column_f64;
 typedef uint64_t pl_column_u64;
-typedef struct pl_column_text16 { char text[PL_RESULT_SHORT_BYTES]; } pl_column_text16;
-typedef struct pl_column_text512 { char text[PL_RESULT_ASSIGN_BYTES]; } pl_column_text512;
+typedef struct pl_column_text16 {
+  char text[PL_RESULT_SHORT_BYTES];
+} pl_column_text16;
+typedef struct pl_column_text512 {
+  char text[PL_RESULT_ASSIGN_BYTES];
+} pl_column_text512;
 
 typedef struct pl_result_row {
 #define PL_RESULT_FIELD(type, field, unit, description) pl_column_##type field;
@@ -71,7 +75,12 @@ typedef struct pl_result_row {
 } pl_result_row;
 
 typedef enum pl_column_type {
-  PL_COLUMN_i32, PL_COLUMN_i64, PL_COLUMN_f64, PL_COLUMN_u64, PL_COLUMN_text16, PL_COLUMN_text512
+  PL_COLUMN_i32,
+  PL_COLUMN_i64,
+  PL_COLUMN_f64,
+  PL_COLUMN_u64,
+  PL_COLUMN_text16,
+  PL_COLUMN_text512
 } pl_column_type;
 
 typedef struct pl_column_info {

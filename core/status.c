@@ -24,11 +24,14 @@ pl_code pl_fail_memory(pl_error *error, const char *what) {
 
 int pl_code_exit_status(pl_code code) {
   switch (code) {
-  case PL_OK: return 0;
+  case PL_OK:
+    return 0;
   case PL_BAD_INPUT:
-  case PL_UNSUPPORTED: return 2;
+  case PL_UNSUPPORTED:
+    return 2;
   case PL_NO_MEMORY:
-  case PL_IO: return 1;
+  case PL_IO:
+    return 1;
   }
   return 1;
 }

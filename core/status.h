@@ -31,15 +31,14 @@ typedef struct pl_error {
 /* Records `code` and the formatted message unless `error` already holds a failure, and returns the
  * code recorded first. `error` may be NULL: then only the code is returned. Say what was wrong, where
  * (file:line:column where there is one), the offending value, and what to do about it. */
-pl_code pl_fail(pl_error *error, pl_code code, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+pl_code pl_fail(pl_error *error, pl_code code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* PL_NO_MEMORY with a standard message. `what` names the thing that did not fit. */
 pl_code pl_fail_memory(pl_error *error, const char *what);
 
 #ifdef __clang_analyzer__
 /* The static analyzer looks at one file at a time: tell it that a failure is never PL_OK. */
-#define pl_fail(error, code, ...) ((void)(pl_fail)(error, code, __VA_ARGS__), (code))
+#define pl_fail(error, code, ...)   ((void)(pl_fail)(error, code, __VA_ARGS__), (code))
 #define pl_fail_memory(error, what) ((void)(pl_fail_memory)(error, what), PL_NO_MEMORY)
 #endif
 
@@ -57,10 +56,10 @@ _Noreturn void pl_assert_failed(const char *condition, const char *file, int lin
 #endif
 
 /* Returns from the calling function with the code if `expression` is not PL_OK. */
-#define PL_TRY(expression)                                                                             \
-  do {                                                                                                 \
-    pl_code pl_try_code_ = (expression);                                                               \
-    if (pl_try_code_ != PL_OK) return pl_try_code_;                                                    \
+#define PL_TRY(expression)                                                                                             \
+  do {                                                                                                                 \
+    pl_code pl_try_code_ = (expression);                                                                               \
+    if (pl_try_code_ != PL_OK) return pl_try_code_;                                                                    \
   } while (0)
 
 #endif

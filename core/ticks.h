@@ -22,6 +22,8 @@ static inline pl_ticks pl_ticks_from_s(double time_s) {
   return ticks >= (double)PL_TICKS_MAX ? PL_TICKS_MAX : (pl_ticks)llrint(ticks);
 }
 
-static inline double pl_ticks_to_s(pl_ticks ticks) { return (double)ticks * (1.0 / PL_TICKS_PER_S); }
+static inline double pl_ticks_to_s(pl_ticks ticks) {
+  return (double)ticks * (1.0 / PL_TICKS_PER_S);
+}
 
 #endif

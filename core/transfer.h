@@ -41,7 +41,8 @@ typedef struct pl_transfer_table {
   uint32_t n_uses;
 } pl_transfer_table;
 
-/* Rate of the transfer alone on the network: min(cap, min over links capacity / weight). INFINITY when neither binds. */
+/* Rate of the transfer alone on the network: min(cap, min over links capacity / weight). INFINITY when neither binds.
+ */
 double pl_transfer_solo_rate(const pl_transfer_table *table, uint32_t spec);
 /* latency + bytes / solo rate, on the grid of ticks. The one place where this sum is made: the analytic network, the
  * fused durations and the closed-form tests all call it. */

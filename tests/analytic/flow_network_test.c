@@ -5,9 +5,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
 #include <math.h>
 #include <stdlib.h>
+#include <cmocka.h>
 
 #include "netmodel/networks.h"
 #include "tests/support/random.h"

@@ -6,9 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
 #include <math.h>
 #include <string.h>
+#include <cmocka.h>
 
 #include "netmodel/max_min.h"
 #include "tests/support/random.h"
