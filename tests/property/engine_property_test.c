@@ -153,7 +153,8 @@ static void fused_equals_unfused(void **state) {
   pl_arena arena;
   pl_arena_init(&arena, 0);
   for (uint32_t round = 0; round < 6000; round++) {
-    plan_options options = {.fusable = true, .overlap = round % 4 < 3, .transfers = round % 5 != 0};
+    plan_options options = {
+        .fusable = true, .on_compute = round % 3 == 0, .overlap = round % 4 < 3, .transfers = round % 5 != 0};
     plan_make(plan, &options, &random);
     check_fused(plan, &arena, round);
     pl_arena_reset(&arena);

@@ -58,12 +58,13 @@ static uint32_t some_earlier(plan_maker *maker) {
 
 static void add_part(plan_maker *maker, uint32_t device, bool computes, uint32_t group) {
   test_plan *plan = maker->plan;
-  plan_task *task = computes ? add_task(plan, PL_TASK_WORK, (pl_category)random_below(maker->random, 4))
-                             : add_task(plan, PL_TASK_DELAY, PL_CATEGORY_TENSOR);
+  bool on_compute = computes || maker->options->on_compute;
+  plan_task *task = add_task(plan, on_compute ? PL_TASK_WORK : PL_TASK_DELAY,
+                             computes ? (pl_category)random_below(maker->random, 4) : PL_CATEGORY_TENSOR);
   task->computes = computes;
   task->group = group;
   task->ticks = some_ticks(maker->random);
-  add_stream(task, device, computes ? PL_STREAM_COMPUTE : PL_STREAM_FEATURE);
+  add_stream(task, device, on_compute ? PL_STREAM_COMPUTE : PL_STREAM_FEATURE);
   add_edge(plan, maker->last[device], plan->n_tasks - 1);
   maker->last[device] = plan->n_tasks - 1;
 }

@@ -37,8 +37,9 @@ typedef struct test_plan {
 
 typedef struct plan_options {
   pl_stream_policy policy;
-  bool fusable; /* groups, and nothing that could come between their tasks; no memory effects */
-  bool overlap; /* overlap factors above zero */
+  bool fusable;    /* groups, and nothing that could come between their tasks; no memory effects */
+  bool on_compute; /* communication parts of groups are work on the compute stream, not delays on the feature stream */
+  bool overlap;    /* overlap factors above zero */
   bool transfers;
 } plan_options;
 
