@@ -21,42 +21,71 @@ const char *pl_collective_algorithm_name(pl_collective_algorithm algorithm) {
   return algorithm_names[algorithm];
 }
 
-/* AUTO between ring and tree, from the closed forms alone. With C channels at rate r each, g members per node on N
- * nodes, l and L the slowest hops inside and between nodes: ring   all-reduce: latency of 2 (n - 1) hops + 2 (n - 1) /
- * n * S / (C r);     broadcast: of n - 1 hops + S / (C r) tree   all-reduce: 2 ((g - 1) l + ceil(log2 N) L) + 2 S / (C
- * r);             broadcast: half the latency + 2 S / (C r) (an inner node of a binary tree sends to two children). The
- * tree's true rate is found only if it is chosen. Below three nodes a tree is a chain and never wins. */
-static bool tree_is_faster(const pl_collective_group *group, pl_collective_kind kind, double size_bytes) {
+/* Of a broadcast, whose ring leaves out the hop into the root, an upper bound. */
+static double ring_time_s(const pl_collective_group *group, pl_collective_kind kind, double size_bytes) {
+  pl_ticks latency = kind == PL_ALL_REDUCE ? group->twice_round : group->once_round;
+  return pl_ticks_to_s(latency) + pl_ring_progress_bytes(group, kind, size_bytes) / group->ring.rate_Bps;
+}
+
+/* A lower bound of the tree's time: its latency on N nodes, l and L the slowest hops inside and between nodes, and each
+ * member's share of the ring's rate. Spares the look at the tree's links for all large messages. Below three nodes a
+ * tree is a chain and never wins. all-reduce: 2 ((g - 1) l + floor(log2 N) L) + S / (C r);     broadcast: half of that
+ * latency + S / (C r) l and L are those of the ring's hops; a tree whose hops are faster still is passed over at worst.
+ */
+static bool tree_is_worth_a_look(const pl_collective_group *group, pl_collective_kind kind, double size_bytes) {
   if (group->n_nodes < 3) return false;
-  double rate_Bps = group->ring.rate_Bps * group->n_channels, passes = kind == PL_ALL_REDUCE ? 2 : 1;
-  pl_ticks ring_latency = kind == PL_ALL_REDUCE ? group->twice_round : group->once_round;
-  double ring_s = pl_ticks_to_s(ring_latency) + pl_ring_progress_bytes(group, kind, size_bytes) / group->ring.rate_Bps;
   uint32_t largest = 0, levels = 0;
   for (uint32_t k = 0; k < group->n_nodes; k++)
     if (group->nodes[k].count > largest) largest = group->nodes[k].count;
-  while (((uint64_t)1 << levels) < group->n_nodes)
+  while (((uint64_t)2 << levels) <= group->n_nodes)
     levels++;
-  double tree_s =
-      passes * ((largest - 1) * pl_ticks_to_s(group->slowest_inside) + levels * pl_ticks_to_s(group->slowest_across)) +
-      2 * size_bytes / rate_Bps;
-  return tree_s < ring_s;
+  double latency_s =
+      (largest - 1) * pl_ticks_to_s(group->slowest_inside) + levels * pl_ticks_to_s(group->slowest_across);
+  double tree_s = (kind == PL_ALL_REDUCE ? 2 : 1) * latency_s + size_bytes / (group->ring.rate_Bps * group->n_channels);
+  return tree_s < ring_time_s(group, kind, size_bytes);
 }
 
-pl_collective_algorithm pl_collective_group_algorithm(const pl_collective_group *group, pl_collective_kind kind,
-                                                      double size_bytes) {
-  if (kind == PL_ALL_TO_ALL || kind == PL_SEND) return PL_ALGORITHM_DIRECT;
+static double alone_s(const pl_collective_group *group, const pl_fluid_collective *fluid) {
+  double rate_Bps = fluid->spec.rate_cap_Bps;
+  for (uint32_t i = 0; i < fluid->spec.n_uses; i++)
+    rate_Bps = fmin(rate_Bps, group->cluster->links[fluid->uses[i].link].capacity_Bps / fluid->uses[i].weight);
+  return pl_ticks_to_s(fluid->spec.latency) + fluid->progress_bytes / rate_Bps;
+}
+
+/* AUTO between ring and tree: the faster alone, latency + bytes / rate of either on its own links; the ring when equal.
+ */
+static pl_code weigh_tree(const pl_collective_group *group, pl_collective_kind kind, double size_bytes, pl_arena *arena,
+                          pl_collective_algorithm *algorithm, pl_error *error) {
+  *algorithm = PL_ALGORITHM_RING;
+  if (!tree_is_worth_a_look(group, kind, size_bytes)) return PL_OK;
+  pl_arena_mark mark = pl_arena_mark_here(arena);
+  pl_fluid_collective ring, tree;
+  PL_TRY(pl_ring_fluid(group, kind, size_bytes, arena, &ring, error));
+  PL_TRY(pl_tree_fluid(group, kind, size_bytes, arena, &tree, error));
+  if (alone_s(group, &tree) < alone_s(group, &ring)) *algorithm = PL_ALGORITHM_TREE;
+  pl_arena_release_to(arena, mark);
+  return PL_OK;
+}
+
+pl_code pl_collective_group_algorithm(const pl_collective_group *group, pl_collective_kind kind, double size_bytes,
+                                      pl_arena *arena, pl_collective_algorithm *algorithm, pl_error *error) {
   bool has_tree = kind == PL_ALL_REDUCE || kind == PL_BROADCAST;
+  *algorithm = kind == PL_ALL_TO_ALL || kind == PL_SEND ? PL_ALGORITHM_DIRECT : PL_ALGORITHM_RING;
+  if (*algorithm == PL_ALGORITHM_DIRECT) return PL_OK;
   switch (group->options.algorithm) {
   case PL_ALGORITHM_AUTO:
-    return has_tree && tree_is_faster(group, kind, size_bytes) ? PL_ALGORITHM_TREE : PL_ALGORITHM_RING;
+    return has_tree ? weigh_tree(group, kind, size_bytes, arena, algorithm, error) : PL_OK;
   case PL_ALGORITHM_TREE:
-    return has_tree ? PL_ALGORITHM_TREE : PL_ALGORITHM_RING;
+    if (has_tree) *algorithm = PL_ALGORITHM_TREE;
+    return PL_OK;
   case PL_ALGORITHM_HIERARCHICAL:
-    return kind != PL_BROADCAST && pl_hierarchical_applies(group) ? PL_ALGORITHM_HIERARCHICAL : PL_ALGORITHM_RING;
+    if (kind != PL_BROADCAST && pl_hierarchical_applies(group)) *algorithm = PL_ALGORITHM_HIERARCHICAL;
+    return PL_OK;
   case PL_ALGORITHM_DIRECT:
-    return PL_ALGORITHM_DIRECT;
+    *algorithm = PL_ALGORITHM_DIRECT;
+    return PL_OK;
   default:
-    return PL_ALGORITHM_RING;
+    return PL_OK;
   }
 }
 
@@ -91,7 +120,9 @@ static pl_code check(const pl_collective_group *group, pl_collective_kind kind, 
 
 static pl_code lower(const pl_collective_group *group, pl_collective_kind kind, double size_bytes, pl_arena *arena,
                      pl_fluid_collective *fluid, pl_error *error) {
-  switch (pl_collective_group_algorithm(group, kind, size_bytes)) {
+  pl_collective_algorithm algorithm;
+  PL_TRY(pl_collective_group_algorithm(group, kind, size_bytes, arena, &algorithm, error));
+  switch (algorithm) {
   case PL_ALGORITHM_TREE:
     return pl_tree_fluid(group, kind, size_bytes, arena, fluid, error);
   case PL_ALGORITHM_HIERARCHICAL:
@@ -151,8 +182,9 @@ pl_code pl_collective_chunked(const pl_collective_group *group, pl_collective_ki
   if (chunks == 0) return pl_fail(error, PL_BAD_INPUT, "a message cannot be cut into 0 chunks; at least 1 is needed");
   PL_TRY(check(group, kind, size_bytes, &nothing, error));
   if (nothing) return PL_OK;
-  pl_collective_algorithm algorithm = pl_collective_group_algorithm(group, kind, size_bytes);
+  pl_collective_algorithm algorithm;
   pl_step_builder steps;
+  PL_TRY(pl_collective_group_algorithm(group, kind, size_bytes, arena, &algorithm, error));
   PL_TRY(pl_steps_begin(&steps, expected_steps(group, kind, chunks, algorithm), arena, error));
   PL_TRY(emit(group, kind, size_bytes, chunks, algorithm, &steps, error));
   chunked->steps = steps.steps;

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "tests/support/collective_run.h"
+#include "tests/support/random.h"
 #include "tests/support/synthetic_cluster.h"
 
 enum { MOST_DEVICES = 128 };
@@ -211,19 +212,60 @@ static void hierarchical(void **unused) {
     }
 }
 
-/* AUTO takes the tree for small messages on many nodes and the ring for large ones, and is never slower than the ring.
- */
-static void auto_takes_the_faster(void **unused) {
+static pl_collective_algorithm algorithm_of(bench *b, pl_collective_kind kind, double size_bytes) {
+  pl_collective_algorithm algorithm;
+  assert_int_equal(pl_collective_group_algorithm(b->group, kind, size_bytes, &b->arena, &algorithm, NULL), PL_OK);
+  return algorithm;
+}
+
+/* AUTO takes the tree for small messages on many nodes and the ring for large ones. */
+static void auto_by_size(void **unused) {
   (void)unused;
-  bench chosen = set_up(16, 1, PL_ALGORITHM_AUTO), ring = set_up(16, 1, PL_ALGORITHM_RING);
-  assert_int_equal(pl_collective_group_algorithm(chosen.group, PL_ALL_REDUCE, 1024), PL_ALGORITHM_TREE);
-  assert_int_equal(pl_collective_group_algorithm(chosen.group, PL_ALL_REDUCE, 1e9), PL_ALGORITHM_RING);
-  assert_int_equal(pl_collective_group_algorithm(chosen.group, PL_REDUCE_SCATTER, 1024), PL_ALGORITHM_RING);
-  assert_int_equal(pl_collective_group_algorithm(chosen.group, PL_ALL_TO_ALL, 1024), PL_ALGORITHM_DIRECT);
-  for (double size = 1; size < 1e10; size *= 3)
-    assert_true(fluid_s(&chosen, PL_ALL_REDUCE, size) <= fluid_s(&ring, PL_ALL_REDUCE, size));
-  tear_down(&chosen);
-  tear_down(&ring);
+  bench b = set_up(16, 1, PL_ALGORITHM_AUTO);
+  assert_int_equal(algorithm_of(&b, PL_ALL_REDUCE, 1024), PL_ALGORITHM_TREE);
+  assert_int_equal(algorithm_of(&b, PL_ALL_REDUCE, 1e9), PL_ALGORITHM_RING);
+  assert_int_equal(algorithm_of(&b, PL_REDUCE_SCATTER, 1024), PL_ALGORITHM_RING);
+  assert_int_equal(algorithm_of(&b, PL_ALL_TO_ALL, 1024), PL_ALGORITHM_DIRECT);
+  tear_down(&b);
+  b = set_up(2, 8, PL_ALGORITHM_AUTO);
+  assert_int_equal(algorithm_of(&b, PL_ALL_REDUCE, 1024), PL_ALGORITHM_RING);
+  tear_down(&b);
+}
+
+static void never_slower(const pl_cluster *cluster, const uint32_t *members, uint32_t n, double size_bytes) {
+  static const pl_collective_algorithm algorithms[] = {PL_ALGORITHM_AUTO, PL_ALGORITHM_RING, PL_ALGORITHM_TREE};
+  for (int kind = PL_ALL_REDUCE; kind <= PL_BROADCAST; kind += PL_BROADCAST) {
+    pl_ticks ticks[3];
+    pl_arena arena;
+    pl_arena_init(&arena, 0);
+    for (int i = 0; i < 3; i++) {
+      pl_collective_options options = {.algorithm = algorithms[i], .step_overhead_s = overhead_s};
+      pl_collective_group *group;
+      pl_fluid_collective fluid;
+      assert_int_equal(pl_collective_group_take(cluster, members, n, &options, &arena, &group, NULL), PL_OK);
+      assert_int_equal(pl_collective_fluid(group, (pl_collective_kind)kind, size_bytes, &arena, &fluid, NULL), PL_OK);
+      ticks[i] = collective_solo_ticks(cluster, &fluid);
+    }
+    assert_true(ticks[0] <= ticks[1] + 1);
+    assert_true(ticks[0] == ticks[1] || ticks[0] == ticks[2]);
+    pl_arena_release(&arena);
+  }
+}
+
+/* Never slower alone than the ring, on any cluster: small uplinks and slow links can make the tree the worse choice. */
+static void auto_is_never_slower(void **unused) {
+  (void)unused;
+  uint64_t seed = test_seed(15);
+  for (uint64_t i = 0; i < 150; i++) {
+    uint64_t state = seed + i;
+    pl_cluster *cluster = synthetic_cluster_random(seed + i, MOST_DEVICES);
+    uint32_t members[MOST_DEVICES], n = 0;
+    for (uint32_t device = 0; device < cluster->n_devices; device++)
+      if (device == 0 || random_below(&state, 4)) members[n++] = device;
+    for (double size = 100; size < 1e9; size *= 25)
+      never_slower(cluster, members, n, size);
+    synthetic_cluster_release(cluster);
+  }
 }
 
 /* One hop of a ring with a latency of its own: a message passes it twice in an all-reduce (2 (n - 1) hops skip two
@@ -306,11 +348,17 @@ static void bad_input_is_refused(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(ring_in_a_node),        cmocka_unit_test(ring_across_nodes),
-      cmocka_unit_test(ring_of_whole_nodes),   cmocka_unit_test(double_tree),
-      cmocka_unit_test(direct_exchange),       cmocka_unit_test(hierarchical),
-      cmocka_unit_test(auto_takes_the_faster), cmocka_unit_test(unlike_latencies),
-      cmocka_unit_test(lopsided_links),        cmocka_unit_test(rtt_rule),
+      cmocka_unit_test(ring_in_a_node),
+      cmocka_unit_test(ring_across_nodes),
+      cmocka_unit_test(ring_of_whole_nodes),
+      cmocka_unit_test(double_tree),
+      cmocka_unit_test(direct_exchange),
+      cmocka_unit_test(hierarchical),
+      cmocka_unit_test(auto_by_size),
+      cmocka_unit_test(auto_is_never_slower),
+      cmocka_unit_test(unlike_latencies),
+      cmocka_unit_test(lopsided_links),
+      cmocka_unit_test(rtt_rule),
       cmocka_unit_test(bad_input_is_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
