@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -189,6 +190,47 @@ static void test_second_load(void **state) {
   pl_platform_destroy(second);
 }
 
+enum { THREADS = 8 };
+
+typedef struct asker {
+  const pl_cluster *cluster;
+  uint32_t number;
+  uint64_t n_links, wrong;
+} asker;
+
+/* All ordered pairs, each thread from another start. */
+static void *ask(void *argument) {
+  asker *a = argument;
+  uint32_t n = a->cluster->n_devices;
+  for (uint32_t i = 0; i < n * n; i++) {
+    uint32_t pair = (i + a->number * 1999) % (n * n);
+    pl_route route;
+    if (pair / n == pair % n) continue;
+    if (pl_cluster_route(a->cluster, pair / n, pair % n, &route, NULL) != PL_OK)
+      a->wrong++;
+    else
+      a->n_links += route.n_links;
+  }
+  return NULL;
+}
+
+/* SimGrid answers threads other than the one that loaded the platform. */
+static void test_threads(void **state) {
+  (void)state;
+  pl_platform *platform = load("platforms/dgx-a100-16.xml");
+  pthread_t threads[THREADS];
+  asker askers[THREADS];
+  for (uint32_t t = 0; t < THREADS; t++) {
+    askers[t] = (asker){.cluster = pl_platform_cluster(platform), .number = t};
+    assert_int_equal(pthread_create(&threads[t], NULL, ask, &askers[t]), 0);
+  }
+  for (uint32_t t = 0; t < THREADS; t++) {
+    pthread_join(threads[t], NULL);
+    assert_true(askers[t].wrong == 0 && askers[t].n_links == askers[0].n_links && askers[t].n_links > 0);
+  }
+  pl_platform_destroy(platform);
+}
+
 static void test_signal_handlers_stay(void **state) {
   (void)state;
   struct sigaction before, after;
@@ -288,10 +330,15 @@ static void test_digest(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_refused),         cmocka_unit_test(test_no_file),
-      cmocka_unit_test(test_arrays),          cmocka_unit_test(test_routes),
-      cmocka_unit_test(test_cluster_element), cmocka_unit_test(test_digest),
-      cmocka_unit_test(test_second_load),     cmocka_unit_test(test_signal_handlers_stay),
+      cmocka_unit_test(test_refused),
+      cmocka_unit_test(test_no_file),
+      cmocka_unit_test(test_arrays),
+      cmocka_unit_test(test_routes),
+      cmocka_unit_test(test_cluster_element),
+      cmocka_unit_test(test_digest),
+      cmocka_unit_test(test_second_load),
+      cmocka_unit_test(test_threads),
+      cmocka_unit_test(test_signal_handlers_stay),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
