@@ -10,10 +10,11 @@
  * Semantics. All events of one tick are drained before rates change, in rounds: first every completion by increasing
  * task id, memory given back; then every start that became possible, by increasing task id, memory taken; tasks of no
  * duration complete in the next round of the same tick. Dates that the network or the overlap factor then set to the
- * tick itself are drained likewise before the clock moves. A task starts
- * when its predecessors have finished (and, with ready streams, all its streams are free: each round goes through the
- * waiting tasks by increasing id and starts those whose streams are all free; one that has to wait holds back no
- * other). Overlap factor: while at least one task is running on a device's gradient stream, the computing parts of its
+ * tick itself are drained likewise before the clock moves. A task starts when its predecessors have finished (and, with
+ * ready streams, all its streams are free: each round goes through the waiting tasks by increasing id and starts those
+ * whose streams are all free; one that has to wait holds back no other).
+ *
+ * Overlap factor: while at least one task is running on a device's gradient stream, the computing parts of its
  * compute stream progress at speed 1 / (1 + overlap_compute); while a computing part runs on any member's compute
  * stream, a transfer on gradient streams progresses at the smallest 1 / (1 + overlap_communication) over those members.
  * Fixed delays are never slowed. Progress under a changed speed is kept in double and every finish date rounded to
@@ -50,16 +51,16 @@ typedef struct pl_engine_result {
   uint64_t n_events; /* completions handled */
   uint64_t digest;   /* over (start, finish) of every task and the peaks */
   /* How the makespan is spent on the compute stream of each graph device; row-major [n_devices][PL_CATEGORY_COUNT],
-   * plus idle. For every device the sum over categories + idle_ticks = makespan, exactly. Each moment goes to the first
-   * that holds:
-   *  1. a task or part runs on the compute stream: its category (slow-down by overlap included; TENSOR, PIPELINE and
-   * DATA for the communication parts of segments, where the compute stream stands still);
-   *  2. a communication (a transfer or delay of such a category) runs on the device's feature stream: its category;
-   *  3. in the gap before a task: go back from the task to the predecessor that finished last (ties: the communication
-   *     that started first) as long as that is a communication off the feature streams of
-   *     other devices; those that run at the moment give their
-   * category. After the device's last compute task: DATA while a communication runs on its gradient stream;
-   *  4. idle (pipeline bubble, waiting for unlike members).
+   * plus idle. For every device the sum over categories + idle = makespan, exactly. Each moment goes to the first that
+   * holds:
+   *  1. A task or part runs on the compute stream: its category. Slow-down by overlap is included; TENSOR, PIPELINE and
+   *     DATA are the communication parts of segments, during which the compute stream stands still.
+   *  2. A communication (a transfer or delay of such a category) runs on the device's feature stream: its category.
+   *  3. In the gap before a task: go back from the task to the predecessor that finished last (ties: the communication
+   *     that started first) as long as that is a communication and not one on the feature streams of other devices
+   *     alone; the one that runs at the moment gives its category. After the device's last compute task: DATA while a
+   *     communication runs on its gradient stream.
+   *  4. Idle: pipeline bubble, waiting for unlike members.
    * The same for a fused segment with a computing part and for its parts as tasks of their own. */
   const pl_ticks *spent;
   const pl_ticks *idle;

@@ -6,6 +6,10 @@
  * while the compute stream stands still, whether or not the next task waited for it last (it may end a segment); and
  * what a segment waited for must also be found behind the communication that begins it, hence the walk from predecessor
  * to predecessor. Charging only the last predecessor was tried on paper and fails on both.
+ *
+ * In-order streams are gone through by task id, all devices at once, because that is how the tasks lie in memory:
+ * device by device, the whole run took 1.5 times as long on 500,000 tasks. Ready streams have another order on each
+ * device.
  */
 #include <string.h>
 
