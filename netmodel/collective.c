@@ -46,10 +46,7 @@ static bool tree_is_worth_a_look(const pl_collective_group *group, pl_collective
 }
 
 static double alone_s(const pl_collective_group *group, const pl_fluid_collective *fluid) {
-  double rate_Bps = fluid->spec.rate_cap_Bps;
-  for (uint32_t i = 0; i < fluid->spec.n_uses; i++)
-    rate_Bps = fmin(rate_Bps, group->cluster->links[fluid->uses[i].link].capacity_Bps / fluid->uses[i].weight);
-  return pl_ticks_to_s(fluid->spec.latency) + fluid->progress_bytes / rate_Bps;
+  return pl_ticks_to_s(fluid->spec.latency) + fluid->progress_bytes / pl_fluid_alone_Bps(group->cluster, fluid);
 }
 
 /* AUTO between ring and tree: the faster alone, latency + bytes / rate of either on its own links; the ring when equal.

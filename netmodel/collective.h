@@ -87,6 +87,13 @@ typedef struct pl_fluid_collective {
 pl_code pl_collective_fluid(const pl_collective_group *group, pl_collective_kind kind, double size_bytes,
                             pl_arena *arena, pl_fluid_collective *fluid, pl_error *error);
 
+/* Makes one flow of several phases, for callers that want one transfer per collective: bytes per link and the time
+ * alone stay exact (the flow's rate is capped at what the phases reach one after another), weights become averages over
+ * the phases and are no integers any more. What is lost: a rival on one phase's links is felt only once it takes more
+ * than the average leaves. No effect without phases. Arrays from `arena`. */
+pl_code pl_fluid_collective_merge(const pl_cluster *cluster, pl_arena *arena, pl_fluid_collective *fluid,
+                                  pl_error *error);
+
 /* One step of the chunked form: a transfer with the links and the share of pl_route_spec(source, destination), but with
  * the latency given here. Steps are in topological order and run on no stream: a member sends and receives at once.
  * Whoever makes tasks of them holds the members' streams by what surrounds the steps.

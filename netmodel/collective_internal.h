@@ -114,6 +114,8 @@ struct pl_collective_group {
 /* Fills spec, uses and progress of `fluid` (next = NULL) under the group's sharing rule. */
 void pl_fluid_from_usage(const pl_collective_group *group, const pl_usage *usage, pl_ticks latency,
                          double progress_bytes, pl_fluid_collective *fluid);
+/* Rate of the flow alone on the cluster. */
+double pl_fluid_alone_Bps(const pl_cluster *cluster, const pl_fluid_collective *fluid);
 double pl_ring_progress_bytes(const pl_collective_group *group, pl_collective_kind kind, double size_bytes);
 pl_code pl_ring_fluid(const pl_collective_group *group, pl_collective_kind kind, double size_bytes, pl_arena *arena,
                       pl_fluid_collective *fluid, pl_error *error);

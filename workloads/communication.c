@@ -107,6 +107,7 @@ static pl_code lower_group(planning *state, uint32_t f, uint32_t group) {
     pl_fluid_collective fluid;
     PL_TRY(pl_collective_fluid(*channels, family->ops[op].kind, family->ops[op].size_bytes, state->arena, &fluid,
                                state->error));
+    PL_TRY(pl_fluid_collective_merge(state->cluster, state->arena, &fluid, state->error));
     raw_op *raw = &state->raw[state->first_raw[f] + group * family->n_ops + op];
     *raw = (raw_op){.pattern = find_pattern(state, first_pattern, f, group, &fluid),
                     .latency = fluid.spec.latency,

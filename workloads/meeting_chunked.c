@@ -1,6 +1,6 @@
 /* Chunked ops: every step of the algorithm is a point-to-point transfer on the route between two devices, between a
- * task that opens the op on all members' streams and one that closes it. Specs are made per pair of devices when first
- * needed (a small open-addressing table). */
+ * task that opens the op on all members' streams and one that closes it. Specs are made per pair of devices and latency
+ * when first needed (a small open-addressing table). */
 #include <string.h>
 
 #include "workloads/meeting.h"
@@ -59,19 +59,24 @@ pl_chunked_specs *pl_chunked_specs_take(pl_meetings *meetings) {
   return own;
 }
 
-static uint32_t spec_between(pl_meetings *meetings, uint32_t source, uint32_t destination) {
+/* The step's route with the step's latency: the bytes of a message that cost none, and the latency of the message. */
+static uint32_t spec_of(pl_meetings *meetings, const pl_collective_step *step) {
   pl_chunked_specs *own = meetings->chunked;
+  uint32_t source = step->source, destination = step->destination;
   uint32_t at = (source * 0x9e3779b1u ^ destination * 0x85ebca77u) & (own->n_slots - 1);
   for (; own->slots[at].spec != PL_NONE; at = (at + 1) & (own->n_slots - 1))
-    if (own->slots[at].source == source && own->slots[at].destination == destination) return own->slots[at].spec;
+    if (own->slots[at].source == source && own->slots[at].destination == destination &&
+        own->specs[own->slots[at].spec].latency == step->latency)
+      return own->slots[at].spec;
   if (own->n_specs == own->capacity) {
     if (!specs_resize(meetings, own, 2 * own->capacity)) return PL_NONE;
-    return spec_between(meetings, source, destination);
+    return spec_of(meetings, step);
   }
   uint32_t spec = own->n_specs;
   meetings->code = pl_route_spec(meetings->cluster, meetings->options->sharing, source, destination, meetings->arena,
                                  &own->uses_of[spec], &own->specs[spec], meetings->error);
   if (meetings->code != PL_OK) return PL_NONE;
+  own->specs[spec].latency = step->latency;
   own->slots[at] = (pair_slot){source, destination, spec};
   own->n_specs++;
   return spec;
@@ -82,7 +87,7 @@ static bool emit_steps(pl_meetings *meetings, const pl_chunked_collective *chunk
                        const pl_task_text *text, uint32_t *tasks, bool *is_last) {
   for (uint32_t i = 0; i < chunked->n_steps; i++) {
     const pl_collective_step *step = &chunked->steps[i];
-    uint32_t spec = spec_between(meetings, step->source, step->destination);
+    uint32_t spec = spec_of(meetings, step);
     if (spec == PL_NONE) return false;
     tasks[i] = pl_graph_builder_transfer(meetings->builder, spec, step->size_bytes, text->category, NULL, 0, text->name,
                                          text->microbatch);

@@ -64,6 +64,10 @@ static void expect_time(const bench *b, pl_collective_kind kind, double size_byt
   pl_arena_init(&arena, 0);
   assert_int_equal(pl_collective_fluid(b->group, kind, size_bytes, &arena, &fluid, NULL), PL_OK);
   expect("fluid alone", collective_solo_ticks(b->cluster, &fluid), expected_s, 64);
+  pl_ticks phases = collective_solo_ticks(b->cluster, &fluid);
+  assert_int_equal(pl_fluid_collective_merge(b->cluster, &arena, &fluid, NULL), PL_OK);
+  assert_null(fluid.next);
+  expect("merged", collective_solo_ticks(b->cluster, &fluid), pl_ticks_to_s(phases), 64);
   pl_arena_release(&arena);
   collective_job job = {.group = b->group, .kind = kind, .size_bytes = size_bytes};
   collective_run(b->cluster, &job, 1);
