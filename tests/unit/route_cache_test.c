@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
 #include <cmocka.h>
 
 #include "netmodel/route_cache.h"
@@ -96,6 +97,53 @@ static void test_threads(void **state) {
   pl_route_cache_destroy(cache);
 }
 
+enum { SAME_ROUNDS = 50 };
+
+typedef struct same_worker {
+  pl_route_cache *cache;
+  pthread_barrier_t *barrier;
+  uint32_t wrong;
+} same_worker;
+
+static void *ask_for_the_same(void *argument) {
+  same_worker *w = argument;
+  for (uint32_t round = 0; round < SAME_ROUNDS; round++) {
+    pthread_barrier_wait(w->barrier);
+    w->wrong += check_route(w->cache, round, round + 1);
+  }
+  return NULL;
+}
+
+static pl_code slow_resolve(void *context, uint32_t source, uint32_t destination, uint32_t *links, uint32_t *n_links,
+                            pl_error *error) {
+  nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL); /* long enough for the others to queue up */
+  return fake_resolve(context, source, destination, links, n_links, error);
+}
+
+/* All threads miss the same pair at the same time: one of them resolves it. */
+static void test_same_miss(void **state) {
+  (void)state;
+  pl_link links[LINKS];
+  make_links(links);
+  fake f = {.failing_source = PL_NONE};
+  pl_route_cache *cache = pl_route_cache_create(slow_resolve, &f, links, DEVICES);
+  pthread_barrier_t barrier;
+  assert_int_equal(pthread_barrier_init(&barrier, NULL, THREADS), 0);
+  pthread_t threads[THREADS];
+  same_worker workers[THREADS];
+  for (uint32_t t = 0; t < THREADS; t++) {
+    workers[t] = (same_worker){.cache = cache, .barrier = &barrier};
+    assert_int_equal(pthread_create(&threads[t], NULL, ask_for_the_same, &workers[t]), 0);
+  }
+  for (uint32_t t = 0; t < THREADS; t++) {
+    pthread_join(threads[t], NULL);
+    assert_int_equal(workers[t].wrong, 0);
+  }
+  pthread_barrier_destroy(&barrier);
+  assert_int_equal(atomic_load(&f.calls), SAME_ROUNDS);
+  pl_route_cache_destroy(cache);
+}
+
 /* What a caller holds must not move when the table grows. */
 static void test_routes_stay(void **state) {
   (void)state;
@@ -134,6 +182,7 @@ static void test_failures_are_not_kept(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_threads),
+      cmocka_unit_test(test_same_miss),
       cmocka_unit_test(test_routes_stay),
       cmocka_unit_test(test_failures_are_not_kept),
   };
