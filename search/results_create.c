@@ -1,0 +1,230 @@
+/* Creation of a results file, by one process (see search/results_file.h). */
+#include <errno.h>
+#include <fcntl.h>
+#include <hdf5.h>
+#include <hdf5_hl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "search/hdf5_error.h"
+#include "search/results_file.h"
+#include "search/results_type.h"
+
+static void add(pl_provenance *provenance, pl_attribute attribute) {
+  PL_ASSERT(provenance->n_attributes < PL_RESULTS_ATTRIBUTES);
+  provenance->attributes[provenance->n_attributes++] = attribute;
+}
+
+void pl_provenance_text(pl_provenance *provenance, const char *name, const char *text, bool identifies) {
+  add(provenance, (pl_attribute){.name = name, .kind = PL_ATTRIBUTE_TEXT, .identifies = identifies, .text = text});
+}
+
+void pl_provenance_integer(pl_provenance *provenance, const char *name, int64_t value, bool identifies) {
+  add(provenance,
+      (pl_attribute){.name = name, .kind = PL_ATTRIBUTE_INTEGER, .identifies = identifies, .integer = value});
+}
+
+void pl_provenance_number(pl_provenance *provenance, const char *name, double value, bool identifies) {
+  add(provenance, (pl_attribute){.name = name, .kind = PL_ATTRIBUTE_NUMBER, .identifies = identifies, .number = value});
+}
+
+pl_code pl_results_check_absent(const char *path, bool replace, pl_error *error) {
+  struct stat info;
+  if (stat(path, &info) == 0) {
+    if (!S_ISREG(info.st_mode)) return pl_fail(error, PL_BAD_INPUT, "%s: exists and is not a regular file", path);
+    if (replace) return PL_OK;
+    return pl_fail(error, PL_BAD_INPUT, "%s: exists; --resume goes on with it, --force replaces it", path);
+  }
+  if (errno != ENOENT) return pl_fail(error, PL_BAD_INPUT, "%s: %s", path, strerror(errno));
+  const char *slash = strrchr(path, '/');
+  size_t length = slash == NULL ? 0 : slash == path ? 1 : (size_t)(slash - path);
+  char *folder = length ? strndup(path, length) : strdup(".");
+  if (folder == NULL) return pl_fail_memory(error, "a path");
+  int failed = access(folder, W_OK | X_OK) == 0 ? 0 : errno;
+  free(folder);
+  return failed ? pl_fail(error, PL_BAD_INPUT, "%s: cannot be created there: %s", path, strerror(failed)) : PL_OK;
+}
+
+/* ---- attributes: H5I ids of 0 and below are invalid, so a chain of calls can run on and be judged at its end ---- */
+
+static bool put_attribute(hid_t object, const char *name, hid_t type, hid_t space, const void *value) {
+  hid_t attribute = H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+  bool good = attribute >= 0 && H5Awrite(attribute, type, value) >= 0;
+  return H5Aclose(attribute) >= 0 && good;
+}
+
+static bool put_scalar(hid_t object, const char *name, hid_t type, const void *value) {
+  hid_t space = H5Screate(H5S_SCALAR);
+  bool good = put_attribute(object, name, type, space, value);
+  return H5Sclose(space) >= 0 && good;
+}
+
+static bool put_text(hid_t object, const char *name, const char *text) {
+  hid_t type = H5Tcopy(H5T_C_S1);
+  bool good = H5Tset_size(type, H5T_VARIABLE) >= 0 && H5Tset_cset(type, H5T_CSET_UTF8) >= 0 &&
+              put_scalar(object, name, type, &text);
+  return H5Tclose(type) >= 0 && good;
+}
+
+static bool put_root_attribute(hid_t file, const pl_attribute *attribute) {
+  switch (attribute->kind) {
+  case PL_ATTRIBUTE_TEXT:
+    return put_text(file, attribute->name, attribute->text);
+  case PL_ATTRIBUTE_INTEGER:
+    return put_scalar(file, attribute->name, H5T_NATIVE_INT64, &attribute->integer);
+  case PL_ATTRIBUTE_NUMBER:
+    return put_scalar(file, attribute->name, H5T_NATIVE_DOUBLE, &attribute->number);
+  }
+  return false;
+}
+
+static bool put_status_flags(hid_t dataset) {
+  static const int32_t values[] = {PL_RESULT_PENDING, PL_RESULT_DONE, PL_RESULT_OOM, PL_RESULT_FAILED};
+  hsize_t n = sizeof values / sizeof values[0];
+  hid_t space = H5Screate_simple(1, &n, NULL);
+  bool good = put_attribute(dataset, "flag_values", H5T_NATIVE_INT32, space, values);
+  good = put_text(dataset, "flag_meanings", "pending done oom failed") && good;
+  return H5Sclose(space) >= 0 && good;
+}
+
+/* ---- datasets ---- */
+
+/* What a row holds that is not computed yet: NaN, -1, 0 for digests and status, the empty text. */
+static bool set_fill(hid_t plist, const pl_column_info *column, hid_t type) {
+  static const char empty[PL_RESULT_ASSIGN_BYTES];
+  const double nan_value = NAN;
+  const int32_t none32 = strcmp(column->name, "status") == 0 ? PL_RESULT_PENDING : -1;
+  const int64_t none64 = -1;
+  const uint64_t zero = 0;
+  const void *value = empty;
+  switch (column->type) {
+  case PL_COLUMN_i32:
+    value = &none32;
+    break;
+  case PL_COLUMN_i64:
+    value = &none64;
+    break;
+  case PL_COLUMN_f64:
+    value = &nan_value;
+    break;
+  case PL_COLUMN_u64:
+    value = &zero;
+    break;
+  case PL_COLUMN_text16:
+  case PL_COLUMN_text512:
+    break;
+  }
+  return H5Pset_fill_value(plist, type, value) >= 0;
+}
+
+/* Contiguous, allocated and filled at once; no modification time, which would make equal runs differ. */
+static hid_t creation_plist(void) {
+  hid_t plist = H5Pcreate(H5P_DATASET_CREATE);
+  H5Pset_layout(plist, H5D_CONTIGUOUS);
+  H5Pset_alloc_time(plist, H5D_ALLOC_TIME_EARLY);
+  H5Pset_fill_time(plist, H5D_FILL_TIME_ALLOC);
+  H5Pset_obj_track_times(plist, false);
+  return plist;
+}
+
+static bool put_column(hid_t file, hid_t space, hid_t scale, const pl_column_info *column) {
+  hid_t plist = creation_plist();
+  hid_t type = pl_results_type(column);
+  hid_t dataset = -1;
+  if (set_fill(plist, column, type))
+    dataset = H5Dcreate2(file, column->name, type, space, H5P_DEFAULT, plist, H5P_DEFAULT);
+  bool good = dataset >= 0;
+  good = good && (column->unit[0] == '\0' || put_text(dataset, "units", column->unit));
+  good = good && put_text(dataset, "long_name", column->description);
+  good = good && (strcmp(column->name, "status") != 0 || put_status_flags(dataset));
+  good = good && H5DSattach_scale(dataset, scale, 0) >= 0;
+  if (dataset >= 0) good = H5Dclose(dataset) >= 0 && good;
+  H5Tclose(type);
+  H5Pclose(plist);
+  return good;
+}
+
+static hid_t put_scale(hid_t file, hid_t space, uint32_t n_rows) {
+  hid_t plist = creation_plist();
+  hid_t scale = H5Dcreate2(file, "candidate", H5T_NATIVE_INT64, space, H5P_DEFAULT, plist, H5P_DEFAULT);
+  H5Pclose(plist);
+  int64_t *indices = malloc(n_rows * sizeof *indices);
+  if (scale < 0 || indices == NULL) {
+    free(indices);
+    return -1;
+  }
+  for (uint32_t i = 0; i < n_rows; i++)
+    indices[i] = i;
+  bool good = H5Dwrite(scale, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, indices) >= 0;
+  free(indices);
+  good = good && H5DSset_scale(scale, "candidate") >= 0;
+  good = good && put_text(scale, "long_name", "index of the candidate in the space") && put_text(scale, "units", "1");
+  return good ? scale : -1;
+}
+
+static bool put_everything(hid_t file, const pl_provenance *provenance, uint32_t n_rows) {
+  int64_t schema = PL_RESULTS_SCHEMA;
+  bool good = put_scalar(file, PL_RESULTS_SCHEMA_NAME, H5T_NATIVE_INT64, &schema);
+  for (uint32_t i = 0; good && i < provenance->n_attributes; i++)
+    good = put_root_attribute(file, &provenance->attributes[i]);
+  hsize_t n = n_rows;
+  hid_t space = H5Screate_simple(1, &n, NULL);
+  hid_t scale = good ? put_scale(file, space, n_rows) : -1;
+  good = good && scale >= 0;
+  for (uint32_t c = 0; good && c < pl_result_n_columns; c++)
+    good = put_column(file, space, scale, &pl_result_columns[c]);
+  if (scale >= 0) good = H5Dclose(scale) >= 0 && good;
+  H5Sclose(space);
+  return good && H5Fflush(file, H5F_SCOPE_GLOBAL) >= 0;
+}
+
+/* ---- the file ---- */
+
+/* Asks the operating system for the room first: HDF5 1.10 recovers badly from a disk that fills up under it. */
+static pl_code probe_room(const char *temporary, const char *path, uint32_t n_rows, pl_error *error) {
+  int file = open(temporary, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+  if (file < 0) return pl_fail(error, PL_IO, "%s: cannot be created: %s", path, strerror(errno));
+  off_t size_bytes = (off_t)n_rows * (off_t)(sizeof(pl_result_row) + sizeof(int64_t)) + 256 * 1024;
+  int refused = posix_fallocate(file, 0, size_bytes);
+  close(file);
+  if (refused == 0 || refused == EOPNOTSUPP || refused == EINVAL) return PL_OK;
+  unlink(temporary);
+  return pl_fail(error, PL_IO, "%s: no room for %u candidates (%.1f MB): %s", path, n_rows, (double)size_bytes / 1e6,
+                 strerror(refused));
+}
+
+static pl_code fill_temporary(const char *temporary, const char *path, const pl_provenance *provenance, uint32_t n_rows,
+                              pl_error *error) {
+  pl_hdf5_quiet();
+  PL_TRY(probe_room(temporary, path, n_rows, error));
+  hid_t file = H5Fcreate(temporary, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  if (file < 0) return pl_hdf5_fail(path, "cannot be created", PL_IO, error);
+  if (!put_everything(file, provenance, n_rows)) pl_hdf5_fail(path, "cannot be created", PL_IO, error);
+  if (H5Fclose(file) < 0) pl_hdf5_fail(path, "cannot be created", PL_IO, error);
+  return error->code;
+}
+
+static pl_code move_into_place(const char *temporary, const char *path, bool replace, pl_error *error) {
+  if (replace ? rename(temporary, path) == 0 : link(temporary, path) == 0) return PL_OK;
+  if (!replace && errno != EEXIST && access(path, F_OK) != 0 && rename(temporary, path) == 0)
+    return PL_OK; /* no links here */
+  if (errno == EEXIST) return pl_results_check_absent(path, false, error);
+  return pl_fail(error, PL_IO, "%s: cannot be created: %s", path, strerror(errno));
+}
+
+pl_code pl_results_create(const char *path, const pl_provenance *provenance, uint32_t n_rows, bool replace,
+                          pl_error *error) {
+  PL_TRY(pl_results_check_absent(path, replace, error));
+  char *temporary;
+  if (asprintf(&temporary, "%s.new-%ld", path, (long)getpid()) < 0) return pl_fail_memory(error, "a path");
+  pl_error cause = PL_ERROR_INIT;
+  fill_temporary(temporary, path, provenance, n_rows, &cause);
+  if (cause.code == PL_OK) move_into_place(temporary, path, replace, &cause);
+  unlink(temporary);
+  free(temporary);
+  return cause.code == PL_OK ? PL_OK : pl_fail(error, cause.code, "%s", cause.message);
+}

@@ -1,0 +1,182 @@
+/* Writing into a results file by all ranks, and the check of a file to be resumed (see search/results_file.h). */
+#include "search/results_file.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "search/hdf5_error.h"
+#include "search/results_type.h"
+
+/* ---- resume ---- */
+
+static bool read_text(hid_t attribute, const char *wanted, bool *same) {
+  hid_t type = H5Aget_type(attribute);
+  char *text = NULL;
+  bool good = H5Tget_class(type) == H5T_STRING && H5Tis_variable_str(type) > 0 && H5Aread(attribute, type, &text) >= 0;
+  *same = good && text != NULL && strcmp(text, wanted) == 0;
+  if (text != NULL) H5free_memory(text);
+  H5Tclose(type);
+  return good;
+}
+
+static bool read_attribute(hid_t file, const pl_attribute *wanted, bool *same) {
+  hid_t attribute = H5Aopen(file, wanted->name, H5P_DEFAULT);
+  if (attribute < 0) return false;
+  int64_t integer = 0;
+  double number = 0;
+  bool good = false;
+  switch (wanted->kind) {
+  case PL_ATTRIBUTE_TEXT:
+    good = read_text(attribute, wanted->text, same);
+    break;
+  case PL_ATTRIBUTE_INTEGER:
+    good = H5Aread(attribute, H5T_NATIVE_INT64, &integer) >= 0;
+    *same = integer == wanted->integer;
+    break;
+  case PL_ATTRIBUTE_NUMBER:
+    good = H5Aread(attribute, H5T_NATIVE_DOUBLE, &number) >= 0;
+    *same = memcmp(&number, &wanted->number, sizeof number) == 0;
+    break;
+  }
+  H5Aclose(attribute);
+  return good;
+}
+
+static pl_code check_identity(const char *path, hid_t file, const pl_provenance *provenance, pl_error *error) {
+  for (uint32_t i = 0; i < provenance->n_attributes; i++) {
+    const pl_attribute *wanted = &provenance->attributes[i];
+    bool same = false;
+    if (!wanted->identifies || (read_attribute(file, wanted, &same) && same)) continue;
+    return pl_fail(error, PL_BAD_INPUT,
+                   "%s: cannot be resumed: %s is not the one of this run; give the same inputs, or another -o", path,
+                   wanted->name);
+  }
+  return PL_OK;
+}
+
+static pl_code read_status(const char *path, hid_t file, uint32_t n_rows, int32_t *status, pl_error *error) {
+  hid_t dataset;
+  for (uint32_t c = 0; c < pl_result_n_columns; c++) {
+    PL_TRY(pl_results_open_column(path, file, &pl_result_columns[c], n_rows, &dataset, error));
+    bool last = c + 1 == pl_result_n_columns;
+    bool good = !last || H5Dread(dataset, H5T_NATIVE_INT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, status) >= 0;
+    H5Dclose(dataset);
+    if (!good) return pl_hdf5_fail(path, "cannot be read", PL_IO, error);
+  }
+  return PL_OK;
+}
+
+pl_code pl_results_check_resume(const char *path, const pl_provenance *provenance, uint32_t n_rows, int32_t *status,
+                                pl_error *error) {
+  hid_t file;
+  PL_TRY(pl_results_open_serial(path, &file, error));
+  pl_code code = check_identity(path, file, provenance, error);
+  if (code == PL_OK) code = read_status(path, file, n_rows, status, error);
+  H5Fclose(file);
+  return code;
+}
+
+/* ---- writing ---- */
+
+typedef struct open_column {
+  hid_t dataset, type;
+} open_column;
+
+struct pl_results_file {
+  hid_t file, space, transfer;
+  open_column *columns;
+  uint32_t n_open, n_rows, block_rows;
+  int64_t fail_after;
+  char *path;
+  unsigned char *buffer; /* one column of one block */
+};
+
+static pl_code open_columns(pl_results_file *file, pl_error *error) {
+  for (uint32_t c = 0; c < pl_result_n_columns; c++) {
+    open_column *column = &file->columns[c];
+    PL_TRY(
+        pl_results_open_column(file->path, file->file, &pl_result_columns[c], file->n_rows, &column->dataset, error));
+    column->type = pl_results_type(&pl_result_columns[c]);
+    file->n_open++;
+  }
+  hsize_t n = file->n_rows;
+  file->space = H5Screate_simple(1, &n, NULL);
+  file->transfer = H5Pcreate(H5P_DATASET_XFER);
+  if (file->space < 0 || file->transfer < 0 || H5Pset_dxpl_mpio(file->transfer, H5FD_MPIO_INDEPENDENT) < 0)
+    return pl_hdf5_fail(file->path, "cannot be opened", PL_IO, error);
+  return PL_OK;
+}
+
+static hid_t open_over_mpi(const char *path, MPI_Comm comm) {
+  hid_t plist = H5Pcreate(H5P_FILE_ACCESS);
+  H5Pset_fapl_mpio(plist, comm, MPI_INFO_NULL);
+  hid_t file = H5Fopen(path, H5F_ACC_RDWR, plist);
+  H5Pclose(plist);
+  return file;
+}
+
+pl_code pl_results_open(const char *path, MPI_Comm comm, uint32_t n_rows, uint32_t block_rows, pl_results_file **opened,
+                        pl_error *error) {
+  pl_hdf5_quiet();
+  *opened = NULL;
+  hid_t id = open_over_mpi(path, comm);
+  if (id < 0) return pl_hdf5_fail(path, "cannot be opened for writing", PL_IO, error);
+  pl_results_file *file = calloc(1, sizeof *file);
+  if (file == NULL) {
+    H5Fclose(id);
+    return pl_fail_memory(error, "the results file");
+  }
+  *file = (pl_results_file){
+      .file = id, .space = -1, .transfer = -1, .n_rows = n_rows, .block_rows = block_rows, .fail_after = -1};
+  *opened = file; /* from here on pl_results_close cleans up, collectively */
+  file->path = strdup(path);
+  file->columns = calloc(pl_result_n_columns, sizeof *file->columns);
+  file->buffer = malloc((size_t)block_rows * PL_RESULT_ASSIGN_BYTES);
+  if (file->path == NULL || file->columns == NULL || file->buffer == NULL)
+    return pl_fail_memory(error, "the results file");
+  return open_columns(file, error);
+}
+
+static bool write_column(pl_results_file *file, uint32_t c, hid_t memory, uint32_t count, const pl_result_row *rows) {
+  const pl_column_info *info = &pl_result_columns[c];
+  if (file->fail_after >= 0 && file->fail_after-- == 0) return false;
+  for (uint32_t i = 0; i < count; i++)
+    memcpy(file->buffer + (size_t)i * info->size, (const unsigned char *)&rows[i] + info->offset, info->size);
+  return H5Dwrite(file->columns[c].dataset, file->columns[c].type, memory, file->space, file->transfer, file->buffer) >=
+         0;
+}
+
+pl_code pl_results_write(pl_results_file *file, uint32_t first, uint32_t count, const pl_result_row *rows,
+                         pl_error *error) {
+  PL_ASSERT(count > 0 && count <= file->block_rows && first < file->n_rows && count <= file->n_rows - first);
+  hsize_t start = first, n = count;
+  hid_t memory = H5Screate_simple(1, &n, NULL);
+  bool good = memory >= 0 && H5Sselect_hyperslab(file->space, H5S_SELECT_SET, &start, NULL, &n, NULL) >= 0;
+  for (uint32_t c = 0; good && c < pl_result_n_columns; c++)
+    good = write_column(file, c, memory, count, rows);
+  if (!good) pl_hdf5_fail(file->path, "cannot be written", PL_IO, error);
+  if (memory >= 0) H5Sclose(memory);
+  return good ? PL_OK : PL_IO;
+}
+
+pl_code pl_results_close(pl_results_file *file, pl_error *error) {
+  if (file == NULL) return PL_OK;
+  for (uint32_t c = 0; c < file->n_open; c++) {
+    H5Dclose(file->columns[c].dataset);
+    H5Tclose(file->columns[c].type);
+  }
+  if (file->space >= 0) H5Sclose(file->space);
+  if (file->transfer >= 0) H5Pclose(file->transfer);
+  pl_code code = PL_OK;
+  if (H5Fclose(file->file) < 0)
+    code = pl_hdf5_fail(file->path ? file->path : "results", "cannot be closed", PL_IO, error);
+  free(file->buffer);
+  free(file->columns);
+  free(file->path);
+  free(file);
+  return code;
+}
+
+void pl_results_fail_after(pl_results_file *file, int64_t n_writes) {
+  file->fail_after = n_writes;
+}

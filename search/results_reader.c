@@ -1,0 +1,116 @@
+/* See search/results_reader.h. */
+#include "search/results_reader.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "search/hdf5_error.h"
+#include "search/results_type.h"
+
+struct pl_results_reader {
+  hid_t file;
+  uint32_t n_rows;
+  char *path;
+};
+
+pl_code pl_results_reader_create(const char *path, pl_results_reader **created, pl_error *error) {
+  *created = NULL;
+  hid_t file;
+  uint32_t n_rows = 0;
+  PL_TRY(pl_results_open_serial(path, &file, error));
+  pl_code code = pl_results_count(path, file, &n_rows, error);
+  pl_results_reader *reader = calloc(1, sizeof *reader);
+  char *copy = strdup(path);
+  if (code == PL_OK && (reader == NULL || copy == NULL)) code = pl_fail_memory(error, "a results file");
+  if (code != PL_OK) {
+    free(reader);
+    free(copy);
+    H5Fclose(file);
+    return code;
+  }
+  *reader = (pl_results_reader){.file = file, .n_rows = n_rows, .path = copy};
+  *created = reader;
+  return PL_OK;
+}
+
+void pl_results_reader_destroy(pl_results_reader *reader) {
+  if (reader == NULL) return;
+  H5Fclose(reader->file);
+  free(reader->path);
+  free(reader);
+}
+
+uint32_t pl_results_reader_n_rows(const pl_results_reader *reader) {
+  return reader->n_rows;
+}
+
+/* Rows first .. first + count - 1 of a column. */
+static pl_code read_rows(pl_results_reader *reader, const pl_column_info *column, uint32_t first, uint32_t count,
+                         void *values, pl_error *error) {
+  hid_t dataset;
+  PL_TRY(pl_results_open_column(reader->path, reader->file, column, reader->n_rows, &dataset, error));
+  hsize_t start = first, n = count;
+  hid_t type = pl_results_type(column), memory = H5Screate_simple(1, &n, NULL), space = H5Dget_space(dataset);
+  bool good = count == 0 || (H5Sselect_hyperslab(space, H5S_SELECT_SET, &start, NULL, &n, NULL) >= 0 &&
+                             H5Dread(dataset, type, memory, space, H5P_DEFAULT, values) >= 0);
+  if (!good) pl_hdf5_fail(reader->path, "cannot be read", PL_IO, error);
+  H5Sclose(space);
+  H5Sclose(memory);
+  H5Tclose(type);
+  H5Dclose(dataset);
+  return good ? PL_OK : PL_IO;
+}
+
+pl_code pl_results_reader_column(pl_results_reader *reader, const pl_column_info *column, pl_arena *arena,
+                                 void **values, pl_error *error) {
+  *values = pl_arena_take_zeroed(arena, reader->n_rows, column->size, sizeof(double));
+  if (*values == NULL) return pl_fail_memory(error, column->name);
+  return read_rows(reader, column, 0, reader->n_rows, *values, error);
+}
+
+pl_code pl_results_reader_element(pl_results_reader *reader, const pl_column_info *column, uint32_t row, void *value,
+                                  pl_error *error) {
+  PL_ASSERT(row < reader->n_rows);
+  return read_rows(reader, column, row, 1, value, error);
+}
+
+pl_code pl_results_reader_row(pl_results_reader *reader, uint32_t row, pl_result_row *result, pl_error *error) {
+  for (uint32_t c = 0; c < pl_result_n_columns; c++) {
+    const pl_column_info *column = &pl_result_columns[c];
+    PL_TRY(pl_results_reader_element(reader, column, row, (unsigned char *)result + column->offset, error));
+  }
+  return PL_OK;
+}
+
+const char *pl_results_reader_text(pl_results_reader *reader, const char *name, pl_arena *arena) {
+  if (H5Aexists(reader->file, name) <= 0) return NULL;
+  hid_t attribute = H5Aopen(reader->file, name, H5P_DEFAULT);
+  if (attribute < 0) return NULL;
+  hid_t type = H5Aget_type(attribute);
+  char *text = NULL;
+  const char *copy = NULL;
+  if (H5Tis_variable_str(type) > 0 && H5Aread(attribute, type, &text) >= 0 && text != NULL)
+    copy = pl_arena_strdup(arena, text);
+  if (text != NULL) H5free_memory(text);
+  H5Tclose(type);
+  H5Aclose(attribute);
+  return copy;
+}
+
+pl_code pl_results_reader_summarise(pl_results_reader *reader, pl_arena *arena, pl_results_summary *summary,
+                                    pl_error *error) {
+  *summary = (pl_results_summary){.n_rows = reader->n_rows, .best = UINT32_MAX};
+  void *status_values, *time_values;
+  PL_TRY(pl_results_reader_column(reader, pl_result_column("status"), arena, &status_values, error));
+  PL_TRY(pl_results_reader_column(reader, pl_result_column("iter_time_s"), arena, &time_values, error));
+  const int32_t *status = status_values;
+  const double *time_s = time_values;
+  for (uint32_t i = 0; i < reader->n_rows; i++) {
+    if (status[i] < 0 || status[i] > PL_RESULT_FAILED)
+      return pl_fail(error, PL_BAD_INPUT, "%s: row %u has the unknown status %d", reader->path, i, status[i]);
+    summary->n_by_status[status[i]]++;
+    if (status[i] != PL_RESULT_DONE) continue;
+    if (summary->best == UINT32_MAX || time_s[i] < time_s[summary->best]) summary->best = i;
+  }
+  return PL_OK;
+}

@@ -1,0 +1,37 @@
+/* Reads results files, one process, without MPI: `show`, and the summary at the end of a sweep. */
+#ifndef PL_SEARCH_RESULTS_READER_H
+#define PL_SEARCH_RESULTS_READER_H
+
+#include "core/arena.h"
+#include "core/result.h"
+#include "core/status.h"
+
+typedef struct pl_results_reader pl_results_reader;
+
+/* PL_BAD_INPUT: absent, not HDF5, damaged or truncated, not ours. A file with pending rows is fine. The caller destroys
+ * it. */
+pl_code pl_results_reader_create(const char *path, pl_results_reader **reader, pl_error *error);
+void pl_results_reader_destroy(pl_results_reader *reader);
+uint32_t pl_results_reader_n_rows(const pl_results_reader *reader);
+/* A whole column, n_rows elements of column->size bytes, from `arena`. */
+pl_code pl_results_reader_column(pl_results_reader *reader, const pl_column_info *column, pl_arena *arena,
+                                 void **values, pl_error *error);
+/* One element (column->size bytes) into `value`. Costs a read: for wide columns of few rows. */
+pl_code pl_results_reader_element(pl_results_reader *reader, const pl_column_info *column, uint32_t row, void *value,
+                                  pl_error *error);
+/* All columns of one row. */
+pl_code pl_results_reader_row(pl_results_reader *reader, uint32_t row, pl_result_row *result, pl_error *error);
+/* Text attribute of the file, in `arena`; NULL when there is none of that name. */
+const char *pl_results_reader_text(pl_results_reader *reader, const char *name, pl_arena *arena);
+
+/* Counts by status, and the best candidate: the lowest iteration time among those that fit, lowest index among equals.
+ */
+typedef struct pl_results_summary {
+  uint32_t n_rows, n_by_status[4];
+  uint32_t best; /* UINT32_MAX: none fits */
+} pl_results_summary;
+
+pl_code pl_results_reader_summarise(pl_results_reader *reader, pl_arena *arena, pl_results_summary *summary,
+                                    pl_error *error);
+
+#endif

@@ -1,0 +1,329 @@
+/* See search/sweep.h. The counter lives in memory from MPI_Win_allocate: on one node that is shared memory and the
+ * increment a processor instruction (3 to 4 million per second); with MPI_Win_create the target must enter MPI to serve
+ * it, and rank 0, which computes, made others wait for up to 2 s. */
+#include "search/sweep.h"
+
+#include <math.h>
+#include <omp.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "search/agree.h"
+#include "search/results_file.h"
+#include "search/work_pool.h"
+
+enum { MOST_BLOCK_ROWS = 64, BLOCKS_PER_RANK = 16 };
+
+/* What the ranks share, in rank 0's memory. */
+enum { SHARED_NEXT = 0, SHARED_ROWS, SHARED_COST, SHARED_BEST, SHARED_COUNT };
+
+typedef struct sweep_state {
+  const pl_sweep *sweep;
+  pl_results_file *file;
+  pl_work_block *blocks; /* dearest first */
+  uint32_t n_blocks, block_rows, n_pending;
+  double total_cost;
+  MPI_Win window;
+  uint64_t *shared; /* rank 0's are the ones that count */
+  int rank;
+  double start_s, last_report_s;
+  omp_lock_t lock; /* over the failures */
+  uint32_t n_computed, n_failed, first_failed;
+  char first_message[256];
+} sweep_state;
+
+/* ---- blocks ---- */
+
+static double block_cost(const pl_space *space, const pl_work_block *block) {
+  double cost = 0;
+  for (uint32_t i = 0; i < block->count; i++)
+    cost += pl_space_cost(space, block->first + i);
+  return cost;
+}
+
+typedef struct dated_block {
+  pl_work_block block;
+  double cost;
+} dated_block;
+
+static int dearest_first(const void *left, const void *right) {
+  const dated_block *a = left, *b = right;
+  if (a->cost != b->cost) return a->cost < b->cost ? 1 : -1;
+  return a->block.first < b->block.first ? -1 : a->block.first > b->block.first;
+}
+
+/* Cuts runs of pending candidates into blocks of at most block_rows. `blocks` NULL: only counts. */
+static uint32_t cut_blocks(const sweep_state *state, dated_block *blocks) {
+  const int32_t *status = state->sweep->status;
+  uint32_t n = state->sweep->space->n_candidates, n_blocks = 0;
+  for (uint32_t first = 0; first < n;) {
+    if (status[first] != PL_RESULT_PENDING) {
+      first++;
+      continue;
+    }
+    uint32_t count = 1;
+    while (count < state->block_rows && first + count < n && status[first + count] == PL_RESULT_PENDING)
+      count++;
+    if (blocks != NULL) {
+      blocks[n_blocks].block = (pl_work_block){.first = first, .count = count};
+      blocks[n_blocks].cost = block_cost(state->sweep->space, &blocks[n_blocks].block);
+    }
+    n_blocks++;
+    first += count;
+  }
+  return n_blocks;
+}
+
+static pl_code plan(sweep_state *state, int n_ranks, pl_error *error) {
+  for (uint32_t i = 0; i < state->sweep->space->n_candidates; i++)
+    state->n_pending += state->sweep->status[i] == PL_RESULT_PENDING;
+  uint32_t even = state->n_pending / ((uint32_t)n_ranks * BLOCKS_PER_RANK);
+  state->block_rows = even < 1 ? 1 : even > MOST_BLOCK_ROWS ? MOST_BLOCK_ROWS : even;
+  state->n_blocks = cut_blocks(state, NULL);
+  dated_block *dated = calloc(state->n_blocks + 1u, sizeof *dated);
+  state->blocks = calloc(state->n_blocks + 1u, sizeof *state->blocks);
+  if (dated != NULL && state->blocks != NULL) {
+    cut_blocks(state, dated);
+    qsort(dated, state->n_blocks, sizeof *dated, dearest_first);
+    for (uint32_t b = 0; b < state->n_blocks; b++) {
+      state->blocks[b] = dated[b].block;
+      state->total_cost += dated[b].cost;
+    }
+  } else {
+    pl_fail_memory(error, "the blocks of the sweep");
+  }
+  free(dated);
+  return error->code;
+}
+
+/* ---- what the ranks share ---- */
+
+static void open_window(sweep_state *state, MPI_Comm comm) {
+  MPI_Aint size_bytes = SHARED_COUNT * sizeof(uint64_t);
+  MPI_Win_allocate(size_bytes, sizeof(uint64_t), MPI_INFO_NULL, comm, &state->shared, &state->window);
+  const uint64_t start[SHARED_COUNT] = {[SHARED_BEST] = UINT64_MAX};
+  memcpy(state->shared, start, sizeof start);
+  MPI_Barrier(comm); /* nobody may count before everybody's memory is set */
+  MPI_Win_lock_all(0, state->window);
+}
+
+static void close_window(sweep_state *state) {
+  MPI_Win_unlock_all(state->window);
+  MPI_Win_free(&state->window);
+}
+
+static uint64_t fetch(sweep_state *state, uint64_t value, int which, MPI_Op op) {
+  uint64_t before = 0;
+  MPI_Fetch_and_op(&value, &before, MPI_UINT64_T, 0, which, op, state->window);
+  MPI_Win_flush(0, state->window);
+  return before;
+}
+
+/* Positive floats compare as their bits do: one MIN keeps the best time, and the lowest index among equals. */
+static uint64_t pack_best(const pl_result_row *row, uint32_t index) {
+  float time_s = (float)row->iter_time_s;
+  uint32_t bits;
+  memcpy(&bits, &time_s, sizeof bits);
+  return (uint64_t)bits << 32 | index;
+}
+
+static void share_progress(sweep_state *state, const pl_work_block *block, const pl_result_row *rows) {
+  uint64_t best = UINT64_MAX;
+  for (uint32_t i = 0; i < block->count; i++)
+    if (rows[i].status == PL_RESULT_DONE && rows[i].iter_time_s > 0) {
+      uint64_t packed = pack_best(&rows[i], block->first + i);
+      if (packed < best) best = packed;
+    }
+  fetch(state, block->count, SHARED_ROWS, MPI_SUM);
+  fetch(state, (uint64_t)block_cost(state->sweep->space, block), SHARED_COST, MPI_SUM);
+  if (best != UINT64_MAX) fetch(state, best, SHARED_BEST, MPI_MIN);
+}
+
+static void report(sweep_state *state) {
+  double now_s = MPI_Wtime();
+  if (state->rank != 0 || now_s - state->last_report_s < 1.0) return;
+  state->last_report_s = now_s;
+  uint64_t rows = fetch(state, 0, SHARED_ROWS, MPI_NO_OP);
+  double share = (double)fetch(state, 0, SHARED_COST, MPI_NO_OP) / state->total_cost;
+  uint64_t best = fetch(state, 0, SHARED_BEST, MPI_NO_OP);
+  double elapsed_s = now_s - state->start_s;
+  fprintf(stderr, "paceline sweep: %llu of %u candidates, %.0f per s", (unsigned long long)rows, state->n_pending,
+          (double)rows / elapsed_s);
+  if (share > 0) fprintf(stderr, ", about %.0f s left", elapsed_s * (1 - share) / share);
+  if (best != UINT64_MAX) {
+    float time_s;
+    uint32_t bits = (uint32_t)(best >> 32);
+    memcpy(&time_s, &bits, sizeof time_s);
+    char text[256];
+    pl_space_format_candidate(state->sweep->space, (uint32_t)best, text, sizeof text);
+    fprintf(stderr, ", best %.4g s: %s", (double)time_s, text);
+  }
+  fputc('\n', stderr);
+}
+
+/* ---- the pool's callbacks ---- */
+
+static bool claim(void *context, pl_work_block *block) {
+  sweep_state *state = context;
+  uint64_t next = fetch(state, 1, SHARED_NEXT, MPI_SUM);
+  if (next >= state->n_blocks) return false;
+  *block = state->blocks[next];
+  return true;
+}
+
+/* What is known of a candidate that could not be simulated: itself. */
+static void failed_row(const pl_space *space, uint32_t index, pl_result_row *row) {
+  const pl_candidate *c = &space->candidates[index];
+  *row = (pl_result_row){.pp = c->pp,
+                         .dp = c->dp,
+                         .tmp = c->tmp,
+                         .mbs = c->mbs,
+                         .vpp = c->vpp,
+                         .sp = c->sp,
+                         .zero = c->zero,
+                         .overlap = c->overlap,
+                         .fits = 0,
+                         .peak_stage = -1,
+                         .n_classes = -1,
+                         .n_tasks = -1,
+                         .status = PL_RESULT_FAILED};
+  for (uint32_t i = 0; i < pl_result_n_columns; i++)
+    if (pl_result_columns[i].type == PL_COLUMN_f64) {
+      double *value = (double *)(void *)((unsigned char *)row + pl_result_columns[i].offset);
+      *value = (double)NAN;
+    }
+  row->n_microbatches = (int32_t)(space->job->gbs / c->dp / c->mbs);
+  snprintf(row->schedule.text, sizeof row->schedule.text, "%s", pl_space_schedule_names[c->schedule]);
+  snprintf(row->recompute.text, sizeof row->recompute.text, "%s", pl_space_recompute_names[c->recompute]);
+  snprintf(row->order.text, sizeof row->order.text, "%s", space->choices.orders[c->order]);
+  snprintf(row->assign.text, sizeof row->assign.text, "%s", c->recipe == PL_ASSIGN_BALANCED ? "balanced" : "uniform");
+}
+
+static void note_failure(sweep_state *state, uint32_t index, const pl_error *error) {
+  omp_set_lock(&state->lock);
+  state->n_failed++;
+  if (index < state->first_failed) {
+    state->first_failed = index;
+    snprintf(state->first_message, sizeof state->first_message, "%.*s", (int)sizeof state->first_message - 1,
+             error->message);
+  }
+  omp_unset_lock(&state->lock);
+}
+
+static void compute(void *context, uint32_t index, pl_arena *arena, pl_result_row *row) {
+  sweep_state *state = context;
+  const pl_sweep *sweep = state->sweep;
+  pl_error error = PL_ERROR_INIT;
+  memset(row, 0, sizeof *row); /* the text columns' padding reaches the file */
+  if (sweep->evaluate(sweep->context, sweep->space, index, arena, row, &error) == PL_OK) {
+    PL_ASSERT(row->status == PL_RESULT_DONE || row->status == PL_RESULT_OOM);
+    return;
+  }
+  failed_row(sweep->space, index, row);
+  note_failure(state, index, &error);
+}
+
+static pl_code deliver(void *context, const pl_work_block *block, const pl_result_row *rows, pl_error *error) {
+  sweep_state *state = context;
+  PL_TRY(pl_results_write(state->file, block->first, block->count, rows, error));
+  state->n_computed += block->count;
+  if (state->sweep->progress) share_progress(state, block, rows);
+  return PL_OK;
+}
+
+static void tick(void *context) {
+  sweep_state *state = context;
+  if (state->sweep->progress) report(state);
+}
+
+/* ---- the run ---- */
+
+static pl_code run_pool(sweep_state *state, pl_error *error) {
+  const pl_work_pool pool = {.n_threads = state->sweep->n_threads,
+                             .block_rows = state->block_rows,
+                             .context = state,
+                             .claim = claim,
+                             .compute = compute,
+                             .deliver = deliver,
+                             .tick = tick};
+  pl_code code = pl_work_pool_run(&pool, error);
+  if (code != PL_OK) fetch(state, state->n_blocks, SHARED_NEXT, MPI_SUM); /* the others stop at their next claim */
+  return code;
+}
+
+static void gather(const sweep_state *state, MPI_Comm comm, pl_sweep_outcome *outcome) {
+  const uint32_t mine[2] = {state->n_computed, state->n_failed};
+  uint32_t all[2];
+  MPI_Allreduce(mine, all, 2, MPI_UINT32_T, MPI_SUM, comm);
+  outcome->n_computed = all[0];
+  outcome->n_failed = all[1];
+  outcome->elapsed_s = MPI_Wtime() - state->start_s;
+  struct {
+    int index, rank;
+  } first, lowest; /* MPI_2INT; indices above INT_MAX do not occur: the space would not fit in memory */
+  first.index = state->n_failed ? (int)state->first_failed : INT32_MAX;
+  first.rank = state->rank;
+  MPI_Allreduce(&first, &lowest, 1, MPI_2INT, MPI_MINLOC, comm);
+  outcome->first_failed = (uint32_t)lowest.index;
+  memcpy(outcome->first_message, state->first_message, sizeof outcome->first_message);
+  MPI_Bcast(outcome->first_message, sizeof outcome->first_message, MPI_BYTE, lowest.rank, comm);
+  MPI_Bcast(&outcome->elapsed_s, 1, MPI_DOUBLE, 0, comm);
+}
+
+/* Whether some, but not all, ranks have the file open. */
+static bool is_split(const sweep_state *state, MPI_Comm comm) {
+  int mine[2] = {state->file != NULL, state->file == NULL}, any[2];
+  MPI_Allreduce(mine, any, 2, MPI_INT, MPI_MAX, comm);
+  return any[0] && any[1];
+}
+
+static void run(sweep_state *state, MPI_Comm comm, pl_sweep_outcome *outcome, pl_error *error) {
+  pl_results_open(state->sweep->path, comm, state->sweep->space->n_candidates, state->block_rows, &state->file, error);
+  outcome->split = is_split(state, comm);
+  if (pl_agree(comm, error) == PL_OK) {
+    pl_results_fail_after(state->file, state->sweep->fail_after);
+    open_window(state, comm);
+    run_pool(state, error);
+    close_window(state);
+    pl_agree(comm, error);
+  }
+  if (outcome->split) return;
+  pl_error closing = PL_ERROR_INIT;
+  pl_results_close(state->file, &closing);
+  pl_agree(comm, &closing);
+  if (closing.code != PL_OK) pl_fail(error, closing.code, "%s", closing.message);
+}
+
+pl_code pl_sweep_run(const pl_sweep *sweep, MPI_Comm comm, pl_sweep_outcome *outcome, pl_error *error) {
+  sweep_state state = {.sweep = sweep, .first_failed = UINT32_MAX, .start_s = MPI_Wtime()};
+  state.last_report_s = state.start_s;
+  int n_ranks;
+  MPI_Comm_rank(comm, &state.rank);
+  MPI_Comm_size(comm, &n_ranks);
+  *outcome = (pl_sweep_outcome){0};
+  plan(&state, n_ranks, error);
+  if (pl_agree(comm, error) == PL_OK) {
+    omp_init_lock(&state.lock);
+    run(&state, comm, outcome, error);
+    omp_destroy_lock(&state.lock);
+    if (!outcome->split) gather(&state, comm, outcome);
+  }
+  free(state.blocks);
+  return error->code;
+}
+
+uint32_t pl_sweep_default_threads(MPI_Comm comm) {
+  if (getenv("OMP_NUM_THREADS") != NULL) return (uint32_t)omp_get_max_threads();
+  MPI_Comm node;
+  int n_ranks;
+  MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+  MPI_Comm_size(node, &n_ranks);
+  cpu_set_t mine, all;
+  CPU_ZERO(&mine);
+  if (sched_getaffinity(0, sizeof mine, &mine) != 0) CPU_SET(0, &mine);
+  MPI_Allreduce(&mine, &all, (int)sizeof mine, MPI_BYTE, MPI_BOR, node);
+  MPI_Comm_free(&node);
+  int n_threads = CPU_COUNT(&all) / n_ranks;
+  return n_threads < 1 ? 1 : (uint32_t)n_threads;
+}

@@ -1,0 +1,42 @@
+/* The threads of one rank: the master claims blocks of candidates and delivers finished ones, every thread computes.
+ *
+ * Only the master calls `claim`, `deliver` and `tick` (MPI_THREAD_FUNNELED: it alone may talk to MPI and HDF5). It
+ * computes as well, between two looks at the blocks, so that a rank with one thread needs no second one. Workers never
+ * wait for the master as long as a block is open: the next one is claimed when fewer candidates than two per thread are
+ * left. A straggler keeps its block in flight while others go by: there are as many slots as can be held open that way.
+ *
+ * Rejected: `omp taskloop` or a parallel for per block (a barrier per block: 20 % idle with candidates of unequal
+ * cost); a thread of its own for I/O (takes a core from the computation, and wants MPI_THREAD_SERIALIZED).
+ */
+#ifndef PL_SEARCH_WORK_POOL_H
+#define PL_SEARCH_WORK_POOL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/arena.h"
+#include "core/result.h"
+#include "core/status.h"
+
+typedef struct pl_work_block {
+  uint32_t first, count; /* candidates first .. first + count - 1 */
+} pl_work_block;
+
+typedef struct pl_work_pool {
+  uint32_t n_threads;
+  uint32_t block_rows; /* no claimed block is larger */
+  void *context;
+  /* Master: next block, or false when there is none left (not asked again). */
+  bool (*claim)(void *context, pl_work_block *block);
+  /* Any thread; `arena` belongs to the calling thread and is reset before each candidate. */
+  void (*compute)(void *context, uint32_t index, pl_arena *arena, pl_result_row *row);
+  /* Master: all rows of a block, once. A failure stops the pool. */
+  pl_code (*deliver)(void *context, const pl_work_block *block, const pl_result_row *rows, pl_error *error);
+  /* Master: called often; may be NULL. */
+  void (*tick)(void *context);
+} pl_work_pool;
+
+/* Returns when every claimed block is delivered, or after the first failure of deliver. */
+pl_code pl_work_pool_run(const pl_work_pool *pool, pl_error *error);
+
+#endif
