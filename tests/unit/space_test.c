@@ -1,9 +1,12 @@
 /* The candidate space: counted by hand on small cases, and against a filter over the whole product on random ones. */
-#include <cmocka.h>
-#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+
+#include <setjmp.h>
 #include <stdint.h>
+
+#include <cmocka.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
