@@ -183,6 +183,7 @@ pl_code pl_collective_chunked(const pl_collective_group *group, pl_collective_ki
   pl_step_builder steps;
   PL_TRY(pl_collective_group_algorithm(group, kind, size_bytes, arena, &algorithm, error));
   PL_TRY(pl_steps_begin(&steps, expected_steps(group, kind, chunks, algorithm), arena, error));
+  steps.latency_with_bytes = group->options.sharing == PL_SHARING_RTT;
   PL_TRY(emit(group, kind, size_bytes, chunks, algorithm, &steps, error));
   chunked->steps = steps.steps;
   chunked->n_steps = steps.n_steps;

@@ -100,7 +100,8 @@ pl_code pl_fluid_collective_merge(const pl_cluster *cluster, pl_arena *arena, pl
  *
  * Messages of one channel cross a hop in order, one at a time, as on one connection, yet their latencies overlap: so a
  * message is two steps, first its latency (no bytes), then its bytes (no latency), which wait for the bytes of the
- * message before. */
+ * message before. Under RTT sharing, SimGrid's rule, a flow cannot be parted from its latency: there the bytes carry it
+ * and the first step takes no time. */
 typedef struct pl_collective_step {
   uint32_t source, destination; /* devices */
   double size_bytes;

@@ -55,6 +55,9 @@ typedef struct pl_step_builder {
   pl_collective_step *steps;
   uint32_t *dependencies;
   uint32_t n_steps, step_capacity, n_dependencies, dependency_capacity;
+  bool latency_with_bytes; /* as SimGrid's flows have it: the latency step of a message takes no time, its bytes carry
+                              the latency */
+  pl_ticks latency;        /* of the newest message */
 } pl_step_builder;
 
 pl_code pl_steps_begin(pl_step_builder *builder, double expected_steps, pl_arena *arena, pl_error *error);

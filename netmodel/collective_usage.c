@@ -173,13 +173,16 @@ pl_code pl_steps_single(pl_step_builder *builder, uint32_t source, uint32_t dest
 
 pl_code pl_steps_latency(pl_step_builder *builder, uint32_t source, uint32_t destination, pl_ticks latency,
                          pl_error *error) {
-  return pl_steps_single(builder, source, destination, 0, latency, error);
+  builder->latency = latency;
+  return pl_steps_single(builder, source, destination, 0, builder->latency_with_bytes ? 0 : latency, error);
 }
 
 pl_code pl_steps_bytes(pl_step_builder *builder, double size_bytes, uint32_t previous, uint32_t *step,
                        pl_error *error) {
   uint32_t latency = builder->n_steps - 1, source = builder->steps[latency].source;
-  PL_TRY(pl_steps_single(builder, source, builder->steps[latency].destination, size_bytes, 0, error));
+  uint32_t destination = builder->steps[latency].destination;
+  pl_ticks with_bytes = builder->latency_with_bytes ? builder->latency : 0;
+  PL_TRY(pl_steps_single(builder, source, destination, size_bytes, with_bytes, error));
   if (step != NULL) *step = latency + 1;
   PL_TRY(pl_steps_after(builder, latency, error));
   return pl_steps_after(builder, previous, error);

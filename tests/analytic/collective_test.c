@@ -325,6 +325,11 @@ static void rtt_rule(void **unused) {
   double hop_s = 2 * pl_ticks_to_s(pl_ticks_from_s(4e-4));
   assert_true(fabs(fluid.spec.share_weight * hop_s - 1) < 1e-12);
   assert_true(fabs(fluid.spec.rate_cap_Bps / (4194304 / (2 * hop_s)) - 1) < 1e-12);
+  pl_chunked_collective chunked; /* every flow keeps its latency, as SimGrid charges it */
+  assert_int_equal(pl_collective_chunked(group, PL_ALL_REDUCE, 1e9, 2, &arena, &chunked, NULL), PL_OK);
+  assert_int_equal(chunked.n_steps, 2 * 6 * 4 * 2);
+  for (uint32_t i = 0; i < chunked.n_steps; i++)
+    assert_int_equal(chunked.steps[i].latency, chunked.steps[i].size_bytes > 0 ? 2 * pl_ticks_from_s(4e-4) : 0);
   pl_arena_release(&arena);
   synthetic_cluster_release(cluster);
 }
