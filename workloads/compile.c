@@ -16,12 +16,17 @@ typedef struct unrolling {
   pl_pieces *forward, *backward, *last_backward; /* per chunk */
   pl_pieces epilogue;
   uint32_t last;                  /* the last work task so far, PL_NONE at the start */
+  uint32_t chain;                 /* the same; with ready streams only of the pass under way */
   uint32_t pending[MOST_PENDING]; /* what the next work task waits for */
   uint32_t n_pending;
   uint32_t *gathers; /* ring of gathers not yet awaited */
   uint32_t first_gather, n_gathers;
   uint32_t last_reduction;
-  uint32_t *forward_end; /* [chunk][microbatch] last task of the forward; only with ready streams */
+  /* Only with ready streams, where program order is not the order on the stream. */
+  uint32_t *forward_end;  /* [chunk][microbatch] last task of the forward */
+  uint32_t *backward_end; /* last task of each backward, in the schedule's order */
+  int64_t n_forward, n_backward;
+  int32_t in_flight; /* how many forwards may run ahead of their backwards (Proteus's max ongoing) */
 } unrolling;
 
 enum { MOST_GATHERS = 8 };
@@ -50,8 +55,10 @@ static void emit_work(compilation *state, unrolling *own, const pl_piece *piece,
                                         microbatch);
   for (uint32_t i = 0; i < own->n_pending; i++)
     pl_graph_builder_edge(state->builder, own->pending[i], task);
+  /* The ops of a pass follow each other; in order, the stream says so. */
+  if (own->forward_end != NULL && own->chain != PL_NONE) pl_graph_builder_edge(state->builder, own->chain, task);
   own->n_pending = 0;
-  own->last = task;
+  own->last = own->chain = task;
 }
 
 static pl_meeting arrive(compilation *state, unrolling *own, int slot, uint32_t op, pl_category category, uint32_t name,
@@ -62,7 +69,7 @@ static pl_meeting arrive(compilation *state, unrolling *own, int slot, uint32_t 
 
 /* What a communication that starts here comes after: the last work and what the next work would wait for. */
 static void order_after_work(compilation *state, const unrolling *own, uint32_t task) {
-  if (own->last != PL_NONE) pl_graph_builder_edge(state->builder, own->last, task);
+  if (own->chain != PL_NONE) pl_graph_builder_edge(state->builder, own->chain, task);
   for (uint32_t i = 0; i < own->n_pending; i++)
     pl_graph_builder_edge(state->builder, own->pending[i], task);
 }
@@ -107,6 +114,7 @@ static void emit_piece(compilation *state, unrolling *own, const pl_piece *piece
     break;
   case PL_PIECE_GATHER:
     PL_ASSERT(own->n_gathers < MOST_GATHERS);
+    if (own->chain == PL_NONE) own->chain = own->last; /* parameters are not gathered before the previous pass is over */
     own->gathers[(own->first_gather + own->n_gathers++) % MOST_GATHERS] =
         emit_communication(state, own, PL_SLOT_DATA, piece, microbatch);
     break;
@@ -154,16 +162,34 @@ static const pl_pieces *pieces_of(const unrolling *own, const pl_step *step) {
   return is_last ? &own->last_backward[step->chunk] : &own->backward[step->chunk];
 }
 
+/* What the order on the compute stream would imply: a backward follows its forward, and a forward waits until few enough are in flight. */
+static void wait_for_schedule(compilation *state, unrolling *own, const pl_step *step) {
+  if (own->forward_end == NULL) return;
+  if (step->backward) {
+    wait_for(own, own->forward_end[(int64_t)step->chunk * state->program->n_microbatches + step->microbatch]);
+  } else if (own->n_forward >= own->in_flight) {
+    wait_for(own, own->backward_end[own->n_forward - own->in_flight]);
+  }
+}
+
+static void note_schedule(compilation *state, unrolling *own, const pl_step *step) {
+  if (own->forward_end == NULL) return;
+  if (step->backward) {
+    own->backward_end[own->n_backward++] = own->last;
+  } else {
+    own->forward_end[(int64_t)step->chunk * state->program->n_microbatches + step->microbatch] = own->last;
+    own->n_forward++;
+  }
+}
+
 static void emit_step(compilation *state, unrolling *own, const pl_step *step) {
-  int32_t pp = state->program->strategy->pp, global = step->chunk * pp + own->stage->stage;
-  uint32_t *forward_end = NULL;
-  if (own->forward_end != NULL)
-    forward_end = &own->forward_end[(int64_t)step->chunk * state->program->n_microbatches + step->microbatch];
-  if (step->backward && forward_end != NULL) wait_for(own, *forward_end);
+  int32_t global = step->chunk * state->program->strategy->pp + own->stage->stage;
+  if (own->forward_end != NULL) own->chain = PL_NONE;
+  wait_for_schedule(state, own, step);
   receive(state, own, step->backward, global, step->microbatch);
   emit_pieces(state, own, pieces_of(own, step), step->microbatch);
   send(state, own, step->backward, step->chunk, step->microbatch);
-  if (!step->backward && forward_end != NULL) *forward_end = own->last;
+  note_schedule(state, own, step);
 }
 
 static void emit_epilogue(compilation *state, unrolling *own) {
@@ -197,13 +223,17 @@ static bool prepare(compilation *state, uint32_t index, unrolling *own) {
                      .stage = &program->stages[class->stage],
                      .index = index,
                      .last = PL_NONE,
+                     .chain = PL_NONE,
                      .last_reduction = PL_NONE,
                      .forward = PL_TAKE(state->arena, pl_pieces, vpp),
                      .backward = PL_TAKE(state->arena, pl_pieces, vpp),
                      .last_backward = PL_TAKE(state->arena, pl_pieces, vpp),
                      .gathers = PL_TAKE(state->arena, uint32_t, MOST_GATHERS)};
-  if (state->options->streams == PL_STREAMS_READY)
+  if (state->options->streams == PL_STREAMS_READY) {
     own->forward_end = PL_TAKE(state->arena, uint32_t, vpp * (size_t)program->n_microbatches);
+    own->backward_end = PL_TAKE(state->arena, uint32_t, vpp * (size_t)program->n_microbatches);
+    own->in_flight = pl_schedule_in_flight(own->stage->steps, own->stage->n_steps);
+  }
   if (state->arena->failed) return false;
   own->compute_stream = pl_graph_builder_stream(state->builder, index, PL_STREAM_COMPUTE);
   const pl_piece_context context = {.program = program,
