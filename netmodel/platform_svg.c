@@ -18,7 +18,7 @@ enum {
   ROW_MAX = 1500, /* cards beyond this width go to the next row */
   GAP = 34,
   CARD_PAD = 22,
-  CARD_MIN = 500,
+  CARD_MIN = 520,
   GPU_W = 62,
   GPU_H = 40,
   GPU_GAP = 16,
@@ -108,7 +108,7 @@ static void put_links(const drawing *d, int x, int y, const pl_outline_links *li
   put_text(d, x + 72, y, "body", text);
   snprintf(text, sizeof text, "%.40s%s%.40s", links->first, links->count > 1 ? " … " : "",
            links->count > 1 ? links->last : "");
-  put_text(d, x + 300, y, "name", text);
+  put_text(d, x + 326, y, "name", text);
 }
 
 /* ---- a card ---- */
@@ -156,14 +156,23 @@ static void draw_frame(const drawing *d, const card *c) {
   put_box(d, c->x, c->y, c->width, c->height, "card");
 }
 
+/* How many zones around `zone` are folded into the one that is drawn. */
+static uint32_t alike_around(const drawing *d, const pl_outline_zone *zone) {
+  uint32_t product = 1;
+  for (uint32_t e = zone->parent; e != PL_NONE; e = d->outline->zones[e].parent)
+    product *= d->outline->zones[e].alike;
+  return product;
+}
+
 static void draw_title(const drawing *d, const card *c) {
   const pl_outline_zone *zone = entry_of(d, c);
   char text[256];
   snprintf(text, sizeof text, "%.60s%s%.60s", zone->name, zone->alike > 1 ? " … " : "",
            zone->alike > 1 ? zone->last_name : "");
   put_text(d, c->x + CARD_PAD, c->y + 26, "title", text);
-  if (zone->alike > 1) {
-    snprintf(text, sizeof text, "%u alike", zone->alike);
+  uint32_t around = alike_around(d, zone);
+  if (zone->alike > 1 || around > 1) {
+    snprintf(text, sizeof text, around > 1 ? "%u alike in each of %u zones" : "%u alike", zone->alike, around);
     put_text(d, c->x + c->width - CARD_PAD, c->y + 26, "badge", text);
   }
   int used = 0;
