@@ -143,7 +143,7 @@ std::shared_ptr<creation_order> record_creation() {
                                                      : std::string(path) + ":" + std::to_string(line) + ": " + text;
   text = text.substr(0, text.find('\n'));
   /* Sic in 3.32, and followed by lines with every name of the platform. */
-  static const std::string misnamed = " does name a node. Existing netpoints:";
+  const std::string misnamed = " does name a node. Existing netpoints:";
   size_t at = text.find(misnamed);
   if (at != std::string::npos) text.replace(at, misnamed.size(), " names no host, router or zone");
   throw std::runtime_error(text);
