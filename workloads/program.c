@@ -4,17 +4,20 @@
 #include <math.h>
 #include <string.h>
 
+#include "workloads/op_cost.h"
+
 pl_training_state pl_training_state_of(pl_dtype dtype) {
   double size = pl_dtype_bytes(dtype);
   if (dtype == PL_DTYPE_FP32 || dtype == PL_DTYPE_TF32)
-    /* Weights are their own master copy: momentum and variance; read 4 values, write 3. */
+    /* Weights are their own master copy, beside momentum and variance. */
     return (pl_training_state){
-        .parameter_bytes = 4, .gradient_bytes = 4, .optimizer_bytes = 8, .update_traffic_bytes = 28};
-  /* 2 + 2 + 12 bytes; fp8 keeps its weights and gradients in 16 bits. The update reads the gradient and three fp32
-   * values and writes three and the weight. */
+        .parameter_bytes = 4, .gradient_bytes = 4, .optimizer_bytes = 8, .update_traffic_bytes = PL_ADAM_FP32_BYTES};
+  /* 2 + 2 + 12 bytes; fp8 keeps its weights and gradients in 16 bits. */
   size = fmax(size, 2);
-  return (pl_training_state){
-      .parameter_bytes = size, .gradient_bytes = size, .optimizer_bytes = 12, .update_traffic_bytes = 2 * size + 24};
+  return (pl_training_state){.parameter_bytes = size,
+                             .gradient_bytes = size,
+                             .optimizer_bytes = 12,
+                             .update_traffic_bytes = PL_ADAM_MIXED_BYTES};
 }
 
 /* ---- families and their ops, while the program is made ---- */
@@ -186,11 +189,7 @@ static void add_reduce(pass_making *pass, double parameters) {
 static double held_parameters(const pl_program *program, int32_t block) {
   const pl_block_program *own = block_program(program, block);
   if (own->kind != PL_BLOCK_HEAD || !has_split_tied_embedding(program)) return own->parameters;
-  double table = 0;
-  for (uint32_t i = 0; i < own->forward.n_ops; i++)
-    if (own->forward.ops[i].kind == PL_OP_GEMM)
-      table = fmax(table, (double)own->forward.ops[i].n * (double)own->forward.ops[i].k);
-  return own->parameters + table;
+  return own->parameters + own->tied_parameters;
 }
 
 static void add_gather(pass_making *pass, int32_t block, bool backward) {
@@ -249,9 +248,8 @@ static pl_code make_epilogue(making *state, pl_stage_program *own) {
   if (!strategy->overlap && strategy->zero < 2) add_reduce(&pass, own->parameters);
   uint32_t embedding = program->family_of[own->stage][PL_FAMILY_EMBEDDING];
   if (embedding != PL_NONE) {
-    double table =
-        held_parameters(program, pl_model_n_blocks(program->model) - 2) - program->blocks[PL_BLOCK_HEAD].parameters;
-    double size_bytes = table * pl_training_state_of(program->job->dtype).gradient_bytes;
+    double size_bytes =
+        program->blocks[PL_BLOCK_HEAD].tied_parameters * pl_training_state_of(program->job->dtype).gradient_bytes;
     add(&pass, PL_INSTRUCTION_EMBEDDING, true, -1, family_op(state, embedding, PL_ALL_REDUCE, size_bytes));
   }
   add(&pass, PL_INSTRUCTION_OPTIMIZER, false, -1, PL_NONE);
