@@ -1,0 +1,17 @@
+/* One value of a results column as text and as JSON, the same in every command that prints results. */
+#ifndef PL_SEARCH_COLUMN_TEXT_H
+#define PL_SEARCH_COLUMN_TEXT_H
+
+#include "core/json_writer.h"
+#include "core/result.h"
+
+extern const char *const pl_status_names[]; /* pending, done, oom, failed; NULL-terminated */
+
+/* Exact text (doubles read back as the same double, NaN is empty, digests are 16 hex digits, status by name). Returns
+ * the length needed. */
+int pl_column_text(const pl_column_info *column, const void *value, char *text, size_t size);
+void pl_column_json(pl_json *json, const pl_column_info *column, const void *value);
+/* Every column of a row, as members of the object that is open. */
+void pl_row_json(pl_json *json, const pl_result_row *row);
+
+#endif

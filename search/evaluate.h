@@ -1,0 +1,24 @@
+/* The sweep's evaluation of a candidate by simulation (pl_evaluate of search/sweep.h), and the space's question whether
+ * a balanced assignment is worth a candidate of its own. */
+#ifndef PL_SEARCH_EVALUATE_H
+#define PL_SEARCH_EVALUATE_H
+
+#include "search/space.h"
+#include "search/sweep.h"
+#include "workloads/simulate.h"
+
+/* All const during a sweep: shared by the threads. */
+typedef struct pl_evaluation {
+  const pl_cluster *cluster;
+  const pl_model *model;
+  const pl_job *job;
+  const pl_simulate_options *options;
+} pl_evaluation;
+
+/* `context` is a pl_evaluation. */
+pl_code pl_evaluate_simulate(const void *context, const pl_space *space, uint32_t index, pl_arena *arena,
+                             pl_result_row *row, pl_error *error);
+/* `context` is a pl_evaluation. */
+pl_code pl_evaluate_balanced_differs(void *context, const pl_strategy *strategy, bool *differs, pl_error *error);
+
+#endif

@@ -1,0 +1,15 @@
+/* What `paceline sweep` prints at its end, read back from the results file. */
+#ifndef PL_SEARCH_SWEEP_SUMMARY_H
+#define PL_SEARCH_SWEEP_SUMMARY_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "core/arena.h"
+#include "core/json_writer.h"
+#include "search/sweep.h"
+
+pl_code pl_sweep_summary_print(FILE *stream, const char *path, const pl_space *space, const pl_sweep_outcome *outcome,
+                               bool json, pl_arena *arena, pl_error *error);
+
+#endif
