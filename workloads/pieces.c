@@ -62,7 +62,7 @@ static uint32_t find_op(const pl_family *family, const pl_op *op) {
   for (uint32_t i = 0; i < family->n_ops; i++)
     if (family->ops[i].kind == (pl_collective_kind)op->collective && family->ops[i].size_bytes == op->size_bytes)
       return i;
-  PL_ASSERT(!"a collective of a block that its stage's program does not list");
+  PL_ASSERT(false && "a collective of a block that its stage's program does not list");
   return PL_NONE;
 }
 
