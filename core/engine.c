@@ -332,6 +332,8 @@ pl_code pl_engine_run(const pl_graph *graph, pl_network *network, const pl_engin
 /* ---- the result ---- */
 
 static pl_code report_stuck(const pl_engine *engine, pl_error *error) {
+  /* A network that runs out of memory in the middle of a run goes silent (core/network.h has no status). */
+  if (engine->arena->failed) return pl_fail_memory(error, "the transfers of a run");
   uint32_t stuck = 0;
   while (stuck < engine->graph->n_tasks && engine->wait[stuck].pending == 0)
     stuck++;

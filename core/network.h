@@ -6,7 +6,9 @@
  * reaches that tick the engine calls `advance` until it returns PL_NONE: each call gives the task of one transfer that
  * ends at `now`, in increasing order of task; internal events (a latency that is over) are handled inside. A transfer
  * of zero bytes ends after its latency, at `now` itself when that is zero. Instances are independent of each other: one
- * per simulation, no shared writable state.
+ * per simulation, no shared writable state. A network that
+ * cannot get memory sets arena->failed and reports no further event; the engine, run in the same arena, then fails with
+ * PL_NO_MEMORY.
  */
 #ifndef PL_CORE_NETWORK_H
 #define PL_CORE_NETWORK_H

@@ -66,7 +66,41 @@ static void kth_take_fails(void **unused) {
   }
 }
 
+/* A whole run: each failing request ends in PL_NO_MEMORY and nothing else, wherever it strikes. */
+static void kth_take_of_a_run_fails(void **unused) {
+  (void)unused;
+  pl_link_use uses[1] = {{.link = 0, .weight = 1}};
+  pl_transfer_spec specs[1] = {{.n_uses = 1, .rate_cap_Bps = INFINITY, .share_weight = 1}};
+  const pl_transfer_table table = {capacity_Bps, policy, LINKS, specs, 1, uses, 1};
+  pl_arena arena;
+  pl_arena_init(&arena, 0);
+  pl_error error = PL_ERROR_INIT;
+  pl_graph graph;
+  pl_graph_builder *builder = pl_graph_builder_take(&arena, PL_STREAMS_IN_ORDER);
+  for (uint32_t i = 0; i < FLOWS; i++)
+    pl_graph_builder_transfer(builder, 0, 1000 + i, PL_CATEGORY_DATA, NULL, 0, PL_NONE, -1);
+  pl_graph_builder_transfers(builder, &table);
+  assert_int_equal(pl_graph_builder_freeze(builder, &graph, &error), PL_OK);
+  pl_code code = PL_NO_MEMORY;
+  int64_t k = 0;
+  for (; code == PL_NO_MEMORY; k++) {
+    pl_arena run_arena;
+    pl_arena_init(&run_arena, 1 << 16);
+    run_arena.fail_after = k;
+    error = PL_ERROR_INIT;
+    pl_engine_result result;
+    pl_network *network = pl_flow_network_take(&graph.transfers, &run_arena);
+    const pl_engine_options options = {.record_parts = false};
+    if (network != NULL) code = pl_engine_run(&graph, network, &options, &run_arena, &result, &error);
+    if (code != PL_OK && code != PL_NO_MEMORY) fail_msg("request %d: %s", (int)k, error.message);
+    pl_arena_release(&run_arena);
+  }
+  print_message("a run: %d requests for memory\n", (int)k - 1);
+  assert_true(k > 10);
+  pl_arena_release(&arena);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(kth_take_fails)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(kth_take_fails), cmocka_unit_test(kth_take_of_a_run_fails)};
   return cmocka_run_group_tests_name("flow_network_fault", tests, NULL, NULL);
 }
