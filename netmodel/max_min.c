@@ -22,7 +22,16 @@ static pl_wide wide_from_double(double value, int bits) {
   return (pl_wide)llrint(ldexp(value, bits));
 }
 
+/* fmin and fmax are calls into libm; nothing here is NaN. */
+static double smaller(double a, double b) {
+  return a < b ? a : b;
+}
+static double larger(double a, double b) {
+  return a > b ? a : b;
+}
+
 static uint32_t integer_weight(double weight) {
+  if (weight == 1) return 1;
   return weight >= 1 && weight < 0x1p32 && weight == floor(weight) ? (uint32_t)weight : 0;
 }
 
@@ -36,11 +45,11 @@ static int scale_bits(double value, int top) {
 static void choose_scales(pl_max_min *max_min, const pl_transfer_table *table) {
   double capacity_max = 1, share_max = 0;
   for (uint32_t link = 0; link < table->n_links; link++)
-    if (isfinite(table->link_capacity_Bps[link])) capacity_max = fmax(capacity_max, table->link_capacity_Bps[link]);
+    if (isfinite(table->link_capacity_Bps[link])) capacity_max = larger(capacity_max, table->link_capacity_Bps[link]);
   for (uint32_t spec = 0; spec < table->n_specs; spec++) {
     const pl_transfer_spec *from = &table->specs[spec];
     for (uint32_t use = from->first_use; use < from->first_use + from->n_uses; use++)
-      share_max = fmax(share_max, from->share_weight * table->uses[use].weight);
+      share_max = larger(share_max, from->share_weight * table->uses[use].weight);
   }
   /* 2^100 for the largest capacity: rates down to 2^-47 of it are exact. 2^90 for the largest share: 2^36 flows fit. */
   max_min->rate_bits = scale_bits(capacity_max, 100);
@@ -70,9 +79,9 @@ static uint32_t load_spec(pl_max_min *max_min, uint32_t index, uint32_t first_us
     const pl_link_use *use = &table->uses[i];
     double capacity_Bps = table->link_capacity_Bps[use->link];
     if (table->link_policy[use->link] == PL_LINK_FATPIPE) {
-      cap_Bps = fmin(cap_Bps, capacity_Bps / use->weight);
+      cap_Bps = smaller(cap_Bps, capacity_Bps / use->weight);
     } else if (isfinite(capacity_Bps) && !max_min->alone) {
-      bound_Bps = fmin(bound_Bps, capacity_Bps / use->weight);
+      bound_Bps = smaller(bound_Bps, capacity_Bps / use->weight);
       max_min->uses[first_use + n_uses++] =
           (pl_max_min_use){.share = share_of_use(max_min, from->share_weight, &wide_share, use->weight),
                            .weight = use->weight,
