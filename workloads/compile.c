@@ -114,7 +114,8 @@ static void emit_piece(compilation *state, unrolling *own, const pl_piece *piece
     break;
   case PL_PIECE_GATHER:
     PL_ASSERT(own->n_gathers < MOST_GATHERS);
-    if (own->chain == PL_NONE) own->chain = own->last; /* parameters are not gathered before the previous pass is over */
+    if (own->chain == PL_NONE)
+      own->chain = own->last; /* parameters are not gathered before the previous pass is over */
     own->gathers[(own->first_gather + own->n_gathers++) % MOST_GATHERS] =
         emit_communication(state, own, PL_SLOT_DATA, piece, microbatch);
     break;
@@ -162,7 +163,8 @@ static const pl_pieces *pieces_of(const unrolling *own, const pl_step *step) {
   return is_last ? &own->last_backward[step->chunk] : &own->backward[step->chunk];
 }
 
-/* What the order on the compute stream would imply: a backward follows its forward, and a forward waits until few enough are in flight. */
+/* What the order on the compute stream would imply: a backward follows its forward, and a forward waits until few
+ * enough are in flight. */
 static void wait_for_schedule(compilation *state, unrolling *own, const pl_step *step) {
   if (own->forward_end == NULL) return;
   if (step->backward) {

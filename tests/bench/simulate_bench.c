@@ -1,7 +1,8 @@
-/* One strategy on 16,384 A100: how long pl_simulate takes against loading the platform, and how far folding and fusing shrink the run. Prints
- * ratios of one run on one machine.
+/* One strategy on 16,384 A100: how long pl_simulate takes against loading the platform, and how far folding and fusing
+ * shrink the run. Prints ratios of one run on one machine.
  *
- *   simulate_bench PLATFORM.xml [STRATEGY [GBS [MODEL]]]     (platform: paceline platform make dgx-a100 --nodes 2048 -o PLATFORM.xml) */
+ *   simulate_bench PLATFORM.xml [STRATEGY [GBS [MODEL]]]     (platform: paceline platform make dgx-a100 --nodes 2048 -o
+ * PLATFORM.xml) */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +29,11 @@ int main(int argc, char **argv) {
     return 2;
   }
   const char *text = argc > 2 ? argv[2] : "pp=16,dp=128,tmp=8,mbs=1,recompute=full";
-  pl_job job = {.gbs = argc > 3 ? atoll(argv[3]) : 8192, .seq = 2048, .dtype = PL_DTYPE_FP16, .flash = true, .bucket_bytes = 25e6};
+  pl_job job = {.gbs = argc > 3 ? atoll(argv[3]) : 8192,
+                .seq = 2048,
+                .dtype = PL_DTYPE_FP16,
+                .flash = true,
+                .bucket_bytes = 25e6};
   pl_error error = PL_ERROR_INIT;
   pl_arena keep, arena;
   pl_arena_init(&keep, 0);
@@ -61,8 +66,8 @@ int main(int argc, char **argv) {
     if (round == 0) first_s = time_s;
     if (round > 0 && time_s < best_s) best_s = time_s;
   }
-  printf("%" PRIu32 " devices: %" PRIu32 " device classes, %" PRIu32 " transfer classes, %" PRId64 " tasks\n", report.n_devices,
-         report.n_device_classes, report.n_transfer_classes, report.row.n_tasks);
+  printf("%" PRIu32 " devices: %" PRIu32 " device classes, %" PRIu32 " transfer classes, %" PRId64 " tasks\n",
+         report.n_devices, report.n_device_classes, report.n_transfer_classes, report.row.n_tasks);
   printf("first simulation / loading the platform   %.4f (routes are resolved)\n", first_s / load_s);
   printf("later simulations / loading the platform  %.4f\n", best_s / load_s);
   pl_platform_destroy(platform);
