@@ -4,6 +4,7 @@
 
 #include "core/command.h"
 #include "netmodel/cmd_platform.h"
+#include "search/cmd_show.h"
 #include "search/cmd_sweep.h"
 #include "workloads/cmd_model.h"
 #include "workloads/cmd_simulate.h"
@@ -11,6 +12,7 @@
 static const pl_command commands[] = {
     {"model", "show what a model (a Hugging Face config.json) is made of", pl_cmd_model},
     {"platform", "check, show or make platform files", pl_cmd_platform},
+    {"show", "rows of a sweep's results, filtered and sorted", pl_cmd_show},
     {"simulate", "one strategy in full: time, memory, breakdown, timeline", pl_cmd_simulate},
     {"sweep", "every strategy of a space, over MPI ranks and threads, into HDF5", pl_cmd_sweep},
     {NULL, NULL, NULL},
