@@ -15,14 +15,25 @@
 enum { COMMAND_BYTES = 512, KIND_BYTES = 256, PATH_BYTES = 4096 };
 
 typedef struct request {
-  const char *kind, *nodes, *fabric, *pod_nodes, *oversubscription, *nic_rate, *device, *output;
+  const char *kind, *nodes, *gpus_per_node, *fabric, *pod_nodes, *oversubscription, *nic_rate, *device, *output;
   bool force, list;
 } request;
 
-enum { KEY_FABRIC = 256, KEY_POD_NODES, KEY_OVERSUBSCRIPTION, KEY_NIC_RATE, KEY_DEVICE, KEY_FORCE, KEY_LIST };
+enum {
+  KEY_FABRIC = 256,
+  KEY_GPUS_PER_NODE,
+  KEY_POD_NODES,
+  KEY_OVERSUBSCRIPTION,
+  KEY_NIC_RATE,
+  KEY_DEVICE,
+  KEY_FORCE,
+  KEY_LIST
+};
 
 static const struct argp_option options[] = {
     {"nodes", 'n', "N", 0, "Number of nodes (default: as the machine is usually described, mostly 1)", 0},
+    {"gpus-per-node", KEY_GPUS_PER_NODE, "N", 0,
+     "Only the first N GPUs of every node: a job that leaves the others idle (default: all)", 0},
     {"fabric", KEY_FABRIC, "rail|fat-tree|single", 0,
      "Network between nodes (default: rail for DGX, single for the others)", 0},
     {"pod-nodes", KEY_POD_NODES, "K", 0,
@@ -41,6 +52,9 @@ static error_t parse_option(int key, char *argument, struct argp_state *state) {
   switch (key) {
   case 'n':
     r->nodes = argument;
+    return 0;
+  case KEY_GPUS_PER_NODE:
+    r->gpus_per_node = argument;
     return 0;
   case KEY_FABRIC:
     r->fabric = argument;
@@ -142,6 +156,11 @@ static pl_code parse_kinds(const request *r, pl_platform_plan *plan, pl_error *e
 }
 
 static pl_code parse_numbers(const request *r, pl_platform_plan *plan, pl_error *error) {
+  if (r->gpus_per_node != NULL) {
+    int64_t n;
+    PL_TRY(pl_parse_integer(r->gpus_per_node, "--gpus-per-node", 1, PL_NODE_GPUS_MAX, &n, error));
+    plan->gpus_per_node = (uint32_t)n;
+  }
   if (r->pod_nodes != NULL) {
     int64_t k;
     PL_TRY(pl_parse_integer(r->pod_nodes, "--pod-nodes", 1, PL_PLAN_POD_NODES_MAX, &k, error));
@@ -181,8 +200,10 @@ static pl_code check_leaves(const request *r, const pl_platform_plan *plan, pl_e
 
 /* Only what the user asked for, so that the same request always writes the same file. */
 static void record_command(const request *r, char command[COMMAND_BYTES]) {
-  const char *const names[] = {"nodes", "fabric", "pod-nodes", "oversubscription", "nic-rate", "device"};
-  const char *const values[] = {r->nodes, r->fabric, r->pod_nodes, r->oversubscription, r->nic_rate, r->device};
+  const char *const names[] = {"nodes",    "gpus-per-node", "fabric", "pod-nodes", "oversubscription",
+                               "nic-rate", "device"};
+  const char *const values[] = {r->nodes,    r->gpus_per_node, r->fabric, r->pod_nodes, r->oversubscription,
+                                r->nic_rate, r->device};
   int used = snprintf(command, COMMAND_BYTES, "paceline platform make %s", r->kind);
   for (size_t i = 0; i < sizeof names / sizeof names[0] && used < COMMAND_BYTES; i++)
     if (values[i] != NULL)

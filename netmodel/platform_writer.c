@@ -10,8 +10,9 @@ typedef struct writer {
   const pl_platform_plan *plan;
   FILE *out;
   uint32_t n_nodes, n_pods;
-  uint32_t n_leaves; /* per pod */
-  bool apart;        /* all links in one zone in front */
+  uint32_t n_leaves;                     /* per pod */
+  bool apart;                            /* all links in one zone in front */
+  pl_node_kind kinds[PL_PLAN_PARTS_MAX]; /* of the plan's parts, with the GPUs that are asked for */
 } writer;
 
 static const char *const fabric_names[] = {"rail", "fat-tree", "single"};
@@ -41,10 +42,14 @@ pl_code pl_platform_plan_check(const pl_platform_plan *plan, pl_error *error) {
   if (plan->n_parts > 1 && plan->fabric != PL_FABRIC_SINGLE)
     return pl_fail(error, PL_BAD_INPUT, "--fabric %s wants machines of one kind; take --fabric single for a mixture",
                    pl_fabric_name(plan->fabric));
-  for (uint32_t p = 0; p < plan->n_parts; p++)
-    if (n_nodes > 1 && plan->parts[p].kind->n_nics == 0)
-      return pl_fail(error, PL_BAD_INPUT, "%s has no network card: only --nodes 1 can be written",
-                     plan->parts[p].kind->name);
+  for (uint32_t p = 0; p < plan->n_parts; p++) {
+    const pl_node_kind *kind = plan->parts[p].kind;
+    if (n_nodes > 1 && kind->n_nics == 0)
+      return pl_fail(error, PL_BAD_INPUT, "%s has no network card: only --nodes 1 can be written", kind->name);
+    if (plan->gpus_per_node > kind->n_gpus)
+      return pl_fail(error, PL_BAD_INPUT, "--gpus-per-node %u: %s has %u GPUs", plan->gpus_per_node, kind->name,
+                     kind->n_gpus);
+  }
   return PL_OK;
 }
 
@@ -52,7 +57,7 @@ static const pl_node_kind *kind_of_node(const writer *w, uint32_t node) {
   uint32_t p = 0;
   while (node >= w->plan->parts[p].n_nodes)
     node -= w->plan->parts[p++].n_nodes;
-  return w->plan->parts[p].kind;
+  return &w->kinds[p];
 }
 
 static double nic_GBps(const writer *w, const pl_node_kind *kind) {
@@ -331,6 +336,9 @@ static void write_header(const writer *w) {
     fprintf(w->out, "%s  %u x %s\n\n", p > 0 ? "\n" : "", plan->parts[p].n_nodes, plan->parts[p].kind->title);
     write_lines(w, plan->parts[p].kind->about);
   }
+  if (plan->gpus_per_node > 0)
+    fprintf(w->out, "\n  Of each node only the first %u, with what lies on their routes: the rest idles.\n",
+            plan->gpus_per_node);
   fputs("\n  NVLink and NIC rates are nominal, per direction; PCIe is the payload rate that copies reach (gen 3 x16: "
         "12 GB/s, NCCL 2.10.3\n"
         "  tuner and measured; gen 4 x16: 26 GB/s, nvbandwidth; gen 5 x16: 52 GB/s, assumed). Latencies: NCCL 2.10.3 "
@@ -352,6 +360,10 @@ void pl_platform_write(const pl_platform_plan *plan, FILE *stream) {
       .plan = plan, .out = stream, .n_nodes = pl_platform_plan_nodes(plan), .n_pods = count_pods(plan), .n_leaves = 1};
   if (plan->fabric == PL_FABRIC_RAIL) w.n_leaves = plan->parts[0].kind->n_nics;
   w.apart = w.n_nodes > NODES_WITH_THEIR_LINKS;
+  for (uint32_t p = 0; p < plan->n_parts; p++) {
+    w.kinds[p] = *plan->parts[p].kind;
+    if (plan->gpus_per_node > 0) w.kinds[p].n_gpus = (uint8_t)plan->gpus_per_node;
+  }
   write_header(&w);
   fprintf(stream,
           "<platform version=\"4.1\">\n<zone id=\"cluster\" routing=\"Full\">\n<prop id=\"made_by\" value=\"%s\"/>\n",

@@ -48,6 +48,7 @@ typedef struct pl_platform_plan {
     uint32_t n_nodes;
   } parts[PL_PLAN_PARTS_MAX]; /* nodes in this order */
   uint32_t n_parts;
+  uint32_t gpus_per_node; /* the first so many GPUs of every machine, the others left out; 0: all */
   pl_fabric fabric;
   uint32_t pod_nodes;      /* for `single` a grouping that only keeps the file small */
   double oversubscription; /* of leaf uplinks; 1 = non-blocking */
@@ -59,7 +60,8 @@ typedef struct pl_platform_plan {
 const char *pl_fabric_name(pl_fabric fabric);
 uint32_t pl_platform_plan_nodes(const pl_platform_plan *plan);
 
-/* What cannot be written: a rail fabric over different machines, too many pods ... PL_BAD_INPUT. */
+/* What cannot be written: a rail fabric over different machines, more GPUs per node than a machine has, too many pods
+ * ... PL_BAD_INPUT. */
 pl_code pl_platform_plan_check(const pl_platform_plan *plan, pl_error *error);
 /* Writes the file to `stream`; the caller looks at ferror(). The plan has passed the check. The same plan gives the
  * same bytes. */

@@ -144,6 +144,10 @@ static void test_bad_requests(void **state) {
       {"dgx-a100 --nodes -3", "-3"},
       {"dgx-a100 --nodes 99999999999999999999", "--nodes"},
       {"dgx-a100 --nodes 65536 --pod-nodes 1", "65536 pods"},
+      {"dgx-a100 --gpus-per-node 0", "--gpus-per-node: 0 is out of range: 1 to 16"},
+      {"dgx-a100 --gpus-per-node two", "--gpus-per-node: 'two' is not a whole number"},
+      {"dgx-a100 --gpus-per-node 9", "--gpus-per-node 9: dgx-a100 has 8 GPUs"},
+      {"dgx-1v:1,p3.8xlarge:1 --gpus-per-node 5", "--gpus-per-node 5: p3.8xlarge has 4 GPUs"},
       {"dgx-a100 --nodes 4 --fabric torus", "torus"},
       {"dgx-a100 --nodes 64 --pod-nodes 0", "--pod-nodes"},
       {"dgx-a100 --nodes 64 --oversubscription 0.5", "0.5"},
@@ -171,6 +175,75 @@ static void test_bad_requests(void **state) {
     if (status != 2 || strstr(message, cases[i].says) == NULL)
       fail_msg("'%s' ended with %d and said: %s", cases[i].arguments, status, message);
     assert_int_equal(count_files(), 0);
+  }
+}
+
+/* Made with these arguments; the caller frees the text. */
+static char *make(const char *arguments) {
+  char request[REQUEST_BYTES], message[TEXT_BYTES];
+  snprintf(request, sizeof request, "%s -o %s", arguments, path_in_folder("cut.xml"));
+  if (run(request, RLIM_INFINITY, message) != 0) fail_msg("'%s' said: %s", arguments, message);
+  char *text = read_file(path_in_folder("cut.xml"));
+  assert_int_equal(unlink(path_in_folder("cut.xml")), 0);
+  return text;
+}
+
+/* Behind the header comment, which tells which GPUs are left out. */
+static char *body_of(char *text) {
+  char *body = strstr(text, "<platform ");
+  assert_non_null(body);
+  return body;
+}
+
+static uint32_t count(const char *text, const char *word) {
+  uint32_t n = 0;
+  for (; (text = strstr(text, word)) != NULL; text += strlen(word))
+    n++;
+  return n;
+}
+
+/* No GPU from the n-th on: neither the host nor its NVLinks to anybody. */
+static void check_gone(const char *cut, uint32_t n, uint32_t n_gpus) {
+  char name[32];
+  for (uint32_t gone = n; gone < n_gpus; gone++) {
+    snprintf(name, sizeof name, "\"n3g%u\"", gone);
+    assert_null(strstr(cut, name));
+    for (uint32_t peer = 0; peer < n_gpus; peer++) {
+      snprintf(name, sizeof name, "\"n3nv%u-%u\"", peer < gone ? peer : gone, peer < gone ? gone : peer);
+      assert_null(strstr(cut, name));
+    }
+  }
+}
+
+/* Every line is one of the whole machine's file, but for the recorded command and for pairs whose relay is gone. */
+static uint32_t count_new_lines(char *cut, const char *whole) {
+  uint32_t n = 0;
+  for (char *line; (line = strsep(&cut, "\n")) != NULL;)
+    n += strstr(whole, line) == NULL && strstr(line, "<route ") == NULL;
+  return n;
+}
+
+static void test_first_gpus_of_each_node(void **state) {
+  (void)state;
+  static const char *const kinds[] = {"dgx-1v", "dgx-2", "dgx-a100", "hc2"};
+  for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+    char arguments[REQUEST_BYTES], recorded[TEXT_BYTES];
+    snprintf(arguments, sizeof arguments, "%s --nodes 6 --fabric fat-tree --pod-nodes 4", kinds[k]);
+    char *whole = make(arguments);
+    uint32_t n_gpus = count(body_of(whole), "<host id=\"n3g");
+    for (uint32_t n = 1; n <= n_gpus; n++) {
+      snprintf(arguments, sizeof arguments, "%s --nodes 6 --gpus-per-node %u --fabric fat-tree --pod-nodes 4", kinds[k],
+               n);
+      char *cut = make(arguments);
+      find_command(cut, recorded);
+      assert_string_equal(recorded, arguments);
+      assert_int_equal(count(body_of(cut), "<host id="), 6 * n);
+      check_gone(body_of(cut), n, n_gpus);
+      assert_ptr_equal(strstr(strstr(cut, "<!--") + 4, "--"), strstr(cut, "-->")); /* XML: no -- in a comment */
+      assert_int_equal(count_new_lines(body_of(cut), whole), 1);                   /* takes the text apart */
+      free(cut);
+    }
+    free(whole);
   }
 }
 
@@ -249,6 +322,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_files_are_what_make_writes),
       cmocka_unit_test(test_bad_requests),
+      cmocka_unit_test(test_first_gpus_of_each_node),
       cmocka_unit_test(test_existing_file),
       cmocka_unit_test(test_full_disk),
       cmocka_unit_test(test_pipe),
