@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# The tables of validation/README.md (and of the top README.md, where it has the marks) and the picture are what validation/compare.py
+# prints now, so that no change of a prediction goes unseen. To renew them after a change that is meant:
+#   tests/golden/validation_table.sh --renew BUILD_DIR
+# Control: compare.py names a row that it cannot express, and does not drop it.
+set -euo pipefail
+cd "${SOURCE_DIR:-$(dirname "$0")/../..}"
+picture=validation/measured_vs_predicted.svg
+end='<!-- end of compare.py -->'
+begin_full='<!-- compare.py prints: -->' begin_short='<!-- compare.py --short prints: -->'
+[[ ${1:-} == --renew ]] && PACELINE=$2/paceline
+export PACELINE PYTHONDONTWRITEBYTECODE=1
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+/usr/bin/python3 validation/compare.py --svg "$scratch/picture.svg" >"$scratch/full"
+sed '/^$/,$d' "$scratch/full" >"$scratch/short"
+[[ -s $scratch/full && -s $scratch/short ]] || { echo "compare.py printed nothing"; exit 1; }
+
+# between FILE BEGIN: the lines between the marks
+between() { sed -n "/^$2\$/,/^$end\$/p" "$1" | sed '1d;$d'; }
+
+renew() { # FILE BEGIN TABLE
+  sed -i -e "/^$2\$/,/^$end\$/{/^$2\$/{p;r $3
+}
+/^$end\$/!d}" "$1"
+}
+
+check() { # FILE BEGIN TABLE
+  diff -u <(between "$1" "$2") "$3" || { echo "$1 differs from what compare.py prints (renew: see $0)"; exit 1; }
+}
+
+act=check
+if [[ ${1:-} == --renew ]]; then
+  act=renew
+  cp "$scratch/picture.svg" "$picture"
+fi
+"$act" validation/README.md "$begin_full" "$scratch/full"
+"$act" validation/README.md "$begin_short" "$scratch/short"
+if [[ -f README.md ]] && grep -q "^$begin_short\$" README.md; then "$act" README.md "$begin_short" "$scratch/short"; fi
+cmp "$picture" "$scratch/picture.svg" || { echo "$picture is not what compare.py draws (renew: see $0)"; exit 1; }
+
+sed '2s/DGX-2/abacus/' validation/measured/megatron.csv >"$scratch/odd.csv"
+/usr/bin/python3 validation/compare.py --measured "$scratch/odd.csv" >"$scratch/odd"
+grep -q "Row 1, GPT 1B on 1 V100, is not simulated: no machine for GPU 'V100-32GB-SXM3 (abacus)'" "$scratch/odd" ||
+  { echo "control: a row on an unknown machine is not named"; exit 1; }
+grep -q '^| Megatron-LM README | 13 | 12 |' "$scratch/odd" || { echo "control: a row on an unknown machine was counted"; exit 1; }
+echo "$(wc -l <"$scratch/full") lines and one picture are what compare.py makes"
