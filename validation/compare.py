@@ -30,6 +30,7 @@ FAMILIES = {"megatron_lm_readme": "Megatron-LM README", "paper_megatron_sc21": "
 # To turn FLOPs and bytes into shares of what the machines could do: dense 16-bit peak; the NICs of a DGX A100 together.
 PEAK_FLOPS = {"V100": 125e12, "A100": 312e12}
 NODE_BPS = 8 * 25e9
+NEEDED = ["gpu", "n_gpus", "gpus_per_node", "n_layers", "hidden", "n_heads", "seq_len", "vocab", "gbs", "recompute", "step_time_s"]
 
 
 class Inexpressible(Exception):
@@ -126,8 +127,10 @@ OPEN_QUESTIONS = [
 
 def run(*command):
     done = subprocess.run([str(c) for c in command], capture_output=True, text=True)
-    if done.returncode != 0:
+    if done.returncode == 2:
         raise Inexpressible(done.stderr.strip())
+    if done.returncode != 0:
+        sys.exit(f"compare.py: exit status {done.returncode} of: {' '.join(map(str, command))}\n{done.stderr}")
     return done.stdout
 
 
@@ -158,6 +161,10 @@ def parameters(row):
 
 
 def compare(paceline, row, folder):
+    missing = [column for column in NEEDED if not row[column]]
+    if missing:
+        return {"family": row["family"], "model": row["model"], "gpu": row["gpu"], "n_gpus": row["n_gpus"], "zero": 0,
+                "reason": f"not stated: {', '.join(missing)}"}
     zero = number(row, "zero_stage", 0)
     case = {
         "family": row["family"],
@@ -291,6 +298,22 @@ def write_csv(path, cases):
         writer.writerows(cases)
 
 
+def read_rows(path, parser):
+    try:
+        with open(path, newline="", encoding="utf-8") as file:
+            reader = csv.DictReader(file)
+            rows = list(reader)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        parser.error(f"{path}: {error}")
+    absent = [column for column in ["family", "model", *NEEDED] if column not in (reader.fieldnames or [])]
+    if absent:
+        parser.error(f"{path}: no column {', '.join(absent)}; validation/README.md has the schema")
+    for line, row in enumerate(rows, 2):
+        if row["family"] not in FAMILIES:
+            parser.error(f"{path}: row {line - 1}: family '{row['family']}' is not one of {', '.join(FAMILIES)}")
+    return rows
+
+
 def main():
     parser = argparse.ArgumentParser(description="Predicted beside measured iteration times.")
     parser.add_argument("--paceline", default=os.environ.get("PACELINE", HERE.parent / ".build/release/paceline"))
@@ -301,8 +324,7 @@ def main():
     options = parser.parse_args()
     if not os.access(options.paceline, os.X_OK):
         parser.error(f"{options.paceline} is not a program; build first, or name it with --paceline or PACELINE")
-    with open(options.measured, newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+    rows = read_rows(options.measured, parser)
     with tempfile.TemporaryDirectory() as folder:
         cases = [compare(options.paceline, row, pathlib.Path(folder)) for row in rows]
         print_summary(cases)
@@ -317,4 +339,7 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except OSError as problem:
+        sys.exit(f"compare.py: {problem}")
