@@ -1,0 +1,80 @@
+#!/usr/bin/env bats
+# paceline show: table, CSV and JSON of a results file; one line and exit status 2 for what is wrong.
+
+setup_file() {
+  export OMPI_MCA_btl=self,vader OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+  export FILE=$BATS_FILE_TMPDIR/sweep.h5
+  "$PACELINE" sweep --platform platforms/amp-homogeneous.xml --model workloads/models/gpt2-345m.json --gbs 32 --mbs 1,2 \
+    --recompute none,full -o "$FILE" --quiet
+}
+
+refused() {
+  local message=$1
+  shift
+  run "$PACELINE" show "$@"
+  [ "$status" -eq 2 ] || { echo "status $status: $output"; return 1; }
+  [[ "${lines[0]}" == "paceline show: "*"$message"* ]] || { echo "said: $output"; return 1; }
+  [ "${#lines[@]}" -le 2 ]
+}
+
+@test "the ten best as a table within 160 columns" {
+  run "$PACELINE" show "$FILE" --top 10 --sort iter_time_s --where 'fits and tmp<=8'
+  [ "$status" -eq 0 ]
+  [[ "${lines[0]}" == *"iter_time[s]"*"mfu[%]"*"peak_mem[GiB]"* ]]
+  [[ "$output" == *"10 of "*" matching rows"* ]]
+  for line in "${lines[@]}"; do [ "${#line}" -le 160 ]; done
+}
+
+@test "sorted up and down, filtered, chosen columns" {
+  "$PACELINE" show "$FILE" --csv --columns iter_time_s --where true | tail -n +2 > "$BATS_TEST_TMPDIR/up"
+  sort -g "$BATS_TEST_TMPDIR/up" | cmp - "$BATS_TEST_TMPDIR/up"
+  "$PACELINE" show "$FILE" --csv --columns iter_time_s --where true --sort -iter_time_s | tail -n +2 > "$BATS_TEST_TMPDIR/down"
+  sort -gr "$BATS_TEST_TMPDIR/down" | cmp - "$BATS_TEST_TMPDIR/down"
+  run bash -c "'$PACELINE' show '$FILE' --csv --columns pp,schedule --where \"schedule == 'gpipe' and pp == 2\" | sort -u"
+  [ "$output" = $'2,gpipe\npp,schedule' ]
+}
+
+@test "JSON names every column" {
+  "$PACELINE" show "$FILE" --json --top 2 | /usr/bin/python3 -c '
+import json, sys
+shown = json.load(sys.stdin)
+assert len(shown["rows"]) == 2 and shown["pending"] == 0
+for name in ("pp", "dp", "tmp", "mbs", "assign", "iter_time_s", "peak_mem_bytes", "status", "run_digest"): assert name in shown["rows"][0]
+assert shown["rows"][0]["status"] == "done" and len(shown["rows"][0]["run_digest"]) == 16'
+}
+
+@test "a file with pending rows is read, and said" {
+  cp "$FILE" "$BATS_TEST_TMPDIR/partial.h5"
+  /usr/bin/python3 -c 'import h5py, sys; h5py.File(sys.argv[1], "r+")["status"][:100] = 0' "$BATS_TEST_TMPDIR/partial.h5"
+  run "$PACELINE" show "$BATS_TEST_TMPDIR/partial.h5" --top 3
+  [ "$status" -eq 0 ]
+  [[ "$output" == *"100 candidates are not computed yet"* ]]
+  run "$PACELINE" show "$BATS_TEST_TMPDIR/partial.h5" --csv --where "status == 'pending'" --columns candidate
+  [ "$(grep -c '^[0-9]*$' <<< "$output")" -eq 100 ]
+}
+
+@test "wrong conditions, columns and files" {
+  refused "column 6 of \"fits and8 tmp\"" "$FILE" --where 'fits and8 tmp'
+  refused "there is no column 'iter_time'; near: iter_time_s" "$FILE" --where 'iter_time < 3'
+  refused "--sort: there is no column 'mem'" "$FILE" --sort mem
+  refused "--columns: there is no column 'peak'; near: peak_mem_bytes, peak_stage" "$FILE" --columns pp,peak
+  refused "--top" "$FILE" --top ten
+  refused "--top" "$FILE" --top 0
+  refused "exclude each other" "$FILE" --json --csv
+  refused "which results file" --top 3
+  refused "unrecognized option" "$FILE" --best
+  refused "No such file" nowhere.h5
+  refused "is not an HDF5 file" main.c
+  refused "is not a regular file" platforms
+  head -c 20000 "$FILE" > "$BATS_TEST_TMPDIR/cut.h5"
+  refused "is damaged or truncated HDF5" "$BATS_TEST_TMPDIR/cut.h5"
+  /usr/bin/python3 -c 'import h5py, sys; h5py.File(sys.argv[1], "w")["x"] = [1]' "$BATS_TEST_TMPDIR/other.h5"
+  refused "not a results file of paceline sweep" "$BATS_TEST_TMPDIR/other.h5"
+}
+
+@test "a full standard output is an error" {
+  [ -c /dev/full ] || skip
+  run bash -c "'$PACELINE' show '$FILE' > /dev/full"
+  [ "$status" -eq 1 ]
+  [[ "$output" == *"cannot write standard output"* ]]
+}

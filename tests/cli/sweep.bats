@@ -1,0 +1,148 @@
+#!/usr/bin/env bats
+# paceline sweep: what it prints, and for every bad input one line, exit status 2 and nothing written.
+
+setup() {
+  export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_btl=self,vader OMPI_MCA_hwloc_base_binding_policy=none
+  export OMPI_MCA_mpi_yield_when_idle=1 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+  folder=$BATS_TEST_TMPDIR
+  out=$folder/out.h5
+  platform=platforms/amp-homogeneous.xml
+  model=workloads/models/gpt2-345m.json
+  job=(--platform "$platform" --model "$model" --gbs 32 --pp 1,2 --tmp 1 --mbs 1 --schedule 1f1b --overlap on)
+}
+
+# message, options ...
+refused() {
+  local message=$1
+  shift
+  run "$PACELINE" sweep "$@"
+  [ "$status" -eq 2 ] || { echo "status $status: $output"; return 1; }
+  [[ "${lines[0]}" == "paceline sweep: "*"$message"* ]] || { echo "said: $output"; return 1; }
+  [ "${#lines[@]}" -le 2 ] # argp adds "Try ... --help" to its own
+  [ "$(ls -A "$folder")" = "${left:-}" ] || { echo "left: $(ls -A "$folder")"; return 1; }
+}
+
+@test "counts, reasons and the best" {
+  run "$PACELINE" sweep "${job[@]}" --seq 512 -o "$out"
+  [ "$status" -eq 0 ]
+  [[ "${lines[0]}" == "candidates  "* ]]
+  [[ "$output" == *"dropped  "*": zero 2 and 3 are not offered with pp > 1"* ]]
+  [[ "$output" == *"best  "*"tokens/s"* ]]
+}
+
+@test "--quiet says nothing; without --progress stderr stays empty" {
+  run "$PACELINE" sweep "${job[@]}" -o "$out" --quiet
+  [ "$status" -eq 0 ] && [ -z "$output" ]
+}
+
+@test "--json prints the names of the columns" {
+  run "$PACELINE" sweep "${job[@]}" -o "$out" --json
+  echo "$output" | /usr/bin/python3 -c '
+import json, sys
+s = json.load(sys.stdin)
+assert s["candidates"] == s["fit"] + s["out_of_memory"] + s["failed"]
+assert s["best"]["pp"] * s["best"]["dp"] * s["best"]["tmp"] == 16 and s["best"]["iter_time_s"] > 0'
+}
+
+@test "only rank 0 speaks, and all ranks leave with its status" {
+  run mpirun -n 2 "$PACELINE" sweep "${job[@]}" --pp x -o "$out"
+  [ "$status" -eq 2 ]
+  [ "$(grep -c "paceline sweep:" <<< "$output")" -eq 1 ]
+  run mpirun -n 2 "$PACELINE" sweep "${job[@]}" --model nowhere.json -o "$out"
+  [ "$status" -eq 2 ]
+  [ "$(grep -c "paceline sweep:" <<< "$output")" -eq 1 ]
+  [ -z "$(ls -A "$folder")" ]
+  run mpirun -n 2 "$PACELINE" sweep "${job[@]}" -o "$out"
+  [ "$(grep -c "^candidates" <<< "$output")" -eq 1 ]
+}
+
+@test "--help" {
+  run "$PACELINE" sweep --help
+  [ "$status" -eq 0 ]
+  [[ "$output" == *"--resume"* && "$output" == *"--recompute"* && "$output" == *"--platform"* ]]
+}
+
+@test "options that are wrong" {
+  refused "--gbs" "${job[@]}" --gbs many -o "$out"
+  refused "--gbs" "${job[@]}" --gbs -4 -o "$out"
+  refused "--seq" "${job[@]}" --seq 1e3 -o "$out"
+  refused "--threads" "${job[@]}" --threads 0 -o "$out"
+  refused "--pp: 'two' is not a list of integers" "${job[@]}" --pp two -o "$out"
+  refused "--tmp: '8-1' has a range that runs backwards" "${job[@]}" --tmp 8-1 -o "$out"
+  refused "--zero: '4' must stay within 0 to 3" "${job[@]}" --zero 4 -o "$out"
+  refused "--schedule: '2f2b' is not a list of gpipe, 1f1b, interleaved" "${job[@]}" --schedule 2f2b -o "$out"
+  refused "--recompute: 'some' is not" "${job[@]}" --recompute some -o "$out"
+  refused "--assign: 'uniform,' is not a list of uniform, balanced" "${job[@]}" --assign uniform, -o "$out"
+  refused "--sp: 'maybe' is not on, off or both" "${job[@]}" --sp maybe -o "$out"
+  refused "--order: 'tdd' is not a list of permutations" "${job[@]}" --order tdd -o "$out"
+  refused "--dtype: 'fp12' is unknown" "${job[@]}" --dtype fp12 -o "$out"
+  refused "--network: 'carrier-pigeon' is unknown" "${job[@]}" --network carrier-pigeon -o "$out"
+  refused "runs one strategy at a time" "${job[@]}" --network simgrid -o "$out"
+  refused "-o FILE is missing" "${job[@]}"
+  refused "exclude each other" "${job[@]}" --force --resume -o "$out"
+  refused "unrecognized option" "${job[@]}" --fast -o "$out"
+  refused "unexpected argument" "${job[@]}" -o "$out" more
+  refused "--platform FILE is missing" --model "$model" --gbs 32 -o "$out"
+  refused "--gbs N is missing" --model "$model" --platform "$platform" -o "$out"
+}
+
+@test "inputs that are wrong" {
+  refused "nowhere.xml" "${job[@]}" --platform nowhere.xml -o "$out"
+  refused "nowhere.json" "${job[@]}" --model nowhere.json -o "$out"
+  refused "README.md" "${job[@]}" --model README.md -o "$out"
+  refused "cannot be created there: No such file or directory" "${job[@]}" -o "$folder/no/such/out.h5"
+  refused "exists and is not a regular file" "${job[@]}" -o "$folder"
+  refused "no candidate is left for 16 devices" "${job[@]}" --pp 3 -o "$out"
+  refused "tmp does not divide 16 heads" --platform platforms/dgx-a100-16.xml --model "$model" --gbs 64 --tmp 32 -o "$out"
+}
+
+@test "a file that exists needs --force or --resume" {
+  "$PACELINE" sweep "${job[@]}" -o "$out" --quiet
+  cp "$out" "$folder/copy.h5"
+  left=$'copy.h5\nout.h5'
+  refused "exists; --resume goes on with it, --force replaces it" "${job[@]}" -o "$out"
+  cmp "$out" "$folder/copy.h5"
+  echo text > "$folder/copy.h5"
+  "$PACELINE" sweep "${job[@]}" -o "$folder/copy.h5" --quiet --force
+  cmp "$out" "$folder/copy.h5"
+  run "$PACELINE" sweep "${job[@]}" -o "$out" --resume --json
+  [[ "$output" == *'"simulated_now": 0,'* ]]
+  cmp "$out" "$folder/copy.h5"
+}
+
+@test "--resume refuses another run's file and says what differs" {
+  "$PACELINE" sweep "${job[@]}" -o "$out" --quiet
+  cp "$out" "$folder/copy.h5"
+  left=$'copy.h5\nout.h5'
+  refused "cannot be resumed: platform_digest is not the one of this run" "${job[@]}" --platform platforms/amp-p3-4.xml -o "$out" --resume
+  refused "cannot be resumed: model_digest" "${job[@]}" --model workloads/models/gpt2-1.5b.json -o "$out" --resume
+  refused "cannot be resumed: gbs" "${job[@]}" --gbs 64 -o "$out" --resume
+  refused "cannot be resumed: seq" "${job[@]}" --seq 512 -o "$out" --resume
+  refused "cannot be resumed: network" "${job[@]}" --network analytic -o "$out" --resume
+  refused "cannot be resumed: space_digest" "${job[@]}" --overlap both -o "$out" --resume
+  cmp "$out" "$folder/copy.h5"
+}
+
+@test "--resume refuses what is not ours" {
+  "$PACELINE" sweep "${job[@]}" -o "$out" --quiet
+  left=out.h5
+  head -c 20000 "$out" > "$folder/cut" && mv "$folder/cut" "$out"
+  refused "is damaged or truncated HDF5" "${job[@]}" -o "$out" --resume
+  echo "not HDF5" > "$out"
+  refused "is not an HDF5 file" "${job[@]}" -o "$out" --resume
+  /usr/bin/python3 -c 'import h5py, sys; h5py.File(sys.argv[1], "w")["x"] = [1]' "$out"
+  refused "is HDF5, but not a results file of paceline sweep" "${job[@]}" -o "$out" --resume
+}
+
+@test "--resume without a file starts one" {
+  "$PACELINE" sweep "${job[@]}" -o "$out" --quiet --resume
+  "$PACELINE" sweep "${job[@]}" -o "$folder/plain.h5" --quiet
+  cmp "$out" "$folder/plain.h5"
+}
+
+@test "the bytes do not depend on the moment or on options that change no row" {
+  "$PACELINE" sweep "${job[@]}" -o "$out" --quiet
+  sleep 1.1
+  "$PACELINE" sweep --thr 2 "${job[@]}" --progress --json --output="$folder/other.h5"
+  cmp "$out" "$folder/other.h5"
+}
