@@ -46,6 +46,11 @@ void pl_engine_set_timer(pl_engine *engine, uint32_t task, pl_ticks finish) {
   }
 }
 
+void pl_engine_clear_timer(pl_engine *engine, uint32_t task) {
+  PL_ASSERT(engine->is_native);
+  pl_event_heap_remove(&engine->heap, *pl_task_streams(engine, &engine->tasks[task]));
+}
+
 static inline pl_balance *balance_of(pl_engine *engine, const pl_task *record) {
   return &engine->balance[engine->graph->streams[*pl_task_streams(engine, record)].device];
 }
@@ -187,7 +192,7 @@ static void run_rounds(pl_engine *engine, pl_ticks now) {
 /* ---- life ---- */
 
 static void find_features(const pl_graph *graph, bool *has_overlap) {
-  *has_overlap = false;
+  *has_overlap = graph->rivals != NULL && graph->rival_offset[graph->transfers.n_specs] > 0;
   for (uint32_t device = 0; device < graph->n_devices; device++)
     *has_overlap |= graph->devices[device].overlap_compute > 0 || graph->devices[device].overlap_communication > 0;
 }
@@ -303,8 +308,14 @@ static void take_completions(pl_engine *engine, pl_ticks now) {
   }
   if (engine->network_next != now) return;
   engine->network_touched = true;
-  for (uint32_t task; (task = engine->network->ops->advance(engine->network, now)) != PL_NONE;)
+  for (uint32_t task; (task = engine->network->ops->advance(engine->network, now)) != PL_NONE;) {
+    /* A work task on the network: one of its parts. */
+    if (engine->tasks[task].kind == PL_TASK_WORK && !pl_overlap_flow_is_over(engine, task, now)) {
+      engine->n_events++;
+      continue;
+    }
     complete(engine, task, now);
+  }
 }
 
 static void run_native(pl_engine *engine) {
@@ -320,6 +331,7 @@ static void run_native(pl_engine *engine) {
 
 pl_code pl_engine_run(const pl_graph *graph, pl_network *network, const pl_engine_options *options, pl_arena *arena,
                       pl_engine_result *result, pl_error *error) {
+  PL_ASSERT(network == NULL || network->ops->resume != NULL || graph->rivals == NULL);
   if (network == NULL && graph->n_transfer_tasks > 0)
     return pl_fail(error, PL_UNSUPPORTED, "the graph has %u transfers, but there is no network to run them on",
                    graph->n_transfer_tasks);

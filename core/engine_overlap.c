@@ -1,11 +1,13 @@
-/* The overlap factor (Proteus, section VI-C): compute and gradient communication of one device slow each other down
- * while they really overlap.
+/* What disturbs a segment while it runs. The overlap factor (Proteus, section VI-C): compute and gradient communication
+ * of one device slow each other down while they really overlap. And rivals: transfers that contend with the
+ * communication in the segment.
  *
- * Per device a walker follows the segment on the compute stream, but only while something runs on the gradient stream:
- * otherwise one event stands for the whole rest of the segment, and the parts that it has passed are caught up with
- * when a gradient task starts or the segment ends. Speeds are looked at once per tick, when all its events are in, and
- * dates are made anew only if a speed really changed; so a segment of many parts and the same parts as tasks of their
- * own see the same sequence of roundings, and end on the same ticks.
+ * Per device a walker follows the segment on the compute stream, but only while something disturbs it: otherwise one
+ * event stands for the whole rest of the segment, and the parts that it has passed are caught up with when a gradient
+ * task or a rival starts or the segment ends. A communication part that a rival finds half done goes on on the network
+ * from there. Speeds are looked at once per tick, when all its events are in, and dates are made anew only if a speed
+ * really changed; so a segment of many parts and the same parts as tasks of their own see the same sequence of
+ * roundings, and end on the same ticks.
  */
 #include <math.h>
 
@@ -31,6 +33,8 @@ bool pl_overlap_take(pl_engine *engine) {
         .task = PL_NONE, .gradient = PL_NONE, .acts = device->overlap_compute > 0 || device->overlap_communication > 0};
     overlap->uniform &= device->overlap_communication == graph->devices[0].overlap_communication;
   }
+  for (uint32_t at = 0; graph->rivals != NULL && at < graph->rival_offset[graph->transfers.n_specs]; at++)
+    overlap->walkers[graph->rivals[at]].contends = true;
   overlap->uniform_speed = 1 / (1 + graph->devices[0].overlap_communication);
   engine->overlap = overlap;
   return true;
@@ -48,7 +52,18 @@ static void note_compute_start(pl_overlap *overlap, uint32_t device, uint32_t ta
   pl_walker *walker = &overlap->walkers[device];
   walker->task = task;
   walker->walked = false;
-  if (walker->gradient != PL_NONE) mark(overlap, device);
+  if (walker->gradient != PL_NONE || walker->n_rivals > 0) mark(overlap, device);
+}
+
+/* A transfer that starts or ends: those whose segments it contends with. */
+static void note_rival(pl_engine *engine, const pl_task *transfer, uint32_t change) {
+  const pl_graph *graph = engine->graph;
+  if (graph->rivals == NULL) return;
+  for (uint32_t at = graph->rival_offset[transfer->index]; at < graph->rival_offset[transfer->index + 1]; at++) {
+    pl_walker *walker = &engine->overlap->walkers[graph->rivals[at]];
+    walker->n_rivals += change;
+    if (walker->task != PL_NONE) mark(engine->overlap, graph->rivals[at]);
+  }
 }
 
 static void note_gradient_start(pl_overlap *overlap, uint32_t device, uint32_t task) {
@@ -64,11 +79,13 @@ void pl_overlap_note_start(pl_engine *engine, uint32_t task, uint32_t network_sl
   pl_overlap *overlap = engine->overlap;
   for (uint32_t member = 0; member < record->n_streams; member++) {
     const pl_stream *stream = &engine->graph->streams[streams[member]];
-    if (!overlap->walkers[stream->device].acts) continue;
+    const pl_walker *walker = &overlap->walkers[stream->device];
+    if (!walker->acts && !walker->contends) continue;
     if (stream->kind == PL_STREAM_COMPUTE && record->kind == PL_TASK_WORK)
       note_compute_start(overlap, stream->device, task);
-    if (stream->kind == PL_STREAM_GRADIENT) note_gradient_start(overlap, stream->device, task);
+    if (stream->kind == PL_STREAM_GRADIENT && walker->acts) note_gradient_start(overlap, stream->device, task);
   }
+  if (record->kind == PL_TASK_TRANSFER) note_rival(engine, record, 1);
   if (record->kind == PL_TASK_TRANSFER && record->n_streams > 0)
     overlap->transfers[streams[0]] = (pl_gradient_transfer){.task = task, .network_slot = network_slot, .speed = 1.0};
 }
@@ -77,6 +94,7 @@ void pl_overlap_note_finish(pl_engine *engine, uint32_t task) {
   const pl_task *record = &engine->tasks[task];
   const uint32_t *streams = pl_task_streams(engine, record);
   pl_overlap *overlap = engine->overlap;
+  if (record->kind == PL_TASK_TRANSFER) note_rival(engine, record, UINT32_MAX);
   for (uint32_t member = 0; member < record->n_streams; member++) {
     const pl_stream *stream = &engine->graph->streams[streams[member]];
     pl_walker *walker = &overlap->walkers[stream->device];
@@ -134,7 +152,7 @@ static void leave_part(pl_engine *engine, uint32_t device, const pl_walker *walk
 /* Leaves every part that has ended by `now`. False: the segment is over. */
 static bool walk_to(pl_engine *engine, uint32_t device, pl_ticks now) {
   pl_walker *walker = &engine->overlap->walkers[device];
-  while (walker->part < walker->end_part && walker->part_finish <= now) {
+  while (walker->part < walker->end_part && !walker->flows && walker->part_finish <= now) {
     leave_part(engine, device, walker);
     if (++walker->part == walker->end_part) break;
     walker->rest -= engine->graph->parts[walker->part].ticks;
@@ -152,6 +170,17 @@ bool pl_overlap_is_over(pl_engine *engine, uint32_t task, pl_ticks now) {
   return false;
 }
 
+bool pl_overlap_flow_is_over(pl_engine *engine, uint32_t task, pl_ticks now) {
+  uint32_t device = engine->graph->streams[*pl_task_streams(engine, &engine->tasks[task])].device;
+  pl_walker *walker = &engine->overlap->walkers[device];
+  PL_ASSERT(walker->task == task && walker->flows);
+  walker->flows = false;
+  walker->part_finish = now;
+  if (!walk_to(engine, device, now)) return true;
+  mark(engine->overlap, device);
+  return false;
+}
+
 /* ---- when the tick is drained ---- */
 
 static void change_speed(pl_walker *walker, pl_ticks now, double slowdown) {
@@ -162,16 +191,29 @@ static void change_speed(pl_walker *walker, pl_ticks now, double slowdown) {
   walker->part_finish = date_after(now, walker->remaining * slowdown);
 }
 
+/* The current part goes on on the network, and no timer is set for it. */
+static void begin_flow(pl_engine *engine, pl_walker *walker, pl_ticks now) {
+  const pl_part *part = &engine->graph->parts[walker->part];
+  walker->flows = true;
+  if (walker->key != PL_TICKS_NEVER) pl_engine_clear_timer(engine, walker->task);
+  walker->key = PL_TICKS_NEVER;
+  engine->network->ops->resume(engine->network, now, walker->task, part->spec, part->size_bytes, walker->part_start);
+  engine->network_touched = true;
+}
+
 /* Speed and date of what runs on the compute stream. Returns whether that is a computing part which overlaps. */
 static bool settle_compute(pl_engine *engine, uint32_t device, pl_ticks now) {
   pl_walker *walker = &engine->overlap->walkers[device];
-  bool overlaps = walker->gradient != PL_NONE;
-  if (walker->task == PL_NONE || (!overlaps && !walker->walked)) return false;
+  bool overlaps = walker->gradient != PL_NONE, disturbed = overlaps || walker->n_rivals > 0;
+  if (walker->task == PL_NONE || (!disturbed && !walker->walked)) return false;
   if (!walker->walked) begin_walk(walker, engine);
   walk_to(engine, device, now);
-  bool computes = overlaps && engine->graph->parts[walker->part].computes;
+  const pl_part *part = &engine->graph->parts[walker->part];
+  if (part->transfers && walker->n_rivals > 0 && !walker->flows) begin_flow(engine, walker, now);
+  if (walker->flows) return false;
+  bool computes = overlaps && part->computes;
   change_speed(walker, now, computes ? 1 + engine->graph->devices[device].overlap_compute : 1.0);
-  pl_ticks key = overlaps ? walker->part_finish : pl_later(walker->part_finish, walker->rest);
+  pl_ticks key = disturbed ? walker->part_finish : pl_later(walker->part_finish, walker->rest);
   if (key != walker->key) pl_engine_set_timer(engine, walker->task, walker->key = key);
   return computes;
 }

@@ -22,13 +22,16 @@ typedef struct pl_balance {
   int64_t bytes, peak_bytes;
 } pl_balance;
 
-/* The compute stream of a device on which the overlap factor can act, and what runs on its gradient stream. While
- * `walked` is false only `task`, `gradient` and the flags mean anything: nothing has been slowed and no part looked at.
- */
+/* The compute stream of a device whose segments can be disturbed: by the overlap factor, while something runs on its
+ * gradient stream, or by rivals of the communication in its segments. While `walked` is false only `task`, `gradient`,
+ * `n_rivals` and the flags mean anything: nothing has been disturbed and no part looked at. */
 typedef struct pl_walker {
   uint32_t task;     /* work on the compute stream, PL_NONE = none */
   uint32_t gradient; /* task on the gradient stream, PL_NONE = none */
+  uint32_t n_rivals; /* transfers under way that contend with the communication in its segments */
   bool acts;         /* a gamma of this device is above zero */
+  bool contends;     /* segments of this device have communication with rivals */
+  bool flows;        /* the current part is on the network */
   bool walked;       /* the fields below hold */
   bool dirty;        /* in the list of devices to be looked at when the tick ends */
   bool slows;        /* counted in n_slowing of the gradient transfer */
@@ -89,7 +92,7 @@ struct pl_engine {
   pl_network *network;
   pl_ticks network_next;
   uint32_t *free_slot, n_free_slots; /* for tasks without streams */
-  pl_overlap *overlap;               /* NULL: no gamma above zero */
+  pl_overlap *overlap;               /* NULL: no gamma above zero and no rivals */
   pl_ready_streams *streams;         /* NULL: in order */
   pl_part_span *spans;               /* NULL: not asked for */
   uint32_t n_spans;
@@ -114,6 +117,8 @@ void pl_sort_tasks(uint32_t *tasks, uint32_t count);
 
 /* Tells the loop when `task` (a work or a delay) is due. */
 void pl_engine_set_timer(pl_engine *engine, uint32_t task, pl_ticks finish);
+/* Forgets the date of a task with a stream; native loop only. */
+void pl_engine_clear_timer(pl_engine *engine, uint32_t task);
 /* A communication that no fused task can hide: one that is not on a feature stream. */
 static inline bool pl_engine_communicates(const pl_engine *engine, uint32_t task) {
   const pl_task *record = &engine->tasks[task];
@@ -131,6 +136,8 @@ void pl_overlap_note_start(pl_engine *engine, uint32_t task, uint32_t network_sl
 void pl_overlap_note_finish(pl_engine *engine, uint32_t task);
 /* An event of a work task is due. False: only a part of it has ended, and a further date follows when the tick ends. */
 bool pl_overlap_is_over(pl_engine *engine, uint32_t task, pl_ticks now);
+/* The network is through with the current part of a work task. False: as above. */
+bool pl_overlap_flow_is_over(pl_engine *engine, uint32_t task, pl_ticks now);
 /* All events of the tick are in: new speeds and new dates. */
 void pl_overlap_settle(pl_engine *engine, pl_ticks now);
 

@@ -11,6 +11,11 @@
  * the collectives between them that nobody can interleave with). While the overlap factor acts on its device the engine
  * walks the parts one by one; otherwise it takes the total. Both give the same ticks.
  *
+ * Disturbed segments. A part may be a communication that others contend with now and then. As long as none of them is
+ * under way the segment runs by its total; when one starts, the engine walks the parts and plays the communication on
+ * the network from where it has got to. `rivals` says whom a transfer disturbs: the devices whose segments have
+ * communication on its links. No two devices' segments may contend with each other.
+ *
  * Streams. Tasks on one stream start in the order in which they were added to the graph; with PL_STREAMS_IN_ORDER the
  * builder turns that into edges at freeze (after the previous task of the stream has FINISHED). With PL_STREAMS_READY
  * there are no such edges: the engine starts, on each free stream, the ready task with the lowest id.
@@ -70,6 +75,11 @@ typedef struct pl_part {
   uint8_t category; /* pl_category */
   bool computes;    /* the overlap factor slows it, and it slows overlapped gradient communication */
   uint32_t name;    /* index into graph->names, PL_NONE = none */
+  /* A communication that has rivals on the network: `ticks` is what it takes alone; while a rival is under way it is a
+   * transfer of `spec` like any other. */
+  bool transfers;
+  uint32_t spec;
+  double size_bytes;
 } pl_part;
 
 typedef struct pl_segment {
@@ -134,6 +144,9 @@ typedef struct pl_graph {
   const char *const *names;
   uint32_t n_names;
   pl_transfer_table transfers;
+  /* Devices whose segments a transfer of a spec disturbs: rivals[rival_offset[spec] .. rival_offset[spec + 1]); NULL:
+   * none. */
+  const uint32_t *rival_offset, *rivals;
   pl_stream_policy policy;
 } pl_graph;
 
@@ -164,6 +177,8 @@ void pl_graph_builder_edge(pl_graph_builder *builder, uint32_t before, uint32_t 
 uint32_t pl_graph_builder_n_tasks(const pl_graph_builder *builder);
 /* The specs and links that transfer tasks refer to; the arrays must outlive the graph. */
 void pl_graph_builder_transfers(pl_graph_builder *builder, const pl_transfer_table *table);
+/* Whom transfers disturb (see pl_graph.rivals): offsets of n_specs + 1 entries; the arrays must outlive the graph. */
+void pl_graph_builder_rivals(pl_graph_builder *builder, const uint32_t *rival_offset, const uint32_t *rivals);
 /* O(tasks + edges). Fails on a cycle (naming tasks on it), on an index out of range, on lack of memory. */
 pl_code pl_graph_builder_freeze(pl_graph_builder *builder, pl_graph *graph, pl_error *error);
 

@@ -45,6 +45,7 @@ struct pl_graph_builder {
   uint32_t (*device_streams)[PL_STREAM_KIND_COUNT];
   pl_segment *segments;
   pl_part *parts;
+  const uint32_t *rival_offset, *rivals;
   pl_memory_effect *effects;
   const char **names;
   uint32_t *name_table; /* open addressing, power of two; PL_NONE = free */
@@ -339,6 +340,12 @@ void pl_graph_builder_transfers(pl_graph_builder *builder, const pl_transfer_tab
   builder->transfers = *table;
 }
 
+void pl_graph_builder_rivals(pl_graph_builder *builder, const uint32_t *rival_offset, const uint32_t *rivals) {
+  if (builder == NULL) return;
+  builder->rival_offset = rival_offset;
+  builder->rivals = rivals;
+}
+
 /* ---- freeze ---- */
 
 static pl_code check_references(const pl_graph_builder *builder, pl_error *error) {
@@ -474,6 +481,8 @@ static void fill_graph(const pl_graph_builder *builder, pl_graph *graph) {
                       .segments = builder->segments,
                       .n_segments = builder->n_segments,
                       .parts = builder->parts,
+                      .rival_offset = builder->rival_offset,
+                      .rivals = builder->rivals,
                       .n_parts = builder->n_parts,
                       .effects = builder->effects,
                       .n_effects = builder->n_effects,

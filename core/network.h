@@ -26,6 +26,10 @@ typedef struct pl_network_ops {
   const char *name; /* "flow" */
   /* Returns a slot for set_speed, valid until the transfer ends. */
   uint32_t (*start)(pl_network *network, pl_ticks now, uint32_t task, uint32_t spec, double size_bytes);
+  /* As `start`, for a transfer that began at tick `begun` <= now, has been alone since and has not ended: from now on
+   * it is there for others to contend with. May be NULL where no graph needs it. */
+  uint32_t (*resume)(pl_network *network, pl_ticks now, uint32_t task, uint32_t spec, double size_bytes,
+                     pl_ticks begun);
   /* From `now` on the transfer progresses at speed * (its share); 1 at the start. Used for the overlap factor: what it
    * occupies on the links does not change (as SimGrid's bandwidth factor). */
   void (*set_speed)(pl_network *network, pl_ticks now, uint32_t slot, double speed);

@@ -109,6 +109,31 @@ static uint32_t flow_start(pl_network *base, pl_ticks now, uint32_t task, uint32
   return slot;
 }
 
+static uint32_t flow_resume(pl_network *base, pl_ticks now, uint32_t task, uint32_t spec, double size_bytes,
+                            pl_ticks begun) {
+  flow_network *network = self(base);
+  pl_ticks moves = begun + network->sharing.table->specs[spec].latency;
+  if (begun == now) return flow_start(base, now, task, spec, size_bytes);
+  uint32_t slot = pl_max_min_take_slot(&network->sharing, spec);
+  if (network->failed || slot == PL_NONE || !reserve(network)) {
+    network->failed = true;
+    return PL_NONE;
+  }
+  flow *f = &network->flows[slot];
+  *f = (flow){.rest_bytes = size_bytes, .speed = 1, .since = moves, .task = task, .spec = spec};
+  network->spec_bytes[spec] += size_bytes;
+  if (moves > now) { /* its latency is not over */
+    pl_flow_heap_set(&network->heap, slot, task, moves);
+    return slot;
+  }
+  /* It has moved at its solo rate since then; should that not change, it ends when it would have ended. */
+  f->phase = PHASE_MOVING;
+  f->pace_Bps = network->sharing.specs[spec].solo_Bps;
+  pl_max_min_join(&network->sharing, slot);
+  pl_flow_heap_set(&network->heap, slot, task, later(moves, size_bytes / f->pace_Bps));
+  return slot;
+}
+
 static void flow_set_speed(pl_network *base, pl_ticks now, uint32_t slot, double speed) {
   flow_network *network = self(base);
   (void)now; /* takes effect in settle, which comes in the same tick */
@@ -208,6 +233,7 @@ pl_network *pl_flow_network_make(const pl_transfer_table *table, const char *nam
   if (network == NULL) return NULL;
   network->ops = (pl_network_ops){.name = name,
                                   .start = flow_start,
+                                  .resume = flow_resume,
                                   .set_speed = flow_set_speed,
                                   .settle = flow_settle,
                                   .advance = flow_advance,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/digest.h"
+#include "workloads/rivals.h"
 
 /* One op of one group, before folding. */
 typedef struct raw_op {
@@ -389,5 +390,6 @@ pl_code pl_communication_plan_take(const pl_cluster *cluster, const pl_program *
   PL_TRY(find_participants(&state));
   if (options->chunked) return PL_OK;
   PL_TRY(make_quotient(&state));
-  return make_specs(&state);
+  PL_TRY(make_specs(&state));
+  return options->prune ? pl_rivals_find(program, state.group_classes, plan, arena, error) : PL_OK;
 }

@@ -38,6 +38,7 @@ typedef struct pl_group_class {
   uint32_t family, group;                     /* the representative's */
   uint32_t first_op;                          /* into ops; as many as the family has */
   uint32_t first_participant, n_participants; /* distinct (device class, stream) of the members */
+  bool stays_inside; /* its ops may be parts of fused passes (workloads/rivals.h); only with prune */
   const pl_collective_group *channels;
 } pl_group_class;
 
@@ -68,7 +69,8 @@ typedef struct pl_communication_plan {
   const pl_participant *participants;
   pl_transfer_table table; /* of the graph; empty when chunked */
   pl_quotient quotient;
-  const uint32_t *link_of_class; /* a link of the cluster for each link class */
+  const uint32_t *rival_offset, *rivals; /* as in pl_graph; device classes; NULL without prune */
+  const uint32_t *link_of_class;         /* a link of the cluster for each link class */
   uint32_t n_transfer_classes, n_implied_links;
 } pl_communication_plan;
 

@@ -130,6 +130,8 @@ static void emit_piece(compilation *state, unrolling *own, const pl_piece *piece
 static void emit_pieces(compilation *state, unrolling *own, const pl_pieces *pieces, int32_t microbatch) {
   for (uint32_t i = 0; i < pieces->n; i++)
     emit_piece(state, own, &pieces->pieces[i], microbatch);
+  for (uint32_t i = 0; i < pieces->n_carried; i++)
+    state->meetings.transfer_bytes[pieces->carried[i].transfer_class] += pieces->carried[i].progress_bytes;
 }
 
 /* ---- steps ---- */
@@ -276,6 +278,7 @@ pl_code pl_compile(const pl_cluster *cluster, const pl_program *program, const p
   for (uint32_t class = 0; class < plan->n_device_classes; class ++)
     if (!unroll(&state, class)) return pl_fail_memory(error, "the graph");
   PL_TRY(pl_meetings_finish(&state.meetings, error));
+  if (options->fuse) pl_graph_builder_rivals(state.builder, plan->rival_offset, plan->rivals);
   compiled->transfer_bytes = state.meetings.transfer_bytes;
   return pl_graph_builder_freeze(state.builder, &compiled->graph, error);
 }

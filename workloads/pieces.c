@@ -3,6 +3,8 @@
  * tasks see the same balance. */
 #include "workloads/pieces.h"
 
+#include <string.h>
+
 #include "workloads/op_cost.h"
 
 typedef struct gathering {
@@ -13,6 +15,8 @@ typedef struct gathering {
   uint32_t n_parts;
   pl_memory_effect effect; /* of the segment under way */
   bool has_effect;
+  pl_carried carried[PL_PIECES_CARRIED];
+  uint32_t n_carried;
 } gathering;
 
 static void add_effect(gathering *state, int64_t peak_bytes, int64_t net_bytes) {
@@ -44,10 +48,15 @@ static uint32_t name_of(const gathering *state, const char *name) {
   return state->context->options->names ? pl_graph_builder_name(state->context->builder, name) : PL_NONE;
 }
 
-static void add_part(gathering *state, pl_ticks ticks, uint8_t category, bool computes, const char *name) {
-  state->parts[state->n_parts++] =
-      (pl_part){.ticks = ticks, .category = category, .computes = computes, .name = name_of(state, name)};
+static void add_part(gathering *state, const pl_part *part) {
+  state->parts[state->n_parts++] = *part;
   if (!state->context->options->fuse) close_segment(state);
+}
+
+static void add_work(gathering *state, double time_s, uint8_t category, const char *name) {
+  const pl_part part = {
+      .ticks = pl_ticks_from_s(time_s), .category = category, .computes = true, .name = name_of(state, name)};
+  add_part(state, &part);
 }
 
 static void add_communication(gathering *state, pl_piece_kind kind, uint32_t op, const char *name) {
@@ -66,21 +75,38 @@ static uint32_t find_op(const pl_family *family, const pl_op *op) {
   return PL_NONE;
 }
 
-/* A collective that has no rivals and only members of one device class is as local as a kernel: it becomes a part. */
+/* Bytes of progress that stay inside the pass, for the report of the links' loads. */
+static void note_carried(gathering *state, const pl_lowered_op *lowered) {
+  for (uint32_t i = 0; i < state->n_carried; i++)
+    if (state->carried[i].transfer_class == lowered->transfer_class) {
+      state->carried[i].progress_bytes += lowered->progress_bytes;
+      return;
+    }
+  PL_ASSERT(state->n_carried < PL_PIECES_CARRIED);
+  state->carried[state->n_carried++] = (pl_carried){lowered->transfer_class, lowered->progress_bytes};
+}
+
+/* A collective of one device class with no rivals but transfers of other kinds is nearly as local as a kernel: it
+ * becomes a part. */
 static void add_collective(gathering *state, const pl_op *op) {
   const pl_piece_context *context = state->context;
   uint32_t index = context->device->group_class[PL_SLOT_TENSOR];
   if (index == PL_NONE) return;
   const pl_group_class *class = &context->plan->group_classes[index];
   uint32_t own = find_op(&context->program->families[class->family], op);
-  if (context->options->fuse && !context->options->chunked) {
-    const pl_lowered_op *lowered = &context->plan->ops[class->first_op + own];
-    if (!lowered->has_rivals && class->n_participants == 1) {
-      add_part(state, lowered->solo_ticks, PL_CATEGORY_TENSOR, false, op->name);
-      return;
-    }
+  if (!context->options->fuse || !class->stays_inside) {
+    add_communication(state, PL_PIECE_TENSOR, own, op->name);
+    return;
   }
-  add_communication(state, PL_PIECE_TENSOR, own, op->name);
+  const pl_lowered_op *lowered = &context->plan->ops[class->first_op + own];
+  note_carried(state, lowered);
+  const pl_part part = {.ticks = lowered->solo_ticks,
+                        .category = PL_CATEGORY_TENSOR,
+                        .name = name_of(state, op->name),
+                        .transfers = lowered->has_rivals,
+                        .spec = lowered->spec,
+                        .size_bytes = lowered->progress_bytes};
+  add_part(state, &part);
 }
 
 /* ---- blocks and the other instructions ---- */
@@ -105,7 +131,7 @@ static void add_block(gathering *state, const pl_instruction *instruction) {
     if (!taken) add_effect(state, effect.peak_bytes, effect.peak_bytes);
     taken = true;
     if (i == last) add_effect(state, 0, effect.net_bytes - effect.peak_bytes);
-    add_part(state, pl_ticks_from_s(pl_op_cost(context->profile, op).time_s), op->category, true, op->name);
+    add_work(state, pl_op_cost(context->profile, op).time_s, op->category, op->name);
   }
 }
 
@@ -116,7 +142,7 @@ static void add_optimizer(gathering *state) {
   pl_training_state bytes = pl_training_state_of(context->program->job->dtype);
   double owned = strategy->zero >= 1 ? stage->parameters / strategy->dp : stage->parameters;
   double time_s = pl_optimizer_cost(context->profile, owned, bytes.update_traffic_bytes).time_s;
-  add_part(state, pl_ticks_from_s(time_s), PL_CATEGORY_OPTIMIZER, true, "optimizer");
+  add_work(state, time_s, PL_CATEGORY_OPTIMIZER, "optimizer");
 }
 
 static void add_instruction(gathering *state, const pl_instruction *instruction) {
@@ -165,13 +191,15 @@ pl_pieces pl_pieces_take(const pl_piece_context *context, const pl_pass *pass, p
   gathering state = {.context = context};
   state.pieces = PL_TAKE(context->arena, pl_piece, most);
   state.parts = PL_TAKE(context->arena, pl_part, most);
-  if (context->arena->failed) return (pl_pieces){NULL, 0};
+  if (context->arena->failed) return (pl_pieces){.pieces = NULL};
   for (uint32_t i = 0; i < pass->n; i++)
     add_instruction(&state, &pass->instructions[i]);
   close_segment(&state);
   if (!has_work(&state)) { /* blocks without ops (AMP's identities): the pass still has a place in the stream */
-    add_part(&state, 0, (uint8_t)category, true, "pass");
+    add_work(&state, 0, (uint8_t)category, "pass");
     close_segment(&state);
   }
-  return (pl_pieces){state.pieces, state.n_pieces};
+  pl_pieces made = {.pieces = state.pieces, .n = state.n_pieces, .n_carried = state.n_carried};
+  memcpy(made.carried, state.carried, sizeof made.carried);
+  return made;
 }

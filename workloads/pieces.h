@@ -24,9 +24,19 @@ typedef struct pl_piece {
   uint32_t name;    /* PL_NONE = none */
 } pl_piece;
 
+/* A device's collectives differ at most by the links that ring, tree and the two phases of a hierarchy use. */
+enum { PL_PIECES_CARRIED = 8 };
+
+typedef struct pl_carried {
+  uint32_t transfer_class;
+  double progress_bytes;
+} pl_carried;
+
 typedef struct pl_pieces {
   const pl_piece *pieces;
   uint32_t n;
+  pl_carried carried[PL_PIECES_CARRIED]; /* by collectives inside the segments */
+  uint32_t n_carried;
 } pl_pieces;
 
 typedef struct pl_piece_context {

@@ -225,9 +225,9 @@ static void communication_parts_do_not_overlap(void **state) {
   pl_graph_builder_device(builder,
                           &(pl_graph_device){.multiplicity = 1, .overlap_compute = 1, .overlap_communication = 1});
   pl_graph_builder_transfers(builder, &table);
-  const pl_part parts[] = {{100, PL_CATEGORY_FORWARD, true, PL_NONE},
-                           {200, PL_CATEGORY_TENSOR, false, PL_NONE},
-                           {100, PL_CATEGORY_FORWARD, true, PL_NONE}};
+  const pl_part parts[] = {{.ticks = 100, .category = PL_CATEGORY_FORWARD, .computes = true, .name = PL_NONE},
+                           {.ticks = 200, .category = PL_CATEGORY_TENSOR, .computes = false, .name = PL_NONE},
+                           {.ticks = 100, .category = PL_CATEGORY_FORWARD, .computes = true, .name = PL_NONE}};
   uint32_t gradient = pl_graph_builder_stream(builder, 0, PL_STREAM_GRADIENT);
   pl_graph_builder_work(builder, pl_graph_builder_segment(builder, parts, 3),
                         pl_graph_builder_stream(builder, 0, PL_STREAM_COMPUTE), PL_NONE, PL_NONE, 0);

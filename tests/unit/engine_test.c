@@ -125,7 +125,8 @@ static void parts_are_asked_for_one_by_one(void **state) {
   (void)state;
   call_protocol protocol = {""};
   pl_graph_builder *builder = make_builder(1);
-  const pl_part parts[] = {{10, PL_CATEGORY_FORWARD, true, PL_NONE}, {6, PL_CATEGORY_TENSOR, false, PL_NONE}};
+  const pl_part parts[] = {{.ticks = 10, .category = PL_CATEGORY_FORWARD, .computes = true, .name = PL_NONE},
+                           {.ticks = 6, .category = PL_CATEGORY_TENSOR, .computes = false, .name = PL_NONE}};
   uint32_t gradient = pl_graph_builder_stream(builder, 0, PL_STREAM_GRADIENT);
   uint32_t work = pl_graph_builder_work(builder, pl_graph_builder_segment(builder, parts, 2),
                                         pl_graph_builder_stream(builder, 0, PL_STREAM_COMPUTE), PL_NONE, PL_NONE, 0);
