@@ -53,9 +53,10 @@ static uint32_t add_send(golden_step *step, uint32_t from, int32_t microbatch, u
 
 static void add_segments(golden_step *step) {
   uint32_t attention = pl_graph_builder_name(step->builder, "attention");
-  pl_part parts[] = {{10 * US, PL_CATEGORY_FORWARD, true, attention},
-                     {3 * US, PL_CATEGORY_TENSOR, false, pl_graph_builder_name(step->builder, "all-reduce")},
-                     {7 * US, PL_CATEGORY_FORWARD, true, PL_NONE}};
+  pl_part parts[] = {
+      {.ticks = 10 * US, .category = PL_CATEGORY_FORWARD, .computes = true, .name = attention},
+      {.ticks = 3 * US, .category = PL_CATEGORY_TENSOR, .name = pl_graph_builder_name(step->builder, "all-reduce")},
+      {.ticks = 7 * US, .category = PL_CATEGORY_FORWARD, .computes = true, .name = PL_NONE}};
   step->forward[0] = pl_graph_builder_segment(step->builder, parts, 3);
   step->forward[1] = pl_graph_builder_segment(step->builder, parts, 1);
   parts[0].ticks = 40 * US + 1;
