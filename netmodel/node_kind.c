@@ -9,6 +9,10 @@
  *
  * Rates. NVLink and NICs nominal; PCIe is the payload rate that copies reach: 12 GB/s for gen 3 x16 (NCCL's tuner;
  * measured 11.4 to 12.2), 26 GB/s for gen 4 x16 (nvbandwidth), 52 GB/s for gen 5 x16 (gen 4 doubled: assumed).
+ * Between sockets what NCCL's tuner counts with for traffic of GPUs and NICs: 6 GB/s QPI of Broadwell, 9 UPI of Skylake
+ * (2.10.3), 16 Infinity Fabric (AMD_BW, 2.16.2), 22 UPI of Sapphire Rapids (SRP_QPI_BW, 2.26.2). The bus itself is
+ * wider (2 QPI links of 9.6 GT/s are 38 GB/s per direction), which copies of host memory can use: for them the figure
+ * is low.
  */
 #include "netmodel/node_kind.h"
 
@@ -39,7 +43,10 @@ static const pl_node_kind kinds[] = {
          "NVLink2, 25 GB/s per link, 6 links per GPU; links per pair: 0-1:1 0-2:1 0-3:2 0-4:2 1-2:2 1-3:1 1-5:2 2-3:2\n"
          "2-6:1 3-7:1 4-5:1 4-6:1 4-7:2 5-6:2 5-7:1 6-7:2 (nvidia-smi topo -m of a DGX-1V, Microway guide).\n" RELAYED
          "GPUs 2i and 2i+1 share a PCIe 3.0 switch with NIC i (PIX in the same listing); GPUs 0 to 3 are on socket 0.\n"
-         "No transfer between GPUs uses a switch's uplink or QPI, so these are left out.\n"
+         "The switches (PEX 8764, gen 3 x16 upwards: topology file in NVIDIA/nccl issue 671) hang on their socket\n"
+         "one by one (PHB in the listing). Sockets: 2 Xeon E5-2698 v4 of 20 cores (CPU affinity 0-19 and 20-39;\n"
+         "MLPerf training v0.7 system description), QPI at 6 GB/s (NCCL, Broadwell). No transfer between GPUs or to\n"
+         "a NIC uses switch uplinks or QPI.\n"
          "NIC: ConnectX-4 EDR, 100 Gb/s (product specification). Leaf of 36 ports: 18 nodes, 18 uplinks.\n",
      .device = "V100-SXM2-32GB",
      .default_nodes = 1,
@@ -47,6 +54,10 @@ static const pl_node_kind kinds[] = {
      .n_gpus = 8,
      .n_nics = 4,
      .n_places = 4,
+     .n_sockets = 2,
+     .cpu = "Xeon E5-2698 v4",
+     .cpu_cores = 20,
+     .cpu_core_Gflops = 70.4,
      .switched = true,
      .gpu_place = EIGHT_IN_PAIRS,
      .nic_place = {0, 1, 2, 3},
@@ -66,7 +77,10 @@ static const pl_node_kind kinds[] = {
          "NVLink2 and NVSwitch: 6 links per GPU, 150 GB/s into the switches, all pairs NV6 (measured: 145.5 GB/s\n"
          "between any pair). Both baseboards are joined without loss, so one port per GPU is all there is.\n"
          "GPUs 2i and 2i+1 and NIC i share a PCIe 3.0 switch (NVIDIA/nccl-tests issue 78, topo -m); two more NICs\n"
-         "of the machine are for storage. No transfer between GPUs uses PCIe uplinks or UPI: left out.\n"
+         "of the machine are for storage. Two such switches, 4 GPUs and 2 NICs, meet in a switch above them (PXB in\n"
+         "the listing; the other pairs of the socket are NODE): uplinks nNpswS, trunks nNptopT, gen 3 x16 each\n"
+         "(assumed). Sockets: 2 Xeon Platinum 8168 of 24 cores (data sheet; CPU affinity 0-23), UPI at 9 GB/s\n"
+         "(NCCL, Skylake). No transfer between GPUs or to the NIC beside them uses any of these.\n"
          "NIC: ConnectX-5 EDR, 100 Gb/s (product specification). Leaf of 36 ports: 18 nodes, 18 uplinks.\n",
      .device = "V100-SXM3-32GB",
      .default_nodes = 1,
@@ -74,11 +88,17 @@ static const pl_node_kind kinds[] = {
      .n_gpus = 16,
      .n_nics = 8,
      .n_places = 8,
+     .n_sockets = 2,
+     .cpu = "Xeon Platinum 8168",
+     .cpu_cores = 24,
+     .cpu_core_Gflops = 172.8,
      .switched = true,
      .gpu_place = {0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7},
      .nic_place = {0, 1, 2, 3, 4, 5, 6, 7},
      .gpu_nic = {0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7},
      .place_socket = {0, 0, 0, 0, 1, 1, 1, 1},
+     .n_tops = 4,
+     .place_top = {0, 0, 1, 1, 2, 2, 3, 3},
      .port_GBps = 150,
      .pcie_GBps = 12,
      .uplink_GBps = 12,
@@ -92,9 +112,11 @@ static const pl_node_kind kinds[] = {
          "NVLink3 and NVSwitch: 12 links per GPU, 2 to each of 6 switches, 300 GB/s into them, all pairs NV12\n"
          "(NVIDIA/nccl issue 1505; measured 272 to 276 GB/s between pairs, stas00/ml-engineering network).\n"
          "GPUs 2i and 2i+1 and two NICs share a PCIe 4.0 switch (topo -m: GPU0,1 PXB mlx5_0,1; GPU2,3 mlx5_2,3;\n"
-         "GPU4,5 mlx5_6,7; GPU6,7 mlx5_8,9): one NIC per GPU. NIC r of the file is the r-th of these; mlx5_4, 5, 10, "
-         "11\n"
-         "are for storage and not in the file, nor are PCIe uplinks and the socket bus, which no transfer crosses.\n"
+         "GPU4,5 mlx5_6,7; GPU6,7 mlx5_8,9): one NIC per GPU. NIC r of the file is the r-th of these; mlx5_4, 5,\n"
+         "10, 11 are for storage and not in the file. Sockets: 2 EPYC 7742 of 64 cores (MLPerf training v0.7 system\n"
+         "description; GPUs 0 to 3 are near NUMA nodes 3 and 1, GPUs 4 to 7 near 7 and 5, of 16 cores each), one\n"
+         "gen 4 x16 uplink per switch (assumed), Infinity Fabric at 16 GB/s (NCCL, AMD). No transfer between GPUs\n"
+         "or to a NIC uses these.\n"
          "NIC: ConnectX-6 HDR, 200 Gb/s. Leaf: 40-port QM8790, 20 nodes of a scalable unit down, 20 uplinks\n"
          "(NVIDIA DGX SuperPOD reference architecture RA-09950-001).\n",
      .device = "A100-SXM4-80GB",
@@ -103,6 +125,10 @@ static const pl_node_kind kinds[] = {
      .n_gpus = 8,
      .n_nics = 8,
      .n_places = 4,
+     .n_sockets = 2,
+     .cpu = "EPYC 7742",
+     .cpu_cores = 64,
+     .cpu_core_Gflops = 72,
      .switched = true,
      .gpu_place = EIGHT_IN_PAIRS,
      .nic_place = EIGHT_IN_PAIRS,
@@ -111,7 +137,7 @@ static const pl_node_kind kinds[] = {
      .port_GBps = 300,
      .pcie_GBps = 26,
      .uplink_GBps = 26,
-     .socket_GBps = 26,
+     .socket_GBps = 16,
      .nic_GBps = 25,
      .nic_ns = 780,
      .switch_ns = 130},
@@ -123,7 +149,11 @@ static const pl_node_kind kinds[] = {
          "between pairs, stas00/ml-engineering network).\n"
          "One ConnectX-7 per GPU on PCIe 5.0 (DGX H100 user guide, table of network modules: GPU 0 mlx5_0, 1 mlx5_3,\n"
          "2 mlx5_4, 3 mlx5_5, 4 mlx5_6, 5 mlx5_9, 6 mlx5_10, 7 mlx5_11); NIC r of the file is the one of GPU r.\n"
-         "No transfer between GPUs uses PCIe uplinks or UPI: left out. NIC: NDR, 400 Gb/s. Leaf: 64-port QM9700,\n"
+         "That ConnectX-7 is also the PCIe switch between GPU and socket: nNpswR is its link upwards, gen 5 x16\n"
+         "(assumed), four on each socket (topo -m: NODE to the other NICs of the socket, SYS to the rest;\n"
+         "vllm-project/vllm issue 13855). Sockets: 2 Xeon Platinum 8480C of 56 cores (DGX BasePOD reference\n"
+         "architecture), UPI at 22 GB/s (NCCL, Sapphire Rapids). No transfer between GPUs or to a NIC uses these.\n"
+         "NIC: NDR, 400 Gb/s. Leaf: 64-port QM9700,\n"
          "32 nodes of a scalable unit down, 32 uplinks (NVIDIA DGX SuperPOD reference architecture RA-11333-001).\n",
      .device = "H100-SXM5-80GB",
      .default_nodes = 1,
@@ -131,6 +161,10 @@ static const pl_node_kind kinds[] = {
      .n_gpus = 8,
      .n_nics = 8,
      .n_places = 8,
+     .n_sockets = 2,
+     .cpu = "Xeon Platinum 8480C",
+     .cpu_cores = 56,
+     .cpu_core_Gflops = 128,
      .switched = true,
      .gpu_place = {0, 1, 2, 3, 4, 5, 6, 7},
      .nic_place = {0, 1, 2, 3, 4, 5, 6, 7},
@@ -139,7 +173,7 @@ static const pl_node_kind kinds[] = {
      .port_GBps = 450,
      .pcie_GBps = 52,
      .uplink_GBps = 52,
-     .socket_GBps = 52,
+     .socket_GBps = 22,
      .nic_GBps = 50,
      .nic_ns = 780,
      .switch_ns = 130},
@@ -149,13 +183,19 @@ static const pl_node_kind kinds[] = {
          "p3.8xlarge: NVLink2, 25 GB/s per link, half of a DGX-1V's cube mesh: links per pair 0-1:1 0-2:1 "
          "0-3:2\n"
          "1-2:2 1-3:1 2-3:2 (AWS lists 200 GB/s: GPU 0's 4 links, both ways; AMP, section 4.3, found about 170 Gb/s\n"
-         "between GPUs). PCIe 3.0; the guest sees GPUs and network under one CPU socket.\n"
+         "between GPUs). PCIe 3.0; the guest sees GPUs and network under one CPU socket: its 32 vCPUs are 16 of the\n"
+         "18 cores of one Xeon E5-2686 v4, half of p3.16xlarge, which has two. Nothing crosses a bus between\n"
+         "sockets.\n"
          "Network: up to 10 Gb/s (AWS), 15 us per NIC as on g4dn.\n",
      .device = "V100-SXM2-16GB",
      .default_nodes = 1,
      .n_gpus = 4,
      .n_nics = 1,
      .n_places = 1,
+     .n_sockets = 1,
+     .cpu = "Xeon E5-2686 v4",
+     .cpu_cores = 16,
+     .cpu_core_Gflops = 73.6,
      .pair_links = quad_mesh,
      .pair_link_GBps = 25,
      .pcie_GBps = 12,
@@ -167,13 +207,19 @@ static const pl_node_kind kinds[] = {
      .about =
          "g4dn.12xlarge: no NVLink; GPUs reach each other over PCIe and the CPU's root complex at 50 Gb/s = 6.25 GB/s "
          "(AMP,\n"
-         "section 4.3; the rate of gen 3 x8). Network: 50 Gb/s (AMP, section 4.3); 15 us per NIC, from the 64 us of a\n"
-         "two-rank all-reduce over EFA (aws-ia/terraform-aws-eks-blueprints, eks-efa).\n",
+         "section 4.3; the rate of gen 3 x8). Network: 50 Gb/s (AMP, section 4.3); 15 us per NIC, from the 64 us of\n"
+         "a two-rank all-reduce over EFA (aws-ia/terraform-aws-eks-blueprints, eks-efa). One socket: its 48 vCPUs\n"
+         "are the 24 cores of one Xeon Platinum 8259CL, half of g4dn.metal, which has 4 T4 on each of two sockets\n"
+         "(pytorch/ci-infra pull request 747): neither GPUs nor network are across a bus between sockets.\n",
      .device = "T4",
      .default_nodes = 1,
      .n_gpus = 4,
      .n_nics = 1,
      .n_places = 1,
+     .n_sockets = 1,
+     .cpu = "Xeon Platinum 8259CL",
+     .cpu_cores = 24,
+     .cpu_core_Gflops = 160,
      .pcie_GBps = 6.25,
      .nic_GBps = 6.25,
      .nic_ns = 15000,
@@ -185,12 +231,17 @@ static const pl_node_kind kinds[] = {
          "and 82,\n"
          "86 (socket 1) with two GPUs each; its cluster file says 12 GB/s between GPUs, as measured for gen 3 x16.\n"
          "Between the sockets: 6 GB/s of peer traffic over QPI (NCCL 2.10.3 tuner; the bus numbers are those of a\n"
-         "Haswell or Broadwell board). Its 1 Gb/s Ethernet is left out: there is no second node.\n",
+         "Haswell or Broadwell board). Its 1 Gb/s Ethernet is left out: there is no second node.\n"
+         "Which CPU is not published: cores and speed of a Xeon E5-2698 v4 are assumed.\n",
      .device = "TitanXp",
      .default_nodes = 1,
      .n_gpus = 8,
      .n_nics = 0,
      .n_places = 4,
+     .n_sockets = 2,
+     .cpu = "Xeon E5 v4, assumed",
+     .cpu_cores = 20,
+     .cpu_core_Gflops = 70.4,
      .switched = true,
      .gpu_place = EIGHT_IN_PAIRS,
      .place_socket = TWO_SOCKETS,
@@ -206,12 +257,17 @@ static const pl_node_kind kinds[] = {
               "NVLink2; PCIe 3.0 switches 18, 3b (socket 0), 86, af (socket 1) with two GPUs each; the only NIC is on\n"
               "switch 3b, beside GPUs 2 and 3, so that the others reach it over the sockets. 32 GB per GPU in its "
               "cluster file.\n" RELAYED
-              "Between the sockets: 9 GB/s (NCCL 2.10.3 tuner, Skylake; the bus numbers are those of such a board).\n",
+              "Between the sockets: 9 GB/s (NCCL 2.10.3 tuner, Skylake; the bus numbers are those of such a board).\n"
+              "Which CPU is not published: cores and speed of a Xeon Gold 6148 are assumed.\n",
      .device = "V100-SXM2-32GB",
      .default_nodes = 4,
      .n_gpus = 8,
      .n_nics = 1,
      .n_places = 4,
+     .n_sockets = 2,
+     .cpu = "Skylake SP, assumed",
+     .cpu_cores = 20,
+     .cpu_core_Gflops = 153.6,
      .switched = true,
      .gpu_place = EIGHT_IN_PAIRS,
      .nic_place = {1},
@@ -231,12 +287,17 @@ static const pl_node_kind kinds[] = {
               "NVSwitch with 300 GB/s per GPU, 40 GB memory, PCIe 4.0 switches of two GPUs, one HDR NIC (HC2 has one "
               "of EDR)\n"
               "on the switch of GPUs 0 and 1, and a socket bus as fast as one PCIe slot, so that the NIC stays the "
-              "bottleneck.\n",
+              "bottleneck;\n"
+              "sockets as in a DGX A100.\n",
      .device = "A100-SXM4-40GB",
      .default_nodes = 2,
      .n_gpus = 8,
      .n_nics = 1,
      .n_places = 4,
+     .n_sockets = 2,
+     .cpu = "EPYC 7742, assumed",
+     .cpu_cores = 64,
+     .cpu_core_Gflops = 72,
      .switched = true,
      .gpu_place = EIGHT_IN_PAIRS,
      .nic_place = {0},
@@ -290,13 +351,42 @@ static pl_hop nvlink_hop(uint32_t from, uint32_t to) {
                   .up = from < to};
 }
 
+/* From a place up to its socket, or down from there. */
+static uint32_t path_to_socket(const pl_node_kind *kind, uint32_t place, bool up, pl_hop *hops) {
+  uint32_t n = 0;
+  if (!kind->switched) return 0;
+  if (kind->n_tops == 0) {
+    hops[n++] = hop(PL_WIRE_UPLINK, place, up);
+    return n;
+  }
+  pl_hop uplink = hop(PL_WIRE_UPLINK, place, up), trunk = hop(PL_WIRE_TRUNK, kind->place_top[place], up);
+  hops[n++] = up ? uplink : trunk;
+  hops[n++] = up ? trunk : uplink;
+  return n;
+}
+
+static bool share_top(const pl_node_kind *kind, uint32_t a, uint32_t b) {
+  return kind->n_tops > 0 && kind->place_top[a] == kind->place_top[b];
+}
+
+static uint32_t path_over_bus(uint32_t from_socket, uint32_t to_socket, pl_hop *hops) {
+  if (from_socket == to_socket) return 0;
+  hops[0] = hop(PL_WIRE_SOCKETS, 0, from_socket < to_socket);
+  return 1;
+}
+
 /* From one place to another: nothing inside a switch or a socket, else up, across, and down. */
 static uint32_t path_between_places(const pl_node_kind *kind, uint32_t from, uint32_t to, pl_hop *hops) {
-  uint32_t n = 0, from_socket = kind->place_socket[from], to_socket = kind->place_socket[to];
+  uint32_t n = 0;
   if (from == to) return 0;
-  if (kind->switched) hops[n++] = hop(PL_WIRE_UPLINK, from, true);
-  if (from_socket != to_socket) hops[n++] = hop(PL_WIRE_SOCKETS, 0, from_socket < to_socket);
-  if (kind->switched) hops[n++] = hop(PL_WIRE_UPLINK, to, false);
+  if (share_top(kind, from, to)) {
+    hops[n++] = hop(PL_WIRE_UPLINK, from, true);
+    hops[n++] = hop(PL_WIRE_UPLINK, to, false);
+    return n;
+  }
+  n += path_to_socket(kind, from, true, hops);
+  n += path_over_bus(kind->place_socket[from], kind->place_socket[to], hops + n);
+  n += path_to_socket(kind, to, false, hops + n);
   return n;
 }
 
@@ -322,6 +412,33 @@ uint32_t pl_node_kind_path_out(const pl_node_kind *kind, uint32_t gpu, pl_hop ho
   uint32_t n = 0, nic = kind->gpu_nic[gpu];
   hops[n++] = hop(PL_WIRE_PCIE, gpu, true);
   n += path_between_places(kind, kind->gpu_place[gpu], kind->nic_place[nic], hops + n);
+  hops[n++] = hop(PL_WIRE_NIC, nic, true);
+  return n;
+}
+
+uint32_t pl_node_kind_path_to_socket(const pl_node_kind *kind, uint32_t gpu, uint32_t socket,
+                                     pl_hop hops[PL_NODE_HOPS_MAX]) {
+  uint32_t n = 0, place = kind->gpu_place[gpu];
+  hops[n++] = hop(PL_WIRE_PCIE, gpu, true);
+  n += path_to_socket(kind, place, true, hops + n);
+  n += path_over_bus(kind->place_socket[place], socket, hops + n);
+  return n;
+}
+
+uint32_t pl_node_kind_path_sockets(uint32_t from, uint32_t to, pl_hop hops[PL_NODE_HOPS_MAX]) {
+  return path_over_bus(from, to, hops);
+}
+
+uint32_t pl_node_kind_socket_nic(const pl_node_kind *kind, uint32_t socket) {
+  for (uint32_t nic = 0; nic < kind->n_nics; nic++)
+    if (kind->place_socket[kind->nic_place[nic]] == socket) return nic;
+  return 0;
+}
+
+uint32_t pl_node_kind_path_socket_out(const pl_node_kind *kind, uint32_t socket, pl_hop hops[PL_NODE_HOPS_MAX]) {
+  uint32_t n = 0, nic = pl_node_kind_socket_nic(kind, socket), place = kind->nic_place[nic];
+  n += path_over_bus(socket, kind->place_socket[place], hops);
+  n += path_to_socket(kind, place, false, hops + n);
   hops[n++] = hop(PL_WIRE_NIC, nic, true);
   return n;
 }

@@ -15,7 +15,8 @@
 enum { COMMAND_BYTES = 512, KIND_BYTES = 256, PATH_BYTES = 4096 };
 
 typedef struct request {
-  const char *kind, *nodes, *gpus_per_node, *fabric, *pod_nodes, *oversubscription, *nic_rate, *device, *output;
+  const char *kind, *nodes, *gpus_per_node, *fabric, *pod_nodes, *oversubscription, *nic_rate, *sockets, *device,
+      *output;
   bool force, list;
 } request;
 
@@ -25,6 +26,7 @@ enum {
   KEY_POD_NODES,
   KEY_OVERSUBSCRIPTION,
   KEY_NIC_RATE,
+  KEY_SOCKETS,
   KEY_DEVICE,
   KEY_FORCE,
   KEY_LIST
@@ -41,6 +43,8 @@ static const struct argp_option options[] = {
     {"oversubscription", KEY_OVERSUBSCRIPTION, "R", 0,
      "Node-facing over spine-facing capacity of a leaf, at least 1 (default 1)", 0},
     {"nic-rate", KEY_NIC_RATE, "RATE", 0, "Rate of every NIC per direction, e.g. 200Gbps or 25GBps", 0},
+    {"sockets", KEY_SOCKETS, "always|never|auto", 0,
+     "CPU sockets as hosts, with their PCIe uplinks and the bus between them (default auto: up to 256 nodes)", 0},
     {"device", KEY_DEVICE, "PROFILE", 0, "Another GPU in the same machine, e.g. A100-SXM4-40GB", 0},
     {"output", 'o', "FILE", 0, "Where to write; - is standard output (default)", 0},
     {"force", KEY_FORCE, NULL, 0, "Replace an existing file", 0},
@@ -67,6 +71,9 @@ static error_t parse_option(int key, char *argument, struct argp_state *state) {
     return 0;
   case KEY_NIC_RATE:
     r->nic_rate = argument;
+    return 0;
+  case KEY_SOCKETS:
+    r->sockets = argument;
     return 0;
   case KEY_DEVICE:
     r->device = argument;
@@ -127,6 +134,15 @@ static pl_code parse_fabric(const char *text, pl_fabric *fabric, pl_error *error
       return PL_OK;
     }
   return pl_fail(error, PL_BAD_INPUT, "--fabric %s: must be rail, fat-tree or single", text);
+}
+
+static pl_code parse_sockets(const char *text, pl_sockets *sockets, pl_error *error) {
+  for (int s = PL_SOCKETS_AUTO; s <= PL_SOCKETS_NEVER; s++)
+    if (strcmp(text, pl_sockets_name((pl_sockets)s)) == 0) {
+      *sockets = (pl_sockets)s;
+      return PL_OK;
+    }
+  return pl_fail(error, PL_BAD_INPUT, "--sockets %s: must be always, never or auto", text);
 }
 
 /* "NAME" or "NAME:COUNT,NAME:COUNT..." */
@@ -201,9 +217,9 @@ static pl_code check_leaves(const request *r, const pl_platform_plan *plan, pl_e
 /* Only what the user asked for, so that the same request always writes the same file. */
 static void record_command(const request *r, char command[COMMAND_BYTES]) {
   const char *const names[] = {"nodes",    "gpus-per-node", "fabric", "pod-nodes", "oversubscription",
-                               "nic-rate", "device"};
+                               "nic-rate", "sockets",       "device"};
   const char *const values[] = {r->nodes,    r->gpus_per_node, r->fabric, r->pod_nodes, r->oversubscription,
-                                r->nic_rate, r->device};
+                                r->nic_rate, r->sockets,       r->device};
   int used = snprintf(command, COMMAND_BYTES, "paceline platform make %s", r->kind);
   for (size_t i = 0; i < sizeof names / sizeof names[0] && used < COMMAND_BYTES; i++)
     if (values[i] != NULL)
@@ -219,6 +235,7 @@ static pl_code make_plan(const request *r, pl_platform_plan *plan, char command[
   const pl_node_kind *kind = plan->parts[0].kind;
   PL_ASSERT(kind != NULL);
   plan->fabric = kind->pod_nodes > 0 && plan->n_parts == 1 ? PL_FABRIC_RAIL : PL_FABRIC_SINGLE;
+  if (r->sockets != NULL) PL_TRY(parse_sockets(r->sockets, &plan->sockets, error));
   if (r->fabric != NULL) PL_TRY(parse_fabric(r->fabric, &plan->fabric, error));
   plan->pod_nodes = plan->fabric != PL_FABRIC_SINGLE && kind->pod_nodes > 0 ? kind->pod_nodes : GROUP_NODES;
   PL_TRY(parse_numbers(r, plan, error));

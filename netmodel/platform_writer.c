@@ -13,12 +13,19 @@ typedef struct writer {
   uint32_t n_leaves;                     /* per pod */
   bool apart;                            /* all links in one zone in front */
   pl_node_kind kinds[PL_PLAN_PARTS_MAX]; /* of the plan's parts, with the GPUs that are asked for */
+  bool sockets;                          /* hosts for CPU sockets */
 } writer;
 
 static const char *const fabric_names[] = {"rail", "fat-tree", "single"};
 
 const char *pl_fabric_name(pl_fabric fabric) {
   return fabric_names[fabric];
+}
+
+static const char *const sockets_names[] = {"auto", "always", "never"};
+
+const char *pl_sockets_name(pl_sockets sockets) {
+  return sockets_names[sockets];
 }
 
 uint32_t pl_platform_plan_nodes(const pl_platform_plan *plan) {
@@ -103,6 +110,9 @@ static void name_wire(uint32_t node, pl_hop hop, char name[WIRE_NAME_BYTES]) {
   case PL_WIRE_UPLINK:
     snprintf(name, WIRE_NAME_BYTES, "n%upsw%u", node, hop.a);
     break;
+  case PL_WIRE_TRUNK:
+    snprintf(name, WIRE_NAME_BYTES, "n%uptop%u", node, hop.a);
+    break;
   case PL_WIRE_SOCKETS:
     snprintf(name, WIRE_NAME_BYTES, "n%uqpi", node);
     break;
@@ -127,6 +137,7 @@ static void write_wire(const writer *w, const pl_node_kind *kind, uint32_t node,
     write_link(w, name, kind->pcie_GBps, PL_NODE_PCIE_NS, "SPLITDUPLEX", "pcie");
     break;
   case PL_WIRE_UPLINK:
+  case PL_WIRE_TRUNK:
     write_link(w, name, kind->uplink_GBps, PL_NODE_UPLINK_NS, "SPLITDUPLEX", "pcie");
     break;
   case PL_WIRE_SOCKETS:
@@ -148,7 +159,18 @@ static void note_hops(wire_set *set, const pl_hop *hops, uint32_t n) {
     set->used[hops[i].wire][hops[i].a][hops[i].b] = true;
 }
 
-static void find_wires(const pl_node_kind *kind, wire_set *set) {
+static void find_socket_wires(const pl_node_kind *kind, wire_set *set) {
+  pl_hop hops[PL_NODE_HOPS_MAX];
+  for (uint32_t s = 0; s < kind->n_sockets; s++) {
+    for (uint32_t g = 0; g < kind->n_gpus; g++)
+      note_hops(set, hops, pl_node_kind_path_to_socket(kind, g, s, hops));
+    for (uint32_t t = s + 1; t < kind->n_sockets; t++)
+      note_hops(set, hops, pl_node_kind_path_sockets(s, t, hops));
+    if (kind->n_nics > 0) note_hops(set, hops, pl_node_kind_path_socket_out(kind, s, hops));
+  }
+}
+
+static void find_wires(const pl_node_kind *kind, bool sockets, wire_set *set) {
   pl_hop hops[PL_NODE_HOPS_MAX];
   memset(set, 0, sizeof *set);
   for (uint32_t a = 0; a < kind->n_gpus; a++)
@@ -156,12 +178,13 @@ static void find_wires(const pl_node_kind *kind, wire_set *set) {
       note_hops(set, hops, pl_node_kind_path(kind, a, b, hops));
   for (uint32_t a = 0; a < kind->n_gpus && kind->n_nics > 0; a++)
     note_hops(set, hops, pl_node_kind_path_out(kind, a, hops));
+  if (sockets) find_socket_wires(kind, set);
 }
 
 static void write_wires(const writer *w, uint32_t node) {
   const pl_node_kind *kind = kind_of_node(w, node);
   wire_set set;
-  find_wires(kind, &set);
+  find_wires(kind, w->sockets, &set);
   for (uint8_t wire = 0; wire <= PL_WIRE_NIC; wire++)
     for (uint8_t a = 0; a < PL_NODE_GPUS_MAX; a++)
       for (uint8_t b = 0; b < PL_NODE_GPUS_MAX; b++)
@@ -176,32 +199,67 @@ static void write_hops(const writer *w, uint32_t node, const pl_hop *hops, uint3
   }
 }
 
-static uint32_t leaf_of(const writer *w, const pl_node_kind *kind, uint32_t gpu) {
-  return w->plan->fabric == PL_FABRIC_RAIL ? kind->gpu_nic[gpu] : 0;
+static uint32_t leaf_of(const writer *w, uint32_t nic) {
+  return w->plan->fabric == PL_FABRIC_RAIL ? nic : 0;
 }
 
 static bool has_spine(const writer *w) {
   return w->n_pods > 1 && w->plan->fabric != PL_FABRIC_SINGLE;
 }
 
-static void write_node_routes(const writer *w, const pl_node_kind *kind, uint32_t node) {
+/* `from` and `to` without the node's prefix. */
+static void write_route(const writer *w, uint32_t node, const char *from, const char *to, const pl_hop *hops,
+                        uint32_t n) {
+  fprintf(w->out, "<route src=\"n%u%s\" dst=\"n%u%s\">", node, from, node, to);
+  write_hops(w, node, hops, n);
+  fputs("</route>\n", w->out);
+}
+
+/* From a GPU or a socket, over the same hops, to both gateways. */
+static void write_exits(const writer *w, uint32_t node, const char *from, uint32_t nic, const pl_hop *hops,
+                        uint32_t n) {
+  write_route(w, node, from, "local", hops, n);
+  if (!has_spine(w)) return;
+  fprintf(w->out, "<route src=\"n%u%s\" dst=\"n%uspine\">", node, from, node);
+  write_hops(w, node, hops, n);
+  fprintf(w->out, "<link_ctn id=\"p%uleaf%u\" direction=\"UP\"/></route>\n", node / w->plan->pod_nodes,
+          leaf_of(w, nic));
+}
+
+static void name_host(const char *what, uint32_t index, char name[WIRE_NAME_BYTES]) {
+  snprintf(name, WIRE_NAME_BYTES, "%s%u", what, index);
+}
+
+static void write_gpu_routes(const writer *w, const pl_node_kind *kind, uint32_t node) {
   pl_hop hops[PL_NODE_HOPS_MAX];
+  char from[WIRE_NAME_BYTES], to[WIRE_NAME_BYTES];
   for (uint32_t a = 0; a < kind->n_gpus; a++)
     for (uint32_t b = a + 1; b < kind->n_gpus; b++) {
-      fprintf(w->out, "<route src=\"n%ug%u\" dst=\"n%ug%u\">", node, a, node, b);
-      write_hops(w, node, hops, pl_node_kind_path(kind, a, b, hops));
-      fputs("</route>\n", w->out);
+      name_host("g", a, from);
+      name_host("g", b, to);
+      write_route(w, node, from, to, hops, pl_node_kind_path(kind, a, b, hops));
     }
   for (uint32_t a = 0; a < kind->n_gpus && kind->n_nics > 0; a++) {
-    uint32_t n = pl_node_kind_path_out(kind, a, hops);
-    fprintf(w->out, "<route src=\"n%ug%u\" dst=\"n%ulocal\">", node, a, node);
-    write_hops(w, node, hops, n);
-    fputs("</route>\n", w->out);
-    if (!has_spine(w)) continue;
-    fprintf(w->out, "<route src=\"n%ug%u\" dst=\"n%uspine\">", node, a, node);
-    write_hops(w, node, hops, n);
-    fprintf(w->out, "<link_ctn id=\"p%uleaf%u\" direction=\"UP\"/></route>\n", node / w->plan->pod_nodes,
-            leaf_of(w, kind, a));
+    name_host("g", a, from);
+    write_exits(w, node, from, kind->gpu_nic[a], hops, pl_node_kind_path_out(kind, a, hops));
+  }
+}
+
+static void write_socket_routes(const writer *w, const pl_node_kind *kind, uint32_t node) {
+  pl_hop hops[PL_NODE_HOPS_MAX];
+  char socket[WIRE_NAME_BYTES], other[WIRE_NAME_BYTES];
+  for (uint32_t s = 0; s < kind->n_sockets; s++) {
+    name_host("cpu", s, socket);
+    for (uint32_t g = 0; g < kind->n_gpus; g++) {
+      name_host("g", g, other);
+      write_route(w, node, other, socket, hops, pl_node_kind_path_to_socket(kind, g, s, hops));
+    }
+    for (uint32_t t = s + 1; t < kind->n_sockets; t++) {
+      name_host("cpu", t, other);
+      write_route(w, node, socket, other, hops, pl_node_kind_path_sockets(s, t, hops));
+    }
+    if (kind->n_nics > 0)
+      write_exits(w, node, socket, pl_node_kind_socket_nic(kind, s), hops, pl_node_kind_path_socket_out(kind, s, hops));
   }
 }
 
@@ -212,10 +270,14 @@ static void write_node(const writer *w, uint32_t node) {
   for (uint32_t g = 0; g < kind->n_gpus; g++)
     fprintf(w->out, "<host id=\"n%ug%u\" speed=\"%s\"><prop id=\"device\" value=\"%s\"/></host>\n", node, g,
             pl_device_speed(device), device);
+  for (uint32_t c = 0; c < kind->n_sockets && w->sockets; c++)
+    fprintf(w->out, "<host id=\"n%ucpu%u\" speed=\"%.10gGf\" core=\"%u\"><prop id=\"cpu\" value=\"%s\"/></host>\n",
+            node, c, kind->cpu_core_Gflops, kind->cpu_cores, kind->cpu);
   if (kind->n_nics > 0) fprintf(w->out, "<router id=\"n%ulocal\"/>\n", node);
   if (has_spine(w)) fprintf(w->out, "<router id=\"n%uspine\"/>\n", node);
   if (!w->apart) write_wires(w, node);
-  write_node_routes(w, kind, node);
+  write_gpu_routes(w, kind, node);
+  if (w->sockets) write_socket_routes(w, kind, node);
   fputs("</zone>\n", w->out);
 }
 
@@ -302,6 +364,27 @@ static void write_lines(const writer *w, const char *text) {
   }
 }
 
+/* No option by its name: two hyphens may not stand in an XML comment. */
+static void write_sockets_note(const writer *w) {
+  if (w->sockets)
+    fputs(
+        "\n  CPU sockets are hosts without a device, for host memory traffic and for plain SimGrid programs (speed per "
+        "core: base clock x\n"
+        "  single precision operations per cycle). They leave the node through the first NIC on their socket, or else "
+        "NIC 0. Rate between\n"
+        "  sockets: what NCCL's tuner counts with for GPU and NIC traffic (QPI and Skylake's UPI 2.10.3, AMD 2.16.2, "
+        "Sapphire Rapids\n"
+        "  2.26.2); copies of host memory can be faster.\n",
+        w->out);
+  else
+    fprintf(
+        w->out,
+        "\n  CPU sockets, and wires that only they would use, are left out (option sockets is '%s', and auto writes "
+        "them up to %d nodes):\n"
+        "  SimGrid loads the file faster, and no transfer between GPUs needs them.\n",
+        pl_sockets_name(w->plan->sockets), PL_PLAN_SOCKET_NODES);
+}
+
 static void write_fabric_note(const writer *w) {
   const pl_platform_plan *plan = w->plan;
   if (w->n_nodes == 1) return;
@@ -348,10 +431,12 @@ static void write_header(const writer *w) {
         "  switch uplink and 200 ns between sockets are assumed. Host speed: dense 16-bit peak, for plain SimGrid "
         "programs only.\n",
         w->out);
+  write_sockets_note(w);
   write_fabric_note(w);
-  fputs("\n  Names: node nN, GPU nNgR, its wires nNnvR (NVSwitch port) or nNnvA-B (NVLink), nNpcieR, nNpswS (PCIe "
-        "switch to socket),\n"
-        "  nNqpi (between sockets), nNnicR; pod pP. The conventions are explained in platforms/README.md.\n-->\n",
+  fputs("\n  Names: node nN, GPU nNgR, CPU socket nNcpuC, wires nNnvR (NVSwitch port) or nNnvA-B (NVLink), nNpcieR, "
+        "nNpswS (PCIe\n"
+        "  switch upwards), nNptopT (second level of switches to socket), nNqpi (between sockets), nNnicR; pod pP.\n"
+        "  The conventions are explained in platforms/README.md.\n-->\n",
         w->out);
 }
 
@@ -364,6 +449,8 @@ void pl_platform_write(const pl_platform_plan *plan, FILE *stream) {
     w.kinds[p] = *plan->parts[p].kind;
     if (plan->gpus_per_node > 0) w.kinds[p].n_gpus = (uint8_t)plan->gpus_per_node;
   }
+  w.sockets =
+      plan->sockets == PL_SOCKETS_ALWAYS || (plan->sockets == PL_SOCKETS_AUTO && w.n_nodes <= PL_PLAN_SOCKET_NODES);
   write_header(&w);
   fprintf(stream,
           "<platform version=\"4.1\">\n<zone id=\"cluster\" routing=\"Full\">\n<prop id=\"made_by\" value=\"%s\"/>\n",

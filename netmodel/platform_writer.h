@@ -8,6 +8,7 @@
  *       node n0 (Full)                  GPUs n0g0.., routers n0local and n0spine, wires n0nv0, n0pcie0, n0nic0 ...
  *         GPU r -> n0local              PCIe, NIC r
  *         GPU r -> n0spine              PCIe, NIC r, p0leafR: the rail is chosen inside the node's own routes
+ *         sockets n0cpu0, n0cpu1        hosts without a device, with routes to GPUs, to each other and to the routers
  *       zoneRoute n0 - n1               between the _local routers: leaf crossbar only
  *       zoneRoute n0 - p0fabric         from the _spine router to p0gw: leaf crossbar
  *     zoneRoute p0 - p1                 between p0gw and p1gw: the spine
@@ -22,6 +23,11 @@
  *
  * Where links are declared: SimGrid finds a link by asking one zone after the other, so links inside 2048 node zones
  * took 37 s to load. Above 32 nodes they are all in the first zone, `fabric`, where the first look finds them.
+ *
+ * Sockets: they are for host memory traffic and for other SimGrid programs; no GPU asks for their routes. A DGX A100
+ * gets 21 more routes beside its 44, which SimGrid pays for at load whether they are used or not: files are 1.35 times
+ * as large and take 1.28 to 1.45 times as long from 64 to 2048 nodes (tests/bench/platform_load_bench.c). Hence
+ * PL_PLAN_SOCKET_NODES, above which they are left out unless asked for: there the difference is 40 ms.
  *
  * Size: zoneRoutes are (pod_nodes^2 / 2) * pods + pods^2 / 2, 26,000 for 2048 nodes; flat they would be 2.1 million.
  */
@@ -40,6 +46,13 @@ typedef enum pl_fabric {
   PL_FABRIC_SINGLE    /* one non-blocking switch */
 } pl_fabric;
 
+typedef enum pl_sockets {
+  PL_SOCKETS_AUTO = 0, /* up to PL_PLAN_SOCKET_NODES nodes */
+  PL_SOCKETS_ALWAYS,
+  PL_SOCKETS_NEVER
+} pl_sockets;
+
+enum { PL_PLAN_SOCKET_NODES = 256 };
 enum { PL_PLAN_PARTS_MAX = 8, PL_PLAN_NODES_MAX = 65536, PL_PLAN_PODS_MAX = 1024, PL_PLAN_POD_NODES_MAX = 512 };
 
 typedef struct pl_platform_plan {
@@ -53,11 +66,13 @@ typedef struct pl_platform_plan {
   uint32_t pod_nodes;      /* for `single` a grouping that only keeps the file small */
   double oversubscription; /* of leaf uplinks; 1 = non-blocking */
   double nic_GBps;         /* 0: each machine's own */
+  pl_sockets sockets;      /* write CPU sockets, and the wires that only they use */
   const char *device;      /* NULL: each machine's own */
   const char *command;     /* recorded in the file as property made_by */
 } pl_platform_plan;
 
 const char *pl_fabric_name(pl_fabric fabric);
+const char *pl_sockets_name(pl_sockets sockets);
 uint32_t pl_platform_plan_nodes(const pl_platform_plan *plan);
 
 /* What cannot be written: a rail fabric over different machines, more GPUs per node than a machine has, too many pods

@@ -60,6 +60,8 @@ const char *pl_profile_folders_list(const pl_profile_folders *folders, pl_arena 
   for (int i = 0; i < PL_PROFILE_FOLDERS_MAX; i++) {
     DIR *folder = folders->paths[i] != NULL ? opendir(folders->paths[i]) : NULL;
     if (folder == NULL) continue;
+    /* Safe in any thread: the stream is this call's own. readdir_r, which cppcheck proposes, is deprecated. */
+    /* cppcheck-suppress readdirCalled */
     for (struct dirent *entry; (entry = readdir(folder)) != NULL;)
       add_name(&list, entry->d_name, arena);
     closedir(folder);

@@ -1,5 +1,6 @@
 /* How long big platform files take to write and to load, in relation to the smallest: a rail-optimised fat tree of DGX
- * A100. Ratios of one run; a child per size, since SimGrid holds one platform per process. "per node" is 1 when the
+ * A100, without CPU sockets; and the same with them, in relation to the same size without. Ratios of one run, the
+ * smaller of three loads each; a child per load, since SimGrid holds one platform per process. "per node" is 1 when the
  * cost is linear. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,15 +24,19 @@ static double clock_s(void) {
   return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static void measure(uint32_t n_nodes, sample *s) {
+static void measure(uint32_t n_nodes, pl_sockets sockets, sample *s) {
   char path[] = "/tmp/paceline_bench_XXXXXX.xml";
   int file = mkstemps(path, 4);
   if (file < 0) return;
   close(file);
   pl_error error = PL_ERROR_INIT;
   pl_platform *platform = NULL;
-  pl_platform_plan plan = {
-      .n_parts = 1, .fabric = PL_FABRIC_RAIL, .pod_nodes = 20, .oversubscription = 1, .command = "bench"};
+  pl_platform_plan plan = {.n_parts = 1,
+                           .fabric = PL_FABRIC_RAIL,
+                           .pod_nodes = 20,
+                           .oversubscription = 1,
+                           .sockets = sockets,
+                           .command = "bench"};
   plan.parts[0].kind = pl_node_kind_find("dgx-a100");
   plan.parts[0].n_nodes = n_nodes;
   double start_s = clock_s();
@@ -47,28 +52,44 @@ static void measure(uint32_t n_nodes, sample *s) {
   unlink(path);
 }
 
-int main(void) {
-  static const uint32_t sizes[] = {256, 512, 1024, 2048};
-  enum { N = sizeof sizes / sizeof sizes[0] };
-  sample *samples = mmap(NULL, N * sizeof *samples, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (samples == MAP_FAILED) return 1;
-  for (int i = 0; i < N; i++) {
-    samples[i].status = 1;
+/* In a child, three times: the shortest of each. */
+static int measure_apart(uint32_t n_nodes, pl_sockets sockets, sample *shared, sample *best) {
+  *best = (sample){.make_s = 1e9, .load_s = 1e9};
+  for (int trial = 0; trial < 3; trial++) {
+    shared->status = 1;
     pid_t child = fork();
     if (child == 0) {
-      measure(sizes[i], &samples[i]);
+      measure(n_nodes, sockets, shared);
       _exit(0);
     }
-    if (child < 0 || waitpid(child, NULL, 0) != child || samples[i].status != 0) return 1;
+    if (child < 0 || waitpid(child, NULL, 0) != child || shared->status != 0) return 1;
+    if (shared->make_s < best->make_s) best->make_s = shared->make_s;
+    if (shared->load_s < best->load_s) best->load_s = shared->load_s;
+    best->size_bytes = shared->size_bytes;
   }
-  printf("%6s %8s %10s %10s %12s %12s\n", "nodes", "MB", "make", "load", "make/node", "load/node");
+  return 0;
+}
+
+int main(void) {
+  static const uint32_t sizes[] = {64, 256, 512, 1024, 2048};
+  enum { N = sizeof sizes / sizeof sizes[0] };
+  sample plain[N], sockets[N];
+  sample *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared == MAP_FAILED) return 1;
+  for (int i = 0; i < N; i++)
+    if (measure_apart(sizes[i], PL_SOCKETS_NEVER, shared, &plain[i]) != 0 ||
+        measure_apart(sizes[i], PL_SOCKETS_ALWAYS, shared, &sockets[i]) != 0)
+      return 1;
+  printf("%6s %8s %10s %10s %12s %12s %18s %18s\n", "nodes", "MB", "make", "load", "make/node", "load/node",
+         "size with sockets", "load with sockets");
   for (int i = 0; i < N; i++) {
-    const sample *s = &samples[i], *first = &samples[0];
+    const sample *s = &plain[i], *first = &plain[0];
     double nodes = (double)sizes[i] / sizes[0];
-    printf("%6u %8.1f %9.2fx %9.2fx %11.2fx %11.2fx\n", sizes[i], s->size_bytes / 1e6, s->make_s / first->make_s,
-           s->load_s / first->load_s, s->make_s / first->make_s / nodes, s->load_s / first->load_s / nodes);
+    printf("%6u %8.1f %9.2fx %9.2fx %11.2fx %11.2fx %17.2fx %17.2fx\n", sizes[i], s->size_bytes / 1e6,
+           s->make_s / first->make_s, s->load_s / first->load_s, s->make_s / first->make_s / nodes,
+           s->load_s / first->load_s / nodes, sockets[i].size_bytes / s->size_bytes, sockets[i].load_s / s->load_s);
   }
-  printf("(%u nodes: made in %.3f s, loaded in %.3f s on this machine)\n", sizes[N - 1], samples[N - 1].make_s,
-         samples[N - 1].load_s);
+  printf("(%u nodes: made in %.3f s, loaded in %.3f s on this machine)\n", sizes[N - 1], plain[N - 1].make_s,
+         plain[N - 1].load_s);
   return 0;
 }
