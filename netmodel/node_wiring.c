@@ -1,6 +1,8 @@
 /* See netmodel/node_wiring.h. */
 #include "netmodel/node_wiring.h"
 
+#include "netmodel/route_cache.h"
+
 enum { PAIRS_MAX = PL_WIRING_GPUS_MAX * PL_WIRING_GPUS_MAX };
 
 /* The NVLinks that are a whole route by themselves. */
@@ -73,11 +75,51 @@ static void note_exit(const pl_cluster *cluster, uint32_t i, const pl_route *rou
   }
 }
 
-pl_code pl_node_wiring_find(const pl_cluster *cluster, uint32_t node, pl_node_wiring *wiring, pl_error *error) {
+static void list_sockets(const pl_platform *platform, uint32_t node, pl_node_wiring *w) {
+  uint32_t n_zones, n_sockets;
+  const pl_platform_zone *zones = pl_platform_zones(platform, &n_zones);
+  const pl_platform_socket *sockets = pl_platform_sockets(platform, &n_sockets);
+  for (uint32_t s = 0; s < n_sockets && w->n_sockets < PL_WIRING_SOCKETS_MAX; s++)
+    if (zones[sockets[s].zone].node == node) w->sockets[w->n_sockets++] = s;
+}
+
+/* How far `links` reach: every crossing of a bus counts more than all other links together. */
+static uint32_t distance_of(const pl_cluster *cluster, const uint32_t *links, uint32_t n_links, double *bus_Bps) {
+  uint32_t distance = n_links;
+  for (uint32_t l = 0; l < n_links; l++) {
+    const pl_link *link = &cluster->links[links[l]];
+    if (link->kind != PL_LINK_CPU) continue;
+    distance += PL_ROUTE_LINKS_MAX;
+    if (*bus_Bps == 0 || link->capacity_Bps < *bus_Bps) *bus_Bps = link->capacity_Bps;
+  }
+  return distance;
+}
+
+static pl_code note_sockets(const pl_platform *platform, uint32_t first_device, pl_node_wiring *w, pl_error *error) {
+  const pl_cluster *cluster = pl_platform_cluster(platform);
+  uint32_t links[PL_ROUTE_LINKS_MAX], n_links;
+  for (uint32_t i = 0; i < w->n_gpus; i++) {
+    uint32_t nearest = PL_NONE;
+    w->socket[i] = PL_NONE;
+    for (uint32_t s = 0; s < w->n_sockets; s++) {
+      PL_TRY(pl_platform_socket_route(platform, first_device + i, w->sockets[s], links, &n_links, error));
+      uint32_t distance = distance_of(cluster, links, n_links, &w->bus_Bps);
+      if (n_links == 0 || distance >= nearest) continue;
+      nearest = distance;
+      w->socket[i] = s;
+    }
+  }
+  return PL_OK;
+}
+
+pl_code pl_node_wiring_find(const pl_platform *platform, uint32_t node, pl_node_wiring *wiring, pl_error *error) {
+  const pl_cluster *cluster = pl_platform_cluster(platform);
   const pl_node_info *info = &cluster->nodes[node];
   *wiring = (pl_node_wiring){.n_gpus = info->n_devices < PL_WIRING_GPUS_MAX ? info->n_devices : PL_WIRING_GPUS_MAX};
   uint32_t away = cluster->n_nodes > 1 ? cluster->nodes[(node + 1) % cluster->n_nodes].first_device : PL_NONE;
   PL_TRY(note_pairs(cluster, info->first_device, wiring, error));
+  list_sockets(platform, node, wiring);
+  PL_TRY(note_sockets(platform, info->first_device, wiring, error));
   for (uint32_t i = 0; i < wiring->n_gpus; i++) {
     wiring->nic[i] = PL_NONE;
     if (away == PL_NONE) continue;

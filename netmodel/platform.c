@@ -25,6 +25,8 @@ struct pl_platform {
   const pl_platform_zone *zones;
   uint32_t n_zones;
   const uint32_t *link_zones; /* link -> zone */
+  const pl_platform_socket *sockets;
+  uint32_t n_sockets;
   pl_route_cache *routes;
   pl_cluster cluster;
 };
@@ -249,10 +251,42 @@ static pl_code place_devices(pl_platform *platform, pl_error *error) {
   return platform->arena.failed ? pl_fail_memory(error, "the devices of the platform") : PL_OK;
 }
 
+static bool is_socket(const pl_shim_host *host) {
+  return host->device == NULL && host->cpu != NULL;
+}
+
+static uint32_t count_sockets(const pl_platform *platform) {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < pl_shim_host_count(platform->shim); i++) {
+    pl_shim_host host;
+    pl_shim_get_host(platform->shim, i, &host);
+    n += is_socket(&host);
+  }
+  return n;
+}
+
+static pl_code list_sockets(pl_platform *platform, pl_error *error) {
+  pl_platform_socket *sockets = PL_TAKE(&platform->arena, pl_platform_socket, count_sockets(platform));
+  if (sockets == NULL) return pl_fail_memory(error, "the CPU sockets of the platform");
+  for (uint32_t i = 0; i < pl_shim_host_count(platform->shim); i++) {
+    pl_shim_host host;
+    pl_shim_get_host(platform->shim, i, &host);
+    if (!is_socket(&host)) continue;
+    sockets[platform->n_sockets++] = (pl_platform_socket){.name = pl_arena_strdup(&platform->arena, host.name),
+                                                          .cpu = pl_arena_strdup(&platform->arena, host.cpu),
+                                                          .zone = host.zone,
+                                                          .n_cores = host.n_cores,
+                                                          .host = i};
+  }
+  platform->sockets = sockets;
+  return platform->arena.failed ? pl_fail_memory(error, "the CPU sockets of the platform") : PL_OK;
+}
+
 static pl_code make_cluster(pl_platform *platform, const char *path, pl_error *error) {
   PL_TRY(convert_links(platform, path, error));
   PL_TRY(make_nodes(platform, error));
-  return place_devices(platform, error);
+  PL_TRY(place_devices(platform, error));
+  return list_sockets(platform, error);
 }
 
 /* ---- routes ---- */
@@ -285,6 +319,16 @@ static pl_code resolve_route(void *context, uint32_t source, uint32_t destinatio
   if (status == PL_SHIM_REFUSED) return fail_route(platform, source, destination, message, error);
   PL_TRY(from_shim(status, message, error));
   return *n_links > 0 ? PL_OK : fail_route(platform, source, destination, "", error);
+}
+
+pl_code pl_platform_socket_route(const pl_platform *platform, uint32_t device, uint32_t socket, uint32_t *links,
+                                 uint32_t *n_links, pl_error *error) {
+  char message[256] = "";
+  pl_shim_status status = pl_shim_route(platform->shim, platform->host_of[device], platform->sockets[socket].host,
+                                        links, PL_ROUTE_LINKS_MAX, n_links, message, sizeof message);
+  if (status != PL_SHIM_REFUSED) return from_shim(status, message, error);
+  *n_links = 0;
+  return PL_OK;
 }
 
 /* ---- the whole ---- */
@@ -331,6 +375,11 @@ void pl_platform_destroy(pl_platform *platform) {
 
 const pl_cluster *pl_platform_cluster(const pl_platform *platform) {
   return &platform->cluster;
+}
+
+const pl_platform_socket *pl_platform_sockets(const pl_platform *platform, uint32_t *n_sockets) {
+  *n_sockets = platform->n_sockets;
+  return platform->sockets;
 }
 
 const pl_platform_zone *pl_platform_zones(const pl_platform *platform, uint32_t *n_zones) {

@@ -38,6 +38,19 @@ typedef struct pl_platform_zone {
 const pl_platform_zone *pl_platform_zones(const pl_platform *platform, uint32_t *n_zones);
 const uint32_t *pl_platform_link_zones(const pl_platform *platform);
 
+/* CPU sockets: hosts that carry <prop id="cpu" value="MODEL"/> and no device, in file order. No part of the cluster:
+ * only reports look at them. */
+typedef struct pl_platform_socket {
+  const char *name, *cpu;
+  uint32_t zone, n_cores;
+  uint32_t host; /* of the shim */
+} pl_platform_socket;
+const pl_platform_socket *pl_platform_sockets(const pl_platform *platform, uint32_t *n_sockets);
+/* The links from a device to a socket, in order of crossing; `links` has room for PL_ROUTE_LINKS_MAX. *n_links is 0
+ * when the file has no such route. Asks SimGrid each time: not while other threads ask for routes. */
+pl_code pl_platform_socket_route(const pl_platform *platform, uint32_t device, uint32_t socket, uint32_t *links,
+                                 uint32_t *n_links, pl_error *error);
+
 /* Everything that can be wrong with a platform: resolves the route of every pair of devices (of a sample of pairs above
  * 256 devices: all pairs inside each node, and between every node's devices and those of the next node and of node 0).
  * First problem in `error`. */

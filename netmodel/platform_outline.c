@@ -10,8 +10,9 @@
 
 typedef struct described_zone {
   pl_outline_gpus *gpus;
+  pl_outline_sockets *sockets;
   pl_outline_links *links;
-  uint32_t n_gpus, n_links;
+  uint32_t n_gpus, n_sockets, n_links;
   uint64_t signature;
 } described_zone;
 
@@ -20,9 +21,12 @@ typedef struct outliner {
   const pl_platform_zone *zones;
   uint32_t n_zones;
   const uint32_t *link_zones;
+  const pl_platform_socket *sockets;
+  uint32_t n_sockets;
   pl_arena *arena;
   described_zone *described;
   uint32_t *first_link, *links_by_zone;     /* CSR: zone -> links */
+  uint32_t *first_socket, *sockets_by_zone; /* CSR: zone -> sockets */
   uint32_t *first_child, *children_by_zone; /* CSR: zone -> zones */
   pl_outline_zone *entries;
   uint32_t n_entries;
@@ -63,6 +67,26 @@ static bool describe_gpus(outliner *o, uint32_t zone) {
     if (g == d->n_gpus) d->gpus[d->n_gpus++] = (pl_outline_gpus){.profile = device->profile, .first = device->name};
     d->gpus[g].count++;
     d->gpus[g].last = device->name;
+  }
+  return true;
+}
+
+static bool describe_sockets(outliner *o, uint32_t zone) {
+  described_zone *d = &o->described[zone];
+  uint32_t begin = o->first_socket[zone], end = o->first_socket[zone + 1];
+  d->sockets = PL_TAKE(o->arena, pl_outline_sockets, end - begin);
+  if (d->sockets == NULL) return false;
+  for (uint32_t i = begin; i < end; i++) {
+    const pl_platform_socket *socket = &o->sockets[o->sockets_by_zone[i]];
+    uint32_t g = 0;
+    while (g < d->n_sockets &&
+           (strcmp(d->sockets[g].cpu, socket->cpu) != 0 || d->sockets[g].n_cores != socket->n_cores))
+      g++;
+    if (g == d->n_sockets)
+      d->sockets[d->n_sockets++] =
+          (pl_outline_sockets){.cpu = socket->cpu, .n_cores = socket->n_cores, .first = socket->name};
+    d->sockets[g].count++;
+    d->sockets[g].last = socket->name;
   }
   return true;
 }
@@ -126,6 +150,10 @@ static void sign(outliner *o, uint32_t zone) {
   pl_digest_init(&digest);
   for (uint32_t i = 0; i < d->n_gpus; i++)
     pl_digest_u64(&digest, (uint64_t)d->gpus[i].profile << 32 | d->gpus[i].count);
+  for (uint32_t i = 0; i < d->n_sockets; i++) {
+    pl_digest_bytes(&digest, d->sockets[i].cpu, strlen(d->sockets[i].cpu) + 1);
+    pl_digest_u64(&digest, (uint64_t)d->sockets[i].n_cores << 32 | d->sockets[i].count);
+  }
   for (uint32_t i = 0; i < d->n_links; i++) {
     const pl_outline_links *l = &d->links[i];
     pl_digest_u64(&digest,
@@ -145,11 +173,14 @@ static bool describe(outliner *o) {
   if (!take_rows(o->link_zones, sizeof(uint32_t), o->cluster->n_links, o->n_zones, o->arena, &o->first_link,
                  &o->links_by_zone))
     return false;
+  if (!take_rows(&o->sockets[0].zone, sizeof o->sockets[0], o->n_sockets, o->n_zones, o->arena, &o->first_socket,
+                 &o->sockets_by_zone))
+    return false;
   if (!take_rows(&o->zones[0].parent, sizeof o->zones[0], o->n_zones, o->n_zones, o->arena, &o->first_child,
                  &o->children_by_zone))
     return false;
   for (uint32_t zone = o->n_zones; zone-- > 0;) {
-    if (!describe_gpus(o, zone) || !describe_links(o, zone)) return false;
+    if (!describe_gpus(o, zone) || !describe_sockets(o, zone) || !describe_links(o, zone)) return false;
     sign(o, zone);
   }
   return true;
@@ -167,6 +198,8 @@ static void fold(outliner *o, uint32_t zone, uint32_t parent, uint32_t depth) {
                                       .node = o->zones[zone].node,
                                       .gpus = d->gpus,
                                       .n_gpus = d->n_gpus,
+                                      .sockets = d->sockets,
+                                      .n_sockets = d->n_sockets,
                                       .links = d->links,
                                       .n_links = d->n_links};
   for (uint32_t i = o->first_child[zone]; i < o->first_child[zone + 1]; i++) {
@@ -187,6 +220,7 @@ pl_code pl_platform_outline_take(const pl_platform *platform, pl_arena *arena, p
   outliner o = {
       .cluster = pl_platform_cluster(platform), .link_zones = pl_platform_link_zones(platform), .arena = arena};
   o.zones = pl_platform_zones(platform, &o.n_zones);
+  o.sockets = pl_platform_sockets(platform, &o.n_sockets);
   if (!describe(&o) || arena->failed) return pl_fail_memory(error, "the outline of the platform");
   fold(&o, 0, PL_NONE, 0);
   *outline = (pl_outline){.zones = o.entries, .n_zones = o.n_entries};

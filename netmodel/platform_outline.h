@@ -1,6 +1,7 @@
-/* The hierarchy of a platform, folded for people: zones in pre-order, siblings with the same content as one entry, GPUs
- * and links of a zone grouped. What `platform show` prints and draws. Alike means the same types of GPU and the same
- * wires (kind, bandwidth, latency, policy) and, recursively, the same zones inside; how they are wired is not compared.
+/* The hierarchy of a platform, folded for people: zones in pre-order, siblings with the same content as one entry,
+ * GPUs, CPU sockets and links of a zone grouped. What `platform show` prints and draws. Alike means the same types of
+ * GPU and socket and the same wires (kind, bandwidth, latency, policy) and, recursively, the same zones inside; how
+ * they are wired is not compared.
  */
 #ifndef PL_NETMODEL_PLATFORM_OUTLINE_H
 #define PL_NETMODEL_PLATFORM_OUTLINE_H
@@ -13,6 +14,12 @@ typedef struct pl_outline_gpus {
   uint32_t profile, count;
   const char *first, *last; /* names */
 } pl_outline_gpus;
+
+typedef struct pl_outline_sockets {
+  const char *cpu;
+  uint32_t n_cores, count;
+  const char *first, *last; /* names */
+} pl_outline_sockets;
 
 typedef struct pl_outline_links {
   pl_link_kind kind;
@@ -33,6 +40,8 @@ typedef struct pl_outline_zone {
   uint32_t node; /* of the first, PL_NONE if it holds no GPU */
   const pl_outline_gpus *gpus;
   uint32_t n_gpus;
+  const pl_outline_sockets *sockets;
+  uint32_t n_sockets;
   const pl_outline_links *links; /* by kind from the GPU outwards, then falling bandwidth */
   uint32_t n_links;
 } pl_outline_zone;

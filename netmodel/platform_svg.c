@@ -1,8 +1,8 @@
 /* See netmodel/platform_svg.h. One card per kind of node (alike nodes are one card with a stack behind it), cards in
  * rows, above them the network between nodes. In a card, from top to bottom: title, NICs with a line from each GPU that
- * leaves through it, GPUs, the NVLinks between them (arcs for pairs, a bar for a switch; else a bar for PCIe and the
- * host), and the list of wires. Everything is placed from the figures below; text is never measured, so it stands where
- * its length does not matter. */
+ * leaves through it, GPUs, the NVLinks between them (arcs for pairs, a bar for a switch), the CPU sockets with a line
+ * from each GPU (else a bar for PCIe and the host, where GPUs use it), and the list of wires. Everything is placed from
+ * the figures below; text is never measured, so it stands where its length does not matter. */
 #include "netmodel/platform_svg.h"
 
 #include <errno.h>
@@ -27,6 +27,8 @@ enum {
   NIC_RISE = 44, /* between NICs and GPUs, for the lines */
   BAR_DROP = 26, /* between GPUs and the bar below */
   BAR_H = 26,
+  SOCKET_MIN = 190,
+  BUS_W = 72, /* between two sockets, for the bus and its rate */
   ARC_MAX = 96,
   LINE_H = 21,
   BUS_H = 30, /* between the network and a row of cards */
@@ -42,6 +44,7 @@ typedef struct card {
 
 typedef struct drawing {
   FILE *stream;
+  const pl_platform *platform;
   const pl_cluster *cluster;
   const pl_outline *outline;
   card *cards;
@@ -136,8 +139,12 @@ static int arcs_height(const card *c) {
   return c->wiring.has_pairs ? ARC_MAX + 8 : 0;
 }
 
+static bool has_host_row(const card *c) {
+  return c->wiring.has_host || c->wiring.n_sockets > 0;
+}
+
 static int bars_height(const card *c) {
-  return (c->wiring.has_switch ? BAR_DROP + BAR_H : 0) + (c->wiring.has_host ? BAR_DROP + BAR_H : 0);
+  return (c->wiring.has_switch ? BAR_DROP + BAR_H : 0) + (has_host_row(c) ? BAR_DROP + BAR_H : 0);
 }
 
 static void measure_card(const drawing *d, card *c) {
@@ -257,16 +264,67 @@ static void draw_bar(const drawing *d, const card *c, int gpu_bottom, int top, c
   put_text(d, left + width / 2, top + 17, "small", text);
 }
 
+static int row_width(const card *c) {
+  return gpu_x(c, c->wiring.n_gpus - 1) + GPU_W - gpu_x(c, 0);
+}
+
+/* Below the row of GPUs, or over the whole card when that is short. */
+static int sockets_width(const card *c) {
+  int n = (int)c->wiring.n_sockets, wanted = n * SOCKET_MIN + (n - 1) * BUS_W;
+  return row_width(c) >= wanted ? row_width(c) : c->width - 2 * CARD_PAD;
+}
+
+static int socket_width(const card *c) {
+  int n = (int)c->wiring.n_sockets;
+  return (sockets_width(c) - (n - 1) * BUS_W) / n;
+}
+
+static int socket_x(const card *c, uint32_t socket) {
+  return c->x + (c->width - sockets_width(c)) / 2 + (int)socket * (socket_width(c) + BUS_W);
+}
+
+static void draw_bus(const drawing *d, const card *c, uint32_t left_socket, int top) {
+  char rate[PL_UNIT_TEXT_BYTES];
+  int left = socket_x(c, left_socket) + socket_width(c), y = top + BAR_H / 2;
+  fprintf(d->stream, "<path d=\"M%d %dH%d\" stroke=\"%s\" stroke-width=\"3\"/>\n", left, y, left + BUS_W,
+          color_of(PL_LINK_CPU));
+  put_text(d, left + BUS_W / 2, y - 6, "small halo", pl_format_rate(c->wiring.bus_Bps, rate));
+}
+
+/* Each socket as a box below, with a line from every GPU whose nearest it is. */
+static void draw_sockets(const drawing *d, const card *c, int gpu_bottom, int top) {
+  uint32_t n_sockets;
+  const pl_platform_socket *sockets = pl_platform_sockets(d->platform, &n_sockets);
+  for (uint32_t i = 0; i < c->wiring.n_gpus; i++) {
+    uint32_t s = c->wiring.socket[i];
+    if (s == PL_NONE) continue;
+    int x = gpu_x(c, i) + GPU_W / 2, left = socket_x(c, s) + 8, right = socket_x(c, s) + socket_width(c) - 8;
+    put_line(d, x, gpu_bottom, x < left ? left : x > right ? right : x, top, PL_LINK_PCIE, 1.6);
+  }
+  for (uint32_t s = 0; s < c->wiring.n_sockets; s++) {
+    const pl_platform_socket *socket = &sockets[c->wiring.sockets[s]];
+    char text[96];
+    snprintf(text, sizeof text, "%.28s, %u core%s", socket->cpu, socket->n_cores, socket->n_cores == 1 ? "" : "s");
+    put_box(d, socket_x(c, s), top, socket_width(c), BAR_H, "blank");
+    put_colored_box(d, socket_x(c, s), top, socket_width(c), BAR_H, PL_LINK_CPU);
+    put_text(d, socket_x(c, s) + socket_width(c) / 2, top + 17, "small", text);
+    if (s + 1 < c->wiring.n_sockets && c->wiring.bus_Bps > 0) draw_bus(d, c, s, top);
+  }
+}
+
 static void draw_card(const drawing *d, const card *c) {
   const pl_outline_zone *zone = entry_of(d, c);
   draw_frame(d, c);
   int y = c->y + TITLE_H, gpu_top = y + nics_height(c);
   if (c->wiring.n_nics > 0) draw_nics(d, c, y, gpu_top);
   int below = gpu_top + GPU_H;
-  if (c->wiring.has_pairs) draw_arcs(d, c, below);
   int bar = below + arcs_height(c) + BAR_DROP;
   int host = c->wiring.has_switch ? bar + BAR_H + BAR_DROP : bar;
-  if (c->wiring.has_host) draw_bar(d, c, below, host, c->wiring.host_Bps, PL_LINK_PCIE, "PCIe and host");
+  if (c->wiring.n_sockets > 0)
+    draw_sockets(d, c, below, host);
+  else if (c->wiring.has_host)
+    draw_bar(d, c, below, host, c->wiring.host_Bps, PL_LINK_PCIE, "PCIe and host");
+  if (c->wiring.has_pairs) draw_arcs(d, c, below);
   if (c->wiring.has_switch) draw_bar(d, c, below, bar, c->wiring.switch_Bps, PL_LINK_NVLINK, "NVSwitch");
   draw_gpus(d, c, gpu_top);
   draw_title(d, c); /* last: its white rim hides the lines behind it */
@@ -333,7 +391,7 @@ static pl_code find_cards(drawing *d, pl_error *error) {
     }
     card *c = &d->cards[d->n_cards++];
     c->entry = e;
-    PL_TRY(pl_node_wiring_find(d->cluster, d->outline->zones[e].node, &c->wiring, error));
+    PL_TRY(pl_node_wiring_find(d->platform, d->outline->zones[e].node, &c->wiring, error));
     measure_card(d, c);
   }
   return PL_OK;
@@ -399,7 +457,7 @@ static void draw_page(const drawing *d) {
 pl_code pl_platform_svg_write(FILE *stream, const pl_platform *platform, const pl_outline *outline, pl_error *error) {
   pl_arena arena;
   pl_arena_init(&arena, 0);
-  drawing d = {.stream = stream, .cluster = pl_platform_cluster(platform), .outline = outline};
+  drawing d = {.stream = stream, .platform = platform, .cluster = pl_platform_cluster(platform), .outline = outline};
   d.cards = PL_TAKE(&arena, card, CARDS_MAX);
   pl_code code = d.cards != NULL ? find_cards(&d, error) : pl_fail_memory(error, "the drawing");
   if (code == PL_OK) {

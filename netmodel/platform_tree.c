@@ -73,7 +73,7 @@ static void print_row(const tree_printer *t, uint32_t entry, const char *label, 
   print_guides(t, entry);
   fputs(has_children(t->outline, entry) ? "│  " : "   ", t->stream);
   uint32_t depth = t->outline->zones[entry].depth;
-  fprintf(t->stream, "%*s%-*s%6u x  %-19s %-8s %-8s %s", (int)(3 * (t->deepest - depth)), "", LABEL_COLUMN, label,
+  fprintf(t->stream, "%*s%-*s%6u x  %-20s %-8s %-8s %s", (int)(3 * (t->deepest - depth)), "", LABEL_COLUMN, label,
           count, what, detail, note, first);
   if (strcmp(first, last) != 0) fprintf(t->stream, " ... %s", last);
   fputc('\n', t->stream);
@@ -84,6 +84,12 @@ static void print_gpus(const tree_printer *t, uint32_t entry, const pl_outline_g
   char memory[PL_UNIT_TEXT_BYTES];
   print_row(t, entry, "gpu", gpus->count, profile->name, pl_format_bytes(profile->memory_bytes, memory), "",
             gpus->first, gpus->last);
+}
+
+static void print_sockets(const tree_printer *t, uint32_t entry, const pl_outline_sockets *sockets) {
+  char cores[32];
+  snprintf(cores, sizeof cores, "%u core%s", sockets->n_cores, plural(sockets->n_cores));
+  print_row(t, entry, "socket", sockets->count, sockets->cpu, cores, "", sockets->first, sockets->last);
 }
 
 static void print_links(const tree_printer *t, uint32_t entry, const pl_outline_links *links) {
@@ -103,6 +109,8 @@ void pl_platform_print_tree(FILE *stream, const pl_cluster *cluster, const pl_ou
     print_header(&t, e);
     for (uint32_t i = 0; i < zone->n_gpus; i++)
       print_gpus(&t, e, &zone->gpus[i]);
+    for (uint32_t i = 0; i < zone->n_sockets; i++)
+      print_sockets(&t, e, &zone->sockets[i]);
     for (uint32_t i = 0; i < zone->n_links; i++)
       print_links(&t, e, &zone->links[i]);
   }
@@ -145,6 +153,21 @@ static void put_gpus(pl_json *json, const pl_cluster *cluster, const pl_outline_
   pl_json_close_array(json);
 }
 
+static void put_sockets(pl_json *json, const pl_outline_zone *zone) {
+  pl_json_key(json, "sockets");
+  pl_json_open_array(json);
+  for (uint32_t i = 0; i < zone->n_sockets; i++) {
+    pl_json_open_object(json);
+    pl_json_put_string(json, "cpu", zone->sockets[i].cpu);
+    pl_json_put_integer(json, "cores", zone->sockets[i].n_cores);
+    pl_json_put_integer(json, "count", zone->sockets[i].count);
+    pl_json_put_string(json, "first", zone->sockets[i].first);
+    pl_json_put_string(json, "last", zone->sockets[i].last);
+    pl_json_close_object(json);
+  }
+  pl_json_close_array(json);
+}
+
 static void put_links(pl_json *json, const pl_outline_zone *zone) {
   pl_json_key(json, "links");
   pl_json_open_array(json);
@@ -176,6 +199,7 @@ void pl_platform_put_tree(pl_json *json, const pl_cluster *cluster, const pl_out
     pl_json_put_integer(json, "depth", zone->depth);
     pl_json_put_string(json, "parent", zone->parent == PL_NONE ? NULL : outline->zones[zone->parent].name);
     put_gpus(json, cluster, zone);
+    put_sockets(json, zone);
     put_links(json, zone);
     pl_json_close_object(json);
   }

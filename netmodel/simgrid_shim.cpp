@@ -178,7 +178,8 @@ void describe_hosts(pl_shim &shim, const creation_order &order, const zone_numbe
   for (s4u::Host *host : order.hosts) {
     auto zone = zone_index.find(host->get_englobing_zone());
     if (zone == zone_index.end()) throw std::runtime_error("host " + host->get_name() + " is in no zone");
-    shim.hosts.push_back({host->get_cname(), host->get_property("device"), zone->second});
+    shim.hosts.push_back({host->get_cname(), host->get_property("device"), host->get_property("cpu"), zone->second,
+                          static_cast<uint32_t>(host->get_core_count())});
     shim.simgrid_hosts.push_back(host);
   }
 }

@@ -46,7 +46,9 @@ typedef struct pl_shim_zone {
 typedef struct pl_shim_host {
   const char *name;
   const char *device; /* value of the property "device", or NULL */
+  const char *cpu;    /* value of the property "cpu", or NULL */
   uint32_t zone;
+  uint32_t n_cores;
 } pl_shim_host;
 
 typedef struct pl_shim_link {

@@ -56,14 +56,14 @@ refused() {
   diff <(printf '%s\n' "$output") - <<'TREE'
 tests/unit/platforms/two-nodes.xml: 3 GPUs (2 x Toy-8GB, 1 x Toy-16GB) in 2 nodes, 6 links
 cluster
-│     fabric        1 x  1 TB/s              3 us     fatpipe  backbone
+│     fabric        1 x  1 TB/s               3 us     fatpipe  backbone
 ├─ node10
-│     gpu           2 x  Toy-8GB             8 GiB             gpu9 ... gpu10
-│     nvlink        1 x  50 GB/s each way    1 us              nvlink
-│     nic           1 x  12.5 GB/s each way  2 us              nic10
+│     gpu           2 x  Toy-8GB              8 GiB             gpu9 ... gpu10
+│     nvlink        1 x  50 GB/s each way     1 us              nvlink
+│     nic           1 x  12.5 GB/s each way   2 us              nic10
 └─ node2
-      gpu           1 x  Toy-16GB            16 GiB            gpu0
-      pcie          1 x  16 GB/s             500 ns            pcie2
+      gpu           1 x  Toy-16GB             16 GiB            gpu0
+      pcie          1 x  16 GB/s              500 ns            pcie2
 TREE
 }
 
@@ -73,6 +73,19 @@ TREE
   [ "$status" -eq 0 ]
   [[ $output == *"n0 ... n2  x3"* ]]
   [ "$(grep -c A100-SXM4-80GB <<<"$output")" -eq 2 ]
+}
+
+@test "show has the CPU sockets: tree, JSON and drawing" {
+  run "$PACELINE" platform show platforms/dgx-1v.xml
+  [ "$status" -eq 0 ]
+  [[ $output == *"socket        2 x  Xeon E5-2698 v4      20 cores          n0cpu0 ... n0cpu1"* ]]
+  [[ $output == *"cpu           1 x  6 GB/s each way      200 ns            n0qpi"* ]]
+  run bash -c "$PACELINE platform show --json platforms/dgx-1v.xml | jq -c '.zones[1].sockets'"
+  [ "$output" = '[{"cpu":"Xeon E5-2698 v4","cores":20,"count":2,"first":"n0cpu0","last":"n0cpu1"}]' ]
+  "$PACELINE" platform show platforms/dgx-1v.xml --svg "$scratch/dgx.svg"
+  xmllint --noout "$scratch/dgx.svg"
+  [ "$(grep -c '>Xeon E5-2698 v4, 20 cores<' "$scratch/dgx.svg")" -eq 2 ]
+  [ "$(grep -c '>6 GB/s<' "$scratch/dgx.svg")" -eq 1 ]
 }
 
 @test "show --json" {

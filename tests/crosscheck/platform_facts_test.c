@@ -17,12 +17,14 @@
 
 #include "netmodel/platform.h"
 #include "netmodel/platform_make.h"
+#include "netmodel/route_cache.h"
 
 enum { TEXT_BYTES = 1024 };
 
+static pl_platform *platform; /* lives as long as the child */
+
 static const pl_cluster *load(const char *path) {
   pl_error error = PL_ERROR_INIT;
-  pl_platform *platform = NULL; /* lives as long as the child */
   if (pl_platform_load(path, "platforms/devices", &platform, &error) != PL_OK) {
     fprintf(stderr, "%s\n", error.message);
     exit(1);
@@ -65,6 +67,32 @@ static void expect_route(const pl_cluster *cluster, const char *from, const char
   expect(fabs(pl_ticks_to_s(route.latency) - latency_s) < 1e-11, "latency", found);
 }
 
+/* From a GPU to a CPU socket. */
+static void expect_socket_route(const pl_cluster *cluster, const char *from, const char *to, const char *links) {
+  char found[TEXT_BYTES] = "";
+  uint32_t n_sockets, socket = 0, crossed[PL_ROUTE_LINKS_MAX], n;
+  const pl_platform_socket *sockets = pl_platform_sockets(platform, &n_sockets);
+  while (socket < n_sockets && strcmp(sockets[socket].name, to) != 0)
+    socket++;
+  expect(socket < n_sockets, "socket exists", to);
+  pl_error error = PL_ERROR_INIT;
+  pl_code code = pl_platform_socket_route(platform, device(cluster, from), socket, crossed, &n, &error);
+  expect(code == PL_OK, "route to a socket", error.message);
+  for (uint32_t i = 0; i < n; i++) {
+    size_t used = strlen(found);
+    snprintf(found + used, sizeof found - used, "%s%s", i == 0 ? "" : " ", cluster->links[crossed[i]].name);
+  }
+  expect(strcmp(found, links) == 0, links, found);
+}
+
+static void expect_sockets(uint32_t n_expected, const char *cpu, uint32_t n_cores) {
+  uint32_t n_sockets;
+  const pl_platform_socket *sockets = pl_platform_sockets(platform, &n_sockets);
+  expect(n_sockets == n_expected, "number of sockets", cpu);
+  for (uint32_t s = 0; s < n_sockets; s++)
+    expect(strcmp(sockets[s].cpu, cpu) == 0 && sockets[s].n_cores == n_cores, cpu, sockets[s].name);
+}
+
 static void expect_link(const pl_cluster *cluster, const char *name, double capacity_Bps, pl_link_kind kind,
                         pl_link_policy policy) {
   for (uint32_t l = 0; l < cluster->n_links; l++)
@@ -92,6 +120,11 @@ static void check_dgx_a100(const char *path) {
   expect_link(c, "n0nv0_UP", 300e9, PL_LINK_NVLINK, PL_LINK_SHARED);
   expect_link(c, "n0pcie0_DOWN", 26e9, PL_LINK_PCIE, PL_LINK_SHARED);
   expect_link(c, "n0nic7_UP", 25e9, PL_LINK_NIC, PL_LINK_SHARED);
+  expect_sockets(2, "EPYC 7742", 64);
+  expect_socket_route(c, "n0g3", "n0cpu0", "n0pcie3_UP n0psw1_UP");
+  expect_socket_route(c, "n0g3", "n0cpu1", "n0pcie3_UP n0psw1_UP n0qpi_UP");
+  expect_link(c, "n0psw3_DOWN", 26e9, PL_LINK_PCIE, PL_LINK_SHARED);
+  expect_link(c, "n0qpi_UP", 16e9, PL_LINK_CPU, PL_LINK_SHARED);
 }
 
 static void check_dgx_a100_16(const char *path) {
@@ -100,6 +133,7 @@ static void check_dgx_a100_16(const char *path) {
   expect_sizes(c, 16, 8, "A100-SXM4-80GB");
   expect_route(c, "n0g3", "n9g3", "n0pcie3_UP n0nic3_UP p0xbar n9nic3_DOWN n9pcie3_DOWN", 2.69e-6);
   expect_link(c, "p0xbar", 16 * 8 * 25e9, PL_LINK_FABRIC, PL_LINK_FATPIPE);
+  expect_sockets(32, "EPYC 7742", 64);
   for (uint32_t l = 0; l < c->n_links; l++)
     expect(strstr(c->links[l].name, "leaf") == NULL, "16 nodes stay below their leaves", c->links[l].name);
 }
@@ -111,6 +145,9 @@ static void check_dgx_h100_16(const char *path) {
   expect_route(c, "n15g0", "n0g0", "n15pcie0_UP n15nic0_UP p0xbar n0nic0_DOWN n0pcie0_DOWN", 2.69e-6);
   expect_link(c, "n15nv0_UP", 450e9, PL_LINK_NVLINK, PL_LINK_SHARED);
   expect_link(c, "n15nic0_UP", 50e9, PL_LINK_NIC, PL_LINK_SHARED);
+  expect_sockets(32, "Xeon Platinum 8480C", 56);
+  expect_socket_route(c, "n15g6", "n15cpu0", "n15pcie6_UP n15psw6_UP n15qpi_DOWN");
+  expect_link(c, "n15qpi_UP", 22e9, PL_LINK_CPU, PL_LINK_SHARED);
 }
 
 static void check_dgx_1v(const char *path) {
@@ -123,6 +160,9 @@ static void check_dgx_1v(const char *path) {
   expect_link(c, "n0nv0-3_UP", 50e9, PL_LINK_NVLINK, PL_LINK_SHARED);
   expect_link(c, "n0nv0-1_DOWN", 25e9, PL_LINK_NVLINK, PL_LINK_SHARED);
   expect_link(c, "n0nic3_UP", 12.5e9, PL_LINK_NIC, PL_LINK_SHARED);
+  expect_sockets(2, "Xeon E5-2698 v4", 20);
+  expect_socket_route(c, "n0g5", "n0cpu1", "n0pcie5_UP n0psw2_UP");
+  expect_link(c, "n0qpi_DOWN", 6e9, PL_LINK_CPU, PL_LINK_SHARED);
 }
 
 static void check_dgx_2(const char *path) {
@@ -131,6 +171,11 @@ static void check_dgx_2(const char *path) {
   expect_sizes(c, 1, 16, "V100-SXM3-32GB");
   expect_route(c, "n0g0", "n0g15", "n0nv0_UP n0nv15_DOWN", 0.5e-6);
   expect_link(c, "n0nv15_UP", 150e9, PL_LINK_NVLINK, PL_LINK_SHARED);
+  expect_sockets(2, "Xeon Platinum 8168", 24);
+  expect_socket_route(c, "n0g0", "n0cpu0", "n0pcie0_UP n0psw0_UP n0ptop0_UP");
+  expect_socket_route(c, "n0g0", "n0cpu1", "n0pcie0_UP n0psw0_UP n0ptop0_UP n0qpi_UP");
+  expect_socket_route(c, "n0g3", "n0cpu0", "n0pcie3_UP n0psw1_UP n0ptop0_UP");
+  expect_link(c, "n0ptop3_UP", 12e9, PL_LINK_PCIE, PL_LINK_SHARED);
 }
 
 static void check_hc1(const char *path) {
@@ -170,6 +215,8 @@ static void check_amp(const char *path) {
   expect_route(c, "n0g0", "n3g1", "n0pcie0_UP n0nic0_UP switch n3nic0_DOWN n3pcie1_DOWN", 31e-6);
   expect_link(c, "n2nic0_UP", 1.25e9, PL_LINK_NIC, PL_LINK_SHARED);
   expect_link(c, "n3nic0_UP", 6.25e9, PL_LINK_NIC, PL_LINK_SHARED);
+  expect_socket_route(c, "n0g3", "n0cpu0", "n0pcie3_UP");
+  expect_socket_route(c, "n3g3", "n3cpu0", "n3pcie3_UP");
 }
 
 static void check_amp_homogeneous(const char *path) {
@@ -247,6 +294,7 @@ static void check_2048_nodes(const char *path) {
   expect_route(c, "n2047g7", "n0g0",
                "n2047pcie7_UP n2047nic7_UP p102leaf7_UP p102xbar spine p0xbar p0leaf0_DOWN n0nic0_DOWN n0pcie0_DOWN",
                2.95e-6);
+  expect_sockets(0, "none above 256 nodes", 0);
   expect_link(c, "p102leaf0_UP", 20 * 25e9, PL_LINK_FABRIC, PL_LINK_SHARED);
 }
 

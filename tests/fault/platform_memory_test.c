@@ -39,11 +39,10 @@ static void test_scan(void **state) {
   }
 }
 
-static void test_outline(void **state) {
-  (void)state;
+static void check_outline(const char *path, uint32_t n_zones) {
   pl_platform *platform;
   pl_error error = PL_ERROR_INIT;
-  if (pl_platform_load(PLATFORM, NULL, &platform, &error) != PL_OK) fail_msg("%s", error.message);
+  if (pl_platform_load(path, NULL, &platform, &error) != PL_OK) fail_msg("%s", error.message);
   pl_code code = PL_NO_MEMORY;
   for (int64_t k = 0; code == PL_NO_MEMORY; k++) {
     pl_arena arena;
@@ -53,14 +52,26 @@ static void test_outline(void **state) {
     error = PL_ERROR_INIT;
     code = pl_platform_outline_take(platform, &arena, &outline, &error);
     assert_int_equal(code, error.code);
-    if (code == PL_OK) assert_int_equal(outline.n_zones, 3);
+    if (code == PL_OK) assert_int_equal(outline.n_zones, n_zones);
     pl_arena_release(&arena);
   }
   assert_int_equal(code, PL_OK);
   pl_platform_destroy(platform);
 }
 
+static void test_outline(void **state) {
+  (void)state;
+  check_outline(PLATFORM, 3);
+}
+
+/* With CPU sockets, of two models. */
+static void test_outline_with_sockets(void **state) {
+  (void)state;
+  check_outline("platforms/amp-hetero-cluster.xml", 4);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_scan), cmocka_unit_test(test_outline)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_scan), cmocka_unit_test(test_outline),
+                                     cmocka_unit_test(test_outline_with_sockets)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

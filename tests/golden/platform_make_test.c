@@ -155,6 +155,7 @@ static void test_bad_requests(void **state) {
       {"dgx-a100 --nodes 4 --oversubscription 2", "one pod of 20"},
       {"dgx-a100 --nodes 4 --nic-rate 200", "--nic-rate 200"},
       {"dgx-a100 --nodes 4 --nic-rate 200Gb", "200Gb"},
+      {"dgx-a100 --sockets maybe", "--sockets maybe: must be always, never or auto"},
       {"dgx-a100 --device A100", "--device A100 is unknown; known are TitanXp"},
       {"p3.8xlarge --nodes 4 --pod-nodes 2", "no pods"},
       {"p3.8xlarge --nodes 4 --oversubscription 2", "no uplinks"},
@@ -318,9 +319,66 @@ static void test_pipe(void **state) {
   assert_int_equal(unlink(path_in_folder("pipe")), 0);
 }
 
+/* What `platform make ARGUMENTS` writes; the caller frees it. */
+static char *make_text(const char *arguments) {
+  char request[REQUEST_BYTES], message[TEXT_BYTES];
+  snprintf(request, sizeof request, "%s --force -o %s", arguments, path_in_folder("sockets.xml"));
+  assert_int_equal(run(request, RLIM_INFINITY, message), 0);
+  char *text = read_file(path_in_folder("sockets.xml"));
+  assert_int_equal(unlink(path_in_folder("sockets.xml")), 0);
+  return text;
+}
+
+static uint32_t count_of(const char *text, const char *word) {
+  uint32_t n = 0;
+  for (const char *at = text; (at = strstr(at, word)) != NULL; at++)
+    n++;
+  return n;
+}
+
+/* Sockets by default up to 256 nodes; both ends of the limit, and asking for the opposite. The file says which. */
+static void test_sockets(void **state) {
+  (void)state;
+  static const struct {
+    const char *arguments;
+    uint32_t n_sockets;
+  } cases[] = {{"p3.8xlarge --nodes 256", 256},
+               {"p3.8xlarge --nodes 257", 0},
+               {"p3.8xlarge --nodes 257 --sockets auto", 0},
+               {"p3.8xlarge --nodes 257 --sockets always", 257},
+               {"dgx-a100 --nodes 2 --sockets never", 0},
+               {"dgx-a100 --nodes 2", 4},
+               {"hc1", 2},
+               {"p3.8xlarge:2,g4dn.12xlarge:3", 5}};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    char *text = make_text(cases[i].arguments);
+    assert_int_equal(count_of(text, "<prop id=\"cpu\""), cases[i].n_sockets);
+    assert_int_equal(count_of(text, "CPU sockets are hosts"), cases[i].n_sockets > 0);
+    assert_int_equal(count_of(text, "are left out (option sockets is"), cases[i].n_sockets == 0);
+    assert_int_equal(count_of(text, "qpi\" bandwidth"),
+                     cases[i].n_sockets > 0 && cases[i].arguments[0] != 'p' ? cases[i].n_sockets / 2 : 0);
+    free(text);
+  }
+}
+
+/* Without its sockets a machine keeps every wire that GPUs use: the uplinks and the bus of HC1. */
+static void test_wires_without_sockets(void **state) {
+  (void)state;
+  char *text = make_text("hc1 --sockets never");
+  assert_int_equal(count_of(text, "<link id=\"n0psw"), 4);
+  assert_int_equal(count_of(text, "<link id=\"n0qpi"), 1);
+  assert_non_null(strstr(text, "made_by\" value=\"paceline platform make hc1 --sockets never\""));
+  free(text);
+  text = make_text("dgx-1v --sockets never");
+  assert_int_equal(count_of(text, "<link id=\"n0psw"), 0);
+  free(text);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_files_are_what_make_writes),
+      cmocka_unit_test(test_sockets),
+      cmocka_unit_test(test_wires_without_sockets),
       cmocka_unit_test(test_bad_requests),
       cmocka_unit_test(test_first_gpus_of_each_node),
       cmocka_unit_test(test_existing_file),

@@ -131,6 +131,75 @@ static void test_dgx_nics_need_no_uplink(void **state) {
   }
 }
 
+static uint32_t count_wires(const pl_hop *hops, uint32_t n, pl_wire wire) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < n; i++)
+    count += hops[i].wire == wire;
+  return count;
+}
+
+/* nvidia-smi topo -m: which GPUs are on which socket (CPU or NUMA affinity), and NODE, PHB or SYS to the others. */
+static void test_gpus_near_sockets(void **state) {
+  (void)state;
+  static const struct {
+    const char *name;
+    uint32_t n_sockets, first_far_gpu, hops_near;
+  } cases[] = {{"dgx-1v", 2, 4, 2},   {"dgx-2", 2, 8, 3},      {"dgx-a100", 2, 4, 2},
+               {"dgx-h100", 2, 4, 2}, {"p3.8xlarge", 1, 4, 1}, {"g4dn.12xlarge", 1, 4, 1},
+               {"hc1", 2, 4, 2},      {"hc2", 2, 4, 2},        {"hc3", 2, 4, 2}};
+  pl_hop hops[PL_NODE_HOPS_MAX];
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    const pl_node_kind *kind = find(cases[i].name);
+    assert_int_equal(kind->n_sockets, cases[i].n_sockets);
+    for (uint32_t g = 0; g < kind->n_gpus; g++)
+      for (uint32_t s = 0; s < kind->n_sockets; s++) {
+        bool far = (g >= cases[i].first_far_gpu) != (s == 1);
+        uint32_t n = pl_node_kind_path_to_socket(kind, g, s, hops);
+        assert_int_equal(n, cases[i].hops_near + far);
+        assert_true(hops[0].wire == PL_WIRE_PCIE && hops[0].a == g && hops[0].up);
+        assert_int_equal(count_wires(hops, n, PL_WIRE_SOCKETS), far);
+        if (far) assert_true(hops[n - 1].wire == PL_WIRE_SOCKETS && hops[n - 1].up == (s == 1));
+      }
+  }
+}
+
+/* DGX-2: neighbours under one upper switch are PXB, the other pair of the socket NODE: up to the socket and back. */
+static void test_two_levels_of_switches(void **state) {
+  (void)state;
+  pl_node_kind kind = *find("dgx-2");
+  pl_hop hops[PL_NODE_HOPS_MAX];
+  kind.port_GBps = 0; /* without NVLink, to see the way over PCIe */
+  assert_int_equal(pl_node_kind_path(&kind, 0, 1, hops), 2);
+  assert_int_equal(pl_node_kind_path(&kind, 0, 2, hops), 4);
+  uint32_t n = pl_node_kind_path(&kind, 0, 4, hops);
+  assert_true(n == 6 && count_wires(hops, n, PL_WIRE_TRUNK) == 2 && count_wires(hops, n, PL_WIRE_SOCKETS) == 0);
+  n = pl_node_kind_path(&kind, 12, 3, hops);
+  assert_true(n == 7 && count_wires(hops, n, PL_WIRE_TRUNK) == 2);
+  assert_true(hops[1].wire == PL_WIRE_UPLINK && hops[1].a == 6 && hops[1].up);
+  assert_true(hops[2].wire == PL_WIRE_TRUNK && hops[2].a == 3 && hops[2].up);
+  assert_true(hops[3].wire == PL_WIRE_SOCKETS && !hops[3].up);
+  assert_true(hops[4].wire == PL_WIRE_TRUNK && hops[4].a == 0 && !hops[4].up);
+  assert_true(hops[5].wire == PL_WIRE_UPLINK && hops[5].a == 1 && !hops[5].up);
+}
+
+static void test_sockets_leave_by_their_own_nic(void **state) {
+  (void)state;
+  pl_hop hops[PL_NODE_HOPS_MAX];
+  assert_int_equal(pl_node_kind_socket_nic(find("dgx-a100"), 0), 0);
+  assert_int_equal(pl_node_kind_socket_nic(find("dgx-a100"), 1), 4);
+  assert_int_equal(pl_node_kind_path_socket_out(find("dgx-a100"), 1, hops), 2);
+  assert_true(hops[0].wire == PL_WIRE_UPLINK && hops[0].a == 2 && !hops[0].up);
+  assert_true(hops[1].wire == PL_WIRE_NIC && hops[1].a == 4 && hops[1].up);
+  /* The only NIC of HC2 is on socket 0. */
+  assert_int_equal(pl_node_kind_path_socket_out(find("hc2"), 0, hops), 2);
+  assert_int_equal(pl_node_kind_path_socket_out(find("hc2"), 1, hops), 3);
+  assert_true(hops[0].wire == PL_WIRE_SOCKETS && !hops[0].up && hops[1].a == 1);
+  assert_int_equal(pl_node_kind_path_socket_out(find("p3.8xlarge"), 0, hops), 1);
+  assert_int_equal(pl_node_kind_path_sockets(0, 1, hops), 1);
+  assert_true(hops[0].up);
+  assert_int_equal(pl_node_kind_path_sockets(1, 1, hops), 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_meshes_are_symmetric_and_complete),
@@ -140,6 +209,9 @@ int main(void) {
       cmocka_unit_test(test_paths_reverse),
       cmocka_unit_test(test_sockets),
       cmocka_unit_test(test_dgx_nics_need_no_uplink),
+      cmocka_unit_test(test_gpus_near_sockets),
+      cmocka_unit_test(test_two_levels_of_switches),
+      cmocka_unit_test(test_sockets_leave_by_their_own_nic),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
