@@ -238,7 +238,8 @@ static void test_first_gpus_of_each_node(void **state) {
       char *cut = make(arguments);
       find_command(cut, recorded);
       assert_string_equal(recorded, arguments);
-      assert_int_equal(count(body_of(cut), "<host id="), 6 * n);
+      assert_int_equal(count(body_of(cut), "<prop id=\"device\""), 6 * n);
+      assert_int_equal(count(body_of(cut), "<prop id=\"cpu\""), 6 * 2); /* sockets stay, with or without GPUs */
       check_gone(body_of(cut), n, n_gpus);
       assert_ptr_equal(strstr(strstr(cut, "<!--") + 4, "--"), strstr(cut, "-->")); /* XML: no -- in a comment */
       assert_int_equal(count_new_lines(body_of(cut), whole), 1);                   /* takes the text apart */
@@ -319,23 +320,6 @@ static void test_pipe(void **state) {
   assert_int_equal(unlink(path_in_folder("pipe")), 0);
 }
 
-/* What `platform make ARGUMENTS` writes; the caller frees it. */
-static char *make_text(const char *arguments) {
-  char request[REQUEST_BYTES], message[TEXT_BYTES];
-  snprintf(request, sizeof request, "%s --force -o %s", arguments, path_in_folder("sockets.xml"));
-  assert_int_equal(run(request, RLIM_INFINITY, message), 0);
-  char *text = read_file(path_in_folder("sockets.xml"));
-  assert_int_equal(unlink(path_in_folder("sockets.xml")), 0);
-  return text;
-}
-
-static uint32_t count_of(const char *text, const char *word) {
-  uint32_t n = 0;
-  for (const char *at = text; (at = strstr(at, word)) != NULL; at++)
-    n++;
-  return n;
-}
-
 /* Sockets by default up to 256 nodes; both ends of the limit, and asking for the opposite. The file says which. */
 static void test_sockets(void **state) {
   (void)state;
@@ -351,11 +335,11 @@ static void test_sockets(void **state) {
                {"hc1", 2},
                {"p3.8xlarge:2,g4dn.12xlarge:3", 5}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    char *text = make_text(cases[i].arguments);
-    assert_int_equal(count_of(text, "<prop id=\"cpu\""), cases[i].n_sockets);
-    assert_int_equal(count_of(text, "CPU sockets are hosts"), cases[i].n_sockets > 0);
-    assert_int_equal(count_of(text, "are left out (option sockets is"), cases[i].n_sockets == 0);
-    assert_int_equal(count_of(text, "qpi\" bandwidth"),
+    char *text = make(cases[i].arguments);
+    assert_int_equal(count(text, "<prop id=\"cpu\""), cases[i].n_sockets);
+    assert_int_equal(count(text, "CPU sockets are hosts"), cases[i].n_sockets > 0);
+    assert_int_equal(count(text, "are left out (option sockets is"), cases[i].n_sockets == 0);
+    assert_int_equal(count(text, "qpi\" bandwidth"),
                      cases[i].n_sockets > 0 && cases[i].arguments[0] != 'p' ? cases[i].n_sockets / 2 : 0);
     free(text);
   }
@@ -364,13 +348,13 @@ static void test_sockets(void **state) {
 /* Without its sockets a machine keeps every wire that GPUs use: the uplinks and the bus of HC1. */
 static void test_wires_without_sockets(void **state) {
   (void)state;
-  char *text = make_text("hc1 --sockets never");
-  assert_int_equal(count_of(text, "<link id=\"n0psw"), 4);
-  assert_int_equal(count_of(text, "<link id=\"n0qpi"), 1);
+  char *text = make("hc1 --sockets never");
+  assert_int_equal(count(text, "<link id=\"n0psw"), 4);
+  assert_int_equal(count(text, "<link id=\"n0qpi"), 1);
   assert_non_null(strstr(text, "made_by\" value=\"paceline platform make hc1 --sockets never\""));
   free(text);
-  text = make_text("dgx-1v --sockets never");
-  assert_int_equal(count_of(text, "<link id=\"n0psw"), 0);
+  text = make("dgx-1v --sockets never");
+  assert_int_equal(count(text, "<link id=\"n0psw"), 0);
   free(text);
 }
 
