@@ -18,13 +18,12 @@ const char *pl_recompute_name(pl_recompute recompute) {
 /* ---- checks, one limit each ---- */
 
 static pl_code check_degrees(const pl_strategy *strategy, uint32_t n_devices, pl_error *error) {
-  int64_t product = (int64_t)strategy->pp * strategy->dp * strategy->tmp;
-  if (product != (int64_t)n_devices)
-    return pl_fail(error, PL_BAD_INPUT,
-                   "strategy: pp=%d * dp=%d * tmp=%d = %" PRId64 ", but the platform has %" PRIu32
-                   " devices; choose degrees whose product is %" PRIu32,
-                   strategy->pp, strategy->dp, strategy->tmp, product, n_devices, n_devices);
-  return PL_OK;
+  int64_t replicas = (int64_t)strategy->pp * strategy->dp; /* each degree is below 2^25: three of them may overflow */
+  if (replicas <= (int64_t)n_devices && replicas * strategy->tmp == (int64_t)n_devices) return PL_OK;
+  return pl_fail(error, PL_BAD_INPUT,
+                 "strategy: pp=%d * dp=%d * tmp=%d = %.0f, but the platform has %" PRIu32
+                 " devices; choose degrees whose product is %" PRIu32,
+                 strategy->pp, strategy->dp, strategy->tmp, (double)replicas * strategy->tmp, n_devices, n_devices);
 }
 
 static pl_code check_batch(const pl_strategy *strategy, const pl_job *job, pl_error *error) {
@@ -37,8 +36,22 @@ static pl_code check_batch(const pl_strategy *strategy, const pl_job *job, pl_er
   return PL_OK;
 }
 
+/* Forward passes that one simulation holds: a hundred times the largest published run (64 stages * 512 microbatches),
+ * 1 to 2 GB of tasks. Without a limit a slip in --gbs takes all memory of the machine. */
+enum { MOST_PASSES = 1 << 22 };
+
+static pl_code check_size(const pl_strategy *strategy, int64_t n_microbatches, pl_error *error) {
+  int64_t per_chunk = MOST_PASSES / pl_strategy_n_chunks(strategy);
+  if (n_microbatches <= per_chunk) return PL_OK;
+  return pl_fail(error, PL_UNSUPPORTED,
+                 "strategy: gbs / (dp * mbs) = %" PRId64 " microbatches on pp * vpp = %d stages are too many to "
+                 "simulate; at most %" PRId64 ": choose a larger mbs or a smaller --gbs",
+                 n_microbatches, pl_strategy_n_chunks(strategy), per_chunk);
+}
+
 static pl_code check_schedule(const pl_strategy *strategy, const pl_job *job, pl_error *error) {
   int64_t n_microbatches = job->gbs / ((int64_t)strategy->dp * strategy->mbs);
+  PL_TRY(check_size(strategy, n_microbatches, error));
   if (strategy->schedule != PL_SCHEDULE_INTERLEAVED) {
     if (strategy->vpp != 1)
       return pl_fail(error, PL_BAD_INPUT, "strategy: vpp=%d needs schedule=interleaved, not %s", strategy->vpp,

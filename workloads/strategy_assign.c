@@ -57,8 +57,8 @@ static double smallest_bound(const packing *pack) {
   return high;
 }
 
-/* latest_start[c]: the smallest first layer of chunk c from which chunks c.. can still be packed under the bound. */
-static void latest_starts(const packing *pack, double bound_s, int32_t *earliest) {
+/* earliest[c]: the smallest first layer of chunk c from which chunks c.. can still be packed under the bound. */
+static void earliest_starts(const packing *pack, double bound_s, int32_t *earliest) {
   int32_t end = pack->n_layers;
   for (int32_t c = pack->n_chunks; c-- > 0;) {
     int32_t start = end - 1;
@@ -109,7 +109,7 @@ static pl_code cut_balanced(const pl_strategy *strategy, const pl_model *model, 
   PL_TRY(layer_times(strategy, model, job, profile, arena, prefix, error));
   const packing pack = {prefix, model->n_layers, n_chunks};
   double bound_s = smallest_bound(&pack);
-  latest_starts(&pack, bound_s, earliest);
+  earliest_starts(&pack, bound_s, earliest);
   spread(&pack, bound_s, earliest, cut);
   pl_arena_release_to(arena, scratch);
   return PL_OK;

@@ -1,4 +1,5 @@
 /* Reads the text form of a strategy (see workloads/strategy.h). One table of keys; each message names key and value. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,6 +169,13 @@ static void store_boundaries(parsing *state, int32_t *boundary, int32_t n) {
   strategy->boundary = boundary;
 }
 
+static pl_code check_chunks(const parsing *state) {
+  int64_t n_chunks = (int64_t)state->strategy->pp * state->strategy->vpp;
+  if (n_chunks <= LARGEST_DEGREE) return PL_OK;
+  return pl_fail(state->error, PL_BAD_INPUT, "strategy: pp=%d * vpp=%d = %" PRId64 " stages are more than %d",
+                 state->strategy->pp, state->strategy->vpp, n_chunks, LARGEST_DEGREE);
+}
+
 static pl_code parse_assign(parsing *state) {
   pl_strategy *strategy = state->strategy;
   if (state->assign == NULL || strcmp(state->assign, "uniform") == 0) {
@@ -211,5 +219,6 @@ pl_code pl_strategy_parse(const char *text, const pl_model *model, pl_arena *are
                      "strategy: %s is missing; pp, dp, tmp and mbs are needed (e.g. pp=4,dp=4,tmp=1,mbs=1)",
                      keys[i].key);
   if (!state.schedule_given && strategy->vpp > 1) strategy->schedule = PL_SCHEDULE_INTERLEAVED;
+  PL_TRY(check_chunks(&state));
   return parse_assign(&state);
 }

@@ -1,0 +1,467 @@
+/* The flat strategy: its text form, its checks, placement, and the recipes for the layer assignment. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/support/random.h"
+#include "workloads/op_cost.h"
+#include "workloads/strategy.h"
+
+typedef struct fixture {
+  pl_arena arena;
+  pl_model model; /* GPT-2 345M: 24 layers, 30 blocks, 16 heads, 1024 learned positions */
+  pl_job job;
+} fixture;
+
+static int set_up(void **state) {
+  static fixture own;
+  own = (fixture){.job = {.gbs = 32, .seq = 1024, .dtype = PL_DTYPE_FP16, .flash = true, .bucket_bytes = 25e6}};
+  pl_arena_init(&own.arena, 0);
+  pl_error error = PL_ERROR_INIT;
+  *state = &own;
+  return pl_model_load("workloads/models/gpt2-345m.json", &own.arena, &own.model, &error) == PL_OK ? 0 : -1;
+}
+
+static int tear_down(void **state) {
+  pl_arena_release(&((fixture *)*state)->arena);
+  return 0;
+}
+
+static pl_strategy parse(fixture *own, const char *text) {
+  pl_strategy strategy;
+  pl_error error = PL_ERROR_INIT;
+  if (pl_strategy_parse(text, &own->model, &own->arena, &strategy, &error) != PL_OK)
+    fail_msg("%s: %s", text, error.message);
+  return strategy;
+}
+
+/* ---- reading ---- */
+
+static void every_key_is_read(void **state) {
+  fixture *own = *state;
+  pl_strategy strategy = parse(own, "pp=2,dp=3,tmp=4,mbs=5,assign=0:2:4:6:24,schedule=interleaved,vpp=2,sp=1,"
+                                    "recompute=selective,zero=1,overlap=0,order=ptd");
+  assert_int_equal(strategy.pp, 2);
+  assert_int_equal(strategy.dp, 3);
+  assert_int_equal(strategy.tmp, 4);
+  assert_int_equal(strategy.mbs, 5);
+  assert_int_equal(strategy.vpp, 2);
+  assert_int_equal(strategy.schedule, PL_SCHEDULE_INTERLEAVED);
+  assert_true(strategy.sp);
+  assert_int_equal(strategy.recompute, PL_RECOMPUTE_SELECTIVE);
+  assert_int_equal(strategy.zero, 1);
+  assert_false(strategy.overlap);
+  assert_string_equal(strategy.order, "ptd");
+  assert_int_equal(strategy.recipe, PL_ASSIGN_GIVEN);
+}
+
+static void what_is_not_given_has_a_default(void **state) {
+  pl_strategy strategy = parse(*state, "mbs=1,tmp=1,dp=4,pp=4"); /* in any order */
+  assert_int_equal(strategy.vpp, 1);
+  assert_int_equal(strategy.schedule, PL_SCHEDULE_1F1B);
+  assert_false(strategy.sp);
+  assert_true(strategy.overlap);
+  assert_int_equal(strategy.recompute, PL_RECOMPUTE_NONE);
+  assert_int_equal(strategy.zero, 0);
+  assert_string_equal(strategy.order, "tdp");
+  assert_int_equal(strategy.recipe, PL_ASSIGN_UNIFORM);
+  assert_null(strategy.boundary);
+  assert_int_equal(parse(*state, "pp=2,dp=1,tmp=1,mbs=1,vpp=2").schedule, PL_SCHEDULE_INTERLEAVED);
+  assert_int_equal(parse(*state, "pp=2,dp=1,tmp=1,mbs=1,vpp=2,schedule=gpipe").schedule, PL_SCHEDULE_GPIPE);
+  assert_int_equal(parse(*state, "pp=2,dp=1,tmp=1,mbs=1,assign=balanced").recipe, PL_ASSIGN_BALANCED);
+}
+
+#define DEGREES "pp=4,dp=4,tmp=1,mbs=1"
+
+/* Each text with what its one message must contain: the offending key or value, and the way out where there is one. */
+static const struct {
+  const char *text, *says;
+} bad_texts[] = {
+    {"", "not key=value"},
+    {"pp", "'pp' is not key=value"},
+    {DEGREES ",", "not key=value"},
+    {",," DEGREES, "not key=value"},
+    {DEGREES ",stages=4", "unknown key 'stages'"},
+    {DEGREES ",=4", "unknown key ''"},
+    {DEGREES ",PP=4", "unknown key 'PP'"},
+    {DEGREES ", sp=0", "unknown key ' sp'"},
+    {"dp=4,tmp=1,mbs=1", "pp is missing"},
+    {"pp=4,tmp=1,mbs=1", "dp is missing"},
+    {"pp=4,dp=4,mbs=1", "tmp is missing"},
+    {"pp=4,dp=4,tmp=1", "mbs is missing"},
+    {DEGREES ",pp=4", "pp is given twice"},
+    {DEGREES ",assign=uniform,assign=uniform", "assign is given twice"},
+    {"pp=four,dp=4,tmp=1,mbs=1", "four"},
+    {"pp=4x,dp=4,tmp=1,mbs=1", "4x"},
+    {"pp=4.0,dp=4,tmp=1,mbs=1", "4.0"},
+    {"pp=,dp=4,tmp=1,mbs=1", "pp"},
+    {"pp=0,dp=4,tmp=1,mbs=1", "0"},
+    {"pp=4,dp=-4,tmp=1,mbs=1", "-4"},
+    {"pp=4,dp=4,tmp=16777217,mbs=1", "16777217"},
+    {"pp=4,dp=4,tmp=1,mbs=99999999999999999999", "99999999999999999999"},
+    {"pp=4294967297,dp=4,tmp=1,mbs=1", "4294967297"}, /* 2^32 + 1 must not become 1 */
+    {DEGREES ",vpp=0", "vpp"},
+    {"pp=16777216,dp=1,tmp=1,mbs=1,vpp=256", "pp=16777216 * vpp=256 = 4294967296"}, /* 2^32 must not become 0 */
+    {DEGREES ",sp=2", "sp"},
+    {DEGREES ",sp=yes", "yes"},
+    {DEGREES ",overlap=-1", "overlap"},
+    {DEGREES ",zero=4", "zero"},
+    {DEGREES ",zero=-1", "zero"},
+    {DEGREES ",schedule=dualpipe", "schedule=dualpipe is unknown; choose one of gpipe, 1f1b, interleaved"},
+    {DEGREES ",schedule=", "schedule="},
+    {DEGREES ",recompute=some", "recompute=some is unknown; choose one of none, selective, full"},
+    {DEGREES ",order=tdx", "order=tdx"},
+    {DEGREES ",order=td", "order=td"},
+    {DEGREES ",order=tdpp", "order=tdpp"},
+    {DEGREES ",order=ttd", "order=ttd"},
+    {DEGREES ",order=TDP", "order=TDP"},
+    {DEGREES ",assign=", "boundaries"},
+    {DEGREES ",assign=even", "boundaries"},
+    {DEGREES ",assign=0:9:15:21", "4 boundaries"},
+    {DEGREES ",assign=0:9:15:21:25:30", "6 boundaries"},
+    {DEGREES ",assign=0:9:15:21:x", "x"},
+    {DEGREES ",assign=0:9::21:30", "assign"},
+    {DEGREES ",assign=:9:15:21:30", "assign"},
+    {DEGREES ",assign=0:9:-1:21:30", "-1"},
+    {DEGREES ",assign=0:9:1e1:21:30", "1e1"},
+    {DEGREES ",assign=0:9:99999999999:21:30", "99999999999"},
+    {DEGREES ",assign=1:9:15:21:30", "must start at 0, not 1"},
+    {DEGREES ",assign=0:9:9:21:30", "9 comes after 9"},
+    {DEGREES ",assign=0:15:9:21:30", "9 comes after 15"},
+    {DEGREES ",assign=0:9:15:21:29", "ends at 29"},
+    {DEGREES ",assign=0:9:15:21:31", "ends at 31"},
+};
+
+static void bad_text_gives_one_message(void **state) {
+  fixture *own = *state;
+  for (size_t i = 0; i < sizeof bad_texts / sizeof *bad_texts; i++) {
+    pl_strategy strategy;
+    pl_error error = PL_ERROR_INIT;
+    pl_code code = pl_strategy_parse(bad_texts[i].text, &own->model, &own->arena, &strategy, &error);
+    if (code != PL_BAD_INPUT || strncmp(error.message, "strategy: ", 10) != 0 ||
+        strstr(error.message, bad_texts[i].says) == NULL || strchr(error.message, '\n') != NULL)
+      fail_msg("'%s' gave %d, '%s' instead of '%s'", bad_texts[i].text, code, error.message, bad_texts[i].says);
+  }
+}
+
+static void a_text_of_any_length_is_refused_cleanly(void **state) {
+  fixture *own = *state;
+  size_t n = 1 << 20;
+  char *text = pl_arena_take(&own->arena, n + 1, 1);
+  assert_non_null(text);
+  memset(text, ':', n);
+  memcpy(text, DEGREES ",assign=", strlen(DEGREES ",assign="));
+  text[n] = '\0';
+  pl_strategy strategy;
+  pl_error error = PL_ERROR_INIT;
+  assert_int_equal(pl_strategy_parse(text, &own->model, &own->arena, &strategy, &error), PL_BAD_INPUT);
+}
+
+static void boundaries_count_layers_or_blocks(void **state) {
+  /* AMP's way of counting: 30 blocks, embedding and an identity in front of the layers, four behind. */
+  pl_strategy blocks = parse(*state, DEGREES ",assign=0:9:15:21:30");
+  const int32_t in_blocks[] = {0, 9, 15, 21, 30};
+  assert_memory_equal(blocks.boundary, in_blocks, sizeof in_blocks);
+  assert_false(blocks.counts_layers);
+  /* The same stages in layers: 9 blocks are embedding, identity and 7 layers. */
+  pl_strategy layers = parse(*state, DEGREES ",assign=0:7:13:19:24");
+  assert_memory_equal(layers.boundary, in_blocks, sizeof in_blocks);
+  assert_true(layers.counts_layers);
+}
+
+static void formatting_gives_back_what_was_read(void **state) {
+  fixture *own = *state;
+  static const char *const texts[] = {
+      "pp=4,dp=4,tmp=1,mbs=1,schedule=1f1b,vpp=1,sp=0,recompute=none,zero=0,overlap=1,order=tdp,assign=0:9:15:21:30",
+      "pp=4,dp=4,tmp=1,mbs=1,schedule=gpipe,vpp=1,sp=0,recompute=full,zero=1,overlap=0,order=dpt,assign=0:7:13:19:24",
+      "pp=2,dp=1,tmp=8,mbs=4,schedule=interleaved,vpp=2,sp=1,recompute=selective,zero=0,overlap=1,order=ptd,"
+      "assign=0:1:2:3:24",
+      "pp=1,dp=16,tmp=1,mbs=2,schedule=1f1b,vpp=1,sp=0,recompute=none,zero=3,overlap=1,order=tdp,assign=uniform",
+      "pp=1,dp=16,tmp=1,mbs=2,schedule=1f1b,vpp=1,sp=0,recompute=none,zero=3,overlap=1,order=tdp,assign=balanced",
+  };
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    pl_strategy strategy = parse(own, texts[i]);
+    char text[256], cut[40];
+    int length = pl_strategy_format(&strategy, &own->model, text, sizeof text);
+    assert_string_equal(text, texts[i]);
+    assert_int_equal(length, (int)strlen(texts[i]));
+    /* As snprintf: the length that was needed, a terminated prefix when there is less room. */
+    assert_int_equal(pl_strategy_format(&strategy, &own->model, cut, sizeof cut), length);
+    assert_int_equal(strlen(cut), sizeof cut - 1);
+    assert_memory_equal(cut, texts[i], sizeof cut - 1);
+    assert_int_equal(pl_strategy_format(&strategy, &own->model, NULL, 0), length);
+  }
+}
+
+/* ---- checks ---- */
+
+typedef struct bad_check {
+  const char *text, *says;
+  uint32_t n_devices;
+  int64_t gbs, seq;
+} bad_check;
+
+static pl_code check(fixture *own, const bad_check *bad, pl_error *error) {
+  pl_strategy strategy = parse(own, bad->text);
+  pl_job job = own->job;
+  job.gbs = bad->gbs;
+  job.seq = bad->seq;
+  *error = PL_ERROR_INIT;
+  return pl_strategy_check(&strategy, &own->model, &job, bad->n_devices, error);
+}
+
+static void each_limit_is_checked(void **state) {
+  static const bad_check cases[] = {
+      {DEGREES, "= 16, but the platform has 15 devices", 15, 32, 1024},
+      {"pp=65536,dp=65536,tmp=1,mbs=1", "4294967296", 16, 32, 1024}, /* the product is not cut to 32 bits */
+      {"pp=16777216,dp=16777216,tmp=16777216,mbs=1", "= 4722366482869645213696, but the platform has 16", 16, 32, 1024},
+      {"pp=4966948,dp=4339028,tmp=5135573,mbs=1", "has 16 devices", 16, 32, 1024}, /* 6 * 2^64 + 16: nor to 64 */
+      {DEGREES, "does not divide the global batch of 30", 16, 30, 1024},
+      {"pp=4,dp=4,tmp=1,mbs=16", "dp=4 * mbs=16 = 64", 16, 32, 1024},
+      {"pp=4,dp=4,tmp=1,mbs=1,vpp=2,schedule=1f1b", "vpp=2 needs schedule=interleaved", 16, 32, 1024},
+      {"pp=4,dp=4,tmp=1,mbs=1,vpp=1,schedule=interleaved", "vpp >= 2 and pp >= 2", 16, 32, 1024},
+      {"pp=1,dp=16,tmp=1,mbs=1,vpp=2", "vpp >= 2 and pp >= 2", 16, 32, 1024},
+      {"pp=4,dp=4,tmp=1,mbs=1,vpp=2", "= 6) that pp=4 divides", 16, 24, 1024},
+      {"pp=4,dp=4,tmp=1,mbs=1,vpp=7", "28 stages for a model of 24 layers", 16, 32, 1024},
+      {"pp=32,dp=1,tmp=1,mbs=1", "32 stages for a model of 24 layers", 32, 32, 1024},
+      {"pp=4,dp=4,tmp=1,mbs=1,sp=1", "needs tmp > 1", 16, 32, 1024},
+      {"pp=1,dp=4,tmp=4,mbs=1,sp=1", "tmp=4 does not divide 1022", 16, 32, 1022},
+      {"pp=4,dp=4,tmp=1,mbs=1,zero=2", "zero=2", 16, 32, 1024},
+      {"pp=4,dp=4,tmp=1,mbs=1,zero=3", "zero=3", 16, 32, 1024},
+      {DEGREES, "sequence length 1025 exceeds the model's 1024 learned positions", 16, 32, 1025},
+      {"pp=1,dp=1,tmp=3,mbs=1", "tmp", 3, 32, 1024},   /* 16 heads */
+      {"pp=1,dp=1,tmp=32,mbs=1", "tmp", 32, 32, 1024}, /* more than heads */
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    pl_error error;
+    pl_code code = check(*state, &cases[i], &error);
+    if (code != PL_BAD_INPUT || strstr(error.message, cases[i].says) == NULL)
+      fail_msg("%s: %d, '%s' instead of '%s'", cases[i].text, code, error.message, cases[i].says);
+  }
+}
+
+/* A slip in --gbs must not end in the kernel killing processes for memory. */
+static void a_run_too_large_to_hold_is_refused(void **state) {
+  pl_error error;
+  const bad_check case_ = {"pp=4,dp=4,tmp=1,mbs=1", "", 16, INT64_C(1) << 30, 1024};
+  assert_int_equal(check(*state, &case_, &error), PL_UNSUPPORTED);
+  assert_non_null(strstr(error.message, "268435456 microbatches on pp * vpp = 4 stages are too many"));
+  const bad_check largest = {"pp=4,dp=4,tmp=1,mbs=1", "", 16, INT64_C(1) << 22, 1024};
+  assert_int_equal(check(*state, &largest, &error), PL_OK);
+}
+
+static void what_is_allowed_passes(void **state) {
+  static const bad_check cases[] = {
+      {DEGREES ",assign=0:9:15:21:30", "", 16, 32, 1024},
+      {"pp=1,dp=16,tmp=1,mbs=2,zero=3", "", 16, 32, 1024},
+      {"pp=4,dp=4,tmp=1,mbs=1,zero=1", "", 16, 32, 1024},
+      {"pp=1,dp=1,tmp=16,mbs=32,sp=1,recompute=full", "", 16, 32, 1024},
+      {"pp=4,dp=4,tmp=1,mbs=1,vpp=6", "", 16, 32, 1024},
+      {"pp=4,dp=4,tmp=1,mbs=1,vpp=2,assign=0:1:2:3:4:5:6:7:24", "", 16, 32, 1024},
+      {"pp=24,dp=1,tmp=1,mbs=1,schedule=gpipe", "", 24, 32, 8},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    pl_error error;
+    if (check(*state, &cases[i], &error) != PL_OK) fail_msg("%s: %s", cases[i].text, error.message);
+  }
+}
+
+static void boundaries_set_by_hand_are_checked(void **state) {
+  fixture *own = *state;
+  pl_strategy strategy = parse(own, DEGREES);
+  const int32_t boundary[] = {0, 9, 9, 21, 30};
+  strategy.boundary = boundary;
+  pl_error error = PL_ERROR_INIT;
+  assert_int_equal(pl_strategy_check(&strategy, &own->model, &own->job, 16, &error), PL_BAD_INPUT);
+  assert_non_null(strstr(error.message, "boundary 9 before 9"));
+}
+
+/* ---- placement ---- */
+
+static void order_says_which_degree_is_innermost(void **state) {
+  static const char *const orders[] = {"tdp", "tpd", "dtp", "dpt", "ptd", "pdt"};
+  for (int i = 0; i < 6; i++) {
+    char text[64];
+    snprintf(text, sizeof text, "pp=2,dp=3,tmp=4,mbs=1,order=%s", orders[i]);
+    pl_strategy strategy = parse(*state, text);
+    bool seen[24] = {false};
+    for (int32_t p = 0; p < 2; p++)
+      for (int32_t d = 0; d < 3; d++)
+        for (int32_t t = 0; t < 4; t++) {
+          uint32_t device = pl_strategy_device(&strategy, p, d, t);
+          assert_in_range(device, 0, 23);
+          assert_false(seen[device]); /* one rank per device */
+          seen[device] = true;
+        }
+    /* The device next door differs in the innermost coordinate; the strides are the products of the degrees inside. */
+    uint32_t stride = 1;
+    for (int k = 0; k < 3; k++) {
+      char letter = orders[i][k];
+      assert_int_equal(pl_strategy_device(&strategy, letter == 'p', letter == 'd', letter == 't'), stride);
+      stride *= letter == 'p' ? 2 : letter == 'd' ? 3 : 4;
+    }
+  }
+}
+
+/* ---- recipes ---- */
+
+static pl_device_profile plain_profile(double launch_s) {
+  pl_device_profile profile = {.name = "plain",
+                               .memory_bytes = 80e9,
+                               .bandwidth_Bps = 1e12,
+                               .compute_efficiency = 0.5,
+                               .attention_efficiency = 0.5,
+                               .bandwidth_efficiency = 0.8,
+                               .launch_overhead_s = launch_s};
+  for (int dtype = 0; dtype < PL_DTYPE_COUNT; dtype++)
+    profile.peak_flops[dtype] = 100e12;
+  return profile;
+}
+
+static void uniform_spreads_what_is_left_over(void **state) {
+  fixture *own = *state;
+  for (int32_t n_layers = 1; n_layers <= 24; n_layers++)
+    for (int32_t n_chunks = 1; n_chunks <= n_layers; n_chunks++) {
+      pl_model model = own->model;
+      model.n_layers = n_layers;
+      pl_strategy strategy = {.pp = n_chunks, .dp = 1, .tmp = 1, .mbs = 1, .vpp = 1, .recipe = PL_ASSIGN_UNIFORM};
+      pl_device_profile profile = plain_profile(0);
+      pl_error error = PL_ERROR_INIT;
+      assert_int_equal(pl_strategy_assign(&strategy, &model, &own->job, &profile, &own->arena, &error), PL_OK);
+      int32_t least = n_layers, most = 0, last = 0;
+      for (int32_t c = 0; c < n_chunks; c++) {
+        int32_t blocks = strategy.boundary[c + 1] - strategy.boundary[c];
+        last = blocks - (c == 0 ? PL_MODEL_BLOCKS_BEFORE_LAYERS : 0) -
+               (c == n_chunks - 1 ? PL_MODEL_BLOCKS_AFTER_LAYERS : 0);
+        least = last < least ? last : least;
+        most = last > most ? last : most;
+      }
+      assert_int_equal(strategy.boundary[0], 0);
+      assert_int_equal(strategy.boundary[n_chunks], pl_model_n_blocks(&model));
+      assert_true(most - least <= 1 && least >= 1);
+      assert_int_equal(last, n_layers / n_chunks); /* the last, which carries the head, has none of the surplus */
+    }
+}
+
+static double block_time_s(fixture *own, pl_block_kind kind, const pl_strategy *strategy,
+                           const pl_device_profile *profile) {
+  const pl_block_shard shard = pl_strategy_shard(strategy, &own->job);
+  pl_block_program program;
+  pl_error error = PL_ERROR_INIT;
+  assert_int_equal(pl_block_program_take(&own->model, kind, &shard, &own->arena, &program, &error), PL_OK);
+  double time_s = 0;
+  for (uint32_t i = 0; i < program.forward.n_ops; i++)
+    if (program.forward.ops[i].kind != PL_OP_COLLECTIVE) time_s += pl_op_cost(profile, &program.forward.ops[i]).time_s;
+  for (uint32_t i = 0; i < program.backward.n_ops; i++)
+    if (program.backward.ops[i].kind != PL_OP_COLLECTIVE)
+      time_s += pl_op_cost(profile, &program.backward.ops[i]).time_s;
+  return time_s;
+}
+
+typedef struct stage_costs {
+  double layer_s, before_s, after_s;
+  int32_t n_layers;
+} stage_costs;
+
+static double stage_time_s(const stage_costs *costs, int32_t first, int32_t end) {
+  return (end - first) * costs->layer_s + (first == 0 ? costs->before_s : 0) +
+         (end == costs->n_layers ? costs->after_s : 0);
+}
+
+/* Smallest largest stage over every way of cutting layers first.. into n_chunks runs of at least one layer. */
+static double best_cut(const stage_costs *costs, int32_t first, int32_t n_chunks) {
+  if (n_chunks == 1) return stage_time_s(costs, first, costs->n_layers);
+  double best = INFINITY;
+  for (int32_t end = first + 1; end <= costs->n_layers - (n_chunks - 1); end++)
+    best = fmin(best, fmax(stage_time_s(costs, first, end), best_cut(costs, end, n_chunks - 1)));
+  return best;
+}
+
+static void balanced_makes_the_largest_stage_minimal(void **state) {
+  fixture *own = *state;
+  uint64_t random = test_seed(7);
+  int n_better = 0;
+  for (int i = 0; i < 120; i++) {
+    pl_model model = own->model;
+    model.n_layers = (int32_t)random_between(&random, 1, 11);
+    model.vocab = (int64_t)random_between(&random, 1, 300) * 1000; /* heads from nothing to many layers' worth */
+    own->model.vocab = model.vocab;
+    int32_t n_chunks = (int32_t)random_between(&random, 1, model.n_layers < 5 ? (uint32_t)model.n_layers : 5);
+    pl_device_profile profile = plain_profile(random_below(&random, 2) ? 0 : 5e-6);
+    pl_strategy strategy = {.pp = n_chunks, .dp = 1, .tmp = 1, .mbs = 1, .vpp = 1, .recipe = PL_ASSIGN_BALANCED};
+    pl_error error = PL_ERROR_INIT;
+    assert_int_equal(pl_strategy_assign(&strategy, &model, &own->job, &profile, &own->arena, &error), PL_OK);
+    const stage_costs costs = {.layer_s = block_time_s(own, PL_BLOCK_LAYER, &strategy, &profile),
+                               .before_s = block_time_s(own, PL_BLOCK_EMBEDDING, &strategy, &profile),
+                               .after_s = block_time_s(own, PL_BLOCK_FINAL_NORM, &strategy, &profile) +
+                                          block_time_s(own, PL_BLOCK_HEAD, &strategy, &profile) +
+                                          block_time_s(own, PL_BLOCK_LOSS, &strategy, &profile),
+                               .n_layers = model.n_layers};
+    double largest = 0, uniform = 0;
+    for (int32_t c = 0; c < n_chunks; c++) {
+      int32_t first = c == 0 ? 0 : strategy.boundary[c] - PL_MODEL_BLOCKS_BEFORE_LAYERS;
+      int32_t end = c == n_chunks - 1 ? model.n_layers : strategy.boundary[c + 1] - PL_MODEL_BLOCKS_BEFORE_LAYERS;
+      assert_true(end > first);
+      largest = fmax(largest, stage_time_s(&costs, first, end));
+      uniform = fmax(uniform, stage_time_s(&costs, (c * model.n_layers + n_chunks - 1) / n_chunks,
+                                           ((c + 1) * model.n_layers + n_chunks - 1) / n_chunks));
+    }
+    double best = best_cut(&costs, 0, n_chunks);
+    if (!(largest <= best * (1 + 1e-12))) /* sums in another order */
+      fail_msg("case %d: %d layers in %d stages: largest %.17g, best %.17g", i, model.n_layers, n_chunks, largest,
+               best);
+    n_better += largest < uniform * (1 - 1e-9);
+  }
+  assert_true(n_better > 20); /* the cases are not those where uniform is as good */
+}
+
+static void a_recipe_needs_a_layer_per_stage(void **state) {
+  fixture *own = *state;
+  pl_device_profile profile = plain_profile(0);
+  for (int recipe = PL_ASSIGN_UNIFORM; recipe <= PL_ASSIGN_BALANCED; recipe++) {
+    pl_strategy strategy = {.pp = 25, .dp = 1, .tmp = 1, .mbs = 1, .vpp = 1, .recipe = (pl_assign_recipe)recipe};
+    pl_error error = PL_ERROR_INIT;
+    assert_int_equal(pl_strategy_assign(&strategy, &own->model, &own->job, &profile, &own->arena, &error),
+                     PL_BAD_INPUT);
+    assert_non_null(strstr(error.message, "25 stages for a model of 24 layers"));
+  }
+}
+
+static void a_given_assignment_is_left_alone(void **state) {
+  fixture *own = *state;
+  pl_strategy strategy = parse(own, DEGREES ",assign=0:9:15:21:30");
+  const int32_t *boundary = strategy.boundary;
+  pl_device_profile profile = plain_profile(0);
+  pl_error error = PL_ERROR_INIT;
+  assert_int_equal(pl_strategy_assign(&strategy, &own->model, &own->job, &profile, &own->arena, &error), PL_OK);
+  assert_ptr_equal(strategy.boundary, boundary);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(every_key_is_read),
+      TEST(what_is_not_given_has_a_default),
+      TEST(bad_text_gives_one_message),
+      TEST(a_text_of_any_length_is_refused_cleanly),
+      TEST(boundaries_count_layers_or_blocks),
+      TEST(formatting_gives_back_what_was_read),
+      TEST(each_limit_is_checked),
+      TEST(a_run_too_large_to_hold_is_refused),
+      TEST(what_is_allowed_passes),
+      TEST(boundaries_set_by_hand_are_checked),
+      TEST(order_says_which_degree_is_innermost),
+      TEST(uniform_spreads_what_is_left_over),
+      TEST(balanced_makes_the_largest_stage_minimal),
+      TEST(a_recipe_needs_a_layer_per_stage),
+      TEST(a_given_assignment_is_left_alone),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
