@@ -71,18 +71,28 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
   }
 }
 
-/* ---- the trace file: written beside its place and renamed, so that a failure leaves nothing half-written ---- */
+/* ---- the trace file: written beside its place and renamed, so that a failure leaves nothing half-written. A pipe or a
+ * device (/dev/stdout, /dev/null) is written to as it is: renaming a file over it would take it away from everybody.
+ * ---- */
 
 typedef struct trace_file {
   const char *path;
-  char *temporary;
+  char *temporary; /* NULL: written in place */
   FILE *stream;
 } trace_file;
 
 static pl_code trace_open(trace_file *trace, const char *path, bool force, pl_arena *arena, pl_error *error) {
   *trace = (trace_file){.path = path};
   if (path == NULL) return PL_OK;
+  if (path[0] == '\0') return pl_fail(error, PL_BAD_INPUT, "--trace: the file name is empty");
   struct stat status;
+  bool exists = stat(path, &status) == 0;
+  if (exists && S_ISDIR(status.st_mode)) return pl_fail(error, PL_BAD_INPUT, "--trace: %s is a directory", path);
+  if (exists && !S_ISREG(status.st_mode)) {
+    trace->stream = fopen(path, "w");
+    if (trace->stream != NULL) return PL_OK;
+    return pl_fail(error, PL_BAD_INPUT, "--trace: cannot write to %s: %s", path, strerror(errno));
+  }
   if (!force && lstat(path, &status) == 0)
     return pl_fail(error, PL_BAD_INPUT, "--trace: %s exists; --force overwrites it", path);
   trace->temporary = pl_arena_printf(arena, "%s.XXXXXX", path);
@@ -102,6 +112,7 @@ static pl_code trace_close(trace_file *trace, pl_code code, pl_error *error) {
   failed |= fclose(trace->stream) != 0;
   if (code == PL_OK && failed)
     code = pl_fail(error, PL_IO, "--trace: cannot write %s: %s", trace->path, strerror(errno));
+  if (trace->temporary == NULL) return code;
   if (code == PL_OK && rename(trace->temporary, trace->path) != 0)
     code = pl_fail(error, PL_IO, "--trace: cannot write %s: %s", trace->path, strerror(errno));
   if (code != PL_OK) unlink(trace->temporary);
@@ -124,6 +135,8 @@ static pl_code load(session *own, pl_error *error) {
   PL_TRY(pl_job_options_check(&options->job, error));
   if (options->strategy == NULL)
     return pl_fail(error, PL_BAD_INPUT, "--strategy is missing (e.g. --strategy pp=4,dp=4,tmp=1,mbs=1)");
+  if (options->json && options->print_program)
+    return pl_fail(error, PL_BAD_INPUT, "--print-program prints text; leave out --json");
   PL_TRY(pl_model_load(options->job.model_path, &own->arena, &own->model, error));
   PL_TRY(pl_strategy_parse(options->strategy, &own->model, &own->arena, &own->strategy, error));
   PL_TRY(pl_platform_load(options->job.platform_path, NULL, &own->platform, error));

@@ -1,0 +1,301 @@
+#!/usr/bin/env bats
+# paceline simulate: what it prints, the timeline it writes, and one message and exit status 2 for what is wrong.
+
+platform=platforms/amp-homogeneous.xml
+model=workloads/models/gpt2-345m.json
+strategy=pp=4,dp=4,tmp=1,mbs=1,assign=0:9:15:21:30
+
+setup() {
+  dir=$(mktemp -d)
+}
+
+teardown() {
+  rm -rf "$dir"
+}
+
+simulate() {
+  run "$PACELINE" simulate --platform "$platform" --model "$model" --gbs 32 --strategy "$strategy" "$@"
+}
+
+# python <code>: reads $dir/out as `text`; Debian's own python.
+python() {
+  /usr/bin/python3 - "$dir" <<<"import json, sys
+dir = sys.argv[1]
+$1"
+}
+
+# Exit status 2, one line on stderr that contains $1, nothing on stdout, no file left in $dir.
+refuses() {
+  local says=$1
+  shift
+  rm -rf "$dir"/* "$dir.out" "$dir.err"
+  local status=0
+  "$PACELINE" simulate "$@" >"$dir.out" 2>"$dir.err" || status=$?
+  local lines out left
+  lines=$(wc -l <"$dir.err")
+  out=$(wc -c <"$dir.out")
+  left=$(ls -A "$dir")
+  if [ "$status" -ne 2 ] || [ "$lines" -ne 1 ] || [ "$out" -ne 0 ] || [ -n "$left" ] || ! grep -qF -- "$says" "$dir.err"; then
+    echo "simulate $*: status $status, $lines lines, $out bytes printed, left '$left', wanted '$says':"
+    cat "$dir.err"
+    rm -f "$dir.out" "$dir.err"
+    return 1
+  fi
+  rm -f "$dir.out" "$dir.err"
+}
+
+@test "prints time, throughput, MFU, a breakdown, memory per stage and the busiest link" {
+  simulate
+  [ "$status" -eq 0 ]
+  for words in "iteration time" throughput MFU compute "tensor communication" "pipeline communication" \
+    "data communication" bubble parameters gradients optimizer activations buffers "busiest link" \
+    "4 device classes for 16 devices"; do
+    [[ "$output" == *"$words"* ]] || { echo "no '$words' in: $output"; return 1; }
+  done
+  [[ "$output" == *"assign=0:9:15:21:30"* ]]
+}
+
+@test "the example of --help runs as it stands" {
+  command=$("$PACELINE" simulate --help | sed -n '/^Example:/,$p' | grep -A3 'paceline simulate' | tr '\n' ' ' |
+    sed 's/.*paceline simulate\(.*recompute=full\).*/\1/')
+  [ -n "$command" ]
+  # shellcheck disable=SC2086
+  run "$PACELINE" simulate $command
+  [ "$status" -eq 0 ]
+}
+
+@test "--json has the columns of the result row, in order, with numbers as numbers, and adds up" {
+  simulate --json
+  [ "$status" -eq 0 ]
+  echo "$output" >"$dir/out"
+  sed -n '/define PL_RESULT_COLUMNS/,/clang-format on/p' core/result.h |
+    sed -n 's/^ *X(\([a-z0-9]*\), \([a-z0-9_]*\),.*/\1 \2/p' >"$dir/columns"
+  python '
+row = json.load(open(dir + "/out"))
+columns = [line.split() for line in open(dir + "/columns")]
+assert len(columns) > 30
+names = [name for kind, name in columns] + ["status"]
+assert [key for key in row if key in names] == names, [key for key in row]
+for kind, name in columns:
+    if kind in ("i32", "i64"): assert type(row[name]) is int, name
+    if kind == "f64": assert isinstance(row[name], (int, float)), name
+    if kind.startswith("text") or kind == "u64": assert type(row[name]) is str, name
+assert (row["pp"], row["dp"], row["tmp"], row["mbs"], row["n_microbatches"]) == (4, 4, 1, 1, 8)
+assert row["assign"] == "0:9:15:21:30" and row["schedule"] == "1f1b" and row["status"] == 1 and row["fits"] == 1
+parts = sum(row[n] for n in ("compute_s", "tensor_comm_s", "pipeline_comm_s", "data_comm_s", "bubble_s"))
+assert abs(parts - row["iter_time_s"]) < 1e-9 * row["iter_time_s"]
+assert abs(row["samples_per_s"] * row["iter_time_s"] - 32) < 1e-9
+assert abs(row["tokens_per_s"] - 1024 * row["samples_per_s"]) < 1e-6
+assert len(row["stages"]) == 4
+for stage in row["stages"]:
+    kinds = sum(stage["mem_%s_bytes" % k] for k in ("parameters", "gradients", "optimizer", "activations", "buffers"))
+    assert abs(kinds - stage["peak_mem_bytes"]) < 1
+worst = row["stages"][row["peak_stage"]]
+assert all(worst[key] == row[key] for key in worst if key != "stage")
+'
+}
+
+@test "the same command gives the same bytes; --digest is the digest of --json" {
+  simulate --digest
+  [ "$status" -eq 0 ]
+  first=$output
+  simulate --digest
+  [ "$output" = "$first" ]
+  digest=$(sed -n 's/^run digest  *//p' <<<"$first")
+  [ ${#digest} -eq 16 ]
+  simulate --json
+  [[ "$output" == *"\"run_digest\": \"$digest\""* ]]
+}
+
+@test "without folding and fusing the row is the same, but for classes, tasks and the digest of the run" {
+  simulate --json
+  grep -vE 'n_classes|n_tasks|run_digest|n_transfer_classes|n_events|bottleneck' <<<"$output" >"$dir/folded"
+  simulate --json --no-fold --no-fuse
+  [ "$status" -eq 0 ]
+  [[ "$output" == *'"n_classes": 16'* ]]
+  grep -vE 'n_classes|n_tasks|run_digest|n_transfer_classes|n_events|bottleneck' <<<"$output" >"$dir/whole"
+  diff "$dir/folded" "$dir/whole"
+}
+
+@test "every network, sharing, form, algorithm and stream policy runs" {
+  for options in "--network analytic" "--network simgrid" "--network simgrid --sharing rtt" "--sharing rtt" \
+    "--collectives chunked" "--algorithm ring" "--algorithm tree" "--algorithm hierarchical" "--algorithm direct" \
+    "--streams ready" "--attention unfused" "--dtype fp32" "--bucket-bytes 1MB" "--no-fold" "--no-fuse"; do
+    # shellcheck disable=SC2086
+    simulate $options
+    [ "$status" -eq 0 ] || { echo "$options: $output"; return 1; }
+  done
+}
+
+@test "--print-program prints one op list per stage" {
+  simulate --print-program
+  [ "$status" -eq 0 ]
+  for words in "program gpt2-345m" "stage 0: 4 devices" "stage 3: 4 devices" "blocks 9 to 14" "send 2 MiB to stage 1" \
+    "gemm[" "all_reduce[data]" optimizer "iteration time"; do
+    [[ "$output" == *"$words"* ]] || { echo "no '$words'"; return 1; }
+  done
+  refuses "leave out --json" --platform $platform --model $model --gbs 32 --strategy $strategy --print-program --json
+}
+
+@test "out of memory is a result, not an error" {
+  run "$PACELINE" simulate --platform platforms/dgx-1v.xml --model workloads/models/gpt3-175b.json --gbs 8 --seq 2048 \
+    --strategy pp=8,dp=1,tmp=1,mbs=1 --json
+  [ "$status" -eq 0 ]
+  [[ "$output" == *'"fits": 0'* && "$output" == *'"status": 2'* ]]
+  run "$PACELINE" simulate --platform platforms/dgx-1v.xml --model workloads/models/gpt3-175b.json --gbs 8 --seq 2048 \
+    --strategy pp=8,dp=1,tmp=1,mbs=1
+  [[ "$output" == *"OUT OF MEMORY"* ]]
+}
+
+# The rules of the trace event format: every X event has a duration that is not negative, a process and a thread that
+# metadata names, and on one thread two events are nested or apart. Perfetto drops what breaks them.
+@test "--trace is a Chrome trace: named processes and threads, durations, nothing half overlapping" {
+  for options in "" "--no-fold --no-fuse" "--network simgrid" "--streams ready"; do
+    # shellcheck disable=SC2086
+    simulate --trace "$dir/out.json" --force $options --json
+    [ "$status" -eq 0 ] || { echo "$options: $output"; return 1; }
+    echo "$output" >"$dir/out"
+    python '
+trace = json.load(open(dir + "/out.json"))
+row = json.load(open(dir + "/out"))
+events = trace["traceEvents"] if isinstance(trace, dict) else trace
+processes, threads, tracks = {}, {}, {}
+for event in events:
+    assert event["ph"] in ("X", "M", "C"), event
+    if event["ph"] == "M":
+        if event["name"] == "process_name": processes[event["pid"]] = event["args"]["name"]
+        if event["name"] == "thread_name": threads[event["pid"], event["tid"]] = event["args"]["name"]
+    if event["ph"] == "X":
+        assert event["name"] and event["dur"] >= 0 and event["ts"] >= 0, event
+        tracks.setdefault((event["pid"], event["tid"]), []).append((event["ts"], -event["dur"]))
+assert len(processes) == row["n_classes"] and all(processes.values())
+assert set(tracks) <= set(threads)
+end = 0
+for track, spans in tracks.items():
+    open_until = []
+    for start, minus in sorted(spans):
+        while open_until and open_until[-1] <= start + 1e-6: open_until.pop()
+        assert not open_until or start - minus <= open_until[-1] + 1e-6, (track, start, minus)
+        open_until.append(start - minus)
+        end = max(end, start - minus)
+assert abs(end - row["iter_time_s"] * 1e6) < 1e-3 * end, (end, row["iter_time_s"])
+assert len(tracks) > 4
+'
+  done
+}
+
+@test "--trace refuses to overwrite without --force, and leaves the old file alone" {
+  echo old >"$dir/out.json"
+  run "$PACELINE" simulate --platform $platform --model $model --gbs 32 --strategy $strategy --trace "$dir/out.json"
+  [ "$status" -eq 2 ]
+  [ "${#lines[@]}" -eq 1 ]
+  [[ "$output" == *"$dir/out.json exists; --force overwrites it"* ]]
+  [ "$(cat "$dir/out.json")" = old ]
+  simulate --trace "$dir/out.json" --force
+  [ "$status" -eq 0 ]
+  [ "$(head -c 1 "$dir/out.json")" = "{" ]
+  [ "$(ls "$dir")" = out.json ]
+  ln -s nowhere "$dir/link.json" # a link counts as a file that is there
+  run "$PACELINE" simulate --platform $platform --model $model --gbs 32 --strategy $strategy --trace "$dir/link.json"
+  [ "$status" -eq 2 ]
+}
+
+@test "--trace to a pipe or a device writes to it and leaves it where it is" {
+  mkfifo "$dir/pipe"
+  head -c 1 "$dir/pipe" >"$dir/first" &
+  simulate --trace "$dir/pipe" --force
+  wait
+  [ -p "$dir/pipe" ]
+  [ "$(cat "$dir/first")" = "{" ]
+  simulate --trace /dev/null --force
+  [ "$status" -eq 0 ]
+  [ -c /dev/null ]
+}
+
+@test "a full disk is an error with one message and no half file" {
+  status=0
+  "$PACELINE" simulate --platform $platform --model $model --gbs 32 --strategy $strategy >/dev/full 2>"$dir/err" || status=$?
+  [ "$status" -eq 1 ]
+  [ "$(wc -l <"$dir/err")" -eq 1 ]
+  grep -q "No space left" "$dir/err"
+  run "$PACELINE" simulate --platform $platform --model $model --gbs 32 --strategy $strategy --trace /dev/full
+  [ "$status" -eq 1 ]
+  [[ "$output" == *"cannot write /dev/full: No space left on device"* ]]
+  mkdir "$dir/small"
+  mount -t tmpfs -o size=8k tmpfs "$dir/small" 2>/dev/null || skip "cannot mount a small file system here"
+  run "$PACELINE" simulate --platform $platform --model $model --gbs 32 --strategy $strategy --trace "$dir/small/out.json"
+  left=$(ls -A "$dir/small")
+  umount "$dir/small"
+  [ "$status" -eq 1 ]
+  [[ "$output" == *"No space left on device"* ]]
+  [ -z "$left" ]
+}
+
+@test "missing and non-numeric options: one line, status 2, nothing written" {
+  refuses "--platform FILE is missing" --model $model --gbs 32 --strategy $strategy
+  refuses "--model FILE is missing" --platform $platform --gbs 32 --strategy $strategy
+  refuses "--gbs N is missing" --platform $platform --model $model --strategy $strategy
+  refuses "--strategy is missing" --platform $platform --model $model --gbs 32
+  for option in gbs seq; do
+    for value in x "" 0 -1 1.5 1e3 99999999999999999999 "32 " 0x20; do
+      refuses "--$option" --platform $platform --model $model --gbs 32 --strategy $strategy "--$option" "$value" \
+        --trace "$dir/out.json"
+    done
+  done
+  refuses "--bucket-bytes" --platform $platform --model $model --gbs 32 --strategy $strategy --bucket-bytes lots
+  for option in network sharing collectives algorithm streams attention dtype; do
+    refuses "--$option: 'nonsense' is unknown" --platform $platform --model $model --gbs 32 --strategy $strategy \
+      "--$option" nonsense --trace "$dir/out.json"
+  done
+  refuses "T4 does not compute in fp8" --platform $platform --model $model --gbs 32 --strategy $strategy --dtype fp8
+  refuses "exceeds the model's 1024 learned positions" --platform $platform --model $model --gbs 32 --strategy $strategy \
+    --seq 2048
+}
+
+@test "unknown options and stray words are status 2" {
+  simulate --nonsense
+  [ "$status" -eq 2 ]
+  simulate stray
+  [ "$status" -eq 2 ]
+  simulate --gbs
+  [ "$status" -eq 2 ]
+}
+
+@test "strategies that do not hold: one line, status 2, nothing written" {
+  bad() {
+    refuses "$1" --platform $platform --model $model --gbs 32 --strategy "$2" --trace "$dir/out.json"
+  }
+  bad "= 15, but the platform has 16 devices" pp=5,dp=3,tmp=1,mbs=1
+  bad "9 comes after 15" pp=4,dp=4,tmp=1,mbs=1,assign=0:15:9:21:30
+  bad "ends at 31" pp=4,dp=4,tmp=1,mbs=1,assign=0:9:15:21:31
+  bad "does not divide the global batch of 32" pp=4,dp=4,tmp=1,mbs=3
+  bad "unknown key 'stages'" stages=4,dp=4,tmp=1,mbs=1
+  bad "mbs is missing" pp=4,dp=4,tmp=1
+  bad "mbs" pp=4,dp=4,tmp=1,mbs=one
+  bad "not key=value" ""
+  bad "zero=3" pp=4,dp=4,tmp=1,mbs=1,zero=3
+  bad "needs tmp > 1" pp=4,dp=4,tmp=1,mbs=1,sp=1
+}
+
+@test "broken models and platforms: file and line, one line, status 2, nothing written" {
+  files=$(mktemp -d)
+  bad() { # message, platform, model
+    refuses "$1" --platform "$2" --model "$3" --gbs 32 --strategy $strategy --trace "$dir/out.json"
+  }
+  bad nope.xml nope.xml $model
+  bad nope.json $platform nope.json
+  echo '{"model_type": "gpt2", "n_embd": 1024' >"$files/cut.json"
+  bad "$files/cut.json:" $platform "$files/cut.json"
+  echo '{"model_type": "gpt2", "n_embd": 1024, "n_head": 16, "n_positions": 1024, "vocab_size": 50257}' >"$files/key.json"
+  bad "n_layer" $platform "$files/key.json"
+  echo '{"model_type": "mamba"}' >"$files/arch.json"
+  bad "mamba" $platform "$files/arch.json"
+  sed 's/<host /<hots /' $platform >"$files/broken.xml"
+  bad "$files/broken.xml:" "$files/broken.xml" $model
+  head -c 400 $platform >"$files/short.xml"
+  bad "$files/short.xml" "$files/short.xml" $model
+  sed '0,/value="T4"/s//value="T9"/' $platform >"$files/device.xml"
+  bad "T9" "$files/device.xml" $model
+  bad "$dir" "$dir" $model
+  rm -rf "$files"
+}
