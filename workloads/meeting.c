@@ -82,6 +82,7 @@ pl_meeting pl_meetings_arrive(pl_meetings *meetings, uint32_t device_class, int 
   pl_meeting_list *list = &meetings->lists[index];
   uint32_t turn = meetings->arrivals[device_class][slot]++;
   if (turn < list->n) return list->meetings[turn];
+  if (meetings->arena->failed || meetings->code != PL_OK) return (pl_meeting){0, 0}; /* turns no longer match */
   PL_ASSERT(turn == list->n);
   if (list->n == list->capacity && !list_grow(list, meetings->arena)) return (pl_meeting){0, 0};
   const pl_group_class *class = &meetings->plan->group_classes[index];
