@@ -101,6 +101,7 @@ pl_code pl_meetings_finish(pl_meetings *meetings, pl_error *error) {
   pl_transfer_table *table = PL_TAKE(meetings->arena, pl_transfer_table, 1);
   if (table == NULL) return pl_fail_memory(error, "the transfers");
   pl_chunked_table(meetings, table);
+  if (meetings->arena->failed) return pl_fail_memory(error, "the transfers");
   pl_graph_builder_transfers(meetings->builder, table);
   return PL_OK;
 }
