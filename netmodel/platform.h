@@ -22,7 +22,8 @@ typedef struct pl_platform pl_platform;
  * folder compiled in or named by PACELINE_DEVICES). Errors with file:line: malformed XML, unknown device type, a zero
  * or negative bandwidth, resources that change over time, whatever SimGrid refuses; and no device at all. Missing
  * routes are found when asked for, or by pl_platform_check. PL_UNSUPPORTED while another platform is loaded. Cost:
- * 1.0 to 1.3 times SimGrid's own load (tests/bench/platform_bench.c): 7 ms for 128 GPUs, 2 to 3.5 s for 16,384. */
+ * 1.0 to 1.5 times SimGrid's own load (tests/bench/platform_bench.c): 11 to 15 ms for 128 GPUs with their CPU sockets,
+ * 2 to 3.5 s for 16,384 alone. */
 pl_code pl_platform_load(const char *path, const char *profile_folder, pl_platform **platform, pl_error *error);
 void pl_platform_destroy(pl_platform *platform);
 /* Valid until destroy. */

@@ -88,6 +88,17 @@ TREE
   [ "$(grep -c '>6 GB/s<' "$scratch/dgx.svg")" -eq 1 ]
 }
 
+@test "nodes with other CPUs are not alike" {
+  "$PACELINE" platform make dgx-a100 --nodes 2 -o "$scratch/two.xml"
+  sed 's/\(id="n1cpu1".*\)EPYC 7742/\1EPYC 7763/' "$scratch/two.xml" >"$scratch/other.xml"
+  for file in two other; do
+    PACELINE_DEVICES=platforms/devices run "$PACELINE" platform show "$scratch/$file.xml"
+    [ "$status" -eq 0 ]
+    [ "$(grep -c 'n0 ... n1  x2' <<<"$output")" -eq "$([ $file = two ] && echo 1 || echo 0)" ]
+  done
+  [[ $output == *"1 x  EPYC 7763            64 cores          n1cpu1"* ]]
+}
+
 @test "show --json" {
   run bash -c "$PACELINE platform show --json $good | jq -c '[.zones[] | [.name, .depth, .alike, .gpus[0].count, .links[0].kind]]'"
   [ "$status" -eq 0 ]

@@ -15,6 +15,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "core/digest.h"
+#include "netmodel/node_wiring.h"
 #include "netmodel/platform.h"
 #include "netmodel/platform_make.h"
 #include "netmodel/route_cache.h"
@@ -229,6 +231,18 @@ static void check_amp_p3(const char *path) {
   expect_sizes(load("platforms/amp-p3-4.xml"), 4, 4, "V100-SXM2-16GB");
 }
 
+/* Which socket is the nearest, as drawings have it. */
+static void check_wiring(const char *path) {
+  (void)path;
+  load("platforms/dgx-2.xml");
+  pl_node_wiring wiring;
+  pl_error error = PL_ERROR_INIT;
+  expect(pl_node_wiring_find(platform, 0, &wiring, &error) == PL_OK, "wiring", error.message);
+  expect(wiring.n_sockets == 2 && wiring.bus_Bps == 9e9, "two sockets with UPI between them", "dgx-2");
+  for (uint32_t g = 0; g < 16; g++)
+    expect(wiring.socket[g] == g / 8, "nearest socket", "dgx-2");
+}
+
 static void make(const char *path, const char *kind, uint32_t n_nodes, pl_fabric fabric, uint32_t pod_nodes,
                  double oversubscription) {
   pl_platform_plan plan = {
@@ -238,6 +252,52 @@ static void make(const char *path, const char *kind, uint32_t n_nodes, pl_fabric
   pl_error error = PL_ERROR_INIT;
   expect(pl_platform_plan_check(&plan, &error) == PL_OK, "plan", error.message);
   expect(pl_platform_make_file(&plan, path, true, &error) == PL_OK, "file", error.message);
+}
+
+/* Every device, and of every pair the links of its route by name, capacity and kind. */
+static uint64_t digest_of_routes(const pl_cluster *cluster) {
+  pl_digest digest;
+  pl_digest_init(&digest);
+  for (uint32_t a = 0; a < cluster->n_devices; a++)
+    for (uint32_t b = 0; b < cluster->n_devices; b++) {
+      pl_route route;
+      pl_error error = PL_ERROR_INIT;
+      if (a == b) continue;
+      expect(pl_cluster_route(cluster, a, b, &route, &error) == PL_OK, "route exists", error.message);
+      pl_digest_bytes(&digest, cluster->devices[a].name, strlen(cluster->devices[a].name));
+      pl_digest_u64(&digest, (uint64_t)route.latency);
+      for (uint32_t l = 0; l < route.n_links; l++) {
+        const pl_link *link = &cluster->links[route.links[l]];
+        pl_digest_bytes(&digest, link->name, strlen(link->name));
+        pl_digest_f64(&digest, link->capacity_Bps);
+        pl_digest_u64(&digest, (uint64_t)link->kind << 8 | link->policy);
+      }
+    }
+  return digest.value;
+}
+
+/* CPU sockets change nothing for GPUs: same devices, same routes. */
+static void check_sockets_apart(const char *path) {
+  for (uint32_t k = 0; pl_node_kind_at(k) != NULL; k++) {
+    uint64_t digests[2];
+    for (int with = 0; with < 2; with++) {
+      const pl_node_kind *kind = pl_node_kind_at(k);
+      pl_platform_plan plan = {.n_parts = 1,
+                               .fabric = kind->pod_nodes > 0 ? PL_FABRIC_RAIL : PL_FABRIC_SINGLE,
+                               .pod_nodes = 1,
+                               .oversubscription = 1,
+                               .sockets = with ? PL_SOCKETS_ALWAYS : PL_SOCKETS_NEVER,
+                               .command = "test"};
+      plan.parts[0].kind = kind;
+      plan.parts[0].n_nodes = kind->n_nics > 0 ? 2 : 1;
+      pl_error error = PL_ERROR_INIT;
+      expect(pl_platform_make_file(&plan, path, true, &error) == PL_OK, "file", error.message);
+      digests[with] = digest_of_routes(load(path));
+      expect_sockets(with ? plan.parts[0].n_nodes * kind->n_sockets : 0, kind->cpu, kind->cpu_cores);
+      pl_platform_destroy(platform);
+    }
+    expect(digests[0] == digests[1], "same routes with and without sockets", pl_node_kind_at(k)->name);
+  }
 }
 
 /* Three pods of two nodes, leaves oversubscribed 2 to 1. */
@@ -331,6 +391,8 @@ TEST(hc3)
 TEST(amp)
 TEST(amp_homogeneous)
 TEST(amp_p3)
+TEST(wiring)
+TEST(sockets_apart)
 TEST(pods)
 TEST(shared_rails)
 TEST(fat_tree)
@@ -350,6 +412,8 @@ int main(void) {
       cmocka_unit_test(test_amp),
       cmocka_unit_test(test_amp_homogeneous),
       cmocka_unit_test(test_amp_p3),
+      cmocka_unit_test(test_wiring),
+      cmocka_unit_test(test_sockets_apart),
       cmocka_unit_test(test_pods),
       cmocka_unit_test(test_shared_rails),
       cmocka_unit_test(test_fat_tree),
