@@ -345,6 +345,23 @@ static void test_sockets(void **state) {
   }
 }
 
+/* On rails a socket leaves by the leaf of its NIC; the socket without a NIC of its own goes over the bus. */
+static void test_ways_out_of_sockets(void **state) {
+  (void)state;
+  char *text = make("dgx-a100 --nodes 4 --pod-nodes 2");
+  assert_int_equal(count(text, "<route src=\"n3cpu1\" dst=\"n3spine\"><link_ctn id=\"n3psw2\" direction=\"DOWN\"/>"
+                               "<link_ctn id=\"n3nic4\" direction=\"UP\"/><link_ctn id=\"p1leaf4\" direction=\"UP\"/>"
+                               "</route>"),
+                   1);
+  free(text);
+  text = make("hc2");
+  assert_int_equal(count(text, "<route src=\"n1cpu1\" dst=\"n1local\"><link_ctn id=\"n1qpi\" direction=\"DOWN\"/>"
+                               "<link_ctn id=\"n1psw1\" direction=\"DOWN\"/><link_ctn id=\"n1nic0\" direction=\"UP\"/>"
+                               "</route>"),
+                   1);
+  free(text);
+}
+
 /* Without its sockets a machine keeps every wire that GPUs use: the uplinks and the bus of HC1. */
 static void test_wires_without_sockets(void **state) {
   (void)state;
@@ -362,6 +379,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_files_are_what_make_writes),
       cmocka_unit_test(test_sockets),
+      cmocka_unit_test(test_ways_out_of_sockets),
       cmocka_unit_test(test_wires_without_sockets),
       cmocka_unit_test(test_bad_requests),
       cmocka_unit_test(test_first_gpus_of_each_node),
