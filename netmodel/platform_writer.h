@@ -26,7 +26,7 @@
  *
  * Sockets: they are for host memory traffic and for other SimGrid programs; no GPU asks for their routes. A DGX A100
  * gets 21 more routes beside its 44, which SimGrid pays for at load whether they are used or not: files are 1.35 times
- * as large and take 1.28 to 1.45 times as long from 64 to 2048 nodes (tests/bench/platform_load_bench.c). Hence
+ * as large and take 1.3 times as long for 64 nodes, 1.4 for 2048 (tests/bench/platform_load_bench.c). Hence
  * PL_PLAN_SOCKET_NODES, above which they are left out unless asked for: there the difference is 40 ms.
  *
  * Size: zoneRoutes are (pod_nodes^2 / 2) * pods + pods^2 / 2, 26,000 for 2048 nodes; flat they would be 2.1 million.
