@@ -22,13 +22,14 @@ pl_training_state pl_training_state_of(pl_dtype dtype) {
 
 /* ---- families and their ops, while the program is made ---- */
 
-enum { MOST_OPS = 64 };
+enum { FIRST_OPS = 8 };
 
 typedef struct making {
   pl_program *program;
   pl_arena *arena;
   pl_family *families;
-  pl_communication *ops; /* [n_families][MOST_OPS] */
+  pl_communication **ops; /* per family: what families[].ops points to, and how many it holds */
+  uint32_t *capacity;
   pl_error *error;
 } making;
 
@@ -36,14 +37,25 @@ static const pl_block_program *block_program(const pl_program *program, int32_t 
   return &program->blocks[pl_model_block_kind(program->model, block)];
 }
 
-/* The op's index in the family; equal ops are one. PL_NONE: too many different sizes. */
+static bool grow_ops(making *state, uint32_t family) {
+  pl_family *own = &state->families[family];
+  uint32_t capacity = own->n_ops == 0 ? FIRST_OPS : 2 * own->n_ops;
+  pl_communication *bigger = PL_TAKE(state->arena, pl_communication, capacity);
+  if (bigger == NULL) return false;
+  if (own->n_ops > 0) memcpy(bigger, own->ops, own->n_ops * sizeof *bigger);
+  own->ops = state->ops[family] = bigger;
+  state->capacity[family] = capacity;
+  return true;
+}
+
+/* The op's index in the family; equal ops are one. Few as a rule: sizes come from six block kinds and sums over a
+ * chunk; but uneven chunks may all have different sums. A failed arena is found at the end of pl_program_take. */
 static uint32_t family_op(making *state, uint32_t family, pl_collective_kind kind, double size_bytes) {
   pl_family *own = &state->families[family];
-  pl_communication *ops = &state->ops[family * MOST_OPS];
   for (uint32_t i = 0; i < own->n_ops; i++)
-    if (ops[i].kind == kind && ops[i].size_bytes == size_bytes) return i;
-  PL_ASSERT(own->n_ops < MOST_OPS); /* sizes come from six block kinds and whole-stage sums */
-  ops[own->n_ops] = (pl_communication){kind, size_bytes};
+    if (own->ops[i].kind == kind && own->ops[i].size_bytes == size_bytes) return i;
+  if (own->n_ops == state->capacity[family] && !grow_ops(state, family)) return 0;
+  state->ops[family][own->n_ops] = (pl_communication){kind, size_bytes};
   return own->n_ops++;
 }
 
@@ -119,7 +131,7 @@ static pl_code make_family(making *state, pl_family_kind kind, int32_t stage) {
   uint32_t index = program->n_families++;
   pl_family *family = &state->families[index];
   uint32_t dp = (uint32_t)strategy->dp, tmp = (uint32_t)strategy->tmp;
-  *family = (pl_family){.kind = kind, .stage = stage, .ops = &state->ops[index * MOST_OPS]};
+  *family = (pl_family){.kind = kind, .stage = stage};
   family->group_size = kind == PL_FAMILY_TENSOR ? tmp : kind == PL_FAMILY_DATA ? dp : 2;
   family->n_groups = kind == PL_FAMILY_TENSOR ? dp : kind == PL_FAMILY_DATA ? tmp : dp * tmp;
   uint32_t *members = PL_TAKE(state->arena, uint32_t, (size_t)family->n_groups * family->group_size);
@@ -135,7 +147,8 @@ static pl_code make_families(making *state) {
   pl_program *program = state->program;
   uint32_t most = (uint32_t)program->strategy->pp * PL_FAMILY_KIND_COUNT;
   state->families = PL_TAKE(state->arena, pl_family, most);
-  state->ops = PL_TAKE(state->arena, pl_communication, (size_t)most * MOST_OPS);
+  state->ops = PL_TAKE(state->arena, pl_communication *, most);
+  state->capacity = PL_TAKE(state->arena, uint32_t, most);
   program->family_of =
       pl_arena_take(state->arena, sizeof(uint32_t[PL_FAMILY_KIND_COUNT]) * (size_t)program->strategy->pp, 8);
   if (state->arena->failed) return pl_fail_memory(state->error, "the communicators");
@@ -341,5 +354,5 @@ pl_code pl_program_take(const pl_model *model, const pl_job *job, const pl_strat
   program->stages = stages;
   for (int32_t stage = 0; stage < strategy->pp; stage++)
     PL_TRY(make_stage(&state, stage, &stages[stage]));
-  return PL_OK;
+  return arena->failed ? pl_fail_memory(error, "the program") : PL_OK;
 }

@@ -128,7 +128,9 @@ static void report_strategy(const simulation *state, pl_result_row *row) {
   row->zero = strategy->zero;
   row->overlap = strategy->overlap;
   snprintf(row->order.text, sizeof row->order.text, "%s", strategy->order);
-  pl_strategy_format_assign(strategy, state->model, row->assign.text, sizeof row->assign.text);
+  int length = pl_strategy_format_assign(strategy, state->model, row->assign.text, sizeof row->assign.text);
+  if ((size_t)length >= sizeof row->assign.text) /* beyond some 130 stages: what is cut off must not look complete */
+    memcpy(row->assign.text + sizeof row->assign.text - 4, "...", 4);
 }
 
 /* Sums over devices can exceed 64 bits of ticks; in integers they do not depend on the order, so folded and unfolded

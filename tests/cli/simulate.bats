@@ -277,6 +277,21 @@ assert len(tracks) > 4
   bad "needs tmp > 1" pp=4,dp=4,tmp=1,mbs=1,sp=1
 }
 
+# Every stage of this one has gradients of 70 different sizes; the assignment is longer than its column, and says so.
+@test "many uneven chunks: no limit on the sizes of a communicator, a cut assignment is marked" {
+  python '
+sizes = [size for size in range(1, 71) for stage in range(2)]
+assign = [sum(sizes[:i]) for i in range(141)]
+json.dump({"model_type": "gpt2", "n_embd": 64, "n_layer": assign[-1], "n_head": 8, "n_positions": 128, "vocab_size": 1000},
+          open(dir + "/deep.json", "w"))
+open(dir + "/strategy", "w").write("pp=2,dp=4,tmp=1,mbs=1,vpp=70,assign=" + ":".join(map(str, assign)))
+'
+  run "$PACELINE" simulate --platform platforms/hc1.xml --model "$dir/deep.json" --gbs 8 --dtype fp32 --bucket-bytes 1TB \
+    --strategy "$(cat "$dir/strategy")" --json
+  [ "$status" -eq 0 ]
+  [[ "$output" == *'"assign": "0:1:2:4:6:9:12:'*'..."'* ]]
+}
+
 @test "broken models and platforms: file and line, one line, status 2, nothing written" {
   files=$(mktemp -d)
   bad() { # message, platform, model
