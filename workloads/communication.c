@@ -73,13 +73,18 @@ static pl_code count_groups(planning *state) {
   return state->arena->failed ? no_memory(state) : PL_OK;
 }
 
+static bool equal_uses(const pl_link_use *a, const pl_link_use *b, uint32_t n) {
+  for (uint32_t i = 0; i < n; i++) /* not by memcmp: the struct has padding */
+    if (a[i].link != b[i].link || a[i].weight != b[i].weight) return false;
+  return true;
+}
+
 /* The pattern of this group with the same links, or a new one. */
 static uint32_t find_pattern(planning *state, uint32_t first, uint32_t family, uint32_t group,
                              const pl_fluid_collective *fluid) {
   for (uint32_t p = first; p < state->n_patterns; p++)
     if (state->patterns[p].n_uses == fluid->spec.n_uses &&
-        (fluid->spec.n_uses == 0 ||
-         memcmp(state->patterns[p].uses, fluid->uses, fluid->spec.n_uses * sizeof *fluid->uses) == 0))
+        equal_uses(state->patterns[p].uses, fluid->uses, fluid->spec.n_uses))
       return p;
   pattern *made = &state->patterns[state->n_patterns];
   *made = (pattern){.family = family, .group = group, .uses = fluid->uses, .n_uses = fluid->spec.n_uses};

@@ -108,6 +108,7 @@ static void emit_piece(compilation *state, unrolling *own, const pl_piece *piece
     break;
   case PL_PIECE_REDUCE:
     own->last_reduction = emit_communication(state, own, PL_SLOT_DATA, piece, microbatch);
+    if (!state->program->strategy->overlap) wait_for(own, own->last_reduction);
     break;
   case PL_PIECE_EMBEDDING:
     emit_tied(state, own, piece, microbatch);

@@ -9,7 +9,8 @@
 typedef enum pl_piece_kind {
   PL_PIECE_WORK = 0, /* segment on the compute stream */
   PL_PIECE_TENSOR,   /* op of the tensor family: between the work before and the work after it */
-  PL_PIECE_REDUCE,   /* op of the data family, starts after the work before it, nobody in the pass waits */
+  PL_PIECE_REDUCE,   /* op of the data family, starts after the work before it; the work behind it waits only without
+                        overlap */
   PL_PIECE_GATHER,   /* likewise, awaited later */
   PL_PIECE_AWAIT,
   PL_PIECE_EMBEDDING

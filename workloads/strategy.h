@@ -6,6 +6,8 @@
  * pp * dp * tmp must be the number of devices. assign: pp * vpp + 1 strictly increasing boundaries from 0 to the number
  * of transformer layers (embedding goes with the first, head with the last stage) or to the number of blocks (AMP's way
  * of counting); "uniform" and "balanced" are recipes. order: placement, innermost first, a permutation of t, d, p.
+ * overlap=0: gradients are reduced when the last backward pass is over; ZeRO 2 and 3 reduce each bucket at once all the
+ * same, and computing waits for it.
  */
 #ifndef PL_WORKLOADS_STRATEGY_H
 #define PL_WORKLOADS_STRATEGY_H

@@ -101,7 +101,7 @@ static pl_simulate_report simulate(fixture *own, const char *text) {
   pl_simulate_options options = PL_SIMULATE_OPTIONS_DEFAULT;
   options.algorithm = PL_ALGORITHM_RING;
   pl_strategy strategy;
-  pl_simulate_report report;
+  pl_simulate_report report = {.n_stages = 0};
   pl_error error = PL_ERROR_INIT;
   if (pl_strategy_parse(text, &own->model, &own->arena, &strategy, &error) != PL_OK ||
       pl_strategy_check(&strategy, &own->model, &own->job, own->cluster->n_devices, &error) != PL_OK ||
@@ -359,6 +359,27 @@ static void tensor_parallel(void **state) {
   }
 }
 
+/* ZeRO-2 reduces every microbatch's gradients; without overlap computing stands still meanwhile, bucket by bucket. */
+static void zero_2_without_overlap(void **state) {
+  (void)state;
+  const int32_t n = 4, m = 3, k = 6;
+  fixture own;
+  build(&own, &(shape){.n_layers = k,
+                       .forward_s = forward_s,
+                       .backward_s = backward_s,
+                       .n_nodes = 1,
+                       .gpus_per_node = (uint32_t)n,
+                       .port_Bps = 4e9,
+                       .gbs = n * m});
+  own.job.bucket_bytes = 1;
+  double scatter_s = ring_s(n, all_gradient_bytes(&own), 4e9) / 2, pass_s = k * (forward_s + backward_s);
+  pl_simulate_report report = simulate(&own, "pp=1,dp=4,tmp=1,mbs=1,zero=2,overlap=0");
+  expect("iteration", report.row.iter_time_s, m * (pass_s + scatter_s) + scatter_s, 10 * m);
+  expect("exposed", report.row.data_comm_s, (m + 1) * scatter_s, 10 * m);
+  assert_true(simulate(&own, "pp=1,dp=4,tmp=1,mbs=1,zero=2,overlap=1").row.iter_time_s < report.row.iter_time_s);
+  release(&own);
+}
+
 /* Nothing computes: all time is communication, and bytes over the port can be read off it. */
 static void zero_moves_what_the_paper_says(void **state) {
   (void)state;
@@ -472,6 +493,7 @@ int main(void) {
       cmocka_unit_test(data_parallel_with_overlap),
       cmocka_unit_test(data_parallel_with_the_overlap_factor),
       cmocka_unit_test(tensor_parallel),
+      cmocka_unit_test(zero_2_without_overlap),
       cmocka_unit_test(zero_moves_what_the_paper_says),
       cmocka_unit_test(the_breakdown_adds_up),
       cmocka_unit_test(zero_shards_what_the_paper_says),

@@ -180,8 +180,8 @@ static void formatting_gives_back_what_was_read(void **state) {
   static const char *const texts[] = {
       "pp=4,dp=4,tmp=1,mbs=1,schedule=1f1b,vpp=1,sp=0,recompute=none,zero=0,overlap=1,order=tdp,assign=0:9:15:21:30",
       "pp=4,dp=4,tmp=1,mbs=1,schedule=gpipe,vpp=1,sp=0,recompute=full,zero=1,overlap=0,order=dpt,assign=0:7:13:19:24",
-      "pp=2,dp=1,tmp=8,mbs=4,schedule=interleaved,vpp=2,sp=1,recompute=selective,zero=0,overlap=1,order=ptd,"
-      "assign=0:1:2:3:24",
+      ("pp=2,dp=1,tmp=8,mbs=4,schedule=interleaved,vpp=2,sp=1,recompute=selective,zero=0,overlap=1,order=ptd,"
+       "assign=0:1:2:3:24"),
       "pp=1,dp=16,tmp=1,mbs=2,schedule=1f1b,vpp=1,sp=0,recompute=none,zero=3,overlap=1,order=tdp,assign=uniform",
       "pp=1,dp=16,tmp=1,mbs=2,schedule=1f1b,vpp=1,sp=0,recompute=none,zero=3,overlap=1,order=tdp,assign=balanced",
   };
