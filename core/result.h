@@ -42,10 +42,10 @@ typedef enum pl_result_status {
   X(f64, pipeline_comm_s, "s", "mean over devices: exposed pipeline communication") \
   X(f64, data_comm_s, "s", "mean over devices: exposed data-parallel communication") \
   X(f64, bubble_s, "s", "mean over devices: pipeline bubble and other waiting") \
-  X(f64, peak_mem_bytes, "B", "largest peak over all devices") \
-  X(f64, mem_capacity_bytes, "B", "usable memory of the device with that peak") \
+  X(f64, peak_mem_bytes, "B", "peak of the device with the least memory left") \
+  X(f64, mem_capacity_bytes, "B", "usable memory of that device") \
   X(i32, fits, "1", "1 if every device's peak fits in its memory") \
-  X(i32, peak_stage, "1", "pipeline stage with the largest peak") \
+  X(i32, peak_stage, "1", "pipeline stage of that device") \
   X(f64, mem_parameters_bytes, "B", "of that peak: parameters") \
   X(f64, mem_gradients_bytes, "B", "of that peak: gradients") \
   X(f64, mem_optimizer_bytes, "B", "of that peak: optimizer state") \
