@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# The tables of validation/README.md (and of the top README.md, where it has the marks) and the picture are what validation/compare.py
-# prints now, so that no change of a prediction goes unseen. To renew them after a change that is meant:
+# The tables of validation/README.md and the picture are what validation/compare.py prints now, so that no change of a prediction goes
+# unseen; and the top README.md says of it what validation/README.md says, table and words. To renew all that after a change that is meant:
 #   tests/golden/validation_table.sh --renew BUILD_DIR
 # Control: compare.py names a row that it cannot express, and does not drop it.
 set -euo pipefail
 cd "${SOURCE_DIR:-$(dirname "$0")/../..}"
 picture=validation/measured_vs_predicted.svg
 end='<!-- end of compare.py -->'
+begin_excerpt='<!-- as in validation/README.md, from here -->' end_excerpt='<!-- as in validation/README.md, to here -->'
 begin_full='<!-- compare.py prints: -->' begin_short='<!-- compare.py --short prints: -->'
 [[ ${1:-} == --renew ]] && PACELINE=$2/paceline
 export PACELINE PYTHONDONTWRITEBYTECODE=1
@@ -17,17 +18,17 @@ trap 'rm -rf "$scratch"' EXIT
 sed '/^$/,$d' "$scratch/full" >"$scratch/short"
 [[ -s $scratch/full && -s $scratch/short ]] || { echo "compare.py printed nothing"; exit 1; }
 
-# between FILE BEGIN: the lines between the marks
-between() { sed -n "/^$2\$/,/^$end\$/p" "$1" | sed '1d;$d'; }
+# between FILE BEGIN END: the lines between the marks
+between() { sed -n "\\|^$2\$|,\\|^$3\$|p" "$1" | sed '1d;$d'; }
 
-renew() { # FILE BEGIN TABLE
-  sed -i -e "/^$2\$/,/^$end\$/{/^$2\$/{p;r $3
+renew() { # FILE BEGIN END TEXT
+  sed -i -e "\\|^$2\$|,\\|^$3\$|{\\|^$2\$|{p;r $4
 }
-/^$end\$/!d}" "$1"
+\\|^$3\$|!d}" "$1"
 }
 
-check() { # FILE BEGIN TABLE
-  diff -u <(between "$1" "$2") "$3" || { echo "$1 differs from what compare.py prints (renew: see $0)"; exit 1; }
+check() { # FILE BEGIN END TEXT
+  diff -u <(between "$1" "$2" "$3") "$4" || { echo "$1 differs from what compare.py prints (renew: see $0)"; exit 1; }
 }
 
 act=check
@@ -35,9 +36,14 @@ if [[ ${1:-} == --renew ]]; then
   act=renew
   cp "$scratch/picture.svg" "$picture"
 fi
-"$act" validation/README.md "$begin_full" "$scratch/full"
-"$act" validation/README.md "$begin_short" "$scratch/short"
-if [[ -f README.md ]] && grep -q "^$begin_short\$" README.md; then "$act" README.md "$begin_short" "$scratch/short"; fi
+"$act" validation/README.md "$begin_full" "$end" "$scratch/full"
+"$act" validation/README.md "$begin_short" "$end" "$scratch/short"
+
+# What validation/README.md has for the top README, from where that stands: the same, with its picture found.
+between validation/README.md '<!-- for the top README: from here -->' '<!-- for the top README: to here -->' |
+  sed -e 's|](measured_vs_predicted.svg)|](validation/measured_vs_predicted.svg)|' -e '${/^$/d}' >"$scratch/excerpt"
+grep -q "^$begin_short\$" "$scratch/excerpt" || { echo "validation/README.md has no table for the top README"; exit 1; }
+"$act" README.md "$begin_excerpt" "$end_excerpt" "$scratch/excerpt"
 cmp "$picture" "$scratch/picture.svg" || { echo "$picture is not what compare.py draws (renew: see $0)"; exit 1; }
 
 sed -e '2s/DGX-2/abacus/' -e '4s/,1.238,/,,/' validation/measured/megatron.csv >"$scratch/odd.csv"
