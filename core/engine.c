@@ -46,24 +46,41 @@ void pl_engine_set_timer(pl_engine *engine, uint32_t task, pl_ticks finish) {
   }
 }
 
-void pl_engine_clear_timer(pl_engine *engine, uint32_t task) {
-  PL_ASSERT(engine->is_native);
-  pl_event_heap_remove(&engine->heap, *pl_task_streams(engine, &engine->tasks[task]));
+void pl_engine_set_member_timer(pl_engine *engine, uint32_t task, uint32_t stream, pl_ticks finish) {
+  PL_ASSERT(engine->is_native || stream == *pl_task_streams(engine, &engine->tasks[task]));
+  if (engine->is_native) {
+    pl_event_heap_put(&engine->heap, stream, finish, task);
+  } else {
+    engine->host.timer(engine->host_data, task, finish);
+  }
 }
 
-static inline pl_balance *balance_of(pl_engine *engine, const pl_task *record) {
-  return &engine->balance[engine->graph->streams[*pl_task_streams(engine, record)].device];
+void pl_engine_clear_timer(pl_engine *engine, uint32_t stream) {
+  PL_ASSERT(engine->is_native);
+  pl_event_heap_remove(&engine->heap, stream);
+}
+
+/* Devices whose memory a task changes: see pl_memory_effect. */
+static inline uint32_t n_affected(const pl_task *record) {
+  return record->kind == PL_TASK_WORK ? record->n_streams : 1;
+}
+
+static inline pl_balance *balance_of(pl_engine *engine, const pl_task *record, uint32_t member) {
+  return &engine->balance[engine->graph->streams[pl_task_streams(engine, record)[member]].device];
 }
 
 static void take_memory(pl_engine *engine, const pl_task *record) {
-  pl_balance *balance = balance_of(engine, record);
-  balance->bytes += engine->graph->effects[record->memory].peak_bytes;
-  if (balance->bytes > balance->peak_bytes) balance->peak_bytes = balance->bytes;
+  for (uint32_t member = 0; member < n_affected(record); member++) {
+    pl_balance *balance = balance_of(engine, record, member);
+    balance->bytes += engine->graph->effects[record->memory].peak_bytes;
+    if (balance->bytes > balance->peak_bytes) balance->peak_bytes = balance->bytes;
+  }
 }
 
 static void give_memory(pl_engine *engine, const pl_task *record) {
   const pl_memory_effect *effect = &engine->graph->effects[record->memory];
-  balance_of(engine, record)->bytes += effect->net_bytes - effect->peak_bytes;
+  for (uint32_t member = 0; member < n_affected(record); member++)
+    balance_of(engine, record, member)->bytes += effect->net_bytes - effect->peak_bytes;
 }
 
 static uint32_t start_transfer(pl_engine *engine, uint32_t task, pl_ticks now) {
@@ -107,11 +124,14 @@ static void start_ready(pl_engine *engine, pl_ticks now) {
 
 /* Keeps when the parts of a work task ran that was never walked: one after the other at speed 1. */
 static void record_parts(pl_engine *engine, uint32_t task) {
-  const pl_segment *segment = &engine->graph->segments[engine->tasks[task].index];
+  const pl_task *record = &engine->tasks[task];
+  const pl_segment *segment = &engine->graph->segments[record->index];
   pl_ticks date = engine->start[task];
   for (uint32_t part = segment->first_part; part < segment->first_part + segment->n_parts; part++) {
     pl_ticks end = pl_later(date, engine->graph->parts[part].ticks);
-    engine->spans[engine->n_spans++] = (pl_part_span){.task = task, .part = part, .start = date, .finish = end};
+    for (uint32_t member = 0; member < record->n_streams; member++)
+      engine->spans[engine->n_spans++] =
+          (pl_part_span){.task = task, .part = part, .member = member, .start = date, .finish = end};
     date = end;
   }
 }
@@ -215,7 +235,8 @@ static bool take_spans(pl_engine *engine) {
   const pl_graph *graph = engine->graph;
   uint64_t n_spans = 0;
   for (uint32_t task = 0; task < graph->n_tasks; task++)
-    if (graph->tasks[task].kind == PL_TASK_WORK) n_spans += graph->segments[graph->tasks[task].index].n_parts;
+    if (graph->tasks[task].kind == PL_TASK_WORK)
+      n_spans += (uint64_t)graph->segments[graph->tasks[task].index].n_parts * graph->tasks[task].n_streams;
   if (n_spans >= PL_NONE) return false;
   engine->spans = pl_arena_take(engine->arena, n_spans * sizeof *engine->spans, 64);
   return engine->spans != NULL;
@@ -362,7 +383,7 @@ static pl_code report_stuck(const pl_engine *engine, pl_error *error) {
 static bool is_span_before(const pl_part_span *a, const pl_part_span *b) {
   if (a->start != b->start) return a->start < b->start;
   if (a->task != b->task) return a->task < b->task;
-  return a->part < b->part;
+  return a->part != b->part ? a->part < b->part : a->member < b->member;
 }
 
 /* Bottom-up merge sort; false: no memory for the second array. */

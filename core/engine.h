@@ -10,7 +10,8 @@
  * Semantics. All events of one tick are drained before rates change, in rounds: first every completion by increasing
  * task id, memory given back; then every start that became possible, by increasing task id, memory taken; tasks of no
  * duration complete in the next round of the same tick. Dates that the network or the overlap factor then set to the
- * tick itself are drained likewise before the clock moves. A task starts when its predecessors have finished (and, with
+ * tick itself are drained likewise before the clock moves. The members of a joint segment go through its parts each
+ * by itself and wait for each other where communication begins; that wait is idle time. A task starts when its predecessors have finished (and, with
  * ready streams, all its streams are free: each round goes through the waiting tasks by increasing id and starts those
  * whose streams are all free; one that has to wait holds back no other).
  *
@@ -39,6 +40,7 @@ typedef struct pl_engine_options {
 /* One contiguous run of a part; only recorded on request. */
 typedef struct pl_part_span {
   uint32_t task, part; /* index into graph->parts */
+  uint32_t member;     /* which of the task's streams */
   pl_ticks start, finish;
 } pl_part_span;
 
@@ -46,7 +48,7 @@ typedef struct pl_engine_result {
   pl_ticks makespan;
   const pl_ticks *start, *finish; /* per task */
   const int64_t *peak_bytes;      /* per graph device, resident included */
-  const pl_part_span *part_spans; /* ordered by (start, task, part); NULL unless asked for */
+  const pl_part_span *part_spans; /* ordered by (start, task, part, member); NULL unless asked for */
   uint32_t n_part_spans;
   uint64_t n_events; /* completions handled */
   uint64_t digest;   /* over (start, finish) of every task and the peaks */

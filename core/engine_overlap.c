@@ -8,6 +8,10 @@
  * from there. Speeds are looked at once per tick, when all its events are in, and dates are made anew only if a speed
  * really changed; so a segment of many parts and the same parts as tasks of their own see the same sequence of
  * roundings, and end on the same ticks.
+ *
+ * The members of a joint segment have a walker each, for the overlap factor slows them one by one; at a communication
+ * part the first to come wait for the last. Once they are in step and nothing disturbs any of them, one event stands for
+ * the rest again.
  */
 #include <math.h>
 
@@ -23,8 +27,9 @@ bool pl_overlap_take(pl_engine *engine) {
   overlap->transfers = PL_TAKE(arena, pl_gradient_transfer, graph->n_streams);
   overlap->changed = PL_TAKE(arena, uint32_t, graph->n_streams);
   overlap->extra = PL_TAKE(arena, pl_ticks, (size_t)graph->n_devices * PL_CATEGORY_COUNT);
+  overlap->waiting = PL_TAKE(arena, pl_ticks, graph->n_devices);
   if (overlap->walkers == NULL || overlap->dirty == NULL || overlap->transfers == NULL || overlap->changed == NULL ||
-      overlap->extra == NULL)
+      overlap->extra == NULL || overlap->waiting == NULL)
     return false;
   overlap->uniform = true;
   for (uint32_t at = 0; at < graph->n_devices; at++) {
@@ -48,11 +53,30 @@ static void mark(pl_overlap *overlap, uint32_t device) {
 
 /* ---- what runs where ---- */
 
-static void note_compute_start(pl_overlap *overlap, uint32_t device, uint32_t task) {
-  pl_walker *walker = &overlap->walkers[device];
-  walker->task = task;
-  walker->walked = false;
-  if (walker->gradient != PL_NONE || walker->n_rivals > 0) mark(overlap, device);
+static inline pl_walker *walker_of(const pl_engine *engine, const pl_task *record, uint32_t member) {
+  return &engine->overlap->walkers[engine->graph->streams[pl_task_streams(engine, record)[member]].device];
+}
+
+static inline uint32_t device_of(const pl_engine *engine, const pl_walker *walker) {
+  return (uint32_t)(walker - engine->overlap->walkers);
+}
+
+static void note_work_start(pl_engine *engine, uint32_t task) {
+  const pl_task *record = &engine->tasks[task];
+  bool can_be_disturbed = false, is_disturbed = false;
+  for (uint32_t member = 0; member < record->n_streams; member++) {
+    const pl_walker *walker = walker_of(engine, record, member);
+    can_be_disturbed |= walker->acts || walker->contends;
+    is_disturbed |= walker->gradient != PL_NONE || walker->n_rivals > 0;
+  }
+  if (!can_be_disturbed) return;
+  for (uint32_t member = 0; member < record->n_streams; member++) {
+    pl_walker *walker = walker_of(engine, record, member);
+    walker->task = task;
+    walker->stream = pl_task_streams(engine, record)[member];
+    walker->walked = false;
+  }
+  if (is_disturbed) mark(engine->overlap, device_of(engine, walker_of(engine, record, 0)));
 }
 
 /* A transfer that starts or ends: those whose segments it contends with. */
@@ -77,13 +101,12 @@ void pl_overlap_note_start(pl_engine *engine, uint32_t task, uint32_t network_sl
   const pl_task *record = &engine->tasks[task];
   const uint32_t *streams = pl_task_streams(engine, record);
   pl_overlap *overlap = engine->overlap;
+  if (record->kind == PL_TASK_WORK && engine->graph->streams[streams[0]].kind == PL_STREAM_COMPUTE)
+    note_work_start(engine, task);
   for (uint32_t member = 0; member < record->n_streams; member++) {
     const pl_stream *stream = &engine->graph->streams[streams[member]];
-    const pl_walker *walker = &overlap->walkers[stream->device];
-    if (!walker->acts && !walker->contends) continue;
-    if (stream->kind == PL_STREAM_COMPUTE && record->kind == PL_TASK_WORK)
-      note_compute_start(overlap, stream->device, task);
-    if (stream->kind == PL_STREAM_GRADIENT && walker->acts) note_gradient_start(overlap, stream->device, task);
+    if (stream->kind == PL_STREAM_GRADIENT && overlap->walkers[stream->device].acts)
+      note_gradient_start(overlap, stream->device, task);
   }
   if (record->kind == PL_TASK_TRANSFER) note_rival(engine, record, 1);
   if (record->kind == PL_TASK_TRANSFER && record->n_streams > 0)
@@ -119,65 +142,121 @@ static pl_ticks date_after(pl_ticks now, double ticks) {
   return ticks >= (double)PL_TICKS_MAX ? PL_TICKS_MAX : pl_later(now, (pl_ticks)llrint(ticks));
 }
 
-/* The current part starts at `date`, at speed 1. */
-static void enter_part(pl_walker *walker, const pl_graph *graph, pl_ticks date) {
-  pl_ticks ticks = graph->parts[walker->part].ticks;
+static void begin_part(pl_walker *walker, pl_ticks ticks, pl_ticks date) {
   walker->part_start = walker->updated = date;
   walker->part_finish = pl_later(date, ticks);
   walker->remaining = (double)ticks;
   walker->slowdown = 1.0;
 }
 
-static void begin_walk(pl_walker *walker, const pl_engine *engine) {
-  const pl_segment *segment = &engine->graph->segments[engine->tasks[walker->task].index];
-  pl_ticks start = engine->start[walker->task];
-  walker->walked = true;
-  walker->part = segment->first_part;
-  walker->end_part = segment->first_part + segment->n_parts;
-  walker->rest = segment->ticks - engine->graph->parts[walker->part].ticks;
-  walker->key = pl_later(start, segment->ticks);
-  enter_part(walker, engine->graph, start);
+/* The last member has got to a communication of a joint segment. */
+static void end_waiting(pl_engine *engine, const pl_task *record, pl_ticks ticks) {
+  pl_walker *first = walker_of(engine, record, 0);
+  for (uint32_t member = 0; member < record->n_streams; member++) {
+    pl_walker *walker = walker_of(engine, record, member);
+    engine->overlap->waiting[device_of(engine, walker)] += first->last_arrival - walker->part_start;
+    walker->waits = false;
+    begin_part(walker, ticks, first->last_arrival);
+  }
+  first->n_waiting = 0;
 }
 
-static void leave_part(pl_engine *engine, uint32_t device, const pl_walker *walker) {
+/* The member gets to its current part at `date`, and begins it at speed 1 unless others are to come. */
+static void enter_part(pl_engine *engine, const pl_task *record, pl_walker *walker, pl_ticks date) {
   const pl_part *part = &engine->graph->parts[walker->part];
-  if (engine->graph->segments[engine->tasks[walker->task].index].n_parts > 1)
-    engine->overlap->extra[(size_t)device * PL_CATEGORY_COUNT + part->category] +=
+  if (record->n_streams == 1 || part->computes) {
+    begin_part(walker, part->ticks, date);
+    return;
+  }
+  pl_walker *first = walker_of(engine, record, 0);
+  walker->waits = true;
+  walker->part_start = date;
+  walker->part_finish = PL_TICKS_NEVER;
+  if (first->n_waiting == 0 || date > first->last_arrival) first->last_arrival = date;
+  if (++first->n_waiting == record->n_streams) end_waiting(engine, record, part->ticks);
+}
+
+static void begin_walk(pl_engine *engine, uint32_t task) {
+  const pl_task *record = &engine->tasks[task];
+  const pl_segment *segment = &engine->graph->segments[record->index];
+  pl_ticks start = engine->start[task];
+  for (uint32_t member = 0; member < record->n_streams; member++) {
+    pl_walker *walker = walker_of(engine, record, member);
+    walker->walked = true;
+    walker->part = segment->first_part;
+    walker->end_part = segment->first_part + segment->n_parts;
+    walker->rest = segment->ticks - engine->graph->parts[walker->part].ticks;
+    walker->key = member == 0 ? pl_later(start, segment->ticks) : PL_TICKS_NEVER;
+    enter_part(engine, record, walker, start);
+  }
+}
+
+static void leave_part(pl_engine *engine, const pl_task *record, uint32_t member, const pl_walker *walker) {
+  const pl_part *part = &engine->graph->parts[walker->part];
+  if (engine->graph->segments[record->index].n_parts > 1)
+    engine->overlap->extra[(size_t)device_of(engine, walker) * PL_CATEGORY_COUNT + part->category] +=
         walker->part_finish - walker->part_start - part->ticks;
   if (engine->spans != NULL)
-    engine->spans[engine->n_spans++] = (pl_part_span){
-        .task = walker->task, .part = walker->part, .start = walker->part_start, .finish = walker->part_finish};
+    engine->spans[engine->n_spans++] = (pl_part_span){.task = walker->task,
+                                                      .part = walker->part,
+                                                      .member = member,
+                                                      .start = walker->part_start,
+                                                      .finish = walker->part_finish};
 }
 
-/* Leaves every part that has ended by `now`. False: the segment is over. */
-static bool walk_to(pl_engine *engine, uint32_t device, pl_ticks now) {
-  pl_walker *walker = &engine->overlap->walkers[device];
+/* Leaves every part that the member has ended by `now`. Whether there was one. */
+static bool walk_member(pl_engine *engine, const pl_task *record, uint32_t member, pl_ticks now) {
+  pl_walker *walker = walker_of(engine, record, member);
+  bool moved = false;
   while (walker->part < walker->end_part && !walker->flows && walker->part_finish <= now) {
-    leave_part(engine, device, walker);
+    leave_part(engine, record, member, walker);
+    moved = true;
     if (++walker->part == walker->end_part) break;
     walker->rest -= engine->graph->parts[walker->part].ticks;
-    enter_part(walker, engine->graph, walker->part_finish);
+    enter_part(engine, record, walker, walker->part_finish);
   }
-  return walker->part < walker->end_part;
+  return moved;
+}
+
+/* All members, until none gets further. False: the segment is over. */
+static bool walk_to(pl_engine *engine, const pl_task *record, pl_ticks now) {
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (uint32_t member = 0; member < record->n_streams; member++)
+      moved |= walk_member(engine, record, member, now);
+    if (record->n_streams == 1) break;
+  }
+  const pl_walker *first = walker_of(engine, record, 0);
+  return first->part < first->end_part;
 }
 
 bool pl_overlap_is_over(pl_engine *engine, uint32_t task, pl_ticks now) {
-  uint32_t device = engine->graph->streams[*pl_task_streams(engine, &engine->tasks[task])].device;
-  pl_walker *walker = &engine->overlap->walkers[device];
-  if (walker->task != task || !walker->walked || !walk_to(engine, device, now)) return true;
-  walker->key = PL_TICKS_NEVER; /* the event is used up */
-  mark(engine->overlap, device);
-  return false;
+  const pl_task *record = &engine->tasks[task];
+  pl_walker *first = walker_of(engine, record, 0);
+  if (first->task != task || !first->walked) return true;
+  bool is_over = !walk_to(engine, record, now);
+  if (is_over && record->n_streams == 1) return true;
+  for (uint32_t member = 0; member < record->n_streams; member++) {
+    pl_walker *walker = walker_of(engine, record, member);
+    if (is_over) {
+      pl_engine_clear_timer(engine, walker->stream); /* of members that were at the end at this tick, too */
+    } else if (walker->key <= now) {
+      walker->key = PL_TICKS_NEVER; /* the event is used up */
+    }
+  }
+  if (!is_over) mark(engine->overlap, device_of(engine, first));
+  return is_over;
 }
 
 bool pl_overlap_flow_is_over(pl_engine *engine, uint32_t task, pl_ticks now) {
-  uint32_t device = engine->graph->streams[*pl_task_streams(engine, &engine->tasks[task])].device;
-  pl_walker *walker = &engine->overlap->walkers[device];
-  PL_ASSERT(walker->task == task && walker->flows);
-  walker->flows = false;
-  walker->part_finish = now;
-  if (!walk_to(engine, device, now)) return true;
-  mark(engine->overlap, device);
+  const pl_task *record = &engine->tasks[task];
+  pl_walker *first = walker_of(engine, record, 0);
+  PL_ASSERT(first->task == task && first->flows);
+  first->flows = false;
+  for (uint32_t member = 0; member < record->n_streams; member++)
+    walker_of(engine, record, member)->part_finish = now;
+  if (!walk_to(engine, record, now)) return true;
+  mark(engine->overlap, device_of(engine, first));
   return false;
 }
 
@@ -191,31 +270,28 @@ static void change_speed(pl_walker *walker, pl_ticks now, double slowdown) {
   walker->part_finish = date_after(now, walker->remaining * slowdown);
 }
 
-/* The current part goes on on the network, and no timer is set for it. */
-static void begin_flow(pl_engine *engine, pl_walker *walker, pl_ticks now) {
-  const pl_part *part = &engine->graph->parts[walker->part];
-  walker->flows = true;
-  if (walker->key != PL_TICKS_NEVER) pl_engine_clear_timer(engine, walker->task);
-  walker->key = PL_TICKS_NEVER;
-  engine->network->ops->resume(engine->network, now, walker->task, part->spec, part->size_bytes, walker->part_start);
-  engine->network_touched = true;
+static void set_date(pl_engine *engine, pl_walker *walker, pl_ticks date) {
+  if (date == walker->key) return;
+  walker->key = date;
+  if (date == PL_TICKS_NEVER) {
+    pl_engine_clear_timer(engine, walker->stream);
+  } else {
+    pl_engine_set_member_timer(engine, walker->task, walker->stream, date);
+  }
 }
 
-/* Speed and date of what runs on the compute stream. Returns whether that is a computing part which overlaps. */
-static bool settle_compute(pl_engine *engine, uint32_t device, pl_ticks now) {
-  pl_walker *walker = &engine->overlap->walkers[device];
-  bool overlaps = walker->gradient != PL_NONE, disturbed = overlaps || walker->n_rivals > 0;
-  if (walker->task == PL_NONE || (!disturbed && !walker->walked)) return false;
-  if (!walker->walked) begin_walk(walker, engine);
-  walk_to(engine, device, now);
-  const pl_part *part = &engine->graph->parts[walker->part];
-  if (part->transfers && walker->n_rivals > 0 && !walker->flows) begin_flow(engine, walker, now);
-  if (walker->flows) return false;
-  bool computes = overlaps && part->computes;
-  change_speed(walker, now, computes ? 1 + engine->graph->devices[device].overlap_compute : 1.0);
-  pl_ticks key = disturbed ? walker->part_finish : pl_later(walker->part_finish, walker->rest);
-  if (key != walker->key) pl_engine_set_timer(engine, walker->task, walker->key = key);
-  return computes;
+/* The current part goes on on the network, and no timer is set for it. */
+static void begin_flow(pl_engine *engine, const pl_task *record, pl_ticks now) {
+  pl_walker *first = walker_of(engine, record, 0);
+  const pl_part *part = &engine->graph->parts[first->part];
+  first->flows = true;
+  for (uint32_t member = 0; member < record->n_streams; member++) {
+    pl_walker *walker = walker_of(engine, record, member);
+    set_date(engine, walker, PL_TICKS_NEVER);
+    walker->part_finish = PL_TICKS_NEVER;
+  }
+  engine->network->ops->resume(engine->network, now, first->task, part->spec, part->size_bytes, first->part_start);
+  engine->network_touched = true;
 }
 
 static void count_slowing(pl_engine *engine, uint32_t device, bool computes) {
@@ -229,6 +305,42 @@ static void count_slowing(pl_engine *engine, uint32_t device, bool computes) {
   if (transfer->changed) return;
   transfer->changed = true;
   overlap->changed[overlap->n_changed++] = walker->gradient;
+}
+
+/* Speed and date of one member, which is in a part. One event is enough for all members in a communication, and one for
+ * all that is left of the segment when nothing disturbs it. */
+static void settle_member(pl_engine *engine, const pl_task *record, uint32_t member, bool disturbed, pl_ticks now) {
+  pl_walker *walker = walker_of(engine, record, member);
+  uint32_t device = device_of(engine, walker);
+  bool in_step = record->n_streams == 1 || !engine->graph->parts[walker->part].computes;
+  bool slows = walker->gradient != PL_NONE && engine->graph->parts[walker->part].computes;
+  change_speed(walker, now, slows ? 1 + engine->graph->devices[device].overlap_compute : 1.0);
+  pl_ticks date = in_step && !disturbed ? pl_later(walker->part_finish, walker->rest) : walker->part_finish;
+  set_date(engine, walker, in_step && member > 0 ? PL_TICKS_NEVER : date);
+  count_slowing(engine, device, slows);
+}
+
+/* What runs on the compute stream of `device`: the work of this device and of those that it has a joint segment with. */
+static void settle_work(pl_engine *engine, uint32_t task, pl_ticks now) {
+  const pl_task *record = &engine->tasks[task];
+  pl_walker *first = walker_of(engine, record, 0);
+  bool disturbed = first->n_rivals > 0;
+  for (uint32_t member = 0; member < record->n_streams; member++)
+    disturbed |= walker_of(engine, record, member)->gradient != PL_NONE;
+  if (!disturbed && !first->walked) return;
+  if (!first->walked) begin_walk(engine, task);
+  walk_to(engine, record, now);
+  if (first->n_rivals > 0 && !first->flows && !first->waits && engine->graph->parts[first->part].transfers)
+    begin_flow(engine, record, now);
+  for (uint32_t member = 0; member < record->n_streams; member++) {
+    pl_walker *walker = walker_of(engine, record, member);
+    if (first->flows || walker->waits) {
+      set_date(engine, walker, PL_TICKS_NEVER);
+      count_slowing(engine, device_of(engine, walker), false);
+    } else {
+      settle_member(engine, record, member, disturbed, now);
+    }
+  }
 }
 
 /* The smallest speed over the members that compute. With one gamma for all, counting suffices; else every member is
@@ -273,7 +385,11 @@ void pl_overlap_settle(pl_engine *engine, pl_ticks now) {
   for (uint32_t at = 0; at < overlap->n_dirty; at++) {
     uint32_t device = overlap->dirty[at];
     overlap->walkers[device].dirty = false;
-    count_slowing(engine, device, settle_compute(engine, device, now));
+    if (overlap->walkers[device].task == PL_NONE) {
+      count_slowing(engine, device, false);
+    } else {
+      settle_work(engine, overlap->walkers[device].task, now);
+    }
   }
   overlap->n_dirty = 0;
   settle_transfers(engine, now);

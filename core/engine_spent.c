@@ -285,5 +285,7 @@ bool pl_engine_account(const pl_engine *engine, pl_ticks makespan, pl_ticks *spe
     charge_tail(&account, device, account.devices[device].free_since, makespan);
   for (size_t at = 0; engine->overlap != NULL && at < (size_t)graph->n_devices * PL_CATEGORY_COUNT; at++)
     spent[at] += engine->overlap->extra[at];
+  for (uint32_t device = 0; engine->overlap != NULL && device < graph->n_devices; device++)
+    idle[device] += engine->overlap->waiting[device];
   return true;
 }

@@ -27,21 +27,26 @@ typedef struct pl_balance {
  * `n_rivals` and the flags mean anything: nothing has been disturbed and no part looked at. */
 typedef struct pl_walker {
   uint32_t task;     /* work on the compute stream, PL_NONE = none */
+  uint32_t stream;   /* the compute stream; holds while there is a task */
   uint32_t gradient; /* task on the gradient stream, PL_NONE = none */
   uint32_t n_rivals; /* transfers under way that contend with the communication in its segments */
   bool acts;         /* a gamma of this device is above zero */
   bool contends;     /* segments of this device have communication with rivals */
-  bool flows;        /* the current part is on the network */
+  bool flows;        /* the current part is on the network; said of the first member of a joint segment */
+  bool waits;        /* of a joint segment: has got to the current part, a communication that others have not */
   bool walked;       /* the fields below hold */
   bool dirty;        /* in the list of devices to be looked at when the tick ends */
   bool slows;        /* counted in n_slowing of the gradient transfer */
   uint32_t part, end_part;
   pl_ticks part_start, part_finish;
   pl_ticks rest;    /* ticks of the parts behind the current one */
-  pl_ticks key;     /* date that the loop was told */
+  pl_ticks key;     /* date that the loop was told; PL_TICKS_NEVER = none */
   pl_ticks updated; /* `remaining` holds as of this tick ... */
   double remaining; /* ticks left at speed 1 */
   double slowdown;  /* ... and shrinks by 1 / slowdown per tick from it */
+  /* Of the first member of a joint segment: how many wait for the others, and since when the last of them. */
+  uint32_t n_waiting;
+  pl_ticks last_arrival;
 } pl_walker;
 
 /* A transfer on gradient streams, by its first stream. */
@@ -60,7 +65,8 @@ typedef struct pl_overlap {
   uint32_t *changed, n_changed;    /* tasks */
   bool uniform;                    /* one overlap_communication for all devices */
   double uniform_speed;
-  pl_ticks *extra; /* [n_devices][PL_CATEGORY_COUNT]: actual minus nominal ticks of parts of many-part segments */
+  pl_ticks *extra;   /* [n_devices][PL_CATEGORY_COUNT]: actual minus nominal ticks of parts of many-part segments */
+  pl_ticks *waiting; /* [n_devices]: for other members of joint segments */
 } pl_overlap;
 
 /* Tasks that are ready but whose streams are not all free, per stream in order of task id. A node is an entry of
@@ -117,8 +123,11 @@ void pl_sort_tasks(uint32_t *tasks, uint32_t count);
 
 /* Tells the loop when `task` (a work or a delay) is due. */
 void pl_engine_set_timer(pl_engine *engine, uint32_t task, pl_ticks finish);
-/* Forgets the date of a task with a stream; native loop only. */
-void pl_engine_clear_timer(pl_engine *engine, uint32_t task);
+/* The same for the member of a joint segment that has `stream` (which of a foreign loop is the first: such a loop knows
+ * no joint segments). */
+void pl_engine_set_member_timer(pl_engine *engine, uint32_t task, uint32_t stream, pl_ticks finish);
+/* Forgets the date of the task on `stream`; native loop only. */
+void pl_engine_clear_timer(pl_engine *engine, uint32_t stream);
 /* A communication that no fused task can hide: one that is not on a feature stream. */
 static inline bool pl_engine_communicates(const pl_engine *engine, uint32_t task) {
   const pl_task *record = &engine->tasks[task];

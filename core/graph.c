@@ -26,10 +26,22 @@ static bool is_none_or_below(uint32_t index, uint32_t count) {
   return index == PL_NONE || index < count;
 }
 
+/* A joint segment: see core/graph.h. */
+static bool is_joint_valid(const pl_graph *graph, const pl_task *task) {
+  const pl_segment *segment = &graph->segments[task->index];
+  const pl_part *first = &graph->parts[segment->first_part], *last = first + segment->n_parts - 1;
+  for (uint32_t at = 0; at < task->n_streams; at++) {
+    uint32_t stream = graph->task_streams[task->first_stream + at];
+    if (stream >= graph->n_streams || graph->streams[stream].kind != PL_STREAM_COMPUTE) return false;
+  }
+  return !first->computes && !last->computes;
+}
+
 static bool is_index_valid(const pl_graph *graph, const pl_task *task) {
   switch ((pl_task_kind)task->kind) {
   case PL_TASK_WORK:
-    return task->index < graph->n_segments && task->n_streams == 1 && task->ticks == graph->segments[task->index].ticks;
+    return task->index < graph->n_segments && task->n_streams >= 1 &&
+           task->ticks == graph->segments[task->index].ticks && (task->n_streams == 1 || is_joint_valid(graph, task));
   case PL_TASK_TRANSFER:
     return task->index < graph->transfers.n_specs && task->size_bytes >= 0;
   case PL_TASK_DELAY:
@@ -151,6 +163,10 @@ static void digest_tables(pl_digest *digest, const pl_graph *graph) {
   for (uint32_t at = 0; at < graph->n_parts; at++) {
     pl_digest_u64(digest, (uint64_t)graph->parts[at].ticks);
     pl_digest_u64(digest, (uint64_t)graph->parts[at].category << 32 | graph->parts[at].computes);
+    if (graph->parts[at].transfers) {
+      pl_digest_u64(digest, graph->parts[at].spec);
+      pl_digest_f64(digest, graph->parts[at].size_bytes);
+    }
     digest_name(digest, graph, graph->parts[at].name);
   }
   for (uint32_t at = 0; at < graph->n_effects; at++) {
@@ -178,6 +194,13 @@ static void digest_transfers(pl_digest *digest, const pl_transfer_table *table) 
   }
 }
 
+static void digest_rivals(pl_digest *digest, const pl_graph *graph) {
+  if (graph->rivals == NULL) return;
+  const uint32_t *offset = graph->rival_offset;
+  pl_digest_bytes(digest, offset, ((size_t)graph->transfers.n_specs + 1) * sizeof *offset);
+  pl_digest_bytes(digest, graph->rivals, offset[graph->transfers.n_specs] * sizeof *graph->rivals);
+}
+
 uint64_t pl_graph_digest(const pl_graph *graph) {
   pl_digest digest;
   pl_digest_init(&digest);
@@ -188,5 +211,6 @@ uint64_t pl_graph_digest(const pl_graph *graph) {
   digest_devices(&digest, graph);
   digest_tables(&digest, graph);
   digest_transfers(&digest, &graph->transfers);
+  digest_rivals(&digest, graph);
   return digest.value;
 }

@@ -2,7 +2,7 @@
  * with 32-bit indices. Knows nothing of DNNs: a category is what the reports file a task's time under.
  *
  * A task is one of
- *   work      a segment of compute on one device, on one stream;
+ *   work      a segment of compute on one device, on one stream, or a joint segment of several devices;
  *   transfer  a communication, on the streams of all its members, timed by the network;
  *   delay     a fixed duration on zero or more streams (a transfer that has no rival, a barrier with 0 ticks).
  *
@@ -15,6 +15,12 @@
  * under way the segment runs by its total; when one starts, the engine walks the parts and plays the communication on
  * the network from where it has got to. `rivals` says whom a transfer disturbs: the devices whose segments have
  * communication on its links. No two devices' segments may contend with each other.
+ *
+ * Joint segments. Devices that compute the same between collectives of theirs (the members of a tensor-parallel group,
+ * when their other communication makes them differ) run one work task on the compute streams of all of them. Parts that
+ * do not compute are communication of all members: it begins when the last of them has got there. Such a segment begins
+ * and ends with communication, hence all members start and end it together; in between they are in step until the
+ * overlap factor acts on one of them.
  *
  * Streams. Tasks on one stream start in the order in which they were added to the graph; with PL_STREAMS_IN_ORDER the
  * builder turns that into edges at freeze (after the previous task of the stream has FINISHED). With PL_STREAMS_READY
@@ -88,7 +94,8 @@ typedef struct pl_segment {
 } pl_segment;
 
 /* Effect of a task on the memory of its device, bytes: at the start `peak` is taken, at the end the task has changed
- * the balance by `net` (may be negative). peak >= 0, peak >= net. Applied to the task's first stream's device. */
+ * the balance by `net` (may be negative). peak >= 0, peak >= net. Applied to the devices of all streams of a work task, to
+ * that of the first stream of others. */
 typedef struct pl_memory_effect {
   int64_t peak_bytes, net_bytes;
 } pl_memory_effect;
@@ -145,7 +152,7 @@ typedef struct pl_graph {
   uint32_t n_names;
   pl_transfer_table transfers;
   /* Devices whose segments a transfer of a spec disturbs: rivals[rival_offset[spec] .. rival_offset[spec + 1]); NULL:
-   * none. */
+   * none. A joint segment goes by the device of its first stream. */
   const uint32_t *rival_offset, *rivals;
   pl_stream_policy policy;
 } pl_graph;
@@ -166,6 +173,9 @@ uint32_t pl_graph_builder_segment(pl_graph_builder *builder, const pl_part *part
 uint32_t pl_graph_builder_effect(pl_graph_builder *builder, int64_t peak_bytes, int64_t net_bytes);
 uint32_t pl_graph_builder_work(pl_graph_builder *builder, uint32_t segment, uint32_t stream, uint32_t effect,
                                uint32_t label, int32_t microbatch);
+/* A joint segment: compute streams of `n_streams` different devices; first and last part do not compute. */
+uint32_t pl_graph_builder_joint_work(pl_graph_builder *builder, uint32_t segment, const uint32_t *streams,
+                                     uint32_t n_streams, uint32_t effect, uint32_t label, int32_t microbatch);
 /* Streams are those of the members (each a different stream). */
 uint32_t pl_graph_builder_transfer(pl_graph_builder *builder, uint32_t spec, double size_bytes, pl_category category,
                                    const uint32_t *streams, uint32_t n_streams, uint32_t label, int32_t microbatch);

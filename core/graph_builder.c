@@ -276,8 +276,17 @@ static uint32_t append_task(pl_graph_builder *builder, const pl_task *task, cons
   return builder->n_tasks++;
 }
 
-uint32_t pl_graph_builder_work(pl_graph_builder *builder, uint32_t segment, uint32_t stream, uint32_t effect,
-                               uint32_t label, int32_t microbatch) {
+static bool may_be_joint(const pl_graph_builder *builder, uint32_t segment, const uint32_t *streams,
+                         uint32_t n_streams) {
+  const pl_part *first = &builder->parts[builder->segments[segment].first_part];
+  bool may = n_streams > 0 && !first->computes && !first[builder->segments[segment].n_parts - 1].computes;
+  for (uint32_t at = 0; at < n_streams; at++)
+    may &= streams[at] >= builder->n_streams || builder->streams[streams[at]].kind == PL_STREAM_COMPUTE;
+  return may;
+}
+
+uint32_t pl_graph_builder_joint_work(pl_graph_builder *builder, uint32_t segment, const uint32_t *streams,
+                                     uint32_t n_streams, uint32_t effect, uint32_t label, int32_t microbatch) {
   if (builder->failed) return PL_NONE;
   if (segment >= builder->n_segments) return refuse(builder, "segment", segment, builder->n_segments);
   const pl_segment *run = &builder->segments[segment];
@@ -288,7 +297,15 @@ uint32_t pl_graph_builder_work(pl_graph_builder *builder, uint32_t segment, uint
                   .memory = effect,
                   .label = label,
                   .microbatch = microbatch};
-  return append_task(builder, &task, &stream, 1);
+  if (n_streams != 1 && !may_be_joint(builder, segment, streams, n_streams))
+    return refuse_value(builder, "is a joint segment off the compute streams, or one that does not begin and end with "
+                                 "communication");
+  return append_task(builder, &task, streams, n_streams);
+}
+
+uint32_t pl_graph_builder_work(pl_graph_builder *builder, uint32_t segment, uint32_t stream, uint32_t effect,
+                               uint32_t label, int32_t microbatch) {
+  return pl_graph_builder_joint_work(builder, segment, &stream, 1, effect, label, microbatch);
 }
 
 uint32_t pl_graph_builder_transfer(pl_graph_builder *builder, uint32_t spec, double size_bytes, pl_category category,

@@ -114,11 +114,14 @@ static void put_slice(pl_trace *trace, const pl_slice *slice, const pl_stream *o
   fputs("}}", stream);
 }
 
+static const pl_stream *stream_of(const pl_trace *trace, uint32_t task, uint32_t member) {
+  return &trace->graph->streams[trace->graph->task_streams[trace->graph->tasks[task].first_stream + member]];
+}
+
 /* On every stream that the task occupies; a task without a stream is a dependency and is not drawn. */
 static void put_on_streams(pl_trace *trace, const pl_slice *slice) {
-  const pl_task *task = &trace->graph->tasks[slice->task];
-  for (uint32_t at = 0; at < task->n_streams; at++)
-    put_slice(trace, slice, &trace->graph->streams[trace->graph->task_streams[task->first_stream + at]]);
+  for (uint32_t member = 0; member < trace->graph->tasks[slice->task].n_streams; member++)
+    put_slice(trace, slice, stream_of(trace, slice->task, member));
 }
 
 static bool is_fused(const pl_graph *graph, uint32_t task) {
@@ -143,7 +146,8 @@ static void put_parts(pl_trace *trace) {
     const pl_part *part = &trace->graph->parts[span->part];
     if (!is_fused(trace->graph, span->task)) continue;
     uint32_t name = part->name != PL_NONE ? part->name : trace->graph->tasks[span->task].label;
-    put_on_streams(trace, &(pl_slice){name, part->category, span->task, span->start, span->finish});
+    put_slice(trace, &(pl_slice){name, part->category, span->task, span->start, span->finish},
+              stream_of(trace, span->task, span->member));
   }
 }
 
