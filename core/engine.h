@@ -11,9 +11,9 @@
  * task id, memory given back; then every start that became possible, by increasing task id, memory taken; tasks of no
  * duration complete in the next round of the same tick. Dates that the network or the overlap factor then set to the
  * tick itself are drained likewise before the clock moves. The members of a joint segment go through its parts each
- * by itself and wait for each other where communication begins; that wait is idle time. A task starts when its predecessors have finished (and, with
- * ready streams, all its streams are free: each round goes through the waiting tasks by increasing id and starts those
- * whose streams are all free; one that has to wait holds back no other).
+ * by itself and wait for each other where communication begins; that wait is idle time. A task starts when its
+ * predecessors have finished (and, with ready streams, all its streams are free: each round goes through the waiting
+ * tasks by increasing id and starts those whose streams are all free; one that has to wait holds back no other).
  *
  * Overlap factor: while at least one task is running on a device's gradient stream, the computing parts of its
  * compute stream progress at speed 1 / (1 + overlap_compute); while a computing part runs on any member's compute

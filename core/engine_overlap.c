@@ -10,8 +10,8 @@
  * roundings, and end on the same ticks.
  *
  * The members of a joint segment have a walker each, for the overlap factor slows them one by one; at a communication
- * part the first to come wait for the last. Once they are in step and nothing disturbs any of them, one event stands for
- * the rest again.
+ * part the first to come wait for the last. Once they are in step and nothing disturbs any of them, one event stands
+ * for the rest again.
  */
 #include <math.h>
 
@@ -320,7 +320,8 @@ static void settle_member(pl_engine *engine, const pl_task *record, uint32_t mem
   count_slowing(engine, device, slows);
 }
 
-/* What runs on the compute stream of `device`: the work of this device and of those that it has a joint segment with. */
+/* What runs on the compute stream of `device`: the work of this device and of those that it has a joint segment with.
+ */
 static void settle_work(pl_engine *engine, uint32_t task, pl_ticks now) {
   const pl_task *record = &engine->tasks[task];
   pl_walker *first = walker_of(engine, record, 0);

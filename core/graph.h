@@ -94,8 +94,8 @@ typedef struct pl_segment {
 } pl_segment;
 
 /* Effect of a task on the memory of its device, bytes: at the start `peak` is taken, at the end the task has changed
- * the balance by `net` (may be negative). peak >= 0, peak >= net. Applied to the devices of all streams of a work task, to
- * that of the first stream of others. */
+ * the balance by `net` (may be negative). peak >= 0, peak >= net. Applied to the devices of all streams of a work task,
+ * to that of the first stream of others. */
 typedef struct pl_memory_effect {
   int64_t peak_bytes, net_bytes;
 } pl_memory_effect;

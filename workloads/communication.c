@@ -396,5 +396,5 @@ pl_code pl_communication_plan_take(const pl_cluster *cluster, const pl_program *
   if (options->chunked) return PL_OK;
   PL_TRY(make_quotient(&state));
   PL_TRY(make_specs(&state));
-  return options->prune ? pl_rivals_find(program, state.group_classes, plan, arena, error) : PL_OK;
+  return options->prune ? pl_rivals_find(cluster, program, state.group_classes, plan, arena, error) : PL_OK;
 }

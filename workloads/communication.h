@@ -38,7 +38,9 @@ typedef struct pl_group_class {
   uint32_t family, group;                     /* the representative's */
   uint32_t first_op;                          /* into ops; as many as the family has */
   uint32_t first_participant, n_participants; /* distinct (device class, stream) of the members */
-  bool stays_inside; /* its ops may be parts of fused passes (workloads/rivals.h); only with prune */
+  /* Its ops may be parts of fused passes (workloads/rivals.h), of joint ones when there are several participants; only
+   * with prune. */
+  bool stays_inside;
   const pl_collective_group *channels;
 } pl_group_class;
 

@@ -13,8 +13,6 @@ typedef struct unrolling {
   const pl_device_class *device;
   const pl_stage_program *stage;
   uint32_t index, compute_stream;
-  pl_pieces *forward, *backward, *last_backward; /* per chunk */
-  pl_pieces epilogue;
   uint32_t last;                  /* the last work task so far, PL_NONE at the start */
   uint32_t chain;                 /* the same; with ready streams only of the pass under way */
   uint32_t pending[MOST_PENDING]; /* what the next work task waits for */
@@ -30,6 +28,16 @@ typedef struct unrolling {
 } unrolling;
 
 enum { MOST_GATHERS = 8 };
+
+/* The device classes that are unrolled together: those that have joint segments (core/graph.h), or one alone. They run
+ * one stage's program, so the pieces are the same for all. */
+typedef struct crew {
+  unrolling *members;
+  uint32_t n;
+  uint32_t *streams;                             /* compute streams, in the order of the members */
+  pl_pieces *forward, *backward, *last_backward; /* per chunk */
+  pl_pieces epilogue;
+} crew;
 
 typedef struct compilation {
   const pl_cluster *cluster;
@@ -50,15 +58,20 @@ static void wait_for(unrolling *own, uint32_t task) {
   own->pending[own->n_pending++] = task;
 }
 
-static void emit_work(compilation *state, unrolling *own, const pl_piece *piece, int32_t microbatch) {
-  uint32_t task = pl_graph_builder_work(state->builder, piece->segment, own->compute_stream, piece->effect, piece->name,
-                                        microbatch);
+/* `task` is the next on the compute stream. */
+static void follow(compilation *state, unrolling *own, uint32_t task) {
   for (uint32_t i = 0; i < own->n_pending; i++)
     pl_graph_builder_edge(state->builder, own->pending[i], task);
   /* The ops of a pass follow each other; in order, the stream says so. */
   if (own->forward_end != NULL && own->chain != PL_NONE) pl_graph_builder_edge(state->builder, own->chain, task);
   own->n_pending = 0;
   own->last = own->chain = task;
+}
+
+static void emit_work(compilation *state, unrolling *own, const pl_piece *piece, int32_t microbatch) {
+  follow(state, own,
+         pl_graph_builder_work(state->builder, piece->segment, own->compute_stream, piece->effect, piece->name,
+                               microbatch));
 }
 
 static pl_meeting arrive(compilation *state, unrolling *own, int slot, uint32_t op, pl_category category, uint32_t name,
@@ -103,6 +116,9 @@ static void emit_piece(compilation *state, unrolling *own, const pl_piece *piece
   case PL_PIECE_WORK:
     emit_work(state, own, piece, microbatch);
     break;
+  case PL_PIECE_JOINT:
+    PL_ASSERT(false); /* of the whole crew: emit_pieces */
+    break;
   case PL_PIECE_TENSOR:
     emit_tensor(state, own, piece, microbatch);
     break;
@@ -128,9 +144,23 @@ static void emit_piece(compilation *state, unrolling *own, const pl_piece *piece
   }
 }
 
-static void emit_pieces(compilation *state, unrolling *own, const pl_pieces *pieces, int32_t microbatch) {
-  for (uint32_t i = 0; i < pieces->n; i++)
-    emit_piece(state, own, &pieces->pieces[i], microbatch);
+static void emit_joint(compilation *state, crew *own, const pl_piece *piece, int32_t microbatch) {
+  uint32_t task = pl_graph_builder_joint_work(state->builder, piece->segment, own->streams, own->n, piece->effect,
+                                              piece->name, microbatch);
+  for (uint32_t i = 0; i < own->n; i++)
+    follow(state, &own->members[i], task);
+}
+
+static void emit_pieces(compilation *state, crew *own, const pl_pieces *pieces, int32_t microbatch) {
+  for (uint32_t i = 0; i < pieces->n; i++) {
+    const pl_piece *piece = &pieces->pieces[i];
+    if (piece->kind == PL_PIECE_JOINT) {
+      emit_joint(state, own, piece, microbatch);
+      continue;
+    }
+    for (uint32_t member = 0; member < own->n; member++)
+      emit_piece(state, &own->members[member], piece, microbatch);
+  }
   for (uint32_t i = 0; i < pieces->n_carried; i++)
     state->meetings.transfer_bytes[pieces->carried[i].transfer_class] += pieces->carried[i].progress_bytes;
 }
@@ -160,9 +190,9 @@ static void send(compilation *state, unrolling *own, bool backward, int32_t chun
   order_after_work(state, own, meeting.open); /* after the collective, too, on which a pass may end */
 }
 
-static const pl_pieces *pieces_of(const unrolling *own, const pl_step *step) {
+static const pl_pieces *pieces_of(const crew *own, const pl_step *step) {
   if (!step->backward) return &own->forward[step->chunk];
-  bool is_last = step->microbatch == own->stage->last_microbatch[step->chunk];
+  bool is_last = step->microbatch == own->members[0].stage->last_microbatch[step->chunk];
   return is_last ? &own->last_backward[step->chunk] : &own->backward[step->chunk];
 }
 
@@ -187,23 +217,34 @@ static void note_schedule(compilation *state, unrolling *own, const pl_step *ste
   }
 }
 
-static void emit_step(compilation *state, unrolling *own, const pl_step *step) {
+static void begin_step(compilation *state, unrolling *own, const pl_step *step) {
   int32_t global = step->chunk * state->program->strategy->pp + own->stage->stage;
   if (own->forward_end != NULL) own->chain = PL_NONE;
   wait_for_schedule(state, own, step);
   receive(state, own, step->backward, global, step->microbatch);
-  emit_pieces(state, own, pieces_of(own, step), step->microbatch);
+}
+
+static void end_step(compilation *state, unrolling *own, const pl_step *step) {
   send(state, own, step->backward, step->chunk, step->microbatch);
   note_schedule(state, own, step);
 }
 
-static void emit_epilogue(compilation *state, unrolling *own) {
-  for (uint32_t i = 0; i < own->epilogue.n; i++) {
-    const pl_piece *piece = &own->epilogue.pieces[i];
-    if (piece->kind == PL_PIECE_WORK)
-      wait_for(own, own->last_reduction); /* the optimizer; the gradient stream is in order */
-    emit_piece(state, own, piece, -1);
-  }
+static void emit_step(compilation *state, crew *own, const pl_step *step) {
+  for (uint32_t member = 0; member < own->n; member++)
+    begin_step(state, &own->members[member], step);
+  emit_pieces(state, own, pieces_of(own, step), step->microbatch);
+  for (uint32_t member = 0; member < own->n; member++)
+    end_step(state, &own->members[member], step);
+}
+
+static void emit_epilogue(compilation *state, crew *own) {
+  for (uint32_t i = 0; i < own->epilogue.n; i++)
+    for (uint32_t member = 0; member < own->n; member++) {
+      const pl_piece *piece = &own->epilogue.pieces[i];
+      if (piece->kind == PL_PIECE_WORK) /* the optimizer; the gradient stream is in order */
+        wait_for(&own->members[member], own->members[member].last_reduction);
+      emit_piece(state, &own->members[member], piece, -1);
+    }
 }
 
 /* ---- preparing a device class ---- */
@@ -230,17 +271,27 @@ static bool prepare(compilation *state, uint32_t index, unrolling *own) {
                      .last = PL_NONE,
                      .chain = PL_NONE,
                      .last_reduction = PL_NONE,
-                     .forward = PL_TAKE(state->arena, pl_pieces, vpp),
-                     .backward = PL_TAKE(state->arena, pl_pieces, vpp),
-                     .last_backward = PL_TAKE(state->arena, pl_pieces, vpp),
                      .gathers = PL_TAKE(state->arena, uint32_t, MOST_GATHERS)};
   if (state->options->streams == PL_STREAMS_READY) {
     own->forward_end = PL_TAKE(state->arena, uint32_t, vpp * (size_t)program->n_microbatches);
     own->backward_end = PL_TAKE(state->arena, uint32_t, vpp * (size_t)program->n_microbatches);
     own->in_flight = pl_schedule_in_flight(own->stage->steps, own->stage->n_steps);
   }
-  if (state->arena->failed) return false;
   own->compute_stream = pl_graph_builder_stream(state->builder, index, PL_STREAM_COMPUTE);
+  return !state->arena->failed;
+}
+
+/* ---- crews ---- */
+
+static bool take_pieces(compilation *state, crew *own) {
+  const pl_program *program = state->program;
+  const pl_device_class *class = own->members[0].device;
+  const pl_stage_program *stage = own->members[0].stage;
+  size_t vpp = (size_t)program->strategy->vpp;
+  own->forward = PL_TAKE(state->arena, pl_pieces, vpp);
+  own->backward = PL_TAKE(state->arena, pl_pieces, vpp);
+  own->last_backward = PL_TAKE(state->arena, pl_pieces, vpp);
+  if (state->arena->failed) return false;
   const pl_piece_context context = {.program = program,
                                     .plan = state->plan,
                                     .options = state->options,
@@ -249,20 +300,41 @@ static bool prepare(compilation *state, uint32_t index, unrolling *own) {
                                     .builder = state->builder,
                                     .arena = state->arena};
   for (size_t chunk = 0; chunk < vpp; chunk++) {
-    own->forward[chunk] = pl_pieces_take(&context, &own->stage->forward[chunk], PL_CATEGORY_FORWARD);
-    own->backward[chunk] = pl_pieces_take(&context, &own->stage->backward[chunk], PL_CATEGORY_BACKWARD);
-    own->last_backward[chunk] = pl_pieces_take(&context, &own->stage->last_backward[chunk], PL_CATEGORY_BACKWARD);
+    own->forward[chunk] = pl_pieces_take(&context, &stage->forward[chunk], PL_CATEGORY_FORWARD);
+    own->backward[chunk] = pl_pieces_take(&context, &stage->backward[chunk], PL_CATEGORY_BACKWARD);
+    own->last_backward[chunk] = pl_pieces_take(&context, &stage->last_backward[chunk], PL_CATEGORY_BACKWARD);
   }
-  own->epilogue = pl_pieces_take(&context, &own->stage->epilogue, PL_CATEGORY_OPTIMIZER);
+  own->epilogue = pl_pieces_take(&context, &stage->epilogue, PL_CATEGORY_OPTIMIZER);
   return !state->arena->failed;
 }
 
-static bool unroll(compilation *state, uint32_t index) {
-  unrolling own;
-  if (!prepare(state, index, &own)) return false;
-  for (int64_t i = 0; i < own.stage->n_steps; i++)
-    emit_step(state, &own, &own.stage->steps[i]);
+/* The first participant of the communicator leads: rivals name it (workloads/rivals.h). */
+static bool gather_crew(compilation *state, uint32_t index, crew *own) {
+  const pl_communication_plan *plan = state->plan;
+  uint32_t tensor = plan->device_classes[index].group_class[PL_SLOT_TENSOR];
+  const pl_group_class *class = tensor == PL_NONE ? NULL : &plan->group_classes[tensor];
+  bool joint = state->options->fuse && class != NULL && class->stays_inside;
+  *own = (crew){.n = joint ? class->n_participants : 1};
+  own->members = PL_TAKE(state->arena, unrolling, own->n);
+  own->streams = PL_TAKE(state->arena, uint32_t, own->n);
+  if (state->arena->failed) return false;
+  for (uint32_t i = 0; i < own->n; i++) {
+    uint32_t member = joint ? plan->participants[class->first_participant + i].device_class : index;
+    if (!prepare(state, member, &own->members[i])) return false;
+    own->streams[i] = own->members[i].compute_stream;
+  }
+  return take_pieces(state, own);
+}
+
+static bool unroll(compilation *state, uint32_t index, bool *is_unrolled) {
+  crew own;
+  if (!gather_crew(state, index, &own)) return false;
+  const pl_stage_program *stage = own.members[0].stage;
+  for (int64_t i = 0; i < stage->n_steps; i++)
+    emit_step(state, &own, &stage->steps[i]);
   emit_epilogue(state, &own);
+  for (uint32_t i = 0; i < own.n; i++)
+    is_unrolled[own.members[i].index] = true;
   return !state->arena->failed;
 }
 
@@ -276,8 +348,10 @@ pl_code pl_compile(const pl_cluster *cluster, const pl_program *program, const p
   for (uint32_t class = 0; class < plan->n_device_classes; class ++)
     add_device(&state, &plan->device_classes[class]);
   PL_TRY(pl_meetings_init(&state.meetings, cluster, program, plan, options, state.builder, arena, error));
+  bool *is_unrolled = PL_TAKE(arena, bool, plan->n_device_classes);
+  if (is_unrolled == NULL) return pl_fail_memory(error, "the graph");
   for (uint32_t class = 0; class < plan->n_device_classes; class ++)
-    if (!unroll(&state, class)) return pl_fail_memory(error, "the graph");
+    if (!is_unrolled[class] && !unroll(&state, class, is_unrolled)) return pl_fail_memory(error, "the graph");
   PL_TRY(pl_meetings_finish(&state.meetings, error));
   if (options->fuse) pl_graph_builder_rivals(state.builder, plan->rival_offset, plan->rivals);
   compiled->transfer_bytes = state.meetings.transfer_bytes;

@@ -7,56 +7,128 @@
 
 #include "workloads/op_cost.h"
 
+/* A part of the segment under way, what it does to memory, and which op of the tensor family it is. */
+typedef struct gathered_part {
+  pl_part part;
+  pl_memory_effect effect;
+  bool has_effect;
+  uint32_t op; /* PL_NONE = it computes */
+} gathered_part;
+
 typedef struct gathering {
   const pl_piece_context *context;
+  const pl_group_class *tensor; /* the device's tensor-parallel communicator; NULL: none */
   pl_piece *pieces;
   uint32_t n_pieces;
-  pl_part *parts; /* of the segment under way */
+  gathered_part *parts; /* of the segment under way; the last one has only its effect yet */
   uint32_t n_parts;
-  pl_memory_effect effect; /* of the segment under way */
-  bool has_effect;
+  pl_part *scratch; /* as many as parts */
   pl_carried carried[PL_PIECES_CARRIED];
   uint32_t n_carried;
 } gathering;
 
+/* ---- segments ---- */
+
+/* `effect` follows what is there. */
+static void append_effect(pl_memory_effect *sum, pl_memory_effect effect) {
+  int64_t peak = sum->net_bytes + effect.peak_bytes;
+  if (peak > sum->peak_bytes) sum->peak_bytes = peak;
+  sum->net_bytes += effect.net_bytes;
+}
+
+/* Of the part that is added next. */
 static void add_effect(gathering *state, int64_t peak_bytes, int64_t net_bytes) {
-  int64_t peak = state->effect.net_bytes + peak_bytes;
-  if (peak > state->effect.peak_bytes) state->effect.peak_bytes = peak;
-  state->effect.net_bytes += net_bytes;
-  state->has_effect = true;
+  gathered_part *next = &state->parts[state->n_parts];
+  append_effect(&next->effect, (pl_memory_effect){peak_bytes, net_bytes});
+  next->has_effect = true;
+}
+
+/* Bytes of progress that stay inside the pass, for the report of the links' loads. */
+static void note_carried(gathering *state, const pl_lowered_op *lowered) {
+  for (uint32_t i = 0; i < state->n_carried; i++)
+    if (state->carried[i].transfer_class == lowered->transfer_class) {
+      state->carried[i].progress_bytes += lowered->progress_bytes;
+      return;
+    }
+  PL_ASSERT(state->n_carried < PL_PIECES_CARRIED);
+  state->carried[state->n_carried++] = (pl_carried){lowered->transfer_class, lowered->progress_bytes};
+}
+
+/* A piece of the parts [first, end). */
+static void emit_segment(gathering *state, pl_piece_kind kind, uint32_t first, uint32_t end) {
+  if (first == end) return;
+  const pl_piece_context *context = state->context;
+  pl_memory_effect effect = {0, 0};
+  bool has_effect = false;
+  for (uint32_t i = first; i < end; i++) {
+    const gathered_part *own = &state->parts[i];
+    state->scratch[i - first] = own->part;
+    has_effect |= own->has_effect;
+    append_effect(&effect, own->effect);
+    if (own->op != PL_NONE) note_carried(state, &context->plan->ops[state->tensor->first_op + own->op]);
+  }
+  pl_piece *piece = &state->pieces[state->n_pieces++];
+  *piece = (pl_piece){.kind = (uint8_t)kind,
+                      .category = state->scratch[0].category,
+                      .segment = pl_graph_builder_segment(context->builder, state->scratch, end - first),
+                      .effect = PL_NONE,
+                      .name = end - first == 1 ? state->scratch[0].name : PL_NONE};
+  if (has_effect) piece->effect = pl_graph_builder_effect(context->builder, effect.peak_bytes, effect.net_bytes);
+  if (context->options->names && piece->name == PL_NONE)
+    piece->name = pl_graph_builder_name(context->builder, pl_category_name((pl_category)piece->category));
+}
+
+static void emit_collectives(gathering *state, uint32_t first, uint32_t end) {
+  for (uint32_t i = first; i < end; i++)
+    state->pieces[state->n_pieces++] = (pl_piece){
+        .kind = PL_PIECE_TENSOR, .op = state->parts[i].op, .effect = PL_NONE, .name = state->parts[i].part.name};
+}
+
+/* Several participants start a pass, and may end it, each when it can; from the first collective to the last they are
+ * in step. Collectives with no computing between them gain nothing by that. */
+static void emit_joint_segment(gathering *state) {
+  uint32_t first = 0, end = state->n_parts;
+  while (first < end && state->parts[first].op == PL_NONE)
+    first++;
+  while (end > first && state->parts[end - 1].op == PL_NONE)
+    end--;
+  bool computes = false;
+  for (uint32_t i = first; i < end; i++)
+    computes |= state->parts[i].op == PL_NONE;
+  emit_segment(state, PL_PIECE_WORK, 0, first);
+  if (computes) {
+    emit_segment(state, PL_PIECE_JOINT, first, end);
+  } else {
+    emit_collectives(state, first, end);
+  }
+  emit_segment(state, PL_PIECE_WORK, end, state->n_parts);
 }
 
 static void close_segment(gathering *state) {
   if (state->n_parts == 0) return;
-  pl_graph_builder *builder = state->context->builder;
-  pl_piece *piece = &state->pieces[state->n_pieces++];
-  *piece = (pl_piece){.kind = PL_PIECE_WORK,
-                      .category = state->parts[0].category,
-                      .segment = pl_graph_builder_segment(builder, state->parts, state->n_parts),
-                      .effect = PL_NONE,
-                      .name = state->n_parts == 1 ? state->parts[0].name : PL_NONE};
-  if (state->has_effect)
-    piece->effect = pl_graph_builder_effect(builder, state->effect.peak_bytes, state->effect.net_bytes);
-  if (state->context->options->names && piece->name == PL_NONE)
-    piece->name = pl_graph_builder_name(builder, pl_category_name((pl_category)piece->category));
+  if (state->tensor != NULL && state->tensor->n_participants > 1) {
+    emit_joint_segment(state);
+  } else {
+    emit_segment(state, PL_PIECE_WORK, 0, state->n_parts);
+  }
+  memset(state->parts, 0, (state->n_parts + 1) * sizeof *state->parts);
   state->n_parts = 0;
-  state->effect = (pl_memory_effect){0, 0};
-  state->has_effect = false;
 }
 
 static uint32_t name_of(const gathering *state, const char *name) {
   return state->context->options->names ? pl_graph_builder_name(state->context->builder, name) : PL_NONE;
 }
 
-static void add_part(gathering *state, const pl_part *part) {
-  state->parts[state->n_parts++] = *part;
+static void add_part(gathering *state, const pl_part *part, uint32_t op) {
+  state->parts[state->n_parts].part = *part;
+  state->parts[state->n_parts++].op = op;
   if (!state->context->options->fuse) close_segment(state);
 }
 
 static void add_work(gathering *state, double time_s, uint8_t category, const char *name) {
   const pl_part part = {
       .ticks = pl_ticks_from_s(time_s), .category = category, .computes = true, .name = name_of(state, name)};
-  add_part(state, &part);
+  add_part(state, &part, PL_NONE);
 }
 
 static void add_communication(gathering *state, pl_piece_kind kind, uint32_t op, const char *name) {
@@ -75,38 +147,24 @@ static uint32_t find_op(const pl_family *family, const pl_op *op) {
   return PL_NONE;
 }
 
-/* Bytes of progress that stay inside the pass, for the report of the links' loads. */
-static void note_carried(gathering *state, const pl_lowered_op *lowered) {
-  for (uint32_t i = 0; i < state->n_carried; i++)
-    if (state->carried[i].transfer_class == lowered->transfer_class) {
-      state->carried[i].progress_bytes += lowered->progress_bytes;
-      return;
-    }
-  PL_ASSERT(state->n_carried < PL_PIECES_CARRIED);
-  state->carried[state->n_carried++] = (pl_carried){lowered->transfer_class, lowered->progress_bytes};
-}
-
-/* A collective of one device class with no rivals but transfers of other kinds is nearly as local as a kernel: it
- * becomes a part. */
+/* A collective whose only rivals are transfers of other kinds is nearly as local as a kernel: it becomes a part. */
 static void add_collective(gathering *state, const pl_op *op) {
   const pl_piece_context *context = state->context;
-  uint32_t index = context->device->group_class[PL_SLOT_TENSOR];
-  if (index == PL_NONE) return;
-  const pl_group_class *class = &context->plan->group_classes[index];
+  const pl_group_class *class = state->tensor;
+  if (class == NULL) return;
   uint32_t own = find_op(&context->program->families[class->family], op);
   if (!context->options->fuse || !class->stays_inside) {
     add_communication(state, PL_PIECE_TENSOR, own, op->name);
     return;
   }
   const pl_lowered_op *lowered = &context->plan->ops[class->first_op + own];
-  note_carried(state, lowered);
   const pl_part part = {.ticks = lowered->solo_ticks,
                         .category = PL_CATEGORY_TENSOR,
                         .name = name_of(state, op->name),
                         .transfers = lowered->has_rivals,
                         .spec = lowered->spec,
                         .size_bytes = lowered->progress_bytes};
-  add_part(state, &part);
+  add_part(state, &part, own);
 }
 
 /* ---- blocks and the other instructions ---- */
@@ -182,15 +240,17 @@ static uint32_t count_ops(const pl_program *program, const pl_pass *pass) {
 
 static bool has_work(const gathering *state) {
   for (uint32_t i = 0; i < state->n_pieces; i++)
-    if (state->pieces[i].kind == PL_PIECE_WORK) return true;
+    if (state->pieces[i].kind == PL_PIECE_WORK || state->pieces[i].kind == PL_PIECE_JOINT) return true;
   return false;
 }
 
 pl_pieces pl_pieces_take(const pl_piece_context *context, const pl_pass *pass, pl_category category) {
-  uint32_t most = count_ops(context->program, pass);
+  uint32_t most = count_ops(context->program, pass), tensor = context->device->group_class[PL_SLOT_TENSOR];
   gathering state = {.context = context};
+  if (tensor != PL_NONE) state.tensor = &context->plan->group_classes[tensor];
   state.pieces = PL_TAKE(context->arena, pl_piece, most);
-  state.parts = PL_TAKE(context->arena, pl_part, most);
+  state.parts = PL_TAKE(context->arena, gathered_part, most + 1);
+  state.scratch = PL_TAKE(context->arena, pl_part, most);
   if (context->arena->failed) return (pl_pieces){.pieces = NULL};
   for (uint32_t i = 0; i < pass->n; i++)
     add_instruction(&state, &pass->instructions[i]);

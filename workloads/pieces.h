@@ -1,4 +1,4 @@
-/* Pieces: a pass of a stage compiled for one device class, ready to be emitted for any microbatch. */
+/* Pieces: a pass of a stage compiled for one crew (workloads/compile.h), ready to be emitted for any microbatch. */
 #ifndef PL_WORKLOADS_PIECES_H
 #define PL_WORKLOADS_PIECES_H
 
@@ -8,6 +8,7 @@
 
 typedef enum pl_piece_kind {
   PL_PIECE_WORK = 0, /* segment on the compute stream */
+  PL_PIECE_JOINT,    /* joint segment of the crew (workloads/compile.h) */
   PL_PIECE_TENSOR,   /* op of the tensor family: between the work before and the work after it */
   PL_PIECE_REDUCE,   /* op of the data family, starts after the work before it; the work behind it waits only without
                         overlap */
@@ -19,8 +20,8 @@ typedef enum pl_piece_kind {
 typedef struct pl_piece {
   uint8_t kind;
   uint8_t category; /* of the work's first part */
-  uint32_t segment; /* WORK */
-  uint32_t effect;  /* WORK: PL_NONE = none */
+  uint32_t segment; /* WORK, JOINT */
+  uint32_t effect;  /* WORK, JOINT: PL_NONE = none */
   uint32_t op;      /* of its family */
   uint32_t name;    /* PL_NONE = none */
 } pl_piece;
@@ -44,7 +45,7 @@ typedef struct pl_piece_context {
   const pl_program *program;
   const pl_communication_plan *plan;
   const pl_compile_options *options;
-  const pl_device_class *device;
+  const pl_device_class *device; /* any of the crew */
   const pl_device_profile *profile;
   pl_graph_builder *builder;
   pl_arena *arena;

@@ -2,6 +2,7 @@
 #include "workloads/rivals.h"
 
 typedef struct ownership {
+  const pl_cluster *cluster;
   const pl_program *program;
   pl_group_class *classes;
   pl_communication_plan *plan;
@@ -34,6 +35,17 @@ static bool owns_its_links(const ownership *state, uint32_t class) {
     for (uint32_t use = spec->first_use; use < spec->first_use + spec->n_uses; use++)
       if (state->owner[state->plan->table.uses[use].link] != class) return false;
   }
+  return true;
+}
+
+/* All members run one stage's program, so those of one device profile take the same time for it. */
+static bool are_alike(const ownership *state, uint32_t class) {
+  const pl_communication_plan *plan = state->plan;
+  const pl_participant *members = &plan->participants[state->classes[class].first_participant];
+  const pl_device *devices = state->cluster->devices;
+  uint32_t profile = devices[plan->device_classes[members[0].device_class].device].profile;
+  for (uint32_t i = 1; i < state->classes[class].n_participants; i++)
+    if (devices[plan->device_classes[members[i].device_class].device].profile != profile) return false;
   return true;
 }
 
@@ -77,9 +89,9 @@ static pl_code list_rivals(ownership *state, pl_arena *arena, pl_error *error) {
   return PL_OK;
 }
 
-pl_code pl_rivals_find(const pl_program *program, pl_group_class *group_classes, pl_communication_plan *plan,
-                       pl_arena *arena, pl_error *error) {
-  ownership state = {.program = program, .classes = group_classes, .plan = plan};
+pl_code pl_rivals_find(const pl_cluster *cluster, const pl_program *program, pl_group_class *group_classes,
+                       pl_communication_plan *plan, pl_arena *arena, pl_error *error) {
+  ownership state = {.cluster = cluster, .program = program, .classes = group_classes, .plan = plan};
   state.owner = PL_TAKE(arena, uint32_t, plan->table.n_links);
   if (state.owner == NULL) return pl_fail_memory(error, "the owners of the links");
   for (uint32_t link = 0; link < plan->table.n_links; link++)
@@ -87,7 +99,7 @@ pl_code pl_rivals_find(const pl_program *program, pl_group_class *group_classes,
   for (uint32_t class = 0; class < plan->n_group_classes; class ++)
     if (family_of(&state, class)->kind == PL_FAMILY_TENSOR) claim_links(&state, class);
   for (uint32_t class = 0; class < plan->n_group_classes; class ++)
-    group_classes[class].stays_inside = family_of(&state, class)->kind == PL_FAMILY_TENSOR &&
-                                        group_classes[class].n_participants == 1 && owns_its_links(&state, class);
+    group_classes[class].stays_inside =
+        family_of(&state, class)->kind == PL_FAMILY_TENSOR && are_alike(&state, class) && owns_its_links(&state, class);
   return list_rivals(&state, arena, error);
 }
