@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "core/command.h"
+#include "core/command_line.h"
 #include "netmodel/platform.h"
 #include "netmodel/platform_make.h"
 #include "netmodel/platform_svg.h"
@@ -18,6 +19,7 @@ typedef struct request {
   bool json, force;
   char **files;
   int n_files;
+  pl_error error;
 } request;
 
 enum { KEY_JSON = 256, KEY_SVG, KEY_FORCE, KEY_DEVICES };
@@ -57,7 +59,7 @@ static error_t parse_option(int key, char *argument, struct argp_state *state) {
     r->n_files = state->argc - state->next;
     return 0;
   case ARGP_KEY_NO_ARGS:
-    argp_error(state, "which platform file?");
+    pl_fail(&r->error, PL_BAD_INPUT, "which platform file? %s FILE", state->name);
     return 0;
   default:
     return ARGP_ERR_UNKNOWN;
@@ -164,12 +166,10 @@ static int run_in_child(const request *r, const char *command, file_action actio
 
 static int run_files(const char *command, const struct argp *argp, file_action action, int argc, char **argv) {
   request r = {0};
-  argp_err_exit_status = 2;
-  if (argp_parse(argp, argc, argv, 0, NULL, &r) != 0) return 2;
-  if (r.svg != NULL && r.n_files > 1) {
-    fprintf(stderr, "paceline %s: --svg draws one file, not %d\n", command, r.n_files);
-    return 2;
-  }
+  pl_command_line_parse(command, argp, argc, argv, false, &r, &r.error);
+  if (r.error.code == PL_OK && r.svg != NULL && r.n_files > 1)
+    pl_fail(&r.error, PL_BAD_INPUT, "--svg draws one file, not %d", r.n_files);
+  if (r.error.code != PL_OK) return pl_command_report(command, &r.error);
   if (r.n_files == 1) return run_file(&r, command, action, r.files[0]);
   int worst = 0;
   for (int i = 0; i < r.n_files; i++) {
@@ -179,23 +179,23 @@ static int run_files(const char *command, const struct argp *argp, file_action a
   return worst;
 }
 
-static void print_usage(FILE *stream) {
+static void print_usage(void) {
   fputs("Usage: paceline platform check|show|make [OPTION...] FILE...\n"
         "  check  says whether platform files can be simulated\n"
         "  show   prints or draws their hierarchy\n"
         "  make   writes platform files of known machines at any size\n"
         "'paceline platform check --help' and so on say more.\n",
-        stream);
+        stdout);
 }
 
 int pl_cmd_platform(int argc, char **argv) {
   if (argc < 2) {
-    print_usage(stderr);
+    fputs("paceline platform: check, show or make? 'paceline platform --help' says more\n", stderr);
     return 2;
   }
   const char *action = argv[1];
   if (strcmp(action, "--help") == 0) {
-    print_usage(stdout);
+    print_usage();
     return pl_command_finish("platform", 0);
   }
   if (strcmp(action, "check") == 0) {
@@ -210,6 +210,7 @@ int pl_cmd_platform(int argc, char **argv) {
     argv[1] = "paceline platform make";
     return pl_platform_make_run(argc - 1, argv + 1);
   }
-  fprintf(stderr, "paceline platform: '%s' is none of check, show and make\n", action);
+  fprintf(stderr, "paceline platform: '%s' is none of check, show and make; 'paceline platform --help' says more\n",
+          action);
   return 2;
 }

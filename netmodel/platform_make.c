@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/command.h"
+#include "core/command_line.h"
 #include "core/units.h"
 
 enum { COMMAND_BYTES = 512, KIND_BYTES = 256, PATH_BYTES = 4096 };
@@ -18,6 +19,7 @@ typedef struct request {
   const char *kind, *nodes, *gpus_per_node, *fabric, *pod_nodes, *oversubscription, *nic_rate, *sockets, *device,
       *output;
   bool force, list;
+  pl_error error;
 } request;
 
 enum {
@@ -88,7 +90,7 @@ static error_t parse_option(int key, char *argument, struct argp_state *state) {
     r->list = true;
     return 0;
   case ARGP_KEY_ARG:
-    if (r->kind != NULL) argp_error(state, "one KIND only, not also '%s'", argument);
+    if (r->kind != NULL) pl_fail(&r->error, PL_BAD_INPUT, "one KIND only, not also '%s'", argument);
     r->kind = argument;
     return 0;
   default:
@@ -328,8 +330,8 @@ int pl_platform_make_run(int argc, char **argv) {
   pl_error error = PL_ERROR_INIT;
   pl_platform_plan plan;
   char command[COMMAND_BYTES];
-  argp_err_exit_status = 2;
-  if (argp_parse(&argp, argc, argv, 0, NULL, &r) != 0) return 2;
+  pl_command_line_parse(name, &argp, argc, argv, false, &r, &r.error);
+  if (r.error.code != PL_OK) return pl_command_report(name, &r.error);
   if (r.list) {
     print_list();
     return pl_command_finish(name, 0);

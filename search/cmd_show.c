@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/command.h"
+#include "core/command_line.h"
 #include "core/units.h"
 #include "search/column_text.h"
 #include "search/selection.h"
@@ -63,7 +64,7 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     options->csv = true;
     return 0;
   case ARGP_KEY_ARG:
-    if (options->path != NULL) argp_error(state, "unexpected argument '%s'", value);
+    if (options->path != NULL) pl_command_line_refuse_argument(value, &options->error);
     options->path = value;
     return 0;
   default:
@@ -198,7 +199,7 @@ static void header(uint32_t column, char text[CELL_BYTES]) {
 
 static pl_code print_table(session *own, pl_error *error) {
   char *cells = PL_TAKE(&own->arena, char, (size_t)CELL_BYTES);
-  int widths[MOST_COLUMNS];
+  int widths[MOST_COLUMNS] = {0};
   if (cells == NULL) return pl_fail_memory(error, "the table");
   for (uint32_t k = 0; k < own->n_columns; k++) {
     header(own->columns[k], cells);
@@ -340,11 +341,11 @@ int pl_cmd_show(int argc, char **argv) {
   session own = {0};
   char name[] = "paceline show";
   if (argc > 0) argv[0] = name; /* what argp calls the program */
-  argp_err_exit_status = 2;
-  if (argp_parse(&argp, argc, argv, 0, NULL, &own.options) != 0) return 2;
   pl_arena_init(&own.arena, 0);
   pl_error error = PL_ERROR_INIT;
-  int status = show(&own, &error) == PL_OK ? 0 : pl_command_report("show", &error);
+  pl_code code = pl_command_line_parse("show", &argp, argc, argv, false, &own.options, &error);
+  if (code == PL_OK) code = show(&own, &error);
+  int status = code == PL_OK ? 0 : pl_command_report("show", &error);
   pl_results_reader_destroy(own.reader);
   pl_arena_release(&own.arena);
   return pl_command_finish("show", status);

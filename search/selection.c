@@ -77,7 +77,7 @@ typedef struct sort_order {
 
 static int compare_values(const pl_where_value *a, const pl_where_value *b, bool descending) {
   int order;
-  if (a->text != NULL) {
+  if (a->text != NULL && b->text != NULL) {
     uint32_t shorter = a->length < b->length ? a->length : b->length;
     order = memcmp(a->text, b->text, shorter);
     if (order == 0) order = (a->length > b->length) - (a->length < b->length);

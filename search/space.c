@@ -255,7 +255,7 @@ static pl_code finish(walk *w) {
   pl_space *space = w->space;
   pl_candidate *kept = PL_TAKE(w->arena, pl_candidate, space->n_candidates);
   if (kept == NULL) return pl_fail_memory(w->error, "the candidates; restrict the space");
-  if (space->n_candidates > 0) memcpy(kept, w->found, space->n_candidates * sizeof *kept);
+  if (space->n_candidates > 0 && w->found != NULL) memcpy(kept, w->found, space->n_candidates * sizeof *kept);
   space->candidates = kept;
   pl_digest digest;
   pl_digest_init(&digest);
@@ -327,5 +327,6 @@ int pl_space_format_candidate(const pl_space *space, uint32_t index, char *text,
 
 double pl_space_cost(const pl_space *space, uint32_t index) {
   const pl_candidate *c = &space->candidates[index];
-  return 100.0 + (double)(space->job->gbs / c->dp / c->mbs) * c->pp * c->vpp;
+  int64_t n_microbatches = space->job->gbs / c->dp / c->mbs;
+  return 100.0 + (double)n_microbatches * c->pp * c->vpp;
 }

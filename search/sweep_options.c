@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/command_line.h"
 #include "core/units.h"
 
 enum {
@@ -189,25 +190,15 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     pl_parse_integer(value, "--threads", 1, 1024, &options->n_threads, &options->error);
     return 0;
   case ARGP_KEY_ARG:
-    argp_error(state, "unexpected argument '%s'", value);
-    return EINVAL;
+    pl_command_line_refuse_argument(value, &options->error);
+    return 0;
   default:
     return read_flag(key, options) || read_choice(key, value, &options->choices, &options->error) ? 0
                                                                                                   : ARGP_ERR_UNKNOWN;
   }
 }
 
-/* Help of a rank that must not print goes nowhere. */
-static error_t read_silently(int key, char *value, struct argp_state *state) {
-  if (key == ARGP_KEY_INIT) {
-    FILE *nowhere = fopen("/dev/null", "w");
-    if (nowhere != NULL) state->out_stream = state->err_stream = nowhere;
-  }
-  return read_option(key, value, state);
-}
-
 static pl_code judge(const pl_sweep_options *options, pl_error *error) {
-  if (options->error.code != PL_OK) return pl_fail(error, options->error.code, "%s", options->error.message);
   if (options->output == NULL || options->output[0] == '\0')
     return pl_fail(error, PL_BAD_INPUT, "-o FILE is missing: where the results go");
   if (options->force && options->resume) return pl_fail(error, PL_BAD_INPUT, "--force and --resume exclude each other");
@@ -222,7 +213,7 @@ pl_code pl_sweep_options_parse(int argc, char **argv, bool silent, pl_sweep_opti
   const struct argp_child children[] = {{&pl_job_options_argp, 0, NULL, 0}, {0}};
   const struct argp argp = {
       .options = option_table,
-      .parser = silent ? read_silently : read_option,
+      .parser = read_option,
       .doc = "Simulates every valid parallelisation strategy of a model on a platform and writes all results to HDF5.\v"
              "Example:\n  mpirun -n 4 paceline sweep --platform platforms/dgx-a100-16.xml --model "
              "workloads/models/gpt3-175b.json "
@@ -231,9 +222,8 @@ pl_code pl_sweep_options_parse(int argc, char **argv, bool silent, pl_sweep_opti
   *options = (pl_sweep_options){0};
   pl_job_options_init(&options->job);
   pl_space_choices_init(&options->choices);
-  argp_err_exit_status = 2;
-  if (argp_parse(&argp, argc, argv, silent ? ARGP_NO_ERRS : 0, NULL, options) != 0)
-    return pl_fail(error, PL_BAD_INPUT, "bad option");
+  PL_TRY(pl_command_line_parse("sweep", &argp, argc, argv, silent, options, error));
+  if (options->error.code != PL_OK) return pl_fail(error, options->error.code, "%s", options->error.message);
   PL_TRY(pl_job_options_check(&options->job, error));
   return judge(options, error);
 }

@@ -14,8 +14,8 @@ typedef struct pl_sweep_options {
   pl_error error; /* first bad option */
 } pl_sweep_options;
 
-/* Parses; argp itself prints and ends the process on an unknown option (status 2) and on --help (status 0). `silent`:
- * prints nothing and returns PL_BAD_INPUT instead. Values are judged last, in `error`. */
+/* Parses; --help is printed and ends the process with status 0, without printing when `silent`. What is wrong is in
+ * `error`: options and their values first, then what is missing. */
 pl_code pl_sweep_options_parse(int argc, char **argv, bool silent, pl_sweep_options *options, pl_error *error);
 /* The command line without what cannot change a row (-o, --threads, --force, --resume, --progress, --quiet, --json), so
  * that runs that must give the same bytes record the same text. Call it before the parse, which reorders argv; in

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/cluster.h"
+#include "core/command_line.h"
 #include "core/json_writer.h"
 #include "core/units.h"
 #include "workloads/model.h"
@@ -99,13 +100,17 @@ static error_t parse_option(int key, char *text, struct argp_state *state) {
     in->json = true;
     break;
   case ARGP_KEY_ARG:
-    if (state->arg_num > 1) argp_error(state, "unexpected argument '%s'", text);
+    if (state->arg_num > 1) pl_command_line_refuse_argument(text, &in->error);
     *(state->arg_num == 0 ? &in->action : &in->file) = text;
     break;
   case ARGP_KEY_END:
-    if (in->action == NULL || strcmp(in->action, "show") != 0)
-      argp_error(state, "'%s' is not an action; there is: show FILE", in->action ? in->action : "");
-    if (in->file == NULL) argp_error(state, "show needs a file: a Hugging Face config.json");
+    if (in->action == NULL) {
+      pl_fail(&in->error, PL_BAD_INPUT, "what is to be done? paceline model show FILE");
+    } else if (strcmp(in->action, "show") != 0) {
+      pl_fail(&in->error, PL_BAD_INPUT, "'%s' is not an action; there is: show FILE", in->action);
+    } else if (in->file == NULL) {
+      pl_fail(&in->error, PL_BAD_INPUT, "show needs a file: a Hugging Face config.json");
+    }
     break;
   default:
     return ARGP_ERR_UNKNOWN;
@@ -318,8 +323,7 @@ int pl_cmd_model(int argc, char **argv) {
   request in = {.shard = {.tmp = 1, .mbs = 1, .dtype = PL_DTYPE_BF16, .flash = true}, .error = PL_ERROR_INIT};
   char name[] = "paceline model", *given = argv[0];
   argv[0] = name; /* what argp calls us in messages */
-  argp_err_exit_status = 2;
-  argp_parse(&argp, argc, argv, 0, NULL, &in);
+  pl_command_line_parse("model", &argp, argc, argv, false, &in, &in.error);
   argv[0] = given;
   pl_arena arena;
   pl_arena_init(&arena, 0);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/command.h"
+#include "core/command_line.h"
 #include "core/digest.h"
 #include "core/json_writer.h"
 #include "core/units.h"
@@ -64,8 +65,8 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     options->digest = true;
     return 0;
   case ARGP_KEY_ARG:
-    argp_error(state, "unexpected argument '%s'", value);
-    return EINVAL;
+    pl_command_line_refuse_argument(value, &options->job.error);
+    return 0;
   default:
     return ARGP_ERR_UNKNOWN;
   }
@@ -188,13 +189,13 @@ int pl_cmd_simulate(int argc, char **argv) {
       .children = children};
   simulate_options options = {0};
   pl_job_options_init(&options.job);
-  argp_err_exit_status = 2;
-  if (argp_parse(&argp, argc, argv, 0, NULL, &options) != 0) return 2;
   session own = {.options = &options};
   pl_arena_init(&own.arena, 0);
   pl_error error = PL_ERROR_INIT;
   int status = 0;
-  if (simulate(&own, &error) == PL_OK) {
+  pl_code code = pl_command_line_parse("simulate", &argp, argc, argv, false, &options, &error);
+  if (code == PL_OK) code = simulate(&own, &error);
+  if (code == PL_OK) {
     print(&own);
   } else {
     status = pl_command_report("simulate", &error);

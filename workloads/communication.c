@@ -227,6 +227,8 @@ static pl_code number_groups(planning *state) {
   uint32_t *of_pattern = PL_TAKE(state->arena, uint32_t, state->n_patterns + 1);
   if (state->arena->failed) return no_memory(state);
   memset(of_pattern, 0xff, state->n_patterns * sizeof *of_pattern);
+  const uint32_t *class_of = state->fold.transfers.class_of;
+  PL_ASSERT(class_of != NULL || state->options->chunked);
   for (uint32_t f = 0; f < state->program->n_families; f++) {
     const pl_family *family = &state->program->families[f];
     for (uint32_t g = 0; g < family->n_groups; g++) {
@@ -235,8 +237,7 @@ static pl_code number_groups(planning *state) {
       if (family->n_ops == 0) continue;
       uint32_t *known = class;
       if (!state->options->chunked)
-        known =
-            &of_pattern[state->fold.transfers.class_of[state->raw[state->first_raw[f] + g * family->n_ops].pattern]];
+        known = &of_pattern[class_of[state->raw[state->first_raw[f] + g * family->n_ops].pattern]];
       if (*known == PL_NONE) {
         *known = plan->n_group_classes++;
         classes[*known] =
@@ -269,6 +270,7 @@ static pl_code number_devices(planning *state) {
   uint32_t n_classes = state->fold.devices.n_classes;
   pl_device_class *classes = PL_TAKE(state->arena, pl_device_class, n_classes);
   if (classes == NULL) return no_memory(state);
+  PL_ASSERT(state->fold.devices.class_of != NULL);
   for (int32_t stage = 0; stage < strategy->pp; stage++)
     for (int32_t d = 0; d < strategy->dp; d++)
       for (int32_t t = 0; t < strategy->tmp; t++) {
@@ -354,6 +356,7 @@ static pl_code make_specs(planning *state) {
                                     .n_specs = n_specs,
                                     .uses = quotient->uses,
                                     .n_uses = quotient->n_uses};
+  PL_ASSERT(state->fold.transfers.class_of != NULL);
   for (uint32_t c = 0; c < plan->n_group_classes; c++) {
     const pl_group_class *class = &plan->group_classes[c];
     const pl_family *family = &state->program->families[class->family];

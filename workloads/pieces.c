@@ -140,11 +140,12 @@ static void add_communication(gathering *state, pl_piece_kind kind, uint32_t op,
 /* ---- tensor collectives inside a block ---- */
 
 static uint32_t find_op(const pl_family *family, const pl_op *op) {
-  for (uint32_t i = 0; i < family->n_ops; i++)
-    if (family->ops[i].kind == (pl_collective_kind)op->collective && family->ops[i].size_bytes == op->size_bytes)
-      return i;
-  PL_ASSERT(false && "a collective of a block that its stage's program does not list");
-  return PL_NONE;
+  uint32_t i = 0;
+  while (i < family->n_ops &&
+         (family->ops[i].kind != (pl_collective_kind)op->collective || family->ops[i].size_bytes != op->size_bytes))
+    i++;
+  PL_ASSERT(i < family->n_ops); /* a stage's program lists every collective of its blocks */
+  return i;
 }
 
 /* A collective whose only rivals are transfers of other kinds is nearly as local as a kernel: it becomes a part. */

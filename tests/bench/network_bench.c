@@ -133,7 +133,7 @@ static void native_send(void *side, uint32_t task, uint32_t lane) {
   n->network->ops->start(n->network, n->now, task, lane, n->traffic->size_bytes[lane]);
 }
 
-static double run_native(const traffic *t, const pl_transfer_table *table, drive *d) {
+static double run_native(const traffic *t, const pl_transfer_table *table, const drive *shared) {
   pl_arena arena;
   pl_arena_init(&arena, 0);
   double best_s = INFINITY;
@@ -141,12 +141,13 @@ static double run_native(const traffic *t, const pl_transfer_table *table, drive
     double start_s = now_s();
     pl_arena_reset(&arena);
     native n = {.traffic = t, .network = pl_flow_network_take(table, &arena)};
-    d->side = &n;
-    d->send = native_send;
-    drive_begin(d);
+    drive own = *shared;
+    own.side = &n;
+    own.send = native_send;
+    drive_begin(&own);
     while ((n.now = n.network->ops->settle(n.network, n.now)) != PL_TICKS_NEVER)
       for (uint32_t task; (task = n.network->ops->advance(n.network, n.now)) != PL_NONE;)
-        drive_complete(d, task, pl_ticks_to_s(n.now));
+        drive_complete(&own, task, pl_ticks_to_s(n.now));
     n.network->ops->destroy(n.network);
     best_s = fmin(best_s, now_s() - start_s);
   }
@@ -184,7 +185,8 @@ static void foreign_flush(void *data, double time_s) {
   (void)data, (void)time_s;
 }
 
-static void run_foreign(const traffic *t, const pl_cluster *cluster, const uint32_t *device, drive *d, outcome *out) {
+static void run_foreign(const traffic *t, const pl_cluster *cluster, const uint32_t *device, const drive *shared,
+                        outcome *out) {
   const char *hosts[256];
   for (uint32_t i = 0; i < cluster->n_devices; i++)
     hosts[i] = cluster->devices[i].name;
@@ -193,10 +195,11 @@ static void run_foreign(const traffic *t, const pl_cluster *cluster, const uint3
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
-      foreign f = {.traffic = t, .device = device, .drive = d};
-      d->finish_s = out->finish_s;
-      d->side = &f;
-      d->send = foreign_send;
+      drive own = *shared;
+      foreign f = {.traffic = t, .device = device, .drive = &own};
+      own.finish_s = out->finish_s;
+      own.side = &f;
+      own.send = foreign_send;
       const pl_simgrid_loop_options options = {
           .hosts = hosts, .n_hosts = cluster->n_devices, .n_tasks = t->n_lanes * t->n_steps, .rtt = true};
       const pl_simgrid_loop_client client = {foreign_begin, foreign_complete, foreign_flush, &f};

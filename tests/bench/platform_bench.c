@@ -33,7 +33,7 @@ static double time_shim(const char *path) {
     double start_s = now_s();
     if (pl_shim_load(path, &shim, message, sizeof message) != PL_SHIM_OK) _exit(1);
     time_s = now_s() - start_s;
-    _exit(write(channel[1], &time_s, sizeof time_s) != sizeof time_s);
+    _exit(write(channel[1], &time_s, sizeof time_s) == sizeof time_s ? 0 : 1);
   }
   int status;
   wait(&status);

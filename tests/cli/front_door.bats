@@ -17,12 +17,10 @@ setup() {
   [[ $output == "$help" ]]
 }
 
-@test "every command of the table has help, and refuses an unknown option with exit status 2" {
+@test "every command of the table has help" {
   for name in $(sed -n 's/^ *{"\([a-z_-]*\)",.*/\1/p' main.c); do
     run "$PACELINE" "$name" --help
     [[ $status -eq 0 && $output == *[Uu]sage:* ]] || { echo "$name --help: exit $status: $output"; return 1; }
-    run "$PACELINE" "$name" --no-such-option
-    [[ $status -eq 2 ]] || { echo "$name --no-such-option: exit $status"; return 1; }
   done
 }
 

@@ -52,8 +52,8 @@ refused() { # MESSAGE ARGUMENT...
   refused "show FILE"
   refused "needs a file" show
   refused "not an action" list "$model"
-  refused "unexpected argument" show "$model" "$model"
-  refused "unrecognized option" show --bogus "$model"
+  refused "one argument too many" show "$model" "$model"
+  refused "is not an option" show --bogus "$model"
   refused "nosuch.json" show nosuch.json
   refused "--tmp" show "$model" --tmp x
   refused "16 attention heads" show "$model" --tmp 3

@@ -181,7 +181,7 @@ TREE
     run --separate-stderr "$PACELINE" platform $arguments
     [ "$status" -eq 2 ]
     [ -z "$output" ]
-    [ -n "$stderr" ]
+    [ "${#stderr_lines[@]}" -eq 1 ]
   done
   run --separate-stderr "$PACELINE" platform show "$good" "$good" --svg "$scratch/out.svg"
   [ "$status" -eq 2 ]

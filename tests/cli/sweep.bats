@@ -18,7 +18,7 @@ refused() {
   run "$PACELINE" sweep "$@"
   [ "$status" -eq 2 ] || { echo "status $status: $output"; return 1; }
   [[ "${lines[0]}" == "paceline sweep: "*"$message"* ]] || { echo "said: $output"; return 1; }
-  [ "${#lines[@]}" -le 2 ] # argp adds "Try ... --help" to its own
+  [ "${#lines[@]}" -eq 1 ]
   [ "$(ls -A "$folder")" = "${left:-}" ] || { echo "left: $(ls -A "$folder")"; return 1; }
 }
 
@@ -80,8 +80,8 @@ assert s["best"]["pp"] * s["best"]["dp"] * s["best"]["tmp"] == 16 and s["best"][
   refused "runs one strategy at a time" "${job[@]}" --network simgrid -o "$out"
   refused "-o FILE is missing" "${job[@]}"
   refused "exclude each other" "${job[@]}" --force --resume -o "$out"
-  refused "unrecognized option" "${job[@]}" --fast -o "$out"
-  refused "unexpected argument" "${job[@]}" -o "$out" more
+  refused "is not an option" "${job[@]}" --fast -o "$out"
+  refused "one argument too many" "${job[@]}" -o "$out" more
   refused "--platform FILE is missing" --model "$model" --gbs 32 -o "$out"
   refused "--gbs N is missing" --model "$model" --platform "$platform" -o "$out"
 }

@@ -45,8 +45,8 @@ static void kth_take_fails(void **unused) {
         .first_use = 2 * i, .n_uses = 2, .rate_cap_Bps = INFINITY, .share_weight = 1, .latency = i * 100};
   }
   const pl_transfer_table table = {capacity_Bps, policy, LINKS, specs, LINKS, uses, 2 * LINKS};
-  pl_network *(*const takers[2])(const pl_transfer_table *, pl_arena *) = {pl_flow_network_take,
-                                                                           pl_analytic_network_take};
+  typedef pl_network *network_take(const pl_transfer_table *, pl_arena *);
+  static network_take *const takers[2] = {pl_flow_network_take, pl_analytic_network_take};
   for (uint32_t kind = 0; kind < 2; kind++) {
     bool failed = true;
     int64_t k = 0;

@@ -31,8 +31,8 @@ static uint32_t draw(generator *random, uint32_t bound) {
 }
 
 static int32_t divisor_of(generator *random, int32_t n) {
-  int32_t divisors[64], count = 0;
-  for (int32_t d = 1; d <= n; d++)
+  int32_t divisors[64] = {1}, count = 1;
+  for (int32_t d = 2; d <= n; d++)
     if (n % d == 0) divisors[count++] = d;
   return divisors[draw(random, (uint32_t)count)];
 }
