@@ -242,12 +242,15 @@ static void undisturbed_is_solo(void **unused) {
   uint64_t state = test_seed(20264);
   for (uint32_t round = 0; round < 2000; round++) {
     scene s = {.n_links = 0};
-    for (uint32_t l = 0; l < MAX_LINKS; l++)
-      add_link(&s, random_log(&state, 1e7, 1e12), random_below(&state, 4) ? PL_LINK_SHARED : PL_LINK_FATPIPE);
+    for (uint32_t l = 0; l < MAX_LINKS; l++) {
+      double capacity_Bps = random_log(&state, 1e7, 1e12);
+      add_link(&s, capacity_Bps, random_below(&state, 4) ? PL_LINK_SHARED : PL_LINK_FATPIPE);
+    }
     for (uint32_t i = 0; i < 6; i++) {
       uint32_t links = round % 2 ? random_below(&state, 256) : i < 4 ? 3u << (2 * i) : 0;
-      uint32_t task = add_task(&s, random_unit(&state) * 1e-3, random_log(&state, 1, 1e9), links,
-                               random_below(&state, 2) ? 1 : random_log(&state, 0.1, 10));
+      double start_s = random_unit(&state) * 1e-3, size_bytes = random_log(&state, 1, 1e9),
+             weight = random_below(&state, 2) ? 1 : random_log(&state, 0.1, 10);
+      uint32_t task = add_task(&s, start_s, size_bytes, links, weight);
       s.specs[task].latency = random_below(&state, 3) ? (pl_ticks)random_below(&state, 1u << 30) : 0;
       if (random_below(&state, 2)) s.specs[task].share_weight = random_log(&state, 1e-3, 1e6);
       if (random_below(&state, 3) == 0) s.specs[task].rate_cap_Bps = random_log(&state, 1e7, 1e12);
@@ -267,7 +270,8 @@ static void harmless_rival(void **unused) {
     add_link(&s, random_log(&state, 1e7, 1e8), PL_LINK_SHARED);
     add_link(&s, random_log(&state, 1e9, 1e10), PL_LINK_SHARED);
     add_task(&s, 0, random_log(&state, 1e5, 1e7), 3, 1);
-    add_task(&s, random_unit(&state) * 1e-2, random_log(&state, 1e3, 1e6), 2, 1);
+    double start_s = random_unit(&state) * 1e-2;
+    add_task(&s, start_s, random_log(&state, 1e3, 1e6), 2, 1);
     s.specs[1].rate_cap_Bps = random_log(&state, 1e6, 1e8);
     s.specs[0].share_weight = random_log(&state, 1, 1e6);
     s.specs[1].share_weight = random_log(&state, 1, 1e6);

@@ -142,8 +142,8 @@ static void make_scenario(scenario *s, const char *path, pl_sharing sharing, boo
   uint32_t owner[MAX_LINKS];
   memset(owner, 0xff, sizeof owner);
   /* Under RTT a flow without any latency has weight 1 beside weights of 1e5: SimGrid then rounds shares to nothing. */
-  write_links(xml, s, policies, sharing == PL_SHARING_RTT ? random_below(state, 10) != 0 : random_below(state, 2), fast,
-              state);
+  bool latencies = sharing == PL_SHARING_RTT ? random_below(state, 10) != 0 : random_below(state, 2);
+  write_links(xml, s, policies, latencies, fast, state);
   for (uint32_t i = 0; i < s->n_pairs; i++)
     write_route(xml, s, policies, i, sharing == PL_SHARING_RTT ? owner : NULL, state);
   fputs("</zone></platform>\n", xml);

@@ -19,7 +19,7 @@ for program in "$PACELINE" "$both"; do
 done
 
 # What the shim shows to the world: its own functions and the one that it takes over from SimGrid.
-strangers=$(nm -D --defined-only "$shim" | awk '{print $3}' | grep -vE '^(pl_shim_|pl_simgrid_|_xbt_log_event_log$|__|_init$|_fini$|_edata$|_end$|_ZN|_ZT|_ZS|_ZG|_ZZ)' || true)
+strangers=$(nm -D --defined-only "$shim" | awk '{print $3}' | grep -vE '^(pl_shim_|pl_simgrid_|_xbt_log_event_log$|__|_init$|_fini$|_edata$|_end$|_ZN|_ZT|_ZS|_ZG|_ZZ|_Z[dn])' || true)
 [[ -z $strangers ]] || { echo "the shim exports: $strangers"; exit 1; }
 
 scratch=$(mktemp -d)

@@ -135,9 +135,11 @@ static void fluid_and_chunked_carry_the_same_bytes(void **unused) {
     for (int algorithm = 0; algorithm < PL_ALGORITHM_COUNT; algorithm++) {
       pl_collective_options options = {.algorithm = (pl_collective_algorithm)algorithm, .step_overhead_s = 1e-6};
       pl_collective_group *group = take_group(cluster, members, n, &options, &arena);
-      for (int kind = 0; kind < PL_COLLECTIVE_COUNT; kind++)
-        compare_volumes(cluster, group, (pl_collective_kind)kind, random_log(&state, 1, 1e9),
-                        random_between(&state, 1, 5), random_below(&state, 2), &arena);
+      for (int kind = 0; kind < PL_COLLECTIVE_COUNT; kind++) {
+        double size_bytes = random_log(&state, 1, 1e9);
+        uint32_t chunks = random_between(&state, 1, 5);
+        compare_volumes(cluster, group, (pl_collective_kind)kind, size_bytes, chunks, random_below(&state, 2), &arena);
+      }
     }
     pl_arena_release(&arena);
     synthetic_cluster_release(cluster);
@@ -322,7 +324,8 @@ static void search_never_loses(void **unused) {
                                .gpus_per_node = random_between(&state, 3, 8)};
     pl_cluster *cluster = synthetic_cluster_create(&shape);
     uint32_t members[MOST_DEVICES], n = cluster->n_devices;
-    synthetic_cluster_scale_link(cluster, random_below(&state, cluster->n_links), random_below(&state, 2) ? 0.5 : 0.3);
+    uint32_t slow = random_below(&state, cluster->n_links);
+    synthetic_cluster_scale_link(cluster, slow, random_below(&state, 2) ? 0.5 : 0.3);
     for (uint32_t m = 0; m < n; m++)
       members[m] = m;
     pl_arena arena;

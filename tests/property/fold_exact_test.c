@@ -15,80 +15,62 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "tests/support/random.h"
 #include "tests/support/synthetic_cluster.h"
 #include "workloads/simulate.h"
 
-typedef struct generator {
-  uint64_t state;
-} generator;
-
-static uint32_t draw(generator *random, uint32_t bound) {
-  random->state += 0x9e3779b97f4a7c15u;
-  uint64_t z = random->state;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return (uint32_t)((z ^ (z >> 31)) % bound);
-}
-
-static int32_t divisor_of(generator *random, int32_t n) {
-  int32_t divisors[64] = {1}, count = 1;
-  for (int32_t d = 2; d <= n; d++)
-    if (n % d == 0) divisors[count++] = d;
-  return divisors[draw(random, (uint32_t)count)];
-}
-
-static void make_model(generator *random, pl_arena *arena, pl_model *model) {
+static void make_model(uint64_t *random, pl_arena *arena, pl_model *model) {
   char text[512];
-  int layers = 4 + (int)draw(random, 9);
+  int layers = 4 + (int)random_below(random, 9);
   int size = snprintf(text, sizeof text,
                       "{\"model_type\":\"gpt2\",\"n_embd\":256,\"n_layer\":%d,\"n_head\":16,\"n_positions\":128,"
                       "\"vocab_size\":1000,\"tie_word_embeddings\":%s}",
-                      layers, draw(random, 3) == 0 ? "false" : "true");
+                      layers, random_below(random, 3) == 0 ? "false" : "true");
   pl_error error = PL_ERROR_INIT;
   pl_code code = pl_model_parse("random.json", text, (size_t)size, arena, model, &error);
   if (code != PL_OK) fail_msg("%s", error.message);
 }
 
 /* Strictly increasing cuts of the blocks. */
-static const int32_t *random_boundaries(generator *random, const pl_model *model, int32_t n_chunks, pl_arena *arena) {
+static const int32_t *random_boundaries(uint64_t *random, const pl_model *model, int32_t n_chunks, pl_arena *arena) {
   int32_t n = pl_model_n_blocks(model), *boundary = PL_TAKE(arena, int32_t, n_chunks + 1);
   boundary[n_chunks] = n;
   for (int32_t c = 1; c < n_chunks; c++) {
     int32_t lowest = boundary[c - 1] + 1, highest = n - (n_chunks - c);
     int32_t even = boundary[c - 1] + (n - boundary[c - 1]) / (n_chunks - c + 1);
-    int32_t cut = even - 2 + (int32_t)draw(random, 5);
+    int32_t cut = even - 2 + (int32_t)random_below(random, 5);
     boundary[c] = cut < lowest ? lowest : cut > highest ? highest : cut;
   }
   return boundary;
 }
 
-static bool make_strategy(generator *random, const pl_cluster *cluster, const pl_model *model, pl_job *job,
+static bool make_strategy(uint64_t *random, const pl_cluster *cluster, const pl_model *model, pl_job *job,
                           pl_strategy *strategy, pl_arena *arena) {
   static const char orders[6][4] = {"tdp", "tpd", "dtp", "dpt", "ptd", "pdt"};
   int32_t devices = (int32_t)cluster->n_devices;
-  *strategy = (pl_strategy){.vpp = 1, .schedule = (pl_schedule_kind)draw(random, 2), .overlap = draw(random, 4) > 0};
-  strategy->tmp = divisor_of(random, devices);
+  *strategy = (pl_strategy){.vpp = 1};
+  strategy->schedule = (pl_schedule_kind)random_below(random, 2);
+  strategy->overlap = random_below(random, 4) > 0;
+  strategy->tmp = random_divisor(random, devices);
   if (16 % strategy->tmp != 0) strategy->tmp = 1;
-  strategy->pp = divisor_of(random, devices / strategy->tmp);
+  strategy->pp = random_divisor(random, devices / strategy->tmp);
   strategy->dp = devices / strategy->tmp / strategy->pp;
-  strategy->mbs = 1 + (int32_t)draw(random, 2);
-  int32_t n_microbatches = 1 + (int32_t)draw(random, 6);
-  if (strategy->pp > 1 && strategy->pp <= 4 && draw(random, 3) == 0) {
+  strategy->mbs = 1 + (int32_t)random_below(random, 2);
+  int32_t n_microbatches = 1 + (int32_t)random_below(random, 6);
+  if (strategy->pp > 1 && strategy->pp <= 4 && random_below(random, 3) == 0) {
     strategy->schedule = PL_SCHEDULE_INTERLEAVED;
     strategy->vpp = 2;
-    n_microbatches = strategy->pp * (1 + (int32_t)draw(random, 2));
+    n_microbatches = strategy->pp * (1 + (int32_t)random_below(random, 2));
   }
   if (pl_strategy_n_chunks(strategy) > model->n_layers) return false;
-  strategy->sp = strategy->tmp > 1 && draw(random, 2) == 0;
-  strategy->recompute = (pl_recompute)draw(random, 3);
-  strategy->zero = (int32_t)draw(random, strategy->pp > 1 ? 2 : 4);
-  memcpy(strategy->order, orders[draw(random, 6)], 4);
+  strategy->sp = strategy->tmp > 1 && random_below(random, 2) == 0;
+  strategy->recompute = (pl_recompute)random_below(random, 3);
+  strategy->zero = (int32_t)random_below(random, strategy->pp > 1 ? 2 : 4);
+  memcpy(strategy->order, orders[random_below(random, 6)], 4);
   strategy->boundary = random_boundaries(random, model, pl_strategy_n_chunks(strategy), arena);
-  *job = (pl_job){.gbs = (int64_t)n_microbatches * strategy->dp * strategy->mbs,
-                  .seq = 128,
-                  .dtype = PL_DTYPE_FP16,
-                  .flash = draw(random, 2) == 0,
-                  .bucket_bytes = draw(random, 2) == 0 ? 1e5 : 1e7};
+  *job = (pl_job){.gbs = (int64_t)n_microbatches * strategy->dp * strategy->mbs, .seq = 128, .dtype = PL_DTYPE_FP16};
+  job->flash = random_below(random, 2) == 0;
+  job->bucket_bytes = random_below(random, 2) == 0 ? 1e5 : 1e7;
   return true;
 }
 
@@ -258,7 +240,7 @@ typedef struct tally {
 } tally;
 
 static void try_case(uint64_t seed, uint32_t most_devices, bool regular, tally *count) {
-  generator random = {seed};
+  uint64_t random = seed;
   pl_arena arena;
   pl_arena_init(&arena, 0);
   pl_cluster *cluster =
@@ -269,8 +251,8 @@ static void try_case(uint64_t seed, uint32_t most_devices, bool regular, tally *
   pl_strategy strategy;
   if (make_strategy(&random, cluster, &model, &job, &strategy, &arena)) {
     pl_simulate_options options = PL_SIMULATE_OPTIONS_DEFAULT;
-    options.sharing = draw(&random, 4) == 0 ? PL_SHARING_RTT : PL_SHARING_EQUAL;
-    options.algorithm = (pl_collective_algorithm)draw(&random, PL_ALGORITHM_COUNT);
+    options.sharing = random_below(&random, 4) == 0 ? PL_SHARING_RTT : PL_SHARING_EQUAL;
+    options.algorithm = (pl_collective_algorithm)random_below(&random, PL_ALGORITHM_COUNT);
     outcome exact = simulate(cluster, &model, &job, &strategy, options, false, false);
     static const char *const names[] = {"fused", "folded", "folded and fused"};
     for (int mode = 0; mode < 3; mode++) {

@@ -2,7 +2,8 @@
  * hands.
  *
  * A random test takes its seed from test_seed(), which prints it and accepts PACELINE_SEED, so that any failure can be
- * run again. */
+ * run again. Not two draws among the arguments of one call or the initialisers of one struct: compilers differ in which
+ * comes first, and a seed would mean another case with each. */
 #ifndef PL_TESTS_SUPPORT_RANDOM_H
 #define PL_TESTS_SUPPORT_RANDOM_H
 
@@ -34,6 +35,15 @@ static inline uint32_t random_below(uint64_t *state, uint32_t n) {
 /* Uniform in [lowest, highest]. */
 static inline uint32_t random_between(uint64_t *state, uint32_t lowest, uint32_t highest) {
   return lowest + random_below(state, highest - lowest + 1);
+}
+
+/* A divisor of n, 1 <= n, each as likely as the others. */
+static inline int32_t random_divisor(uint64_t *state, int32_t n) {
+  int32_t divisor;
+  do
+    divisor = (int32_t)random_between(state, 1, (uint32_t)n);
+  while (n % divisor != 0);
+  return divisor;
 }
 
 /* Uniform in [0, 1). */

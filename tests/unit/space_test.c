@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "search/space.h"
+#include "tests/support/random.h"
 
 static const pl_model small_model = {.n_layers = 4, .hidden = 8, .ffn_hidden = 16, .n_heads = 4, .n_kv_heads = 4};
 
@@ -226,19 +227,19 @@ static int compare_candidates(const pl_candidate *a, const pl_candidate *b) {
 
 static void equals_the_filtered_product(void **state) {
   (void)state;
-  const char *text = getenv("PACELINE_SEED");
-  unsigned seed = text ? (unsigned)strtoul(text, NULL, 10) : 20260101u;
-  printf("seed %u\n", seed);
+  uint64_t random = test_seed(20260101);
   for (int trial = 0; trial < 40; trial++) {
     pl_arena arena;
     pl_arena_init(&arena, 0);
     const int layers[] = {2, 6, 12, 24, 30}, heads[] = {4, 6, 12, 16}, batches[] = {8, 12, 30, 48},
               devices[] = {1, 6, 8, 12, 16, 24};
-    pl_model model = {.n_layers = layers[rand_r(&seed) % 5], .n_heads = heads[rand_r(&seed) % 4]};
-    model.n_kv_heads = rand_r(&seed) % 2 ? model.n_heads : 2;
-    model.ffn_hidden = rand_r(&seed) % 2 ? 48 : 40;
-    const pl_job job = {.gbs = batches[rand_r(&seed) % 4], .seq = rand_r(&seed) % 2 ? 16 : 24};
-    int n = devices[rand_r(&seed) % 6];
+    pl_model model = {.n_layers = layers[random_below(&random, 5)]};
+    model.n_heads = heads[random_below(&random, 4)];
+    model.n_kv_heads = random_below(&random, 2) ? model.n_heads : 2;
+    model.ffn_hidden = random_below(&random, 2) ? 48 : 40;
+    pl_job job = {.gbs = batches[random_below(&random, 4)]};
+    job.seq = random_below(&random, 2) ? 16 : 24;
+    int n = devices[random_below(&random, 6)];
     pl_space_choices choices;
     pl_space_choices_init(&choices);
     pl_space space = space_of(&model, &job, (uint32_t)n, &choices, NULL, &arena);
