@@ -14,6 +14,8 @@ typedef struct pl_command {
 
 #define PACELINE_VERSION "0.1.0"
 
+/* Refuses an output that is the file `input`, also under another name: --force is no leave to destroy what is read. */
+pl_code pl_command_refuse_input(const char *output, const char *input, pl_error *error);
 /* Prints "paceline <command>: <message>" to stderr and returns the exit status of the code. */
 int pl_command_report(const char *command, const pl_error *error);
 /* Flushes stdout and turns a failed write (a full disk, a closed pipe) into exit status 1 with a message. Call it

@@ -215,12 +215,17 @@ static pl_code take_event(reader *r, struct fy_event *event) {
   return PL_OK;
 }
 
-/* The parser's own complaint, or a general one when it has none. */
+/* The parser's own complaint, or a general one when it has none. What it says of scalars in JSON ("Multi line plain
+ * scalars not supported in JSON mode") it says of anything that is not a value: XML, a comment, a missing quote. */
 static pl_code fail_with_diagnostics(const reader *r, struct fy_diag *diag) {
   void *iterator = NULL;
   const struct fy_diag_error *first = fy_diag_errors_iterate(diag, &iterator);
   if (first == NULL) return pl_fail(r->error, PL_BAD_INPUT, "%s: cannot be parsed", r->document->name);
-  return fail_at(r->document, first->line, first->column, first->msg, r->error);
+  const char *message = first->msg;
+  if (r->document->json && strstr(message, "scalar") != NULL)
+    message =
+        "not valid JSON here: a value is an object, an array, a text in double quotes, a number, true, false or null";
+  return fail_at(r->document, first->line, first->column, message, r->error);
 }
 
 static pl_code read_events(reader *r, struct fy_parser *parser, struct fy_diag *diag) {

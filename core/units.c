@@ -138,6 +138,17 @@ static const char *format_largest(double value, const unit *units, char text[PL_
   return format(value / best->scale, best->name, text);
 }
 
+const char *pl_format_figure(double value, char text[PL_UNIT_TEXT_BYTES]) {
+  double size = fabs(value);
+  if (size >= 9999.5 && size < 1e15) {
+    double last = pow(10, floor(log10(size)) - 3); /* of the four digits */
+    snprintf(text, PL_UNIT_TEXT_BYTES, "%.0f", round(value / last) * last);
+  } else {
+    snprintf(text, PL_UNIT_TEXT_BYTES, "%.4g", value);
+  }
+  return text;
+}
+
 const char *pl_format_bytes(double size_bytes, char text[PL_UNIT_TEXT_BYTES]) {
   static const unit units[] = {{"B", 1.0},      {"KiB", 0x1p10}, {"MiB", 0x1p20},
                                {"GiB", 0x1p30}, {"TiB", 0x1p40}, {NULL, 0.0}};

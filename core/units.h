@@ -28,5 +28,7 @@ enum { PL_UNIT_TEXT_BYTES = 32 };
 const char *pl_format_bytes(double size_bytes, char text[PL_UNIT_TEXT_BYTES]);
 const char *pl_format_rate(double rate_Bps, char text[PL_UNIT_TEXT_BYTES]);
 const char *pl_format_time(double time_s, char text[PL_UNIT_TEXT_BYTES]);
+/* Four significant digits and never an exponent: "25190", "67.99", "1760000". */
+const char *pl_format_figure(double value, char text[PL_UNIT_TEXT_BYTES]);
 
 #endif

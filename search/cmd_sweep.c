@@ -134,6 +134,8 @@ static void describe(session *own, pl_provenance *provenance) {
 static pl_code prepare(session *own, pl_error *error) {
   const char *path = own->options.output;
   pl_provenance provenance;
+  PL_TRY(pl_command_refuse_input(path, own->options.job.platform_path, error));
+  PL_TRY(pl_command_refuse_input(path, own->options.job.model_path, error));
   describe(own, &provenance);
   if (own->options.resume && access(path, F_OK) == 0) {
     if (access(path, W_OK) != 0)

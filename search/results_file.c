@@ -1,6 +1,8 @@
 /* Writing into a results file by all ranks, and the check of a file to be resumed (see search/results_file.h). */
 #include "search/results_file.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,17 +11,24 @@
 
 /* ---- resume ---- */
 
-static bool read_text(hid_t attribute, const char *wanted, bool *same) {
+/* What was found, as text for people, and whether it is what is wanted. */
+typedef struct stored {
+  bool same;
+  char text[64];
+} stored;
+
+static bool read_text(hid_t attribute, const char *wanted, stored *found) {
   hid_t type = H5Aget_type(attribute);
   char *text = NULL;
   bool good = H5Tget_class(type) == H5T_STRING && H5Tis_variable_str(type) > 0 && H5Aread(attribute, type, &text) >= 0;
-  *same = good && text != NULL && strcmp(text, wanted) == 0;
+  found->same = good && text != NULL && strcmp(text, wanted) == 0;
+  if (good && text != NULL) snprintf(found->text, sizeof found->text, "%s", text);
   if (text != NULL) H5free_memory(text);
   H5Tclose(type);
   return good;
 }
 
-static bool read_attribute(hid_t file, const pl_attribute *wanted, bool *same) {
+static bool read_attribute(hid_t file, const pl_attribute *wanted, stored *found) {
   hid_t attribute = H5Aopen(file, wanted->name, H5P_DEFAULT);
   if (attribute < 0) return false;
   int64_t integer = 0;
@@ -27,29 +36,48 @@ static bool read_attribute(hid_t file, const pl_attribute *wanted, bool *same) {
   bool good = false;
   switch (wanted->kind) {
   case PL_ATTRIBUTE_TEXT:
-    good = read_text(attribute, wanted->text, same);
+    good = read_text(attribute, wanted->text, found);
     break;
   case PL_ATTRIBUTE_INTEGER:
     good = H5Aread(attribute, H5T_NATIVE_INT64, &integer) >= 0;
-    *same = integer == wanted->integer;
+    found->same = integer == wanted->integer;
+    snprintf(found->text, sizeof found->text, "%" PRId64, integer);
     break;
   case PL_ATTRIBUTE_NUMBER:
     good = H5Aread(attribute, H5T_NATIVE_DOUBLE, &number) >= 0;
-    *same = memcmp(&number, &wanted->number, sizeof number) == 0;
+    found->same = memcmp(&number, &wanted->number, sizeof number) == 0;
+    snprintf(found->text, sizeof found->text, "%.17g", number);
     break;
   }
   H5Aclose(attribute);
   return good;
 }
 
+static pl_code refuse_other(const char *path, const pl_attribute *wanted, const stored *found, pl_error *error) {
+  char now[64];
+  switch (wanted->kind) {
+  case PL_ATTRIBUTE_TEXT:
+    snprintf(now, sizeof now, "%s", wanted->text);
+    break;
+  case PL_ATTRIBUTE_INTEGER:
+    snprintf(now, sizeof now, "%" PRId64, wanted->integer);
+    break;
+  case PL_ATTRIBUTE_NUMBER:
+    snprintf(now, sizeof now, "%.17g", wanted->number);
+    break;
+  }
+  return pl_fail(error, PL_BAD_INPUT,
+                 "%s: cannot be resumed: %s is not the one of this run (%s there, %s here); give the same inputs, or "
+                 "another -o",
+                 path, wanted->name, found->text[0] ? found->text : "none", now);
+}
+
 static pl_code check_identity(const char *path, hid_t file, const pl_provenance *provenance, pl_error *error) {
   for (uint32_t i = 0; i < provenance->n_attributes; i++) {
     const pl_attribute *wanted = &provenance->attributes[i];
-    bool same = false;
-    if (!wanted->identifies || (read_attribute(file, wanted, &same) && same)) continue;
-    return pl_fail(error, PL_BAD_INPUT,
-                   "%s: cannot be resumed: %s is not the one of this run; give the same inputs, or another -o", path,
-                   wanted->name);
+    stored found = {0};
+    if (!wanted->identifies || (read_attribute(file, wanted, &found) && found.same)) continue;
+    return refuse_other(path, wanted, &found, error);
   }
   return PL_OK;
 }

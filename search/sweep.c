@@ -28,7 +28,8 @@ typedef struct sweep_state {
   uint64_t *shared; /* rank 0's are the ones that count */
   int rank;
   double start_s, last_report_s;
-  omp_lock_t lock; /* over the failures */
+  uint64_t last_best; /* reported */
+  omp_lock_t lock;    /* over the failures */
   uint32_t n_computed, n_failed, first_failed;
   char first_message[256];
 } sweep_state;
@@ -140,26 +141,30 @@ static void share_progress(sweep_state *state, const pl_work_block *block, const
   if (best != UINT64_MAX) fetch(state, best, SHARED_BEST, MPI_MIN);
 }
 
+static void report_best(sweep_state *state, uint64_t best) {
+  float time_s;
+  uint32_t bits = (uint32_t)(best >> 32);
+  memcpy(&time_s, &bits, sizeof time_s);
+  char text[256];
+  pl_space_format_candidate(state->sweep->space, (uint32_t)best, text, sizeof text);
+  fprintf(stderr, "paceline sweep: best so far %.4g s: %s\n", (double)time_s, text);
+  state->last_best = best;
+}
+
+/* Once a second, later every sixth of the time gone: logs of long sweeps stay readable. */
 static void report(sweep_state *state) {
-  double now_s = MPI_Wtime();
-  if (state->rank != 0 || now_s - state->last_report_s < 1.0) return;
+  double now_s = MPI_Wtime(), elapsed_s = now_s - state->start_s;
+  if (state->rank != 0 || now_s - state->last_report_s < fmin(fmax(1, elapsed_s / 6), 60)) return;
   state->last_report_s = now_s;
   uint64_t rows = fetch(state, 0, SHARED_ROWS, MPI_NO_OP);
+  if (rows == 0) return;
   double share = (double)fetch(state, 0, SHARED_COST, MPI_NO_OP) / state->total_cost;
   uint64_t best = fetch(state, 0, SHARED_BEST, MPI_NO_OP);
-  double elapsed_s = now_s - state->start_s;
   fprintf(stderr, "paceline sweep: %llu of %u candidates, %.0f per s", (unsigned long long)rows, state->n_pending,
           (double)rows / elapsed_s);
   if (share > 0) fprintf(stderr, ", about %.0f s left", elapsed_s * (1 - share) / share);
-  if (best != UINT64_MAX) {
-    float time_s;
-    uint32_t bits = (uint32_t)(best >> 32);
-    memcpy(&time_s, &bits, sizeof time_s);
-    char text[256];
-    pl_space_format_candidate(state->sweep->space, (uint32_t)best, text, sizeof text);
-    fprintf(stderr, ", best %.4g s: %s", (double)time_s, text);
-  }
   fputc('\n', stderr);
+  if (best != state->last_best) report_best(state, best);
 }
 
 /* ---- the pool's callbacks ---- */
@@ -296,7 +301,7 @@ static void run(sweep_state *state, MPI_Comm comm, pl_sweep_outcome *outcome, pl
 }
 
 pl_code pl_sweep_run(const pl_sweep *sweep, MPI_Comm comm, pl_sweep_outcome *outcome, pl_error *error) {
-  sweep_state state = {.sweep = sweep, .first_failed = UINT32_MAX, .start_s = MPI_Wtime()};
+  sweep_state state = {.sweep = sweep, .first_failed = UINT32_MAX, .start_s = MPI_Wtime(), .last_best = UINT64_MAX};
   state.last_report_s = state.start_s;
   int n_ranks;
   MPI_Comm_rank(comm, &state.rank);

@@ -49,14 +49,14 @@ static void print_json(FILE *stream, const summary *s) {
 
 static void print_best(FILE *stream, const summary *s) {
   const pl_result_row *row = &s->best;
-  char time[PL_UNIT_TEXT_BYTES], memory[PL_UNIT_TEXT_BYTES], text[256];
+  char time[PL_UNIT_TEXT_BYTES], tokens[PL_UNIT_TEXT_BYTES], memory[PL_UNIT_TEXT_BYTES], text[256];
   if (s->counts.best == UINT32_MAX) {
     fputs("best          none fits in memory\n", stream);
     return;
   }
   pl_space_format_candidate(s->space, s->counts.best, text, sizeof text);
-  fprintf(stream, "best          %s, %.4g tokens/s, MFU %.1f %%, peak %s\n", pl_format_time(row->iter_time_s, time),
-          row->tokens_per_s, 100 * row->mfu, pl_format_bytes(row->peak_mem_bytes, memory));
+  fprintf(stream, "best          %s, %s tokens/s, MFU %.1f %%, peak %s\n", pl_format_time(row->iter_time_s, time),
+          pl_format_figure(row->tokens_per_s, tokens), 100 * row->mfu, pl_format_bytes(row->peak_mem_bytes, memory));
   fprintf(stream, "              %s (candidate %u)\n", text, s->counts.best);
 }
 

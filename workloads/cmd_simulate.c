@@ -151,6 +151,10 @@ static pl_code simulate(session *own, pl_error *error) {
   simulate_options *options = own->options;
   PL_TRY(load(own, error));
   trace_file trace;
+  if (options->trace_path != NULL) {
+    PL_TRY(pl_command_refuse_input(options->trace_path, options->job.platform_path, error));
+    PL_TRY(pl_command_refuse_input(options->trace_path, options->job.model_path, error));
+  }
   PL_TRY(trace_open(&trace, options->trace_path, options->force, &own->arena, error));
   options->job.simulate.platform = own->platform;
   options->job.simulate.trace = trace.stream;

@@ -11,11 +11,13 @@
 
 static void print_subject(FILE *stream, const pl_simulate_subject *subject) {
   const pl_cluster *cluster = subject->cluster;
-  char text[1024];
+  char text[1024], figure[PL_UNIT_TEXT_BYTES];
+  double parameters = subject->model->parameters;
+  bool is_large = parameters >= 1e9;
   fprintf(stream,
-          "model            %s, %.4g parameters, %" PRId64 " sequences of %" PRId64 " tokens per iteration, %s\n",
-          subject->model->name, subject->model->parameters, subject->job->gbs, subject->job->seq,
-          pl_dtype_name(subject->job->dtype));
+          "model            %s, %s %s parameters, %" PRId64 " sequences of %" PRId64 " tokens per iteration, %s\n",
+          subject->model->name, pl_format_figure(parameters / (is_large ? 1e9 : 1e6), figure),
+          is_large ? "billion" : "million", subject->job->gbs, subject->job->seq, pl_dtype_name(subject->job->dtype));
   fprintf(stream, "platform         %s:", cluster->path);
   for (uint32_t p = 0; p < cluster->n_profiles; p++) {
     uint32_t n = 0;
@@ -34,9 +36,12 @@ static void print_share(FILE *stream, const char *name, double time_s, double to
 }
 
 static void print_times(FILE *stream, const pl_result_row *row) {
-  char text[PL_UNIT_TEXT_BYTES];
-  fprintf(stream, "\niteration time   %s\n", pl_format_time(row->iter_time_s, text));
-  fprintf(stream, "throughput       %.4g sequences/s, %.4g tokens/s\n", row->samples_per_s, row->tokens_per_s);
+  char text[PL_UNIT_TEXT_BYTES], tokens[PL_UNIT_TEXT_BYTES];
+  bool is_long = row->iter_time_s >= 1;
+  fprintf(stream, "\niteration time   %s %s\n", pl_format_figure(row->iter_time_s * (is_long ? 1 : 1e3), text),
+          is_long ? "s" : "ms");
+  fprintf(stream, "throughput       %s sequences/s, %s tokens/s\n", pl_format_figure(row->samples_per_s, text),
+          pl_format_figure(row->tokens_per_s, tokens));
   fprintf(stream, "MFU              %.1f %%\n", 100 * row->mfu);
   fprintf(stream, "\nwhere the time goes (mean over devices)\n");
   print_share(stream, "compute", row->compute_s, row->iter_time_s);

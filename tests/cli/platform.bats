@@ -114,6 +114,9 @@ TREE
   [ "$status" -eq 2 ]
   [[ $stderr == *"mine.svg exists; --force replaces it"* ]]
   [ "$(cat "$scratch/mine.svg")" = mine ]
+  run --separate-stderr "$PACELINE" platform show "$good" --svg "$good" --force
+  [ "$status" -eq 2 ]
+  [[ $stderr == *"is an input of this command"* ]]
   "$PACELINE" platform show "$good" --svg "$scratch/mine.svg" --force
   cmp "$scratch/mine.svg" "$scratch/out.svg"
   [ "$(ls -A "$scratch" | wc -l)" -eq 2 ]

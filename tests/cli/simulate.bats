@@ -252,6 +252,14 @@ assert len(tracks) > 4
     --seq 2048
 }
 
+@test "a trace does not overwrite an input, not even with --force" {
+  cp $model "$dir/model.json"
+  run "$PACELINE" simulate --platform $platform --model "$dir/model.json" --gbs 32 --strategy $strategy --trace "$dir/model.json" --force
+  [ "$status" -eq 2 ]
+  [[ "$output" == *"is an input of this command"* ]]
+  cmp $model "$dir/model.json"
+}
+
 @test "unknown options and stray words are status 2" {
   simulate --nonsense
   [ "$status" -eq 2 ]

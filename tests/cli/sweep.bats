@@ -116,11 +116,19 @@ assert s["best"]["pp"] * s["best"]["dp"] * s["best"]["tmp"] == 16 and s["best"][
   left=$'copy.h5\nout.h5'
   refused "cannot be resumed: platform_digest is not the one of this run" "${job[@]}" --platform platforms/amp-p3-4.xml -o "$out" --resume
   refused "cannot be resumed: model_digest" "${job[@]}" --model workloads/models/gpt2-1.5b.json -o "$out" --resume
-  refused "cannot be resumed: gbs" "${job[@]}" --gbs 64 -o "$out" --resume
+  refused "cannot be resumed: gbs is not the one of this run (32 there, 64 here)" "${job[@]}" --gbs 64 -o "$out" --resume
   refused "cannot be resumed: seq" "${job[@]}" --seq 512 -o "$out" --resume
   refused "cannot be resumed: network" "${job[@]}" --network analytic -o "$out" --resume
   refused "cannot be resumed: space_digest" "${job[@]}" --overlap both -o "$out" --resume
   cmp "$out" "$folder/copy.h5"
+}
+
+@test "an input is not overwritten, not even with --force or under another name" {
+  cp workloads/models/gpt2-345m.json "$folder/model.json"
+  ln "$folder/model.json" "$folder/other.json"
+  left=$'model.json\nother.json'
+  refused "is an input of this command" "${job[@]}" --model "$folder/model.json" -o "$folder/other.json" --force
+  cmp workloads/models/gpt2-345m.json "$folder/model.json"
 }
 
 @test "--resume refuses what is not ours" {

@@ -154,6 +154,13 @@ static void printing(void **state) {
   prints(pl_format_time, 3.4e-6, "3.4 us");
   prints(pl_format_time, 5e-13, "0.5 ps");
   prints(pl_format_time, 1234.0, "1234 s");
+  prints(pl_format_figure, 25189.6, "25190");
+  prints(pl_format_figure, 67.987, "67.99");
+  prints(pl_format_figure, 9999.4, "9999");
+  prints(pl_format_figure, 9999.6, "10000");
+  prints(pl_format_figure, 2429541.0, "2430000");
+  prints(pl_format_figure, 0.0, "0");
+  prints(pl_format_figure, -123456.0, "-123500");
 }
 
 int main(void) {
