@@ -57,7 +57,8 @@ static void arrive(differ *d, uint32_t activation, uint32_t gradient) {
 
 static uint32_t parameter_gradient(differ *d, uint32_t parameter) {
   pl_tape *tape = d->tape;
-  return pl_tape_like(tape, parameter, tape->tensors[parameter].name, PL_TENSOR_PARAMETER_GRADIENT, PL_DTYPE_FP32);
+  return pl_tape_like(tape, parameter, tape->tensors[parameter].name, PL_TENSOR_PARAMETER_GRADIENT,
+                      pl_gradient_dtype(tape->shard->dtype));
 }
 
 static void bias_gradient(differ *d, const char *name, uint32_t bias, uint32_t gradient) {
@@ -173,7 +174,7 @@ static void backward_scores(differ *d, const pl_tape_node *node, uint32_t g) {
   pl_tape_gemm(tape, node->names.wgrad, PL_CATEGORY_BACKWARD, f.batch, f.n, f.k, f.m, g, node->input, dqkv, dqkv);
 }
 
-/* Gradient rows of the tokens are added into the fp32 table: read and written. */
+/* Gradient rows of the tokens are added into the table: read and written. */
 static void backward_embedding(differ *d, const pl_tape_node *node, uint32_t g) {
   pl_tape *tape = d->tape;
   uint32_t dw = parameter_gradient(d, node->weight);
@@ -182,7 +183,7 @@ static void backward_embedding(differ *d, const pl_tape_node *node, uint32_t g) 
   op->m = tape->forward[node->op].m;
   op->n = tape->forward[node->op].n;
   op->flops = elements;
-  op->bytes = tape->tensors[g].size_bytes + 2 * elements * pl_dtype_bytes(PL_DTYPE_FP32);
+  op->bytes = tape->tensors[g].size_bytes + 2 * elements * pl_dtype_bytes((pl_dtype)tape->tensors[dw].dtype);
 }
 
 static void backward_positions(differ *d, const pl_tape_node *node, uint32_t g) {
@@ -191,7 +192,7 @@ static void backward_positions(differ *d, const pl_tape_node *node, uint32_t g) 
   pl_op *op = pl_tape_sweep(tape, node->names.wgrad, PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, g, PL_NONE, PL_NONE,
                             PL_NONE, PL_NONE);
   op->inputs[1] = op->output = dw;
-  op->bytes += 2 * pl_tape_elements(tape, g) / (double)tape->mbs * pl_dtype_bytes(PL_DTYPE_FP32);
+  op->bytes += 2 * pl_tape_elements(tape, g) / (double)tape->mbs * pl_dtype_bytes((pl_dtype)tape->tensors[dw].dtype);
   arrive(d, node->input, g);
 }
 

@@ -104,9 +104,10 @@ pl_op *pl_tape_gemm(pl_tape *tape, const char *name, pl_category category, int64
   op->n = n;
   op->k = k;
   op->flops = 2.0 * (double)batch * (double)m * (double)n * (double)k;
-  /* A gradient of a parameter is accumulated in fp32: read and written. */
+  /* A gradient of a parameter is added to: read and written, in its own type. */
   bool accumulates = output != PL_NONE && tape->tensors[output].kind == PL_TENSOR_PARAMETER_GRADIENT;
-  double element = pl_dtype_bytes(tape->shard->dtype), out = accumulates ? 2 * pl_dtype_bytes(PL_DTYPE_FP32) : element;
+  double element = pl_dtype_bytes(tape->shard->dtype),
+         out = accumulates ? 2 * pl_dtype_bytes((pl_dtype)tape->tensors[output].dtype) : element;
   op->bytes = (double)batch * (element * ((double)m * (double)k + (double)k * (double)n) + out * (double)m * (double)n);
   return op;
 }

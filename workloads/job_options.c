@@ -28,13 +28,15 @@ static const struct argp_option option_table[] = {
     {"model", KEY_MODEL, "FILE", 0, "Hugging Face config.json of the model", 1},
     {"gbs", KEY_GBS, "N", 0, "global batch size: sequences per iteration", 1},
     {"seq", KEY_SEQ, "N", 0, "sequence length (default: the model's positions)", 1},
-    {"dtype", KEY_DTYPE, "TYPE", 0, "fp32, tf32, fp16 (default), bf16 or fp8", 1},
+    {"dtype", KEY_DTYPE, "TYPE", 0, "fp32, tf32, fp16 (default) or bf16; every GPU must compute in it", 1},
     {"attention", KEY_ATTENTION, "KIND", 0, "flash (default) or unfused", 1},
     {"bucket-bytes", KEY_BUCKET, "SIZE", 0, "gradient bucket, closed at block boundaries (default 25MB)", 1},
     {"network", KEY_NETWORK, "KIND", 0,
      "flow (default), analytic (no contention) or simgrid (reference; chunked, unfolded)", 2},
     {"sharing", KEY_SHARING, "RULE", 0, "equal (default) or rtt (SimGrid's CM02)", 2},
-    {"collectives", KEY_COLLECTIVES, "FORM", 0, "fluid (default) or chunked (every step a transfer; unfolded)", 2},
+    {"collectives", KEY_COLLECTIVES, "FORM", 0,
+     "fluid (default) or chunked (every step a transfer; unfolded, and the overlap factor of profiles does not act)",
+     2},
     {"algorithm", KEY_ALGORITHM, "NAME", 0, "auto (default), ring, tree, hierarchical or direct", 2},
     {"streams", KEY_STREAMS, "POLICY", 0, "in-order (default) or ready (Proteus's executor; unfolded)", 2},
     {"no-fold", KEY_NO_FOLD, NULL, 0, "simulate every device instead of one per class", 2},
@@ -97,9 +99,9 @@ static void read_simulation_key(pl_job_options *options, int key, const char *va
 
 static void read_dtype(pl_job_options *options, const char *value) {
   int dtype = pl_dtype_from_name(value);
-  if (dtype < 0) {
-    pl_fail(&options->error, PL_BAD_INPUT, "--dtype: '%s' is unknown; choose one of fp32, tf32, fp16, bf16, fp8",
-            value);
+  if (dtype < 0 || dtype == PL_DTYPE_FP8) {
+    pl_fail(&options->error, PL_BAD_INPUT, "--dtype: '%s' is %s; choose one of fp32, tf32, fp16, bf16", value,
+            dtype < 0 ? "unknown" : "not supported for training");
     return;
   }
   options->job.dtype = (pl_dtype)dtype;
@@ -164,15 +166,30 @@ pl_code pl_job_options_check(pl_job_options *options, pl_error *error) {
   return PL_OK;
 }
 
+/* The first device that does not compute in `dtype`, or NULL. */
+static const pl_device_profile *without(const pl_cluster *cluster, pl_dtype dtype) {
+  for (uint32_t i = 0; i < cluster->n_profiles; i++)
+    if (!(cluster->profiles[i].peak_flops[dtype] > 0)) return &cluster->profiles[i];
+  return NULL;
+}
+
+static pl_code check_dtype(const pl_cluster *cluster, pl_dtype dtype, pl_error *error) {
+  const pl_device_profile *profile = without(cluster, dtype);
+  if (profile == NULL) return PL_OK;
+  char list[64] = "";
+  for (int other = 0; other < PL_DTYPE_FP8; other++)
+    if (without(cluster, (pl_dtype)other) == NULL)
+      snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", list[0] ? ", " : "",
+               pl_dtype_name((pl_dtype)other));
+  return pl_fail(error, PL_BAD_INPUT, "--dtype %s: %s does not compute in it; what every GPU here does: %s",
+                 pl_dtype_name(dtype), profile->name, list[0] ? list : "nothing in common");
+}
+
 pl_code pl_job_options_complete(pl_job_options *options, const pl_model *model, const pl_cluster *cluster,
                                 pl_error *error) {
   if (options->job.seq == 0) options->job.seq = model->max_positions;
   if (options->job.seq == 0)
     return pl_fail(error, PL_BAD_INPUT, "--seq N is missing, and %s does not say how many positions the model has",
                    options->model_path);
-  for (uint32_t i = 0; i < cluster->n_profiles; i++)
-    if (!(cluster->profiles[i].peak_flops[options->job.dtype] > 0))
-      return pl_fail(error, PL_BAD_INPUT, "--dtype: %s does not compute in %s; choose another --dtype",
-                     cluster->profiles[i].name, pl_dtype_name(options->job.dtype));
-  return PL_OK;
+  return check_dtype(cluster, options->job.dtype, error);
 }

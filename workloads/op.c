@@ -1,8 +1,6 @@
 /* See workloads/op.h: the names that tables, traces and messages use. */
 #include "workloads/op.h"
 
-#include "core/cluster.h"
-
 const char *pl_op_kind_name(pl_op_kind kind) {
   static const char *const names[PL_OP_KIND_COUNT] = {
       [PL_OP_GEMM] = "gemm",
@@ -12,7 +10,6 @@ const char *pl_op_kind_name(pl_op_kind kind) {
       [PL_OP_ELEMENTWISE] = "elementwise",
       [PL_OP_EMBEDDING] = "embedding",
       [PL_OP_CROSS_ENTROPY] = "cross_entropy",
-      [PL_OP_OPTIMIZER] = "optimizer",
       [PL_OP_COLLECTIVE] = "collective",
   };
   return (unsigned)kind < PL_OP_KIND_COUNT ? names[kind] : "unknown";
@@ -26,19 +23,6 @@ const char *pl_block_kind_name(pl_block_kind kind) {
   return (unsigned)kind < PL_BLOCK_KIND_COUNT ? names[kind] : "unknown";
 }
 
-pl_op pl_optimizer_op(double parameters, pl_dtype dtype) {
-  const double adam_flops = 15, mixed_bytes = 30, fp32_bytes = 28;
-  bool mixed = pl_dtype_bytes(dtype) < pl_dtype_bytes(PL_DTYPE_FP32);
-  return (pl_op){.name = "adam",
-                 .kind = PL_OP_OPTIMIZER,
-                 .category = PL_CATEGORY_OPTIMIZER,
-                 .dtype = (uint8_t)dtype,
-                 .batch = 1,
-                 .m = 1,
-                 .n = (int64_t)parameters,
-                 .flops = adam_flops * parameters,
-                 .bytes = (mixed ? mixed_bytes : fp32_bytes) * parameters,
-                 .inputs = {PL_NONE, PL_NONE, PL_NONE, PL_NONE},
-                 .output = PL_NONE,
-                 .auxiliary = PL_NONE};
+pl_dtype pl_gradient_dtype(pl_dtype dtype) {
+  return dtype == PL_DTYPE_FP16 ? PL_DTYPE_FP16 : PL_DTYPE_FP32;
 }

@@ -25,7 +25,6 @@ typedef enum pl_op_kind {
   PL_OP_ELEMENTWISE,
   PL_OP_EMBEDDING,
   PL_OP_CROSS_ENTROPY,
-  PL_OP_OPTIMIZER,
   PL_OP_COLLECTIVE,
   PL_OP_KIND_COUNT
 } pl_op_kind;
@@ -46,8 +45,8 @@ typedef enum pl_tensor_kind {
   PL_TENSOR_ACTIVATION = 0,
   PL_TENSOR_PARAMETER,
   PL_TENSOR_GRADIENT,          /* of the activation of the same name */
-  PL_TENSOR_PARAMETER_GRADIENT /* of the parameter of the same name: a persistent fp32 buffer that microbatches
-                                  accumulate into */
+  PL_TENSOR_PARAMETER_GRADIENT /* of the parameter of the same name: a persistent buffer that microbatches accumulate
+                                  into, of pl_gradient_dtype */
 } pl_tensor_kind;
 
 /* Dims carry the model's names: b (batch), s (sequence), h (hidden), f (ffn), a (heads), d (head size), v (vocabulary),
@@ -129,9 +128,10 @@ typedef struct pl_block_program {
   double model_flops;         /* forward FLOPs of the whole block for one microbatch, unsharded, for MFU */
 } pl_block_program;
 
-/* The optimizer's op over `parameters` local parameters: Adam, one fused memory-bound kernel. With 16-bit weights it
- * reads the fp32 gradient (4 bytes), reads and writes the fp32 master weight and two moments (12 + 12) and writes the
- * 16-bit weight (2): 30 bytes per parameter; in fp32 or tf32 gradient 4, weight and moments 12 + 12: 28. */
-pl_op pl_optimizer_op(double parameters, pl_dtype dtype);
+/* Type of the buffers that weight gradients of all microbatches are added into, and that are reduced over the data
+ * group: fp16 for fp16, whose loss is scaled; fp32 for everything else, bf16 in particular, whose 8 bits of mantissa
+ * would lose what small microbatches add. As Megatron-LM does by default (arguments.py: bf16 turns
+ * accumulate_allreduce_grads_in_fp32 on, fp16 does not). See workloads/README.md, "Mixed precision". */
+pl_dtype pl_gradient_dtype(pl_dtype dtype);
 
 #endif

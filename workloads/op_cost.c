@@ -46,19 +46,6 @@ static const pl_op_entry *find_any_pass(const pl_device_profile *profile, const 
   return entry != NULL ? entry : find(profile, kind, dtype, "", dims);
 }
 
-double pl_op_cost_peak(const pl_device_profile *profile, pl_dtype dtype) {
-  static const pl_dtype fallback[PL_DTYPE_COUNT][3] = {[PL_DTYPE_FP32] = {PL_DTYPE_FP32, PL_DTYPE_FP32, PL_DTYPE_FP32},
-                                                       [PL_DTYPE_TF32] = {PL_DTYPE_TF32, PL_DTYPE_FP32, PL_DTYPE_FP32},
-                                                       [PL_DTYPE_FP16] = {PL_DTYPE_FP16, PL_DTYPE_FP32, PL_DTYPE_FP32},
-                                                       [PL_DTYPE_BF16] = {PL_DTYPE_BF16, PL_DTYPE_FP32, PL_DTYPE_FP32},
-                                                       [PL_DTYPE_FP8] = {PL_DTYPE_FP8, PL_DTYPE_FP16, PL_DTYPE_BF16}};
-  for (int i = 0; i < 3; i++) {
-    double peak = profile->peak_flops[fallback[dtype][i]];
-    if (peak > 0) return peak;
-  }
-  return profile->peak_flops[PL_DTYPE_FP32];
-}
-
 static double whole_tiles(int64_t extent) {
   int64_t tiles = (extent + TILE - 1) / TILE;
   return (double)(tiles * TILE);
@@ -74,7 +61,7 @@ static double compute_time(const pl_device_profile *profile, const pl_op *op) {
     efficiency = profile->attention_efficiency;
     dtype = (pl_dtype)op->dtype;
   }
-  double peak = pl_op_cost_peak(profile, dtype);
+  double peak = profile->peak_flops[dtype];
   return flops > 0 && peak > 0 ? flops / (peak * efficiency) : 0;
 }
 
@@ -102,16 +89,4 @@ pl_op_time pl_op_cost(const pl_device_profile *profile, const pl_op *op) {
 pl_op_time pl_optimizer_cost(const pl_device_profile *profile, double parameters, double bytes_per_parameter) {
   if (parameters <= 0) return (pl_op_time){.source = PL_COST_ROOFLINE, .bound = PL_BOUND_MEMORY};
   return roofline(profile, 0, parameters * bytes_per_parameter);
-}
-
-bool pl_block_cost(const pl_device_profile *profile, const pl_model *model, int32_t block, const pl_block_shard *shard,
-                   const char *pass, double *time_s) {
-  int64_t dims[4] = {block, shard->tmp, shard->mbs, shard->seq};
-  const pl_op_entry *entry = find_any_pass(profile, "block", shard->dtype, pass, dims);
-  if (entry == NULL && pl_model_block_kind(model, block) == PL_BLOCK_LAYER) {
-    dims[0] = model->hidden;
-    entry = find_any_pass(profile, "layer", shard->dtype, pass, dims);
-  }
-  if (entry != NULL) *time_s = entry->time_s;
-  return entry != NULL;
 }

@@ -7,9 +7,8 @@
  * its attention_efficiency; memory-bound kinds compute at the fp32 peak. Efficiencies that depend on size come from
  * measurements, as table entries or, later, as fitted curves.
  *
- * A type without a peak in the profile runs at the rate of what the hardware falls back to: fp8 as fp16, then bf16;
- * tf32 as fp32; bf16 (V100, T4) and fp16 (Pascal) as fp32, which is what the libraries do: they convert and multiply in
- * fp32. Bytes stay those of the type.
+ * A type without a peak in the profile is one that the device does not compute in; commands refuse it
+ * (pl_job_options_complete) rather than guess what a library would fall back to. Here its arithmetic takes no time.
  */
 #ifndef PL_WORKLOADS_OP_COST_H
 #define PL_WORKLOADS_OP_COST_H
@@ -34,20 +33,7 @@ const char *pl_cost_bound_name(pl_cost_bound bound);    /* "compute" */
  * entries); a table entry contains its launch. */
 pl_op_time pl_op_cost(const pl_device_profile *profile, const pl_op *op);
 
-/* FLOP/s at which `dtype` runs after falling back, peak, without efficiency. */
-double pl_op_cost_peak(const pl_device_profile *profile, pl_dtype dtype);
-
-/* Bytes per parameter of pl_optimizer_op (workloads/op.h). */
-#define PL_ADAM_MIXED_BYTES 30.0
-#define PL_ADAM_FP32_BYTES  28.0
 /* Optimizer step over `parameters` local parameters as one fused kernel: memory bound. 0 parameters take no time. */
 pl_op_time pl_optimizer_cost(const pl_device_profile *profile, double parameters, double bytes_per_parameter);
-
-/* Measured time of a whole block, for profiles that hold layer times (as AMP measures them; with tmp > 1 its
- * collectives are inside). Entries kind "block", dims [block index, tmp, mbs, seq]  of the one model that the profile
- * was measured for, looked up first kind "layer", dims [hidden, tmp, mbs, seq]       any transformer layer of that
- * width `pass` is "forward" or "backward". Returns false and leaves *time_s alone when there is neither. */
-bool pl_block_cost(const pl_device_profile *profile, const pl_model *model, int32_t block, const pl_block_shard *shard,
-                   const char *pass, double *time_s);
 
 #endif

@@ -201,6 +201,7 @@ static void add_optimizer(gathering *state) {
   pl_training_state bytes = pl_training_state_of(context->program->job->dtype);
   double owned = strategy->zero >= 1 ? stage->parameters / strategy->dp : stage->parameters;
   double time_s = pl_optimizer_cost(context->profile, owned, bytes.update_traffic_bytes).time_s;
+  add_effect(state, llrint(owned * bytes.update_bytes), 0);
   add_work(state, time_s, PL_CATEGORY_OPTIMIZER, "optimizer");
 }
 

@@ -4,20 +4,20 @@
 #include <math.h>
 #include <string.h>
 
-#include "workloads/op_cost.h"
-
 pl_training_state pl_training_state_of(pl_dtype dtype) {
-  double size = pl_dtype_bytes(dtype);
+  double gradient = pl_dtype_bytes(pl_gradient_dtype(dtype));
   if (dtype == PL_DTYPE_FP32 || dtype == PL_DTYPE_TF32)
-    /* Weights are their own master copy, beside momentum and variance. */
+    /* Weights are their own master copy, beside momentum and variance: read and written, the gradient read. */
     return (pl_training_state){
-        .parameter_bytes = 4, .gradient_bytes = 4, .optimizer_bytes = 8, .update_traffic_bytes = PL_ADAM_FP32_BYTES};
-  /* 2 + 2 + 12 bytes; fp8 keeps its weights and gradients in 16 bits. */
-  size = fmax(size, 2);
-  return (pl_training_state){.parameter_bytes = size,
-                             .gradient_bytes = size,
+        .parameter_bytes = 4, .gradient_bytes = gradient, .optimizer_bytes = 8, .update_traffic_bytes = 4 + 8 + 16};
+  /* Master weight, momentum and variance in fp32 are read and written, the 16-bit weight written, the gradient read;
+   * one of 16 bits is first turned into fp32: read, written, and read again. */
+  bool converts = gradient < 4;
+  return (pl_training_state){.parameter_bytes = 2,
+                             .gradient_bytes = gradient,
                              .optimizer_bytes = 12,
-                             .update_traffic_bytes = PL_ADAM_MIXED_BYTES};
+                             .update_bytes = converts ? 4 : 0,
+                             .update_traffic_bytes = (converts ? gradient + 4 + 4 : gradient) + 24 + 2};
 }
 
 /* ---- families and their ops, while the program is made ---- */

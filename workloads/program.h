@@ -104,10 +104,12 @@ pl_code pl_program_take(const pl_model *model, const pl_job *job, const pl_strat
 int32_t pl_program_receiver(const pl_program *program, pl_family_kind kind, int32_t stage);
 int32_t pl_program_sender(const pl_program *program, pl_family_kind kind, int32_t stage);
 
-/* ---- training state, mixed precision with Adam (Rajbhandari et al. 2020, section 3.1) ---- */
+/* ---- training state with Adam: one convention for memory, communication and time (workloads/README.md, "Mixed
+ * precision"; Rajbhandari et al. 2020, section 3.1) ---- */
 typedef struct pl_training_state {
-  double parameter_bytes, gradient_bytes, optimizer_bytes; /* per parameter */
-  double update_traffic_bytes; /* read and written by the optimizer, per parameter it owns */
+  double parameter_bytes, gradient_bytes, optimizer_bytes; /* per parameter, kept, and sent */
+  double update_bytes;         /* per parameter that the optimizer owns, while it runs: its fp32 gradient */
+  double update_traffic_bytes; /* read and written by the optimizer, per parameter that it owns */
 } pl_training_state;
 pl_training_state pl_training_state_of(pl_dtype dtype);
 

@@ -87,11 +87,13 @@ static pl_code report_memory(simulation *state, pl_simulate_report *report) {
            capacity = usable_bytes(pl_cluster_profile(state->cluster, class->device));
     pl_stage_memory *stage = &stages[class->stage];
     if (stage->capacity > 0 && stage->capacity - stage->peak <= capacity - peak) continue;
+    double above = peak - (double)(int64_t)pl_resident_bytes(&resident), update = (double)llrint(resident.update);
+    bool updates = above == update; /* the optimizer needs more than any pass did: no activation is there */
     *stage = (pl_stage_memory){.parameters = resident.parameters,
                                .gradients = resident.gradients,
                                .optimizer = resident.optimizer,
-                               .buffers = resident.buffers,
-                               .activations = peak - (double)(int64_t)pl_resident_bytes(&resident),
+                               .buffers = resident.buffers + (updates ? update : 0),
+                               .activations = updates ? 0 : above,
                                .peak = peak,
                                .capacity = capacity};
   }

@@ -22,6 +22,7 @@ pl_resident_memory pl_resident_memory_of(const pl_program *program, int32_t stag
       .parameters = own->parameters * bytes.parameter_bytes / (strategy->zero >= 3 ? shards : 1),
       .gradients = own->parameters * bytes.gradient_bytes / (strategy->zero >= 2 ? shards : 1),
       .optimizer = own->parameters * bytes.optimizer_bytes / (strategy->zero >= 1 ? shards : 1),
+      .update = own->parameters * bytes.update_bytes / (strategy->zero >= 1 ? shards : 1),
   };
   memory.buffers =
       2 * (largest_message(program, PL_FAMILY_DOWN, stage) + largest_message(program, PL_FAMILY_UP, stage));

@@ -2,8 +2,9 @@
  *
  * Parameters, gradients and optimizer state with ZeRO's sharding (Rajbhandari et al. 2020, figure 1): stage 1 shards
  * the optimizer state, stage 2 the gradients too, stage 3 the parameters too. Buffers: two receive buffers per
- * direction of the pipeline, ZeRO-3's gathered parameters (a window of two blocks), the unsharded gradients of one
- * bucket with ZeRO-2 and 3. Activations come out of the simulation (memory effects of the tasks).
+ * direction of the pipeline, ZeRO-3's gathered parameters (a window of two blocks, as PyTorch's FSDP around
+ * transformer layers has; workloads/README.md, "ZeRO-3"), the unsharded gradients of one bucket with ZeRO-2 and 3.
+ * Activations come out of the simulation (memory effects of the tasks).
  */
 #ifndef PL_WORKLOADS_STAGE_MEMORY_H
 #define PL_WORKLOADS_STAGE_MEMORY_H
@@ -12,6 +13,7 @@
 
 typedef struct pl_resident_memory {
   double parameters, gradients, optimizer, buffers; /* bytes */
+  double update; /* of the optimizer while it runs, when no activation is left: gradients in fp32; not resident */
 } pl_resident_memory;
 
 pl_resident_memory pl_resident_memory_of(const pl_program *program, int32_t stage);

@@ -247,7 +247,12 @@ assert len(tracks) > 4
     refuses "--$option: 'nonsense' is unknown" --platform $platform --model $model --gbs 32 --strategy $strategy \
       "--$option" nonsense --trace "$dir/out.json"
   done
-  refuses "T4 does not compute in fp8" --platform $platform --model $model --gbs 32 --strategy $strategy --dtype fp8
+  for dtype in bf16 tf32; do # on T4
+    refuses "--dtype $dtype: T4 does not compute in it; what every GPU here does: fp32, fp16" --platform $platform --model $model \
+      --gbs 32 --strategy $strategy --dtype $dtype
+  done
+  refuses "--dtype: 'fp8' is not supported for training; choose one of fp32, tf32, fp16, bf16" --platform platforms/dgx-h100.xml \
+    --model $model --gbs 32 --strategy pp=1,dp=8,tmp=1,mbs=1 --dtype fp8
   refuses "exceeds the model's 1024 learned positions" --platform $platform --model $model --gbs 32 --strategy $strategy \
     --seq 2048
 }

@@ -307,6 +307,21 @@ static void check_end_collectives(const pl_model *model, pl_block_kind kind, con
   assert_int_equal(backward.n[PL_ALL_GATHER], (head || embedding) && sp);
 }
 
+/* Buffers of weight gradients are in fp16 only with fp16; a weight-gradient product reads its two factors and adds to
+ * the buffer: reads and writes it. */
+static void check_gradient_traffic(const pl_block_program *program, pl_dtype dtype) {
+  double size = dtype == PL_DTYPE_FP16 ? 2 : 4;
+  for (uint32_t i = 0; i < program->n_tensors; i++)
+    if (program->tensors[i].kind == PL_TENSOR_PARAMETER_GRADIENT)
+      expect("gradient buffer", program->tensors[i].size_bytes, size * elements(&program->tensors[i]));
+  for (uint32_t i = 0; i < program->backward.n_ops; i++) {
+    const pl_op *op = &program->backward.ops[i];
+    if (op->kind != PL_OP_GEMM || program->tensors[op->output].kind != PL_TENSOR_PARAMETER_GRADIENT) continue;
+    double m = (double)op->m, n = (double)op->n, k = (double)op->k;
+    expect("traffic", op->bytes, pl_dtype_bytes(dtype) * (m * k + k * n) + 2 * size * m * n);
+  }
+}
+
 static void test_random(void **state) {
   (void)state;
   uint64_t random = test_seed(20240607);
@@ -326,6 +341,7 @@ static void test_random(void **state) {
       check_data_flow(&split);
       check_gradients(&split);
       check_memory(&split);
+      check_gradient_traffic(&split, shard.dtype);
       if (kind == PL_BLOCK_LAYER)
         check_collectives(&model, &split, shard);
       else
