@@ -66,6 +66,17 @@ static uint32_t slots_for(uint32_t n) {
   return n_slots;
 }
 
+bool pl_partition_of_colours(const uint64_t *colour, uint32_t n, pl_arena *arena, pl_partition *partition) {
+  uint32_t n_slots = slots_for(n);
+  if (!partition_take(partition, n, arena)) return false;
+  pl_arena_mark mark = pl_arena_mark_here(arena);
+  uint32_t *slots = pl_arena_take(arena, n_slots * sizeof *slots, _Alignof(uint32_t));
+  if (slots == NULL) return false;
+  number_colours(colour, n, slots, n_slots, partition);
+  pl_arena_release_to(arena, mark);
+  return true;
+}
+
 /* ---- refinement ---- */
 
 typedef struct refinement {

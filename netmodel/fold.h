@@ -52,6 +52,9 @@ typedef struct pl_partition {
   uint32_t n_classes;
 } pl_partition;
 
+/* Equal colours, equal class. O(n); memory from `arena`. False: no memory. */
+bool pl_partition_of_colours(const uint64_t *colour, uint32_t n, pl_arena *arena, pl_partition *partition);
+
 /* Links that no transfer crosses are all in one class each colour; they play no part. */
 typedef struct pl_fold {
   pl_partition devices, links, transfers;

@@ -93,7 +93,7 @@ pl_code pl_quotient_take(const pl_fold_problem *problem, const pl_fold *fold, co
                                                         .first_full = n,
                                                         .n_full = n_classes,
                                                         .rate_cap_Bps = INFINITY,
-                                                        .serial = serial[first]};
+                                                        .serial = serial != NULL ? serial[first] : 0};
     n += n_classes;
   }
   quotient->n_uses = n;

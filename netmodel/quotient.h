@@ -40,7 +40,7 @@ typedef struct pl_quotient {
 } pl_quotient;
 
 /* All links of `problem`'s uses must be SHARED (FATPIPE links are rate caps already). `serial` per transfer of the
- * problem. */
+ * problem; NULL: all 0. */
 pl_code pl_quotient_take(const pl_fold_problem *problem, const pl_fold *fold, const double *link_capacity_Bps,
                          const uint32_t *serial, pl_arena *arena, pl_quotient *quotient, pl_error *error);
 /* `rate_bound_Bps` per transfer class: no transfer of it ever goes faster (INFINITY allowed). */

@@ -3,15 +3,17 @@
 
 #include <string.h>
 
-pl_code pl_evaluate_simulate(const void *context, const pl_space *space, uint32_t index, pl_arena *arena,
+pl_code pl_evaluate_simulate(const void *context, const pl_space *space, uint32_t index, pl_worker *worker,
                              pl_result_row *row, pl_error *error) {
   const pl_evaluation *e = context;
+  pl_simulate_options options = *e->options;
+  options.cache = &worker->cache;
   pl_strategy strategy;
   pl_space_strategy(space, index, &strategy);
-  PL_TRY(pl_strategy_assign(&strategy, e->model, e->job, &e->cluster->profiles[0], arena, error));
+  PL_TRY(pl_strategy_assign(&strategy, e->model, e->job, &e->cluster->profiles[0], &worker->arena, error));
   PL_TRY(pl_strategy_check(&strategy, e->model, e->job, e->cluster->n_devices, error));
   pl_simulate_report report;
-  PL_TRY(pl_simulate(e->cluster, e->model, e->job, &strategy, e->options, arena, &report, error));
+  PL_TRY(pl_simulate(e->cluster, e->model, e->job, &strategy, &options, &worker->arena, &report, error));
   *row = report.row;
   return PL_OK;
 }

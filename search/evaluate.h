@@ -16,7 +16,7 @@ typedef struct pl_evaluation {
 } pl_evaluation;
 
 /* `context` is a pl_evaluation. */
-pl_code pl_evaluate_simulate(const void *context, const pl_space *space, uint32_t index, pl_arena *arena,
+pl_code pl_evaluate_simulate(const void *context, const pl_space *space, uint32_t index, pl_worker *worker,
                              pl_result_row *row, pl_error *error);
 /* `context` is a pl_evaluation. */
 pl_code pl_evaluate_balanced_differs(void *context, const pl_strategy *strategy, bool *differs, pl_error *error);

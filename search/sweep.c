@@ -216,12 +216,12 @@ static void note_failure(sweep_state *state, uint32_t index, const pl_error *err
   omp_unset_lock(&state->lock);
 }
 
-static void compute(void *context, uint32_t index, pl_arena *arena, pl_result_row *row) {
+static void compute(void *context, uint32_t index, pl_worker *worker, pl_result_row *row) {
   sweep_state *state = context;
   const pl_sweep *sweep = state->sweep;
   pl_error error = PL_ERROR_INIT;
   memset(row, 0, sizeof *row); /* the text columns' padding reaches the file */
-  if (sweep->evaluate(sweep->context, sweep->space, index, arena, row, &error) == PL_OK) {
+  if (sweep->evaluate(sweep->context, sweep->space, index, worker, row, &error) == PL_OK) {
     PL_ASSERT(row->status == PL_RESULT_DONE || row->status == PL_RESULT_OOM);
     return;
   }

@@ -13,10 +13,11 @@
 
 #include "core/result.h"
 #include "search/space.h"
+#include "search/work_pool.h"
 
-/* Simulates one candidate; called from many threads at once, each with an arena of its own. A failure becomes a row
+/* Simulates one candidate; called from many threads at once, each with a worker of its own. A failure becomes a row
  * with status FAILED; on success row->status is DONE or OOM. */
-typedef pl_code (*pl_evaluate)(const void *context, const pl_space *space, uint32_t index, pl_arena *arena,
+typedef pl_code (*pl_evaluate)(const void *context, const pl_space *space, uint32_t index, pl_worker *worker,
                                pl_result_row *row, pl_error *error);
 
 typedef struct pl_sweep {

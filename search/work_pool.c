@@ -56,15 +56,15 @@ static take_outcome take(pool_state *state, slot **from, uint32_t *offset) {
   return outcome;
 }
 
-static void compute(pool_state *state, slot *from, uint32_t offset, pl_arena *arena) {
-  pl_arena_reset(arena);
-  state->pool->compute(state->pool->context, from->block.first + offset, arena, &from->rows[offset]);
+static void compute(pool_state *state, slot *from, uint32_t offset, pl_worker *worker) {
+  pl_arena_reset(&worker->arena);
+  state->pool->compute(state->pool->context, from->block.first + offset, worker, &from->rows[offset]);
   omp_set_lock(&state->lock);
   from->n_done++;
   omp_unset_lock(&state->lock);
 }
 
-static void work(pool_state *state, pl_arena *arena) {
+static void work(pool_state *state, pl_worker *worker) {
   for (;;) {
     slot *from;
     uint32_t offset;
@@ -73,7 +73,7 @@ static void work(pool_state *state, pl_arena *arena) {
     if (outcome == TAKE_LATER) {
       nap();
     } else {
-      compute(state, from, offset, arena);
+      compute(state, from, offset, worker);
     }
   }
 }
@@ -145,7 +145,7 @@ static bool is_done(pool_state *state) {
   return done;
 }
 
-static void direct(pool_state *state, pl_arena *arena) {
+static void direct(pool_state *state, pl_worker *worker) {
   while (!is_done(state)) {
     deliver_finished(state);
     claim_more(state);
@@ -153,7 +153,7 @@ static void direct(pool_state *state, pl_arena *arena) {
     slot *from;
     uint32_t offset;
     if (take(state, &from, &offset) == TAKE_CANDIDATE) {
-      compute(state, from, offset, arena);
+      compute(state, from, offset, worker);
     } else if (finished_slot(state) == NULL) {
       nap();
     }
@@ -164,14 +164,16 @@ static void run(pool_state *state) {
   omp_init_lock(&state->lock);
 #pragma omp parallel num_threads((int)state->pool->n_threads) default(none) shared(state)
   {
-    pl_arena arena;
-    pl_arena_init(&arena, 0);
+    pl_worker worker;
+    pl_arena_init(&worker.arena, 0);
+    pl_topology_cache_init(&worker.cache, PL_TOPOLOGY_CACHE_BYTES);
     if (omp_get_thread_num() == 0) {
-      direct(state, &arena);
+      direct(state, &worker);
     } else {
-      work(state, &arena);
+      work(state, &worker);
     }
-    pl_arena_release(&arena);
+    pl_topology_cache_release(&worker.cache);
+    pl_arena_release(&worker.arena);
   }
   omp_destroy_lock(&state->lock);
 }

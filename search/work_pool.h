@@ -17,10 +17,17 @@
 #include "core/arena.h"
 #include "core/result.h"
 #include "core/status.h"
+#include "netmodel/topology_cache.h"
 
 typedef struct pl_work_block {
   uint32_t first, count; /* candidates first .. first + count - 1 */
 } pl_work_block;
+
+/* What a thread keeps from one candidate to the next; nothing that a row depends on. */
+typedef struct pl_worker {
+  pl_arena arena; /* reset before each candidate */
+  pl_topology_cache cache;
+} pl_worker;
 
 typedef struct pl_work_pool {
   uint32_t n_threads;
@@ -28,8 +35,8 @@ typedef struct pl_work_pool {
   void *context;
   /* Master: next block, or false when there is none left (not asked again). */
   bool (*claim)(void *context, pl_work_block *block);
-  /* Any thread; `arena` belongs to the calling thread and is reset before each candidate. */
-  void (*compute)(void *context, uint32_t index, pl_arena *arena, pl_result_row *row);
+  /* Any thread; `worker` is the calling thread's. */
+  void (*compute)(void *context, uint32_t index, pl_worker *worker, pl_result_row *row);
   /* Master: all rows of a block, once. A failure stops the pool. */
   pl_code (*deliver)(void *context, const pl_work_block *block, const pl_result_row *rows, pl_error *error);
   /* Master: called often; may be NULL. */

@@ -6,7 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/digest.h"
 #include "workloads/rivals.h"
 
 /* One op of one group, before folding. */
@@ -21,7 +20,7 @@ typedef struct pattern {
   uint32_t family, group;
   const pl_link_use *uses;
   uint32_t n_uses;
-  pl_digest colour;
+  uint64_t colour;
   double rate_bound_Bps; /* the largest cap of its ops */
 } pattern;
 
@@ -39,8 +38,9 @@ typedef struct planning {
   pattern *patterns;
   uint32_t n_patterns;
   pl_collective_group **channels; /* per group */
+  pl_topology_cache *cache;       /* NULL = none */
   pl_fold_problem problem;
-  pl_fold fold;
+  pl_folding folding;
   uint32_t *class_of_group;
   pl_group_class *group_classes; /* the plan's, while they are made */
 } planning;
@@ -74,6 +74,7 @@ static pl_code count_groups(planning *state) {
 }
 
 static bool equal_uses(const pl_link_use *a, const pl_link_use *b, uint32_t n) {
+  if (a == b) return true;         /* ops of one ring */
   for (uint32_t i = 0; i < n; i++) /* not by memcmp: the struct has padding */
     if (a[i].link != b[i].link || a[i].weight != b[i].weight) return false;
   return true;
@@ -87,33 +88,49 @@ static uint32_t find_pattern(planning *state, uint32_t first, uint32_t family, u
         equal_uses(state->patterns[p].uses, fluid->uses, fluid->spec.n_uses))
       return p;
   pattern *made = &state->patterns[state->n_patterns];
-  *made = (pattern){.family = family, .group = group, .uses = fluid->uses, .n_uses = fluid->spec.n_uses};
-  pl_digest_init(&made->colour);
-  pl_digest_u64(&made->colour, family);
+  *made =
+      (pattern){.family = family, .group = group, .uses = fluid->uses, .n_uses = fluid->spec.n_uses, .colour = family};
   return state->n_patterns++;
 }
 
+static uint64_t bits_of(double value) {
+  uint64_t bits;
+  value += 0.0; /* -0.0 becomes 0.0 */
+  memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
 static void colour_op(pattern *own, uint32_t op, const raw_op *raw) {
-  pl_digest_u64(&own->colour, op);
-  pl_digest_u64(&own->colour, (uint64_t)raw->latency);
-  pl_digest_f64(&own->colour, raw->rate_cap_Bps);
-  pl_digest_f64(&own->colour, raw->share_weight);
-  pl_digest_f64(&own->colour, raw->progress_bytes);
+  const uint64_t words[] = {op, (uint64_t)raw->latency, bits_of(raw->rate_cap_Bps), bits_of(raw->share_weight),
+                            bits_of(raw->progress_bytes)};
+  for (uint32_t i = 0; i < sizeof words / sizeof *words; i++)
+    own->colour = pl_hash_word(own->colour, words[i]);
   own->rate_bound_Bps = fmax(own->rate_bound_Bps, raw->rate_cap_Bps);
+}
+
+static pl_code take_group(planning *state, const uint32_t *members, uint32_t n, pl_collective_group **group) {
+  return state->cache != NULL ? pl_topology_cache_group(state->cache, members, n, group, state->error)
+                              : pl_collective_group_take(state->cluster, members, n, &state->options->collective,
+                                                         state->arena, group, state->error);
+}
+
+static pl_code lower_op(planning *state, const pl_collective_group *group, const pl_communication *op,
+                        pl_fluid_collective *fluid) {
+  if (state->cache != NULL)
+    return pl_topology_cache_fluid(state->cache, group, op->kind, op->size_bytes, fluid, state->error);
+  PL_TRY(pl_collective_fluid(group, op->kind, op->size_bytes, state->arena, fluid, state->error));
+  return pl_fluid_collective_merge(state->cluster, state->arena, fluid, state->error);
 }
 
 static pl_code lower_group(planning *state, uint32_t f, uint32_t group) {
   const pl_family *family = &state->program->families[f];
   pl_collective_group **channels = &state->channels[state->first_group[f] + group];
-  PL_TRY(pl_collective_group_take(state->cluster, group_members(family, group), family->group_size,
-                                  &state->options->collective, state->arena, channels, state->error));
+  PL_TRY(take_group(state, group_members(family, group), family->group_size, channels));
   if (state->options->chunked) return PL_OK;
   uint32_t first_pattern = state->n_patterns;
   for (uint32_t op = 0; op < family->n_ops; op++) {
     pl_fluid_collective fluid;
-    PL_TRY(pl_collective_fluid(*channels, family->ops[op].kind, family->ops[op].size_bytes, state->arena, &fluid,
-                               state->error));
-    PL_TRY(pl_fluid_collective_merge(state->cluster, state->arena, &fluid, state->error));
+    PL_TRY(lower_op(state, *channels, &family->ops[op], &fluid));
     raw_op *raw = &state->raw[state->first_raw[f] + group * family->n_ops + op];
     *raw = (raw_op){.pattern = find_pattern(state, first_pattern, f, group, &fluid),
                     .latency = fluid.spec.latency,
@@ -134,11 +151,7 @@ static uint64_t device_colour(const planning *state, uint32_t device, int32_t st
 }
 
 static uint64_t link_colour(const pl_link *link) {
-  pl_digest digest;
-  pl_digest_init(&digest);
-  pl_digest_f64(&digest, link->capacity_Bps);
-  pl_digest_u64(&digest, link->policy);
-  return digest.value;
+  return pl_hash_word(bits_of(link->capacity_Bps), link->policy);
 }
 
 static uint64_t *colour_devices(planning *state) {
@@ -155,6 +168,23 @@ static uint64_t *colour_devices(planning *state) {
 
 static bool is_point_to_point(const pl_family *family) {
   return family->kind == PL_FAMILY_DOWN || family->kind == PL_FAMILY_UP;
+}
+
+static pl_code identity(planning *state, const double *capacity_Bps) {
+  pl_folding *folding = &state->folding;
+  PL_TRY(pl_fold_identity(&state->problem, state->arena, &folding->fold, state->error));
+  return pl_quotient_take(&state->problem, &folding->fold, capacity_Bps, NULL, state->arena, &folding->quotient,
+                          state->error);
+}
+
+static pl_code fold(planning *state, pl_fold_transfer *transfers, pl_link_use *uses, const double *capacity_Bps) {
+  if (!state->options->fold) return identity(state, capacity_Bps);
+  if (state->cache == NULL)
+    return pl_folding_take(&state->problem, transfers, uses, capacity_Bps, state->arena, &state->folding, state->error);
+  const pl_folding *kept;
+  PL_TRY(pl_topology_cache_folding(state->cache, &state->problem, capacity_Bps, state->arena, &kept, state->error));
+  state->folding = *kept;
+  return PL_OK;
 }
 
 static pl_code make_problem(planning *state) {
@@ -178,7 +208,7 @@ static pl_code make_problem(planning *state) {
   for (uint32_t p = 0; p < state->n_patterns; p++) {
     const pattern *own = &state->patterns[p];
     const pl_family *family = &state->program->families[own->family];
-    transfers[p] = (pl_fold_transfer){.colour = own->colour.value,
+    transfers[p] = (pl_fold_transfer){.colour = own->colour,
                                       .first_member = n_members,
                                       .n_members = family->group_size,
                                       .first_use = n_uses,
@@ -196,10 +226,7 @@ static pl_code make_problem(planning *state) {
                                      .transfers = transfers,
                                      .members = members,
                                      .uses = uses};
-  if (!state->options->fold) return pl_fold_identity(&state->problem, state->arena, &state->fold, state->error);
-  PL_TRY(pl_quotient_drop_implied_links(cluster->n_links, capacity_Bps, transfers, state->n_patterns, uses,
-                                        state->arena, &state->plan->n_implied_links, state->error));
-  return pl_fold_refine(&state->problem, state->arena, &state->fold, state->error);
+  return fold(state, transfers, uses, capacity_Bps);
 }
 
 /* ---- classes ---- */
@@ -227,7 +254,7 @@ static pl_code number_groups(planning *state) {
   uint32_t *of_pattern = PL_TAKE(state->arena, uint32_t, state->n_patterns + 1);
   if (state->arena->failed) return no_memory(state);
   memset(of_pattern, 0xff, state->n_patterns * sizeof *of_pattern);
-  const uint32_t *class_of = state->fold.transfers.class_of;
+  const uint32_t *class_of = state->folding.fold.transfers.class_of;
   PL_ASSERT(class_of != NULL || state->options->chunked);
   for (uint32_t f = 0; f < state->program->n_families; f++) {
     const pl_family *family = &state->program->families[f];
@@ -267,17 +294,18 @@ static uint32_t slot_group(const planning *state, const pl_device_class *own, in
 
 static pl_code number_devices(planning *state) {
   const pl_strategy *strategy = state->program->strategy;
-  uint32_t n_classes = state->fold.devices.n_classes;
+  uint32_t n_classes = state->folding.fold.devices.n_classes;
   pl_device_class *classes = PL_TAKE(state->arena, pl_device_class, n_classes);
   if (classes == NULL) return no_memory(state);
-  PL_ASSERT(state->fold.devices.class_of != NULL);
+  PL_ASSERT(state->folding.fold.devices.class_of != NULL);
   for (int32_t stage = 0; stage < strategy->pp; stage++)
     for (int32_t d = 0; d < strategy->dp; d++)
       for (int32_t t = 0; t < strategy->tmp; t++) {
-        uint32_t device = pl_strategy_device(strategy, stage, d, t), class = state->fold.devices.class_of[device];
-        if (state->fold.devices.first[class] != device) continue;
+        uint32_t device = pl_strategy_device(strategy, stage, d, t),
+                 class = state->folding.fold.devices.class_of[device];
+        if (state->folding.fold.devices.first[class] != device) continue;
         pl_device_class *own = &classes[class];
-        *own = (pl_device_class){device, state->fold.devices.size[class], stage, d, t, {0}};
+        *own = (pl_device_class){device, state->folding.fold.devices.size[class], stage, d, t, {0}};
         for (int slot = 0; slot < PL_SLOT_COUNT; slot++)
           own->group_class[slot] = slot_group(state, own, slot);
       }
@@ -300,7 +328,7 @@ static pl_code find_participants(planning *state) {
     const pl_family *family = &state->program->families[class->family];
     class->first_participant = n;
     for (uint32_t i = 0; i < family->group_size; i++) {
-      uint32_t device = state->fold.devices.class_of[group_members(family, class->group)[i]];
+      uint32_t device = state->folding.fold.devices.class_of[group_members(family, class->group)[i]];
       if (seen[device] == c + 1 && !is_point_to_point(family)) continue;
       seen[device] = c + 1;
       participants[n++] = (pl_participant){device, stream_of(family, i)};
@@ -313,28 +341,34 @@ static pl_code find_participants(planning *state) {
 
 /* ---- quotient and specs ---- */
 
+/* The folding's quotient with what it leaves open: whose transfers take turns, and, in copies because the folding may
+ * be a cache's, which links are contended. */
 static pl_code make_quotient(planning *state) {
   pl_communication_plan *plan = state->plan;
-  const pl_cluster *cluster = state->cluster;
-  double *capacity_Bps = PL_TAKE(state->arena, double, cluster->n_links);
-  uint32_t *serial = PL_TAKE(state->arena, uint32_t, state->n_patterns);
-  double *bound_Bps = PL_TAKE(state->arena, double, state->n_patterns);
+  const pl_fold *fold = &state->folding.fold;
+  pl_quotient *quotient = &plan->quotient;
+  *quotient = state->folding.quotient;
+  quotient->transfers = PL_TAKE(state->arena, pl_quotient_transfer, quotient->n_transfers);
+  quotient->uses = PL_TAKE(state->arena, pl_link_use, quotient->n_uses);
+  double *bound_Bps = PL_TAKE(state->arena, double, quotient->n_transfers);
   if (state->arena->failed) return no_memory(state);
-  for (uint32_t l = 0; l < cluster->n_links; l++)
-    capacity_Bps[l] = cluster->links[l].capacity_Bps;
-  for (uint32_t p = 0; p < state->n_patterns; p++) {
-    const pattern *own = &state->patterns[p];
-    const pl_family *family = &state->program->families[own->family];
-    uint32_t device = state->fold.devices.class_of[group_members(family, own->group)[0]];
-    serial[p] = device * PL_STREAM_KIND_COUNT + stream_of(family, 0);
-    uint32_t class = state->fold.transfers.class_of[p];
-    bound_Bps[class] = fmax(bound_Bps[class], own->rate_bound_Bps);
+  for (uint32_t class = 0; class < quotient->n_transfers; class ++) {
+    const pattern *first = &state->patterns[fold->transfers.first[class]];
+    const pl_family *family = &state->program->families[first->family];
+    uint32_t device = fold->devices.class_of[group_members(family, first->group)[0]];
+    quotient->transfers[class] = state->folding.quotient.transfers[class];
+    quotient->transfers[class].serial = device * PL_STREAM_KIND_COUNT + stream_of(family, 0);
   }
-  PL_TRY(pl_quotient_take(&state->problem, &state->fold, capacity_Bps, serial, state->arena, &plan->quotient,
-                          state->error));
-  if (state->options->prune) PL_TRY(pl_quotient_rivals(&plan->quotient, bound_Bps, state->arena, state->error));
-  plan->n_transfer_classes = plan->quotient.n_transfers;
-  plan->link_of_class = state->fold.links.first;
+  for (uint32_t use = 0; use < quotient->n_uses; use++)
+    quotient->uses[use] = state->folding.quotient.uses[use];
+  for (uint32_t p = 0; p < state->n_patterns; p++) {
+    uint32_t class = fold->transfers.class_of[p];
+    bound_Bps[class] = fmax(bound_Bps[class], state->patterns[p].rate_bound_Bps);
+  }
+  if (state->options->prune) PL_TRY(pl_quotient_rivals(quotient, bound_Bps, state->arena, state->error));
+  plan->n_transfer_classes = quotient->n_transfers;
+  plan->n_implied_links = state->folding.n_implied_links;
+  plan->link_of_class = fold->links.first;
   return PL_OK;
 }
 
@@ -356,13 +390,13 @@ static pl_code make_specs(planning *state) {
                                     .n_specs = n_specs,
                                     .uses = quotient->uses,
                                     .n_uses = quotient->n_uses};
-  PL_ASSERT(state->fold.transfers.class_of != NULL);
+  PL_ASSERT(state->folding.fold.transfers.class_of != NULL);
   for (uint32_t c = 0; c < plan->n_group_classes; c++) {
     const pl_group_class *class = &plan->group_classes[c];
     const pl_family *family = &state->program->families[class->family];
     for (uint32_t op = 0; op < family->n_ops; op++) {
       const raw_op *raw = &state->raw[state->first_raw[class->family] + class->group * family->n_ops + op];
-      uint32_t transfer_class = state->fold.transfers.class_of[raw->pattern], spec = class->first_op + op;
+      uint32_t transfer_class = state->folding.fold.transfers.class_of[raw->pattern], spec = class->first_op + op;
       const pl_quotient_transfer *transfer = &quotient->transfers[transfer_class];
       specs[spec] = (pl_transfer_spec){.first_use = transfer->first_use,
                                        .n_uses = transfer->n_uses,
@@ -388,6 +422,8 @@ pl_code pl_communication_plan_take(const pl_cluster *cluster, const pl_program *
   *plan = (pl_communication_plan){0};
   planning state = {
       .cluster = cluster, .program = program, .options = options, .arena = arena, .plan = plan, .error = error};
+  state.cache = options->cache;
+  if (state.cache != NULL) pl_topology_cache_begin(state.cache, cluster, &options->collective);
   PL_TRY(count_groups(&state));
   for (uint32_t f = 0; f < program->n_families; f++)
     for (uint32_t group = 0; program->families[f].n_ops > 0 && group < program->families[f].n_groups; group++)

@@ -12,6 +12,7 @@
 #include "netmodel/collective.h"
 #include "netmodel/fold.h"
 #include "netmodel/quotient.h"
+#include "netmodel/topology_cache.h"
 #include "workloads/program.h"
 
 typedef struct pl_communication_options {
@@ -19,6 +20,7 @@ typedef struct pl_communication_options {
   bool fold;    /* merge interchangeable devices */
   bool prune;   /* find transfers without rivals (what fusing builds on) */
   bool chunked; /* keep the groups for pl_collective_chunked instead of lowering to fluid; implies !fold, !prune */
+  pl_topology_cache *cache; /* of the calling thread; the plan lives until its next use. NULL = none */
 } pl_communication_options;
 
 typedef struct pl_lowered_op {

@@ -53,7 +53,8 @@ static pl_code build(simulation *state) {
       .collective = {.sharing = options->sharing, .algorithm = options->algorithm},
       .fold = fold,
       .prune = fuse,
-      .chunked = state->chunked};
+      .chunked = state->chunked,
+      .cache = options->cache};
   const pl_compile_options compile = {.fuse = fuse,
                                       .chunked = state->chunked,
                                       .chunks = 1,

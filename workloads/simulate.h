@@ -6,6 +6,7 @@
 
 #include "core/result.h"
 #include "netmodel/networks.h"
+#include "netmodel/topology_cache.h"
 #include "workloads/strategy.h"
 
 typedef struct pl_simulate_options {
@@ -18,6 +19,7 @@ typedef struct pl_simulate_options {
   const pl_platform *platform; /* only for PL_NETWORK_SIMGRID */
   FILE *trace;                 /* Chrome trace; NULL = none */
   FILE *print_program;         /* NULL = none */
+  pl_topology_cache *cache;    /* of the calling thread, kept between simulations; NULL = none. Changes no result. */
 } pl_simulate_options;
 
 #define PL_SIMULATE_OPTIONS_DEFAULT                                                                                    \
@@ -41,8 +43,8 @@ typedef struct pl_simulate_report {
 } pl_simulate_report;
 
 /* `strategy` must have passed pl_strategy_check and have boundaries. All memory from `arena` (the caller resets it).
- * Thread-safe for distinct arenas. A candidate that does not fit in memory is simulated and reported (row.fits = 0,
- * status OOM). */
+ * Thread-safe for distinct arenas and caches. A candidate that does not fit in memory is simulated and reported
+ * (row.fits = 0, status OOM). */
 pl_code pl_simulate(const pl_cluster *cluster, const pl_model *model, const pl_job *job, const pl_strategy *strategy,
                     const pl_simulate_options *options, pl_arena *arena, pl_simulate_report *report, pl_error *error);
 

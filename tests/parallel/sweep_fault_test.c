@@ -28,11 +28,11 @@ typedef struct fixture {
 } fixture;
 
 /* Time = index + 1 seconds, odd ones do not fit, every seventh fails. */
-static pl_code evaluate(const void *context, const pl_space *space, uint32_t index, pl_arena *arena, pl_result_row *row,
-                        pl_error *error) {
+static pl_code evaluate(const void *context, const pl_space *space, uint32_t index, pl_worker *worker,
+                        pl_result_row *row, pl_error *error) {
   (void)context;
   (void)space;
-  (void)arena;
+  (void)worker;
   if (index % 7 == 3) return pl_fail(error, PL_NO_MEMORY, "candidate %u is too much", index);
   row->iter_time_s = index + 1.0;
   row->status = index % 2 ? PL_RESULT_OOM : PL_RESULT_DONE;

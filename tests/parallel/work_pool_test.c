@@ -40,11 +40,11 @@ static bool claim(void *context, pl_work_block *block) {
 }
 
 /* Unequal costs, and every candidate leaves its number in its row through the arena of the thread. */
-static void compute(void *context, uint32_t index, pl_arena *arena, pl_result_row *row) {
+static void compute(void *context, uint32_t index, pl_worker *worker, pl_result_row *row) {
   run *r = context;
   const struct timespec pause = {.tv_nsec = index % 97 == 0 ? 300000 : 1000};
   nanosleep(&pause, NULL);
-  double *value = PL_TAKE(arena, double, 100);
+  double *value = PL_TAKE(&worker->arena, double, 100);
   value[99] = index * 0.5;
   r->computed[index]++;
   memset(row, 0, sizeof *row);
