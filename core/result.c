@@ -12,6 +12,8 @@ const pl_column_info pl_result_columns[] = {
 
 const uint32_t pl_result_n_columns = sizeof pl_result_columns / sizeof pl_result_columns[0];
 
+const char *const pl_result_status_names[] = {"pending", "done", "oom", "failed", NULL};
+
 const pl_column_info *pl_result_column(const char *name) {
   for (uint32_t c = 0; c < pl_result_n_columns; c++)
     if (strcmp(pl_result_columns[c].name, name) == 0) return &pl_result_columns[c];

@@ -17,6 +17,8 @@ typedef enum pl_result_status {
   PL_RESULT_OOM = 2,   /* does not fit; peak recorded, and simulated all the same */
   PL_RESULT_FAILED = 3 /* could not be simulated (lack of memory ...) */
 } pl_result_status;
+/* What `status` is called in text and JSON, by value; NULL-terminated. */
+extern const char *const pl_result_status_names[];
 
 /* clang-format off */
 #define PL_RESULT_COLUMNS(X) \

@@ -8,8 +8,6 @@
 
 #include "core/digest.h"
 
-const char *const pl_status_names[] = {"pending", "done", "oom", "failed", NULL};
-
 static int number_text(double value, char *text, size_t size) {
   if (isnan(value)) return snprintf(text, size, "%s", "");
   char exact[32];
@@ -33,7 +31,7 @@ int pl_column_text(const pl_column_info *column, const void *value, char *text, 
   switch (column->type) {
   case PL_COLUMN_i32:
     memcpy(&i32, value, sizeof i32);
-    return is_status(column, i32) ? snprintf(text, size, "%s", pl_status_names[i32])
+    return is_status(column, i32) ? snprintf(text, size, "%s", pl_result_status_names[i32])
                                   : snprintf(text, size, "%" PRId32, i32);
   case PL_COLUMN_i64:
     memcpy(&i64, value, sizeof i64);

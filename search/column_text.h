@@ -5,8 +5,6 @@
 #include "core/json_writer.h"
 #include "core/result.h"
 
-extern const char *const pl_status_names[]; /* pending, done, oom, failed; NULL-terminated */
-
 /* Exact text (doubles read back as the same double, NaN is empty, digests are 16 hex digits, status by name). Returns
  * the length needed. */
 int pl_column_text(const pl_column_info *column, const void *value, char *text, size_t size);

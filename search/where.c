@@ -275,8 +275,8 @@ static bool is_status(const parser *p, uint32_t index) {
 static pl_code resolve_status(parser *p, uint32_t index) {
   node *n = &p->where->nodes[index];
   if (n->kind != NODE_TEXT) return PL_OK;
-  for (uint32_t i = 0; pl_status_names[i] != NULL; i++)
-    if (strlen(pl_status_names[i]) == n->length && memcmp(pl_status_names[i], n->text, n->length) == 0) {
+  for (uint32_t i = 0; pl_result_status_names[i] != NULL; i++)
+    if (strlen(pl_result_status_names[i]) == n->length && memcmp(pl_result_status_names[i], n->text, n->length) == 0) {
       *n = (node){.kind = NODE_NUMBER, .number = i, .at = n->at};
       return PL_OK;
     }

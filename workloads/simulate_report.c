@@ -86,6 +86,10 @@ static void put_column(pl_json *json, const pl_column_info *column, const pl_res
   char text[PL_DIGEST_TEXT_BYTES];
   switch (column->type) {
   case PL_COLUMN_i32:
+    if (strcmp(column->name, "status") == 0) {
+      pl_json_put_string(json, column->name, pl_result_status_names[row->status]);
+      break;
+    }
     pl_json_put_integer(json, column->name, *(const int32_t *)(const void *)field);
     break;
   case PL_COLUMN_i64:
