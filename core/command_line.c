@@ -161,8 +161,9 @@ static pl_code check_short(walk *w, const char *word) {
   return PL_OK;
 }
 
-pl_code pl_command_line_check(const char *command, const struct argp *argp, int argc, char *const *argv, bool *helps,
-                              pl_error *error) {
+/* *helps: --help or --usage stands in front of all mistakes. */
+static pl_code check(const char *command, const struct argp *argp, int argc, char *const *argv, bool *helps,
+                     pl_error *error) {
   option_list list;
   list.n = 0;
   collect(&list, argp);
@@ -182,7 +183,7 @@ pl_code pl_command_line_check(const char *command, const struct argp *argp, int 
 pl_code pl_command_line_parse(const char *command, const struct argp *argp, int argc, char **argv, bool silent,
                               void *input, pl_error *error) {
   bool helps;
-  PL_TRY(pl_command_line_check(command, argp, argc, argv, &helps, error));
+  PL_TRY(check(command, argp, argc, argv, &helps, error));
   if (helps && silent) exit(0);
   argp_err_exit_status = 2;
   if (argp_parse(argp, argc, argv, silent ? ARGP_NO_ERRS : 0, NULL, input) == 0) return PL_OK;

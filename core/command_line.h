@@ -7,17 +7,13 @@
 
 #include "core/status.h"
 
-/* Finds the first option that `argp` does not know, that is short for several, or whose value is missing or too much;
- * the message names the way out ("did you mean --platform?", `'paceline sweep --help' lists the options`). `command` is
- * what follows "paceline". *helps: --help or --usage stands in front of all mistakes. argv is left as it is.
- * O(words * options). Options may be shortened and values attached as getopt_long allows. Not for argp's optional
+/* Parses with `argp`, after finding the first option that it does not know, that is short for several, or whose value
+ * is missing or too much; the message names the way out ("did you mean --platform?", `'paceline sweep --help' lists
+ * them`). `command` is what follows "paceline". The parsers of `argp` get `input`; they keep what they find wrong with
+ * a value in an error of their own, for the caller to look at, and never call argp_error, which takes three lines. Help
+ * is printed and ends the process with status 0, as argp does; a `silent` process ends without printing. Options may be
+ * shortened and values attached as getopt_long allows. Reorders argv. O(words * options). Not for argp's optional
  * arguments, aliases and argp_program_version, which no command uses. */
-pl_code pl_command_line_check(const char *command, const struct argp *argp, int argc, char *const *argv, bool *helps,
-                              pl_error *error);
-
-/* Checks, then runs the parsers of `argp` on `input`. They keep what they find wrong with a value in an error of their
- * own, for the caller to look at, and never call argp_error, which takes three lines. Help is printed and ends the
- * process with status 0, as argp does; a `silent` process ends without printing. Reorders argv. */
 pl_code pl_command_line_parse(const char *command, const struct argp *argp, int argc, char **argv, bool silent,
                               void *input, pl_error *error);
 

@@ -184,7 +184,6 @@ uint32_t pl_graph_builder_delay(pl_graph_builder *builder, pl_ticks ticks, pl_ca
 void pl_graph_builder_set_effect(pl_graph_builder *builder, uint32_t task, uint32_t effect);
 /* `before` must finish before `after` starts. Duplicates (also of stream order) are merged at freeze. */
 void pl_graph_builder_edge(pl_graph_builder *builder, uint32_t before, uint32_t after);
-uint32_t pl_graph_builder_n_tasks(const pl_graph_builder *builder);
 /* The specs and links that transfer tasks refer to; the arrays must outlive the graph. */
 void pl_graph_builder_transfers(pl_graph_builder *builder, const pl_transfer_table *table);
 /* Whom transfers disturb (see pl_graph.rivals): offsets of n_specs + 1 entries; the arrays must outlive the graph. */

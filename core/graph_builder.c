@@ -349,10 +349,6 @@ void pl_graph_builder_set_effect(pl_graph_builder *builder, uint32_t task, uint3
   }
 }
 
-uint32_t pl_graph_builder_n_tasks(const pl_graph_builder *builder) {
-  return builder->n_tasks;
-}
-
 void pl_graph_builder_transfers(pl_graph_builder *builder, const pl_transfer_table *table) {
   builder->transfers = *table;
 }

@@ -8,7 +8,7 @@ static const char *const kind_names[PL_COLLECTIVE_COUNT] = {
     [PL_BROADCAST] = "broadcast",   [PL_ALL_TO_ALL] = "all_to_all",         [PL_SEND] = "send",
 };
 
-static const char *const algorithm_names[PL_ALGORITHM_COUNT] = {
+const char *const pl_algorithm_names[PL_ALGORITHM_COUNT + 1] = {
     [PL_ALGORITHM_AUTO] = "auto",     [PL_ALGORITHM_RING] = "ring",
     [PL_ALGORITHM_TREE] = "tree",     [PL_ALGORITHM_HIERARCHICAL] = "hierarchical",
     [PL_ALGORITHM_DIRECT] = "direct",
@@ -16,9 +16,6 @@ static const char *const algorithm_names[PL_ALGORITHM_COUNT] = {
 
 const char *pl_collective_name(pl_collective_kind kind) {
   return kind_names[kind];
-}
-const char *pl_collective_algorithm_name(pl_collective_algorithm algorithm) {
-  return algorithm_names[algorithm];
 }
 
 /* Of a broadcast, whose ring leaves out the hop into the root, an upper bound. */

@@ -45,8 +45,8 @@ typedef enum pl_collective_algorithm {
   PL_ALGORITHM_COUNT
 } pl_collective_algorithm;
 
-const char *pl_collective_name(pl_collective_kind kind);                     /* "all_reduce" */
-const char *pl_collective_algorithm_name(pl_collective_algorithm algorithm); /* "hierarchical" */
+const char *pl_collective_name(pl_collective_kind kind);             /* "all_reduce" */
+extern const char *const pl_algorithm_names[PL_ALGORITHM_COUNT + 1]; /* "hierarchical"; NULL ends them */
 
 typedef struct pl_collective_options {
   pl_sharing sharing;

@@ -6,6 +6,7 @@
 #include "netmodel/platform_svg.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -454,7 +455,7 @@ static void draw_page(const drawing *d) {
   fputs("</svg>\n", d->stream);
 }
 
-pl_code pl_platform_svg_write(FILE *stream, const pl_platform *platform, const pl_outline *outline, pl_error *error) {
+static pl_code draw(FILE *stream, const pl_platform *platform, const pl_outline *outline, pl_error *error) {
   pl_arena arena;
   pl_arena_init(&arena, 0);
   drawing d = {.stream = stream, .platform = platform, .cluster = pl_platform_cluster(platform), .outline = outline};
@@ -470,7 +471,7 @@ pl_code pl_platform_svg_write(FILE *stream, const pl_platform *platform, const p
 
 static pl_code write_and_close(FILE *stream, const pl_platform *platform, const pl_outline *outline, const char *path,
                                pl_error *error) {
-  pl_code code = pl_platform_svg_write(stream, platform, outline, error);
+  pl_code code = draw(stream, platform, outline, error);
   bool broken = ferror(stream) != 0;
   if (fclose(stream) != 0) broken = true;
   return code == PL_OK && broken ? pl_fail(error, PL_IO, "%s: cannot be written: %s", path, strerror(errno)) : code;

@@ -99,8 +99,6 @@ static void describe_versions(pl_provenance *provenance, session *own) {
 }
 
 static void describe_job(pl_provenance *provenance, const session *own) {
-  static const char *const networks[] = {"flow", "analytic", "simgrid"}, *const rules[] = {"equal", "rtt"};
-  static const char *const algorithms[] = {"auto", "ring", "tree", "hierarchical", "direct"};
   const pl_job *job = own->evaluation.job;
   const pl_simulate_options *simulate = own->evaluation.options;
   pl_provenance_integer(provenance, "gbs", job->gbs, true);
@@ -108,11 +106,11 @@ static void describe_job(pl_provenance *provenance, const session *own) {
   pl_provenance_text(provenance, "dtype", pl_dtype_name(job->dtype), true);
   pl_provenance_text(provenance, "attention", job->flash ? "flash" : "unfused", true);
   pl_provenance_number(provenance, "bucket_bytes", job->bucket_bytes, true);
-  pl_provenance_text(provenance, "network", networks[simulate->network], true);
-  pl_provenance_text(provenance, "sharing", rules[simulate->sharing], true);
-  pl_provenance_text(provenance, "collectives", simulate->chunked ? "chunked" : "fluid", true);
-  pl_provenance_text(provenance, "algorithm", algorithms[simulate->algorithm], true);
-  pl_provenance_text(provenance, "streams", simulate->streams == PL_STREAMS_READY ? "ready" : "in-order", true);
+  pl_provenance_text(provenance, "network", pl_network_names[simulate->network], true);
+  pl_provenance_text(provenance, "sharing", pl_sharing_names[simulate->sharing], true);
+  pl_provenance_text(provenance, "collectives", pl_collective_form_names[simulate->chunked], true);
+  pl_provenance_text(provenance, "algorithm", pl_algorithm_names[simulate->algorithm], true);
+  pl_provenance_text(provenance, "streams", pl_stream_policy_names[simulate->streams], true);
   pl_provenance_integer(provenance, "fold", simulate->fold, true);
   pl_provenance_integer(provenance, "fuse", simulate->fuse, true);
 }

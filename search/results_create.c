@@ -32,7 +32,9 @@ void pl_provenance_number(pl_provenance *provenance, const char *name, double va
   add(provenance, (pl_attribute){.name = name, .kind = PL_ATTRIBUTE_NUMBER, .identifies = identifies, .number = value});
 }
 
-pl_code pl_results_check_absent(const char *path, bool replace, pl_error *error) {
+/* PL_BAD_INPUT if nothing can be created at `path`: it exists (and `replace` is false or it is no regular file), or its
+ * folder does not. */
+static pl_code check_absent(const char *path, bool replace, pl_error *error) {
   struct stat info;
   if (stat(path, &info) == 0) {
     if (!S_ISREG(info.st_mode)) return pl_fail(error, PL_BAD_INPUT, "%s: exists and is not a regular file", path);
@@ -212,13 +214,13 @@ static pl_code move_into_place(const char *temporary, const char *path, bool rep
   if (replace ? rename(temporary, path) == 0 : link(temporary, path) == 0) return PL_OK;
   if (!replace && errno != EEXIST && access(path, F_OK) != 0 && rename(temporary, path) == 0)
     return PL_OK; /* no links here */
-  if (errno == EEXIST) return pl_results_check_absent(path, false, error);
+  if (errno == EEXIST) return check_absent(path, false, error);
   return pl_fail(error, PL_IO, "%s: cannot be created: %s", path, strerror(errno));
 }
 
 pl_code pl_results_create(const char *path, const pl_provenance *provenance, uint32_t n_rows, bool replace,
                           pl_error *error) {
-  PL_TRY(pl_results_check_absent(path, replace, error));
+  PL_TRY(check_absent(path, replace, error));
   char *temporary;
   if (asprintf(&temporary, "%s.new-%ld", path, (long)getpid()) < 0) return pl_fail_memory(error, "a path");
   pl_error cause = PL_ERROR_INIT;

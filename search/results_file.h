@@ -48,9 +48,6 @@ void pl_provenance_number(pl_provenance *provenance, const char *name, double va
 
 /* ---- one process ---- */
 
-/* PL_BAD_INPUT if nothing can be created at `path`: it exists (and `replace` is false or it is no regular file), or its
- * folder does not. */
-pl_code pl_results_check_absent(const char *path, bool replace, pl_error *error);
 /* Creates the file with `n_rows` pending rows. With `replace` an existing regular file goes at the moment the new one
  * is complete. The disk space is taken now, so that a full disk shows here and not after hours. On failure nothing is
  * left behind. */

@@ -82,21 +82,6 @@ pl_code pl_results_reader_row(pl_results_reader *reader, uint32_t row, pl_result
   return PL_OK;
 }
 
-const char *pl_results_reader_text(pl_results_reader *reader, const char *name, pl_arena *arena) {
-  if (H5Aexists(reader->file, name) <= 0) return NULL;
-  hid_t attribute = H5Aopen(reader->file, name, H5P_DEFAULT);
-  if (attribute < 0) return NULL;
-  hid_t type = H5Aget_type(attribute);
-  char *text = NULL;
-  const char *copy = NULL;
-  if (H5Tis_variable_str(type) > 0 && H5Aread(attribute, type, &text) >= 0 && text != NULL)
-    copy = pl_arena_strdup(arena, text);
-  if (text != NULL) H5free_memory(text);
-  H5Tclose(type);
-  H5Aclose(attribute);
-  return copy;
-}
-
 pl_code pl_results_reader_summarise(pl_results_reader *reader, pl_arena *arena, pl_results_summary *summary,
                                     pl_error *error) {
   *summary = (pl_results_summary){.n_rows = reader->n_rows, .best = UINT32_MAX};

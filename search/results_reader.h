@@ -21,8 +21,6 @@ pl_code pl_results_reader_element(pl_results_reader *reader, const pl_column_inf
                                   pl_error *error);
 /* All columns of one row. */
 pl_code pl_results_reader_row(pl_results_reader *reader, uint32_t row, pl_result_row *result, pl_error *error);
-/* Text attribute of the file, in `arena`; NULL when there is none of that name. */
-const char *pl_results_reader_text(pl_results_reader *reader, const char *name, pl_arena *arena);
 
 /* Counts by status, and the best candidate: the lowest iteration time among those that fit, lowest index among equals.
  */

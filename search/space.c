@@ -9,9 +9,6 @@
 
 #include "core/digest.h"
 
-const char *const pl_space_schedule_names[] = {"gpipe", "1f1b", "interleaved", NULL};
-const char *const pl_space_recompute_names[] = {"none", "selective", "full", NULL};
-
 void pl_space_choices_init(pl_space_choices *choices) {
   *choices = (pl_space_choices){.schedules = 7, .recomputes = 7, .sp = 3, .overlap = 3, .n_orders = 1};
   choices->recipes = 1u << PL_ASSIGN_UNIFORM | 1u << PL_ASSIGN_BALANCED;
@@ -320,9 +317,8 @@ int pl_space_format_candidate(const pl_space *space, uint32_t index, char *text,
   return snprintf(
       text, size,
       "pp=%d,dp=%d,tmp=%d,mbs=%d,assign=%s,schedule=%s,vpp=%d,sp=%d,recompute=%s,zero=%d,overlap=%d,order=%s", c->pp,
-      c->dp, c->tmp, c->mbs, c->recipe == PL_ASSIGN_BALANCED ? "balanced" : "uniform",
-      pl_space_schedule_names[c->schedule], c->vpp, c->sp, pl_space_recompute_names[c->recompute], c->zero, c->overlap,
-      space->choices.orders[c->order]);
+      c->dp, c->tmp, c->mbs, c->recipe == PL_ASSIGN_BALANCED ? "balanced" : "uniform", pl_schedule_names[c->schedule],
+      c->vpp, c->sp, pl_recompute_names[c->recompute], c->zero, c->overlap, space->choices.orders[c->order]);
 }
 
 double pl_space_cost(const pl_space *space, uint32_t index) {

@@ -47,10 +47,6 @@ typedef struct pl_space_choices {
 /* Everything, and the placement order tdp. */
 void pl_space_choices_init(pl_space_choices *choices);
 
-/* Names as on the command line, by enumeration value; NULL-terminated. */
-extern const char *const pl_space_schedule_names[];  /* gpipe, 1f1b, interleaved */
-extern const char *const pl_space_recompute_names[]; /* none, selective, full */
-
 typedef struct pl_candidate {
   int32_t pp, dp, tmp, mbs, vpp;
   uint8_t schedule, sp, recompute, zero, overlap, recipe;

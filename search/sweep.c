@@ -199,8 +199,8 @@ static void failed_row(const pl_space *space, uint32_t index, pl_result_row *row
       *value = (double)NAN;
     }
   row->n_microbatches = (int32_t)(space->job->gbs / c->dp / c->mbs);
-  snprintf(row->schedule.text, sizeof row->schedule.text, "%s", pl_space_schedule_names[c->schedule]);
-  snprintf(row->recompute.text, sizeof row->recompute.text, "%s", pl_space_recompute_names[c->recompute]);
+  snprintf(row->schedule.text, sizeof row->schedule.text, "%s", pl_schedule_names[c->schedule]);
+  snprintf(row->recompute.text, sizeof row->recompute.text, "%s", pl_recompute_names[c->recompute]);
   snprintf(row->order.text, sizeof row->order.text, "%s", space->choices.orders[c->order]);
   snprintf(row->assign.text, sizeof row->assign.text, "%s", c->recipe == PL_ASSIGN_BALANCED ? "balanced" : "uniform");
 }

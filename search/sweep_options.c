@@ -138,10 +138,10 @@ static bool read_choice(int key, const char *value, pl_space_choices *choices, p
     pl_int_set_parse(value, "--zero", 0, 3, &choices->zero, error);
     return true;
   case KEY_SCHEDULE:
-    read_words(error, "--schedule", value, pl_space_schedule_names, &choices->schedules);
+    read_words(error, "--schedule", value, pl_schedule_names, &choices->schedules);
     return true;
   case KEY_RECOMPUTE:
-    read_words(error, "--recompute", value, pl_space_recompute_names, &choices->recomputes);
+    read_words(error, "--recompute", value, pl_recompute_names, &choices->recomputes);
     return true;
   case KEY_SP:
     read_switch(error, "--sp", value, &choices->sp);

@@ -23,7 +23,7 @@ static pl_code check_heads(const pl_model *model, int32_t tmp, pl_error *error) 
   return PL_OK;
 }
 
-pl_code pl_block_shard_check(const pl_model *model, const pl_block_shard *shard, pl_error *error) {
+static pl_code check_shard(const pl_model *model, const pl_block_shard *shard, pl_error *error) {
   enum { TMP_MAX = 1 << 16, MBS_MAX = 1 << 16 };
   const int64_t seq_max = INT64_C(1) << 24;
   if (shard->tmp < 1 || shard->tmp > TMP_MAX || shard->mbs < 1 || shard->mbs > MBS_MAX || shard->seq < 1 ||
@@ -79,7 +79,7 @@ static void *copy_of(pl_arena *arena, const void *source, size_t count, size_t s
 pl_code pl_block_program_take(const pl_model *model, pl_block_kind kind, const pl_block_shard *shard, pl_arena *arena,
                               pl_block_program *program, pl_error *error) {
   *program = (pl_block_program){.kind = kind};
-  PL_TRY(pl_block_shard_check(model, shard, error));
+  PL_TRY(check_shard(model, shard, error));
   pl_tape tape;
   pl_tape_init(&tape, model, shard);
   write_forward(&tape, kind);

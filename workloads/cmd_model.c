@@ -10,6 +10,7 @@
 #include "core/json_writer.h"
 #include "core/units.h"
 #include "workloads/model.h"
+#include "workloads/strategy.h"
 
 typedef struct request {
   const char *action, *file;
@@ -43,8 +44,6 @@ static const struct argp_option options[] = {
     {0},
 };
 
-static const char *const recompute_names[] = {"none", "selective", "full"};
-
 static pl_code parse_degree(const char *text, const char *what, int32_t *value, pl_error *error) {
   int64_t parsed;
   PL_TRY(pl_parse_integer(text, what, 1, 1 << 16, &parsed, error));
@@ -54,7 +53,7 @@ static pl_code parse_degree(const char *text, const char *what, int32_t *value, 
 
 static pl_code parse_recompute(const char *text, pl_recompute *recompute, pl_error *error) {
   for (int i = 0; i < 3; i++)
-    if (strcmp(text, recompute_names[i]) == 0) {
+    if (strcmp(text, pl_recompute_names[(pl_recompute)i]) == 0) {
       *recompute = (pl_recompute)i;
       return PL_OK;
     }
@@ -196,7 +195,7 @@ static void print_text(const report *out, bool ops) {
   printf("\n  %.6g TFLOP per sequence of %lld, forward and backward\n",
          pl_model_flops_per_sequence(model, shard->seq) * 1e-12, (long long)shard->seq);
   printf("one rank of tmp=%d,sp=%d,mbs=%d,seq=%lld,recompute=%s, %s, %s attention:\n", shard->tmp, shard->sp,
-         shard->mbs, (long long)shard->seq, recompute_names[shard->recompute], pl_dtype_name(shard->dtype),
+         shard->mbs, (long long)shard->seq, pl_recompute_names[shard->recompute], pl_dtype_name(shard->dtype),
          shard->flash ? "fused" : "unfused");
   print_blocks(out);
   for (int kind = 0; kind < PL_BLOCK_KIND_COUNT && ops; kind++) {
@@ -261,7 +260,7 @@ static void put_shard(pl_json *json, const pl_block_shard *shard) {
   pl_json_put_boolean(json, "sp", shard->sp);
   pl_json_put_integer(json, "mbs", shard->mbs);
   pl_json_put_integer(json, "seq", shard->seq);
-  pl_json_put_string(json, "recompute", recompute_names[shard->recompute]);
+  pl_json_put_string(json, "recompute", pl_recompute_names[shard->recompute]);
   pl_json_put_string(json, "dtype", pl_dtype_name(shard->dtype));
   pl_json_put_boolean(json, "flash", shard->flash);
   pl_json_close_object(json);

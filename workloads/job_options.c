@@ -44,6 +44,11 @@ static const struct argp_option option_table[] = {
     {0},
 };
 
+const char *const pl_network_names[] = {"flow", "analytic", "simgrid", NULL};
+const char *const pl_sharing_names[] = {"equal", "rtt", NULL};
+const char *const pl_stream_policy_names[] = {"in-order", "ready", NULL};
+const char *const pl_collective_form_names[] = {"fluid", "chunked", NULL};
+
 static void choose(pl_job_options *options, const char *option, const char *value, const char *const *choices,
                    int *chosen) {
   char list[128] = "";
@@ -62,30 +67,27 @@ static void read_count(pl_job_options *options, const char *option, const char *
 }
 
 static void read_simulation_key(pl_job_options *options, int key, const char *value) {
-  static const char *const networks[] = {"flow", "analytic", "simgrid", NULL}, *const rules[] = {"equal", "rtt", NULL};
-  static const char *const forms[] = {"fluid", "chunked", NULL}, *const policies[] = {"in-order", "ready", NULL};
-  static const char *const algorithms[] = {"auto", "ring", "tree", "hierarchical", "direct", NULL};
   pl_simulate_options *simulate = &options->simulate;
   int chosen = 0;
   switch (key) {
   case KEY_NETWORK:
-    choose(options, "--network", value, networks, &chosen);
+    choose(options, "--network", value, pl_network_names, &chosen);
     simulate->network = (pl_network_kind)chosen;
     break;
   case KEY_SHARING:
-    choose(options, "--sharing", value, rules, &chosen);
+    choose(options, "--sharing", value, pl_sharing_names, &chosen);
     simulate->sharing = (pl_sharing)chosen;
     break;
   case KEY_COLLECTIVES:
-    choose(options, "--collectives", value, forms, &chosen);
+    choose(options, "--collectives", value, pl_collective_form_names, &chosen);
     simulate->chunked = chosen == 1;
     break;
   case KEY_ALGORITHM:
-    choose(options, "--algorithm", value, algorithms, &chosen);
+    choose(options, "--algorithm", value, pl_algorithm_names, &chosen);
     simulate->algorithm = (pl_collective_algorithm)chosen;
     break;
   case KEY_STREAMS:
-    choose(options, "--streams", value, policies, &chosen);
+    choose(options, "--streams", value, pl_stream_policy_names, &chosen);
     simulate->streams = (pl_stream_policy)chosen;
     break;
   case KEY_NO_FOLD:

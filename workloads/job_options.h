@@ -14,6 +14,10 @@ typedef struct pl_job_options {
   pl_error error; /* first bad option */
 } pl_job_options;
 
+/* What these options are called on the command line and in results, by enumerator; NULL ends them. */
+extern const char *const pl_network_names[],
+    *const pl_sharing_names[], *const pl_stream_policy_names[], *const pl_collective_form_names[] /* [chunked] */;
+
 /* Defaults: fp16, fused attention, 25 MB buckets, flow network, equal sharing, fluid collectives. */
 void pl_job_options_init(pl_job_options *options);
 /* A child parser; its input is a pl_job_options. Bad values are kept in options->error (argp itself goes on), so that

@@ -63,14 +63,11 @@ double pl_model_block_parameters(const pl_model *model, int32_t block);
  * matrix products of the forward pass, masked halves of attention included as there, vocabulary unpadded. */
 double pl_model_flops_per_sequence(const pl_model *model, int64_t seq);
 
-/* What must hold between model and shard: tmp divides heads, ffn; kv heads may be replicated (tmp a multiple of
- * n_kv_heads or the reverse); under sequence parallelism tmp divides seq; learned positions cover seq; no fp8.
- * pl_block_program_take checks it itself. */
-pl_code pl_block_shard_check(const pl_model *model, const pl_block_shard *shard, pl_error *error);
-
 /* Op lists of a block under a shard; memory from `arena` (three takes, 7 to 10 kB for a GPT layer), about 2 us. The
  * vocabulary is padded to a multiple of 128 * tmp as Megatron does. Blocks of one kind are equal: take each kind once
- * per shard. On failure *program is zero. */
+ * per shard. What must hold: tmp divides heads and ffn; kv heads may be replicated (tmp a multiple of n_kv_heads or the
+ * reverse); under sequence parallelism tmp divides seq; learned positions cover seq; no fp8. On failure *program is
+ * zero. */
 pl_code pl_block_program_take(const pl_model *model, pl_block_kind kind, const pl_block_shard *shard, pl_arena *arena,
                               pl_block_program *program, pl_error *error);
 

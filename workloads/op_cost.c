@@ -6,14 +6,6 @@
 
 enum { TILE = 32 };
 
-const char *pl_cost_source_name(pl_cost_source source) {
-  return source == PL_COST_TABLE ? "table" : "roofline";
-}
-
-const char *pl_cost_bound_name(pl_cost_bound bound) {
-  return bound == PL_BOUND_COMPUTE ? "compute" : bound == PL_BOUND_MEMORY ? "memory" : "launch";
-}
-
 /* The profile's order: kind, dtype, pass, dims. */
 static int compare(const pl_op_entry *entry, const char *kind, pl_dtype dtype, const char *pass,
                    const int64_t dims[4]) {

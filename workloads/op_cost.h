@@ -25,9 +25,6 @@ typedef struct pl_op_time {
   pl_cost_bound bound; /* which term is the largest; of a table entry too, by the roofline */
 } pl_op_time;
 
-const char *pl_cost_source_name(pl_cost_source source); /* "table" */
-const char *pl_cost_bound_name(pl_cost_bound bound);    /* "compute" */
-
 /* Compute ops only (collectives are the network's). Table entries match exactly: kind, dtype, pass ("forward" for
  * recomputation too; an entry without pass matches any) and the dims (batch, m, n, k) of workloads/op.h. O(log
  * entries); a table entry contains its launch. */

@@ -65,6 +65,7 @@ static void emit_segment(gathering *state, pl_piece_kind kind, uint32_t first, u
     state->scratch[i - first] = own->part;
     has_effect |= own->has_effect;
     append_effect(&effect, own->effect);
+    PL_ASSERT(own->op == PL_NONE || state->tensor != NULL);
     if (own->op != PL_NONE) note_carried(state, &context->plan->ops[state->tensor->first_op + own->op]);
   }
   pl_piece *piece = &state->pieces[state->n_pieces++];

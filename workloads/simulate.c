@@ -124,10 +124,10 @@ static void report_strategy(const simulation *state, pl_result_row *row) {
   row->tmp = strategy->tmp;
   row->mbs = strategy->mbs;
   row->n_microbatches = state->program.n_microbatches;
-  snprintf(row->schedule.text, sizeof row->schedule.text, "%s", pl_schedule_name(strategy->schedule));
+  snprintf(row->schedule.text, sizeof row->schedule.text, "%s", pl_schedule_names[strategy->schedule]);
   row->vpp = strategy->vpp;
   row->sp = strategy->sp;
-  snprintf(row->recompute.text, sizeof row->recompute.text, "%s", pl_recompute_name(strategy->recompute));
+  snprintf(row->recompute.text, sizeof row->recompute.text, "%s", pl_recompute_names[strategy->recompute]);
   row->zero = strategy->zero;
   row->overlap = strategy->overlap;
   snprintf(row->order.text, sizeof row->order.text, "%s", strategy->order);

@@ -5,15 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *pl_schedule_name(pl_schedule_kind kind) {
-  static const char *const names[] = {"gpipe", "1f1b", "interleaved"};
-  return names[kind];
-}
-
-const char *pl_recompute_name(pl_recompute recompute) {
-  static const char *const names[] = {"none", "selective", "full"};
-  return names[recompute];
-}
+const char *const pl_schedule_names[] = {"gpipe", "1f1b", "interleaved", NULL};
+const char *const pl_recompute_names[] = {"none", "selective", "full", NULL};
 
 /* ---- checks, one limit each ---- */
 
@@ -55,7 +48,7 @@ static pl_code check_schedule(const pl_strategy *strategy, const pl_job *job, pl
   if (strategy->schedule != PL_SCHEDULE_INTERLEAVED) {
     if (strategy->vpp != 1)
       return pl_fail(error, PL_BAD_INPUT, "strategy: vpp=%d needs schedule=interleaved, not %s", strategy->vpp,
-                     pl_schedule_name(strategy->schedule));
+                     pl_schedule_names[strategy->schedule]);
     return PL_OK;
   }
   if (strategy->vpp < 2 || strategy->pp < 2)
@@ -181,8 +174,8 @@ int pl_strategy_format_assign(const pl_strategy *strategy, const pl_model *model
 int pl_strategy_format(const pl_strategy *strategy, const pl_model *model, char *text, size_t size) {
   int length = snprintf(
       text, size, "pp=%d,dp=%d,tmp=%d,mbs=%d,schedule=%s,vpp=%d,sp=%d,recompute=%s,zero=%d,overlap=%d,order=%s,assign=",
-      strategy->pp, strategy->dp, strategy->tmp, strategy->mbs, pl_schedule_name(strategy->schedule), strategy->vpp,
-      strategy->sp, pl_recompute_name(strategy->recompute), strategy->zero, strategy->overlap, strategy->order);
+      strategy->pp, strategy->dp, strategy->tmp, strategy->mbs, pl_schedule_names[strategy->schedule], strategy->vpp,
+      strategy->sp, pl_recompute_names[strategy->recompute], strategy->zero, strategy->overlap, strategy->order);
   size_t at = (size_t)length < size ? (size_t)length : size;
   return length + pl_strategy_format_assign(strategy, model, text + at, size - at);
 }

@@ -18,8 +18,8 @@
 #include "workloads/model.h"
 
 typedef enum pl_schedule_kind { PL_SCHEDULE_GPIPE = 0, PL_SCHEDULE_1F1B, PL_SCHEDULE_INTERLEAVED } pl_schedule_kind;
-const char *pl_schedule_name(pl_schedule_kind kind);
-const char *pl_recompute_name(pl_recompute recompute);
+/* As users write them, by enumerator; NULL ends them. */
+extern const char *const pl_schedule_names[], *const pl_recompute_names[];
 
 typedef enum pl_assign_recipe { PL_ASSIGN_GIVEN = 0, PL_ASSIGN_UNIFORM, PL_ASSIGN_BALANCED } pl_assign_recipe;
 

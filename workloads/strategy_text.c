@@ -71,18 +71,16 @@ static pl_code read_zero(parsing *state, const key_value *pair) {
 }
 
 static pl_code read_schedule(parsing *state, const key_value *pair) {
-  static const char *const choices[] = {"gpipe", "1f1b", "interleaved"};
   int chosen = 0;
-  PL_TRY(read_choice(state, pair, choices, 3, &chosen));
+  PL_TRY(read_choice(state, pair, pl_schedule_names, 3, &chosen));
   state->strategy->schedule = (pl_schedule_kind)chosen;
   state->schedule_given = true;
   return PL_OK;
 }
 
 static pl_code read_recompute(parsing *state, const key_value *pair) {
-  static const char *const choices[] = {"none", "selective", "full"};
   int chosen = 0;
-  PL_TRY(read_choice(state, pair, choices, 3, &chosen));
+  PL_TRY(read_choice(state, pair, pl_recompute_names, 3, &chosen));
   state->strategy->recompute = (pl_recompute)chosen;
   return PL_OK;
 }

@@ -18,21 +18,8 @@
 #include <cmocka.h>
 
 #include "core/engine.h"
+#include "tests/support/arena_fixture.h"
 #include "tests/support/fixed_network.h"
-
-static pl_arena arena;
-
-static int set_up(void **state) {
-  (void)state;
-  pl_arena_init(&arena, 0);
-  return 0;
-}
-
-static int tear_down(void **state) {
-  (void)state;
-  pl_arena_release(&arena);
-  return 0;
-}
 
 static pl_engine_result run(pl_graph_builder *builder) {
   static pl_graph graph;

@@ -16,9 +16,8 @@
 #include <stdio.h>
 #include <cmocka.h>
 
+#include "tests/support/arena_fixture.h"
 #include "workloads/model.h"
-
-static pl_arena arena;
 
 static pl_model load(const char *name) {
   char path[512];
@@ -102,18 +101,6 @@ static void test_model_flops_invariant(void **state) {
       assert_int_equal(pl_block_program_take(&model, PL_BLOCK_HEAD, &shard, &arena, &head, NULL), PL_OK);
       expect("model", 3 * (80 * layer.model_flops + head.model_flops), 3 * pl_model_flops_per_sequence(&model, 4096));
     }
-}
-
-static int set_up(void **state) {
-  (void)state;
-  pl_arena_init(&arena, 0);
-  return 0;
-}
-
-static int tear_down(void **state) {
-  (void)state;
-  pl_arena_release(&arena);
-  return 0;
 }
 
 int main(void) {

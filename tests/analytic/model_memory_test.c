@@ -21,9 +21,9 @@
 #include <stdio.h>
 #include <cmocka.h>
 
+#include "tests/support/arena_fixture.h"
 #include "workloads/model.h"
 
-static pl_arena arena;
 static pl_model model;
 
 static void load(const char *name) {
@@ -42,18 +42,6 @@ static pl_block_program take(pl_block_kind kind, pl_block_shard shard) {
 
 static void expect(const char *what, double bytes, double formula) {
   if (bytes != formula) fail_msg("%s: %.17g, formula %.17g", what, bytes, formula);
-}
-
-static int set_up(void **state) {
-  (void)state;
-  pl_arena_init(&arena, 0);
-  return 0;
-}
-
-static int tear_down(void **state) {
-  (void)state;
-  pl_arena_release(&arena);
-  return 0;
 }
 
 static const char *const gpts[] = {"gpt2-345m", "megatron-1.7b", "megatron-18.4b", "gpt3-175b", "megatron-1008b"};

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "tests/support/play.h"
 #include "tests/support/random.h"
 #include "workloads/compile.h"
 
@@ -70,15 +71,6 @@ static void compile(const subject *own, pl_sharing sharing, pl_collective_algori
   *graph = compiled.graph;
 }
 
-static pl_engine_result play_natively(const pl_graph *graph, pl_arena *arena) {
-  pl_engine_result result;
-  pl_error error = PL_ERROR_INIT;
-  pl_network *network = pl_flow_network_take(&graph->transfers, arena);
-  if (pl_engine_run(graph, network, NULL, arena, &result, &error) != PL_OK) fail_msg("%s", error.message);
-  network->ops->destroy(network);
-  return result;
-}
-
 static pl_engine_result play_in_simgrid(const subject *own, const pl_graph *graph, pl_sharing sharing,
                                         pl_arena *arena) {
   pl_engine_result result;
@@ -125,7 +117,7 @@ static double sensitivity_s(const pl_graph *graph, const pl_engine_result *nativ
     for (uint32_t s = 0; s < graph->transfers.n_specs; s++)
       if (specs[s].latency > 0 && specs[s].share_weight != 1)
         specs[s].share_weight *= 1 + (random_unit(random) - 0.5) / (double)specs[s].latency;
-    pl_engine_result moved = play_natively(&other, arena);
+    pl_engine_result moved = play(&other, arena);
     for (uint32_t t = 0; t < graph->n_tasks; t++)
       most = fmax(most, fabs(pl_ticks_to_s(moved.finish[t] - native->finish[t])));
   }
@@ -144,7 +136,7 @@ static void compare(const subject *own, pl_sharing sharing, pl_collective_algori
   pl_arena_init(&arena, 0);
   pl_graph graph;
   compile(own, sharing, algorithm, &arena, &graph);
-  pl_engine_result native = play_natively(&graph, &arena), simgrid = play_in_simgrid(own, &graph, sharing, &arena);
+  pl_engine_result native = play(&graph, &arena), simgrid = play_in_simgrid(own, &graph, sharing, &arena);
   const uint32_t *depth = depths(&graph, &arena);
   double worst_s = 0, ticks_per_link = 0;
   bool within = true;
@@ -194,7 +186,7 @@ static void run_platform(const char *path, uint64_t *random, uint64_t n_cases, t
     pl_collective_algorithm algorithm = (pl_collective_algorithm)random_below(random, PL_ALGORITHM_COUNT);
     for (int sharing = PL_SHARING_EQUAL; sharing <= PL_SHARING_RTT; sharing++) {
       snprintf(what, sizeof what, "%s, gbs %lld, %s, %s sharing, %s", path, (long long)own.job.gbs, text,
-               sharing == PL_SHARING_RTT ? "rtt" : "equal", pl_collective_algorithm_name(algorithm));
+               sharing == PL_SHARING_RTT ? "rtt" : "equal", pl_algorithm_names[algorithm]);
       compare(&own, (pl_sharing)sharing, algorithm, what, random, &count[sharing]);
     }
     pl_arena_release(&arena);

@@ -10,21 +10,9 @@
 #include <cmocka.h>
 
 #include "core/engine.h"
+#include "tests/support/arena_fixture.h"
 
-static pl_arena arena;
 static pl_graph graph;
-
-static int set_up(void **state) {
-  (void)state;
-  pl_arena_init(&arena, 0);
-  return 0;
-}
-
-static int tear_down(void **state) {
-  (void)state;
-  pl_arena_release(&arena);
-  return 0;
-}
 
 /* Writes down every call. */
 typedef struct call_protocol {

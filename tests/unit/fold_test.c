@@ -11,9 +11,8 @@
 #include <cmocka.h>
 
 #include "core/digest.h"
-#include "core/engine.h"
-#include "netmodel/networks.h"
 #include "netmodel/quotient.h"
+#include "tests/support/play.h"
 
 /* ---- toys: every device works, takes part in its transfers, and works again ---- */
 
@@ -161,13 +160,7 @@ static pl_ticks run_toy(const toy *own, uint32_t rules, bool identity) {
         pl_graph_builder_edge(builder, moved[transfers->class_of[t]], after[class]);
     }
   pl_graph_builder_transfers(builder, &table);
-  pl_graph graph;
-  pl_engine_result result;
-  pl_error error = PL_ERROR_INIT;
-  assert_int_equal(pl_graph_builder_freeze(builder, &graph, &error), PL_OK);
-  pl_network *network = pl_flow_network_take(&graph.transfers, &arena);
-  assert_int_equal(pl_engine_run(&graph, network, NULL, &arena, &result, &error), PL_OK);
-  network->ops->destroy(network);
+  pl_engine_result result = freeze_and_play(builder, &arena);
   pl_ticks makespan = result.makespan;
   pl_arena_release(&arena);
   return makespan;

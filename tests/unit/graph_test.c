@@ -9,20 +9,7 @@
 #include <cmocka.h>
 
 #include "core/graph.h"
-
-static pl_arena arena;
-
-static int set_up(void **state) {
-  (void)state;
-  pl_arena_init(&arena, 0);
-  return 0;
-}
-
-static int tear_down(void **state) {
-  (void)state;
-  pl_arena_release(&arena);
-  return 0;
-}
+#include "tests/support/arena_fixture.h"
 
 static pl_graph_builder *make_builder(pl_stream_policy policy, uint32_t n_devices) {
   pl_graph_builder *builder = pl_graph_builder_take(&arena, policy);

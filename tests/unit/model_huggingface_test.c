@@ -8,9 +8,8 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "tests/support/arena_fixture.h"
 #include "workloads/model.h"
-
-static pl_arena arena;
 
 static pl_model load(const char *file) {
   char path[512];
@@ -298,18 +297,6 @@ static void test_largest(void **state) {
     }
     assert_true(program.saved_bytes >= 0 && program.backward_peak_bytes >= 0);
   }
-}
-
-static int set_up(void **state) {
-  (void)state;
-  pl_arena_init(&arena, 0);
-  return 0;
-}
-
-static int tear_down(void **state) {
-  (void)state;
-  pl_arena_release(&arena);
-  return 0;
 }
 
 int main(void) {

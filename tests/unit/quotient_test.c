@@ -10,9 +10,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "core/engine.h"
-#include "netmodel/networks.h"
 #include "netmodel/quotient.h"
+#include "tests/support/play.h"
 #include "tests/support/random.h"
 #include "tests/support/synthetic_cluster.h"
 #include "workloads/communication.h"
@@ -264,13 +263,7 @@ static pl_ticks makespan_of(const wiring *own, const double *size_bytes, const p
                              .uses = own->uses,
                              .n_uses = own->n_uses};
   pl_graph_builder_transfers(builder, &table);
-  pl_graph graph;
-  pl_engine_result result;
-  pl_error error = PL_ERROR_INIT;
-  assert_int_equal(pl_graph_builder_freeze(builder, &graph, &error), PL_OK);
-  pl_network *network = pl_flow_network_take(&graph.transfers, &arena);
-  assert_int_equal(pl_engine_run(&graph, network, NULL, &arena, &result, &error), PL_OK);
-  network->ops->destroy(network);
+  pl_engine_result result = freeze_and_play(builder, &arena);
   for (uint32_t t = 0; t < own->n_transfers; t++)
     finish[t] = result.finish[task[t]];
   pl_ticks makespan = result.makespan;

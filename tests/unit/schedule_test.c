@@ -71,7 +71,7 @@ static void every_pass_runs_once_in_an_order_that_can_run(void **state) {
           if (interleaved ? vpp < 2 || pp < 2 || m % pp != 0 : vpp > 1) continue; /* as pl_strategy_check */
           pipeline own = make((pl_schedule_kind)schedule, pp, vpp, m);
           if (!runs_to_the_end(&own))
-            fail_msg("%s pp=%d vpp=%d m=%d", pl_schedule_name((pl_schedule_kind)schedule), pp, vpp, m);
+            fail_msg("%s pp=%d vpp=%d m=%d", pl_schedule_names[(pl_schedule_kind)schedule], pp, vpp, m);
           pl_arena_release(&own.arena);
         }
 }
