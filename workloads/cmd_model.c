@@ -26,7 +26,7 @@ enum {
   OPTION_SP,
   OPTION_RECOMPUTE,
   OPTION_DTYPE,
-  OPTION_UNFUSED,
+  OPTION_ATTENTION,
   OPTION_OPS,
   OPTION_JSON
 };
@@ -37,8 +37,8 @@ static const struct argp_option options[] = {
     {"seq", OPTION_SEQ, "N", 0, "Sequence length (default: what the model was made for, at most 8192)", 0},
     {"sp", OPTION_SP, NULL, 0, "Sequence parallelism", 0},
     {"recompute", OPTION_RECOMPUTE, "HOW", 0, "none, selective or full (default none)", 0},
-    {"dtype", OPTION_DTYPE, "TYPE", 0, "fp32, tf32, fp16 or bf16 (default bf16)", 0},
-    {"unfused", OPTION_UNFUSED, NULL, 0, "Attention as separate products and softmax instead of one fused kernel", 0},
+    {"dtype", OPTION_DTYPE, "TYPE", 0, "fp32, tf32, fp16 (default) or bf16", 0},
+    {"attention", OPTION_ATTENTION, "KIND", 0, "flash (default) or unfused: separate products and softmax", 0},
     {"ops", OPTION_OPS, NULL, 0, "List the ops of every kind of block, forward and backward", 0},
     {"json", OPTION_JSON, NULL, 0, "Print JSON", 0},
     {0},
@@ -67,6 +67,12 @@ static pl_code parse_dtype(const char *text, pl_dtype *dtype, pl_error *error) {
   return PL_OK;
 }
 
+static pl_code parse_attention(const char *text, bool *flash, pl_error *error) {
+  *flash = strcmp(text, "flash") == 0;
+  if (*flash || strcmp(text, "unfused") == 0) return PL_OK;
+  return pl_fail(error, PL_BAD_INPUT, "--attention '%s' is neither flash nor unfused", text);
+}
+
 static error_t parse_option(int key, char *text, struct argp_state *state) {
   request *in = state->input;
   switch (key) {
@@ -89,8 +95,8 @@ static error_t parse_option(int key, char *text, struct argp_state *state) {
   case OPTION_DTYPE:
     parse_dtype(text, &in->shard.dtype, &in->error);
     break;
-  case OPTION_UNFUSED:
-    in->shard.flash = false;
+  case OPTION_ATTENTION:
+    parse_attention(text, &in->shard.flash, &in->error);
     break;
   case OPTION_OPS:
     in->ops = true;
@@ -319,7 +325,7 @@ int pl_cmd_model(int argc, char **argv) {
       NULL,
       NULL,
       NULL};
-  request in = {.shard = {.tmp = 1, .mbs = 1, .dtype = PL_DTYPE_BF16, .flash = true}, .error = PL_ERROR_INIT};
+  request in = {.shard = {.tmp = 1, .mbs = 1, .dtype = PL_DTYPE_FP16, .flash = true}, .error = PL_ERROR_INIT};
   char name[] = "paceline model", *given = argv[0];
   argv[0] = name; /* what argp calls us in messages */
   pl_command_line_parse("model", &argp, argc, argv, false, &in, &in.error);

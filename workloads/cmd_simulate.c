@@ -27,11 +27,7 @@ typedef struct simulate_options {
 } simulate_options;
 
 static const struct argp_option option_table[] = {
-    {"strategy", KEY_STRATEGY, "TEXT", 0,
-     "pp=..,dp=..,tmp=..,mbs=..[,assign=0:9:15:21:30|uniform|balanced][,schedule=gpipe|1f1b|interleaved][,vpp=..][,sp="
-     "0|1]"
-     "[,recompute=none|selective|full][,zero=0..3][,overlap=0|1][,order=tdp]",
-     0},
+    {"strategy", KEY_STRATEGY, "TEXT", 0, "key=value,...: pp, dp, tmp, mbs and, if wanted, others (see below)", 0},
     {"trace", KEY_TRACE, "FILE", 0, "write the timeline as a Chrome trace (Perfetto, chrome://tracing)", 0},
     {"force", KEY_FORCE, NULL, 0, "overwrite the trace file", 0},
     {"print-program", KEY_PROGRAM, NULL, 0, "print the program: one op list per pipeline stage", 0},
@@ -186,10 +182,17 @@ int pl_cmd_simulate(int argc, char **argv) {
   static const struct argp argp = {
       .options = option_table,
       .parser = read_option,
-      .doc =
-          "Simulates one training iteration of a model on a platform under one strategy.\v"
-          "Example:\n  paceline simulate --platform platforms/dgx-a100-16.xml --model workloads/models/gpt3-175b.json "
-          "--gbs 1536 --seq 2048 --strategy pp=8,dp=2,tmp=8,mbs=1,recompute=full",
+      .doc = "Simulates one training iteration of a model on a platform under one strategy.\v"
+             "A strategy needs the degrees pp * dp * tmp = number of GPUs and the microbatch mbs. Optional keys, first "
+             "value is the default:\n"
+             "  assign=uniform|balanced|0:9:15:21:30   layers (or blocks) of the stages\n"
+             "  schedule=1f1b|gpipe|interleaved        vpp=2: chunks per stage\n"
+             "  recompute=none|selective|full          activation recomputation\n"
+             "  sp=0|1  zero=0|1|2|3  overlap=1|0      order=tdp: placement, innermost first\n\n"
+             "Example:\n"
+             "  paceline simulate --platform platforms/dgx-a100-16.xml \\\n"
+             "    --model workloads/models/gpt3-175b.json --gbs 1536 --seq 2048 \\\n"
+             "    --strategy pp=8,dp=2,tmp=8,mbs=1,recompute=full",
       .children = children};
   simulate_options options = {0};
   pl_job_options_init(&options.job);

@@ -12,7 +12,7 @@ model=workloads/models/gpt2-345m.json
 }
 
 @test "--json is JSON with the same figures" {
-  run "$PACELINE" model show "$model" --json --tmp 4 --sp --unfused --seq 1024 --mbs 2 --dtype fp16
+  run "$PACELINE" model show "$model" --json --tmp 4 --sp --attention unfused --seq 1024 --mbs 2 --dtype fp16
   [ "$status" -eq 0 ]
   # s b h/t (34 + 5 a s/h), Korthikanti et al. 2022
   echo "$output" | /usr/bin/python3 -c '
@@ -59,6 +59,7 @@ refused() { # MESSAGE ARGUMENT...
   refused "16 attention heads" show "$model" --tmp 3
   refused "1024 learned positions" show "$model" --seq 2048
   refused "--recompute 'some'" show "$model" --recompute some
+  refused "--attention 'none'" show "$model" --attention none
   refused "--dtype 'int4'" show "$model" --dtype int4
   refused "fp8" show "$model" --dtype fp8
   printf '{"model_type": "t5"}' >"$BATS_TEST_TMPDIR/t5.json"

@@ -56,7 +56,7 @@ refuses() {
 }
 
 @test "the example of --help runs as it stands" {
-  command=$("$PACELINE" simulate --help | sed -n '/^Example:/,$p' | grep -A3 'paceline simulate' | tr '\n' ' ' |
+  command=$("$PACELINE" simulate --help | sed -n '/^Example:/,$p' | grep -A3 'paceline simulate' | tr '\\\n' '  ' |
     sed 's/.*paceline simulate\(.*recompute=full\).*/\1/')
   [ -n "$command" ]
   # shellcheck disable=SC2086
