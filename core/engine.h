@@ -5,7 +5,8 @@
  * transfers report, and pl_engine_flush once all completions of an instant are in; the engine answers through
  * pl_engine_host with what to start, stop or re-time. A timer that fires may be the end of a part only: the loop calls
  * pl_engine_complete all the same, and flush asks for the next date of that task. Tasks of no duration never reach the
- * host.
+ * host. Only the native loop runs graphs with joint or disturbed segments: they have more dates than tasks, or take
+ * back one.
  *
  * Semantics. All events of one tick are drained before rates change, in rounds: first every completion by increasing
  * task id, memory given back; then every start that became possible, by increasing task id, memory taken; tasks of no
@@ -58,11 +59,11 @@ typedef struct pl_engine_result {
    *  1. A task or part runs on the compute stream: its category. Slow-down by overlap is included; TENSOR, PIPELINE and
    *     DATA are the communication parts of segments, during which the compute stream stands still.
    *  2. A communication (a transfer or delay of such a category) runs on the device's feature stream: its category.
-   *  3. In the gap before a task: go back from the task to the predecessor that finished last (ties: the communication
-   *     that started first) as long as that is a communication and not one on the feature streams of other devices
-   *     alone; the one that runs at the moment gives its category. After the device's last compute task: DATA while a
-   *     communication runs on its gradient stream.
-   *  4. Idle: pipeline bubble, waiting for unlike members.
+   *  3. In the gap before the next task of the compute stream or communication of the feature stream: go back from it
+   * to the predecessor that finished last (ties: the communication that started first) as long as that is a
+   *     communication and not one on the feature streams of other devices alone; the one that runs at the moment gives
+   *     its category. After the last of them: DATA while a communication runs on the device's gradient stream.
+   *  4. Idle: pipeline bubble, waiting for the other members of a collective.
    * The same for a fused segment with a computing part and for its parts as tasks of their own. */
   const pl_ticks *spent;
   const pl_ticks *idle;

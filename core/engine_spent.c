@@ -160,36 +160,11 @@ static bool is_communication(const pl_task *task) {
   return task->kind != PL_TASK_WORK && pl_category_is_communication((pl_category)task->category);
 }
 
-/* The part of `task` that lies in [from, to]. */
-static pl_ticks common_ticks(const pl_engine *engine, uint32_t task, pl_ticks *from, pl_ticks *to) {
-  if (engine->start[task] > *from) *from = engine->start[task];
-  if (engine->finish[task] < *to) *to = engine->finish[task];
-  return *to > *from ? *to - *from : 0;
-}
-
-/* How long the feature stream communicated in [from, to]; added to `spent` by category unless that is NULL. */
-static pl_ticks feature_ticks(const pl_account *account, uint32_t device, pl_ticks from, pl_ticks to, pl_ticks *spent) {
-  const pl_device_account *own = &account->devices[device];
-  pl_ticks sum = 0;
-  for (const uint32_t *task = own->feature; task < own->feature_end; task++) {
-    const pl_task *record = &account->graph->tasks[*task];
-    if (account->engine->start[*task] >= to) break;
-    if (!is_communication(record)) continue;
-    pl_ticks first = from, last = to, ticks = common_ticks(account->engine, *task, &first, &last);
-    if (spent != NULL) spent[record->category] += ticks;
-    sum += ticks;
-  }
-  return sum;
-}
-
-/* Charges to `category` what `task` takes of [from, to] while the feature stream is silent. */
-static pl_ticks charge_cause(const pl_account *account, uint32_t device, uint32_t task, uint32_t category,
-                             pl_ticks from, pl_ticks to) {
-  pl_ticks ticks = common_ticks(account->engine, task, &from, &to);
-  if (ticks == 0) return 0;
-  ticks -= feature_ticks(account, device, from, to, NULL);
-  account->spent[(size_t)device * PL_CATEGORY_COUNT + category] += ticks;
-  return ticks;
+/* How much of `task` lies in [from, to]. */
+static pl_ticks common_ticks(const pl_engine *engine, uint32_t task, pl_ticks from, pl_ticks to) {
+  if (engine->start[task] > from) from = engine->start[task];
+  if (engine->finish[task] < to) to = engine->finish[task];
+  return to > from ? to - from : 0;
 }
 
 /* A communication on the feature stream of `device` itself: it may begin a fused segment, so the chain goes on behind
@@ -203,33 +178,59 @@ static bool is_own_feature(const pl_account *account, uint32_t device, uint32_t 
   return false;
 }
 
-/* The gap [from, to] before `task` on the compute stream. */
-static void charge_gap(const pl_account *account, uint32_t device, pl_ticks from, pl_ticks to, uint32_t task) {
+/* [from, to], in which both the compute and the feature stream of `device` stand still until `target` starts on one of
+ * them: what was waited for. */
+static void charge_wait(const pl_account *account, uint32_t device, pl_ticks from, pl_ticks to, uint32_t target) {
   const pl_engine *engine = account->engine;
-  pl_device_account *own = &account->devices[device];
-  while (own->feature < own->feature_end && engine->finish[*own->feature] <= from)
-    own->feature++;
-  pl_ticks charged = feature_ticks(account, device, from, to, account->spent + (size_t)device * PL_CATEGORY_COUNT);
-  for (uint32_t cause = engine->wait[task].last; cause != PL_NONE; cause = engine->wait[cause].last) {
-    const pl_task *record = &account->graph->tasks[cause];
+  pl_ticks charged = 0;
+  for (uint32_t cause = engine->wait[target].last; cause != PL_NONE; cause = engine->wait[cause].last) {
     if (!pl_engine_communicates(engine, cause) && !is_own_feature(account, device, cause)) break;
-    charged += charge_cause(account, device, cause, record->category, from, to);
+    pl_ticks ticks = common_ticks(engine, cause, from, to);
+    account->spent[(size_t)device * PL_CATEGORY_COUNT + account->graph->tasks[cause].category] += ticks;
+    charged += ticks;
     if (engine->start[cause] <= from) break;
   }
   account->idle[device] += to - from - charged;
 }
 
+/* [from, to], in which the compute stream stands still, up to the end of the last communication on the feature stream
+ * that belongs there; returns that end. `task` ends the gap; PL_NONE: nothing does. */
+static pl_ticks charge_features(const pl_account *account, uint32_t device, pl_ticks from, pl_ticks to, uint32_t task) {
+  const pl_engine *engine = account->engine;
+  pl_device_account *own = &account->devices[device];
+  while (own->feature < own->feature_end && engine->finish[*own->feature] <= from)
+    own->feature++;
+  for (const uint32_t *at = own->feature; at < own->feature_end; at++) {
+    const pl_task *record = &account->graph->tasks[*at];
+    if (!is_communication(record)) continue;
+    pl_ticks start = engine->start[*at], finish = engine->finish[*at];
+    /* One that takes no time and comes at the end of the gap belongs there if it comes before the task. */
+    if (start > to || (start == to && (finish > to || *at > task))) break;
+    if (start > from) charge_wait(account, device, from, start, *at);
+    account->spent[(size_t)device * PL_CATEGORY_COUNT + record->category] += common_ticks(engine, *at, from, to);
+    if (finish > from) from = finish < to ? finish : to;
+  }
+  return from;
+}
+
+/* The gap [from, to] before `task` on the compute stream. */
+static void charge_gap(const pl_account *account, uint32_t device, pl_ticks from, pl_ticks to, uint32_t task) {
+  from = charge_features(account, device, from, to, task);
+  if (from < to) charge_wait(account, device, from, to, task);
+}
+
 static void charge_tail(const pl_account *account, uint32_t device, pl_ticks from, pl_ticks to) {
   if (from >= to) return;
-  pl_ticks charged = feature_ticks(account, device, from, to, account->spent + (size_t)device * PL_CATEGORY_COUNT);
+  from = charge_features(account, device, from, to, PL_NONE);
+  pl_ticks charged = 0;
   uint32_t gradient = account->streams[device][PL_STREAM_GRADIENT];
   if (gradient != PL_NONE)
     for (uint32_t at = account->runs.offset[gradient + 1]; at > account->runs.offset[gradient]; at--) {
       uint32_t task = account->runs.tasks[at - 1];
       if (account->engine->finish[task] <= from) break;
-      if (is_communication(&account->graph->tasks[task]))
-        charged += charge_cause(account, device, task, PL_CATEGORY_DATA, from, to);
+      if (is_communication(&account->graph->tasks[task])) charged += common_ticks(account->engine, task, from, to);
     }
+  account->spent[(size_t)device * PL_CATEGORY_COUNT + PL_CATEGORY_DATA] += charged;
   account->idle[device] += to - from - charged;
 }
 

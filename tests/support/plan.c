@@ -56,13 +56,14 @@ static uint32_t some_earlier(plan_maker *maker) {
   return PL_NONE;
 }
 
-static void add_part(plan_maker *maker, uint32_t device, bool computes, uint32_t group) {
+static void add_part(plan_maker *maker, uint32_t device, bool computes, uint32_t group, uint32_t part) {
   test_plan *plan = maker->plan;
   bool on_compute = computes || maker->options->on_compute;
   plan_task *task = add_task(plan, on_compute ? PL_TASK_WORK : PL_TASK_DELAY,
                              computes ? (pl_category)random_below(maker->random, 4) : PL_CATEGORY_TENSOR);
   task->computes = computes;
   task->group = group;
+  task->part = part;
   task->ticks = some_ticks(maker->random);
   add_stream(task, device, on_compute ? PL_STREAM_COMPUTE : PL_STREAM_FEATURE);
   add_edge(plan, maker->last[device], plan->n_tasks - 1);
@@ -80,7 +81,7 @@ static void add_segment(plan_maker *maker) {
     bool computes = !maker->options->fusable || random_below(maker->random, 3) != 0;
     computes |= part + 1 == n_parts && !any_computes;
     any_computes |= computes;
-    add_part(maker, device, computes, maker->n_groups);
+    add_part(maker, device, computes, maker->n_groups, part);
   }
   maker->n_groups++;
   if (random_below(maker->random, 2) == 0) add_edge(plan, earlier, first);
@@ -93,6 +94,58 @@ static void add_segment(plan_maker *maker) {
   task->peak_bytes = random_below(maker->random, 20);
   task->net_bytes = (int64_t)random_below(maker->random, 20) - 10;
   if (task->net_bytes > task->peak_bytes) task->net_bytes = task->peak_bytes;
+}
+
+static void join_part(plan_maker *maker, const uint32_t *devices, uint32_t n_devices, uint32_t part) {
+  test_plan *plan = maker->plan;
+  plan_task *task = add_task(plan, PL_TASK_DELAY, PL_CATEGORY_TENSOR);
+  task->group = maker->n_groups;
+  task->part = part;
+  task->ticks = some_ticks(maker->random);
+  for (uint32_t at = 0; at < n_devices; at++) {
+    add_stream(task, devices[at], PL_STREAM_FEATURE);
+    add_edge(plan, maker->last[devices[at]], plan->n_tasks - 1);
+    maker->last[devices[at]] = plan->n_tasks - 1;
+  }
+}
+
+/* Every member computes the same, for as long. */
+static void compute_part(plan_maker *maker, const uint32_t *devices, uint32_t n_devices, uint32_t part) {
+  test_plan *plan = maker->plan;
+  pl_ticks ticks = some_ticks(maker->random);
+  pl_category category = (pl_category)random_below(maker->random, 4);
+  for (uint32_t at = 0; at < n_devices; at++) {
+    plan_task *task = add_task(plan, PL_TASK_WORK, category);
+    task->computes = true;
+    task->group = maker->n_groups;
+    task->part = part;
+    task->ticks = ticks;
+    add_stream(task, devices[at], PL_STREAM_COMPUTE);
+    add_edge(plan, maker->last[devices[at]], plan->n_tasks - 1);
+    maker->last[devices[at]] = plan->n_tasks - 1;
+  }
+}
+
+/* A joint segment of some devices: communication, then once or more computation and communication. */
+static void add_joint_segment(plan_maker *maker) {
+  enum { MOST_PARTS = 6 };
+  test_plan *plan = maker->plan;
+  uint32_t devices[PLAN_DEVICES], n_devices = 0, first = plan->n_tasks, earlier = some_earlier(maker);
+  for (uint32_t device = 0; device < plan->n_devices; device++)
+    if (random_below(maker->random, 3) != 0) devices[n_devices++] = device;
+  if (n_devices < 2 || plan->n_tasks + MOST_PARTS * PLAN_DEVICES > PLAN_TASKS) return;
+  join_part(maker, devices, n_devices, 0);
+  uint32_t n_parts = 1, wanted = random_between(maker->random, 3, MOST_PARTS);
+  while (n_parts + 1 < wanted) {
+    if (n_parts == 1 || random_below(maker->random, 3) != 0) {
+      compute_part(maker, devices, n_devices, n_parts++);
+    } else {
+      join_part(maker, devices, n_devices, n_parts++);
+    }
+  }
+  join_part(maker, devices, n_devices, n_parts);
+  maker->n_groups++;
+  if (random_below(maker->random, 2) == 0) add_edge(plan, earlier, first);
 }
 
 /* A transfer or a delay on the streams of some devices. Gradients are asynchronous; features too unless segments may be
@@ -184,7 +237,11 @@ void plan_make(test_plan *plan, const plan_options *options, uint64_t *random) {
   while (plan->n_tasks < wanted) {
     uint32_t kind = random_below(random, 10);
     if (kind < 6) {
-      add_segment(&maker);
+      if (options->joint && kind == 0) {
+        add_joint_segment(&maker);
+      } else {
+        add_segment(&maker);
+      }
     } else if (kind < 8) {
       add_collective(&maker, PL_STREAM_GRADIENT);
     } else if (kind < 9) {
@@ -198,28 +255,36 @@ void plan_make(test_plan *plan, const plan_options *options, uint64_t *random) {
 
 /* ---- building ---- */
 
-static uint32_t build_task(const test_plan *plan, pl_graph_builder *builder, uint32_t first, uint32_t n_parts) {
+/* The tasks [first, end) as one. */
+static uint32_t build_work(const test_plan *plan, pl_graph_builder *builder, uint32_t first, uint32_t end) {
+  const plan_task *task = &plan->tasks[first];
+  pl_part parts[PLAN_TASKS];
+  uint32_t n_parts = 0, streams[PLAN_STREAMS];
+  for (uint32_t at = first; at < end; at++) {
+    const plan_task *own = &plan->tasks[at];
+    if (end - first > 1 && own->part < n_parts) continue; /* of another member */
+    parts[n_parts++] =
+        (pl_part){.ticks = own->ticks, .category = (uint8_t)own->category, .computes = own->computes, .name = PL_NONE};
+  }
+  uint32_t effect = PL_NONE;
+  if (task->peak_bytes != 0 || task->net_bytes != 0)
+    effect = pl_graph_builder_effect(builder, task->peak_bytes, task->net_bytes);
+  for (uint32_t at = 0; at < task->n_streams; at++)
+    streams[at] = pl_graph_builder_stream(builder, task->device[at], PL_STREAM_COMPUTE);
+  return pl_graph_builder_joint_work(builder, pl_graph_builder_segment(builder, parts, n_parts), streams,
+                                     task->n_streams, effect, PL_NONE, -1);
+}
+
+static uint32_t build_task(const test_plan *plan, pl_graph_builder *builder, uint32_t first, uint32_t end) {
   const plan_task *task = &plan->tasks[first];
   uint32_t streams[PLAN_STREAMS];
+  if (task->kind == PL_TASK_WORK || end - first > 1) return build_work(plan, builder, first, end);
   for (uint32_t at = 0; at < task->n_streams; at++)
     streams[at] = pl_graph_builder_stream(builder, task->device[at], task->stream[at]);
   if (task->kind == PL_TASK_TRANSFER)
     return pl_graph_builder_transfer(builder, task->spec, task->size_bytes, task->category, streams, task->n_streams,
                                      PL_NONE, -1);
-  if (n_parts == 1 && task->kind == PL_TASK_DELAY)
-    return pl_graph_builder_delay(builder, task->ticks, task->category, streams, task->n_streams, PL_NONE, -1);
-  pl_part parts[PLAN_TASKS];
-  for (uint32_t part = 0; part < n_parts; part++)
-    parts[part] = (pl_part){.ticks = task[part].ticks,
-                            .category = (uint8_t)task[part].category,
-                            .computes = task[part].computes,
-                            .name = PL_NONE};
-  uint32_t effect = PL_NONE;
-  if (task->peak_bytes != 0 || task->net_bytes != 0)
-    effect = pl_graph_builder_effect(builder, task->peak_bytes, task->net_bytes);
-  uint32_t compute = pl_graph_builder_stream(builder, task->device[0], PL_STREAM_COMPUTE);
-  return pl_graph_builder_work(builder, pl_graph_builder_segment(builder, parts, n_parts), compute, effect, PL_NONE,
-                               -1);
+  return pl_graph_builder_delay(builder, task->ticks, task->category, streams, task->n_streams, PL_NONE, -1);
 }
 
 pl_code plan_build(const test_plan *plan, bool fused, uint64_t *shuffle, pl_arena *arena, pl_graph *graph,
@@ -233,7 +298,7 @@ pl_code plan_build(const test_plan *plan, bool fused, uint64_t *shuffle, pl_aren
     uint32_t group = plan->tasks[first].group;
     for (end = first + 1; fused && group != PL_NONE && end < plan->n_tasks && plan->tasks[end].group == group;)
       end++;
-    uint32_t task = build_task(plan, builder, first, end - first);
+    uint32_t task = build_task(plan, builder, first, end);
     for (uint32_t at = first; at < end; at++)
       task_of[at] = task;
   }
@@ -431,6 +496,21 @@ static uint32_t last_predecessor(const test_plan *plan, const plan_run *run, uin
   return last;
 }
 
+/* The task that starts next behind `tick`, of a feature stream only communication; among those of one start the one of
+ * longest duration is last. */
+static uint32_t next_on_stream(const test_plan *plan, const plan_run *run, uint32_t device, pl_stream_kind kind,
+                               pl_ticks tick) {
+  uint32_t next = PL_NONE;
+  for (uint32_t task = 0; task < plan->n_tasks; task++) {
+    if (!has_stream(&plan->tasks[task], device, kind) || run->start[task] <= tick) continue;
+    if (kind == PL_STREAM_FEATURE && !is_communication(&plan->tasks[task])) continue;
+    if (next == PL_NONE || run->start[task] < run->start[next] ||
+        (run->start[task] == run->start[next] && run->finish[task] < run->finish[next]))
+      next = task;
+  }
+  return next;
+}
+
 /* What `device` does in [tick, tick + 1): a category, or -1 for idle. */
 static int activity(const test_plan *plan, const plan_run *run, uint32_t device, pl_ticks tick) {
   static const int kinds[] = {PL_STREAM_COMPUTE, PL_STREAM_FEATURE};
@@ -439,14 +519,11 @@ static int activity(const test_plan *plan, const plan_run *run, uint32_t device,
       if (run->start[task] <= tick && tick < run->finish[task] && has_stream(&plan->tasks[task], device, kinds[at]) &&
           (at == 0 || is_communication(&plan->tasks[task])))
         return (int)plan->tasks[task].category;
-  uint32_t next =
-      PL_NONE; /* the task that ends the gap; among those of one start the one of longest duration is last */
-  for (uint32_t task = 0; task < plan->n_tasks; task++) {
-    if (!has_stream(&plan->tasks[task], device, PL_STREAM_COMPUTE) || run->start[task] <= tick) continue;
-    if (next == PL_NONE || run->start[task] < run->start[next] ||
-        (run->start[task] == run->start[next] && run->finish[task] < run->finish[next]))
-      next = task;
-  }
+  uint32_t next = next_on_stream(plan, run, device, PL_STREAM_COMPUTE, tick);
+  uint32_t feature = next_on_stream(plan, run, device, PL_STREAM_FEATURE, tick);
+  if (feature != PL_NONE && (next == PL_NONE || run->start[feature] < run->start[next] ||
+                             (run->finish[feature] == run->start[next] && feature < next)))
+    next = feature;
   if (next == PL_NONE) {
     for (uint32_t task = 0; task < plan->n_tasks; task++)
       if (run->start[task] <= tick && tick < run->finish[task] &&

@@ -1,5 +1,6 @@
 /* A small random training step for tests of the engine: tasks in program order, each a single part, with their streams
- * and edges as plain lists; groups of consecutive tasks that may be fused into one. From a plan one can
+ * and edges as plain lists; groups of consecutive tasks that may be fused into one, some of them joint segments. From a
+ * plan one can
  *   - build the graph, unfused or fused, edges in any order;
  *   - simulate it naively, in time O(ticks * tasks^2), straight from the words of core/engine.h and sharing no code
  * with the engine but the network. */
@@ -8,7 +9,7 @@
 
 #include "core/engine.h"
 
-enum { PLAN_TASKS = 160, PLAN_EDGES = 640, PLAN_DEVICES = 5, PLAN_SPECS = 4, PLAN_STREAMS = PLAN_DEVICES };
+enum { PLAN_TASKS = 160, PLAN_EDGES = 960, PLAN_DEVICES = 5, PLAN_SPECS = 4, PLAN_STREAMS = PLAN_DEVICES };
 
 typedef struct plan_task {
   pl_task_kind kind;
@@ -22,6 +23,7 @@ typedef struct plan_task {
   pl_stream_kind stream[PLAN_STREAMS];
   int64_t peak_bytes, net_bytes;
   uint32_t group; /* tasks of one group are fused into one; PL_NONE = on its own */
+  uint32_t part;  /* which part of that it is: in a joint segment several devices have a task for one part */
 } plan_task;
 
 typedef struct test_plan {
@@ -39,6 +41,7 @@ typedef struct plan_options {
   pl_stream_policy policy;
   bool fusable;    /* groups, and nothing that could come between their tasks; no memory effects */
   bool on_compute; /* communication parts of groups are work on the compute stream, not delays on the feature stream */
+  bool joint;      /* groups of several devices, too */
   bool overlap;    /* overlap factors above zero */
   bool transfers;
 } plan_options;
