@@ -4,9 +4,9 @@
  *
  * Tolerance: 1e-9 of the date, or 4 ticks for each task on the longest chain of tasks before it, because each rounds
  * its date (ours to ticks; SimGrid lets go of what is left of a flow below its precision). Contention can magnify that:
- * where a program differs by more, the native loop plays it again with sizes changed by parts in 10^9 (a tick or two
- * each) and shares within the rounding of latencies, and the difference must lie within what such a change does to it
- * anyway. How often that was needed is printed and bounded. PACELINE_SEED and PACELINE_CASES as elsewhere. */
+ * where a program differs by more, the native loop plays it again with sizes changed by parts in 10^9 and latencies by
+ * a tick, and the difference must lie within what such a change does to it anyway. How often that was needed is printed
+ * and bounded. PACELINE_SEED and PACELINE_CASES as elsewhere. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -100,30 +100,6 @@ static const uint32_t *depths(const pl_graph *graph, pl_arena *arena) {
   return depth;
 }
 
-/* By how much the dates move when every size changes by at most 2^-30 of itself, and the latency that a share is
- * weighted by, which SimGrid has from the file and we rounded, by half a tick: the most of eight tries. */
-static double sensitivity_s(const pl_graph *graph, const pl_engine_result *native, uint64_t *random, pl_arena *arena) {
-  double most = 0;
-  pl_task *tasks = pl_arena_take(arena, graph->n_tasks * sizeof *tasks, _Alignof(pl_task));
-  pl_transfer_spec *specs = PL_TAKE(arena, pl_transfer_spec, graph->transfers.n_specs);
-  pl_graph other = *graph;
-  other.tasks = tasks;
-  other.transfers.specs = specs;
-  for (int i = 0; i < 8; i++) {
-    memcpy(tasks, graph->tasks, graph->n_tasks * sizeof *tasks);
-    for (uint32_t t = 0; t < graph->n_tasks; t++)
-      if (tasks[t].kind == PL_TASK_TRANSFER) tasks[t].size_bytes *= 1 + 0x1p-30 * (2 * random_unit(random) - 1);
-    memcpy(specs, graph->transfers.specs, graph->transfers.n_specs * sizeof *specs);
-    for (uint32_t s = 0; s < graph->transfers.n_specs; s++)
-      if (specs[s].latency > 0 && specs[s].share_weight != 1)
-        specs[s].share_weight *= 1 + (random_unit(random) - 0.5) / (double)specs[s].latency;
-    pl_engine_result moved = play(&other, arena);
-    for (uint32_t t = 0; t < graph->n_tasks; t++)
-      most = fmax(most, fabs(pl_ticks_to_s(moved.finish[t] - native->finish[t])));
-  }
-  return most;
-}
-
 typedef struct tally {
   double worst, worst_ticks_per_link; /* relative difference of the makespan; ticks per task of a chain */
   uint64_t n_tasks;
@@ -147,9 +123,9 @@ static void compare(const subject *own, pl_sharing sharing, pl_collective_algori
     ticks_per_link = fmax(ticks_per_link, ticks / depth[t]);
   }
   if (!within) {
-    double sensitive_s = sensitivity_s(&graph, &native, random, &arena);
-    print_message("%s: %.2e s apart; sizes changed by 2^-30, and latencies by half a tick, move it by %.2e s\n", what,
-                  worst_s, sensitive_s);
+    double sensitive_s = play_sensitivity_s(&graph, &native, random, &arena);
+    print_message("%s: %.2e s apart; sizes changed by 2^-30 and latencies by a tick move it by %.2e s\n", what, worst_s,
+                  sensitive_s);
     if (worst_s > 16 * sensitive_s) fail_msg("%s: flow and SimGrid differ", what);
     count->n_magnified++;
   } else {
