@@ -1,14 +1,15 @@
 /* One strategy on 16,384 A100: how long pl_simulate takes against loading the platform, and how far folding and fusing
  * shrink the run. Prints ratios of one run on one machine.
  *
- *   simulate_bench PLATFORM.xml [STRATEGY [GBS [MODEL]]]     (platform: paceline platform make dgx-a100 --nodes 2048 -o
- * PLATFORM.xml) */
+ *   simulate_bench [PLATFORM.xml [STRATEGY [GBS [MODEL]]]]     (default: 2048 DGX A100, made for the occasion) */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "netmodel/platform.h"
+#include "netmodel/platform_make.h"
 #include "workloads/simulate.h"
 
 static double now_s(void) {
@@ -23,11 +24,26 @@ static void stop_on(const pl_error *error) {
   exit(pl_code_exit_status(error->code));
 }
 
-int main(int argc, char **argv) {
-  if (argc < 2) {
-    fprintf(stderr, "usage: simulate_bench PLATFORM.xml [STRATEGY [GBS [MODEL]]]\n");
-    return 2;
+/* Writes 2048 DGX A100 to `path`, the pattern of a temporary file. */
+static void make_platform(char *path, pl_error *error) {
+  int file = mkstemp(path);
+  if (file < 0) {
+    perror(path);
+    exit(1);
   }
+  close(file);
+  pl_platform_plan plan = {.n_parts = 1,
+                           .fabric = PL_FABRIC_RAIL,
+                           .pod_nodes = 20,
+                           .oversubscription = 1,
+                           .sockets = PL_SOCKETS_NEVER,
+                           .command = "bench"};
+  plan.parts[0].kind = pl_node_kind_find("dgx-a100");
+  plan.parts[0].n_nodes = 2048;
+  pl_platform_make_file(&plan, path, true, error);
+}
+
+int main(int argc, char **argv) {
   const char *text = argc > 2 ? argv[2] : "pp=16,dp=128,tmp=8,mbs=1,recompute=full";
   pl_job job = {.gbs = argc > 3 ? atoll(argv[3]) : 8192,
                 .seq = 2048,
@@ -41,10 +57,14 @@ int main(int argc, char **argv) {
   pl_model model;
   pl_strategy strategy;
   pl_platform *platform = NULL;
-  double begin_s = now_s();
-  pl_platform_load(argv[1], NULL, &platform, &error);
+  char made[] = "/tmp/simulate_bench.XXXXXX";
+  if (argc < 2) make_platform(made, &error);
   stop_on(&error);
+  double begin_s = now_s();
+  pl_platform_load(argc < 2 ? made : argv[1], PACELINE_SOURCE_DIR "/platforms/devices", &platform, &error);
   double load_s = now_s() - begin_s;
+  if (argc < 2) unlink(made);
+  stop_on(&error);
   const pl_cluster *cluster = pl_platform_cluster(platform);
   pl_model_load(argc > 4 ? argv[4] : PACELINE_SOURCE_DIR "/workloads/models/gpt3-175b.json", &keep, &model, &error);
   stop_on(&error);
