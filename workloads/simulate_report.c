@@ -25,7 +25,7 @@ static void print_subject(FILE *stream, const pl_simulate_subject *subject) {
       n += cluster->devices[d].profile == p;
     fprintf(stream, "%s %" PRIu32 " x %s", p == 0 ? "" : " +", n, cluster->profiles[p].name);
   }
-  fprintf(stream, " in %" PRIu32 " nodes\n", cluster->n_nodes);
+  fprintf(stream, " in %" PRIu32 " node%s\n", cluster->n_nodes, cluster->n_nodes == 1 ? "" : "s");
   pl_strategy_format(subject->strategy, subject->model, text, sizeof text);
   fprintf(stream, "strategy         %s\n", text);
 }
