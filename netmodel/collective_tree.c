@@ -162,6 +162,7 @@ static pl_code hops_take(uint32_t n, pl_arena *arena, tree_hops *hops, pl_error 
 }
 
 static pl_code measure_tree(const pl_collective_group *group, const pl_tree *tree, tree_hops *hops, pl_error *error) {
+  PL_ASSERT(hops->up != NULL && hops->down != NULL);
   for (uint32_t i = 0; i < tree->n; i++) {
     pl_route up, down;
     hops->up[i] = hops->down[i] = PL_NONE;

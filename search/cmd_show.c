@@ -191,10 +191,8 @@ static void header(uint32_t column, char text[CELL_BYTES]) {
   char *tail = strstr(text, "_bytes[");
   if (tail == NULL) tail = strstr(text, "_per_s[");
   if (tail == NULL) tail = strstr(text, "_s[s]");
-  if (tail != NULL) { /* the unit stands in the brackets already */
-    char *bracket = strchr(tail, '[');
-    memmove(tail, bracket, strlen(bracket) + 1);
-  }
+  char *bracket = tail != NULL ? strchr(tail, '[') : NULL;
+  if (bracket != NULL) memmove(tail, bracket, strlen(bracket) + 1); /* the unit stands in the brackets already */
 }
 
 static pl_code print_table(session *own, pl_error *error) {

@@ -21,8 +21,8 @@ pl_code pl_results_reader_create(const char *path, pl_results_reader **created, 
   pl_code code = pl_results_count(path, file, &n_rows, error);
   pl_results_reader *reader = calloc(1, sizeof *reader);
   char *copy = strdup(path);
-  if (code == PL_OK && (reader == NULL || copy == NULL)) code = pl_fail_memory(error, "a results file");
-  if (code != PL_OK) {
+  if (reader == NULL || copy == NULL) code = pl_fail_memory(error, "a results file"); /* the first cause is kept */
+  if (code != PL_OK || reader == NULL || copy == NULL) {
     free(reader);
     free(copy);
     H5Fclose(file);

@@ -333,6 +333,7 @@ static pl_code read_document(const pl_document *document, pl_arena *arena, pl_mo
   if (in.root == NULL || !pl_node_is_mapping(in.root))
     return pl_document_fail(document, in.root, error, "a model is a JSON object, as in Hugging Face's config.json");
   PL_TRY(find_family(&in, &family));
+  PL_ASSERT(family != NULL);
   model->family = family->type;
   model->digest = pl_document_digest(document);
   PL_TRY(read_architecture(&in, family, model));

@@ -12,7 +12,10 @@ teardown() { rm -rf "$scratch"; }
 # edited SED-EXPRESSION: a broken copy of the good file
 edited() {
   sed "$1" "$good" >"$scratch/broken.xml"
-  ! cmp -s "$good" "$scratch/broken.xml"
+  if cmp -s "$good" "$scratch/broken.xml"; then
+    echo "nothing was changed"
+    return 1
+  fi
 }
 
 # refused PATTERN FILE: for check, show and show --svg: exit 2, one line on stderr that has the pattern, nothing on stdout, no file.

@@ -32,7 +32,8 @@ refused() {
 
 @test "--quiet says nothing; without --progress stderr stays empty" {
   run "$PACELINE" sweep "${job[@]}" -o "$out" --quiet
-  [ "$status" -eq 0 ] && [ -z "$output" ]
+  [ "$status" -eq 0 ]
+  [ -z "$output" ]
 }
 
 @test "--json prints the names of the columns" {
