@@ -163,10 +163,11 @@ static pl_code convert_link(pl_platform *platform, const char *path, uint32_t in
   if (!given.is_shareable)
     return pl_fail(error, PL_UNSUPPORTED, "%s: link '%s' is neither SHARED, SPLITDUPLEX nor FATPIPE", path, given.name);
   if (!(given.bandwidth_Bps > 0) || !isfinite(given.bandwidth_Bps))
-    return pl_fail(error, PL_BAD_INPUT, "%s: link '%s' has a bandwidth of %g B/s: it must be more than zero", path,
-                   given.name, given.bandwidth_Bps);
+    return pl_fail(error, PL_BAD_INPUT, "%s: link '%s' has a bandwidth of %g B/s: it must be finite and more than zero",
+                   path, given.name, given.bandwidth_Bps);
   if (!(given.latency_s >= 0) || given.latency_s > 1e6)
-    return pl_fail(error, PL_BAD_INPUT, "%s: link '%s' has a latency of %g s", path, given.name, given.latency_s);
+    return pl_fail(error, PL_BAD_INPUT, "%s: link '%s' has a latency of %g s: it must be from 0 to 1e6 s", path,
+                   given.name, given.latency_s);
   pl_link_kind kind = kind_of(&given);
   *link = (pl_link){.name = pl_arena_strdup(&platform->arena, given.name),
                     .capacity_Bps = given.bandwidth_Bps,

@@ -159,9 +159,14 @@ static pl_code probability(const reader *in, const char *key, double otherwise, 
   return PL_OK;
 }
 
+/* Texts are names: what would move a terminal's cursor is not one. */
 static pl_code text(const reader *in, const char *key, const char *otherwise, pl_arena *arena, const char **value) {
   const char *found = otherwise;
   if (has(in, key)) PL_TRY(pl_node_string(in->document, in->root, key, &found, in->error));
+  for (const char *c = found; *c != '\0'; c++)
+    if ((unsigned char)*c < ' ' || *c == 0x7f)
+      return pl_document_fail(in->document, pl_node_get(in->root, key), in->error, "'%s' holds a control character",
+                              key);
   *value = pl_arena_strdup(arena, found);
   return *value != NULL ? PL_OK : pl_fail_memory(in->error, "the model's strings");
 }

@@ -65,6 +65,8 @@ refused() { # MESSAGE ARGUMENT...
   printf '{"model_type": "t5"}' >"$BATS_TEST_TMPDIR/t5.json"
   refused "t5.json:1:" show "$BATS_TEST_TMPDIR/t5.json"
   refused "supported are gpt2" show "$BATS_TEST_TMPDIR/t5.json"
+  sed 's/"gpt2-345m"/"a\\nb"/' "$model" >"$BATS_TEST_TMPDIR/name.json"
+  refused "'name' holds a control character" show "$BATS_TEST_TMPDIR/name.json"
   refused "dgx-1v.xml:1:1: not valid JSON here" show platforms/dgx-1v.xml
 }
 
