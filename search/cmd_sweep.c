@@ -106,6 +106,7 @@ static void describe_job(pl_provenance *provenance, const session *own) {
   pl_provenance_text(provenance, "dtype", pl_dtype_name(job->dtype), true);
   pl_provenance_text(provenance, "attention", job->flash ? "flash" : "unfused", true);
   pl_provenance_number(provenance, "bucket_bytes", job->bucket_bytes, true);
+  pl_provenance_text(provenance, "pipeline_sends", pl_send_form_names[job->split_sends], true);
   pl_provenance_text(provenance, "network", pl_network_names[simulate->network], true);
   pl_provenance_text(provenance, "sharing", pl_sharing_names[simulate->sharing], true);
   pl_provenance_text(provenance, "collectives", pl_collective_form_names[simulate->chunked], true);

@@ -14,6 +14,7 @@ enum {
   KEY_DTYPE = 0x200,
   KEY_ATTENTION,
   KEY_BUCKET,
+  KEY_SENDS,
   KEY_NETWORK,
   KEY_SHARING,
   KEY_COLLECTIVES,
@@ -31,6 +32,8 @@ static const struct argp_option option_table[] = {
     {"dtype", KEY_DTYPE, "TYPE", 0, "fp32, tf32, fp16 (default) or bf16; every GPU must compute in it", 1},
     {"attention", KEY_ATTENTION, "KIND", 0, "flash (default) or unfused", 1},
     {"bucket-bytes", KEY_BUCKET, "SIZE", 0, "gradient bucket, closed at block boundaries (default 25MB)", 1},
+    {"pipeline-sends", KEY_SENDS, "FORM", 0,
+     "split (default): each tensor rank sends its share and the receivers gather; or whole", 1},
     {"network", KEY_NETWORK, "KIND", 0,
      "flow (default), analytic (no contention) or simgrid (reference; chunked, unfolded)", 2},
     {"sharing", KEY_SHARING, "RULE", 0, "equal (default) or rtt (SimGrid's CM02)", 2},
@@ -44,6 +47,7 @@ static const struct argp_option option_table[] = {
     {0},
 };
 
+const char *const pl_send_form_names[] = {"whole", "split", NULL};
 const char *const pl_network_names[] = {"flow", "analytic", "simgrid", NULL};
 const char *const pl_sharing_names[] = {"equal", "rtt", NULL};
 const char *const pl_stream_policy_names[] = {"in-order", "ready", NULL};
@@ -136,6 +140,10 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
   case KEY_BUCKET:
     pl_parse_bytes(value, "--bucket-bytes", &options->job.bucket_bytes, &options->error);
     return 0;
+  case KEY_SENDS:
+    choose(options, "--pipeline-sends", value, pl_send_form_names, &chosen);
+    options->job.split_sends = chosen == 1;
+    return 0;
   case KEY_NETWORK:
   case KEY_SHARING:
   case KEY_COLLECTIVES:
@@ -153,7 +161,7 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
 const struct argp pl_job_options_argp = {.options = option_table, .parser = read_option};
 
 void pl_job_options_init(pl_job_options *options) {
-  *options = (pl_job_options){.job = {.dtype = PL_DTYPE_FP16, .flash = true, .bucket_bytes = 25e6},
+  *options = (pl_job_options){.job = {.dtype = PL_DTYPE_FP16, .flash = true, .bucket_bytes = 25e6, .split_sends = true},
                               .simulate = PL_SIMULATE_OPTIONS_DEFAULT};
 }
 

@@ -16,7 +16,8 @@ typedef struct pl_job_options {
 
 /* What these options are called on the command line and in results, by enumerator; NULL ends them. */
 extern const char *const pl_network_names[],
-    *const pl_sharing_names[], *const pl_stream_policy_names[], *const pl_collective_form_names[] /* [chunked] */;
+    *const pl_sharing_names[], *const pl_stream_policy_names[], *const pl_send_form_names[] /* [split] */,
+                                                                    *const pl_collective_form_names[] /* [chunked] */;
 
 /* Defaults: fp16, fused attention, 25 MB buckets, flow network, equal sharing, fluid collectives. */
 void pl_job_options_init(pl_job_options *options);

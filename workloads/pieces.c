@@ -150,19 +150,17 @@ static uint32_t find_op(const pl_family *family, const pl_op *op) {
 }
 
 /* A collective whose only rivals are transfers of other kinds is nearly as local as a kernel: it becomes a part. */
-static void add_collective(gathering *state, const pl_op *op) {
+static void add_collective(gathering *state, uint32_t own, const char *name) {
   const pl_piece_context *context = state->context;
   const pl_group_class *class = state->tensor;
-  if (class == NULL) return;
-  uint32_t own = find_op(&context->program->families[class->family], op);
   if (!context->options->fuse || !class->stays_inside) {
-    add_communication(state, PL_PIECE_TENSOR, own, op->name);
+    add_communication(state, PL_PIECE_TENSOR, own, name);
     return;
   }
   const pl_lowered_op *lowered = &context->plan->ops[class->first_op + own];
   const pl_part part = {.ticks = lowered->solo_ticks,
                         .category = PL_CATEGORY_TENSOR,
-                        .name = name_of(state, op->name),
+                        .name = name_of(state, name),
                         .transfers = lowered->has_rivals,
                         .spec = lowered->spec,
                         .size_bytes = lowered->progress_bytes};
@@ -185,7 +183,8 @@ static void add_block(gathering *state, const pl_instruction *instruction) {
   for (uint32_t i = 0; i < list->n_ops; i++) {
     const pl_op *op = &list->ops[i];
     if (op->kind == PL_OP_COLLECTIVE) {
-      add_collective(state, op);
+      if (state->tensor != NULL)
+        add_collective(state, find_op(&context->program->families[state->tensor->family], op), op->name);
       continue;
     }
     if (!taken) add_effect(state, effect.peak_bytes, effect.peak_bytes);
@@ -219,6 +218,9 @@ static void add_instruction(gathering *state, const pl_instruction *instruction)
     break;
   case PL_INSTRUCTION_AWAIT:
     add_communication(state, PL_PIECE_AWAIT, PL_NONE, "await");
+    break;
+  case PL_INSTRUCTION_ASSEMBLE:
+    add_collective(state, instruction->op, "assemble");
     break;
   case PL_INSTRUCTION_EMBEDDING:
     add_communication(state, PL_PIECE_EMBEDDING, instruction->op, "reduce tied embedding");

@@ -240,13 +240,33 @@ static void add_blocks(pass_making *pass, int32_t first, int32_t count, bool bac
   pass->pending = 0;
 }
 
+/* Bytes of the activation behind block boundary `boundary` of the chunks, on one rank; its gradient has as many. */
+static double crossing_bytes(const pl_program *program, int32_t boundary) {
+  return block_program(program, program->strategy->boundary[boundary] - 1)->output_bytes;
+}
+
+static bool splits_sends(const pl_program *program) {
+  return program->job->split_sends && program->strategy->tmp > 1 && !program->strategy->sp;
+}
+
+/* What a pass receives comes in shares when it comes from another chunk. */
+static void add_assemble(pass_making *pass, int32_t global, bool backward) {
+  const pl_program *program = pass->state->program;
+  int32_t boundary = backward ? global + 1 : global;
+  if (!splits_sends(program) || boundary == 0 || boundary == pl_strategy_n_chunks(program->strategy)) return;
+  add(pass, PL_INSTRUCTION_ASSEMBLE, backward, -1,
+      family_op(pass->state, program->family_of[pass->stage][PL_FAMILY_TENSOR], PL_ALL_GATHER,
+                crossing_bytes(program, boundary)));
+}
+
 static pl_code make_pass(making *state, int32_t stage, int32_t chunk, bool backward, bool reduces, pl_pass *made) {
   const pl_strategy *strategy = state->program->strategy;
   int32_t global = chunk * strategy->pp + stage;
   int32_t start = strategy->boundary[global], end = strategy->boundary[global + 1];
   pass_making pass = {.state = state, .stage = stage};
-  pass.list = PL_TAKE(state->arena, pl_instruction, INSTRUCTIONS_PER_BLOCK * (end - start) + 2);
+  pass.list = PL_TAKE(state->arena, pl_instruction, INSTRUCTIONS_PER_BLOCK * (end - start) + 3);
   if (pass.list == NULL) return pl_fail_memory(state->error, "the program");
+  add_assemble(&pass, global, backward);
   add_blocks(&pass, backward ? end - 1 : start, end - start, backward, reduces);
   *made = (pl_pass){pass.list, pass.n};
   return PL_OK;
@@ -281,11 +301,9 @@ static uint32_t send_op(making *state, pl_family_kind kind, int32_t stage, int32
   const pl_program *program = state->program;
   const pl_strategy *strategy = program->strategy;
   int32_t global = chunk * strategy->pp + stage;
-  /* The activation that crosses is the output of the last block in front of the boundary, its gradient has the same
-   * size. */
   int32_t boundary = kind == PL_FAMILY_DOWN ? global + 1 : global;
   if (strategy->pp == 1 || boundary == 0 || boundary == pl_strategy_n_chunks(strategy)) return PL_NONE;
-  double size_bytes = block_program(program, strategy->boundary[boundary] - 1)->output_bytes;
+  double size_bytes = crossing_bytes(program, boundary) / (splits_sends(program) ? strategy->tmp : 1);
   return family_op(state, program->family_of[stage][kind], PL_SEND, size_bytes);
 }
 

@@ -6,9 +6,12 @@
  *   block     run the forward or backward ops of one block (tensor-parallel collectives are among its ops);
  *   reduce    start a gradient collective of the data-parallel group on the gradient stream;
  *   gather    start gathering a block's parameters (ZeRO-3) on the gradient stream;
- *   await     wait for the oldest gather not yet awaited.
- * After the last step come the epilogue's instructions: what is left to reduce, the tied embedding's all-reduce between
- * first and last stage, the optimizer, and the gather of updated parameters (ZeRO-1 and 2).
+ *   await     wait for the oldest gather not yet awaited;
+ *   assemble  gather the activation that came in shares from the previous stage (its gradient, from the next one) over
+ *             the tensor group. With job->split_sends and tensor parallelism without sequence parallelism each rank
+ * sends 1/t of what all of them hold (Narayanan et al. 2021, section 4.1); with sequence parallelism it holds no more
+ * than that. After the last step come the epilogue's instructions: what is left to reduce, the tied embedding's
+ * all-reduce between first and last stage, the optimizer, and the gather of updated parameters (ZeRO-1 and 2).
  *
  * All communicators of one kind at one stage form a family: they run the same ops on different devices.
  */
@@ -50,6 +53,7 @@ typedef enum pl_instruction_kind {
   PL_INSTRUCTION_REDUCE,
   PL_INSTRUCTION_GATHER,
   PL_INSTRUCTION_AWAIT,
+  PL_INSTRUCTION_ASSEMBLE,
   PL_INSTRUCTION_EMBEDDING,
   PL_INSTRUCTION_OPTIMIZER
 } pl_instruction_kind;
@@ -58,7 +62,7 @@ typedef struct pl_instruction {
   uint8_t kind;
   bool backward;
   int32_t block; /* of the model; BLOCK and GATHER */
-  uint32_t op;   /* of the data (REDUCE, GATHER) or embedding family */
+  uint32_t op;   /* of the data (REDUCE, GATHER), tensor (ASSEMBLE) or embedding family */
 } pl_instruction;
 
 typedef struct pl_pass {

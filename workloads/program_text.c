@@ -63,8 +63,9 @@ static void print_family_op(FILE *stream, const pl_program *program, int32_t sta
                             const char *text) {
   const pl_communication *communication = &program->families[program->family_of[stage][kind]].ops[op];
   char size[PL_UNIT_TEXT_BYTES];
-  fprintf(stream, "    %s: %s[%s] %s\n", text, pl_collective_name(communication->kind),
-          kind == PL_FAMILY_DATA ? "data" : "embedding", pl_format_bytes(communication->size_bytes, size));
+  const char *group = kind == PL_FAMILY_DATA ? "data" : kind == PL_FAMILY_TENSOR ? "tensor" : "embedding";
+  fprintf(stream, "    %s: %s[%s] %s\n", text, pl_collective_name(communication->kind), group,
+          pl_format_bytes(communication->size_bytes, size));
 }
 
 static void print_pass(FILE *stream, const pl_program *program, int32_t stage, const pl_pass *pass) {
@@ -87,6 +88,9 @@ static void print_pass(FILE *stream, const pl_program *program, int32_t stage, c
       break;
     case PL_INSTRUCTION_AWAIT:
       fputs("    await the oldest gather\n", stream);
+      break;
+    case PL_INSTRUCTION_ASSEMBLE:
+      print_family_op(stream, program, stage, PL_FAMILY_TENSOR, instruction->op, "assemble what was received");
       break;
     case PL_INSTRUCTION_EMBEDDING:
       print_family_op(stream, program, stage, PL_FAMILY_EMBEDDING, instruction->op, "reduce the tied embedding");

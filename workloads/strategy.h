@@ -30,6 +30,7 @@ typedef struct pl_job {
   pl_dtype dtype;
   bool flash;
   double bucket_bytes; /* gradient bucket; 25 MB by default */
+  bool split_sends; /* each tensor rank sends its share of an activation, the receivers gather (workloads/program.h) */
 } pl_job;
 
 typedef struct pl_strategy {

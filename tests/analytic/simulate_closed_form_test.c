@@ -359,6 +359,42 @@ static void tensor_parallel(void **state) {
   }
 }
 
+/* One microbatch through p stages, each of a node with t tensor ranks: every one of the 2 (p - 1) crossings of S bytes
+ * takes S/N when each rank sends all of it through its own NIC of N bytes/s, and S/(t N) + (t - 1)/t S/W when it sends
+ * its share and the receivers gather on ports of W bytes/s (Narayanan et al. 2021, section 4.1). With sequence
+ * parallelism a rank holds no more than its share: the option changes nothing. */
+static void split_sends(void **state) {
+  (void)state;
+  const double nic_Bps = 1e9, port_Bps = 8e9, size_bytes = 2.0 * SEQ * HIDDEN;
+  for (int32_t t = 2; t <= 4; t *= 2)
+    for (int32_t p = 2; p <= 4; p++) {
+      fixture own;
+      build(&own, &(shape){.n_layers = 12,
+                           .forward_s = forward_s,
+                           .backward_s = backward_s,
+                           .n_nodes = (uint32_t)p,
+                           .gpus_per_node = (uint32_t)t,
+                           .port_Bps = port_Bps,
+                           .nic_Bps = nic_Bps,
+                           .gbs = 1,
+                           .tmp = t});
+      double crossing_s[2] = {size_bytes / nic_Bps, size_bytes / (t * nic_Bps) + (t - 1.0) / t * size_bytes / port_Bps};
+      double time_s[2][2];
+      for (int split = 0; split < 2; split++)
+        for (int sp = 0; sp < 2; sp++) {
+          char text[64];
+          snprintf(text, sizeof text, "pp=%d,dp=1,tmp=%d,mbs=1,sp=%d", p, t, sp);
+          own.job.split_sends = split;
+          pl_result_row row = simulate(&own, text).row;
+          expect_sum(&row);
+          time_s[split][sp] = row.iter_time_s;
+        }
+      expect("whole - split", time_s[0][0] - time_s[1][0], 2 * (p - 1) * (crossing_s[0] - crossing_s[1]), 4 * p);
+      assert_true(time_s[0][1] == time_s[1][1]);
+      release(&own);
+    }
+}
+
 /* ZeRO-2 reduces every microbatch's gradients; without overlap computing stands still meanwhile, bucket by bucket. */
 static void zero_2_without_overlap(void **state) {
   (void)state;
@@ -532,6 +568,7 @@ int main(void) {
       cmocka_unit_test(data_parallel_with_overlap),
       cmocka_unit_test(data_parallel_with_the_overlap_factor),
       cmocka_unit_test(tensor_parallel),
+      cmocka_unit_test(split_sends),
       cmocka_unit_test(zero_2_without_overlap),
       cmocka_unit_test(zero_moves_what_the_paper_says),
       cmocka_unit_test(the_breakdown_adds_up),

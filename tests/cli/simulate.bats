@@ -120,7 +120,7 @@ assert all(worst[key] == row[key] for key in worst if key != "stage")
 @test "every network, sharing, form, algorithm and stream policy runs" {
   for options in "--network analytic" "--network simgrid" "--network simgrid --sharing rtt" "--sharing rtt" \
     "--collectives chunked" "--algorithm ring" "--algorithm tree" "--algorithm hierarchical" "--algorithm direct" \
-    "--streams ready" "--attention unfused" "--dtype fp32" "--bucket-bytes 1MB" "--no-fold" "--no-fuse"; do
+    "--streams ready" "--attention unfused" "--dtype fp32" "--bucket-bytes 1MB" "--pipeline-sends whole" "--no-fold" "--no-fuse"; do
     # shellcheck disable=SC2086
     simulate $options
     [ "$status" -eq 0 ] || { echo "$options: $output"; return 1; }
@@ -243,7 +243,7 @@ assert len(tracks) > 4
     done
   done
   refuses "--bucket-bytes" --platform $platform --model $model --gbs 32 --strategy $strategy --bucket-bytes lots
-  for option in network sharing collectives algorithm streams attention dtype; do
+  for option in network sharing collectives algorithm streams attention dtype pipeline-sends; do
     refuses "--$option: 'nonsense' is unknown" --platform $platform --model $model --gbs 32 --strategy $strategy \
       "--$option" nonsense --trace "$dir/out.json"
   done

@@ -71,6 +71,7 @@ static bool make_strategy(uint64_t *random, const pl_cluster *cluster, const pl_
   *job = (pl_job){.gbs = (int64_t)n_microbatches * strategy->dp * strategy->mbs, .seq = 128, .dtype = PL_DTYPE_FP16};
   job->flash = random_below(random, 2) == 0;
   job->bucket_bytes = random_below(random, 2) == 0 ? 1e5 : 1e7;
+  job->split_sends = random_below(random, 2) == 0;
   return true;
 }
 
@@ -130,6 +131,7 @@ enum feature {
   FEATURE_ZERO_3_PREFETCH,
   FEATURE_INTERLEAVED,
   FEATURE_SEQUENCE_PARALLEL,
+  FEATURE_SPLIT_SENDS,
   FEATURE_RTT,
   N_FEATURES
 };
@@ -149,6 +151,7 @@ static const char *const feature_names[N_FEATURES] = {"overlap factor",
                                                       "zero 3 prefetch",
                                                       "interleaved",
                                                       "sequence parallel",
+                                                      "split sends",
                                                       "rtt sharing"};
 
 static bool is_uneven(const pl_strategy *strategy) {
@@ -229,6 +232,7 @@ static void count_features(const pl_cluster *cluster, const pl_model *model, con
       [FEATURE_ZERO_3_PREFETCH] = strategy->zero == 3 && strategy->dp > 1,
       [FEATURE_INTERLEAVED] = strategy->vpp > 1,
       [FEATURE_SEQUENCE_PARALLEL] = strategy->sp,
+      [FEATURE_SPLIT_SENDS] = job->split_sends && strategy->pp > 1 && strategy->tmp > 1 && !strategy->sp,
       [FEATURE_RTT] = options->sharing == PL_SHARING_RTT};
   for (int i = 0; i < N_FEATURES; i++)
     count[i] += has[i];
