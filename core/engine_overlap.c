@@ -29,11 +29,15 @@ bool pl_overlap_take(pl_engine *engine) {
   overlap->extra = PL_TAKE(arena, pl_ticks, (size_t)graph->n_devices * PL_CATEGORY_COUNT);
   overlap->waiting = PL_TAKE(arena, pl_ticks, graph->n_devices);
   overlap->elapsed = PL_TAKE(arena, uint64_t, (size_t)graph->n_parts + 1);
+  overlap->next_transfer = PL_TAKE(arena, uint32_t, (size_t)graph->n_parts + 1);
   if (overlap->walkers == NULL || overlap->dirty == NULL || overlap->transfers == NULL || overlap->changed == NULL ||
-      overlap->extra == NULL || overlap->waiting == NULL || overlap->elapsed == NULL)
+      overlap->extra == NULL || overlap->waiting == NULL || overlap->elapsed == NULL || overlap->next_transfer == NULL)
     return false;
   for (uint32_t part = 0; part < graph->n_parts; part++)
     overlap->elapsed[part + 1] = overlap->elapsed[part] + (uint64_t)graph->parts[part].ticks;
+  overlap->next_transfer[graph->n_parts] = graph->n_parts;
+  for (uint32_t part = graph->n_parts; part-- > 0;)
+    overlap->next_transfer[part] = graph->parts[part].transfers ? part : overlap->next_transfer[part + 1];
   overlap->uniform = true;
   for (uint32_t at = 0; at < graph->n_devices; at++) {
     const pl_graph_device *device = &graph->devices[at];
@@ -354,16 +358,42 @@ static void count_slowing(pl_engine *engine, uint32_t device, bool computes) {
   overlap->changed[overlap->n_changed++] = walker->gradient;
 }
 
-/* Speed and date of one member, which is in a part. One event is enough for all members in a communication, and one for
- * all that is left of the segment when nothing disturbs it. */
-static void settle_member(pl_engine *engine, const pl_task *record, uint32_t member, bool disturbed, pl_ticks now) {
+/* The end of the run of parts that nobody on the network can disturb. */
+static pl_ticks quiet_until(const pl_engine *engine, const pl_walker *walker) {
+  const pl_overlap *overlap = engine->overlap;
+  pl_ticks end = pl_later(walker->part_finish, walker->rest);
+  uint32_t next = walker->part + 1, transfer = overlap->next_transfer[next];
+  if (transfer >= walker->end_part) return end;
+  if (end == PL_TICKS_MAX) return walker->part_finish;
+  return walker->part_finish + (pl_ticks)(overlap->elapsed[transfer] - overlap->elapsed[next]);
+}
+
+/* What may happen to a segment before it is looked at again. */
+typedef struct outlook {
+  bool overlaps; /* gradients of a member are under way: every part may have another speed */
+  bool has_rivals;
+  bool together; /* all members are in the same part, and will be as long as nothing overlaps */
+} outlook;
+
+static outlook outlook_of(const pl_engine *engine, const pl_task *record) {
+  outlook found = {.has_rivals = walker_of(engine, record, 0)->n_rivals > 0};
+  for (uint32_t member = 0; member < record->n_streams; member++)
+    found.overlaps |= walker_of(engine, record, member)->gradient != PL_NONE;
+  return found;
+}
+
+/* Speed and date of one member, which is in a part. One event is enough for all members while they are together. */
+static void settle_member(pl_engine *engine, const pl_task *record, uint32_t member, const outlook *ahead,
+                          pl_ticks now) {
   pl_walker *walker = walker_of(engine, record, member);
   uint32_t device = device_of(engine, walker);
-  bool in_step = record->n_streams == 1 || !engine->graph->parts[walker->part].computes;
-  bool slows = walker->gradient != PL_NONE && engine->graph->parts[walker->part].computes;
+  bool computes = engine->graph->parts[walker->part].computes, slows = walker->gradient != PL_NONE && computes;
   change_speed(walker, now, slows ? 1 + engine->graph->devices[device].overlap_compute : 1.0);
-  pl_ticks date = in_step && !disturbed ? pl_later(walker->part_finish, walker->rest) : walker->part_finish;
-  set_date(engine, walker, in_step && member > 0 ? PL_TICKS_NEVER : date);
+  pl_ticks date = walker->part_finish;
+  if (ahead->together)
+    date = ahead->has_rivals ? quiet_until(engine, walker) : pl_later(walker->part_finish, walker->rest);
+  bool is_told = member > 0 && (ahead->together || !computes); /* the event of the first member says it */
+  set_date(engine, walker, is_told ? PL_TICKS_NEVER : date);
   count_slowing(engine, device, slows);
 }
 
@@ -372,21 +402,20 @@ static void settle_member(pl_engine *engine, const pl_task *record, uint32_t mem
 static void settle_work(pl_engine *engine, uint32_t task, pl_ticks now) {
   const pl_task *record = &engine->tasks[task];
   pl_walker *first = walker_of(engine, record, 0);
-  bool disturbed = first->n_rivals > 0;
-  for (uint32_t member = 0; member < record->n_streams; member++)
-    disturbed |= walker_of(engine, record, member)->gradient != PL_NONE;
-  if (!disturbed && !first->walked) return;
+  outlook ahead = outlook_of(engine, record);
+  if (!ahead.overlaps && !ahead.has_rivals && !first->walked) return;
   if (!first->walked) begin_walk(engine, task);
   walk_to(engine, record, now);
-  if (first->n_rivals > 0 && !first->flows && !first->waits && engine->graph->parts[first->part].transfers)
+  if (ahead.has_rivals && !first->flows && !first->waits && engine->graph->parts[first->part].transfers)
     begin_flow(engine, record, now);
+  ahead.together = !ahead.overlaps && are_in_step(engine, record);
   for (uint32_t member = 0; member < record->n_streams; member++) {
     pl_walker *walker = walker_of(engine, record, member);
     if (first->flows || walker->waits) {
       set_date(engine, walker, PL_TICKS_NEVER);
       count_slowing(engine, device_of(engine, walker), false);
     } else {
-      settle_member(engine, record, member, disturbed, now);
+      settle_member(engine, record, member, &ahead, now);
     }
   }
 }

@@ -67,7 +67,9 @@ typedef struct pl_overlap {
   double uniform_speed;
   pl_ticks *extra;   /* [n_devices][PL_CATEGORY_COUNT]: actual minus nominal ticks of parts of many-part segments */
   pl_ticks *waiting; /* [n_devices]: for other members of joint segments */
-  uint64_t *elapsed; /* per part of the graph, and one more: ticks of all parts before it, modulo 2^64 */
+  /* Per part of the graph, and one more: */
+  uint64_t *elapsed;       /* ticks of all parts before it, modulo 2^64 */
+  uint32_t *next_transfer; /* the first part from it on that rivals can send to the network */
 } pl_overlap;
 
 /* Tasks that are ready but whose streams are not all free, per stream in order of task id. A node is an entry of
