@@ -95,14 +95,14 @@ static bool put_status_flags(hid_t dataset) {
 
 /* ---- datasets ---- */
 
-/* What a row holds that is not computed yet: NaN, -1, 0 for digests and status, the empty text. */
+/* What a row holds that is not computed yet: NaN, -1, 0 for digests and status, the empty text. Texts keep HDF5's own
+ * fill value, which is that: netCDF 4.9 takes one that is set for a pointer, and ncdump crashes. */
 static bool set_fill(hid_t plist, const pl_column_info *column, hid_t type) {
-  static const char empty[PL_RESULT_ASSIGN_BYTES];
   const double nan_value = NAN;
   const int32_t none32 = strcmp(column->name, "status") == 0 ? PL_RESULT_PENDING : -1;
   const int64_t none64 = -1;
   const uint64_t zero = 0;
-  const void *value = empty;
+  const void *value = NULL;
   switch (column->type) {
   case PL_COLUMN_i32:
     value = &none32;
@@ -118,7 +118,7 @@ static bool set_fill(hid_t plist, const pl_column_info *column, hid_t type) {
     break;
   case PL_COLUMN_text16:
   case PL_COLUMN_text512:
-    break;
+    return true;
   }
   return H5Pset_fill_value(plist, type, value) >= 0;
 }

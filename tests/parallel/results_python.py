@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A results file as users open it: h5py, pandas, xarray (engine h5netcdf); and search/README.md names every column."""
+"""A results file as users open it: h5py, pandas, xarray (engine h5netcdf), ncdump; and search/README.md names every column."""
 import json
 import os
 import subprocess
@@ -69,6 +69,12 @@ with tempfile.TemporaryDirectory() as folder:
     assert list(shown[0]) == ["candidate"] + [c for c in shown[0] if c in columns] and len(shown[0]) == len(columns) + 1
     csv = pd.read_csv(__import__("io").StringIO(run("show", path, "--csv", "--where", "true", "--sort", "candidate")), float_precision="round_trip")
     assert (csv.iter_time_s == frame.iter_time_s).all() and list(csv.columns[1:]) == list(shown[0])[1:]
+
+    # The netCDF library: every column's name, and values of numbers. (It cannot read fixed-length texts, whoever wrote them.)
+    header = subprocess.run(["ncdump", "-h", path], check=True, capture_output=True, text=True).stdout
+    assert all(" %s(candidate)" % name in header for name in columns)
+    values = subprocess.run(["ncdump", "-v", "pp", path], check=True, capture_output=True, text=True).stdout
+    assert values.split(" pp = ")[1].split(";")[0].split(",")[0].strip() == str(frame.pp[0])
 
     readme = open(os.path.join(source, "search/README.md"), encoding="utf-8").read()
     with h5py.File(path, "r") as file:
