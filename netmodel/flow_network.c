@@ -88,16 +88,23 @@ static bool takes_no_time(const flow_network *network, const flow *f) {
   return !(f->rest_bytes > 0) || isinf(network->sharing.specs[f->spec].solo_Bps);
 }
 
-static uint32_t flow_start(pl_network *base, pl_ticks now, uint32_t task, uint32_t spec, double size_bytes) {
-  flow_network *network = self(base);
+/* A slot for a flow whose bytes move from `since` on, nowhere queued yet; PL_NONE when there is no memory. */
+static uint32_t take_flow(flow_network *network, uint32_t task, uint32_t spec, double size_bytes, pl_ticks since) {
   uint32_t slot = pl_max_min_take_slot(&network->sharing, spec);
   if (network->failed || slot == PL_NONE || !reserve(network)) {
     network->failed = true;
     return PL_NONE;
   }
-  flow *f = &network->flows[slot];
-  *f = (flow){.rest_bytes = size_bytes, .speed = 1, .since = now, .task = task, .spec = spec};
+  network->flows[slot] = (flow){.rest_bytes = size_bytes, .speed = 1, .since = since, .task = task, .spec = spec};
   network->spec_bytes[spec] += size_bytes;
+  return slot;
+}
+
+static uint32_t flow_start(pl_network *base, pl_ticks now, uint32_t task, uint32_t spec, double size_bytes) {
+  flow_network *network = self(base);
+  uint32_t slot = take_flow(network, task, spec, size_bytes, now);
+  if (slot == PL_NONE) return PL_NONE;
+  flow *f = &network->flows[slot];
   pl_ticks latency = network->sharing.table->specs[spec].latency;
   if (takes_no_time(network, f)) {
     f->phase = PHASE_ENDING;
@@ -112,21 +119,16 @@ static uint32_t flow_start(pl_network *base, pl_ticks now, uint32_t task, uint32
 static uint32_t flow_resume(pl_network *base, pl_ticks now, uint32_t task, uint32_t spec, double size_bytes,
                             pl_ticks begun) {
   flow_network *network = self(base);
-  pl_ticks moves = begun + network->sharing.table->specs[spec].latency;
   if (begun == now) return flow_start(base, now, task, spec, size_bytes);
-  uint32_t slot = pl_max_min_take_slot(&network->sharing, spec);
-  if (network->failed || slot == PL_NONE || !reserve(network)) {
-    network->failed = true;
-    return PL_NONE;
-  }
-  flow *f = &network->flows[slot];
-  *f = (flow){.rest_bytes = size_bytes, .speed = 1, .since = moves, .task = task, .spec = spec};
-  network->spec_bytes[spec] += size_bytes;
+  pl_ticks moves = begun + network->sharing.table->specs[spec].latency;
+  uint32_t slot = take_flow(network, task, spec, size_bytes, moves);
+  if (slot == PL_NONE) return PL_NONE;
   if (moves > now) { /* its latency is not over */
     pl_flow_heap_set(&network->heap, slot, task, moves);
     return slot;
   }
   /* It has moved at its solo rate since then; should that not change, it ends when it would have ended. */
+  flow *f = &network->flows[slot];
   f->phase = PHASE_MOVING;
   f->pace_Bps = network->sharing.specs[spec].solo_Bps;
   pl_max_min_join(&network->sharing, slot);

@@ -17,15 +17,10 @@
 #include <cmocka.h>
 
 #include "tests/support/arena_fixture.h"
-#include "workloads/model.h"
+#include "tests/support/model_file.h"
 
 static pl_model load(const char *name) {
-  char path[512];
-  pl_model model;
-  pl_error error = PL_ERROR_INIT;
-  snprintf(path, sizeof path, PACELINE_SOURCE_DIR "/workloads/models/%s.json", name);
-  if (pl_model_load(path, &arena, &model, &error) != PL_OK) fail_msg("%s", error.message);
-  return model;
+  return load_model("workloads/models", name, &arena);
 }
 
 static double gemm_flops(pl_op_list list) {

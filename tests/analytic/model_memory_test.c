@@ -22,15 +22,12 @@
 #include <cmocka.h>
 
 #include "tests/support/arena_fixture.h"
-#include "workloads/model.h"
+#include "tests/support/model_file.h"
 
 static pl_model model;
 
 static void load(const char *name) {
-  char path[512];
-  pl_error error = PL_ERROR_INIT;
-  snprintf(path, sizeof path, PACELINE_SOURCE_DIR "/workloads/models/%s.json", name);
-  if (pl_model_load(path, &arena, &model, &error) != PL_OK) fail_msg("%s", error.message);
+  model = load_model("workloads/models", name, &arena);
 }
 
 static pl_block_program take(pl_block_kind kind, pl_block_shard shard) {

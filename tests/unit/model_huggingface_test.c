@@ -9,15 +9,10 @@
 #include <cmocka.h>
 
 #include "tests/support/arena_fixture.h"
-#include "workloads/model.h"
+#include "tests/support/model_file.h"
 
 static pl_model load(const char *file) {
-  char path[512];
-  pl_model model;
-  pl_error error = PL_ERROR_INIT;
-  snprintf(path, sizeof path, PACELINE_SOURCE_DIR "/tests/unit/models/%s.json", file);
-  if (pl_model_load(path, &arena, &model, &error) != PL_OK) fail_msg("%s", error.message);
-  return model;
+  return load_model("tests/unit/models", file, &arena);
 }
 
 static pl_code parse(const char *text, pl_model *model, pl_error *error) {
