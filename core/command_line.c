@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/command.h"
+
 enum { MOST_OPTIONS = 128, NAMES_BYTES = 256 };
 
 typedef struct known_option {
@@ -35,8 +37,9 @@ static void collect(option_list *list, const struct argp *argp) {
     collect(list, child->argp);
 }
 
-static bool is_help(const known_option *o) {
-  return strcmp(o->name, "help") == 0 || strcmp(o->name, "usage") == 0;
+/* The word that asks argp for help, if the option does. */
+static const char *help_word(const known_option *o) {
+  return strcmp(o->name, "help") == 0 ? "--help" : strcmp(o->name, "usage") == 0 ? "--usage" : NULL;
 }
 
 /* ---- finding ---- */
@@ -130,7 +133,7 @@ typedef struct walk {
   const char *command;
   int argc, next; /* next: the word behind the option that is looked at */
   char *const *argv;
-  bool *helps;
+  const char **helps;
   pl_error *error;
 } walk;
 
@@ -143,17 +146,17 @@ static pl_code check_long(walk *w, const char *word) {
   if (o->value == NULL && word[length] == '=')
     return pl_fail(w->error, PL_BAD_INPUT, "'%s': --%s takes no value", word, o->name);
   if (o->value != NULL && word[length] == '\0' && w->next++ >= w->argc) return refuse_no_value(o, word, w->error);
-  *w->helps = is_help(o);
+  *w->helps = help_word(o);
   return PL_OK;
 }
 
 /* Letters in one word; the value of the first that takes one is the rest of the word, or else the next word. */
 static pl_code check_short(walk *w, const char *word) {
-  for (const char *letter = word + 1; *letter != '\0' && !*w->helps; letter++) {
+  for (const char *letter = word + 1; *letter != '\0' && *w->helps == NULL; letter++) {
     const known_option *o = find_short(w->list, *letter);
     const char named[] = {'-', *letter, '\0'};
     if (o == NULL) return refuse_unknown(w->list, w->command, named, 2, w->error);
-    *w->helps = is_help(o);
+    *w->helps = help_word(o);
     if (o->value == NULL) continue;
     if (letter[1] == '\0' && w->next++ >= w->argc) return refuse_no_value(o, named, w->error);
     return PL_OK;
@@ -161,17 +164,17 @@ static pl_code check_short(walk *w, const char *word) {
   return PL_OK;
 }
 
-/* *helps: --help or --usage stands in front of all mistakes. */
-static pl_code check(const char *command, const struct argp *argp, int argc, char *const *argv, bool *helps,
+/* *helps: --help or --usage if one of them stands in front of all mistakes, else NULL. */
+static pl_code check(const char *command, const struct argp *argp, int argc, char *const *argv, const char **helps,
                      pl_error *error) {
   option_list list;
   list.n = 0;
   collect(&list, argp);
   add(&list, "help", '?', NULL);
   add(&list, "usage", 0, NULL);
-  *helps = false;
+  *helps = NULL;
   walk w = {.list = &list, .command = command, .argc = argc, .next = 1, .argv = argv, .helps = helps, .error = error};
-  while (w.next < argc && !*helps) {
+  while (w.next < argc && *helps == NULL) {
     const char *word = argv[w.next++];
     if (strcmp(word, "--") == 0) break;
     if (word[0] != '-' || word[1] == '\0') continue;
@@ -180,11 +183,22 @@ static pl_code check(const char *command, const struct argp *argp, int argc, cha
   return PL_OK;
 }
 
+/* Not left to argp, which ends the process without looking whether what it printed could be written. */
+static void help(const char *command, const struct argp *argp, char *program, const char *word, bool silent,
+                 void *input) {
+  char asked[16];
+  snprintf(asked, sizeof asked, "%s", word);
+  char *argv[] = {program, asked, NULL};
+  if (silent) exit(0);
+  argp_parse(argp, 2, argv, ARGP_NO_EXIT, NULL, input);
+  exit(pl_command_finish(command, 0));
+}
+
 pl_code pl_command_line_parse(const char *command, const struct argp *argp, int argc, char **argv, bool silent,
                               void *input, pl_error *error) {
-  bool helps;
+  const char *helps;
   PL_TRY(check(command, argp, argc, argv, &helps, error));
-  if (helps && silent) exit(0);
+  if (helps != NULL) help(command, argp, argv[0], helps, silent, input);
   argp_err_exit_status = 2;
   if (argp_parse(argp, argc, argv, silent ? ARGP_NO_ERRS : 0, NULL, input) == 0) return PL_OK;
   return pl_fail(error, PL_BAD_INPUT, "bad arguments; 'paceline %s --help' says which there are", command);

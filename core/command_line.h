@@ -11,9 +11,9 @@
  * is missing or too much; the message names the way out ("did you mean --platform?", `'paceline sweep --help' lists
  * them`). `command` is what follows "paceline". The parsers of `argp` get `input`; they keep what they find wrong with
  * a value in an error of their own, for the caller to look at, and never call argp_error, which takes three lines. Help
- * is printed and ends the process with status 0, as argp does; a `silent` process ends without printing. Options may be
- * shortened and values attached as getopt_long allows. Reorders argv. O(words * options). Not for argp's optional
- * arguments, aliases and argp_program_version, which no command uses. */
+ * is printed and ends the process, with status 1 if it cannot be written; a `silent` process ends without printing.
+ * Options may be shortened and values attached as getopt_long allows. Reorders argv. O(words * options). Not for argp's
+ * optional arguments, aliases and argp_program_version, which no command uses. */
 pl_code pl_command_line_parse(const char *command, const struct argp *argp, int argc, char **argv, bool silent,
                               void *input, pl_error *error);
 

@@ -77,6 +77,17 @@ refuses() {
   refuses "show: --top: 'x' is not a whole number" show -nx --columns= nosuch.h5
 }
 
+@test "help that cannot be written is an error" {
+  for command in "${commands[@]}"; do
+    for word in --help --usage; do
+      run -1 bash -c "'$PACELINE' $command $word >/dev/full"
+      [[ $output == "paceline $command: cannot write standard output: No space left on device" ]]
+      run -0 --separate-stderr "$PACELINE" $command $word
+      [[ $output == Usage:* && -z $stderr ]]
+    done
+  done
+}
+
 @test "options may be shortened, and values attached or not" {
   for form in "--dev=platforms/devices" "--devices platforms/devices" "--dev platforms/devices"; do
     run -0 "$PACELINE" platform check $form platforms/hc1.xml

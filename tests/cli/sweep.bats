@@ -61,6 +61,9 @@ assert s["best"]["pp"] * s["best"]["dp"] * s["best"]["tmp"] == 16 and s["best"][
   run "$PACELINE" sweep --help
   [ "$status" -eq 0 ]
   [[ "$output" == *"--resume"* && "$output" == *"--recompute"* && "$output" == *"--platform"* ]]
+  run mpirun -n 2 "$PACELINE" sweep --help # printed by one rank, and no rank fails
+  [ "$status" -eq 0 ]
+  [ "$(grep -c "^Usage:" <<< "$output")" -eq 1 ]
 }
 
 @test "options that are wrong" {
