@@ -20,7 +20,7 @@ typedef struct outliner {
   const pl_cluster *cluster;
   const pl_platform_zone *zones;
   uint32_t n_zones;
-  const uint32_t *link_zones;
+  const uint32_t *link_zones; /* as in the file; from describe() on, as people see it */
   const pl_platform_socket *sockets;
   uint32_t n_sockets;
   pl_arena *arena;
@@ -166,7 +166,65 @@ static void sign(outliner *o, uint32_t zone) {
   d->signature = digest.value;
 }
 
+/* ---- links that stand in front ----
+ *
+ * Files of thousands of nodes declare the wires of all nodes in one zone in front, where SimGrid finds them quickest
+ * (platforms/README.md). For people they belong to their node: the one whose name theirs begins with, "n12nv3" to
+ * "n12". Only what is inside nodes, and only for this outline; nothing that is simulated looks at names. */
+
+typedef struct node_zone {
+  const char *name;
+  uint32_t zone;
+} node_zone;
+
+static int by_name(const void *left, const void *right) {
+  return strcmp(((const node_zone *)left)->name, ((const node_zone *)right)->name);
+}
+
+typedef struct prefix {
+  const char *text;
+  size_t length;
+} prefix;
+
+static int compare_prefix(const void *wanted, const void *entry) {
+  const prefix *p = wanted;
+  const char *name = ((const node_zone *)entry)->name;
+  int order = strncmp(p->text, name, p->length);
+  return order != 0 ? order : name[p->length] == '\0' ? 0 : -1;
+}
+
+static uint32_t find_owner(const node_zone *nodes, uint32_t n_nodes, const char *link, uint32_t otherwise) {
+  for (size_t length = strlen(link); length-- > 1;) {
+    if (link[length] >= '0' && link[length] <= '9') continue; /* "n1" is no prefix of "n12nv0" */
+    const prefix wanted = {link, length};
+    const node_zone *found = bsearch(&wanted, nodes, n_nodes, sizeof *nodes, compare_prefix);
+    if (found != NULL) return found->zone;
+  }
+  return otherwise;
+}
+
+/* Zone per link, for people; NULL: no memory. */
+static const uint32_t *take_owners(const outliner *o) {
+  const pl_cluster *cluster = o->cluster;
+  node_zone *nodes = PL_TAKE(o->arena, node_zone, o->n_zones);
+  uint32_t *owners = PL_TAKE(o->arena, uint32_t, cluster->n_links), n_nodes = 0;
+  if (nodes == NULL || owners == NULL) return NULL;
+  for (uint32_t zone = 0; zone < o->n_zones; zone++)
+    if (o->zones[zone].node != PL_NONE) nodes[n_nodes++] = (node_zone){o->zones[zone].name, zone};
+  qsort(nodes, n_nodes, sizeof *nodes, by_name);
+  for (uint32_t l = 0; l < cluster->n_links; l++) {
+    const pl_link *link = &cluster->links[l];
+    uint32_t zone = o->link_zones[l];
+    bool is_inside = link->kind >= PL_LINK_NVLINK && link->kind <= PL_LINK_NIC;
+    bool stands_apart = zone != PL_NONE && o->zones[zone].node == PL_NONE;
+    owners[l] = is_inside && stands_apart ? find_owner(nodes, n_nodes, link->name, zone) : zone;
+  }
+  return owners;
+}
+
 static bool describe(outliner *o) {
+  o->link_zones = take_owners(o);
+  if (o->link_zones == NULL) return false;
   o->described = PL_TAKE(o->arena, described_zone, o->n_zones);
   o->entries = PL_TAKE(o->arena, pl_outline_zone, o->n_zones);
   if (o->described == NULL || o->entries == NULL) return false;

@@ -108,6 +108,15 @@ TREE
   [ "$output" = '[["cluster",0,1,null,"fabric"],["node10",1,1,2,"nvlink"],["node2",1,1,1,"pcie"]]' ]
 }
 
+@test "wires that a big file declares in front are shown in their nodes" {
+  "$PACELINE" platform make dgx-a100 --nodes 24 -o "$scratch/pods.xml"
+  run "$PACELINE" platform show "$scratch/pods.xml"
+  [ "$status" -eq 0 ]
+  [ "$(grep -c ' nvlink  *8 x ' <<<"$output")" -eq 2 ] # of a node in each pod
+  [ "$(grep -c ' nic  *8 x ' <<<"$output")" -eq 2 ]
+  [[ $output != *"nvlink "*"192 x"* ]]
+}
+
 @test "show --svg draws well-formed XML, and does not replace a file unless forced" {
   "$PACELINE" platform show "$good" --svg "$scratch/out.svg"
   xmllint --noout "$scratch/out.svg"
