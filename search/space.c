@@ -332,6 +332,7 @@ static double pass_cost(const pl_space *space, const pl_candidate *c) {
 
 double pl_space_cost(const pl_space *space, uint32_t index) {
   const pl_candidate *c = &space->candidates[index];
-  double passes = (double)(space->job->gbs / c->dp / c->mbs) * c->pp * c->vpp;
+  int64_t n_microbatches = space->job->gbs / c->dp / c->mbs;
+  double passes = (double)n_microbatches * c->pp * c->vpp;
   return 300 + passes * pass_cost(space, c);
 }

@@ -153,6 +153,7 @@ static uint32_t find_op(const pl_family *family, const pl_op *op) {
 static void add_collective(gathering *state, uint32_t own, const char *name) {
   const pl_piece_context *context = state->context;
   const pl_group_class *class = state->tensor;
+  PL_ASSERT(class != NULL);
   if (!context->options->fuse || !class->stays_inside) {
     add_communication(state, PL_PIECE_TENSOR, own, name);
     return;

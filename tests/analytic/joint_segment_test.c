@@ -71,7 +71,7 @@ static void run(step *own) {
 
 static void expect_spent(const step *own, uint32_t device, pl_ticks backward, pl_ticks forward, pl_ticks tensor,
                          pl_ticks idle) {
-  const pl_ticks *spent = &own->result.spent[device * PL_CATEGORY_COUNT];
+  const pl_ticks *spent = own->result.spent + (size_t)device * PL_CATEGORY_COUNT;
   assert_int_equal(spent[PL_CATEGORY_BACKWARD], backward);
   assert_int_equal(spent[PL_CATEGORY_FORWARD], forward);
   assert_int_equal(spent[PL_CATEGORY_TENSOR], tensor);

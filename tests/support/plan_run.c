@@ -191,7 +191,7 @@ static uint32_t next_on_stream(const test_plan *plan, const plan_run *run, uint3
                                pl_ticks tick) {
   uint32_t next = PL_NONE;
   for (uint32_t task = 0; task < plan->n_tasks; task++) {
-    if (!has_stream(&plan->tasks[task], device, kind) || run->start[task] <= tick) continue;
+    if (!has_stream(&plan->tasks[task], device, (int)kind) || run->start[task] <= tick) continue;
     if (kind == PL_STREAM_FEATURE && !is_communication(&plan->tasks[task])) continue;
     if (next == PL_NONE || run->start[task] < run->start[next] ||
         (run->start[task] == run->start[next] && run->finish[task] < run->finish[next]))
@@ -210,6 +210,7 @@ static int activity(const test_plan *plan, const plan_run *run, uint32_t device,
         return (int)plan->tasks[task].category;
   uint32_t next = next_on_stream(plan, run, device, PL_STREAM_COMPUTE, tick);
   uint32_t feature = next_on_stream(plan, run, device, PL_STREAM_FEATURE, tick);
+  /* cppcheck-suppress arrayIndexThenCheck ; feature < next compares two tasks, it is no check of a limit */
   if (feature != PL_NONE && (next == PL_NONE || run->start[feature] < run->start[next] ||
                              (run->finish[feature] == run->start[next] && feature < next)))
     next = feature;
