@@ -210,9 +210,8 @@ static int activity(const test_plan *plan, const plan_run *run, uint32_t device,
         return (int)plan->tasks[task].category;
   uint32_t next = next_on_stream(plan, run, device, PL_STREAM_COMPUTE, tick);
   uint32_t feature = next_on_stream(plan, run, device, PL_STREAM_FEATURE, tick);
-  /* cppcheck-suppress arrayIndexThenCheck ; feature < next compares two tasks, it is no check of a limit */
   if (feature != PL_NONE && (next == PL_NONE || run->start[feature] < run->start[next] ||
-                             (run->finish[feature] == run->start[next] && feature < next)))
+                             (feature < next && run->finish[feature] == run->start[next])))
     next = feature;
   if (next == PL_NONE) {
     for (uint32_t task = 0; task < plan->n_tasks; task++)
