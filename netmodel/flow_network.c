@@ -8,6 +8,12 @@
  * nets out within a tick leaves no trace. Starts and leaves of one tick are solved together, so 4032 transfers that end
  * together cost one solve.
  *
+ * Most transfers of a training run never meet another one on their links. A transfer that finds all its links free when
+ * it starts reserves them and has one event only, its end at latency + bytes / solo rate: it takes no part in the
+ * sharing until another transfer begins to move over one of its links. Then it becomes what it would have been all
+ * along, waiting for its latency or moving at its solo rate since the end of that. (Two events and a join fewer for
+ * 15 of 18 million transfers of a sweep.)
+ *
  * Rejected: predicting progress in doubles of seconds (contention is ill-conditioned: one ulp can grow sevenfold per
  * step, so results would neither fold nor reproduce), and lazily invalidated heap entries instead of an indexed heap (a
  * re-solve re-keys many transfers and the heap would grow with the number of re-keys).
@@ -23,11 +29,11 @@
 #include "netmodel/max_min.h"
 #include "netmodel/networks.h"
 
-typedef enum phase { PHASE_LATENCY = 0, PHASE_MOVING, PHASE_ENDING } phase;
+typedef enum phase { PHASE_LATENCY = 0, PHASE_RESERVED, PHASE_MOVING, PHASE_ENDING } phase;
 
 /* One transfer under way. */
 typedef struct flow {
-  double rest_bytes; /* at tick `since` */
+  double rest_bytes; /* at tick `since`, which for a reservation is the end of its latency */
   double pace_Bps;   /* share * speed since then; 0 = not moving yet */
   double speed;      /* wanted from now on */
   pl_ticks since;
@@ -43,6 +49,7 @@ typedef struct flow_network {
   pl_flow_heap heap;
   flow *flows; /* by slot */
   uint32_t flow_room;
+  uint32_t *reserved; /* per link: slot of the transfer that has it to itself, PL_NONE = none */
   uint32_t *respeeds; /* slots whose speed changed in this tick; room: flow_room */
   uint32_t n_respeeds;
   double *spec_bytes; /* bytes of progress started, per spec */
@@ -76,12 +83,70 @@ static pl_ticks later(pl_ticks now, double time_s) {
   return ticks > PL_TICKS_MAX - now ? PL_TICKS_MAX : now + ticks;
 }
 
+/* ---- reservations ---- */
+
+static const pl_max_min_use *uses_of(const flow_network *network, uint32_t slot, uint32_t *n_uses) {
+  const pl_max_min_slot *own = &network->sharing.slots[slot];
+  *n_uses = own->n_uses;
+  return &network->sharing.uses[own->first_use];
+}
+
+static bool may_reserve(const flow_network *network, uint32_t slot) {
+  uint32_t n_uses;
+  const pl_max_min_use *uses = uses_of(network, slot, &n_uses);
+  for (uint32_t i = 0; i < n_uses; i++)
+    if (network->sharing.links[uses[i].link].count > 0 || network->reserved[uses[i].link] != PL_NONE) return false;
+  return true;
+}
+
+static void set_reserved(flow_network *network, uint32_t slot, uint32_t holder) {
+  uint32_t n_uses;
+  const pl_max_min_use *uses = uses_of(network, slot, &n_uses);
+  for (uint32_t i = 0; i < n_uses; i++)
+    network->reserved[uses[i].link] = holder;
+}
+
+static void reserve_links(flow_network *network, uint32_t slot, pl_ticks moves) {
+  flow *f = &network->flows[slot];
+  f->phase = PHASE_RESERVED;
+  f->since = moves;
+  f->pace_Bps = network->sharing.specs[f->spec].solo_Bps;
+  set_reserved(network, slot, slot);
+  pl_flow_heap_set(&network->heap, slot, f->task, later(moves, f->rest_bytes / f->pace_Bps));
+}
+
+/* Makes an ordinary transfer of a reservation. */
+static void give_up_reservation(flow_network *network, uint32_t slot, pl_ticks now) {
+  flow *f = &network->flows[slot];
+  set_reserved(network, slot, PL_NONE);
+  if (now < f->since) {
+    f->phase = PHASE_LATENCY;
+    f->pace_Bps = 0;
+    pl_flow_heap_set(&network->heap, slot, f->task, f->since);
+  } else { /* nobody else is on its links yet */
+    f->phase = PHASE_MOVING;
+    pl_max_min_join(&network->sharing, slot);
+  }
+}
+
+static void join(flow_network *network, uint32_t slot, pl_ticks now) {
+  uint32_t n_uses;
+  const pl_max_min_use *uses = uses_of(network, slot, &n_uses);
+  for (uint32_t i = 0; i < n_uses; i++) {
+    uint32_t holder = network->reserved[uses[i].link];
+    if (holder != PL_NONE) give_up_reservation(network, holder, now);
+  }
+  pl_max_min_join(&network->sharing, slot);
+}
+
+/* ---- transfers ---- */
+
 /* The latency is over. */
 static void begin_moving(flow_network *network, uint32_t slot, pl_ticks now) {
   flow *f = &network->flows[slot];
   f->phase = PHASE_MOVING;
   f->since = now;
-  pl_max_min_join(&network->sharing, slot);
+  join(network, slot, now);
 }
 
 static bool takes_no_time(const flow_network *network, const flow *f) {
@@ -106,13 +171,17 @@ static uint32_t flow_start(pl_network *base, pl_ticks now, uint32_t task, uint32
   if (slot == PL_NONE) return PL_NONE;
   flow *f = &network->flows[slot];
   pl_ticks latency = network->sharing.table->specs[spec].latency;
+  pl_ticks moves = latency > PL_TICKS_MAX - now ? PL_TICKS_MAX : now + latency;
   if (takes_no_time(network, f)) {
     f->phase = PHASE_ENDING;
+    pl_flow_heap_set(&network->heap, slot, task, moves);
+  } else if (may_reserve(network, slot)) {
+    reserve_links(network, slot, moves);
   } else if (latency == 0) {
     begin_moving(network, slot, now);
-    return slot;
+  } else {
+    pl_flow_heap_set(&network->heap, slot, task, moves);
   }
-  pl_flow_heap_set(&network->heap, slot, task, latency > PL_TICKS_MAX - now ? PL_TICKS_MAX : now + latency);
   return slot;
 }
 
@@ -131,17 +200,17 @@ static uint32_t flow_resume(pl_network *base, pl_ticks now, uint32_t task, uint3
   flow *f = &network->flows[slot];
   f->phase = PHASE_MOVING;
   f->pace_Bps = network->sharing.specs[spec].solo_Bps;
-  pl_max_min_join(&network->sharing, slot);
+  join(network, slot, now);
   pl_flow_heap_set(&network->heap, slot, task, later(moves, size_bytes / f->pace_Bps));
   return slot;
 }
 
 static void flow_set_speed(pl_network *base, pl_ticks now, uint32_t slot, double speed) {
   flow_network *network = self(base);
-  (void)now; /* takes effect in settle, which comes in the same tick */
   if (network->failed || slot == PL_NONE) return;
   flow *f = &network->flows[slot];
-  f->speed = speed;
+  f->speed = speed; /* takes effect in settle, which comes in the same tick */
+  if (f->phase == PHASE_RESERVED) give_up_reservation(network, slot, now);
   if (f->phase != PHASE_MOVING || f->respeed) return;
   f->respeed = true;
   network->respeeds[network->n_respeeds++] = slot;
@@ -207,7 +276,11 @@ static uint32_t flow_advance(pl_network *base, pl_ticks now) {
       continue;
     }
     if (f->respeed) forget_respeed(network, event.slot);
-    pl_max_min_leave(&network->sharing, event.slot);
+    if (f->phase == PHASE_RESERVED) {
+      set_reserved(network, event.slot, PL_NONE);
+    } else {
+      pl_max_min_leave(&network->sharing, event.slot);
+    }
     pl_max_min_give_slot(&network->sharing, event.slot);
     return event.task;
   }
@@ -245,7 +318,9 @@ pl_network *pl_flow_network_make(const pl_transfer_table *table, const char *nam
   network->heap.few_at = -1;
   network->spec_bytes = PL_TAKE(arena, double, table->n_specs);
   network->link_bytes = PL_TAKE(arena, double, table->n_links);
-  if (network->spec_bytes == NULL || network->link_bytes == NULL) return NULL;
+  network->reserved = PL_TAKE(arena, uint32_t, table->n_links);
+  if (network->spec_bytes == NULL || network->link_bytes == NULL || network->reserved == NULL) return NULL;
+  memset(network->reserved, 0xff, table->n_links * sizeof *network->reserved); /* PL_NONE */
   return pl_max_min_init(&network->sharing, table, alone, arena) ? &network->base : NULL;
 }
 
