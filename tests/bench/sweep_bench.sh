@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
-# Candidates per second of one sweep: 1 against all threads, 1 against 2 and 4 ranks, as ratios in one run. Not a test.
+# Candidates per second of one sweep: 1 against all threads, 1 against 2 and 4 ranks, as ratios in one run; and CPU time
+# per candidate against that of one thread, which says how much of a loss is the program's (contention, waiting awake)
+# and how much the machine's, where others run. Not a test.
 #   PACELINE=.build/release/paceline SOURCE_DIR=. tests/bench/sweep_bench.sh [sweep options, default: GPT-2 345M on 16 T4]
 set -euo pipefail
 : "${PACELINE:?}" "${SOURCE_DIR:?}"
@@ -11,17 +13,21 @@ if [ $# = 0 ]; then
   job=(--platform "$SOURCE_DIR/platforms/amp-homogeneous.xml" --model "$SOURCE_DIR/workloads/models/gpt2-345m.json" --gbs 256)
 fi
 cores=$(nproc)
-rate() { # ranks threads: candidates per second
-  mpirun -n "$1" "$PACELINE" sweep "${job[@]}" --threads "$2" --force --json -o "$folder/bench.h5" |
-    /usr/bin/python3 -c 'import json, sys; s = json.load(sys.stdin); print(s["simulated_now"] / s["elapsed_s"])'
+measure() { # ranks threads: candidates per second, and CPU milliseconds per candidate of all ranks together
+  /usr/bin/python3 - mpirun -n "$1" "$PACELINE" sweep "${job[@]}" --threads "$2" --force --json -o "$folder/bench.h5" <<'PYTHON'
+import json, resource, subprocess, sys
+result = json.loads(subprocess.run(sys.argv[1:], check=True, stdout=subprocess.PIPE).stdout)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(result["simulated_now"] / result["elapsed_s"], 1e3 * (used.ru_utime + used.ru_stime) / result["simulated_now"])
+PYTHON
 }
-base=$(rate 1 1)
-printf '%-22s %8.0f candidates/s\n' "1 rank, 1 thread" "$base"
+read -r base base_ms <<< "$(measure 1 1)"
+printf '%-22s %8.0f candidates/s  CPU %.2f ms each\n' "1 rank, 1 thread" "$base" "$base_ms"
 for shape in "1 2" "1 $cores" "2 1" "$cores 1" "2 $((cores / 2))"; do
   read -r ranks threads <<< "$shape"
-  now=$(rate "$ranks" "$threads")
+  read -r now now_ms <<< "$(measure "$ranks" "$threads")"
   /usr/bin/python3 -c 'import sys
-ranks, threads, now, base = map(float, sys.argv[1:])
-print("%-22s %8.0f candidates/s  %.2fx = %.0f %% of %d cores" % ("%d ranks, %d threads" % (ranks, threads), now, now / base, 100 * now / base / ranks / threads, ranks * threads))' \
-    "$ranks" "$threads" "$now" "$base"
+ranks, threads, now, base, now_ms, base_ms = map(float, sys.argv[1:])
+print("%-22s %8.0f candidates/s  %.2fx = %.0f %% of %d cores; CPU %.2fx" % ("%d ranks, %d threads" % (ranks, threads), now, now / base, 100 * now / base / ranks / threads, ranks * threads, now_ms / base_ms))' \
+    "$ranks" "$threads" "$now" "$base" "$now_ms" "$base_ms"
 done
