@@ -55,8 +55,11 @@ static pl_code refuse_empty(const session *own, pl_error *error) {
     snprintf(text + used, sizeof text - used, "%s%s (%" PRIu64 " dropped)", used ? "; " : ": ", reason,
              own->space.dropped[r]);
   }
-  return pl_fail(error, PL_BAD_INPUT, "no candidate is left for %u devices%s; loosen the restrictions or change --gbs",
-                 own->evaluation.cluster->n_devices, text[0] ? text : ": the degrees allowed do not multiply to them");
+  return pl_fail(
+      error, PL_BAD_INPUT, "no candidate is left for %u devices%s; loosen the restrictions or change --gbs",
+      own->evaluation.cluster->n_devices,
+      text[0] ? text
+              : ": no pp, dp and tmp that are allowed multiply to them, or every mbs that is allowed exceeds gbs");
 }
 
 static pl_code load(session *own, pl_error *error) {

@@ -22,8 +22,12 @@ static uint32_t touched(const pl_op *op, uint32_t tensors[OP_TENSORS]) {
   return n;
 }
 
+static bool is_activation(const pl_tensor *tensor) {
+  return tensor->kind == PL_TENSOR_ACTIVATION || tensor->kind == PL_TENSOR_MASK;
+}
+
 static bool is_counted(const pl_tensor *tensor) {
-  return tensor->kind == PL_TENSOR_ACTIVATION || tensor->kind == PL_TENSOR_GRADIENT;
+  return is_activation(tensor) || tensor->kind == PL_TENSOR_GRADIENT;
 }
 
 static double mark_saved(pl_tape *tape) {
@@ -34,7 +38,7 @@ static double mark_saved(pl_tape *tape) {
     for (uint32_t j = 0; j < PL_OP_INPUTS; j++) {
       if (op->inputs[j] == PL_NONE) continue;
       pl_tensor *tensor = &tape->tensors[op->inputs[j]];
-      if (tensor->kind != PL_TENSOR_ACTIVATION || tensor->saved || made[op->inputs[j]]) continue;
+      if (!is_activation(tensor) || tensor->saved || made[op->inputs[j]]) continue;
       tensor->saved = true;
       saved_bytes += tensor->size_bytes;
     }

@@ -213,7 +213,8 @@ uint32_t pl_tape_norm(pl_tape *tape, pl_tape_names names, uint32_t input) {
 }
 
 static uint32_t mask_of(pl_tape *tape, const char *name, uint32_t tensor) {
-  uint32_t mask = pl_tape_like(tape, tensor, name, PL_TENSOR_ACTIVATION, PL_DTYPE_FP8); /* one byte an element */
+  uint32_t mask = pl_tape_like(tape, tensor, name, PL_TENSOR_MASK, tape->shard->dtype);
+  tape->tensors[mask].size_bytes = pl_tape_elements(tape, mask);
   return mask;
 }
 

@@ -43,6 +43,7 @@ enum { PL_TENSOR_RANK = 4, PL_OP_INPUTS = 4 };
 
 typedef enum pl_tensor_kind {
   PL_TENSOR_ACTIVATION = 0,
+  PL_TENSOR_MASK, /* of dropout: an activation of one byte an element, whatever `dtype` says */
   PL_TENSOR_PARAMETER,
   PL_TENSOR_GRADIENT,          /* of the activation of the same name */
   PL_TENSOR_PARAMETER_GRADIENT /* of the parameter of the same name: a persistent buffer that microbatches accumulate
@@ -55,7 +56,7 @@ typedef enum pl_tensor_kind {
 typedef struct pl_tensor {
   const char *name;
   uint8_t kind;  /* pl_tensor_kind */
-  uint8_t dtype; /* pl_dtype; dropout masks, one byte an element, are entered as fp8 */
+  uint8_t dtype; /* pl_dtype */
   bool saved;    /* kept from forward to backward */
   uint8_t rank;
   char dims[PL_TENSOR_RANK];

@@ -8,7 +8,8 @@
 static void print_tensor(FILE *stream, const pl_block_program *block, uint32_t index) {
   if (index == PL_NONE) return;
   const pl_tensor *tensor = &block->tensors[index];
-  fprintf(stream, "%%%s:%s[", tensor->name, pl_dtype_name((pl_dtype)tensor->dtype));
+  fprintf(stream, "%%%s:%s[", tensor->name,
+          tensor->kind == PL_TENSOR_MASK ? "u8" : pl_dtype_name((pl_dtype)tensor->dtype));
   for (int i = 0; i < tensor->rank; i++)
     fprintf(stream, "%s%c=%" PRId64, i == 0 ? "" : ",", tensor->dims[i], tensor->extent[i]);
   fputc(']', stream);
