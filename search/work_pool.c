@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+enum { AHEAD = 4 }; /* candidates per thread that are open when the master turns to one of its own */
+
 typedef struct slot {
   pl_work_block block;
   uint64_t sequence; /* claimed as number ...; blocks are worked on in this order */
@@ -114,7 +116,7 @@ static bool wants_more(pool_state *state, slot **free_slot) {
     }
   }
   bool wants =
-      !state->exhausted && !state->stopped && *free_slot != NULL && left < 2 * (uint64_t)state->pool->n_threads;
+      !state->exhausted && !state->stopped && *free_slot != NULL && left < AHEAD * (uint64_t)state->pool->n_threads;
   omp_unset_lock(&state->lock);
   return wants;
 }
@@ -181,8 +183,8 @@ static void run(pool_state *state) {
 pl_code pl_work_pool_run(const pl_work_pool *pool, pl_error *error) {
   PL_ASSERT(pool->n_threads > 0 && pool->block_rows > 0);
   pl_error cause = PL_ERROR_INIT;
-  /* Each thread may hold one block open, and two more are being filled. */
-  pool_state state = {.pool = pool, .n_slots = pool->n_threads + 2, .error = &cause};
+  /* Per thread one block in work, AHEAD that are open, and as many that are finished. */
+  pool_state state = {.pool = pool, .n_slots = (2 * AHEAD + 1) * pool->n_threads + 2, .error = &cause};
   state.slots = calloc(state.n_slots, sizeof *state.slots);
   pl_result_row *rows = calloc((size_t)state.n_slots * pool->block_rows, sizeof *rows);
   if (state.slots != NULL && rows != NULL) {

@@ -2,8 +2,10 @@
  *
  * Only the master calls `claim`, `deliver` and `tick` (MPI_THREAD_FUNNELED: it alone may talk to MPI and HDF5). It
  * computes as well, between two looks at the blocks, so that a rank with one thread needs no second one. Workers never
- * wait for the master as long as a block is open: the next one is claimed when fewer candidates than two per thread are
- * left. A straggler keeps its block in flight while others go by: there are as many slots as can be held open that way.
+ * wait for the master as long as a block is open: the next one is claimed when fewer candidates than four per thread
+ * are left, so that the others have work while the master computes a dear candidate, even if all blocks are of one. A
+ * straggler keeps its block in flight while others go by: there are slots for those, and for what is finished and waits
+ * for the master.
  *
  * Rejected: `omp taskloop` or a parallel for per block (a barrier per block: 20 % idle with candidates of unequal
  * cost); a thread of its own for I/O (takes a core from the computation, and wants MPI_THREAD_SERIALIZED).
