@@ -1,6 +1,6 @@
 /* Whole programs against closed forms.
  *
- * The device computes nothing but attention, and that at times given in its profile's table (f forward, b backward, per
+ * In the job of tests/support/attention_job.h, a device computes nothing but attention, at times given in its profile's table (f forward, b backward, per
  * layer and microbatch): everything else runs at 1e30 FLOP/s and bytes/s, 0 ticks. Links have no latency unless a test
  * says so. Then, with p stages of k layers, m microbatches, F = k f, B = k b:
  *

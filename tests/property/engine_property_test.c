@@ -114,7 +114,12 @@ static void check_parts(const test_plan *plan, const pl_engine_result *fused, co
       n_found++;
     }
   }
-  assert_int_equal(n_found, fused->n_part_spans);
+  uint32_t n_expected = 0;
+  for (uint32_t id = 0; id < graph->n_tasks; id++)
+    if (graph->tasks[id].kind == PL_TASK_WORK)
+      n_expected += graph->segments[graph->tasks[id].index].n_parts * graph->tasks[id].n_streams;
+  assert_int_equal(fused->n_part_spans, n_expected);
+  assert_int_equal(n_found, n_expected);
   for (uint32_t at = 1; at < fused->n_part_spans; at++)
     assert_true(fused->part_spans[at - 1].start <= fused->part_spans[at].start);
 }

@@ -1,6 +1,6 @@
 /* Folded and fused runs equal the unfolded, unfused one bit for bit: iteration time, breakdown and memory of random
  * strategies on random platforms of up to 64 devices, regular and lopsided (a slow or FATPIPE link, another latency, an
- * unlike device, groups that straddle leaves).
+ * unlike device, groups that straddle leaves). Timelines of fused runs show the same slices as those of unfused ones.
  *
  * That the cases hold what can go wrong is counted, not hoped for: see `features`. PACELINE_SEED chooses the first
  * seed, PACELINE_CASES how many. */
@@ -111,6 +111,55 @@ static void report_difference(uint64_t seed, const char *mode, const pl_model *m
                 a->tensor_comm_s, a->pipeline_comm_s, a->data_comm_s, a->bubble_s, a->peak_mem_bytes);
   print_message("  this     %.17g %.17g %.17g %.17g %.17g %.17g peak %.17g\n", b->iter_time_s, b->compute_s,
                 b->tensor_comm_s, b->pipeline_comm_s, b->data_comm_s, b->bubble_s, b->peak_mem_bytes);
+}
+
+/* ---- timelines ---- */
+
+/* A slice of a timeline without its track: communication inside fused passes is drawn on the compute track. */
+typedef struct slice {
+  uint32_t process;
+  char start_us[32], duration_us[32], category[16];
+} slice;
+
+typedef struct slices {
+  slice *slices;
+  size_t n;
+} slices;
+
+static int compare_slices(const void *a, const void *b) {
+  return memcmp(a, b, sizeof(slice));
+}
+
+static slices timeline_of(const pl_cluster *cluster, const pl_model *model, const pl_job *job,
+                          const pl_strategy *strategy, pl_simulate_options options, bool fuse, pl_arena *arena) {
+  char *text = NULL;
+  size_t size = 0;
+  options.trace = open_memstream(&text, &size);
+  assert_non_null(options.trace);
+  simulate(cluster, model, job, strategy, options, false, fuse);
+  fclose(options.trace);
+  slices found = {.slices = PL_TAKE(arena, slice, size / 64 + 1)};
+  assert_non_null(found.slices);
+  for (char *line = strtok(text, "\n"); line != NULL; line = strtok(NULL, "\n")) { /* sscanf measures its text */
+    if (strncmp(line, "{\"ph\":\"X\"", 9) != 0) continue;
+    slice *own = &found.slices[found.n++];
+    assert_int_equal(sscanf(strstr(line, "\"cat\":"),
+                            "\"cat\":\"%15[a-z]\",\"pid\":%u,\"tid\":%*d,\"ts\":%31[0-9.],\"dur\":%31[0-9.]",
+                            own->category, &own->process, own->start_us, own->duration_us),
+                     4);
+  }
+  free(text);
+  qsort(found.slices, found.n, sizeof *found.slices, compare_slices);
+  return found;
+}
+
+/* The timeline shows every op when it ran, whether it was simulated on its own or inside a fused pass that others
+ * disturbed. */
+static bool equal_timelines(const pl_cluster *cluster, const pl_model *model, const pl_job *job,
+                            const pl_strategy *strategy, const pl_simulate_options *options, pl_arena *arena) {
+  slices unfused = timeline_of(cluster, model, job, strategy, *options, false, arena);
+  slices fused = timeline_of(cluster, model, job, strategy, *options, true, arena);
+  return unfused.n == fused.n && memcmp(unfused.slices, fused.slices, fused.n * sizeof *fused.slices) == 0;
 }
 
 /* ---- what the cases hold ---- */
@@ -239,7 +288,7 @@ static void count_features(const pl_cluster *cluster, const pl_model *model, con
 }
 
 typedef struct tally {
-  uint32_t n_cases, n_folded, n_wrong;
+  uint32_t n_cases, n_folded, n_timelines, n_wrong;
   uint32_t features[N_FEATURES]; /* cases that hold it and folded to fewer classes */
 } tally;
 
@@ -269,6 +318,13 @@ static void try_case(uint64_t seed, uint32_t most_devices, bool regular, tally *
       count->n_folded++;
       count_features(cluster, &model, &job, &strategy, &options, count->features);
     }
+    if (cluster->n_devices <= 16 && seed % 4 == 0) {
+      count->n_timelines++;
+      if (!equal_timelines(cluster, &model, &job, &strategy, &options, &arena)) {
+        count->n_wrong++;
+        report_difference(seed, "timeline", &model, &strategy, cluster, &exact.row, &exact.row);
+      }
+    }
     count->n_cases++;
   }
   synthetic_cluster_release(cluster);
@@ -286,8 +342,8 @@ static void run(uint32_t most_devices, uint64_t n_cases, bool regular, tally *al
   tally count = {0};
   for (uint64_t i = 0; i < n_cases; i++)
     try_case(first + i, most_devices, regular, &count);
-  print_message("seeds %" PRIu64 " to %" PRIu64 ": %u cases, %u folded to fewer classes, %u differ\n", first,
-                first + n_cases - 1, count.n_cases, count.n_folded, count.n_wrong);
+  print_message("seeds %" PRIu64 " to %" PRIu64 ": %u cases, %u folded to fewer classes, %u timelines, %u differ\n",
+                first, first + n_cases - 1, count.n_cases, count.n_folded, count.n_timelines, count.n_wrong);
   assert_int_equal(count.n_wrong, 0);
   assert_true(count.n_folded > count.n_cases / 8); /* the test is about folding: enough must fold */
   for (int i = 0; i < N_FEATURES; i++)
