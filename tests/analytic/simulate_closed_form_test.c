@@ -1,8 +1,8 @@
 /* Whole programs against closed forms.
  *
- * In the job of tests/support/attention_job.h, a device computes nothing but attention, at times given in its profile's table (f forward, b backward, per
- * layer and microbatch): everything else runs at 1e30 FLOP/s and bytes/s, 0 ticks. Links have no latency unless a test
- * says so. Then, with p stages of k layers, m microbatches, F = k f, B = k b:
+ * The job is that of tests/support/attention_job.h: a device computes nothing but attention (f forward, b backward, per
+ * layer and microbatch), and links have no latency unless a test says so. Then, with p stages of k layers, m
+ * microbatches, F = k f, B = k b:
  *
  *   GPipe, 1F1B         (m + p - 1) (F + B)                                       Narayanan et al. 2021, section 2.2.1
  *   interleaved, v      (m v + p - 1) (F + B), F and B of one chunk               section 2.2.2
