@@ -134,7 +134,11 @@ typedef struct report {
 static void print_tensor(const pl_block_program *program, uint32_t index) {
   if (index == PL_NONE) return;
   const pl_tensor *tensor = &program->tensors[index];
-  static const char *const prefix[] = {"", "w:", "d:", "dw:"};
+  static const char *const prefix[] = {[PL_TENSOR_ACTIVATION] = "",
+                                       [PL_TENSOR_MASK] = "m:",
+                                       [PL_TENSOR_PARAMETER] = "w:",
+                                       [PL_TENSOR_GRADIENT] = "d:",
+                                       [PL_TENSOR_PARAMETER_GRADIENT] = "dw:"};
   printf(" %s%s[", prefix[tensor->kind], tensor->name);
   for (uint8_t i = 0; i < tensor->rank; i++)
     printf("%s%c=%lld", i ? "," : "", tensor->dims[i], (long long)tensor->extent[i]);
@@ -206,8 +210,9 @@ static void print_text(const report *out, bool ops) {
   print_blocks(out);
   for (int kind = 0; kind < PL_BLOCK_KIND_COUNT && ops; kind++) {
     if (out->programs[kind].forward.n_ops == 0) continue;
-    printf("%s (* kept for the backward pass; w: parameter, d: gradient, dw: gradient of a parameter)\n",
-           pl_block_kind_name((pl_block_kind)kind));
+    printf(
+        "%s (* kept for the backward pass; w: parameter, d: gradient, dw: gradient of a parameter, m: dropout mask)\n",
+        pl_block_kind_name((pl_block_kind)kind));
     print_list("forward", &out->programs[kind], out->programs[kind].forward);
     print_list("backward", &out->programs[kind], out->programs[kind].backward);
   }

@@ -30,6 +30,8 @@ assert "forward" not in model["blocks"]["layer"]'
   [[ "$output" == *"qkv_dgrad "*"1x[512,1024,1536]"* ]]
   [[ "$output" == *"qkv_wgrad "*"1x[1024,1536,512]"* ]]
   [[ "$output" == *"mlp_down_all_reduce"*"all_reduce 1 MiB"* ]]
+  # every kind of tensor under its own prefix
+  for tensor in " norm1[" " w:qkv[" " d:qkv[" " dw:qkv[" " m:mlp_residual["; do [[ "$output" == *"$tensor"* ]]; done
   run "$PACELINE" model show "$model" --ops --json
   echo "$output" | /usr/bin/python3 -c 'import json, sys; assert json.load(sys.stdin)["blocks"]["layer"]["backward"]'
 }
