@@ -140,7 +140,8 @@ static slices timeline_of(const pl_cluster *cluster, const pl_model *model, cons
   fclose(options.trace);
   slices found = {.slices = PL_TAKE(arena, slice, size / 64 + 1)};
   assert_non_null(found.slices);
-  for (char *line = strtok(text, "\n"); line != NULL; line = strtok(NULL, "\n")) { /* sscanf measures its text */
+  char *rest = NULL; /* line by line, as sscanf measures its text */
+  for (char *line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
     if (strncmp(line, "{\"ph\":\"X\"", 9) != 0) continue;
     slice *own = &found.slices[found.n++];
     assert_int_equal(sscanf(strstr(line, "\"cat\":"),
