@@ -7,50 +7,18 @@
  */
 #include "core/document.h"
 
-#include <errno.h>
 #include <libfyaml.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "core/digest.h"
 #include "core/document_tree.h"
+#include "core/text_file.h"
 
 enum { DEPTH_MAX = 64, FILE_BYTES_MAX = 64 << 20 };
 
 /* ---- the bytes ---- */
-
-/* Length of the UTF-8 sequence at `s` (n bytes left), 0 when it is not one: overlong forms, surrogates, beyond
- * U+10FFFF. */
-static size_t utf8_length(const unsigned char *s, size_t n) {
-  if (s[0] < 0x80) return 1;
-  size_t length = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
-  if (s[0] < 0xc2 || s[0] > 0xf4 || length > n) return 0;
-  for (size_t i = 1; i < length; i++)
-    if ((s[i] & 0xc0) != 0x80) return 0;
-  if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f)) return 0;
-  if ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f)) return 0;
-  return length;
-}
-
-static pl_code check_bytes(const char *name, const char *text, size_t size, pl_error *error) {
-  const unsigned char *s = (const unsigned char *)text;
-  int line = 1, column = 1;
-  for (size_t i = 0, length; i < size; i += length) {
-    length = utf8_length(s + i, size - i);
-    if (length == 0)
-      return pl_fail(error, PL_BAD_INPUT, "%s:%d:%d: byte 0x%02x is not UTF-8", name, line, column, s[i]);
-    if ((s[i] < 0x20 && s[i] != '\t' && s[i] != '\n' && s[i] != '\r') || s[i] == 0x7f)
-      return pl_fail(error, PL_BAD_INPUT, "%s:%d:%d: control character 0x%02x", name, line, column, s[i]);
-    column++;
-    if (s[i] == '\n') {
-      line++;
-      column = 1;
-    }
-  }
-  return PL_OK;
-}
 
 /* `text` has no NUL behind it: no strspn here. */
 static bool is_blank(const char *text, size_t size) {
@@ -280,7 +248,7 @@ pl_code pl_document_parse(const char *name, const char *text, size_t size, bool 
     return pl_fail(error, PL_BAD_INPUT, "%s: %zu bytes are too many for a configuration (at most 64 MiB)", name, size);
   uint64_t digest = pl_hash_bytes(text, size, 0);
   if (size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) text += 3, size -= 3; /* byte order mark */
-  PL_TRY(check_bytes(name, text, size, error));
+  PL_TRY(pl_text_check(name, text, size, error));
   if (is_blank(text, size)) return pl_fail(error, PL_BAD_INPUT, "%s: the document is empty", name);
   pl_document *made = calloc(1, sizeof *made);
   if (made == NULL) return pl_fail_memory(error, name);
@@ -297,29 +265,6 @@ pl_code pl_document_parse(const char *name, const char *text, size_t size, bool 
   return PL_OK;
 }
 
-/* The whole file in a malloc'ed buffer with a NUL after it. */
-static pl_code read_file(const char *path, FILE *file, char **text, size_t *size, pl_error *error) {
-  size_t capacity = 1 << 16, used = 0;
-  char *buffer = malloc(capacity + 1);
-  while (buffer != NULL) {
-    used += fread(buffer + used, 1, capacity - used, file);
-    if (used < capacity || capacity > FILE_BYTES_MAX) break;
-    char *larger = realloc(buffer, 2 * capacity + 1);
-    if (larger == NULL) free(buffer);
-    buffer = larger;
-    capacity *= 2;
-  }
-  if (buffer == NULL) return pl_fail_memory(error, path);
-  if (ferror(file)) {
-    free(buffer);
-    return pl_fail(error, PL_IO, "%s: cannot read: %s", path, strerror(errno));
-  }
-  buffer[used] = '\0';
-  *text = buffer;
-  *size = used;
-  return PL_OK;
-}
-
 static bool ends_with(const char *text, const char *tail) {
   size_t length = strlen(text), tail_length = strlen(tail);
   return length >= tail_length && strcmp(text + length - tail_length, tail) == 0;
@@ -327,21 +272,11 @@ static bool ends_with(const char *text, const char *tail) {
 
 pl_code pl_document_load(const char *path, pl_document **document, pl_error *error) {
   *document = NULL;
-  FILE *file = fopen(path, "rb");
-  if (file == NULL) return pl_fail(error, PL_BAD_INPUT, "%s: cannot open: %s", path, strerror(errno));
-  struct stat status;
-  if (fstat(fileno(file), &status) == 0 && S_ISDIR(status.st_mode)) {
-    fclose(file);
-    return pl_fail(error, PL_BAD_INPUT, "%s: is a directory, not a file", path);
-  }
-  char *text = NULL;
-  size_t size = 0;
-  pl_code code = read_file(path, file, &text, &size, error);
-  fclose(file);
-  if (code == PL_OK) {
-    bool yaml = ends_with(path, ".yaml") || ends_with(path, ".yml");
-    code = pl_document_parse(path, text, size, !yaml, document, error);
-  }
+  char *text;
+  size_t size;
+  PL_TRY(pl_text_file_load(path, FILE_BYTES_MAX, &text, &size, error));
+  bool yaml = ends_with(path, ".yaml") || ends_with(path, ".yml");
+  pl_code code = pl_document_parse(path, text, size, !yaml, document, error);
   free(text);
   return code;
 }
