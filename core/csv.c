@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/gzip.h"
 #include "core/text_file.h"
 
 static const size_t file_bytes_max = (size_t)1 << 30;
@@ -101,7 +102,14 @@ static pl_code check_header(const splitter *s, const char *const *header, uint32
   return PL_OK;
 }
 
+/* Lines in front of the header that begin with '#'. */
+static void skip_remarks(splitter *s) {
+  for (skip_blank_lines(s); s->at < s->end && *s->at == '#'; skip_blank_lines(s))
+    s->at += strcspn(s->at, "\n");
+}
+
 static pl_code split(splitter *s, uint32_t *lines, pl_csv *csv) {
+  skip_remarks(s);
   PL_TRY(take_line(s, &csv->n_columns));
   if (csv->n_columns == 0) return pl_fail(s->error, PL_BAD_INPUT, "%s: is empty; a header line is needed", s->name);
   if (csv->n_columns > 4096) return pl_fail(s->error, PL_BAD_INPUT, "%s: more than 4096 columns", s->name);
@@ -145,7 +153,13 @@ pl_code pl_csv_load(const char *path, pl_arena *arena, pl_csv *csv, pl_error *er
   char *text;
   size_t size;
   PL_TRY(pl_text_file_load(path, file_bytes_max, &text, &size, error));
-  pl_code code = pl_csv_parse(path, text, size, arena, csv, error);
+  pl_code code = PL_OK;
+  if (pl_gzip_is(text, size)) {
+    char *packed = text;
+    code = pl_gzip_expand(path, packed, size, file_bytes_max, &text, &size, error);
+    free(packed);
+  }
+  if (code == PL_OK) code = pl_csv_parse(path, text, size, arena, csv, error);
   free(text);
   return code;
 }

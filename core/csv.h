@@ -1,5 +1,6 @@
 /* Tables in CSV (RFC 4180): a header line with names, then one line per row. Commas; quotes where a cell holds commas,
- * quotes (doubled) or line ends; LF or CRLF; a byte order mark and blank lines are skipped.
+ * quotes (doubled) or line ends; LF or CRLF; a byte order mark, blank lines and remarks (lines that begin with '#', in
+ * front of the header only) are skipped. A file may be compressed with gzip, whatever its name.
  *
  * Everything is checked before anybody sees a cell: UTF-8, quotes, that every row has as many cells as the header and
  * that no name occurs twice. Rows know their line, so that whoever reads a cell can say file:line.

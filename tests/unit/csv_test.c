@@ -6,9 +6,13 @@
 #include <cmocka.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+#include <zlib.h>
 
 #include "core/csv.h"
+#include "core/gzip.h"
 #include "tests/support/arena_fixture.h"
 
 static pl_code parse(const char *text, pl_csv *csv, pl_error *error) {
@@ -81,10 +85,65 @@ static void numbers_are_decimal_and_finite(void **state) {
   }
 }
 
+static void skips_remarks_in_front(void **state) {
+  (void)state;
+  pl_csv csv;
+  pl_error error;
+  assert_int_equal(parse("# from, \"there\n\n#and how\r\na,b\n#1,2\n", &csv, &error), PL_OK);
+  assert_int_equal(csv.n_columns, 2);
+  assert_int_equal(csv.n_rows, 1);
+  assert_string_equal(pl_csv_cell(&csv, 0, 0), "#1");
+  assert_int_equal(csv.lines[0], 5);
+  assert_int_equal(parse("# nothing but this", &csv, &error), PL_BAD_INPUT);
+}
+
+/* Appends one gzip member with `text`. */
+static void append_member(const char *path, const char *text) {
+  gzFile file = gzopen(path, "ab9");
+  assert_non_null(file);
+  assert_int_equal(gzwrite(file, text, (unsigned)strlen(text)), (int)strlen(text));
+  assert_int_equal(gzclose(file), Z_OK);
+}
+
+static void reads_gzip(void **state) {
+  (void)state;
+  char path[] = "/tmp/csv_test_XXXXXX", text[1024];
+  int file = mkstemp(path);
+  assert_true(file >= 0);
+  pl_csv csv;
+  pl_error error = PL_ERROR_INIT;
+  append_member(path, "m,n\n1,2\n");
+  append_member(path, "3,4\n");
+  if (pl_csv_load(path, &arena, &csv, &error) != PL_OK) fail_msg("%s", error.message);
+  assert_int_equal(csv.n_rows, 2);
+  assert_string_equal(pl_csv_cell(&csv, 1, 1), "4");
+  ssize_t size = pread(file, text, sizeof text, 0);
+  assert_true(size > 20);
+  /* Cut off anywhere: never read as if it were whole. A cut between the members is a whole file. */
+  int n_good = 0;
+  for (size_t cut = 2; cut < (size_t)size; cut++) {
+    char *content;
+    size_t content_size;
+    error = PL_ERROR_INIT;
+    if (pl_gzip_expand("t.gz", text, cut, 1000, &content, &content_size, &error) == PL_OK) n_good++;
+    free(content);
+  }
+  assert_int_equal(n_good, 2); /* behind the first member; and with one byte of the next, which is no beginning yet */
+  char *content;
+  size_t content_size;
+  error = PL_ERROR_INIT;
+  assert_int_equal(pl_gzip_expand("t.gz", text, (size_t)size, 5, &content, &content_size, &error), PL_BAD_INPUT);
+  assert_non_null(strstr(error.message, "t.gz: expands to more than"));
+  close(file);
+  unlink(path);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(reads_quotes_line_ends_and_gaps, set_up, tear_down),
       cmocka_unit_test_setup_teardown(says_where_it_is_wrong, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(skips_remarks_in_front, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(reads_gzip, set_up, tear_down),
       cmocka_unit_test_setup_teardown(numbers_are_decimal_and_finite, set_up, tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
