@@ -26,3 +26,36 @@ int pl_dtype_from_name(const char *name) {
     if (strcmp(dtypes[dtype].name, name) == 0) return dtype;
   return -1;
 }
+
+static const char *const attention_kernels[PL_ATTENTION_KERNEL_COUNT] = {[PL_ATTENTION_ANY] = "any",
+                                                                         [PL_ATTENTION_FLASH1] = "flash1",
+                                                                         [PL_ATTENTION_FLASH2] = "flash2",
+                                                                         [PL_ATTENTION_FLASH3] = "flash3",
+                                                                         [PL_ATTENTION_CUDNN] = "cudnn"};
+
+const char *pl_attention_kernel_name(pl_attention_kernel kernel) {
+  return attention_kernels[kernel];
+}
+
+int pl_attention_kernel_from_name(const char *name) {
+  for (int kernel = 0; kernel < PL_ATTENTION_KERNEL_COUNT; kernel++)
+    if (strcmp(attention_kernels[kernel], name) == 0) return kernel;
+  return -1;
+}
+
+static const char *const kernel_kinds[PL_KERNEL_KIND_COUNT] = {[PL_KERNEL_NORM] = "norm",
+                                                               [PL_KERNEL_SOFTMAX] = "softmax",
+                                                               [PL_KERNEL_ELEMENTWISE] = "elementwise",
+                                                               [PL_KERNEL_EMBEDDING] = "embedding",
+                                                               [PL_KERNEL_CROSS_ENTROPY] = "cross_entropy",
+                                                               [PL_KERNEL_OPTIMIZER] = "optimizer"};
+
+const char *pl_kernel_kind_name(pl_kernel_kind kind) {
+  return kernel_kinds[kind];
+}
+
+int pl_kernel_kind_from_name(const char *name) {
+  for (int kind = 0; kind < PL_KERNEL_KIND_COUNT; kind++)
+    if (strcmp(kernel_kinds[kind], name) == 0) return kind;
+  return -1;
+}

@@ -1,7 +1,7 @@
 /* What is known of one type of accelerator: plain data, read from platforms/devices/NAME.json.
  *
- * Op cost (workloads/op_cost.h) uses the measured table entry of an op if there is one, else the roofline
- * max(flops / (peak * eff), bytes / (bandwidth * eff)) + launch overhead.
+ * Op cost (workloads/op_cost.h) uses the measured table entry of an op if there is one, else the curve fitted to such
+ * ops (attention, kernels), else the roofline max(flops / (peak * eff), bytes / (bandwidth * eff)) + launch overhead.
  */
 #ifndef PL_CORE_DEVICE_PROFILE_H
 #define PL_CORE_DEVICE_PROFILE_H
@@ -31,19 +31,70 @@ typedef struct pl_op_entry {
   double time_s;
 } pl_op_entry;
 
+/* Implementations of fused attention; which one runs is the framework's choice, how fast it is the device's. */
+typedef enum pl_attention_kernel {
+  PL_ATTENTION_ANY = 0, /* the profile's first */
+  PL_ATTENTION_FLASH1,
+  PL_ATTENTION_FLASH2,
+  PL_ATTENTION_FLASH3,
+  PL_ATTENTION_CUDNN,
+  PL_ATTENTION_KERNEL_COUNT
+} pl_attention_kernel;
+
+const char *pl_attention_kernel_name(pl_attention_kernel kernel); /* "flash2"; "any" */
+int pl_attention_kernel_from_name(const char *name);              /* -1 when unknown */
+
+/* One such implementation on this device: the curve of workloads/attention_cost.h. */
+enum { PL_HEAD_SIZES = 6 };
+typedef struct pl_attention_profile {
+  pl_attention_kernel kernel;
+  uint32_t n_head_sizes;
+  double head_size[PL_HEAD_SIZES];  /* ascending */
+  double efficiency[PL_HEAD_SIZES]; /* of peak while a multiprocessor is inside its loop over keys, by head size */
+  double multiprocessors;           /* thread blocks that run at full speed side by side */
+  double query_tile, key_tile;      /* rows of a thread block; keys of one step of its loop */
+  double prologue_keys;             /* start and end of a thread block, as keys of its loop */
+  double tail;                      /* share of a mean thread block for which multiprocessors wait at the end */
+  double overhead_s;
+  double backward_ratio; /* time of the backward's loops over the forward's */
+  double backward_prologue_keys, backward_overhead_s;
+} pl_attention_profile;
+
+/* Kinds of memory-bound kernels with a speed of their own. */
+typedef enum pl_kernel_kind {
+  PL_KERNEL_NORM = 0,
+  PL_KERNEL_SOFTMAX,
+  PL_KERNEL_ELEMENTWISE,
+  PL_KERNEL_EMBEDDING,
+  PL_KERNEL_CROSS_ENTROPY,
+  PL_KERNEL_OPTIMIZER,
+  PL_KERNEL_KIND_COUNT
+} pl_kernel_kind;
+
+const char *pl_kernel_kind_name(pl_kernel_kind kind); /* "norm" */
+int pl_kernel_kind_from_name(const char *name);       /* -1 when unknown */
+
+/* time = overhead_s + bytes / (bandwidth * bandwidth_efficiency); an efficiency of 0: nothing is known. */
+typedef struct pl_kernel_profile {
+  double bandwidth_efficiency, overhead_s;
+} pl_kernel_profile;
+
 typedef struct pl_device_profile {
-  const char *name;                  /* as platform files write it: "A100-SXM4-80GB" */
-  const char *architecture;          /* "ampere" */
-  double memory_bytes;               /* capacity the driver reports */
-  double reserved_bytes;             /* context, libraries, fragmentation: not usable by tensors */
-  double bandwidth_Bps;              /* of device memory */
-  double peak_flops[PL_DTYPE_COUNT]; /* dense; 0 = the type is not supported in hardware */
-  double compute_efficiency;         /* of peak, large GEMM */
-  double attention_efficiency;       /* of peak, fused attention */
-  double bandwidth_efficiency;       /* of bandwidth, memory-bound kernels */
-  double launch_overhead_s;          /* per kernel */
-  double overlap_compute;            /* gamma: compute takes (1 + gamma) while gradient communication runs */
-  double overlap_communication;      /* gamma of the communication, likewise */
+  const char *name;                      /* as platform files write it: "A100-SXM4-80GB" */
+  const char *architecture;              /* "ampere" */
+  double memory_bytes;                   /* capacity the driver reports */
+  double reserved_bytes;                 /* context, libraries, fragmentation: not usable by tensors */
+  double bandwidth_Bps;                  /* of device memory */
+  double peak_flops[PL_DTYPE_COUNT];     /* dense; 0 = the type is not supported in hardware */
+  double compute_efficiency;             /* of peak, large GEMM */
+  double attention_efficiency;           /* of peak, fused attention */
+  double bandwidth_efficiency;           /* of bandwidth, memory-bound kernels */
+  double launch_overhead_s;              /* per kernel */
+  double overlap_compute;                /* gamma: compute takes (1 + gamma) while gradient communication runs */
+  double overlap_communication;          /* gamma of the communication, likewise */
+  const pl_attention_profile *attention; /* the default first; none: attention_efficiency is used */
+  uint32_t n_attention;
+  pl_kernel_profile kernels[PL_KERNEL_KIND_COUNT][2]; /* forward, backward */
   const pl_op_entry *ops;
   uint32_t n_ops;
   uint64_t digest; /* of the profile file */

@@ -6,6 +6,7 @@
 
 #include "core/document.h"
 #include "core/units.h"
+#include "netmodel/device_kernels.h"
 #include "netmodel/platform.h"
 
 typedef pl_code (*parse_unit)(const char *text, const char *what, double *value, pl_error *error);
@@ -206,7 +207,8 @@ static pl_code read_name(const pl_document *document, const pl_node *root, const
 static pl_code read_profile(const pl_document *document, pl_arena *arena, pl_device_profile *profile, pl_error *error) {
   static const char *const known[] = {"name",      "architecture", "memory",     "reserved",
                                       "bandwidth", "peak_flops",   "efficiency", "launch_overhead",
-                                      "overlap",   "provenance",   "ops",        NULL};
+                                      "overlap",   "provenance",   "ops",        "attention",
+                                      "kernels",   NULL};
   const pl_node *root = pl_document_root(document);
   *profile = (pl_device_profile){.digest = pl_document_digest(document)};
   PL_TRY(check_keys(document, root, known, error));
@@ -223,6 +225,7 @@ static pl_code read_profile(const pl_document *document, pl_arena *arena, pl_dev
   PL_TRY(read_quantity(document, root, "launch_overhead", pl_parse_time, &profile->launch_overhead_s, error));
   PL_TRY(read_overlap(document, root, profile, error));
   PL_TRY(check_provenance(document, root, error));
+  PL_TRY(pl_device_kernels_read(document, root, arena, profile, error));
   return read_ops(document, root, arena, profile, error);
 }
 

@@ -151,7 +151,8 @@ static void backward_attention(differ *d, const pl_tape_node *node, uint32_t g) 
   op->m = forward.m;
   op->n = forward.n;
   op->k = forward.k;
-  op->flops = 2.5 * forward.flops;
+  op->attention_kernel = forward.attention_kernel;
+  op->flops = PL_ATTENTION_BACKWARD_FLOPS * forward.flops;
   arrive(d, node->input, dx);
 }
 

@@ -44,6 +44,7 @@ static uint32_t flash_attention(pl_tape *tape, uint32_t qkv, uint32_t context) {
   op->batch = tape->mbs * tape->heads;
   op->m = op->n = tape->seq;
   op->k = tape->model->head_size;
+  op->attention_kernel = (uint8_t)tape->shard->attention_kernel;
   op->flops = 4 * (double)op->batch * (double)op->k * attention_pairs(tape->model, (double)tape->seq);
   pl_tape_node *node = pl_tape_note(tape, PL_RULE_ATTENTION, names, qkv, context);
   node->auxiliary = log_sum;

@@ -41,6 +41,9 @@ typedef enum pl_group_role {
 
 enum { PL_TENSOR_RANK = 4, PL_OP_INPUTS = 4 };
 
+/* FLOPs of fused attention's backward over its forward's: five matrix products where the forward has two. */
+#define PL_ATTENTION_BACKWARD_FLOPS 2.5
+
 typedef enum pl_tensor_kind {
   PL_TENSOR_ACTIVATION = 0,
   PL_TENSOR_MASK, /* of dropout: an activation of one byte an element, whatever `dtype` says */
@@ -69,6 +72,7 @@ typedef struct pl_op {
   uint8_t kind;     /* pl_op_kind */
   uint8_t category; /* pl_category: FORWARD, BACKWARD, RECOMPUTE, OPTIMIZER, TENSOR ... */
   uint8_t dtype;
+  uint8_t attention_kernel;  /* pl_attention_kernel; only for PL_OP_ATTENTION */
   uint8_t collective, group; /* pl_collective_kind, pl_group_role; only for PL_OP_COLLECTIVE */
   /* GEMM: as above. ATTENTION: (batch * heads, query length, key length, head size). The memory-bound kinds: (1, rows,
    * width, 0). */
@@ -106,8 +110,9 @@ typedef struct pl_block_shard {
   int32_t mbs;
   int64_t seq; /* sequence length */
   pl_recompute recompute;
-  pl_dtype dtype; /* of activations, weights and GEMMs */
-  bool flash;     /* fused attention: no s x s tensors */
+  pl_dtype dtype;                       /* of activations, weights and GEMMs */
+  bool flash;                           /* fused attention: no s x s tensors */
+  pl_attention_kernel attention_kernel; /* which one; ANY = the device's first */
 } pl_block_shard;
 
 typedef struct pl_block_program {

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "workloads/attention_cost.h"
+
 enum { TILE = 32 };
 
 /* The profile's order: kind, dtype, pass, dims. */
@@ -64,9 +66,57 @@ static pl_op_time roofline(const pl_device_profile *profile, double compute_s, d
   return (pl_op_time){.time_s = work_s + launch_s, .source = PL_COST_ROOFLINE, .bound = bound};
 }
 
+/* Attention in 16 bits by the profile's curve; false: it has none, or the data type is another. */
+static bool fitted_attention(const pl_device_profile *profile, const pl_op *op, pl_op_time *time) {
+  const pl_attention_profile *attention = pl_attention_choose(profile, (pl_attention_kernel)op->attention_kernel);
+  pl_dtype dtype = op->dtype == PL_DTYPE_FP8 ? PL_DTYPE_BF16 : (pl_dtype)op->dtype;
+  if (attention == NULL || pl_dtype_bytes(dtype) != 2 || profile->peak_flops[dtype] <= 0) return false;
+  bool backward = op->category == PL_CATEGORY_BACKWARD;
+  double products = 4 * (double)op->batch * (double)op->k * (backward ? PL_ATTENTION_BACKWARD_FLOPS : 1);
+  const pl_attention_shape shape = {.heads = (double)op->batch,
+                                    .queries = (double)op->m,
+                                    .keys = (double)op->n,
+                                    .head_size = (double)op->k,
+                                    .pairs = op->flops / products,
+                                    .bytes = op->bytes,
+                                    .backward = backward};
+  pl_attention_time parts = pl_attention_time_of(attention, profile->peak_flops[dtype],
+                                                 profile->bandwidth_Bps * profile->bandwidth_efficiency, &shape);
+  double work_s = fmax(parts.compute_s, parts.memory_s);
+  time->time_s = work_s + parts.overhead_s;
+  time->source = PL_COST_FIT;
+  time->bound = parts.overhead_s > work_s          ? PL_BOUND_LAUNCH
+                : parts.compute_s > parts.memory_s ? PL_BOUND_COMPUTE
+                                                   : PL_BOUND_MEMORY;
+  return true;
+}
+
+static bool fitted_kernel(const pl_device_profile *profile, pl_kernel_kind kind, bool backward, double bytes,
+                          pl_op_time *time) {
+  const pl_kernel_profile *kernel = &profile->kernels[kind][backward];
+  if (kernel->bandwidth_efficiency <= 0) return false;
+  double memory_s = bytes / (profile->bandwidth_Bps * kernel->bandwidth_efficiency);
+  *time = (pl_op_time){.time_s = memory_s + kernel->overhead_s,
+                       .source = PL_COST_FIT,
+                       .bound = kernel->overhead_s > memory_s ? PL_BOUND_LAUNCH : PL_BOUND_MEMORY};
+  return true;
+}
+
+static bool fitted(const pl_device_profile *profile, const pl_op *op, pl_op_time *time) {
+  static const pl_kernel_kind kinds[PL_OP_KIND_COUNT] = {[PL_OP_NORM] = PL_KERNEL_NORM,
+                                                         [PL_OP_SOFTMAX] = PL_KERNEL_SOFTMAX,
+                                                         [PL_OP_ELEMENTWISE] = PL_KERNEL_ELEMENTWISE,
+                                                         [PL_OP_EMBEDDING] = PL_KERNEL_EMBEDDING,
+                                                         [PL_OP_CROSS_ENTROPY] = PL_KERNEL_CROSS_ENTROPY};
+  if (op->kind == PL_OP_ATTENTION) return fitted_attention(profile, op, time);
+  if (op->kind == PL_OP_GEMM) return false;
+  return fitted_kernel(profile, kinds[op->kind], op->category == PL_CATEGORY_BACKWARD, op->bytes, time);
+}
+
 pl_op_time pl_op_cost(const pl_device_profile *profile, const pl_op *op) {
   PL_DEBUG_ASSERT(op->kind != PL_OP_COLLECTIVE);
-  pl_op_time time = roofline(profile, compute_time(profile, op), op->bytes);
+  pl_op_time time;
+  if (!fitted(profile, op, &time)) time = roofline(profile, compute_time(profile, op), op->bytes);
   if (profile->n_ops == 0) return time;
   const int64_t dims[4] = {op->batch, op->m, op->n, op->k};
   const char *pass = op->category == PL_CATEGORY_BACKWARD ? "backward" : "forward";
@@ -80,5 +130,7 @@ pl_op_time pl_op_cost(const pl_device_profile *profile, const pl_op *op) {
 
 pl_op_time pl_optimizer_cost(const pl_device_profile *profile, double parameters, double bytes_per_parameter) {
   if (parameters <= 0) return (pl_op_time){.source = PL_COST_ROOFLINE, .bound = PL_BOUND_MEMORY};
+  pl_op_time time;
+  if (fitted_kernel(profile, PL_KERNEL_OPTIMIZER, false, parameters * bytes_per_parameter, &time)) return time;
   return roofline(profile, 0, parameters * bytes_per_parameter);
 }

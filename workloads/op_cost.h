@@ -1,4 +1,9 @@
-/* Time of one op on one device type: the profile's table entry if there is one, else the roofline.
+/* Time of one op on one device type: the profile's table entry if there is one, else the profile's fitted curve for
+ * such ops, else the roofline.
+ *
+ * Curves: fused attention in 16 bits (workloads/attention_cost.h; fp8 models keep attention in bf16, as Transformer
+ * Engine does unless told otherwise), and the kinds of memory-bound kernels that the profile lists, as
+ * overhead + bytes / (bandwidth * efficiency of the kind and pass). The roofline:
  *
  *   time = max(flops' / (peak * efficiency), bytes / (bandwidth * bandwidth_efficiency)) + launch overhead
  *
@@ -16,7 +21,7 @@
 #include "core/device_profile.h"
 #include "workloads/model.h"
 
-typedef enum pl_cost_source { PL_COST_TABLE = 0, PL_COST_ROOFLINE } pl_cost_source;
+typedef enum pl_cost_source { PL_COST_TABLE = 0, PL_COST_ROOFLINE, PL_COST_FIT } pl_cost_source;
 typedef enum pl_cost_bound { PL_BOUND_COMPUTE = 0, PL_BOUND_MEMORY, PL_BOUND_LAUNCH } pl_cost_bound;
 
 typedef struct pl_op_time {
