@@ -130,6 +130,45 @@ static void backward_residual(differ *d, const pl_tape_node *node, uint32_t g) {
                 d->gradient[node->input]); /* the second bias of a parallel residual */
 }
 
+/* Where the op multiplied by a second activation, the same kernel makes that one's gradient too. */
+static void backward_pointwise(differ *d, const pl_tape_node *node, uint32_t g) {
+  if (node->second == PL_NONE) {
+    backward_sweep(d, node, PL_OP_ELEMENTWISE, pointwise_flops, g, node->input);
+    return;
+  }
+  uint32_t dx = fresh(d, node->input), dsecond = fresh(d, node->second);
+  pl_tape_sweep(d->tape, node->names.backward, PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, pointwise_flops, g, node->input,
+                node->second, dx, dsecond);
+  arrive(d, node->input, dx);
+  arrive(d, node->second, dsecond);
+}
+
+/* The packed tensor's gradient taken apart again. */
+static void backward_pack(differ *d, const pl_tape_node *node, uint32_t g) {
+  uint32_t dx = fresh(d, node->input), dsecond = fresh(d, node->second);
+  pl_tape_sweep(d->tape, node->names.backward, PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, rotary_flops, g, PL_NONE,
+                PL_NONE, dx, dsecond);
+  arrive(d, node->input, dx);
+  arrive(d, node->second, dsecond);
+}
+
+/* What was sent to an expert, or came back from one, returns the same way. */
+static void backward_all_to_all(differ *d, const pl_tape_node *node, uint32_t g) {
+  uint32_t dx = fresh(d, node->input);
+  pl_tape_group_collective(d->tape, node->names.backward, PL_ALL_TO_ALL, PL_GROUP_EXPERT, true,
+                           d->tape->forward[node->op].size_bytes, g, dx);
+  arrive(d, node->input, dx);
+}
+
+static void backward_grouped(differ *d, const pl_tape_node *node, uint32_t g) {
+  pl_tape *tape = d->tape;
+  const pl_op f = tape->forward[node->op];
+  uint32_t dx = fresh(d, node->input), dw = parameter_gradient(d, node->weight);
+  pl_tape_gemm(tape, node->names.backward, PL_CATEGORY_BACKWARD, f.batch, f.m, f.k, f.n, g, node->weight, PL_NONE, dx);
+  pl_tape_gemm(tape, node->names.wgrad, PL_CATEGORY_BACKWARD, f.batch, f.k, f.n, f.m, node->input, g, dw, dw);
+  arrive(d, node->input, dx);
+}
+
 static void backward_rotary(differ *d, const pl_tape_node *node, uint32_t g) {
   pl_op *op = pl_tape_sweep(d->tape, node->names.backward, PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, rotary_flops, g,
                             PL_NONE, PL_NONE, g, PL_NONE);
@@ -247,7 +286,19 @@ static void backward_node(differ *d, const pl_tape_node *node, uint32_t g) {
     arrive(d, node->second, g);
     break;
   case PL_RULE_POINTWISE:
-    backward_sweep(d, node, PL_OP_ELEMENTWISE, pointwise_flops, g, node->input);
+    backward_pointwise(d, node, g);
+    break;
+  case PL_RULE_PERMUTE:
+    backward_sweep(d, node, PL_OP_ELEMENTWISE, 1, g, PL_NONE);
+    break;
+  case PL_RULE_PACK:
+    backward_pack(d, node, g);
+    break;
+  case PL_RULE_ALL_TO_ALL:
+    backward_all_to_all(d, node, g);
+    break;
+  case PL_RULE_GROUPED:
+    backward_grouped(d, node, g);
     break;
   case PL_RULE_TANH:
     backward_sweep(d, node, PL_OP_ELEMENTWISE, pointwise_flops, g, node->output);

@@ -32,7 +32,8 @@ static void rotary(pl_tape *tape, uint32_t qkv) {
 static double attention_pairs(const pl_model *model, double seq) {
   if (!model->causal) return seq * seq;
   double window = model->sliding_window > 0 ? (double)model->sliding_window : seq;
-  return window < seq ? seq * window - window * window / 2 : seq * seq / 2;
+  double pairs = window < seq ? seq * window - window * window / 2 : seq * seq / 2;
+  return model->alternating_window ? (pairs + seq * seq / 2) / 2 : pairs;
 }
 
 static uint32_t flash_attention(pl_tape *tape, uint32_t qkv, uint32_t context) {
@@ -43,7 +44,8 @@ static uint32_t flash_attention(pl_tape *tape, uint32_t qkv, uint32_t context) {
                             context, log_sum);
   op->batch = tape->mbs * tape->heads;
   op->m = op->n = tape->seq;
-  op->k = tape->model->head_size;
+  op->k = (tape->model->head_size + tape->model->value_size) / 2; /* scores are as wide as keys, what they weigh is as
+                                                                     wide as values: the mean has the products' work */
   op->attention_kernel = (uint8_t)tape->shard->attention_kernel;
   op->flops = 4 * (double)op->batch * (double)op->k * attention_pairs(tape->model, (double)tape->seq);
   pl_tape_node *node = pl_tape_note(tape, PL_RULE_ATTENTION, names, qkv, context);
@@ -74,7 +76,8 @@ static uint32_t unfused_attention(pl_tape *tape, uint32_t qkv, uint32_t context)
     probabilities = pl_tape_dropout(tape, PL_OP_NAMES("attention_dropout"), probabilities);
     tape->nodes[tape->n_nodes - 1].core = true;
   }
-  pl_tape_gemm(tape, "context", PL_CATEGORY_FORWARD, batch, seq, d, seq, probabilities, qkv, PL_NONE, context);
+  pl_tape_gemm(tape, "context", PL_CATEGORY_FORWARD, batch, seq, tape->model->value_size, seq, probabilities, qkv,
+               PL_NONE, context);
   const pl_tape_names names = {.forward = "context", .backward = "context_dprobabilities", .wgrad = "context_dv"};
   pl_tape_node *node = pl_tape_note(tape, PL_RULE_CONTEXT, names, probabilities, context);
   node->second = qkv;
@@ -82,76 +85,97 @@ static uint32_t unfused_attention(pl_tape *tape, uint32_t qkv, uint32_t context)
   return context;
 }
 
-/* Partial sums of the attention output, before the reduction; its bias, if any, is added behind the reduction. */
-static uint32_t attention(pl_tape *tape, uint32_t input) {
+/* Queries and keys normalised per head, one scale for all heads of either. */
+static uint32_t normed_heads(pl_tape *tape, uint32_t qkv) {
+  uint32_t output = pl_tape_like(tape, qkv, "qk_norm", PL_TENSOR_ACTIVATION, tape->shard->dtype);
+  return pl_tape_norm_to(tape, PL_OP_NAMES("qk_norm"), qkv, 2 * tape->model->head_size, output);
+}
+
+static uint32_t packed_qkv(pl_tape *tape, uint32_t input) {
   const pl_model *model = tape->model;
   int64_t d = model->head_size, packed = tape->heads + 2 * tape->kv_heads;
-  double h = (double)model->hidden, wide = (double)(model->n_heads * d), narrow = (double)(model->n_kv_heads * d);
+  double wide = (double)(model->n_heads * d), narrow = (double)(model->n_kv_heads * d);
   pl_linear linear = {.names = PL_LINEAR_NAMES("qkv"),
                       .parallel = PL_PARALLEL_COLUMN,
                       .in = model->hidden,
                       .out = packed * d,
-                      .model_in = h,
+                      .model_in = (double)model->hidden,
                       .model_out = wide + 2 * narrow,
                       .bias = model->attention_bias};
   uint32_t qkv = pl_tape_tensor(tape, "qkv", PL_TENSOR_ACTIVATION, tape->shard->dtype, "bsad",
                                 (const int64_t[]){tape->mbs, tape->seq, packed, d});
   pl_tape_linear(tape, &linear, input, PL_NONE, qkv);
+  if (model->qk_norm) qkv = normed_heads(tape, qkv);
   if (model->rotary) rotary(tape, qkv);
+  return qkv;
+}
+
+/* Partial sums of the attention output, before the reduction; its bias, if any, is added behind the reduction. */
+static uint32_t attention(pl_tape *tape, uint32_t input) {
+  const pl_model *model = tape->model;
+  int64_t d = model->head_size, value = model->value_size;
+  double wide = (double)(model->n_heads * value);
+  uint32_t qkv = model->kv_rank > 0 ? pl_block_latent_qkv(tape, input) : packed_qkv(tape, input);
   uint32_t context = pl_tape_tensor(tape, "context", PL_TENSOR_ACTIVATION, tape->shard->dtype, "bsad",
-                                    (const int64_t[]){tape->mbs, tape->seq, tape->heads, d});
+                                    (const int64_t[]){tape->mbs, tape->seq, tape->heads, value});
   context = tape->shard->flash ? flash_attention(tape, qkv, context) : unfused_attention(tape, qkv, context);
-  tape->model_flops += 4 * (double)tape->mbs * (double)tape->seq * (double)tape->seq * wide;
-  linear = (pl_linear){.names = PL_LINEAR_NAMES("attention_out"),
-                       .parallel = PL_PARALLEL_ROW,
-                       .in = tape->heads * d,
-                       .out = model->hidden,
-                       .model_in = wide,
-                       .model_out = h};
+  tape->model_flops += 2 * (double)tape->mbs * (double)tape->model_seq * (double)tape->model_seq *
+                       (double)model->n_heads * (double)(d + value);
+  pl_linear linear = {.names = PL_LINEAR_NAMES("attention_out"),
+                      .parallel = PL_PARALLEL_ROW,
+                      .in = tape->heads * value,
+                      .out = model->hidden,
+                      .model_in = wide,
+                      .model_out = (double)model->hidden};
   return pl_tape_linear(tape, &linear, context, PL_NONE,
                         pl_tape_activation(tape, "attention_out", tape->seq, 'h', model->hidden));
 }
 
-static uint32_t mlp(pl_tape *tape, uint32_t input) {
+uint32_t pl_block_mlp(pl_tape *tape, const pl_mlp *mlp, uint32_t input) {
   const pl_model *model = tape->model;
-  int64_t f = model->ffn_hidden / tape->tmp, halves = model->gated_mlp ? 2 : 1;
-  double h = (double)model->hidden, ffn = (double)model->ffn_hidden;
-  pl_linear linear = {.names = PL_LINEAR_NAMES("mlp_up"),
+  int64_t f = mlp->width / tape->tmp, halves = model->gated_mlp ? 2 : 1;
+  double h = (double)model->hidden, ffn = (double)mlp->width;
+  pl_linear linear = {.names = mlp->up,
                       .parallel = PL_PARALLEL_COLUMN,
                       .in = model->hidden,
                       .out = halves * f,
                       .model_in = h,
                       .model_out = (double)halves * ffn,
                       .bias = model->mlp_bias};
-  uint32_t up = halves == 2 ? pl_tape_tensor(tape, "mlp_up", PL_TENSOR_ACTIVATION, tape->shard->dtype, "bsgf",
+  uint32_t up = halves == 2 ? pl_tape_tensor(tape, mlp->up.forward, PL_TENSOR_ACTIVATION, tape->shard->dtype, "bsgf",
                                              (const int64_t[]){tape->mbs, tape->seq, 2, f})
-                            : pl_tape_activation(tape, "mlp_up", tape->seq, 'f', f);
+                            : pl_tape_activation(tape, mlp->up.forward, tape->seq, 'f', f);
   pl_tape_linear(tape, &linear, input, PL_NONE, up);
-  const pl_tape_names names = PL_OP_NAMES("activation");
-  uint32_t active = pl_tape_activation(tape, "activation", tape->seq, 'f', f);
-  pl_tape_sweep(tape, "activation", PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, activation_flops, up, PL_NONE, PL_NONE,
-                active, PL_NONE);
-  pl_tape_note(tape, PL_RULE_POINTWISE, names, up, active);
-  linear = (pl_linear){.names = PL_LINEAR_NAMES("mlp_down"),
-                       .parallel = PL_PARALLEL_ROW,
-                       .in = f,
-                       .out = model->hidden,
-                       .model_in = ffn,
-                       .model_out = h};
+  uint32_t active = pl_tape_activation(tape, mlp->activation.forward, tape->seq, 'f', f);
+  pl_tape_sweep(tape, mlp->activation.forward, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, activation_flops, up, PL_NONE,
+                PL_NONE, active, PL_NONE);
+  pl_tape_note(tape, PL_RULE_POINTWISE, mlp->activation, up, active);
+  linear = (pl_linear){
+      .names = mlp->down, .parallel = PL_PARALLEL_ROW, .in = f, .out = model->hidden, .model_in = ffn, .model_out = h};
   return pl_tape_linear(tape, &linear, active, PL_NONE,
-                        pl_tape_activation(tape, "mlp_down", tape->seq, 'h', model->hidden));
+                        pl_tape_activation(tape, mlp->down.forward, tape->seq, 'h', model->hidden));
 }
 
-static void sequential_layer(pl_tape *tape) {
+static uint32_t dense_mlp(pl_tape *tape, uint32_t input) {
+  const pl_mlp mlp = {.up = PL_LINEAR_NAMES("mlp_up"),
+                      .activation = PL_OP_NAMES("activation"),
+                      .down = PL_LINEAR_NAMES("mlp_down"),
+                      .width = tape->model->ffn_hidden};
+  return pl_block_mlp(tape, &mlp, input);
+}
+
+static void sequential_layer(pl_tape *tape, bool experts) {
   const pl_model *model = tape->model;
   const pl_tape_names norm1 = PL_OP_NAMES("norm1"), norm2 = PL_OP_NAMES("norm2");
   uint32_t x = tape->input;
   uint32_t y = attention(tape, model->post_norm ? x : pl_tape_norm(tape, norm1, x));
   y = pl_tape_reduce(tape, PL_LINEAR_NAMES("attention_out"), y);
+  if (model->sandwich_norms) y = pl_tape_norm(tape, PL_OP_NAMES("attention_post_norm"), y);
   x = pl_tape_residual(tape, PL_OP_NAMES("attention_residual"), y, x, model->output_bias, model->hidden_dropout);
   if (model->post_norm) x = pl_tape_norm(tape, norm1, x);
-  y = mlp(tape, model->post_norm ? x : pl_tape_norm(tape, norm2, x));
-  y = pl_tape_reduce(tape, PL_LINEAR_NAMES("mlp_down"), y);
+  y = model->post_norm ? x : pl_tape_norm(tape, norm2, x);
+  y = experts ? pl_block_experts(tape, y) : pl_tape_reduce(tape, PL_LINEAR_NAMES("mlp_down"), dense_mlp(tape, y));
+  if (model->sandwich_norms) y = pl_tape_norm(tape, PL_OP_NAMES("mlp_post_norm"), y);
   x = pl_tape_residual(tape, PL_OP_NAMES("mlp_residual"), y, x, model->mlp_bias, model->hidden_dropout);
   if (model->post_norm) x = pl_tape_norm(tape, norm2, x);
   tape->output = x;
@@ -163,7 +187,7 @@ static void parallel_layer(pl_tape *tape) {
   const pl_model *model = tape->model;
   uint32_t x = tape->input;
   uint32_t left = attention(tape, pl_tape_norm(tape, PL_OP_NAMES("norm1"), x));
-  uint32_t right = mlp(tape, pl_tape_norm(tape, PL_OP_NAMES("norm2"), x));
+  uint32_t right = dense_mlp(tape, pl_tape_norm(tape, PL_OP_NAMES("norm2"), x));
   const pl_tape_names names = PL_OP_NAMES("parallel_add");
   uint32_t sum = pl_tape_activation(tape, "parallel_sum", tape->seq, 'h', model->hidden);
   pl_tape_sweep(tape, names.forward, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 1, left, right, PL_NONE, sum, PL_NONE);
@@ -177,10 +201,10 @@ static void parallel_layer(pl_tape *tape) {
   if (second_bias != PL_NONE) tape->nodes[tape->n_nodes - 1].weight = second_bias;
 }
 
-void pl_block_layer_forward(pl_tape *tape) {
+void pl_block_layer_forward(pl_tape *tape, bool experts) {
   tape->input = pl_tape_activation(tape, "input", tape->seq_local, 'h', tape->model->hidden);
   if (tape->model->parallel_residual)
     parallel_layer(tape);
   else
-    sequential_layer(tape);
+    sequential_layer(tape, experts);
 }

@@ -96,5 +96,6 @@ void pl_block_memory(pl_tape *tape, pl_block_program *program) {
     if (tape->tensors[i].kind != PL_TENSOR_PARAMETER) continue;
     double *count = i == tape->tied ? &program->tied_parameters : &program->parameters;
     *count += pl_tape_elements(tape, i);
+    if (tape->tensors[i].expert) program->expert_parameters += pl_tape_elements(tape, i);
   }
 }

@@ -17,9 +17,24 @@ static pl_code check_heads(const pl_model *model, int32_t tmp, pl_error *error) 
   if (model->n_kv_heads % tmp != 0 && tmp % model->n_kv_heads != 0)
     return pl_fail(error, PL_BAD_INPUT, "%s: tmp=%d neither divides the %lld key-value heads nor is a multiple of them",
                    model->name, tmp, (long long)model->n_kv_heads);
-  if (model->ffn_hidden % tmp != 0)
+  int64_t width;
+  if (!pl_model_splits_mlp(model, tmp, &width))
     return pl_fail(error, PL_BAD_INPUT, "%s: tmp=%d does not divide the MLP width %lld", model->name, tmp,
-                   (long long)model->ffn_hidden);
+                   (long long)width);
+  return PL_OK;
+}
+
+static pl_code check_experts(const pl_model *model, const pl_block_shard *shard, pl_error *error) {
+  if (shard->ep > 1 && model->n_experts == 0)
+    return pl_fail(error, PL_BAD_INPUT, "%s: ep=%d, but the model has no experts; use ep=1", model->name, shard->ep);
+  if (shard->ep > 1 && model->n_experts % shard->ep != 0)
+    return pl_fail(error, PL_BAD_INPUT, "%s: ep=%d does not divide the %lld experts", model->name, shard->ep,
+                   (long long)model->n_experts);
+  if (model->n_experts > 0 && shard->tmp > 1 && !shard->sp)
+    return pl_fail(error, PL_BAD_INPUT,
+                   "%s: experts with tmp=%d need sequence parallelism (sp=1): without it the ranks of a tensor group "
+                   "would send the same tokens",
+                   model->name, shard->tmp);
   return PL_OK;
 }
 
@@ -31,6 +46,7 @@ static pl_code check_shard(const pl_model *model, const pl_block_shard *shard, p
     return pl_fail(error, PL_BAD_INPUT, "%s: tmp=%d, mbs=%d, seq=%lld: out of range (1 to %d, %d, %lld)", model->name,
                    shard->tmp, shard->mbs, (long long)shard->seq, TMP_MAX, MBS_MAX, (long long)seq_max);
   PL_TRY(check_heads(model, shard->tmp, error));
+  PL_TRY(check_experts(model, shard, error));
   if (shard->sp && shard->seq % shard->tmp != 0)
     return pl_fail(error, PL_BAD_INPUT, "%s: sequence parallelism with tmp=%d does not divide the sequence length %lld",
                    model->name, shard->tmp, (long long)shard->seq);
@@ -46,14 +62,22 @@ static pl_code check_shard(const pl_model *model, const pl_block_shard *shard, p
 }
 
 static void write_forward(pl_tape *tape, pl_block_kind kind) {
-  tape->layer = kind == PL_BLOCK_LAYER;
+  bool experts =
+      kind == PL_BLOCK_EXPERT_LAYER && tape->model->n_experts > 0; /* without experts there is no such layer */
+  tape->layer = kind == PL_BLOCK_LAYER || experts;
   switch (kind) {
   case PL_BLOCK_EMBEDDING:
     pl_block_embedding_forward(tape);
     break;
   case PL_BLOCK_LAYER:
-    pl_block_layer_forward(tape);
+    pl_block_layer_forward(tape, false);
     break;
+  case PL_BLOCK_EXPERT_LAYER:
+    if (experts) {
+      pl_block_layer_forward(tape, true);
+      break;
+    }
+    __attribute__((fallthrough));
   case PL_BLOCK_FINAL_NORM:
     pl_block_final_norm_forward(tape);
     break;

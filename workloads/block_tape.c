@@ -17,8 +17,9 @@ void pl_tape_init(pl_tape *tape, const pl_model *model, const pl_block_shard *sh
   tape->model = model;
   tape->shard = shard;
   tape->tmp = shard->tmp;
+  tape->ep = shard->ep > 1 ? shard->ep : 1;
   tape->mbs = shard->mbs;
-  tape->seq = shard->seq;
+  tape->seq = tape->model_seq = shard->seq;
   tape->sp = shard->sp && shard->tmp > 1;
   tape->seq_local = tape->sp ? shard->seq / shard->tmp : shard->seq;
   tape->heads = model->n_heads / shard->tmp;
@@ -132,13 +133,18 @@ pl_op *pl_tape_sweep(pl_tape *tape, const char *name, pl_op_kind kind, pl_catego
 
 void pl_tape_collective(pl_tape *tape, const char *name, pl_collective_kind kind, bool backward, double size_bytes,
                         uint32_t input, uint32_t output) {
+  pl_tape_group_collective(tape, name, kind, PL_GROUP_TENSOR, backward, size_bytes, input, output);
+}
+
+void pl_tape_group_collective(pl_tape *tape, const char *name, pl_collective_kind kind, pl_group_role group,
+                              bool backward, double size_bytes, uint32_t input, uint32_t output) {
   pl_op *op = append(tape, backward);
   *op = (pl_op){.name = name,
                 .kind = PL_OP_COLLECTIVE,
                 .category = PL_CATEGORY_TENSOR,
                 .dtype = tape->tensors[input].dtype,
                 .collective = (uint8_t)kind,
-                .group = PL_GROUP_TENSOR,
+                .group = (uint8_t)group,
                 .size_bytes = size_bytes,
                 .inputs = {input, PL_NONE, PL_NONE, PL_NONE},
                 .output = output,
@@ -179,7 +185,7 @@ uint32_t pl_tape_linear(pl_tape *tape, const pl_linear *linear, uint32_t input, 
   uint32_t full = linear->parallel == PL_PARALLEL_COLUMN ? gather(tape, linear->names.gather, input) : input;
   pl_tape_gemm(tape, linear->names.forward, PL_CATEGORY_FORWARD, 1, rows, linear->out, linear->in, full, weight, bias,
                output);
-  double model_rows = (double)tape->mbs * (double)(linear->rows ? linear->rows : tape->seq);
+  double model_rows = (double)tape->mbs * (double)(linear->rows ? linear->rows : tape->model_seq);
   tape->model_flops += 2 * model_rows * linear->model_in * linear->model_out;
   pl_tape_node *node = pl_tape_note(tape, PL_RULE_LINEAR, linear->names, input, output);
   node->first_op = first_op;
@@ -203,9 +209,13 @@ uint32_t pl_tape_reduce(pl_tape *tape, pl_tape_names names, uint32_t partial) {
 }
 
 uint32_t pl_tape_norm(pl_tape *tape, pl_tape_names names, uint32_t input) {
-  int64_t vectors = tape->model->norm_bias ? 2 : 1;
-  uint32_t weight = pl_tape_parameter(tape, names.forward, "ph", vectors, tape->model->hidden);
   uint32_t output = pl_tape_like(tape, input, names.forward, PL_TENSOR_ACTIVATION, tape->shard->dtype);
+  return pl_tape_norm_to(tape, names, input, tape->model->hidden, output);
+}
+
+uint32_t pl_tape_norm_to(pl_tape *tape, pl_tape_names names, uint32_t input, int64_t width, uint32_t output) {
+  int64_t vectors = tape->model->norm_bias ? 2 : 1;
+  uint32_t weight = pl_tape_parameter(tape, names.forward, "ph", vectors, width);
   pl_tape_sweep(tape, names.forward, PL_OP_NORM, PL_CATEGORY_FORWARD, norm_flops, input, weight, PL_NONE, output,
                 PL_NONE);
   pl_tape_note(tape, PL_RULE_NORM, names, input, output)->weight = weight;

@@ -9,7 +9,7 @@
  * (again). The alternative, a table of bytes per family as in most calculators, was rejected because it goes wrong
  * silently with the first new combination.
  *
- * Everything lives in fixed arrays on the stack of pl_block_program_take (about 30 kB); the limits are checked by
+ * Everything lives in fixed arrays on the stack of pl_block_program_take (about 55 kB); the limits are checked by
  * PL_ASSERT, no input can move them. Names are literals, so that taking a program allocates three times and copies no
  * text.
  */
@@ -18,7 +18,7 @@
 
 #include "workloads/model.h"
 
-enum { PL_TAPE_FORWARD_OPS = 32, PL_TAPE_BACKWARD_OPS = 112, PL_TAPE_TENSORS = 128, PL_TAPE_NODES = 32 };
+enum { PL_TAPE_FORWARD_OPS = 64, PL_TAPE_BACKWARD_OPS = 192, PL_TAPE_TENSORS = 224, PL_TAPE_NODES = 56 };
 
 typedef enum pl_tape_rule {
   PL_RULE_LINEAR = 0,
@@ -26,10 +26,14 @@ typedef enum pl_tape_rule {
   PL_RULE_NORM,
   PL_RULE_RESIDUAL,  /* output = second + dropout(input + bias) */
   PL_RULE_ADD,       /* output = input + second */
-  PL_RULE_POINTWISE, /* the derivative needs the input (gelu, swiglu) */
+  PL_RULE_POINTWISE, /* the derivative needs the input (gelu, swiglu), and `second` where the op multiplies by it */
   PL_RULE_TANH,      /* the derivative needs the output */
   PL_RULE_DROPOUT,
   PL_RULE_ROTARY,
+  PL_RULE_PACK,       /* output = input and second, rearranged */
+  PL_RULE_PERMUTE,    /* rows in another order, repeated or added up */
+  PL_RULE_ALL_TO_ALL, /* over the expert group */
+  PL_RULE_GROUPED,    /* a matrix product per expert */
   PL_RULE_ATTENTION,
   PL_RULE_SCORES,
   PL_RULE_SOFTMAX,
@@ -76,8 +80,9 @@ typedef struct pl_tape_node {
 typedef struct pl_tape {
   const pl_model *model;
   const pl_block_shard *shard;
-  int64_t tmp, mbs, seq,
-      seq_local; /* seq_local: rows outside the tensor-parallel regions, seq / tmp under sequence parallelism */
+  int64_t tmp, ep, mbs, seq,
+      seq_local;     /* seq_local: rows outside the tensor-parallel regions, seq / tmp under sequence parallelism */
+  int64_t model_seq; /* of the whole sequence */
   int64_t heads, kv_heads; /* local */
   bool sp;
   bool layer; /* a transformer layer: what recomputation acts on */
@@ -112,7 +117,9 @@ pl_op *pl_tape_gemm(pl_tape *tape, const char *name, pl_category category, int64
 pl_op *pl_tape_sweep(pl_tape *tape, const char *name, pl_op_kind kind, pl_category category, double flops_per_element,
                      uint32_t first, uint32_t second, uint32_t third, uint32_t output, uint32_t auxiliary);
 void pl_tape_collective(pl_tape *tape, const char *name, pl_collective_kind kind, bool backward, double size_bytes,
-                        uint32_t input, uint32_t output);
+                        uint32_t input, uint32_t output); /* of the tensor group */
+void pl_tape_group_collective(pl_tape *tape, const char *name, pl_collective_kind kind, pl_group_role group,
+                              bool backward, double size_bytes, uint32_t input, uint32_t output);
 pl_tape_node *pl_tape_note(pl_tape *tape, pl_tape_rule rule, pl_tape_names names, uint32_t input, uint32_t output);
 
 /* Forward vocabulary of the family files; each returns its output tensor. */
@@ -130,11 +137,23 @@ uint32_t pl_tape_linear(pl_tape *tape, const pl_linear *linear, uint32_t input, 
 /* Sums the partial results of a row-parallel op over the tensor group. */
 uint32_t pl_tape_reduce(pl_tape *tape, pl_tape_names names, uint32_t partial);
 uint32_t pl_tape_norm(pl_tape *tape, pl_tape_names names, uint32_t input);
+/* The same with a scale of `width` elements and an output already made. */
+uint32_t pl_tape_norm_to(pl_tape *tape, pl_tape_names names, uint32_t input, int64_t width, uint32_t output);
 uint32_t pl_tape_residual(pl_tape *tape, pl_tape_names names, uint32_t input, uint32_t residual, bool bias,
                           bool dropout);
 uint32_t pl_tape_dropout(pl_tape *tape, pl_tape_names names, uint32_t input);
 
-void pl_block_layer_forward(pl_tape *tape);
+/* An MLP up to its partial sums; the down projection's bias, if any, is added behind the reduction. */
+typedef struct pl_mlp {
+  pl_tape_names up, activation, down;
+  int64_t width; /* of the whole, a multiple of tmp */
+} pl_mlp;
+uint32_t pl_block_mlp(pl_tape *tape, const pl_mlp *mlp, uint32_t input);
+uint32_t pl_block_experts(pl_tape *tape, uint32_t input);
+/* The packed queries, keys and values of multi-head latent attention, rotated. */
+uint32_t pl_block_latent_qkv(pl_tape *tape, uint32_t input);
+
+void pl_block_layer_forward(pl_tape *tape, bool experts);
 void pl_block_embedding_forward(pl_tape *tape);
 void pl_block_final_norm_forward(pl_tape *tape);
 void pl_block_head_forward(pl_tape *tape);

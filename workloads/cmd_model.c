@@ -21,6 +21,7 @@ typedef struct request {
 
 enum {
   OPTION_TMP = 256,
+  OPTION_EP,
   OPTION_MBS,
   OPTION_SEQ,
   OPTION_SP,
@@ -33,6 +34,7 @@ enum {
 
 static const struct argp_option options[] = {
     {"tmp", OPTION_TMP, "N", 0, "Tensor-parallel degree (default 1)", 0},
+    {"ep", OPTION_EP, "N", 0, "Expert-parallel degree (default 1)", 0},
     {"mbs", OPTION_MBS, "N", 0, "Sequences per microbatch (default 1)", 0},
     {"seq", OPTION_SEQ, "N", 0, "Sequence length (default: what the model was made for, at most 8192)", 0},
     {"sp", OPTION_SP, NULL, 0, "Sequence parallelism", 0},
@@ -78,6 +80,9 @@ static error_t parse_option(int key, char *text, struct argp_state *state) {
   switch (key) {
   case OPTION_TMP:
     parse_degree(text, "--tmp", &in->shard.tmp, &in->error);
+    break;
+  case OPTION_EP:
+    parse_degree(text, "--ep", &in->shard.ep, &in->error);
     break;
   case OPTION_MBS:
     parse_degree(text, "--mbs", &in->shard.mbs, &in->error);
@@ -171,17 +176,31 @@ static void print_list(const char *title, const pl_block_program *program, pl_op
 
 static void print_blocks(const report *out) {
   char saved[PL_UNIT_TEXT_BYTES], forward[PL_UNIT_TEXT_BYTES], backward[PL_UNIT_TEXT_BYTES], sent[PL_UNIT_TEXT_BYTES];
-  printf("%-11s %6s %15s %11s %11s %11s %11s %9s\n", "block", "count", "parameters", "saved", "fwd peak", "bwd peak",
+  printf("%-12s %6s %15s %11s %11s %11s %11s %9s\n", "block", "count", "parameters", "saved", "fwd peak", "bwd peak",
          "output", "ops f+b");
   for (int kind = 0; kind < PL_BLOCK_KIND_COUNT; kind++) {
     const pl_block_program *program = &out->programs[kind];
-    int32_t count = kind == PL_BLOCK_LAYER ? out->model->n_layers : kind == PL_BLOCK_IDENTITY ? 2 : 1;
-    printf("%-11s %6d %15.0f %11s %11s %11s %11s %5u+%u\n", pl_block_kind_name((pl_block_kind)kind), count,
+    int32_t count = pl_model_count_blocks(out->model, (pl_block_kind)kind);
+    if (count == 0) continue;
+    printf("%-12s %6d %15.0f %11s %11s %11s %11s %5u+%u\n", pl_block_kind_name((pl_block_kind)kind), count,
            program->parameters, pl_format_bytes(program->saved_bytes, saved),
            pl_format_bytes(program->forward_peak_bytes, forward),
            pl_format_bytes(program->backward_peak_bytes, backward), pl_format_bytes(program->output_bytes, sent),
            program->forward.n_ops, program->backward.n_ops);
   }
+}
+
+/* What is there only in some models. */
+static void print_kinds(const pl_model *model) {
+  if (model->kv_rank > 0)
+    printf("  latent attention: queries of rank %lld, key-values of rank %lld, %lld rotary, values of %lld\n",
+           (long long)model->q_rank, (long long)model->kv_rank, (long long)model->rope_size,
+           (long long)model->value_size);
+  if (model->n_experts == 0) return;
+  printf("  %lld experts of width %lld in %d layers, %lld per token", (long long)model->n_experts,
+         (long long)model->expert_ffn, pl_model_count_blocks(model, PL_BLOCK_EXPERT_LAYER), (long long)model->topk);
+  if (model->shared_ffn > 0) printf(", shared experts of width %lld", (long long)model->shared_ffn);
+  printf("; %.0f parameters active per token\n", pl_model_active_parameters(model));
 }
 
 static void print_text(const report *out, bool ops) {
@@ -192,6 +211,7 @@ static void print_text(const report *out, bool ops) {
          model->n_layers, pl_model_n_blocks(model), (long long)model->hidden, (long long)model->ffn_hidden,
          model->gated_mlp ? " gated" : "", model->activation, (long long)model->n_heads, (long long)model->head_size,
          (long long)model->n_kv_heads);
+  print_kinds(model);
   printf("  vocabulary %lld%s, positions %lld %s, %s norms%s%s\n", (long long)model->vocab,
          model->tied_embeddings ? " (tied head)" : "", (long long)model->max_positions,
          model->rotary              ? "rotary"
@@ -209,7 +229,7 @@ static void print_text(const report *out, bool ops) {
          shard->flash ? "fused" : "unfused");
   print_blocks(out);
   for (int kind = 0; kind < PL_BLOCK_KIND_COUNT && ops; kind++) {
-    if (out->programs[kind].forward.n_ops == 0) continue;
+    if (out->programs[kind].forward.n_ops == 0 || pl_model_count_blocks(model, (pl_block_kind)kind) == 0) continue;
     printf(
         "%s (* kept for the backward pass; w: parameter, d: gradient, dw: gradient of a parameter, m: dropout mask)\n",
         pl_block_kind_name((pl_block_kind)kind));
@@ -252,6 +272,7 @@ static void put_block(pl_json *json, const pl_block_program *program, bool ops) 
   pl_json_open_object(json);
   pl_json_put_number(json, "parameters", program->parameters);
   pl_json_put_number(json, "tied_parameters", program->tied_parameters);
+  if (program->expert_parameters > 0) pl_json_put_number(json, "expert_parameters", program->expert_parameters);
   pl_json_put_number(json, "saved_bytes", program->saved_bytes);
   pl_json_put_number(json, "forward_peak_bytes", program->forward_peak_bytes);
   pl_json_put_number(json, "backward_peak_bytes", program->backward_peak_bytes);
@@ -268,6 +289,7 @@ static void put_shard(pl_json *json, const pl_block_shard *shard) {
   pl_json_key(json, "shard");
   pl_json_open_object(json);
   pl_json_put_integer(json, "tmp", shard->tmp);
+  if (shard->ep > 1) pl_json_put_integer(json, "ep", shard->ep);
   pl_json_put_boolean(json, "sp", shard->sp);
   pl_json_put_integer(json, "mbs", shard->mbs);
   pl_json_put_integer(json, "seq", shard->seq);
@@ -275,6 +297,15 @@ static void put_shard(pl_json *json, const pl_block_shard *shard) {
   pl_json_put_string(json, "dtype", pl_dtype_name(shard->dtype));
   pl_json_put_boolean(json, "flash", shard->flash);
   pl_json_close_object(json);
+}
+
+static void put_experts(pl_json *json, const pl_model *model) {
+  if (model->n_experts == 0) return;
+  pl_json_put_integer(json, "n_experts", model->n_experts);
+  pl_json_put_integer(json, "experts_per_token", model->topk);
+  pl_json_put_integer(json, "expert_ffn", model->expert_ffn);
+  pl_json_put_integer(json, "shared_ffn", model->shared_ffn);
+  pl_json_put_number(json, "active_parameters", pl_model_active_parameters(model));
 }
 
 static void print_json(const report *out, bool ops) {
@@ -292,6 +323,7 @@ static void print_json(const report *out, bool ops) {
   pl_json_put_integer(&json, "n_heads", model->n_heads);
   pl_json_put_integer(&json, "n_kv_heads", model->n_kv_heads);
   pl_json_put_integer(&json, "head_size", model->head_size);
+  put_experts(&json, model);
   pl_json_put_integer(&json, "vocab", model->vocab);
   pl_json_put_integer(&json, "max_positions", model->max_positions);
   pl_json_put_boolean(&json, "tied_embeddings", model->tied_embeddings);
@@ -302,7 +334,7 @@ static void print_json(const report *out, bool ops) {
   pl_json_key(&json, "blocks");
   pl_json_open_object(&json);
   for (int kind = 0; kind < PL_BLOCK_KIND_COUNT; kind++)
-    put_block(&json, &out->programs[kind], ops);
+    if (pl_model_count_blocks(model, (pl_block_kind)kind) > 0) put_block(&json, &out->programs[kind], ops);
   pl_json_close_object(&json);
   pl_json_close_object(&json);
 }

@@ -9,8 +9,33 @@ pl_block_kind pl_model_block_kind(const pl_model *model, int32_t block) {
   if (block == 0) return PL_BLOCK_EMBEDDING;
   int32_t behind = block - (model->n_layers + 2);
   if (block == 1 || behind == 0) return PL_BLOCK_IDENTITY;
-  if (behind < 0) return PL_BLOCK_LAYER;
+  if (behind < 0) return pl_model_has_experts(model, block - 2) ? PL_BLOCK_EXPERT_LAYER : PL_BLOCK_LAYER;
   return behind == 1 ? PL_BLOCK_FINAL_NORM : behind == 2 ? PL_BLOCK_HEAD : PL_BLOCK_LOSS;
+}
+
+bool pl_model_has_experts(const pl_model *model, int32_t layer) {
+  return model->n_experts > 0 && layer >= model->first_expert_layer && (layer + 1) % model->expert_layer_step == 0;
+}
+
+int32_t pl_model_count_blocks(const pl_model *model, pl_block_kind kind) {
+  int32_t count = 0;
+  for (int32_t block = 0; block < pl_model_n_blocks(model); block++)
+    count += pl_model_block_kind(model, block) == kind;
+  return count;
+}
+
+static bool has_dense_layers(const pl_model *model) {
+  return model->n_experts == 0 || model->first_expert_layer > 0 || model->expert_layer_step > 1;
+}
+
+bool pl_model_splits_mlp(const pl_model *model, int32_t tmp, int64_t *width) {
+  const int64_t widths[] = {has_dense_layers(model) ? model->ffn_hidden : 0, model->shared_ffn};
+  for (int i = 0; i < 2; i++)
+    if (widths[i] % tmp != 0) {
+      *width = widths[i];
+      return false;
+    }
+  return true;
 }
 
 static double linear(double in, double out, bool bias) {
@@ -21,12 +46,38 @@ static double norm(const pl_model *model) {
   return (double)model->hidden * (model->norm_bias ? 2 : 1);
 }
 
-static double layer_parameters(const pl_model *model) {
-  double h = (double)model->hidden, f = (double)model->ffn_hidden, d = (double)model->head_size;
-  double wide = (double)model->n_heads * d, narrow = (double)model->n_kv_heads * d;
-  double attention = linear(h, wide + 2 * narrow, model->attention_bias) + linear(wide, h, model->output_bias);
-  double mlp = linear(h, model->gated_mlp ? 2 * f : f, model->mlp_bias) + linear(f, h, model->mlp_bias);
-  return attention + mlp + 2 * norm(model);
+static double mlp_parameters(const pl_model *model, int64_t width) {
+  double h = (double)model->hidden, f = (double)width;
+  return linear(h, model->gated_mlp ? 2 * f : f, model->mlp_bias) + linear(f, h, model->mlp_bias);
+}
+
+static double attention_parameters(const pl_model *model) {
+  double h = (double)model->hidden, d = (double)model->head_size, heads = (double)model->n_heads;
+  double wide = heads * d, narrow = (double)model->n_kv_heads * d, normed = model->qk_norm ? 2 * d : 0;
+  if (model->kv_rank == 0)
+    return linear(h, wide + 2 * narrow, model->attention_bias) + linear(wide, h, model->output_bias) + normed;
+  double q = (double)model->q_rank, kv = (double)model->kv_rank, rope = (double)model->rope_size;
+  double value = (double)model->value_size;
+  double queries = q > 0 ? h * q + q + q * wide : h * wide;
+  return queries + h * (kv + rope) + kv + kv * heads * (d - rope + value) + heads * value * h;
+}
+
+/* What all tokens of a layer with experts meet: router, shared experts and their gate. */
+static double shared_parameters(const pl_model *model) {
+  double h = (double)model->hidden;
+  double shared = model->shared_ffn > 0 ? mlp_parameters(model, model->shared_ffn) : 0;
+  return h * (double)model->n_experts + shared + (model->shared_gate ? h : 0);
+}
+
+static double layer_parameters(const pl_model *model, bool experts) {
+  double mlp = experts ? shared_parameters(model) + (double)model->n_experts * mlp_parameters(model, model->expert_ffn)
+                       : mlp_parameters(model, model->ffn_hidden);
+  return attention_parameters(model) + mlp + (model->sandwich_norms ? 4 : 2) * norm(model);
+}
+
+double pl_model_active_parameters(const pl_model *model) {
+  double idle = (double)(model->n_experts - model->topk) * mlp_parameters(model, model->expert_ffn);
+  return model->parameters - idle * pl_model_count_blocks(model, PL_BLOCK_EXPERT_LAYER);
 }
 
 static double embedding_parameters(const pl_model *model) {
@@ -49,7 +100,8 @@ double pl_model_block_parameters(const pl_model *model, int32_t block) {
   case PL_BLOCK_EMBEDDING:
     return embedding_parameters(model);
   case PL_BLOCK_LAYER:
-    return layer_parameters(model);
+  case PL_BLOCK_EXPERT_LAYER:
+    return layer_parameters(model, pl_model_block_kind(model, block) == PL_BLOCK_EXPERT_LAYER);
   case PL_BLOCK_FINAL_NORM:
     return model->final_norm ? norm(model) : 0;
   case PL_BLOCK_HEAD:
@@ -62,13 +114,25 @@ double pl_model_block_parameters(const pl_model *model, int32_t block) {
   return 0;
 }
 
+/* Of one sequence, forward. */
+static double block_flops(const pl_model *model, const pl_block_shard *shard, pl_block_kind kind) {
+  pl_tape tape;
+  pl_tape_init(&tape, model, shard);
+  if (kind == PL_BLOCK_HEAD) {
+    pl_block_head_forward(&tape);
+  } else {
+    pl_block_layer_forward(&tape, kind == PL_BLOCK_EXPERT_LAYER);
+  }
+  return tape.model_flops;
+}
+
 double pl_model_flops_per_sequence(const pl_model *model, int64_t seq) {
   const pl_block_shard shard = {.tmp = 1, .mbs = 1, .seq = seq, .dtype = PL_DTYPE_FP16, .flash = true};
-  pl_tape tape;
-  pl_tape_init(&tape, model, &shard);
-  pl_block_layer_forward(&tape);
-  double forward = tape.model_flops * (double)model->n_layers;
-  pl_tape_init(&tape, model, &shard);
-  pl_block_head_forward(&tape);
-  return 3 * (forward + tape.model_flops);
+  const pl_block_kind kinds[] = {PL_BLOCK_LAYER, PL_BLOCK_EXPERT_LAYER, PL_BLOCK_HEAD};
+  double forward = 0;
+  for (int i = 0; i < 3; i++) {
+    int32_t count = pl_model_count_blocks(model, kinds[i]);
+    if (count > 0) forward += count * block_flops(model, &shard, kinds[i]);
+  }
+  return 3 * forward;
 }

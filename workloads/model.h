@@ -1,8 +1,9 @@
 /* Model: a sequence of blocks over named dimensions, read from a Hugging Face config.json as users have it.
  *
- * Families: gpt2, gpt_neox, bert, llama, mistral ("model_type"). The sequence for a causal model of L layers has L + 6
- * blocks, in the granularity at which DeepSpeed's and Megatron's pipeline modules (and AMP's assignments) count:
- * embedding, identity, L layers, identity, final norm, head, loss.
+ * Families ("model_type"): workloads/README.md, "Models", lists them. The sequence for a causal model of L layers has
+ * L + 6 blocks, in the granularity at which DeepSpeed's and Megatron's pipeline modules (and AMP's assignments) count:
+ * embedding, identity, L layers, identity, final norm, head, loss. A layer is dense or holds experts; the two are
+ * different kinds of block.
  */
 #ifndef PL_WORKLOADS_MODEL_H
 #define PL_WORKLOADS_MODEL_H
@@ -22,11 +23,25 @@ typedef struct pl_model {
   uint64_t digest;          /* of the file */
   int32_t n_layers;
   int64_t hidden, ffn_hidden, n_heads, n_kv_heads, head_size, vocab, max_positions, type_vocab;
-  int64_t sliding_window; /* keys that a query sees; 0 = all */
+  int64_t sliding_window;  /* keys that a query sees; 0 = all */
+  bool alternating_window; /* in every other layer only: each is given the mean work of both kinds (Gemma 2) */
+  int64_t value_size;      /* of one head's values and context; head_size but for latent attention */
+  /* Multi-head latent attention (DeepSeek-V2, section 2.1): ranks of the compressed queries (0 = not compressed) and
+   * key-values (0 = ordinary attention), and the rotary share of a head. head_size is that of queries and keys. */
+  int64_t q_rank, kv_rank, rope_size;
+  /* Mixture of experts; n_experts = 0: none. Every token goes to `topk` experts of width expert_ffn and through shared
+   * experts of shared_ffn together (0 = none). Routing is taken as balanced: each expert gets the same number of
+   * tokens, times capacity_factor (1: as many as dropless routing has on average). */
+  int64_t n_experts, topk, expert_ffn, shared_ffn;
+  double capacity_factor;
+  int32_t first_expert_layer, expert_layer_step; /* layer i holds experts from the first on where step divides i + 1 */
   pl_norm_kind norm;
   bool gated_mlp, causal, tied_embeddings, learned_positions, rotary;
   bool attention_bias, output_bias, mlp_bias; /* q,k,v projections; attention output; MLP */
   bool norm_bias;
+  bool qk_norm;                          /* queries and keys are normalised per head */
+  bool sandwich_norms;                   /* norms behind attention and MLP too (Gemma 2) */
+  bool shared_gate;                      /* the shared experts' output is scaled by a gate per token (Qwen2-MoE) */
   bool final_norm, pooler, lm_transform; /* BERT: no final norm, pooler, MLM transform */
   bool next_sentence;                    /* BertForPreTraining: the head of two classes behind the pooler */
   bool embedding_norm;                   /* BERT */
@@ -54,9 +69,18 @@ static inline int32_t pl_model_n_blocks(const pl_model *model) {
   return PL_MODEL_BLOCKS_BEFORE_LAYERS + model->n_layers + PL_MODEL_BLOCKS_AFTER_LAYERS;
 }
 pl_block_kind pl_model_block_kind(const pl_model *model, int32_t block);
+/* How many of the model's blocks are of this kind. O(layers). */
+int32_t pl_model_count_blocks(const pl_model *model, pl_block_kind kind);
+/* Whether layer `layer` (0 is the first) holds experts. */
+bool pl_model_has_experts(const pl_model *model, int32_t layer);
+/* Whether `tmp` cuts the MLPs that tensor parallelism splits into equal parts: those of dense layers and the shared
+ * experts. `width` is the one that it does not divide. */
+bool pl_model_splits_mlp(const pl_model *model, int32_t tmp, int64_t *width);
 
 /* Parameters of one block, unsharded and with the vocabulary unpadded (tied head: counted once, in the embedding). */
 double pl_model_block_parameters(const pl_model *model, int32_t block);
+/* Parameters that a token meets: all but those of the experts that it is not sent to. */
+double pl_model_active_parameters(const pl_model *model);
 
 /* FLOPs of forward + backward for one sequence of length `seq`, without recomputation (Narayanan et al. 2021 (Megatron
  * SC21), eq. 3 without its recomputation: 72 s l h^2 (1 + s/(6 h) + V/(12 l h)) for its architecture): three times the

@@ -1,120 +1,17 @@
 /* Reads Hugging Face config.json files (see workloads/model.h).
- *
- * A family is a row of a table: the keys under which its configuration class keeps each dimension, the class's defaults
- * for what may be absent, and the fixed traits of its architecture. Keys, defaults and traits are those of the classes
- * of transformers 4.x (GPT2Config, GPTNeoXConfig, BertConfig, LlamaConfig, MistralConfig); a dimension for which a
- * class has a default is nevertheless required when it decides the size of the model, because a file without it is
- * nearly always a mistake. One trait per family that the file can turn (parallel residual, biases, tied embeddings,
- * dropout) is read; everything else in the file (token ids, initialisation, versions ...) is ignored.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "core/document.h"
 #include "workloads/model.h"
+#include "workloads/model_families.h"
 
 typedef struct reader {
   const pl_document *document;
   const pl_node *root;
   pl_error *error;
 } reader;
-
-typedef struct family_keys {
-  const char *type, *title;
-  const char *hidden, *layers, *heads, *ffn, *positions, *activation;
-  const char *embedding_dropout, *attention_dropout, *hidden_dropout; /* NULL = the class has none */
-  const char *default_activation;
-  double default_dropout;
-  int64_t default_kv_heads, default_window; /* 0 = as many as heads; none */
-  bool ffn_is_optional, tied, gated, learned_positions, norm_bias, attention_bias, output_bias, mlp_bias;
-  pl_norm_kind norm;
-  const char *classes[4]; /* the default first */
-} family_keys;
-
-static const family_keys families[] = {
-    {.type = "gpt2",
-     .hidden = "n_embd",
-     .layers = "n_layer",
-     .heads = "n_head",
-     .ffn = "n_inner",
-     .positions = "n_positions",
-     .activation = "activation_function",
-     .embedding_dropout = "embd_pdrop",
-     .attention_dropout = "attn_pdrop",
-     .hidden_dropout = "resid_pdrop",
-     .default_activation = "gelu_new",
-     .default_dropout = 0.1,
-     .ffn_is_optional = true,
-     .tied = true,
-     .learned_positions = true,
-     .norm_bias = true,
-     .attention_bias = true,
-     .output_bias = true,
-     .mlp_bias = true,
-     .classes = {"GPT2LMHeadModel", "GPT2Model"}},
-    {.type = "gpt_neox",
-     .hidden = "hidden_size",
-     .layers = "num_hidden_layers",
-     .heads = "num_attention_heads",
-     .ffn = "intermediate_size",
-     .positions = "max_position_embeddings",
-     .activation = "hidden_act",
-     .embedding_dropout = "hidden_dropout",
-     .attention_dropout = "attention_dropout",
-     .hidden_dropout = "hidden_dropout",
-     .default_activation = "gelu",
-     .norm_bias = true,
-     .attention_bias = true,
-     .output_bias = true,
-     .mlp_bias = true,
-     .classes = {"GPTNeoXForCausalLM", "GPTNeoXModel"}},
-    {.type = "bert",
-     .hidden = "hidden_size",
-     .layers = "num_hidden_layers",
-     .heads = "num_attention_heads",
-     .ffn = "intermediate_size",
-     .positions = "max_position_embeddings",
-     .activation = "hidden_act",
-     .embedding_dropout = "hidden_dropout_prob",
-     .attention_dropout = "attention_probs_dropout_prob",
-     .hidden_dropout = "hidden_dropout_prob",
-     .default_activation = "gelu",
-     .default_dropout = 0.1,
-     .tied = true,
-     .learned_positions = true,
-     .norm_bias = true,
-     .attention_bias = true,
-     .output_bias = true,
-     .mlp_bias = true,
-     .classes = {"BertForMaskedLM", "BertModel", "BertForPreTraining"}},
-    {.type = "llama",
-     .hidden = "hidden_size",
-     .layers = "num_hidden_layers",
-     .heads = "num_attention_heads",
-     .ffn = "intermediate_size",
-     .positions = "max_position_embeddings",
-     .activation = "hidden_act",
-     .attention_dropout = "attention_dropout",
-     .default_activation = "silu",
-     .gated = true,
-     .norm = PL_NORM_RMS,
-     .classes = {"LlamaForCausalLM", "LlamaModel"}},
-    {.type = "mistral",
-     .hidden = "hidden_size",
-     .layers = "num_hidden_layers",
-     .heads = "num_attention_heads",
-     .ffn = "intermediate_size",
-     .positions = "max_position_embeddings",
-     .activation = "hidden_act",
-     .attention_dropout = "attention_dropout",
-     .default_activation = "silu",
-     .default_kv_heads = 8,
-     .default_window = 4096,
-     .gated = true,
-     .norm = PL_NORM_RMS,
-     .classes = {"MistralForCausalLM", "MistralModel"}},
-};
-
-enum { N_FAMILIES = sizeof families / sizeof families[0] };
 
 /* Far above any model, and low enough that no product of two overflows. */
 static const int64_t layers_max = 100000, width_max = INT64_C(1) << 22, heads_max = INT64_C(1) << 16,
@@ -171,20 +68,32 @@ static pl_code text(const reader *in, const char *key, const char *otherwise, pl
   return *value != NULL ? PL_OK : pl_fail_memory(in->error, "the model's strings");
 }
 
-static pl_code find_family(const reader *in, const family_keys **found) {
-  const char *type;
-  PL_TRY(pl_node_string(in->document, in->root, "model_type", &type, in->error));
-  for (size_t i = 0; i < N_FAMILIES; i++)
-    if (strcmp(families[i].type, type) == 0) {
-      *found = &families[i];
-      return PL_OK;
-    }
-  return pl_document_fail(in->document, pl_node_get(in->root, "model_type"), in->error,
-                          "model_type '%s' is not supported; supported are gpt2, gpt_neox, bert, llama and mistral",
-                          type);
+static pl_code refuse(const reader *in, const char *key, const char *why) {
+  bool set = false;
+  PL_TRY(optional_boolean(in, key, &set));
+  return set ? pl_document_fail(in->document, pl_node_get(in->root, key), in->error, "'%s': %s", key, why) : PL_OK;
 }
 
-static pl_code read_architecture(const reader *in, const family_keys *family, pl_model *model) {
+static pl_code find_family(const reader *in, const pl_model_family **found) {
+  const char *type;
+  PL_TRY(pl_node_string(in->document, in->root, "model_type", &type, in->error));
+  for (size_t i = 0; i < pl_model_n_families; i++)
+    if (strcmp(pl_model_families[i].type, type) == 0) {
+      *found = &pl_model_families[i];
+      return PL_OK;
+    }
+  char list[256] = "";
+  for (size_t i = 0; i < pl_model_n_families; i++)
+    snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s",
+             i == 0                         ? ""
+             : i + 1 == pl_model_n_families ? " and "
+                                            : ", ",
+             pl_model_families[i].type);
+  return pl_document_fail(in->document, pl_node_get(in->root, "model_type"), in->error,
+                          "model_type '%s' is not supported; supported are %s", type, list);
+}
+
+static pl_code read_architecture(const reader *in, const pl_model_family *family, pl_model *model) {
   model->architecture = family->classes[0];
   const pl_node *list = pl_node_get(in->root, "architectures");
   if (list == NULL) return PL_OK;
@@ -205,7 +114,7 @@ static pl_code read_architecture(const reader *in, const family_keys *family, pl
 }
 
 /* "ffn_hidden_size" is ours, for architectures that no class has. */
-static pl_code read_widths(const reader *in, const family_keys *family, pl_model *model) {
+static pl_code read_widths(const reader *in, const pl_model_family *family, pl_model *model) {
   int64_t layers;
   PL_TRY(integer(in, family->layers, layers_max, &layers));
   model->n_layers = (int32_t)layers;
@@ -218,16 +127,23 @@ static pl_code read_widths(const reader *in, const family_keys *family, pl_model
   return integer(in, family->ffn, width_max, &model->ffn_hidden);
 }
 
-static pl_code read_heads(const reader *in, const family_keys *family, pl_model *model) {
-  const char *kv_key = "num_key_value_heads";
-  model->n_kv_heads = model->n_heads;
-  if (family->default_kv_heads > 0 && !mentions(in, kv_key)) model->n_kv_heads = family->default_kv_heads;
-  if (family->gated) PL_TRY(optional_integer(in, kv_key, heads_max, &model->n_kv_heads));
-  if (model->n_heads % model->n_kv_heads != 0)
-    return pl_document_fail(in->document, pl_node_get(in->root, has(in, kv_key) ? kv_key : family->heads), in->error,
-                            "'%s' = %lld does not divide '%s' = %lld", kv_key, (long long)model->n_kv_heads,
-                            family->heads, (long long)model->n_heads);
-  if (family->gated && has(in, "head_dim")) return integer(in, "head_dim", heads_max, &model->head_size);
+/* Latent attention: every head has keys and values of its own, of sizes of their own. */
+static pl_code read_latent(const reader *in, pl_model *model) {
+  int64_t plain = 0;
+  PL_TRY(integer(in, "kv_lora_rank", width_max, &model->kv_rank));
+  PL_TRY(integer(in, "qk_nope_head_dim", heads_max, &plain));
+  PL_TRY(integer(in, "qk_rope_head_dim", heads_max, &model->rope_size));
+  PL_TRY(integer(in, "v_head_dim", heads_max, &model->value_size));
+  model->head_size = plain + model->rope_size;
+  if (!mentions(in, "q_lora_rank")) model->q_rank = 1536; /* null: queries are not compressed */
+  PL_TRY(optional_integer(in, "q_lora_rank", width_max, &model->q_rank));
+  return refuse(in, "attention_bias", "biases of latent attention are not supported");
+}
+
+static pl_code read_head_size(const reader *in, const pl_model_family *family, pl_model *model) {
+  model->head_size = family->default_head_size;
+  if (family->grouped && has(in, "head_dim")) return integer(in, "head_dim", heads_max, &model->head_size);
+  if (model->head_size > 0) return PL_OK;
   if (model->hidden % model->n_heads != 0)
     return pl_document_fail(in->document, pl_node_get(in->root, family->hidden), in->error,
                             "'%s' = %lld is not a multiple of '%s' = %lld", family->hidden, (long long)model->hidden,
@@ -236,8 +152,23 @@ static pl_code read_heads(const reader *in, const family_keys *family, pl_model 
   return PL_OK;
 }
 
+static pl_code read_heads(const reader *in, const pl_model_family *family, pl_model *model) {
+  const char *kv_key = "num_key_value_heads";
+  model->n_kv_heads = model->n_heads;
+  if (family->latent) return read_latent(in, model);
+  if (family->default_kv_heads > 0 && !mentions(in, kv_key)) model->n_kv_heads = family->default_kv_heads;
+  if (family->grouped) PL_TRY(optional_integer(in, kv_key, heads_max, &model->n_kv_heads));
+  if (model->n_heads % model->n_kv_heads != 0)
+    return pl_document_fail(in->document, pl_node_get(in->root, has(in, kv_key) ? kv_key : family->heads), in->error,
+                            "'%s' = %lld does not divide '%s' = %lld", kv_key, (long long)model->n_kv_heads,
+                            family->heads, (long long)model->n_heads);
+  PL_TRY(read_head_size(in, family, model));
+  model->value_size = model->head_size;
+  return PL_OK;
+}
+
 /* Rotary models have no table of positions: their limit is not needed. GPT-2 files of old call it n_ctx. */
-static pl_code read_positions(const reader *in, const family_keys *family, pl_model *model) {
+static pl_code read_positions(const reader *in, const pl_model_family *family, pl_model *model) {
   const char *key = family->positions;
   if (strcmp(family->type, "gpt2") == 0 && !has(in, key) && has(in, "n_ctx")) key = "n_ctx";
   model->learned_positions = family->learned_positions;
@@ -246,17 +177,11 @@ static pl_code read_positions(const reader *in, const family_keys *family, pl_mo
                                    : optional_integer(in, key, positions_max, &model->max_positions);
 }
 
-static pl_code read_dropout(const reader *in, const family_keys *family, pl_model *model) {
+static pl_code read_dropout(const reader *in, const pl_model_family *family, pl_model *model) {
   double otherwise = family->default_dropout;
   PL_TRY(probability(in, family->embedding_dropout, otherwise, &model->embedding_dropout));
   PL_TRY(probability(in, family->attention_dropout, otherwise, &model->attention_dropout));
   return probability(in, family->hidden_dropout, otherwise, &model->hidden_dropout);
-}
-
-static pl_code refuse(const reader *in, const char *key, const char *why) {
-  bool set = false;
-  PL_TRY(optional_boolean(in, key, &set));
-  return set ? pl_document_fail(in->document, pl_node_get(in->root, key), in->error, "'%s': %s", key, why) : PL_OK;
 }
 
 static pl_code read_bert(const reader *in, pl_model *model) {
@@ -276,7 +201,70 @@ static pl_code read_bert(const reader *in, pl_model *model) {
   return refuse(in, "is_decoder", "only encoders are supported for model_type 'bert'");
 }
 
-static pl_code read_traits(const reader *in, const family_keys *family, pl_model *model) {
+/* Mistral and Mixtral: in every layer. Gemma 2: in every other one. Qwen: from some layer on, if asked for. */
+static pl_code read_window(const reader *in, const pl_model_family *family, pl_model *model) {
+  bool is_qwen = strncmp(family->type, "qwen", 4) == 0, is_gemma2 = strcmp(family->type, "gemma2") == 0;
+  if (is_qwen) return refuse(in, "use_sliding_window", "windows in some layers only are not supported");
+  if (family->default_window > 0 && !mentions(in, "sliding_window")) model->sliding_window = family->default_window;
+  model->alternating_window = is_gemma2;
+  if (!is_gemma2 && strncmp(family->type, "mi", 2) != 0) return PL_OK;
+  return optional_integer(in, "sliding_window", positions_max, &model->sliding_window);
+}
+
+static pl_code read_capacity(const reader *in, pl_model *model) {
+  const char *key = "expert_capacity_factor";
+  model->capacity_factor = 1;
+  if (!has(in, key)) return PL_OK;
+  PL_TRY(pl_node_number(in->document, in->root, key, &model->capacity_factor, in->error));
+  if (model->capacity_factor > 0 && model->capacity_factor <= 1024) return PL_OK;
+  return pl_document_fail(in->document, pl_node_get(in->root, key), in->error,
+                          "'%s' is %g: a factor above 0, at most 1024, is needed", key, model->capacity_factor);
+}
+
+/* Which layers hold experts. */
+static pl_code read_expert_layers(const reader *in, const pl_model_family *family, pl_model *model) {
+  const pl_node *dense = pl_node_get(in->root, "mlp_only_layers");
+  int64_t first = 0, step = 1;
+  if (family->latent) {
+    if (has(in, "first_k_dense_replace"))
+      PL_TRY(pl_node_integer(in->document, in->root, "first_k_dense_replace", 0, layers_max, &first, in->error));
+    PL_TRY(optional_integer(in, "moe_layer_freq", layers_max, &step));
+    if (step != 1)
+      return pl_document_fail(in->document, pl_node_get(in->root, "moe_layer_freq"), in->error,
+                              "'moe_layer_freq' is %lld; only 1 is supported", (long long)step);
+  } else {
+    PL_TRY(optional_integer(in, "decoder_sparse_step", layers_max, &step));
+    if (dense != NULL && pl_node_is_sequence(dense) && pl_node_count(dense) > 0)
+      return pl_document_fail(in->document, dense, in->error,
+                              "'mlp_only_layers' must be empty: dense layers in between "
+                              "are not supported");
+  }
+  model->first_expert_layer = (int32_t)first;
+  model->expert_layer_step = (int32_t)step;
+  return PL_OK;
+}
+
+static pl_code read_experts(const reader *in, const pl_model_family *family, pl_model *model) {
+  const int64_t experts_max = 1 << 16;
+  int64_t shared = 0;
+  PL_TRY(integer(in, family->experts, experts_max, &model->n_experts));
+  PL_TRY(integer(in, "num_experts_per_tok", experts_max, &model->topk));
+  if (model->topk > model->n_experts)
+    return pl_document_fail(in->document, pl_node_get(in->root, "num_experts_per_tok"), in->error,
+                            "'num_experts_per_tok' = %lld exceeds '%s' = %lld", (long long)model->topk, family->experts,
+                            (long long)model->n_experts);
+  model->expert_ffn = model->ffn_hidden;
+  if (family->expert_ffn != NULL) PL_TRY(integer(in, family->expert_ffn, width_max, &model->expert_ffn));
+  if (has(in, "n_shared_experts"))
+    PL_TRY(pl_node_integer(in->document, in->root, "n_shared_experts", 0, experts_max, &shared, in->error));
+  model->shared_ffn = shared * model->expert_ffn;
+  model->shared_gate = strcmp(family->type, "qwen2_moe") == 0;
+  if (model->shared_gate) PL_TRY(integer(in, "shared_expert_intermediate_size", width_max, &model->shared_ffn));
+  PL_TRY(read_capacity(in, model));
+  return read_expert_layers(in, family, model);
+}
+
+static pl_code read_traits(const reader *in, const pl_model_family *family, pl_model *model) {
   model->norm = family->norm;
   model->norm_bias = family->norm_bias;
   model->gated_mlp = family->gated;
@@ -296,12 +284,15 @@ static pl_code read_traits(const reader *in, const family_keys *family, pl_model
     model->output_bias = model->attention_bias;
     return probability(in, "rotary_pct", 0.25, &model->rotary);
   }
-  if (family->default_window > 0 && !mentions(in, "sliding_window")) model->sliding_window = family->default_window;
-  if (strcmp(family->type, "mistral") == 0)
-    return optional_integer(in, "sliding_window", positions_max, &model->sliding_window);
+  PL_TRY(read_window(in, family, model));
+  model->qk_norm = family->qk_norm;
+  model->sandwich_norms = family->sandwich_norms;
+  if (strcmp(family->type, "nemotron") == 0) PL_TRY(probability(in, "partial_rotary_factor", 0.5, &model->rotary));
+  if (family->experts != NULL) PL_TRY(read_experts(in, family, model));
+  if (!family->reads_biases) return PL_OK;
   PL_TRY(optional_boolean(in, "attention_bias", &model->attention_bias));
   model->output_bias = model->attention_bias;
-  return optional_boolean(in, "mlp_bias", &model->mlp_bias);
+  return family->qk_norm ? PL_OK : optional_boolean(in, "mlp_bias", &model->mlp_bias); /* Qwen3's MLP has none */
 }
 
 /* "name", else "_name_or_path" unless it is a path on somebody's disk, else the file's name without folder and ".json".
@@ -319,10 +310,9 @@ static pl_code read_name(const reader *in, pl_arena *arena, pl_model *model) {
 }
 
 static void count_parameters(pl_model *model) {
-  model->trained_parameters = (double)model->n_layers * pl_model_block_parameters(model, 2);
-  for (int32_t behind = 2; behind < 6; behind++)
-    model->trained_parameters += pl_model_block_parameters(model, model->n_layers + behind);
-  model->trained_parameters += pl_model_block_parameters(model, 0);
+  model->trained_parameters = 0;
+  for (int32_t block = 0; block < pl_model_n_blocks(model); block++)
+    model->trained_parameters += pl_model_block_parameters(model, block);
   model->parameters = model->trained_parameters;
   size_t length = strlen(model->architecture);
   bool has_head = strcmp(model->architecture, "GPT2LMHeadModel") == 0 || length < 5 ||
@@ -334,7 +324,7 @@ static void count_parameters(pl_model *model) {
 
 static pl_code read_document(const pl_document *document, pl_arena *arena, pl_model *model, pl_error *error) {
   const reader in = {document, pl_document_root(document), error};
-  const family_keys *family = NULL;
+  const pl_model_family *family = NULL;
   if (in.root == NULL || !pl_node_is_mapping(in.root))
     return pl_document_fail(document, in.root, error, "a model is a JSON object, as in Hugging Face's config.json");
   PL_TRY(find_family(&in, &family));
@@ -347,7 +337,9 @@ static pl_code read_document(const pl_document *document, pl_arena *arena, pl_mo
   PL_TRY(read_positions(&in, family, model));
   PL_TRY(read_dropout(&in, family, model));
   PL_TRY(read_traits(&in, family, model));
-  PL_TRY(text(&in, family->activation, family->default_activation, arena, &model->activation));
+  bool is_gemma = strncmp(family->type, "gemma", 5) == 0 && has(&in, "hidden_activation");
+  const char *activation = is_gemma ? "hidden_activation" : family->activation;
+  PL_TRY(text(&in, activation, family->default_activation, arena, &model->activation));
   PL_TRY(read_name(&in, arena, model));
   count_parameters(model);
   return PL_OK;

@@ -17,8 +17,13 @@ const char *pl_op_kind_name(pl_op_kind kind) {
 
 const char *pl_block_kind_name(pl_block_kind kind) {
   static const char *const names[PL_BLOCK_KIND_COUNT] = {
-      [PL_BLOCK_EMBEDDING] = "embedding",   [PL_BLOCK_IDENTITY] = "identity", [PL_BLOCK_LAYER] = "layer",
-      [PL_BLOCK_FINAL_NORM] = "final_norm", [PL_BLOCK_HEAD] = "head",         [PL_BLOCK_LOSS] = "loss",
+      [PL_BLOCK_EMBEDDING] = "embedding",
+      [PL_BLOCK_IDENTITY] = "identity",
+      [PL_BLOCK_LAYER] = "layer",
+      [PL_BLOCK_EXPERT_LAYER] = "expert_layer",
+      [PL_BLOCK_FINAL_NORM] = "final_norm",
+      [PL_BLOCK_HEAD] = "head",
+      [PL_BLOCK_LOSS] = "loss",
   };
   return (unsigned)kind < PL_BLOCK_KIND_COUNT ? names[kind] : "unknown";
 }

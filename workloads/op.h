@@ -35,6 +35,7 @@ typedef enum pl_group_role {
   PL_GROUP_NONE = 0,
   PL_GROUP_TENSOR,
   PL_GROUP_DATA,
+  PL_GROUP_EXPERT,
   PL_GROUP_PIPELINE,
   PL_GROUP_EMBEDDING
 } pl_group_role;
@@ -54,13 +55,14 @@ typedef enum pl_tensor_kind {
 } pl_tensor_kind;
 
 /* Dims carry the model's names: b (batch), s (sequence), h (hidden), f (ffn), a (heads), d (head size), v (vocabulary),
- * p (scale and shift of a norm; learned positions), g (gate and up half), i and o (input and output width of a weight);
- * local extents. */
+ * p (scale and shift of a norm; learned positions), e (experts, or tokens sent to them), g (gate and up half), i and o
+ * (input and output width of a weight); local extents. */
 typedef struct pl_tensor {
   const char *name;
   uint8_t kind;  /* pl_tensor_kind */
   uint8_t dtype; /* pl_dtype */
   bool saved;    /* kept from forward to backward */
+  bool expert;   /* a parameter of the experts on this rank */
   uint8_t rank;
   char dims[PL_TENSOR_RANK];
   int64_t extent[PL_TENSOR_RANK];
@@ -93,6 +95,7 @@ typedef enum pl_block_kind {
   PL_BLOCK_EMBEDDING = 0,
   PL_BLOCK_IDENTITY, /* no op; DeepSpeed counts such pipeline layers, and AMP's assignments with them */
   PL_BLOCK_LAYER,
+  PL_BLOCK_EXPERT_LAYER, /* a transformer layer whose MLP is a mixture of experts */
   PL_BLOCK_FINAL_NORM,
   PL_BLOCK_HEAD, /* logits */
   PL_BLOCK_LOSS,
@@ -106,6 +109,7 @@ typedef enum pl_recompute { PL_RECOMPUTE_NONE = 0, PL_RECOMPUTE_SELECTIVE, PL_RE
 /* How a block is cut and run. */
 typedef struct pl_block_shard {
   int32_t tmp; /* tensor-parallel degree */
+  int32_t ep;  /* ranks over which the experts are spread; 0 counts as 1 */
   bool sp;     /* sequence parallelism (only with tmp > 1) */
   int32_t mbs;
   int64_t seq; /* sequence length */
@@ -124,6 +128,7 @@ typedef struct pl_block_program {
   pl_op_list forward;
   pl_op_list backward;        /* recomputation included, collectives included */
   double parameters;          /* count held by this rank, replicated ones and padded vocabulary included */
+  double expert_parameters;   /* of these: of experts, which other ranks' data-parallel group reduces */
   double tied_parameters;     /* weights that this block reads and the embedding owns (tied head): a stage without the
                                  embedding holds them too */
   double saved_bytes;         /* activations kept per microbatch from forward to backward on this rank */

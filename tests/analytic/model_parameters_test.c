@@ -58,6 +58,21 @@ static void test_published_counts(void **state) {
       {"tests/unit/models/bert-base-uncased.json", 109514298}, /* BertForMaskedLM: no pooler, a head instead */
       {"tests/unit/models/bert-pretraining.json", 110106428},  /* BertForPreTraining */
       {"tests/unit/models/llama-3.2-1b.json", 1235814400},     /* head_dim given, tied */
+      /* What the files published with the weights hold (model.safetensors.index.json, or the hub's count). */
+      {"workloads/models/llama-3.2-1b.json", 1235814400},
+      {"workloads/models/mixtral-8x7b.json", 46702792704},
+      {"workloads/models/mixtral-8x22b.json", 140630071296},
+      {"workloads/models/qwen2.5-7b.json", 7615616512},
+      {"tests/unit/models/qwen3-0.6b.json", 596049920}, /* head_dim 128 of 1024 / 16, tied */
+      {"workloads/models/qwen3-8b.json", 8190735360},
+      {"workloads/models/qwen3-30b-a3b.json", 30532122624},
+      {"workloads/models/qwen3-235b-a22b.json", 235093634560},
+      {"tests/unit/models/qwen1.5-moe-a2.7b.json", 14315784192}, /* shared expert with a gate */
+      {"workloads/models/gemma-7b.json", 8537680896},
+      {"tests/unit/models/gemma-2-9b.json", 9241705984},
+      {"workloads/models/deepseek-v2-lite.json", 15706484224}, /* queries not compressed */
+      /* 671026419200 less the routers' 58 * 256 correction biases, which the class keeps as buffers. */
+      {"workloads/models/deepseek-v3.json", 671026404352},
   };
   pl_arena arena;
   pl_arena_init(&arena, 0);

@@ -42,6 +42,7 @@ static pl_model random_model(uint64_t *state) {
   model.n_heads = 16 * (1 + random_below(state, 3));
   model.n_kv_heads = coin(state) ? model.n_heads : 16;
   model.head_size = 8 * (1 + random_below(state, 16));
+  model.value_size = model.head_size;
   model.hidden = coin(state) ? model.n_heads * model.head_size : 32 * (1 + random_below(state, 40));
   model.ffn_hidden = 16 * (1 + random_below(state, 300));
   model.max_positions = 1 << 20;
@@ -103,13 +104,14 @@ static void expect(const char *what, double value, double wanted) {
   if (fabs(value - wanted) > 1e-12 * fabs(wanted)) fail_msg("%s: %.17g, not %.17g", what, value, wanted);
 }
 
-static void check_products(const pl_block_program *split, const pl_block_program *whole, pl_block_kind kind,
-                           pl_block_shard shard) {
+static void check_products(const pl_model *model, const pl_block_program *split, const pl_block_program *whole,
+                           pl_block_kind kind, pl_block_shard shard) {
   double forward = products(whole->forward, PL_CATEGORY_FORWARD);
   expect("forward, all ranks", shard.tmp * products(split->forward, PL_CATEGORY_FORWARD), forward);
   expect("backward is twice forward", shard.tmp * products(split->backward, PL_CATEGORY_BACKWARD), 2 * forward);
   double again = shard.tmp * products(split->backward, PL_CATEGORY_RECOMPUTE);
-  if (kind != PL_BLOCK_LAYER || shard.recompute == PL_RECOMPUTE_NONE)
+  bool layer = kind == PL_BLOCK_LAYER || (kind == PL_BLOCK_EXPERT_LAYER && model->n_experts > 0);
+  if (!layer || shard.recompute == PL_RECOMPUTE_NONE)
     expect("no recomputation", again, 0);
   else if (shard.recompute == PL_RECOMPUTE_FULL)
     expect("full recomputation", again, forward);
@@ -125,8 +127,8 @@ static double elements(const pl_tensor *tensor) {
   return product;
 }
 
-static void check_parameters(const pl_block_program *split, const pl_block_program *whole, int32_t tmp) {
-  double count = 0, tied = split->tied_parameters;
+static void check_parameters(const pl_block_program *split, const pl_block_program *whole, pl_block_shard shard) {
+  double count = 0, experts = 0, tied = split->tied_parameters;
   for (uint32_t i = 0; i < split->n_tensors; i++) {
     if (split->tensors[i].kind != PL_TENSOR_PARAMETER) continue;
     uint32_t j = 0;
@@ -135,9 +137,15 @@ static void check_parameters(const pl_block_program *split, const pl_block_progr
       j++;
     assert_true(j < whole->n_tensors);
     double mine = elements(&split->tensors[i]), all = elements(&whole->tensors[j]);
-    assert_true(mine * tmp == all || mine == all);
+    if (split->tensors[i].expert) {
+      assert_true(mine * (shard.ep > 1 ? shard.ep : 1) == all);
+      experts += mine;
+    } else {
+      assert_true(mine * shard.tmp == all || mine == all);
+    }
     count += mine;
   }
+  assert_true(experts == split->expert_parameters);
   assert_true(count == split->parameters + tied);
 }
 
@@ -319,7 +327,7 @@ static void check_gradient_traffic(const pl_block_program *program, pl_dtype dty
     const pl_op *op = &program->backward.ops[i];
     if (op->kind != PL_OP_GEMM || program->tensors[op->output].kind != PL_TENSOR_PARAMETER_GRADIENT) continue;
     double m = (double)op->m, n = (double)op->n, k = (double)op->k;
-    expect("traffic", op->bytes, pl_dtype_bytes(dtype) * (m * k + k * n) + 2 * size * m * n);
+    expect("traffic", op->bytes, (double)op->batch * (pl_dtype_bytes(dtype) * (m * k + k * n) + 2 * size * m * n));
   }
 }
 
@@ -337,8 +345,8 @@ static void test_random(void **state) {
     for (int i = 0; i < PL_BLOCK_KIND_COUNT; i++) {
       pl_block_kind kind = (pl_block_kind)i;
       pl_block_program split = take(&model, kind, shard, &arena), whole = take(&model, kind, one, &arena);
-      check_products(&split, &whole, kind, shard);
-      check_parameters(&split, &whole, shard.tmp);
+      check_products(&model, &split, &whole, kind, shard);
+      check_parameters(&split, &whole, shard);
       check_data_flow(&split);
       check_gradients(&split);
       check_memory(&split);
@@ -348,6 +356,79 @@ static void test_random(void **state) {
       else
         check_end_collectives(&model, kind, &split, shard);
     }
+  }
+  pl_arena_release(&arena);
+}
+
+/* Experts, latent attention and norms per head. Heads, ranks and experts divide, and so do the tokens of an expert. */
+static pl_model random_expert_model(uint64_t *state) {
+  pl_model model = random_model(state);
+  model.pooler = model.next_sentence = model.parallel_residual = model.post_norm = model.mlp_bias = false;
+  model.lm_transform = model.norm_bias = false;
+  model.qk_norm = coin(state);
+  model.sandwich_norms = coin(state);
+  if (coin(state)) {
+    model.kv_rank = 16 * (1 + random_below(state, 32));
+    model.q_rank = coin(state) ? 0 : 16 * (1 + random_below(state, 32));
+    model.rope_size = 1 + random_below(state, (uint32_t)model.head_size);
+    model.value_size = 8 * (1 + random_below(state, 16));
+    model.n_kv_heads = model.n_heads;
+    model.attention_bias = model.output_bias = model.qk_norm = false;
+  }
+  model.n_experts = power(state, 4);
+  model.topk = 1 + random_below(state, (uint32_t)model.n_experts);
+  model.expert_ffn = 8 * (1 + random_below(state, 100));
+  model.shared_ffn = coin(state) ? 0 : 16 * (1 + random_below(state, 100));
+  model.shared_gate = model.shared_ffn > 0 && coin(state);
+  model.capacity_factor = 1;
+  model.first_expert_layer = 1;
+  model.expert_layer_step = 1;
+  return model;
+}
+
+/* Router, dispatch and combine: each rank sends its own tokens times k there and back, forward and backward. */
+static void check_exchanges(const pl_model *model, const pl_block_program *program, pl_block_shard shard) {
+  const pl_op_list lists[] = {program->forward, program->backward};
+  double tokens = (double)shard.mbs * (double)shard.seq / shard.tmp * (double)model->topk;
+  for (int pass = 0; pass < 2; pass++) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < lists[pass].n_ops; i++) {
+      const pl_op *op = &lists[pass].ops[i];
+      if (op->kind != PL_OP_COLLECTIVE || op->group != PL_GROUP_EXPERT) continue;
+      assert_int_equal(op->collective, PL_ALL_TO_ALL);
+      expect("exchange", op->size_bytes, tokens * (double)model->hidden * pl_dtype_bytes(shard.dtype));
+      n++;
+    }
+    uint32_t again = pass == 1 && shard.recompute == PL_RECOMPUTE_FULL ? 2 : 0;
+    assert_int_equal(n, shard.ep > 1 ? 2 + again : 0);
+  }
+}
+
+static void test_experts(void **state) {
+  (void)state;
+  uint64_t random = test_seed(20250101);
+  pl_arena arena;
+  pl_arena_init(&arena, 0);
+  for (int round = 0; round < ROUNDS; round++) {
+    pl_arena_reset(&arena);
+    pl_model model = random_expert_model(&random);
+    pl_block_shard shard = random_shard(&random), one;
+    shard.seq = 256 * (1 + random_below(&random, 8));
+    shard.sp = shard.tmp > 1;
+    shard.ep = (int32_t)(model.n_experts / (INT64_C(1) << random_below(&random, 5)));
+    one = shard;
+    one.tmp = one.ep = 1;
+    one.sp = false;
+    pl_block_program split = take(&model, PL_BLOCK_EXPERT_LAYER, shard, &arena),
+                     whole = take(&model, PL_BLOCK_EXPERT_LAYER, one, &arena);
+    check_products(&model, &split, &whole, PL_BLOCK_EXPERT_LAYER, shard);
+    check_parameters(&split, &whole, shard);
+    expect("parameters", whole.parameters, pl_model_block_parameters(&model, 3));
+    check_data_flow(&split);
+    check_gradients(&split);
+    check_memory(&split);
+    check_gradient_traffic(&split, shard.dtype);
+    check_exchanges(&model, &split, shard);
   }
   pl_arena_release(&arena);
 }
@@ -375,6 +456,7 @@ static void test_repeatable(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_random), cmocka_unit_test(test_repeatable)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_random), cmocka_unit_test(test_experts),
+                                     cmocka_unit_test(test_repeatable)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

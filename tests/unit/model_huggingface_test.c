@@ -91,11 +91,51 @@ static void test_mistral(void **state) {
   assert_true(model.parameters == 7241732096);
 }
 
+/* Experts, latent attention and what else the newer families have. */
+static void test_experts(void **state) {
+  (void)state;
+  pl_model model = load_model("workloads/models", "mixtral-8x7b", &arena);
+  assert_true(model.n_experts == 8 && model.topk == 2 && model.expert_ffn == 14336 && model.shared_ffn == 0);
+  assert_int_equal(pl_model_count_blocks(&model, PL_BLOCK_EXPERT_LAYER), 32);
+  assert_int_equal(pl_model_count_blocks(&model, PL_BLOCK_LAYER), 0);
+  /* 12.9 billion active (Jiang et al. 2024, table 1) */
+  assert_true(pl_model_active_parameters(&model) == 12879925248);
+  model = load_model("workloads/models", "qwen3-30b-a3b", &arena);
+  assert_true(model.head_size == 128 && model.n_heads * model.head_size == 2 * model.hidden && model.qk_norm);
+  model = load("qwen1.5-moe-a2.7b");
+  assert_true(model.shared_ffn == 5632 && model.shared_gate && model.attention_bias && !model.output_bias);
+  model = load_model("workloads/models", "deepseek-v3", &arena);
+  assert_true(model.q_rank == 1536 && model.kv_rank == 512 && model.head_size == 192 && model.value_size == 128);
+  assert_int_equal(pl_model_block_kind(&model, 4), PL_BLOCK_LAYER);
+  assert_int_equal(pl_model_block_kind(&model, 5), PL_BLOCK_EXPERT_LAYER);
+  assert_int_equal(pl_model_count_blocks(&model, PL_BLOCK_EXPERT_LAYER), 58);
+  model = load_model("workloads/models", "deepseek-v2-lite", &arena);
+  assert_true(model.q_rank == 0 && model.shared_ffn == 2 * 1408);
+  model = load_model("workloads/models", "nemotron-4-15b", &arena);
+  assert_true(!model.gated_mlp && model.n_kv_heads == 8 && model.norm_bias && model.rotary);
+  model = load("gemma-2-9b");
+  assert_true(model.sandwich_norms && model.alternating_window && model.sliding_window == 4096 &&
+              model.head_size == 256);
+  assert_string_equal(model.activation, "gelu_pytorch_tanh");
+}
+
 #define LLAMA                                                                                                          \
   "\"model_type\": \"llama\", \"hidden_size\": 512, \"intermediate_size\": 1024, \"num_hidden_layers\": 4,"            \
   " \"num_attention_heads\": 8, \"vocab_size\": 1000"
 #define GPT2                                                                                                           \
   "\"model_type\": \"gpt2\", \"n_embd\": 64, \"n_layer\": 2, \"n_head\": 4, \"n_positions\": 32, \"vocab_size\": 100"
+
+#define SHAPE                                                                                                          \
+  "\"hidden_size\": 512, \"intermediate_size\": 1024, \"num_hidden_layers\": 4, \"num_attention_heads\": 8,"           \
+  " \"num_key_value_heads\": 4, \"vocab_size\": 1000"
+#define MIXTRAL "\"model_type\": \"mixtral\", " SHAPE
+#define QWEN3_MOE                                                                                                      \
+  "\"model_type\": \"qwen3_moe\", \"num_experts\": 8, \"num_experts_per_tok\": 2, \"moe_intermediate_size\": "         \
+  "64, " SHAPE
+#define DEEPSEEK                                                                                                       \
+  "\"model_type\": \"deepseek_v3\", \"n_routed_experts\": 8, \"num_experts_per_tok\": 2, "                             \
+  "\"moe_intermediate_size\": 64, \"kv_lora_rank\": 64, \"qk_nope_head_dim\": 32, \"qk_rope_head_dim\": 16, "          \
+  "\"v_head_dim\": 32, " SHAPE
 
 static void test_defaults_and_extras(void **state) {
   (void)state;
@@ -157,7 +197,7 @@ static void test_bad_input(void **state) {
       {"[]", "config.json"},
       {"{\"model_type\": \"llama\"", "config.json"},
       {"{}", "model_type"},
-      {"{\"model_type\": \"t5\"}", "supported are gpt2, gpt_neox, bert, llama and mistral"},
+      {"{\"model_type\": \"t5\"}", "supported are gpt2, gpt_neox, bert, llama, mistral, mixtral"},
       {"{\"model_type\": 7}", "model_type"},
       {"{\"model_type\": \"llama\"}", "num_hidden_layers"},
       {"{\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_head\": 4, \"vocab_size\": 9}", "n_embd"},
@@ -165,6 +205,14 @@ static void test_bad_input(void **state) {
       {"{" LLAMA ", \"hidden_size\": 512}", "hidden_size"}, /* twice */
       {"{" LLAMA "} x", "config.json"},
       {"{" LLAMA ", \"num_key_value_heads\": 3}", "does not divide"},
+      {"{" MIXTRAL ", \"num_local_experts\": 8}", "num_experts_per_tok"},
+      {"{" MIXTRAL ", \"num_experts_per_tok\": 2}", "num_local_experts"},
+      {"{" MIXTRAL ", \"num_local_experts\": 2, \"num_experts_per_tok\": 3}", "exceeds 'num_local_experts' = 2"},
+      {"{" MIXTRAL ", \"num_local_experts\": 2, \"num_experts_per_tok\": 2, \"expert_capacity_factor\": 0}", "above 0"},
+      {"{" QWEN3_MOE ", \"mlp_only_layers\": [1]}", "dense layers in between"},
+      {"{" QWEN3_MOE ", \"use_sliding_window\": true}", "some layers only"},
+      {"{" DEEPSEEK ", \"attention_bias\": true}", "latent attention"},
+      {"{" DEEPSEEK ", \"moe_layer_freq\": 2}", "only 1"},
       {"{" LLAMA ", \"num_key_value_heads\": 0}", "num_key_value_heads"},
       {"{" LLAMA ", \"num_key_value_heads\": 16}", "does not divide"},
       {"{" LLAMA ", \"head_dim\": -64}", "head_dim"},
@@ -302,6 +350,7 @@ int main(void) {
       cmocka_unit_test(test_bert),
       cmocka_unit_test(test_llama),
       cmocka_unit_test(test_mistral),
+      cmocka_unit_test(test_experts),
       cmocka_unit_test(test_defaults_and_extras),
       cmocka_unit_test(test_mistral_defaults),
       cmocka_unit_test(test_bad_input),
