@@ -13,6 +13,7 @@ typedef struct raw_op {
   uint32_t pattern; /* index of the fold transfer */
   pl_ticks latency;
   double rate_cap_Bps, share_weight, progress_bytes;
+  double alone_Bps; /* with no other transfer on its links */
   uint32_t source, destination;
 } raw_op;
 
@@ -122,6 +123,16 @@ static pl_code lower_op(planning *state, const pl_collective_group *group, const
   return pl_fluid_collective_merge(state->cluster, state->arena, fluid, state->error);
 }
 
+/* Classes do not know this rate: the uses of a folded transfer are those of all transfers of its class on a link. The
+ * arithmetic is that of pl_transfer_solo_rate. */
+static double alone_rate(const pl_cluster *cluster, const pl_fluid_collective *fluid) {
+  double rate_Bps = fluid->spec.rate_cap_Bps, share = fluid->spec.share_weight;
+  for (uint32_t use = 0; use < fluid->spec.n_uses; use++)
+    rate_Bps =
+        fmin(rate_Bps, cluster->links[fluid->uses[use].link].capacity_Bps / (fluid->uses[use].weight * share) * share);
+  return rate_Bps;
+}
+
 static pl_code lower_group(planning *state, uint32_t f, uint32_t group) {
   const pl_family *family = &state->program->families[f];
   pl_collective_group **channels = &state->channels[state->first_group[f] + group];
@@ -137,6 +148,7 @@ static pl_code lower_group(planning *state, uint32_t f, uint32_t group) {
                     .rate_cap_Bps = fluid.spec.rate_cap_Bps,
                     .share_weight = fluid.spec.share_weight,
                     .progress_bytes = fluid.progress_bytes,
+                    .alone_Bps = alone_rate(state->cluster, &fluid),
                     .source = fluid.spec.source,
                     .destination = fluid.spec.destination};
     colour_op(&state->patterns[raw->pattern], op, raw);
@@ -372,6 +384,20 @@ static pl_code make_quotient(planning *state) {
   return PL_OK;
 }
 
+static pl_transfer_spec alone_spec(const raw_op *raw) {
+  return (pl_transfer_spec){.rate_cap_Bps = raw->alone_Bps,
+                            .share_weight = raw->share_weight,
+                            .latency = raw->latency,
+                            .source = raw->source,
+                            .destination = raw->destination};
+}
+
+static pl_ticks alone_ticks(const raw_op *raw) {
+  const pl_transfer_spec spec = alone_spec(raw);
+  const pl_transfer_table table = {.specs = &spec, .n_specs = 1};
+  return pl_transfer_solo_ticks(&table, 0, raw->progress_bytes);
+}
+
 static pl_code make_specs(planning *state) {
   pl_communication_plan *plan = state->plan;
   uint32_t n_specs = 0;
@@ -405,11 +431,13 @@ static pl_code make_specs(planning *state) {
                                        .latency = raw->latency,
                                        .source = raw->source,
                                        .destination = raw->destination};
+      if (state->options->alone) specs[spec] = alone_spec(raw);
       ops[spec] = (pl_lowered_op){.spec = spec,
                                   .transfer_class = transfer_class,
                                   .progress_bytes = raw->progress_bytes,
                                   .solo_ticks = pl_transfer_solo_ticks(&plan->table, spec, raw->progress_bytes),
-                                  .has_rivals = !state->options->prune || transfer->n_uses > 0};
+                                  .alone_ticks = alone_ticks(raw),
+                                  .has_rivals = !state->options->prune || specs[spec].n_uses > 0};
     }
   }
   plan->ops = ops;

@@ -19,6 +19,7 @@ typedef struct pl_communication_options {
   pl_collective_options collective;
   bool fold;    /* merge interchangeable devices */
   bool prune;   /* find transfers without rivals (what fusing builds on) */
+  bool alone;   /* no transfer feels another, of its own class neither (the analytic network) */
   bool chunked; /* keep the groups for pl_collective_chunked instead of lowering to fluid; implies !fold, !prune */
   pl_topology_cache *cache; /* of the calling thread; the plan lives until its next use. NULL = none */
 } pl_communication_options;
@@ -27,8 +28,9 @@ typedef struct pl_lowered_op {
   uint32_t spec;           /* into table.specs */
   uint32_t transfer_class; /* into quotient.transfers */
   double progress_bytes;
-  pl_ticks solo_ticks;
-  bool has_rivals; /* false: takes solo_ticks, always */
+  pl_ticks solo_ticks;  /* with all transfers of its class, which are under way at the same time */
+  pl_ticks alone_ticks; /* with no other transfer at all */
+  bool has_rivals;      /* false: takes solo_ticks, always */
 } pl_lowered_op;
 
 typedef struct pl_participant {

@@ -56,6 +56,7 @@ static pl_code build(simulation *state) {
       .chunked = state->chunked,
       .cache = options->cache};
   const pl_compile_options compile = {.fuse = fuse,
+      .alone = options->network == PL_NETWORK_ANALYTIC,
                                       .chunked = state->chunked,
                                       .chunks = 1,
                                       .sharing = options->sharing,
