@@ -422,7 +422,9 @@ pl_code pl_engine_finish(pl_engine *engine, pl_engine_result *result, pl_error *
   int64_t *peaks = PL_TAKE(engine->arena, int64_t, n_devices);
   pl_ticks *spent = PL_TAKE(engine->arena, pl_ticks, (size_t)n_devices * PL_CATEGORY_COUNT);
   pl_ticks *idle = PL_TAKE(engine->arena, pl_ticks, n_devices);
-  if (peaks == NULL || spent == NULL || idle == NULL || !pl_engine_account(engine, engine->makespan, spent, idle))
+  pl_charges charges = {.charges = NULL};
+  if (peaks == NULL || spent == NULL || idle == NULL ||
+      !pl_engine_account(engine, engine->makespan, spent, idle, engine->options.record_charges ? &charges : NULL))
     return pl_fail_memory(error, "the result of a run");
   if (engine->spans != NULL && !sort_spans(&engine->spans, engine->n_spans, engine->arena))
     return pl_fail_memory(error, "the parts of a timeline");
@@ -437,6 +439,8 @@ pl_code pl_engine_finish(pl_engine *engine, pl_engine_result *result, pl_error *
                                .n_events = engine->n_events,
                                .digest = digest_run(engine, peaks),
                                .spent = spent,
-                               .idle = idle};
+                               .idle = idle,
+                               .charges = charges.charges,
+                               .n_charges = charges.n};
   return PL_OK;
 }

@@ -35,7 +35,8 @@
 #include "core/ticks.h"
 
 typedef struct pl_engine_options {
-  bool record_parts; /* keep when each part of each work task ran (for timelines) */
+  bool record_parts;   /* keep when each part of each work task ran (for timelines) */
+  bool record_charges; /* keep for which communication the gaps of the compute streams are accounted */
 } pl_engine_options;
 
 /* One contiguous run of a part; only recorded on request. */
@@ -44,6 +45,13 @@ typedef struct pl_part_span {
   uint32_t member;     /* which of the task's streams */
   pl_ticks start, finish;
 } pl_part_span;
+
+/* A stretch in which the compute stream of `device` stood still, accounted for communication `task`: by rule 2 or 3 of
+ * `spent` below. Only recorded on request. */
+typedef struct pl_charge {
+  uint32_t device, task;
+  pl_ticks ticks; /* > 0 */
+} pl_charge;
 
 typedef struct pl_engine_result {
   pl_ticks makespan;
@@ -67,6 +75,10 @@ typedef struct pl_engine_result {
    * The same for a fused segment with a computing part and for its parts as tasks of their own. */
   const pl_ticks *spent;
   const pl_ticks *idle;
+  /* What of `spent` is not in a work task, by task; in no order that means anything. A device's parts (part_spans) and
+   * charges and idle are its makespan, exactly. NULL unless asked for. */
+  const pl_charge *charges;
+  uint32_t n_charges;
 } pl_engine_result;
 
 /* Runs `graph` on `network` (made for graph->transfers; NULL is allowed when the graph has no transfer). The result's

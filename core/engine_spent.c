@@ -37,6 +37,7 @@ typedef struct pl_account {
   uint32_t *totals_of;                       /* per segment */
   pl_device_account *devices;
   pl_ticks *spent, *idle;
+  pl_charges *charges; /* NULL: not asked for */
 } pl_account;
 
 /* Tasks of one stream do not overlap, so this order is unique but for tasks of no duration at one tick. */
@@ -167,6 +168,29 @@ static pl_ticks common_ticks(const pl_engine *engine, uint32_t task, pl_ticks fr
   return to > from ? to - from : 0;
 }
 
+static void note_charge(const pl_account *account, uint32_t device, uint32_t task, pl_ticks ticks) {
+  pl_charges *charges = account->charges;
+  pl_arena *arena = account->engine->arena;
+  if (charges->n == charges->capacity) {
+    uint32_t capacity = charges->capacity == 0 ? 1024 : charges->capacity <= PL_NONE / 2 ? 2 * charges->capacity : 0;
+    pl_charge *bigger = capacity == 0 ? NULL : pl_arena_take(arena, capacity * sizeof *bigger, _Alignof(pl_charge));
+    if (bigger == NULL) {
+      arena->failed = true;
+      return;
+    }
+    if (charges->n > 0) memcpy(bigger, charges->charges, charges->n * sizeof *bigger);
+    charges->charges = bigger;
+    charges->capacity = capacity;
+  }
+  charges->charges[charges->n++] = (pl_charge){.device = device, .task = task, .ticks = ticks};
+}
+
+/* `ticks` in which the compute stream of `device` stood still go to communication `task`. */
+static void charge(const pl_account *account, uint32_t device, uint32_t task, pl_ticks ticks) {
+  account->spent[(size_t)device * PL_CATEGORY_COUNT + account->graph->tasks[task].category] += ticks;
+  if (account->charges != NULL && ticks > 0) note_charge(account, device, task, ticks);
+}
+
 /* A communication on the feature stream of `device` itself: it may begin a fused segment, so the chain goes on behind
  * it. */
 static bool is_own_feature(const pl_account *account, uint32_t device, uint32_t task) {
@@ -186,7 +210,7 @@ static void charge_wait(const pl_account *account, uint32_t device, pl_ticks fro
   for (uint32_t cause = engine->wait[target].last; cause != PL_NONE; cause = engine->wait[cause].last) {
     if (!pl_engine_communicates(engine, cause) && !is_own_feature(account, device, cause)) break;
     pl_ticks ticks = common_ticks(engine, cause, from, to);
-    account->spent[(size_t)device * PL_CATEGORY_COUNT + account->graph->tasks[cause].category] += ticks;
+    charge(account, device, cause, ticks);
     charged += ticks;
     if (engine->start[cause] <= from) break;
   }
@@ -207,7 +231,7 @@ static pl_ticks charge_features(const pl_account *account, uint32_t device, pl_t
     /* One that takes no time and comes at the end of the gap belongs there if it comes before the task. */
     if (start > to || (start == to && (finish > to || *at > task))) break;
     if (start > from) charge_wait(account, device, from, start, *at);
-    account->spent[(size_t)device * PL_CATEGORY_COUNT + record->category] += common_ticks(engine, *at, from, to);
+    charge(account, device, *at, common_ticks(engine, *at, from, to));
     if (finish > from) from = finish < to ? finish : to;
   }
   return from;
@@ -228,9 +252,12 @@ static void charge_tail(const pl_account *account, uint32_t device, pl_ticks fro
     for (uint32_t at = account->runs.offset[gradient + 1]; at > account->runs.offset[gradient]; at--) {
       uint32_t task = account->runs.tasks[at - 1];
       if (account->engine->finish[task] <= from) break;
-      if (is_communication(&account->graph->tasks[task])) charged += common_ticks(account->engine, task, from, to);
+      if (!is_communication(&account->graph->tasks[task])) continue;
+      pl_ticks ticks = common_ticks(account->engine, task, from, to);
+      charged += ticks;
+      account->spent[(size_t)device * PL_CATEGORY_COUNT + PL_CATEGORY_DATA] += ticks;
+      if (account->charges != NULL && ticks > 0) note_charge(account, device, task, ticks);
     }
-  account->spent[(size_t)device * PL_CATEGORY_COUNT + PL_CATEGORY_DATA] += charged;
   account->idle[device] += to - from - charged;
 }
 
@@ -272,9 +299,10 @@ static void charge_ready(const pl_account *account) {
   }
 }
 
-bool pl_engine_account(const pl_engine *engine, pl_ticks makespan, pl_ticks *spent, pl_ticks *idle) {
+bool pl_engine_account(const pl_engine *engine, pl_ticks makespan, pl_ticks *spent, pl_ticks *idle,
+                       pl_charges *charges) {
   const pl_graph *graph = engine->graph;
-  pl_account account = {.engine = engine, .graph = graph, .spent = spent, .idle = idle};
+  pl_account account = {.engine = engine, .graph = graph, .spent = spent, .idle = idle, .charges = charges};
   if (!take_runs(&account) || !take_device_streams(&account) || !take_totals(&account) || !take_devices(&account))
     return false;
   if (graph->policy == PL_STREAMS_READY) {
@@ -288,5 +316,5 @@ bool pl_engine_account(const pl_engine *engine, pl_ticks makespan, pl_ticks *spe
     spent[at] += engine->overlap->extra[at];
   for (uint32_t device = 0; engine->overlap != NULL && device < graph->n_devices; device++)
     idle[device] += engine->overlap->waiting[device];
-  return true;
+  return !engine->arena->failed;
 }

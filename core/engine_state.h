@@ -160,7 +160,14 @@ void pl_ready_streams_free(pl_engine *engine, uint32_t task);
 void pl_ready_streams_start(pl_engine *engine, pl_ticks now);
 
 /* ---- engine_spent.c ---- */
-/* spent: [n_devices][PL_CATEGORY_COUNT] and idle: [n_devices], zeroed. False: no memory. */
-bool pl_engine_account(const pl_engine *engine, pl_ticks makespan, pl_ticks *spent, pl_ticks *idle);
+typedef struct pl_charges {
+  pl_charge *charges;
+  uint32_t n, capacity;
+} pl_charges;
+
+/* spent: [n_devices][PL_CATEGORY_COUNT] and idle: [n_devices], zeroed. False: no memory. `charges` NULL: not asked for.
+ */
+bool pl_engine_account(const pl_engine *engine, pl_ticks makespan, pl_ticks *spent, pl_ticks *idle,
+                       pl_charges *charges);
 
 #endif

@@ -13,6 +13,7 @@
 
 #include "core/graph.h"
 #include "workloads/communication.h"
+#include "workloads/origins.h"
 #include "workloads/stage_memory.h"
 
 typedef struct pl_compile_options {
@@ -23,6 +24,7 @@ typedef struct pl_compile_options {
   pl_stream_policy streams;
   bool names;             /* give tasks and parts names (for timelines) */
   bool no_overlap_factor; /* ignore the profiles' gamma */
+  pl_origins *origins;    /* says what parts and tasks were made from; NULL = nobody asks */
 } pl_compile_options;
 
 typedef struct pl_compiled {

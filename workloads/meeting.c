@@ -75,6 +75,18 @@ static pl_meeting emit_fluid(pl_meetings *meetings, const pl_group_class *class,
   return (pl_meeting){task, task};
 }
 
+static void note_origin(pl_meetings *meetings, uint32_t class, uint32_t op, const pl_task_text *text, pl_meeting made) {
+  const pl_task_origin origin = {.first_task = made.open,
+                                 .last_task = made.close,
+                                 .group_class = class,
+                                 .label = text->name,
+                                 .origin = {.block = -1,
+                                            .category = (uint8_t)text->category,
+                                            .family = meetings->plan->group_classes[class].family,
+                                            .family_op = op}};
+  if (meetings->code == PL_OK && made.open != PL_NONE) pl_origins_add_task(meetings->options->origins, &origin);
+}
+
 pl_meeting pl_meetings_arrive(pl_meetings *meetings, uint32_t device_class, int slot, uint32_t op,
                               const pl_task_text *text) {
   uint32_t index = meetings->plan->device_classes[device_class].group_class[slot];
@@ -88,6 +100,7 @@ pl_meeting pl_meetings_arrive(pl_meetings *meetings, uint32_t device_class, int 
   const pl_group_class *class = &meetings->plan->group_classes[index];
   pl_meeting made =
       meetings->options->chunked ? pl_chunked_emit(meetings, class, op, text) : emit_fluid(meetings, class, op, text);
+  note_origin(meetings, index, op, text, made);
   return list->meetings[list->n++] = made;
 }
 

@@ -8,6 +8,29 @@
 
 enum { TILE = 32 };
 
+/* Without a default: the compiler says when a new one has no name. */
+const char *pl_cost_source_name(pl_cost_source source) {
+  switch (source) {
+  case PL_COST_TABLE:
+    return "table";
+  case PL_COST_ROOFLINE:
+    return "roofline";
+  }
+  return "unknown";
+}
+
+const char *pl_cost_bound_name(pl_cost_bound bound) {
+  switch (bound) {
+  case PL_BOUND_COMPUTE:
+    return "compute";
+  case PL_BOUND_MEMORY:
+    return "memory";
+  case PL_BOUND_LAUNCH:
+    return "launch";
+  }
+  return "unknown";
+}
+
 /* The profile's order: kind, dtype, pass, dims. */
 static int compare(const pl_op_entry *entry, const char *kind, pl_dtype dtype, const char *pass,
                    const int64_t dims[4]) {

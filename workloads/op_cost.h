@@ -24,6 +24,9 @@
 typedef enum pl_cost_source { PL_COST_TABLE = 0, PL_COST_ROOFLINE, PL_COST_FIT } pl_cost_source;
 typedef enum pl_cost_bound { PL_BOUND_COMPUTE = 0, PL_BOUND_MEMORY, PL_BOUND_LAUNCH } pl_cost_bound;
 
+const char *pl_cost_source_name(pl_cost_source source); /* "table" */
+const char *pl_cost_bound_name(pl_cost_bound bound);    /* "compute" */
+
 typedef struct pl_op_time {
   double time_s;
   pl_cost_source source;

@@ -13,6 +13,7 @@ typedef struct gathered_part {
   pl_memory_effect effect;
   bool has_effect;
   uint32_t op; /* PL_NONE = it computes */
+  pl_origin origin;
 } gathered_part;
 
 typedef struct gathering {
@@ -66,6 +67,7 @@ static void emit_segment(gathering *state, pl_piece_kind kind, uint32_t first, u
     has_effect |= own->has_effect;
     append_effect(&effect, own->effect);
     PL_ASSERT(own->op == PL_NONE || state->tensor != NULL);
+    pl_origins_add_part(context->options->origins, &own->origin);
     if (own->op != PL_NONE) note_carried(state, &context->plan->ops[state->tensor->first_op + own->op]);
   }
   pl_piece *piece = &state->pieces[state->n_pieces++];
@@ -120,16 +122,24 @@ static uint32_t name_of(const gathering *state, const char *name) {
   return state->context->options->names ? pl_graph_builder_name(state->context->builder, name) : PL_NONE;
 }
 
-static void add_part(gathering *state, const pl_part *part, uint32_t op) {
+static void add_part(gathering *state, const pl_part *part, uint32_t op, const pl_origin *origin) {
   state->parts[state->n_parts].part = *part;
+  state->parts[state->n_parts].origin = *origin;
   state->parts[state->n_parts++].op = op;
   if (!state->context->options->fuse) close_segment(state);
 }
 
-static void add_work(gathering *state, double time_s, uint8_t category, const char *name) {
-  const pl_part part = {
-      .ticks = pl_ticks_from_s(time_s), .category = category, .computes = true, .name = name_of(state, name)};
-  add_part(state, &part, PL_NONE);
+static void add_work(gathering *state, const pl_origin *origin) {
+  const pl_part part = {.ticks = pl_ticks_from_s(origin->cost.time_s),
+                        .category = origin->category,
+                        .computes = true,
+                        .name = name_of(state, origin->name)};
+  add_part(state, &part, PL_NONE, origin);
+}
+
+static pl_origin origin_of(uint8_t category, const char *name, pl_op_time cost) {
+  return (pl_origin){
+      .block = -1, .name = name, .category = category, .family = PL_NONE, .family_op = PL_NONE, .cost = cost};
 }
 
 static void add_communication(gathering *state, pl_piece_kind kind, uint32_t op, const char *name) {
@@ -165,7 +175,9 @@ static void add_collective(gathering *state, uint32_t own, const char *name) {
                         .transfers = lowered->has_rivals,
                         .spec = lowered->spec,
                         .size_bytes = lowered->progress_bytes};
-  add_part(state, &part, own);
+  const pl_origin origin = {
+      .name = name, .block = -1, .category = PL_CATEGORY_TENSOR, .family = class->family, .family_op = own};
+  add_part(state, &part, own, &origin);
 }
 
 /* ---- blocks and the other instructions ---- */
@@ -191,7 +203,12 @@ static void add_block(gathering *state, const pl_instruction *instruction) {
     if (!taken) add_effect(state, effect.peak_bytes, effect.peak_bytes);
     taken = true;
     if (i == last) add_effect(state, 0, effect.net_bytes - effect.peak_bytes);
-    add_work(state, pl_op_cost(context->profile, op).time_s, op->category, op->name);
+    pl_origin origin = origin_of(op->category, op->name, pl_op_cost(context->profile, op));
+    origin.op = op;
+    origin.block = (int8_t)block->kind;
+    origin.flops = op->flops;
+    origin.bytes = op->bytes;
+    add_work(state, &origin);
   }
 }
 
@@ -201,9 +218,11 @@ static void add_optimizer(gathering *state) {
   const pl_stage_program *stage = &context->program->stages[context->device->stage];
   pl_training_state bytes = pl_training_state_of(context->program->job->dtype);
   double owned = strategy->zero >= 1 ? stage->parameters / strategy->dp : stage->parameters;
-  double time_s = pl_optimizer_cost(context->profile, owned, bytes.update_traffic_bytes).time_s;
+  pl_op_time cost = pl_optimizer_cost(context->profile, owned, bytes.update_traffic_bytes);
   add_effect(state, llrint(owned * bytes.update_bytes), 0);
-  add_work(state, time_s, PL_CATEGORY_OPTIMIZER, "optimizer");
+  pl_origin origin = origin_of(PL_CATEGORY_OPTIMIZER, "optimizer", cost);
+  origin.bytes = owned * bytes.update_traffic_bytes;
+  add_work(state, &origin);
 }
 
 static void add_instruction(gathering *state, const pl_instruction *instruction) {
@@ -262,7 +281,8 @@ pl_pieces pl_pieces_take(const pl_piece_context *context, const pl_pass *pass, p
     add_instruction(&state, &pass->instructions[i]);
   close_segment(&state);
   if (!has_work(&state)) { /* blocks without ops (AMP's identities): the pass still has a place in the stream */
-    add_work(&state, 0, (uint8_t)category, "pass");
+    const pl_origin origin = origin_of((uint8_t)category, "pass", (pl_op_time){.time_s = 0});
+    add_work(&state, &origin);
     close_segment(&state);
   }
   pl_pieces made = {.pieces = state.pieces, .n = state.n_pieces, .n_carried = state.n_carried};

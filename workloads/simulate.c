@@ -23,6 +23,7 @@ typedef struct simulation {
   bool chunked;
   pl_program program;
   pl_communication_plan plan;
+  pl_origins origins;
   pl_compiled compiled;
   pl_engine_result result;
 } simulation;
@@ -31,7 +32,9 @@ typedef struct simulation {
 
 static pl_code run_network(simulation *state) {
   const pl_simulate_options *options = state->options;
-  const pl_engine_options engine_options = {.record_parts = options->trace != NULL};
+  bool explains = options->explanation != NULL;
+  const pl_engine_options engine_options = {.record_parts = options->trace != NULL || explains,
+                                            .record_charges = explains};
   const pl_graph *graph = &state->compiled.graph;
   if (options->network == PL_NETWORK_SIMGRID)
     return pl_simgrid_run(options->platform, graph, options->sharing, &engine_options, state->arena, &state->result,
@@ -53,16 +56,18 @@ static pl_code build(simulation *state) {
       .collective = {.sharing = options->sharing, .algorithm = options->algorithm},
       .fold = fold,
       .prune = fuse,
+      .alone = options->network == PL_NETWORK_ANALYTIC,
       .chunked = state->chunked,
       .cache = options->cache};
   const pl_compile_options compile = {.fuse = fuse,
-      .alone = options->network == PL_NETWORK_ANALYTIC,
                                       .chunked = state->chunked,
                                       .chunks = 1,
                                       .sharing = options->sharing,
                                       .streams = options->streams,
-                                      .names = options->trace != NULL,
+                                      .names = options->trace != NULL || options->explanation != NULL,
+                                      .origins = options->explanation != NULL ? &state->origins : NULL,
                                       .no_overlap_factor = state->chunked};
+  pl_origins_init(&state->origins, state->arena);
   PL_TRY(pl_program_take(state->model, state->job, state->strategy, state->arena, &state->program, state->error));
   if (options->print_program != NULL) pl_program_print(options->print_program, &state->program);
   PL_TRY(pl_communication_plan_take(state->cluster, &state->program, &communication, state->arena, &state->plan,
@@ -213,6 +218,17 @@ static pl_code write_trace(simulation *state) {
   return PL_OK;
 }
 
+/* The program outlives this call in the arena, with the explanation. */
+static pl_code explain(simulation *state) {
+  pl_program *program = PL_TAKE(state->arena, pl_program, 1);
+  pl_communication_plan *plan = PL_TAKE(state->arena, pl_communication_plan, 1);
+  if (state->arena->failed) return pl_fail_memory(state->error, "the explanation");
+  *program = state->program;
+  *plan = state->plan;
+  return pl_explanation_take(state->cluster, program, plan, &state->compiled.graph, &state->origins, &state->result,
+                             state->arena, state->options->explanation, state->error);
+}
+
 pl_code pl_simulate(const pl_cluster *cluster, const pl_model *model, const pl_job *job, const pl_strategy *strategy,
                     const pl_simulate_options *options, pl_arena *arena, pl_simulate_report *report, pl_error *error) {
   *report = (pl_simulate_report){.n_devices = cluster->n_devices};
@@ -231,6 +247,7 @@ pl_code pl_simulate(const pl_cluster *cluster, const pl_model *model, const pl_j
   report_breakdown(&state, &report->row);
   PL_TRY(report_memory(&state, report));
   PL_TRY(report_bottleneck(&state, report));
+  if (options->explanation != NULL) PL_TRY(explain(&state));
   report->n_device_classes = state.plan.n_device_classes;
   report->n_transfer_classes = state.plan.n_transfer_classes;
   report->n_events = state.result.n_events;

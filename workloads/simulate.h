@@ -7,6 +7,7 @@
 #include "core/result.h"
 #include "netmodel/networks.h"
 #include "netmodel/topology_cache.h"
+#include "workloads/explanation.h"
 #include "workloads/strategy.h"
 
 typedef struct pl_simulate_options {
@@ -19,6 +20,8 @@ typedef struct pl_simulate_options {
   const pl_platform *platform; /* only for PL_NETWORK_SIMGRID */
   FILE *trace;                 /* Chrome trace; NULL = none */
   FILE *print_program;         /* NULL = none */
+  pl_explanation *explanation; /* where each second comes from; NULL = nobody asks. Holds as long as the arena and until
+                                  the cache's next use */
   pl_topology_cache *cache;    /* of the calling thread, kept between simulations; NULL = none. Changes no result. */
 } pl_simulate_options;
 

@@ -9,7 +9,7 @@
 #include "core/json_writer.h"
 #include "core/units.h"
 
-static void print_subject(FILE *stream, const pl_simulate_subject *subject) {
+void pl_simulate_subject_print(FILE *stream, const pl_simulate_subject *subject) {
   const pl_cluster *cluster = subject->cluster;
   char text[1024], figure[PL_UNIT_TEXT_BYTES];
   double parameters = subject->model->parameters;
@@ -35,7 +35,7 @@ static void print_share(FILE *stream, const char *name, double time_s, double to
   fprintf(stream, "  %-24s %10s  %5.1f %%\n", name, pl_format_time(time_s, text), 100 * time_s / total_s);
 }
 
-static void print_times(FILE *stream, const pl_result_row *row) {
+void pl_simulate_speed_print(FILE *stream, const pl_result_row *row) {
   char text[PL_UNIT_TEXT_BYTES], tokens[PL_UNIT_TEXT_BYTES];
   bool is_long = row->iter_time_s >= 1;
   fprintf(stream, "\niteration time   %s %s\n", pl_format_figure(row->iter_time_s * (is_long ? 1 : 1e3), text),
@@ -43,6 +43,9 @@ static void print_times(FILE *stream, const pl_result_row *row) {
   fprintf(stream, "throughput       %s sequences/s, %s tokens/s\n", pl_format_figure(row->samples_per_s, text),
           pl_format_figure(row->tokens_per_s, tokens));
   fprintf(stream, "MFU              %.1f %%\n", 100 * row->mfu);
+}
+
+static void print_times(FILE *stream, const pl_result_row *row) {
   fprintf(stream, "\nwhere the time goes (mean over devices)\n");
   print_share(stream, "compute", row->compute_s, row->iter_time_s);
   print_share(stream, "tensor communication", row->tensor_comm_s, row->iter_time_s);
@@ -68,7 +71,8 @@ static void print_memory(FILE *stream, const pl_simulate_report *report) {
 }
 
 void pl_simulate_report_print(FILE *stream, const pl_simulate_subject *subject, const pl_simulate_report *report) {
-  print_subject(stream, subject);
+  pl_simulate_subject_print(stream, subject);
+  pl_simulate_speed_print(stream, &report->row);
   print_times(stream, &report->row);
   print_memory(stream, report);
   fputc('\n', stream);
@@ -121,18 +125,22 @@ static void put_stage(pl_json *json, int32_t index, const pl_stage_memory *stage
   pl_json_close_object(json);
 }
 
+void pl_simulate_subject_json(pl_json *json, const pl_simulate_subject *subject, const pl_simulate_report *report) {
+  pl_json_put_string(json, "model", subject->model->name);
+  pl_json_put_string(json, "platform", subject->cluster->path);
+  pl_json_put_integer(json, "n_devices", report->n_devices);
+  pl_json_put_integer(json, "gbs", subject->job->gbs);
+  pl_json_put_integer(json, "seq", subject->job->seq);
+  pl_json_put_string(json, "dtype", pl_dtype_name(subject->job->dtype));
+  for (uint32_t c = 0; c < pl_result_n_columns; c++)
+    put_column(json, &pl_result_columns[c], &report->row);
+}
+
 void pl_simulate_report_json(FILE *stream, const pl_simulate_subject *subject, const pl_simulate_report *report) {
   pl_json json;
   pl_json_init(&json, stream, true);
   pl_json_open_object(&json);
-  pl_json_put_string(&json, "model", subject->model->name);
-  pl_json_put_string(&json, "platform", subject->cluster->path);
-  pl_json_put_integer(&json, "n_devices", report->n_devices);
-  pl_json_put_integer(&json, "gbs", subject->job->gbs);
-  pl_json_put_integer(&json, "seq", subject->job->seq);
-  pl_json_put_string(&json, "dtype", pl_dtype_name(subject->job->dtype));
-  for (uint32_t c = 0; c < pl_result_n_columns; c++)
-    put_column(&json, &pl_result_columns[c], &report->row);
+  pl_simulate_subject_json(&json, subject, report);
   pl_json_key(&json, "stages");
   pl_json_open_array(&json);
   for (int32_t s = 0; s < report->n_stages; s++)

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "core/json_writer.h"
 #include "workloads/simulate.h"
 
 typedef struct pl_simulate_subject {
@@ -12,6 +13,12 @@ typedef struct pl_simulate_subject {
   const pl_job *job;
   const pl_strategy *strategy;
 } pl_simulate_subject;
+
+/* What `explain` prints too: the job; iteration time, throughput, MFU; and as JSON the job with all columns of the row.
+ */
+void pl_simulate_subject_print(FILE *stream, const pl_simulate_subject *subject);
+void pl_simulate_speed_print(FILE *stream, const pl_result_row *row);
+void pl_simulate_subject_json(pl_json *json, const pl_simulate_subject *subject, const pl_simulate_report *report);
 
 void pl_simulate_report_print(FILE *stream, const pl_simulate_subject *subject, const pl_simulate_report *report);
 void pl_simulate_report_json(FILE *stream, const pl_simulate_subject *subject, const pl_simulate_report *report);

@@ -1,0 +1,201 @@
+#!/usr/bin/env bats
+# paceline explain: the parts of an iteration add up to it to the last bit, however the job is simulated; what is fused is told as if
+# it were not; every figure stands where the columns say; one message and exit status 2 for what is wrong.
+
+platform=platforms/amp-homogeneous.xml
+model=workloads/models/gpt2-345m.json
+
+setup() {
+  dir=$(mktemp -d)
+}
+
+teardown() {
+  rm -rf "$dir"
+}
+
+# explain <name> <strategy> [option...]: $dir/<name>.json
+explain() {
+  local name=$1 strategy=$2
+  shift 2
+  "$PACELINE" explain --platform "$platform" --model "$model" --gbs 32 --strategy "$strategy" --stage all --json "$@" >"$dir/$name.json"
+}
+
+simulate() {
+  local name=$1 strategy=$2
+  shift 2
+  "$PACELINE" simulate --platform "$platform" --model "$model" --gbs 32 --strategy "$strategy" --json "$@" >"$dir/$name.json"
+}
+
+# python <code>: with load(name); Debian's own python.
+python() {
+  /usr/bin/python3 - "$dir" <<<"import json, sys
+def load(name): return json.load(open(sys.argv[1] + '/' + name + '.json'))
+CATEGORIES = 'compute_s tensor_comm_s pipeline_comm_s data_comm_s bubble_s'.split()
+$1"
+}
+
+# Sums of doubles are exact here: they are multiples of 2^-40 s.
+adds_up() {
+  python "
+e, s = load('$1'), load('$2')
+for stage in e['stages']:
+    whole = stage['iter_time_s']
+    assert whole == e['iter_time_s'] == s['iter_time_s'] and e['run_digest'] == s['run_digest']
+    assert sum(stage[c] for c in CATEGORIES) == whole
+    assert sum(kind['time_s'] for kind in stage['kinds']) == whole
+    assert sum(op['time_s'] for op in stage['computing']) == stage['compute_s']
+    assert sum(op['exposed_s'] for op in stage['communication']) + stage['compute_s'] + stage['bubble_s'] == whole
+    for op in stage['communication']:
+        if op['calls'] > 0:
+            assert 0 <= op['hidden_s'] <= op['run_s'], op
+    for op in stage['computing']:
+        assert op['time_s'] >= op['alone_s'] and abs(op['calls'] * op['each_s'] - op['alone_s']) <= op['calls'] * 2**-40, op
+"
+}
+
+refuses() {
+  local says=$1
+  shift
+  local status=0
+  "$PACELINE" explain "$@" >"$dir/out" 2>"$dir/err" || status=$?
+  if [ "$status" -ne 2 ] || [ "$(wc -l <"$dir/err")" -ne 1 ] || [ -s "$dir/out" ] || ! grep -qF -- "$says" "$dir/err"; then
+    echo "explain $*: status $status, wanted '$says':"
+    cat "$dir/err"
+    return 1
+  fi
+}
+
+@test "the parts add up to the iteration, to the last bit, and to what simulate says" {
+  for strategy in pp=4,dp=4,tmp=1,mbs=1 pp=2,dp=2,tmp=4,mbs=2,vpp=2 pp=2,dp=4,tmp=2,mbs=1,order=pdt pp=1,dp=16,tmp=1,mbs=1,zero=3,overlap=0; do
+    for options in "" "--no-fold" "--network analytic" "--streams ready" "--collectives chunked"; do
+      # shellcheck disable=SC2086
+      explain explained "$strategy" $options
+      # shellcheck disable=SC2086
+      simulate simulated "$strategy" $options
+      adds_up explained simulated || { echo "$strategy $options"; return 1; }
+    done
+  done
+}
+
+@test "on unlike devices too" {
+  platform=platforms/amp-hetero-cluster.xml
+  explain explained pp=4,dp=1,tmp=4,mbs=4
+  simulate simulated pp=4,dp=1,tmp=4,mbs=4
+  adds_up explained simulated
+  python "
+e = load('explained')
+assert len({stage['device_type'] for stage in e['stages']}) == 2
+assert abs(sum(s['compute_s'] for s in e['stages']) / 4 - e['compute_s']) < 1e-9"
+}
+
+@test "what is fused or folded is told as if it were not" {
+  for strategy in pp=4,dp=4,tmp=1,mbs=1 pp=2,dp=2,tmp=4,mbs=2 pp=1,dp=8,tmp=2,mbs=1,zero=2; do
+    explain fused "$strategy"
+    explain unfused "$strategy" --no-fuse
+    explain unfolded "$strategy" --no-fold
+    python "
+def rows(name):
+    found = []
+    for stage in load(name)['stages']:
+        found += [(stage['stage'], op['op'], op['pass'], op['calls'], op['time_s'], op['alone_s']) for op in stage['computing']]
+        found += [(stage['stage'], op['op'], op['stage'], op.get('size_bytes', -1), op['calls'], op.get('run_s', -1), op['exposed_s'])
+                  for op in stage['communication']]
+    return sorted(found, key=repr)
+assert rows('fused') == rows('unfused') == rows('unfolded') and len(rows('fused')) > 30" || { echo "$strategy"; return 1; }
+  done
+}
+
+@test "calls, shapes, FLOPs and bytes are those of the model and the strategy" {
+  explain explained pp=2,dp=4,tmp=2,mbs=1
+  python "
+e = load('explained')
+last = e['stages'][1]
+ops = {(op['op'], op['pass']): op for op in last['computing']}
+qkv = ops['qkv', 'forward']
+# 12 layers, 8 microbatches of a sequence of 1024, 3 * 1024 / 2 outputs
+assert (qkv['calls'], qkv['batch'], qkv['m'], qkv['n'], qkv['k']) == (96, 1, 1024, 1536, 1024), qkv
+assert qkv['flops'] == 2 * 1024 * 1536 * 1024 and qkv['kind'] == 'gemm' and qkv['block'] == 'layer' and qkv['dtype'] == 'fp16'
+assert qkv['bytes'] >= 2 * (1024 * 1024 + 1024 * 1536 + 1024 * 1536)
+assert {op['bound'] for op in last['computing']} <= {'compute', 'memory', 'launch'}
+assert ops['optimizer', 'optimizer']['calls'] == 1 and ops['optimizer', 'optimizer']['block'] is None
+norm = [op for op in last['computing'] if op['kind'] == 'norm'][0]
+assert norm['rows'] == 1024 and norm['width'] == 1024
+roles = {op['role'] for op in last['communication']}
+assert roles >= {'tensor', 'data', 'pipeline', 'embedding'}, roles
+for op in last['communication']:
+    if op['calls'] == 0: continue
+    if op['role'] == 'pipeline':
+        assert (op['kind'], op['algorithm'], op['group_size'], op['calls'], op['size_bytes']) == ('send', 'direct', 2, 8, 1024 * 1024), op
+        assert (op['stage'], op['to_stage']) in ((0, 1), (1, 0))
+    if op['role'] == 'tensor': assert op['group_size'] == 2 and op['group_nodes'] == 1 and op['hidden_s'] == 0, op
+    if op['role'] == 'data': assert op['group_size'] == 4 and op['kind'] == 'all_reduce', op
+    assert op['link'] and op['link_capacity_Bps'] > 0 and op['bound'] in ('link', 'latency', 'cap')
+    assert op['run_s'] >= op['alone_s'] - op['calls'] * 2**-39, op
+kinds = {kind['kind']: kind for kind in last['kinds']}
+assert kinds['gemm']['flops'] == sum(op['calls'] * op['flops'] for op in last['computing'] if op['kind'] == 'gemm')
+assert kinds['gemm']['time_s'] == sum(op['time_s'] for op in last['computing'] if op['kind'] == 'gemm')"
+}
+
+@test "contention shows in the run, not alone" {
+  # Two tensor groups' worth of replicas send through one NIC; without contention they do not feel each other.
+  explain shared pp=2,dp=4,tmp=2,mbs=1
+  explain apart pp=2,dp=4,tmp=2,mbs=1 --network analytic
+  explain apart_unfolded pp=2,dp=4,tmp=2,mbs=1 --network analytic --no-fold
+  python "
+def send(name): return [op for op in load(name)['stages'][1]['communication'] if op['role'] == 'pipeline' and op['stage'] == 1][0]
+assert send('shared')['run_s'] > 1.5 * send('shared')['alone_s'], send('shared')
+assert send('apart')['run_s'] == send('apart')['alone_s'] == send('shared')['alone_s']
+assert load('apart')['iter_time_s'] == load('apart_unfolded')['iter_time_s'] < load('shared')['iter_time_s']"
+}
+
+@test "the overlap factor stretches what computes beside gradients" {
+  explain beside pp=1,dp=16,tmp=1,mbs=1
+  explain after pp=1,dp=16,tmp=1,mbs=1,overlap=0
+  python "
+def gemm(name): return [kind for kind in load(name)['stages'][0]['kinds'] if kind['kind'] == 'gemm'][0]
+assert gemm('beside')['time_s'] > gemm('beside')['alone_s'] and gemm('after')['time_s'] == gemm('after')['alone_s'] == gemm('beside')['alone_s']
+def data(name): return load(name)['stages'][0]['kinds'][-2]
+assert data('beside')['kind'] == 'data communication' and data('beside')['hidden_s'] > 0 == data('after')['hidden_s']"
+}
+
+@test "the busiest stage is told without being asked for; tables are cut at --top and say so" {
+  run "$PACELINE" explain --platform "$platform" --model "$model" --gbs 32 --strategy pp=4,dp=4,tmp=1,mbs=1 --top 3
+  [ "$status" -eq 0 ]
+  [[ "$output" == *"stage 3 of 4 (the busiest)"* && "$output" == *"more (--top 0 shows all)"* && "$output" != *"stage 0 of 4"* ]]
+  run "$PACELINE" explain --platform "$platform" --model "$model" --gbs 32 --strategy pp=4,dp=4,tmp=1,mbs=1 --top 0 --stage all
+  for stage in 0 1 2 3; do [[ "$output" == *"stage $stage of 4"* ]]; done
+  [[ "$output" != *"more (--top"* && "$output" == *roofline* && "$output" == *exposed* && "$output" == *bubble* ]]
+}
+
+@test "a table entry of the profile is named as the source" {
+  mkdir "$dir/devices"
+  sed 's/T4/TX/g' platforms/devices/T4.json | /usr/bin/python3 -c "
+import json, sys
+profile = json.load(sys.stdin)
+profile['ops'] = [{'kind': 'gemm', 'dtype': 'fp16', 'pass': 'forward', 'dims': [1, 1024, 3072, 1024], 'time': '1ms'}]
+json.dump(profile, sys.stdout)" >"$dir/devices/TX.json" || skip
+  sed 's/value="T4"/value="TX"/' "$platform" >"$dir/platform.xml"
+  sed -i "s#</config>#&#" "$dir/platform.xml"
+  platform=$dir/platform.xml
+  explain explained pp=4,dp=4,tmp=1,mbs=1 || { ls "$dir"; false; }
+  python "
+ops = {(op['op'], op['pass']): op for op in load('explained')['stages'][1]['computing']}
+assert ops['qkv', 'forward']['source'] == 'table' and ops['qkv', 'forward']['each_s'] == 0.001
+assert ops['mlp_up', 'forward']['source'] != 'table'"
+}
+
+@test "bad input: one line, exit status 2" {
+  job=(--platform "$platform" --model "$model" --gbs 32)
+  good=pp=4,dp=4,tmp=1,mbs=1
+  refuses "--strategy is missing" "${job[@]}"
+  refuses "--stage: 4 is out of range: pp=4 has stages 0 to 3" "${job[@]}" --strategy $good --stage 4
+  refuses "--stage" "${job[@]}" --strategy $good --stage last
+  refuses "--stage: -1 is out of range" "${job[@]}" --strategy $good --stage=-1
+  refuses "--top" "${job[@]}" --strategy $good --top many
+  refuses "--top: -3 is out of range" "${job[@]}" --strategy $good --top=-3
+  refuses "--platform FILE is missing" --model "$model" --gbs 32 --strategy $good
+  refuses "pp=4 * dp=4 * tmp=2 = 32" "${job[@]}" --strategy pp=4,dp=4,tmp=2,mbs=1
+  refuses "there.json" --platform "$platform" --model "$dir/there.json" --gbs 32 --strategy $good
+  refuses "is one argument too many" "${job[@]}" --strategy $good more
+  refuses "--trace" "${job[@]}" --strategy $good --trace x
+}
