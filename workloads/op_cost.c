@@ -15,6 +15,8 @@ const char *pl_cost_source_name(pl_cost_source source) {
     return "table";
   case PL_COST_ROOFLINE:
     return "roofline";
+  case PL_COST_FIT:
+    return "fit";
   }
   return "unknown";
 }
