@@ -6,6 +6,7 @@
 #include "netmodel/cmd_platform.h"
 #include "search/cmd_show.h"
 #include "search/cmd_sweep.h"
+#include "validation/cmd_validate.h"
 #include "workloads/cmd_explain.h"
 #include "workloads/cmd_model.h"
 #include "workloads/cmd_simulate.h"
@@ -17,6 +18,7 @@ static const pl_command commands[] = {
     {"show", "rows of a sweep's results, filtered and sorted", pl_cmd_show},
     {"simulate", "one strategy in full: time, memory, breakdown, timeline", pl_cmd_simulate},
     {"sweep", "every strategy of a space, over MPI ranks and threads, into HDF5", pl_cmd_sweep},
+    {"validate", "predictions beside measured training runs: how far off, and where", pl_cmd_validate},
     {NULL, NULL, NULL},
 };
 

@@ -317,7 +317,7 @@ def read_rows(path, parser):
 def main():
     parser = argparse.ArgumentParser(description="Predicted beside measured iteration times.")
     parser.add_argument("--paceline", default=os.environ.get("PACELINE", HERE.parent / ".build/release/paceline"))
-    parser.add_argument("--measured", default=HERE / "measured/megatron.csv", help="rows to compare")
+    parser.add_argument("--measured", default=HERE / "megatron.csv", help="rows to compare")
     parser.add_argument("--short", action="store_true", help="print only the errors per family")
     parser.add_argument("--csv", help="write one line per row")
     parser.add_argument("--svg", help="draw predicted against measured")

@@ -46,7 +46,7 @@ grep -q "^$begin_short\$" "$scratch/excerpt" || { echo "validation/README.md has
 "$act" README.md "$begin_excerpt" "$end_excerpt" "$scratch/excerpt"
 cmp "$picture" "$scratch/picture.svg" || { echo "$picture is not what compare.py draws (renew: see $0)"; exit 1; }
 
-sed -e '2s/DGX-2/abacus/' -e '4s/,1.238,/,,/' validation/measured/megatron.csv >"$scratch/odd.csv"
+sed -e '2s/DGX-2/abacus/' -e '4s/,1.238,/,,/' validation/megatron.csv >"$scratch/odd.csv"
 /usr/bin/python3 validation/compare.py --measured "$scratch/odd.csv" >"$scratch/odd"
 grep -q "Row 1, GPT 1B on 1 V100, is not simulated: no machine for GPU 'V100-32GB-SXM3 (abacus)'" "$scratch/odd" ||
   { echo "control: a row on an unknown machine is not named"; exit 1; }

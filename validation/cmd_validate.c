@@ -1,0 +1,181 @@
+/* `paceline validate`: reads tables of measured training runs, simulates every configuration in them and says how far
+ * off the predictions are. */
+#include "validation/cmd_validate.h"
+
+#include <errno.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/command.h"
+#include "core/command_line.h"
+#include "core/units.h"
+#include "validation/report.h"
+
+enum { KEY_CSV = 0x300, KEY_FORCE, KEY_JSON, KEY_THREADS, KEY_PROGRESS, KEY_DEVICES };
+enum { FILES_MAX = 256 };
+
+typedef struct validate_options {
+  pl_case_options run;
+  const char *csv_path;
+  bool force, json;
+  const char *files[FILES_MAX];
+  uint32_t n_files;
+  pl_error error; /* first bad option */
+} validate_options;
+
+static const struct argp_option option_table[] = {
+    {"platform", 'p', "FILE", 0, "simulate every row on this platform, not on the machines that it names", 0},
+    {"devices", KEY_DEVICES, "FOLDER", 0, "folder of the device profiles (default: paceline's own)", 0},
+    {"csv", KEY_CSV, "FILE", 0, "write one line per configuration", 0},
+    {"json", KEY_JSON, NULL, 0, "print the tables as JSON", 0},
+    {"force", KEY_FORCE, NULL, 0, "replace existing files", 0},
+    {"threads", KEY_THREADS, "N", 0, "threads (default: all cores)", 0},
+    {"progress", KEY_PROGRESS, NULL, 0, "say on stderr which platform is simulated", 0},
+    {0},
+};
+
+static void add_file(validate_options *options, const char *path) {
+  if (options->n_files == FILES_MAX)
+    pl_fail(&options->error, PL_BAD_INPUT, "more than %d files", FILES_MAX);
+  else
+    options->files[options->n_files++] = path;
+}
+
+static error_t read_option(int key, char *value, struct argp_state *state) {
+  validate_options *options = state->input;
+  int64_t n = 0;
+  switch (key) {
+  case 'p':
+    options->run.platform_path = value;
+    return 0;
+  case KEY_DEVICES:
+    options->run.profile_folder = value;
+    return 0;
+  case KEY_CSV:
+    options->csv_path = value;
+    return 0;
+  case KEY_JSON:
+    options->json = true;
+    return 0;
+  case KEY_FORCE:
+    options->force = true;
+    return 0;
+  case KEY_PROGRESS:
+    options->run.progress = true;
+    return 0;
+  case KEY_THREADS:
+    if (pl_parse_integer(value, "--threads", 1, 1024, &n, &options->error) == PL_OK)
+      options->run.n_threads = (uint32_t)n;
+    return 0;
+  case ARGP_KEY_ARG:
+    add_file(options, value);
+    return 0;
+  case ARGP_KEY_NO_ARGS:
+    pl_fail(&options->error, PL_BAD_INPUT, "which measurements? %s FILE... (e.g. validation/measured/*.csv)",
+            state->name);
+    return 0;
+  default:
+    return ARGP_ERR_UNKNOWN;
+  }
+}
+
+/* ---- outputs: looked at before anything is simulated, written at the end ---- */
+
+static pl_code check_output(const validate_options *options, const char *path, pl_error *error) {
+  if (path == NULL) return PL_OK;
+  for (uint32_t i = 0; i < options->n_files; i++)
+    PL_TRY(pl_command_refuse_input(path, options->files[i], error));
+  if (options->run.platform_path != NULL) PL_TRY(pl_command_refuse_input(path, options->run.platform_path, error));
+  if (!options->force && access(path, F_OK) == 0)
+    return pl_fail(error, PL_BAD_INPUT, "%s exists; --force replaces it", path);
+  return PL_OK;
+}
+
+static pl_code store(const char *path, const pl_report *report, void (*write)(FILE *, const pl_report *),
+                     pl_error *error) {
+  FILE *stream = fopen(path, "w");
+  if (stream == NULL) return pl_fail(error, PL_BAD_INPUT, "%s: cannot be written: %s", path, strerror(errno));
+  errno = 0;
+  write(stream, report);
+  bool failed = fflush(stream) != 0 || ferror(stream) != 0;
+  int code = errno;
+  failed = fclose(stream) != 0 || failed;
+  if (!failed) return PL_OK;
+  unlink(path);
+  return pl_fail(error, PL_IO, "%s: cannot be written: %s", path, code != 0 ? strerror(code) : "write failed");
+}
+
+/* ---- the run ---- */
+
+typedef struct session {
+  const validate_options *options;
+  pl_arena arena;
+  pl_measured tables[FILES_MAX];
+  pl_cases cases;
+  pl_report report;
+} session;
+
+/* A table of one mistake: nothing can be said of any row because no GPU in it is known. */
+static pl_code check_known(const pl_cases *cases, pl_error *error) {
+  for (uint32_t i = 0; i < cases->n_cases; i++)
+    if (cases->cases[i].reason == NULL || strncmp(cases->cases[i].reason, "unknown GPU", 11) != 0) return PL_OK;
+  const pl_case *c = &cases->cases[0];
+  return pl_fail(error, PL_BAD_INPUT, "%s:%u: %s; or name the machines with --platform", c->row->file, c->row->line,
+                 c->reason);
+}
+
+static pl_code validate(session *own, pl_error *error) {
+  const validate_options *options = own->options;
+  if (options->error.code != PL_OK) return pl_fail(error, options->error.code, "%s", options->error.message);
+  PL_TRY(check_output(options, options->csv_path, error));
+  for (uint32_t i = 0; i < options->n_files; i++)
+    PL_TRY(pl_measured_load(options->files[i], &own->arena, &own->tables[i], error));
+  pl_csv known;
+  PL_TRY(pl_csv_load(PACELINE_MODELS_CSV, &own->arena, &known, error));
+  PL_TRY(pl_cases_take(own->tables, options->n_files, &own->arena, &own->cases, error));
+  PL_TRY(pl_cases_express(&own->cases, &known, &options->run, &own->arena, error));
+  PL_TRY(check_known(&own->cases, error));
+  PL_TRY(pl_cases_simulate(&own->cases, &options->run, &own->arena, error));
+  PL_TRY(pl_report_take(&own->cases, &own->arena, &own->report, error));
+  if (options->csv_path != NULL) PL_TRY(store(options->csv_path, &own->report, pl_report_csv, error));
+  return PL_OK;
+}
+
+int pl_cmd_validate(int argc, char **argv) {
+  static const struct argp argp = {
+      .options = option_table,
+      .parser = read_option,
+      .args_doc = "FILE...",
+      .doc =
+          "Predictions beside measured training runs.\v"
+          "FILE is a table in CSV, one run per row; validation/README.md has its columns. Each row becomes a cluster, "
+          "a model, a job and a strategy, and is simulated; rows that say the same count once, at their median. Rows "
+          "that cannot be expressed are counted with the reason.\n\n"
+          "Example:\n"
+          "  paceline validate validation/measured/*.csv --csv rows.csv\n"
+          "  paceline validate mine.csv --platform mycluster.xml"};
+  validate_options *options = calloc(1, sizeof *options);
+  session *own = calloc(1, sizeof *own);
+  pl_error error = PL_ERROR_INIT;
+  int status = 0;
+  pl_code code = PL_OK;
+  if (options == NULL || own == NULL) {
+    code = pl_fail_memory(&error, "the options");
+  } else {
+    options->run.n_threads = (uint32_t)omp_get_max_threads();
+    own->options = options;
+    pl_arena_init(&own->arena, 0);
+    code = pl_command_line_parse("validate", &argp, argc, argv, false, options, &error);
+  }
+  if (code == PL_OK) code = validate(own, &error);
+  if (code != PL_OK)
+    status = pl_command_report("validate", &error);
+  else
+    (options->json ? pl_report_json : pl_report_print)(stdout, &own->report);
+  if (own != NULL) pl_arena_release(&own->arena);
+  free(own);
+  free(options);
+  return pl_command_finish("validate", status);
+}

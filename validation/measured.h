@@ -1,0 +1,60 @@
+/* Measured training runs as tables: the schema that `paceline validate` reads (column by column in
+ * validation/README.md), one struct per row, nothing interpreted yet.
+ *
+ * An empty cell is "not stated" and stays that: 0 for counts, -1 where 0 means something, NaN for measurements, "" for
+ * texts. Columns that are not in the lists below are ignored; of those that are, only a few must be there.
+ */
+#ifndef PL_VALIDATION_MEASURED_H
+#define PL_VALIDATION_MEASURED_H
+
+#include <stdint.h>
+
+#include "core/csv.h"
+
+/* clang-format off */
+/* X(name) */
+#define PL_MEASURED_TEXTS(X) \
+  X(family) X(model) X(kind) X(gpu) X(interconnect) X(framework) X(precision) X(mlp_type) X(fsdp) X(recompute) \
+  X(step_time_kind) X(notes) X(source) X(confidence) X(status)
+/* Whole numbers from `lowest`; `absent` where nothing is stated. X(name, lowest, absent) */
+#define PL_MEASURED_COUNTS(X) \
+  X(n_layers, 1, 0) X(hidden, 1, 0) X(ffn_hidden, 1, 0) X(n_heads, 1, 0) X(n_kv_heads, 1, 0) X(seq_len, 1, 0) \
+  X(vocab, 1, 0) X(n_experts, 0, 0) X(topk, 0, 0) X(n_gpus, 1, 0) X(gpus_per_node, 1, 0) X(tp, 1, 0) X(pp, 1, 0) \
+  X(vpp, 1, 0) X(cp, 1, 0) X(ep, 1, 0) X(dp, 1, 0) X(sp, 0, -1) X(zero_stage, 0, -1) X(mbs, 1, 0) X(gbs, 1, 0)
+/* Positive measurements. X(name, alias): read under the alias where the first is empty or absent. */
+#define PL_MEASURED_NUMBERS(X) \
+  X(step_time_s, "iter_time_s") X(tokens_per_s_per_gpu, NULL) X(mem_gb, NULL) X(gpu_mem_gb, NULL) \
+  X(iter_time_derived_s, NULL)
+/* clang-format on */
+
+typedef struct pl_measured_row {
+  const char *file;
+  uint32_t line;
+#define PL_MEASURED_TEXT(name)                  const char *name;
+#define PL_MEASURED_COUNT(name, lowest, absent) int64_t name;
+#define PL_MEASURED_NUMBER(name, alias)         double name;
+  PL_MEASURED_TEXTS(PL_MEASURED_TEXT)
+  PL_MEASURED_COUNTS(PL_MEASURED_COUNT)
+  PL_MEASURED_NUMBERS(PL_MEASURED_NUMBER)
+#undef PL_MEASURED_TEXT
+#undef PL_MEASURED_COUNT
+#undef PL_MEASURED_NUMBER
+} pl_measured_row;
+
+typedef struct pl_measured {
+  uint32_t n_rows;
+  pl_measured_row *rows;
+} pl_measured;
+
+/* Appends nothing: reads one table into rows from `arena`. PL_BAD_INPUT with file:line: what pl_csv_parse refuses, a
+ * column that must be there and is not, no row at all, a count or a measurement that is not one, is negative or is
+ * beyond 10^15. */
+pl_code pl_measured_read(const pl_csv *csv, pl_arena *arena, pl_measured *measured, pl_error *error);
+pl_code pl_measured_load(const char *path, pl_arena *arena, pl_measured *measured, pl_error *error);
+
+/* Seconds per iteration: as stated, or from tokens per second; NaN where the row has neither. */
+double pl_measured_step_s(const pl_measured_row *row);
+/* Whether the row says that the run did not get through (status neither "" nor "ok"). */
+bool pl_measured_crashed(const pl_measured_row *row);
+
+#endif

@@ -1,0 +1,170 @@
+/* The report as JSON and as CSV (see validation/report.h). */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "core/json_writer.h"
+#include "validation/report.h"
+
+static void put_statistics(pl_json *json, const pl_statistics *s) {
+  pl_json_put_integer(json, "rows", s->n_rows);
+  pl_json_put_integer(json, "configurations", s->n_cases);
+  pl_json_put_integer(json, "expressed", s->n_expressed);
+  pl_json_put_integer(json, "compared", s->n_timed);
+  pl_json_put_number(json, "mape_pct", s->mape_pct);
+  pl_json_put_number(json, "median_ape_pct", s->median_ape_pct);
+  pl_json_put_number(json, "p90_ape_pct", s->p90_ape_pct);
+  pl_json_put_number(json, "bias_pct", s->bias_pct);
+  pl_json_put_number(json, "spearman", s->spearman);
+  pl_json_put_integer(json, "spearman_groups", s->n_ranked_groups);
+  pl_json_put_number(json, "regret_pct", s->regret_pct);
+  pl_json_put_integer(json, "regret_groups", s->n_choice_groups);
+  pl_json_put_integer(json, "memory_peaks", s->n_memory);
+  pl_json_put_number(json, "memory_mape_pct", s->memory_mape_pct);
+  pl_json_put_number(json, "memory_median_ape_pct", s->memory_median_ape_pct);
+  pl_json_put_integer(json, "ran_predicted_to_fit", s->verdict[0][0]);
+  pl_json_put_integer(json, "ran_predicted_not_to_fit", s->verdict[0][1]);
+  pl_json_put_integer(json, "crashed_predicted_to_fit", s->verdict[1][0]);
+  pl_json_put_integer(json, "crashed_predicted_not_to_fit", s->verdict[1][1]);
+}
+
+static void put_groups(pl_json *json, const char *name, const char *key, const pl_case_groups *groups) {
+  pl_json_key(json, name);
+  pl_json_open_array(json);
+  for (uint32_t g = 0; g < groups->n_groups; g++) {
+    pl_json_open_object(json);
+    pl_json_put_string(json, key, groups->groups[g].name);
+    put_statistics(json, &groups->groups[g].statistics);
+    pl_json_close_object(json);
+  }
+  pl_json_close_array(json);
+}
+
+static void put_case(pl_json *json, const pl_case *c) {
+  char strategy[160];
+  pl_json_open_object(json);
+  pl_json_put_string(json, "file", c->row->file);
+  pl_json_put_integer(json, "line", c->row->line);
+  pl_json_put_string(json, "family", c->row->family);
+  pl_json_put_string(json, "model", c->row->model);
+  pl_json_put_string(json, "gpu", c->row->gpu);
+  pl_json_put_integer(json, "n_gpus", c->row->n_gpus);
+  if (c->reason != NULL) {
+    pl_json_put_string(json, "reason", c->reason);
+  } else {
+    pl_report_strategy(c, strategy, sizeof strategy);
+    pl_json_put_string(json, "strategy", strategy);
+    pl_json_put_number(json, "measured_s", c->measured_s);
+    pl_json_put_number(json, "predicted_s", c->result.iter_time_s);
+    pl_json_put_number(json, "error_pct", 100 * pl_case_error(c));
+    double percent[PL_REPORT_PARTS];
+    pl_report_parts(c, percent);
+    for (int i = 0; i < PL_REPORT_PARTS; i++) {
+      char key[32];
+      snprintf(key, sizeof key, "%s_pct", pl_report_part_names[i]);
+      pl_json_put_number(json, key, percent[i]);
+    }
+  }
+  pl_json_close_object(json);
+}
+
+static void put_reasons(pl_json *json, const pl_case_groups *reasons) {
+  pl_json_key(json, "not_expressed");
+  pl_json_open_array(json);
+  for (uint32_t g = 0; g < reasons->n_groups; g++) {
+    pl_json_open_object(json);
+    pl_json_put_string(json, "class", reasons->groups[g].name);
+    pl_json_put_integer(json, "rows", reasons->groups[g].statistics.n_rows);
+    pl_json_put_integer(json, "configurations", reasons->groups[g].n_cases);
+    pl_json_key(json, "cases");
+    pl_json_open_array(json);
+    for (uint32_t i = 0; i < reasons->groups[g].n_cases; i++)
+      put_case(json, reasons->groups[g].cases[i]);
+    pl_json_close_array(json);
+    pl_json_close_object(json);
+  }
+  pl_json_close_array(json);
+}
+
+void pl_report_json(FILE *stream, const pl_report *report) {
+  pl_json json;
+  pl_json_init(&json, stream, true);
+  pl_json_open_object(&json);
+  put_statistics(&json, &report->by[PL_BY_ALL].groups[0].statistics);
+  put_groups(&json, "families", "family", &report->by[PL_BY_FAMILY]);
+  put_groups(&json, "sources", "source", &report->by[PL_BY_SOURCE]);
+  put_groups(&json, "gpus", "gpu", &report->by[PL_BY_GPU]);
+  put_groups(&json, "frameworks", "framework", &report->by[PL_BY_FRAMEWORK]);
+  put_reasons(&json, &report->by[PL_BY_REASON]);
+  pl_json_key(&json, "worst");
+  pl_json_open_array(&json);
+  for (uint32_t i = 0; i < report->n_worst; i++)
+    put_case(&json, report->worst[i]);
+  pl_json_close_array(&json);
+  pl_json_close_object(&json);
+}
+
+/* ---- CSV ---- */
+
+static void put_quoted(FILE *stream, const char *text) {
+  if (text[strcspn(text, ",\"\r\n")] == '\0') {
+    fputs(text, stream);
+    return;
+  }
+  fputc('"', stream);
+  for (; *text != '\0'; text++) {
+    if (*text == '"') fputc('"', stream);
+    fputc(*text, stream);
+  }
+  fputc('"', stream);
+}
+
+static void put_text(FILE *stream, const char *text) {
+  put_quoted(stream, text);
+  fputc(',', stream);
+}
+
+static void put_figure(FILE *stream, double value) {
+  if (!isnan(value)) fprintf(stream, "%.9g", value);
+  fputc(',', stream);
+}
+
+static void put_line(FILE *stream, const pl_case *c) {
+  const pl_measured_row *row = c->row;
+  const pl_result_row *result = &c->result;
+  put_text(stream, row->file);
+  fprintf(stream, "%u,%u,", row->line, c->n_rows);
+  const char *const texts[] = {row->family, row->model, row->gpu, row->framework, row->precision};
+  for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+    put_text(stream, texts[i]);
+  fprintf(stream, "%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",", row->n_gpus, row->n_layers, row->hidden,
+          row->seq_len);
+  bool known = c->reason == NULL;
+  fprintf(stream, "%d,%d,%d,%d,%d,%" PRId64 ",%d,%d,%s,", c->strategy.tmp, c->strategy.pp, c->strategy.dp,
+          c->strategy.mbs, c->strategy.vpp, row->gbs, c->strategy.zero, c->strategy.sp,
+          known ? pl_recompute_names[c->strategy.recompute] : "");
+  put_figure(stream, c->measured_s);
+  put_figure(stream, known ? result->iter_time_s : NAN);
+  put_figure(stream, pl_case_is_timed(c) ? 100 * pl_case_error(c) : NAN);
+  double percent[PL_REPORT_PARTS];
+  pl_report_parts(c, percent);
+  for (int i = 0; i < PL_REPORT_PARTS; i++)
+    put_figure(stream, known ? percent[i] : NAN);
+  put_figure(stream, known ? result->mfu : NAN);
+  put_figure(stream, c->measured_mem_bytes);
+  put_figure(stream, known ? result->peak_mem_bytes : NAN);
+  fprintf(stream, "%s,%s,", c->crashed ? "crashed" : "ok", !known ? "" : result->fits ? "1" : "0");
+  put_text(stream, c->habits.name != NULL ? c->habits.name : "");
+  put_text(stream, c->platform != NULL ? c->platform : "");
+  put_quoted(stream, known ? "" : c->reason);
+  fputc('\n', stream);
+}
+
+void pl_report_csv(FILE *stream, const pl_report *report) {
+  fputs("file,line,n_rows,family,model,gpu,framework,precision,n_gpus,n_layers,hidden,seq_len,tp,pp,dp,mbs,vpp,gbs,"
+        "zero,sp,recompute,measured_s,predicted_s,error_pct,compute_pct,tensor_pct,pipeline_pct,data_pct,bubble_pct,"
+        "mfu,measured_mem_bytes,predicted_mem_bytes,status,predicted_to_fit,habits,platform,reason\n",
+        stream);
+  for (uint32_t i = 0; i < report->cases->n_cases; i++)
+    put_line(stream, &report->cases->cases[i]);
+}

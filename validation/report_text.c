@@ -1,0 +1,98 @@
+/* The report as text (see validation/report.h). */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "core/units.h"
+#include "validation/report.h"
+
+static void print_number(FILE *stream, int width, const char *format, double value) {
+  char text[32] = "-";
+  if (!isnan(value)) snprintf(text, sizeof text, format, value);
+  fprintf(stream, " %*s", width, text);
+}
+
+static void print_line(FILE *stream, const pl_case_group *group) {
+  const pl_statistics *s = &group->statistics;
+  fprintf(stream, "%-40.40s %5u %7u %9u", group->name, s->n_rows, s->n_cases, s->n_expressed);
+  print_number(stream, 7, "%.1f", s->mape_pct);
+  print_number(stream, 7, "%.1f", s->median_ape_pct);
+  print_number(stream, 7, "%.1f", s->p90_ape_pct);
+  print_number(stream, 7, "%+.1f", s->bias_pct);
+  print_number(stream, 8, "%.2f", s->spearman);
+  print_number(stream, 7, "%.1f", s->regret_pct);
+  fputc('\n', stream);
+}
+
+static void print_groups(FILE *stream, const pl_case_groups *groups) {
+  fprintf(stream, "%-40s %5s %7s %9s %7s %7s %7s %7s %8s %7s\n", groups->title, "rows", "configs", "expressed", "MAPE%",
+          "median%", "p90%", "bias%", "spearman", "regret%");
+  for (uint32_t g = 0; g < groups->n_groups; g++)
+    print_line(stream, &groups->groups[g]);
+  fputc('\n', stream);
+}
+
+/* Cases whose reasons differ in detail only stand under the first one's. */
+static void print_reasons(FILE *stream, const pl_case_groups *reasons) {
+  if (reasons->n_groups == 0) return;
+  fprintf(stream, "not expressed%*s %5s %7s  for example\n", 27, "", "rows", "configs");
+  for (uint32_t g = 0; g < reasons->n_groups; g++) {
+    const pl_case_group *group = &reasons->groups[g];
+    const pl_case *c = group->cases[0];
+    const char *detail = c->reason + strlen(group->name);
+    fprintf(stream, "%-40.40s %5u %7u  %s:%" PRIu32 "%.90s\n", group->name, group->statistics.n_rows, group->n_cases,
+            c->row->file, c->row->line, detail);
+  }
+  fputc('\n', stream);
+}
+
+static void print_memory(FILE *stream, const pl_case_groups *families) {
+  bool any = false;
+  for (uint32_t g = 0; g < families->n_groups; g++) {
+    const pl_case_group *group = &families->groups[g];
+    const pl_statistics *s = &group->statistics;
+    if (s->n_memory == 0 && s->verdict[1][0] + s->verdict[1][1] == 0) continue;
+    if (!any)
+      fprintf(stream, "%-40s %6s %7s %7s %7s   %s\n", "memory", "peaks", "MAPE%", "median%", "bias%",
+              "ran: predicted to fit, not; out of memory: to fit, not");
+    any = true;
+    fprintf(stream, "%-40.40s %6u", group->name, s->n_memory);
+    print_number(stream, 7, "%.1f", s->memory_mape_pct);
+    print_number(stream, 7, "%.1f", s->memory_median_ape_pct);
+    print_number(stream, 7, "%+.1f", s->memory_bias_pct);
+    fprintf(stream, "   %u, %u; %u, %u\n", s->verdict[0][0], s->verdict[0][1], s->verdict[1][0], s->verdict[1][1]);
+  }
+  if (any) fputc('\n', stream);
+}
+
+static void print_worst(FILE *stream, const pl_report *report) {
+  if (report->n_worst == 0) return;
+  fprintf(stream, "largest errors\n");
+  for (uint32_t i = 0; i < report->n_worst; i++) {
+    const pl_case *c = report->worst[i];
+    char strategy[160], measured[PL_UNIT_TEXT_BYTES], predicted[PL_UNIT_TEXT_BYTES];
+    double percent[PL_REPORT_PARTS];
+    pl_report_strategy(c, strategy, sizeof strategy);
+    pl_report_parts(c, percent);
+    fprintf(stream, "  %s:%u %s, %" PRId64 " %s, %s\n", c->row->file, c->row->line, c->row->model, c->row->n_gpus,
+            c->row->gpu, strategy);
+    fprintf(stream, "    measured %s, predicted %s, %+.0f %%:", pl_format_time(c->measured_s, measured),
+            pl_format_time(c->result.iter_time_s, predicted), 100 * pl_case_error(c));
+    for (int part = 0; part < PL_REPORT_PARTS; part++)
+      fprintf(stream, " %s %.0f %%", pl_report_part_names[part], percent[part]);
+    fprintf(stream, "; MFU %.1f %%, predicted %.1f %%\n", 100 * c->result.mfu * c->result.iter_time_s / c->measured_s,
+            100 * c->result.mfu);
+  }
+}
+
+void pl_report_print(FILE *stream, const pl_report *report) {
+  static const pl_grouping tables[] = {PL_BY_FAMILY, PL_BY_SOURCE, PL_BY_GPU, PL_BY_FRAMEWORK};
+  const pl_statistics *all = &report->by[PL_BY_ALL].groups[0].statistics;
+  fprintf(stream, "%u rows, %u different configurations, %u expressed, %u compared\n\n", all->n_rows, all->n_cases,
+          all->n_expressed, all->n_timed);
+  for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
+    print_groups(stream, &report->by[tables[i]]);
+  print_memory(stream, &report->by[PL_BY_FAMILY]);
+  print_reasons(stream, &report->by[PL_BY_REASON]);
+  print_worst(stream, report);
+}

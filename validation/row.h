@@ -1,0 +1,46 @@
+/* From a row of measurements to what is simulated. One function per concern; each says why it cannot, in a message of
+ * the form "CLASS: detail" with code PL_UNSUPPORTED (the row is counted under its class and never dropped), while
+ * PL_NO_MEMORY and PL_IO end the run.
+ *
+ * What a row leaves open is settled by the rules at the functions and in validation/README.md, the same for every row
+ * and settled before anything is compared.
+ */
+#ifndef PL_VALIDATION_ROW_H
+#define PL_VALIDATION_ROW_H
+
+#include "netmodel/platform_writer.h"
+#include "validation/measured.h"
+#include "workloads/model.h"
+#include "workloads/strategy.h"
+
+/* What the software stack of a row does where the row itself does not say. */
+typedef struct pl_row_habits {
+  const char *name;
+  bool flash;             /* attention in one fused kernel */
+  bool overlap;           /* gradients are reduced behind the backward pass */
+  bool split_sends;       /* see pl_job */
+  bool dropout;           /* ungated models train with it */
+  bool sequence_parallel; /* where tp > 1 */
+  int32_t zero;           /* optimizer sharding where dp > 1 and the row states none */
+} pl_row_habits;
+/* By `framework`, and where a name has stood for different software over the years by what the row tells of its age. */
+pl_row_habits pl_row_habits_of(const pl_measured_row *row);
+
+enum { PL_ROW_PLATFORM_BYTES = 192 };
+/* The machines of a row: node kind, count, device, network. `name` receives a text that is equal exactly for equal
+ * plans (and is what `platform make` would be asked for). */
+pl_code pl_row_cluster(const pl_measured_row *row, pl_platform_plan *plan, char name[PL_ROW_PLATFORM_BYTES],
+                       pl_error *error);
+
+/* Models known by name (validation/models.csv, read with pl_csv_load): for dimensions that a row leaves out. */
+pl_code pl_row_model(const pl_measured_row *row, const pl_row_habits *habits, const pl_csv *known, pl_arena *arena,
+                     pl_model *model, pl_error *error);
+pl_code pl_row_job(const pl_measured_row *row, const pl_row_habits *habits, pl_job *job, pl_error *error);
+/* Without boundaries where a recipe makes them (pl_strategy_assign); else from `arena`. */
+pl_code pl_row_strategy(const pl_measured_row *row, const pl_row_habits *habits, const pl_model *model, pl_arena *arena,
+                        pl_strategy *strategy, pl_error *error);
+
+/* Case-blind search, for texts that people wrote. */
+bool pl_row_mentions(const char *text, const char *word);
+
+#endif

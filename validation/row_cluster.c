@@ -1,0 +1,133 @@
+/* The machines behind a row (see validation/row.h).
+ *
+ * `gpu` names the device; the machine around it is the vendor's reference machine of that GPU unless `interconnect` or
+ * `gpu` name another; rates that `interconnect` states ("800Gbps per node", "8x200Gb") replace the reference's.
+ */
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "validation/row.h"
+
+/* First match wins: every word of `words` (separated by '+') must be in gpu or interconnect. */
+static const struct {
+  const char *words, *kind, *device;
+} machines[] = {
+    {"GB300", "gb200-nvl72", "GB300"},
+    {"GB200", "gb200-nvl72", NULL},
+    {"B300", "dgx-b200", "B300"},
+    {"B200", "dgx-b200", NULL},
+    {"H200", "dgx-h100", "H200-SXM5-141GB"},
+    {"H100+EFA", "p5.48xlarge", NULL},
+    {"H100", "dgx-h100", NULL},
+    {"A100+Omni-Path", "jean-zay-a100", NULL},
+    {"A100+EFA+80GB", "p4d.24xlarge", "A100-SXM4-80GB"},
+    {"A100+EFA", "p4d.24xlarge", NULL},
+    {"A100+40GB", "dgx-a100", "A100-SXM4-40GB"},
+    /* Of 2020, when the DGX A100 had 40 GB per GPU. */
+    {"A100 (DGX-A100)", "dgx-a100", "A100-SXM4-40GB"},
+    {"A100", "dgx-a100", NULL},
+    {"V100+DGX-2", "dgx-2", NULL},
+    {"V100+p3.8xlarge", "p3.8xlarge", NULL},
+    {"V100+p3.16xlarge", "p3.16xlarge", NULL},
+    {"V100+16GB+cube mesh", "v100-cube-1ib", NULL},
+    {"V100+16GB", "dgx-1v", "V100-SXM2-16GB"},
+    {"V100", "dgx-1v", NULL},
+    {"T4", "g4dn.12xlarge", NULL},
+    {"TITAN", "hc1", NULL},
+    /* LiBai's page: "1-GPU rates are consistent with V100"; OneFlow's published machine of that time. */
+    {"not stated", "v100-cube-1ib", NULL},
+};
+
+static bool names_all(const pl_measured_row *row, const char *words) {
+  char word[32];
+  for (const char *at = words; *at != '\0';) {
+    size_t length = strcspn(at, "+");
+    snprintf(word, sizeof word, "%.*s", (int)length, at);
+    if (!pl_row_mentions(row->gpu, word) && !pl_row_mentions(row->interconnect, word)) return false;
+    at += length + (at[length] == '+');
+  }
+  return true;
+}
+
+static pl_code find_machine(const pl_measured_row *row, pl_platform_plan *plan, pl_error *error) {
+  for (size_t i = 0; i < sizeof machines / sizeof machines[0]; i++) {
+    if (!names_all(row, machines[i].words)) continue;
+    plan->parts[0].kind = pl_node_kind_find(machines[i].kind);
+    plan->device = machines[i].device;
+    if (plan->parts[0].kind == NULL)
+      return pl_fail(error, PL_UNSUPPORTED, "machine: no '%s' among the machines of platform make", machines[i].kind);
+    if (plan->device != NULL && pl_device_speed(plan->device) == NULL)
+      return pl_fail(error, PL_UNSUPPORTED, "machine: no device profile of %s", plan->device);
+    return PL_OK;
+  }
+  char known[256] = "";
+  for (uint32_t i = 0; pl_device_name_at(i) != NULL; i++) {
+    size_t used = strlen(known);
+    snprintf(known + used, sizeof known - used, "%s%s", i == 0 ? "" : ", ", pl_device_name_at(i));
+  }
+  return pl_fail(error, PL_UNSUPPORTED, "unknown GPU: '%.60s'; known are %s", row->gpu, known);
+}
+
+/* "400Gbps per node", "8x200Gb HDR": the NICs' rate together; 0 when no such words are there. */
+static double node_rate_GBps(const char *text) {
+  for (const char *at = text; (at = strcasestr(at, "Gb")) != NULL; at += 2) {
+    const char *digits = at;
+    while (digits > text && (isdigit((unsigned char)digits[-1]) || digits[-1] == ' '))
+      digits--;
+    double rate = strtod(digits, NULL), count = 0;
+    if (digits > text && tolower((unsigned char)digits[-1]) == 'x') {
+      const char *first = digits - 1;
+      while (first > text && isdigit((unsigned char)first[-1]))
+        first--;
+      count = strtod(first, NULL);
+    } else if (pl_row_mentions(at, "per node")) {
+      count = 1;
+    }
+    if (rate > 0 && count > 0) return rate * count / 8;
+  }
+  return 0;
+}
+
+/* Nodes of the machine's size; a job smaller than a node has the first GPUs of one. The racks of NVL72 are used by
+ * jobs in blocks of 64 (16 trays), as NVIDIA's own recipes do. */
+static pl_code count_nodes(const pl_measured_row *row, pl_platform_plan *plan, pl_error *error) {
+  const pl_node_kind *kind = plan->parts[0].kind;
+  int64_t per_node = row->gpus_per_node > 0 ? row->gpus_per_node : kind->n_gpus;
+  if (kind->n_gpus > 16) per_node = row->n_gpus > 64 && row->n_gpus % 64 == 0 ? 64 : kind->n_gpus;
+  if (per_node > kind->n_gpus)
+    return pl_fail(error, PL_UNSUPPORTED, "machine: %" PRId64 " GPUs per node; %s has %u", per_node, kind->name,
+                   kind->n_gpus);
+  if (row->n_gpus < per_node) per_node = row->n_gpus;
+  if (row->n_gpus % per_node != 0 || row->n_gpus / per_node > PL_PLAN_NODES_MAX)
+    return pl_fail(error, PL_UNSUPPORTED, "machine: %" PRId64 " GPUs are no whole number of nodes of %" PRId64,
+                   row->n_gpus, per_node);
+  plan->parts[0].n_nodes = (uint32_t)(row->n_gpus / per_node);
+  plan->gpus_per_node = per_node == kind->n_gpus ? 0 : (uint32_t)per_node;
+  return PL_OK;
+}
+
+pl_code pl_row_cluster(const pl_measured_row *row, pl_platform_plan *plan, char name[PL_ROW_PLATFORM_BYTES],
+                       pl_error *error) {
+  *plan = (pl_platform_plan){.n_parts = 1, .oversubscription = 1, .sockets = PL_SOCKETS_NEVER};
+  if (row->n_gpus == 0) return pl_fail(error, PL_UNSUPPORTED, "not stated: n_gpus");
+  PL_TRY(find_machine(row, plan, error));
+  PL_TRY(count_nodes(row, plan, error));
+  const pl_node_kind *kind = plan->parts[0].kind;
+  plan->fabric = kind->pod_nodes > 0 ? PL_FABRIC_RAIL : PL_FABRIC_SINGLE;
+  plan->pod_nodes = kind->pod_nodes > 0 ? kind->pod_nodes : 32;
+  double rate_GBps = plan->parts[0].n_nodes > 1 && kind->n_nics > 0 ? node_rate_GBps(row->interconnect) : 0;
+  plan->nic_GBps = rate_GBps / (kind->n_nics > 0 ? kind->n_nics : 1);
+  if (plan->nic_GBps == kind->nic_GBps) plan->nic_GBps = 0;
+  if (plan->parts[0].n_nodes > 1 && kind->n_nics == 0)
+    return pl_fail(error, PL_UNSUPPORTED, "machine: the network between the nodes of %s is not known", kind->name);
+  snprintf(name, PL_ROW_PLATFORM_BYTES, "%s --nodes %u --gpus-per-node %u%s%s", kind->name, plan->parts[0].n_nodes,
+           plan->gpus_per_node > 0 ? plan->gpus_per_node : kind->n_gpus, plan->device != NULL ? " --device " : "",
+           plan->device != NULL ? plan->device : "");
+  size_t used = strlen(name);
+  if (plan->nic_GBps > 0) snprintf(name + used, PL_ROW_PLATFORM_BYTES - used, " --nic-rate %gGBps", plan->nic_GBps);
+  if (pl_platform_plan_check(plan, error) != PL_OK) return PL_UNSUPPORTED;
+  return PL_OK;
+}

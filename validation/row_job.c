@@ -1,0 +1,38 @@
+/* Batch, sequence, precision and the job's habits (see validation/row.h). */
+#include <string.h>
+#include <strings.h>
+
+#include "validation/row.h"
+
+/* "bf16 (fp32 grad accum)", "amp_bf16", "fp16/bf16 mixed": the first name that is there. */
+static pl_code find_dtype(const pl_measured_row *row, pl_dtype *dtype, pl_error *error) {
+  const char *text = row->precision;
+  if (text[strspn(text, " ")] == '\0' || text[strspn(text, " ")] == '(')
+    return pl_fail(error, PL_UNSUPPORTED, "not stated: precision");
+  if (pl_row_mentions(text, "fp8") || pl_row_mentions(text, "fp4"))
+    return pl_fail(error, PL_UNSUPPORTED, "precision: %.40s", text);
+  const char *half = strcasestr(text, "fp16"), *brain = strcasestr(text, "bf16");
+  if (half != NULL && (brain == NULL || half < brain)) {
+    *dtype = PL_DTYPE_FP16;
+  } else if (brain != NULL) {
+    *dtype = PL_DTYPE_BF16;
+  } else if (pl_row_mentions(text, "tf32")) {
+    *dtype = PL_DTYPE_TF32;
+  } else if (pl_row_mentions(text, "fp32")) {
+    *dtype = PL_DTYPE_FP32;
+  } else {
+    return pl_fail(error, PL_UNSUPPORTED, "precision: '%.40s' is unknown", text);
+  }
+  return PL_OK;
+}
+
+pl_code pl_row_job(const pl_measured_row *row, const pl_row_habits *habits, pl_job *job, pl_error *error) {
+  *job = (pl_job){.gbs = row->gbs,
+                  .seq = row->seq_len,
+                  .flash = habits->flash,
+                  .bucket_bytes = 25e6,
+                  .split_sends = habits->split_sends};
+  if (row->gbs == 0) return pl_fail(error, PL_UNSUPPORTED, "not stated: gbs");
+  if (row->seq_len == 0) return pl_fail(error, PL_UNSUPPORTED, "not stated: seq_len");
+  return find_dtype(row, &job->dtype, error);
+}

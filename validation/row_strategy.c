@@ -1,0 +1,83 @@
+/* The strategy of a row (see validation/row.h). */
+#include <inttypes.h>
+#include <string.h>
+#include <strings.h>
+
+#include "validation/row.h"
+
+static int32_t degree(int64_t stated) {
+  return stated > 0 ? (int32_t)stated : 1;
+}
+
+static pl_code check_degrees(const pl_measured_row *row, pl_error *error) {
+  const int64_t degrees[] = {row->tp, row->pp, row->vpp, row->dp, row->mbs, row->cp, row->ep};
+  for (size_t i = 0; i < sizeof degrees / sizeof degrees[0]; i++)
+    if (degrees[i] > 1 << 24) return pl_fail(error, PL_UNSUPPORTED, "strategy: a degree of %" PRId64, degrees[i]);
+  if (row->cp > 1) return pl_fail(error, PL_UNSUPPORTED, "context parallelism: cp = %" PRId64, row->cp);
+  if (row->ep > 1) return pl_fail(error, PL_UNSUPPORTED, "expert parallelism: ep = %" PRId64, row->ep);
+  return PL_OK;
+}
+
+/* Stated; or all that a replica has at once, and with a pipeline one sequence, as in Megatron's own examples. */
+static int64_t microbatch(const pl_measured_row *row) {
+  if (row->mbs > 0) return row->mbs;
+  if (row->pp > 1 || row->gbs % degree(row->dp) != 0) return 1;
+  return row->gbs / degree(row->dp);
+}
+
+static pl_code find_recompute(const pl_measured_row *row, pl_recompute *recompute, pl_error *error) {
+  *recompute = PL_RECOMPUTE_NONE;
+  for (int i = 0; pl_recompute_names[i] != NULL; i++) {
+    size_t length = strlen(pl_recompute_names[i]);
+    if (strncasecmp(row->recompute, pl_recompute_names[i], length) != 0) continue;
+    *recompute = (pl_recompute)i;
+    return PL_OK;
+  }
+  if (row->recompute[0] == '\0') return PL_OK;
+  return pl_fail(error, PL_UNSUPPORTED, "recomputation: '%.40s'", row->recompute);
+}
+
+/* `fsdp` holds PyTorch's words or Megatron's switch; "0", "/" and blank are none. */
+static int32_t zero_stage(const pl_measured_row *row, const pl_row_habits *habits) {
+  if (degree(row->dp) == 1) return 0;
+  if (row->zero_stage >= 0) return (int32_t)row->zero_stage;
+  if (pl_row_mentions(row->fsdp, "SHARD_GRAD_OP")) return 2;
+  if (row->fsdp[0] != '\0' && strcmp(row->fsdp, "0") != 0 && strcmp(row->fsdp, "/") != 0) return 3;
+  return habits->zero;
+}
+
+/* Layers that the chunks do not divide: embedding and head count as a layer each (Megatron-Core's
+ * account_for_embedding_in_pipeline_split and ..._loss_..., as for the 126 layers of Llama 3.1 405B). */
+static pl_code assign(pl_strategy *strategy, const pl_model *model, pl_arena *arena, pl_error *error) {
+  strategy->recipe = PL_ASSIGN_UNIFORM;
+  int32_t chunks = pl_strategy_n_chunks(strategy), per = (model->n_layers + 2) / chunks;
+  if (chunks == 1 || model->n_layers % chunks == 0 || (model->n_layers + 2) % chunks != 0 || per < 2) return PL_OK;
+  int32_t *boundary = PL_TAKE(arena, int32_t, chunks + 1);
+  if (boundary == NULL) return pl_fail_memory(error, "the layers of the stages");
+  for (int32_t c = 1; c < chunks; c++)
+    boundary[c] = PL_MODEL_BLOCKS_BEFORE_LAYERS + c * per - 1;
+  boundary[chunks] = pl_model_n_blocks(model);
+  strategy->recipe = PL_ASSIGN_GIVEN;
+  strategy->counts_layers = true;
+  strategy->boundary = boundary;
+  return PL_OK;
+}
+
+pl_code pl_row_strategy(const pl_measured_row *row, const pl_row_habits *habits, const pl_model *model, pl_arena *arena,
+                        pl_strategy *strategy, pl_error *error) {
+  PL_TRY(check_degrees(row, error));
+  *strategy = (pl_strategy){.pp = degree(row->pp),
+                            .dp = degree(row->dp),
+                            .tmp = degree(row->tp),
+                            .mbs = (int32_t)microbatch(row),
+                            .vpp = row->pp > 1 ? degree(row->vpp) : 1,
+                            .schedule = PL_SCHEDULE_1F1B,
+                            .overlap = habits->overlap,
+                            .order = "tdp"};
+  PL_TRY(find_recompute(row, &strategy->recompute, error));
+  if (strategy->vpp > 1) strategy->schedule = PL_SCHEDULE_INTERLEAVED;
+  strategy->sp = strategy->tmp > 1 && (row->sp >= 0 ? row->sp == 1 : habits->sequence_parallel);
+  strategy->zero = zero_stage(row, habits);
+  if (strategy->dp == 1) strategy->overlap = false;
+  return assign(strategy, model, arena, error);
+}

@@ -1,0 +1,129 @@
+/* Simulating the cases, platform by platform (see validation/case.h). */
+#include <inttypes.h>
+#include <math.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "netmodel/platform.h"
+#include "netmodel/platform_make.h"
+#include "netmodel/topology_cache.h"
+#include "validation/case.h"
+#include "workloads/simulate.h"
+
+typedef struct run {
+  pl_cases *cases;
+  const pl_case_options *options;
+  pl_arena *arena; /* for reasons: the master's only, under the critical section below */
+  pl_error *error;
+  char folder[64]; /* of the platform files */
+} run;
+
+/* ---- one case ---- */
+
+static pl_code check_devices(const pl_case *c, const pl_cluster *cluster, pl_error *error) {
+  if ((int64_t)cluster->n_devices != c->row->n_gpus)
+    return pl_fail(error, PL_UNSUPPORTED, "platform: it has %u GPUs, the row %" PRId64, cluster->n_devices,
+                   c->row->n_gpus);
+  for (uint32_t p = 0; p < cluster->n_profiles; p++)
+    if (!(cluster->profiles[p].peak_flops[c->job.dtype] > 0))
+      return pl_fail(error, PL_UNSUPPORTED, "precision: %s does not compute in %s", cluster->profiles[p].name,
+                     pl_dtype_name(c->job.dtype));
+  return PL_OK;
+}
+
+static pl_code simulate(pl_case *c, const pl_platform *platform, pl_arena *arena, pl_topology_cache *cache,
+                        pl_error *error) {
+  const pl_cluster *cluster = pl_platform_cluster(platform);
+  pl_simulate_options options = PL_SIMULATE_OPTIONS_DEFAULT;
+  options.cache = cache;
+  pl_arena_reset(arena);
+  pl_strategy strategy = c->strategy;
+  pl_simulate_report report;
+  PL_TRY(check_devices(c, cluster, error));
+  if (strategy.boundary == NULL)
+    PL_TRY(pl_strategy_assign(&strategy, c->model, &c->job, &cluster->profiles[0], arena, error));
+  PL_TRY(pl_strategy_check(&strategy, c->model, &c->job, cluster->n_devices, error));
+  PL_TRY(pl_simulate(cluster, c->model, &c->job, &strategy, &options, arena, &report, error));
+  c->result = report.row;
+  c->flops = pl_model_flops_per_sequence(c->model, c->job.seq) * (double)c->job.gbs;
+  return PL_OK;
+}
+
+/* ---- the cases of one platform ---- */
+
+/* Lack of memory and the like end the run; everything else is a reason. */
+static void settle(const run *r, pl_case *c, pl_code code, const pl_error *why) {
+  if (code == PL_OK) return;
+  if (code == PL_BAD_INPUT || code == PL_UNSUPPORTED) c->reason = pl_arena_strdup(r->arena, why->message);
+  if (code == PL_NO_MEMORY || code == PL_IO || c->reason == NULL) pl_fail(r->error, code, "%s", why->message);
+}
+
+static void simulate_all(const run *r, pl_case **some, uint32_t n, const pl_platform *platform) {
+#pragma omp parallel num_threads((int)r->options->n_threads) default(none) shared(r, some, n, platform)
+  {
+    pl_arena arena;
+    pl_topology_cache cache;
+    pl_arena_init(&arena, 0);
+    pl_topology_cache_init(&cache, PL_TOPOLOGY_CACHE_BYTES);
+#pragma omp for schedule(dynamic, 1)
+    for (uint32_t i = 0; i < n; i++) {
+      pl_error why = PL_ERROR_INIT;
+      pl_code code = simulate(some[i], platform, &arena, &cache, &why);
+#pragma omp critical(pl_validation_settle)
+      settle(r, some[i], code, &why);
+    }
+    pl_topology_cache_release(&cache);
+    pl_arena_release(&arena);
+  }
+}
+
+static pl_code load(const run *r, const pl_case *c, uint32_t group, pl_platform **platform, pl_error *error) {
+  if (r->options->platform_path != NULL)
+    return pl_platform_load(r->options->platform_path, r->options->profile_folder, platform, error);
+  char path[96];
+  snprintf(path, sizeof path, "%s/p%u.xml", r->folder, group);
+  PL_TRY(pl_platform_make_file(&c->plan, path, true, error));
+  pl_code code = pl_platform_load(path, r->options->profile_folder, platform, error);
+  unlink(path);
+  return code;
+}
+
+static int compare_platforms(const void *a, const void *b) {
+  const pl_case *const *left = a, *const *right = b;
+  int order = strcmp((*left)->platform, (*right)->platform);
+  if (order != 0) return order;
+  return *left < *right ? -1 : *left > *right; /* both in one array */
+}
+
+static pl_code simulate_groups(run *r, pl_case **some, uint32_t n) {
+  for (uint32_t first = 0, count, group = 0; first < n; first += count, group++) {
+    for (count = 1; first + count < n && strcmp(some[first + count]->platform, some[first]->platform) == 0; count++)
+      continue;
+    if (r->options->progress) fprintf(stderr, "%u rows on %s\n", count, some[first]->platform);
+    pl_platform *platform;
+    PL_TRY(load(r, some[first], group, &platform, r->error));
+    simulate_all(r, some + first, count, platform);
+    pl_platform_destroy(platform);
+    if (r->error->code != PL_OK) return r->error->code;
+  }
+  return PL_OK;
+}
+
+pl_code pl_cases_simulate(pl_cases *cases, const pl_case_options *options, pl_arena *arena, pl_error *error) {
+  run r = {.cases = cases, .options = options, .arena = arena, .error = error};
+  pl_case **some = PL_TAKE(arena, pl_case *, cases->n_cases);
+  if (some == NULL) return pl_fail_memory(error, "the cases");
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < cases->n_cases; i++)
+    if (cases->cases[i].reason == NULL) some[n++] = &cases->cases[i];
+  qsort(some, n, sizeof *some, compare_platforms);
+  const char *parent = getenv("TMPDIR");
+  int length = snprintf(r.folder, sizeof r.folder, "%s/paceline-XXXXXX", parent != NULL ? parent : "/tmp");
+  if (length < 0 || (size_t)length >= sizeof r.folder || mkdtemp(r.folder) == NULL)
+    return pl_fail(error, PL_IO, "cannot make a folder for platform files in %s (TMPDIR)", parent ? parent : "/tmp");
+  pl_code code = simulate_groups(&r, some, n);
+  rmdir(r.folder);
+  return code;
+}
