@@ -59,3 +59,11 @@ int pl_kernel_kind_from_name(const char *name) {
     if (strcmp(kernel_kinds[kind], name) == 0) return kind;
   return -1;
 }
+
+const char *pl_gemm_tile_name(pl_gemm_tile tile) {
+  static const char *const names[PL_GEMM_TILE_COUNT] = {[PL_GEMM_TILE_256X128] = "256x128",
+                                                        [PL_GEMM_TILE_128X128] = "128x128",
+                                                        [PL_GEMM_TILE_128X64] = "128x64",
+                                                        [PL_GEMM_TILE_64X64] = "64x64"};
+  return names[tile];
+}

@@ -8,6 +8,8 @@
 
 #include <stdint.h>
 
+#include "core/gemm_profile.h"
+
 typedef enum pl_dtype {
   PL_DTYPE_FP32 = 0,
   PL_DTYPE_TF32,
@@ -95,6 +97,7 @@ typedef struct pl_device_profile {
   const pl_attention_profile *attention; /* the default first; none: attention_efficiency is used */
   uint32_t n_attention;
   pl_kernel_profile kernels[PL_KERNEL_KIND_COUNT][2]; /* forward, backward */
+  pl_gemm_profile gemm;                               /* optional */
   const pl_op_entry *ops;
   uint32_t n_ops;
   uint64_t digest; /* of the profile file */

@@ -6,20 +6,7 @@
 #include <string.h>
 
 #include "core/units.h"
-
-static pl_code check_keys(const pl_document *document, const pl_node *mapping, const char *const *known,
-                          pl_error *error) {
-  if (!pl_node_is_mapping(mapping)) return pl_document_fail(document, mapping, error, "expected an object");
-  for (size_t i = 0; i < pl_node_count(mapping); i++) {
-    const char *key;
-    const pl_node *value = pl_node_entry(document, mapping, i, &key);
-    size_t k = 0;
-    while (known[k] != NULL && strcmp(known[k], key) != 0)
-      k++;
-    if (known[k] == NULL) return pl_document_fail(document, value, error, "unknown key '%s'", key);
-  }
-  return PL_OK;
-}
+#include "netmodel/profile_field.h"
 
 /* A number from `lowest` to `highest`. */
 static pl_code read_within(const pl_document *document, const pl_node *mapping, const char *key, double lowest,
@@ -82,7 +69,7 @@ static pl_code read_backward(const pl_document *document, const pl_node *entry, 
   static const char *const known[] = {"ratio", "prologue_keys", "overhead", NULL};
   const pl_node *backward = pl_node_get(entry, "backward");
   if (backward == NULL) return pl_document_fail(document, entry, error, "the key 'backward' is missing");
-  PL_TRY(check_keys(document, backward, known, error));
+  PL_TRY(pl_profile_check_keys(document, backward, known, error));
   PL_TRY(read_within(document, backward, "ratio", 0.1, 100, &attention->backward_ratio, error));
   PL_TRY(read_within(document, backward, "prologue_keys", 0, 65536, &attention->backward_prologue_keys, error));
   return read_duration(document, backward, "overhead", &attention->backward_overhead_s, error);
@@ -93,7 +80,7 @@ static pl_code read_attention(const pl_document *document, const pl_node *entry,
   static const char *const known[] = {
       "kernel", "multiprocessors", "query_tile", "key_tile", "efficiency", "prologue_keys",
       "tail",   "overhead",        "backward",   NULL};
-  PL_TRY(check_keys(document, entry, known, error));
+  PL_TRY(pl_profile_check_keys(document, entry, known, error));
   const char *name;
   PL_TRY(pl_node_string(document, entry, "kernel", &name, error));
   int kernel = pl_attention_kernel_from_name(name);
@@ -139,12 +126,12 @@ static pl_code read_kernels(const pl_document *document, const pl_node *kinds, p
     const pl_node *kind = pl_node_entry(document, kinds, i, &key);
     int index = pl_kernel_kind_from_name(key);
     if (index < 0) return pl_document_fail(document, kind, error, "unknown kind of kernel '%.32s'", key);
-    PL_TRY(check_keys(document, kind, passes, error));
+    PL_TRY(pl_profile_check_keys(document, kind, passes, error));
     for (int pass = 0; pass < 2; pass++) {
       const pl_node *entry = pl_node_get(kind, passes[pass]);
       if (entry == NULL) continue;
       pl_kernel_profile *kernel = &profile->kernels[index][pass];
-      PL_TRY(check_keys(document, entry, known, error));
+      PL_TRY(pl_profile_check_keys(document, entry, known, error));
       PL_TRY(read_within(document, entry, "bandwidth", 1e-3, 1, &kernel->bandwidth_efficiency, error));
       PL_TRY(read_duration(document, entry, "overhead", &kernel->overhead_s, error));
     }

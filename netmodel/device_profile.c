@@ -7,75 +7,21 @@
 #include "core/document.h"
 #include "core/units.h"
 #include "netmodel/device_kernels.h"
+#include "netmodel/gemm_profile.h"
 #include "netmodel/platform.h"
-
-typedef pl_code (*parse_unit)(const char *text, const char *what, double *value, pl_error *error);
-
-/* Refuses keys of `mapping` that are not in the NULL-terminated list. */
-static pl_code check_keys(const pl_document *document, const pl_node *mapping, const char *const *known,
-                          pl_error *error) {
-  if (!pl_node_is_mapping(mapping)) return pl_document_fail(document, mapping, error, "expected an object");
-  for (size_t i = 0; i < pl_node_count(mapping); i++) {
-    const char *key;
-    const pl_node *value = pl_node_entry(document, mapping, i, &key);
-    size_t k = 0;
-    while (known[k] != NULL && strcmp(known[k], key) != 0)
-      k++;
-    if (known[k] == NULL) return pl_document_fail(document, value, error, "unknown key '%s'", key);
-  }
-  return PL_OK;
-}
-
-/* A value with a unit ("80GiB"), or a bare number in base units. */
-static pl_code read_quantity(const pl_document *document, const pl_node *mapping, const char *key, parse_unit parse,
-                             double *value, pl_error *error) {
-  const pl_node *node = pl_node_get(mapping, key);
-  if (node != NULL && pl_node_as_number(document, node, value, NULL) == PL_OK) {
-    if (*value >= 0) return PL_OK;
-    return pl_document_fail(document, node, error, "%s: %g is negative", key, *value);
-  }
-  const char *text;
-  PL_TRY(pl_node_string(document, mapping, key, &text, error));
-  pl_error cause = PL_ERROR_INIT;
-  if (parse(text, key, value, &cause) == PL_OK) return PL_OK;
-  return pl_document_fail(document, node, error, "%s", cause.message);
-}
-
-static pl_code read_positive(const pl_document *document, const pl_node *mapping, const char *key, parse_unit parse,
-                             double *value, pl_error *error) {
-  PL_TRY(read_quantity(document, mapping, key, parse, value, error));
-  if (*value > 0) return PL_OK;
-  return pl_document_fail(document, pl_node_get(mapping, key), error, "%s must be more than zero", key);
-}
-
-/* A number in (lowest, highest] or, if lowest is zero and `zero_allowed`, in [0, highest]. */
-static pl_code read_ratio(const pl_document *document, const pl_node *mapping, const char *key, bool zero_allowed,
-                          double highest, double *value, pl_error *error) {
-  PL_TRY(pl_node_number(document, mapping, key, value, error));
-  if ((*value > 0 || (zero_allowed && *value == 0)) && *value <= highest) return PL_OK;
-  return pl_document_fail(document, pl_node_get(mapping, key), error, "%s is %g: it must be %s 0 and at most %g", key,
-                          *value, zero_allowed ? "at least" : "more than", highest);
-}
-
-static pl_code require_object(const pl_document *document, const pl_node *root, const char *key, const pl_node **object,
-                              pl_error *error) {
-  *object = pl_node_get(root, key);
-  if (*object == NULL) return pl_document_fail(document, root, error, "the key '%s' is missing", key);
-  if (!pl_node_is_mapping(*object)) return pl_document_fail(document, *object, error, "'%s' must be an object", key);
-  return PL_OK;
-}
+#include "netmodel/profile_field.h"
 
 static pl_code read_peaks(const pl_document *document, const pl_node *root, pl_device_profile *profile,
                           pl_error *error) {
   const pl_node *peaks;
-  PL_TRY(require_object(document, root, "peak_flops", &peaks, error));
+  PL_TRY(pl_profile_object(document, root, "peak_flops", &peaks, error));
   bool any = false;
   for (size_t i = 0; i < pl_node_count(peaks); i++) {
     const char *key;
     const pl_node *value = pl_node_entry(document, peaks, i, &key);
     int dtype = pl_dtype_from_name(key);
     if (dtype < 0) return pl_document_fail(document, value, error, "unknown key '%s' in peak_flops", key);
-    PL_TRY(read_quantity(document, peaks, key, pl_parse_flops, &profile->peak_flops[dtype], error));
+    PL_TRY(pl_profile_quantity(document, peaks, key, pl_parse_flops, &profile->peak_flops[dtype], error));
     any |= profile->peak_flops[dtype] > 0;
   }
   return any ? PL_OK : pl_document_fail(document, peaks, error, "peak_flops names no data type with a speed");
@@ -85,21 +31,21 @@ static pl_code read_efficiency(const pl_document *document, const pl_node *root,
                                pl_error *error) {
   static const char *const known[] = {"compute", "attention", "bandwidth", NULL};
   const pl_node *efficiency;
-  PL_TRY(require_object(document, root, "efficiency", &efficiency, error));
-  PL_TRY(check_keys(document, efficiency, known, error));
-  PL_TRY(read_ratio(document, efficiency, "compute", false, 1, &profile->compute_efficiency, error));
-  PL_TRY(read_ratio(document, efficiency, "attention", false, 1, &profile->attention_efficiency, error));
-  return read_ratio(document, efficiency, "bandwidth", false, 1, &profile->bandwidth_efficiency, error);
+  PL_TRY(pl_profile_object(document, root, "efficiency", &efficiency, error));
+  PL_TRY(pl_profile_check_keys(document, efficiency, known, error));
+  PL_TRY(pl_profile_ratio(document, efficiency, "compute", false, 1, &profile->compute_efficiency, error));
+  PL_TRY(pl_profile_ratio(document, efficiency, "attention", false, 1, &profile->attention_efficiency, error));
+  return pl_profile_ratio(document, efficiency, "bandwidth", false, 1, &profile->bandwidth_efficiency, error);
 }
 
 static pl_code read_overlap(const pl_document *document, const pl_node *root, pl_device_profile *profile,
                             pl_error *error) {
   static const char *const known[] = {"compute", "communication", NULL};
   const pl_node *overlap;
-  PL_TRY(require_object(document, root, "overlap", &overlap, error));
-  PL_TRY(check_keys(document, overlap, known, error));
-  PL_TRY(read_ratio(document, overlap, "compute", true, 100, &profile->overlap_compute, error));
-  return read_ratio(document, overlap, "communication", true, 100, &profile->overlap_communication, error);
+  PL_TRY(pl_profile_object(document, root, "overlap", &overlap, error));
+  PL_TRY(pl_profile_check_keys(document, overlap, known, error));
+  PL_TRY(pl_profile_ratio(document, overlap, "compute", true, 100, &profile->overlap_compute, error));
+  return pl_profile_ratio(document, overlap, "communication", true, 100, &profile->overlap_communication, error);
 }
 
 static pl_code check_provenance(const pl_document *document, const pl_node *root, pl_error *error) {
@@ -145,7 +91,7 @@ static pl_code read_dims(const pl_document *document, const pl_node *op, pl_op_e
 
 static pl_code read_op(const pl_document *document, const pl_node *op, pl_op_entry *entry, pl_error *error) {
   static const char *const known[] = {"kind", "pass", "dtype", "dims", "time", NULL};
-  PL_TRY(check_keys(document, op, known, error));
+  PL_TRY(pl_profile_check_keys(document, op, known, error));
   PL_TRY(read_short(document, op, "kind", entry->kind, sizeof entry->kind, error));
   PL_TRY(read_short(document, op, "pass", entry->pass, sizeof entry->pass, error));
   if (strcmp(entry->pass, "") != 0 && strcmp(entry->pass, "forward") != 0 && strcmp(entry->pass, "backward") != 0)
@@ -158,7 +104,7 @@ static pl_code read_op(const pl_document *document, const pl_node *op, pl_op_ent
     return pl_document_fail(document, pl_node_get(op, "dtype"), error, "unknown data type '%.32s'", dtype_name);
   entry->dtype = (pl_dtype)dtype;
   PL_TRY(read_dims(document, op, entry, error));
-  return read_positive(document, op, "time", pl_parse_time, &entry->time_s, error);
+  return pl_profile_positive(document, op, "time", pl_parse_time, &entry->time_s, error);
 }
 
 /* The order of core/device_profile.h: kind, dtype, pass, dims. */
@@ -205,27 +151,27 @@ static pl_code read_name(const pl_document *document, const pl_node *root, const
 }
 
 static pl_code read_profile(const pl_document *document, pl_arena *arena, pl_device_profile *profile, pl_error *error) {
-  static const char *const known[] = {"name",      "architecture", "memory",     "reserved",
-                                      "bandwidth", "peak_flops",   "efficiency", "launch_overhead",
-                                      "overlap",   "provenance",   "ops",        "attention",
-                                      "kernels",   NULL};
+  static const char *const known[] = {"name",       "architecture", "memory",          "reserved", "bandwidth",
+                                      "peak_flops", "efficiency",   "launch_overhead", "overlap",  "provenance",
+                                      "ops",        "attention",    "kernels",         "gemm",     NULL};
   const pl_node *root = pl_document_root(document);
   *profile = (pl_device_profile){.digest = pl_document_digest(document)};
-  PL_TRY(check_keys(document, root, known, error));
+  PL_TRY(pl_profile_check_keys(document, root, known, error));
   PL_TRY(read_name(document, root, "name", arena, &profile->name, error));
   PL_TRY(read_name(document, root, "architecture", arena, &profile->architecture, error));
-  PL_TRY(read_positive(document, root, "memory", pl_parse_bytes, &profile->memory_bytes, error));
+  PL_TRY(pl_profile_positive(document, root, "memory", pl_parse_bytes, &profile->memory_bytes, error));
   if (pl_node_get(root, "reserved") != NULL)
-    PL_TRY(read_quantity(document, root, "reserved", pl_parse_bytes, &profile->reserved_bytes, error));
+    PL_TRY(pl_profile_quantity(document, root, "reserved", pl_parse_bytes, &profile->reserved_bytes, error));
   if (profile->reserved_bytes >= profile->memory_bytes)
     return pl_document_fail(document, pl_node_get(root, "reserved"), error, "reserved leaves nothing of memory");
-  PL_TRY(read_positive(document, root, "bandwidth", pl_parse_rate, &profile->bandwidth_Bps, error));
+  PL_TRY(pl_profile_positive(document, root, "bandwidth", pl_parse_rate, &profile->bandwidth_Bps, error));
   PL_TRY(read_peaks(document, root, profile, error));
   PL_TRY(read_efficiency(document, root, profile, error));
-  PL_TRY(read_quantity(document, root, "launch_overhead", pl_parse_time, &profile->launch_overhead_s, error));
+  PL_TRY(pl_profile_quantity(document, root, "launch_overhead", pl_parse_time, &profile->launch_overhead_s, error));
   PL_TRY(read_overlap(document, root, profile, error));
   PL_TRY(check_provenance(document, root, error));
   PL_TRY(pl_device_kernels_read(document, root, arena, profile, error));
+  PL_TRY(pl_gemm_profile_read(document, root, arena, &profile->gemm, error));
   return read_ops(document, root, arena, profile, error);
 }
 

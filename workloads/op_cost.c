@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "workloads/attention_cost.h"
+#include "workloads/gemm_cost.h"
 
 enum { TILE = 32 };
 
@@ -127,6 +128,22 @@ static bool fitted_kernel(const pl_device_profile *profile, pl_kernel_kind kind,
   return true;
 }
 
+/* False: nothing is known of such products on this device. */
+static bool fitted_gemm(const pl_device_profile *profile, const pl_op *op, pl_op_time *time) {
+  const pl_gemm_fit *fit = pl_gemm_fit_for(profile, (pl_dtype)op->dtype);
+  if (fit == NULL || op->batch <= 0 || op->m <= 0 || op->n <= 0 || op->k <= 0) return false;
+  pl_gemm_shape shape = {
+      .batch = op->batch, .m = op->m, .n = op->n, .k = op->k, .dtype = (pl_dtype)op->dtype, .bytes = op->bytes};
+  pl_gemm_time gemm = pl_gemm_cost(profile, fit, &shape);
+  double work_s = fmax(gemm.compute_s, gemm.memory_s);
+  *time = (pl_op_time){.time_s = gemm.time_s,
+                       .source = PL_COST_FIT,
+                       .bound = gemm.overhead_s > work_s         ? PL_BOUND_LAUNCH
+                                : gemm.compute_s > gemm.memory_s ? PL_BOUND_COMPUTE
+                                                                 : PL_BOUND_MEMORY};
+  return true;
+}
+
 static bool fitted(const pl_device_profile *profile, const pl_op *op, pl_op_time *time) {
   static const pl_kernel_kind kinds[PL_OP_KIND_COUNT] = {[PL_OP_NORM] = PL_KERNEL_NORM,
                                                          [PL_OP_SOFTMAX] = PL_KERNEL_SOFTMAX,
@@ -134,7 +151,7 @@ static bool fitted(const pl_device_profile *profile, const pl_op *op, pl_op_time
                                                          [PL_OP_EMBEDDING] = PL_KERNEL_EMBEDDING,
                                                          [PL_OP_CROSS_ENTROPY] = PL_KERNEL_CROSS_ENTROPY};
   if (op->kind == PL_OP_ATTENTION) return fitted_attention(profile, op, time);
-  if (op->kind == PL_OP_GEMM) return false;
+  if (op->kind == PL_OP_GEMM) return fitted_gemm(profile, op, time);
   return fitted_kernel(profile, kinds[op->kind], op->category == PL_CATEGORY_BACKWARD, op->bytes, time);
 }
 

@@ -3,7 +3,8 @@
  *
  * Curves: fused attention in 16 bits (workloads/attention_cost.h; fp8 models keep attention in bf16, as Transformer
  * Engine does unless told otherwise), and the kinds of memory-bound kernels that the profile lists, as
- * overhead + bytes / (bandwidth * efficiency of the kind and pass). The roofline:
+ * overhead + bytes / (bandwidth * efficiency of the kind and pass). GEMM in the types that the profile has fits for:
+ * workloads/gemm_cost.h. The roofline:
  *
  *   time = max(flops' / (peak * efficiency), bytes / (bandwidth * bandwidth_efficiency)) + launch overhead
  *
@@ -30,12 +31,12 @@ const char *pl_cost_bound_name(pl_cost_bound bound);    /* "compute" */
 typedef struct pl_op_time {
   double time_s;
   pl_cost_source source;
-  pl_cost_bound bound; /* which term is the largest; of a table entry too, by the roofline */
+  pl_cost_bound bound; /* which term is the largest; of a table entry by the roofline */
 } pl_op_time;
 
 /* Compute ops only (collectives are the network's). Table entries match exactly: kind, dtype, pass ("forward" for
  * recomputation too; an entry without pass matches any) and the dims (batch, m, n, k) of workloads/op.h. O(log
- * entries); a table entry contains its launch. */
+ * entries); table entries and fits contain the launch. */
 pl_op_time pl_op_cost(const pl_device_profile *profile, const pl_op *op);
 
 /* Optimizer step over `parameters` local parameters as one fused kernel: memory bound. 0 parameters take no time. */

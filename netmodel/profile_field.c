@@ -1,0 +1,55 @@
+/* See netmodel/profile_field.h. */
+#include "netmodel/profile_field.h"
+
+#include <string.h>
+
+pl_code pl_profile_check_keys(const pl_document *document, const pl_node *mapping, const char *const *known,
+                              pl_error *error) {
+  if (!pl_node_is_mapping(mapping)) return pl_document_fail(document, mapping, error, "expected an object");
+  for (size_t i = 0; i < pl_node_count(mapping); i++) {
+    const char *key;
+    const pl_node *value = pl_node_entry(document, mapping, i, &key);
+    size_t k = 0;
+    while (known[k] != NULL && strcmp(known[k], key) != 0)
+      k++;
+    if (known[k] == NULL) return pl_document_fail(document, value, error, "unknown key '%s'", key);
+  }
+  return PL_OK;
+}
+
+pl_code pl_profile_quantity(const pl_document *document, const pl_node *mapping, const char *key, pl_parse_unit parse,
+                            double *value, pl_error *error) {
+  const pl_node *node = pl_node_get(mapping, key);
+  if (node != NULL && pl_node_as_number(document, node, value, NULL) == PL_OK) {
+    if (*value >= 0) return PL_OK;
+    return pl_document_fail(document, node, error, "%s: %g is negative", key, *value);
+  }
+  const char *text;
+  PL_TRY(pl_node_string(document, mapping, key, &text, error));
+  pl_error cause = PL_ERROR_INIT;
+  if (parse(text, key, value, &cause) == PL_OK) return PL_OK;
+  return pl_document_fail(document, node, error, "%s", cause.message);
+}
+
+pl_code pl_profile_positive(const pl_document *document, const pl_node *mapping, const char *key, pl_parse_unit parse,
+                            double *value, pl_error *error) {
+  PL_TRY(pl_profile_quantity(document, mapping, key, parse, value, error));
+  if (*value > 0) return PL_OK;
+  return pl_document_fail(document, pl_node_get(mapping, key), error, "%s must be more than zero", key);
+}
+
+pl_code pl_profile_ratio(const pl_document *document, const pl_node *mapping, const char *key, bool zero_allowed,
+                         double highest, double *value, pl_error *error) {
+  PL_TRY(pl_node_number(document, mapping, key, value, error));
+  if ((*value > 0 || (zero_allowed && *value == 0)) && *value <= highest) return PL_OK;
+  return pl_document_fail(document, pl_node_get(mapping, key), error, "%s is %g: it must be %s 0 and at most %g", key,
+                          *value, zero_allowed ? "at least" : "more than", highest);
+}
+
+pl_code pl_profile_object(const pl_document *document, const pl_node *root, const char *key, const pl_node **object,
+                          pl_error *error) {
+  *object = pl_node_get(root, key);
+  if (*object == NULL) return pl_document_fail(document, root, error, "the key '%s' is missing", key);
+  if (!pl_node_is_mapping(*object)) return pl_document_fail(document, *object, error, "'%s' must be an object", key);
+  return PL_OK;
+}

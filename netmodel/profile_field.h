@@ -1,0 +1,28 @@
+/* Fields of device profiles: values with units and in ranges, with errors that name file, line, key and value. */
+#ifndef PL_NETMODEL_PROFILE_FIELD_H
+#define PL_NETMODEL_PROFILE_FIELD_H
+
+#include <stdbool.h>
+
+#include "core/document.h"
+#include "core/status.h"
+
+typedef pl_code (*pl_parse_unit)(const char *text, const char *what, double *value, pl_error *error);
+
+/* Refuses what is no mapping, and keys that are not in the NULL-terminated list. */
+pl_code pl_profile_check_keys(const pl_document *document, const pl_node *mapping, const char *const *known,
+                              pl_error *error);
+/* A value with a unit ("80GiB"), or a bare number in base units; not negative. */
+pl_code pl_profile_quantity(const pl_document *document, const pl_node *mapping, const char *key, pl_parse_unit parse,
+                            double *value, pl_error *error);
+/* The same, more than zero. */
+pl_code pl_profile_positive(const pl_document *document, const pl_node *mapping, const char *key, pl_parse_unit parse,
+                            double *value, pl_error *error);
+/* A number in (0, highest] or, if zero is allowed, in [0, highest]. */
+pl_code pl_profile_ratio(const pl_document *document, const pl_node *mapping, const char *key, bool zero_allowed,
+                         double highest, double *value, pl_error *error);
+/* A mapping under `key`. */
+pl_code pl_profile_object(const pl_document *document, const pl_node *root, const char *key, const pl_node **object,
+                          pl_error *error);
+
+#endif
