@@ -65,6 +65,8 @@ static pl_code refuse_empty(const session *own, pl_error *error) {
 static pl_code load(session *own, pl_error *error) {
   pl_sweep_options *options = &own->options;
   PL_TRY(pl_model_load(options->job.model_path, &own->arena, &own->model, error));
+  PL_TRY(pl_job_options_adopt(&options->job, &own->arena, error));
+  pl_space_choices_adopt(&options->choices, &options->job.job);
   PL_TRY(pl_platform_load(options->job.platform_path, NULL, &own->platform, error));
   PL_TRY(pl_platform_check(own->platform, error));
   const pl_cluster *cluster = pl_platform_cluster(own->platform);
@@ -101,7 +103,7 @@ static void describe_versions(pl_provenance *provenance, session *own) {
   pl_provenance_text(provenance, "mpi_version", copy ? copy : "", false);
 }
 
-static void describe_job(pl_provenance *provenance, const session *own) {
+static void describe_job(pl_provenance *provenance, session *own) {
   const pl_job *job = own->evaluation.job;
   const pl_simulate_options *simulate = own->evaluation.options;
   pl_provenance_integer(provenance, "gbs", job->gbs, true);
@@ -110,6 +112,9 @@ static void describe_job(pl_provenance *provenance, const session *own) {
   pl_provenance_text(provenance, "attention", job->flash ? "flash" : "unfused", true);
   pl_provenance_number(provenance, "bucket_bytes", job->bucket_bytes, true);
   pl_provenance_text(provenance, "pipeline_sends", pl_send_form_names[job->split_sends], true);
+  const pl_framework *framework = pl_framework_or_ideal(job->framework);
+  pl_provenance_text(provenance, "framework", framework->name, true);
+  pl_provenance_text(provenance, "framework_digest", digest_text(own, framework->digest), true);
   pl_provenance_text(provenance, "network", pl_network_names[simulate->network], true);
   pl_provenance_text(provenance, "sharing", pl_sharing_names[simulate->sharing], true);
   pl_provenance_text(provenance, "collectives", pl_collective_form_names[simulate->chunked], true);

@@ -15,6 +15,11 @@ void pl_space_choices_init(pl_space_choices *choices) {
   memcpy(choices->orders[0], "tdp", 4);
 }
 
+void pl_space_choices_adopt(pl_space_choices *choices, const pl_job *job) {
+  if (job->framework != NULL && !choices->overlap_is_given)
+    choices->overlap = 1u << (job->framework->overlaps_gradients ? 1 : 0);
+}
+
 /* The enumeration in progress. */
 typedef struct walk {
   pl_space *space;

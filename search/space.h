@@ -40,12 +40,16 @@ typedef struct pl_space_choices {
   pl_int_set zero;        /* empty: 0 to 3 */
   /* Bit i = value i of the enumeration is allowed (sp, overlap: bit 0 = off, bit 1 = on). */
   uint32_t schedules, recomputes, sp, overlap, recipes;
+  bool overlap_is_given; /* false: pl_space_choices_adopt may narrow it */
   uint32_t n_orders;
   char orders[PL_SPACE_ORDERS][4];
 } pl_space_choices;
 
 /* Everything, and the placement order tdp. */
 void pl_space_choices_init(pl_space_choices *choices);
+/* A framework named in the job decides whether gradients are reduced beside the backward pass, unless the choice is
+ * given. */
+void pl_space_choices_adopt(pl_space_choices *choices, const pl_job *job);
 
 typedef struct pl_candidate {
   int32_t pp, dp, tmp, mbs, vpp;

@@ -46,7 +46,8 @@ static const struct argp_option option_table[] = {
     {"sp", KEY_SP, "WHICH", 0, "sequence parallelism where tmp > 1: on, off or both (default)", 4},
     {"recompute", KEY_RECOMPUTE, "LIST", 0, "of none, selective, full", 4},
     {"zero", KEY_ZERO, "LIST", 0, "ZeRO stages where dp > 1, of 0-3 (2 and 3 only with pp = 1)", 4},
-    {"overlap", KEY_OVERLAP, "WHICH", 0, "overlap of gradient reduction where dp > 1: on, off or both (default)", 4},
+    {"overlap", KEY_OVERLAP, "WHICH", 0,
+     "overlap of gradient reduction where dp > 1: on, off or both (default: both, or what --framework does)", 4},
     {"assign", KEY_ASSIGN, "LIST", 0, "layer assignments, of uniform, balanced", 4},
     {"order", KEY_ORDER, "LIST", 0, "placement orders, innermost first (default tdp)", 4},
     {0},
@@ -148,6 +149,7 @@ static bool read_choice(int key, const char *value, pl_space_choices *choices, p
     return true;
   case KEY_OVERLAP:
     read_switch(error, "--overlap", value, &choices->overlap);
+    choices->overlap_is_given = true;
     return true;
   case KEY_ASSIGN:
     read_words(error, "--assign", value, recipes, &choices->recipes);

@@ -58,7 +58,24 @@ static void arrive(differ *d, uint32_t activation, uint32_t gradient) {
 static uint32_t parameter_gradient(differ *d, uint32_t parameter) {
   pl_tape *tape = d->tape;
   return pl_tape_like(tape, parameter, tape->tensors[parameter].name, PL_TENSOR_PARAMETER_GRADIENT,
-                      pl_gradient_dtype(tape->shard->dtype));
+                      pl_framework_gradient_dtype(tape->framework, tape->shard->dtype));
+}
+
+/* The weight gradient of a matrix: added by its GEMM, or made in the type of the weights and then added. */
+static void weight_gradient(differ *d, const char *name, uint32_t weight, const pl_op *forward, uint32_t input,
+                            uint32_t g) {
+  pl_tape *tape = d->tape;
+  uint32_t sum = parameter_gradient(d, weight);
+  int64_t m = forward->k, n = forward->n, k = forward->m;
+  if (tape->framework->fuses_accumulation) {
+    pl_tape_gemm(tape, name, PL_CATEGORY_BACKWARD, 1, m, n, k, input, g, sum, sum);
+    return;
+  }
+  /* Where the profile keeps all of them until the pass is over, they are not this block's to count. */
+  pl_tensor_kind kind = tape->framework->keeps_16bit_gradients ? PL_TENSOR_PARAMETER_GRADIENT : PL_TENSOR_GRADIENT;
+  uint32_t dw = pl_tape_like(tape, weight, tape->tensors[weight].name, kind, tape->shard->dtype);
+  pl_tape_gemm(tape, name, PL_CATEGORY_BACKWARD, 1, m, n, k, input, g, PL_NONE, dw);
+  pl_tape_sweep(tape, "accumulate", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, dw, sum, PL_NONE, sum, PL_NONE);
 }
 
 static void bias_gradient(differ *d, const char *name, uint32_t bias, uint32_t gradient) {
@@ -91,8 +108,7 @@ static void backward_linear(differ *d, const pl_tape_node *node, uint32_t g) {
   } else if (column) {
     pl_tape_collective(tape, node->names.input_all_reduce, PL_ALL_REDUCE, true, full_bytes, dx, dx);
   }
-  uint32_t dw = parameter_gradient(d, node->weight);
-  pl_tape_gemm(tape, node->names.wgrad, PL_CATEGORY_BACKWARD, 1, forward.k, forward.n, forward.m, input, g, dw, dw);
+  weight_gradient(d, node->names.wgrad, node->weight, &forward, input, g);
   bias_gradient(d, node->names.bias_grad, node->bias, g);
   arrive(d, node->input, dx);
 }
@@ -116,6 +132,25 @@ static void backward_sweep(differ *d, const pl_tape_node *node, pl_op_kind kind,
                            uint32_t kept) {
   uint32_t dx = fresh(d, node->input);
   pl_tape_sweep(d->tape, node->names.backward, kind, PL_CATEGORY_BACKWARD, flops, g, kept, PL_NONE, dx, PL_NONE);
+  arrive(d, node->input, dx);
+}
+
+/* The product's two derivatives, silu's, and both halves packed into one tensor again. */
+static void backward_gated(differ *d, const pl_tape_node *node, uint32_t g) {
+  pl_tape *tape = d->tape;
+  double half = tape->tensors[g].size_bytes;
+  uint32_t dgate = pl_tape_like(tape, node->second, "gate", PL_TENSOR_GRADIENT, tape->shard->dtype);
+  uint32_t dother = pl_tape_like(tape, node->second, "gate", PL_TENSOR_GRADIENT, tape->shard->dtype);
+  uint32_t dx = fresh(d, node->input);
+  pl_tape_sweep(tape, "gate_other_backward", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, g, node->second, PL_NONE,
+                dother, PL_NONE);
+  pl_tape_sweep(tape, node->names.backward, PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, g, node->input, PL_NONE, dgate,
+                PL_NONE)
+      ->bytes = 3 * half;
+  pl_tape_sweep(tape, "gate_backward", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, pointwise_flops, dgate, node->input,
+                PL_NONE, dgate, PL_NONE)
+      ->bytes = 3 * half;
+  pl_tape_sweep(tape, "gate_pack", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, dgate, dother, PL_NONE, dx, PL_NONE);
   arrive(d, node->input, dx);
 }
 
@@ -172,8 +207,11 @@ static void backward_grouped(differ *d, const pl_tape_node *node, uint32_t g) {
 static void backward_rotary(differ *d, const pl_tape_node *node, uint32_t g) {
   pl_op *op = pl_tape_sweep(d->tape, node->names.backward, PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, rotary_flops, g,
                             PL_NONE, PL_NONE, g, PL_NONE);
-  op->bytes = d->tape->forward[node->op].bytes;
-  op->flops = d->tape->forward[node->op].flops;
+  op->bytes = op->flops = 0;
+  for (uint32_t i = node->first_op; i <= node->op; i++) {
+    op->bytes += d->tape->forward[i].bytes;
+    op->flops += d->tape->forward[i].flops;
+  }
 }
 
 /* FlashAttention's backward: five matrix products where the forward has two (Dao et al. 2022, appendix B; Dao 2023,
@@ -239,13 +277,14 @@ static void backward_positions(differ *d, const pl_tape_node *node, uint32_t g) 
 /* Softmax minus the target: in place in fp32, then down to the dtype of the logits. */
 static void backward_loss(differ *d, const pl_tape_node *node) {
   pl_tape *tape = d->tape;
-  uint32_t dlogits = fresh(d, tape->input);
-  bool cast = node->input != tape->input;
+  uint32_t dlogits = fresh(d, tape->input), wide = node->input;
+  bool cast = tape->tensors[wide].dtype != tape->tensors[tape->input].dtype;
+  if (cast && tape->framework->loss == PL_LOSS_COPIES) wide = fresh(d, node->input);
   pl_tape_sweep(tape, node->names.backward, PL_OP_CROSS_ENTROPY, PL_CATEGORY_BACKWARD, cross_entropy_flops, node->input,
-                PL_NONE, PL_NONE, cast ? node->input : dlogits, PL_NONE);
+                PL_NONE, PL_NONE, cast ? wide : dlogits, PL_NONE);
   if (cast)
-    pl_tape_sweep(tape, "logits_fp32_backward", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, node->input, PL_NONE,
-                  PL_NONE, dlogits, PL_NONE);
+    pl_tape_sweep(tape, "logits_fp32_backward", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, wide, PL_NONE, PL_NONE,
+                  dlogits, PL_NONE);
   arrive(d, tape->input, dlogits);
 }
 
@@ -299,6 +338,12 @@ static void backward_node(differ *d, const pl_tape_node *node, uint32_t g) {
     break;
   case PL_RULE_GROUPED:
     backward_grouped(d, node, g);
+    break;
+  case PL_RULE_GATED:
+    backward_gated(d, node, g);
+    break;
+  case PL_RULE_CAST:
+    backward_sweep(d, node, PL_OP_ELEMENTWISE, 1, g, PL_NONE);
     break;
   case PL_RULE_TANH:
     backward_sweep(d, node, PL_OP_ELEMENTWISE, pointwise_flops, g, node->output);

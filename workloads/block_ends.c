@@ -29,7 +29,7 @@ static uint32_t add_positions(pl_tape *tape, uint32_t words) {
 void pl_block_embedding_forward(pl_tape *tape) {
   const pl_model *model = tape->model;
   const pl_tape_names names = PL_OP_NAMES("embedding");
-  int64_t vocab = pl_model_padded_vocab(model, tape->tmp) / tape->tmp;
+  int64_t vocab = pl_tape_local_vocab(tape);
   uint32_t table = pl_tape_parameter(tape, names.forward, "vh", vocab, model->hidden);
   uint32_t words = pl_tape_activation(tape, names.forward, tape->seq, 'h', model->hidden);
   pl_op *op = pl_tape_op(tape, names.forward, PL_OP_EMBEDDING, PL_CATEGORY_FORWARD, table, PL_NONE, PL_NONE, words);
@@ -84,7 +84,7 @@ static void pooler(pl_tape *tape) {
 
 void pl_block_head_forward(pl_tape *tape) {
   const pl_model *model = tape->model;
-  int64_t h = model->hidden, vocab = pl_model_padded_vocab(model, tape->tmp) / tape->tmp;
+  int64_t h = model->hidden, vocab = pl_tape_local_vocab(tape);
   tape->input = pl_tape_activation(tape, "input", tape->seq_local, 'h', h);
   uint32_t x = tape->input;
   if (model->pooler) pooler(tape);
@@ -116,10 +116,26 @@ static void token_all_reduce(pl_tape *tape, const char *name, uint32_t tensor) {
   if (tape->tmp > 1) pl_tape_collective(tape, name, PL_ALL_REDUCE, false, size_bytes, tensor, tensor);
 }
 
+/* One kernel over 16-bit logits, whose gradient is made of them and of their log-sum-exp. */
+static void fused_loss(pl_tape *tape) {
+  const int64_t extent[] = {tape->mbs, tape->seq};
+  uint32_t sums = pl_tape_tensor(tape, "sums", PL_TENSOR_ACTIVATION, PL_DTYPE_FP32, "bs", extent);
+  pl_tape_sweep(tape, "loss", PL_OP_CROSS_ENTROPY, PL_CATEGORY_FORWARD, cross_entropy_flops, tape->input, PL_NONE,
+                PL_NONE, sums, PL_NONE);
+  token_all_reduce(tape, "loss_maximum_all_reduce", sums);
+  token_all_reduce(tape, "loss_target_all_reduce", sums);
+  token_all_reduce(tape, "loss_sum_all_reduce", sums);
+  pl_tape_note(tape, PL_RULE_LOSS, PL_OP_NAMES("loss"), tape->input, PL_NONE);
+}
+
 void pl_block_loss_forward(pl_tape *tape) {
-  int64_t vocab = pl_model_padded_vocab(tape->model, tape->tmp) / tape->tmp;
+  int64_t vocab = pl_tape_local_vocab(tape);
   tape->input = pl_tape_activation(tape, "logits", tape->seq, 'v', vocab);
   uint32_t logits = tape->input;
+  if (tape->framework->loss == PL_LOSS_FUSED) {
+    fused_loss(tape);
+    return;
+  }
   if (pl_dtype_bytes(tape->shard->dtype) < pl_dtype_bytes(PL_DTYPE_FP32)) {
     logits = pl_tape_like(tape, tape->input, "logits_fp32", PL_TENSOR_ACTIVATION, PL_DTYPE_FP32);
     pl_tape_sweep(tape, "logits_fp32", PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, add_flops, tape->input, PL_NONE, PL_NONE,
@@ -131,8 +147,12 @@ void pl_block_loss_forward(pl_tape *tape) {
   pl_tape_sweep(tape, "loss_maximum", PL_OP_CROSS_ENTROPY, PL_CATEGORY_FORWARD, 1, logits, PL_NONE, PL_NONE, maximum,
                 PL_NONE);
   token_all_reduce(tape, "loss_maximum_all_reduce", maximum);
+  uint32_t shifted = logits;
+  if (tape->framework->loss != PL_LOSS_IN_PLACE)
+    shifted = pl_tape_like(tape, logits, "logits_shifted", PL_TENSOR_ACTIVATION, PL_DTYPE_FP32);
   pl_tape_sweep(tape, "loss_exponentials", PL_OP_CROSS_ENTROPY, PL_CATEGORY_FORWARD, cross_entropy_flops, logits,
-                maximum, PL_NONE, logits, sums);
+                maximum, PL_NONE, shifted, sums);
+  logits = shifted;
   token_all_reduce(tape, "loss_target_all_reduce", sums);
   token_all_reduce(tape, "loss_sum_all_reduce", sums);
   pl_tape_sweep(tape, "loss", PL_OP_CROSS_ENTROPY, PL_CATEGORY_FORWARD, 1, logits, sums, PL_NONE, logits, PL_NONE);

@@ -16,6 +16,18 @@
 
 static const double activation_flops = 8, softmax_flops = 5, rotary_flops = 6;
 
+/* x cos + rotate(x) sin in PyTorch ops: the halves exchanged, two products, their sum; the fused op stands for one of
+ * the products. */
+static void eager_rotary(pl_tape *tape, uint32_t qkv, double share) {
+  static const char *const names[] = {"rotary_rotate", "rotary_sin", "rotary_add"};
+  for (int i = 0; i < 3; i++) {
+    pl_op *op =
+        pl_tape_sweep(tape, names[i], PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 1, qkv, PL_NONE, PL_NONE, qkv, PL_NONE);
+    op->bytes *= i == 2 ? 1.5 * share : share; /* the sum reads two */
+    op->flops *= share;
+  }
+}
+
 /* Rotary embedding of queries and keys, in place in the packed QKV. */
 static void rotary(pl_tape *tape, uint32_t qkv) {
   const pl_tape_names names = PL_OP_NAMES("rotary");
@@ -24,7 +36,9 @@ static void rotary(pl_tape *tape, uint32_t qkv) {
   double share = (double)(tape->heads + tape->kv_heads) / (double)(tape->heads + 2 * tape->kv_heads);
   op->bytes *= share;
   op->flops *= share;
-  pl_tape_note(tape, PL_RULE_ROTARY, names, qkv, qkv);
+  uint32_t first_op = tape->n_forward - 1;
+  if (!tape->framework->fuses_rotary) eager_rotary(tape, qkv, share);
+  pl_tape_note(tape, PL_RULE_ROTARY, names, qkv, qkv)->first_op = first_op;
 }
 
 /* Query-key pairs of one head and sequence that a kernel which skips masked tiles works on: half of s^2 when causal,
@@ -68,9 +82,14 @@ static uint32_t unfused_attention(pl_tape *tape, uint32_t qkv, uint32_t context)
   uint32_t probabilities =
       pl_tape_tensor(tape, "probabilities", PL_TENSOR_ACTIVATION, tape->shard->dtype, "bass", square);
   const pl_tape_names softmax = PL_OP_NAMES("softmax");
+  uint32_t first_op = tape->n_forward;
+  if (!tape->framework->fuses_softmax) /* the mask by a kernel of its own, in place; its derivative is the identity */
+    pl_tape_sweep(tape, "mask", PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 1, scores, PL_NONE, PL_NONE, scores, PL_NONE);
   pl_tape_sweep(tape, "softmax", PL_OP_SOFTMAX, PL_CATEGORY_FORWARD, softmax_flops, scores, PL_NONE, PL_NONE,
                 probabilities, PL_NONE);
-  pl_tape_note(tape, PL_RULE_SOFTMAX, softmax, scores, probabilities)->core = true;
+  pl_tape_node *node = pl_tape_note(tape, PL_RULE_SOFTMAX, softmax, scores, probabilities);
+  node->first_op = first_op;
+  node->core = true;
 
   if (tape->model->attention_dropout) {
     probabilities = pl_tape_dropout(tape, PL_OP_NAMES("attention_dropout"), probabilities);
@@ -79,7 +98,7 @@ static uint32_t unfused_attention(pl_tape *tape, uint32_t qkv, uint32_t context)
   pl_tape_gemm(tape, "context", PL_CATEGORY_FORWARD, batch, seq, tape->model->value_size, seq, probabilities, qkv,
                PL_NONE, context);
   const pl_tape_names names = {.forward = "context", .backward = "context_dprobabilities", .wgrad = "context_dv"};
-  pl_tape_node *node = pl_tape_note(tape, PL_RULE_CONTEXT, names, probabilities, context);
+  node = pl_tape_note(tape, PL_RULE_CONTEXT, names, probabilities, context);
   node->second = qkv;
   node->core = true;
   return context;
@@ -131,6 +150,35 @@ static uint32_t attention(pl_tape *tape, uint32_t input) {
                         pl_tape_activation(tape, "attention_out", tape->seq, 'h', model->hidden));
 }
 
+/* SwiGLU in PyTorch ops: silu of one half is a tensor of its own, kept for the product's derivative. */
+static void eager_gated(pl_tape *tape, pl_tape_names names, uint32_t up, uint32_t active) {
+  double half = tape->tensors[active].size_bytes;
+  uint32_t gate = pl_tape_like(tape, active, "gate", PL_TENSOR_ACTIVATION, tape->shard->dtype);
+  pl_tape_sweep(tape, "gate", PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, activation_flops / 2, up, PL_NONE, PL_NONE, gate,
+                PL_NONE)
+      ->bytes = 2 * half;
+  pl_tape_sweep(tape, names.forward, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 1, gate, up, PL_NONE, active, PL_NONE)
+      ->bytes = 3 * half;
+  pl_tape_node *node = pl_tape_note(tape, PL_RULE_GATED, names, up, active);
+  node->second = gate;
+  node->first_op = node->op - 1;
+}
+
+static uint32_t activation(pl_tape *tape, pl_tape_names names, uint32_t up, int64_t f) {
+  uint32_t active = pl_tape_activation(tape, names.forward, tape->seq, 'f', f);
+  bool fuses = tape->framework->fuses_activation;
+  if (tape->model->gated_mlp && !fuses) {
+    eager_gated(tape, names, up, active);
+    return active;
+  }
+  if (!fuses && tape->model->mlp_bias) /* the bias by a kernel of its own, in place */
+    pl_tape_sweep(tape, "mlp_up_bias", PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 1, up, PL_NONE, PL_NONE, up, PL_NONE);
+  pl_tape_sweep(tape, names.forward, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, activation_flops, up, PL_NONE, PL_NONE,
+                active, PL_NONE);
+  pl_tape_note(tape, PL_RULE_POINTWISE, names, up, active);
+  return active;
+}
+
 uint32_t pl_block_mlp(pl_tape *tape, const pl_mlp *mlp, uint32_t input) {
   const pl_model *model = tape->model;
   int64_t f = mlp->width / tape->tmp, halves = model->gated_mlp ? 2 : 1;
@@ -146,10 +194,7 @@ uint32_t pl_block_mlp(pl_tape *tape, const pl_mlp *mlp, uint32_t input) {
                                              (const int64_t[]){tape->mbs, tape->seq, 2, f})
                             : pl_tape_activation(tape, mlp->up.forward, tape->seq, 'f', f);
   pl_tape_linear(tape, &linear, input, PL_NONE, up);
-  uint32_t active = pl_tape_activation(tape, mlp->activation.forward, tape->seq, 'f', f);
-  pl_tape_sweep(tape, mlp->activation.forward, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, activation_flops, up, PL_NONE,
-                PL_NONE, active, PL_NONE);
-  pl_tape_note(tape, PL_RULE_POINTWISE, mlp->activation, up, active);
+  uint32_t active = activation(tape, mlp->activation, up, f);
   linear = (pl_linear){
       .names = mlp->down, .parallel = PL_PARALLEL_ROW, .in = f, .out = model->hidden, .model_in = ffn, .model_out = h};
   return pl_tape_linear(tape, &linear, active, PL_NONE,

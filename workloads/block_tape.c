@@ -8,14 +8,15 @@
 /* Vector operations per element; they only matter to the roofline of kernels that memory bounds anyway. */
 static const double norm_flops = 5, dropout_flops = 2, residual_flops = 4;
 
-int64_t pl_model_padded_vocab(const pl_model *model, int64_t tmp) {
-  int64_t multiple = 128 * tmp;
-  return (model->vocab + multiple - 1) / multiple * multiple;
+int64_t pl_tape_local_vocab(const pl_tape *tape) {
+  int64_t multiple = tape->framework->vocab_multiple * tape->tmp;
+  return (tape->model->vocab + multiple - 1) / multiple * multiple / tape->tmp;
 }
 
 void pl_tape_init(pl_tape *tape, const pl_model *model, const pl_block_shard *shard) {
   tape->model = model;
   tape->shard = shard;
+  tape->framework = pl_framework_or_ideal(shard->framework);
   tape->tmp = shard->tmp;
   tape->ep = shard->ep > 1 ? shard->ep : 1;
   tape->mbs = shard->mbs;
@@ -208,7 +209,22 @@ uint32_t pl_tape_reduce(pl_tape *tape, pl_tape_names names, uint32_t partial) {
   return sum;
 }
 
+/* An RMS norm of PyTorch ops works on an fp32 copy, which it keeps: the copy, its squares and their mean; what
+ * follows, the product with the weight, is left to the norm's own op. */
+static uint32_t eager_rms(pl_tape *tape, uint32_t input) {
+  const pl_tape_names names = PL_OP_NAMES("norm_cast");
+  if (pl_dtype_bytes(tape->shard->dtype) >= pl_dtype_bytes(PL_DTYPE_FP32)) return input;
+  uint32_t wide = pl_tape_like(tape, input, names.forward, PL_TENSOR_ACTIVATION, PL_DTYPE_FP32);
+  pl_tape_sweep(tape, names.forward, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 1, input, PL_NONE, PL_NONE, wide, PL_NONE);
+  pl_tape_note(tape, PL_RULE_CAST, names, input, wide);
+  uint32_t squares = pl_tape_like(tape, wide, "norm_squares", PL_TENSOR_ACTIVATION, PL_DTYPE_FP32);
+  pl_tape_sweep(tape, "norm_squares", PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 1, wide, PL_NONE, PL_NONE, squares,
+                PL_NONE);
+  return wide;
+}
+
 uint32_t pl_tape_norm(pl_tape *tape, pl_tape_names names, uint32_t input) {
+  if (!tape->framework->fuses_norm && tape->model->norm == PL_NORM_RMS) input = eager_rms(tape, input);
   uint32_t output = pl_tape_like(tape, input, names.forward, PL_TENSOR_ACTIVATION, tape->shard->dtype);
   return pl_tape_norm_to(tape, names, input, tape->model->hidden, output);
 }
@@ -230,6 +246,10 @@ static uint32_t mask_of(pl_tape *tape, const char *name, uint32_t tensor) {
 
 uint32_t pl_tape_residual(pl_tape *tape, pl_tape_names names, uint32_t input, uint32_t residual, bool bias,
                           bool dropout) {
+  if (dropout && !tape->framework->fuses_residual) {
+    input = pl_tape_dropout(tape, PL_OP_NAMES("hidden_dropout"), input);
+    dropout = false;
+  }
   uint32_t weight = bias ? pl_tape_parameter(tape, names.bias, "h", tape->model->hidden, 0) : PL_NONE;
   uint32_t output = pl_tape_like(tape, residual, names.forward, PL_TENSOR_ACTIVATION, tape->shard->dtype);
   uint32_t mask = dropout ? mask_of(tape, names.forward, output) : PL_NONE;

@@ -16,9 +16,10 @@
 #ifndef PL_WORKLOADS_BLOCK_TAPE_H
 #define PL_WORKLOADS_BLOCK_TAPE_H
 
+#include "workloads/framework.h"
 #include "workloads/model.h"
 
-enum { PL_TAPE_FORWARD_OPS = 64, PL_TAPE_BACKWARD_OPS = 192, PL_TAPE_TENSORS = 224, PL_TAPE_NODES = 56 };
+enum { PL_TAPE_FORWARD_OPS = 80, PL_TAPE_BACKWARD_OPS = 240, PL_TAPE_TENSORS = 280, PL_TAPE_NODES = 72 };
 
 typedef enum pl_tape_rule {
   PL_RULE_LINEAR = 0,
@@ -27,6 +28,8 @@ typedef enum pl_tape_rule {
   PL_RULE_RESIDUAL,  /* output = second + dropout(input + bias) */
   PL_RULE_ADD,       /* output = input + second */
   PL_RULE_POINTWISE, /* the derivative needs the input (gelu, swiglu), and `second` where the op multiplies by it */
+  PL_RULE_GATED,     /* output = second * the other half of the input, second = silu(half of the input) */
+  PL_RULE_CAST,      /* to another type */
   PL_RULE_TANH,      /* the derivative needs the output */
   PL_RULE_DROPOUT,
   PL_RULE_ROTARY,
@@ -80,6 +83,7 @@ typedef struct pl_tape_node {
 typedef struct pl_tape {
   const pl_model *model;
   const pl_block_shard *shard;
+  const pl_framework *framework;
   int64_t tmp, ep, mbs, seq,
       seq_local;     /* seq_local: rows outside the tensor-parallel regions, seq / tmp under sequence parallelism */
   int64_t model_seq; /* of the whole sequence */
@@ -163,6 +167,7 @@ void pl_block_backward(pl_tape *tape);
 /* Fills saved flags and the byte counts of `program`. */
 void pl_block_memory(pl_tape *tape, pl_block_program *program);
 
-int64_t pl_model_padded_vocab(const pl_model *model, int64_t tmp);
+/* Rows of the vocabulary on this rank: padded as the framework does it. */
+int64_t pl_tape_local_vocab(const pl_tape *tape);
 
 #endif

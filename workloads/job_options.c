@@ -15,6 +15,7 @@ enum {
   KEY_ATTENTION,
   KEY_BUCKET,
   KEY_SENDS,
+  KEY_FRAMEWORK,
   KEY_NETWORK,
   KEY_SHARING,
   KEY_COLLECTIVES,
@@ -34,6 +35,11 @@ static const struct argp_option option_table[] = {
     {"bucket-bytes", KEY_BUCKET, "SIZE", 0, "gradient bucket, closed at block boundaries (default 25MB)", 1},
     {"pipeline-sends", KEY_SENDS, "FORM", 0,
      "split (default): each tensor rank sends its share and the receivers gather; or whole", 1},
+    {"framework", KEY_FRAMEWORK, "NAME", 0,
+     "what the training framework does: a name of workloads/frameworks/ or a file (default ideal); options named "
+     "beside "
+     "it are stronger",
+     1},
     {"network", KEY_NETWORK, "KIND", 0,
      "flow (default), analytic (no contention) or simgrid (reference; chunked, unfolded)", 2},
     {"sharing", KEY_SHARING, "RULE", 0, "equal (default) or rtt (SimGrid's CM02)", 2},
@@ -136,13 +142,19 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
   case KEY_ATTENTION:
     choose(options, "--attention", value, kinds, &chosen);
     options->job.flash = chosen == 0;
+    options->attention_is_given = true;
     return 0;
   case KEY_BUCKET:
     pl_parse_bytes(value, "--bucket-bytes", &options->job.bucket_bytes, &options->error);
+    options->bucket_is_given = true;
     return 0;
   case KEY_SENDS:
     choose(options, "--pipeline-sends", value, pl_send_form_names, &chosen);
     options->job.split_sends = chosen == 1;
+    options->sends_are_given = true;
+    return 0;
+  case KEY_FRAMEWORK:
+    options->framework_choice = value;
     return 0;
   case KEY_NETWORK:
   case KEY_SHARING:
@@ -173,6 +185,17 @@ pl_code pl_job_options_check(pl_job_options *options, pl_error *error) {
     return pl_fail(error, PL_BAD_INPUT, "--model FILE is missing (e.g. workloads/models/gpt3-175b.json)");
   if (options->job.gbs == 0)
     return pl_fail(error, PL_BAD_INPUT, "--gbs N is missing: the number of sequences per iteration");
+  return PL_OK;
+}
+
+pl_code pl_job_options_adopt(pl_job_options *options, pl_arena *arena, pl_error *error) {
+  if (options->framework_choice == NULL) return PL_OK;
+  PL_TRY(pl_framework_load(options->framework_choice, arena, &options->framework, error));
+  const pl_job given = options->job;
+  pl_framework_apply(&options->framework, &options->job);
+  if (options->attention_is_given) options->job.flash = given.flash;
+  if (options->bucket_is_given) options->job.bucket_bytes = given.bucket_bytes;
+  if (options->sends_are_given) options->job.split_sends = given.split_sends;
   return PL_OK;
 }
 

@@ -216,7 +216,7 @@ static void add_optimizer(gathering *state) {
   const pl_piece_context *context = state->context;
   const pl_strategy *strategy = context->program->strategy;
   const pl_stage_program *stage = &context->program->stages[context->device->stage];
-  pl_training_state bytes = pl_training_state_of(context->program->job->dtype);
+  pl_training_state bytes = pl_training_state_of(context->program->job, strategy->dp);
   double owned = strategy->zero >= 1 ? stage->parameters / strategy->dp : stage->parameters;
   pl_op_time cost = pl_optimizer_cost(context->profile, owned, bytes.update_traffic_bytes);
   add_effect(state, llrint(owned * bytes.update_bytes), 0);

@@ -4,20 +4,43 @@
 #include <math.h>
 #include <string.h>
 
-pl_training_state pl_training_state_of(pl_dtype dtype) {
-  double gradient = pl_dtype_bytes(pl_gradient_dtype(dtype));
-  if (dtype == PL_DTYPE_FP32 || dtype == PL_DTYPE_TF32)
-    /* Weights are their own master copy, beside momentum and variance: read and written, the gradient read. */
-    return (pl_training_state){
-        .parameter_bytes = 4, .gradient_bytes = gradient, .optimizer_bytes = 8, .update_traffic_bytes = 4 + 8 + 16};
-  /* Master weight, momentum and variance in fp32 are read and written, the 16-bit weight written, the gradient read;
-   * one of 16 bits is first turned into fp32: read, written, and read again. */
-  bool converts = gradient < 4;
-  return (pl_training_state){.parameter_bytes = 2,
-                             .gradient_bytes = gradient,
-                             .optimizer_bytes = 12,
-                             .update_bytes = converts ? 4 : 0,
-                             .update_traffic_bytes = (converts ? gradient + 4 + 4 : gradient) + 24 + 2};
+/* Adam's arithmetic as torch's foreach form does it, one pass over the tensors per step: exp_avg.lerp_ (3 tensors
+ * read or written), exp_avg_sq.mul_ (2) and addcmul_ (4), sqrt (2), division by the bias correction (2), add of eps
+ * (2), addcdiv_ (4), weight decay (2): 21 of four bytes where the fused form has 7 (p, m, v twice, g once). */
+static const double foreach_passes = 21, fused_passes = 7, fp32_bytes = 4;
+
+static double update_traffic_of(const pl_framework *framework, double gradient, double cast) {
+  bool fused = framework->optimizer == PL_OPTIMIZER_FUSED;
+  double steps = (fused ? fused_passes : foreach_passes) * fp32_bytes;
+  /* A gradient of 16 bits is first turned into fp32: read, written, and read again. The norm reads all gradients, the
+   * clipping reads and writes them. */
+  double converted = gradient < fp32_bytes ? gradient + fp32_bytes : 0;
+  double clipped = framework->clips_gradients ? 3 * fp32_bytes : 0;
+  /* The foreach form casts the weights back by copies of their own. */
+  return steps + converted + clipped + cast + (fused || cast == 0 ? 0 : fp32_bytes);
+}
+
+pl_training_state pl_training_state_of(const pl_job *job, int32_t dp) {
+  const pl_framework *framework = pl_framework_or_ideal(job->framework);
+  double compute = pl_dtype_bytes(job->dtype);
+  double gradient = pl_dtype_bytes(pl_framework_gradient_dtype(framework, job->dtype));
+  bool single = compute >= fp32_bytes; /* weights are their own master copy, beside momentum and variance */
+  bool own_master = single || framework->weights == PL_WEIGHTS_FP32;
+  pl_training_state state = {
+      .parameter_bytes = own_master ? fp32_bytes : compute,
+      .cast_bytes = own_master && !single ? compute : 0,
+      .gathered_bytes = compute,
+      .gradient_bytes = gradient,
+      .reduced_bytes = framework->reduce_dtype < 0 ? gradient : pl_dtype_bytes((pl_dtype)framework->reduce_dtype),
+      .optimizer_bytes = own_master ? 2 * fp32_bytes : 3 * fp32_bytes,
+      .update_bytes = gradient < fp32_bytes ? fp32_bytes : 0,
+      .update_traffic_bytes = update_traffic_of(framework, gradient, single ? 0 : compute)};
+  if (framework->keeps_16bit_gradients && !single) state.extra_gradient_bytes += compute;
+  if (framework->copies_buckets && dp > 1)
+    state.extra_gradient_bytes += framework->keeps_16bit_gradients && !single ? compute : gradient;
+  /* The foreach form makes the denominator as a list of its own. */
+  if (framework->optimizer == PL_OPTIMIZER_FOREACH) state.update_bytes += fp32_bytes;
+  return state;
 }
 
 /* ---- families and their ops, while the program is made ---- */
@@ -191,11 +214,11 @@ static void add(pass_making *pass, pl_instruction_kind kind, bool backward, int3
 
 static void add_reduce(pass_making *pass, double parameters) {
   const pl_program *program = pass->state->program;
-  pl_training_state bytes = pl_training_state_of(program->job->dtype);
+  pl_training_state bytes = pl_training_state_of(program->job, program->strategy->dp);
   pl_collective_kind kind = program->strategy->zero == 0 ? PL_ALL_REDUCE : PL_REDUCE_SCATTER;
   uint32_t family = program->family_of[pass->stage][PL_FAMILY_DATA];
   if (family == PL_NONE || parameters <= 0) return;
-  add(pass, PL_INSTRUCTION_REDUCE, true, -1, family_op(pass->state, family, kind, parameters * bytes.gradient_bytes));
+  add(pass, PL_INSTRUCTION_REDUCE, true, -1, family_op(pass->state, family, kind, parameters * bytes.reduced_bytes));
 }
 
 /* Parameters that this stage holds for a block: a tied head apart from its embedding has a copy of the table. */
@@ -207,12 +230,12 @@ static double held_parameters(const pl_program *program, int32_t block) {
 
 static void add_gather(pass_making *pass, int32_t block, bool backward) {
   const pl_program *program = pass->state->program;
-  pl_training_state bytes = pl_training_state_of(program->job->dtype);
+  pl_training_state bytes = pl_training_state_of(program->job, program->strategy->dp);
   double parameters = held_parameters(program, block);
   uint32_t family = program->family_of[pass->stage][PL_FAMILY_DATA];
   if (parameters > 0)
     add(pass, PL_INSTRUCTION_GATHER, backward, block,
-        family_op(pass->state, family, PL_ALL_GATHER, parameters * bytes.parameter_bytes));
+        family_op(pass->state, family, PL_ALL_GATHER, parameters * bytes.gathered_bytes));
 }
 
 /* Blocks first, first + step, ... (count of them), with ZeRO-3's gathers up to two blocks ahead. */
@@ -230,7 +253,7 @@ static void add_blocks(pass_making *pass, int32_t first, int32_t count, bool bac
     if (gathers && i + GATHER_WINDOW < count) add_gather(pass, first + (i + GATHER_WINDOW) * step, backward);
     if (!reduces) continue;
     pass->pending += parameters;
-    pl_training_state bytes = pl_training_state_of(program->job->dtype);
+    pl_training_state bytes = pl_training_state_of(program->job, program->strategy->dp);
     if (pass->pending * bytes.gradient_bytes >= program->job->bucket_bytes) {
       add_reduce(pass, pass->pending);
       pass->pending = 0;
@@ -282,7 +305,7 @@ static pl_code make_epilogue(making *state, pl_stage_program *own) {
   uint32_t embedding = program->family_of[own->stage][PL_FAMILY_EMBEDDING];
   if (embedding != PL_NONE) {
     double size_bytes =
-        program->blocks[PL_BLOCK_HEAD].tied_parameters * pl_training_state_of(program->job->dtype).gradient_bytes;
+        program->blocks[PL_BLOCK_HEAD].tied_parameters * pl_training_state_of(program->job, strategy->dp).reduced_bytes;
     add(&pass, PL_INSTRUCTION_EMBEDDING, true, -1, family_op(state, embedding, PL_ALL_REDUCE, size_bytes));
   }
   add(&pass, PL_INSTRUCTION_OPTIMIZER, false, -1, PL_NONE);
@@ -290,7 +313,7 @@ static pl_code make_epilogue(making *state, pl_stage_program *own) {
   if (data != PL_NONE && (strategy->zero == 1 || strategy->zero == 2))
     add(&pass, PL_INSTRUCTION_GATHER, false, -1,
         family_op(state, data, PL_ALL_GATHER,
-                  own->parameters * pl_training_state_of(program->job->dtype).parameter_bytes));
+                  own->parameters * pl_training_state_of(program->job, strategy->dp).gathered_bytes));
   own->epilogue = (pl_pass){pass.list, pass.n};
   return PL_OK;
 }

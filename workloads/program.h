@@ -111,11 +111,16 @@ int32_t pl_program_sender(const pl_program *program, pl_family_kind kind, int32_
 /* ---- training state with Adam: one convention for memory, communication and time (workloads/README.md, "Mixed
  * precision"; Rajbhandari et al. 2020, section 3.1) ---- */
 typedef struct pl_training_state {
-  double parameter_bytes, gradient_bytes, optimizer_bytes; /* per parameter, kept, and sent */
+  double parameter_bytes, gradient_bytes, optimizer_bytes; /* per parameter, kept */
+  double cast_bytes;           /* 16-bit copies of fp32 weights (PL_WEIGHTS_FP32): sharded where the weights are */
+  double gathered_bytes;       /* of a parameter as it is computed with and as it travels */
+  double reduced_bytes;        /* of a gradient as it travels */
+  double extra_gradient_bytes; /* kept beside the gradients: 16-bit ones not yet added, copies in buckets */
   double update_bytes;         /* per parameter that the optimizer owns, while it runs: its fp32 gradient */
   double update_traffic_bytes; /* read and written by the optimizer, per parameter that it owns */
 } pl_training_state;
-pl_training_state pl_training_state_of(pl_dtype dtype);
+/* With data parallelism or without: buckets are only there to be reduced. */
+pl_training_state pl_training_state_of(const pl_job *job, int32_t dp);
 
 /* Prints the program: per stage its blocks' ops (identical blocks once, with a count), schedule and epilogue. */
 void pl_program_print(FILE *stream, const pl_program *program);

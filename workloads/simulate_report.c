@@ -28,6 +28,7 @@ void pl_simulate_subject_print(FILE *stream, const pl_simulate_subject *subject)
   fprintf(stream, " in %" PRIu32 " node%s\n", cluster->n_nodes, cluster->n_nodes == 1 ? "" : "s");
   pl_strategy_format(subject->strategy, subject->model, text, sizeof text);
   fprintf(stream, "strategy         %s\n", text);
+  if (subject->job->framework != NULL) fprintf(stream, "framework        %s\n", subject->job->framework->name);
 }
 
 static void print_share(FILE *stream, const char *name, double time_s, double total_s) {
@@ -132,6 +133,7 @@ void pl_simulate_subject_json(pl_json *json, const pl_simulate_subject *subject,
   pl_json_put_integer(json, "gbs", subject->job->gbs);
   pl_json_put_integer(json, "seq", subject->job->seq);
   pl_json_put_string(json, "dtype", pl_dtype_name(subject->job->dtype));
+  pl_json_put_string(json, "framework", pl_framework_or_ideal(subject->job->framework)->name);
   for (uint32_t c = 0; c < pl_result_n_columns; c++)
     put_column(json, &pl_result_columns[c], &report->row);
 }

@@ -16,7 +16,7 @@ static double largest_message(const pl_program *program, pl_family_kind kind, in
 pl_resident_memory pl_resident_memory_of(const pl_program *program, int32_t stage) {
   const pl_strategy *strategy = program->strategy;
   const pl_stage_program *own = &program->stages[stage];
-  pl_training_state bytes = pl_training_state_of(program->job->dtype);
+  pl_training_state bytes = pl_training_state_of(program->job, strategy->dp);
   double shards = strategy->dp;
   pl_resident_memory memory = {
       .parameters = own->parameters * bytes.parameter_bytes / (strategy->zero >= 3 ? shards : 1),

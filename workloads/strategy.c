@@ -119,7 +119,12 @@ pl_block_shard pl_strategy_shard(const pl_strategy *strategy, const pl_job *job)
                           .seq = job->seq,
                           .recompute = strategy->recompute,
                           .dtype = job->dtype,
-                          .flash = job->flash};
+                          .flash = job->flash,
+                          .framework = job->framework};
+}
+
+void pl_strategy_adopt(pl_strategy *strategy, const pl_job *job) {
+  if (!strategy->overlap_is_given) strategy->overlap = pl_framework_or_ideal(job->framework)->overlaps_gradients;
 }
 
 pl_code pl_strategy_check(const pl_strategy *strategy, const pl_model *model, const pl_job *job, uint32_t n_devices,

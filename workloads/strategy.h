@@ -15,6 +15,7 @@
 #include "core/arena.h"
 #include "core/cluster.h"
 #include "core/status.h"
+#include "workloads/framework.h"
 #include "workloads/model.h"
 
 typedef enum pl_schedule_kind { PL_SCHEDULE_GPIPE = 0, PL_SCHEDULE_1F1B, PL_SCHEDULE_INTERLEAVED } pl_schedule_kind;
@@ -31,12 +32,14 @@ typedef struct pl_job {
   bool flash;
   double bucket_bytes; /* gradient bucket; 25 MB by default */
   bool split_sends; /* each tensor rank sends its share of an activation, the receivers gather (workloads/program.h) */
+  const pl_framework *framework; /* NULL = ideal; pl_framework_apply sets it and the three above */
 } pl_job;
 
 typedef struct pl_strategy {
   int32_t pp, dp, tmp, mbs, vpp;
   pl_schedule_kind schedule;
   bool sp, overlap;
+  bool overlap_is_given; /* false: what the framework does, or 1 (pl_strategy_adopt) */
   pl_recompute recompute;
   int32_t zero;
   char order[4]; /* "tdp" */
@@ -54,6 +57,8 @@ static inline int32_t pl_strategy_n_chunks(const pl_strategy *strategy) {
 /* Parses the text form; syntax only (unknown key, number, missing pp/dp/tmp/mbs). Recipes leave boundary NULL. */
 pl_code pl_strategy_parse(const char *text, const pl_model *model, pl_arena *arena, pl_strategy *strategy,
                           pl_error *error);
+/* What the text leaves to the framework: `overlap`. */
+void pl_strategy_adopt(pl_strategy *strategy, const pl_job *job);
 /* Everything that must hold between strategy, model, job and cluster; says which limit is broken and what would do. */
 pl_code pl_strategy_check(const pl_strategy *strategy, const pl_model *model, const pl_job *job, uint32_t n_devices,
                           pl_error *error);

@@ -62,6 +62,7 @@ static pl_code read_flag(parsing *state, const key_value *pair) {
     state->strategy->sp = value != 0;
   } else {
     state->strategy->overlap = value != 0;
+    state->strategy->overlap_is_given = true;
   }
   return PL_OK;
 }
