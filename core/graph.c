@@ -6,8 +6,8 @@
 
 #include "core/digest.h"
 
-static const char *const category_names[PL_CATEGORY_COUNT] = {"forward", "backward", "recompute", "optimizer",
-                                                              "tensor",  "pipeline", "data",      "other"};
+static const char *const category_names[PL_CATEGORY_COUNT] = {
+    "forward", "backward", "recompute", "optimizer", "tensor", "pipeline", "data", "other", "host"};
 
 static const char *const stream_kind_names[PL_STREAM_KIND_COUNT] = {
     "compute", "feature", "gradient", "send_down", "receive_down", "send_up", "receive_up", "tied"};

@@ -50,6 +50,7 @@ typedef enum pl_category {
   PL_CATEGORY_PIPELINE, /* sends between stages */
   PL_CATEGORY_DATA,     /* gradient reduction, ZeRO gathers */
   PL_CATEGORY_OTHER,
+  PL_CATEGORY_HOST, /* a device that waits for the host to launch its work */
   PL_CATEGORY_COUNT
 } pl_category;
 

@@ -3,10 +3,11 @@
 
 #include <string.h>
 
+#include "workloads/host_floor.h"
 #include "workloads/meeting.h"
 #include "workloads/pieces.h"
 
-enum { MOST_PENDING = 16 };
+enum { MOST_PENDING = 32 };
 
 /* One device class while it is unrolled. */
 typedef struct unrolling {
@@ -27,7 +28,7 @@ typedef struct unrolling {
   int32_t in_flight; /* how many forwards may run ahead of their backwards (Proteus's max ongoing) */
 } unrolling;
 
-enum { MOST_GATHERS = 8 };
+enum { MOST_GATHERS = 32 };
 
 /* The device classes that are unrolled together: those that have joint segments (core/graph.h), or one alone. They run
  * one stage's program, so the pieces are the same for all. */
@@ -292,18 +293,23 @@ static bool take_pieces(compilation *state, crew *own) {
   own->backward = PL_TAKE(state->arena, pl_pieces, vpp);
   own->last_backward = PL_TAKE(state->arena, pl_pieces, vpp);
   if (state->arena->failed) return false;
-  const pl_piece_context context = {.program = program,
-                                    .plan = state->plan,
-                                    .options = state->options,
-                                    .device = class,
-                                    .profile = pl_cluster_profile(state->cluster, class->device),
-                                    .builder = state->builder,
-                                    .arena = state->arena};
+  pl_piece_context context = {.program = program,
+                              .plan = state->plan,
+                              .options = state->options,
+                              .device = class,
+                              .profile = pl_cluster_profile(state->cluster, class->device),
+                              .builder = state->builder,
+                              .arena = state->arena};
   for (size_t chunk = 0; chunk < vpp; chunk++) {
+    double forward_late_s, backward_late_s;
+    pl_host_floor(&context, &stage->forward[chunk], &stage->backward[chunk], &forward_late_s, &backward_late_s);
+    context.late_s = forward_late_s;
     own->forward[chunk] = pl_pieces_take(&context, &stage->forward[chunk], PL_CATEGORY_FORWARD);
+    context.late_s = backward_late_s;
     own->backward[chunk] = pl_pieces_take(&context, &stage->backward[chunk], PL_CATEGORY_BACKWARD);
     own->last_backward[chunk] = pl_pieces_take(&context, &stage->last_backward[chunk], PL_CATEGORY_BACKWARD);
   }
+  context.late_s = 0;
   own->epilogue = pl_pieces_take(&context, &stage->epilogue, PL_CATEGORY_OPTIMIZER);
   return !state->arena->failed;
 }

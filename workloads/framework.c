@@ -79,6 +79,8 @@ static const switch_row switches[] = {
     {"communication", "bucket", SWITCH_BYTES, AT(bucket_bytes), all_word, 0},
     {"communication", "overlaps_gradients", SWITCH_FLAG, AT(overlaps_gradients), NULL, 0},
     {"communication", "gather_unit", SWITCH_WORD, AT(gather_unit), unit_words, 0},
+    {"communication", "scatters_by_all_reduce", SWITCH_FLAG, AT(scatters_by_all_reduce), NULL, 0},
+    {"communication", "copies_per_rank", SWITCH_FLAG, AT(copies_per_rank), NULL, 0},
     {"communication", "gathers_ahead", SWITCH_FLAG, AT(gathers_ahead), NULL, 0},
     {"communication", "splits_sends", SWITCH_FLAG, AT(splits_sends), NULL, 0},
     {"host", "launch", SWITCH_TIME, AT(launch_s), NULL, 0},

@@ -70,7 +70,9 @@ typedef struct pl_framework {
   bool copies_buckets;        /* gradients are copied into buckets of their own (DDP without gradient_as_bucket_view) */
   double bucket_bytes;        /* 0: one bucket for all gradients */
   bool overlaps_gradients;    /* default of the strategy's `overlap` */
-  bool gathers_ahead;         /* ZeRO-3 gathers the next unit while this one runs */
+  bool scatters_by_all_reduce; /* ZeRO 2 and 3: gradients are all-reduced, each rank keeps its share */
+  bool copies_per_rank; /* gathers have a list of per-rank tensors for output: as many copies behind each gather */
+  bool gathers_ahead;   /* ZeRO-3 gathers the next unit while this one runs */
   pl_gather_unit gather_unit;
   bool splits_sends; /* default of --pipeline-sends */
   pl_optimizer_form optimizer;

@@ -3,8 +3,10 @@
  * tasks see the same balance. */
 #include "workloads/pieces.h"
 
+#include <math.h>
 #include <string.h>
 
+#include "workloads/host_floor.h"
 #include "workloads/op_cost.h"
 
 /* A part of the segment under way, what it does to memory, and which op of the tensor family it is. */
@@ -26,6 +28,7 @@ typedef struct gathering {
   pl_part *scratch; /* as many as parts */
   pl_carried carried[PL_PIECES_CARRIED];
   uint32_t n_carried;
+  double late_per_host_s; /* seconds that the device waits per second that the host works, in this pass */
 } gathering;
 
 /* ---- segments ---- */
@@ -212,6 +215,26 @@ static void add_block(gathering *state, const pl_instruction *instruction) {
   }
 }
 
+/* The device runs dry while the host launches the block: its share of the pass's lateness, by what it has to launch. */
+static void add_lateness(gathering *state, const pl_instruction *instruction) {
+  if (state->late_per_host_s <= 0) return;
+  pl_host_load load = pl_host_load_of_instruction(state->context, instruction);
+  double late_s = load.host_s * state->late_per_host_s;
+  if (late_s > 0) add_work(state, late_s, PL_CATEGORY_HOST, "host");
+}
+
+/* A copy per rank of the group, each of a share of what was gathered: read and written; launched one by one. */
+static void add_copies(gathering *state, uint32_t op) {
+  const pl_piece_context *context = state->context;
+  const pl_program *program = context->program;
+  const pl_framework *framework = pl_framework_or_ideal(program->job->framework);
+  const pl_family *family = &program->families[program->family_of[context->device->stage][PL_FAMILY_DATA]];
+  double launch_s = fmax(framework->launch_s, context->profile->launch_overhead_s);
+  double time_s = (double)family->group_size * launch_s;
+  time_s = fmax(time_s, pl_optimizer_cost(context->profile, 1, 2 * family->ops[op].size_bytes).time_s);
+  add_work(state, time_s, PL_CATEGORY_DATA, "copy what was gathered");
+}
+
 static void add_optimizer(gathering *state) {
   const pl_piece_context *context = state->context;
   const pl_strategy *strategy = context->program->strategy;
@@ -229,6 +252,7 @@ static void add_instruction(gathering *state, const pl_instruction *instruction)
   switch ((pl_instruction_kind)instruction->kind) {
   case PL_INSTRUCTION_BLOCK:
     add_block(state, instruction);
+    add_lateness(state, instruction);
     break;
   case PL_INSTRUCTION_REDUCE:
     add_communication(state, PL_PIECE_REDUCE, instruction->op, "reduce gradients");
@@ -238,6 +262,9 @@ static void add_instruction(gathering *state, const pl_instruction *instruction)
     break;
   case PL_INSTRUCTION_AWAIT:
     add_communication(state, PL_PIECE_AWAIT, PL_NONE, "await");
+    break;
+  case PL_INSTRUCTION_COPY:
+    add_copies(state, instruction->op);
     break;
   case PL_INSTRUCTION_ASSEMBLE:
     add_collective(state, instruction->op, "assemble");
@@ -255,7 +282,7 @@ static void add_instruction(gathering *state, const pl_instruction *instruction)
 static uint32_t count_ops(const pl_program *program, const pl_pass *pass) {
   uint32_t n = 2;
   for (uint32_t i = 0; i < pass->n; i++) {
-    n++;
+    n += 2; /* its own, and the lateness behind a block */
     if (pass->instructions[i].kind != PL_INSTRUCTION_BLOCK) continue;
     const pl_block_program *block = &program->blocks[pl_model_block_kind(program->model, pass->instructions[i].block)];
     n += pass->instructions[i].backward ? block->backward.n_ops : block->forward.n_ops;
@@ -277,6 +304,7 @@ pl_pieces pl_pieces_take(const pl_piece_context *context, const pl_pass *pass, p
   state.parts = PL_TAKE(context->arena, gathered_part, most + 1);
   state.scratch = PL_TAKE(context->arena, pl_part, most);
   if (context->arena->failed) return (pl_pieces){.pieces = NULL};
+  if (context->late_s > 0) state.late_per_host_s = context->late_s / pl_host_load_of(context, pass).host_s;
   for (uint32_t i = 0; i < pass->n; i++)
     add_instruction(&state, &pass->instructions[i]);
   close_segment(&state);

@@ -47,6 +47,7 @@ typedef struct pl_piece_context {
   const pl_compile_options *options;
   const pl_device_class *device; /* any of the crew */
   const pl_device_profile *profile;
+  double late_s; /* by how much the host is late in the pass (workloads/host_floor.h) */
   pl_graph_builder *builder;
   pl_arena *arena;
 } pl_piece_context;

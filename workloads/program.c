@@ -197,8 +197,9 @@ static void add_block_collectives(making *state, int32_t stage, int32_t block) {
 
 /* ---- passes ---- */
 
-/* Instructions per block at most: gather, await, block, reduce; and some at the ends. */
-enum { INSTRUCTIONS_PER_BLOCK = 4, GATHER_WINDOW = 2 };
+/* Instructions per block at most: block, reduce, and per parameter tensor that is gathered by itself gather, await and
+ * copy; and some at the ends. */
+enum { GATHER_WINDOW = 2, GATHERS_PER_BLOCK = 8, INSTRUCTIONS_PER_BLOCK = 2 + 3 * GATHERS_PER_BLOCK };
 
 typedef struct pass_making {
   making *state;
@@ -212,10 +213,16 @@ static void add(pass_making *pass, pl_instruction_kind kind, bool backward, int3
   pass->list[pass->n++] = (pl_instruction){.kind = (uint8_t)kind, .backward = backward, .block = block, .op = op};
 }
 
+static const pl_framework *framework_of(const pl_program *program) {
+  return pl_framework_or_ideal(program->job->framework);
+}
+
 static void add_reduce(pass_making *pass, double parameters) {
   const pl_program *program = pass->state->program;
   pl_training_state bytes = pl_training_state_of(program->job, program->strategy->dp);
-  pl_collective_kind kind = program->strategy->zero == 0 ? PL_ALL_REDUCE : PL_REDUCE_SCATTER;
+  bool whole =
+      program->strategy->zero == 0 || (program->strategy->zero >= 2 && framework_of(program)->scatters_by_all_reduce);
+  pl_collective_kind kind = whole ? PL_ALL_REDUCE : PL_REDUCE_SCATTER;
   uint32_t family = program->family_of[pass->stage][PL_FAMILY_DATA];
   if (family == PL_NONE || parameters <= 0) return;
   add(pass, PL_INSTRUCTION_REDUCE, true, -1, family_op(pass->state, family, kind, parameters * bytes.reduced_bytes));
@@ -228,36 +235,80 @@ static double held_parameters(const pl_program *program, int32_t block) {
   return own->parameters + own->tied_parameters;
 }
 
-static void add_gather(pass_making *pass, int32_t block, bool backward) {
-  const pl_program *program = pass->state->program;
-  pl_training_state bytes = pl_training_state_of(program->job, program->strategy->dp);
-  double parameters = held_parameters(program, block);
-  uint32_t family = program->family_of[pass->stage][PL_FAMILY_DATA];
-  if (parameters > 0)
-    add(pass, PL_INSTRUCTION_GATHER, backward, block,
-        family_op(pass->state, family, PL_ALL_GATHER, parameters * bytes.gathered_bytes));
+/* What has been gathered for a block and not yet awaited: ops of the data family. */
+typedef struct gathered_block {
+  uint32_t n, ops[GATHERS_PER_BLOCK];
+} gathered_block;
+
+/* Tensors of a block that are gathered by themselves: the matrices, the last of them with what is left over when there
+ * are too many. Vectors stay on every rank, as below DeepSpeed's threshold; they count nothing here. */
+static uint32_t matrices_of(const pl_block_program *block, double parameters[GATHERS_PER_BLOCK]) {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < block->n_tensors; i++) {
+    const pl_tensor *tensor = &block->tensors[i];
+    if (tensor->kind != PL_TENSOR_PARAMETER || tensor->rank < 2 || tensor->dims[0] == 'p') continue;
+    double elements = 1;
+    for (uint8_t d = 0; d < tensor->rank; d++)
+      elements *= (double)tensor->extent[d];
+    if (n == GATHERS_PER_BLOCK)
+      parameters[n - 1] += elements;
+    else
+      parameters[n++] = elements;
+  }
+  return n;
 }
 
-/* Blocks first, first + step, ... (count of them), with ZeRO-3's gathers up to two blocks ahead. */
+/* Starts gathering what `block` needs. */
+static void add_gathers(pass_making *pass, int32_t block, bool backward, gathered_block *gathered) {
+  const pl_program *program = pass->state->program;
+  double held = held_parameters(program, block), parameters[GATHERS_PER_BLOCK];
+  double bytes = pl_training_state_of(program->job, program->strategy->dp).gathered_bytes;
+  uint32_t family = program->family_of[pass->stage][PL_FAMILY_DATA];
+  gathered->n = 0;
+  if (held <= 0) return;
+  if (framework_of(program)->gather_unit == PL_GATHER_TENSOR)
+    gathered->n = matrices_of(block_program(program, block), parameters);
+  if (gathered->n == 0) parameters[gathered->n++] = held;
+  for (uint32_t i = 0; i < gathered->n; i++) {
+    gathered->ops[i] = family_op(pass->state, family, PL_ALL_GATHER, parameters[i] * bytes);
+    add(pass, PL_INSTRUCTION_GATHER, backward, block, gathered->ops[i]);
+  }
+}
+
+static void add_awaits(pass_making *pass, int32_t block, bool backward, const gathered_block *gathered) {
+  bool copies = framework_of(pass->state->program)->copies_per_rank;
+  for (uint32_t i = 0; i < gathered->n; i++)
+    add(pass, PL_INSTRUCTION_AWAIT, backward, block, PL_NONE);
+  for (uint32_t i = 0; copies && i < gathered->n; i++)
+    add(pass, PL_INSTRUCTION_COPY, backward, block, gathered->ops[i]);
+}
+
+static void add_pending(pass_making *pass, double parameters) {
+  const pl_program *program = pass->state->program;
+  pass->pending += parameters;
+  pl_training_state bytes = pl_training_state_of(program->job, program->strategy->dp);
+  if (pass->pending * bytes.gradient_bytes < program->job->bucket_bytes) return;
+  add_reduce(pass, pass->pending);
+  pass->pending = 0;
+}
+
+/* Blocks first, first + step, ... (count of them). ZeRO-3 gathers parameters up to two blocks ahead or, in a framework
+ * that does not gather ahead, when a block is to run. */
 static void add_blocks(pass_making *pass, int32_t first, int32_t count, bool backward, bool reduces) {
   const pl_program *program = pass->state->program;
   bool gathers = program->strategy->zero == 3 && program->family_of[pass->stage][PL_FAMILY_DATA] != PL_NONE;
-  int32_t step = backward ? -1 : 1;
-  for (int32_t i = 0; gathers && i < GATHER_WINDOW && i < count; i++)
-    add_gather(pass, first + i * step, backward);
+  int32_t step = backward ? -1 : 1, ahead = framework_of(program)->gathers_ahead ? GATHER_WINDOW : 1;
+  gathered_block gathered[GATHER_WINDOW] = {{0}};
+  for (int32_t i = 0; gathers && ahead > 1 && i < ahead && i < count; i++)
+    add_gathers(pass, first + i * step, backward, &gathered[i]);
   for (int32_t i = 0; i < count; i++) {
     int32_t block = first + i * step;
-    double parameters = held_parameters(program, block);
-    if (gathers && parameters > 0) add(pass, PL_INSTRUCTION_AWAIT, backward, block, PL_NONE);
+    gathered_block *own = &gathered[i % GATHER_WINDOW];
+    if (gathers && ahead == 1) add_gathers(pass, block, backward, own);
+    if (gathers) add_awaits(pass, block, backward, own);
     add(pass, PL_INSTRUCTION_BLOCK, backward, block, PL_NONE);
-    if (gathers && i + GATHER_WINDOW < count) add_gather(pass, first + (i + GATHER_WINDOW) * step, backward);
-    if (!reduces) continue;
-    pass->pending += parameters;
-    pl_training_state bytes = pl_training_state_of(program->job, program->strategy->dp);
-    if (pass->pending * bytes.gradient_bytes >= program->job->bucket_bytes) {
-      add_reduce(pass, pass->pending);
-      pass->pending = 0;
-    }
+    if (gathers && ahead > 1 && i + ahead < count) add_gathers(pass, block + ahead * step, backward, own);
+    if (reduces) add_pending(pass, held_parameters(program, block));
   }
   if (reduces) add_reduce(pass, pass->pending);
   pass->pending = 0;

@@ -7,6 +7,7 @@
  *   reduce    start a gradient collective of the data-parallel group on the gradient stream;
  *   gather    start gathering a block's parameters (ZeRO-3) on the gradient stream;
  *   await     wait for the oldest gather not yet awaited;
+ *   copy      copy what was gathered into place, one kernel per rank that it came from;
  *   assemble  gather the activation that came in shares from the previous stage (its gradient, from the next one) over
  *             the tensor group. With job->split_sends and tensor parallelism without sequence parallelism each rank
  * sends 1/t of what all of them hold (Narayanan et al. 2021, section 4.1); with sequence parallelism it holds no more
@@ -53,6 +54,7 @@ typedef enum pl_instruction_kind {
   PL_INSTRUCTION_REDUCE,
   PL_INSTRUCTION_GATHER,
   PL_INSTRUCTION_AWAIT,
+  PL_INSTRUCTION_COPY, /* what was gathered for `block`, rank by rank (pl_framework.copies_per_rank) */
   PL_INSTRUCTION_ASSEMBLE,
   PL_INSTRUCTION_EMBEDDING,
   PL_INSTRUCTION_OPTIMIZER
@@ -61,7 +63,7 @@ typedef enum pl_instruction_kind {
 typedef struct pl_instruction {
   uint8_t kind;
   bool backward;
-  int32_t block; /* of the model; BLOCK and GATHER */
+  int32_t block; /* of the model; BLOCK, GATHER and COPY */
   uint32_t op;   /* of the data (REDUCE, GATHER), tensor (ASSEMBLE) or embedding family */
 } pl_instruction;
 

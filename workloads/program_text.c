@@ -90,6 +90,9 @@ static void print_pass(FILE *stream, const pl_program *program, int32_t stage, c
     case PL_INSTRUCTION_AWAIT:
       fputs("    await the oldest gather\n", stream);
       break;
+    case PL_INSTRUCTION_COPY:
+      fputs("    copy what was gathered, rank by rank\n", stream);
+      break;
     case PL_INSTRUCTION_ASSEMBLE:
       print_family_op(stream, program, stage, PL_FAMILY_TENSOR, instruction->op, "assemble what was received");
       break;

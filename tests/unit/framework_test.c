@@ -1,0 +1,290 @@
+/* Framework profiles: what is shipped is complete and says where from; what is refused, with which words; what every
+ * switch of the kernels does to a layer. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <math.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "core/document.h"
+#include "tests/support/arena_fixture.h"
+#include "tests/support/model_file.h"
+#include "workloads/program.h"
+
+static pl_framework parse(const char *text) {
+  pl_framework framework;
+  pl_error error = PL_ERROR_INIT;
+  if (pl_framework_parse("f.json", text, strlen(text), &arena, &framework, &error) != PL_OK)
+    fail_msg("%s", error.message);
+  return framework;
+}
+
+static void refuse(const char *text, const char *words) {
+  pl_framework framework;
+  pl_error error = PL_ERROR_INIT;
+  assert_int_equal(pl_framework_parse("f.json", text, strlen(text), &arena, &framework, &error), PL_BAD_INPUT);
+  if (strstr(error.message, words) == NULL) fail_msg("'%s' is not in '%s'", words, error.message);
+}
+
+static void test_refused(void **state) {
+  (void)state;
+  refuse("{}", "name");
+  refuse("{\"name\": \"\"}", "1 to 32 characters");
+  refuse("{\"name\": \"x\", \"kernel\": {}}", "unknown key 'kernel'");
+  refuse("{\"name\": \"x\", \"kernels\": []}", "expected an object");
+  refuse("{\"name\": \"x\", \"kernels\": {\"fused\": true}}", "f.json:1:");
+  refuse("{\"name\": \"x\", \"kernels\": {\"fused\": true}}", "unknown key 'fused' in kernels");
+  refuse("{\"name\": \"x\", \"kernels\": {\"fused_norm\": 1}}", "fused_norm");
+  refuse("{\"name\": \"x\", \"kernels\": {\"loss\": \"lost\"}}", "'lost' is none of in_place, copy, copies, fused");
+  refuse("{\"name\": \"x\", \"kernels\": {\"vocab_multiple\": 0}}", "vocab_multiple");
+  refuse("{\"name\": \"x\", \"state\": {\"gradient_dtype\": \"fp8\"}}", "'fp8' is none of default, fp32, fp16, bf16");
+  refuse("{\"name\": \"x\", \"host\": {\"launch\": \"12 parsecs\"}}", "launch");
+  refuse("{\"name\": \"x\", \"host\": {\"launch\": \"-1us\"}}", "launch");
+  refuse("{\"name\": \"x\", \"memory\": {\"fragmentation\": 1}}", "below 1");
+  refuse("{\"name\": \"x\", \"communication\": {\"bucket\": \"big\"}}", "bucket");
+}
+
+static void test_defaults_are_ideal(void **state) {
+  (void)state;
+  pl_framework read = parse("{\"name\": \"x\", \"about\": \"a\", \"provenance\": {}}"), ideal = pl_framework_ideal;
+  assert_string_equal(read.name, "x");
+  ideal.name = read.name;
+  ideal.digest = read.digest;
+  assert_memory_equal(&read, &ideal, sizeof ideal);
+}
+
+static void test_values(void **state) {
+  (void)state;
+  pl_framework f =
+      parse("{\"name\": \"x\", \"kernels\": {\"loss\": \"copies\", \"vocab_multiple\": 64},"
+            " \"state\": {\"gradient_dtype\": \"bf16\", \"optimizer\": \"foreach\", \"weights\": \"fp32\"},"
+            " \"communication\": {\"bucket\": \"all\", \"reduce_dtype\": \"fp16\"},"
+            " \"host\": {\"launch\": \"10us\", \"window\": \"pass\"},"
+            " \"memory\": {\"context\": \"1GiB\", \"fragmentation\": 0.25}}");
+  assert_int_equal(f.loss, PL_LOSS_COPIES);
+  assert_int_equal(f.vocab_multiple, 64);
+  assert_int_equal(f.gradient_dtype, PL_DTYPE_BF16);
+  assert_int_equal(f.optimizer, PL_OPTIMIZER_FOREACH);
+  assert_int_equal(f.weights, PL_WEIGHTS_FP32);
+  assert_int_equal(f.reduce_dtype, PL_DTYPE_FP16);
+  assert_int_equal(f.host_window, PL_HOST_PASS);
+  assert_true(f.launch_s == 10e-6 && f.context_bytes == 0x1p30 && f.fragmentation == 0.25);
+  pl_job job = {.dtype = PL_DTYPE_BF16};
+  pl_framework_apply(&f, &job);
+  assert_true(isinf(job.bucket_bytes) && job.flash && job.split_sends && job.framework == &f);
+}
+
+/* Every shipped profile can be read, is called like its file and says where each of its sections comes from. */
+static void test_shipped(void **state) {
+  (void)state;
+  static const char *const sections[] = {"kernels", "state", "communication", "host", "memory"};
+  const char *list = pl_framework_list(&arena);
+  assert_non_null(list);
+  assert_true(strncmp(list, "ideal, ", 7) == 0);
+  char *rest = pl_arena_strdup(&arena, list + 7);
+  uint32_t n = 0;
+  for (char *name; (name = strsep(&rest, ",")) != NULL; n++) {
+    name += strspn(name, " ");
+    pl_framework framework;
+    pl_error error = PL_ERROR_INIT;
+    if (pl_framework_load(name, &arena, &framework, &error) != PL_OK) fail_msg("%s", error.message);
+    assert_string_equal(framework.name, name);
+    char path[512];
+    snprintf(path, sizeof path, PACELINE_SOURCE_DIR "/workloads/frameworks/%s.json", name);
+    pl_document *document;
+    if (pl_document_load(path, &document, &error) != PL_OK) fail_msg("%s", error.message);
+    const pl_node *provenance = pl_node_get(pl_document_root(document), "provenance");
+    for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++) {
+      if (pl_node_get(pl_document_root(document), sections[i]) == NULL) continue;
+      const char *text;
+      if (pl_node_string(document, provenance, sections[i], &text, &error) != PL_OK) fail_msg("%s", error.message);
+      if (strlen(text) < 20) fail_msg("%s: provenance of %s says '%s'", name, sections[i], text);
+    }
+    pl_document_destroy(document);
+  }
+  assert_true(n >= 10);
+}
+
+static void test_unknown_name(void **state) {
+  (void)state;
+  pl_framework framework;
+  pl_error error = PL_ERROR_INIT;
+  assert_int_equal(pl_framework_load("no-such", &arena, &framework, &error), PL_BAD_INPUT);
+  assert_non_null(strstr(error.message, "'no-such' is not among ideal, "));
+  assert_non_null(strstr(error.message, "nanotron"));
+}
+
+/* ---- what the switches do to a block ---- */
+
+static pl_block_program take(const pl_model *model, pl_block_kind kind, const pl_framework *framework, bool flash) {
+  const pl_block_shard shard = {
+      .tmp = 1, .mbs = 2, .seq = 1024, .dtype = PL_DTYPE_BF16, .flash = flash, .framework = framework};
+  pl_block_program program;
+  pl_error error = PL_ERROR_INIT;
+  if (pl_block_program_take(model, kind, &shard, &arena, &program, &error) != PL_OK) fail_msg("%s", error.message);
+  return program;
+}
+
+typedef struct layer_sum {
+  double flops, bytes, saved, parameters, peak;
+  uint32_t forward, backward;
+} layer_sum;
+
+static layer_sum sum_of(const pl_block_program *program) {
+  layer_sum sum = {.saved = program->saved_bytes,
+                   .parameters = program->parameters,
+                   .peak = program->backward_peak_bytes,
+                   .forward = program->forward.n_ops,
+                   .backward = program->backward.n_ops};
+  const pl_op_list lists[] = {program->forward, program->backward};
+  for (int pass = 0; pass < 2; pass++)
+    for (uint32_t i = 0; i < lists[pass].n_ops; i++) {
+      const pl_op *op = &lists[pass].ops[i];
+      if (op->kind == PL_OP_GEMM || op->kind == PL_OP_ATTENTION) sum.flops += op->flops;
+      sum.bytes += op->bytes;
+    }
+  return sum;
+}
+
+typedef struct switch_case {
+  const char *model, *text; /* profile */
+  bool flash;
+  int forward_ops, backward_ops; /* more than ideal has */
+  double saved_bytes;            /* likewise, in units of b s h */
+} switch_case;
+
+/* gpt2-345m: GPT with dropout and biases; llama-2-7b: SwiGLU (f = 11008, h = 4096), RMS norm, rotary. Two bytes an
+ * element, masks one. */
+static void test_layer_switches(void **state) {
+  (void)state;
+  static const double f = 11008.0 / 4096;
+  const switch_case cases[] = {
+      {"gpt2-345m", "\"fused_softmax\": false", false, 1, 0, 0},
+      {"gpt2-345m", "\"fused_activation\": false", false, 1, 0, 0},
+      /* two dropouts of their own; masks are kept either way */
+      {"gpt2-345m", "\"fused_residual\": false", false, 2, 0, 0},
+      {"gpt2-345m", "\"fused_accumulation\": false", false, 0, 4, 0},
+      {"llama-2-7b", "\"fused_activation\": false", true, 1, 3, 2 * f}, /* silu(gate) is kept */
+      {"llama-2-7b", "\"fused_rotary\": false", true, 3, 0, 0},
+      /* two norms, each with a cast and a square; fp32 copies are kept, their 16-bit sources are not */
+      {"llama-2-7b", "\"fused_norm\": false", true, 4, 2, 2 * 4 - 2 * 2},
+      {"llama-2-7b", "\"fused_accumulation\": false", true, 0, 4, 0},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    const switch_case *own = &cases[i];
+    pl_model model = load_model("workloads/models", own->model, &arena);
+    const char *text = pl_arena_printf(&arena, "{\"name\": \"x\", \"kernels\": {%s}}", own->text);
+    pl_framework framework = parse(text);
+    pl_block_program with = take(&model, PL_BLOCK_LAYER, &framework, own->flash);
+    pl_block_program without = take(&model, PL_BLOCK_LAYER, NULL, own->flash);
+    layer_sum a = sum_of(&with), b = sum_of(&without);
+    double unit = 2 * 1024 * (double)model.hidden;
+    if (a.flops != b.flops || a.parameters != b.parameters) fail_msg("%s: changes FLOPs or parameters", own->text);
+    if (!(a.bytes > b.bytes)) fail_msg("%s: no more traffic", own->text);
+    if ((int)a.forward - (int)b.forward != own->forward_ops || (int)a.backward - (int)b.backward != own->backward_ops)
+      fail_msg("%s: %d more forward ops, %d more backward", own->text, (int)a.forward - (int)b.forward,
+               (int)a.backward - (int)b.backward);
+    if (fabs((a.saved - b.saved) / unit - own->saved_bytes) > 1e-12)
+      fail_msg("%s: keeps %g b s h more", own->text, (a.saved - b.saved) / unit);
+  }
+}
+
+/* Of the vocabulary's loss: kept from forward to backward, and the most at a time in the forward pass; bytes per
+ * logit. */
+static void test_loss_forms(void **state) {
+  (void)state;
+  static const struct {
+    const char *form;
+    double saved, forward_peak;
+  } forms[] = {{"in_place", 4, 6}, {"copy", 4, 8}, {"copies", 4, 8}, {"fused", 2, 2}};
+  pl_model model = load_model("workloads/models", "llama-2-7b", &arena);
+  double logits = 2 * 1024 * (double)model.vocab; /* 32,000 is a multiple of 128 */
+  for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+    pl_framework framework =
+        parse(pl_arena_printf(&arena, "{\"name\": \"x\", \"kernels\": {\"loss\": \"%s\"}}", forms[i].form));
+    pl_block_program loss = take(&model, PL_BLOCK_LOSS, &framework, true);
+    double saved = loss.saved_bytes / logits, peak = loss.forward_peak_bytes / logits;
+    if (fabs(saved - forms[i].saved) > 0.01 || fabs(peak - forms[i].forward_peak) > 0.01)
+      fail_msg("%s: %g kept, %g at the peak of the forward pass", forms[i].form, saved, peak);
+  }
+}
+
+static void test_vocabulary(void **state) {
+  (void)state;
+  pl_model model = load_model("workloads/models", "gpt2-345m", &arena); /* 50,257 */
+  pl_framework unpadded = parse("{\"name\": \"x\", \"kernels\": {\"vocab_multiple\": 1}}");
+  double with = take(&model, PL_BLOCK_HEAD, NULL, true).tied_parameters;
+  double without = take(&model, PL_BLOCK_HEAD, &unpadded, true).tied_parameters;
+  assert_true(with == 50304.0 * 1024 && without == 50257.0 * 1024);
+}
+
+/* ---- bytes per parameter ---- */
+
+static void expect_state(const char *text, pl_dtype dtype, int32_t dp, pl_training_state wanted) {
+  pl_framework framework = parse(pl_arena_printf(&arena, "{\"name\": \"x\", %s}", text));
+  const pl_job job = {.dtype = dtype, .framework = &framework};
+  pl_training_state got = pl_training_state_of(&job, dp);
+  if (memcmp(&got, &wanted, sizeof got) != 0)
+    fail_msg("%s: %g %g %g cast %g gathered %g reduced %g extra %g update %g, %g", text, got.parameter_bytes,
+             got.gradient_bytes, got.optimizer_bytes, got.cast_bytes, got.gathered_bytes, got.reduced_bytes,
+             got.extra_gradient_bytes, got.update_bytes, got.update_traffic_bytes);
+}
+
+static void test_training_state(void **state) {
+  (void)state;
+  /* FSDP: fp32 weights, gradients and moments, 16 bits gathered and reduced; Adam in 21 passes over four bytes, the
+   * 16-bit copy written, one more read for it, and the denominators as tensors of their own. */
+  expect_state("\"state\": {\"weights\": \"fp32\", \"optimizer\": \"foreach\"}, \"communication\": {\"reduce_dtype\": "
+               "\"bf16\"}",
+               PL_DTYPE_BF16, 8,
+               (pl_training_state){.parameter_bytes = 4,
+                                   .gradient_bytes = 4,
+                                   .optimizer_bytes = 8,
+                                   .cast_bytes = 2,
+                                   .gathered_bytes = 2,
+                                   .reduced_bytes = 2,
+                                   .update_bytes = 4,
+                                   .update_traffic_bytes = 84 + 2 + 4});
+  /* DDP without bucket views: gradients twice, but only where there is somebody to reduce with. */
+  expect_state("\"communication\": {\"copies_buckets\": true}", PL_DTYPE_FP32, 2,
+               (pl_training_state){.parameter_bytes = 4,
+                                   .gradient_bytes = 4,
+                                   .optimizer_bytes = 8,
+                                   .gathered_bytes = 4,
+                                   .reduced_bytes = 4,
+                                   .extra_gradient_bytes = 4,
+                                   .update_traffic_bytes = 28});
+  expect_state("\"communication\": {\"copies_buckets\": true}", PL_DTYPE_FP32, 1,
+               (pl_training_state){.parameter_bytes = 4,
+                                   .gradient_bytes = 4,
+                                   .optimizer_bytes = 8,
+                                   .gathered_bytes = 4,
+                                   .reduced_bytes = 4,
+                                   .update_traffic_bytes = 28});
+  /* A norm over fp32 gradients, and their scaling: one reading, one reading and writing. */
+  expect_state("\"state\": {\"clips_gradients\": true}", PL_DTYPE_BF16, 1,
+               (pl_training_state){.parameter_bytes = 2,
+                                   .gradient_bytes = 4,
+                                   .optimizer_bytes = 12,
+                                   .gathered_bytes = 2,
+                                   .reduced_bytes = 4,
+                                   .update_traffic_bytes = 30 + 12});
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(test_refused, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_defaults_are_ideal, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_values, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_shipped, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_unknown_name, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_layer_switches, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_loss_forms, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_vocabulary, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_training_state, set_up, tear_down),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,77 @@
+/* See workloads/host_floor.h. */
+#include "workloads/host_floor.h"
+
+#include <math.h>
+
+#include "workloads/op_cost.h"
+
+static const pl_framework *framework_of(const pl_piece_context *context) {
+  return pl_framework_or_ideal(context->program->job->framework);
+}
+
+/* A tensor collective alone; 0 where the plan does not lower it (chunked). */
+static double collective_s(const pl_piece_context *context, const pl_op *op) {
+  uint32_t class = context->device->group_class[PL_SLOT_TENSOR];
+  if (class == PL_NONE || context->plan->ops == NULL) return 0;
+  const pl_group_class *group = &context->plan->group_classes[class];
+  const pl_family *family = &context->program->families[group->family];
+  for (uint32_t i = 0; i < family->n_ops; i++)
+    if (family->ops[i].kind == (pl_collective_kind)op->collective && family->ops[i].size_bytes == op->size_bytes)
+      return pl_ticks_to_s(context->plan->ops[group->first_op + i].solo_ticks);
+  return 0;
+}
+
+static void add_op(const pl_piece_context *context, const pl_op *op, bool backward, pl_host_load *load) {
+  const pl_framework *framework = framework_of(context);
+  if (op->kind == PL_OP_COLLECTIVE) {
+    if (context->device->group_class[PL_SLOT_TENSOR] == PL_NONE) return;
+    load->device_s += collective_s(context, op);
+    load->host_s += framework->collective_s;
+    return;
+  }
+  load->device_s += pl_op_cost(context->profile, op).time_s;
+  bool again = op->category == PL_CATEGORY_RECOMPUTE; /* a forward op in the backward pass */
+  load->host_s += backward && !again ? framework->backward_launch_s : framework->launch_s;
+}
+
+pl_host_load pl_host_load_of_instruction(const pl_piece_context *context, const pl_instruction *instruction) {
+  pl_host_load load = {0, 0};
+  if (instruction->kind != PL_INSTRUCTION_BLOCK) return load;
+  const pl_block_program *block =
+      &context->program->blocks[pl_model_block_kind(context->program->model, instruction->block)];
+  const pl_op_list *list = instruction->backward ? &block->backward : &block->forward;
+  for (uint32_t i = 0; i < list->n_ops; i++)
+    add_op(context, &list->ops[i], instruction->backward, &load);
+  if (block->kind == PL_BLOCK_LAYER) load.host_s += framework_of(context)->layer_s;
+  return load;
+}
+
+pl_host_load pl_host_load_of(const pl_piece_context *context, const pl_pass *pass) {
+  pl_host_load sum = {0, 0};
+  for (uint32_t i = 0; i < pass->n; i++) {
+    pl_host_load load = pl_host_load_of_instruction(context, &pass->instructions[i]);
+    sum.device_s += load.device_s;
+    sum.host_s += load.host_s;
+  }
+  return sum;
+}
+
+static bool launches_in_no_time(const pl_framework *framework) {
+  return framework->launch_s <= 0 && framework->backward_launch_s <= 0 && framework->collective_s <= 0 &&
+         framework->layer_s <= 0;
+}
+
+void pl_host_floor(const pl_piece_context *context, const pl_pass *forward, const pl_pass *backward,
+                   double *forward_late_s, double *backward_late_s) {
+  const pl_framework *framework = framework_of(context);
+  *forward_late_s = *backward_late_s = 0;
+  if (launches_in_no_time(framework)) return;
+  pl_host_load f = pl_host_load_of(context, forward), b = pl_host_load_of(context, backward);
+  bool waits = framework->host_window == PL_HOST_PASS && context->program->strategy->pp > 1;
+  *forward_late_s = fmax(0, f.host_s - f.device_s);
+  *backward_late_s = fmax(0, b.host_s - b.device_s);
+  if (waits) return;
+  double both = fmax(0, f.host_s + b.host_s - f.device_s - b.device_s);
+  *forward_late_s = fmin(*forward_late_s, both);
+  *backward_late_s = both - *forward_late_s;
+}
