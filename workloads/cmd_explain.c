@@ -94,7 +94,9 @@ static pl_code load(session *own, pl_error *error) {
   if (options->strategy == NULL)
     return pl_fail(error, PL_BAD_INPUT, "--strategy is missing (e.g. --strategy pp=4,dp=4,tmp=1,mbs=1)");
   PL_TRY(pl_model_load(options->job.model_path, &own->arena, &own->model, error));
+  PL_TRY(pl_job_options_adopt(&options->job, &own->arena, error));
   PL_TRY(pl_strategy_parse(options->strategy, &own->model, &own->arena, &own->strategy, error));
+  pl_strategy_adopt(&own->strategy, &options->job.job);
   PL_TRY(choose_stages(own, error));
   PL_TRY(pl_platform_load(options->job.platform_path, NULL, &own->platform, error));
   const pl_cluster *cluster = pl_platform_cluster(own->platform);

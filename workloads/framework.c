@@ -51,6 +51,7 @@ typedef struct switch_row {
 } switch_row;
 
 #define AT(field) offsetof(pl_framework, field)
+static const char *const attention_words[] = {"any", "flash1", "flash2", "flash3", "cudnn", NULL};
 static const char *const loss_words[] = {"in_place", "copy", "copies", "fused", NULL};
 static const char *const optimizer_words[] = {"fused", "foreach", "loop", NULL};
 static const char *const unit_words[] = {"layer", "tensor", NULL};
@@ -61,6 +62,7 @@ static const char *const all_word[] = {"all", NULL}, *const device_word[] = {"de
 
 static const switch_row switches[] = {
     {"kernels", "flash_attention", SWITCH_FLAG, AT(flash), NULL, 0},
+    {"kernels", "attention_kernel", SWITCH_WORD, AT(attention_kernel), attention_words, 0},
     {"kernels", "fused_softmax", SWITCH_FLAG, AT(fuses_softmax), NULL, 0},
     {"kernels", "fused_activation", SWITCH_FLAG, AT(fuses_activation), NULL, 0},
     {"kernels", "fused_residual", SWITCH_FLAG, AT(fuses_residual), NULL, 0},

@@ -56,6 +56,7 @@ typedef struct pl_framework {
   const char *name;
   uint64_t digest;       /* of the file; 0 = ideal */
   bool flash;            /* fused attention by default (--attention) */
+  int attention_kernel;  /* pl_attention_kernel: which fused attention */
   bool fuses_softmax;    /* unfused attention: scale, mask and softmax are one kernel */
   bool fuses_activation; /* bias + GELU, or SwiGLU, is one kernel and keeps only its input */
   bool fuses_residual;   /* bias + dropout + addition is one kernel */

@@ -220,7 +220,10 @@ static void add_lateness(gathering *state, const pl_instruction *instruction) {
   if (state->late_per_host_s <= 0) return;
   pl_host_load load = pl_host_load_of_instruction(state->context, instruction);
   double late_s = load.host_s * state->late_per_host_s;
-  if (late_s > 0) add_work(state, late_s, PL_CATEGORY_HOST, "host");
+  if (late_s <= 0) return;
+  const pl_op_time cost = {.time_s = late_s, .source = PL_COST_ROOFLINE, .bound = PL_BOUND_LAUNCH};
+  pl_origin origin = origin_of(PL_CATEGORY_HOST, "host", cost);
+  add_work(state, &origin);
 }
 
 /* A copy per rank of the group, each of a share of what was gathered: read and written; launched one by one. */
@@ -230,9 +233,13 @@ static void add_copies(gathering *state, uint32_t op) {
   const pl_framework *framework = pl_framework_or_ideal(program->job->framework);
   const pl_family *family = &program->families[program->family_of[context->device->stage][PL_FAMILY_DATA]];
   double launch_s = fmax(framework->launch_s, context->profile->launch_overhead_s);
-  double time_s = (double)family->group_size * launch_s;
-  time_s = fmax(time_s, pl_optimizer_cost(context->profile, 1, 2 * family->ops[op].size_bytes).time_s);
-  add_work(state, time_s, PL_CATEGORY_DATA, "copy what was gathered");
+  pl_op_time cost = pl_optimizer_cost(context->profile, 1, 2 * family->ops[op].size_bytes);
+  if ((double)family->group_size * launch_s > cost.time_s)
+    cost = (pl_op_time){
+        .time_s = (double)family->group_size * launch_s, .source = PL_COST_ROOFLINE, .bound = PL_BOUND_LAUNCH};
+  pl_origin origin = origin_of(PL_CATEGORY_DATA, "copy what was gathered", cost);
+  origin.bytes = 2 * family->ops[op].size_bytes;
+  add_work(state, &origin);
 }
 
 static void add_optimizer(gathering *state) {

@@ -120,6 +120,8 @@ pl_block_shard pl_strategy_shard(const pl_strategy *strategy, const pl_job *job)
                           .recompute = strategy->recompute,
                           .dtype = job->dtype,
                           .flash = job->flash,
+                          .attention_kernel =
+                              (pl_attention_kernel)pl_framework_or_ideal(job->framework)->attention_kernel,
                           .framework = job->framework};
 }
 
