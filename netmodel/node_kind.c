@@ -30,6 +30,12 @@ static const uint8_t quad_mesh[4][8] = {{0, 1, 1, 2}, {1, 0, 2, 1}, {1, 2, 0, 2}
 
 #define EIGHT_IN_PAIRS                                                                                                 \
   { 0, 0, 1, 1, 2, 2, 3, 3 }
+#define ONE_TO_72                                                                                                      \
+  {                                                                                                                    \
+    0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30,  \
+        31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57,    \
+        58, 59, 60, 61, 62, 63, 64, 65, 66, 67, 68, 69, 70, 71                                                         \
+  }
 #define TWO_SOCKETS                                                                                                    \
   { 0, 0, 1, 1 }
 #define RELAYED                                                                                                        \
@@ -175,6 +181,209 @@ static const pl_node_kind kinds[] = {
      .uplink_GBps = 52,
      .socket_GBps = 22,
      .nic_GBps = 50,
+     .nic_ns = 780,
+     .switch_ns = 130},
+    {.name = "dgx-b200",
+     .title = "NVIDIA DGX B200: 8 B200 on NVSwitch, 8 NDR InfiniBand NICs for compute",
+     .about =
+         "NVLink5 and NVSwitch: 18 links per GPU of 50 GB/s per direction, 900 GB/s into the switches\n"
+         "(stas00/ml-engineering network). One ConnectX-7 of 400 Gb/s per GPU on PCIe 5.0 (NVIDIA DGX B200 datasheet:\n"
+         "8 single-port ConnectX-7), each the PCIe switch between its GPU and the socket as on DGX H100 (assumed).\n"
+         "Sockets: 2 Xeon Platinum 8570 of 56 cores (the datasheet); UPI at 22 GB/s as NCCL has it for Sapphire\n"
+         "Rapids. Leaf switches as of DGX H100's SuperPOD: 64-port QM9700, 32 nodes down, 32 uplinks.\n",
+     .device = "B200",
+     .default_nodes = 1,
+     .pod_nodes = 32,
+     .n_gpus = 8,
+     .n_nics = 8,
+     .n_places = 8,
+     .n_sockets = 2,
+     .cpu = "Xeon Platinum 8570",
+     .cpu_cores = 56,
+     .cpu_core_Gflops = 134.4,
+     .switched = true,
+     .gpu_place = {0, 1, 2, 3, 4, 5, 6, 7},
+     .nic_place = {0, 1, 2, 3, 4, 5, 6, 7},
+     .gpu_nic = {0, 1, 2, 3, 4, 5, 6, 7},
+     .place_socket = {0, 0, 0, 0, 1, 1, 1, 1},
+     .port_GBps = 900,
+     .pcie_GBps = 52,
+     .uplink_GBps = 52,
+     .socket_GBps = 22,
+     .nic_GBps = 50,
+     .nic_ns = 780,
+     .switch_ns = 130},
+    {.name = "gb200-nvl72",
+     .title = "NVIDIA GB200 NVL72: a rack of 72 GB200 on one NVSwitch domain, one NDR NIC per GPU",
+     .about = "NVLink5: 900 GB/s per GPU into the rack's switches, all 72 GPUs in one domain (stas00/ml-engineering\n"
+              "network; NVIDIA GB200 NVL72 datasheet: 130 TB/s both ways). A tray has 4 GPUs and 2 Grace CPUs; a job "
+              "on fewer\n"
+              "GPUs has the first ones. NIC: one ConnectX-7 of 400 Gb/s per GPU (NVIDIA DGX SuperPOD GB200 reference\n"
+              "architecture: 4 per tray); PCIe 5.0 x16 to it. The Grace CPUs are not described one by one: one socket\n"
+              "stands for them, and what it would carry is not to be believed. Leaf switches: 8 racks under one group\n"
+              "(a scalable unit of the reference architecture).\n",
+     .device = "GB200",
+     .default_nodes = 1,
+     .pod_nodes = 8,
+     .n_gpus = 72,
+     .n_nics = 72,
+     .n_places = 72,
+     .n_sockets = 1,
+     .cpu = "Grace",
+     .cpu_cores = 72,
+     .cpu_core_Gflops = 49.6,
+     .switched = true,
+     .gpu_place = ONE_TO_72,
+     .nic_place = ONE_TO_72,
+     .gpu_nic = ONE_TO_72,
+     .port_GBps = 900,
+     .pcie_GBps = 52,
+     .uplink_GBps = 52,
+     .nic_GBps = 50,
+     .nic_ns = 780,
+     .switch_ns = 130},
+    {.name = "jean-zay-a100",
+     .title = "Jean Zay (IDRIS), A100 partition: 8 A100 80 GB on NVSwitch, 4 Omni-Path NICs",
+     .about =
+         "Of BLOOM's training (bigscience-workshop/bigscience, train/tr11-176B-ml): 8 A100 80 GB per node, \"NVLink 4\n"
+         "inter-gpu connects\", 4 Omni-Path links. Omni-Path 100 series: 100 Gb/s per link. Two GPUs share a NIC and a "
+         "PCIe\n"
+         "4.0 switch (assumed, as on DGX A100). NIC and switch latency: as of InfiniBand (NCCL's tuner does not tell\n"
+         "them apart). Sockets: 2 EPYC 7543 of 32 cores (IDRIS), otherwise as DGX A100. One switch between all "
+         "nodes.\n",
+     .device = "A100-SXM4-80GB",
+     .default_nodes = 1,
+     .n_gpus = 8,
+     .n_nics = 4,
+     .n_places = 4,
+     .n_sockets = 2,
+     .cpu = "EPYC 7543",
+     .cpu_cores = 32,
+     .cpu_core_Gflops = 89.6,
+     .switched = true,
+     .gpu_place = EIGHT_IN_PAIRS,
+     .nic_place = {0, 1, 2, 3},
+     .gpu_nic = EIGHT_IN_PAIRS,
+     .place_socket = TWO_SOCKETS,
+     .port_GBps = 300,
+     .pcie_GBps = 26,
+     .uplink_GBps = 26,
+     .socket_GBps = 16,
+     .nic_GBps = 12.5,
+     .nic_ns = 780,
+     .switch_ns = 130},
+    {.name = "p4d.24xlarge",
+     .title = "AWS p4d.24xlarge: 8 A100 on NVSwitch, 4 EFA NICs of 100 Gb/s",
+     .about =
+         "NVLink3 and NVSwitch as in a DGX A100. NCCL's topology file of p4d-24xl (aws-ofi-nccl): a PCIe switch (gen 3 "
+         "x16)\n"
+         "per two GPUs and one EFA device of 100 Gb/s, two switches per socket; AWS: 400 Gb/s per node with GPUDirect\n"
+         "RDMA. p4de.24xlarge is the same with 80 GB per GPU (option device, A100-SXM4-80GB). 15 us per NIC as on "
+         "g4dn.\n"
+         "Sockets: 2 Xeon Platinum 8275CL of 24 cores (AWS); UPI at 9 GB/s (NCCL, Skylake).\n",
+     .device = "A100-SXM4-40GB",
+     .default_nodes = 1,
+     .n_gpus = 8,
+     .n_nics = 4,
+     .n_places = 4,
+     .n_sockets = 2,
+     .cpu = "Xeon Platinum 8275CL",
+     .cpu_cores = 24,
+     .cpu_core_Gflops = 192,
+     .switched = true,
+     .gpu_place = EIGHT_IN_PAIRS,
+     .nic_place = {0, 1, 2, 3},
+     .gpu_nic = EIGHT_IN_PAIRS,
+     .place_socket = TWO_SOCKETS,
+     .port_GBps = 300,
+     .pcie_GBps = 12,
+     .uplink_GBps = 12,
+     .socket_GBps = 9,
+     .nic_GBps = 12.5,
+     .nic_ns = 15000,
+     .switch_ns = 0},
+    {.name = "p5.48xlarge",
+     .title = "AWS p5.48xlarge: 8 H100 on NVSwitch, 32 EFA NICs of 100 Gb/s",
+     .about =
+         "NVLink4 and NVSwitch as in a DGX H100. EFA v2: 32 devices of 100 Gb/s (stas00/ml-engineering network), four "
+         "beside\n"
+         "each GPU on its PCIe 5.0 switch, written as one of 400 Gb/s. 15 us per NIC as on g4dn, the network behind\n"
+         "them counted as 0. Sockets: 2 EPYC 7R13 of 48 cores (AWS), Infinity Fabric at 16 GB/s (NCCL, AMD).\n",
+     .device = "H100-SXM5-80GB",
+     .default_nodes = 1,
+     .n_gpus = 8,
+     .n_nics = 8,
+     .n_places = 8,
+     .n_sockets = 2,
+     .cpu = "EPYC 7R13",
+     .cpu_cores = 48,
+     .cpu_core_Gflops = 84.8,
+     .switched = true,
+     .gpu_place = {0, 1, 2, 3, 4, 5, 6, 7},
+     .nic_place = {0, 1, 2, 3, 4, 5, 6, 7},
+     .gpu_nic = {0, 1, 2, 3, 4, 5, 6, 7},
+     .place_socket = {0, 0, 0, 0, 1, 1, 1, 1},
+     .port_GBps = 450,
+     .pcie_GBps = 52,
+     .uplink_GBps = 52,
+     .socket_GBps = 16,
+     .nic_GBps = 50,
+     .nic_ns = 15000,
+     .switch_ns = 0},
+    {.name = "p3.16xlarge",
+     .title = "AWS p3.16xlarge: 8 V100 in a hybrid cube mesh, 25 Gb/s network",
+     .about = "NVLink2 cube mesh of a DGX-1V, 25 GB/s per link; PCIe 3.0 switches of two GPUs (MXNet's design of "
+              "topology-aware\n"
+              "communication has 50, 25 and 10 GB/s for two links, one, and PCIe with CPU). " RELAYED
+              "Network: 25 Gb/s (AWS), on the first switch (assumed); 15 us per NIC as on g4dn.\n"
+              "Sockets: 2 Xeon E5-2686 v4 of 16 cores for the guest, 6 GB/s QPI (NCCL 2.10.3 tuner, Broadwell).\n",
+     .device = "V100-SXM2-16GB",
+     .default_nodes = 1,
+     .n_gpus = 8,
+     .n_nics = 1,
+     .n_places = 4,
+     .n_sockets = 2,
+     .cpu = "Xeon E5-2686 v4",
+     .cpu_cores = 16,
+     .cpu_core_Gflops = 73.6,
+     .switched = true,
+     .gpu_place = EIGHT_IN_PAIRS,
+     .place_socket = TWO_SOCKETS,
+     .pair_links = cube_mesh,
+     .pair_link_GBps = 25,
+     .pcie_GBps = 12,
+     .uplink_GBps = 12,
+     .socket_GBps = 6,
+     .nic_GBps = 3.125,
+     .nic_ns = 15000,
+     .switch_ns = 0},
+    {.name = "v100-cube-1ib",
+     .title = "OneFlow's V100 node: 8 V100 in a hybrid cube mesh, one EDR InfiniBand NIC",
+     .about = "Oneflow-Inc/DLPerf, nvidia-smi topo -m: cube mesh of a DGX-1V, 25 GB/s per NVLink; mlx5_0 (100 Gb/s) is "
+              "PIX to GPUs 2\n"
+              "and 3, NODE to 0 and 1, SYS to 4 to 7, so it sits on the second PCIe 3.0 switch. " RELAYED
+              "Two sockets of 12 cores; which CPU is not published: speed of a Xeon Gold 6126 and UPI at 9 GB/s (NCCL, "
+              "Skylake)\n"
+              "are assumed.\n",
+     .device = "V100-SXM2-16GB",
+     .default_nodes = 4,
+     .n_gpus = 8,
+     .n_nics = 1,
+     .n_places = 4,
+     .n_sockets = 2,
+     .cpu = "Skylake SP, assumed",
+     .cpu_cores = 12,
+     .cpu_core_Gflops = 166.4,
+     .switched = true,
+     .gpu_place = EIGHT_IN_PAIRS,
+     .nic_place = {1},
+     .place_socket = TWO_SOCKETS,
+     .pair_links = cube_mesh,
+     .pair_link_GBps = 25,
+     .pcie_GBps = 12,
+     .uplink_GBps = 12,
+     .socket_GBps = 9,
+     .nic_GBps = 12.5,
      .nic_ns = 780,
      .switch_ns = 130},
     {.name = "p3.8xlarge",
@@ -457,7 +666,9 @@ static const struct {
               {"H100-SXM5-80GB", "989Tf"},
               {"H200-SXM5-141GB", "989Tf"},
               {"B200", "2250Tf"},
-              {"GB200", "2500Tf"}};
+              {"B300", "2250Tf"},
+              {"GB200", "2500Tf"},
+              {"GB300", "2500Tf"}};
 
 const char *pl_device_speed(const char *device) {
   for (uint32_t i = 0; i < sizeof speeds / sizeof speeds[0]; i++)

@@ -12,7 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { PL_NODE_GPUS_MAX = 16, PL_NODE_NICS_MAX = 8, PL_NODE_PLACES_MAX = 8, PL_NODE_HOPS_MAX = 8 };
+/* A rack of 72 GPUs on one NVSwitch is a node too. */
+enum { PL_NODE_GPUS_MAX = 72, PL_NODE_NICS_MAX = 72, PL_NODE_PLACES_MAX = 72, PL_NODE_HOPS_MAX = 8 };
 enum { PL_NODE_SOCKETS_MAX = 2, PL_NODE_TOPS_MAX = 4 };
 
 typedef struct pl_node_kind {

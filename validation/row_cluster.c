@@ -71,9 +71,10 @@ static pl_code find_machine(const pl_measured_row *row, pl_platform_plan *plan, 
   return pl_fail(error, PL_UNSUPPORTED, "unknown GPU: '%.60s'; known are %s", row->gpu, known);
 }
 
-/* "400Gbps per node", "8x200Gb HDR": the NICs' rate together; 0 when no such words are there. */
+/* "400Gbps per node", "8x200Gb HDR": the NICs' rate together; 0 when no such words are there. A small b is bits; memory
+ * sizes ("8x V100-SXM2-16GB") have a large one. */
 static double node_rate_GBps(const char *text) {
-  for (const char *at = text; (at = strcasestr(at, "Gb")) != NULL; at += 2) {
+  for (const char *at = text; (at = strstr(at, "Gb")) != NULL; at += 2) {
     const char *digits = at;
     while (digits > text && (isdigit((unsigned char)digits[-1]) || digits[-1] == ' '))
       digits--;

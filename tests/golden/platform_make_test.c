@@ -144,7 +144,7 @@ static void test_bad_requests(void **state) {
       {"dgx-a100 --nodes -3", "-3"},
       {"dgx-a100 --nodes 99999999999999999999", "--nodes"},
       {"dgx-a100 --nodes 65536 --pod-nodes 1", "65536 pods"},
-      {"dgx-a100 --gpus-per-node 0", "--gpus-per-node: 0 is out of range: 1 to 16"},
+      {"dgx-a100 --gpus-per-node 0", "--gpus-per-node: 0 is out of range: 1 to 72"},
       {"dgx-a100 --gpus-per-node two", "--gpus-per-node: 'two' is not a whole number"},
       {"dgx-a100 --gpus-per-node 9", "--gpus-per-node 9: dgx-a100 has 8 GPUs"},
       {"dgx-1v:1,p3.8xlarge:1 --gpus-per-node 5", "--gpus-per-node 5: p3.8xlarge has 4 GPUs"},
