@@ -97,12 +97,36 @@ pl_code pl_cases_take(const pl_measured *tables, uint32_t n_tables, pl_arena *ar
 
 /* ---- expressing ---- */
 
-static pl_code express(pl_case *c, const pl_csv *known, const pl_case_options *options, pl_arena *arena,
-                       pl_error *error) {
+enum { FRAMEWORKS_MAX = 32 };
+
+/* Each profile is read once. */
+typedef struct framework_list {
+  pl_framework profiles[FRAMEWORKS_MAX];
+  uint32_t n;
+} framework_list;
+
+static pl_code find_framework(pl_case *c, const pl_case_options *options, framework_list *list, pl_arena *arena,
+                              pl_error *error) {
+  c->habits = pl_row_habits_of(c->row);
+  if (options->framework != NULL) c->habits.framework = options->framework;
+  for (uint32_t i = 0; i < list->n; i++)
+    if (strcmp(list->profiles[i].name, c->habits.framework) == 0) {
+      c->framework = list->profiles[i];
+      return PL_OK;
+    }
+  pl_error why = PL_ERROR_INIT;
+  pl_code code = pl_framework_load(c->habits.framework, arena, &c->framework, &why);
+  if (code != PL_OK) return pl_fail(error, code == PL_UNSUPPORTED ? PL_BAD_INPUT : code, "%s", why.message);
+  if (list->n < FRAMEWORKS_MAX) list->profiles[list->n++] = c->framework;
+  return PL_OK;
+}
+
+static pl_code express(pl_case *c, const pl_csv *known, const pl_case_options *options, framework_list *profiles,
+                       pl_arena *arena, pl_error *error) {
   const pl_measured_row *row = c->row;
   if (!c->crashed && isnan(c->measured_s) && isnan(c->measured_mem_bytes))
     return pl_fail(error, PL_UNSUPPORTED, "not stated: step_time_s");
-  c->habits = pl_row_habits_of(row);
+  PL_TRY(find_framework(c, options, profiles, arena, error));
   char platform[PL_ROW_PLATFORM_BYTES];
   pl_model *model = PL_TAKE(arena, pl_model, 1);
   if (model == NULL) return pl_fail_memory(error, "the models");
@@ -111,16 +135,18 @@ static pl_code express(pl_case *c, const pl_csv *known, const pl_case_options *o
   if (c->platform == NULL) return pl_fail_memory(error, "the names of the platforms");
   PL_TRY(pl_row_model(row, &c->habits, known, arena, model, error));
   c->model = model;
-  PL_TRY(pl_row_job(row, &c->habits, &c->job, error));
-  return pl_row_strategy(row, &c->habits, model, arena, &c->strategy, error);
+  PL_TRY(pl_row_job(row, &c->habits, &c->framework, &c->job, error));
+  return pl_row_strategy(row, &c->habits, model, &c->job, arena, &c->strategy, error);
 }
 
 pl_code pl_cases_express(pl_cases *cases, const pl_csv *known_models, const pl_case_options *options, pl_arena *arena,
                          pl_error *error) {
+  framework_list *profiles = PL_TAKE(arena, framework_list, 1);
+  if (profiles == NULL) return pl_fail_memory(error, "the frameworks");
   for (uint32_t i = 0; i < cases->n_cases; i++) {
     pl_error why = PL_ERROR_INIT;
     pl_case *c = &cases->cases[i];
-    pl_code code = express(c, known_models, options, arena, &why);
+    pl_code code = express(c, known_models, options, profiles, arena, &why);
     if (code == PL_OK) continue;
     if (code != PL_UNSUPPORTED) return pl_fail(error, code, "%s", why.message);
     c->reason = pl_arena_strdup(arena, why.message);

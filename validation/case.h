@@ -22,7 +22,8 @@ typedef struct pl_case {
   pl_platform_plan plan;
   pl_row_habits habits;
   const pl_model *model;
-  pl_job job;
+  pl_framework framework;
+  pl_job job; /* with that framework */
   pl_strategy strategy;
   pl_result_row result; /* all zero unless expressed */
   double flops;         /* the model's, of one iteration, without recomputation */
@@ -35,6 +36,7 @@ typedef struct pl_cases {
 
 typedef struct pl_case_options {
   const char *platform_path;  /* simulate on this platform whatever the rows say of theirs; NULL: as the rows say */
+  const char *framework;      /* profile of every row; NULL: as the rows say */
   const char *profile_folder; /* NULL: as pl_platform_load has it */
   uint32_t n_threads;
   bool progress;

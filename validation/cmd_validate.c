@@ -13,7 +13,7 @@
 #include "core/units.h"
 #include "validation/report.h"
 
-enum { KEY_CSV = 0x300, KEY_FORCE, KEY_JSON, KEY_THREADS, KEY_PROGRESS, KEY_DEVICES };
+enum { KEY_CSV = 0x300, KEY_FORCE, KEY_JSON, KEY_THREADS, KEY_PROGRESS, KEY_DEVICES, KEY_FRAMEWORK };
 enum { FILES_MAX = 256 };
 
 typedef struct validate_options {
@@ -28,6 +28,11 @@ typedef struct validate_options {
 static const struct argp_option option_table[] = {
     {"platform", 'p', "FILE", 0, "simulate every row on this platform, not on the machines that it names", 0},
     {"devices", KEY_DEVICES, "FOLDER", 0, "folder of the device profiles (default: paceline's own)", 0},
+    {"framework", KEY_FRAMEWORK, "NAME", 0,
+     "what the training framework does, for every row: a name of workloads/frameworks/ or a file, or ideal (default: "
+     "as "
+     "each row's column says)",
+     0},
     {"csv", KEY_CSV, "FILE", 0, "write one line per configuration", 0},
     {"json", KEY_JSON, NULL, 0, "print the tables as JSON", 0},
     {"force", KEY_FORCE, NULL, 0, "replace existing files", 0},
@@ -52,6 +57,9 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     return 0;
   case KEY_DEVICES:
     options->run.profile_folder = value;
+    return 0;
+  case KEY_FRAMEWORK:
+    options->run.framework = value;
     return 0;
   case KEY_CSV:
     options->csv_path = value;

@@ -154,7 +154,7 @@ static void put_line(FILE *stream, const pl_case *c) {
   put_figure(stream, c->measured_mem_bytes);
   put_figure(stream, known ? result->peak_mem_bytes : NAN);
   fprintf(stream, "%s,%s,", c->crashed ? "crashed" : "ok", !known ? "" : result->fits ? "1" : "0");
-  put_text(stream, c->habits.name != NULL ? c->habits.name : "");
+  put_text(stream, c->habits.framework != NULL ? c->habits.framework : "");
   put_text(stream, c->platform != NULL ? c->platform : "");
   put_quoted(stream, known ? "" : c->reason);
   fputc('\n', stream);
@@ -163,7 +163,7 @@ static void put_line(FILE *stream, const pl_case *c) {
 void pl_report_csv(FILE *stream, const pl_report *report) {
   fputs("file,line,n_rows,family,model,gpu,framework,precision,n_gpus,n_layers,hidden,seq_len,tp,pp,dp,mbs,vpp,gbs,"
         "zero,sp,recompute,measured_s,predicted_s,error_pct,compute_pct,tensor_pct,pipeline_pct,data_pct,bubble_pct,"
-        "mfu,measured_mem_bytes,predicted_mem_bytes,status,predicted_to_fit,habits,platform,reason\n",
+        "mfu,measured_mem_bytes,predicted_mem_bytes,status,predicted_to_fit,framework_profile,platform,reason\n",
         stream);
   for (uint32_t i = 0; i < report->cases->n_cases; i++)
     put_line(stream, &report->cases->cases[i]);

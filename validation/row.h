@@ -13,15 +13,14 @@
 #include "workloads/model.h"
 #include "workloads/strategy.h"
 
-/* What the software stack of a row does where the row itself does not say. */
+/* What the software stack of a row does where the row itself does not say. What is not here is the framework
+ * profile's (workloads/frameworks/). */
 typedef struct pl_row_habits {
-  const char *name;
-  bool flash;             /* attention in one fused kernel */
-  bool overlap;           /* gradients are reduced behind the backward pass */
-  bool split_sends;       /* see pl_job */
+  const char *framework;  /* profile, or "ideal" */
+  bool no_flash;          /* the GPU, or the age of the software, rules out fused attention whatever the profile says */
   bool dropout;           /* ungated models train with it */
   bool sequence_parallel; /* where tp > 1 */
-  int32_t zero;           /* optimizer sharding where dp > 1 and the row states none */
+  int32_t zero;           /* sharding where dp > 1 and the row states none */
 } pl_row_habits;
 /* By `framework`, and where a name has stood for different software over the years by what the row tells of its age. */
 pl_row_habits pl_row_habits_of(const pl_measured_row *row);
@@ -32,13 +31,16 @@ enum { PL_ROW_PLATFORM_BYTES = 192 };
 pl_code pl_row_cluster(const pl_measured_row *row, pl_platform_plan *plan, char name[PL_ROW_PLATFORM_BYTES],
                        pl_error *error);
 
-/* Models known by name (validation/models.csv, read with pl_csv_load): for dimensions that a row leaves out. */
+/* Models known by name (validation/models.csv, read with pl_csv_load): for architectures, and dimensions that a row
+ * leaves out. */
 pl_code pl_row_model(const pl_measured_row *row, const pl_row_habits *habits, const pl_csv *known, pl_arena *arena,
                      pl_model *model, pl_error *error);
-pl_code pl_row_job(const pl_measured_row *row, const pl_row_habits *habits, pl_job *job, pl_error *error);
+/* `framework` outlives the job; NULL is ideal. */
+pl_code pl_row_job(const pl_measured_row *row, const pl_row_habits *habits, const pl_framework *framework, pl_job *job,
+                   pl_error *error);
 /* Without boundaries where a recipe makes them (pl_strategy_assign); else from `arena`. */
-pl_code pl_row_strategy(const pl_measured_row *row, const pl_row_habits *habits, const pl_model *model, pl_arena *arena,
-                        pl_strategy *strategy, pl_error *error);
+pl_code pl_row_strategy(const pl_measured_row *row, const pl_row_habits *habits, const pl_model *model,
+                        const pl_job *job, pl_arena *arena, pl_strategy *strategy, pl_error *error);
 
 /* Case-blind search, for texts that people wrote. */
 bool pl_row_mentions(const char *text, const char *word);

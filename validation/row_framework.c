@@ -22,28 +22,26 @@ static bool predates_flash(const pl_measured_row *row) {
   return strncasecmp(row->recompute, "full", 4) == 0 || strncasecmp(row->recompute, "selective", 9) == 0;
 }
 
-typedef struct framework {
+static const struct {
   const char *word;
   pl_row_habits habits;
-} framework;
-
-static const framework frameworks[] = {
-    {"MegaScale", {"megascale", .flash = true, .overlap = true, .sequence_parallel = true, .zero = 1}},
-    {"ZeRO-3", {"deepspeed", .overlap = true, .dropout = true}},
-    {"Megatron-DeepSpeed", {"megatron-deepspeed", .dropout = true}},
-    {"Megatron-Bridge", {"nemo", .flash = true, .overlap = true, .sequence_parallel = true, .zero = 1}},
-    {"Megatron-Core", {"megatron-core", .flash = true, .overlap = true, .zero = 1}},
-    {"NeMo", {"nemo", .flash = true, .overlap = true, .sequence_parallel = true, .zero = 1}},
-    {"Megatron", {"megatron-lm", .flash = true, .dropout = true}},
-    {"LiBai", {"libai", .dropout = true}},
-    {"OneFlow", {"oneflow", .dropout = true}},
-    {"alpa", {"alpa", .dropout = true}},
-    {"nanotron", {"nanotron", .flash = true, .overlap = true}},
-    {"FSDP", {"fsdp", .flash = true, .overlap = true, .zero = 3}},
-    {"Composer", {"composer", .flash = true, .overlap = true, .zero = 3}},
-    {"torchtitan", {"torchtitan", .flash = true, .overlap = true, .zero = 3}},
-    {"DeepSpeed", {"deepspeed", .flash = true, .overlap = true, .dropout = true}},
-    {"", {"pytorch", .flash = true, .overlap = true}},
+} frameworks[] = {
+    {"MegaScale", {.framework = "megatron-core", .sequence_parallel = true, .zero = 1}},
+    {"ZeRO-3", {.framework = "deepspeed-zero3-2021", .dropout = true}},
+    {"Megatron-DeepSpeed", {.framework = "megatron-deepspeed", .dropout = true}},
+    {"Megatron-Bridge", {.framework = "nemo", .sequence_parallel = true, .zero = 1}},
+    {"Megatron-Core", {.framework = "megatron-core", .sequence_parallel = true, .zero = 1}},
+    {"NeMo", {.framework = "nemo", .sequence_parallel = true, .zero = 1}},
+    {"Megatron", {.framework = "megatron-core", .dropout = true}},
+    {"LiBai", {.framework = "libai", .dropout = true}},
+    {"OneFlow", {.framework = "libai", .dropout = true}},
+    {"alpa", {.framework = "ideal", .no_flash = true, .dropout = true}},
+    {"nanotron", {.framework = "nanotron"}},
+    {"Composer", {.framework = "fsdp-composer", .zero = 3}},
+    {"torchtitan", {.framework = "torchtitan", .zero = 3}},
+    {"FSDP", {.framework = "torch-fsdp", .zero = 3}},
+    {"DeepSpeed", {.framework = "megatron-deepspeed", .dropout = true}},
+    {"", {.framework = "torch-ddp"}},
 };
 
 pl_row_habits pl_row_habits_of(const pl_measured_row *row) {
@@ -51,8 +49,8 @@ pl_row_habits pl_row_habits_of(const pl_measured_row *row) {
   while (!pl_row_mentions(row->framework, frameworks[i].word))
     i++;
   pl_row_habits habits = frameworks[i].habits;
-  bool megatron = strcmp(habits.name, "megatron-lm") == 0;
-  if (!has_flash_hardware(row) || (megatron && predates_flash(row))) habits.flash = false;
-  habits.split_sends = pl_row_mentions(row->framework, "Megatron") || pl_row_mentions(row->framework, "NeMo");
+  bool is_megatron = pl_row_mentions(row->framework, "Megatron");
+  if (!has_flash_hardware(row) || (is_megatron && predates_flash(row))) habits.no_flash = true;
+  if (habits.no_flash && strcmp(habits.framework, "megatron-core") == 0) habits.framework = "megatron-lm-2021";
   return habits;
 }

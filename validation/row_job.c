@@ -26,12 +26,11 @@ static pl_code find_dtype(const pl_measured_row *row, pl_dtype *dtype, pl_error 
   return PL_OK;
 }
 
-pl_code pl_row_job(const pl_measured_row *row, const pl_row_habits *habits, pl_job *job, pl_error *error) {
-  *job = (pl_job){.gbs = row->gbs,
-                  .seq = row->seq_len,
-                  .flash = habits->flash,
-                  .bucket_bytes = 25e6,
-                  .split_sends = habits->split_sends};
+pl_code pl_row_job(const pl_measured_row *row, const pl_row_habits *habits, const pl_framework *framework, pl_job *job,
+                   pl_error *error) {
+  *job = (pl_job){.gbs = row->gbs, .seq = row->seq_len, .flash = true, .bucket_bytes = 25e6, .split_sends = true};
+  if (framework != NULL) pl_framework_apply(framework, job);
+  if (habits->no_flash) job->flash = false;
   if (row->gbs == 0) return pl_fail(error, PL_UNSUPPORTED, "not stated: gbs");
   if (row->seq_len == 0) return pl_fail(error, PL_UNSUPPORTED, "not stated: seq_len");
   return find_dtype(row, &job->dtype, error);

@@ -1,14 +1,22 @@
-/* The model of a row as a Hugging Face configuration (see validation/row.h): BERT by name, Llama's architecture where
- * the MLP is gated, GPT-2's otherwise. */
+/* The model of a row as a Hugging Face configuration (see validation/row.h).
+ *
+ * The architecture is that of the model's entry in models.csv if its name is there. Else: BERT by name, Mixtral's where
+ * there are experts, Llama's where the MLP is gated, Nemotron's where it is not and heads share keys and values,
+ * GPT-2's otherwise.
+ */
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/json_writer.h"
 #include "validation/row.h"
 
-/* Letters and digits only, in lower case: "LLAMA3.1_405B" and "Llama31 405B" are one model. */
+/* ---- models known by name ---- */
+
+/* Letters and digits only, in lower case: "LLAMA3.1_405B" and "Llama31 405B" are one model. What stands in parentheses
+ * ("DeepSeekV3 (dropless)") is not of the name. */
 static void plain_name(const char *name, char *plain, size_t size) {
   size_t n = 0;
   for (; *name != '\0' && *name != '(' && n + 1 < size; name++)
@@ -16,12 +24,12 @@ static void plain_name(const char *name, char *plain, size_t size) {
   plain[n] = '\0';
 }
 
-/* The row of the table of known models: same name, or one that begins with it ("Qwen3-235B": "Qwen3 235B_A22B"). */
+/* The row of the table: same name, or one that begins with it ("Qwen3-235B": "Qwen3 235B_A22B"). */
 static uint32_t find_known(const pl_csv *known, const char *model) {
   char wanted[96], candidate[96];
   plain_name(model, wanted, sizeof wanted);
   uint32_t column = pl_csv_column(known, "model"), longer = PL_CSV_NO_COLUMN;
-  for (uint32_t row = 0; row < known->n_rows && wanted[0] != '\0'; row++) {
+  for (uint32_t row = 0; row < known->n_rows && strlen(wanted) >= 4; row++) {
     plain_name(pl_csv_cell(known, row, column), candidate, sizeof candidate);
     if (strcmp(candidate, wanted) == 0) return row;
     if (longer == PL_CSV_NO_COLUMN && strncmp(candidate, wanted, strlen(wanted)) == 0) longer = row;
@@ -29,12 +37,17 @@ static uint32_t find_known(const pl_csv *known, const char *model) {
   return longer;
 }
 
-static int64_t known_count(const pl_csv *known, uint32_t row, const char *name) {
-  bool given;
-  double value = 0;
-  uint32_t column = pl_csv_column(known, name);
-  if (row == PL_CSV_NO_COLUMN || column == PL_CSV_NO_COLUMN) return 0;
-  return pl_csv_number(known, row, column, &given, &value, NULL) == PL_OK && given ? (int64_t)value : 0;
+typedef struct entry {
+  const pl_csv *table;
+  uint32_t row; /* PL_CSV_NO_COLUMN: not known */
+} entry;
+
+static const char *known_text(entry known, const char *column) {
+  return known.row == PL_CSV_NO_COLUMN ? "" : pl_csv_cell(known.table, known.row, pl_csv_column(known.table, column));
+}
+
+static int64_t known_count(entry known, const char *column) {
+  return strtoll(known_text(known, column), NULL, 10);
 }
 
 /* "vocab ~250k" in the notes: bigscience's pages say it once for a whole page. */
@@ -46,27 +59,32 @@ static int64_t vocab_of_notes(const char *notes) {
   return *end == 'k' && value > 0 && value < 1e6 ? (int64_t)(value * 1000) : 0;
 }
 
+/* ---- dimensions ---- */
+
 typedef struct dimensions {
-  int64_t n_layers, hidden, ffn_hidden, n_heads, n_kv_heads, vocab;
-  bool gated;
+  const char *type;
+  int64_t n_layers, hidden, ffn_hidden, n_heads, n_kv_heads, vocab, n_experts, topk, expert_ffn;
 } dimensions;
 
 static int64_t first_of(int64_t a, int64_t b) {
   return a > 0 ? a : b;
 }
 
-static pl_code find_dimensions(const pl_measured_row *row, const pl_csv *known, dimensions *d, pl_error *error) {
-  uint32_t k = find_known(known, row->model);
-  *d = (dimensions){.n_layers = first_of(row->n_layers, known_count(known, k, "n_layers")),
-                    .hidden = first_of(row->hidden, known_count(known, k, "hidden")),
-                    .ffn_hidden = first_of(row->ffn_hidden, known_count(known, k, "ffn_hidden")),
-                    .n_heads = first_of(row->n_heads, known_count(known, k, "n_heads")),
-                    .n_kv_heads = first_of(row->n_kv_heads, known_count(known, k, "n_kv_heads")),
-                    .vocab = first_of(row->vocab, vocab_of_notes(row->notes)),
-                    .gated = pl_row_mentions(row->mlp_type, "gated")};
-  d->vocab = first_of(d->vocab, known_count(known, k, "vocab"));
-  if (d->ffn_hidden == 0 && !d->gated) d->ffn_hidden = 4 * d->hidden;
-  if (d->n_kv_heads == 0) d->n_kv_heads = d->n_heads;
+static const char *model_type(const pl_measured_row *row, entry known, const dimensions *d) {
+  bool gated = pl_row_mentions(row->mlp_type, "gated");
+  const char *stated = known_text(known, "model_type");
+  if (stated[0] != '\0') return stated;
+  if (pl_row_mentions(row->model, "bert")) return "bert";
+  if (d->n_experts > 1) return "mixtral";
+  if (gated) return "llama";
+  return d->n_kv_heads != d->n_heads ? "nemotron" : "gpt2";
+}
+
+static bool is_type(const dimensions *d, const char *type) {
+  return strcmp(d->type, type) == 0;
+}
+
+static pl_code check_stated(const dimensions *d, const pl_measured_row *row, entry known, pl_error *error) {
   const struct {
     const char *name;
     int64_t value;
@@ -75,43 +93,98 @@ static pl_code find_dimensions(const pl_measured_row *row, const pl_csv *known, 
   for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++)
     if (needed[i].value == 0)
       return pl_fail(error, PL_UNSUPPORTED, "not stated: %s%s", needed[i].name,
-                     k == PL_CSV_NO_COLUMN ? "" : " (nor in models.csv)");
+                     known.row == PL_CSV_NO_COLUMN ? "" : " (nor in models.csv)");
   return PL_OK;
 }
 
-static pl_code check_plain(const pl_measured_row *row, const dimensions *d, pl_error *error) {
-  if (pl_row_mentions(row->model, "Nemotron-H") || pl_row_mentions(row->model, "mamba"))
-    return pl_fail(error, PL_UNSUPPORTED, "not a transformer: %s has state space layers", row->model);
-  if (row->n_experts > 1)
-    return pl_fail(error, PL_UNSUPPORTED, "mixture of experts: %" PRId64 " experts", row->n_experts);
-  if (!d->gated && d->n_kv_heads != d->n_heads)
-    return pl_fail(error, PL_UNSUPPORTED, "grouped-query attention beside an ungated MLP");
-  return PL_OK;
+static pl_code find_dimensions(const pl_measured_row *row, entry known, dimensions *d, pl_error *error) {
+  *d = (dimensions){.n_layers = first_of(row->n_layers, known_count(known, "n_layers")),
+                    .hidden = first_of(row->hidden, known_count(known, "hidden")),
+                    .ffn_hidden = first_of(row->ffn_hidden, known_count(known, "ffn_hidden")),
+                    .n_heads = first_of(row->n_heads, known_count(known, "n_heads")),
+                    .n_kv_heads = first_of(row->n_kv_heads, known_count(known, "n_kv_heads")),
+                    .vocab = first_of(row->vocab, vocab_of_notes(row->notes)),
+                    .n_experts = row->n_experts,
+                    .topk = first_of(row->topk, known_count(known, "topk"))};
+  d->vocab = first_of(d->vocab, known_count(known, "vocab"));
+  if (d->n_kv_heads == 0) d->n_kv_heads = d->n_heads;
+  d->type = model_type(row, known, d);
+  if (d->ffn_hidden == 0 && !pl_row_mentions(row->mlp_type, "gated")) d->ffn_hidden = 4 * d->hidden;
+  /* Tables differ in what `ffn_hidden` of a mixture is, the dense layers' width or an expert's: models.csv has both. */
+  d->expert_ffn = first_of(known_count(known, "moe_ffn_hidden"), d->ffn_hidden);
+  if (d->n_experts > 1) d->ffn_hidden = first_of(known_count(known, "ffn_hidden"), d->ffn_hidden);
+  return check_stated(d, row, known, error);
+}
+
+/* ---- the configuration ---- */
+
+static void put_given(pl_json *json, const char *key, int64_t value) {
+  if (value > 0) pl_json_put_integer(json, key, value);
+}
+
+/* Keys of all families: each reads its own. */
+static void put_configuration(pl_json *json, const pl_measured_row *row, const dimensions *d, entry known,
+                              double dropout) {
+  bool gpt2 = is_type(d, "gpt2");
+  pl_json_open_object(json);
+  pl_json_put_string(json, "model_type", d->type);
+  pl_json_put_string(json, "name", "row");
+  pl_json_put_integer(json, gpt2 ? "n_layer" : "num_hidden_layers", d->n_layers);
+  pl_json_put_integer(json, gpt2 ? "n_embd" : "hidden_size", d->hidden);
+  pl_json_put_integer(json, gpt2 ? "n_head" : "num_attention_heads", d->n_heads);
+  pl_json_put_integer(json, gpt2 ? "n_inner" : "intermediate_size", d->ffn_hidden);
+  pl_json_put_integer(json, "num_key_value_heads", d->n_kv_heads);
+  pl_json_put_integer(json, "vocab_size", d->vocab);
+  pl_json_put_integer(json, gpt2 ? "n_positions" : "max_position_embeddings", row->seq_len);
+  if (!is_type(d, "deepseek_v2") && !is_type(d, "deepseek_v3"))
+    put_given(json, "head_dim", known_count(known, "head_dim"));
+  if (d->n_experts > 1) {
+    const char *const counts[] = {"num_local_experts", "num_experts", "n_routed_experts"};
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+      pl_json_put_integer(json, counts[i], d->n_experts);
+    pl_json_put_integer(json, "num_experts_per_tok", first_of(d->topk, 1));
+    pl_json_put_integer(json, "moe_intermediate_size", d->expert_ffn);
+    int64_t shared_ffn = known_count(known, "shared_expert_ffn");
+    if (shared_ffn > 0) put_given(json, "n_shared_experts", shared_ffn / d->expert_ffn);
+    const char *const latent[][2] = {
+        {"q_lora_rank", "q_lora_rank"},      {"kv_lora_rank", "kv_lora_rank"},
+        {"qk_nope_head_dim", "qk_head_dim"}, {"qk_rope_head_dim", "qk_rope_head_dim"},
+        {"v_head_dim", "v_head_dim"},        {"first_k_dense_replace", "first_k_dense_replace"}};
+    for (size_t i = 0; i < sizeof latent / sizeof latent[0]; i++)
+      put_given(json, latent[i][0], known_count(known, latent[i][1]));
+  }
+  const char *const dropouts[] = {"embd_pdrop", "attn_pdrop", "resid_pdrop", "hidden_dropout_prob",
+                                  "attention_probs_dropout_prob"};
+  for (size_t i = 0; i < sizeof dropouts / sizeof dropouts[0]; i++)
+    pl_json_put_number(json, dropouts[i], dropout);
+  pl_json_close_object(json);
+}
+
+static pl_code parse(const pl_measured_row *row, const dimensions *d, entry known, double dropout, pl_arena *arena,
+                     pl_model *model, pl_error *error) {
+  char *text = NULL;
+  size_t size = 0;
+  FILE *stream = open_memstream(&text, &size);
+  if (stream == NULL) return pl_fail_memory(error, "a model");
+  pl_json json;
+  pl_json_init(&json, stream, false);
+  put_configuration(&json, row, d, known, dropout);
+  pl_code code = fclose(stream) == 0 ? PL_OK : pl_fail_memory(error, "a model");
+  if (code == PL_OK) code = pl_model_parse("row", text, size, arena, model, error);
+  free(text);
+  return code;
 }
 
 pl_code pl_row_model(const pl_measured_row *row, const pl_row_habits *habits, const pl_csv *known, pl_arena *arena,
                      pl_model *model, pl_error *error) {
+  const entry found = {known, find_known(known, row->model)};
   dimensions d;
-  PL_TRY(find_dimensions(row, known, &d, error));
-  PL_TRY(check_plain(row, &d, error));
-  const char *type = pl_row_mentions(row->model, "bert") ? "bert" : d.gated ? "llama" : "gpt2";
-  bool gpt2 = strcmp(type, "gpt2") == 0;
-  double dropout = habits->dropout ? 0.1 : 0;
-  char text[1024];
-  /* Keys of all three families: each reads its own. */
-  int length =
-      snprintf(text, sizeof text,
-               "{\"model_type\": \"%s\", \"name\": \"row\", \"%s\": %" PRId64 ", \"%s\": %" PRId64 ", \"%s\": %" PRId64
-               ", \"num_key_value_heads\": %" PRId64 ", \"%s\": %" PRId64 ", \"vocab_size\": %" PRId64
-               ", \"max_position_embeddings\": %" PRId64 ", \"n_positions\": %" PRId64
-               ", \"embd_pdrop\": %g, \"attn_pdrop\": %g, \"resid_pdrop\": %g, \"hidden_dropout_prob\": %g, "
-               "\"attention_probs_dropout_prob\": %g}",
-               type, gpt2 ? "n_layer" : "num_hidden_layers", d.n_layers, gpt2 ? "n_embd" : "hidden_size", d.hidden,
-               gpt2 ? "n_head" : "num_attention_heads", d.n_heads, d.n_kv_heads, gpt2 ? "n_inner" : "intermediate_size",
-               d.ffn_hidden, d.vocab, row->seq_len, row->seq_len, dropout, dropout, dropout, dropout, dropout);
-  PL_ASSERT(length > 0 && (size_t)length < sizeof text);
+  PL_TRY(find_dimensions(row, found, &d, error));
+  if (pl_row_mentions(row->model, "Nemotron-H") || pl_row_mentions(row->model, "mamba") ||
+      pl_row_mentions(row->model, "hyena"))
+    return pl_fail(error, PL_UNSUPPORTED, "not a transformer: %s has state space layers", row->model);
   pl_error why = PL_ERROR_INIT;
-  pl_code code = pl_model_parse("row", text, (size_t)length, arena, model, &why);
+  pl_code code = parse(row, &d, found, habits->dropout ? 0.1 : 0, arena, model, &why);
   if (code == PL_BAD_INPUT) return pl_fail(error, PL_UNSUPPORTED, "model: %s", why.message);
   if (code != PL_OK) return pl_fail(error, code, "%s", why.message);
   model->name = row->model;

@@ -63,8 +63,8 @@ static pl_code assign(pl_strategy *strategy, const pl_model *model, pl_arena *ar
   return PL_OK;
 }
 
-pl_code pl_row_strategy(const pl_measured_row *row, const pl_row_habits *habits, const pl_model *model, pl_arena *arena,
-                        pl_strategy *strategy, pl_error *error) {
+pl_code pl_row_strategy(const pl_measured_row *row, const pl_row_habits *habits, const pl_model *model,
+                        const pl_job *job, pl_arena *arena, pl_strategy *strategy, pl_error *error) {
   PL_TRY(check_degrees(row, error));
   *strategy = (pl_strategy){.pp = degree(row->pp),
                             .dp = degree(row->dp),
@@ -72,12 +72,12 @@ pl_code pl_row_strategy(const pl_measured_row *row, const pl_row_habits *habits,
                             .mbs = (int32_t)microbatch(row),
                             .vpp = row->pp > 1 ? degree(row->vpp) : 1,
                             .schedule = PL_SCHEDULE_1F1B,
-                            .overlap = habits->overlap,
+                            .overlap = true,
                             .order = "tdp"};
   PL_TRY(find_recompute(row, &strategy->recompute, error));
   if (strategy->vpp > 1) strategy->schedule = PL_SCHEDULE_INTERLEAVED;
   strategy->sp = strategy->tmp > 1 && (row->sp >= 0 ? row->sp == 1 : habits->sequence_parallel);
   strategy->zero = zero_stage(row, habits);
-  if (strategy->dp == 1) strategy->overlap = false;
+  pl_strategy_adopt(strategy, job);
   return assign(strategy, model, arena, error);
 }
