@@ -12,6 +12,7 @@ const char *const pl_algorithm_names[PL_ALGORITHM_COUNT + 1] = {
     [PL_ALGORITHM_AUTO] = "auto",     [PL_ALGORITHM_RING] = "ring",
     [PL_ALGORITHM_TREE] = "tree",     [PL_ALGORITHM_HIERARCHICAL] = "hierarchical",
     [PL_ALGORITHM_DIRECT] = "direct",
+    [PL_ALGORITHM_NVLS] = "nvls",
 };
 
 const char *pl_collective_name(pl_collective_kind kind) {
@@ -31,11 +32,9 @@ static double ring_time_s(const pl_collective_group *group, pl_collective_kind k
  */
 static bool tree_is_worth_a_look(const pl_collective_group *group, pl_collective_kind kind, double size_bytes) {
   if (group->n_nodes < 3) return false;
-  uint32_t largest = 0, levels = 0;
+  uint32_t largest = 0, levels = pl_tree_levels(group->n_nodes);
   for (uint32_t k = 0; k < group->n_nodes; k++)
     if (group->nodes[k].count > largest) largest = group->nodes[k].count;
-  while (((uint64_t)2 << levels) <= group->n_nodes)
-    levels++;
   double latency_s =
       (largest - 1) * pl_ticks_to_s(group->slowest_inside) + levels * pl_ticks_to_s(group->slowest_across);
   double tree_s = (kind == PL_ALL_REDUCE ? 2 : 1) * latency_s + size_bytes / (group->ring.rate_Bps * group->n_channels);
@@ -61,8 +60,9 @@ static pl_code weigh_tree(const pl_collective_group *group, pl_collective_kind k
   return PL_OK;
 }
 
-pl_code pl_collective_group_algorithm(const pl_collective_group *group, pl_collective_kind kind, double size_bytes,
-                                      pl_arena *arena, pl_collective_algorithm *algorithm, pl_error *error) {
+/* Without a profile. */
+static pl_code ideal_algorithm(const pl_collective_group *group, pl_collective_kind kind, double size_bytes,
+                               pl_arena *arena, pl_collective_algorithm *algorithm, pl_error *error) {
   bool has_tree = kind == PL_ALL_REDUCE || kind == PL_BROADCAST;
   *algorithm = kind == PL_ALL_TO_ALL || kind == PL_SEND ? PL_ALGORITHM_DIRECT : PL_ALGORITHM_RING;
   if (*algorithm == PL_ALGORITHM_DIRECT) return PL_OK;
@@ -81,6 +81,21 @@ pl_code pl_collective_group_algorithm(const pl_collective_group *group, pl_colle
   default:
     return PL_OK;
   }
+}
+
+pl_code pl_collective_group_algorithm(const pl_collective_group *group, pl_collective_kind kind, double size_bytes,
+                                      pl_arena *arena, pl_collective_algorithm *algorithm, pl_error *error) {
+  static const pl_collective_algorithm of_tuned[PL_TUNED_COUNT] = {[PL_TUNED_RING] = PL_ALGORITHM_RING,
+                                                                   [PL_TUNED_TREE] = PL_ALGORITHM_TREE,
+                                                                   [PL_TUNED_DIRECT] = PL_ALGORITHM_DIRECT,
+                                                                   [PL_TUNED_NVLS] = PL_ALGORITHM_NVLS};
+  pl_arena_mark mark = pl_arena_mark_here(arena);
+  pl_collective_weighing weighing;
+  PL_TRY(pl_collective_weigh(group, kind, size_bytes, arena, &weighing, error));
+  pl_arena_release_to(arena, mark);
+  if (weighing.n_works == 0) return ideal_algorithm(group, kind, size_bytes, arena, algorithm, error);
+  *algorithm = of_tuned[weighing.works[weighing.chosen].algorithm];
+  return PL_OK;
 }
 
 void pl_fluid_from_usage(const pl_collective_group *group, const pl_usage *usage, pl_ticks latency,
@@ -115,7 +130,10 @@ static pl_code check(const pl_collective_group *group, pl_collective_kind kind, 
 static pl_code lower(const pl_collective_group *group, pl_collective_kind kind, double size_bytes, pl_arena *arena,
                      pl_fluid_collective *fluid, pl_error *error) {
   pl_collective_algorithm algorithm;
-  PL_TRY(pl_collective_group_algorithm(group, kind, size_bytes, arena, &algorithm, error));
+  bool tuned;
+  PL_TRY(pl_tuned_fluid(group, kind, size_bytes, arena, fluid, &tuned, error));
+  if (tuned) return PL_OK;
+  PL_TRY(ideal_algorithm(group, kind, size_bytes, arena, &algorithm, error));
   switch (algorithm) {
   case PL_ALGORITHM_TREE:
     return pl_tree_fluid(group, kind, size_bytes, arena, fluid, error);
@@ -178,7 +196,7 @@ pl_code pl_collective_chunked(const pl_collective_group *group, pl_collective_ki
   if (nothing) return PL_OK;
   pl_collective_algorithm algorithm;
   pl_step_builder steps;
-  PL_TRY(pl_collective_group_algorithm(group, kind, size_bytes, arena, &algorithm, error));
+  PL_TRY(ideal_algorithm(group, kind, size_bytes, arena, &algorithm, error));
   PL_TRY(pl_steps_begin(&steps, expected_steps(group, kind, chunks, algorithm), arena, error));
   steps.latency_with_bytes = group->options.sharing == PL_SHARING_RTT;
   PL_TRY(emit(group, kind, size_bytes, chunks, algorithm, &steps, error));

@@ -20,6 +20,7 @@
 #include "core/cluster.h"
 #include "core/status.h"
 #include "core/transfer.h"
+#include "netmodel/collective_profile.h"
 #include "netmodel/networks.h"
 
 typedef enum pl_collective_kind {
@@ -42,6 +43,7 @@ typedef enum pl_collective_algorithm {
   PL_ALGORITHM_TREE,
   PL_ALGORITHM_HIERARCHICAL, /* inside nodes, then across nodes with one shard per local rank, then inside nodes */
   PL_ALGORITHM_DIRECT,
+  PL_ALGORITHM_NVLS, /* in-switch reduction, a tree across nodes; only all-reduce, and only where a profile knows it */
   PL_ALGORITHM_COUNT
 } pl_collective_algorithm;
 
@@ -52,6 +54,10 @@ typedef struct pl_collective_options {
   pl_sharing sharing;
   pl_collective_algorithm algorithm;
   double step_overhead_s; /* software cost of one step of any algorithm, added to the links' latency */
+  /* NULL: ideal, the links' own latencies and rates. Else fluid collectives cost what the profile says, and AUTO picks
+   * the algorithm and protocol of the least time; chunked ones, hierarchical ones and the direct all-reduce stay ideal.
+   * Must outlive the group. */
+  const pl_collective_profile *profile;
 } pl_collective_options;
 
 typedef struct pl_collective_group pl_collective_group;
@@ -66,8 +72,9 @@ pl_code pl_collective_group_take(const pl_cluster *cluster, const uint32_t *memb
 uint32_t pl_collective_group_channels(const pl_collective_group *group);
 /* Hops of ring channel `channel`: order[i] -> order[(i + 1) % n]. Array of n devices, owned by the group. */
 const uint32_t *pl_collective_group_ring(const pl_collective_group *group, uint32_t channel);
-/* The algorithm that runs for this kind and size: AUTO resolved, meaningless choices replaced. O(1), but where AUTO has
- * to weigh a tree: then as pl_collective_fluid of the tree. Scratch from `arena`, given back. */
+/* The algorithm that runs in fluid form for this kind and size: AUTO resolved, meaningless choices replaced. O(1), but
+ * where AUTO has to weigh a tree without a profile: then as pl_collective_fluid of the tree. Scratch from `arena`, given
+ * back. */
 pl_code pl_collective_group_algorithm(const pl_collective_group *group, pl_collective_kind kind, double size_bytes,
                                       pl_arena *arena, pl_collective_algorithm *algorithm, pl_error *error);
 
@@ -86,6 +93,17 @@ typedef struct pl_fluid_collective {
  * direct. */
 pl_code pl_collective_fluid(const pl_collective_group *group, pl_collective_kind kind, double size_bytes,
                             pl_arena *arena, pl_fluid_collective *fluid, pl_error *error);
+
+/* What a group with a profile weighs for a collective, for calibration and reports: at most PL_TUNED_COUNT works, the
+ * entries that price them (either may be NULL), and which of them runs. No works: ideal. */
+typedef struct pl_collective_weighing {
+  const pl_wiring *inside, *between;
+  pl_tuned_work works[PL_TUNED_COUNT];
+  uint32_t n_works, chosen;
+  pl_tuned_time time; /* of the chosen */
+} pl_collective_weighing;
+pl_code pl_collective_weigh(const pl_collective_group *group, pl_collective_kind kind, double size_bytes,
+                            pl_arena *arena, pl_collective_weighing *weighing, pl_error *error);
 
 /* Makes one flow of several phases, for callers that want one transfer per collective: bytes per link and the time
  * alone stay exact (the flow's rate is capped at what the phases reach one after another), weights become averages over

@@ -270,7 +270,9 @@ static pl_code fill(pl_collective_group *group, pl_arena *arena, pl_error *error
   channel_plan plan = {0};
   PL_TRY(plan_channels(group, &plan, arena, error));
   PL_TRY(write_rings(group, &plan, arena, error));
-  return group->n > 1 ? measure_hops(group, arena, error) : PL_OK;
+  if (group->n == 1) return PL_OK;
+  PL_TRY(measure_hops(group, arena, error));
+  return pl_tuned_prepare(group, arena, error);
 }
 
 pl_code pl_collective_group_take(const pl_cluster *cluster, const uint32_t *members, uint32_t n,

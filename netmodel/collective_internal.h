@@ -1,6 +1,7 @@
 /* What the files of the collectives share; nobody else includes this. Map:
  *
  *   collective.c               names, which algorithm runs, dispatch
+ *   collective_tuned.c         what a collective profile makes of them: candidates, choice, cost
  *   collective_group.c         members by node, channels across nodes, hops and latencies of the rings
  *   collective_local.c         the rings inside one node
  *   collective_usage.c         hops -> links and integer weights, bounds by FATPIPE, latency; steps and their
@@ -92,6 +93,20 @@ typedef struct pl_group_node {
   pl_local_rings rings;
 } pl_group_node;
 
+/* Rate alone by level: the least capacity / weight over the links inside nodes and over NICs and fabric. INFINITY: none. */
+typedef struct pl_level_rates {
+  double inside_Bps, between_Bps;
+} pl_level_rates;
+
+/* What a profile adds to a group. */
+typedef struct pl_group_tuning {
+  const pl_wiring *inside, *between; /* both NULL: ideal */
+  uint32_t most_per_node;
+  pl_level_rates ring, tree, nvls;
+  pl_fluid_collective tree_fluid, nvls_fluid; /* all-reduces of one byte; no members: not made */
+  bool has_tree, has_nvls;
+} pl_group_tuning;
+
 struct pl_collective_group {
   const pl_cluster *cluster;
   pl_collective_options options;
@@ -110,6 +125,7 @@ struct pl_collective_group {
   pl_ticks once_round;                     /* largest sum of n - 1 consecutive hops of a channel */
   pl_ticks twice_round;                    /* of 2 (n - 1) */
   pl_ticks slowest_inside, slowest_across; /* hops within and between nodes, step overhead included */
+  pl_group_tuning tuning;
 };
 
 /* ---- algorithms ---- */
@@ -135,6 +151,10 @@ pl_code pl_ring_chunked(const pl_collective_group *group, pl_collective_kind kin
                         pl_error *error);
 pl_code pl_tree_fluid(const pl_collective_group *group, pl_collective_kind kind, double size_bytes, pl_arena *arena,
                       pl_fluid_collective *fluid, pl_error *error);
+/* Parent of node `node` in all-reduce tree number `which` (0, 1) over nodes; PL_NONE at the root. */
+uint32_t pl_tree_parent_node(uint32_t node, uint32_t n_nodes, uint32_t which);
+/* floor(log2 nodes): the depth of those trees. */
+uint32_t pl_tree_levels(uint32_t n_nodes);
 pl_code pl_tree_chunked(const pl_collective_group *group, pl_collective_kind kind, double size_bytes, uint32_t chunks,
                         pl_step_builder *steps, pl_error *error);
 /* Whether the group has the shape that hierarchical collectives need. */
@@ -147,5 +167,13 @@ pl_code pl_direct_fluid(const pl_collective_group *group, pl_collective_kind kin
                         pl_fluid_collective *fluid, pl_error *error);
 pl_code pl_direct_chunked(const pl_collective_group *group, pl_collective_kind kind, double size_bytes,
                           pl_step_builder *steps, pl_error *error);
+
+/* ---- collective_tuned.c ---- */
+
+/* Matches the profile's entries and makes what the weighing needs again and again. No effect without a profile. */
+pl_code pl_tuned_prepare(pl_collective_group *group, pl_arena *arena, pl_error *error);
+/* The tuned form of a collective; *applies is false where the profile says nothing: then it is ideal. */
+pl_code pl_tuned_fluid(const pl_collective_group *group, pl_collective_kind kind, double size_bytes, pl_arena *arena,
+                       pl_fluid_collective *fluid, bool *applies, pl_error *error);
 
 #endif

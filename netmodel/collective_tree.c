@@ -30,13 +30,20 @@ static uint32_t parent_in_order(uint32_t index, uint32_t n) {
   return up >= n ? index ^ bit : up;
 }
 
-static uint32_t parent_node(uint32_t node, uint32_t n_nodes, uint32_t which) {
+uint32_t pl_tree_parent_node(uint32_t node, uint32_t n_nodes, uint32_t which) {
   if (which == 0) return parent_in_order(node, n_nodes);
   bool mirrored = n_nodes % 2 == 0;
   uint32_t image = mirrored ? n_nodes - 1 - node : (node + n_nodes - 1) % n_nodes;
   uint32_t parent = parent_in_order(image, n_nodes);
   if (parent == PL_NONE) return PL_NONE;
   return mirrored ? n_nodes - 1 - parent : (parent + 1) % n_nodes;
+}
+
+uint32_t pl_tree_levels(uint32_t n_nodes) {
+  uint32_t levels = 0;
+  while (((uint64_t)2 << levels) <= n_nodes)
+    levels++;
+  return levels;
 }
 
 /* All-reduce: every node's chain starts at its first position. */
@@ -47,7 +54,7 @@ static void shape_all_reduce(const pl_collective_group *group, uint32_t which, p
     return;
   }
   for (uint32_t k = 0; k < group->n_nodes; k++) {
-    uint32_t first = group->nodes[k].first, up = parent_node(k, group->n_nodes, which);
+    uint32_t first = group->nodes[k].first, up = pl_tree_parent_node(k, group->n_nodes, which);
     tree->parent[first] = up == PL_NONE ? PL_NONE : group->nodes[up].first;
     for (uint32_t i = 1; i < group->nodes[k].count; i++)
       tree->parent[first + i] = first + i - 1;
