@@ -114,17 +114,30 @@ static pl_code read_match(const pl_document *document, const pl_node *node, bool
   return read_bounds(document, node, "link_GBps", &wiring->least_GBps, &wiring->most_GBps, error);
 }
 
+/* NULL where the key is left out. */
+static pl_code read_remark(const pl_document *document, const pl_node *mapping, const char *key, pl_arena *arena,
+                           const char **remark, pl_error *error) {
+  const char *text;
+  *remark = NULL;
+  if (pl_node_get(mapping, key) == NULL) return PL_OK;
+  PL_TRY(pl_node_string(document, mapping, key, &text, error));
+  *remark = pl_arena_strdup(arena, text);
+  return *remark != NULL ? PL_OK : pl_fail_memory(error, "a collective profile");
+}
+
 static pl_code read_wiring(const pl_document *document, const pl_node *node, bool inside, pl_arena *arena,
                            pl_wiring *wiring, pl_error *error) {
   static const char *const inside_keys[] = {"name", "link", "link_GBps",  "launch_us", "local",
-                                            "ring", "nvls", "direct", "provenance", NULL};
+                                            "ring", "nvls", "direct", "provenance", "like", NULL};
   static const char *const between_keys[] = {"name", "nic_GBps", "nic_us", "pcie_GBps", "launch_us",
-                                             "ring", "tree", "direct", "nvls", "provenance",   NULL};
+                                             "ring", "tree", "direct", "nvls", "provenance", "like",  NULL};
   const char *name;
   PL_TRY(check_keys(document, node, inside ? inside_keys : between_keys, error));
   PL_TRY(pl_node_string(document, node, "name", &name, error));
   wiring->name = pl_arena_strdup(arena, name);
   if (wiring->name == NULL) return pl_fail_memory(error, "a collective profile");
+  PL_TRY(read_remark(document, node, "like", arena, &wiring->like, error));
+  PL_TRY(read_remark(document, node, "provenance", arena, &wiring->provenance, error));
   PL_TRY(read_match(document, node, inside, wiring, error));
   PL_TRY(read_number(document, node, "launch_us", 0, 1e6, &wiring->launch_us, error));
   for (int algorithm = 0; algorithm < PL_TUNED_COUNT; algorithm++) {
@@ -157,11 +170,13 @@ static pl_code read_profile(const pl_document *document, const char *path, pl_ar
                             pl_collective_profile *profile, pl_error *error) {
   static const char *const known[] = {"library", "provenance", "inside", "between", NULL};
   const pl_node *root = pl_document_root(document);
-  const char *library;
   *profile = (pl_collective_profile){.digest = pl_document_digest(document), .path = pl_arena_strdup(arena, path)};
   if (profile->path == NULL) return pl_fail_memory(error, "a collective profile");
   PL_TRY(check_keys(document, root, known, error));
-  PL_TRY(pl_node_string(document, root, "library", &library, error));
+  if (pl_node_get(root, "library") == NULL)
+    return pl_document_fail(document, root, error, "the key 'library' is missing, e.g. \"NCCL\"");
+  PL_TRY(read_remark(document, root, "library", arena, &profile->library, error));
+  PL_TRY(read_remark(document, root, "provenance", arena, &profile->provenance, error));
   PL_TRY(read_list(document, root, "inside", arena, &profile->inside, &profile->n_inside, error));
   return read_list(document, root, "between", arena, &profile->between, &profile->n_between, error);
 }

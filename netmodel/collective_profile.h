@@ -49,6 +49,8 @@ typedef struct pl_protocol_cost {
  * of NICs to GPU memory). An entry matches where all bounds hold. */
 typedef struct pl_wiring {
   const char *name;
+  const char *like;       /* the entry that calibration starts from, for what no measurement says; NULL: none */
+  const char *provenance; /* NULL: not stated */
   bool nvlink;                          /* inside: NVLink, else PCIe */
   double least_GBps, most_GBps;         /* of a link inside, or of a NIC; bounds inclusive, of "link_GBps", "nic_GBps" */
   double least_us, most_us;             /* between: latency of one NIC */
@@ -61,6 +63,7 @@ typedef struct pl_wiring {
 typedef struct pl_collective_profile {
   const char *path;
   uint64_t digest; /* of the file */
+  const char *library, *provenance;
   const pl_wiring *inside, *between;
   uint32_t n_inside, n_between;
 } pl_collective_profile;
