@@ -6,12 +6,14 @@
 #include "netmodel/cmd_platform.h"
 #include "search/cmd_show.h"
 #include "search/cmd_sweep.h"
+#include "validation/cmd_calibrate.h"
 #include "validation/cmd_validate.h"
 #include "workloads/cmd_explain.h"
 #include "workloads/cmd_model.h"
 #include "workloads/cmd_simulate.h"
 
 static const pl_command commands[] = {
+    {"calibrate", "profiles from measurements, and how far they are off", pl_cmd_calibrate},
     {"explain", "where each second of one strategy comes from, op by op", pl_cmd_explain},
     {"model", "show what a model (a Hugging Face config.json) is made of", pl_cmd_model},
     {"platform", "check, show or make platform files", pl_cmd_platform},

@@ -11,8 +11,7 @@ static const char *const kind_names[PL_COLLECTIVE_COUNT] = {
 const char *const pl_algorithm_names[PL_ALGORITHM_COUNT + 1] = {
     [PL_ALGORITHM_AUTO] = "auto",     [PL_ALGORITHM_RING] = "ring",
     [PL_ALGORITHM_TREE] = "tree",     [PL_ALGORITHM_HIERARCHICAL] = "hierarchical",
-    [PL_ALGORITHM_DIRECT] = "direct",
-    [PL_ALGORITHM_NVLS] = "nvls",
+    [PL_ALGORITHM_DIRECT] = "direct", [PL_ALGORITHM_NVLS] = "nvls",
 };
 
 const char *pl_collective_name(pl_collective_kind kind) {

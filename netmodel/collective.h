@@ -73,8 +73,8 @@ uint32_t pl_collective_group_channels(const pl_collective_group *group);
 /* Hops of ring channel `channel`: order[i] -> order[(i + 1) % n]. Array of n devices, owned by the group. */
 const uint32_t *pl_collective_group_ring(const pl_collective_group *group, uint32_t channel);
 /* The algorithm that runs in fluid form for this kind and size: AUTO resolved, meaningless choices replaced. O(1), but
- * where AUTO has to weigh a tree without a profile: then as pl_collective_fluid of the tree. Scratch from `arena`, given
- * back. */
+ * where AUTO has to weigh a tree without a profile: then as pl_collective_fluid of the tree. Scratch from `arena`,
+ * given back. */
 pl_code pl_collective_group_algorithm(const pl_collective_group *group, pl_collective_kind kind, double size_bytes,
                                       pl_arena *arena, pl_collective_algorithm *algorithm, pl_error *error);
 

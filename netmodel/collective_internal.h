@@ -93,7 +93,8 @@ typedef struct pl_group_node {
   pl_local_rings rings;
 } pl_group_node;
 
-/* Rate alone by level: the least capacity / weight over the links inside nodes and over NICs and fabric. INFINITY: none. */
+/* Rate alone by level: the least capacity / weight over the links inside nodes and over NICs and fabric. INFINITY:
+ * none. */
 typedef struct pl_level_rates {
   double inside_Bps, between_Bps;
 } pl_level_rates;
@@ -102,6 +103,7 @@ typedef struct pl_level_rates {
 typedef struct pl_group_tuning {
   const pl_wiring *inside, *between; /* both NULL: ideal */
   uint32_t most_per_node;
+  double nic_GBps; /* slowest; 0: none */
   pl_level_rates ring, tree, nvls;
   pl_fluid_collective tree_fluid, nvls_fluid; /* all-reduces of one byte; no members: not made */
   bool has_tree, has_nvls;

@@ -10,10 +10,8 @@
 
 const char *const pl_protocol_names[PL_PROTOCOL_COUNT] = {
     [PL_PROTOCOL_LL] = "LL", [PL_PROTOCOL_LL128] = "LL128", [PL_PROTOCOL_SIMPLE] = "Simple"};
-const char *const pl_tuned_names[PL_TUNED_COUNT] = {[PL_TUNED_RING] = "ring",
-                                                    [PL_TUNED_TREE] = "tree",
-                                                    [PL_TUNED_DIRECT] = "direct",
-                                                    [PL_TUNED_NVLS] = "nvls"};
+const char *const pl_tuned_names[PL_TUNED_COUNT] = {
+    [PL_TUNED_RING] = "ring", [PL_TUNED_TREE] = "tree", [PL_TUNED_DIRECT] = "direct", [PL_TUNED_NVLS] = "nvls"};
 
 double pl_protocol_factor(pl_protocol protocol) {
   static const double factors[PL_PROTOCOL_COUNT] = {
@@ -99,17 +97,20 @@ static pl_code read_algorithm(const pl_document *document, const pl_node *node, 
 
 static pl_code read_match(const pl_document *document, const pl_node *node, bool inside, pl_wiring *wiring,
                           pl_error *error) {
-  wiring->most_us = wiring->most_pcie_GBps = INFINITY;
+  wiring->most_us = wiring->most_pcie_GBps = wiring->limit_GBps = INFINITY;
   if (!inside) {
     PL_TRY(read_bounds(document, node, "nic_GBps", &wiring->least_GBps, &wiring->most_GBps, error));
     PL_TRY(read_bounds(document, node, "nic_us", &wiring->least_us, &wiring->most_us, error));
+    if (pl_node_get(node, "limit_GBps") != NULL)
+      PL_TRY(read_number(document, node, "limit_GBps", 1e-6, 1e6, &wiring->limit_GBps, error));
     return read_bounds(document, node, "pcie_GBps", &wiring->least_pcie_GBps, &wiring->most_pcie_GBps, error);
   }
   const char *link;
   PL_TRY(pl_node_string(document, node, "link", &link, error));
   wiring->nvlink = strcmp(link, "nvlink") == 0;
   if (!wiring->nvlink && strcmp(link, "pcie") != 0)
-    return pl_document_fail(document, pl_node_get(node, "link"), error, "link '%.32s' is neither nvlink nor pcie", link);
+    return pl_document_fail(document, pl_node_get(node, "link"), error, "link '%.32s' is neither nvlink nor pcie",
+                            link);
   PL_TRY(read_number(document, node, "local", 0, 100, &wiring->local, error));
   return read_bounds(document, node, "link_GBps", &wiring->least_GBps, &wiring->most_GBps, error);
 }
@@ -127,10 +128,11 @@ static pl_code read_remark(const pl_document *document, const pl_node *mapping, 
 
 static pl_code read_wiring(const pl_document *document, const pl_node *node, bool inside, pl_arena *arena,
                            pl_wiring *wiring, pl_error *error) {
-  static const char *const inside_keys[] = {"name", "link", "link_GBps",  "launch_us", "local",
-                                            "ring", "nvls", "direct", "provenance", "like", NULL};
-  static const char *const between_keys[] = {"name", "nic_GBps", "nic_us", "pcie_GBps", "launch_us",
-                                             "ring", "tree", "direct", "nvls", "provenance", "like",  NULL};
+  static const char *const inside_keys[] = {"name", "link",   "link_GBps",  "launch_us", "local", "ring",
+                                            "nvls", "direct", "provenance", "like",      NULL};
+  static const char *const between_keys[] = {"name",       "nic_GBps", "nic_us", "pcie_GBps", "limit_GBps",
+                                             "launch_us",  "ring",     "tree",   "direct",    "nvls",
+                                             "provenance", "like",     NULL};
   const char *name;
   PL_TRY(check_keys(document, node, inside ? inside_keys : between_keys, error));
   PL_TRY(pl_node_string(document, node, "name", &name, error));
@@ -257,7 +259,8 @@ static pl_tuned_time time_under(const pl_wiring *inside, const pl_wiring *betwee
   if (!in->known || !out->known) return time;
   const pl_protocol_cost *first = between != NULL ? out : in;
   double inside_us = work->inside_us * pl_protocol_factor(protocol) / in->rate;
-  double between_us = work->between_us * pl_protocol_factor(protocol) / out->rate;
+  double limit = between != NULL && work->nic_GBps > 0 ? between->limit_GBps / work->nic_GBps : INFINITY;
+  double between_us = work->between_us * pl_protocol_factor(protocol) / fmin(out->rate, limit);
   bool slower_inside = inside_us >= between_us;
   double wire_us = slower_inside ? inside_us : between_us, ramp = slower_inside ? in->ramp : out->ramp;
   time.latency_us = outer->launch_us + first->start_us + work->latency_us + work->inside_steps * in->step_us +

@@ -1,11 +1,11 @@
 /* What a collectives library costs beyond the wires, as a file: platforms/collectives/NAME.json.
  *
  * The links of a platform say how fast bytes could move. NCCL adds: the launch of its kernel, a time per step of the
- * algorithm, a protocol that trades bytes for latency (LL sends a flag with every 4 bytes of data, LL128 with every 120;
- * Simple sends data alone and synchronises), less than the nominal rate, and a choice between algorithms and protocols
- * by size. A profile holds these figures per kind of wiring: `inside` nodes (NVSwitch of a generation, direct NVLinks,
- * PCIe) and `between` them (InfiniBand, cloud NICs). A group takes the first entry of each list that its own links
- * match, so like groups get like entries whatever their members are called.
+ * algorithm, a protocol that trades bytes for latency (LL sends a flag with every 4 bytes of data, LL128 with every
+ * 120; Simple sends data alone and synchronises), less than the nominal rate, and a choice between algorithms and
+ * protocols by size. A profile holds these figures per kind of wiring: `inside` nodes (NVSwitch of a generation, direct
+ * NVLinks, PCIe) and `between` them (InfiniBand, cloud NICs). A group takes the first entry of each list that its own
+ * links match, so like groups get like entries whatever their members are called.
  *
  * Time of a collective under algorithm a and protocol p, alone (netmodel/README.md, "Calibrated collectives", derives
  * it): launch + start + steps inside * step + steps between * step + route latencies
@@ -44,17 +44,18 @@ typedef struct pl_protocol_cost {
   double ramp;     /* sqrt(us): a transfer of w us takes w + ramp * sqrt(w), pipelines fill slowly */
 } pl_protocol_cost;
 
-/* One kind of wiring: `link_GBps` bounds the slowest NVLink or, without any, the slowest PCIe link of a group inside its
- * nodes; `nic_us` and `nic_GBps` the slowest NIC in latency and rate, `pcie_GBps` the way to it (old PCIe: no direct access
- * of NICs to GPU memory). An entry matches where all bounds hold. */
+/* One kind of wiring: `link_GBps` bounds the slowest NVLink or, without any, the slowest PCIe link of a group inside
+ * its nodes; `nic_us` and `nic_GBps` the slowest NIC in latency and rate, `pcie_GBps` the way to it (old PCIe: no
+ * direct access of NICs to GPU memory). An entry matches where all bounds hold. */
 typedef struct pl_wiring {
   const char *name;
-  const char *like;       /* the entry that calibration starts from, for what no measurement says; NULL: none */
-  const char *provenance; /* NULL: not stated */
-  bool nvlink;                          /* inside: NVLink, else PCIe */
-  double least_GBps, most_GBps;         /* of a link inside, or of a NIC; bounds inclusive, of "link_GBps", "nic_GBps" */
-  double least_us, most_us;             /* between: latency of one NIC */
+  const char *like;             /* the entry that calibration starts from, for what no measurement says; NULL: none */
+  const char *provenance;       /* NULL: not stated */
+  bool nvlink;                  /* inside: NVLink, else PCIe */
+  double least_GBps, most_GBps; /* of a link inside, or of a NIC; bounds inclusive, of "link_GBps", "nic_GBps" */
+  double least_us, most_us;     /* between: latency of one NIC */
   double least_pcie_GBps, most_pcie_GBps; /* between: slowest PCIe link; groups that cross none match any bounds */
+  double limit_GBps; /* between: what one NIC moves at most, e.g. copies through host memory; INFINITY: no limit */
   double launch_us;
   double local; /* inside: passes of a member's own share through its memory, in crossings of the wire */
   pl_protocol_cost cost[PL_TUNED_COUNT][PL_PROTOCOL_COUNT];
@@ -95,6 +96,7 @@ typedef struct pl_tuned_work {
   double latency_us;                    /* of the routes */
   uint32_t inside_steps, between_steps; /* one after another */
   double inside_us, between_us;         /* bytes / nominal rate on the busiest link of the level, one byte per byte */
+  double nic_GBps;                      /* of the slowest NIC; 0: none */
   double local_us;                      /* a member's own share at the nominal rate inside */
 } pl_tuned_work;
 

@@ -8,9 +8,9 @@
  *
  * Decisions come from facts that are the same for like groups (sizes, counts, rates of links), never from indices, so
  * that folding stays exact. NCCL's broadcast, reduce-scatter and all-gather know rings only (without registered
- * buffers); its all-reduce rings, trees across nodes, and NVLS, the reduction in an NVSwitch: every GPU sends its buffer
- * up once and receives the result once, plus its share of 1 / g, which it reads reduced and writes multicast; across
- * nodes each local rank joins its shard in a tree. */
+ * buffers); its all-reduce rings, trees across nodes, and NVLS, the reduction in an NVSwitch: every GPU sends its
+ * buffer up once and receives the result once, plus its share of 1 / g, which it reads reduced and writes multicast;
+ * across nodes each local rank joins its shard in a tree. */
 #include <math.h>
 #include <string.h>
 
@@ -132,6 +132,7 @@ pl_code pl_tuned_prepare(pl_collective_group *group, pl_arena *arena, pl_error *
     if (group->nodes[k].count > tuning->most_per_node) tuning->most_per_node = group->nodes[k].count;
   pl_wiring_facts facts = facts_of(group);
   pl_collective_profile_match(group->options.profile, &facts, &tuning->inside, &tuning->between);
+  tuning->nic_GBps = facts.nic_GBps;
   if (facts.between && tuning->between == NULL) tuning->inside = NULL; /* half a price would be none */
   if (tuning->inside == NULL && tuning->between == NULL) return PL_OK;
   tuning->ring = level_rates(group, group->ring.uses, group->ring.n_uses, group->ring.rate_cap_Bps);
@@ -162,10 +163,11 @@ static void count_ring_steps(const pl_collective_group *group, pl_collective_kin
   }
 }
 
-static pl_tuned_work work_of(pl_tuned algorithm, const pl_fluid_collective *fluid, const pl_level_rates *rates,
-                             double progress_bytes) {
+static pl_tuned_work work_of(const pl_collective_group *group, pl_tuned algorithm, const pl_fluid_collective *fluid,
+                             const pl_level_rates *rates, double progress_bytes) {
   return (pl_tuned_work){.algorithm = algorithm,
                          .latency_us = us_of(fluid->spec.latency),
+                         .nic_GBps = group->tuning.nic_GBps,
                          .inside_us = 1e6 * progress_bytes / rates->inside_Bps,
                          .between_us = 1e6 * progress_bytes / rates->between_Bps};
 }
@@ -173,7 +175,7 @@ static pl_tuned_work work_of(pl_tuned algorithm, const pl_fluid_collective *flui
 static void ring_work(const pl_collective_group *group, pl_collective_kind kind, double size_bytes,
                       const pl_fluid_collective *fluid, pl_tuned_work *work) {
   const pl_level_rates *rates = &group->tuning.ring;
-  *work = work_of(PL_TUNED_RING, fluid, rates, fluid->progress_bytes);
+  *work = work_of(group, PL_TUNED_RING, fluid, rates, fluid->progress_bytes);
   count_ring_steps(group, kind, work);
   if (kind != PL_BROADCAST) work->local_us = 1e6 * (size_bytes / group->n / group->n_channels) / rates->inside_Bps;
 }
@@ -187,7 +189,7 @@ static void direct_work(const pl_collective_group *group, pl_collective_kind kin
                         const pl_fluid_collective *fluid, pl_tuned_work *work) {
   uint32_t g = group->tuning.most_per_node;
   pl_level_rates rates = level_rates(group, fluid->uses, fluid->spec.n_uses, fluid->spec.rate_cap_Bps);
-  *work = work_of(PL_TUNED_DIRECT, fluid, &rates, fluid->progress_bytes);
+  *work = work_of(group, PL_TUNED_DIRECT, fluid, &rates, fluid->progress_bytes);
   work->inside_steps = g - 1;
   work->between_steps = group->n - g;
   if (kind == PL_SEND) {
@@ -237,7 +239,7 @@ static void add_prepared(const pl_collective_group *group, pl_tuned algorithm, d
   pl_fluid_collective fluid = tree ? group->tuning.tree_fluid : group->tuning.nvls_fluid;
   fluid.progress_bytes *= size_bytes;
   pl_tuned_work work =
-      work_of(algorithm, &fluid, tree ? &group->tuning.tree : &group->tuning.nvls, fluid.progress_bytes);
+      work_of(group, algorithm, &fluid, tree ? &group->tuning.tree : &group->tuning.nvls, fluid.progress_bytes);
   tree_steps(group, tree, &work);
   add(list, &work, &fluid);
 }
@@ -281,7 +283,8 @@ static void choose(candidates *list) {
     weighing->time = time;
     weighing->chosen = i;
   }
-  if (isinf(weighing->time.latency_us)) weighing->n_works = 0; /* e.g. a forced tree of which the profile knows nothing */
+  if (isinf(weighing->time.latency_us))
+    weighing->n_works = 0; /* e.g. a forced tree of which the profile knows nothing */
 }
 
 static pl_code weigh(const pl_collective_group *group, pl_collective_kind kind, double size_bytes, pl_arena *arena,

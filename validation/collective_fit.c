@@ -5,10 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_FIGURES = 64, ROUNDS = 120 };
+enum { MOST_FIGURES = 64, ROUNDS = 60, ROUNDS_AFTER_KICK = 12 };
+
+/* Loss per figure and unit of |ln(value / start)|: what rows hardly feel stays near where it started. */
+static const double inertia = 0.002;
 
 typedef struct figure {
   double *value;
+  double first; /* where it started */
   double lowest, highest;
   double step; /* of the logarithm */
   bool felt;
@@ -53,7 +57,10 @@ static double loss_of(const entry_problem *problem) {
     sum += problem->weights[i] * fmin(error, 1);
     weights += problem->weights[i];
   }
-  return sum / weights;
+  sum /= weights;
+  for (uint32_t i = 0; i < problem->n_figures; i++)
+    sum += inertia * fabs(log(*problem->figures[i].value / problem->figures[i].first));
+  return sum;
 }
 
 /* ---- figures ---- */
@@ -62,7 +69,7 @@ static void add_figure(entry_problem *problem, double *value, double lowest, dou
   PL_ASSERT(problem->n_figures < MOST_FIGURES);
   *value = fmin(fmax(*value, lowest), highest);
   problem->figures[problem->n_figures++] =
-      (figure){.value = value, .lowest = lowest, .highest = highest, .step = 0.5};
+      (figure){.value = value, .first = *value, .lowest = lowest, .highest = highest, .step = 0.5};
 }
 
 /* LL is the protocol of no start in rings and trees: its start is the launch. Ramps are for Simple, whose pipeline has
@@ -71,6 +78,7 @@ static void list_figures(entry_problem *problem) {
   pl_wiring *wiring = problem->wiring;
   add_figure(problem, &wiring->launch_us, 0.1, 1e4);
   if (problem->inside) add_figure(problem, &wiring->local, 0.01, 2);
+  if (isfinite(wiring->limit_GBps)) add_figure(problem, &wiring->limit_GBps, 0.1, 1e3);
   for (int algorithm = 0; algorithm < PL_TUNED_COUNT; algorithm++)
     for (int protocol = 0; protocol < PL_PROTOCOL_COUNT; protocol++) {
       pl_protocol_cost *cost = &wiring->cost[algorithm][protocol];
@@ -82,13 +90,15 @@ static void list_figures(entry_problem *problem) {
     }
 }
 
-/* NCCL 2.10.3's latencies per step and start by protocol (src/graph/tuning.cc); rates, ramps and launches are guesses. */
+/* NCCL 2.10.3's latencies per step and start by protocol (src/graph/tuning.cc); rates, ramps and launches are guesses.
+ */
 static void start_from_constants(pl_wiring *wiring, bool inside) {
   static const double ring_step[PL_PROTOCOL_COUNT] = {0.47, 1.9, 3.4}, net_step[PL_PROTOCOL_COUNT] = {2.7, 4.0, 9.6},
                       tree_step[PL_PROTOCOL_COUNT] = {5.0, 8.5, 28}, start[PL_PROTOCOL_COUNT] = {0, 6.4, 4.8},
                       rate[PL_PROTOCOL_COUNT] = {0.5, 0.7, 0.8}, ramp[PL_PROTOCOL_COUNT] = {0, 0, 1};
   wiring->launch_us = inside ? 3.6 : 10;
   wiring->local = inside ? 0.4 : 0;
+  if (isfinite(wiring->limit_GBps)) wiring->limit_GBps = 6;
   for (int algorithm = 0; algorithm < PL_TUNED_COUNT; algorithm++)
     for (int protocol = 0; protocol < PL_PROTOCOL_COUNT; protocol++) {
       pl_protocol_cost *cost = &wiring->cost[algorithm][protocol];
@@ -131,7 +141,6 @@ static bool try_value(entry_problem *problem, figure *own, double factor, double
   double before = *own->value;
   *own->value = fmin(fmax(before * factor, own->lowest), own->highest);
   double loss = loss_of(problem);
-  if (loss != *best) own->felt = true;
   if (loss < *best - 1e-9) {
     *best = loss;
     return true;
@@ -140,25 +149,56 @@ static bool try_value(entry_problem *problem, figure *own, double factor, double
   return false;
 }
 
-static void search(entry_problem *problem) {
+static double search(entry_problem *problem, int rounds) {
   double best = loss_of(problem), largest = 1;
-  for (int round = 0; round < ROUNDS && largest > 1e-3; round++) {
+  for (uint32_t i = 0; i < problem->n_figures; i++)
+    problem->figures[i].step = 0.5;
+  for (int round = 0; round < rounds && largest > 1e-3; round++) {
     largest = 0;
     for (uint32_t i = 0; i < problem->n_figures; i++) {
       figure *own = &problem->figures[i];
       bool better = try_value(problem, own, exp(own->step), &best) || try_value(problem, own, exp(-own->step), &best);
       own->step = better ? fmin(own->step * 1.3, 1.5) : own->step * 0.6;
-      if (own->felt) largest = fmax(largest, own->step);
+      largest = fmax(largest, own->step);
     }
   }
+  return best;
 }
 
-/* A search of one figure at a time stops in valleys between them; from there large steps find the way on. */
+static void copy_values(entry_problem *problem, double *values, bool back) {
+  for (uint32_t i = 0; i < problem->n_figures; i++)
+    *(back ? problem->figures[i].value : &values[i]) = back ? values[i] : *problem->figures[i].value;
+}
+
+/* A search of one figure at a time stops in valleys between two of them (launch against step). So each figure in turn
+ * is kicked, the others follow, and what is better stays. */
 static void fit_entry(entry_problem *problem) {
-  for (int repetition = 0; repetition < 6; repetition++) {
-    for (uint32_t i = 0; i < problem->n_figures; i++)
-      problem->figures[i].step = repetition % 2 == 0 ? 0.5 : 0.2;
-    search(problem);
+  double kept[MOST_FIGURES], best = search(problem, ROUNDS);
+  for (uint32_t i = 0; i < 2 * problem->n_figures; i++) {
+    figure *own = &problem->figures[i / 2];
+    copy_values(problem, kept, false);
+    *own->value = fmin(fmax(*own->value * (i % 2 == 0 ? 3 : 1.0 / 3), own->lowest), own->highest);
+    double loss = search(problem, ROUNDS_AFTER_KICK);
+    if (loss < best - 1e-6) {
+      best = loss;
+    } else {
+      copy_values(problem, kept, true);
+    }
+  }
+  search(problem, ROUNDS);
+}
+
+/* Figures that change some prediction when they change. */
+static void find_felt(entry_problem *problem) {
+  for (uint32_t i = 0; i < problem->n_figures; i++) {
+    figure *own = &problem->figures[i];
+    double before = *own->value;
+    for (uint32_t k = 0; k < problem->n_rows && !own->felt; k++) {
+      double predicted_us = pl_collective_row_us(problem->rows[k]);
+      *own->value = before * 0.9;
+      own->felt = pl_collective_row_us(problem->rows[k]) != predicted_us;
+      *own->value = before;
+    }
   }
 }
 
@@ -203,6 +243,7 @@ static pl_code describe(entry_problem *problem, pl_arena *arena, pl_entry_fit *f
   if (errors == NULL || systems == NULL) return pl_fail_memory(error, "a fit");
   fit->name = problem->wiring->name;
   fit->n_rows = problem->n_rows;
+  find_felt(problem);
   for (uint32_t i = 0; i < problem->n_figures; i++)
     fit->n_figures += problem->figures[i].felt;
   for (uint32_t i = 0; i < problem->n_rows; i++) {
@@ -297,7 +338,8 @@ pl_code pl_collective_report(FILE *stream, const pl_collective_rows *rows, pl_ar
       snprintf(label, sizeof label, "| %s", role_names[role]);
       print_errors(stream, label, rows, &(selection){role, -1, band, NULL}, errors);
     }
-  fprintf(stream, "\n| system | role | op | size | n | median %% | p90 %% | bias %% |\n|---|---|---|---|---|---|---|---|\n");
+  fprintf(stream,
+          "\n| system | role | op | size | n | median %% | p90 %% | bias %% |\n|---|---|---|---|---|---|---|---|\n");
   const char *last = NULL;
   for (uint32_t i = 0; i < rows->n; i++) {
     const char *system = rows->rows[i].system;

@@ -1,10 +1,11 @@
 /* Fits the figures of a collective profile to measured collectives.
  *
- * Entry by entry: those inside nodes on the rows of one node, then those between nodes with the former fixed. An entry's
- * figures start from those of the entry that it is `like` (else from NCCL 2.10.3's published constants and plain
- * guesses) and move by a pattern search, one figure at a time and in a fixed order, on the mean of min(|ln(predicted /
- * measured)|, 1), to which each system contributes by the root of its number of rows, and rows of 1 MiB and more twice.
- * A figure that no row feels stays where it started. Deterministic: no random numbers, no time limit.
+ * Entry by entry: those inside nodes on the rows of one node, then those between nodes with the former fixed. An
+ * entry's figures start from those of the entry that it is `like` (else from NCCL 2.10.3's published constants and
+ * plain guesses) and move by a pattern search, one figure at a time and in a fixed order, on the mean of
+ * min(|ln(predicted / measured)|, 1), to which each system contributes by the root of its number of rows, and rows of 1
+ * MiB and more twice. A figure that no row feels stays where it started. Deterministic: no random numbers, no time
+ * limit.
  *
  * Where no row measures an entry's exchange of pairs (all-to-all, send), it takes the ring's rates, the start of its
  * step, and a step of an eighth of the ring's, which is what they are to each other on NVSwitch.

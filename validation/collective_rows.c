@@ -27,10 +27,14 @@ static pl_code find_columns(reading *state) {
     const char *name;
     uint32_t *column;
     bool needed;
-  } columns[] = {{"system", &state->system, false},   {"role", &state->role, false},
-                 {"platform", &state->platform_column, false}, {"op", &state->op, true},
-                 {"n_gpus", &state->n_gpus, true},    {"n_nodes", &state->n_nodes, false},
-                 {"members", &state->members, false}, {"size_bytes", &state->size, true},
+  } columns[] = {{"system", &state->system, false},
+                 {"role", &state->role, false},
+                 {"platform", &state->platform_column, false},
+                 {"op", &state->op, true},
+                 {"n_gpus", &state->n_gpus, true},
+                 {"n_nodes", &state->n_nodes, false},
+                 {"members", &state->members, false},
+                 {"size_bytes", &state->size, true},
                  {"time_us", &state->time, true}};
   for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
     *columns[i].column = pl_csv_column(&state->csv, columns[i].name);
@@ -146,8 +150,9 @@ static pl_code list_members(reading *state, uint32_t index, const pl_cluster *cl
   for (uint32_t k = 0; k < row->n_nodes; k++)
     for (uint32_t i = 0; i < per_node; i++) {
       if (k >= cluster->n_nodes || i >= cluster->nodes[k].n_devices)
-        return pl_csv_fail(&state->csv, index, state->error, "%u nodes with %u GPUs each: %s has only %u nodes, %u GPUs",
-                           row->n_nodes, per_node, cluster->path, cluster->n_nodes, cluster->n_devices);
+        return pl_csv_fail(&state->csv, index, state->error,
+                           "%u nodes with %u GPUs each: %s has only %u nodes, %u GPUs", row->n_nodes, per_node,
+                           cluster->path, cluster->n_nodes, cluster->n_devices);
       members[n++] = cluster->nodes[k].first_device + i;
     }
   return PL_OK;
