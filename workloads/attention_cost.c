@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stddef.h>
 
+static const double helper_bytes = 14;
+
 enum { HEAD_STEP = 32 }; /* kernels are built for head sizes in such steps and pad in between */
 
 const pl_attention_profile *pl_attention_choose(const pl_device_profile *profile, pl_attention_kernel kernel) {
@@ -64,7 +66,9 @@ pl_attention_time pl_attention_time_of(const pl_attention_profile *attention, do
                    (peak_flops * efficiency_of(attention, head_size));
   bool backward = shape->backward;
   double keys = busy_keys(attention, shape, backward ? attention->backward_prologue_keys : attention->prologue_keys);
-  return (pl_attention_time){.compute_s = keys * per_key * (backward ? attention->backward_ratio : 1),
-                             .memory_s = shape->bytes / bandwidth_Bps,
-                             .overhead_s = backward ? attention->backward_overhead_s : attention->overhead_s};
+  return (pl_attention_time){
+      .compute_s = keys * per_key * (backward ? attention->backward_ratio : 1),
+      .memory_s = shape->bytes / bandwidth_Bps,
+      .helpers_s = backward ? helper_bytes * shape->heads * shape->queries * shape->head_size / bandwidth_Bps : 0,
+      .overhead_s = backward ? attention->backward_overhead_s : attention->overhead_s};
 }

@@ -11,7 +11,10 @@
  * The tail only counts where blocks queue (B > multiprocessors); without a mask all blocks are alike, and instead
  * ceil(B / multiprocessors) of them run one after another. What short sequences lose follows from geometry, not from a
  * table: whole tiles on the diagonal of a causal mask, the prologue, multiprocessors without work. The backward pass is
- * the same with e * ratio, its own prologue and its own overhead.
+ * the same with e * ratio, its own prologue and its own overhead, and small kernels around it that wait for each other:
+ * row sums of the output's gradient times the output (2 + 2 bytes read per element), the fp32 accumulator of the
+ * queries' gradient set to zero (4), read and rounded to 16 bits (4 + 2): 14 bytes per element of the output at the
+ * bandwidth of copies (Dao 2023, algorithm 2).
  *
  * Masks: pl_op says how many query-key pairs count (flops), and the mask is read back from that: all of m * n, the half
  * of a causal square, or a sliding window w with m w - w^2 / 2 pairs.
@@ -37,7 +40,8 @@ typedef struct pl_attention_shape {
 } pl_attention_shape;
 
 typedef struct pl_attention_time {
-  double compute_s, memory_s, overhead_s; /* time = max(compute, memory) + overhead */
+  double compute_s, memory_s;   /* of the kernel: the larger counts */
+  double helpers_s, overhead_s; /* on top of that */
 } pl_attention_time;
 
 /* The profile's entry for `kernel`, its first one when it has none such or PL_ATTENTION_ANY is asked for; NULL when it

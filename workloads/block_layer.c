@@ -69,7 +69,8 @@ static uint32_t flash_attention(pl_tape *tape, uint32_t qkv, uint32_t context) {
 }
 
 /* Q K^T, masked softmax (one fused kernel), dropout, A V: three s x s tensors and a mask per head. Causality saves
- * nothing here. */
+ * the softmax the reading of the masked half (Megatron's kernel writes zeros there), and the matrix products nothing.
+ */
 static uint32_t unfused_attention(pl_tape *tape, uint32_t qkv, uint32_t context) {
   int64_t batch = tape->mbs * tape->heads, seq = tape->seq, d = tape->model->head_size;
   const int64_t square[] = {tape->mbs, tape->heads, seq, seq};
@@ -85,8 +86,9 @@ static uint32_t unfused_attention(pl_tape *tape, uint32_t qkv, uint32_t context)
   uint32_t first_op = tape->n_forward;
   if (!tape->framework->fuses_softmax) /* the mask by a kernel of its own, in place; its derivative is the identity */
     pl_tape_sweep(tape, "mask", PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 1, scores, PL_NONE, PL_NONE, scores, PL_NONE);
-  pl_tape_sweep(tape, "softmax", PL_OP_SOFTMAX, PL_CATEGORY_FORWARD, softmax_flops, scores, PL_NONE, PL_NONE,
-                probabilities, PL_NONE);
+  pl_op *op = pl_tape_sweep(tape, "softmax", PL_OP_SOFTMAX, PL_CATEGORY_FORWARD, softmax_flops, scores, PL_NONE,
+                            PL_NONE, probabilities, PL_NONE);
+  if (tape->model->causal && tape->framework->fuses_softmax) op->bytes -= tape->tensors[scores].size_bytes / 2;
   pl_tape_node *node = pl_tape_note(tape, PL_RULE_SOFTMAX, softmax, scores, probabilities);
   node->first_op = first_op;
   node->core = true;

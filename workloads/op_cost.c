@@ -108,7 +108,7 @@ static bool fitted_attention(const pl_device_profile *profile, const pl_op *op, 
                                     .backward = backward};
   pl_attention_time parts = pl_attention_time_of(attention, profile->peak_flops[dtype],
                                                  profile->bandwidth_Bps * profile->bandwidth_efficiency, &shape);
-  double work_s = fmax(parts.compute_s, parts.memory_s);
+  double work_s = fmax(parts.compute_s, parts.memory_s) + parts.helpers_s;
   time->time_s = work_s + parts.overhead_s;
   time->source = PL_COST_FIT;
   time->bound = parts.overhead_s > work_s          ? PL_BOUND_LAUNCH

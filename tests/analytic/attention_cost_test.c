@@ -106,6 +106,7 @@ static void test_backward_and_head_size(void **state) {
   expect(time.compute_s, 3 * 8e-6 * (1024 + 20));
   expect(time.overhead_s, 5e-6);
   expect(time.memory_s, 1e-6);
+  expect(time.helpers_s, 14.0 * 1024 * 128 / 1e9);
   shape.backward = false;
   shape.head_size = 64; /* half the work at half the efficiency */
   expect(keys_of(8, &shape), 1024 + 10);
@@ -153,7 +154,7 @@ static void test_op(void **state) {
   expect(pl_op_cost(&profile, &op).time_s, 8e-6 * (1024 + 10) + 3e-6);
   op.category = PL_CATEGORY_BACKWARD;
   op.flops *= PL_ATTENTION_BACKWARD_FLOPS;
-  expect(pl_op_cost(&profile, &op).time_s, 3 * 8e-6 * (1024 + 20) + 5e-6);
+  expect(pl_op_cost(&profile, &op).time_s, 3 * 8e-6 * (1024 + 20) + 14.0 * 1024 * 128 / 1e9 + 5e-6);
   op.dtype = PL_DTYPE_FP32;
   assert_int_equal(pl_op_cost(&profile, &op).source, PL_COST_ROOFLINE);
 }
