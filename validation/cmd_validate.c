@@ -11,14 +11,15 @@
 #include "core/command.h"
 #include "core/command_line.h"
 #include "core/units.h"
+#include "validation/case_columns.h"
 #include "validation/report.h"
 
-enum { KEY_CSV = 0x300, KEY_FORCE, KEY_JSON, KEY_THREADS, KEY_PROGRESS, KEY_DEVICES, KEY_FRAMEWORK };
+enum { KEY_CSV = 0x300, KEY_FORCE, KEY_JSON, KEY_THREADS, KEY_PROGRESS, KEY_DEVICES, KEY_FRAMEWORK, KEY_HDF5 };
 enum { FILES_MAX = 256 };
 
 typedef struct validate_options {
   pl_case_options run;
-  const char *csv_path;
+  const char *csv_path, *hdf5_path;
   bool force, json;
   const char *files[FILES_MAX];
   uint32_t n_files;
@@ -34,6 +35,7 @@ static const struct argp_option option_table[] = {
      "each row's column says)",
      0},
     {"csv", KEY_CSV, "FILE", 0, "write one line per configuration", 0},
+    {"hdf5", KEY_HDF5, "FILE", 0, "write the same as HDF5, one dataset per column", 0},
     {"json", KEY_JSON, NULL, 0, "print the tables as JSON", 0},
     {"force", KEY_FORCE, NULL, 0, "replace existing files", 0},
     {"threads", KEY_THREADS, "N", 0, "threads (default: all cores)", 0},
@@ -63,6 +65,9 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     return 0;
   case KEY_CSV:
     options->csv_path = value;
+    return 0;
+  case KEY_HDF5:
+    options->hdf5_path = value;
     return 0;
   case KEY_JSON:
     options->json = true;
@@ -134,10 +139,19 @@ static pl_code check_known(const pl_cases *cases, pl_error *error) {
                  c->reason);
 }
 
+static pl_code store_hdf5(session *own, pl_error *error) {
+  const validate_options *options = own->options;
+  pl_table_column *columns;
+  PL_TRY(pl_case_columns_take(&own->cases, &own->arena, &columns, error));
+  return pl_table_store(options->hdf5_path, "configuration", "paceline validate", columns, pl_case_n_columns,
+                        own->cases.n_cases, options->force, error);
+}
+
 static pl_code validate(session *own, pl_error *error) {
   const validate_options *options = own->options;
   if (options->error.code != PL_OK) return pl_fail(error, options->error.code, "%s", options->error.message);
   PL_TRY(check_output(options, options->csv_path, error));
+  PL_TRY(check_output(options, options->hdf5_path, error));
   for (uint32_t i = 0; i < options->n_files; i++)
     PL_TRY(pl_measured_load(options->files[i], &own->arena, &own->tables[i], error));
   pl_csv known;
@@ -148,7 +162,7 @@ static pl_code validate(session *own, pl_error *error) {
   PL_TRY(pl_cases_simulate(&own->cases, &options->run, &own->arena, error));
   PL_TRY(pl_report_take(&own->cases, &own->arena, &own->report, error));
   if (options->csv_path != NULL) PL_TRY(store(options->csv_path, &own->report, pl_report_csv, error));
-  return PL_OK;
+  return options->hdf5_path != NULL ? store_hdf5(own, error) : PL_OK;
 }
 
 int pl_cmd_validate(int argc, char **argv) {

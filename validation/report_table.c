@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/json_writer.h"
+#include "validation/case_columns.h"
 #include "validation/report.h"
 
 static void put_statistics(pl_json *json, const pl_statistics *s) {
@@ -106,7 +107,7 @@ void pl_report_json(FILE *stream, const pl_report *report) {
 
 /* ---- CSV ---- */
 
-static void put_quoted(FILE *stream, const char *text) {
+static void put_text(FILE *stream, const char *text) {
   if (text[strcspn(text, ",\"\r\n")] == '\0') {
     fputs(text, stream);
     return;
@@ -119,52 +120,28 @@ static void put_quoted(FILE *stream, const char *text) {
   fputc('"', stream);
 }
 
-static void put_text(FILE *stream, const char *text) {
-  put_quoted(stream, text);
-  fputc(',', stream);
-}
-
-static void put_figure(FILE *stream, double value) {
-  if (!isnan(value)) fprintf(stream, "%.9g", value);
-  fputc(',', stream);
-}
-
-static void put_line(FILE *stream, const pl_case *c) {
-  const pl_measured_row *row = c->row;
-  const pl_result_row *result = &c->result;
-  put_text(stream, row->file);
-  fprintf(stream, "%u,%u,", row->line, c->n_rows);
-  const char *const texts[] = {row->family, row->model, row->gpu, row->framework, row->precision};
-  for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-    put_text(stream, texts[i]);
-  fprintf(stream, "%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",", row->n_gpus, row->n_layers, row->hidden,
-          row->seq_len);
-  bool known = c->reason == NULL;
-  fprintf(stream, "%d,%d,%d,%d,%d,%" PRId64 ",%d,%d,%s,", c->strategy.tmp, c->strategy.pp, c->strategy.dp,
-          c->strategy.mbs, c->strategy.vpp, row->gbs, c->strategy.zero, c->strategy.sp,
-          known ? pl_recompute_names[c->strategy.recompute] : "");
-  put_figure(stream, c->measured_s);
-  put_figure(stream, known ? result->iter_time_s : NAN);
-  put_figure(stream, pl_case_is_timed(c) ? 100 * pl_case_error(c) : NAN);
-  double percent[PL_REPORT_PARTS];
-  pl_report_parts(c, percent);
-  for (int i = 0; i < PL_REPORT_PARTS; i++)
-    put_figure(stream, known ? percent[i] : NAN);
-  put_figure(stream, known ? result->mfu : NAN);
-  put_figure(stream, c->measured_mem_bytes);
-  put_figure(stream, known ? result->peak_mem_bytes : NAN);
-  fprintf(stream, "%s,%s,", c->crashed ? "crashed" : "ok", !known ? "" : result->fits ? "1" : "0");
-  put_text(stream, c->habits.framework != NULL ? c->habits.framework : "");
-  put_text(stream, c->platform != NULL ? c->platform : "");
-  put_quoted(stream, known ? "" : c->reason);
-  fputc('\n', stream);
+/* What does not apply is empty. */
+static void put_value(FILE *stream, const pl_case_column *column, const pl_case *c) {
+  if (column->type == PL_TABLE_TEXT) {
+    put_text(stream, column->text(c));
+  } else if (column->type == PL_TABLE_INTEGER) {
+    int64_t value = column->integer(c);
+    if (value >= 0) fprintf(stream, "%" PRId64, value);
+  } else {
+    double value = column->number(c);
+    if (!isnan(value)) fprintf(stream, "%.9g", value);
+  }
 }
 
 void pl_report_csv(FILE *stream, const pl_report *report) {
-  fputs("file,line,n_rows,family,model,gpu,framework,precision,n_gpus,n_layers,hidden,seq_len,tp,pp,dp,mbs,vpp,gbs,"
-        "zero,sp,recompute,measured_s,predicted_s,error_pct,compute_pct,tensor_pct,pipeline_pct,data_pct,bubble_pct,"
-        "mfu,measured_mem_bytes,predicted_mem_bytes,status,predicted_to_fit,framework_profile,platform,reason\n",
-        stream);
-  for (uint32_t i = 0; i < report->cases->n_cases; i++)
-    put_line(stream, &report->cases->cases[i]);
+  for (uint32_t i = 0; i < pl_case_n_columns; i++)
+    fprintf(stream, "%s%s", i == 0 ? "" : ",", pl_case_columns[i].name);
+  fputc('\n', stream);
+  for (uint32_t row = 0; row < report->cases->n_cases; row++) {
+    for (uint32_t i = 0; i < pl_case_n_columns; i++) {
+      if (i > 0) fputc(',', stream);
+      put_value(stream, &pl_case_columns[i], &report->cases->cases[row]);
+    }
+    fputc('\n', stream);
+  }
 }

@@ -10,7 +10,8 @@ bool pl_row_mentions(const char *text, const char *word) {
 
 /* FlashAttention needs an A100 or later. */
 static bool has_flash_hardware(const pl_measured_row *row) {
-  static const char *const older[] = {"V100", "P100", "T4", "TITAN", "not stated"};
+  static const char *const older[] = {"V100", "P100", "T4", "TITAN"};
+  if (strncasecmp(row->gpu, "not stated", 10) == 0) return false; /* a V100: see row_cluster.c */
   for (size_t i = 0; i < sizeof older / sizeof older[0]; i++)
     if (pl_row_mentions(row->gpu, older[i])) return false;
   return true;

@@ -70,13 +70,22 @@ static int64_t first_of(int64_t a, int64_t b) {
   return a > 0 ? a : b;
 }
 
+/* Stated, or as the model's name has it. */
+static bool is_gated(const pl_measured_row *row, entry known) {
+  static const char *const gated[] = {"llama", "mistral", "mixtral", "qwen", "gemma", "deepseek"};
+  if (row->mlp_type[0] != '\0') return pl_row_mentions(row->mlp_type, "gated");
+  bool named = pl_row_mentions(known_text(known, "gated_mlp"), "true");
+  for (size_t i = 0; i < sizeof gated / sizeof gated[0]; i++)
+    named = named || pl_row_mentions(row->model, gated[i]);
+  return named;
+}
+
 static const char *model_type(const pl_measured_row *row, entry known, const dimensions *d) {
-  bool gated = pl_row_mentions(row->mlp_type, "gated");
   const char *stated = known_text(known, "model_type");
   if (stated[0] != '\0') return stated;
   if (pl_row_mentions(row->model, "bert")) return "bert";
   if (d->n_experts > 1) return "mixtral";
-  if (gated) return "llama";
+  if (is_gated(row, known)) return "llama";
   return d->n_kv_heads != d->n_heads ? "nemotron" : "gpt2";
 }
 
@@ -109,7 +118,7 @@ static pl_code find_dimensions(const pl_measured_row *row, entry known, dimensio
   d->vocab = first_of(d->vocab, known_count(known, "vocab"));
   if (d->n_kv_heads == 0) d->n_kv_heads = d->n_heads;
   d->type = model_type(row, known, d);
-  if (d->ffn_hidden == 0 && !pl_row_mentions(row->mlp_type, "gated")) d->ffn_hidden = 4 * d->hidden;
+  if (d->ffn_hidden == 0 && !is_gated(row, known)) d->ffn_hidden = 4 * d->hidden;
   /* Tables differ in what `ffn_hidden` of a mixture is, the dense layers' width or an expert's: models.csv has both. */
   d->expert_ffn = first_of(known_count(known, "moe_ffn_hidden"), d->ffn_hidden);
   if (d->n_experts > 1) d->ffn_hidden = first_of(known_count(known, "ffn_hidden"), d->ffn_hidden);

@@ -46,12 +46,27 @@ static int32_t zero_stage(const pl_measured_row *row, const pl_row_habits *habit
   return habits->zero;
 }
 
+/* What changes the model or its schedule in a way that no strategy here stands for. */
+static pl_code check_method(const pl_measured_row *row, pl_error *error) {
+  if (pl_row_mentions(row->framework, "MegaScale") && pl_row_mentions(row->notes, "sliding window"))
+    return pl_fail(error, PL_UNSUPPORTED, "algorithm: parallel transformer block, sliding window of unstated width");
+  static const char *const spread[] = {"Megatron-LM vocab", "Megatron-LM synctwice", "Megatron-LM interlaced"};
+  for (size_t i = 0; i < sizeof spread / sizeof spread[0]; i++)
+    if (pl_row_mentions(row->framework, spread[i]))
+      return pl_fail(error, PL_UNSUPPORTED, "schedule: '%.40s' spreads the vocabulary over all stages", row->framework);
+  return PL_OK;
+}
+
 /* Layers that the chunks do not divide: embedding and head count as a layer each (Megatron-Core's
  * account_for_embedding_in_pipeline_split and ..._loss_..., as for the 126 layers of Llama 3.1 405B). */
-static pl_code assign(pl_strategy *strategy, const pl_model *model, pl_arena *arena, pl_error *error) {
-  strategy->recipe = PL_ASSIGN_UNIFORM;
+static pl_code assign(const pl_measured_row *row, pl_strategy *strategy, const pl_model *model, pl_arena *arena,
+                      pl_error *error) {
+  /* "redis": VocabularyParallelism's redistribution of layers, by the time of the stages. */
+  strategy->recipe = pl_row_mentions(row->framework, "redis") ? PL_ASSIGN_BALANCED : PL_ASSIGN_UNIFORM;
   int32_t chunks = pl_strategy_n_chunks(strategy), per = (model->n_layers + 2) / chunks;
-  if (chunks == 1 || model->n_layers % chunks == 0 || (model->n_layers + 2) % chunks != 0 || per < 2) return PL_OK;
+  if (strategy->recipe != PL_ASSIGN_UNIFORM || chunks == 1 || model->n_layers % chunks == 0 ||
+      (model->n_layers + 2) % chunks != 0 || per < 2)
+    return PL_OK;
   int32_t *boundary = PL_TAKE(arena, int32_t, chunks + 1);
   if (boundary == NULL) return pl_fail_memory(error, "the layers of the stages");
   for (int32_t c = 1; c < chunks; c++)
@@ -66,6 +81,7 @@ static pl_code assign(pl_strategy *strategy, const pl_model *model, pl_arena *ar
 pl_code pl_row_strategy(const pl_measured_row *row, const pl_row_habits *habits, const pl_model *model,
                         const pl_job *job, pl_arena *arena, pl_strategy *strategy, pl_error *error) {
   PL_TRY(check_degrees(row, error));
+  PL_TRY(check_method(row, error));
   *strategy = (pl_strategy){.pp = degree(row->pp),
                             .dp = degree(row->dp),
                             .tmp = degree(row->tp),
@@ -79,5 +95,5 @@ pl_code pl_row_strategy(const pl_measured_row *row, const pl_row_habits *habits,
   strategy->sp = strategy->tmp > 1 && (row->sp >= 0 ? row->sp == 1 : habits->sequence_parallel);
   strategy->zero = zero_stage(row, habits);
   pl_strategy_adopt(strategy, job);
-  return assign(strategy, model, arena, error);
+  return assign(row, strategy, model, arena, error);
 }
