@@ -46,6 +46,8 @@ extern const char *const pl_result_status_names[];
   X(f64, bubble_s, "s", "mean over devices: pipeline bubble and other waiting") \
   X(f64, peak_mem_bytes, "B", "peak of the device with the least memory left") \
   X(f64, mem_capacity_bytes, "B", "usable memory of that device") \
+  X(f64, reserved_mem_bytes, "B", "of that device: held by the allocator at the peak") \
+  X(f64, device_mem_bytes, "B", "of that device: taken at the peak, context and communicators included") \
   X(i32, fits, "1", "1 if every device's peak fits in its memory") \
   X(i32, peak_stage, "1", "pipeline stage of that device") \
   X(f64, mem_parameters_bytes, "B", "of that peak: parameters") \

@@ -7,7 +7,7 @@
 #include "workloads/meeting.h"
 #include "workloads/pieces.h"
 
-enum { MOST_PENDING = 32 };
+enum { MOST_PENDING = 64 };
 
 /* One device class while it is unrolled. */
 typedef struct unrolling {
@@ -28,7 +28,7 @@ typedef struct unrolling {
   int32_t in_flight; /* how many forwards may run ahead of their backwards (Proteus's max ongoing) */
 } unrolling;
 
-enum { MOST_GATHERS = 32 };
+enum { MOST_GATHERS = 64 };
 
 /* The device classes that are unrolled together: those that have joint segments (core/graph.h), or one alone. They run
  * one stage's program, so the pieces are the same for all. */

@@ -39,6 +39,7 @@ typedef enum switch_kind {
   SWITCH_BYTES,
   SWITCH_TIME,
   SWITCH_RATIO,
+  SWITCH_NUMBER,
   SWITCH_COUNT
 } switch_kind;
 
@@ -84,6 +85,8 @@ static const switch_row switches[] = {
     {"communication", "scatters_by_all_reduce", SWITCH_FLAG, AT(scatters_by_all_reduce), NULL, 0},
     {"communication", "copies_per_rank", SWITCH_FLAG, AT(copies_per_rank), NULL, 0},
     {"communication", "gathers_ahead", SWITCH_FLAG, AT(gathers_ahead), NULL, 0},
+    {"communication", "reuse_parameters", SWITCH_NUMBER, AT(reuse_parameters), NULL, 0},
+    {"communication", "balances_stages", SWITCH_FLAG, AT(balances_stages), NULL, 0},
     {"communication", "splits_sends", SWITCH_FLAG, AT(splits_sends), NULL, 0},
     {"host", "launch", SWITCH_TIME, AT(launch_s), NULL, 0},
     {"host", "backward_launch", SWITCH_TIME, AT(backward_launch_s), NULL, 0},
@@ -92,6 +95,7 @@ static const switch_row switches[] = {
     {"host", "window", SWITCH_WORD, AT(host_window), window_words, 0},
     {"memory", "context", SWITCH_BYTES, AT(context_bytes), device_word, -1},
     {"memory", "communicator", SWITCH_BYTES, AT(communicator_bytes), NULL, 0},
+    {"memory", "workspace", SWITCH_BYTES, AT(workspace_bytes), NULL, 0},
     {"memory", "fragmentation", SWITCH_RATIO, AT(fragmentation), NULL, 0},
 };
 enum { N_SWITCHES = sizeof switches / sizeof switches[0] };
@@ -144,6 +148,14 @@ static pl_code read_quantity(const pl_document *document, const pl_node *section
   return code == PL_OK ? PL_OK : pl_document_fail(document, node, error, "%s", cause.message);
 }
 
+static pl_code read_number(const pl_document *document, const pl_node *section, const switch_row *row, double *value,
+                           pl_error *error) {
+  PL_TRY(pl_node_number(document, section, row->key, value, error));
+  if (*value >= 0 && isfinite(*value)) return PL_OK;
+  return pl_document_fail(document, pl_node_get(section, row->key), error, "%s is %g: it must be at least 0", row->key,
+                          *value);
+}
+
 static pl_code read_ratio(const pl_document *document, const pl_node *section, const switch_row *row, double *value,
                           pl_error *error) {
   PL_TRY(pl_node_number(document, section, row->key, value, error));
@@ -177,6 +189,9 @@ static pl_code read_switch(const pl_document *document, const pl_node *section, 
   case SWITCH_BYTES:
   case SWITCH_TIME:
     PL_TRY(read_quantity(document, section, row, &number, error));
+    break;
+  case SWITCH_NUMBER:
+    PL_TRY(read_number(document, section, row, &number, error));
     break;
   case SWITCH_RATIO:
     PL_TRY(read_ratio(document, section, row, &number, error));

@@ -75,7 +75,10 @@ typedef struct pl_framework {
   bool copies_per_rank; /* gathers have a list of per-rank tensors for output: as many copies behind each gather */
   bool gathers_ahead;   /* ZeRO-3 gathers the next unit while this one runs */
   pl_gather_unit gather_unit;
-  bool splits_sends; /* default of --pipeline-sends */
+  double reuse_parameters; /* ZeRO-3 with full recomputation: a block with more parameters than this is gathered for the
+                              recomputation and once more for the backward pass; 0: never */
+  bool balances_stages;    /* default of the strategy's `assign` is balanced */
+  bool splits_sends;       /* default of --pipeline-sends */
   pl_optimizer_form optimizer;
   bool clips_gradients;   /* norm over all gradients before the step, and their scaling */
   int64_t vocab_multiple; /* the vocabulary is padded to a multiple of this times tmp; 1: not at all */
@@ -88,6 +91,7 @@ typedef struct pl_framework {
   /* Memory that tensors do not account for, bytes. */
   double context_bytes;      /* CUDA context, loaded kernels, library workspaces; negative: the profile's `reserved` */
   double communicator_bytes; /* per communicator that a device belongs to */
+  double workspace_bytes;    /* of libraries, and what the allocator holds whatever the job: inside it */
   double fragmentation;      /* share of the tensors' peak that the allocator holds and cannot use */
 } pl_framework;
 

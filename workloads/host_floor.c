@@ -42,7 +42,8 @@ pl_host_load pl_host_load_of_instruction(const pl_piece_context *context, const 
   const pl_op_list *list = instruction->backward ? &block->backward : &block->forward;
   for (uint32_t i = 0; i < list->n_ops; i++)
     add_op(context, &list->ops[i], instruction->backward, &load);
-  if (block->kind == PL_BLOCK_LAYER) load.host_s += framework_of(context)->layer_s;
+  if (block->kind == PL_BLOCK_LAYER || block->kind == PL_BLOCK_EXPERT_LAYER)
+    load.host_s += framework_of(context)->layer_s;
   return load;
 }
 

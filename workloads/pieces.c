@@ -28,6 +28,8 @@ typedef struct gathering {
   pl_part *scratch; /* as many as parts */
   pl_carried carried[PL_PIECES_CARRIED];
   uint32_t n_carried;
+  uint32_t n_blocks_left; /* of the pass that have ops */
+  int64_t kept_bytes;     /* until the end of the pass, of the blocks so far */
   double late_per_host_s; /* seconds that the device waits per second that the host works, in this pass */
 } gathering;
 
@@ -185,6 +187,17 @@ static void add_collective(gathering *state, uint32_t own, const char *name) {
 
 /* ---- blocks and the other instructions ---- */
 
+/* Gradients that are added into the buffers when the pass is over: this block's stay, the last one lets go of all. */
+static void keep_gradients(gathering *state, const pl_block_program *block, pl_memory_effect *effect) {
+  const pl_program *program = state->context->program;
+  double each = pl_training_state_of(program->job, program->strategy->dp).pass_gradient_bytes;
+  int64_t own = llrint(block->parameters * each);
+  state->kept_bytes += own;
+  effect->peak_bytes += own;
+  effect->net_bytes += own;
+  if (--state->n_blocks_left == 0) effect->net_bytes -= state->kept_bytes;
+}
+
 static void add_block(gathering *state, const pl_instruction *instruction) {
   const pl_piece_context *context = state->context;
   const pl_block_program *block =
@@ -192,6 +205,7 @@ static void add_block(gathering *state, const pl_instruction *instruction) {
   const pl_op_list *list = instruction->backward ? &block->backward : &block->forward;
   if (list->n_ops == 0) return;
   pl_memory_effect effect = pl_block_effect(block, instruction->backward);
+  if (instruction->backward) keep_gradients(state, block, &effect);
   uint32_t last = list->n_ops - 1; /* the last op that computes: there the block settles its balance */
   while (last > 0 && list->ops[last].kind == PL_OP_COLLECTIVE)
     last--;
@@ -297,6 +311,12 @@ static uint32_t count_ops(const pl_program *program, const pl_pass *pass) {
   return n;
 }
 
+static bool runs_ops(const pl_program *program, const pl_instruction *instruction) {
+  if (instruction->kind != PL_INSTRUCTION_BLOCK) return false;
+  const pl_block_program *block = &program->blocks[pl_model_block_kind(program->model, instruction->block)];
+  return (instruction->backward ? block->backward.n_ops : block->forward.n_ops) > 0;
+}
+
 static bool has_work(const gathering *state) {
   for (uint32_t i = 0; i < state->n_pieces; i++)
     if (state->pieces[i].kind == PL_PIECE_WORK || state->pieces[i].kind == PL_PIECE_JOINT) return true;
@@ -312,6 +332,8 @@ pl_pieces pl_pieces_take(const pl_piece_context *context, const pl_pass *pass, p
   state.scratch = PL_TAKE(context->arena, pl_part, most);
   if (context->arena->failed) return (pl_pieces){.pieces = NULL};
   if (context->late_s > 0) state.late_per_host_s = context->late_s / pl_host_load_of(context, pass).host_s;
+  for (uint32_t i = 0; i < pass->n; i++)
+    state.n_blocks_left += runs_ops(context->program, &pass->instructions[i]);
   for (uint32_t i = 0; i < pass->n; i++)
     add_instruction(&state, &pass->instructions[i]);
   close_segment(&state);

@@ -35,7 +35,7 @@ pl_training_state pl_training_state_of(const pl_job *job, int32_t dp) {
       .optimizer_bytes = own_master ? 2 * fp32_bytes : 3 * fp32_bytes,
       .update_bytes = gradient < fp32_bytes ? fp32_bytes : 0,
       .update_traffic_bytes = update_traffic_of(framework, gradient, single ? 0 : compute)};
-  if (framework->keeps_16bit_gradients && !single) state.extra_gradient_bytes += compute;
+  if (framework->keeps_16bit_gradients && !single) state.pass_gradient_bytes = compute;
   if (framework->copies_buckets && dp > 1)
     state.extra_gradient_bytes += framework->keeps_16bit_gradients && !single ? compute : gradient;
   /* The foreach form makes the denominator as a list of its own. */
@@ -199,7 +199,7 @@ static void add_block_collectives(making *state, int32_t stage, int32_t block) {
 
 /* Instructions per block at most: block, reduce, and per parameter tensor that is gathered by itself gather, await and
  * copy; and some at the ends. */
-enum { GATHER_WINDOW = 2, GATHERS_PER_BLOCK = 8, INSTRUCTIONS_PER_BLOCK = 2 + 3 * GATHERS_PER_BLOCK };
+enum { GATHER_WINDOW = 2, GATHERS_PER_BLOCK = 8, INSTRUCTIONS_PER_BLOCK = 2 + 6 * GATHERS_PER_BLOCK };
 
 typedef struct pass_making {
   making *state;
@@ -237,7 +237,7 @@ static double held_parameters(const pl_program *program, int32_t block) {
 
 /* What has been gathered for a block and not yet awaited: ops of the data family. */
 typedef struct gathered_block {
-  uint32_t n, ops[GATHERS_PER_BLOCK];
+  uint32_t n, ops[2 * GATHERS_PER_BLOCK];
 } gathered_block;
 
 /* Tensors of a block that are gathered by themselves: the matrices, the last of them with what is left over when there
@@ -258,6 +258,17 @@ static uint32_t matrices_of(const pl_block_program *block, double parameters[GAT
   return n;
 }
 
+static bool is_layer(pl_block_kind kind) {
+  return kind == PL_BLOCK_LAYER || kind == PL_BLOCK_EXPERT_LAYER;
+}
+
+/* Parameters that are let go after the recomputation, because too many others come before their next use. */
+static bool gathers_again(const pl_program *program, int32_t block, double parameters) {
+  double most = framework_of(program)->reuse_parameters;
+  return most > 0 && parameters > most && program->strategy->recompute == PL_RECOMPUTE_FULL &&
+         is_layer(pl_model_block_kind(program->model, block));
+}
+
 /* Starts gathering what `block` needs. */
 static void add_gathers(pass_making *pass, int32_t block, bool backward, gathered_block *gathered) {
   const pl_program *program = pass->state->program;
@@ -269,8 +280,10 @@ static void add_gathers(pass_making *pass, int32_t block, bool backward, gathere
   if (framework_of(program)->gather_unit == PL_GATHER_TENSOR)
     gathered->n = matrices_of(block_program(program, block), parameters);
   if (gathered->n == 0) parameters[gathered->n++] = held;
+  uint32_t n = gathered->n;
+  if (backward && gathers_again(program, block, held)) gathered->n *= 2;
   for (uint32_t i = 0; i < gathered->n; i++) {
-    gathered->ops[i] = family_op(pass->state, family, PL_ALL_GATHER, parameters[i] * bytes);
+    gathered->ops[i] = family_op(pass->state, family, PL_ALL_GATHER, parameters[i % n] * bytes);
     add(pass, PL_INSTRUCTION_GATHER, backward, block, gathered->ops[i]);
   }
 }

@@ -117,7 +117,9 @@ typedef struct pl_training_state {
   double cast_bytes;           /* 16-bit copies of fp32 weights (PL_WEIGHTS_FP32): sharded where the weights are */
   double gathered_bytes;       /* of a parameter as it is computed with and as it travels */
   double reduced_bytes;        /* of a gradient as it travels */
-  double extra_gradient_bytes; /* kept beside the gradients: 16-bit ones not yet added, copies in buckets */
+  double extra_gradient_bytes; /* kept beside the gradients: copies in buckets */
+  double pass_gradient_bytes;  /* from the backward pass of its block to the end of that of the microbatch: 16-bit
+                                  gradients that are added then */
   double update_bytes;         /* per parameter that the optimizer owns, while it runs: its fp32 gradient */
   double update_traffic_bytes; /* read and written by the optimizer, per parameter that it owns */
 } pl_training_state;

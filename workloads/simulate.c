@@ -78,10 +78,6 @@ static pl_code build(simulation *state) {
 
 /* ---- memory ---- */
 
-static double usable_bytes(const pl_device_profile *profile) {
-  return profile->memory_bytes - profile->reserved_bytes;
-}
-
 /* The worst device of each stage is the one with the least room left. */
 static pl_code report_memory(simulation *state, pl_simulate_report *report) {
   pl_stage_memory *stages = PL_TAKE(state->arena, pl_stage_memory, state->strategy->pp);
@@ -90,8 +86,10 @@ static pl_code report_memory(simulation *state, pl_simulate_report *report) {
   for (uint32_t c = 0; c < state->plan.n_device_classes; c++) {
     const pl_device_class *class = &state->plan.device_classes[c];
     pl_resident_memory resident = pl_resident_memory_of(&state->program, class->stage);
-    double peak = (double)state->result.peak_bytes[c],
-           capacity = usable_bytes(pl_cluster_profile(state->cluster, class->device));
+    double peak = (double)state->result.peak_bytes[c];
+    pl_held_memory held =
+        pl_held_memory_of(&state->program, class->stage, pl_cluster_profile(state->cluster, class->device), peak);
+    double capacity = held.usable;
     pl_stage_memory *stage = &stages[class->stage];
     if (stage->capacity > 0 && stage->capacity - stage->peak <= capacity - peak) continue;
     double above = peak - (double)(int64_t)pl_resident_bytes(&resident), update = (double)llrint(resident.update);
@@ -102,6 +100,8 @@ static pl_code report_memory(simulation *state, pl_simulate_report *report) {
                                .buffers = resident.buffers + (updates ? update : 0),
                                .activations = updates ? 0 : above,
                                .peak = peak,
+                               .reserved = held.allocator,
+                               .device = held.device,
                                .capacity = capacity};
   }
   for (int32_t s = 1; s < state->strategy->pp; s++)
@@ -110,6 +110,8 @@ static pl_code report_memory(simulation *state, pl_simulate_report *report) {
   report->n_stages = state->strategy->pp;
   pl_result_row *row = &report->row;
   row->peak_mem_bytes = stages[worst].peak;
+  row->reserved_mem_bytes = stages[worst].reserved;
+  row->device_mem_bytes = stages[worst].device;
   row->mem_capacity_bytes = stages[worst].capacity;
   row->fits = stages[worst].peak <= stages[worst].capacity;
   row->peak_stage = worst;

@@ -31,6 +31,7 @@ typedef struct pl_simulate_options {
 typedef struct pl_stage_memory {
   double parameters, gradients, optimizer, activations, buffers; /* bytes, at the stage's peak */
   double peak, capacity;
+  double reserved, device; /* what the allocator holds at that peak; and what is taken of the device */
 } pl_stage_memory;
 
 /* What `simulate` prints beyond the row; arrays from the arena. */

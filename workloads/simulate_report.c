@@ -122,6 +122,8 @@ static void put_stage(pl_json *json, int32_t index, const pl_stage_memory *stage
   pl_json_put_number(json, "mem_activations_bytes", stage->activations);
   pl_json_put_number(json, "mem_buffers_bytes", stage->buffers);
   pl_json_put_number(json, "peak_mem_bytes", stage->peak);
+  pl_json_put_number(json, "reserved_mem_bytes", stage->reserved);
+  pl_json_put_number(json, "device_mem_bytes", stage->device);
   pl_json_put_number(json, "mem_capacity_bytes", stage->capacity);
   pl_json_close_object(json);
 }

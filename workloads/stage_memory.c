@@ -13,24 +13,59 @@ static double largest_message(const pl_program *program, pl_family_kind kind, in
   return largest;
 }
 
+/* fp32 weights of FSDP are sharded from stage 2 on; what is computed with are 16-bit copies, of everything until stage
+ * 2, of what is gathered with stage 3. */
+static double parameter_bytes(const pl_program *program, double parameters, const pl_training_state *bytes) {
+  int32_t zero = program->strategy->zero, sharded_from = bytes->cast_bytes > 0 ? 2 : 3;
+  double kept = parameters * bytes->parameter_bytes / (zero >= sharded_from ? program->strategy->dp : 1);
+  return kept + (zero >= 3 ? 0 : parameters * bytes->cast_bytes);
+}
+
+static double buffer_bytes(const pl_program *program, int32_t stage, const pl_training_state *bytes) {
+  const pl_strategy *strategy = program->strategy;
+  const pl_stage_program *own = &program->stages[stage];
+  const pl_framework *framework = pl_framework_or_ideal(program->job->framework);
+  double largest = own->largest_block_parameters;
+  double sum = 2 * (largest_message(program, PL_FAMILY_DOWN, stage) + largest_message(program, PL_FAMILY_UP, stage));
+  if (strategy->dp == 1) return sum;
+  if (strategy->zero >= 3) sum += (framework->gathers_ahead ? 2 : 1) * largest * bytes->gathered_bytes;
+  if (strategy->zero >= 2)
+    sum += fmin(fmax(program->job->bucket_bytes, largest * bytes->gradient_bytes),
+                fmax(own->parameters, largest) * bytes->gradient_bytes);
+  return sum + own->parameters * bytes->extra_gradient_bytes / (strategy->zero >= 2 ? strategy->dp : 1);
+}
+
 pl_resident_memory pl_resident_memory_of(const pl_program *program, int32_t stage) {
   const pl_strategy *strategy = program->strategy;
   const pl_stage_program *own = &program->stages[stage];
   pl_training_state bytes = pl_training_state_of(program->job, strategy->dp);
   double shards = strategy->dp;
-  pl_resident_memory memory = {
-      .parameters = own->parameters * bytes.parameter_bytes / (strategy->zero >= 3 ? shards : 1),
+  return (pl_resident_memory){
+      .parameters = parameter_bytes(program, own->parameters, &bytes),
       .gradients = own->parameters * bytes.gradient_bytes / (strategy->zero >= 2 ? shards : 1),
       .optimizer = own->parameters * bytes.optimizer_bytes / (strategy->zero >= 1 ? shards : 1),
       .update = own->parameters * bytes.update_bytes / (strategy->zero >= 1 ? shards : 1),
+      .buffers = buffer_bytes(program, stage, &bytes),
   };
-  memory.buffers =
-      2 * (largest_message(program, PL_FAMILY_DOWN, stage) + largest_message(program, PL_FAMILY_UP, stage));
-  if (strategy->dp > 1 && strategy->zero >= 3)
-    memory.buffers += 2 * own->largest_block_parameters * bytes.parameter_bytes;
-  if (strategy->dp > 1 && strategy->zero >= 2)
-    memory.buffers += fmax(program->job->bucket_bytes, own->largest_block_parameters * bytes.gradient_bytes);
-  return memory;
+}
+
+/* Communicators that a device of the stage belongs to, and the one of all devices. */
+static int32_t communicators_of(const pl_program *program, int32_t stage) {
+  int32_t n = program->strategy->pp * program->strategy->dp * program->strategy->tmp > 1;
+  for (int kind = 0; kind < PL_FAMILY_KIND_COUNT; kind++)
+    n += program->family_of[stage][kind] != PL_NONE;
+  return n;
+}
+
+pl_held_memory pl_held_memory_of(const pl_program *program, int32_t stage, const pl_device_profile *profile,
+                                 double peak_bytes) {
+  const pl_framework *framework = pl_framework_or_ideal(program->job->framework);
+  double context = framework->context_bytes < 0 ? profile->reserved_bytes : framework->context_bytes;
+  double outside = context + communicators_of(program, stage) * framework->communicator_bytes;
+  double stretch = 1 + framework->fragmentation, allocator = (peak_bytes + framework->workspace_bytes) * stretch;
+  return (pl_held_memory){.allocator = allocator,
+                          .device = allocator + outside,
+                          .usable = (profile->memory_bytes - outside) / stretch - framework->workspace_bytes};
 }
 
 pl_memory_effect pl_block_effect(const pl_block_program *block, bool backward) {

@@ -21,6 +21,15 @@ static inline double pl_resident_bytes(const pl_resident_memory *memory) {
   return memory->parameters + memory->gradients + memory->optimizer + memory->buffers;
 }
 
+/* What lies around a peak of tensors: what the allocator holds for them (library workspaces, what it cannot use), what
+ * is then taken of the device (context, communicators), and how large the peak of tensors may be. */
+typedef struct pl_held_memory {
+  double allocator, device, usable; /* bytes */
+} pl_held_memory;
+
+pl_held_memory pl_held_memory_of(const pl_program *program, int32_t stage, const pl_device_profile *profile,
+                                 double peak_bytes);
+
 /* What a block's pass does to the activations on its device, as a memory effect. */
 pl_memory_effect pl_block_effect(const pl_block_program *block, bool backward);
 

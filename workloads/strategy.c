@@ -127,6 +127,9 @@ pl_block_shard pl_strategy_shard(const pl_strategy *strategy, const pl_job *job)
 
 void pl_strategy_adopt(pl_strategy *strategy, const pl_job *job) {
   if (!strategy->overlap_is_given) strategy->overlap = pl_framework_or_ideal(job->framework)->overlaps_gradients;
+  if (!strategy->assign_is_given && strategy->boundary == NULL &&
+      pl_framework_or_ideal(job->framework)->balances_stages)
+    strategy->recipe = PL_ASSIGN_BALANCED;
 }
 
 pl_code pl_strategy_check(const pl_strategy *strategy, const pl_model *model, const pl_job *job, uint32_t n_devices,

@@ -39,6 +39,7 @@ typedef struct pl_strategy {
   int32_t pp, dp, tmp, mbs, vpp;
   pl_schedule_kind schedule;
   bool sp, overlap;
+  bool assign_is_given;  /* false: as the framework cuts, or uniform (pl_strategy_adopt) */
   bool overlap_is_given; /* false: what the framework does, or 1 (pl_strategy_adopt) */
   pl_recompute recompute;
   int32_t zero;
@@ -57,7 +58,7 @@ static inline int32_t pl_strategy_n_chunks(const pl_strategy *strategy) {
 /* Parses the text form; syntax only (unknown key, number, missing pp/dp/tmp/mbs). Recipes leave boundary NULL. */
 pl_code pl_strategy_parse(const char *text, const pl_model *model, pl_arena *arena, pl_strategy *strategy,
                           pl_error *error);
-/* What the text leaves to the framework: `overlap`. */
+/* What the text leaves to the framework: `overlap`, `assign`. */
 void pl_strategy_adopt(pl_strategy *strategy, const pl_job *job);
 /* Everything that must hold between strategy, model, job and cluster; says which limit is broken and what would do. */
 pl_code pl_strategy_check(const pl_strategy *strategy, const pl_model *model, const pl_job *job, uint32_t n_devices,

@@ -177,6 +177,7 @@ static pl_code check_chunks(const parsing *state) {
 
 static pl_code parse_assign(parsing *state) {
   pl_strategy *strategy = state->strategy;
+  strategy->assign_is_given = state->assign != NULL;
   if (state->assign == NULL || strcmp(state->assign, "uniform") == 0) {
     strategy->recipe = PL_ASSIGN_UNIFORM;
     return PL_OK;
