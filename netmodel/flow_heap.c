@@ -15,7 +15,7 @@ bool pl_flow_heap_reserve(pl_flow_heap *heap, uint32_t room, pl_arena *arena) {
   pl_flow_event *scratch = pl_arena_take(arena, room * sizeof *scratch, _Alignof(pl_flow_event));
   if (events == NULL || position == NULL || due == NULL || scratch == NULL) return false;
   if (heap->room > 0) {
-    memcpy(events, heap->events, heap->count * sizeof *events);
+    memcpy(events, heap->events, (heap->head + heap->count) * sizeof *events);
     memcpy(position, heap->position, heap->room * sizeof *position);
     memcpy(due, heap->due, heap->n_due * sizeof *due);
   }
@@ -53,9 +53,52 @@ static void sift_down(pl_flow_heap *heap, uint32_t at, pl_flow_event event) {
   place(heap, at, event);
 }
 
+/* Moves a queue to the start of the array. */
+static void move_down(pl_flow_heap *heap) {
+  if (heap->head == 0) return;
+  for (uint32_t i = 0; i < heap->count; i++)
+    place(heap, i, heap->events[heap->head + i]);
+  heap->head = 0;
+}
+
+static void heapify(pl_flow_heap *heap) {
+  for (uint32_t at = heap->count / 2; at-- > 0;)
+    sift_down(heap, at, heap->events[at]);
+}
+
+static void make_heap(pl_flow_heap *heap) {
+  if (!heap->is_queue) return;
+  heap->is_queue = false;
+  move_down(heap);
+  heapify(heap);
+}
+
+/* At the end of a queue, if it stays one. */
+static bool append(pl_flow_heap *heap, pl_flow_event event) {
+  uint32_t end = heap->head + heap->count;
+  if (heap->count == 0) {
+    heap->is_queue = true;
+    heap->head = end = 0;
+  } else if (!heap->is_queue || event.time < heap->events[end - 1].time) {
+    return false;
+  } else if (end == heap->room) {
+    if (heap->head < heap->count) return false;
+    move_down(heap); /* pays for as many events that left */
+    end = heap->count;
+  }
+  place(heap, end, event);
+  heap->count++;
+  return true;
+}
+
 void pl_flow_heap_set(pl_flow_heap *heap, uint32_t slot, uint32_t task, pl_ticks time) {
   pl_flow_event event = {.time = time, .task = task, .slot = slot};
   uint32_t at = heap->position[slot];
+  if (at == PL_NONE && append(heap, event)) return;
+  if (heap->is_queue) {
+    make_heap(heap);
+    at = heap->position[slot];
+  }
   if (at == PL_NONE) {
     sift_up(heap, heap->count++, event);
   } else if (is_before(event, heap->events[at])) {
@@ -66,14 +109,32 @@ void pl_flow_heap_set(pl_flow_heap *heap, uint32_t slot, uint32_t task, pl_ticks
 }
 
 void pl_flow_heap_put(pl_flow_heap *heap, uint32_t slot, uint32_t task, pl_ticks time) {
+  pl_flow_event event = {.time = time, .task = task, .slot = slot};
+  if (heap->position[slot] == PL_NONE && append(heap, event)) return;
+  if (heap->is_queue) {
+    move_down(heap);
+    heap->is_queue = false;
+  }
   uint32_t at = heap->position[slot];
-  if (at == PL_NONE) at = heap->count++;
-  place(heap, at, (pl_flow_event){.time = time, .task = task, .slot = slot});
+  place(heap, at == PL_NONE ? heap->count++ : at, event);
 }
 
 void pl_flow_heap_order(pl_flow_heap *heap) {
-  for (uint32_t at = heap->count / 2; at-- > 0;)
-    sift_down(heap, at, heap->events[at]);
+  if (!heap->is_queue) heapify(heap);
+}
+
+void pl_flow_heap_remove(pl_flow_heap *heap, uint32_t slot) {
+  if (heap->position[slot] == PL_NONE) return;
+  make_heap(heap);
+  uint32_t at = heap->position[slot];
+  pl_flow_event last = heap->events[--heap->count];
+  heap->position[slot] = PL_NONE;
+  if (at == heap->count) return;
+  if (is_before(last, heap->events[at])) {
+    sift_up(heap, at, last);
+  } else {
+    sift_down(heap, at, last);
+  }
 }
 
 static pl_flow_event pop(pl_flow_heap *heap) {
@@ -82,6 +143,15 @@ static pl_flow_event pop(pl_flow_heap *heap) {
   heap->position[first.slot] = PL_NONE;
   if (heap->count > 0) sift_down(heap, 0, last);
   return first;
+}
+
+void pl_flow_heap_drop_first(pl_flow_heap *heap) {
+  if (heap->is_queue) {
+    heap->position[heap->events[heap->head++].slot] = PL_NONE;
+    heap->count--;
+  } else {
+    pop(heap);
+  }
 }
 
 /* Number of events at `now`, as far as `limit`: they form the top of the tree. */
@@ -106,20 +176,66 @@ static bool radix_pass(const pl_flow_event *from, pl_flow_event *to, uint32_t co
   return true;
 }
 
-static void sort_due(pl_flow_heap *heap) {
-  uint32_t i = 1;
-  while (i < heap->n_due && heap->due[i - 1].task < heap->due[i].task)
-    i++;
-  if (i >= heap->n_due) return;
-  for (uint32_t shift = 0; shift < 32; shift += RADIX_BITS) {
-    if (!radix_pass(heap->due, heap->scratch, heap->n_due, shift)) continue;
-    pl_flow_event *swap = heap->due;
-    heap->due = heap->scratch;
-    heap->scratch = swap;
+/* For few events, and for many that are nearly in order; false when it takes too long (the order is then partial). */
+static bool sort_by_insertion(pl_flow_event *events, uint32_t count) {
+  uint32_t moves_left = 256 + 2 * count;
+  for (uint32_t i = 1; i < count; i++) {
+    if (events[i - 1].task < events[i].task) continue;
+    pl_flow_event moved = events[i];
+    uint32_t at = i;
+    for (; at > 0 && moved.task < events[at - 1].task; at--)
+      events[at] = events[at - 1];
+    events[at] = moved;
+    if (i - at > moves_left) return false;
+    moves_left -= i - at;
   }
+  return true;
 }
 
-/* Moves everything that is due out of the array at once. */
+/* Tasks are distinct: where they leave no gap, each has its place. */
+static bool sort_dense(const pl_flow_event *from, pl_flow_event *to, uint32_t count) {
+  uint32_t first = from[0].task, last = first;
+  for (uint32_t i = 1; i < count; i++) {
+    first = from[i].task < first ? from[i].task : first;
+    last = from[i].task > last ? from[i].task : last;
+  }
+  if (last - first != count - 1) return false;
+  for (uint32_t i = 0; i < count; i++)
+    to[from[i].task - first] = from[i];
+  return true;
+}
+
+static void swap_due(pl_flow_heap *heap) {
+  pl_flow_event *swap = heap->due;
+  heap->due = heap->scratch;
+  heap->scratch = swap;
+}
+
+static void sort_due(pl_flow_heap *heap) {
+  if (sort_by_insertion(heap->due, heap->n_due)) return;
+  if (sort_dense(heap->due, heap->scratch, heap->n_due)) {
+    swap_due(heap);
+    return;
+  }
+  for (uint32_t shift = 0; shift < 32; shift += RADIX_BITS)
+    if (radix_pass(heap->due, heap->scratch, heap->n_due, shift)) swap_due(heap);
+}
+
+/* Moves the due prefix of a queue to the batch. */
+static void take_prefix(pl_flow_heap *heap, pl_ticks now) {
+  const pl_flow_event *events = &heap->events[heap->head];
+  uint32_t count = 0;
+  for (; count < heap->count && events[count].time <= now; count++) {
+    heap->position[events[count].slot] = PL_NONE;
+    heap->due[count] = events[count];
+  }
+  heap->n_due = count;
+  heap->head += count;
+  heap->count -= count;
+  sort_due(heap);
+}
+
+/* Moves everything that is due out of a heap at once. */
 static void sweep_due(pl_flow_heap *heap, pl_ticks now) {
   uint32_t kept = 0;
   for (uint32_t i = 0; i < heap->count; i++) {
@@ -132,31 +248,40 @@ static void sweep_due(pl_flow_heap *heap, pl_ticks now) {
     }
   }
   heap->count = kept;
-  pl_flow_heap_order(heap);
+  heapify(heap);
   sort_due(heap);
 }
 
 bool pl_flow_heap_take_due(pl_flow_heap *heap, pl_ticks now, pl_flow_event *event) {
   if (heap->next_due == heap->n_due) {
     heap->next_due = heap->n_due = 0;
-    if (heap->count == 0 || heap->events[0].time > now) return false;
-    /* A pop costs about 2 log2(count) moves, a sweep 3 per event of the heap, and sorting a fixed 2048. */
-    uint32_t limit = heap->count / 6;
-    if (limit < 512 || heap->few_at == now || count_due(heap, 0, now, limit) < limit) {
-      heap->few_at = now;
-      *event = pop(heap);
-      return true;
+    if (pl_flow_heap_next(heap) > now) return false;
+    if (heap->is_queue) {
+      take_prefix(heap, now);
+    } else {
+      /* A pop costs about 2 log2(count) moves, a sweep 3 per event of the heap, and sorting at most a fixed 2048. */
+      uint32_t limit = heap->count / 6;
+      if (limit < 512 || heap->few_at == now || count_due(heap, 0, now, limit) < limit) {
+        heap->few_at = now;
+        *event = pop(heap);
+        return true;
+      }
+      sweep_due(heap, now);
     }
-    sweep_due(heap, now);
   }
   *event = heap->due[heap->next_due++];
   return true;
 }
 
 bool pl_flow_heap_is_valid(const pl_flow_heap *heap) {
-  for (uint32_t at = 0; at < heap->count; at++) {
+  if (heap->count > 0 && !heap->is_queue && heap->head != 0) return false;
+  for (uint32_t i = 0; i < heap->count; i++) {
+    uint32_t at = heap->head + i;
     if (heap->position[heap->events[at].slot] != at) return false;
-    if (at > 0 && is_before(heap->events[at], heap->events[(at - 1) / 2])) return false;
+    if (i == 0) continue;
+    if (heap->is_queue ? heap->events[at].time < heap->events[at - 1].time
+                       : is_before(heap->events[at], heap->events[(at - 1) / 2]))
+      return false;
   }
   return true;
 }

@@ -1,12 +1,12 @@
 /* The flow network: fluid transfers with exact weighted max-min sharing (netmodel/max_min.h), in ticks.
  *
  * A transfer first waits for its latency, which occupies nothing, then moves its bytes at speed * (its share), where
- * the share comes from the max-min problem of all transfers that are moving. It has one key in a heap: the end of its
- * latency, then its end. `settle` solves what starts and ends of this tick touched and re-keys exactly those transfers
- * whose pace (share * speed) differs bit by bit from before: a transfer whose pace never changes ends at latency +
- * bytes / pace on the grid, with the arithmetic of pl_transfer_solo_ticks, and any history of joins and leaves that
- * nets out within a tick leaves no trace. Starts and leaves of one tick are solved together, so 4032 transfers that end
- * together cost one solve.
+ * the share comes from the max-min problem of all transfers that are moving. It has one key in one of two heaps: the
+ * end of its latency, then its end. (Two, because latencies end mostly in the order in which they began.) `settle`
+ * solves what starts and ends of this tick touched and re-keys exactly those transfers whose pace (share * speed)
+ * differs bit by bit from before: a transfer whose pace never changes ends at latency + bytes / pace on the grid, with
+ * the arithmetic of pl_transfer_solo_ticks, and any history of joins and leaves that nets out within a tick leaves no
+ * trace. Starts and leaves of one tick are solved together, so 4032 transfers that end together cost one solve.
  *
  * Most transfers of a training run never meet another one on their links. A transfer that finds all its links free when
  * it starts reserves them and has one event only, its end at latency + bytes / solo rate: it takes no part in the
@@ -46,11 +46,12 @@ typedef struct flow_network {
   pl_network base;
   pl_network_ops ops; /* of this instance: the name differs */
   pl_max_min sharing;
-  pl_flow_heap heap;
+  pl_flow_heap latencies, ends;
   flow *flows; /* by slot */
   uint32_t flow_room;
-  uint32_t *reserved; /* per link: slot of the transfer that has it to itself, PL_NONE = none */
-  uint32_t *respeeds; /* slots whose speed changed in this tick; room: flow_room */
+  uint32_t *reserved;  /* per link: slot of the transfer that has it to itself, PL_NONE = none */
+  uint32_t n_reserved; /* transfers that have */
+  uint32_t *respeeds;  /* slots whose speed changed in this tick; room: flow_room */
   uint32_t n_respeeds;
   double *spec_bytes; /* bytes of progress started, per spec */
   double *link_bytes;
@@ -67,7 +68,9 @@ static bool reserve(flow_network *network) {
   pl_arena *arena = network->sharing.arena;
   flow *flows = pl_arena_take(arena, room * sizeof *flows, _Alignof(flow));
   uint32_t *respeeds = pl_arena_take(arena, room * sizeof *respeeds, _Alignof(uint32_t));
-  if (flows == NULL || respeeds == NULL || !pl_flow_heap_reserve(&network->heap, room, arena)) return false;
+  if (flows == NULL || respeeds == NULL || !pl_flow_heap_reserve(&network->latencies, room, arena) ||
+      !pl_flow_heap_reserve(&network->ends, room, arena))
+    return false;
   if (network->flow_room > 0) {
     memcpy(flows, network->flows, network->flow_room * sizeof *flows);
     memcpy(respeeds, network->respeeds, network->n_respeeds * sizeof *respeeds);
@@ -110,19 +113,22 @@ static void reserve_links(flow_network *network, uint32_t slot, pl_ticks moves) 
   flow *f = &network->flows[slot];
   f->phase = PHASE_RESERVED;
   f->since = moves;
-  f->pace_Bps = network->sharing.specs[f->spec].solo_Bps;
+  f->pace_Bps = pl_max_min_solo_rate(&network->sharing, f->spec);
+  network->n_reserved++;
   set_reserved(network, slot, slot);
-  pl_flow_heap_set(&network->heap, slot, f->task, later(moves, f->rest_bytes / f->pace_Bps));
+  pl_flow_heap_set(&network->ends, slot, f->task, later(moves, f->rest_bytes / f->pace_Bps));
 }
 
 /* Makes an ordinary transfer of a reservation. */
 static void give_up_reservation(flow_network *network, uint32_t slot, pl_ticks now) {
   flow *f = &network->flows[slot];
   set_reserved(network, slot, PL_NONE);
+  network->n_reserved--;
   if (now < f->since) {
     f->phase = PHASE_LATENCY;
     f->pace_Bps = 0;
-    pl_flow_heap_set(&network->heap, slot, f->task, f->since);
+    pl_flow_heap_remove(&network->ends, slot);
+    pl_flow_heap_set(&network->latencies, slot, f->task, f->since);
   } else { /* nobody else is on its links yet */
     f->phase = PHASE_MOVING;
     pl_max_min_join(&network->sharing, slot);
@@ -132,7 +138,7 @@ static void give_up_reservation(flow_network *network, uint32_t slot, pl_ticks n
 static void join(flow_network *network, uint32_t slot, pl_ticks now) {
   uint32_t n_uses;
   const pl_max_min_use *uses = uses_of(network, slot, &n_uses);
-  for (uint32_t i = 0; i < n_uses; i++) {
+  for (uint32_t i = 0; i < n_uses && network->n_reserved > 0; i++) {
     uint32_t holder = network->reserved[uses[i].link];
     if (holder != PL_NONE) give_up_reservation(network, holder, now);
   }
@@ -174,13 +180,13 @@ static uint32_t flow_start(pl_network *base, pl_ticks now, uint32_t task, uint32
   pl_ticks moves = latency > PL_TICKS_MAX - now ? PL_TICKS_MAX : now + latency;
   if (takes_no_time(network, f)) {
     f->phase = PHASE_ENDING;
-    pl_flow_heap_set(&network->heap, slot, task, moves);
+    pl_flow_heap_set(&network->ends, slot, task, moves);
   } else if (may_reserve(network, slot)) {
     reserve_links(network, slot, moves);
   } else if (latency == 0) {
     begin_moving(network, slot, now);
   } else {
-    pl_flow_heap_set(&network->heap, slot, task, moves);
+    pl_flow_heap_set(&network->latencies, slot, task, moves);
   }
   return slot;
 }
@@ -193,15 +199,15 @@ static uint32_t flow_resume(pl_network *base, pl_ticks now, uint32_t task, uint3
   uint32_t slot = take_flow(network, task, spec, size_bytes, moves);
   if (slot == PL_NONE) return PL_NONE;
   if (moves > now) { /* its latency is not over */
-    pl_flow_heap_set(&network->heap, slot, task, moves);
+    pl_flow_heap_set(&network->latencies, slot, task, moves);
     return slot;
   }
   /* It has moved at its solo rate since then; should that not change, it ends when it would have ended. */
   flow *f = &network->flows[slot];
   f->phase = PHASE_MOVING;
-  f->pace_Bps = network->sharing.specs[spec].solo_Bps;
+  f->pace_Bps = pl_max_min_solo_rate(&network->sharing, spec);
   join(network, slot, now);
-  pl_flow_heap_set(&network->heap, slot, task, later(moves, size_bytes / f->pace_Bps));
+  pl_flow_heap_set(&network->ends, slot, task, later(moves, size_bytes / f->pace_Bps));
   return slot;
 }
 
@@ -231,17 +237,17 @@ static bool repace(flow_network *network, uint32_t slot, pl_ticks now, pl_ticks 
 
 static void rekey(flow_network *network, const uint32_t *slots, uint32_t count, pl_ticks now) {
   /* A heapify costs about two comparisons per event of the heap, a sift up to two per level. */
-  bool batch = count > 16 && count > network->heap.count / 8;
+  bool batch = count > 16 && count > network->ends.count / 8;
   for (uint32_t i = 0; i < count; i++) {
     pl_ticks finish;
     if (!repace(network, slots[i], now, &finish)) continue;
     if (batch) {
-      pl_flow_heap_put(&network->heap, slots[i], network->flows[slots[i]].task, finish);
+      pl_flow_heap_put(&network->ends, slots[i], network->flows[slots[i]].task, finish);
     } else {
-      pl_flow_heap_set(&network->heap, slots[i], network->flows[slots[i]].task, finish);
+      pl_flow_heap_set(&network->ends, slots[i], network->flows[slots[i]].task, finish);
     }
   }
-  if (batch) pl_flow_heap_order(&network->heap);
+  if (batch) pl_flow_heap_order(&network->ends);
 }
 
 static pl_ticks flow_settle(pl_network *base, pl_ticks now) {
@@ -254,7 +260,8 @@ static pl_ticks flow_settle(pl_network *base, pl_ticks now) {
     network->flows[network->respeeds[i]].respeed = false;
   if (network->n_respeeds > 0) rekey(network, network->respeeds, network->n_respeeds, now);
   network->n_respeeds = 0;
-  return pl_flow_heap_next(&network->heap);
+  pl_ticks moves = pl_flow_heap_next(&network->latencies), ends = pl_flow_heap_next(&network->ends);
+  return moves < ends ? moves : ends;
 }
 
 /* A transfer that ends in the tick in which its speed was changed must not be re-keyed. */
@@ -269,22 +276,20 @@ static void forget_respeed(flow_network *network, uint32_t slot) {
 static uint32_t flow_advance(pl_network *base, pl_ticks now) {
   flow_network *network = self(base);
   pl_flow_event event;
-  while (!network->failed && pl_flow_heap_take_due(&network->heap, now, &event)) {
-    flow *f = &network->flows[event.slot];
-    if (f->phase == PHASE_LATENCY) {
-      begin_moving(network, event.slot, now);
-      continue;
-    }
-    if (f->respeed) forget_respeed(network, event.slot);
-    if (f->phase == PHASE_RESERVED) {
-      set_reserved(network, event.slot, PL_NONE);
-    } else {
-      pl_max_min_leave(&network->sharing, event.slot);
-    }
-    pl_max_min_give_slot(&network->sharing, event.slot);
-    return event.task;
+  uint32_t slot;
+  while (!network->failed && pl_flow_heap_take_any(&network->latencies, now, &slot))
+    begin_moving(network, slot, now);
+  if (network->failed || !pl_flow_heap_take_due(&network->ends, now, &event)) return PL_NONE;
+  const flow *f = &network->flows[event.slot];
+  if (f->respeed) forget_respeed(network, event.slot);
+  if (f->phase == PHASE_RESERVED) {
+    network->n_reserved--;
+    set_reserved(network, event.slot, PL_NONE);
+  } else {
+    pl_max_min_leave(&network->sharing, event.slot);
   }
-  return PL_NONE;
+  pl_max_min_give_slot(&network->sharing, event.slot);
+  return event.task;
 }
 
 static const double *flow_link_bytes(pl_network *base) {
@@ -315,7 +320,7 @@ pl_network *pl_flow_network_make(const pl_transfer_table *table, const char *nam
                                   .link_bytes = flow_link_bytes,
                                   .destroy = flow_destroy};
   network->base.ops = &network->ops;
-  network->heap.few_at = -1;
+  network->latencies.few_at = network->ends.few_at = -1;
   network->spec_bytes = PL_TAKE(arena, double, table->n_specs);
   network->link_bytes = PL_TAKE(arena, double, table->n_links);
   network->reserved = PL_TAKE(arena, uint32_t, table->n_links);

@@ -2,8 +2,9 @@
  * has to be solved again; the filling itself is in max_min_solve.c.
  *
  * Each link has a list of (slot, use) entries; each slot knows its position in the list of each of its links, so a
- * departure is O(uses of the flow): the last entry of the list moves into the gap. Lists grow by doubling in the arena,
- * which wastes at most as much as is in use. */
+ * departure is O(uses of the flow): the last entry of the list moves into the gap. That waits for the next solve, since
+ * where all flows of a link end together (an all-to-all of equal messages) the list is emptied at once. Lists grow in
+ * the arena by factors of 3, which wastes at most two and a half times what is in use. */
 #include "netmodel/max_min.h"
 
 #include <math.h>
@@ -42,61 +43,85 @@ static int scale_bits(double value, int top) {
   return top - exponent;
 }
 
-static void choose_scales(pl_max_min *max_min, const pl_transfer_table *table) {
+/* Also counts the uses of all specs: specs may share theirs in the table. */
+static size_t choose_scales(pl_max_min *max_min, const pl_transfer_table *table) {
   double capacity_max = 1, share_max = 0;
+  size_t n_uses = 0;
   for (uint32_t link = 0; link < table->n_links; link++)
     if (isfinite(table->link_capacity_Bps[link])) capacity_max = larger(capacity_max, table->link_capacity_Bps[link]);
   for (uint32_t spec = 0; spec < table->n_specs; spec++) {
     const pl_transfer_spec *from = &table->specs[spec];
-    for (uint32_t use = from->first_use; use < from->first_use + from->n_uses; use++)
-      share_max = larger(share_max, from->share_weight * table->uses[use].weight);
+    const pl_link_use *uses = &table->uses[from->first_use];
+    double weight_max = 0;
+    n_uses += from->n_uses;
+    for (uint32_t i = 0; i < from->n_uses; i++)
+      weight_max = larger(weight_max, uses[i].weight);
+    share_max = larger(share_max, from->share_weight * weight_max);
   }
   /* 2^100 for the largest capacity: rates down to 2^-47 of it are exact. 2^90 for the largest share: 2^36 flows fit. */
   max_min->rate_bits = scale_bits(capacity_max, 100);
   max_min->share_bits = scale_bits(share_max > 0 ? share_max : 1, 90);
   max_min->rate_unit = ldexp(1, -max_min->rate_bits);
   max_min->share_unit = ldexp(1, -max_min->share_bits);
+  return n_uses;
 }
 
-/* `wide_share`: of the spec's share weight alone, 0 while unknown. Only taken for weights >= 1, where it cannot
- * overflow. */
-static pl_wide share_of_use(const pl_max_min *max_min, double share, pl_wide *wide_share, double weight) {
-  uint32_t multiple = integer_weight(weight);
-  if (multiple > 0 && *wide_share == 0) *wide_share = wide_from_double(share, max_min->share_bits);
-  pl_wide product = multiple > 0 ? *wide_share * multiple : wide_from_double(share * weight, max_min->share_bits);
-  return product > 0 ? product : 1;
+/* A share weight as an integer: consecutive specs mostly have the same. */
+typedef struct last_share {
+  double share;
+  pl_wide wide;
+} last_share;
+
+/* Three stores instead of one of a chosen value, for which gcc goes through memory and stalls on the way. */
+static void set_share(const pl_max_min *max_min, pl_max_min_use *use, double share, last_share *last) {
+  if (use->multiple == 0) { /* also what is below 1, where the share weight alone might overflow */
+    use->share = wide_from_double(share * use->weight, max_min->share_bits);
+  } else {
+    if (last->share != share)
+      *last = (last_share){.share = share, .wide = wide_from_double(share, max_min->share_bits)};
+    use->share = last->wide * use->multiple;
+  }
+  if (use->share <= 0) use->share = 1;
 }
 
 /* FATPIPE links become caps, links without limit vanish, the rest is kept. Returns the number of uses written. */
-static uint32_t load_spec(pl_max_min *max_min, uint32_t index, uint32_t first_use) {
+static uint32_t load_spec(pl_max_min *max_min, uint32_t index, uint32_t first_use, last_share *last) {
   const pl_transfer_table *table = max_min->table;
   const pl_transfer_spec *from = &table->specs[index];
+  const pl_link_use *from_uses = &table->uses[from->first_use];
+  const double *link_capacity_Bps = table->link_capacity_Bps;
+  const uint8_t *link_policy = table->link_policy;
   double cap_Bps = from->rate_cap_Bps;
-  pl_wide wide_share = 0;
   double bound_Bps = INFINITY; /* by shared links */
   uint32_t n_uses = 0;
-  for (uint32_t i = from->first_use; i < from->first_use + from->n_uses; i++) {
-    const pl_link_use *use = &table->uses[i];
-    double capacity_Bps = table->link_capacity_Bps[use->link];
-    if (table->link_policy[use->link] == PL_LINK_FATPIPE) {
+  for (uint32_t i = 0; i < from->n_uses; i++) {
+    const pl_link_use *use = &from_uses[i];
+    double capacity_Bps = link_capacity_Bps[use->link];
+    if (link_policy[use->link] == PL_LINK_FATPIPE) {
       cap_Bps = smaller(cap_Bps, capacity_Bps / use->weight);
     } else if (isfinite(capacity_Bps) && !max_min->alone) {
-      bound_Bps = smaller(bound_Bps, capacity_Bps / use->weight);
-      max_min->uses[first_use + n_uses++] =
-          (pl_max_min_use){.share = share_of_use(max_min, from->share_weight, &wide_share, use->weight),
-                           .weight = use->weight,
-                           .link = use->link,
-                           .multiple = integer_weight(use->weight)};
+      uint32_t multiple = integer_weight(use->weight);
+      bound_Bps = smaller(bound_Bps, multiple == 1 ? capacity_Bps : capacity_Bps / use->weight);
+      pl_max_min_use *to = &max_min->uses[first_use + n_uses++];
+      to->weight = use->weight;
+      to->link = use->link;
+      to->multiple = multiple;
+      set_share(max_min, to, from->share_weight, last);
     }
   }
   /* With a margin: rates are rounded, and a cap must not be lost by an ulp. */
   if (cap_Bps > bound_Bps * (1 + 0x1p-40)) cap_Bps = INFINITY;
   max_min->specs[index] = (pl_max_min_spec){.cap_Bps = cap_Bps,
-                                            .solo_Bps = pl_transfer_solo_rate(table, index),
+                                            .solo_Bps = isinf(bound_Bps) ? pl_transfer_solo_rate(table, index) : 0,
                                             .share = from->share_weight,
                                             .first_use = first_use,
                                             .n_uses = n_uses};
   return n_uses;
+}
+
+/* Uninitialised: whole cache lines, so that no element of `size` 16, 32 or 64 straddles two. */
+static void *take(pl_arena *arena, size_t count, size_t size) {
+  return pl_arena_take(arena, count * size, 64);
 }
 
 bool pl_max_min_init(pl_max_min *max_min, const pl_transfer_table *table, bool alone, pl_arena *arena) {
@@ -105,27 +130,25 @@ bool pl_max_min_init(pl_max_min *max_min, const pl_transfer_table *table, bool a
   max_min->n_specs = table->n_specs;
   uint32_t n_links = alone ? 0 : table->n_links;
   max_min->links = PL_TAKE(arena, pl_max_min_link, n_links);
-  max_min->specs = PL_TAKE(arena, pl_max_min_spec, table->n_specs);
-  size_t most_uses = 0; /* specs may share their uses in the table */
-  for (uint32_t spec = 0; spec < table->n_specs; spec++)
-    most_uses += table->specs[spec].n_uses;
-  max_min->uses = PL_TAKE(arena, pl_max_min_use, alone ? 0 : most_uses);
-  max_min->touched = PL_TAKE(arena, uint32_t, n_links);
-  max_min->component_links = PL_TAKE(arena, uint32_t, n_links);
-  max_min->batch = PL_TAKE(arena, uint32_t, n_links);
-  max_min->levels = PL_TAKE(arena, pl_max_min_level, n_links);
+  max_min->specs = take(arena, table->n_specs, sizeof *max_min->specs);
+  size_t most_uses = choose_scales(max_min, table);
+  max_min->uses = take(arena, alone ? 0 : most_uses, sizeof *max_min->uses);
+  max_min->touched = take(arena, n_links, sizeof *max_min->touched);
+  max_min->component_links = take(arena, n_links, sizeof *max_min->component_links);
+  max_min->batch = take(arena, n_links, sizeof *max_min->batch);
+  max_min->levels = take(arena, n_links, sizeof *max_min->levels);
   if (!max_min->links || !max_min->specs || !max_min->uses || !max_min->touched || !max_min->component_links ||
       !max_min->batch || !max_min->levels)
     return false;
   for (uint32_t i = 0; i < PL_MAX_MIN_CLASSES; i++)
     max_min->free_slot[i] = PL_NONE;
-  choose_scales(max_min, table);
   for (uint32_t link = 0; link < n_links; link++)
     if (isfinite(table->link_capacity_Bps[link]))
       max_min->links[link].capacity = wide_from_double(table->link_capacity_Bps[link], max_min->rate_bits);
   uint32_t n_uses = 0;
+  last_share last = {.share = 0};
   for (uint32_t spec = 0; spec < table->n_specs; spec++)
-    n_uses += load_spec(max_min, spec, n_uses);
+    n_uses += load_spec(max_min, spec, n_uses, &last);
   return true;
 }
 
@@ -141,16 +164,26 @@ static void *grow(pl_max_min *max_min, void *old, size_t count, size_t room, siz
   return memory;
 }
 
+/* The first room: as many as there are specs, within bounds, since most traffic plays each once. */
+static uint32_t first_slot_room(const pl_max_min *max_min) {
+  uint32_t room = 64;
+  while (room < max_min->n_specs && room < 4096)
+    room *= 2;
+  return room;
+}
+
 static bool grow_slots(pl_max_min *max_min) {
-  uint32_t count = max_min->n_slots, room = max_min->slot_room ? max_min->slot_room * 2 : 64;
+  uint32_t count = max_min->n_slots, room = max_min->slot_room ? max_min->slot_room * 2 : first_slot_room(max_min);
   pl_max_min_slot *slots = grow(max_min, max_min->slots, count, room, sizeof *slots);
   uint32_t *joined = grow(max_min, max_min->joined, max_min->n_joined, room, sizeof *joined);
+  uint32_t *left = grow(max_min, max_min->left, max_min->n_left, room, sizeof *left);
   uint32_t *changed = grow(max_min, max_min->changed, max_min->n_changed, room, sizeof *changed);
   uint32_t *component = grow(max_min, NULL, 0, room, sizeof *component);
   uint32_t *capped = grow(max_min, NULL, 0, room, sizeof *capped);
-  if (!slots || !joined || !changed || !component || !capped) return false;
+  if (!slots || !joined || !left || !changed || !component || !capped) return false;
   max_min->slots = slots;
   max_min->joined = joined;
+  max_min->left = left;
   max_min->changed = changed;
   max_min->component_slots = component;
   max_min->capped = capped;
@@ -201,45 +234,48 @@ uint32_t pl_max_min_take_slot(pl_max_min *max_min, uint32_t spec) {
   return slot;
 }
 
-void pl_max_min_give_slot(pl_max_min *max_min, uint32_t slot) {
-  uint32_t class = size_class(max_min->specs[max_min->slots[slot].spec].n_uses);
-  max_min->slots[slot].next_free = max_min->free_slot[class];
+static void free_slot(pl_max_min *max_min, uint32_t slot) {
+  pl_max_min_slot *flow = &max_min->slots[slot];
+  uint32_t class = size_class(flow->n_uses);
+  flow->given = 0;
+  flow->next_free = max_min->free_slot[class];
   max_min->free_slot[class] = slot;
+}
+
+void pl_max_min_give_slot(pl_max_min *max_min, uint32_t slot) {
+  if (max_min->slots[slot].on_list) {
+    max_min->slots[slot].given = 1;
+  } else {
+    free_slot(max_min, slot);
+  }
 }
 
 /* ---- join, leave ---- */
 
 static bool grow_link(pl_max_min *max_min, pl_max_min_link *link) {
-  uint32_t room = link->room ? link->room * 2 : 4;
-  pl_max_min_entry *entries = grow(max_min, link->entries, link->count, room, sizeof *entries);
+  uint32_t room = link->room ? link->room * 3 : 8; /* an odd number of cache lines: like lists fall into unlike sets */
+  pl_max_min_entry *entries = grow(max_min, link->entries, link->n_entries, room, sizeof *entries);
   if (entries == NULL) return false;
   link->entries = entries;
   link->room = room;
   return true;
 }
 
-static bool has_room(pl_max_min *max_min, const pl_max_min_slot *flow) {
-  const pl_max_min_use *uses = &max_min->uses[flow->first_use];
-  for (uint32_t i = 0; i < flow->n_uses; i++) {
-    pl_max_min_link *link = &max_min->links[uses[i].link];
-    if (link->count == link->room && !grow_link(max_min, link)) return false;
-  }
-  return true;
-}
-
 void pl_max_min_join(pl_max_min *max_min, uint32_t slot) {
   if (max_min->failed) return;
   pl_max_min_slot *flow = &max_min->slots[slot];
-  if (!has_room(max_min, flow)) return;
   flow->rate_Bps = 0;
-  flow->active = 1;
+  flow->active = flow->on_list = 1;
+  max_min->n_active++;
   max_min->joined[max_min->n_joined++] = slot;
   const pl_max_min_use *uses = &max_min->uses[flow->first_use];
   uint32_t *positions = &max_min->positions[flow->first_position];
   for (uint32_t i = 0; i < flow->n_uses; i++) {
     pl_max_min_link *link = &max_min->links[uses[i].link];
-    positions[i] = link->count;
-    link->entries[link->count++] = (pl_max_min_entry){.slot = slot, .use = i};
+    if (link->n_entries == link->room && !grow_link(max_min, link)) return; /* failed: nothing is solved any more */
+    positions[i] = link->n_entries;
+    link->count++;
+    link->entries[link->n_entries++] = (pl_max_min_entry){.slot = slot, .use = i};
     link->share += uses[i].share;
   }
 }
@@ -257,19 +293,60 @@ void pl_max_min_leave(pl_max_min *max_min, uint32_t slot) {
   pl_max_min_slot *flow = &max_min->slots[slot];
   if (max_min->failed || !flow->active) return;
   const pl_max_min_use *uses = &max_min->uses[flow->first_use];
-  const uint32_t *positions = &max_min->positions[flow->first_position];
   flow->active = 0;
+  max_min->n_active--;
+  max_min->left[max_min->n_left++] = slot;
   if (flow->rate_Bps == 0) forget_join(max_min, slot);
   for (uint32_t i = 0; i < flow->n_uses; i++) {
     pl_max_min_link *link = &max_min->links[uses[i].link];
-    pl_max_min_entry last = link->entries[--link->count];
-    link->entries[positions[i]] = last;
-    max_min->positions[max_min->slots[last.slot].first_position + last.use] = positions[i];
+    link->count--;
     link->share -= uses[i].share;
-    if (link->count == 0 || link->mark == max_min->epoch) continue;
+    if (link->mark == max_min->epoch) continue;
     link->mark = max_min->epoch; /* epochs come in pairs: touched, then gathered */
     max_min->touched[max_min->n_touched++] = uses[i].link;
   }
+}
+
+/* The list of a link after a large part of it left. */
+static void compact(pl_max_min *max_min, pl_max_min_link *link) {
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < link->n_entries && link->count > 0; i++) {
+    pl_max_min_entry entry = link->entries[i];
+    const pl_max_min_slot *flow = &max_min->slots[entry.slot];
+    if (!flow->active) continue;
+    max_min->positions[flow->first_position + entry.use] = kept;
+    link->entries[kept++] = entry;
+  }
+  link->n_entries = kept;
+}
+
+/* Takes a flow that left off the lists that are not compact yet. */
+static void take_off(pl_max_min *max_min, uint32_t slot) {
+  const pl_max_min_slot *flow = &max_min->slots[slot];
+  const pl_max_min_use *uses = &max_min->uses[flow->first_use];
+  const uint32_t *positions = &max_min->positions[flow->first_position];
+  for (uint32_t i = 0; i < flow->n_uses; i++) {
+    pl_max_min_link *link = &max_min->links[uses[i].link];
+    if (link->n_entries == link->count) continue;
+    pl_max_min_entry last = link->entries[--link->n_entries];
+    link->entries[positions[i]] = last;
+    max_min->positions[max_min->slots[last.slot].first_position + last.use] = positions[i];
+  }
+}
+
+/* Brings the lists up to date and frees the slots of what left. */
+static void purge(pl_max_min *max_min) {
+  for (uint32_t i = 0; i < max_min->n_touched; i++) {
+    pl_max_min_link *link = &max_min->links[max_min->touched[i]];
+    if (link->n_entries - link->count > link->n_entries / 4) compact(max_min, link);
+  }
+  for (uint32_t i = 0; i < max_min->n_left; i++) {
+    uint32_t slot = max_min->left[i];
+    if (max_min->n_active > 0) take_off(max_min, slot);
+    max_min->slots[slot].on_list = 0;
+    if (max_min->slots[slot].given) free_slot(max_min, slot);
+  }
+  max_min->n_left = 0;
 }
 
 /* ---- gathering ---- */
@@ -313,6 +390,8 @@ static void next_epoch(pl_max_min *max_min) {
 
 void pl_max_min_solve(pl_max_min *max_min) {
   max_min->n_changed = max_min->n_component_slots = max_min->n_component_links = 0;
+  if (max_min->failed) return;
+  if (max_min->n_left > 0) purge(max_min);
   if (max_min->n_joined == 0 && max_min->n_touched == 0) return;
   max_min->has_caps = false;
   next_epoch(max_min);
@@ -320,7 +399,7 @@ void pl_max_min_solve(pl_max_min *max_min) {
     uint32_t slot = max_min->joined[i];
     pl_max_min_slot *flow = &max_min->slots[slot];
     if (is_alone(max_min, flow)) {
-      flow->rate_Bps = max_min->specs[flow->spec].solo_Bps;
+      flow->rate_Bps = pl_max_min_solo_rate(max_min, flow->spec);
       max_min->changed[max_min->n_changed++] = slot;
     } else {
       gather_slot(max_min, slot);
@@ -329,7 +408,8 @@ void pl_max_min_solve(pl_max_min *max_min) {
   for (uint32_t i = 0; i < max_min->n_touched; i++)
     if (max_min->links[max_min->touched[i]].count > 0) gather_link(max_min, max_min->touched[i]);
   max_min->n_joined = max_min->n_touched = 0;
-  for (uint32_t i = 0; i < max_min->n_component_links; i++) {
+  /* Where all that moves has joined just now or is gathered, the lists need not be walked. */
+  for (uint32_t i = 0; i < max_min->n_component_links && max_min->n_component_slots < max_min->n_active; i++) {
     const pl_max_min_link *link = &max_min->links[max_min->component_links[i]];
     for (uint32_t j = 0; j < link->count; j++) {
       if (j + 8 < link->count) __builtin_prefetch(&max_min->slots[link->entries[j + 8].slot]);
@@ -347,6 +427,7 @@ bool pl_max_min_is_valid(const pl_max_min *max_min) {
   for (uint32_t index = 0; index < max_min->n_links && !max_min->alone; index++) {
     const pl_max_min_link *link = &max_min->links[index];
     pl_wide share = 0;
+    if (max_min->n_left > 0 || link->n_entries != link->count) return false;
     for (uint32_t i = 0; i < link->count; i++) {
       pl_max_min_entry entry = link->entries[i];
       const pl_max_min_slot *flow = &max_min->slots[entry.slot];

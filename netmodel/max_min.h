@@ -38,7 +38,7 @@ typedef struct pl_max_min_use {
 
 typedef struct pl_max_min_spec {
   double cap_Bps;  /* of the spec and of its FATPIPE links; INFINITY when no shared link lets it bind */
-  double solo_Bps; /* pl_transfer_solo_rate */
+  double solo_Bps; /* pl_transfer_solo_rate; 0 = bounded by a shared link, not worked out yet */
   double share;    /* w */
   uint32_t first_use, n_uses;
 } pl_max_min_spec;
@@ -51,7 +51,8 @@ typedef struct pl_max_min_link {
   pl_wide capacity; /* in units of 2^-rate_bits B/s */
   pl_wide share;    /* sum of a * w over the flows that are on it */
   pl_max_min_entry *entries;
-  uint32_t count, room;
+  uint32_t count;           /* flows that are on it */
+  uint32_t n_entries, room; /* entries of flows that left stay until the next solve */
   /* of the solve in progress */
   pl_wide rest, open_share;
   uint32_t n_open;
@@ -66,7 +67,9 @@ typedef struct pl_max_min_slot {
   uint32_t first_position;  /* into positions: where the slot stands in the list of each of its links */
   uint32_t gathered, fixed; /* epochs */
   uint32_t next_free;
-  uint32_t active; /* 1 between join and leave */
+  uint8_t active;  /* 1 between join and leave */
+  uint8_t on_list; /* its entries are on the lists of its links: between join and the first solve after leave */
+  uint8_t given;   /* while they are, it is not free yet */
 } pl_max_min_slot;
 
 typedef struct pl_max_min_level {
@@ -85,13 +88,13 @@ typedef struct pl_max_min {
   double rate_unit, share_unit; /* 2^-bits */
 
   pl_max_min_slot *slots;
-  uint32_t n_slots, slot_room;
+  uint32_t n_slots, slot_room, n_active;
   uint32_t *positions;
   uint32_t n_positions, position_room;
   uint32_t free_slot[PL_MAX_MIN_CLASSES]; /* by ceil(log2(uses)): a slot keeps its room for positions */
 
-  uint32_t *joined, *changed, *component_slots, *capped; /* room: slot_room */
-  uint32_t n_joined, n_changed, n_component_slots;
+  uint32_t *joined, *left, *changed, *component_slots, *capped; /* room: slot_room */
+  uint32_t n_joined, n_left, n_changed, n_component_slots;
   uint32_t *touched, *component_links, *batch; /* room: n_links */
   pl_max_min_level *levels;
   uint32_t n_touched, n_component_links;
@@ -105,7 +108,8 @@ typedef struct pl_max_min {
  * network). False: no memory. Cost O(links + specs + uses). */
 bool pl_max_min_init(pl_max_min *max_min, const pl_transfer_table *table, bool alone, pl_arena *arena);
 
-/* A slot for one flow of `spec`, PL_NONE when memory ran out. Slots are dense and recycled. */
+/* A slot for one flow of `spec`, PL_NONE when memory ran out. Slots are dense and recycled; one that was given right
+ * after `leave` is so from the next solve on. Between `leave` and `solve` a slot cannot join again. */
 uint32_t pl_max_min_take_slot(pl_max_min *max_min, uint32_t spec);
 void pl_max_min_give_slot(pl_max_min *max_min, uint32_t slot);
 void pl_max_min_join(pl_max_min *max_min, uint32_t slot);
@@ -120,6 +124,13 @@ static inline double pl_max_min_rate(const pl_max_min *max_min, uint32_t slot) {
   return max_min->slots[slot].rate_Bps;
 }
 
+/* Rate of a flow of the spec that meets no other; INFINITY when nothing bounds it. */
+static inline double pl_max_min_solo_rate(pl_max_min *max_min, uint32_t spec) {
+  double *solo_Bps = &max_min->specs[spec].solo_Bps;
+  if (*solo_Bps == 0) *solo_Bps = pl_transfer_solo_rate(max_min->table, spec);
+  return *solo_Bps;
+}
+
 /* Fills the gathered component (max_min_solve.c); called by pl_max_min_solve. */
 void pl_max_min_fill(pl_max_min *max_min);
 
@@ -128,7 +139,7 @@ void pl_max_min_fill(pl_max_min *max_min);
  * not, as static text. Debug builds call it after every solve. */
 const char *pl_max_min_certify(const pl_max_min *max_min);
 
-/* The lists point at each other and sums are what they should be. O(everything). */
+/* After a solve: the lists point at each other and sums are what they should be. O(everything). */
 bool pl_max_min_is_valid(const pl_max_min *max_min);
 
 #endif

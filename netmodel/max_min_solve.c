@@ -152,8 +152,28 @@ static void fix_capped(filling *fill, double level) {
     push(fill->heap, &fill->n_heap, level, max_min->batch[b]);
 }
 
+/* The batch holds all links that are left: nothing looks at them any more, and everything that is open gets the level.
+ * In the order of gathering, which mostly is that of joining. */
+static void fix_rest(filling *fill, double level) {
+  pl_max_min *max_min = fill->max_min;
+  fill->n_fixed = max_min->n_component_slots;
+  for (uint32_t i = 0; i < max_min->n_component_slots; i++) {
+    uint32_t slot = max_min->component_slots[i];
+    pl_max_min_slot *flow = &max_min->slots[slot];
+    if (flow->fixed == max_min->epoch) continue;
+    double rate_Bps = level * flow->share;
+    if (rate_Bps == flow->rate_Bps) continue;
+    flow->rate_Bps = rate_Bps;
+    max_min->changed[max_min->n_changed++] = slot;
+  }
+}
+
 static void fix_batch(filling *fill, double level) {
   pl_max_min *max_min = fill->max_min;
+  if (fill->n_heap == 0) {
+    fix_rest(fill, level);
+    return;
+  }
   for (uint32_t b = 0; b < fill->n_batch; b++) {
     const pl_max_min_link *link = &max_min->links[max_min->batch[b]];
     for (uint32_t i = 0; i < link->count && link->n_open > 0; i++) {
