@@ -8,6 +8,8 @@
 
 #include <stdint.h>
 
+#include "core/features.h"
+
 enum { PL_RESULT_ASSIGN_BYTES = 512, PL_RESULT_SHORT_BYTES = 16 };
 
 /* Outcome of a candidate. 0 means: not computed yet (the fill value of the file). */
@@ -75,7 +77,8 @@ typedef struct pl_result_row {
 #define PL_RESULT_FIELD(type, field, unit, description) pl_column_##type field;
   PL_RESULT_COLUMNS(PL_RESULT_FIELD)
 #undef PL_RESULT_FIELD
-  int32_t status; /* pl_result_status; written last */
+  int32_t status;   /* pl_result_status; written last */
+  double *features; /* as core/features.h says; NULL: not asked for */
 } pl_result_row;
 
 typedef enum pl_column_type {
@@ -95,9 +98,20 @@ typedef struct pl_column_info {
   uint32_t offset, size; /* in pl_result_row */
 } pl_column_info;
 
-/* All columns in the order above, `status` last. */
+/* All columns in the order above, `status` last: those of every file. Behind them `candidate`, the index of the row,
+ * and the features of one number per candidate, whose offset is in row->features. */
 extern const pl_column_info pl_result_columns[];
 extern const uint32_t pl_result_n_columns;
-const pl_column_info *pl_result_column(const char *name); /* NULL when unknown */
+enum {
+#define PL_RESULT_COUNT(type, field, unit, description) +1
+  PL_RESULT_N_COLUMNS = 1 PL_RESULT_COLUMNS(PL_RESULT_COUNT),
+#undef PL_RESULT_COUNT
+  PL_RESULT_CANDIDATE = PL_RESULT_N_COLUMNS,
+  PL_RESULT_FIRST_FEATURE,
+  PL_RESULT_N_ALL = PL_RESULT_FIRST_FEATURE + PL_N_FEATURES
+};
+extern const pl_column_info pl_stage_feature_columns[PL_N_STAGE_FEATURES];
+/* Of every file, or a feature; NULL when unknown. */
+const pl_column_info *pl_result_column(const char *name);
 
 #endif

@@ -20,7 +20,7 @@ enum {
   KEY_COLUMNS = 'c',
   KEY_JSON = 'j',
   KEY_CSV = 0x500,
-  MOST_COLUMNS = 64,
+  MOST_COLUMNS = PL_RESULT_N_ALL,
   LONGEST_ASSIGN = 24
 };
 
@@ -77,9 +77,9 @@ typedef struct session {
   pl_arena arena;
   pl_results_reader *reader;
   pl_where *where;
-  uint32_t columns[MOST_COLUMNS], n_columns; /* pl_result_n_columns = candidate */
+  uint32_t columns[MOST_COLUMNS], n_columns;
   uint32_t sort;
-  bool descending;
+  bool descending, all;
   pl_selection selection;
 } session;
 
@@ -96,9 +96,10 @@ static pl_code choose_columns(session *own, const char *list, pl_error *error) {
 }
 
 static void choose_all_columns(session *own) {
-  own->columns[own->n_columns++] = pl_result_n_columns;
-  for (uint32_t c = 0; c < pl_result_n_columns; c++)
-    own->columns[own->n_columns++] = c;
+  own->columns[own->n_columns++] = PL_RESULT_CANDIDATE;
+  for (uint32_t c = 0; c < PL_RESULT_N_ALL; c++)
+    if (c != PL_RESULT_CANDIDATE && (c < PL_RESULT_CANDIDATE || pl_results_reader_has_features(own->reader)))
+      own->columns[own->n_columns++] = c;
 }
 
 static pl_code resolve(session *own, pl_error *error) {
@@ -114,10 +115,8 @@ static pl_code resolve(session *own, pl_error *error) {
   PL_TRY(pl_where_column(sort + own->descending, "--sort", &own->sort, error));
   PL_TRY(pl_where_take(options->where != NULL ? options->where : "fits == 1", &own->arena, &own->where, error));
   bool all = options->columns != NULL && strcmp(options->columns, "all") == 0;
-  if (all || (options->columns == NULL && (options->json || options->csv))) {
-    choose_all_columns(own);
-    return PL_OK;
-  }
+  own->all = all || (options->columns == NULL && (options->json || options->csv));
+  if (own->all) return PL_OK; /* those that the file has */
   return choose_columns(own, options->columns != NULL ? options->columns : table_columns, error);
 }
 
@@ -132,7 +131,7 @@ typedef struct table_column {
 
 /* How the table prints a column: bytes in GiB, MFU in per cent, times and rates to five digits. */
 static table_column table_form(uint32_t column) {
-  if (column == pl_result_n_columns) return (table_column){.name = "candidate", .unit = "", .scale = 1};
+  if (column == PL_RESULT_CANDIDATE) return (table_column){.name = "candidate", .unit = "", .scale = 1};
   const pl_column_info *info = &pl_result_columns[column];
   table_column form = {.name = info->name, .unit = info->unit, .scale = 1, .decimals = -5};
   if (strcmp(info->unit, "1") == 0) form.unit = "";
@@ -146,7 +145,7 @@ enum { CELL_BYTES = PL_RESULT_ASSIGN_BYTES + 8 };
 
 static pl_code cell(session *own, uint32_t column, uint32_t row, char text[CELL_BYTES], pl_error *error) {
   _Alignas(8) unsigned char value[PL_RESULT_ASSIGN_BYTES];
-  if (column == pl_result_n_columns) {
+  if (column == PL_RESULT_CANDIDATE) {
     snprintf(text, CELL_BYTES, "%u", row);
     return PL_OK;
   }
@@ -173,7 +172,7 @@ static pl_code cell(session *own, uint32_t column, uint32_t row, char text[CELL_
 }
 
 static bool is_text_column(uint32_t column) {
-  return column < pl_result_n_columns && pl_result_columns[column].type >= PL_COLUMN_u64;
+  return pl_result_columns[column].type >= PL_COLUMN_u64;
 }
 
 static void print_cell(const session *own, uint32_t k, const char *text, int width) {
@@ -225,7 +224,7 @@ static pl_code print_table(session *own, pl_error *error) {
 /* ---- CSV and JSON ---- */
 
 static const char *column_name(uint32_t column) {
-  return column == pl_result_n_columns ? "candidate" : pl_result_columns[column].name;
+  return pl_result_columns[column].name;
 }
 
 /* No value of ours holds a comma, a quote or a line break but the text columns could in a damaged file. */
@@ -252,7 +251,7 @@ static pl_code print_csv(session *own, pl_error *error) {
     uint32_t row = own->selection.rows[i];
     for (uint32_t k = 0; k < own->n_columns; k++) {
       snprintf(text, sizeof text, "%u", row);
-      if (own->columns[k] < pl_result_n_columns) {
+      if (own->columns[k] != PL_RESULT_CANDIDATE) {
         PL_TRY(pl_selection_value(&own->selection, own->columns[k], row, value, error));
         pl_column_text(&pl_result_columns[own->columns[k]], value, text, sizeof text);
       }
@@ -269,7 +268,7 @@ static pl_code json_row(session *own, pl_json *json, uint32_t row, pl_error *err
   pl_json_open_object(json);
   for (uint32_t k = 0; k < own->n_columns; k++) {
     uint32_t column = own->columns[k];
-    if (column == pl_result_n_columns) {
+    if (column == PL_RESULT_CANDIDATE) {
       pl_json_put_integer(json, "candidate", row);
       continue;
     }
@@ -316,6 +315,7 @@ static void print_notes(const session *own) {
 static pl_code show(session *own, pl_error *error) {
   PL_TRY(resolve(own, error));
   PL_TRY(pl_results_reader_create(own->options.path, &own->reader, error));
+  if (own->all) choose_all_columns(own);
   PL_TRY(pl_selection_take(own->reader, own->where, own->sort, own->descending, (uint32_t)own->options.top, &own->arena,
                            &own->selection, error));
   if (own->options.json) {

@@ -77,6 +77,9 @@ static pl_code load(session *own, pl_error *error) {
   PL_TRY(pl_space_take(&own->model, &options->job.job, cluster->n_devices, &options->choices, &rules, &own->arena,
                        &own->space, error));
   if (own->space.n_candidates == 0) return refuse_empty(own, error);
+  for (uint32_t i = 0; options->features && i < own->space.n_candidates; i++)
+    if ((uint32_t)own->space.candidates[i].pp > own->evaluation.n_stages)
+      own->evaluation.n_stages = (uint32_t)own->space.candidates[i].pp;
   own->status = PL_TAKE(&own->arena, int32_t, own->space.n_candidates);
   return own->status == NULL ? pl_fail_memory(error, "the candidates' status") : PL_OK;
 }
@@ -122,10 +125,11 @@ static void describe_job(pl_provenance *provenance, session *own) {
   pl_provenance_text(provenance, "streams", pl_stream_policy_names[simulate->streams], true);
   pl_provenance_integer(provenance, "fold", simulate->fold, true);
   pl_provenance_integer(provenance, "fuse", simulate->fuse, true);
+  pl_provenance_integer(provenance, "features", own->options.features, true);
 }
 
 static void describe(session *own, pl_provenance *provenance) {
-  *provenance = (pl_provenance){0};
+  *provenance = (pl_provenance){.n_stages = own->evaluation.n_stages};
   pl_provenance_text(provenance, "command", own->command, false);
   pl_provenance_text(provenance, "platform", own->options.job.platform_path, false);
   pl_provenance_text(provenance, "platform_digest", digest_text(own, own->evaluation.cluster->digest), true);
@@ -168,6 +172,7 @@ static pl_code sweep(session *own, pl_error *error) {
                          .evaluate = pl_evaluate_simulate,
                          .context = &own->evaluation,
                          .n_threads = n_threads,
+                         .n_stages = own->evaluation.n_stages,
                          .progress = own->options.progress,
                          .fail_after = -1};
   return pl_sweep_run(&plan, MPI_COMM_WORLD, &own->outcome, error);

@@ -8,12 +8,15 @@ pl_code pl_evaluate_simulate(const void *context, const pl_space *space, uint32_
   const pl_evaluation *e = context;
   pl_simulate_options options = *e->options;
   options.cache = &worker->cache;
+  options.features = row->features;
+  options.n_feature_stages = e->n_stages;
   pl_strategy strategy;
   pl_space_strategy(space, index, &strategy);
   PL_TRY(pl_strategy_assign(&strategy, e->model, e->job, &e->cluster->profiles[0], &worker->arena, error));
   PL_TRY(pl_strategy_check(&strategy, e->model, e->job, e->cluster->n_devices, error));
   pl_simulate_report report;
   PL_TRY(pl_simulate(e->cluster, e->model, e->job, &strategy, &options, &worker->arena, &report, error));
+  report.row.features = row->features;
   *row = report.row;
   return PL_OK;
 }

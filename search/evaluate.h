@@ -13,6 +13,7 @@ typedef struct pl_evaluation {
   const pl_model *model;
   const pl_job *job;
   const pl_simulate_options *options;
+  uint32_t n_stages; /* of the features; 0: none */
 } pl_evaluation;
 
 /* `context` is a pl_evaluation. */

@@ -133,7 +133,8 @@ static hid_t creation_plist(void) {
   return plist;
 }
 
-static bool put_column(hid_t file, hid_t space, hid_t scale, const pl_column_info *column) {
+/* `stage` >= 0: a column over the stages too. */
+static bool put_column(hid_t file, hid_t space, hid_t scale, hid_t stage, const pl_column_info *column) {
   hid_t plist = creation_plist();
   hid_t type = pl_results_type(column);
   hid_t dataset = -1;
@@ -144,15 +145,16 @@ static bool put_column(hid_t file, hid_t space, hid_t scale, const pl_column_inf
   good = good && put_text(dataset, "long_name", column->description);
   good = good && (strcmp(column->name, "status") != 0 || put_status_flags(dataset));
   good = good && H5DSattach_scale(dataset, scale, 0) >= 0;
+  good = good && (stage < 0 || H5DSattach_scale(dataset, stage, 1) >= 0);
   if (dataset >= 0) good = H5Dclose(dataset) >= 0 && good;
   H5Tclose(type);
   H5Pclose(plist);
   return good;
 }
 
-static hid_t put_scale(hid_t file, hid_t space, uint32_t n_rows) {
+static hid_t put_scale(hid_t file, hid_t space, const char *name, const char *meaning, uint32_t n_rows) {
   hid_t plist = creation_plist();
-  hid_t scale = H5Dcreate2(file, "candidate", H5T_NATIVE_INT64, space, H5P_DEFAULT, plist, H5P_DEFAULT);
+  hid_t scale = H5Dcreate2(file, name, H5T_NATIVE_INT64, space, H5P_DEFAULT, plist, H5P_DEFAULT);
   H5Pclose(plist);
   int64_t *indices = malloc(n_rows * sizeof *indices);
   if (scale < 0 || indices == NULL) {
@@ -163,9 +165,25 @@ static hid_t put_scale(hid_t file, hid_t space, uint32_t n_rows) {
     indices[i] = i;
   bool good = H5Dwrite(scale, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, indices) >= 0;
   free(indices);
-  good = good && H5DSset_scale(scale, "candidate") >= 0;
-  good = good && put_text(scale, "long_name", "index of the candidate in the space") && put_text(scale, "units", "1");
+  good = good && H5DSset_scale(scale, name) >= 0;
+  good = good && put_text(scale, "long_name", meaning) && put_text(scale, "units", "1");
   return good ? scale : -1;
+}
+
+static bool put_features(hid_t file, hid_t space, hid_t scale, uint32_t n_rows, uint32_t n_stages) {
+  bool good = true;
+  for (uint32_t c = PL_RESULT_FIRST_FEATURE; good && c < PL_RESULT_N_ALL; c++)
+    good = put_column(file, space, scale, -1, &pl_result_columns[c]);
+  hsize_t n[2] = {n_rows, n_stages};
+  hid_t stages = H5Screate_simple(1, &n[1], NULL), both = H5Screate_simple(2, n, NULL);
+  hid_t stage = good ? put_scale(file, stages, "stage", "pipeline stage", n_stages) : -1;
+  good = good && stage >= 0;
+  for (int c = 0; good && c < PL_N_STAGE_FEATURES; c++)
+    good = put_column(file, both, scale, stage, &pl_stage_feature_columns[c]);
+  if (stage >= 0) good = H5Dclose(stage) >= 0 && good;
+  H5Sclose(both);
+  H5Sclose(stages);
+  return good;
 }
 
 static bool put_everything(hid_t file, const pl_provenance *provenance, uint32_t n_rows) {
@@ -175,10 +193,11 @@ static bool put_everything(hid_t file, const pl_provenance *provenance, uint32_t
     good = put_root_attribute(file, &provenance->attributes[i]);
   hsize_t n = n_rows;
   hid_t space = H5Screate_simple(1, &n, NULL);
-  hid_t scale = good ? put_scale(file, space, n_rows) : -1;
+  hid_t scale = good ? put_scale(file, space, "candidate", "index of the candidate in the space", n_rows) : -1;
   good = good && scale >= 0;
   for (uint32_t c = 0; good && c < pl_result_n_columns; c++)
-    good = put_column(file, space, scale, &pl_result_columns[c]);
+    good = put_column(file, space, scale, -1, &pl_result_columns[c]);
+  if (good && provenance->n_stages > 0) good = put_features(file, space, scale, n_rows, provenance->n_stages);
   if (scale >= 0) good = H5Dclose(scale) >= 0 && good;
   H5Sclose(space);
   return good && H5Fflush(file, H5F_SCOPE_GLOBAL) >= 0;
@@ -187,10 +206,13 @@ static bool put_everything(hid_t file, const pl_provenance *provenance, uint32_t
 /* ---- the file ---- */
 
 /* Asks the operating system for the room first: HDF5 1.10 recovers badly from a disk that fills up under it. */
-static pl_code probe_room(const char *temporary, const char *path, uint32_t n_rows, pl_error *error) {
+static pl_code probe_room(const char *temporary, const char *path, uint32_t n_rows, uint32_t n_stages,
+                          pl_error *error) {
   int file = open(temporary, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
   if (file < 0) return pl_fail(error, PL_IO, "%s: cannot be created: %s", path, strerror(errno));
-  off_t size_bytes = (off_t)n_rows * (off_t)(sizeof(pl_result_row) + sizeof(int64_t)) + 256 * 1024;
+  size_t row_bytes = sizeof(pl_result_row) + sizeof(int64_t);
+  if (n_stages > 0) row_bytes += (PL_N_FEATURES + (size_t)PL_N_STAGE_FEATURES * n_stages) * sizeof(double);
+  off_t size_bytes = (off_t)n_rows * (off_t)row_bytes + 512 * 1024;
   int refused = posix_fallocate(file, 0, size_bytes);
   close(file);
   if (refused == 0 || refused == EOPNOTSUPP || refused == EINVAL) return PL_OK;
@@ -202,7 +224,7 @@ static pl_code probe_room(const char *temporary, const char *path, uint32_t n_ro
 static pl_code fill_temporary(const char *temporary, const char *path, const pl_provenance *provenance, uint32_t n_rows,
                               pl_error *error) {
   pl_hdf5_quiet();
-  PL_TRY(probe_room(temporary, path, n_rows, error));
+  PL_TRY(probe_room(temporary, path, n_rows, provenance->n_stages, error));
   hid_t file = H5Fcreate(temporary, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
   if (file < 0) return pl_hdf5_fail(path, "cannot be created", PL_IO, error);
   if (!put_everything(file, provenance, n_rows)) pl_hdf5_fail(path, "cannot be created", PL_IO, error);

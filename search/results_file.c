@@ -82,10 +82,24 @@ static pl_code check_identity(const char *path, hid_t file, const pl_provenance 
   return PL_OK;
 }
 
+static pl_code check_features(const char *path, hid_t file, uint32_t n_rows, uint32_t n_stages, pl_error *error) {
+  hid_t dataset;
+  if (n_stages == 0) return PL_OK;
+  for (uint32_t c = PL_RESULT_FIRST_FEATURE; c < PL_RESULT_N_ALL; c++) {
+    PL_TRY(pl_results_open_column(path, file, &pl_result_columns[c], n_rows, 0, &dataset, error));
+    H5Dclose(dataset);
+  }
+  for (int c = 0; c < PL_N_STAGE_FEATURES; c++) {
+    PL_TRY(pl_results_open_column(path, file, &pl_stage_feature_columns[c], n_rows, n_stages, &dataset, error));
+    H5Dclose(dataset);
+  }
+  return PL_OK;
+}
+
 static pl_code read_status(const char *path, hid_t file, uint32_t n_rows, int32_t *status, pl_error *error) {
   hid_t dataset;
   for (uint32_t c = 0; c < pl_result_n_columns; c++) {
-    PL_TRY(pl_results_open_column(path, file, &pl_result_columns[c], n_rows, &dataset, error));
+    PL_TRY(pl_results_open_column(path, file, &pl_result_columns[c], n_rows, 0, &dataset, error));
     bool last = c + 1 == pl_result_n_columns;
     bool good = !last || H5Dread(dataset, H5T_NATIVE_INT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, status) >= 0;
     H5Dclose(dataset);
@@ -99,6 +113,7 @@ pl_code pl_results_check_resume(const char *path, const pl_provenance *provenanc
   hid_t file;
   PL_TRY(pl_results_open_serial(path, &file, error));
   pl_code code = check_identity(path, file, provenance, error);
+  if (code == PL_OK) code = check_features(path, file, n_rows, provenance->n_stages, error);
   if (code == PL_OK) code = read_status(path, file, n_rows, status, error);
   H5Fclose(file);
   return code;
@@ -110,23 +125,40 @@ typedef struct open_column {
   hid_t dataset, type;
 } open_column;
 
+enum { MOST_OPEN = PL_RESULT_N_ALL + PL_N_STAGE_FEATURES };
+
 struct pl_results_file {
   hid_t file, space, transfer;
-  open_column *columns;
-  uint32_t n_open, n_rows, block_rows;
+  hid_t stage_space;    /* of the columns over the stages; -1: no features */
+  open_column *columns; /* as pl_result_columns, then the stages' */
+  uint32_t n_rows, n_stages, block_rows;
   int64_t fail_after;
   char *path;
   unsigned char *buffer; /* one column of one block */
 };
 
+static pl_code open_column_at(pl_results_file *file, uint32_t at, const pl_column_info *info, uint32_t n_stages,
+                              pl_error *error) {
+  open_column *column = &file->columns[at];
+  PL_TRY(pl_results_open_column(file->path, file->file, info, file->n_rows, n_stages, &column->dataset, error));
+  column->type = pl_results_type(info);
+  return PL_OK;
+}
+
+static pl_code open_features(pl_results_file *file, pl_error *error) {
+  for (uint32_t c = PL_RESULT_FIRST_FEATURE; c < PL_RESULT_N_ALL; c++)
+    PL_TRY(open_column_at(file, c, &pl_result_columns[c], 0, error));
+  for (uint32_t c = 0; c < PL_N_STAGE_FEATURES; c++)
+    PL_TRY(open_column_at(file, PL_RESULT_N_ALL + c, &pl_stage_feature_columns[c], file->n_stages, error));
+  hsize_t n[2] = {file->n_rows, file->n_stages};
+  file->stage_space = H5Screate_simple(2, n, NULL);
+  return file->stage_space < 0 ? pl_hdf5_fail(file->path, "cannot be opened", PL_IO, error) : PL_OK;
+}
+
 static pl_code open_columns(pl_results_file *file, pl_error *error) {
-  for (uint32_t c = 0; c < pl_result_n_columns; c++) {
-    open_column *column = &file->columns[c];
-    PL_TRY(
-        pl_results_open_column(file->path, file->file, &pl_result_columns[c], file->n_rows, &column->dataset, error));
-    column->type = pl_results_type(&pl_result_columns[c]);
-    file->n_open++;
-  }
+  for (uint32_t c = 0; c < pl_result_n_columns; c++)
+    PL_TRY(open_column_at(file, c, &pl_result_columns[c], 0, error));
+  if (file->n_stages > 0) PL_TRY(open_features(file, error));
   hsize_t n = file->n_rows;
   file->space = H5Screate_simple(1, &n, NULL);
   file->transfer = H5Pcreate(H5P_DATASET_XFER);
@@ -154,12 +186,22 @@ pl_code pl_results_open(const char *path, MPI_Comm comm, uint32_t n_rows, uint32
     H5Fclose(id);
     return pl_fail_memory(error, "the results file");
   }
-  *file = (pl_results_file){
-      .file = id, .space = -1, .transfer = -1, .n_rows = n_rows, .block_rows = block_rows, .fail_after = -1};
+  *file = (pl_results_file){.file = id,
+                            .space = -1,
+                            .transfer = -1,
+                            .stage_space = -1,
+                            .n_rows = n_rows,
+                            .block_rows = block_rows,
+                            .fail_after = -1};
+  file->n_stages = pl_results_n_stages(id);
   *opened = file; /* from here on pl_results_close cleans up, collectively */
   file->path = strdup(path);
-  file->columns = calloc(pl_result_n_columns, sizeof *file->columns);
-  file->buffer = malloc((size_t)block_rows * PL_RESULT_ASSIGN_BYTES);
+  file->columns = calloc(MOST_OPEN, sizeof *file->columns);
+  size_t widest = file->n_stages * sizeof(double) > PL_RESULT_ASSIGN_BYTES ? file->n_stages * sizeof(double)
+                                                                           : PL_RESULT_ASSIGN_BYTES;
+  file->buffer = malloc((size_t)block_rows * widest);
+  for (uint32_t c = 0; file->columns != NULL && c < MOST_OPEN; c++)
+    file->columns[c] = (open_column){-1, -1};
   if (file->path == NULL || file->columns == NULL || file->buffer == NULL)
     return pl_fail_memory(error, "the results file");
   return open_columns(file, error);
@@ -174,12 +216,46 @@ static bool write_column(pl_results_file *file, uint32_t c, hid_t memory, uint32
          0;
 }
 
+static bool write_feature(pl_results_file *file, uint32_t c, hid_t memory, uint32_t count, const pl_result_row *rows) {
+  if (file->fail_after >= 0 && file->fail_after-- == 0) return false;
+  for (uint32_t i = 0; i < count; i++)
+    memcpy(file->buffer + (size_t)i * sizeof(double),
+           (const unsigned char *)rows[i].features + pl_result_columns[c].offset, sizeof(double));
+  return H5Dwrite(file->columns[c].dataset, file->columns[c].type, memory, file->space, file->transfer, file->buffer) >=
+         0;
+}
+
+static bool write_stages(pl_results_file *file, uint32_t c, hid_t memory, uint32_t count, const pl_result_row *rows) {
+  const open_column *column = &file->columns[PL_RESULT_N_ALL + c];
+  size_t width = file->n_stages * sizeof(double);
+  if (file->fail_after >= 0 && file->fail_after-- == 0) return false;
+  for (uint32_t i = 0; i < count; i++)
+    memcpy(file->buffer + i * width, rows[i].features + PL_N_FEATURES + (size_t)c * file->n_stages, width);
+  return H5Dwrite(column->dataset, column->type, memory, file->stage_space, file->transfer, file->buffer) >= 0;
+}
+
+/* `memory` and file->space have the rows selected. */
+static bool write_features(pl_results_file *file, hid_t memory, uint32_t first, uint32_t count,
+                           const pl_result_row *rows) {
+  bool good = true;
+  for (uint32_t c = PL_RESULT_FIRST_FEATURE; good && c < PL_RESULT_N_ALL; c++)
+    good = write_feature(file, c, memory, count, rows);
+  hsize_t start[2] = {first, 0}, n[2] = {count, file->n_stages};
+  hid_t block = H5Screate_simple(2, n, NULL);
+  good = good && block >= 0 && H5Sselect_hyperslab(file->stage_space, H5S_SELECT_SET, start, NULL, n, NULL) >= 0;
+  for (uint32_t c = 0; good && c < PL_N_STAGE_FEATURES; c++)
+    good = write_stages(file, c, block, count, rows);
+  if (block >= 0) H5Sclose(block);
+  return good;
+}
+
 pl_code pl_results_write(pl_results_file *file, uint32_t first, uint32_t count, const pl_result_row *rows,
                          pl_error *error) {
   PL_ASSERT(count > 0 && count <= file->block_rows && first < file->n_rows && count <= file->n_rows - first);
   hsize_t start = first, n = count;
   hid_t memory = H5Screate_simple(1, &n, NULL);
   bool good = memory >= 0 && H5Sselect_hyperslab(file->space, H5S_SELECT_SET, &start, NULL, &n, NULL) >= 0;
+  if (good && file->n_stages > 0) good = write_features(file, memory, first, count, rows);
   for (uint32_t c = 0; good && c < pl_result_n_columns; c++)
     good = write_column(file, c, memory, count, rows);
   if (!good) pl_hdf5_fail(file->path, "cannot be written", PL_IO, error);
@@ -189,10 +265,11 @@ pl_code pl_results_write(pl_results_file *file, uint32_t first, uint32_t count, 
 
 pl_code pl_results_close(pl_results_file *file, pl_error *error) {
   if (file == NULL) return PL_OK;
-  for (uint32_t c = 0; c < file->n_open; c++) {
-    H5Dclose(file->columns[c].dataset);
-    H5Tclose(file->columns[c].type);
+  for (uint32_t c = 0; file->columns != NULL && c < MOST_OPEN; c++) {
+    if (file->columns[c].dataset >= 0) H5Dclose(file->columns[c].dataset);
+    if (file->columns[c].type >= 0) H5Tclose(file->columns[c].type);
   }
+  if (file->stage_space >= 0) H5Sclose(file->stage_space);
   if (file->space >= 0) H5Sclose(file->space);
   if (file->transfer >= 0) H5Pclose(file->transfer);
   pl_code code = PL_OK;

@@ -1,4 +1,5 @@
-/* The results file: HDF5, one 1-D dataset per column of core/result.h, one row per candidate.
+/* The results file: HDF5, one 1-D dataset per column of core/result.h, one row per candidate; on request more such
+ * columns, and 2-D ones over candidates and stages, with the features of core/features.h.
  *
  * Rank 0 creates it whole (every dataset allocated and filled, attributes written, closed) under a temporary name and
  * renames it: there is never a half-made file under the final name, and its structure cannot depend on the number of
@@ -21,7 +22,7 @@
 #include "core/result.h"
 #include "core/status.h"
 
-enum { PL_RESULTS_SCHEMA = 1, PL_RESULTS_ATTRIBUTES = 32 };
+enum { PL_RESULTS_SCHEMA = 1, PL_RESULTS_ATTRIBUTES = 40 };
 
 typedef enum pl_attribute_kind { PL_ATTRIBUTE_TEXT = 0, PL_ATTRIBUTE_INTEGER, PL_ATTRIBUTE_NUMBER } pl_attribute_kind;
 
@@ -38,6 +39,7 @@ typedef struct pl_attribute {
 /* What the rows depend on, and with what they were made. Nothing of time, place or parallelism: equal runs, equal
  * bytes. */
 typedef struct pl_provenance {
+  uint32_t n_stages; /* of the features (core/features.h); 0: the file has none */
   uint32_t n_attributes;
   pl_attribute attributes[PL_RESULTS_ATTRIBUTES];
 } pl_provenance;

@@ -10,6 +10,7 @@
 struct pl_results_reader {
   hid_t file;
   uint32_t n_rows;
+  bool has_features;
   char *path;
 };
 
@@ -28,7 +29,8 @@ pl_code pl_results_reader_create(const char *path, pl_results_reader **created, 
     H5Fclose(file);
     return code;
   }
-  *reader = (pl_results_reader){.file = file, .n_rows = n_rows, .path = copy};
+  *reader =
+      (pl_results_reader){.file = file, .n_rows = n_rows, .has_features = pl_results_n_stages(file) > 0, .path = copy};
   *created = reader;
   return PL_OK;
 }
@@ -44,11 +46,18 @@ uint32_t pl_results_reader_n_rows(const pl_results_reader *reader) {
   return reader->n_rows;
 }
 
+bool pl_results_reader_has_features(const pl_results_reader *reader) {
+  return reader->has_features;
+}
+
 /* Rows first .. first + count - 1 of a column. */
 static pl_code read_rows(pl_results_reader *reader, const pl_column_info *column, uint32_t first, uint32_t count,
                          void *values, pl_error *error) {
   hid_t dataset;
-  PL_TRY(pl_results_open_column(reader->path, reader->file, column, reader->n_rows, &dataset, error));
+  if (!reader->has_features && column > &pl_result_columns[PL_RESULT_CANDIDATE])
+    return pl_fail(error, PL_BAD_INPUT, "%s: has no column '%s': it comes with paceline sweep --features", reader->path,
+                   column->name);
+  PL_TRY(pl_results_open_column(reader->path, reader->file, column, reader->n_rows, 0, &dataset, error));
   hsize_t start = first, n = count;
   hid_t type = pl_results_type(column), memory = H5Screate_simple(1, &n, NULL), space = H5Dget_space(dataset);
   bool good = count == 0 || (H5Sselect_hyperslab(space, H5S_SELECT_SET, &start, NULL, &n, NULL) >= 0 &&

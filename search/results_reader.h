@@ -2,6 +2,8 @@
 #ifndef PL_SEARCH_RESULTS_READER_H
 #define PL_SEARCH_RESULTS_READER_H
 
+#include <stdbool.h>
+
 #include "core/arena.h"
 #include "core/result.h"
 #include "core/status.h"
@@ -13,6 +15,8 @@ typedef struct pl_results_reader pl_results_reader;
 pl_code pl_results_reader_create(const char *path, pl_results_reader **reader, pl_error *error);
 void pl_results_reader_destroy(pl_results_reader *reader);
 uint32_t pl_results_reader_n_rows(const pl_results_reader *reader);
+/* Whether the file has the features of one number per candidate (core/features.h). */
+bool pl_results_reader_has_features(const pl_results_reader *reader);
 /* A whole column, n_rows elements of column->size bytes, from `arena`. */
 pl_code pl_results_reader_column(pl_results_reader *reader, const pl_column_info *column, pl_arena *arena,
                                  void **values, pl_error *error);

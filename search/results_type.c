@@ -84,6 +84,24 @@ pl_code pl_results_count(const char *path, hid_t file, uint32_t *n_rows, pl_erro
   return PL_OK;
 }
 
+uint32_t pl_results_n_stages(hid_t file) {
+  if (H5Lexists(file, "stage", H5P_DEFAULT) <= 0) return 0;
+  hid_t dataset = H5Dopen2(file, "stage", H5P_DEFAULT);
+  int64_t n = dataset >= 0 ? length_of(dataset) : -1;
+  if (dataset >= 0) H5Dclose(dataset);
+  return n > 0 ? (uint32_t)n : 0;
+}
+
+static bool has_shape(hid_t dataset, uint32_t n_rows, uint32_t n_stages) {
+  if (n_stages == 0) return length_of(dataset) == (int64_t)n_rows;
+  hid_t space = H5Dget_space(dataset);
+  hsize_t n[2] = {0, 0};
+  bool good = space >= 0 && H5Sget_simple_extent_ndims(space) == 2 && H5Sget_simple_extent_dims(space, n, NULL) == 2 &&
+              n[0] == n_rows && n[1] == n_stages;
+  if (space >= 0) H5Sclose(space);
+  return good;
+}
+
 static bool has_type(hid_t dataset, const pl_column_info *column) {
   hid_t stored = H5Dget_type(dataset), wanted = pl_results_type(column);
   bool good = stored >= 0 && H5Tequal(stored, wanted) > 0;
@@ -93,10 +111,10 @@ static bool has_type(hid_t dataset, const pl_column_info *column) {
 }
 
 pl_code pl_results_open_column(const char *path, hid_t file, const pl_column_info *column, uint32_t n_rows,
-                               hid_t *dataset, pl_error *error) {
+                               uint32_t n_stages, hid_t *dataset, pl_error *error) {
   *dataset = H5Dopen2(file, column->name, H5P_DEFAULT);
   if (*dataset < 0) return pl_fail(error, PL_BAD_INPUT, "%s: has no column '%s'", path, column->name);
-  if (length_of(*dataset) == (int64_t)n_rows && has_type(*dataset, column)) return PL_OK;
+  if (has_shape(*dataset, n_rows, n_stages) && has_type(*dataset, column)) return PL_OK;
   H5Dclose(*dataset);
   return pl_fail(error, PL_BAD_INPUT, "%s: column '%s' has another length or type than a results file's", path,
                  column->name);

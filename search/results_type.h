@@ -15,7 +15,10 @@ hid_t pl_results_type(const pl_column_info *column);
 pl_code pl_results_open_serial(const char *path, hid_t *file, pl_error *error);
 /* Rows of the file, and whether column `column` is there in the right type and length: PL_BAD_INPUT if not. */
 pl_code pl_results_count(const char *path, hid_t file, uint32_t *n_rows, pl_error *error);
+/* Stages of the features in the file; 0: it has none. */
+uint32_t pl_results_n_stages(hid_t file);
+/* `n_stages` > 0: one of the columns of stages. */
 pl_code pl_results_open_column(const char *path, hid_t file, const pl_column_info *column, uint32_t n_rows,
-                               hid_t *dataset, pl_error *error);
+                               uint32_t n_stages, hid_t *dataset, pl_error *error);
 
 #endif

@@ -13,7 +13,7 @@ static uint32_t status_index(void) {
 }
 
 static pl_code load(pl_selection *selection, uint32_t column, pl_error *error) {
-  if (column >= pl_result_n_columns || selection->values[column] != NULL) return PL_OK;
+  if (column == PL_RESULT_CANDIDATE || selection->values[column] != NULL) return PL_OK;
   return pl_results_reader_column(selection->reader, &pl_result_columns[column], selection->arena,
                                   &selection->values[column], error);
 }
@@ -34,7 +34,7 @@ static pl_where_value value_of(const pl_selection *selection, uint32_t column, u
   pl_where_value value = {0};
   int32_t i32;
   int64_t i64;
-  if (column == pl_result_n_columns) return (pl_where_value){.number = row};
+  if (column == PL_RESULT_CANDIDATE) return (pl_where_value){.number = row};
   const pl_column_info *info = &pl_result_columns[column];
   const void *bytes = in_memory(selection, column, row);
   switch (info->type) {
@@ -101,13 +101,11 @@ static int compare_rows(const void *left, const void *right, void *context) {
 
 pl_code pl_selection_take(pl_results_reader *reader, const pl_where *where, uint32_t sort, bool descending,
                           uint32_t top, pl_arena *arena, pl_selection *selection, pl_error *error) {
-  PL_ASSERT(pl_result_n_columns <= 64);
   *selection = (pl_selection){.reader = reader, .arena = arena};
   uint32_t status = status_index(), n = pl_results_reader_n_rows(reader);
-  uint64_t needed = pl_where_columns(where);
-  bool with_pending = needed >> status & 1;
-  for (uint32_t c = 0; c < pl_result_n_columns; c++)
-    if ((needed >> c & 1) || c == sort || c == status) PL_TRY(load(selection, c, error));
+  bool with_pending = pl_where_reads(where, status);
+  for (uint32_t c = 0; c < PL_RESULT_N_ALL; c++)
+    if (pl_where_reads(where, c) || c == sort || c == status) PL_TRY(load(selection, c, error));
   uint32_t *rows = PL_TAKE(arena, uint32_t, n);
   if (rows == NULL) return pl_fail_memory(error, "the rows");
   current_row current = {.selection = selection};

@@ -188,8 +188,11 @@ static bool claim(void *context, pl_work_block *block) {
 }
 
 /* What is known of a candidate that could not be simulated: itself. */
-static void failed_row(const pl_space *space, uint32_t index, pl_result_row *row) {
+static void failed_row(const pl_space *space, uint32_t index, uint32_t n_features, pl_result_row *row) {
   const pl_candidate *c = &space->candidates[index];
+  double *features = row->features;
+  for (uint32_t i = 0; i < n_features; i++)
+    features[i] = (double)NAN;
   *row = (pl_result_row){.pp = c->pp,
                          .dp = c->dp,
                          .tmp = c->tmp,
@@ -202,7 +205,8 @@ static void failed_row(const pl_space *space, uint32_t index, pl_result_row *row
                          .peak_stage = -1,
                          .n_classes = -1,
                          .n_tasks = -1,
-                         .status = PL_RESULT_FAILED};
+                         .status = PL_RESULT_FAILED,
+                         .features = features};
   for (uint32_t i = 0; i < pl_result_n_columns; i++)
     if (pl_result_columns[i].type == PL_COLUMN_f64) {
       double *value = (double *)(void *)((unsigned char *)row + pl_result_columns[i].offset);
@@ -213,6 +217,10 @@ static void failed_row(const pl_space *space, uint32_t index, pl_result_row *row
   snprintf(row->recompute.text, sizeof row->recompute.text, "%s", pl_recompute_names[c->recompute]);
   snprintf(row->order.text, sizeof row->order.text, "%s", space->choices.orders[c->order]);
   snprintf(row->assign.text, sizeof row->assign.text, "%s", c->recipe == PL_ASSIGN_BALANCED ? "balanced" : "uniform");
+}
+
+static uint32_t n_features(const pl_sweep *sweep) {
+  return sweep->n_stages == 0 ? 0 : PL_N_FEATURES + PL_N_STAGE_FEATURES * sweep->n_stages;
 }
 
 static void note_failure(sweep_state *state, uint32_t index, const pl_error *error) {
@@ -230,12 +238,14 @@ static void compute(void *context, uint32_t index, pl_worker *worker, pl_result_
   sweep_state *state = context;
   const pl_sweep *sweep = state->sweep;
   pl_error error = PL_ERROR_INIT;
+  double *features = row->features;
   memset(row, 0, sizeof *row); /* the text columns' padding reaches the file */
+  row->features = features;
   if (sweep->evaluate(sweep->context, sweep->space, index, worker, row, &error) == PL_OK) {
     PL_ASSERT(row->status == PL_RESULT_DONE || row->status == PL_RESULT_OOM);
     return;
   }
-  failed_row(sweep->space, index, row);
+  failed_row(sweep->space, index, n_features(sweep), row);
   note_failure(state, index, &error);
 }
 
@@ -257,6 +267,7 @@ static void tick(void *context) {
 static pl_code run_pool(sweep_state *state, pl_error *error) {
   const pl_work_pool pool = {.n_threads = state->sweep->n_threads,
                              .block_rows = state->block_rows,
+                             .n_features = n_features(state->sweep),
                              .context = state,
                              .claim = claim,
                              .compute = compute,

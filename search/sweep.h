@@ -27,6 +27,7 @@ typedef struct pl_sweep {
   pl_evaluate evaluate;
   const void *context;
   uint32_t n_threads; /* of this rank */
+  uint32_t n_stages;  /* of the features in the file (core/features.h); 0: none */
   bool progress;      /* the same on all ranks: rank 0 reports to stderr about once a second */
   int64_t fail_after; /* tests: see pl_results_fail_after; negative = never */
 } pl_sweep;

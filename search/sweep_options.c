@@ -10,6 +10,7 @@
 enum {
   KEY_OUTPUT = 'o',
   KEY_THREADS = 0x400,
+  KEY_FEATURES,
   KEY_FORCE,
   KEY_RESUME,
   KEY_PROGRESS,
@@ -31,6 +32,8 @@ enum {
 
 static const struct argp_option option_table[] = {
     {"output", KEY_OUTPUT, "FILE", 0, "results file (HDF5) to create", 3},
+    {"features", KEY_FEATURES, NULL, 0,
+     "write what a learned cost model needs, too: work, bytes and time by kind, shapes, loads of the stages", 3},
     {"force", KEY_FORCE, NULL, 0, "replace the results file if it exists", 3},
     {"resume", KEY_RESUME, NULL, 0, "compute what the results file still lacks; without a file, start one", 3},
     {"threads", KEY_THREADS, "N", 0, "threads per rank (default: the cores of the node over its ranks)", 3},
@@ -170,6 +173,8 @@ static bool read_flag(int key, pl_sweep_options *options) {
     return options->resume = true;
   case KEY_PROGRESS:
     return options->progress = true;
+  case KEY_FEATURES:
+    return options->features = true;
   case KEY_QUIET:
     return options->quiet = true;
   case KEY_JSON:

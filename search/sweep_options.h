@@ -10,7 +10,7 @@ typedef struct pl_sweep_options {
   pl_space_choices choices;
   const char *output;
   int64_t n_threads; /* 0 = not given */
-  bool force, resume, progress, quiet, json;
+  bool features, force, resume, progress, quiet, json;
   pl_error error; /* first bad option */
 } pl_sweep_options;
 

@@ -80,7 +80,7 @@ static void suggest(const char *name, size_t length, char *list, size_t size) {
   uint32_t n = 0;
   list[0] = '\0';
   for (uint32_t limit = 0; limit <= 4 && n < 3; limit++)
-    for (uint32_t c = 0; c < pl_result_n_columns && n < 3; c++) {
+    for (uint32_t c = 0; c < PL_RESULT_N_ALL && n < 3; c++) {
       const char *column = pl_result_columns[c].name;
       bool contains = length >= 2 && memmem(column, strlen(column), name, length) != NULL;
       uint32_t d = contains ? 0 : distance(name, length, column);
@@ -92,11 +92,11 @@ static void suggest(const char *name, size_t length, char *list, size_t size) {
 }
 
 static bool find_column(const char *name, size_t length, uint32_t *column) {
-  for (*column = 0; *column < pl_result_n_columns; (*column)++) {
+  for (*column = 0; *column < PL_RESULT_N_ALL; (*column)++) {
     const char *known = pl_result_columns[*column].name;
     if (strlen(known) == length && memcmp(known, name, length) == 0) return true;
   }
-  return length == 9 && memcmp(name, "candidate", 9) == 0;
+  return false;
 }
 
 pl_code pl_where_column(const char *name, const char *what, uint32_t *column, pl_error *error) {
@@ -107,7 +107,6 @@ pl_code pl_where_column(const char *name, const char *what, uint32_t *column, pl
 }
 
 static bool column_is_text(uint32_t column) {
-  if (column == pl_result_n_columns) return false;
   pl_column_type type = pl_result_columns[column].type;
   return type == PL_COLUMN_text16 || type == PL_COLUMN_text512 || type == PL_COLUMN_u64;
 }
@@ -267,8 +266,7 @@ static pl_code parse_sum(parser *p, uint32_t *index) {
 
 static bool is_status(const parser *p, uint32_t index) {
   const node *n = node_at(p, index);
-  return n->kind == NODE_COLUMN && n->left < pl_result_n_columns &&
-         strcmp(pl_result_columns[n->left].name, "status") == 0;
+  return n->kind == NODE_COLUMN && strcmp(pl_result_columns[n->left].name, "status") == 0;
 }
 
 /* 'oom' beside the column status becomes its number. */
@@ -353,12 +351,10 @@ pl_code pl_where_take(const char *text, pl_arena *arena, pl_where **where, pl_er
 
 /* ---- evaluation ---- */
 
-uint64_t pl_where_columns(const pl_where *where) {
-  uint64_t mask = 0;
+bool pl_where_reads(const pl_where *where, uint32_t column) {
   for (uint32_t i = 0; i < where->n_nodes; i++)
-    if (where->nodes[i].kind == NODE_COLUMN && where->nodes[i].left < pl_result_n_columns)
-      mask |= 1ull << where->nodes[i].left;
-  return mask;
+    if (where->nodes[i].kind == NODE_COLUMN && where->nodes[i].left == column) return true;
+  return false;
 }
 
 static int compare_texts(const pl_where_value *a, const pl_where_value *b) {

@@ -24,8 +24,8 @@ typedef struct pl_where pl_where;
  * making sense, and for an unknown name which ones are near. Depth of nesting is limited. */
 pl_code pl_where_take(const char *text, pl_arena *arena, pl_where **where, pl_error *error);
 
-/* Columns that the condition reads, as a mask over pl_result_columns. */
-uint64_t pl_where_columns(const pl_where *where);
+/* Whether the condition reads column `column` (index into pl_result_columns). */
+bool pl_where_reads(const pl_where *where, uint32_t column);
 
 /* One value: text if `text` is not NULL. */
 typedef struct pl_where_value {
@@ -34,12 +34,12 @@ typedef struct pl_where_value {
   uint32_t length;
 } pl_where_value;
 
-/* `get` gives column `column` (index into pl_result_columns; pl_result_n_columns = the index `candidate`) of the row.
+/* `get` gives column `column` (index into pl_result_columns; among them the index `candidate`) of the row.
  */
 typedef pl_where_value (*pl_where_get)(void *context, uint32_t column);
 bool pl_where_holds(const pl_where *where, pl_where_get get, void *context);
 
-/* Index into pl_result_columns, pl_result_n_columns for "candidate"; PL_BAD_INPUT names the nearest columns. `what`
+/* Index into pl_result_columns; PL_BAD_INPUT names the nearest columns. `what`
  * goes before the message: "--sort". */
 pl_code pl_where_column(const char *name, const char *what, uint32_t *column, pl_error *error);
 

@@ -187,13 +187,18 @@ pl_code pl_work_pool_run(const pl_work_pool *pool, pl_error *error) {
   pool_state state = {.pool = pool, .n_slots = (2 * AHEAD + 1) * pool->n_threads + 2, .error = &cause};
   state.slots = calloc(state.n_slots, sizeof *state.slots);
   pl_result_row *rows = calloc((size_t)state.n_slots * pool->block_rows, sizeof *rows);
-  if (state.slots != NULL && rows != NULL) {
+  size_t n_rows = (size_t)state.n_slots * pool->block_rows;
+  double *features = pool->n_features > 0 ? calloc(n_rows * pool->n_features, sizeof *features) : NULL;
+  for (size_t i = 0; features != NULL && rows != NULL && i < n_rows; i++)
+    rows[i].features = features + i * pool->n_features;
+  if (state.slots != NULL && rows != NULL && (features != NULL || pool->n_features == 0)) {
     for (uint32_t i = 0; i < state.n_slots; i++)
       state.slots[i].rows = rows + (size_t)i * pool->block_rows;
     run(&state);
   } else {
     pl_fail_memory(&cause, "the rows of the blocks in flight");
   }
+  free(features);
   free(rows);
   free(state.slots);
   return cause.code == PL_OK ? PL_OK : pl_fail(error, cause.code, "%s", cause.message);

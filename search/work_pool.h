@@ -34,10 +34,11 @@ typedef struct pl_worker {
 typedef struct pl_work_pool {
   uint32_t n_threads;
   uint32_t block_rows; /* no claimed block is larger */
+  uint32_t n_features; /* numbers that row->features has room for; 0: it is NULL */
   void *context;
   /* Master: next block, or false when there is none left (not asked again). */
   bool (*claim)(void *context, pl_work_block *block);
-  /* Any thread; `worker` is the calling thread's. */
+  /* Any thread; `worker` is the calling thread's. row->features is set and must stay. */
   void (*compute)(void *context, uint32_t index, pl_worker *worker, pl_result_row *row);
   /* Master: all rows of a block, once. A failure stops the pool. */
   pl_code (*deliver)(void *context, const pl_work_block *block, const pl_result_row *rows, pl_error *error);

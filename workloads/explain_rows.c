@@ -23,6 +23,8 @@ const char *pl_family_role_name(pl_family_kind kind) {
 
 const char *pl_explained_kind_name(const pl_explained_op *op) {
   if (op->op != NULL) return pl_op_kind_name((pl_op_kind)op->op->kind);
+  if (pl_category_is_communication((pl_category)op->category)) return "copy";
+  if (op->category == PL_CATEGORY_HOST) return "host";
   return op->category == PL_CATEGORY_OPTIMIZER ? "optimizer" : "other";
 }
 
@@ -31,6 +33,7 @@ const char *pl_explained_kind_name(const pl_explained_op *op) {
 /* Kinds of ops by their enumerator, then optimizer and other, then the categories of communication, then the bubble. */
 enum {
   KIND_OPTIMIZER = PL_OP_KIND_COUNT,
+  KIND_HOST,
   KIND_OTHER,
   KIND_FIRST_COMMUNICATION,
   KIND_BUBBLE = KIND_FIRST_COMMUNICATION + PL_CATEGORY_COUNT,
@@ -38,8 +41,10 @@ enum {
 };
 
 static int kind_of(const pl_explained_op *op) {
-  if (op->family != PL_NONE) return KIND_FIRST_COMMUNICATION + op->category;
+  /* Kernels that only copy what was communicated are filed with it. */
+  if (pl_category_is_communication((pl_category)op->category)) return KIND_FIRST_COMMUNICATION + op->category;
   if (op->op != NULL) return op->op->kind;
+  if (op->category == PL_CATEGORY_HOST) return KIND_HOST;
   return op->category == PL_CATEGORY_OPTIMIZER ? KIND_OPTIMIZER : KIND_OTHER;
 }
 
@@ -48,6 +53,8 @@ static pl_explain_kind named_kind(int kind) {
   switch (kind) {
   case KIND_OPTIMIZER:
     return (pl_explain_kind){.name = "optimizer", .computes = true};
+  case KIND_HOST:
+    return (pl_explain_kind){.name = "host", .computes = true};
   case KIND_OTHER:
     return (pl_explain_kind){.name = "other", .computes = true};
   case KIND_FIRST_COMMUNICATION + PL_CATEGORY_TENSOR:
@@ -69,7 +76,7 @@ static void add_to_kind(pl_explain_kind *kind, const pl_explained_time *time) {
   kind->bytes += (double)time->calls * time->bytes;
   kind->alone = time->alone < 0 ? -1 : kind->alone + time->alone;
   kind->time += time->exposed;
-  kind->hidden += pl_explained_hidden(time);
+  if (!kind->computes) kind->hidden += pl_explained_hidden(time);
 }
 
 static bool sum_kinds(const pl_explanation *explanation, pl_arena *arena, pl_explain_rows *rows) {

@@ -9,6 +9,7 @@
 #include "core/timeline.h"
 #include "workloads/communication.h"
 #include "workloads/compile.h"
+#include "workloads/features.h"
 #include "workloads/program.h"
 #include "workloads/stage_memory.h"
 
@@ -28,13 +29,17 @@ typedef struct simulation {
   pl_engine_result result;
 } simulation;
 
+static bool tells_origins(const pl_simulate_options *options) {
+  return options->explanation != NULL || options->features != NULL;
+}
+
 /* ---- running ---- */
 
 static pl_code run_network(simulation *state) {
   const pl_simulate_options *options = state->options;
   bool explains = options->explanation != NULL;
   const pl_engine_options engine_options = {.record_parts = options->trace != NULL || explains,
-                                            .record_charges = explains};
+                                            .record_charges = explains || options->features != NULL};
   const pl_graph *graph = &state->compiled.graph;
   if (options->network == PL_NETWORK_SIMGRID)
     return pl_simgrid_run(options->platform, graph, options->sharing, &engine_options, state->arena, &state->result,
@@ -65,7 +70,7 @@ static pl_code build(simulation *state) {
                                       .sharing = options->sharing,
                                       .streams = options->streams,
                                       .names = options->trace != NULL || options->explanation != NULL,
-                                      .origins = options->explanation != NULL ? &state->origins : NULL,
+                                      .origins = tells_origins(options) ? &state->origins : NULL,
                                       .no_overlap_factor = state->chunked};
   pl_origins_init(&state->origins, state->arena);
   PL_TRY(pl_program_take(state->model, state->job, state->strategy, state->arena, &state->program, state->error));
@@ -231,6 +236,14 @@ static pl_code explain(simulation *state) {
                              state->arena, state->options->explanation, state->error);
 }
 
+static pl_code fill_features(simulation *state, const pl_simulate_report *report) {
+  pl_explanation explanation;
+  PL_TRY(pl_explanation_take(state->cluster, &state->program, &state->plan, &state->compiled.graph, &state->origins,
+                             &state->result, state->arena, &explanation, state->error));
+  return pl_features_fill(&explanation, state->model, report, (int)state->options->n_feature_stages, state->arena,
+                          state->options->features, state->error);
+}
+
 pl_code pl_simulate(const pl_cluster *cluster, const pl_model *model, const pl_job *job, const pl_strategy *strategy,
                     const pl_simulate_options *options, pl_arena *arena, pl_simulate_report *report, pl_error *error) {
   *report = (pl_simulate_report){.n_devices = cluster->n_devices};
@@ -257,5 +270,6 @@ pl_code pl_simulate(const pl_cluster *cluster, const pl_model *model, const pl_j
   report->row.n_tasks = state.compiled.graph.n_tasks;
   report->row.run_digest = state.result.digest;
   report->row.status = report->row.fits ? PL_RESULT_DONE : PL_RESULT_OOM;
+  if (options->features != NULL) PL_TRY(fill_features(&state, report));
   return options->trace != NULL ? write_trace(&state) : PL_OK;
 }

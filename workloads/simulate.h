@@ -22,6 +22,8 @@ typedef struct pl_simulate_options {
   FILE *print_program;         /* NULL = none */
   pl_explanation *explanation; /* where each second comes from; NULL = nobody asks. Holds as long as the arena and until
                                   the cache's next use */
+  double *features;            /* filled as core/features.h says; NULL = nobody asks. Not beside `explanation`. */
+  uint32_t n_feature_stages;   /* that `features` has room for; at least pp */
   pl_topology_cache *cache;    /* of the calling thread, kept between simulations; NULL = none. Changes no result. */
 } pl_simulate_options;
 

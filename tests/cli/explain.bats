@@ -158,6 +158,22 @@ def data(name): return load(name)['stages'][0]['kinds'][-2]
 assert data('beside')['kind'] == 'data communication' and data('beside')['hidden_s'] > 0 == data('after')['hidden_s']"
 }
 
+@test "what a framework adds is told and adds up: a late host, copies behind gathers" {
+  explain host pp=2,dp=4,tmp=2,mbs=1 --framework nanotron --seq 64
+  simulate simulated pp=2,dp=4,tmp=2,mbs=1 --framework nanotron --seq 64
+  adds_up host simulated
+  platform=platforms/dgx-a100.xml
+  explain copies pp=1,dp=8,tmp=1,mbs=1,zero=3 --framework deepspeed-zero3-2021
+  python "
+stage = load('host')['stages'][0]
+assert [kind for kind in stage['kinds'] if kind['kind'] == 'host' and kind['time_s'] > 0.1 * stage['iter_time_s']]
+assert [op for op in stage['computing'] if op['kind'] == 'host' and op['bound'] == 'launch']
+stage = load('copies')['stages'][0]
+copies = sum(op['time_s'] for op in stage['computing'] if op['kind'] == 'copy')
+assert copies > 0 and sum(op['exposed_s'] for op in stage['communication'] if op['role'] == 'data') + copies == stage['data_comm_s']
+assert sum(stage[c] for c in CATEGORIES) == stage['iter_time_s'] == sum(kind['time_s'] for kind in stage['kinds'])"
+}
+
 @test "the busiest stage is told without being asked for; tables are cut at --top and say so" {
   run "$PACELINE" explain --platform "$platform" --model "$model" --gbs 32 --strategy pp=4,dp=4,tmp=1,mbs=1 --top 3
   [ "$status" -eq 0 ]

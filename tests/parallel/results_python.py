@@ -81,4 +81,87 @@ with tempfile.TemporaryDirectory() as folder:
         for name in columns:
             line = "| `%s` | %s | %s |" % (name, file[name].attrs.get("units", ""), file[name].attrs["long_name"])
             assert line in readme, "search/README.md lacks: " + line
+
+# With features: more columns of the same kind, and some over candidates and stages; the rest of the file is as before.
+with tempfile.TemporaryDirectory() as folder:
+    job = ["--platform", "platforms/amp-homogeneous.xml", "--model", "workloads/models/gpt2-345m.json", "--gbs", "32"]
+    space = ["--pp", "1,2,4", "--mbs", "1", "--quiet"]
+    plain, path = os.path.join(folder, "plain.h5"), os.path.join(folder, "features.h5")
+    run("sweep", *job, *space, "-o", plain)
+    run("sweep", *job, *space, "--features", "-o", path)
+    with h5py.File(path, "r") as file, h5py.File(plain, "r") as base:
+        assert set(base) < set(file) and set(base) == set(columns) | {"candidate"}
+        assert file.attrs["features"] == 1 and base.attrs["features"] == 0
+        for name in base:
+            assert file[name][:].tobytes() == base[name][:].tobytes(), name
+        features = [name for name in file if name not in base and name != "stage"]
+        flat = [name for name in features if file[name].ndim == 1]
+        loads = [name for name in features if file[name].ndim == 2]
+        assert len(flat) > 80 and len(loads) == 11 and list(file["stage"]) == [0, 1, 2, 3]
+        for name in features:
+            dataset = file[name]
+            assert dataset.dtype == np.float64 and np.isnan(dataset.fillvalue) and dataset.chunks is None, name
+            assert dataset.dims[0][0].name == "/candidate" and (dataset.ndim == 1 or dataset.dims[1][0].name == "/stage"), name
+            line = "| `%s` | %s | %s |" % (name, dataset.attrs["units"], dataset.attrs["long_name"])
+            assert line in readme, "search/README.md lacks: " + line
+        frame = pd.DataFrame({name: file[name][:] for name in file if file[name].ndim == 1 and name != "stage"})
+        stages = {name: file[name][:] for name in loads}
+
+    # Divisions that hold for every candidate.
+    kinds = ("gemm_s attention_s norm_s softmax_s elementwise_s embedding_s cross_entropy_s other_ops_s optimizer_s host_s "
+             "overlap_slowdown_s").split()
+    assert np.allclose(frame[kinds].sum(axis=1), frame.compute_s, rtol=1e-12)
+    assert (frame.overlap_slowdown_s > -1e-12).all() and (frame.overlap_slowdown_s > 1e-3).any()
+    passes = frame.forward_s + frame.backward_s + frame.recompute_s + frame.optimizer_s
+    assert (passes <= frame.compute_s * (1 + 1e-12)).all()
+    assert ((frame.recompute_s > 0) == (frame.recompute != b"none")).all()
+    for pp in (1, 2, 4):
+        rows = frame.pp == pp
+        for name in loads:
+            assert np.isfinite(stages[name][rows, :pp]).all() and np.isnan(stages[name][rows, pp:]).all(), name
+    whole = sum(stages["stage_%s_s" % part] for part in ("compute", "tensor_comm", "pipeline_comm", "data_comm", "bubble"))
+    assert np.array_equal(np.nanmax(whole, axis=1), frame.iter_time_s) and np.array_equal(np.nanmin(whole, axis=1), frame.iter_time_s)
+    assert np.allclose(np.nanmax(stages["stage_peak_mem_bytes"], axis=1), frame.peak_mem_bytes)
+    assert (np.nansum(stages["stage_layers"], axis=1) == 24).all()
+    assert (frame.tensor_group_size == frame.tmp).all() and (frame.data_group_size == frame.dp).all()
+    assert (frame.qkv_m == frame.mbs * 1024).all() and (frame.qkv_n == 3072 / frame.tmp).all() and (frame.mlp_down_k == 4096 / frame.tmp).all()
+    assert ((frame.pipeline_send_calls > 0) == (frame.pp > 1)).all() and (frame.other_comm_calls == 0).all()
+    assert ((frame.data_all_reduce_calls + frame.data_reduce_scatter_calls > 0) == (frame.dp > 1)).all()
+    # Without recomputation and tensor parallelism everybody computes the same matrix products.
+    none = frame[(frame.recompute == b"none") & (frame.tmp == 1) & (frame.pp == 1)]
+    assert np.allclose(none.gemm_flops, none.gemm_flops.iloc[0], rtol=1e-12) and len(none) > 2
+
+    # `explain` tells the same of single candidates.
+    compared = 0
+    for candidate in frame[frame.pp == 4].index[::37]:
+        row = frame.loc[candidate]
+        words = ["%s=%s" % (key, row[key].decode() if isinstance(row[key], bytes) else row[key])
+                 for key in "pp dp tmp mbs schedule vpp sp recompute zero overlap order assign".split()]
+        told = json.loads(run("explain", *job, "--strategy", ",".join(words), "--stage", "all", "--json"))
+        assert told["run_digest"] == "%016x" % row.run_digest
+        for stage in told["stages"]:
+            for name in "compute_s tensor_comm_s pipeline_comm_s data_comm_s bubble_s".split():
+                assert stages["stage_" + name][candidate, stage["stage"]] == stage[name], (candidate, name)
+            flops = sum(kind.get("flops", 0) for kind in stage["kinds"])
+            assert np.isclose(stages["stage_flops"][candidate, stage["stage"]], flops, rtol=1e-12)
+        alone = np.mean([sum(kind.get("alone_s", 0) for kind in stage["kinds"] if kind["kind"] == "gemm") for stage in told["stages"]])
+        assert np.isclose(row.gemm_s, alone, rtol=1e-9), (candidate, row.gemm_s, alone)
+        compared += 1
+    assert compared >= 5
+
+    dataset = xr.open_dataset(path, engine="h5netcdf")
+    assert dataset.sizes == {"candidate": len(frame), "stage": 4}
+    assert dataset.stage_compute_s.dims == ("candidate", "stage") and dataset.stage_compute_s.units == "s"
+    assert np.allclose(dataset.stage_compute_s.mean("stage"), frame.compute_s, rtol=1e-3)
+    dataset.close()
+
+    shown = json.loads(run("show", path, "--json", "--where", "fits >= 0 and gemm_s < 0.9 * compute_s and data_group_nodes == 1", "--sort", "-gemm_s"))["rows"]
+    wanted = frame[(frame.gemm_s < 0.9 * frame.compute_s) & (frame.data_group_nodes == 1)]
+    assert len(shown) == len(wanted) > 0 and shown[0]["gemm_s"] == wanted.gemm_s.max() and len(shown[0]) == len(frame.columns)
+    refused = subprocess.run([paceline, "show", plain, "--where", "gemm_s > 1"], cwd=source, capture_output=True, text=True)
+    assert refused.returncode == 2 and "comes with paceline sweep --features" in refused.stderr, refused.stderr
+    for file, more in ((plain, ["--features"]), (path, [])):
+        refused = subprocess.run([paceline, "sweep", *job, *space, *more, "-o", file, "--resume"], cwd=source, capture_output=True, text=True)
+        assert refused.returncode == 2 and "features is not the one of this run" in refused.stderr, refused.stderr
+
 print("h5py, pandas and xarray read", n, "rows of", len(columns), "columns")

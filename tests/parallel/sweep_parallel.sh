@@ -19,6 +19,12 @@ sweep() {
   mpirun -n "$ranks" "$PACELINE" sweep "${job[@]}" --threads "$threads" --quiet -o "$folder/$name.h5" "$@"
 }
 
+# The same bytes without features, and then with them, as all that follows.
+"$PACELINE" sweep "${job[@]}" --threads 1 --quiet -o "$folder/plain.h5"
+sweep plain2x2 2 2
+cmp "$folder/plain.h5" "$folder/plain2x2.h5"
+job+=(--features)
+
 started_us=${EPOCHREALTIME/./}
 "$PACELINE" sweep "${job[@]}" --threads 1 --quiet -o "$folder/1x1.h5" # without mpirun
 sweep_us=$((${EPOCHREALTIME/./} - started_us)) # on this machine, as busy as it is: trials below are killed within that

@@ -36,7 +36,7 @@ static void columns_cover_the_row(void **state) {
     assert_true(column->offset >= end && column->offset - end < 8); /* only padding between */
     end = column->offset + column->size;
   }
-  assert_true(end <= sizeof(pl_result_row) && sizeof(pl_result_row) - end < 8);
+  assert_true(end <= offsetof(pl_result_row, features) && offsetof(pl_result_row, features) - end < 8);
 }
 
 static void names(void **state) {
