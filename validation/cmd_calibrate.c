@@ -4,11 +4,26 @@
 #include "core/command.h"
 #include "core/command_line.h"
 #include "validation/calibrate_collectives.h"
+#include "validation/calibrate_gemm.h"
 
-enum { KEY_COLLECTIVES = 'c', KEY_PLATFORM = 'p', KEY_PROFILE = 'f', KEY_OUTPUT = 'o', KEY_CHECK = 0x200, KEY_FORCE };
+enum {
+  KEY_COLLECTIVES = 'c',
+  KEY_PLATFORM = 'p',
+  KEY_PROFILE = 'f',
+  KEY_OUTPUT = 'o',
+  KEY_GEMM = 'g',
+  KEY_BASE = 'b',
+  KEY_CHECK = 0x200,
+  KEY_FORCE,
+  KEY_GPU,
+  KEY_DTYPE,
+  KEY_MULTIPROCESSORS,
+  KEY_PROVENANCE
+};
 
 typedef struct calibrate_options {
   pl_calibrate_collectives collectives;
+  pl_calibrate_gemm gemm;
   pl_error error;
 } calibrate_options;
 
@@ -18,7 +33,17 @@ static const struct argp_option option_table[] = {
     {"profile", KEY_PROFILE, "FILE", 0,
      "collective profile whose entries are fitted (default: the one that comes with Paceline)", 0},
     {"check", KEY_CHECK, NULL, 0, "fit nothing: say how far the profile is off", 0},
-    {"output", KEY_OUTPUT, "FILE", 0, "where to write the fitted profile", 0},
+    {"gemm", KEY_GEMM, "CSV", 0,
+     "timings of matrix products: dtype, m, n, k, time, ...; perhaps compressed, may be given several times", 0},
+    {"base", KEY_BASE, "FILE", 0, "with --gemm: the device profile that the fit goes into; the rest of it is kept", 0},
+    {"gpu", KEY_GPU, "NAME", 0, "with --gemm: take only rows with this in the column gpu", 0},
+    {"dtype", KEY_DTYPE, "LIST", 0, "with --gemm: take only rows of these data types, bf16,fp8", 0},
+    {"multiprocessors", KEY_MULTIPROCESSORS, "N", 0,
+     "with --gemm: of the device (default: the column of that name, else what the base says)", 0},
+    {"provenance", KEY_PROVENANCE, "TEXT", 0,
+     "with --gemm: where the timings come from (default: the names of the files)", 0},
+    {"output", KEY_OUTPUT, "FILE", 0, "where to write the fitted profile; with --gemm and without it: only the report",
+     0},
     {"force", KEY_FORCE, NULL, 0, "replace an existing file", 0},
     {0},
 };
@@ -36,13 +61,32 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     options->collectives.profile = value;
     return 0;
   case KEY_OUTPUT:
-    options->collectives.output = value;
+    options->collectives.output = options->gemm.output = value;
     return 0;
   case KEY_CHECK:
     options->collectives.check = true;
     return 0;
   case KEY_FORCE:
-    options->collectives.force = true;
+    options->collectives.force = options->gemm.force = true;
+    return 0;
+  case KEY_GEMM:
+    if (options->gemm.n_rows < PL_CALIBRATE_FILES_MAX) options->gemm.rows[options->gemm.n_rows] = value;
+    options->gemm.n_rows++;
+    return 0;
+  case KEY_BASE:
+    options->gemm.base = value;
+    return 0;
+  case KEY_GPU:
+    options->gemm.gpu = value;
+    return 0;
+  case KEY_DTYPE:
+    options->gemm.dtypes = value;
+    return 0;
+  case KEY_MULTIPROCESSORS:
+    options->gemm.multiprocessors = value;
+    return 0;
+  case KEY_PROVENANCE:
+    options->gemm.provenance = value;
     return 0;
   case ARGP_KEY_ARG:
     pl_command_line_refuse_argument(value, &options->error);
@@ -54,10 +98,16 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
 
 static pl_code calibrate(const calibrate_options *options, pl_error *error) {
   if (options->error.code != PL_OK) return pl_fail(error, options->error.code, "%s", options->error.message);
-  if (options->collectives.rows == NULL)
-    return pl_fail(error, PL_BAD_INPUT, "nothing to calibrate: say --collectives CSV");
-  if (options->collectives.check && options->collectives.output != NULL)
-    return pl_fail(error, PL_BAD_INPUT, "--check fits nothing that -o could write; leave one of them out");
+  bool gemm = options->gemm.n_rows > 0, collectives = options->collectives.rows != NULL;
+  if (!gemm && !collectives)
+    return pl_fail(error, PL_BAD_INPUT, "nothing to calibrate: say --collectives CSV or --gemm CSV");
+  if (gemm && collectives)
+    return pl_fail(error, PL_BAD_INPUT,
+                   "--collectives makes a collective profile and --gemm a device profile: two files, so run it twice");
+  if (options->collectives.check && (gemm || options->collectives.output != NULL))
+    return pl_fail(error, PL_BAD_INPUT, "--check fits nothing%s; leave one of them out",
+                   gemm ? ", and --gemm without -o only reports" : " that -o could write");
+  if (gemm) return pl_calibrate_gemm_run(&options->gemm, error);
   return pl_calibrate_collectives_run(&options->collectives, error);
 }
 
@@ -65,13 +115,18 @@ int pl_cmd_calibrate(int argc, char **argv) {
   static const struct argp argp = {
       .options = option_table,
       .parser = read_option,
-      .doc = "Fits profiles to measurements and prints how far they are off, also on what was kept out of the fit.\v"
-             "Measured collectives are rows of a CSV file with the columns op, n_gpus, size_bytes (of the full buffer, "
-             "as nccl-tests counts) and time_us; n_nodes, platform, members, system and role (fit or check) may be "
-             "there too. Every fourth row is kept out of the fit, and systems whose role is check.\n\n"
-             "Example:\n"
-             "  paceline calibrate --collectives mine.csv --platform mine.xml -o collectives/nccl.json\n"
-             "  paceline calibrate --collectives validation/calibration/collectives.csv.gz --check"};
+      .doc =
+          "Fits profiles to measurements and prints how far they are off, also on what was kept out of the fit.\v"
+          "Measured collectives are rows of a CSV file with the columns op, n_gpus, size_bytes (of the full buffer, "
+          "as nccl-tests counts) and time_us; n_nodes, platform, members, system and role (fit or check) may be "
+          "there too. Every fourth row is kept out of the fit, and systems whose role is check.\n\n"
+          "Timings of matrix products have the columns dtype, m, n, k and time (with its unit; or time_s, time_ms, "
+          "time_us), and perhaps gpu, batch and multiprocessors; validation/collect has a script that takes them. One "
+          "shape of five is kept out of the fit.\n\n"
+          "Example:\n"
+          "  paceline calibrate --collectives mine.csv --platform mine.xml -o collectives/nccl.json\n"
+          "  paceline calibrate --collectives validation/calibration/collectives.csv.gz --check\n"
+          "  paceline calibrate --gemm gemm.csv --base platforms/devices/A100-SXM4-80GB.json -o mine.json"};
   calibrate_options options = {0};
   pl_error error = PL_ERROR_INIT;
   pl_code code = pl_command_line_parse("calibrate", &argp, argc, argv, false, &options, &error);

@@ -1,0 +1,92 @@
+#!/usr/bin/env bats
+# paceline calibrate: a profile from timings; what is wrong with a table in one line with file, line, value and way out.
+
+setup_file() {
+  export BASE=platforms/devices/T4.json TABLE=validation/calibration/gemm_T4.csv.gz
+}
+
+refused() {
+  local message=$1
+  shift
+  run "$PACELINE" calibrate "$@"
+  [ "$status" -eq 2 ] || { echo "status $status: $output"; return 1; }
+  [[ "${lines[-1]}" == "paceline calibrate: "*"$message"* ]] || { echo "said: $output"; return 1; }
+}
+
+# bad NAME CONTENT: a table in the test's folder.
+bad() { printf '%b' "$2" > "$BATS_TEST_TMPDIR/$1"; }
+
+@test "fits, reports, writes; the same again; everything else of the base is kept" {
+  run "$PACELINE" calibrate --gemm "$TABLE" --base "$BASE" -o "$BATS_TEST_TMPDIR/one.json" --provenance 'a test'
+  [ "$status" -eq 0 ]
+  [[ "$output" == *"gemm fp16: 128 shapes, 102 fitted"*"held out, from 1 GFLOP"*"worst held out"*"written to "* ]]
+  "$PACELINE" calibrate --gemm "$TABLE" --base "$BASE" -o "$BATS_TEST_TMPDIR/two.json" --provenance 'a test'
+  cmp "$BATS_TEST_TMPDIR/one.json" "$BATS_TEST_TMPDIR/two.json"
+  jq -S 'del(.gemm, .provenance.gemm)' "$BASE" > "$BATS_TEST_TMPDIR/before"
+  jq -S 'del(.gemm, .provenance.gemm)' "$BATS_TEST_TMPDIR/one.json" | cmp - "$BATS_TEST_TMPDIR/before"
+  [ "$(jq -r .provenance.gemm "$BATS_TEST_TMPDIR/one.json")" = 'a test' ]
+  [ "$(jq -r .gemm.multiprocessors "$BATS_TEST_TMPDIR/one.json")" = 40 ]
+}
+
+@test "a fit of one data type keeps the fits of the others; in place with --force" {
+  cp "$BASE" "$BATS_TEST_TMPDIR/p.json"
+  "$PACELINE" calibrate --gemm "$TABLE" --base "$BATS_TEST_TMPDIR/p.json" -o "$BATS_TEST_TMPDIR/p.json" --force
+  jq '.gemm.fits[] | select(.dtypes == ["fp16"])' "$BATS_TEST_TMPDIR/p.json" > "$BATS_TEST_TMPDIR/fp16"
+  [ -s "$BATS_TEST_TMPDIR/fp16" ]
+  "$PACELINE" calibrate --gemm "$TABLE" --dtype fp32 --base "$BATS_TEST_TMPDIR/p.json" -o "$BATS_TEST_TMPDIR/p.json" --force
+  jq '.gemm.fits[] | select(.dtypes == ["fp16"])' "$BATS_TEST_TMPDIR/p.json" | cmp - "$BATS_TEST_TMPDIR/fp16"
+}
+
+@test "no output: only the report" {
+  run "$PACELINE" calibrate --gemm "$TABLE" --base "$BASE" --dtype fp32
+  [ "$status" -eq 0 ]
+  [[ "$output" == *"gemm fp32: 81 shapes"* && "$output" != *fp16* && "$output" != *written* ]]
+}
+
+@test "refused: tables" {
+  bad dtype.csv 'dtype,m,n,k,time\nbf16,64,64,64,1us\nint3,64,64,64,1us\n'
+  refused "dtype.csv:3: unknown data type 'int3'; known are" --gemm "$BATS_TEST_TMPDIR/dtype.csv" --base "$BASE"
+  bad time.csv 'dtype,m,n,k,time\nfp16,64,64,64,fast\n'
+  refused "time.csv:2: time: 'fast'" --gemm "$BATS_TEST_TMPDIR/time.csv" --base "$BASE"
+  bad short.csv 'dtype,m,n,k,time\nfp16,64,64,1us\n'
+  refused "short.csv:2: 4 cells where the header has 5" --gemm "$BATS_TEST_TMPDIR/short.csv" --base "$BASE"
+  bad column.csv 'dtype,m,n,time\nfp16,64,64,1us\n'
+  refused "column.csv: no column 'k'; needed are" --gemm "$BATS_TEST_TMPDIR/column.csv" --base "$BASE"
+  bad gpus.csv 'gpu,dtype,m,n,k,time\nA,fp16,64,64,64,1us\nB,fp16,64,64,64,1us\n'
+  refused "gpus.csv:3: GPU 'B' after 'A'" --gemm "$BATS_TEST_TMPDIR/gpus.csv" --base "$BASE"
+  bad few.csv 'multiprocessors,dtype,m,n,k,time\n40,fp16,64,64,64,1us\n'
+  refused "a fit needs at least 30" --gemm "$BATS_TEST_TMPDIR/few.csv" --base "$BASE"
+  bad bf16.csv 'multiprocessors,dtype,m,n,k,time\n40,bf16,64,64,64,1us\n'
+  refused "T4 has no peak for bf16" --gemm "$BATS_TEST_TMPDIR/bf16.csv" --base "$BASE"
+  head -c 500 "$TABLE" > "$BATS_TEST_TMPDIR/cut.csv.gz"
+  refused "cut.csv.gz: is no whole gzip file" --gemm "$BATS_TEST_TMPDIR/cut.csv.gz" --base "$BASE"
+  refused "no such file" --gemm no-such.csv --base "$BASE" || refused "No such file" --gemm no-such.csv --base "$BASE"
+}
+
+@test "refused: options" {
+  refused "nothing to calibrate: say --collectives CSV or --gemm CSV" --base "$BASE"
+  refused "two files, so run it twice" --gemm "$TABLE" --base "$BASE" --collectives x.csv
+  refused "--base is missing" --gemm "$TABLE"
+  refused "--dtype: 'fp12' is none of" --gemm "$TABLE" --base "$BASE" --dtype fp16,fp12
+  refused "--multiprocessors" --gemm "$TABLE" --base "$BASE" --multiprocessors 0
+  refused "no row of the GPU 'H100'" --gemm "$TABLE" --base "$BASE" --gpu H100
+  cp "$TABLE" "$BATS_TEST_TMPDIR/mine.csv.gz"
+  refused "mine.csv.gz" --gemm "$BATS_TEST_TMPDIR/mine.csv.gz" --base "$BASE" -o "$BATS_TEST_TMPDIR/mine.csv.gz" --force
+  cmp "$TABLE" "$BATS_TEST_TMPDIR/mine.csv.gz"
+  echo keep > "$BATS_TEST_TMPDIR/there.json"
+  refused "exists; --force replaces it" --gemm "$TABLE" --base "$BASE" -o "$BATS_TEST_TMPDIR/there.json"
+  [ "$(cat "$BATS_TEST_TMPDIR/there.json")" = keep ]
+  refused "cannot create" --gemm "$TABLE" --base "$BASE" --dtype fp32 -o "$BATS_TEST_TMPDIR/no/such/folder.json"
+  jq 'del(.gemm)' "$BASE" > "$BATS_TEST_TMPDIR/bare.json"
+  printf 'dtype,m,n,k,time\nfp16,64,64,64,1us\n' > "$BATS_TEST_TMPDIR/one.csv"
+  refused "how many multiprocessors has the device" --gemm "$BATS_TEST_TMPDIR/one.csv" --base "$BATS_TEST_TMPDIR/bare.json"
+}
+
+@test "the collector explains itself without a GPU, and its columns are read" {
+  run /usr/bin/python3 validation/collect/gemm_timings.py --help
+  [ "$status" -eq 0 ]
+  [[ "$output" == *"--output"* && "$output" == *"--dtype"* ]]
+  /usr/bin/python3 -m py_compile validation/collect/gemm_timings.py
+  header=$(/usr/bin/python3 validation/collect/gemm_timings.py --list --dtype fp16 | head -n 1)
+  [ "$header" = "gpu,multiprocessors,dtype,batch,m,n,k,time_us" ]
+}

@@ -1,0 +1,103 @@
+/* See validation/calibrate_gemm.h. */
+#include "validation/calibrate_gemm.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/command.h"
+#include "core/units.h"
+#include "netmodel/platform.h"
+#include "validation/gemm_section.h"
+#include "validation/profile_store.h"
+
+/* ---- what was asked for ---- */
+
+static pl_code parse_dtypes(const char *list, uint32_t *dtypes, pl_error *error) {
+  *dtypes = (1u << PL_DTYPE_COUNT) - 1;
+  if (list == NULL) return PL_OK;
+  *dtypes = 0;
+  for (const char *at = list;;) {
+    char name[16] = "";
+    size_t length = strcspn(at, ",");
+    if (length < sizeof name) memcpy(name, at, length);
+    int dtype = pl_gemm_dtype_from_name(name);
+    if (dtype < 0)
+      return pl_fail(error, PL_BAD_INPUT, "--dtype: '%.*s' is none of fp32, tf32, fp16, bf16 and fp8",
+                     (int)(length < 64 ? length : 64), at);
+    *dtypes |= 1u << dtype;
+    if (at[length] == '\0') return PL_OK;
+    at += length + 1;
+  }
+}
+
+static pl_code check_options(const pl_calibrate_gemm *o, pl_error *error) {
+  if (o->n_rows > PL_CALIBRATE_FILES_MAX)
+    return pl_fail(error, PL_BAD_INPUT, "--gemm: more than %d files", PL_CALIBRATE_FILES_MAX);
+  if (o->base == NULL)
+    return pl_fail(error, PL_BAD_INPUT,
+                   "--base is missing: peak and bandwidth are not fitted but taken from an existing profile");
+  if (o->output == NULL) return PL_OK;
+  for (uint32_t i = 0; i < o->n_rows; i++)
+    PL_TRY(pl_command_refuse_input(o->output, o->rows[i], error));
+  return PL_OK;
+}
+
+static pl_code choose_multiprocessors(const pl_calibrate_gemm *o, const pl_gemm_samples *samples,
+                                      pl_device_profile *device, pl_error *error) {
+  int64_t n = samples->multiprocessors > 0 ? samples->multiprocessors : device->gemm.multiprocessors;
+  if (o->multiprocessors != NULL)
+    PL_TRY(pl_parse_integer(o->multiprocessors, "--multiprocessors", 1, 65536, &n, error));
+  if (n == 0)
+    return pl_fail(error, PL_BAD_INPUT,
+                   "how many multiprocessors has the device? --multiprocessors N, or a column of that name (PyTorch: "
+                   "torch.cuda.get_device_properties(0).multi_processor_count)");
+  device->gemm.multiprocessors = (uint32_t)n;
+  return PL_OK;
+}
+
+static const char *base_name(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash != NULL ? slash + 1 : path;
+}
+
+static const char *provenance_of(const pl_calibrate_gemm *o, const pl_gemm_samples *samples, pl_arena *arena) {
+  if (o->provenance != NULL) return o->provenance;
+  const char *files = base_name(o->rows[0]);
+  for (uint32_t i = 1; i < o->n_rows && files != NULL; i++)
+    files = pl_arena_printf(arena, "%s, %s", files, base_name(o->rows[i]));
+  if (files == NULL) return NULL;
+  return pl_arena_printf(arena, "paceline calibrate: %u shapes in %s%s%s", samples->n, files,
+                         samples->gpu[0] ? ", " : "", samples->gpu);
+}
+
+/* ---- all of it ---- */
+
+static pl_code calibrate(const pl_calibrate_gemm *o, pl_arena *arena, pl_error *error) {
+  pl_gemm_filter filter = {.gpu = o->gpu};
+  pl_gemm_samples samples;
+  pl_device_profile device;
+  pl_gemm_profile gemm;
+  PL_TRY(check_options(o, error));
+  PL_TRY(parse_dtypes(o->dtypes, &filter.dtypes, error));
+  PL_TRY(pl_device_profile_load(o->base, arena, &device, error));
+  PL_TRY(pl_gemm_samples_load(o->rows, o->n_rows, &filter, arena, &samples, error));
+  PL_TRY(choose_multiprocessors(o, &samples, &device, error));
+  printf("%u rows%s%s, %u of them with m below %d left out\n", samples.n_read, samples.gpu[0] ? " of " : "",
+         samples.gpu, samples.n_small, PL_GEMM_LEAST_M);
+  PL_TRY(pl_gemm_section_take(&device, &samples, arena, stdout, &gemm, error));
+  if (o->output == NULL) return PL_OK;
+  pl_profile_section section = {
+      .key = "gemm", .write = pl_gemm_section_write, .content = &gemm, .provenance = provenance_of(o, &samples, arena)};
+  if (section.provenance == NULL) return pl_fail_memory(error, "the provenance of a profile");
+  PL_TRY(pl_profile_store(o->base, &section, 1, o->output, o->force, error));
+  printf("written to %s\n", o->output);
+  return PL_OK;
+}
+
+pl_code pl_calibrate_gemm_run(const pl_calibrate_gemm *options, pl_error *error) {
+  pl_arena arena;
+  pl_arena_init(&arena, 0);
+  pl_code code = calibrate(options, &arena, error);
+  pl_arena_release(&arena);
+  return code;
+}

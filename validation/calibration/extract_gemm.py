@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""Writes gemm_<device>.csv.gz, what the "gemm" sections of platforms/devices/ are fitted to, from published tables.
+
+    validation/calibration/extract_gemm.py FOLDER
+
+FOLDER holds gemm_aiconfigurator.csv.gz, gemm_deepbench.csv.gz and gemm_eleuther_sizing.csv.gz as collected: one row per
+published timing, with its source. Rules, the same for every device:
+
+- aiconfigurator: every bf16 and fp8 row with m >= 16. Stacks that timed the same shape (SGLang, TensorRT-LLM, vLLM; 8 to
+  12 % apart, no one of them always ahead) are pooled: the median of their times.
+- EleutherAI cookbook (fp16, timed one call at a time, so that small products show the host): rows of at least 20 GFLOP.
+- DeepBench (column-major): m and n swapped, which is the same product in row-major order; m >= 16.
+- Times in microseconds with four digits; rows sorted; gzip without a time stamp: the same input gives the same bytes.
+"""
+import argparse
+import csv
+import gzip
+import io
+import pathlib
+import statistics
+import sys
+
+# Multiprocessors: NVIDIA's architecture papers (B200: two dies of 74; PyTorch reports the sum).
+DEVICES = {
+    "A100": dict(sm=108, aic="NVIDIA A100-SXM4-80GB", eleuther=("A100", "A100 (not stated in the file)")),
+    "H100": dict(sm=132, aic="NVIDIA H100 80GB HBM3"),
+    "H200": dict(sm=132, aic="NVIDIA H200"),
+    "B200": dict(sm=148, aic="NVIDIA B200"),
+    "GB200": dict(sm=148, aic="NVIDIA GB200"),
+    "L40S": dict(sm=142, aic="NVIDIA L40S"),
+    "V100": dict(sm=80, eleuther=("V100",), deepbench={"NV_V100": {"FP16 in / mixed math (tensor core)": "fp16", "FP32": "fp32"}}),
+    "T4": dict(sm=40, deepbench={"NV_T4": {"FP16 in / mixed math (tensor core)": "fp16", "FP32": "fp32"}}),
+    "P100": dict(sm=56, deepbench={"NV_P100": {"FP32": "fp32"}}),
+    "TitanXp": dict(sm=30, deepbench={"NV_TitanXp": {"FP32": "fp32"}}),
+}
+LEAST_M = 16
+LEAST_ELEUTHER_FLOPS = 20e9
+
+
+def rows_of(path):
+    with gzip.open(path, "rt", encoding="utf-8", newline="") as stream:
+        yield from csv.DictReader(stream)
+
+
+class Table:
+    """Times by (dtype, batch, m, n, k), and the sources they came from."""
+
+    def __init__(self):
+        self.times, self.sources = {}, set()
+
+    def add(self, dtype, batch, m, n, k, time_us, source):
+        if m >= LEAST_M and time_us > 0:
+            self.times.setdefault((dtype, batch, m, n, k), []).append(time_us)
+            self.sources.add(source)
+
+
+def short_source(text):
+    """'github:owner/name:path@commit' without the path: one line per repository and commit."""
+    text = text.removeprefix("github:")
+    return text.split(":")[0] + "@" + text.rsplit("@", 1)[-1]
+
+
+def read_aiconfigurator(path, tables):
+    names = {d["aic"]: name for name, d in DEVICES.items() if "aic" in d}
+    dtypes = {"bfloat16": "bf16", "fp8": "fp8"}
+    for row in rows_of(path):
+        if row["gpu"] in names and row["gemm_dtype"] in dtypes:
+            source = f"{short_source(row['source'])} ({row['framework']} {row['version']})"
+            tables[names[row["gpu"]]].add(dtypes[row["gemm_dtype"]], 1, int(row["m"]), int(row["n"]), int(row["k"]),
+                                          1e3 * float(row["time_ms"]), source)
+
+
+def read_eleuther(path, tables):
+    names = {gpu: name for name, d in DEVICES.items() for gpu in d.get("eleuther", ())}
+    for row in rows_of(path):
+        if row["gpu"] not in names or not row["tflops"]:
+            continue
+        batch, m, n, k = (int(float(row[key] or 1)) for key in ("batch", "m", "n", "k"))
+        flops, rate = 2.0 * batch * m * n * k, 1e12 * float(row["tflops"])
+        if flops >= LEAST_ELEUTHER_FLOPS and rate > 0:
+            tables[names[row["gpu"]]].add("fp16", batch, m, n, k, 1e6 * flops / rate, short_source(row["source"]))
+
+
+def read_deepbench(path, tables):
+    names = {gpu: (name, kinds) for name, d in DEVICES.items() for gpu, kinds in d.get("deepbench", {}).items()}
+    for row in rows_of(path):
+        name, kinds = names.get(row["gpu"], (None, {}))
+        if row["precision"] in kinds and row["op"] == "gemm" and row["time_ms"]:
+            tables[name].add(kinds[row["precision"]], 1, int(row["n"]), int(row["m"]), int(row["k"]),
+                             1e3 * float(row["time_ms"]), short_source(row["source"]))
+
+
+def write(path, name, table):
+    text = io.StringIO()
+    text.write(f"# Timings of matrix products on {name}, by validation/calibration/extract_gemm.py (its rules are there).\n")
+    for source in sorted(table.sources):
+        text.write(f"# {source}\n")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["gpu", "multiprocessors", "dtype", "batch", "m", "n", "k", "time_us"])
+    for (dtype, batch, m, n, k), times in sorted(table.times.items()):
+        writer.writerow([name, DEVICES[name]["sm"], dtype, batch, m, n, k, f"{statistics.median(times):.4g}"])
+    path.write_bytes(gzip.compress(text.getvalue().encode(), 9, mtime=0))
+    print(f"{path}: {len(table.times)} shapes, {path.stat().st_size >> 10} KiB", file=sys.stderr)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=pathlib.Path, help="where the three published tables are")
+    folder = parser.parse_args().folder
+    tables = {name: Table() for name in DEVICES}
+    read_aiconfigurator(folder / "gemm_aiconfigurator.csv.gz", tables)
+    read_eleuther(folder / "gemm_eleuther_sizing.csv.gz", tables)
+    read_deepbench(folder / "gemm_deepbench.csv.gz", tables)
+    for name, table in tables.items():
+        write(pathlib.Path(__file__).parent / f"gemm_{name}.csv.gz", name, table)
+
+
+if __name__ == "__main__":
+    main()
