@@ -36,6 +36,10 @@ static pl_ticks sum_exposed(const pl_explain_row *rows, uint32_t first, uint32_t
   return sum;
 }
 
+static double per_call(const pl_explained_time *time, double sum) {
+  return sum / (double)time->calls;
+}
+
 static bool is_matrix_product(const pl_op *op) {
   return op->kind == PL_OP_GEMM || op->kind == PL_OP_ATTENTION;
 }
@@ -135,8 +139,9 @@ static void print_compute(const explain_output *output) {
     char shape[64], text[4][PL_UNIT_TEXT_BYTES];
     fprintf(output->stream, "  %-9s %-22s %-13s %7" PRIu64 " %-21s %7s %9s %9s %9s  %5.1f %%  %-7s %s\n",
             pl_category_name((pl_category)op->category), name_of(op), pl_explained_kind_name(op), time->calls,
-            format_shape(op, shape), format_flops(time->flops, text[0]), pl_format_bytes(time->bytes, text[1]),
-            pl_format_time(time->cost.time_s, text[2]), format_ticks(time->run, text[3]),
+            format_shape(op, shape), format_flops(per_call(time, time->flops), text[0]),
+            pl_format_bytes(per_call(time, time->bytes), text[1]),
+            pl_format_time(per_call(time, pl_ticks_to_s(time->alone)), text[2]), format_ticks(time->run, text[3]),
             100 * share_of(output, time->run), pl_cost_bound_name(time->cost.bound),
             pl_cost_source_name(time->cost.source));
   }
@@ -267,9 +272,9 @@ static void put_compute(const explain_output *output, const pl_explain_row *row)
   pl_json_put_string(json, "kind", pl_explained_kind_name(row->op));
   put_count(json, "calls", time->calls);
   if (row->op->op != NULL) put_shape(json, row->op->op);
-  pl_json_put_number(json, "flops", time->flops);
-  pl_json_put_number(json, "bytes", time->bytes);
-  pl_json_put_number(json, "each_s", time->cost.time_s);
+  pl_json_put_number(json, "flops", per_call(time, time->flops));
+  pl_json_put_number(json, "bytes", per_call(time, time->bytes));
+  pl_json_put_number(json, "each_s", per_call(time, pl_ticks_to_s(time->alone)));
   put_time(json, "alone_s", time->alone);
   put_time(json, "time_s", time->run);
   pl_json_put_number(json, "share", share_of(output, time->run));

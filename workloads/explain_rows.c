@@ -72,8 +72,8 @@ static pl_explain_kind named_kind(int kind) {
 
 static void add_to_kind(pl_explain_kind *kind, const pl_explained_time *time) {
   kind->calls += time->calls;
-  kind->flops += (double)time->calls * time->flops;
-  kind->bytes += (double)time->calls * time->bytes;
+  kind->flops += time->flops;
+  kind->bytes += time->bytes;
   kind->alone = time->alone < 0 ? -1 : kind->alone + time->alone;
   kind->time += time->exposed;
   if (!kind->computes) kind->hidden += pl_explained_hidden(time);

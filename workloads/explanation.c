@@ -110,8 +110,8 @@ static void add_calls(const explaining *state, uint32_t device, uint32_t segment
     }
     time->alone += ticks * (pl_ticks)n;
     time->cost = origin->cost;
-    time->flops = origin->flops;
-    time->bytes = origin->bytes;
+    time->flops += origin->flops * n;
+    time->bytes += origin->bytes * n;
   }
 }
 

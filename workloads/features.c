@@ -57,13 +57,13 @@ static void add_computing(pl_feature_values *v, const pl_explained_op *op, const
                           double share) {
   kind_columns columns = columns_of(v, op);
   double calls = (double)time->calls;
-  v->flops += share * calls * time->flops;
-  v->traffic_bytes += share * calls * time->bytes;
+  v->flops += share * time->flops;
+  v->traffic_bytes += share * time->bytes;
   v->kernel_calls += share * calls;
   add(columns.time_s, share * pl_ticks_to_s(time->alone));
   add(columns.calls, share * calls);
-  add(columns.bytes, share * calls * time->bytes);
-  add(columns.flops, share * calls * time->flops);
+  add(columns.bytes, share * time->bytes);
+  add(columns.flops, share * time->flops);
 }
 
 /* What computing took, and by how much that is more than its parts take alone. */
@@ -118,7 +118,7 @@ static void add_communication(filling *state, const pl_explained_op *op, const p
 /* Kernels that copy what was communicated. */
 static void add_copies(pl_feature_values *v, const pl_explained_time *time, double share) {
   v->other_comm_calls += share * (double)time->calls;
-  v->other_comm_bytes += share * (double)time->calls * time->bytes;
+  v->other_comm_bytes += share * time->bytes;
   v->other_comm_alone_s += share * pl_ticks_to_s(time->alone);
 }
 
@@ -257,8 +257,8 @@ static void add_stage(filling *state, int32_t stage) {
   const pl_ticks *spent = explanation->spent + (size_t) class * PL_CATEGORY_COUNT;
   double flops = 0, bytes = 0;
   for (uint32_t op = 0; op < explanation->n_ops; op++) {
-    flops += (double)times[op].calls * times[op].flops;
-    bytes += (double)times[op].calls * times[op].bytes;
+    flops += times[op].flops;
+    bytes += times[op].bytes;
   }
   pl_ticks computing = 0;
   for (int category = 0; category < PL_CATEGORY_COUNT; category++)
