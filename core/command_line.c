@@ -190,6 +190,9 @@ static void help(const char *command, const struct argp *argp, char *program, co
   snprintf(asked, sizeof asked, "%s", word);
   char *argv[] = {program, asked, NULL};
   if (silent) exit(0);
+  /* Room for all of it, so that a failure to write is the last thing that happened, with its reason. */
+  char room[1 << 16];
+  setvbuf(stdout, room, _IOFBF, sizeof room);
   argp_parse(argp, 2, argv, ARGP_NO_EXIT, NULL, input);
   exit(pl_command_finish(command, 0));
 }
