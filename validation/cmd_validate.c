@@ -14,12 +14,12 @@
 #include "validation/case_columns.h"
 #include "validation/report.h"
 
-enum { KEY_CSV = 0x300, KEY_FORCE, KEY_JSON, KEY_THREADS, KEY_PROGRESS, KEY_DEVICES, KEY_FRAMEWORK, KEY_HDF5 };
+enum { KEY_CSV = 0x300, KEY_FORCE, KEY_JSON, KEY_THREADS, KEY_PROGRESS, KEY_DEVICES, KEY_FRAMEWORK, KEY_HDF5, KEY_SVG };
 enum { FILES_MAX = 256 };
 
 typedef struct validate_options {
   pl_case_options run;
-  const char *csv_path, *hdf5_path;
+  const char *html_path, *svg_path, *csv_path, *hdf5_path;
   bool force, json;
   const char *files[FILES_MAX];
   uint32_t n_files;
@@ -34,6 +34,8 @@ static const struct argp_option option_table[] = {
      "as "
      "each row's column says)",
      0},
+    {"output", 'o', "FILE", 0, "write the report as an HTML page", 0},
+    {"svg", KEY_SVG, "FILE", 0, "draw the scatter plots alone", 0},
     {"csv", KEY_CSV, "FILE", 0, "write one line per configuration", 0},
     {"hdf5", KEY_HDF5, "FILE", 0, "write the same as HDF5, one dataset per column", 0},
     {"json", KEY_JSON, NULL, 0, "print the tables as JSON", 0},
@@ -65,6 +67,12 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     return 0;
   case KEY_CSV:
     options->csv_path = value;
+    return 0;
+  case 'o':
+    options->html_path = value;
+    return 0;
+  case KEY_SVG:
+    options->svg_path = value;
     return 0;
   case KEY_HDF5:
     options->hdf5_path = value;
@@ -108,6 +116,7 @@ static pl_code check_output(const validate_options *options, const char *path, p
 
 static pl_code store(const char *path, const pl_report *report, void (*write)(FILE *, const pl_report *),
                      pl_error *error) {
+  if (path == NULL) return PL_OK;
   FILE *stream = fopen(path, "w");
   if (stream == NULL) return pl_fail(error, PL_BAD_INPUT, "%s: cannot be written: %s", path, strerror(errno));
   errno = 0;
@@ -150,8 +159,9 @@ static pl_code store_hdf5(session *own, pl_error *error) {
 static pl_code validate(session *own, pl_error *error) {
   const validate_options *options = own->options;
   if (options->error.code != PL_OK) return pl_fail(error, options->error.code, "%s", options->error.message);
-  PL_TRY(check_output(options, options->csv_path, error));
-  PL_TRY(check_output(options, options->hdf5_path, error));
+  const char *const outputs[] = {options->html_path, options->svg_path, options->csv_path, options->hdf5_path};
+  for (size_t i = 0; i < sizeof outputs / sizeof outputs[0]; i++)
+    PL_TRY(check_output(options, outputs[i], error));
   for (uint32_t i = 0; i < options->n_files; i++)
     PL_TRY(pl_measured_load(options->files[i], &own->arena, &own->tables[i], error));
   pl_csv known;
@@ -161,7 +171,9 @@ static pl_code validate(session *own, pl_error *error) {
   PL_TRY(check_known(&own->cases, error));
   PL_TRY(pl_cases_simulate(&own->cases, &options->run, &own->arena, error));
   PL_TRY(pl_report_take(&own->cases, &own->arena, &own->report, error));
-  if (options->csv_path != NULL) PL_TRY(store(options->csv_path, &own->report, pl_report_csv, error));
+  PL_TRY(store(options->html_path, &own->report, pl_report_html, error));
+  PL_TRY(store(options->svg_path, &own->report, pl_report_svg, error));
+  PL_TRY(store(options->csv_path, &own->report, pl_report_csv, error));
   return options->hdf5_path != NULL ? store_hdf5(own, error) : PL_OK;
 }
 
@@ -176,7 +188,7 @@ int pl_cmd_validate(int argc, char **argv) {
           "a model, a job and a strategy, and is simulated; rows that say the same count once, at their median. Rows "
           "that cannot be expressed are counted with the reason.\n\n"
           "Example:\n"
-          "  paceline validate validation/measured/*.csv --csv rows.csv\n"
+          "  paceline validate validation/measured/*.csv -o report.html\n"
           "  paceline validate mine.csv --platform mycluster.xml"};
   validate_options *options = calloc(1, sizeof *options);
   session *own = calloc(1, sizeof *own);

@@ -48,6 +48,20 @@ void pl_report_json(FILE *stream, const pl_report *report);
 /* One line per case: the columns of the table and what was predicted. */
 void pl_report_csv(FILE *stream, const pl_report *report);
 
+/* A page that stands alone: the tables, a scatter plot per family, the largest errors with what they are made of.
+ * Nothing is loaded from elsewhere, and nothing runs. */
+void pl_report_html(FILE *stream, const pl_report *report);
+/* The scatter plots alone, side by side. */
+void pl_report_svg(FILE *stream, const pl_report *report);
+/* One of them, PL_SCATTER_SIZE wide and high, as a group to be placed in an svg element with the classes of
+ * pl_scatter_style: predicted over measured time, log-log, identity and a band of 25 %. With `titles` every point says
+ * what it is. Returns false, and draws nothing, without timed cases. */
+enum { PL_SCATTER_SIZE = 340 };
+extern const char pl_scatter_style[];
+bool pl_scatter_draw(FILE *stream, const pl_case_group *group, double left, double top, bool titles);
+/* With &, <, > and quotes written as XML has them. */
+void pl_xml_text(FILE *stream, const char *text);
+
 /* What a case spends its predicted time on, as the columns of a result row name it; percent of the iteration. */
 enum { PL_REPORT_PARTS = 5 };
 extern const char *const pl_report_part_names[PL_REPORT_PARTS];
