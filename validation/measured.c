@@ -46,8 +46,9 @@ static pl_code check_columns(const pl_csv *csv, pl_error *error) {
 
 /* Flags of other tools are words. */
 static bool is_flag(const char *text, double *value) {
-  *value = strcasecmp(text, "true") == 0;
-  return *value != 0 || strcasecmp(text, "false") == 0;
+  bool on = strcasecmp(text, "true") == 0, off = strcasecmp(text, "false") == 0;
+  if (on || off) *value = on;
+  return on || off;
 }
 
 static pl_code read_count(const pl_csv *csv, uint32_t row, uint32_t column, const field *f, int64_t *count,

@@ -1,0 +1,125 @@
+# `paceline validate`: what it prints and writes, and what it refuses. Few rows: the whole tables are golden/validation_table.
+bats_require_minimum_version 1.5.0
+
+setup() {
+  cd "$BATS_TEST_DIRNAME/../.."
+  : "${PACELINE:=.build/release/paceline}"
+  rows=validation/measured/paper_megatron_sc21.csv
+  few=$BATS_TEST_TMPDIR/few.csv
+  sed -n '1p;8,10p' "$rows" >"$few"
+  mkdir "$BATS_TEST_TMPDIR/empty"
+}
+
+# refuses 'MESSAGE' ARGUMENT ...: exit 2, one line, nothing on standard output
+refuses() {
+  local message="paceline validate: $1"
+  shift
+  run -2 --separate-stderr "$PACELINE" validate "$@"
+  [[ -z $output && $stderr == $message ]] || { printf 'wanted: %s\nsaid:   %s\n' "$message" "$output$stderr"; return 1; }
+}
+
+@test "tables, the same for any number of threads" {
+  run -0 --separate-stderr "$PACELINE" validate "$few" --threads 1
+  [[ ${lines[0]} == "3 rows, 3 different configurations, 3 expressed, 3 compared" && -z $stderr ]]
+  [[ $output == *"paper_megatron_sc21 "*"3       3         3 "* && $output == *"largest errors"* && $output == *"bubble"* ]]
+  local one=$output
+  run -0 "$PACELINE" validate "$few" --threads 3
+  [[ $output == "$one" ]]
+}
+
+@test "JSON has the families and their figures" {
+  run -0 --separate-stderr "$PACELINE" validate "$few" --json
+  jq -e '.families | length == 1' <<<"$output"
+  jq -e '.families[0] | .family == "paper_megatron_sc21" and .rows == 3 and .expressed == 3 and .mape_pct > 0 and .median_ape_pct > 0
+    and .p90_ape_pct >= .median_ape_pct and (.bias_pct | fabs) <= .mape_pct and has("spearman") and has("regret_pct")' <<<"$output"
+  jq -e '.worst | length == 3 and (.[0].error_pct | fabs) >= (.[2].error_pct | fabs) - 1 and .[0].compute_pct > 0' <<<"$output"
+}
+
+@test "CSV and HDF5 hold the same; the figures follow from them" {
+  PACELINE=$(realpath "$PACELINE")
+  cd "$BATS_TEST_TMPDIR"
+  run -0 "$PACELINE" validate few.csv --csv rows.csv --hdf5 rows.h5 --json
+  /usr/bin/python3 - "$output" <<'PYTHON'
+import csv, json, sys
+import h5py
+rows = list(csv.DictReader(open("rows.csv", newline="")))
+file = h5py.File("rows.h5")
+assert len(rows) == 3 and set(rows[0]) | {"configuration"} == set(file), set(file) ^ set(rows[0])
+for name in rows[0]:
+    for row, value in zip(rows, file[name].asstr()[:] if file[name].dtype.kind == "S" else file[name][:]):
+        text = row[name]
+        assert (text == value) if isinstance(value, str) else (abs(float(text) / value - 1) < 1e-8 if text not in ("", "0") else value in (0, -1) or value != value), (name, text, value)
+errors = [100 * (float(r["predicted_s"]) / float(r["measured_s"]) - 1) for r in rows]
+family = json.loads(sys.argv[1])["families"][0]
+assert abs(sum(map(abs, errors)) / 3 - family["mape_pct"]) < 1e-6 and abs(sum(errors) / 3 - family["bias_pct"]) < 1e-6
+assert file["predicted_s"].attrs["units"] == b"s" or file["predicted_s"].attrs["units"] == "s"
+PYTHON
+}
+
+@test "the page and the picture are well formed and load nothing" {
+  sed -i '2s/GPT 174.6B/<b>"\&GPT<\/b>/' "$few" # also when names are hostile
+  sed -i '2s/,<b>"&GPT<\/b>,/,"<b>""\&GPT<\/b>",/' "$few"
+  run -0 "$PACELINE" validate "$few" -o "$BATS_TEST_TMPDIR/r.html" --svg "$BATS_TEST_TMPDIR/r.svg"
+  xmllint --noout "$BATS_TEST_TMPDIR/r.html" "$BATS_TEST_TMPDIR/r.svg"
+  ! grep -qE '(href|src)=|<script|url\(|<b>"&GPT' "$BATS_TEST_TMPDIR/r.html"
+  [ "$(grep -o '<circle' "$BATS_TEST_TMPDIR/r.html" | wc -l)" -eq 3 ]
+  if command -v chromium >/dev/null; then # what a browser makes of it
+    run -0 --separate-stderr timeout 60 chromium --headless --no-sandbox --disable-gpu --dump-dom "file://$BATS_TEST_TMPDIR/r.html"
+    [ "$(grep -o '<circle' <<<"$output" | wc -l)" -eq 3 ]
+    [[ $output == *"<h2>Largest errors</h2>"* ]]
+  fi
+}
+
+@test "what cannot be expressed is counted with its reason" {
+  sed -i '2s/A100-SXM4-80GB/FooGPU/; 3s/fp16\/bf16 mixed/int3/' "$few"
+  run -0 --separate-stderr "$PACELINE" validate "$few"
+  [[ ${lines[0]} == "3 rows, 3 different configurations, 1 expressed, 1 compared" ]]
+  [[ $output == *"unknown GPU "*"1       1  $few:2: 'FooGPU'; known are "* ]]
+  [[ $output == *"precision "*"1       1  $few:3: 'int3' is unknown"* ]]
+  run -0 --separate-stderr "$PACELINE" validate "$few" --json
+  jq -e '.not_expressed | map(.configurations) == [1, 1]' <<<"$output"
+}
+
+@test "one platform for every row" {
+  run -0 --separate-stderr "$PACELINE" validate "$few" --platform platforms/dgx-a100.xml
+  [[ $output == *"3 rows, 3 different configurations, 0 expressed"* && $output == *"platform "*"it has 8 GPUs, the row 384"* ]]
+  "$PACELINE" platform make dgx-a100 --nodes 48 -o "$BATS_TEST_TMPDIR/c.xml"
+  run -0 --separate-stderr "$PACELINE" validate "$few" --platform "$BATS_TEST_TMPDIR/c.xml"
+  [[ $output == *", 1 expressed"* ]]
+}
+
+@test "bad tables" {
+  local bad=$BATS_TEST_TMPDIR/bad.csv
+  edit() { sed "$1" "$few" >"$bad"; }
+  refuses "which measurements? paceline validate FILE... (e.g. validation/measured/*.csv)"
+  refuses "nosuch.csv: cannot open: No such file or directory" nosuch.csv
+  refuses "platforms: is a directory, not a file" platforms
+  : >"$bad" && refuses "$bad: is empty; a header line is needed" "$bad"
+  edit 2,9d && refuses "$bad: has a header and no rows" "$bad"
+  edit '1s/,gbs,/,batch,/' && refuses "$bad: no column 'gbs'; validation/README.md lists the columns" "$bad"
+  edit '1s/step_time_s/x/; 1s/tokens_per_s_per_gpu/y/' && refuses "$bad: nothing measured: no column 'step_time_s', *" "$bad"
+  edit '2s/,12288,/,12288x,/' && refuses "$bad:2: column 'hidden': '12288x' is not a number" "$bad"
+  edit '3s/,12288,/,-12288,/' && refuses "$bad:3: column 'hidden': -12288 must be a whole number from 1" "$bad"
+  edit '2s/,384,8,/,384.5,8,/' && refuses "$bad:2: column 'n_gpus': 384.5 must be a whole number from 1" "$bad"
+  edit '2s/,76.78[0-9]*,/,0,/' && refuses "$bad:2: column 'step_time_s': 0 must be positive" "$bad"
+  edit '2s/$/,more/' && refuses "$bad:2: * cells where the header has 40" "$bad"
+  edit '2,9s/A100-SXM4-80GB/FooGPU/' && refuses "$bad:2: unknown GPU: 'FooGPU'; known are TitanXp, *; or name the machines with --platform" "$bad"
+  refuses "--threads: 0 is out of range*" "$few" --threads 0
+}
+
+@test "outputs: nothing is replaced, nothing is written over an input" {
+  echo keep >"$BATS_TEST_TMPDIR/out"
+  for option in -o --svg --csv --hdf5; do
+    refuses "$BATS_TEST_TMPDIR/out exists; --force replaces it" "$few" $option "$BATS_TEST_TMPDIR/out"
+    refuses "$few: is an input of this command; choose another output file" "$few" $option "$few" --force
+    [[ $(cat "$BATS_TEST_TMPDIR/out") == keep ]]
+    run -2 --separate-stderr "$PACELINE" validate "$few" $option "$BATS_TEST_TMPDIR/nosuch/out"
+    run -0 "$PACELINE" validate "$few" $option "$BATS_TEST_TMPDIR/out" --force
+    [[ $(head -c 4 "$BATS_TEST_TMPDIR/out") != keep ]]
+    echo keep >"$BATS_TEST_TMPDIR/out"
+  done
+  run -1 bash -c "'$PACELINE' validate $few >/dev/full"
+  TMPDIR=$BATS_TEST_TMPDIR/empty run -0 "$PACELINE" validate "$few" # nor left behind
+  [[ -z $(ls -A "$BATS_TEST_TMPDIR/empty") ]]
+  TMPDIR=$BATS_TEST_TMPDIR/nosuch run -1 "$PACELINE" validate "$few"
+}

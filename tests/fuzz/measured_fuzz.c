@@ -1,0 +1,49 @@
+/* Tables of measurements: any bytes give rows within their limits or one message with the file's name; every row then
+ * becomes a cluster, a model, a job and a strategy, or has a reason. */
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "validation/case.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const char known_text[] = "model,model_type,n_layers,hidden,ffn_hidden,n_heads,vocab\n"
+                                 "GPT-2 nl24,,24,1024,4096,16,50257\nLlama31 405B,,126,16384,53248,128,128256\n";
+
+static void check_row(const pl_measured_row *row) {
+  PL_ASSERT(row->line >= 2 && row->n_layers >= 0 && row->zero_stage >= -1);
+  double step_s = pl_measured_step_s(row);
+  PL_ASSERT(isnan(step_s) || step_s >= 0);
+}
+
+static void check_case(const pl_case *c) {
+  if (c->reason != NULL) return;
+  PL_ASSERT(c->platform != NULL && c->model != NULL && c->model->n_layers >= 1 && c->job.gbs >= 1);
+  PL_ASSERT(c->strategy.pp >= 1 && c->strategy.dp >= 1 && c->strategy.tmp >= 1 && c->strategy.mbs >= 1);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  pl_arena arena;
+  pl_arena_init(&arena, 0);
+  pl_csv csv, known;
+  pl_measured measured;
+  pl_cases cases;
+  pl_error error = PL_ERROR_INIT;
+  const pl_case_options options = {.n_threads = 1};
+  PL_ASSERT(pl_csv_parse("known.csv", known_text, sizeof known_text - 1, &arena, &known, &error) == PL_OK);
+  pl_code code = pl_csv_parse("fuzz.csv", (const char *)data, size, &arena, &csv, &error);
+  if (code == PL_OK) code = pl_measured_read(&csv, &arena, &measured, &error);
+  if (code != PL_OK) {
+    PL_ASSERT(code == PL_BAD_INPUT && strstr(error.message, "fuzz.csv:") == error.message);
+  } else {
+    for (uint32_t i = 0; i < measured.n_rows; i++)
+      check_row(&measured.rows[i]);
+    PL_ASSERT(pl_cases_take(&measured, 1, &arena, &cases, &error) == PL_OK);
+    PL_ASSERT(pl_cases_express(&cases, &known, &options, &arena, &error) == PL_OK);
+    for (uint32_t i = 0; i < cases.n_cases; i++)
+      check_case(&cases.cases[i]);
+  }
+  pl_arena_release(&arena);
+  return 0;
+}

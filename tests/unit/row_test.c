@@ -1,0 +1,134 @@
+/* Rows of measurements become clusters, models, jobs and strategies by the rules of validation/README.md. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/support/arena_fixture.h"
+#include "validation/case.h"
+
+static const char header[] = "family,model,n_layers,hidden,ffn_hidden,n_heads,n_kv_heads,seq_len,vocab,gpu,n_gpus,gpus_"
+                             "per_node,interconnect,framework,precision,mlp_type,tp,pp,vpp,dp,sp,fsdp,zero_stage,mbs,"
+                             "gbs,recompute,step_time_s,tokens_per_s_per_gpu,mem_gb,notes,status\n";
+
+static pl_cases express(const char *rows) {
+  char text[4096];
+  snprintf(text, sizeof text, "%s%s", header, rows);
+  pl_error error = PL_ERROR_INIT;
+  pl_csv csv, known;
+  pl_measured *measured = PL_TAKE(&arena, pl_measured, 1);
+  pl_cases cases;
+  const pl_case_options options = {.n_threads = 1};
+  if (pl_csv_load("validation/models.csv", &arena, &known, &error) != PL_OK ||
+      pl_csv_parse("t.csv", text, strlen(text), &arena, &csv, &error) != PL_OK ||
+      pl_measured_read(&csv, &arena, measured, &error) != PL_OK ||
+      pl_cases_take(measured, 1, &arena, &cases, &error) != PL_OK ||
+      pl_cases_express(&cases, &known, &options, &arena, &error) != PL_OK)
+    fail_msg("%s", error.message);
+  return cases;
+}
+
+#define SC21                                                                                                           \
+  "sc21,GPT,96,12288,,96,,2048,51200,A100-SXM4-80GB,384,8,8x200Gb HDR IB,Megatron-LM,fp16/bf16 mixed,2-matrix,"
+
+static void a_row_of_megatron(void **state) {
+  (void)state;
+  const pl_case *c = express(SC21 "8,12,,4,,,,1,1536,full,76.8,,,,\n").cases;
+  assert_null(c->reason);
+  assert_string_equal(c->platform, "dgx-a100 --nodes 48 --gpus-per-node 8");
+  assert_string_equal(c->framework.name, "megatron-lm-2021");
+  assert_string_equal(c->model->family, "gpt2");
+  assert_true(c->model->ffn_hidden == 4 * 12288 && c->model->hidden_dropout);
+  assert_true(!c->job.flash && c->job.dtype == PL_DTYPE_FP16 && c->job.gbs == 1536 && c->job.seq == 2048);
+  assert_true(c->strategy.tmp == 8 && c->strategy.pp == 12 && c->strategy.dp == 4 && c->strategy.mbs == 1);
+  assert_true(c->strategy.schedule == PL_SCHEDULE_1F1B && c->strategy.recompute == PL_RECOMPUTE_FULL &&
+              !c->strategy.sp);
+}
+
+static void what_is_left_open(void **state) {
+  (void)state;
+  /* No microbatch: all of a replica's, with a pipeline one. No vocabulary: the notes', or the known model's. */
+  pl_cases cases = express("f,GPT 1B,24,1920,,15,,1024,51200,A100 "
+                           "(DGX-A100),128,8,NVSwitch,Megatron-LM,fp16,2-matrix,1,1,,128,,,,,2048,full,1.1,,,,\n"
+                           "f,GPT 1B,24,1920,,16,,1024,51200,A100 "
+                           "(DGX-A100),128,8,NVSwitch,Megatron-LM,fp16,2-matrix,1,2,,64,,,,,2048,full,1.1,,,,\n"
+                           "f,BLOOM,24,1920,,15,,1024,,A100-80GB-SXM,8,8,4 Omni-Path "
+                           "links,Megatron-DeepSpeed,fp16,2-matrix,1,1,,8,,,1,1,8,full,1,,,vocab ~250k,\n"
+                           "f,LLAMA3.1_405B,126,16384,53248,128,8,8192,,H100-80GB-SXM,1024,8,DGX-H100,NeMo,BF16,gated,"
+                           "8,8,8,16,,,,1,512,,9,,,,\n");
+  assert_int_equal(cases.cases[0].strategy.mbs, 16);
+  assert_string_equal(cases.cases[0].platform, "dgx-a100 --nodes 16 --gpus-per-node 8 --device A100-SXM4-40GB");
+  assert_int_equal(cases.cases[1].strategy.mbs, 1);
+  assert_int_equal(cases.cases[2].model->vocab, 250000);
+  assert_string_equal(cases.cases[2].platform, "jean-zay-a100 --nodes 1 --gpus-per-node 8");
+  const pl_case *c = &cases.cases[3];
+  assert_null(c->reason);
+  assert_true(c->model->vocab == 128256 && c->model->gated_mlp && c->job.flash && c->job.dtype == PL_DTYPE_BF16);
+  assert_true(cases.cases[2].strategy.zero == 1 && !cases.cases[2].strategy.sp);
+  assert_true(c->strategy.sp && c->strategy.zero == 1 && c->strategy.schedule == PL_SCHEDULE_INTERLEAVED);
+}
+
+static void rates_of_networks(void **state) {
+  (void)state;
+  pl_cases cases =
+      express("f,Llama-2 7B,32,4096,11008,32,,4096,32000,H100-80GB,96,8,800Gbps per node,fms-fsdp (PyTorch "
+              "FSDP),bf16,gated,1,1,,96,,HSDP,3,2,192,none,1,,,,\n"
+              "f,GPT,16,1536,,16,,2048,51200,V100-SXM2-16GB,16,8,\"8x V100-SXM2-16GB hybrid cube mesh NVLink, 1x IB "
+              "EDR 100Gb/s (mlx5_0) per node\",LiBai,fp16,2-matrix,1,1,,16,,,,2,32,full,1,,,,\n");
+  assert_string_equal(cases.cases[0].platform, "dgx-h100 --nodes 12 --gpus-per-node 8 --nic-rate 12.5GBps");
+  assert_string_equal(cases.cases[1].platform, "v100-cube-1ib --nodes 2 --gpus-per-node 8");
+  assert_false(cases.cases[1].job.flash); /* no fused attention before the A100 */
+}
+
+static void reasons(void **state) {
+  (void)state;
+  static const char *const wanted[] = {"unknown GPU: 'FooGPU'",         "precision: 'int3'",
+                                       "not stated: precision",         "not stated: n_heads",
+                                       "recomputation: 'norm, act'",    "not stated: step_time_s",
+                                       "machine: 12 GPUs are no whole", "not a transformer: Nemotron-H"};
+  pl_cases cases =
+      express("f,GPT,16,1536,,16,,2048,51200,FooGPU,8,8,,LiBai,fp16,2-matrix,1,1,,8,,,,2,32,full,1,,,,\n"
+              "f,GPT,16,1536,,16,,2048,51200,A100,8,8,,LiBai,int3,2-matrix,1,1,,8,,,,2,32,full,1,,,,\n"
+              "f,GPT,16,1536,,16,,2048,51200,A100,8,8,,LiBai,,2-matrix,1,1,,8,,,,2,32,full,1,,,,\n"
+              "f,GPT,16,1536,,,,2048,51200,A100,8,8,,LiBai,fp16,2-matrix,1,1,,8,,,,2,32,full,1,,,,\n"
+              "f,GPT,16,1536,,16,,2048,51200,A100,8,8,,LiBai,fp16,2-matrix,1,1,,8,,,,2,32,\"norm, act\",1,,,,\n"
+              "f,GPT,16,1536,,16,,2048,51200,A100,8,8,,LiBai,fp16,2-matrix,1,1,,8,,,,2,32,full,,,,,\n"
+              "f,GPT,16,1536,,16,,2048,51200,A100,12,8,,LiBai,fp16,2-matrix,1,1,,12,,,,2,24,full,1,,,,\n"
+              "f,Nemotron-H 8B,16,1536,,16,,2048,51200,A100,8,8,,NeMo,bf16,2-matrix,1,1,,8,,,,2,32,full,1,,,,\n");
+  for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+    const char *reason = cases.cases[i].reason;
+    if (reason == NULL || strncmp(reason, wanted[i], strlen(wanted[i])) != 0)
+      fail_msg("%s, not: %s", reason != NULL ? reason : "(expressed)", wanted[i]);
+  }
+}
+
+/* Alike but for what was measured: one case, at the median. Crashed runs are a case of their own. */
+static void rows_that_say_the_same(void **state) {
+  (void)state;
+  pl_cases cases = express(SC21 "8,12,,4,,,,1,1536,full,70,,10,,\n" SC21 "8,12,,4,,,,1,1536,full,90,,,,\n" SC21
+                                "8,12,,4,,,,1,1536,full,74,,30,,ok\n" SC21 "8,12,,4,,,,2,1536,full,1,,,,\n" SC21
+                                "8,12,,4,,,,1,1536,full,,,,,OOM\n" SC21 "8,12,,4,,,,1,3072,full,,512,,,\n");
+  assert_int_equal(cases.n_cases, 4);
+  assert_int_equal(cases.n_rows, 6);
+  assert_int_equal(cases.cases[0].n_rows, 3);
+  assert_true(cases.cases[0].measured_s == 74 && cases.cases[0].measured_mem_bytes == 20.0 * 1024 * 1024 * 1024);
+  assert_true(!cases.cases[1].crashed && isnan(cases.cases[1].measured_mem_bytes));
+  assert_true(cases.cases[2].crashed && isnan(cases.cases[2].measured_s));
+  assert_true(cases.cases[3].measured_s == 3072.0 * 2048 / (512 * 384)); /* from tokens per second */
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(a_row_of_megatron, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(what_is_left_open, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(rates_of_networks, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(reasons, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(rows_that_say_the_same, set_up, tear_down),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
