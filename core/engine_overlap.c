@@ -41,8 +41,9 @@ bool pl_overlap_take(pl_engine *engine) {
   overlap->uniform = true;
   for (uint32_t at = 0; at < graph->n_devices; at++) {
     const pl_graph_device *device = &graph->devices[at];
-    overlap->walkers[at] = (pl_walker){
-        .task = PL_NONE, .gradient = PL_NONE, .acts = device->overlap_compute > 0 || device->overlap_communication > 0};
+    overlap->walkers[at] = (pl_walker){.task = PL_NONE,
+                                       .gradient = {PL_NONE, PL_NONE},
+                                       .acts = device->overlap_compute > 0 || device->overlap_communication > 0};
     overlap->uniform &= device->overlap_communication == graph->devices[0].overlap_communication;
   }
   for (uint32_t at = 0; graph->rivals != NULL && at < graph->rival_offset[graph->transfers.n_specs]; at++)
@@ -68,13 +69,22 @@ static inline uint32_t device_of(const pl_engine *engine, const pl_walker *walke
   return (uint32_t)(walker - engine->overlap->walkers);
 }
 
+static bool has_gradient(const pl_walker *walker) {
+  return walker->gradient[0] != PL_NONE || walker->gradient[1] != PL_NONE;
+}
+
+/* Which of the gradient streams; -1: another one. */
+static int gradient_stream(const pl_stream *stream) {
+  return stream->kind == PL_STREAM_GRADIENT ? 0 : stream->kind == PL_STREAM_EXPERT_GRADIENT ? 1 : -1;
+}
+
 static void note_work_start(pl_engine *engine, uint32_t task) {
   const pl_task *record = &engine->tasks[task];
   bool can_be_disturbed = false, is_disturbed = false;
   for (uint32_t member = 0; member < record->n_streams; member++) {
     const pl_walker *walker = walker_of(engine, record, member);
     can_be_disturbed |= walker->acts || walker->contends;
-    is_disturbed |= walker->gradient != PL_NONE || walker->n_rivals > 0;
+    is_disturbed |= has_gradient(walker) || walker->n_rivals > 0;
   }
   if (!can_be_disturbed) return;
   for (uint32_t member = 0; member < record->n_streams; member++) {
@@ -97,10 +107,10 @@ static void note_rival(pl_engine *engine, const pl_task *transfer, uint32_t chan
   }
 }
 
-static void note_gradient_start(pl_overlap *overlap, uint32_t device, uint32_t task) {
+static void note_gradient_start(pl_overlap *overlap, uint32_t device, int which, uint32_t task) {
   pl_walker *walker = &overlap->walkers[device];
-  walker->gradient = task;
-  walker->slows = false;
+  walker->gradient[which] = task;
+  walker->slows[which] = false;
   mark(overlap, device);
 }
 
@@ -112,8 +122,8 @@ void pl_overlap_note_start(pl_engine *engine, uint32_t task, uint32_t network_sl
     note_work_start(engine, task);
   for (uint32_t member = 0; member < record->n_streams; member++) {
     const pl_stream *stream = &engine->graph->streams[streams[member]];
-    if (stream->kind == PL_STREAM_GRADIENT && overlap->walkers[stream->device].acts)
-      note_gradient_start(overlap, stream->device, task);
+    int which = gradient_stream(stream);
+    if (which >= 0 && overlap->walkers[stream->device].acts) note_gradient_start(overlap, stream->device, which, task);
   }
   if (record->kind == PL_TASK_TRANSFER) note_rival(engine, record, 1);
   if (record->kind == PL_TASK_TRANSFER && record->n_streams > 0)
@@ -128,12 +138,13 @@ void pl_overlap_note_finish(pl_engine *engine, uint32_t task) {
   for (uint32_t member = 0; member < record->n_streams; member++) {
     const pl_stream *stream = &engine->graph->streams[streams[member]];
     pl_walker *walker = &overlap->walkers[stream->device];
+    int which = gradient_stream(stream);
     if (stream->kind == PL_STREAM_COMPUTE && walker->task == task) {
       walker->task = PL_NONE;
       walker->walked = false;
-      if (walker->gradient != PL_NONE) mark(overlap, stream->device);
-    } else if (stream->kind == PL_STREAM_GRADIENT && walker->gradient == task) {
-      walker->gradient = PL_NONE;
+      if (has_gradient(walker)) mark(overlap, stream->device);
+    } else if (which >= 0 && walker->gradient[which] == task) {
+      walker->gradient[which] = PL_NONE;
       mark(overlap, stream->device);
     }
   }
@@ -345,17 +356,21 @@ static void begin_flow(pl_engine *engine, const pl_task *record, pl_ticks now) {
   engine->network_touched = true;
 }
 
-static void count_slowing(pl_engine *engine, uint32_t device, bool computes) {
+static void count_slowing_of(pl_engine *engine, pl_walker *walker, int which, bool computes) {
   pl_overlap *overlap = engine->overlap;
-  pl_walker *walker = &overlap->walkers[device];
-  if (walker->gradient == PL_NONE || engine->tasks[walker->gradient].kind != PL_TASK_TRANSFER) return;
-  if (computes == walker->slows) return;
-  walker->slows = computes;
-  pl_gradient_transfer *transfer = &overlap->transfers[*pl_task_streams(engine, &engine->tasks[walker->gradient])];
+  uint32_t task = walker->gradient[which];
+  if (task == PL_NONE || engine->tasks[task].kind != PL_TASK_TRANSFER || computes == walker->slows[which]) return;
+  walker->slows[which] = computes;
+  pl_gradient_transfer *transfer = &overlap->transfers[*pl_task_streams(engine, &engine->tasks[task])];
   transfer->n_slowing += computes ? 1u : UINT32_MAX;
   if (transfer->changed) return;
   transfer->changed = true;
-  overlap->changed[overlap->n_changed++] = walker->gradient;
+  overlap->changed[overlap->n_changed++] = task;
+}
+
+static void count_slowing(pl_engine *engine, uint32_t device, bool computes) {
+  for (int which = 0; which < PL_GRADIENT_STREAMS; which++)
+    count_slowing_of(engine, &engine->overlap->walkers[device], which, computes);
 }
 
 /* The end of the run of parts that nobody on the network can disturb. */
@@ -378,7 +393,7 @@ typedef struct outlook {
 static outlook outlook_of(const pl_engine *engine, const pl_task *record) {
   outlook found = {.has_rivals = walker_of(engine, record, 0)->n_rivals > 0};
   for (uint32_t member = 0; member < record->n_streams; member++)
-    found.overlaps |= walker_of(engine, record, member)->gradient != PL_NONE;
+    found.overlaps |= has_gradient(walker_of(engine, record, member));
   return found;
 }
 
@@ -387,7 +402,7 @@ static void settle_member(pl_engine *engine, const pl_task *record, uint32_t mem
                           pl_ticks now) {
   pl_walker *walker = walker_of(engine, record, member);
   uint32_t device = device_of(engine, walker);
-  bool computes = engine->graph->parts[walker->part].computes, slows = walker->gradient != PL_NONE && computes;
+  bool computes = engine->graph->parts[walker->part].computes, slows = has_gradient(walker) && computes;
   change_speed(walker, now, slows ? 1 + engine->graph->devices[device].overlap_compute : 1.0);
   pl_ticks date = walker->part_finish;
   if (ahead->together)
@@ -431,7 +446,8 @@ static double speed_of(const pl_engine *engine, const pl_gradient_transfer *tran
     uint32_t stream = pl_task_streams(engine, record)[member];
     uint32_t device = engine->graph->streams[stream].device;
     const pl_walker *walker = &engine->overlap->walkers[device];
-    if (walker->gradient != transfer->task || !walker->slows) continue;
+    int which = walker->gradient[0] == transfer->task ? 0 : 1;
+    if (walker->gradient[which] != transfer->task || !walker->slows[which]) continue;
     greatest = fmax(greatest, engine->graph->devices[device].overlap_communication);
   }
   return 1 / (1 + greatest);

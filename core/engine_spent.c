@@ -15,8 +15,8 @@
 
 #include "core/engine_state.h"
 
-/* The tasks of a stream in the order in which they ran. Listed are feature and gradient streams, and with ready streams
- * all. */
+/* The tasks of a stream in the order in which they ran. Listed are feature and both gradient streams, and with ready
+ * streams all. */
 typedef struct pl_runs {
   const uint32_t *offset; /* per stream, n_streams + 1 */
   const uint32_t *tasks;
@@ -101,8 +101,9 @@ static bool take_runs(pl_account *account) {
   account->is_listed = PL_TAKE(account->engine->arena, bool, graph->n_streams);
   if (offset == NULL || account->is_listed == NULL) return false;
   for (uint32_t stream = 0; stream < graph->n_streams; stream++)
-    account->is_listed[stream] =
-        ready || graph->streams[stream].kind == PL_STREAM_FEATURE || graph->streams[stream].kind == PL_STREAM_GRADIENT;
+    account->is_listed[stream] = ready || graph->streams[stream].kind == PL_STREAM_FEATURE ||
+                                 graph->streams[stream].kind == PL_STREAM_GRADIENT ||
+                                 graph->streams[stream].kind == PL_STREAM_EXPERT_GRADIENT;
   uint32_t *tasks = count_runs(account, offset);
   if (tasks == NULL) return false;
   fill_runs(account, offset, tasks);
@@ -243,21 +244,45 @@ static void charge_gap(const pl_account *account, uint32_t device, pl_ticks from
   if (from < to) charge_wait(account, device, from, to, task);
 }
 
+/* The task before `*at` on the stream with the latest finish, taken from the two gradient streams of a device. */
+static uint32_t take_latest(const pl_account *account, const uint32_t streams[2], uint32_t at[2]) {
+  uint32_t latest = PL_NONE, from = 0;
+  for (uint32_t i = 0; i < 2; i++) {
+    if (streams[i] == PL_NONE || at[i] == account->runs.offset[streams[i]]) continue;
+    uint32_t task = account->runs.tasks[at[i] - 1];
+    if (latest != PL_NONE && account->engine->finish[task] <= account->engine->finish[latest]) continue;
+    latest = task;
+    from = i;
+  }
+  if (latest != PL_NONE) at[from]--;
+  return latest;
+}
+
+/* [from, to] as far as a gradient collective covers it, the latest first: those of the two streams may run at once, and
+ * what both cover is charged to the later one. Returns how much. */
+static pl_ticks charge_gradients(const pl_account *account, uint32_t device, pl_ticks from, pl_ticks to) {
+  const uint32_t streams[2] = {account->streams[device][PL_STREAM_GRADIENT],
+                               account->streams[device][PL_STREAM_EXPERT_GRADIENT]};
+  uint32_t at[2] = {0, 0}, task;
+  for (uint32_t i = 0; i < 2; i++)
+    if (streams[i] != PL_NONE) at[i] = account->runs.offset[streams[i] + 1];
+  pl_ticks charged = 0;
+  while ((task = take_latest(account, streams, at)) != PL_NONE && account->engine->finish[task] > from) {
+    if (!is_communication(&account->graph->tasks[task])) continue;
+    pl_ticks ticks = common_ticks(account->engine, task, from, to);
+    charged += ticks;
+    account->spent[(size_t)device * PL_CATEGORY_COUNT + PL_CATEGORY_DATA] += ticks;
+    if (account->charges != NULL && ticks > 0) note_charge(account, device, task, ticks);
+    if (account->engine->start[task] < to) to = account->engine->start[task]; /* above it all is counted */
+    if (to <= from) break;
+  }
+  return charged;
+}
+
 static void charge_tail(const pl_account *account, uint32_t device, pl_ticks from, pl_ticks to) {
   if (from >= to) return;
   from = charge_features(account, device, from, to, PL_NONE);
-  pl_ticks charged = 0;
-  uint32_t gradient = account->streams[device][PL_STREAM_GRADIENT];
-  if (gradient != PL_NONE)
-    for (uint32_t at = account->runs.offset[gradient + 1]; at > account->runs.offset[gradient]; at--) {
-      uint32_t task = account->runs.tasks[at - 1];
-      if (account->engine->finish[task] <= from) break;
-      if (!is_communication(&account->graph->tasks[task])) continue;
-      pl_ticks ticks = common_ticks(account->engine, task, from, to);
-      charged += ticks;
-      account->spent[(size_t)device * PL_CATEGORY_COUNT + PL_CATEGORY_DATA] += ticks;
-      if (account->charges != NULL && ticks > 0) note_charge(account, device, task, ticks);
-    }
+  pl_ticks charged = charge_gradients(account, device, from, to);
   account->idle[device] += to - from - charged;
 }
 

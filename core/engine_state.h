@@ -22,21 +22,24 @@ typedef struct pl_balance {
   int64_t bytes, peak_bytes;
 } pl_balance;
 
+/* Gradients of all but experts, and of experts: they may travel at once. */
+enum { PL_GRADIENT_STREAMS = 2 };
+
 /* The compute stream of a device whose segments can be disturbed: by the overlap factor, while something runs on its
- * gradient stream, or by rivals of the communication in its segments. While `walked` is false only `task`, `gradient`,
+ * gradient streams, or by rivals of the communication in its segments. While `walked` is false only `task`, `gradient`,
  * `n_rivals` and the flags mean anything: nothing has been disturbed and no part looked at. */
 typedef struct pl_walker {
-  uint32_t task;     /* work on the compute stream, PL_NONE = none */
-  uint32_t stream;   /* the compute stream; holds while there is a task */
-  uint32_t gradient; /* task on the gradient stream, PL_NONE = none */
-  uint32_t n_rivals; /* transfers under way that contend with the communication in its segments */
-  bool acts;         /* a gamma of this device is above zero */
-  bool contends;     /* segments of this device have communication with rivals */
-  bool flows;        /* the current part is on the network; said of the first member of a joint segment */
-  bool waits;        /* of a joint segment: has got to the current part, a communication that others have not */
-  bool walked;       /* the fields below hold */
-  bool dirty;        /* in the list of devices to be looked at when the tick ends */
-  bool slows;        /* counted in n_slowing of the gradient transfer */
+  uint32_t task;                          /* work on the compute stream, PL_NONE = none */
+  uint32_t stream;                        /* the compute stream; holds while there is a task */
+  uint32_t gradient[PL_GRADIENT_STREAMS]; /* tasks on the gradient streams, PL_NONE = none */
+  uint32_t n_rivals;                      /* transfers under way that contend with the communication in its segments */
+  bool acts;                              /* a gamma of this device is above zero */
+  bool contends;                          /* segments of this device have communication with rivals */
+  bool flows;  /* the current part is on the network; said of the first member of a joint segment */
+  bool waits;  /* of a joint segment: has got to the current part, a communication that others have not */
+  bool walked; /* the fields below hold */
+  bool dirty;  /* in the list of devices to be looked at when the tick ends */
+  bool slows[PL_GRADIENT_STREAMS]; /* counted in n_slowing of the gradient transfer */
   uint32_t part, end_part;
   pl_ticks part_start, part_finish;
   pl_ticks rest;    /* ticks of the parts behind the current one */

@@ -6,11 +6,13 @@
 
 #include "core/digest.h"
 
-static const char *const category_names[PL_CATEGORY_COUNT] = {
-    "forward", "backward", "recompute", "optimizer", "tensor", "pipeline", "data", "other", "host"};
+static const char *const category_names[PL_CATEGORY_COUNT] = {"forward", "backward", "recompute", "optimizer",
+                                                              "tensor",  "pipeline", "data",      "other",
+                                                              "host",    "context",  "expert"};
 
 static const char *const stream_kind_names[PL_STREAM_KIND_COUNT] = {
-    "compute", "feature", "gradient", "send_down", "receive_down", "send_up", "receive_up", "tied"};
+    "compute",    "feature", "gradient", "send_down", "receive_down",   "send_up",
+    "receive_up", "tied",    "context",  "expert",    "expert_gradient"};
 
 const char *pl_category_name(pl_category category) {
   return (uint32_t)category < PL_CATEGORY_COUNT ? category_names[category] : "unknown";

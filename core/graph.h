@@ -50,24 +50,30 @@ typedef enum pl_category {
   PL_CATEGORY_PIPELINE, /* sends between stages */
   PL_CATEGORY_DATA,     /* gradient reduction, ZeRO gathers */
   PL_CATEGORY_OTHER,
-  PL_CATEGORY_HOST, /* a device that waits for the host to launch its work */
+  PL_CATEGORY_HOST,    /* a device that waits for the host to launch its work */
+  PL_CATEGORY_CONTEXT, /* context-parallel exchange of keys and values */
+  PL_CATEGORY_EXPERT,  /* tokens on their way to experts and back */
   PL_CATEGORY_COUNT
 } pl_category;
 
 const char *pl_category_name(pl_category category);
 static inline bool pl_category_is_communication(pl_category category) {
-  return category == PL_CATEGORY_TENSOR || category == PL_CATEGORY_PIPELINE || category == PL_CATEGORY_DATA;
+  return category == PL_CATEGORY_TENSOR || category == PL_CATEGORY_PIPELINE || category == PL_CATEGORY_DATA ||
+         category == PL_CATEGORY_CONTEXT || category == PL_CATEGORY_EXPERT;
 }
 
 typedef enum pl_stream_kind {
   PL_STREAM_COMPUTE = 0,
   PL_STREAM_FEATURE,   /* tensor-parallel collectives */
-  PL_STREAM_GRADIENT,  /* gradient collectives: the only ones the overlap factor acts on (Proteus VI-C) */
+  PL_STREAM_GRADIENT,  /* gradient collectives: those the overlap factor acts on (Proteus VI-C) */
   PL_STREAM_SEND_DOWN, /* pipeline sends to later stages; one stream per direction and side */
   PL_STREAM_RECEIVE_DOWN,
   PL_STREAM_SEND_UP,
   PL_STREAM_RECEIVE_UP,
-  PL_STREAM_TIED, /* all-reduce of tied parameters between stages: a communicator, hence a stream, of its own */
+  PL_STREAM_TIED,    /* all-reduce of tied parameters between stages: a communicator, hence a stream, of its own */
+  PL_STREAM_CONTEXT, /* context-parallel exchanges; likewise, as the two below */
+  PL_STREAM_EXPERT,  /* tokens to and from experts */
+  PL_STREAM_EXPERT_GRADIENT, /* gradient collectives of experts */
   PL_STREAM_KIND_COUNT
 } pl_stream_kind;
 

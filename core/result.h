@@ -27,6 +27,8 @@ extern const char *const pl_result_status_names[];
   X(i32, pp, "1", "pipeline-parallel degree") \
   X(i32, dp, "1", "data-parallel degree") \
   X(i32, tmp, "1", "tensor-model-parallel degree") \
+  X(i32, cp, "1", "context-parallel degree") \
+  X(i32, ep, "1", "expert-parallel degree") \
   X(i32, mbs, "sequences", "microbatch size per data-parallel replica") \
   X(i32, n_microbatches, "1", "microbatches per iteration and replica") \
   X(text16, schedule, "", "pipeline schedule: gpipe, 1f1b or interleaved") \
@@ -45,6 +47,8 @@ extern const char *const pl_result_status_names[];
   X(f64, tensor_comm_s, "s", "mean over devices: exposed tensor-parallel communication") \
   X(f64, pipeline_comm_s, "s", "mean over devices: exposed pipeline communication") \
   X(f64, data_comm_s, "s", "mean over devices: exposed data-parallel communication") \
+  X(f64, context_comm_s, "s", "mean over devices: exposed context-parallel communication") \
+  X(f64, expert_comm_s, "s", "mean over devices: exposed expert-parallel communication") \
   X(f64, bubble_s, "s", "mean over devices: pipeline bubble and other waiting") \
   X(f64, peak_mem_bytes, "B", "peak of the device with the least memory left") \
   X(f64, mem_capacity_bytes, "B", "usable memory of that device") \

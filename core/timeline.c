@@ -19,6 +19,8 @@ static const char *const colours[PL_CATEGORY_COUNT] = {
     "yellow",                /* pipeline */
     "terrible",              /* data: red */
     "grey",                  /* other */
+    "bad",                   /* context: orange */
+    "thread_state_sleeping", /* expert */
 };
 
 typedef struct pl_trace {

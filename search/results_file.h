@@ -22,7 +22,7 @@
 #include "core/result.h"
 #include "core/status.h"
 
-enum { PL_RESULTS_SCHEMA = 1, PL_RESULTS_ATTRIBUTES = 40 };
+enum { PL_RESULTS_SCHEMA = 2, PL_RESULTS_ATTRIBUTES = 40 };
 
 typedef enum pl_attribute_kind { PL_ATTRIBUTE_TEXT = 0, PL_ATTRIBUTE_INTEGER, PL_ATTRIBUTE_NUMBER } pl_attribute_kind;
 

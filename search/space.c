@@ -40,6 +40,8 @@ static pl_strategy strategy_of(const pl_space *space, const pl_candidate *candid
   pl_strategy strategy = {.pp = candidate->pp,
                           .dp = candidate->dp,
                           .tmp = candidate->tmp,
+                          .cp = candidate->cp,
+                          .ep = candidate->ep,
                           .mbs = candidate->mbs,
                           .vpp = candidate->vpp,
                           .schedule = (pl_schedule_kind)candidate->schedule,
@@ -59,7 +61,8 @@ static bool breaks_tensor_rule(const pl_model *model, const pl_candidate *candid
   int64_t tmp = candidate->tmp;
   if (model->n_heads % tmp != 0) return *reason = PL_DROP_HEADS, true;
   if (model->n_kv_heads % tmp != 0 && tmp % model->n_kv_heads != 0) return *reason = PL_DROP_KV_HEADS, true;
-  if (model->ffn_hidden % tmp != 0) return *reason = PL_DROP_FFN, true;
+  int64_t width;
+  if (!pl_model_splits_mlp(model, candidate->tmp, &width)) return *reason = PL_DROP_FFN, true;
   return false;
 }
 
@@ -78,13 +81,27 @@ static bool breaks_pipeline_rule(const pl_space *space, const pl_candidate *cand
   return false;
 }
 
+/* Of cp and ep. */
+static bool breaks_group_rule(const pl_space *space, const pl_candidate *candidate, pl_space_reason *reason) {
+  const pl_model *model = space->model;
+  int64_t ranks = (int64_t)candidate->dp * candidate->cp * candidate->tmp, chunks = candidate->cp;
+  if (model->causal) chunks *= 2;
+  if (candidate->cp > 1 && (space->job->seq % chunks != 0 || !space->job->flash))
+    return *reason = PL_DROP_CONTEXT, true;
+  if (candidate->ep > 1 && (model->n_experts == 0 || model->n_experts % candidate->ep != 0))
+    return *reason = PL_DROP_EXPERTS, true;
+  if (ranks % candidate->ep != 0) return *reason = PL_DROP_EXPERT_RANKS, true;
+  if (model->n_experts > 0 && candidate->tmp > 1 && !candidate->sp) return *reason = PL_DROP_EXPERT_SEQUENCE, true;
+  return false;
+}
+
 static bool breaks_rule(const pl_space *space, const pl_candidate *candidate, pl_space_reason *reason) {
   if (breaks_tensor_rule(space->model, candidate, reason)) return true;
   if (breaks_batch_rule(space->job, candidate, reason)) return true;
   if (breaks_pipeline_rule(space, candidate, reason)) return true;
   if (candidate->zero >= 2 && candidate->pp > 1) return *reason = PL_DROP_ZERO, true;
-  if (candidate->sp && space->job->seq % candidate->tmp != 0) return *reason = PL_DROP_SEQUENCE, true;
-  return false;
+  if (candidate->sp && space->job->seq / candidate->cp % candidate->tmp != 0) return *reason = PL_DROP_SEQUENCE, true;
+  return breaks_group_rule(space, candidate, reason);
 }
 
 /* Answers from memory while only dimensions that do not change the assignment move. */
@@ -140,17 +157,22 @@ static pl_code walk_recipe(walk *w, pl_candidate candidate) {
 }
 
 /* The order without dimensions of degree 1: two orders with the same rest place every rank on the same device. */
-static void effective_order(const pl_candidate *candidate, const char order[4], char rest[4]) {
+static void effective_order(const pl_candidate *candidate, const char *order, char rest[5]) {
+  bool has_context = strchr(order, 'c') != NULL;
   uint32_t n = 0;
-  for (uint32_t i = 0; i < 3; i++) {
-    int32_t degree = order[i] == 't' ? candidate->tmp : order[i] == 'd' ? candidate->dp : candidate->pp;
+  for (uint32_t i = 0; order[i] != '\0'; i++) {
+    int32_t degree = order[i] == 't'   ? candidate->tmp
+                     : order[i] == 'd' ? candidate->dp
+                     : order[i] == 'c' ? candidate->cp
+                                       : candidate->pp;
     if (degree > 1) rest[n++] = order[i];
+    if (order[i] == 't' && !has_context && candidate->cp > 1) rest[n++] = 'c';
   }
   rest[n] = '\0';
 }
 
 static bool is_first_of_its_kind(const pl_space_choices *choices, const pl_candidate *candidate, uint32_t order) {
-  char rest[4], other[4];
+  char rest[5], other[5];
   effective_order(candidate, choices->orders[order], rest);
   for (uint32_t earlier = 0; earlier < order; earlier++) {
     effective_order(candidate, choices->orders[earlier], other);
@@ -171,7 +193,7 @@ static pl_code walk_order(walk *w, pl_candidate candidate) {
 static pl_code walk_zero(walk *w, pl_candidate candidate) {
   const pl_space_choices *choices = &w->space->choices;
   w->asked = false;
-  if (candidate.dp == 1) return walk_order(w, candidate);
+  if (candidate.dp * candidate.cp == 1) return walk_order(w, candidate);
   for (uint8_t zero = 0; zero <= 3; zero++) {
     if (!pl_int_set_has(&choices->zero, zero)) continue;
     for (uint8_t overlap = 0; overlap <= 1; overlap++) {
@@ -229,6 +251,28 @@ static pl_code walk_mbs(walk *w, pl_candidate candidate) {
   return PL_OK;
 }
 
+/* Empty sets of these mean 1. */
+static bool allows(const pl_int_set *set, int32_t value) {
+  return set->n_ranges > 0 ? pl_int_set_has(set, value) : value == 1;
+}
+
+static pl_code walk_experts(walk *w, pl_candidate candidate) {
+  int32_t ranks = candidate.dp * candidate.cp * candidate.tmp;
+  for (candidate.ep = 1; candidate.ep <= ranks; candidate.ep++)
+    if (allows(&w->space->choices.ep, candidate.ep)) PL_TRY(walk_mbs(w, candidate));
+  return PL_OK;
+}
+
+/* Over the `n` devices that pp and tmp leave. */
+static pl_code walk_context(walk *w, pl_candidate candidate, int32_t n) {
+  for (candidate.cp = 1; candidate.cp <= n; candidate.cp++) {
+    if (n % candidate.cp != 0 || !allows(&w->space->choices.cp, candidate.cp)) continue;
+    candidate.dp = n / candidate.cp;
+    if (pl_int_set_has(&w->space->choices.dp, candidate.dp)) PL_TRY(walk_experts(w, candidate));
+  }
+  return PL_OK;
+}
+
 static pl_code walk_degrees(walk *w) {
   const pl_space_choices *choices = &w->space->choices;
   int32_t n = (int32_t)w->n_devices;
@@ -236,9 +280,7 @@ static pl_code walk_degrees(walk *w) {
     if (n % pp != 0 || !pl_int_set_has(&choices->pp, pp)) continue;
     for (int32_t tmp = 1; tmp <= n / pp; tmp++) {
       if (n / pp % tmp != 0 || !pl_int_set_has(&choices->tmp, tmp)) continue;
-      int32_t dp = n / pp / tmp;
-      if (!pl_int_set_has(&choices->dp, dp)) continue;
-      PL_TRY(walk_mbs(w, (pl_candidate){.pp = pp, .dp = dp, .tmp = tmp, .vpp = 1}));
+      PL_TRY(walk_context(w, (pl_candidate){.pp = pp, .tmp = tmp, .vpp = 1}, n / pp / tmp));
     }
   }
   return PL_OK;
@@ -248,9 +290,12 @@ static pl_code walk_degrees(walk *w) {
 static void digest_candidate(pl_digest *digest, const pl_space *space, const pl_candidate *c) {
   const int32_t degrees[] = {c->pp, c->dp, c->tmp, c->mbs, c->vpp};
   const uint8_t kinds[] = {c->schedule, c->sp, c->recompute, c->zero, c->overlap, c->recipe};
+  const int32_t extras[] = {c->cp, c->ep};
   pl_digest_bytes(digest, degrees, sizeof degrees);
+  if (c->cp > 1 || c->ep > 1) pl_digest_bytes(digest, extras, sizeof extras);
   pl_digest_bytes(digest, kinds, sizeof kinds);
-  pl_digest_bytes(digest, space->choices.orders[c->order], 4);
+  const char *order = space->choices.orders[c->order];
+  pl_digest_bytes(digest, order, strlen(order) == 3 ? 4 : 5);
 }
 
 static pl_code finish(walk *w) {
@@ -310,6 +355,15 @@ int pl_space_format_reason(const pl_space *space, pl_space_reason reason, char *
     return snprintf(text, size, "sp: tmp does not divide the sequence length %lld", (long long)job->seq);
   case PL_DROP_BALANCED:
     return snprintf(text, size, "the balanced assignment equals the uniform one");
+  case PL_DROP_CONTEXT:
+    return snprintf(text, size, "cp needs fused attention and chunks that divide the sequence length %lld",
+                    (long long)job->seq);
+  case PL_DROP_EXPERTS:
+    return snprintf(text, size, "ep does not divide %lld experts", (long long)model->n_experts);
+  case PL_DROP_EXPERT_RANKS:
+    return snprintf(text, size, "ep does not divide dp * cp * tmp");
+  case PL_DROP_EXPERT_SEQUENCE:
+    return snprintf(text, size, "experts need sp with tmp > 1");
   case PL_DROP_COUNT:
     break;
   }
@@ -319,17 +373,21 @@ int pl_space_format_reason(const pl_space *space, pl_space_reason reason, char *
 int pl_space_format_candidate(const pl_space *space, uint32_t index, char *text, size_t size) {
   PL_ASSERT(index < space->n_candidates);
   const pl_candidate *c = &space->candidates[index];
+  char extras[48] = "";
+  if (c->cp > 1) snprintf(extras, sizeof extras, ",cp=%d", c->cp);
+  if (c->ep > 1) snprintf(extras + strlen(extras), sizeof extras - strlen(extras), ",ep=%d", c->ep);
   return snprintf(
       text, size,
-      "pp=%d,dp=%d,tmp=%d,mbs=%d,assign=%s,schedule=%s,vpp=%d,sp=%d,recompute=%s,zero=%d,overlap=%d,order=%s", c->pp,
-      c->dp, c->tmp, c->mbs, c->recipe == PL_ASSIGN_BALANCED ? "balanced" : "uniform", pl_schedule_names[c->schedule],
-      c->vpp, c->sp, pl_recompute_names[c->recompute], c->zero, c->overlap, space->choices.orders[c->order]);
+      "pp=%d,dp=%d,tmp=%d%s,mbs=%d,assign=%s,schedule=%s,vpp=%d,sp=%d,recompute=%s,zero=%d,overlap=%d,order=%s", c->pp,
+      c->dp, c->tmp, extras, c->mbs, pl_assign_names[c->recipe], pl_schedule_names[c->schedule], c->vpp, c->sp,
+      pl_recompute_names[c->recompute], c->zero, c->overlap, space->choices.orders[c->order]);
 }
 
 /* Tasks of a pass. Sharded gradients and parameters (ZeRO 2, 3) communicate per layer. Tensor groups that leave the
  * node, taken to have 8 devices, have more classes of devices that contend with each other. */
 static double pass_cost(const pl_space *space, const pl_candidate *c) {
-  static const double per_layer[2][2] = {{1, 4}, {4, 8}}; /* [zero - 2][overlap] */
+  static const double per_layer[2][2] = {{1, 4}, {4, 8}};              /* [zero - 2][overlap] */
+  if (c->cp > 1 || c->ep > 1) return 1 + 4.0 * space->model->n_layers; /* exchanges are tasks of their own */
   if (c->dp > 1 && c->zero >= 2) return 1 + per_layer[c->zero - 2][c->overlap] * space->model->n_layers;
   double nodes = c->tmp / 8.0;
   return nodes > 1 ? nodes * nodes : 1;

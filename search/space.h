@@ -1,11 +1,12 @@
 /* The candidate space: every valid strategy for a cluster, a model and a job, in one fixed total order.
  *
- * A candidate is 28 bytes; its index is its row in the results file, so the order is part of the file's meaning and
- * `digest` covers it. The order is lexicographic in (pp, tmp, dp, mbs, schedule, vpp, sp, recompute, zero, overlap,
- * order, recipe), so that neighbours cost about the same to simulate.
+ * A candidate is 36 bytes; its index is its row in the results file, so the order is part of the file's meaning and
+ * `digest` covers it. The order is lexicographic in (pp, tmp, cp, dp, ep, mbs, schedule, vpp, sp, recompute, zero,
+ * overlap, order, recipe), so that neighbours cost about the same to simulate.
  *
  * What is in the space:
- *   pp * dp * tmp = devices, any factors (not only powers of two).
+ *   pp * dp * cp * tmp = devices, any factors (not only powers of two).
+ *   cp and ep are 1 unless asked for: few jobs need the one, only some models can use the other.
  *   mbs divides gbs / dp.
  *   Schedules gpipe, 1f1b and interleaved where pp > 1. With one stage there is nothing to schedule: 1f1b, vpp = 1.
  *   Interleaved: vpp >= 2, pp * vpp divides the layers, the microbatches are a multiple of pp (Megatron's rule).
@@ -19,7 +20,7 @@
  * parallelism.
  *
  * Rejected: decoding candidates from mixed-radix indices without storage. The rules of divisibility make the radices
- * ragged, so decoding would be a search; 28 bytes times 10^6 candidates is nothing.
+ * ragged, so decoding would be a search; 36 bytes times 10^6 candidates is nothing.
  */
 #ifndef PL_SEARCH_SPACE_H
 #define PL_SEARCH_SPACE_H
@@ -30,11 +31,12 @@
 #include "workloads/model.h"
 #include "workloads/strategy.h"
 
-enum { PL_SPACE_ORDERS = 6, PL_SPACE_DEFAULT_MBS = 8, PL_SPACE_DEFAULT_VPP = 4, PL_SPACE_MBS_LIMIT = 65536 };
+enum { PL_SPACE_ORDERS = 30, PL_SPACE_DEFAULT_MBS = 8, PL_SPACE_DEFAULT_VPP = 4, PL_SPACE_MBS_LIMIT = 65536 };
 
 /* What the user allows per dimension. */
 typedef struct pl_space_choices {
   pl_int_set pp, dp, tmp; /* empty: every divisor of the devices */
+  pl_int_set cp, ep;      /* empty: 1 */
   pl_int_set mbs;         /* empty: 1 to PL_SPACE_DEFAULT_MBS */
   pl_int_set vpp;         /* of interleaved schedules; empty: 2 to PL_SPACE_DEFAULT_VPP */
   pl_int_set zero;        /* empty: 0 to 3 */
@@ -42,7 +44,7 @@ typedef struct pl_space_choices {
   uint32_t schedules, recomputes, sp, overlap, recipes;
   bool overlap_is_given; /* false: pl_space_choices_adopt may narrow it */
   uint32_t n_orders;
-  char orders[PL_SPACE_ORDERS][4];
+  char orders[PL_SPACE_ORDERS][5];
 } pl_space_choices;
 
 /* Everything, and the placement order tdp. */
@@ -52,7 +54,7 @@ void pl_space_choices_init(pl_space_choices *choices);
 void pl_space_choices_adopt(pl_space_choices *choices, const pl_job *job);
 
 typedef struct pl_candidate {
-  int32_t pp, dp, tmp, mbs, vpp;
+  int32_t pp, dp, tmp, cp, ep, mbs, vpp;
   uint8_t schedule, sp, recompute, zero, overlap, recipe;
   uint8_t order; /* index into the choices' orders */
 } pl_candidate;
@@ -69,6 +71,10 @@ typedef enum pl_space_reason {
   PL_DROP_ZERO,
   PL_DROP_SEQUENCE,
   PL_DROP_BALANCED,
+  PL_DROP_CONTEXT,
+  PL_DROP_EXPERTS,
+  PL_DROP_EXPERT_RANKS,
+  PL_DROP_EXPERT_SEQUENCE,
   PL_DROP_COUNT
 } pl_space_reason;
 

@@ -195,6 +195,8 @@ static void failed_row(const pl_space *space, uint32_t index, uint32_t n_feature
     features[i] = (double)NAN;
   *row = (pl_result_row){.pp = c->pp,
                          .dp = c->dp,
+                         .cp = c->cp,
+                         .ep = c->ep,
                          .tmp = c->tmp,
                          .mbs = c->mbs,
                          .vpp = c->vpp,

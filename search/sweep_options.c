@@ -19,6 +19,8 @@ enum {
   KEY_PP,
   KEY_DP,
   KEY_TMP,
+  KEY_CP,
+  KEY_EP,
   KEY_MBS,
   KEY_VPP,
   KEY_ZERO,
@@ -43,6 +45,8 @@ static const struct argp_option option_table[] = {
     {"pp", KEY_PP, "LIST", 0, "pipeline degrees, e.g. 1,2,4 or 1-8 (default: all; likewise below)", 4},
     {"dp", KEY_DP, "LIST", 0, "data-parallel degrees", 4},
     {"tmp", KEY_TMP, "LIST", 0, "tensor-parallel degrees", 4},
+    {"cp", KEY_CP, "LIST", 0, "context-parallel degrees (default 1)", 4},
+    {"ep", KEY_EP, "LIST", 0, "expert-parallel degrees, of models with experts (default 1)", 4},
     {"mbs", KEY_MBS, "LIST", 0, "microbatch sizes (default 1-8)", 4},
     {"schedule", KEY_SCHEDULE, "LIST", 0, "of gpipe, 1f1b, interleaved", 4},
     {"vpp", KEY_VPP, "LIST", 0, "model chunks per stage of interleaved schedules (default 2-4)", 4},
@@ -106,17 +110,18 @@ static void read_switch(pl_error *error, const char *option, const char *value, 
 
 static bool use_order(const char *word, void *data) {
   pl_space_choices *choices = data;
-  if (strlen(word) != 3 || !strchr(word, 't') || !strchr(word, 'd') || !strchr(word, 'p')) return false;
+  if (!pl_strategy_is_order(word)) return false;
   for (uint32_t i = 0; i < choices->n_orders; i++)
     if (strcmp(choices->orders[i], word) == 0) return true;
-  memcpy(choices->orders[choices->n_orders++], word, 4);
+  memcpy(choices->orders[choices->n_orders++], word, strlen(word) + 1);
   return true;
 }
 
 static void read_orders(pl_error *error, const char *value, pl_space_choices *choices) {
   choices->n_orders = 0;
   if (!for_each_word(value, use_order, choices))
-    pl_fail(error, PL_BAD_INPUT, "--order: '%.64s' is not a list of permutations of t, d, p such as tdp,tpd", value);
+    pl_fail(error, PL_BAD_INPUT,
+            "--order: '%.64s' is not a list of permutations of t, d, p or t, c, d, p such as tdp,tpd", value);
 }
 
 /* The dimensions of the space; false: not one of them. */
@@ -131,6 +136,12 @@ static bool read_choice(int key, const char *value, pl_space_choices *choices, p
     return true;
   case KEY_TMP:
     pl_int_set_parse(value, "--tmp", 1, INT32_MAX, &choices->tmp, error);
+    return true;
+  case KEY_CP:
+    pl_int_set_parse(value, "--cp", 1, INT32_MAX, &choices->cp, error);
+    return true;
+  case KEY_EP:
+    pl_int_set_parse(value, "--ep", 1, INT32_MAX, &choices->ep, error);
     return true;
   case KEY_MBS:
     pl_int_set_parse(value, "--mbs", 1, PL_SPACE_MBS_LIMIT, &choices->mbs, error);

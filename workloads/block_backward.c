@@ -231,6 +231,11 @@ static void backward_attention(differ *d, const pl_tape_node *node, uint32_t g) 
   pl_tape *tape = d->tape;
   const pl_op forward = tape->forward[node->op];
   uint32_t dx = fresh(d, node->input);
+  if (tape->cp > 1) {
+    pl_block_context_backward(tape, node, g, dx);
+    arrive(d, node->input, dx);
+    return;
+  }
   pl_op *op = pl_tape_sweep(tape, node->names.backward, PL_OP_ATTENTION, PL_CATEGORY_BACKWARD, 0, g, node->input,
                             node->output, dx, PL_NONE);
   op->inputs[3] = node->auxiliary;

@@ -54,15 +54,23 @@ static uint32_t flash_attention(pl_tape *tape, uint32_t qkv, uint32_t context) {
   const pl_tape_names names = PL_OP_NAMES("attention");
   const int64_t extent[] = {tape->mbs, tape->heads, tape->seq};
   uint32_t log_sum = pl_tape_tensor(tape, "log_sum_exp", PL_TENSOR_ACTIVATION, PL_DTYPE_FP32, "bas", extent);
-  pl_op *op = pl_tape_sweep(tape, names.forward, PL_OP_ATTENTION, PL_CATEGORY_FORWARD, 0, qkv, PL_NONE, PL_NONE,
-                            context, log_sum);
-  op->batch = tape->mbs * tape->heads;
-  op->m = op->n = tape->seq;
-  op->k = (tape->model->head_size + tape->model->value_size) / 2; /* scores are as wide as keys, what they weigh is as
-                                                                     wide as values: the mean has the products' work */
-  op->attention_kernel = (uint8_t)tape->shard->attention_kernel;
-  op->flops = 4 * (double)op->batch * (double)op->k * attention_pairs(tape->model, (double)tape->seq);
+  uint32_t first_op = tape->n_forward;
+  /* Scores are as wide as keys, what they weigh is as wide as values: the mean has the products' work. */
+  int64_t batch = tape->mbs * tape->heads, width = (tape->model->head_size + tape->model->value_size) / 2;
+  double flops = 4 * (double)batch * (double)width * attention_pairs(tape->model, (double)tape->model_seq);
+  if (tape->cp > 1) {
+    pl_block_context_attention(tape, qkv, context, log_sum, flops / (double)tape->cp);
+  } else {
+    pl_op *op = pl_tape_sweep(tape, names.forward, PL_OP_ATTENTION, PL_CATEGORY_FORWARD, 0, qkv, PL_NONE, PL_NONE,
+                              context, log_sum);
+    op->batch = batch;
+    op->m = op->n = tape->seq;
+    op->k = width;
+    op->attention_kernel = (uint8_t)tape->shard->attention_kernel;
+    op->flops = flops;
+  }
   pl_tape_node *node = pl_tape_note(tape, PL_RULE_ATTENTION, names, qkv, context);
+  node->first_op = first_op;
   node->auxiliary = log_sum;
   node->core = true;
   return context;

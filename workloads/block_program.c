@@ -24,6 +24,18 @@ static pl_code check_heads(const pl_model *model, int32_t tmp, pl_error *error) 
   return PL_OK;
 }
 
+static pl_code check_context(const pl_model *model, const pl_block_shard *shard, pl_error *error) {
+  if (shard->cp <= 1) return PL_OK;
+  int64_t chunks = (int64_t)shard->cp * (model->causal ? 2 : 1);
+  if (shard->seq % chunks != 0)
+    return pl_fail(error, PL_BAD_INPUT,
+                   "%s: cp=%d cuts a sequence into %lld chunks, which do not divide its length %lld", model->name,
+                   shard->cp, (long long)chunks, (long long)shard->seq);
+  if (!shard->flash)
+    return pl_fail(error, PL_BAD_INPUT, "%s: cp=%d needs fused attention (--attention flash)", model->name, shard->cp);
+  return PL_OK;
+}
+
 static pl_code check_experts(const pl_model *model, const pl_block_shard *shard, pl_error *error) {
   if (shard->ep > 1 && model->n_experts == 0)
     return pl_fail(error, PL_BAD_INPUT, "%s: ep=%d, but the model has no experts; use ep=1", model->name, shard->ep);
@@ -41,15 +53,20 @@ static pl_code check_experts(const pl_model *model, const pl_block_shard *shard,
 static pl_code check_shard(const pl_model *model, const pl_block_shard *shard, pl_error *error) {
   enum { TMP_MAX = 1 << 16, MBS_MAX = 1 << 16 };
   const int64_t seq_max = INT64_C(1) << 24;
+  if (shard->cp < 0 || shard->cp > TMP_MAX || shard->ep < 0 || shard->ep > TMP_MAX)
+    return pl_fail(error, PL_BAD_INPUT, "%s: cp=%d, ep=%d: out of range (1 to %d)", model->name, shard->cp, shard->ep,
+                   TMP_MAX);
   if (shard->tmp < 1 || shard->tmp > TMP_MAX || shard->mbs < 1 || shard->mbs > MBS_MAX || shard->seq < 1 ||
       shard->seq > seq_max)
     return pl_fail(error, PL_BAD_INPUT, "%s: tmp=%d, mbs=%d, seq=%lld: out of range (1 to %d, %d, %lld)", model->name,
                    shard->tmp, shard->mbs, (long long)shard->seq, TMP_MAX, MBS_MAX, (long long)seq_max);
   PL_TRY(check_heads(model, shard->tmp, error));
   PL_TRY(check_experts(model, shard, error));
-  if (shard->sp && shard->seq % shard->tmp != 0)
+  PL_TRY(check_context(model, shard, error));
+  int64_t seq = shard->cp > 1 ? shard->seq / shard->cp : shard->seq;
+  if (shard->sp && seq % shard->tmp != 0)
     return pl_fail(error, PL_BAD_INPUT, "%s: sequence parallelism with tmp=%d does not divide the sequence length %lld",
-                   model->name, shard->tmp, (long long)shard->seq);
+                   model->name, shard->tmp, (long long)seq);
   if (model->learned_positions && shard->seq > model->max_positions)
     return pl_fail(error, PL_BAD_INPUT,
                    "%s: sequence length %lld exceeds the model's %lld learned positions: use --seq %lld or less",
@@ -62,22 +79,17 @@ static pl_code check_shard(const pl_model *model, const pl_block_shard *shard, p
 }
 
 static void write_forward(pl_tape *tape, pl_block_kind kind) {
-  bool experts =
-      kind == PL_BLOCK_EXPERT_LAYER && tape->model->n_experts > 0; /* without experts there is no such layer */
-  tape->layer = kind == PL_BLOCK_LAYER || experts;
+  /* Without experts there is no such layer. */
+  if (kind == PL_BLOCK_EXPERT_LAYER && tape->model->n_experts == 0) kind = PL_BLOCK_IDENTITY;
+  tape->layer = kind == PL_BLOCK_LAYER || kind == PL_BLOCK_EXPERT_LAYER;
   switch (kind) {
   case PL_BLOCK_EMBEDDING:
     pl_block_embedding_forward(tape);
     break;
   case PL_BLOCK_LAYER:
-    pl_block_layer_forward(tape, false);
-    break;
   case PL_BLOCK_EXPERT_LAYER:
-    if (experts) {
-      pl_block_layer_forward(tape, true);
-      break;
-    }
-    __attribute__((fallthrough));
+    pl_block_layer_forward(tape, kind == PL_BLOCK_EXPERT_LAYER);
+    break;
   case PL_BLOCK_FINAL_NORM:
     pl_block_final_norm_forward(tape);
     break;

@@ -20,9 +20,11 @@ void pl_tape_init(pl_tape *tape, const pl_model *model, const pl_block_shard *sh
   tape->tmp = shard->tmp;
   tape->ep = shard->ep > 1 ? shard->ep : 1;
   tape->mbs = shard->mbs;
-  tape->seq = tape->model_seq = shard->seq;
+  tape->cp = shard->cp > 1 ? shard->cp : 1;
+  tape->model_seq = shard->seq;
+  tape->seq = shard->seq / tape->cp;
   tape->sp = shard->sp && shard->tmp > 1;
-  tape->seq_local = tape->sp ? shard->seq / shard->tmp : shard->seq;
+  tape->seq_local = tape->sp ? tape->seq / shard->tmp : tape->seq;
   tape->heads = model->n_heads / shard->tmp;
   tape->kv_heads = model->n_kv_heads > shard->tmp ? model->n_kv_heads / shard->tmp : 1;
   tape->n_tensors = tape->n_forward = tape->n_backward = tape->n_nodes = 0;
@@ -92,7 +94,7 @@ pl_op *pl_tape_op(pl_tape *tape, const char *name, pl_op_kind kind, pl_category 
                 .category = (uint8_t)category,
                 .dtype = (uint8_t)tape->shard->dtype,
                 .batch = 1,
-                .inputs = {first, second, third, PL_NONE},
+                .inputs = {first, second, third, PL_NONE, PL_NONE, PL_NONE},
                 .output = output,
                 .auxiliary = PL_NONE};
   return op;
@@ -132,6 +134,12 @@ pl_op *pl_tape_sweep(pl_tape *tape, const char *name, pl_op_kind kind, pl_catego
   return op;
 }
 
+static pl_category category_of(pl_group_role group) {
+  return group == PL_GROUP_CONTEXT  ? PL_CATEGORY_CONTEXT
+         : group == PL_GROUP_EXPERT ? PL_CATEGORY_EXPERT
+                                    : PL_CATEGORY_TENSOR;
+}
+
 void pl_tape_collective(pl_tape *tape, const char *name, pl_collective_kind kind, bool backward, double size_bytes,
                         uint32_t input, uint32_t output) {
   pl_tape_group_collective(tape, name, kind, PL_GROUP_TENSOR, backward, size_bytes, input, output);
@@ -142,12 +150,12 @@ void pl_tape_group_collective(pl_tape *tape, const char *name, pl_collective_kin
   pl_op *op = append(tape, backward);
   *op = (pl_op){.name = name,
                 .kind = PL_OP_COLLECTIVE,
-                .category = PL_CATEGORY_TENSOR,
+                .category = (uint8_t)category_of(group),
                 .dtype = tape->tensors[input].dtype,
                 .collective = (uint8_t)kind,
                 .group = (uint8_t)group,
                 .size_bytes = size_bytes,
-                .inputs = {input, PL_NONE, PL_NONE, PL_NONE},
+                .inputs = {input, PL_NONE, PL_NONE, PL_NONE, PL_NONE, PL_NONE},
                 .output = output,
                 .auxiliary = PL_NONE};
 }

@@ -84,7 +84,7 @@ typedef struct pl_tape {
   const pl_model *model;
   const pl_block_shard *shard;
   const pl_framework *framework;
-  int64_t tmp, ep, mbs, seq,
+  int64_t tmp, ep, cp, mbs, seq, /* seq: of this rank's share of a sequence */
       seq_local;     /* seq_local: rows outside the tensor-parallel regions, seq / tmp under sequence parallelism */
   int64_t model_seq; /* of the whole sequence */
   int64_t heads, kv_heads; /* local */
@@ -154,6 +154,10 @@ typedef struct pl_mlp {
 } pl_mlp;
 uint32_t pl_block_mlp(pl_tape *tape, const pl_mlp *mlp, uint32_t input);
 uint32_t pl_block_experts(pl_tape *tape, uint32_t input);
+/* Fused attention of a sequence that is cut over cp ranks (block_context.c), and its derivative: the gradient of qkv.
+ */
+void pl_block_context_attention(pl_tape *tape, uint32_t qkv, uint32_t context, uint32_t log_sum, double flops);
+void pl_block_context_backward(pl_tape *tape, const pl_tape_node *node, uint32_t g, uint32_t dqkv);
 /* The packed queries, keys and values of multi-head latent attention, rotated. */
 uint32_t pl_block_latent_qkv(pl_tape *tape, uint32_t input);
 

@@ -170,9 +170,9 @@ static uint64_t *colour_devices(planning *state) {
   const pl_strategy *strategy = state->program->strategy;
   uint64_t *colours = PL_TAKE(state->arena, uint64_t, state->cluster->n_devices);
   for (int32_t stage = 0; colours != NULL && stage < strategy->pp; stage++)
-    for (int32_t d = 0; d < strategy->dp; d++)
+    for (int32_t r = 0; r < pl_strategy_replicas(strategy); r++)
       for (int32_t t = 0; t < strategy->tmp; t++) {
-        uint32_t device = pl_strategy_device(strategy, stage, d, t);
+        uint32_t device = pl_strategy_device(strategy, stage, r, t);
         colours[device] = device_colour(state, device, stage);
       }
   return colours;
@@ -247,6 +247,12 @@ static uint8_t stream_of(const pl_family *family, uint32_t member) {
   switch (family->kind) {
   case PL_FAMILY_TENSOR:
     return PL_STREAM_FEATURE;
+  case PL_FAMILY_CONTEXT:
+    return PL_STREAM_CONTEXT;
+  case PL_FAMILY_EXPERT:
+    return PL_STREAM_EXPERT;
+  case PL_FAMILY_EXPERT_DATA:
+    return PL_STREAM_EXPERT_GRADIENT;
   case PL_FAMILY_DOWN:
     return member == 0 ? PL_STREAM_SEND_DOWN : PL_STREAM_RECEIVE_DOWN;
   case PL_FAMILY_UP:
@@ -256,6 +262,12 @@ static uint8_t stream_of(const pl_family *family, uint32_t member) {
   default:
     return PL_STREAM_GRADIENT;
   }
+}
+
+/* Streams whose transfers take turns: what a pass has inside its layers is in the order of its ops. */
+static uint8_t turn_of(const pl_family *family) {
+  uint8_t stream = stream_of(family, 0);
+  return stream == PL_STREAM_CONTEXT || stream == PL_STREAM_EXPERT ? PL_STREAM_FEATURE : stream;
 }
 
 /* The groups of a family fall into classes as their first patterns do; without ops a family has no classes. */
@@ -289,18 +301,24 @@ static pl_code number_groups(planning *state) {
   return PL_OK;
 }
 
+int pl_communication_slot(pl_group_role role) {
+  return role == PL_GROUP_CONTEXT ? PL_SLOT_CONTEXT : role == PL_GROUP_EXPERT ? PL_SLOT_EXPERT : PL_SLOT_TENSOR;
+}
+
 static uint32_t slot_group(const planning *state, const pl_device_class *own, int slot) {
-  static const uint8_t kinds[PL_SLOT_COUNT] = {PL_FAMILY_TENSOR, PL_FAMILY_DATA, PL_FAMILY_DOWN,     PL_FAMILY_DOWN,
-                                               PL_FAMILY_UP,     PL_FAMILY_UP,   PL_FAMILY_EMBEDDING};
+  static const uint8_t kinds[PL_SLOT_COUNT] = {
+      [PL_SLOT_TENSOR] = PL_FAMILY_TENSOR,       [PL_SLOT_DATA] = PL_FAMILY_DATA,
+      [PL_SLOT_SEND_DOWN] = PL_FAMILY_DOWN,      [PL_SLOT_RECEIVE_DOWN] = PL_FAMILY_DOWN,
+      [PL_SLOT_SEND_UP] = PL_FAMILY_UP,          [PL_SLOT_RECEIVE_UP] = PL_FAMILY_UP,
+      [PL_SLOT_EMBEDDING] = PL_FAMILY_EMBEDDING, [PL_SLOT_CONTEXT] = PL_FAMILY_CONTEXT,
+      [PL_SLOT_EXPERT] = PL_FAMILY_EXPERT,       [PL_SLOT_EXPERT_DATA] = PL_FAMILY_EXPERT_DATA};
   const pl_program *program = state->program;
   pl_family_kind kind = (pl_family_kind)kinds[slot];
   int32_t stage = own->stage;
   if (slot == PL_SLOT_RECEIVE_DOWN || slot == PL_SLOT_RECEIVE_UP) stage = pl_program_sender(program, kind, stage);
   uint32_t family = program->family_of[stage][kind];
   if (family == PL_NONE) return PL_NONE;
-  int32_t group = own->data * program->strategy->tmp + own->tensor;
-  if (kind == PL_FAMILY_TENSOR) group = own->data;
-  if (kind == PL_FAMILY_DATA) group = own->tensor;
+  int32_t group = pl_program_group(program, kind, own->replica, own->tensor);
   return state->class_of_group[state->first_group[family] + (uint32_t)group];
 }
 
@@ -311,13 +329,13 @@ static pl_code number_devices(planning *state) {
   if (classes == NULL) return no_memory(state);
   PL_ASSERT(state->folding.fold.devices.class_of != NULL);
   for (int32_t stage = 0; stage < strategy->pp; stage++)
-    for (int32_t d = 0; d < strategy->dp; d++)
+    for (int32_t r = 0; r < pl_strategy_replicas(strategy); r++)
       for (int32_t t = 0; t < strategy->tmp; t++) {
-        uint32_t device = pl_strategy_device(strategy, stage, d, t),
+        uint32_t device = pl_strategy_device(strategy, stage, r, t),
                  class = state->folding.fold.devices.class_of[device];
         if (state->folding.fold.devices.first[class] != device) continue;
         pl_device_class *own = &classes[class];
-        *own = (pl_device_class){device, state->folding.fold.devices.size[class], stage, d, t, {0}};
+        *own = (pl_device_class){device, state->folding.fold.devices.size[class], stage, r, t, {0}};
         for (int slot = 0; slot < PL_SLOT_COUNT; slot++)
           own->group_class[slot] = slot_group(state, own, slot);
       }
@@ -369,7 +387,7 @@ static pl_code make_quotient(planning *state) {
     const pl_family *family = &state->program->families[first->family];
     uint32_t device = fold->devices.class_of[group_members(family, first->group)[0]];
     quotient->transfers[class] = state->folding.quotient.transfers[class];
-    quotient->transfers[class].serial = device * PL_STREAM_KIND_COUNT + stream_of(family, 0);
+    quotient->transfers[class].serial = device * PL_STREAM_KIND_COUNT + turn_of(family);
   }
   for (uint32_t use = 0; use < quotient->n_uses; use++)
     quotient->uses[use] = state->folding.quotient.uses[use];

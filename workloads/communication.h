@@ -57,12 +57,18 @@ enum {
   PL_SLOT_SEND_UP,
   PL_SLOT_RECEIVE_UP,
   PL_SLOT_EMBEDDING,
+  PL_SLOT_CONTEXT,
+  PL_SLOT_EXPERT,
+  PL_SLOT_EXPERT_DATA,
   PL_SLOT_COUNT
 };
 
+/* Of the communicator that runs a block's collectives of that group. */
+int pl_communication_slot(pl_group_role role);
+
 typedef struct pl_device_class {
   uint32_t device, multiplicity;       /* representative of the cluster, how many it stands for */
-  int32_t stage, data, tensor;         /* coordinates of the representative */
+  int32_t stage, replica, tensor;      /* coordinates of the representative */
   uint32_t group_class[PL_SLOT_COUNT]; /* PL_NONE = takes no part */
 } pl_device_class;
 

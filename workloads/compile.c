@@ -20,7 +20,8 @@ typedef struct unrolling {
   uint32_t n_pending;
   uint32_t *gathers; /* ring of gathers not yet awaited */
   uint32_t first_gather, n_gathers;
-  uint32_t last_reduction;
+  uint32_t last_reduction[2]; /* of experts: 1; of all else: 0 */
+  uint32_t exchange;          /* begun and not yet awaited, PL_NONE = none */
   /* Only with ready streams, where program order is not the order on the stream. */
   uint32_t *forward_end;  /* [chunk][microbatch] last task of the forward */
   uint32_t *backward_end; /* last task of each backward, in the schedule's order */
@@ -89,16 +90,20 @@ static void order_after_work(compilation *state, const unrolling *own, uint32_t 
 }
 
 /* Starts an op of a communicator after the work so far; gives the task at which it is over. */
-static uint32_t emit_communication(compilation *state, unrolling *own, int slot, const pl_piece *piece,
-                                   int32_t microbatch) {
-  pl_category category = slot == PL_SLOT_TENSOR ? PL_CATEGORY_TENSOR : PL_CATEGORY_DATA;
-  pl_meeting meeting = arrive(state, own, slot, piece->op, category, piece->name, microbatch);
+static uint32_t emit_communication(compilation *state, unrolling *own, const pl_piece *piece, int32_t microbatch) {
+  static const uint8_t categories[PL_SLOT_COUNT] = {[PL_SLOT_TENSOR] = PL_CATEGORY_TENSOR,
+                                                    [PL_SLOT_DATA] = PL_CATEGORY_DATA,
+                                                    [PL_SLOT_CONTEXT] = PL_CATEGORY_CONTEXT,
+                                                    [PL_SLOT_EXPERT] = PL_CATEGORY_EXPERT,
+                                                    [PL_SLOT_EXPERT_DATA] = PL_CATEGORY_DATA};
+  pl_category category = (pl_category)categories[piece->slot];
+  pl_meeting meeting = arrive(state, own, piece->slot, piece->op, category, piece->name, microbatch);
   order_after_work(state, own, meeting.open);
   return meeting.close;
 }
 
-static void emit_tensor(compilation *state, unrolling *own, const pl_piece *piece, int32_t microbatch) {
-  uint32_t close = emit_communication(state, own, PL_SLOT_TENSOR, piece, microbatch);
+static void emit_collective(compilation *state, unrolling *own, const pl_piece *piece, int32_t microbatch) {
+  uint32_t close = emit_communication(state, own, piece, microbatch);
   own->n_pending = 0;
   wait_for(own, close);
 }
@@ -108,8 +113,14 @@ static void emit_tied(compilation *state, unrolling *own, const pl_piece *piece,
   const pl_task_text text = {PL_CATEGORY_DATA, piece->name, microbatch};
   pl_meeting meeting = pl_meetings_arrive(&state->meetings, own->index, PL_SLOT_EMBEDDING, piece->op, &text);
   order_after_work(state, own, meeting.open);
-  if (own->last_reduction != PL_NONE) pl_graph_builder_edge(state->builder, own->last_reduction, meeting.open);
-  own->last_reduction = meeting.close;
+  if (own->last_reduction[0] != PL_NONE) pl_graph_builder_edge(state->builder, own->last_reduction[0], meeting.open);
+  own->last_reduction[0] = meeting.close;
+}
+
+static void emit_reduction(compilation *state, unrolling *own, const pl_piece *piece, int32_t microbatch) {
+  uint32_t *last = &own->last_reduction[piece->slot == PL_SLOT_EXPERT_DATA];
+  *last = emit_communication(state, own, piece, microbatch);
+  if (!state->program->strategy->overlap) wait_for(own, *last);
 }
 
 static void emit_piece(compilation *state, unrolling *own, const pl_piece *piece, int32_t microbatch) {
@@ -120,12 +131,17 @@ static void emit_piece(compilation *state, unrolling *own, const pl_piece *piece
   case PL_PIECE_JOINT:
     PL_ASSERT(false); /* of the whole crew: emit_pieces */
     break;
-  case PL_PIECE_TENSOR:
-    emit_tensor(state, own, piece, microbatch);
+  case PL_PIECE_COLLECTIVE:
+    emit_collective(state, own, piece, microbatch);
+    break;
+  case PL_PIECE_BEGIN:
+    own->exchange = emit_communication(state, own, piece, microbatch);
+    break;
+  case PL_PIECE_COMPLETE:
+    wait_for(own, own->exchange);
     break;
   case PL_PIECE_REDUCE:
-    own->last_reduction = emit_communication(state, own, PL_SLOT_DATA, piece, microbatch);
-    if (!state->program->strategy->overlap) wait_for(own, own->last_reduction);
+    emit_reduction(state, own, piece, microbatch);
     break;
   case PL_PIECE_EMBEDDING:
     emit_tied(state, own, piece, microbatch);
@@ -135,7 +151,7 @@ static void emit_piece(compilation *state, unrolling *own, const pl_piece *piece
     if (own->chain == PL_NONE)
       own->chain = own->last; /* parameters are not gathered before the previous pass is over */
     own->gathers[(own->first_gather + own->n_gathers++) % MOST_GATHERS] =
-        emit_communication(state, own, PL_SLOT_DATA, piece, microbatch);
+        emit_communication(state, own, piece, microbatch);
     break;
   case PL_PIECE_AWAIT:
     wait_for(own, own->gathers[own->first_gather]);
@@ -242,8 +258,10 @@ static void emit_epilogue(compilation *state, crew *own) {
   for (uint32_t i = 0; i < own->epilogue.n; i++)
     for (uint32_t member = 0; member < own->n; member++) {
       const pl_piece *piece = &own->epilogue.pieces[i];
-      if (piece->kind == PL_PIECE_WORK) /* the optimizer; the gradient stream is in order */
-        wait_for(&own->members[member], own->members[member].last_reduction);
+      if (piece->kind == PL_PIECE_WORK) { /* the optimizer; the gradient streams are in order */
+        wait_for(&own->members[member], own->members[member].last_reduction[0]);
+        wait_for(&own->members[member], own->members[member].last_reduction[1]);
+      }
       emit_piece(state, &own->members[member], piece, -1);
     }
 }
@@ -271,7 +289,8 @@ static bool prepare(compilation *state, uint32_t index, unrolling *own) {
                      .index = index,
                      .last = PL_NONE,
                      .chain = PL_NONE,
-                     .last_reduction = PL_NONE,
+                     .last_reduction = {PL_NONE, PL_NONE},
+                     .exchange = PL_NONE,
                      .gathers = PL_TAKE(state->arena, uint32_t, MOST_GATHERS)};
   if (state->options->streams == PL_STREAMS_READY) {
     own->forward_end = PL_TAKE(state->arena, uint32_t, vpp * (size_t)program->n_microbatches);

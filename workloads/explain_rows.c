@@ -15,6 +15,12 @@ const char *pl_family_role_name(pl_family_kind kind) {
     return "pipeline";
   case PL_FAMILY_EMBEDDING:
     return "embedding";
+  case PL_FAMILY_CONTEXT:
+    return "context";
+  case PL_FAMILY_EXPERT:
+    return "expert";
+  case PL_FAMILY_EXPERT_DATA:
+    return "expert data";
   case PL_FAMILY_KIND_COUNT:
     break;
   }
@@ -63,6 +69,10 @@ static pl_explain_kind named_kind(int kind) {
     return (pl_explain_kind){.name = "pipeline communication", .column = "pipeline_comm_s"};
   case KIND_FIRST_COMMUNICATION + PL_CATEGORY_DATA:
     return (pl_explain_kind){.name = "data communication", .column = "data_comm_s"};
+  case KIND_FIRST_COMMUNICATION + PL_CATEGORY_CONTEXT:
+    return (pl_explain_kind){.name = "context communication", .column = "context_comm_s"};
+  case KIND_FIRST_COMMUNICATION + PL_CATEGORY_EXPERT:
+    return (pl_explain_kind){.name = "expert communication", .column = "expert_comm_s"};
   case KIND_BUBBLE:
     return (pl_explain_kind){.name = "bubble", .column = "bubble_s"};
   default:
@@ -79,6 +89,12 @@ static void add_to_kind(pl_explain_kind *kind, const pl_explained_time *time) {
   if (!kind->computes) kind->hidden += pl_explained_hidden(time);
 }
 
+/* The columns of the breakdown, but for those that only some strategies have. */
+static bool is_always_shown(int kind, const pl_explain_kind *entry) {
+  return entry->column != NULL && kind != KIND_FIRST_COMMUNICATION + PL_CATEGORY_CONTEXT &&
+         kind != KIND_FIRST_COMMUNICATION + PL_CATEGORY_EXPERT;
+}
+
 static bool sum_kinds(const pl_explanation *explanation, pl_arena *arena, pl_explain_rows *rows) {
   const pl_explained_time *times = pl_explained_times(explanation, rows->device_class);
   pl_explain_kind *kinds = PL_TAKE(arena, pl_explain_kind, KIND_COUNT);
@@ -89,7 +105,7 @@ static bool sum_kinds(const pl_explanation *explanation, pl_arena *arena, pl_exp
     add_to_kind(&kinds[kind_of(&explanation->ops[op])], &times[op]);
   kinds[KIND_BUBBLE].time = explanation->idle[rows->device_class];
   for (int kind = 0; kind < KIND_COUNT; kind++)
-    if (kinds[kind].calls > 0 || kinds[kind].time > 0 || kinds[kind].column != NULL)
+    if (kinds[kind].calls > 0 || kinds[kind].time > 0 || is_always_shown(kind, &kinds[kind]))
       kinds[rows->n_kinds++] = kinds[kind];
   rows->kinds = kinds;
   return true;

@@ -9,10 +9,14 @@ static const pl_framework *framework_of(const pl_piece_context *context) {
   return pl_framework_or_ideal(context->program->job->framework);
 }
 
-/* A tensor collective alone; 0 where the plan does not lower it (chunked). */
+static uint32_t class_of(const pl_piece_context *context, const pl_op *op) {
+  return context->device->group_class[pl_communication_slot((pl_group_role)op->group)];
+}
+
+/* A collective alone; 0 where the plan does not lower it (chunked), and where computing goes on beside it. */
 static double collective_s(const pl_piece_context *context, const pl_op *op) {
-  uint32_t class = context->device->group_class[PL_SLOT_TENSOR];
-  if (class == PL_NONE || context->plan->ops == NULL) return 0;
+  uint32_t class = class_of(context, op);
+  if (class == PL_NONE || context->plan->ops == NULL || op->overlap == PL_OVERLAP_BEGINS) return 0;
   const pl_group_class *group = &context->plan->group_classes[class];
   const pl_family *family = &context->program->families[group->family];
   for (uint32_t i = 0; i < family->n_ops; i++)
@@ -24,7 +28,7 @@ static double collective_s(const pl_piece_context *context, const pl_op *op) {
 static void add_op(const pl_piece_context *context, const pl_op *op, bool backward, pl_host_load *load) {
   const pl_framework *framework = framework_of(context);
   if (op->kind == PL_OP_COLLECTIVE) {
-    if (context->device->group_class[PL_SLOT_TENSOR] == PL_NONE) return;
+    if (class_of(context, op) == PL_NONE) return;
     load->device_s += collective_s(context, op);
     load->host_s += framework->collective_s;
     return;

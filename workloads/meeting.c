@@ -51,7 +51,8 @@ static bool list_grow(pl_meeting_list *list, pl_arena *arena) {
 static bool is_fixed(const pl_meetings *meetings, const pl_group_class *class, const pl_lowered_op *op) {
   if (op->has_rivals) return false;
   const pl_participant *members = &meetings->plan->participants[class->first_participant];
-  if (members[0].stream != PL_STREAM_GRADIENT || meetings->options->no_overlap_factor) return true;
+  bool is_gradient = members[0].stream == PL_STREAM_GRADIENT || members[0].stream == PL_STREAM_EXPERT_GRADIENT;
+  if (!is_gradient || meetings->options->no_overlap_factor) return true;
   for (uint32_t i = 0; i < class->n_participants; i++) {
     uint32_t device = meetings->plan->device_classes[members[i].device_class].device;
     if (pl_cluster_profile(meetings->cluster, device)->overlap_communication > 0) return false;

@@ -35,12 +35,13 @@ typedef enum pl_group_role {
   PL_GROUP_NONE = 0,
   PL_GROUP_TENSOR,
   PL_GROUP_DATA,
+  PL_GROUP_CONTEXT,
   PL_GROUP_EXPERT,
   PL_GROUP_PIPELINE,
   PL_GROUP_EMBEDDING
 } pl_group_role;
 
-enum { PL_TENSOR_RANK = 4, PL_OP_INPUTS = 4 };
+enum { PL_TENSOR_RANK = 4, PL_OP_INPUTS = 6 };
 
 /* FLOPs of fused attention's backward over its forward's: five matrix products where the forward has two. */
 #define PL_ATTENTION_BACKWARD_FLOPS 2.5
@@ -69,6 +70,13 @@ typedef struct pl_tensor {
   double size_bytes;
 } pl_tensor;
 
+/* How a collective stands to the computing behind it. */
+typedef enum pl_overlap {
+  PL_OVERLAP_NONE = 0, /* what follows waits for it */
+  PL_OVERLAP_BEGINS,   /* of a collective: it runs beside what follows */
+  PL_OVERLAP_AWAITS    /* of a computing op: it waits for the collective that began before it */
+} pl_overlap;
+
 typedef struct pl_op {
   const char *name; /* "qkv", "attention", "mlp_up" ... */
   uint8_t kind;     /* pl_op_kind */
@@ -76,6 +84,7 @@ typedef struct pl_op {
   uint8_t dtype;
   uint8_t attention_kernel;  /* pl_attention_kernel; only for PL_OP_ATTENTION */
   uint8_t collective, group; /* pl_collective_kind, pl_group_role; only for PL_OP_COLLECTIVE */
+  uint8_t overlap;           /* pl_overlap */
   /* GEMM: as above. ATTENTION: (batch * heads, query length, key length, head size). The memory-bound kinds: (1, rows,
    * width, 0). */
   int64_t batch, m, n, k;
@@ -110,12 +119,14 @@ typedef enum pl_recompute { PL_RECOMPUTE_NONE = 0, PL_RECOMPUTE_SELECTIVE, PL_RE
 typedef struct pl_block_shard {
   int32_t tmp; /* tensor-parallel degree */
   int32_t ep;  /* ranks over which the experts are spread; 0 counts as 1 */
+  int32_t cp;  /* ranks over which every sequence is cut; 0 counts as 1 */
   bool sp;     /* sequence parallelism (only with tmp > 1) */
   int32_t mbs;
   int64_t seq; /* sequence length */
   pl_recompute recompute;
-  pl_dtype dtype;                       /* of activations, weights and GEMMs */
-  bool flash;                           /* fused attention: no s x s tensors */
+  bool cp_gather; /* keys and values are gathered before attention, instead of going round a ring beside it */
+  pl_dtype dtype; /* of activations, weights and GEMMs */
+  bool flash;     /* fused attention: no s x s tensors */
   pl_attention_kernel attention_kernel; /* which one; ANY = the device's first */
   const struct pl_framework *framework; /* which chains are one kernel (workloads/framework.h); NULL = ideal */
 } pl_block_shard;

@@ -88,8 +88,11 @@ static void emit_segment(gathering *state, pl_piece_kind kind, uint32_t first, u
 
 static void emit_collectives(gathering *state, uint32_t first, uint32_t end) {
   for (uint32_t i = first; i < end; i++)
-    state->pieces[state->n_pieces++] = (pl_piece){
-        .kind = PL_PIECE_TENSOR, .op = state->parts[i].op, .effect = PL_NONE, .name = state->parts[i].part.name};
+    state->pieces[state->n_pieces++] = (pl_piece){.kind = PL_PIECE_COLLECTIVE,
+                                                  .slot = PL_SLOT_TENSOR,
+                                                  .op = state->parts[i].op,
+                                                  .effect = PL_NONE,
+                                                  .name = state->parts[i].part.name};
 }
 
 /* Several participants start a pass, and may end it, each when it can; from the first collective to the last they are
@@ -147,10 +150,10 @@ static pl_origin origin_of(uint8_t category, const char *name, pl_op_time cost) 
       .block = -1, .name = name, .category = category, .family = PL_NONE, .family_op = PL_NONE, .cost = cost};
 }
 
-static void add_communication(gathering *state, pl_piece_kind kind, uint32_t op, const char *name) {
+static void add_communication(gathering *state, pl_piece_kind kind, int slot, uint32_t op, const char *name) {
   close_segment(state);
-  state->pieces[state->n_pieces++] =
-      (pl_piece){.kind = (uint8_t)kind, .op = op, .effect = PL_NONE, .name = name_of(state, name)};
+  state->pieces[state->n_pieces++] = (pl_piece){
+      .kind = (uint8_t)kind, .slot = (uint8_t)slot, .op = op, .effect = PL_NONE, .name = name_of(state, name)};
 }
 
 /* ---- tensor collectives inside a block ---- */
@@ -170,7 +173,7 @@ static void add_collective(gathering *state, uint32_t own, const char *name) {
   const pl_group_class *class = state->tensor;
   PL_ASSERT(class != NULL);
   if (!context->options->fuse || !class->stays_inside) {
-    add_communication(state, PL_PIECE_TENSOR, own, name);
+    add_communication(state, PL_PIECE_COLLECTIVE, PL_SLOT_TENSOR, own, name);
     return;
   }
   const pl_lowered_op *lowered = &context->plan->ops[class->first_op + own];
@@ -185,12 +188,28 @@ static void add_collective(gathering *state, uint32_t own, const char *name) {
   add_part(state, &part, own, &origin);
 }
 
+/* Of the tensor, context or expert group. Only the tensor group's become parts of segments: its members are in step,
+ * the others' come from different tensor groups. */
+static void add_block_collective(gathering *state, const pl_op *op) {
+  const pl_piece_context *context = state->context;
+  int slot = pl_communication_slot((pl_group_role)op->group);
+  uint32_t class = context->device->group_class[slot];
+  if (class == PL_NONE) return;
+  uint32_t own = find_op(&context->program->families[context->plan->group_classes[class].family], op);
+  if (slot == PL_SLOT_TENSOR) {
+    add_collective(state, own, op->name);
+    return;
+  }
+  bool begins = op->overlap == PL_OVERLAP_BEGINS;
+  add_communication(state, begins ? PL_PIECE_BEGIN : PL_PIECE_COLLECTIVE, slot, own, op->name);
+}
+
 /* ---- blocks and the other instructions ---- */
 
 /* Gradients that are added into the buffers when the pass is over: this block's stay, the last one lets go of all. */
 static void keep_gradients(gathering *state, const pl_block_program *block, pl_memory_effect *effect) {
   const pl_program *program = state->context->program;
-  double each = pl_training_state_of(program->job, program->strategy->dp).pass_gradient_bytes;
+  double each = pl_training_state_of(program->job, pl_strategy_replicas(program->strategy)).pass_gradient_bytes;
   int64_t own = llrint(block->parameters * each);
   state->kept_bytes += own;
   effect->peak_bytes += own;
@@ -213,10 +232,11 @@ static void add_block(gathering *state, const pl_instruction *instruction) {
   for (uint32_t i = 0; i < list->n_ops; i++) {
     const pl_op *op = &list->ops[i];
     if (op->kind == PL_OP_COLLECTIVE) {
-      if (state->tensor != NULL)
-        add_collective(state, find_op(&context->program->families[state->tensor->family], op), op->name);
+      add_block_collective(state, op);
       continue;
     }
+    if (op->overlap == PL_OVERLAP_AWAITS)
+      add_communication(state, PL_PIECE_COMPLETE, PL_SLOT_CONTEXT, PL_NONE, "await");
     if (!taken) add_effect(state, effect.peak_bytes, effect.peak_bytes);
     taken = true;
     if (i == last) add_effect(state, 0, effect.net_bytes - effect.peak_bytes);
@@ -241,11 +261,11 @@ static void add_lateness(gathering *state, const pl_instruction *instruction) {
 }
 
 /* A copy per rank of the group, each of a share of what was gathered: read and written; launched one by one. */
-static void add_copies(gathering *state, uint32_t op) {
+static void add_copies(gathering *state, uint32_t op, pl_family_kind kind) {
   const pl_piece_context *context = state->context;
   const pl_program *program = context->program;
   const pl_framework *framework = pl_framework_or_ideal(program->job->framework);
-  const pl_family *family = &program->families[program->family_of[context->device->stage][PL_FAMILY_DATA]];
+  const pl_family *family = &program->families[program->family_of[context->device->stage][kind]];
   double launch_s = fmax(framework->launch_s, context->profile->launch_overhead_s);
   pl_op_time cost = pl_optimizer_cost(context->profile, 1, 2 * family->ops[op].size_bytes);
   if ((double)family->group_size * launch_s > cost.time_s)
@@ -260,8 +280,11 @@ static void add_optimizer(gathering *state) {
   const pl_piece_context *context = state->context;
   const pl_strategy *strategy = context->program->strategy;
   const pl_stage_program *stage = &context->program->stages[context->device->stage];
-  pl_training_state bytes = pl_training_state_of(context->program->job, strategy->dp);
-  double owned = strategy->zero >= 1 ? stage->parameters / strategy->dp : stage->parameters;
+  pl_training_state bytes = pl_training_state_of(context->program->job, pl_strategy_replicas(strategy));
+  double owned = stage->parameters;
+  if (strategy->zero >= 1)
+    owned = (stage->parameters - stage->expert_parameters) / pl_program_shards(context->program, false) +
+            stage->expert_parameters / pl_program_shards(context->program, true);
   pl_op_time cost = pl_optimizer_cost(context->profile, owned, bytes.update_traffic_bytes);
   add_effect(state, llrint(owned * bytes.update_bytes), 0);
   pl_origin origin = origin_of(PL_CATEGORY_OPTIMIZER, "optimizer", cost);
@@ -270,28 +293,29 @@ static void add_optimizer(gathering *state) {
 }
 
 static void add_instruction(gathering *state, const pl_instruction *instruction) {
+  int data = instruction->experts ? PL_SLOT_EXPERT_DATA : PL_SLOT_DATA;
   switch ((pl_instruction_kind)instruction->kind) {
   case PL_INSTRUCTION_BLOCK:
     add_block(state, instruction);
     add_lateness(state, instruction);
     break;
   case PL_INSTRUCTION_REDUCE:
-    add_communication(state, PL_PIECE_REDUCE, instruction->op, "reduce gradients");
+    add_communication(state, PL_PIECE_REDUCE, data, instruction->op, "reduce gradients");
     break;
   case PL_INSTRUCTION_GATHER:
-    add_communication(state, PL_PIECE_GATHER, instruction->op, "gather parameters");
+    add_communication(state, PL_PIECE_GATHER, data, instruction->op, "gather parameters");
     break;
   case PL_INSTRUCTION_AWAIT:
-    add_communication(state, PL_PIECE_AWAIT, PL_NONE, "await");
+    add_communication(state, PL_PIECE_AWAIT, data, PL_NONE, "await");
     break;
   case PL_INSTRUCTION_COPY:
-    add_copies(state, instruction->op);
+    add_copies(state, instruction->op, instruction->experts ? PL_FAMILY_EXPERT_DATA : PL_FAMILY_DATA);
     break;
   case PL_INSTRUCTION_ASSEMBLE:
     add_collective(state, instruction->op, "assemble");
     break;
   case PL_INSTRUCTION_EMBEDDING:
-    add_communication(state, PL_PIECE_EMBEDDING, instruction->op, "reduce tied embedding");
+    add_communication(state, PL_PIECE_EMBEDDING, PL_SLOT_EMBEDDING, instruction->op, "reduce tied embedding");
     break;
   case PL_INSTRUCTION_OPTIMIZER:
     add_optimizer(state);
@@ -299,14 +323,14 @@ static void add_instruction(gathering *state, const pl_instruction *instruction)
   }
 }
 
-/* Most ops that a pass can make: a piece each at worst, and a part each. */
+/* Most ops that a pass can make: a piece each at worst, two where an exchange is awaited, and a part each. */
 static uint32_t count_ops(const pl_program *program, const pl_pass *pass) {
   uint32_t n = 2;
   for (uint32_t i = 0; i < pass->n; i++) {
     n += 2; /* its own, and the lateness behind a block */
     if (pass->instructions[i].kind != PL_INSTRUCTION_BLOCK) continue;
     const pl_block_program *block = &program->blocks[pl_model_block_kind(program->model, pass->instructions[i].block)];
-    n += pass->instructions[i].backward ? block->backward.n_ops : block->forward.n_ops;
+    n += 3 + (pass->instructions[i].backward ? block->backward.n_ops : block->forward.n_ops);
   }
   return n;
 }

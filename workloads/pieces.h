@@ -7,12 +7,14 @@
 #include "workloads/compile.h"
 
 typedef enum pl_piece_kind {
-  PL_PIECE_WORK = 0, /* segment on the compute stream */
-  PL_PIECE_JOINT,    /* joint segment of the crew (workloads/compile.h) */
-  PL_PIECE_TENSOR,   /* op of the tensor family: between the work before and the work after it */
-  PL_PIECE_REDUCE,   /* op of the data family, starts after the work before it; the work behind it waits only without
-                        overlap */
-  PL_PIECE_GATHER,   /* likewise, awaited later */
+  PL_PIECE_WORK = 0,   /* segment on the compute stream */
+  PL_PIECE_JOINT,      /* joint segment of the crew (workloads/compile.h) */
+  PL_PIECE_COLLECTIVE, /* between the work before and the work after it */
+  PL_PIECE_BEGIN,      /* starts after the work before it and runs beside the work after it */
+  PL_PIECE_COMPLETE,   /* the work after it waits for what has begun */
+  PL_PIECE_REDUCE,     /* starts after the work before it; the work behind it waits only without
+                          overlap */
+  PL_PIECE_GATHER,     /* likewise, awaited later */
   PL_PIECE_AWAIT,
   PL_PIECE_EMBEDDING
 } pl_piece_kind;
@@ -22,6 +24,7 @@ typedef struct pl_piece {
   uint8_t category; /* of the work's first part */
   uint32_t segment; /* WORK, JOINT */
   uint32_t effect;  /* WORK, JOINT: PL_NONE = none */
+  uint8_t slot;     /* of the communicator (workloads/communication.h) */
   uint32_t op;      /* of its family */
   uint32_t name;    /* PL_NONE = none */
 } pl_piece;

@@ -82,6 +82,16 @@ static uint32_t family_op(making *state, uint32_t family, pl_collective_kind kin
   return own->n_ops++;
 }
 
+bool pl_program_has_expert_data(const pl_model *model, const pl_strategy *strategy) {
+  return model->n_experts > 0 && (strategy->tmp > 1 || pl_strategy_ep(strategy) > 1);
+}
+
+double pl_program_shards(const pl_program *program, bool experts) {
+  const pl_strategy *strategy = program->strategy;
+  return experts && pl_program_has_expert_data(program->model, strategy) ? pl_strategy_expert_replicas(strategy)
+                                                                         : pl_strategy_replicas(strategy);
+}
+
 int32_t pl_program_receiver(const pl_program *program, pl_family_kind kind, int32_t stage) {
   int32_t pp = program->strategy->pp;
   return kind == PL_FAMILY_DOWN ? (stage + 1) % pp : (stage + pp - 1) % pp;
@@ -113,7 +123,13 @@ static bool family_exists(const pl_program *program, pl_family_kind kind, int32_
   case PL_FAMILY_TENSOR:
     return strategy->tmp > 1;
   case PL_FAMILY_DATA:
-    return strategy->dp > 1;
+    return pl_strategy_replicas(strategy) > 1;
+  case PL_FAMILY_CONTEXT:
+    return strategy->cp > 1;
+  case PL_FAMILY_EXPERT:
+    return strategy->ep > 1;
+  case PL_FAMILY_EXPERT_DATA:
+    return pl_program_has_expert_data(program->model, strategy) && pl_strategy_expert_replicas(strategy) > 1;
   case PL_FAMILY_DOWN:
     return strategy->pp > 1 && (ring || stage < strategy->pp - 1);
   case PL_FAMILY_UP:
@@ -126,37 +142,74 @@ static bool family_exists(const pl_program *program, pl_family_kind kind, int32_
   return false;
 }
 
-/* Group number and position of device (stage, d, t): TENSOR group d, DATA group t, the others group d * tmp + t. */
+/* Group number and position of the device of replica r and tensor rank t, whose flat index is r * tmp + t. */
+typedef struct seat {
+  int32_t group, position;
+} seat;
+
+static seat seat_of(const pl_strategy *strategy, pl_family_kind kind, int32_t r, int32_t t) {
+  int32_t flat = r * strategy->tmp + t, cp = pl_strategy_cp(strategy), ep = pl_strategy_ep(strategy);
+  switch (kind) {
+  case PL_FAMILY_TENSOR:
+    return (seat){r, t};
+  case PL_FAMILY_DATA:
+    return (seat){t, r};
+  case PL_FAMILY_CONTEXT:
+    return (seat){r / cp * strategy->tmp + t, r % cp};
+  case PL_FAMILY_EXPERT:
+    return (seat){flat / ep, flat % ep};
+  case PL_FAMILY_EXPERT_DATA:
+    return (seat){flat % ep, flat / ep};
+  default:
+    return (seat){flat, 0};
+  }
+}
+
+int32_t pl_program_group(const pl_program *program, pl_family_kind kind, int32_t replica, int32_t tensor) {
+  return seat_of(program->strategy, kind, replica, tensor).group;
+}
+
+static int32_t group_size(const pl_strategy *strategy, pl_family_kind kind) {
+  switch (kind) {
+  case PL_FAMILY_TENSOR:
+    return strategy->tmp;
+  case PL_FAMILY_DATA:
+    return pl_strategy_replicas(strategy);
+  case PL_FAMILY_CONTEXT:
+    return pl_strategy_cp(strategy);
+  case PL_FAMILY_EXPERT:
+    return pl_strategy_ep(strategy);
+  case PL_FAMILY_EXPERT_DATA:
+    return pl_strategy_expert_replicas(strategy);
+  default:
+    return 2;
+  }
+}
+
+static bool is_pair(pl_family_kind kind) {
+  return kind == PL_FAMILY_DOWN || kind == PL_FAMILY_UP || kind == PL_FAMILY_EMBEDDING;
+}
+
 static void fill_members(const pl_program *program, pl_family *family, uint32_t *members) {
   const pl_strategy *strategy = program->strategy;
   int32_t other = family->kind == PL_FAMILY_EMBEDDING ? head_stage(program)
                                                       : pl_program_receiver(program, family->kind, family->stage);
-  for (int32_t d = 0; d < strategy->dp; d++)
+  for (int32_t r = 0; r < pl_strategy_replicas(strategy); r++)
     for (int32_t t = 0; t < strategy->tmp; t++) {
-      uint32_t device = pl_strategy_device(strategy, family->stage, d, t);
-      switch (family->kind) {
-      case PL_FAMILY_TENSOR:
-        members[d * strategy->tmp + t] = device;
-        break;
-      case PL_FAMILY_DATA:
-        members[t * strategy->dp + d] = device;
-        break;
-      default:
-        members[2 * (d * strategy->tmp + t)] = device;
-        members[2 * (d * strategy->tmp + t) + 1] = pl_strategy_device(strategy, other, d, t);
-      }
+      const seat own = seat_of(strategy, family->kind, r, t);
+      uint32_t *group = &members[(size_t)own.group * family->group_size];
+      group[own.position] = pl_strategy_device(strategy, family->stage, r, t);
+      if (is_pair(family->kind)) group[1] = pl_strategy_device(strategy, other, r, t);
     }
 }
 
 static pl_code make_family(making *state, pl_family_kind kind, int32_t stage) {
   pl_program *program = state->program;
   const pl_strategy *strategy = program->strategy;
-  uint32_t index = program->n_families++;
+  uint32_t index = program->n_families++, n_ranks = (uint32_t)(pl_strategy_replicas(strategy) * strategy->tmp);
   pl_family *family = &state->families[index];
-  uint32_t dp = (uint32_t)strategy->dp, tmp = (uint32_t)strategy->tmp;
-  *family = (pl_family){.kind = kind, .stage = stage};
-  family->group_size = kind == PL_FAMILY_TENSOR ? tmp : kind == PL_FAMILY_DATA ? dp : 2;
-  family->n_groups = kind == PL_FAMILY_TENSOR ? dp : kind == PL_FAMILY_DATA ? tmp : dp * tmp;
+  *family = (pl_family){.kind = kind, .stage = stage, .group_size = (uint32_t)group_size(strategy, kind)};
+  family->n_groups = is_pair(kind) ? n_ranks : n_ranks / family->group_size;
   uint32_t *members = PL_TAKE(state->arena, uint32_t, (size_t)family->n_groups * family->group_size);
   if (members == NULL) return pl_fail_memory(state->error, "the communicators");
   fill_members(program, family, members);
@@ -183,30 +236,35 @@ static pl_code make_families(making *state) {
   return PL_OK;
 }
 
-/* The tensor family's ops are those of the blocks that the stage holds. */
+pl_family_kind pl_program_family_kind(pl_group_role role) {
+  return role == PL_GROUP_CONTEXT ? PL_FAMILY_CONTEXT : role == PL_GROUP_EXPERT ? PL_FAMILY_EXPERT : PL_FAMILY_TENSOR;
+}
+
+/* The ops of the families inside a stage are those of the blocks that the stage holds. */
 static void add_block_collectives(making *state, int32_t stage, int32_t block) {
   const pl_block_program *program = block_program(state->program, block);
-  uint32_t family = state->program->family_of[stage][PL_FAMILY_TENSOR];
-  if (family == PL_NONE) return;
   const pl_op_list lists[2] = {program->forward, program->backward};
   for (int pass = 0; pass < 2; pass++)
-    for (uint32_t i = 0; i < lists[pass].n_ops; i++)
-      if (lists[pass].ops[i].kind == PL_OP_COLLECTIVE)
-        family_op(state, family, (pl_collective_kind)lists[pass].ops[i].collective, lists[pass].ops[i].size_bytes);
+    for (uint32_t i = 0; i < lists[pass].n_ops; i++) {
+      const pl_op *op = &lists[pass].ops[i];
+      if (op->kind != PL_OP_COLLECTIVE) continue;
+      uint32_t family = state->program->family_of[stage][pl_program_family_kind((pl_group_role)op->group)];
+      if (family != PL_NONE) family_op(state, family, (pl_collective_kind)op->collective, op->size_bytes);
+    }
 }
 
 /* ---- passes ---- */
 
-/* Instructions per block at most: block, reduce, and per parameter tensor that is gathered by itself gather, await and
- * copy; and some at the ends. */
-enum { GATHER_WINDOW = 2, GATHERS_PER_BLOCK = 8, INSTRUCTIONS_PER_BLOCK = 2 + 6 * GATHERS_PER_BLOCK };
+/* Instructions per block at most: block, reduce of experts and of all else, and per parameter tensor that is gathered
+ * by itself, all experts' together, gather, await and copy; and some at the ends. */
+enum { GATHER_WINDOW = 2, GATHERS_PER_BLOCK = 9, INSTRUCTIONS_PER_BLOCK = 3 + 6 * GATHERS_PER_BLOCK };
 
 typedef struct pass_making {
   making *state;
   int32_t stage;
   pl_instruction *list;
   uint32_t n;
-  double pending; /* gradients (parameters) not yet reduced */
+  double pending[2]; /* gradients (parameters) not yet reduced: of all but experts, of experts */
 } pass_making;
 
 static void add(pass_making *pass, pl_instruction_kind kind, bool backward, int32_t block, uint32_t op) {
@@ -217,15 +275,25 @@ static const pl_framework *framework_of(const pl_program *program) {
   return pl_framework_or_ideal(program->job->framework);
 }
 
-static void add_reduce(pass_making *pass, double parameters) {
+static pl_training_state training_state_of(const pl_program *program) {
+  return pl_training_state_of(program->job, pl_strategy_replicas(program->strategy));
+}
+
+/* The family that reduces and gathers what belongs to experts, or all else. */
+static uint32_t data_family(const pass_making *pass, bool experts) {
+  return pass->state->program->family_of[pass->stage][experts ? PL_FAMILY_EXPERT_DATA : PL_FAMILY_DATA];
+}
+
+static void add_reduce(pass_making *pass, double parameters, bool experts) {
   const pl_program *program = pass->state->program;
-  pl_training_state bytes = pl_training_state_of(program->job, program->strategy->dp);
   bool whole =
       program->strategy->zero == 0 || (program->strategy->zero >= 2 && framework_of(program)->scatters_by_all_reduce);
   pl_collective_kind kind = whole ? PL_ALL_REDUCE : PL_REDUCE_SCATTER;
-  uint32_t family = program->family_of[pass->stage][PL_FAMILY_DATA];
+  uint32_t family = data_family(pass, experts);
   if (family == PL_NONE || parameters <= 0) return;
-  add(pass, PL_INSTRUCTION_REDUCE, true, -1, family_op(pass->state, family, kind, parameters * bytes.reduced_bytes));
+  add(pass, PL_INSTRUCTION_REDUCE, true, -1,
+      family_op(pass->state, family, kind, parameters * training_state_of(program).reduced_bytes));
+  pass->list[pass->n - 1].experts = experts;
 }
 
 /* Parameters that this stage holds for a block: a tied head apart from its embedding has a copy of the table. */
@@ -235,22 +303,36 @@ static double held_parameters(const pl_program *program, int32_t block) {
   return own->parameters + own->tied_parameters;
 }
 
-/* What has been gathered for a block and not yet awaited: ops of the data family. */
+/* Of these, the experts', where another family than the data family has them. */
+static double held_experts(const pl_program *program, int32_t block) {
+  if (!pl_program_has_expert_data(program->model, program->strategy)) return 0;
+  return block_program(program, block)->expert_parameters;
+}
+
+static double held_part(const pl_program *program, int32_t block, bool experts) {
+  double part = held_experts(program, block);
+  return experts ? part : held_parameters(program, block) - part;
+}
+
+/* What has been gathered for a block and not yet awaited: ops of the data family and of the expert-data family. */
 typedef struct gathered_block {
   uint32_t n, ops[2 * GATHERS_PER_BLOCK];
+  bool experts[2 * GATHERS_PER_BLOCK];
 } gathered_block;
 
 /* Tensors of a block that are gathered by themselves: the matrices, the last of them with what is left over when there
- * are too many. Vectors stay on every rank, as below DeepSpeed's threshold; they count nothing here. */
-static uint32_t matrices_of(const pl_block_program *block, double parameters[GATHERS_PER_BLOCK]) {
-  uint32_t n = 0;
+ * are too many. Vectors stay on every rank, as below DeepSpeed's threshold; they count nothing here. Experts that have
+ * a family of their own are not among them. */
+static uint32_t matrices_of(const pl_block_program *block, bool with_experts, double parameters[GATHERS_PER_BLOCK]) {
+  uint32_t n = 0, most = GATHERS_PER_BLOCK - 1;
   for (uint32_t i = 0; i < block->n_tensors; i++) {
     const pl_tensor *tensor = &block->tensors[i];
     if (tensor->kind != PL_TENSOR_PARAMETER || tensor->rank < 2 || tensor->dims[0] == 'p') continue;
+    if (tensor->expert && !with_experts) continue;
     double elements = 1;
     for (uint8_t d = 0; d < tensor->rank; d++)
       elements *= (double)tensor->extent[d];
-    if (n == GATHERS_PER_BLOCK)
+    if (n == most)
       parameters[n - 1] += elements;
     else
       parameters[n++] = elements;
@@ -269,22 +351,34 @@ static bool gathers_again(const pl_program *program, int32_t block, double param
          is_layer(pl_model_block_kind(program->model, block));
 }
 
+static void add_gather(pass_making *pass, int32_t block, double parameters, bool experts, bool backward,
+                       gathered_block *gathered) {
+  uint32_t family = data_family(pass, experts);
+  if (family == PL_NONE || parameters <= 0) return;
+  double bytes = training_state_of(pass->state->program).gathered_bytes;
+  uint32_t op = family_op(pass->state, family, PL_ALL_GATHER, parameters * bytes);
+  add(pass, PL_INSTRUCTION_GATHER, backward, block, op);
+  pass->list[pass->n - 1].experts = experts;
+  if (gathered == NULL) return;
+  gathered->experts[gathered->n] = experts;
+  gathered->ops[gathered->n++] = op;
+}
+
 /* Starts gathering what `block` needs. */
 static void add_gathers(pass_making *pass, int32_t block, bool backward, gathered_block *gathered) {
   const pl_program *program = pass->state->program;
-  double held = held_parameters(program, block), parameters[GATHERS_PER_BLOCK];
-  double bytes = pl_training_state_of(program->job, program->strategy->dp).gathered_bytes;
-  uint32_t family = program->family_of[pass->stage][PL_FAMILY_DATA];
+  double held = held_part(program, block, false), experts = held_part(program, block, true);
+  double parameters[GATHERS_PER_BLOCK];
+  uint32_t n = 0;
   gathered->n = 0;
-  if (held <= 0) return;
   if (framework_of(program)->gather_unit == PL_GATHER_TENSOR)
-    gathered->n = matrices_of(block_program(program, block), parameters);
-  if (gathered->n == 0) parameters[gathered->n++] = held;
-  uint32_t n = gathered->n;
-  if (backward && gathers_again(program, block, held)) gathered->n *= 2;
-  for (uint32_t i = 0; i < gathered->n; i++) {
-    gathered->ops[i] = family_op(pass->state, family, PL_ALL_GATHER, parameters[i % n] * bytes);
-    add(pass, PL_INSTRUCTION_GATHER, backward, block, gathered->ops[i]);
+    n = matrices_of(block_program(program, block), experts == 0, parameters);
+  if (n == 0) parameters[n++] = held;
+  int times = backward && gathers_again(program, block, held + experts) ? 2 : 1;
+  for (int time = 0; time < times; time++) {
+    for (uint32_t i = 0; i < n; i++)
+      add_gather(pass, block, parameters[i], false, backward, gathered);
+    add_gather(pass, block, experts, true, backward, gathered);
   }
 }
 
@@ -292,24 +386,34 @@ static void add_awaits(pass_making *pass, int32_t block, bool backward, const ga
   bool copies = framework_of(pass->state->program)->copies_per_rank;
   for (uint32_t i = 0; i < gathered->n; i++)
     add(pass, PL_INSTRUCTION_AWAIT, backward, block, PL_NONE);
-  for (uint32_t i = 0; copies && i < gathered->n; i++)
+  for (uint32_t i = 0; copies && i < gathered->n; i++) {
     add(pass, PL_INSTRUCTION_COPY, backward, block, gathered->ops[i]);
+    pass->list[pass->n - 1].experts = gathered->experts[i];
+  }
 }
 
-static void add_pending(pass_making *pass, double parameters) {
+/* Closes the buckets that are full, or all that hold something. */
+static void close_buckets(pass_making *pass, bool all) {
   const pl_program *program = pass->state->program;
-  pass->pending += parameters;
-  pl_training_state bytes = pl_training_state_of(program->job, program->strategy->dp);
-  if (pass->pending * bytes.gradient_bytes < program->job->bucket_bytes) return;
-  add_reduce(pass, pass->pending);
-  pass->pending = 0;
+  double gradient_bytes = training_state_of(program).gradient_bytes;
+  for (int experts = 0; experts <= 1; experts++) {
+    if (!all && pass->pending[experts] * gradient_bytes < program->job->bucket_bytes) continue;
+    add_reduce(pass, pass->pending[experts], experts);
+    pass->pending[experts] = 0;
+  }
+}
+
+static void add_pending(pass_making *pass, int32_t block) {
+  for (int experts = 0; experts <= 1; experts++)
+    pass->pending[experts] += held_part(pass->state->program, block, experts);
+  close_buckets(pass, false);
 }
 
 /* Blocks first, first + step, ... (count of them). ZeRO-3 gathers parameters up to two blocks ahead or, in a framework
  * that does not gather ahead, when a block is to run. */
 static void add_blocks(pass_making *pass, int32_t first, int32_t count, bool backward, bool reduces) {
   const pl_program *program = pass->state->program;
-  bool gathers = program->strategy->zero == 3 && program->family_of[pass->stage][PL_FAMILY_DATA] != PL_NONE;
+  bool gathers = program->strategy->zero == 3;
   int32_t step = backward ? -1 : 1, ahead = framework_of(program)->gathers_ahead ? GATHER_WINDOW : 1;
   gathered_block gathered[GATHER_WINDOW] = {{0}};
   for (int32_t i = 0; gathers && ahead > 1 && i < ahead && i < count; i++)
@@ -321,10 +425,9 @@ static void add_blocks(pass_making *pass, int32_t first, int32_t count, bool bac
     if (gathers) add_awaits(pass, block, backward, own);
     add(pass, PL_INSTRUCTION_BLOCK, backward, block, PL_NONE);
     if (gathers && ahead > 1 && i + ahead < count) add_gathers(pass, block + ahead * step, backward, own);
-    if (reduces) add_pending(pass, held_parameters(program, block));
+    if (reduces) add_pending(pass, block);
   }
-  if (reduces) add_reduce(pass, pass->pending);
-  pass->pending = 0;
+  if (reduces) close_buckets(pass, true);
 }
 
 /* Bytes of the activation behind block boundary `boundary` of the chunks, on one rank; its gradient has as many. */
@@ -351,7 +454,7 @@ static pl_code make_pass(making *state, int32_t stage, int32_t chunk, bool backw
   int32_t global = chunk * strategy->pp + stage;
   int32_t start = strategy->boundary[global], end = strategy->boundary[global + 1];
   pass_making pass = {.state = state, .stage = stage};
-  pass.list = PL_TAKE(state->arena, pl_instruction, INSTRUCTIONS_PER_BLOCK * (end - start) + 3);
+  pass.list = PL_TAKE(state->arena, pl_instruction, INSTRUCTIONS_PER_BLOCK * (end - start) + 4);
   if (pass.list == NULL) return pl_fail_memory(state->error, "the program");
   add_assemble(&pass, global, backward);
   add_blocks(&pass, backward ? end - 1 : start, end - start, backward, reduces);
@@ -363,21 +466,19 @@ static pl_code make_epilogue(making *state, pl_stage_program *own) {
   pl_program *program = state->program;
   const pl_strategy *strategy = program->strategy;
   pass_making pass = {.state = state, .stage = own->stage};
-  pass.list = PL_TAKE(state->arena, pl_instruction, 4);
+  pass.list = PL_TAKE(state->arena, pl_instruction, 6);
   if (pass.list == NULL) return pl_fail_memory(state->error, "the program");
-  if (!strategy->overlap && strategy->zero < 2) add_reduce(&pass, own->parameters);
+  const double parts[] = {own->parameters - own->expert_parameters, own->expert_parameters};
+  for (int experts = 0; experts <= 1 && !strategy->overlap && strategy->zero < 2; experts++)
+    add_reduce(&pass, parts[experts], experts);
   uint32_t embedding = program->family_of[own->stage][PL_FAMILY_EMBEDDING];
   if (embedding != PL_NONE) {
-    double size_bytes =
-        program->blocks[PL_BLOCK_HEAD].tied_parameters * pl_training_state_of(program->job, strategy->dp).reduced_bytes;
+    double size_bytes = program->blocks[PL_BLOCK_HEAD].tied_parameters * training_state_of(program).reduced_bytes;
     add(&pass, PL_INSTRUCTION_EMBEDDING, true, -1, family_op(state, embedding, PL_ALL_REDUCE, size_bytes));
   }
   add(&pass, PL_INSTRUCTION_OPTIMIZER, false, -1, PL_NONE);
-  uint32_t data = program->family_of[own->stage][PL_FAMILY_DATA];
-  if (data != PL_NONE && (strategy->zero == 1 || strategy->zero == 2))
-    add(&pass, PL_INSTRUCTION_GATHER, false, -1,
-        family_op(state, data, PL_ALL_GATHER,
-                  own->parameters * pl_training_state_of(program->job, strategy->dp).gathered_bytes));
+  for (int experts = 0; experts <= 1 && (strategy->zero == 1 || strategy->zero == 2); experts++)
+    add_gather(&pass, -1, parts[experts], experts, false, NULL);
   own->epilogue = (pl_pass){pass.list, pass.n};
   return PL_OK;
 }
@@ -407,6 +508,7 @@ static void count_parameters(const pl_program *program, pl_stage_program *own) {
     for (int32_t block = strategy->boundary[global]; block < strategy->boundary[global + 1]; block++) {
       double parameters = held_parameters(program, block);
       own->parameters += parameters;
+      own->expert_parameters += held_experts(program, block);
       own->largest_block_parameters = fmax(own->largest_block_parameters, parameters);
     }
   }

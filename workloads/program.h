@@ -14,7 +14,9 @@
  * than that. After the last step come the epilogue's instructions: what is left to reduce, the tied embedding's
  * all-reduce between first and last stage, the optimizer, and the gather of updated parameters (ZeRO-1 and 2).
  *
- * All communicators of one kind at one stage form a family: they run the same ops on different devices.
+ * All communicators of one kind at one stage form a family: they run the same ops on different devices. Replica r of
+ * a stage is context rank r % cp of data rank r / cp; rank t of its tensor group has the flat index r * tmp + t, by
+ * which consecutive ep ranks share the experts of a layer, and those of equal index modulo ep hold the same ones.
  */
 #ifndef PL_WORKLOADS_PROGRAM_H
 #define PL_WORKLOADS_PROGRAM_H
@@ -28,10 +30,14 @@
 
 typedef enum pl_family_kind {
   PL_FAMILY_TENSOR = 0,
-  PL_FAMILY_DATA,
+  PL_FAMILY_DATA, /* ranks that hold the same weights: data and context ranks */
   PL_FAMILY_DOWN, /* activations to the next stage; `stage` sends. With chunks the last stage sends to the first. */
   PL_FAMILY_UP,   /* activation gradients to the previous stage; `stage` sends */
-  PL_FAMILY_EMBEDDING, /* tied embedding: its stage and the head's */
+  PL_FAMILY_EMBEDDING,   /* tied embedding: its stage and the head's */
+  PL_FAMILY_CONTEXT,     /* ranks that share a sequence */
+  PL_FAMILY_EXPERT,      /* ranks that share the experts of a layer */
+  PL_FAMILY_EXPERT_DATA, /* ranks that hold the same experts; none where they are those that hold the same of all else
+                          */
   PL_FAMILY_KIND_COUNT
 } pl_family_kind;
 
@@ -63,6 +69,7 @@ typedef enum pl_instruction_kind {
 typedef struct pl_instruction {
   uint8_t kind;
   bool backward;
+  bool experts;  /* REDUCE, GATHER, AWAIT and COPY: of the expert-data family instead of the data family */
   int32_t block; /* of the model; BLOCK, GATHER and COPY */
   uint32_t op;   /* of the data (REDUCE, GATHER), tensor (ASSEMBLE) or embedding family */
 } pl_instruction;
@@ -85,6 +92,7 @@ typedef struct pl_stage_program {
   pl_pass epilogue;
   double
       parameters; /* held by one rank of the stage before ZeRO sharding (a tied head apart from its embedding counts) */
+  double expert_parameters; /* of these: reduced and sharded over the expert-data family; 0 where there is none such */
   double largest_block_parameters; /* ZeRO-3's gather buffer */
 } pl_stage_program;
 
@@ -104,6 +112,17 @@ typedef struct pl_program {
 /* `strategy` has boundaries and passed pl_strategy_check. Memory from `arena`. O(stages * (blocks + steps)). */
 pl_code pl_program_take(const pl_model *model, const pl_job *job, const pl_strategy *strategy, pl_arena *arena,
                         pl_program *program, pl_error *error);
+
+/* Whether expert gradients are reduced over other ranks than all others: the experts are spread, or tensor ranks, which
+ * split all else, hold the same ones. */
+bool pl_program_has_expert_data(const pl_model *model, const pl_strategy *strategy);
+/* Ranks over which ZeRO shards the state of experts (`experts`) or of all else. */
+double pl_program_shards(const pl_program *program, bool experts);
+
+/* Which group of a family the device of (replica, tensor rank) belongs to. */
+int32_t pl_program_group(const pl_program *program, pl_family_kind kind, int32_t replica, int32_t tensor);
+/* The family that runs collectives inside blocks for a group. */
+pl_family_kind pl_program_family_kind(pl_group_role role);
 
 /* Stage to which `stage` sends activations (DOWN) or their gradients (UP); the pipeline is a ring when it has several
  * chunks. */

@@ -15,10 +15,20 @@ static void print_tensor(FILE *stream, const pl_block_program *block, uint32_t i
   fputc(']', stream);
 }
 
+static const char *family_name(pl_family_kind kind) {
+  static const char *const names[PL_FAMILY_KIND_COUNT] = {
+      [PL_FAMILY_TENSOR] = "tensor",       [PL_FAMILY_DATA] = "data",
+      [PL_FAMILY_DOWN] = "down",           [PL_FAMILY_UP] = "up",
+      [PL_FAMILY_EMBEDDING] = "embedding", [PL_FAMILY_CONTEXT] = "context",
+      [PL_FAMILY_EXPERT] = "expert",       [PL_FAMILY_EXPERT_DATA] = "expert_data"};
+  return names[kind];
+}
+
 static void print_collective(FILE *stream, const pl_op *op) {
   char text[PL_UNIT_TEXT_BYTES];
   fprintf(stream, "%s[%s] %s", pl_collective_name((pl_collective_kind)op->collective),
-          op->group == PL_GROUP_TENSOR ? "tensor" : "data", pl_format_bytes(op->size_bytes, text));
+          family_name(pl_program_family_kind((pl_group_role)op->group)), pl_format_bytes(op->size_bytes, text));
+  if (op->overlap == PL_OVERLAP_BEGINS) fputs(" begins", stream);
 }
 
 static void print_op(FILE *stream, const pl_block_program *block, const pl_op *op) {
@@ -40,6 +50,7 @@ static void print_op(FILE *stream, const pl_block_program *block, const pl_op *o
     print_tensor(stream, block, op->inputs[i]);
   }
   fprintf(stream, ")  # %s", op->name);
+  if (op->overlap == PL_OVERLAP_AWAITS) fputs(", awaits the exchange", stream);
   if (op->flops > 0) fprintf(stream, ", %.4g flop", op->flops);
   fputc('\n', stream);
 }
@@ -64,14 +75,14 @@ static void print_family_op(FILE *stream, const pl_program *program, int32_t sta
                             const char *text) {
   const pl_communication *communication = &program->families[program->family_of[stage][kind]].ops[op];
   char size[PL_UNIT_TEXT_BYTES];
-  const char *group = kind == PL_FAMILY_DATA ? "data" : kind == PL_FAMILY_TENSOR ? "tensor" : "embedding";
-  fprintf(stream, "    %s: %s[%s] %s\n", text, pl_collective_name(communication->kind), group,
+  fprintf(stream, "    %s: %s[%s] %s\n", text, pl_collective_name(communication->kind), family_name(kind),
           pl_format_bytes(communication->size_bytes, size));
 }
 
 static void print_pass(FILE *stream, const pl_program *program, int32_t stage, const pl_pass *pass) {
   for (uint32_t i = 0; i < pass->n; i++) {
     const pl_instruction *instruction = &pass->instructions[i];
+    pl_family_kind data = instruction->experts ? PL_FAMILY_EXPERT_DATA : PL_FAMILY_DATA;
     int32_t count = 1;
     switch ((pl_instruction_kind)instruction->kind) {
     case PL_INSTRUCTION_BLOCK:
@@ -82,10 +93,10 @@ static void print_pass(FILE *stream, const pl_program *program, int32_t stage, c
       print_run(stream, program, instruction, count);
       break;
     case PL_INSTRUCTION_REDUCE:
-      print_family_op(stream, program, stage, PL_FAMILY_DATA, instruction->op, "start reducing gradients");
+      print_family_op(stream, program, stage, data, instruction->op, "start reducing gradients");
       break;
     case PL_INSTRUCTION_GATHER:
-      print_family_op(stream, program, stage, PL_FAMILY_DATA, instruction->op, "start gathering parameters");
+      print_family_op(stream, program, stage, data, instruction->op, "start gathering parameters");
       break;
     case PL_INSTRUCTION_AWAIT:
       fputs("    await the oldest gather\n", stream);
@@ -128,8 +139,8 @@ static void print_schedule(FILE *stream, const pl_stage_program *stage, int32_t 
 
 static void print_stage(FILE *stream, const pl_program *program, const pl_stage_program *stage) {
   const pl_strategy *strategy = program->strategy;
-  fprintf(stream, "stage %d: %d devices, %.6g parameters each\n", stage->stage, strategy->dp * strategy->tmp,
-          stage->parameters);
+  fprintf(stream, "stage %d: %d devices, %.6g parameters each\n", stage->stage,
+          pl_strategy_replicas(strategy) * strategy->tmp, stage->parameters);
   for (int32_t chunk = 0; chunk < strategy->vpp; chunk++) {
     int32_t global = chunk * strategy->pp + stage->stage;
     fprintf(stream, "  chunk %d: blocks %d to %d\n", chunk, strategy->boundary[global],

@@ -135,6 +135,8 @@ static void report_strategy(const simulation *state, pl_result_row *row) {
   row->pp = strategy->pp;
   row->dp = strategy->dp;
   row->tmp = strategy->tmp;
+  row->cp = pl_strategy_cp(strategy);
+  row->ep = pl_strategy_ep(strategy);
   row->mbs = strategy->mbs;
   row->n_microbatches = state->program.n_microbatches;
   snprintf(row->schedule.text, sizeof row->schedule.text, "%s", pl_schedule_names[strategy->schedule]);
@@ -172,6 +174,8 @@ static void report_breakdown(const simulation *state, pl_result_row *row) {
   row->tensor_comm_s = mean_s(state, total[PL_CATEGORY_TENSOR]);
   row->pipeline_comm_s = mean_s(state, total[PL_CATEGORY_PIPELINE]);
   row->data_comm_s = mean_s(state, total[PL_CATEGORY_DATA]);
+  row->context_comm_s = mean_s(state, total[PL_CATEGORY_CONTEXT]);
+  row->expert_comm_s = mean_s(state, total[PL_CATEGORY_EXPERT]);
   row->bubble_s = mean_s(state, idle);
 }
 

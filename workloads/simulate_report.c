@@ -50,6 +50,8 @@ static void print_times(FILE *stream, const pl_result_row *row) {
   fprintf(stream, "\nwhere the time goes (mean over devices)\n");
   print_share(stream, "compute", row->compute_s, row->iter_time_s);
   print_share(stream, "tensor communication", row->tensor_comm_s, row->iter_time_s);
+  if (row->cp > 1) print_share(stream, "context communication", row->context_comm_s, row->iter_time_s);
+  if (row->ep > 1) print_share(stream, "expert communication", row->expert_comm_s, row->iter_time_s);
   print_share(stream, "pipeline communication", row->pipeline_comm_s, row->iter_time_s);
   print_share(stream, "data communication", row->data_comm_s, row->iter_time_s);
   print_share(stream, "bubble", row->bubble_s, row->iter_time_s);

@@ -13,12 +13,18 @@ static double largest_message(const pl_program *program, pl_family_kind kind, in
   return largest;
 }
 
+/* Of one rank where all ranks that hold the same ones share them: experts may be held by others than all else. */
+static double sharded_parameters(const pl_program *program, const pl_stage_program *own) {
+  return (own->parameters - own->expert_parameters) / pl_program_shards(program, false) +
+         own->expert_parameters / pl_program_shards(program, true);
+}
+
 /* fp32 weights of FSDP are sharded from stage 2 on; what is computed with are 16-bit copies, of everything until stage
  * 2, of what is gathered with stage 3. */
-static double parameter_bytes(const pl_program *program, double parameters, const pl_training_state *bytes) {
+static double parameter_bytes(const pl_program *program, const pl_stage_program *own, const pl_training_state *bytes) {
   int32_t zero = program->strategy->zero, sharded_from = bytes->cast_bytes > 0 ? 2 : 3;
-  double kept = parameters * bytes->parameter_bytes / (zero >= sharded_from ? program->strategy->dp : 1);
-  return kept + (zero >= 3 ? 0 : parameters * bytes->cast_bytes);
+  double kept = (zero >= sharded_from ? sharded_parameters(program, own) : own->parameters) * bytes->parameter_bytes;
+  return kept + (zero >= 3 ? 0 : own->parameters * bytes->cast_bytes);
 }
 
 static double buffer_bytes(const pl_program *program, int32_t stage, const pl_training_state *bytes) {
@@ -27,31 +33,32 @@ static double buffer_bytes(const pl_program *program, int32_t stage, const pl_tr
   const pl_framework *framework = pl_framework_or_ideal(program->job->framework);
   double largest = own->largest_block_parameters;
   double sum = 2 * (largest_message(program, PL_FAMILY_DOWN, stage) + largest_message(program, PL_FAMILY_UP, stage));
-  if (strategy->dp == 1) return sum;
+  if (pl_program_shards(program, false) == 1 && pl_program_shards(program, true) == 1) return sum;
   if (strategy->zero >= 3) sum += (framework->gathers_ahead ? 2 : 1) * largest * bytes->gathered_bytes;
   if (strategy->zero >= 2)
     sum += fmin(fmax(program->job->bucket_bytes, largest * bytes->gradient_bytes),
                 fmax(own->parameters, largest) * bytes->gradient_bytes);
-  return sum + own->parameters * bytes->extra_gradient_bytes / (strategy->zero >= 2 ? strategy->dp : 1);
+  return sum + (strategy->zero >= 2 ? sharded_parameters(program, own) : own->parameters) * bytes->extra_gradient_bytes;
 }
 
 pl_resident_memory pl_resident_memory_of(const pl_program *program, int32_t stage) {
   const pl_strategy *strategy = program->strategy;
   const pl_stage_program *own = &program->stages[stage];
-  pl_training_state bytes = pl_training_state_of(program->job, strategy->dp);
-  double shards = strategy->dp;
+  pl_training_state bytes = pl_training_state_of(program->job, pl_strategy_replicas(strategy));
+  double whole = own->parameters, sharded = sharded_parameters(program, own);
   return (pl_resident_memory){
-      .parameters = parameter_bytes(program, own->parameters, &bytes),
-      .gradients = own->parameters * bytes.gradient_bytes / (strategy->zero >= 2 ? shards : 1),
-      .optimizer = own->parameters * bytes.optimizer_bytes / (strategy->zero >= 1 ? shards : 1),
-      .update = own->parameters * bytes.update_bytes / (strategy->zero >= 1 ? shards : 1),
+      .parameters = parameter_bytes(program, own, &bytes),
+      .gradients = (strategy->zero >= 2 ? sharded : whole) * bytes.gradient_bytes,
+      .optimizer = (strategy->zero >= 1 ? sharded : whole) * bytes.optimizer_bytes,
+      .update = (strategy->zero >= 1 ? sharded : whole) * bytes.update_bytes,
       .buffers = buffer_bytes(program, stage, &bytes),
   };
 }
 
 /* Communicators that a device of the stage belongs to, and the one of all devices. */
 static int32_t communicators_of(const pl_program *program, int32_t stage) {
-  int32_t n = program->strategy->pp * program->strategy->dp * program->strategy->tmp > 1;
+  const pl_strategy *strategy = program->strategy;
+  int32_t n = strategy->pp * pl_strategy_replicas(strategy) * strategy->tmp > 1;
   for (int kind = 0; kind < PL_FAMILY_KIND_COUNT; kind++)
     n += program->family_of[stage][kind] != PL_NONE;
   return n;

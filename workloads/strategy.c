@@ -7,16 +7,34 @@
 
 const char *const pl_schedule_names[] = {"gpipe", "1f1b", "interleaved", NULL};
 const char *const pl_recompute_names[] = {"none", "selective", "full", NULL};
+const char *const pl_assign_names[] = {"given", "uniform", "balanced", "ends", NULL};
 
 /* ---- checks, one limit each ---- */
 
+/* Each degree is below 2^25: more than two of them may overflow. */
+static bool multiply_to(const int32_t *degrees, int n, uint32_t wanted, double *shown) {
+  int64_t product = 1;
+  *shown = 1;
+  for (int i = 0; i < n; i++) {
+    if (product <= (int64_t)wanted) product *= degrees[i];
+    *shown *= degrees[i];
+  }
+  return product == (int64_t)wanted;
+}
+
 static pl_code check_degrees(const pl_strategy *strategy, uint32_t n_devices, pl_error *error) {
-  int64_t replicas = (int64_t)strategy->pp * strategy->dp; /* each degree is below 2^25: three of them may overflow */
-  if (replicas <= (int64_t)n_devices && replicas * strategy->tmp == (int64_t)n_devices) return PL_OK;
+  const int32_t degrees[] = {strategy->pp, strategy->dp, strategy->tmp, pl_strategy_cp(strategy)};
+  double product;
+  if (multiply_to(degrees, 4, n_devices, &product)) return PL_OK;
+  if (strategy->cp > 1)
+    return pl_fail(error, PL_BAD_INPUT,
+                   "strategy: pp=%d * dp=%d * tmp=%d * cp=%d = %.0f, but the platform has %" PRIu32
+                   " devices; choose degrees whose product is %" PRIu32,
+                   strategy->pp, strategy->dp, strategy->tmp, strategy->cp, product, n_devices, n_devices);
   return pl_fail(error, PL_BAD_INPUT,
                  "strategy: pp=%d * dp=%d * tmp=%d = %.0f, but the platform has %" PRIu32
                  " devices; choose degrees whose product is %" PRIu32,
-                 strategy->pp, strategy->dp, strategy->tmp, (double)replicas * strategy->tmp, n_devices, n_devices);
+                 strategy->pp, strategy->dp, strategy->tmp, product, n_devices, n_devices);
 }
 
 static pl_code check_batch(const pl_strategy *strategy, const pl_job *job, pl_error *error) {
@@ -65,11 +83,7 @@ static pl_code check_schedule(const pl_strategy *strategy, const pl_job *job, pl
 static pl_code check_assignment(const pl_strategy *strategy, const pl_model *model, pl_error *error) {
   int32_t n_chunks = pl_strategy_n_chunks(strategy);
   if (strategy->boundary == NULL) {
-    if (n_chunks > model->n_layers)
-      return pl_fail(error, PL_BAD_INPUT,
-                     "strategy: pp * vpp = %d stages for a model of %d layers; at most one stage per layer", n_chunks,
-                     model->n_layers);
-    return PL_OK;
+    return pl_strategy_check_chunks(strategy, model, error);
   }
   for (int32_t i = 0; i < n_chunks; i++)
     if (strategy->boundary[i] >= strategy->boundary[i + 1])
@@ -81,13 +95,24 @@ static pl_code check_assignment(const pl_strategy *strategy, const pl_model *mod
   return PL_OK;
 }
 
+/* Does not depend on the placement: the expert group's ranks are counted inside a stage. */
+static pl_code check_experts(const pl_strategy *strategy, const pl_model *model, pl_error *error) {
+  int64_t ranks = (int64_t)pl_strategy_replicas(strategy) * strategy->tmp;
+  if (strategy->ep <= 1 || (model->n_experts > 0 && ranks % strategy->ep == 0)) return PL_OK;
+  if (model->n_experts == 0)
+    return pl_fail(error, PL_BAD_INPUT, "strategy: ep=%d, but %s has no experts; use ep=1", strategy->ep, model->name);
+  return pl_fail(error, PL_BAD_INPUT,
+                 "strategy: ep=%d does not divide the dp * cp * tmp = %" PRId64 " ranks of a stage", strategy->ep,
+                 ranks);
+}
+
 static pl_code check_options(const pl_strategy *strategy, const pl_model *model, const pl_job *job, pl_error *error) {
   if (strategy->sp && strategy->tmp == 1)
     return pl_fail(error, PL_BAD_INPUT, "strategy: sp=1 (sequence parallelism) needs tmp > 1");
-  if (strategy->sp && job->seq % strategy->tmp != 0)
+  if (strategy->sp && job->seq / pl_strategy_cp(strategy) % strategy->tmp != 0)
     return pl_fail(error, PL_BAD_INPUT,
                    "strategy: sp=1 needs a sequence length that tmp divides; tmp=%d does not divide %" PRId64,
-                   strategy->tmp, job->seq);
+                   strategy->tmp, job->seq / pl_strategy_cp(strategy));
   if (strategy->zero >= 2 && strategy->pp > 1)
     return pl_fail(error, PL_BAD_INPUT,
                    "strategy: zero=%d shards gradients over every microbatch and cannot be combined with pp=%d; use "
@@ -115,6 +140,9 @@ static pl_code check_tensor_degree(const pl_strategy *strategy, const pl_model *
 pl_block_shard pl_strategy_shard(const pl_strategy *strategy, const pl_job *job) {
   return (pl_block_shard){.tmp = strategy->tmp,
                           .sp = strategy->sp,
+                          .cp = strategy->cp,
+                          .cp_gather = strategy->cp_gather,
+                          .ep = strategy->ep,
                           .mbs = strategy->mbs,
                           .seq = job->seq,
                           .recompute = strategy->recompute,
@@ -138,27 +166,43 @@ pl_code pl_strategy_check(const pl_strategy *strategy, const pl_model *model, co
   PL_TRY(check_batch(strategy, job, error));
   PL_TRY(check_schedule(strategy, job, error));
   PL_TRY(check_options(strategy, model, job, error));
+  PL_TRY(check_experts(strategy, model, error));
   PL_TRY(check_assignment(strategy, model, error));
   return check_tensor_degree(strategy, model, job, error);
 }
 
 /* ---- placement ---- */
 
-uint32_t pl_strategy_device(const pl_strategy *strategy, int32_t stage, int32_t data, int32_t tensor) {
-  uint32_t device = 0, stride = 1;
-  for (int i = 0; i < 3; i++) {
-    int32_t degree = strategy->tmp, coordinate = tensor;
-    if (strategy->order[i] == 'd') {
-      degree = strategy->dp;
-      coordinate = data;
-    } else if (strategy->order[i] == 'p') {
-      degree = strategy->pp;
-      coordinate = stage;
-    }
-    device += (uint32_t)coordinate * stride;
-    stride *= (uint32_t)degree;
+typedef struct placement {
+  const pl_strategy *strategy;
+  int32_t stage, replica, tensor;
+  uint32_t device, stride;
+} placement;
+
+static void place(placement *own, char letter) {
+  int32_t cp = pl_strategy_cp(own->strategy), degree = own->strategy->tmp, coordinate = own->tensor;
+  if (letter == 'd') {
+    degree = own->strategy->dp;
+    coordinate = own->replica / cp;
+  } else if (letter == 'c') {
+    degree = cp;
+    coordinate = own->replica % cp;
+  } else if (letter == 'p') {
+    degree = own->strategy->pp;
+    coordinate = own->stage;
   }
-  return device;
+  own->device += (uint32_t)coordinate * own->stride;
+  own->stride *= (uint32_t)degree;
+}
+
+uint32_t pl_strategy_device(const pl_strategy *strategy, int32_t stage, int32_t replica, int32_t tensor) {
+  placement own = {.strategy = strategy, .stage = stage, .replica = replica, .tensor = tensor, .stride = 1};
+  bool has_context = strchr(strategy->order, 'c') != NULL;
+  for (const char *letter = strategy->order; *letter != '\0'; letter++) {
+    place(&own, *letter);
+    if (*letter == 't' && !has_context) place(&own, 'c');
+  }
+  return own.device;
 }
 
 /* ---- printing ---- */
@@ -171,8 +215,7 @@ static int32_t shown_boundary(const pl_strategy *strategy, const pl_model *model
 }
 
 int pl_strategy_format_assign(const pl_strategy *strategy, const pl_model *model, char *text, size_t size) {
-  if (strategy->boundary == NULL)
-    return snprintf(text, size, "%s", strategy->recipe == PL_ASSIGN_BALANCED ? "balanced" : "uniform");
+  if (strategy->boundary == NULL) return snprintf(text, size, "%s", pl_assign_names[strategy->recipe]);
   int length = 0;
   for (int32_t i = 0; i <= pl_strategy_n_chunks(strategy); i++) {
     size_t at = (size_t)length < size ? (size_t)length : size;
@@ -181,11 +224,24 @@ int pl_strategy_format_assign(const pl_strategy *strategy, const pl_model *model
   return length;
 }
 
+/* What only some strategies have: "" or ",cp=2,cp_comm=gather,ep=8". */
+static void format_extras(const pl_strategy *strategy, char text[64]) {
+  size_t length = 0;
+  text[0] = '\0';
+  if (strategy->cp > 1)
+    length = (size_t)snprintf(text, 64, ",cp=%d%s", strategy->cp, strategy->cp_gather ? ",cp_comm=gather" : "");
+  if (strategy->ep > 1) snprintf(text + length, 64 - length, ",ep=%d", strategy->ep);
+}
+
 int pl_strategy_format(const pl_strategy *strategy, const pl_model *model, char *text, size_t size) {
-  int length = snprintf(
-      text, size, "pp=%d,dp=%d,tmp=%d,mbs=%d,schedule=%s,vpp=%d,sp=%d,recompute=%s,zero=%d,overlap=%d,order=%s,assign=",
-      strategy->pp, strategy->dp, strategy->tmp, strategy->mbs, pl_schedule_names[strategy->schedule], strategy->vpp,
-      strategy->sp, pl_recompute_names[strategy->recompute], strategy->zero, strategy->overlap, strategy->order);
+  char extras[64];
+  format_extras(strategy, extras);
+  int length =
+      snprintf(text, size,
+               "pp=%d,dp=%d,tmp=%d%s,mbs=%d,schedule=%s,vpp=%d,sp=%d,recompute=%s,zero=%d,overlap=%d,order=%s,assign=",
+               strategy->pp, strategy->dp, strategy->tmp, extras, strategy->mbs, pl_schedule_names[strategy->schedule],
+               strategy->vpp, strategy->sp, pl_recompute_names[strategy->recompute], strategy->zero, strategy->overlap,
+               strategy->order);
   size_t at = (size_t)length < size ? (size_t)length : size;
   return length + pl_strategy_format_assign(strategy, model, text + at, size - at);
 }

@@ -3,11 +3,14 @@
  *
  * Text form, key=value pairs separated by commas:
  *   pp=4,dp=4,tmp=1,mbs=1,assign=0:9:15:21:30,schedule=1f1b,vpp=1,sp=0,recompute=none,zero=0,overlap=1,order=tdp
- * pp * dp * tmp must be the number of devices. assign: pp * vpp + 1 strictly increasing boundaries from 0 to the number
- * of transformer layers (embedding goes with the first, head with the last stage) or to the number of blocks (AMP's way
- * of counting); "uniform" and "balanced" are recipes. order: placement, innermost first, a permutation of t, d, p.
- * overlap=0: gradients are reduced when the last backward pass is over; ZeRO 2 and 3 reduce each bucket at once all the
- * same, and computing waits for it.
+ * and cp=1,cp_comm=p2p,ep=1. pp * dp * cp * tmp must be the number of devices. The ep ranks that share the experts of a
+ * layer are neighbours among the dp * cp * tmp ranks of a stage, in that order with tmp innermost, whatever `order`
+ * says (Megatron Core's, with expert-tensor-parallel-size 1): ep divides dp * cp * tmp. assign: pp * vpp + 1 strictly
+ * increasing boundaries from 0 to the number of transformer layers (embedding goes with the first, head with the last
+ * stage) or to the number of blocks (AMP's way of counting); "uniform" and "balanced" are recipes. order: placement,
+ * innermost first, a permutation of t, d, p, or of t, c, d, p; without c, context ranks come right behind t. overlap=0:
+ * gradients are reduced when the last backward pass is over; ZeRO 2 and 3 reduce each bucket at once all the same, and
+ * computing waits for it.
  */
 #ifndef PL_WORKLOADS_STRATEGY_H
 #define PL_WORKLOADS_STRATEGY_H
@@ -22,7 +25,14 @@ typedef enum pl_schedule_kind { PL_SCHEDULE_GPIPE = 0, PL_SCHEDULE_1F1B, PL_SCHE
 /* As users write them, by enumerator; NULL ends them. */
 extern const char *const pl_schedule_names[], *const pl_recompute_names[];
 
-typedef enum pl_assign_recipe { PL_ASSIGN_GIVEN = 0, PL_ASSIGN_UNIFORM, PL_ASSIGN_BALANCED } pl_assign_recipe;
+typedef enum pl_assign_recipe {
+  PL_ASSIGN_GIVEN = 0,
+  PL_ASSIGN_UNIFORM,
+  PL_ASSIGN_BALANCED,
+  PL_ASSIGN_ENDS /* as uniform, with the embedding and the head counted as a layer each */
+} pl_assign_recipe;
+/* As users write them, by enumerator; NULL ends them. */
+extern const char *const pl_assign_names[];
 
 /* The job: what is to be trained, whatever the strategy. */
 typedef struct pl_job {
@@ -37,13 +47,15 @@ typedef struct pl_job {
 
 typedef struct pl_strategy {
   int32_t pp, dp, tmp, mbs, vpp;
+  int32_t cp, ep; /* 0 counts as 1 */
+  bool cp_gather; /* cp_comm=gather */
   pl_schedule_kind schedule;
   bool sp, overlap;
   bool assign_is_given;  /* false: as the framework cuts, or uniform (pl_strategy_adopt) */
   bool overlap_is_given; /* false: what the framework does, or 1 (pl_strategy_adopt) */
   pl_recompute recompute;
   int32_t zero;
-  char order[4]; /* "tdp" */
+  char order[5]; /* "tdp", "tcdp" */
   pl_assign_recipe recipe;
   bool counts_layers; /* how assign was, and is to be, written: layers or blocks */
   /* Boundaries in BLOCKS: chunk c of the model (0 <= c < pp * vpp) is blocks [boundary[c], boundary[c+1]); chunk c
@@ -55,14 +67,34 @@ static inline int32_t pl_strategy_n_chunks(const pl_strategy *strategy) {
   return strategy->pp * strategy->vpp;
 }
 
+static inline int32_t pl_strategy_cp(const pl_strategy *strategy) {
+  return strategy->cp > 1 ? strategy->cp : 1;
+}
+static inline int32_t pl_strategy_ep(const pl_strategy *strategy) {
+  return strategy->ep > 1 ? strategy->ep : 1;
+}
+/* Ranks that hold the same weights, and so reduce their gradients together: dp * cp. Replica r is context rank r % cp
+ * of data rank r / cp. */
+static inline int32_t pl_strategy_replicas(const pl_strategy *strategy) {
+  return strategy->dp * pl_strategy_cp(strategy);
+}
+/* Ranks of a stage that hold the same experts. */
+static inline int32_t pl_strategy_expert_replicas(const pl_strategy *strategy) {
+  return pl_strategy_replicas(strategy) * strategy->tmp / pl_strategy_ep(strategy);
+}
+
 /* Parses the text form; syntax only (unknown key, number, missing pp/dp/tmp/mbs). Recipes leave boundary NULL. */
 pl_code pl_strategy_parse(const char *text, const pl_model *model, pl_arena *arena, pl_strategy *strategy,
                           pl_error *error);
 /* What the text leaves to the framework: `overlap`, `assign`. */
 void pl_strategy_adopt(pl_strategy *strategy, const pl_job *job);
+/* Whether `text` is a permutation of t, d, p or of t, c, d, p. */
+bool pl_strategy_is_order(const char *text);
 /* Everything that must hold between strategy, model, job and cluster; says which limit is broken and what would do. */
 pl_code pl_strategy_check(const pl_strategy *strategy, const pl_model *model, const pl_job *job, uint32_t n_devices,
                           pl_error *error);
+/* Whether the recipe has something for each of pp * vpp chunks: a layer; with `ends` the embedding and the head too. */
+pl_code pl_strategy_check_chunks(const pl_strategy *strategy, const pl_model *model, pl_error *error);
 /* How the blocks are cut under this strategy and job. */
 pl_block_shard pl_strategy_shard(const pl_strategy *strategy, const pl_job *job);
 /* Turns a recipe into boundaries (balanced: minimises the time of the largest chunk on `profile`; exact,
@@ -74,7 +106,8 @@ int pl_strategy_format_assign(const pl_strategy *strategy, const pl_model *model
 /* The whole text form. */
 int pl_strategy_format(const pl_strategy *strategy, const pl_model *model, char *text, size_t size);
 
-/* Device of the cluster at coordinates (pipeline stage, data rank, tensor rank) under strategy->order. */
-uint32_t pl_strategy_device(const pl_strategy *strategy, int32_t stage, int32_t data, int32_t tensor);
+/* Device of the cluster at coordinates (pipeline stage, replica, tensor rank) under strategy->order; without context
+ * parallelism the replica is the data rank. */
+uint32_t pl_strategy_device(const pl_strategy *strategy, int32_t stage, int32_t replica, int32_t tensor);
 
 #endif

@@ -1,6 +1,9 @@
 /* Recipes for the layer assignment. Both cut between transformer layers only, as frameworks do: embedding goes with the
  * first stage, final norm, head and loss with the last.
  *
+ * ends      equal shares of the layers and the two ends, which count as a layer each: the first stage has the embedding
+ * and the last one the head in a layer's place, and nothing but them where there are as many stages as that (Megatron
+ * Core's account-for-embedding and account-for-loss in the pipeline split; how Llama 3.1 405B's 126 layers divide).
  * uniform   equal layer counts; what is left over is spread so that the last stage, which carries the head, never has
  * more than others. balanced  minimises the largest stage time (forward + backward of one microbatch). Exact: the
  * smallest feasible bound is found by bisection on greedy packing, ending on a value that a stage really takes; the
@@ -94,7 +97,8 @@ static pl_code layer_times(const pl_strategy *strategy, const pl_model *model, c
     time_s[kind] = block_time_s(&program, profile);
   }
   for (int32_t i = 0; i < model->n_layers; i++)
-    prefix[i + 1] = prefix[i] + time_s[PL_BLOCK_LAYER] + (i == 0 ? time_s[PL_BLOCK_EMBEDDING] : 0);
+    prefix[i + 1] = prefix[i] + time_s[pl_model_block_kind(model, i + PL_MODEL_BLOCKS_BEFORE_LAYERS)] +
+                    (i == 0 ? time_s[PL_BLOCK_EMBEDDING] : 0);
   prefix[model->n_layers] += time_s[PL_BLOCK_FINAL_NORM] + time_s[PL_BLOCK_HEAD] + time_s[PL_BLOCK_LOSS];
   return PL_OK;
 }
@@ -120,25 +124,41 @@ static void cut_uniformly(int32_t n_layers, int32_t n_chunks, int32_t *cut) {
     cut[c] = (int32_t)(((int64_t)c * n_layers + n_chunks - 1) / n_chunks);
 }
 
+/* Unit 0 is the embedding, unit i the i-th layer, the last one the head; the cut is the block that the unit begins. */
+static void cut_with_ends(int32_t n_layers, int32_t n_chunks, int32_t *cut) {
+  cut_uniformly(n_layers + 2, n_chunks, cut);
+  for (int32_t c = 1; c < n_chunks; c++)
+    cut[c] += PL_MODEL_BLOCKS_BEFORE_LAYERS - 1;
+}
+
+pl_code pl_strategy_check_chunks(const pl_strategy *strategy, const pl_model *model, pl_error *error) {
+  int32_t n_chunks = pl_strategy_n_chunks(strategy), n_units = model->n_layers;
+  if (strategy->recipe == PL_ASSIGN_ENDS) n_units += 2;
+  if (n_chunks <= n_units) return PL_OK;
+  return pl_fail(error, PL_BAD_INPUT,
+                 "strategy: pp * vpp = %d stages for a model of %d layers; at most one stage per layer%s", n_chunks,
+                 model->n_layers, strategy->recipe == PL_ASSIGN_ENDS ? ", embedding and head" : "");
+}
+
 pl_code pl_strategy_assign(pl_strategy *strategy, const pl_model *model, const pl_job *job,
                            const pl_device_profile *profile, pl_arena *arena, pl_error *error) {
   if (strategy->recipe == PL_ASSIGN_GIVEN) return PL_OK;
   int32_t n_chunks = pl_strategy_n_chunks(strategy);
-  if (n_chunks > model->n_layers)
-    return pl_fail(error, PL_BAD_INPUT,
-                   "strategy: pp * vpp = %d stages for a model of %d layers; at most one stage per layer", n_chunks,
-                   model->n_layers);
+  PL_TRY(pl_strategy_check_chunks(strategy, model, error));
   int32_t *cut = PL_TAKE(arena, int32_t, n_chunks + 1);
   if (cut == NULL) return pl_fail_memory(error, "the layer assignment");
-  if (strategy->recipe == PL_ASSIGN_UNIFORM) {
+  bool ends = strategy->recipe == PL_ASSIGN_ENDS;
+  if (ends) {
+    cut_with_ends(model->n_layers, n_chunks, cut);
+  } else if (strategy->recipe == PL_ASSIGN_UNIFORM) {
     cut_uniformly(model->n_layers, n_chunks, cut);
   } else {
     PL_TRY(cut_balanced(strategy, model, job, profile, arena, cut, error));
   }
-  for (int32_t c = 1; c < n_chunks; c++)
+  for (int32_t c = 1; c < n_chunks && !ends; c++)
     cut[c] += PL_MODEL_BLOCKS_BEFORE_LAYERS;
   cut[n_chunks] = pl_model_n_blocks(model);
-  strategy->counts_layers = true;
+  strategy->counts_layers = !ends; /* counted in layers the first and the last chunk might be empty */
   strategy->boundary = cut;
   return PL_OK;
 }

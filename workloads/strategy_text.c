@@ -51,6 +51,8 @@ static pl_code read_degree(parsing *state, const key_value *pair) {
                     : strcmp(pair->key, "dp") == 0  ? &strategy->dp
                     : strcmp(pair->key, "tmp") == 0 ? &strategy->tmp
                     : strcmp(pair->key, "mbs") == 0 ? &strategy->mbs
+                    : strcmp(pair->key, "cp") == 0  ? &strategy->cp
+                    : strcmp(pair->key, "ep") == 0  ? &strategy->ep
                                                     : &strategy->vpp;
   return read_integer(state, pair, 1, LARGEST_DEGREE, target);
 }
@@ -86,12 +88,27 @@ static pl_code read_recompute(parsing *state, const key_value *pair) {
   return PL_OK;
 }
 
+bool pl_strategy_is_order(const char *text) {
+  size_t length = strlen(text);
+  if (length != 3 && length != 4) return false;
+  return strchr(text, 't') && strchr(text, 'd') && strchr(text, 'p') && (length == 3 || strchr(text, 'c'));
+}
+
 static pl_code read_order(parsing *state, const key_value *pair) {
   const char *order = pair->value;
-  if (strlen(order) != 3 || !strchr(order, 't') || !strchr(order, 'd') || !strchr(order, 'p'))
+  if (!pl_strategy_is_order(order))
     return pl_fail(state->error, PL_BAD_INPUT,
-                   "strategy: order=%s is not a permutation of t, d, p (innermost first, e.g. tdp)", order);
-  memcpy(state->strategy->order, order, 4);
+                   "strategy: order=%s is not a permutation of t, d, p (innermost first, e.g. tdp) or of t, c, d, p",
+                   order);
+  memcpy(state->strategy->order, order, strlen(order) + 1);
+  return PL_OK;
+}
+
+static pl_code read_context_communication(parsing *state, const key_value *pair) {
+  static const char *const names[] = {"p2p", "gather"};
+  int chosen = 0;
+  PL_TRY(read_choice(state, pair, names, 2, &chosen));
+  state->strategy->cp_gather = chosen == 1;
   return PL_OK;
 }
 
@@ -104,9 +121,11 @@ static const struct {
   const char *key;
   pl_code (*read)(parsing *state, const key_value *pair);
 } keys[] = {
-    {"pp", read_degree},           {"dp", read_degree},         {"tmp", read_degree},   {"mbs", read_degree},
-    {"assign", read_assign},       {"schedule", read_schedule}, {"vpp", read_degree},   {"sp", read_flag},
-    {"recompute", read_recompute}, {"zero", read_zero},         {"overlap", read_flag}, {"order", read_order},
+    {"pp", read_degree},  {"dp", read_degree},     {"tmp", read_degree},
+    {"mbs", read_degree}, {"assign", read_assign}, {"schedule", read_schedule},
+    {"vpp", read_degree}, {"sp", read_flag},       {"recompute", read_recompute},
+    {"zero", read_zero},  {"overlap", read_flag},  {"order", read_order},
+    {"cp", read_degree},  {"ep", read_degree},     {"cp_comm", read_context_communication},
 };
 enum { N_KEYS = sizeof keys / sizeof *keys };
 
@@ -124,7 +143,7 @@ static pl_code read_pair(parsing *state, char *item, uint32_t *seen) {
   }
   return pl_fail(state->error, PL_BAD_INPUT,
                  "strategy: unknown key '%s'; known are pp, dp, tmp, mbs, assign, schedule, vpp, sp, recompute, zero, "
-                 "overlap, order",
+                 "overlap, order, cp, cp_comm, ep",
                  pair.key);
 }
 
@@ -178,14 +197,13 @@ static pl_code check_chunks(const parsing *state) {
 static pl_code parse_assign(parsing *state) {
   pl_strategy *strategy = state->strategy;
   strategy->assign_is_given = state->assign != NULL;
-  if (state->assign == NULL || strcmp(state->assign, "uniform") == 0) {
-    strategy->recipe = PL_ASSIGN_UNIFORM;
-    return PL_OK;
-  }
-  if (strcmp(state->assign, "balanced") == 0) {
-    strategy->recipe = PL_ASSIGN_BALANCED;
-    return PL_OK;
-  }
+  strategy->recipe = PL_ASSIGN_UNIFORM;
+  if (state->assign == NULL) return PL_OK;
+  for (int recipe = PL_ASSIGN_UNIFORM; pl_assign_names[recipe] != NULL; recipe++)
+    if (strcmp(state->assign, pl_assign_names[recipe]) == 0) {
+      strategy->recipe = (pl_assign_recipe)recipe;
+      return PL_OK;
+    }
   int32_t n = 1;
   for (const char *c = state->assign; *c != '\0'; c++)
     n += *c == ':';
@@ -205,8 +223,8 @@ static pl_code parse_assign(parsing *state) {
 
 pl_code pl_strategy_parse(const char *text, const pl_model *model, pl_arena *arena, pl_strategy *strategy,
                           pl_error *error) {
-  *strategy =
-      (pl_strategy){.vpp = 1, .schedule = PL_SCHEDULE_1F1B, .overlap = true, .order = "tdp", .counts_layers = true};
+  *strategy = (pl_strategy){
+      .vpp = 1, .cp = 1, .ep = 1, .schedule = PL_SCHEDULE_1F1B, .overlap = true, .order = "tdp", .counts_layers = true};
   parsing state = {.model = model, .arena = arena, .strategy = strategy, .error = error};
   char *copy = pl_arena_strdup(arena, text);
   if (copy == NULL) return pl_fail_memory(error, "the strategy");

@@ -32,7 +32,8 @@
 #include "workloads/simulate.h"
 
 static void expect_sum(const pl_result_row *row) {
-  double sum_s = row->compute_s + row->tensor_comm_s + row->pipeline_comm_s + row->data_comm_s + row->bubble_s;
+  double sum_s = row->compute_s + row->tensor_comm_s + row->pipeline_comm_s + row->data_comm_s + row->context_comm_s +
+                 row->expert_comm_s + row->bubble_s;
   if (fabs(sum_s - row->iter_time_s) > 1e-12 * row->iter_time_s)
     fail_msg("the breakdown adds up to %.17g of %.17g s", sum_s, row->iter_time_s);
 }

@@ -82,7 +82,7 @@ for kind, name in columns:
     if kind.startswith("text") or kind == "u64": assert type(row[name]) is str, name
 assert (row["pp"], row["dp"], row["tmp"], row["mbs"], row["n_microbatches"]) == (4, 4, 1, 1, 8)
 assert row["assign"] == "0:9:15:21:30" and row["schedule"] == "1f1b" and row["status"] == "done" and row["fits"] == 1
-parts = sum(row[n] for n in ("compute_s", "tensor_comm_s", "pipeline_comm_s", "data_comm_s", "bubble_s"))
+parts = sum(row[n] for n in ("compute_s", "tensor_comm_s", "pipeline_comm_s", "data_comm_s", "context_comm_s", "expert_comm_s", "bubble_s"))
 assert abs(parts - row["iter_time_s"]) < 1e-9 * row["iter_time_s"]
 assert abs(row["samples_per_s"] * row["iter_time_s"] - 32) < 1e-9
 assert abs(row["tokens_per_s"] - 1024 * row["samples_per_s"]) < 1e-6

@@ -28,7 +28,7 @@ with tempfile.TemporaryDirectory() as folder:
 
     with h5py.File(path, "r") as file:
         attributes = dict(file.attrs)
-        assert attributes["paceline_schema"] == 1 and attributes["gbs"] == 32 and attributes["dtype"] == "fp16"
+        assert attributes["paceline_schema"] == 2 and attributes["gbs"] == 32 and attributes["dtype"] == "fp16"
         assert attributes["command"].startswith("paceline sweep --platform ") and path not in attributes["command"]
         assert len(attributes["platform_digest"]) == 16 and len(attributes["model_digest"]) == 16
         for version in ("paceline", "simgrid", "hdf5", "mpi"):
@@ -49,7 +49,7 @@ with tempfile.TemporaryDirectory() as folder:
     frame["schedule"] = frame["schedule"].str.decode("utf-8")
     assert (frame.status > 0).all() and (frame.pp * frame.dp * frame.tmp == 16).all()
     assert set(frame.schedule) == {"gpipe", "1f1b", "interleaved"}
-    parts = frame[["compute_s", "tensor_comm_s", "pipeline_comm_s", "data_comm_s", "bubble_s"]].sum(axis=1)
+    parts = frame[["compute_s", "tensor_comm_s", "pipeline_comm_s", "data_comm_s", "context_comm_s", "expert_comm_s", "bubble_s"]].sum(axis=1)
     assert np.allclose(parts, frame.iter_time_s, rtol=1e-6), abs(parts / frame.iter_time_s - 1).max()
     assert ((frame.fits == 1) == (frame.status == 1)).all()
     assert ((frame.peak_mem_bytes <= frame.mem_capacity_bytes) == (frame.fits == 1)).all()

@@ -107,9 +107,10 @@ static void expect(const char *what, double value, double wanted) {
 static void check_products(const pl_model *model, const pl_block_program *split, const pl_block_program *whole,
                            pl_block_kind kind, pl_block_shard shard) {
   double forward = products(whole->forward, PL_CATEGORY_FORWARD);
-  expect("forward, all ranks", shard.tmp * products(split->forward, PL_CATEGORY_FORWARD), forward);
-  expect("backward is twice forward", shard.tmp * products(split->backward, PL_CATEGORY_BACKWARD), 2 * forward);
-  double again = shard.tmp * products(split->backward, PL_CATEGORY_RECOMPUTE);
+  double ranks = shard.tmp * (shard.cp > 1 ? shard.cp : 1);
+  expect("forward, all ranks", ranks * products(split->forward, PL_CATEGORY_FORWARD), forward);
+  expect("backward is twice forward", ranks * products(split->backward, PL_CATEGORY_BACKWARD), 2 * forward);
+  double again = ranks * products(split->backward, PL_CATEGORY_RECOMPUTE);
   bool layer = kind == PL_BLOCK_LAYER || (kind == PL_BLOCK_EXPERT_LAYER && model->n_experts > 0);
   if (!layer || shard.recompute == PL_RECOMPUTE_NONE)
     expect("no recomputation", again, 0);
@@ -170,7 +171,10 @@ static void check_flow(const pl_block_program *program, pl_op_list list, bool *t
         fail_msg("%s makes %s twice", op->name, program->tensors[made[j]].name);
       there[made[j]] = fresh[made[j]] = true;
     }
-    assert_true(op->kind == PL_OP_COLLECTIVE ? op->size_bytes > 0 && op->category == PL_CATEGORY_TENSOR
+    static const uint8_t categories[] = {[PL_GROUP_TENSOR] = PL_CATEGORY_TENSOR,
+                                         [PL_GROUP_CONTEXT] = PL_CATEGORY_CONTEXT,
+                                         [PL_GROUP_EXPERT] = PL_CATEGORY_EXPERT};
+    assert_true(op->kind == PL_OP_COLLECTIVE ? op->size_bytes > 0 && op->category == categories[op->group]
                                              : op->bytes > 0);
     assert_true(op->flops >= 0 && isfinite(op->flops));
   }
@@ -389,7 +393,7 @@ static pl_model random_expert_model(uint64_t *state) {
 /* Router, dispatch and combine: each rank sends its own tokens times k there and back, forward and backward. */
 static void check_exchanges(const pl_model *model, const pl_block_program *program, pl_block_shard shard) {
   const pl_op_list lists[] = {program->forward, program->backward};
-  double tokens = (double)shard.mbs * (double)shard.seq / shard.tmp * (double)model->topk;
+  double tokens = (double)shard.mbs * (double)shard.seq / (shard.tmp * shard.cp) * (double)model->topk;
   for (int pass = 0; pass < 2; pass++) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < lists[pass].n_ops; i++) {
@@ -401,6 +405,32 @@ static void check_exchanges(const pl_model *model, const pl_block_program *progr
     }
     uint32_t again = pass == 1 && shard.recompute == PL_RECOMPUTE_FULL ? 2 : 0;
     assert_int_equal(n, shard.ep > 1 ? 2 + again : 0);
+  }
+}
+
+/* Context parallelism: keys and values (the local heads') of the whole sequence go round once forward and, with their
+ * gradients, once backward, beside the kernel of cp - 1 steps; or they are gathered, gathered again and reduced. */
+static void check_ring(const pl_model *model, const pl_block_program *program, pl_block_shard shard) {
+  const pl_op_list lists[] = {program->forward, program->backward};
+  int64_t kv_heads = model->n_kv_heads > shard.tmp ? model->n_kv_heads / shard.tmp : 1;
+  double width = (double)(2 * kv_heads * model->head_size);
+  if (model->kv_rank > 0) width = (double)(model->n_heads / shard.tmp * (model->head_size + model->value_size));
+  double bytes = shard.mbs * (double)shard.seq * width * pl_dtype_bytes(shard.dtype);
+  bool repeats = shard.recompute != PL_RECOMPUTE_NONE;
+  for (int pass = 0; pass < 2; pass++) {
+    double sum = 0;
+    int begun = 0, awaited = 0;
+    for (uint32_t i = 0; i < lists[pass].n_ops; i++) {
+      const pl_op *op = &lists[pass].ops[i];
+      if (op->kind == PL_OP_COLLECTIVE && op->group == PL_GROUP_CONTEXT) sum += op->size_bytes;
+      begun += op->overlap == PL_OVERLAP_BEGINS;
+      awaited += op->overlap == PL_OVERLAP_AWAITS;
+      assert_true(begun - awaited == 0 || begun - awaited == 1);
+    }
+    bool ring = shard.cp > 1 && !shard.cp_gather;
+    expect("keys and values", sum, shard.cp > 1 ? bytes * (pass == 0 ? 1 : repeats ? 3 : 2) : 0);
+    assert_int_equal(begun, awaited);
+    assert_int_equal(begun, !ring ? 0 : pass == 1 && repeats ? 2 : 1);
   }
 }
 
@@ -416,8 +446,12 @@ static void test_experts(void **state) {
     shard.seq = 256 * (1 + random_below(&random, 8));
     shard.sp = shard.tmp > 1;
     shard.ep = (int32_t)(model.n_experts / (INT64_C(1) << random_below(&random, 5)));
+    shard.cp = coin(&random) ? 1 + (int32_t)random_below(&random, 4) : 1;
+    shard.seq *= shard.cp;
+    shard.cp_gather = coin(&random);
+    shard.flash = shard.flash || shard.cp > 1;
     one = shard;
-    one.tmp = one.ep = 1;
+    one.tmp = one.ep = one.cp = 1;
     one.sp = false;
     pl_block_program split = take(&model, PL_BLOCK_EXPERT_LAYER, shard, &arena),
                      whole = take(&model, PL_BLOCK_EXPERT_LAYER, one, &arena);
@@ -429,6 +463,7 @@ static void test_experts(void **state) {
     check_memory(&split);
     check_gradient_traffic(&split, shard.dtype);
     check_exchanges(&model, &split, shard);
+    check_ring(&model, &split, shard);
   }
   pl_arena_release(&arena);
 }

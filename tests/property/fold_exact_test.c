@@ -19,13 +19,25 @@
 #include "tests/support/synthetic_cluster.h"
 #include "workloads/simulate.h"
 
+/* Dense, with experts in every layer, or with latent attention, shared experts and one dense layer. */
 static void make_model(uint64_t *random, pl_arena *arena, pl_model *model) {
-  char text[512];
-  int layers = 4 + (int)random_below(random, 9);
-  int size = snprintf(text, sizeof text,
-                      "{\"model_type\":\"gpt2\",\"n_embd\":256,\"n_layer\":%d,\"n_head\":16,\"n_positions\":128,"
-                      "\"vocab_size\":1000,\"tie_word_embeddings\":%s}",
-                      layers, random_below(random, 3) == 0 ? "false" : "true");
+  static const char *const kinds[] = {
+      "\"model_type\":\"gpt2\",\"n_embd\":256,\"n_layer\":%d,\"n_head\":16,\"n_positions\":128,",
+      "\"model_type\":\"mixtral\",\"hidden_size\":256,\"num_hidden_layers\":%d,\"num_attention_heads\":16,"
+      "\"num_key_value_heads\":4,\"intermediate_size\":512,\"num_local_experts\":8,\"num_experts_per_tok\":2,",
+      "\"model_type\":\"deepseek_v3\",\"hidden_size\":256,\"num_hidden_layers\":%d,\"num_attention_heads\":16,"
+      "\"intermediate_size\":512,\"q_lora_rank\":64,\"kv_lora_rank\":32,\"qk_nope_head_dim\":16,"
+      "\"qk_rope_head_dim\":8,\"v_head_dim\":16,\"n_routed_experts\":16,\"num_experts_per_tok\":3,"
+      "\"moe_intermediate_size\":64,\"n_shared_experts\":1,\"first_k_dense_replace\":1,"};
+  char text[1024] = "{";
+  int layers = 4 + (int)random_below(random, 9), size = 1;
+  const char *tied = random_below(random, 3) == 0 ? "false" : "true";
+  uint64_t kind = random_below(random, 4);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+  size += snprintf(text + size, sizeof text - (size_t)size, kinds[kind < 2 ? 0 : kind - 1], layers);
+#pragma GCC diagnostic pop
+  size += snprintf(text + size, sizeof text - (size_t)size, "\"vocab_size\":1000,\"tie_word_embeddings\":%s}", tied);
   pl_error error = PL_ERROR_INIT;
   pl_code code = pl_model_parse("random.json", text, (size_t)size, arena, model, &error);
   if (code != PL_OK) fail_msg("%s", error.message);
@@ -46,7 +58,7 @@ static const int32_t *random_boundaries(uint64_t *random, const pl_model *model,
 
 static bool make_strategy(uint64_t *random, const pl_cluster *cluster, const pl_model *model, pl_job *job,
                           pl_strategy *strategy, pl_arena *arena) {
-  static const char orders[6][4] = {"tdp", "tpd", "dtp", "dpt", "ptd", "pdt"};
+  static const char orders[10][5] = {"tdp", "tpd", "dtp", "dpt", "ptd", "pdt", "tcdp", "cdtp", "tdcp", "pcdt"};
   int32_t devices = (int32_t)cluster->n_devices;
   *strategy = (pl_strategy){.vpp = 1};
   strategy->schedule = (pl_schedule_kind)random_below(random, 2);
@@ -54,7 +66,18 @@ static bool make_strategy(uint64_t *random, const pl_cluster *cluster, const pl_
   strategy->tmp = random_divisor(random, devices);
   if (16 % strategy->tmp != 0) strategy->tmp = 1;
   strategy->pp = random_divisor(random, devices / strategy->tmp);
-  strategy->dp = devices / strategy->tmp / strategy->pp;
+  strategy->cp = devices / strategy->tmp / strategy->pp;
+  if (random_below(random, 3) > 0 || strategy->cp > 8 || 128 % (2 * strategy->cp * strategy->tmp) != 0)
+    strategy->cp = 1;
+  strategy->cp_gather = random_below(random, 2) == 0;
+  strategy->dp = devices / strategy->tmp / strategy->pp / strategy->cp;
+  if (random_below(random, 2) == 0 && strategy->cp % 2 == 0) { /* some of both */
+    strategy->cp /= 2;
+    strategy->dp *= 2;
+  }
+  int32_t ranks = strategy->dp * strategy->cp * strategy->tmp;
+  strategy->ep = model->n_experts > 0 ? random_divisor(random, ranks) : 1;
+  if (strategy->ep > 1 && model->n_experts % strategy->ep != 0) strategy->ep = ranks % 2 == 0 ? 2 : 1;
   strategy->mbs = 1 + (int32_t)random_below(random, 2);
   int32_t n_microbatches = 1 + (int32_t)random_below(random, 6);
   if (strategy->pp > 1 && strategy->pp <= 4 && random_below(random, 3) == 0) {
@@ -63,13 +86,13 @@ static bool make_strategy(uint64_t *random, const pl_cluster *cluster, const pl_
     n_microbatches = strategy->pp * (1 + (int32_t)random_below(random, 2));
   }
   if (pl_strategy_n_chunks(strategy) > model->n_layers) return false;
-  strategy->sp = strategy->tmp > 1 && random_below(random, 2) == 0;
+  strategy->sp = strategy->tmp > 1 && (random_below(random, 2) == 0 || model->n_experts > 0);
   strategy->recompute = (pl_recompute)random_below(random, 3);
   strategy->zero = (int32_t)random_below(random, strategy->pp > 1 ? 2 : 4);
-  memcpy(strategy->order, orders[random_below(random, 6)], 4);
+  memcpy(strategy->order, orders[random_below(random, 10)], 5);
   strategy->boundary = random_boundaries(random, model, pl_strategy_n_chunks(strategy), arena);
   *job = (pl_job){.gbs = (int64_t)n_microbatches * strategy->dp * strategy->mbs, .seq = 128, .dtype = PL_DTYPE_FP16};
-  job->flash = random_below(random, 2) == 0;
+  job->flash = random_below(random, 2) == 0 || strategy->cp > 1;
   job->bucket_bytes = random_below(random, 2) == 0 ? 1e5 : 1e7;
   job->split_sends = random_below(random, 2) == 0;
   return true;
@@ -96,7 +119,8 @@ static outcome simulate(const pl_cluster *cluster, const pl_model *model, const 
 
 static bool equal_rows(const pl_result_row *a, const pl_result_row *b) {
   return a->iter_time_s == b->iter_time_s && a->compute_s == b->compute_s && a->tensor_comm_s == b->tensor_comm_s &&
-         a->pipeline_comm_s == b->pipeline_comm_s && a->data_comm_s == b->data_comm_s && a->bubble_s == b->bubble_s &&
+         a->pipeline_comm_s == b->pipeline_comm_s && a->data_comm_s == b->data_comm_s &&
+         a->context_comm_s == b->context_comm_s && a->expert_comm_s == b->expert_comm_s && a->bubble_s == b->bubble_s &&
          a->peak_mem_bytes == b->peak_mem_bytes && a->peak_stage == b->peak_stage &&
          a->mem_activations_bytes == b->mem_activations_bytes;
 }
@@ -183,6 +207,11 @@ enum feature {
   FEATURE_SEQUENCE_PARALLEL,
   FEATURE_SPLIT_SENDS,
   FEATURE_RTT,
+  FEATURE_RING_ATTENTION,
+  FEATURE_GATHERED_CONTEXT,
+  FEATURE_EXPERTS,
+  FEATURE_EXPERTS_ACROSS_TENSOR_GROUPS,
+  FEATURE_EXPERT_GRADIENTS,
   N_FEATURES
 };
 
@@ -202,7 +231,12 @@ static const char *const feature_names[N_FEATURES] = {"overlap factor",
                                                       "interleaved",
                                                       "sequence parallel",
                                                       "split sends",
-                                                      "rtt sharing"};
+                                                      "rtt sharing",
+                                                      "ring attention",
+                                                      "gathered context",
+                                                      "expert parallel",
+                                                      "experts across tensor groups",
+                                                      "gradients of experts"};
 
 static bool is_uneven(const pl_strategy *strategy) {
   for (int32_t c = 2; c < pl_strategy_n_chunks(strategy); c++) /* not the ends: embedding and head make them differ */
@@ -223,11 +257,12 @@ static bool crosses_fatpipe(const pl_cluster *cluster, uint32_t source, uint32_t
 /* Ring neighbours of the tensor and data groups and of the pipeline. */
 static bool any_fatpipe(const pl_cluster *cluster, const pl_strategy *strategy) {
   for (int32_t p = 0; p < strategy->pp; p++)
-    for (int32_t d = 0; d < strategy->dp; d++)
+    for (int32_t d = 0; d < pl_strategy_replicas(strategy); d++)
       for (int32_t t = 0; t < strategy->tmp; t++) {
         uint32_t device = pl_strategy_device(strategy, p, d, t);
         if (crosses_fatpipe(cluster, device, pl_strategy_device(strategy, p, d, (t + 1) % strategy->tmp)) ||
-            crosses_fatpipe(cluster, device, pl_strategy_device(strategy, p, (d + 1) % strategy->dp, t)) ||
+            crosses_fatpipe(cluster, device,
+                            pl_strategy_device(strategy, p, (d + 1) % pl_strategy_replicas(strategy), t)) ||
             crosses_fatpipe(cluster, device, pl_strategy_device(strategy, (p + 1) % strategy->pp, d, t)))
           return true;
       }
@@ -238,9 +273,9 @@ static bool any_fatpipe(const pl_cluster *cluster, const pl_strategy *strategy) 
 static bool straddles(const pl_cluster *cluster, const pl_strategy *strategy) {
   for (int32_t kind = 0; kind < 2; kind++)
     for (int32_t p = 0; p < strategy->pp; p++)
-      for (int32_t other = 0; other < (kind == 0 ? strategy->dp : strategy->tmp); other++) {
+      for (int32_t other = 0; other < (kind == 0 ? pl_strategy_replicas(strategy) : strategy->tmp); other++) {
         uint32_t members[64] = {0}, least = UINT32_MAX, most = 0;
-        for (int32_t i = 0; i < (kind == 0 ? strategy->tmp : strategy->dp); i++)
+        for (int32_t i = 0; i < (kind == 0 ? strategy->tmp : pl_strategy_replicas(strategy)); i++)
           members[cluster
                       ->devices[kind == 0 ? pl_strategy_device(strategy, p, other, i)
                                           : pl_strategy_device(strategy, p, i, other)]
@@ -263,7 +298,7 @@ static bool has_unlike_devices(const pl_cluster *cluster) {
 
 static void count_features(const pl_cluster *cluster, const pl_model *model, const pl_job *job,
                            const pl_strategy *strategy, const pl_simulate_options *options, uint32_t *count) {
-  bool communicates = strategy->tmp > 1 || strategy->dp > 1;
+  bool communicates = strategy->tmp > 1 || pl_strategy_replicas(strategy) > 1;
   const pl_device_profile *profile = pl_cluster_profile(cluster, 0);
   const bool has[N_FEATURES] = {
       [FEATURE_OVERLAP] = profile->overlap_compute > 0 && profile->overlap_communication > 0 && strategy->dp > 1 &&
@@ -283,7 +318,12 @@ static void count_features(const pl_cluster *cluster, const pl_model *model, con
       [FEATURE_INTERLEAVED] = strategy->vpp > 1,
       [FEATURE_SEQUENCE_PARALLEL] = strategy->sp,
       [FEATURE_SPLIT_SENDS] = job->split_sends && strategy->pp > 1 && strategy->tmp > 1 && !strategy->sp,
-      [FEATURE_RTT] = options->sharing == PL_SHARING_RTT};
+      [FEATURE_RTT] = options->sharing == PL_SHARING_RTT,
+      [FEATURE_RING_ATTENTION] = strategy->cp > 1 && !strategy->cp_gather,
+      [FEATURE_GATHERED_CONTEXT] = strategy->cp > 1 && strategy->cp_gather,
+      [FEATURE_EXPERTS] = strategy->ep > 1,
+      [FEATURE_EXPERTS_ACROSS_TENSOR_GROUPS] = strategy->ep > strategy->tmp && strategy->tmp > 1,
+      [FEATURE_EXPERT_GRADIENTS] = strategy->ep > 1 && pl_strategy_expert_replicas(strategy) > 1};
   for (int i = 0; i < N_FEATURES; i++)
     count[i] += has[i];
 }
