@@ -152,10 +152,10 @@ void pl_block_loss_forward(pl_tape *tape) {
     shifted = pl_tape_like(tape, logits, "logits_shifted", PL_TENSOR_ACTIVATION, PL_DTYPE_FP32);
   pl_op *op = pl_tape_sweep(tape, "loss_exponentials", PL_OP_CROSS_ENTROPY, PL_CATEGORY_FORWARD, cross_entropy_flops,
                             logits, maximum, PL_NONE, shifted, sums);
-  /* Megatron-LM: three kernels, subtract in place, exponentiate in place, add up. With the copy to fp32, the maximum
+  /* Megatron-LM: three kernels, subtract, exponentiate in place, add up. With the copy to fp32, the maximum
    * and the division 38 bytes a logit, and 39 is what stages with 32 to 256 thousand words take on an A100 at the
    * bandwidth of copies, once their matrix product is taken off (validation/calibration). */
-  if (tape->framework->loss == PL_LOSS_IN_PLACE) op->bytes += 3 * tape->tensors[logits].size_bytes;
+  if (tape->framework->loss != PL_LOSS_COPIES) op->bytes += 3 * tape->tensors[logits].size_bytes;
   logits = shifted;
   token_all_reduce(tape, "loss_target_all_reduce", sums);
   token_all_reduce(tape, "loss_sum_all_reduce", sums);

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Makes attention.csv.gz and kernels.csv.gz from published kernel timings (see README.md here).
+"""Makes attention.csv.gz, kernels.csv.gz, stage_times.csv and layer_times.csv from published kernel timings (see README.md here).
 
 usage: extract_kernels.py FOLDER_OF_TABLES [OUTPUT_FOLDER]
 
-FOLDER_OF_TABLES holds attention_prefill_aiconfigurator, sdpa_cudnn, transformer_ops_sailor and norms_cudnn (.csv.gz). Rows
+FOLDER_OF_TABLES holds attention_prefill_aiconfigurator, sdpa_cudnn, transformer_ops_sailor, norms_cudnn and
+pp_stage_times_vocabpar (.csv.gz). Rows
 are chosen by the rules below and otherwise copied; byte counts of memory-bound ops are computed from their shapes. Python's
 standard library only.
 """
@@ -103,10 +104,36 @@ def norms(folder):
         yield [NORMS[row["gpu"]], "norm", name, size, 0, round(size / float(row["GBps"]) / 1e3, 3)]
 
 
+def stages(folder):
+    for row in table(folder, "pp_stage_times_vocabpar"):
+        if row["schedule"] == "base":
+            yield [*(int(row[key]) for key in ("seq_len", "vocab", "stage")), int(row["fwd_us"]), int(row["bwd_us"])]
+
+
+def layers(folder):
+    """Forward of one transformer layer: the sum of its 13 ops. (The backward of its matrix products is the data gradient alone: it takes
+    as long as the forward.) Left out: a row of 30 s, where memory was paged."""
+    total = {}
+    for row in table(folder, "transformer_ops_sailor"):
+        if SAILOR.get(row["gpu"], "GH200-96GB") == "GH200-96GB" or row["precision"] != "fp16" or row["tp_algo"] != "0":
+            continue
+        if row["tp"] != "1" or not row["op"].startswith("enc-"):
+            continue
+        key = (SAILOR[row["gpu"]], *(int(row[name]) for name in ("hidden", "n_heads", "seq_len", "mbs")))
+        total[key] = total.get(key, 0) + float(row["fwd_us"])
+    for key, forward in total.items():
+        if forward < 1e7:
+            yield [*key, round(forward)]
+
+
 def write(path, remarks, header, rows):
     text = io.StringIO()
     text.writelines(f"# {remark}\n" for remark in remarks)
     csv.writer(text, lineterminator="\n").writerows([header, *rows])
+    if not path.endswith(".gz"):
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text.getvalue())
+        return
     with open(path, "wb") as file, gzip.GzipFile(fileobj=file, mode="wb", filename="", mtime=0) as packed:
         packed.write(text.getvalue().encode())
 
@@ -126,6 +153,15 @@ def main():
            "the host needs);",
            "NVIDIA/cudnn-frontend@df73764adb98, benchmark/norms (PyTorch's own norms)."],
           "device kind pass bytes host_bound time_us".split(), sorted([*sailor(folder), *norms(folder)]))
+    write(f"{output}/stage_times.csv",
+          ["Forward and backward of one microbatch (one sequence) by pipeline stage: GPT with 32 layers, hidden 3072, 24 heads, on 8 "
+           "A100-SXM4-80GB, 4 layers a stage, one-forward-one-backward.",
+           "Source: sail-sg/VocabularyParallelism@6191c3bff018, artifact/exp_one_host.csv, schedule base."],
+          "seq vocab stage forward_us backward_us".split(), sorted(stages(folder)))
+    write(f"{output}/layer_times.csv",
+          ["Forward of one transformer layer (Megatron, unfused attention, fp16, one GPU): sums of the ops of "
+           "eth-easl/sailor@cf2c8e3cc53c, Aceso profiler."],
+          "device hidden heads seq mbs forward_us".split(), sorted(layers(folder)))
 
 
 if __name__ == "__main__":
