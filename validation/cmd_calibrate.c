@@ -5,6 +5,7 @@
 #include "core/command_line.h"
 #include "validation/calibrate_collectives.h"
 #include "validation/calibrate_gemm.h"
+#include "validation/calibrate_kernels.h"
 
 enum {
   KEY_COLLECTIVES = 'c',
@@ -13,6 +14,8 @@ enum {
   KEY_OUTPUT = 'o',
   KEY_GEMM = 'g',
   KEY_BASE = 'b',
+  KEY_ATTENTION = 'a',
+  KEY_KERNELS = 'k',
   KEY_CHECK = 0x200,
   KEY_FORCE,
   KEY_GPU,
@@ -24,6 +27,7 @@ enum {
 typedef struct calibrate_options {
   pl_calibrate_collectives collectives;
   pl_calibrate_gemm gemm;
+  pl_calibrate_kernels kernels;
   pl_error error;
 } calibrate_options;
 
@@ -35,14 +39,18 @@ static const struct argp_option option_table[] = {
     {"check", KEY_CHECK, NULL, 0, "fit nothing: say how far the profile is off", 0},
     {"gemm", KEY_GEMM, "CSV", 0,
      "timings of matrix products: dtype, m, n, k, time, ...; perhaps compressed, may be given several times", 0},
-    {"base", KEY_BASE, "FILE", 0, "with --gemm: the device profile that the fit goes into; the rest of it is kept", 0},
+    {"attention", KEY_ATTENTION, "CSV", 0, "timings of fused attention: device, kernel, pass, seq, heads, time_us, ...",
+     0},
+    {"kernels", KEY_KERNELS, "CSV", 0, "timings of memory-bound kernels: device, kind, pass, bytes, time_us, ...", 0},
+    {"base", KEY_BASE, "FILE", 0,
+     "with --gemm, --attention, --kernels: the device profile that the fit goes into; the rest of it is kept", 0},
     {"gpu", KEY_GPU, "NAME", 0, "with --gemm: take only rows with this in the column gpu", 0},
     {"dtype", KEY_DTYPE, "LIST", 0, "with --gemm: take only rows of these data types, bf16,fp8", 0},
     {"multiprocessors", KEY_MULTIPROCESSORS, "N", 0,
      "with --gemm: of the device (default: the column of that name, else what the base says)", 0},
     {"provenance", KEY_PROVENANCE, "TEXT", 0,
-     "with --gemm: where the timings come from (default: the names of the files)", 0},
-    {"output", KEY_OUTPUT, "FILE", 0, "where to write the fitted profile; with --gemm and without it: only the report",
+     "of a device profile: where the timings come from (default: the names of the files)", 0},
+    {"output", KEY_OUTPUT, "FILE", 0, "where to write the fitted profile; of a device and without it: only the report",
      0},
     {"force", KEY_FORCE, NULL, 0, "replace an existing file", 0},
     {0},
@@ -61,20 +69,26 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     options->collectives.profile = value;
     return 0;
   case KEY_OUTPUT:
-    options->collectives.output = options->gemm.output = value;
+    options->collectives.output = options->gemm.output = options->kernels.output = value;
     return 0;
   case KEY_CHECK:
     options->collectives.check = true;
     return 0;
   case KEY_FORCE:
-    options->collectives.force = options->gemm.force = true;
+    options->collectives.force = options->gemm.force = options->kernels.force = true;
     return 0;
   case KEY_GEMM:
     if (options->gemm.n_rows < PL_CALIBRATE_FILES_MAX) options->gemm.rows[options->gemm.n_rows] = value;
     options->gemm.n_rows++;
     return 0;
   case KEY_BASE:
-    options->gemm.base = value;
+    options->gemm.base = options->kernels.base = value;
+    return 0;
+  case KEY_ATTENTION:
+    options->kernels.attention = value;
+    return 0;
+  case KEY_KERNELS:
+    options->kernels.kernels = value;
     return 0;
   case KEY_GPU:
     options->gemm.gpu = value;
@@ -86,7 +100,7 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     options->gemm.multiprocessors = value;
     return 0;
   case KEY_PROVENANCE:
-    options->gemm.provenance = value;
+    options->gemm.provenance = options->kernels.provenance = value;
     return 0;
   case ARGP_KEY_ARG:
     pl_command_line_refuse_argument(value, &options->error);
@@ -99,15 +113,24 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
 static pl_code calibrate(const calibrate_options *options, pl_error *error) {
   if (options->error.code != PL_OK) return pl_fail(error, options->error.code, "%s", options->error.message);
   bool gemm = options->gemm.n_rows > 0, collectives = options->collectives.rows != NULL;
-  if (!gemm && !collectives)
-    return pl_fail(error, PL_BAD_INPUT, "nothing to calibrate: say --collectives CSV or --gemm CSV");
-  if (gemm && collectives)
+  bool kernels = options->kernels.attention != NULL || options->kernels.kernels != NULL;
+  if (!gemm && !kernels && !collectives)
     return pl_fail(error, PL_BAD_INPUT,
-                   "--collectives makes a collective profile and --gemm a device profile: two files, so run it twice");
-  if (options->collectives.check && (gemm || options->collectives.output != NULL))
+                   "nothing to calibrate: say --collectives CSV, --gemm CSV, --attention CSV or --kernels CSV");
+  if ((gemm || kernels) && collectives)
+    return pl_fail(error, PL_BAD_INPUT,
+                   "--collectives makes a collective profile and --%s a device profile: two files, so run it twice",
+                   gemm                                            ? "gemm"
+                   : kernels && options->kernels.attention != NULL ? "attention"
+                                                                   : "kernels");
+  if (gemm && kernels)
+    return pl_fail(error, PL_BAD_INPUT,
+                   "--gemm has a run of its own: then the profile that it writes is the --base of the other run");
+  if (options->collectives.check && (gemm || kernels || options->collectives.output != NULL))
     return pl_fail(error, PL_BAD_INPUT, "--check fits nothing%s; leave one of them out",
-                   gemm ? ", and --gemm without -o only reports" : " that -o could write");
+                   gemm || kernels ? ", and without -o the others only report" : " that -o could write");
   if (gemm) return pl_calibrate_gemm_run(&options->gemm, error);
+  if (kernels) return pl_calibrate_kernels_run(&options->kernels, error);
   return pl_calibrate_collectives_run(&options->collectives, error);
 }
 
@@ -123,10 +146,18 @@ int pl_cmd_calibrate(int argc, char **argv) {
           "Timings of matrix products have the columns dtype, m, n, k and time (with its unit; or time_s, time_ms, "
           "time_us), and perhaps gpu, batch and multiprocessors; validation/collect has a script that takes them. One "
           "shape of five is kept out of the fit.\n\n"
+          "Timings of attention have the columns device, multiprocessors, kernel, pass, mask, window, batch, seq, "
+          "heads, "
+          "kv_heads, head_size, cached and time_us, those of memory-bound kernels device, kind, pass, bytes, "
+          "host_bound "
+          "and time_us; rows of other devices than the base are passed over (validation/calibration/README.md). One "
+          "row "
+          "of five is kept out of the fit.\n\n"
           "Example:\n"
           "  paceline calibrate --collectives mine.csv --platform mine.xml -o collectives/nccl.json\n"
           "  paceline calibrate --collectives validation/calibration/collectives.csv.gz --check\n"
-          "  paceline calibrate --gemm gemm.csv --base platforms/devices/A100-SXM4-80GB.json -o mine.json"};
+          "  paceline calibrate --gemm gemm.csv --base platforms/devices/A100-SXM4-80GB.json -o mine.json\n"
+          "  paceline calibrate --attention attention.csv --kernels kernels.csv --base mine.json -o mine.json --force"};
   calibrate_options options = {0};
   pl_error error = PL_ERROR_INIT;
   pl_code code = pl_command_line_parse("calibrate", &argp, argc, argv, false, &options, &error);

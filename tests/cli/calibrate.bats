@@ -64,7 +64,7 @@ bad() { printf '%b' "$2" > "$BATS_TEST_TMPDIR/$1"; }
 }
 
 @test "refused: options" {
-  refused "nothing to calibrate: say --collectives CSV or --gemm CSV" --base "$BASE"
+  refused "nothing to calibrate: say --collectives CSV, --gemm CSV, --attention CSV or --kernels CSV" --base "$BASE"
   refused "two files, so run it twice" --gemm "$TABLE" --base "$BASE" --collectives x.csv
   refused "--base is missing" --gemm "$TABLE"
   refused "--dtype: 'fp12' is none of" --gemm "$TABLE" --base "$BASE" --dtype fp16,fp12
@@ -80,6 +80,38 @@ bad() { printf '%b' "$2" > "$BATS_TEST_TMPDIR/$1"; }
   jq 'del(.gemm)' "$BASE" > "$BATS_TEST_TMPDIR/bare.json"
   printf 'dtype,m,n,k,time\nfp16,64,64,64,1us\n' > "$BATS_TEST_TMPDIR/one.csv"
   refused "how many multiprocessors has the device" --gemm "$BATS_TEST_TMPDIR/one.csv" --base "$BATS_TEST_TMPDIR/bare.json"
+}
+
+@test "attention and kernels: fits, reports, writes; the same again; everything else of the base is kept" {
+  local base=platforms/devices/H200-SXM5-141GB.json folder=validation/calibration
+  for name in one two; do
+    run "$PACELINE" calibrate --attention $folder/attention.csv.gz --kernels $folder/kernels.csv.gz --base $base \
+      -o "$BATS_TEST_TMPDIR/$name.json" --provenance 'a test'
+    [ "$status" -eq 0 ]
+  done
+  [[ "$output" == *"attention flash3: 9 parameters"*"forward, held out, 100 us and more: "*"attention cudnn"*"norm, backward"* ]]
+  cmp "$BATS_TEST_TMPDIR/one.json" "$BATS_TEST_TMPDIR/two.json"
+  local rest='del(.attention, .kernels, .provenance.attention, .provenance.kernels)'
+  jq -S "$rest" $base > "$BATS_TEST_TMPDIR/before"
+  jq -S "$rest" "$BATS_TEST_TMPDIR/one.json" | cmp - "$BATS_TEST_TMPDIR/before"
+  # Kernels and kinds without rows stay; those with rows are what is shipped, to the last digit but one.
+  [ "$(jq -c '.attention[0]' "$BATS_TEST_TMPDIR/one.json")" = "$(jq -c '.attention[0]' $base)" ]
+  [ "$(jq -c .kernels.softmax "$BATS_TEST_TMPDIR/one.json")" = "$(jq -c .kernels.softmax $base)" ]
+  for path in .attention[1].efficiency.\"128\" .attention[2].efficiency.\"128\" .kernels.norm.backward.bandwidth; do
+    jq -e -n --argjson a "$(jq "$path" "$BATS_TEST_TMPDIR/one.json")" --argjson b "$(jq "$path" $base)" '($a / $b - 1) | fabs < 0.01'
+  done
+}
+
+@test "attention and kernels, refused" {
+  local base=platforms/devices/H200-SXM5-141GB.json
+  bad no.csv 'device,kind,pass,bytes,host_bound,time_us\nH200,norm,forward,1,0,1\n'
+  refused "no.csv: no row is about H200-SXM5-141GB (the first is about H200)" --kernels "$BATS_TEST_TMPDIR/no.csv" --base $base
+  bad kind.csv 'device,kind,pass,bytes,host_bound,time_us\nH200-SXM5-141GB,nrom,forward,1,0,1\n'
+  refused "kind.csv:2: column 'kind': 'nrom'" --kernels "$BATS_TEST_TMPDIR/kind.csv" --base $base
+  refused "--base is missing" --kernels "$BATS_TEST_TMPDIR/kind.csv"
+  refused "--gemm has a run of its own" --kernels "$BATS_TEST_TMPDIR/kind.csv" --gemm "$TABLE" --base $base
+  refused "two files, so run it twice" --attention x.csv --base $base --collectives x.csv
+  refused "kind.csv" --kernels "$BATS_TEST_TMPDIR/kind.csv" --base $base -o "$BATS_TEST_TMPDIR/kind.csv" --force
 }
 
 @test "the collector explains itself without a GPU, and its columns are read" {
