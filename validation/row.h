@@ -38,9 +38,9 @@ pl_code pl_row_model(const pl_measured_row *row, const pl_row_habits *habits, co
 /* `framework` outlives the job; NULL is ideal. */
 pl_code pl_row_job(const pl_measured_row *row, const pl_row_habits *habits, const pl_framework *framework, pl_job *job,
                    pl_error *error);
-/* Without boundaries where a recipe makes them (pl_strategy_assign); else from `arena`. */
+/* Without boundaries: a recipe makes them (pl_strategy_assign). */
 pl_code pl_row_strategy(const pl_measured_row *row, const pl_row_habits *habits, const pl_model *model,
-                        const pl_job *job, pl_arena *arena, pl_strategy *strategy, pl_error *error);
+                        const pl_job *job, pl_strategy *strategy, pl_error *error);
 
 /* Case-blind search, for texts that people wrote. */
 bool pl_row_mentions(const char *text, const char *word);

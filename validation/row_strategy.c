@@ -13,8 +13,6 @@ static pl_code check_degrees(const pl_measured_row *row, pl_error *error) {
   const int64_t degrees[] = {row->tp, row->pp, row->vpp, row->dp, row->mbs, row->cp, row->ep};
   for (size_t i = 0; i < sizeof degrees / sizeof degrees[0]; i++)
     if (degrees[i] > 1 << 24) return pl_fail(error, PL_UNSUPPORTED, "strategy: a degree of %" PRId64, degrees[i]);
-  if (row->cp > 1) return pl_fail(error, PL_UNSUPPORTED, "context parallelism: cp = %" PRId64, row->cp);
-  if (row->ep > 1) return pl_fail(error, PL_UNSUPPORTED, "expert parallelism: ep = %" PRId64, row->ep);
   return PL_OK;
 }
 
@@ -39,7 +37,7 @@ static pl_code find_recompute(const pl_measured_row *row, pl_recompute *recomput
 
 /* `fsdp` holds PyTorch's words or Megatron's switch; "0", "/" and blank are none. */
 static int32_t zero_stage(const pl_measured_row *row, const pl_row_habits *habits) {
-  if (degree(row->dp) == 1) return 0;
+  if (degree(row->dp) * degree(row->cp) == 1) return 0;
   if (row->zero_stage >= 0) return (int32_t)row->zero_stage;
   if (pl_row_mentions(row->fsdp, "SHARD_GRAD_OP")) return 2;
   if (row->fsdp[0] != '\0' && strcmp(row->fsdp, "0") != 0 && strcmp(row->fsdp, "/") != 0) return 3;
@@ -59,32 +57,29 @@ static pl_code check_method(const pl_measured_row *row, pl_error *error) {
 
 /* Layers that the chunks do not divide: embedding and head count as a layer each (Megatron-Core's
  * account_for_embedding_in_pipeline_split and ..._loss_..., as for the 126 layers of Llama 3.1 405B). */
-static pl_code assign(const pl_measured_row *row, pl_strategy *strategy, const pl_model *model, pl_arena *arena,
-                      pl_error *error) {
+static pl_assign_recipe recipe_of(const pl_measured_row *row, const pl_strategy *strategy, const pl_model *model) {
   /* "redis": VocabularyParallelism's redistribution of layers, by the time of the stages. */
-  strategy->recipe = pl_row_mentions(row->framework, "redis") ? PL_ASSIGN_BALANCED : PL_ASSIGN_UNIFORM;
-  int32_t chunks = pl_strategy_n_chunks(strategy), per = (model->n_layers + 2) / chunks;
-  if (strategy->recipe != PL_ASSIGN_UNIFORM || chunks == 1 || model->n_layers % chunks == 0 ||
-      (model->n_layers + 2) % chunks != 0 || per < 2)
-    return PL_OK;
-  int32_t *boundary = PL_TAKE(arena, int32_t, chunks + 1);
-  if (boundary == NULL) return pl_fail_memory(error, "the layers of the stages");
-  for (int32_t c = 1; c < chunks; c++)
-    boundary[c] = PL_MODEL_BLOCKS_BEFORE_LAYERS + c * per - 1;
-  boundary[chunks] = pl_model_n_blocks(model);
-  strategy->recipe = PL_ASSIGN_GIVEN;
-  strategy->counts_layers = true;
-  strategy->boundary = boundary;
-  return PL_OK;
+  if (pl_row_mentions(row->framework, "redis")) return PL_ASSIGN_BALANCED;
+  int32_t chunks = pl_strategy_n_chunks(strategy);
+  bool ends = model->n_layers % chunks != 0 && (model->n_layers + 2) % chunks == 0;
+  return ends ? PL_ASSIGN_ENDS : PL_ASSIGN_UNIFORM;
+}
+
+/* Stated; without a word where the ranks of a tensor group hold different tokens anyway, as experts need it. */
+static bool has_sequence_parallelism(const pl_measured_row *row, const pl_row_habits *habits, const pl_model *model) {
+  if (row->sp >= 0) return row->sp == 1;
+  return habits->sequence_parallel || model->n_experts > 0;
 }
 
 pl_code pl_row_strategy(const pl_measured_row *row, const pl_row_habits *habits, const pl_model *model,
-                        const pl_job *job, pl_arena *arena, pl_strategy *strategy, pl_error *error) {
+                        const pl_job *job, pl_strategy *strategy, pl_error *error) {
   PL_TRY(check_degrees(row, error));
   PL_TRY(check_method(row, error));
   *strategy = (pl_strategy){.pp = degree(row->pp),
                             .dp = degree(row->dp),
                             .tmp = degree(row->tp),
+                            .cp = degree(row->cp),
+                            .ep = degree(row->ep),
                             .mbs = (int32_t)microbatch(row),
                             .vpp = row->pp > 1 ? degree(row->vpp) : 1,
                             .schedule = PL_SCHEDULE_1F1B,
@@ -92,8 +87,10 @@ pl_code pl_row_strategy(const pl_measured_row *row, const pl_row_habits *habits,
                             .order = "tdp"};
   PL_TRY(find_recompute(row, &strategy->recompute, error));
   if (strategy->vpp > 1) strategy->schedule = PL_SCHEDULE_INTERLEAVED;
-  strategy->sp = strategy->tmp > 1 && (row->sp >= 0 ? row->sp == 1 : habits->sequence_parallel);
+  strategy->sp = strategy->tmp > 1 && has_sequence_parallelism(row, habits, model);
   strategy->zero = zero_stage(row, habits);
+  strategy->recipe = recipe_of(row, strategy, model);
+  strategy->assign_is_given = strategy->recipe != PL_ASSIGN_UNIFORM;
   pl_strategy_adopt(strategy, job);
-  return assign(row, strategy, model, arena, error);
+  return PL_OK;
 }
