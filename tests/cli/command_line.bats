@@ -42,7 +42,7 @@ refuses() {
       elif [[ $name != help && $name != usage ]]; then
         refuses "$command: '--$name=3': --$name takes no value" $command "--$name=3"
       fi
-    done < <("$PACELINE" $command --help | sed '/^Mandatory/,$d' | sed -nE 's/^ +(-.(, ?|=[^ ]+, ))?--([a-z-]+)=?([^ ]*).*/\3 \4/p')
+    done < <("$PACELINE" $command --help | sed '/^Mandatory/,$d' | sed -nE 's/^ +(-.(, ?|=[^ ]+, ))?--([a-z0-9-]+)=?([^ ]*).*/\3 \4/p')
   done
   [ "$n" -ge 60 ]
   refuses "show: '-n' needs a value: --top N" show -n

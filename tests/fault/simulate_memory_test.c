@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
@@ -133,10 +134,32 @@ static void with_a_timeline(void **state) {
   fclose(nowhere);
 }
 
+static void explained(void **state) {
+  (void)state;
+  pl_simulate_options options = PL_SIMULATE_OPTIONS_DEFAULT;
+  pl_explanation explanation;
+  options.explanation = &explanation;
+  survives("pp=2,dp=2,tmp=2,mbs=1", &options);
+  options.chunked = true;
+  survives("pp=2,dp=2,tmp=2,mbs=4", &options);
+}
+
+static void with_features(void **state) {
+  (void)state;
+  double features[PL_N_FEATURES + 3 * PL_N_STAGE_FEATURES];
+  pl_simulate_options options = PL_SIMULATE_OPTIONS_DEFAULT;
+  options.features = features;
+  options.n_feature_stages = 3;
+  survives("pp=2,dp=2,tmp=2,mbs=1", &options);
+  assert_true(pl_stage_feature(features, PL_FEATURE_stage_layers, 3)[1] == 3);
+  assert_true(isnan(pl_stage_feature(features, PL_FEATURE_stage_layers, 3)[2]));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(folded_and_fused),   cmocka_unit_test(whole),           cmocka_unit_test(chunked),
-      cmocka_unit_test(analytic_and_ready), cmocka_unit_test(with_a_timeline),
+      cmocka_unit_test(analytic_and_ready), cmocka_unit_test(with_a_timeline), cmocka_unit_test(explained),
+      cmocka_unit_test(with_features),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

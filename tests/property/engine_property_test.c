@@ -17,7 +17,7 @@
 static pl_engine_result run_graph(const pl_graph *graph, bool record_parts, pl_arena *arena) {
   pl_error error = PL_ERROR_INIT;
   pl_engine_result result;
-  pl_engine_options options = {.record_parts = record_parts};
+  pl_engine_options options = {.record_parts = record_parts, .record_charges = record_parts};
   assert_true(pl_graph_is_valid(graph));
   pl_network *network = fixed_network_take(&graph->transfers, PLAN_TASKS, arena);
   pl_code code = pl_engine_run(graph, network, &options, arena, &result, &error);
@@ -46,6 +46,24 @@ static void check_sums(const pl_graph *graph, const pl_engine_result *result) {
     }
     assert_int_equal(sum, result->makespan);
   }
+}
+
+/* Parts and charges are what is spent, category by category. */
+static void check_charges(const pl_graph *graph, const pl_engine_result *result) {
+  pl_ticks sums[PLAN_DEVICES][PL_CATEGORY_COUNT] = {{0}};
+  for (uint32_t at = 0; at < result->n_part_spans; at++) {
+    const pl_part_span *span = &result->part_spans[at];
+    uint32_t stream = graph->task_streams[graph->tasks[span->task].first_stream + span->member];
+    sums[graph->streams[stream].device][graph->parts[span->part].category] += span->finish - span->start;
+  }
+  for (uint32_t at = 0; at < result->n_charges; at++) {
+    const pl_charge *charge = &result->charges[at];
+    assert_true(charge->ticks > 0 && charge->ticks <= result->finish[charge->task] - result->start[charge->task]);
+    sums[charge->device][graph->tasks[charge->task].category] += charge->ticks;
+  }
+  for (uint32_t device = 0; device < graph->n_devices; device++)
+    for (uint32_t category = 0; category < PL_CATEGORY_COUNT; category++)
+      assert_int_equal(sums[device][category], result->spent[device * PL_CATEGORY_COUNT + category]);
 }
 
 static void check_against_naive(const test_plan *plan, pl_arena *arena, uint32_t round) {
@@ -143,6 +161,7 @@ static void check_fused(const test_plan *plan, pl_arena *arena, uint32_t round) 
   assert_int_equal(unfused.makespan, fused.makespan);
   check_parts(plan, &fused, fused_of, &unfused, &fused_graph, round);
   check_sums(&fused_graph, &fused);
+  check_charges(&fused_graph, &fused);
   for (uint32_t at = 0; at < plan->n_devices * PL_CATEGORY_COUNT; at++)
     if (unfused.spent[at] != fused.spent[at])
       fail_msg("plan %u: device %u spends %lld ticks on %s, fused %lld", round, at / PL_CATEGORY_COUNT,
