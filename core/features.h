@@ -46,6 +46,8 @@
   X(tensor_comm_hidden_s, "s", "mean over devices: tensor-parallel communication beside computing or waiting, not exposed") \
   X(data_comm_hidden_s, "s", "mean over devices: data-parallel communication beside computing or waiting, not exposed") \
   X(pipeline_comm_hidden_s, "s", "mean over devices: pipeline communication beside computing or waiting, not exposed") \
+  X(context_comm_hidden_s, "s", "mean over devices: context-parallel communication beside computing or waiting, not exposed") \
+  X(expert_comm_hidden_s, "s", "mean over devices: expert-parallel communication beside computing or waiting, not exposed") \
   X(tensor_all_reduce_calls, "1", "mean over devices: tensor-parallel all-reduces") \
   X(tensor_all_reduce_bytes, "B", "mean over devices: sizes of tensor-parallel all-reduces") \
   X(tensor_all_reduce_alone_s, "s", "mean over devices: time of tensor-parallel all-reduces with nothing else on the links") \
@@ -70,6 +72,18 @@
   X(embedding_all_reduce_calls, "1", "mean over devices: all-reduces of a tied embedding's gradient") \
   X(embedding_all_reduce_bytes, "B", "mean over devices: sizes of all-reduces of a tied embedding's gradient") \
   X(embedding_all_reduce_alone_s, "s", "mean over devices: time of all-reduces of a tied embedding's gradient with nothing else on the links") \
+  X(context_comm_calls, "1", "mean over devices: exchanges of keys and values") \
+  X(context_comm_bytes, "B", "mean over devices: sizes of exchanges of keys and values") \
+  X(context_comm_alone_s, "s", "mean over devices: time of exchanges of keys and values with nothing else on the links") \
+  X(expert_all_to_all_calls, "1", "mean over devices: all-to-alls of tokens to experts and back") \
+  X(expert_all_to_all_bytes, "B", "mean over devices: sizes of all-to-alls of tokens to experts and back") \
+  X(expert_all_to_all_alone_s, "s", "mean over devices: time of all-to-alls of tokens to experts and back with nothing else on the links") \
+  X(expert_data_reduce_calls, "1", "mean over devices: reductions of experts' gradients") \
+  X(expert_data_reduce_bytes, "B", "mean over devices: sizes of reductions of experts' gradients") \
+  X(expert_data_reduce_alone_s, "s", "mean over devices: time of reductions of experts' gradients with nothing else on the links") \
+  X(expert_data_all_gather_calls, "1", "mean over devices: all-gathers of experts' parameters (ZeRO)") \
+  X(expert_data_all_gather_bytes, "B", "mean over devices: sizes of all-gathers of experts' parameters (ZeRO)") \
+  X(expert_data_all_gather_alone_s, "s", "mean over devices: time of all-gathers of experts' parameters (ZeRO) with nothing else on the links") \
   X(other_comm_calls, "1", "mean over devices: communication that has no column of its own") \
   X(other_comm_bytes, "B", "mean over devices: sizes of communication that has no column of its own") \
   X(other_comm_alone_s, "s", "mean over devices: time of communication that has no column of its own with nothing else on the links") \
@@ -77,6 +91,10 @@
   X(tensor_group_nodes, "1", "nodes that the members of a tensor-parallel group are on, the most") \
   X(data_group_size, "1", "members of a data-parallel group") \
   X(data_group_nodes, "1", "nodes that the members of a data-parallel group are on, the most") \
+  X(context_group_size, "1", "members of a context-parallel group") \
+  X(context_group_nodes, "1", "nodes that the members of a context-parallel group are on, the most") \
+  X(expert_group_size, "1", "members of an expert-parallel group") \
+  X(expert_group_nodes, "1", "nodes that the members of an expert-parallel group are on, the most") \
   X(pipeline_group_nodes, "1", "2 if a send between stages leaves its node, 1 if none does, 0 without sends") \
   X(qkv_m, "1", "GEMM of the query, key and value projection, forward, on one device: rows") \
   X(qkv_n, "1", "GEMM of the query, key and value projection, forward, on one device: outputs") \
@@ -90,6 +108,13 @@
   X(mlp_down_m, "1", "GEMM of the second matrix of the MLP, forward, on one device: rows") \
   X(mlp_down_n, "1", "GEMM of the second matrix of the MLP, forward, on one device: outputs") \
   X(mlp_down_k, "1", "GEMM of the second matrix of the MLP, forward, on one device: inputs") \
+  X(expert_batch, "1", "GEMMs of the experts on one device: how many at once") \
+  X(expert_up_m, "1", "GEMM of the first matrix of an expert, forward, on one device: rows") \
+  X(expert_up_n, "1", "GEMM of the first matrix of an expert, forward, on one device: outputs") \
+  X(expert_up_k, "1", "GEMM of the first matrix of an expert, forward, on one device: inputs") \
+  X(expert_down_m, "1", "GEMM of the second matrix of an expert, forward, on one device: rows") \
+  X(expert_down_n, "1", "GEMM of the second matrix of an expert, forward, on one device: outputs") \
+  X(expert_down_k, "1", "GEMM of the second matrix of an expert, forward, on one device: inputs") \
   X(logits_m, "1", "GEMM of the head, forward, on one device: rows") \
   X(logits_n, "1", "GEMM of the head, forward, on one device: outputs") \
   X(logits_k, "1", "GEMM of the head, forward, on one device: inputs") \
@@ -110,8 +135,10 @@
   X(stage_compute_s, "s", "of the stage's busiest device: computing, overlap slow-down included") \
   X(stage_tensor_comm_s, "s", "likewise: exposed tensor-parallel communication") \
   X(stage_pipeline_comm_s, "s", "likewise: exposed pipeline communication") \
+  X(stage_context_comm_s, "s", "likewise: exposed context-parallel communication") \
+  X(stage_expert_comm_s, "s", "likewise: exposed expert-parallel communication") \
   X(stage_data_comm_s, "s", "likewise: exposed data-parallel communication") \
-  X(stage_bubble_s, "s", "likewise: pipeline bubble and other waiting; the five add up to iter_time_s")
+  X(stage_bubble_s, "s", "likewise: pipeline bubble and other waiting; the seven add up to iter_time_s")
 /* clang-format on */
 
 /* The numbers of one candidate, in this order; behind them the stages': [PL_N_STAGE_FEATURES][stages]. */

@@ -97,6 +97,10 @@ static communication_columns communication_of(pl_feature_values *v, pl_family_ki
   if (role == PL_FAMILY_DATA && gathers) return COLUMNS(v, data_all_gather);
   if (role == PL_FAMILY_DOWN || role == PL_FAMILY_UP) return COLUMNS(v, pipeline_send);
   if (role == PL_FAMILY_EMBEDDING && reduces) return COLUMNS(v, embedding_all_reduce);
+  if (role == PL_FAMILY_CONTEXT) return COLUMNS(v, context_comm);
+  if (role == PL_FAMILY_EXPERT && kind == PL_ALL_TO_ALL) return COLUMNS(v, expert_all_to_all);
+  if (role == PL_FAMILY_EXPERT_DATA && gathers) return COLUMNS(v, expert_data_all_gather);
+  if (role == PL_FAMILY_EXPERT_DATA && (reduces || scatters)) return COLUMNS(v, expert_data_reduce);
   return COLUMNS(v, other_comm);
 }
 
@@ -113,6 +117,8 @@ static void add_communication(filling *state, const pl_explained_op *op, const p
   if (op->category == PL_CATEGORY_TENSOR) v->tensor_comm_hidden_s += hidden_s;
   if (op->category == PL_CATEGORY_PIPELINE) v->pipeline_comm_hidden_s += hidden_s;
   if (op->category == PL_CATEGORY_DATA) v->data_comm_hidden_s += hidden_s;
+  if (op->category == PL_CATEGORY_CONTEXT) v->context_comm_hidden_s += hidden_s;
+  if (op->category == PL_CATEGORY_EXPERT) v->expert_comm_hidden_s += hidden_s;
 }
 
 /* Kernels that copy what was communicated. */
@@ -165,6 +171,14 @@ static void note_group(pl_feature_values *v, pl_family_kind role, uint32_t size,
     v->data_group_size = fmax(v->data_group_size, size);
     v->data_group_nodes = fmax(v->data_group_nodes, n_nodes);
     break;
+  case PL_FAMILY_CONTEXT:
+    v->context_group_size = fmax(v->context_group_size, size);
+    v->context_group_nodes = fmax(v->context_group_nodes, n_nodes);
+    break;
+  case PL_FAMILY_EXPERT:
+    v->expert_group_size = fmax(v->expert_group_size, size);
+    v->expert_group_nodes = fmax(v->expert_group_nodes, n_nodes);
+    break;
   case PL_FAMILY_DOWN:
   case PL_FAMILY_UP:
     v->pipeline_group_nodes = fmax(v->pipeline_group_nodes, n_nodes);
@@ -181,6 +195,8 @@ static bool add_groups(filling *state, pl_arena *arena) {
   if (stamps == NULL) return false;
   state->values->tensor_group_size = state->values->tensor_group_nodes = 1;
   state->values->data_group_size = state->values->data_group_nodes = 1;
+  state->values->context_group_size = state->values->context_group_nodes = 1;
+  state->values->expert_group_size = state->values->expert_group_nodes = 1;
   for (uint32_t g = 0; g < plan->n_group_classes; g++) {
     const pl_family *family = &program_of(state)->families[plan->group_classes[g].family];
     const uint32_t *members = family->members + (size_t)plan->group_classes[g].group * family->group_size;
@@ -203,8 +219,11 @@ static void note_shape(pl_feature_values *v, const pl_op *op) {
   SHAPE("attention_out", attention_out)
   SHAPE("mlp_up", mlp_up)
   SHAPE("mlp_down", mlp_down)
+  SHAPE("expert_up", expert_up)
+  SHAPE("expert_down", expert_down)
   SHAPE("logits", logits)
 #undef SHAPE
+  if (op->kind == PL_OP_GEMM && strcmp(op->name, "expert_up") == 0) v->expert_batch = (double)op->batch;
   if (op->kind == PL_OP_ATTENTION || (op->kind == PL_OP_GEMM && strcmp(op->name, "scores") == 0)) {
     v->attention_batch = (double)op->batch;
     v->attention_seq = (double)op->m;
@@ -215,9 +234,11 @@ static void note_shape(pl_feature_values *v, const pl_op *op) {
 static void add_shapes(filling *state) {
   pl_feature_values *v = state->values;
   double *const unset[] = {
-      &v->qkv_m,    &v->qkv_n,    &v->qkv_k,    &v->attention_out_m, &v->attention_out_n, &v->attention_out_k,
-      &v->mlp_up_m, &v->mlp_up_n, &v->mlp_up_k, &v->mlp_down_m,      &v->mlp_down_n,      &v->mlp_down_k,
-      &v->logits_m, &v->logits_n, &v->logits_k, &v->attention_batch, &v->attention_seq,   &v->attention_head_size};
+      &v->expert_batch,    &v->expert_up_m,     &v->expert_up_n,     &v->expert_up_k,   &v->expert_down_m,
+      &v->expert_down_n,   &v->expert_down_k,   &v->qkv_m,           &v->qkv_n,         &v->qkv_k,
+      &v->attention_out_m, &v->attention_out_n, &v->attention_out_k, &v->mlp_up_m,      &v->mlp_up_n,
+      &v->mlp_up_k,        &v->mlp_down_m,      &v->mlp_down_n,      &v->mlp_down_k,    &v->logits_m,
+      &v->logits_n,        &v->logits_k,        &v->attention_batch, &v->attention_seq, &v->attention_head_size};
   for (size_t i = 0; i < sizeof unset / sizeof unset[0]; i++)
     *unset[i] = (double)NAN; /* a model may lack it */
   for (uint32_t op = 0; op < state->explanation->n_ops; op++) {
@@ -268,6 +289,8 @@ static void add_stage(filling *state, int32_t stage) {
   put(state, PL_FEATURE_stage_compute_s, stage, pl_ticks_to_s(computing));
   put(state, PL_FEATURE_stage_tensor_comm_s, stage, pl_ticks_to_s(spent[PL_CATEGORY_TENSOR]));
   put(state, PL_FEATURE_stage_pipeline_comm_s, stage, pl_ticks_to_s(spent[PL_CATEGORY_PIPELINE]));
+  put(state, PL_FEATURE_stage_context_comm_s, stage, pl_ticks_to_s(spent[PL_CATEGORY_CONTEXT]));
+  put(state, PL_FEATURE_stage_expert_comm_s, stage, pl_ticks_to_s(spent[PL_CATEGORY_EXPERT]));
   put(state, PL_FEATURE_stage_data_comm_s, stage, pl_ticks_to_s(spent[PL_CATEGORY_DATA]));
   put(state, PL_FEATURE_stage_bubble_s, stage, pl_ticks_to_s(explanation->idle[class]));
   add_contents(state, stage);

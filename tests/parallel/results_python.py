@@ -97,7 +97,7 @@ with tempfile.TemporaryDirectory() as folder:
         features = [name for name in file if name not in base and name != "stage"]
         flat = [name for name in features if file[name].ndim == 1]
         loads = [name for name in features if file[name].ndim == 2]
-        assert len(flat) > 80 and len(loads) == 11 and list(file["stage"]) == [0, 1, 2, 3]
+        assert len(flat) > 80 and len(loads) == 13 and list(file["stage"]) == [0, 1, 2, 3]
         for name in features:
             dataset = file[name]
             assert dataset.dtype == np.float64 and np.isnan(dataset.fillvalue) and dataset.chunks is None, name
@@ -119,11 +119,11 @@ with tempfile.TemporaryDirectory() as folder:
         rows = frame.pp == pp
         for name in loads:
             assert np.isfinite(stages[name][rows, :pp]).all() and np.isnan(stages[name][rows, pp:]).all(), name
-    whole = sum(stages["stage_%s_s" % part] for part in ("compute", "tensor_comm", "pipeline_comm", "data_comm", "bubble"))
+    whole = sum(stages["stage_%s_s" % part] for part in ("compute", "tensor_comm", "pipeline_comm", "data_comm", "context_comm", "expert_comm", "bubble"))
     assert np.array_equal(np.nanmax(whole, axis=1), frame.iter_time_s) and np.array_equal(np.nanmin(whole, axis=1), frame.iter_time_s)
     assert np.allclose(np.nanmax(stages["stage_peak_mem_bytes"], axis=1), frame.peak_mem_bytes)
     assert (np.nansum(stages["stage_layers"], axis=1) == 24).all()
-    assert (frame.tensor_group_size == frame.tmp).all() and (frame.data_group_size == frame.dp).all()
+    assert (frame.tensor_group_size == frame.tmp).all() and (frame.data_group_size == frame.dp).all() and (frame.expert_group_size == 1).all()
     assert (frame.qkv_m == frame.mbs * 1024).all() and (frame.qkv_n == 3072 / frame.tmp).all() and (frame.mlp_down_k == 4096 / frame.tmp).all()
     assert ((frame.pipeline_send_calls > 0) == (frame.pp > 1)).all() and (frame.other_comm_calls == 0).all()
     assert ((frame.data_all_reduce_calls + frame.data_reduce_scatter_calls > 0) == (frame.dp > 1)).all()
