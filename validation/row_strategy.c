@@ -31,7 +31,8 @@ static pl_code find_recompute(const pl_measured_row *row, pl_recompute *recomput
     *recompute = (pl_recompute)i;
     return PL_OK;
   }
-  if (row->recompute[0] == '\0') return PL_OK;
+  /* Megatron-Core's recomputation of norms and activation functions alone: small beside the layer, taken as none. */
+  if (row->recompute[0] == '\0' || pl_row_mentions(row->recompute, "norm, act")) return PL_OK;
   return pl_fail(error, PL_UNSUPPORTED, "recomputation: '%.40s'", row->recompute);
 }
 

@@ -1,22 +1,32 @@
 #!/usr/bin/env bash
-# The tables of validation/README.md and the picture are what validation/compare.py prints now, so that no change of a prediction goes
-# unseen; and the top README.md says of it what validation/README.md says, table and words. To renew all that after a change that is meant:
+# The tables of validation/README.md are what `paceline validate` prints now, so that no change of a prediction goes unseen; and the top
+# README.md says of it what validation/README.md says. To renew all that after a change that is meant:
 #   tests/golden/validation_table.sh --renew BUILD_DIR
-# Control: compare.py names a row that it cannot express, and does not drop it.
+# Control: a table with one figure changed is noticed.
 set -euo pipefail
 cd "${SOURCE_DIR:-$(dirname "$0")/../..}"
-picture=validation/measured_vs_predicted.svg
-end='<!-- end of compare.py -->'
-begin_excerpt='<!-- as in validation/README.md, from here -->' end_excerpt='<!-- as in validation/README.md, to here -->'
-begin_full='<!-- compare.py prints: -->' begin_short='<!-- compare.py --short prints: -->'
 [[ ${1:-} == --renew ]] && PACELINE=$2/paceline
-export PACELINE PYTHONDONTWRITEBYTECODE=1
+end='<!-- end -->'
+begin_excerpt='<!-- as in validation/README.md, from here -->' end_excerpt='<!-- as in validation/README.md, to here -->'
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-/usr/bin/python3 validation/compare.py --svg "$scratch/picture.svg" >"$scratch/full"
-sed '/^$/,$d' "$scratch/full" >"$scratch/short"
-[[ -s $scratch/full && -s $scratch/short ]] || { echo "compare.py printed nothing"; exit 1; }
+"$PACELINE" validate validation/measured/*.csv >"$scratch/measured.txt"
+"$PACELINE" validate validation/memory/*.csv.gz >"$scratch/memory.txt"
+"$PACELINE" validate validation/calibration/{mosaicml_mpt,vocab_parallelism}.csv >"$scratch/calibration.txt"
+
+# part SET FIRST_WORD: that table, without the paths of files, as a block of code
+part() {
+  echo '```'
+  sed -n "/^$2/,/^\$/p" "$scratch/$1.txt" | sed -e '/^$/d' -e 's/ validation\/[a-z/]*\/\([a-z0-9_]*\)\.csv/ \1/'
+  echo '```'
+}
+mkdir "$scratch/parts"
+part measured 'family ' >"$scratch/parts/families of measured"
+part measured 'not expressed' >"$scratch/parts/reasons of measured"
+part measured 'memory ' >"$scratch/parts/memory of measured"
+part memory 'memory ' >"$scratch/parts/memory of memory"
+part calibration 'family ' >"$scratch/parts/families of calibration"
 
 # between FILE BEGIN END: the lines between the marks
 between() { sed -n "\\|^$2\$|,\\|^$3\$|p" "$1" | sed '1d;$d'; }
@@ -28,29 +38,22 @@ renew() { # FILE BEGIN END TEXT
 }
 
 check() { # FILE BEGIN END TEXT
-  diff -u <(between "$1" "$2" "$3") "$4" || { echo "$1 differs from what compare.py prints (renew: see $0)"; exit 1; }
+  diff -u <(between "$1" "$2" "$3") "$4" || { echo "$1 differs from what paceline validate prints (renew: see $0)"; return 1; }
 }
 
 act=check
-if [[ ${1:-} == --renew ]]; then
-  act=renew
-  cp "$scratch/picture.svg" "$picture"
-fi
-"$act" validation/README.md "$begin_full" "$end" "$scratch/full"
-"$act" validation/README.md "$begin_short" "$end" "$scratch/short"
+[[ ${1:-} == --renew ]] && act=renew
+n=0
+for text in "$scratch"/parts/*; do
+  [[ $(wc -l <"$text") -ge 4 ]] || { echo "paceline validate printed no table for: ${text##*/}"; exit 1; }
+  "$act" validation/README.md "<!-- ${text##*/}/ -->" "$end" "$text"
+  n=$((n + 1))
+done
 
-# What validation/README.md has for the top README, from where that stands: the same, with its picture found.
-between validation/README.md '<!-- for the top README: from here -->' '<!-- for the top README: to here -->' |
-  sed -e 's|](measured_vs_predicted.svg)|](validation/measured_vs_predicted.svg)|' -e '${/^$/d}' >"$scratch/excerpt"
-grep -q "^$begin_short\$" "$scratch/excerpt" || { echo "validation/README.md has no table for the top README"; exit 1; }
+between validation/README.md '<!-- for the top README: from here -->' '<!-- for the top README: to here -->' | sed '${/^$/d}' >"$scratch/excerpt"
+grep -q '^bigscience' "$scratch/excerpt" || { echo "validation/README.md has no table for the top README"; exit 1; }
 "$act" README.md "$begin_excerpt" "$end_excerpt" "$scratch/excerpt"
-cmp "$picture" "$scratch/picture.svg" || { echo "$picture is not what compare.py draws (renew: see $0)"; exit 1; }
 
-sed -e '2s/DGX-2/abacus/' -e '4s/,1.238,/,,/' validation/megatron.csv >"$scratch/odd.csv"
-/usr/bin/python3 validation/compare.py --measured "$scratch/odd.csv" >"$scratch/odd"
-grep -q "Row 1, GPT 1B on 1 V100, is not simulated: no machine for GPU 'V100-32GB-SXM3 (abacus)'" "$scratch/odd" ||
-  { echo "control: a row on an unknown machine is not named"; exit 1; }
-grep -q "Row 3, GPT 4B on 4 .*, is not simulated: not stated: step_time_s" "$scratch/odd" ||
-  { echo "control: a row without a measurement is not named"; exit 1; }
-grep -q '^| Megatron-LM README | 13 | 11 |' "$scratch/odd" || { echo "control: such rows were counted"; exit 1; }
-echo "$(wc -l <"$scratch/full") lines and one picture are what compare.py makes"
+sed 's/^bigscience_bloom_a100  *108/bigscience_bloom_a100 107/' "$scratch/parts/families of measured" >"$scratch/other"
+! check validation/README.md "<!-- families of measured/ -->" "$end" "$scratch/other" >/dev/null || { echo "control: a changed figure is not noticed"; exit 1; }
+echo "$n tables are what paceline validate prints"

@@ -89,14 +89,14 @@ static void reasons(void **state) {
   (void)state;
   static const char *const wanted[] = {"unknown GPU: 'FooGPU'",         "precision: 'int3'",
                                        "not stated: precision",         "not stated: n_heads",
-                                       "recomputation: 'norm, act'",    "not stated: step_time_s",
+                                       "recomputation: 'half, act'",    "not stated: step_time_s",
                                        "machine: 12 GPUs are no whole", "not a transformer: Nemotron-H"};
   pl_cases cases =
       express("f,GPT,16,1536,,16,,2048,51200,FooGPU,8,8,,LiBai,fp16,2-matrix,1,1,,8,,,,2,32,full,1,,,,\n"
               "f,GPT,16,1536,,16,,2048,51200,A100,8,8,,LiBai,int3,2-matrix,1,1,,8,,,,2,32,full,1,,,,\n"
               "f,GPT,16,1536,,16,,2048,51200,A100,8,8,,LiBai,,2-matrix,1,1,,8,,,,2,32,full,1,,,,\n"
               "f,GPT,16,1536,,,,2048,51200,A100,8,8,,LiBai,fp16,2-matrix,1,1,,8,,,,2,32,full,1,,,,\n"
-              "f,GPT,16,1536,,16,,2048,51200,A100,8,8,,LiBai,fp16,2-matrix,1,1,,8,,,,2,32,\"norm, act\",1,,,,\n"
+              "f,GPT,16,1536,,16,,2048,51200,A100,8,8,,LiBai,fp16,2-matrix,1,1,,8,,,,2,32,\"half, act\",1,,,,\n"
               "f,GPT,16,1536,,16,,2048,51200,A100,8,8,,LiBai,fp16,2-matrix,1,1,,8,,,,2,32,full,,,,,\n"
               "f,GPT,16,1536,,16,,2048,51200,A100,12,8,,LiBai,fp16,2-matrix,1,1,,12,,,,2,24,full,1,,,,\n"
               "f,Nemotron-H 8B,16,1536,,16,,2048,51200,A100,8,8,,NeMo,bf16,2-matrix,1,1,,8,,,,2,32,full,1,,,,\n");
