@@ -32,6 +32,8 @@ static const struct {
     {"Megatron-DeepSpeed", {.framework = "megatron-deepspeed", .dropout = true}},
     {"Megatron-Bridge", {.framework = "nemo", .sequence_parallel = true, .zero = 1}},
     {"Megatron-Core", {.framework = "megatron-core", .sequence_parallel = true, .zero = 1}},
+    /* The launcher's configurations: no Transformer Engine, dropout 0.1. */
+    {"NeMo Megatron", {.framework = "megatron-core", .sequence_parallel = true, .zero = 1, .dropout = true}},
     {"NeMo", {.framework = "nemo", .sequence_parallel = true, .zero = 1}},
     {"Megatron", {.framework = "megatron-core", .dropout = true}},
     {"LiBai", {.framework = "libai", .dropout = true}},
@@ -39,6 +41,7 @@ static const struct {
     {"alpa", {.framework = "ideal", .no_flash = true, .dropout = true}},
     {"nanotron", {.framework = "nanotron"}},
     {"Composer", {.framework = "fsdp-composer", .zero = 3}},
+    {"fms-fsdp", {.framework = "torchtitan", .zero = 3}}, /* compiled blocks */
     {"torchtitan", {.framework = "torchtitan", .zero = 3}},
     {"FSDP", {.framework = "torch-fsdp", .zero = 3}},
     {"DeepSpeed", {.framework = "megatron-deepspeed", .dropout = true}},

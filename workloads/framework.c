@@ -93,6 +93,7 @@ static const switch_row switches[] = {
     {"host", "collective", SWITCH_TIME, AT(collective_s), NULL, 0},
     {"host", "layer", SWITCH_TIME, AT(layer_s), NULL, 0},
     {"host", "window", SWITCH_WORD, AT(host_window), window_words, 0},
+    {"memory", "holds_update", SWITCH_FLAG, AT(holds_update), NULL, 0},
     {"memory", "context", SWITCH_BYTES, AT(context_bytes), device_word, -1},
     {"memory", "communicator", SWITCH_BYTES, AT(communicator_bytes), NULL, 0},
     {"memory", "workspace", SWITCH_BYTES, AT(workspace_bytes), NULL, 0},

@@ -286,7 +286,8 @@ static void add_optimizer(gathering *state) {
     owned = (stage->parameters - stage->expert_parameters) / pl_program_shards(context->program, false) +
             stage->expert_parameters / pl_program_shards(context->program, true);
   pl_op_time cost = pl_optimizer_cost(context->profile, owned, bytes.update_traffic_bytes);
-  add_effect(state, llrint(owned * bytes.update_bytes), 0);
+  bool held = pl_framework_or_ideal(context->program->job->framework)->holds_update;
+  if (!held) add_effect(state, llrint(owned * bytes.update_bytes), 0);
   pl_origin origin = origin_of(PL_CATEGORY_OPTIMIZER, "optimizer", cost);
   origin.bytes = owned * bytes.update_traffic_bytes;
   add_work(state, &origin);

@@ -35,9 +35,9 @@ pl_training_state pl_training_state_of(const pl_job *job, int32_t dp) {
       .optimizer_bytes = own_master ? 2 * fp32_bytes : 3 * fp32_bytes,
       .update_bytes = gradient < fp32_bytes ? fp32_bytes : 0,
       .update_traffic_bytes = update_traffic_of(framework, gradient, single ? 0 : compute)};
-  if (framework->keeps_16bit_gradients && !single) state.pass_gradient_bytes = compute;
+  if (framework->keeps_16bit_gradients && gradient > compute) state.pass_gradient_bytes = compute;
   if (framework->copies_buckets && dp > 1)
-    state.extra_gradient_bytes += framework->keeps_16bit_gradients && !single ? compute : gradient;
+    state.extra_gradient_bytes += framework->keeps_16bit_gradients && gradient > compute ? compute : gradient;
   /* The foreach form makes the denominator as a list of its own. */
   if (framework->optimizer == PL_OPTIMIZER_FOREACH) state.update_bytes += fp32_bytes;
   return state;

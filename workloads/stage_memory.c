@@ -46,13 +46,18 @@ pl_resident_memory pl_resident_memory_of(const pl_program *program, int32_t stag
   const pl_stage_program *own = &program->stages[stage];
   pl_training_state bytes = pl_training_state_of(program->job, pl_strategy_replicas(strategy));
   double whole = own->parameters, sharded = sharded_parameters(program, own);
-  return (pl_resident_memory){
+  pl_resident_memory memory = {
       .parameters = parameter_bytes(program, own, &bytes),
       .gradients = (strategy->zero >= 2 ? sharded : whole) * bytes.gradient_bytes,
       .optimizer = (strategy->zero >= 1 ? sharded : whole) * bytes.optimizer_bytes,
       .update = (strategy->zero >= 1 ? sharded : whole) * bytes.update_bytes,
       .buffers = buffer_bytes(program, stage, &bytes),
   };
+  if (pl_framework_or_ideal(program->job->framework)->holds_update) {
+    memory.buffers += memory.update;
+    memory.update = 0;
+  }
+  return memory;
 }
 
 /* Communicators that a device of the stage belongs to, and the one of all devices. */

@@ -1,0 +1,250 @@
+/* What a framework's profile does to whole programs, against closed forms. The job is that of
+ * tests/support/attention_job.h: a device computes nothing but attention (f forward, b backward, per layer and
+ * microbatch), k layers, m microbatches, n replicas; Psi parameters, S = 2 Psi bytes of 16 bits; W bytes/s of a port.
+ *
+ *   host             m max(k (f + b), H), H = launches of a microbatch forward and backward
+ *   ZeRO-3, no overlap, not ahead
+ *                    m (k (f + b) + 3 (n - 1)/n S/W): two gathers and one scatter of everything, none of them hidden
+ *   ... by all-reduce   the scatter counts twice
+ *   ... copied per rank  and n launches more behind each of 2 (number of blocks with parameters) gathers
+ *   ... with recomputation above the reuse distance    layers are gathered three times
+ *   memory           allocator = (tensors + workspace) (1 + fragmentation);
+ *                    device = allocator + context + communicators
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/support/attention_job.h"
+
+static const double forward_s = 0x1p-10, backward_s = 0x1.8p-9;
+enum { LAYERS = 4, RANKS = 4, MICROBATCHES = 3 };
+
+static void build(attention_job *own, uint32_t n_devices, double port_Bps) {
+  attention_job_build(own, &(attention_shape){.n_layers = LAYERS,
+                                              .forward_s = forward_s,
+                                              .backward_s = backward_s,
+                                              .n_nodes = 1,
+                                              .gpus_per_node = n_devices,
+                                              .port_Bps = port_Bps,
+                                              .gbs = MICROBATCHES * (int64_t)n_devices});
+}
+
+static pl_result_row simulate(attention_job *own, const pl_framework *framework, const char *text) {
+  own->job.framework = framework;
+  return attention_job_simulate(own, text).row;
+}
+
+/* ---- host ---- */
+
+/* Launches of a microbatch: every op of every block, forward and backward. */
+static double launches_s(attention_job *own, double forward_launch_s, double backward_launch_s) {
+  double sum_s = 0;
+  for (int kind = 0; kind < PL_BLOCK_KIND_COUNT; kind++) {
+    if (kind == PL_BLOCK_EXPERT_LAYER) continue;
+    pl_block_program block = attention_job_block(own, (pl_block_kind)kind, 1);
+    double times = kind == PL_BLOCK_LAYER ? LAYERS : kind == PL_BLOCK_IDENTITY ? 2 : 1;
+    sum_s += times * (block.forward.n_ops * forward_launch_s + block.backward.n_ops * backward_launch_s);
+  }
+  return sum_s;
+}
+
+static void host_and_device_take_the_longer(void **state) {
+  (void)state;
+  attention_job own;
+  build(&own, 1, 0);
+  double device_s = LAYERS * (forward_s + backward_s);
+  bool late = false, ahead = false;
+  for (int i = -24; i <= -8; i++) {
+    pl_framework framework = pl_framework_ideal;
+    framework.launch_s = ldexp(1, i);
+    framework.backward_launch_s = ldexp(1, i - 2);
+    double host_s = launches_s(&own, framework.launch_s, framework.backward_launch_s);
+    late |= host_s > device_s;
+    ahead |= host_s < device_s;
+    pl_result_row row = simulate(&own, &framework, "pp=1,dp=1,tmp=1,mbs=1");
+    /* the shares of the blocks are rounded one by one */
+    expect_time("host", row.iter_time_s, MICROBATCHES * fmax(device_s, host_s), MICROBATCHES * 2 * (LAYERS + 6));
+    double sum_s = row.compute_s + row.bubble_s;
+    if (fabs(sum_s - row.iter_time_s) > 1e-12) fail_msg("the breakdown lacks %g s", row.iter_time_s - sum_s);
+  }
+  assert_true(late && ahead);
+  attention_job_release(&own);
+}
+
+/* A host that waits at every send has no use of what it saved in the backward pass. */
+static void waiting_at_sends_costs(void **state) {
+  (void)state;
+  attention_job own;
+  build(&own, 2, 0);
+  pl_framework framework = pl_framework_ideal;
+  framework.launch_s = 3 * forward_s / 10; /* late in the forward pass, ahead in the backward pass */
+  double together_s = simulate(&own, &framework, "pp=2,dp=1,tmp=1,mbs=1").iter_time_s;
+  framework.host_window = PL_HOST_PASS;
+  double apart_s = simulate(&own, &framework, "pp=2,dp=1,tmp=1,mbs=1").iter_time_s;
+  double ideal_s = simulate(&own, NULL, "pp=2,dp=1,tmp=1,mbs=1").iter_time_s;
+  if (!(apart_s > together_s && together_s == ideal_s))
+    fail_msg("ideal %g s, one window %g s, a window for each pass %g s", ideal_s, together_s, apart_s);
+  attention_job_release(&own);
+}
+
+/* ---- ZeRO-3 ---- */
+
+static void unhidden_zero_3(void **state) {
+  (void)state;
+  const double port_Bps = 1e9, compute_s = LAYERS * (forward_s + backward_s);
+  attention_job own;
+  build(&own, RANKS, port_Bps);
+  double all_s = (RANKS - 1.0) / RANKS * attention_job_all_gradient_bytes(&own) / port_Bps;
+  double layers_s = (RANKS - 1.0) / RANKS * LAYERS * attention_job_gradient_bytes(&own, PL_BLOCK_LAYER) / port_Bps;
+  const char *text = "pp=1,dp=4,tmp=1,mbs=1,zero=3,overlap=0";
+  enum { TICKS = 400 }; /* dozens of transfers a microbatch, each rounded */
+
+  pl_framework framework = pl_framework_ideal;
+  framework.gathers_ahead = false;
+  double plain_s = MICROBATCHES * (compute_s + 3 * all_s);
+  expect_time("not ahead", simulate(&own, &framework, text).iter_time_s, plain_s, TICKS);
+
+  framework.scatters_by_all_reduce = true;
+  expect_time("all-reduce", simulate(&own, &framework, text).iter_time_s, plain_s + MICROBATCHES * all_s, TICKS);
+  framework.scatters_by_all_reduce = false;
+
+  framework.copies_per_rank = true;
+  framework.launch_s = 0x1p-16;
+  framework.backward_launch_s = 0;  /* the host is ahead: 4 launches of a copy, and of the ops, are less than a layer */
+  int n_gathers = 2 * (LAYERS + 3); /* embedding, final norm and head have parameters; the loss has none */
+  double copies_s = MICROBATCHES * n_gathers * RANKS * framework.launch_s;
+  expect_time("copies", simulate(&own, &framework, text).iter_time_s, plain_s + copies_s, TICKS);
+  framework = pl_framework_ideal;
+
+  framework.gathers_ahead = false;
+  framework.reuse_parameters = 1;
+  double again_s = MICROBATCHES * (LAYERS * forward_s + layers_s);
+  expect_time("gathered again",
+              simulate(&own, &framework, "pp=1,dp=4,tmp=1,mbs=1,zero=3,overlap=0,recompute=full").iter_time_s,
+              plain_s + again_s, TICKS);
+  attention_job_release(&own);
+}
+
+/* Gathering matrices by themselves moves what a layer's gather moves, less the vectors, which stay. */
+static void gathers_per_tensor(void **state) {
+  (void)state;
+  const double port_Bps = 1e9;
+  attention_job own;
+  build(&own, RANKS, port_Bps);
+  const char *text = "pp=1,dp=4,tmp=1,mbs=1,zero=3,overlap=0";
+  pl_framework framework = pl_framework_ideal;
+  framework.gathers_ahead = false;
+  double whole_s = simulate(&own, &framework, text).iter_time_s;
+  framework.gather_unit = PL_GATHER_TENSOR;
+  double apart_s = simulate(&own, &framework, text).iter_time_s;
+  /* of a layer: norms 4 h, biases 3 h + h + 4 h + h; the final norm has no matrix and is gathered as it is; positions
+   * are vectors too */
+  double h = ATTENTION_HIDDEN, vectors = LAYERS * 13 * h + ATTENTION_SEQ * h;
+  double saved_s = MICROBATCHES * 2 * (RANKS - 1.0) / RANKS * 2 * vectors / port_Bps;
+  expect_time("matrices", apart_s, whole_s - saved_s, 1000);
+  attention_job_release(&own);
+}
+
+/* ---- memory ---- */
+
+static void fsdp_state(void **state) {
+  (void)state;
+  attention_job own;
+  build(&own, RANKS, 0);
+  own.job.dtype = PL_DTYPE_BF16;
+  own.job.bucket_bytes = 1;
+  double psi = attention_job_all_gradient_bytes(&own) / 2;
+  pl_framework framework = pl_framework_ideal;
+  framework.weights = PL_WEIGHTS_FP32;
+  for (int32_t zero = 0; zero < 4; zero++) {
+    char text[64];
+    snprintf(text, sizeof text, "pp=1,dp=%d,tmp=1,mbs=1,zero=%d", RANKS, zero);
+    pl_result_row row = simulate(&own, &framework, text);
+    double casts = zero >= 3 ? 0 : 2;
+    assert_true(row.mem_parameters_bytes == 4 * psi / (zero >= 2 ? RANKS : 1) + casts * psi);
+    assert_true(row.mem_gradients_bytes == 4 * psi / (zero >= 2 ? RANKS : 1));
+    assert_true(row.mem_optimizer_bytes == 8 * psi / (zero >= 1 ? RANKS : 1));
+  }
+  attention_job_release(&own);
+}
+
+static void around_the_tensors(void **state) {
+  (void)state;
+  attention_job own;
+  build(&own, RANKS, 0);
+  pl_framework framework = pl_framework_ideal;
+  const char *text = "pp=1,dp=4,tmp=1,mbs=1";
+  pl_result_row ideal = simulate(&own, NULL, text);
+  assert_true(ideal.reserved_mem_bytes == ideal.peak_mem_bytes && ideal.device_mem_bytes == ideal.peak_mem_bytes);
+  assert_true(ideal.mem_capacity_bytes == own.profile.memory_bytes && ideal.fits);
+  framework.workspace_bytes = 1e9;
+  framework.fragmentation = 0.25;
+  framework.context_bytes = 2e9;
+  framework.communicator_bytes = 1e8;
+  pl_result_row row = simulate(&own, &framework, text);
+  assert_true(row.peak_mem_bytes == ideal.peak_mem_bytes);
+  assert_true(row.reserved_mem_bytes == (row.peak_mem_bytes + 1e9) * 1.25);
+  assert_true(row.device_mem_bytes == row.reserved_mem_bytes + 2e9 + 2e8); /* of all devices, and of the replicas */
+  /* the largest context with which it fits, and one byte more */
+  framework.context_bytes = own.profile.memory_bytes - row.reserved_mem_bytes - 2e8;
+  assert_true(simulate(&own, &framework, text).fits);
+  framework.context_bytes += 4;
+  assert_false(simulate(&own, &framework, text).fits);
+  attention_job_release(&own);
+}
+
+/* 16-bit gradients of all blocks live until the pass is over: at the end of the first block's backward pass. */
+static void gradients_of_a_pass(void **state) {
+  (void)state;
+  attention_job own;
+  build(&own, 1, 0);
+  own.job.dtype = PL_DTYPE_BF16;
+  double psi = attention_job_all_gradient_bytes(&own) / 2;
+  pl_framework framework = pl_framework_ideal;
+  const char *text = "pp=1,dp=1,tmp=1,mbs=1,recompute=full";
+  double without = simulate(&own, &framework, text).peak_mem_bytes;
+  framework.keeps_16bit_gradients = true;
+  double with = simulate(&own, &framework, text).peak_mem_bytes;
+  if (!(with > without && with - without <= 2 * psi)) fail_msg("%g bytes more, of %g", with - without, 2 * psi);
+  own.job.dtype = PL_DTYPE_FP16; /* gradients are of 16 bits anyway */
+  with = simulate(&own, &framework, text).peak_mem_bytes;
+  framework.keeps_16bit_gradients = false;
+  assert_true(with == simulate(&own, &framework, text).peak_mem_bytes);
+  attention_job_release(&own);
+}
+
+static void a_flat_update_stays(void **state) {
+  (void)state;
+  attention_job own;
+  build(&own, 1, 0);
+  double psi = attention_job_all_gradient_bytes(&own) / 2;
+  pl_framework framework = pl_framework_ideal;
+  pl_result_row shared = simulate(&own, &framework, "pp=1,dp=1,tmp=1,mbs=1");
+  framework.holds_update = true;
+  pl_result_row held = simulate(&own, &framework, "pp=1,dp=1,tmp=1,mbs=1");
+  double resident = 16 * psi, activations = held.mem_activations_bytes;
+  assert_true(held.peak_mem_bytes == resident + 4 * psi + activations);
+  assert_true(shared.peak_mem_bytes == resident + fmax(4 * psi, activations));
+  attention_job_release(&own);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(host_and_device_take_the_longer),
+      cmocka_unit_test(waiting_at_sends_costs),
+      cmocka_unit_test(unhidden_zero_3),
+      cmocka_unit_test(gathers_per_tensor),
+      cmocka_unit_test(fsdp_state),
+      cmocka_unit_test(around_the_tensors),
+      cmocka_unit_test(gradients_of_a_pass),
+      cmocka_unit_test(a_flat_update_stays),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
