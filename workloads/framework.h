@@ -89,8 +89,8 @@ typedef struct pl_framework {
   double layer_s; /* per transformer layer and pass, on top of the kernels: modules, hooks, context managers */
   pl_host_window host_window;
   /* Memory that tensors do not account for, bytes. */
-  bool holds_update;          /* the optimizer's working memory is one flat tensor: no freed activations make room for
-                                 it, and the allocator never gives it back */
+  bool holds_update;         /* the optimizer's working memory is one flat tensor: no freed activations make room for
+                                it, and the allocator never gives it back */
   double context_bytes;      /* CUDA context, loaded kernels, library workspaces; negative: the profile's `reserved` */
   double communicator_bytes; /* per communicator that a device belongs to */
   double workspace_bytes;    /* of libraries, and what the allocator holds whatever the job: inside it */

@@ -95,7 +95,8 @@ double attention_job_gradient_bytes(attention_job *own, pl_block_kind kind) {
 double attention_job_all_gradient_bytes(attention_job *own) {
   double bytes = own->model.n_layers * attention_job_gradient_bytes(own, PL_BLOCK_LAYER);
   for (int kind = 0; kind < PL_BLOCK_KIND_COUNT; kind++)
-    if (kind != PL_BLOCK_LAYER && kind != PL_BLOCK_EXPERT_LAYER) bytes += attention_job_gradient_bytes(own, (pl_block_kind)kind);
+    if (kind != PL_BLOCK_LAYER && kind != PL_BLOCK_EXPERT_LAYER)
+      bytes += attention_job_gradient_bytes(own, (pl_block_kind)kind);
   return bytes;
 }
 

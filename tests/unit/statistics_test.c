@@ -110,7 +110,7 @@ static void reasons_and_crashes_are_counted_apart(void **state) {
   f.cases[2].measured_s = NAN;
   f.cases[3].result.fits = 0;
   f.cases[4].measured_mem_bytes = 100;
-  f.cases[4].result.peak_mem_bytes = 80;
+  f.cases[4].result.reserved_mem_bytes = 80;
   pl_statistics s = statistics(&f);
   assert_true(s.n_expressed == 5 && s.n_timed == 3);
   assert_true(s.verdict[0][0] == 2 && s.verdict[0][1] == 1 && s.verdict[1][0] == 1 && s.verdict[1][1] == 1);
