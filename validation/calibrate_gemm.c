@@ -33,6 +33,8 @@ static pl_code parse_dtypes(const char *list, uint32_t *dtypes, pl_error *error)
 static pl_code check_options(const pl_calibrate_gemm *o, pl_error *error) {
   if (o->n_rows > PL_CALIBRATE_FILES_MAX)
     return pl_fail(error, PL_BAD_INPUT, "--gemm: more than %d files", PL_CALIBRATE_FILES_MAX);
+  if (o->transfer != NULL && o->n_rows > 0)
+    return pl_fail(error, PL_BAD_INPUT, "--transfer is for a device without timings; leave it or --gemm out");
   if (o->base == NULL)
     return pl_fail(error, PL_BAD_INPUT,
                    "--base is missing: peak and bandwidth are not fitted but taken from an existing profile");
@@ -42,9 +44,10 @@ static pl_code check_options(const pl_calibrate_gemm *o, pl_error *error) {
   return PL_OK;
 }
 
-static pl_code choose_multiprocessors(const pl_calibrate_gemm *o, const pl_gemm_samples *samples,
-                                      pl_device_profile *device, pl_error *error) {
-  int64_t n = samples->multiprocessors > 0 ? samples->multiprocessors : device->gemm.multiprocessors;
+/* `measured`: what the rows, or the relative, say; 0: nothing. */
+static pl_code choose_multiprocessors(const pl_calibrate_gemm *o, uint32_t measured, pl_device_profile *device,
+                                      pl_error *error) {
+  int64_t n = measured > 0 ? measured : device->gemm.multiprocessors;
   if (o->multiprocessors != NULL)
     PL_TRY(pl_parse_integer(o->multiprocessors, "--multiprocessors", 1, 65536, &n, error));
   if (n == 0)
@@ -60,35 +63,58 @@ static const char *base_name(const char *path) {
   return slash != NULL ? slash + 1 : path;
 }
 
-static const char *provenance_of(const pl_calibrate_gemm *o, const pl_gemm_samples *samples, pl_arena *arena) {
-  if (o->provenance != NULL) return o->provenance;
+/* ---- from rows ---- */
+
+static const char *list_files(const pl_calibrate_gemm *o, pl_arena *arena) {
   const char *files = base_name(o->rows[0]);
   for (uint32_t i = 1; i < o->n_rows && files != NULL; i++)
     files = pl_arena_printf(arena, "%s, %s", files, base_name(o->rows[i]));
-  if (files == NULL) return NULL;
-  return pl_arena_printf(arena, "paceline calibrate: %u shapes in %s%s%s", samples->n, files,
-                         samples->gpu[0] ? ", " : "", samples->gpu);
+  return files;
+}
+
+static pl_code fit_rows(const pl_calibrate_gemm *o, pl_device_profile *device, pl_arena *arena, pl_gemm_profile *gemm,
+                        const char **provenance, pl_error *error) {
+  pl_gemm_filter filter = {.gpu = o->gpu};
+  pl_gemm_samples samples;
+  PL_TRY(parse_dtypes(o->dtypes, &filter.dtypes, error));
+  PL_TRY(pl_gemm_samples_load(o->rows, o->n_rows, &filter, arena, &samples, error));
+  PL_TRY(choose_multiprocessors(o, samples.multiprocessors, device, error));
+  printf("%u rows%s%s, %u of them with m below %d left out\n", samples.n_read, samples.gpu[0] ? " of " : "",
+         samples.gpu, samples.n_small, PL_GEMM_LEAST_M);
+  const char *files = list_files(o, arena);
+  if (files != NULL)
+    *provenance = pl_arena_printf(arena, "paceline calibrate: %u shapes in %s%s%s", samples.n, files,
+                                  samples.gpu[0] ? ", " : "", samples.gpu);
+  return pl_gemm_section_take(device, &samples, arena, stdout, gemm, error);
+}
+
+/* ---- from a relative ---- */
+
+static pl_code transfer(const pl_calibrate_gemm *o, pl_device_profile *device, pl_arena *arena, pl_gemm_profile *gemm,
+                        const char **provenance, pl_error *error) {
+  pl_device_profile from;
+  PL_TRY(pl_device_profile_load(o->transfer, arena, &from, error));
+  PL_TRY(choose_multiprocessors(o, 0, device, error));
+  PL_TRY(pl_gemm_section_transfer(device, &from, arena, gemm, error));
+  printf("%u fits of %s\n", gemm->n_fits, from.name);
+  *provenance = pl_arena_printf(arena, "not measured on this device: transferred from %s", from.name);
+  return PL_OK;
 }
 
 /* ---- all of it ---- */
 
 static pl_code calibrate(const pl_calibrate_gemm *o, pl_arena *arena, pl_error *error) {
-  pl_gemm_filter filter = {.gpu = o->gpu};
-  pl_gemm_samples samples;
   pl_device_profile device;
   pl_gemm_profile gemm;
+  const char *provenance = NULL;
   PL_TRY(check_options(o, error));
-  PL_TRY(parse_dtypes(o->dtypes, &filter.dtypes, error));
   PL_TRY(pl_device_profile_load(o->base, arena, &device, error));
-  PL_TRY(pl_gemm_samples_load(o->rows, o->n_rows, &filter, arena, &samples, error));
-  PL_TRY(choose_multiprocessors(o, &samples, &device, error));
-  printf("%u rows%s%s, %u of them with m below %d left out\n", samples.n_read, samples.gpu[0] ? " of " : "",
-         samples.gpu, samples.n_small, PL_GEMM_LEAST_M);
-  PL_TRY(pl_gemm_section_take(&device, &samples, arena, stdout, &gemm, error));
+  PL_TRY((o->transfer != NULL ? transfer : fit_rows)(o, &device, arena, &gemm, &provenance, error));
   if (o->output == NULL) return PL_OK;
+  if (o->provenance != NULL) provenance = o->provenance;
+  if (provenance == NULL) return pl_fail_memory(error, "the provenance of a profile");
   pl_profile_section section = {
-      .key = "gemm", .write = pl_gemm_section_write, .content = &gemm, .provenance = provenance_of(o, &samples, arena)};
-  if (section.provenance == NULL) return pl_fail_memory(error, "the provenance of a profile");
+      .key = "gemm", .write = pl_gemm_section_write, .content = &gemm, .provenance = provenance};
   PL_TRY(pl_profile_store(o->base, &section, 1, o->output, o->force, error));
   printf("written to %s\n", o->output);
   return PL_OK;

@@ -21,7 +21,8 @@ enum {
   KEY_GPU,
   KEY_DTYPE,
   KEY_MULTIPROCESSORS,
-  KEY_PROVENANCE
+  KEY_PROVENANCE,
+  KEY_TRANSFER
 };
 
 typedef struct calibrate_options {
@@ -39,6 +40,8 @@ static const struct argp_option option_table[] = {
     {"check", KEY_CHECK, NULL, 0, "fit nothing: say how far the profile is off", 0},
     {"gemm", KEY_GEMM, "CSV", 0,
      "timings of matrix products: dtype, m, n, k, time, ...; perhaps compressed, may be given several times", 0},
+    {"transfer", KEY_TRANSFER, "FILE", 0,
+     "instead of --gemm, for a device without timings: the device profile of a relative, whose fits are taken over", 0},
     {"attention", KEY_ATTENTION, "CSV", 0, "timings of fused attention: device, kernel, pass, seq, heads, time_us, ...",
      0},
     {"kernels", KEY_KERNELS, "CSV", 0, "timings of memory-bound kernels: device, kind, pass, bytes, time_us, ...", 0},
@@ -81,6 +84,9 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     if (options->gemm.n_rows < PL_CALIBRATE_FILES_MAX) options->gemm.rows[options->gemm.n_rows] = value;
     options->gemm.n_rows++;
     return 0;
+  case KEY_TRANSFER:
+    options->gemm.transfer = value;
+    return 0;
   case KEY_BASE:
     options->gemm.base = options->kernels.base = value;
     return 0;
@@ -112,7 +118,8 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
 
 static pl_code calibrate(const calibrate_options *options, pl_error *error) {
   if (options->error.code != PL_OK) return pl_fail(error, options->error.code, "%s", options->error.message);
-  bool gemm = options->gemm.n_rows > 0, collectives = options->collectives.rows != NULL;
+  bool gemm = options->gemm.n_rows > 0 || options->gemm.transfer != NULL,
+       collectives = options->collectives.rows != NULL;
   bool kernels = options->kernels.attention != NULL || options->kernels.kernels != NULL;
   if (!gemm && !kernels && !collectives)
     return pl_fail(error, PL_BAD_INPUT,

@@ -88,6 +88,34 @@ pl_code pl_gemm_section_take(const pl_device_profile *device, pl_gemm_samples *s
   return PL_OK;
 }
 
+static uint32_t computed_dtypes(const pl_device_profile *device) {
+  uint32_t dtypes = 0;
+  for (int dtype = 0; dtype < PL_DTYPE_COUNT; dtype++)
+    if (device->peak_flops[dtype] > 0) dtypes |= 1u << dtype;
+  return dtypes;
+}
+
+pl_code pl_gemm_section_transfer(const pl_device_profile *device, const pl_device_profile *from, pl_arena *arena,
+                                 pl_gemm_profile *gemm, pl_error *error) {
+  pl_gemm_fit *fits = PL_TAKE(arena, pl_gemm_fit, from->gemm.n_fits);
+  if (fits == NULL) return pl_fail_memory(error, "the fits of matrix products");
+  *gemm = (pl_gemm_profile){.multiprocessors = device->gemm.multiprocessors, .fits = fits};
+  double ratio = (double)device->gemm.multiprocessors / from->gemm.multiprocessors;
+  for (uint32_t i = 0; i < from->gemm.n_fits; i++) {
+    pl_gemm_fit *fit = &fits[gemm->n_fits];
+    *fit = from->gemm.fits[i];
+    fit->dtypes &= computed_dtypes(device);
+    if (fit->dtypes == 0) continue;
+    gemm->n_fits++;
+    fit->cache_rate_Bps *= ratio;
+    fit->n_held_out = 0;
+    if (ratio <= 0.5 || ratio >= 2) fit->residual = (pl_gemm_residual){.milli = NULL};
+  }
+  if (gemm->n_fits > 0) return PL_OK;
+  return pl_fail(error, PL_BAD_INPUT, "%s has no fit of matrix products in a type that %s computes in", from->name,
+                 device->name);
+}
+
 /* ---- writing ---- */
 
 static void write_flat_list(pl_json *json, const char *key, const double *values, uint32_t n) {

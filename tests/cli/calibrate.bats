@@ -19,7 +19,7 @@ bad() { printf '%b' "$2" > "$BATS_TEST_TMPDIR/$1"; }
 @test "fits, reports, writes; the same again; everything else of the base is kept" {
   run "$PACELINE" calibrate --gemm "$TABLE" --base "$BASE" -o "$BATS_TEST_TMPDIR/one.json" --provenance 'a test'
   [ "$status" -eq 0 ]
-  [[ "$output" == *"gemm fp16: 128 shapes, 102 fitted"*"held out, from 1 GFLOP"*"worst held out"*"written to "* ]]
+  [[ "$output" == *"gemm fp16: 81 shapes, 64 fitted"*"held out, from 1 GFLOP"*"worst held out"*"written to "* ]]
   "$PACELINE" calibrate --gemm "$TABLE" --base "$BASE" -o "$BATS_TEST_TMPDIR/two.json" --provenance 'a test'
   cmp "$BATS_TEST_TMPDIR/one.json" "$BATS_TEST_TMPDIR/two.json"
   jq -S 'del(.gemm, .provenance.gemm)' "$BASE" > "$BATS_TEST_TMPDIR/before"
@@ -35,6 +35,17 @@ bad() { printf '%b' "$2" > "$BATS_TEST_TMPDIR/$1"; }
   [ -s "$BATS_TEST_TMPDIR/fp16" ]
   "$PACELINE" calibrate --gemm "$TABLE" --dtype fp32 --base "$BATS_TEST_TMPDIR/p.json" -o "$BATS_TEST_TMPDIR/p.json" --force
   jq '.gemm.fits[] | select(.dtypes == ["fp16"])' "$BATS_TEST_TMPDIR/p.json" | cmp - "$BATS_TEST_TMPDIR/fp16"
+}
+
+@test "a relative's fits for a device without timings, without its errors" {
+  "$PACELINE" calibrate --gemm "$TABLE" --base "$BASE" -o "$BATS_TEST_TMPDIR/t4.json"
+  run "$PACELINE" calibrate --transfer "$BATS_TEST_TMPDIR/t4.json" --base platforms/devices/P100.json --multiprocessors 80 -o "$BATS_TEST_TMPDIR/p.json"
+  [ "$status" -eq 0 ]
+  [ "$(jq -r .provenance.gemm "$BATS_TEST_TMPDIR/p.json")" = 'not measured on this device: transferred from T4' ]
+  jq -e '.gemm.multiprocessors == 80 and ([.gemm.fits[] | has("held_out") or has("residual")] | any | not)' "$BATS_TEST_TMPDIR/p.json"
+  refused "leave it or --gemm out" --transfer "$BASE" --gemm "$TABLE" --base "$BASE"
+  jq 'del(.gemm)' "$BASE" > "$BATS_TEST_TMPDIR/bare.json"
+  refused "has no fit of matrix products" --transfer "$BATS_TEST_TMPDIR/bare.json" --base platforms/devices/P100.json --multiprocessors 80
 }
 
 @test "no output: only the report" {

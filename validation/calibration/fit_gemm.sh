@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# Makes the sections "gemm" of platforms/devices/ from the tables beside this file, as they are shipped; takes a minute.
+#
+#   validation/calibration/fit_gemm.sh [FOLDER]
+#
+# FOLDER: another folder with the profiles (they are changed in place). PACELINE names the program.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+paceline=${PACELINE:-$here/../../.build/release/paceline}
+devices=${1:-$here/../../platforms/devices}
+
+# fit TABLE PROFILE PROVENANCE
+fit() {
+  printf '== %s\n' "$2"
+  "$paceline" calibrate --gemm "$here/gemm_$1.csv.gz" --base "$devices/$2.json" -o "$devices/$2.json" --force \
+    --provenance "fitted by validation/calibration/fit_gemm.sh to validation/calibration/gemm_$1.csv.gz: $3" | grep -v '^written'
+}
+
+# transfer FROM PROFILE MULTIPROCESSORS WHY
+transfer() {
+  printf '== %s\n' "$2"
+  "$paceline" calibrate --transfer "$1" --base "$devices/$2.json" -o "$devices/$2.json" --force --multiprocessors "$3" \
+    --provenance "not measured on this device: transferred by validation/calibration/fit_gemm.sh from $4" | grep -v '^written'
+}
+
+pooled="ai-dynamo/aiconfigurator@095f58a51c4c, median of the serving stacks SGLang, TensorRT-LLM and vLLM for each shape"
+deepbench="baidu-research/DeepBench@da81ba782073, training set"
+eleuther="EleutherAI/cookbook@27dff48d595f, products of at least 20 GFLOP"
+
+fit A100 A100-SXM4-80GB "$pooled (bf16); $eleuther (fp16: batched and unaligned ones)"
+fit H100 H100-SXM5-80GB "$pooled"
+fit H200 H200-SXM5-141GB "$pooled"
+fit B200 B200 "$pooled"
+fit GB200 GB200 "$pooled"
+fit V100 V100-SXM2-32GB "$deepbench (fp16, fp32); $eleuther (fp16)"
+fit T4 T4 "$deepbench (fp16, fp32)"
+fit P100 P100 "$deepbench (fp32; its fp16 rows compute in fp32 and say nothing of fp16)"
+fit TitanXp TitanXp "$deepbench (fp32)"
+transfer "$devices/A100-SXM4-80GB.json" A100-SXM4-40GB 108 "A100-SXM4-80GB: the same chip with slower memory"
+for profile in V100-SXM2-16GB V100-SXM3-32GB; do
+  transfer "$devices/V100-SXM2-32GB.json" "$profile" 80 "V100-SXM2-32GB: the same chip"
+done
+transfer "$devices/B200.json" B300 160 "B200: the same tensor cores in 16 bits, more multiprocessors"
+transfer "$devices/GB200.json" GB300 160 "GB200: the same tensor cores in 16 bits, more multiprocessors"
+
+# No L40S is shipped, but it is the nearest relative with timings of the A10G: the same kind of chip, a generation younger.
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+cat >"$scratch/L40S.json" <<'JSON'
+{"name": "L40S", "architecture": "ada", "memory": "48GB", "bandwidth": "864GBps",
+ "peak_flops": {"fp32": "91.6Tf", "tf32": "183Tf", "fp16": "362Tf", "bf16": "362Tf", "fp8": "733Tf"},
+ "efficiency": {"compute": 0.7, "attention": 0.4, "bandwidth": 0.8}, "launch_overhead": "4us",
+ "overlap": {"compute": 0, "communication": 0}}
+JSON
+"$paceline" calibrate --gemm "$here/gemm_L40S.csv.gz" --dtype bf16 --base "$scratch/L40S.json" -o "$scratch/L40S.fit.json"
+transfer "$scratch/L40S.fit.json" A10G 80 "L40S, fitted to gemm_L40S.csv.gz: the same kind of chip, a generation younger"
