@@ -5,16 +5,16 @@
 #include "validation/row.h"
 
 /* "bf16 (fp32 grad accum)", "amp_bf16", "fp16/bf16 mixed": the first name that is there. */
-static pl_code find_dtype(const pl_measured_row *row, pl_dtype *dtype, pl_error *error) {
+static pl_code find_dtype(const pl_measured_row *row, pl_dtype *dtype, bool *fp8, pl_error *error) {
   const char *text = row->precision;
   if (text[strspn(text, " ")] == '\0' || text[strspn(text, " ")] == '(')
     return pl_fail(error, PL_UNSUPPORTED, "not stated: precision");
-  if (pl_row_mentions(text, "fp8") || pl_row_mentions(text, "fp4"))
-    return pl_fail(error, PL_UNSUPPORTED, "precision: %.40s", text);
+  if (pl_row_mentions(text, "fp4")) return pl_fail(error, PL_UNSUPPORTED, "precision: %.40s", text);
+  *fp8 = pl_row_mentions(text, "fp8"); /* of whatever scaling; beside it bf16 unless fp16 is named */
   const char *half = strcasestr(text, "fp16"), *brain = strcasestr(text, "bf16");
   if (half != NULL && (brain == NULL || half < brain)) {
     *dtype = PL_DTYPE_FP16;
-  } else if (brain != NULL) {
+  } else if (brain != NULL || *fp8) {
     *dtype = PL_DTYPE_BF16;
   } else if (pl_row_mentions(text, "tf32")) {
     *dtype = PL_DTYPE_TF32;
@@ -33,5 +33,5 @@ pl_code pl_row_job(const pl_measured_row *row, const pl_row_habits *habits, cons
   if (habits->no_flash) job->flash = false;
   if (row->gbs == 0) return pl_fail(error, PL_UNSUPPORTED, "not stated: gbs");
   if (row->seq_len == 0) return pl_fail(error, PL_UNSUPPORTED, "not stated: seq_len");
-  return find_dtype(row, &job->dtype, error);
+  return find_dtype(row, &job->dtype, &job->fp8, error);
 }

@@ -38,7 +38,7 @@ static pl_code find_recompute(const pl_measured_row *row, pl_recompute *recomput
 
 /* `fsdp` holds PyTorch's words or Megatron's switch; "0", "/" and blank are none. */
 static int32_t zero_stage(const pl_measured_row *row, const pl_row_habits *habits) {
-  if (degree(row->dp) * degree(row->cp) == 1) return 0;
+  if (degree(row->dp) == 1 && degree(row->cp) == 1) return 0;
   if (row->zero_stage >= 0) return (int32_t)row->zero_stage;
   if (pl_row_mentions(row->fsdp, "SHARD_GRAD_OP")) return 2;
   if (row->fsdp[0] != '\0' && strcmp(row->fsdp, "0") != 0 && strcmp(row->fsdp, "/") != 0) return 3;

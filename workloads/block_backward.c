@@ -68,13 +68,13 @@ static void weight_gradient(differ *d, const char *name, uint32_t weight, const 
   uint32_t sum = parameter_gradient(d, weight);
   int64_t m = forward->k, n = forward->n, k = forward->m;
   if (tape->framework->fuses_accumulation) {
-    pl_tape_gemm(tape, name, PL_CATEGORY_BACKWARD, 1, m, n, k, input, g, sum, sum);
+    pl_tape_gemm(tape, name, PL_CATEGORY_BACKWARD, forward->batch, m, n, k, input, g, sum, sum);
     return;
   }
   /* Where the profile keeps all of them until the pass is over, they are not this block's to count. */
   pl_tensor_kind kind = tape->framework->keeps_16bit_gradients ? PL_TENSOR_PARAMETER_GRADIENT : PL_TENSOR_GRADIENT;
   uint32_t dw = pl_tape_like(tape, weight, tape->tensors[weight].name, kind, tape->shard->dtype);
-  pl_tape_gemm(tape, name, PL_CATEGORY_BACKWARD, 1, m, n, k, input, g, PL_NONE, dw);
+  pl_tape_gemm(tape, name, PL_CATEGORY_BACKWARD, forward->batch, m, n, k, input, g, PL_NONE, dw);
   pl_tape_sweep(tape, "accumulate", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, dw, sum, PL_NONE, sum, PL_NONE);
 }
 
@@ -84,23 +84,42 @@ static void bias_gradient(differ *d, const char *name, uint32_t bias, uint32_t g
   pl_tape_sweep(d->tape, name, PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, gradient, sum, PL_NONE, sum, PL_NONE);
 }
 
+/* The gradient as the products read it. */
+static uint32_t quantised_gradient(differ *d, const pl_tape_node *node, uint32_t g) {
+  return node->quantised == PL_NONE ? g : pl_tape_cast(d->tape, node->names.grad_cast, PL_CATEGORY_BACKWARD, g);
+}
+
+static void data_gradient(differ *d, const pl_tape_node *node, const pl_op *forward, uint32_t g, uint32_t dx) {
+  pl_op *op = pl_tape_gemm(d->tape, node->names.backward, PL_CATEGORY_BACKWARD, forward->batch, forward->m, forward->k,
+                           forward->n, g, node->weight, PL_NONE, dx);
+  if (node->quantised != PL_NONE) pl_tape_in_fp8(d->tape, op);
+}
+
+static void weight_gradient_of(differ *d, const pl_tape_node *node, const pl_op *forward, uint32_t input, uint32_t g) {
+  uint32_t at = d->tape->n_backward;
+  weight_gradient(d, node->names.wgrad, node->weight, forward, input, g);
+  if (node->quantised != PL_NONE) pl_tape_in_fp8(d->tape, &d->tape->backward[at]);
+}
+
 static void backward_linear(differ *d, const pl_tape_node *node, uint32_t g) {
   pl_tape *tape = d->tape;
   const pl_op forward = tape->forward[node->op];
   bool column = node->parallel == PL_PARALLEL_COLUMN && tape->tmp > 1;
-  uint32_t input = forward.inputs[0];
-  double full_bytes = tape->tensors[input].size_bytes;
+  uint32_t input = forward.inputs[0], kept = node->quantised == PL_NONE ? node->input : node->quantised;
+  double full_bytes = pl_tape_elements(tape, input) * pl_dtype_bytes(tape->shard->dtype);
   if (column && tape->sp) {
-    input = pl_tape_like(tape, input, tape->tensors[input].name, PL_TENSOR_ACTIVATION, tape->shard->dtype);
-    pl_tape_collective(tape, node->names.regather, PL_ALL_GATHER, true, full_bytes, node->input, input);
+    double size_bytes = tape->tensors[input].size_bytes;
+    input = pl_tape_like(tape, input, tape->tensors[input].name, PL_TENSOR_ACTIVATION,
+                         (pl_dtype)tape->tensors[input].dtype);
+    pl_tape_collective(tape, node->names.regather, PL_ALL_GATHER, true, size_bytes, kept, input);
   }
   /* A pooler reads one row per sequence of its input: its gradient has the shape of what it read. */
   bool sliced = (double)forward.m * (double)forward.k < pl_tape_elements(tape, input);
   uint32_t dx = sliced ? pl_tape_tensor(tape, tape->tensors[input].name, PL_TENSOR_GRADIENT, tape->shard->dtype, "bh",
                                         (const int64_t[]){forward.m, forward.k})
-                       : fresh(d, input);
-  pl_tape_gemm(tape, node->names.backward, PL_CATEGORY_BACKWARD, 1, forward.m, forward.k, forward.n, g, node->weight,
-               PL_NONE, dx);
+                       : pl_tape_like(tape, input, tape->tensors[input].name, PL_TENSOR_GRADIENT, tape->shard->dtype);
+  uint32_t given = quantised_gradient(d, node, g);
+  data_gradient(d, node, &forward, given, dx);
   if (column && tape->sp) {
     uint32_t shard = fresh(d, node->input);
     pl_tape_collective(tape, node->names.input_reduce_scatter, PL_REDUCE_SCATTER, true, full_bytes, dx, shard);
@@ -108,7 +127,7 @@ static void backward_linear(differ *d, const pl_tape_node *node, uint32_t g) {
   } else if (column) {
     pl_tape_collective(tape, node->names.input_all_reduce, PL_ALL_REDUCE, true, full_bytes, dx, dx);
   }
-  weight_gradient(d, node->names.wgrad, node->weight, &forward, input, g);
+  weight_gradient_of(d, node, &forward, input, given);
   bias_gradient(d, node->names.bias_grad, node->bias, g);
   arrive(d, node->input, dx);
 }
@@ -207,11 +226,10 @@ static void backward_all_to_all(differ *d, const pl_tape_node *node, uint32_t g)
 }
 
 static void backward_grouped(differ *d, const pl_tape_node *node, uint32_t g) {
-  pl_tape *tape = d->tape;
-  const pl_op f = tape->forward[node->op];
-  uint32_t dx = fresh(d, node->input), dw = parameter_gradient(d, node->weight);
-  pl_tape_gemm(tape, node->names.backward, PL_CATEGORY_BACKWARD, f.batch, f.m, f.k, f.n, g, node->weight, PL_NONE, dx);
-  pl_tape_gemm(tape, node->names.wgrad, PL_CATEGORY_BACKWARD, f.batch, f.k, f.n, f.m, node->input, g, dw, dw);
+  const pl_op forward = d->tape->forward[node->op];
+  uint32_t dx = fresh(d, node->input), given = quantised_gradient(d, node, g);
+  data_gradient(d, node, &forward, given, dx);
+  weight_gradient_of(d, node, &forward, forward.inputs[0], given);
   arrive(d, node->input, dx);
 }
 

@@ -38,7 +38,8 @@ static routing route(pl_tape *tape, uint32_t input) {
                       .in = model->hidden,
                       .out = model->n_experts,
                       .model_in = (double)model->hidden,
-                      .model_out = (double)model->n_experts};
+                      .model_out = (double)model->n_experts,
+                      .keeps_precision = true};
   uint32_t logits = pl_tape_activation(tape, "router", tape->seq_local, 'e', model->n_experts);
   pl_tape_linear(tape, &linear, input, PL_NONE, logits);
   const int64_t extent[] = {tape->mbs, tape->seq_local, model->topk};
@@ -77,9 +78,15 @@ static uint32_t grouped(pl_tape *tape, const routing *to, pl_tape_names names, u
   const int64_t extent[] = {to->n_local, in, out};
   uint32_t weight = pl_tape_tensor(tape, names.forward, PL_TENSOR_PARAMETER, tape->shard->dtype, "eio", extent);
   tape->tensors[weight].expert = true;
-  pl_tape_gemm(tape, names.forward, PL_CATEGORY_FORWARD, to->n_local, to->per_expert, out, in, input, weight, PL_NONE,
-               output);
-  pl_tape_note(tape, PL_RULE_GROUPED, names, input, output)->weight = weight;
+  uint32_t given = tape->shard->fp8 ? pl_tape_cast(tape, names.cast, PL_CATEGORY_FORWARD, input) : input;
+  uint32_t first_op = tape->n_forward;
+  pl_op *op = pl_tape_gemm(tape, names.forward, PL_CATEGORY_FORWARD, to->n_local, to->per_expert, out, in, given,
+                           weight, PL_NONE, output);
+  if (tape->shard->fp8) pl_tape_in_fp8(tape, op);
+  pl_tape_node *node = pl_tape_note(tape, PL_RULE_GROUPED, names, input, output);
+  node->first_op = first_op;
+  node->weight = weight;
+  if (tape->shard->fp8) node->quantised = given;
   double tokens = (double)tape->mbs * (double)tape->model_seq * (double)tape->model->topk;
   tape->model_flops += 2 * tokens * (double)in * (double)out;
   return output;
@@ -125,7 +132,8 @@ static uint32_t shared_experts(pl_tape *tape, uint32_t input) {
                       .in = model->hidden,
                       .out = 1,
                       .model_in = (double)model->hidden,
-                      .model_out = 1};
+                      .model_out = 1,
+                      .keeps_precision = true};
   uint32_t gate = pl_tape_activation(tape, "shared_gate", tape->seq_local, 'o', 1);
   pl_tape_linear(tape, &linear, input, PL_NONE, gate);
   const pl_tape_names names = PL_OP_NAMES("shared_scale");

@@ -72,6 +72,9 @@ static pl_code check_shard(const pl_model *model, const pl_block_shard *shard, p
                    "%s: sequence length %lld exceeds the model's %lld learned positions: use --seq %lld or less",
                    model->name, (long long)shard->seq, (long long)model->max_positions,
                    (long long)model->max_positions);
+  if (shard->fp8 && pl_dtype_bytes(shard->dtype) != 2)
+    return pl_fail(error, PL_BAD_INPUT, "%s: products in fp8 need everything else in 16 bits (fp16 or bf16), not %s",
+                   model->name, pl_dtype_name(shard->dtype));
   if (shard->dtype == PL_DTYPE_FP8 || (unsigned)shard->dtype >= PL_DTYPE_COUNT)
     return pl_fail(error, PL_UNSUPPORTED, "%s: dtype %s is not supported for training; use fp32, tf32, fp16 or bf16",
                    model->name, shard->dtype == PL_DTYPE_FP8 ? "fp8" : "(unknown)");

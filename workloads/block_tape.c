@@ -116,6 +116,20 @@ pl_op *pl_tape_gemm(pl_tape *tape, const char *name, pl_category category, int64
   return op;
 }
 
+void pl_tape_in_fp8(const pl_tape *tape, pl_op *op) {
+  double saved = pl_dtype_bytes(tape->shard->dtype) - pl_dtype_bytes(PL_DTYPE_FP8);
+  op->bytes -= saved * (double)op->batch * ((double)op->m * (double)op->k + (double)op->k * (double)op->n);
+  op->dtype = PL_DTYPE_FP8;
+}
+
+uint32_t pl_tape_cast(pl_tape *tape, const char *name, pl_category category, uint32_t input) {
+  uint32_t output =
+      pl_tape_like(tape, input, tape->tensors[input].name, (pl_tensor_kind)tape->tensors[input].kind, PL_DTYPE_FP8);
+  pl_op *op = pl_tape_sweep(tape, name, PL_OP_ELEMENTWISE, category, 1, input, PL_NONE, PL_NONE, output, PL_NONE);
+  op->bytes += tape->tensors[output].size_bytes;
+  return output;
+}
+
 static double size_of(const pl_tape *tape, uint32_t tensor) {
   return tensor == PL_NONE ? 0 : tape->tensors[tensor].size_bytes;
 }
@@ -172,7 +186,8 @@ pl_tape_node *pl_tape_note(pl_tape *tape, pl_tape_rule rule, pl_tape_names names
                          .weight = PL_NONE,
                          .bias = PL_NONE,
                          .output = output,
-                         .auxiliary = PL_NONE};
+                         .auxiliary = PL_NONE,
+                         .quantised = PL_NONE};
   return node;
 }
 
@@ -181,6 +196,8 @@ static uint32_t gather(pl_tape *tape, const char *name, uint32_t input) {
   if (!tape->sp) return input;
   const pl_tensor *shard = &tape->tensors[input];
   uint32_t full = pl_tape_activation(tape, shard->name, tape->seq, 'h', shard->extent[shard->rank - 1]);
+  tape->tensors[full].dtype = shard->dtype;
+  tape->tensors[full].size_bytes = pl_tape_elements(tape, full) * pl_dtype_bytes((pl_dtype)shard->dtype);
   pl_tape_collective(tape, name, PL_ALL_GATHER, false, tape->tensors[full].size_bytes, input, full);
   return full;
 }
@@ -191,9 +208,12 @@ uint32_t pl_tape_linear(pl_tape *tape, const pl_linear *linear, uint32_t input, 
   int64_t rows = tape->mbs * (linear->rows ? linear->rows : seq);
   if (weight == PL_NONE) weight = pl_tape_parameter(tape, linear->names.forward, "io", linear->in, linear->out);
   uint32_t bias = linear->bias ? pl_tape_parameter(tape, linear->names.bias, "o", linear->out, 0) : PL_NONE;
-  uint32_t full = linear->parallel == PL_PARALLEL_COLUMN ? gather(tape, linear->names.gather, input) : input;
-  pl_tape_gemm(tape, linear->names.forward, PL_CATEGORY_FORWARD, 1, rows, linear->out, linear->in, full, weight, bias,
-               output);
+  bool fp8 = tape->shard->fp8 && tape->layer && !linear->keeps_precision;
+  uint32_t given = fp8 ? pl_tape_cast(tape, linear->names.cast, PL_CATEGORY_FORWARD, input) : input;
+  uint32_t full = linear->parallel == PL_PARALLEL_COLUMN ? gather(tape, linear->names.gather, given) : given;
+  pl_op *op = pl_tape_gemm(tape, linear->names.forward, PL_CATEGORY_FORWARD, 1, rows, linear->out, linear->in, full,
+                           weight, bias, output);
+  if (fp8) pl_tape_in_fp8(tape, op);
   double model_rows = (double)tape->mbs * (double)(linear->rows ? linear->rows : tape->model_seq);
   tape->model_flops += 2 * model_rows * linear->model_in * linear->model_out;
   pl_tape_node *node = pl_tape_note(tape, PL_RULE_LINEAR, linear->names, input, output);
@@ -201,6 +221,7 @@ uint32_t pl_tape_linear(pl_tape *tape, const pl_linear *linear, uint32_t input, 
   node->parallel = (uint8_t)linear->parallel;
   node->weight = weight;
   node->bias = bias;
+  if (fp8) node->quantised = given;
   return output;
 }
 

@@ -58,18 +58,22 @@ typedef struct pl_tape_names {
   const char *forward, *backward, *wgrad, *bias, *bias_grad;
   const char *gather, *regather, *input_all_reduce, *input_reduce_scatter; /* column-parallel input */
   const char *all_reduce, *reduce_scatter, *grad_all_gather;               /* row-parallel output */
+  const char *cast, *grad_cast;                                            /* to fp8, of the input and the gradient */
 } pl_tape_names;
 
 #define PL_LINEAR_NAMES(name)                                                                                          \
   ((pl_tape_names){name, name "_dgrad", name "_wgrad", name "_bias", name "_bias_grad", name "_input_all_gather",      \
                    name "_wgrad_all_gather", name "_dgrad_all_reduce", name "_dgrad_reduce_scatter",                   \
-                   name "_all_reduce", name "_reduce_scatter", name "_grad_all_gather"})
+                   name "_all_reduce", name "_reduce_scatter", name "_grad_all_gather", name "_input_cast",            \
+                   name "_grad_cast"})
 #define PL_OP_NAMES(name)                                                                                              \
   ((pl_tape_names){.forward = name,                                                                                    \
                    .backward = name "_backward",                                                                       \
                    .wgrad = name "_wgrad",                                                                             \
                    .bias = name "_bias",                                                                               \
-                   .bias_grad = name "_bias_grad"})
+                   .bias_grad = name "_bias_grad",                                                                     \
+                   .cast = name "_input_cast",                                                                         \
+                   .grad_cast = name "_grad_cast"})
 
 typedef struct pl_tape_node {
   pl_tape_names names;
@@ -78,6 +82,7 @@ typedef struct pl_tape_node {
   bool core;        /* inside the attention core, which selective recomputation repeats */
   uint32_t first_op, op;
   uint32_t input, second, weight, bias, output, auxiliary;
+  uint32_t quantised; /* the input in fp8, which the product read instead; PL_NONE = none */
 } pl_tape_node;
 
 typedef struct pl_tape {
@@ -117,6 +122,11 @@ pl_op *pl_tape_op(pl_tape *tape, const char *name, pl_op_kind kind, pl_category 
                   uint32_t second, uint32_t third, uint32_t output);
 pl_op *pl_tape_gemm(pl_tape *tape, const char *name, pl_category category, int64_t batch, int64_t m, int64_t n,
                     int64_t k, uint32_t first, uint32_t second, uint32_t third, uint32_t output);
+/* A product of two fp8 matrices, with the output that it has: the traffic and the type of `op`. */
+void pl_tape_in_fp8(const pl_tape *tape, pl_op *op);
+/* `input` in fp8, by a kernel that reads it and writes it twice: as it is and transposed, for the two products that
+ * read it. One copy is counted as the tensor. */
+uint32_t pl_tape_cast(pl_tape *tape, const char *name, pl_category category, uint32_t input);
 /* A memory-bound op of (rows, width); bytes = every input and output once, a tensor that is updated in place twice. */
 pl_op *pl_tape_sweep(pl_tape *tape, const char *name, pl_op_kind kind, pl_category category, double flops_per_element,
                      uint32_t first, uint32_t second, uint32_t third, uint32_t output, uint32_t auxiliary);
@@ -134,6 +144,7 @@ typedef struct pl_linear {
   int64_t in, out;            /* local widths */
   double model_in, model_out; /* widths of the whole, unpadded, for model FLOPs */
   bool bias;                  /* added by the GEMM */
+  bool keeps_precision;       /* never in fp8: routers, gates */
 } pl_linear;
 /* `output`: a tensor already made, with the shape the caller wants, of rows * out elements. `weight` = PL_NONE makes
  * one. */

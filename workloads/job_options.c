@@ -12,6 +12,7 @@ enum {
   KEY_GBS = 'b',
   KEY_SEQ = 's',
   KEY_DTYPE = 0x200,
+  KEY_FP8,
   KEY_ATTENTION,
   KEY_BUCKET,
   KEY_SENDS,
@@ -30,6 +31,7 @@ static const struct argp_option option_table[] = {
     {"model", KEY_MODEL, "FILE", 0, "Hugging Face config.json of the model", 1},
     {"gbs", KEY_GBS, "N", 0, "global batch size: sequences per iteration", 1},
     {"seq", KEY_SEQ, "N", 0, "sequence length (default: the model's positions)", 1},
+    {"fp8", KEY_FP8, NULL, 0, "the products of the layers' weights in fp8, all else in --dtype", 1},
     {"dtype", KEY_DTYPE, "TYPE", 0, "fp32, tf32, fp16 (default) or bf16; every GPU must compute in it", 1},
     {"attention", KEY_ATTENTION, "KIND", 0, "flash (default) or unfused", 1},
     {"bucket-bytes", KEY_BUCKET, "SIZE", 0, "gradient bucket, closed at block boundaries (default 25MB)", 1},
@@ -139,6 +141,9 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
   case KEY_DTYPE:
     read_dtype(options, value);
     return 0;
+  case KEY_FP8:
+    options->job.fp8 = true;
+    return 0;
   case KEY_ATTENTION:
     choose(options, "--attention", value, kinds, &chosen);
     options->job.flash = chosen == 0;
@@ -224,5 +229,8 @@ pl_code pl_job_options_complete(pl_job_options *options, const pl_model *model, 
   if (options->job.seq == 0)
     return pl_fail(error, PL_BAD_INPUT, "--seq N is missing, and %s does not say how many positions the model has",
                    options->model_path);
-  return check_dtype(cluster, options->job.dtype, error);
+  PL_TRY(check_dtype(cluster, options->job.dtype, error));
+  const pl_device_profile *profile = options->job.fp8 ? without(cluster, PL_DTYPE_FP8) : NULL;
+  if (profile == NULL) return PL_OK;
+  return pl_fail(error, PL_BAD_INPUT, "--fp8: %s does not compute in it", profile->name);
 }

@@ -127,6 +127,7 @@ typedef struct pl_block_shard {
   bool cp_gather; /* keys and values are gathered before attention, instead of going round a ring beside it */
   pl_dtype dtype; /* of activations, weights and GEMMs */
   bool flash;     /* fused attention: no s x s tensors */
+  bool fp8;       /* the products of the layers' weights are in fp8 */
   pl_attention_kernel attention_kernel; /* which one; ANY = the device's first */
   const struct pl_framework *framework; /* which chains are one kernel (workloads/framework.h); NULL = ideal */
 } pl_block_shard;

@@ -39,6 +39,7 @@ typedef struct pl_job {
   int64_t gbs; /* sequences per iteration */
   int64_t seq;
   pl_dtype dtype;
+  bool fp8; /* the products of the layers' weights, of Transformer Engine's linear layers, are in fp8 */
   bool flash;
   double bucket_bytes; /* gradient bucket; 25 MB by default */
   bool split_sends; /* each tensor rank sends its share of an activation, the receivers gather (workloads/program.h) */

@@ -34,7 +34,7 @@ static void check_use(pl_strategy *strategy, const pl_model *model, pl_arena *ar
                                             .bandwidth_efficiency = 1};
   const pl_job job = {.gbs = 16, .seq = 128, .dtype = PL_DTYPE_FP16, .flash = true, .bucket_bytes = 1e5};
   pl_error error = PL_ERROR_INIT;
-  int64_t product = (int64_t)strategy->pp * strategy->dp;
+  int64_t product = strategy->cp <= 64 ? (int64_t)strategy->pp * strategy->dp * strategy->cp : 0;
   uint32_t n_devices = product > 0 && product * (strategy->tmp <= 64 ? strategy->tmp : 0) <= 64
                            ? (uint32_t)(product * strategy->tmp)
                            : 16;

@@ -75,6 +75,7 @@ static pl_block_shard random_shard(uint64_t *state) {
   shard.recompute = (pl_recompute)random_below(state, 3);
   shard.dtype = (pl_dtype)random_below(state, PL_DTYPE_FP8);
   shard.flash = coin(state);
+  shard.fp8 = pl_dtype_bytes(shard.dtype) == 2 && coin(state);
   return shard;
 }
 
@@ -295,7 +296,7 @@ static void check_collectives(const pl_model *model, const pl_block_program *pro
   assert_int_equal(backward.n[PL_ALL_GATHER], sp ? 2 + r + again * 2 : 0);
   assert_int_equal(backward.n[PL_REDUCE_SCATTER], sp ? 2 + again * r : 0);
   double full = pl_dtype_bytes(shard.dtype) * shard.mbs * (double)shard.seq * (double)model->hidden;
-  for (int kind = 0; kind < PL_COLLECTIVE_COUNT; kind++) {
+  for (int kind = 0; kind < PL_COLLECTIVE_COUNT && !shard.fp8; kind++) { /* inputs are gathered in fp8 */
     expect("forward volume", forward.bytes[kind], full * forward.n[kind]);
     expect("backward volume", backward.bytes[kind], full * backward.n[kind]);
   }
@@ -331,7 +332,9 @@ static void check_gradient_traffic(const pl_block_program *program, pl_dtype dty
     const pl_op *op = &program->backward.ops[i];
     if (op->kind != PL_OP_GEMM || program->tensors[op->output].kind != PL_TENSOR_PARAMETER_GRADIENT) continue;
     double m = (double)op->m, n = (double)op->n, k = (double)op->k;
-    expect("traffic", op->bytes, (double)op->batch * (pl_dtype_bytes(dtype) * (m * k + k * n) + 2 * size * m * n));
+    double factor = pl_dtype_bytes((pl_dtype)op->dtype); /* fp8, or the type of everything */
+    assert_true(op->dtype == dtype || op->dtype == PL_DTYPE_FP8);
+    expect("traffic", op->bytes, (double)op->batch * (factor * (m * k + k * n) + 2 * size * m * n));
   }
 }
 
@@ -362,6 +365,26 @@ static void test_random(void **state) {
     }
   }
   pl_arena_release(&arena);
+}
+
+/* Of a layer's products of weights all three are in fp8 or none; what goes in has been cast once each way. */
+static void check_fp8(const pl_block_program *program, pl_block_shard shard) {
+  const pl_op_list lists[] = {program->forward, program->backward};
+  int products = 0, casts = 0, weights = 0;
+  for (uint32_t i = 0; i < program->n_tensors; i++)
+    weights += program->tensors[i].kind == PL_TENSOR_PARAMETER && program->tensors[i].dims[0] != 'p' &&
+               program->tensors[i].rank >= 2 && strcmp(program->tensors[i].name, "router") != 0 &&
+               strcmp(program->tensors[i].name, "shared_gate") != 0;
+  for (int pass = 0; pass < 2; pass++)
+    for (uint32_t i = 0; i < lists[pass].n_ops; i++) {
+      const pl_op *op = &lists[pass].ops[i];
+      if (op->category == PL_CATEGORY_RECOMPUTE) continue;
+      products += op->kind == PL_OP_GEMM && op->dtype == PL_DTYPE_FP8;
+      casts +=
+          op->kind == PL_OP_ELEMENTWISE && op->output != PL_NONE && program->tensors[op->output].dtype == PL_DTYPE_FP8;
+    }
+  assert_int_equal(products, shard.fp8 ? 3 * weights : 0);
+  assert_int_equal(casts, shard.fp8 ? 2 * weights : 0);
 }
 
 /* Experts, latent attention and norms per head. Heads, ranks and experts divide, and so do the tokens of an expert. */
@@ -464,6 +487,7 @@ static void test_experts(void **state) {
     check_gradient_traffic(&split, shard.dtype);
     check_exchanges(&model, &split, shard);
     check_ring(&model, &split, shard);
+    check_fp8(&split, shard);
   }
   pl_arena_release(&arena);
 }

@@ -52,6 +52,46 @@ static void counts_degrees_and_microbatches(void **state) {
   pl_arena_release(&arena);
 }
 
+/* 4 devices of a model with 4 experts, mbs 1: pp, tmp, cp and dp are the ordered factorings; ep divides both the
+ * experts and dp cp tmp. Not asked for, both are 1. */
+static void context_and_experts_only_when_asked_for(void **state) {
+  (void)state;
+  pl_arena arena;
+  pl_arena_init(&arena, 0);
+  const pl_job job = {.gbs = 4, .seq = 8, .flash = true};
+  pl_space_choices choices = plain_choices();
+  pl_error error = PL_ERROR_INIT;
+  assert_int_equal(pl_int_set_parse("1", "--mbs", 1, 8, &choices.mbs, &error), PL_OK);
+  assert_int_equal(pl_int_set_parse("1", "--tmp", 1, 8, &choices.tmp, &error), PL_OK);
+  pl_model model = small_model;
+  model.causal = true;
+  model.n_experts = 4;
+  model.expert_layer_step = 1;
+  uint64_t before = space_of(&model, &job, 4, &choices, NULL, &arena).digest;
+  assert_int_equal(space_of(&model, &job, 4, &choices, NULL, &arena).n_candidates, 3); /* pp dp */
+  assert_int_equal(pl_int_set_parse("1-8", "--cp", 1, 8, &choices.cp, &error), PL_OK);
+  pl_space space = space_of(&model, &job, 4, &choices, NULL, &arena);
+  /* (pp, cp, dp): 6 of them; all chunks of 2 cp divide 8 */
+  assert_int_equal(space.n_candidates, 6);
+  assert_true(space.digest != before);
+  for (uint32_t i = 0; i < space.n_candidates; i++) {
+    const pl_candidate *c = &space.candidates[i];
+    assert_int_equal(c->pp * c->cp * c->dp * c->tmp, 4);
+    assert_int_equal(c->ep, 1);
+  }
+  assert_int_equal(pl_int_set_parse("1-8", "--ep", 1, 8, &choices.ep, &error), PL_OK);
+  space = space_of(&model, &job, 4, &choices, NULL, &arena);
+  /* pp 4: ep 1; pp 2 (two of them): ep 1, 2; pp 1 (three): ep 1, 2, 4 */
+  assert_int_equal(space.n_candidates, 1 + 2 * 2 + 3 * 3);
+  assert_int_equal(space.dropped[PL_DROP_EXPERTS], 3); /* ep 3 */
+  char text[160];
+  pl_space_format_candidate(&space, space.n_candidates - 1, text, sizeof text);
+  assert_non_null(strstr(text, "pp=4,dp=1,tmp=1,mbs=1"));
+  pl_space_format_candidate(&space, 2, text, sizeof text);
+  assert_non_null(strstr(text, "pp=1,dp=4,tmp=1,ep=4,mbs=1"));
+  pl_arena_release(&arena);
+}
+
 /* Each dimension on its own multiplies what it may: 4 devices, gbs 4, mbs 1; degrees as above, one microbatch size
  * each. */
 static void counts_each_dimension(void **state) {
@@ -303,6 +343,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(counts_degrees_and_microbatches),
       cmocka_unit_test(counts_each_dimension),
+      cmocka_unit_test(context_and_experts_only_when_asked_for),
       cmocka_unit_test(offers_factors_that_are_no_powers_of_two),
       cmocka_unit_test(counts_what_the_model_refuses),
       cmocka_unit_test(drops_a_balanced_twin),

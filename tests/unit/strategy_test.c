@@ -61,6 +61,18 @@ static void every_key_is_read(void **state) {
   assert_int_equal(strategy.recipe, PL_ASSIGN_GIVEN);
 }
 
+static void context_and_experts_are_read(void **state) {
+  pl_strategy strategy = parse(*state, "pp=1,dp=2,tmp=1,mbs=1,cp=4,cp_comm=gather,ep=8,order=pcdt,assign=ends");
+  assert_true(strategy.cp == 4 && strategy.cp_gather && strategy.ep == 8);
+  assert_string_equal(strategy.order, "pcdt");
+  assert_int_equal(strategy.recipe, PL_ASSIGN_ENDS);
+  assert_int_equal(pl_strategy_replicas(&strategy), 8);
+  assert_int_equal(pl_strategy_expert_replicas(&strategy), 1);
+  strategy = parse(*state, "pp=1,dp=2,tmp=3,mbs=1");
+  assert_true(strategy.cp == 1 && !strategy.cp_gather && strategy.ep == 1);
+  assert_int_equal(pl_strategy_expert_replicas(&strategy), 6);
+}
+
 static void what_is_not_given_has_a_default(void **state) {
   pl_strategy strategy = parse(*state, "mbs=1,tmp=1,dp=4,pp=4"); /* in any order */
   assert_int_equal(strategy.vpp, 1);
@@ -121,6 +133,12 @@ static const struct {
     {DEGREES ",order=tdpp", "order=tdpp"},
     {DEGREES ",order=ttd", "order=ttd"},
     {DEGREES ",order=TDP", "order=TDP"},
+    {DEGREES ",order=tcdc", "order=tcdc"},
+    {DEGREES ",order=tcd", "order=tcd"},
+    {DEGREES ",cp=0", "cp"},
+    {DEGREES ",ep=-1", "ep"},
+    {DEGREES ",cp=2,cp=2", "cp is given twice"},
+    {DEGREES ",cp_comm=ring", "choose one of p2p, gather"},
     {DEGREES ",assign=", "boundaries"},
     {DEGREES ",assign=even", "boundaries"},
     {DEGREES ",assign=0:9:15:21", "4 boundaries"},
@@ -184,6 +202,8 @@ static void formatting_gives_back_what_was_read(void **state) {
        "assign=0:1:2:3:24"),
       "pp=1,dp=16,tmp=1,mbs=2,schedule=1f1b,vpp=1,sp=0,recompute=none,zero=3,overlap=1,order=tdp,assign=uniform",
       "pp=1,dp=16,tmp=1,mbs=2,schedule=1f1b,vpp=1,sp=0,recompute=none,zero=3,overlap=1,order=tdp,assign=balanced",
+      ("pp=1,dp=4,tmp=1,cp=4,cp_comm=gather,ep=8,mbs=2,schedule=1f1b,vpp=1,sp=0,recompute=none,zero=1,overlap=1,"
+       "order=tcdp,assign=ends"),
   };
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
     pl_strategy strategy = parse(own, texts[i]);
@@ -309,6 +329,22 @@ static void order_says_which_degree_is_innermost(void **state) {
   }
 }
 
+/* Without c the context ranks come right behind the tensor ranks; the replica counts them inside the data ranks. */
+static void context_ranks_have_a_place(void **state) {
+  static const char *const orders[] = {"tdp", "tcdp", "tdcp", "pdct", "ctdp"};
+  const int32_t strides[][4] = {{1, 2, 4, 20}, {1, 2, 4, 20}, {1, 10, 2, 20}, {30, 15, 3, 1}, {2, 1, 4, 20}};
+  for (int i = 0; i < 5; i++) {
+    char text[64];
+    snprintf(text, sizeof text, "pp=3,dp=5,tmp=2,cp=2,mbs=1,order=%s", orders[i]);
+    pl_strategy strategy = parse(*state, text);
+    for (int32_t p = 0; p < 3; p++)
+      for (int32_t r = 0; r < 10; r++)
+        for (int32_t t = 0; t < 2; t++)
+          assert_int_equal(pl_strategy_device(&strategy, p, r, t),
+                           t * strides[i][0] + r % 2 * strides[i][1] + r / 2 * strides[i][2] + p * strides[i][3]);
+  }
+}
+
 /* ---- recipes ---- */
 
 static pl_device_profile plain_profile(double launch_s) {
@@ -322,6 +358,30 @@ static pl_device_profile plain_profile(double launch_s) {
   for (int dtype = 0; dtype < PL_DTYPE_COUNT; dtype++)
     profile.peak_flops[dtype] = 100e12;
   return profile;
+}
+
+/* Embedding and head as a layer each: 126 layers make 64 chunks of two, or 128 of one. */
+static void ends_count_as_layers(void **state) {
+  fixture *own = *state;
+  const pl_device_profile profile = plain_profile(0);
+  const pl_job job = {.gbs = 1024, .seq = 128, .dtype = PL_DTYPE_FP16, .flash = true};
+  pl_model model = own->model;
+  model.n_layers = 126;
+  for (int32_t n_chunks = 1; n_chunks <= 128; n_chunks++) {
+    pl_strategy strategy = {.pp = n_chunks, .dp = 1, .tmp = 1, .mbs = 1, .vpp = 1, .recipe = PL_ASSIGN_ENDS};
+    pl_error error = PL_ERROR_INIT;
+    assert_int_equal(pl_strategy_assign(&strategy, &model, &job, &profile, &own->arena, &error), PL_OK);
+    assert_true(strategy.boundary[0] == 0 && strategy.boundary[n_chunks] == 132);
+    for (int32_t c = 0; c < n_chunks && n_chunks > 1; c++) {
+      /* blocks 0 and 1 are one unit, and so are the last four */
+      int32_t units = strategy.boundary[c + 1] - strategy.boundary[c] - (c == 0) - 3 * (c == n_chunks - 1);
+      assert_in_range(units, 128 / n_chunks, (128 + n_chunks - 1) / n_chunks);
+    }
+  }
+  pl_strategy strategy = {.pp = 129, .dp = 1, .tmp = 1, .mbs = 1, .vpp = 1, .recipe = PL_ASSIGN_ENDS};
+  pl_error error = PL_ERROR_INIT;
+  assert_int_equal(pl_strategy_assign(&strategy, &model, &job, &profile, &own->arena, &error), PL_BAD_INPUT);
+  assert_non_null(strstr(error.message, "embedding and head"));
 }
 
 static void uniform_spreads_what_is_left_over(void **state) {
@@ -448,6 +508,9 @@ static void a_given_assignment_is_left_alone(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(every_key_is_read),
+      TEST(context_and_experts_are_read),
+      TEST(context_ranks_have_a_place),
+      TEST(ends_count_as_layers),
       TEST(what_is_not_given_has_a_default),
       TEST(bad_text_gives_one_message),
       TEST(a_text_of_any_length_is_refused_cleanly),

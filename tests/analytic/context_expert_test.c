@@ -1,0 +1,136 @@
+/* Context and expert parallelism against formulas.
+ *
+ * Only attention takes time to compute (a per step of one rank's keys, forward; b backward), n ranks share one node
+ * with a port of B bytes per second each, m microbatches pass L layers:
+ *
+ *   ring     x = (n - 1)/n * K / B for the keys and values K of a whole sequence; backward 2 x
+ *            m L (max((n - 1) a, x) + a + max((n - 1) b, 2 x) + b)
+ *   gather   m L (x + n a + x + n b + x)
+ *   experts  y = (n - 1)/n * S / B for the S bytes of the tokens of a rank times k; two all-to-alls each way
+ *            m L 4 y
+ *
+ * and behind it the all-reduce of the gradients that all ranks share. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/support/attention_job.h"
+
+enum { N_LAYERS = 3, N_MICROBATCHES = 2, HEAD = ATTENTION_HIDDEN / ATTENTION_HEADS };
+
+/* Dyadic, so that products of them are on the grid of ticks. */
+static const double step_forward_s = 0x1p-12, step_backward_s = 0x1.8p-11;
+
+/* Entries of a profile's table stand in its order: backward first, then by dims. */
+static void attend(pl_op_entry *table, int32_t n, bool gathers, uint32_t *n_entries) {
+  const int64_t share = ATTENTION_SEQ / n;
+  *n_entries = 0;
+  for (int pass = 0; pass < 2; pass++)
+    for (int steps = 1; steps <= n; steps++) {
+      if (gathers ? steps != n : steps != 1 && steps != n - 1) continue;
+      pl_op_entry *own = &table[(*n_entries)++];
+      *own = (pl_op_entry){.kind = "attention",
+                           .dtype = PL_DTYPE_FP16,
+                           .dims = {ATTENTION_HEADS, share, share * steps, HEAD},
+                           .time_s = steps * (pass == 0 ? step_backward_s : step_forward_s)};
+      strcpy(own->pass, pass == 0 ? "backward" : "forward");
+    }
+}
+
+static void build(attention_job *own, int32_t n, double port_Bps, pl_op_entry *table, bool gathers) {
+  attention_job_build(own, &(attention_shape){.n_layers = N_LAYERS,
+                                              .forward_s = 1,
+                                              .backward_s = 1,
+                                              .n_nodes = 1,
+                                              .gpus_per_node = (uint32_t)n,
+                                              .port_Bps = port_Bps,
+                                              .gbs = N_MICROBATCHES});
+  own->profile.ops = table;
+  attend(table, n, gathers, &own->profile.n_ops);
+}
+
+static void context(void **state) {
+  (void)state;
+  const double ports[] = {1e8, 1e9, 1e10, 1e12};
+  for (int32_t n = 2; n <= 4; n++)
+    for (int variant = 0; variant < 8 && ATTENTION_SEQ % (2 * n) == 0; variant++) {
+      bool gathers = variant >= 4;
+      double port_Bps = ports[variant % 4];
+      pl_op_entry table[8];
+      attention_job own;
+      build(&own, n, port_Bps, table, gathers);
+      char text[128];
+      snprintf(text, sizeof text, "pp=1,dp=1,tmp=1,cp=%d,mbs=1,overlap=0%s", n, gathers ? ",cp_comm=gather" : "");
+      pl_simulate_report report = attention_job_simulate(&own, text);
+      double x = (n - 1.0) / n * (2.0 * ATTENTION_SEQ * 2 * ATTENTION_HIDDEN) / port_Bps;
+      double a = step_forward_s, b = step_backward_s;
+      double layer_s = gathers ? 3 * x + n * (a + b) : fmax((n - 1) * a, x) + a + fmax((n - 1) * b, 2 * x) + b;
+      double exposed_s = gathers ? 3 * x : fmax(0, x - (n - 1) * a) + fmax(0, 2 * x - (n - 1) * b);
+      double gradients_s = ring_all_reduce_s(n, attention_job_all_gradient_bytes(&own), port_Bps);
+      double passes = N_MICROBATCHES * N_LAYERS;
+      expect_time(text, report.row.iter_time_s, passes * layer_s + gradients_s, 1000);
+      expect_time(text, report.row.context_comm_s, passes * exposed_s, 1000);
+      expect_time(text, report.row.compute_s, passes * n * (a + b), 1000);
+      assert_int_equal(report.row.cp, n);
+      attention_job_release(&own);
+    }
+}
+
+static pl_model mixture(attention_job *own) {
+  char config[512];
+  int size = snprintf(config, sizeof config,
+                      "{\"model_type\":\"mixtral\",\"hidden_size\":%d,\"num_hidden_layers\":%d,"
+                      "\"num_attention_heads\":%d,\"num_key_value_heads\":%d,\"intermediate_size\":512,"
+                      "\"num_local_experts\":8,\"num_experts_per_tok\":2,\"vocab_size\":1024}",
+                      ATTENTION_HIDDEN, N_LAYERS, ATTENTION_HEADS, ATTENTION_HEADS);
+  pl_model model;
+  pl_error error = PL_ERROR_INIT;
+  if (pl_model_parse("mixture.json", config, (size_t)size, &own->arena, &model, &error) != PL_OK)
+    fail_msg("%s", error.message);
+  return model;
+}
+
+static void experts(void **state) {
+  (void)state;
+  for (int32_t n = 2; n <= 8; n *= 2) {
+    const double port_Bps = 4e9;
+    pl_op_entry table[8];
+    attention_job own;
+    build(&own, n, port_Bps, table, false);
+    own.profile.n_ops = 0; /* attention takes no time either */
+    own.model = mixture(&own);
+    own.job.gbs = (int64_t)N_MICROBATCHES * n;
+    double expert = 8.0 * 3 * ATTENTION_HIDDEN * 512 * N_LAYERS, dense = own.model.parameters - expert;
+    double y = (n - 1.0) / n * (ATTENTION_SEQ * 2.0 * ATTENTION_HIDDEN * 2) / port_Bps;
+    char text[128];
+    snprintf(text, sizeof text, "pp=1,dp=%d,tmp=1,ep=%d,mbs=1,overlap=0", n, n);
+    pl_simulate_report report = attention_job_simulate(&own, text);
+    double exchanges_s = N_MICROBATCHES * N_LAYERS * 4 * y;
+    expect_time(text, report.row.expert_comm_s, exchanges_s, 1000);
+    expect_time(text, report.row.iter_time_s, exchanges_s + ring_all_reduce_s(n, 2 * dense, port_Bps), 1000);
+    assert_true(report.row.mem_parameters_bytes == 2 * (dense + expert / n));
+    assert_true(report.row.mem_optimizer_bytes == 12 * (dense + expert / n));
+    /* ZeRO shards all but experts over n ranks, and experts, which no two ranks share, not at all. */
+    snprintf(text, sizeof text, "pp=1,dp=%d,tmp=1,ep=%d,mbs=1,overlap=0,zero=1", n, n);
+    report = attention_job_simulate(&own, text);
+    assert_true(report.row.mem_optimizer_bytes == 12 * (dense / n + expert / n));
+    if (n > 2) { /* two ranks hold the same experts, and share their state */
+      snprintf(text, sizeof text, "pp=1,dp=%d,tmp=1,ep=%d,mbs=1,overlap=0,zero=1", n, n / 2);
+      report = attention_job_simulate(&own, text);
+      assert_true(report.row.mem_parameters_bytes == 2 * (dense + 2 * expert / n));
+      assert_true(report.row.mem_optimizer_bytes == 12 * (dense / n + expert / n));
+    }
+    attention_job_release(&own);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(context), cmocka_unit_test(experts)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
