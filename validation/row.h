@@ -35,6 +35,10 @@ pl_code pl_row_cluster(const pl_measured_row *row, pl_platform_plan *plan, char 
  * leaves out. */
 pl_code pl_row_model(const pl_measured_row *row, const pl_row_habits *habits, const pl_csv *known, pl_arena *arena,
                      pl_model *model, pl_error *error);
+/* Fused attention by the kernel that the row names, as PyTorch calls the backends of scaled_dot_product_attention;
+ * none: nothing changes. */
+void pl_row_choose_attention(const pl_measured_row *row, pl_framework *framework);
+
 /* `framework` outlives the job; NULL is ideal. */
 pl_code pl_row_job(const pl_measured_row *row, const pl_row_habits *habits, const pl_framework *framework, pl_job *job,
                    pl_error *error);

@@ -58,3 +58,19 @@ pl_row_habits pl_row_habits_of(const pl_measured_row *row) {
   if (habits.no_flash && strcmp(habits.framework, "megatron-core") == 0) habits.framework = "megatron-lm-2021";
   return habits;
 }
+
+/* The memory-efficient kernel is counted as FlashAttention's first generation, whose algorithm it has. */
+void pl_row_choose_attention(const pl_measured_row *row, pl_framework *framework) {
+  static const struct {
+    const char *word;
+    pl_attention_kernel kernel;
+  } backends[] = {{"CUDNN_ATTENTION", PL_ATTENTION_CUDNN},
+                  {"FLASH_ATTENTION", PL_ATTENTION_FLASH2},
+                  {"EFFICIENT_ATTENTION", PL_ATTENTION_FLASH1}};
+  for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++)
+    if (pl_row_mentions(row->framework, backends[i].word)) {
+      framework->flash = true;
+      framework->attention_kernel = (int)backends[i].kernel;
+      return;
+    }
+}

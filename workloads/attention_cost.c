@@ -3,15 +3,20 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 static const double helper_bytes = 14;
 
 enum { HEAD_STEP = 32 }; /* kernels are built for head sizes in such steps and pad in between */
 
 const pl_attention_profile *pl_attention_choose(const pl_device_profile *profile, pl_attention_kernel kernel) {
-  for (uint32_t i = 0; i < profile->n_attention; i++)
-    if (profile->attention[i].kernel == kernel) return &profile->attention[i];
-  return profile->n_attention > 0 ? profile->attention : NULL;
+  const pl_attention_profile *best = profile->n_attention > 0 ? profile->attention : NULL;
+  if (kernel == PL_ATTENTION_ANY) return best;
+  for (uint32_t i = 1; i < profile->n_attention; i++) {
+    const pl_attention_profile *other = &profile->attention[i];
+    if (abs((int)other->kernel - (int)kernel) < abs((int)best->kernel - (int)kernel)) best = other;
+  }
+  return best;
 }
 
 static double efficiency_of(const pl_attention_profile *attention, double head_size) {

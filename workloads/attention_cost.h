@@ -44,8 +44,8 @@ typedef struct pl_attention_time {
   double helpers_s, overhead_s; /* on top of that */
 } pl_attention_time;
 
-/* The profile's entry for `kernel`, its first one when it has none such or PL_ATTENTION_ANY is asked for; NULL when it
- * has none at all. */
+/* The profile's entry for `kernel`, else that of the nearest generation (the order of the enumeration; of two, the
+ * earlier in the profile); its first one for PL_ATTENTION_ANY; NULL when it has none at all. */
 const pl_attention_profile *pl_attention_choose(const pl_device_profile *profile, pl_attention_kernel kernel);
 
 /* `peak_flops` and `bandwidth_Bps` as reached by nothing: the device's nominal peak of the data type, and the bandwidth

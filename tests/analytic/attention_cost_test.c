@@ -150,7 +150,9 @@ static void test_op(void **state) {
   assert_int_equal(time.bound, PL_BOUND_COMPUTE);
   op.attention_kernel = PL_ATTENTION_FLASH3;
   expect(pl_op_cost(&profile, &op).time_s, 8e-6 * (1024 + 10) + 100e-6);
-  op.attention_kernel = PL_ATTENTION_CUDNN; /* the profile has none: its first */
+  op.attention_kernel = PL_ATTENTION_CUDNN; /* the profile has none: the nearest generation */
+  expect(pl_op_cost(&profile, &op).time_s, 8e-6 * (1024 + 10) + 100e-6);
+  op.attention_kernel = PL_ATTENTION_FLASH1;
   expect(pl_op_cost(&profile, &op).time_s, 8e-6 * (1024 + 10) + 3e-6);
   op.category = PL_CATEGORY_BACKWARD;
   op.flops *= PL_ATTENTION_BACKWARD_FLOPS;

@@ -194,8 +194,8 @@ static void test_shipped(void **state) {
   pl_device_profile device;
   pl_csv csv;
   pl_error error = PL_ERROR_INIT;
-  const pl_attention_fit *fits;
-  uint32_t n;
+  const pl_attention_fit *fits = NULL;
+  uint32_t n = 0;
   if (pl_device_profile_load("platforms/devices/A100-SXM4-80GB.json", &arena, &device, &error) != PL_OK ||
       pl_csv_load("validation/calibration/attention.csv.gz", &arena, &csv, &error) != PL_OK ||
       pl_attention_fit_take(&csv, &device, &arena, &fits, &n, &error) != PL_OK)
