@@ -1,6 +1,7 @@
 /* The front door: one table of commands. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/command.h"
 #include "netmodel/cmd_platform.h"
@@ -41,7 +42,14 @@ static int run(const pl_command *command, int argc, char **argv) {
   return command->run(argc - 1, argv + 1);
 }
 
+/* Output that is not for eyes is written in large pieces: help and reports are in one, whose failure still has its
+ * cause when the command ends (a full disk, not "write failed"). */
+static void widen_output(void) {
+  if (!isatty(STDOUT_FILENO)) setvbuf(stdout, NULL, _IOFBF, 1 << 16);
+}
+
 int main(int argc, char **argv) {
+  widen_output();
   if (argc < 2) {
     print_help(stderr);
     return 2;

@@ -121,6 +121,10 @@ static void describe_job(pl_provenance *provenance, session *own) {
   pl_provenance_text(provenance, "framework_digest", digest_text(own, framework->digest), true);
   pl_provenance_text(provenance, "network", pl_network_names[simulate->network], true);
   pl_provenance_text(provenance, "sharing", pl_sharing_names[simulate->sharing], true);
+  const pl_collective_profile *profile = simulate->collective_profile;
+  pl_provenance_text(provenance, "collective_profile", profile != NULL ? profile->path : "ideal", false);
+  pl_provenance_text(provenance, "collective_profile_digest", digest_text(own, profile != NULL ? profile->digest : 0),
+                     true);
   pl_provenance_text(provenance, "collectives", pl_collective_form_names[simulate->chunked], true);
   pl_provenance_text(provenance, "algorithm", pl_algorithm_names[simulate->algorithm], true);
   pl_provenance_text(provenance, "streams", pl_stream_policy_names[simulate->streams], true);

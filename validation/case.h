@@ -35,9 +35,10 @@ typedef struct pl_cases {
 } pl_cases;
 
 typedef struct pl_case_options {
-  const char *platform_path;  /* simulate on this platform whatever the rows say of theirs; NULL: as the rows say */
-  const char *framework;      /* profile of every row; NULL: as the rows say */
-  const char *profile_folder; /* NULL: as pl_platform_load has it */
+  const char *platform_path;      /* simulate on this platform whatever the rows say of theirs; NULL: as the rows say */
+  const char *framework;          /* profile of every row; NULL: as the rows say */
+  const char *collective_profile; /* --collective-profile; NULL: the default */
+  const char *profile_folder;     /* NULL: as pl_platform_load has it */
   uint32_t n_threads;
   bool progress;
 } pl_case_options;

@@ -14,7 +14,18 @@
 #include "validation/case_columns.h"
 #include "validation/report.h"
 
-enum { KEY_CSV = 0x300, KEY_FORCE, KEY_JSON, KEY_THREADS, KEY_PROGRESS, KEY_DEVICES, KEY_FRAMEWORK, KEY_HDF5, KEY_SVG };
+enum {
+  KEY_CSV = 0x300,
+  KEY_FORCE,
+  KEY_JSON,
+  KEY_THREADS,
+  KEY_PROGRESS,
+  KEY_DEVICES,
+  KEY_FRAMEWORK,
+  KEY_COLLECTIVE_PROFILE,
+  KEY_HDF5,
+  KEY_SVG
+};
 enum { FILES_MAX = 256 };
 
 typedef struct validate_options {
@@ -34,6 +45,8 @@ static const struct argp_option option_table[] = {
      "as "
      "each row's column says)",
      0},
+    {"collective-profile", KEY_COLLECTIVE_PROFILE, "FILE", 0,
+     "what collectives cost beyond the wires: a file, or ideal (default: Paceline's)", 0},
     {"output", 'o', "FILE", 0, "write the report as an HTML page", 0},
     {"svg", KEY_SVG, "FILE", 0, "draw the scatter plots alone", 0},
     {"csv", KEY_CSV, "FILE", 0, "write one line per configuration", 0},
@@ -61,6 +74,9 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     return 0;
   case KEY_DEVICES:
     options->run.profile_folder = value;
+    return 0;
+  case KEY_COLLECTIVE_PROFILE:
+    options->run.collective_profile = value;
     return 0;
   case KEY_FRAMEWORK:
     options->run.framework = value;

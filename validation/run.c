@@ -17,7 +17,8 @@ typedef struct run {
   const pl_case_options *options;
   pl_arena *arena; /* for reasons: the master's only, under the critical section below */
   pl_error *error;
-  char folder[64]; /* of the platform files */
+  const pl_collective_profile *collective_profile; /* NULL: ideal */
+  char folder[64];                                 /* of the platform files */
 } run;
 
 /* ---- one case ---- */
@@ -33,11 +34,12 @@ static pl_code check_devices(const pl_case *c, const pl_cluster *cluster, pl_err
   return PL_OK;
 }
 
-static pl_code simulate(pl_case *c, const pl_platform *platform, pl_arena *arena, pl_topology_cache *cache,
-                        pl_error *error) {
+static pl_code simulate(const run *r, pl_case *c, const pl_platform *platform, pl_arena *arena,
+                        pl_topology_cache *cache, pl_error *error) {
   const pl_cluster *cluster = pl_platform_cluster(platform);
   pl_simulate_options options = PL_SIMULATE_OPTIONS_DEFAULT;
   options.cache = cache;
+  options.collective_profile = r->collective_profile;
   pl_arena_reset(arena);
   pl_strategy strategy = c->strategy;
   pl_simulate_report report;
@@ -70,7 +72,7 @@ static void simulate_all(const run *r, pl_case **some, uint32_t n, const pl_plat
 #pragma omp for schedule(dynamic, 1)
     for (uint32_t i = 0; i < n; i++) {
       pl_error why = PL_ERROR_INIT;
-      pl_code code = simulate(some[i], platform, &arena, &cache, &why);
+      pl_code code = simulate(r, some[i], platform, &arena, &cache, &why);
 #pragma omp critical(pl_validation_settle)
       settle(r, some[i], code, &why);
     }
@@ -111,8 +113,19 @@ static pl_code simulate_groups(run *r, pl_case **some, uint32_t n) {
   return PL_OK;
 }
 
+static pl_code load_collectives(run *r, pl_collective_profile *profile) {
+  const char *path, *platform = r->options->platform_path != NULL ? r->options->platform_path : "";
+  PL_TRY(pl_collective_profile_path(r->options->collective_profile, platform, r->arena, &path, r->error));
+  if (path == NULL) return PL_OK;
+  PL_TRY(pl_collective_profile_load(path, r->arena, profile, r->error));
+  r->collective_profile = profile;
+  return PL_OK;
+}
+
 pl_code pl_cases_simulate(pl_cases *cases, const pl_case_options *options, pl_arena *arena, pl_error *error) {
   run r = {.cases = cases, .options = options, .arena = arena, .error = error};
+  pl_collective_profile profile;
+  PL_TRY(load_collectives(&r, &profile));
   pl_case **some = PL_TAKE(arena, pl_case *, cases->n_cases);
   if (some == NULL) return pl_fail_memory(error, "the cases");
   uint32_t n = 0;

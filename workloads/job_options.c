@@ -21,6 +21,7 @@ enum {
   KEY_SHARING,
   KEY_COLLECTIVES,
   KEY_ALGORITHM,
+  KEY_COLLECTIVE_PROFILE,
   KEY_STREAMS,
   KEY_NO_FOLD,
   KEY_NO_FUSE
@@ -48,7 +49,12 @@ static const struct argp_option option_table[] = {
     {"collectives", KEY_COLLECTIVES, "FORM", 0,
      "fluid (default) or chunked (every step a transfer; unfolded, and the overlap factor of profiles does not act)",
      2},
-    {"algorithm", KEY_ALGORITHM, "NAME", 0, "auto (default), ring, tree, hierarchical or direct", 2},
+    {"algorithm", KEY_ALGORITHM, "NAME", 0, "auto (default), ring, tree, hierarchical, direct or nvls", 2},
+    {"collective-profile", KEY_COLLECTIVE_PROFILE, "FILE", 0,
+     "what collectives cost beyond the wires: a file, or ideal (default: collectives/nccl.json beside the platform, "
+     "else "
+     "Paceline's; chunked collectives are ideal)",
+     2},
     {"streams", KEY_STREAMS, "POLICY", 0, "in-order (default) or ready (Proteus's executor; unfolded)", 2},
     {"no-fold", KEY_NO_FOLD, NULL, 0, "simulate every device instead of one per class", 2},
     {"no-fuse", KEY_NO_FUSE, NULL, 0, "simulate every op instead of fused passes", 2},
@@ -161,6 +167,9 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
   case KEY_FRAMEWORK:
     options->framework_choice = value;
     return 0;
+  case KEY_COLLECTIVE_PROFILE:
+    options->collective_choice = value;
+    return 0;
   case KEY_NETWORK:
   case KEY_SHARING:
   case KEY_COLLECTIVES:
@@ -193,7 +202,24 @@ pl_code pl_job_options_check(pl_job_options *options, pl_error *error) {
   return PL_OK;
 }
 
+static pl_code adopt_collectives(pl_job_options *options, pl_arena *arena, pl_error *error) {
+  const char *path;
+  bool chunked = options->simulate.chunked || options->simulate.network == PL_NETWORK_SIMGRID;
+  PL_TRY(pl_collective_profile_path(options->collective_choice, options->platform_path, arena, &path, error));
+  if (path == NULL) return PL_OK;
+  if (chunked && options->collective_choice != NULL)
+    return pl_fail(error, PL_BAD_INPUT,
+                   "--collective-profile %s: chunked collectives, which --network simgrid plays too, are always ideal; "
+                   "leave it out",
+                   path);
+  if (chunked) return PL_OK;
+  PL_TRY(pl_collective_profile_load(path, arena, &options->collective_profile, error));
+  options->simulate.collective_profile = &options->collective_profile;
+  return PL_OK;
+}
+
 pl_code pl_job_options_adopt(pl_job_options *options, pl_arena *arena, pl_error *error) {
+  PL_TRY(adopt_collectives(options, arena, error));
   if (options->framework_choice == NULL) return PL_OK;
   PL_TRY(pl_framework_load(options->framework_choice, arena, &options->framework, error));
   const pl_job given = options->job;

@@ -10,7 +10,9 @@
 typedef struct pl_job_options {
   const char *platform_path, *model_path, *framework_choice; /* the last: NULL = ideal */
   pl_job job;                                                /* gbs, seq 0 = not given */
-  pl_framework framework; /* what job.framework points to once pl_job_options_adopt has run */
+  const char *collective_choice;                             /* --collective-profile; NULL = the default */
+  pl_collective_profile collective_profile; /* what simulate.collective_profile points to after pl_job_options_adopt */
+  pl_framework framework;                   /* what job.framework points to once pl_job_options_adopt has run */
   bool attention_is_given, bucket_is_given, sends_are_given; /* on the command line: stronger than the framework */
   pl_simulate_options simulate;
   pl_error error; /* first bad option */
@@ -28,8 +30,8 @@ void pl_job_options_init(pl_job_options *options);
 extern const struct argp pl_job_options_argp;
 /* What must be given is given. */
 pl_code pl_job_options_check(pl_job_options *options, pl_error *error);
-/* Reads the framework's profile and gives the job what the command line leaves open. The options stay where they are
- * from here on. */
+/* Reads the collective profile (chunked collectives and SimGrid's network have none) and the framework's, and gives the
+ * job what the command line leaves open. The options stay where they are from here on. */
 pl_code pl_job_options_adopt(pl_job_options *options, pl_arena *arena, pl_error *error);
 /* After platform and model are loaded: the sequence length defaults to the model's positions; every device must know
  * the data type. */

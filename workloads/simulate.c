@@ -58,7 +58,9 @@ static pl_code build(simulation *state) {
   bool exact = state->chunked || options->streams == PL_STREAMS_READY;
   bool fuse = options->fuse && !exact, fold = options->fold && !exact;
   const pl_communication_options communication = {
-      .collective = {.sharing = options->sharing, .algorithm = options->algorithm},
+      .collective = {.sharing = options->sharing,
+                     .algorithm = options->algorithm,
+                     .profile = state->chunked ? NULL : options->collective_profile},
       .fold = fold,
       .prune = fuse,
       .alone = options->network == PL_NETWORK_ANALYTIC,

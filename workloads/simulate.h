@@ -14,7 +14,8 @@ typedef struct pl_simulate_options {
   pl_network_kind network;
   pl_sharing sharing;
   pl_collective_algorithm algorithm;
-  bool chunked; /* chunked collectives; implies no folding and no fusing */
+  bool chunked;                                    /* chunked collectives; implies no folding and no fusing */
+  const pl_collective_profile *collective_profile; /* what fluid collectives cost beyond the wires; NULL: ideal */
   bool fold, fuse;
   pl_stream_policy streams;    /* READY implies no folding and no fusing */
   const pl_platform *platform; /* only for PL_NETWORK_SIMGRID */

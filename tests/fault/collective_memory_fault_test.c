@@ -8,18 +8,19 @@
 #include <cmocka.h>
 
 #include "netmodel/collective.h"
+#include "tests/support/collective_profile.h"
 #include "tests/support/synthetic_cluster.h"
 
 static const uint32_t members[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 enum { N_MEMBERS = 16 };
 
-static void group_survives(synthetic_wiring wiring, int64_t budget) {
+static void group_survives(synthetic_wiring wiring, const pl_collective_profile *profile, int64_t budget) {
   pl_cluster *cluster = synthetic_cluster_create(&(synthetic_options){.n_nodes = 2, .wiring = wiring});
   int64_t takes = 0;
   for (;; takes++) {
     pl_arena arena;
     pl_error error = PL_ERROR_INIT;
-    pl_collective_options options = {0};
+    pl_collective_options options = {.profile = profile};
     pl_collective_group *group;
     pl_arena_init(&arena, 0);
     arena.fail_after = takes;
@@ -36,9 +37,15 @@ static void group_survives(synthetic_wiring wiring, int64_t budget) {
 
 static void groups(void **unused) {
   (void)unused;
-  group_survives(SYNTHETIC_NVSWITCH, 24);
-  group_survives(SYNTHETIC_PCIE, 24);
-  group_survives(SYNTHETIC_CUBE_MESH, 800); /* one trial usage per choice of ring and entry */
+  pl_arena memory;
+  pl_arena_init(&memory, 0);
+  for (int tuned = 0; tuned < 2; tuned++) {
+    const pl_collective_profile *profile = tuned ? shipped_collective_profile(&memory) : NULL;
+    group_survives(SYNTHETIC_NVSWITCH, profile, 40);
+    group_survives(SYNTHETIC_PCIE, profile, 40);
+    group_survives(SYNTHETIC_CUBE_MESH, profile, 816); /* one trial usage per choice of ring and entry */
+  }
+  pl_arena_release(&memory);
 }
 
 /* Returns the code of the fluid (chunks = 0) or chunked form with `takes` takes left, and checks that failure leaves
@@ -67,8 +74,9 @@ static void forms(void **unused) {
   pl_cluster *cluster = synthetic_cluster_create(&(synthetic_options){.n_nodes = 2});
   pl_arena arena;
   pl_arena_init(&arena, 0);
-  for (int algorithm = 0; algorithm < PL_ALGORITHM_COUNT; algorithm++) {
-    pl_collective_options options = {.algorithm = (pl_collective_algorithm)algorithm};
+  for (int choice = 0; choice < 2 * PL_ALGORITHM_COUNT; choice++) {
+    pl_collective_options options = {.algorithm = (pl_collective_algorithm)(choice / 2),
+                                     .profile = choice % 2 ? shipped_collective_profile(&arena) : NULL};
     pl_collective_group *group;
     assert_int_equal(pl_collective_group_take(cluster, members, N_MEMBERS, &options, &arena, &group, NULL), PL_OK);
     for (int kind = 0; kind < PL_COLLECTIVE_COUNT; kind++)

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "tests/support/collective_profile.h"
 #include "tests/support/random.h"
 #include "tests/support/synthetic_cluster.h"
 #include "workloads/simulate.h"
@@ -347,6 +348,7 @@ static void try_case(uint64_t seed, uint32_t most_devices, bool regular, tally *
     pl_simulate_options options = PL_SIMULATE_OPTIONS_DEFAULT;
     options.sharing = random_below(&random, 4) == 0 ? PL_SHARING_RTT : PL_SHARING_EQUAL;
     options.algorithm = (pl_collective_algorithm)random_below(&random, PL_ALGORITHM_COUNT);
+    if (random_below(&random, 2)) options.collective_profile = shipped_collective_profile(&arena);
     outcome exact = simulate(cluster, &model, &job, &strategy, options, false, false);
     static const char *const names[] = {"fused", "folded", "folded and fused"};
     for (int mode = 0; mode < 3; mode++) {
