@@ -138,9 +138,9 @@ assert kinds['gemm']['time_s'] == sum(op['time_s'] for op in last['computing'] i
 
 @test "contention shows in the run, not alone" {
   # Two tensor groups' worth of replicas send through one NIC; without contention they do not feel each other.
-  explain shared pp=2,dp=4,tmp=2,mbs=1
-  explain apart pp=2,dp=4,tmp=2,mbs=1 --network analytic
-  explain apart_unfolded pp=2,dp=4,tmp=2,mbs=1 --network analytic --no-fold
+  explain shared pp=2,dp=4,tmp=2,mbs=1 --collective-profile ideal
+  explain apart pp=2,dp=4,tmp=2,mbs=1 --collective-profile ideal --network analytic
+  explain apart_unfolded pp=2,dp=4,tmp=2,mbs=1 --collective-profile ideal --network analytic --no-fold
   python "
 def send(name): return [op for op in load(name)['stages'][1]['communication'] if op['role'] == 'pipeline' and op['stage'] == 1][0]
 assert send('shared')['run_s'] > 1.5 * send('shared')['alone_s'], send('shared')
