@@ -95,12 +95,26 @@ static uint32_t distance_of(const pl_cluster *cluster, const uint32_t *links, ui
   return distance;
 }
 
+/* The second PCIe link on the way to the socket: the first is the GPU's own. */
+static void note_pcie_switch(const pl_cluster *cluster, uint32_t i, const uint32_t *links, uint32_t n_links,
+                             pl_node_wiring *w) {
+  uint32_t n_pcie = 0, n = 0, l = 0;
+  w->pcie_switch[i] = PL_NONE;
+  for (; l < n_links; l++)
+    if (cluster->links[links[l]].kind == PL_LINK_PCIE && ++n_pcie == 2) break;
+  if (l == n_links) return;
+  while (n < w->n_pcie_switches && w->pcie_switches[n] != links[l])
+    n++;
+  if (n == w->n_pcie_switches) w->pcie_switches[w->n_pcie_switches++] = links[l];
+  w->pcie_switch[i] = n;
+}
+
 static pl_code note_sockets(const pl_platform *platform, uint32_t first_device, pl_node_wiring *w, pl_error *error) {
   const pl_cluster *cluster = pl_platform_cluster(platform);
   uint32_t links[PL_ROUTE_LINKS_MAX], n_links;
   for (uint32_t i = 0; i < w->n_gpus; i++) {
     uint32_t nearest = PL_NONE;
-    w->socket[i] = PL_NONE;
+    w->socket[i] = w->pcie_switch[i] = PL_NONE;
     for (uint32_t s = 0; s < w->n_sockets; s++) {
       PL_TRY(pl_platform_socket_route(platform, first_device + i, w->sockets[s], links, &n_links, error));
       uint32_t distance = distance_of(cluster, links, n_links, &w->bus_Bps);
@@ -108,6 +122,9 @@ static pl_code note_sockets(const pl_platform *platform, uint32_t first_device, 
       nearest = distance;
       w->socket[i] = s;
     }
+    if (w->socket[i] == PL_NONE) continue;
+    PL_TRY(pl_platform_socket_route(platform, first_device + i, w->sockets[w->socket[i]], links, &n_links, error));
+    note_pcie_switch(cluster, i, links, n_links, w);
   }
   return PL_OK;
 }

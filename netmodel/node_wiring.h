@@ -1,5 +1,6 @@
 /* How the GPUs of one node are wired, as its routes tell: which pairs have NVLink of their own, who sits on an
- * NVSwitch, through which NIC each GPU leaves the node, which CPU socket is its own. For drawings. */
+ * NVSwitch, through which NIC each GPU leaves the node, which CPU socket is its own and behind which PCIe switch. For
+ * drawings. */
 #ifndef PL_NETMODEL_NODE_WIRING_H
 #define PL_NETMODEL_NODE_WIRING_H
 
@@ -22,6 +23,10 @@ typedef struct pl_node_wiring {
   uint32_t socket[PL_WIRING_GPUS_MAX];     /* the nearest, index into sockets; PL_NONE = no route to any */
   uint32_t sockets[PL_WIRING_SOCKETS_MAX]; /* index into pl_platform_sockets; the first of the node, in file order */
   uint32_t n_sockets;
+  /* PCIe switches: what several GPUs share on their way to their socket. PL_NONE = none. */
+  uint32_t pcie_switch[PL_WIRING_GPUS_MAX];   /* index into pcie_switches */
+  uint32_t pcie_switches[PL_WIRING_GPUS_MAX]; /* their links towards the socket, in order of their first GPU */
+  uint32_t n_pcie_switches;
   double bus_Bps; /* narrowest link of kind cpu on a way from a GPU to a socket; 0 = none */
   bool has_pairs, has_switch, has_host;
 } pl_node_wiring;

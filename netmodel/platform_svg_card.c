@@ -15,7 +15,7 @@ enum {
   GPU_W = 62,
   GPU_H = 40,
   GPU_GAP = 16,
-  TITLE_H = 56,
+  TITLE_H = 50,
   NIC_H = 26,
   NIC_RISE = 44, /* between NICs and GPUs, for the lines */
   BAR_DROP = 26, /* between GPUs and the bar below */
@@ -52,14 +52,24 @@ static bool has_host_row(const pl_svg_card *c) {
   return c->wiring.has_host || c->wiring.n_sockets > 0;
 }
 
+/* Drawn where the GPUs of every switch stand side by side. */
+static bool has_switch_row(const pl_svg_card *c) {
+  const pl_node_wiring *w = &c->wiring;
+  uint32_t runs = 0;
+  for (uint32_t i = 0; i < w->n_gpus; i++)
+    runs += w->pcie_switch[i] != PL_NONE && (i == 0 || w->pcie_switch[i] != w->pcie_switch[i - 1]);
+  return w->n_pcie_switches > 0 && runs == w->n_pcie_switches;
+}
+
 static int bars_height(const pl_svg_card *c) {
-  return (c->wiring.has_switch ? BAR_DROP + BAR_H : 0) + (has_host_row(c) ? BAR_DROP + BAR_H : 0);
+  return (has_switch_row(c) ? BAR_DROP + BAR_H : 0) + (c->wiring.has_switch ? BAR_DROP + BAR_H : 0) +
+         (has_host_row(c) ? BAR_DROP + BAR_H : 0);
 }
 
 void pl_svg_card_measure(const pl_svg *d, pl_svg_card *c) {
   int row = (int)c->wiring.n_gpus * (GPU_W + GPU_GAP) + 2 * CARD_PAD;
   c->width = row > CARD_MIN ? row : CARD_MIN;
-  c->height = TITLE_H + nics_height(c) + GPU_H + arcs_height(c) + bars_height(c) + 18 +
+  c->height = CARD_TOP + TITLE_H + nics_height(c) + GPU_H + arcs_height(c) + bars_height(c) + 18 +
               PL_SVG_LINE_H * (int)entry_of(d, c)->n_links + 10;
 }
 
@@ -80,16 +90,16 @@ static uint32_t alike_around(const pl_svg *d, const pl_outline_zone *zone) {
   return product;
 }
 
-static void draw_title(const pl_svg *d, const pl_svg_card *c) {
+static void draw_title(const pl_svg *d, const pl_svg_card *c, int y) {
   const pl_outline_zone *zone = entry_of(d, c);
   char text[256];
   snprintf(text, sizeof text, "%.60s%s%.60s", zone->name, zone->alike > 1 ? " … " : "",
            zone->alike > 1 ? zone->last_name : "");
-  pl_svg_text(d, c->x + CARD_PAD, c->y + 26, "title", text);
+  pl_svg_text(d, c->x + CARD_PAD, y + 24, "title", text);
   uint32_t around = alike_around(d, zone);
   if (zone->alike > 1 || around > 1) {
     snprintf(text, sizeof text, around > 1 ? "%u alike in each of %u zones" : "%u alike", zone->alike, around);
-    pl_svg_text(d, c->x + c->width - CARD_PAD, c->y + 26, "badge", text);
+    pl_svg_text(d, c->x + c->width - CARD_PAD, y + 24, "badge", text);
   }
   int used = 0;
   for (uint32_t g = 0; g < zone->n_gpus && used >= 0 && used < 200; g++) {
@@ -98,7 +108,7 @@ static void draw_title(const pl_svg *d, const pl_svg_card *c) {
     used += snprintf(text + used, sizeof text - (size_t)used, "%s%u × %.60s, %s", g > 0 ? " + " : "",
                      zone->gpus[g].count, profile->name, pl_format_bytes(profile->memory_bytes, memory));
   }
-  pl_svg_text(d, c->x + CARD_PAD, c->y + 45, "body halo", text);
+  pl_svg_text(d, c->x + CARD_PAD, y + 43, "body", text);
 }
 
 static void draw_nics(const pl_svg *d, const pl_svg_card *c, int top, int gpu_top) {
@@ -201,15 +211,42 @@ static void draw_bus(const pl_svg *d, const pl_svg_card *c, uint32_t left_socket
   pl_svg_text(d, left + BUS_W / 2, y - 6, "small halo", pl_format_rate(c->wiring.bus_Bps, rate));
 }
 
-/* Each socket as a box below, with a line from every GPU whose nearest it is. */
-static void draw_sockets(const pl_svg *d, const pl_svg_card *c, int gpu_bottom, int top) {
+/* From `x` to the nearest place on the upper edge of a socket. */
+static void draw_to_socket(const pl_svg *d, const pl_svg_card *c, uint32_t socket, int x, int bottom, int top,
+                           double thickness) {
+  int left = socket_x(c, socket) + 8, right = socket_x(c, socket) + socket_width(c) - 8;
+  pl_svg_line(d, x, bottom, x < left ? left : x > right ? right : x, top, PL_LINK_PCIE, thickness);
+}
+
+/* Below the GPUs that share it, with a line from each and one to their socket. */
+static void draw_pcie_switch(const pl_svg *d, const pl_svg_card *c, uint32_t index, int gpu_bottom, int top,
+                             int socket_top) {
+  const pl_node_wiring *w = &c->wiring;
+  uint32_t first = 0, end;
+  while (w->pcie_switch[first] != index)
+    first++;
+  for (end = first; end < w->n_gpus && w->pcie_switch[end] == index; end++)
+    pl_svg_line(d, gpu_x(c, end) + GPU_W / 2, gpu_bottom, gpu_x(c, end) + GPU_W / 2, top, PL_LINK_PCIE, 1.6);
+  int left = gpu_x(c, first), width = gpu_x(c, end - 1) + GPU_W - left;
+  char rate[PL_UNIT_TEXT_BYTES], text[64];
+  pl_format_rate(d->cluster->links[w->pcie_switches[index]].capacity_Bps, rate);
+  snprintf(text, sizeof text, "%s%s", end - first > 1 ? "PCIe " : "", rate);
+  draw_to_socket(d, c, w->socket[first], left + width / 2, top + BAR_H, socket_top, 2.4);
+  pl_svg_box(d, left, top, width, BAR_H, "blank");
+  pl_svg_colored_box(d, left, top, width, BAR_H, PL_LINK_PCIE);
+  pl_svg_text(d, left + width / 2, top + 17, "small", text);
+}
+
+/* Each socket as a box below, with a line from every switch, or GPU without one, whose nearest it is. */
+static void draw_sockets(const pl_svg *d, const pl_svg_card *c, int gpu_bottom, int switch_top, int top) {
   uint32_t n_sockets;
   const pl_platform_socket *sockets = pl_platform_sockets(d->platform, &n_sockets);
+  bool with_switches = has_switch_row(c);
+  for (uint32_t s = 0; with_switches && s < c->wiring.n_pcie_switches; s++)
+    draw_pcie_switch(d, c, s, gpu_bottom, switch_top, top);
   for (uint32_t i = 0; i < c->wiring.n_gpus; i++) {
-    uint32_t s = c->wiring.socket[i];
-    if (s == PL_NONE) continue;
-    int x = gpu_x(c, i) + GPU_W / 2, left = socket_x(c, s) + 8, right = socket_x(c, s) + socket_width(c) - 8;
-    pl_svg_line(d, x, gpu_bottom, x < left ? left : x > right ? right : x, top, PL_LINK_PCIE, 1.6);
+    if (c->wiring.socket[i] == PL_NONE || (with_switches && c->wiring.pcie_switch[i] != PL_NONE)) continue;
+    draw_to_socket(d, c, c->wiring.socket[i], gpu_x(c, i) + GPU_W / 2, gpu_bottom, top, 1.6);
   }
   for (uint32_t s = 0; s < c->wiring.n_sockets; s++) {
     const pl_platform_socket *socket = &sockets[c->wiring.sockets[s]];
@@ -225,20 +262,22 @@ static void draw_sockets(const pl_svg *d, const pl_svg_card *c, int gpu_bottom, 
 void pl_svg_card_draw(const pl_svg *d, const pl_svg_card *c) {
   const pl_outline_zone *zone = entry_of(d, c);
   draw_frame(d, c);
-  int y = c->y + TITLE_H, gpu_top = y + nics_height(c);
+  int y = c->y + CARD_TOP, gpu_top = y + nics_height(c);
   if (c->wiring.n_nics > 0) draw_nics(d, c, y, gpu_top);
   int below = gpu_top + GPU_H;
   int bar = below + arcs_height(c) + BAR_DROP;
-  int host = c->wiring.has_switch ? bar + BAR_H + BAR_DROP : bar;
+  int switches = c->wiring.has_switch ? bar + BAR_H + BAR_DROP : bar;
+  int host = has_switch_row(c) ? switches + BAR_H + BAR_DROP : switches;
   if (c->wiring.n_sockets > 0)
-    draw_sockets(d, c, below, host);
+    draw_sockets(d, c, below, switches, host);
   else if (c->wiring.has_host)
     draw_bar(d, c, below, host, c->wiring.host_Bps, PL_LINK_PCIE, "PCIe and host");
   if (c->wiring.has_pairs) draw_arcs(d, c, below);
   if (c->wiring.has_switch) draw_bar(d, c, below, bar, c->wiring.switch_Bps, PL_LINK_NVLINK, "NVSwitch");
   draw_gpus(d, c, gpu_top);
-  draw_title(d, c); /* last: its white rim hides the lines behind it */
-  y = below + arcs_height(c) + bars_height(c) + 18;
+  y = below + arcs_height(c) + bars_height(c) + 8;
+  draw_title(d, c, y);
+  y += TITLE_H + 10;
   for (uint32_t i = 0; i < zone->n_links; i++)
     pl_svg_links(d, c->x + CARD_PAD, y + PL_SVG_LINE_H * (int)(i + 1) - 6, &zone->links[i]);
 }

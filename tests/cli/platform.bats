@@ -89,6 +89,10 @@ TREE
   xmllint --noout "$scratch/dgx.svg"
   [ "$(grep -c '>Xeon E5-2698 v4, 20 cores<' "$scratch/dgx.svg")" -eq 2 ]
   [ "$(grep -c '>6 GB/s<' "$scratch/dgx.svg")" -eq 1 ]
+  [ "$(grep -c '>PCIe 12 GB/s<' "$scratch/dgx.svg")" -eq 4 ]
+  # No line to the network crosses the title: it stands below the GPUs.
+  y() { sed -nE "s/.* y=\"([0-9]+)\".*class=\"$1\".*/\1/p" "$scratch/dgx.svg" | head -1; }
+  [ "$(y title)" -gt "$(y gpu)" ]
 }
 
 @test "nodes with other CPUs are not alike" {
