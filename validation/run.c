@@ -27,10 +27,12 @@ static pl_code check_devices(const pl_case *c, const pl_cluster *cluster, pl_err
   if ((int64_t)cluster->n_devices != c->row->n_gpus)
     return pl_fail(error, PL_UNSUPPORTED, "platform: it has %u GPUs, the row %" PRId64, cluster->n_devices,
                    c->row->n_gpus);
-  for (uint32_t p = 0; p < cluster->n_profiles; p++)
-    if (!(cluster->profiles[p].peak_flops[c->job.dtype] > 0))
+  for (uint32_t p = 0; p < cluster->n_profiles; p++) {
+    pl_dtype dtype = c->job.fp8 && !(cluster->profiles[p].peak_flops[PL_DTYPE_FP8] > 0) ? PL_DTYPE_FP8 : c->job.dtype;
+    if (!(cluster->profiles[p].peak_flops[dtype] > 0))
       return pl_fail(error, PL_UNSUPPORTED, "precision: %s does not compute in %s", cluster->profiles[p].name,
-                     pl_dtype_name(c->job.dtype));
+                     pl_dtype_name(dtype));
+  }
   return PL_OK;
 }
 

@@ -251,6 +251,8 @@ assert len(tracks) > 4
     refuses "--dtype $dtype: T4 does not compute in it; what every GPU here does: fp32, fp16" --platform $platform --model $model \
       --gbs 32 --strategy $strategy --dtype $dtype
   done
+  refuses "--fp8: A100-SXM4-80GB does not compute in it" --platform platforms/dgx-a100.xml \
+    --model workloads/models/gpt2-345m.json --gbs 8 --fp8 --strategy pp=1,dp=8,tmp=1,mbs=1
   refuses "--dtype: 'fp8' is not supported for training; choose one of fp32, tf32, fp16, bf16" --platform platforms/dgx-h100.xml \
     --model $model --gbs 32 --strategy pp=1,dp=8,tmp=1,mbs=1 --dtype fp8
   refuses "exceeds the model's 1024 learned positions" --platform $platform --model $model --gbs 32 --strategy $strategy \
