@@ -40,6 +40,8 @@ static double share_pct(const pl_case *c, double time_s) {
   X(INTEGER, tmp, "1", "tensor-parallel degree", degree(c->strategy.tmp)) \
   X(INTEGER, pp, "1", "pipeline-parallel degree", degree(c->strategy.pp)) \
   X(INTEGER, dp, "1", "data-parallel degree", degree(c->strategy.dp)) \
+  X(INTEGER, cp, "1", "context-parallel degree", degree(c->strategy.cp)) \
+  X(INTEGER, ep, "1", "expert-parallel degree", degree(c->strategy.ep)) \
   X(INTEGER, mbs, "sequences", "microbatch", degree(c->strategy.mbs)) \
   X(INTEGER, vpp, "1", "model chunks per stage", degree(c->strategy.vpp)) \
   X(INTEGER, zero, "1", "ZeRO stage", is_expressed(c) ? c->strategy.zero : -1) \

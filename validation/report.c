@@ -23,8 +23,11 @@ void pl_report_strategy(const pl_case *c, char *text, size_t size) {
     bool shown;
     const char *format;
     int value;
-  } more[] = {{s->vpp > 1, " vpp %d", s->vpp}, {s->zero > 0, " zero %d", s->zero}};
-  for (size_t i = 0; i < 2 && used > 0 && (size_t)used < size; i++)
+  } more[] = {{s->cp > 1, " cp %d", s->cp},
+              {s->ep > 1, " ep %d", s->ep},
+              {s->vpp > 1, " vpp %d", s->vpp},
+              {s->zero > 0, " zero %d", s->zero}};
+  for (size_t i = 0; i < sizeof more / sizeof more[0] && used > 0 && (size_t)used < size; i++)
     if (more[i].shown) used += snprintf(text + used, size - (size_t)used, more[i].format, more[i].value);
   if (used > 0 && (size_t)used < size)
     snprintf(text + used, size - (size_t)used, "%s%s%s", s->sp ? " sp" : "",
