@@ -88,6 +88,13 @@ assert len({stage['device_type'] for stage in e['stages']}) == 2
 assert abs(sum(s['compute_s'] for s in e['stages']) / 4 - e['compute_s']) < 1e-9"
 }
 
+@test "and when SimGrid plays it" {
+  platform=platforms/hc3.xml model=workloads/models/gpt2-117m.json
+  explain explained pp=2,dp=2,tmp=4,mbs=4 --network simgrid --seq 256 --dtype fp32
+  simulate simulated pp=2,dp=2,tmp=4,mbs=4 --network simgrid --seq 256 --dtype fp32
+  adds_up explained simulated
+}
+
 @test "what is fused or folded is told as if it were not" {
   for strategy in pp=4,dp=4,tmp=1,mbs=1 pp=2,dp=2,tmp=4,mbs=2 pp=1,dp=8,tmp=2,mbs=1,zero=2; do
     explain fused "$strategy"
