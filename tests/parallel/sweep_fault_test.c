@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include <math.h>
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +36,7 @@ static pl_code evaluate(const void *context, const pl_space *space, uint32_t ind
   (void)worker;
   if (index % 7 == 3) return pl_fail(error, PL_NO_MEMORY, "candidate %u is too much", index);
   row->iter_time_s = index + 1.0;
+  if (row->features != NULL) row->features[0] = index;
   row->status = index % 2 ? PL_RESULT_OOM : PL_RESULT_DONE;
   return PL_OK;
 }
@@ -75,6 +77,7 @@ static pl_code run(fixture *f, int64_t fail_after, pl_sweep_outcome *outcome, pl
                           .status = f->status,
                           .evaluate = evaluate,
                           .n_threads = 3,
+                          .n_stages = f->provenance.n_stages,
                           .fail_after = fail_after};
   return pl_sweep_run(&sweep, MPI_COMM_WORLD, outcome, error);
 }
@@ -122,6 +125,42 @@ static void a_disk_that_fills_up_is_an_error_and_can_be_resumed(void **state) {
   assert_int_equal(summary_of(f).n_by_status[PL_RESULT_PENDING], 0);
 }
 
+/* The features are written in front of the status: a row that has one has the other. */
+static void features_are_whole_where_the_status_is(void **state) {
+  fixture *f = *state;
+  uint32_t n = f->space.n_candidates, n_writes = pl_result_n_columns + PL_N_FEATURES + PL_N_STAGE_FEATURES;
+  pl_sweep_outcome outcome;
+  pl_error error = PL_ERROR_INIT;
+  f->provenance.n_stages = 3;
+  assert_int_equal(pl_results_check_resume(f->path, &f->provenance, n, f->status, &error), PL_BAD_INPUT);
+  error = PL_ERROR_INIT;
+  assert_int_equal(pl_results_create(f->path, &f->provenance, n, true, &error), PL_OK);
+  assert_int_equal(run(f, 2 * n_writes + PL_N_FEATURES + 2, &outcome, &error), PL_IO); /* among the third's stages */
+  uint32_t pending = summary_of(f).n_by_status[PL_RESULT_PENDING];
+  assert_true(pending > 0 && pending < n && n - pending == outcome.n_computed);
+  for (int round = 0; round < 2; round++) {
+    pl_results_reader *reader;
+    void *values, *statuses;
+    error = PL_ERROR_INIT;
+    assert_int_equal(pl_results_reader_create(f->path, &reader, &error), PL_OK);
+    assert_true(pl_results_reader_has_features(reader));
+    const pl_column_info *first = &pl_result_columns[PL_RESULT_FIRST_FEATURE];
+    assert_int_equal(pl_results_reader_column(reader, first, &f->arena, &values, &error), PL_OK);
+    assert_int_equal(pl_results_reader_column(reader, pl_result_column("status"), &f->arena, &statuses, &error), PL_OK);
+    for (uint32_t i = 0; i < n; i++) {
+      int32_t status = ((const int32_t *)statuses)[i];
+      double value = ((const double *)values)[i];
+      if (status == PL_RESULT_FAILED) assert_true(isnan(value));
+      if (status == PL_RESULT_DONE || status == PL_RESULT_OOM) assert_true(value == i);
+    }
+    pl_results_reader_destroy(reader);
+    if (round > 0) break;
+    assert_int_equal(pl_results_check_resume(f->path, &f->provenance, n, f->status, &error), PL_OK);
+    assert_int_equal(run(f, -1, &outcome, &error), PL_OK);
+    assert_int_equal(outcome.n_computed, pending);
+  }
+}
+
 static void another_run_is_not_resumed(void **state) {
   fixture *f = *state;
   uint32_t n = f->space.n_candidates;
@@ -143,6 +182,7 @@ int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(failed_candidates_are_rows, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_disk_that_fills_up_is_an_error_and_can_be_resumed, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(features_are_whole_where_the_status_is, set_up, tear_down),
       cmocka_unit_test_setup_teardown(another_run_is_not_resumed, set_up, tear_down),
   };
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
