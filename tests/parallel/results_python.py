@@ -152,7 +152,8 @@ with tempfile.TemporaryDirectory() as folder:
     dataset = xr.open_dataset(path, engine="h5netcdf")
     assert dataset.sizes == {"candidate": len(frame), "stage": 4}
     assert dataset.stage_compute_s.dims == ("candidate", "stage") and dataset.stage_compute_s.units == "s"
-    assert np.allclose(dataset.stage_compute_s.mean("stage"), frame.compute_s, rtol=1e-3)
+    alike = (frame.n_classes == frame.pp).values  # all devices of a stage are
+    assert alike.sum() > 100 and np.allclose(dataset.stage_compute_s.mean("stage")[alike], frame.compute_s[alike], rtol=1e-12)
     dataset.close()
 
     shown = json.loads(run("show", path, "--json", "--where", "fits >= 0 and gemm_s < 0.9 * compute_s and data_group_nodes == 1", "--sort", "-gemm_s"))["rows"]
