@@ -134,6 +134,7 @@ static pl_code express(pl_case *c, const pl_csv *known, const pl_case_options *o
   if (options->platform_path == NULL) PL_TRY(pl_row_cluster(row, &c->plan, platform, error));
   c->platform = options->platform_path != NULL ? options->platform_path : pl_arena_strdup(arena, platform);
   if (c->platform == NULL) return pl_fail_memory(error, "the names of the platforms");
+  if (strcmp(c->habits.framework, "nemo") == 0) c->habits.vpp = pl_row_recipe_vpp(row, known);
   PL_TRY(pl_row_model(row, &c->habits, known, arena, model, error));
   c->model = model;
   PL_TRY(pl_row_job(row, &c->habits, &c->framework, &c->job, error));

@@ -21,6 +21,7 @@ typedef struct pl_row_habits {
   bool dropout;           /* ungated models train with it */
   bool sequence_parallel; /* where tp > 1 */
   int32_t zero;           /* sharding where dp > 1 and the row states none */
+  int32_t vpp;            /* chunks per stage where the row states none; 0 and 1: one */
 } pl_row_habits;
 /* By `framework`, and where a name has stood for different software over the years by what the row tells of its age. */
 pl_row_habits pl_row_habits_of(const pl_measured_row *row);
@@ -39,6 +40,8 @@ pl_code pl_row_model(const pl_measured_row *row, const pl_row_habits *habits, co
  * none: nothing changes. */
 void pl_row_choose_attention(const pl_measured_row *row, pl_framework *framework);
 
+/* Chunks per stage of NVIDIA's published recipe for this model and number of stages; 0 = none is known. */
+int32_t pl_row_recipe_vpp(const pl_measured_row *row, const pl_csv *known);
 /* `framework` outlives the job; NULL is ideal. */
 pl_code pl_row_job(const pl_measured_row *row, const pl_row_habits *habits, const pl_framework *framework, pl_job *job,
                    pl_error *error);

@@ -18,8 +18,12 @@ static bool has_flash_hardware(const pl_measured_row *row) {
 }
 
 /* Megatron-LM recomputed whole layers until sequence parallelism and selective recomputation came (2022), and
- * FlashAttention after that; selective recomputation is that of an attention that is not fused. */
+ * FlashAttention after that; selective recomputation is that of an attention that is not fused. Megatron-Core is later
+ * than all of it. */
 static bool predates_flash(const pl_measured_row *row) {
+  static const char *const later[] = {"Core", "Bridge", "NeMo"};
+  for (size_t i = 0; i < sizeof later / sizeof later[0]; i++)
+    if (pl_row_mentions(row->framework, later[i])) return false;
   return strncasecmp(row->recompute, "full", 4) == 0 || strncasecmp(row->recompute, "selective", 9) == 0;
 }
 
@@ -32,10 +36,11 @@ static const struct {
     {"Megatron-DeepSpeed", {.framework = "megatron-deepspeed", .dropout = true}},
     {"Megatron-Bridge", {.framework = "nemo", .sequence_parallel = true, .zero = 1}},
     {"Megatron-Core", {.framework = "megatron-core", .sequence_parallel = true, .zero = 1}},
-    /* The launcher's configurations: no Transformer Engine, dropout 0.1. */
-    {"NeMo Megatron", {.framework = "megatron-core", .sequence_parallel = true, .zero = 1, .dropout = true}},
+    /* The launcher's configurations: no Transformer Engine, no FlashAttention, dropout 0.1. */
+    {"NeMo Megatron",
+     {.framework = "megatron-core", .no_flash = true, .sequence_parallel = true, .zero = 1, .dropout = true}},
     {"NeMo", {.framework = "nemo", .sequence_parallel = true, .zero = 1}},
-    {"Megatron", {.framework = "megatron-core", .dropout = true}},
+    {"Megatron", {.framework = "megatron-core", .dropout = true, .sequence_parallel = true}},
     {"LiBai", {.framework = "libai", .dropout = true}},
     {"OneFlow", {.framework = "libai", .dropout = true}},
     {"alpa", {.framework = "ideal", .no_flash = true, .dropout = true}},
@@ -53,9 +58,12 @@ pl_row_habits pl_row_habits_of(const pl_measured_row *row) {
   while (!pl_row_mentions(row->framework, frameworks[i].word))
     i++;
   pl_row_habits habits = frameworks[i].habits;
-  bool is_megatron = pl_row_mentions(row->framework, "Megatron");
-  if (!has_flash_hardware(row) || (is_megatron && predates_flash(row))) habits.no_flash = true;
-  if (habits.no_flash && strcmp(habits.framework, "megatron-core") == 0) habits.framework = "megatron-lm-2021";
+  bool old = !has_flash_hardware(row) || (pl_row_mentions(row->framework, "Megatron") && predates_flash(row));
+  if (old) habits.no_flash = true;
+  if (old && strcmp(habits.framework, "megatron-core") == 0) {
+    habits.framework = "megatron-lm-2021";
+    habits.sequence_parallel = false;
+  }
   return habits;
 }
 

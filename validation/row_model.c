@@ -50,6 +50,11 @@ static int64_t known_count(entry known, const char *column) {
   return strtoll(known_text(known, column), NULL, 10);
 }
 
+int32_t pl_row_recipe_vpp(const pl_measured_row *row, const pl_csv *known) {
+  const entry found = {known, find_known(known, row->model)};
+  return row->pp > 1 && row->pp == known_count(found, "recipe_pp") ? (int32_t)known_count(found, "recipe_vpp") : 0;
+}
+
 /* "vocab ~250k" in the notes: bigscience's pages say it once for a whole page. */
 static int64_t vocab_of_notes(const char *notes) {
   const char *at = strcasestr(notes, "vocab ~");
@@ -113,7 +118,7 @@ static pl_code find_dimensions(const pl_measured_row *row, entry known, dimensio
                     .n_heads = first_of(row->n_heads, known_count(known, "n_heads")),
                     .n_kv_heads = first_of(row->n_kv_heads, known_count(known, "n_kv_heads")),
                     .vocab = first_of(row->vocab, vocab_of_notes(row->notes)),
-                    .n_experts = row->n_experts,
+                    .n_experts = first_of(row->n_experts, known_count(known, "n_experts")),
                     .topk = first_of(row->topk, known_count(known, "topk"))};
   d->vocab = first_of(d->vocab, known_count(known, "vocab"));
   if (d->n_kv_heads == 0) d->n_kv_heads = d->n_heads;

@@ -82,7 +82,7 @@ pl_code pl_row_strategy(const pl_measured_row *row, const pl_row_habits *habits,
                             .cp = degree(row->cp),
                             .ep = degree(row->ep),
                             .mbs = (int32_t)microbatch(row),
-                            .vpp = row->pp > 1 ? degree(row->vpp) : 1,
+                            .vpp = row->pp > 1 ? degree(row->vpp > 0 ? row->vpp : habits->vpp) : 1,
                             .schedule = PL_SCHEDULE_1F1B,
                             .overlap = true,
                             .order = "tdp"};

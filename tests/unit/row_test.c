@@ -73,6 +73,27 @@ static void what_is_left_open(void **state) {
   assert_true(c->strategy.sp && c->strategy.zero == 1 && c->strategy.schedule == PL_SCHEDULE_INTERLEAVED);
 }
 
+/* The age of a name, and what is known of NVIDIA's recipes. */
+static void frameworks(void **state) {
+  (void)state;
+  pl_cases cases = express(
+      "f,GPT,96,12288,,96,,2048,64000,A100,256,8,,Megatron-LM,bf16,2-matrix,8,8,6,4,,,,,768,,40,,,,\n"
+      "f,GPT,96,12288,,96,,2048,51200,A100,64,8,,NeMo Megatron,bf16,2-matrix,4,8,12,2,1,,,1,2048,selective,559,,,,\n"
+      "f,Qwen3-235B,94,4096,1536,64,4,4096,,H100,256,8,,Megatron-Core "
+      "DeepEP,bf16,gated,2,1,,128,,,,4,2048,full,17,,,,\n"
+      "f,Nemotron4 340b,96,18432,73728,96,8,4096,,H100,256,8,,NeMo,BF16,2-matrix,8,8,,4,,,,1,64,,4,,,,\n"
+      "f,Nemotron4 340b,96,18432,73728,96,8,4096,,H100,256,8,,NeMo,BF16,2-matrix,8,4,,8,,,,1,64,,4,,,,\n");
+  const pl_case *c = cases.cases;
+  assert_string_equal(c[0].framework.name, "megatron-core");
+  assert_true(c[0].job.flash && c[0].strategy.sp);
+  assert_string_equal(c[1].framework.name, "megatron-core");
+  assert_true(!c[1].job.flash && c[1].strategy.sp);
+  assert_true(c[2].job.flash && c[2].strategy.recompute == PL_RECOMPUTE_FULL);
+  assert_string_equal(c[3].model->family, "nemotron");
+  assert_true(c[3].strategy.vpp == 12 && c[3].strategy.schedule == PL_SCHEDULE_INTERLEAVED);
+  assert_int_equal(c[4].strategy.vpp, 1);
+}
+
 static void rates_of_networks(void **state) {
   (void)state;
   pl_cases cases =
@@ -126,6 +147,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(a_row_of_megatron, set_up, tear_down),
       cmocka_unit_test_setup_teardown(what_is_left_open, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(frameworks, set_up, tear_down),
       cmocka_unit_test_setup_teardown(rates_of_networks, set_up, tear_down),
       cmocka_unit_test_setup_teardown(reasons, set_up, tear_down),
       cmocka_unit_test_setup_teardown(rows_that_say_the_same, set_up, tear_down),
