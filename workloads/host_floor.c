@@ -25,7 +25,19 @@ static double collective_s(const pl_piece_context *context, const pl_op *op) {
   return 0;
 }
 
-static void add_op(const pl_piece_context *context, const pl_op *op, bool backward, pl_host_load *load) {
+/* A grouped product is as many calls of a matrix library as there are experts (Transformer Engine's GroupedLinear, on
+ * several streams); all else is one kernel. */
+static double launches_of(const pl_block_program *block, const pl_op *op) {
+  const uint32_t touched[] = {op->inputs[1], op->inputs[2], op->output};
+  for (int i = 0; i < 3; i++) {
+    const pl_tensor *tensor = touched[i] == PL_NONE ? NULL : &block->tensors[touched[i]];
+    if (op->kind == PL_OP_GEMM && tensor != NULL && tensor->expert) return (double)op->batch;
+  }
+  return 1;
+}
+
+static void add_op(const pl_piece_context *context, const pl_block_program *block, const pl_op *op, bool backward,
+                   pl_host_load *load) {
   const pl_framework *framework = framework_of(context);
   if (op->kind == PL_OP_COLLECTIVE) {
     if (class_of(context, op) == PL_NONE) return;
@@ -35,7 +47,7 @@ static void add_op(const pl_piece_context *context, const pl_op *op, bool backwa
   }
   load->device_s += pl_op_cost(context->profile, op).time_s;
   bool again = op->category == PL_CATEGORY_RECOMPUTE; /* a forward op in the backward pass */
-  load->host_s += backward && !again ? framework->backward_launch_s : framework->launch_s;
+  load->host_s += launches_of(block, op) * (backward && !again ? framework->backward_launch_s : framework->launch_s);
 }
 
 pl_host_load pl_host_load_of_instruction(const pl_piece_context *context, const pl_instruction *instruction) {
@@ -45,7 +57,7 @@ pl_host_load pl_host_load_of_instruction(const pl_piece_context *context, const 
       &context->program->blocks[pl_model_block_kind(context->program->model, instruction->block)];
   const pl_op_list *list = instruction->backward ? &block->backward : &block->forward;
   for (uint32_t i = 0; i < list->n_ops; i++)
-    add_op(context, &list->ops[i], instruction->backward, &load);
+    add_op(context, block, &list->ops[i], instruction->backward, &load);
   if (block->kind == PL_BLOCK_LAYER || block->kind == PL_BLOCK_EXPERT_LAYER)
     load.host_s += framework_of(context)->layer_s;
   return load;
