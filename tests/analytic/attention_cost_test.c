@@ -65,11 +65,14 @@ static void test_causal(void **state) {
   expect(keys_of(1, &shape), (128 + 192 + 20) + 0.5 * (128 + 192 + 20) / 2);
 }
 
-/* Few blocks: the longest one decides; one block more than multiprocessors: queueing. */
+/* Few blocks: the longest one decides, however long the tail; more than multiprocessors: queueing. */
 static void test_multiprocessors(void **state) {
   (void)state;
   pl_attention_shape shape = causal(1, 1024); /* 8 blocks */
   expect(keys_of(8, &shape), 1024 + 10);
+  pl_attention_profile long_tail = kernel(8);
+  long_tail.tail = 2;
+  expect(pl_attention_time_of(&long_tail, peak, 1e9, &shape).compute_s, 8e-6 * (1024 + 10));
   expect(keys_of(1000, &shape), 1024 + 10);
   shape = causal(4, 1024);
   double w = 4 * (128.0 * 8 * 9 / 2 + 80);
