@@ -67,19 +67,33 @@ static void heapify(pl_flow_heap *heap) {
 }
 
 static void make_heap(pl_flow_heap *heap) {
-  if (!heap->is_queue) return;
-  heap->is_queue = false;
+  if (heap->form == PL_FLOW_HEAP) return;
+  heap->form = PL_FLOW_HEAP;
   move_down(heap);
   heapify(heap);
+}
+
+pl_ticks pl_flow_heap_earliest(pl_flow_heap *heap) {
+  if (heap->n_earliest > 0) return heap->earliest;
+  make_heap(heap);
+  return heap->events[0].time;
+}
+
+static void add_to_bag(pl_flow_heap *heap, pl_flow_event event) {
+  bool is_exact = heap->n_earliest > 0 || event.time < heap->earliest;
+  if (event.time < heap->earliest) heap->earliest = event.time;
+  heap->first_earliest = 0;
+  heap->n_earliest = is_exact ? UINT32_MAX : 0;
+  place(heap, heap->count++, event);
 }
 
 /* At the end of a queue, if it stays one. */
 static bool append(pl_flow_heap *heap, pl_flow_event event) {
   uint32_t end = heap->head + heap->count;
   if (heap->count == 0) {
-    heap->is_queue = true;
+    heap->form = PL_FLOW_QUEUE;
     heap->head = end = 0;
-  } else if (!heap->is_queue || event.time < heap->events[end - 1].time) {
+  } else if (heap->form != PL_FLOW_QUEUE || event.time < heap->events[end - 1].time) {
     return false;
   } else if (end == heap->room) {
     if (heap->head < heap->count) return false;
@@ -95,7 +109,11 @@ void pl_flow_heap_set(pl_flow_heap *heap, uint32_t slot, uint32_t task, pl_ticks
   pl_flow_event event = {.time = time, .task = task, .slot = slot};
   uint32_t at = heap->position[slot];
   if (at == PL_NONE && append(heap, event)) return;
-  if (heap->is_queue) {
+  if (at == PL_NONE && heap->form == PL_FLOW_BAG) {
+    add_to_bag(heap, event);
+    return;
+  }
+  if (heap->form != PL_FLOW_HEAP) {
     make_heap(heap);
     at = heap->position[slot];
   }
@@ -108,19 +126,31 @@ void pl_flow_heap_set(pl_flow_heap *heap, uint32_t slot, uint32_t task, pl_ticks
   }
 }
 
-void pl_flow_heap_put(pl_flow_heap *heap, uint32_t slot, uint32_t task, pl_ticks time) {
+/* What pl_flow_heap_put does where it is not a new time for an event of a bag. */
+void pl_flow_heap_put_new(pl_flow_heap *heap, uint32_t slot, uint32_t task, pl_ticks time) {
   pl_flow_event event = {.time = time, .task = task, .slot = slot};
-  if (heap->position[slot] == PL_NONE && append(heap, event)) return;
-  if (heap->is_queue) {
+  if (heap->form != PL_FLOW_BAG) {
+    if (heap->position[slot] == PL_NONE && append(heap, event)) return;
     move_down(heap);
-    heap->is_queue = false;
+    heap->form = PL_FLOW_BAG;
   }
   uint32_t at = heap->position[slot];
   place(heap, at == PL_NONE ? heap->count++ : at, event);
 }
 
 void pl_flow_heap_order(pl_flow_heap *heap) {
-  if (!heap->is_queue) heapify(heap);
+  if (heap->form != PL_FLOW_BAG) return;
+  const pl_flow_event *events = heap->events;
+  pl_ticks earliest = PL_TICKS_NEVER;
+  uint32_t first = 0, found = 0;
+  for (uint32_t i = 0; i < heap->count; i++) {
+    if (events[i].time > earliest) continue;
+    if (events[i].time < earliest) earliest = events[i].time, first = i, found = 0;
+    found++;
+  }
+  heap->earliest = earliest;
+  heap->first_earliest = first;
+  heap->n_earliest = found;
 }
 
 void pl_flow_heap_remove(pl_flow_heap *heap, uint32_t slot) {
@@ -146,7 +176,7 @@ static pl_flow_event pop(pl_flow_heap *heap) {
 }
 
 void pl_flow_heap_drop_first(pl_flow_heap *heap) {
-  if (heap->is_queue) {
+  if (heap->form == PL_FLOW_QUEUE) {
     heap->position[heap->events[heap->head++].slot] = PL_NONE;
     heap->count--;
   } else {
@@ -178,7 +208,7 @@ static bool radix_pass(const pl_flow_event *from, pl_flow_event *to, uint32_t co
 
 /* For few events, and for many that are nearly in order; false when it takes too long (the order is then partial). */
 static bool sort_by_insertion(pl_flow_event *events, uint32_t count) {
-  uint32_t moves_left = 256 + 2 * count;
+  uint32_t moves_left = 256 + count / 4;
   for (uint32_t i = 1; i < count; i++) {
     if (events[i - 1].task < events[i].task) continue;
     pl_flow_event moved = events[i];
@@ -235,6 +265,23 @@ static void take_prefix(pl_flow_heap *heap, pl_ticks now) {
   sort_due(heap);
 }
 
+/* Moves what is due out of a bag. */
+static void pick_due(pl_flow_heap *heap, pl_ticks now) {
+  for (uint32_t i = heap->first_earliest; i < heap->count && heap->n_due < heap->n_earliest;) {
+    pl_flow_event event = heap->events[i];
+    if (event.time > now) {
+      i++;
+      continue;
+    }
+    heap->position[event.slot] = PL_NONE;
+    heap->due[heap->n_due++] = event;
+    if (i < --heap->count) place(heap, i, heap->events[heap->count]);
+  }
+  heap->earliest = now + 1;
+  heap->n_earliest = 0;
+  sort_due(heap);
+}
+
 /* Moves everything that is due out of a heap at once. */
 static void sweep_due(pl_flow_heap *heap, pl_ticks now) {
   uint32_t kept = 0;
@@ -255,9 +302,12 @@ static void sweep_due(pl_flow_heap *heap, pl_ticks now) {
 bool pl_flow_heap_take_due(pl_flow_heap *heap, pl_ticks now, pl_flow_event *event) {
   if (heap->next_due == heap->n_due) {
     heap->next_due = heap->n_due = 0;
-    if (pl_flow_heap_next(heap) > now) return false;
-    if (heap->is_queue) {
+    if (heap->count == 0 || (heap->form == PL_FLOW_BAG ? heap->earliest : heap->events[heap->head].time) > now)
+      return false;
+    if (heap->form == PL_FLOW_QUEUE) {
       take_prefix(heap, now);
+    } else if (heap->form == PL_FLOW_BAG) {
+      pick_due(heap, now);
     } else {
       /* A pop costs about 2 log2(count) moves, a sweep 3 per event of the heap, and sorting at most a fixed 2048. */
       uint32_t limit = heap->count / 6;
@@ -274,14 +324,14 @@ bool pl_flow_heap_take_due(pl_flow_heap *heap, pl_ticks now, pl_flow_event *even
 }
 
 bool pl_flow_heap_is_valid(const pl_flow_heap *heap) {
-  if (heap->count > 0 && !heap->is_queue && heap->head != 0) return false;
+  if (heap->count > 0 && heap->form != PL_FLOW_QUEUE && heap->head != 0) return false;
   for (uint32_t i = 0; i < heap->count; i++) {
     uint32_t at = heap->head + i;
-    if (heap->position[heap->events[at].slot] != at) return false;
-    if (i == 0) continue;
-    if (heap->is_queue ? heap->events[at].time < heap->events[at - 1].time
-                       : is_before(heap->events[at], heap->events[(at - 1) / 2]))
-      return false;
+    const pl_flow_event *events = heap->events;
+    if (heap->position[events[at].slot] != at) return false;
+    if (heap->form == PL_FLOW_BAG && events[at].time < heap->earliest) return false;
+    if (heap->form == PL_FLOW_QUEUE && i > 0 && events[at].time < events[at - 1].time) return false;
+    if (heap->form == PL_FLOW_HEAP && i > 0 && is_before(events[at], events[(at - 1) / 2])) return false;
   }
   return true;
 }

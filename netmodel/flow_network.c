@@ -236,8 +236,8 @@ static bool repace(flow_network *network, uint32_t slot, pl_ticks now, pl_ticks 
 }
 
 static void rekey(flow_network *network, const uint32_t *slots, uint32_t count, pl_ticks now) {
-  /* A heapify costs about two comparisons per event of the heap, a sift up to two per level. */
-  bool batch = count > 16 && count > network->ends.count / 8;
+  /* Finding the earliest costs a comparison per event of the heap, a sift up to two per level. */
+  bool batch = count > 16 && count > network->ends.count / 16;
   for (uint32_t i = 0; i < count; i++) {
     pl_ticks finish;
     if (!repace(network, slots[i], now, &finish)) continue;

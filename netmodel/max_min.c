@@ -72,13 +72,16 @@ typedef struct last_share {
   pl_wide wide;
 } last_share;
 
-/* Three stores instead of one of a chosen value, for which gcc goes through memory and stalls on the way. */
-static void set_share(const pl_max_min *max_min, pl_max_min_use *use, double share, last_share *last) {
+/* Wherever a use is not the common one of weight 1 and the share weight of the use before. */
+static __attribute__((noinline)) void set_share(const pl_max_min *max_min, pl_max_min_use *use, double share,
+                                                last_share *last) {
   if (use->multiple == 0) { /* also what is below 1, where the share weight alone might overflow */
     use->share = wide_from_double(share * use->weight, max_min->share_bits);
   } else {
-    if (last->share != share)
+    if (last->share != share) {
       *last = (last_share){.share = share, .wide = wide_from_double(share, max_min->share_bits)};
+      if (last->wide <= 0) last->wide = 1;
+    }
     use->share = last->wide * use->multiple;
   }
   if (use->share <= 0) use->share = 1;
@@ -91,31 +94,42 @@ static uint32_t load_spec(pl_max_min *max_min, uint32_t index, uint32_t first_us
   const pl_link_use *from_uses = &table->uses[from->first_use];
   const double *link_capacity_Bps = table->link_capacity_Bps;
   const uint8_t *link_policy = table->link_policy;
+  pl_max_min_use *to = &max_min->uses[first_use];
   double cap_Bps = from->rate_cap_Bps;
   double bound_Bps = INFINITY; /* by shared links */
-  uint32_t n_uses = 0;
+  bool is_alone = max_min->alone, plain = from->share_weight == table->specs[0].share_weight;
   for (uint32_t i = 0; i < from->n_uses; i++) {
     const pl_link_use *use = &from_uses[i];
     double capacity_Bps = link_capacity_Bps[use->link];
-    if (link_policy[use->link] == PL_LINK_FATPIPE) {
+    if (use->weight == 1 && last->share == from->share_weight && link_policy[use->link] == PL_LINK_SHARED &&
+        isfinite(capacity_Bps) && !is_alone) {
+      bound_Bps = smaller(bound_Bps, capacity_Bps);
+      to->share = last->wide;
+      to->weight = 1;
+      to->link = use->link;
+      to->multiple = 1;
+      to++;
+    } else if (link_policy[use->link] == PL_LINK_FATPIPE) {
       cap_Bps = smaller(cap_Bps, capacity_Bps / use->weight);
-    } else if (isfinite(capacity_Bps) && !max_min->alone) {
+    } else if (isfinite(capacity_Bps) && !is_alone) {
       uint32_t multiple = integer_weight(use->weight);
+      plain = plain && multiple == 1;
       bound_Bps = smaller(bound_Bps, multiple == 1 ? capacity_Bps : capacity_Bps / use->weight);
-      pl_max_min_use *to = &max_min->uses[first_use + n_uses++];
       to->weight = use->weight;
       to->link = use->link;
       to->multiple = multiple;
-      set_share(max_min, to, from->share_weight, last);
+      set_share(max_min, to++, from->share_weight, last);
     }
   }
+  uint32_t n_uses = (uint32_t)(to - &max_min->uses[first_use]);
   /* With a margin: rates are rounded, and a cap must not be lost by an ulp. */
   if (cap_Bps > bound_Bps * (1 + 0x1p-40)) cap_Bps = INFINITY;
   max_min->specs[index] = (pl_max_min_spec){.cap_Bps = cap_Bps,
                                             .solo_Bps = isinf(bound_Bps) ? pl_transfer_solo_rate(table, index) : 0,
                                             .share = from->share_weight,
                                             .first_use = first_use,
-                                            .n_uses = n_uses};
+                                            .n_uses = n_uses,
+                                            .plain = plain && isinf(cap_Bps)};
   return n_uses;
 }
 
@@ -137,8 +151,9 @@ bool pl_max_min_init(pl_max_min *max_min, const pl_transfer_table *table, bool a
   max_min->component_links = take(arena, n_links, sizeof *max_min->component_links);
   max_min->batch = take(arena, n_links, sizeof *max_min->batch);
   max_min->levels = take(arena, n_links, sizeof *max_min->levels);
+  max_min->memory = PL_TAKE(arena, pl_max_min_memory, n_links);
   if (!max_min->links || !max_min->specs || !max_min->uses || !max_min->touched || !max_min->component_links ||
-      !max_min->batch || !max_min->levels)
+      !max_min->batch || !max_min->levels || !max_min->memory)
     return false;
   for (uint32_t i = 0; i < PL_MAX_MIN_CLASSES; i++)
     max_min->free_slot[i] = PL_NONE;
@@ -231,6 +246,7 @@ uint32_t pl_max_min_take_slot(pl_max_min *max_min, uint32_t spec) {
   flow->share = from->share;
   flow->first_use = from->first_use;
   flow->n_uses = from->n_uses;
+  flow->plain = from->plain;
   return slot;
 }
 
@@ -240,6 +256,15 @@ static void free_slot(pl_max_min *max_min, uint32_t slot) {
   flow->given = 0;
   flow->next_free = max_min->free_slot[class];
   max_min->free_slot[class] = slot;
+}
+
+void pl_max_min_free_left(pl_max_min *max_min) {
+  for (uint32_t i = 0; i < max_min->n_left; i++) {
+    pl_max_min_slot *flow = &max_min->slots[max_min->left[i]];
+    flow->on_list = 0;
+    if (flow->given) free_slot(max_min, max_min->left[i]);
+  }
+  max_min->n_left = 0;
 }
 
 void pl_max_min_give_slot(pl_max_min *max_min, uint32_t slot) {
@@ -275,7 +300,9 @@ void pl_max_min_join(pl_max_min *max_min, uint32_t slot) {
     if (link->n_entries == link->room && !grow_link(max_min, link)) return; /* failed: nothing is solved any more */
     positions[i] = link->n_entries;
     link->count++;
-    link->entries[link->n_entries++] = (pl_max_min_entry){.slot = slot, .use = i};
+    link->is_known = false;
+    link->entries[link->n_entries++] =
+        (pl_max_min_entry){.slot = slot, .use = i, .other = flow->n_uses == 2 ? uses[1 - i].link : PL_NONE};
     link->share += uses[i].share;
   }
 }
@@ -340,13 +367,9 @@ static void purge(pl_max_min *max_min) {
     pl_max_min_link *link = &max_min->links[max_min->touched[i]];
     if (link->n_entries - link->count > link->n_entries / 4) compact(max_min, link);
   }
-  for (uint32_t i = 0; i < max_min->n_left; i++) {
-    uint32_t slot = max_min->left[i];
-    if (max_min->n_active > 0) take_off(max_min, slot);
-    max_min->slots[slot].on_list = 0;
-    if (max_min->slots[slot].given) free_slot(max_min, slot);
-  }
-  max_min->n_left = 0;
+  for (uint32_t i = 0; i < max_min->n_left && max_min->n_active > 0; i++)
+    take_off(max_min, max_min->left[i]);
+  pl_max_min_free_left(max_min);
 }
 
 /* ---- gathering ---- */
@@ -355,6 +378,8 @@ static void gather_link(pl_max_min *max_min, uint32_t index) {
   pl_max_min_link *link = &max_min->links[index];
   if (link->mark == max_min->epoch) return;
   link->mark = max_min->epoch;
+  link->is_known = false;
+  link->level = INFINITY;
   link->rest = link->capacity;
   link->open_share = link->share;
   link->n_open = link->count;
@@ -382,15 +407,28 @@ static bool is_alone(const pl_max_min *max_min, const pl_max_min_slot *flow) {
 static void next_epoch(pl_max_min *max_min) {
   if (++max_min->epoch != 0) return;
   for (uint32_t i = 0; i < max_min->n_links && !max_min->alone; i++)
-    max_min->links[i].mark = 0;
+    max_min->links[i].mark = max_min->memory[i].mark = 0;
   for (uint32_t i = 0; i < max_min->n_slots; i++)
     max_min->slots[i].gathered = max_min->slots[i].fixed = 0;
   max_min->epoch = 1;
 }
 
+static void finish(pl_max_min *max_min) {
+  max_min->n_touched = 0;
+  next_epoch(max_min);
+#ifndef NDEBUG
+  PL_DEBUG_ASSERT(pl_max_min_certify(max_min) == NULL);
+#endif
+}
+
 void pl_max_min_solve(pl_max_min *max_min) {
   max_min->n_changed = max_min->n_component_slots = max_min->n_component_links = 0;
   if (max_min->failed) return;
+  bool only_left = max_min->n_joined == 0 && max_min->n_left > 0;
+  if (only_left && pl_max_min_update(max_min)) {
+    finish(max_min);
+    return;
+  }
   if (max_min->n_left > 0) purge(max_min);
   if (max_min->n_joined == 0 && max_min->n_touched == 0) return;
   max_min->has_caps = false;
@@ -417,10 +455,8 @@ void pl_max_min_solve(pl_max_min *max_min) {
     }
   }
   if (max_min->n_component_slots > 0) pl_max_min_fill(max_min);
-  next_epoch(max_min);
-#ifndef NDEBUG
-  PL_DEBUG_ASSERT(pl_max_min_certify(max_min) == NULL);
-#endif
+  if (only_left) pl_max_min_remember(max_min);
+  finish(max_min);
 }
 
 bool pl_max_min_is_valid(const pl_max_min *max_min) {

@@ -7,7 +7,8 @@
  * Use: take a slot for a spec, `join` when the first byte moves, `leave` after the last, `solve` once per instant. Only
  * the connected component of links and flows that a join or a leave touched is solved again, and only flows whose
  * rate differs bit by bit from the one before are reported. A flow whose links carry nobody else gets the precomputed
- * solo rate without a solve.
+ * solo rate without a solve. When a few flows leave a large component, what is remembered of the last solve is updated
+ * instead (netmodel/max_min_update.c), with the same bits.
  *
  * Exactness. Usage sums and remaining capacities are 128-bit fixed-point integers, so they do not depend on the order
  * in which flows came, went or are stored: symmetric problems get bitwise symmetric rates, and k identical flows get
@@ -41,11 +42,25 @@ typedef struct pl_max_min_spec {
   double solo_Bps; /* pl_transfer_solo_rate; 0 = bounded by a shared link, not worked out yet */
   double share;    /* w */
   uint32_t first_use, n_uses;
+  bool plain; /* every usage weight is 1, no cap, the share weight of spec 0: see max_min_update.c */
 } pl_max_min_spec;
 
 typedef struct pl_max_min_entry {
   uint32_t slot, use; /* use: position in the slot's spec */
+  uint32_t other;     /* the other link of a flow that has two, else PL_NONE */
 } pl_max_min_entry;
+
+/* What max_min_update.c remembers of a link between solves. A plain flow has one owner, the link that fixes its rate;
+ * the entries of a link begin with those of the flows that it owns. */
+typedef struct pl_max_min_memory {
+  _Alignas(64) pl_wide charged; /* sum of the rates of the flows that others own */
+  pl_wide amount;               /* rate of each flow that it owns */
+  double level;                 /* INFINITY: it is not full */
+  double highest;               /* no flow that others own has a higher level */
+  uint32_t n_own;
+  uint32_t mark; /* epoch in which it was put on the list of those that were looked at */
+  bool waiting;  /* to be looked at again */
+} pl_max_min_memory;
 
 typedef struct pl_max_min_link {
   pl_wide capacity; /* in units of 2^-rate_bits B/s */
@@ -57,6 +72,8 @@ typedef struct pl_max_min_link {
   pl_wide rest, open_share;
   uint32_t n_open;
   uint32_t mark; /* epoch in which it was gathered */
+  bool is_known; /* its entry in `memory` is true */
+  double level;  /* at which it filled; INFINITY: it did not */
 } pl_max_min_link;
 
 /* One cache line: what gathering and filling touch of a flow. The first part is a copy of the spec's. */
@@ -70,6 +87,7 @@ typedef struct pl_max_min_slot {
   uint8_t active;  /* 1 between join and leave */
   uint8_t on_list; /* its entries are on the lists of its links: between join and the first solve after leave */
   uint8_t given;   /* while they are, it is not free yet */
+  uint8_t plain;   /* of the spec */
 } pl_max_min_slot;
 
 typedef struct pl_max_min_level {
@@ -88,7 +106,8 @@ typedef struct pl_max_min {
   double rate_unit, share_unit; /* 2^-bits */
 
   pl_max_min_slot *slots;
-  uint32_t n_slots, slot_room, n_active;
+  uint32_t n_slots, slot_room;
+  uint32_t n_active; /* flows that are on links */
   uint32_t *positions;
   uint32_t n_positions, position_room;
   uint32_t free_slot[PL_MAX_MIN_CLASSES]; /* by ceil(log2(uses)): a slot keeps its room for positions */
@@ -97,6 +116,8 @@ typedef struct pl_max_min {
   uint32_t n_joined, n_left, n_changed, n_component_slots;
   uint32_t *touched, *component_links, *batch; /* room: n_links */
   pl_max_min_level *levels;
+  pl_max_min_memory *memory;          /* per link */
+  uint32_t builds_to_skip, last_skip; /* of the memory, while levels tie */
   uint32_t n_touched, n_component_links;
   uint32_t epoch;
   bool has_caps; /* some flow of the component has a cap that may bind */
@@ -131,8 +152,34 @@ static inline double pl_max_min_solo_rate(pl_max_min *max_min, uint32_t spec) {
   return *solo_Bps;
 }
 
+/* ---- between the files of the solver ---- */
+
 /* Fills the gathered component (max_min_solve.c); called by pl_max_min_solve. */
 void pl_max_min_fill(pl_max_min *max_min);
+/* Ends the wait of the slots of flows that left and are off the lists. */
+void pl_max_min_free_left(pl_max_min *max_min);
+/* Remembers the component that was filled just now, if it is of the kind that can be updated (max_min_update.c). */
+void pl_max_min_remember(pl_max_min *max_min);
+/* Solves after a few flows left, from what is remembered; false: it cannot, and has changed nothing that counts. */
+bool pl_max_min_update(pl_max_min *max_min);
+
+/* Bits of a finite, positive double as mantissa * 2^exponent: a shift instead of two library calls. */
+static inline pl_wide pl_max_min_wide(double rate_Bps, int bits) {
+  union {
+    double value;
+    uint64_t bits;
+  } word = {.value = rate_Bps};
+  int exponent = (int)(word.bits >> 52) - 1075; /* the sign is 0; subnormals round to 0 below */
+  int shift = exponent + bits;
+  uint64_t mantissa = (word.bits & (((uint64_t)1 << 52) - 1)) | (uint64_t)1 << 52;
+  if (shift >= 0) return (pl_wide)mantissa << shift;
+  if (shift < -53) return 0;
+  return (pl_wide)((mantissa + ((uint64_t)1 << (-shift - 1))) >> -shift);
+}
+
+static inline double pl_max_min_level_of(const pl_max_min *max_min, pl_wide rest, pl_wide open_share) {
+  return ((double)rest * max_min->rate_unit) / ((double)open_share * max_min->share_unit);
+}
 
 /* Independent check of the last solve (max_min_certificate.c): every link of the component within its capacity, every
  * flow at its cap or on a saturated link on which nobody has a larger rate / share. NULL if all is well, else what is

@@ -20,41 +20,11 @@
  * surfaces. */
 #include <math.h>
 
+#include "netmodel/level_heap.h"
 #include "netmodel/max_min.h"
 
-/* Bits of a finite, positive double as mantissa * 2^exponent: a shift instead of two library calls. */
-static pl_wide wide_from_rate(double rate_Bps, int bits) {
-  union {
-    double value;
-    uint64_t bits;
-  } word = {.value = rate_Bps};
-  int exponent = (int)(word.bits >> 52) - 1075; /* the sign is 0; subnormals round to 0 below */
-  int shift = exponent + bits;
-  uint64_t mantissa = (word.bits & (((uint64_t)1 << 52) - 1)) | (uint64_t)1 << 52;
-  if (shift >= 0) return (pl_wide)mantissa << shift;
-  if (shift < -53) return 0;
-  return (pl_wide)((mantissa + ((uint64_t)1 << (-shift - 1))) >> -shift);
-}
-
-static void sift_down(pl_max_min_level *heap, uint32_t count, uint32_t at) {
-  pl_max_min_level moved = heap[at];
-  for (uint32_t child; (child = 2 * at + 1) < count; at = child) {
-    if (child + 1 < count && heap[child + 1].level < heap[child].level) child++;
-    if (heap[child].level >= moved.level) break;
-    heap[at] = heap[child];
-  }
-  heap[at] = moved;
-}
-
-static void push(pl_max_min_level *heap, uint32_t *count, double level, uint32_t link) {
-  uint32_t at = (*count)++;
-  for (uint32_t parent; at > 0 && heap[parent = (at - 1) / 2].level > level; at = parent)
-    heap[at] = heap[parent];
-  heap[at] = (pl_max_min_level){.level = level, .link = link};
-}
-
 static double link_level(const pl_max_min *max_min, const pl_max_min_link *link) {
-  return ((double)link->rest * max_min->rate_unit) / ((double)link->open_share * max_min->share_unit);
+  return pl_max_min_level_of(max_min, link->rest, link->open_share);
 }
 
 typedef struct filling {
@@ -73,7 +43,7 @@ static void start_heap(filling *fill) {
     fill->heap[i] = (pl_max_min_level){.level = link_level(max_min, &max_min->links[link]), .link = link};
   }
   for (uint32_t i = fill->n_heap / 2; i-- > 0;)
-    sift_down(fill->heap, fill->n_heap, i);
+    pl_level_heap_sift_down(fill->heap, fill->n_heap, i);
 }
 
 static void fix(filling *fill, uint32_t slot, double rate_Bps) {
@@ -87,7 +57,7 @@ static void fix(filling *fill, uint32_t slot, double rate_Bps) {
   }
   if (rate_Bps != fill->last_rate_Bps) {
     fill->last_rate_Bps = rate_Bps;
-    fill->last_wide = wide_from_rate(rate_Bps, max_min->rate_bits);
+    fill->last_wide = pl_max_min_wide(rate_Bps, max_min->rate_bits);
   }
   const pl_max_min_use *uses = &max_min->uses[flow->first_use];
   for (uint32_t i = 0; i < flow->n_uses; i++) {
@@ -95,7 +65,7 @@ static void fix(filling *fill, uint32_t slot, double rate_Bps) {
     pl_wide amount = fill->last_wide;
     if (uses[i].multiple != 1)
       amount =
-          uses[i].multiple ? amount * uses[i].multiple : wide_from_rate(rate_Bps * uses[i].weight, max_min->rate_bits);
+          uses[i].multiple ? amount * uses[i].multiple : pl_max_min_wide(rate_Bps * uses[i].weight, max_min->rate_bits);
     link->rest -= amount;
     link->open_share -= uses[i].share;
     link->n_open--;
@@ -116,7 +86,7 @@ static double take_batch(filling *fill) {
       if (link->n_open > 0) max_min->batch[fill->n_batch++] = index;
       fill->heap[0] = fill->heap[--fill->n_heap];
     }
-    if (fill->n_heap > 0) sift_down(fill->heap, fill->n_heap, 0);
+    if (fill->n_heap > 0) pl_level_heap_sift_down(fill->heap, fill->n_heap, 0);
     if (fill->n_heap == 0 || fill->heap[0].level != lowest) {
       if (fill->n_batch > 0 || fill->n_heap == 0) return lowest;
       lowest = fill->heap[0].level;
@@ -149,7 +119,7 @@ static void fix_capped(filling *fill, double level) {
     fix(fill, slot, max_min->slots[slot].cap_Bps);
   }
   for (uint32_t b = 0; b < fill->n_batch; b++)
-    push(fill->heap, &fill->n_heap, level, max_min->batch[b]);
+    pl_level_heap_push(fill->heap, &fill->n_heap, level, max_min->batch[b]);
 }
 
 /* The batch holds all links that are left: nothing looks at them any more, and everything that is open gets the level.
@@ -170,6 +140,8 @@ static void fix_rest(filling *fill, double level) {
 
 static void fix_batch(filling *fill, double level) {
   pl_max_min *max_min = fill->max_min;
+  for (uint32_t b = 0; b < fill->n_batch; b++)
+    max_min->links[max_min->batch[b]].level = level;
   if (fill->n_heap == 0) {
     fix_rest(fill, level);
     return;

@@ -13,7 +13,7 @@
 #include "netmodel/max_min.h"
 #include "tests/support/random.h"
 
-enum { LINKS = 24, SPECS = 60, USES_PER_SPEC = 5, FLOWS = 80, ROUNDS = 300, STEPS = 40 };
+enum { LINKS = 24, SPECS = 60, USES_PER_SPEC = 5, FLOWS = 80, MOST_FLOWS = 240, ROUNDS = 300, STEPS = 40 };
 
 typedef struct problem {
   pl_transfer_table table;
@@ -104,7 +104,7 @@ static void assert_close(double is, double should, const char *what) {
 }
 
 typedef struct population {
-  uint32_t slots[FLOWS], specs[FLOWS], count;
+  uint32_t slots[MOST_FLOWS], specs[MOST_FLOWS], count;
 } population;
 
 static void churn(pl_max_min *max_min, population *flows, uint64_t *state) {
@@ -131,7 +131,7 @@ static void compare_with_fresh(const pl_transfer_table *table, const pl_max_min 
   pl_arena_init(&arena, 1 << 18);
   pl_max_min fresh;
   assert_true(pl_max_min_init(&fresh, table, false, &arena));
-  uint32_t slots[FLOWS];
+  uint32_t slots[MOST_FLOWS];
   for (uint32_t i = flows->count; i-- > 0;) { /* another order on purpose */
     slots[i] = pl_max_min_take_slot(&fresh, flows->specs[i]);
     pl_max_min_join(&fresh, slots[i]);
@@ -169,6 +169,68 @@ static void random_histories(void **unused) {
     }
     pl_arena_release(&arena);
   }
+}
+
+/* Flows of like weights leave a few at a time: what the update finds is bitwise what the filling finds, with ties (few
+ * capacities and pairs of links, as in an all-to-all) and without; and it is the update that finds it, mostly. */
+enum { DEPARTING = 160, ENTRANTS = 6 };
+
+static void departures(void **unused) {
+  (void)unused;
+  uint64_t state = test_seed(20264);
+  uint32_t n_solves = 0, n_updates = 0;
+  for (uint32_t round = 0; round < 60; round++) {
+    problem p;
+    bool nice = random_below(&state, 3) == 0, pairs = random_below(&state, 2);
+    uint32_t n_links = random_between(&state, 8, LINKS), n_uses = 0;
+    for (uint32_t l = 0; l < n_links; l++) {
+      p.capacity_Bps[l] = nice ? 1e9 * random_between(&state, 1, 2) : pairs ? 25e9 : random_log(&state, 1e8, 1e11);
+      p.policy[l] = PL_LINK_SHARED;
+    }
+    for (uint32_t s = 0; s < SPECS; s++) {
+      pl_transfer_spec *spec = &p.specs[s];
+      *spec = (pl_transfer_spec){.first_use = n_uses, .rate_cap_Bps = INFINITY, .share_weight = 1.0 / 3};
+      uint32_t wanted = pairs ? 2 : random_between(&state, 1, 4);
+      while (spec->n_uses < wanted) {
+        uint32_t link = random_below(&state, n_links);
+        if (uses_link(spec, p.uses + spec->first_use, link)) continue;
+        p.uses[n_uses++] = (pl_link_use){.link = link, .weight = 1};
+        spec->n_uses++;
+      }
+    }
+    p.table = (pl_transfer_table){p.capacity_Bps, p.policy, n_links, p.specs, SPECS, p.uses, n_uses};
+    pl_arena arena;
+    pl_arena_init(&arena, 1 << 18);
+    pl_max_min max_min;
+    population flows = {.count = 0};
+    assert_true(pl_max_min_init(&max_min, &p.table, false, &arena));
+    for (uint32_t entered = 0; entered < DEPARTING || flows.count > 0;) {
+      uint32_t joins = entered == 0 ? DEPARTING : entered < DEPARTING + 40 && random_below(&state, 12) == 0 ? 2 : 0;
+      for (uint32_t i = 0; i < joins; i++, entered++) {
+        uint32_t spec = random_below(&state, SPECS), slot = pl_max_min_take_slot(&max_min, spec);
+        flows.slots[flows.count] = slot;
+        flows.specs[flows.count++] = spec;
+        pl_max_min_join(&max_min, slot);
+      }
+      for (uint32_t k = joins > 2 ? 0 : random_between(&state, 1, ENTRANTS) / 3 + 1; k-- > 0 && flows.count > 0;) {
+        uint32_t i = random_below(&state, flows.count);
+        pl_max_min_leave(&max_min, flows.slots[i]);
+        pl_max_min_give_slot(&max_min, flows.slots[i]);
+        flows.count--;
+        flows.slots[i] = flows.slots[flows.count];
+        flows.specs[i] = flows.specs[flows.count];
+      }
+      pl_max_min_solve(&max_min);
+      assert_true(pl_max_min_is_valid(&max_min));
+      assert_null(pl_max_min_certify(&max_min));
+      compare_with_fresh(&p.table, &max_min, &flows);
+      n_solves++;
+      n_updates += max_min.n_component_slots == 0 && max_min.n_changed > 0;
+    }
+    pl_arena_release(&arena);
+  }
+  print_message("%u of %u solves were updates\n", n_updates, n_solves);
+  assert_true(n_updates > n_solves / 3);
 }
 
 /* A flow alone in a component that was solved has bitwise the solo rate. */
@@ -293,6 +355,7 @@ static void symmetric_and_folded(void **unused) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(random_histories),
+      cmocka_unit_test(departures),
       cmocka_unit_test(lone_flow_has_the_solo_rate),
       cmocka_unit_test(symmetric_and_folded),
   };
