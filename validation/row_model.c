@@ -167,6 +167,8 @@ static void put_configuration(pl_json *json, const pl_measured_row *row, const d
     for (size_t i = 0; i < sizeof latent / sizeof latent[0]; i++)
       put_given(json, latent[i][0], known_count(known, latent[i][1]));
   }
+  const char *tied = known_text(known, "tied_embeddings");
+  if (tied[0] != '\0') pl_json_put_boolean(json, "tie_word_embeddings", pl_row_mentions(tied, "true"));
   const char *const dropouts[] = {"embd_pdrop", "attn_pdrop", "resid_pdrop", "hidden_dropout_prob",
                                   "attention_probs_dropout_prob"};
   for (size_t i = 0; i < sizeof dropouts / sizeof dropouts[0]; i++)
