@@ -57,6 +57,13 @@ static const char *bound_of(const pl_explain_row *row) {
   return row->group.is_capped ? "cap" : "link";
 }
 
+/* Why it takes longer in the run than alone; NULL: it does not, or alone is not known. */
+static const char *slowed_by(const pl_explain_row *row) {
+  if (row->time->alone < 0 || row->time->run <= row->time->alone + (pl_ticks)row->time->calls) return NULL;
+  if (row->group.contends && row->group.overlaps) return "both";
+  return row->group.overlaps ? "overlap" : "contention";
+}
+
 /* ---- text ---- */
 
 static const char *format_flops(double flops, char text[PL_UNIT_TEXT_BYTES]) {
@@ -166,7 +173,7 @@ static void print_foreign(const explain_output *output, const pl_explain_row *ro
   } else {
     snprintf(name, sizeof name, "%s, stage %d", name_of(row->op), family->stage);
   }
-  fprintf(output->stream, "  %-9s %-28s %-82s %9s  %5.1f %%\n", pl_family_role_name(family->kind), name,
+  fprintf(output->stream, "  %-9s %-28s %-94s %9s  %5.1f %%\n", pl_family_role_name(family->kind), name,
           "waited for, without a part in it", format_ticks(row->time->exposed, text),
           100 * share_of(output, row->time->exposed));
 }
@@ -182,21 +189,21 @@ static void print_part_taken(const explain_output *output, const pl_explain_row 
     snprintf(name, sizeof name, "%s %d > %d", name_of(row->op), family->stage,
              pl_program_receiver(program, family->kind, family->stage));
   snprintf(group, sizeof group, "%" PRIu32 " on %" PRIu32, row->group.size, row->group.n_nodes);
-  fprintf(output->stream, "  %-9s %-28s %-14s %-12s %-9s %7" PRIu64 " %9s %9s %9s %9s  %5.1f %% %9s  %-7s %s\n",
+  fprintf(output->stream, "  %-9s %-28s %-14s %-12s %-9s %7" PRIu64 " %9s %9s %9s  %-10s %9s  %5.1f %% %9s  %-7s %s\n",
           pl_family_role_name(family->kind), name, pl_collective_name(row->group.kind),
           pl_algorithm_names[row->group.algorithm], group, time->calls, pl_format_bytes(row->group.size_bytes, text[0]),
           time->alone < 0 ? "-" : pl_format_time(pl_ticks_to_s(time->alone) / calls, text[1]),
-          pl_format_time(pl_ticks_to_s(time->run) / calls, text[2]), format_ticks(time->exposed, text[3]),
-          100 * share_of(output, time->exposed), format_ticks(pl_explained_hidden(time), text[4]), bound_of(row),
-          format_link(row, link));
+          pl_format_time(pl_ticks_to_s(time->run) / calls, text[2]), slowed_by(row) != NULL ? slowed_by(row) : "-",
+          format_ticks(time->exposed, text[3]), 100 * share_of(output, time->exposed),
+          format_ticks(pl_explained_hidden(time), text[4]), bound_of(row), format_link(row, link));
 }
 
 static void print_communication(const explain_output *output) {
   const pl_explain_rows *rows = output->rows;
   if (rows->n_communication == 0) return;
-  fprintf(output->stream, "\n  %-9s %-28s %-14s %-12s %-9s %7s %9s %9s %9s %9s %8s %9s  %-7s %s\n", "role",
-          "communication", "kind", "algorithm", "group", "calls", "size", "alone", "in run", "exposed", "share",
-          "hidden", "bound", "slowest link");
+  fprintf(output->stream, "\n  %-9s %-28s %-14s %-12s %-9s %7s %9s %9s %9s  %-10s %9s %8s %9s  %-7s %s\n", "role",
+          "communication", "kind", "algorithm", "group", "calls", "size", "alone", "in run", "slowed by", "exposed",
+          "share", "hidden", "bound", "slowest link");
   for (uint32_t at = 0; at < shown(output, rows->n_communication); at++) {
     if (rows->communication[at].time->group_class == PL_NONE)
       print_foreign(output, &rows->communication[at]);
@@ -296,6 +303,7 @@ static void put_group(pl_json *json, const pl_explain_row *row) {
   put_time(json, "run_s", row->time->run);
   put_time(json, "hidden_s", pl_explained_hidden(row->time));
   pl_json_put_string(json, "bound", bound_of(row));
+  pl_json_put_string(json, "slowed_by", slowed_by(row));
   pl_json_put_string(json, "link", row->group.link);
   pl_json_put_number(json, "link_capacity_Bps", row->group.link == NULL ? (double)NAN : row->group.link_capacity_Bps);
 }

@@ -289,14 +289,26 @@ static pl_code find_link(const pl_explanation *explanation, const pl_collective_
   return PL_OK;
 }
 
+static bool has_overlap_factor(const pl_explanation *explanation, const pl_family *family, const uint32_t *members) {
+  if (family->kind != PL_FAMILY_DATA && family->kind != PL_FAMILY_EXPERT_DATA) return false;
+  for (uint32_t i = 0; i < family->group_size; i++)
+    if (pl_cluster_profile(explanation->cluster, members[i])->overlap_communication > 0) return true;
+  return false;
+}
+
 pl_code pl_explained_group_take(const pl_explanation *explanation, const pl_explained_op *op, uint32_t group_class,
                                 pl_arena *arena, pl_explained_group *group, pl_error *error) {
   const pl_family *family = &explanation->program->families[op->family];
   const pl_communication *own = &family->ops[op->family_op];
   const pl_group_class *class = &explanation->plan->group_classes[group_class];
   *group = (pl_explained_group){.kind = own->kind, .size = family->group_size, .size_bytes = own->size_bytes};
-  group->n_nodes = count_nodes(explanation->cluster, family->members + (size_t) class->group * family->group_size,
-                               family->group_size);
+  const uint32_t *members = family->members + (size_t) class->group * family->group_size;
+  group->n_nodes = count_nodes(explanation->cluster, members, family->group_size);
+  group->overlaps = has_overlap_factor(explanation, family, members);
+  if (explanation->plan->ops != NULL) {
+    const pl_lowered_op *lowered = &explanation->plan->ops[class->first_op + op->family_op];
+    group->contends = lowered->has_rivals || lowered->solo_ticks > lowered->alone_ticks;
+  }
   PL_TRY(find_link(explanation, class->channels, own, arena, group, error));
   return pl_collective_group_algorithm(class->channels, own->kind, own->size_bytes, arena, &group->algorithm, error);
 }

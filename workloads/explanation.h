@@ -81,6 +81,8 @@ typedef struct pl_explained_group {
   const char *link;
   double link_capacity_Bps;
   bool is_capped;
+  /* What can make it slower in the run than alone: others on its links, of its own class too; the overlap factor. */
+  bool contends, overlaps;
 } pl_explained_group;
 
 pl_code pl_explained_group_take(const pl_explanation *explanation, const pl_explained_op *op, uint32_t group_class,

@@ -151,6 +151,7 @@ assert kinds['gemm']['time_s'] == sum(op['time_s'] for op in last['computing'] i
   python "
 def send(name): return [op for op in load(name)['stages'][1]['communication'] if op['role'] == 'pipeline' and op['stage'] == 1][0]
 assert send('shared')['run_s'] > 1.5 * send('shared')['alone_s'], send('shared')
+assert send('shared')['slowed_by'] == 'contention' and send('apart')['slowed_by'] is None
 assert send('apart')['run_s'] == send('apart')['alone_s'] == send('shared')['alone_s']
 assert load('apart')['iter_time_s'] == load('apart_unfolded')['iter_time_s'] < load('shared')['iter_time_s']"
 }
@@ -161,6 +162,8 @@ assert load('apart')['iter_time_s'] == load('apart_unfolded')['iter_time_s'] < l
   python "
 def gemm(name): return [kind for kind in load(name)['stages'][0]['kinds'] if kind['kind'] == 'gemm'][0]
 assert gemm('beside')['time_s'] > gemm('beside')['alone_s'] and gemm('after')['time_s'] == gemm('after')['alone_s'] == gemm('beside')['alone_s']
+def slowed(name): return {op['slowed_by'] for op in load(name)['stages'][0]['communication'] if op['role'] == 'data'}
+assert slowed('beside') == {'overlap', None} and slowed('after') == {None}, (slowed('beside'), slowed('after'))
 def data(name): return load(name)['stages'][0]['kinds'][-2]
 assert data('beside')['kind'] == 'data communication' and data('beside')['hidden_s'] > 0 == data('after')['hidden_s']"
 }
