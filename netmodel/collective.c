@@ -89,7 +89,7 @@ pl_code pl_collective_group_algorithm(const pl_collective_group *group, pl_colle
                                                                    [PL_TUNED_DIRECT] = PL_ALGORITHM_DIRECT,
                                                                    [PL_TUNED_NVLS] = PL_ALGORITHM_NVLS};
   pl_arena_mark mark = pl_arena_mark_here(arena);
-  pl_collective_weighing weighing;
+  pl_collective_weighing weighing = {0};
   PL_TRY(pl_collective_weigh(group, kind, size_bytes, arena, &weighing, error));
   pl_arena_release_to(arena, mark);
   if (weighing.n_works == 0) return ideal_algorithm(group, kind, size_bytes, arena, algorithm, error);

@@ -305,7 +305,7 @@ pl_code pl_collective_weigh(const pl_collective_group *group, pl_collective_kind
 
 pl_code pl_tuned_fluid(const pl_collective_group *group, pl_collective_kind kind, double size_bytes, pl_arena *arena,
                        pl_fluid_collective *fluid, bool *applies, pl_error *error) {
-  pl_collective_weighing weighing;
+  pl_collective_weighing weighing = {0};
   candidates list = {.weighing = &weighing};
   *applies = false;
   PL_TRY(weigh(group, kind, size_bytes, arena, &list, error));

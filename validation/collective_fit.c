@@ -177,7 +177,7 @@ static void copy_values(entry_problem *problem, double *values, bool back) {
  * hides another. So each figure in turn is kicked, the others follow, and what is better stays. */
 static void fit_entry(entry_problem *problem) {
   static const double kicks[] = {3, 1.0 / 3, 1.5, 1 / 1.5};
-  double kept[MOST_FIGURES], best = search(problem, ROUNDS);
+  double kept[MOST_FIGURES] = {0}, best = search(problem, ROUNDS);
   for (uint32_t i = 0; i < problem->n_figures; i++)
     for (size_t k = 0; k < sizeof kicks / sizeof *kicks; k++) {
       figure *own = &problem->figures[i];

@@ -133,3 +133,53 @@ bad() { printf '%b' "$2" > "$BATS_TEST_TMPDIR/$1"; }
   header=$(/usr/bin/python3 validation/collect/gemm_timings.py --list --dtype fp16 | head -n 1)
   [ "$header" = "gpu,multiprocessors,dtype,batch,m,n,k,time_us" ]
 }
+
+# ---- collectives ----
+
+# measured NAME HEADER ROW...: a table in the test's folder
+measured() {
+  local name=$1
+  shift
+  printf '%s\n' "$@" >"$BATS_TEST_TMPDIR/$name"
+}
+
+@test "collectives: one's own measurements become one's own profile" {
+  local rows=(op,n_gpus,size_bytes,time_us) size
+  for size in 1024 65536 1048576 16777216 268435456 1073741824; do
+    rows+=("all_reduce,8,$size,$(awk "BEGIN { print 40 + 1.75 * $size / 100e3 }")")
+  done
+  measured mine.csv "${rows[@]}"
+  "$PACELINE" calibrate --collectives "$BATS_TEST_TMPDIR/mine.csv" --platform platforms/dgx-a100.xml -o "$BATS_TEST_TMPDIR/mine.json" >"$BATS_TEST_TMPDIR/out"
+  grep -q '^| nvswitch-nvlink3 | [1-6] |' "$BATS_TEST_TMPDIR/out"
+  # 100 GB/s of 300 and 40 us: what was measured is what a job is now charged
+  jq -e '[.inside[] | select(.name == "nvswitch-nvlink3").provenance | contains("of measured")] == [true]' "$BATS_TEST_TMPDIR/mine.json"
+  run "$PACELINE" calibrate --collectives "$BATS_TEST_TMPDIR/mine.csv" --platform platforms/dgx-a100.xml --check --profile "$BATS_TEST_TMPDIR/mine.json"
+  [ "$status" -eq 0 ]
+  awk -F'|' '/measured \| fitted/ && $7 > 6 { bad = 1 } END { exit bad }' <<<"$output"
+  refused "exists; --force overwrites it" --collectives "$BATS_TEST_TMPDIR/mine.csv" --platform platforms/dgx-a100.xml -o "$BATS_TEST_TMPDIR/mine.json"
+}
+
+@test "collectives: refused" {
+  local head=op,n_gpus,size_bytes,time_us
+  measured op.csv $head reduce,8,1024,20
+  refused "op.csv:2: op 'reduce' is none of all_reduce, reduce_scatter, all_gather, broadcast, all_to_all, send" \
+    --collectives "$BATS_TEST_TMPDIR/op.csv" --platform platforms/dgx-a100.xml
+  measured gpus.csv $head all_reduce,16,1024,20
+  refused "gpus.csv:2: 1 nodes with 16 GPUs each: platforms/dgx-a100.xml has only 1 nodes, 8 GPUs" \
+    --collectives "$BATS_TEST_TMPDIR/gpus.csv" --platform platforms/dgx-a100.xml
+  measured time.csv $head all_reduce,8,1024,-3
+  refused "time.csv:2: time_us is '-3': it must be more than 0" --collectives "$BATS_TEST_TMPDIR/time.csv" --platform platforms/dgx-a100.xml
+  measured time.csv $head all_reduce,8,1024,
+  refused "time.csv:2: time_us is ''" --collectives "$BATS_TEST_TMPDIR/time.csv" --platform platforms/dgx-a100.xml
+  measured one.csv $head all_reduce,1,1024,9
+  refused "one.csv:2: 1 GPUs on 1 nodes: at least 2" --collectives "$BATS_TEST_TMPDIR/one.csv" --platform platforms/dgx-a100.xml
+  measured column.csv op,n_gpus,size_bytes all_reduce,8,1024
+  refused "no column 'time_us'" --collectives "$BATS_TEST_TMPDIR/column.csv" --platform platforms/dgx-a100.xml
+  measured good.csv $head all_reduce,8,1024,20
+  refused "good.csv:2: no platform; say --platform FILE" --collectives "$BATS_TEST_TMPDIR/good.csv"
+  measured role.csv $head,role all_reduce,8,1024,20,train
+  refused "role.csv:2: role 'train' is neither fit nor check" --collectives "$BATS_TEST_TMPDIR/role.csv" --platform platforms/dgx-a100.xml
+  measured members.csv $head,members all_reduce,2,1024,20,'0 9'
+  refused "members.csv:2: members: 2 devices from 0 to 7 are needed" --collectives "$BATS_TEST_TMPDIR/members.csv" --platform platforms/dgx-a100.xml
+  refused "--profile: 'ideal' has no figures to fit" --collectives "$BATS_TEST_TMPDIR/good.csv" --platform platforms/dgx-a100.xml --profile ideal
+}

@@ -329,3 +329,33 @@ open(dir + "/strategy", "w").write("pp=2,dp=4,tmp=1,mbs=1,vpp=70,assign=" + ":".
   bad "$dir" "$dir" $model
   rm -rf "$files"
 }
+
+@test "a collective profile: the default, one's own, none" {
+  cp "$platform" "$dir/p.xml"
+  mkdir "$dir/collectives"
+  sed 's/"launch_us": [0-9.]*/"launch_us": 5000/' platforms/collectives/nccl.json >"$dir/slow.json"
+  time_of() { simulate "$@" --json | jq .iter_time_s; }
+  simulate() { "$PACELINE" simulate --platform "$platform" --model "$model" --gbs 32 --strategy pp=1,dp=4,tmp=4,mbs=2 "$@"; }
+  local shipped ideal slow beside
+  shipped=$(time_of)
+  [ "$shipped" = "$(time_of --collective-profile platforms/collectives/nccl.json)" ]
+  ideal=$(time_of --collective-profile ideal)
+  slow=$(time_of --collective-profile "$dir/slow.json")
+  jq -e -n "$ideal < $shipped and $shipped < $slow"
+  cp "$dir/slow.json" "$dir/collectives/nccl.json" # beside the platform: taken by itself
+  PACELINE_DEVICES=$PWD/platforms/devices platform=$dir/p.xml beside=$(PACELINE_DEVICES=$PWD/platforms/devices platform=$dir/p.xml time_of)
+  [ "$beside" = "$slow" ]
+  [ "$(time_of --collectives chunked)" = "$(time_of --collectives chunked --collective-profile ideal)" ]
+}
+
+@test "a collective profile that is wrong" {
+  local rest=(--platform "$platform" --model "$model" --gbs 32 --strategy "$strategy")
+  refuses "nosuch.json" "${rest[@]}" --collective-profile nosuch.json
+  refuses "--collective-profile own.json: chunked collectives, which --network simgrid plays too, are always ideal; leave it out" \
+    "${rest[@]}" --collective-profile own.json --network simgrid
+  sed 's/"rate": 0\.[0-9]*/"rate": 1.2/' platforms/collectives/nccl.json >"$BATS_TEST_TMPDIR/rate.json"
+  local line
+  line=$(grep -n '"rate": 1.2' "$BATS_TEST_TMPDIR/rate.json" | head -1 | cut -d: -f1)
+  refuses "rate.json:$line:" "${rest[@]}" --collective-profile "$BATS_TEST_TMPDIR/rate.json"
+  refuses ": rate is 1.2: it must be from 1e-06 to 1" "${rest[@]}" --collective-profile "$BATS_TEST_TMPDIR/rate.json"
+}
