@@ -132,6 +132,14 @@ bad() { printf '%b' "$2" > "$BATS_TEST_TMPDIR/$1"; }
   /usr/bin/python3 -m py_compile validation/collect/gemm_timings.py
   header=$(/usr/bin/python3 validation/collect/gemm_timings.py --list --dtype fp16 | head -n 1)
   [ "$header" = "gpu,multiprocessors,dtype,batch,m,n,k,time_us" ]
+  run /usr/bin/python3 validation/collect/kernel_timings.py --help
+  [[ "$status" -eq 0 && "$output" == *"--attention"* && "$output" == *"--kernels"* ]]
+  # Its calls, each timed at 100 us, are a table that is fitted.
+  /usr/bin/python3 validation/collect/kernel_timings.py --list |
+    sed '1!s/^,,,,/A100-SXM4-80GB,108,flash2,forward,/; 1!s/$/100/' > "$BATS_TEST_TMPDIR/listed.csv"
+  [ "$(wc -l < "$BATS_TEST_TMPDIR/listed.csv")" -gt 500 ]
+  run "$PACELINE" calibrate --attention "$BATS_TEST_TMPDIR/listed.csv" --base platforms/devices/A100-SXM4-80GB.json
+  [[ "$status" -eq 0 && "$output" == *"attention flash2: "* ]]
 }
 
 # ---- collectives ----
