@@ -27,6 +27,7 @@ typedef struct pl_case {
   pl_strategy strategy;
   pl_result_row result; /* all zero unless expressed */
   double flops;         /* the model's, of one iteration, without recomputation */
+  double low_s, high_s; /* prediction interval; NaN: none was asked for (validation/interval.h) */
 } pl_case;
 
 typedef struct pl_cases {

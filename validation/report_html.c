@@ -34,13 +34,15 @@ static void put_group(FILE *stream, const pl_case_group *group) {
   put_number(stream, "%+.1f", s->bias_pct);
   put_number(stream, "%.2f", s->spearman);
   put_number(stream, "%.1f", s->regret_pct);
+  put_number(stream, "%.0f", s->coverage_pct);
   fputs("</tr>\n", stream);
 }
 
 static void put_groups(FILE *stream, const pl_case_groups *groups) {
   fprintf(stream,
           "<h2>By %s</h2>\n<table><tr><th>%s</th><th>rows</th><th>configurations</th><th>expressed</th><th>MAPE "
-          "%%</th><th>median %%</th><th>p90 %%</th><th>bias %%</th><th>Spearman</th><th>regret %%</th></tr>\n",
+          "%%</th><th>median %%</th><th>p90 %%</th><th>bias %%</th><th>Spearman</th><th>regret %%</th><th>in 80 %% "
+          "interval %%</th></tr>\n",
           groups->title, groups->title);
   for (uint32_t g = 0; g < groups->n_groups; g++)
     put_group(stream, &groups->groups[g]);

@@ -20,6 +20,7 @@ static void put_statistics(pl_json *json, const pl_statistics *s) {
   pl_json_put_integer(json, "spearman_groups", s->n_ranked_groups);
   pl_json_put_number(json, "regret_pct", s->regret_pct);
   pl_json_put_integer(json, "regret_groups", s->n_choice_groups);
+  pl_json_put_number(json, "coverage_pct", s->coverage_pct);
   pl_json_put_integer(json, "memory_peaks", s->n_memory);
   pl_json_put_number(json, "memory_mape_pct", s->memory_mape_pct);
   pl_json_put_number(json, "memory_median_ape_pct", s->memory_median_ape_pct);
@@ -92,6 +93,11 @@ void pl_report_json(FILE *stream, const pl_report *report) {
   pl_json_init(&json, stream, true);
   pl_json_open_object(&json);
   put_statistics(&json, &report->by[PL_BY_ALL].groups[0].statistics);
+  if (report->interval.n_cases > 0) {
+    pl_json_put_number(&json, "interval_low", report->interval.low);
+    pl_json_put_number(&json, "interval_high", report->interval.high);
+    pl_json_put_integer(&json, "interval_configurations", report->interval.n_cases);
+  }
   put_groups(&json, "families", "family", &report->by[PL_BY_FAMILY]);
   put_groups(&json, "sources", "source", &report->by[PL_BY_SOURCE]);
   put_groups(&json, "gpus", "gpu", &report->by[PL_BY_GPU]);

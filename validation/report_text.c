@@ -21,12 +21,14 @@ static void print_line(FILE *stream, const pl_case_group *group) {
   print_number(stream, 7, "%+.1f", s->bias_pct);
   print_number(stream, 8, "%.2f", s->spearman);
   print_number(stream, 7, "%.1f", s->regret_pct);
+  if (!isnan(s->coverage_pct)) print_number(stream, 8, "%.0f", s->coverage_pct);
   fputc('\n', stream);
 }
 
-static void print_groups(FILE *stream, const pl_case_groups *groups) {
-  fprintf(stream, "%-40s %5s %7s %9s %7s %7s %7s %7s %8s %7s\n", groups->title, "rows", "configs", "expressed", "MAPE%",
-          "median%", "p90%", "bias%", "spearman", "regret%");
+static void print_groups(FILE *stream, const pl_report *report, const pl_case_groups *groups) {
+  bool ranged = !isnan(report->by[PL_BY_ALL].groups[0].statistics.coverage_pct);
+  fprintf(stream, "%-40s %5s %7s %9s %7s %7s %7s %7s %8s %7s%s\n", groups->title, "rows", "configs", "expressed",
+          "MAPE%", "median%", "p90%", "bias%", "spearman", "regret%", ranged ? " covered%" : "");
   for (uint32_t g = 0; g < groups->n_groups; g++)
     print_line(stream, &groups->groups[g]);
   fputc('\n', stream);
@@ -90,8 +92,11 @@ void pl_report_print(FILE *stream, const pl_report *report) {
   const pl_statistics *all = &report->by[PL_BY_ALL].groups[0].statistics;
   fprintf(stream, "%u rows, %u different configurations, %u expressed, %u compared\n\n", all->n_rows, all->n_cases,
           all->n_expressed, all->n_timed);
+  if (report->interval.n_cases > 0)
+    fprintf(stream, "80 %% prediction interval: %.2f to %.2f times the prediction, from %u configurations\n\n",
+            report->interval.low, report->interval.high, report->interval.n_cases);
   for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
-    print_groups(stream, &report->by[tables[i]]);
+    print_groups(stream, report, &report->by[tables[i]]);
   print_memory(stream, &report->by[PL_BY_FAMILY]);
   print_reasons(stream, &report->by[PL_BY_REASON]);
   print_worst(stream, report);

@@ -159,13 +159,17 @@ pl_code pl_statistics_of(const pl_case *const *some, uint32_t n, pl_arena *arena
   scratch own = {PL_TAKE(arena, const pl_case *, n), PL_TAKE(arena, double, (size_t)4 * n)};
   if (own.timed == NULL || own.values == NULL) return pl_fail_memory(error, "the statistics");
   pl_statistics s = {.n_cases = n};
+  uint32_t covered = 0, ranged = 0;
   for (uint32_t i = 0; i < n; i++) {
     s.n_rows += some[i]->n_rows;
     s.n_expressed += some[i]->reason == NULL;
     if (!pl_case_is_timed(some[i])) continue;
+    covered += (uint32_t)(some[i]->measured_s >= some[i]->low_s && some[i]->measured_s <= some[i]->high_s);
+    ranged += isnan(some[i]->low_s) ? 0 : 1;
     own.values[s.n_timed] = pl_case_error(some[i]);
     own.timed[s.n_timed++] = some[i];
   }
+  s.coverage_pct = ranged > 0 ? 100.0 * covered / ranged : NAN;
   summarise(own.values, s.n_timed, &s.mape_pct, &s.bias_pct);
   s.median_ape_pct = 100 * pl_median(own.values, s.n_timed);
   s.p90_ape_pct = 100 * pl_quantile(own.values, s.n_timed, 0.9);

@@ -22,6 +22,7 @@ typedef struct pl_statistics {
    * prediction is than the best measured one, for the same sequence length, in groups of two or more. */
   double spearman, regret_pct;
   uint32_t n_ranked_groups, n_choice_groups;
+  double coverage_pct; /* of the timed, how many lie in their prediction interval; NaN: there is none */
   /* Memory: timed or not. */
   uint32_t n_memory; /* with a measured peak */
   double memory_mape_pct, memory_median_ape_pct, memory_bias_pct;

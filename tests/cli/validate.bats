@@ -70,6 +70,14 @@ PYTHON
   fi
 }
 
+@test "prediction intervals come from other rows" {
+  run -0 --separate-stderr "$PACELINE" validate "$few" --interval validation/measured/megatron_lm_readme.csv --json
+  jq -e '.interval_low > 0 and .interval_low < .interval_high and .interval_configurations == 13' <<<"$output"
+  jq -e '.families[0].coverage_pct | . >= 0 and . <= 100' <<<"$output"
+  refuses "--interval: 3 configurations to take residuals from; at least 10 are needed" "$few" --interval "$few"
+  refuses "nosuch.csv: cannot open: No such file or directory" "$few" --interval nosuch.csv
+}
+
 @test "what cannot be expressed is counted with its reason" {
   sed -i '2s/A100-SXM4-80GB/FooGPU/; 3s/fp16\/bf16 mixed/int3/' "$few"
   run -0 --separate-stderr "$PACELINE" validate "$few"

@@ -11,7 +11,8 @@ begin_excerpt='<!-- as in validation/README.md, from here -->' end_excerpt='<!--
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-"$PACELINE" validate validation/measured/*.csv >"$scratch/measured.txt"
+"$PACELINE" validate validation/measured/*.csv --interval validation/calibration/mosaicml_mpt.csv \
+  --interval validation/calibration/vocab_parallelism.csv >"$scratch/measured.txt"
 "$PACELINE" validate validation/memory/*.csv.gz >"$scratch/memory.txt"
 "$PACELINE" validate validation/calibration/{mosaicml_mpt,vocab_parallelism}.csv >"$scratch/calibration.txt"
 
@@ -22,7 +23,13 @@ part() {
   echo '```'
 }
 mkdir "$scratch/parts"
-part measured 'family ' >"$scratch/parts/families of measured"
+part measured 'family ' | sed 's/^\([^`].\{112\}\).*/\1/; s/ *$//' >"$scratch/parts/families of measured"
+{
+  echo '```'
+  sed -n '/^80 % prediction/p' "$scratch/measured.txt"
+  part measured 'family ' | sed -n '2,$p' | sed '$d' | sed 's/^\(.\{40\}\).\{73\}/\1/'
+  echo '```'
+} >"$scratch/parts/coverage of measured"
 part measured 'not expressed' >"$scratch/parts/reasons of measured"
 part measured 'memory ' >"$scratch/parts/memory of measured"
 part memory 'memory ' >"$scratch/parts/memory of memory"

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "tests/support/arena_fixture.h"
+#include "validation/interval.h"
 #include "validation/statistics.h"
 
 static void near(double value, double expected) {
@@ -119,12 +120,45 @@ static void reasons_and_crashes_are_counted_apart(void **state) {
   near(s.memory_bias_pct, -20);
 }
 
+/* Ratios 0.9 ... of nine cases of one family and one of another, which counts as much as they together. */
+static void intervals(void **state) {
+  (void)state;
+  pl_measured_row rows[10];
+  pl_case all[10];
+  pl_cases cases = {.cases = all, .n_cases = 10, .n_rows = 10};
+  for (int i = 0; i < 10; i++) {
+    rows[i] = (pl_measured_row){
+        .family = i < 9 ? "many" : "one", .gpu = "g", .framework = "w", .precision = "p", .n_gpus = 8};
+    all[i] =
+        (pl_case){.row = &rows[i], .n_rows = 1, .measured_s = i < 9 ? 1 + 0.1 * i : 3, .low_s = NAN, .high_s = NAN};
+    all[i].result.iter_time_s = 1;
+  }
+  pl_interval interval;
+  pl_error error = PL_ERROR_INIT;
+  assert_int_equal(pl_interval_of(&cases, &arena, &interval, &error), PL_OK);
+  /* Of a weight of 2, a tenth is within the second of the nine and nine tenths within the other family. */
+  near(interval.low, 1.1);
+  near(interval.high, 3);
+  pl_interval_apply(&interval, &cases);
+  near(all[4].low_s, 1.1);
+  near(all[4].high_s, 3);
+  const pl_case *some[10];
+  for (int i = 0; i < 10; i++)
+    some[i] = &all[i];
+  pl_statistics s;
+  assert_int_equal(pl_statistics_of(some, 10, &arena, &s, &error), PL_OK);
+  near(s.coverage_pct, 90); /* all but the first */
+  all[0].reason = "x";
+  assert_int_equal(pl_interval_of(&cases, &arena, &interval, &error), PL_BAD_INPUT);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(medians_and_quantiles, set_up, tear_down),
       cmocka_unit_test_setup_teardown(spearman, set_up, tear_down),
       cmocka_unit_test_setup_teardown(errors_ranks_and_regret, set_up, tear_down),
       cmocka_unit_test_setup_teardown(other_jobs_are_not_compared, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(intervals, set_up, tear_down),
       cmocka_unit_test_setup_teardown(reasons_and_crashes_are_counted_apart, set_up, tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
