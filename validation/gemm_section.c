@@ -101,6 +101,7 @@ pl_code pl_gemm_section_transfer(const pl_device_profile *device, const pl_devic
   if (fits == NULL) return pl_fail_memory(error, "the fits of matrix products");
   *gemm = (pl_gemm_profile){.multiprocessors = device->gemm.multiprocessors, .fits = fits};
   double ratio = (double)device->gemm.multiprocessors / from->gemm.multiprocessors;
+  double reach = device->compute_efficiency / from->compute_efficiency;
   for (uint32_t i = 0; i < from->gemm.n_fits; i++) {
     pl_gemm_fit *fit = &fits[gemm->n_fits];
     *fit = from->gemm.fits[i];
@@ -108,6 +109,8 @@ pl_code pl_gemm_section_transfer(const pl_device_profile *device, const pl_devic
     if (fit->dtypes == 0) continue;
     gemm->n_fits++;
     fit->cache_rate_Bps *= ratio;
+    for (int tile = 0; tile < PL_GEMM_TILE_COUNT; tile++)
+      fit->tile_efficiency[tile] = fmin(1, fit->tile_efficiency[tile] * reach);
     fit->n_held_out = 0;
     if (ratio <= 0.5 || ratio >= 2) fit->residual = (pl_gemm_residual){.milli = NULL};
   }

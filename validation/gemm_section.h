@@ -13,11 +13,11 @@
 pl_code pl_gemm_section_take(const pl_device_profile *device, pl_gemm_samples *samples, pl_arena *arena, FILE *out,
                              pl_gemm_profile *gemm, pl_error *error);
 
-/* The fits of a relative for the data types that `device` computes in, for one that nothing was measured on. Shares of
- * peak and of bandwidth, overheads and unaligned factors are taken as they are, the cache's rate by the number of
- * multiprocessors; the residuals, which have the library's taste and clocks that drop under load, if that is less than
- * twice or more than half as many. Untested, so without errors. device->gemm.multiprocessors is set. PL_BAD_INPUT:
- * `from` has no fit that helps. */
+/* The fits of a relative for the data types that `device` computes in, for one that nothing was measured on. Overheads,
+ * shares of bandwidth and unaligned factors are taken as they are, the efficiencies of tiles by the ratio of both
+ * profiles' efficiency.compute, the cache's rate by the number of multiprocessors; the residuals, which have the
+ * library's taste and clocks that drop under load, if that is less than twice and more than half as many. Untested, so
+ * without errors. device->gemm.multiprocessors is set. PL_BAD_INPUT: `from` has no fit that helps. */
 pl_code pl_gemm_section_transfer(const pl_device_profile *device, const pl_device_profile *from, pl_arena *arena,
                                  pl_gemm_profile *gemm, pl_error *error);
 

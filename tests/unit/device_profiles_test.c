@@ -16,7 +16,7 @@
 #include "netmodel/node_kind.h"
 #include "netmodel/platform.h"
 
-enum { PATH_BYTES = 512, TEXT_BYTES = 16384 };
+enum { PATH_BYTES = 512, TEXT_BYTES = 262144 };
 
 static void check_figures(const pl_device_profile *p) {
   assert_true(p->memory_bytes > 10e9 && p->memory_bytes < 300e9);
