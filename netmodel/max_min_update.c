@@ -209,7 +209,7 @@ static void pass_on(update *u, uint32_t index, double level) {
       at++;
     } else {
       reassign(u, &max_min->slots[entry.slot], before);
-      at += link->entries[at].slot == entry.slot && at < memory->n_own; /* else another is at this place */
+      at += at < memory->n_own && link->entries[at].slot == entry.slot; /* else another is at this place */
     }
   }
 }
