@@ -359,3 +359,29 @@ open(dir + "/strategy", "w").write("pp=2,dp=4,tmp=1,mbs=1,vpp=70,assign=" + ":".
   refuses "rate.json:$line:" "${rest[@]}" --collective-profile "$BATS_TEST_TMPDIR/rate.json"
   refuses ": rate is 1.2: it must be from 1e-06 to 1" "${rest[@]}" --collective-profile "$BATS_TEST_TMPDIR/rate.json"
 }
+
+@test "context and expert parallelism: in the program, the breakdown and the row" {
+  local job=(--platform platforms/dgx-h100.xml --model workloads/models/mixtral-8x7b.json --gbs 16 --seq 4096 --dtype bf16)
+  run "$PACELINE" simulate "${job[@]}" --strategy pp=1,dp=2,tmp=2,cp=2,ep=8,mbs=1,sp=1,zero=1 --print-program
+  [ "$status" -eq 0 ]
+  [[ $output == *"all_gather[context] 8 MiB begins("* ]]
+  [[ $output == *"# attention_last, awaits the exchange"* ]]
+  [[ $output == *"all_to_all[expert] 16 MiB("* ]]
+  [[ $output == *"context communication "* && $output == *"expert communication "* ]]
+  [[ $output == *"start reducing gradients: reduce_scatter[data]"* ]]
+  [[ $output != *"expert_data"* ]] # no two ranks hold the same experts
+  run "$PACELINE" simulate "${job[@]}" --strategy pp=1,dp=2,tmp=2,cp=2,ep=4,mbs=1,sp=1,zero=1 --print-program
+  [[ $output == *"start reducing gradients: reduce_scatter[expert_data]"* ]]
+  "$PACELINE" simulate "${job[@]}" --strategy pp=1,dp=2,tmp=2,cp=2,cp_comm=gather,ep=8,mbs=1,sp=1 --fp8 --json >"$dir/out"
+  python '
+row = json.load(open(dir + "/out"))
+assert (row["cp"], row["ep"], row["dp"], row["fp8"]) == (2, 8, 2, True)
+assert row["context_comm_s"] > 0 and row["expert_comm_s"] > 0
+'
+  refuses "pp=1 * dp=1 * tmp=2 * cp=2 = 4, but the platform has 8" "${job[@]}" --strategy pp=1,dp=1,tmp=2,cp=2,mbs=1,sp=1
+  refuses "ep=3 does not divide the dp * cp * tmp = 8 ranks" "${job[@]}" --strategy pp=1,dp=8,tmp=1,ep=3,mbs=1
+  refuses "need sequence parallelism (sp=1)" "${job[@]}" --strategy pp=1,dp=4,tmp=2,mbs=1
+  refuses "cp=8 cuts a sequence into 16 chunks" --platform platforms/dgx-h100.xml --model workloads/models/llama-3-8b.json --gbs 16 --seq 1000 --strategy pp=1,dp=1,tmp=1,cp=8,mbs=1
+  refuses "has no experts" --platform platforms/dgx-h100.xml --model workloads/models/llama-3-8b.json --gbs 16 --strategy pp=1,dp=8,tmp=1,ep=2,mbs=1
+  refuses "--fp8: A100-SXM4-80GB does not compute in it" --platform platforms/dgx-a100.xml --model workloads/models/llama-3-8b.json --gbs 16 --fp8 --strategy pp=1,dp=8,tmp=1,mbs=1
+}
