@@ -14,7 +14,7 @@
 
 /* Texts of a column as one block of equal widths, NUL-padded. */
 static char *pack(const char *const *texts, uint32_t n_rows, size_t width) {
-  char *block = calloc(n_rows, width);
+  char *block = calloc(n_rows > 0 ? n_rows : 1, width);
   for (uint32_t i = 0; block != NULL && i < n_rows; i++)
     memcpy(block + i * width, texts[i], strlen(texts[i]));
   return block;

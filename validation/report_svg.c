@@ -152,8 +152,10 @@ void pl_report_svg(FILE *stream, const pl_report *report) {
           "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %u %u\" width=\"%u\" height=\"%u\" role=\"img\">\n"
           "<title>Predicted over measured iteration times, by family</title>\n<style>%s</style>\n",
           width, height, width, height, pl_scatter_style);
-  for (uint32_t g = 0; g < families->n_groups; g++)
-    shown += pl_scatter_draw(stream, &families->groups[g], PL_SCATTER_SIZE * (shown % PER_LINE),
-                             PL_SCATTER_SIZE * (double)(shown / PER_LINE), false);
+  for (uint32_t g = 0; g < families->n_groups; g++) {
+    uint32_t column = shown % PER_LINE, line = shown / PER_LINE;
+    shown += pl_scatter_draw(stream, &families->groups[g], (double)column * PL_SCATTER_SIZE,
+                             (double)line * PL_SCATTER_SIZE, false);
+  }
   fputs("</svg>\n", stream);
 }
