@@ -192,6 +192,25 @@ static void test_layer_switches(void **state) {
   }
 }
 
+static double forward_traffic(const pl_block_program *program) {
+  double bytes = 0;
+  for (uint32_t i = 0; i < program->forward.n_ops; i++)
+    bytes += program->forward.ops[i].bytes;
+  return bytes;
+}
+
+/* SwiGLU of b s f elements: fused it reads two halves and writes one tensor; apart, silu reads and writes one, the
+ * product reads two and writes one. */
+static void test_traffic_of_eager_swiglu(void **state) {
+  (void)state;
+  pl_model model = load_model("workloads/models", "llama-2-7b", &arena);
+  pl_framework framework = parse("{\"name\": \"x\", \"kernels\": {\"fused_activation\": false}}");
+  pl_block_program with = take(&model, PL_BLOCK_LAYER, &framework, true);
+  pl_block_program without = take(&model, PL_BLOCK_LAYER, NULL, true);
+  double half = 2.0 * 2 * 1024 * (double)model.ffn_hidden;
+  assert_true(forward_traffic(&with) - forward_traffic(&without) == 2 * half);
+}
+
 /* Of the vocabulary's loss: kept from forward to backward, and the most at a time in the forward pass; bytes per
  * logit. */
 static void test_loss_forms(void **state) {
@@ -282,6 +301,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_shipped, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_unknown_name, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_layer_switches, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_traffic_of_eager_swiglu, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_loss_forms, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_vocabulary, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_training_state, set_up, tear_down),
