@@ -139,7 +139,7 @@ static pl_code express(pl_case *c, const pl_csv *known, const pl_case_options *o
   PL_TRY(pl_row_model(row, &c->habits, known, arena, model, error));
   c->model = model;
   PL_TRY(pl_row_job(row, &c->habits, &c->framework, &c->job, error));
-  return pl_row_strategy(row, &c->habits, model, &c->job, &c->strategy, error);
+  return pl_row_strategy(row, &c->habits, model, &c->job, arena, &c->strategy, error);
 }
 
 pl_code pl_cases_express(pl_cases *cases, const pl_csv *known_models, const pl_case_options *options, pl_arena *arena,

@@ -47,7 +47,7 @@ pl_code pl_row_job(const pl_measured_row *row, const pl_row_habits *habits, cons
                    pl_error *error);
 /* Without boundaries: a recipe makes them (pl_strategy_assign). */
 pl_code pl_row_strategy(const pl_measured_row *row, const pl_row_habits *habits, const pl_model *model,
-                        const pl_job *job, pl_strategy *strategy, pl_error *error);
+                        const pl_job *job, pl_arena *arena, pl_strategy *strategy, pl_error *error);
 
 /* Case-blind search, for texts that people wrote. */
 bool pl_row_mentions(const char *text, const char *word);

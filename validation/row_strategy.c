@@ -1,8 +1,10 @@
 /* The strategy of a row (see validation/row.h). */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
+#include "core/result.h"
 #include "validation/row.h"
 
 static int32_t degree(int64_t stated) {
@@ -72,8 +74,27 @@ static bool has_sequence_parallelism(const pl_measured_row *row, const pl_row_ha
   return habits->sequence_parallel || model->n_experts > 0;
 }
 
+/* Boundaries as --strategy takes them, in layers or blocks. */
+static pl_code given_assignment(const pl_measured_row *row, const pl_model *model, pl_arena *arena,
+                                pl_strategy *strategy, pl_error *error) {
+  char text[PL_RESULT_ASSIGN_BYTES];
+  int length = snprintf(text, sizeof text, "pp=%d,dp=%d,tmp=%d,mbs=%d,vpp=%d,assign=%s", strategy->pp, strategy->dp,
+                        strategy->tmp, strategy->mbs, strategy->vpp, row->assign);
+  pl_strategy parsed;
+  pl_error why = PL_ERROR_INIT;
+  if (length < 0 || (size_t)length >= sizeof text) return pl_fail(error, PL_UNSUPPORTED, "assign: too long");
+  pl_code code = pl_strategy_parse(text, model, arena, &parsed, &why);
+  if (code == PL_NO_MEMORY) return pl_fail(error, code, "%s", why.message);
+  if (code != PL_OK) return pl_fail(error, PL_UNSUPPORTED, "assign: %s", why.message);
+  strategy->recipe = parsed.recipe;
+  strategy->counts_layers = parsed.counts_layers;
+  strategy->boundary = parsed.boundary;
+  strategy->assign_is_given = true;
+  return PL_OK;
+}
+
 pl_code pl_row_strategy(const pl_measured_row *row, const pl_row_habits *habits, const pl_model *model,
-                        const pl_job *job, pl_strategy *strategy, pl_error *error) {
+                        const pl_job *job, pl_arena *arena, pl_strategy *strategy, pl_error *error) {
   PL_TRY(check_degrees(row, error));
   PL_TRY(check_method(row, error));
   *strategy = (pl_strategy){.pp = degree(row->pp),
@@ -92,6 +113,7 @@ pl_code pl_row_strategy(const pl_measured_row *row, const pl_row_habits *habits,
   strategy->zero = zero_stage(row, habits);
   strategy->recipe = recipe_of(row, strategy, model);
   strategy->assign_is_given = strategy->recipe != PL_ASSIGN_UNIFORM;
+  if (row->assign[0] != '\0') PL_TRY(given_assignment(row, model, arena, strategy, error));
   pl_strategy_adopt(strategy, job);
   return PL_OK;
 }
