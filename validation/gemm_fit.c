@@ -62,11 +62,13 @@ typedef struct problem {
 } problem;
 
 static double *value_of(pl_gemm_fit *fit, int i) {
-  return (double *)((char *)fit + parameters[i].offset);
+  void *at = (char *)fit + parameters[i].offset;
+  return at;
 }
 
 static double read_value(const pl_gemm_fit *fit, int i) {
-  return *(const double *)((const char *)fit + parameters[i].offset);
+  const void *at = (const char *)fit + parameters[i].offset;
+  return *(const double *)at;
 }
 
 static double huber(double x) {

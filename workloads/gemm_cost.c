@@ -49,7 +49,8 @@ typedef struct job {
 } job;
 
 static double ceil_div(int64_t value, int64_t by) {
-  return (double)((value + by - 1) / by);
+  int64_t parts = (value + by - 1) / by;
+  return (double)parts;
 }
 
 static double norm4(double a, double b, double c) {
