@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The tables of validation/README.md are what `paceline validate` prints now, so that no change of a prediction goes unseen; and the top
+# The tables of validation/README.md and the picture are what `paceline validate` gives now, so that no change of a prediction goes unseen; and the top
 # README.md says of it what validation/README.md says. To renew all that after a change that is meant:
 #   tests/golden/validation_table.sh --renew BUILD_DIR
 # Control: a table with one figure changed is noticed.
@@ -12,7 +12,7 @@ begin_excerpt='<!-- as in validation/README.md, from here -->' end_excerpt='<!--
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 "$PACELINE" validate validation/measured/*.csv --interval validation/calibration/mosaicml_mpt.csv \
-  --interval validation/calibration/vocab_parallelism.csv >"$scratch/measured.txt"
+  --interval validation/calibration/vocab_parallelism.csv --svg "$scratch/picture.svg" >"$scratch/measured.txt"
 "$PACELINE" validate validation/memory/*.csv.gz >"$scratch/memory.txt"
 "$PACELINE" validate validation/calibration/{mosaicml_mpt,vocab_parallelism}.csv >"$scratch/calibration.txt"
 
@@ -60,6 +60,13 @@ done
 between validation/README.md '<!-- for the top README: from here -->' '<!-- for the top README: to here -->' | sed '${/^$/d}' >"$scratch/excerpt"
 grep -q '^bigscience' "$scratch/excerpt" || { echo "validation/README.md has no table for the top README"; exit 1; }
 "$act" README.md "$begin_excerpt" "$end_excerpt" "$scratch/excerpt"
+
+picture=validation/measured_vs_predicted.svg
+if [[ $act == renew ]]; then
+  cp "$scratch/picture.svg" "$picture"
+else
+  cmp "$picture" "$scratch/picture.svg" || { echo "$picture is not what paceline validate --svg draws (renew: see $0)"; exit 1; }
+fi
 
 sed 's/^bigscience_bloom_a100  *108/bigscience_bloom_a100 107/' "$scratch/parts/families of measured" >"$scratch/other"
 ! check validation/README.md "<!-- families of measured/ -->" "$end" "$scratch/other" >/dev/null || { echo "control: a changed figure is not noticed"; exit 1; }
