@@ -5,7 +5,7 @@
 setup() {
   folder=$(mktemp -d)
   export PATH="$(dirname "$PACELINE"):$PATH" OMPI_MCA_btl=self,vader OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-  for room in platforms workloads README.md; do ln -s "$PWD/$room" "$folder/$room"; done
+  for room in platforms workloads validation README.md; do ln -s "$PWD/$room" "$folder/$room"; done
   cd "$folder"
 }
 
@@ -32,7 +32,7 @@ examples() {
 }
 
 @test "simulate prints what is shown" {
-  bash -c "$(examples | grep '^paceline simulate')" >out
+  bash -c "$(examples | grep -m1 '^paceline simulate')" >out
   # Figures move when the model of a job does: then copy them.
   shown=$(sed -n '/^    iteration time/,/^      bubble/p' README.md | sed 's/^    //')
   [ "$(wc -l <<<"$shown")" -eq 10 ]
