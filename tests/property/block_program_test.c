@@ -437,7 +437,8 @@ static void check_ring(const pl_model *model, const pl_block_program *program, p
   const pl_op_list lists[] = {program->forward, program->backward};
   int64_t kv_heads = model->n_kv_heads > shard.tmp ? model->n_kv_heads / shard.tmp : 1;
   double width = (double)(2 * kv_heads * model->head_size);
-  if (model->kv_rank > 0) width = (double)(model->n_heads / shard.tmp * (model->head_size + model->value_size));
+  int64_t heads = model->n_heads / shard.tmp;
+  if (model->kv_rank > 0) width = (double)(heads * (model->head_size + model->value_size));
   double bytes = shard.mbs * (double)shard.seq * width * pl_dtype_bytes(shard.dtype);
   bool repeats = shard.recompute != PL_RECOMPUTE_NONE;
   for (int pass = 0; pass < 2; pass++) {

@@ -22,7 +22,7 @@ static pl_cases express(const char *rows) {
   pl_error error = PL_ERROR_INIT;
   pl_csv csv, known;
   pl_measured *measured = PL_TAKE(&arena, pl_measured, 1);
-  pl_cases cases;
+  pl_cases cases = {0};
   const pl_case_options options = {.n_threads = 1};
   if (pl_csv_load("validation/models.csv", &arena, &known, &error) != PL_OK ||
       pl_csv_parse("t.csv", text, strlen(text), &arena, &csv, &error) != PL_OK ||
