@@ -7,8 +7,7 @@
 #include "core/command_line.h"
 #include "core/units.h"
 #include "workloads/explain_report.h"
-#include "workloads/job_options.h"
-#include "workloads/strategy.h"
+#include "workloads/job_session.h"
 
 enum { KEY_STRATEGY = 'S', KEY_TOP = 'n', KEY_STAGE = 'g', KEY_JSON = 'j', DEFAULT_TOP = 15 };
 
@@ -54,10 +53,7 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
 
 typedef struct session {
   explain_options *options;
-  pl_arena arena;
-  pl_platform *platform;
-  pl_model model;
-  pl_strategy strategy;
+  pl_job_session job;
   pl_simulate_report report;
   pl_explanation explanation;
   pl_explain_view view;
@@ -80,10 +76,10 @@ static pl_code check_view(session *own, pl_error *error) {
 
 static pl_code choose_stages(session *own, pl_error *error) {
   const char *text = own->options->stage;
-  if (text != NULL && strcmp(text, "all") == 0) own->view.n_stages = own->strategy.pp;
-  if (own->view.first_stage >= own->strategy.pp)
+  if (text != NULL && strcmp(text, "all") == 0) own->view.n_stages = own->job.strategy.pp;
+  if (own->view.first_stage >= own->job.strategy.pp)
     return pl_fail(error, PL_BAD_INPUT, "--stage: %d is out of range: pp=%d has stages 0 to %d", own->view.first_stage,
-                   own->strategy.pp, own->strategy.pp - 1);
+                   own->job.strategy.pp, own->job.strategy.pp - 1);
   return PL_OK;
 }
 
@@ -93,31 +89,24 @@ static pl_code load(session *own, pl_error *error) {
   PL_TRY(check_view(own, error));
   if (options->strategy == NULL)
     return pl_fail(error, PL_BAD_INPUT, "--strategy is missing (e.g. --strategy pp=4,dp=4,tmp=1,mbs=1)");
-  PL_TRY(pl_model_load(options->job.model_path, &own->arena, &own->model, error));
-  PL_TRY(pl_job_options_adopt(&options->job, &own->arena, error));
-  PL_TRY(pl_strategy_parse(options->strategy, &own->model, &own->arena, &own->strategy, error));
-  pl_strategy_adopt(&own->strategy, &options->job.job);
+  PL_TRY(pl_job_session_read(&own->job, &options->job, options->strategy, error));
   PL_TRY(choose_stages(own, error));
-  PL_TRY(pl_platform_load(options->job.platform_path, NULL, &own->platform, error));
-  const pl_cluster *cluster = pl_platform_cluster(own->platform);
-  PL_TRY(pl_job_options_complete(&options->job, &own->model, cluster, error));
-  PL_TRY(pl_strategy_check(&own->strategy, &own->model, &options->job.job, cluster->n_devices, error));
-  return pl_strategy_assign(&own->strategy, &own->model, &options->job.job, &cluster->profiles[0], &own->arena, error);
+  return pl_job_session_place(&own->job, &options->job, error);
 }
 
 static pl_code explain(session *own, pl_error *error) {
   explain_options *options = own->options;
   PL_TRY(load(own, error));
-  const pl_cluster *cluster = pl_platform_cluster(own->platform);
-  options->job.simulate.platform = own->platform;
+  const pl_cluster *cluster = pl_platform_cluster(own->job.platform);
+  options->job.simulate.platform = own->job.platform;
   options->job.simulate.explanation = &own->explanation;
-  PL_TRY(pl_simulate(cluster, &own->model, &options->job.job, &own->strategy, &options->job.simulate, &own->arena,
-                     &own->report, error));
+  PL_TRY(pl_simulate(cluster, &own->job.model, &options->job.job, &own->job.strategy, &options->job.simulate,
+                     &own->job.arena, &own->report, error));
   if (options->stage == NULL) own->view.first_stage = pl_explanation_worst_stage(&own->explanation);
   const pl_simulate_subject subject = {
-      .cluster = cluster, .model = &own->model, .job = &options->job.job, .strategy = &own->strategy};
+      .cluster = cluster, .model = &own->job.model, .job = &options->job.job, .strategy = &own->job.strategy};
   return (options->json ? pl_explain_report_json : pl_explain_report_print)(
-      stdout, &subject, &own->report, &own->explanation, &own->view, &own->arena, error);
+      stdout, &subject, &own->report, &own->explanation, &own->view, &own->job.arena, error);
 }
 
 int pl_cmd_explain(int argc, char **argv) {
@@ -138,12 +127,11 @@ int pl_cmd_explain(int argc, char **argv) {
   explain_options options = {0};
   pl_job_options_init(&options.job);
   session own = {.options = &options};
-  pl_arena_init(&own.arena, 0);
+  pl_job_session_init(&own.job);
   pl_error error = PL_ERROR_INIT;
   pl_code code = pl_command_line_parse("explain", &argp, argc, argv, false, &options, &error);
   if (code == PL_OK) code = explain(&own, &error);
   int status = code == PL_OK ? 0 : pl_command_report("explain", &error);
-  pl_platform_destroy(own.platform);
-  pl_arena_release(&own.arena);
+  pl_job_session_release(&own.job);
   return pl_command_finish("explain", status);
 }

@@ -2,8 +2,6 @@
 #include "workloads/cmd_simulate.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,11 +10,8 @@
 #include "core/command.h"
 #include "core/command_line.h"
 #include "core/digest.h"
-#include "core/json_writer.h"
-#include "core/units.h"
-#include "workloads/job_options.h"
+#include "workloads/job_session.h"
 #include "workloads/simulate_report.h"
-#include "workloads/strategy.h"
 
 enum { KEY_STRATEGY = 'S', KEY_TRACE = 't', KEY_FORCE = 'f', KEY_JSON = 'j', KEY_PROGRAM = 0x300, KEY_DIGEST };
 
@@ -120,10 +115,7 @@ static pl_code trace_close(trace_file *trace, pl_code code, pl_error *error) {
 
 typedef struct session {
   simulate_options *options;
-  pl_arena arena;
-  pl_platform *platform;
-  pl_model model;
-  pl_strategy strategy;
+  pl_job_session job;
   pl_simulate_report report;
 } session;
 
@@ -134,15 +126,8 @@ static pl_code load(session *own, pl_error *error) {
     return pl_fail(error, PL_BAD_INPUT, "--strategy is missing (e.g. --strategy pp=4,dp=4,tmp=1,mbs=1)");
   if (options->json && options->print_program)
     return pl_fail(error, PL_BAD_INPUT, "--print-program prints text; leave out --json");
-  PL_TRY(pl_model_load(options->job.model_path, &own->arena, &own->model, error));
-  PL_TRY(pl_job_options_adopt(&options->job, &own->arena, error));
-  PL_TRY(pl_strategy_parse(options->strategy, &own->model, &own->arena, &own->strategy, error));
-  pl_strategy_adopt(&own->strategy, &options->job.job);
-  PL_TRY(pl_platform_load(options->job.platform_path, NULL, &own->platform, error));
-  const pl_cluster *cluster = pl_platform_cluster(own->platform);
-  PL_TRY(pl_job_options_complete(&options->job, &own->model, cluster, error));
-  PL_TRY(pl_strategy_check(&own->strategy, &own->model, &options->job.job, cluster->n_devices, error));
-  return pl_strategy_assign(&own->strategy, &own->model, &options->job.job, &cluster->profiles[0], &own->arena, error);
+  PL_TRY(pl_job_session_read(&own->job, &options->job, options->strategy, error));
+  return pl_job_session_place(&own->job, &options->job, error);
 }
 
 static pl_code simulate(session *own, pl_error *error) {
@@ -153,21 +138,21 @@ static pl_code simulate(session *own, pl_error *error) {
     PL_TRY(pl_command_refuse_input(options->trace_path, options->job.platform_path, error));
     PL_TRY(pl_command_refuse_input(options->trace_path, options->job.model_path, error));
   }
-  PL_TRY(trace_open(&trace, options->trace_path, options->force, &own->arena, error));
-  options->job.simulate.platform = own->platform;
+  PL_TRY(trace_open(&trace, options->trace_path, options->force, &own->job.arena, error));
+  options->job.simulate.platform = own->job.platform;
   options->job.simulate.trace = trace.stream;
   if (options->print_program) options->job.simulate.print_program = stdout;
-  pl_code code = pl_simulate(pl_platform_cluster(own->platform), &own->model, &options->job.job, &own->strategy,
-                             &options->job.simulate, &own->arena, &own->report, error);
+  pl_code code = pl_simulate(pl_platform_cluster(own->job.platform), &own->job.model, &options->job.job,
+                             &own->job.strategy, &options->job.simulate, &own->job.arena, &own->report, error);
   return trace_close(&trace, code, error);
 }
 
 static void print(const session *own) {
   const simulate_options *options = own->options;
-  const pl_simulate_subject subject = {.cluster = pl_platform_cluster(own->platform),
-                                       .model = &own->model,
+  const pl_simulate_subject subject = {.cluster = pl_platform_cluster(own->job.platform),
+                                       .model = &own->job.model,
                                        .job = &options->job.job,
-                                       .strategy = &own->strategy};
+                                       .strategy = &own->job.strategy};
   if (options->json) {
     pl_simulate_report_json(stdout, &subject, &own->report);
   } else {
@@ -199,7 +184,7 @@ int pl_cmd_simulate(int argc, char **argv) {
   simulate_options options = {0};
   pl_job_options_init(&options.job);
   session own = {.options = &options};
-  pl_arena_init(&own.arena, 0);
+  pl_job_session_init(&own.job);
   pl_error error = PL_ERROR_INIT;
   int status = 0;
   pl_code code = pl_command_line_parse("simulate", &argp, argc, argv, false, &options, &error);
@@ -209,7 +194,6 @@ int pl_cmd_simulate(int argc, char **argv) {
   } else {
     status = pl_command_report("simulate", &error);
   }
-  pl_platform_destroy(own.platform);
-  pl_arena_release(&own.arena);
+  pl_job_session_release(&own.job);
   return pl_command_finish("simulate", status);
 }
