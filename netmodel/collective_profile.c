@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/document.h"
+#include "netmodel/profile_field.h"
 
 const char *const pl_protocol_names[PL_PROTOCOL_COUNT] = {
     [PL_PROTOCOL_LL] = "LL", [PL_PROTOCOL_LL128] = "LL128", [PL_PROTOCOL_SIMPLE] = "Simple"};
@@ -20,26 +21,6 @@ double pl_protocol_factor(pl_protocol protocol) {
 }
 
 /* ---- reading ---- */
-
-static pl_code check_keys(const pl_document *document, const pl_node *mapping, const char *const *known,
-                          pl_error *error) {
-  if (!pl_node_is_mapping(mapping)) return pl_document_fail(document, mapping, error, "expected an object");
-  for (size_t i = 0; i < pl_node_count(mapping); i++) {
-    const char *key;
-    const pl_node *value = pl_node_entry(document, mapping, i, &key);
-    size_t k = 0;
-    while (known[k] != NULL && strcmp(known[k], key) != 0)
-      k++;
-    if (known[k] != NULL) continue;
-    char list[160] = "";
-    for (k = 0; known[k] != NULL; k++) {
-      size_t used = strlen(list);
-      snprintf(list + used, sizeof list - used, "%s%s", k == 0 ? "" : ", ", known[k]);
-    }
-    return pl_document_fail(document, value, error, "unknown key '%s'; known here: %s", key, list);
-  }
-  return PL_OK;
-}
 
 /* A number in [lowest, highest]. */
 static pl_code read_number(const pl_document *document, const pl_node *mapping, const char *key, double lowest,
@@ -67,7 +48,7 @@ static pl_code read_bounds(const pl_document *document, const pl_node *mapping, 
 
 static pl_code read_cost(const pl_document *document, const pl_node *node, pl_protocol_cost *cost, pl_error *error) {
   static const char *const known[] = {"start_us", "step_us", "rate", "ramp", NULL};
-  PL_TRY(check_keys(document, node, known, error));
+  PL_TRY(pl_profile_check_keys(document, node, known, error));
   cost->known = true;
   PL_TRY(read_number(document, node, "start_us", 0, 1e6, &cost->start_us, error));
   PL_TRY(read_number(document, node, "step_us", 0, 1e6, &cost->step_us, error));
@@ -134,7 +115,7 @@ static pl_code read_wiring(const pl_document *document, const pl_node *node, boo
                                              "launch_us",  "ring",     "tree",   "direct",    "nvls",
                                              "provenance", "like",     NULL};
   const char *name;
-  PL_TRY(check_keys(document, node, inside ? inside_keys : between_keys, error));
+  PL_TRY(pl_profile_check_keys(document, node, inside ? inside_keys : between_keys, error));
   PL_TRY(pl_node_string(document, node, "name", &name, error));
   wiring->name = pl_arena_strdup(arena, name);
   if (wiring->name == NULL) return pl_fail_memory(error, "a collective profile");
@@ -174,7 +155,7 @@ static pl_code read_profile(const pl_document *document, const char *path, pl_ar
   const pl_node *root = pl_document_root(document);
   *profile = (pl_collective_profile){.digest = pl_document_digest(document), .path = pl_arena_strdup(arena, path)};
   if (profile->path == NULL) return pl_fail_memory(error, "a collective profile");
-  PL_TRY(check_keys(document, root, known, error));
+  PL_TRY(pl_profile_check_keys(document, root, known, error));
   if (pl_node_get(root, "library") == NULL)
     return pl_document_fail(document, root, error, "the key 'library' is missing, e.g. \"NCCL\"");
   PL_TRY(read_remark(document, root, "library", arena, &profile->library, error));

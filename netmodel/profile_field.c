@@ -1,6 +1,7 @@
 /* See netmodel/profile_field.h. */
 #include "netmodel/profile_field.h"
 
+#include <stdio.h>
 #include <string.h>
 
 pl_code pl_profile_check_keys(const pl_document *document, const pl_node *mapping, const char *const *known,
@@ -12,7 +13,13 @@ pl_code pl_profile_check_keys(const pl_document *document, const pl_node *mappin
     size_t k = 0;
     while (known[k] != NULL && strcmp(known[k], key) != 0)
       k++;
-    if (known[k] == NULL) return pl_document_fail(document, value, error, "unknown key '%s'", key);
+    if (known[k] != NULL) continue;
+    char list[256] = "";
+    for (k = 0; known[k] != NULL; k++) {
+      size_t used = strlen(list);
+      snprintf(list + used, sizeof list - used, "%s%s", k == 0 ? "" : ", ", known[k]);
+    }
+    return pl_document_fail(document, value, error, "unknown key '%s'; known here: %s", key, list);
   }
   return PL_OK;
 }

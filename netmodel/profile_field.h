@@ -1,4 +1,5 @@
-/* Fields of device profiles: values with units and in ranges, with errors that name file, line, key and value. */
+/* Fields of device and collective profiles: values with units and in ranges, with errors that name file, line, key and
+ * value. */
 #ifndef PL_NETMODEL_PROFILE_FIELD_H
 #define PL_NETMODEL_PROFILE_FIELD_H
 
@@ -9,7 +10,7 @@
 
 typedef pl_code (*pl_parse_unit)(const char *text, const char *what, double *value, pl_error *error);
 
-/* Refuses what is no mapping, and keys that are not in the NULL-terminated list. */
+/* Refuses what is no mapping, and keys that are not in the NULL-terminated list, which the message shows. */
 pl_code pl_profile_check_keys(const pl_document *document, const pl_node *mapping, const char *const *known,
                               pl_error *error);
 /* A value with a unit ("80GiB"), or a bare number in base units; not negative. */
