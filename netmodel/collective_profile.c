@@ -7,10 +7,11 @@
 #include <unistd.h>
 
 #include "core/document.h"
+#include "core/words.h"
 #include "netmodel/profile_field.h"
 
-const char *const pl_protocol_names[PL_PROTOCOL_COUNT] = {
-    [PL_PROTOCOL_LL] = "LL", [PL_PROTOCOL_LL128] = "LL128", [PL_PROTOCOL_SIMPLE] = "Simple"};
+const char *const pl_protocol_names[PL_PROTOCOL_COUNT + 1] = {
+    [PL_PROTOCOL_LL] = "LL", [PL_PROTOCOL_LL128] = "LL128", [PL_PROTOCOL_SIMPLE] = "Simple", NULL};
 const char *const pl_tuned_names[PL_TUNED_COUNT] = {
     [PL_TUNED_RING] = "ring", [PL_TUNED_TREE] = "tree", [PL_TUNED_DIRECT] = "direct", [PL_TUNED_NVLS] = "nvls"};
 
@@ -56,19 +57,13 @@ static pl_code read_cost(const pl_document *document, const pl_node *node, pl_pr
   return read_number(document, node, "ramp", 0, 1e6, &cost->ramp, error);
 }
 
-static int index_of(const char *const *names, int n, const char *name) {
-  for (int i = 0; i < n; i++)
-    if (strcmp(names[i], name) == 0) return i;
-  return -1;
-}
-
 static pl_code read_algorithm(const pl_document *document, const pl_node *node, pl_tuned algorithm, pl_wiring *wiring,
                               pl_error *error) {
   if (!pl_node_is_mapping(node)) return pl_document_fail(document, node, error, "expected an object of protocols");
   for (size_t i = 0; i < pl_node_count(node); i++) {
     const char *name;
     const pl_node *value = pl_node_entry(document, node, i, &name);
-    int protocol = index_of(pl_protocol_names, PL_PROTOCOL_COUNT, name);
+    int protocol = pl_words_find(pl_protocol_names, name);
     if (protocol < 0)
       return pl_document_fail(document, value, error, "unknown protocol '%s'; known: LL, LL128, Simple", name);
     PL_TRY(read_cost(document, value, &wiring->cost[algorithm][protocol], error));

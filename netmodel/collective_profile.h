@@ -30,8 +30,8 @@ typedef enum pl_protocol { PL_PROTOCOL_LL = 0, PL_PROTOCOL_LL128, PL_PROTOCOL_SI
 /* The algorithms that a profile knows; DIRECT stands for all-to-all and sends. */
 typedef enum pl_tuned { PL_TUNED_RING = 0, PL_TUNED_TREE, PL_TUNED_DIRECT, PL_TUNED_NVLS, PL_TUNED_COUNT } pl_tuned;
 
-extern const char *const pl_protocol_names[PL_PROTOCOL_COUNT]; /* "LL", "LL128", "Simple" */
-extern const char *const pl_tuned_names[PL_TUNED_COUNT];       /* "ring", "tree", "direct", "nvls" */
+extern const char *const pl_protocol_names[PL_PROTOCOL_COUNT + 1]; /* "LL", "LL128", "Simple", NULL */
+extern const char *const pl_tuned_names[PL_TUNED_COUNT];           /* "ring", "tree", "direct", "nvls" */
 
 /* Bytes on the wire per byte of data. */
 double pl_protocol_factor(pl_protocol protocol);

@@ -1,8 +1,7 @@
 /* See netmodel/profile_field.h. */
 #include "netmodel/profile_field.h"
 
-#include <stdio.h>
-#include <string.h>
+#include "core/words.h"
 
 pl_code pl_profile_check_keys(const pl_document *document, const pl_node *mapping, const char *const *known,
                               pl_error *error) {
@@ -10,16 +9,10 @@ pl_code pl_profile_check_keys(const pl_document *document, const pl_node *mappin
   for (size_t i = 0; i < pl_node_count(mapping); i++) {
     const char *key;
     const pl_node *value = pl_node_entry(document, mapping, i, &key);
-    size_t k = 0;
-    while (known[k] != NULL && strcmp(known[k], key) != 0)
-      k++;
-    if (known[k] != NULL) continue;
-    char list[256] = "";
-    for (k = 0; known[k] != NULL; k++) {
-      size_t used = strlen(list);
-      snprintf(list + used, sizeof list - used, "%s%s", k == 0 ? "" : ", ", known[k]);
-    }
-    return pl_document_fail(document, value, error, "unknown key '%s'; known here: %s", key, list);
+    char list[PL_WORDS_BYTES];
+    if (pl_words_find(known, key) >= 0) continue;
+    return pl_document_fail(document, value, error, "unknown key '%s'; known here: %s", key,
+                            pl_words_list(known, list, sizeof list));
   }
   return PL_OK;
 }

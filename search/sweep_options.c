@@ -6,6 +6,7 @@
 
 #include "core/command_line.h"
 #include "core/units.h"
+#include "core/words.h"
 
 enum {
   KEY_OUTPUT = 'o',
@@ -81,12 +82,9 @@ typedef struct word_set {
 
 static bool use_name(const char *word, void *data) {
   word_set *set = data;
-  for (uint32_t i = 0; set->names[i] != NULL; i++)
-    if (strcmp(word, set->names[i]) == 0) {
-      set->mask |= 1u << i;
-      return true;
-    }
-  return false;
+  int found = pl_words_find(set->names, word);
+  if (found >= 0) set->mask |= 1u << found;
+  return found >= 0;
 }
 
 static void read_words(pl_error *error, const char *option, const char *value, const char *const *names,
@@ -96,11 +94,9 @@ static void read_words(pl_error *error, const char *option, const char *value, c
     *mask = set.mask;
     return;
   }
-  char list[128] = "";
-  for (uint32_t i = 0; names[i] != NULL; i++)
-    if (names[i][0] != '\0')
-      snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", list[0] ? ", " : "", names[i]);
-  pl_fail(error, PL_BAD_INPUT, "%s: '%.64s' is not a list of %s", option, value, list);
+  char list[PL_WORDS_BYTES];
+  pl_fail(error, PL_BAD_INPUT, "%s: '%.64s' is not a list of %s", option, value,
+          pl_words_list(names, list, sizeof list));
 }
 
 static void read_switch(pl_error *error, const char *option, const char *value, uint32_t *mask) {

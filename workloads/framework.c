@@ -11,6 +11,7 @@
 
 #include "core/document.h"
 #include "core/units.h"
+#include "core/words.h"
 #include "workloads/strategy.h"
 
 const pl_framework pl_framework_ideal = {.name = "ideal",
@@ -101,25 +102,18 @@ static const switch_row switches[] = {
 };
 enum { N_SWITCHES = sizeof switches / sizeof switches[0] };
 
-static int find_word(const char *const *words, const char *word) {
-  for (int i = 0; words != NULL && words[i] != NULL; i++)
-    if (strcmp(words[i], word) == 0) return i;
-  return -1;
-}
-
 static pl_code refuse_word(const pl_document *document, const pl_node *node, const switch_row *row, const char *word,
                            pl_error *error) {
-  char list[96] = "";
-  for (int i = 0; row->words[i] != NULL; i++)
-    snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i > 0 ? ", " : "", row->words[i]);
-  return pl_document_fail(document, node, error, "%s: '%.32s' is none of %s", row->key, word, list);
+  char list[PL_WORDS_BYTES];
+  return pl_document_fail(document, node, error, "%s: '%.32s' is none of %s", row->key, word,
+                          pl_words_list(row->words, list, sizeof list));
 }
 
 static pl_code read_word(const pl_document *document, const pl_node *section, const switch_row *row, int *value,
                          pl_error *error) {
   const char *word;
   PL_TRY(pl_node_string(document, section, row->key, &word, error));
-  *value = find_word(row->words, word);
+  *value = pl_words_find(row->words, word);
   return *value >= 0 ? PL_OK : refuse_word(document, pl_node_get(section, row->key), row, word, error);
 }
 
@@ -127,8 +121,8 @@ static pl_code read_dtype(const pl_document *document, const pl_node *section, c
                           pl_error *error) {
   const char *word;
   PL_TRY(pl_node_string(document, section, row->key, &word, error));
-  *value = find_word(row->words, word) >= 0 ? (int)row->otherwise : pl_dtype_from_name(word);
-  if (*value >= 0 ? *value != PL_DTYPE_FP8 : *value == (int)row->otherwise && find_word(row->words, word) >= 0)
+  *value = pl_words_find(row->words, word) >= 0 ? (int)row->otherwise : pl_dtype_from_name(word);
+  if (*value >= 0 ? *value != PL_DTYPE_FP8 : *value == (int)row->otherwise && pl_words_find(row->words, word) >= 0)
     return PL_OK;
   return pl_document_fail(document, pl_node_get(section, row->key), error,
                           "%s: '%.32s' is none of %s, fp32, fp16, bf16", row->key, word, row->words[0]);
@@ -139,7 +133,7 @@ static pl_code read_quantity(const pl_document *document, const pl_node *section
   const pl_node *node = pl_node_get(section, row->key);
   const char *text;
   PL_TRY(pl_node_string(document, section, row->key, &text, error));
-  if (find_word(row->words, text) >= 0) {
+  if (pl_words_find(row->words, text) >= 0) {
     *value = row->otherwise;
     return PL_OK;
   }

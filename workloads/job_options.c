@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/units.h"
+#include "core/words.h"
 
 enum {
   KEY_PLATFORM = 'p',
@@ -69,15 +70,14 @@ const char *const pl_collective_form_names[] = {"fluid", "chunked", NULL};
 
 static void choose(pl_job_options *options, const char *option, const char *value, const char *const *choices,
                    int *chosen) {
-  char list[128] = "";
-  for (int i = 0; choices[i] != NULL; i++) {
-    if (strcmp(value, choices[i]) == 0) {
-      *chosen = i;
-      return;
-    }
-    snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i == 0 ? "" : ", ", choices[i]);
+  char list[PL_WORDS_BYTES];
+  int found = pl_words_find(choices, value);
+  if (found >= 0) {
+    *chosen = found;
+  } else {
+    pl_fail(&options->error, PL_BAD_INPUT, "%s: '%s' is unknown; choose one of %s", option, value,
+            pl_words_list(choices, list, sizeof list));
   }
-  pl_fail(&options->error, PL_BAD_INPUT, "%s: '%s' is unknown; choose one of %s", option, value, list);
 }
 
 static void read_count(pl_job_options *options, const char *option, const char *value, int64_t *count) {

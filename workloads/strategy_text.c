@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/units.h"
+#include "core/words.h"
 #include "workloads/strategy.h"
 
 enum { LARGEST_DEGREE = 1 << 24 };
@@ -32,17 +33,12 @@ static pl_code read_integer(parsing *state, const key_value *pair, int64_t lowes
   return PL_OK;
 }
 
-static pl_code read_choice(parsing *state, const key_value *pair, const char *const *choices, int n, int *chosen) {
-  for (int i = 0; i < n; i++)
-    if (strcmp(pair->value, choices[i]) == 0) {
-      *chosen = i;
-      return PL_OK;
-    }
-  char list[128] = "";
-  for (int i = 0; i < n; i++)
-    snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i == 0 ? "" : ", ", choices[i]);
+static pl_code read_choice(parsing *state, const key_value *pair, const char *const *choices, int *chosen) {
+  *chosen = pl_words_find(choices, pair->value);
+  if (*chosen >= 0) return PL_OK;
+  char list[PL_WORDS_BYTES];
   return pl_fail(state->error, PL_BAD_INPUT, "strategy: %s=%s is unknown; choose one of %s", pair->key, pair->value,
-                 list);
+                 pl_words_list(choices, list, sizeof list));
 }
 
 static pl_code read_degree(parsing *state, const key_value *pair) {
@@ -75,7 +71,7 @@ static pl_code read_zero(parsing *state, const key_value *pair) {
 
 static pl_code read_schedule(parsing *state, const key_value *pair) {
   int chosen = 0;
-  PL_TRY(read_choice(state, pair, pl_schedule_names, 3, &chosen));
+  PL_TRY(read_choice(state, pair, pl_schedule_names, &chosen));
   state->strategy->schedule = (pl_schedule_kind)chosen;
   state->schedule_given = true;
   return PL_OK;
@@ -83,7 +79,7 @@ static pl_code read_schedule(parsing *state, const key_value *pair) {
 
 static pl_code read_recompute(parsing *state, const key_value *pair) {
   int chosen = 0;
-  PL_TRY(read_choice(state, pair, pl_recompute_names, 3, &chosen));
+  PL_TRY(read_choice(state, pair, pl_recompute_names, &chosen));
   state->strategy->recompute = (pl_recompute)chosen;
   return PL_OK;
 }
@@ -105,9 +101,9 @@ static pl_code read_order(parsing *state, const key_value *pair) {
 }
 
 static pl_code read_context_communication(parsing *state, const key_value *pair) {
-  static const char *const names[] = {"p2p", "gather"};
+  static const char *const names[] = {"p2p", "gather", NULL};
   int chosen = 0;
-  PL_TRY(read_choice(state, pair, names, 2, &chosen));
+  PL_TRY(read_choice(state, pair, names, &chosen));
   state->strategy->cp_gather = chosen == 1;
   return PL_OK;
 }
