@@ -1,24 +1,65 @@
 /* See search/evaluate.h. */
 #include "search/evaluate.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
-pl_code pl_evaluate_simulate(const void *context, const pl_space *space, uint32_t index, pl_worker *worker,
+pl_code pl_evaluate_strategy(const pl_evaluation *evaluation, const pl_strategy *strategy, pl_worker *worker,
                              pl_result_row *row, pl_error *error) {
-  const pl_evaluation *e = context;
+  const pl_evaluation *e = evaluation;
   pl_simulate_options options = *e->options;
   options.cache = &worker->cache;
   options.features = row->features;
   options.n_feature_stages = e->n_stages;
-  pl_strategy strategy;
-  pl_space_strategy(space, index, &strategy);
-  PL_TRY(pl_strategy_assign(&strategy, e->model, e->job, &e->cluster->profiles[0], &worker->arena, error));
-  PL_TRY(pl_strategy_check(&strategy, e->model, e->job, e->cluster->n_devices, error));
+  pl_strategy whole = *strategy;
+  if (whole.boundary == NULL)
+    PL_TRY(pl_strategy_assign(&whole, e->model, e->job, &e->cluster->profiles[0], &worker->arena, error));
+  PL_TRY(pl_strategy_check(&whole, e->model, e->job, e->cluster->n_devices, error));
   pl_simulate_report report;
-  PL_TRY(pl_simulate(e->cluster, e->model, e->job, &strategy, &options, &worker->arena, &report, error));
+  PL_TRY(pl_simulate(e->cluster, e->model, e->job, &whole, &options, &worker->arena, &report, error));
   report.row.features = row->features;
   *row = report.row;
   return PL_OK;
+}
+
+pl_code pl_evaluate_simulate(const void *context, const pl_space *space, uint32_t index, pl_worker *worker,
+                             pl_result_row *row, pl_error *error) {
+  pl_strategy strategy;
+  pl_space_strategy(space, index, &strategy);
+  return pl_evaluate_strategy(context, &strategy, worker, row, error);
+}
+
+void pl_evaluate_failed_row(const pl_strategy *strategy, const pl_job *job, uint32_t n_features, pl_result_row *row) {
+  double *features = row->features;
+  for (uint32_t i = 0; i < n_features; i++)
+    features[i] = (double)NAN;
+  *row = (pl_result_row){.pp = strategy->pp,
+                         .dp = strategy->dp,
+                         .cp = pl_strategy_cp(strategy),
+                         .ep = pl_strategy_ep(strategy),
+                         .tmp = strategy->tmp,
+                         .mbs = strategy->mbs,
+                         .vpp = strategy->vpp,
+                         .sp = strategy->sp,
+                         .zero = strategy->zero,
+                         .overlap = strategy->overlap,
+                         .fits = 0,
+                         .peak_stage = -1,
+                         .n_classes = -1,
+                         .n_tasks = -1,
+                         .status = PL_RESULT_FAILED,
+                         .features = features};
+  for (uint32_t i = 0; i < pl_result_n_columns; i++)
+    if (pl_result_columns[i].type == PL_COLUMN_f64) {
+      double *value = (double *)(void *)((unsigned char *)row + pl_result_columns[i].offset);
+      *value = (double)NAN;
+    }
+  row->n_microbatches = (int32_t)(job->gbs / strategy->dp / strategy->mbs);
+  snprintf(row->schedule.text, sizeof row->schedule.text, "%s", pl_schedule_names[strategy->schedule]);
+  snprintf(row->recompute.text, sizeof row->recompute.text, "%s", pl_recompute_names[strategy->recompute]);
+  snprintf(row->order.text, sizeof row->order.text, "%s", strategy->order);
+  snprintf(row->assign.text, sizeof row->assign.text, "%s", pl_assign_names[strategy->recipe]);
 }
 
 static pl_code compare(const pl_evaluation *e, const pl_strategy *strategy, pl_arena *arena, bool *differs,

@@ -16,6 +16,12 @@ typedef struct pl_evaluation {
   uint32_t n_stages; /* of the features; 0: none */
 } pl_evaluation;
 
+/* A strategy without boundaries is assigned first. row->features is filled if it is not NULL. */
+pl_code pl_evaluate_strategy(const pl_evaluation *evaluation, const pl_strategy *strategy, pl_worker *worker,
+                             pl_result_row *row, pl_error *error);
+/* What is known of a strategy that could not be simulated: itself. Keeps row->features, of which there are
+ * `n_features`. */
+void pl_evaluate_failed_row(const pl_strategy *strategy, const pl_job *job, uint32_t n_features, pl_result_row *row);
 /* `context` is a pl_evaluation. */
 pl_code pl_evaluate_simulate(const void *context, const pl_space *space, uint32_t index, pl_worker *worker,
                              pl_result_row *row, pl_error *error);

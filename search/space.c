@@ -3,6 +3,7 @@
  * under the first rule of pl_space_reason's order that it breaks. */
 #include "search/space.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -368,6 +369,21 @@ int pl_space_format_reason(const pl_space *space, pl_space_reason reason, char *
     break;
   }
   return snprintf(text, size, "?");
+}
+
+pl_code pl_space_refuse_empty(const pl_space *space, uint32_t n_devices, pl_error *error) {
+  char text[PL_ERROR_MESSAGE_BYTES] = "", reason[128];
+  for (int r = 0; r < PL_DROP_COUNT; r++) {
+    if (space->dropped[r] == 0) continue;
+    pl_space_format_reason(space, (pl_space_reason)r, reason, sizeof reason);
+    size_t used = strlen(text);
+    snprintf(text + used, sizeof text - used, "%s%s (%" PRIu64 " dropped)", used ? "; " : ": ", reason,
+             space->dropped[r]);
+  }
+  return pl_fail(
+      error, PL_BAD_INPUT, "no candidate is left for %u devices%s; loosen the restrictions or change --gbs", n_devices,
+      text[0] ? text
+              : ": no pp, dp and tmp that are allowed multiply to them, or every mbs that is allowed exceeds gbs");
 }
 
 int pl_space_format_candidate(const pl_space *space, uint32_t index, char *text, size_t size) {

@@ -105,6 +105,8 @@ pl_code pl_space_take(const pl_model *model, const pl_job *job, uint32_t n_devic
 void pl_space_strategy(const pl_space *space, uint32_t index, pl_strategy *strategy);
 /* "tmp does not divide 96 heads": what `dropped[reason]` counts. Returns the length that was needed, like snprintf. */
 int pl_space_format_reason(const pl_space *space, pl_space_reason reason, char *text, size_t size);
+/* For an empty space: PL_BAD_INPUT with the rules that emptied it. */
+pl_code pl_space_refuse_empty(const pl_space *space, uint32_t n_devices, pl_error *error);
 /* Short text form of a candidate, with the recipe in place of the boundaries: what --strategy takes. */
 int pl_space_format_candidate(const pl_space *space, uint32_t index, char *text, size_t size);
 /* Relative cost of simulating a candidate: a constant and microbatches times model chunks times what a pass costs. For

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "search/agree.h"
+#include "search/evaluate.h"
 #include "search/results_file.h"
 #include "search/work_pool.h"
 
@@ -187,40 +188,6 @@ static bool claim(void *context, pl_work_block *block) {
   return true;
 }
 
-/* What is known of a candidate that could not be simulated: itself. */
-static void failed_row(const pl_space *space, uint32_t index, uint32_t n_features, pl_result_row *row) {
-  const pl_candidate *c = &space->candidates[index];
-  double *features = row->features;
-  for (uint32_t i = 0; i < n_features; i++)
-    features[i] = (double)NAN;
-  *row = (pl_result_row){.pp = c->pp,
-                         .dp = c->dp,
-                         .cp = c->cp,
-                         .ep = c->ep,
-                         .tmp = c->tmp,
-                         .mbs = c->mbs,
-                         .vpp = c->vpp,
-                         .sp = c->sp,
-                         .zero = c->zero,
-                         .overlap = c->overlap,
-                         .fits = 0,
-                         .peak_stage = -1,
-                         .n_classes = -1,
-                         .n_tasks = -1,
-                         .status = PL_RESULT_FAILED,
-                         .features = features};
-  for (uint32_t i = 0; i < pl_result_n_columns; i++)
-    if (pl_result_columns[i].type == PL_COLUMN_f64) {
-      double *value = (double *)(void *)((unsigned char *)row + pl_result_columns[i].offset);
-      *value = (double)NAN;
-    }
-  row->n_microbatches = (int32_t)(space->job->gbs / c->dp / c->mbs);
-  snprintf(row->schedule.text, sizeof row->schedule.text, "%s", pl_schedule_names[c->schedule]);
-  snprintf(row->recompute.text, sizeof row->recompute.text, "%s", pl_recompute_names[c->recompute]);
-  snprintf(row->order.text, sizeof row->order.text, "%s", space->choices.orders[c->order]);
-  snprintf(row->assign.text, sizeof row->assign.text, "%s", c->recipe == PL_ASSIGN_BALANCED ? "balanced" : "uniform");
-}
-
 static uint32_t n_features(const pl_sweep *sweep) {
   return sweep->n_stages == 0 ? 0 : PL_N_FEATURES + PL_N_STAGE_FEATURES * sweep->n_stages;
 }
@@ -247,7 +214,9 @@ static void compute(void *context, uint32_t index, pl_worker *worker, pl_result_
     PL_ASSERT(row->status == PL_RESULT_DONE || row->status == PL_RESULT_OOM);
     return;
   }
-  failed_row(sweep->space, index, n_features(sweep), row);
+  pl_strategy strategy;
+  pl_space_strategy(sweep->space, index, &strategy);
+  pl_evaluate_failed_row(&strategy, sweep->space->job, n_features(sweep), row);
   note_failure(state, index, &error);
 }
 

@@ -162,20 +162,33 @@ static void direct(pool_state *state, pl_worker *worker) {
   }
 }
 
+void pl_worker_init(pl_worker *worker) {
+  pl_arena_init(&worker->arena, 0);
+  pl_topology_cache_init(&worker->cache, PL_TOPOLOGY_CACHE_BYTES);
+}
+
+void pl_worker_release(pl_worker *worker) {
+  pl_topology_cache_release(&worker->cache);
+  pl_arena_release(&worker->arena);
+}
+
 static void run(pool_state *state) {
   omp_init_lock(&state->lock);
 #pragma omp parallel num_threads((int)state->pool->n_threads) default(none) shared(state)
   {
-    pl_worker worker;
-    pl_arena_init(&worker.arena, 0);
-    pl_topology_cache_init(&worker.cache, PL_TOPOLOGY_CACHE_BYTES);
-    if (omp_get_thread_num() == 0) {
-      direct(state, &worker);
+    pl_worker own, *worker = &own;
+    int thread = omp_get_thread_num();
+    if (state->pool->workers != NULL) {
+      worker = &state->pool->workers[thread];
     } else {
-      work(state, &worker);
+      pl_worker_init(&own);
     }
-    pl_topology_cache_release(&worker.cache);
-    pl_arena_release(&worker.arena);
+    if (thread == 0) {
+      direct(state, worker);
+    } else {
+      work(state, worker);
+    }
+    if (worker == &own) pl_worker_release(&own);
   }
   omp_destroy_lock(&state->lock);
 }

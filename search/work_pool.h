@@ -31,10 +31,14 @@ typedef struct pl_worker {
   pl_topology_cache cache;
 } pl_worker;
 
+void pl_worker_init(pl_worker *worker);
+void pl_worker_release(pl_worker *worker);
+
 typedef struct pl_work_pool {
   uint32_t n_threads;
   uint32_t block_rows; /* no claimed block is larger */
   uint32_t n_features; /* numbers that row->features has room for; 0: it is NULL */
+  pl_worker *workers;  /* one per thread, kept from pool to pool by the caller; NULL: the pool's own */
   void *context;
   /* Master: next block, or false when there is none left (not asked again). */
   bool (*claim)(void *context, pl_work_block *block);
