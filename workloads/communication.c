@@ -40,6 +40,7 @@ typedef struct planning {
   uint32_t n_patterns;
   pl_collective_group **channels; /* per group */
   pl_topology_cache *cache;       /* NULL = none */
+  uint32_t *rank_of; /* per device of the cluster; what is folded are ranks, so idle devices play no part */
   pl_fold_problem problem;
   pl_folding folding;
   uint32_t *class_of_group;
@@ -55,6 +56,15 @@ static const uint32_t *group_members(const pl_family *family, uint32_t group) {
 }
 
 /* ---- lowering ---- */
+
+static pl_code number_ranks(planning *state) {
+  const pl_strategy *strategy = state->program->strategy;
+  state->rank_of = PL_TAKE(state->arena, uint32_t, state->cluster->n_devices);
+  if (state->rank_of == NULL) return no_memory(state);
+  for (uint32_t rank = 0; rank < pl_strategy_n_ranks(strategy); rank++)
+    state->rank_of[pl_strategy_device_of_rank(strategy, rank)] = rank;
+  return PL_OK;
+}
 
 static pl_code count_groups(planning *state) {
   const pl_program *program = state->program;
@@ -158,7 +168,8 @@ static pl_code lower_group(planning *state, uint32_t f, uint32_t group) {
 
 /* ---- the fold problem ---- */
 
-static uint64_t device_colour(const planning *state, uint32_t device, int32_t stage) {
+static uint64_t rank_colour(const planning *state, uint32_t rank, int32_t stage) {
+  uint32_t device = pl_strategy_device_of_rank(state->program->strategy, rank);
   return ((uint64_t)stage << 32) | state->cluster->devices[device].profile;
 }
 
@@ -166,14 +177,14 @@ static uint64_t link_colour(const pl_link *link) {
   return pl_hash_word(bits_of(link->capacity_Bps), link->policy);
 }
 
-static uint64_t *colour_devices(planning *state) {
+static uint64_t *colour_ranks(planning *state) {
   const pl_strategy *strategy = state->program->strategy;
-  uint64_t *colours = PL_TAKE(state->arena, uint64_t, state->cluster->n_devices);
+  uint64_t *colours = PL_TAKE(state->arena, uint64_t, pl_strategy_n_ranks(strategy));
   for (int32_t stage = 0; colours != NULL && stage < strategy->pp; stage++)
     for (int32_t r = 0; r < pl_strategy_replicas(strategy); r++)
       for (int32_t t = 0; t < strategy->tmp; t++) {
-        uint32_t device = pl_strategy_device(strategy, stage, r, t);
-        colours[device] = device_colour(state, device, stage);
+        uint32_t rank = pl_strategy_rank(strategy, stage, r, t);
+        colours[rank] = rank_colour(state, rank, stage);
       }
   return colours;
 }
@@ -206,7 +217,7 @@ static pl_code make_problem(planning *state) {
     n_members += state->program->families[state->patterns[p].family].group_size;
     n_uses += state->patterns[p].n_uses;
   }
-  uint64_t *device_colours = colour_devices(state), *link_colours = PL_TAKE(state->arena, uint64_t, cluster->n_links);
+  uint64_t *rank_colours = colour_ranks(state), *link_colours = PL_TAKE(state->arena, uint64_t, cluster->n_links);
   pl_fold_transfer *transfers = PL_TAKE(state->arena, pl_fold_transfer, state->n_patterns);
   pl_fold_member *members = PL_TAKE(state->arena, pl_fold_member, n_members);
   pl_link_use *uses = PL_TAKE(state->arena, pl_link_use, n_uses);
@@ -226,14 +237,15 @@ static pl_code make_problem(planning *state) {
                                       .first_use = n_uses,
                                       .n_uses = own->n_uses};
     for (uint32_t i = 0; i < family->group_size; i++)
-      members[n_members++] = (pl_fold_member){group_members(family, own->group)[i], is_point_to_point(family) ? i : 0};
+      members[n_members++] =
+          (pl_fold_member){state->rank_of[group_members(family, own->group)[i]], is_point_to_point(family) ? i : 0};
     if (own->n_uses > 0) memcpy(&uses[n_uses], own->uses, own->n_uses * sizeof *uses);
     n_uses += own->n_uses;
   }
-  state->problem = (pl_fold_problem){.n_devices = cluster->n_devices,
+  state->problem = (pl_fold_problem){.n_devices = pl_strategy_n_ranks(state->program->strategy),
                                      .n_links = cluster->n_links,
                                      .n_transfers = state->n_patterns,
-                                     .device_colour = device_colours,
+                                     .device_colour = rank_colours,
                                      .link_colour = link_colours,
                                      .transfers = transfers,
                                      .members = members,
@@ -331,11 +343,11 @@ static pl_code number_devices(planning *state) {
   for (int32_t stage = 0; stage < strategy->pp; stage++)
     for (int32_t r = 0; r < pl_strategy_replicas(strategy); r++)
       for (int32_t t = 0; t < strategy->tmp; t++) {
-        uint32_t device = pl_strategy_device(strategy, stage, r, t),
-                 class = state->folding.fold.devices.class_of[device];
-        if (state->folding.fold.devices.first[class] != device) continue;
+        uint32_t rank = pl_strategy_rank(strategy, stage, r, t), class = state->folding.fold.devices.class_of[rank];
+        if (state->folding.fold.devices.first[class] != rank) continue;
         pl_device_class *own = &classes[class];
-        *own = (pl_device_class){device, state->folding.fold.devices.size[class], stage, r, t, {0}};
+        *own = (pl_device_class){
+            pl_strategy_device_of_rank(strategy, rank), state->folding.fold.devices.size[class], stage, r, t, {0}};
         for (int slot = 0; slot < PL_SLOT_COUNT; slot++)
           own->group_class[slot] = slot_group(state, own, slot);
       }
@@ -358,7 +370,7 @@ static pl_code find_participants(planning *state) {
     const pl_family *family = &state->program->families[class->family];
     class->first_participant = n;
     for (uint32_t i = 0; i < family->group_size; i++) {
-      uint32_t device = state->folding.fold.devices.class_of[group_members(family, class->group)[i]];
+      uint32_t device = state->folding.fold.devices.class_of[state->rank_of[group_members(family, class->group)[i]]];
       if (seen[device] == c + 1 && !is_point_to_point(family)) continue;
       seen[device] = c + 1;
       participants[n++] = (pl_participant){device, stream_of(family, i)};
@@ -385,7 +397,7 @@ static pl_code make_quotient(planning *state) {
   for (uint32_t class = 0; class < quotient->n_transfers; class ++) {
     const pattern *first = &state->patterns[fold->transfers.first[class]];
     const pl_family *family = &state->program->families[first->family];
-    uint32_t device = fold->devices.class_of[group_members(family, first->group)[0]];
+    uint32_t device = fold->devices.class_of[state->rank_of[group_members(family, first->group)[0]]];
     quotient->transfers[class] = state->folding.quotient.transfers[class];
     quotient->transfers[class].serial = device * PL_STREAM_KIND_COUNT + turn_of(family);
   }
@@ -470,6 +482,7 @@ pl_code pl_communication_plan_take(const pl_cluster *cluster, const pl_program *
       .cluster = cluster, .program = program, .options = options, .arena = arena, .plan = plan, .error = error};
   state.cache = options->cache;
   if (state.cache != NULL) pl_topology_cache_begin(state.cache, cluster, &options->collective);
+  PL_TRY(number_ranks(&state));
   PL_TRY(count_groups(&state));
   for (uint32_t f = 0; f < program->n_families; f++)
     for (uint32_t group = 0; program->families[f].n_ops > 0 && group < program->families[f].n_groups; group++)

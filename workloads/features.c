@@ -131,7 +131,8 @@ static void add_copies(pl_feature_values *v, const pl_explained_time *time, doub
 static void add_class(filling *state, uint32_t class) {
   const pl_explanation *explanation = state->explanation;
   const pl_explained_time *times = pl_explained_times(explanation, class);
-  double share = explanation->plan->device_classes[class].multiplicity / (double)explanation->cluster->n_devices;
+  const pl_strategy *strategy = explanation->program->strategy;
+  double share = explanation->plan->device_classes[class].multiplicity / (double)pl_strategy_n_ranks(strategy);
   pl_ticks alone = 0;
   for (uint32_t op = 0; op < explanation->n_ops; op++) {
     if (times[op].calls == 0) continue;

@@ -1,5 +1,6 @@
 /* Prints a program: one op list per stage, identical blocks once with a count. For people (and diffs). */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/units.h"
@@ -156,9 +157,10 @@ static void print_stage(FILE *stream, const pl_program *program, const pl_stage_
 }
 
 void pl_program_print(FILE *stream, const pl_program *program) {
-  char text[1024];
-  pl_strategy_format(program->strategy, program->model, text, sizeof text);
-  fprintf(stream, "program %s, %d microbatches, %s\n", program->model->name, program->n_microbatches, text);
+  char *text = pl_strategy_text(program->strategy, program->model);
+  fprintf(stream, "program %s, %d microbatches, %s\n", program->model->name, program->n_microbatches,
+          text == NULL ? "" : text);
+  free(text);
   for (int32_t stage = 0; stage < program->strategy->pp; stage++)
     print_stage(stream, program, &program->stages[stage]);
 }

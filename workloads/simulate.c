@@ -158,10 +158,10 @@ static void report_strategy(const simulation *state, pl_result_row *row) {
 typedef unsigned __int128 device_ticks;
 
 static double mean_s(const simulation *state, device_ticks total) {
-  return (double)total / (PL_TICKS_PER_S * state->cluster->n_devices);
+  return (double)total / (PL_TICKS_PER_S * pl_strategy_n_ranks(state->strategy));
 }
 
-/* Mean over the devices of the cluster, each class counted as often as it stands for devices. */
+/* Mean over the devices that work, each class counted as often as it stands for devices. */
 static void report_breakdown(const simulation *state, pl_result_row *row) {
   device_ticks total[PL_CATEGORY_COUNT] = {0}, idle = 0, computing = 0;
   for (uint32_t c = 0; c < state->plan.n_device_classes; c++) {
@@ -183,8 +183,10 @@ static void report_breakdown(const simulation *state, pl_result_row *row) {
 
 static void report_speed(const simulation *state, pl_result_row *row) {
   double sequences = (double)state->job->gbs, peak_flops = 0;
-  for (uint32_t d = 0; d < state->cluster->n_devices; d++)
-    peak_flops += pl_cluster_profile(state->cluster, d)->peak_flops[state->job->dtype];
+  for (uint32_t rank = 0; rank < pl_strategy_n_ranks(state->strategy); rank++) {
+    uint32_t device = pl_strategy_device_of_rank(state->strategy, rank);
+    peak_flops += pl_cluster_profile(state->cluster, device)->peak_flops[state->job->dtype];
+  }
   row->iter_time_s = pl_ticks_to_s(state->result.makespan);
   row->samples_per_s = sequences / row->iter_time_s;
   row->tokens_per_s = row->samples_per_s * (double)state->job->seq;
@@ -252,7 +254,7 @@ static pl_code fill_features(simulation *state, const pl_simulate_report *report
 
 pl_code pl_simulate(const pl_cluster *cluster, const pl_model *model, const pl_job *job, const pl_strategy *strategy,
                     const pl_simulate_options *options, pl_arena *arena, pl_simulate_report *report, pl_error *error) {
-  *report = (pl_simulate_report){.n_devices = cluster->n_devices};
+  *report = (pl_simulate_report){.n_devices = pl_strategy_n_ranks(strategy)};
   simulation state = {.cluster = cluster,
                       .model = model,
                       .job = job,

@@ -42,7 +42,8 @@ typedef struct pl_simulate_report {
   pl_result_row row;
   const pl_stage_memory *stages; /* pp entries: the worst device of each stage */
   int32_t n_stages;
-  uint32_t n_devices, n_device_classes, n_transfer_classes;
+  uint32_t n_devices; /* that work */
+  uint32_t n_device_classes, n_transfer_classes;
   uint64_t n_events;
   const char
       *bottleneck_link; /* name of the link with the highest mean utilisation while in use by the run; NULL when none */

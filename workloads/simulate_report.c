@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/digest.h"
@@ -11,7 +12,7 @@
 
 void pl_simulate_subject_print(FILE *stream, const pl_simulate_subject *subject) {
   const pl_cluster *cluster = subject->cluster;
-  char text[1024], figure[PL_UNIT_TEXT_BYTES];
+  char figure[PL_UNIT_TEXT_BYTES];
   double parameters = subject->model->parameters;
   bool is_large = parameters >= 1e9;
   fprintf(stream,
@@ -27,8 +28,11 @@ void pl_simulate_subject_print(FILE *stream, const pl_simulate_subject *subject)
     fprintf(stream, "%s %" PRIu32 " x %s", p == 0 ? "" : " +", n, cluster->profiles[p].name);
   }
   fprintf(stream, " in %" PRIu32 " node%s\n", cluster->n_nodes, cluster->n_nodes == 1 ? "" : "s");
-  pl_strategy_format(subject->strategy, subject->model, text, sizeof text);
-  fprintf(stream, "strategy         %s\n", text);
+  char *text = pl_strategy_text(subject->strategy, subject->model);
+  fprintf(stream, "strategy         %s\n", text == NULL ? "" : text);
+  free(text);
+  uint32_t n_idle = cluster->n_devices - pl_strategy_n_ranks(subject->strategy);
+  if (n_idle > 0) fprintf(stream, "idle             %" PRIu32 " of %" PRIu32 " GPUs\n", n_idle, cluster->n_devices);
   if (subject->job->framework != NULL) fprintf(stream, "framework        %s\n", subject->job->framework->name);
 }
 
@@ -134,7 +138,9 @@ static void put_stage(pl_json *json, int32_t index, const pl_stage_memory *stage
 void pl_simulate_subject_json(pl_json *json, const pl_simulate_subject *subject, const pl_simulate_report *report) {
   pl_json_put_string(json, "model", subject->model->name);
   pl_json_put_string(json, "platform", subject->cluster->path);
-  pl_json_put_integer(json, "n_devices", report->n_devices);
+  pl_json_put_integer(json, "n_devices", subject->cluster->n_devices);
+  if (report->n_devices < subject->cluster->n_devices)
+    pl_json_put_integer(json, "n_idle_devices", subject->cluster->n_devices - report->n_devices);
   pl_json_put_integer(json, "gbs", subject->job->gbs);
   pl_json_put_integer(json, "seq", subject->job->seq);
   pl_json_put_string(json, "dtype", pl_dtype_name(subject->job->dtype));

@@ -1,8 +1,9 @@
-/* The flat strategy: what must hold between it, the model, the job and the cluster; placement; printing. */
+/* The flat strategy: what must hold between it, the model, the job and the cluster; printing. */
 #include "workloads/strategy.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 const char *const pl_schedule_names[] = {"gpipe", "1f1b", "interleaved", NULL};
@@ -22,19 +23,30 @@ static bool multiply_to(const int32_t *degrees, int n, uint32_t wanted, double *
   return product == (int64_t)wanted;
 }
 
+/* Some devices may be left over. */
+static pl_code check_room(const pl_strategy *strategy, double product, uint32_t n_devices, pl_error *error) {
+  if (product <= n_devices) return pl_strategy_check_placement(strategy, n_devices, error);
+  return pl_fail(error, PL_BAD_INPUT,
+                 "strategy: pp=%d * dp=%d * tmp=%d * cp=%d = %.0f ranks, but the platform has only %" PRIu32 " devices",
+                 strategy->pp, strategy->dp, strategy->tmp, pl_strategy_cp(strategy), product, n_devices);
+}
+
 static pl_code check_degrees(const pl_strategy *strategy, uint32_t n_devices, pl_error *error) {
   const int32_t degrees[] = {strategy->pp, strategy->dp, strategy->tmp, pl_strategy_cp(strategy)};
   double product;
-  if (multiply_to(degrees, 4, n_devices, &product)) return PL_OK;
+  bool fills = multiply_to(degrees, 4, n_devices, &product);
+  if (strategy->placement != NULL || strategy->idle) return check_room(strategy, product, n_devices, error);
+  if (fills) return PL_OK;
+  const char *idle = product < n_devices ? ", or leave devices idle (idle=1, or placement=)" : "";
   if (strategy->cp > 1)
     return pl_fail(error, PL_BAD_INPUT,
                    "strategy: pp=%d * dp=%d * tmp=%d * cp=%d = %.0f, but the platform has %" PRIu32
-                   " devices; choose degrees whose product is %" PRIu32,
-                   strategy->pp, strategy->dp, strategy->tmp, strategy->cp, product, n_devices, n_devices);
+                   " devices; choose degrees whose product is %" PRIu32 "%s",
+                   strategy->pp, strategy->dp, strategy->tmp, strategy->cp, product, n_devices, n_devices, idle);
   return pl_fail(error, PL_BAD_INPUT,
                  "strategy: pp=%d * dp=%d * tmp=%d = %.0f, but the platform has %" PRIu32
-                 " devices; choose degrees whose product is %" PRIu32,
-                 strategy->pp, strategy->dp, strategy->tmp, product, n_devices, n_devices);
+                 " devices; choose degrees whose product is %" PRIu32 "%s",
+                 strategy->pp, strategy->dp, strategy->tmp, product, n_devices, n_devices, idle);
 }
 
 static pl_code check_batch(const pl_strategy *strategy, const pl_job *job, pl_error *error) {
@@ -172,40 +184,6 @@ pl_code pl_strategy_check(const pl_strategy *strategy, const pl_model *model, co
   return check_tensor_degree(strategy, model, job, error);
 }
 
-/* ---- placement ---- */
-
-typedef struct placement {
-  const pl_strategy *strategy;
-  int32_t stage, replica, tensor;
-  uint32_t device, stride;
-} placement;
-
-static void place(placement *own, char letter) {
-  int32_t cp = pl_strategy_cp(own->strategy), degree = own->strategy->tmp, coordinate = own->tensor;
-  if (letter == 'd') {
-    degree = own->strategy->dp;
-    coordinate = own->replica / cp;
-  } else if (letter == 'c') {
-    degree = cp;
-    coordinate = own->replica % cp;
-  } else if (letter == 'p') {
-    degree = own->strategy->pp;
-    coordinate = own->stage;
-  }
-  own->device += (uint32_t)coordinate * own->stride;
-  own->stride *= (uint32_t)degree;
-}
-
-uint32_t pl_strategy_device(const pl_strategy *strategy, int32_t stage, int32_t replica, int32_t tensor) {
-  placement own = {.strategy = strategy, .stage = stage, .replica = replica, .tensor = tensor, .stride = 1};
-  bool has_context = strchr(strategy->order, 'c') != NULL;
-  for (const char *letter = strategy->order; *letter != '\0'; letter++) {
-    place(&own, *letter);
-    if (*letter == 't' && !has_context) place(&own, 'c');
-  }
-  return own.device;
-}
-
 /* ---- printing ---- */
 
 /* Boundary in blocks as the user counts: layers hide the two blocks in front of them and the four behind. */
@@ -234,15 +212,39 @@ static void format_extras(const pl_strategy *strategy, char text[64]) {
   if (strategy->ep > 1) snprintf(text + length, 64 - length, ",ep=%d", strategy->ep);
 }
 
+/* Where the rest of a text goes that is `length` long so far. */
+static char *rest_of(char *text, size_t size, int length, size_t *left) {
+  size_t at = (size_t)length < size ? (size_t)length : size;
+  *left = size - at;
+  return text + at;
+}
+
 int pl_strategy_format(const pl_strategy *strategy, const pl_model *model, char *text, size_t size) {
   char extras[64];
   format_extras(strategy, extras);
-  int length =
-      snprintf(text, size,
-               "pp=%d,dp=%d,tmp=%d%s,mbs=%d,schedule=%s,vpp=%d,sp=%d,recompute=%s,zero=%d,overlap=%d,order=%s,assign=",
-               strategy->pp, strategy->dp, strategy->tmp, extras, strategy->mbs, pl_schedule_names[strategy->schedule],
-               strategy->vpp, strategy->sp, pl_recompute_names[strategy->recompute], strategy->zero, strategy->overlap,
-               strategy->order);
-  size_t at = (size_t)length < size ? (size_t)length : size;
-  return length + pl_strategy_format_assign(strategy, model, text + at, size - at);
+  int length = snprintf(
+      text, size, "pp=%d,dp=%d,tmp=%d%s,mbs=%d,schedule=%s,vpp=%d,sp=%d,recompute=%s,zero=%d,overlap=%d,order=%s%s,",
+      strategy->pp, strategy->dp, strategy->tmp, extras, strategy->mbs, pl_schedule_names[strategy->schedule],
+      strategy->vpp, strategy->sp, pl_recompute_names[strategy->recompute], strategy->zero, strategy->overlap,
+      strategy->order, strategy->idle ? ",idle=1" : "");
+  size_t left;
+  char *rest = rest_of(text, size, length, &left);
+  if (strategy->placement != NULL) {
+    length += snprintf(rest, left, "placement=");
+    rest = rest_of(text, size, length, &left);
+    length += pl_strategy_format_placement(strategy, rest, left);
+    rest = rest_of(text, size, length, &left);
+    length += snprintf(rest, left, ",");
+    rest = rest_of(text, size, length, &left);
+  }
+  length += snprintf(rest, left, "assign=");
+  rest = rest_of(text, size, length, &left);
+  return length + pl_strategy_format_assign(strategy, model, rest, left);
+}
+
+char *pl_strategy_text(const pl_strategy *strategy, const pl_model *model) {
+  size_t size = (size_t)pl_strategy_format(strategy, model, NULL, 0) + 1;
+  char *text = malloc(size);
+  if (text != NULL) pl_strategy_format(strategy, model, text, size);
+  return text;
 }

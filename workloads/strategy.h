@@ -3,14 +3,17 @@
  *
  * Text form, key=value pairs separated by commas:
  *   pp=4,dp=4,tmp=1,mbs=1,assign=0:9:15:21:30,schedule=1f1b,vpp=1,sp=0,recompute=none,zero=0,overlap=1,order=tdp
- * and cp=1,cp_comm=p2p,ep=1. pp * dp * cp * tmp must be the number of devices. The ep ranks that share the experts of a
+ * and cp=1,cp_comm=p2p,ep=1,placement=0-7:12:8-11,idle=0. pp * dp * cp * tmp must be the number of devices, unless a
+ * placement or idle=1 leaves some out. The ep ranks that share the experts of a
  * layer are neighbours among the dp * cp * tmp ranks of a stage, in that order with tmp innermost, whatever `order`
  * says (Megatron Core's, with expert-tensor-parallel-size 1): ep divides dp * cp * tmp. assign: pp * vpp + 1 strictly
  * increasing boundaries from 0 to the number of transformer layers (embedding goes with the first, head with the last
  * stage) or to the number of blocks (AMP's way of counting); "uniform" and "balanced" are recipes. order: placement,
- * innermost first, a permutation of t, d, p, or of t, c, d, p; without c, context ranks come right behind t. overlap=0:
- * gradients are reduced when the last backward pass is over; ZeRO 2 and 3 reduce each bucket at once all the same, and
- * computing waits for it.
+ * innermost first, a permutation of t, d, p, or of t, c, d, p; without c, context ranks come right behind t. It numbers
+ * the ranks; rank i is on device i of the cluster, or on the i-th device of `placement`: devices and ranges of them
+ * (7-4 runs down), each device at most once. idle=1: without a placement the first devices are used and the others
+ * left idle. overlap=0: gradients are reduced when the last backward pass is over; ZeRO 2 and 3 reduce each bucket at
+ * once all the same, and computing waits for it.
  */
 #ifndef PL_WORKLOADS_STRATEGY_H
 #define PL_WORKLOADS_STRATEGY_H
@@ -57,6 +60,10 @@ typedef struct pl_strategy {
   pl_recompute recompute;
   int32_t zero;
   char order[5]; /* "tdp", "tcdp" */
+  bool idle;     /* devices may be left over; a placement may always leave some */
+  /* Device of each rank (pl_strategy_n_ranks of them, by pl_strategy_rank), each at most once; NULL: rank i is on
+   * device i. */
+  const uint32_t *placement;
   pl_assign_recipe recipe;
   bool counts_layers; /* how assign was, and is to be, written: layers or blocks */
   /* Boundaries in BLOCKS: chunk c of the model (0 <= c < pp * vpp) is blocks [boundary[c], boundary[c+1]); chunk c
@@ -106,9 +113,30 @@ pl_code pl_strategy_assign(pl_strategy *strategy, const pl_model *model, const p
 int pl_strategy_format_assign(const pl_strategy *strategy, const pl_model *model, char *text, size_t size);
 /* The whole text form. */
 int pl_strategy_format(const pl_strategy *strategy, const pl_model *model, char *text, size_t size);
+/* The same, however long, in memory from malloc; NULL: no memory. */
+char *pl_strategy_text(const pl_strategy *strategy, const pl_model *model);
 
-/* Device of the cluster at coordinates (pipeline stage, replica, tensor rank) under strategy->order; without context
+/* ---- placement (strategy_placement.c) ---- */
+
+/* Devices that work: pp * dp * cp * tmp. */
+static inline uint32_t pl_strategy_n_ranks(const pl_strategy *strategy) {
+  return (uint32_t)(strategy->pp * pl_strategy_replicas(strategy) * strategy->tmp);
+}
+/* Number of the rank at coordinates (pipeline stage, replica, tensor rank) under strategy->order; without context
  * parallelism the replica is the data rank. */
+uint32_t pl_strategy_rank(const pl_strategy *strategy, int32_t stage, int32_t replica, int32_t tensor);
+static inline uint32_t pl_strategy_device_of_rank(const pl_strategy *strategy, uint32_t rank) {
+  return strategy->placement == NULL ? rank : strategy->placement[rank];
+}
+/* Device of the cluster at these coordinates. */
 uint32_t pl_strategy_device(const pl_strategy *strategy, int32_t stage, int32_t replica, int32_t tensor);
+/* Reads "0-7:12:8-11", exactly `n` devices; memory from `arena`. Duplicates are found by pl_strategy_check_placement.
+ */
+pl_code pl_strategy_parse_placement(const char *text, int64_t n, pl_arena *arena, const uint32_t **placement,
+                                    pl_error *error);
+/* Every device of the placement is one of the `n_devices`, and in it once. */
+pl_code pl_strategy_check_placement(const pl_strategy *strategy, uint32_t n_devices, pl_error *error);
+/* "0-7:12:8-11", "" without a placement; returns the length that was needed, like snprintf. */
+int pl_strategy_format_placement(const pl_strategy *strategy, char *text, size_t size);
 
 #endif

@@ -19,7 +19,7 @@ typedef struct parsing {
   const pl_model *model;
   pl_arena *arena;
   pl_strategy *strategy;
-  const char *assign; /* read last: it needs pp and vpp */
+  const char *assign, *placement; /* read last: they need the degrees */
   bool schedule_given;
   pl_error *error;
 } parsing;
@@ -58,6 +58,8 @@ static pl_code read_flag(parsing *state, const key_value *pair) {
   PL_TRY(read_integer(state, pair, 0, 1, &value));
   if (strcmp(pair->key, "sp") == 0) {
     state->strategy->sp = value != 0;
+  } else if (strcmp(pair->key, "idle") == 0) {
+    state->strategy->idle = value != 0;
   } else {
     state->strategy->overlap = value != 0;
     state->strategy->overlap_is_given = true;
@@ -113,15 +115,32 @@ static pl_code read_assign(parsing *state, const key_value *pair) {
   return PL_OK;
 }
 
+static pl_code read_placement(parsing *state, const key_value *pair) {
+  state->placement = pair->value;
+  return PL_OK;
+}
+
 static const struct {
   const char *key;
   pl_code (*read)(parsing *state, const key_value *pair);
 } keys[] = {
-    {"pp", read_degree},  {"dp", read_degree},     {"tmp", read_degree},
-    {"mbs", read_degree}, {"assign", read_assign}, {"schedule", read_schedule},
-    {"vpp", read_degree}, {"sp", read_flag},       {"recompute", read_recompute},
-    {"zero", read_zero},  {"overlap", read_flag},  {"order", read_order},
-    {"cp", read_degree},  {"ep", read_degree},     {"cp_comm", read_context_communication},
+    {"pp", read_degree},
+    {"dp", read_degree},
+    {"tmp", read_degree},
+    {"mbs", read_degree},
+    {"assign", read_assign},
+    {"schedule", read_schedule},
+    {"vpp", read_degree},
+    {"sp", read_flag},
+    {"recompute", read_recompute},
+    {"zero", read_zero},
+    {"overlap", read_flag},
+    {"order", read_order},
+    {"cp", read_degree},
+    {"ep", read_degree},
+    {"cp_comm", read_context_communication},
+    {"idle", read_flag},
+    {"placement", read_placement},
 };
 enum { N_KEYS = sizeof keys / sizeof *keys };
 
@@ -139,7 +158,7 @@ static pl_code read_pair(parsing *state, char *item, uint32_t *seen) {
   }
   return pl_fail(state->error, PL_BAD_INPUT,
                  "strategy: unknown key '%s'; known are pp, dp, tmp, mbs, assign, schedule, vpp, sp, recompute, zero, "
-                 "overlap, order, cp, cp_comm, ep",
+                 "overlap, order, cp, cp_comm, ep, placement, idle",
                  pair.key);
 }
 
@@ -217,6 +236,20 @@ static pl_code parse_assign(parsing *state) {
   return PL_OK;
 }
 
+/* Degrees are at most 2^24 each: their product may overflow. */
+static pl_code parse_placement(parsing *state) {
+  const pl_strategy *own = state->strategy;
+  const int32_t degrees[] = {own->pp, own->dp, own->tmp, pl_strategy_cp(own)};
+  if (state->placement == NULL) return PL_OK;
+  int64_t n_ranks = 1;
+  for (int i = 0; i < 4 && n_ranks <= LARGEST_DEGREE; i++)
+    n_ranks *= degrees[i];
+  if (n_ranks > LARGEST_DEGREE)
+    return pl_fail(state->error, PL_BAD_INPUT, "strategy: placement= of more than %d ranks", LARGEST_DEGREE);
+  return pl_strategy_parse_placement(state->placement, n_ranks, state->arena, &state->strategy->placement,
+                                     state->error);
+}
+
 pl_code pl_strategy_parse(const char *text, const pl_model *model, pl_arena *arena, pl_strategy *strategy,
                           pl_error *error) {
   *strategy = (pl_strategy){
@@ -234,5 +267,6 @@ pl_code pl_strategy_parse(const char *text, const pl_model *model, pl_arena *are
                      keys[i].key);
   if (!state.schedule_given && strategy->vpp > 1) strategy->schedule = PL_SCHEDULE_INTERLEAVED;
   PL_TRY(check_chunks(&state));
+  PL_TRY(parse_placement(&state));
   return parse_assign(&state);
 }

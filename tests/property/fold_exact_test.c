@@ -57,10 +57,10 @@ static const int32_t *random_boundaries(uint64_t *random, const pl_model *model,
   return boundary;
 }
 
-static bool make_strategy(uint64_t *random, const pl_cluster *cluster, const pl_model *model, pl_job *job,
-                          pl_strategy *strategy, pl_arena *arena) {
+/* For `devices` of them. */
+static bool make_strategy(uint64_t *random, int32_t devices, const pl_model *model, pl_job *job, pl_strategy *strategy,
+                          pl_arena *arena) {
   static const char orders[10][5] = {"tdp", "tpd", "dtp", "dpt", "ptd", "pdt", "tcdp", "cdtp", "tdcp", "pcdt"};
-  int32_t devices = (int32_t)cluster->n_devices;
   *strategy = (pl_strategy){.vpp = 1};
   strategy->schedule = (pl_schedule_kind)random_below(random, 2);
   strategy->overlap = random_below(random, 4) > 0;
@@ -99,6 +99,40 @@ static bool make_strategy(uint64_t *random, const pl_cluster *cluster, const pl_
   return true;
 }
 
+static void swap(uint32_t *devices, uint32_t a, uint32_t b) {
+  uint32_t device = devices[a];
+  devices[a] = devices[b];
+  devices[b] = device;
+}
+
+/* In order, rotated or backwards, so that much still folds; then perhaps with a few ranks swapped, and now and then in
+ * no order at all. The first ranks' devices of this are used. */
+static const uint32_t *random_placement(uint64_t *random, const pl_cluster *cluster, pl_arena *arena) {
+  uint32_t n = cluster->n_devices, *devices = PL_TAKE(arena, uint32_t, n), shift = random_below(random, n);
+  if (random_below(random, 2) == 0) shift = shift / cluster->nodes[0].n_devices * cluster->nodes[0].n_devices;
+  bool backwards = random_below(random, 3) == 0;
+  for (uint32_t i = 0; i < n; i++)
+    devices[i] = backwards ? n - 1 - i : (i + shift) % n;
+  uint32_t n_swaps = random_below(random, 3) > 0 ? 0 : random_below(random, 4) == 0 ? 4 * n : 1;
+  for (uint32_t i = 0; i < n_swaps; i++) {
+    uint32_t other = random_below(random, n);
+    swap(devices, i % n, other);
+  }
+  return devices;
+}
+
+/* A strategy for all or some of the devices, which the placement or its absence chooses. */
+static bool make_placed(uint64_t *random, const pl_cluster *cluster, const pl_model *model, pl_job *job,
+                        pl_strategy *strategy, pl_arena *arena) {
+  uint32_t n = cluster->n_devices, n_used = random_below(random, 3) == 0 ? n : random_between(random, 1, n);
+  if (!make_strategy(random, (int32_t)n_used, model, job, strategy, arena)) return false;
+  strategy->idle = random_below(random, 5) == 0;
+  if (!strategy->idle) strategy->placement = random_placement(random, cluster, arena);
+  pl_error error = PL_ERROR_INIT;
+  if (pl_strategy_check_placement(strategy, n, &error) != PL_OK) fail_msg("%s", error.message);
+  return true;
+}
+
 typedef struct outcome {
   pl_result_row row;
   uint32_t n_classes;
@@ -128,10 +162,10 @@ static bool equal_rows(const pl_result_row *a, const pl_result_row *b) {
 
 static void report_difference(uint64_t seed, const char *mode, const pl_model *model, const pl_strategy *strategy,
                               const pl_cluster *cluster, const pl_result_row *a, const pl_result_row *b) {
-  char text[1024];
-  pl_strategy_format(strategy, model, text, sizeof text);
+  char *text = pl_strategy_text(strategy, model);
   print_message("seed %" PRIu64 ", %s, %u devices in %u nodes, %s\n", seed, mode, cluster->n_devices, cluster->n_nodes,
                 text);
+  free(text);
   print_message("  unfolded %.17g %.17g %.17g %.17g %.17g %.17g peak %.17g\n", a->iter_time_s, a->compute_s,
                 a->tensor_comm_s, a->pipeline_comm_s, a->data_comm_s, a->bubble_s, a->peak_mem_bytes);
   print_message("  this     %.17g %.17g %.17g %.17g %.17g %.17g peak %.17g\n", b->iter_time_s, b->compute_s,
@@ -213,6 +247,8 @@ enum feature {
   FEATURE_EXPERTS,
   FEATURE_EXPERTS_ACROSS_TENSOR_GROUPS,
   FEATURE_EXPERT_GRADIENTS,
+  FEATURE_PLACEMENT,
+  FEATURE_IDLE, /* some devices have nothing to do */
   N_FEATURES
 };
 
@@ -237,7 +273,9 @@ static const char *const feature_names[N_FEATURES] = {"overlap factor",
                                                       "gathered context",
                                                       "expert parallel",
                                                       "experts across tensor groups",
-                                                      "gradients of experts"};
+                                                      "gradients of experts",
+                                                      "placement",
+                                                      "idle devices"};
 
 static bool is_uneven(const pl_strategy *strategy) {
   for (int32_t c = 2; c < pl_strategy_n_chunks(strategy); c++) /* not the ends: embedding and head make them differ */
@@ -324,6 +362,8 @@ static void count_features(const pl_cluster *cluster, const pl_model *model, con
       [FEATURE_GATHERED_CONTEXT] = strategy->cp > 1 && strategy->cp_gather,
       [FEATURE_EXPERTS] = strategy->ep > 1,
       [FEATURE_EXPERTS_ACROSS_TENSOR_GROUPS] = strategy->ep > strategy->tmp && strategy->tmp > 1,
+      [FEATURE_PLACEMENT] = strategy->placement != NULL,
+      [FEATURE_IDLE] = pl_strategy_n_ranks(strategy) < cluster->n_devices,
       [FEATURE_EXPERT_GRADIENTS] = strategy->ep > 1 && pl_strategy_expert_replicas(strategy) > 1};
   for (int i = 0; i < N_FEATURES; i++)
     count[i] += has[i];
@@ -334,17 +374,23 @@ typedef struct tally {
   uint32_t features[N_FEATURES]; /* cases that hold it and folded to fewer classes */
 } tally;
 
-static void try_case(uint64_t seed, uint32_t most_devices, bool regular, tally *count) {
+typedef struct kind_of_case {
+  uint32_t most_devices;
+  bool regular, placed;
+} kind_of_case;
+
+static void try_case(uint64_t seed, const kind_of_case *kind, tally *count) {
   uint64_t random = seed;
   pl_arena arena;
   pl_arena_init(&arena, 0);
-  pl_cluster *cluster =
-      regular ? synthetic_cluster_random_regular(seed, most_devices) : synthetic_cluster_random(seed, most_devices);
+  pl_cluster *cluster = kind->regular ? synthetic_cluster_random_regular(seed, kind->most_devices)
+                                      : synthetic_cluster_random(seed, kind->most_devices);
   pl_model model;
   make_model(&random, &arena, &model);
   pl_job job;
   pl_strategy strategy;
-  if (make_strategy(&random, cluster, &model, &job, &strategy, &arena)) {
+  if (kind->placed ? make_placed(&random, cluster, &model, &job, &strategy, &arena)
+                   : make_strategy(&random, (int32_t)cluster->n_devices, &model, &job, &strategy, &arena)) {
     pl_simulate_options options = PL_SIMULATE_OPTIONS_DEFAULT;
     options.sharing = random_below(&random, 4) == 0 ? PL_SHARING_RTT : PL_SHARING_EQUAL;
     options.algorithm = (pl_collective_algorithm)random_below(&random, PL_ALGORITHM_COUNT);
@@ -357,7 +403,7 @@ static void try_case(uint64_t seed, uint32_t most_devices, bool regular, tally *
         count->n_wrong++;
         report_difference(seed, names[mode], &model, &strategy, cluster, &exact.row, &made.row);
       }
-      if (mode != 1 || made.n_classes == cluster->n_devices) continue;
+      if (mode != 1 || made.n_classes == pl_strategy_n_ranks(&strategy)) continue;
       count->n_folded++;
       count_features(cluster, &model, &job, &strategy, &options, count->features);
     }
@@ -379,12 +425,12 @@ static uint64_t number_from(const char *name, uint64_t otherwise) {
   return text != NULL ? strtoull(text, NULL, 10) : otherwise;
 }
 
-static void run(uint32_t most_devices, uint64_t n_cases, bool regular, tally *all) {
+static void run(kind_of_case kind, uint64_t n_cases, tally *all) {
   uint64_t first = number_from("PACELINE_SEED", 1);
   n_cases = number_from("PACELINE_CASES", n_cases);
   tally count = {0};
   for (uint64_t i = 0; i < n_cases; i++)
-    try_case(first + i, most_devices, regular, &count);
+    try_case(first + i, &kind, &count);
   print_message("seeds %" PRIu64 " to %" PRIu64 ": %u cases, %u folded to fewer classes, %u timelines, %u differ\n",
                 first, first + n_cases - 1, count.n_cases, count.n_folded, count.n_timelines, count.n_wrong);
   assert_int_equal(count.n_wrong, 0);
@@ -394,15 +440,20 @@ static void run(uint32_t most_devices, uint64_t n_cases, bool regular, tally *al
 }
 
 static void test_small_lopsided(void **state) {
-  run(16, 300, false, *state);
+  run((kind_of_case){.most_devices = 16}, 300, *state);
 }
 
 static void test_large_lopsided(void **state) {
-  run(64, 60, false, *state);
+  run((kind_of_case){.most_devices = 64}, 60, *state);
 }
 
 static void test_regular(void **state) {
-  run(32, 150, true, *state);
+  run((kind_of_case){.most_devices = 32, .regular = true}, 150, *state);
+}
+
+static void test_placed(void **state) {
+  run((kind_of_case){.most_devices = 32, .placed = true}, 150, *state);
+  run((kind_of_case){.most_devices = 32, .regular = true, .placed = true}, 100, *state);
 }
 
 static void test_cases_hold_what_can_go_wrong(void **state) {
@@ -416,9 +467,9 @@ static void test_cases_hold_what_can_go_wrong(void **state) {
 
 int main(void) {
   tally all = {0};
-  const struct CMUnitTest tests[] = {cmocka_unit_test_prestate(test_small_lopsided, &all),
-                                     cmocka_unit_test_prestate(test_large_lopsided, &all),
-                                     cmocka_unit_test_prestate(test_regular, &all),
-                                     cmocka_unit_test_prestate(test_cases_hold_what_can_go_wrong, &all)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_prestate(test_small_lopsided, &all), cmocka_unit_test_prestate(test_large_lopsided, &all),
+      cmocka_unit_test_prestate(test_regular, &all), cmocka_unit_test_prestate(test_placed, &all),
+      cmocka_unit_test_prestate(test_cases_hold_what_can_go_wrong, &all)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

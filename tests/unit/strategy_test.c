@@ -154,6 +154,19 @@ static const struct {
     {DEGREES ",assign=0:15:9:21:30", "9 comes after 15"},
     {DEGREES ",assign=0:9:15:21:29", "ends at 29"},
     {DEGREES ",assign=0:9:15:21:31", "ends at 31"},
+    {DEGREES ",idle=2", "idle"},
+    {DEGREES ",placement=", "placement"},
+    {DEGREES ",placement=0-14", "names 15 devices, but pp * dp * cp * tmp = 16 ranks"},
+    {DEGREES ",placement=0-16", "names 17 devices"},
+    {DEGREES ",placement=0-7:8", "names 9 devices"},
+    {DEGREES ",placement=0-7:8-", "placement"},
+    {DEGREES ",placement=0-7::9", "placement"},
+    {DEGREES ",placement=-1:0-14", "-1"},
+    {DEGREES ",placement=0-x", "x"},
+    {DEGREES ",placement=0-7-9", "7-9"},
+    {DEGREES ",placement=0-16777216", "16777216"},
+    {DEGREES ",placement=0-15,placement=0-15", "placement is given twice"},
+    {"pp=16777216,dp=16777216,tmp=16777216,mbs=1,placement=0", "more than 16777216 ranks"},
 };
 
 static void bad_text_gives_one_message(void **state) {
@@ -204,6 +217,10 @@ static void formatting_gives_back_what_was_read(void **state) {
       "pp=1,dp=16,tmp=1,mbs=2,schedule=1f1b,vpp=1,sp=0,recompute=none,zero=3,overlap=1,order=tdp,assign=balanced",
       ("pp=1,dp=4,tmp=1,cp=4,cp_comm=gather,ep=8,mbs=2,schedule=1f1b,vpp=1,sp=0,recompute=none,zero=1,overlap=1,"
        "order=tcdp,assign=ends"),
+      ("pp=2,dp=3,tmp=1,mbs=1,schedule=1f1b,vpp=1,sp=0,recompute=none,zero=0,overlap=1,order=tdp,"
+       "placement=4-5:1:0:8-9,assign=uniform"),
+      ("pp=2,dp=3,tmp=1,mbs=1,schedule=1f1b,vpp=1,sp=0,recompute=none,zero=0,overlap=1,order=tdp,idle=1,"
+       "assign=uniform"),
   };
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
     pl_strategy strategy = parse(own, texts[i]);
@@ -255,6 +272,11 @@ static void each_limit_is_checked(void **state) {
       {"pp=4,dp=4,tmp=1,mbs=1,zero=2", "zero=2", 16, 32, 1024},
       {"pp=4,dp=4,tmp=1,mbs=1,zero=3", "zero=3", 16, 32, 1024},
       {DEGREES, "sequence length 1025 exceeds the model's 1024 learned positions", 16, 32, 1025},
+      {"pp=4,dp=2,tmp=1,mbs=1", "product is 16, or leave devices idle (idle=1, or placement=)", 16, 32, 1024},
+      {"pp=8,dp=4,tmp=1,mbs=1,idle=1", "= 32 ranks, but the platform has only 16 devices", 16, 32, 1024},
+      {"pp=2,dp=2,tmp=1,mbs=1,placement=13-16", "rank 3 device 16, but the platform's devices are 0 to 15", 16, 32,
+       1024},
+      {"pp=2,dp=2,tmp=1,mbs=1,placement=3:5-6:5", "device 5 to ranks 1 and 3", 16, 32, 1024},
       {"pp=1,dp=1,tmp=3,mbs=1", "tmp", 3, 32, 1024},   /* 16 heads */
       {"pp=1,dp=1,tmp=32,mbs=1", "tmp", 32, 32, 1024}, /* more than heads */
   };
@@ -285,6 +307,10 @@ static void what_is_allowed_passes(void **state) {
       {"pp=4,dp=4,tmp=1,mbs=1,vpp=6", "", 16, 32, 1024},
       {"pp=4,dp=4,tmp=1,mbs=1,vpp=2,assign=0:1:2:3:4:5:6:7:24", "", 16, 32, 1024},
       {"pp=24,dp=1,tmp=1,mbs=1,schedule=gpipe", "", 24, 32, 8},
+      {"pp=4,dp=2,tmp=1,mbs=1,idle=1", "", 16, 32, 1024},
+      {DEGREES ",idle=1", "", 16, 32, 1024},
+      {DEGREES ",placement=15-0", "", 16, 32, 1024},
+      {"pp=2,dp=2,tmp=1,mbs=1,placement=15:0:7-8", "", 16, 32, 1024},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     pl_error error;
@@ -303,6 +329,20 @@ static void boundaries_set_by_hand_are_checked(void **state) {
 }
 
 /* ---- placement ---- */
+
+/* Rank i of the order is on the i-th device named. */
+static void a_placement_maps_ranks(void **state) {
+  pl_strategy strategy = parse(*state, "pp=2,dp=1,tmp=3,mbs=1,order=ptd,placement=9-7:2:4-5");
+  static const uint32_t devices[] = {9, 8, 7, 2, 4, 5};
+  assert_int_equal(pl_strategy_n_ranks(&strategy), 6);
+  for (int32_t p = 0; p < 2; p++)
+    for (int32_t t = 0; t < 3; t++) {
+      assert_int_equal(pl_strategy_rank(&strategy, p, 0, t), 2 * t + p);
+      assert_int_equal(pl_strategy_device(&strategy, p, 0, t), devices[2 * t + p]);
+    }
+  strategy = parse(*state, "pp=2,dp=1,tmp=3,mbs=1,order=ptd,idle=1");
+  assert_int_equal(pl_strategy_device(&strategy, 1, 0, 2), 5);
+}
 
 static void order_says_which_degree_is_innermost(void **state) {
   static const char *const orders[] = {"tdp", "tpd", "dtp", "dpt", "ptd", "pdt"};
@@ -520,6 +560,7 @@ int main(void) {
       TEST(a_run_too_large_to_hold_is_refused),
       TEST(what_is_allowed_passes),
       TEST(boundaries_set_by_hand_are_checked),
+      TEST(a_placement_maps_ranks),
       TEST(order_says_which_degree_is_innermost),
       TEST(uniform_spreads_what_is_left_over),
       TEST(balanced_makes_the_largest_stage_minimal),
