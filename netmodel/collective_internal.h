@@ -97,6 +97,7 @@ typedef struct pl_group_node {
  * none. */
 typedef struct pl_level_rates {
   double inside_Bps, between_Bps;
+  double nic_Bps; /* of the NICs alone, which are part of the way between nodes */
 } pl_level_rates;
 
 /* What a profile adds to a group. */

@@ -235,8 +235,9 @@ static pl_tuned_time time_under(const pl_wiring *inside, const pl_wiring *betwee
   if (!in->known || !out->known) return time;
   const pl_protocol_cost *first = between != NULL ? out : in;
   double inside_us = work->inside_us * pl_protocol_factor(protocol) / in->rate;
-  double limit = between != NULL && work->nic_GBps > 0 ? between->limit_GBps / work->nic_GBps : INFINITY;
-  double between_us = work->between_us * pl_protocol_factor(protocol) / fmin(out->rate, limit);
+  /* What bounds a NIC slows its own crossing, not that of a slower link on the way to it. */
+  double nic_us = between != NULL && work->nic_GBps > 0 ? work->nic_us * work->nic_GBps / between->limit_GBps : 0;
+  double between_us = fmax(work->between_us / out->rate, nic_us) * pl_protocol_factor(protocol);
   bool slower_inside = inside_us >= between_us;
   double wire_us = slower_inside ? inside_us : between_us, ramp = slower_inside ? in->ramp : out->ramp;
   time.latency_us = outer->launch_us + first->start_us + work->latency_us + work->inside_steps * in->step_us +

@@ -96,6 +96,7 @@ typedef struct pl_tuned_work {
   double latency_us;                    /* of the routes */
   uint32_t inside_steps, between_steps; /* one after another */
   double inside_us, between_us;         /* bytes / nominal rate on the busiest link of the level, one byte per byte */
+  double nic_us;                        /* as between_us, on the busiest NIC alone */
   double nic_GBps;                      /* of the slowest NIC; 0: none */
   double local_us;                      /* a member's own share at the nominal rate inside */
 } pl_tuned_work;

@@ -33,7 +33,7 @@ static bool uses_nvlink(const pl_cluster *cluster, const pl_link_use *uses, uint
 /* PCIe links on the way to a NIC belong to the way between nodes, unless they also join the GPUs of a node. */
 static pl_level_rates level_rates(const pl_collective_group *group, const pl_link_use *uses, uint32_t n,
                                   double cap_Bps) {
-  pl_level_rates rates = {.inside_Bps = INFINITY, .between_Bps = INFINITY};
+  pl_level_rates rates = {.inside_Bps = INFINITY, .between_Bps = INFINITY, .nic_Bps = INFINITY};
   const pl_cluster *cluster = group->cluster;
   bool has_nvlink = uses_nvlink(cluster, uses, n);
   *(group->n_nodes > 1 ? &rates.between_Bps : &rates.inside_Bps) = cap_Bps;
@@ -41,6 +41,7 @@ static pl_level_rates level_rates(const pl_collective_group *group, const pl_lin
     const pl_link *link = &cluster->links[uses[i].link];
     double *rate_Bps = is_between(group, link, has_nvlink) ? &rates.between_Bps : &rates.inside_Bps;
     *rate_Bps = fmin(*rate_Bps, link->capacity_Bps / uses[i].weight);
+    if (link->kind == PL_LINK_NIC) rates.nic_Bps = fmin(rates.nic_Bps, link->capacity_Bps / uses[i].weight);
   }
   return rates;
 }
@@ -169,7 +170,8 @@ static pl_tuned_work work_of(const pl_collective_group *group, pl_tuned algorith
                          .latency_us = us_of(fluid->spec.latency),
                          .nic_GBps = group->tuning.nic_GBps,
                          .inside_us = 1e6 * progress_bytes / rates->inside_Bps,
-                         .between_us = 1e6 * progress_bytes / rates->between_Bps};
+                         .between_us = 1e6 * progress_bytes / rates->between_Bps,
+                         .nic_us = 1e6 * progress_bytes / rates->nic_Bps};
 }
 
 static void ring_work(const pl_collective_group *group, pl_collective_kind kind, double size_bytes,

@@ -12,13 +12,24 @@
 #include "core/digest.h"
 #include "workloads/job_session.h"
 #include "workloads/simulate_report.h"
+#include "workloads/simulate_vary.h"
 
-enum { KEY_STRATEGY = 'S', KEY_TRACE = 't', KEY_FORCE = 'f', KEY_JSON = 'j', KEY_PROGRAM = 0x300, KEY_DIGEST };
+enum {
+  KEY_STRATEGY = 'S',
+  KEY_TRACE = 't',
+  KEY_FORCE = 'f',
+  KEY_JSON = 'j',
+  KEY_PROGRAM = 0x300,
+  KEY_DIGEST,
+  KEY_VARY
+};
 
 typedef struct simulate_options {
   pl_job_options job;
   const char *strategy, *trace_path;
   bool force, json, print_program, digest;
+  const char *vary[PL_VARY_AXES_MAX];
+  uint32_t n_vary; /* given; may exceed the room, which pl_vary_grid_parse refuses */
 } simulate_options;
 
 static const struct argp_option option_table[] = {
@@ -28,6 +39,8 @@ static const struct argp_option option_table[] = {
     {"print-program", KEY_PROGRAM, NULL, 0, "print the program: one op list per pipeline stage", 0},
     {"json", KEY_JSON, NULL, 0, "print the result as JSON; names and units as the columns of a sweep's HDF5", 0},
     {"digest", KEY_DIGEST, NULL, 0, "print the digest of the run", 0},
+    {"vary", KEY_VARY, "WHAT=VALUES", 0,
+     "also on variations of the platform, e.g. link:nic.bandwidth=100Gbps,x2 (several make a grid; see below)", 0},
     {0},
 };
 
@@ -54,6 +67,10 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     return 0;
   case KEY_DIGEST:
     options->digest = true;
+    return 0;
+  case KEY_VARY:
+    if (options->n_vary < PL_VARY_AXES_MAX) options->vary[options->n_vary] = value;
+    options->n_vary++;
     return 0;
   case ARGP_KEY_ARG:
     pl_command_line_refuse_argument(value, &options->job.error);
@@ -117,6 +134,9 @@ typedef struct session {
   simulate_options *options;
   pl_job_session job;
   pl_simulate_report report;
+  pl_vary_grid vary;
+  pl_strategy given; /* as parsed, for the variations */
+  pl_varied_run *varied;
 } session;
 
 static pl_code load(session *own, pl_error *error) {
@@ -126,8 +146,19 @@ static pl_code load(session *own, pl_error *error) {
     return pl_fail(error, PL_BAD_INPUT, "--strategy is missing (e.g. --strategy pp=4,dp=4,tmp=1,mbs=1)");
   if (options->json && options->print_program)
     return pl_fail(error, PL_BAD_INPUT, "--print-program prints text; leave out --json");
+  if (options->n_vary > 0 && (options->trace_path != NULL || options->print_program || options->digest))
+    return pl_fail(error, PL_BAD_INPUT,
+                   "--vary prints a table of runs; leave out --trace, --print-program and --digest, which are of one");
+  PL_TRY(pl_vary_grid_parse(options->vary, options->n_vary, &own->job.arena, &own->vary, error));
   PL_TRY(pl_job_session_read(&own->job, &options->job, options->strategy, error));
+  own->given = own->job.strategy;
   return pl_job_session_place(&own->job, &options->job, error);
+}
+
+static pl_code simulate_variations(session *own, pl_error *error) {
+  own->varied = PL_TAKE(&own->job.arena, pl_varied_run, own->vary.n_points);
+  if (own->varied == NULL) return pl_fail_memory(error, "the variations");
+  return pl_vary_simulate(&own->job, &own->options->job, &own->given, &own->vary, own->varied, error);
 }
 
 static pl_code simulate(session *own, pl_error *error) {
@@ -144,6 +175,7 @@ static pl_code simulate(session *own, pl_error *error) {
   if (options->print_program) options->job.simulate.print_program = stdout;
   pl_code code = pl_simulate(pl_platform_cluster(own->job.platform), &own->job.model, &options->job.job,
                              &own->job.strategy, &options->job.simulate, &own->job.arena, &own->report, error);
+  if (code == PL_OK && own->vary.n_points > 0) code = simulate_variations(own, error);
   return trace_close(&trace, code, error);
 }
 
@@ -153,7 +185,9 @@ static void print(const session *own) {
                                        .model = &own->job.model,
                                        .job = &options->job.job,
                                        .strategy = &own->job.strategy};
-  if (options->json) {
+  if (own->vary.n_points > 0) {
+    (options->json ? pl_vary_json : pl_vary_print)(stdout, &subject, &own->report, &own->vary, own->varied);
+  } else if (options->json) {
     pl_simulate_report_json(stdout, &subject, &own->report);
   } else {
     pl_simulate_report_print(stdout, &subject, &own->report);
@@ -169,17 +203,21 @@ int pl_cmd_simulate(int argc, char **argv) {
   static const struct argp argp = {
       .options = option_table,
       .parser = read_option,
-      .doc = "Simulates one training iteration of a model on a platform under one strategy.\v"
-             "A strategy needs the degrees pp * dp * tmp = number of GPUs and the microbatch mbs. Optional keys, first "
-             "value is the default:\n"
-             "  assign=uniform|balanced|0:9:15:21:30   layers (or blocks) of the stages\n"
-             "  schedule=1f1b|gpipe|interleaved        vpp=2: chunks per stage\n"
-             "  recompute=none|selective|full          activation recomputation\n"
-             "  sp=0|1  zero=0|1|2|3  overlap=1|0      order=tdp: placement, innermost first\n\n"
-             "Example:\n"
-             "  paceline simulate --platform platforms/dgx-a100-16.xml \\\n"
-             "    --model workloads/models/gpt3-175b.json --gbs 1536 --seq 2048 \\\n"
-             "    --strategy pp=8,dp=2,tmp=8,mbs=1,recompute=full",
+      .doc =
+          "Simulates one training iteration of a model on a platform under one strategy.\v"
+          "A strategy needs the degrees pp * dp * tmp = number of GPUs and the microbatch mbs. Optional keys, first "
+          "value is the default:\n"
+          "  assign=uniform|balanced|0:9:15:21:30   layers (or blocks) of the stages\n"
+          "  schedule=1f1b|gpipe|interleaved        vpp=2: chunks per stage\n"
+          "  recompute=none|selective|full          activation recomputation\n"
+          "  sp=0|1  zero=0|1|2|3  overlap=1|0      order=tdp: placement, innermost first\n\n"
+          "What --vary may change: link:KIND.bandwidth and .latency (nvlink, pcie, cpu, nic, fabric, or a pattern of "
+          "names; nic+fabric for both), device:TYPE.memory, .bandwidth and .peak, device:TYPE=OTHER, nodes. Values "
+          "have a unit, or are a factor: x2.\n\n"
+          "Example:\n"
+          "  paceline simulate --platform platforms/dgx-a100-16.xml \\\n"
+          "    --model workloads/models/gpt3-175b.json --gbs 1536 --seq 2048 \\\n"
+          "    --strategy pp=8,dp=2,tmp=8,mbs=1,recompute=full",
       .children = children};
   simulate_options options = {0};
   pl_job_options_init(&options.job);

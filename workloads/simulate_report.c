@@ -120,6 +120,11 @@ static void put_column(pl_json *json, const pl_column_info *column, const pl_res
   }
 }
 
+void pl_simulate_row_json(pl_json *json, const pl_result_row *row) {
+  for (uint32_t c = 0; c < pl_result_n_columns; c++)
+    put_column(json, &pl_result_columns[c], row);
+}
+
 static void put_stage(pl_json *json, int32_t index, const pl_stage_memory *stage) {
   pl_json_open_object(json);
   pl_json_put_integer(json, "stage", index);
@@ -146,8 +151,7 @@ void pl_simulate_subject_json(pl_json *json, const pl_simulate_subject *subject,
   pl_json_put_string(json, "dtype", pl_dtype_name(subject->job->dtype));
   if (subject->job->fp8) pl_json_put_boolean(json, "fp8", true);
   pl_json_put_string(json, "framework", pl_framework_or_ideal(subject->job->framework)->name);
-  for (uint32_t c = 0; c < pl_result_n_columns; c++)
-    put_column(json, &pl_result_columns[c], &report->row);
+  pl_simulate_row_json(json, &report->row);
 }
 
 void pl_simulate_report_json(FILE *stream, const pl_simulate_subject *subject, const pl_simulate_report *report) {

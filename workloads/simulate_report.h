@@ -20,6 +20,9 @@ void pl_simulate_subject_print(FILE *stream, const pl_simulate_subject *subject)
 void pl_simulate_speed_print(FILE *stream, const pl_result_row *row);
 void pl_simulate_subject_json(pl_json *json, const pl_simulate_subject *subject, const pl_simulate_report *report);
 
+/* All columns of a row, into the object that is open. */
+void pl_simulate_row_json(pl_json *json, const pl_result_row *row);
+
 void pl_simulate_report_print(FILE *stream, const pl_simulate_subject *subject, const pl_simulate_report *report);
 void pl_simulate_report_json(FILE *stream, const pl_simulate_subject *subject, const pl_simulate_report *report);
 

@@ -385,3 +385,34 @@ assert row["context_comm_s"] > 0 and row["expert_comm_s"] > 0
   refuses "has no experts" --platform platforms/dgx-h100.xml --model workloads/models/llama-3-8b.json --gbs 16 --strategy pp=1,dp=8,tmp=1,ep=2,mbs=1
   refuses "--fp8: A100-SXM4-80GB does not compute in it" --platform platforms/dgx-a100.xml --model workloads/models/llama-3-8b.json --gbs 16 --fp8 --strategy pp=1,dp=8,tmp=1,mbs=1
 }
+
+@test "--vary tabulates variations, each the same run as on a platform file written that way" {
+  "$PACELINE" platform make g4dn.12xlarge --nodes 4 --nic-rate 100Gbps -o "$dir/fast.xml"
+  cp -r platforms/collectives platforms/devices "$dir"
+  simulate --vary link:nic+fabric.bandwidth=25Gbps,x2
+  [ "$status" -eq 0 ]
+  [ "$(grep -c '^link:nic+fabric.bandwidth=' <<<"$output")" -eq 2 ]
+  [[ "$output" == *"as it is"*1.000* ]]
+  simulate --vary link:nic+fabric.bandwidth=25Gbps,x2 --json
+  printf '%s' "$output" >"$dir/out"
+  platform=$dir/fast.xml simulate --json
+  printf '%s' "$output" >"$dir/fast"
+  python "
+out, fast = json.load(open(dir + '/out')), json.load(open(dir + '/fast'))
+slow, double = out['variations']
+assert double['variation'] == {'link:nic+fabric.bandwidth': 'x2'}, double
+for name in ('iter_time_s', 'run_digest', 'peak_mem_bytes'):
+    assert double[name] == fast[name], (name, double[name], fast[name])
+assert slow['iter_time_s'] > out['iter_time_s'] > double['iter_time_s']
+assert slow['ratio_to_base'] == slow['iter_time_s'] / out['iter_time_s']
+assert len({out['platform_digest'], slow['platform_digest'], double['platform_digest']}) == 3"
+}
+
+@test "--vary: what cannot be varied is one message" {
+  local job=(--platform "$platform" --model "$model" --gbs 32 --strategy "$strategy")
+  refuses "no link of the kind 'nvlink'; its kinds are: pcie, nic, fabric" "${job[@]}" --vary link:nvlink.bandwidth=x2
+  refuses "'100' has no unit" "${job[@]}" --vary link:nic.bandwidth=100
+  refuses "--vary nodes=2: " "${job[@]}" --vary nodes=2
+  refuses "leave out --trace" "${job[@]}" --vary nodes=4 --trace "$dir/t.json"
+  refuses "use --network flow" "${job[@]}" --vary nodes=4 --network simgrid --no-fold
+}

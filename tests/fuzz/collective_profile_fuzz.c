@@ -22,6 +22,7 @@ static void check_price(const pl_wiring *inside, const pl_wiring *between) {
                                 .between_steps = 2,
                                 .inside_us = 10,
                                 .between_us = between != NULL ? 20 : 0,
+                                .nic_us = between != NULL ? 15 : 0,
                                 .nic_GBps = 25};
     pl_tuned_time time = pl_tuned_time_of(inside, between, &work);
     PL_ASSERT(isinf(time.latency_us) || (time.latency_us >= 1 && time.transfer_us >= 10 && isfinite(time.transfer_us)));

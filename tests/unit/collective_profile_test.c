@@ -192,11 +192,17 @@ static void prices(void **state) {
                          .between_steps = 4,
                          .inside_us = 10,
                          .between_us = 100,
+                         .nic_us = 100,
                          .nic_GBps = 12};
   time = pl_tuned_time_of(&profile.inside[0], &profile.between[0], &work);
   assert_int_equal(time.protocol, PL_PROTOCOL_SIMPLE); /* the only one that both levels have */
   assert_near(time.latency_us, 7 + 4 + 7 + 14 * 3.0 + 4 * 8.0, 1e-12);
   assert_near(time.transfer_us, 400 + sqrt(400), 1e-9); /* 3 of 12 GB/s */
+  /* Behind a PCIe link a quarter as fast as the NIC, that binds and not the NIC's limit. */
+  work.nic_us = 10;
+  time = pl_tuned_time_of(&profile.inside[0], &profile.between[0], &work);
+  double slow_us = 100 / profile.between[0].cost[PL_TUNED_TREE][PL_PROTOCOL_SIMPLE].rate;
+  assert_near(time.transfer_us, slow_us + sqrt(slow_us), 1e-9);
   work.algorithm = PL_TUNED_NVLS;
   assert_true(isinf(pl_tuned_time_of(&profile.inside[0], &profile.between[0], &work).latency_us));
 }
