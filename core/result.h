@@ -30,7 +30,7 @@ extern const char *const pl_result_status_names[];
   X(i32, cp, "1", "context-parallel degree") \
   X(i32, ep, "1", "expert-parallel degree") \
   X(i32, mbs, "sequences", "microbatch size per data-parallel replica") \
-  X(i32, n_microbatches, "1", "microbatches per iteration and replica") \
+  X(i32, n_microbatches, "1", "microbatches per iteration and replica (of the replica with most)") \
   X(text16, schedule, "", "pipeline schedule: gpipe, 1f1b or interleaved") \
   X(i32, vpp, "1", "model chunks per pipeline stage (virtual pipeline)") \
   X(i32, sp, "1", "1 if sequence parallelism is on") \

@@ -168,9 +168,12 @@ static pl_code lower_group(planning *state, uint32_t f, uint32_t group) {
 
 /* ---- the fold problem ---- */
 
-static uint64_t rank_colour(const planning *state, uint32_t rank, int32_t stage) {
+/* Stages and schedules are below 2^24 each; no hash, whose collisions would be start colours that nobody checks. */
+static uint64_t rank_colour(const planning *state, uint32_t rank, int32_t stage, int32_t schedule) {
   uint32_t device = pl_strategy_device_of_rank(state->program->strategy, rank);
-  return ((uint64_t)stage << 32) | state->cluster->devices[device].profile;
+  uint32_t profile = state->cluster->devices[device].profile;
+  PL_ASSERT(profile < 1u << 16);
+  return (uint64_t)stage << 40 | (uint64_t)schedule << 16 | profile;
 }
 
 static uint64_t link_colour(const pl_link *link) {
@@ -184,7 +187,7 @@ static uint64_t *colour_ranks(planning *state) {
     for (int32_t r = 0; r < pl_strategy_replicas(strategy); r++)
       for (int32_t t = 0; t < strategy->tmp; t++) {
         uint32_t rank = pl_strategy_rank(strategy, stage, r, t);
-        colours[rank] = rank_colour(state, rank, stage);
+        colours[rank] = rank_colour(state, rank, stage, pl_program_schedule(state->program, r));
       }
   return colours;
 }

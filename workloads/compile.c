@@ -13,6 +13,7 @@ enum { MOST_PENDING = 64 };
 typedef struct unrolling {
   const pl_device_class *device;
   const pl_stage_program *stage;
+  const pl_stage_schedule *schedule;
   uint32_t index, compute_stream;
   uint32_t last;                  /* the last work task so far, PL_NONE at the start */
   uint32_t chain;                 /* the same; with ready streams only of the pass under way */
@@ -209,27 +210,27 @@ static void send(compilation *state, unrolling *own, bool backward, int32_t chun
 
 static const pl_pieces *pieces_of(const crew *own, const pl_step *step) {
   if (!step->backward) return &own->forward[step->chunk];
-  bool is_last = step->microbatch == own->members[0].stage->last_microbatch[step->chunk];
+  bool is_last = step->microbatch == own->members[0].schedule->last_microbatch[step->chunk];
   return is_last ? &own->last_backward[step->chunk] : &own->backward[step->chunk];
 }
 
 /* What the order on the compute stream would imply: a backward follows its forward, and a forward waits until few
  * enough are in flight. */
-static void wait_for_schedule(compilation *state, unrolling *own, const pl_step *step) {
+static void wait_for_schedule(unrolling *own, const pl_step *step) {
   if (own->forward_end == NULL) return;
   if (step->backward) {
-    wait_for(own, own->forward_end[(int64_t)step->chunk * state->program->n_microbatches + step->microbatch]);
+    wait_for(own, own->forward_end[(int64_t)step->chunk * own->schedule->n_microbatches + step->microbatch]);
   } else if (own->n_forward >= own->in_flight) {
     wait_for(own, own->backward_end[own->n_forward - own->in_flight]);
   }
 }
 
-static void note_schedule(compilation *state, unrolling *own, const pl_step *step) {
+static void note_schedule(unrolling *own, const pl_step *step) {
   if (own->forward_end == NULL) return;
   if (step->backward) {
     own->backward_end[own->n_backward++] = own->last;
   } else {
-    own->forward_end[(int64_t)step->chunk * state->program->n_microbatches + step->microbatch] = own->last;
+    own->forward_end[(int64_t)step->chunk * own->schedule->n_microbatches + step->microbatch] = own->last;
     own->n_forward++;
   }
 }
@@ -237,13 +238,13 @@ static void note_schedule(compilation *state, unrolling *own, const pl_step *ste
 static void begin_step(compilation *state, unrolling *own, const pl_step *step) {
   int32_t global = step->chunk * state->program->strategy->pp + own->stage->stage;
   if (own->forward_end != NULL) own->chain = PL_NONE;
-  wait_for_schedule(state, own, step);
+  wait_for_schedule(own, step);
   receive(state, own, step->backward, global, step->microbatch);
 }
 
 static void end_step(compilation *state, unrolling *own, const pl_step *step) {
   send(state, own, step->backward, step->chunk, step->microbatch);
-  note_schedule(state, own, step);
+  note_schedule(own, step);
 }
 
 static void emit_step(compilation *state, crew *own, const pl_step *step) {
@@ -286,6 +287,7 @@ static bool prepare(compilation *state, uint32_t index, unrolling *own) {
   size_t vpp = (size_t)program->strategy->vpp;
   *own = (unrolling){.device = class,
                      .stage = &program->stages[class->stage],
+                     .schedule = &program->stages[class->stage].schedules[pl_program_schedule(program, class->replica)],
                      .index = index,
                      .last = PL_NONE,
                      .chain = PL_NONE,
@@ -293,9 +295,9 @@ static bool prepare(compilation *state, uint32_t index, unrolling *own) {
                      .exchange = PL_NONE,
                      .gathers = PL_TAKE(state->arena, uint32_t, MOST_GATHERS)};
   if (state->options->streams == PL_STREAMS_READY) {
-    own->forward_end = PL_TAKE(state->arena, uint32_t, vpp * (size_t)program->n_microbatches);
-    own->backward_end = PL_TAKE(state->arena, uint32_t, vpp * (size_t)program->n_microbatches);
-    own->in_flight = pl_schedule_in_flight(own->stage->steps, own->stage->n_steps);
+    own->forward_end = PL_TAKE(state->arena, uint32_t, vpp * (size_t)own->schedule->n_microbatches);
+    own->backward_end = PL_TAKE(state->arena, uint32_t, vpp * (size_t)own->schedule->n_microbatches);
+    own->in_flight = pl_schedule_in_flight(own->schedule->steps, own->schedule->n_steps);
   }
   own->compute_stream = pl_graph_builder_stream(state->builder, index, PL_STREAM_COMPUTE);
   return !state->arena->failed;
@@ -354,9 +356,9 @@ static bool gather_crew(compilation *state, uint32_t index, crew *own) {
 static bool unroll(compilation *state, uint32_t index, bool *is_unrolled) {
   crew own;
   if (!gather_crew(state, index, &own)) return false;
-  const pl_stage_program *stage = own.members[0].stage;
-  for (int64_t i = 0; i < stage->n_steps; i++)
-    emit_step(state, &own, &stage->steps[i]);
+  const pl_stage_schedule *schedule = own.members[0].schedule;
+  for (int64_t i = 0; i < schedule->n_steps; i++)
+    emit_step(state, &own, &schedule->steps[i]);
   emit_epilogue(state, &own);
   for (uint32_t i = 0; i < own.n; i++)
     is_unrolled[own.members[i].index] = true;

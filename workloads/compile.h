@@ -1,10 +1,11 @@
 /* Compiler: from a program and its communication plan to the execution graph.
  *
- * Each device class is unrolled over its schedule's steps; those of one tensor-parallel group that run in step (a crew)
- * are unrolled together. What a pass does is compiled once per crew and chunk into pieces (segments of compute with the
- * communication that nobody can interleave with, and the points where other communication starts or is awaited), then
- * emitted for every microbatch. Members of a communicator meet by counting: every participant runs the communicator's
- * ops in the same order, so the k-th arrival of each is the same task.
+ * Each device class is unrolled over its schedule's steps (replicas may have different numbers of microbatches); those
+ * of one tensor-parallel group that run in step (a crew) are unrolled together. What a pass does is compiled once per
+ * crew and chunk into pieces (segments of compute with the communication that nobody can interleave with, and the
+ * points where other communication starts or is awaited), then emitted for every microbatch. Members of a communicator
+ * meet by counting: every participant runs the communicator's ops in the same order, so the k-th arrival of each is the
+ * same task.
  *
  * Fused: a pass is one task wherever the plan allows. Unfused: one task per op.
  */

@@ -55,10 +55,50 @@ static uint32_t send_op(pl_program_making *state, pl_family_kind kind, int32_t s
   return pl_making_op(state, program->family_of[stage][kind], PL_SEND, size_bytes);
 }
 
-static void find_last_microbatches(pl_stage_program *own, int32_t *last) {
+static bool take_schedule(const pl_strategy *strategy, int32_t stage, pl_arena *arena, pl_stage_schedule *own) {
+  int32_t *last = PL_TAKE(arena, int32_t, strategy->vpp);
+  own->steps = pl_schedule_take(strategy, own->n_microbatches, stage, arena);
+  if (arena->failed) return false;
+  own->n_steps = 2 * (int64_t)strategy->vpp * own->n_microbatches;
   for (int64_t i = 0; i < own->n_steps; i++)
     if (own->steps[i].backward) last[own->steps[i].chunk] = own->steps[i].microbatch;
   own->last_microbatch = last;
+  return true;
+}
+
+static bool make_schedules(pl_program_making *state, int32_t stage, pl_stage_program *own) {
+  const pl_program *program = state->program;
+  const pl_strategy *strategy = program->strategy;
+  pl_stage_schedule *schedules = PL_TAKE(state->arena, pl_stage_schedule, program->n_schedules);
+  if (schedules == NULL) return false;
+  for (int32_t data = 0; data < strategy->dp; data++) {
+    pl_stage_schedule *schedule = &schedules[program->schedule_of[data]];
+    if (schedule->n_microbatches > 0) continue;
+    schedule->n_microbatches = (int32_t)pl_strategy_microbatches(strategy, program->job, data);
+    if (!take_schedule(strategy, stage, state->arena, schedule)) return false;
+  }
+  own->schedules = schedules;
+  return true;
+}
+
+/* Numbered as they come among the data ranks. */
+static pl_code number_schedules(pl_program *program, pl_arena *arena, pl_error *error) {
+  const pl_strategy *strategy = program->strategy;
+  int32_t *schedule_of = PL_TAKE(arena, int32_t, strategy->dp);
+  int64_t *known = PL_TAKE(arena, int64_t, strategy->dp);
+  if (arena->failed) return pl_fail_memory(error, "the schedules");
+  for (int32_t data = 0; data < strategy->dp; data++) {
+    int64_t n = pl_strategy_microbatches(strategy, program->job, data);
+    int32_t index = data == 0 ? 0 : schedule_of[data - 1];
+    if (program->n_schedules == 0 || known[index] != n)
+      for (index = 0; index < program->n_schedules && known[index] != n;)
+        index++;
+    if (index == program->n_schedules) known[program->n_schedules++] = n;
+    schedule_of[data] = index;
+    if (n > program->n_microbatches) program->n_microbatches = (int32_t)n;
+  }
+  program->schedule_of = schedule_of;
+  return PL_OK;
 }
 
 static void count_parameters(const pl_program *program, pl_stage_program *own) {
@@ -79,14 +119,10 @@ static pl_code make_stage(pl_program_making *state, int32_t stage, pl_stage_prog
   const pl_strategy *strategy = program->strategy;
   size_t vpp = (size_t)strategy->vpp;
   own->stage = stage;
-  own->steps = pl_schedule_take(strategy, program->n_microbatches, stage, state->arena);
-  own->n_steps = 2 * (int64_t)strategy->vpp * program->n_microbatches;
   pl_pass *forward = PL_TAKE(state->arena, pl_pass, vpp), *backward = PL_TAKE(state->arena, pl_pass, vpp);
   pl_pass *last_backward = PL_TAKE(state->arena, pl_pass, vpp);
-  int32_t *last = PL_TAKE(state->arena, int32_t, vpp);
   uint32_t *send_down = PL_TAKE(state->arena, uint32_t, vpp), *send_up = PL_TAKE(state->arena, uint32_t, vpp);
-  if (state->arena->failed) return pl_fail_memory(state->error, "the program");
-  find_last_microbatches(own, last);
+  if (state->arena->failed || !make_schedules(state, stage, own)) return pl_fail_memory(state->error, "the program");
   count_parameters(program, own);
   for (int32_t chunk = 0; chunk < strategy->vpp; chunk++) {
     int32_t global = chunk * strategy->pp + stage;
@@ -110,7 +146,7 @@ static pl_code make_stage(pl_program_making *state, int32_t stage, pl_stage_prog
 pl_code pl_program_take(const pl_model *model, const pl_job *job, const pl_strategy *strategy, pl_arena *arena,
                         pl_program *program, pl_error *error) {
   *program = (pl_program){.model = model, .job = job, .strategy = strategy};
-  program->n_microbatches = (int32_t)(job->gbs / ((int64_t)strategy->dp * strategy->mbs));
+  PL_TRY(number_schedules(program, arena, error));
   const pl_block_shard shard = pl_strategy_shard(strategy, job);
   for (int kind = 0; kind < PL_BLOCK_KIND_COUNT; kind++)
     PL_TRY(pl_block_program_take(model, (pl_block_kind)kind, &shard, arena, &program->blocks[kind], error));

@@ -79,14 +79,20 @@ typedef struct pl_pass {
   uint32_t n;
 } pl_pass;
 
-typedef struct pl_stage_program {
-  int32_t stage;
+/* What a stage does for one number of microbatches. */
+typedef struct pl_stage_schedule {
+  int32_t n_microbatches;
   const pl_step *steps;
   int64_t n_steps;
+  const int32_t *last_microbatch; /* per chunk of the stage: whose backward is the last */
+} pl_stage_schedule;
+
+typedef struct pl_stage_program {
+  int32_t stage;
+  const pl_stage_schedule *schedules; /* program->n_schedules */
   /* per chunk of this stage (vpp entries) */
   const pl_pass *forward, *backward,
-      *last_backward;             /* last_backward: of the last microbatch, with the gradient reductions */
-  const int32_t *last_microbatch; /* per chunk: whose backward is the last */
+      *last_backward; /* last_backward: of the last microbatch, with the gradient reductions */
   const uint32_t *send_down,
       *send_up; /* op of the DOWN / UP family of this stage after forward / backward; PL_NONE: no send */
   pl_pass epilogue;
@@ -100,7 +106,10 @@ typedef struct pl_program {
   const pl_model *model;
   const pl_job *job;
   const pl_strategy *strategy;
-  int32_t n_microbatches;
+  int32_t n_microbatches; /* of the data-parallel replica that has most */
+  /* Replicas with as many microbatches share a schedule: one, or as many as the split has numbers. */
+  int32_t n_schedules;
+  const int32_t *schedule_of; /* per data rank */
   pl_block_program blocks[PL_BLOCK_KIND_COUNT];
   const pl_stage_program *stages; /* pp */
   const pl_family *families;
@@ -118,6 +127,11 @@ pl_code pl_program_take(const pl_model *model, const pl_job *job, const pl_strat
 bool pl_program_has_expert_data(const pl_model *model, const pl_strategy *strategy);
 /* Ranks over which ZeRO shards the state of experts (`experts`) or of all else. */
 double pl_program_shards(const pl_program *program, bool experts);
+
+/* Index of the schedule of a replica (a context rank of a data rank). */
+static inline int32_t pl_program_schedule(const pl_program *program, int32_t replica) {
+  return program->schedule_of[replica / pl_strategy_cp(program->strategy)];
+}
 
 /* Which group of a family the device of (replica, tensor rank) belongs to. */
 int32_t pl_program_group(const pl_program *program, pl_family_kind kind, int32_t replica, int32_t tensor);

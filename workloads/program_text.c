@@ -126,9 +126,8 @@ static void print_send(FILE *stream, const pl_program *program, int32_t stage, p
           pl_program_receiver(program, kind, stage));
 }
 
-static void print_schedule(FILE *stream, const pl_stage_program *stage, int32_t vpp) {
+static void print_schedule(FILE *stream, const pl_stage_schedule *stage, int32_t vpp) {
   enum { MOST_SHOWN = 24 };
-  fputs("  schedule:", stream);
   for (int64_t i = 0; i < stage->n_steps && i < MOST_SHOWN; i++) {
     const pl_step *step = &stage->steps[i];
     fprintf(stream, " %c%d", step->backward ? 'B' : 'F', step->microbatch);
@@ -151,7 +150,12 @@ static void print_stage(FILE *stream, const pl_program *program, const pl_stage_
     print_pass(stream, program, stage->stage, &stage->last_backward[chunk]);
     print_send(stream, program, stage->stage, PL_FAMILY_UP, stage->send_up[chunk]);
   }
-  print_schedule(stream, stage, strategy->vpp);
+  for (int32_t i = 0; i < program->n_schedules; i++) {
+    fputs("  schedule", stream);
+    if (program->n_schedules > 1) fprintf(stream, " of %d microbatches", stage->schedules[i].n_microbatches);
+    fputc(':', stream);
+    print_schedule(stream, &stage->schedules[i], strategy->vpp);
+  }
   fputs("  epilogue:\n", stream);
   print_pass(stream, program, stage->stage, &stage->epilogue);
 }

@@ -50,6 +50,7 @@ static pl_code check_degrees(const pl_strategy *strategy, uint32_t n_devices, pl
 }
 
 static pl_code check_batch(const pl_strategy *strategy, const pl_job *job, pl_error *error) {
+  if (strategy->split != NULL) return pl_strategy_check_split(strategy, job, error);
   int64_t per_step = (int64_t)strategy->dp * strategy->mbs;
   if (job->gbs % per_step != 0)
     return pl_fail(error, PL_BAD_INPUT,
@@ -72,9 +73,30 @@ static pl_code check_size(const pl_strategy *strategy, int64_t n_microbatches, p
                  n_microbatches, pl_strategy_n_chunks(strategy), per_chunk);
 }
 
+static pl_code check_rounds(const pl_strategy *strategy, const pl_job *job, pl_error *error) {
+  for (int32_t data = 0; data < (strategy->split != NULL ? strategy->dp : 1); data++) {
+    int64_t n_microbatches = pl_strategy_microbatches(strategy, job, data);
+    if (n_microbatches % strategy->pp == 0) continue;
+    if (strategy->split != NULL)
+      return pl_fail(error, PL_BAD_INPUT,
+                     "strategy: schedule=interleaved needs numbers of microbatches that pp=%d divides; split gives "
+                     "replica %d %" PRId64,
+                     strategy->pp, data, n_microbatches);
+    return pl_fail(error, PL_BAD_INPUT,
+                   "strategy: schedule=interleaved needs a number of microbatches (gbs / (dp * mbs) = %" PRId64
+                   ") that pp=%d divides",
+                   n_microbatches, strategy->pp);
+  }
+  return PL_OK;
+}
+
 static pl_code check_schedule(const pl_strategy *strategy, const pl_job *job, pl_error *error) {
-  int64_t n_microbatches = job->gbs / ((int64_t)strategy->dp * strategy->mbs);
-  PL_TRY(check_size(strategy, n_microbatches, error));
+  int64_t most = 0;
+  for (int32_t data = 0; data < (strategy->split != NULL ? strategy->dp : 1); data++) {
+    int64_t n = pl_strategy_microbatches(strategy, job, data);
+    most = n > most ? n : most;
+  }
+  PL_TRY(check_size(strategy, most, error));
   if (strategy->schedule != PL_SCHEDULE_INTERLEAVED) {
     if (strategy->vpp != 1)
       return pl_fail(error, PL_BAD_INPUT, "strategy: vpp=%d needs schedule=interleaved, not %s", strategy->vpp,
@@ -84,12 +106,7 @@ static pl_code check_schedule(const pl_strategy *strategy, const pl_job *job, pl
   if (strategy->vpp < 2 || strategy->pp < 2)
     return pl_fail(error, PL_BAD_INPUT, "strategy: schedule=interleaved needs vpp >= 2 and pp >= 2, not vpp=%d, pp=%d",
                    strategy->vpp, strategy->pp);
-  if (n_microbatches % strategy->pp != 0)
-    return pl_fail(error, PL_BAD_INPUT,
-                   "strategy: schedule=interleaved needs a number of microbatches (gbs / (dp * mbs) = %" PRId64
-                   ") that pp=%d divides",
-                   n_microbatches, strategy->pp);
-  return PL_OK;
+  return check_rounds(strategy, job, error);
 }
 
 static pl_code check_assignment(const pl_strategy *strategy, const pl_model *model, pl_error *error) {
@@ -229,6 +246,14 @@ int pl_strategy_format(const pl_strategy *strategy, const pl_model *model, char 
       strategy->order, strategy->idle ? ",idle=1" : "");
   size_t left;
   char *rest = rest_of(text, size, length, &left);
+  if (strategy->split != NULL) {
+    length += snprintf(rest, left, "split=");
+    rest = rest_of(text, size, length, &left);
+    length += pl_strategy_format_split(strategy, rest, left);
+    rest = rest_of(text, size, length, &left);
+    length += snprintf(rest, left, ",");
+    rest = rest_of(text, size, length, &left);
+  }
   if (strategy->placement != NULL) {
     length += snprintf(rest, left, "placement=");
     rest = rest_of(text, size, length, &left);

@@ -3,17 +3,18 @@
  *
  * Text form, key=value pairs separated by commas:
  *   pp=4,dp=4,tmp=1,mbs=1,assign=0:9:15:21:30,schedule=1f1b,vpp=1,sp=0,recompute=none,zero=0,overlap=1,order=tdp
- * and cp=1,cp_comm=p2p,ep=1,placement=0-7:12:8-11,idle=0. pp * dp * cp * tmp must be the number of devices, unless a
- * placement or idle=1 leaves some out. The ep ranks that share the experts of a
- * layer are neighbours among the dp * cp * tmp ranks of a stage, in that order with tmp innermost, whatever `order`
- * says (Megatron Core's, with expert-tensor-parallel-size 1): ep divides dp * cp * tmp. assign: pp * vpp + 1 strictly
- * increasing boundaries from 0 to the number of transformer layers (embedding goes with the first, head with the last
- * stage) or to the number of blocks (AMP's way of counting); "uniform" and "balanced" are recipes. order: placement,
- * innermost first, a permutation of t, d, p, or of t, c, d, p; without c, context ranks come right behind t. It numbers
- * the ranks; rank i is on device i of the cluster, or on the i-th device of `placement`: devices and ranges of them
- * (7-4 runs down), each device at most once. idle=1: without a placement the first devices are used and the others
- * left idle. overlap=0: gradients are reduced when the last backward pass is over; ZeRO 2 and 3 reduce each bucket at
- * once all the same, and computing waits for it.
+ * and cp=1,cp_comm=p2p,ep=1,placement=0-7:12:8-11,idle=0,split=3:1. pp * dp * cp * tmp must be the number of devices,
+ * unless a placement or idle=1 leaves some out. The ep ranks that share the experts of a layer are neighbours among the
+ * dp * cp * tmp ranks of a stage, in that order with tmp innermost, whatever `order` says (Megatron Core's, with
+ * expert-tensor-parallel-size 1): ep divides dp * cp * tmp. assign: pp * vpp + 1 strictly increasing boundaries from 0
+ * to the number of transformer layers (embedding goes with the first, head with the last stage) or to the number of
+ * blocks (AMP's way of counting); "uniform" and "balanced" are recipes. order: placement, innermost first, a
+ * permutation of t, d, p, or of t, c, d, p; without c, context ranks come right behind t. It numbers the ranks; rank i
+ * is on device i of the cluster, or on the i-th device of `placement`: devices and ranges of them (7-4 runs down), each
+ * device at most once. idle=1: without a placement the first devices are used and the others left idle. split:
+ * microbatches of each of the dp replicas (3x8 = eight times 3), in all gbs / mbs; without it they have equally many.
+ * overlap=0: gradients are reduced when the last backward pass is over; ZeRO 2 and 3 reduce each bucket at once all the
+ * same, and computing waits for it.
  */
 #ifndef PL_WORKLOADS_STRATEGY_H
 #define PL_WORKLOADS_STRATEGY_H
@@ -64,6 +65,8 @@ typedef struct pl_strategy {
   /* Device of each rank (pl_strategy_n_ranks of them, by pl_strategy_rank), each at most once; NULL: rank i is on
    * device i. */
   const uint32_t *placement;
+  /* Microbatches of each data-parallel replica (dp of them, all together gbs / mbs); NULL: gbs / (dp * mbs) each. */
+  const int32_t *split;
   pl_assign_recipe recipe;
   bool counts_layers; /* how assign was, and is to be, written: layers or blocks */
   /* Boundaries in BLOCKS: chunk c of the model (0 <= c < pp * vpp) is blocks [boundary[c], boundary[c+1]); chunk c
@@ -85,6 +88,10 @@ static inline int32_t pl_strategy_ep(const pl_strategy *strategy) {
  * of data rank r / cp. */
 static inline int32_t pl_strategy_replicas(const pl_strategy *strategy) {
   return strategy->dp * pl_strategy_cp(strategy);
+}
+/* Microbatches that data rank `data` has in an iteration. */
+static inline int64_t pl_strategy_microbatches(const pl_strategy *strategy, const pl_job *job, int32_t data) {
+  return strategy->split != NULL ? strategy->split[data] : job->gbs / ((int64_t)strategy->dp * strategy->mbs);
 }
 /* Ranks of a stage that hold the same experts. */
 static inline int32_t pl_strategy_expert_replicas(const pl_strategy *strategy) {
@@ -138,5 +145,15 @@ pl_code pl_strategy_parse_placement(const char *text, int64_t n, pl_arena *arena
 pl_code pl_strategy_check_placement(const pl_strategy *strategy, uint32_t n_devices, pl_error *error);
 /* "0-7:12:8-11", "" without a placement; returns the length that was needed, like snprintf. */
 int pl_strategy_format_placement(const pl_strategy *strategy, char *text, size_t size);
+
+/* ---- uneven replicas (strategy_split.c) ---- */
+
+/* Reads "3x2:1": exactly `n` numbers, 1 or more; memory from `arena`. */
+pl_code pl_strategy_parse_split(const char *text, int32_t n, pl_arena *arena, const int32_t **split, pl_error *error);
+/* The split gives out the whole batch, and nothing that a strategy does once per microbatch joins replicas with
+ * different numbers of them: ZeRO 2 and 3, expert groups across replicas. */
+pl_code pl_strategy_check_split(const pl_strategy *strategy, const pl_job *job, pl_error *error);
+/* "3x2:1", "" without a split; returns the length that was needed, like snprintf. */
+int pl_strategy_format_split(const pl_strategy *strategy, char *text, size_t size);
 
 #endif

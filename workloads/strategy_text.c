@@ -19,7 +19,7 @@ typedef struct parsing {
   const pl_model *model;
   pl_arena *arena;
   pl_strategy *strategy;
-  const char *assign, *placement; /* read last: they need the degrees */
+  const char *assign, *placement, *split; /* read last: they need the degrees */
   bool schedule_given;
   pl_error *error;
 } parsing;
@@ -115,6 +115,11 @@ static pl_code read_assign(parsing *state, const key_value *pair) {
   return PL_OK;
 }
 
+static pl_code read_split(parsing *state, const key_value *pair) {
+  state->split = pair->value;
+  return PL_OK;
+}
+
 static pl_code read_placement(parsing *state, const key_value *pair) {
   state->placement = pair->value;
   return PL_OK;
@@ -141,6 +146,7 @@ static const struct {
     {"cp_comm", read_context_communication},
     {"idle", read_flag},
     {"placement", read_placement},
+    {"split", read_split},
 };
 enum { N_KEYS = sizeof keys / sizeof *keys };
 
@@ -158,7 +164,7 @@ static pl_code read_pair(parsing *state, char *item, uint32_t *seen) {
   }
   return pl_fail(state->error, PL_BAD_INPUT,
                  "strategy: unknown key '%s'; known are pp, dp, tmp, mbs, assign, schedule, vpp, sp, recompute, zero, "
-                 "overlap, order, cp, cp_comm, ep, placement, idle",
+                 "overlap, order, cp, cp_comm, ep, placement, idle, split",
                  pair.key);
 }
 
@@ -268,5 +274,6 @@ pl_code pl_strategy_parse(const char *text, const pl_model *model, pl_arena *are
   if (!state.schedule_given && strategy->vpp > 1) strategy->schedule = PL_SCHEDULE_INTERLEAVED;
   PL_TRY(check_chunks(&state));
   PL_TRY(parse_placement(&state));
+  if (state.split != NULL) PL_TRY(pl_strategy_parse_split(state.split, strategy->dp, arena, &strategy->split, error));
   return parse_assign(&state);
 }

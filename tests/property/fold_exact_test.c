@@ -121,15 +121,34 @@ static const uint32_t *random_placement(uint64_t *random, const pl_cluster *clus
   return devices;
 }
 
+/* The first replicas have more microbatches than the others; one now and then has a number of its own. */
+static void split_unevenly(uint64_t *random, pl_strategy *strategy, pl_job *job, pl_arena *arena) {
+  if (strategy->zero >= 2 || strategy->ep > strategy->cp * strategy->tmp || strategy->dp == 1) return;
+  if (strategy->ep > 1 && strategy->cp * strategy->tmp % strategy->ep != 0) return;
+  int32_t *split = PL_TAKE(arena, int32_t, strategy->dp), step = strategy->vpp > 1 ? strategy->pp : 1;
+  int32_t few = 1 + (int32_t)random_below(random, 3), many = few + 1 + (int32_t)random_below(random, 3);
+  int32_t first = (int32_t)random_below(random, (uint32_t)strategy->dp), sum = 0;
+  for (int32_t d = 0; d < strategy->dp; d++)
+    split[d] = step * (d < first ? many : few);
+  if (random_below(random, 4) == 0) split[first] += 2 * step;
+  for (int32_t d = 0; d < strategy->dp; d++)
+    sum += split[d];
+  job->gbs = (int64_t)sum * strategy->mbs;
+  strategy->split = split;
+}
+
 /* A strategy for all or some of the devices, which the placement or its absence chooses. */
 static bool make_placed(uint64_t *random, const pl_cluster *cluster, const pl_model *model, pl_job *job,
                         pl_strategy *strategy, pl_arena *arena) {
   uint32_t n = cluster->n_devices, n_used = random_below(random, 3) == 0 ? n : random_between(random, 1, n);
   if (!make_strategy(random, (int32_t)n_used, model, job, strategy, arena)) return false;
+  if (random_below(random, 2) == 0) split_unevenly(random, strategy, job, arena);
   strategy->idle = random_below(random, 5) == 0;
   if (!strategy->idle) strategy->placement = random_placement(random, cluster, arena);
   pl_error error = PL_ERROR_INIT;
-  if (pl_strategy_check_placement(strategy, n, &error) != PL_OK) fail_msg("%s", error.message);
+  if (pl_strategy_check_placement(strategy, n, &error) != PL_OK ||
+      (strategy->split != NULL && pl_strategy_check_split(strategy, job, &error) != PL_OK))
+    fail_msg("%s", error.message);
   return true;
 }
 
@@ -248,7 +267,8 @@ enum feature {
   FEATURE_EXPERTS_ACROSS_TENSOR_GROUPS,
   FEATURE_EXPERT_GRADIENTS,
   FEATURE_PLACEMENT,
-  FEATURE_IDLE, /* some devices have nothing to do */
+  FEATURE_IDLE,  /* some devices have nothing to do */
+  FEATURE_SPLIT, /* replicas with different numbers of microbatches */
   N_FEATURES
 };
 
@@ -275,7 +295,8 @@ static const char *const feature_names[N_FEATURES] = {"overlap factor",
                                                       "experts across tensor groups",
                                                       "gradients of experts",
                                                       "placement",
-                                                      "idle devices"};
+                                                      "idle devices",
+                                                      "uneven split"};
 
 static bool is_uneven(const pl_strategy *strategy) {
   for (int32_t c = 2; c < pl_strategy_n_chunks(strategy); c++) /* not the ends: embedding and head make them differ */
@@ -364,6 +385,7 @@ static void count_features(const pl_cluster *cluster, const pl_model *model, con
       [FEATURE_EXPERTS_ACROSS_TENSOR_GROUPS] = strategy->ep > strategy->tmp && strategy->tmp > 1,
       [FEATURE_PLACEMENT] = strategy->placement != NULL,
       [FEATURE_IDLE] = pl_strategy_n_ranks(strategy) < cluster->n_devices,
+      [FEATURE_SPLIT] = strategy->split != NULL && strategy->split[0] != strategy->split[strategy->dp - 1],
       [FEATURE_EXPERT_GRADIENTS] = strategy->ep > 1 && pl_strategy_expert_replicas(strategy) > 1};
   for (int i = 0; i < N_FEATURES; i++)
     count[i] += has[i];

@@ -166,6 +166,16 @@ static const struct {
     {DEGREES ",placement=0-7-9", "7-9"},
     {DEGREES ",placement=0-16777216", "16777216"},
     {DEGREES ",placement=0-15,placement=0-15", "placement is given twice"},
+    {DEGREES ",split=", "split"},
+    {DEGREES ",split=8:8:8", "split has 3 numbers of microbatches, but dp=4"},
+    {DEGREES ",split=8x5", "split has 5 numbers"},
+    {DEGREES ",split=8x3:0", "0"},
+    {DEGREES ",split=8x3:-8", "-8"},
+    {DEGREES ",split=8x:8x3", "split"},
+    {DEGREES ",split=x4", "split"},
+    {DEGREES ",split=8x2x2", "2x2"},
+    {DEGREES ",split=8x99999999999", "99999999999"},
+    {DEGREES ",split=8x4,split=8x4", "split is given twice"},
     {"pp=16777216,dp=16777216,tmp=16777216,mbs=1,placement=0", "more than 16777216 ranks"},
 };
 
@@ -219,6 +229,10 @@ static void formatting_gives_back_what_was_read(void **state) {
        "order=tcdp,assign=ends"),
       ("pp=2,dp=3,tmp=1,mbs=1,schedule=1f1b,vpp=1,sp=0,recompute=none,zero=0,overlap=1,order=tdp,"
        "placement=4-5:1:0:8-9,assign=uniform"),
+      ("pp=2,dp=6,tmp=1,mbs=1,schedule=1f1b,vpp=1,sp=0,recompute=none,zero=0,overlap=1,order=tdp,"
+       "split=7x2:5:6:4x2,assign=uniform"),
+      ("pp=2,dp=2,tmp=1,mbs=1,schedule=1f1b,vpp=1,sp=0,recompute=none,zero=0,overlap=1,order=tdp,idle=1,"
+       "split=20:12,placement=1:0:2-3,assign=uniform"),
       ("pp=2,dp=3,tmp=1,mbs=1,schedule=1f1b,vpp=1,sp=0,recompute=none,zero=0,overlap=1,order=tdp,idle=1,"
        "assign=uniform"),
   };
@@ -277,6 +291,11 @@ static void each_limit_is_checked(void **state) {
       {"pp=2,dp=2,tmp=1,mbs=1,placement=13-16", "rank 3 device 16, but the platform's devices are 0 to 15", 16, 32,
        1024},
       {"pp=2,dp=2,tmp=1,mbs=1,placement=3:5-6:5", "device 5 to ranks 1 and 3", 16, 32, 1024},
+      {DEGREES ",split=8:8:8:7", "gives out 31 microbatches of mbs=1 sequences, which are not the global batch of 32",
+       16, 32, 1024},
+      {"pp=4,dp=4,tmp=1,mbs=2,split=8x4", "gives out 32 microbatches of mbs=2", 16, 32, 1024},
+      {"pp=1,dp=2,tmp=1,mbs=1,zero=2,split=20:12", "cannot be combined with an uneven split", 2, 32, 1024},
+      {"pp=4,dp=2,tmp=1,mbs=1,vpp=2,split=18:14", "split gives replica 0 18", 8, 32, 1024},
       {"pp=1,dp=1,tmp=3,mbs=1", "tmp", 3, 32, 1024},   /* 16 heads */
       {"pp=1,dp=1,tmp=32,mbs=1", "tmp", 32, 32, 1024}, /* more than heads */
   };
@@ -309,6 +328,10 @@ static void what_is_allowed_passes(void **state) {
       {"pp=24,dp=1,tmp=1,mbs=1,schedule=gpipe", "", 24, 32, 8},
       {"pp=4,dp=2,tmp=1,mbs=1,idle=1", "", 16, 32, 1024},
       {DEGREES ",idle=1", "", 16, 32, 1024},
+      {DEGREES ",split=9:7:15:1", "", 16, 32, 1024},
+      {DEGREES ",split=9:7:15:2", "", 16, 33, 1024}, /* dp does not divide the batch */
+      {"pp=1,dp=2,tmp=1,mbs=1,zero=3,split=16x2", "", 2, 32, 1024},
+      {"pp=4,dp=2,tmp=1,mbs=1,vpp=2,split=20:12", "", 8, 32, 1024},
       {DEGREES ",placement=15-0", "", 16, 32, 1024},
       {"pp=2,dp=2,tmp=1,mbs=1,placement=15:0:7-8", "", 16, 32, 1024},
   };
