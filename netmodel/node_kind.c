@@ -25,6 +25,7 @@ const pl_node_kind *pl_node_kind_at(uint32_t i) {
     uint32_t n;
   } tables[] = {{pl_node_kinds_nvidia, pl_node_kinds_nvidia_count},
                 {pl_node_kinds_sites, pl_node_kinds_sites_count},
+                {pl_node_kinds_servers, pl_node_kinds_servers_count},
                 {pl_node_kinds_papers, pl_node_kinds_papers_count}};
   for (uint32_t t = 0; t < sizeof tables / sizeof tables[0]; i -= tables[t++].n)
     if (i < tables[t].n) return &tables[t].kinds[i];
@@ -47,9 +48,19 @@ static const struct {
               {"V100-SXM3-32GB", "125Tf"},
               {"T4", "65Tf"},
               {"A10G", "70Tf"},
+              {"A40", "149.7Tf"},
+              {"RTX-A6000", "154.8Tf"},
+              {"L4", "121Tf"},
+              {"L40S", "362Tf"},
+              {"A100-PCIe-40GB", "312Tf"},
+              {"A100-PCIe-80GB", "312Tf"},
               {"A100-SXM4-40GB", "312Tf"},
               {"A100-SXM4-80GB", "312Tf"},
+              {"A800-SXM4-80GB", "312Tf"},
+              {"H100-PCIe-80GB", "756Tf"},
               {"H100-SXM5-80GB", "989Tf"},
+              {"H800-SXM5-80GB", "989Tf"},
+              {"GH200-96GB", "989Tf"},
               {"H200-SXM5-141GB", "989Tf"},
               {"B200", "2250Tf"},
               {"B300", "2250Tf"},

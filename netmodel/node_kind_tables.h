@@ -4,8 +4,10 @@
 
 #include "netmodel/node_kind.h"
 
-extern const pl_node_kind pl_node_kinds_nvidia[], pl_node_kinds_sites[], pl_node_kinds_papers[];
-extern const uint32_t pl_node_kinds_nvidia_count, pl_node_kinds_sites_count, pl_node_kinds_papers_count;
+extern const pl_node_kind pl_node_kinds_nvidia[], pl_node_kinds_sites[], pl_node_kinds_servers[],
+    pl_node_kinds_papers[];
+extern const uint32_t pl_node_kinds_nvidia_count, pl_node_kinds_sites_count, pl_node_kinds_servers_count,
+    pl_node_kinds_papers_count;
 
 /* NVLinks per pair in a DGX-1V, and in machines built like it. */
 extern const uint8_t pl_node_cube_mesh[8][8];
@@ -23,7 +25,7 @@ extern const uint8_t pl_node_cube_mesh[8][8];
 #define RELAYED                                                                                                        \
   "Pairs without a direct NVLink go through a GPU that both are linked to, as NCCL does (NCCL_NVB_DISABLE=0):\n"       \
   "the relay with the widest narrower side, then the most links, then the lowest number.\n"
-#define ONE_PER_GPU                                                                                                   \
+#define ONE_PER_GPU                                                                                                    \
   { 0, 1, 2, 3, 4, 5, 6, 7 }
 #define FOUR_AND_FOUR                                                                                                  \
   { 0, 0, 0, 0, 1, 1, 1, 1 }

@@ -196,6 +196,30 @@ const pl_node_kind pl_node_kinds_sites[] = {
      .nic_GBps = 6.25,
      .nic_ns = 15000,
      .switch_ns = 0},
+    {.name = "g5.48xlarge",
+     .title = "AWS g5.48xlarge: 8 A10G on PCIe 4.0, 100 Gb/s network",
+     .about =
+         "No NVLink (AWS). Assumed: two A10G per PCIe 4.0 switch, two sockets of EPYC 7R32 (AWS: 192 vCPUs), Infinity\n"
+         "Fabric at 16 GB/s (NCCL, AMD). Network: 100 Gb/s EFA (AWS), 15 us per NIC as on g4dn.\n",
+     .device = "A10G",
+     .default_nodes = 1,
+     .n_gpus = 8,
+     .n_nics = 1,
+     .n_places = 4,
+     .n_sockets = 2,
+     .cpu = "EPYC 7R32",
+     .cpu_cores = 48,
+     .cpu_core_Gflops = 89.6,
+     .switched = true,
+     .gpu_place = EIGHT_IN_PAIRS,
+     .nic_place = {0},
+     .place_socket = TWO_SOCKETS,
+     .pcie_GBps = 26,
+     .uplink_GBps = 26,
+     .socket_GBps = 16,
+     .nic_GBps = 12.5,
+     .nic_ns = 15000,
+     .switch_ns = 0},
 };
 
 const uint32_t pl_node_kinds_sites_count = sizeof pl_node_kinds_sites / sizeof pl_node_kinds_sites[0];

@@ -106,6 +106,31 @@ static void rates_of_networks(void **state) {
   assert_false(cases.cases[1].job.flash); /* no fused attention before the A100 */
 }
 
+/* A name within a name (H200 in GH200), cards, and chips that differ from their relatives in NVLink. */
+static void machines(void **state) {
+  (void)state;
+  static const struct {
+    const char *gpu, *platform;
+  } rows[] = {{"NVIDIA GH200", "gh200-quad --nodes 4 --gpus-per-node 4"},
+              {"H200", "dgx-h100 --nodes 2 --gpus-per-node 8 --device H200-SXM5-141GB"},
+              {"H800", "hgx-h800 --nodes 2 --gpus-per-node 8"},
+              {"A800-SXM4-80GB", "hgx-a800 --nodes 2 --gpus-per-node 8"},
+              {"H100 PCIe", "pcie5-server --nodes 2 --gpus-per-node 8"},
+              {"A100-PCIe-40GB", "pcie4-server --nodes 2 --gpus-per-node 8 --device A100-PCIe-40GB"},
+              {"L40S", "pcie4-server --nodes 2 --gpus-per-node 8 --device L40S"},
+              {"L4", "pcie4-server --nodes 2 --gpus-per-node 8 --device L4"},
+              {"A10G", "g5.48xlarge --nodes 2 --gpus-per-node 8"},
+              {"RTX A6000", "pcie4-server --nodes 2 --gpus-per-node 8 --device RTX-A6000"}};
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    char row[256];
+    snprintf(row, sizeof row, "f,GPT,16,1536,,16,,2048,51200,%s,16,,,LiBai,fp16,2-matrix,1,1,,16,,,,2,32,full,1,,,,\n",
+             rows[i].gpu);
+    pl_cases cases = express(row);
+    assert_null(cases.cases[0].reason);
+    assert_string_equal(cases.cases[0].platform, rows[i].platform);
+  }
+}
+
 static void reasons(void **state) {
   (void)state;
   static const char *const wanted[] = {"unknown GPU: 'FooGPU'",         "precision: 'int3'",
@@ -149,6 +174,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(what_is_left_open, set_up, tear_down),
       cmocka_unit_test_setup_teardown(frameworks, set_up, tear_down),
       cmocka_unit_test_setup_teardown(rates_of_networks, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(machines, set_up, tear_down),
       cmocka_unit_test_setup_teardown(reasons, set_up, tear_down),
       cmocka_unit_test_setup_teardown(rows_that_say_the_same, set_up, tear_down),
   };

@@ -30,6 +30,7 @@ DEVICES = {
     "H200": dict(sm=132, aic="NVIDIA H200"),
     "B200": dict(sm=148, aic="NVIDIA B200"),
     "GB200": dict(sm=152, aic="NVIDIA GB200"),
+    "L40S": dict(sm=142, aic="NVIDIA L40S"),
     "V100": dict(sm=80, eleuther=("V100",), deepbench={"NV_V100": TENSOR_CORES}),
     "T4": dict(sm=40, deepbench={"NV_T4": TENSOR_CORES}),
     "P100": dict(sm=56, deepbench={"NV_P100": {"FP32": "fp32"}}),

@@ -32,6 +32,7 @@ fit H100 H100-SXM5-80GB "$pooled"
 fit H200 H200-SXM5-141GB "$pooled"
 fit B200 B200 "$pooled"
 fit GB200 GB200 "$pooled"
+fit L40S L40S "$pooled"
 fit V100 V100-SXM2-32GB "$deepbench (fp16, fp32); $eleuther (fp16)"
 fit T4 T4 "$deepbench (fp16, fp32)"
 fit P100 P100 "$deepbench (fp32; its fp16 rows compute in fp32 and say nothing of fp16)"
@@ -39,6 +40,17 @@ fit TitanXp TitanXp "$deepbench (fp32)"
 transfer "$devices/A100-SXM4-80GB.json" A100-SXM4-40GB 108 "A100-SXM4-80GB: the same chip with slower memory"
 for profile in V100-SXM2-16GB V100-SXM3-32GB; do
   transfer "$devices/V100-SXM2-32GB.json" "$profile" 80 "V100-SXM2-32GB: the same chip"
+done
+for profile in A800-SXM4-80GB A100-PCIe-80GB A100-PCIe-40GB; do
+  transfer "$devices/A100-SXM4-80GB.json" "$profile" 108 "A100-SXM4-80GB: the same chip"
+done
+for profile in H800-SXM5-80GB GH200-96GB; do
+  transfer "$devices/H100-SXM5-80GB.json" "$profile" 132 "H100-SXM5-80GB: the same chip"
+done
+transfer "$devices/H100-SXM5-80GB.json" H100-PCIe-80GB 114 "H100-SXM5-80GB: the same chip with fewer multiprocessors and less power"
+transfer "$devices/L40S.json" L4 58 "L40S: multiprocessors of the same kind"
+for profile in A40 RTX-A6000; do
+  transfer "$devices/A100-SXM4-80GB.json" "$profile" 84 "A100-SXM4-80GB: tensor cores of the same generation"
 done
 transfer "$devices/B200.json" B300 160 "B200: the same tensor cores in 16 bits, more multiprocessors"
 transfer "$devices/GB200.json" GB300 160 "GB200: the same tensor cores in 16 bits, more multiprocessors"
