@@ -25,9 +25,10 @@ typedef struct pl_case {
   pl_framework framework;
   pl_job job; /* with that framework */
   pl_strategy strategy;
-  pl_result_row result; /* all zero unless expressed */
-  double flops;         /* the model's, of one iteration, without recomputation */
-  double low_s, high_s; /* prediction interval; NaN: none was asked for (validation/interval.h) */
+  pl_result_row result;       /* all zero unless expressed */
+  double predicted_mem_bytes; /* the figure of memory that the source publishes, of the rank of which it does */
+  double flops;               /* the model's, of one iteration, without recomputation */
+  double low_s, high_s;       /* prediction interval; NaN: none was asked for (validation/interval.h) */
 } pl_case;
 
 typedef struct pl_cases {

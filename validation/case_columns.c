@@ -60,7 +60,7 @@ static double share_pct(const pl_case *c, double time_s) {
   X(NUMBER, bubble_pct, "%", "pipeline bubble and other waiting", share_pct(c, c->result.bubble_s)) \
   X(NUMBER, predicted_mfu, "1", "predicted model FLOPs utilisation", predicted(c, c->result.mfu)) \
   X(NUMBER, measured_mem_bytes, "B", "measured peak memory, the median of the rows", c->measured_mem_bytes) \
-  X(NUMBER, predicted_mem_bytes, "B", "predicted peak of the fullest device, as its allocator holds it", predicted(c, c->result.reserved_mem_bytes)) \
+  X(NUMBER, predicted_mem_bytes, "B", "predicted peak of memory: the figure that the source publishes, of the rank of which it does", predicted(c, c->predicted_mem_bytes)) \
   X(INTEGER, crashed, "1", "1 if the measured run did not get through", c->crashed) \
   X(INTEGER, predicted_fits, "1", "1 if it should fit into memory", is_expressed(c) ? c->result.fits : -1) \
   X(TEXT, framework_profile, "", "profile of workloads/frameworks/ that stands for the software", \

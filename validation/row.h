@@ -13,6 +13,18 @@
 #include "workloads/model.h"
 #include "workloads/strategy.h"
 
+/* Which figure of memory a source publishes, and of which rank. */
+typedef enum pl_memory_figure {
+  PL_MEMORY_RESERVED = 0, /* what the allocator holds: torch.cuda.max_memory_reserved */
+  PL_MEMORY_ALLOCATED,    /* tensors: max_memory_allocated */
+  PL_MEMORY_DEVICE        /* what is taken of the device: nvidia-smi */
+} pl_memory_figure;
+typedef enum pl_memory_rank {
+  PL_MEMORY_FULLEST = 0, /* of the rank that has most */
+  PL_MEMORY_FIRST_STAGE, /* of rank 0 */
+  PL_MEMORY_LAST_STAGE   /* of the rank that has the loss */
+} pl_memory_rank;
+
 /* What the software stack of a row does where the row itself does not say. What is not here is the framework
  * profile's (workloads/frameworks/). */
 typedef struct pl_row_habits {
@@ -21,7 +33,9 @@ typedef struct pl_row_habits {
   bool dropout;           /* ungated models train with it */
   bool sequence_parallel; /* where tp > 1 */
   int32_t zero;           /* sharding where dp > 1 and the row states none */
-  int32_t vpp;            /* chunks per stage where the row states none; 0 and 1: one */
+  pl_memory_figure memory_figure;
+  pl_memory_rank memory_rank;
+  int32_t vpp; /* chunks per stage where the row states none; 0 and 1: one */
 } pl_row_habits;
 /* By `framework`, and where a name has stood for different software over the years by what the row tells of its age. */
 pl_row_habits pl_row_habits_of(const pl_measured_row *row);

@@ -44,7 +44,8 @@ static const struct {
     {"LiBai", {.framework = "libai", .dropout = true}},
     {"OneFlow", {.framework = "libai", .dropout = true}},
     {"alpa", {.framework = "ideal", .no_flash = true, .dropout = true}},
-    {"nanotron", {.framework = "nanotron"}},
+    /* helpers.py, log_throughput: rank 0 writes its own figures to the table of benchmarks. */
+    {"nanotron", {.framework = "nanotron", .memory_rank = PL_MEMORY_FIRST_STAGE}},
     {"Composer", {.framework = "fsdp-composer", .zero = 3}},
     {"fms-fsdp", {.framework = "torchtitan", .zero = 3}}, /* compiled blocks */
     {"torchtitan", {.framework = "torchtitan", .zero = 3}},

@@ -36,6 +36,22 @@ static pl_code check_devices(const pl_case *c, const pl_cluster *cluster, pl_err
   return PL_OK;
 }
 
+static double memory_of(const pl_row_habits *habits, const pl_simulate_report *report) {
+  int32_t stage = report->row.peak_stage;
+  if (habits->memory_rank != PL_MEMORY_FULLEST)
+    stage = habits->memory_rank == PL_MEMORY_FIRST_STAGE ? 0 : report->n_stages - 1;
+  const pl_stage_memory *memory = &report->stages[stage];
+  switch (habits->memory_figure) {
+  case PL_MEMORY_ALLOCATED:
+    return memory->peak;
+  case PL_MEMORY_DEVICE:
+    return memory->device;
+  case PL_MEMORY_RESERVED:
+    break;
+  }
+  return memory->reserved;
+}
+
 static pl_code simulate(const run *r, pl_case *c, const pl_platform *platform, pl_arena *arena,
                         pl_topology_cache *cache, pl_error *error) {
   const pl_cluster *cluster = pl_platform_cluster(platform);
@@ -51,6 +67,7 @@ static pl_code simulate(const run *r, pl_case *c, const pl_platform *platform, p
   PL_TRY(pl_strategy_check(&strategy, c->model, &c->job, cluster->n_devices, error));
   PL_TRY(pl_simulate(cluster, c->model, &c->job, &strategy, &options, arena, &report, error));
   c->result = report.row;
+  c->predicted_mem_bytes = memory_of(&c->habits, &report);
   c->flops = pl_model_flops_per_sequence(c->model, c->job.seq) * (double)c->job.gbs;
   return PL_OK;
 }

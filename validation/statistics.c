@@ -147,7 +147,7 @@ static void compare_memory(const pl_case *const *some, uint32_t n, double *error
     const pl_case *c = some[i];
     if (c->reason != NULL) continue;
     s->verdict[c->crashed][c->result.fits == 0]++;
-    if (c->measured_mem_bytes > 0) errors[s->n_memory++] = c->result.reserved_mem_bytes / c->measured_mem_bytes - 1;
+    if (c->measured_mem_bytes > 0) errors[s->n_memory++] = c->predicted_mem_bytes / c->measured_mem_bytes - 1;
   }
   summarise(errors, s->n_memory, &s->memory_mape_pct, &s->memory_bias_pct);
   s->memory_median_ape_pct = 100 * pl_median(errors, s->n_memory);

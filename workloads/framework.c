@@ -58,6 +58,7 @@ static const char *const loss_words[] = {"in_place", "copy", "copies", "fused", 
 static const char *const optimizer_words[] = {"fused", "foreach", "loop", NULL};
 static const char *const unit_words[] = {"layer", "tensor", NULL};
 static const char *const weight_words[] = {"with_master", "fp32", NULL};
+static const char *const assign_words[] = {"uniform", "balanced", "ends", "filled", NULL};
 static const char *const window_words[] = {"microbatch", "pass", NULL};
 static const char *const default_word[] = {"default", NULL}, *const kept_word[] = {"as_kept", NULL};
 static const char *const all_word[] = {"all", NULL}, *const device_word[] = {"device", NULL};
@@ -87,7 +88,7 @@ static const switch_row switches[] = {
     {"communication", "copies_per_rank", SWITCH_FLAG, AT(copies_per_rank), NULL, 0},
     {"communication", "gathers_ahead", SWITCH_FLAG, AT(gathers_ahead), NULL, 0},
     {"communication", "reuse_parameters", SWITCH_NUMBER, AT(reuse_parameters), NULL, 0},
-    {"communication", "balances_stages", SWITCH_FLAG, AT(balances_stages), NULL, 0},
+    {"communication", "assign", SWITCH_WORD, AT(assign), assign_words, 0},
     {"communication", "splits_sends", SWITCH_FLAG, AT(splits_sends), NULL, 0},
     {"host", "launch", SWITCH_TIME, AT(launch_s), NULL, 0},
     {"host", "backward_launch", SWITCH_TIME, AT(backward_launch_s), NULL, 0},

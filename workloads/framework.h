@@ -77,7 +77,7 @@ typedef struct pl_framework {
   pl_gather_unit gather_unit;
   double reuse_parameters; /* ZeRO-3 with full recomputation: a block with more parameters than this is gathered for the
                               recomputation and once more for the backward pass; 0: never */
-  bool balances_stages;    /* default of the strategy's `assign` is balanced */
+  int assign;              /* default of the strategy's `assign`: recipe PL_ASSIGN_UNIFORM + assign */
   bool splits_sends;       /* default of --pipeline-sends */
   pl_optimizer_form optimizer;
   bool clips_gradients;   /* norm over all gradients before the step, and their scaling */

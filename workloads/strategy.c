@@ -8,7 +8,7 @@
 
 const char *const pl_schedule_names[] = {"gpipe", "1f1b", "interleaved", NULL};
 const char *const pl_recompute_names[] = {"none", "selective", "full", NULL};
-const char *const pl_assign_names[] = {"given", "uniform", "balanced", "ends", NULL};
+const char *const pl_assign_names[] = {"given", "uniform", "balanced", "ends", "filled", NULL};
 
 /* ---- checks, one limit each ---- */
 
@@ -185,9 +185,8 @@ pl_block_shard pl_strategy_shard(const pl_strategy *strategy, const pl_job *job)
 
 void pl_strategy_adopt(pl_strategy *strategy, const pl_job *job) {
   if (!strategy->overlap_is_given) strategy->overlap = pl_framework_or_ideal(job->framework)->overlaps_gradients;
-  if (!strategy->assign_is_given && strategy->boundary == NULL &&
-      pl_framework_or_ideal(job->framework)->balances_stages)
-    strategy->recipe = PL_ASSIGN_BALANCED;
+  if (!strategy->assign_is_given && strategy->boundary == NULL)
+    strategy->recipe = (pl_assign_recipe)(PL_ASSIGN_UNIFORM + pl_framework_or_ideal(job->framework)->assign);
 }
 
 pl_code pl_strategy_check(const pl_strategy *strategy, const pl_model *model, const pl_job *job, uint32_t n_devices,

@@ -33,7 +33,8 @@ typedef enum pl_assign_recipe {
   PL_ASSIGN_GIVEN = 0,
   PL_ASSIGN_UNIFORM,
   PL_ASSIGN_BALANCED,
-  PL_ASSIGN_ENDS /* as uniform, with the embedding and the head counted as a layer each */
+  PL_ASSIGN_ENDS,  /* as uniform, with the embedding and the head counted as a layer each */
+  PL_ASSIGN_FILLED /* a stage takes blocks until those so far have passed its share of the matrices: nanotron */
 } pl_assign_recipe;
 /* As users write them, by enumerator; NULL ends them. */
 extern const char *const pl_assign_names[];

@@ -7,7 +7,10 @@
  * uniform   equal layer counts; what is left over is spread so that the last stage, which carries the head, never has
  * more than others. balanced  minimises the largest stage time (forward + backward of one microbatch). Exact: the
  * smallest feasible bound is found by bisection on greedy packing, ending on a value that a stage really takes; the
- * cuts under that bound are then spread as evenly as it allows.
+ * cuts under that bound are then spread as evenly as it allows. filled    nanotron's rule: blocks in order, each
+ * weighed by the elements of its matrices, the embedding by nothing; a stage takes blocks until those so far have
+ * passed its share of the whole (so that early stages have a layer more than their share, and the head may stand
+ * alone).
  */
 #include <math.h>
 
@@ -124,6 +127,48 @@ static void cut_uniformly(int32_t n_layers, int32_t n_chunks, int32_t *cut) {
     cut[c] = (int32_t)(((int64_t)c * n_layers + n_chunks - 1) / n_chunks);
 }
 
+/* Elements of the matrices that a block multiplies by, as nanotron counts them: key-value heads as if all heads had
+ * their own (huggingface/nanotron@0e0a27ea83cf, models/llama.py, get_block_compute_costs). */
+static double matrix_elements(const pl_model *model, int32_t block) {
+  double h = (double)model->hidden;
+  switch (pl_model_block_kind(model, block)) {
+  case PL_BLOCK_LAYER:
+  case PL_BLOCK_EXPERT_LAYER:
+    return 4 * (double)(model->n_heads * model->head_size) * h +
+           (model->gated_mlp ? 3 : 2) * (double)model->ffn_hidden * h;
+  case PL_BLOCK_HEAD:
+    return (double)model->vocab * h;
+  default:
+    return 0;
+  }
+}
+
+static pl_code refuse_empty_stage(int32_t n_chunks, pl_error *error) {
+  return pl_fail(error, PL_BAD_INPUT,
+                 "strategy: assign=filled leaves the last of %d stages empty; use fewer stages or assign=balanced",
+                 n_chunks);
+}
+
+/* models/base.py, build_model, there. Between head and loss nanotron casts the logits to fp32, which here is part of
+ * the loss: where the cast would have a stage to itself, the head has it. */
+static pl_code cut_filled(const pl_model *model, int32_t n_chunks, int32_t *cut, pl_error *error) {
+  int32_t loss = pl_model_n_blocks(model) - 1, chunk = 0;
+  double whole = 0, sum = 0;
+  for (int32_t block = 0; block < loss; block++)
+    whole += matrix_elements(model, block);
+  cut[0] = 0;
+  for (int32_t block = 0; block < loss; block++) {
+    sum += matrix_elements(model, block);
+    bool counts = pl_model_block_kind(model, block) != PL_BLOCK_IDENTITY; /* nanotron has no such blocks */
+    if (counts && sum > whole * ((double)(chunk + 1) / n_chunks)) cut[++chunk] = block + 1;
+  }
+  if (chunk == n_chunks - 2 && cut[chunk - 1] < loss - 1) {
+    cut[chunk++] = loss - 1;
+    cut[chunk] = loss;
+  }
+  return chunk == n_chunks - 1 ? PL_OK : refuse_empty_stage(n_chunks, error);
+}
+
 /* Unit 0 is the embedding, unit i the i-th layer, the last one the head; the cut is the block that the unit begins. */
 static void cut_with_ends(int32_t n_layers, int32_t n_chunks, int32_t *cut) {
   cut_uniformly(n_layers + 2, n_chunks, cut);
@@ -134,6 +179,10 @@ static void cut_with_ends(int32_t n_layers, int32_t n_chunks, int32_t *cut) {
 pl_code pl_strategy_check_chunks(const pl_strategy *strategy, const pl_model *model, pl_error *error) {
   int32_t n_chunks = pl_strategy_n_chunks(strategy), n_units = model->n_layers;
   if (strategy->recipe == PL_ASSIGN_ENDS) n_units += 2;
+  if (strategy->recipe == PL_ASSIGN_FILLED) { /* says itself what it leaves empty */
+    int32_t n_blocks = pl_model_n_blocks(model);
+    return n_chunks < n_blocks ? PL_OK : refuse_empty_stage(n_chunks, error);
+  }
   if (n_chunks <= n_units) return PL_OK;
   return pl_fail(error, PL_BAD_INPUT,
                  "strategy: pp * vpp = %d stages for a model of %d layers; at most one stage per layer%s", n_chunks,
@@ -147,18 +196,20 @@ pl_code pl_strategy_assign(pl_strategy *strategy, const pl_model *model, const p
   PL_TRY(pl_strategy_check_chunks(strategy, model, error));
   int32_t *cut = PL_TAKE(arena, int32_t, n_chunks + 1);
   if (cut == NULL) return pl_fail_memory(error, "the layer assignment");
-  bool ends = strategy->recipe == PL_ASSIGN_ENDS;
-  if (ends) {
+  bool in_blocks = strategy->recipe == PL_ASSIGN_ENDS || strategy->recipe == PL_ASSIGN_FILLED;
+  if (strategy->recipe == PL_ASSIGN_FILLED) {
+    PL_TRY(cut_filled(model, n_chunks, cut, error));
+  } else if (in_blocks) {
     cut_with_ends(model->n_layers, n_chunks, cut);
   } else if (strategy->recipe == PL_ASSIGN_UNIFORM) {
     cut_uniformly(model->n_layers, n_chunks, cut);
   } else {
     PL_TRY(cut_balanced(strategy, model, job, profile, arena, cut, error));
   }
-  for (int32_t c = 1; c < n_chunks && !ends; c++)
+  for (int32_t c = 1; c < n_chunks && !in_blocks; c++)
     cut[c] += PL_MODEL_BLOCKS_BEFORE_LAYERS;
   cut[n_chunks] = pl_model_n_blocks(model);
-  strategy->counts_layers = !ends; /* counted in layers the first and the last chunk might be empty */
+  strategy->counts_layers = !in_blocks; /* counted in layers the first and the last chunk might be empty */
   strategy->boundary = cut;
   return PL_OK;
 }

@@ -447,6 +447,57 @@ static void ends_count_as_layers(void **state) {
   assert_non_null(strstr(error.message, "embedding and head"));
 }
 
+/* What nanotron makes of the models of its benchmarks (models/base.py, build_model, run on these costs): layers per
+ * stage, and the blocks behind them. 1B: the head weighs exactly four layers, and a stage that has exactly its share
+ * takes one block more. */
+static void filled_cuts_as_nanotron_does(void **state) {
+  fixture *own = *state;
+  static const struct {
+    int64_t layers, hidden, ffn, pp;
+    int32_t boundary[33];
+  } rows[] = {{16, 2048, 8192, 2, {0, 13, 22}},
+              {16, 2048, 8192, 4, {0, 8, 13, 18, 22}},
+              {16, 2048, 8192, 8, {0, 5, 8, 10, 13, 15, 18, 21, 22}},
+              {28, 3072, 8192, 4, {0, 10, 18, 26, 34}},
+              {28, 3072, 8192, 16, {0, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 33, 34}},
+              {32, 4096, 14336, 8, {0, 7, 11, 15, 20, 24, 28, 32, 38}},
+              {32, 4096, 14336, 16, {0, 5, 7, 9, 11, 13, 15, 17, 20, 22, 24, 26, 28, 30, 32, 37, 38}}};
+  const pl_device_profile profile = plain_profile(0);
+  const pl_job job = {.gbs = 1024, .seq = 128, .dtype = PL_DTYPE_BF16, .flash = true};
+  pl_model model = own->model;
+  model.gated_mlp = true;
+  model.vocab = 131072;
+  model.n_heads = model.n_kv_heads = 32;
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    model.n_layers = (int32_t)rows[i].layers;
+    model.hidden = rows[i].hidden;
+    model.head_size = rows[i].hidden / 32;
+    model.ffn_hidden = rows[i].ffn;
+    pl_strategy strategy = {
+        .pp = (int32_t)rows[i].pp, .dp = 1, .tmp = 1, .mbs = 1, .vpp = 1, .recipe = PL_ASSIGN_FILLED};
+    pl_error error = PL_ERROR_INIT;
+    assert_int_equal(pl_strategy_assign(&strategy, &model, &job, &profile, &own->arena, &error), PL_OK);
+    for (int64_t c = 0; c <= rows[i].pp; c++)
+      if (strategy.boundary[c] != rows[i].boundary[c])
+        fail_msg("row %zu, boundary %d: %d, not %d", i, (int)c, strategy.boundary[c], rows[i].boundary[c]);
+  }
+  /* 32 layers on 32 stages: the first takes two; cast and loss have a stage each there, head and loss here. */
+  pl_strategy strategy = {.pp = 32, .dp = 1, .tmp = 1, .mbs = 1, .vpp = 1, .recipe = PL_ASSIGN_FILLED};
+  pl_error error = PL_ERROR_INIT;
+  assert_int_equal(pl_strategy_assign(&strategy, &model, &job, &profile, &own->arena, &error), PL_OK);
+  assert_true(strategy.boundary[1] == 4 && strategy.boundary[30] == 36 && strategy.boundary[31] == 37);
+  /* 16 layers on 16 stages: nothing is left for the last one, and nanotron does not start. */
+  model.n_layers = 16;
+  model.hidden = 2048;
+  model.head_size = 64;
+  model.ffn_hidden = 8192;
+  strategy = (pl_strategy){.pp = 16, .dp = 1, .tmp = 1, .mbs = 1, .vpp = 1, .recipe = PL_ASSIGN_FILLED};
+  assert_int_equal(pl_strategy_assign(&strategy, &model, &job, &profile, &own->arena, &error), PL_BAD_INPUT);
+  assert_non_null(strstr(error.message, "leaves the last of 16 stages empty"));
+  strategy.pp = 1000;
+  assert_int_equal(pl_strategy_assign(&strategy, &model, &job, &profile, &own->arena, &error), PL_BAD_INPUT);
+}
+
 static void uniform_spreads_what_is_left_over(void **state) {
   fixture *own = *state;
   for (int32_t n_layers = 1; n_layers <= 24; n_layers++)
@@ -574,6 +625,7 @@ int main(void) {
       TEST(context_and_experts_are_read),
       TEST(context_ranks_have_a_place),
       TEST(ends_count_as_layers),
+      TEST(filled_cuts_as_nanotron_does),
       TEST(what_is_not_given_has_a_default),
       TEST(bad_text_gives_one_message),
       TEST(a_text_of_any_length_is_refused_cleanly),
