@@ -44,6 +44,14 @@ static pl_code check_columns(const pl_csv *csv, pl_error *error) {
                  "%s: nothing measured: no column 'step_time_s', 'tokens_per_s_per_gpu' or 'status'", csv->name);
 }
 
+/* How tables write that a cell says nothing (pandas reads them so); a dash is one of LaTeX's habits. */
+static bool says_nothing(const char *text) {
+  static const char *const words[] = {"", "nan", "na", "n/a", "none", "null", "-", NULL};
+  for (int i = 0; words[i] != NULL; i++)
+    if (strcasecmp(text, words[i]) == 0) return true;
+  return false;
+}
+
 /* Flags of other tools are words. */
 static bool is_flag(const char *text, double *value) {
   bool on = strcasecmp(text, "true") == 0, off = strcasecmp(text, "false") == 0;
@@ -56,8 +64,11 @@ static pl_code read_count(const pl_csv *csv, uint32_t row, uint32_t column, cons
   bool given = true;
   double value = f->absent;
   const char *text = pl_csv_cell(csv, row, column);
-  if (strcmp(f->name, "sp") != 0 || !is_flag(text, &value))
+  if (says_nothing(text)) {
+    given = false;
+  } else if (strcmp(f->name, "sp") != 0 || !is_flag(text, &value)) {
     PL_TRY(pl_csv_number(csv, row, column, &given, &value, error));
+  }
   if (given && (value < f->lowest || value > largest || value != floor(value)))
     return pl_csv_fail(csv, row, error, "column '%s': %s must be a whole number from %g", f->name, text, f->lowest);
   *count = (int64_t)value;
@@ -66,6 +77,7 @@ static pl_code read_count(const pl_csv *csv, uint32_t row, uint32_t column, cons
 
 static pl_code read_number(const pl_csv *csv, uint32_t row, uint32_t column, double *number, pl_error *error) {
   bool given;
+  if (says_nothing(pl_csv_cell(csv, row, column))) return PL_OK;
   PL_TRY(pl_csv_number(csv, row, column, &given, number, error));
   if (given && !(*number > 0 && *number < largest))
     return pl_csv_fail(csv, row, error, "column '%s': %s must be positive", csv->header[column],
@@ -79,6 +91,8 @@ static pl_code read_field(const pl_csv *csv, uint32_t row, const field *f, const
   switch (f->type) {
   case TEXT:
     *(const char **)place = pl_csv_cell(csv, row, columns[0]);
+    /* "none" is an answer to some of them. */
+    if (strcasecmp(pl_csv_cell(csv, row, columns[0]), "nan") == 0) *(const char **)place = "";
     return PL_OK;
   case COUNT:
     return read_count(csv, row, columns[0], f, place, error);

@@ -4,6 +4,12 @@
 
 #include "validation/row.h"
 
+/* Where one of the names of a type is in `text`, NULL if none is. */
+static const char *find_name(const char *text, const char *name, const char *other) {
+  const char *at = strcasestr(text, name);
+  return at != NULL ? at : strcasestr(text, other);
+}
+
 /* "bf16 (fp32 grad accum)", "amp_bf16", "fp16/bf16 mixed": the first name that is there. */
 static pl_code find_dtype(const pl_measured_row *row, pl_dtype *dtype, bool *fp8, pl_error *error) {
   const char *text = row->precision;
@@ -11,14 +17,15 @@ static pl_code find_dtype(const pl_measured_row *row, pl_dtype *dtype, bool *fp8
     return pl_fail(error, PL_UNSUPPORTED, "not stated: precision");
   if (pl_row_mentions(text, "fp4")) return pl_fail(error, PL_UNSUPPORTED, "precision: %.40s", text);
   *fp8 = pl_row_mentions(text, "fp8"); /* of whatever scaling; beside it bf16 unless fp16 is named */
-  const char *half = strcasestr(text, "fp16"), *brain = strcasestr(text, "bf16");
+  /* "bfloat16" is in front of the "float16" in it. */
+  const char *half = find_name(text, "fp16", "float16"), *brain = find_name(text, "bf16", "bfloat16");
   if (half != NULL && (brain == NULL || half < brain)) {
     *dtype = PL_DTYPE_FP16;
   } else if (brain != NULL || *fp8) {
     *dtype = PL_DTYPE_BF16;
   } else if (pl_row_mentions(text, "tf32")) {
     *dtype = PL_DTYPE_TF32;
-  } else if (pl_row_mentions(text, "fp32")) {
+  } else if (find_name(text, "fp32", "float32") != NULL) {
     *dtype = PL_DTYPE_FP32;
   } else {
     return pl_fail(error, PL_UNSUPPORTED, "precision: '%.40s' is unknown", text);

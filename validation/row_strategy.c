@@ -18,29 +18,49 @@ static pl_code check_degrees(const pl_measured_row *row, pl_error *error) {
   return PL_OK;
 }
 
+/* Stated; or what the GPUs leave after the other degrees. */
+static int32_t data_degree(const pl_measured_row *row) {
+  int64_t others = (int64_t)degree(row->tp) * degree(row->pp) * degree(row->cp);
+  return row->dp == 0 && row->n_gpus % others == 0 ? degree(row->n_gpus / others) : degree(row->dp);
+}
+
 /* Stated; or all that a replica has at once, and with a pipeline one sequence, as in Megatron's own examples. */
 static int64_t microbatch(const pl_measured_row *row) {
   if (row->mbs > 0) return row->mbs;
-  if (row->pp > 1 || row->gbs % degree(row->dp) != 0) return 1;
-  return row->gbs / degree(row->dp);
+  if (row->pp > 1 || row->gbs % data_degree(row) != 0) return 1;
+  return row->gbs / data_degree(row);
 }
+
+/* Words for it besides the three of --strategy. Megatron-Core's lists of modules, "norm, act": norms and activation
+ * functions alone are small beside the layer and taken as none. */
+static const struct {
+  const char *word;
+  pl_recompute recompute;
+} recompute_words[] = {
+    {"true", PL_RECOMPUTE_FULL},    {"yes", PL_RECOMPUTE_FULL},       {"on", PL_RECOMPUTE_FULL},
+    {"uniform", PL_RECOMPUTE_FULL}, {"block", PL_RECOMPUTE_FULL},     {"activation checkpointing", PL_RECOMPUTE_FULL},
+    {"false", PL_RECOMPUTE_NONE},   {"no", PL_RECOMPUTE_NONE},        {"off", PL_RECOMPUTE_NONE},
+    {"0", PL_RECOMPUTE_NONE},       {"norm, act", PL_RECOMPUTE_NONE}, {"core_attn", PL_RECOMPUTE_SELECTIVE}};
 
 static pl_code find_recompute(const pl_measured_row *row, pl_recompute *recompute, pl_error *error) {
   *recompute = PL_RECOMPUTE_NONE;
+  if (row->recompute[0] == '\0') return PL_OK;
   for (int i = 0; pl_recompute_names[i] != NULL; i++) {
-    size_t length = strlen(pl_recompute_names[i]);
-    if (strncasecmp(row->recompute, pl_recompute_names[i], length) != 0) continue;
+    if (strncasecmp(row->recompute, pl_recompute_names[i], strlen(pl_recompute_names[i])) != 0) continue;
     *recompute = (pl_recompute)i;
     return PL_OK;
   }
-  /* Megatron-Core's recomputation of norms and activation functions alone: small beside the layer, taken as none. */
-  if (row->recompute[0] == '\0' || pl_row_mentions(row->recompute, "norm, act")) return PL_OK;
+  for (size_t i = 0; i < sizeof recompute_words / sizeof recompute_words[0]; i++) {
+    if (strcasecmp(row->recompute, recompute_words[i].word) != 0) continue;
+    *recompute = recompute_words[i].recompute;
+    return PL_OK;
+  }
   return pl_fail(error, PL_UNSUPPORTED, "recomputation: '%.40s'", row->recompute);
 }
 
 /* `fsdp` holds PyTorch's words or Megatron's switch; "0", "/" and blank are none. */
 static int32_t zero_stage(const pl_measured_row *row, const pl_row_habits *habits) {
-  if (degree(row->dp) == 1 && degree(row->cp) == 1) return 0;
+  if (data_degree(row) == 1 && degree(row->cp) == 1) return 0;
   if (row->zero_stage >= 0) return (int32_t)row->zero_stage;
   if (pl_row_mentions(row->fsdp, "SHARD_GRAD_OP")) return 2;
   if (row->fsdp[0] != '\0' && strcmp(row->fsdp, "0") != 0 && strcmp(row->fsdp, "/") != 0) return 3;
@@ -98,7 +118,7 @@ pl_code pl_row_strategy(const pl_measured_row *row, const pl_row_habits *habits,
   PL_TRY(check_degrees(row, error));
   PL_TRY(check_method(row, error));
   *strategy = (pl_strategy){.pp = degree(row->pp),
-                            .dp = degree(row->dp),
+                            .dp = data_degree(row),
                             .tmp = degree(row->tp),
                             .cp = degree(row->cp),
                             .ep = degree(row->ep),

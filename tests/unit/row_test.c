@@ -131,6 +131,23 @@ static void machines(void **state) {
   }
 }
 
+/* Blank cells of other tools, words for recomputation and types, the data-parallel degree that is left over. */
+static void dialects(void **state) {
+  (void)state;
+  pl_cases cases = express("f,Llama-2 7B,32,4096,11008.0,32,nan,4096,32000,A100,64,8,NaN,NeMo,bfloat16,gated,2.0,2,,,"
+                           "0,0,,1,256,true,5,n/a,,,\n"
+                           "f,Llama-2 7B,32,4096,11008,32,32,4096,32000,A100,64,8,,NeMo,float16,gated,2,2,,16,,,,1,256,"
+                           "core_attn,5,,-,,\n"
+                           "f,Llama-2 7B,32,4096,11008,32,32,4096,32000,A100,64,8,,NeMo,bf16,gated,2,3,,,,,,1,256,No,5,"
+                           ",,,\n");
+  const pl_case *c = cases.cases;
+  assert_null(c[0].reason);
+  assert_true(c[0].strategy.dp == 16 && c[0].strategy.recompute == PL_RECOMPUTE_FULL && c[0].strategy.vpp == 1);
+  assert_true(c[0].job.dtype == PL_DTYPE_BF16 && c[0].model->n_kv_heads == 32);
+  assert_true(c[1].job.dtype == PL_DTYPE_FP16 && c[1].strategy.recompute == PL_RECOMPUTE_SELECTIVE);
+  assert_true(c[2].strategy.dp == 1 && c[2].strategy.recompute == PL_RECOMPUTE_NONE); /* 64 is no multiple of 2 * 3 */
+}
+
 static void reasons(void **state) {
   (void)state;
   static const char *const wanted[] = {"unknown GPU: 'FooGPU'",         "precision: 'int3'",
@@ -175,6 +192,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(frameworks, set_up, tear_down),
       cmocka_unit_test_setup_teardown(rates_of_networks, set_up, tear_down),
       cmocka_unit_test_setup_teardown(machines, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(dialects, set_up, tear_down),
       cmocka_unit_test_setup_teardown(reasons, set_up, tear_down),
       cmocka_unit_test_setup_teardown(rows_that_say_the_same, set_up, tear_down),
   };
