@@ -13,9 +13,8 @@ pl_code pl_evaluate_strategy(const pl_evaluation *evaluation, const pl_strategy 
   options.features = row->features;
   options.n_feature_stages = e->n_stages;
   pl_strategy whole = *strategy;
-  if (whole.boundary == NULL)
-    PL_TRY(pl_strategy_assign(&whole, e->model, e->job, &e->cluster->profiles[0], &worker->arena, error));
   PL_TRY(pl_strategy_check(&whole, e->model, e->job, e->cluster->n_devices, error));
+  if (whole.boundary == NULL) PL_TRY(pl_strategy_assign(&whole, e->model, e->job, e->cluster, &worker->arena, error));
   pl_simulate_report report;
   PL_TRY(pl_simulate(e->cluster, e->model, e->job, &whole, &options, &worker->arena, &report, error));
   report.row.features = row->features;
@@ -66,8 +65,8 @@ static pl_code compare(const pl_evaluation *e, const pl_strategy *strategy, pl_a
                        pl_error *error) {
   pl_strategy balanced = *strategy, uniform = *strategy;
   uniform.recipe = PL_ASSIGN_UNIFORM;
-  PL_TRY(pl_strategy_assign(&balanced, e->model, e->job, &e->cluster->profiles[0], arena, error));
-  PL_TRY(pl_strategy_assign(&uniform, e->model, e->job, &e->cluster->profiles[0], arena, error));
+  PL_TRY(pl_strategy_assign(&balanced, e->model, e->job, e->cluster, arena, error));
+  PL_TRY(pl_strategy_assign(&uniform, e->model, e->job, e->cluster, arena, error));
   size_t n = (size_t)pl_strategy_n_chunks(strategy) + 1;
   *differs = memcmp(balanced.boundary, uniform.boundary, n * sizeof *uniform.boundary) != 0;
   return PL_OK;

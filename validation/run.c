@@ -62,9 +62,8 @@ static pl_code simulate(const run *r, pl_case *c, const pl_platform *platform, p
   pl_strategy strategy = c->strategy;
   pl_simulate_report report;
   PL_TRY(check_devices(c, cluster, error));
-  if (strategy.boundary == NULL)
-    PL_TRY(pl_strategy_assign(&strategy, c->model, &c->job, &cluster->profiles[0], arena, error));
   PL_TRY(pl_strategy_check(&strategy, c->model, &c->job, cluster->n_devices, error));
+  if (strategy.boundary == NULL) PL_TRY(pl_strategy_assign(&strategy, c->model, &c->job, cluster, arena, error));
   PL_TRY(pl_simulate(cluster, c->model, &c->job, &strategy, &options, arena, &report, error));
   c->result = report.row;
   c->predicted_mem_bytes = memory_of(&c->habits, &report);

@@ -24,6 +24,5 @@ pl_code pl_job_session_place(pl_job_session *session, pl_job_options *options, p
   const pl_cluster *cluster = pl_platform_cluster(session->platform);
   PL_TRY(pl_job_options_complete(options, &session->model, cluster, error));
   PL_TRY(pl_strategy_check(&session->strategy, &session->model, &options->job, cluster->n_devices, error));
-  return pl_strategy_assign(&session->strategy, &session->model, &options->job, &cluster->profiles[0], &session->arena,
-                            error);
+  return pl_strategy_assign(&session->strategy, &session->model, &options->job, cluster, &session->arena, error);
 }

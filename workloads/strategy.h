@@ -113,10 +113,10 @@ pl_code pl_strategy_check(const pl_strategy *strategy, const pl_model *model, co
 pl_code pl_strategy_check_chunks(const pl_strategy *strategy, const pl_model *model, pl_error *error);
 /* How the blocks are cut under this strategy and job. */
 pl_block_shard pl_strategy_shard(const pl_strategy *strategy, const pl_job *job);
-/* Turns a recipe into boundaries (balanced: minimises the time of the largest chunk on `profile`; exact,
- * O(layers * log)). */
-pl_code pl_strategy_assign(pl_strategy *strategy, const pl_model *model, const pl_job *job,
-                           const pl_device_profile *profile, pl_arena *arena, pl_error *error);
+/* Turns a recipe into boundaries. balanced: minimises the time of the largest chunk, each on the devices of its stage;
+ * exact, O(devices + layers * profiles * log). */
+pl_code pl_strategy_assign(pl_strategy *strategy, const pl_model *model, const pl_job *job, const pl_cluster *cluster,
+                           pl_arena *arena, pl_error *error);
 /* "0:9:15:21:30" in the form in which it was given; returns the length that was needed, like snprintf. */
 int pl_strategy_format_assign(const pl_strategy *strategy, const pl_model *model, char *text, size_t size);
 /* The whole text form. */

@@ -5,22 +5,35 @@
  * and the last one the head in a layer's place, and nothing but them where there are as many stages as that (Megatron
  * Core's account-for-embedding and account-for-loss in the pipeline split; how Llama 3.1 405B's 126 layers divide).
  * uniform   equal layer counts; what is left over is spread so that the last stage, which carries the head, never has
- * more than others. balanced  minimises the largest stage time (forward + backward of one microbatch). Exact: the
- * smallest feasible bound is found by bisection on greedy packing, ending on a value that a stage really takes; the
- * cuts under that bound are then spread as evenly as it allows. filled    nanotron's rule: blocks in order, each
- * weighed by the elements of its matrices, the embedding by nothing; a stage takes blocks until those so far have
- * passed its share of the whole (so that early stages have a layer more than their share, and the head may stand
- * alone).
+ * more than others. balanced  minimises the largest stage time (forward + backward of the microbatches of an
+ * iteration), each stage on the devices that the placement gives it and as slow as the slowest of them: with unlike
+ * devices stages get unlike numbers of layers. Exact: the smallest feasible bound is found by bisection on greedy
+ * packing, ending on a value that a stage really takes; the cuts under that bound are then spread as evenly as it
+ * allows. filled    nanotron's rule: blocks in order, each weighed by the elements of its matrices, the embedding by
+ * nothing; a stage takes blocks until those so far have passed its share of the whole (so that early stages have a
+ * layer more than their share, and the head may stand alone).
  */
 #include <math.h>
 
 #include "workloads/op_cost.h"
 #include "workloads/strategy.h"
 
+/* One profile is in `prefix` as prefix[p][i]: time of the first i layers on it; embedding in layer 0, the tail in the
+ * last. A stage takes as long as the slowest of its devices. */
 typedef struct packing {
-  const double *prefix; /* prefix[i]: time of the first i layers; embedding in layer 0, the tail in the last */
-  int32_t n_layers, n_chunks;
+  const double *const *prefix;
+  const double *share; /* [stage][profile]: microbatches of the rank with most that is on this profile, as a share of
+                          the most of any; 0: none is */
+  int32_t n_layers, n_chunks, n_stages, n_profiles;
 } packing;
+
+static double chunk_time_s(const packing *pack, int32_t chunk, int32_t first, int32_t end) {
+  const double *share = &pack->share[(ptrdiff_t)(chunk % pack->n_stages) * pack->n_profiles];
+  double time_s = 0;
+  for (int32_t p = 0; p < pack->n_profiles; p++)
+    if (share[p] > 0) time_s = fmax(time_s, share[p] * (pack->prefix[p][end] - pack->prefix[p][first]));
+  return time_s;
+}
 
 static double block_time_s(const pl_block_program *program, const pl_device_profile *profile) {
   double time_s = 0;
@@ -38,10 +51,10 @@ static double pack_greedily(const packing *pack, double bound_s) {
   int32_t start = 0;
   for (int32_t c = 0; c < pack->n_chunks; c++) {
     int32_t last = pack->n_layers - (pack->n_chunks - 1 - c), end = start + 1;
-    while (end < last && pack->prefix[end + 1] - pack->prefix[start] <= bound_s)
+    while (end < last && chunk_time_s(pack, c, start, end + 1) <= bound_s)
       end++;
     if (c == pack->n_chunks - 1) end = pack->n_layers;
-    double time_s = pack->prefix[end] - pack->prefix[start];
+    double time_s = chunk_time_s(pack, c, start, end);
     if (time_s > bound_s) return INFINITY;
     largest_s = fmax(largest_s, time_s);
     start = end;
@@ -50,7 +63,7 @@ static double pack_greedily(const packing *pack, double bound_s) {
 }
 
 static double smallest_bound(const packing *pack) {
-  double high = pack_greedily(pack, pack->prefix[pack->n_layers]), low = 0;
+  double high = pack_greedily(pack, INFINITY), low = 0;
   for (int i = 0; i < 64 && low < high; i++) {
     double middle = low + (high - low) / 2, found = pack_greedily(pack, middle);
     if (isfinite(found)) {
@@ -68,53 +81,99 @@ static void earliest_starts(const packing *pack, double bound_s, int32_t *earlie
   int32_t end = pack->n_layers;
   for (int32_t c = pack->n_chunks; c-- > 0;) {
     int32_t start = end - 1;
-    while (start > c && pack->prefix[end] - pack->prefix[start - 1] <= bound_s)
+    while (start > c && chunk_time_s(pack, c, start - 1, end) <= bound_s)
       start--;
     earliest[c] = start;
     end = start;
   }
 }
 
+/* How many times the work of chunk c the chunks from c on do in the time in which that one does its own. */
+static double work_left(const packing *pack, int32_t c) {
+  double own_s = chunk_time_s(pack, c, 0, pack->n_layers), sum = 0;
+  for (int32_t other = c; other < pack->n_chunks; other++)
+    sum += own_s / chunk_time_s(pack, other, 0, pack->n_layers);
+  return sum;
+}
+
 static void spread(const packing *pack, double bound_s, const int32_t *earliest, int32_t *cut) {
   cut[0] = 0;
   cut[pack->n_chunks] = pack->n_layers;
-  for (int32_t c = 1; c < pack->n_chunks; c++) {
-    int32_t start = cut[c - 1], last = pack->n_layers - (pack->n_chunks - c);
-    double left_s = pack->prefix[pack->n_layers] - pack->prefix[start];
-    double target_s = left_s / (pack->n_chunks - c + 1);
-    int32_t end = earliest[c] > start + 1 ? earliest[c] : start + 1;
-    while (end < last && pack->prefix[end + 1] - pack->prefix[start] <= bound_s &&
-           pack->prefix[end] - pack->prefix[start] + (pack->prefix[end + 1] - pack->prefix[end]) / 2 <= target_s)
+  for (int32_t c = 0; c < pack->n_chunks - 1; c++) {
+    int32_t start = cut[c], last = pack->n_layers - (pack->n_chunks - 1 - c);
+    double target_s = chunk_time_s(pack, c, start, pack->n_layers) / work_left(pack, c);
+    int32_t end = earliest[c + 1] > start + 1 ? earliest[c + 1] : start + 1;
+    while (end < last && chunk_time_s(pack, c, start, end + 1) <= bound_s &&
+           chunk_time_s(pack, c, start, end) + chunk_time_s(pack, c, end, end + 1) / 2 <= target_s)
       end++;
-    cut[c] = end;
+    cut[c + 1] = end;
   }
 }
 
-static pl_code layer_times(const pl_strategy *strategy, const pl_model *model, const pl_job *job,
-                           const pl_device_profile *profile, pl_arena *arena, double *prefix, pl_error *error) {
-  const pl_block_shard shard = pl_strategy_shard(strategy, job);
+/* ---- times and shares ---- */
+
+static void layer_times(const pl_model *model, const pl_block_program *programs, const pl_device_profile *profile,
+                        double *prefix) {
   double time_s[PL_BLOCK_KIND_COUNT];
-  for (int kind = 0; kind < PL_BLOCK_KIND_COUNT; kind++) {
-    pl_block_program program;
-    PL_TRY(pl_block_program_take(model, (pl_block_kind)kind, &shard, arena, &program, error));
-    time_s[kind] = block_time_s(&program, profile);
-  }
+  for (int kind = 0; kind < PL_BLOCK_KIND_COUNT; kind++)
+    time_s[kind] = block_time_s(&programs[kind], profile);
   for (int32_t i = 0; i < model->n_layers; i++)
     prefix[i + 1] = prefix[i] + time_s[pl_model_block_kind(model, i + PL_MODEL_BLOCKS_BEFORE_LAYERS)] +
                     (i == 0 ? time_s[PL_BLOCK_EMBEDDING] : 0);
   prefix[model->n_layers] += time_s[PL_BLOCK_FINAL_NORM] + time_s[PL_BLOCK_HEAD] + time_s[PL_BLOCK_LOSS];
-  return PL_OK;
+}
+
+/* Fills `share` and says which profiles any rank is on. */
+static void find_shares(const pl_strategy *strategy, const pl_job *job, const pl_cluster *cluster, double *share,
+                        bool *is_used) {
+  int64_t most = 0;
+  for (int32_t data = 0; data < strategy->dp; data++) {
+    int64_t n = pl_strategy_microbatches(strategy, job, data);
+    most = n > most ? n : most;
+  }
+  for (int32_t stage = 0; stage < strategy->pp; stage++)
+    for (int32_t r = 0; r < pl_strategy_replicas(strategy); r++)
+      for (int32_t t = 0; t < strategy->tmp; t++) {
+        uint32_t profile = cluster->devices[pl_strategy_device(strategy, stage, r, t)].profile;
+        double n = (double)pl_strategy_microbatches(strategy, job, r / pl_strategy_cp(strategy));
+        double *own = &share[(size_t)stage * cluster->n_profiles + profile];
+        *own = fmax(*own, n / (double)most);
+        is_used[profile] = true;
+      }
+}
+
+static pl_code take_packing(const pl_strategy *strategy, const pl_model *model, const pl_job *job,
+                            const pl_cluster *cluster, pl_arena *arena, packing *pack, pl_error *error) {
+  const pl_block_shard shard = pl_strategy_shard(strategy, job);
+  pl_block_program programs[PL_BLOCK_KIND_COUNT];
+  for (int kind = 0; kind < PL_BLOCK_KIND_COUNT; kind++)
+    PL_TRY(pl_block_program_take(model, (pl_block_kind)kind, &shard, arena, &programs[kind], error));
+  double *share = PL_TAKE(arena, double, (size_t)strategy->pp * cluster->n_profiles);
+  bool *is_used = PL_TAKE(arena, bool, cluster->n_profiles);
+  const double **prefix = PL_TAKE(arena, const double *, cluster->n_profiles);
+  if (arena->failed) return pl_fail_memory(error, "the layer assignment");
+  find_shares(strategy, job, cluster, share, is_used);
+  for (uint32_t p = 0; p < cluster->n_profiles; p++) {
+    double *own = is_used[p] ? PL_TAKE(arena, double, model->n_layers + 1) : NULL;
+    if (own != NULL) layer_times(model, programs, &cluster->profiles[p], own);
+    prefix[p] = own;
+  }
+  *pack = (packing){.prefix = prefix,
+                    .share = share,
+                    .n_layers = model->n_layers,
+                    .n_chunks = pl_strategy_n_chunks(strategy),
+                    .n_stages = strategy->pp,
+                    .n_profiles = (int32_t)cluster->n_profiles};
+  return arena->failed ? pl_fail_memory(error, "the layer assignment") : PL_OK;
 }
 
 static pl_code cut_balanced(const pl_strategy *strategy, const pl_model *model, const pl_job *job,
-                            const pl_device_profile *profile, pl_arena *arena, int32_t *cut, pl_error *error) {
-  int32_t n_chunks = pl_strategy_n_chunks(strategy);
+                            const pl_cluster *cluster, pl_arena *arena, int32_t *cut, pl_error *error) {
   pl_arena_mark scratch = pl_arena_mark_here(arena);
-  double *prefix = PL_TAKE(arena, double, model->n_layers + 1);
-  int32_t *earliest = PL_TAKE(arena, int32_t, n_chunks);
-  if (arena->failed) return pl_fail_memory(error, "the layer assignment");
-  PL_TRY(layer_times(strategy, model, job, profile, arena, prefix, error));
-  const packing pack = {prefix, model->n_layers, n_chunks};
+  int32_t *earliest = PL_TAKE(arena, int32_t, pl_strategy_n_chunks(strategy));
+  packing pack;
+  if (earliest == NULL) return pl_fail_memory(error, "the layer assignment");
+  PL_TRY(take_packing(strategy, model, job, cluster, arena, &pack, error));
   double bound_s = smallest_bound(&pack);
   earliest_starts(&pack, bound_s, earliest);
   spread(&pack, bound_s, earliest, cut);
@@ -189,8 +248,8 @@ pl_code pl_strategy_check_chunks(const pl_strategy *strategy, const pl_model *mo
                  model->n_layers, strategy->recipe == PL_ASSIGN_ENDS ? ", embedding and head" : "");
 }
 
-pl_code pl_strategy_assign(pl_strategy *strategy, const pl_model *model, const pl_job *job,
-                           const pl_device_profile *profile, pl_arena *arena, pl_error *error) {
+pl_code pl_strategy_assign(pl_strategy *strategy, const pl_model *model, const pl_job *job, const pl_cluster *cluster,
+                           pl_arena *arena, pl_error *error) {
   if (strategy->recipe == PL_ASSIGN_GIVEN) return PL_OK;
   int32_t n_chunks = pl_strategy_n_chunks(strategy);
   PL_TRY(pl_strategy_check_chunks(strategy, model, error));
@@ -204,7 +263,7 @@ pl_code pl_strategy_assign(pl_strategy *strategy, const pl_model *model, const p
   } else if (strategy->recipe == PL_ASSIGN_UNIFORM) {
     cut_uniformly(model->n_layers, n_chunks, cut);
   } else {
-    PL_TRY(cut_balanced(strategy, model, job, profile, arena, cut, error));
+    PL_TRY(cut_balanced(strategy, model, job, cluster, arena, cut, error));
   }
   for (int32_t c = 1; c < n_chunks && !in_blocks; c++)
     cut[c] += PL_MODEL_BLOCKS_BEFORE_LAYERS;

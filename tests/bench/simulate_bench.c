@@ -72,7 +72,7 @@ int main(int argc, char **argv) {
   stop_on(&error);
   pl_strategy_check(&strategy, &model, &job, cluster->n_devices, &error);
   stop_on(&error);
-  pl_strategy_assign(&strategy, &model, &job, &cluster->profiles[0], &keep, &error);
+  pl_strategy_assign(&strategy, &model, &job, cluster, &keep, &error);
   stop_on(&error);
   double first_s = 0, best_s = 1e30;
   pl_simulate_report report;

@@ -156,8 +156,7 @@ static void run_platform(const char *path, uint64_t *random, uint64_t n_cases, t
     random_strategy(random, n_devices, text, sizeof text, &own.job.gbs);
     if (pl_strategy_parse(text, &own.model, &arena, &own.strategy, &error) != PL_OK ||
         pl_strategy_check(&own.strategy, &own.model, &own.job, (uint32_t)n_devices, &error) != PL_OK ||
-        pl_strategy_assign(&own.strategy, &own.model, &own.job, pl_cluster_profile(pl_platform_cluster(platform), 0),
-                           &arena, &error) != PL_OK)
+        pl_strategy_assign(&own.strategy, &own.model, &own.job, pl_platform_cluster(platform), &arena, &error) != PL_OK)
       fail_msg("%s: %s", text, error.message);
     pl_collective_algorithm algorithm = (pl_collective_algorithm)random_below(random, PL_ALGORITHM_COUNT);
     for (int sharing = PL_SHARING_EQUAL; sharing <= PL_SHARING_RTT; sharing++) {

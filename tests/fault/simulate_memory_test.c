@@ -35,9 +35,8 @@ static void make_subject(subject *own, const char *text) {
   assert_int_equal(pl_strategy_parse(text, &own->model, &own->arena, &own->strategy, &error), PL_OK);
   if (pl_strategy_check(&own->strategy, &own->model, &own->job, own->cluster->n_devices, &error) != PL_OK)
     fail_msg("%s", error.message);
-  assert_int_equal(
-      pl_strategy_assign(&own->strategy, &own->model, &own->job, &own->cluster->profiles[0], &own->arena, &error),
-      PL_OK);
+  assert_int_equal(pl_strategy_assign(&own->strategy, &own->model, &own->job, own->cluster, &own->arena, &error),
+                   PL_OK);
 }
 
 static void release_subject(subject *own) {

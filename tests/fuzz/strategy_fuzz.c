@@ -32,6 +32,8 @@ static void check_use(pl_strategy *strategy, const pl_model *model, pl_arena *ar
                                             .compute_efficiency = 1,
                                             .attention_efficiency = 1,
                                             .bandwidth_efficiency = 1};
+  static const pl_device devices[64] = {{.profile = 0}};
+  const pl_cluster cluster = {.n_devices = 64, .devices = devices, .n_profiles = 1, .profiles = &profile};
   const pl_job job = {.gbs = 16, .seq = 128, .dtype = PL_DTYPE_FP16, .flash = true, .bucket_bytes = 1e5};
   pl_error error = PL_ERROR_INIT;
   int64_t product = strategy->cp <= 64 ? (int64_t)strategy->pp * strategy->dp * strategy->cp : 0;
@@ -42,7 +44,7 @@ static void check_use(pl_strategy *strategy, const pl_model *model, pl_arena *ar
   PL_ASSERT(code == error.code);
   if (code != PL_OK) return;
   pl_program program;
-  PL_ASSERT(pl_strategy_assign(strategy, model, &job, &profile, arena, &error) == PL_OK);
+  PL_ASSERT(pl_strategy_assign(strategy, model, &job, &cluster, arena, &error) == PL_OK);
   for (int32_t c = 0; c < pl_strategy_n_chunks(strategy); c++)
     PL_ASSERT(strategy->boundary[c] < strategy->boundary[c + 1]);
   PL_ASSERT(pl_program_take(model, &job, strategy, arena, &program, &error) == PL_OK);

@@ -58,8 +58,7 @@ static pl_code simulate(const subject *own, uint32_t candidate, const pl_simulat
   with.cache = cache;
   memset(report, 0, sizeof *report);
   pl_space_strategy(&own->space, candidate, &strategy);
-  assert_int_equal(pl_strategy_assign(&strategy, &own->model, &own->job, &own->cluster->profiles[0], &arena, &error),
-                   PL_OK);
+  assert_int_equal(pl_strategy_assign(&strategy, &own->model, &own->job, own->cluster, &arena, &error), PL_OK);
   pl_code code = pl_simulate(own->cluster, &own->model, &own->job, &strategy, &with, &arena, report, &error);
   assert_int_equal(code, error.code);
   if (code != PL_OK && code != PL_NO_MEMORY) fail_msg("candidate %u: %s", candidate, error.message);

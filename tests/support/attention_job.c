@@ -68,7 +68,7 @@ pl_simulate_report attention_job_simulate(attention_job *own, const char *text) 
   pl_error error = PL_ERROR_INIT;
   if (pl_strategy_parse(text, &own->model, &own->arena, &strategy, &error) != PL_OK ||
       pl_strategy_check(&strategy, &own->model, &own->job, own->cluster->n_devices, &error) != PL_OK ||
-      pl_strategy_assign(&strategy, &own->model, &own->job, &own->profile, &own->arena, &error) != PL_OK ||
+      pl_strategy_assign(&strategy, &own->model, &own->job, own->cluster, &own->arena, &error) != PL_OK ||
       pl_simulate(own->cluster, &own->model, &own->job, &strategy, &options, &own->arena, &report, &error) != PL_OK)
     fail_msg("%s: %s", text, error.message);
   return report;

@@ -349,7 +349,7 @@ static plan_counts plan(const pl_cluster *cluster, int32_t pp, int32_t dp, int32
   strategy.recipe = PL_ASSIGN_UNIFORM;
   pl_job job = {
       .gbs = 8 * dp, .seq = 1024, .dtype = PL_DTYPE_FP16, .flash = true, .bucket_bytes = 1e12}; /* one bucket */
-  assert_int_equal(pl_strategy_assign(&strategy, &model, &job, &cluster->profiles[0], &arena, &error), PL_OK);
+  assert_int_equal(pl_strategy_assign(&strategy, &model, &job, cluster, &arena, &error), PL_OK);
   pl_program program;
   pl_communication_plan made;
   pl_communication_options options = {.collective = {.algorithm = PL_ALGORITHM_RING}, .fold = true};
