@@ -46,19 +46,31 @@ static const struct {
     {"alpa", {.framework = "ideal", .no_flash = true, .dropout = true}},
     /* helpers.py, log_throughput: rank 0 writes its own figures to the table of benchmarks. */
     {"nanotron", {.framework = "nanotron", .memory_rank = PL_MEMORY_FIRST_STAGE}},
+    {"neox",
+     {.framework = "megatron-deepspeed", .dropout = true}}, /* GPT-NeoX: Megatron's layers, DeepSpeed's engine */
     {"Composer", {.framework = "fsdp-composer", .zero = 3}},
-    {"fms-fsdp", {.framework = "torchtitan", .zero = 3}}, /* compiled blocks */
+    {"Foundry", {.framework = "fsdp-composer", .zero = 3}}, /* MosaicML's LLM Foundry trains with Composer */
+    {"fms-fsdp", {.framework = "torchtitan", .zero = 3}},   /* compiled blocks */
     {"torchtitan", {.framework = "torchtitan", .zero = 3}},
     {"FSDP", {.framework = "torch-fsdp", .zero = 3}},
     {"DeepSpeed", {.framework = "megatron-deepspeed", .dropout = true}},
-    {"", {.framework = "torch-ddp"}},
 };
 
+/* Software that no row of the table names: what a row does says what it can be. Tensor groups and pipelines are
+ * Megatron's ways, sharded parameters FSDP's. */
+static pl_row_habits habits_of_others(const pl_measured_row *row) {
+  if (row->tp > 1 || row->pp > 1)
+    return (pl_row_habits){.framework = "megatron-core", .sequence_parallel = row->tp > 1};
+  bool sharded = row->zero_stage == 3 || pl_row_mentions(row->fsdp, "FULL") || pl_row_mentions(row->fsdp, "FSDP");
+  return (pl_row_habits){.framework = sharded ? "torch-fsdp" : "torch-ddp"};
+}
+
 pl_row_habits pl_row_habits_of(const pl_measured_row *row) {
+  enum { N = sizeof frameworks / sizeof frameworks[0] };
   size_t i = 0;
-  while (!pl_row_mentions(row->framework, frameworks[i].word))
+  while (i < N && !pl_row_mentions(row->framework, frameworks[i].word))
     i++;
-  pl_row_habits habits = frameworks[i].habits;
+  pl_row_habits habits = i < N ? frameworks[i].habits : habits_of_others(row);
   bool old = !has_flash_hardware(row) || (pl_row_mentions(row->framework, "Megatron") && predates_flash(row));
   if (old) habits.no_flash = true;
   if (old && strcmp(habits.framework, "megatron-core") == 0) {

@@ -131,6 +131,17 @@ static void machines(void **state) {
   }
 }
 
+/* Software that nobody here has heard of is known by what it does. */
+static void unknown_software(void **state) {
+  (void)state;
+  pl_cases cases = express("f,GPT,16,1536,,16,,2048,51200,A100,8,8,,FooTrain,bf16,2-matrix,2,2,,2,,,,2,32,full,1,,,,\n"
+                           "f,GPT,16,1536,,16,,2048,51200,A100,8,8,,FooTrain,bf16,2-matrix,1,1,,8,,,3,2,32,full,1,,,,\n"
+                           "f,GPT,16,1536,,16,,2048,51200,A100,8,8,,,bf16,2-matrix,1,1,,8,,,,2,32,full,1,,,,\n");
+  assert_string_equal(cases.cases[0].framework.name, "megatron-core");
+  assert_string_equal(cases.cases[1].framework.name, "torch-fsdp");
+  assert_string_equal(cases.cases[2].framework.name, "torch-ddp");
+}
+
 /* Blank cells of other tools, words for recomputation and types, the data-parallel degree that is left over. */
 static void dialects(void **state) {
   (void)state;
@@ -192,6 +203,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(frameworks, set_up, tear_down),
       cmocka_unit_test_setup_teardown(rates_of_networks, set_up, tear_down),
       cmocka_unit_test_setup_teardown(machines, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(unknown_software, set_up, tear_down),
       cmocka_unit_test_setup_teardown(dialects, set_up, tear_down),
       cmocka_unit_test_setup_teardown(reasons, set_up, tear_down),
       cmocka_unit_test_setup_teardown(rows_that_say_the_same, set_up, tear_down),
