@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "workloads/assign.h"
+
 pl_code pl_evaluate_strategy(const pl_evaluation *evaluation, const pl_strategy *strategy, pl_worker *worker,
                              pl_result_row *row, pl_error *error) {
   const pl_evaluation *e = evaluation;
@@ -14,7 +16,7 @@ pl_code pl_evaluate_strategy(const pl_evaluation *evaluation, const pl_strategy 
   options.n_feature_stages = e->n_stages;
   pl_strategy whole = *strategy;
   PL_TRY(pl_strategy_check(&whole, e->model, e->job, e->cluster->n_devices, error));
-  if (whole.boundary == NULL) PL_TRY(pl_strategy_assign(&whole, e->model, e->job, e->cluster, &worker->arena, error));
+  if (whole.boundary == NULL) PL_TRY(pl_assign(&whole, e->model, e->job, e->cluster, &options, &worker->arena, error));
   pl_simulate_report report;
   PL_TRY(pl_simulate(e->cluster, e->model, e->job, &whole, &options, &worker->arena, &report, error));
   report.row.features = row->features;

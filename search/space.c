@@ -152,9 +152,12 @@ static pl_code walk_recipe(walk *w, pl_candidate candidate) {
   candidate.recipe = PL_ASSIGN_UNIFORM;
   bool uniform = candidate.pp == 1 || has_bit(recipes, PL_ASSIGN_UNIFORM); /* one stage: nothing to assign */
   if (uniform) PL_TRY(judge(w, &candidate, false));
-  if (candidate.pp == 1 || !has_bit(recipes, PL_ASSIGN_BALANCED)) return PL_OK;
-  candidate.recipe = PL_ASSIGN_BALANCED;
-  return judge(w, &candidate, uniform);
+  for (uint32_t recipe = PL_ASSIGN_BALANCED; candidate.pp > 1 && recipe <= PL_ASSIGN_AMP; recipe++) {
+    if (!has_bit(recipes, recipe)) continue;
+    candidate.recipe = (uint8_t)recipe;
+    PL_TRY(judge(w, &candidate, uniform && recipe == PL_ASSIGN_BALANCED));
+  }
+  return PL_OK;
 }
 
 /* The order without dimensions of degree 1: two orders with the same rest place every rank on the same device. */

@@ -15,7 +15,8 @@
  * each of them, so sharding gradients (stage 2) would reduce them once per microbatch and sharding parameters (stage 3)
  * would gather them twice per microbatch; Megatron-LM and DeepSpeed refuse the combination. Placement orders that
  * differ only in dimensions of degree 1 are one candidate (the first in the list of choices). The balanced assignment
- * only where it differs from the uniform one. Everything that is cut off by a rule of divisibility is counted under its
+ * only where it differs from the uniform one (the optimal one and AMP's, when asked for, always: whether they differ
+ * takes their price to know). Everything that is cut off by a rule of divisibility is counted under its
  * reason. A choice acts where its dimension has one: `--sp on` does not remove tmp = 1, which knows no sequence
  * parallelism.
  *

@@ -36,7 +36,7 @@ static const struct argp_option option_table[] = {
     {"zero", KEY_ZERO, "LIST", 0, "ZeRO stages where dp > 1, of 0-3 (2 and 3 only with pp = 1)", 4},
     {"overlap", KEY_OVERLAP, "WHICH", 0,
      "overlap of gradient reduction where dp > 1: on, off or both (default: both, or what --framework does)", 4},
-    {"assign", KEY_ASSIGN, "LIST", 0, "layer assignments, of uniform, balanced", 4},
+    {"assign", KEY_ASSIGN, "LIST", 0, "layer assignments, of uniform, balanced, optimal, amp-dp", 4},
     {"order", KEY_ORDER, "LIST", 0, "placement orders, innermost first (default tdp)", 4},
     {0},
 };
@@ -79,6 +79,17 @@ static void read_words(pl_error *error, const char *option, const char *value, c
           pl_words_list(names, list, sizeof list));
 }
 
+/* Of the recipes those that every strategy may have; a framework's own way of cutting goes with the framework. */
+static void read_recipes(pl_error *error, const char *value, pl_space_choices *choices) {
+  static const char *const names[] = {"uniform", "balanced", "optimal", "amp-dp", NULL};
+  static const pl_assign_recipe recipes[] = {PL_ASSIGN_UNIFORM, PL_ASSIGN_BALANCED, PL_ASSIGN_OPTIMAL, PL_ASSIGN_AMP};
+  uint32_t mask = 0;
+  read_words(error, "--assign", value, names, &mask);
+  choices->recipes = 0;
+  for (uint32_t i = 0; names[i] != NULL; i++)
+    if (mask & 1u << i) choices->recipes |= 1u << recipes[i];
+}
+
 static void read_switch(pl_error *error, const char *option, const char *value, uint32_t *mask) {
   *mask = strcmp(value, "both") == 0 ? 3 : strcmp(value, "on") == 0 ? 2 : strcmp(value, "off") == 0 ? 1 : 0;
   if (*mask == 0) pl_fail(error, PL_BAD_INPUT, "%s: '%.64s' is not on, off or both", option, value);
@@ -102,7 +113,6 @@ static void read_orders(pl_error *error, const char *value, pl_space_choices *ch
 
 /* One dimension; false: not one of them. */
 static bool read_choice(int key, const char *value, pl_space_choices *choices, pl_error *error) {
-  static const char *const recipes[] = {"", "uniform", "balanced", NULL}; /* as pl_assign_recipe */
   switch (key) {
   case KEY_PP:
     pl_int_set_parse(value, "--pp", 1, INT32_MAX, &choices->pp, error);
@@ -142,7 +152,7 @@ static bool read_choice(int key, const char *value, pl_space_choices *choices, p
     choices->overlap_is_given = true;
     return true;
   case KEY_ASSIGN:
-    read_words(error, "--assign", value, recipes, &choices->recipes);
+    read_recipes(error, value, choices);
     return true;
   case KEY_ORDER:
     read_orders(error, value, choices);

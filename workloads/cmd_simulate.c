@@ -207,7 +207,7 @@ int pl_cmd_simulate(int argc, char **argv) {
           "Simulates one training iteration of a model on a platform under one strategy.\v"
           "A strategy needs the degrees pp * dp * tmp = number of GPUs and the microbatch mbs. Optional keys, first "
           "value is the default:\n"
-          "  assign=uniform|balanced|0:9:15:21:30   layers (or blocks) of the stages\n"
+          "  assign=uniform|balanced|optimal|amp-dp|0:9:15:21:30   layers (or blocks) of the stages\n"
           "  schedule=1f1b|gpipe|interleaved        vpp=2: chunks per stage\n"
           "  recompute=none|selective|full          activation recomputation\n"
           "  sp=0|1  zero=0|1|2|3  overlap=1|0      order=tdp: placement, innermost first\n\n"

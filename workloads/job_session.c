@@ -1,6 +1,8 @@
 /* See workloads/job_session.h. */
 #include "workloads/job_session.h"
 
+#include "workloads/assign.h"
+
 void pl_job_session_init(pl_job_session *session) {
   *session = (pl_job_session){.platform = NULL};
   pl_arena_init(&session->arena, 0);
@@ -24,5 +26,6 @@ pl_code pl_job_session_place(pl_job_session *session, pl_job_options *options, p
   const pl_cluster *cluster = pl_platform_cluster(session->platform);
   PL_TRY(pl_job_options_complete(options, &session->model, cluster, error));
   PL_TRY(pl_strategy_check(&session->strategy, &session->model, &options->job, cluster->n_devices, error));
-  return pl_strategy_assign(&session->strategy, &session->model, &options->job, cluster, &session->arena, error);
+  return pl_assign(&session->strategy, &session->model, &options->job, cluster, &options->simulate, &session->arena,
+                   error);
 }

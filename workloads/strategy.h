@@ -8,13 +8,13 @@
  * dp * cp * tmp ranks of a stage, in that order with tmp innermost, whatever `order` says (Megatron Core's, with
  * expert-tensor-parallel-size 1): ep divides dp * cp * tmp. assign: pp * vpp + 1 strictly increasing boundaries from 0
  * to the number of transformer layers (embedding goes with the first, head with the last stage) or to the number of
- * blocks (AMP's way of counting); "uniform" and "balanced" are recipes. order: placement, innermost first, a
- * permutation of t, d, p, or of t, c, d, p; without c, context ranks come right behind t. It numbers the ranks; rank i
- * is on device i of the cluster, or on the i-th device of `placement`: devices and ranges of them (7-4 runs down), each
- * device at most once. idle=1: without a placement the first devices are used and the others left idle. split:
- * microbatches of each of the dp replicas (3x8 = eight times 3), in all gbs / mbs; without it they have equally many.
- * overlap=0: gradients are reduced when the last backward pass is over; ZeRO 2 and 3 reduce each bucket at once all the
- * same, and computing waits for it.
+ * blocks (AMP's way of counting); "uniform", "balanced", "optimal" and others are recipes. order: placement, innermost
+ * first, a permutation of t, d, p, or of t, c, d, p; without c, context ranks come right behind t. It numbers the
+ * ranks; rank i is on device i of the cluster, or on the i-th device of `placement`: devices and ranges of them (7-4
+ * runs down), each device at most once. idle=1: without a placement the first devices are used and the others left
+ * idle. split: microbatches of each of the dp replicas (3x8 = eight times 3), in all gbs / mbs; without it they have
+ * equally many. overlap=0: gradients are reduced when the last backward pass is over; ZeRO 2 and 3 reduce each bucket
+ * at once all the same, and computing waits for it.
  */
 #ifndef PL_WORKLOADS_STRATEGY_H
 #define PL_WORKLOADS_STRATEGY_H
@@ -33,8 +33,10 @@ typedef enum pl_assign_recipe {
   PL_ASSIGN_GIVEN = 0,
   PL_ASSIGN_UNIFORM,
   PL_ASSIGN_BALANCED,
-  PL_ASSIGN_ENDS,  /* as uniform, with the embedding and the head counted as a layer each */
-  PL_ASSIGN_FILLED /* a stage takes blocks until those so far have passed its share of the matrices: nanotron */
+  PL_ASSIGN_ENDS,    /* as uniform, with the embedding and the head counted as a layer each */
+  PL_ASSIGN_FILLED,  /* a stage takes blocks until those so far have passed its share of the matrices: nanotron */
+  PL_ASSIGN_OPTIMAL, /* the least time by the pipeline objective: workloads/assign.h */
+  PL_ASSIGN_AMP      /* AMP's dynamic program on AMP's costs: workloads/assign.h */
 } pl_assign_recipe;
 /* As users write them, by enumerator; NULL ends them. */
 extern const char *const pl_assign_names[];
@@ -114,7 +116,8 @@ pl_code pl_strategy_check_chunks(const pl_strategy *strategy, const pl_model *mo
 /* How the blocks are cut under this strategy and job. */
 pl_block_shard pl_strategy_shard(const pl_strategy *strategy, const pl_job *job);
 /* Turns a recipe into boundaries. balanced: minimises the time of the largest chunk, each on the devices of its stage;
- * exact, O(devices + layers * profiles * log). */
+ * exact, O(devices + layers * profiles * log). PL_UNSUPPORTED for the recipes that need the price of communication:
+ * those are pl_assign's (workloads/assign.h), which commands call. */
 pl_code pl_strategy_assign(pl_strategy *strategy, const pl_model *model, const pl_job *job, const pl_cluster *cluster,
                            pl_arena *arena, pl_error *error);
 /* "0:9:15:21:30" in the form in which it was given; returns the length that was needed, like snprintf. */

@@ -251,6 +251,9 @@ pl_code pl_strategy_check_chunks(const pl_strategy *strategy, const pl_model *mo
 pl_code pl_strategy_assign(pl_strategy *strategy, const pl_model *model, const pl_job *job, const pl_cluster *cluster,
                            pl_arena *arena, pl_error *error) {
   if (strategy->recipe == PL_ASSIGN_GIVEN) return PL_OK;
+  if (strategy->recipe == PL_ASSIGN_OPTIMAL || strategy->recipe == PL_ASSIGN_AMP)
+    return pl_fail(error, PL_UNSUPPORTED, "assign=%s needs the price of communication",
+                   pl_assign_names[strategy->recipe]);
   int32_t n_chunks = pl_strategy_n_chunks(strategy);
   PL_TRY(pl_strategy_check_chunks(strategy, model, error));
   int32_t *cut = PL_TAKE(arena, int32_t, n_chunks + 1);

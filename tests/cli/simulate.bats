@@ -416,3 +416,17 @@ assert len({out['platform_digest'], slow['platform_digest'], double['platform_di
   refuses "leave out --trace" "${job[@]}" --vary nodes=4 --trace "$dir/t.json"
   refuses "use --network flow" "${job[@]}" --vary nodes=4 --network simgrid --no-fold
 }
+
+@test "assign=optimal and assign=amp-dp print the boundaries that they found, which give the same run again" {
+  for recipe in optimal amp-dp; do
+    strategy=pp=4,dp=4,tmp=1,mbs=1,assign=$recipe
+    simulate
+    [ "$status" -eq 0 ]
+    found=$(grep -o 'assign=[0-9:]*' <<<"$output")
+    [[ $found =~ ^assign=0(:[0-9]+){3}:24$ ]]
+    time=$(grep 'iteration time' <<<"$output")
+    strategy=pp=4,dp=4,tmp=1,mbs=1,$found
+    simulate
+    [ "$time" = "$(grep 'iteration time' <<<"$output")" ]
+  done
+}

@@ -158,3 +158,13 @@ assert s["best"]["pp"] * s["best"]["dp"] * s["best"]["tmp"] == 16 and s["best"][
   "$PACELINE" sweep --thr 2 "${job[@]}" --progress --json --output="$folder/other.h5"
   cmp "$out" "$folder/other.h5"
 }
+
+@test "--assign optimal,amp-dp: a candidate of its own for each, the best of them no slower than the balanced one" {
+  run "$PACELINE" sweep --platform platforms/amp-hetero-cluster.xml --model workloads/models/gpt2-345m.json --gbs 32 \
+    --pp 4 --tmp 1 --mbs 1 --schedule 1f1b --recompute none --zero 0 --overlap on \
+    --assign uniform,balanced,optimal,amp-dp -o "$out"
+  [ "$status" -eq 0 ]
+  run "$PACELINE" show "$out" --top 9 --columns assign,iter_time_s
+  [ "$status" -eq 0 ]
+  [ "$(grep -c '0:.*:24' <<<"$output")" -eq 4 ]
+}

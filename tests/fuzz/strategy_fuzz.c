@@ -43,6 +43,7 @@ static void check_use(pl_strategy *strategy, const pl_model *model, pl_arena *ar
   pl_code code = pl_strategy_check(strategy, model, &job, n_devices, &error);
   PL_ASSERT(code == error.code);
   if (code != PL_OK) return;
+  if (strategy->recipe == PL_ASSIGN_OPTIMAL || strategy->recipe == PL_ASSIGN_AMP) return; /* need routes */
   pl_program program;
   PL_ASSERT(pl_strategy_assign(strategy, model, &job, &cluster, arena, &error) == PL_OK);
   for (int32_t c = 0; c < pl_strategy_n_chunks(strategy); c++)

@@ -1,0 +1,357 @@
+/* See workloads/stage_costs.h. */
+#include "workloads/stage_costs.h"
+
+#include <math.h>
+
+#include "workloads/family_time.h"
+#include "workloads/op_cost.h"
+#include "workloads/stage_memory.h"
+
+enum { FORWARD = 0, BACKWARD, N_PASSES, MOST_KNOWN = 32 };
+
+typedef struct known_time {
+  uint8_t kind;
+  double size_bytes, time_s;
+} known_time;
+
+typedef struct costing {
+  const pl_cluster *cluster;
+  const pl_job *job;
+  const pl_strategy *strategy;
+  const pl_model *model;
+  pl_program *program;
+  pl_family_time communication;
+  double (*compute_s)[PL_BLOCK_KIND_COUNT][N_PASSES]; /* by device type */
+  pl_training_state state;
+  pl_arena *arena;
+  pl_error *error;
+} costing;
+
+/* One stage of devices. */
+typedef struct pricing {
+  int32_t stage;
+  double block_s[PL_BLOCK_KIND_COUNT][N_PASSES];
+  double reduce_s[2], gather_s[2]; /* per parameter: of all but experts, of experts */
+  double constant_s, optimizer_s;  /* optimizer: per parameter that is owned */
+  double usable_bytes, passing_bytes;
+  int32_t in_flight;
+} pricing;
+
+static pl_code no_memory(const costing *state) {
+  return pl_fail_memory(state->error, "the prices of the stages");
+}
+
+/* ---- computing ---- */
+
+static double list_s(const pl_device_profile *profile, const pl_op_list *list) {
+  double time_s = 0;
+  for (uint32_t i = 0; i < list->n_ops; i++)
+    if (list->ops[i].kind != PL_OP_COLLECTIVE) time_s += pl_op_cost(profile, &list->ops[i]).time_s;
+  return time_s;
+}
+
+static pl_code price_blocks(costing *state) {
+  state->compute_s = (void *)PL_TAKE(state->arena, double, state->cluster->n_profiles *PL_BLOCK_KIND_COUNT *N_PASSES);
+  if (state->compute_s == NULL) return no_memory(state);
+  for (uint32_t p = 0; p < state->cluster->n_profiles; p++)
+    for (int kind = 0; kind < PL_BLOCK_KIND_COUNT; kind++) {
+      const pl_block_program *block = &state->program->blocks[kind];
+      state->compute_s[p][kind][FORWARD] = list_s(&state->cluster->profiles[p], &block->forward);
+      state->compute_s[p][kind][BACKWARD] = list_s(&state->cluster->profiles[p], &block->backward);
+    }
+  return PL_OK;
+}
+
+static void price_devices(costing *state, pricing *own) {
+  const pl_strategy *strategy = state->strategy;
+  own->usable_bytes = INFINITY;
+  for (int32_t r = 0; r < pl_strategy_replicas(strategy); r++)
+    for (int32_t t = 0; t < strategy->tmp; t++) {
+      int64_t n_microbatches = pl_strategy_microbatches(strategy, state->job, r / pl_strategy_cp(strategy));
+      double share = (double)n_microbatches / state->program->n_microbatches;
+      uint32_t device = pl_strategy_device(strategy, own->stage, r, t);
+      uint32_t p = state->cluster->devices[device].profile;
+      const pl_device_profile *profile = &state->cluster->profiles[p];
+      for (int i = 0; i < PL_BLOCK_KIND_COUNT * N_PASSES; i++)
+        own->block_s[i / N_PASSES][i % N_PASSES] =
+            fmax(own->block_s[i / N_PASSES][i % N_PASSES], share * state->compute_s[p][i / N_PASSES][i % N_PASSES]);
+      own->usable_bytes = fmin(own->usable_bytes, pl_held_memory_of(state->program, own->stage, profile, 0).usable);
+      own->optimizer_s =
+          fmax(own->optimizer_s, pl_optimizer_cost(profile, 1e9, state->state.update_traffic_bytes).time_s / 1e9);
+    }
+}
+
+/* ---- communication ---- */
+
+static const pl_family *family_of(const costing *state, int32_t stage, pl_family_kind kind) {
+  uint32_t index = state->program->family_of[stage][kind];
+  return index == PL_NONE ? NULL : &state->program->families[index];
+}
+
+/* Times of a family's ops, each found once. */
+static pl_code find_time(costing *state, known_time *known, uint32_t *n, const pl_op *op, double *time_s) {
+  for (uint32_t i = 0; i < *n; i++)
+    if (known[i].kind == op->collective && known[i].size_bytes == op->size_bytes) {
+      *time_s = known[i].time_s;
+      return PL_OK;
+    }
+  PL_TRY(pl_family_time_of(&state->communication, (pl_collective_kind)op->collective, op->size_bytes, time_s,
+                           state->error));
+  if (*n < MOST_KNOWN) known[(*n)++] = (known_time){op->collective, op->size_bytes, *time_s};
+  return PL_OK;
+}
+
+/* Adds to the blocks' times the collectives of one family that computing waits for. */
+static pl_code price_collectives(costing *state, pricing *own, pl_family_kind family_kind) {
+  const pl_family *family = family_of(state, own->stage, family_kind);
+  known_time known[MOST_KNOWN];
+  uint32_t n_known = 0;
+  if (family == NULL) return PL_OK;
+  PL_TRY(pl_family_time_begin(&state->communication, family, state->error));
+  for (int kind = 0; kind < PL_BLOCK_KIND_COUNT; kind++)
+    for (int pass = 0; pass < N_PASSES; pass++) {
+      const pl_block_program *block = &state->program->blocks[kind];
+      const pl_op_list *list = pass == FORWARD ? &block->forward : &block->backward;
+      for (uint32_t i = 0; i < list->n_ops; i++) {
+        const pl_op *op = &list->ops[i];
+        double time_s;
+        if (op->kind != PL_OP_COLLECTIVE || op->overlap != PL_OVERLAP_NONE ||
+            pl_program_family_kind((pl_group_role)op->group) != family_kind)
+          continue;
+        PL_TRY(find_time(state, known, &n_known, op, &time_s));
+        own->block_s[kind][pass] += time_s;
+      }
+    }
+  return PL_OK;
+}
+
+/* constant_s += what an empty one takes; *slope_s: per byte, between half and twice `typical_bytes`. */
+static pl_code price_line(costing *state, const pl_family *family, pl_collective_kind kind, double typical_bytes,
+                          double *constant_s, double *slope_s) {
+  double small_s, large_s;
+  *slope_s = 0;
+  if (family == NULL || !(typical_bytes > 0)) return PL_OK;
+  PL_TRY(pl_family_time_begin(&state->communication, family, state->error));
+  PL_TRY(pl_family_time_of(&state->communication, kind, typical_bytes / 2, &small_s, state->error));
+  PL_TRY(pl_family_time_of(&state->communication, kind, typical_bytes * 2, &large_s, state->error));
+  *slope_s = fmax(0, (large_s - small_s) / (1.5 * typical_bytes));
+  *constant_s += fmax(0, small_s - *slope_s * typical_bytes / 2);
+  return PL_OK;
+}
+
+static pl_code price_gradients(costing *state, pricing *own) {
+  const pl_stage_program *stage = &state->program->stages[own->stage];
+  const pl_collective_kind reduce = state->strategy->zero == 0 ? PL_ALL_REDUCE : PL_REDUCE_SCATTER;
+  const double held[2] = {stage->parameters - stage->expert_parameters, stage->expert_parameters};
+  static const pl_family_kind kinds[2] = {PL_FAMILY_DATA, PL_FAMILY_EXPERT_DATA};
+  const pl_training_state *bytes = &state->state;
+  for (int experts = 0; experts <= 1; experts++) {
+    const pl_family *family = family_of(state, own->stage, kinds[experts]);
+    PL_TRY(price_line(state, family, reduce, held[experts] * bytes->reduced_bytes, &own->constant_s,
+                      &own->reduce_s[experts]));
+    own->reduce_s[experts] *= bytes->reduced_bytes;
+    if (state->strategy->zero == 0) continue;
+    PL_TRY(price_line(state, family, PL_ALL_GATHER, held[experts] * bytes->gathered_bytes, &own->constant_s,
+                      &own->gather_s[experts]));
+    own->gather_s[experts] *= bytes->gathered_bytes;
+  }
+  return PL_OK;
+}
+
+/* ---- memory of a stage, without its layers ---- */
+
+static double passing_of(const pl_block_program *block) {
+  return fmax(block->forward_peak_bytes - block->saved_bytes, block->backward_peak_bytes);
+}
+
+static void price_memory(costing *state, pricing *own) {
+  const pl_stage_program *stage = &state->program->stages[own->stage];
+  pl_resident_memory resident = pl_resident_memory_of(state->program, own->stage);
+  own->passing_bytes = resident.buffers;
+  double largest = fmax(passing_of(&state->program->blocks[PL_BLOCK_LAYER]),
+                        passing_of(&state->program->blocks[PL_BLOCK_EXPERT_LAYER]));
+  if (own->stage == 0) largest = fmax(largest, passing_of(&state->program->blocks[PL_BLOCK_EMBEDDING]));
+  if (own->stage == state->strategy->pp - 1)
+    for (int kind = PL_BLOCK_FINAL_NORM; kind <= PL_BLOCK_LOSS; kind++)
+      largest = fmax(largest, passing_of(&state->program->blocks[kind]));
+  own->passing_bytes += largest;
+  for (int32_t i = 0; i < state->program->n_schedules; i++) {
+    int32_t in_flight = pl_schedule_in_flight(stage->schedules[i].steps, stage->schedules[i].n_steps);
+    if (in_flight > own->in_flight) own->in_flight = in_flight;
+  }
+}
+
+/* ---- layers ---- */
+
+typedef struct layer_price {
+  double time_s, sync_s, memory_bytes;
+} layer_price;
+
+/* Of one block on the stage, added to its layer's. */
+static void add_block(const costing *state, const pricing *own, int32_t block, double *backward_s, double *reduction_s,
+                      layer_price *price) {
+  const pl_strategy *strategy = state->strategy;
+  int kind = pl_model_block_kind(state->model, block);
+  const pl_block_program *program = &state->program->blocks[kind];
+  const pl_training_state *bytes = &state->state;
+  bool apart = pl_program_has_expert_data(state->model, strategy);
+  double experts = apart ? program->expert_parameters : 0, rest = program->parameters - experts;
+  if (kind == PL_BLOCK_HEAD && strategy->pp > 1) rest += program->tied_parameters;
+  double whole = rest + experts;
+  double sharded = rest / pl_program_shards(state->program, false) + experts / pl_program_shards(state->program, true);
+  price->time_s += own->block_s[kind][FORWARD] + own->block_s[kind][BACKWARD];
+  *backward_s += own->block_s[kind][BACKWARD];
+  *reduction_s += rest * own->reduce_s[0] + experts * own->reduce_s[1];
+  price->sync_s += rest * own->gather_s[0] + experts * own->gather_s[1];
+  price->sync_s += (strategy->zero >= 1 ? sharded : whole) * own->optimizer_s;
+  int32_t sharded_from = bytes->cast_bytes > 0 ? 2 : 3;
+  double state_bytes = (strategy->zero >= sharded_from ? sharded : whole) * bytes->parameter_bytes +
+                       (strategy->zero >= 3 ? 0 : whole) * bytes->cast_bytes +
+                       (strategy->zero >= 2 ? sharded : whole) * (bytes->gradient_bytes) +
+                       (strategy->zero >= 1 ? sharded : whole) * bytes->optimizer_bytes;
+  double kept_bytes = own->in_flight * program->saved_bytes + whole * bytes->pass_gradient_bytes;
+  price->memory_bytes += state_bytes + fmax(kept_bytes, (strategy->zero >= 1 ? sharded : whole) * bytes->update_bytes);
+}
+
+static layer_price price_layer(const costing *state, const pricing *own, int32_t layer) {
+  layer_price price = {0};
+  double backward_s = 0, reduction_s = 0;
+  int32_t n_layers = state->model->n_layers, first = layer + PL_MODEL_BLOCKS_BEFORE_LAYERS, last = first;
+  if (layer == 0) first = 0;
+  if (layer == n_layers - 1) last = pl_model_n_blocks(state->model) - 1;
+  for (int32_t block = first; block <= last; block++)
+    add_block(state, own, block, &backward_s, &reduction_s, &price);
+  price.sync_s += state->strategy->overlap ? fmax(0, reduction_s - backward_s) : reduction_s;
+  return price;
+}
+
+typedef struct tables {
+  double **time_s, **cut_s, **sync_s, **memory_bytes, *constant_s, *room_bytes;
+} tables;
+
+static void fill_chunk(const costing *state, const pricing *own, int32_t chunk, const tables *out) {
+  double share = state->strategy->vpp;
+  for (int32_t layer = 0; layer < state->model->n_layers; layer++) {
+    layer_price price = price_layer(state, own, layer);
+    out->time_s[chunk][layer + 1] = out->time_s[chunk][layer] + price.time_s;
+    out->sync_s[chunk][layer + 1] = out->sync_s[chunk][layer] + share * price.sync_s;
+    out->memory_bytes[chunk][layer + 1] = out->memory_bytes[chunk][layer] + price.memory_bytes;
+  }
+  out->constant_s[chunk] = own->constant_s;
+  out->room_bytes[chunk] = (own->usable_bytes - own->passing_bytes) / share;
+}
+
+static pl_code price_stage(costing *state, int32_t stage, const tables *out) {
+  static const pl_family_kind inside[] = {PL_FAMILY_TENSOR, PL_FAMILY_CONTEXT, PL_FAMILY_EXPERT};
+  pl_arena_mark scratch = pl_arena_mark_here(state->arena);
+  pricing own = {.stage = stage};
+  price_devices(state, &own);
+  for (int i = 0; i < 3; i++)
+    PL_TRY(price_collectives(state, &own, inside[i]));
+  PL_TRY(price_gradients(state, &own));
+  price_memory(state, &own);
+  /* in flight: passes of chunks, spread over the chunks of the stage */
+  own.in_flight = (own.in_flight + state->strategy->vpp - 1) / state->strategy->vpp;
+  for (int32_t chunk = stage; chunk < pl_strategy_n_chunks(state->strategy); chunk += state->strategy->pp)
+    fill_chunk(state, &own, chunk, out);
+  pl_arena_release_to(state->arena, scratch);
+  return PL_OK;
+}
+
+/* ---- cuts ---- */
+
+static pl_code send_s(costing *state, int32_t stage, pl_family_kind kind, double size_bytes, double *time_s) {
+  const pl_family *family = family_of(state, stage, kind);
+  *time_s = 0;
+  if (family == NULL) return PL_OK;
+  bool splits = state->job->split_sends && state->strategy->tmp > 1 && !state->strategy->sp;
+  double gather_s = 0;
+  PL_TRY(pl_family_time_begin(&state->communication, family, state->error));
+  PL_TRY(pl_family_time_of(&state->communication, PL_SEND, splits ? size_bytes / state->strategy->tmp : size_bytes,
+                           time_s, state->error));
+  if (!splits) return PL_OK;
+  int32_t receiver = pl_program_receiver(state->program, kind, stage);
+  PL_TRY(pl_family_time_begin(&state->communication, family_of(state, receiver, PL_FAMILY_TENSOR), state->error));
+  PL_TRY(pl_family_time_of(&state->communication, PL_ALL_GATHER, size_bytes, &gather_s, state->error));
+  *time_s += gather_s;
+  return PL_OK;
+}
+
+static pl_code price_cuts(costing *state, const tables *out) {
+  int32_t pp = state->strategy->pp, n_chunks = pl_strategy_n_chunks(state->strategy), n = state->model->n_layers;
+  static const pl_block_kind kinds[2] = {PL_BLOCK_LAYER, PL_BLOCK_EXPERT_LAYER};
+  for (int32_t chunk = 0; chunk + 1 < n_chunks; chunk++) {
+    if (chunk >= pp) { /* the same devices as a round before */
+      out->cut_s[chunk] = out->cut_s[chunk - pp];
+      continue;
+    }
+    pl_arena_mark scratch = pl_arena_mark_here(state->arena);
+    double both_s[2];
+    for (int i = 0; i < 2; i++) {
+      double bytes = state->program->blocks[kinds[i]].output_bytes, down_s, up_s;
+      PL_TRY(send_s(state, chunk % pp, PL_FAMILY_DOWN, bytes, &down_s));
+      PL_TRY(send_s(state, (chunk + 1) % pp, PL_FAMILY_UP, bytes, &up_s));
+      both_s[i] = down_s + up_s;
+    }
+    for (int32_t b = 1; b < n; b++)
+      out->cut_s[chunk][b] = both_s[pl_model_has_experts(state->model, b - 1)];
+    pl_arena_release_to(state->arena, scratch);
+  }
+  return PL_OK;
+}
+
+/* ---- all ---- */
+
+static double **take_rows(pl_arena *arena, int32_t n_rows, int32_t width) {
+  double **rows = PL_TAKE(arena, double *, n_rows);
+  for (int32_t i = 0; rows != NULL && i < n_rows; i++)
+    rows[i] = PL_TAKE(arena, double, width);
+  return rows;
+}
+
+static pl_code take_program(costing *state, pl_strategy *uniform) {
+  *uniform = *state->strategy;
+  uniform->recipe = PL_ASSIGN_UNIFORM;
+  PL_TRY(pl_strategy_assign(uniform, state->model, state->job, state->cluster, state->arena, state->error));
+  return pl_program_take(state->model, state->job, uniform, state->arena, state->program, state->error);
+}
+
+pl_code pl_stage_costs_take(const pl_cluster *cluster, const pl_model *model, const pl_job *job,
+                            const pl_strategy *strategy, const pl_collective_options *options, pl_arena *arena,
+                            pl_stage_costs *costs, pl_error *error) {
+  int32_t n_chunks = pl_strategy_n_chunks(strategy), width = model->n_layers + 1, pp = strategy->pp;
+  tables out = {.time_s = take_rows(arena, n_chunks, width),
+                .cut_s = take_rows(arena, n_chunks, width),
+                .sync_s = take_rows(arena, n_chunks, width),
+                .memory_bytes = take_rows(arena, n_chunks, width),
+                .constant_s = PL_TAKE(arena, double, n_chunks),
+                .room_bytes = PL_TAKE(arena, double, n_chunks)};
+  pl_strategy *uniform = PL_TAKE(arena, pl_strategy, 1);
+  costing state = {.cluster = cluster,
+                   .job = job,
+                   .strategy = uniform,
+                   .model = model,
+                   .program = &costs->program,
+                   .state = pl_training_state_of(job, pl_strategy_replicas(strategy)),
+                   .arena = arena,
+                   .error = error};
+  if (arena->failed) return no_memory(&state);
+  state.strategy = strategy;
+  PL_TRY(take_program(&state, uniform));
+  PL_TRY(pl_family_time_init(&state.communication, cluster, options, arena, error));
+  PL_TRY(price_blocks(&state));
+  for (int32_t stage = 0; stage < pp; stage++)
+    PL_TRY(price_stage(&state, stage, &out));
+  PL_TRY(price_cuts(&state, &out));
+  double rounds = (double)costs->program.n_microbatches * strategy->vpp + pp - 1 - (double)pp * strategy->vpp;
+  costs->problem = (pl_assignment_problem){.n_layers = model->n_layers,
+                                           .n_stages = n_chunks,
+                                           .rounds = fmax(0, rounds),
+                                           .time_s = (const double *const *)out.time_s,
+                                           .cut_s = (const double *const *)out.cut_s,
+                                           .sync_s = (const double *const *)out.sync_s,
+                                           .sync_constant_s = out.constant_s,
+                                           .memory_bytes = (const double *const *)out.memory_bytes,
+                                           .memory_room_bytes = out.room_bytes};
+  return PL_OK;
+}
