@@ -52,6 +52,10 @@ static void describe_job(pl_space_session *session, pl_provenance *provenance) {
   const pl_framework *framework = pl_framework_or_ideal(job->framework);
   pl_provenance_text(provenance, "framework", framework->name, true);
   pl_provenance_text(provenance, "framework_digest", pl_space_session_digest(session, framework->digest), true);
+  const pl_op_profile *measured = job->op_profile;
+  pl_provenance_text(provenance, "op_profile", measured != NULL ? measured->path : "none", false);
+  pl_provenance_text(provenance, "op_profile_digest",
+                     pl_space_session_digest(session, measured != NULL ? measured->digest : 0), true);
   pl_provenance_text(provenance, "network", pl_network_names[simulate->network], true);
   pl_provenance_text(provenance, "sharing", pl_sharing_names[simulate->sharing], true);
   const pl_collective_profile *profile = simulate->collective_profile;

@@ -139,6 +139,7 @@ static pl_code express(pl_case *c, const pl_csv *known, const pl_case_options *o
   PL_TRY(pl_row_model(row, &c->habits, known, arena, model, error));
   c->model = model;
   PL_TRY(pl_row_job(row, &c->habits, &c->framework, &c->job, error));
+  c->job.op_profile = options->op_profile;
   return pl_row_strategy(row, &c->habits, model, &c->job, arena, &c->strategy, error);
 }
 

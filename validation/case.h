@@ -10,6 +10,8 @@
 #include "core/result.h"
 #include "validation/measured.h"
 #include "validation/row.h"
+#include "workloads/op_profile.h"
+#include "workloads/simulate.h"
 
 typedef struct pl_case {
   const pl_measured_row *row; /* the first of its rows, in the order of the files */
@@ -37,10 +39,12 @@ typedef struct pl_cases {
 } pl_cases;
 
 typedef struct pl_case_options {
-  const char *platform_path;      /* simulate on this platform whatever the rows say of theirs; NULL: as the rows say */
-  const char *framework;          /* profile of every row; NULL: as the rows say */
-  const char *collective_profile; /* --collective-profile; NULL: the default */
-  const char *profile_folder;     /* NULL: as pl_platform_load has it */
+  const char *platform_path; /* simulate on this platform whatever the rows say of theirs; NULL: as the rows say */
+  const char *framework;     /* profile of every row; NULL: as the rows say */
+  const pl_op_profile *op_profile; /* measured layers, for the rows that they are of; NULL: none */
+  const char *collective_profile;  /* --collective-profile; NULL: the default */
+  const char *profile_folder;      /* NULL: as pl_platform_load has it */
+  pl_network_kind network;
   uint32_t n_threads;
   bool progress;
 } pl_case_options;

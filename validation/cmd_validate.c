@@ -11,9 +11,11 @@
 #include "core/command.h"
 #include "core/command_line.h"
 #include "core/units.h"
+#include "core/words.h"
 #include "validation/case_columns.h"
 #include "validation/interval.h"
 #include "validation/report.h"
+#include "workloads/job_options.h"
 
 enum {
   KEY_CSV = 0x300,
@@ -23,6 +25,8 @@ enum {
   KEY_PROGRESS,
   KEY_DEVICES,
   KEY_FRAMEWORK,
+  KEY_OP_PROFILE,
+  KEY_NETWORK,
   KEY_COLLECTIVE_PROFILE,
   KEY_HDF5,
   KEY_SVG,
@@ -32,6 +36,7 @@ enum { FILES_MAX = 256 };
 
 typedef struct validate_options {
   pl_case_options run;
+  const char *op_profile_path;
   const char *html_path, *svg_path, *csv_path, *hdf5_path;
   bool force, json;
   const char *files[FILES_MAX], *residuals[FILES_MAX];
@@ -49,6 +54,9 @@ static const struct argp_option option_table[] = {
      0},
     {"collective-profile", KEY_COLLECTIVE_PROFILE, "FILE", 0,
      "what collectives cost beyond the wires: a file, or ideal (default: Paceline's)", 0},
+    {"op-profile", KEY_OP_PROFILE, "FILE", 0,
+     "measured times of layers (CSV), for the rows that they are of; see workloads/README.md", 0},
+    {"network", KEY_NETWORK, "KIND", 0, "flow (default) or analytic (no contention)", 0},
     {"output", 'o', "FILE", 0, "write the report as an HTML page", 0},
     {"svg", KEY_SVG, "FILE", 0, "draw the scatter plots alone", 0},
     {"interval", KEY_INTERVAL, "FILE", 0,
@@ -70,6 +78,14 @@ static void add_file(validate_options *options, const char **files, uint32_t *n,
     files[(*n)++] = path;
 }
 
+static void choose_network(validate_options *options, const char *value) {
+  int found = pl_words_find(pl_network_names, value);
+  if (found == PL_NETWORK_FLOW || found == PL_NETWORK_ANALYTIC)
+    options->run.network = (pl_network_kind)found;
+  else
+    pl_fail(&options->error, PL_BAD_INPUT, "--network: '%s' is neither flow nor analytic", value);
+}
+
 static error_t read_option(int key, char *value, struct argp_state *state) {
   validate_options *options = state->input;
   int64_t n = 0;
@@ -85,6 +101,12 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     return 0;
   case KEY_FRAMEWORK:
     options->run.framework = value;
+    return 0;
+  case KEY_OP_PROFILE:
+    options->op_profile_path = value;
+    return 0;
+  case KEY_NETWORK:
+    choose_network(options, value);
     return 0;
   case KEY_INTERVAL:
     add_file(options, options->residuals, &options->n_residuals, value);
@@ -134,7 +156,9 @@ static pl_code check_output(const validate_options *options, const char *path, p
     PL_TRY(pl_command_refuse_input(path, options->files[i], error));
   for (uint32_t i = 0; i < options->n_residuals; i++)
     PL_TRY(pl_command_refuse_input(path, options->residuals[i], error));
-  if (options->run.platform_path != NULL) PL_TRY(pl_command_refuse_input(path, options->run.platform_path, error));
+  const char *const inputs[] = {options->run.platform_path, options->op_profile_path};
+  for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++)
+    if (inputs[i] != NULL) PL_TRY(pl_command_refuse_input(path, inputs[i], error));
   if (!options->force && access(path, F_OK) == 0)
     return pl_fail(error, PL_BAD_INPUT, "%s exists; --force replaces it", path);
   return PL_OK;
@@ -158,10 +182,11 @@ static pl_code store(const char *path, const pl_report *report, void (*write)(FI
 /* ---- the run ---- */
 
 typedef struct session {
-  const validate_options *options;
+  validate_options *options;
   pl_arena arena;
   pl_measured tables[FILES_MAX];
   pl_csv known; /* models */
+  pl_op_profile op_profile;
   pl_cases cases, residuals;
   pl_interval interval;
   pl_report report;
@@ -205,6 +230,10 @@ static pl_code validate(session *own, pl_error *error) {
   for (size_t i = 0; i < sizeof outputs / sizeof outputs[0]; i++)
     PL_TRY(check_output(options, outputs[i], error));
   PL_TRY(pl_csv_load(PACELINE_MODELS_CSV, &own->arena, &own->known, error));
+  if (options->op_profile_path != NULL) {
+    PL_TRY(pl_op_profile_load(options->op_profile_path, &own->arena, &own->op_profile, error));
+    own->options->run.op_profile = &own->op_profile;
+  }
   PL_TRY(load_cases(own, options->files, options->n_files, &own->cases, error));
   if (options->n_residuals > 0)
     PL_TRY(load_cases(own, options->residuals, options->n_residuals, &own->residuals, error));

@@ -58,6 +58,7 @@ static pl_code simulate(const run *r, pl_case *c, const pl_platform *platform, p
   pl_simulate_options options = PL_SIMULATE_OPTIONS_DEFAULT;
   options.cache = cache;
   options.collective_profile = r->collective_profile;
+  options.network = r->options->network;
   pl_arena_reset(arena);
   pl_strategy strategy = c->strategy;
   pl_simulate_report report;

@@ -36,18 +36,19 @@ static double launches_of(const pl_block_program *block, const pl_op *op) {
   return 1;
 }
 
+double pl_host_s_of_op(const pl_framework *framework, const pl_block_program *block, const pl_op *op, bool backward) {
+  if (op->kind == PL_OP_COLLECTIVE) return framework->collective_s;
+  bool again = op->category == PL_CATEGORY_RECOMPUTE; /* a forward op in the backward pass */
+  return launches_of(block, op) * (backward && !again ? framework->backward_launch_s : framework->launch_s);
+}
+
 static void add_op(const pl_piece_context *context, const pl_block_program *block, const pl_op *op, bool backward,
                    pl_host_load *load) {
-  const pl_framework *framework = framework_of(context);
-  if (op->kind == PL_OP_COLLECTIVE) {
-    if (class_of(context, op) == PL_NONE) return;
-    load->device_s += collective_s(context, op);
-    load->host_s += framework->collective_s;
-    return;
-  }
-  load->device_s += pl_op_cost(context->profile, op).time_s;
-  bool again = op->category == PL_CATEGORY_RECOMPUTE; /* a forward op in the backward pass */
-  load->host_s += launches_of(block, op) * (backward && !again ? framework->backward_launch_s : framework->launch_s);
+  bool is_collective = op->kind == PL_OP_COLLECTIVE;
+  if (is_collective && class_of(context, op) == PL_NONE) return;
+  load->device_s += is_collective ? collective_s(context, op)
+                                  : pl_block_op_cost(context->profile, context->scales, block->kind, op).time_s;
+  load->host_s += pl_host_s_of_op(framework_of(context), block, op, backward);
 }
 
 pl_host_load pl_host_load_of_instruction(const pl_piece_context *context, const pl_instruction *instruction) {
@@ -60,6 +61,8 @@ pl_host_load pl_host_load_of_instruction(const pl_piece_context *context, const 
     add_op(context, block, &list->ops[i], instruction->backward, &load);
   if (block->kind == PL_BLOCK_LAYER || block->kind == PL_BLOCK_EXPERT_LAYER)
     load.host_s += framework_of(context)->layer_s;
+  if (context->scales != NULL)
+    load.host_s = fmax(load.host_s, context->scales[block->kind][instruction->backward].floor_s);
   return load;
 }
 
@@ -73,16 +76,17 @@ pl_host_load pl_host_load_of(const pl_piece_context *context, const pl_pass *pas
   return sum;
 }
 
-static bool launches_in_no_time(const pl_framework *framework) {
-  return framework->launch_s <= 0 && framework->backward_launch_s <= 0 && framework->collective_s <= 0 &&
-         framework->layer_s <= 0;
+static bool launches_in_no_time(const pl_piece_context *context) {
+  const pl_framework *framework = framework_of(context);
+  return context->scales == NULL && framework->launch_s <= 0 && framework->backward_launch_s <= 0 &&
+         framework->collective_s <= 0 && framework->layer_s <= 0;
 }
 
 void pl_host_floor(const pl_piece_context *context, const pl_pass *forward, const pl_pass *backward,
                    double *forward_late_s, double *backward_late_s) {
   const pl_framework *framework = framework_of(context);
   *forward_late_s = *backward_late_s = 0;
-  if (launches_in_no_time(framework)) return;
+  if (launches_in_no_time(context)) return;
   pl_host_load f = pl_host_load_of(context, forward), b = pl_host_load_of(context, backward);
   bool waits = framework->host_window == PL_HOST_PASS && context->program->strategy->pp > 1;
   *forward_late_s = fmax(0, f.host_s - f.device_s);

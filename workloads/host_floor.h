@@ -8,6 +8,9 @@
  * is late by is put behind the blocks of the passes, in proportion to what it has to launch for each; forward gets as
  * much as it lacks by itself, backward the rest.
  *
+ * Where a pass of a block was measured as a whole (workloads/measured_block.h) the host needs at least that time for
+ * it.
+ *
  * Not modelled: the depth of the launch queue (1,024 on CUDA), and what is lost at the start of the first window. A
  * stream of its own for the host in the graph was rejected: it would double the tasks and keep passes from being fused,
  * for what in steady state is the same sum.
@@ -24,6 +27,9 @@ typedef struct pl_host_load {
 /* Of one instruction, and of a pass. Tensor collectives count on the device with what they take alone. O(ops). */
 pl_host_load pl_host_load_of_instruction(const pl_piece_context *context, const pl_instruction *instruction);
 pl_host_load pl_host_load_of(const pl_piece_context *context, const pl_pass *pass);
+
+/* What the host works for an op or a collective of a block. */
+double pl_host_s_of_op(const pl_framework *framework, const pl_block_program *block, const pl_op *op, bool backward);
 
 /* By how much the host is late in a chunk's forward and backward pass. */
 void pl_host_floor(const pl_piece_context *context, const pl_pass *forward, const pl_pass *backward,

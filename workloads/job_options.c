@@ -18,6 +18,7 @@ enum {
   KEY_BUCKET,
   KEY_SENDS,
   KEY_FRAMEWORK,
+  KEY_OP_PROFILE,
   KEY_NETWORK,
   KEY_SHARING,
   KEY_COLLECTIVES,
@@ -44,6 +45,8 @@ static const struct argp_option option_table[] = {
      "beside "
      "it are stronger",
      1},
+    {"op-profile", KEY_OP_PROFILE, "FILE", 0,
+     "measured times of layers (CSV), which take the place of the sum of their ops' costs", 1},
     {"network", KEY_NETWORK, "KIND", 0,
      "flow (default), analytic (no contention) or simgrid (reference; chunked, unfolded)", 2},
     {"sharing", KEY_SHARING, "RULE", 0, "equal (default) or rtt (SimGrid's CM02)", 2},
@@ -167,6 +170,9 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
   case KEY_FRAMEWORK:
     options->framework_choice = value;
     return 0;
+  case KEY_OP_PROFILE:
+    options->op_profile_path = value;
+    return 0;
   case KEY_COLLECTIVE_PROFILE:
     options->collective_choice = value;
     return 0;
@@ -220,6 +226,10 @@ static pl_code adopt_collectives(pl_job_options *options, pl_arena *arena, pl_er
 
 pl_code pl_job_options_adopt(pl_job_options *options, pl_arena *arena, pl_error *error) {
   PL_TRY(adopt_collectives(options, arena, error));
+  if (options->op_profile_path != NULL) {
+    PL_TRY(pl_op_profile_load(options->op_profile_path, arena, &options->op_profile, error));
+    options->job.op_profile = &options->op_profile;
+  }
   if (options->framework_choice == NULL) return PL_OK;
   PL_TRY(pl_framework_load(options->framework_choice, arena, &options->framework, error));
   const pl_job given = options->job;
@@ -249,6 +259,19 @@ static pl_code check_dtype(const pl_cluster *cluster, pl_dtype dtype, pl_error *
                  pl_dtype_name(dtype), profile->name, list[0] ? list : "nothing in common");
 }
 
+/* A profile of something else is a mistake, not a profile without effect. */
+static pl_code check_op_profile(const pl_job_options *options, const pl_model *model, const pl_cluster *cluster,
+                                pl_error *error) {
+  const pl_job *job = &options->job;
+  if (job->op_profile == NULL || pl_op_profile_applies(job->op_profile, model, job->dtype, job->seq, cluster))
+    return PL_OK;
+  return pl_fail(error, PL_BAD_INPUT,
+                 "--op-profile %s: no row is of a block of %s (hidden %" PRId64 ") in %s at %" PRId64
+                 " tokens on a GPU of this platform (%s ...)",
+                 job->op_profile->path, model->name, model->hidden, pl_dtype_name(job->dtype), job->seq,
+                 cluster->profiles[0].name);
+}
+
 pl_code pl_job_options_complete(pl_job_options *options, const pl_model *model, const pl_cluster *cluster,
                                 pl_error *error) {
   if (options->job.seq == 0) options->job.seq = model->max_positions;
@@ -256,6 +279,7 @@ pl_code pl_job_options_complete(pl_job_options *options, const pl_model *model, 
     return pl_fail(error, PL_BAD_INPUT, "--seq N is missing, and %s does not say how many positions the model has",
                    options->model_path);
   PL_TRY(check_dtype(cluster, options->job.dtype, error));
+  PL_TRY(check_op_profile(options, model, cluster, error));
   const pl_device_profile *profile = options->job.fp8 ? without(cluster, PL_DTYPE_FP8) : NULL;
   if (profile == NULL) return PL_OK;
   return pl_fail(error, PL_BAD_INPUT, "--fp8: %s does not compute in it", profile->name);

@@ -5,6 +5,7 @@
 #include <argp.h>
 
 #include "core/status.h"
+#include "workloads/op_profile.h"
 #include "workloads/simulate.h"
 
 typedef struct pl_job_options {
@@ -12,6 +13,8 @@ typedef struct pl_job_options {
   pl_job job;                                                /* gbs, seq 0 = not given */
   const char *collective_choice;                             /* --collective-profile; NULL = the default */
   pl_collective_profile collective_profile; /* what simulate.collective_profile points to after pl_job_options_adopt */
+  const char *op_profile_path;              /* --op-profile; NULL = none */
+  pl_op_profile op_profile;                 /* what job.op_profile points to once pl_job_options_adopt has run */
   pl_framework framework;                   /* what job.framework points to once pl_job_options_adopt has run */
   bool attention_is_given, bucket_is_given, sends_are_given; /* on the command line: stronger than the framework */
   pl_simulate_options simulate;
@@ -34,7 +37,7 @@ pl_code pl_job_options_check(pl_job_options *options, pl_error *error);
  * job what the command line leaves open. The options stay where they are from here on. */
 pl_code pl_job_options_adopt(pl_job_options *options, pl_arena *arena, pl_error *error);
 /* After platform and model are loaded: the sequence length defaults to the model's positions; every device must know
- * the data type. */
+ * the data type, and an op profile something of the model on one of the devices. */
 pl_code pl_job_options_complete(pl_job_options *options, const pl_model *model, const pl_cluster *cluster,
                                 pl_error *error);
 

@@ -18,6 +18,10 @@ const char *pl_cost_source_name(pl_cost_source source) {
     return "roofline";
   case PL_COST_FIT:
     return "fit";
+  case PL_COST_MEASURED_BLOCK:
+    return "measured layer";
+  case PL_COST_SCALED_BLOCK:
+    return "scaled layer";
   }
   return "unknown";
 }

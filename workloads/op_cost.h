@@ -22,7 +22,15 @@
 #include "core/device_profile.h"
 #include "workloads/model.h"
 
-typedef enum pl_cost_source { PL_COST_TABLE = 0, PL_COST_ROOFLINE, PL_COST_FIT } pl_cost_source;
+typedef enum pl_cost_source {
+  PL_COST_TABLE = 0,
+  PL_COST_ROOFLINE,
+  PL_COST_FIT,
+  /* Of the two last, scaled by what a whole block was measured to take (workloads/measured_block.h): at this tensor
+   * degree and microbatch, or at another one. */
+  PL_COST_MEASURED_BLOCK,
+  PL_COST_SCALED_BLOCK
+} pl_cost_source;
 typedef enum pl_cost_bound { PL_BOUND_COMPUTE = 0, PL_BOUND_MEMORY, PL_BOUND_LAUNCH } pl_cost_bound;
 
 const char *pl_cost_source_name(pl_cost_source source); /* "table" */

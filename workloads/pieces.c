@@ -240,7 +240,8 @@ static void add_block(gathering *state, const pl_instruction *instruction) {
     if (!taken) add_effect(state, effect.peak_bytes, effect.peak_bytes);
     taken = true;
     if (i == last) add_effect(state, 0, effect.net_bytes - effect.peak_bytes);
-    pl_origin origin = origin_of(op->category, op->name, pl_op_cost(context->profile, op));
+    const pl_op_time cost = pl_block_op_cost(context->profile, context->scales, block->kind, op);
+    pl_origin origin = origin_of(op->category, op->name, cost);
     origin.op = op;
     origin.block = (int8_t)block->kind;
     origin.flops = op->flops;

@@ -5,6 +5,7 @@
 #include "core/graph.h"
 #include "workloads/communication.h"
 #include "workloads/compile.h"
+#include "workloads/measured_block.h"
 
 typedef enum pl_piece_kind {
   PL_PIECE_WORK = 0,   /* segment on the compute stream */
@@ -50,7 +51,8 @@ typedef struct pl_piece_context {
   const pl_compile_options *options;
   const pl_device_class *device; /* any of the crew */
   const pl_device_profile *profile;
-  double late_s; /* by how much the host is late in the pass (workloads/host_floor.h) */
+  const pl_block_scale (*scales)[2]; /* by block kind and pass; NULL: nothing was measured */
+  double late_s;                     /* by how much the host is late in the pass (workloads/host_floor.h) */
   pl_graph_builder *builder;
   pl_arena *arena;
 } pl_piece_context;

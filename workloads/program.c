@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "workloads/measured_block.h"
+
 /* Adam's arithmetic as torch's foreach form does it, one pass over the tensors per step: exp_avg.lerp_ (3 tensors
  * read or written), exp_avg_sq.mul_ (2) and addcmul_ (4), sqrt (2), division by the bias correction (2), add of eps
  * (2), addcdiv_ (4), weight decay (2): 21 of four bytes where the fused form has 7 (p, m, v twice, g once). */
@@ -127,7 +129,7 @@ static pl_code make_stage(pl_program_making *state, int32_t stage, pl_stage_prog
   for (int32_t chunk = 0; chunk < strategy->vpp; chunk++) {
     int32_t global = chunk * strategy->pp + stage;
     for (int32_t block = strategy->boundary[global]; block < strategy->boundary[global + 1]; block++)
-      pl_making_block_collectives(state, stage, block);
+      pl_making_block_collectives(state, stage, pl_making_block(program, block));
     bool every_time = strategy->zero >= 2; /* gradients are sharded as soon as they are made */
     PL_TRY(pl_making_pass(state, stage, chunk, false, false, &forward[chunk]));
     PL_TRY(pl_making_pass(state, stage, chunk, true, every_time, &backward[chunk]));
@@ -135,6 +137,8 @@ static pl_code make_stage(pl_program_making *state, int32_t stage, pl_stage_prog
     send_down[chunk] = send_op(state, PL_FAMILY_DOWN, stage, chunk);
     send_up[chunk] = send_op(state, PL_FAMILY_UP, stage, chunk);
   }
+  for (uint32_t i = 0; i < program->n_measured; i++) /* never run: what they take alone is asked for */
+    if (program->measured[i].tmp > 1) pl_making_block_collectives(state, stage, &program->measured[i].program);
   own->forward = forward;
   own->backward = backward;
   own->last_backward = last_backward;
@@ -150,6 +154,7 @@ pl_code pl_program_take(const pl_model *model, const pl_job *job, const pl_strat
   const pl_block_shard shard = pl_strategy_shard(strategy, job);
   for (int kind = 0; kind < PL_BLOCK_KIND_COUNT; kind++)
     PL_TRY(pl_block_program_take(model, (pl_block_kind)kind, &shard, arena, &program->blocks[kind], error));
+  PL_TRY(pl_measured_blocks_take(model, job, strategy, arena, &program->measured, &program->n_measured, error));
   pl_program_making state = {.program = program, .arena = arena, .error = error};
   PL_TRY(pl_making_families(&state));
   pl_stage_program *stages = PL_TAKE(arena, pl_stage_program, strategy->pp);

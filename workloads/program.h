@@ -111,6 +111,8 @@ typedef struct pl_program {
   int32_t n_schedules;
   const int32_t *schedule_of; /* per data rank */
   pl_block_program blocks[PL_BLOCK_KIND_COUNT];
+  const struct pl_measured_block *measured; /* blocks as the job's op profile measured them */
+  uint32_t n_measured;
   const pl_stage_program *stages; /* pp */
   const pl_family *families;
   uint32_t n_families;

@@ -189,8 +189,7 @@ pl_family_kind pl_program_family_kind(pl_group_role role) {
   return role == PL_GROUP_CONTEXT ? PL_FAMILY_CONTEXT : role == PL_GROUP_EXPERT ? PL_FAMILY_EXPERT : PL_FAMILY_TENSOR;
 }
 
-void pl_making_block_collectives(pl_program_making *state, int32_t stage, int32_t block) {
-  const pl_block_program *program = pl_making_block(state->program, block);
+void pl_making_block_collectives(pl_program_making *state, int32_t stage, const pl_block_program *program) {
   const pl_op_list lists[2] = {program->forward, program->backward};
   for (int pass = 0; pass < 2; pass++)
     for (uint32_t i = 0; i < lists[pass].n_ops; i++) {

@@ -24,7 +24,7 @@ uint32_t pl_making_op(pl_program_making *state, uint32_t family, pl_collective_k
 bool pl_making_splits_tied_embedding(const pl_program *program);
 pl_code pl_making_families(pl_program_making *state);
 /* The ops of the families inside a stage are those of the blocks that the stage holds. */
-void pl_making_block_collectives(pl_program_making *state, int32_t stage, int32_t block);
+void pl_making_block_collectives(pl_program_making *state, int32_t stage, const pl_block_program *program);
 
 /* `reduces`: gradients are reduced as they come. */
 pl_code pl_making_pass(pl_program_making *state, int32_t stage, int32_t chunk, bool backward, bool reduces,

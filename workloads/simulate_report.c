@@ -9,6 +9,7 @@
 #include "core/digest.h"
 #include "core/json_writer.h"
 #include "core/units.h"
+#include "workloads/op_profile.h"
 
 void pl_simulate_subject_print(FILE *stream, const pl_simulate_subject *subject) {
   const pl_cluster *cluster = subject->cluster;
@@ -34,6 +35,7 @@ void pl_simulate_subject_print(FILE *stream, const pl_simulate_subject *subject)
   uint32_t n_idle = cluster->n_devices - pl_strategy_n_ranks(subject->strategy);
   if (n_idle > 0) fprintf(stream, "idle             %" PRIu32 " of %" PRIu32 " GPUs\n", n_idle, cluster->n_devices);
   if (subject->job->framework != NULL) fprintf(stream, "framework        %s\n", subject->job->framework->name);
+  if (subject->job->op_profile != NULL) fprintf(stream, "op profile       %s\n", subject->job->op_profile->path);
 }
 
 static void print_share(FILE *stream, const char *name, double time_s, double total_s) {
@@ -151,6 +153,7 @@ void pl_simulate_subject_json(pl_json *json, const pl_simulate_subject *subject,
   pl_json_put_string(json, "dtype", pl_dtype_name(subject->job->dtype));
   if (subject->job->fp8) pl_json_put_boolean(json, "fp8", true);
   pl_json_put_string(json, "framework", pl_framework_or_ideal(subject->job->framework)->name);
+  if (subject->job->op_profile != NULL) pl_json_put_string(json, "op_profile", subject->job->op_profile->path);
   pl_simulate_row_json(json, &report->row);
 }
 

@@ -50,7 +50,8 @@ typedef struct pl_job {
   bool flash;
   double bucket_bytes; /* gradient bucket; 25 MB by default */
   bool split_sends; /* each tensor rank sends its share of an activation, the receivers gather (workloads/program.h) */
-  const pl_framework *framework; /* NULL = ideal; pl_framework_apply sets it and the three above */
+  const pl_framework *framework;          /* NULL = ideal; pl_framework_apply sets it and the three above */
+  const struct pl_op_profile *op_profile; /* measured blocks (workloads/op_profile.h); NULL = none */
 } pl_job;
 
 typedef struct pl_strategy {
