@@ -5,6 +5,7 @@
 
 #include "core/command.h"
 #include "netmodel/cmd_platform.h"
+#include "search/cmd_search.h"
 #include "search/cmd_show.h"
 #include "search/cmd_sweep.h"
 #include "validation/cmd_calibrate.h"
@@ -18,6 +19,7 @@ static const pl_command commands[] = {
     {"explain", "where each second of one strategy comes from, op by op", pl_cmd_explain},
     {"model", "show what a model (a Hugging Face config.json) is made of", pl_cmd_model},
     {"platform", "check, show or make platform files", pl_cmd_platform},
+    {"search", "the fastest strategy of a space, by one of several methods", pl_cmd_search},
     {"show", "rows of a sweep's results, filtered and sorted", pl_cmd_show},
     {"simulate", "one strategy in full: time, memory, breakdown, timeline", pl_cmd_simulate},
     {"sweep", "every strategy of a space, over MPI ranks and threads, into HDF5", pl_cmd_sweep},

@@ -12,10 +12,13 @@
 #define STAGE_FEATURE(field, unit, description)                                                                        \
   {#field, unit, description, PL_COLUMN_f64, PL_FEATURE_##field * sizeof(double), sizeof(double)},
 
+#define SEARCH_ENTRY(type, field, unit, description)                                                                   \
+  {#field, unit, description, PL_COLUMN_##type, offsetof(pl_search_values, field), sizeof(pl_column_##type)},
+
 const pl_column_info pl_result_columns[] = {
     PL_RESULT_COLUMNS(ENTRY) ENTRY(i32, status, "1", "0 pending, 1 done, 2 does not fit in memory, 3 failed"){
         "candidate", "1", "index of the candidate in the space", PL_COLUMN_i64, 0, sizeof(int64_t)},
-    PL_FEATURE_COLUMNS(FEATURE)};
+    PL_FEATURE_COLUMNS(FEATURE) PL_SEARCH_COLUMNS(SEARCH_ENTRY)};
 
 const uint32_t pl_result_n_columns = PL_RESULT_N_COLUMNS;
 

@@ -10,7 +10,7 @@
 
 #include "core/features.h"
 
-enum { PL_RESULT_ASSIGN_BYTES = 512, PL_RESULT_SHORT_BYTES = 16 };
+enum { PL_RESULT_ASSIGN_BYTES = 512, PL_RESULT_SHORT_BYTES = 16, PL_RESULT_WIDEST_BYTES = 1024 };
 
 /* Outcome of a candidate. 0 means: not computed yet (the fill value of the file). */
 typedef enum pl_result_status {
@@ -64,6 +64,14 @@ extern const char *const pl_result_status_names[];
   X(i64, n_classes, "1", "device classes after folding") \
   X(i64, n_tasks, "1", "tasks simulated") \
   X(u64, run_digest, "", "digest of the simulated run")
+
+/* Of searches only. */
+#define PL_SEARCH_COLUMNS(X) \
+  X(text16, method, "", "search method that proposed it") \
+  X(i64, found, "1", "order of discovery: 1 was simulated first") \
+  X(f64, bound_s, "s", "lower bound on iter_time_s, known before it was simulated; NaN without one") \
+  X(f64, estimate_s, "s", "iteration time by the method's own cost model; NaN without one") \
+  X(text1024, strategy, "", "the whole strategy, as paceline simulate --strategy takes it; ... where it is cut off")
 /* clang-format on */
 
 typedef int32_t pl_column_i32;
@@ -77,12 +85,24 @@ typedef struct pl_column_text512 {
   char text[PL_RESULT_ASSIGN_BYTES];
 } pl_column_text512;
 
+typedef struct pl_column_text1024 {
+  char text[PL_RESULT_WIDEST_BYTES];
+} pl_column_text1024;
+
+/* What a search knows of a row beside the simulation. */
+typedef struct pl_search_values {
+#define PL_SEARCH_FIELD(type, field, unit, description) pl_column_##type field;
+  PL_SEARCH_COLUMNS(PL_SEARCH_FIELD)
+#undef PL_SEARCH_FIELD
+} pl_search_values;
+
 typedef struct pl_result_row {
 #define PL_RESULT_FIELD(type, field, unit, description) pl_column_##type field;
   PL_RESULT_COLUMNS(PL_RESULT_FIELD)
 #undef PL_RESULT_FIELD
-  int32_t status;   /* pl_result_status; written last */
-  double *features; /* as core/features.h says; NULL: not asked for */
+  int32_t status;                 /* pl_result_status; written last */
+  double *features;               /* as core/features.h says; NULL: not asked for */
+  const pl_search_values *search; /* NULL: not of a search */
 } pl_result_row;
 
 typedef enum pl_column_type {
@@ -91,7 +111,8 @@ typedef enum pl_column_type {
   PL_COLUMN_f64,
   PL_COLUMN_u64,
   PL_COLUMN_text16,
-  PL_COLUMN_text512
+  PL_COLUMN_text512,
+  PL_COLUMN_text1024
 } pl_column_type;
 
 typedef struct pl_column_info {
@@ -103,7 +124,9 @@ typedef struct pl_column_info {
 } pl_column_info;
 
 /* All columns in the order above, `status` last: those of every file. Behind them `candidate`, the index of the row,
- * and the features of one number per candidate, whose offset is in row->features. */
+ * the features of one number per candidate, whose offset is in row->features, and the columns of searches, in
+ * row->search.
+ */
 extern const pl_column_info pl_result_columns[];
 extern const uint32_t pl_result_n_columns;
 enum {
@@ -112,10 +135,13 @@ enum {
 #undef PL_RESULT_COUNT
   PL_RESULT_CANDIDATE = PL_RESULT_N_COLUMNS,
   PL_RESULT_FIRST_FEATURE,
-  PL_RESULT_N_ALL = PL_RESULT_FIRST_FEATURE + PL_N_FEATURES
+  PL_RESULT_FIRST_SEARCH = PL_RESULT_FIRST_FEATURE + PL_N_FEATURES,
+#define PL_SEARCH_COUNT(type, field, unit, description) +1
+  PL_RESULT_N_ALL = PL_RESULT_FIRST_SEARCH PL_SEARCH_COLUMNS(PL_SEARCH_COUNT)
+#undef PL_SEARCH_COUNT
 };
 extern const pl_column_info pl_stage_feature_columns[PL_N_STAGE_FEATURES];
-/* Of every file, or a feature; NULL when unknown. */
+/* Of every file, a feature or of searches; NULL when unknown. */
 const pl_column_info *pl_result_column(const char *name);
 
 #endif

@@ -97,8 +97,9 @@ static pl_code choose_columns(session *own, const char *list, pl_error *error) {
 
 static void choose_all_columns(session *own) {
   own->columns[own->n_columns++] = PL_RESULT_CANDIDATE;
+  bool features = pl_results_reader_has_features(own->reader), search = pl_results_reader_has_search(own->reader);
   for (uint32_t c = 0; c < PL_RESULT_N_ALL; c++)
-    if (c != PL_RESULT_CANDIDATE && (c < PL_RESULT_CANDIDATE || pl_results_reader_has_features(own->reader)))
+    if (c < PL_RESULT_CANDIDATE || (c >= PL_RESULT_FIRST_SEARCH ? search : features && c > PL_RESULT_CANDIDATE))
       own->columns[own->n_columns++] = c;
 }
 
@@ -141,10 +142,10 @@ static table_column table_form(uint32_t column) {
   return form;
 }
 
-enum { CELL_BYTES = PL_RESULT_ASSIGN_BYTES + 8 };
+enum { CELL_BYTES = PL_RESULT_WIDEST_BYTES + 8 };
 
 static pl_code cell(session *own, uint32_t column, uint32_t row, char text[CELL_BYTES], pl_error *error) {
-  _Alignas(8) unsigned char value[PL_RESULT_ASSIGN_BYTES];
+  _Alignas(8) unsigned char value[PL_RESULT_WIDEST_BYTES];
   if (column == PL_RESULT_CANDIDATE) {
     snprintf(text, CELL_BYTES, "%u", row);
     return PL_OK;
@@ -242,7 +243,7 @@ static void put_csv(const char *text) {
 }
 
 static pl_code print_csv(session *own, pl_error *error) {
-  _Alignas(8) unsigned char value[PL_RESULT_ASSIGN_BYTES];
+  _Alignas(8) unsigned char value[PL_RESULT_WIDEST_BYTES];
   char text[CELL_BYTES];
   for (uint32_t k = 0; k < own->n_columns; k++)
     printf("%s%s", k ? "," : "", column_name(own->columns[k]));
@@ -264,7 +265,7 @@ static pl_code print_csv(session *own, pl_error *error) {
 }
 
 static pl_code json_row(session *own, pl_json *json, uint32_t row, pl_error *error) {
-  _Alignas(8) unsigned char value[PL_RESULT_ASSIGN_BYTES];
+  _Alignas(8) unsigned char value[PL_RESULT_WIDEST_BYTES];
   pl_json_open_object(json);
   for (uint32_t k = 0; k < own->n_columns; k++) {
     uint32_t column = own->columns[k];

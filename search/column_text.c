@@ -44,13 +44,14 @@ int pl_column_text(const pl_column_info *column, const void *value, char *text, 
     return number_text(f64, text, size);
   case PL_COLUMN_text16:
   case PL_COLUMN_text512:
+  case PL_COLUMN_text1024:
     break;
   }
   return snprintf(text, size, "%.*s", (int)strnlen(value, column->size), (const char *)value);
 }
 
 void pl_column_json(pl_json *json, const pl_column_info *column, const void *value) {
-  char text[PL_RESULT_ASSIGN_BYTES + 1];
+  char text[PL_RESULT_WIDEST_BYTES + 1];
   int32_t i32;
   int64_t i64;
   double f64;
@@ -71,6 +72,7 @@ void pl_column_json(pl_json *json, const pl_column_info *column, const void *val
   case PL_COLUMN_u64:
   case PL_COLUMN_text16:
   case PL_COLUMN_text512:
+  case PL_COLUMN_text1024:
     break;
   }
   pl_column_text(column, value, text, sizeof text);
@@ -81,5 +83,9 @@ void pl_row_json(pl_json *json, const pl_result_row *row) {
   for (uint32_t c = 0; c < pl_result_n_columns; c++) {
     pl_json_key(json, pl_result_columns[c].name);
     pl_column_json(json, &pl_result_columns[c], (const unsigned char *)row + pl_result_columns[c].offset);
+  }
+  for (uint32_t c = PL_RESULT_FIRST_SEARCH; row->search != NULL && c < PL_RESULT_N_ALL; c++) {
+    pl_json_key(json, pl_result_columns[c].name);
+    pl_column_json(json, &pl_result_columns[c], (const unsigned char *)row->search + pl_result_columns[c].offset);
   }
 }

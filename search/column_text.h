@@ -9,7 +9,7 @@
  * the length needed. */
 int pl_column_text(const pl_column_info *column, const void *value, char *text, size_t size);
 void pl_column_json(pl_json *json, const pl_column_info *column, const void *value);
-/* Every column of a row, as members of the object that is open. */
+/* Every column of a row, as members of the object that is open; those of searches where row->search is set. */
 void pl_row_json(pl_json *json, const pl_result_row *row);
 
 #endif

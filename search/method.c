@@ -3,7 +3,12 @@
 
 #include <string.h>
 
+#include "search/methods.h"
+
 const pl_method *const pl_methods[] = {
+    &pl_method_exhaustive,
+    &pl_method_megatron,
+    &pl_method_random,
     NULL,
 };
 

@@ -44,6 +44,7 @@ typedef struct pl_search_account {
   uint64_t bounded_away; /* not simulated, as their bound is not below the best */
   uint64_t memory_away;  /* not simulated, as they certainly do not fit in memory */
   double bound_s;        /* no candidate that is not simulated yet is faster than this; NaN = not known */
+  const pl_space *space; /* for what was dropped, and why; NULL = there is none */
 } pl_search_account;
 
 typedef struct pl_method {
@@ -61,7 +62,9 @@ typedef struct pl_method {
   void (*account)(const void *state, pl_search_account *account);
 } pl_method;
 
-/* NULL-terminated by name. */
+#define PL_SEARCH_DEFAULT_METHOD "exhaustive"
+
+/* By name; NULL ends them. */
 extern const pl_method *const pl_methods[];
 /* NULL when there is none of that name. */
 const pl_method *pl_method_find(const char *name);

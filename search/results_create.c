@@ -32,9 +32,7 @@ void pl_provenance_number(pl_provenance *provenance, const char *name, double va
   add(provenance, (pl_attribute){.name = name, .kind = PL_ATTRIBUTE_NUMBER, .identifies = identifies, .number = value});
 }
 
-/* PL_BAD_INPUT if nothing can be created at `path`: it exists (and `replace` is false or it is no regular file), or its
- * folder does not. */
-static pl_code check_absent(const char *path, bool replace, pl_error *error) {
+pl_code pl_results_check_absent(const char *path, bool replace, pl_error *error) {
   struct stat info;
   if (stat(path, &info) == 0) {
     if (!S_ISREG(info.st_mode)) return pl_fail(error, PL_BAD_INPUT, "%s: exists and is not a regular file", path);
@@ -118,6 +116,7 @@ static bool set_fill(hid_t plist, const pl_column_info *column, hid_t type) {
     break;
   case PL_COLUMN_text16:
   case PL_COLUMN_text512:
+  case PL_COLUMN_text1024:
     return true;
   }
   return H5Pset_fill_value(plist, type, value) >= 0;
@@ -172,7 +171,7 @@ static hid_t put_scale(hid_t file, hid_t space, const char *name, const char *me
 
 static bool put_features(hid_t file, hid_t space, hid_t scale, uint32_t n_rows, uint32_t n_stages) {
   bool good = true;
-  for (uint32_t c = PL_RESULT_FIRST_FEATURE; good && c < PL_RESULT_N_ALL; c++)
+  for (uint32_t c = PL_RESULT_FIRST_FEATURE; good && c < PL_RESULT_FIRST_SEARCH; c++)
     good = put_column(file, space, scale, -1, &pl_result_columns[c]);
   hsize_t n[2] = {n_rows, n_stages};
   hid_t stages = H5Screate_simple(1, &n[1], NULL), both = H5Screate_simple(2, n, NULL);
@@ -197,6 +196,8 @@ static bool put_everything(hid_t file, const pl_provenance *provenance, uint32_t
   good = good && scale >= 0;
   for (uint32_t c = 0; good && c < pl_result_n_columns; c++)
     good = put_column(file, space, scale, -1, &pl_result_columns[c]);
+  for (uint32_t c = PL_RESULT_FIRST_SEARCH; provenance->search && good && c < PL_RESULT_N_ALL; c++)
+    good = put_column(file, space, scale, -1, &pl_result_columns[c]);
   if (good && provenance->n_stages > 0) good = put_features(file, space, scale, n_rows, provenance->n_stages);
   if (scale >= 0) good = H5Dclose(scale) >= 0 && good;
   H5Sclose(space);
@@ -206,12 +207,14 @@ static bool put_everything(hid_t file, const pl_provenance *provenance, uint32_t
 /* ---- the file ---- */
 
 /* Asks the operating system for the room first: HDF5 1.10 recovers badly from a disk that fills up under it. */
-static pl_code probe_room(const char *temporary, const char *path, uint32_t n_rows, uint32_t n_stages,
+static pl_code probe_room(const char *temporary, const char *path, const pl_provenance *provenance, uint32_t n_rows,
                           pl_error *error) {
   int file = open(temporary, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
   if (file < 0) return pl_fail(error, PL_IO, "%s: cannot be created: %s", path, strerror(errno));
   size_t row_bytes = sizeof(pl_result_row) + sizeof(int64_t);
-  if (n_stages > 0) row_bytes += (PL_N_FEATURES + (size_t)PL_N_STAGE_FEATURES * n_stages) * sizeof(double);
+  size_t n_stages = provenance->n_stages;
+  if (n_stages > 0) row_bytes += (PL_N_FEATURES + PL_N_STAGE_FEATURES * n_stages) * sizeof(double);
+  if (provenance->search) row_bytes += sizeof(pl_search_values);
   off_t size_bytes = (off_t)n_rows * (off_t)row_bytes + 512 * 1024;
   int refused = posix_fallocate(file, 0, size_bytes);
   close(file);
@@ -224,7 +227,7 @@ static pl_code probe_room(const char *temporary, const char *path, uint32_t n_ro
 static pl_code fill_temporary(const char *temporary, const char *path, const pl_provenance *provenance, uint32_t n_rows,
                               pl_error *error) {
   pl_hdf5_quiet();
-  PL_TRY(probe_room(temporary, path, n_rows, provenance->n_stages, error));
+  PL_TRY(probe_room(temporary, path, provenance, n_rows, error));
   hid_t file = H5Fcreate(temporary, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
   if (file < 0) return pl_hdf5_fail(path, "cannot be created", PL_IO, error);
   if (!put_everything(file, provenance, n_rows)) pl_hdf5_fail(path, "cannot be created", PL_IO, error);
@@ -236,13 +239,13 @@ static pl_code move_into_place(const char *temporary, const char *path, bool rep
   if (replace ? rename(temporary, path) == 0 : link(temporary, path) == 0) return PL_OK;
   if (!replace && errno != EEXIST && access(path, F_OK) != 0 && rename(temporary, path) == 0)
     return PL_OK; /* no links here */
-  if (errno == EEXIST) return check_absent(path, false, error);
+  if (errno == EEXIST) return pl_results_check_absent(path, false, error);
   return pl_fail(error, PL_IO, "%s: cannot be created: %s", path, strerror(errno));
 }
 
 pl_code pl_results_create(const char *path, const pl_provenance *provenance, uint32_t n_rows, bool replace,
                           pl_error *error) {
-  PL_TRY(check_absent(path, replace, error));
+  PL_TRY(pl_results_check_absent(path, replace, error));
   char *temporary;
   if (asprintf(&temporary, "%s.new-%ld", path, (long)getpid()) < 0) return pl_fail_memory(error, "a path");
   pl_error cause = PL_ERROR_INIT;

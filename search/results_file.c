@@ -85,12 +85,21 @@ static pl_code check_identity(const char *path, hid_t file, const pl_provenance 
 static pl_code check_features(const char *path, hid_t file, uint32_t n_rows, uint32_t n_stages, pl_error *error) {
   hid_t dataset;
   if (n_stages == 0) return PL_OK;
-  for (uint32_t c = PL_RESULT_FIRST_FEATURE; c < PL_RESULT_N_ALL; c++) {
+  for (uint32_t c = PL_RESULT_FIRST_FEATURE; c < PL_RESULT_FIRST_SEARCH; c++) {
     PL_TRY(pl_results_open_column(path, file, &pl_result_columns[c], n_rows, 0, &dataset, error));
     H5Dclose(dataset);
   }
   for (int c = 0; c < PL_N_STAGE_FEATURES; c++) {
     PL_TRY(pl_results_open_column(path, file, &pl_stage_feature_columns[c], n_rows, n_stages, &dataset, error));
+    H5Dclose(dataset);
+  }
+  return PL_OK;
+}
+
+static pl_code check_search(const char *path, hid_t file, uint32_t n_rows, bool search, pl_error *error) {
+  hid_t dataset;
+  for (uint32_t c = PL_RESULT_FIRST_SEARCH; search && c < PL_RESULT_N_ALL; c++) {
+    PL_TRY(pl_results_open_column(path, file, &pl_result_columns[c], n_rows, 0, &dataset, error));
     H5Dclose(dataset);
   }
   return PL_OK;
@@ -114,6 +123,7 @@ pl_code pl_results_check_resume(const char *path, const pl_provenance *provenanc
   PL_TRY(pl_results_open_serial(path, &file, error));
   pl_code code = check_identity(path, file, provenance, error);
   if (code == PL_OK) code = check_features(path, file, n_rows, provenance->n_stages, error);
+  if (code == PL_OK) code = check_search(path, file, n_rows, provenance->search, error);
   if (code == PL_OK) code = read_status(path, file, n_rows, status, error);
   H5Fclose(file);
   return code;
@@ -132,6 +142,7 @@ struct pl_results_file {
   hid_t stage_space;    /* of the columns over the stages; -1: no features */
   open_column *columns; /* as pl_result_columns, then the stages' */
   uint32_t n_rows, n_stages, block_rows;
+  bool search; /* has the columns of searches */
   int64_t fail_after;
   char *path;
   unsigned char *buffer; /* one column of one block */
@@ -146,7 +157,7 @@ static pl_code open_column_at(pl_results_file *file, uint32_t at, const pl_colum
 }
 
 static pl_code open_features(pl_results_file *file, pl_error *error) {
-  for (uint32_t c = PL_RESULT_FIRST_FEATURE; c < PL_RESULT_N_ALL; c++)
+  for (uint32_t c = PL_RESULT_FIRST_FEATURE; c < PL_RESULT_FIRST_SEARCH; c++)
     PL_TRY(open_column_at(file, c, &pl_result_columns[c], 0, error));
   for (uint32_t c = 0; c < PL_N_STAGE_FEATURES; c++)
     PL_TRY(open_column_at(file, PL_RESULT_N_ALL + c, &pl_stage_feature_columns[c], file->n_stages, error));
@@ -159,6 +170,8 @@ static pl_code open_columns(pl_results_file *file, pl_error *error) {
   for (uint32_t c = 0; c < pl_result_n_columns; c++)
     PL_TRY(open_column_at(file, c, &pl_result_columns[c], 0, error));
   if (file->n_stages > 0) PL_TRY(open_features(file, error));
+  for (uint32_t c = PL_RESULT_FIRST_SEARCH; file->search && c < PL_RESULT_N_ALL; c++)
+    PL_TRY(open_column_at(file, c, &pl_result_columns[c], 0, error));
   hsize_t n = file->n_rows;
   file->space = H5Screate_simple(1, &n, NULL);
   file->transfer = H5Pcreate(H5P_DATASET_XFER);
@@ -194,11 +207,12 @@ pl_code pl_results_open(const char *path, MPI_Comm comm, uint32_t n_rows, uint32
                             .block_rows = block_rows,
                             .fail_after = -1};
   file->n_stages = pl_results_n_stages(id);
+  file->search = pl_results_has_search(id);
   *opened = file; /* from here on pl_results_close cleans up, collectively */
   file->path = strdup(path);
   file->columns = calloc(MOST_OPEN, sizeof *file->columns);
-  size_t widest = file->n_stages * sizeof(double) > PL_RESULT_ASSIGN_BYTES ? file->n_stages * sizeof(double)
-                                                                           : PL_RESULT_ASSIGN_BYTES;
+  size_t widest = file->n_stages * sizeof(double) > PL_RESULT_WIDEST_BYTES ? file->n_stages * sizeof(double)
+                                                                           : PL_RESULT_WIDEST_BYTES;
   file->buffer = malloc((size_t)block_rows * widest);
   for (uint32_t c = 0; file->columns != NULL && c < MOST_OPEN; c++)
     file->columns[c] = (open_column){-1, -1};
@@ -207,20 +221,18 @@ pl_code pl_results_open(const char *path, MPI_Comm comm, uint32_t n_rows, uint32
   return open_columns(file, error);
 }
 
+/* Where a column of one block is found: in the rows, their features or what a search knows of them. */
+static const unsigned char *values_of(const pl_result_row *row, uint32_t column) {
+  if (column >= PL_RESULT_FIRST_SEARCH) return (const unsigned char *)row->search;
+  if (column >= PL_RESULT_FIRST_FEATURE) return (const unsigned char *)row->features;
+  return (const unsigned char *)row;
+}
+
 static bool write_column(pl_results_file *file, uint32_t c, hid_t memory, uint32_t count, const pl_result_row *rows) {
   const pl_column_info *info = &pl_result_columns[c];
   if (file->fail_after >= 0 && file->fail_after-- == 0) return false;
   for (uint32_t i = 0; i < count; i++)
-    memcpy(file->buffer + (size_t)i * info->size, (const unsigned char *)&rows[i] + info->offset, info->size);
-  return H5Dwrite(file->columns[c].dataset, file->columns[c].type, memory, file->space, file->transfer, file->buffer) >=
-         0;
-}
-
-static bool write_feature(pl_results_file *file, uint32_t c, hid_t memory, uint32_t count, const pl_result_row *rows) {
-  if (file->fail_after >= 0 && file->fail_after-- == 0) return false;
-  for (uint32_t i = 0; i < count; i++)
-    memcpy(file->buffer + (size_t)i * sizeof(double),
-           (const unsigned char *)rows[i].features + pl_result_columns[c].offset, sizeof(double));
+    memcpy(file->buffer + (size_t)i * info->size, values_of(&rows[i], c) + info->offset, info->size);
   return H5Dwrite(file->columns[c].dataset, file->columns[c].type, memory, file->space, file->transfer, file->buffer) >=
          0;
 }
@@ -238,8 +250,8 @@ static bool write_stages(pl_results_file *file, uint32_t c, hid_t memory, uint32
 static bool write_features(pl_results_file *file, hid_t memory, uint32_t first, uint32_t count,
                            const pl_result_row *rows) {
   bool good = true;
-  for (uint32_t c = PL_RESULT_FIRST_FEATURE; good && c < PL_RESULT_N_ALL; c++)
-    good = write_feature(file, c, memory, count, rows);
+  for (uint32_t c = PL_RESULT_FIRST_FEATURE; good && c < PL_RESULT_FIRST_SEARCH; c++)
+    good = write_column(file, c, memory, count, rows);
   hsize_t start[2] = {first, 0}, n[2] = {count, file->n_stages};
   hid_t block = H5Screate_simple(2, n, NULL);
   good = good && block >= 0 && H5Sselect_hyperslab(file->stage_space, H5S_SELECT_SET, start, NULL, n, NULL) >= 0;
@@ -256,6 +268,8 @@ pl_code pl_results_write(pl_results_file *file, uint32_t first, uint32_t count, 
   hid_t memory = H5Screate_simple(1, &n, NULL);
   bool good = memory >= 0 && H5Sselect_hyperslab(file->space, H5S_SELECT_SET, &start, NULL, &n, NULL) >= 0;
   if (good && file->n_stages > 0) good = write_features(file, memory, first, count, rows);
+  for (uint32_t c = PL_RESULT_FIRST_SEARCH; file->search && good && c < PL_RESULT_N_ALL; c++)
+    good = write_column(file, c, memory, count, rows);
   for (uint32_t c = 0; good && c < pl_result_n_columns; c++)
     good = write_column(file, c, memory, count, rows);
   if (!good) pl_hdf5_fail(file->path, "cannot be written", PL_IO, error);

@@ -40,6 +40,7 @@ typedef struct pl_attribute {
  * bytes. */
 typedef struct pl_provenance {
   uint32_t n_stages; /* of the features (core/features.h); 0: the file has none */
+  bool search;       /* the file has the columns of searches */
   uint32_t n_attributes;
   pl_attribute attributes[PL_RESULTS_ATTRIBUTES];
 } pl_provenance;
@@ -50,6 +51,9 @@ void pl_provenance_number(pl_provenance *provenance, const char *name, double va
 
 /* ---- one process ---- */
 
+/* PL_BAD_INPUT if nothing can be created at `path`: it exists (and `replace` is false or it is no regular file), or its
+ * folder does not. */
+pl_code pl_results_check_absent(const char *path, bool replace, pl_error *error);
 /* Creates the file with `n_rows` pending rows. With `replace` an existing regular file goes at the moment the new one
  * is complete. The disk space is taken now, so that a full disk shows here and not after hours. On failure nothing is
  * left behind. */
@@ -67,7 +71,8 @@ typedef struct pl_results_file pl_results_file;
 /* Collective over `comm`; opens for writing rows. `block_rows`: the most that one write gets. */
 pl_code pl_results_open(const char *path, MPI_Comm comm, uint32_t n_rows, uint32_t block_rows, pl_results_file **file,
                         pl_error *error);
-/* Independent: any rank, any time, one thread of it. Rows first .. first + count - 1; status last. */
+/* Independent: any rank, any time, one thread of it. Rows first .. first + count - 1; status last. Their
+ * features and search are set where the file has such columns. */
 pl_code pl_results_write(pl_results_file *file, uint32_t first, uint32_t count, const pl_result_row *rows,
                          pl_error *error);
 /* Collective; also after a failed write. NULL is allowed. */

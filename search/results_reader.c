@@ -10,7 +10,7 @@
 struct pl_results_reader {
   hid_t file;
   uint32_t n_rows;
-  bool has_features;
+  bool has_features, has_search;
   char *path;
 };
 
@@ -29,8 +29,11 @@ pl_code pl_results_reader_create(const char *path, pl_results_reader **created, 
     H5Fclose(file);
     return code;
   }
-  *reader =
-      (pl_results_reader){.file = file, .n_rows = n_rows, .has_features = pl_results_n_stages(file) > 0, .path = copy};
+  *reader = (pl_results_reader){.file = file,
+                                .n_rows = n_rows,
+                                .has_features = pl_results_n_stages(file) > 0,
+                                .has_search = pl_results_has_search(file),
+                                .path = copy};
   *created = reader;
   return PL_OK;
 }
@@ -50,11 +53,19 @@ bool pl_results_reader_has_features(const pl_results_reader *reader) {
   return reader->has_features;
 }
 
+bool pl_results_reader_has_search(const pl_results_reader *reader) {
+  return reader->has_search;
+}
+
 /* Rows first .. first + count - 1 of a column. */
 static pl_code read_rows(pl_results_reader *reader, const pl_column_info *column, uint32_t first, uint32_t count,
                          void *values, pl_error *error) {
   hid_t dataset;
-  if (!reader->has_features && column > &pl_result_columns[PL_RESULT_CANDIDATE])
+  bool of_search = column >= &pl_result_columns[PL_RESULT_FIRST_SEARCH];
+  if (!reader->has_search && of_search)
+    return pl_fail(error, PL_BAD_INPUT, "%s: has no column '%s': it comes with paceline search", reader->path,
+                   column->name);
+  if (!reader->has_features && !of_search && column > &pl_result_columns[PL_RESULT_CANDIDATE])
     return pl_fail(error, PL_BAD_INPUT, "%s: has no column '%s': it comes with paceline sweep --features", reader->path,
                    column->name);
   PL_TRY(pl_results_open_column(reader->path, reader->file, column, reader->n_rows, 0, &dataset, error));
@@ -89,6 +100,27 @@ pl_code pl_results_reader_row(pl_results_reader *reader, uint32_t row, pl_result
     PL_TRY(pl_results_reader_element(reader, column, row, (unsigned char *)result + column->offset, error));
   }
   return PL_OK;
+}
+
+pl_code pl_results_reader_rows(pl_results_reader *reader, uint32_t first, uint32_t count, pl_result_row *rows,
+                               pl_search_values *values, pl_error *error) {
+  unsigned char *buffer = malloc((size_t)count * PL_RESULT_WIDEST_BYTES);
+  pl_code code = buffer == NULL ? pl_fail_memory(error, "rows of a results file") : PL_OK;
+  memset(rows, 0, count * sizeof *rows);
+  for (uint32_t c = 0; code == PL_OK && c < PL_RESULT_N_ALL; c++) {
+    bool of_search = c >= PL_RESULT_FIRST_SEARCH;
+    if (of_search ? values == NULL : c >= pl_result_n_columns) continue;
+    const pl_column_info *column = &pl_result_columns[c];
+    code = read_rows(reader, column, first, count, buffer, error);
+    for (uint32_t i = 0; code == PL_OK && i < count; i++) {
+      unsigned char *row = of_search ? (unsigned char *)&values[i] : (unsigned char *)&rows[i];
+      memcpy(row + column->offset, buffer + (size_t)i * column->size, column->size);
+    }
+  }
+  for (uint32_t i = 0; values != NULL && i < count; i++)
+    rows[i].search = &values[i];
+  free(buffer);
+  return code;
 }
 
 pl_code pl_results_reader_summarise(pl_results_reader *reader, pl_arena *arena, pl_results_summary *summary,

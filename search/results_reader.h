@@ -17,14 +17,20 @@ void pl_results_reader_destroy(pl_results_reader *reader);
 uint32_t pl_results_reader_n_rows(const pl_results_reader *reader);
 /* Whether the file has the features of one number per candidate (core/features.h). */
 bool pl_results_reader_has_features(const pl_results_reader *reader);
+/* Whether the file has the columns of searches. */
+bool pl_results_reader_has_search(const pl_results_reader *reader);
 /* A whole column, n_rows elements of column->size bytes, from `arena`. */
 pl_code pl_results_reader_column(pl_results_reader *reader, const pl_column_info *column, pl_arena *arena,
                                  void **values, pl_error *error);
 /* One element (column->size bytes) into `value`. Costs a read: for wide columns of few rows. */
 pl_code pl_results_reader_element(pl_results_reader *reader, const pl_column_info *column, uint32_t row, void *value,
                                   pl_error *error);
-/* All columns of one row. */
+/* All columns of one row but features and those of searches. */
 pl_code pl_results_reader_row(pl_results_reader *reader, uint32_t row, pl_result_row *result, pl_error *error);
+/* Rows first .. first + count - 1 with all columns but features; those of searches into `values`, to which the rows
+ * then point, where it is not NULL. */
+pl_code pl_results_reader_rows(pl_results_reader *reader, uint32_t first, uint32_t count, pl_result_row *rows,
+                               pl_search_values *values, pl_error *error);
 
 /* Counts by status, and the best candidate: the lowest iteration time among those that fit, lowest index among equals.
  */

@@ -23,6 +23,7 @@ hid_t pl_results_type(const pl_column_info *column) {
     return H5Tcopy(H5T_NATIVE_UINT64);
   case PL_COLUMN_text16:
   case PL_COLUMN_text512:
+  case PL_COLUMN_text1024:
     break;
   }
   type = H5Tcopy(H5T_C_S1);
@@ -90,6 +91,10 @@ uint32_t pl_results_n_stages(hid_t file) {
   int64_t n = dataset >= 0 ? length_of(dataset) : -1;
   if (dataset >= 0) H5Dclose(dataset);
   return n > 0 ? (uint32_t)n : 0;
+}
+
+bool pl_results_has_search(hid_t file) {
+  return H5Lexists(file, pl_result_columns[PL_RESULT_FIRST_SEARCH].name, H5P_DEFAULT) > 0;
 }
 
 static bool has_shape(hid_t dataset, uint32_t n_rows, uint32_t n_stages) {

@@ -17,6 +17,8 @@ pl_code pl_results_open_serial(const char *path, hid_t *file, pl_error *error);
 pl_code pl_results_count(const char *path, hid_t file, uint32_t *n_rows, pl_error *error);
 /* Stages of the features in the file; 0: it has none. */
 uint32_t pl_results_n_stages(hid_t file);
+/* Whether the file has the columns of searches. */
+bool pl_results_has_search(hid_t file);
 /* `n_stages` > 0: one of the columns of stages. */
 pl_code pl_results_open_column(const char *path, hid_t file, const pl_column_info *column, uint32_t n_rows,
                                uint32_t n_stages, hid_t *dataset, pl_error *error);

@@ -55,6 +55,7 @@ static pl_where_value value_of(const pl_selection *selection, uint32_t column, u
     break;
   case PL_COLUMN_text16:
   case PL_COLUMN_text512:
+  case PL_COLUMN_text1024:
     value.text = bytes;
     value.length = (uint32_t)strnlen(bytes, info->size);
     break;

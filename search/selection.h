@@ -20,7 +20,7 @@ typedef struct pl_selection {
  * them), NaN and empty last, index among equals. top = 0: all. */
 pl_code pl_selection_take(pl_results_reader *reader, const pl_where *where, uint32_t sort, bool descending,
                           uint32_t top, pl_arena *arena, pl_selection *selection, pl_error *error);
-/* Value of `column` in file row `row`; reads it if it is not in memory. `value` has room for PL_RESULT_ASSIGN_BYTES. */
+/* Value of `column` in file row `row`; reads it if it is not in memory. `value` has room for PL_RESULT_WIDEST_BYTES. */
 pl_code pl_selection_value(pl_selection *selection, uint32_t column, uint32_t row, void *value, pl_error *error);
 
 #endif

@@ -108,7 +108,7 @@ pl_code pl_where_column(const char *name, const char *what, uint32_t *column, pl
 
 static bool column_is_text(uint32_t column) {
   pl_column_type type = pl_result_columns[column].type;
-  return type == PL_COLUMN_text16 || type == PL_COLUMN_text512 || type == PL_COLUMN_u64;
+  return type >= PL_COLUMN_u64;
 }
 
 /* ---- parsing ---- */

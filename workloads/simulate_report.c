@@ -117,6 +117,7 @@ static void put_column(pl_json *json, const pl_column_info *column, const pl_res
     break;
   case PL_COLUMN_text16:
   case PL_COLUMN_text512:
+  case PL_COLUMN_text1024:
     pl_json_put_string(json, column->name, field);
     break;
   }

@@ -24,10 +24,34 @@
 
 enum { DEFAULT_CASES = 8 };
 
+/* Some devices of `n_devices` in any order, and replicas with 1 to 4 microbatches each. */
+static void append_placement(uint64_t *random, int32_t n_devices, int32_t n_used, int32_t dp, bool splits, char *text,
+                             size_t size, int64_t *gbs) {
+  size_t length = strlen(text);
+  int64_t sum = 0;
+  for (int32_t d = 0; d < dp && splits; d++) {
+    int32_t m = (int32_t)random_between(random, 1, 4);
+    length += (size_t)snprintf(text + length, size - length, "%s%d", d == 0 ? ",split=" : ":", m);
+    sum += m;
+  }
+  if (splits) *gbs = sum;
+  int32_t order[64];
+  assert_in_range(n_devices, 1, 64);
+  for (int32_t i = 0; i < n_devices; i++) {
+    int32_t other = (int32_t)random_below(random, (uint32_t)i + 1);
+    order[i] = order[other];
+    order[other] = i;
+  }
+  for (int32_t i = 0; i < n_used; i++)
+    length += (size_t)snprintf(text + length, size - length, "%s%d", i == 0 ? ",placement=" : ":", order[i]);
+}
+
 /* A text, so that a failing case can be run by hand. */
-static void random_strategy(uint64_t *random, int32_t n_devices, char *text, size_t size, int64_t *gbs) {
+static void random_strategy(uint64_t *random, int32_t n_all, char *text, size_t size, int64_t *gbs) {
   static const char *const orders[] = {"tdp", "tpd", "dtp", "dpt", "ptd", "pdt"};
   static const char *const recomputes[] = {"none", "selective", "full"};
+  bool is_placed = random_below(random, 2) == 0;
+  int32_t n_devices = is_placed ? (int32_t)random_between(random, 2, (uint32_t)n_all) : n_all;
   int32_t tmp = random_divisor(random, n_devices < 8 ? n_devices : 8), pp;
   while (n_devices % tmp != 0 || 8 % tmp != 0)
     tmp = random_divisor(random, 8);
@@ -45,6 +69,7 @@ static void random_strategy(uint64_t *random, int32_t n_devices, char *text, siz
                         pp, dp, tmp, vpp, recomputes[recompute], orders[order], overlap, sp, zero);
   if (vpp == 1 && random_below(random, 2)) snprintf(text + length, size - (size_t)length, ",schedule=gpipe");
   *gbs = (int64_t)m * dp;
+  if (is_placed) append_placement(random, n_all, n_devices, dp, vpp == 1 && zero < 2, text, size, gbs);
 }
 
 typedef struct subject {
@@ -152,7 +177,7 @@ static void run_platform(const char *path, uint64_t *random, uint64_t n_cases, t
     subject own = {.platform = platform,
                    .job = {.seq = 128, .dtype = PL_DTYPE_FP16, .flash = true, .bucket_bytes = 1e6}};
     assert_int_equal(pl_model_parse("m.json", config, sizeof config - 1, &arena, &own.model, &error), PL_OK);
-    char text[256], what[512];
+    char text[512], what[768];
     random_strategy(random, n_devices, text, sizeof text, &own.job.gbs);
     if (pl_strategy_parse(text, &own.model, &arena, &own.strategy, &error) != PL_OK ||
         pl_strategy_check(&own.strategy, &own.model, &own.job, (uint32_t)n_devices, &error) != PL_OK ||

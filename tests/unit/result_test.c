@@ -22,6 +22,7 @@ static uint32_t size_of(pl_column_type type) {
   case PL_COLUMN_text16:
     return 16;
   case PL_COLUMN_text512:
+  case PL_COLUMN_text1024:
     return 512;
   }
   return 0;

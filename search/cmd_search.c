@@ -1,0 +1,142 @@
+/* `paceline search`. The phases, after each of which the ranks agree (search/agree.h): load; look at the file, if one
+ * is wanted; search; cut the file to its rows. Nothing is written before the first simulated round. */
+#include "search/cmd_search.h"
+
+#include "core/command.h"
+#include "search/agree.h"
+#include "search/mpi_command.h"
+#include "search/search.h"
+#include "search/search_file.h"
+#include "search/search_options.h"
+#include "search/search_summary.h"
+#include "search/space_session.h"
+#include "search/sweep.h"
+
+typedef struct session {
+  pl_space_session base;
+  pl_search_options options;
+  const char *command;
+  pl_provenance provenance;
+  pl_search_file *file; /* rank 0's; NULL = none */
+  pl_result_row *known;
+  uint32_t n_known;
+  pl_search_outcome outcome;
+} session;
+
+/* ---- the file ---- */
+
+static void describe(session *own) {
+  const pl_search_options *options = &own->options;
+  own->provenance = (pl_provenance){.search = true};
+  pl_provenance *provenance = &own->provenance;
+  pl_space_session_describe(&own->base, &options->job, own->command, provenance);
+  pl_provenance_text(provenance, "search_method", options->method->name, true);
+  pl_provenance_integer(provenance, "seed", options->seed, true);
+  pl_provenance_integer(provenance, "allow_idle", options->allow_idle, true);
+  pl_space_session_describe_versions(&own->base, provenance);
+}
+
+/* Rank 0. */
+static pl_code open_file(session *own, pl_error *error) {
+  const pl_search_options *options = &own->options;
+  const char *path = options->run.output;
+  if (path == NULL) return PL_OK;
+  PL_TRY(pl_command_refuse_input(path, options->job.platform_path, error));
+  PL_TRY(pl_command_refuse_input(path, options->job.model_path, error));
+  describe(own);
+  return pl_search_file_create(path, &own->provenance, options->run.force, options->run.resume, &own->base.arena,
+                               &own->file, &own->known, &own->n_known, error);
+}
+
+/* Rank 0's known rows, to all. */
+static pl_code share_known(session *own, int rank, pl_error *error) {
+  MPI_Bcast(&own->n_known, 1, MPI_UINT32_T, 0, MPI_COMM_WORLD);
+  if (own->n_known == 0) return PL_OK;
+  pl_search_values *values = PL_TAKE(&own->base.arena, pl_search_values, own->n_known);
+  if (rank != 0) own->known = PL_TAKE(&own->base.arena, pl_result_row, own->n_known);
+  if (values == NULL || own->known == NULL) pl_fail_memory(error, "the rows of the file to be resumed");
+  PL_TRY(pl_agree(MPI_COMM_WORLD, error));
+  for (uint32_t i = 0; i < own->n_known; i++) {
+    if (rank == 0) values[i] = *own->known[i].search;
+    MPI_Bcast(&own->known[i], (int)sizeof own->known[i], MPI_BYTE, 0, MPI_COMM_WORLD);
+    MPI_Bcast(&values[i], (int)sizeof values[i], MPI_BYTE, 0, MPI_COMM_WORLD);
+    own->known[i].search = &values[i];
+  }
+  return PL_OK;
+}
+
+static pl_code append(void *context, uint32_t count, const pl_result_row *rows, pl_error *error) {
+  session *own = context;
+  return pl_search_file_append(own->file, count, rows, error);
+}
+
+/* ---- the phases ---- */
+
+static pl_code run_search(session *own, pl_error *error) {
+  const pl_search_options *options = &own->options;
+  const pl_search_problem problem = {.cluster = own->base.evaluation.cluster,
+                                     .model = &own->base.model,
+                                     .job = &options->job.job,
+                                     .options = &options->job.simulate,
+                                     .choices = &options->space.choices,
+                                     .seed = (uint64_t)options->seed,
+                                     .allow_idle = options->allow_idle,
+                                     .budget = options->budget};
+  const pl_search_log log = {.context = own, .append = append};
+  uint32_t n_threads = (uint32_t)options->run.n_threads;
+  if (n_threads == 0) n_threads = pl_sweep_default_threads(MPI_COMM_WORLD);
+  const pl_search search = {.problem = &problem,
+                            .method = options->method,
+                            .budget_s = options->budget_s,
+                            .gap = options->gap,
+                            .known = own->known,
+                            .n_known = own->n_known,
+                            .n_top = (uint32_t)options->n_top,
+                            .n_threads = n_threads,
+                            .log = own->file != NULL ? &log : NULL,
+                            .progress = options->run.progress};
+  return pl_search_run(&search, MPI_COMM_WORLD, &own->base.arena, &own->outcome, error);
+}
+
+static pl_code run(void *session_, int rank, pl_error *error) {
+  session *own = session_;
+  pl_space_session_load(&own->base, &own->options.job, &own->options.space.choices, error);
+  PL_TRY(pl_agree(MPI_COMM_WORLD, error));
+  if (rank == 0) open_file(own, error);
+  PL_TRY(pl_agree(MPI_COMM_WORLD, error));
+  PL_TRY(share_known(own, rank, error));
+  run_search(own, error);
+  if (rank == 0 && own->file != NULL && error->code == PL_OK) pl_search_file_finish(own->file, error);
+  pl_search_file_destroy(own->file);
+  return pl_agree(MPI_COMM_WORLD, error);
+}
+
+static pl_code print(void *session_, pl_error *error) {
+  session *own = session_;
+  (void)error;
+  if (!own->options.run.quiet)
+    pl_search_summary_print(stdout, own->options.run.output, own->options.method->name, &own->outcome,
+                            own->options.run.json);
+  return PL_OK;
+}
+
+int pl_cmd_search(int argc, char **argv) {
+  session own = {0};
+  pl_space_session_init(&own.base);
+  pl_error error = PL_ERROR_INIT;
+  bool silent = pl_mpi_command_is_silent();
+  own.command = pl_run_options_command("paceline search", argc, argv, &own.base.arena);
+  if (own.command == NULL) pl_fail_memory(&error, "the command line");
+  char name[] = "paceline search";
+  if (argc > 0) argv[0] = name; /* what argp calls the program */
+  int status;
+  if (error.code == PL_OK) pl_search_options_parse(argc, argv, silent, &own.options, &error);
+  if (error.code != PL_OK) {
+    status = silent ? pl_code_exit_status(error.code) : pl_command_report("search", &error);
+  } else {
+    const pl_mpi_command command = {.name = "search", .session = &own, .run = run, .print = print};
+    status = pl_mpi_command_run(&command);
+  }
+  pl_space_session_release(&own.base);
+  return status;
+}

@@ -1,0 +1,21 @@
+/* See search/method_space.h. */
+#include "search/method_space.h"
+
+#include <math.h>
+
+#include "search/evaluate.h"
+
+pl_code pl_method_space_take(const pl_search_problem *problem, pl_arena *arena, pl_space *space, pl_error *error) {
+  pl_evaluation evaluation = {
+      .cluster = problem->cluster, .model = problem->model, .job = problem->job, .options = problem->options};
+  const pl_space_rules rules = {.balanced_differs = pl_evaluate_balanced_differs, .context = &evaluation};
+  uint32_t n_devices = problem->cluster->n_devices;
+  PL_TRY(pl_space_take(problem->model, problem->job, n_devices, problem->choices, &rules, arena, space, error));
+  return space->n_candidates == 0 ? pl_space_refuse_empty(space, n_devices, error) : PL_OK;
+}
+
+pl_proposal pl_method_space_proposal(const pl_space *space, uint32_t index) {
+  pl_proposal proposal = {.estimate_s = (double)NAN};
+  pl_space_strategy(space, index, &proposal.strategy);
+  return proposal;
+}

@@ -1,0 +1,12 @@
+/* What the methods that walk a space of candidates (search/space.h) share. */
+#ifndef PL_SEARCH_METHOD_SPACE_H
+#define PL_SEARCH_METHOD_SPACE_H
+
+#include "search/method.h"
+
+/* The space of the problem, as a sweep of the same choices has it; PL_BAD_INPUT if it is empty. */
+pl_code pl_method_space_take(const pl_search_problem *problem, pl_arena *arena, pl_space *space, pl_error *error);
+/* Candidate `index` as a proposal without bound and estimate; its layers are assigned where it is simulated. */
+pl_proposal pl_method_space_proposal(const pl_space *space, uint32_t index);
+
+#endif

@@ -1,0 +1,9 @@
+/* The methods that search/method.c lists; each is a file method_NAME.c. */
+#ifndef PL_SEARCH_METHODS_H
+#define PL_SEARCH_METHODS_H
+
+#include "search/method.h"
+
+extern const pl_method pl_method_exhaustive, pl_method_megatron, pl_method_random;
+
+#endif

@@ -1,0 +1,145 @@
+/* See search/search_summary.h. */
+#include "search/search_summary.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "core/units.h"
+#include "search/column_text.h"
+#include "search/search_progress.h"
+
+static const pl_result_row *best_of(const pl_search_outcome *outcome) {
+  return outcome->n_top > 0 ? &outcome->top[0] : NULL;
+}
+
+/* ---- JSON ---- */
+
+static void put_dropped(pl_json *json, const pl_space *space) {
+  char reason[128];
+  pl_json_key(json, "dropped");
+  pl_json_open_object(json);
+  for (int r = 0; space != NULL && r < PL_DROP_COUNT; r++) {
+    if (space->dropped[r] == 0) continue;
+    pl_space_format_reason(space, (pl_space_reason)r, reason, sizeof reason);
+    pl_json_put_integer(json, reason, (int64_t)space->dropped[r]);
+  }
+  pl_json_close_object(json);
+}
+
+static void put_rows(pl_json *json, const pl_search_outcome *outcome) {
+  pl_json_key(json, "top");
+  pl_json_open_array(json);
+  for (uint32_t i = 0; i < outcome->n_top; i++) {
+    pl_json_open_object(json);
+    pl_row_json(json, &outcome->top[i]);
+    pl_json_close_object(json);
+  }
+  pl_json_close_array(json);
+}
+
+static void print_json(FILE *stream, const char *path, const char *method, const pl_search_outcome *outcome) {
+  const pl_search_account *account = &outcome->account;
+  pl_json json;
+  pl_json_init(&json, stream, true);
+  pl_json_open_object(&json);
+  pl_json_put_string(&json, "file", path);
+  pl_json_put_string(&json, "method", method);
+  pl_json_put_string(&json, "ended", pl_search_end_names[outcome->end]);
+  pl_json_put_integer(&json, "candidates", (int64_t)account->enumerated);
+  pl_json_put_integer(&json, "memory_away", (int64_t)account->memory_away);
+  pl_json_put_integer(&json, "bounded_away", (int64_t)account->bounded_away);
+  pl_json_put_integer(&json, "rows", outcome->n_rows);
+  pl_json_put_integer(&json, "simulated_now", outcome->n_computed);
+  pl_json_put_integer(&json, "fit", outcome->n_by_status[PL_RESULT_DONE]);
+  pl_json_put_integer(&json, "out_of_memory", outcome->n_by_status[PL_RESULT_OOM]);
+  pl_json_put_integer(&json, "failed", outcome->n_by_status[PL_RESULT_FAILED]);
+  pl_json_put_number(&json, "bound_s", account->bound_s);
+  pl_json_put_number(&json, "gap", pl_search_gap(outcome, best_of(outcome)));
+  pl_json_put_number(&json, "elapsed_s", outcome->elapsed_s);
+  put_dropped(&json, account->space);
+  put_rows(&json, outcome);
+  pl_json_close_object(&json);
+}
+
+/* ---- text ---- */
+
+static void print_dropped(FILE *stream, const pl_space *space) {
+  char reason[128];
+  for (int r = 0; space != NULL && r < PL_DROP_COUNT; r++) {
+    if (space->dropped[r] == 0) continue;
+    pl_space_format_reason(space, (pl_space_reason)r, reason, sizeof reason);
+    fprintf(stream, "  dropped     %" PRIu64 ": %s\n", space->dropped[r], reason);
+  }
+}
+
+static void print_counts(FILE *stream, const pl_search_outcome *outcome) {
+  const pl_search_account *account = &outcome->account;
+  const uint32_t *n = outcome->n_by_status;
+  if (account->enumerated > 0) fprintf(stream, "candidates    %" PRIu64 "\n", account->enumerated);
+  print_dropped(stream, account->space);
+  if (account->memory_away > 0) fprintf(stream, "  cannot fit  %" PRIu64 "\n", account->memory_away);
+  if (account->bounded_away > 0) fprintf(stream, "  bounded     %" PRIu64 " away\n", account->bounded_away);
+  fprintf(stream, "simulated     %u in %.1f s", outcome->n_rows, outcome->elapsed_s);
+  if (account->enumerated > 0 && outcome->n_rows > 0)
+    fprintf(stream, " (1 of %.1f)", (double)account->enumerated / outcome->n_rows);
+  fputc('\n', stream);
+  if (outcome->n_computed != outcome->n_rows)
+    fprintf(stream, "  from before %u\n", outcome->n_rows - outcome->n_computed);
+  fprintf(stream, "  fit         %u\n  out of mem. %u\n", n[PL_RESULT_DONE], n[PL_RESULT_OOM]);
+  if (n[PL_RESULT_FAILED] > 0)
+    fprintf(stream, "  failed      %u; the first: %s\n", n[PL_RESULT_FAILED], outcome->first_failure);
+}
+
+static void print_row(FILE *stream, const char *label, const pl_result_row *row) {
+  char time[PL_UNIT_TEXT_BYTES], tokens[PL_UNIT_TEXT_BYTES], memory[PL_UNIT_TEXT_BYTES];
+  fprintf(stream, "%-13s %s, %s tokens/s, MFU %.1f %%, peak %s (%" PRId64 ". simulation)\n              %s\n", label,
+          pl_format_time(row->iter_time_s, time), pl_format_figure(row->tokens_per_s, tokens), 100 * row->mfu,
+          pl_format_bytes(row->peak_mem_bytes, memory), row->search->found, row->search->strategy.text);
+}
+
+static void print_best(FILE *stream, const pl_search_outcome *outcome) {
+  char label[16], need[PL_UNIT_TEXT_BYTES], have[PL_UNIT_TEXT_BYTES];
+  for (uint32_t i = 0; i < outcome->n_top; i++) {
+    snprintf(label, sizeof label, i == 0 ? "best" : "%u.", i + 1);
+    print_row(stream, label, &outcome->top[i]);
+  }
+  if (outcome->n_top > 0) return;
+  fputs("best          none fits in memory\n", stream);
+  const pl_result_row *oom = outcome->nearest_oom;
+  if (oom == NULL) return;
+  fprintf(stream, "nearest       stage %d needs %s of %s\n              %s\n", oom->peak_stage,
+          pl_format_bytes(oom->peak_mem_bytes, need), pl_format_bytes(oom->mem_capacity_bytes, have),
+          oom->search->strategy.text);
+}
+
+static void print_bound(FILE *stream, const pl_search_outcome *outcome) {
+  char time[PL_UNIT_TEXT_BYTES];
+  const pl_result_row *best = best_of(outcome);
+  double gap = pl_search_gap(outcome, best);
+  if (isnan(gap)) return;
+  if (gap > 0) {
+    fprintf(stream, "bound         nothing that was not simulated is faster than %s; the best is %.2g %% above\n",
+            pl_format_time(outcome->account.bound_s, time), 100 * gap);
+  } else {
+    fputs("bound         nothing that was not simulated is faster than the best\n", stream);
+  }
+}
+
+static void print_text(FILE *stream, const char *path, const char *method, const pl_search_outcome *outcome) {
+  fprintf(stream, "method        %s\n", method);
+  print_counts(stream, outcome);
+  if (outcome->end == PL_SEARCH_BUDGET) fputs("ended         the budget is spent\n", stream);
+  if (outcome->end == PL_SEARCH_GAP) fputs("ended         as near to the bound as asked for\n", stream);
+  print_best(stream, outcome);
+  print_bound(stream, outcome);
+  if (path != NULL) fprintf(stream, "results       %s\n", path);
+}
+
+void pl_search_summary_print(FILE *stream, const char *path, const char *method, const pl_search_outcome *outcome,
+                             bool json) {
+  if (json) {
+    print_json(stream, path, method, outcome);
+  } else {
+    print_text(stream, path, method, outcome);
+  }
+}
