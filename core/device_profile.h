@@ -92,6 +92,7 @@ typedef struct pl_device_profile {
   double attention_efficiency;           /* of peak, fused attention */
   double bandwidth_efficiency;           /* of bandwidth, memory-bound kernels */
   double launch_overhead_s;              /* per kernel */
+  double sustained_compute;              /* of peak: tensor cores for seconds at the power limit; 0: not known */
   double overlap_compute;                /* gamma: compute takes (1 + gamma) while gradient communication runs */
   double overlap_communication;          /* gamma of the communication, likewise */
   const pl_attention_profile *attention; /* the default first; none: attention_efficiency is used */

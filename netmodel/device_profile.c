@@ -48,6 +48,17 @@ static pl_code read_overlap(const pl_document *document, const pl_node *root, pl
   return pl_profile_ratio(document, overlap, "communication", true, 100, &profile->overlap_communication, error);
 }
 
+/* Optional: nothing is known of it without the section. */
+static pl_code read_sustained(const pl_document *document, const pl_node *root, pl_device_profile *profile,
+                              pl_error *error) {
+  static const char *const known[] = {"compute", NULL};
+  if (pl_node_get(root, "sustained") == NULL) return PL_OK;
+  const pl_node *sustained;
+  PL_TRY(pl_profile_object(document, root, "sustained", &sustained, error));
+  PL_TRY(pl_profile_check_keys(document, sustained, known, error));
+  return pl_profile_ratio(document, sustained, "compute", false, 1, &profile->sustained_compute, error);
+}
+
 static pl_code check_provenance(const pl_document *document, const pl_node *root, pl_error *error) {
   const pl_node *provenance = pl_node_get(root, "provenance");
   if (provenance == NULL) return PL_OK;
@@ -151,9 +162,9 @@ static pl_code read_name(const pl_document *document, const pl_node *root, const
 }
 
 static pl_code read_profile(const pl_document *document, pl_arena *arena, pl_device_profile *profile, pl_error *error) {
-  static const char *const known[] = {"name",       "architecture", "memory",          "reserved", "bandwidth",
-                                      "peak_flops", "efficiency",   "launch_overhead", "overlap",  "provenance",
-                                      "ops",        "attention",    "kernels",         "gemm",     NULL};
+  static const char *const known[] = {
+      "name",    "architecture", "memory", "reserved",  "bandwidth", "peak_flops", "efficiency", "launch_overhead",
+      "overlap", "provenance",   "ops",    "attention", "kernels",   "gemm",       "sustained",  NULL};
   const pl_node *root = pl_document_root(document);
   *profile = (pl_device_profile){.digest = pl_document_digest(document)};
   PL_TRY(pl_profile_check_keys(document, root, known, error));
@@ -169,6 +180,7 @@ static pl_code read_profile(const pl_document *document, pl_arena *arena, pl_dev
   PL_TRY(read_efficiency(document, root, profile, error));
   PL_TRY(pl_profile_quantity(document, root, "launch_overhead", pl_parse_time, &profile->launch_overhead_s, error));
   PL_TRY(read_overlap(document, root, profile, error));
+  PL_TRY(read_sustained(document, root, profile, error));
   PL_TRY(check_provenance(document, root, error));
   PL_TRY(pl_device_kernels_read(document, root, arena, profile, error));
   PL_TRY(pl_gemm_profile_read(document, root, arena, &profile->gemm, error));

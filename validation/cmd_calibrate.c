@@ -6,6 +6,7 @@
 #include "validation/calibrate_collectives.h"
 #include "validation/calibrate_gemm.h"
 #include "validation/calibrate_kernels.h"
+#include "validation/calibrate_training.h"
 
 enum {
   KEY_COLLECTIVES = 'c',
@@ -22,13 +23,17 @@ enum {
   KEY_DTYPE,
   KEY_MULTIPROCESSORS,
   KEY_PROVENANCE,
-  KEY_TRANSFER
+  KEY_TRANSFER,
+  KEY_TRAINING,
+  KEY_SOURCE,
+  KEY_SUSTAINED_LIKE
 };
 
 typedef struct calibrate_options {
   pl_calibrate_collectives collectives;
   pl_calibrate_gemm gemm;
   pl_calibrate_kernels kernels;
+  pl_calibrate_training training;
   pl_error error;
 } calibrate_options;
 
@@ -45,8 +50,17 @@ static const struct argp_option option_table[] = {
     {"attention", KEY_ATTENTION, "CSV", 0, "timings of fused attention: device, kernel, pass, seq, heads, time_us, ...",
      0},
     {"kernels", KEY_KERNELS, "CSV", 0, "timings of memory-bound kernels: device, kind, pass, bytes, time_us, ...", 0},
+    {"training", KEY_TRAINING, "CSV", 0,
+     "measured training steps as paceline validate reads them: what tensor cores sustain; may be given several times",
+     0},
+    {"source", KEY_SOURCE, "TEXT", 0,
+     "with --training: take only rows whose source mentions this; may be given several times", 0},
+    {"sustained-like", KEY_SUSTAINED_LIKE, "FILE", 0,
+     "instead of --training, for a device without training steps: the device profile of a relative", 0},
     {"base", KEY_BASE, "FILE", 0,
-     "with --gemm, --attention, --kernels: the device profile that the fit goes into; the rest of it is kept", 0},
+     "with --gemm, --attention, --kernels, --training: the device profile that the fit goes into; the rest of it is "
+     "kept",
+     0},
     {"gpu", KEY_GPU, "NAME", 0, "with --gemm: take only rows with this in the column gpu", 0},
     {"dtype", KEY_DTYPE, "LIST", 0, "with --gemm: take only rows of these data types, bf16,fp8", 0},
     {"multiprocessors", KEY_MULTIPROCESSORS, "N", 0,
@@ -73,12 +87,13 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     return 0;
   case KEY_OUTPUT:
     options->collectives.output = options->gemm.output = options->kernels.output = value;
+    options->training.output = value;
     return 0;
   case KEY_CHECK:
     options->collectives.check = true;
     return 0;
   case KEY_FORCE:
-    options->collectives.force = options->gemm.force = options->kernels.force = true;
+    options->collectives.force = options->gemm.force = options->kernels.force = options->training.force = true;
     return 0;
   case KEY_GEMM:
     if (options->gemm.n_rows < PL_CALIBRATE_FILES_MAX) options->gemm.rows[options->gemm.n_rows] = value;
@@ -88,7 +103,19 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     options->gemm.transfer = value;
     return 0;
   case KEY_BASE:
-    options->gemm.base = options->kernels.base = value;
+    options->gemm.base = options->kernels.base = options->training.base = value;
+    return 0;
+  case KEY_TRAINING:
+    if (options->training.n_rows < PL_CALIBRATE_TRAINING_MAX) options->training.rows[options->training.n_rows] = value;
+    options->training.n_rows++;
+    return 0;
+  case KEY_SOURCE:
+    if (options->training.n_sources < PL_CALIBRATE_TRAINING_MAX)
+      options->training.sources[options->training.n_sources] = value;
+    options->training.n_sources++;
+    return 0;
+  case KEY_SUSTAINED_LIKE:
+    options->training.relative = value;
     return 0;
   case KEY_ATTENTION:
     options->kernels.attention = value;
@@ -106,7 +133,7 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     options->gemm.multiprocessors = value;
     return 0;
   case KEY_PROVENANCE:
-    options->gemm.provenance = options->kernels.provenance = value;
+    options->gemm.provenance = options->kernels.provenance = options->training.provenance = value;
     return 0;
   case ARGP_KEY_ARG:
     pl_command_line_refuse_argument(value, &options->error);
@@ -116,28 +143,34 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
   }
 }
 
+/* A device profile's sections are fitted one upon the other: matrix products, kernels, then training steps. */
 static pl_code calibrate(const calibrate_options *options, pl_error *error) {
   if (options->error.code != PL_OK) return pl_fail(error, options->error.code, "%s", options->error.message);
   bool gemm = options->gemm.n_rows > 0 || options->gemm.transfer != NULL,
        collectives = options->collectives.rows != NULL;
   bool kernels = options->kernels.attention != NULL || options->kernels.kernels != NULL;
-  if (!gemm && !kernels && !collectives)
+  bool training = options->training.n_rows > 0 || options->training.relative != NULL;
+  if (!gemm && !kernels && !training && !collectives)
     return pl_fail(error, PL_BAD_INPUT,
-                   "nothing to calibrate: say --collectives CSV, --gemm CSV, --attention CSV or --kernels CSV");
-  if ((gemm || kernels) && collectives)
+                   "nothing to calibrate: say --collectives CSV, --gemm CSV, --attention CSV, --kernels CSV or "
+                   "--training CSV");
+  if ((gemm || kernels || training) && collectives)
     return pl_fail(error, PL_BAD_INPUT,
                    "--collectives makes a collective profile and --%s a device profile: two files, so run it twice",
-                   gemm                                            ? "gemm"
-                   : kernels && options->kernels.attention != NULL ? "attention"
-                                                                   : "kernels");
-  if (gemm && kernels)
+                   gemm                                 ? "gemm"
+                   : training                           ? "training"
+                   : options->kernels.attention != NULL ? "attention"
+                                                        : "kernels");
+  if (gemm + kernels + training > 1)
     return pl_fail(error, PL_BAD_INPUT,
-                   "--gemm has a run of its own: then the profile that it writes is the --base of the other run");
-  if (options->collectives.check && (gemm || kernels || options->collectives.output != NULL))
+                   "--%s has a run of its own: then the profile that it writes is the --base of the other run",
+                   gemm ? "gemm" : "training");
+  if (options->collectives.check && (gemm || kernels || training || options->collectives.output != NULL))
     return pl_fail(error, PL_BAD_INPUT, "--check fits nothing%s; leave one of them out",
-                   gemm || kernels ? ", and without -o the others only report" : " that -o could write");
+                   gemm || kernels || training ? ", and without -o the others only report" : " that -o could write");
   if (gemm) return pl_calibrate_gemm_run(&options->gemm, error);
   if (kernels) return pl_calibrate_kernels_run(&options->kernels, error);
+  if (training) return pl_calibrate_training_run(&options->training, error);
   return pl_calibrate_collectives_run(&options->collectives, error);
 }
 
@@ -160,11 +193,14 @@ int pl_cmd_calibrate(int argc, char **argv) {
           "and time_us; rows of other devices than the base are passed over (validation/calibration/README.md). One "
           "row "
           "of five is kept out of the fit.\n\n"
+          "Training steps are tables as paceline validate reads them (validation/README.md); taken are those on one "
+          "machine of the base's GPU, one of five kept out of the fit.\n\n"
           "Example:\n"
           "  paceline calibrate --collectives mine.csv --platform mine.xml -o collectives/nccl.json\n"
           "  paceline calibrate --collectives validation/calibration/collectives.csv.gz --check\n"
           "  paceline calibrate --gemm gemm.csv --base platforms/devices/A100-SXM4-80GB.json -o mine.json\n"
-          "  paceline calibrate --attention attention.csv --kernels kernels.csv --base mine.json -o mine.json --force"};
+          "  paceline calibrate --attention attention.csv --kernels kernels.csv --base mine.json -o mine.json --force\n"
+          "  paceline calibrate --training runs.csv --base mine.json -o mine.json --force"};
   calibrate_options options = {0};
   pl_error error = PL_ERROR_INIT;
   pl_code code = pl_command_line_parse("calibrate", &argp, argc, argv, false, &options, &error);

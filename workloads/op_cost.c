@@ -159,10 +159,23 @@ static bool fitted(const pl_device_profile *profile, const pl_op *op, pl_op_time
   return fitted_kernel(profile, kinds[op->kind], op->category == PL_CATEGORY_BACKWARD, op->bytes, time);
 }
 
+/* What tensor cores do for seconds on end: see the head of workloads/op_cost.h. */
+static void sustain(const pl_device_profile *profile, const pl_op *op, pl_op_time *time) {
+  if (profile->sustained_compute <= 0 || (op->kind != PL_OP_GEMM && op->kind != PL_OP_ATTENTION)) return;
+  pl_dtype dtype = (pl_dtype)op->dtype;
+  if (op->kind == PL_OP_ATTENTION && dtype == PL_DTYPE_FP8) dtype = PL_DTYPE_BF16;
+  if (dtype == PL_DTYPE_FP32 || profile->peak_flops[dtype] <= 0) return;
+  double least_s = op->flops / (profile->peak_flops[dtype] * profile->sustained_compute);
+  if (time->time_s >= least_s) return;
+  time->time_s = least_s;
+  time->bound = PL_BOUND_COMPUTE;
+}
+
 pl_op_time pl_op_cost(const pl_device_profile *profile, const pl_op *op) {
   PL_DEBUG_ASSERT(op->kind != PL_OP_COLLECTIVE);
   pl_op_time time;
   if (!fitted(profile, op, &time)) time = roofline(profile, compute_time(profile, op), op->bytes);
+  sustain(profile, op, &time);
   if (profile->n_ops == 0) return time;
   const int64_t dims[4] = {op->batch, op->m, op->n, op->k};
   const char *pass = op->category == PL_CATEGORY_BACKWARD ? "backward" : "forward";

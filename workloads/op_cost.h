@@ -13,6 +13,13 @@
  * its attention_efficiency; memory-bound kinds compute at the fp32 peak. Efficiencies that depend on size come from
  * measurements, as table entries or, later, as fitted curves.
  *
+ * Sustained rate. Kernels are timed one by one, for milliseconds, while the GPU runs at the clock that it may boost to.
+ * In training it sits at its power limit, and the products that draw most are the ones that it slows down: over seconds
+ * tensor cores do no more than the share of their peak that the profile calls "sustained". So matrix products and fused
+ * attention take at least flops / (peak * sustained), table entries excepted, which are what they are. A factor on all
+ * of them was tried and describes the runs that the share is fitted to less well: slow products draw less and are not
+ * slowed down.
+ *
  * A type without a peak in the profile is one that the device does not compute in; commands refuse it
  * (pl_job_options_complete) rather than guess what a library would fall back to. Here its arithmetic takes no time.
  */

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Makes the sections "sustained" of platforms/devices/ from the two families of training runs that may be calibrated on;
+# after fit_gemm.sh, since it is what the runs leave over when the products are known. Takes seconds.
+#
+#   validation/calibration/fit_sustained.sh [FOLDER]
+#
+# FOLDER: another folder with the profiles (they are changed in place). PACELINE names the program.
+#
+# Of MosaicML's rows those of llm-foundry: software of the generation that the matrix products were timed with. The older
+# ones (mosaicml/examples, PyTorch 1.12 and 1.13) keep norms and the residual stream in 32 bits, which no framework
+# profile describes.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+paceline=${PACELINE:-$here/../../.build/release/paceline}
+devices=${1:-$here/../../platforms/devices}
+
+# fit PROFILE
+fit() {
+  printf '== %s\n' "$1"
+  "$paceline" calibrate --training "$here/mosaicml_mpt.csv" --training "$here/vocab_parallelism.csv" --source llm-foundry \
+    --source VocabularyParallelism --base "$devices/$1.json" -o "$devices/$1.json" --force \
+    --provenance "fitted by validation/calibration/fit_sustained.sh to training runs on one machine in validation/calibration/mosaicml_mpt.csv (mosaicml/llm-foundry) and vocab_parallelism.csv" |
+    grep -v '^written'
+}
+
+# like RELATIVE PROFILE
+like() {
+  printf '== %s\n' "$2"
+  "$paceline" calibrate --sustained-like "$devices/$1.json" --base "$devices/$2.json" -o "$devices/$2.json" --force \
+    --provenance "no training run of this device may be calibrated on: transferred by validation/calibration/fit_sustained.sh from $1, as much less as there than the fit of matrix products says of 16384 x 16384 x 16384" |
+    grep -v '^written'
+}
+
+fit A100-SXM4-80GB
+fit H100-SXM5-80GB
+like A100-SXM4-80GB A100-SXM4-40GB
+for profile in H200-SXM5-141GB B200 B300 GB200 GB300; do like H100-SXM5-80GB "$profile"; done
