@@ -89,6 +89,12 @@ static uint32_t quantised_gradient(differ *d, const pl_tape_node *node, uint32_t
   return node->quantised == PL_NONE ? g : pl_tape_cast(d->tape, node->names.grad_cast, PL_CATEGORY_BACKWARD, g);
 }
 
+/* The collective just made runs beside the product that comes next. */
+static void overlap_collective(differ *d) {
+  pl_tape *tape = d->tape;
+  if (tape->overlaps) tape->backward[tape->n_backward - 1].overlap = PL_OVERLAP_BEGINS;
+}
+
 static void data_gradient(differ *d, const pl_tape_node *node, const pl_op *forward, uint32_t g, uint32_t dx) {
   pl_op *op = pl_tape_gemm(d->tape, node->names.backward, PL_CATEGORY_BACKWARD, forward->batch, forward->m, forward->k,
                            forward->n, g, node->weight, PL_NONE, dx);
@@ -112,6 +118,7 @@ static void backward_linear(differ *d, const pl_tape_node *node, uint32_t g) {
     input = pl_tape_like(tape, input, tape->tensors[input].name, PL_TENSOR_ACTIVATION,
                          (pl_dtype)tape->tensors[input].dtype);
     pl_tape_collective(tape, node->names.regather, PL_ALL_GATHER, true, size_bytes, kept, input);
+    overlap_collective(d);
   }
   /* A pooler reads one row per sequence of its input: its gradient has the shape of what it read. */
   bool sliced = (double)forward.m * (double)forward.k < pl_tape_elements(tape, input);
@@ -123,6 +130,7 @@ static void backward_linear(differ *d, const pl_tape_node *node, uint32_t g) {
   if (column && tape->sp) {
     uint32_t shard = fresh(d, node->input);
     pl_tape_collective(tape, node->names.input_reduce_scatter, PL_REDUCE_SCATTER, true, full_bytes, dx, shard);
+    overlap_collective(d);
     dx = shard;
   } else if (column) {
     pl_tape_collective(tape, node->names.input_all_reduce, PL_ALL_REDUCE, true, full_bytes, dx, dx);
@@ -136,6 +144,7 @@ static void backward_reduce(differ *d, const pl_tape_node *node, uint32_t g) {
   pl_tape *tape = d->tape;
   uint32_t full = fresh(d, node->input);
   pl_tape_collective(tape, node->names.grad_all_gather, PL_ALL_GATHER, true, tape->tensors[full].size_bytes, g, full);
+  overlap_collective(d);
   arrive(d, node->input, full);
 }
 

@@ -85,6 +85,7 @@ static void write_forward(pl_tape *tape, pl_block_kind kind) {
   /* Without experts there is no such layer. */
   if (kind == PL_BLOCK_EXPERT_LAYER && tape->model->n_experts == 0) kind = PL_BLOCK_IDENTITY;
   tape->layer = kind == PL_BLOCK_LAYER || kind == PL_BLOCK_EXPERT_LAYER;
+  tape->overlaps = kind == PL_BLOCK_LAYER && tape->sp && tape->framework->overlaps_tensor;
   switch (kind) {
   case PL_BLOCK_EMBEDDING:
     pl_block_embedding_forward(tape);

@@ -199,6 +199,7 @@ static uint32_t gather(pl_tape *tape, const char *name, uint32_t input) {
   tape->tensors[full].dtype = shard->dtype;
   tape->tensors[full].size_bytes = pl_tape_elements(tape, full) * pl_dtype_bytes((pl_dtype)shard->dtype);
   pl_tape_collective(tape, name, PL_ALL_GATHER, false, tape->tensors[full].size_bytes, input, full);
+  if (tape->overlaps) tape->forward[tape->n_forward - 1].overlap = PL_OVERLAP_BEGINS;
   return full;
 }
 
@@ -234,6 +235,7 @@ uint32_t pl_tape_reduce(pl_tape *tape, pl_tape_names names, uint32_t partial) {
   }
   uint32_t sum = pl_tape_activation(tape, tape->tensors[partial].name, tape->seq_local, 'h', tape->model->hidden);
   pl_tape_collective(tape, names.reduce_scatter, PL_REDUCE_SCATTER, false, size_bytes, partial, sum);
+  if (tape->overlaps) tape->forward[tape->n_forward - 1].overlap = PL_OVERLAP_BEGAN;
   pl_tape_note(tape, PL_RULE_REDUCE, names, partial, sum);
   return sum;
 }

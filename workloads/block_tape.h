@@ -94,7 +94,8 @@ typedef struct pl_tape {
   int64_t model_seq; /* of the whole sequence */
   int64_t heads, kv_heads; /* local */
   bool sp;
-  bool layer; /* a transformer layer: what recomputation acts on */
+  bool layer;    /* a transformer layer: what recomputation acts on */
+  bool overlaps; /* its tensor collectives run beside the matrix products next to them */
   pl_tensor tensors[PL_TAPE_TENSORS];
   pl_op forward[PL_TAPE_FORWARD_OPS];
   pl_op backward[PL_TAPE_BACKWARD_OPS];

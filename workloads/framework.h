@@ -70,7 +70,9 @@ typedef struct pl_framework {
   bool keeps_16bit_gradients; /* beside the buffer that they are added into */
   bool copies_buckets;        /* gradients are copied into buckets of their own (DDP without gradient_as_bucket_view) */
   double bucket_bytes;        /* 0: one bucket for all gradients */
-  bool overlaps_gradients;    /* default of the strategy's `overlap` */
+  bool overlaps_tensor;    /* with sequence parallelism, collectives of dense layers run beside the matrix product that
+                              they feed or are fed by, or the next one */
+  bool overlaps_gradients; /* default of the strategy's `overlap` */
   bool scatters_by_all_reduce; /* ZeRO 2 and 3: gradients are all-reduced, each rank keeps its share */
   bool copies_per_rank; /* gathers have a list of per-rank tensors for output: as many copies behind each gather */
   bool gathers_ahead;   /* ZeRO-3 gathers the next unit while this one runs */

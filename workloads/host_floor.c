@@ -16,7 +16,7 @@ static uint32_t class_of(const pl_piece_context *context, const pl_op *op) {
 /* A collective alone; 0 where the plan does not lower it (chunked), and where computing goes on beside it. */
 static double collective_s(const pl_piece_context *context, const pl_op *op) {
   uint32_t class = class_of(context, op);
-  if (class == PL_NONE || context->plan->ops == NULL || op->overlap == PL_OVERLAP_BEGINS) return 0;
+  if (class == PL_NONE || context->plan->ops == NULL || op->overlap != PL_OVERLAP_NONE) return 0;
   const pl_group_class *group = &context->plan->group_classes[class];
   const pl_family *family = &context->program->families[group->family];
   for (uint32_t i = 0; i < family->n_ops; i++)

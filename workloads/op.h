@@ -73,8 +73,10 @@ typedef struct pl_tensor {
 /* How a collective stands to the computing behind it. */
 typedef enum pl_overlap {
   PL_OVERLAP_NONE = 0, /* what follows waits for it */
-  PL_OVERLAP_BEGINS,   /* of a collective: it runs beside what follows */
-  PL_OVERLAP_AWAITS    /* of a computing op: it waits for the collective that began before it */
+  PL_OVERLAP_BEGINS,   /* of a collective: it runs beside what follows; of the tensor group: beside the next product */
+  PL_OVERLAP_BEGAN, /* of a tensor collective: it has run beside the product before it, whose output it takes piece by
+                       piece */
+  PL_OVERLAP_AWAITS /* of a computing op: it waits for the collective that began before it */
 } pl_overlap;
 
 typedef struct pl_op {

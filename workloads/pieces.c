@@ -30,6 +30,7 @@ typedef struct gathering {
   uint32_t n_carried;
   uint32_t n_blocks_left; /* of the pass that have ops */
   int64_t kept_bytes;     /* until the end of the pass, of the blocks so far */
+  bool awaits_product;    /* a tensor collective has begun: what follows the next product waits for it */
   double late_per_host_s; /* seconds that the device waits per second that the host works, in this pass */
 } gathering;
 
@@ -196,12 +197,19 @@ static void add_block_collective(gathering *state, const pl_op *op) {
   uint32_t class = context->device->group_class[slot];
   if (class == PL_NONE) return;
   uint32_t own = find_op(&context->program->families[context->plan->group_classes[class].family], op);
-  if (slot == PL_SLOT_TENSOR) {
+  bool begins = op->overlap != PL_OVERLAP_NONE;
+  if (slot == PL_SLOT_TENSOR && !begins) {
     add_collective(state, own, op->name);
     return;
   }
-  bool begins = op->overlap == PL_OVERLAP_BEGINS;
+  if (slot == PL_SLOT_TENSOR) state->awaits_product = true;
   add_communication(state, begins ? PL_PIECE_BEGIN : PL_PIECE_COLLECTIVE, slot, own, op->name);
+}
+
+/* The product at `at` hands its output on piece by piece: the collective that sends it begins with it. */
+static void begin_collective_of(gathering *state, const pl_op_list *list, uint32_t at) {
+  for (uint32_t i = at + 1; i < list->n_ops && list->ops[i].kind != PL_OP_GEMM; i++)
+    if (list->ops[i].overlap == PL_OVERLAP_BEGAN) add_block_collective(state, &list->ops[i]);
 }
 
 /* ---- blocks and the other instructions ---- */
@@ -232,9 +240,10 @@ static void add_block(gathering *state, const pl_instruction *instruction) {
   for (uint32_t i = 0; i < list->n_ops; i++) {
     const pl_op *op = &list->ops[i];
     if (op->kind == PL_OP_COLLECTIVE) {
-      add_block_collective(state, op);
+      if (op->overlap != PL_OVERLAP_BEGAN) add_block_collective(state, op);
       continue;
     }
+    if (op->kind == PL_OP_GEMM) begin_collective_of(state, list, i);
     if (op->overlap == PL_OVERLAP_AWAITS)
       add_communication(state, PL_PIECE_COMPLETE, PL_SLOT_CONTEXT, PL_NONE, "await");
     if (!taken) add_effect(state, effect.peak_bytes, effect.peak_bytes);
@@ -247,6 +256,9 @@ static void add_block(gathering *state, const pl_instruction *instruction) {
     origin.flops = op->flops;
     origin.bytes = op->bytes;
     add_work(state, &origin);
+    if (op->kind != PL_OP_GEMM || !state->awaits_product) continue;
+    add_communication(state, PL_PIECE_COMPLETE, PL_SLOT_TENSOR, PL_NONE, "await");
+    state->awaits_product = false;
   }
 }
 
@@ -326,13 +338,22 @@ static void add_instruction(gathering *state, const pl_instruction *instruction)
 }
 
 /* Most ops that a pass can make: a piece each at worst, two where an exchange is awaited, and a part each. */
+/* Collectives that run beside computing are two pieces: begun, and awaited. */
+static uint32_t count_overlaps(const pl_op_list *list) {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < list->n_ops; i++)
+    n += list->ops[i].overlap != PL_OVERLAP_NONE;
+  return n;
+}
+
 static uint32_t count_ops(const pl_program *program, const pl_pass *pass) {
   uint32_t n = 2;
   for (uint32_t i = 0; i < pass->n; i++) {
     n += 2; /* its own, and the lateness behind a block */
     if (pass->instructions[i].kind != PL_INSTRUCTION_BLOCK) continue;
     const pl_block_program *block = &program->blocks[pl_model_block_kind(program->model, pass->instructions[i].block)];
-    n += 3 + (pass->instructions[i].backward ? block->backward.n_ops : block->forward.n_ops);
+    const pl_op_list *list = pass->instructions[i].backward ? &block->backward : &block->forward;
+    n += 3 + list->n_ops + count_overlaps(list);
   }
   return n;
 }

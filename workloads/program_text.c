@@ -30,6 +30,7 @@ static void print_collective(FILE *stream, const pl_op *op) {
   fprintf(stream, "%s[%s] %s", pl_collective_name((pl_collective_kind)op->collective),
           family_name(pl_program_family_kind((pl_group_role)op->group)), pl_format_bytes(op->size_bytes, text));
   if (op->overlap == PL_OVERLAP_BEGINS) fputs(" begins", stream);
+  if (op->overlap == PL_OVERLAP_BEGAN) fputs(" began", stream);
 }
 
 static void print_op(FILE *stream, const pl_block_program *block, const pl_op *op) {

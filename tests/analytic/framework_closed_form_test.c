@@ -8,6 +8,8 @@
  *   ... by all-reduce   the scatter counts twice
  *   ... copied per rank  and n launches more behind each of 2 (number of blocks with parameters) gathers
  *   ... with recomputation above the reuse distance    layers are gathered three times
+ *   tensor collectives beside products, per layer and microbatch
+ *                    sum over ten pairs of max(collective, product) instead of their sum
  *   memory           allocator = (tensors + workspace) (1 + fragmentation);
  *                    device = allocator + context + communicators
  */
@@ -22,6 +24,7 @@
 #include <cmocka.h>
 
 #include "tests/support/attention_job.h"
+#include "workloads/op_cost.h"
 
 static const double forward_s = 0x1p-10, backward_s = 0x1.8p-9;
 enum { LAYERS = 4, RANKS = 4, MICROBATCHES = 3 };
@@ -235,6 +238,63 @@ static void a_flat_update_stays(void **state) {
   attention_job_release(&own);
 }
 
+/* ---- tensor collectives ---- */
+
+static double product_s(const attention_job *own, const pl_op_list *list, const char *name) {
+  for (uint32_t i = 0; i < list->n_ops; i++)
+    if (strcmp(list->ops[i].name, name) == 0) return pl_op_cost(&own->profile, &list->ops[i]).time_s;
+  fail_msg("no op %s", name);
+  return 0;
+}
+
+/* All ten collectives of a layer gather or scatter 2 s b h bytes; each runs beside the product that it feeds or is fed
+ * by, or, the gradient of a column split's input, beside the weight gradient. */
+static void collectives_run_beside_products(void **state) {
+  (void)state;
+  static const char *const forward[] = {"qkv", "attention_out", "mlp_up", "mlp_down"};
+  static const char *const backward[] = {"mlp_down_dgrad", "mlp_up_dgrad",        "mlp_up_wgrad",
+                                         "qkv_dgrad",      "attention_out_dgrad", "qkv_wgrad"};
+  const int32_t n = 4;
+  const double port_Bps = 16e9, collective_s = (n - 1.0) / n * 2 * ATTENTION_SEQ * ATTENTION_HIDDEN / port_Bps;
+  bool hidden = false, exposed = false;
+  for (int exponent = 41; exponent <= 46; exponent++) {
+    attention_job own;
+    attention_job_build(&own, &(attention_shape){.n_layers = LAYERS,
+                                                 .forward_s = forward_s,
+                                                 .backward_s = backward_s,
+                                                 .n_nodes = 1,
+                                                 .gpus_per_node = (uint32_t)n,
+                                                 .port_Bps = port_Bps,
+                                                 .gbs = MICROBATCHES,
+                                                 .tmp = n});
+    own.profile.peak_flops[PL_DTYPE_FP16] = ldexp(1, exponent);
+    pl_block_program layer = attention_job_block(&own, PL_BLOCK_LAYER, n);
+    double saved_s = 0;
+    for (int i = 0; i < 10; i++) {
+      double alone_s =
+          i < 4 ? product_s(&own, &layer.forward, forward[i]) : product_s(&own, &layer.backward, backward[i - 4]);
+      saved_s += fmin(collective_s, alone_s);
+      hidden |= alone_s > collective_s;
+      exposed |= alone_s < collective_s;
+    }
+    pl_framework framework = pl_framework_ideal;
+    const char *text = "pp=1,dp=1,tmp=4,mbs=1,sp=1";
+    pl_result_row apart = simulate(&own, &framework, text);
+    framework.overlaps_tensor = true;
+    pl_result_row beside = simulate(&own, &framework, text);
+    const double passes = MICROBATCHES * LAYERS;
+    expect_time("saved", apart.iter_time_s - beside.iter_time_s, passes * saved_s, 400);
+    expect_time("computing", beside.compute_s, apart.compute_s, 0);
+    expect_time("exposed", apart.tensor_comm_s - beside.tensor_comm_s, passes * saved_s, 400);
+    /* without sequence parallelism nothing changes */
+    double plain_s = simulate(&own, &framework, "pp=1,dp=1,tmp=4,mbs=1").iter_time_s;
+    framework.overlaps_tensor = false;
+    expect_time("all-reduces", plain_s, simulate(&own, &framework, "pp=1,dp=1,tmp=4,mbs=1").iter_time_s, 0);
+    attention_job_release(&own);
+  }
+  assert_true(hidden && exposed);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(host_and_device_take_the_longer),
@@ -245,6 +305,7 @@ int main(void) {
       cmocka_unit_test(around_the_tensors),
       cmocka_unit_test(gradients_of_a_pass),
       cmocka_unit_test(a_flat_update_stays),
+      cmocka_unit_test(collectives_run_beside_products),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -75,7 +75,7 @@ bad() { printf '%b' "$2" > "$BATS_TEST_TMPDIR/$1"; }
 }
 
 @test "refused: options" {
-  refused "nothing to calibrate: say --collectives CSV, --gemm CSV, --attention CSV or --kernels CSV" --base "$BASE"
+  refused "nothing to calibrate: say --collectives CSV, --gemm CSV, --attention CSV, --kernels CSV or --training CSV" --base "$BASE"
   refused "two files, so run it twice" --gemm "$TABLE" --base "$BASE" --collectives x.csv
   refused "--base is missing" --gemm "$TABLE"
   refused "--dtype: 'fp12' is none of" --gemm "$TABLE" --base "$BASE" --dtype fp16,fp12
@@ -123,6 +123,63 @@ bad() { printf '%b' "$2" > "$BATS_TEST_TMPDIR/$1"; }
   refused "--gemm has a run of its own" --kernels "$BATS_TEST_TMPDIR/kind.csv" --gemm "$TABLE" --base $base
   refused "two files, so run it twice" --attention x.csv --base $base --collectives x.csv
   refused "kind.csv" --kernels "$BATS_TEST_TMPDIR/kind.csv" --base $base -o "$BATS_TEST_TMPDIR/kind.csv" --force
+}
+
+@test "training steps: what tensor cores sustain; the same again; everything else of the base is kept" {
+  local base=platforms/devices/H100-SXM5-80GB.json rows=validation/calibration/mosaicml_mpt.csv
+  for name in one two; do
+    run "$PACELINE" calibrate --training $rows --source llm-foundry --base $base -o "$BATS_TEST_TMPDIR/$name.json"
+    [ "$status" -eq 0 ]
+  done
+  [[ "$output" == *"sustained: 1 parameter; tensor cores of H100-SXM5-80GB do at most 0."*"held out: "*"written to "* ]]
+  cmp "$BATS_TEST_TMPDIR/one.json" "$BATS_TEST_TMPDIR/two.json"
+  local rest='del(.sustained, .provenance.sustained)'
+  jq -S "$rest" $base > "$BATS_TEST_TMPDIR/before"
+  jq -S "$rest" "$BATS_TEST_TMPDIR/one.json" | cmp - "$BATS_TEST_TMPDIR/before"
+  [[ "$(jq -r .provenance.sustained "$BATS_TEST_TMPDIR/one.json")" == "paceline calibrate: "*" runs on one machine in mosaicml_mpt.csv" ]]
+}
+
+@test "training steps made by a GPU that sustains half of its peak say so" {
+  # The times that a profile with 0.5 predicts are put in the place of the measured ones.
+  local base=platforms/devices/H100-SXM5-80GB.json folder=$BATS_TEST_TMPDIR/devices
+  mkdir "$folder"
+  jq '.sustained.compute = 0.5' $base > "$folder/H100-SXM5-80GB.json"
+  (head -1 validation/calibration/mosaicml_mpt.csv; grep llm-foundry validation/calibration/mosaicml_mpt.csv | grep 'H100-80GB-SXM,8,') > "$BATS_TEST_TMPDIR/h100.csv"
+  "$PACELINE" validate "$BATS_TEST_TMPDIR/h100.csv" --devices "$folder" --csv "$BATS_TEST_TMPDIR/rows.csv" > /dev/null
+  /usr/bin/python3 - "$BATS_TEST_TMPDIR" <<'PY'
+import csv, sys
+folder = sys.argv[1]
+made = {int(r["line"]): r["predicted_s"] for r in csv.DictReader(open(folder + "/rows.csv")) if r["predicted_s"]}
+with open(folder + "/h100.csv") as source, open(folder + "/made.csv", "w", newline="") as target:
+    reader = csv.reader(source)
+    header = next(reader)
+    writer = csv.writer(target)
+    writer.writerow(header)
+    at = header.index("step_time_s")
+    for line, row in enumerate(reader, 2):
+        if line in made:
+            row[at] = made[line]
+            writer.writerow(row)
+PY
+  run "$PACELINE" calibrate --training "$BATS_TEST_TMPDIR/made.csv" --base $base
+  [[ "$output" == *"do at most 0.50 of their peak"*"median 0.0 %"* ]] || { echo "$output"; return 1; }
+}
+
+@test "a relative's sustained rate; refused" {
+  local h100=platforms/devices/H100-SXM5-80GB.json
+  run "$PACELINE" calibrate --sustained-like $h100 --base platforms/devices/B200.json -o "$BATS_TEST_TMPDIR/p.json"
+  [ "$status" -eq 0 ]
+  [ "$(jq -r .provenance.sustained "$BATS_TEST_TMPDIR/p.json")" = "no training run of this device was measured: transferred from H100-SXM5-80GB" ]
+  jq -e '.sustained.compute > 0.3 and .sustained.compute < 0.8' "$BATS_TEST_TMPDIR/p.json"
+  local rows=validation/calibration/vocab_parallelism.csv
+  refused "has no section 'sustained'" --sustained-like $BASE --base $h100
+  refused "no fit of matrix products in 16 bits" --sustained-like $h100 --base platforms/devices/P100.json
+  refused "leave it or --training out" --sustained-like $h100 --training $rows --base $h100
+  refused "--base is missing" --training $rows
+  refused "--source chooses rows of --training" --sustained-like $h100 --source x --base $h100
+  refused "0 timed runs on one machine of T4" --training $rows --base $BASE
+  refused "--training has a run of its own" --training $rows --kernels x.csv --base $BASE
+  refused "two files, so run it twice" --training $rows --base $BASE --collectives x.csv
 }
 
 @test "the collector explains itself without a GPU, and its columns are read" {

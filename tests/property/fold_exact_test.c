@@ -411,8 +411,11 @@ static void try_case(uint64_t seed, const kind_of_case *kind, tally *count) {
   make_model(&random, &arena, &model);
   pl_job job;
   pl_strategy strategy;
+  pl_framework beside = pl_framework_ideal; /* tensor collectives beside products */
+  beside.overlaps_tensor = true;
   if (kind->placed ? make_placed(&random, cluster, &model, &job, &strategy, &arena)
                    : make_strategy(&random, (int32_t)cluster->n_devices, &model, &job, &strategy, &arena)) {
+    if (seed % 3 == 0) job.framework = &beside;
     pl_simulate_options options = PL_SIMULATE_OPTIONS_DEFAULT;
     options.sharing = random_below(&random, 4) == 0 ? PL_SHARING_RTT : PL_SHARING_EQUAL;
     options.algorithm = (pl_collective_algorithm)random_below(&random, PL_ALGORITHM_COUNT);

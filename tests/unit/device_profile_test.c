@@ -40,6 +40,7 @@ static void test_fields(void **state) {
   assert_true(p.compute_efficiency == 0.5 && p.attention_efficiency == 0.25 && p.bandwidth_efficiency == 0.75);
   assert_true(p.launch_overhead_s == 5e-6 || p.launch_overhead_s == 5 * 1e-6);
   assert_true(p.overlap_compute == 0.1 && p.overlap_communication == 0.2);
+  assert_true(p.sustained_compute == 0);
   assert_true(p.digest != 0);
   /* Sorted by kind, data type, pass, dims; dims that are not given are zero. */
   assert_int_equal(p.n_ops, 3);
@@ -100,6 +101,11 @@ static void test_refused(void **state) {
       {"\"dtype\": \"fp16\"", "\"dtype\": \"int4\"", "unknown data type 'int4'"},
       {"\"pass\": \"forward\", \"dtype\": \"fp16\", \"dims\": [1, 64, 64, 64]",
        "\"pass\": \"\", \"dtype\": \"fp16\", \"dims\": [1, 32, 64, 64]", "two entries for gemm fp16 [1, 32, 64, 64]"},
+      {"\"overlap\":", "\"sustained\": {\"compute\": 0.9}, \"overlap\":", ""},
+      {"\"overlap\":", "\"sustained\": {\"compute\": 0}, \"overlap\":", "compute is 0"},
+      {"\"overlap\":", "\"sustained\": {\"compute\": 1.1}, \"overlap\":", "compute is 1.1"},
+      {"\"overlap\":", "\"sustained\": {}, \"overlap\":", "the key 'compute' is missing"},
+      {"\"overlap\":", "\"sustained\": {\"clock\": 1}, \"overlap\":", "unknown key 'clock'"},
       {"{\n  \"name\"", "[\n  \"name\"", "toy.json:"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
