@@ -18,6 +18,9 @@
 
 enum { MOST_CELLS = 1 << 27 };
 
+/* Times that differ by no more than rounding are one: like layers have some 3 L times, not L^2 / 2. */
+static const double SAME = 1e-12;
+
 typedef struct table {
   const pl_amp_problem *problem;
   double *tolerance; /* sorted, distinct, from 0 */
@@ -38,6 +41,19 @@ static int compare_times(const void *left, const void *right) {
   return (a > b) - (a < b);
 }
 
+/* The last tolerance that is not above the time: the one that stands for it. */
+static uint32_t rank_of(const table *t, double time) {
+  uint32_t low = 0, high = t->n_tolerances - 1;
+  while (low < high) {
+    uint32_t m = low + (high - low + 1) / 2;
+    if (t->tolerance[m] <= time)
+      low = m;
+    else
+      high = m - 1;
+  }
+  return low;
+}
+
 static pl_code list_tolerances(table *t, pl_arena *arena, pl_error *error) {
   int32_t n = t->problem->n_layers;
   size_t width = (size_t)n + 1, room = width * (width - 1) / 2 + 1, found = 0;
@@ -50,14 +66,11 @@ static pl_code list_tolerances(table *t, pl_arena *arena, pl_error *error) {
       t->tolerance[found++] = time_of(t->problem, a, b);
   qsort(t->tolerance, found, sizeof *t->tolerance, compare_times);
   for (size_t i = 0; i < found; i++)
-    if (i == 0 || t->tolerance[i] > t->tolerance[t->n_tolerances - 1])
+    if (i == 0 || t->tolerance[i] > t->tolerance[t->n_tolerances - 1] * (1 + SAME))
       t->tolerance[t->n_tolerances++] = t->tolerance[i];
   for (int32_t a = 0; a < n; a++)
-    for (int32_t b = a + 1; b <= n; b++) {
-      double time = time_of(t->problem, a, b);
-      const double *at = bsearch(&time, t->tolerance, t->n_tolerances, sizeof time, compare_times);
-      t->rank[(size_t)a * width + (size_t)b] = (uint32_t)(at - t->tolerance);
-    }
+    for (int32_t b = a + 1; b <= n; b++)
+      t->rank[(size_t)a * width + (size_t)b] = rank_of(t, time_of(t->problem, a, b));
   return PL_OK;
 }
 

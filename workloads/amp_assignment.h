@@ -22,8 +22,8 @@ typedef struct pl_amp_problem {
 
 /* Fills `boundary` (n_stages + 1 entries). Among equals the first start of a later stage. `n_steps` (may be NULL):
  * steps of the innermost loop. Cost: n_stages * n_layers^2 / 2 * M steps and n_stages * n_layers * M cells, M the
- * number of distinct times, at most n_layers * (n_layers + 1) / 2 + 1. PL_UNSUPPORTED beyond 2^27 cells: the message
- * names `optimal`. Scratch from `arena`, given back. */
+ * number of distinct times (to 1e-12), at most n_layers * (n_layers + 1) / 2 + 1. PL_UNSUPPORTED beyond 2^27 cells: the
+ * message names `optimal`. Scratch from `arena`, given back. */
 pl_code pl_amp_assignment_solve(const pl_amp_problem *problem, pl_arena *arena, int32_t *boundary, uint64_t *n_steps,
                                 pl_error *error);
 

@@ -2,8 +2,10 @@
 #include "workloads/amp_cost.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "workloads/op_cost.h"
+#include "workloads/op_profile.h"
 #include "workloads/program.h"
 
 typedef struct costing {
@@ -44,28 +46,52 @@ static pl_code ring_cost(const costing *state, int32_t stage, bool tensor, doubl
   return PL_OK;
 }
 
-static double mean_forward_s(const costing *state, const pl_op_list *list) {
-  double total_s = 0;
-  for (uint32_t p = 0; p < state->cluster->n_profiles; p++) {
-    const pl_strategy *strategy = state->strategy;
-    double time_s = 0;
-    int64_t n_devices = 0;
-    for (uint32_t rank = 0; rank < pl_strategy_n_ranks(strategy); rank++)
-      n_devices += state->cluster->devices[pl_strategy_device_of_rank(strategy, rank)].profile == p;
-    for (uint32_t i = 0; i < list->n_ops && n_devices > 0; i++)
-      if (list->ops[i].kind != PL_OP_COLLECTIVE)
-        time_s += pl_op_cost(&state->cluster->profiles[p], &list->ops[i]).time_s;
-    total_s += time_s * (double)n_devices / pl_strategy_n_ranks(strategy);
-  }
-  return total_s;
-}
-
 static double reduced_bytes(const pl_op_list *list) {
   double bytes = 0;
   for (uint32_t i = 0; i < list->n_ops; i++)
     if (list->ops[i].kind == PL_OP_COLLECTIVE && list->ops[i].group == PL_GROUP_TENSOR)
       bytes += list->ops[i].size_bytes;
   return bytes;
+}
+
+/* AMP's table: the measured forward pass of the block at this tensor degree, at the smallest microbatch there is; NULL
+ * when nothing was measured. */
+static const pl_pass_time *measured(const costing *state, pl_block_kind kind, const char *device) {
+  const pl_op_profile *profile = state->job->op_profile;
+  const pl_pass_time *found = NULL;
+  for (uint32_t i = 0; profile != NULL && i < profile->n_times; i++) {
+    const pl_pass_time *time = &profile->times[i];
+    if (time->block != kind || time->backward || time->tmp != state->strategy->tmp ||
+        strcmp(time->device, device) != 0 ||
+        !pl_pass_time_is_of(time, state->model, kind, state->job->dtype, state->job->seq))
+      continue;
+    if (found == NULL || time->mbs < found->mbs) found = time;
+  }
+  return found;
+}
+
+/* Of one sequence, collectives of the tensor group inside. */
+static double forward_s(const costing *state, const pl_device_profile *profile, const pl_block_program *block,
+                        double tensor_cost_s) {
+  double collectives_s = tensor_cost_s * reduced_bytes(&block->forward), time_s = 0;
+  const pl_pass_time *time = measured(state, block->kind, profile->name);
+  if (time != NULL) return time->time_s / time->mbs + (time->has_collectives ? 0 : collectives_s);
+  for (uint32_t i = 0; i < block->forward.n_ops; i++)
+    if (block->forward.ops[i].kind != PL_OP_COLLECTIVE) time_s += pl_op_cost(profile, &block->forward.ops[i]).time_s;
+  return time_s + collectives_s;
+}
+
+static double mean_forward_s(const costing *state, const pl_block_program *block, double tensor_cost_s) {
+  const pl_strategy *strategy = state->strategy;
+  double total_s = 0;
+  for (uint32_t p = 0; p < state->cluster->n_profiles; p++) {
+    int64_t n_devices = 0;
+    for (uint32_t rank = 0; rank < pl_strategy_n_ranks(strategy); rank++)
+      n_devices += state->cluster->devices[pl_strategy_device_of_rank(strategy, rank)].profile == p;
+    if (n_devices > 0)
+      total_s += forward_s(state, &state->cluster->profiles[p], block, tensor_cost_s) * (double)n_devices;
+  }
+  return total_s / pl_strategy_n_ranks(strategy);
 }
 
 /* Times and parameters of the layers, embedding with the first and all behind the layers with the last. */
@@ -82,8 +108,7 @@ static pl_code price_layers(const costing *state, double tensor_cost_s, double *
     pl_arena_mark scratch = pl_arena_mark_here(state->arena);
     pl_block_program block;
     PL_TRY(pl_block_program_take(state->model, (pl_block_kind)kind, &shard, state->arena, &block, state->error));
-    own_s[kind] = 3.0 * state->strategy->mbs *
-                  (mean_forward_s(state, &block.forward) + tensor_cost_s * reduced_bytes(&block.forward));
+    own_s[kind] = 3.0 * state->strategy->mbs * mean_forward_s(state, &block, tensor_cost_s);
     own_parameters[kind] = block.parameters;
     if (kind == PL_BLOCK_LAYER || kind == PL_BLOCK_EXPERT_LAYER)
       *crossing_bytes = fmax(*crossing_bytes, state->strategy->mbs * block.output_bytes);

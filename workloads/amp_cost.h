@@ -9,7 +9,8 @@
  *   pipeline     (microbatches - 1) max t + sum e + sum t (equation 5)
  *   iteration    the slowest pipeline, then the slowest all-reduce of gradients (equation 4)
  *
- * Layer times are those of this program's op costs where AMP has a table that it measured.
+ * AMP looks forward passes up in a table that it measured: the job's op profile, where it has the block at this tensor
+ * degree; else they are the sums of this program's op costs.
  */
 #ifndef PL_WORKLOADS_AMP_COST_H
 #define PL_WORKLOADS_AMP_COST_H
