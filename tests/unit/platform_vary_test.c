@@ -165,6 +165,7 @@ static void grids(void **state) {
   for (uint32_t a = 0; a < 6; a++)
     for (uint32_t b = 0; b < a; b++)
       assert_int_equal(digests[a] == digests[b], (a == 3 && b == 1) || (a == 2 && b == 0));
+  assert_int_not_equal(varied(own, "link:nic.bandwidth=x2")->digest, varied(own, "link:nic.bandwidth=x3")->digest);
   /* Later axes act on what earlier ones made. */
   const char *const both[] = {"link:nic.bandwidth=200Gbps", "link:nic*.bandwidth=x2"};
   grid = grid_of(own, both, 2);
