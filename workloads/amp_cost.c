@@ -98,28 +98,28 @@ static double mean_forward_s(const costing *state, const pl_block_program *block
 static pl_code price_layers(const costing *state, double tensor_cost_s, double *time_s, double *parameters,
                             double *crossing_bytes) {
   pl_block_shard shard = pl_strategy_shard(state->strategy, state->job);
-  double own_s[PL_BLOCK_KIND_COUNT], own_parameters[PL_BLOCK_KIND_COUNT];
+  double own_s[PL_MODEL_CLASSES_MAX], own_parameters[PL_MODEL_CLASSES_MAX];
   int32_t n = state->model->n_layers;
   shard.mbs = 1;
   shard.sp = false;
   shard.recompute = PL_RECOMPUTE_NONE;
   *crossing_bytes = 0;
-  for (int kind = 0; kind < PL_BLOCK_KIND_COUNT; kind++) {
+  for (int32_t c = 0; c < pl_model_n_classes(state->model); c++) {
     pl_arena_mark scratch = pl_arena_mark_here(state->arena);
     pl_block_program block;
-    PL_TRY(pl_block_program_take(state->model, (pl_block_kind)kind, &shard, state->arena, &block, state->error));
-    own_s[kind] = 3.0 * state->strategy->mbs * mean_forward_s(state, &block, tensor_cost_s);
-    own_parameters[kind] = block.parameters;
-    if (kind == PL_BLOCK_LAYER || kind == PL_BLOCK_EXPERT_LAYER)
+    PL_TRY(pl_block_class_program_take(state->model, c, &shard, state->arena, &block, state->error));
+    own_s[c] = 3.0 * state->strategy->mbs * mean_forward_s(state, &block, tensor_cost_s);
+    own_parameters[c] = block.parameters;
+    if (block.kind == PL_BLOCK_LAYER || block.kind == PL_BLOCK_EXPERT_LAYER)
       *crossing_bytes = fmax(*crossing_bytes, state->strategy->mbs * block.output_bytes);
     pl_arena_release_to(state->arena, scratch);
   }
   for (int32_t block = 0; block < pl_model_n_blocks(state->model); block++) {
     int32_t layer = block - PL_MODEL_BLOCKS_BEFORE_LAYERS, last = n - 1;
     layer = layer < 0 ? 0 : layer > last ? last : layer;
-    int kind = pl_model_block_kind(state->model, block);
-    time_s[layer + 1] += own_s[kind];
-    parameters[layer + 1] += own_parameters[kind];
+    int32_t c = pl_model_block_class(state->model, block);
+    time_s[layer + 1] += own_s[c];
+    parameters[layer + 1] += own_parameters[c];
   }
   for (int32_t layer = 0; layer < n; layer++) {
     time_s[layer + 1] += time_s[layer];

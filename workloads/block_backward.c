@@ -149,7 +149,8 @@ static void backward_reduce(differ *d, const pl_tape_node *node, uint32_t g) {
 }
 
 static void backward_norm(differ *d, const pl_tape_node *node, uint32_t g) {
-  uint32_t dx = fresh(d, node->input), dw = parameter_gradient(d, node->weight);
+  uint32_t dx = fresh(d, node->input);
+  uint32_t dw = node->weight != PL_NONE ? parameter_gradient(d, node->weight) : PL_NONE;
   pl_tape_sweep(d->tape, node->names.backward, PL_OP_NORM, PL_CATEGORY_BACKWARD, norm_flops, g, node->input,
                 node->weight, dx, dw);
   arrive(d, node->input, dx);
@@ -336,6 +337,15 @@ static void backward_loss(differ *d, const pl_tape_node *node) {
   arrive(d, tape->input, dlogits);
 }
 
+static void backward_mean(differ *d, const pl_tape_node *node) {
+  uint32_t dx = fresh(d, node->input);
+  pl_op *op = pl_tape_sweep(d->tape, node->names.backward, PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, dx, PL_NONE,
+                            PL_NONE, PL_NONE, PL_NONE);
+  op->inputs[0] = PL_NONE; /* written, not read */
+  op->output = dx;
+  arrive(d, node->input, dx);
+}
+
 static void repeat(pl_tape *tape, uint32_t first, uint32_t end) {
   for (uint32_t i = first; i < end; i++) {
     PL_ASSERT(tape->n_backward < PL_TAPE_BACKWARD_OPS);
@@ -425,6 +435,9 @@ static void backward_node(differ *d, const pl_tape_node *node, uint32_t g) {
     break;
   case PL_RULE_NEXT_SENTENCE_LOSS:
     backward_sweep(d, node, PL_OP_CROSS_ENTROPY, cross_entropy_flops, node->input, PL_NONE);
+    break;
+  case PL_RULE_MEAN_LOSS:
+    backward_mean(d, node);
     break;
   }
 }

@@ -76,6 +76,23 @@ static uint32_t flash_attention(pl_tape *tape, uint32_t qkv, uint32_t context) {
   return context;
 }
 
+/* A number per head and pair of positions from a table, added to the scores: a tensor of its own (Liu et al. 2021,
+ * Swin, eq. 4). Heads are split over the tensor group, and the table with them. */
+static uint32_t relative_positions(pl_tape *tape, uint32_t scores) {
+  const pl_tape_names names = PL_OP_NAMES("relative_positions");
+  int64_t entries = (int64_t)pl_model_relative_positions(tape->model);
+  uint32_t table = pl_tape_parameter(tape, names.forward, "pa", entries, tape->heads);
+  uint32_t sum = pl_tape_like(tape, scores, names.forward, PL_TENSOR_ACTIVATION, tape->shard->dtype);
+  pl_op *op = pl_tape_sweep(tape, names.forward, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 1, scores, PL_NONE, PL_NONE,
+                            sum, PL_NONE);
+  op->inputs[1] = table; /* looked up for every pair, once for the whole batch */
+  op->bytes += 2 * tape->tensors[scores].size_bytes / (double)tape->mbs;
+  pl_tape_node *node = pl_tape_note(tape, PL_RULE_POSITIONS, names, scores, sum);
+  node->weight = table;
+  node->core = true;
+  return sum;
+}
+
 /* Q K^T, masked softmax (one fused kernel), dropout, A V: three s x s tensors and a mask per head. Causality saves
  * the softmax the reading of the masked half (Megatron's kernel writes zeros there), and the matrix products nothing.
  */
@@ -87,6 +104,7 @@ static uint32_t unfused_attention(pl_tape *tape, uint32_t qkv, uint32_t context)
   pl_tape_note(tape, PL_RULE_SCORES,
                (pl_tape_names){.forward = "scores", .backward = "scores_dq", .wgrad = "scores_dk"}, qkv, scores)
       ->core = true;
+  if (tape->model->relative_window > 0) scores = relative_positions(tape, scores);
 
   uint32_t probabilities =
       pl_tape_tensor(tape, "probabilities", PL_TENSOR_ACTIVATION, tape->shard->dtype, "bass", square);
@@ -147,7 +165,8 @@ static uint32_t attention(pl_tape *tape, uint32_t input) {
   uint32_t qkv = model->kv_rank > 0 ? pl_block_latent_qkv(tape, input) : packed_qkv(tape, input);
   uint32_t context = pl_tape_tensor(tape, "context", PL_TENSOR_ACTIVATION, tape->shard->dtype, "bsad",
                                     (const int64_t[]){tape->mbs, tape->seq, tape->heads, value});
-  context = tape->shard->flash ? flash_attention(tape, qkv, context) : unfused_attention(tape, qkv, context);
+  bool fused = tape->shard->flash && model->relative_window == 0; /* such kernels take no table of positions */
+  context = fused ? flash_attention(tape, qkv, context) : unfused_attention(tape, qkv, context);
   tape->model_flops += 2 * (double)tape->mbs * (double)tape->model_seq * (double)tape->model_seq *
                        (double)model->n_heads * (double)(d + value);
   pl_linear linear = {.names = PL_LINEAR_NAMES("attention_out"),

@@ -103,8 +103,7 @@ static void write_forward(pl_tape *tape, pl_block_kind kind) {
   case PL_BLOCK_LOSS:
     pl_block_loss_forward(tape);
     break;
-  case PL_BLOCK_IDENTITY:
-  case PL_BLOCK_KIND_COUNT:
+  default:
     tape->input = tape->output = pl_tape_activation(tape, "input", tape->seq_local, 'h', tape->model->hidden);
     break;
   }
@@ -116,13 +115,18 @@ static void *copy_of(pl_arena *arena, const void *source, size_t count, size_t s
   return copy;
 }
 
-pl_code pl_block_program_take(const pl_model *model, pl_block_kind kind, const pl_block_shard *shard, pl_arena *arena,
-                              pl_block_program *program, pl_error *error) {
+/* `part`: NULL for a block of an ordinary model. */
+static pl_code take(const pl_model *model, pl_block_kind kind, const pl_model_part *part, const pl_block_shard *shard,
+                    pl_arena *arena, pl_block_program *program, pl_error *error) {
   *program = (pl_block_program){.kind = kind};
   PL_TRY(check_shard(model, shard, error));
   pl_tape tape;
   pl_tape_init(&tape, model, shard);
-  write_forward(&tape, kind);
+  tape.layer = false;
+  if (part != NULL && kind != PL_BLOCK_LAYER)
+    pl_block_part_forward(&tape, part);
+  else
+    write_forward(&tape, kind);
   pl_block_backward(&tape);
 
   pl_block_program result = {.kind = kind,
@@ -142,4 +146,36 @@ pl_code pl_block_program_take(const pl_model *model, pl_block_kind kind, const p
     return pl_fail_memory(error, "the program of a block");
   *program = result;
   return PL_OK;
+}
+
+pl_code pl_block_program_take(const pl_model *model, pl_block_kind kind, const pl_block_shard *shard, pl_arena *arena,
+                              pl_block_program *program, pl_error *error) {
+  return take(model, kind, NULL, shard, arena, program, error);
+}
+
+static pl_code check_part_shard(const pl_model *model, const pl_block_shard *shard, pl_error *error) {
+  if (shard->seq != model->max_positions)
+    return pl_fail(error, PL_BAD_INPUT,
+                   "%s: its samples have %lld tokens in the first layer and other numbers further on, not %lld: leave "
+                   "out --seq",
+                   model->name, (long long)model->max_positions, (long long)shard->seq);
+  if (shard->sp || shard->cp > 1 || shard->ep > 1)
+    return pl_fail(error, PL_BAD_INPUT, "%s: layers of unlike lengths know no %s", model->name,
+                   shard->sp       ? "sequence parallelism; use sp=0"
+                   : shard->cp > 1 ? "context parallelism; use cp=1"
+                                   : "experts; use ep=1");
+  return PL_OK;
+}
+
+pl_code pl_block_class_program_take(const pl_model *model, int32_t class_of_blocks, const pl_block_shard *shard,
+                                    pl_arena *arena, pl_block_program *program, pl_error *error) {
+  if (model->parts == NULL) return take(model, (pl_block_kind)class_of_blocks, NULL, shard, arena, program, error);
+  *program = (pl_block_program){0};
+  PL_TRY(check_part_shard(model, shard, error));
+  const pl_model_part *part = &model->parts[class_of_blocks];
+  pl_block_shard own = *shard;
+  int64_t sequences = own.mbs * part->windows;
+  own.mbs = sequences < INT32_MAX ? (int32_t)sequences : INT32_MAX;
+  own.seq = part->rows;
+  return take(part->model, part->kind, part, &own, arena, program, error);
 }

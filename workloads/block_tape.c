@@ -262,7 +262,8 @@ uint32_t pl_tape_norm(pl_tape *tape, pl_tape_names names, uint32_t input) {
 
 uint32_t pl_tape_norm_to(pl_tape *tape, pl_tape_names names, uint32_t input, int64_t width, uint32_t output) {
   int64_t vectors = tape->model->norm_bias ? 2 : 1;
-  uint32_t weight = pl_tape_parameter(tape, names.forward, "ph", vectors, width);
+  bool scales = tape->model->norm != PL_NORM_PIXEL;
+  uint32_t weight = scales ? pl_tape_parameter(tape, names.forward, "ph", vectors, width) : PL_NONE;
   pl_tape_sweep(tape, names.forward, PL_OP_NORM, PL_CATEGORY_FORWARD, norm_flops, input, weight, PL_NONE, output,
                 PL_NONE);
   pl_tape_note(tape, PL_RULE_NORM, names, input, output)->weight = weight;

@@ -44,7 +44,8 @@ typedef enum pl_tape_rule {
   PL_RULE_EMBEDDING,
   PL_RULE_POSITIONS,
   PL_RULE_LOSS,
-  PL_RULE_NEXT_SENTENCE_LOSS
+  PL_RULE_NEXT_SENTENCE_LOSS,
+  PL_RULE_MEAN_LOSS /* every element's gradient is the same number */
 } pl_tape_rule;
 
 typedef enum pl_parallel {
@@ -178,6 +179,8 @@ void pl_block_embedding_forward(pl_tape *tape);
 void pl_block_final_norm_forward(pl_tape *tape);
 void pl_block_head_forward(pl_tape *tape);
 void pl_block_loss_forward(pl_tape *tape);
+/* A block that only models of unlike blocks have. */
+void pl_block_part_forward(pl_tape *tape, const pl_model_part *part);
 
 void pl_block_backward(pl_tape *tape);
 /* Fills saved flags and the byte counts of `program`. */

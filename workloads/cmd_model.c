@@ -131,7 +131,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state) {
 typedef struct report {
   const pl_model *model;
   const pl_block_shard *shard;
-  pl_block_program programs[PL_BLOCK_KIND_COUNT];
+  pl_block_program programs[PL_MODEL_CLASSES_MAX]; /* by class */
 } report;
 
 /* ---- text ---- */
@@ -174,17 +174,27 @@ static void print_list(const char *title, const pl_block_program *program, pl_op
     print_op(program, &list.ops[i]);
 }
 
+enum { CLASS_NAME_BYTES = 32 };
+
+/* "layer"; of unlike blocks "layer@3", with the first block of the class. */
+static const char *class_name(const pl_model *model, int32_t class_of_blocks, char name[CLASS_NAME_BYTES]) {
+  const char *kind = pl_block_kind_name(pl_model_class_kind(model, class_of_blocks));
+  if (model->parts == NULL) return kind;
+  snprintf(name, CLASS_NAME_BYTES, "%s@%d", kind, model->parts[class_of_blocks].first_block);
+  return name;
+}
+
 static void print_blocks(const report *out) {
+  char name[CLASS_NAME_BYTES];
   char saved[PL_UNIT_TEXT_BYTES], forward[PL_UNIT_TEXT_BYTES], backward[PL_UNIT_TEXT_BYTES], sent[PL_UNIT_TEXT_BYTES];
   printf("%-12s %6s %15s %11s %11s %11s %11s %9s\n", "block", "count", "parameters", "saved", "fwd peak", "bwd peak",
          "output", "ops f+b");
-  for (int kind = 0; kind < PL_BLOCK_KIND_COUNT; kind++) {
-    const pl_block_program *program = &out->programs[kind];
-    int32_t count = pl_model_count_blocks(out->model, (pl_block_kind)kind);
+  for (int32_t c = 0; c < pl_model_n_classes(out->model); c++) {
+    const pl_block_program *program = &out->programs[c];
+    int32_t count = pl_model_count_class(out->model, c);
     if (count == 0) continue;
-    printf("%-12s %6d %15.0f %11s %11s %11s %11s %5u+%u\n", pl_block_kind_name((pl_block_kind)kind), count,
-           program->parameters, pl_format_bytes(program->saved_bytes, saved),
-           pl_format_bytes(program->forward_peak_bytes, forward),
+    printf("%-12s %6d %15.0f %11s %11s %11s %11s %5u+%u\n", class_name(out->model, c, name), count, program->parameters,
+           pl_format_bytes(program->saved_bytes, saved), pl_format_bytes(program->forward_peak_bytes, forward),
            pl_format_bytes(program->backward_peak_bytes, backward), pl_format_bytes(program->output_bytes, sent),
            program->forward.n_ops, program->backward.n_ops);
   }
@@ -217,8 +227,10 @@ static void print_text(const report *out, bool ops) {
          model->rotary              ? "rotary"
          : model->learned_positions ? "learned"
                                     : "without encoding",
-         model->norm == PL_NORM_RMS ? "RMS" : "layer", model->parallel_residual ? ", parallel residual" : "",
-         model->post_norm ? " behind the residual" : "");
+         model->norm == PL_NORM_RMS     ? "RMS"
+         : model->norm == PL_NORM_PIXEL ? "pixel"
+                                        : "layer",
+         model->parallel_residual ? ", parallel residual" : "", model->post_norm ? " behind the residual" : "");
   printf("  parameters %.0f", model->parameters);
   if (model->trained_parameters != model->parameters)
     printf(" (%.0f trained, with the language-model head)", model->trained_parameters);
@@ -228,13 +240,14 @@ static void print_text(const report *out, bool ops) {
          shard->mbs, (long long)shard->seq, pl_recompute_names[shard->recompute], pl_dtype_name(shard->dtype),
          shard->flash ? "fused" : "unfused");
   print_blocks(out);
-  for (int kind = 0; kind < PL_BLOCK_KIND_COUNT && ops; kind++) {
-    if (out->programs[kind].forward.n_ops == 0 || pl_model_count_blocks(model, (pl_block_kind)kind) == 0) continue;
+  char name[CLASS_NAME_BYTES];
+  for (int32_t c = 0; c < pl_model_n_classes(model) && ops; c++) {
+    if (out->programs[c].forward.n_ops == 0 || pl_model_count_class(model, c) == 0) continue;
     printf(
         "%s (* kept for the backward pass; w: parameter, d: gradient, dw: gradient of a parameter, m: dropout mask)\n",
-        pl_block_kind_name((pl_block_kind)kind));
-    print_list("forward", &out->programs[kind], out->programs[kind].forward);
-    print_list("backward", &out->programs[kind], out->programs[kind].backward);
+        class_name(model, c, name));
+    print_list("forward", &out->programs[c], out->programs[c].forward);
+    print_list("backward", &out->programs[c], out->programs[c].backward);
   }
 }
 
@@ -267,8 +280,8 @@ static void put_list(pl_json *json, const char *key, pl_op_list list) {
   pl_json_close_array(json);
 }
 
-static void put_block(pl_json *json, const pl_block_program *program, bool ops) {
-  pl_json_key(json, pl_block_kind_name(program->kind));
+static void put_block(pl_json *json, const char *name, const pl_block_program *program, bool ops) {
+  pl_json_key(json, name);
   pl_json_open_object(json);
   pl_json_put_number(json, "parameters", program->parameters);
   pl_json_put_number(json, "tied_parameters", program->tied_parameters);
@@ -333,8 +346,9 @@ static void print_json(const report *out, bool ops) {
   put_shard(&json, out->shard);
   pl_json_key(&json, "blocks");
   pl_json_open_object(&json);
-  for (int kind = 0; kind < PL_BLOCK_KIND_COUNT; kind++)
-    if (pl_model_count_blocks(model, (pl_block_kind)kind) > 0) put_block(&json, &out->programs[kind], ops);
+  char name[CLASS_NAME_BYTES];
+  for (int32_t c = 0; c < pl_model_n_classes(model); c++)
+    if (pl_model_count_class(model, c) > 0) put_block(&json, class_name(model, c, name), &out->programs[c], ops);
   pl_json_close_object(&json);
   pl_json_close_object(&json);
 }
@@ -346,8 +360,8 @@ static pl_code show(request *in, pl_arena *arena) {
   PL_TRY(pl_model_load(in->file, arena, &model, &in->error));
   int64_t made_for = model.max_positions > 0 ? model.max_positions : SEQ_UNKNOWN;
   if (!in->seq_given) in->shard.seq = made_for < SEQ_MOST ? made_for : SEQ_MOST;
-  for (int kind = 0; kind < PL_BLOCK_KIND_COUNT; kind++)
-    PL_TRY(pl_block_program_take(&model, (pl_block_kind)kind, &in->shard, arena, &out.programs[kind], &in->error));
+  for (int32_t c = 0; c < pl_model_n_classes(&model); c++)
+    PL_TRY(pl_block_class_program_take(&model, c, &in->shard, arena, &out.programs[c], &in->error));
   (in->json ? print_json : print_text)(&out, in->ops);
   return PL_OK;
 }

@@ -262,7 +262,7 @@ static void add_contents(filling *state, int32_t stage) {
     int32_t global = chunk * strategy->pp + stage;
     for (int32_t block = strategy->boundary[global]; block < strategy->boundary[global + 1]; block++) {
       pl_block_kind kind = pl_model_block_kind(state->model, block);
-      saved_bytes += program->blocks[kind].saved_bytes;
+      saved_bytes += program->blocks[pl_model_block_class(state->model, block)].saved_bytes;
       n_layers += kind == PL_BLOCK_LAYER;
     }
   }

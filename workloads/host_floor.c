@@ -55,7 +55,7 @@ pl_host_load pl_host_load_of_instruction(const pl_piece_context *context, const 
   pl_host_load load = {0, 0};
   if (instruction->kind != PL_INSTRUCTION_BLOCK) return load;
   const pl_block_program *block =
-      &context->program->blocks[pl_model_block_kind(context->program->model, instruction->block)];
+      &context->program->blocks[pl_model_block_class(context->program->model, instruction->block)];
   const pl_op_list *list = instruction->backward ? &block->backward : &block->forward;
   for (uint32_t i = 0; i < list->n_ops; i++)
     add_op(context, block, &list->ops[i], instruction->backward, &load);

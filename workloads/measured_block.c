@@ -30,7 +30,7 @@ pl_code pl_measured_blocks_take(const pl_model *model, const pl_job *job, const 
   const pl_op_profile *profile = job->op_profile;
   *blocks = NULL;
   *n_blocks = 0;
-  if (profile == NULL) return PL_OK;
+  if (profile == NULL || model->parts != NULL) return PL_OK; /* rows say nothing about unlike layers */
   pl_measured_block *made = PL_TAKE(arena, pl_measured_block, profile->n_times);
   if (made == NULL) return pl_fail_memory(error, "the op profile");
   for (uint32_t i = 0; i < profile->n_times; i++) {
@@ -168,7 +168,7 @@ static bool is_inside_a_node(const pl_cluster *cluster, const pl_program *progra
 
 bool pl_block_scales_of(const pl_cluster *cluster, const pl_program *program, const pl_communication_plan *plan,
                         const pl_device_class *device, pl_block_scale scales[PL_BLOCK_KIND_COUNT][2]) {
-  if (program->job->op_profile == NULL) return false;
+  if (program->job->op_profile == NULL || program->model->parts != NULL) return false;
   uint32_t class = device->group_class[PL_SLOT_TENSOR];
   sight own = {.program = program, .plan = plan, .profile = pl_cluster_profile(cluster, device->device)};
   if (class != PL_NONE) own.tensor = &plan->group_classes[class];

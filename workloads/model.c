@@ -6,11 +6,27 @@
 
 pl_block_kind pl_model_block_kind(const pl_model *model, int32_t block) {
   PL_ASSERT(block >= 0 && block < pl_model_n_blocks(model));
+  if (model->parts != NULL) return model->parts[model->part_of[block]].kind;
   if (block == 0) return PL_BLOCK_EMBEDDING;
   int32_t behind = block - (model->n_layers + 2);
   if (block == 1 || behind == 0) return PL_BLOCK_IDENTITY;
   if (behind < 0) return pl_model_has_experts(model, block - 2) ? PL_BLOCK_EXPERT_LAYER : PL_BLOCK_LAYER;
   return behind == 1 ? PL_BLOCK_FINAL_NORM : behind == 2 ? PL_BLOCK_HEAD : PL_BLOCK_LOSS;
+}
+
+int32_t pl_model_block_class(const pl_model *model, int32_t block) {
+  return model->parts != NULL ? model->part_of[block] : (int32_t)pl_model_block_kind(model, block);
+}
+
+pl_block_kind pl_model_class_kind(const pl_model *model, int32_t class_of_blocks) {
+  return model->parts != NULL ? model->parts[class_of_blocks].kind : (pl_block_kind)class_of_blocks;
+}
+
+int32_t pl_model_count_class(const pl_model *model, int32_t class_of_blocks) {
+  int32_t count = 0;
+  for (int32_t block = 0; block < pl_model_n_blocks(model); block++)
+    count += pl_model_block_class(model, block) == class_of_blocks;
+  return count;
 }
 
 bool pl_model_has_experts(const pl_model *model, int32_t layer) {
@@ -38,11 +54,17 @@ bool pl_model_splits_mlp(const pl_model *model, int32_t tmp, int64_t *width) {
   return true;
 }
 
+double pl_model_relative_positions(const pl_model *model) {
+  double side = 2 * (double)model->relative_window - 1;
+  return model->relative_window > 0 ? side * side : 0;
+}
+
 static double linear(double in, double out, bool bias) {
   return in * out + (bias ? out : 0);
 }
 
 static double norm(const pl_model *model) {
+  if (model->norm == PL_NORM_PIXEL) return 0;
   return (double)model->hidden * (model->norm_bias ? 2 : 1);
 }
 
@@ -54,6 +76,7 @@ static double mlp_parameters(const pl_model *model, int64_t width) {
 static double attention_parameters(const pl_model *model) {
   double h = (double)model->hidden, d = (double)model->head_size, heads = (double)model->n_heads;
   double wide = heads * d, narrow = (double)model->n_kv_heads * d, normed = model->qk_norm ? 2 * d : 0;
+  normed += pl_model_relative_positions(model) * heads;
   if (model->kv_rank == 0)
     return linear(h, wide + 2 * narrow, model->attention_bias) + linear(wide, h, model->output_bias) + normed;
   double q = (double)model->q_rank, kv = (double)model->kv_rank, rope = (double)model->rope_size;
@@ -95,7 +118,23 @@ static double head_parameters(const pl_model *model) {
   return count;
 }
 
+static double part_parameters(const pl_model_part *part) {
+  double in = (double)part->model->hidden, out = (double)part->out_width;
+  switch (part->kind) {
+  case PL_BLOCK_LAYER:
+    return layer_parameters(part->model, false);
+  case PL_BLOCK_POSITIONS:
+    return (double)part->rows * in;
+  case PL_BLOCK_LATENT:
+  case PL_BLOCK_PIXELS:
+    return linear(in, out, true);
+  default:
+    return 0;
+  }
+}
+
 double pl_model_block_parameters(const pl_model *model, int32_t block) {
+  if (model->parts != NULL) return part_parameters(&model->parts[model->part_of[block]]);
   switch (pl_model_block_kind(model, block)) {
   case PL_BLOCK_EMBEDDING:
     return embedding_parameters(model);
@@ -106,12 +145,9 @@ double pl_model_block_parameters(const pl_model *model, int32_t block) {
     return model->final_norm ? norm(model) : 0;
   case PL_BLOCK_HEAD:
     return head_parameters(model);
-  case PL_BLOCK_IDENTITY:
-  case PL_BLOCK_LOSS:
-  case PL_BLOCK_KIND_COUNT:
-    break;
+  default:
+    return 0;
   }
-  return 0;
 }
 
 /* Of one sequence, forward. */
@@ -126,7 +162,21 @@ static double block_flops(const pl_model *model, const pl_block_shard *shard, pl
   return tape.model_flops;
 }
 
+static double part_flops(const pl_model_part *part) {
+  const pl_block_shard shard = {
+      .tmp = 1, .mbs = (int32_t)part->windows, .seq = part->rows, .dtype = PL_DTYPE_FP16, .flash = true};
+  if (part->kind == PL_BLOCK_LAYER) return block_flops(part->model, &shard, PL_BLOCK_LAYER);
+  bool is_linear = part->kind == PL_BLOCK_LATENT || part->kind == PL_BLOCK_PIXELS;
+  return is_linear ? 2 * (double)part->rows * (double)part->model->hidden * (double)part->out_width : 0;
+}
+
 double pl_model_flops_per_sequence(const pl_model *model, int64_t seq) {
+  if (model->parts != NULL) {
+    double forward = 0;
+    for (int32_t block = 0; block < pl_model_n_blocks(model); block++)
+      forward += part_flops(&model->parts[model->part_of[block]]);
+    return 3 * forward;
+  }
   const pl_block_shard shard = {.tmp = 1, .mbs = 1, .seq = seq, .dtype = PL_DTYPE_FP16, .flash = true};
   const pl_block_kind kinds[] = {PL_BLOCK_LAYER, PL_BLOCK_EXPERT_LAYER, PL_BLOCK_HEAD};
   double forward = 0;

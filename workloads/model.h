@@ -12,7 +12,19 @@
 #include "core/status.h"
 #include "workloads/op.h"
 
-typedef enum pl_norm_kind { PL_NORM_LAYER = 0, PL_NORM_RMS } pl_norm_kind;
+/* PIXEL: to unit mean square over the channels, without parameters. */
+typedef enum pl_norm_kind { PL_NORM_LAYER = 0, PL_NORM_RMS, PL_NORM_PIXEL } pl_norm_kind;
+
+enum { PL_MODEL_PARTS_MAX = 48, PL_MODEL_CLASSES_MAX = PL_MODEL_PARTS_MAX };
+
+/* What blocks of a model of unlike blocks have in common: a sample reaches them as `windows` sequences of `rows` tokens
+ * of model->hidden channels, which attention sees apart, and leaves each with out_rows tokens of out_width channels. */
+typedef struct pl_model_part {
+  pl_block_kind kind;
+  const struct pl_model *model; /* their width, heads, MLP; its own parts are none */
+  int64_t windows, rows, out_rows, out_width;
+  int32_t first_block;
+} pl_model_part;
 
 typedef struct pl_model {
   const char *name;         /* "name" or "_name_or_path" of the file, else the file's base name */
@@ -48,6 +60,13 @@ typedef struct pl_model {
   bool post_norm;                        /* BERT: norms behind the residual additions */
   bool parallel_residual;                /* GPT-NeoX: attention and MLP read the same input and share one all-reduce */
   bool embedding_dropout, attention_dropout, hidden_dropout; /* probability above 0 in the file */
+  int64_t
+      relative_window; /* side of the square of tokens that a table of relative positions covers, per head; 0 = none */
+  /* A model of unlike blocks (workloads/model_transgan.c): n_layers is then its blocks but the first two and the last
+   * four, for which other models have their ends, and what is said above of widths is said of its first layers. */
+  const pl_model_part *parts; /* NULL: all layers are alike */
+  const uint8_t *part_of;     /* of each block */
+  int32_t n_parts;
   double parameters; /* exact count of `architecture` as Hugging Face builds it (unpadded vocabulary) */
   /* What is trained: the sum over the blocks. It differs from `parameters` only for a bare BertModel, LlamaModel ...:
    * training needs a language-model head, which the bare class lacks. */
@@ -71,6 +90,13 @@ static inline int32_t pl_model_n_blocks(const pl_model *model) {
 pl_block_kind pl_model_block_kind(const pl_model *model, int32_t block);
 /* How many of the model's blocks are of this kind. O(layers). */
 int32_t pl_model_count_blocks(const pl_model *model, pl_block_kind kind);
+/* Classes of equal blocks: the kinds of an ordinary model, the parts of one of unlike blocks. */
+static inline int32_t pl_model_n_classes(const pl_model *model) {
+  return model->parts != NULL ? model->n_parts : (int32_t)PL_BLOCK_LATENT;
+}
+int32_t pl_model_block_class(const pl_model *model, int32_t block);
+pl_block_kind pl_model_class_kind(const pl_model *model, int32_t class_of_blocks);
+int32_t pl_model_count_class(const pl_model *model, int32_t class_of_blocks);
 /* Whether layer `layer` (0 is the first) holds experts. */
 bool pl_model_has_experts(const pl_model *model, int32_t layer);
 /* Whether `tmp` cuts the MLPs that tensor parallelism splits into equal parts: those of dense layers and the shared
@@ -79,6 +105,8 @@ bool pl_model_splits_mlp(const pl_model *model, int32_t tmp, int64_t *width);
 
 /* Parameters of one block, unsharded and with the vocabulary unpadded (tied head: counted once, in the embedding). */
 double pl_model_block_parameters(const pl_model *model, int32_t block);
+/* Entries per head of its table of relative positions: (2 w - 1)^2; 0 without one. */
+double pl_model_relative_positions(const pl_model *model);
 /* Parameters that a token meets: all but those of the experts that it is not sent to. */
 double pl_model_active_parameters(const pl_model *model);
 
@@ -94,5 +122,13 @@ double pl_model_flops_per_sequence(const pl_model *model, int64_t seq);
  * zero. */
 pl_code pl_block_program_take(const pl_model *model, pl_block_kind kind, const pl_block_shard *shard, pl_arena *arena,
                               pl_block_program *program, pl_error *error);
+/* The same for a class of blocks. A model of unlike blocks has sequences of its own length (shard->seq must be the
+ * model's, max_positions) and knows neither sequence nor context parallelism. */
+pl_code pl_block_class_program_take(const pl_model *model, int32_t class_of_blocks, const pl_block_shard *shard,
+                                    pl_arena *arena, pl_block_program *program, pl_error *error);
+
+/* model_transgan.c: reads a model of model_type "transgan"; *model is zeroed but for family and digest. */
+struct pl_document;
+pl_code pl_model_transgan_read(const struct pl_document *document, pl_arena *arena, pl_model *model, pl_error *error);
 
 #endif

@@ -24,6 +24,10 @@ const char *pl_block_kind_name(pl_block_kind kind) {
       [PL_BLOCK_FINAL_NORM] = "final_norm",
       [PL_BLOCK_HEAD] = "head",
       [PL_BLOCK_LOSS] = "loss",
+      [PL_BLOCK_LATENT] = "latent",
+      [PL_BLOCK_POSITIONS] = "positions",
+      [PL_BLOCK_RESHAPE] = "reshape",
+      [PL_BLOCK_PIXELS] = "pixels",
   };
   return (unsigned)kind < PL_BLOCK_KIND_COUNT ? names[kind] : "unknown";
 }

@@ -110,6 +110,11 @@ typedef enum pl_block_kind {
   PL_BLOCK_FINAL_NORM,
   PL_BLOCK_HEAD, /* logits */
   PL_BLOCK_LOSS,
+  /* Of models with parts (workloads/model.h) only: */
+  PL_BLOCK_LATENT,    /* one vector per sample, by one linear layer to all tokens */
+  PL_BLOCK_POSITIONS, /* learned positions, added */
+  PL_BLOCK_RESHAPE,   /* tokens in another order, repeated, or fewer channels on more of them */
+  PL_BLOCK_PIXELS,    /* a linear layer per token to the channels of a picture, and its mean as the loss */
   PL_BLOCK_KIND_COUNT
 } pl_block_kind;
 

@@ -228,7 +228,7 @@ static void keep_gradients(gathering *state, const pl_block_program *block, pl_m
 static void add_block(gathering *state, const pl_instruction *instruction) {
   const pl_piece_context *context = state->context;
   const pl_block_program *block =
-      &context->program->blocks[pl_model_block_kind(context->program->model, instruction->block)];
+      &context->program->blocks[pl_model_block_class(context->program->model, instruction->block)];
   const pl_op_list *list = instruction->backward ? &block->backward : &block->forward;
   if (list->n_ops == 0) return;
   pl_memory_effect effect = pl_block_effect(block, instruction->backward);
@@ -351,7 +351,7 @@ static uint32_t count_ops(const pl_program *program, const pl_pass *pass) {
   for (uint32_t i = 0; i < pass->n; i++) {
     n += 2; /* its own, and the lateness behind a block */
     if (pass->instructions[i].kind != PL_INSTRUCTION_BLOCK) continue;
-    const pl_block_program *block = &program->blocks[pl_model_block_kind(program->model, pass->instructions[i].block)];
+    const pl_block_program *block = &program->blocks[pl_model_block_class(program->model, pass->instructions[i].block)];
     const pl_op_list *list = pass->instructions[i].backward ? &block->backward : &block->forward;
     n += 3 + list->n_ops + count_overlaps(list);
   }
@@ -360,7 +360,7 @@ static uint32_t count_ops(const pl_program *program, const pl_pass *pass) {
 
 static bool runs_ops(const pl_program *program, const pl_instruction *instruction) {
   if (instruction->kind != PL_INSTRUCTION_BLOCK) return false;
-  const pl_block_program *block = &program->blocks[pl_model_block_kind(program->model, instruction->block)];
+  const pl_block_program *block = &program->blocks[pl_model_block_class(program->model, instruction->block)];
   return (instruction->backward ? block->backward.n_ops : block->forward.n_ops) > 0;
 }
 

@@ -152,8 +152,8 @@ pl_code pl_program_take(const pl_model *model, const pl_job *job, const pl_strat
   *program = (pl_program){.model = model, .job = job, .strategy = strategy};
   PL_TRY(number_schedules(program, arena, error));
   const pl_block_shard shard = pl_strategy_shard(strategy, job);
-  for (int kind = 0; kind < PL_BLOCK_KIND_COUNT; kind++)
-    PL_TRY(pl_block_program_take(model, (pl_block_kind)kind, &shard, arena, &program->blocks[kind], error));
+  for (int32_t c = 0; c < pl_model_n_classes(model); c++)
+    PL_TRY(pl_block_class_program_take(model, c, &shard, arena, &program->blocks[c], error));
   PL_TRY(pl_measured_blocks_take(model, job, strategy, arena, &program->measured, &program->n_measured, error));
   pl_program_making state = {.program = program, .arena = arena, .error = error};
   PL_TRY(pl_making_families(&state));

@@ -109,9 +109,9 @@ typedef struct pl_program {
   int32_t n_microbatches; /* of the data-parallel replica that has most */
   /* Replicas with as many microbatches share a schedule: one, or as many as the split has numbers. */
   int32_t n_schedules;
-  const int32_t *schedule_of; /* per data rank */
-  pl_block_program blocks[PL_BLOCK_KIND_COUNT];
-  const struct pl_measured_block *measured; /* blocks as the job's op profile measured them */
+  const int32_t *schedule_of;                    /* per data rank */
+  pl_block_program blocks[PL_MODEL_CLASSES_MAX]; /* by pl_model_block_class */
+  const struct pl_measured_block *measured;      /* blocks as the job's op profile measured them */
   uint32_t n_measured;
   const pl_stage_program *stages; /* pp */
   const pl_family *families;

@@ -6,7 +6,7 @@
 enum { FIRST_OPS = 8 };
 
 const pl_block_program *pl_making_block(const pl_program *program, int32_t block) {
-  return &program->blocks[pl_model_block_kind(program->model, block)];
+  return &program->blocks[pl_model_block_class(program->model, block)];
 }
 
 static bool grow_ops(pl_program_making *state, uint32_t family) {

@@ -59,7 +59,7 @@ static void print_op(FILE *stream, const pl_block_program *block, const pl_op *o
 
 static void print_run(FILE *stream, const pl_program *program, const pl_instruction *instruction, int32_t count) {
   pl_block_kind kind = pl_model_block_kind(program->model, instruction->block);
-  const pl_block_program *block = &program->blocks[kind];
+  const pl_block_program *block = &program->blocks[pl_model_block_class(program->model, instruction->block)];
   const pl_op_list *list = instruction->backward ? &block->backward : &block->forward;
   fprintf(stream, "    %s %s", instruction->backward ? "backward" : "forward", pl_block_kind_name(kind));
   if (count > 1) fprintf(stream, " x%d", count);
@@ -70,7 +70,7 @@ static void print_run(FILE *stream, const pl_program *program, const pl_instruct
 
 static bool same_run(const pl_program *program, const pl_instruction *a, const pl_instruction *b) {
   return a->kind == PL_INSTRUCTION_BLOCK && b->kind == PL_INSTRUCTION_BLOCK && a->backward == b->backward &&
-         pl_model_block_kind(program->model, a->block) == pl_model_block_kind(program->model, b->block);
+         pl_model_block_class(program->model, a->block) == pl_model_block_class(program->model, b->block);
 }
 
 static void print_family_op(FILE *stream, const pl_program *program, int32_t stage, pl_family_kind kind, uint32_t op,

@@ -21,7 +21,7 @@ typedef struct costing {
   const pl_model *model;
   pl_program *program;
   pl_family_time communication;
-  double (*compute_s)[PL_BLOCK_KIND_COUNT][N_PASSES]; /* by device type */
+  double (*compute_s)[PL_MODEL_CLASSES_MAX][N_PASSES]; /* by device type and class of blocks */
   pl_training_state state;
   pl_arena *arena;
   pl_error *error;
@@ -30,7 +30,7 @@ typedef struct costing {
 /* One stage of devices. */
 typedef struct pricing {
   int32_t stage;
-  double block_s[PL_BLOCK_KIND_COUNT][N_PASSES];
+  double block_s[PL_MODEL_CLASSES_MAX][N_PASSES];
   double reduce_s[2], gather_s[2]; /* per parameter: of all but experts, of experts */
   double constant_s, optimizer_s;  /* optimizer: per parameter that is owned */
   double usable_bytes, passing_bytes;
@@ -51,13 +51,13 @@ static double list_s(const pl_device_profile *profile, const pl_op_list *list) {
 }
 
 static pl_code price_blocks(costing *state) {
-  state->compute_s = (void *)PL_TAKE(state->arena, double, state->cluster->n_profiles *PL_BLOCK_KIND_COUNT *N_PASSES);
+  state->compute_s = (void *)PL_TAKE(state->arena, double, state->cluster->n_profiles *PL_MODEL_CLASSES_MAX *N_PASSES);
   if (state->compute_s == NULL) return no_memory(state);
   for (uint32_t p = 0; p < state->cluster->n_profiles; p++)
-    for (int kind = 0; kind < PL_BLOCK_KIND_COUNT; kind++) {
-      const pl_block_program *block = &state->program->blocks[kind];
-      state->compute_s[p][kind][FORWARD] = list_s(&state->cluster->profiles[p], &block->forward);
-      state->compute_s[p][kind][BACKWARD] = list_s(&state->cluster->profiles[p], &block->backward);
+    for (int32_t c = 0; c < pl_model_n_classes(state->model); c++) {
+      const pl_block_program *block = &state->program->blocks[c];
+      state->compute_s[p][c][FORWARD] = list_s(&state->cluster->profiles[p], &block->forward);
+      state->compute_s[p][c][BACKWARD] = list_s(&state->cluster->profiles[p], &block->backward);
     }
   return PL_OK;
 }
@@ -72,7 +72,7 @@ static void price_devices(costing *state, pricing *own) {
       uint32_t device = pl_strategy_device(strategy, own->stage, r, t);
       uint32_t p = state->cluster->devices[device].profile;
       const pl_device_profile *profile = &state->cluster->profiles[p];
-      for (int i = 0; i < PL_BLOCK_KIND_COUNT * N_PASSES; i++)
+      for (int i = 0; i < pl_model_n_classes(state->model) * N_PASSES; i++)
         own->block_s[i / N_PASSES][i % N_PASSES] =
             fmax(own->block_s[i / N_PASSES][i % N_PASSES], share * state->compute_s[p][i / N_PASSES][i % N_PASSES]);
       own->usable_bytes = fmin(own->usable_bytes, pl_held_memory_of(state->program, own->stage, profile, 0).usable);
@@ -108,9 +108,9 @@ static pl_code price_collectives(costing *state, pricing *own, pl_family_kind fa
   uint32_t n_known = 0;
   if (family == NULL) return PL_OK;
   PL_TRY(pl_family_time_begin(&state->communication, family, state->error));
-  for (int kind = 0; kind < PL_BLOCK_KIND_COUNT; kind++)
+  for (int32_t c = 0; c < pl_model_n_classes(state->model); c++)
     for (int pass = 0; pass < N_PASSES; pass++) {
-      const pl_block_program *block = &state->program->blocks[kind];
+      const pl_block_program *block = &state->program->blocks[c];
       const pl_op_list *list = pass == FORWARD ? &block->forward : &block->backward;
       for (uint32_t i = 0; i < list->n_ops; i++) {
         const pl_op *op = &list->ops[i];
@@ -119,7 +119,7 @@ static pl_code price_collectives(costing *state, pricing *own, pl_family_kind fa
             pl_program_family_kind((pl_group_role)op->group) != family_kind)
           continue;
         PL_TRY(find_time(state, known, &n_known, op, &time_s));
-        own->block_s[kind][pass] += time_s;
+        own->block_s[c][pass] += time_s;
       }
     }
   return PL_OK;
@@ -164,17 +164,24 @@ static double passing_of(const pl_block_program *block) {
   return fmax(block->forward_peak_bytes - block->saved_bytes, block->backward_peak_bytes);
 }
 
+/* Of any block that the stage may have: layers anywhere, the ends at the ends; of unlike blocks, all anywhere. */
+static double largest_passing(const costing *state, int32_t stage) {
+  const int32_t first = PL_MODEL_BLOCKS_BEFORE_LAYERS, end = first + state->model->n_layers;
+  bool has_parts = state->model->parts != NULL;
+  double largest = 0;
+  for (int32_t block = 0; block < pl_model_n_blocks(state->model); block++) {
+    bool fits = has_parts || (block < first ? stage == 0 : block < end || stage == state->strategy->pp - 1);
+    const pl_block_program *program = &state->program->blocks[pl_model_block_class(state->model, block)];
+    if (fits) largest = fmax(largest, passing_of(program));
+  }
+  return largest;
+}
+
 static void price_memory(costing *state, pricing *own) {
   const pl_stage_program *stage = &state->program->stages[own->stage];
   pl_resident_memory resident = pl_resident_memory_of(state->program, own->stage);
   own->passing_bytes = resident.buffers;
-  double largest = fmax(passing_of(&state->program->blocks[PL_BLOCK_LAYER]),
-                        passing_of(&state->program->blocks[PL_BLOCK_EXPERT_LAYER]));
-  if (own->stage == 0) largest = fmax(largest, passing_of(&state->program->blocks[PL_BLOCK_EMBEDDING]));
-  if (own->stage == state->strategy->pp - 1)
-    for (int kind = PL_BLOCK_FINAL_NORM; kind <= PL_BLOCK_LOSS; kind++)
-      largest = fmax(largest, passing_of(&state->program->blocks[kind]));
-  own->passing_bytes += largest;
+  own->passing_bytes += largest_passing(state, own->stage);
   for (int32_t i = 0; i < state->program->n_schedules; i++) {
     int32_t in_flight = pl_schedule_in_flight(stage->schedules[i].steps, stage->schedules[i].n_steps);
     if (in_flight > own->in_flight) own->in_flight = in_flight;
@@ -191,16 +198,16 @@ typedef struct layer_price {
 static void add_block(const costing *state, const pricing *own, int32_t block, double *backward_s, double *reduction_s,
                       layer_price *price) {
   const pl_strategy *strategy = state->strategy;
-  int kind = pl_model_block_kind(state->model, block);
-  const pl_block_program *program = &state->program->blocks[kind];
+  int32_t c = pl_model_block_class(state->model, block);
+  const pl_block_program *program = &state->program->blocks[c];
   const pl_training_state *bytes = &state->state;
   bool apart = pl_program_has_expert_data(state->model, strategy);
   double experts = apart ? program->expert_parameters : 0, rest = program->parameters - experts;
-  if (kind == PL_BLOCK_HEAD && strategy->pp > 1) rest += program->tied_parameters;
+  if (program->kind == PL_BLOCK_HEAD && strategy->pp > 1) rest += program->tied_parameters;
   double whole = rest + experts;
   double sharded = rest / pl_program_shards(state->program, false) + experts / pl_program_shards(state->program, true);
-  price->time_s += own->block_s[kind][FORWARD] + own->block_s[kind][BACKWARD];
-  *backward_s += own->block_s[kind][BACKWARD];
+  price->time_s += own->block_s[c][FORWARD] + own->block_s[c][BACKWARD];
+  *backward_s += own->block_s[c][BACKWARD];
   *reduction_s += rest * own->reduce_s[0] + experts * own->reduce_s[1];
   price->sync_s += rest * own->gather_s[0] + experts * own->gather_s[1];
   price->sync_s += (strategy->zero >= 1 ? sharded : whole) * own->optimizer_s;
@@ -279,22 +286,25 @@ static pl_code send_s(costing *state, int32_t stage, pl_family_kind kind, double
 
 static pl_code price_cuts(costing *state, const tables *out) {
   int32_t pp = state->strategy->pp, n_chunks = pl_strategy_n_chunks(state->strategy), n = state->model->n_layers;
-  static const pl_block_kind kinds[2] = {PL_BLOCK_LAYER, PL_BLOCK_EXPERT_LAYER};
   for (int32_t chunk = 0; chunk + 1 < n_chunks; chunk++) {
     if (chunk >= pp) { /* the same devices as a round before */
       out->cut_s[chunk] = out->cut_s[chunk - pp];
       continue;
     }
     pl_arena_mark scratch = pl_arena_mark_here(state->arena);
-    double both_s[2];
-    for (int i = 0; i < 2; i++) {
-      double bytes = state->program->blocks[kinds[i]].output_bytes, down_s, up_s;
-      PL_TRY(send_s(state, chunk % pp, PL_FAMILY_DOWN, bytes, &down_s));
-      PL_TRY(send_s(state, (chunk + 1) % pp, PL_FAMILY_UP, bytes, &up_s));
-      both_s[i] = down_s + up_s;
+    double both_s[PL_MODEL_CLASSES_MAX]; /* of a cut behind a block of a class; negative: not asked for */
+    for (int32_t c = 0; c < PL_MODEL_CLASSES_MAX; c++)
+      both_s[c] = -1;
+    for (int32_t b = 1; b < n; b++) {
+      int32_t c = pl_model_block_class(state->model, PL_MODEL_BLOCKS_BEFORE_LAYERS + b - 1);
+      double bytes = state->program->blocks[c].output_bytes, down_s = 0, up_s = 0;
+      if (both_s[c] < 0) {
+        PL_TRY(send_s(state, chunk % pp, PL_FAMILY_DOWN, bytes, &down_s));
+        PL_TRY(send_s(state, (chunk + 1) % pp, PL_FAMILY_UP, bytes, &up_s));
+        both_s[c] = down_s + up_s;
+      }
+      out->cut_s[chunk][b] = both_s[c];
     }
-    for (int32_t b = 1; b < n; b++)
-      out->cut_s[chunk][b] = both_s[pl_model_has_experts(state->model, b - 1)];
     pl_arena_release_to(state->arena, scratch);
   }
   return PL_OK;

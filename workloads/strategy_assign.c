@@ -112,15 +112,24 @@ static void spread(const packing *pack, double bound_s, const int32_t *earliest,
 
 /* ---- times and shares ---- */
 
+/* Of the blocks in front of the layers or behind them. */
+static double ends_s(const pl_model *model, const double *time_s, int32_t block, int32_t end) {
+  double sum_s = 0;
+  for (; block < end; block++)
+    sum_s += time_s[pl_model_block_class(model, block)];
+  return sum_s;
+}
+
 static void layer_times(const pl_model *model, const pl_block_program *programs, const pl_device_profile *profile,
                         double *prefix) {
-  double time_s[PL_BLOCK_KIND_COUNT];
-  for (int kind = 0; kind < PL_BLOCK_KIND_COUNT; kind++)
-    time_s[kind] = block_time_s(&programs[kind], profile);
+  double time_s[PL_MODEL_CLASSES_MAX];
+  const int32_t first = PL_MODEL_BLOCKS_BEFORE_LAYERS;
+  for (int32_t c = 0; c < pl_model_n_classes(model); c++)
+    time_s[c] = block_time_s(&programs[c], profile);
   for (int32_t i = 0; i < model->n_layers; i++)
-    prefix[i + 1] = prefix[i] + time_s[pl_model_block_kind(model, i + PL_MODEL_BLOCKS_BEFORE_LAYERS)] +
-                    (i == 0 ? time_s[PL_BLOCK_EMBEDDING] : 0);
-  prefix[model->n_layers] += time_s[PL_BLOCK_FINAL_NORM] + time_s[PL_BLOCK_HEAD] + time_s[PL_BLOCK_LOSS];
+    prefix[i + 1] =
+        prefix[i] + time_s[pl_model_block_class(model, i + first)] + (i == 0 ? ends_s(model, time_s, 0, first) : 0);
+  prefix[model->n_layers] += ends_s(model, time_s, first + model->n_layers, pl_model_n_blocks(model));
 }
 
 /* Fills `share` and says which profiles any rank is on. */
@@ -145,9 +154,9 @@ static void find_shares(const pl_strategy *strategy, const pl_job *job, const pl
 static pl_code take_packing(const pl_strategy *strategy, const pl_model *model, const pl_job *job,
                             const pl_cluster *cluster, pl_arena *arena, packing *pack, pl_error *error) {
   const pl_block_shard shard = pl_strategy_shard(strategy, job);
-  pl_block_program programs[PL_BLOCK_KIND_COUNT];
-  for (int kind = 0; kind < PL_BLOCK_KIND_COUNT; kind++)
-    PL_TRY(pl_block_program_take(model, (pl_block_kind)kind, &shard, arena, &programs[kind], error));
+  pl_block_program programs[PL_MODEL_CLASSES_MAX];
+  for (int32_t c = 0; c < pl_model_n_classes(model); c++)
+    PL_TRY(pl_block_class_program_take(model, c, &shard, arena, &programs[c], error));
   double *share = PL_TAKE(arena, double, (size_t)strategy->pp * cluster->n_profiles);
   bool *is_used = PL_TAKE(arena, bool, cluster->n_profiles);
   const double **prefix = PL_TAKE(arena, const double *, cluster->n_profiles);
@@ -189,8 +198,10 @@ static void cut_uniformly(int32_t n_layers, int32_t n_chunks, int32_t *cut) {
 /* Elements of the matrices that a block multiplies by, as nanotron counts them: key-value heads as if all heads had
  * their own (huggingface/nanotron@0e0a27ea83cf, models/llama.py, get_block_compute_costs). */
 static double matrix_elements(const pl_model *model, int32_t block) {
+  pl_block_kind kind = pl_model_block_kind(model, block);
+  if (model->parts != NULL) model = model->parts[model->part_of[block]].model;
   double h = (double)model->hidden;
-  switch (pl_model_block_kind(model, block)) {
+  switch (kind) {
   case PL_BLOCK_LAYER:
   case PL_BLOCK_EXPERT_LAYER:
     return 4 * (double)(model->n_heads * model->head_size) * h +

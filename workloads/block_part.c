@@ -1,0 +1,71 @@
+/* What models of unlike blocks have beside their transformer layers: one vector per sample spread over the tokens,
+ * learned positions of each size, changes of shape, and the layer that makes a picture. Tensor parallelism leaves them
+ * whole on every rank, as AMP's TransGAN does.
+ */
+#include "core/cluster.h"
+#include "workloads/block_tape.h"
+
+/* One linear layer without a split; `rows` tokens of a sample. */
+static uint32_t plain_linear(pl_tape *tape, pl_tape_names names, const pl_model_part *part, uint32_t input) {
+  const pl_linear linear = {.names = names,
+                            .rows = part->rows,
+                            .in = tape->model->hidden,
+                            .out = part->out_width,
+                            .model_in = (double)tape->model->hidden,
+                            .model_out = (double)part->out_width,
+                            .bias = true};
+  return pl_tape_linear(tape, &linear, input, PL_NONE,
+                        pl_tape_activation(tape, names.forward, part->rows, 'o', part->out_width));
+}
+
+static void positions(pl_tape *tape, const pl_model_part *part) {
+  const pl_tape_names names = PL_OP_NAMES("positions");
+  uint32_t table = pl_tape_parameter(tape, names.forward, "ph", part->rows, tape->model->hidden);
+  tape->output = pl_tape_like(tape, tape->input, names.forward, PL_TENSOR_ACTIVATION, tape->shard->dtype);
+  pl_op *op = pl_tape_sweep(tape, names.forward, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 1, tape->input, PL_NONE,
+                            PL_NONE, tape->output, PL_NONE);
+  op->inputs[1] = table; /* read once: the batch shares it */
+  op->bytes += tape->tensors[table].size_bytes;
+  pl_tape_note(tape, PL_RULE_POSITIONS, names, tape->input, tape->output)->weight = table;
+}
+
+static void reshape(pl_tape *tape, const pl_model_part *part) {
+  const pl_tape_names names = PL_OP_NAMES("reshape");
+  tape->output = pl_tape_activation(tape, names.forward, part->out_rows, 'h', part->out_width);
+  pl_tape_sweep(tape, names.forward, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 0, tape->input, PL_NONE, PL_NONE,
+                tape->output, PL_NONE);
+  pl_tape_note(tape, PL_RULE_PERMUTE, names, tape->input, tape->output);
+}
+
+/* The loss is the mean of the picture (AMP's runs had no discriminator): a number per sample, and back a gradient. */
+static void pixels(pl_tape *tape, const pl_model_part *part) {
+  uint32_t picture = plain_linear(tape, PL_LINEAR_NAMES("pixels"), part, tape->input);
+  const pl_tape_names names = PL_OP_NAMES("mean_loss");
+  pl_tape_sweep(tape, names.forward, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 1, picture, PL_NONE, PL_NONE, PL_NONE,
+                PL_NONE);
+  pl_tape_note(tape, PL_RULE_MEAN_LOSS, names, picture, PL_NONE);
+}
+
+void pl_block_part_forward(pl_tape *tape, const pl_model_part *part) {
+  uint32_t given = pl_tape_activation(tape, "input", part->rows, 'h', tape->model->hidden);
+  switch (part->kind) {
+  case PL_BLOCK_LATENT: /* its vectors come from the data loader */
+    tape->output = plain_linear(tape, PL_LINEAR_NAMES("latent"), part, given);
+    return;
+  case PL_BLOCK_POSITIONS:
+    tape->input = given;
+    positions(tape, part);
+    return;
+  case PL_BLOCK_RESHAPE:
+    tape->input = given;
+    reshape(tape, part);
+    return;
+  case PL_BLOCK_PIXELS:
+    tape->input = given;
+    pixels(tape, part);
+    return;
+  default:
+    tape->input = tape->output = given;
+    return;
+  }
+}
