@@ -46,6 +46,13 @@ typedef enum pl_attention_kernel {
 const char *pl_attention_kernel_name(pl_attention_kernel kernel); /* "flash2"; "any" */
 int pl_attention_kernel_from_name(const char *name);              /* -1 when unknown */
 
+/* |predicted / measured - 1| on measurements of this device that were kept out of the fit. n = 0: none, the figures are
+ * another device's. */
+typedef struct pl_held_out {
+  uint32_t n;
+  double median_error, p90_error;
+} pl_held_out;
+
 /* One such implementation on this device: the curve of workloads/attention_cost.h. */
 enum { PL_HEAD_SIZES = 6 };
 typedef struct pl_attention_profile {
@@ -60,6 +67,7 @@ typedef struct pl_attention_profile {
   double overhead_s;
   double backward_ratio; /* time of the backward's loops over the forward's */
   double backward_prologue_keys, backward_overhead_s;
+  pl_held_out held_out[2]; /* forward, backward */
 } pl_attention_profile;
 
 /* Kinds of memory-bound kernels with a speed of their own. */
@@ -79,6 +87,7 @@ int pl_kernel_kind_from_name(const char *name);       /* -1 when unknown */
 /* time = overhead_s + bytes / (bandwidth * bandwidth_efficiency); an efficiency of 0: nothing is known. */
 typedef struct pl_kernel_profile {
   double bandwidth_efficiency, overhead_s;
+  pl_held_out held_out;
 } pl_kernel_profile;
 
 typedef struct pl_device_profile {

@@ -75,11 +75,35 @@ static pl_code read_backward(const pl_document *document, const pl_node *entry, 
   return read_duration(document, backward, "overhead", &attention->backward_overhead_s, error);
 }
 
+static pl_code read_held_out(const pl_document *document, const pl_node *mapping, const char *key,
+                             pl_held_out *held_out, pl_error *error) {
+  static const char *const known[] = {"calls", "median_error", "p90_error", NULL};
+  const pl_node *node = pl_node_get(mapping, key);
+  int64_t n;
+  if (node == NULL) return PL_OK;
+  PL_TRY(pl_profile_check_keys(document, node, known, error));
+  PL_TRY(pl_node_integer(document, node, "calls", 1, UINT32_MAX, &n, error));
+  held_out->n = (uint32_t)n;
+  PL_TRY(pl_profile_ratio(document, node, "median_error", true, 100, &held_out->median_error, error));
+  return pl_profile_ratio(document, node, "p90_error", true, 100, &held_out->p90_error, error);
+}
+
+static pl_code read_held_out_passes(const pl_document *document, const pl_node *entry, pl_attention_profile *attention,
+                                    pl_error *error) {
+  static const char *const passes[] = {"forward", "backward", NULL};
+  const pl_node *node = pl_node_get(entry, "held_out");
+  if (node == NULL) return PL_OK;
+  PL_TRY(pl_profile_check_keys(document, node, passes, error));
+  for (int pass = 0; pass < 2; pass++)
+    PL_TRY(read_held_out(document, node, passes[pass], &attention->held_out[pass], error));
+  return PL_OK;
+}
+
 static pl_code read_attention(const pl_document *document, const pl_node *entry, pl_attention_profile *attention,
                               pl_error *error) {
-  static const char *const known[] = {
-      "kernel", "multiprocessors", "query_tile", "key_tile", "efficiency", "prologue_keys",
-      "tail",   "overhead",        "backward",   NULL};
+  static const char *const known[] = {"kernel",     "multiprocessors", "query_tile", "key_tile",
+                                      "efficiency", "prologue_keys",   "tail",       "overhead",
+                                      "backward",   "held_out",        NULL};
   PL_TRY(pl_profile_check_keys(document, entry, known, error));
   const char *name;
   PL_TRY(pl_node_string(document, entry, "kernel", &name, error));
@@ -94,6 +118,7 @@ static pl_code read_attention(const pl_document *document, const pl_node *entry,
   PL_TRY(read_within(document, entry, "prologue_keys", 0, 65536, &attention->prologue_keys, error));
   PL_TRY(read_within(document, entry, "tail", 0, 10, &attention->tail, error));
   PL_TRY(read_duration(document, entry, "overhead", &attention->overhead_s, error));
+  PL_TRY(read_held_out_passes(document, entry, attention, error));
   return read_backward(document, entry, attention, error);
 }
 
@@ -119,7 +144,7 @@ static pl_code read_attentions(const pl_document *document, const pl_node *list,
 static pl_code read_kernels(const pl_document *document, const pl_node *kinds, pl_device_profile *profile,
                             pl_error *error) {
   static const char *const passes[] = {"forward", "backward", NULL};
-  static const char *const known[] = {"bandwidth", "overhead", NULL};
+  static const char *const known[] = {"bandwidth", "overhead", "held_out", NULL};
   if (!pl_node_is_mapping(kinds)) return pl_document_fail(document, kinds, error, "'kernels' must be an object");
   for (size_t i = 0; i < pl_node_count(kinds); i++) {
     const char *key;
@@ -134,6 +159,7 @@ static pl_code read_kernels(const pl_document *document, const pl_node *kinds, p
       PL_TRY(pl_profile_check_keys(document, entry, known, error));
       PL_TRY(read_within(document, entry, "bandwidth", 1e-3, 1, &kernel->bandwidth_efficiency, error));
       PL_TRY(read_duration(document, entry, "overhead", &kernel->overhead_s, error));
+      PL_TRY(read_held_out(document, entry, "held_out", &kernel->held_out, error));
     }
   }
   return PL_OK;

@@ -10,8 +10,10 @@
 #include <string.h>
 
 #include "validation/fit_table.h"
+#include "validation/kernel_residuals.h"
 #include "validation/nelder_mead.h"
 #include "workloads/attention_cost.h"
+#include "workloads/op.h"
 
 enum { COLUMNS = 13, FORWARD_FIXED = 4, EVALUATIONS = 4000 };
 
@@ -259,6 +261,73 @@ pl_code pl_attention_fit_take(const pl_csv *csv, const pl_device_profile *base, 
     if (count(&p, false) == 0) continue;
     list[*n_fits] = (pl_attention_fit){.cache_copies = 0};
     PL_TRY(fit_kernel(&p, csv, base, &list[(*n_fits)++], scratch, error));
+  }
+  return PL_OK;
+}
+
+/* ---- residuals ---- */
+
+static bool has_calls(const pl_csv *csv, const char *device, pl_attention_kernel kernel, bool backward) {
+  uint32_t name = pl_csv_column(csv, "device"), pass = pl_csv_column(csv, "pass"),
+           column = pl_csv_column(csv, "kernel");
+  for (uint32_t row = 0; row < csv->n_rows; row++)
+    if (strcmp(pl_csv_cell(csv, row, name), device) == 0 &&
+        strcmp(pl_csv_cell(csv, row, column), pl_attention_kernel_name(kernel)) == 0 &&
+        strcmp(pl_csv_cell(csv, row, pass), backward ? "backward" : "forward") == 0)
+      return true;
+  return false;
+}
+
+/* As workloads/op_cost.h has it without a curve. */
+static double roofline_s(const pl_device_profile *device, double peak_flops, const call *c) {
+  double products = 4 * c->shape.heads * c->shape.head_size * (c->shape.backward ? PL_ATTENTION_BACKWARD_FLOPS : 1);
+  double compute_s = products * c->shape.pairs / (peak_flops * device->attention_efficiency);
+  return fmax(compute_s, c->shape.bytes / (device->bandwidth_Bps * device->bandwidth_efficiency)) +
+         device->launch_overhead_s;
+}
+
+static void add_calls(const problem *p, const pl_device_profile *device, const pl_attention_profile *curve,
+                      double cache_copies, pl_residual_pool *pool) {
+  enum { LEAST_SEQUENCE = 512 };
+  const double least_s = 100e-6;
+  for (uint32_t i = 0; i < p->n_calls; i++) {
+    const call *c = &p->calls[i];
+    if (!belongs(p, c) || !c->held_out || c->time_s < least_s || c->shape.queries < LEAST_SEQUENCE) continue;
+    double cache_s = cache_copies * c->keys_values_bytes / p->bandwidth_Bps;
+    pl_residual_pool_add(pool, c->time_s,
+                         curve != NULL ? predict(p, curve, cache_copies, c)
+                                       : roofline_s(device, p->peak_flops, c) + cache_s);
+  }
+  pl_residual_pool_close_group(pool);
+}
+
+static bool is_mate(const pl_device_profile *a, const pl_device_profile *b) {
+  return strcmp(a->architecture, b->architecture) == 0;
+}
+
+pl_code pl_attention_residuals(const pl_csv *csv, const pl_device_profile *device, const pl_device_profile *const *from,
+                               uint32_t n_from, pl_arena *arena, const pl_attention_pools *pools, pl_error *error) {
+  const pl_attention_fit *fits;
+  uint32_t n_fits;
+  PL_TRY(pl_attention_fit_take(csv, device, arena, &fits, &n_fits, error));
+  call *calls = PL_TAKE(arena, call, csv->n_rows);
+  if (calls == NULL) return pl_fail_memory(error, "the residuals of attention");
+  problem p = {.calls = calls,
+               .peak_flops = fmax(device->peak_flops[PL_DTYPE_BF16], device->peak_flops[PL_DTYPE_FP16]),
+               .bandwidth_Bps = device->bandwidth_Bps * device->bandwidth_efficiency};
+  PL_TRY(read_calls(csv, device->name, calls, &p.n_calls, error));
+  for (uint32_t f = 0; f < 2 * n_fits; f++) {
+    const pl_attention_fit *fit = &fits[f / 2];
+    p.kernel = fit->profile.kernel;
+    p.backward = f % 2 == 1;
+    add_calls(&p, device, &fit->profile, fit->cache_copies, pools->fitted);
+    add_calls(&p, device, NULL, fit->cache_copies, pools->roofline);
+    for (uint32_t i = 0; i < n_from; i++) {
+      const pl_attention_profile *curve = pl_attention_choose(from[i], p.kernel);
+      if (curve == NULL || curve->kernel != p.kernel || !is_mate(device, from[i])) continue;
+      if (!has_calls(csv, from[i]->name, p.kernel, p.backward)) continue;
+      add_calls(&p, device, curve, fit->cache_copies, pools->transferred);
+    }
   }
   return PL_OK;
 }

@@ -71,7 +71,7 @@ static pl_code merge(merger *m, const pl_measured *tables, uint32_t n_tables, pl
       uint32_t c = m->cases->n_cases++;
       m->first[c] = m->last[c] = i;
       m->cases->cases[c] =
-          (pl_case){.row = row, .n_rows = 1, .crashed = pl_measured_crashed(row), .low_s = NAN, .high_s = NAN};
+          (pl_case){.row = row, .n_rows = 1, .crashed = pl_measured_crashed(row), .interval = pl_interval_none()};
       if (!pl_hash_index_put(&index, hash, &m->cases->cases[c], arena)) return pl_fail_memory(error, "the rows");
     }
   return PL_OK;

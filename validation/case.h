@@ -10,6 +10,7 @@
 #include "core/result.h"
 #include "validation/measured.h"
 #include "validation/row.h"
+#include "workloads/interval.h"
 #include "workloads/op_profile.h"
 #include "workloads/simulate.h"
 
@@ -30,7 +31,7 @@ typedef struct pl_case {
   pl_result_row result;       /* all zero unless expressed */
   double predicted_mem_bytes; /* the figure of memory that the source publishes, of the rank of which it does */
   double flops;               /* the model's, of one iteration, without recomputation */
-  double low_s, high_s;       /* prediction interval; NaN: none was asked for (validation/interval.h) */
+  pl_interval interval;       /* of the time; NaN: none was asked for */
 } pl_case;
 
 typedef struct pl_cases {
@@ -45,6 +46,7 @@ typedef struct pl_case_options {
   const char *collective_profile;  /* --collective-profile; NULL: the default */
   const char *profile_folder;      /* NULL: as pl_platform_load has it */
   pl_network_kind network;
+  const pl_residuals *residuals; /* that intervals are composed of; NULL: no intervals */
   uint32_t n_threads;
   bool progress;
 } pl_case_options;

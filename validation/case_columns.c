@@ -50,8 +50,8 @@ static double share_pct(const pl_case *c, double time_s) {
   X(INTEGER, flash, "1", "1 if attention is one fused kernel", is_expressed(c) ? c->job.flash : -1) \
   X(NUMBER, measured_s, "s", "measured time of an iteration, the median of the rows", c->measured_s) \
   X(NUMBER, predicted_s, "s", "predicted time of an iteration", predicted(c, c->result.iter_time_s)) \
-  X(NUMBER, predicted_low_s, "s", "lower end of the 80 % prediction interval", c->low_s) \
-  X(NUMBER, predicted_high_s, "s", "upper end of it", c->high_s) \
+  X(NUMBER, predicted_low_s, "s", "lower end of the 80 % prediction interval", predicted(c, c->interval.low_s)) \
+  X(NUMBER, predicted_high_s, "s", "upper end of it", predicted(c, c->interval.high_s)) \
   X(NUMBER, error_pct, "%", "predicted / measured - 1", pl_case_is_timed(c) ? 100 * pl_case_error(c) : NAN) \
   X(NUMBER, compute_pct, "%", "share of the predicted time: computing", share_pct(c, c->result.compute_s)) \
   X(NUMBER, tensor_pct, "%", "exposed tensor-parallel communication", share_pct(c, c->result.tensor_comm_s)) \

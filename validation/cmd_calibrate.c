@@ -6,6 +6,7 @@
 #include "validation/calibrate_collectives.h"
 #include "validation/calibrate_gemm.h"
 #include "validation/calibrate_kernels.h"
+#include "validation/calibrate_residuals.h"
 #include "validation/calibrate_training.h"
 
 enum {
@@ -26,7 +27,8 @@ enum {
   KEY_TRANSFER,
   KEY_TRAINING,
   KEY_SOURCE,
-  KEY_SUSTAINED_LIKE
+  KEY_SUSTAINED_LIKE,
+  KEY_RESIDUALS
 };
 
 typedef struct calibrate_options {
@@ -34,6 +36,7 @@ typedef struct calibrate_options {
   pl_calibrate_gemm gemm;
   pl_calibrate_kernels kernels;
   pl_calibrate_training training;
+  pl_calibrate_residuals residuals;
   pl_error error;
 } calibrate_options;
 
@@ -57,6 +60,10 @@ static const struct argp_option option_table[] = {
      "with --training: take only rows whose source mentions this; may be given several times", 0},
     {"sustained-like", KEY_SUSTAINED_LIKE, "FILE", 0,
      "instead of --training, for a device without training steps: the device profile of a relative", 0},
+    {"residuals", KEY_RESIDUALS, "FOLDER", 0,
+     "what is left over by the profiles that come with Paceline, for prediction intervals: all tables of "
+     "validation/calibration",
+     0},
     {"base", KEY_BASE, "FILE", 0,
      "with --gemm, --attention, --kernels, --training: the device profile that the fit goes into; the rest of it is "
      "kept",
@@ -87,13 +94,14 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     return 0;
   case KEY_OUTPUT:
     options->collectives.output = options->gemm.output = options->kernels.output = value;
-    options->training.output = value;
+    options->training.output = options->residuals.output = value;
     return 0;
   case KEY_CHECK:
     options->collectives.check = true;
     return 0;
   case KEY_FORCE:
     options->collectives.force = options->gemm.force = options->kernels.force = options->training.force = true;
+    options->residuals.force = true;
     return 0;
   case KEY_GEMM:
     if (options->gemm.n_rows < PL_CALIBRATE_FILES_MAX) options->gemm.rows[options->gemm.n_rows] = value;
@@ -101,6 +109,9 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     return 0;
   case KEY_TRANSFER:
     options->gemm.transfer = value;
+    return 0;
+  case KEY_RESIDUALS:
+    options->residuals.folder = value;
     return 0;
   case KEY_BASE:
     options->gemm.base = options->kernels.base = options->training.base = value;
@@ -150,10 +161,15 @@ static pl_code calibrate(const calibrate_options *options, pl_error *error) {
        collectives = options->collectives.rows != NULL;
   bool kernels = options->kernels.attention != NULL || options->kernels.kernels != NULL;
   bool training = options->training.n_rows > 0 || options->training.relative != NULL;
+  if (options->residuals.folder != NULL) {
+    if (gemm || kernels || training || collectives || options->collectives.check)
+      return pl_fail(error, PL_BAD_INPUT, "--residuals fits nothing and has a run of its own");
+    return pl_calibrate_residuals_run(&options->residuals, error);
+  }
   if (!gemm && !kernels && !training && !collectives)
     return pl_fail(error, PL_BAD_INPUT,
-                   "nothing to calibrate: say --collectives CSV, --gemm CSV, --attention CSV, --kernels CSV or "
-                   "--training CSV");
+                   "nothing to calibrate: say --collectives CSV, --gemm CSV, --attention CSV, --kernels CSV, "
+                   "--training CSV or --residuals FOLDER");
   if ((gemm || kernels || training) && collectives)
     return pl_fail(error, PL_BAD_INPUT,
                    "--collectives makes a collective profile and --%s a device profile: two files, so run it twice",

@@ -13,7 +13,6 @@
 #include "core/units.h"
 #include "core/words.h"
 #include "validation/case_columns.h"
-#include "validation/interval.h"
 #include "validation/report.h"
 #include "workloads/job_options.h"
 
@@ -29,8 +28,7 @@ enum {
   KEY_NETWORK,
   KEY_COLLECTIVE_PROFILE,
   KEY_HDF5,
-  KEY_SVG,
-  KEY_INTERVAL
+  KEY_SVG
 };
 enum { FILES_MAX = 256 };
 
@@ -39,8 +37,8 @@ typedef struct validate_options {
   const char *op_profile_path;
   const char *html_path, *svg_path, *csv_path, *hdf5_path;
   bool force, json;
-  const char *files[FILES_MAX], *residuals[FILES_MAX];
-  uint32_t n_files, n_residuals;
+  const char *files[FILES_MAX];
+  uint32_t n_files;
   pl_error error; /* first bad option */
 } validate_options;
 
@@ -59,9 +57,6 @@ static const struct argp_option option_table[] = {
     {"network", KEY_NETWORK, "KIND", 0, "flow (default) or analytic (no contention)", 0},
     {"output", 'o', "FILE", 0, "write the report as an HTML page", 0},
     {"svg", KEY_SVG, "FILE", 0, "draw the scatter plots alone", 0},
-    {"interval", KEY_INTERVAL, "FILE", 0,
-     "prediction intervals from the errors on these measurements, which must not be among the others; may be repeated",
-     0},
     {"csv", KEY_CSV, "FILE", 0, "write one line per configuration", 0},
     {"hdf5", KEY_HDF5, "FILE", 0, "write the same as HDF5, one dataset per column", 0},
     {"json", KEY_JSON, NULL, 0, "print the tables as JSON", 0},
@@ -71,11 +66,11 @@ static const struct argp_option option_table[] = {
     {0},
 };
 
-static void add_file(validate_options *options, const char **files, uint32_t *n, const char *path) {
-  if (*n == FILES_MAX)
+static void add_file(validate_options *options, const char *path) {
+  if (options->n_files == FILES_MAX)
     pl_fail(&options->error, PL_BAD_INPUT, "more than %d files", FILES_MAX);
   else
-    files[(*n)++] = path;
+    options->files[options->n_files++] = path;
 }
 
 static void choose_network(validate_options *options, const char *value) {
@@ -108,9 +103,6 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
   case KEY_NETWORK:
     choose_network(options, value);
     return 0;
-  case KEY_INTERVAL:
-    add_file(options, options->residuals, &options->n_residuals, value);
-    return 0;
   case KEY_CSV:
     options->csv_path = value;
     return 0;
@@ -137,7 +129,7 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
       options->run.n_threads = (uint32_t)n;
     return 0;
   case ARGP_KEY_ARG:
-    add_file(options, options->files, &options->n_files, value);
+    add_file(options, value);
     return 0;
   case ARGP_KEY_NO_ARGS:
     pl_fail(&options->error, PL_BAD_INPUT, "which measurements? %s FILE... (e.g. validation/measured/*.csv)",
@@ -154,8 +146,6 @@ static pl_code check_output(const validate_options *options, const char *path, p
   if (path == NULL) return PL_OK;
   for (uint32_t i = 0; i < options->n_files; i++)
     PL_TRY(pl_command_refuse_input(path, options->files[i], error));
-  for (uint32_t i = 0; i < options->n_residuals; i++)
-    PL_TRY(pl_command_refuse_input(path, options->residuals[i], error));
   const char *const inputs[] = {options->run.platform_path, options->op_profile_path};
   for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++)
     if (inputs[i] != NULL) PL_TRY(pl_command_refuse_input(path, inputs[i], error));
@@ -187,8 +177,8 @@ typedef struct session {
   pl_measured tables[FILES_MAX];
   pl_csv known; /* models */
   pl_op_profile op_profile;
-  pl_cases cases, residuals;
-  pl_interval interval;
+  pl_residuals residuals;
+  pl_cases cases;
   pl_report report;
 } session;
 
@@ -209,39 +199,31 @@ static pl_code store_hdf5(session *own, pl_error *error) {
                         own->cases.n_cases, options->force, error);
 }
 
-static pl_code load_cases(session *own, const char *const *files, uint32_t n, pl_cases *cases, pl_error *error) {
-  for (uint32_t i = 0; i < n; i++)
-    PL_TRY(pl_measured_load(files[i], &own->arena, &own->tables[i], error));
-  PL_TRY(pl_cases_take(own->tables, n, &own->arena, cases, error));
-  return pl_cases_express(cases, &own->known, &own->options->run, &own->arena, error);
-}
-
-static pl_code find_intervals(session *own, pl_error *error) {
-  PL_TRY(pl_cases_simulate(&own->residuals, &own->options->run, &own->arena, error));
-  PL_TRY(pl_interval_of(&own->residuals, &own->arena, &own->interval, error));
-  pl_interval_apply(&own->interval, &own->cases);
-  return PL_OK;
+static pl_code load_cases(session *own, pl_error *error) {
+  const validate_options *options = own->options;
+  PL_TRY(pl_csv_load(PACELINE_MODELS_CSV, &own->arena, &own->known, error));
+  for (uint32_t i = 0; i < options->n_files; i++)
+    PL_TRY(pl_measured_load(options->files[i], &own->arena, &own->tables[i], error));
+  PL_TRY(pl_cases_take(own->tables, options->n_files, &own->arena, &own->cases, error));
+  PL_TRY(pl_cases_express(&own->cases, &own->known, &options->run, &own->arena, error));
+  return check_known(&own->cases, error);
 }
 
 static pl_code validate(session *own, pl_error *error) {
-  const validate_options *options = own->options;
+  validate_options *options = own->options;
   if (options->error.code != PL_OK) return pl_fail(error, options->error.code, "%s", options->error.message);
   const char *const outputs[] = {options->html_path, options->svg_path, options->csv_path, options->hdf5_path};
   for (size_t i = 0; i < sizeof outputs / sizeof outputs[0]; i++)
     PL_TRY(check_output(options, outputs[i], error));
-  PL_TRY(pl_csv_load(PACELINE_MODELS_CSV, &own->arena, &own->known, error));
   if (options->op_profile_path != NULL) {
     PL_TRY(pl_op_profile_load(options->op_profile_path, &own->arena, &own->op_profile, error));
     own->options->run.op_profile = &own->op_profile;
   }
-  PL_TRY(load_cases(own, options->files, options->n_files, &own->cases, error));
-  if (options->n_residuals > 0)
-    PL_TRY(load_cases(own, options->residuals, options->n_residuals, &own->residuals, error));
-  PL_TRY(check_known(&own->cases, error));
+  PL_TRY(pl_residuals_load(&own->arena, &own->residuals, error));
+  options->run.residuals = &own->residuals;
+  PL_TRY(load_cases(own, error));
   PL_TRY(pl_cases_simulate(&own->cases, &options->run, &own->arena, error));
-  if (options->n_residuals > 0) PL_TRY(find_intervals(own, error));
   PL_TRY(pl_report_take(&own->cases, &own->arena, &own->report, error));
-  own->report.interval = own->interval;
   PL_TRY(store(options->html_path, &own->report, pl_report_html, error));
   PL_TRY(store(options->svg_path, &own->report, pl_report_svg, error));
   PL_TRY(store(options->csv_path, &own->report, pl_report_csv, error));

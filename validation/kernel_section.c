@@ -21,6 +21,11 @@ static void print_error(FILE *out, const char *what, pl_fit_error e) {
             100 * e.p90);
 }
 
+/* What the profile says of its own errors. */
+static pl_held_out held_out_of(pl_fit_error e) {
+  return (pl_held_out){.n = e.n_rows, .median_error = rounded(e.median), .p90_error = rounded(e.p90)};
+}
+
 static void print_attention(const pl_attention_fit *fit, FILE *out) {
   const pl_attention_profile *p = &fit->profile;
   fprintf(out, "attention %s: %u parameters; tiles %g x %g, efficiency", pl_attention_kernel_name(p->kernel),
@@ -73,6 +78,9 @@ pl_code pl_attention_section_take(pl_device_profile *device, const char *path, p
     n += at == n;
     list[at] = fits[i].profile;
     round_attention(&list[at]);
+    for (int pass = 0; pass < 2; pass++)
+      list[at].held_out[pass] =
+          held_out_of(fits[i].held_out_long[pass].n_rows > 0 ? fits[i].held_out_long[pass] : fits[i].held_out[pass]);
     print_attention(&fits[i], out);
   }
   device->attention = list;
@@ -98,7 +106,8 @@ pl_code pl_kernel_section_take(pl_device_profile *device, const char *path, pl_a
     print_error(out, "held out", fit->held_out);
     device->kernels[fit->kind][fit->backward] =
         (pl_kernel_profile){.bandwidth_efficiency = rounded(fit->profile.bandwidth_efficiency),
-                            .overhead_s = rounded(fit->profile.overhead_s)};
+                            .overhead_s = rounded(fit->profile.overhead_s),
+                            .held_out = held_out_of(fit->held_out)};
   }
   return PL_OK;
 }
@@ -109,6 +118,16 @@ static void put_us(pl_json *json, const char *key, double time_s) {
   char text[32];
   snprintf(text, sizeof text, "%.3gus", 1e6 * time_s);
   pl_json_put_string(json, key, text);
+}
+
+static void write_held_out(pl_json *json, const char *key, const pl_held_out *held_out) {
+  if (held_out->n == 0) return;
+  pl_json_key(json, key);
+  pl_json_open_object(json);
+  pl_json_put_integer(json, "calls", held_out->n);
+  pl_json_put_number(json, "median_error", held_out->median_error);
+  pl_json_put_number(json, "p90_error", held_out->p90_error);
+  pl_json_close_object(json);
 }
 
 static void write_attention(pl_json *json, const pl_attention_profile *p) {
@@ -134,6 +153,13 @@ static void write_attention(pl_json *json, const pl_attention_profile *p) {
   pl_json_put_number(json, "prologue_keys", p->backward_prologue_keys);
   put_us(json, "overhead", p->backward_overhead_s);
   pl_json_close_object(json);
+  if (p->held_out[0].n + p->held_out[1].n > 0) {
+    pl_json_key(json, "held_out");
+    pl_json_open_object(json);
+    write_held_out(json, "forward", &p->held_out[0]);
+    write_held_out(json, "backward", &p->held_out[1]);
+    pl_json_close_object(json);
+  }
   pl_json_close_object(json);
 }
 
@@ -160,6 +186,7 @@ void pl_kernel_section_write(pl_json *json, const void *content) {
       pl_json_open_object(json);
       pl_json_put_number(json, "bandwidth", kernels[pass].bandwidth_efficiency);
       put_us(json, "overhead", kernels[pass].overhead_s);
+      write_held_out(json, "held_out", &kernels[pass].held_out);
       pl_json_close_object(json);
     }
     pl_json_close_object(json);

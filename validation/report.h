@@ -5,7 +5,6 @@
 #include <stdio.h>
 
 #include "validation/case.h"
-#include "validation/interval.h"
 #include "validation/statistics.h"
 
 /* Cases with one value of a property: a family, a source, a GPU, a framework. */
@@ -39,7 +38,6 @@ typedef struct pl_report {
   pl_case_groups by[PL_GROUPING_COUNT];
   const pl_case *worst[PL_REPORT_WORST]; /* timed cases, largest error first */
   uint32_t n_worst;
-  pl_interval interval; /* n_cases = 0: none was asked for; set by the caller */
 } pl_report;
 
 /* Groups and statistics; everything in `arena`. */

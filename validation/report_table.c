@@ -58,6 +58,8 @@ static void put_case(pl_json *json, const pl_case *c) {
     pl_json_put_string(json, "strategy", strategy);
     pl_json_put_number(json, "measured_s", c->measured_s);
     pl_json_put_number(json, "predicted_s", c->result.iter_time_s);
+    pl_json_put_number(json, "predicted_low_s", c->interval.low_s);
+    pl_json_put_number(json, "predicted_high_s", c->interval.high_s);
     pl_json_put_number(json, "error_pct", 100 * pl_case_error(c));
     double percent[PL_REPORT_PARTS];
     pl_report_parts(c, percent);
@@ -93,11 +95,6 @@ void pl_report_json(FILE *stream, const pl_report *report) {
   pl_json_init(&json, stream, true);
   pl_json_open_object(&json);
   put_statistics(&json, &report->by[PL_BY_ALL].groups[0].statistics);
-  if (report->interval.n_cases > 0) {
-    pl_json_put_number(&json, "interval_low", report->interval.low);
-    pl_json_put_number(&json, "interval_high", report->interval.high);
-    pl_json_put_integer(&json, "interval_configurations", report->interval.n_cases);
-  }
   put_groups(&json, "families", "family", &report->by[PL_BY_FAMILY]);
   put_groups(&json, "sources", "source", &report->by[PL_BY_SOURCE]);
   put_groups(&json, "gpus", "gpu", &report->by[PL_BY_GPU]);

@@ -72,14 +72,15 @@ static void print_worst(FILE *stream, const pl_report *report) {
   fprintf(stream, "largest errors\n");
   for (uint32_t i = 0; i < report->n_worst; i++) {
     const pl_case *c = report->worst[i];
-    char strategy[160], measured[PL_UNIT_TEXT_BYTES], predicted[PL_UNIT_TEXT_BYTES];
+    char strategy[160], measured[PL_UNIT_TEXT_BYTES], predicted[PL_UNIT_TEXT_BYTES], interval[PL_INTERVAL_TEXT_BYTES];
     double percent[PL_REPORT_PARTS];
     pl_report_strategy(c, strategy, sizeof strategy);
     pl_report_parts(c, percent);
     fprintf(stream, "  %s:%u %s, %" PRId64 " %s, %s\n", c->row->file, c->row->line, c->row->model, c->row->n_gpus,
             c->row->gpu, strategy);
-    fprintf(stream, "    measured %s, predicted %s, %+.0f %%:", pl_format_time(c->measured_s, measured),
-            pl_format_time(c->result.iter_time_s, predicted), 100 * pl_case_error(c));
+    fprintf(stream, "    measured %s, predicted %s (80 %%: %s), %+.0f %%:", pl_format_time(c->measured_s, measured),
+            pl_format_time(c->result.iter_time_s, predicted), pl_interval_format(&c->interval, interval),
+            100 * pl_case_error(c));
     for (int part = 0; part < PL_REPORT_PARTS; part++)
       fprintf(stream, " %s %.0f %%", pl_report_part_names[part], percent[part]);
     fprintf(stream, "; MFU %.1f %%, predicted %.1f %%\n", 100 * c->result.mfu * c->result.iter_time_s / c->measured_s,
@@ -92,9 +93,6 @@ void pl_report_print(FILE *stream, const pl_report *report) {
   const pl_statistics *all = &report->by[PL_BY_ALL].groups[0].statistics;
   fprintf(stream, "%u rows, %u different configurations, %u expressed, %u compared\n\n", all->n_rows, all->n_cases,
           all->n_expressed, all->n_timed);
-  if (report->interval.n_cases > 0)
-    fprintf(stream, "80 %% prediction interval: %.2f to %.2f times the prediction, from %u configurations\n\n",
-            report->interval.low, report->interval.high, report->interval.n_cases);
   for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
     print_groups(stream, report, &report->by[tables[i]]);
   print_memory(stream, &report->by[PL_BY_FAMILY]);

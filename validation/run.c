@@ -59,6 +59,7 @@ static pl_code simulate(const run *r, pl_case *c, const pl_platform *platform, p
   options.cache = cache;
   options.collective_profile = r->collective_profile;
   options.network = r->options->network;
+  options.residuals = r->options->residuals;
   pl_arena_reset(arena);
   pl_strategy strategy = c->strategy;
   pl_simulate_report report;
@@ -68,6 +69,7 @@ static pl_code simulate(const run *r, pl_case *c, const pl_platform *platform, p
   PL_TRY(pl_simulate(cluster, c->model, &c->job, &strategy, &options, arena, &report, error));
   c->result = report.row;
   c->predicted_mem_bytes = memory_of(&c->habits, &report);
+  c->interval = report.interval;
   c->flops = pl_model_flops_per_sequence(c->model, c->job.seq) * (double)c->job.gbs;
   return PL_OK;
 }

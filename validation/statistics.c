@@ -164,8 +164,9 @@ pl_code pl_statistics_of(const pl_case *const *some, uint32_t n, pl_arena *arena
     s.n_rows += some[i]->n_rows;
     s.n_expressed += some[i]->reason == NULL;
     if (!pl_case_is_timed(some[i])) continue;
-    covered += (uint32_t)(some[i]->measured_s >= some[i]->low_s && some[i]->measured_s <= some[i]->high_s);
-    ranged += isnan(some[i]->low_s) ? 0 : 1;
+    covered +=
+        (uint32_t)(some[i]->measured_s >= some[i]->interval.low_s && some[i]->measured_s <= some[i]->interval.high_s);
+    ranged += isnan(some[i]->interval.low_s) ? 0 : 1;
     own.values[s.n_timed] = pl_case_error(some[i]);
     own.timed[s.n_timed++] = some[i];
   }

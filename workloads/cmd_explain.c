@@ -55,6 +55,7 @@ typedef struct session {
   explain_options *options;
   pl_job_session job;
   pl_simulate_report report;
+  pl_residuals residuals;
   pl_explanation explanation;
   pl_explain_view view;
 } session;
@@ -100,6 +101,8 @@ static pl_code explain(session *own, pl_error *error) {
   const pl_cluster *cluster = pl_platform_cluster(own->job.platform);
   options->job.simulate.platform = own->job.platform;
   options->job.simulate.explanation = &own->explanation;
+  PL_TRY(pl_residuals_load(&own->job.arena, &own->residuals, error));
+  options->job.simulate.residuals = &own->residuals;
   PL_TRY(pl_simulate(cluster, &own->job.model, &options->job.job, &own->job.strategy, &options->job.simulate,
                      &own->job.arena, &own->report, error));
   if (options->stage == NULL) own->view.first_stage = pl_explanation_worst_stage(&own->explanation);

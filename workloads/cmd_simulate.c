@@ -133,6 +133,7 @@ static pl_code trace_close(trace_file *trace, pl_code code, pl_error *error) {
 typedef struct session {
   simulate_options *options;
   pl_job_session job;
+  pl_residuals residuals;
   pl_simulate_report report;
   pl_vary_grid vary;
   pl_strategy given; /* as parsed, for the variations */
@@ -164,6 +165,8 @@ static pl_code simulate_variations(session *own, pl_error *error) {
 static pl_code simulate(session *own, pl_error *error) {
   simulate_options *options = own->options;
   PL_TRY(load(own, error));
+  PL_TRY(pl_residuals_load(&own->job.arena, &own->residuals, error));
+  options->job.simulate.residuals = &own->residuals;
   trace_file trace;
   if (options->trace_path != NULL) {
     PL_TRY(pl_command_refuse_input(options->trace_path, options->job.platform_path, error));

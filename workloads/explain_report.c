@@ -213,11 +213,23 @@ static void print_communication(const explain_output *output) {
   print_more(output, rows->communication, rows->n_communication);
 }
 
+static void print_interval(FILE *stream, const pl_interval *interval) {
+  if (isnan(interval->low_s)) return;
+  fputs("interval         half-widths of ln(time):", stream);
+  for (int kind = 0, n = 0; kind < PL_DOUBT_COUNT; kind++)
+    if (interval->half[kind] >= 5e-4)
+      fprintf(stream, "%s %s %.3f", n++ > 0 ? "," : "", pl_doubt_names[kind], interval->half[kind]);
+  for (uint32_t i = 0; i < interval->unseen.n; i++)
+    fprintf(stream, "%s %s", i > 0 ? "," : "; calibration saw no", interval->unseen.text[i]);
+  fputc('\n', stream);
+}
+
 pl_code pl_explain_report_print(FILE *stream, const pl_simulate_subject *subject, const pl_simulate_report *report,
                                 const pl_explanation *explanation, const pl_explain_view *view, pl_arena *arena,
                                 pl_error *error) {
   pl_simulate_subject_print(stream, subject);
-  pl_simulate_speed_print(stream, &report->row);
+  pl_simulate_speed_print(stream, &report->row, &report->interval);
+  print_interval(stream, &report->interval);
   for (int32_t stage = view->first_stage; stage < view->first_stage + view->n_stages; stage++) {
     pl_explain_rows rows;
     PL_TRY(pl_explain_rows_take(explanation, pl_explanation_busiest(explanation, stage), arena, &rows, error));

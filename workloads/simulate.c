@@ -29,8 +29,13 @@ typedef struct simulation {
   pl_engine_result result;
 } simulation;
 
+static bool has_interval(const pl_simulate_options *options) {
+  return options->residuals != NULL && !options->chunked && options->network != PL_NETWORK_SIMGRID &&
+         options->streams != PL_STREAMS_READY;
+}
+
 static bool tells_origins(const pl_simulate_options *options) {
-  return options->explanation != NULL || options->features != NULL;
+  return options->explanation != NULL || options->features != NULL || has_interval(options);
 }
 
 /* ---- running ---- */
@@ -39,7 +44,7 @@ static pl_code run_network(simulation *state) {
   const pl_simulate_options *options = state->options;
   bool explains = options->explanation != NULL;
   const pl_engine_options engine_options = {.record_parts = options->trace != NULL || explains,
-                                            .record_charges = explains || options->features != NULL};
+                                            .record_charges = tells_origins(options)};
   const pl_graph *graph = &state->compiled.graph;
   if (options->network == PL_NETWORK_SIMGRID)
     return pl_simgrid_run(options->platform, graph, options->sharing, &engine_options, state->arena, &state->result,
@@ -244,6 +249,17 @@ static pl_code explain(simulation *state) {
                              state->arena, state->options->explanation, state->error);
 }
 
+static pl_code find_interval(simulation *state, pl_interval *interval) {
+  pl_explanation own;
+  const pl_explanation *explanation = state->options->explanation;
+  if (explanation == NULL) {
+    PL_TRY(pl_explanation_take(state->cluster, &state->program, &state->plan, &state->compiled.graph, &state->origins,
+                               &state->result, state->arena, &own, state->error));
+    explanation = &own;
+  }
+  return pl_interval_take(explanation, state->options->residuals, state->arena, interval, state->error);
+}
+
 static pl_code fill_features(simulation *state, const pl_simulate_report *report) {
   pl_explanation explanation;
   PL_TRY(pl_explanation_take(state->cluster, &state->program, &state->plan, &state->compiled.graph, &state->origins,
@@ -254,7 +270,7 @@ static pl_code fill_features(simulation *state, const pl_simulate_report *report
 
 pl_code pl_simulate(const pl_cluster *cluster, const pl_model *model, const pl_job *job, const pl_strategy *strategy,
                     const pl_simulate_options *options, pl_arena *arena, pl_simulate_report *report, pl_error *error) {
-  *report = (pl_simulate_report){.n_devices = pl_strategy_n_ranks(strategy)};
+  *report = (pl_simulate_report){.n_devices = pl_strategy_n_ranks(strategy), .interval = pl_interval_none()};
   simulation state = {.cluster = cluster,
                       .model = model,
                       .job = job,
@@ -271,6 +287,7 @@ pl_code pl_simulate(const pl_cluster *cluster, const pl_model *model, const pl_j
   PL_TRY(report_memory(&state, report));
   PL_TRY(report_bottleneck(&state, report));
   if (options->explanation != NULL) PL_TRY(explain(&state));
+  if (has_interval(options)) PL_TRY(find_interval(&state, &report->interval));
   report->n_device_classes = state.plan.n_device_classes;
   report->n_transfer_classes = state.plan.n_transfer_classes;
   report->n_events = state.result.n_events;

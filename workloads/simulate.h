@@ -8,6 +8,7 @@
 #include "netmodel/networks.h"
 #include "netmodel/topology_cache.h"
 #include "workloads/explanation.h"
+#include "workloads/interval.h"
 #include "workloads/strategy.h"
 
 typedef struct pl_simulate_options {
@@ -25,7 +26,9 @@ typedef struct pl_simulate_options {
                                   the cache's next use */
   double *features;            /* filled as core/features.h says; NULL = nobody asks. Not beside `explanation`. */
   uint32_t n_feature_stages;   /* that `features` has room for; at least pp */
-  pl_topology_cache *cache;    /* of the calling thread, kept between simulations; NULL = none. Changes no result. */
+  const pl_residuals *residuals; /* fills the report's interval; NULL = nobody asks. No effect on chunked runs and READY
+                                    streams, which calibration never saw */
+  pl_topology_cache *cache;      /* of the calling thread, kept between simulations; NULL = none. Changes no result. */
 } pl_simulate_options;
 
 #define PL_SIMULATE_OPTIONS_DEFAULT                                                                                    \
@@ -48,6 +51,7 @@ typedef struct pl_simulate_report {
   const char
       *bottleneck_link; /* name of the link with the highest mean utilisation while in use by the run; NULL when none */
   double bottleneck_utilisation; /* bytes carried / (capacity * iteration time) */
+  pl_interval interval;          /* NaN: nobody asked */
 } pl_simulate_report;
 
 /* `strategy` must have passed pl_strategy_check and have boundaries. All memory from `arena` (the caller resets it).

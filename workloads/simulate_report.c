@@ -43,11 +43,13 @@ static void print_share(FILE *stream, const char *name, double time_s, double to
   fprintf(stream, "  %-24s %10s  %5.1f %%\n", name, pl_format_time(time_s, text), 100 * time_s / total_s);
 }
 
-void pl_simulate_speed_print(FILE *stream, const pl_result_row *row) {
-  char text[PL_UNIT_TEXT_BYTES], tokens[PL_UNIT_TEXT_BYTES];
+void pl_simulate_speed_print(FILE *stream, const pl_result_row *row, const pl_interval *interval) {
+  char text[PL_UNIT_TEXT_BYTES], tokens[PL_UNIT_TEXT_BYTES], range[PL_INTERVAL_TEXT_BYTES];
   bool is_long = row->iter_time_s >= 1;
-  fprintf(stream, "\niteration time   %s %s\n", pl_format_figure(row->iter_time_s * (is_long ? 1 : 1e3), text),
+  fprintf(stream, "\niteration time   %s %s", pl_format_figure(row->iter_time_s * (is_long ? 1 : 1e3), text),
           is_long ? "s" : "ms");
+  if (!isnan(interval->low_s)) fprintf(stream, " (80 %%: %s)", pl_interval_format(interval, range));
+  fputc('\n', stream);
   fprintf(stream, "throughput       %s sequences/s, %s tokens/s\n", pl_format_figure(row->samples_per_s, text),
           pl_format_figure(row->tokens_per_s, tokens));
   fprintf(stream, "MFU              %.1f %%\n", 100 * row->mfu);
@@ -82,7 +84,7 @@ static void print_memory(FILE *stream, const pl_simulate_report *report) {
 
 void pl_simulate_report_print(FILE *stream, const pl_simulate_subject *subject, const pl_simulate_report *report) {
   pl_simulate_subject_print(stream, subject);
-  pl_simulate_speed_print(stream, &report->row);
+  pl_simulate_speed_print(stream, &report->row, &report->interval);
   print_times(stream, &report->row);
   print_memory(stream, report);
   fputc('\n', stream);
@@ -143,6 +145,27 @@ static void put_stage(pl_json *json, int32_t index, const pl_stage_memory *stage
   pl_json_close_object(json);
 }
 
+/* Half-widths of ln(time) by what they come from; their squares add up. */
+static void put_interval(pl_json *json, const pl_interval *interval) {
+  pl_json_put_number(json, "iter_time_low_s", interval->low_s);
+  pl_json_put_number(json, "iter_time_high_s", interval->high_s);
+  if (isnan(interval->low_s)) return;
+  pl_json_key(json, "interval");
+  pl_json_open_object(json);
+  pl_json_put_number(json, "share", PL_INTERVAL_SHARE);
+  pl_json_key(json, "half_widths");
+  pl_json_open_object(json);
+  for (int kind = 0; kind < PL_DOUBT_COUNT; kind++)
+    pl_json_put_number(json, pl_doubt_names[kind], interval->half[kind]);
+  pl_json_close_object(json);
+  pl_json_key(json, "unseen");
+  pl_json_open_array(json);
+  for (uint32_t i = 0; i < interval->unseen.n; i++)
+    pl_json_string(json, interval->unseen.text[i]);
+  pl_json_close_array(json);
+  pl_json_close_object(json);
+}
+
 void pl_simulate_subject_json(pl_json *json, const pl_simulate_subject *subject, const pl_simulate_report *report) {
   pl_json_put_string(json, "model", subject->model->name);
   pl_json_put_string(json, "platform", subject->cluster->path);
@@ -156,6 +179,7 @@ void pl_simulate_subject_json(pl_json *json, const pl_simulate_subject *subject,
   pl_json_put_string(json, "framework", pl_framework_or_ideal(subject->job->framework)->name);
   if (subject->job->op_profile != NULL) pl_json_put_string(json, "op_profile", subject->job->op_profile->path);
   pl_simulate_row_json(json, &report->row);
+  put_interval(json, &report->interval);
 }
 
 void pl_simulate_report_json(FILE *stream, const pl_simulate_subject *subject, const pl_simulate_report *report) {

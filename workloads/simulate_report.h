@@ -17,7 +17,7 @@ typedef struct pl_simulate_subject {
 /* What `explain` prints too: the job; iteration time, throughput, MFU; and as JSON the job with all columns of the row.
  */
 void pl_simulate_subject_print(FILE *stream, const pl_simulate_subject *subject);
-void pl_simulate_speed_print(FILE *stream, const pl_result_row *row);
+void pl_simulate_speed_print(FILE *stream, const pl_result_row *row, const pl_interval *interval);
 void pl_simulate_subject_json(pl_json *json, const pl_simulate_subject *subject, const pl_simulate_report *report);
 
 /* All columns of a row, into the object that is open. */

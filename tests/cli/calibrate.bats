@@ -75,7 +75,7 @@ bad() { printf '%b' "$2" > "$BATS_TEST_TMPDIR/$1"; }
 }
 
 @test "refused: options" {
-  refused "nothing to calibrate: say --collectives CSV, --gemm CSV, --attention CSV, --kernels CSV or --training CSV" --base "$BASE"
+  refused "nothing to calibrate: say --collectives CSV, --gemm CSV, --attention CSV, --kernels CSV, --training CSV or --residuals FOLDER" --base "$BASE"
   refused "two files, so run it twice" --gemm "$TABLE" --base "$BASE" --collectives x.csv
   refused "--base is missing" --gemm "$TABLE"
   refused "--dtype: 'fp12' is none of" --gemm "$TABLE" --base "$BASE" --dtype fp16,fp12

@@ -70,12 +70,19 @@ PYTHON
   fi
 }
 
-@test "prediction intervals come from other rows" {
-  run -0 --separate-stderr "$PACELINE" validate "$few" --interval validation/measured/megatron_lm_readme.csv --json
-  jq -e '.interval_low > 0 and .interval_low < .interval_high and .interval_configurations == 13' <<<"$output"
+@test "every prediction has its interval" {
+  run -0 --separate-stderr "$PACELINE" validate "$few" --json --csv "$BATS_TEST_TMPDIR/i.csv"
   jq -e '.families[0].coverage_pct | . >= 0 and . <= 100' <<<"$output"
-  refuses "--interval: 3 configurations to take residuals from; at least 10 are needed" "$few" --interval "$few"
-  refuses "nosuch.csv: cannot open: No such file or directory" "$few" --interval nosuch.csv
+  jq -e '.worst | length == 3 and all(.predicted_low_s < .predicted_s and .predicted_s < .predicted_high_s)' <<<"$output"
+  python3 - "$BATS_TEST_TMPDIR/i.csv" <<'END'
+import csv, sys
+rows = list(csv.DictReader(open(sys.argv[1])))
+assert len(rows) == 3 and all(float(r["predicted_low_s"]) < float(r["predicted_high_s"]) for r in rows)
+END
+  run -0 "$PACELINE" validate "$few"
+  [[ $output == *" (80 %: "* && $output == *" covered%"* ]]
+  echo '{"residuals": 3}' >"$BATS_TEST_TMPDIR/bad.json"
+  PACELINE_RESIDUALS=$BATS_TEST_TMPDIR/bad.json refuses "*bad.json:1:15: 'residuals' must be an object" "$few"
 }
 
 @test "what cannot be expressed is counted with its reason" {

@@ -11,8 +11,14 @@ begin_excerpt='<!-- as in validation/README.md, from here -->' end_excerpt='<!--
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-"$PACELINE" validate validation/measured/*.csv --interval validation/calibration/mosaicml_mpt.csv \
-  --interval validation/calibration/vocab_parallelism.csv --svg "$scratch/picture.svg" >"$scratch/measured.txt"
+residuals=workloads/residuals.json
+"$PACELINE" calibrate --residuals validation/calibration -o "$scratch/residuals.json" >"$scratch/residuals.txt"
+if [[ ${1:-} == --renew ]]; then
+  cp "$scratch/residuals.json" $residuals
+else
+  cmp $residuals "$scratch/residuals.json" || { echo "$residuals is not what paceline calibrate --residuals writes (renew: see $0)"; exit 1; }
+fi
+"$PACELINE" validate validation/measured/*.csv --svg "$scratch/picture.svg" >"$scratch/measured.txt"
 "$PACELINE" validate validation/memory/*.csv.gz >"$scratch/memory.txt"
 "$PACELINE" validate validation/calibration/{mosaicml_mpt,vocab_parallelism}.csv >"$scratch/calibration.txt"
 
@@ -26,10 +32,10 @@ mkdir "$scratch/parts"
 part measured 'family ' | sed 's/^\([^`].\{112\}\).*/\1/; s/ *$//' >"$scratch/parts/families of measured"
 {
   echo '```'
-  sed -n '/^80 % prediction/p' "$scratch/measured.txt"
   part measured 'family ' | sed -n '2,$p' | sed '$d' | sed 's/^\(.\{40\}\).\{73\}/\1/'
   echo '```'
 } >"$scratch/parts/coverage of measured"
+sed '/^$/d; s/^centre/\n&/' "$scratch/residuals.txt" >"$scratch/parts/residuals of calibration"
 part measured 'not expressed' >"$scratch/parts/reasons of measured"
 part measured 'memory ' >"$scratch/parts/memory of measured"
 part memory 'memory ' >"$scratch/parts/memory of memory"
