@@ -30,3 +30,34 @@ PY
   [[ "$output" == *"candidates    4"* ]]
   [[ "$output" == *"tmp=8"* ]]
 }
+
+search_anneal() {
+  run "$PACELINE" search --platform platforms/amp-hetero-cluster.xml "${job[@]}" --method anneal "$@"
+  [ "$status" -eq 0 ]
+}
+
+@test "anneal: the same bytes again, others with another seed" {
+  search_anneal --seed 3 -o "$BATS_TEST_TMPDIR/a.h5"
+  search_anneal --seed 3 -o "$BATS_TEST_TMPDIR/b.h5" --threads 2
+  cmp "$BATS_TEST_TMPDIR/a.h5" "$BATS_TEST_TMPDIR/b.h5"
+  search_anneal --seed 4 -o "$BATS_TEST_TMPDIR/c.h5"
+  ! cmp -s "$BATS_TEST_TMPDIR/a.h5" "$BATS_TEST_TMPDIR/c.h5"
+}
+
+@test "anneal: accepted states in the order of their estimates, some placed; the best is simulated again alike" {
+  search_anneal -o "$out" --top 3
+  /usr/bin/python3 - "$out" >"$BATS_TEST_TMPDIR/best" <<'PY'
+import h5py, sys
+with h5py.File(sys.argv[1]) as f:
+    estimate, texts = f["estimate_s"][:], [t.decode() for t in f["strategy"][:]]
+    assert len(texts) == len(set(texts)) > 10
+    assert all(a <= b for a, b in zip(estimate, estimate[1:]))
+    placed = [i for i, t in enumerate(texts) if "placement=" in t]
+    assert placed
+    print(texts[placed[0]], repr(float(f["iter_time_s"][placed[0]])))
+PY
+  read -r strategy time <"$BATS_TEST_TMPDIR/best"
+  run "$PACELINE" simulate --platform platforms/amp-hetero-cluster.xml "${job[@]}" --strategy "$strategy" --json
+  [ "$status" -eq 0 ]
+  [[ "$output" == *"\"iter_time_s\": $time"* ]] || { echo "$strategy took $time: $output"; return 1; }
+}
