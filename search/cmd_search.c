@@ -72,6 +72,12 @@ static pl_code append(void *context, uint32_t count, const pl_result_row *rows, 
 
 /* ---- the phases ---- */
 
+static pl_code run_search_or_table(session *own, const pl_search *search, pl_error *error) {
+  if (own->options.is_table)
+    return pl_search_table_run(&own->options.table, search, &own->base, &own->options.job, MPI_COMM_WORLD, error);
+  return pl_search_run(search, MPI_COMM_WORLD, &own->base.arena, &own->outcome, error);
+}
+
 static pl_code run_search(session *own, pl_error *error) {
   const pl_search_options *options = &own->options;
   const pl_search_problem problem = {.cluster = own->base.evaluation.cluster,
@@ -95,12 +101,18 @@ static pl_code run_search(session *own, pl_error *error) {
                             .n_threads = n_threads,
                             .log = own->file != NULL ? &log : NULL,
                             .progress = options->run.progress};
-  return pl_search_run(&search, MPI_COMM_WORLD, &own->base.arena, &own->outcome, error);
+  return run_search_or_table(own, &search, error);
+}
+
+static pl_code load(session *own, pl_error *error) {
+  const pl_search_options *options = &own->options;
+  PL_TRY(pl_vary_grid_parse(options->vary, options->n_vary, &own->base.arena, &own->options.table.grid, error));
+  return pl_space_session_load(&own->base, &own->options.job, &own->options.space.choices, error);
 }
 
 static pl_code run(void *session_, int rank, pl_error *error) {
   session *own = session_;
-  pl_space_session_load(&own->base, &own->options.job, &own->options.space.choices, error);
+  load(own, error);
   PL_TRY(pl_agree(MPI_COMM_WORLD, error));
   if (rank == 0) open_file(own, error);
   PL_TRY(pl_agree(MPI_COMM_WORLD, error));
@@ -114,7 +126,9 @@ static pl_code run(void *session_, int rank, pl_error *error) {
 static pl_code print(void *session_, pl_error *error) {
   session *own = session_;
   (void)error;
-  if (!own->options.run.quiet)
+  if (own->options.is_table && !own->options.run.quiet)
+    pl_search_table_print(stdout, &own->options.table, own->options.run.json);
+  else if (!own->options.run.quiet)
     pl_search_summary_print(stdout, own->options.run.output, own->options.method->name, &own->outcome,
                             own->options.run.json);
   return PL_OK;

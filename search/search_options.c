@@ -10,7 +10,7 @@
 #include "core/units.h"
 #include "search/search.h"
 
-enum { KEY_METHOD = 0x480, KEY_BUDGET, KEY_GAP, KEY_TOP, KEY_SEED, KEY_ALLOW_IDLE };
+enum { KEY_METHOD = 0x480, KEY_BUDGET, KEY_GAP, KEY_TOP, KEY_SEED, KEY_ALLOW_IDLE, KEY_COMPARE, KEY_VARY };
 
 static const struct argp_option option_table[] = {
     {"method", KEY_METHOD, "NAME", 0,
@@ -20,6 +20,11 @@ static const struct argp_option option_table[] = {
     {"top", KEY_TOP, "N", 0, "print the N best (default 1)", 2},
     {"seed", KEY_SEED, "N", 0, "of methods that draw (default 1)", 2},
     {"allow-idle", KEY_ALLOW_IDLE, NULL, 0, "also strategies that leave devices idle", 2},
+    {"compare", KEY_COMPARE, "NAMES", 0, "a table of several methods, e.g. amp,megatron (no results file)", 2},
+    {"vary", KEY_VARY, "WHAT=VALUES", 0,
+     "a table of searches on variations of the platform, e.g. link:nic.bandwidth=100Gbps,x2 (several make a grid; "
+     "'paceline simulate --help' says what may be varied)",
+     2},
     {0},
 };
 
@@ -95,6 +100,13 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
   case KEY_SEED:
     pl_parse_integer(value, "--seed", 0, INT64_MAX, &options->seed, &options->error);
     return 0;
+  case KEY_COMPARE:
+    pl_search_table_read_methods(&options->table, value, &options->error);
+    return 0;
+  case KEY_VARY:
+    if (options->n_vary < PL_VARY_AXES_MAX) options->vary[options->n_vary] = value;
+    options->n_vary++;
+    return 0;
   case KEY_ALLOW_IDLE:
     options->allow_idle = true;
     return 0;
@@ -113,6 +125,9 @@ static pl_code judge(const pl_search_options *options, pl_error *error) {
   if (options->run.output != NULL && options->run.output[0] == '\0')
     return pl_fail(error, PL_BAD_INPUT, "-o: the name of the results file is empty");
   PL_TRY(pl_run_options_check(&options->run, error));
+  if (options->is_table && options->run.output != NULL)
+    return pl_fail(error, PL_BAD_INPUT, "-o: --%s prints a table of searches, which has no results file; leave it out",
+                   options->n_vary > 0 ? "vary" : "compare");
   if (options->job.simulate.network == PL_NETWORK_SIMGRID)
     return pl_fail(error, PL_UNSUPPORTED,
                    "--network simgrid: SimGrid's engine runs one strategy at a time; use paceline simulate");
@@ -153,9 +168,14 @@ pl_code pl_search_options_parse(int argc, char **argv, bool silent, pl_search_op
   options->run.error = &options->error;
   pl_job_options_init(&options->job);
   pl_space_options_init(&options->space, &options->error);
-  options->method = pl_method_find(PL_SEARCH_DEFAULT_METHOD);
   PL_TRY(pl_command_line_parse("search", &argp, argc, argv, silent, options, error));
   if (options->error.code != PL_OK) return pl_fail(error, options->error.code, "%s", options->error.message);
+  if (options->method != NULL && options->table.n_methods > 0)
+    return pl_fail(error, PL_BAD_INPUT, "--method %s: --compare names the methods; leave one of them out",
+                   options->method->name);
+  options->is_table = options->table.n_methods > 0 || options->n_vary > 0;
+  if (options->method == NULL) options->method = pl_method_find(PL_SEARCH_DEFAULT_METHOD);
+  if (options->table.n_methods == 0) options->table.methods[options->table.n_methods++] = options->method;
   PL_TRY(pl_job_options_check(&options->job, error));
   return judge(options, error);
 }

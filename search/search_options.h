@@ -4,6 +4,7 @@
 
 #include "search/method.h"
 #include "search/run_options.h"
+#include "search/search_table.h"
 #include "search/space_options.h"
 #include "workloads/job_options.h"
 
@@ -16,8 +17,11 @@ typedef struct pl_search_options {
   double budget_s; /* INFINITY = none */
   double gap;
   int64_t n_top, seed;
-  bool allow_idle;
-  pl_error error; /* first bad option */
+  bool allow_idle, is_table;
+  pl_search_table table;              /* --compare; else the one method */
+  const char *vary[PL_VARY_AXES_MAX]; /* --vary, read once there is an arena */
+  uint32_t n_vary;                    /* given; more than there is room for are refused when they are read */
+  pl_error error;                     /* first bad option */
 } pl_search_options;
 
 /* As pl_sweep_options_parse. */
