@@ -5,6 +5,7 @@
  * the next; the same holds for gradients on the way back. Saved tensors are freed after their last reader in the
  * backward pass, as a framework's graph does. Parameters and their gradients are persistent and not counted here.
  */
+#include <math.h>
 #include <string.h>
 
 #include "core/cluster.h"
@@ -96,6 +97,7 @@ void pl_block_memory(pl_tape *tape, pl_block_program *program) {
     if (tape->tensors[i].kind != PL_TENSOR_PARAMETER) continue;
     double *count = i == tape->tied ? &program->tied_parameters : &program->parameters;
     *count += pl_tape_elements(tape, i);
+    program->largest_parameters = fmax(program->largest_parameters, pl_tape_elements(tape, i));
     if (tape->tensors[i].expert) program->expert_parameters += pl_tape_elements(tape, i);
   }
 }

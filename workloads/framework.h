@@ -68,6 +68,7 @@ typedef struct pl_framework {
   int gradient_dtype;         /* pl_dtype in which gradients are kept, -1: pl_gradient_dtype */
   int reduce_dtype;           /* pl_dtype in which they travel, -1: as kept */
   bool keeps_16bit_gradients; /* beside the buffer that they are added into */
+  bool holds_16bit_gradients; /* and these until the next backward pass begins, not until that one ends */
   bool copies_buckets;        /* gradients are copied into buckets of their own (DDP without gradient_as_bucket_view) */
   double bucket_bytes;        /* 0: one bucket for all gradients */
   bool overlaps_tensor;    /* with sequence parallelism, collectives of dense layers run beside the matrix product that
@@ -93,6 +94,13 @@ typedef struct pl_framework {
   /* Memory that tensors do not account for, bytes. */
   bool holds_update;         /* the optimizer's working memory is one flat tensor: no freed activations make room for
                                 it, and the allocator never gives it back */
+  bool lists_update;         /* it is first a list of tensors, then the flat one: twice as much without ZeRO */
+  bool copies_gradient;      /* a gradient is cast to a wider type in a block of its own: to fp32 to be added to others
+                                or looked at for infinities, to fp64 for the norm of 16-bit ones under ZeRO */
+  double flat_elements;      /* tensors are copied into one of so many elements, to be reduced and to be gathered; 0: no
+                                copy */
+  double pipeline_buffers;   /* what a stage but the last keeps for its backward passes is there this many times pp,
+                                16-bit copies of fp32 weights included; 0: once per microbatch on its way */
   double context_bytes;      /* CUDA context, loaded kernels, library workspaces; negative: the profile's `reserved` */
   double communicator_bytes; /* per communicator that a device belongs to */
   double workspace_bytes;    /* of libraries, and what the allocator holds whatever the job: inside it */

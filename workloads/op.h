@@ -149,6 +149,7 @@ typedef struct pl_block_program {
   pl_op_list backward;        /* recomputation included, collectives included */
   double parameters;          /* count held by this rank, replicated ones and padded vocabulary included */
   double expert_parameters;   /* of these: of experts, which other ranks' data-parallel group reduces */
+  double largest_parameters;  /* of the tensor that has most, a tied one included */
   double tied_parameters;     /* weights that this block reads and the embedding owns (tied head): a stage without the
                                  embedding holds them too */
   double saved_bytes;         /* activations kept per microbatch from forward to backward on this rank */

@@ -36,7 +36,10 @@ pl_training_state pl_training_state_of(const pl_job *job, int32_t dp) {
       .optimizer_bytes = own_master ? 2 * fp32_bytes : 3 * fp32_bytes,
       .update_bytes = gradient < fp32_bytes ? fp32_bytes : 0,
       .update_traffic_bytes = update_traffic_of(framework, gradient, single ? 0 : compute)};
-  if (framework->keeps_16bit_gradients && gradient > compute) state.pass_gradient_bytes = compute;
+  if (framework->keeps_16bit_gradients && gradient > compute) {
+    state.pass_gradient_bytes = framework->holds_16bit_gradients ? 0 : compute;
+    state.extra_gradient_bytes = framework->holds_16bit_gradients ? compute : 0;
+  }
   if (framework->copies_buckets && dp > 1)
     state.extra_gradient_bytes += framework->keeps_16bit_gradients && gradient > compute ? compute : gradient;
   /* The foreach form makes the denominator as a list of its own. */
@@ -112,6 +115,7 @@ static void count_parameters(const pl_program *program, pl_stage_program *own) {
       own->parameters += parameters;
       own->expert_parameters += pl_making_held_experts(program, block);
       own->largest_block_parameters = fmax(own->largest_block_parameters, parameters);
+      own->largest_parameters = fmax(own->largest_parameters, pl_making_block(program, block)->largest_parameters);
     }
   }
 }

@@ -100,6 +100,7 @@ typedef struct pl_stage_program {
       parameters; /* held by one rank of the stage before ZeRO sharding (a tied head apart from its embedding counts) */
   double expert_parameters; /* of these: reduced and sharded over the expert-data family; 0 where there is none such */
   double largest_block_parameters; /* ZeRO-3's gather buffer */
+  double largest_parameters;       /* of one tensor */
 } pl_stage_program;
 
 typedef struct pl_program {
@@ -152,7 +153,7 @@ typedef struct pl_training_state {
   double cast_bytes;           /* 16-bit copies of fp32 weights (PL_WEIGHTS_FP32): sharded where the weights are */
   double gathered_bytes;       /* of a parameter as it is computed with and as it travels */
   double reduced_bytes;        /* of a gradient as it travels */
-  double extra_gradient_bytes; /* kept beside the gradients: copies in buckets */
+  double extra_gradient_bytes; /* kept beside the gradients: copies in buckets, 16-bit ones of the last pass */
   double pass_gradient_bytes;  /* from the backward pass of its block to the end of that of the microbatch: 16-bit
                                   gradients that are added then */
   double update_bytes;         /* per parameter that the optimizer owns, while it runs: its fp32 gradient */

@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+static const double fp32_bytes = 4, fp64_bytes = 8;
+
 /* Largest message that the stage receives from `sender`'s family. */
 static double largest_message(const pl_program *program, pl_family_kind kind, int32_t stage) {
   if (program->strategy->pp == 1) return 0;
@@ -27,17 +29,52 @@ static double parameter_bytes(const pl_program *program, const pl_stage_program 
   return kept + (zero >= 3 ? 0 : own->parameters * bytes->cast_bytes);
 }
 
+/* Copies of many tensors in one, and of one in a wider type. No freed activation is as large as they are, so that the
+ * allocator takes them from the device and keeps them: they stand beside everything else. */
+static double copy_bytes(const pl_program *program, const pl_stage_program *own, const pl_training_state *bytes) {
+  const pl_framework *framework = pl_framework_or_ideal(program->job->framework);
+  int32_t zero = program->strategy->zero;
+  bool narrow = bytes->gradient_bytes < fp32_bytes; /* gradients are kept in 16 bits */
+  double sum = 0, flat = fmin(own->parameters, framework->flat_elements);
+  if (pl_program_shards(program, false) > 1) {
+    if (narrow) sum += flat * bytes->gradient_bytes;
+    if (zero >= 1) sum += flat * bytes->gathered_bytes;
+    /* The type of travel: one bucket at a time. */
+    bool converted = zero < 2 && bytes->reduced_bytes < bytes->gradient_bytes;
+    double bucket = program->job->bucket_bytes > 0 ? program->job->bucket_bytes / bytes->reduced_bytes : INFINITY;
+    if (converted) sum += fmin(own->parameters, bucket) * bytes->reduced_bytes;
+  }
+  if (!framework->copies_gradient) return sum;
+  if (!narrow || zero == 0) return sum + own->largest_parameters * fp32_bytes;
+  return sum + fmin(own->largest_parameters, sharded_parameters(program, own)) * fp64_bytes;
+}
+
+/* Buffers of a static graph between forward and backward passes: as many as there are, whatever the schedule needs. The
+ * simulation has what it needs: min(pp - stage, microbatches) with 1F1B. */
+static double pipeline_buffer_bytes(const pl_program *program, const pl_stage_program *own,
+                                    const pl_training_state *bytes) {
+  const pl_strategy *strategy = program->strategy;
+  double buffers = pl_framework_or_ideal(program->job->framework)->pipeline_buffers * strategy->pp;
+  if (buffers == 0 || strategy->pp == 1 || own->stage == strategy->pp - 1 || program->n_microbatches == 1) return 0;
+  double saved = 0, needed = fmin(strategy->pp - own->stage, program->n_microbatches);
+  for (int32_t block = strategy->boundary[own->stage]; block < strategy->boundary[own->stage + 1]; block++)
+    saved += program->blocks[pl_model_block_kind(program->model, block)].saved_bytes;
+  return fmax(buffers - needed, 0) * saved + fmax(buffers - 1, 0) * own->parameters * bytes->cast_bytes;
+}
+
 static double buffer_bytes(const pl_program *program, int32_t stage, const pl_training_state *bytes) {
   const pl_strategy *strategy = program->strategy;
   const pl_stage_program *own = &program->stages[stage];
   const pl_framework *framework = pl_framework_or_ideal(program->job->framework);
   double largest = own->largest_block_parameters;
   double sum = 2 * (largest_message(program, PL_FAMILY_DOWN, stage) + largest_message(program, PL_FAMILY_UP, stage));
-  if (pl_program_shards(program, false) == 1 && pl_program_shards(program, true) == 1) return sum;
-  if (strategy->zero >= 3) sum += (framework->gathers_ahead ? 2 : 1) * largest * bytes->gathered_bytes;
-  if (strategy->zero >= 2)
-    sum += fmin(fmax(program->job->bucket_bytes, largest * bytes->gradient_bytes),
-                fmax(own->parameters, largest) * bytes->gradient_bytes);
+  sum += copy_bytes(program, own, bytes) + pipeline_buffer_bytes(program, own, bytes);
+  if (pl_program_shards(program, false) > 1 || pl_program_shards(program, true) > 1) {
+    if (strategy->zero >= 3) sum += (framework->gathers_ahead ? 2 : 1) * largest * bytes->gathered_bytes;
+    if (strategy->zero >= 2)
+      sum += fmin(fmax(program->job->bucket_bytes, largest * bytes->gradient_bytes),
+                  fmax(own->parameters, largest) * bytes->gradient_bytes);
+  }
   return sum + (strategy->zero >= 2 ? sharded_parameters(program, own) : own->parameters) * bytes->extra_gradient_bytes;
 }
 
@@ -53,7 +90,9 @@ pl_resident_memory pl_resident_memory_of(const pl_program *program, int32_t stag
       .update = (strategy->zero >= 1 ? sharded : whole) * bytes.update_bytes,
       .buffers = buffer_bytes(program, stage, &bytes),
   };
-  if (pl_framework_or_ideal(program->job->framework)->holds_update) {
+  const pl_framework *framework = pl_framework_or_ideal(program->job->framework);
+  if (framework->lists_update && strategy->zero == 0) memory.update *= 2;
+  if (framework->holds_update) {
     memory.buffers += memory.update;
     memory.update = 0;
   }

@@ -295,6 +295,77 @@ static void collectives_run_beside_products(void **state) {
   assert_true(hidden && exposed);
 }
 
+/* Nothing else is in the buffers with one stage, and eight sequences leave activations that the optimizer's step does
+ * not come up to. */
+static void expect_buffers(attention_job *own, const pl_framework *framework, int32_t zero, double bytes) {
+  char text[64];
+  snprintf(text, sizeof text, "pp=1,dp=%d,tmp=1,mbs=8,zero=%d", RANKS, zero);
+  double buffers = simulate(own, framework, text).mem_buffers_bytes;
+  if (buffers != bytes) fail_msg("zero=%d: %.17g bytes of buffers, not %.17g", zero, buffers, bytes);
+}
+
+/* DeepSpeed's copies: E elements of a flat tensor, T of the largest tensor, Psi of all.
+ *   reduced and, sharded, gathered through flat tensors of 16 bits   2 min(E, Psi) (1 + (zero >= 1))
+ *   one gradient in fp32, or in fp64 for ZeRO's norm                 4 T; 8 min(T, Psi/n)
+ *   a list of fp32 gradients and the flat one                        8 Psi; sharded 4 Psi/n
+ *   bf16: 16-bit gradients stay, fp32 ones are converted to travel   2 Psi + 2 Psi (+ 4 T) */
+static void copies_of_gradients(void **state) {
+  (void)state;
+  attention_job own;
+  build(&own, RANKS, 0);
+  double psi = attention_job_all_gradient_bytes(&own) / 2, largest = 4.0 * ATTENTION_HIDDEN * ATTENTION_HIDDEN;
+  pl_framework framework = pl_framework_ideal;
+  own.job.gbs = 8 * RANKS;
+  framework.flat_elements = 1000;
+  expect_buffers(&own, &framework, 0, 2000);
+  expect_buffers(&own, &framework, 1, 4000);
+  framework.flat_elements = 2 * psi;
+  expect_buffers(&own, &framework, 1, 4 * psi);
+  framework.flat_elements = 0;
+  framework.copies_gradient = true;
+  expect_buffers(&own, &framework, 0, 4 * largest);
+  expect_buffers(&own, &framework, 1, 8 * largest);
+  framework.holds_update = framework.lists_update = true;
+  expect_buffers(&own, &framework, 0, 4 * largest + 8 * psi);
+  expect_buffers(&own, &framework, 1, 8 * largest + 4 * psi / RANKS);
+  own.job.dtype = PL_DTYPE_BF16; /* gradients are of 32 bits: nothing to convert, one is cast to be added */
+  expect_buffers(&own, &framework, 1, 4 * largest);
+  framework.keeps_16bit_gradients = framework.holds_16bit_gradients = true;
+  framework.reduce_dtype = PL_DTYPE_BF16;
+  own.job.bucket_bytes = 0; /* one bucket for all */
+  expect_buffers(&own, &framework, 1, 4 * largest + 4 * psi);
+  own.job.bucket_bytes = 1e6;
+  expect_buffers(&own, &framework, 1, 4 * largest + 2 * psi + 1e6);
+  attention_job_release(&own);
+}
+
+/* What p stages keep in a static graph: c p times what a microbatch leaves on them, c p copies of 16-bit weights, on
+ * all but the last. */
+static void buffers_of_a_static_pipeline(void **state) {
+  (void)state;
+  attention_job own;
+  build(&own, RANKS, 0);
+  pl_framework framework = pl_framework_ideal;
+  framework.weights = PL_WEIGHTS_FP32;
+  own.job.framework = &framework;
+  const char *text = "pp=4,dp=1,tmp=1,mbs=1";
+  pl_simulate_report plain = attention_job_simulate(&own, text);
+  framework.pipeline_buffers = 2;
+  pl_simulate_report buffered = attention_job_simulate(&own, text);
+  pl_block_program layer = attention_job_block(&own, PL_BLOCK_LAYER, 1);
+  for (int s = 1; s < RANKS; s++) { /* a layer each; stage 0 has the embedding besides */
+    double more = buffered.stages[s].buffers - plain.stages[s].buffers;
+    double needed = fmin(RANKS - s, (double)own.job.gbs);
+    double formula = s == RANKS - 1 ? 0 : (8 - needed) * layer.saved_bytes + 7 * 2 * layer.parameters;
+    if (more != formula) fail_msg("stage %d: %.17g bytes more, not %.17g", s, more, formula);
+  }
+  own.job.gbs = 1; /* a single microbatch needs no buffer */
+  buffered = attention_job_simulate(&own, text);
+  framework.pipeline_buffers = 0;
+  assert_true(buffered.row.peak_mem_bytes == attention_job_simulate(&own, text).row.peak_mem_bytes);
+  attention_job_release(&own);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(host_and_device_take_the_longer),
@@ -306,6 +377,8 @@ int main(void) {
       cmocka_unit_test(gradients_of_a_pass),
       cmocka_unit_test(a_flat_update_stays),
       cmocka_unit_test(collectives_run_beside_products),
+      cmocka_unit_test(copies_of_gradients),
+      cmocka_unit_test(buffers_of_a_static_pipeline),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

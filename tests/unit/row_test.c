@@ -196,11 +196,36 @@ static void rows_that_say_the_same(void **state) {
   assert_true(cases.cases[3].measured_s == 3072.0 * 2048 / (512 * 384)); /* from tokens per second */
 }
 
+/* Each source's figure of memory, of the rank of which it is published. */
+static void memory_is_compared_with_what_was_published(void **state) {
+  (void)state;
+  pl_cases cases = express("f,Llama-like,6,2048,8192,32,32,4096,131072,H100-SXM5-80GB,8,8,,nanotron v0.5,bf16,gated,"
+                           "1,2,,4,,,1,4,16,,1,,20,,\n"
+                           "f,gpt3_7b,8,4096,,32,8,2048,131073,A100-80GB-SXM,8,8,,Megatron-LM (Megatron-Core) CI,bf16,"
+                           "2-matrix,2,2,,2,0,,,1,8,none,1,,20,,\n"
+                           "f,GPT,16,1536,,16,,2048,51200,V100-SXM2-16GB,8,8,8x V100-SXM2-16GB hybrid cube "
+                           "mesh,OneFlow,fp16,2-matrix,1,1,,8,,,,2,16,full,1,,20,,\n"
+                           "f,GPT,32,2560,,32,,1024,51200,V100-SXM2-16GB,8,8,p3.16xlarge,alpa,fp16,2-matrix,"
+                           "2,2,,2,,,,4,32,full,1,,8.7,,\n");
+  pl_error error = PL_ERROR_INIT;
+  if (pl_cases_simulate(&cases, &(pl_case_options){.n_threads = 1}, &arena, &error) != PL_OK)
+    fail_msg("%s", error.message);
+  const pl_case *c = cases.cases;
+  for (uint32_t i = 0; i < cases.n_cases; i++)
+    assert_null(c[i].reason);
+  assert_true(c[0].result.peak_stage == 1 && c[0].predicted_mem_bytes < c[0].result.reserved_mem_bytes);
+  assert_true(c[1].result.peak_stage == 1 && c[1].predicted_mem_bytes == c[1].result.peak_mem_bytes);
+  assert_true(c[1].model->hidden_dropout && strcmp(c[1].model->family, "nemotron") == 0);
+  assert_true(c[2].predicted_mem_bytes == c[2].result.device_mem_bytes);
+  assert_true(c[3].strategy.zero == 1 && c[3].predicted_mem_bytes == c[3].result.peak_mem_bytes);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(a_row_of_megatron, set_up, tear_down),
       cmocka_unit_test_setup_teardown(what_is_left_open, set_up, tear_down),
       cmocka_unit_test_setup_teardown(frameworks, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(memory_is_compared_with_what_was_published, set_up, tear_down),
       cmocka_unit_test_setup_teardown(rates_of_networks, set_up, tear_down),
       cmocka_unit_test_setup_teardown(machines, set_up, tear_down),
       cmocka_unit_test_setup_teardown(unknown_software, set_up, tear_down),
