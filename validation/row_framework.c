@@ -49,7 +49,7 @@ static const struct {
     {"NeMo Megatron",
      {.framework = "megatron-core", .no_flash = true, .sequence_parallel = true, .zero = 1, .dropout = true}},
     {"NeMo", {.framework = "nemo", .sequence_parallel = true, .zero = 1}},
-    {"Megatron", {.framework = "megatron-core", .dropout = true, .sequence_parallel = true}},
+    {"Megatron", {.framework = "megatron-lm-2023", .dropout = true, .sequence_parallel = true}},
     {"LiBai", {.framework = "libai", .dropout = true}},
     {"OneFlow", {.framework = "libai", .dropout = true, .memory_figure = PL_MEMORY_DEVICE}},
     /* Its GPT suites prefer reduce-scatter, which shards the optimizer (benchmark/alpa/suite_manual_gpt.py,
@@ -77,6 +77,14 @@ static pl_row_habits habits_of_others(const pl_measured_row *row) {
   return (pl_row_habits){.framework = sharded ? "torch-fsdp" : "torch-ddp"};
 }
 
+/* BigScience's jobs of 320 GPUs and more hung unless every launch was waited for (their chronicles, "dealing with JZ
+ * hanging on the large model"). */
+static bool waits_for_launches(const pl_measured_row *row) {
+  enum { FEW_GPUS = 160 };
+  bool says_so = pl_row_mentions(row->notes, "CUDA_LAUNCH_BLOCKING=1");
+  return says_so || (pl_row_mentions(row->source, "bigscience-workshop") && row->n_gpus > FEW_GPUS);
+}
+
 pl_row_habits pl_row_habits_of(const pl_measured_row *row) {
   enum { N = sizeof frameworks / sizeof frameworks[0] };
   size_t i = 0;
@@ -85,7 +93,9 @@ pl_row_habits pl_row_habits_of(const pl_measured_row *row) {
   pl_row_habits habits = i < N ? frameworks[i].habits : habits_of_others(row);
   bool old = !has_flash_hardware(row) || (pl_row_mentions(row->framework, "Megatron") && predates_flash(row));
   if (old) habits.no_flash = true;
-  if (old && strcmp(habits.framework, "megatron-core") == 0) {
+  if (waits_for_launches(row) && strcmp(habits.framework, "megatron-deepspeed") == 0)
+    habits.framework = "megatron-deepspeed-bloom";
+  if (old && (strcmp(habits.framework, "megatron-core") == 0 || strcmp(habits.framework, "megatron-lm-2023") == 0)) {
     habits.framework = "megatron-lm-2021";
     habits.sequence_parallel = false;
   }

@@ -59,7 +59,7 @@ static const char *const optimizer_words[] = {"fused", "foreach", "loop", NULL};
 static const char *const unit_words[] = {"layer", "tensor", NULL};
 static const char *const weight_words[] = {"with_master", "fp32", NULL};
 static const char *const assign_words[] = {"uniform", "balanced", "ends", "filled", NULL};
-static const char *const window_words[] = {"microbatch", "pass", NULL};
+static const char *const window_words[] = {"microbatch", "pass", "kernel", NULL};
 static const char *const default_word[] = {"default", NULL}, *const kept_word[] = {"as_kept", NULL};
 static const char *const all_word[] = {"all", NULL}, *const device_word[] = {"device", NULL};
 

@@ -47,7 +47,8 @@ typedef enum pl_weight_form {
 /* How far the host runs ahead of the GPU: until something makes it wait. */
 typedef enum pl_host_window {
   PL_HOST_MICROBATCH = 0, /* forward and backward of a microbatch: nothing in between waits for the GPU */
-  PL_HOST_PASS            /* it waits at every send or receive between stages */
+  PL_HOST_PASS,           /* it waits at every send or receive between stages */
+  PL_HOST_KERNEL          /* it waits for every kernel (CUDA_LAUNCH_BLOCKING=1) */
 } pl_host_window;
 
 enum { PL_FRAMEWORK_NAME_MAX = 32 };

@@ -88,6 +88,11 @@ void pl_host_floor(const pl_piece_context *context, const pl_pass *forward, cons
   *forward_late_s = *backward_late_s = 0;
   if (launches_in_no_time(context)) return;
   pl_host_load f = pl_host_load_of(context, forward), b = pl_host_load_of(context, backward);
+  if (framework->host_window == PL_HOST_KERNEL) { /* nothing is launched ahead */
+    *forward_late_s = f.host_s;
+    *backward_late_s = b.host_s;
+    return;
+  }
   bool waits = framework->host_window == PL_HOST_PASS && context->program->strategy->pp > 1;
   *forward_late_s = fmax(0, f.host_s - f.device_s);
   *backward_late_s = fmax(0, b.host_s - b.device_s);

@@ -11,6 +11,9 @@
  * Where a pass of a block was measured as a whole (workloads/measured_block.h) the host needs at least that time for
  * it.
  *
+ * A host that is made to wait for every kernel (CUDA_LAUNCH_BLOCKING=1) launches nothing ahead: device and host take
+ * turns, and all of the host's time shows.
+ *
  * Not modelled: the depth of the launch queue (1,024 on CUDA), and what is lost at the start of the first window. A
  * stream of its own for the host in the graph was rejected: it would double the tasks and keep passes from being fused,
  * for what in steady state is the same sum.

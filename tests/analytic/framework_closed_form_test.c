@@ -2,9 +2,9 @@
  * tests/support/attention_job.h: a device computes nothing but attention (f forward, b backward, per layer and
  * microbatch), k layers, m microbatches, n replicas; Psi parameters, S = 2 Psi bytes of 16 bits; W bytes/s of a port.
  *
- *   host             m max(k (f + b), H), H = launches of a microbatch forward and backward
- *   ZeRO-3, no overlap, not ahead
- *                    m (k (f + b) + 3 (n - 1)/n S/W): two gathers and one scatter of everything, none of them hidden
+ *   host             m max(k (f + b), H), or the sum where every kernel is waited for, H = launches of a microbatch
+ * forward and backward ZeRO-3, no overlap, not ahead m (k (f + b) + 3 (n - 1)/n S/W): two gathers and one scatter of
+ * everything, none of them hidden
  *   ... by all-reduce   the scatter counts twice
  *   ... copied per rank  and n launches more behind each of 2 (number of blocks with parameters) gathers
  *   ... with recomputation above the reuse distance    layers are gathered three times
@@ -74,6 +74,9 @@ static void host_and_device_take_the_longer(void **state) {
     pl_result_row row = simulate(&own, &framework, "pp=1,dp=1,tmp=1,mbs=1");
     /* the shares of the blocks are rounded one by one */
     expect_time("host", row.iter_time_s, MICROBATCHES * fmax(device_s, host_s), MICROBATCHES * 2 * (LAYERS + 6));
+    framework.host_window = PL_HOST_KERNEL;
+    double turns_s = simulate(&own, &framework, "pp=1,dp=1,tmp=1,mbs=1").iter_time_s;
+    expect_time("waited for", turns_s, MICROBATCHES * (device_s + host_s), MICROBATCHES * 2 * (LAYERS + 6));
     double sum_s = row.compute_s + row.bubble_s;
     if (fabs(sum_s - row.iter_time_s) > 1e-12) fail_msg("the breakdown lacks %g s", row.iter_time_s - sum_s);
   }

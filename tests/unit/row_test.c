@@ -12,11 +12,12 @@
 #include "tests/support/arena_fixture.h"
 #include "validation/case.h"
 
-static const char header[] = "family,model,n_layers,hidden,ffn_hidden,n_heads,n_kv_heads,seq_len,vocab,gpu,n_gpus,gpus_"
-                             "per_node,interconnect,framework,precision,mlp_type,tp,pp,vpp,dp,sp,fsdp,zero_stage,mbs,"
-                             "gbs,recompute,step_time_s,tokens_per_s_per_gpu,mem_gb,notes,status\n";
+#define COLUMNS                                                                                                        \
+  "family,model,n_layers,hidden,ffn_hidden,n_heads,n_kv_heads,seq_len,vocab,gpu,n_gpus,gpus_per_node,interconnect,"    \
+  "framework,precision,mlp_type,tp,pp,vpp,dp,sp,fsdp,zero_stage,mbs,gbs,recompute,step_time_s,tokens_per_s_per_gpu,"   \
+  "mem_gb,notes,"
 
-static pl_cases express(const char *rows) {
+static pl_cases express_under(const char *header, const char *rows) {
   char text[4096];
   snprintf(text, sizeof text, "%s%s", header, rows);
   pl_error error = PL_ERROR_INIT;
@@ -31,6 +32,10 @@ static pl_cases express(const char *rows) {
       pl_cases_express(&cases, &known, &options, &arena, &error) != PL_OK)
     fail_msg("%s", error.message);
   return cases;
+}
+
+static pl_cases express(const char *rows) {
+  return express_under(COLUMNS "status\n", rows);
 }
 
 #define SC21                                                                                                           \
@@ -84,7 +89,8 @@ static void frameworks(void **state) {
       "f,Nemotron4 340b,96,18432,73728,96,8,4096,,H100,256,8,,NeMo,BF16,2-matrix,8,8,,4,,,,1,64,,4,,,,\n"
       "f,Nemotron4 340b,96,18432,73728,96,8,4096,,H100,256,8,,NeMo,BF16,2-matrix,8,4,,8,,,,1,64,,4,,,,\n");
   const pl_case *c = cases.cases;
-  assert_string_equal(c[0].framework.name, "megatron-core");
+  assert_string_equal(c[0].framework.name, "megatron-lm-2023");
+  assert_true(!c[0].strategy.overlap);
   assert_true(c[0].job.flash && c[0].strategy.sp);
   assert_string_equal(c[1].framework.name, "megatron-core");
   assert_true(!c[1].job.flash && c[1].strategy.sp);
@@ -92,6 +98,28 @@ static void frameworks(void **state) {
   assert_string_equal(c[3].model->family, "nemotron");
   assert_true(c[3].strategy.vpp == 12 && c[3].strategy.schedule == PL_SCHEDULE_INTERLEAVED);
   assert_int_equal(c[4].strategy.vpp, 1);
+}
+
+/* BigScience waited for every launch on more than 160 GPUs; others, and they on fewer, say so or did not. */
+static void launches_that_are_waited_for(void **state) {
+  (void)state;
+  static const struct {
+    const char *n_gpus, *dp, *notes, *source, *framework;
+  } rows[] = {{"384", "4", "", "github:bigscience-workshop/bigscience:x.md@1", "megatron-deepspeed-bloom"},
+              {"96", "1", "", "github:bigscience-workshop/bigscience:x.md@1", "megatron-deepspeed"},
+              {"384", "4", "", "github:someone/else:x.md@1", "megatron-deepspeed"},
+              {"96", "1", "with CUDA_LAUNCH_BLOCKING=1", "", "megatron-deepspeed-bloom"}};
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    char row[512];
+    snprintf(
+        row, sizeof row,
+        "f,BLOOM,72,14336,,64,,2048,250000,A100-80GB-SXM,%s,8,4 Omni-Path links,Megatron-DeepSpeed,fp16,2-matrix,8,12,,"
+        "%s,,,1,2,2048,full,1,,,%s,%s\n",
+        rows[i].n_gpus, rows[i].dp, rows[i].notes, rows[i].source);
+    pl_cases cases = express_under(COLUMNS "source\n", row);
+    if (cases.cases[0].reason != NULL) fail_msg("%s", cases.cases[0].reason);
+    assert_string_equal(cases.cases[0].framework.name, rows[i].framework);
+  }
 }
 
 static void rates_of_networks(void **state) {
@@ -226,6 +254,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(what_is_left_open, set_up, tear_down),
       cmocka_unit_test_setup_teardown(frameworks, set_up, tear_down),
       cmocka_unit_test_setup_teardown(memory_is_compared_with_what_was_published, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(launches_that_are_waited_for, set_up, tear_down),
       cmocka_unit_test_setup_teardown(rates_of_networks, set_up, tear_down),
       cmocka_unit_test_setup_teardown(machines, set_up, tear_down),
       cmocka_unit_test_setup_teardown(unknown_software, set_up, tear_down),
