@@ -125,7 +125,7 @@ static pl_code find_framework(pl_case *c, const pl_case_options *options, framew
 static pl_code express(pl_case *c, const pl_csv *known, const pl_case_options *options, framework_list *profiles,
                        pl_arena *arena, pl_error *error) {
   const pl_measured_row *row = c->row;
-  if (!c->crashed && isnan(c->measured_s) && isnan(c->measured_mem_bytes))
+  if (!c->crashed && isnan(c->measured_s) && isnan(c->measured_mem_bytes) && row->measured_rank == 0)
     return pl_fail(error, PL_UNSUPPORTED, "not stated: step_time_s");
   PL_TRY(find_framework(c, options, profiles, arena, error));
   if (options->framework == NULL) pl_row_choose_attention(row, &c->framework);

@@ -30,8 +30,8 @@ enum { N_FIELDS = sizeof fields / sizeof fields[0] };
 static const char *const needed[] = {"model",  "n_layers", "hidden", "n_heads", "seq_len", "gpu",
                                      "n_gpus", "tp",       "pp",     "dp",      "gbs"};
 /* One of these: what is compared. */
-static const char *const measurements[] = {"step_time_s", "iter_time_s", "iter_time_derived_s", "tokens_per_s_per_gpu",
-                                           "status"};
+static const char *const measurements[] = {"step_time_s",          "iter_time_s", "iter_time_derived_s",
+                                           "tokens_per_s_per_gpu", "status",      "measured_rank"};
 
 static pl_code check_columns(const pl_csv *csv, pl_error *error) {
   for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++)
@@ -41,7 +41,8 @@ static pl_code check_columns(const pl_csv *csv, pl_error *error) {
   for (size_t i = 0; i < sizeof measurements / sizeof measurements[0]; i++)
     if (pl_csv_column(csv, measurements[i]) != PL_CSV_NO_COLUMN) return PL_OK;
   return pl_fail(error, PL_BAD_INPUT,
-                 "%s: nothing measured: no column 'step_time_s', 'tokens_per_s_per_gpu' or 'status'", csv->name);
+                 "%s: nothing measured: no column 'step_time_s', 'tokens_per_s_per_gpu', 'measured_rank' or 'status'",
+                 csv->name);
 }
 
 /* How tables write that a cell says nothing (pandas reads them so); a dash is one of LaTeX's habits. */

@@ -20,11 +20,12 @@
 #define PL_MEASURED_COUNTS(X) \
   X(n_layers, 1, 0) X(hidden, 1, 0) X(ffn_hidden, 1, 0) X(n_heads, 1, 0) X(n_kv_heads, 1, 0) X(seq_len, 1, 0) \
   X(vocab, 1, 0) X(n_experts, 0, 0) X(topk, 0, 0) X(n_gpus, 1, 0) X(gpus_per_node, 1, 0) X(tp, 1, 0) X(pp, 1, 0) \
-  X(vpp, 0, 0) X(cp, 0, 0) X(ep, 0, 0) X(dp, 1, 0) X(sp, 0, -1) X(zero_stage, 0, -1) X(mbs, 1, 0) X(gbs, 1, 0)
+  X(vpp, 0, 0) X(cp, 0, 0) X(ep, 0, 0) X(dp, 1, 0) X(sp, 0, -1) X(zero_stage, 0, -1) X(mbs, 1, 0) X(gbs, 1, 0) \
+  X(measured_rank, 1, 0) X(other_rank, 1, 0)
 /* Positive measurements. X(name, alias): read under the alias where the first is empty or absent. */
 #define PL_MEASURED_NUMBERS(X) \
   X(step_time_s, "iter_time_s") X(tokens_per_s_per_gpu, NULL) X(mem_gb, NULL) X(gpu_mem_gb, NULL) \
-  X(iter_time_derived_s, NULL)
+  X(iter_time_derived_s, NULL) X(other_step_time_s, NULL) X(other_mem_gb, NULL)
 /* clang-format on */
 
 typedef struct pl_measured_row {

@@ -139,5 +139,6 @@ pl_code pl_report_take(const pl_cases *cases, pl_arena *arena, pl_report *report
     report->by[g].title = titles[g];
     PL_TRY(group_cases(cases, (pl_grouping)g, arena, &report->by[g], error));
   }
+  PL_TRY(pl_besides_take(cases, arena, &report->besides, error));
   return find_worst(cases, arena, report, error);
 }

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "validation/beside.h"
 #include "validation/case.h"
 #include "validation/statistics.h"
 
@@ -38,6 +39,7 @@ typedef struct pl_report {
   pl_case_groups by[PL_GROUPING_COUNT];
   const pl_case *worst[PL_REPORT_WORST]; /* timed cases, largest error first */
   uint32_t n_worst;
+  pl_besides besides;
 } pl_report;
 
 /* Groups and statistics; everything in `arena`. */

@@ -72,6 +72,61 @@ static void put_case(pl_json *json, const pl_case *c) {
   pl_json_close_object(json);
 }
 
+static void put_pair(pl_json *json, const char *name, const double pair[2]) {
+  char other[64];
+  pl_json_put_number(json, name, pair[0]);
+  snprintf(other, sizeof other, "other_%s", name);
+  pl_json_put_number(json, other, pair[1]);
+}
+
+static void put_besides(pl_json *json, const pl_besides *besides) {
+  pl_json_key(json, "beside");
+  pl_json_open_array(json);
+  for (uint32_t i = 0; i < besides->n_families; i++) {
+    const pl_beside *b = &besides->families[i];
+    pl_json_open_object(json);
+    pl_json_put_string(json, "family", b->family);
+    pl_json_put_integer(json, "times", b->n_times);
+    put_pair(json, "mape_pct", b->mape_pct);
+    put_pair(json, "bias_pct", b->bias_pct);
+    put_pair(json, "spearman", b->spearman);
+    pl_json_put_integer(json, "memory_peaks", b->n_memory);
+    put_pair(json, "memory_mape_pct", b->memory_mape_pct);
+    pl_json_close_object(json);
+  }
+  pl_json_close_array(json);
+}
+
+static void put_order(pl_json *json, const pl_order *order) {
+  const pl_measured_row *row = order->cases[0]->row;
+  pl_json_open_object(json);
+  pl_json_put_string(json, "family", row->family);
+  pl_json_put_string(json, "gpu", row->gpu);
+  pl_json_put_integer(json, "n_gpus", row->n_gpus);
+  pl_json_put_integer(json, "expressed", order->n_expressed);
+  put_pair(json, "spearman", order->spearman);
+  pl_json_key(json, "configurations");
+  pl_json_open_array(json);
+  for (uint32_t i = 0; i < order->n_cases; i++) {
+    pl_json_open_object(json);
+    pl_json_put_integer(json, "line", order->cases[i]->row->line);
+    pl_json_put_integer(json, "measured_rank", order->cases[i]->row->measured_rank);
+    pl_json_put_integer(json, "rank", order->predicted[i]);
+    pl_json_put_integer(json, "other_rank", order->cases[i]->row->other_rank);
+    pl_json_close_object(json);
+  }
+  pl_json_close_array(json);
+  pl_json_close_object(json);
+}
+
+static void put_orders(pl_json *json, const pl_besides *besides) {
+  pl_json_key(json, "orders");
+  pl_json_open_array(json);
+  for (uint32_t i = 0; i < besides->n_orders; i++)
+    put_order(json, &besides->orders[i]);
+  pl_json_close_array(json);
+}
+
 static void put_reasons(pl_json *json, const pl_case_groups *reasons) {
   pl_json_key(json, "not_expressed");
   pl_json_open_array(json);
@@ -99,6 +154,8 @@ void pl_report_json(FILE *stream, const pl_report *report) {
   put_groups(&json, "sources", "source", &report->by[PL_BY_SOURCE]);
   put_groups(&json, "gpus", "gpu", &report->by[PL_BY_GPU]);
   put_groups(&json, "frameworks", "framework", &report->by[PL_BY_FRAMEWORK]);
+  put_besides(&json, &report->besides);
+  put_orders(&json, &report->besides);
   put_reasons(&json, &report->by[PL_BY_REASON]);
   pl_json_key(&json, "worst");
   pl_json_open_array(&json);

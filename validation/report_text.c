@@ -67,6 +67,55 @@ static void print_memory(FILE *stream, const pl_case_groups *families) {
   if (any) fputc('\n', stream);
 }
 
+static void print_besides(FILE *stream, const pl_besides *besides) {
+  if (besides->n_families == 0) return;
+  fprintf(stream, "%-40s %5s %7s %7s %7s %7s %8s %7s %6s %7s %7s\n", "beside the sources' predictions", "times",
+          "MAPE%", "theirs", "bias%", "theirs", "spearman", "theirs", "peaks", "MAPE%", "theirs");
+  for (uint32_t i = 0; i < besides->n_families; i++) {
+    const pl_beside *b = &besides->families[i];
+    fprintf(stream, "%-40.40s %5u", b->family, b->n_times);
+    print_number(stream, 7, "%.1f", b->mape_pct[0]);
+    print_number(stream, 7, "%.1f", b->mape_pct[1]);
+    print_number(stream, 7, "%+.1f", b->bias_pct[0]);
+    print_number(stream, 7, "%+.1f", b->bias_pct[1]);
+    print_number(stream, 8, "%.3f", b->spearman[0]);
+    print_number(stream, 7, "%.3f", b->spearman[1]);
+    fprintf(stream, " %6u", b->n_memory);
+    print_number(stream, 7, "%.1f", b->memory_mape_pct[0]);
+    print_number(stream, 7, "%.1f", b->memory_mape_pct[1]);
+    fputc('\n', stream);
+  }
+  fputc('\n', stream);
+}
+
+static void print_place(FILE *stream, int64_t place) {
+  if (place > 0)
+    fprintf(stream, " %9" PRId64, place);
+  else
+    fprintf(stream, " %9s", "-");
+}
+
+static void print_order(FILE *stream, const pl_order *order) {
+  const pl_measured_row *row = order->cases[0]->row;
+  char name[128], strategy[160], time[PL_UNIT_TEXT_BYTES];
+  snprintf(name, sizeof name, "order: %s, %" PRId64 " %s", row->family, row->n_gpus, row->gpu);
+  fprintf(stream, "%-40.60s %9s %9s %9s   predicted\n", name, "measured", "ours", "theirs");
+  for (uint32_t i = 0; i < order->n_cases; i++) {
+    const pl_case *c = order->cases[i];
+    snprintf(strategy, sizeof strategy, "tp %" PRId64 " pp %" PRId64 " dp %" PRId64 " mbs %" PRId64, c->row->tp,
+             c->row->pp, c->row->dp, c->row->mbs);
+    fprintf(stream, "  %-38s", strategy);
+    print_place(stream, c->row->measured_rank);
+    print_place(stream, order->predicted[i]);
+    print_place(stream, c->row->other_rank);
+    fprintf(stream, "   %s\n", c->reason != NULL ? c->reason : pl_format_time(c->result.iter_time_s, time));
+  }
+  fprintf(stream, "  %-38s %9u", "rank correlation", order->n_expressed);
+  print_number(stream, 9, "%.3f", order->spearman[0]);
+  print_number(stream, 9, "%.3f", order->spearman[1]);
+  fputs("\n\n", stream);
+}
+
 static void print_worst(FILE *stream, const pl_report *report) {
   if (report->n_worst == 0) return;
   fprintf(stream, "largest errors\n");
@@ -97,5 +146,8 @@ void pl_report_print(FILE *stream, const pl_report *report) {
     print_groups(stream, report, &report->by[tables[i]]);
   print_memory(stream, &report->by[PL_BY_FAMILY]);
   print_reasons(stream, &report->by[PL_BY_REASON]);
+  print_besides(stream, &report->besides);
+  for (uint32_t i = 0; i < report->besides.n_orders; i++)
+    print_order(stream, &report->besides.orders[i]);
   print_worst(stream, report);
 }

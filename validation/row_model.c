@@ -193,12 +193,17 @@ static pl_code parse(const pl_measured_row *row, const dimensions *d, entry know
 
 pl_code pl_row_model(const pl_measured_row *row, const pl_row_habits *habits, const pl_csv *known, pl_arena *arena,
                      pl_model *model, pl_error *error) {
+  static const char *const spaces[] = {"Nemotron-H", "mamba", "hyena"}, *const images[] = {"ResNet", "VGG",
+                                                                                           "Inception"};
+  for (size_t i = 0; i < sizeof images / sizeof images[0]; i++)
+    if (pl_row_mentions(row->model, images[i]))
+      return pl_fail(error, PL_UNSUPPORTED, "not a transformer: %s is made of convolutions", row->model);
   const entry found = {known, find_known(known, row->model)};
   dimensions d;
   PL_TRY(find_dimensions(row, found, &d, error));
-  if (pl_row_mentions(row->model, "Nemotron-H") || pl_row_mentions(row->model, "mamba") ||
-      pl_row_mentions(row->model, "hyena"))
-    return pl_fail(error, PL_UNSUPPORTED, "not a transformer: %s has state space layers", row->model);
+  for (size_t i = 0; i < sizeof spaces / sizeof spaces[0]; i++)
+    if (pl_row_mentions(row->model, spaces[i]))
+      return pl_fail(error, PL_UNSUPPORTED, "not a transformer: %s has state space layers", row->model);
   pl_error why = PL_ERROR_INIT;
   pl_code code = parse(row, &d, found, habits->dropout ? 0.1 : 0, arena, model, &why);
   if (code == PL_BAD_INPUT) return pl_fail(error, PL_UNSUPPORTED, "model: %s", why.message);

@@ -79,7 +79,11 @@ static pl_code simulate(const run *r, pl_case *c, const pl_platform *platform, p
 /* Lack of memory and the like end the run; everything else is a reason. */
 static void settle(const run *r, pl_case *c, pl_code code, const pl_error *why) {
   if (code == PL_OK) return;
-  if (code == PL_BAD_INPUT || code == PL_UNSUPPORTED) c->reason = pl_arena_strdup(r->arena, why->message);
+  if (code == PL_BAD_INPUT || code == PL_UNSUPPORTED) {
+    /* What a block cannot be cut into begins with the model's name. */
+    bool names_model = strncmp(why->message, c->model->name, strlen(c->model->name)) == 0;
+    c->reason = pl_arena_printf(r->arena, "%s%s", names_model ? "strategy: " : "", why->message);
+  }
   if (code == PL_NO_MEMORY || code == PL_IO || c->reason == NULL) pl_fail(r->error, code, "%s", why->message);
 }
 

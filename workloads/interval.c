@@ -115,7 +115,7 @@ static void add_computing(composing *state, const pl_device_profile *profile, co
   device_ticks taken = (device_ticks)time->alone * share; /* what slows it down is a doubt of its own */
   if (op->category == PL_CATEGORY_HOST)
     doubt(state, PL_DOUBT_HOST, taken, half[PL_RESIDUAL_host]);
-  else if (time->cost.source == PL_COST_TABLE)
+  else if (time->cost.source == PL_COST_TABLE || time->cost.source == PL_COST_MEASURED_BLOCK)
     return;
   else if (kind == PL_OP_GEMM)
     doubt(state, PL_DOUBT_GEMM, taken,

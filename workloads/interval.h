@@ -10,7 +10,8 @@
  *
  * run: what calibration's training runs scatter beyond their kinds; source: what lies between runs of different people
  * on different machines; u: how many aspects this run has that none of those had (pl_aspects). A table entry of a
- * profile is a measurement on that very device and adds nothing. The interval is
+ * profile is a measurement on that very device and adds nothing; nor does a layer of an op profile at the point at
+ * which it was measured. The interval is
  *
  *   time * exp(centre - half) .. time * exp(centre + half)
  *
