@@ -11,6 +11,7 @@
 #include "search/search_progress.h"
 #include "search/search_top.h"
 #include "search/work_pool.h"
+#include "workloads/assign.h"
 
 const char *const pl_search_end_names[] = {"complete", "budget", "gap", NULL};
 
@@ -62,7 +63,7 @@ static pl_code assign(const search_state *state, pl_strategy *strategy, pl_arena
   const pl_evaluation *e = &state->evaluation;
   if (strategy->boundary != NULL) return PL_OK;
   PL_TRY(pl_strategy_check(strategy, e->model, e->job, e->cluster->n_devices, error));
-  return pl_strategy_assign(strategy, e->model, e->job, e->cluster, arena, error);
+  return pl_assign(strategy, e->model, e->job, e->cluster, e->options, arena, error);
 }
 
 static void compute(void *context, uint32_t index, pl_worker *worker, pl_result_row *row) {

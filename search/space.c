@@ -37,6 +37,10 @@ static bool has_bit(uint32_t mask, uint32_t bit) {
   return (mask >> bit & 1u) != 0;
 }
 
+static bool leaves_idle(const pl_space *space, const pl_candidate *c) {
+  return (uint32_t)(c->pp * c->dp * c->cp * c->tmp) < space->n_devices;
+}
+
 static pl_strategy strategy_of(const pl_space *space, const pl_candidate *candidate) {
   pl_strategy strategy = {.pp = candidate->pp,
                           .dp = candidate->dp,
@@ -53,6 +57,7 @@ static pl_strategy strategy_of(const pl_space *space, const pl_candidate *candid
                           .recipe = (pl_assign_recipe)candidate->recipe,
                           .counts_layers = true};
   memcpy(strategy.order, space->choices.orders[candidate->order], sizeof strategy.order);
+  strategy.idle = leaves_idle(space, candidate);
   return strategy;
 }
 
@@ -280,11 +285,14 @@ static pl_code walk_context(walk *w, pl_candidate candidate, int32_t n) {
 static pl_code walk_degrees(walk *w) {
   const pl_space_choices *choices = &w->space->choices;
   int32_t n = (int32_t)w->n_devices;
+  bool idle = choices->allow_idle;
   for (int32_t pp = 1; pp <= n; pp++) {
-    if (n % pp != 0 || !pl_int_set_has(&choices->pp, pp)) continue;
+    if ((n % pp != 0 && !idle) || !pl_int_set_has(&choices->pp, pp)) continue;
     for (int32_t tmp = 1; tmp <= n / pp; tmp++) {
-      if (n / pp % tmp != 0 || !pl_int_set_has(&choices->tmp, tmp)) continue;
-      PL_TRY(walk_context(w, (pl_candidate){.pp = pp, .tmp = tmp, .vpp = 1}, n / pp / tmp));
+      int32_t most = n / pp / tmp;
+      if ((n % (pp * tmp) != 0 && !idle) || !pl_int_set_has(&choices->tmp, tmp)) continue;
+      for (int32_t left = most; left >= (idle ? 1 : most); left--)
+        PL_TRY(walk_context(w, (pl_candidate){.pp = pp, .tmp = tmp, .vpp = 1}, left));
     }
   }
   return PL_OK;
@@ -318,7 +326,7 @@ static pl_code finish(walk *w) {
 
 pl_code pl_space_take(const pl_model *model, const pl_job *job, uint32_t n_devices, const pl_space_choices *choices,
                       const pl_space_rules *rules, pl_arena *arena, pl_space *space, pl_error *error) {
-  *space = (pl_space){.model = model, .job = job, .choices = *choices};
+  *space = (pl_space){.model = model, .job = job, .choices = *choices, .n_devices = n_devices};
   walk w = {.space = space, .rules = rules, .arena = arena, .error = error, .n_devices = n_devices};
   pl_code code = walk_degrees(&w);
   if (code == PL_OK) code = finish(&w);
@@ -395,6 +403,7 @@ int pl_space_format_candidate(const pl_space *space, uint32_t index, char *text,
   char extras[48] = "";
   if (c->cp > 1) snprintf(extras, sizeof extras, ",cp=%d", c->cp);
   if (c->ep > 1) snprintf(extras + strlen(extras), sizeof extras - strlen(extras), ",ep=%d", c->ep);
+  if (leaves_idle(space, c)) snprintf(extras + strlen(extras), sizeof extras - strlen(extras), ",idle=1");
   return snprintf(
       text, size,
       "pp=%d,dp=%d,tmp=%d%s,mbs=%d,assign=%s,schedule=%s,vpp=%d,sp=%d,recompute=%s,zero=%d,overlap=%d,order=%s", c->pp,

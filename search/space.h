@@ -5,7 +5,8 @@
  * overlap, order, recipe), so that neighbours cost about the same to simulate.
  *
  * What is in the space:
- *   pp * dp * cp * tmp = devices, any factors (not only powers of two).
+ *   pp * dp * cp * tmp = devices, any factors (not only powers of two); with allow_idle <= devices, the first of which
+ * are used (most devices first, within one pp and tmp).
  *   cp and ep are 1 unless asked for: few jobs need the one, only some models can use the other.
  *   mbs divides gbs / dp.
  *   Schedules gpipe, 1f1b and interleaved where pp > 1. With one stage there is nothing to schedule: 1f1b, vpp = 1.
@@ -43,6 +44,7 @@ typedef struct pl_space_choices {
   pl_int_set zero;        /* empty: 0 to 3 */
   /* Bit i = value i of the enumeration is allowed (sp, overlap: bit 0 = off, bit 1 = on). */
   uint32_t schedules, recomputes, sp, overlap, recipes;
+  bool allow_idle;       /* also strategies that leave devices idle */
   bool overlap_is_given; /* false: pl_space_choices_adopt may narrow it */
   uint32_t n_orders;
   char orders[PL_SPACE_ORDERS][5];
@@ -84,7 +86,7 @@ typedef struct pl_space {
   const pl_job *job;
   pl_space_choices choices;
   const pl_candidate *candidates;
-  uint32_t n_candidates;
+  uint32_t n_candidates, n_devices;
   uint64_t dropped[PL_DROP_COUNT];
   uint64_t digest; /* of the candidates in their order */
 } pl_space;
