@@ -53,6 +53,8 @@ pl_code pl_row_model(const pl_measured_row *row, const pl_row_habits *habits, co
 /* Fused attention by the kernel that the row names, as PyTorch calls the backends of scaled_dot_product_attention;
  * none: nothing changes. */
 void pl_row_choose_attention(const pl_measured_row *row, pl_framework *framework);
+/* Whether tokens go to their experts once per node, where the row names the dispatcher. */
+void pl_row_choose_dispatcher(const pl_measured_row *row, pl_framework *framework);
 
 /* Chunks per stage of NVIDIA's published recipe for this model and number of stages; 0 = none is known. */
 int32_t pl_row_recipe_vpp(const pl_measured_row *row, const pl_csv *known);

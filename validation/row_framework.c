@@ -120,3 +120,12 @@ void pl_row_choose_attention(const pl_measured_row *row, pl_framework *framework
       return;
     }
 }
+
+/* "Megatron-Core DeepEP", "Megatron-Core A2A". */
+void pl_row_choose_dispatcher(const pl_measured_row *row, pl_framework *framework) {
+  static const char *const per_node[] = {"DeepEP", "HybridEP"}, *const all_to_all[] = {"A2A", "alltoall"};
+  for (int i = 0; i < 2; i++) {
+    if (pl_row_mentions(row->framework, per_node[i])) framework->sends_tokens_per_node = true;
+    if (pl_row_mentions(row->framework, all_to_all[i])) framework->sends_tokens_per_node = false;
+  }
+}

@@ -55,6 +55,37 @@ static const uint32_t *group_members(const pl_family *family, uint32_t group) {
   return family->members + (size_t)group * family->group_size;
 }
 
+/* ---- what is sent ---- */
+
+static uint32_t count_nodes(const pl_cluster *cluster, const uint32_t *members, uint32_t n) {
+  uint32_t n_nodes = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    uint32_t before = 0;
+    while (before < i && cluster->devices[members[before]].node != cluster->devices[members[i]].node)
+      before++;
+    n_nodes += before == i;
+  }
+  return n_nodes;
+}
+
+/* A token has k experts, spread evenly over N nodes: k (1 - 1/N) of its copies leave the node, for
+ * (N - 1) (1 - (1 - 1/N)^k) different nodes on average. What else of the exchange stays inside nodes, where the links
+ * are so much faster that it is not the bottleneck, shrinks with it. */
+static double copies_saved(double n_nodes, double k) {
+  double elsewhere = 1 - 1 / n_nodes;
+  return (n_nodes - 1) * (1 - pow(elsewhere, k)) / (k * elsewhere);
+}
+
+double pl_communication_bytes(const pl_cluster *cluster, const pl_program *program, uint32_t family, uint32_t group,
+                              uint32_t op) {
+  const pl_family *own = &program->families[family];
+  double size_bytes = own->ops[op].size_bytes;
+  bool once = pl_framework_or_ideal(program->job->framework)->sends_tokens_per_node;
+  if (!once || own->kind != PL_FAMILY_EXPERT || own->ops[op].kind != PL_ALL_TO_ALL) return size_bytes;
+  uint32_t n_nodes = count_nodes(cluster, group_members(own, group), own->group_size);
+  return n_nodes > 1 ? size_bytes * copies_saved(n_nodes, (double)program->model->topk) : size_bytes;
+}
+
 /* ---- lowering ---- */
 
 static pl_code number_ranks(planning *state) {
@@ -125,11 +156,10 @@ static pl_code take_group(planning *state, const uint32_t *members, uint32_t n, 
                                                          state->arena, group, state->error);
 }
 
-static pl_code lower_op(planning *state, const pl_collective_group *group, const pl_communication *op,
+static pl_code lower_op(planning *state, const pl_collective_group *group, pl_collective_kind kind, double size_bytes,
                         pl_fluid_collective *fluid) {
-  if (state->cache != NULL)
-    return pl_topology_cache_fluid(state->cache, group, op->kind, op->size_bytes, fluid, state->error);
-  PL_TRY(pl_collective_fluid(group, op->kind, op->size_bytes, state->arena, fluid, state->error));
+  if (state->cache != NULL) return pl_topology_cache_fluid(state->cache, group, kind, size_bytes, fluid, state->error);
+  PL_TRY(pl_collective_fluid(group, kind, size_bytes, state->arena, fluid, state->error));
   return pl_fluid_collective_merge(state->cluster, state->arena, fluid, state->error);
 }
 
@@ -151,7 +181,8 @@ static pl_code lower_group(planning *state, uint32_t f, uint32_t group) {
   uint32_t first_pattern = state->n_patterns;
   for (uint32_t op = 0; op < family->n_ops; op++) {
     pl_fluid_collective fluid;
-    PL_TRY(lower_op(state, *channels, &family->ops[op], &fluid));
+    double size_bytes = pl_communication_bytes(state->cluster, state->program, f, group, op);
+    PL_TRY(lower_op(state, *channels, family->ops[op].kind, size_bytes, &fluid));
     raw_op *raw = &state->raw[state->first_raw[f] + group * family->n_ops + op];
     *raw = (raw_op){.pattern = find_pattern(state, first_pattern, f, group, &fluid),
                     .latency = fluid.spec.latency,

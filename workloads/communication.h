@@ -86,6 +86,12 @@ typedef struct pl_communication_plan {
   uint32_t n_transfer_classes, n_implied_links;
 } pl_communication_plan;
 
+/* Size of an op of a group as it is sent: the family's, but where the framework sends tokens once per node. O(n^2)
+ * there.
+ */
+double pl_communication_bytes(const pl_cluster *cluster, const pl_program *program, uint32_t family, uint32_t group,
+                              uint32_t op);
+
 /* Memory from `arena`. Cost: O(members) routes and O(uses * rounds). */
 pl_code pl_communication_plan_take(const pl_cluster *cluster, const pl_program *program,
                                    const pl_communication_options *options, pl_arena *arena,

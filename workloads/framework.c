@@ -84,6 +84,7 @@ static const switch_row switches[] = {
     {"communication", "copies_buckets", SWITCH_FLAG, AT(copies_buckets), NULL, 0},
     {"communication", "bucket", SWITCH_BYTES, AT(bucket_bytes), all_word, 0},
     {"communication", "overlaps_tensor", SWITCH_FLAG, AT(overlaps_tensor), NULL, 0},
+    {"communication", "sends_tokens_per_node", SWITCH_FLAG, AT(sends_tokens_per_node), NULL, 0},
     {"communication", "overlaps_gradients", SWITCH_FLAG, AT(overlaps_gradients), NULL, 0},
     {"communication", "gather_unit", SWITCH_WORD, AT(gather_unit), unit_words, 0},
     {"communication", "scatters_by_all_reduce", SWITCH_FLAG, AT(scatters_by_all_reduce), NULL, 0},

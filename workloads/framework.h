@@ -72,9 +72,10 @@ typedef struct pl_framework {
   bool holds_16bit_gradients; /* and these until the next backward pass begins, not until that one ends */
   bool copies_buckets;        /* gradients are copied into buckets of their own (DDP without gradient_as_bucket_view) */
   double bucket_bytes;        /* 0: one bucket for all gradients */
-  bool overlaps_tensor;    /* with sequence parallelism, collectives of dense layers run beside the matrix product that
-                              they feed or are fed by, or the next one */
-  bool overlaps_gradients; /* default of the strategy's `overlap` */
+  bool overlaps_tensor; /* with sequence parallelism, collectives of dense layers run beside the matrix product that
+                           they feed or are fed by, or the next one */
+  bool sends_tokens_per_node;  /* to the nodes of their experts once each, and copied there (DeepEP, HybridEP) */
+  bool overlaps_gradients;     /* default of the strategy's `overlap` */
   bool scatters_by_all_reduce; /* ZeRO 2 and 3: gradients are all-reduced, each rank keeps its share */
   bool copies_per_rank; /* gathers have a list of per-rank tensors for output: as many copies behind each gather */
   bool gathers_ahead;   /* ZeRO-3 gathers the next unit while this one runs */

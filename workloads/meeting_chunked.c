@@ -108,8 +108,10 @@ pl_meeting pl_chunked_emit(pl_meetings *meetings, const pl_group_class *class, u
   pl_meeting made = {0, 0};
   pl_chunked_collective chunked;
   if (meetings->code != PL_OK || meetings->arena->failed) return made;
-  meetings->code = pl_collective_chunked(class->channels, family->ops[op].kind, family->ops[op].size_bytes,
-                                         meetings->options->chunks, meetings->arena, &chunked, meetings->error);
+  meetings->code = pl_collective_chunked(
+      class->channels, family->ops[op].kind,
+      pl_communication_bytes(meetings->cluster, meetings->program, class->family, class->group, op),
+      meetings->options->chunks, meetings->arena, &chunked, meetings->error);
   if (meetings->code != PL_OK) return made;
   uint32_t *tasks = PL_TAKE(meetings->arena, uint32_t, chunked.n_steps);
   bool *is_last = PL_TAKE(meetings->arena, bool, chunked.n_steps);

@@ -9,7 +9,8 @@
  *   experts  y = (n - 1)/n * S / B for the S bytes of the tokens of a rank times k; two all-to-alls each way
  *            m L 4 y
  *
- * and behind it the all-reduce of the gradients that all ranks share. */
+ * and behind it the all-reduce of the gradients that all ranks share. Over N nodes, to each of which a token is sent
+ * once though several of its k experts are there, y shrinks by (N - 1) (1 - (1 - 1/N)^k) / (k (1 - 1/N)). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -156,8 +157,39 @@ static void experts_stay_on_a_node(void **state) {
   attention_job_release(&own);
 }
 
+static void tokens_go_once_to_a_node(void **state) {
+  (void)state;
+  for (uint32_t n_nodes = 1; n_nodes <= 4; n_nodes *= 2) {
+    const double nic_Bps = 1e8;
+    attention_job own;
+    attention_job_build(&own, &(attention_shape){.n_layers = N_LAYERS,
+                                                 .n_nodes = n_nodes,
+                                                 .gpus_per_node = 8 / n_nodes,
+                                                 .port_Bps = 4e9,
+                                                 .nic_Bps = nic_Bps,
+                                                 .gbs = N_MICROBATCHES * 8});
+    own.profile.n_ops = 0;
+    own.model = mixture(&own);
+    pl_framework framework = pl_framework_ideal;
+    own.job.framework = &framework;
+    const char *text = "pp=1,dp=8,tmp=1,ep=8,mbs=1,overlap=0";
+    double copies_s = attention_job_simulate(&own, text).row.expert_comm_s;
+    framework.sends_tokens_per_node = true;
+    double once_s = attention_job_simulate(&own, text).row.expert_comm_s;
+    /* two experts, both on one of the other nodes or not */
+    static const double share[] = {[1] = 1, [2] = 0.75, [4] = 3 * (1 - 0.75 * 0.75) / (2 * 0.75)};
+    expect_time("once per node", once_s, copies_s * share[n_nodes], 1000);
+    if (n_nodes > 1) {
+      double tokens_bytes = ATTENTION_SEQ * 2.0 * ATTENTION_HIDDEN * 2, elsewhere = 1 - 1.0 / n_nodes;
+      expect_time("copies", copies_s, N_MICROBATCHES * N_LAYERS * 4 * elsewhere * tokens_bytes / nic_Bps, 1000);
+    }
+    attention_job_release(&own);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(context), cmocka_unit_test(experts),
-                                     cmocka_unit_test(experts_stay_on_a_node)};
+                                     cmocka_unit_test(experts_stay_on_a_node),
+                                     cmocka_unit_test(tokens_go_once_to_a_node)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -411,8 +411,8 @@ static void try_case(uint64_t seed, const kind_of_case *kind, tally *count) {
   make_model(&random, &arena, &model);
   pl_job job;
   pl_strategy strategy;
-  pl_framework beside = pl_framework_ideal; /* tensor collectives beside products */
-  beside.overlaps_tensor = true;
+  pl_framework beside = pl_framework_ideal; /* tensor collectives beside products, tokens once per node */
+  beside.overlaps_tensor = beside.sends_tokens_per_node = true;
   if (kind->placed ? make_placed(&random, cluster, &model, &job, &strategy, &arena)
                    : make_strategy(&random, (int32_t)cluster->n_devices, &model, &job, &strategy, &arena)) {
     if (seed % 3 == 0) job.framework = &beside;

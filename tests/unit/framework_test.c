@@ -61,7 +61,8 @@ static void test_values(void **state) {
   pl_framework f =
       parse("{\"name\": \"x\", \"kernels\": {\"loss\": \"copies\", \"vocab_multiple\": 64},"
             " \"state\": {\"gradient_dtype\": \"bf16\", \"optimizer\": \"foreach\", \"weights\": \"fp32\"},"
-            " \"communication\": {\"bucket\": \"all\", \"reduce_dtype\": \"fp16\", \"overlaps_tensor\": true},"
+            " \"communication\": {\"bucket\": \"all\", \"reduce_dtype\": \"fp16\", \"overlaps_tensor\": true, "
+            "\"sends_tokens_per_node\": true},"
             " \"host\": {\"launch\": \"10us\", \"window\": \"pass\"},"
             " \"memory\": {\"context\": \"1GiB\", \"fragmentation\": 0.25}}");
   assert_int_equal(f.loss, PL_LOSS_COPIES);
@@ -70,7 +71,7 @@ static void test_values(void **state) {
   assert_int_equal(f.optimizer, PL_OPTIMIZER_FOREACH);
   assert_int_equal(f.weights, PL_WEIGHTS_FP32);
   assert_int_equal(f.reduce_dtype, PL_DTYPE_FP16);
-  assert_true(f.overlaps_tensor);
+  assert_true(f.overlaps_tensor && f.sends_tokens_per_node);
   assert_int_equal(f.host_window, PL_HOST_PASS);
   assert_true(f.launch_s == 10e-6 && f.context_bytes == 0x1p30 && f.fragmentation == 0.25);
   pl_job job = {.dtype = PL_DTYPE_BF16};

@@ -26,7 +26,26 @@ static void test_backends(void **state) {
   expect("", false, PL_ATTENTION_ANY);
 }
 
+static void test_dispatchers(void **state) {
+  (void)state;
+  static const struct {
+    const char *framework;
+    bool before, after;
+  } cases[] = {{"Megatron-Core DeepEP", false, true},
+               {"Megatron-Core HybridEP", false, true},
+               {"Megatron-Core A2A", true, false},
+               {"Megatron-Core", true, true},
+               {"Megatron-Core", false, false}};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    const pl_measured_row row = {.framework = cases[i].framework};
+    pl_framework chosen = pl_framework_ideal;
+    chosen.sends_tokens_per_node = cases[i].before;
+    pl_row_choose_dispatcher(&row, &chosen);
+    assert_int_equal(chosen.sends_tokens_per_node, cases[i].after);
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_backends)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_backends), cmocka_unit_test(test_dispatchers)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
