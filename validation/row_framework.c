@@ -35,6 +35,7 @@ static const struct {
     {"ZeRO-3", {.framework = "deepspeed-zero3-2021", .dropout = true}},
     /* "All the experiments are conducted with PyTorch 1.8"; buckets of 25 MB (its examples/megatron_gpt.py). */
     {"Proteus", {.framework = "torch-ddp", .no_flash = true, .dropout = true}},
+    {"DistIR", {.framework = "distir"}},
     {"Megatron-DeepSpeed (AMP)", {.framework = "megatron-lm-1.1.5", .dropout = true}},
     {"Megatron-DeepSpeed", {.framework = "megatron-deepspeed", .dropout = true, .memory_figure = PL_MEMORY_DEVICE}},
     {"Megatron-Bridge", {.framework = "nemo", .sequence_parallel = true, .zero = 1}},

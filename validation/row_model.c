@@ -191,6 +191,24 @@ static pl_code parse(const pl_measured_row *row, const dimensions *d, entry know
   return code;
 }
 
+/* "MLP 1B": layers of one width and nothing else, if the row has neither heads nor a vocabulary. */
+static bool is_perceptron(const pl_measured_row *row) {
+  return strncmp(row->model, "MLP", 3) == 0 && row->n_heads == 0 && row->vocab == 0;
+}
+
+static pl_code take_perceptron(const pl_measured_row *row, pl_arena *arena, pl_model *model, pl_error *error) {
+  char text[160];
+  int size = snprintf(text, sizeof text,
+                      "{\"model_type\": \"mlp\", \"num_hidden_layers\": %" PRId64 ", \"hidden_size\": %" PRId64 "}",
+                      row->n_layers, row->hidden);
+  pl_error why = PL_ERROR_INIT;
+  pl_code code = pl_model_parse("row", text, (size_t)size, arena, model, &why);
+  if (code == PL_BAD_INPUT) return pl_fail(error, PL_UNSUPPORTED, "model: %s", why.message);
+  if (code != PL_OK) return pl_fail(error, code, "%s", why.message);
+  model->name = row->model;
+  return PL_OK;
+}
+
 pl_code pl_row_model(const pl_measured_row *row, const pl_row_habits *habits, const pl_csv *known, pl_arena *arena,
                      pl_model *model, pl_error *error) {
   static const char *const spaces[] = {"Nemotron-H", "mamba", "hyena"}, *const images[] = {"ResNet", "VGG",
@@ -198,6 +216,7 @@ pl_code pl_row_model(const pl_measured_row *row, const pl_row_habits *habits, co
   for (size_t i = 0; i < sizeof images / sizeof images[0]; i++)
     if (pl_row_mentions(row->model, images[i]))
       return pl_fail(error, PL_UNSUPPORTED, "not a transformer: %s is made of convolutions", row->model);
+  if (is_perceptron(row)) return take_perceptron(row, arena, model, error);
   const entry found = {known, find_known(known, row->model)};
   dimensions d;
   PL_TRY(find_dimensions(row, found, &d, error));

@@ -55,7 +55,7 @@ typedef struct switch_row {
 #define AT(field) offsetof(pl_framework, field)
 static const char *const attention_words[] = {"any", "flash1", "flash2", "flash3", "cudnn", NULL};
 static const char *const loss_words[] = {"in_place", "copy", "copies", "fused", NULL};
-static const char *const optimizer_words[] = {"fused", "foreach", "loop", NULL};
+static const char *const optimizer_words[] = {"fused", "foreach", "loop", "sgd", NULL};
 static const char *const unit_words[] = {"layer", "tensor", NULL};
 static const char *const weight_words[] = {"with_master", "fp32", NULL};
 static const char *const assign_words[] = {"uniform", "balanced", "ends", "filled", NULL};

@@ -31,7 +31,8 @@ typedef enum pl_loss_form {
 typedef enum pl_optimizer_form {
   PL_OPTIMIZER_FUSED = 0, /* one pass over everything: apex multi-tensor Adam, torch fused=True */
   PL_OPTIMIZER_FOREACH,   /* one pass per arithmetic step over all tensors (torch's default on GPUs) */
-  PL_OPTIMIZER_LOOP       /* one kernel per arithmetic step and tensor */
+  PL_OPTIMIZER_LOOP,      /* one kernel per arithmetic step and tensor */
+  PL_OPTIMIZER_SGD        /* not Adam: the weight less a share of its gradient, in the weights' type, without state */
 } pl_optimizer_form;
 
 /* What ZeRO-3 gathers and scatters at a time. */

@@ -14,6 +14,7 @@ static bool is_plain(const pl_strategy *strategy) {
 }
 
 static bool is_of_job(const pl_pass_time *time, const pl_model *model, const pl_job *job, const pl_strategy *strategy) {
+  if (model->parts != NULL) return false; /* layers of several widths */
   if (time->tmp != 1 && (time->tmp != strategy->tmp || !is_plain(strategy))) return false;
   return !job->fp8 && pl_pass_time_is_of(time, model, time->block, job->dtype, job->seq);
 }

@@ -128,6 +128,9 @@ static double part_parameters(const pl_model_part *part) {
   case PL_BLOCK_LATENT:
   case PL_BLOCK_PIXELS:
     return linear(in, out, true);
+  case PL_BLOCK_DENSE_OUT:
+  case PL_BLOCK_DENSE_IN:
+    return linear(in, out, false);
   default:
     return 0;
   }
@@ -166,7 +169,8 @@ static double part_flops(const pl_model_part *part) {
   const pl_block_shard shard = {
       .tmp = 1, .mbs = (int32_t)part->windows, .seq = part->rows, .dtype = PL_DTYPE_FP16, .flash = true};
   if (part->kind == PL_BLOCK_LAYER) return block_flops(part->model, &shard, PL_BLOCK_LAYER);
-  bool is_linear = part->kind == PL_BLOCK_LATENT || part->kind == PL_BLOCK_PIXELS;
+  bool is_linear = part->kind == PL_BLOCK_LATENT || part->kind == PL_BLOCK_PIXELS || part->kind == PL_BLOCK_DENSE_OUT ||
+                   part->kind == PL_BLOCK_DENSE_IN;
   return is_linear ? 2 * (double)part->rows * (double)part->model->hidden * (double)part->out_width : 0;
 }
 

@@ -130,5 +130,7 @@ pl_code pl_block_class_program_take(const pl_model *model, int32_t class_of_bloc
 /* model_transgan.c: reads a model of model_type "transgan"; *model is zeroed but for family and digest. */
 struct pl_document;
 pl_code pl_model_transgan_read(const struct pl_document *document, pl_arena *arena, pl_model *model, pl_error *error);
+/* model_mlp.c: likewise of model_type "mlp". */
+pl_code pl_model_mlp_read(const struct pl_document *document, pl_arena *arena, pl_model *model, pl_error *error);
 
 #endif

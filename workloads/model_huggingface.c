@@ -86,7 +86,7 @@ static pl_code find_family(const reader *in, const pl_model_family **found) {
   for (size_t i = 0; i < pl_model_n_families; i++)
     snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i == 0 ? "" : ", ", pl_model_families[i].type);
   return pl_document_fail(in->document, pl_node_get(in->root, "model_type"), in->error,
-                          "model_type '%s' is not supported; supported are %s and transgan", type, list);
+                          "model_type '%s' is not supported; supported are %s, transgan and mlp", type, list);
 }
 
 static pl_code read_architecture(const reader *in, const pl_model_family *family, pl_model *model) {
@@ -318,11 +318,11 @@ static void count_parameters(pl_model *model) {
   if (model->pooler) model->parameters += (double)model->hidden * (double)(model->hidden + 1);
 }
 
-static bool is_transgan(const reader *in) {
+static bool is_of_type(const reader *in, const char *wanted) {
   const char *type = NULL;
   return has(in, "model_type") &&
          pl_node_as_string(in->document, pl_node_get(in->root, "model_type"), &type, NULL) == PL_OK &&
-         strcmp(type, "transgan") == 0;
+         strcmp(type, wanted) == 0;
 }
 
 static pl_code read_document(const pl_document *document, pl_arena *arena, pl_model *model, pl_error *error) {
@@ -330,7 +330,8 @@ static pl_code read_document(const pl_document *document, pl_arena *arena, pl_mo
   const pl_model_family *family = NULL;
   if (in.root == NULL || !pl_node_is_mapping(in.root))
     return pl_document_fail(document, in.root, error, "a model is a JSON object, as in Hugging Face's config.json");
-  if (is_transgan(&in)) return pl_model_transgan_read(document, arena, model, error);
+  if (is_of_type(&in, "transgan")) return pl_model_transgan_read(document, arena, model, error);
+  if (is_of_type(&in, "mlp")) return pl_model_mlp_read(document, arena, model, error);
   PL_TRY(find_family(&in, &family));
   PL_ASSERT(family != NULL);
   model->family = family->type;

@@ -28,6 +28,9 @@ const char *pl_block_kind_name(pl_block_kind kind) {
       [PL_BLOCK_POSITIONS] = "positions",
       [PL_BLOCK_RESHAPE] = "reshape",
       [PL_BLOCK_PIXELS] = "pixels",
+      [PL_BLOCK_DENSE_OUT] = "dense_out",
+      [PL_BLOCK_DENSE_IN] = "dense_in",
+      [PL_BLOCK_MEAN] = "mean",
   };
   return (unsigned)kind < PL_BLOCK_KIND_COUNT ? names[kind] : "unknown";
 }

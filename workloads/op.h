@@ -115,6 +115,9 @@ typedef enum pl_block_kind {
   PL_BLOCK_POSITIONS, /* learned positions, added */
   PL_BLOCK_RESHAPE,   /* tokens in another order, repeated, or fewer channels on more of them */
   PL_BLOCK_PIXELS,    /* a linear layer per token to the channels of a picture, and its mean as the loss */
+  PL_BLOCK_DENSE_OUT, /* a linear layer and ReLU, split by outputs over the tensor group */
+  PL_BLOCK_DENSE_IN,  /* the same, split by inputs */
+  PL_BLOCK_MEAN,      /* a loss that is a mean over all outputs */
   PL_BLOCK_KIND_COUNT
 } pl_block_kind;
 

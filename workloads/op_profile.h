@@ -47,7 +47,8 @@ pl_code pl_op_profile_parse(const char *name, const char *text, size_t size, pl_
 bool pl_pass_time_is_of(const pl_pass_time *time, const pl_model *model, pl_block_kind kind, pl_dtype dtype,
                         int64_t seq);
 
-/* Whether any time is of this model on a device of the cluster. */
+/* Whether any time is of this model on a device of the cluster. Models of unlike blocks have none: their layers have
+ * several widths. */
 bool pl_op_profile_applies(const pl_op_profile *profile, const pl_model *model, pl_dtype dtype, int64_t seq,
                            const pl_cluster *cluster);
 

@@ -21,10 +21,21 @@ static double update_traffic_of(const pl_framework *framework, double gradient, 
   return steps + converted + clipped + cast + (fused || cast == 0 ? 0 : fp32_bytes);
 }
 
+/* Weights in one type and nothing beside them. */
+static pl_training_state state_of_sgd(const pl_framework *framework, double compute) {
+  return (pl_training_state){
+      .parameter_bytes = compute,
+      .gathered_bytes = compute,
+      .gradient_bytes = compute,
+      .reduced_bytes = framework->reduce_dtype < 0 ? compute : pl_dtype_bytes((pl_dtype)framework->reduce_dtype),
+      .update_traffic_bytes = 3 * compute};
+}
+
 pl_training_state pl_training_state_of(const pl_job *job, int32_t dp) {
   const pl_framework *framework = pl_framework_or_ideal(job->framework);
   double compute = pl_dtype_bytes(job->dtype);
   double gradient = pl_dtype_bytes(pl_framework_gradient_dtype(framework, job->dtype));
+  if (framework->optimizer == PL_OPTIMIZER_SGD) return state_of_sgd(framework, compute);
   bool single = compute >= fp32_bytes; /* weights are their own master copy, beside momentum and variance */
   bool own_master = single || framework->weights == PL_WEIGHTS_FP32;
   pl_training_state state = {

@@ -58,7 +58,7 @@ static double pipeline_buffer_bytes(const pl_program *program, const pl_stage_pr
   if (buffers == 0 || strategy->pp == 1 || own->stage == strategy->pp - 1 || program->n_microbatches == 1) return 0;
   double saved = 0, needed = fmin(strategy->pp - own->stage, program->n_microbatches);
   for (int32_t block = strategy->boundary[own->stage]; block < strategy->boundary[own->stage + 1]; block++)
-    saved += program->blocks[pl_model_block_kind(program->model, block)].saved_bytes;
+    saved += program->blocks[pl_model_block_class(program->model, block)].saved_bytes;
   return fmax(buffers - needed, 0) * saved + fmax(buffers - 1, 0) * own->parameters * bytes->cast_bytes;
 }
 

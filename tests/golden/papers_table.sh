@@ -35,6 +35,8 @@ amp() {
 "$PACELINE" validate validation/papers/d*.csv >"$scratch/others.txt"
 {
   echo '```'
+  sed -n '/^family /,/^$/p' "$scratch/others.txt" | sed -e '/^$/d' -e 's/^\(.\{113\}\).*/\1/'
+  echo
   sed -n '/^beside /,/^$/p' "$scratch/others.txt" | sed '/^$/d'
   echo
   sed -n '/^not expressed /,/^$/p' "$scratch/others.txt" | sed -e '/^$/d' -e 's/validation\/papers\///'
