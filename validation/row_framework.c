@@ -34,7 +34,7 @@ static const struct {
     {"MegaScale", {.framework = "megatron-core", .sequence_parallel = true, .zero = 1}},
     {"ZeRO-3", {.framework = "deepspeed-zero3-2021", .dropout = true}},
     /* "All the experiments are conducted with PyTorch 1.8"; buckets of 25 MB (its examples/megatron_gpt.py). */
-    {"Proteus", {.framework = "torch-ddp", .no_flash = true, .dropout = true}},
+    {"Proteus", {.framework = "proteus", .no_flash = true, .dropout = true}},
     {"DistIR", {.framework = "distir"}},
     {"Megatron-DeepSpeed (AMP)", {.framework = "megatron-lm-1.1.5", .dropout = true}},
     {"Megatron-DeepSpeed", {.framework = "megatron-deepspeed", .dropout = true, .memory_figure = PL_MEMORY_DEVICE}},

@@ -10,11 +10,19 @@
 #include "core/cluster.h"
 #include "workloads/block_tape.h"
 
-static pl_code check_heads(const pl_model *model, int32_t tmp, pl_error *error) {
-  if (model->n_heads % tmp != 0)
+/* Unlike numbers of heads per rank: with a key and value for each. */
+static bool spreads_heads(const pl_model *model, const pl_block_shard *shard) {
+  return pl_framework_or_ideal(shard->framework)->uneven_heads && model->n_kv_heads == model->n_heads &&
+         model->n_heads >= shard->tmp;
+}
+
+static pl_code check_heads(const pl_model *model, const pl_block_shard *shard, pl_error *error) {
+  int32_t tmp = shard->tmp;
+  bool spreads = spreads_heads(model, shard);
+  if (model->n_heads % tmp != 0 && !spreads)
     return pl_fail(error, PL_BAD_INPUT, "%s: tmp=%d does not divide the %lld attention heads", model->name, tmp,
                    (long long)model->n_heads);
-  if (model->n_kv_heads % tmp != 0 && tmp % model->n_kv_heads != 0)
+  if (model->n_kv_heads % tmp != 0 && tmp % model->n_kv_heads != 0 && !spreads)
     return pl_fail(error, PL_BAD_INPUT, "%s: tmp=%d neither divides the %lld key-value heads nor is a multiple of them",
                    model->name, tmp, (long long)model->n_kv_heads);
   int64_t width;
@@ -60,7 +68,7 @@ static pl_code check_shard(const pl_model *model, const pl_block_shard *shard, p
       shard->seq > seq_max)
     return pl_fail(error, PL_BAD_INPUT, "%s: tmp=%d, mbs=%d, seq=%lld: out of range (1 to %d, %d, %lld)", model->name,
                    shard->tmp, shard->mbs, (long long)shard->seq, TMP_MAX, MBS_MAX, (long long)seq_max);
-  PL_TRY(check_heads(model, shard->tmp, error));
+  PL_TRY(check_heads(model, shard, error));
   PL_TRY(check_experts(model, shard, error));
   PL_TRY(check_context(model, shard, error));
   int64_t seq = shard->cp > 1 ? shard->seq / shard->cp : shard->seq;

@@ -25,8 +25,8 @@ void pl_tape_init(pl_tape *tape, const pl_model *model, const pl_block_shard *sh
   tape->seq = shard->seq / tape->cp;
   tape->sp = shard->sp && shard->tmp > 1;
   tape->seq_local = tape->sp ? tape->seq / shard->tmp : tape->seq;
-  tape->heads = model->n_heads / shard->tmp;
-  tape->kv_heads = model->n_kv_heads > shard->tmp ? model->n_kv_heads / shard->tmp : 1;
+  tape->heads = (model->n_heads + shard->tmp - 1) / shard->tmp; /* uneven: of the rank with the most */
+  tape->kv_heads = model->n_kv_heads > shard->tmp ? (model->n_kv_heads + shard->tmp - 1) / shard->tmp : 1;
   tape->n_tensors = tape->n_forward = tape->n_backward = tape->n_nodes = 0;
   tape->input = tape->output = tape->output_gradient = tape->input_gradient = tape->tied = PL_NONE;
   tape->model_flops = 0;

@@ -63,6 +63,7 @@ typedef struct pl_framework {
   bool fuses_activation; /* bias + GELU, or SwiGLU, is one kernel and keeps only its input */
   bool fuses_residual;   /* bias + dropout + addition is one kernel */
   bool fuses_rotary;
+  bool uneven_heads;       /* tmp need not divide the heads: ranks have unlike numbers, and all wait for the largest */
   bool fuses_norm;         /* RMS norm; layer norm is one kernel everywhere */
   bool fuses_accumulation; /* the weight gradient's GEMM adds into the gradient buffer; else a kernel per microbatch */
   pl_loss_form loss;

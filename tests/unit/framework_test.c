@@ -194,6 +194,37 @@ static void test_layer_switches(void **state) {
   }
 }
 
+static const pl_op *find_op(const pl_op_list *list, const char *name) {
+  for (uint32_t i = 0; i < list->n_ops; i++)
+    if (strcmp(list->ops[i].name, name) == 0) return &list->ops[i];
+  fail_msg("no op %s", name);
+  return NULL;
+}
+
+/* 16 heads on 3 ranks (and a width that 3 does not divide): 6, 5 and 5, and six heads are what a layer waits for. */
+static void test_uneven_heads(void **state) {
+  (void)state;
+  pl_model model = load_model("workloads/models", "gpt2-345m", &arena);
+  model.ffn_hidden = 3 * model.hidden;
+  pl_framework framework = parse("{\"name\": \"x\", \"kernels\": {\"uneven_heads\": true}}");
+  pl_block_shard shard = {.tmp = 3, .mbs = 2, .seq = 1024, .dtype = PL_DTYPE_BF16};
+  pl_block_program program;
+  pl_error error = PL_ERROR_INIT;
+  assert_int_equal(pl_block_program_take(&model, PL_BLOCK_LAYER, &shard, &arena, &program, &error), PL_BAD_INPUT);
+  assert_non_null(strstr(error.message, "does not divide the 16 attention heads"));
+  shard.framework = &framework;
+  error = (pl_error)PL_ERROR_INIT;
+  assert_int_equal(pl_block_program_take(&model, PL_BLOCK_LAYER, &shard, &arena, &program, &error), PL_OK);
+  assert_int_equal(find_op(&program.forward, "qkv")->n, 3 * 6 * 64);
+  assert_int_equal(find_op(&program.forward, "scores")->batch, 2 * 6);
+  assert_int_equal(find_op(&program.forward, "attention_out")->k, 6 * 64);
+  shard.tmp = 17; /* a rank without heads */
+  assert_int_equal(pl_block_program_take(&model, PL_BLOCK_LAYER, &shard, &arena, &program, &error), PL_BAD_INPUT);
+  shard.tmp = 4; /* where the heads divide nothing changes */
+  assert_int_equal(pl_block_program_take(&model, PL_BLOCK_LAYER, &shard, &arena, &program, &error), PL_OK);
+  assert_int_equal(find_op(&program.forward, "qkv")->n, 3 * 4 * 64);
+}
+
 static double forward_traffic(const pl_block_program *program) {
   double bytes = 0;
   for (uint32_t i = 0; i < program->forward.n_ops; i++)
@@ -303,6 +334,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_shipped, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_unknown_name, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_layer_switches, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_uneven_heads, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_traffic_of_eager_swiglu, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_loss_forms, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_vocabulary, set_up, tear_down),
