@@ -78,6 +78,15 @@ static pl_code check_method(const pl_measured_row *row, pl_error *error) {
   return PL_OK;
 }
 
+/* nanotron's 1F1B asserts as many microbatches as there are stages before the last
+ * (parallel/pipeline_parallel/engine.py): with fewer nothing runs, whatever the memory. */
+static pl_code check_microbatches(const pl_measured_row *row, const pl_strategy *strategy, pl_error *error) {
+  int64_t n = row->gbs / ((int64_t)strategy->dp * strategy->mbs);
+  if (!pl_row_mentions(row->framework, "nanotron") || n >= strategy->pp - 1) return PL_OK;
+  return pl_fail(error, PL_UNSUPPORTED, "schedule: nanotron refuses %" PRId64 " microbatches on %d stages", n,
+                 strategy->pp);
+}
+
 /* Layers that the chunks do not divide: embedding and head count as a layer each (Megatron-Core's
  * account_for_embedding_in_pipeline_split and ..._loss_..., as for the 126 layers of Llama 3.1 405B). */
 static pl_assign_recipe recipe_of(const pl_measured_row *row, const pl_strategy *strategy, const pl_model *model) {
@@ -128,6 +137,7 @@ pl_code pl_row_strategy(const pl_measured_row *row, const pl_row_habits *habits,
                             .overlap = true,
                             .order = "tdp"};
   PL_TRY(find_recompute(row, &strategy->recompute, error));
+  PL_TRY(check_microbatches(row, strategy, error));
   if (strategy->vpp > 1) strategy->schedule = PL_SCHEDULE_INTERLEAVED;
   strategy->sp = strategy->tmp > 1 && has_sequence_parallelism(row, habits, model);
   strategy->zero = zero_stage(row, habits);

@@ -66,7 +66,8 @@ static double buffer_bytes(const pl_program *program, int32_t stage, const pl_tr
   const pl_strategy *strategy = program->strategy;
   const pl_stage_program *own = &program->stages[stage];
   const pl_framework *framework = pl_framework_or_ideal(program->job->framework);
-  double largest = own->largest_block_parameters;
+  bool by_tensor = framework->gather_unit == PL_GATHER_TENSOR; /* its gradients are reduced one by one too */
+  double largest = by_tensor ? own->largest_parameters : own->largest_block_parameters;
   double sum = 2 * (largest_message(program, PL_FAMILY_DOWN, stage) + largest_message(program, PL_FAMILY_UP, stage));
   sum += copy_bytes(program, own, bytes) + pipeline_buffer_bytes(program, own, bytes);
   if (pl_program_shards(program, false) > 1 || pl_program_shards(program, true) > 1) {

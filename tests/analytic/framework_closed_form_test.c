@@ -342,6 +342,24 @@ static void copies_of_gradients(void **state) {
   attention_job_release(&own);
 }
 
+/* ZeRO-3 by tensors holds one (or two, ahead) of them, and the gradient of one. */
+static void gathered_by_tensor(void **state) {
+  (void)state;
+  attention_job own;
+  build(&own, RANKS, 0);
+  double layer = attention_job_block(&own, PL_BLOCK_LAYER, 1).parameters;
+  double largest = 4.0 * ATTENTION_HIDDEN * ATTENTION_HIDDEN;
+  pl_framework framework = pl_framework_ideal;
+  own.job.gbs = 8 * RANKS;
+  own.job.bucket_bytes = 1;
+  expect_buffers(&own, &framework, 3, (2 + 1) * 2 * layer);
+  framework.gather_unit = PL_GATHER_TENSOR;
+  expect_buffers(&own, &framework, 3, (2 + 1) * 2 * largest);
+  framework.gathers_ahead = false;
+  expect_buffers(&own, &framework, 3, (1 + 1) * 2 * largest);
+  attention_job_release(&own);
+}
+
 /* What p stages keep in a static graph: c p times what a microbatch leaves on them, c p copies of 16-bit weights, on
  * all but the last. */
 static void buffers_of_a_static_pipeline(void **state) {
@@ -381,6 +399,7 @@ int main(void) {
       cmocka_unit_test(a_flat_update_stays),
       cmocka_unit_test(collectives_run_beside_products),
       cmocka_unit_test(copies_of_gradients),
+      cmocka_unit_test(gathered_by_tensor),
       cmocka_unit_test(buffers_of_a_static_pipeline),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -225,6 +225,15 @@ static void rows_that_say_the_same(void **state) {
 }
 
 /* Each source's figure of memory, of the rank of which it is published. */
+static void what_nanotron_refuses(void **state) {
+  (void)state;
+#define NANOTRON "f,Llama-like,16,2048,8192,32,32,4096,131072,H100-SXM5-80GB,32,8,,nanotron v0.5,bf16,gated,"
+  pl_cases cases = express(NANOTRON "1,4,,8,,,1,4,32,,1,,20,,\n" NANOTRON "1,4,,8,,,1,1,24,,1,,20,,\n");
+  assert_non_null(cases.cases[0].reason);
+  assert_non_null(strstr(cases.cases[0].reason, "schedule: nanotron refuses 1 microbatches on 4 stages"));
+  assert_null(cases.cases[1].reason);
+}
+
 static void memory_is_compared_with_what_was_published(void **state) {
   (void)state;
   pl_cases cases = express("f,Llama-like,6,2048,8192,32,32,4096,131072,H100-SXM5-80GB,8,8,,nanotron v0.5,bf16,gated,"
@@ -253,6 +262,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_row_of_megatron, set_up, tear_down),
       cmocka_unit_test_setup_teardown(what_is_left_open, set_up, tear_down),
       cmocka_unit_test_setup_teardown(frameworks, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(what_nanotron_refuses, set_up, tear_down),
       cmocka_unit_test_setup_teardown(memory_is_compared_with_what_was_published, set_up, tear_down),
       cmocka_unit_test_setup_teardown(launches_that_are_waited_for, set_up, tear_down),
       cmocka_unit_test_setup_teardown(rates_of_networks, set_up, tear_down),
