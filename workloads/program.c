@@ -2,6 +2,7 @@
 #include "workloads/program_making.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "workloads/measured_block.h"
 
@@ -139,7 +140,8 @@ static pl_code make_stage(pl_program_making *state, int32_t stage, pl_stage_prog
   pl_pass *forward = PL_TAKE(state->arena, pl_pass, vpp), *backward = PL_TAKE(state->arena, pl_pass, vpp);
   pl_pass *last_backward = PL_TAKE(state->arena, pl_pass, vpp);
   uint32_t *send_down = PL_TAKE(state->arena, uint32_t, vpp), *send_up = PL_TAKE(state->arena, uint32_t, vpp);
-  if (state->arena->failed || !make_schedules(state, stage, own)) return pl_fail_memory(state->error, "the program");
+  if (state->arena->failed || (!state->outline && !make_schedules(state, stage, own)))
+    return pl_fail_memory(state->error, "the program");
   count_parameters(program, own);
   for (int32_t chunk = 0; chunk < strategy->vpp; chunk++) {
     int32_t global = chunk * strategy->pp + stage;
@@ -162,15 +164,10 @@ static pl_code make_stage(pl_program_making *state, int32_t stage, pl_stage_prog
   return pl_making_epilogue(state, own);
 }
 
-pl_code pl_program_take(const pl_model *model, const pl_job *job, const pl_strategy *strategy, pl_arena *arena,
-                        pl_program *program, pl_error *error) {
-  *program = (pl_program){.model = model, .job = job, .strategy = strategy};
+static pl_code make_program(pl_program *program, bool outline, pl_arena *arena, pl_error *error) {
+  const pl_strategy *strategy = program->strategy;
   PL_TRY(number_schedules(program, arena, error));
-  const pl_block_shard shard = pl_strategy_shard(strategy, job);
-  for (int32_t c = 0; c < pl_model_n_classes(model); c++)
-    PL_TRY(pl_block_class_program_take(model, c, &shard, arena, &program->blocks[c], error));
-  PL_TRY(pl_measured_blocks_take(model, job, strategy, arena, &program->measured, &program->n_measured, error));
-  pl_program_making state = {.program = program, .arena = arena, .error = error};
+  pl_program_making state = {.program = program, .outline = outline, .arena = arena, .error = error};
   PL_TRY(pl_making_families(&state));
   pl_stage_program *stages = PL_TAKE(arena, pl_stage_program, strategy->pp);
   if (stages == NULL) return pl_fail_memory(error, "the stages");
@@ -178,4 +175,21 @@ pl_code pl_program_take(const pl_model *model, const pl_job *job, const pl_strat
   for (int32_t stage = 0; stage < strategy->pp; stage++)
     PL_TRY(make_stage(&state, stage, &stages[stage]));
   return arena->failed ? pl_fail_memory(error, "the program") : PL_OK;
+}
+
+pl_code pl_program_take(const pl_model *model, const pl_job *job, const pl_strategy *strategy, pl_arena *arena,
+                        pl_program *program, pl_error *error) {
+  *program = (pl_program){.model = model, .job = job, .strategy = strategy};
+  const pl_block_shard shard = pl_strategy_shard(strategy, job);
+  for (int32_t c = 0; c < pl_model_n_classes(model); c++)
+    PL_TRY(pl_block_class_program_take(model, c, &shard, arena, &program->blocks[c], error));
+  PL_TRY(pl_measured_blocks_take(model, job, strategy, arena, &program->measured, &program->n_measured, error));
+  return make_program(program, false, arena, error);
+}
+
+pl_code pl_program_outline_take(const pl_model *model, const pl_job *job, const pl_strategy *strategy,
+                                const pl_block_program *blocks, pl_arena *arena, pl_program *program, pl_error *error) {
+  *program = (pl_program){.model = model, .job = job, .strategy = strategy};
+  memcpy(program->blocks, blocks, (size_t)pl_model_n_classes(model) * sizeof *blocks);
+  return make_program(program, true, arena, error);
 }

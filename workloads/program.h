@@ -125,6 +125,14 @@ typedef struct pl_program {
 pl_code pl_program_take(const pl_model *model, const pl_job *job, const pl_strategy *strategy, pl_arena *arena,
                         pl_program *program, pl_error *error);
 
+/* The program without what is large: families have no members, stages no schedules; everything else is the same.
+ * `blocks` (by class) are those of the strategy's shard, in memory that outlives the program. What bounds are computed
+ * from. O(stages + blocks + dp). */
+pl_code pl_program_outline_take(const pl_model *model, const pl_job *job, const pl_strategy *strategy,
+                                const pl_block_program *blocks, pl_arena *arena, pl_program *program, pl_error *error);
+/* Members of one group of a family, also of an outline: as many as its group_size. O(ranks of a stage). */
+void pl_program_group_members(const pl_program *program, const pl_family *family, int32_t group, uint32_t *members);
+
 /* Whether expert gradients are reduced over other ranks than all others: the experts are spread, or tensor ranks, which
  * split all else, hold the same ones. */
 bool pl_program_has_expert_data(const pl_model *model, const pl_strategy *strategy);

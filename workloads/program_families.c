@@ -139,16 +139,36 @@ static bool is_pair(pl_family_kind kind) {
   return kind == PL_FAMILY_DOWN || kind == PL_FAMILY_UP || kind == PL_FAMILY_EMBEDDING;
 }
 
+/* Where a pair's other end is. */
+static int32_t other_stage(const pl_program *program, const pl_family *family) {
+  return family->kind == PL_FAMILY_EMBEDDING ? head_stage(program)
+                                             : pl_program_receiver(program, family->kind, family->stage);
+}
+
+/* The member that (r, t) is of its group, and the other of a pair. */
+static void seat_member(const pl_program *program, const pl_family *family, int32_t other, int32_t r, int32_t t,
+                        uint32_t *group, int32_t position) {
+  group[position] = pl_strategy_device(program->strategy, family->stage, r, t);
+  if (is_pair(family->kind)) group[1] = pl_strategy_device(program->strategy, other, r, t);
+}
+
 static void fill_members(const pl_program *program, pl_family *family, uint32_t *members) {
   const pl_strategy *strategy = program->strategy;
-  int32_t other = family->kind == PL_FAMILY_EMBEDDING ? head_stage(program)
-                                                      : pl_program_receiver(program, family->kind, family->stage);
+  int32_t other = other_stage(program, family);
   for (int32_t r = 0; r < pl_strategy_replicas(strategy); r++)
     for (int32_t t = 0; t < strategy->tmp; t++) {
       const seat own = seat_of(strategy, family->kind, r, t);
-      uint32_t *group = &members[(size_t)own.group * family->group_size];
-      group[own.position] = pl_strategy_device(strategy, family->stage, r, t);
-      if (is_pair(family->kind)) group[1] = pl_strategy_device(strategy, other, r, t);
+      seat_member(program, family, other, r, t, &members[(size_t)own.group * family->group_size], own.position);
+    }
+}
+
+void pl_program_group_members(const pl_program *program, const pl_family *family, int32_t group, uint32_t *members) {
+  const pl_strategy *strategy = program->strategy;
+  int32_t other = other_stage(program, family);
+  for (int32_t r = 0; r < pl_strategy_replicas(strategy); r++)
+    for (int32_t t = 0; t < strategy->tmp; t++) {
+      const seat own = seat_of(strategy, family->kind, r, t);
+      if (own.group == group) seat_member(program, family, other, r, t, members, own.position);
     }
 }
 
@@ -159,10 +179,12 @@ static pl_code make_family(pl_program_making *state, pl_family_kind kind, int32_
   pl_family *family = &state->families[index];
   *family = (pl_family){.kind = kind, .stage = stage, .group_size = (uint32_t)group_size(strategy, kind)};
   family->n_groups = is_pair(kind) ? n_ranks : n_ranks / family->group_size;
-  uint32_t *members = PL_TAKE(state->arena, uint32_t, (size_t)family->n_groups * family->group_size);
-  if (members == NULL) return pl_fail_memory(state->error, "the communicators");
-  fill_members(program, family, members);
-  family->members = members;
+  if (!state->outline) {
+    uint32_t *members = PL_TAKE(state->arena, uint32_t, (size_t)family->n_groups * family->group_size);
+    if (members == NULL) return pl_fail_memory(state->error, "the communicators");
+    fill_members(program, family, members);
+    family->members = members;
+  }
   program->family_of[stage][kind] = index;
   if (kind == PL_FAMILY_EMBEDDING) program->family_of[head_stage(program)][kind] = index;
   return PL_OK;

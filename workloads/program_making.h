@@ -13,6 +13,7 @@ typedef struct pl_program_making {
   pl_family *families;
   pl_communication **ops; /* per family: what families[].ops points to, and how many it holds */
   uint32_t *capacity;
+  bool outline; /* without members and schedules */
   pl_error *error;
 } pl_program_making;
 
