@@ -8,6 +8,7 @@
 const pl_method *const pl_methods[] = {
     &pl_method_amp,
     &pl_method_anneal,
+    &pl_method_bound,
     &pl_method_exhaustive,
     &pl_method_megatron,
     &pl_method_placement,

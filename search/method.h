@@ -62,7 +62,7 @@ typedef struct pl_method {
   void (*account)(const void *state, pl_search_account *account);
 } pl_method;
 
-#define PL_SEARCH_DEFAULT_METHOD "exhaustive"
+#define PL_SEARCH_DEFAULT_METHOD "bound"
 
 /* By name; NULL ends them. */
 extern const pl_method *const pl_methods[];

@@ -4,7 +4,7 @@
 
 #include "search/method.h"
 
-extern const pl_method pl_method_amp, pl_method_anneal, pl_method_exhaustive, pl_method_megatron, pl_method_random,
-    pl_method_placement;
+extern const pl_method pl_method_amp, pl_method_anneal, pl_method_bound, pl_method_exhaustive, pl_method_megatron,
+    pl_method_placement, pl_method_random;
 
 #endif

@@ -1,0 +1,297 @@
+/* See search/lower_bound.h. */
+#include "search/lower_bound.h"
+
+#include <math.h>
+
+#include "search/lower_bound_parts.h"
+#include "workloads/op_cost.h"
+
+/* Durations are rounded to ticks one by one; what the host is late by in small pieces. */
+static const double rounding = 1e-6;
+
+/* One pass of a chunk on the devices of one replica: seconds. */
+typedef struct pass_time {
+  double work; /* computing and the collectives that it waits for */
+  double host; /* to launch it */
+  double gathers, first_gather;
+  double reduces[2], last_reduce[2]; /* of all but experts, of experts */
+} pass_time;
+
+/* A chunk: a microbatch's two passes. */
+typedef struct chunk_time {
+  double forward, backward; /* at least each */
+  double both;              /* at least together */
+  double streams;           /* of the gradient stream */
+} chunk_time;
+
+typedef struct stage_time {
+  chunk_time first; /* chunk */
+  double busy;      /* a microbatch's passes of all chunks */
+  double streams;
+  double down, up; /* from here to the next stage; from the next stage to here */
+  double end;      /* behind the last backward pass */
+} stage_time;
+
+typedef struct bounding {
+  pl_lower_bounds *bounds;
+  const pl_program *program;
+  const pl_bound_blocks *blocks;
+  pl_bound_layout *layout;
+  uint32_t replica; /* of the layout's */
+  int32_t stage;
+  bool ahead, waits;
+  stage_time *stages;
+  pl_error *error;
+} bounding;
+
+/* ---- passes ---- */
+
+static pl_code collective_s(bounding *state, pl_family_kind kind, pl_collective_kind collective, double size_bytes,
+                            double *time_s) {
+  const pl_bound_layout *layout = state->layout;
+  uint32_t at = state->replica * (uint32_t)layout->pp + (uint32_t)state->stage;
+  pl_ticks ticks;
+  PL_TRY(pl_bound_collective_ticks(state->bounds, state->layout, layout->groups[at][kind], collective, size_bytes,
+                                   &ticks, state->error));
+  *time_s = pl_ticks_to_s(ticks);
+  return PL_OK;
+}
+
+/* Op of a family of the stage. */
+static pl_code family_op_s(bounding *state, pl_family_kind kind, uint32_t op, double *time_s) {
+  uint32_t f = state->program->family_of[state->stage][kind];
+  *time_s = 0;
+  if (f == PL_NONE || op == PL_NONE) return PL_OK;
+  const pl_communication *own = &state->program->families[f].ops[op];
+  return collective_s(state, kind, own->kind, own->size_bytes, time_s);
+}
+
+static uint64_t profiles_here(const bounding *state) {
+  return state->layout->profiles[state->replica * (uint32_t)state->layout->pp + (uint32_t)state->stage];
+}
+
+/* The slowest device's computing, and the collectives, of `count` blocks of each kind. */
+static pl_code add_blocks(bounding *state, const int32_t *count, int pass, pass_time *sum) {
+  uint64_t profiles = profiles_here(state);
+  double slowest = 0, time_s;
+  for (uint32_t p = 0; p < state->bounds->cluster->n_profiles && p < PL_BOUND_PROFILES; p++) {
+    if ((profiles >> p & 1) == 0) continue;
+    pl_ticks ticks = 0;
+    for (int kind = 0; kind < PL_BLOCK_KIND_COUNT; kind++)
+      ticks += count[kind] * state->blocks->passes[kind][pass].compute[p];
+    slowest = fmax(slowest, pl_ticks_to_s(ticks));
+  }
+  sum->work += slowest;
+  for (int kind = 0; kind < PL_BLOCK_KIND_COUNT; kind++) {
+    const pl_bound_pass *own = &state->blocks->passes[kind][pass];
+    sum->host += count[kind] * own->host_s;
+    for (uint32_t i = 0; count[kind] > 0 && i < own->n_collectives; i++) {
+      const pl_bound_collective *c = &own->collectives[i];
+      PL_TRY(collective_s(state, c->family, c->kind, c->size_bytes, &time_s));
+      sum->work += count[kind] * c->count * time_s;
+    }
+  }
+  return PL_OK;
+}
+
+static pl_code add_instruction(bounding *state, const pl_instruction *instruction, int32_t *count, pass_time *sum) {
+  pl_family_kind data = instruction->experts ? PL_FAMILY_EXPERT_DATA : PL_FAMILY_DATA;
+  double time_s;
+  switch ((pl_instruction_kind)instruction->kind) {
+  case PL_INSTRUCTION_BLOCK:
+    count[pl_model_block_kind(state->program->model, instruction->block)]++;
+    return PL_OK;
+  case PL_INSTRUCTION_REDUCE:
+    PL_TRY(family_op_s(state, data, instruction->op, &time_s));
+    sum->reduces[instruction->experts] += time_s;
+    sum->last_reduce[instruction->experts] = time_s;
+    return PL_OK;
+  case PL_INSTRUCTION_GATHER:
+    PL_TRY(family_op_s(state, data, instruction->op, &time_s));
+    if (instruction->experts) return PL_OK; /* on a stream of its own */
+    if (sum->gathers <= 0) sum->first_gather = time_s;
+    sum->gathers += time_s;
+    return PL_OK;
+  case PL_INSTRUCTION_ASSEMBLE:
+    PL_TRY(family_op_s(state, PL_FAMILY_TENSOR, instruction->op, &time_s));
+    sum->work += time_s;
+    return PL_OK;
+  case PL_INSTRUCTION_AWAIT:
+  case PL_INSTRUCTION_COPY:
+  case PL_INSTRUCTION_EMBEDDING:
+  case PL_INSTRUCTION_OPTIMIZER:
+    return PL_OK;
+  }
+  return PL_OK;
+}
+
+static pl_code time_pass(bounding *state, const pl_pass *pass, int which, pass_time *sum) {
+  int32_t count[PL_BLOCK_KIND_COUNT] = {0};
+  *sum = (pass_time){0};
+  for (uint32_t i = 0; i < pass->n; i++)
+    PL_TRY(add_instruction(state, &pass->instructions[i], count, sum));
+  return add_blocks(state, count, which, sum);
+}
+
+/* ---- chunks ---- */
+
+/* Both passes of a microbatch. Gathers that run ahead begin when the pass before is over, so the first of them shows.
+ */
+static chunk_time join(const bounding *state, const pass_time *f, const pass_time *b) {
+  bool overlap = state->program->strategy->overlap;
+  double reduces = b->reduces[0] + b->reduces[1], gathers = f->gathers + b->gathers;
+  chunk_time chunk = {.forward = f->work, .backward = b->work, .both = fmax(f->work + b->work, f->host + b->host)};
+  if (state->waits) {
+    chunk.forward = fmax(f->work, f->host);
+    chunk.backward = fmax(b->work, b->host);
+    chunk.both = chunk.forward + chunk.backward;
+  }
+  if (state->ahead) {
+    chunk.both = fmax(chunk.both + f->first_gather + b->first_gather, gathers);
+  } else {
+    chunk.both += gathers;
+  }
+  if (!overlap) chunk.both += reduces; /* computing waits for them */
+  chunk.streams = gathers + b->reduces[0];
+  return chunk;
+}
+
+/* What follows the last backward pass: with overlap what is left of the reductions that began with it, of which it
+ * hides no more than it takes. */
+static pl_code time_end(bounding *state, const pl_stage_program *own, double hidden, double *end) {
+  const pl_strategy *strategy = state->program->strategy;
+  pass_time last, rest;
+  double tied = 0, optimizer = 0, gather = 0;
+  PL_TRY(time_pass(state, &own->last_backward[0], PL_BOUND_BACKWARD, &last));
+  PL_TRY(time_pass(state, &own->epilogue, PL_BOUND_FORWARD, &rest));
+  for (uint32_t i = 0; i < own->epilogue.n; i++) {
+    const pl_instruction *instruction = &own->epilogue.instructions[i];
+    double time_s;
+    if (instruction->kind == PL_INSTRUCTION_EMBEDDING)
+      PL_TRY(family_op_s(state, PL_FAMILY_EMBEDDING, instruction->op, &tied));
+    if (instruction->kind != PL_INSTRUCTION_GATHER) continue;
+    pl_family_kind data = instruction->experts ? PL_FAMILY_EXPERT_DATA : PL_FAMILY_DATA;
+    PL_TRY(family_op_s(state, data, instruction->op, &time_s));
+    gather = fmax(gather, time_s);
+  }
+  double left[2] = {0, 0};
+  for (int e = 0; e <= 1; e++)
+    left[e] = strategy->overlap ? fmax(last.last_reduce[e], last.reduces[e] - hidden) : rest.reduces[e];
+  double parameters = own->parameters;
+  if (strategy->zero >= 1)
+    parameters = (own->parameters - own->expert_parameters) / pl_program_shards(state->program, false) +
+                 own->expert_parameters / pl_program_shards(state->program, true);
+  double traffic = pl_training_state_of(state->program->job, pl_strategy_replicas(strategy)).update_traffic_bytes;
+  uint64_t profiles = profiles_here(state);
+  for (uint32_t p = 0; p < state->bounds->cluster->n_profiles && p < PL_BOUND_PROFILES; p++)
+    if ((profiles >> p & 1) != 0)
+      optimizer = fmax(optimizer, pl_optimizer_cost(&state->bounds->cluster->profiles[p], parameters, traffic).time_s);
+  *end = fmax(left[0] + tied, left[1]) + optimizer + gather;
+  return PL_OK;
+}
+
+/* ---- stages ---- */
+
+static pl_code time_stage(bounding *state, stage_time *sum) {
+  const pl_strategy *strategy = state->program->strategy;
+  const pl_stage_program *own = &state->program->stages[state->stage];
+  *sum = (stage_time){0};
+  for (int32_t chunk = 0; chunk < strategy->vpp; chunk++) {
+    pass_time f, b;
+    PL_TRY(time_pass(state, &own->forward[chunk], PL_BOUND_FORWARD, &f));
+    PL_TRY(time_pass(state, &own->backward[chunk], PL_BOUND_BACKWARD, &b));
+    chunk_time both = join(state, &f, &b);
+    if (chunk == 0) sum->first = both;
+    sum->busy += both.both;
+    sum->streams += both.streams;
+  }
+  return time_end(state, own, sum->first.both - sum->first.forward, &sum->end);
+}
+
+/* The sends of the first chunks' boundaries. */
+static pl_code time_sends(bounding *state) {
+  int32_t pp = state->program->strategy->pp;
+  for (int32_t stage = 0; stage + 1 < pp; stage++) {
+    state->stage = stage;
+    PL_TRY(family_op_s(state, PL_FAMILY_DOWN, state->program->stages[stage].send_down[0], &state->stages[stage].down));
+    state->stage = stage + 1;
+    PL_TRY(family_op_s(state, PL_FAMILY_UP, state->program->stages[stage + 1].send_up[0], &state->stages[stage].up));
+  }
+  return PL_OK;
+}
+
+/* The largest of the bounds of search/lower_bound.h. */
+static double combine(const bounding *state, int64_t m) {
+  const pl_strategy *strategy = state->program->strategy;
+  const stage_time *stages = state->stages;
+  bool in_order = state->bounds->options->streams != PL_STREAMS_READY;
+  double filled = 0, entered = 0, all = 0, most = 0;
+  for (int32_t s = 0; s < strategy->pp; s++)
+    all += stages[s].first.both + stages[s].down + stages[s].up;
+  for (int32_t s = 0; s < strategy->pp; s++) {
+    const stage_time *own = &stages[s];
+    double full = (double)m * own->busy;
+    most = fmax(most, filled + full + stages[0].end);
+    most = fmax(most, entered + full + own->end);
+    most = fmax(most, (double)m * own->streams);
+    if (strategy->vpp == 1 && in_order) {
+      int64_t w = strategy->schedule == PL_SCHEDULE_GPIPE ? 0 : strategy->pp - s - 1 < m ? strategy->pp - s - 1 : m - 1;
+      double trips = (double)(m - w) * own->first.both + (double)w * own->first.backward;
+      most = fmax(most, all - own->first.both + trips + stages[0].end);
+    }
+    filled += own->first.both + own->down + own->up;
+    entered += own->first.forward + own->down;
+  }
+  return most * (1 - rounding);
+}
+
+static pl_code time_replica(bounding *state, double *time_s) {
+  const pl_strategy *strategy = state->program->strategy;
+  int32_t replica = state->layout->replicas[state->replica];
+  for (state->stage = 0; state->stage < strategy->pp; state->stage++)
+    PL_TRY(time_stage(state, &state->stages[state->stage]));
+  PL_TRY(time_sends(state));
+  *time_s = combine(state, pl_strategy_microbatches(strategy, state->program->job, replica / pl_strategy_cp(strategy)));
+  return PL_OK;
+}
+
+pl_lower_bounds *pl_lower_bounds_take(const pl_cluster *cluster, const pl_model *model, const pl_job *job,
+                                      const pl_simulate_options *options, pl_arena *arena) {
+  pl_lower_bounds *bounds = PL_TAKE(arena, pl_lower_bounds, 1);
+  if (bounds == NULL) return NULL;
+  *bounds = (pl_lower_bounds){.cluster = cluster, .model = model, .job = job, .options = options, .arena = arena};
+  bounds->collectives = (pl_collective_options){.sharing = options->sharing,
+                                                .algorithm = options->algorithm,
+                                                .profile = options->chunked ? NULL : options->collective_profile};
+  pl_arena_init(&bounds->scratch, 0);
+  return bounds;
+}
+
+void pl_lower_bounds_release(pl_lower_bounds *bounds) {
+  if (bounds != NULL) pl_arena_release(&bounds->scratch);
+}
+
+pl_code pl_lower_bound_of(pl_lower_bounds *bounds, const pl_strategy *strategy, pl_lower_bound *bound,
+                          pl_error *error) {
+  PL_ASSERT(strategy->boundary != NULL);
+  const pl_framework *framework = pl_framework_or_ideal(bounds->job->framework);
+  pl_program program;
+  bounding state = {.bounds = bounds, .program = &program, .error = error};
+  *bound = (pl_lower_bound){.time_s = 0};
+  pl_arena_reset(&bounds->scratch);
+  PL_TRY(pl_bound_blocks_find(bounds, strategy, &state.blocks, error));
+  PL_TRY(pl_program_outline_take(bounds->model, bounds->job, strategy, state.blocks->programs, &bounds->scratch,
+                                 &program, error));
+  PL_TRY(pl_bound_layout_find(bounds, &program, &state.layout, error));
+  state.ahead = framework->gathers_ahead;
+  state.waits = framework->host_window == PL_HOST_PASS && strategy->pp > 1;
+  state.stages = PL_TAKE(&bounds->scratch, stage_time, strategy->pp);
+  if (state.stages == NULL) return pl_fail_memory(error, "the lower bounds");
+  for (state.replica = 0; state.replica < state.layout->n_replicas; state.replica++) {
+    double time_s;
+    PL_TRY(time_replica(&state, &time_s));
+    bound->time_s = fmax(bound->time_s, time_s);
+  }
+  pl_bound_memory(bounds, &program, state.layout, bound);
+  return PL_OK;
+}

@@ -1,0 +1,78 @@
+/* What lower bounds are made of, kept from strategy to strategy. Internal to search/lower_bound*.c. */
+#ifndef PL_SEARCH_LOWER_BOUND_PARTS_H
+#define PL_SEARCH_LOWER_BOUND_PARTS_H
+
+#include "core/hash_index.h"
+#include "netmodel/collective.h"
+#include "search/lower_bound.h"
+#include "workloads/program.h"
+
+enum { PL_BOUND_FORWARD = 0, PL_BOUND_BACKWARD, PL_BOUND_PASSES, PL_BOUND_REPLICAS = 8, PL_BOUND_PROFILES = 64 };
+
+/* ---- blocks under one shard ---- */
+
+/* Collectives of a block's pass that computing waits for. */
+typedef struct pl_bound_collective {
+  pl_family_kind family;
+  pl_collective_kind kind;
+  double size_bytes;
+  int32_t count;
+} pl_bound_collective;
+
+enum { PL_BOUND_COLLECTIVES = 24 };
+
+typedef struct pl_bound_pass {
+  const pl_ticks *compute; /* per profile of the cluster */
+  double host_s;           /* to launch it */
+  pl_bound_collective collectives[PL_BOUND_COLLECTIVES];
+  uint32_t n_collectives;
+} pl_bound_pass;
+
+typedef struct pl_bound_blocks {
+  pl_block_shard shard;
+  pl_block_program programs[PL_BLOCK_KIND_COUNT];
+  pl_bound_pass passes[PL_BLOCK_KIND_COUNT][PL_BOUND_PASSES];
+} pl_bound_blocks;
+
+/* ---- communicators under one placement ---- */
+
+typedef struct pl_bound_layout {
+  int32_t pp, dp, tmp, cp, ep;
+  char order[5];
+  uint32_t n_replicas; /* that are looked at: on unlike devices, at most PL_BOUND_REPLICAS */
+  int32_t replicas[PL_BOUND_REPLICAS];
+  uint64_t *profiles;                                   /* [replica][stage]: bits of the tensor group's profiles */
+  pl_collective_group *(*groups)[PL_FAMILY_KIND_COUNT]; /* [replica][stage], NULL = none */
+  pl_hash_index times;                                  /* of collectives on these groups */
+  pl_arena *arena;
+} pl_bound_layout;
+
+struct pl_lower_bounds {
+  const pl_cluster *cluster;
+  const pl_model *model;
+  const pl_job *job;
+  const pl_simulate_options *options;
+  pl_collective_options collectives;
+  pl_arena *arena;
+  pl_arena scratch; /* of one bound */
+  pl_hash_index blocks, layouts;
+};
+
+/* Of the strategy's shard; made if it is new. */
+pl_code pl_bound_blocks_find(pl_lower_bounds *bounds, const pl_strategy *strategy, const pl_bound_blocks **blocks,
+                             pl_error *error);
+/* Of the strategy's placement; `program` is an outline of it. With a placement or a split of its own it is made anew,
+ * in the scratch arena. */
+pl_code pl_bound_layout_find(pl_lower_bounds *bounds, const pl_program *program, pl_bound_layout **layout,
+                             pl_error *error);
+/* A collective alone on its links. `group` NULL: 0. */
+pl_code pl_bound_collective_ticks(pl_lower_bounds *bounds, pl_bound_layout *layout, const pl_collective_group *group,
+                                  pl_collective_kind kind, double size_bytes, pl_ticks *ticks, pl_error *error);
+
+/* Peak of tensors on a device of `stage`, and what it must not exceed on such a device. */
+double pl_bound_peak_bytes(const pl_program *program, int32_t stage, bool in_order);
+/* Fills shortfall_bytes and stage of `bound`. */
+void pl_bound_memory(const pl_lower_bounds *bounds, const pl_program *program, const pl_bound_layout *layout,
+                     pl_lower_bound *bound);
+
+#endif

@@ -1,0 +1,147 @@
+/* Bound and prune: every candidate of the space gets a lower bound (search/lower_bound.h); those that certainly do not
+ * fit are dropped, the others are simulated in the order of their bounds until the next bound is not below the best
+ * time. What is left then cannot be faster, so the best is that of all candidates. At any moment the bound of the next
+ * candidate is a bound on everything that is not simulated.
+ *
+ * Rounds are short: a best that is found in a round prunes from the next one on. What must be simulated in any case are
+ * the candidates whose bound is below the best there is, so order and length of the rounds cost little.
+ *
+ * Where nothing can fit, the candidate that misses by least is simulated all the same, so that there is a row that says
+ * what it lacks.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "search/lower_bound.h"
+#include "search/method_space.h"
+#include "search/methods.h"
+
+enum { ROUND = 64 };
+
+typedef struct ranked {
+  double bound_s;
+  uint32_t index;
+} ranked;
+
+typedef struct bound {
+  pl_space space;
+  ranked *order; /* by bound */
+  uint32_t n, next;
+  uint64_t n_memory;
+  uint32_t nearest; /* of those that do not fit the one that misses by least */
+  double best_s;
+  /* The boundaries found last, and for what: neighbours in the space differ in ZeRO and overlap only. */
+  pl_strategy assigned;
+} bound;
+
+static bool same_assignment(const pl_strategy *a, const pl_strategy *b) {
+  return a->boundary != NULL && a->recipe == b->recipe && a->pp == b->pp && a->vpp == b->vpp && a->tmp == b->tmp &&
+         a->dp == b->dp && a->cp == b->cp && a->ep == b->ep && a->mbs == b->mbs && a->sp == b->sp &&
+         a->schedule == b->schedule && a->recompute == b->recompute && strcmp(a->order, b->order) == 0;
+}
+
+static pl_code assign(const pl_search_problem *problem, bound *own, pl_strategy *strategy, pl_arena *scratch,
+                      pl_error *error) {
+  if (same_assignment(&own->assigned, strategy)) {
+    strategy->boundary = own->assigned.boundary;
+    return PL_OK;
+  }
+  pl_arena_reset(scratch);
+  PL_TRY(pl_strategy_assign(strategy, problem->model, problem->job, problem->cluster, scratch, error));
+  own->assigned = *strategy;
+  return PL_OK;
+}
+
+static pl_code bound_all(const pl_search_problem *problem, bound *own, pl_lower_bounds *bounds, pl_arena *scratch,
+                         pl_error *error) {
+  double least = INFINITY;
+  for (uint32_t i = 0; i < own->space.n_candidates; i++) {
+    pl_strategy strategy;
+    pl_lower_bound found;
+    pl_space_strategy(&own->space, i, &strategy);
+    PL_TRY(assign(problem, own, &strategy, scratch, error));
+    PL_TRY(pl_lower_bound_of(bounds, &strategy, &found, error));
+    if (found.shortfall_bytes <= 0) {
+      own->order[own->n++] = (ranked){found.time_s, i};
+      continue;
+    }
+    own->n_memory++;
+    if (found.shortfall_bytes >= least) continue;
+    least = found.shortfall_bytes;
+    own->nearest = i;
+  }
+  return PL_OK;
+}
+
+static int by_bound(const void *left, const void *right) {
+  const ranked *a = left, *b = right;
+  if (a->bound_s != b->bound_s) return a->bound_s < b->bound_s ? -1 : 1;
+  return (a->index > b->index) - (a->index < b->index);
+}
+
+static pl_code rank(const pl_search_problem *problem, bound *own, pl_arena *arena, pl_error *error) {
+  pl_arena kept, scratch;
+  pl_arena_init(&kept, 0);
+  pl_arena_init(&scratch, 0);
+  own->order = PL_TAKE(arena, ranked, own->space.n_candidates);
+  pl_lower_bounds *bounds =
+      pl_lower_bounds_take(problem->cluster, problem->model, problem->job, problem->options, &kept);
+  pl_code code = own->order == NULL || bounds == NULL ? pl_fail_memory(error, "the bounds of the candidates")
+                                                      : bound_all(problem, own, bounds, &scratch, error);
+  pl_lower_bounds_release(bounds);
+  pl_arena_release(&scratch);
+  pl_arena_release(&kept);
+  own->assigned.boundary = NULL;
+  PL_TRY(code);
+  if (own->n == 0) {
+    own->order[own->n++] = (ranked){0, own->nearest};
+    own->n_memory--;
+  }
+  qsort(own->order, own->n, sizeof *own->order, by_bound);
+  return PL_OK;
+}
+
+static pl_code open(const pl_search_problem *problem, pl_arena *arena, void **state, pl_error *error) {
+  bound *own = PL_TAKE(arena, bound, 1);
+  if (own == NULL) return pl_fail_memory(error, "the search");
+  *state = own;
+  own->best_s = INFINITY;
+  PL_TRY(pl_method_space_take(problem, arena, &own->space, error));
+  return rank(problem, own, arena, error);
+}
+
+static pl_code propose(void *state, uint32_t max, pl_proposal *proposals, uint32_t *n, pl_error *error) {
+  bound *own = state;
+  (void)error;
+  uint32_t most = max < ROUND ? max : ROUND;
+  for (*n = 0; *n < most && own->next < own->n && own->order[own->next].bound_s < own->best_s; own->next++) {
+    proposals[*n] = pl_method_space_proposal(&own->space, own->order[own->next].index);
+    proposals[(*n)++].bound_s = own->order[own->next].bound_s;
+  }
+  return PL_OK;
+}
+
+static void learn(void *state, const pl_proposal *proposal, const pl_result_row *row) {
+  bound *own = state;
+  (void)proposal;
+  if (row->status == PL_RESULT_DONE) own->best_s = fmin(own->best_s, row->iter_time_s);
+}
+
+static void account(const void *state, pl_search_account *account) {
+  const bound *own = state;
+  account->enumerated = own->space.n_candidates;
+  account->memory_away = own->n_memory;
+  account->space = &own->space;
+  account->bound_s = own->next < own->n ? own->order[own->next].bound_s : own->best_s;
+  for (uint32_t i = own->n; i > own->next && own->order[i - 1].bound_s >= own->best_s; i--)
+    account->bounded_away++;
+}
+
+const pl_method pl_method_bound = {.name = "bound",
+                                   .description =
+                                       "the best of the space, proven: only candidates whose bound is below it",
+                                   .open = open,
+                                   .propose = propose,
+                                   .learn = learn,
+                                   .account = account};
