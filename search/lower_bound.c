@@ -9,7 +9,7 @@
 /* Durations are rounded to ticks one by one; what the host is late by in small pieces. */
 static const double rounding = 1e-6;
 
-/* One pass of a chunk on the devices of one replica: seconds. */
+/* One pass of a chunk on the device of one chain: seconds. */
 typedef struct pass_time {
   double work; /* computing and the collectives that it waits for */
   double host; /* to launch it */
@@ -37,9 +37,9 @@ typedef struct bounding {
   const pl_program *program;
   const pl_bound_blocks *blocks;
   pl_bound_layout *layout;
-  uint32_t replica; /* of the layout's */
+  const pl_bound_chain *chain; /* of the layout's */
   int32_t stage;
-  bool ahead, waits;
+  bool ahead, waits, hosts; /* hosts: what the host is late by can be told from what the device does */
   stage_time *stages;
   pl_error *error;
 } bounding;
@@ -48,11 +48,9 @@ typedef struct bounding {
 
 static pl_code collective_s(bounding *state, pl_family_kind kind, pl_collective_kind collective, double size_bytes,
                             double *time_s) {
-  const pl_bound_layout *layout = state->layout;
-  uint32_t at = state->replica * (uint32_t)layout->pp + (uint32_t)state->stage;
   pl_ticks ticks;
-  PL_TRY(pl_bound_collective_ticks(state->bounds, state->layout, layout->groups[at][kind], collective, size_bytes,
-                                   &ticks, state->error));
+  PL_TRY(pl_bound_collective_ticks(state->bounds, state->layout, state->chain->groups[state->stage][kind], collective,
+                                   size_bytes, &ticks, state->error));
   *time_s = pl_ticks_to_s(ticks);
   return PL_OK;
 }
@@ -66,25 +64,17 @@ static pl_code family_op_s(bounding *state, pl_family_kind kind, uint32_t op, do
   return collective_s(state, kind, own->kind, own->size_bytes, time_s);
 }
 
-static uint64_t profiles_here(const bounding *state) {
-  return state->layout->profiles[state->replica * (uint32_t)state->layout->pp + (uint32_t)state->stage];
-}
-
-/* The slowest device's computing, and the collectives, of `count` blocks of each kind. */
+/* Computing and collectives of `count` blocks of each kind. */
 static pl_code add_blocks(bounding *state, const int32_t *count, int pass, pass_time *sum) {
-  uint64_t profiles = profiles_here(state);
-  double slowest = 0, time_s;
-  for (uint32_t p = 0; p < state->bounds->cluster->n_profiles && p < PL_BOUND_PROFILES; p++) {
-    if ((profiles >> p & 1) == 0) continue;
-    pl_ticks ticks = 0;
-    for (int kind = 0; kind < PL_BLOCK_KIND_COUNT; kind++)
-      ticks += count[kind] * state->blocks->passes[kind][pass].compute[p];
-    slowest = fmax(slowest, pl_ticks_to_s(ticks));
-  }
-  sum->work += slowest;
+  uint32_t profile = state->chain->profiles[state->stage];
+  pl_ticks ticks = 0;
+  double time_s;
+  for (int kind = 0; kind < PL_BLOCK_KIND_COUNT; kind++)
+    ticks += count[kind] * state->blocks->passes[kind][pass].compute[profile];
+  sum->work += pl_ticks_to_s(ticks);
   for (int kind = 0; kind < PL_BLOCK_KIND_COUNT; kind++) {
     const pl_bound_pass *own = &state->blocks->passes[kind][pass];
-    sum->host += count[kind] * own->host_s;
+    if (state->hosts) sum->host += count[kind] * own->host_s;
     for (uint32_t i = 0; count[kind] > 0 && i < own->n_collectives; i++) {
       const pl_bound_collective *c = &own->collectives[i];
       PL_TRY(collective_s(state, c->family, c->kind, c->size_bytes, &time_s));
@@ -182,10 +172,8 @@ static pl_code time_end(bounding *state, const pl_stage_program *own, double hid
     parameters = (own->parameters - own->expert_parameters) / pl_program_shards(state->program, false) +
                  own->expert_parameters / pl_program_shards(state->program, true);
   double traffic = pl_training_state_of(state->program->job, pl_strategy_replicas(strategy)).update_traffic_bytes;
-  uint64_t profiles = profiles_here(state);
-  for (uint32_t p = 0; p < state->bounds->cluster->n_profiles && p < PL_BOUND_PROFILES; p++)
-    if ((profiles >> p & 1) != 0)
-      optimizer = fmax(optimizer, pl_optimizer_cost(&state->bounds->cluster->profiles[p], parameters, traffic).time_s);
+  const pl_device_profile *profile = &state->bounds->cluster->profiles[state->chain->profiles[state->stage]];
+  optimizer = pl_optimizer_cost(profile, parameters, traffic).time_s;
   *end = fmax(left[0] + tied, left[1]) + optimizer + gather;
   return PL_OK;
 }
@@ -245,13 +233,13 @@ static double combine(const bounding *state, int64_t m) {
   return most * (1 - rounding);
 }
 
-static pl_code time_replica(bounding *state, double *time_s) {
+static pl_code time_chain(bounding *state, double *time_s) {
   const pl_strategy *strategy = state->program->strategy;
-  int32_t replica = state->layout->replicas[state->replica];
   for (state->stage = 0; state->stage < strategy->pp; state->stage++)
     PL_TRY(time_stage(state, &state->stages[state->stage]));
   PL_TRY(time_sends(state));
-  *time_s = combine(state, pl_strategy_microbatches(strategy, state->program->job, replica / pl_strategy_cp(strategy)));
+  *time_s = combine(
+      state, pl_strategy_microbatches(strategy, state->program->job, state->chain->replica / pl_strategy_cp(strategy)));
   return PL_OK;
 }
 
@@ -284,12 +272,14 @@ pl_code pl_lower_bound_of(pl_lower_bounds *bounds, const pl_strategy *strategy, 
                                  &program, error));
   PL_TRY(pl_bound_layout_find(bounds, &program, &state.layout, error));
   state.ahead = framework->gathers_ahead;
+  state.hosts = bounds->options->streams != PL_STREAMS_READY;
   state.waits = framework->host_window == PL_HOST_PASS && strategy->pp > 1;
   state.stages = PL_TAKE(&bounds->scratch, stage_time, strategy->pp);
   if (state.stages == NULL) return pl_fail_memory(error, "the lower bounds");
-  for (state.replica = 0; state.replica < state.layout->n_replicas; state.replica++) {
+  for (uint32_t i = 0; i < state.layout->n_chains; i++) {
     double time_s;
-    PL_TRY(time_replica(&state, &time_s));
+    state.chain = &state.layout->chains[i];
+    PL_TRY(time_chain(&state, &time_s));
     bound->time_s = fmax(bound->time_s, time_s);
   }
   pl_bound_memory(bounds, &program, state.layout, bound);

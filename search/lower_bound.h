@@ -13,12 +13,13 @@
  *                stage, before which 1F1B fits w + 1 = min(pp - s, m) forward passes; GPipe w = 0
  *   streams      m (gathers and reductions) of ZeRO 2 and 3, which share one stream
  *
- * The largest of these over all stages, and over replicas on unlike devices. For like stages the first is exact but for
+ * The largest of these over all stages, and over ranks on unlike devices. For like stages the first is exact but for
  * communication. Peaks of memory are those of the schedule's passes on the stage, which is what a simulation finds as
  * well, as tasks of a device run in order; a few bytes of rounding are left as slack.
  *
  * With an op profile (measured layers) computing counts nothing here, since its scale is found from what the
- * communication plan knows. With chunked collectives communication counts nothing.
+ * communication plan knows. With chunked collectives, and with ready streams, where other
+ * microbatches compute while a pass waits, communication counts nothing.
  *
  * Rejected: the longest path through all passes of all microbatches (exact without contention, but as long as the
  * simulation is); bounds per block kind instead of per strategy (they hold for boxes of strategies and prune earlier,

@@ -81,11 +81,8 @@ void pl_bound_memory(const pl_lower_bounds *bounds, const pl_program *program, c
   bound->shortfall_bytes = -INFINITY;
   for (int32_t stage = 0; stage < pp; stage++) {
     double peak = pl_bound_peak_bytes(program, stage, in_order) - slack_bytes;
-    uint64_t profiles = 0;
-    for (uint32_t i = 0; i < layout->n_replicas; i++)
-      profiles |= layout->profiles[i * (uint32_t)pp + (uint32_t)stage];
     for (uint32_t p = 0; p < cluster->n_profiles && p < PL_BOUND_PROFILES; p++) {
-      if ((profiles >> p & 1) == 0) continue;
+      if ((layout->profiles[stage] >> p & 1) == 0) continue;
       double short_by = peak - pl_held_memory_of(program, stage, &cluster->profiles[p], peak).usable;
       if (short_by <= bound->shortfall_bytes) continue;
       bound->shortfall_bytes = short_by;

@@ -116,34 +116,52 @@ static bool same_layout(const pl_bound_layout *layout, const pl_strategy *s) {
          layout->ep == pl_strategy_ep(s) && strcmp(layout->order, s->order) == 0;
 }
 
-/* Bits of the profiles of a replica's devices at a stage. */
-static uint64_t profiles_of(const pl_cluster *cluster, const pl_strategy *strategy, int32_t stage, int32_t replica) {
-  uint64_t bits = 0;
-  for (int32_t t = 0; t < strategy->tmp; t++) {
-    uint32_t profile = cluster->devices[pl_strategy_device(strategy, stage, replica, t)].profile;
-    if (profile < PL_BOUND_PROFILES) bits |= (uint64_t)1 << profile; /* others count nothing */
-  }
-  return bits;
+static uint32_t profile_at(const pl_cluster *cluster, const pl_strategy *strategy, int32_t stage, int32_t replica,
+                           int32_t tensor) {
+  return cluster->devices[pl_strategy_device(strategy, stage, replica, tensor)].profile;
 }
 
-/* The first replicas of different profiles at their stages, or with different numbers of microbatches. */
-static void choose_replicas(const pl_lower_bounds *bounds, const pl_strategy *strategy, pl_bound_layout *layout) {
+static bool is_known(const pl_bound_layout *layout, const uint32_t *profiles) {
+  for (uint32_t i = 0; i < layout->n_chains; i++)
+    if (memcmp(profiles, layout->chains[i].profiles, (size_t)layout->pp * sizeof *profiles) == 0) return true;
+  return false;
+}
+
+/* Chains of different profiles at their stages; with unlike numbers of microbatches just the first ones. */
+static bool choose_chains(const pl_lower_bounds *bounds, const pl_strategy *strategy, pl_bound_layout *layout) {
   size_t pp = (size_t)strategy->pp;
-  bool alike = bounds->cluster->n_profiles == 1 && strategy->split == NULL;
-  for (int32_t r = 0; r < pl_strategy_replicas(strategy) && layout->n_replicas < PL_BOUND_REPLICAS; r++) {
-    uint64_t *own = &layout->profiles[layout->n_replicas * pp];
+  uint32_t *profiles = PL_TAKE(layout->arena, uint32_t, pp * PL_BOUND_CHAINS);
+  int32_t n_ranks = pl_strategy_replicas(strategy) * strategy->tmp;
+  if (profiles == NULL) return false;
+  for (int32_t flat = 0; flat < n_ranks && layout->n_chains < PL_BOUND_CHAINS; flat++) {
+    pl_bound_chain *chain = &layout->chains[layout->n_chains];
+    *chain = (pl_bound_chain){.replica = flat / strategy->tmp, .tensor = flat % strategy->tmp};
+    uint32_t *own = profiles + layout->n_chains * pp;
     for (int32_t stage = 0; stage < strategy->pp; stage++)
-      own[stage] = profiles_of(bounds->cluster, strategy, stage, r);
-    bool known = false;
-    for (uint32_t i = 0; i < layout->n_replicas && strategy->split == NULL; i++)
-      known |= memcmp(own, &layout->profiles[i * pp], pp * sizeof *own) == 0;
-    if (!known) layout->replicas[layout->n_replicas++] = r;
-    if (alike) return;
+      own[stage] = profile_at(bounds->cluster, strategy, stage, chain->replica, chain->tensor);
+    if (strategy->split == NULL && is_known(layout, own)) continue;
+    chain->profiles = own;
+    layout->n_chains++;
+    if (strategy->split == NULL && bounds->cluster->n_profiles == 1) break;
   }
+  return true;
+}
+
+static bool note_profiles(const pl_lower_bounds *bounds, const pl_strategy *strategy, pl_bound_layout *layout) {
+  uint64_t *bits = PL_TAKE(layout->arena, uint64_t, strategy->pp);
+  if (bits == NULL) return false;
+  for (int32_t stage = 0; stage < strategy->pp; stage++)
+    for (int32_t r = 0; r < pl_strategy_replicas(strategy); r++)
+      for (int32_t t = 0; t < strategy->tmp; t++) {
+        uint32_t profile = profile_at(bounds->cluster, strategy, stage, r, t);
+        if (profile < PL_BOUND_PROFILES) bits[stage] |= (uint64_t)1 << profile;
+      }
+  layout->profiles = bits;
+  return true;
 }
 
 static pl_code take_groups(const pl_lower_bounds *bounds, const pl_program *program, pl_bound_layout *layout,
-                           uint32_t index, pl_error *error) {
+                           pl_bound_chain *chain, pl_error *error) {
   const pl_strategy *strategy = program->strategy;
   uint32_t *members = PL_TAKE(layout->arena, uint32_t, pl_strategy_replicas(strategy) * strategy->tmp + 2);
   if (members == NULL) return pl_fail_memory(error, "the lower bounds");
@@ -152,10 +170,10 @@ static pl_code take_groups(const pl_lower_bounds *bounds, const pl_program *prog
       uint32_t f = program->family_of[stage][kind];
       if (f == PL_NONE) continue;
       const pl_family *family = &program->families[f];
-      int32_t group = pl_program_group(program, family->kind, layout->replicas[index], 0);
+      int32_t group = pl_program_group(program, family->kind, chain->replica, chain->tensor);
       pl_program_group_members(program, family, group, members);
       PL_TRY(pl_collective_group_take(bounds->cluster, members, family->group_size, &bounds->collectives, layout->arena,
-                                      &layout->groups[index * (uint32_t)strategy->pp + (uint32_t)stage][kind], error));
+                                      &chain->groups[stage][kind], error));
     }
   return PL_OK;
 }
@@ -166,13 +184,15 @@ static pl_code make_layout(const pl_lower_bounds *bounds, const pl_program *prog
   *layout = (pl_bound_layout){
       .pp = s->pp, .dp = s->dp, .tmp = s->tmp, .cp = pl_strategy_cp(s), .ep = pl_strategy_ep(s), .arena = arena};
   memcpy(layout->order, s->order, sizeof layout->order);
-  size_t n = (size_t)s->pp * PL_BOUND_REPLICAS;
-  layout->profiles = PL_TAKE(arena, uint64_t, n);
-  layout->groups = pl_arena_take_zeroed(arena, n, sizeof *layout->groups, _Alignof(pl_collective_group *));
-  if (arena->failed) return pl_fail_memory(error, "the lower bounds");
-  choose_replicas(bounds, s, layout);
-  for (uint32_t i = 0; i < layout->n_replicas && !bounds->options->chunked; i++)
-    PL_TRY(take_groups(bounds, program, layout, i, error));
+  if (!choose_chains(bounds, s, layout) || !note_profiles(bounds, s, layout))
+    return pl_fail_memory(error, "the lower bounds");
+  bool counts = !bounds->options->chunked && bounds->options->streams != PL_STREAMS_READY;
+  for (uint32_t i = 0; i < layout->n_chains; i++) {
+    pl_bound_chain *chain = &layout->chains[i];
+    chain->groups = pl_arena_take_zeroed(arena, (size_t)s->pp, sizeof *chain->groups, _Alignof(pl_collective_group *));
+    if (chain->groups == NULL) return pl_fail_memory(error, "the lower bounds");
+    if (counts) PL_TRY(take_groups(bounds, program, layout, chain, error));
+  }
   return PL_OK;
 }
 

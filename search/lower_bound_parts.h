@@ -7,7 +7,7 @@
 #include "search/lower_bound.h"
 #include "workloads/program.h"
 
-enum { PL_BOUND_FORWARD = 0, PL_BOUND_BACKWARD, PL_BOUND_PASSES, PL_BOUND_REPLICAS = 8, PL_BOUND_PROFILES = 64 };
+enum { PL_BOUND_FORWARD = 0, PL_BOUND_BACKWARD, PL_BOUND_PASSES, PL_BOUND_CHAINS = 8, PL_BOUND_PROFILES = 64 };
 
 /* ---- blocks under one shard ---- */
 
@@ -36,14 +36,22 @@ typedef struct pl_bound_blocks {
 
 /* ---- communicators under one placement ---- */
 
+/* The devices of one replica and tensor rank, stage by stage: what each of them does follows one after another. Times
+ * of different ranks must not be mixed: ranks of a tensor group meet at its collectives only, so that the slow device
+ * of one and the slow send of another need not add up. */
+typedef struct pl_bound_chain {
+  int32_t replica, tensor;
+  const uint32_t *profiles;                             /* per stage, of the cluster */
+  pl_collective_group *(*groups)[PL_FAMILY_KIND_COUNT]; /* per stage, NULL = none */
+} pl_bound_chain;
+
 typedef struct pl_bound_layout {
   int32_t pp, dp, tmp, cp, ep;
   char order[5];
-  uint32_t n_replicas; /* that are looked at: on unlike devices, at most PL_BOUND_REPLICAS */
-  int32_t replicas[PL_BOUND_REPLICAS];
-  uint64_t *profiles;                                   /* [replica][stage]: bits of the tensor group's profiles */
-  pl_collective_group *(*groups)[PL_FAMILY_KIND_COUNT]; /* [replica][stage], NULL = none */
-  pl_hash_index times;                                  /* of collectives on these groups */
+  uint32_t n_chains; /* that are looked at: the first of those on unlike devices */
+  pl_bound_chain chains[PL_BOUND_CHAINS];
+  const uint64_t *profiles; /* per stage: bits of the profiles of all its devices, below PL_BOUND_PROFILES */
+  pl_hash_index times;      /* of collectives on these groups */
   pl_arena *arena;
 } pl_bound_layout;
 

@@ -95,6 +95,8 @@ static pl_code report_memory(simulation *state, pl_simulate_report *report) {
   pl_stage_memory *stages = PL_TAKE(state->arena, pl_stage_memory, state->strategy->pp);
   if (stages == NULL) return pl_fail_memory(state->error, "the memory of the stages");
   int32_t worst = 0;
+  for (int32_t s = 0; s < state->strategy->pp; s++)
+    stages[s].capacity = INFINITY; /* nothing is known yet; what is usable may be below 0 */
   for (uint32_t c = 0; c < state->plan.n_device_classes; c++) {
     const pl_device_class *class = &state->plan.device_classes[c];
     pl_resident_memory resident = pl_resident_memory_of(&state->program, class->stage);
@@ -103,7 +105,7 @@ static pl_code report_memory(simulation *state, pl_simulate_report *report) {
         pl_held_memory_of(&state->program, class->stage, pl_cluster_profile(state->cluster, class->device), peak);
     double capacity = held.usable;
     pl_stage_memory *stage = &stages[class->stage];
-    if (stage->capacity > 0 && stage->capacity - stage->peak <= capacity - peak) continue;
+    if (stage->capacity - stage->peak <= capacity - peak) continue;
     double above = peak - (double)(int64_t)pl_resident_bytes(&resident), update = (double)llrint(resident.update);
     bool updates = above == update; /* the optimizer needs more than any pass did: no activation is there */
     *stage = (pl_stage_memory){.parameters = resident.parameters,
