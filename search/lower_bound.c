@@ -64,21 +64,22 @@ static pl_code family_op_s(bounding *state, pl_family_kind kind, uint32_t op, do
   return collective_s(state, kind, own->kind, own->size_bytes, time_s);
 }
 
-/* Computing and collectives of `count` blocks of each kind. */
+/* Computing and collectives of `count` blocks of each class. */
 static pl_code add_blocks(bounding *state, const int32_t *count, int pass, pass_time *sum) {
   uint32_t profile = state->chain->profiles[state->stage];
   pl_ticks ticks = 0;
   double time_s;
-  for (int kind = 0; kind < PL_BLOCK_KIND_COUNT; kind++)
-    ticks += count[kind] * state->blocks->passes[kind][pass].compute[profile];
+  int32_t n_classes = pl_model_n_classes(state->program->model);
+  for (int32_t c = 0; c < n_classes; c++)
+    ticks += count[c] * state->blocks->passes[c][pass].compute[profile];
   sum->work += pl_ticks_to_s(ticks);
-  for (int kind = 0; kind < PL_BLOCK_KIND_COUNT; kind++) {
-    const pl_bound_pass *own = &state->blocks->passes[kind][pass];
-    if (state->hosts) sum->host += count[kind] * own->host_s;
-    for (uint32_t i = 0; count[kind] > 0 && i < own->n_collectives; i++) {
-      const pl_bound_collective *c = &own->collectives[i];
-      PL_TRY(collective_s(state, c->family, c->kind, c->size_bytes, &time_s));
-      sum->work += count[kind] * c->count * time_s;
+  for (int32_t c = 0; c < n_classes; c++) {
+    const pl_bound_pass *own = &state->blocks->passes[c][pass];
+    if (state->hosts) sum->host += count[c] * own->host_s;
+    for (uint32_t i = 0; count[c] > 0 && i < own->n_collectives; i++) {
+      const pl_bound_collective *collective = &own->collectives[i];
+      PL_TRY(collective_s(state, collective->family, collective->kind, collective->size_bytes, &time_s));
+      sum->work += count[c] * collective->count * time_s;
     }
   }
   return PL_OK;
@@ -89,7 +90,7 @@ static pl_code add_instruction(bounding *state, const pl_instruction *instructio
   double time_s;
   switch ((pl_instruction_kind)instruction->kind) {
   case PL_INSTRUCTION_BLOCK:
-    count[pl_model_block_kind(state->program->model, instruction->block)]++;
+    count[pl_model_block_class(state->program->model, instruction->block)]++;
     return PL_OK;
   case PL_INSTRUCTION_REDUCE:
     PL_TRY(family_op_s(state, data, instruction->op, &time_s));
@@ -116,7 +117,7 @@ static pl_code add_instruction(bounding *state, const pl_instruction *instructio
 }
 
 static pl_code time_pass(bounding *state, const pl_pass *pass, int which, pass_time *sum) {
-  int32_t count[PL_BLOCK_KIND_COUNT] = {0};
+  int32_t count[PL_MODEL_CLASSES_MAX] = {0};
   *sum = (pass_time){0};
   for (uint32_t i = 0; i < pass->n; i++)
     PL_TRY(add_instruction(state, &pass->instructions[i], count, sum));

@@ -17,7 +17,7 @@ static chunk_memory chunk_memory_of(const pl_program *program, int32_t chunk) {
   const int32_t *boundary = program->strategy->boundary;
   chunk_memory sum = {0};
   for (int32_t block = boundary[chunk]; block < boundary[chunk + 1]; block++) {
-    const pl_block_program *own = &program->blocks[pl_model_block_kind(program->model, block)];
+    const pl_block_program *own = &program->blocks[pl_model_block_class(program->model, block)];
     if (own->forward.n_ops > 0) {
       pl_memory_effect effect = pl_block_effect(own, false);
       sum.forward_peak = fmax(sum.forward_peak, sum.saved + (double)effect.peak_bytes);
@@ -26,7 +26,7 @@ static chunk_memory chunk_memory_of(const pl_program *program, int32_t chunk) {
   }
   double freed = 0;
   for (int32_t block = boundary[chunk + 1] - 1; block >= boundary[chunk]; block--) {
-    const pl_block_program *own = &program->blocks[pl_model_block_kind(program->model, block)];
+    const pl_block_program *own = &program->blocks[pl_model_block_class(program->model, block)];
     if (own->backward.n_ops == 0) continue;
     pl_memory_effect effect = pl_block_effect(own, true);
     sum.backward_peak = fmax(sum.backward_peak, (double)effect.peak_bytes - freed);

@@ -42,21 +42,21 @@ static void note_collective(pl_bound_pass *pass, pl_family_kind family, const pl
       (pl_bound_collective){family, (pl_collective_kind)op->collective, op->size_bytes, 1};
 }
 
-static bool make_pass(const pl_lower_bounds *bounds, const pl_bound_blocks *blocks, pl_block_kind kind, bool backward,
-                      pl_bound_pass *pass) {
-  const pl_block_program *block = &blocks->programs[kind];
+static bool make_pass(const pl_lower_bounds *bounds, const pl_bound_blocks *blocks, const pl_block_program *block,
+                      bool backward, pl_bound_pass *pass) {
   const pl_op_list *list = backward ? &block->backward : &block->forward;
   const pl_framework *framework = pl_framework_or_ideal(bounds->job->framework);
   pl_ticks *compute = PL_TAKE(bounds->arena, pl_ticks, bounds->cluster->n_profiles);
   if (compute == NULL) return false;
   pass->compute = compute;
-  if (kind == PL_BLOCK_LAYER || kind == PL_BLOCK_EXPERT_LAYER) pass->host_s = framework->layer_s;
+  if (block->kind == PL_BLOCK_LAYER || block->kind == PL_BLOCK_EXPERT_LAYER) pass->host_s = framework->layer_s;
   for (uint32_t i = 0; i < list->n_ops; i++) {
     const pl_op *op = &list->ops[i];
     if (op->kind == PL_OP_COLLECTIVE) {
       pl_family_kind family = pl_program_family_kind((pl_group_role)op->group);
       if (!has_family(&blocks->shard, family)) continue;
-      if (op->overlap == PL_OVERLAP_NONE) note_collective(pass, family, op);
+      bool less = family == PL_FAMILY_EXPERT && framework->sends_tokens_per_node; /* depends on where the group is */
+      if (op->overlap == PL_OVERLAP_NONE && !less) note_collective(pass, family, op);
     } else {
       for (uint32_t p = 0; p < bounds->cluster->n_profiles && bounds->job->op_profile == NULL; p++)
         compute[p] += pl_ticks_from_s(pl_op_cost(&bounds->cluster->profiles[p], op).time_s);
@@ -69,11 +69,11 @@ static bool make_pass(const pl_lower_bounds *bounds, const pl_bound_blocks *bloc
 static pl_code make_blocks(pl_lower_bounds *bounds, const pl_strategy *strategy, pl_bound_blocks *blocks,
                            pl_error *error) {
   blocks->shard = pl_strategy_shard(strategy, bounds->job);
-  for (int kind = 0; kind < PL_BLOCK_KIND_COUNT; kind++) {
-    pl_block_program *program = &blocks->programs[kind];
-    PL_TRY(pl_block_program_take(bounds->model, (pl_block_kind)kind, &blocks->shard, bounds->arena, program, error));
+  for (int32_t c = 0; c < pl_model_n_classes(bounds->model); c++) {
+    pl_block_program *program = &blocks->programs[c];
+    PL_TRY(pl_block_class_program_take(bounds->model, c, &blocks->shard, bounds->arena, program, error));
     for (int pass = 0; pass < PL_BOUND_PASSES; pass++)
-      if (!make_pass(bounds, blocks, (pl_block_kind)kind, pass == PL_BOUND_BACKWARD, &blocks->passes[kind][pass]))
+      if (!make_pass(bounds, blocks, program, pass == PL_BOUND_BACKWARD, &blocks->passes[c][pass]))
         return pl_fail_memory(error, "the lower bounds");
   }
   return PL_OK;

@@ -30,8 +30,8 @@ typedef struct pl_bound_pass {
 
 typedef struct pl_bound_blocks {
   pl_block_shard shard;
-  pl_block_program programs[PL_BLOCK_KIND_COUNT];
-  pl_bound_pass passes[PL_BLOCK_KIND_COUNT][PL_BOUND_PASSES];
+  pl_block_program programs[PL_MODEL_CLASSES_MAX]; /* by class */
+  pl_bound_pass passes[PL_MODEL_CLASSES_MAX][PL_BOUND_PASSES];
 } pl_bound_blocks;
 
 /* ---- communicators under one placement ---- */

@@ -139,8 +139,7 @@ static void account(const void *state, pl_search_account *account) {
 }
 
 const pl_method pl_method_bound = {.name = "bound",
-                                   .description =
-                                       "the best of the space, proven: only candidates whose bound is below it",
+                                   .description = "the best of the space, proven by lower bounds",
                                    .open = open,
                                    .propose = propose,
                                    .learn = learn,
