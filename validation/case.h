@@ -46,6 +46,7 @@ typedef struct pl_case_options {
   const char *collective_profile;  /* --collective-profile; NULL: the default */
   const char *profile_folder;      /* NULL: as pl_platform_load has it */
   pl_network_kind network;
+  bool no_overlap_factor;
   const pl_residuals *residuals; /* that intervals are composed of; NULL: no intervals */
   uint32_t n_threads;
   bool progress;

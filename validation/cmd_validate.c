@@ -12,6 +12,7 @@
 #include "core/command_line.h"
 #include "core/units.h"
 #include "core/words.h"
+#include "validation/ablation.h"
 #include "validation/case_columns.h"
 #include "validation/report.h"
 #include "workloads/job_options.h"
@@ -28,7 +29,8 @@ enum {
   KEY_NETWORK,
   KEY_COLLECTIVE_PROFILE,
   KEY_HDF5,
-  KEY_SVG
+  KEY_SVG,
+  KEY_ABLATION
 };
 enum { FILES_MAX = 256 };
 
@@ -36,7 +38,7 @@ typedef struct validate_options {
   pl_case_options run;
   const char *op_profile_path;
   const char *html_path, *svg_path, *csv_path, *hdf5_path;
-  bool force, json;
+  bool force, json, ablation;
   const char *files[FILES_MAX];
   uint32_t n_files;
   pl_error error; /* first bad option */
@@ -59,6 +61,8 @@ static const struct argp_option option_table[] = {
     {"svg", KEY_SVG, "FILE", 0, "draw the scatter plots alone", 0},
     {"csv", KEY_CSV, "FILE", 0, "write one line per configuration", 0},
     {"hdf5", KEY_HDF5, "FILE", 0, "write the same as HDF5, one dataset per column", 0},
+    {"ablation", KEY_ABLATION, NULL, 0,
+     "also without the overlap factor, without sharing and without both; and where sharing changes predictions", 0},
     {"json", KEY_JSON, NULL, 0, "print the tables as JSON", 0},
     {"force", KEY_FORCE, NULL, 0, "replace existing files", 0},
     {"threads", KEY_THREADS, "N", 0, "threads (default: all cores)", 0},
@@ -114,6 +118,9 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     return 0;
   case KEY_HDF5:
     options->hdf5_path = value;
+    return 0;
+  case KEY_ABLATION:
+    options->ablation = true;
     return 0;
   case KEY_JSON:
     options->json = true;
@@ -180,6 +187,7 @@ typedef struct session {
   pl_residuals residuals;
   pl_cases cases;
   pl_report report;
+  pl_ablation ablation;
 } session;
 
 /* A table of one mistake: nothing can be said of any row because no GPU in it is known. */
@@ -224,6 +232,10 @@ static pl_code validate(session *own, pl_error *error) {
   PL_TRY(load_cases(own, error));
   PL_TRY(pl_cases_simulate(&own->cases, &options->run, &own->arena, error));
   PL_TRY(pl_report_take(&own->cases, &own->arena, &own->report, error));
+  if (options->ablation) {
+    PL_TRY(pl_ablation_take(&own->cases, &own->report, &options->run, &own->arena, &own->ablation, error));
+    own->report.ablation = &own->ablation;
+  }
   PL_TRY(store(options->html_path, &own->report, pl_report_html, error));
   PL_TRY(store(options->svg_path, &own->report, pl_report_svg, error));
   PL_TRY(store(options->csv_path, &own->report, pl_report_csv, error));

@@ -81,8 +81,9 @@ static pl_case_group *find(const pl_case_groups *groups, const char *text, size_
 static pl_code group_cases(const pl_cases *cases, pl_grouping grouping, pl_arena *arena, pl_case_groups *groups,
                            pl_error *error) {
   groups->groups = PL_TAKE(arena, pl_case_group, cases->n_cases);
+  groups->scratch = PL_TAKE(arena, double, cases->n_cases);
   uint32_t *group_of = PL_TAKE(arena, uint32_t, cases->n_cases);
-  if (groups->groups == NULL || group_of == NULL) return pl_fail_memory(error, "the report");
+  if (groups->groups == NULL || groups->scratch == NULL || group_of == NULL) return pl_fail_memory(error, "the report");
   for (uint32_t i = 0; i < cases->n_cases; i++) {
     size_t length;
     const char *text = property(&cases->cases[i], grouping, &length);
@@ -108,6 +109,28 @@ static pl_code group_cases(const pl_cases *cases, pl_grouping grouping, pl_arena
     PL_TRY(pl_statistics_of(members, n, arena, &group->statistics, error));
   }
   return PL_OK;
+}
+
+static double summarise(const pl_case_groups *groups, bool coverage, double *median, uint32_t *n) {
+  double sum = 0;
+  *n = 0;
+  for (uint32_t g = 0; g < groups->n_groups; g++) {
+    const pl_statistics *s = &groups->groups[g].statistics;
+    double value = coverage ? s->coverage_pct : s->mape_pct;
+    if (s->n_timed == 0 || isnan(value)) continue;
+    groups->scratch[(*n)++] = value;
+    sum += value;
+  }
+  *median = pl_median(groups->scratch, *n);
+  return *n > 0 ? sum / *n : NAN;
+}
+
+pl_group_summary pl_case_groups_summary(const pl_case_groups *groups) {
+  pl_group_summary summary;
+  uint32_t n;
+  summary.mean_coverage_pct = summarise(groups, true, &summary.median_coverage_pct, &n);
+  summary.mean_mape_pct = summarise(groups, false, &summary.median_mape_pct, &summary.n_groups);
+  return summary;
 }
 
 static int compare_errors(const void *left, const void *right) {

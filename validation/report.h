@@ -20,6 +20,7 @@ typedef struct pl_case_groups {
   const char *title;
   pl_case_group *groups; /* in the order of their first case */
   uint32_t n_groups;
+  double *scratch; /* n_groups */
 } pl_case_groups;
 
 typedef enum pl_grouping {
@@ -40,7 +41,15 @@ typedef struct pl_report {
   const pl_case *worst[PL_REPORT_WORST]; /* timed cases, largest error first */
   uint32_t n_worst;
   pl_besides besides;
+  const struct pl_ablation *ablation; /* validation/ablation.h; NULL: none was asked for. Set by the caller. */
 } pl_report;
+
+/* Over groups with compared cases, each with the same weight however many it has. */
+typedef struct pl_group_summary {
+  uint32_t n_groups;
+  double mean_mape_pct, median_mape_pct, mean_coverage_pct, median_coverage_pct; /* NaN: none */
+} pl_group_summary;
+pl_group_summary pl_case_groups_summary(const pl_case_groups *groups);
 
 /* Groups and statistics; everything in `arena`. */
 pl_code pl_report_take(const pl_cases *cases, pl_arena *arena, pl_report *report, pl_error *error);
@@ -57,7 +66,7 @@ void pl_report_html(FILE *stream, const pl_report *report);
 void pl_report_svg(FILE *stream, const pl_report *report);
 /* One of them, PL_SCATTER_SIZE wide and high, as a group to be placed in an svg element with the classes of
  * pl_scatter_style: predicted over measured time, log-log, identity and a band of 25 %. With `titles` every point says
- * what it is. Returns false, and draws nothing, without timed cases. */
+ * what it is and has its prediction interval. Returns false, and draws nothing, without timed cases. */
 enum { PL_SCATTER_SIZE = 340 };
 extern const char pl_scatter_style[];
 bool pl_scatter_draw(FILE *stream, const pl_case_group *group, double left, double top, bool titles);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/units.h"
+#include "validation/ablation.h"
 #include "validation/report.h"
 
 static const char page_style[] =
@@ -38,6 +39,14 @@ static void put_group(FILE *stream, const pl_case_group *group) {
   fputs("</tr>\n", stream);
 }
 
+static void put_summary(FILE *stream, const pl_case_groups *groups) {
+  const pl_group_summary s = pl_case_groups_summary(groups);
+  if (s.n_groups < 2) return;
+  fprintf(stream,
+          "<p class=\"note\">Mean over %u: MAPE %.1f %%, %.0f %% in their intervals; median: %.1f %%, %.0f %%.</p>\n",
+          s.n_groups, s.mean_mape_pct, s.mean_coverage_pct, s.median_mape_pct, s.median_coverage_pct);
+}
+
 static void put_groups(FILE *stream, const pl_case_groups *groups) {
   fprintf(stream,
           "<h2>By %s</h2>\n<table><tr><th>%s</th><th>rows</th><th>configurations</th><th>expressed</th><th>MAPE "
@@ -47,12 +56,14 @@ static void put_groups(FILE *stream, const pl_case_groups *groups) {
   for (uint32_t g = 0; g < groups->n_groups; g++)
     put_group(stream, &groups->groups[g]);
   fputs("</table>\n", stream);
+  put_summary(stream, groups);
 }
 
 static void put_plots(FILE *stream, const pl_case_groups *families) {
   fputs(
       "<h2>Predicted over measured time</h2>\n<p class=\"note\">Seconds per iteration, both axes logarithmic; the line "
-      "is where both are equal, the band 25 % to either side.</p>\n<div class=\"plots\">\n",
+      "is where both are equal, the band 25 % to either side; the strokes are 80 % prediction intervals.</p>\n<div "
+      "class=\"plots\">\n",
       stream);
   for (uint32_t g = 0; g < families->n_groups; g++) {
     if (families->groups[g].statistics.n_timed == 0) continue;
@@ -151,6 +162,7 @@ void pl_report_html(FILE *stream, const pl_report *report) {
   put_groups(stream, &report->by[PL_BY_FAMILY]);
   put_plots(stream, &report->by[PL_BY_FAMILY]);
   put_worst(stream, report);
+  if (report->ablation != NULL) pl_ablation_html(stream, report->ablation);
   put_memory(stream, &report->by[PL_BY_FAMILY]);
   put_reasons(stream, &report->by[PL_BY_REASON]);
   put_groups(stream, &report->by[PL_BY_SOURCE]);

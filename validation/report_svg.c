@@ -9,11 +9,13 @@
 
 const char pl_scatter_style[] =
     ".card{fill:#fff;stroke:#d0d7de}.plot{fill:#fff;stroke:#6e7781}.grid{stroke:#eaeef2}.band{fill:#8c959f;"
-    "fill-opacity:.18}.identity{stroke:#57606a;stroke-width:1.2}.point{fill:#0969da;fill-opacity:.55}"
+    "fill-opacity:.18}.identity{stroke:#57606a;stroke-width:1.2}.point{fill:#0969da;fill-opacity:.55}.range{stroke:#"
+    "0969da;stroke-opacity:.3;stroke-width:1}"
     "svg text{fill:#1f2328;font:11px system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif}svg .small{font-size:"
     "10px;fill:#57606a}svg .head{font-size:13px;font-weight:600}"
     "@media (prefers-color-scheme:dark){.card{fill:#0d1117;stroke:#30363d}.plot{fill:#0d1117;stroke:#8b949e}.grid{"
-    "stroke:#21262d}.identity{stroke:#b1bac4}.point{fill:#58a6ff}svg text{fill:#e6edf3}svg .small{fill:#9ea7b3}}";
+    "stroke:#21262d}.identity{stroke:#b1bac4}.point{fill:#58a6ff}.range{stroke:#58a6ff}svg text{fill:#e6edf3}svg "
+    ".small{fill:#9ea7b3}}";
 
 void pl_xml_text(FILE *stream, const char *text) {
   for (; *text != '\0'; text++) {
@@ -99,6 +101,14 @@ static void draw_band(FILE *stream, const panel *p) {
           p->left + under, bottom, p->left, bottom, right, p->top);
 }
 
+/* From the lower to the upper end of the prediction interval, inside the square. */
+static void draw_interval(FILE *stream, const panel *p, const pl_case *c) {
+  double low = fmax(c->interval.low_s, p->low), high = fmin(c->interval.high_s, p->high);
+  if (isnan(c->interval.low_s) || low >= high) return;
+  fprintf(stream, "<path class=\"range\" d=\"M%.1f %.1fV%.1f\"/>", across_x(p, c->measured_s), across_y(p, low),
+          across_y(p, high));
+}
+
 static void draw_point(FILE *stream, const panel *p, const pl_case *c, bool titles) {
   fprintf(stream, "<circle class=\"point\" cx=\"%.1f\" cy=\"%.1f\" r=\"3\"", across_x(p, c->measured_s),
           across_y(p, c->result.iter_time_s));
@@ -106,12 +116,13 @@ static void draw_point(FILE *stream, const panel *p, const pl_case *c, bool titl
     fputs("/>", stream);
     return;
   }
-  char strategy[160], measured[PL_UNIT_TEXT_BYTES], predicted[PL_UNIT_TEXT_BYTES];
+  char strategy[160], measured[PL_UNIT_TEXT_BYTES], predicted[PL_UNIT_TEXT_BYTES], range[PL_INTERVAL_TEXT_BYTES];
   pl_report_strategy(c, strategy, sizeof strategy);
   fputs("><title>", stream);
   pl_xml_text(stream, c->row->model);
-  fprintf(stream, ", %" PRId64 " GPUs, %s: measured %s, predicted %s, %+.0f %%</title></circle>\n", c->row->n_gpus,
-          strategy, pl_format_time(c->measured_s, measured), pl_format_time(c->result.iter_time_s, predicted),
+  fprintf(stream, ", %" PRId64 " GPUs, %s: measured %s, predicted %s (80 %%: %s), %+.0f %%</title></circle>\n",
+          c->row->n_gpus, strategy, pl_format_time(c->measured_s, measured),
+          pl_format_time(c->result.iter_time_s, predicted), pl_interval_format(&c->interval, range),
           100 * pl_case_error(c));
 }
 
@@ -129,6 +140,8 @@ bool pl_scatter_draw(FILE *stream, const pl_case_group *group, double left, doub
           p.size);
   draw_grid(stream, &p);
   draw_band(stream, &p);
+  for (uint32_t i = 0; titles && i < group->n_cases; i++)
+    if (pl_case_is_timed(group->cases[i])) draw_interval(stream, &p, group->cases[i]);
   for (uint32_t i = 0; i < group->n_cases; i++)
     if (pl_case_is_timed(group->cases[i])) draw_point(stream, &p, group->cases[i], titles);
   fprintf(stream, "<text class=\"small\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">measured, s</text>",

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/json_writer.h"
+#include "validation/ablation.h"
 #include "validation/case_columns.h"
 #include "validation/report.h"
 
@@ -40,6 +41,18 @@ static void put_groups(pl_json *json, const char *name, const char *key, const p
     pl_json_close_object(json);
   }
   pl_json_close_array(json);
+}
+
+static void put_summary(pl_json *json, const char *name, const pl_case_groups *groups) {
+  const pl_group_summary s = pl_case_groups_summary(groups);
+  pl_json_key(json, name);
+  pl_json_open_object(json);
+  pl_json_put_integer(json, "groups", s.n_groups);
+  pl_json_put_number(json, "mean_mape_pct", s.mean_mape_pct);
+  pl_json_put_number(json, "median_mape_pct", s.median_mape_pct);
+  pl_json_put_number(json, "mean_coverage_pct", s.mean_coverage_pct);
+  pl_json_put_number(json, "median_coverage_pct", s.median_coverage_pct);
+  pl_json_close_object(json);
 }
 
 static void put_case(pl_json *json, const pl_case *c) {
@@ -152,10 +165,16 @@ void pl_report_json(FILE *stream, const pl_report *report) {
   put_statistics(&json, &report->by[PL_BY_ALL].groups[0].statistics);
   put_groups(&json, "families", "family", &report->by[PL_BY_FAMILY]);
   put_groups(&json, "sources", "source", &report->by[PL_BY_SOURCE]);
+  put_summary(&json, "over_families", &report->by[PL_BY_FAMILY]);
+  put_summary(&json, "over_sources", &report->by[PL_BY_SOURCE]);
   put_groups(&json, "gpus", "gpu", &report->by[PL_BY_GPU]);
   put_groups(&json, "frameworks", "framework", &report->by[PL_BY_FRAMEWORK]);
   put_besides(&json, &report->besides);
   put_orders(&json, &report->besides);
+  if (report->ablation != NULL) {
+    pl_json_key(&json, "ablation");
+    pl_ablation_json(&json, report->ablation);
+  }
   put_reasons(&json, &report->by[PL_BY_REASON]);
   pl_json_key(&json, "worst");
   pl_json_open_array(&json);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/units.h"
+#include "validation/ablation.h"
 #include "validation/report.h"
 
 static void print_number(FILE *stream, int width, const char *format, double value) {
@@ -25,12 +26,23 @@ static void print_line(FILE *stream, const pl_case_group *group) {
   fputc('\n', stream);
 }
 
+static void print_summary(FILE *stream, const pl_case_groups *groups) {
+  const pl_group_summary s = pl_case_groups_summary(groups);
+  if (s.n_groups < 2) return;
+  fprintf(stream, "mean over %u: MAPE %.1f %%", s.n_groups, s.mean_mape_pct);
+  if (!isnan(s.mean_coverage_pct)) fprintf(stream, ", covered %.0f %%", s.mean_coverage_pct);
+  fprintf(stream, "; median: MAPE %.1f %%", s.median_mape_pct);
+  if (!isnan(s.mean_coverage_pct)) fprintf(stream, ", covered %.0f %%", s.median_coverage_pct);
+  fputc('\n', stream);
+}
+
 static void print_groups(FILE *stream, const pl_report *report, const pl_case_groups *groups) {
   bool ranged = !isnan(report->by[PL_BY_ALL].groups[0].statistics.coverage_pct);
   fprintf(stream, "%-40s %5s %7s %9s %7s %7s %7s %7s %8s %7s%s\n", groups->title, "rows", "configs", "expressed",
           "MAPE%", "median%", "p90%", "bias%", "spearman", "regret%", ranged ? " covered%" : "");
   for (uint32_t g = 0; g < groups->n_groups; g++)
     print_line(stream, &groups->groups[g]);
+  print_summary(stream, groups);
   fputc('\n', stream);
 }
 
@@ -140,10 +152,13 @@ static void print_worst(FILE *stream, const pl_report *report) {
 void pl_report_print(FILE *stream, const pl_report *report) {
   static const pl_grouping tables[] = {PL_BY_FAMILY, PL_BY_SOURCE, PL_BY_GPU, PL_BY_FRAMEWORK};
   const pl_statistics *all = &report->by[PL_BY_ALL].groups[0].statistics;
-  fprintf(stream, "%u rows, %u different configurations, %u expressed, %u compared\n\n", all->n_rows, all->n_cases,
+  fprintf(stream, "%u rows, %u different configurations, %u expressed, %u compared", all->n_rows, all->n_cases,
           all->n_expressed, all->n_timed);
+  if (!isnan(all->coverage_pct)) fprintf(stream, "; %.0f %% of them in their 80 %% intervals", all->coverage_pct);
+  fputs("\n\n", stream);
   for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
     print_groups(stream, report, &report->by[tables[i]]);
+  if (report->ablation != NULL) pl_ablation_print(stream, report->ablation);
   print_memory(stream, &report->by[PL_BY_FAMILY]);
   print_reasons(stream, &report->by[PL_BY_REASON]);
   print_besides(stream, &report->besides);

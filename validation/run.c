@@ -59,6 +59,7 @@ static pl_code simulate(const run *r, pl_case *c, const pl_platform *platform, p
   options.cache = cache;
   options.collective_profile = r->collective_profile;
   options.network = r->options->network;
+  options.no_overlap_factor = r->options->no_overlap_factor;
   options.residuals = r->options->residuals;
   pl_arena_reset(arena);
   pl_strategy strategy = c->strategy;

@@ -78,7 +78,7 @@ static pl_code build(simulation *state) {
                                       .streams = options->streams,
                                       .names = options->trace != NULL || options->explanation != NULL,
                                       .origins = tells_origins(options) ? &state->origins : NULL,
-                                      .no_overlap_factor = state->chunked};
+                                      .no_overlap_factor = state->chunked || options->no_overlap_factor};
   pl_origins_init(&state->origins, state->arena);
   PL_TRY(pl_program_take(state->model, state->job, state->strategy, state->arena, &state->program, state->error));
   if (options->print_program != NULL) pl_program_print(options->print_program, &state->program);

@@ -18,6 +18,7 @@ typedef struct pl_simulate_options {
   bool chunked;                                    /* chunked collectives; implies no folding and no fusing */
   const pl_collective_profile *collective_profile; /* what fluid collectives cost beyond the wires; NULL: ideal */
   bool fold, fuse;
+  bool no_overlap_factor;      /* computing and communication do not slow each other down (profiles' overlap) */
   pl_stream_policy streams;    /* READY implies no folding and no fusing */
   const pl_platform *platform; /* only for PL_NETWORK_SIMGRID */
   FILE *trace;                 /* Chrome trace; NULL = none */

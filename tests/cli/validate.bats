@@ -20,7 +20,7 @@ refuses() {
 
 @test "tables, the same for any number of threads" {
   run -0 --separate-stderr "$PACELINE" validate "$few" --threads 1
-  [[ ${lines[0]} == "3 rows, 3 different configurations, 3 expressed, 3 compared" && -z $stderr ]]
+  [[ ${lines[0]} == "3 rows, 3 different configurations, 3 expressed, 3 compared; "*" % of them in their 80 % intervals" && -z $stderr ]]
   [[ $output == *"paper_megatron_sc21 "*"3       3         3 "* && $output == *"largest errors"* && $output == *"bubble"* ]]
   local one=$output
   run -0 "$PACELINE" validate "$few" --threads 3
@@ -63,9 +63,12 @@ PYTHON
   xmllint --noout "$BATS_TEST_TMPDIR/r.html" "$BATS_TEST_TMPDIR/r.svg"
   ! grep -qE '(href|src)=|<script|url\(|<b>"&GPT' "$BATS_TEST_TMPDIR/r.html"
   [ "$(grep -o '<circle' "$BATS_TEST_TMPDIR/r.html" | wc -l)" -eq 3 ]
+  [ "$(grep -o 'class="range"' "$BATS_TEST_TMPDIR/r.html" | wc -l)" -eq 3 ] # the intervals
+  ! grep -q 'class="range"' "$BATS_TEST_TMPDIR/r.svg"
   if command -v chromium >/dev/null; then # what a browser makes of it
     run -0 --separate-stderr timeout 60 chromium --headless --no-sandbox --disable-gpu --dump-dom "file://$BATS_TEST_TMPDIR/r.html"
     [ "$(grep -o '<circle' <<<"$output" | wc -l)" -eq 3 ]
+    [ "$(grep -o 'class="range"' <<<"$output" | wc -l)" -eq 3 ]
     [[ $output == *"<h2>Largest errors</h2>"* ]]
   fi
 }
@@ -85,10 +88,30 @@ END
   PACELINE_RESIDUALS=$BATS_TEST_TMPDIR/bad.json refuses "*bad.json:1:15: 'residuals' must be an object" "$few"
 }
 
+@test "ablation: what the overlap factor and sharing do" {
+  # T4s in machines with one way out: groups of four nodes share it.
+  head -2 validation/measured/amp_homogeneous.csv >"$BATS_TEST_TMPDIR/amp.csv"
+  sed -n '28,30p' validation/measured/amp_homogeneous.csv >>"$BATS_TEST_TMPDIR/amp.csv"
+  run -0 --separate-stderr "$PACELINE" validate "$BATS_TEST_TMPDIR/amp.csv" "$few" --ablation --json -o "$BATS_TEST_TMPDIR/a.html"
+  jq -e '.ablation.families | length >= 3 and .[-1].family == "all" and .[-1].expressed >= 6' <<<"$output"
+  jq -e '[.ablation.families[].mape_pct] | all(has("all") and has("no_overlap_factor") and has("no_sharing") and has("neither"))' <<<"$output"
+  jq -e '.ablation.families[-1] | .sharing_over_5_pct >= 1 and .sharing_over_1_pct >= .sharing_over_5_pct and .sharing_most_pct < 30' <<<"$output"
+  jq -e '.ablation.sharing[0].change_pct > 5 and .ablation.sharing[0].model == "GPT-2 345M"' <<<"$output"
+  # All on is what is predicted anyway, and without sharing what the analytic network says.
+  jq -e '(.ablation.families[-1].mape_pct.all - .mape_pct) | fabs < 1e-9' <<<"$output"
+  sharing=$(jq '.ablation.families[-1].mape_pct.no_sharing' <<<"$output")
+  run -0 --separate-stderr "$PACELINE" validate "$BATS_TEST_TMPDIR/amp.csv" "$few" --network analytic --json
+  jq -e --argjson other "$sharing" '(.mape_pct - $other) | fabs < 1e-9' <<<"$output"
+  xmllint --noout "$BATS_TEST_TMPDIR/a.html"
+  grep -q '<h2>Ablation</h2>' "$BATS_TEST_TMPDIR/a.html"
+  run -0 "$PACELINE" validate "$few" --ablation
+  [[ $output == *"sharing changes most"* ]]
+}
+
 @test "what cannot be expressed is counted with its reason" {
   sed -i '2s/A100-SXM4-80GB/FooGPU/; 3s/fp16\/bf16 mixed/int3/' "$few"
   run -0 --separate-stderr "$PACELINE" validate "$few"
-  [[ ${lines[0]} == "3 rows, 3 different configurations, 1 expressed, 1 compared" ]]
+  [[ ${lines[0]} == "3 rows, 3 different configurations, 1 expressed, 1 compared; "* ]]
   [[ $output == *"unknown GPU "*"1       1  $few:2: 'FooGPU'; known are "* ]]
   [[ $output == *"precision "*"1       1  $few:3: 'int3' is unknown"* ]]
   run -0 --separate-stderr "$PACELINE" validate "$few" --json

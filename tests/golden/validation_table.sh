@@ -18,7 +18,7 @@ if [[ ${1:-} == --renew ]]; then
 else
   cmp $residuals "$scratch/residuals.json" || { echo "$residuals is not what paceline calibrate --residuals writes (renew: see $0)"; exit 1; }
 fi
-"$PACELINE" validate validation/measured/*.csv --svg "$scratch/picture.svg" >"$scratch/measured.txt"
+"$PACELINE" validate validation/measured/*.csv --ablation --svg "$scratch/picture.svg" >"$scratch/measured.txt"
 "$PACELINE" validate validation/memory/*.csv.gz >"$scratch/memory.txt"
 "$PACELINE" validate validation/calibration/{mosaicml_mpt,vocab_parallelism}.csv >"$scratch/calibration.txt"
 
@@ -29,12 +29,22 @@ part() {
   echo '```'
 }
 mkdir "$scratch/parts"
-part measured 'family ' | sed 's/^\([^`].\{112\}\).*/\1/; s/ *$//' >"$scratch/parts/families of measured"
+part measured 'family ' | sed -e '/^mean over/d' -e 's/^\([^`].\{112\}\).*/\1/; s/ *$//' >"$scratch/parts/families of measured"
 {
   echo '```'
-  part measured 'family ' | sed -n '2,$p' | sed '$d' | sed 's/^\(.\{40\}\).\{73\}/\1/'
-  echo '```'
+  sed -n '1s/.*compared; //p' "$scratch/measured.txt"
+  part measured 'family ' | sed -e 1d -e 's/^\([^`m].\{39\}\|mega.\{36\}\).\{73\}/\1/'
 } >"$scratch/parts/coverage of measured"
+{
+  part measured 'ablation' | sed '$d'
+  echo
+  part measured 'sharing changes' | sed 1d
+} >"$scratch/parts/ablation of measured"
+{
+  echo '```'
+  PACELINE=$PACELINE validation/calibration/leave_one_out.sh "$scratch/measured.txt"
+  echo '```'
+} >"$scratch/parts/sources left out"
 sed '/^$/d; s/^centre/\n&/' "$scratch/residuals.txt" >"$scratch/parts/residuals of calibration"
 part measured 'not expressed' >"$scratch/parts/reasons of measured"
 part measured 'memory ' >"$scratch/parts/memory of measured"
