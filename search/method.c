@@ -6,14 +6,8 @@
 #include "search/methods.h"
 
 const pl_method *const pl_methods[] = {
-    &pl_method_amp,
-    &pl_method_anneal,
-    &pl_method_bound,
-    &pl_method_exhaustive,
-    &pl_method_megatron,
-    &pl_method_placement,
-    &pl_method_random,
-    NULL,
+    &pl_method_amp,      &pl_method_anneal,    &pl_method_bound,  &pl_method_exhaustive,
+    &pl_method_megatron, &pl_method_placement, &pl_method_random, NULL,
 };
 
 const pl_method *pl_method_find(const char *name) {

@@ -4,17 +4,17 @@
  * times and cuts among the assignments that keep to both and to the memory: workloads/assignment_sum.h finds it in one
  * sweep, O(stages * layers). The optimum is min over T, S of rounds * T + S + F(T, S), and F does not grow with T or S.
  *
- * A box holds the assignments with stage_low <= max t <= stage_high and sync_low <= max s <= sync_high. All of them
- * cost at least rounds * stage_low + sync_low + F(stage_high, sync_high): the box's bound. The assignment that attains
- * F is a real one, with maxima (stage_s, sync_s) of its own: it may become the best so far. Boxes are taken in the
- * order of their bounds.
+ * A box holds the assignments with period_low <= max t <= period_high and sync_low <= max s <= sync_high. All of them
+ * cost at least rounds * period_low + sync_low + F(period_high, sync_high): the box's bound. The assignment that
+ * attains F is a real one, with maxima (period_s, sync_s) of its own: it may become the best so far. Boxes are taken in
+ * the order of their bounds.
  *
  *   done     when the smallest bound is not below the best: no box holds a better assignment, so the best is optimal.
  *   tighten  what is better than the best has max t < (best - F - sync_low) / rounds and max s < best - F - rounds *
- *            stage_low. If the box's own assignment breaks one of these, F is found anew under them.
+ *            period_low. If the box's own assignment breaks one of these, F is found anew under them.
  *   split    else, in the dimension that contributes more to the gap between the bound and the box's own assignment,
  *            at the middle m: those with max t <= m, for which F is found anew; and the others, whose F stands and
- * whose stage_low becomes the smallest time above m that any stage can have.
+ * whose period_low becomes the smallest time above m that any stage can have.
  *
  * Every assignment of a box is in one of its parts, and no part is dropped unless its bound is not below the best:
  * hence exact. A split separates at least one value of t or s that a stage can have from another, of which there are at
@@ -33,8 +33,8 @@
 
 typedef struct box {
   double bound;
-  double stage_low, stage_high, sync_low, sync_high;
-  double sum_s, stage_s, sync_s; /* of the assignment with the least sum in the box */
+  double period_low, period_high, sync_low, sync_high;
+  double sum_s, period_s, sync_s; /* of the assignment with the least sum in the box */
 } box;
 
 typedef struct solving {
@@ -81,26 +81,24 @@ static box pop(solving *s) {
 
 /* ---- values that a maximum can have ---- */
 
-/* Smallest time, or synchronisation, of some layers on some stage that is above `limit`. O(stages * layers). */
-static double next_above(const pl_assignment_problem *problem, const double *const *rows, const double *constant,
-                         double limit) {
+typedef double value_of(const pl_assignment_problem *problem, int32_t stage, int32_t a, int32_t b);
+
+static double stage_time_s(const pl_assignment_problem *problem, int32_t stage, int32_t a, int32_t b) {
+  return problem->time_s[stage][b] - problem->time_s[stage][a];
+}
+
+/* Smallest value of some layers on some stage that is above `limit`: O(stages * layers), since the first end that
+ * exceeds it does not move back when the start moves on. */
+static double next_above(const pl_assignment_problem *problem, value_of *value, double limit) {
   double next = INFINITY;
-  for (int32_t i = 0; i < problem->n_stages; i++) {
-    double own = constant != NULL ? constant[i] : 0;
-    if (rows == NULL) {
-      if (own > limit) next = fmin(next, own);
-      continue;
-    }
-    const double *row = rows[i];
-    if (constant == NULL && i > 0 && row == rows[i - 1]) continue;
+  for (int32_t i = 0; i < problem->n_stages; i++)
     for (int32_t a = 0, b = 1; a < problem->n_layers; a++) {
       if (b <= a) b = a + 1;
-      while (b <= problem->n_layers && own + (row[b] - row[a]) <= limit)
+      while (b <= problem->n_layers && value(problem, i, a, b) <= limit)
         b++;
       if (b > problem->n_layers) break; /* later starts reach no further */
-      next = fmin(next, own + (row[b] - row[a]));
+      next = fmin(next, value(problem, i, a, b));
     }
-  }
   return next;
 }
 
@@ -121,19 +119,21 @@ static double least_stage_s(const pl_assignment_problem *problem) {
 
 void pl_layer_assignment_price(const pl_assignment_problem *problem, pl_assignment *assignment) {
   const int32_t *boundary = assignment->boundary;
-  assignment->largest_stage_s = assignment->largest_sync_s = assignment->sum_s = 0;
-  for (int32_t i = 0; i < problem->n_stages; i++) {
+  assignment->period_s = assignment->largest_sync_s = assignment->sum_s = 0;
+  for (int32_t i = problem->n_stages; i-- > 0;) {
     int32_t a = boundary[i], b = boundary[i + 1];
-    double time_s = problem->time_s[i][b] - problem->time_s[i][a];
-    assignment->largest_stage_s = fmax(assignment->largest_stage_s, time_s);
+    double time_s = stage_time_s(problem, i, a, b);
+    assignment->sum_s += time_s + pl_assignment_cut_s(problem, i, b);
+    assignment->period_s = fmax(assignment->period_s, time_s);
+    if (problem->in_flight != NULL)
+      assignment->period_s = fmax(assignment->period_s, assignment->sum_s / problem->in_flight[i]);
     assignment->largest_sync_s = fmax(assignment->largest_sync_s, pl_assignment_sync_s(problem, i, a, b));
-    assignment->sum_s += time_s + pl_assignment_cut_s(problem, i, a);
   }
-  assignment->time_s = problem->rounds * assignment->largest_stage_s + assignment->largest_sync_s + assignment->sum_s;
+  assignment->time_s = problem->rounds * assignment->period_s + assignment->largest_sync_s + assignment->sum_s;
 }
 
 static double bound_of(const pl_assignment_problem *problem, const box *part) {
-  return problem->rounds * part->stage_low + part->sync_low + part->sum_s;
+  return problem->rounds * part->period_low + part->sync_low + part->sum_s;
 }
 
 static void keep_if_better(solving *s, const pl_assignment *trial) {
@@ -147,19 +147,23 @@ static void keep_if_better(solving *s, const pl_assignment *trial) {
   s->found->feasible = true;
 }
 
+static bool may_be_better(const solving *s, const box *part) {
+  return part->bound < s->found->time_s * (s->problem->in_flight != NULL ? 1 - 1e-12 : 1);
+}
+
 static pl_code push_if_useful(solving *s, box *part, pl_error *error) {
   part->bound = bound_of(s->problem, part);
-  return part->bound < s->found->time_s ? push(s, part, error) : PL_OK;
+  return may_be_better(s, part) ? push(s, part, error) : PL_OK;
 }
 
 /* Solves the inner problem of a box, and keeps the box if it may hold something better. */
 static pl_code visit(solving *s, box *part, pl_error *error) {
   pl_assignment trial = {.boundary = s->trial};
   s->found->n_solves++;
-  if (!pl_assignment_sum_solve(&s->sum, part->stage_high, part->sync_high, trial.boundary)) return PL_OK;
+  if (!pl_assignment_sum_solve(&s->sum, part->period_high, part->sync_high, trial.boundary)) return PL_OK;
   pl_layer_assignment_price(s->problem, &trial);
   part->sum_s = trial.sum_s;
-  part->stage_s = trial.largest_stage_s;
+  part->period_s = trial.period_s;
   part->sync_s = trial.largest_sync_s;
   keep_if_better(s, &trial);
   return push_if_useful(s, part, error);
@@ -170,10 +174,11 @@ static double middle(double low, double high) {
   return m < high ? m : low;
 }
 
-static pl_code split_stage(solving *s, const box *part, pl_error *error) {
+static pl_code split_period(solving *s, const box *part, pl_error *error) {
   box below = *part, above = *part;
-  below.stage_high = middle(part->stage_low, part->stage_s);
-  above.stage_low = next_above(s->problem, s->problem->time_s, NULL, below.stage_high);
+  below.period_high = middle(part->period_low, part->period_s);
+  above.period_low = s->problem->in_flight != NULL ? nextafter(below.period_high, INFINITY)
+                                                   : next_above(s->problem, stage_time_s, below.period_high);
   PL_TRY(push_if_useful(s, &above, error));
   return visit(s, &below, error);
 }
@@ -181,33 +186,53 @@ static pl_code split_stage(solving *s, const box *part, pl_error *error) {
 static pl_code split_sync(solving *s, const box *part, pl_error *error) {
   box below = *part, above = *part;
   below.sync_high = middle(part->sync_low, part->sync_s);
-  above.sync_low = next_above(s->problem, s->problem->sync_s, s->problem->sync_constant_s, below.sync_high);
+  above.sync_low = next_above(s->problem, pl_assignment_sync_s, below.sync_high);
   PL_TRY(push_if_useful(s, &above, error));
   return visit(s, &below, error);
 }
 
+/* round trips are kept to and measured by two sums that may differ in their last bits */
+static double slip_of(const pl_assignment_problem *problem) {
+  return problem->in_flight != NULL ? 1 + 1e-12 : 1;
+}
+
 static pl_code refine(solving *s, box *part, pl_error *error) {
   double rounds = s->problem->rounds, best = s->found->time_s;
-  double stage_cap = rounds > 0 ? (best - part->sum_s - part->sync_low) / rounds : INFINITY;
-  double sync_cap = best - part->sum_s - rounds * part->stage_low;
-  if (part->stage_s > stage_cap || part->sync_s > sync_cap) {
-    part->stage_high = fmin(part->stage_high, stage_cap);
+  double period_cap = rounds > 0 ? (best - part->sum_s - part->sync_low) / rounds : INFINITY;
+  double sync_cap = best - part->sum_s - rounds * part->period_low;
+  if (part->period_s > period_cap * slip_of(s->problem) || part->sync_s > sync_cap) {
+    part->period_high = fmin(part->period_high, period_cap);
     part->sync_high = fmin(part->sync_high, sync_cap);
     return visit(s, part, error);
   }
-  double stage_gap = rounds * (part->stage_s - part->stage_low), sync_gap = part->sync_s - part->sync_low;
-  if (!(stage_gap > 0) && !(sync_gap > 0)) return PL_OK;
-  return stage_gap >= sync_gap ? split_stage(s, part, error) : split_sync(s, part, error);
+  double period_gap = rounds * (part->period_s - part->period_low), sync_gap = part->sync_s - part->sync_low;
+  if (!(period_gap > 0) && !(sync_gap > 0)) return PL_OK;
+  return period_gap >= sync_gap ? split_period(s, part, error) : split_sync(s, part, error);
 }
 
 static pl_code search_boxes(solving *s, pl_error *error) {
-  box all = {.stage_low = least_stage_s(s->problem), .stage_high = INFINITY, .sync_high = INFINITY};
+  box all = {.period_low = least_stage_s(s->problem), .period_high = INFINITY, .sync_high = INFINITY};
   PL_TRY(visit(s, &all, error));
   while (s->n_boxes > 0) {
     box part = pop(s);
-    if (!(part.bound < s->found->time_s)) return PL_OK;
+    if (!may_be_better(s, &part)) return PL_OK;
     PL_TRY(refine(s, &part, error));
   }
+  return PL_OK;
+}
+
+/* Of the assignments as good as the best, the evenest. */
+static pl_code even_out(solving *s, pl_error *error) {
+  pl_assignment *found = s->found;
+  pl_assignment trial = {.boundary = s->trial};
+  double *squares = PL_TAKE(s->arena, double, 2 * ((size_t)s->problem->n_layers + 1));
+  if (squares == NULL) return pl_fail_memory(error, "the layer assignment");
+  if (!pl_assignment_sum_even(&s->sum, found->period_s * slip_of(s->problem), found->largest_sync_s, squares, s->trial))
+    return PL_OK;
+  pl_layer_assignment_price(s->problem, &trial);
+  if (trial.time_s > found->time_s * (1 + 1e-11)) return PL_OK;
+  found->time_s = INFINITY;
+  keep_if_better(s, &trial);
   return PL_OK;
 }
 
@@ -223,11 +248,7 @@ pl_code pl_layer_assignment_solve(const pl_assignment_problem *problem, pl_arena
   s.trial = PL_TAKE(arena, int32_t, problem->n_stages + 1);
   if (s.trial == NULL) return pl_fail_memory(error, "the layer assignment");
   PL_TRY(search_boxes(&s, error));
-  if (assignment->feasible) {
-    PL_TRY(pl_assignment_sum_even(&s.sum, assignment->largest_stage_s, assignment->largest_sync_s, arena,
-                                  assignment->boundary, error));
-    pl_layer_assignment_price(problem, assignment);
-  }
+  if (assignment->feasible) PL_TRY(even_out(&s, error));
   pl_arena_release_to(arena, scratch);
   return PL_OK;
 }

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "workloads/family_time.h"
+#include "workloads/measured_block.h"
 #include "workloads/op_cost.h"
 #include "workloads/stage_memory.h"
 
@@ -20,6 +21,7 @@ typedef struct costing {
   const pl_strategy *strategy;
   const pl_model *model;
   pl_program *program;
+  const pl_communication_plan *plan; /* where blocks were measured; else NULL */
   pl_family_time communication;
   double (*compute_s)[PL_MODEL_CLASSES_MAX][N_PASSES]; /* by device type and class of blocks */
   pl_training_state state;
@@ -31,8 +33,9 @@ typedef struct costing {
 typedef struct pricing {
   int32_t stage;
   double block_s[PL_MODEL_CLASSES_MAX][N_PASSES];
-  double reduce_s[2], gather_s[2]; /* per parameter: of all but experts, of experts */
-  double constant_s, optimizer_s;  /* optimizer: per parameter that is owned */
+  double floor_s[PL_MODEL_CLASSES_MAX][N_PASSES]; /* of measured blocks, collectives inside */
+  double reduce_s[2], gather_s[2];                /* per parameter: of all but experts, of experts */
+  double constant_s, optimizer_s;                 /* optimizer: per parameter that is owned */
   double usable_bytes, passing_bytes;
   int32_t in_flight;
 } pricing;
@@ -62,23 +65,63 @@ static pl_code price_blocks(costing *state) {
   return PL_OK;
 }
 
-static void price_devices(costing *state, pricing *own) {
-  const pl_strategy *strategy = state->strategy;
-  own->usable_bytes = INFINITY;
-  for (int32_t r = 0; r < pl_strategy_replicas(strategy); r++)
-    for (int32_t t = 0; t < strategy->tmp; t++) {
-      int64_t n_microbatches = pl_strategy_microbatches(strategy, state->job, r / pl_strategy_cp(strategy));
-      double share = (double)n_microbatches / state->program->n_microbatches;
-      uint32_t device = pl_strategy_device(strategy, own->stage, r, t);
-      uint32_t p = state->cluster->devices[device].profile;
-      const pl_device_profile *profile = &state->cluster->profiles[p];
-      for (int i = 0; i < pl_model_n_classes(state->model) * N_PASSES; i++)
-        own->block_s[i / N_PASSES][i % N_PASSES] =
-            fmax(own->block_s[i / N_PASSES][i % N_PASSES], share * state->compute_s[p][i / N_PASSES][i % N_PASSES]);
-      own->usable_bytes = fmin(own->usable_bytes, pl_held_memory_of(state->program, own->stage, profile, 0).usable);
-      own->optimizer_s =
-          fmax(own->optimizer_s, pl_optimizer_cost(profile, 1e9, state->state.update_traffic_bytes).time_s / 1e9);
+/* Share of the microbatches of the replica that has most. */
+static double share_of(const costing *state, int32_t replica) {
+  int64_t n = pl_strategy_microbatches(state->strategy, state->job, replica / pl_strategy_cp(state->strategy));
+  return (double)n / state->program->n_microbatches;
+}
+
+static void at_least(double *value, double other) {
+  *value = fmax(*value, other);
+}
+
+static void price_device(const costing *state, pricing *own, int32_t replica, int32_t tensor) {
+  uint32_t device = pl_strategy_device(state->strategy, own->stage, replica, tensor);
+  uint32_t p = state->cluster->devices[device].profile;
+  const pl_device_profile *profile = &state->cluster->profiles[p];
+  double share = share_of(state, replica);
+  for (int32_t c = 0; c < pl_model_n_classes(state->model) && state->plan == NULL; c++)
+    for (int pass = 0; pass < N_PASSES; pass++)
+      at_least(&own->block_s[c][pass], share * state->compute_s[p][c][pass]);
+  own->usable_bytes = fmin(own->usable_bytes, pl_held_memory_of(state->program, own->stage, profile, 0).usable);
+  at_least(&own->optimizer_s, pl_optimizer_cost(profile, 1e9, state->state.update_traffic_bytes).time_s / 1e9);
+}
+
+/* With measured blocks: what devices of a class take. */
+static void price_class(const costing *state, pricing *own, const pl_device_class *class) {
+  const pl_device_profile *profile = pl_cluster_profile(state->cluster, class->device);
+  double share = share_of(state, class->replica);
+  pl_block_scale scales[PL_BLOCK_KIND_COUNT][2];
+  PL_ASSERT(pl_block_scales_of(state->cluster, state->program, state->plan, class, scales));
+  for (int32_t c = 0; c < pl_model_n_classes(state->model); c++)
+    for (int pass = 0; pass < N_PASSES; pass++) {
+      const pl_block_program *block = &state->program->blocks[c];
+      const pl_op_list *list = pass == FORWARD ? &block->forward : &block->backward;
+      double time_s = 0;
+      for (uint32_t i = 0; i < list->n_ops; i++)
+        if (list->ops[i].kind != PL_OP_COLLECTIVE)
+          time_s += pl_block_op_cost(profile, scales, block->kind, &list->ops[i]).time_s;
+      at_least(&own->block_s[c][pass], share * time_s);
+      at_least(&own->floor_s[c][pass], share * scales[block->kind][pass].floor_s);
     }
+}
+
+static void price_devices(const costing *state, pricing *own) {
+  own->usable_bytes = INFINITY;
+  for (int32_t r = 0; r < pl_strategy_replicas(state->strategy); r++)
+    for (int32_t t = 0; t < state->strategy->tmp; t++)
+      price_device(state, own, r, t);
+  for (uint32_t c = 0; state->plan != NULL && c < state->plan->n_device_classes; c++)
+    if (state->plan->device_classes[c].stage == own->stage) price_class(state, own, &state->plan->device_classes[c]);
+}
+
+static pl_code take_plan(costing *state, const pl_collective_options *options) {
+  if (state->job->op_profile == NULL) return PL_OK;
+  pl_communication_plan *plan = PL_TAKE(state->arena, pl_communication_plan, 1);
+  const pl_communication_options how = {.collective = *options, .fold = true, .alone = true};
+  if (plan == NULL) return no_memory(state);
+  state->plan = plan;
+  return pl_communication_plan_take(state->cluster, state->program, &how, state->arena, plan, state->error);
 }
 
 /* ---- communication ---- */
@@ -158,6 +201,21 @@ static pl_code price_gradients(costing *state, pricing *own) {
   return PL_OK;
 }
 
+/* A tied embedding's all-reduce between the stages of embedding and head: neither's optimizer runs before it is over,
+ * and it does not begin before the first stage has ended. */
+static pl_code price_embedding(costing *state, pricing *own) {
+  const pl_family *family = family_of(state, 0, PL_FAMILY_EMBEDDING);
+  double time_s, tied = 0;
+  if (family == NULL || (own->stage != 0 && own->stage != state->strategy->pp - 1)) return PL_OK;
+  for (int32_t c = 0; c < pl_model_n_classes(state->model); c++)
+    tied = fmax(tied, state->program->blocks[c].tied_parameters);
+  PL_TRY(pl_family_time_begin(&state->communication, family, state->error));
+  PL_TRY(pl_family_time_of(&state->communication, PL_ALL_REDUCE, tied * state->state.reduced_bytes, &time_s,
+                           state->error));
+  own->constant_s += time_s;
+  return PL_OK;
+}
+
 /* ---- memory of a stage, without its layers ---- */
 
 static double passing_of(const pl_block_program *block) {
@@ -191,7 +249,7 @@ static void price_memory(costing *state, pricing *own) {
 /* ---- layers ---- */
 
 typedef struct layer_price {
-  double time_s, sync_s, memory_bytes;
+  double time_s, backward_s, sync_s, memory_bytes;
 } layer_price;
 
 /* Of one block on the stage, added to its layer's. */
@@ -228,23 +286,28 @@ static layer_price price_layer(const costing *state, const pricing *own, int32_t
   if (layer == n_layers - 1) last = pl_model_n_blocks(state->model) - 1;
   for (int32_t block = first; block <= last; block++)
     add_block(state, own, block, &backward_s, &reduction_s, &price);
+  price.backward_s = backward_s;
   price.sync_s += state->strategy->overlap ? fmax(0, reduction_s - backward_s) : reduction_s;
   return price;
 }
 
 typedef struct tables {
-  double **time_s, **cut_s, **sync_s, **memory_bytes, *constant_s, *room_bytes;
+  double **time_s, **backward_s, **cut_s, **sync_s, **slack_s, **memory_bytes, *constant_s, *room_bytes, *in_flight;
 } tables;
 
 static void fill_chunk(const costing *state, const pricing *own, int32_t chunk, const tables *out) {
   double share = state->strategy->vpp;
   for (int32_t layer = 0; layer < state->model->n_layers; layer++) {
     layer_price price = price_layer(state, own, layer);
+    out->backward_s[chunk][layer] = price.backward_s;
     out->time_s[chunk][layer + 1] = out->time_s[chunk][layer] + price.time_s;
     out->sync_s[chunk][layer + 1] = out->sync_s[chunk][layer] + share * price.sync_s;
     out->memory_bytes[chunk][layer + 1] = out->memory_bytes[chunk][layer] + price.memory_bytes;
   }
   out->constant_s[chunk] = own->constant_s;
+  /* no stage waits for a round trip when all microbatches fit in, nor where all forward passes come first */
+  bool waits = state->strategy->schedule == PL_SCHEDULE_1F1B && state->strategy->vpp == 1;
+  out->in_flight[chunk] = waits && own->in_flight < state->program->n_microbatches ? own->in_flight : (double)INFINITY;
   out->room_bytes[chunk] = (own->usable_bytes - own->passing_bytes) / share;
 }
 
@@ -255,7 +318,11 @@ static pl_code price_stage(costing *state, int32_t stage, const tables *out) {
   price_devices(state, &own);
   for (int i = 0; i < 3; i++)
     PL_TRY(price_collectives(state, &own, inside[i]));
+  for (int32_t c = 0; c < pl_model_n_classes(state->model); c++)
+    for (int pass = 0; pass < N_PASSES; pass++)
+      at_least(&own.block_s[c][pass], own.floor_s[c][pass]);
   PL_TRY(price_gradients(state, &own));
+  PL_TRY(price_embedding(state, &own));
   price_memory(state, &own);
   /* in flight: passes of chunks, spread over the chunks of the stage */
   own.in_flight = (own.in_flight + state->strategy->vpp - 1) / state->strategy->vpp;
@@ -282,6 +349,18 @@ static pl_code send_s(costing *state, int32_t stage, pl_family_kind kind, double
   PL_TRY(pl_family_time_of(&state->communication, PL_ALL_GATHER, size_bytes, &gather_s, state->error));
   *time_s += gather_s;
   return PL_OK;
+}
+
+/* What lies between the end of a stage's last backward pass and that of the first stage: the backward passes of the
+ * layers before it, each on the fastest of the stages that may have it. Sending them is left out. */
+static void fill_slack(const costing *state, const tables *out) {
+  for (int32_t chunk = 1; chunk < pl_strategy_n_chunks(state->strategy); chunk++)
+    for (int32_t layer = 0; layer < state->model->n_layers; layer++) {
+      double least_s = out->backward_s[0][layer];
+      for (int32_t before = 1; before < chunk && before < state->strategy->pp; before++)
+        least_s = fmin(least_s, out->backward_s[before][layer]);
+      out->slack_s[chunk][layer + 1] = out->slack_s[chunk][layer] + least_s;
+    }
 }
 
 static pl_code price_cuts(costing *state, const tables *out) {
@@ -333,9 +412,12 @@ pl_code pl_stage_costs_take(const pl_cluster *cluster, const pl_model *model, co
   tables out = {.time_s = take_rows(arena, n_chunks, width),
                 .cut_s = take_rows(arena, n_chunks, width),
                 .sync_s = take_rows(arena, n_chunks, width),
+                .slack_s = take_rows(arena, n_chunks, width),
+                .backward_s = take_rows(arena, n_chunks, width),
                 .memory_bytes = take_rows(arena, n_chunks, width),
                 .constant_s = PL_TAKE(arena, double, n_chunks),
-                .room_bytes = PL_TAKE(arena, double, n_chunks)};
+                .room_bytes = PL_TAKE(arena, double, n_chunks),
+                .in_flight = PL_TAKE(arena, double, n_chunks)};
   pl_strategy *uniform = PL_TAKE(arena, pl_strategy, 1);
   costing state = {.cluster = cluster,
                    .job = job,
@@ -349,9 +431,11 @@ pl_code pl_stage_costs_take(const pl_cluster *cluster, const pl_model *model, co
   state.strategy = strategy;
   PL_TRY(take_program(&state, uniform));
   PL_TRY(pl_family_time_init(&state.communication, cluster, options, arena, error));
+  PL_TRY(take_plan(&state, options));
   PL_TRY(price_blocks(&state));
   for (int32_t stage = 0; stage < pp; stage++)
     PL_TRY(price_stage(&state, stage, &out));
+  fill_slack(&state, &out);
   PL_TRY(price_cuts(&state, &out));
   double rounds = (double)costs->program.n_microbatches * strategy->vpp + pp - 1 - (double)pp * strategy->vpp;
   costs->problem = (pl_assignment_problem){.n_layers = model->n_layers,
@@ -360,6 +444,8 @@ pl_code pl_stage_costs_take(const pl_cluster *cluster, const pl_model *model, co
                                            .time_s = (const double *const *)out.time_s,
                                            .cut_s = (const double *const *)out.cut_s,
                                            .sync_s = (const double *const *)out.sync_s,
+                                           .sync_slack_s = (const double *const *)out.slack_s,
+                                           .in_flight = out.in_flight,
                                            .sync_constant_s = out.constant_s,
                                            .memory_bytes = (const double *const *)out.memory_bytes,
                                            .memory_room_bytes = out.room_bytes};

@@ -59,7 +59,14 @@ static void run(prices *p, int32_t n, int32_t k, shape kind, uint64_t *state) {
   draw(p, n, k, kind, state);
   printf("%5d %4d", n, k);
   for (int r = 0; r < 4; r++) {
-    const pl_assignment_problem problem = {n, k, rounds[r], p->times, p->cuts, p->syncs, NULL, p->memories, p->room};
+    const pl_assignment_problem problem = {.n_layers = n,
+                                           .n_stages = k,
+                                           .rounds = rounds[r],
+                                           .time_s = p->times,
+                                           .cut_s = p->cuts,
+                                           .sync_s = p->syncs,
+                                           .memory_bytes = p->memories,
+                                           .memory_room_bytes = p->room};
     int32_t boundary[LARGEST_K + 1];
     pl_assignment found = {.boundary = boundary};
     double spent_s = INFINITY;
