@@ -179,7 +179,7 @@ static pl_code split_period(solving *s, const box *part, pl_error *error) {
   below.period_high = middle(part->period_low, part->period_s);
   above.period_low = s->problem->in_flight != NULL ? nextafter(below.period_high, INFINITY)
                                                    : next_above(s->problem, stage_time_s, below.period_high);
-  PL_TRY(push_if_useful(s, &above, error));
+  if (above.period_low <= above.period_high) PL_TRY(push_if_useful(s, &above, error));
   return visit(s, &below, error);
 }
 
@@ -200,11 +200,13 @@ static pl_code refine(solving *s, box *part, pl_error *error) {
   double rounds = s->problem->rounds, best = s->found->time_s;
   double period_cap = rounds > 0 ? (best - part->sum_s - part->sync_low) / rounds : INFINITY;
   double sync_cap = best - part->sum_s - rounds * part->period_low;
-  if (part->period_s > period_cap * slip_of(s->problem) || part->sync_s > sync_cap) {
+  bool period_caps = part->period_s > period_cap * slip_of(s->problem) && part->period_high > period_cap;
+  if (period_caps || part->sync_s > sync_cap) {
     part->period_high = fmin(part->period_high, period_cap);
     part->sync_high = fmin(part->sync_high, sync_cap);
     return visit(s, part, error);
   }
+  part->period_s = fmin(part->period_s, part->period_high); /* by the last bits it may be above */
   double period_gap = rounds * (part->period_s - part->period_low), sync_gap = part->sync_s - part->sync_low;
   if (!(period_gap > 0) && !(sync_gap > 0)) return PL_OK;
   return period_gap >= sync_gap ? split_period(s, part, error) : split_sync(s, part, error);
