@@ -3,8 +3,10 @@
 #include "search/cmd_search.h"
 
 #include "core/command.h"
+#include "core/units.h"
 #include "search/agree.h"
 #include "search/mpi_command.h"
+#include "search/remedy.h"
 #include "search/search.h"
 #include "search/search_file.h"
 #include "search/search_options.h"
@@ -20,6 +22,7 @@ typedef struct session {
   pl_search_file *file; /* rank 0's; NULL = none */
   pl_result_row *known;
   uint32_t n_known;
+  pl_search_problem problem;
   pl_search_outcome outcome;
 } session;
 
@@ -87,7 +90,9 @@ static pl_code run_search(session *own, pl_error *error) {
                                      .choices = &options->space.choices,
                                      .seed = (uint64_t)options->seed,
                                      .allow_idle = options->allow_idle,
+                                     .n_top = (uint32_t)options->n_top,
                                      .budget = options->budget};
+  own->problem = problem;
   const pl_search_log log = {.context = own, .append = append};
   uint32_t n_threads = (uint32_t)options->run.n_threads;
   if (n_threads == 0) n_threads = pl_sweep_default_threads(MPI_COMM_WORLD);
@@ -123,15 +128,33 @@ static pl_code run(void *session_, int rank, pl_error *error) {
   return pl_agree(MPI_COMM_WORLD, error);
 }
 
+/* The whole of a space was looked at, and nothing of it fits. */
+static bool is_infeasible(const session *own) {
+  const pl_search_outcome *outcome = &own->outcome;
+  uint64_t looked_at = outcome->account.memory_away + outcome->n_by_status[PL_RESULT_OOM];
+  return !own->options.is_table && outcome->n_top == 0 && outcome->nearest_oom != NULL &&
+         looked_at == outcome->account.enumerated;
+}
+
+static pl_code refuse_infeasible(session *own, pl_error *error) {
+  const pl_result_row *row = own->outcome.nearest_oom;
+  char need[PL_UNIT_TEXT_BYTES], have[PL_UNIT_TEXT_BYTES], lack[PL_UNIT_TEXT_BYTES], remedy[PL_REMEDY_BYTES];
+  PL_TRY(pl_remedy_find(&own->problem, remedy, error));
+  return pl_fail(error, PL_BAD_INPUT,
+                 "none of %u strategies fits in memory: the nearest lacks %s, as stage %d needs %s of %s; %s",
+                 (uint32_t)own->outcome.account.enumerated,
+                 pl_format_bytes(row->peak_mem_bytes - row->mem_capacity_bytes, lack), row->peak_stage,
+                 pl_format_bytes(row->peak_mem_bytes, need), pl_format_bytes(row->mem_capacity_bytes, have), remedy);
+}
+
 static pl_code print(void *session_, pl_error *error) {
   session *own = session_;
-  (void)error;
   if (own->options.is_table && !own->options.run.quiet)
     pl_search_table_print(stdout, &own->options.table, own->options.run.json);
   else if (!own->options.run.quiet)
     pl_search_summary_print(stdout, own->options.run.output, own->options.method->name, &own->outcome,
                             own->options.run.json);
-  return PL_OK;
+  return is_infeasible(own) ? refuse_infeasible(own, error) : PL_OK;
 }
 
 int pl_cmd_search(int argc, char **argv) {

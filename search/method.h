@@ -27,6 +27,7 @@ typedef struct pl_search_problem {
   const pl_space_choices *choices;    /* what the user allows per dimension */
   uint64_t seed;                      /* the only source of randomness */
   bool allow_idle;                    /* strategies may leave devices idle */
+  uint32_t n_top;                     /* best rows that are wanted; 0 counts as 1 */
   uint64_t budget;                    /* simulations this search may take, UINT64_MAX = no limit: for cooling plans */
 } pl_search_problem;
 

@@ -1,6 +1,7 @@
 /* Bound and prune: every candidate of the space gets a lower bound (search/lower_bound.h); those that certainly do not
  * fit are dropped, the others are simulated in the order of their bounds until the next bound is not below the best
- * time. What is left then cannot be faster, so the best is that of all candidates. At any moment the bound of the next
+ * time (where N best are wanted, the N-th best). What is left then cannot be faster, so the best is that of all
+ * candidates. At any moment the bound of the next
  * candidate is a bound on everything that is not simulated.
  *
  * Rounds are short: a best that is found in a round prunes from the next one on. What must be simulated in any case are
@@ -30,7 +31,8 @@ typedef struct bound {
   uint32_t n, next;
   uint64_t n_memory;
   uint32_t nearest; /* of those that do not fit the one that misses by least */
-  double best_s;
+  double *best_s;   /* the n_best best times so far, sorted; INFINITY where there are fewer */
+  uint32_t n_best;
   /* The boundaries found last, and for what: neighbours in the space differ in ZeRO and overlap only. */
   pl_strategy assigned;
 } bound;
@@ -106,16 +108,25 @@ static pl_code open(const pl_search_problem *problem, pl_arena *arena, void **st
   bound *own = PL_TAKE(arena, bound, 1);
   if (own == NULL) return pl_fail_memory(error, "the search");
   *state = own;
-  own->best_s = INFINITY;
+  own->n_best = problem->n_top > 1 ? problem->n_top : 1;
+  own->best_s = PL_TAKE(arena, double, own->n_best);
+  if (own->best_s == NULL) return pl_fail_memory(error, "the search");
+  for (uint32_t i = 0; i < own->n_best; i++)
+    own->best_s[i] = INFINITY;
   PL_TRY(pl_method_space_take(problem, arena, &own->space, error));
   return rank(problem, own, arena, error);
+}
+
+/* What a candidate has to beat. */
+static double target_s(const bound *own) {
+  return own->best_s[own->n_best - 1];
 }
 
 static pl_code propose(void *state, uint32_t max, pl_proposal *proposals, uint32_t *n, pl_error *error) {
   bound *own = state;
   (void)error;
   uint32_t most = max < ROUND ? max : ROUND;
-  for (*n = 0; *n < most && own->next < own->n && own->order[own->next].bound_s < own->best_s; own->next++) {
+  for (*n = 0; *n < most && own->next < own->n && own->order[own->next].bound_s < target_s(own); own->next++) {
     proposals[*n] = pl_method_space_proposal(&own->space, own->order[own->next].index);
     proposals[(*n)++].bound_s = own->order[own->next].bound_s;
   }
@@ -125,7 +136,11 @@ static pl_code propose(void *state, uint32_t max, pl_proposal *proposals, uint32
 static void learn(void *state, const pl_proposal *proposal, const pl_result_row *row) {
   bound *own = state;
   (void)proposal;
-  if (row->status == PL_RESULT_DONE) own->best_s = fmin(own->best_s, row->iter_time_s);
+  if (row->status != PL_RESULT_DONE || row->iter_time_s >= target_s(own)) return;
+  uint32_t at = own->n_best - 1;
+  for (; at > 0 && row->iter_time_s < own->best_s[at - 1]; at--)
+    own->best_s[at] = own->best_s[at - 1];
+  own->best_s[at] = row->iter_time_s;
 }
 
 static void account(const void *state, pl_search_account *account) {
@@ -133,8 +148,8 @@ static void account(const void *state, pl_search_account *account) {
   account->enumerated = own->space.n_candidates;
   account->memory_away = own->n_memory;
   account->space = &own->space;
-  account->bound_s = own->next < own->n ? own->order[own->next].bound_s : own->best_s;
-  for (uint32_t i = own->n; i > own->next && own->order[i - 1].bound_s >= own->best_s; i--)
+  account->bound_s = own->next < own->n ? own->order[own->next].bound_s : own->best_s[0];
+  for (uint32_t i = own->n; i > own->next && own->order[i - 1].bound_s >= target_s(own); i--)
     account->bounded_away++;
 }
 
