@@ -337,7 +337,6 @@ static void add_instruction(gathering *state, const pl_instruction *instruction)
   }
 }
 
-/* Most ops that a pass can make: a piece each at worst, two where an exchange is awaited, and a part each. */
 /* Collectives that run beside computing are two pieces: begun, and awaited. */
 static uint32_t count_overlaps(const pl_op_list *list) {
   uint32_t n = 0;
@@ -346,6 +345,7 @@ static uint32_t count_overlaps(const pl_op_list *list) {
   return n;
 }
 
+/* Most ops that a pass can make: a piece each at worst, two where an exchange is awaited, and a part each. */
 static uint32_t count_ops(const pl_program *program, const pl_pass *pass) {
   uint32_t n = 2;
   for (uint32_t i = 0; i < pass->n; i++) {
