@@ -246,9 +246,25 @@ static void cut_with_ends(int32_t n_layers, int32_t n_chunks, int32_t *cut) {
     cut[c] += PL_MODEL_BLOCKS_BEFORE_LAYERS - 1;
 }
 
+/* Of unlike blocks only the transformer layers are counted, and a chunk begins with its first one: DeepSpeed's
+ * partition by type, which AMP's Megatron baseline has (0 14 30 of GPT-2's blocks, 0 41 56 of TransGAN's). */
+static bool counts_kind(const pl_model *model, const pl_strategy *strategy) {
+  return model->parts != NULL && (strategy->recipe == PL_ASSIGN_UNIFORM || strategy->recipe == PL_ASSIGN_ENDS);
+}
+
+static void cut_by_kind(const pl_model *model, int32_t n_chunks, int32_t *cut) {
+  int32_t layer = 0, chunk = 1;
+  cut_uniformly(pl_model_count_blocks(model, PL_BLOCK_LAYER), n_chunks, cut);
+  for (int32_t block = 0; block < pl_model_n_blocks(model) && chunk < n_chunks; block++) {
+    if (pl_model_block_kind(model, block) != PL_BLOCK_LAYER) continue;
+    if (layer++ == cut[chunk]) cut[chunk++] = block;
+  }
+}
+
 pl_code pl_strategy_check_chunks(const pl_strategy *strategy, const pl_model *model, pl_error *error) {
   int32_t n_chunks = pl_strategy_n_chunks(strategy), n_units = model->n_layers;
   if (strategy->recipe == PL_ASSIGN_ENDS) n_units += 2;
+  if (counts_kind(model, strategy)) n_units = pl_model_count_blocks(model, PL_BLOCK_LAYER);
   if (strategy->recipe == PL_ASSIGN_FILLED) { /* says itself what it leaves empty */
     int32_t n_blocks = pl_model_n_blocks(model);
     return n_chunks < n_blocks ? PL_OK : refuse_empty_stage(n_chunks, error);
@@ -256,7 +272,8 @@ pl_code pl_strategy_check_chunks(const pl_strategy *strategy, const pl_model *mo
   if (n_chunks <= n_units) return PL_OK;
   return pl_fail(error, PL_BAD_INPUT,
                  "strategy: pp * vpp = %d stages for a model of %d layers; at most one stage per layer%s", n_chunks,
-                 model->n_layers, strategy->recipe == PL_ASSIGN_ENDS ? ", embedding and head" : "");
+                 counts_kind(model, strategy) ? n_units : model->n_layers,
+                 strategy->recipe == PL_ASSIGN_ENDS ? ", embedding and head" : "");
 }
 
 pl_code pl_strategy_assign(pl_strategy *strategy, const pl_model *model, const pl_job *job, const pl_cluster *cluster,
@@ -269,8 +286,11 @@ pl_code pl_strategy_assign(pl_strategy *strategy, const pl_model *model, const p
   PL_TRY(pl_strategy_check_chunks(strategy, model, error));
   int32_t *cut = PL_TAKE(arena, int32_t, n_chunks + 1);
   if (cut == NULL) return pl_fail_memory(error, "the layer assignment");
-  bool in_blocks = strategy->recipe == PL_ASSIGN_ENDS || strategy->recipe == PL_ASSIGN_FILLED;
-  if (strategy->recipe == PL_ASSIGN_FILLED) {
+  bool by_kind = counts_kind(model, strategy);
+  bool in_blocks = by_kind || strategy->recipe == PL_ASSIGN_ENDS || strategy->recipe == PL_ASSIGN_FILLED;
+  if (by_kind) {
+    cut_by_kind(model, n_chunks, cut);
+  } else if (strategy->recipe == PL_ASSIGN_FILLED) {
     PL_TRY(cut_filled(model, n_chunks, cut, error));
   } else if (in_blocks) {
     cut_with_ends(model->n_layers, n_chunks, cut);

@@ -143,6 +143,33 @@ static void attention_is_not_fused(void **state) {
   pl_arena_release(&arena);
 }
 
+/* The boundaries of Megatron's baseline in AMP's table 10. */
+static void uniform_counts_layers(void **state) {
+  (void)state;
+  static const struct {
+    const char *strategy, *boundaries;
+  } cases[] = {{"pp=2,dp=8,tmp=1,mbs=1", "0:41:56"},
+               {"pp=4,dp=4,tmp=1,mbs=1", "0:9:41:47:56"},
+               {"pp=1,dp=16,tmp=1,mbs=1", "0:56"}};
+  pl_arena arena;
+  pl_arena_init(&arena, 0);
+  pl_model model = load_model("workloads/models", "transgan-amp", &arena);
+  const pl_job job = {.gbs = 64, .seq = 81, .dtype = PL_DTYPE_FP16};
+  pl_error error = PL_ERROR_INIT;
+  pl_strategy strategy;
+  char text[128];
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    assert_int_equal(pl_strategy_parse(cases[i].strategy, &model, &arena, &strategy, &error), PL_OK);
+    assert_int_equal(pl_strategy_assign(&strategy, &model, &job, NULL, &arena, &error), PL_OK);
+    pl_strategy_format_assign(&strategy, &model, text, sizeof text);
+    assert_string_equal(text, cases[i].boundaries);
+  }
+  assert_int_equal(pl_strategy_parse("pp=32,dp=1,tmp=1,mbs=1", &model, &arena, &strategy, &error), PL_OK);
+  assert_int_equal(pl_strategy_assign(&strategy, &model, &job, NULL, &arena, &error), PL_BAD_INPUT);
+  assert_non_null(strstr(error.message, "a model of 24 layers"));
+  pl_arena_release(&arena);
+}
+
 static void refuse_shard(const pl_model *model, pl_arena *arena, pl_block_shard shard, const char *says) {
   pl_error error = PL_ERROR_INIT;
   pl_block_program program;
@@ -212,6 +239,7 @@ int main(void) {
       cmocka_unit_test(attention_is_not_fused),
       cmocka_unit_test(shards_that_cannot_be),
       cmocka_unit_test(mistakes),
+      cmocka_unit_test(uniform_counts_layers),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
