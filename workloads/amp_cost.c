@@ -56,14 +56,13 @@ static double reduced_bytes(const pl_op_list *list) {
 
 /* AMP's table: the measured forward pass of the block at this tensor degree, at the smallest microbatch there is; NULL
  * when nothing was measured. */
-static const pl_pass_time *measured(const costing *state, pl_block_kind kind, const char *device) {
+static const pl_pass_time *measured(const costing *state, int32_t block_class, const char *device) {
   const pl_op_profile *profile = state->job->op_profile;
   const pl_pass_time *found = NULL;
   for (uint32_t i = 0; profile != NULL && i < profile->n_times; i++) {
     const pl_pass_time *time = &profile->times[i];
-    if (time->block != kind || time->backward || time->tmp != state->strategy->tmp ||
-        strcmp(time->device, device) != 0 ||
-        !pl_pass_time_is_of(time, state->model, kind, state->job->dtype, state->job->seq))
+    if (time->backward || time->tmp != state->strategy->tmp || strcmp(time->device, device) != 0 ||
+        !pl_pass_time_is_of(time, state->model, block_class, state->job->dtype, state->job->seq))
       continue;
     if (found == NULL || time->mbs < found->mbs) found = time;
   }
@@ -74,7 +73,7 @@ static const pl_pass_time *measured(const costing *state, pl_block_kind kind, co
 static double forward_s(const costing *state, const pl_device_profile *profile, const pl_block_program *block,
                         double tensor_cost_s) {
   double collectives_s = tensor_cost_s * reduced_bytes(&block->forward), time_s = 0;
-  const pl_pass_time *time = measured(state, block->kind, profile->name);
+  const pl_pass_time *time = measured(state, block->block_class, profile->name);
   if (time != NULL) return time->time_s / time->mbs + (time->has_collectives ? 0 : collectives_s);
   for (uint32_t i = 0; i < block->forward.n_ops; i++)
     if (block->forward.ops[i].kind != PL_OP_COLLECTIVE) time_s += pl_op_cost(profile, &block->forward.ops[i]).time_s;

@@ -138,6 +138,7 @@ static pl_code take(const pl_model *model, pl_block_kind kind, const pl_model_pa
   pl_block_backward(&tape);
 
   pl_block_program result = {.kind = kind,
+                             .block_class = (int32_t)kind,
                              .n_tensors = tape.n_tensors,
                              .input = tape.input,
                              .output = tape.output,
@@ -185,5 +186,7 @@ pl_code pl_block_class_program_take(const pl_model *model, int32_t class_of_bloc
   int64_t sequences = own.mbs * part->windows;
   own.mbs = sequences < INT32_MAX ? (int32_t)sequences : INT32_MAX;
   own.seq = part->rows;
-  return take(part->model, part->kind, part, &own, arena, program, error);
+  PL_TRY(take(part->model, part->kind, part, &own, arena, program, error));
+  program->block_class = class_of_blocks;
+  return PL_OK;
 }

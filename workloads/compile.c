@@ -321,7 +321,7 @@ static bool take_pieces(compilation *state, crew *own) {
                               .profile = pl_cluster_profile(state->cluster, class->device),
                               .builder = state->builder,
                               .arena = state->arena};
-  pl_block_scale scales[PL_BLOCK_KIND_COUNT][2];
+  pl_block_scale scales[PL_MODEL_CLASSES_MAX][2];
   if (pl_block_scales_of(state->cluster, program, state->plan, class, scales)) context.scales = scales;
   for (size_t chunk = 0; chunk < vpp; chunk++) {
     double forward_late_s, backward_late_s;

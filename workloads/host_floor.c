@@ -47,7 +47,7 @@ static void add_op(const pl_piece_context *context, const pl_block_program *bloc
   bool is_collective = op->kind == PL_OP_COLLECTIVE;
   if (is_collective && class_of(context, op) == PL_NONE) return;
   load->device_s += is_collective ? collective_s(context, op)
-                                  : pl_block_op_cost(context->profile, context->scales, block->kind, op).time_s;
+                                  : pl_block_op_cost(context->profile, context->scales, block->block_class, op).time_s;
   load->host_s += pl_host_s_of_op(framework_of(context), block, op, backward);
 }
 
@@ -62,7 +62,7 @@ pl_host_load pl_host_load_of_instruction(const pl_piece_context *context, const 
   if (block->kind == PL_BLOCK_LAYER || block->kind == PL_BLOCK_EXPERT_LAYER)
     load.host_s += framework_of(context)->layer_s;
   if (context->scales != NULL)
-    load.host_s = fmax(load.host_s, context->scales[block->kind][instruction->backward].floor_s);
+    load.host_s = fmax(load.host_s, context->scales[block->block_class][instruction->backward].floor_s);
   return load;
 }
 

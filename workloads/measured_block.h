@@ -40,22 +40,23 @@ typedef struct pl_block_scale {
 
 /* As the program's job was measured: op lists at the tensor degree and microbatch of a measurement. */
 typedef struct pl_measured_block {
-  pl_block_kind kind;
+  int32_t block_class;
   int32_t tmp, mbs;
   pl_block_program program;
 } pl_measured_block;
 
-/* Every distinct (kind, tmp, mbs) of the job's op profile that the strategy can make use of; none without a profile. */
+/* Every distinct (class of blocks, tmp, mbs) of the job's op profile that the strategy can make use of; none without a
+ * profile. */
 pl_code pl_measured_blocks_take(const pl_model *model, const pl_job *job, const pl_strategy *strategy, pl_arena *arena,
                                 const pl_measured_block **blocks, uint32_t *n_blocks, pl_error *error);
 
 /* For the devices of a class. False, with `scales` untouched, where the job has no op profile. O(measurements * ops).
  */
 bool pl_block_scales_of(const pl_cluster *cluster, const pl_program *program, const pl_communication_plan *plan,
-                        const pl_device_class *device, pl_block_scale scales[PL_BLOCK_KIND_COUNT][2]);
+                        const pl_device_class *device, pl_block_scale scales[PL_MODEL_CLASSES_MAX][2]);
 
-/* pl_op_cost under `scales` (NULL: as it is), of an op of a block of this kind. */
-pl_op_time pl_block_op_cost(const pl_device_profile *profile, const pl_block_scale (*scales)[2], pl_block_kind kind,
+/* pl_op_cost under `scales` (NULL: as it is), of an op of a block of this class. */
+pl_op_time pl_block_op_cost(const pl_device_profile *profile, const pl_block_scale (*scales)[2], int32_t block_class,
                             const pl_op *op);
 
 #endif

@@ -144,6 +144,7 @@ typedef struct pl_block_shard {
 
 typedef struct pl_block_program {
   pl_block_kind kind;
+  int32_t block_class; /* workloads/model.h: the kind itself, or the part of a model of unlike blocks */
   const pl_tensor *tensors;
   uint32_t n_tensors;
   /* Tensors handed in and out, forward and backward; PL_NONE = none (before the embedding, behind the loss). */

@@ -180,8 +180,14 @@ pl_code pl_op_profile_load(const char *path, pl_arena *arena, pl_op_profile *pro
   return make(&csv, arena, profile, error);
 }
 
-bool pl_pass_time_is_of(const pl_pass_time *time, const pl_model *model, pl_block_kind kind, pl_dtype dtype,
+bool pl_pass_time_is_of(const pl_pass_time *time, const pl_model *model, int32_t block_class, pl_dtype dtype,
                         int64_t seq) {
+  pl_block_kind kind = pl_model_class_kind(model, block_class);
+  if (model->parts != NULL) {
+    if (seq != model->max_positions) return false;
+    seq = model->parts[block_class].rows;
+    model = model->parts[block_class].model;
+  }
   return time->block == kind && time->dtype == dtype && time->seq == seq && time->hidden == model->hidden &&
          (time->ffn_hidden == 0 || time->ffn_hidden == model->ffn_hidden) &&
          (time->n_heads == 0 || time->n_heads == model->n_heads) &&
@@ -193,8 +199,9 @@ bool pl_op_profile_applies(const pl_op_profile *profile, const pl_model *model, 
                            const pl_cluster *cluster) {
   for (uint32_t i = 0; model->parts == NULL && i < profile->n_times; i++)
     for (uint32_t p = 0; p < cluster->n_profiles; p++)
-      if (strcmp(profile->times[i].device, cluster->profiles[p].name) == 0 &&
-          pl_pass_time_is_of(&profile->times[i], model, profile->times[i].block, dtype, seq))
-        return true;
+      for (int32_t c = 0; c < pl_model_n_classes(model); c++)
+        if (strcmp(profile->times[i].device, cluster->profiles[p].name) == 0 &&
+            pl_pass_time_is_of(&profile->times[i], model, c, dtype, seq))
+          return true;
   return false;
 }

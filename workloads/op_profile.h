@@ -43,8 +43,9 @@ pl_code pl_op_profile_load(const char *path, pl_arena *arena, pl_op_profile *pro
 pl_code pl_op_profile_parse(const char *name, const char *text, size_t size, pl_arena *arena, pl_op_profile *profile,
                             pl_error *error);
 
-/* Whether the time was measured on this block: kind, dimensions, type and sequence length; not device, tmp or mbs. */
-bool pl_pass_time_is_of(const pl_pass_time *time, const pl_model *model, pl_block_kind kind, pl_dtype dtype,
+/* Whether the time was measured on blocks of this class: kind, dimensions, type and sequence length (`seq` the job's;
+ * of unlike blocks the time's is that of the sequences that attention sees); not device, tmp or mbs. */
+bool pl_pass_time_is_of(const pl_pass_time *time, const pl_model *model, int32_t block_class, pl_dtype dtype,
                         int64_t seq);
 
 /* Whether any time is of this model on a device of the cluster. Models of unlike blocks have none: their layers have

@@ -249,7 +249,7 @@ static void add_block(gathering *state, const pl_instruction *instruction) {
     if (!taken) add_effect(state, effect.peak_bytes, effect.peak_bytes);
     taken = true;
     if (i == last) add_effect(state, 0, effect.net_bytes - effect.peak_bytes);
-    const pl_op_time cost = pl_block_op_cost(context->profile, context->scales, block->kind, op);
+    const pl_op_time cost = pl_block_op_cost(context->profile, context->scales, block->block_class, op);
     pl_origin origin = origin_of(op->category, op->name, cost);
     origin.op = op;
     origin.block = (int8_t)block->kind;

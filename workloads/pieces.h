@@ -51,7 +51,7 @@ typedef struct pl_piece_context {
   const pl_compile_options *options;
   const pl_device_class *device; /* any of the crew */
   const pl_device_profile *profile;
-  const pl_block_scale (*scales)[2]; /* by block kind and pass; NULL: nothing was measured */
+  const pl_block_scale (*scales)[2]; /* by class of blocks and pass; NULL: nothing was measured */
   double late_s;                     /* by how much the host is late in the pass (workloads/host_floor.h) */
   pl_graph_builder *builder;
   pl_arena *arena;

@@ -40,6 +40,22 @@ print(round(1e6 * sum(o["alone_s"] for o in measured) / 2 / sum(rows), 0))' "$la
   [ "$ms" = 1000000.0 ]
 }
 
+@test "layers of unlike width take what each was measured to take" {
+  # Stage 0: 9 of width 1024, stage 2: 4 of width 16, 16 microbatches
+  "$PACELINE" explain --platform platforms/amp-p3-4.xml --model workloads/models/transgan-amp.json --gbs 64 --op-profile "$layers" \
+    --strategy pp=4,dp=4,tmp=1,mbs=1,assign=0:12:44:48:56 --stage all --json | /usr/bin/python3 -c '
+import csv, json, sys
+rows = list(csv.DictReader(open(sys.argv[1])))
+stages = json.load(sys.stdin)["stages"]
+for stage, count, width in ((stages[0], 9, "1024"), (stages[2], 4, "16")):
+    times = [float(r["time_s"]) for r in rows if r["hidden"] == width and r["n_heads"] == "4" and r["tmp"] == "1"]
+    assert len(times) == 12
+    ops = [o for o in stage["computing"] if o["block"] == "layer" and o["pass"] == "forward"]
+    assert all(o["source"] == "measured layer" for o in ops)
+    got = sum(o["alone_s"] for o in ops) / 16 / count
+    assert abs(got - sum(times) / 12) < 1e-6 * got, (width, got)' "$layers"
+}
+
 @test "a sweep keeps the profile among what was asked for" {
   run "$PACELINE" sweep "${job[@]}" --pp 4 --tmp 1 --mbs 1 --op-profile "$layers" -o "$BATS_TEST_TMPDIR/s.h5"
   [ "$status" -eq 0 ]
