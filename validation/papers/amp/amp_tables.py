@@ -104,6 +104,7 @@ def strategies():
 
 # ---- tables 3 to 5 ----
 
+EVERY_ASSIGNMENT = "uniform,balanced,optimal,amp-dp"
 # As the paper names them; our method; how many it runs.
 METHODS = {"Megatron": ("megatron", 10), "Megatron-LM": ("megatron", 10), "AMP": ("amp", 10), "SA": ("anneal", 10),
            "RS": ("random", 50)}
@@ -140,9 +141,10 @@ def methods():
             elif row["method"] == "ours w/ uniform":
                 best = search(setup, "amp", "--budget", "10")["top"][0]
                 print_method(table, setup, "AMP, layers uniform", paper, uniform_variant(setup, best), 1)
-        for name, options in (("all of AMP's dimensions", []),
-                              ("and every assignment", ["--assign", "uniform,balanced,optimal,amp-dp"])):
-            found = search(setup, "exhaustive", "--top", "10", *options)
+        for name, method, options in (("all of AMP's dimensions", "exhaustive", []),
+                                      ("and every assignment", "exhaustive", ["--assign", EVERY_ASSIGNMENT]),
+                                      ("placement, 200 at most", "placement", ["--budget", "200"])):
+            found = search(setup, method, "--top", "10", *options)
             print_method(table, setup, name, "-", of_fitting(found)[:2] + (found["fit"],), found["rows"])
 
 
