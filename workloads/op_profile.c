@@ -197,7 +197,7 @@ bool pl_pass_time_is_of(const pl_pass_time *time, const pl_model *model, int32_t
 
 bool pl_op_profile_applies(const pl_op_profile *profile, const pl_model *model, pl_dtype dtype, int64_t seq,
                            const pl_cluster *cluster) {
-  for (uint32_t i = 0; model->parts == NULL && i < profile->n_times; i++)
+  for (uint32_t i = 0; i < profile->n_times; i++)
     for (uint32_t p = 0; p < cluster->n_profiles; p++)
       for (int32_t c = 0; c < pl_model_n_classes(model); c++)
         if (strcmp(profile->times[i].device, cluster->profiles[p].name) == 0 &&

@@ -249,6 +249,7 @@ static void cut_with_ends(int32_t n_layers, int32_t n_chunks, int32_t *cut) {
 /* Of unlike blocks only the transformer layers are counted, and a chunk begins with its first one: DeepSpeed's
  * partition by type, which AMP's Megatron baseline has (0 14 30 of GPT-2's blocks, 0 41 56 of TransGAN's). */
 static bool counts_kind(const pl_model *model, const pl_strategy *strategy) {
+  if (pl_model_count_blocks(model, PL_BLOCK_LAYER) == 0) return false; /* MLPs */
   return model->parts != NULL && (strategy->recipe == PL_ASSIGN_UNIFORM || strategy->recipe == PL_ASSIGN_ENDS);
 }
 
