@@ -61,8 +61,8 @@ static bool has_unlike_replicas(const scoring *state) {
   return false;
 }
 
-static double layer_s(const scoring *state, const pl_device_profile *profile, pl_block_kind kind) {
-  const pl_block_program *block = &state->program.blocks[kind];
+static double block_s(const scoring *state, const pl_device_profile *profile, int32_t block_class) {
+  const pl_block_program *block = &state->program.blocks[block_class];
   double time_s = 0;
   for (uint32_t i = 0; i < block->forward.n_ops; i++)
     if (block->forward.ops[i].kind != PL_OP_COLLECTIVE) time_s += pl_op_cost(profile, &block->forward.ops[i]).time_s;
@@ -75,14 +75,17 @@ static double layer_s(const scoring *state, const pl_device_profile *profile, pl
 static void time_stages(const scoring *state, const pl_device_profile *profile, double *stage_s) {
   const pl_model *model = state->problem->model;
   const pl_strategy *strategy = state->strategy;
-  double kind_s[PL_BLOCK_KIND_COUNT];
-  for (int kind = 0; kind < PL_BLOCK_KIND_COUNT; kind++)
-    kind_s[kind] = layer_s(state, profile, (pl_block_kind)kind);
+  const int32_t first = PL_MODEL_BLOCKS_BEFORE_LAYERS, end = first + model->n_layers;
+  double class_s[PL_MODEL_CLASSES_MAX];
+  for (int32_t c = 0; c < pl_model_n_classes(model); c++)
+    class_s[c] = block_s(state, profile, c);
   for (int32_t c = 0; c < pl_strategy_n_chunks(strategy); c++)
     for (int32_t layer = state->cut[c]; layer < state->cut[c + 1]; layer++)
-      stage_s[c % strategy->pp] += kind_s[pl_model_block_kind(model, layer + PL_MODEL_BLOCKS_BEFORE_LAYERS)];
-  stage_s[0] += kind_s[PL_BLOCK_EMBEDDING];
-  stage_s[strategy->pp - 1] += kind_s[PL_BLOCK_FINAL_NORM] + kind_s[PL_BLOCK_HEAD] + kind_s[PL_BLOCK_LOSS];
+      stage_s[c % strategy->pp] += class_s[pl_model_block_class(model, layer + first)];
+  for (int32_t block = 0; block < first; block++)
+    stage_s[0] += class_s[pl_model_block_class(model, block)];
+  for (int32_t block = end; block < pl_model_n_blocks(model); block++)
+    stage_s[strategy->pp - 1] += class_s[pl_model_block_class(model, block)];
 }
 
 /* A replica goes at the pace of its slowest stage. */

@@ -91,7 +91,7 @@ static void price_device(const costing *state, pricing *own, int32_t replica, in
 static void price_class(const costing *state, pricing *own, const pl_device_class *class) {
   const pl_device_profile *profile = pl_cluster_profile(state->cluster, class->device);
   double share = share_of(state, class->replica);
-  pl_block_scale scales[PL_BLOCK_KIND_COUNT][2];
+  pl_block_scale scales[PL_MODEL_CLASSES_MAX][2];
   PL_ASSERT(pl_block_scales_of(state->cluster, state->program, state->plan, class, scales));
   for (int32_t c = 0; c < pl_model_n_classes(state->model); c++)
     for (int pass = 0; pass < N_PASSES; pass++) {
@@ -99,10 +99,9 @@ static void price_class(const costing *state, pricing *own, const pl_device_clas
       const pl_op_list *list = pass == FORWARD ? &block->forward : &block->backward;
       double time_s = 0;
       for (uint32_t i = 0; i < list->n_ops; i++)
-        if (list->ops[i].kind != PL_OP_COLLECTIVE)
-          time_s += pl_block_op_cost(profile, scales, block->kind, &list->ops[i]).time_s;
+        if (list->ops[i].kind != PL_OP_COLLECTIVE) time_s += pl_block_op_cost(profile, scales, c, &list->ops[i]).time_s;
       at_least(&own->block_s[c][pass], share * time_s);
-      at_least(&own->floor_s[c][pass], share * scales[block->kind][pass].floor_s);
+      at_least(&own->floor_s[c][pass], share * scales[c][pass].floor_s);
     }
 }
 
