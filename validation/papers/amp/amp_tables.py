@@ -203,7 +203,7 @@ def costs():
 # ---- table 2 ----
 
 SIZES = ("2x2", "4x4", "8x8", "16x16", "32x8", "64x8", "128x8")
-SEARCHES = (("amp", ["--budget", "10"]), ("anneal", ["--budget", "10"]), ("megatron", []))
+SEARCHES = (("amp", ["--budget", "10"]), ("anneal", ["--budget", "10"]), ("megatron", []), ("bound", []))
 
 
 def cluster(folder, size):
