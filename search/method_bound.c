@@ -4,8 +4,9 @@
  * candidates. At any moment the bound of the next
  * candidate is a bound on everything that is not simulated.
  *
- * Rounds are short: a best that is found in a round prunes from the next one on. What must be simulated in any case are
- * the candidates whose bound is below the best there is, so order and length of the rounds cost little.
+ * Rounds are short, and the first ones shortest: a best that is found in a round prunes from the next one on. What must
+ * be simulated in any case are the candidates whose bound is below the best there is, so order and length of the rounds
+ * cost little.
  *
  * Where nothing can fit, the candidate that misses by least is simulated all the same, so that there is a row that says
  * what it lacks.
@@ -18,7 +19,7 @@
 #include "search/method_space.h"
 #include "search/methods.h"
 
-enum { ROUND = 64 };
+enum { FIRST_ROUND = 16, MOST_ROUND = 64 };
 
 typedef struct ranked {
   double bound_s;
@@ -28,7 +29,7 @@ typedef struct ranked {
 typedef struct bound {
   pl_space space;
   ranked *order; /* by bound */
-  uint32_t n, next;
+  uint32_t n, next, round;
   uint64_t n_memory;
   uint32_t nearest; /* of those that do not fit the one that misses by least */
   double *best_s;   /* the n_best best times so far, sorted; INFINITY where there are fewer */
@@ -108,6 +109,7 @@ static pl_code open(const pl_search_problem *problem, pl_arena *arena, void **st
   bound *own = PL_TAKE(arena, bound, 1);
   if (own == NULL) return pl_fail_memory(error, "the search");
   *state = own;
+  own->round = FIRST_ROUND;
   own->n_best = problem->n_top > 1 ? problem->n_top : 1;
   own->best_s = PL_TAKE(arena, double, own->n_best);
   if (own->best_s == NULL) return pl_fail_memory(error, "the search");
@@ -125,7 +127,8 @@ static double target_s(const bound *own) {
 static pl_code propose(void *state, uint32_t max, pl_proposal *proposals, uint32_t *n, pl_error *error) {
   bound *own = state;
   (void)error;
-  uint32_t most = max < ROUND ? max : ROUND;
+  uint32_t most = max < own->round ? max : own->round;
+  if (own->round < MOST_ROUND) own->round *= 2;
   for (*n = 0; *n < most && own->next < own->n && own->order[own->next].bound_s < target_s(own); own->next++) {
     proposals[*n] = pl_method_space_proposal(&own->space, own->order[own->next].index);
     proposals[(*n)++].bound_s = own->order[own->next].bound_s;

@@ -219,6 +219,7 @@ static void bounds_hold_in_random_spaces(void **state) {
     random_job(&own, &random);
     random_options(&own, &random);
     random_memory(cluster, &random);
+    own.problem.allow_idle = random_below(&random, 4) == 0;
     pl_error error = PL_ERROR_INIT;
     assert_int_equal(pl_int_set_parse("1,2,4", "mbs", 1, 8, &own.choices.mbs, &error), PL_OK);
     if (take_space(&own, &space)) {
