@@ -1,5 +1,5 @@
 /* How the exact layer assignment grows with layers and stages, and what AMP's dynamic program does beside it. Counts,
- * and times as ratios to one sweep over all layers and stages of the same size. One run, on one machine. */
+ * and times per layer and stage and as a ratio. One run, on one machine. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -7,9 +7,10 @@
 #include <time.h>
 
 #include "tests/support/random.h"
+#include "workloads/amp_assignment.h"
 #include "workloads/layer_assignment.h"
 
-enum { LARGEST_L = 1000, LARGEST_K = 64, REPEATS = 5 };
+enum { LARGEST_L = 1000, LARGEST_K = 64, REPEATS = 3, AMP_LARGEST_L = 96 };
 
 static double now_s(void) {
   struct timespec time;
@@ -50,14 +51,27 @@ static void draw(prices *p, int32_t n, int32_t k, shape kind, uint64_t *state) {
   }
 }
 
-static void run(prices *p, int32_t n, int32_t k, shape kind, uint64_t *state) {
+/* AMP's dynamic program on what it can express of the same prices: the first stage's times and all cuts. */
+static double amp_ratio(const prices *p, int32_t n, int32_t k, double rounds, double exact_s, pl_arena *arena) {
+  pl_error error = PL_ERROR_INIT;
+  const pl_amp_problem amp = {.n_layers = n, .n_stages = k, .rounds = rounds, .time_s = p->times[0], .cut_s = p->cuts};
+  int32_t boundary[LARGEST_K + 1];
+  uint64_t n_steps;
+  if (n > AMP_LARGEST_L) return NAN;
+  double start_s = now_s();
+  if (pl_amp_assignment_solve(&amp, arena, boundary, &n_steps, &error) != PL_OK) return NAN;
+  return (now_s() - start_s) / exact_s;
+}
+
+static void run(const prices *p, int32_t n, int32_t k, bool trips) {
+  static const double rounds[] = {1, 7, 31, 255};
   pl_arena arena;
   pl_arena_init(&arena, 0);
   pl_error error = PL_ERROR_INIT;
-  double least_s = INFINITY, rounds[] = {1, 3, 31, 255};
-  uint64_t most = 0;
-  draw(p, n, k, kind, state);
-  printf("%5d %4d", n, k);
+  double in_flight[LARGEST_K], sum_s = 0;
+  uint64_t n_solves[4];
+  for (int32_t i = 0; i < k; i++)
+    in_flight[i] = k - i;
   for (int r = 0; r < 4; r++) {
     const pl_assignment_problem problem = {.n_layers = n,
                                            .n_stages = k,
@@ -65,6 +79,7 @@ static void run(prices *p, int32_t n, int32_t k, shape kind, uint64_t *state) {
                                            .time_s = p->times,
                                            .cut_s = p->cuts,
                                            .sync_s = p->syncs,
+                                           .in_flight = trips ? in_flight : NULL,
                                            .memory_bytes = p->memories,
                                            .memory_room_bytes = p->room};
     int32_t boundary[LARGEST_K + 1];
@@ -75,10 +90,13 @@ static void run(prices *p, int32_t n, int32_t k, shape kind, uint64_t *state) {
       if (pl_layer_assignment_solve(&problem, &arena, &found, &error) != PL_OK) exit(1);
       spent_s = fmin(spent_s, now_s() - start_s);
     }
-    printf("  %5" PRIu64 "%s %8.3f ms", found.n_solves, found.feasible ? " " : "-", 1e3 * spent_s);
-    least_s = fmin(least_s, spent_s);
-    if (found.n_solves > most) most = found.n_solves;
+    n_solves[r] = found.n_solves;
+    sum_s += spent_s / 4;
   }
+  printf("%6d %6d %8" PRIu64 " %6" PRIu64 " %6" PRIu64 " %6" PRIu64 " %14.1f", n, k, n_solves[0], n_solves[1],
+         n_solves[2], n_solves[3], 1e9 * sum_s / ((double)n * k));
+  double ratio = trips ? NAN : amp_ratio(p, n, k, 31, sum_s, &arena);
+  if (isfinite(ratio)) printf(" %14.0f", ratio);
   printf("\n");
   pl_arena_release(&arena);
 }
@@ -88,12 +106,16 @@ int main(void) {
   prices *p = calloc(1, sizeof *p);
   uint64_t state = test_seed(1);
   if (p == NULL) return 1;
-  for (int kind = 0; kind < SHAPES; kind++) {
-    printf("%s\n", shape_names[kind]);
-    for (int l = 0; l < 5; l++)
-      for (int k = 0; k < 6 && stages[k] <= layers[l]; k++)
-        run(p, layers[l], stages[k], (shape)kind, &state);
-  }
+  for (int kind = 0; kind < SHAPES; kind++)
+    for (int trips = 0; trips <= 1; trips++) {
+      printf("\n%s%s\nlayers stages  sweeps at 2, 8, 32, 256 microbatches  ns/(L k)  AMP's / this\n", shape_names[kind],
+             trips ? ", round trips of 1F1B" : "");
+      for (int l = 0; l < 5; l++)
+        for (int k = 0; k < 6 && stages[k] <= layers[l]; k++) {
+          draw(p, layers[l], stages[k], (shape)kind, &state);
+          run(p, layers[l], stages[k], trips);
+        }
+    }
   free(p);
   return 0;
 }
