@@ -35,9 +35,18 @@ pl_space_choices pl_amp_choices(const pl_search_problem *problem) {
   return choices;
 }
 
+enum { MOST_STEPS = 8000000 };
+
+/* Of like layers, which have some 4 L distinct tolerances. */
+static double steps_of(const pl_amp_problem *amp) {
+  double n = amp->n_layers;
+  return amp->n_stages * n * n / 2 * 4 * n;
+}
+
 static pl_code assign(const pl_amp_problem *amp, bool dynamic, pl_arena *arena, int32_t *cut, pl_error *error) {
   pl_error refusal = PL_ERROR_INIT;
-  pl_code code = dynamic ? pl_amp_assignment_solve(amp, arena, cut, NULL, &refusal) : PL_UNSUPPORTED;
+  pl_code code = dynamic && steps_of(amp) <= MOST_STEPS ? pl_amp_assignment_solve(amp, arena, cut, NULL, &refusal)
+                                                        : PL_UNSUPPORTED;
   if (code == PL_OK) return PL_OK;
   if (code != PL_UNSUPPORTED) return pl_fail(error, code, "%s", refusal.message);
   const double **rows = PL_TAKE(arena, const double *, amp->n_stages);
