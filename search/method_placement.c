@@ -8,7 +8,12 @@
  *      the best of them. The KEPT best ones are scored with the shape's other candidates.
  *   3. What comes out is simulated in the order of its score. Whenever a simulation is the best so far, its neighbours
  *      are simulated next: a boundary moved by a layer, a microbatch given from one replica to another, two cells
- *      exchanged; until none of them is better.
+ *      exchanged; until none of them is better. When all are done, the candidates of the space as the orders place them
+ *      and the recipes assign them follow, so that without a limit the search finds nothing worse than `exhaustive`.
+ *
+ * A score costs about the square of the devices (0.3 ms for 16 of them), so that all of them together are limited to
+ * SCORE_WORK devices squared: half for step 1 (every so-manieth candidate where they are too many), the rest for the
+ * shapes, best first.
  *
  * On a cluster of one type whose nodes are alike step 2 is left out: there the orders say all that tables do.
  *
@@ -26,7 +31,7 @@
 #include "search/placement_score.h"
 #include "workloads/assign.h"
 
-enum { MOST_TABLES = 1024, MOST_DESCENT_SCORES = 512, KEPT = 4, MOST_SCORED_DEVICES = 1 << 19, BATCH = 64 };
+enum { MOST_TABLES = 1024, MOST_DESCENT_SCORES = 512, KEPT = 4, SCORE_WORK = 1 << 24, BATCH = 64 };
 
 /* A strategy to be simulated; layers by recipe. */
 typedef struct entry {
@@ -43,13 +48,15 @@ typedef struct shape {
 typedef struct placing {
   const pl_search_problem *problem;
   pl_arena *arena;
-  pl_space space;
+  pl_space space; /* with one recipe for the layers, whose place the optimum takes */
+  pl_space whole; /* with those of the user */
+  uint32_t next_whole;
   pl_pools pools;
   entry *entries;
   uint32_t n_entries, capacity, next;
   shape *shapes;
   uint32_t n_shapes;
-  uint64_t n_tables;
+  uint64_t n_tables, left; /* left: scores */
   pl_hash_index proposed;
   pl_strategy best; /* of the simulated that fit */
   double best_s;
@@ -88,15 +95,16 @@ static bool has_shape(const shape *s, const pl_strategy *strategy) {
 /* ---- step 1 ---- */
 
 static pl_code score_orders(placing *own, pl_error *error) {
-  /* Scores cost as much as they have devices; beyond the limit every so-manieth candidate. */
-  uint64_t work = (uint64_t)own->space.n_candidates * own->problem->cluster->n_devices;
-  uint32_t stride = (uint32_t)(1 + work / MOST_SCORED_DEVICES);
+  uint64_t n_devices = own->problem->cluster->n_devices, most = SCORE_WORK / n_devices / n_devices;
+  own->left = most < 16 ? 16 : most;
+  uint32_t stride = (uint32_t)(1 + own->space.n_candidates / (own->left / 2));
   for (uint32_t i = 0; i < own->space.n_candidates; i += stride) {
     pl_strategy strategy;
     double estimate_s;
     pl_space_strategy(&own->space, i, &strategy);
     strategy.recipe = PL_ASSIGN_OPTIMAL;
     PL_TRY(pl_placement_score(own->problem, &strategy, own->arena, &estimate_s, error));
+    own->left--;
     PL_TRY(add(own, &strategy, estimate_s, error));
   }
   return PL_OK;
@@ -146,6 +154,7 @@ static pl_code score_table(placing *own, const pl_placement_table *table, pl_str
   strategy->idle = false;
   PL_TRY(pl_placement_take(&own->pools, table, strategy, own->arena, &strategy->placement, error));
   own->n_tables++;
+  own->left--;
   return pl_placement_score(own->problem, strategy, own->arena, estimate_s, error);
 }
 
@@ -168,8 +177,9 @@ static bool exchange(const placing *own, const shape *s, uint16_t *cells, int32_
 }
 
 /* First improvement over all exchanges, again and again. */
-static pl_code descend(placing *own, const shape *s, const pl_strategy *strategy, ranking *r, pl_error *error) {
-  uint32_t n = own->pools.n_pools, n_scores = 0;
+static pl_code descend(placing *own, const shape *s, const pl_strategy *strategy, uint64_t until, ranking *r,
+                       pl_error *error) {
+  uint32_t n = own->pools.n_pools;
   size_t size = (size_t)s->pp * n;
   bool gains = r->n > 0;
   while (gains) {
@@ -183,7 +193,7 @@ static pl_code descend(placing *own, const shape *s, const pl_strategy *strategy
           if (cells == NULL) return pl_fail_memory(error, "the placements");
           memcpy(cells, start.table.cells, size * sizeof *cells);
           bool moves = exchange(own, s, cells, a, b, pq / n, pq % n);
-          if (moves && n_scores++ == MOST_DESCENT_SCORES) return PL_OK;
+          if (moves && own->left <= until) return PL_OK;
           pl_strategy moved = *strategy;
           double estimate_s = (double)INFINITY;
           if (moves) PL_TRY(score_table(own, &(pl_placement_table){cells}, &moved, &estimate_s, error));
@@ -195,11 +205,14 @@ static pl_code descend(placing *own, const shape *s, const pl_strategy *strategy
   return PL_OK;
 }
 
-static pl_code rank_tables(placing *own, const shape *s, ranking *r, pl_error *error) {
+/* With at most `most` scores. */
+static pl_code rank_tables(placing *own, const shape *s, uint64_t most, ranking *r, pl_error *error) {
   pl_placement_tables tables;
   const pl_strategy strategy = own->entries[s->best].strategy;
   PL_TRY(pl_placement_tables_take(&own->pools, (uint32_t)s->pp, (uint32_t)s->dp, (uint32_t)(s->cp * s->tmp),
-                                  MOST_TABLES, own->arena, &tables, error));
+                                  (uint32_t)(most < MOST_TABLES ? most : MOST_TABLES), own->arena, &tables, error));
+  uint64_t rest = most - tables.n < MOST_DESCENT_SCORES ? most - tables.n : MOST_DESCENT_SCORES;
+  uint64_t until = own->left - tables.n - rest;
   for (uint32_t i = 0; i < tables.n; i++) {
     pl_arena_mark mark = pl_arena_mark_here(own->arena);
     pl_strategy placed = strategy;
@@ -208,14 +221,14 @@ static pl_code rank_tables(placing *own, const shape *s, ranking *r, pl_error *e
     rank_table(r, tables.tables[i], estimate_s);
     pl_arena_release_to(own->arena, mark);
   }
-  return tables.complete ? PL_OK : descend(own, s, &strategy, r, error);
+  return tables.complete ? PL_OK : descend(own, s, &strategy, until, r, error);
 }
 
 /* With all candidates of the shape, whose entries of step 1 are the first `n_orders`. */
 static pl_code score_shape(placing *own, const shape *s, uint32_t n_orders, pl_error *error) {
   ranking r = {.n = 0};
-  PL_TRY(rank_tables(own, s, &r, error));
-  for (uint32_t e = 0; e < n_orders; e++) {
+  PL_TRY(rank_tables(own, s, own->left / 2, &r, error));
+  for (uint32_t e = 0; e < n_orders && own->left > KEPT; e++) {
     if (!has_shape(s, &own->entries[e].strategy)) continue;
     for (uint32_t i = 0; i < r.n; i++) {
       pl_strategy placed = own->entries[e].strategy;
@@ -225,6 +238,11 @@ static pl_code score_shape(placing *own, const shape *s, uint32_t n_orders, pl_e
     }
   }
   return PL_OK;
+}
+
+static int by_best(const void *left, const void *right, void *context) {
+  const entry *entries = context;
+  return by_estimate(&entries[((const shape *)left)->best], &entries[((const shape *)right)->best]);
 }
 
 static bool is_uniform(const placing *own) {
@@ -259,16 +277,18 @@ static pl_code open(const pl_search_problem *problem, pl_arena *arena, void **st
   *state = own;
   *own = (placing){.problem = problem, .arena = arena, .best_s = (double)INFINITY};
   pl_space_choices choices = *problem->choices;
-  choices.recipes = 1u << PL_ASSIGN_UNIFORM; /* in its place the optimum */
+  choices.recipes = 1u << PL_ASSIGN_UNIFORM;
   pl_search_problem narrowed = *problem;
   narrowed.choices = &choices;
+  PL_TRY(pl_method_space_take(problem, arena, &own->whole, error));
   PL_TRY(pl_method_space_take(&narrowed, arena, &own->space, error));
   PL_TRY(find_slowness(own, slowness, error));
   PL_TRY(pl_pools_take(problem->cluster, slowness, arena, &own->pools, error));
   PL_TRY(score_orders(own, error));
   PL_TRY(find_shapes(own, error));
   uint32_t n_orders = own->n_entries;
-  for (uint32_t s = 0; s < own->n_shapes && !is_uniform(own); s++)
+  if (own->n_shapes > 0) qsort_r(own->shapes, own->n_shapes, sizeof *own->shapes, by_best, own->entries);
+  for (uint32_t s = 0; s < own->n_shapes && own->left > KEPT && !is_uniform(own); s++)
     PL_TRY(score_shape(own, &own->shapes[s], n_orders, error));
   if (own->n_entries > 0) qsort(own->entries, own->n_entries, sizeof *own->entries, by_estimate);
   return PL_OK;
@@ -424,6 +444,10 @@ static pl_code propose(void *state, uint32_t max, pl_proposal *proposals, uint32
     if (note(own, &e->strategy))
       proposals[(*n)++] = (pl_proposal){.strategy = e->strategy, .estimate_s = e->estimate_s};
   }
+  while (*n < most && own->next_whole < own->whole.n_candidates) {
+    pl_proposal plain = pl_method_space_proposal(&own->whole, own->next_whole++);
+    if (note(own, &plain.strategy)) proposals[(*n)++] = plain;
+  }
   return own->arena->failed ? pl_fail_memory(error, "the search") : PL_OK;
 }
 
@@ -437,8 +461,8 @@ static void learn(void *state, const pl_proposal *proposal, const pl_result_row 
 
 static void account(const void *state, pl_search_account *account) {
   const placing *own = state;
-  account->enumerated = own->n_tables + own->n_entries;
-  account->space = &own->space;
+  account->enumerated = own->n_tables + own->n_entries + own->whole.n_candidates;
+  account->space = &own->whole;
 }
 
 const pl_method pl_method_placement = {
