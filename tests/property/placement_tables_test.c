@@ -1,16 +1,18 @@
 /* Tables of placements: as many as brute force finds orbits of, each valid, no two alike; placements of tables name
- * every device at most once and keep cells inside pools. */
+ * every device at most once and keep cells inside pools. Deals of microbatches equal the best of all. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
 #include "search/placement.h"
+#include "search/placement_score.h"
 #include "tests/support/random.h"
 #include "tests/support/synthetic_cluster.h"
 
@@ -146,7 +148,39 @@ static void tables_are_all_orbits(void **state) {
   assert_true(n > 300);
 }
 
+/* ---- dealing microbatches ---- */
+
+/* Smallest time at which the last replica is done, over all ways to deal `left` units to replicas r.. */
+static double best_deal_s(const double *pace_s, int32_t n, int32_t r, int32_t left) {
+  if (r == n - 1) return left * pace_s[r];
+  double best = INFINITY;
+  for (int32_t units = 1; units <= left - (n - 1 - r); units++)
+    best = fmin(best, fmax(units * pace_s[r], best_deal_s(pace_s, n, r + 1, left - units)));
+  return best;
+}
+
+static void deals_are_the_best(void **state) {
+  (void)state;
+  uint64_t random = test_seed(1);
+  for (int i = 0; i < 500; i++) {
+    int32_t n = (int32_t)random_between(&random, 1, 5), n_units = n + (int32_t)random_below(&random, 14), split[5];
+    int32_t unit = 1 + (int32_t)random_below(&random, 3), sum = 0;
+    double pace_s[5], last_s = 0;
+    for (int32_t r = 0; r < n; r++)
+      pace_s[r] = random_log(&random, 1e-3, 2e-2);
+    assert_true(pl_placement_deal(n, pace_s, n_units, unit, split));
+    for (int32_t r = 0; r < n; r++) {
+      assert_true(split[r] >= unit && split[r] % unit == 0);
+      sum += split[r];
+      last_s = fmax(last_s, split[r] / unit * pace_s[r]);
+    }
+    assert_int_equal(sum, n_units * unit);
+    assert_true(last_s == best_deal_s(pace_s, n, 0, n_units));
+    assert_false(pl_placement_deal(n, pace_s, n - 1, unit, split));
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(tables_are_all_orbits)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(tables_are_all_orbits), cmocka_unit_test(deals_are_the_best)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
