@@ -17,8 +17,9 @@
  *
  * On a cluster of one type whose nodes are alike step 2 is left out: there the orders say all that tables do.
  *
- * Rejected: simulating all tables (AMP's heterogeneous cluster has 1,7xx of pp=4, dp=4 alone, each with as many
- * candidates as the shape has); and annealing, which needs a temperature for what a descent with good starts reaches.
+ * Rejected: simulating all tables (AMP's heterogeneous cluster has 1,770 of pp=4, dp=4, tmp=1 alone, each with as
+ * many candidates as the shape has); and annealing, which needs a temperature for what a descent with good starts
+ * reaches.
  */
 #include <math.h>
 #include <stdlib.h>
