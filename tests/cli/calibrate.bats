@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
 # paceline calibrate: a profile from timings; what is wrong with a table in one line with file, line, value and way out.
 
+bats_require_minimum_version 1.5.0
+
 setup_file() {
   export BASE=platforms/devices/T4.json TABLE=validation/calibration/gemm_T4.csv.gz
 }
@@ -247,4 +249,15 @@ measured() {
   measured members.csv $head,members all_reduce,2,1024,20,'0 9'
   refused "members.csv:2: members: 2 devices from 0 to 7 are needed" --collectives "$BATS_TEST_TMPDIR/members.csv" --platform platforms/dgx-a100.xml
   refused "--profile: 'ideal' has no figures to fit" --collectives "$BATS_TEST_TMPDIR/good.csv" --platform platforms/dgx-a100.xml --profile ideal
+}
+
+@test "residuals for prediction intervals: as shipped, and refused" {
+  run -0 --separate-stderr "$PACELINE" calibrate --residuals validation/calibration -o "$BATS_TEST_TMPDIR/r.json"
+  cmp workloads/residuals.json "$BATS_TEST_TMPDIR/r.json"
+  [[ $output == *"| gemm_transferred | 0."* && $output == *"centre "*"; seen: framework "* ]]
+  run -0 --separate-stderr env OMP_NUM_THREADS=1 "$PACELINE" calibrate --residuals validation/calibration -o "$BATS_TEST_TMPDIR/one.json"
+  cmp "$BATS_TEST_TMPDIR/one.json" "$BATS_TEST_TMPDIR/r.json"
+  refused "r.json exists; --force overwrites it" --residuals validation/calibration -o "$BATS_TEST_TMPDIR/r.json"
+  refused "--residuals fits nothing and has a run of its own" --residuals validation/calibration --gemm "$TABLE" --base "$BASE"
+  refused "nosuch/gemm_A100.csv.gz" --residuals nosuch
 }

@@ -92,15 +92,18 @@ END
   # T4s in machines with one way out: groups of four nodes share it.
   head -2 validation/measured/amp_homogeneous.csv >"$BATS_TEST_TMPDIR/amp.csv"
   sed -n '28,30p' validation/measured/amp_homogeneous.csv >>"$BATS_TEST_TMPDIR/amp.csv"
-  run -0 --separate-stderr "$PACELINE" validate "$BATS_TEST_TMPDIR/amp.csv" "$few" --ablation --json -o "$BATS_TEST_TMPDIR/a.html"
+  head -2 validation/measured/ibm_fms_fsdp.csv >"$BATS_TEST_TMPDIR/fsdp.csv" # gathers beside computing
+  rows=("$BATS_TEST_TMPDIR/amp.csv" "$BATS_TEST_TMPDIR/fsdp.csv" "$few")
+  run -0 --separate-stderr "$PACELINE" validate "${rows[@]}" --ablation --json -o "$BATS_TEST_TMPDIR/a.html"
   jq -e '.ablation.families | length >= 3 and .[-1].family == "all" and .[-1].expressed >= 6' <<<"$output"
   jq -e '[.ablation.families[].mape_pct] | all(has("all") and has("no_overlap_factor") and has("no_sharing") and has("neither"))' <<<"$output"
   jq -e '.ablation.families[-1] | .sharing_over_5_pct >= 1 and .sharing_over_1_pct >= .sharing_over_5_pct and .sharing_most_pct < 30' <<<"$output"
   jq -e '.ablation.sharing[0].change_pct > 5 and .ablation.sharing[0].model == "GPT-2 345M"' <<<"$output"
+  jq -e '.ablation.families[-1].mape_pct | .all != .no_overlap_factor and .no_sharing != .neither' <<<"$output"
   # All on is what is predicted anyway, and without sharing what the analytic network says.
   jq -e '(.ablation.families[-1].mape_pct.all - .mape_pct) | fabs < 1e-9' <<<"$output"
   sharing=$(jq '.ablation.families[-1].mape_pct.no_sharing' <<<"$output")
-  run -0 --separate-stderr "$PACELINE" validate "$BATS_TEST_TMPDIR/amp.csv" "$few" --network analytic --json
+  run -0 --separate-stderr "$PACELINE" validate "${rows[@]}" --network analytic --json
   jq -e --argjson other "$sharing" '(.mape_pct - $other) | fabs < 1e-9' <<<"$output"
   xmllint --noout "$BATS_TEST_TMPDIR/a.html"
   grep -q '<h2>Ablation</h2>' "$BATS_TEST_TMPDIR/a.html"

@@ -18,7 +18,8 @@ if [[ ${1:-} == --renew ]]; then
 else
   cmp $residuals "$scratch/residuals.json" || { echo "$residuals is not what paceline calibrate --residuals writes (renew: see $0)"; exit 1; }
 fi
-"$PACELINE" validate validation/measured/*.csv --ablation --svg "$scratch/picture.svg" >"$scratch/measured.txt"
+"$PACELINE" validate validation/measured/*.csv --ablation --svg "$scratch/picture.svg" \
+  --csv "$scratch/measured.csv" >"$scratch/measured.txt"
 "$PACELINE" validate validation/memory/*.csv.gz >"$scratch/memory.txt"
 "$PACELINE" validate validation/calibration/{mosaicml_mpt,vocab_parallelism}.csv >"$scratch/calibration.txt"
 
@@ -32,7 +33,13 @@ mkdir "$scratch/parts"
 part measured 'family ' | sed -e '/^mean over/d' -e 's/^\([^`].\{112\}\).*/\1/; s/ *$//' >"$scratch/parts/families of measured"
 {
   echo '```'
-  sed -n '1s/.*compared; //p' "$scratch/measured.txt"
+  sed -n '1s/.*\(, [0-9]* compared\); \(.*\)/all: \2\1/p' "$scratch/measured.txt" | sed 's/ of them//'
+  python3 - "$scratch/measured.csv" <<'END'
+import csv, sys
+rows = [r for r in csv.DictReader(open(sys.argv[1])) if r["error_pct"] and r["family"] != "nanotron_ultrascale"]
+inside = sum(float(r["predicted_low_s"]) <= float(r["measured_s"]) <= float(r["predicted_high_s"]) for r in rows)
+print("without nanotron: %.0f %% in their 80 %% intervals, %d compared" % (100 * inside / len(rows), len(rows)))
+END
   part measured 'family ' | sed -e 1d -e 's/^\([^`m].\{39\}\|mega.\{36\}\).\{73\}/\1/'
 } >"$scratch/parts/coverage of measured"
 {

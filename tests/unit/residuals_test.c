@@ -101,7 +101,7 @@ static pl_residuals split(double kinds, pl_code expected, int n) {
   pl_case all[22];
   for (int i = 0; i < 22; i++) {
     all[i] =
-        (pl_case){.row = &rows[i / 11], .n_rows = 1, .measured_s = exp(0.1 + 0.1 * (i / 11) + 0.01 * (i % 11 - 5))};
+        (pl_case){.row = &rows[i / 11], .n_rows = 1, .measured_s = exp((i < 11 ? 0.1 : 0.2) + 0.01 * (i % 11 - 5))};
     all[i].result.iter_time_s = 1;
     all[i].interval.half[PL_DOUBT_GEMM] = kinds;
     all[i].interval.unseen = (pl_aspects){.text = {"experts"}, .n = 1};
