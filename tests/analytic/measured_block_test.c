@@ -94,6 +94,9 @@ static void one_device(void **state) {
   expect_time("two sequences", simulate_s(&own, two), derived_s, TICKS);
   measure(&own, pl_arena_printf(&own.base.arena, "%s%s", forward, row(&own, "forward", 1, 2, 3 * forward_s, "")));
   expect_time("the nearer measurement", simulate_s(&own, two), 1.5 * derived_s, TICKS);
+  measure(&own, pl_arena_printf(&own.base.arena, "%s%s", row(&own, "forward", 1, 2, 3 * forward_s, ""), forward));
+  expect_time("the nearer one, first in the file", simulate_s(&own, two), 1.5 * derived_s, TICKS);
+  expect_time("the nearer one, last in the file", simulate_s(&own, one), derived_s, TICKS);
   measure(&own, pl_arena_printf(&own.base.arena, "%s%s", forward, row(&own, "forward", 1, 1, 3 * forward_s, "none")));
   expect_time("the mean of two", simulate_s(&own, one), 2 * derived_s, TICKS);
   attention_job_release(&own.base);
