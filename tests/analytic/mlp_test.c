@@ -84,7 +84,7 @@ static void stages(void **state) {
     char text[64];
     snprintf(text, sizeof text, "pp=%d,dp=1,tmp=1,mbs=64", p);
     expect_time("stages", attention_job_simulate(&own, text).row.iter_time_s,
-                (MICROBATCHES + p - 1) * (LAYERS / p) * layer_s(), TICKS);
+                (MICROBATCHES + p - 1) * ((double)LAYERS / p) * layer_s(), TICKS);
     attention_job_release(&own);
   }
 }
