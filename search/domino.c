@@ -51,6 +51,7 @@ pl_domino_mesh pl_domino_mesh_of(const pl_cluster *cluster) {
   if (rows <= 1)
     for (uint32_t side = 1; side * side <= n; side++)
       if (n % side == 0) rows = side;
+  PL_ASSERT(rows > 0); /* a cluster has a device */
   return (pl_domino_mesh){(int32_t)rows, (int32_t)(n / rows)};
 }
 

@@ -97,7 +97,7 @@ static double mean_forward_s(const costing *state, const pl_block_program *block
 static pl_code price_layers(const costing *state, double tensor_cost_s, double *time_s, double *parameters,
                             double *crossing_bytes) {
   pl_block_shard shard = pl_strategy_shard(state->strategy, state->job);
-  double own_s[PL_MODEL_CLASSES_MAX], own_parameters[PL_MODEL_CLASSES_MAX];
+  double own_s[PL_MODEL_CLASSES_MAX] = {0}, own_parameters[PL_MODEL_CLASSES_MAX] = {0};
   int32_t n = state->model->n_layers;
   shard.mbs = 1;
   shard.sp = false;

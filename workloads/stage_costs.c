@@ -427,6 +427,7 @@ pl_code pl_stage_costs_take(const pl_cluster *cluster, const pl_model *model, co
                    .arena = arena,
                    .error = error};
   if (arena->failed) return no_memory(&state);
+  PL_ASSERT(out.time_s != NULL && out.cut_s != NULL && out.backward_s != NULL && out.slack_s != NULL);
   state.strategy = strategy;
   PL_TRY(take_program(&state, uniform));
   PL_TRY(pl_family_time_init(&state.communication, cluster, options, arena, error));
