@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# The example of `search --vary` in search/README.md is what the command prints now. To renew it after a change that is meant:
+#   tests/golden/what_if_readme.sh --renew BUILD_DIR
+# Control: a table with one figure changed is noticed.
+set -euo pipefail
+cd "${SOURCE_DIR:-$(dirname "$0")/../..}"
+source tests/parallel/mpi_environment.sh.inc
+[[ ${1:-} == --renew ]] && PACELINE=$2/paceline
+readme=search/README.md begin='<!-- search --vary prints: -->' end='<!-- end -->'
+text=$(mktemp)
+trap 'rm -f "$text"' EXIT
+command=(search --platform platforms/amp-hetero-cluster.xml --model workloads/models/gpt2-345m.json --gbs 32 --method bound
+  --vary 'link:nic+fabric.bandwidth=x1,x2,x4' --vary device:T4=T4,V100-SXM2-16GB)
+{
+  echo '```'
+  echo "paceline ${command[*]}"
+  echo
+  "$PACELINE" "${command[@]}"
+  echo '```'
+} >"$text"
+[[ $(wc -l <"$text") -eq 12 ]] || { echo "${command[*]} printed no table"; exit 1; }
+if [[ ${1:-} == --renew ]]; then
+  sed -i -e "/^$begin\$/,/^$end\$/{/^$begin\$/{p;r $text
+}
+/^$end\$/!d}" "$readme"
+  exit
+fi
+shown() { sed -n "/^$begin\$/,/^$end\$/p" "$readme" | sed '1d;$d'; }
+diff -u <(shown) "$text" || { echo "$readme differs from what paceline prints (renew: see $0)"; exit 1; }
+! diff -q <(shown | sed '0,/438/s//439/;0,/ 1\.000/s// 1.001/') "$text" >/dev/null || { echo "control: a changed figure is not noticed"; exit 1; }
