@@ -18,6 +18,7 @@
 #include "search/lower_bound.h"
 #include "search/method_space.h"
 #include "search/methods.h"
+#include "workloads/assign.h"
 
 enum { FIRST_ROUND = 16, MOST_ROUND = 64 };
 
@@ -38,7 +39,10 @@ typedef struct bound {
   pl_strategy assigned;
 } bound;
 
+/* ZeRO and overlap count for the assignments that know what synchronisation costs. */
 static bool same_assignment(const pl_strategy *a, const pl_strategy *b) {
+  bool prices_synchronisation = a->recipe == PL_ASSIGN_OPTIMAL || a->recipe == PL_ASSIGN_AMP;
+  if (prices_synchronisation && (a->zero != b->zero || a->overlap != b->overlap)) return false;
   return a->boundary != NULL && a->recipe == b->recipe && a->pp == b->pp && a->vpp == b->vpp && a->tmp == b->tmp &&
          a->dp == b->dp && a->cp == b->cp && a->ep == b->ep && a->mbs == b->mbs && a->sp == b->sp &&
          a->schedule == b->schedule && a->recompute == b->recompute && strcmp(a->order, b->order) == 0;
@@ -51,7 +55,7 @@ static pl_code assign(const pl_search_problem *problem, bound *own, pl_strategy 
     return PL_OK;
   }
   pl_arena_reset(scratch);
-  PL_TRY(pl_strategy_assign(strategy, problem->model, problem->job, problem->cluster, scratch, error));
+  PL_TRY(pl_assign(strategy, problem->model, problem->job, problem->cluster, problem->options, scratch, error));
   own->assigned = *strategy;
   return PL_OK;
 }
