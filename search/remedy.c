@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "search/lower_bound.h"
+#include "workloads/assign.h"
 
 enum { MOST_TIMES = 64, MOST_DEVICES = 16384 };
 
@@ -23,7 +24,7 @@ static pl_code find_fitting(const pl_search_problem *problem, pl_space *space, p
     pl_lower_bound bound;
     pl_arena_reset(&scratch);
     pl_space_strategy(space, i, &strategy);
-    code = pl_strategy_assign(&strategy, problem->model, problem->job, problem->cluster, &scratch, error);
+    code = pl_assign(&strategy, problem->model, problem->job, problem->cluster, problem->options, &scratch, error);
     if (code == PL_OK) code = pl_lower_bound_of(bounds, &strategy, &bound, error);
     if (code == PL_OK && bound.shortfall_bytes <= 0) pl_space_format_candidate(space, i, found, size);
   }

@@ -10,7 +10,7 @@ setup() {
   "$PACELINE" search "${job[@]}" --method placement --budget 700 --threads 1 -o "$out" --quiet
   "$PACELINE" search "${job[@]}" --method placement --budget 700 --threads 3 -o "$BATS_TEST_TMPDIR/b.h5" --quiet
   cmp "$out" "$BATS_TEST_TMPDIR/b.h5"
-  "$PACELINE" search "${job[@]}" --assign uniform,balanced,optimal --mbs 1,2,4 --quiet -o "$BATS_TEST_TMPDIR/all.h5"
+  "$PACELINE" search "${job[@]}" --method exhaustive --assign uniform,balanced,optimal --mbs 1,2,4 --quiet -o "$BATS_TEST_TMPDIR/all.h5"
   /usr/bin/python3 - "$out" "$BATS_TEST_TMPDIR/all.h5" >"$BATS_TEST_TMPDIR/best" <<'PY'
 import h5py, numpy, sys
 with h5py.File(sys.argv[1]) as placed, h5py.File(sys.argv[2]) as orders:
