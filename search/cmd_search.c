@@ -57,8 +57,10 @@ static pl_code share_known(session *own, int rank, pl_error *error) {
   if (own->n_known == 0) return PL_OK;
   pl_search_values *values = PL_TAKE(&own->base.arena, pl_search_values, own->n_known);
   if (rank != 0) own->known = PL_TAKE(&own->base.arena, pl_result_row, own->n_known);
-  if (values == NULL || own->known == NULL) pl_fail_memory(error, "the rows of the file to be resumed");
+  bool good = values != NULL && own->known != NULL;
+  if (!good) pl_fail_memory(error, "the rows of the file to be resumed");
   PL_TRY(pl_agree(MPI_COMM_WORLD, error));
+  if (!good) return error->code;
   for (uint32_t i = 0; i < own->n_known; i++) {
     if (rank == 0) values[i] = *own->known[i].search;
     MPI_Bcast(&own->known[i], (int)sizeof own->known[i], MPI_BYTE, 0, MPI_COMM_WORLD);

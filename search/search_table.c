@@ -65,6 +65,7 @@ static pl_code run_cell(pl_search_cell *cell, const pl_search *base, const pl_se
   if (error->code != PL_OK) return error->code; /* alike on all ranks: they all have the same arrays */
   pl_search_problem problem = *base->problem;
   problem.cluster = cluster;
+  problem.n_top = PL_SEARCH_MEAN_OF;
   pl_search search = *base;
   search.problem = &problem;
   search.method = cell->method;
