@@ -83,7 +83,7 @@ void pl_bound_memory(const pl_lower_bounds *bounds, const pl_program *program, c
     double peak = pl_bound_peak_bytes(program, stage, in_order) - slack_bytes;
     for (uint32_t p = 0; p < cluster->n_profiles && p < PL_BOUND_PROFILES; p++) {
       if ((layout->profiles[stage] >> p & 1) == 0) continue;
-      double short_by = peak - pl_held_memory_of(program, stage, &cluster->profiles[p], peak).usable;
+      double short_by = peak - pl_held_memory_of(program, stage, &cluster->profiles[p], peak, NULL).usable;
       if (short_by <= bound->shortfall_bytes) continue;
       bound->shortfall_bytes = short_by;
       bound->stage = stage;

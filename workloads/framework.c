@@ -59,6 +59,7 @@ static const char *const optimizer_words[] = {"fused", "foreach", "loop", "sgd",
 static const char *const unit_words[] = {"layer", "tensor", NULL};
 static const char *const weight_words[] = {"with_master", "fp32", NULL};
 static const char *const assign_words[] = {"uniform", "balanced", "ends", "filled", NULL};
+static const char *const allocator_words[] = {"exact", "caching", NULL};
 static const char *const window_words[] = {"microbatch", "pass", "kernel", NULL};
 static const char *const default_word[] = {"default", NULL}, *const kept_word[] = {"as_kept", NULL};
 static const char *const all_word[] = {"all", NULL}, *const device_word[] = {"device", NULL};
@@ -99,6 +100,7 @@ static const switch_row switches[] = {
     {"host", "collective", SWITCH_TIME, AT(collective_s), NULL, 0},
     {"host", "layer", SWITCH_TIME, AT(layer_s), NULL, 0},
     {"host", "window", SWITCH_WORD, AT(host_window), window_words, 0},
+    {"memory", "allocator", SWITCH_WORD, AT(allocator), allocator_words, 0},
     {"memory", "holds_update", SWITCH_FLAG, AT(holds_update), NULL, 0},
     {"memory", "lists_update", SWITCH_FLAG, AT(lists_update), NULL, 0},
     {"memory", "copies_gradient", SWITCH_FLAG, AT(copies_gradient), NULL, 0},
@@ -171,7 +173,7 @@ static pl_code read_ratio(const pl_document *document, const pl_node *section, c
 /* The enums of the struct are read as int. */
 _Static_assert(sizeof(pl_loss_form) == sizeof(int) && sizeof(pl_optimizer_form) == sizeof(int) &&
                    sizeof(pl_gather_unit) == sizeof(int) && sizeof(pl_weight_form) == sizeof(int) &&
-                   sizeof(pl_host_window) == sizeof(int),
+                   sizeof(pl_host_window) == sizeof(int) && sizeof(pl_allocator_form) == sizeof(int),
                "switches with words are of the size of int");
 
 static pl_code read_switch(const pl_document *document, const pl_node *section, const switch_row *row,

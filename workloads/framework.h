@@ -28,6 +28,12 @@ typedef enum pl_loss_form {
   PL_LOSS_FUSED         /* one kernel that reads 16-bit logits and writes their gradient over them */
 } pl_loss_form;
 
+/* Who hands out device memory, and so what is held beyond the tensors. */
+typedef enum pl_allocator_form {
+  PL_ALLOCATOR_EXACT = 0, /* as much as there are tensors */
+  PL_ALLOCATOR_CACHING    /* PyTorch's: the passes are replayed against it (workloads/stage_replay.h) */
+} pl_allocator_form;
+
 typedef enum pl_optimizer_form {
   PL_OPTIMIZER_FUSED = 0, /* one pass over everything: apex multi-tensor Adam, torch fused=True */
   PL_OPTIMIZER_FOREACH,   /* one pass per arithmetic step over all tensors (torch's default on GPUs) */
@@ -96,6 +102,7 @@ typedef struct pl_framework {
   double layer_s; /* per transformer layer and pass, on top of the kernels: modules, hooks, context managers */
   pl_host_window host_window;
   /* Memory that tensors do not account for, bytes. */
+  pl_allocator_form allocator;
   bool holds_update;         /* the optimizer's working memory is one flat tensor: no freed activations make room for
                                 it, and the allocator never gives it back */
   bool lists_update;         /* it is first a list of tensors, then the flat one: twice as much without ZeRO */

@@ -90,10 +90,24 @@ static pl_code build(simulation *state) {
 
 /* ---- memory ---- */
 
+/* Per stage; NULL where the framework's allocator holds nothing beyond the tensors. */
+static pl_code replay_stages(simulation *state, const pl_replayed_memory **replayed) {
+  *replayed = NULL;
+  if (pl_framework_or_ideal(state->job->framework)->allocator == PL_ALLOCATOR_EXACT) return PL_OK;
+  pl_replayed_memory *memory = PL_TAKE(state->arena, pl_replayed_memory, state->strategy->pp);
+  if (memory == NULL) return pl_fail_memory(state->error, "the replay of the stages");
+  for (int32_t s = 0; s < state->strategy->pp; s++)
+    PL_TRY(pl_stage_replay(&state->program, s, state->arena, &memory[s], state->error));
+  *replayed = memory;
+  return PL_OK;
+}
+
 /* The worst device of each stage is the one with the least room left. */
 static pl_code report_memory(simulation *state, pl_simulate_report *report) {
   pl_stage_memory *stages = PL_TAKE(state->arena, pl_stage_memory, state->strategy->pp);
   if (stages == NULL) return pl_fail_memory(state->error, "the memory of the stages");
+  const pl_replayed_memory *replayed;
+  PL_TRY(replay_stages(state, &replayed));
   int32_t worst = 0;
   for (int32_t s = 0; s < state->strategy->pp; s++)
     stages[s].capacity = INFINITY; /* nothing is known yet; what is usable may be below 0 */
@@ -102,7 +116,8 @@ static pl_code report_memory(simulation *state, pl_simulate_report *report) {
     pl_resident_memory resident = pl_resident_memory_of(&state->program, class->stage);
     double peak = (double)state->result.peak_bytes[c];
     pl_held_memory held =
-        pl_held_memory_of(&state->program, class->stage, pl_cluster_profile(state->cluster, class->device), peak);
+        pl_held_memory_of(&state->program, class->stage, pl_cluster_profile(state->cluster, class->device), peak,
+                          replayed == NULL ? NULL : &replayed[class->stage]);
     double capacity = held.usable;
     pl_stage_memory *stage = &stages[class->stage];
     if (stage->capacity - stage->peak <= capacity - peak) continue;

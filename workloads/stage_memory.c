@@ -110,14 +110,15 @@ static int32_t communicators_of(const pl_program *program, int32_t stage) {
 }
 
 pl_held_memory pl_held_memory_of(const pl_program *program, int32_t stage, const pl_device_profile *profile,
-                                 double peak_bytes) {
+                                 double peak_bytes, const pl_replayed_memory *replayed) {
   const pl_framework *framework = pl_framework_or_ideal(program->job->framework);
   double context = framework->context_bytes < 0 ? profile->reserved_bytes : framework->context_bytes;
   double outside = context + communicators_of(program, stage) * framework->communicator_bytes;
   double stretch = 1 + framework->fragmentation, allocator = (peak_bytes + framework->workspace_bytes) * stretch;
-  return (pl_held_memory){.allocator = allocator,
-                          .device = allocator + outside,
-                          .usable = (profile->memory_bytes - outside) / stretch - framework->workspace_bytes};
+  double held = replayed != NULL ? replayed->held : 0, stuck = replayed != NULL ? replayed->stuck : 0;
+  return (pl_held_memory){.allocator = allocator + held,
+                          .device = allocator + held + outside,
+                          .usable = (profile->memory_bytes - outside) / stretch - framework->workspace_bytes - stuck};
 }
 
 pl_memory_effect pl_block_effect(const pl_block_program *block, bool backward) {

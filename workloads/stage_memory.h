@@ -10,6 +10,7 @@
 #define PL_WORKLOADS_STAGE_MEMORY_H
 
 #include "workloads/program.h"
+#include "workloads/stage_replay.h"
 
 typedef struct pl_resident_memory {
   double parameters, gradients, optimizer, buffers; /* bytes */
@@ -27,8 +28,9 @@ typedef struct pl_held_memory {
   double allocator, device, usable; /* bytes */
 } pl_held_memory;
 
+/* `replayed`: beyond the tensors, of the framework's allocator (workloads/stage_replay.h); NULL: nothing. */
 pl_held_memory pl_held_memory_of(const pl_program *program, int32_t stage, const pl_device_profile *profile,
-                                 double peak_bytes);
+                                 double peak_bytes, const pl_replayed_memory *replayed);
 
 /* What a block's pass does to the activations on its device, as a memory effect. */
 pl_memory_effect pl_block_effect(const pl_block_program *block, bool backward);

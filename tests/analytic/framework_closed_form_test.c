@@ -25,6 +25,7 @@
 
 #include "tests/support/attention_job.h"
 #include "workloads/op_cost.h"
+#include "workloads/stage_replay.h"
 
 static const double forward_s = 0x1p-10, backward_s = 0x1.8p-9;
 enum { LAYERS = 4, RANKS = 4, MICROBATCHES = 3 };
@@ -387,6 +388,50 @@ static void buffers_of_a_static_pipeline(void **state) {
   attention_job_release(&own);
 }
 
+static pl_replayed_memory replay(attention_job *own, const char *text, int32_t stage) {
+  pl_strategy strategy;
+  pl_program program;
+  pl_replayed_memory memory = {0};
+  pl_error error = PL_ERROR_INIT;
+  if (pl_strategy_parse(text, &own->model, &own->arena, &strategy, &error) != PL_OK ||
+      pl_strategy_assign(&strategy, &own->model, &own->job, own->cluster, &own->arena, &error) != PL_OK ||
+      pl_program_take(&own->model, &own->job, &strategy, &own->arena, &program, &error) != PL_OK ||
+      pl_stage_replay(&program, stage, &own->arena, &memory, &error) != PL_OK)
+    fail_msg("%s: %s", text, error.message);
+  return memory;
+}
+
+/* The replay holds at its peak what the simulation holds, tensor for tensor; what the allocator adds is beside that. */
+static void a_caching_allocator_holds_more(void **state) {
+  (void)state;
+  attention_job own;
+  build(&own, RANKS, 0);
+  own.job.gbs = 64 * RANKS;
+  own.job.dtype = PL_DTYPE_BF16; /* whose optimizer needs nothing more */
+  pl_framework framework = pl_framework_ideal;
+  own.job.framework = &framework;
+  static const char *const texts[] = {"pp=4,dp=1,tmp=1,mbs=16", "pp=1,dp=4,tmp=1,mbs=16,recompute=full",
+                                      "pp=2,dp=2,tmp=1,mbs=8,schedule=gpipe"};
+  for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+    framework.allocator = PL_ALLOCATOR_EXACT;
+    pl_simulate_report exact = attention_job_simulate(&own, texts[i]);
+    framework.allocator = PL_ALLOCATOR_CACHING;
+    pl_simulate_report caching = attention_job_simulate(&own, texts[i]);
+    for (int32_t s = 0; s < exact.n_stages; s++) {
+      assert_true(caching.stages[s].peak == exact.stages[s].peak);
+      double tensors = replay(&own, texts[i], s).peak;
+      if (fabs(tensors - exact.stages[s].activations) > 1)
+        fail_msg("%s, stage %d: %.17g bytes of tensors, not %.17g", texts[i], s, tensors, exact.stages[s].activations);
+      double held = caching.stages[s].reserved - caching.stages[s].peak;
+      double stuck = exact.stages[s].capacity - caching.stages[s].capacity;
+      if (!(held > 0 && held < 0.5 * exact.stages[s].activations + 22 * 0x1p20 && stuck >= 0 && stuck <= held))
+        fail_msg("%s, stage %d: %g bytes held beside %g, %g stuck", texts[i], s, held, exact.stages[s].activations,
+                 stuck);
+    }
+  }
+  attention_job_release(&own);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(host_and_device_take_the_longer),
@@ -399,6 +444,7 @@ int main(void) {
       cmocka_unit_test(a_flat_update_stays),
       cmocka_unit_test(collectives_run_beside_products),
       cmocka_unit_test(copies_of_gradients),
+      cmocka_unit_test(a_caching_allocator_holds_more),
       cmocka_unit_test(gathered_by_tensor),
       cmocka_unit_test(buffers_of_a_static_pipeline),
   };

@@ -1,0 +1,105 @@
+/* PyTorch's caching allocator: what its documentation says of sizes, and that blocks never overlap or get lost. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <stdio.h>
+#include <cmocka.h>
+
+#include "core/cluster.h"
+#include "tests/support/arena_fixture.h"
+#include "tests/support/random.h"
+#include "workloads/caching_allocator.h"
+
+static const int64_t MiB = 1 << 20;
+
+static void segments_have_the_sizes_of_the_notes(void **state) {
+  (void)state;
+  static const struct {
+    int64_t size_bytes, segment_bytes;
+  } rows[] = {{1, 2 << 20},         {1 << 20, 2 << 20},         {(1 << 20) + 1, 20 << 20}, {(10 << 20) - 512, 20 << 20},
+              {10 << 20, 10 << 20}, {(10 << 20) + 1, 12 << 20}, {33 << 20, 34 << 20}};
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    pl_caching_allocator own;
+    pl_caching_allocator_init(&own, &arena);
+    uint32_t block = pl_caching_allocator_take(&own, rows[i].size_bytes);
+    assert_true(own.held_bytes == rows[i].segment_bytes && own.occupied_bytes == own.held_bytes);
+    assert_true(own.used_bytes == rows[i].size_bytes);
+    pl_caching_allocator_give(&own, block);
+    assert_true(own.held_bytes == rows[i].segment_bytes && own.occupied_bytes == 0 && own.used_bytes == 0);
+    assert_int_equal(pl_caching_allocator_take(&own, rows[i].size_bytes), block); /* what is cached is used again */
+    assert_true(own.held_bytes == rows[i].segment_bytes);
+  }
+}
+
+/* Two blocks of 16 and 12 MiB: 10 MiB come out of the smaller one, its rest of 2 MiB is a block for 2 MiB, and what is
+ * left of neither serves 20 MiB. */
+static void the_smallest_fit_is_split_and_joined(void **state) {
+  (void)state;
+  pl_caching_allocator own;
+  pl_caching_allocator_init(&own, &arena);
+  uint32_t large = pl_caching_allocator_take(&own, 16 * MiB), less = pl_caching_allocator_take(&own, 12 * MiB);
+  pl_caching_allocator_give(&own, large);
+  pl_caching_allocator_give(&own, less);
+  assert_int_equal(pl_caching_allocator_take(&own, 10 * MiB), less);
+  uint32_t rest = pl_caching_allocator_take(&own, 2 * MiB);
+  assert_true(own.held_bytes == 28 * MiB && own.occupied_bytes == 12 * MiB);
+  uint32_t more = pl_caching_allocator_take(&own, 20 * MiB);
+  assert_true(own.held_bytes == 48 * MiB);
+  pl_caching_allocator_give(&own, rest);
+  pl_caching_allocator_give(&own, less);
+  pl_caching_allocator_give(&own, more);
+  assert_true(own.occupied_bytes == 0);
+  pl_caching_allocator_take(&own, 12 * MiB); /* whole again */
+  pl_caching_allocator_take(&own, 16 * MiB);
+  assert_true(own.held_bytes == 48 * MiB && own.occupied_bytes == 28 * MiB);
+  /* 15.5 MiB of 16: half a MiB is not worth a block, and goes with it */
+  pl_caching_allocator_init(&own, &arena);
+  pl_caching_allocator_give(&own, pl_caching_allocator_take(&own, 16 * MiB));
+  pl_caching_allocator_take(&own, 31 * MiB / 2);
+  pl_caching_allocator_take(&own, MiB / 2);
+  assert_true(own.held_bytes == 18 * MiB);
+}
+
+static void nothing_is_lost(void **state) {
+  (void)state;
+  uint64_t random = test_seed(20250219);
+  pl_caching_allocator own;
+  pl_caching_allocator_init(&own, &arena);
+  enum { BLOCKS = 64 };
+  uint32_t held[BLOCKS];
+  int64_t size_bytes[BLOCKS] = {0}, used_bytes = 0;
+  for (int i = 0; i < 20000; i++) {
+    uint32_t which = random_below(&random, BLOCKS);
+    if (size_bytes[which] > 0) {
+      pl_caching_allocator_give(&own, held[which]);
+      used_bytes -= size_bytes[which];
+      size_bytes[which] = 0;
+    } else {
+      size_bytes[which] = (int64_t)1 << random_between(&random, 4, 25);
+      size_bytes[which] += (int64_t)random_below(&random, 4096);
+      held[which] = pl_caching_allocator_take(&own, size_bytes[which]);
+      used_bytes += size_bytes[which];
+      for (uint32_t j = 0; j < BLOCKS; j++)
+        assert_true(j == which || size_bytes[j] == 0 || held[j] != held[which]);
+    }
+    assert_true(own.used_bytes == used_bytes && own.used_bytes <= own.occupied_bytes);
+    assert_true(own.occupied_bytes <= own.held_bytes);
+  }
+  for (uint32_t j = 0; j < BLOCKS; j++)
+    if (size_bytes[j] > 0) pl_caching_allocator_give(&own, held[j]);
+  assert_true(own.used_bytes == 0 && own.occupied_bytes == 0);
+  int64_t cached_bytes = own.held_bytes;
+  pl_caching_allocator_take(&own, 2 * MiB); /* everything is joined: the largest segment is whole */
+  assert_true(own.held_bytes == cached_bytes);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(segments_have_the_sizes_of_the_notes),
+      cmocka_unit_test(the_smallest_fit_is_split_and_joined),
+      cmocka_unit_test(nothing_is_lost),
+  };
+  return cmocka_run_group_tests(tests, set_up, tear_down);
+}
