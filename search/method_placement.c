@@ -182,7 +182,7 @@ static pl_code descend(placing *own, const shape *s, const pl_strategy *strategy
                        pl_error *error) {
   uint32_t n = own->pools.n_pools;
   size_t size = (size_t)s->pp * n;
-  bool gains = r->n > 0;
+  bool gains = r->n > 0 && n > 0;
   while (gains) {
     gains = false;
     const ranked start = r->best[0];

@@ -76,7 +76,7 @@ static void time_stages(const scoring *state, const pl_device_profile *profile, 
   const pl_model *model = state->problem->model;
   const pl_strategy *strategy = state->strategy;
   const int32_t first = PL_MODEL_BLOCKS_BEFORE_LAYERS, end = first + model->n_layers;
-  double class_s[PL_MODEL_CLASSES_MAX];
+  double class_s[PL_MODEL_CLASSES_MAX] = {0};
   for (int32_t c = 0; c < pl_model_n_classes(model); c++)
     class_s[c] = block_s(state, profile, c);
   for (int32_t c = 0; c < pl_strategy_n_chunks(strategy); c++)

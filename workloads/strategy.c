@@ -267,7 +267,8 @@ int pl_strategy_format(const pl_strategy *strategy, const pl_model *model, char 
 }
 
 char *pl_strategy_text(const pl_strategy *strategy, const pl_model *model) {
-  size_t size = (size_t)pl_strategy_format(strategy, model, NULL, 0) + 1;
+  char none[1];
+  size_t size = (size_t)pl_strategy_format(strategy, model, none, 0) + 1;
   char *text = malloc(size);
   if (text != NULL) pl_strategy_format(strategy, model, text, size);
   return text;

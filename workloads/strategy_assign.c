@@ -31,7 +31,8 @@ static double chunk_time_s(const packing *pack, int32_t chunk, int32_t first, in
   const double *share = &pack->share[(ptrdiff_t)(chunk % pack->n_stages) * pack->n_profiles];
   double time_s = 0;
   for (int32_t p = 0; p < pack->n_profiles; p++)
-    if (share[p] > 0) time_s = fmax(time_s, share[p] * (pack->prefix[p][end] - pack->prefix[p][first]));
+    if (pack->prefix[p] != NULL && share[p] > 0)
+      time_s = fmax(time_s, share[p] * (pack->prefix[p][end] - pack->prefix[p][first]));
   return time_s;
 }
 

@@ -73,7 +73,7 @@ static pl_code read_devices(char *text, uint32_t *devices, int64_t room, int64_t
     int64_t first = 0, last = 0;
     PL_TRY(read_range(item, &first, &last, error));
     int64_t step = first <= last ? 1 : -1, n_more = (last - first) * step + 1;
-    for (int64_t i = 0; i < n_more && *n + i < room; i++)
+    for (int64_t i = 0; devices != NULL && i < n_more && *n + i < room; i++)
       devices[*n + i] = (uint32_t)(first + i * step);
     *n += n_more;
   }

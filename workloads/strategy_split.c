@@ -34,7 +34,7 @@ static pl_code read_runs(char *text, int32_t *split, int64_t room, int64_t *n, p
   for (char *item; (item = strsep(&text, ":")) != NULL;) {
     int64_t number = 0, times = 0;
     PL_TRY(read_run(item, &number, &times, error));
-    for (int64_t i = 0; i < times && *n + i < room; i++)
+    for (int64_t i = 0; split != NULL && i < times && *n + i < room; i++)
       split[*n + i] = (int32_t)number;
     *n += times;
   }

@@ -37,7 +37,7 @@ static void build(attention_job *own, int32_t tmp) {
 
 static pl_amp_costs take(attention_job *own, const pl_cluster *cluster, const char *text, pl_strategy *strategy) {
   pl_error error = PL_ERROR_INIT;
-  pl_amp_costs costs;
+  pl_amp_costs costs = {0};
   if (pl_strategy_parse(text, &own->model, &own->arena, strategy, &error) != PL_OK ||
       pl_strategy_check(strategy, &own->model, &own->job, cluster->n_devices, &error) != PL_OK ||
       pl_amp_costs_take(cluster, &own->model, &own->job, strategy, &own->arena, &costs, &error) != PL_OK)

@@ -35,7 +35,7 @@ static void append_placement(uint64_t *random, int32_t n_devices, int32_t n_used
     sum += m;
   }
   if (splits) *gbs = sum;
-  int32_t order[64];
+  int32_t order[64] = {0};
   assert_in_range(n_devices, 1, 64);
   for (int32_t i = 0; i < n_devices; i++) {
     int32_t other = (int32_t)random_below(random, (uint32_t)i + 1);

@@ -172,7 +172,8 @@ static void deals_are_the_best(void **state) {
     for (int32_t r = 0; r < n; r++) {
       assert_true(split[r] >= unit && split[r] % unit == 0);
       sum += split[r];
-      last_s = fmax(last_s, split[r] / unit * pace_s[r]);
+      int32_t units = split[r] / unit;
+      last_s = fmax(last_s, units * pace_s[r]);
     }
     assert_int_equal(sum, n_units * unit);
     assert_true(last_s == best_deal_s(pace_s, n, 0, n_units));

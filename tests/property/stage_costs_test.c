@@ -66,7 +66,7 @@ static void close_session(session *own) {
 
 static pl_simulate_report simulate(session *own, pl_assign_recipe recipe) {
   pl_error error = PL_ERROR_INIT;
-  pl_simulate_report report;
+  pl_simulate_report report = {0};
   pl_strategy strategy = own->strategy;
   strategy.recipe = recipe;
   if (pl_assign(&strategy, &own->model, &own->job, own->cluster, &own->options, &own->arena, &error) != PL_OK ||
