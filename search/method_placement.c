@@ -305,7 +305,7 @@ static uint64_t hash_of(const pl_strategy *s) {
                              s->ep,
                              s->mbs,
                              s->vpp,
-                             s->recipe,
+                             (int32_t)s->recipe,
                              s->cp_gather,
                              (int)s->schedule,
                              s->sp,
