@@ -13,12 +13,24 @@
 static const double BIG_FLOPS = 1e9, SMALL_WEIGHT = 0.2, HUBER = 0.1;
 enum { HELD_OUT = 5, ROUNDS = 80 };
 
-static double flops_of(const pl_gemm_shape *s) {
-  return 2 * (double)s->batch * (double)s->m * (double)s->n * (double)s->k;
+double pl_gemm_flops(const pl_gemm_shape *s) {
+  return 2.0 * (double)s->batch * (double)s->m * (double)s->n * (double)s->k;
+}
+
+pl_op pl_gemm_op_of(const pl_gemm_shape *shape) {
+  return (pl_op){.kind = PL_OP_GEMM,
+                 .category = PL_CATEGORY_FORWARD,
+                 .dtype = (uint8_t)shape->dtype,
+                 .batch = shape->batch,
+                 .m = shape->m,
+                 .n = shape->n,
+                 .k = shape->k,
+                 .flops = pl_gemm_flops(shape),
+                 .bytes = pl_gemm_least_bytes(shape)};
 }
 
 static double weight_of(const pl_gemm_shape *shape) {
-  return flops_of(shape) >= BIG_FLOPS ? 1 : SMALL_WEIGHT;
+  return pl_gemm_flops(shape) >= BIG_FLOPS ? 1 : SMALL_WEIGHT;
 }
 
 bool pl_gemm_is_held_out(const pl_gemm_shape *s) {
@@ -279,7 +291,7 @@ typedef struct selection {
 } selection;
 
 static bool selects(const selection *s, const pl_gemm_shape *shape) {
-  return s->left_out(shape) == s->held_out && (flops_of(shape) >= BIG_FLOPS) == s->big;
+  return s->left_out(shape) == s->held_out && (pl_gemm_flops(shape) >= BIG_FLOPS) == s->big;
 }
 
 typedef double (*predictor)(const pl_device_profile *device, const pl_gemm_fit *fit, const pl_gemm_shape *shape);
@@ -296,15 +308,7 @@ static double by_roofline(const pl_device_profile *device, const pl_gemm_fit *fi
   (void)fit;
   pl_device_profile bare = *device;
   bare.gemm.n_fits = bare.n_ops = 0;
-  const pl_op op = {.kind = PL_OP_GEMM,
-                    .category = PL_CATEGORY_FORWARD,
-                    .dtype = (uint8_t)shape->dtype,
-                    .batch = shape->batch,
-                    .m = shape->m,
-                    .n = shape->n,
-                    .k = shape->k,
-                    .flops = flops_of(shape),
-                    .bytes = pl_gemm_least_bytes(shape)};
+  const pl_op op = pl_gemm_op_of(shape);
   return pl_op_cost(&bare, &op).time_s;
 }
 

@@ -23,6 +23,7 @@
 #define PL_VALIDATION_GEMM_FIT_H
 
 #include "validation/gemm_samples.h"
+#include "workloads/op.h"
 
 enum {
   PL_GEMM_FIT_SHAPES = 6000,
@@ -63,5 +64,10 @@ pl_code pl_gemm_fit_take(const pl_device_profile *device, const pl_gemm_sample *
 
 /* Whether the fit leaves this shape out. */
 bool pl_gemm_is_held_out(const pl_gemm_shape *shape);
+
+/* 2 batch m n k. */
+double pl_gemm_flops(const pl_gemm_shape *shape);
+/* A product of that shape as an op of the forward pass. */
+pl_op pl_gemm_op_of(const pl_gemm_shape *shape);
 
 #endif

@@ -58,20 +58,8 @@ static pl_code keep(taking *state, pl_residual residual, pl_residual_pool *pool,
 
 /* ---- products ---- */
 
-static double flops_of(const pl_gemm_shape *s) {
-  return 2.0 * (double)s->batch * (double)s->m * (double)s->n * (double)s->k;
-}
-
 static double gemm_time(const pl_device_profile *profile, const pl_gemm_shape *shape) {
-  const pl_op op = {.kind = PL_OP_GEMM,
-                    .category = PL_CATEGORY_FORWARD,
-                    .dtype = (uint8_t)shape->dtype,
-                    .batch = shape->batch,
-                    .m = shape->m,
-                    .n = shape->n,
-                    .k = shape->k,
-                    .flops = flops_of(shape),
-                    .bytes = pl_gemm_least_bytes(shape)};
+  const pl_op op = pl_gemm_op_of(shape);
   return pl_op_cost(profile, &op).time_s;
 }
 
@@ -80,7 +68,7 @@ static void add_products(const pl_gemm_samples *samples, const pl_device_profile
                          pl_residual_pool *pool) {
   for (uint32_t i = 0; i < samples->n; i++) {
     const pl_gemm_sample *s = &samples->rows[i];
-    if (!pl_gemm_is_held_out(&s->shape) || flops_of(&s->shape) < LEAST_FLOPS) continue;
+    if (!pl_gemm_is_held_out(&s->shape) || pl_gemm_flops(&s->shape) < LEAST_FLOPS) continue;
     if (!(profile->peak_flops[s->shape.dtype] > 0)) continue;
     if (fitted && pl_gemm_fit_for(profile, s->shape.dtype) == NULL) continue;
     pl_residual_pool_add(pool, s->time_s, gemm_time(profile, &s->shape));

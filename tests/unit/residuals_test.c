@@ -8,22 +8,9 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "tests/support/arena_fixture.h"
 #include "validation/residual_pool.h"
 #include "validation/training_residuals.h"
-
-static pl_arena arena;
-
-static int set_up(void **state) {
-  (void)state;
-  pl_arena_init(&arena, 0);
-  return 0;
-}
-
-static int tear_down(void **state) {
-  (void)state;
-  pl_arena_release(&arena);
-  return 0;
-}
 
 static void near(double a, double b) {
   if (!(fabs(a - b) <= 1e-9)) fail_msg("%.12g, expected %.12g", a, b);
