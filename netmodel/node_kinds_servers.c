@@ -10,7 +10,7 @@ const pl_node_kind pl_node_kinds_servers[] = {
      .title = "Server with HGX A800: 8 A800 on NVSwitch, 8 HDR InfiniBand NICs",
      .about =
          "As a DGX A100 but for NVLink: 8 links per GPU instead of 12, 200 GB/s into the switches (nvidia-smi topo -m\n"
-         "of such a box: all pairs NV8, each GPU PIX to one NIC; 400 GB/s both ways in NVIDIA's product brief).\n"
+         "of such a box: all pairs NV8, each GPU PIX to one NIC; 400 GB/s both ways as vendors of servers state it).\n"
          "Assumed: CPUs, PCIe and network of a DGX A100.\n",
      .device = "A800-SXM4-80GB",
      .default_nodes = 1,
@@ -39,7 +39,7 @@ const pl_node_kind pl_node_kinds_servers[] = {
      .about =
          "As a DGX H100 but for NVLink: 8 links per GPU instead of 18, 200 GB/s into the switches (400 GB/s both "
          "ways:\n"
-         "NVIDIA's product brief; DeepSeek-AI 2024, arXiv 2412.19437, section 3.2.2, counts with 160 GB/s that copies\n"
+         "vendors of servers; DeepSeek-AI 2024, arXiv 2412.19437, section 3.2.2, counts with 160 GB/s that copies\n"
          "reach, and with one NIC of 50 GB/s per GPU). Assumed: CPUs, PCIe and network of a DGX H100.\n",
      .device = "H800-SXM5-80GB",
      .default_nodes = 1,
