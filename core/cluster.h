@@ -77,6 +77,9 @@ static inline pl_code pl_cluster_route(const pl_cluster *cluster, uint32_t sourc
   return cluster->route(cluster->routes, source, destination, route, error);
 }
 
+/* Nodes that the `n` devices are on. O(n^2). */
+uint32_t pl_cluster_count_nodes(const pl_cluster *cluster, const uint32_t *devices, uint32_t n);
+
 static inline const pl_device_profile *pl_cluster_profile(const pl_cluster *cluster, uint32_t device) {
   return &cluster->profiles[cluster->devices[device].profile];
 }

@@ -121,22 +121,24 @@ static pl_code list_devices(const taking *state, const pl_csv *csv, const char *
   return PL_OK;
 }
 
-static pl_code load_table(const taking *state, const char *name, pl_csv *csv) {
+/* A table of the folder, and the profiles of the devices in it that have one. */
+static pl_code load_table(const taking *state, const char *name, pl_csv *csv, pl_device_profile *devices, uint32_t *n) {
+  const char *names[MOST_DEVICES];
   const char *path = pl_arena_printf(state->arena, "%s/%s", state->folder, name);
   if (path == NULL) return pl_fail_memory(state->error, "a file name");
-  return pl_csv_load(path, state->arena, csv, state->error);
+  PL_TRY(pl_csv_load(path, state->arena, csv, state->error));
+  PL_TRY(list_devices(state, csv, names, n));
+  for (uint32_t d = 0; d < *n; d++)
+    PL_TRY(load_profile(state, names[d], &devices[d]));
+  return PL_OK;
 }
 
 static pl_code take_attention(taking *state) {
   pl_residual_pool fitted = pl_residual_pool_in(state->arena), moved = fitted, bare = fitted;
-  const char *names[MOST_DEVICES];
   pl_device_profile devices[MOST_DEVICES];
   uint32_t n;
   pl_csv csv;
-  PL_TRY(load_table(state, "attention.csv.gz", &csv));
-  PL_TRY(list_devices(state, &csv, names, &n));
-  for (uint32_t d = 0; d < n; d++)
-    PL_TRY(load_profile(state, names[d], &devices[d]));
+  PL_TRY(load_table(state, "attention.csv.gz", &csv, devices, &n));
   const pl_attention_pools pools = {&fitted, &moved, &bare};
   for (uint32_t d = 0; d < n; d++) {
     const pl_device_profile *from[MOST_DEVICES];
@@ -186,14 +188,10 @@ static bool is_mate(const pl_device_profile *a, const pl_device_profile *b) {
 
 static pl_code take_kernels(taking *state) {
   pl_residual_pool fitted = pl_residual_pool_in(state->arena), moved = fitted, bare = fitted;
-  const char *names[MOST_DEVICES];
   pl_device_profile devices[MOST_DEVICES];
   uint32_t n;
   pl_csv csv;
-  PL_TRY(load_table(state, "kernels.csv.gz", &csv));
-  PL_TRY(list_devices(state, &csv, names, &n));
-  for (uint32_t d = 0; d < n; d++)
-    PL_TRY(load_profile(state, names[d], &devices[d]));
+  PL_TRY(load_table(state, "kernels.csv.gz", &csv, devices, &n));
   for (int kind = 0; kind < PL_KERNEL_KIND_COUNT; kind++)
     for (int pass = 0; pass < 2; pass++)
       for (uint32_t d = 0; d < n; d++) {

@@ -11,18 +11,6 @@
 #include "core/cluster.h"
 #include "workloads/block_tape.h"
 
-enum { OP_TENSORS = PL_OP_INPUTS + 2 };
-
-/* Distinct tensors an op touches, without PL_NONE entries; the first n_inputs of them are read. */
-static uint32_t touched(const pl_op *op, uint32_t tensors[OP_TENSORS]) {
-  uint32_t n = 0;
-  for (uint32_t i = 0; i < PL_OP_INPUTS; i++)
-    if (op->inputs[i] != PL_NONE) tensors[n++] = op->inputs[i];
-  if (op->output != PL_NONE) tensors[n++] = op->output;
-  if (op->auxiliary != PL_NONE) tensors[n++] = op->auxiliary;
-  return n;
-}
-
 static bool is_activation(const pl_tensor *tensor) {
   return tensor->kind == PL_TENSOR_ACTIVATION || tensor->kind == PL_TENSOR_MASK;
 }
@@ -54,12 +42,12 @@ static double mark_saved(pl_tape *tape) {
  * and give back their bytes when freed. */
 static double peak_of(const pl_tape *tape, const pl_op *ops, uint32_t n_ops, uint32_t given, uint32_t kept,
                       bool backward) {
-  uint32_t last[PL_TAPE_TENSORS], tensors[OP_TENSORS];
+  uint32_t last[PL_TAPE_TENSORS], tensors[PL_OP_TENSORS];
   bool alive[PL_TAPE_TENSORS];
   for (uint32_t i = 0; i < tape->n_tensors; i++)
     alive[i] = backward && tape->tensors[i].saved;
   for (uint32_t i = 0; i < n_ops; i++)
-    for (uint32_t j = touched(&ops[i], tensors); j-- > 0;)
+    for (uint32_t j = pl_op_tensors(&ops[i], tensors); j-- > 0;)
       last[tensors[j]] = i;
   double live = 0, peak;
   if (given != PL_NONE) {
@@ -68,7 +56,7 @@ static double peak_of(const pl_tape *tape, const pl_op *ops, uint32_t n_ops, uin
   }
   peak = live;
   for (uint32_t i = 0; i < n_ops; i++) {
-    uint32_t n = touched(&ops[i], tensors);
+    uint32_t n = pl_op_tensors(&ops[i], tensors);
     for (uint32_t j = 0; j < n; j++) {
       const pl_tensor *tensor = &tape->tensors[tensors[j]];
       if (alive[tensors[j]] || !is_counted(tensor)) continue;

@@ -57,17 +57,6 @@ static const uint32_t *group_members(const pl_family *family, uint32_t group) {
 
 /* ---- what is sent ---- */
 
-static uint32_t count_nodes(const pl_cluster *cluster, const uint32_t *members, uint32_t n) {
-  uint32_t n_nodes = 0;
-  for (uint32_t i = 0; i < n; i++) {
-    uint32_t before = 0;
-    while (before < i && cluster->devices[members[before]].node != cluster->devices[members[i]].node)
-      before++;
-    n_nodes += before == i;
-  }
-  return n_nodes;
-}
-
 /* A token has k experts, spread evenly over N nodes: k (1 - 1/N) of its copies leave the node, for
  * (N - 1) (1 - (1 - 1/N)^k) different nodes on average. What else of the exchange stays inside nodes, where the links
  * are so much faster that it is not the bottleneck, shrinks with it. */
@@ -82,7 +71,7 @@ double pl_communication_bytes(const pl_cluster *cluster, const pl_program *progr
   double size_bytes = own->ops[op].size_bytes;
   bool once = pl_framework_or_ideal(program->job->framework)->sends_tokens_per_node;
   if (!once || own->kind != PL_FAMILY_EXPERT || own->ops[op].kind != PL_ALL_TO_ALL) return size_bytes;
-  uint32_t n_nodes = count_nodes(cluster, group_members(own, group), own->group_size);
+  uint32_t n_nodes = pl_cluster_count_nodes(cluster, group_members(own, group), own->group_size);
   return n_nodes > 1 ? size_bytes * copies_saved(n_nodes, (double)program->model->topk) : size_bytes;
 }
 

@@ -257,17 +257,6 @@ int32_t pl_explanation_worst_stage(const pl_explanation *explanation) {
   return worst;
 }
 
-static uint32_t count_nodes(const pl_cluster *cluster, const uint32_t *members, uint32_t n) {
-  uint32_t n_nodes = 0;
-  for (uint32_t i = 0; i < n; i++) {
-    uint32_t before = 0;
-    while (before < i && cluster->devices[members[before]].node != cluster->devices[members[i]].node)
-      before++;
-    n_nodes += before == i;
-  }
-  return n_nodes;
-}
-
 /* The links are asked for once more: classes of folding know what all transfers of a class put on a link. */
 static pl_code find_link(const pl_explanation *explanation, const pl_collective_group *channels,
                          const pl_communication *op, pl_arena *arena, pl_explained_group *group, pl_error *error) {
@@ -303,7 +292,7 @@ pl_code pl_explained_group_take(const pl_explanation *explanation, const pl_expl
   const pl_group_class *class = &explanation->plan->group_classes[group_class];
   *group = (pl_explained_group){.kind = own->kind, .size = family->group_size, .size_bytes = own->size_bytes};
   const uint32_t *members = family->members + (size_t) class->group * family->group_size;
-  group->n_nodes = count_nodes(explanation->cluster, members, family->group_size);
+  group->n_nodes = pl_cluster_count_nodes(explanation->cluster, members, family->group_size);
   group->overlaps = has_overlap_factor(explanation, family, members);
   if (explanation->plan->ops != NULL) {
     const pl_lowered_op *lowered = &explanation->plan->ops[class->first_op + op->family_op];

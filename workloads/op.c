@@ -38,3 +38,12 @@ const char *pl_block_kind_name(pl_block_kind kind) {
 pl_dtype pl_gradient_dtype(pl_dtype dtype) {
   return dtype == PL_DTYPE_FP16 ? PL_DTYPE_FP16 : PL_DTYPE_FP32;
 }
+
+uint32_t pl_op_tensors(const pl_op *op, uint32_t tensors[PL_OP_TENSORS]) {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < PL_OP_INPUTS; i++)
+    if (op->inputs[i] != PL_NONE) tensors[n++] = op->inputs[i];
+  if (op->output != PL_NONE) tensors[n++] = op->output;
+  if (op->auxiliary != PL_NONE) tensors[n++] = op->auxiliary;
+  return n;
+}

@@ -41,7 +41,7 @@ typedef enum pl_group_role {
   PL_GROUP_EMBEDDING
 } pl_group_role;
 
-enum { PL_TENSOR_RANK = 4, PL_OP_INPUTS = 6 };
+enum { PL_TENSOR_RANK = 4, PL_OP_INPUTS = 6, PL_OP_TENSORS = PL_OP_INPUTS + 2 };
 
 /* FLOPs of fused attention's backward over its forward's: five matrix products where the forward has two. */
 #define PL_ATTENTION_BACKWARD_FLOPS 2.5
@@ -96,6 +96,9 @@ typedef struct pl_op {
   uint32_t inputs[PL_OP_INPUTS], output;
   uint32_t auxiliary; /* second output: dropout mask, log-sum-exp, parameter gradient of a norm */
 } pl_op;
+
+/* Tensors that an op touches, read ones first, without PL_NONE entries; returns how many. */
+uint32_t pl_op_tensors(const pl_op *op, uint32_t tensors[PL_OP_TENSORS]);
 
 typedef struct pl_op_list {
   const pl_op *ops;

@@ -7,7 +7,7 @@
 #include "workloads/block_tape.h"
 #include "workloads/caching_allocator.h"
 
-enum { OP_TENSORS = PL_OP_INPUTS + 2, SETTLING = 4 /* microbatches after the first backward pass */ };
+enum { SETTLING = 4 /* microbatches after the first backward pass */ };
 
 /* The tensors of one block and microbatch that have memory. */
 typedef struct kept_block {
@@ -54,26 +54,17 @@ static bool is_counted(const pl_tensor *tensor) {
   return tensor->kind == PL_TENSOR_ACTIVATION || tensor->kind == PL_TENSOR_MASK || tensor->kind == PL_TENSOR_GRADIENT;
 }
 
-static uint32_t touched(const pl_op *op, uint32_t tensors[OP_TENSORS]) {
-  uint32_t n = 0;
-  for (uint32_t i = 0; i < PL_OP_INPUTS; i++)
-    if (op->inputs[i] != PL_NONE) tensors[n++] = op->inputs[i];
-  if (op->output != PL_NONE) tensors[n++] = op->output;
-  if (op->auxiliary != PL_NONE) tensors[n++] = op->auxiliary;
-  return n;
-}
-
 /* The ops of one list; `staying` outlives it, and so does what is saved when it is the forward list. */
 static void run_ops(replay *own, const pl_block_program *block, bool backward, kept_block *kept) {
   const pl_op_list *list = backward ? &block->backward : &block->forward;
-  uint32_t staying = backward ? block->input_gradient : block->output, tensors[OP_TENSORS];
+  uint32_t staying = backward ? block->input_gradient : block->output, tensors[PL_OP_TENSORS];
   uint32_t last[PL_TAPE_TENSORS] = {0};
   PL_ASSERT(block->n_tensors <= PL_TAPE_TENSORS);
   for (uint32_t i = 0; i < list->n_ops && !own->failed; i++)
-    for (uint32_t j = touched(&list->ops[i], tensors); j-- > 0;)
+    for (uint32_t j = pl_op_tensors(&list->ops[i], tensors); j-- > 0;)
       last[tensors[j]] = i;
   for (uint32_t i = 0; i < list->n_ops && !own->failed; i++) {
-    uint32_t n = touched(&list->ops[i], tensors);
+    uint32_t n = pl_op_tensors(&list->ops[i], tensors);
     for (uint32_t j = 0; j < n; j++)
       if (kept->held[tensors[j]] == PL_NONE && is_counted(&block->tensors[tensors[j]]))
         kept->held[tensors[j]] = take(own, block->tensors[tensors[j]].size_bytes);
