@@ -9,6 +9,7 @@
 
 #include "core/command.h"
 #include "core/command_line.h"
+#include "core/output_file.h"
 #include "netmodel/platform.h"
 #include "netmodel/platform_make.h"
 #include "netmodel/platform_svg.h"
@@ -129,8 +130,7 @@ static pl_code show_platform(const request *r, const pl_platform *platform, pl_a
 }
 
 static pl_code show_file(const request *r, const char *path, pl_error *error) {
-  if (r->svg != NULL && !r->force && access(r->svg, F_OK) == 0)
-    return pl_fail(error, PL_BAD_INPUT, "%s exists; --force replaces it", r->svg);
+  if (r->svg != NULL) PL_TRY(pl_output_file_check(r->svg, r->force, error));
   if (r->svg != NULL) PL_TRY(pl_command_refuse_input(r->svg, path, error));
   pl_platform *platform;
   PL_TRY(pl_platform_load(path, r->profile_folder, &platform, error));

@@ -2,18 +2,15 @@
 #include "netmodel/platform_make.h"
 
 #include <argp.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "core/command.h"
 #include "core/command_line.h"
+#include "core/output_file.h"
 #include "core/units.h"
 
-enum { COMMAND_BYTES = 512, KIND_BYTES = 256, PATH_BYTES = 4096 };
+enum { COMMAND_BYTES = 512, KIND_BYTES = 256 };
 
 typedef struct request {
   const char *kind, *nodes, *gpus_per_node, *fabric, *pod_nodes, *oversubscription, *nic_rate, *sockets, *device,
@@ -246,75 +243,11 @@ static pl_code make_plan(const request *r, pl_platform_plan *plan, char command[
   return pl_platform_plan_check(plan, error);
 }
 
-static pl_code fail_write(const char *path, int code, pl_error *error) {
-  return pl_fail(error, PL_IO, "cannot write %s: %s", path, strerror(code));
-}
-
-/* Closes in any case; the error is that of the first call that failed. */
-static int write_and_close(const pl_platform_plan *plan, int descriptor) {
-  FILE *stream = fdopen(descriptor, "w");
-  if (stream == NULL) {
-    int code = errno;
-    close(descriptor);
-    return code;
-  }
-  errno = 0;
-  pl_platform_write(plan, stream);
-  int code = fflush(stream) != 0 || ferror(stream) != 0 ? (errno != 0 ? errno : EIO) : 0;
-  /* A pipe or a device cannot be synchronised: EINVAL. */
-  if (code == 0 && fsync(descriptor) != 0 && errno != EINVAL && errno != EROFS) code = errno;
-  if (fclose(stream) != 0 && code == 0) code = errno;
-  return code;
-}
-
-/* Without `force` the name is taken by link(), which fails when somebody else took it meanwhile. */
-static int publish(const char *temporary, const char *path, bool force) {
-  if (!force) {
-    if (link(temporary, path) == 0) return unlink(temporary) == 0 ? 0 : errno;
-    if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS) return errno;
-  }
-  return rename(temporary, path) == 0 ? 0 : errno;
-}
-
-static pl_code fail_exists(const char *path, pl_error *error) {
-  return pl_fail(error, PL_BAD_INPUT, "%s exists; --force replaces it", path);
-}
-
-static pl_code write_beside(const pl_platform_plan *plan, const char *path, bool force, pl_error *error) {
-  char temporary[PATH_BYTES];
-  int length = snprintf(temporary, sizeof temporary, "%s.partial-XXXXXX", path);
-  if (length < 0 || (size_t)length >= sizeof temporary) return fail_write(path, ENAMETOOLONG, error);
-  int descriptor = mkstemp(temporary);
-  if (descriptor < 0) return fail_write(path, errno, error);
-  mode_t mask = umask(0);
-  umask(mask);
-  int code = fchmod(descriptor, 0666 & ~mask) == 0 ? 0 : errno;
-  if (code != 0)
-    close(descriptor);
-  else
-    code = write_and_close(plan, descriptor);
-  if (code == 0) code = publish(temporary, path, force);
-  if (code == 0) return PL_OK;
-  unlink(temporary);
-  return code == EEXIST ? fail_exists(path, error) : fail_write(path, code, error);
-}
-
-/* Pipes and devices are written to, never replaced; a symbolic link keeps pointing where it did. */
 pl_code pl_platform_make_file(const pl_platform_plan *plan, const char *path, bool force, pl_error *error) {
-  struct stat status;
-  if (stat(path, &status) != 0) return write_beside(plan, path, false, error);
-  if (S_ISDIR(status.st_mode)) return pl_fail(error, PL_BAD_INPUT, "%s is a directory; name a file", path);
-  if (!S_ISREG(status.st_mode)) {
-    int descriptor = open(path, O_WRONLY | O_NOCTTY);
-    int code = descriptor < 0 ? errno : write_and_close(plan, descriptor);
-    return code == 0 ? PL_OK : fail_write(path, code, error);
-  }
-  if (!force) return fail_exists(path, error);
-  char *target = realpath(path, NULL);
-  if (target == NULL) return fail_write(path, errno, error);
-  pl_code code = write_beside(plan, target, true, error);
-  free(target);
-  return code;
+  pl_output_file file;
+  PL_TRY(pl_output_file_open(&file, path, force, error));
+  pl_platform_write(plan, file.stream);
+  return pl_output_file_close(&file, PL_OK, error);
 }
 
 static void print_list(void) {

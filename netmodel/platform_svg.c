@@ -2,11 +2,10 @@
  * rows, above them the network between nodes. */
 #include "netmodel/platform_svg.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "core/output_file.h"
 #include "netmodel/platform_svg_draw.h"
 
 enum {
@@ -154,25 +153,9 @@ static pl_code draw(FILE *stream, const pl_platform *platform, const pl_outline 
   return code;
 }
 
-static pl_code write_and_close(FILE *stream, const pl_platform *platform, const pl_outline *outline, const char *path,
-                               pl_error *error) {
-  pl_code code = draw(stream, platform, outline, error);
-  bool broken = ferror(stream) != 0;
-  if (fclose(stream) != 0) broken = true;
-  return code == PL_OK && broken ? pl_fail(error, PL_IO, "%s: cannot be written: %s", path, strerror(errno)) : code;
-}
-
 pl_code pl_platform_svg_store(const pl_platform *platform, const pl_outline *outline, const char *path, bool force,
                               pl_error *error) {
-  if (!force && access(path, F_OK) == 0) return pl_fail(error, PL_BAD_INPUT, "%s exists; --force replaces it", path);
-  pl_arena arena;
-  pl_arena_init(&arena, 1024);
-  const char *beside = pl_arena_printf(&arena, "%s.part", path);
-  FILE *stream = beside != NULL ? fopen(beside, "w") : NULL;
-  pl_code code = stream == NULL ? pl_fail(error, PL_IO, "%s: %s", path, strerror(errno))
-                                : write_and_close(stream, platform, outline, path, error);
-  if (code == PL_OK && rename(beside, path) != 0) code = pl_fail(error, PL_IO, "%s: %s", path, strerror(errno));
-  if (code != PL_OK && stream != NULL) unlink(beside);
-  pl_arena_release(&arena);
-  return code;
+  pl_output_file file;
+  PL_TRY(pl_output_file_open(&file, path, force, error));
+  return pl_output_file_close(&file, draw(file.stream, platform, outline, error), error);
 }

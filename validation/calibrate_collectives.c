@@ -1,11 +1,10 @@
 /* See validation/calibrate_collectives.h. */
 #include "validation/calibrate_collectives.h"
 
-#include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/command.h"
+#include "core/output_file.h"
 #include "netmodel/collective_profile_writer.h"
 #include "validation/collective_fit.h"
 
@@ -48,24 +47,29 @@ static pl_code fit(calibration *state) {
   return PL_OK;
 }
 
-static pl_code write_profile(calibration *state) {
+static pl_code check_output(const calibration *state) {
   const char *path = state->options->output;
   if (path == NULL) return PL_OK;
   PL_TRY(pl_command_refuse_input(path, state->options->rows, state->error));
-  if (!state->options->force && access(path, F_OK) == 0)
-    return pl_fail(state->error, PL_BAD_INPUT, "-o: %s exists; --force overwrites it", path);
-  FILE *stream = fopen(path, "w");
-  if (stream == NULL) return pl_fail(state->error, PL_BAD_INPUT, "-o: cannot write %s: %s", path, strerror(errno));
-  pl_collective_profile_write(stream, &state->profile);
-  bool failed = ferror(stream) != 0;
-  failed |= fclose(stream) != 0;
-  return failed ? pl_fail(state->error, PL_IO, "-o: cannot write %s: %s", path, strerror(errno)) : PL_OK;
+  return pl_output_file_check(path, state->options->force, state->error);
+}
+
+static pl_code write_profile(const calibration *state) {
+  const char *path = state->options->output;
+  if (path == NULL) return PL_OK;
+  pl_output_file file;
+  PL_TRY(pl_output_file_open(&file, path, state->options->force, state->error));
+  pl_collective_profile_write(file.stream, &state->profile);
+  PL_TRY(pl_output_file_close(&file, PL_OK, state->error));
+  printf("\nwritten to %s\n", path);
+  return PL_OK;
 }
 
 pl_code pl_calibrate_collectives_run(const pl_calibrate_collectives *options, pl_error *error) {
   calibration state = {.options = options, .error = error};
   pl_arena_init(&state.arena, 0);
-  pl_code code = load(&state);
+  pl_code code = check_output(&state);
+  if (code == PL_OK) code = load(&state);
   if (code == PL_OK && !options->check) code = fit(&state);
   if (code == PL_OK) code = pl_collective_report(stdout, &state.rows, &state.arena, error);
   if (code == PL_OK && !options->check) code = write_profile(&state);

@@ -1,15 +1,14 @@
 /* See validation/calibrate_residuals.h. */
 #include "validation/calibrate_residuals.h"
 
-#include <errno.h>
 #include <math.h>
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/json_writer.h"
+#include "core/output_file.h"
 #include "validation/collective_residuals.h"
 #include "validation/kernel_residuals.h"
 #include "validation/training_residuals.h"
@@ -101,18 +100,15 @@ static void write_json(FILE *stream, const pl_residuals *residuals) {
 static pl_code store(const session *own) {
   const char *path = own->options->output;
   if (path == NULL) return PL_OK;
-  FILE *stream = fopen(path, "w");
-  if (stream == NULL) return pl_fail(own->error, PL_BAD_INPUT, "-o: cannot write %s: %s", path, strerror(errno));
-  write_json(stream, &own->residuals);
-  bool failed = ferror(stream) != 0;
-  failed |= fclose(stream) != 0;
-  return failed ? pl_fail(own->error, PL_IO, "-o: cannot write %s: %s", path, strerror(errno)) : PL_OK;
+  pl_output_file file;
+  PL_TRY(pl_output_file_open(&file, path, own->options->force, own->error));
+  write_json(file.stream, &own->residuals);
+  return pl_output_file_close(&file, PL_OK, own->error);
 }
 
 static pl_code run(session *own) {
   const pl_calibrate_residuals *options = own->options;
-  if (options->output != NULL && !options->force && access(options->output, F_OK) == 0)
-    return pl_fail(own->error, PL_BAD_INPUT, "-o: %s exists; --force overwrites it", options->output);
+  if (options->output != NULL) PL_TRY(pl_output_file_check(options->output, options->force, own->error));
   take_host(&own->residuals);
   PL_TRY(pl_kernel_residuals_take(options->folder, &own->arena, &own->residuals, own->error));
   PL_TRY(pl_collective_residuals_take(options->folder, &own->arena, &own->residuals, own->error));

@@ -2,7 +2,6 @@
  * off the predictions are. */
 #include "validation/cmd_validate.h"
 
-#include <errno.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 
 #include "core/command.h"
 #include "core/command_line.h"
+#include "core/output_file.h"
 #include "core/units.h"
 #include "core/words.h"
 #include "validation/ablation.h"
@@ -156,24 +156,16 @@ static pl_code check_output(const validate_options *options, const char *path, p
   const char *const inputs[] = {options->run.platform_path, options->op_profile_path};
   for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++)
     if (inputs[i] != NULL) PL_TRY(pl_command_refuse_input(path, inputs[i], error));
-  if (!options->force && access(path, F_OK) == 0)
-    return pl_fail(error, PL_BAD_INPUT, "%s exists; --force replaces it", path);
-  return PL_OK;
+  return pl_output_file_check(path, options->force, error);
 }
 
-static pl_code store(const char *path, const pl_report *report, void (*write)(FILE *, const pl_report *),
-                     pl_error *error) {
+static pl_code store(const validate_options *options, const char *path, const pl_report *report,
+                     void (*write)(FILE *, const pl_report *), pl_error *error) {
   if (path == NULL) return PL_OK;
-  FILE *stream = fopen(path, "w");
-  if (stream == NULL) return pl_fail(error, PL_BAD_INPUT, "%s: cannot be written: %s", path, strerror(errno));
-  errno = 0;
-  write(stream, report);
-  bool failed = fflush(stream) != 0 || ferror(stream) != 0;
-  int code = errno;
-  failed = fclose(stream) != 0 || failed;
-  if (!failed) return PL_OK;
-  unlink(path);
-  return pl_fail(error, PL_IO, "%s: cannot be written: %s", path, code != 0 ? strerror(code) : "write failed");
+  pl_output_file file;
+  PL_TRY(pl_output_file_open(&file, path, options->force, error));
+  write(file.stream, report);
+  return pl_output_file_close(&file, PL_OK, error);
 }
 
 /* ---- the run ---- */
@@ -236,9 +228,9 @@ static pl_code validate(session *own, pl_error *error) {
     PL_TRY(pl_ablation_take(&own->cases, &own->report, &options->run, &own->arena, &own->ablation, error));
     own->report.ablation = &own->ablation;
   }
-  PL_TRY(store(options->html_path, &own->report, pl_report_html, error));
-  PL_TRY(store(options->svg_path, &own->report, pl_report_svg, error));
-  PL_TRY(store(options->csv_path, &own->report, pl_report_csv, error));
+  PL_TRY(store(options, options->html_path, &own->report, pl_report_html, error));
+  PL_TRY(store(options, options->svg_path, &own->report, pl_report_svg, error));
+  PL_TRY(store(options, options->csv_path, &own->report, pl_report_csv, error));
   return options->hdf5_path != NULL ? store_hdf5(own, error) : PL_OK;
 }
 

@@ -1,15 +1,13 @@
 /* See validation/profile_store.h. */
 #include "validation/profile_store.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "core/arena.h"
 #include "core/document.h"
+#include "core/output_file.h"
 #include "netmodel/device_profile.h"
 #include "netmodel/platform.h"
 
@@ -129,39 +127,16 @@ static pl_code check(const char *path, const char *text, size_t size, pl_error *
   return code;
 }
 
-static pl_code write_whole(const char *path, int descriptor, const char *text, size_t size, pl_error *error) {
-  mode_t mask = umask(0);
-  umask(mask);
-  fchmod(descriptor, 0666 & ~mask);
-  FILE *stream = fdopen(descriptor, "w");
-  if (stream == NULL) {
-    close(descriptor);
-    return pl_fail_memory(error, "the profile's stream");
-  }
-  bool failed = fwrite(text, 1, size, stream) != size;
-  failed |= fclose(stream) != 0;
-  return failed ? pl_fail(error, PL_IO, "%s: cannot write: %s", path, strerror(errno)) : PL_OK;
-}
-
-static pl_code replace_file(const char *path, const char *text, size_t size, pl_error *error) {
-  size_t length = strlen(path) + 8;
-  char *temporary = malloc(length);
-  if (temporary == NULL) return pl_fail_memory(error, "a file name");
-  snprintf(temporary, length, "%s.XXXXXX", path);
-  int descriptor = mkstemp(temporary);
-  pl_code code = descriptor < 0 ? pl_fail(error, PL_BAD_INPUT, "%s: cannot create: %s", path, strerror(errno))
-                                : write_whole(path, descriptor, text, size, error);
-  if (code == PL_OK && rename(temporary, path) != 0)
-    code = pl_fail(error, PL_IO, "%s: cannot write: %s", path, strerror(errno));
-  if (code != PL_OK && descriptor >= 0) unlink(temporary);
-  free(temporary);
-  return code;
+static pl_code replace_file(const char *path, const char *text, size_t size, bool force, pl_error *error) {
+  pl_output_file file;
+  PL_TRY(pl_output_file_open(&file, path, force, error));
+  fwrite(text, 1, size, file.stream);
+  return pl_output_file_close(&file, PL_OK, error);
 }
 
 pl_code pl_profile_store(const char *base, const pl_profile_section *sections, uint32_t n_sections, const char *path,
                          bool force, pl_error *error) {
-  struct stat status;
-  if (!force && lstat(path, &status) == 0) return pl_fail(error, PL_BAD_INPUT, "%s exists; --force replaces it", path);
+  PL_TRY(pl_output_file_check(path, force, error));
   pl_document *document;
   PL_TRY(pl_document_load(base, &document, error));
   char *text = NULL;
@@ -175,7 +150,7 @@ pl_code pl_profile_store(const char *base, const pl_profile_section *sections, u
     if (fclose(stream) != 0) code = pl_fail_memory(error, "a device profile");
   }
   if (code == PL_OK) code = check(path, text, size, error);
-  if (code == PL_OK) code = replace_file(path, text, size, error);
+  if (code == PL_OK) code = replace_file(path, text, size, force, error);
   free(text);
   pl_document_destroy(document);
   return code;

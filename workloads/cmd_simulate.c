@@ -1,15 +1,13 @@
 /* `paceline simulate`: one strategy, its time, memory and bottleneck; a timeline on request. */
 #include "workloads/cmd_simulate.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "core/command.h"
 #include "core/command_line.h"
 #include "core/digest.h"
+#include "core/output_file.h"
 #include "workloads/job_session.h"
 #include "workloads/simulate_report.h"
 #include "workloads/simulate_vary.h"
@@ -80,54 +78,6 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
   }
 }
 
-/* ---- the trace file: written beside its place and renamed, so that a failure leaves nothing half-written. A pipe or a
- * device (/dev/stdout, /dev/null) is written to as it is: renaming a file over it would take it away from everybody.
- * ---- */
-
-typedef struct trace_file {
-  const char *path;
-  char *temporary; /* NULL: written in place */
-  FILE *stream;
-} trace_file;
-
-static pl_code trace_open(trace_file *trace, const char *path, bool force, pl_arena *arena, pl_error *error) {
-  *trace = (trace_file){.path = path};
-  if (path == NULL) return PL_OK;
-  if (path[0] == '\0') return pl_fail(error, PL_BAD_INPUT, "--trace: the file name is empty");
-  struct stat status;
-  bool exists = stat(path, &status) == 0;
-  if (exists && S_ISDIR(status.st_mode)) return pl_fail(error, PL_BAD_INPUT, "--trace: %s is a directory", path);
-  if (exists && !S_ISREG(status.st_mode)) {
-    trace->stream = fopen(path, "w");
-    if (trace->stream != NULL) return PL_OK;
-    return pl_fail(error, PL_BAD_INPUT, "--trace: cannot write to %s: %s", path, strerror(errno));
-  }
-  if (!force && lstat(path, &status) == 0)
-    return pl_fail(error, PL_BAD_INPUT, "--trace: %s exists; --force overwrites it", path);
-  trace->temporary = pl_arena_printf(arena, "%s.XXXXXX", path);
-  if (trace->temporary == NULL) return pl_fail_memory(error, "a file name");
-  int descriptor = mkstemp(trace->temporary);
-  if (descriptor < 0) return pl_fail(error, PL_BAD_INPUT, "--trace: cannot create %s: %s", path, strerror(errno));
-  mode_t mask = umask(0);
-  umask(mask);
-  fchmod(descriptor, 0666 & ~mask);
-  trace->stream = fdopen(descriptor, "w");
-  return trace->stream == NULL ? pl_fail_memory(error, "the trace's stream") : PL_OK;
-}
-
-static pl_code trace_close(trace_file *trace, pl_code code, pl_error *error) {
-  if (trace->stream == NULL) return code;
-  bool failed = ferror(trace->stream) != 0;
-  failed |= fclose(trace->stream) != 0;
-  if (code == PL_OK && failed)
-    code = pl_fail(error, PL_IO, "--trace: cannot write %s: %s", trace->path, strerror(errno));
-  if (trace->temporary == NULL) return code;
-  if (code == PL_OK && rename(trace->temporary, trace->path) != 0)
-    code = pl_fail(error, PL_IO, "--trace: cannot write %s: %s", trace->path, strerror(errno));
-  if (code != PL_OK) unlink(trace->temporary);
-  return code;
-}
-
 /* ---- the command ---- */
 
 typedef struct session {
@@ -167,19 +117,19 @@ static pl_code simulate(session *own, pl_error *error) {
   PL_TRY(load(own, error));
   PL_TRY(pl_residuals_load(&own->job.arena, &own->residuals, error));
   options->job.simulate.residuals = &own->residuals;
-  trace_file trace;
+  pl_output_file trace = {0};
   if (options->trace_path != NULL) {
     PL_TRY(pl_command_refuse_input(options->trace_path, options->job.platform_path, error));
     PL_TRY(pl_command_refuse_input(options->trace_path, options->job.model_path, error));
+    PL_TRY(pl_output_file_open(&trace, options->trace_path, options->force, error));
   }
-  PL_TRY(trace_open(&trace, options->trace_path, options->force, &own->job.arena, error));
   options->job.simulate.platform = own->job.platform;
   options->job.simulate.trace = trace.stream;
   if (options->print_program) options->job.simulate.print_program = stdout;
   pl_code code = pl_simulate(pl_platform_cluster(own->job.platform), &own->job.model, &options->job.job,
                              &own->job.strategy, &options->job.simulate, &own->job.arena, &own->report, error);
   if (code == PL_OK && own->vary.n_points > 0) code = simulate_variations(own, error);
-  return trace_close(&trace, code, error);
+  return pl_output_file_close(&trace, code, error);
 }
 
 static void print(const session *own) {

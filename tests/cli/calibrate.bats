@@ -89,7 +89,7 @@ bad() { printf '%b' "$2" > "$BATS_TEST_TMPDIR/$1"; }
   echo keep > "$BATS_TEST_TMPDIR/there.json"
   refused "exists; --force replaces it" --gemm "$TABLE" --base "$BASE" -o "$BATS_TEST_TMPDIR/there.json"
   [ "$(cat "$BATS_TEST_TMPDIR/there.json")" = keep ]
-  refused "cannot create" --gemm "$TABLE" --base "$BASE" --dtype fp32 -o "$BATS_TEST_TMPDIR/no/such/folder.json"
+  refused "cannot write" --gemm "$TABLE" --base "$BASE" --dtype fp32 -o "$BATS_TEST_TMPDIR/no/such/folder.json"
   jq 'del(.gemm)' "$BASE" > "$BATS_TEST_TMPDIR/bare.json"
   printf 'dtype,m,n,k,time\nfp16,64,64,64,1us\n' > "$BATS_TEST_TMPDIR/one.csv"
   refused "how many multiprocessors has the device" --gemm "$BATS_TEST_TMPDIR/one.csv" --base "$BATS_TEST_TMPDIR/bare.json"
@@ -223,7 +223,7 @@ measured() {
   run "$PACELINE" calibrate --collectives "$BATS_TEST_TMPDIR/mine.csv" --platform platforms/dgx-a100.xml --check --profile "$BATS_TEST_TMPDIR/mine.json"
   [ "$status" -eq 0 ]
   awk -F'|' '/measured \| fitted/ && $7 > 6 { bad = 1 } END { exit bad }' <<<"$output"
-  refused "exists; --force overwrites it" --collectives "$BATS_TEST_TMPDIR/mine.csv" --platform platforms/dgx-a100.xml -o "$BATS_TEST_TMPDIR/mine.json"
+  refused "exists; --force replaces it" --collectives "$BATS_TEST_TMPDIR/mine.csv" --platform platforms/dgx-a100.xml -o "$BATS_TEST_TMPDIR/mine.json"
 }
 
 @test "collectives: refused" {
@@ -257,7 +257,7 @@ measured() {
   [[ $output == *"| gemm_transferred | 0."* && $output == *"centre "*"; seen: framework "* ]]
   run -0 --separate-stderr env OMP_NUM_THREADS=1 "$PACELINE" calibrate --residuals validation/calibration -o "$BATS_TEST_TMPDIR/one.json"
   cmp "$BATS_TEST_TMPDIR/one.json" "$BATS_TEST_TMPDIR/r.json"
-  refused "r.json exists; --force overwrites it" --residuals validation/calibration -o "$BATS_TEST_TMPDIR/r.json"
+  refused "r.json exists; --force replaces it" --residuals validation/calibration -o "$BATS_TEST_TMPDIR/r.json"
   refused "--residuals fits nothing and has a run of its own" --residuals validation/calibration --gemm "$TABLE" --base "$BASE"
   refused "nosuch/gemm_A100.csv.gz" --residuals nosuch
 }

@@ -143,7 +143,7 @@ TREE
   [ "$status" -eq 1 ]
   [[ $stderr == *"cannot write standard output"* ]]
   run --separate-stderr "$PACELINE" platform show "$good" --svg "$scratch/no/folder.svg"
-  [ "$status" -eq 1 ]
+  [ "$status" -eq 2 ]
   [[ $stderr == *"no/folder.svg: No such file"* ]]
 }
 

@@ -189,7 +189,7 @@ assert len(tracks) > 4
   run "$PACELINE" simulate --platform $platform --model $model --gbs 32 --strategy $strategy --trace "$dir/out.json"
   [ "$status" -eq 2 ]
   [ "${#lines[@]}" -eq 1 ]
-  [[ "$output" == *"$dir/out.json exists; --force overwrites it"* ]]
+  [[ "$output" == *"$dir/out.json exists; --force replaces it"* ]]
   [ "$(cat "$dir/out.json")" = old ]
   simulate --trace "$dir/out.json" --force
   [ "$status" -eq 0 ]
