@@ -5,10 +5,13 @@
 #include <string.h>
 
 #include "core/command.h"
+#include "core/output_file.h"
 #include "core/units.h"
+#include "netmodel/device_profile.h"
 #include "netmodel/platform.h"
 #include "validation/gemm_section.h"
 #include "validation/profile_store.h"
+#include "validation/row.h"
 
 /* ---- what was asked for ---- */
 
@@ -35,13 +38,13 @@ static pl_code check_options(const pl_calibrate_gemm *o, pl_error *error) {
     return pl_fail(error, PL_BAD_INPUT, "--gemm: more than %d files", PL_CALIBRATE_FILES_MAX);
   if (o->transfer != NULL && o->n_rows > 0)
     return pl_fail(error, PL_BAD_INPUT, "--transfer is for a device without timings; leave it or --gemm out");
-  if (o->base == NULL)
+  if (o->base == NULL && o->transfer != NULL)
     return pl_fail(error, PL_BAD_INPUT,
                    "--base is missing: peak and bandwidth are not fitted but taken from an existing profile");
   if (o->output == NULL) return PL_OK;
   for (uint32_t i = 0; i < o->n_rows; i++)
     PL_TRY(pl_command_refuse_input(o->output, o->rows[i], error));
-  return PL_OK;
+  return pl_output_file_check(o->output, o->force, error);
 }
 
 /* `measured`: what the rows, or the relative, say; 0: nothing. */
@@ -65,6 +68,25 @@ static const char *base_name(const char *path) {
 
 /* ---- from rows ---- */
 
+/* What is not fitted comes from the profile of the GPU that the timings are of, if that is one we know. */
+static pl_code choose_base(const pl_calibrate_gemm *o, const char *gpu, pl_arena *arena, const char **base,
+                           pl_error *error) {
+  pl_profile_folders folders;
+  *base = o->base;
+  if (o->base != NULL) return PL_OK;
+  PL_TRY(pl_profile_folders_take(NULL, "", arena, &folders, error));
+  const char *device = pl_row_device_named(gpu);
+  if (device != NULL) *base = pl_profile_folders_find(&folders, device, arena);
+  if (*base == NULL)
+    return pl_fail(error, PL_BAD_INPUT,
+                   "--base is missing: peak and bandwidth are not fitted but taken from an existing profile, and the "
+                   "timings %s%.60s%s",
+                   gpu[0] != '\0' ? "are of '" : "do not say of which GPU they are", gpu,
+                   gpu[0] != '\0' ? "', of which there is none" : "");
+  printf("peak, bandwidth and everything else that is not fitted: %s\n", *base);
+  return PL_OK;
+}
+
 static const char *list_files(const pl_calibrate_gemm *o, pl_arena *arena) {
   const char *files = base_name(o->rows[0]);
   for (uint32_t i = 1; i < o->n_rows && files != NULL; i++)
@@ -73,11 +95,13 @@ static const char *list_files(const pl_calibrate_gemm *o, pl_arena *arena) {
 }
 
 static pl_code fit_rows(const pl_calibrate_gemm *o, pl_device_profile *device, pl_arena *arena, pl_gemm_profile *gemm,
-                        const char **provenance, pl_error *error) {
+                        const char **base, const char **provenance, pl_error *error) {
   pl_gemm_filter filter = {.gpu = o->gpu};
   pl_gemm_samples samples;
   PL_TRY(parse_dtypes(o->dtypes, &filter.dtypes, error));
   PL_TRY(pl_gemm_samples_load(o->rows, o->n_rows, &filter, arena, &samples, error));
+  PL_TRY(choose_base(o, samples.gpu, arena, base, error));
+  PL_TRY(pl_device_profile_load(*base, arena, device, error));
   PL_TRY(choose_multiprocessors(o, samples.multiprocessors, device, error));
   printf("%u rows%s%s, %u of them with m below %d left out\n", samples.n_read, samples.gpu[0] ? " of " : "",
          samples.gpu, samples.n_small, PL_GEMM_LEAST_M);
@@ -91,8 +115,10 @@ static pl_code fit_rows(const pl_calibrate_gemm *o, pl_device_profile *device, p
 /* ---- from a relative ---- */
 
 static pl_code transfer(const pl_calibrate_gemm *o, pl_device_profile *device, pl_arena *arena, pl_gemm_profile *gemm,
-                        const char **provenance, pl_error *error) {
+                        const char **base, const char **provenance, pl_error *error) {
   pl_device_profile from;
+  *base = o->base;
+  PL_TRY(pl_device_profile_load(*base, arena, device, error));
   PL_TRY(pl_device_profile_load(o->transfer, arena, &from, error));
   PL_TRY(choose_multiprocessors(o, 0, device, error));
   PL_TRY(pl_gemm_section_transfer(device, &from, arena, gemm, error));
@@ -106,16 +132,15 @@ static pl_code transfer(const pl_calibrate_gemm *o, pl_device_profile *device, p
 static pl_code calibrate(const pl_calibrate_gemm *o, pl_arena *arena, pl_error *error) {
   pl_device_profile device;
   pl_gemm_profile gemm;
-  const char *provenance = NULL;
+  const char *base, *provenance = NULL;
   PL_TRY(check_options(o, error));
-  PL_TRY(pl_device_profile_load(o->base, arena, &device, error));
-  PL_TRY((o->transfer != NULL ? transfer : fit_rows)(o, &device, arena, &gemm, &provenance, error));
+  PL_TRY((o->transfer != NULL ? transfer : fit_rows)(o, &device, arena, &gemm, &base, &provenance, error));
   if (o->output == NULL) return PL_OK;
   if (o->provenance != NULL) provenance = o->provenance;
   if (provenance == NULL) return pl_fail_memory(error, "the provenance of a profile");
   pl_profile_section section = {
       .key = "gemm", .write = pl_gemm_section_write, .content = &gemm, .provenance = provenance};
-  PL_TRY(pl_profile_store(o->base, &section, 1, o->output, o->force, error));
+  PL_TRY(pl_profile_store(base, &section, 1, o->output, o->force, error));
   printf("written to %s\n", o->output);
   return PL_OK;
 }

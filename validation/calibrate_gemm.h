@@ -14,7 +14,7 @@ typedef struct pl_calibrate_gemm {
   const char *rows[PL_CALIBRATE_FILES_MAX]; /* CSV files */
   uint32_t n_rows;                          /* of these; more than PL_CALIBRATE_FILES_MAX: too many were given */
   const char *transfer;                     /* instead of rows: the profile of a relative */
-  const char *base;                         /* required: the device profile that the fit goes into */
+  const char *base; /* the device profile that the fit goes into; NULL: the shipped one of the GPU that the rows name */
   const char *gpu, *dtypes, *multiprocessors, *provenance;
   const char *output; /* NULL: only the report */
   bool force;

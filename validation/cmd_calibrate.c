@@ -1,8 +1,14 @@
 /* `paceline calibrate`: profiles from measurements. Each kind of measurement is a file of its own. */
 #include "validation/cmd_calibrate.h"
 
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/arena.h"
 #include "core/command.h"
 #include "core/command_line.h"
+#include "core/output_file.h"
 #include "validation/calibrate_collectives.h"
 #include "validation/calibrate_gemm.h"
 #include "validation/calibrate_kernels.h"
@@ -37,6 +43,7 @@ typedef struct calibrate_options {
   pl_calibrate_kernels kernels;
   pl_calibrate_training training;
   pl_calibrate_residuals residuals;
+  const char *output;
   pl_error error;
 } calibrate_options;
 
@@ -66,7 +73,7 @@ static const struct argp_option option_table[] = {
      0},
     {"base", KEY_BASE, "FILE", 0,
      "with --gemm, --attention, --kernels, --training: the device profile that the fit goes into; the rest of it is "
-     "kept",
+     "kept (--gemm without it: the profile of the GPU that the timings name)",
      0},
     {"gpu", KEY_GPU, "NAME", 0, "with --gemm: take only rows with this in the column gpu", 0},
     {"dtype", KEY_DTYPE, "LIST", 0, "with --gemm: take only rows of these data types, bf16,fp8", 0},
@@ -93,7 +100,7 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     options->collectives.profile = value;
     return 0;
   case KEY_OUTPUT:
-    options->collectives.output = options->gemm.output = options->kernels.output = value;
+    options->output = options->collectives.output = options->gemm.output = options->kernels.output = value;
     options->training.output = options->residuals.output = value;
     return 0;
   case KEY_CHECK:
@@ -154,40 +161,80 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
   }
 }
 
-/* A device profile's sections are fitted one upon the other: matrix products, kernels, then training steps. */
-static pl_code calibrate(const calibrate_options *options, pl_error *error) {
-  if (options->error.code != PL_OK) return pl_fail(error, options->error.code, "%s", options->error.message);
-  bool gemm = options->gemm.n_rows > 0 || options->gemm.transfer != NULL,
-       collectives = options->collectives.rows != NULL;
-  bool kernels = options->kernels.attention != NULL || options->kernels.kernels != NULL;
-  bool training = options->training.n_rows > 0 || options->training.relative != NULL;
-  if (options->residuals.folder != NULL) {
-    if (gemm || kernels || training || collectives || options->collectives.check)
-      return pl_fail(error, PL_BAD_INPUT, "--residuals fits nothing and has a run of its own");
-    return pl_calibrate_residuals_run(&options->residuals, error);
-  }
-  if (!gemm && !kernels && !training && !collectives)
+/* Where the collective profile goes when -o names a device profile: platforms have one folder for each,
+ * devices/NAME.json and collectives/NAME.json; elsewhere it is NAME-collectives.json beside it. */
+static const char *collectives_beside(const char *output, pl_arena *arena) {
+  static const char devices[] = "devices/";
+  const char *slash = strrchr(output, '/'), *name = slash != NULL ? slash + 1 : output;
+  size_t folder = (size_t)(name - output), stem = strlen(name), own = sizeof devices - 1;
+  if (folder >= own && strncmp(name - own, devices, own) == 0 && (folder == own || name[-(ptrdiff_t)own - 1] == '/'))
+    return pl_arena_printf(arena, "%.*scollectives/%s", (int)(folder - own), output, name);
+  if (stem > 5 && strcmp(name + stem - 5, ".json") == 0) stem -= 5;
+  return pl_arena_printf(arena, "%.*s%.*s-collectives.json", (int)folder, output, (int)stem, name);
+}
+
+/* What was asked for. A device profile's sections are fitted one upon the other: matrix products, kernels, then
+ * training steps. */
+typedef struct kinds {
+  bool gemm, kernels, training, collectives, residuals;
+} kinds;
+
+static kinds find_kinds(const calibrate_options *o) {
+  return (kinds){.gemm = o->gemm.n_rows > 0 || o->gemm.transfer != NULL,
+                 .kernels = o->kernels.attention != NULL || o->kernels.kernels != NULL,
+                 .training = o->training.n_rows > 0 || o->training.relative != NULL,
+                 .collectives = o->collectives.rows != NULL,
+                 .residuals = o->residuals.folder != NULL};
+}
+
+static pl_code check_kinds(const calibrate_options *options, const kinds *k, pl_error *error) {
+  bool device = k->gemm || k->kernels || k->training;
+  if (k->residuals && (device || k->collectives || options->collectives.check))
+    return pl_fail(error, PL_BAD_INPUT, "--residuals fits nothing and has a run of its own");
+  if (!device && !k->collectives && !k->residuals)
     return pl_fail(error, PL_BAD_INPUT,
                    "nothing to calibrate: say --collectives CSV, --gemm CSV, --attention CSV, --kernels CSV, "
                    "--training CSV or --residuals FOLDER");
-  if ((gemm || kernels || training) && collectives)
-    return pl_fail(error, PL_BAD_INPUT,
-                   "--collectives makes a collective profile and --%s a device profile: two files, so run it twice",
-                   gemm                                 ? "gemm"
-                   : training                           ? "training"
-                   : options->kernels.attention != NULL ? "attention"
-                                                        : "kernels");
-  if (gemm + kernels + training > 1)
+  if (k->gemm + k->kernels + k->training > 1)
     return pl_fail(error, PL_BAD_INPUT,
                    "--%s has a run of its own: then the profile that it writes is the --base of the other run",
-                   gemm ? "gemm" : "training");
-  if (options->collectives.check && (gemm || kernels || training || options->collectives.output != NULL))
+                   k->gemm ? "gemm" : "training");
+  if (options->collectives.check && (device || options->output != NULL))
     return pl_fail(error, PL_BAD_INPUT, "--check fits nothing%s; leave one of them out",
-                   gemm || kernels || training ? ", and without -o the others only report" : " that -o could write");
-  if (gemm) return pl_calibrate_gemm_run(&options->gemm, error);
-  if (kernels) return pl_calibrate_kernels_run(&options->kernels, error);
-  if (training) return pl_calibrate_training_run(&options->training, error);
-  return pl_calibrate_collectives_run(&options->collectives, error);
+                   device ? ", and without -o the others only report" : " that -o could write");
+  return PL_OK;
+}
+
+static pl_code calibrate_device(const calibrate_options *options, const kinds *k, pl_error *error) {
+  if (k->gemm) return pl_calibrate_gemm_run(&options->gemm, error);
+  if (k->kernels) return pl_calibrate_kernels_run(&options->kernels, error);
+  return k->training ? pl_calibrate_training_run(&options->training, error) : PL_OK;
+}
+
+/* Two files: both are looked at before either is written. */
+static pl_code calibrate_both(calibrate_options *options, const kinds *k, pl_arena *arena, pl_error *error) {
+  if (options->output != NULL) {
+    options->collectives.output = collectives_beside(options->output, arena);
+    if (options->collectives.output == NULL) return pl_fail_memory(error, "a file name");
+    PL_TRY(pl_output_file_check(options->output, options->gemm.force, error));
+  }
+  PL_TRY(pl_calibrate_collectives_run(&options->collectives, error));
+  putchar('\n');
+  return calibrate_device(options, k, error);
+}
+
+static pl_code calibrate(calibrate_options *options, pl_error *error) {
+  if (options->error.code != PL_OK) return pl_fail(error, options->error.code, "%s", options->error.message);
+  kinds k = find_kinds(options);
+  PL_TRY(check_kinds(options, &k, error));
+  if (k.residuals) return pl_calibrate_residuals_run(&options->residuals, error);
+  if (!k.collectives) return calibrate_device(options, &k, error);
+  if (!k.gemm && !k.kernels && !k.training) return pl_calibrate_collectives_run(&options->collectives, error);
+  pl_arena arena;
+  pl_arena_init(&arena, 0);
+  pl_code code = calibrate_both(options, &k, &arena, error);
+  pl_arena_release(&arena);
+  return code;
 }
 
 int pl_cmd_calibrate(int argc, char **argv) {
@@ -202,6 +249,8 @@ int pl_cmd_calibrate(int argc, char **argv) {
           "Timings of matrix products have the columns dtype, m, n, k and time (with its unit; or time_s, time_ms, "
           "time_us), and perhaps gpu, batch and multiprocessors; validation/collect has a script that takes them. One "
           "shape of five is kept out of the fit.\n\n"
+          "With both, -o names the device profile, and the collective profile is written to collectives/NAME.json "
+          "beside the folder devices, or else to NAME-collectives.json beside it.\n\n"
           "Timings of attention have the columns device, multiprocessors, kernel, pass, mask, window, batch, seq, "
           "heads, "
           "kv_heads, head_size, cached and time_us, those of memory-bound kernels device, kind, pass, bytes, "
@@ -215,6 +264,7 @@ int pl_cmd_calibrate(int argc, char **argv) {
           "  paceline calibrate --collectives mine.csv --platform mine.xml -o collectives/nccl.json\n"
           "  paceline calibrate --collectives validation/calibration/collectives.csv.gz --check\n"
           "  paceline calibrate --gemm gemm.csv --base platforms/devices/A100-SXM4-80GB.json -o mine.json\n"
+          "  paceline calibrate --gemm gemm.csv --collectives nccl.csv -o platforms/devices/mygpu.json\n"
           "  paceline calibrate --attention attention.csv --kernels kernels.csv --base mine.json -o mine.json --force\n"
           "  paceline calibrate --training runs.csv --base mine.json -o mine.json --force"};
   calibrate_options options = {0};

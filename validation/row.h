@@ -40,6 +40,10 @@ typedef struct pl_row_habits {
 /* By `framework`, and where a name has stood for different software over the years by what the row tells of its age. */
 pl_row_habits pl_row_habits_of(const pl_measured_row *row);
 
+/* The device profile that is meant by what a table calls a GPU ("H100 80GB HBM3", "Tesla T4"), by the rules for rows of
+ * measurements; NULL: none is known by it. */
+const char *pl_row_device_named(const char *gpu);
+
 enum { PL_ROW_PLATFORM_BYTES = 192 };
 /* The machines of a row: node kind, count, device, network. `name` receives a text that is equal exactly for equal
  * plans (and is what `platform make` would be asked for). */

@@ -88,6 +88,16 @@ static pl_code find_machine(const pl_measured_row *row, pl_platform_plan *plan, 
   return pl_fail(error, PL_UNSUPPORTED, "unknown GPU: '%.60s'; known are %s", row->gpu, known);
 }
 
+const char *pl_row_device_named(const char *gpu) {
+  if (gpu[0] == '\0') return NULL;
+  if (pl_device_speed(gpu) != NULL) return gpu;
+  const pl_measured_row row = {.gpu = gpu, .interconnect = ""};
+  pl_platform_plan plan = {0};
+  pl_error error = PL_ERROR_INIT;
+  if (find_machine(&row, &plan, &error) != PL_OK) return NULL;
+  return plan.device != NULL ? plan.device : plan.parts[0].kind->device;
+}
+
 /* "400Gbps per node", "8x200Gb HDR": the NICs' rate together; 0 when no such words are there. A small b is bits; memory
  * sizes ("8x V100-SXM2-16GB") have a large one. */
 static double node_rate_GBps(const char *text) {

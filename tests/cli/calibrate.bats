@@ -77,9 +77,11 @@ bad() { printf '%b' "$2" > "$BATS_TEST_TMPDIR/$1"; }
 }
 
 @test "refused: options" {
+  printf 'dtype,m,n,k,time\nfp16,64,64,64,1us\n' > "$BATS_TEST_TMPDIR/one.csv"
   refused "nothing to calibrate: say --collectives CSV, --gemm CSV, --attention CSV, --kernels CSV, --training CSV or --residuals FOLDER" --base "$BASE"
-  refused "two files, so run it twice" --gemm "$TABLE" --base "$BASE" --collectives x.csv
-  refused "--base is missing" --gemm "$TABLE"
+  refused "--base is missing: peak and bandwidth are not fitted but taken from an existing profile, and the timings do not say of which GPU" --gemm "$BATS_TEST_TMPDIR/one.csv"
+  bad foo.csv 'gpu,dtype,m,n,k,time\nFoo 9,fp16,64,64,64,1us\n'
+  refused "the timings are of 'Foo 9', of which there is none" --gemm "$BATS_TEST_TMPDIR/foo.csv"
   refused "--dtype: 'fp12' is none of" --gemm "$TABLE" --base "$BASE" --dtype fp16,fp12
   refused "--multiprocessors" --gemm "$TABLE" --base "$BASE" --multiprocessors 0
   refused "no row of the GPU 'H100'" --gemm "$TABLE" --base "$BASE" --gpu H100
@@ -91,7 +93,6 @@ bad() { printf '%b' "$2" > "$BATS_TEST_TMPDIR/$1"; }
   [ "$(cat "$BATS_TEST_TMPDIR/there.json")" = keep ]
   refused "cannot write" --gemm "$TABLE" --base "$BASE" --dtype fp32 -o "$BATS_TEST_TMPDIR/no/such/folder.json"
   jq 'del(.gemm)' "$BASE" > "$BATS_TEST_TMPDIR/bare.json"
-  printf 'dtype,m,n,k,time\nfp16,64,64,64,1us\n' > "$BATS_TEST_TMPDIR/one.csv"
   refused "how many multiprocessors has the device" --gemm "$BATS_TEST_TMPDIR/one.csv" --base "$BATS_TEST_TMPDIR/bare.json"
 }
 
@@ -123,7 +124,6 @@ bad() { printf '%b' "$2" > "$BATS_TEST_TMPDIR/$1"; }
   refused "kind.csv:2: column 'kind': 'nrom'" --kernels "$BATS_TEST_TMPDIR/kind.csv" --base $base
   refused "--base is missing" --kernels "$BATS_TEST_TMPDIR/kind.csv"
   refused "--gemm has a run of its own" --kernels "$BATS_TEST_TMPDIR/kind.csv" --gemm "$TABLE" --base $base
-  refused "two files, so run it twice" --attention x.csv --base $base --collectives x.csv
   refused "kind.csv" --kernels "$BATS_TEST_TMPDIR/kind.csv" --base $base -o "$BATS_TEST_TMPDIR/kind.csv" --force
 }
 
@@ -181,7 +181,6 @@ PY
   refused "--source chooses rows of --training" --sustained-like $h100 --source x --base $h100
   refused "0 timed runs on one machine of T4" --training $rows --base $BASE
   refused "--training has a run of its own" --training $rows --kernels x.csv --base $BASE
-  refused "two files, so run it twice" --training $rows --base $BASE --collectives x.csv
 }
 
 @test "the collector explains itself without a GPU, and its columns are read" {
@@ -224,6 +223,30 @@ measured() {
   [ "$status" -eq 0 ]
   awk -F'|' '/measured \| fitted/ && $7 > 6 { bad = 1 } END { exit bad }' <<<"$output"
   refused "exists; --force replaces it" --collectives "$BATS_TEST_TMPDIR/mine.csv" --platform platforms/dgx-a100.xml -o "$BATS_TEST_TMPDIR/mine.json"
+}
+
+@test "products and collectives in one run: two profiles, the second in the folder of its kind" {
+  local mine="$BATS_TEST_TMPDIR/mine.csv" to="$BATS_TEST_TMPDIR/platforms" both
+  measured mine.csv op,n_gpus,size_bytes,time_us all_reduce,4,1024,30 all_reduce,4,1048576,200 all_reduce,4,268435456,40000
+  both=(--gemm "$TABLE" --collectives "$mine" --platform platforms/amp-homogeneous.xml)
+  mkdir -p "$to/devices"
+  refused "cannot write $to/collectives/t4.json: No such file or directory" "${both[@]}" -o "$to/devices/t4.json"
+  [ -z "$(ls "$to/devices")" ]
+  mkdir "$to/collectives"
+  run "$PACELINE" calibrate "${both[@]}" -o "$to/devices/t4.json"
+  [ "$status" -eq 0 ]
+  [[ "$output" == *"not fitted: "*"/T4.json"* && "$output" == *"written to $to/collectives/t4.json"*"written to $to/devices/t4.json" ]]
+  "$PACELINE" calibrate --gemm "$TABLE" --base "$BASE" -o "$to/alone.json"
+  cmp "$to/alone.json" "$to/devices/t4.json"
+  jq -e .inside "$to/collectives/t4.json" >/dev/null
+  run "$PACELINE" calibrate "${both[@]}" -o "$to/other.json"
+  [ "$status" -eq 0 ]
+  cmp "$to/other-collectives.json" "$to/collectives/t4.json"
+  # A table that cannot be read, a name that is taken: nothing is written.
+  printf 'op,n_gpus,size_bytes,time_us\nall_reduce,4,1024,fast\n' >"$mine"
+  refused "mine.csv:2: column 'time_us': 'fast' is not a number" "${both[@]}" -o "$to/third.json"
+  refused "t4.json exists; --force replaces it" "${both[@]}" -o "$to/devices/t4.json"
+  [ ! -e "$to/third.json" ] && [ ! -e "$to/third-collectives.json" ]
 }
 
 @test "collectives: refused" {
