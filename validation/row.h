@@ -33,6 +33,7 @@ typedef struct pl_row_habits {
   bool dropout;           /* ungated models train with it */
   bool sequence_parallel; /* where tp > 1 */
   int32_t zero;           /* sharding where dp > 1 and the row states none */
+  bool reduces_after_pipelines; /* gradients of stages are reduced when the last microbatch is over */
   pl_memory_figure memory_figure;
   pl_memory_rank memory_rank;
   int32_t vpp; /* chunks per stage where the row states none; 0 and 1: one */

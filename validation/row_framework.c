@@ -49,9 +49,14 @@ static const struct {
       .memory_figure = PL_MEMORY_ALLOCATED,
       .memory_rank = PL_MEMORY_LAST_STAGE}},
     {"Megatron-Core", {.framework = "megatron-core", .sequence_parallel = true, .zero = 1}},
-    /* The launcher's configurations: no Transformer Engine, no FlashAttention, dropout 0.1. */
+    /* NeMo's name in 2022: the launcher's configurations have dropout 0.1, and of the distributed optimizer's
+     * reductions those of pipelines are not overlapped (NeMo v1.11.0, megatron_gpt_model.py, configure_optimizers). */
     {"NeMo Megatron",
-     {.framework = "megatron-core", .no_flash = true, .sequence_parallel = true, .zero = 1, .dropout = true}},
+     {.framework = "nemo-megatron-2022",
+      .sequence_parallel = true,
+      .zero = 1,
+      .dropout = true,
+      .reduces_after_pipelines = true}},
     {"NeMo", {.framework = "nemo", .sequence_parallel = true, .zero = 1}},
     {"Megatron", {.framework = "megatron-lm-2023", .dropout = true, .sequence_parallel = true}},
     {"LiBai", {.framework = "libai", .dropout = true}},

@@ -139,6 +139,10 @@ pl_code pl_row_strategy(const pl_measured_row *row, const pl_row_habits *habits,
   PL_TRY(find_recompute(row, &strategy->recompute, error));
   PL_TRY(check_microbatches(row, strategy, error));
   if (strategy->vpp > 1) strategy->schedule = PL_SCHEDULE_INTERLEAVED;
+  if (habits->reduces_after_pipelines && strategy->pp > 1) {
+    strategy->overlap = false;
+    strategy->overlap_is_given = true;
+  }
   strategy->sp = strategy->tmp > 1 && has_sequence_parallelism(row, habits, model);
   strategy->zero = zero_stage(row, habits);
   strategy->recipe = recipe_of(row, strategy, model);

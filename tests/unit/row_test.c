@@ -92,7 +92,7 @@ static void frameworks(void **state) {
   assert_string_equal(c[0].framework.name, "megatron-lm-2023");
   assert_true(!c[0].strategy.overlap);
   assert_true(c[0].job.flash && c[0].strategy.sp);
-  assert_string_equal(c[1].framework.name, "megatron-core");
+  assert_string_equal(c[1].framework.name, "nemo-megatron-2022");
   assert_true(!c[1].job.flash && c[1].strategy.sp);
   assert_true(c[2].job.flash && c[2].strategy.recompute == PL_RECOMPUTE_FULL);
   assert_string_equal(c[3].model->family, "nemotron");
@@ -101,6 +101,18 @@ static void frameworks(void **state) {
 }
 
 /* BigScience waited for every launch on more than 160 GPUs; others, and they on fewer, say so or did not. */
+/* NeMo Megatron of 2022 reduces gradients beside the last backward pass, but those of pipelines behind it. */
+static void reductions_behind_pipelines(void **state) {
+  (void)state;
+#define NEMO_5B "l,GPT-3 5B,24,4096,16384,32,,2048,51200,A100-80GB-SXM,64,8,,NeMo Megatron,bf16,2-matrix,"
+  pl_cases cases = express(NEMO_5B "1,1,,64,,,,2,2048,,13.4,,,,\n" NEMO_5B "8,4,,2,,,,2,2048,selective,13.4,,,,\n");
+  const pl_case *flat = &cases.cases[0], *piped = &cases.cases[1];
+  assert_null(piped->reason);
+  assert_string_equal(piped->framework.name, "nemo-megatron-2022");
+  assert_true(!piped->job.flash && piped->strategy.sp && piped->strategy.zero == 1);
+  assert_true(flat->strategy.overlap && !piped->strategy.overlap);
+}
+
 static void launches_that_are_waited_for(void **state) {
   (void)state;
   static const struct {
@@ -264,6 +276,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(frameworks, set_up, tear_down),
       cmocka_unit_test_setup_teardown(what_nanotron_refuses, set_up, tear_down),
       cmocka_unit_test_setup_teardown(memory_is_compared_with_what_was_published, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(reductions_behind_pipelines, set_up, tear_down),
       cmocka_unit_test_setup_teardown(launches_that_are_waited_for, set_up, tear_down),
       cmocka_unit_test_setup_teardown(rates_of_networks, set_up, tear_down),
       cmocka_unit_test_setup_teardown(machines, set_up, tear_down),
