@@ -200,6 +200,32 @@ PY
   [[ "$status" -eq 0 && "$output" == *"attention flash2: "* ]]
 }
 
+@test "logs of nccl-tests become a table that is fitted" {
+  local log="$BATS_TEST_TMPDIR/a.log" script=validation/collect/collective_timings.py rank
+  { echo "# Collective test starting: all_gather_perf"
+    for rank in 0 1 2 3 4 5 6 7; do echo "#  Rank  $rank Group  0 Pid  1 on host-a device  $rank [0x8d] NVIDIA A100"; done
+    echo "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong"
+    echo "     1048576         32768     float    none      -1    38.15   27.49   24.05      0    37.27   28.14   24.62      0"
+    echo "[1,0]<stdout>:   268435456       8388608     float    none      -1  1211.1  221.64  193.94      0  1210.0  221.85  194.12      0"
+    echo "# Avg bus bandwidth    : 6.6"; } >"$log"
+  /usr/bin/python3 $script --output "$BATS_TEST_TMPDIR/nccl.csv" --logs "$log"
+  [ "$(grep -v '^#' "$BATS_TEST_TMPDIR/nccl.csv")" = "op,n_gpus,n_nodes,size_bytes,time_us
+all_gather,8,1,1048576,38.15
+all_gather,8,1,268435456,1211.1" ]
+  # As older versions print it: no root, the operation only in the name of the file.
+  printf '#   Rank  0 Pid 1 on a device 0\n#   Rank  1 Pid 1 on b device 0\n 33554432 8388608 float sum 817.8 20.51 20.51 0e+00 785.1 21.37 21.37 0e+00\n' >"$BATS_TEST_TMPDIR/all_reduce_perf.out"
+  /usr/bin/python3 $script --output "$BATS_TEST_TMPDIR/nccl.csv" --logs "$BATS_TEST_TMPDIR/all_reduce_perf.out"
+  [ "$(tail -n 1 "$BATS_TEST_TMPDIR/nccl.csv")" = "all_reduce,2,2,33554432,817.8" ]
+  run "$PACELINE" calibrate --collectives "$BATS_TEST_TMPDIR/nccl.csv" --platform platforms/dgx-a100-16.xml
+  [ "$status" -eq 0 ]
+  [[ "$output" == *"| nvswitch-nvlink3 | "* ]]
+  printf 'nothing\n' >"$log"
+  run /usr/bin/python3 $script --output "$BATS_TEST_TMPDIR/none.csv" --logs "$log"
+  [ "$status" -eq 1 ]
+  [[ "$output" == *"a.log: which operation is this? --op is one of all_reduce,"* ]]
+  [ ! -e "$BATS_TEST_TMPDIR/none.csv" ]
+}
+
 # ---- collectives ----
 
 # measured NAME HEADER ROW...: a table in the test's folder

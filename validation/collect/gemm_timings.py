@@ -2,7 +2,7 @@
 """Times matrix products on a CUDA GPU with PyTorch and writes them for `paceline calibrate --gemm`.
 
     gemm_timings.py --output gemm.csv
-    paceline calibrate --gemm gemm.csv --base platforms/devices/MYGPU.json -o mine.json
+    paceline calibrate --gemm gemm.csv -o platforms/devices/mygpu.json      (--base PROFILE if Paceline does not know the GPU)
 
 Every shape is timed as training runs it: y = x w^T through torch.matmul (a linear layer), torch.bmm for batches. Per shape:
 a warm-up, then --repeats timings by CUDA events around one call each; the median is written. Between two timings a buffer
