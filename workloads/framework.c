@@ -85,11 +85,13 @@ static const switch_row switches[] = {
     {"communication", "reduce_dtype", SWITCH_DTYPE, AT(reduce_dtype), kept_word, -1},
     {"communication", "copies_buckets", SWITCH_FLAG, AT(copies_buckets), NULL, 0},
     {"communication", "bucket", SWITCH_BYTES, AT(bucket_bytes), all_word, 0},
+    {"communication", "bucket_unit", SWITCH_WORD, AT(bucket_unit), unit_words, 0},
     {"communication", "overlaps_tensor", SWITCH_FLAG, AT(overlaps_tensor), NULL, 0},
     {"communication", "sends_tokens_per_node", SWITCH_FLAG, AT(sends_tokens_per_node), NULL, 0},
     {"communication", "overlaps_gradients", SWITCH_FLAG, AT(overlaps_gradients), NULL, 0},
     {"communication", "gather_unit", SWITCH_WORD, AT(gather_unit), unit_words, 0},
     {"communication", "scatters_by_all_reduce", SWITCH_FLAG, AT(scatters_by_all_reduce), NULL, 0},
+    {"communication", "copies_per_tensor", SWITCH_FLAG, AT(copies_per_tensor), NULL, 0},
     {"communication", "copies_per_rank", SWITCH_FLAG, AT(copies_per_rank), NULL, 0},
     {"communication", "gathers_ahead", SWITCH_FLAG, AT(gathers_ahead), NULL, 0},
     {"communication", "reuse_parameters", SWITCH_NUMBER, AT(reuse_parameters), NULL, 0},
@@ -172,8 +174,9 @@ static pl_code read_ratio(const pl_document *document, const pl_node *section, c
 
 /* The enums of the struct are read as int. */
 _Static_assert(sizeof(pl_loss_form) == sizeof(int) && sizeof(pl_optimizer_form) == sizeof(int) &&
-                   sizeof(pl_gather_unit) == sizeof(int) && sizeof(pl_weight_form) == sizeof(int) &&
-                   sizeof(pl_host_window) == sizeof(int) && sizeof(pl_allocator_form) == sizeof(int),
+                   sizeof(pl_gather_unit) == sizeof(int) && sizeof(pl_bucket_unit) == sizeof(int) &&
+                   sizeof(pl_weight_form) == sizeof(int) && sizeof(pl_host_window) == sizeof(int) &&
+                   sizeof(pl_allocator_form) == sizeof(int),
                "switches with words are of the size of int");
 
 static pl_code read_switch(const pl_document *document, const pl_node *section, const switch_row *row,

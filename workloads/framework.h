@@ -44,6 +44,9 @@ typedef enum pl_optimizer_form {
 /* What ZeRO-3 gathers and scatters at a time. */
 typedef enum pl_gather_unit { PL_GATHER_LAYER = 0, PL_GATHER_TENSOR } pl_gather_unit;
 
+/* Where a gradient bucket that is full may close. */
+typedef enum pl_bucket_unit { PL_BUCKET_LAYER = 0, PL_BUCKET_TENSOR } pl_bucket_unit;
+
 /* Where the master weights are: beside 16-bit weights (mixed precision by hand), or as the only weights, cast for use.
  */
 typedef enum pl_weight_form {
@@ -80,13 +83,16 @@ typedef struct pl_framework {
   bool holds_16bit_gradients; /* and these until the next backward pass begins, not until that one ends */
   bool copies_buckets;        /* gradients are copied into buckets of their own (DDP without gradient_as_bucket_view) */
   double bucket_bytes;        /* 0: one bucket for all gradients */
+  pl_bucket_unit bucket_unit;
   bool overlaps_tensor; /* with sequence parallelism, collectives of dense layers run beside the matrix product that
                            they feed or are fed by, or the next one */
   bool sends_tokens_per_node;  /* to the nodes of their experts once each, and copied there (DeepEP, HybridEP) */
   bool overlaps_gradients;     /* default of the strategy's `overlap` */
   bool scatters_by_all_reduce; /* ZeRO 2 and 3: gradients are all-reduced, each rank keeps its share */
-  bool copies_per_rank; /* gathers have a list of per-rank tensors for output: as many copies behind each gather */
-  bool gathers_ahead;   /* ZeRO-3 gathers the next unit while this one runs */
+  bool copies_per_tensor; /* ZeRO 1 and 2: updated parameters are gathered into one flat tensor per rank, from which
+                             every tensor's share of that rank is copied by itself */
+  bool copies_per_rank;   /* gathers have a list of per-rank tensors for output: as many copies behind each gather */
+  bool gathers_ahead;     /* ZeRO-3 gathers the next unit while this one runs */
   pl_gather_unit gather_unit;
   double reuse_parameters; /* ZeRO-3 with full recomputation: a block with more parameters than this is gathered for the
                               recomputation and once more for the backward pass; 0: never */

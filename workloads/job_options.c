@@ -37,7 +37,7 @@ static const struct argp_option option_table[] = {
     {"fp8", KEY_FP8, NULL, 0, "the products of the layers' weights in fp8, all else in --dtype", 1},
     {"dtype", KEY_DTYPE, "TYPE", 0, "fp32, tf32, fp16 (default) or bf16; every GPU must compute in it", 1},
     {"attention", KEY_ATTENTION, "KIND", 0, "flash (default) or unfused", 1},
-    {"bucket-bytes", KEY_BUCKET, "SIZE", 0, "gradient bucket, closed at block boundaries (default 25MB)", 1},
+    {"bucket-bytes", KEY_BUCKET, "SIZE", 0, "gradient bucket (default 25MB)", 1},
     {"pipeline-sends", KEY_SENDS, "FORM", 0,
      "split (default): each tensor rank sends its share and the receivers gather; or whole", 1},
     {"framework", KEY_FRAMEWORK, "NAME", 0,

@@ -273,19 +273,25 @@ static void add_lateness(gathering *state, const pl_instruction *instruction) {
   add_work(state, &origin);
 }
 
-/* A copy per rank of the group, each of a share of what was gathered: read and written; launched one by one. */
-static void add_copies(gathering *state, uint32_t op, pl_family_kind kind) {
+/* A copy per rank of the group, each of a share of what was gathered: read and written; launched one by one. Of what
+ * was updated first a copy per rank, then one per rank and tensor, in loops over views: what Python needs beyond a
+ * launch is not in any table and counts nothing. */
+static void add_copies(gathering *state, const pl_instruction *instruction) {
   const pl_piece_context *context = state->context;
   const pl_program *program = context->program;
-  const pl_framework *framework = pl_framework_or_ideal(program->job->framework);
-  const pl_family *family = &program->families[program->family_of[context->device->stage][kind]];
-  double launch_s = fmax(framework->launch_s, context->profile->launch_overhead_s);
-  pl_op_time cost = pl_optimizer_cost(context->profile, 1, 2 * family->ops[op].size_bytes);
-  if ((double)family->group_size * launch_s > cost.time_s)
-    cost = (pl_op_time){
-        .time_s = (double)family->group_size * launch_s, .source = PL_COST_ROOFLINE, .bound = PL_BOUND_LAUNCH};
+  uint32_t stage = (uint32_t)context->device->stage;
+  pl_family_kind kind = instruction->experts ? PL_FAMILY_EXPERT_DATA : PL_FAMILY_DATA;
+  const pl_family *family = &program->families[program->family_of[stage][kind]];
+  bool updated = instruction->block < 0;
+  double launch_s = updated ? 0 : pl_framework_or_ideal(program->job->framework)->launch_s, times = updated ? 2 : 1;
+  double n_copies = (double)family->group_size * (updated ? 1 + program->stages[stage].n_tensors : 1);
+  double bytes = 2 * times * family->ops[instruction->op].size_bytes;
+  pl_op_time cost = pl_optimizer_cost(context->profile, 1, bytes);
+  launch_s = n_copies * fmax(launch_s, context->profile->launch_overhead_s);
+  if (launch_s > cost.time_s)
+    cost = (pl_op_time){.time_s = launch_s, .source = PL_COST_ROOFLINE, .bound = PL_BOUND_LAUNCH};
   pl_origin origin = origin_of(PL_CATEGORY_DATA, "copy what was gathered", cost);
-  origin.bytes = 2 * family->ops[op].size_bytes;
+  origin.bytes = bytes;
   add_work(state, &origin);
 }
 
@@ -323,7 +329,7 @@ static void add_instruction(gathering *state, const pl_instruction *instruction)
     add_communication(state, PL_PIECE_AWAIT, data, PL_NONE, "await");
     break;
   case PL_INSTRUCTION_COPY:
-    add_copies(state, instruction->op, instruction->experts ? PL_FAMILY_EXPERT_DATA : PL_FAMILY_DATA);
+    add_copies(state, instruction);
     break;
   case PL_INSTRUCTION_ASSEMBLE:
     add_collective(state, instruction->op, "assemble");

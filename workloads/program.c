@@ -118,6 +118,13 @@ static pl_code number_schedules(pl_program *program, pl_arena *arena, pl_error *
   return PL_OK;
 }
 
+static uint32_t count_tensors(const pl_block_program *block) {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < block->n_tensors; i++)
+    n += block->tensors[i].kind == PL_TENSOR_PARAMETER;
+  return n;
+}
+
 static void count_parameters(const pl_program *program, pl_stage_program *own) {
   const pl_strategy *strategy = program->strategy;
   for (int32_t chunk = 0; chunk < strategy->vpp; chunk++) {
@@ -128,6 +135,7 @@ static void count_parameters(const pl_program *program, pl_stage_program *own) {
       own->expert_parameters += pl_making_held_experts(program, block);
       own->largest_block_parameters = fmax(own->largest_block_parameters, parameters);
       own->largest_parameters = fmax(own->largest_parameters, pl_making_block(program, block)->largest_parameters);
+      own->n_tensors += count_tensors(pl_making_block(program, block));
     }
   }
 }

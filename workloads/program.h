@@ -7,7 +7,7 @@
  *   reduce    start a gradient collective of the data-parallel group on the gradient stream;
  *   gather    start gathering a block's parameters (ZeRO-3) on the gradient stream;
  *   await     wait for the oldest gather not yet awaited;
- *   copy      copy what was gathered into place, one kernel per rank that it came from;
+ *   copy      copy what was gathered into place, one kernel per rank that it came from, or per rank and tensor;
  *   assemble  gather the activation that came in shares from the previous stage (its gradient, from the next one) over
  *             the tensor group. With job->split_sends and tensor parallelism without sequence parallelism each rank
  * sends 1/t of what all of them hold (Narayanan et al. 2021, section 4.1); with sequence parallelism it holds no more
@@ -60,7 +60,8 @@ typedef enum pl_instruction_kind {
   PL_INSTRUCTION_REDUCE,
   PL_INSTRUCTION_GATHER,
   PL_INSTRUCTION_AWAIT,
-  PL_INSTRUCTION_COPY, /* what was gathered for `block`, rank by rank (pl_framework.copies_per_rank) */
+  PL_INSTRUCTION_COPY, /* what was gathered for `block`, rank by rank (pl_framework.copies_per_rank); for block -1 what
+                          was updated, rank by rank and tensor by tensor (copies_per_tensor) */
   PL_INSTRUCTION_ASSEMBLE,
   PL_INSTRUCTION_EMBEDDING,
   PL_INSTRUCTION_OPTIMIZER
@@ -101,6 +102,7 @@ typedef struct pl_stage_program {
   double expert_parameters; /* of these: reduced and sharded over the expert-data family; 0 where there is none such */
   double largest_block_parameters; /* ZeRO-3's gather buffer */
   double largest_parameters;       /* of one tensor */
+  uint32_t n_tensors;              /* of parameters */
 } pl_stage_program;
 
 typedef struct pl_program {

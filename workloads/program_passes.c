@@ -2,8 +2,9 @@
 #include "workloads/program_making.h"
 
 /* Instructions per block at most: block, reduce of experts and of all else, and per parameter tensor that is gathered
- * by itself, all experts' together, gather, await and copy; and some at the ends. */
-enum { GATHER_WINDOW = 2, GATHERS_PER_BLOCK = 9, INSTRUCTIONS_PER_BLOCK = 3 + 6 * GATHERS_PER_BLOCK };
+ * by itself, all experts' together, gather (twice), await and copy, and that is reduced by itself; and some at the
+ * ends. */
+enum { GATHER_WINDOW = 2, GATHERS_PER_BLOCK = 9, INSTRUCTIONS_PER_BLOCK = 3 + 7 * GATHERS_PER_BLOCK };
 
 typedef struct pass_making {
   pl_program_making *state;
@@ -148,9 +149,26 @@ static void close_buckets(pass_making *pass, bool all) {
   }
 }
 
+/* Gradients come in the reverse order of the tensors' use; vectors come with the tensor that comes last. */
+static void add_pending_tensors(pass_making *pass, int32_t block) {
+  const pl_program *program = pass->state->program;
+  double parameters[GATHERS_PER_BLOCK], left = held_part(program, block, false);
+  uint32_t n = matrices_of(pl_making_block(program, block), held_part(program, block, true) == 0, parameters);
+  for (; n > 1; n--) {
+    pass->pending[0] += parameters[n - 1];
+    left -= parameters[n - 1];
+    close_buckets(pass, false);
+  }
+  pass->pending[0] += left;
+}
+
 static void add_pending(pass_making *pass, int32_t block) {
-  for (int experts = 0; experts <= 1; experts++)
-    pass->pending[experts] += held_part(pass->state->program, block, experts);
+  const pl_program *program = pass->state->program;
+  if (framework_of(program)->bucket_unit == PL_BUCKET_TENSOR)
+    add_pending_tensors(pass, block);
+  else
+    pass->pending[0] += held_part(program, block, false);
+  pass->pending[1] += held_part(program, block, true);
   close_buckets(pass, false);
 }
 
@@ -207,11 +225,20 @@ pl_code pl_making_pass(pl_program_making *state, int32_t stage, int32_t chunk, b
   return PL_OK;
 }
 
+static void add_updates(pass_making *pass, const gathered_block *gathered) {
+  for (uint32_t i = 0; i < gathered->n; i++)
+    add(pass, PL_INSTRUCTION_AWAIT, false, -1, PL_NONE);
+  for (uint32_t i = 0; i < gathered->n; i++) {
+    add(pass, PL_INSTRUCTION_COPY, false, -1, gathered->ops[i]);
+    pass->list[pass->n - 1].experts = gathered->experts[i];
+  }
+}
+
 pl_code pl_making_epilogue(pl_program_making *state, pl_stage_program *own) {
   pl_program *program = state->program;
   const pl_strategy *strategy = program->strategy;
   pass_making pass = {.state = state, .stage = own->stage};
-  pass.list = PL_TAKE(state->arena, pl_instruction, 6);
+  pass.list = PL_TAKE(state->arena, pl_instruction, 10);
   if (pass.list == NULL) return pl_fail_memory(state->error, "the program");
   const double parts[] = {own->parameters - own->expert_parameters, own->expert_parameters};
   for (int experts = 0; experts <= 1 && !strategy->overlap && strategy->zero < 2; experts++)
@@ -222,8 +249,10 @@ pl_code pl_making_epilogue(pl_program_making *state, pl_stage_program *own) {
     add(&pass, PL_INSTRUCTION_EMBEDDING, true, -1, pl_making_op(state, embedding, PL_ALL_REDUCE, size_bytes));
   }
   add(&pass, PL_INSTRUCTION_OPTIMIZER, false, -1, PL_NONE);
+  gathered_block gathered = {0};
   for (int experts = 0; experts <= 1 && (strategy->zero == 1 || strategy->zero == 2); experts++)
-    add_gather(&pass, -1, parts[experts], experts, false, NULL);
+    add_gather(&pass, -1, parts[experts], experts, false, &gathered);
+  if (framework_of(program)->copies_per_tensor) add_updates(&pass, &gathered);
   own->epilogue = (pl_pass){pass.list, pass.n};
   return PL_OK;
 }

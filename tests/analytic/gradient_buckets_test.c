@@ -1,0 +1,116 @@
+/* Gradients and updated parameters under a framework's switches. The job is that of tests/support/attention_job.h.
+ *
+ *   bucket_unit layer    a full bucket closes behind a block: as many reductions as blocks with parameters at most
+ *   bucket_unit tensor   ... behind a matrix: a layer of 4 matrices has 4; together they are what layers are
+ *   copies_per_tensor    ZeRO 1: n (1 + number of tensors) launches behind the gather of what was updated
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <math.h>
+#include <cmocka.h>
+
+#include "tests/support/attention_job.h"
+
+enum { LAYERS = 4, RANKS = 4 };
+
+static void build(attention_job *own) {
+  attention_job_build(own, &(attention_shape){.n_layers = LAYERS,
+                                              .forward_s = 0x1p-10,
+                                              .backward_s = 0x1p-9,
+                                              .n_nodes = 1,
+                                              .gpus_per_node = RANKS,
+                                              .gbs = RANKS});
+}
+
+typedef struct reductions {
+  uint32_t n;
+  double bytes, least_bytes; /* least: of all but the last */
+} reductions;
+
+static reductions reductions_of(attention_job *own, pl_bucket_unit unit, double bucket_bytes) {
+  pl_framework framework = pl_framework_ideal;
+  framework.bucket_unit = unit;
+  own->job.framework = &framework;
+  own->job.bucket_bytes = bucket_bytes;
+  pl_strategy strategy;
+  pl_program program;
+  pl_error error = PL_ERROR_INIT;
+  if (pl_strategy_parse("pp=1,dp=4,tmp=1,mbs=1", &own->model, &own->arena, &strategy, &error) != PL_OK ||
+      pl_strategy_check(&strategy, &own->model, &own->job, RANKS, &error) != PL_OK ||
+      pl_strategy_assign(&strategy, &own->model, &own->job, own->cluster, &own->arena, &error) != PL_OK ||
+      pl_program_take(&own->model, &own->job, &strategy, &own->arena, &program, &error) != PL_OK)
+    fail_msg("%s", error.message);
+  const pl_pass *pass = &program.stages[0].last_backward[0];
+  const pl_family *family = &program.families[program.family_of[0][PL_FAMILY_DATA]];
+  reductions found = {.least_bytes = INFINITY};
+  double last = INFINITY;
+  for (uint32_t i = 0; i < pass->n; i++) {
+    if (pass->instructions[i].kind != PL_INSTRUCTION_REDUCE) continue;
+    found.least_bytes = fmin(found.least_bytes, last);
+    last = family->ops[pass->instructions[i].op].size_bytes;
+    found.bytes += last;
+    found.n++;
+  }
+  own->job.framework = NULL;
+  return found;
+}
+
+static void buckets_close_behind_tensors(void **state) {
+  (void)state;
+  attention_job own;
+  build(&own);
+  double all = attention_job_all_gradient_bytes(&own), h = ATTENTION_HIDDEN;
+  reductions layers = reductions_of(&own, PL_BUCKET_LAYER, 1);
+  reductions tensors = reductions_of(&own, PL_BUCKET_TENSOR, 1);
+  assert_true(layers.bytes == all && tensors.bytes == all);
+  assert_int_equal(tensors.n, layers.n + LAYERS * 3);
+
+  /* a bucket of 8 h^2 is the MLP's last matrix and the first; what is left is open when the next layer begins */
+  reductions wide = reductions_of(&own, PL_BUCKET_TENSOR, 2 * 8 * h * h);
+  assert_true(wide.bytes == all && wide.least_bytes >= 2 * 8 * h * h && wide.n < tensors.n);
+  reductions one = reductions_of(&own, PL_BUCKET_TENSOR, HUGE_VAL);
+  assert_true(one.n == 1 && one.bytes == all);
+  attention_job_release(&own);
+}
+
+static double time_of(attention_job *own, const pl_framework *framework, const char *text) {
+  own->job.framework = framework;
+  return attention_job_simulate(own, text).row.iter_time_s;
+}
+
+static uint32_t tensors_of(attention_job *own, pl_block_kind kind) {
+  pl_block_program block = attention_job_block(own, kind, 1);
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < block.n_tensors; i++)
+    n += block.tensors[i].kind == PL_TENSOR_PARAMETER;
+  return n;
+}
+
+static void updates_are_copied_by_tensor(void **state) {
+  (void)state;
+  attention_job own;
+  build(&own);
+  own.profile.launch_overhead_s = 0x1p-16;
+  uint32_t n = 0;
+  for (int kind = 0; kind < PL_BLOCK_KIND_COUNT; kind++)
+    if (kind != PL_BLOCK_EXPERT_LAYER)
+      n += tensors_of(&own, (pl_block_kind)kind) * (kind == PL_BLOCK_LAYER ? LAYERS : 1);
+  pl_framework plain = pl_framework_ideal, copying = pl_framework_ideal;
+  copying.copies_per_tensor = true;
+  const char *const zero_1 = "pp=1,dp=4,tmp=1,mbs=1,zero=1", *const zero_0 = "pp=1,dp=4,tmp=1,mbs=1";
+  double copies_s = RANKS * (1.0 + n) * own.profile.launch_overhead_s;
+  expect_time("copies", time_of(&own, &copying, zero_1), time_of(&own, &plain, zero_1) + copies_s, 4);
+  expect_time("without ZeRO", time_of(&own, &copying, zero_0), time_of(&own, &plain, zero_0), 0);
+  attention_job_release(&own);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(buckets_close_behind_tensors),
+      cmocka_unit_test(updates_are_copied_by_tensor),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
