@@ -219,7 +219,7 @@ static pl_code walk_recompute(walk *w, pl_candidate candidate) {
   const pl_space_choices *choices = &w->space->choices;
   for (uint8_t sp = 0; sp <= 1; sp++) {
     if (candidate.tmp == 1 ? sp == 1 : !has_bit(choices->sp, sp)) continue;
-    for (uint8_t recompute = 0; recompute <= PL_RECOMPUTE_FULL; recompute++) {
+    for (uint8_t recompute = 0; recompute < PL_RECOMPUTE_COUNT; recompute++) {
       if (!has_bit(choices->recomputes, recompute)) continue;
       candidate.sp = sp;
       candidate.recompute = recompute;

@@ -129,6 +129,8 @@ static pl_code express(pl_case *c, const pl_csv *known, const pl_case_options *o
     return pl_fail(error, PL_UNSUPPORTED, "not stated: step_time_s");
   PL_TRY(find_framework(c, options, profiles, arena, error));
   if (options->framework == NULL) pl_row_choose_attention(row, &c->framework);
+  if (options->framework == NULL) pl_row_choose_compilation(row, &c->framework);
+  if (options->framework == NULL) pl_row_choose_fusions(row, &c->framework);
   if (options->framework == NULL) pl_row_choose_dispatcher(row, &c->framework);
   char platform[PL_ROW_PLATFORM_BYTES];
   pl_model *model = PL_TAKE(arena, pl_model, 1);

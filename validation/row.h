@@ -32,6 +32,7 @@ typedef struct pl_row_habits {
   bool no_flash;          /* the GPU, or the age of the software, rules out fused attention whatever the profile says */
   bool dropout;           /* ungated models train with it */
   bool sequence_parallel; /* where tp > 1 */
+  bool selects_ops;       /* "selective" recomputation is that of every second product, not of the attention core */
   int32_t zero;           /* sharding where dp > 1 and the row states none */
   bool reduces_after_pipelines; /* gradients of stages are reduced when the last microbatch is over */
   pl_memory_figure memory_figure;
@@ -58,6 +59,10 @@ pl_code pl_row_model(const pl_measured_row *row, const pl_row_habits *habits, co
 /* Fused attention by the kernel that the row names, as PyTorch calls the backends of scaled_dot_product_attention;
  * none: nothing changes. */
 void pl_row_choose_attention(const pl_measured_row *row, pl_framework *framework);
+/* Kernels of PyTorch's own models, compiled or eager, where the row says which. */
+void pl_row_choose_compilation(const pl_measured_row *row, pl_framework *framework);
+/* Fused kernels that the row names, for software that leaves them to the run. */
+void pl_row_choose_fusions(const pl_measured_row *row, pl_framework *framework);
 /* Whether tokens go to their experts once per node, where the row names the dispatcher. */
 void pl_row_choose_dispatcher(const pl_measured_row *row, pl_framework *framework);
 

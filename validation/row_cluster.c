@@ -45,7 +45,7 @@ static const struct {
     {"V100+16GB+cube mesh", "v100-cube-1ib", NULL},
     {"V100+cube mesh", "v100-cube-1ib", "V100-SXM2-32GB"},
     {"V100+16GB", "dgx-1v", "V100-SXM2-16GB"},
-    {"V100", "dgx-1v", NULL},
+    {"V100", "dgx-1v", NULL}, /* 16 of them in a node: see find_machine */
     {"T4", "g4dn.12xlarge", NULL},
     {"L40", "pcie4-server", "L40S"},
     {"A6000", "pcie4-server", "RTX-A6000"},
@@ -72,7 +72,9 @@ static bool names_all(const pl_measured_row *row, const char *words) {
 static pl_code find_machine(const pl_measured_row *row, pl_platform_plan *plan, pl_error *error) {
   for (size_t i = 0; i < sizeof machines / sizeof machines[0]; i++) {
     if (!names_all(row, machines[i].words)) continue;
-    plan->parts[0].kind = pl_node_kind_find(machines[i].kind);
+    /* Of the machines with V100s one has 16. */
+    bool sixteen = strcmp(machines[i].kind, "dgx-1v") == 0 && row->gpus_per_node == 16;
+    plan->parts[0].kind = pl_node_kind_find(sixteen ? "dgx-2" : machines[i].kind);
     plan->device = machines[i].device;
     if (plan->parts[0].kind == NULL)
       return pl_fail(error, PL_UNSUPPORTED, "machine: no '%s' among the machines of platform make", machines[i].kind);
@@ -98,22 +100,35 @@ const char *pl_row_device_named(const char *gpu) {
   return plan.device != NULL ? plan.device : plan.parts[0].kind->device;
 }
 
-/* "400Gbps per node", "8x200Gb HDR": the NICs' rate together; 0 when no such words are there. A small b is bits; memory
- * sizes ("8x V100-SXM2-16GB") have a large one. */
-static double node_rate_GBps(const char *text) {
+/* The number that ends in front of `at`, blanks between; `start` is where it begins, `at` when there is none. */
+static double number_before(const char *text, const char *at, const char **start) {
+  const char *end = at;
+  while (end > text && end[-1] == ' ')
+    end--;
+  const char *digits = end;
+  while (digits > text && isdigit((unsigned char)digits[-1]))
+    digits--;
+  *start = digits < end ? digits : at;
+  return digits < end ? strtod(digits, NULL) : 0;
+}
+
+/* "400Gbps per node", "8x200Gb HDR", "4 * 100Gb RoCE", "400 Gb/s per GPU": the rate of all NICs of a node with `n_gpus`
+ * GPUs together; 0 when no such words are there. A small b is bits; memory sizes ("8x V100-SXM2-16GB") have a large
+ * one.
+ */
+static double node_rate_GBps(const char *text, double n_gpus) {
   for (const char *at = text; (at = strstr(at, "Gb")) != NULL; at += 2) {
-    const char *digits = at;
-    while (digits > text && (isdigit((unsigned char)digits[-1]) || digits[-1] == ' '))
-      digits--;
-    double rate = strtod(digits, NULL), count = 0;
-    if (digits > text && tolower((unsigned char)digits[-1]) == 'x') {
-      const char *first = digits - 1;
-      while (first > text && isdigit((unsigned char)first[-1]))
-        first--;
-      count = strtod(first, NULL);
-    } else if (pl_row_mentions(at, "per node")) {
-      count = 1;
-    }
+    const char *start, *first;
+    double rate = number_before(text, at, &start), count = 0;
+    const char *times = start;
+    while (times > text && times[-1] == ' ')
+      times--;
+    size_t length = strcspn(at, ";,");
+    char words[64];
+    snprintf(words, sizeof words, "%.*s", (int)(length < 63 ? length : 63), at);
+    if (times > text && strchr("xX*", times[-1]) != NULL) count = number_before(text, times - 1, &first);
+    if (count <= 0 && pl_row_mentions(words, "per node")) count = 1;
+    if (count <= 0 && pl_row_mentions(words, "per GPU")) count = n_gpus;
     if (rate > 0 && count > 0) return rate * count / 8;
   }
   return 0;
@@ -146,7 +161,8 @@ pl_code pl_row_cluster(const pl_measured_row *row, pl_platform_plan *plan, char 
   const pl_node_kind *kind = plan->parts[0].kind;
   plan->fabric = kind->pod_nodes > 0 ? PL_FABRIC_RAIL : PL_FABRIC_SINGLE;
   plan->pod_nodes = kind->pod_nodes > 0 ? kind->pod_nodes : 32;
-  double rate_GBps = plan->parts[0].n_nodes > 1 && kind->n_nics > 0 ? node_rate_GBps(row->interconnect) : 0;
+  double rate_GBps =
+      plan->parts[0].n_nodes > 1 && kind->n_nics > 0 ? node_rate_GBps(row->interconnect, kind->n_gpus) : 0;
   plan->nic_GBps = rate_GBps / (kind->n_nics > 0 ? kind->n_nics : 1);
   if (plan->nic_GBps == kind->nic_GBps) plan->nic_GBps = 0;
   if (plan->parts[0].n_nodes > 1 && kind->n_nics == 0)

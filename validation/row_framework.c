@@ -20,7 +20,18 @@ static bool has_flash_hardware(const pl_measured_row *row) {
 /* Megatron-LM recomputed whole layers until sequence parallelism and selective recomputation came (2022), and
  * FlashAttention after that; selective recomputation is that of an attention that is not fused. Megatron-Core is later
  * than all of it. */
+static bool says_flash(const pl_measured_row *row) {
+  return (pl_row_mentions(row->framework, "FlashAttention") || pl_row_mentions(row->framework, "flash-attn") ||
+          pl_row_mentions(row->framework, "flash attention"));
+}
+
+/* "no FlashAttention", "without flash attention". */
+static bool denies_flash(const pl_measured_row *row) {
+  return pl_row_mentions(row->framework, "no flash") || pl_row_mentions(row->framework, "without flash");
+}
+
 static bool predates_flash(const pl_measured_row *row) {
+  if (says_flash(row) && !denies_flash(row)) return false;
   static const char *const later[] = {"Core", "Bridge", "NeMo"};
   for (size_t i = 0; i < sizeof later / sizeof later[0]; i++)
     if (pl_row_mentions(row->framework, later[i])) return false;
@@ -32,7 +43,9 @@ static const struct {
   pl_row_habits habits;
 } frameworks[] = {
     {"MegaScale", {.framework = "megatron-core", .sequence_parallel = true, .zero = 1}},
-    {"ZeRO-3", {.framework = "deepspeed-zero3-2021", .dropout = true}},
+    /* Fused kernels of the same kind as Megatron's, for BERT. */
+    {"transformer kernel", {.framework = "megatron-deepspeed", .dropout = true}},
+    {"Megatron-LM + DeepSpeed", {.framework = "deepspeed-zero3-2021", .dropout = true}},
     /* "All the experiments are conducted with PyTorch 1.8"; buckets of 25 MB (its examples/megatron_gpt.py). */
     {"Proteus", {.framework = "proteus", .no_flash = true, .dropout = true}},
     {"DistIR", {.framework = "distir"}},
@@ -71,10 +84,13 @@ static const struct {
      {.framework = "megatron-deepspeed", .dropout = true}}, /* GPT-NeoX: Megatron's layers, DeepSpeed's engine */
     {"Composer", {.framework = "fsdp-composer", .zero = 3}},
     {"Foundry", {.framework = "fsdp-composer", .zero = 3}}, /* MosaicML's LLM Foundry trains with Composer */
-    {"fms-fsdp", {.framework = "torchtitan", .zero = 3}},   /* compiled blocks */
-    {"torchtitan", {.framework = "torchtitan", .zero = 3}},
+    {"fms-fsdp", {.framework = "fms-fsdp", .zero = 3}},
+    /* Selective recomputation per op is what its Llama configurations have. */
+    {"torchtitan", {.framework = "torchtitan", .sequence_parallel = true, .selects_ops = true, .zero = 3}},
+    {"InternEvo", {.framework = "internevo", .zero = 1}},
+    {"Paddle", {.framework = "paddlenlp"}},
     {"FSDP", {.framework = "torch-fsdp", .zero = 3}},
-    {"DeepSpeed", {.framework = "megatron-deepspeed", .dropout = true}},
+    {"DeepSpeed", {.framework = "deepspeed"}}, /* around models that are not Megatron's */
 };
 
 /* Software that no row of the table names: what a row does says what it can be. Tensor groups and pipelines are
@@ -100,7 +116,9 @@ pl_row_habits pl_row_habits_of(const pl_measured_row *row) {
   while (i < N && !pl_row_mentions(row->framework, frameworks[i].word))
     i++;
   pl_row_habits habits = i < N ? frameworks[i].habits : habits_of_others(row);
-  bool old = !has_flash_hardware(row) || (pl_row_mentions(row->framework, "Megatron") && predates_flash(row));
+  if (strcmp(habits.framework, "deepspeed") == 0 && row->zero_stage == 3) habits.framework = "deepspeed-zero3";
+  bool old = !has_flash_hardware(row) || denies_flash(row) ||
+             (pl_row_mentions(row->framework, "Megatron") && predates_flash(row));
   if (old) habits.no_flash = true;
   if (waits_for_launches(row) && strcmp(habits.framework, "megatron-deepspeed") == 0)
     habits.framework = "megatron-deepspeed-bloom";
@@ -111,7 +129,8 @@ pl_row_habits pl_row_habits_of(const pl_measured_row *row) {
   return habits;
 }
 
-/* The memory-efficient kernel is counted as FlashAttention's first generation, whose algorithm it has. */
+/* A row that says FlashAttention has it, on GPUs that can, also where the profile's software did not yet. The
+ * memory-efficient kernel is counted as FlashAttention's first generation, whose algorithm it has. */
 void pl_row_choose_attention(const pl_measured_row *row, pl_framework *framework) {
   static const struct {
     const char *word;
@@ -125,6 +144,32 @@ void pl_row_choose_attention(const pl_measured_row *row, pl_framework *framework
       framework->attention_kernel = (int)backends[i].kernel;
       return;
     }
+  if (framework->flash || !says_flash(row) || denies_flash(row)) return;
+  framework->flash = true;
+  framework->attention_kernel = (int)PL_ATTENTION_FLASH2;
+}
+
+/* Only for profiles of PyTorch's own ops: others fuse by hand. Compiled: norms, rotary, gated activations and additions
+ * are one kernel each with their neighbours, and the host launches few. Eager: none of that, and the host as in
+ * torch-fsdp.json. */
+void pl_row_choose_compilation(const pl_measured_row *row, pl_framework *framework) {
+  static const char *const native[] = {"torch-ddp", "torch-fsdp", "torchtitan", "fms-fsdp"};
+  bool is_native = false;
+  for (size_t i = 0; i < sizeof native / sizeof native[0]; i++)
+    is_native = is_native || strcmp(framework->name, native[i]) == 0;
+  bool eager = pl_row_mentions(row->framework, "eager") || pl_row_mentions(row->framework, "no compile") ||
+               pl_row_mentions(row->framework, "without compile");
+  if (!is_native || (!eager && !pl_row_mentions(row->framework, "compile"))) return;
+  framework->fuses_activation = framework->fuses_residual = framework->fuses_rotary = framework->fuses_norm = !eager;
+  framework->launch_s = framework->backward_launch_s = eager ? 25e-6 : 0;
+  framework->collective_s = eager ? 82e-6 : 0;
+}
+
+/* Paddle's fused kernels are chosen run by run. */
+void pl_row_choose_fusions(const pl_measured_row *row, pl_framework *framework) {
+  if (strcmp(framework->name, "paddlenlp") != 0) return;
+  framework->fuses_norm = pl_row_mentions(row->framework, "fused RMSNorm");
+  framework->fuses_rotary = pl_row_mentions(row->framework, "fused rotary");
 }
 
 /* "Megatron-Core DeepEP", "Megatron-Core A2A". */

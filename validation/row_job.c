@@ -10,13 +10,29 @@ static const char *find_name(const char *text, const char *name, const char *oth
   return at != NULL ? at : strcasestr(text, other);
 }
 
-/* "bf16 (fp32 grad accum)", "amp_bf16", "fp16/bf16 mixed": the first name that is there. */
+/* Software whose fp32 products run in TF32 on GPUs that have it: PyTorch 1.7 to 1.11
+ * (torch.backends.cuda.matmul.allow_tf32 was true until 1.12), and NVIDIA's containers of any time, whose builds call
+ * themselves "1.13.0a0+936e930" (TORCH_ALLOW_TF32_CUBLAS_OVERRIDE=1). */
+static bool computes_in_tf32(const pl_measured_row *row) {
+  static const char *const older[] = {"V100", "P100", "T4", "TITAN"};
+  static const char *const versions[] = {"PyTorch 1.7",  "PyTorch 1.8",  "PyTorch 1.9",
+                                         "PyTorch 1.10", "PyTorch 1.11", "a0+"};
+  for (size_t i = 0; i < sizeof older / sizeof older[0]; i++)
+    if (pl_row_mentions(row->gpu, older[i])) return false;
+  for (size_t i = 0; i < sizeof versions / sizeof versions[0]; i++)
+    if (pl_row_mentions(row->framework, versions[i])) return true;
+  return false;
+}
+
+/* "bf16 (fp32 grad accum)", "amp_bf16", "fp16/bf16 mixed": the first name that is there. "amp" alone is fp16, the type
+ * of autocast on GPUs where none is given. */
 static pl_code find_dtype(const pl_measured_row *row, pl_dtype *dtype, bool *fp8, pl_error *error) {
   const char *text = row->precision;
   if (text[strspn(text, " ")] == '\0' || text[strspn(text, " ")] == '(')
     return pl_fail(error, PL_UNSUPPORTED, "not stated: precision");
   if (pl_row_mentions(text, "fp4")) return pl_fail(error, PL_UNSUPPORTED, "precision: %.40s", text);
-  *fp8 = pl_row_mentions(text, "fp8"); /* of whatever scaling; beside it bf16 unless fp16 is named */
+  /* Of whatever scaling; beside it bf16 unless fp16 is named. */
+  *fp8 = find_name(text, "fp8", "float8") != NULL;
   /* "bfloat16" is in front of the "float16" in it. */
   const char *half = find_name(text, "fp16", "float16"), *brain = find_name(text, "bf16", "bfloat16");
   if (half != NULL && (brain == NULL || half < brain)) {
@@ -26,7 +42,9 @@ static pl_code find_dtype(const pl_measured_row *row, pl_dtype *dtype, bool *fp8
   } else if (pl_row_mentions(text, "tf32")) {
     *dtype = PL_DTYPE_TF32;
   } else if (find_name(text, "fp32", "float32") != NULL) {
-    *dtype = PL_DTYPE_FP32;
+    *dtype = computes_in_tf32(row) ? PL_DTYPE_TF32 : PL_DTYPE_FP32;
+  } else if (pl_row_mentions(text, "amp")) {
+    *dtype = PL_DTYPE_FP16;
   } else {
     return pl_fail(error, PL_UNSUPPORTED, "precision: '%.40s' is unknown", text);
   }

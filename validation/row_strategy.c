@@ -36,31 +36,58 @@ static int64_t microbatch(const pl_measured_row *row) {
 static const struct {
   const char *word;
   pl_recompute recompute;
-} recompute_words[] = {
-    {"true", PL_RECOMPUTE_FULL},    {"yes", PL_RECOMPUTE_FULL},       {"on", PL_RECOMPUTE_FULL},
-    {"uniform", PL_RECOMPUTE_FULL}, {"block", PL_RECOMPUTE_FULL},     {"activation checkpointing", PL_RECOMPUTE_FULL},
-    {"false", PL_RECOMPUTE_NONE},   {"no", PL_RECOMPUTE_NONE},        {"off", PL_RECOMPUTE_NONE},
-    {"0", PL_RECOMPUTE_NONE},       {"norm, act", PL_RECOMPUTE_NONE}, {"core_attn", PL_RECOMPUTE_SELECTIVE}};
+} recompute_words[] = {{"true", PL_RECOMPUTE_FULL},
+                       {"yes", PL_RECOMPUTE_FULL},
+                       {"on", PL_RECOMPUTE_FULL},
+                       {"uniform", PL_RECOMPUTE_FULL},
+                       {"block", PL_RECOMPUTE_FULL},
+                       {"activation checkpointing", PL_RECOMPUTE_FULL},
+                       {"false", PL_RECOMPUTE_NONE},
+                       {"no", PL_RECOMPUTE_NONE},
+                       {"off", PL_RECOMPUTE_NONE},
+                       {"selective (op)", PL_RECOMPUTE_ALTERNATE},
+                       {"selective (per op)", PL_RECOMPUTE_ALTERNATE},
+                       {"selective op", PL_RECOMPUTE_ALTERNATE},
+                       {"per-op", PL_RECOMPUTE_ALTERNATE},
+                       {"0", PL_RECOMPUTE_NONE},
+                       {"norm, act", PL_RECOMPUTE_NONE},
+                       {"core_attn", PL_RECOMPUTE_SELECTIVE}};
 
-static pl_code find_recompute(const pl_measured_row *row, pl_recompute *recompute, pl_error *error) {
+/* "selective (layer: every 2nd)", "selective (per layer)": torchtitan's other way. */
+static bool skips_layers(const char *text) {
+  return pl_row_mentions(text, "selective") && pl_row_mentions(text, "layer");
+}
+
+static pl_code find_recompute(const pl_measured_row *row, const pl_row_habits *habits, pl_recompute *recompute,
+                              pl_error *error) {
   *recompute = PL_RECOMPUTE_NONE;
   if (row->recompute[0] == '\0') return PL_OK;
-  for (int i = 0; pl_recompute_names[i] != NULL; i++) {
-    if (strncasecmp(row->recompute, pl_recompute_names[i], strlen(pl_recompute_names[i])) != 0) continue;
-    *recompute = (pl_recompute)i;
-    return PL_OK;
-  }
+  if (skips_layers(row->recompute))
+    return pl_fail(error, PL_UNSUPPORTED, "recomputation: of some layers and not of others: '%.40s'", row->recompute);
   for (size_t i = 0; i < sizeof recompute_words / sizeof recompute_words[0]; i++) {
     if (strcasecmp(row->recompute, recompute_words[i].word) != 0) continue;
     *recompute = recompute_words[i].recompute;
     return PL_OK;
   }
+  if (habits->selects_ops && strncasecmp(row->recompute, "selective", 9) == 0) {
+    *recompute = PL_RECOMPUTE_ALTERNATE;
+    return PL_OK;
+  }
+  for (int i = 0; pl_recompute_names[i] != NULL; i++) {
+    if (strncasecmp(row->recompute, pl_recompute_names[i], strlen(pl_recompute_names[i])) != 0) continue;
+    *recompute = (pl_recompute)i;
+    return PL_OK;
+  }
   return pl_fail(error, PL_UNSUPPORTED, "recomputation: '%.40s'", row->recompute);
 }
 
-/* `fsdp` holds PyTorch's words or Megatron's switch; "0", "/" and blank are none. */
+/* `fsdp` holds PyTorch's words or Megatron's switch; "0", "/" and blank are none. Behind pipelines FSDP2 gathers the
+ * weights once per iteration and scatters gradients once (torchtitan parallelize_llama.py, apply_fsdp:
+ * reshard_after_forward=not pp_enabled; PyTorch's PipelineStage synchronises gradients with the last microbatch): the
+ * traffic of stage 1. */
 static int32_t zero_stage(const pl_measured_row *row, const pl_row_habits *habits) {
   if (data_degree(row) == 1 && degree(row->cp) == 1) return 0;
+  if (row->pp > 1 && habits->zero == 3) return 1;
   if (row->zero_stage >= 0) return (int32_t)row->zero_stage;
   if (pl_row_mentions(row->fsdp, "SHARD_GRAD_OP")) return 2;
   if (row->fsdp[0] != '\0' && strcmp(row->fsdp, "0") != 0 && strcmp(row->fsdp, "/") != 0) return 3;
@@ -136,7 +163,7 @@ pl_code pl_row_strategy(const pl_measured_row *row, const pl_row_habits *habits,
                             .schedule = PL_SCHEDULE_1F1B,
                             .overlap = true,
                             .order = "tdp"};
-  PL_TRY(find_recompute(row, &strategy->recompute, error));
+  PL_TRY(find_recompute(row, habits, &strategy->recompute, error));
   PL_TRY(check_microbatches(row, strategy, error));
   if (strategy->vpp > 1) strategy->schedule = PL_SCHEDULE_INTERLEAVED;
   if (habits->reduces_after_pipelines && strategy->pp > 1) {

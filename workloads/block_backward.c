@@ -346,22 +346,13 @@ static void backward_mean(differ *d, const pl_tape_node *node) {
   arrive(d, node->input, dx);
 }
 
-static void repeat(pl_tape *tape, uint32_t first, uint32_t end) {
-  for (uint32_t i = first; i < end; i++) {
-    PL_ASSERT(tape->n_backward < PL_TAPE_BACKWARD_OPS);
-    pl_op *op = &tape->backward[tape->n_backward++];
-    *op = tape->forward[i];
-    if (op->category == PL_CATEGORY_FORWARD) op->category = PL_CATEGORY_RECOMPUTE;
-  }
-}
-
 /* Selective recomputation: the attention core once more, in front of the first of its ops that is differentiated. */
 static void repeat_core(differ *d) {
   pl_tape *tape = d->tape;
   if (d->core_repeated || tape->shard->recompute != PL_RECOMPUTE_SELECTIVE) return;
   d->core_repeated = true;
   for (uint32_t i = 0; i < tape->n_nodes; i++)
-    if (tape->nodes[i].core) repeat(tape, tape->nodes[i].first_op, tape->nodes[i].op + 1);
+    if (tape->nodes[i].core) pl_tape_repeat(tape, tape->nodes[i].first_op, tape->nodes[i].op + 1);
 }
 
 static void backward_node(differ *d, const pl_tape_node *node, uint32_t g) {
@@ -449,7 +440,7 @@ void pl_block_backward(pl_tape *tape) {
     tape->output_gradient = fresh(&d, tape->output);
     assign(&d, tape->output, tape->output_gradient);
   }
-  if (tape->layer && tape->shard->recompute == PL_RECOMPUTE_FULL) repeat(tape, 0, tape->n_forward);
+  pl_block_recompute(tape);
   for (uint32_t i = tape->n_nodes; i-- > 0;) {
     const pl_tape_node *node = &tape->nodes[i];
     uint32_t g = node->output == PL_NONE ? PL_NONE : d.gradient[node->output];

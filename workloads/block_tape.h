@@ -183,6 +183,10 @@ void pl_block_loss_forward(pl_tape *tape);
 void pl_block_part_forward(pl_tape *tape, const pl_model_part *part);
 
 void pl_block_backward(pl_tape *tape);
+/* Forward ops [first, end) once more, at the end of the backward list. */
+void pl_tape_repeat(pl_tape *tape, uint32_t first, uint32_t end);
+/* What a layer recomputes before its backward pass begins (block_recompute.c). */
+void pl_block_recompute(pl_tape *tape);
 /* Fills saved flags and the byte counts of `program`. */
 void pl_block_memory(pl_tape *tape, pl_block_program *program);
 

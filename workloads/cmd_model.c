@@ -38,7 +38,7 @@ static const struct argp_option options[] = {
     {"mbs", OPTION_MBS, "N", 0, "Sequences per microbatch (default 1)", 0},
     {"seq", OPTION_SEQ, "N", 0, "Sequence length (default: what the model was made for, at most 8192)", 0},
     {"sp", OPTION_SP, NULL, 0, "Sequence parallelism", 0},
-    {"recompute", OPTION_RECOMPUTE, "HOW", 0, "none, selective or full (default none)", 0},
+    {"recompute", OPTION_RECOMPUTE, "HOW", 0, "none, selective, alternate or full (default none)", 0},
     {"dtype", OPTION_DTYPE, "TYPE", 0, "fp32, tf32, fp16 (default) or bf16", 0},
     {"attention", OPTION_ATTENTION, "KIND", 0, "flash (default) or unfused: separate products and softmax", 0},
     {"ops", OPTION_OPS, NULL, 0, "List the ops of every kind of block, forward and backward", 0},
@@ -59,7 +59,7 @@ static pl_code parse_recompute(const char *text, pl_recompute *recompute, pl_err
       *recompute = (pl_recompute)i;
       return PL_OK;
     }
-  return pl_fail(error, PL_BAD_INPUT, "--recompute '%s' is none of none, selective and full", text);
+  return pl_fail(error, PL_BAD_INPUT, "--recompute '%s' is none of none, selective, alternate and full", text);
 }
 
 static pl_code parse_dtype(const char *text, pl_dtype *dtype, pl_error *error) {

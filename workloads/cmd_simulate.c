@@ -162,7 +162,7 @@ int pl_cmd_simulate(int argc, char **argv) {
           "value is the default:\n"
           "  assign=uniform|balanced|optimal|amp-dp|0:9:15:21:30   layers (or blocks) of the stages\n"
           "  schedule=1f1b|gpipe|interleaved        vpp=2: chunks per stage\n"
-          "  recompute=none|selective|full          activation recomputation\n"
+          "  recompute=none|selective|full|alternate  activation recomputation\n"
           "  sp=0|1  zero=0|1|2|3  overlap=1|0      order=tdp: placement, innermost first\n\n"
           "What --vary may change: link:KIND.bandwidth and .latency (nvlink, pcie, cpu, nic, fabric, or a pattern of "
           "names; nic+fabric for both), device:TYPE.memory, .bandwidth and .peak, device:TYPE=OTHER, nodes. Values "

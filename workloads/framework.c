@@ -75,6 +75,7 @@ static const switch_row switches[] = {
     {"kernels", "uneven_heads", SWITCH_FLAG, AT(uneven_heads), NULL, 0},
     {"kernels", "fused_accumulation", SWITCH_FLAG, AT(fuses_accumulation), NULL, 0},
     {"kernels", "loss", SWITCH_WORD, AT(loss), loss_words, 0},
+    {"kernels", "ends_recompute", SWITCH_FLAG, AT(ends_recompute), NULL, 0},
     {"kernels", "vocab_multiple", SWITCH_COUNT, AT(vocab_multiple), NULL, 0},
     {"state", "weights", SWITCH_WORD, AT(weights), weight_words, 0},
     {"state", "gradient_dtype", SWITCH_DTYPE, AT(gradient_dtype), default_word, -1},

@@ -100,6 +100,7 @@ typedef struct pl_framework {
   bool splits_sends;       /* default of --pipeline-sends */
   pl_optimizer_form optimizer;
   bool clips_gradients;   /* norm over all gradients before the step, and their scaling */
+  bool ends_recompute;    /* full recomputation ends with what the backward pass reads (block_recompute.c) */
   int64_t vocab_multiple; /* the vocabulary is padded to a multiple of this times tmp; 1: not at all */
   /* The host: seconds. All 0: never late. */
   double launch_s;          /* of one kernel in the forward pass, Python and dispatch included */

@@ -126,7 +126,15 @@ typedef enum pl_block_kind {
 
 const char *pl_block_kind_name(pl_block_kind kind);
 
-typedef enum pl_recompute { PL_RECOMPUTE_NONE = 0, PL_RECOMPUTE_SELECTIVE, PL_RECOMPUTE_FULL } pl_recompute;
+/* none; the attention core; whole layers; every second matrix product of a layer and all that is none
+ * (workloads/block_recompute.c) */
+typedef enum pl_recompute {
+  PL_RECOMPUTE_NONE = 0,
+  PL_RECOMPUTE_SELECTIVE,
+  PL_RECOMPUTE_FULL,
+  PL_RECOMPUTE_ALTERNATE,
+  PL_RECOMPUTE_COUNT
+} pl_recompute;
 
 /* How a block is cut and run. */
 typedef struct pl_block_shard {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 const char *const pl_schedule_names[] = {"gpipe", "1f1b", "interleaved", NULL};
-const char *const pl_recompute_names[] = {"none", "selective", "full", NULL};
+const char *const pl_recompute_names[] = {"none", "selective", "full", "alternate", NULL};
 const char *const pl_assign_names[] = {"given", "uniform", "balanced", "ends", "filled", "optimal", "amp-dp", NULL};
 
 /* ---- checks, one limit each ---- */

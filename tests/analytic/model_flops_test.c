@@ -18,6 +18,7 @@
 
 #include "tests/support/arena_fixture.h"
 #include "tests/support/model_file.h"
+#include "workloads/framework.h"
 
 static pl_model load(const char *name) {
   return load_model("workloads/models", name, &arena);
@@ -84,6 +85,28 @@ static void test_llama(void **state) {
   expect("llama", pl_model_flops_per_sequence(&model, 8192), formula);
 }
 
+/* Of queries, keys, values, output, gate, up and down every second is made again, but the last, whose result nothing
+ * needs; nor is attention's. The same over more tensor ranks. With an early end full recomputation leaves the down
+ * projection out. */
+static void test_recomputation_by_products(void **state) {
+  (void)state;
+  pl_model model = load("llama-3-70b");
+  double s = 4096, h = 8192, f = 28672, kd = 1024;
+  pl_framework framework = pl_framework_ideal;
+  for (int32_t tmp = 1; tmp <= 8; tmp *= 2) {
+    pl_block_shard shard = {.tmp = tmp, .mbs = 1, .seq = 4096, .dtype = PL_DTYPE_BF16, .flash = true, .sp = tmp > 1};
+    shard.framework = &framework;
+    double none = passes(&model, PL_BLOCK_LAYER, shard);
+    shard.recompute = PL_RECOMPUTE_ALTERNATE;
+    expect("keys, output, up", passes(&model, PL_BLOCK_LAYER, shard), none + 2 * s * (h * kd + h * h + h * f));
+    shard.recompute = PL_RECOMPUTE_FULL;
+    double all = passes(&model, PL_BLOCK_LAYER, shard);
+    framework.ends_recompute = true;
+    expect("all but down", passes(&model, PL_BLOCK_LAYER, shard), all - 2 * s * h * f);
+    framework.ends_recompute = false;
+  }
+}
+
 /* The MFU numerator must not depend on how the block is cut. */
 static void test_model_flops_invariant(void **state) {
   (void)state;
@@ -103,6 +126,7 @@ int main(void) {
       cmocka_unit_test(test_megatron),
       cmocka_unit_test(test_flash),
       cmocka_unit_test(test_llama),
+      cmocka_unit_test(test_recomputation_by_products),
       cmocka_unit_test(test_model_flops_invariant),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -72,7 +72,7 @@ static pl_block_shard random_shard(uint64_t *state) {
   pl_block_shard shard = {.tmp = (int32_t)power(state, 4), .mbs = 1 + (int32_t)random_below(state, 4)};
   shard.sp = coin(state);
   shard.seq = 16 * (1 + random_below(state, 64));
-  shard.recompute = (pl_recompute)random_below(state, 3);
+  shard.recompute = (pl_recompute)random_below(state, PL_RECOMPUTE_COUNT);
   shard.dtype = (pl_dtype)random_below(state, PL_DTYPE_FP8);
   shard.flash = coin(state);
   shard.fp8 = pl_dtype_bytes(shard.dtype) == 2 && coin(state);
@@ -289,11 +289,17 @@ static void check_collectives(const pl_model *model, const pl_block_program *pro
   traffic forward = count_traffic(program->forward), backward = count_traffic(program->backward);
   bool split = shard.tmp > 1, sp = split && shard.sp;
   uint32_t r = model->parallel_residual ? 1 : 2, again = shard.recompute == PL_RECOMPUTE_FULL ? 1 : 0;
+  /* Every second product: inputs are gathered again, sums are scattered once; sums that stay whole are made again in
+   * front of the last product. */
+  bool alternates = shard.recompute == PL_RECOMPUTE_ALTERNATE;
+  uint32_t gathers = alternates ? 1 : again,
+           behind = model->post_norm || model->sandwich_norms || model->hidden_dropout;
   assert_int_equal(forward.n[PL_ALL_REDUCE], split && !sp ? r : 0);
-  assert_int_equal(backward.n[PL_ALL_REDUCE], split && !sp ? 2 + again * r : 0);
+  uint32_t sums = alternates ? r - (behind ? 0 : 1) : again * r;
+  assert_int_equal(backward.n[PL_ALL_REDUCE], split && !sp ? 2 + sums : 0);
   assert_int_equal(forward.n[PL_ALL_GATHER], sp ? 2 : 0);
   assert_int_equal(forward.n[PL_REDUCE_SCATTER], sp ? r : 0);
-  assert_int_equal(backward.n[PL_ALL_GATHER], sp ? 2 + r + again * 2 : 0);
+  assert_int_equal(backward.n[PL_ALL_GATHER], sp ? 2 + r + gathers * 2 : 0);
   assert_int_equal(backward.n[PL_REDUCE_SCATTER], sp ? 2 + again * r : 0);
   double full = pl_dtype_bytes(shard.dtype) * shard.mbs * (double)shard.seq * (double)model->hidden;
   for (int kind = 0; kind < PL_COLLECTIVE_COUNT && !shard.fp8; kind++) { /* inputs are gathered in fp8 */
@@ -330,7 +336,9 @@ static void check_gradient_traffic(const pl_block_program *program, pl_dtype dty
       expect("gradient buffer", program->tensors[i].size_bytes, size * elements(&program->tensors[i]));
   for (uint32_t i = 0; i < program->backward.n_ops; i++) {
     const pl_op *op = &program->backward.ops[i];
-    if (op->kind != PL_OP_GEMM || program->tensors[op->output].kind != PL_TENSOR_PARAMETER_GRADIENT) continue;
+    if (op->kind != PL_OP_GEMM || op->output == PL_NONE ||
+        program->tensors[op->output].kind != PL_TENSOR_PARAMETER_GRADIENT)
+      continue;
     double m = (double)op->m, n = (double)op->n, k = (double)op->k;
     double factor = pl_dtype_bytes((pl_dtype)op->dtype); /* fp8, or the type of everything */
     assert_true(op->dtype == dtype || op->dtype == PL_DTYPE_FP8);
@@ -426,7 +434,7 @@ static void check_exchanges(const pl_model *model, const pl_block_program *progr
       expect("exchange", op->size_bytes, tokens * (double)model->hidden * pl_dtype_bytes(shard.dtype));
       n++;
     }
-    uint32_t again = pass == 1 && shard.recompute == PL_RECOMPUTE_FULL ? 2 : 0;
+    uint32_t again = pass == 1 && shard.recompute >= PL_RECOMPUTE_FULL ? 2 : 0;
     assert_int_equal(n, shard.ep > 1 ? 2 + again : 0);
   }
 }
@@ -440,7 +448,7 @@ static void check_ring(const pl_model *model, const pl_block_program *program, p
   int64_t heads = model->n_heads / shard.tmp;
   if (model->kv_rank > 0) width = (double)(heads * (model->head_size + model->value_size));
   double bytes = shard.mbs * (double)shard.seq * width * pl_dtype_bytes(shard.dtype);
-  bool repeats = shard.recompute != PL_RECOMPUTE_NONE;
+  bool repeats = shard.recompute == PL_RECOMPUTE_SELECTIVE || shard.recompute == PL_RECOMPUTE_FULL;
   for (int pass = 0; pass < 2; pass++) {
     double sum = 0;
     int begun = 0, awaited = 0;

@@ -1,0 +1,184 @@
+/* Words of PyTorch's world in rows of measurements: types, networks, compiled and eager kernels, ways to recompute,
+ * DeepSpeed, Paddle and InternEvo (validation/README.md). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/support/arena_fixture.h"
+#include "validation/case.h"
+
+#define COLUMNS                                                                                                        \
+  "family,model,n_layers,hidden,ffn_hidden,n_heads,n_kv_heads,seq_len,vocab,gpu,n_gpus,gpus_per_node,interconnect,"    \
+  "framework,precision,mlp_type,tp,pp,vpp,dp,sp,fsdp,zero_stage,mbs,gbs,recompute,step_time_s\n"
+
+typedef struct row {
+  const char *gpu, *n_gpus, *per_node, *network, *framework, *precision, *tp, *pp, *zero, *recompute;
+} row;
+
+static const pl_case *express(const row *r) {
+  char text[2048];
+  snprintf(text, sizeof text,
+           COLUMNS
+           "f,Llama 3 8B,32,4096,14336,32,8,8192,128256,%s,%s,%s,\"%s\",\"%s\",%s,gated,%s,%s,,,,,%s,1,512,%s,1\n",
+           r->gpu, r->n_gpus, r->per_node, r->network, r->framework, r->precision, r->tp, r->pp, r->zero, r->recompute);
+  pl_error error = PL_ERROR_INIT;
+  pl_csv csv, known;
+  pl_measured *measured = PL_TAKE(&arena, pl_measured, 1);
+  pl_cases cases = {0};
+  const pl_case_options options = {.n_threads = 1};
+  if (pl_csv_load("validation/models.csv", &arena, &known, &error) != PL_OK ||
+      pl_csv_parse("t.csv", text, strlen(text), &arena, &csv, &error) != PL_OK ||
+      pl_measured_read(&csv, &arena, measured, &error) != PL_OK ||
+      pl_cases_take(measured, 1, &arena, &cases, &error) != PL_OK ||
+      pl_cases_express(&cases, &known, &options, &arena, &error) != PL_OK)
+    fail_msg("%s", error.message);
+  return cases.cases;
+}
+
+static const row plain = {"H100", "64", "8", "", "torchtitan", "bf16", "1", "1", "", ""};
+
+static void types(void **state) {
+  (void)state;
+  static const struct {
+    const char *gpu, *framework, *precision;
+    pl_dtype dtype;
+    bool fp8;
+  } cells[] = {{"H100", "torchtitan", "float8 tensorwise", PL_DTYPE_BF16, true},
+               {"H100", "torchtitan", "bfloat16", PL_DTYPE_BF16, false},
+               {"B200", "torchtitan", "mxfp8_cublas", PL_DTYPE_BF16, true},
+               {"A100", "PyTorch", "amp", PL_DTYPE_FP16, false},
+               {"A100", "PyTorch", "amp_bf16", PL_DTYPE_BF16, false},
+               {"A100", "PyTorch 2.1", "fp32", PL_DTYPE_FP32, false},
+               {"A100", "PyTorch 1.10 DDP", "fp32", PL_DTYPE_TF32, false},
+               {"A100", "PyTorch 1.13.0a0+936e930", "fp32", PL_DTYPE_TF32, false},
+               {"V100 16GB", "PyTorch 1.13.0a0+936e930", "fp32", PL_DTYPE_FP32, false}};
+  for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++) {
+    row r = plain;
+    r.gpu = cells[i].gpu, r.framework = cells[i].framework, r.precision = cells[i].precision;
+    const pl_case *c = express(&r);
+    if (c->reason != NULL) fail_msg("%s: %s", cells[i].precision, c->reason);
+    assert_true(c->job.dtype == cells[i].dtype && c->job.fp8 == cells[i].fp8);
+  }
+}
+
+/* Rates of all NICs, however their number is written; 16 V100s in a node are a DGX-2. */
+static void networks(void **state) {
+  (void)state;
+  static const struct {
+    const char *gpu, *per_node, *network, *platform;
+  } cells[] = {{"A100-80GB", "8", "NVLink; 4 * 100Gb RoCE", "dgx-a100 --nodes 8 --gpus-per-node 8 --nic-rate 6.25GBps"},
+               {"A100-80GB", "8", "4x100Gb", "dgx-a100 --nodes 8 --gpus-per-node 8 --nic-rate 6.25GBps"},
+               {"H100", "8", "RDMA 200 Gb/s (CX-7) per GPU", "dgx-h100 --nodes 8 --gpus-per-node 8 --nic-rate 25GBps"},
+               {"H100", "8", "NVLink; 400 Gb/s per GPU", "dgx-h100 --nodes 8 --gpus-per-node 8"},
+               {"H100", "8", "InfiniBand 400Gb/s", "dgx-h100 --nodes 8 --gpus-per-node 8"},
+               {"V100", "16", "", "dgx-2 --nodes 4 --gpus-per-node 16"}};
+  for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++) {
+    row r = plain;
+    r.gpu = cells[i].gpu, r.per_node = cells[i].per_node, r.network = cells[i].network;
+    const pl_case *c = express(&r);
+    if (c->reason != NULL) fail_msg("%s", c->reason);
+    assert_string_equal(c->platform, cells[i].platform);
+  }
+}
+
+static void recomputation(void **state) {
+  (void)state;
+  static const struct {
+    const char *framework, *recompute;
+    int how; /* -1: no words for it */
+  } cells[] = {{"torchtitan", "selective", PL_RECOMPUTE_ALTERNATE},
+               {"torchtitan", "selective (op)", PL_RECOMPUTE_ALTERNATE},
+               {"FooTrain", "Selective (per op)", PL_RECOMPUTE_ALTERNATE},
+               {"FooTrain", "selective", PL_RECOMPUTE_SELECTIVE},
+               {"torchtitan", "full", PL_RECOMPUTE_FULL},
+               {"torchtitan", "selective (layer: every 2nd)", -1}};
+  for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++) {
+    row r = plain;
+    r.framework = cells[i].framework, r.recompute = cells[i].recompute;
+    const pl_case *c = express(&r);
+    if (cells[i].how < 0) {
+      assert_non_null(strstr(c->reason, "recomputation: of some layers"));
+      continue;
+    }
+    assert_null(c->reason);
+    assert_int_equal(c->strategy.recompute, cells[i].how);
+  }
+}
+
+static void kernels(void **state) {
+  (void)state;
+  row r = plain;
+  const pl_case *c = express(&r);
+  assert_true(c->framework.fuses_norm && c->framework.launch_s == 0 && c->strategy.zero == 3);
+  r.framework = "torchtitan (FSDP2, eager)";
+  c = express(&r);
+  assert_true(!c->framework.fuses_norm && !c->framework.fuses_rotary && c->framework.launch_s > 0);
+  r.framework = "torchtune (compile)";
+  c = express(&r);
+  assert_string_equal(c->framework.name, "torch-ddp");
+  assert_true(c->framework.fuses_norm && c->framework.launch_s == 0);
+  r.framework = "fms-fsdp (PyTorch FSDP, no compile)";
+  c = express(&r);
+  assert_string_equal(c->framework.name, "fms-fsdp");
+  assert_false(c->framework.fuses_activation);
+  r.framework = "Megatron-Core (compiled with foo)"; /* fuses by hand */
+  assert_true(express(&r)->framework.fuses_activation);
+}
+
+/* Behind a pipeline FSDP gathers and scatters once per iteration. */
+static void sharding_behind_pipelines(void **state) {
+  (void)state;
+  row r = plain;
+  r.pp = "4", r.zero = "3", r.tp = "2";
+  const pl_case *c = express(&r);
+  assert_null(c->reason);
+  assert_true(c->strategy.zero == 1 && c->strategy.pp == 4 && c->strategy.sp);
+}
+
+static void software(void **state) {
+  (void)state;
+  static const struct {
+    const char *framework, *zero, *recompute, *profile;
+    bool flash;
+  } cells[] = {{"DeepSpeed ZeRO-3 (Hugging Face Llama, FlashAttention 2)", "3", "", "deepspeed-zero3", true},
+               {"DeepSpeed (Hugging Face Trainer)", "1", "", "deepspeed", true},
+               {"DeepSpeed (Hugging Face, no FlashAttention)", "1", "full", "deepspeed", false},
+               {"Megatron-LM + DeepSpeed ZeRO-3", "3", "full", "deepspeed-zero3-2021", false},
+               {"DeepSpeed (transformer kernel)", "0", "", "megatron-deepspeed", false},
+               {"Megatron-DeepSpeed (ZeRO-1)", "1", "", "megatron-deepspeed", false},
+               {"Megatron-DeepSpeed (ZeRO-1, FlashAttention 2)", "1", "", "megatron-deepspeed", true},
+               {"Megatron-LM (FlashAttention 2)", "", "selective", "megatron-lm-2023", true},
+               {"Megatron-LM", "", "selective", "megatron-lm-2021", false},
+               {"PaddleNLP", "2", "", "paddlenlp", true},
+               {"InternEvo (zero1=8)", "1", "", "internevo", true}};
+  for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++) {
+    row r = plain;
+    r.framework = cells[i].framework, r.zero = cells[i].zero, r.recompute = cells[i].recompute;
+    const pl_case *c = express(&r);
+    if (c->reason != NULL) fail_msg("%s: %s", cells[i].framework, c->reason);
+    assert_string_equal(c->framework.name, cells[i].profile);
+    if (c->job.flash != cells[i].flash) fail_msg("%s: attention", cells[i].framework);
+  }
+  row r = plain;
+  r.framework = "PaddleNLP (fused RMSNorm)";
+  const pl_case *c = express(&r);
+  assert_true(c->framework.fuses_norm && !c->framework.fuses_rotary);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(types, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(networks, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(recomputation, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(kernels, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(sharding_behind_pipelines, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(software, set_up, tear_down),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
