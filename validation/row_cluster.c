@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "validation/row.h"
 
@@ -23,14 +24,11 @@ static const struct {
     {"H200", "dgx-h100", "H200-SXM5-141GB"},
     {"H800", "hgx-h800", NULL},
     {"H100-PCIe", "pcie5-server", NULL},
-    {"H100 PCIe", "pcie5-server", NULL},
     {"H100+EFA", "p5.48xlarge", NULL},
     {"H100", "dgx-h100", NULL},
     {"A800", "hgx-a800", NULL},
     {"A100-PCIe+40GB", "pcie4-server", "A100-PCIe-40GB"},
-    {"A100 PCIe+40GB", "pcie4-server", "A100-PCIe-40GB"},
     {"A100-PCIe", "pcie4-server", NULL},
-    {"A100 PCIe", "pcie4-server", NULL},
     {"A100+Omni-Path", "jean-zay-a100", NULL},
     {"A100+EFA+80GB", "p4d.24xlarge", "A100-SXM4-80GB"},
     {"A100+EFA", "p4d.24xlarge", NULL},
@@ -58,12 +56,36 @@ static const struct {
     {"not stated", "v100-cube-1ib", "V100-SXM2-32GB"},
 };
 
+/* Without blanks and hyphens: "A100-PCIe", "A100 PCIe"; "40 GB". */
+static void squeeze(const char *text, char *plain, size_t size) {
+  size_t n = 0;
+  for (; *text != '\0' && n + 1 < size; text++)
+    if (*text != ' ' && *text != '-') plain[n++] = *text;
+  plain[n] = '\0';
+}
+
+/* Sizes of memory also without their B: "A100-40G". Not in the network's words, where "40Gb" is a rate. */
+static bool gpu_mentions(const char *gpu, const char *word) {
+  if (pl_row_mentions(gpu, word)) return true;
+  size_t length = strlen(word);
+  if (length < 3 || strcmp(word + length - 2, "GB") != 0) return false;
+  const char *at = gpu;
+  while ((at = strchr(at, word[0])) != NULL && strncasecmp(at, word, length - 1) != 0)
+    at++;
+  return at != NULL && !isalpha((unsigned char)at[length - 1]);
+}
+
+/* The device, the first word, and sizes of memory in `gpu` ("40Gb/s" is none); what stands around them there or in
+ * `interconnect`. */
 static bool names_all(const pl_measured_row *row, const char *words) {
-  char word[32];
+  char gpu[128], word[32], plain[32];
+  squeeze(row->gpu, gpu, sizeof gpu);
   for (const char *at = words; *at != '\0';) {
     size_t length = strcspn(at, "+");
     snprintf(word, sizeof word, "%.*s", (int)length, at);
-    if (!pl_row_mentions(row->gpu, word) && !pl_row_mentions(row->interconnect, word)) return false;
+    squeeze(word, plain, sizeof plain);
+    bool own = at == words || (length > 2 && strncmp(at + length - 2, "GB", 2) == 0);
+    if (!gpu_mentions(gpu, plain) && (own || !pl_row_mentions(row->interconnect, word))) return false;
     at += length + (at[length] == '+');
   }
   return true;
@@ -106,30 +128,47 @@ static double number_before(const char *text, const char *at, const char **start
   while (end > text && end[-1] == ' ')
     end--;
   const char *digits = end;
-  while (digits > text && isdigit((unsigned char)digits[-1]))
+  while (digits > text && (isdigit((unsigned char)digits[-1]) || digits[-1] == '.'))
     digits--;
   *start = digits < end ? digits : at;
   return digits < end ? strtod(digits, NULL) : 0;
 }
 
-/* "400Gbps per node", "8x200Gb HDR", "4 * 100Gb RoCE", "400 Gb/s per GPU": the rate of all NICs of a node with `n_gpus`
- * GPUs together; 0 when no such words are there. A small b is bits; memory sizes ("8x V100-SXM2-16GB") have a large
- * one.
- */
+/* Gb per unit at `at`, "Gb/s", "gbps", "Tbps"; 0: no unit. A small b is bits; memory sizes ("8x V100-SXM2-16GB") have a
+ * large one. */
+static double unit_Gb(const char *at) {
+  if (strncmp(at, "Gb", 2) == 0 || strncasecmp(at, "gbps", 4) == 0) return 1;
+  return strncmp(at, "Tb", 2) == 0 || strncasecmp(at, "tbps", 4) == 0 ? 1000 : 0;
+}
+
+/* How many NICs of the rate that ends at `at` a node has: "8x200Gb", "4 * 100Gb", "400Gb/s x 8", "per node", "per GPU";
+ * a thousand and more are no single NIC's. 0: not said. */
+static double nic_count(const char *text, const char *start, const char *at, double rate_Gb, double n_gpus) {
+  const char *times = start, *first;
+  while (times > text && times[-1] == ' ')
+    times--;
+  double count = times > text && strchr("xX*", times[-1]) != NULL ? number_before(text, times - 1, &first) : 0;
+  if (count > 0) return count;
+  char words[64];
+  size_t length = strcspn(at, ";,");
+  snprintf(words, sizeof words, "%.*s", (int)(length < 63 ? length : 63), at);
+  for (const char *by = words; (by = strpbrk(by, "xX*")) != NULL; by++)
+    if (by > words && by[-1] == ' ' && isdigit((unsigned char)by[1 + strspn(by + 1, " ")])) return strtod(by + 1, NULL);
+  if (pl_row_mentions(words, "per node")) return 1;
+  if (pl_row_mentions(words, "per GPU")) return n_gpus;
+  return rate_Gb >= 1000 ? 1 : 0;
+}
+
+/* "400Gbps per node", "8x200Gb HDR": the rate of all NICs of a node with `n_gpus` GPUs together; 0 when no such words
+ * are there. */
 static double node_rate_GBps(const char *text, double n_gpus) {
-  for (const char *at = text; (at = strstr(at, "Gb")) != NULL; at += 2) {
-    const char *start, *first;
-    double rate = number_before(text, at, &start), count = 0;
-    const char *times = start;
-    while (times > text && times[-1] == ' ')
-      times--;
-    size_t length = strcspn(at, ";,");
-    char words[64];
-    snprintf(words, sizeof words, "%.*s", (int)(length < 63 ? length : 63), at);
-    if (times > text && strchr("xX*", times[-1]) != NULL) count = number_before(text, times - 1, &first);
-    if (count <= 0 && pl_row_mentions(words, "per node")) count = 1;
-    if (count <= 0 && pl_row_mentions(words, "per GPU")) count = n_gpus;
-    if (rate > 0 && count > 0) return rate * count / 8;
+  for (const char *at = text; *at != '\0'; at++) {
+    double unit = unit_Gb(at);
+    if (unit <= 0) continue;
+    const char *start;
+    double rate_Gb = unit * number_before(text, at, &start);
+    double count = rate_Gb > 0 ? nic_count(text, start, at, rate_Gb, n_gpus) : 0;
+    if (count > 0) return rate_Gb * count / 8;
   }
   return 0;
 }

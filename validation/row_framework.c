@@ -89,6 +89,10 @@ static const struct {
     {"torchtitan", {.framework = "torchtitan", .sequence_parallel = true, .selects_ops = true, .zero = 3}},
     {"InternEvo", {.framework = "internevo", .zero = 1}},
     {"Paddle", {.framework = "paddlenlp"}},
+    /* Whole programs compiled by XLA, as Alpa's. */
+    {"MaxText", {.framework = "ideal"}},
+    {"Paxml", {.framework = "ideal"}},
+    {"JAX", {.framework = "ideal"}},
     {"FSDP", {.framework = "torch-fsdp", .zero = 3}},
     {"DeepSpeed", {.framework = "deepspeed"}}, /* around models that are not Megatron's */
 };

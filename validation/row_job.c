@@ -41,7 +41,9 @@ static pl_code find_dtype(const pl_measured_row *row, pl_dtype *dtype, bool *fp8
     *dtype = PL_DTYPE_BF16;
   } else if (pl_row_mentions(text, "tf32")) {
     *dtype = PL_DTYPE_TF32;
-  } else if (find_name(text, "fp32", "float32") != NULL) {
+  } else if (strncmp(text, "16", 2) == 0 || strncasecmp(text, "half", 4) == 0) { /* Lightning: "16-mixed" */
+    *dtype = PL_DTYPE_FP16;
+  } else if (find_name(text, "fp32", "float32") != NULL || strncmp(text, "32", 2) == 0) {
     *dtype = computes_in_tf32(row) ? PL_DTYPE_TF32 : PL_DTYPE_FP32;
   } else if (pl_row_mentions(text, "amp")) {
     *dtype = PL_DTYPE_FP16;

@@ -31,27 +31,39 @@ static int64_t microbatch(const pl_measured_row *row) {
   return row->gbs / data_degree(row);
 }
 
-/* Words for it besides the three of --strategy. Megatron-Core's lists of modules, "norm, act": norms and activation
+/* Words for it besides those of --strategy. Megatron-Core's lists of modules, "norm, act": norms and activation
  * functions alone are small beside the layer and taken as none. */
 static const struct {
   const char *word;
   pl_recompute recompute;
-} recompute_words[] = {{"true", PL_RECOMPUTE_FULL},
-                       {"yes", PL_RECOMPUTE_FULL},
-                       {"on", PL_RECOMPUTE_FULL},
-                       {"uniform", PL_RECOMPUTE_FULL},
-                       {"block", PL_RECOMPUTE_FULL},
-                       {"activation checkpointing", PL_RECOMPUTE_FULL},
-                       {"false", PL_RECOMPUTE_NONE},
-                       {"no", PL_RECOMPUTE_NONE},
-                       {"off", PL_RECOMPUTE_NONE},
-                       {"selective (op)", PL_RECOMPUTE_ALTERNATE},
-                       {"selective (per op)", PL_RECOMPUTE_ALTERNATE},
-                       {"selective op", PL_RECOMPUTE_ALTERNATE},
-                       {"per-op", PL_RECOMPUTE_ALTERNATE},
-                       {"0", PL_RECOMPUTE_NONE},
-                       {"norm, act", PL_RECOMPUTE_NONE},
-                       {"core_attn", PL_RECOMPUTE_SELECTIVE}};
+  bool alone; /* with a remark behind it it means something else: "block" with a number of layers */
+} recompute_words[] = {{"true", PL_RECOMPUTE_FULL, false},
+                       {"yes", PL_RECOMPUTE_FULL, false},
+                       {"on", PL_RECOMPUTE_FULL, false},
+                       {"1", PL_RECOMPUTE_FULL, true},
+                       {"enabled", PL_RECOMPUTE_FULL, false},
+                       {"uniform", PL_RECOMPUTE_FULL, true},
+                       {"block", PL_RECOMPUTE_FULL, true},
+                       {"activation checkpointing", PL_RECOMPUTE_FULL, false},
+                       {"gradient checkpointing", PL_RECOMPUTE_FULL, false},
+                       {"false", PL_RECOMPUTE_NONE, false},
+                       {"no", PL_RECOMPUTE_NONE, false},
+                       {"off", PL_RECOMPUTE_NONE, false},
+                       {"disabled", PL_RECOMPUTE_NONE, false},
+                       {"0", PL_RECOMPUTE_NONE, true},
+                       {"norm, act", PL_RECOMPUTE_NONE, true},
+                       {"selective (op)", PL_RECOMPUTE_ALTERNATE, false},
+                       {"selective (per op)", PL_RECOMPUTE_ALTERNATE, false},
+                       {"selective op", PL_RECOMPUTE_ALTERNATE, false},
+                       {"per-op", PL_RECOMPUTE_ALTERNATE, false},
+                       {"core_attn", PL_RECOMPUTE_SELECTIVE, true}};
+
+/* The word, and behind it nothing or a remark: "No AC", "yes (every block)". */
+static bool begins_with(const char *text, const char *word, bool alone) {
+  size_t length = strlen(word);
+  if (strncasecmp(text, word, length) != 0) return false;
+  return text[length] == '\0' || (!alone && strchr(" (,;:", text[length]) != NULL);
+}
 
 /* "selective (layer: every 2nd)", "selective (per layer)": torchtitan's other way. */
 static bool skips_layers(const char *text) {
@@ -65,7 +77,7 @@ static pl_code find_recompute(const pl_measured_row *row, const pl_row_habits *h
   if (skips_layers(row->recompute))
     return pl_fail(error, PL_UNSUPPORTED, "recomputation: of some layers and not of others: '%.40s'", row->recompute);
   for (size_t i = 0; i < sizeof recompute_words / sizeof recompute_words[0]; i++) {
-    if (strcasecmp(row->recompute, recompute_words[i].word) != 0) continue;
+    if (!begins_with(row->recompute, recompute_words[i].word, recompute_words[i].alone)) continue;
     *recompute = recompute_words[i].recompute;
     return PL_OK;
   }
@@ -89,9 +101,16 @@ static int32_t zero_stage(const pl_measured_row *row, const pl_row_habits *habit
   if (data_degree(row) == 1 && degree(row->cp) == 1) return 0;
   if (row->pp > 1 && habits->zero == 3) return 1;
   if (row->zero_stage >= 0) return (int32_t)row->zero_stage;
-  if (pl_row_mentions(row->fsdp, "SHARD_GRAD_OP")) return 2;
-  if (row->fsdp[0] != '\0' && strcmp(row->fsdp, "0") != 0 && strcmp(row->fsdp, "/") != 0) return 3;
-  return habits->zero;
+  static const struct {
+    const char *word;
+    int32_t stage;
+  } words[] = {{"SHARD_GRAD_OP", 2}, {"ZERO2", 2}, {"ZeRO-2", 2}, {"ZeRO-1", 1}, {"ZERO1", 1}, {"NO_SHARD", 0}};
+  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+    if (pl_row_mentions(row->fsdp, words[i].word)) return words[i].stage;
+  static const char *const blank[] = {"", "0", "/", "no", "false", "off", "ddp"};
+  for (size_t i = 0; i < sizeof blank / sizeof blank[0]; i++)
+    if (strcasecmp(row->fsdp, blank[i]) == 0) return habits->zero;
+  return 3;
 }
 
 /* What changes the model or its schedule in a way that no strategy here stands for. */

@@ -18,15 +18,16 @@
   "framework,precision,mlp_type,tp,pp,vpp,dp,sp,fsdp,zero_stage,mbs,gbs,recompute,step_time_s\n"
 
 typedef struct row {
-  const char *gpu, *n_gpus, *per_node, *network, *framework, *precision, *tp, *pp, *zero, *recompute;
+  const char *gpu, *n_gpus, *per_node, *network, *framework, *precision, *tp, *pp, *zero, *recompute, *fsdp;
 } row;
 
 static const pl_case *express(const row *r) {
   char text[2048];
   snprintf(text, sizeof text,
            COLUMNS
-           "f,Llama 3 8B,32,4096,14336,32,8,8192,128256,%s,%s,%s,\"%s\",\"%s\",%s,gated,%s,%s,,,,,%s,1,512,%s,1\n",
-           r->gpu, r->n_gpus, r->per_node, r->network, r->framework, r->precision, r->tp, r->pp, r->zero, r->recompute);
+           "f,Llama 3 8B,32,4096,14336,32,8,8192,128256,%s,%s,%s,\"%s\",\"%s\",%s,gated,%s,%s,,,,%s,%s,1,512,%s,1\n",
+           r->gpu, r->n_gpus, r->per_node, r->network, r->framework, r->precision, r->tp, r->pp, r->fsdp, r->zero,
+           r->recompute);
   pl_error error = PL_ERROR_INIT;
   pl_csv csv, known;
   pl_measured *measured = PL_TAKE(&arena, pl_measured, 1);
@@ -41,7 +42,7 @@ static const pl_case *express(const row *r) {
   return cases.cases;
 }
 
-static const row plain = {"H100", "64", "8", "", "torchtitan", "bf16", "1", "1", "", ""};
+static const row plain = {"H100", "64", "8", "", "torchtitan", "bf16", "1", "1", "", "", ""};
 
 static void types(void **state) {
   (void)state;
@@ -53,6 +54,9 @@ static void types(void **state) {
                {"H100", "torchtitan", "bfloat16", PL_DTYPE_BF16, false},
                {"B200", "torchtitan", "mxfp8_cublas", PL_DTYPE_BF16, true},
                {"A100", "PyTorch", "amp", PL_DTYPE_FP16, false},
+               {"A100", "PyTorch", "16-mixed", PL_DTYPE_FP16, false},
+               {"A100", "PyTorch", "bf16-true", PL_DTYPE_BF16, false},
+               {"A100", "PyTorch", "32-true", PL_DTYPE_FP32, false},
                {"A100", "PyTorch", "amp_bf16", PL_DTYPE_BF16, false},
                {"A100", "PyTorch 2.1", "fp32", PL_DTYPE_FP32, false},
                {"A100", "PyTorch 1.10 DDP", "fp32", PL_DTYPE_TF32, false},
@@ -77,6 +81,14 @@ static void networks(void **state) {
                {"H100", "8", "RDMA 200 Gb/s (CX-7) per GPU", "dgx-h100 --nodes 8 --gpus-per-node 8 --nic-rate 25GBps"},
                {"H100", "8", "NVLink; 400 Gb/s per GPU", "dgx-h100 --nodes 8 --gpus-per-node 8"},
                {"H100", "8", "InfiniBand 400Gb/s", "dgx-h100 --nodes 8 --gpus-per-node 8"},
+               {"H100", "8", "EFA, 3.2 Tb/s", "p5.48xlarge --nodes 8 --gpus-per-node 8"},
+               {"H100", "8", "1.6Tbps", "dgx-h100 --nodes 8 --gpus-per-node 8 --nic-rate 25GBps"},
+               {"H100", "8", "IB 200Gb/s x 8", "dgx-h100 --nodes 8 --gpus-per-node 8 --nic-rate 25GBps"},
+               {"H100", "8", "IB 400Gb/s (mlx5_0)", "dgx-h100 --nodes 8 --gpus-per-node 8"},
+               {"NVIDIA A100 SXM4 40 GB", "8", "", "dgx-a100 --nodes 8 --gpus-per-node 8 --device A100-SXM4-40GB"},
+               {"A100-40G", "8", "40Gb/s", "dgx-a100 --nodes 8 --gpus-per-node 8 --device A100-SXM4-40GB"},
+               {"A100-80G", "8", "40Gb/s", "dgx-a100 --nodes 8 --gpus-per-node 8"},
+               {"A100 PCI-e 40GB", "1", "", "pcie4-server --nodes 64 --gpus-per-node 1 --device A100-PCIe-40GB"},
                {"V100", "16", "", "dgx-2 --nodes 4 --gpus-per-node 16"}};
   for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++) {
     row r = plain;
@@ -97,6 +109,11 @@ static void recomputation(void **state) {
                {"FooTrain", "Selective (per op)", PL_RECOMPUTE_ALTERNATE},
                {"FooTrain", "selective", PL_RECOMPUTE_SELECTIVE},
                {"torchtitan", "full", PL_RECOMPUTE_FULL},
+               {"FooTrain", "No AC", PL_RECOMPUTE_NONE},
+               {"FooTrain", "Full AC", PL_RECOMPUTE_FULL},
+               {"FooTrain", "gradient checkpointing", PL_RECOMPUTE_FULL},
+               {"FooTrain", "True (every block)", PL_RECOMPUTE_FULL},
+               {"FooTrain", "None", PL_RECOMPUTE_NONE},
                {"torchtitan", "selective (layer: every 2nd)", -1}};
   for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++) {
     row r = plain;
@@ -141,6 +158,31 @@ static void sharding_behind_pipelines(void **state) {
   assert_true(c->strategy.zero == 1 && c->strategy.pp == 4 && c->strategy.sp);
 }
 
+/* Words for sharding where no stage is given. */
+static void sharding(void **state) {
+  (void)state;
+  static const struct {
+    const char *fsdp;
+    int32_t zero;
+  } cells[] = {{"FULL_SHARD", 3},
+               {"FSDP2", 3},
+               {"HSDP", 3},
+               {"1", 3},
+               {"SHARD_GRAD_OP", 2},
+               {"_HYBRID_SHARD_ZERO2", 2},
+               {"ZeRO-1", 1},
+               {"NO_SHARD", 0},
+               {"False", 0},
+               {"no", 0},
+               {"0", 0}};
+  for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++) {
+    row r = plain;
+    r.framework = "PyTorch DDP", r.fsdp = cells[i].fsdp;
+    const pl_case *c = express(&r);
+    if (c->strategy.zero != cells[i].zero) fail_msg("%s: %d", cells[i].fsdp, c->strategy.zero);
+  }
+}
+
 static void software(void **state) {
   (void)state;
   static const struct {
@@ -178,6 +220,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(recomputation, set_up, tear_down),
       cmocka_unit_test_setup_teardown(kernels, set_up, tear_down),
       cmocka_unit_test_setup_teardown(sharding_behind_pipelines, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(sharding, set_up, tear_down),
       cmocka_unit_test_setup_teardown(software, set_up, tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
