@@ -7,11 +7,10 @@
 static const struct {
   const char *name;
   double bytes;
-} dtypes[PL_DTYPE_COUNT] = {[PL_DTYPE_FP32] = {"fp32", 4.0},
-                            [PL_DTYPE_TF32] = {"tf32", 4.0}, /* 19 bits in the unit, 32 in memory */
-                            [PL_DTYPE_FP16] = {"fp16", 2.0},
-                            [PL_DTYPE_BF16] = {"bf16", 2.0},
-                            [PL_DTYPE_FP8] = {"fp8", 1.0}};
+} dtypes[PL_DTYPE_COUNT] = {
+    [PL_DTYPE_FP32] = {"fp32", 4.0}, [PL_DTYPE_TF32] = {"tf32", 4.0}, /* 19 bits in the unit, 32 in memory */
+    [PL_DTYPE_FP16] = {"fp16", 2.0}, [PL_DTYPE_BF16] = {"bf16", 2.0},
+    [PL_DTYPE_FP8] = {"fp8", 1.0},   [PL_DTYPE_FP4] = {"fp4", 0.5625}};
 
 const char *pl_dtype_name(pl_dtype dtype) {
   return dtypes[dtype].name;

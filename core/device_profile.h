@@ -16,11 +16,12 @@ typedef enum pl_dtype {
   PL_DTYPE_FP16,
   PL_DTYPE_BF16,
   PL_DTYPE_FP8,
+  PL_DTYPE_FP4, /* NVFP4: four bits and one scale of eight bits for every 16 numbers */
   PL_DTYPE_COUNT
 } pl_dtype;
 
 const char *pl_dtype_name(pl_dtype dtype); /* "fp16" */
-double pl_dtype_bytes(pl_dtype dtype);     /* 4, 4, 2, 2, 1 */
+double pl_dtype_bytes(pl_dtype dtype);     /* 4, 4, 2, 2, 1, 9 / 16 */
 int pl_dtype_from_name(const char *name);  /* -1 when unknown */
 
 /* One measured op: `kind` is the op kind's name ("gemm", "attention", "layer" ...), dims as that kind defines

@@ -45,7 +45,7 @@ static void describe_job(pl_space_session *session, pl_provenance *provenance) {
   pl_provenance_integer(provenance, "gbs", job->gbs, true);
   pl_provenance_integer(provenance, "seq", job->seq, true);
   pl_provenance_text(provenance, "dtype", pl_dtype_name(job->dtype), true);
-  if (job->fp8) pl_provenance_integer(provenance, "fp8", 1, true);
+  if (job->fp8) pl_provenance_integer(provenance, job->fp4 ? "fp4" : "fp8", 1, true);
   pl_provenance_text(provenance, "attention", job->flash ? "flash" : "unfused", true);
   pl_provenance_number(provenance, "bucket_bytes", job->bucket_bytes, true);
   pl_provenance_text(provenance, "pipeline_sends", pl_send_form_names[job->split_sends], true);

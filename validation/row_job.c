@@ -25,19 +25,22 @@ static bool computes_in_tf32(const pl_measured_row *row) {
 }
 
 /* "bf16 (fp32 grad accum)", "amp_bf16", "fp16/bf16 mixed": the first name that is there. "amp" alone is fp16, the type
- * of autocast on GPUs where none is given. */
-static pl_code find_dtype(const pl_measured_row *row, pl_dtype *dtype, bool *fp8, pl_error *error) {
+ * of autocast on GPUs where none is given. Megatron-Bridge's tables that name none are in fp8, those in parentheses by
+ * another scaling (its docs/performance-summary.md at 35b5ecb74025 says so below the tables). */
+static pl_code find_dtype(const pl_measured_row *row, pl_job *job, pl_error *error) {
+  pl_dtype *dtype = &job->dtype;
   const char *text = row->precision;
-  if (text[strspn(text, " ")] == '\0' || text[strspn(text, " ")] == '(')
+  bool is_stated = text[strspn(text, " ")] != '\0' && text[strspn(text, " ")] != '(';
+  if (!is_stated && !pl_row_mentions(row->framework, "Megatron-Bridge"))
     return pl_fail(error, PL_UNSUPPORTED, "not stated: precision");
-  if (pl_row_mentions(text, "fp4")) return pl_fail(error, PL_UNSUPPORTED, "precision: %.40s", text);
+  job->fp4 = pl_row_mentions(text, "fp4");
   /* Of whatever scaling; beside it bf16 unless fp16 is named. */
-  *fp8 = find_name(text, "fp8", "float8") != NULL;
+  job->fp8 = job->fp4 || find_name(text, "fp8", "float8") != NULL || !is_stated;
   /* "bfloat16" is in front of the "float16" in it. */
   const char *half = find_name(text, "fp16", "float16"), *brain = find_name(text, "bf16", "bfloat16");
   if (half != NULL && (brain == NULL || half < brain)) {
     *dtype = PL_DTYPE_FP16;
-  } else if (brain != NULL || *fp8) {
+  } else if (brain != NULL || job->fp8) {
     *dtype = PL_DTYPE_BF16;
   } else if (pl_row_mentions(text, "tf32")) {
     *dtype = PL_DTYPE_TF32;
@@ -60,5 +63,5 @@ pl_code pl_row_job(const pl_measured_row *row, const pl_row_habits *habits, cons
   if (habits->no_flash) job->flash = false;
   if (row->gbs == 0) return pl_fail(error, PL_UNSUPPORTED, "not stated: gbs");
   if (row->seq_len == 0) return pl_fail(error, PL_UNSUPPORTED, "not stated: seq_len");
-  return find_dtype(row, &job->dtype, &job->fp8, error);
+  return find_dtype(row, job, error);
 }

@@ -28,7 +28,8 @@ static pl_code check_devices(const pl_case *c, const pl_cluster *cluster, pl_err
     return pl_fail(error, PL_UNSUPPORTED, "platform: it has %u GPUs, the row %" PRId64, cluster->n_devices,
                    c->row->n_gpus);
   for (uint32_t p = 0; p < cluster->n_profiles; p++) {
-    pl_dtype dtype = c->job.fp8 && !(cluster->profiles[p].peak_flops[PL_DTYPE_FP8] > 0) ? PL_DTYPE_FP8 : c->job.dtype;
+    pl_dtype narrow = c->job.fp4 ? PL_DTYPE_FP4 : PL_DTYPE_FP8;
+    pl_dtype dtype = c->job.fp8 && !(cluster->profiles[p].peak_flops[narrow] > 0) ? narrow : c->job.dtype;
     if (!(cluster->profiles[p].peak_flops[dtype] > 0))
       return pl_fail(error, PL_UNSUPPORTED, "precision: %s does not compute in %s", cluster->profiles[p].name,
                      pl_dtype_name(dtype));

@@ -83,9 +83,9 @@ static pl_code check_shard(const pl_model *model, const pl_block_shard *shard, p
   if (shard->fp8 && pl_dtype_bytes(shard->dtype) != 2)
     return pl_fail(error, PL_BAD_INPUT, "%s: products in fp8 need everything else in 16 bits (fp16 or bf16), not %s",
                    model->name, pl_dtype_name(shard->dtype));
-  if (shard->dtype == PL_DTYPE_FP8 || (unsigned)shard->dtype >= PL_DTYPE_COUNT)
+  if ((unsigned)shard->dtype >= PL_DTYPE_FP8)
     return pl_fail(error, PL_UNSUPPORTED, "%s: dtype %s is not supported for training; use fp32, tf32, fp16 or bf16",
-                   model->name, shard->dtype == PL_DTYPE_FP8 ? "fp8" : "(unknown)");
+                   model->name, (unsigned)shard->dtype < PL_DTYPE_COUNT ? pl_dtype_name(shard->dtype) : "(unknown)");
   return PL_OK;
 }
 

@@ -116,15 +116,20 @@ pl_op *pl_tape_gemm(pl_tape *tape, const char *name, pl_category category, int64
   return op;
 }
 
+/* The type of the products that are narrower than all else. */
+static pl_dtype narrow_dtype(const pl_tape *tape) {
+  return tape->shard->fp4 ? PL_DTYPE_FP4 : PL_DTYPE_FP8;
+}
+
 void pl_tape_in_fp8(const pl_tape *tape, pl_op *op) {
-  double saved = pl_dtype_bytes(tape->shard->dtype) - pl_dtype_bytes(PL_DTYPE_FP8);
+  double saved = pl_dtype_bytes(tape->shard->dtype) - pl_dtype_bytes(narrow_dtype(tape));
   op->bytes -= saved * (double)op->batch * ((double)op->m * (double)op->k + (double)op->k * (double)op->n);
-  op->dtype = PL_DTYPE_FP8;
+  op->dtype = (uint8_t)narrow_dtype(tape);
 }
 
 uint32_t pl_tape_cast(pl_tape *tape, const char *name, pl_category category, uint32_t input) {
-  uint32_t output =
-      pl_tape_like(tape, input, tape->tensors[input].name, (pl_tensor_kind)tape->tensors[input].kind, PL_DTYPE_FP8);
+  uint32_t output = pl_tape_like(tape, input, tape->tensors[input].name, (pl_tensor_kind)tape->tensors[input].kind,
+                                 narrow_dtype(tape));
   pl_op *op = pl_tape_sweep(tape, name, PL_OP_ELEMENTWISE, category, 1, input, PL_NONE, PL_NONE, output, PL_NONE);
   op->bytes += tape->tensors[output].size_bytes;
   return output;

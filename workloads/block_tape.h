@@ -124,7 +124,8 @@ pl_op *pl_tape_op(pl_tape *tape, const char *name, pl_op_kind kind, pl_category 
                   uint32_t second, uint32_t third, uint32_t output);
 pl_op *pl_tape_gemm(pl_tape *tape, const char *name, pl_category category, int64_t batch, int64_t m, int64_t n,
                     int64_t k, uint32_t first, uint32_t second, uint32_t third, uint32_t output);
-/* A product of two fp8 matrices, with the output that it has: the traffic and the type of `op`. */
+/* A product of two fp8 (or, by the shard, NVFP4) matrices, with the output that it has: the traffic and the type of
+ * `op`. */
 void pl_tape_in_fp8(const pl_tape *tape, pl_op *op);
 /* `input` in fp8, by a kernel that reads it and writes it twice: as it is and transposed, for the two products that
  * read it. One copy is counted as the tensor. */

@@ -44,7 +44,7 @@ pl_aspects pl_aspects_of(const pl_cluster *cluster, const pl_model *model, const
   if (strategy->tmp > 1) add_aspect(&aspects, "tensor parallelism", "");
   if (pl_strategy_cp(strategy) > 1) add_aspect(&aspects, "context parallelism", "");
   if (model->n_experts > 0) add_aspect(&aspects, "experts", "");
-  if (job->fp8) add_aspect(&aspects, "fp8", "");
+  if (job->fp8) add_aspect(&aspects, job->fp4 ? "fp4" : "fp8", "");
   return aspects;
 }
 

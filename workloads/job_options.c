@@ -14,6 +14,7 @@ enum {
   KEY_SEQ = 's',
   KEY_DTYPE = 0x200,
   KEY_FP8,
+  KEY_FP4,
   KEY_ATTENTION,
   KEY_BUCKET,
   KEY_SENDS,
@@ -35,6 +36,7 @@ static const struct argp_option option_table[] = {
     {"gbs", KEY_GBS, "N", 0, "global batch size: sequences per iteration", 1},
     {"seq", KEY_SEQ, "N", 0, "sequence length (default: the model's positions)", 1},
     {"fp8", KEY_FP8, NULL, 0, "the products of the layers' weights in fp8, all else in --dtype", 1},
+    {"fp4", KEY_FP4, NULL, 0, "as --fp8, in NVFP4", 1},
     {"dtype", KEY_DTYPE, "TYPE", 0, "fp32, tf32, fp16 (default) or bf16; every GPU must compute in it", 1},
     {"attention", KEY_ATTENTION, "KIND", 0, "flash (default) or unfused", 1},
     {"bucket-bytes", KEY_BUCKET, "SIZE", 0, "gradient bucket (default 25MB)", 1},
@@ -122,7 +124,7 @@ static void read_simulation_key(pl_job_options *options, int key, const char *va
 
 static void read_dtype(pl_job_options *options, const char *value) {
   int dtype = pl_dtype_from_name(value);
-  if (dtype < 0 || dtype == PL_DTYPE_FP8) {
+  if (dtype < 0 || dtype >= PL_DTYPE_FP8) {
     pl_fail(&options->error, PL_BAD_INPUT, "--dtype: '%s' is %s; choose one of fp32, tf32, fp16, bf16", value,
             dtype < 0 ? "unknown" : "not supported for training");
     return;
@@ -152,6 +154,9 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     return 0;
   case KEY_FP8:
     options->job.fp8 = true;
+    return 0;
+  case KEY_FP4:
+    options->job.fp8 = options->job.fp4 = true;
     return 0;
   case KEY_ATTENTION:
     choose(options, "--attention", value, kinds, &chosen);
@@ -280,7 +285,8 @@ pl_code pl_job_options_complete(pl_job_options *options, const pl_model *model, 
                    options->model_path);
   PL_TRY(check_dtype(cluster, options->job.dtype, error));
   PL_TRY(check_op_profile(options, model, cluster, error));
-  const pl_device_profile *profile = options->job.fp8 ? without(cluster, PL_DTYPE_FP8) : NULL;
+  pl_dtype narrow = options->job.fp4 ? PL_DTYPE_FP4 : PL_DTYPE_FP8;
+  const pl_device_profile *profile = options->job.fp8 ? without(cluster, narrow) : NULL;
   if (profile == NULL) return PL_OK;
-  return pl_fail(error, PL_BAD_INPUT, "--fp8: %s does not compute in it", profile->name);
+  return pl_fail(error, PL_BAD_INPUT, "--%s: %s does not compute in it", pl_dtype_name(narrow), profile->name);
 }

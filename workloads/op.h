@@ -149,6 +149,7 @@ typedef struct pl_block_shard {
   pl_dtype dtype; /* of activations, weights and GEMMs */
   bool flash;     /* fused attention: no s x s tensors */
   bool fp8;       /* the products of the layers' weights are in fp8 */
+  bool fp4;       /* with fp8: in NVFP4 instead */
   pl_attention_kernel attention_kernel; /* which one; ANY = the device's first */
   const struct pl_framework *framework; /* which chains are one kernel (workloads/framework.h); NULL = ideal */
 } pl_block_shard;

@@ -20,7 +20,9 @@ void pl_simulate_subject_print(FILE *stream, const pl_simulate_subject *subject)
           "model            %s, %s %s parameters, %" PRId64 " sequences of %" PRId64 " tokens per iteration, %s%s\n",
           subject->model->name, pl_format_figure(parameters / (is_large ? 1e9 : 1e6), figure),
           is_large ? "billion" : "million", subject->job->gbs, subject->job->seq, pl_dtype_name(subject->job->dtype),
-          subject->job->fp8 ? " with fp8 products" : "");
+          subject->job->fp4   ? " with fp4 products"
+          : subject->job->fp8 ? " with fp8 products"
+                              : "");
   fprintf(stream, "platform         %s:", cluster->path);
   for (uint32_t p = 0; p < cluster->n_profiles; p++) {
     uint32_t n = 0;
@@ -175,7 +177,7 @@ void pl_simulate_subject_json(pl_json *json, const pl_simulate_subject *subject,
   pl_json_put_integer(json, "gbs", subject->job->gbs);
   pl_json_put_integer(json, "seq", subject->job->seq);
   pl_json_put_string(json, "dtype", pl_dtype_name(subject->job->dtype));
-  if (subject->job->fp8) pl_json_put_boolean(json, "fp8", true);
+  if (subject->job->fp8) pl_json_put_boolean(json, subject->job->fp4 ? "fp4" : "fp8", true);
   pl_json_put_string(json, "framework", pl_framework_or_ideal(subject->job->framework)->name);
   if (subject->job->op_profile != NULL) pl_json_put_string(json, "op_profile", subject->job->op_profile->path);
   pl_simulate_row_json(json, &report->row);

@@ -177,6 +177,7 @@ pl_block_shard pl_strategy_shard(const pl_strategy *strategy, const pl_job *job)
                           .recompute = strategy->recompute,
                           .dtype = job->dtype,
                           .fp8 = job->fp8,
+                          .fp4 = job->fp4,
                           .flash = job->flash,
                           .attention_kernel =
                               (pl_attention_kernel)pl_framework_or_ideal(job->framework)->attention_kernel,

@@ -47,6 +47,7 @@ typedef struct pl_job {
   int64_t seq;
   pl_dtype dtype;
   bool fp8; /* the products of the layers' weights, of Transformer Engine's linear layers, are in fp8 */
+  bool fp4; /* with fp8: these products are in NVFP4 instead */
   bool flash;
   double bucket_bytes; /* gradient bucket; 25 MB by default */
   bool split_sends; /* each tensor rank sends its share of an activation, the receivers gather (workloads/program.h) */

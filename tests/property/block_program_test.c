@@ -76,6 +76,7 @@ static pl_block_shard random_shard(uint64_t *state) {
   shard.dtype = (pl_dtype)random_below(state, PL_DTYPE_FP8);
   shard.flash = coin(state);
   shard.fp8 = pl_dtype_bytes(shard.dtype) == 2 && coin(state);
+  shard.fp4 = shard.fp8 && coin(state);
   return shard;
 }
 
@@ -341,7 +342,7 @@ static void check_gradient_traffic(const pl_block_program *program, pl_dtype dty
       continue;
     double m = (double)op->m, n = (double)op->n, k = (double)op->k;
     double factor = pl_dtype_bytes((pl_dtype)op->dtype); /* fp8, or the type of everything */
-    assert_true(op->dtype == dtype || op->dtype == PL_DTYPE_FP8);
+    assert_true(op->dtype == dtype || op->dtype == PL_DTYPE_FP8 || op->dtype == PL_DTYPE_FP4);
     expect("traffic", op->bytes, (double)op->batch * (factor * (m * k + k * n) + 2 * size * m * n));
   }
 }
@@ -375,10 +376,12 @@ static void test_random(void **state) {
   pl_arena_release(&arena);
 }
 
-/* Of a layer's products of weights all three are in fp8 or none; what goes in has been cast once each way. */
+/* Of a layer's products of weights all three are in fp8 (or NVFP4) or none; what goes in has been cast once each way.
+ */
 static void check_fp8(const pl_block_program *program, pl_block_shard shard) {
   const pl_op_list lists[] = {program->forward, program->backward};
   int products = 0, casts = 0, weights = 0;
+  const pl_dtype narrow = shard.fp4 ? PL_DTYPE_FP4 : PL_DTYPE_FP8;
   for (uint32_t i = 0; i < program->n_tensors; i++)
     weights += program->tensors[i].kind == PL_TENSOR_PARAMETER && program->tensors[i].dims[0] != 'p' &&
                program->tensors[i].rank >= 2 && strcmp(program->tensors[i].name, "router") != 0 &&
@@ -387,9 +390,8 @@ static void check_fp8(const pl_block_program *program, pl_block_shard shard) {
     for (uint32_t i = 0; i < lists[pass].n_ops; i++) {
       const pl_op *op = &lists[pass].ops[i];
       if (op->category == PL_CATEGORY_RECOMPUTE) continue;
-      products += op->kind == PL_OP_GEMM && op->dtype == PL_DTYPE_FP8;
-      casts +=
-          op->kind == PL_OP_ELEMENTWISE && op->output != PL_NONE && program->tensors[op->output].dtype == PL_DTYPE_FP8;
+      products += op->kind == PL_OP_GEMM && op->dtype == narrow;
+      casts += op->kind == PL_OP_ELEMENTWISE && op->output != PL_NONE && program->tensors[op->output].dtype == narrow;
     }
   assert_int_equal(products, shard.fp8 ? 3 * weights : 0);
   assert_int_equal(casts, shard.fp8 ? 2 * weights : 0);

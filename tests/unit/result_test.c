@@ -56,7 +56,7 @@ static void names(void **state) {
 
 static void names_of_types_and_links(void **state) {
   (void)state;
-  static const double sizes[PL_DTYPE_COUNT] = {4, 4, 2, 2, 1};
+  static const double sizes[PL_DTYPE_COUNT] = {4, 4, 2, 2, 1, 0.5625};
   for (int d = 0; d < PL_DTYPE_COUNT; d++) {
     assert_int_equal(pl_dtype_from_name(pl_dtype_name((pl_dtype)d)), d);
     assert_true(pl_dtype_bytes((pl_dtype)d) == sizes[d]);

@@ -199,6 +199,21 @@ static void dialects(void **state) {
   assert_true(c[2].strategy.dp == 1 && c[2].strategy.recompute == PL_RECOMPUTE_NONE); /* 64 is no multiple of 2 * 3 */
 }
 
+/* Megatron-Bridge's pages of 2025 name no precision where it is fp8; NVFP4 is narrower still. */
+static void narrow_products(void **state) {
+  (void)state;
+#define BRIDGE(software, precision)                                                                                    \
+  "f,LLAMA3_70B,80,8192,28672,64,8,8192,128256,GB200-NVL72,64,4,," software "," precision                              \
+  ",gated,2,4,,8,,,,1,256,,7,,,,\n"
+  pl_cases cases = express(BRIDGE("Megatron-Bridge/NeMo", "NVFP4") BRIDGE("Megatron-Bridge/NeMo", " (alternative)")
+                               BRIDGE("Megatron-Bridge/NeMo", "BF16") BRIDGE("NeMo", ""));
+  const pl_case *c = cases.cases;
+  assert_true(c[0].reason == NULL && c[0].job.fp4 && c[0].job.fp8 && c[0].job.dtype == PL_DTYPE_BF16);
+  assert_true(c[1].reason == NULL && !c[1].job.fp4 && c[1].job.fp8 && c[1].job.dtype == PL_DTYPE_BF16);
+  assert_true(c[2].reason == NULL && !c[2].job.fp8);
+  assert_non_null(c[3].reason);
+}
+
 static void reasons(void **state) {
   (void)state;
   static const char *const wanted[] = {"unknown GPU: 'FooGPU'",         "precision: 'int3'",
@@ -282,6 +297,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(machines, set_up, tear_down),
       cmocka_unit_test_setup_teardown(unknown_software, set_up, tear_down),
       cmocka_unit_test_setup_teardown(dialects, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(narrow_products, set_up, tear_down),
       cmocka_unit_test_setup_teardown(reasons, set_up, tear_down),
       cmocka_unit_test_setup_teardown(rows_that_say_the_same, set_up, tear_down),
   };
