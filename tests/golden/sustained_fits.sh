@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What tensor cores sustain, as the shipped profiles have it, is what validation/calibration/fit_sustained.sh makes of the
 # calibration runs and the rest of the profiles; and the runs kept out of the fits are better off with it.
-# Control: a profile with another figure must be found.
+# A figure that another source gave (T4) stays. Control: a profile with another figure must be found.
 set -euo pipefail
 cd "${SOURCE_DIR:-$(dirname "$0")/../..}"
 scratch=$(mktemp -d)
@@ -9,11 +9,13 @@ trap 'rm -rf "$scratch"' EXIT
 figures() { for profile in "$1"/*.json; do jq -r '"\(.name) \(.sustained.compute // "-")"' "$profile"; done; }
 
 mkdir "$scratch/devices"
-for profile in platforms/devices/*.json; do jq 'del(.sustained, .provenance.sustained)' "$profile" >"$scratch/devices/${profile##*/}"; done
+for profile in platforms/devices/*.json; do
+  jq 'if .provenance.sustained // "" | contains("fit_sustained.sh") then del(.sustained, .provenance.sustained) else . end' "$profile" >"$scratch/devices/${profile##*/}"
+done
 validation/calibration/fit_sustained.sh "$scratch/devices" >"$scratch/said"
 figures platforms/devices >"$scratch/shipped"
 figures "$scratch/devices" | diff -u "$scratch/shipped" - || { echo "(if that is meant, run validation/calibration/fit_sustained.sh)"; exit 1; }
-[[ $(grep -vc -- '-$' "$scratch/shipped") -eq 14 ]]
+[[ $(grep -v -- '-$' "$scratch/shipped" | grep -vc '^T4 ') -eq 14 ]]
 jq '.sustained.compute += 0.01' "$scratch/devices/H100-SXM5-80GB.json" >"$scratch/h100.json"
 mv "$scratch/h100.json" "$scratch/devices/H100-SXM5-80GB.json"
 if figures "$scratch/devices" | cmp -s - "$scratch/shipped"; then echo "control: another figure was not found" >&2; exit 1; fi

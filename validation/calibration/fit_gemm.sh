@@ -25,6 +25,7 @@ transfer() {
 
 pooled="ai-dynamo/aiconfigurator@095f58a51c4c, median of the serving stacks SGLang, TensorRT-LLM and vLLM for each shape"
 deepbench="baidu-research/DeepBench@da81ba782073, training set"
+sailor="eth-easl/sailor@cf2c8e3cc53c, Aceso profiles, products of Megatron's layers from 20 GFLOP on (fp16)"
 eleuther="EleutherAI/cookbook@27dff48d595f, products of at least 20 GFLOP"
 
 fit A100 A100-SXM4-80GB "$pooled (bf16); $eleuther (fp16: batched and unaligned ones)"
@@ -33,7 +34,7 @@ fit H200 H200-SXM5-141GB "$pooled"
 fit B200 B200 "$pooled"
 fit GB200 GB200 "$pooled"
 fit L40S L40S "$pooled"
-fit V100 V100-SXM2-32GB "$deepbench (fp16, fp32); $eleuther (fp16)"
+fit V100 V100-SXM2-32GB "$sailor; $eleuther (fp16); $deepbench (fp32; fp16 below 20 GFLOP)"
 fit T4 T4 "$deepbench (fp16, fp32)"
 fit P100 P100 "$deepbench (fp32; its fp16 rows compute in fp32 and say nothing of fp16)"
 fit TitanXp TitanXp "$deepbench (fp32)"
