@@ -86,7 +86,8 @@ static pl_code add_blocks(bounding *state, const int32_t *count, int pass, pass_
 }
 
 static pl_code add_instruction(bounding *state, const pl_instruction *instruction, int32_t *count, pass_time *sum) {
-  pl_family_kind data = instruction->experts ? PL_FAMILY_EXPERT_DATA : PL_FAMILY_DATA;
+  pl_family_kind data = pl_instruction_family(instruction);
+  int stream = instruction->experts || instruction->across;
   double time_s;
   switch ((pl_instruction_kind)instruction->kind) {
   case PL_INSTRUCTION_BLOCK:
@@ -94,8 +95,8 @@ static pl_code add_instruction(bounding *state, const pl_instruction *instructio
     return PL_OK;
   case PL_INSTRUCTION_REDUCE:
     PL_TRY(family_op_s(state, data, instruction->op, &time_s));
-    sum->reduces[instruction->experts] += time_s;
-    sum->last_reduce[instruction->experts] = time_s;
+    sum->reduces[stream] += time_s;
+    sum->last_reduce[stream] = time_s;
     return PL_OK;
   case PL_INSTRUCTION_GATHER:
     PL_TRY(family_op_s(state, data, instruction->op, &time_s));
@@ -161,8 +162,7 @@ static pl_code time_end(bounding *state, const pl_stage_program *own, double hid
     if (instruction->kind == PL_INSTRUCTION_EMBEDDING)
       PL_TRY(family_op_s(state, PL_FAMILY_EMBEDDING, instruction->op, &tied));
     if (instruction->kind != PL_INSTRUCTION_GATHER) continue;
-    pl_family_kind data = instruction->experts ? PL_FAMILY_EXPERT_DATA : PL_FAMILY_DATA;
-    PL_TRY(family_op_s(state, data, instruction->op, &time_s));
+    PL_TRY(family_op_s(state, pl_instruction_family(instruction), instruction->op, &time_s));
     gather = fmax(gather, time_s);
   }
   double left[2] = {0, 0};

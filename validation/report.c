@@ -26,7 +26,8 @@ void pl_report_strategy(const pl_case *c, char *text, size_t size) {
   } more[] = {{s->cp > 1, " cp %d", s->cp},
               {s->ep > 1, " ep %d", s->ep},
               {s->vpp > 1, " vpp %d", s->vpp},
-              {s->zero > 0, " zero %d", s->zero}};
+              {s->zero > 0, " zero %d", s->zero},
+              {s->shard > 0, " shard %d", s->shard}};
   for (size_t i = 0; i < sizeof more / sizeof more[0] && used > 0 && (size_t)used < size; i++)
     if (more[i].shown) used += snprintf(text + used, size - (size_t)used, more[i].format, more[i].value);
   if (used > 0 && (size_t)used < size)

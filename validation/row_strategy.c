@@ -113,6 +113,15 @@ static int32_t zero_stage(const pl_measured_row *row, const pl_row_habits *habit
   return 3;
 }
 
+/* HYBRID_SHARD without further words shards inside a node: what its GPUs leave beside the tensor ranks. A job whose
+ * nodes that does not fit is sharded as a whole. */
+static int32_t shard_of(const pl_measured_row *row, const pl_strategy *strategy) {
+  bool hybrid = pl_row_mentions(row->fsdp, "HSDP") || pl_row_mentions(row->fsdp, "HYBRID");
+  int64_t local = (row->gpus_per_node > 0 ? row->gpus_per_node : 8) / strategy->tmp;
+  if (!hybrid || strategy->zero == 0 || local < 2) return 0;
+  return local < pl_strategy_replicas(strategy) && pl_strategy_replicas(strategy) % local == 0 ? (int32_t)local : 0;
+}
+
 /* What changes the model or its schedule in a way that no strategy here stands for. */
 static pl_code check_method(const pl_measured_row *row, pl_error *error) {
   if (pl_row_mentions(row->framework, "MegaScale") && pl_row_mentions(row->notes, "sliding window"))
@@ -191,6 +200,7 @@ pl_code pl_row_strategy(const pl_measured_row *row, const pl_row_habits *habits,
   }
   strategy->sp = strategy->tmp > 1 && has_sequence_parallelism(row, habits, model);
   strategy->zero = zero_stage(row, habits);
+  strategy->shard = model->n_experts == 0 ? shard_of(row, strategy) : 0;
   strategy->recipe = recipe_of(row, strategy, model);
   strategy->assign_is_given = strategy->recipe != PL_ASSIGN_UNIFORM;
   if (row->assign[0] != '\0') PL_TRY(given_assignment(row, model, arena, strategy, error));

@@ -287,6 +287,7 @@ static uint8_t stream_of(const pl_family *family, uint32_t member) {
   case PL_FAMILY_EXPERT:
     return PL_STREAM_EXPERT;
   case PL_FAMILY_EXPERT_DATA:
+  case PL_FAMILY_COPIES: /* beside the next reduce-scatter, as FSDP runs it; no program has both */
     return PL_STREAM_EXPERT_GRADIENT;
   case PL_FAMILY_DOWN:
     return member == 0 ? PL_STREAM_SEND_DOWN : PL_STREAM_RECEIVE_DOWN;
@@ -346,7 +347,8 @@ static uint32_t slot_group(const planning *state, const pl_device_class *own, in
       [PL_SLOT_SEND_DOWN] = PL_FAMILY_DOWN,      [PL_SLOT_RECEIVE_DOWN] = PL_FAMILY_DOWN,
       [PL_SLOT_SEND_UP] = PL_FAMILY_UP,          [PL_SLOT_RECEIVE_UP] = PL_FAMILY_UP,
       [PL_SLOT_EMBEDDING] = PL_FAMILY_EMBEDDING, [PL_SLOT_CONTEXT] = PL_FAMILY_CONTEXT,
-      [PL_SLOT_EXPERT] = PL_FAMILY_EXPERT,       [PL_SLOT_EXPERT_DATA] = PL_FAMILY_EXPERT_DATA};
+      [PL_SLOT_EXPERT] = PL_FAMILY_EXPERT,       [PL_SLOT_EXPERT_DATA] = PL_FAMILY_EXPERT_DATA,
+      [PL_SLOT_COPIES] = PL_FAMILY_COPIES};
   const pl_program *program = state->program;
   pl_family_kind kind = (pl_family_kind)kinds[slot];
   int32_t stage = own->stage;

@@ -21,7 +21,7 @@ typedef struct unrolling {
   uint32_t n_pending;
   uint32_t *gathers; /* ring of gathers not yet awaited */
   uint32_t first_gather, n_gathers;
-  uint32_t last_reduction[2]; /* of experts: 1; of all else: 0 */
+  uint32_t last_reduction[2]; /* of experts or across copies: 1; of all else: 0 */
   uint32_t exchange;          /* begun and not yet awaited, PL_NONE = none */
   /* Only with ready streams, where program order is not the order on the stream. */
   uint32_t *forward_end;  /* [chunk][microbatch] last task of the forward */
@@ -92,11 +92,10 @@ static void order_after_work(compilation *state, const unrolling *own, uint32_t 
 
 /* Starts an op of a communicator after the work so far; gives the task at which it is over. */
 static uint32_t emit_communication(compilation *state, unrolling *own, const pl_piece *piece, int32_t microbatch) {
-  static const uint8_t categories[PL_SLOT_COUNT] = {[PL_SLOT_TENSOR] = PL_CATEGORY_TENSOR,
-                                                    [PL_SLOT_DATA] = PL_CATEGORY_DATA,
-                                                    [PL_SLOT_CONTEXT] = PL_CATEGORY_CONTEXT,
-                                                    [PL_SLOT_EXPERT] = PL_CATEGORY_EXPERT,
-                                                    [PL_SLOT_EXPERT_DATA] = PL_CATEGORY_DATA};
+  static const uint8_t categories[PL_SLOT_COUNT] = {
+      [PL_SLOT_TENSOR] = PL_CATEGORY_TENSOR,    [PL_SLOT_DATA] = PL_CATEGORY_DATA,
+      [PL_SLOT_CONTEXT] = PL_CATEGORY_CONTEXT,  [PL_SLOT_EXPERT] = PL_CATEGORY_EXPERT,
+      [PL_SLOT_EXPERT_DATA] = PL_CATEGORY_DATA, [PL_SLOT_COPIES] = PL_CATEGORY_DATA};
   pl_category category = (pl_category)categories[piece->slot];
   pl_meeting meeting = arrive(state, own, piece->slot, piece->op, category, piece->name, microbatch);
   order_after_work(state, own, meeting.open);
@@ -114,13 +113,23 @@ static void emit_tied(compilation *state, unrolling *own, const pl_piece *piece,
   const pl_task_text text = {PL_CATEGORY_DATA, piece->name, microbatch};
   pl_meeting meeting = pl_meetings_arrive(&state->meetings, own->index, PL_SLOT_EMBEDDING, piece->op, &text);
   order_after_work(state, own, meeting.open);
-  if (own->last_reduction[0] != PL_NONE) pl_graph_builder_edge(state->builder, own->last_reduction[0], meeting.open);
+  int n = pl_strategy_copies(state->program->strategy) > 1 ? 2 : 1;
+  for (int i = 0; i < n; i++)
+    if (own->last_reduction[i] != PL_NONE) pl_graph_builder_edge(state->builder, own->last_reduction[i], meeting.open);
   own->last_reduction[0] = meeting.close;
 }
 
+/* Copies of a share are reduced when the share is. */
+static uint32_t emit_across(compilation *state, unrolling *own, const pl_piece *piece, int32_t microbatch) {
+  pl_meeting meeting = arrive(state, own, piece->slot, piece->op, PL_CATEGORY_DATA, piece->name, microbatch);
+  pl_graph_builder_edge(state->builder, own->last_reduction[0], meeting.open);
+  return meeting.close;
+}
+
 static void emit_reduction(compilation *state, unrolling *own, const pl_piece *piece, int32_t microbatch) {
-  uint32_t *last = &own->last_reduction[piece->slot == PL_SLOT_EXPERT_DATA];
-  *last = emit_communication(state, own, piece, microbatch);
+  bool across = piece->slot == PL_SLOT_COPIES;
+  uint32_t *last = &own->last_reduction[across || piece->slot == PL_SLOT_EXPERT_DATA];
+  *last = across ? emit_across(state, own, piece, microbatch) : emit_communication(state, own, piece, microbatch);
   if (!state->program->strategy->overlap) wait_for(own, *last);
 }
 

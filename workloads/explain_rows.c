@@ -10,6 +10,8 @@ const char *pl_family_role_name(pl_family_kind kind) {
     return "tensor";
   case PL_FAMILY_DATA:
     return "data";
+  case PL_FAMILY_COPIES:
+    return "data, across copies";
   case PL_FAMILY_DOWN:
   case PL_FAMILY_UP:
     return "pipeline";

@@ -279,7 +279,8 @@ static pl_code find_link(const pl_explanation *explanation, const pl_collective_
 }
 
 static bool has_overlap_factor(const pl_explanation *explanation, const pl_family *family, const uint32_t *members) {
-  if (family->kind != PL_FAMILY_DATA && family->kind != PL_FAMILY_EXPERT_DATA) return false;
+  if (family->kind != PL_FAMILY_DATA && family->kind != PL_FAMILY_EXPERT_DATA && family->kind != PL_FAMILY_COPIES)
+    return false;
   for (uint32_t i = 0; i < family->group_size; i++)
     if (pl_cluster_profile(explanation->cluster, members[i])->overlap_communication > 0) return true;
   return false;

@@ -92,7 +92,7 @@ static communication_columns communication_of(pl_feature_values *v, pl_family_ki
   if (role == PL_FAMILY_TENSOR && reduces) return COLUMNS(v, tensor_all_reduce);
   if (role == PL_FAMILY_TENSOR && gathers) return COLUMNS(v, tensor_all_gather);
   if (role == PL_FAMILY_TENSOR && scatters) return COLUMNS(v, tensor_reduce_scatter);
-  if (role == PL_FAMILY_DATA && reduces) return COLUMNS(v, data_all_reduce);
+  if ((role == PL_FAMILY_DATA || role == PL_FAMILY_COPIES) && reduces) return COLUMNS(v, data_all_reduce);
   if (role == PL_FAMILY_DATA && scatters) return COLUMNS(v, data_reduce_scatter);
   if (role == PL_FAMILY_DATA && gathers) return COLUMNS(v, data_all_gather);
   if (role == PL_FAMILY_DOWN || role == PL_FAMILY_UP) return COLUMNS(v, pipeline_send);

@@ -280,8 +280,7 @@ static void add_copies(gathering *state, const pl_instruction *instruction) {
   const pl_piece_context *context = state->context;
   const pl_program *program = context->program;
   uint32_t stage = (uint32_t)context->device->stage;
-  pl_family_kind kind = instruction->experts ? PL_FAMILY_EXPERT_DATA : PL_FAMILY_DATA;
-  const pl_family *family = &program->families[program->family_of[stage][kind]];
+  const pl_family *family = &program->families[program->family_of[stage][pl_instruction_family(instruction)]];
   bool updated = instruction->block < 0;
   double launch_s = updated ? 0 : pl_framework_or_ideal(program->job->framework)->launch_s, times = updated ? 2 : 1;
   double n_copies = (double)family->group_size * (updated ? 1 + program->stages[stage].n_tensors : 1);
@@ -313,7 +312,7 @@ static void add_optimizer(gathering *state) {
 }
 
 static void add_instruction(gathering *state, const pl_instruction *instruction) {
-  int data = instruction->experts ? PL_SLOT_EXPERT_DATA : PL_SLOT_DATA;
+  int data = instruction->across ? PL_SLOT_COPIES : instruction->experts ? PL_SLOT_EXPERT_DATA : PL_SLOT_DATA;
   switch ((pl_instruction_kind)instruction->kind) {
   case PL_INSTRUCTION_BLOCK:
     add_block(state, instruction);

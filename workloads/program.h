@@ -30,7 +30,7 @@
 
 typedef enum pl_family_kind {
   PL_FAMILY_TENSOR = 0,
-  PL_FAMILY_DATA, /* ranks that hold the same weights: data and context ranks */
+  PL_FAMILY_DATA, /* ranks that hold the same weights: data and context ranks; those that share one copy of them */
   PL_FAMILY_DOWN, /* activations to the next stage; `stage` sends. With chunks the last stage sends to the first. */
   PL_FAMILY_UP,   /* activation gradients to the previous stage; `stage` sends */
   PL_FAMILY_EMBEDDING,   /* tied embedding: its stage and the head's */
@@ -38,6 +38,7 @@ typedef enum pl_family_kind {
   PL_FAMILY_EXPERT,      /* ranks that share the experts of a layer */
   PL_FAMILY_EXPERT_DATA, /* ranks that hold the same experts; none where they are those that hold the same of all else
                           */
+  PL_FAMILY_COPIES,      /* ranks that hold the same share of different copies; none where there is one copy */
   PL_FAMILY_KIND_COUNT
 } pl_family_kind;
 
@@ -70,6 +71,7 @@ typedef enum pl_instruction_kind {
 typedef struct pl_instruction {
   uint8_t kind;
   bool backward;
+  bool across;   /* REDUCE: of the family of the copies */
   bool experts;  /* REDUCE, GATHER, AWAIT and COPY: of the expert-data family instead of the data family */
   int32_t block; /* of the model; BLOCK, GATHER and COPY */
   uint32_t op;   /* of the data (REDUCE, GATHER), tensor (ASSEMBLE) or embedding family */
@@ -138,6 +140,8 @@ void pl_program_group_members(const pl_program *program, const pl_family *family
 /* Whether expert gradients are reduced over other ranks than all others: the experts are spread, or tensor ranks, which
  * split all else, hold the same ones. */
 bool pl_program_has_expert_data(const pl_model *model, const pl_strategy *strategy);
+/* Of REDUCE, GATHER, AWAIT and COPY. */
+pl_family_kind pl_instruction_family(const pl_instruction *instruction);
 /* Ranks over which ZeRO shards the state of experts (`experts`) or of all else. */
 double pl_program_shards(const pl_program *program, bool experts);
 

@@ -38,7 +38,12 @@ bool pl_program_has_expert_data(const pl_model *model, const pl_strategy *strate
 double pl_program_shards(const pl_program *program, bool experts) {
   const pl_strategy *strategy = program->strategy;
   return experts && pl_program_has_expert_data(program->model, strategy) ? pl_strategy_expert_replicas(strategy)
-                                                                         : pl_strategy_replicas(strategy);
+                                                                         : pl_strategy_sharers(strategy);
+}
+
+pl_family_kind pl_instruction_family(const pl_instruction *instruction) {
+  if (instruction->across) return PL_FAMILY_COPIES;
+  return instruction->experts ? PL_FAMILY_EXPERT_DATA : PL_FAMILY_DATA;
 }
 
 int32_t pl_program_receiver(const pl_program *program, pl_family_kind kind, int32_t stage) {
@@ -72,7 +77,9 @@ static bool family_exists(const pl_program *program, pl_family_kind kind, int32_
   case PL_FAMILY_TENSOR:
     return strategy->tmp > 1;
   case PL_FAMILY_DATA:
-    return pl_strategy_replicas(strategy) > 1;
+    return pl_strategy_sharers(strategy) > 1;
+  case PL_FAMILY_COPIES:
+    return pl_strategy_copies(strategy) > 1;
   case PL_FAMILY_CONTEXT:
     return strategy->cp > 1;
   case PL_FAMILY_EXPERT:
@@ -98,11 +105,14 @@ typedef struct seat {
 
 static seat seat_of(const pl_strategy *strategy, pl_family_kind kind, int32_t r, int32_t t) {
   int32_t flat = r * strategy->tmp + t, cp = pl_strategy_cp(strategy), ep = pl_strategy_ep(strategy);
+  int32_t sharers = pl_strategy_sharers(strategy);
   switch (kind) {
   case PL_FAMILY_TENSOR:
     return (seat){r, t};
   case PL_FAMILY_DATA:
-    return (seat){t, r};
+    return (seat){r / sharers * strategy->tmp + t, r % sharers};
+  case PL_FAMILY_COPIES:
+    return (seat){r % sharers * strategy->tmp + t, r / sharers};
   case PL_FAMILY_CONTEXT:
     return (seat){r / cp * strategy->tmp + t, r % cp};
   case PL_FAMILY_EXPERT:
@@ -123,7 +133,9 @@ static int32_t group_size(const pl_strategy *strategy, pl_family_kind kind) {
   case PL_FAMILY_TENSOR:
     return strategy->tmp;
   case PL_FAMILY_DATA:
-    return pl_strategy_replicas(strategy);
+    return pl_strategy_sharers(strategy);
+  case PL_FAMILY_COPIES:
+    return pl_strategy_copies(strategy);
   case PL_FAMILY_CONTEXT:
     return pl_strategy_cp(strategy);
   case PL_FAMILY_EXPERT:

@@ -2,9 +2,9 @@
 #include "workloads/program_making.h"
 
 /* Instructions per block at most: block, reduce of experts and of all else, and per parameter tensor that is gathered
- * by itself, all experts' together, gather (twice), await and copy, and that is reduced by itself; and some at the
- * ends. */
-enum { GATHER_WINDOW = 2, GATHERS_PER_BLOCK = 9, INSTRUCTIONS_PER_BLOCK = 3 + 7 * GATHERS_PER_BLOCK };
+ * by itself, all experts' together, gather (twice), await and copy, and that is reduced by itself (twice with shard);
+ * and some at the ends. */
+enum { GATHER_WINDOW = 2, GATHERS_PER_BLOCK = 9, INSTRUCTIONS_PER_BLOCK = 4 + 8 * GATHERS_PER_BLOCK };
 
 typedef struct pass_making {
   pl_program_making *state;
@@ -41,6 +41,12 @@ static void add_reduce(pass_making *pass, double parameters, bool experts) {
   add(pass, PL_INSTRUCTION_REDUCE, true, -1,
       pl_making_op(pass->state, family, kind, parameters * training_state_of(program).reduced_bytes));
   pass->list[pass->n - 1].experts = experts;
+  uint32_t copies = program->family_of[pass->stage][PL_FAMILY_COPIES];
+  if (copies == PL_NONE) return;
+  double share = parameters / pl_program_shards(program, experts);
+  add(pass, PL_INSTRUCTION_REDUCE, true, -1,
+      pl_making_op(pass->state, copies, PL_ALL_REDUCE, share * training_state_of(program).reduced_bytes));
+  pass->list[pass->n - 1].across = true;
 }
 
 double pl_making_held_parameters(const pl_program *program, int32_t block) {
@@ -238,7 +244,7 @@ pl_code pl_making_epilogue(pl_program_making *state, pl_stage_program *own) {
   pl_program *program = state->program;
   const pl_strategy *strategy = program->strategy;
   pass_making pass = {.state = state, .stage = own->stage};
-  pass.list = PL_TAKE(state->arena, pl_instruction, 10);
+  pass.list = PL_TAKE(state->arena, pl_instruction, 12);
   if (pass.list == NULL) return pl_fail_memory(state->error, "the program");
   const double parts[] = {own->parameters - own->expert_parameters, own->expert_parameters};
   for (int experts = 0; experts <= 1 && !strategy->overlap && strategy->zero < 2; experts++)

@@ -21,7 +21,8 @@ static const char *family_name(pl_family_kind kind) {
       [PL_FAMILY_TENSOR] = "tensor",       [PL_FAMILY_DATA] = "data",
       [PL_FAMILY_DOWN] = "down",           [PL_FAMILY_UP] = "up",
       [PL_FAMILY_EMBEDDING] = "embedding", [PL_FAMILY_CONTEXT] = "context",
-      [PL_FAMILY_EXPERT] = "expert",       [PL_FAMILY_EXPERT_DATA] = "expert_data"};
+      [PL_FAMILY_EXPERT] = "expert",       [PL_FAMILY_EXPERT_DATA] = "expert_data",
+      [PL_FAMILY_COPIES] = "copies"};
   return names[kind];
 }
 
@@ -84,7 +85,7 @@ static void print_family_op(FILE *stream, const pl_program *program, int32_t sta
 static void print_pass(FILE *stream, const pl_program *program, int32_t stage, const pl_pass *pass) {
   for (uint32_t i = 0; i < pass->n; i++) {
     const pl_instruction *instruction = &pass->instructions[i];
-    pl_family_kind data = instruction->experts ? PL_FAMILY_EXPERT_DATA : PL_FAMILY_DATA;
+    pl_family_kind data = pl_instruction_family(instruction);
     int32_t count = 1;
     switch ((pl_instruction_kind)instruction->kind) {
     case PL_INSTRUCTION_BLOCK:

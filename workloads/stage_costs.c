@@ -197,6 +197,10 @@ static pl_code price_gradients(costing *state, pricing *own) {
                       &own->gather_s[experts]));
     own->gather_s[experts] *= bytes->gathered_bytes;
   }
+  double share = bytes->reduced_bytes / pl_strategy_sharers(state->strategy), across_s = 0;
+  PL_TRY(price_line(state, family_of(state, own->stage, PL_FAMILY_COPIES), PL_ALL_REDUCE, stage->parameters * share,
+                    &own->constant_s, &across_s));
+  own->reduce_s[0] += across_s * share;
   return PL_OK;
 }
 

@@ -135,6 +135,21 @@ static pl_code check_experts(const pl_strategy *strategy, const pl_model *model,
                  ranks);
 }
 
+static pl_code check_shard(const pl_strategy *strategy, const pl_model *model, pl_error *error) {
+  int32_t shard = strategy->shard, replicas = pl_strategy_replicas(strategy);
+  if (shard == 0) return PL_OK;
+  if (strategy->zero == 0)
+    return pl_fail(error, PL_BAD_INPUT, "strategy: shard=%d, but zero=0 shards nothing; use zero=1, 2 or 3", shard);
+  if (shard == 1 || replicas % shard != 0)
+    return pl_fail(error, PL_BAD_INPUT,
+                   "strategy: shard=%d %s; it divides the dp * cp = %d ranks and is at least 2 (0: all of them)", shard,
+                   shard == 1 ? "shards nothing" : "does not divide", replicas);
+  if (model->n_experts == 0 || (strategy->tmp == 1 && pl_strategy_ep(strategy) == 1)) return PL_OK;
+  return pl_fail(error, PL_BAD_INPUT,
+                 "strategy: shard=%d with tmp=%d, ep=%d: experts have groups of their own; use shard=0", shard,
+                 strategy->tmp, pl_strategy_ep(strategy));
+}
+
 static pl_code check_options(const pl_strategy *strategy, const pl_model *model, const pl_job *job, pl_error *error) {
   if (strategy->sp && strategy->tmp == 1)
     return pl_fail(error, PL_BAD_INPUT, "strategy: sp=1 (sequence parallelism) needs tmp > 1");
@@ -197,6 +212,7 @@ pl_code pl_strategy_check(const pl_strategy *strategy, const pl_model *model, co
   PL_TRY(check_schedule(strategy, job, error));
   PL_TRY(check_options(strategy, model, job, error));
   PL_TRY(check_experts(strategy, model, error));
+  PL_TRY(check_shard(strategy, model, error));
   PL_TRY(check_assignment(strategy, model, error));
   return check_tensor_degree(strategy, model, job, error);
 }
@@ -220,13 +236,14 @@ int pl_strategy_format_assign(const pl_strategy *strategy, const pl_model *model
   return length;
 }
 
-/* What only some strategies have: "" or ",cp=2,cp_comm=gather,ep=8". */
+/* What only some strategies have: "" or ",cp=2,cp_comm=gather,ep=8,shard=4". */
 static void format_extras(const pl_strategy *strategy, char text[64]) {
   size_t length = 0;
   text[0] = '\0';
   if (strategy->cp > 1)
     length = (size_t)snprintf(text, 64, ",cp=%d%s", strategy->cp, strategy->cp_gather ? ",cp_comm=gather" : "");
-  if (strategy->ep > 1) snprintf(text + length, 64 - length, ",ep=%d", strategy->ep);
+  if (strategy->ep > 1) length += (size_t)snprintf(text + length, 64 - length, ",ep=%d", strategy->ep);
+  if (strategy->shard > 0) snprintf(text + length, 64 - length, ",shard=%d", strategy->shard);
 }
 
 /* Where the rest of a text goes that is `length` long so far. */

@@ -3,18 +3,20 @@
  *
  * Text form, key=value pairs separated by commas:
  *   pp=4,dp=4,tmp=1,mbs=1,assign=0:9:15:21:30,schedule=1f1b,vpp=1,sp=0,recompute=none,zero=0,overlap=1,order=tdp
- * and cp=1,cp_comm=p2p,ep=1,placement=0-7:12:8-11,idle=0,split=3:1. pp * dp * cp * tmp must be the number of devices,
- * unless a placement or idle=1 leaves some out. The ep ranks that share the experts of a layer are neighbours among the
- * dp * cp * tmp ranks of a stage, in that order with tmp innermost, whatever `order` says (Megatron Core's, with
- * expert-tensor-parallel-size 1): ep divides dp * cp * tmp. assign: pp * vpp + 1 strictly increasing boundaries from 0
- * to the number of transformer layers (embedding goes with the first, head with the last stage) or to the number of
- * blocks (AMP's way of counting); "uniform", "balanced", "optimal" and others are recipes. order: placement, innermost
- * first, a permutation of t, d, p, or of t, c, d, p; without c, context ranks come right behind t. It numbers the
- * ranks; rank i is on device i of the cluster, or on the i-th device of `placement`: devices and ranges of them (7-4
- * runs down), each device at most once. idle=1: without a placement the first devices are used and the others left
+ * and cp=1,cp_comm=p2p,ep=1,placement=0-7:12:8-11,idle=0,split=3:1,shard=8. pp * dp * cp * tmp must be the number of
+ * devices, unless a placement or idle=1 leaves some out. The ep ranks that share the experts of a layer are neighbours
+ * among the dp * cp * tmp ranks of a stage, in that order with tmp innermost, whatever `order` says (Megatron Core's,
+ * with expert-tensor-parallel-size 1): ep divides dp * cp * tmp. assign: pp * vpp + 1 strictly increasing boundaries
+ * from 0 to the number of transformer layers (embedding goes with the first, head with the last stage) or to the number
+ * of blocks (AMP's way of counting); "uniform", "balanced", "optimal" and others are recipes. order: placement,
+ * innermost first, a permutation of t, d, p, or of t, c, d, p; without c, context ranks come right behind t. It numbers
+ * the ranks; rank i is on device i of the cluster, or on the i-th device of `placement`: devices and ranges of them
+ * (7-4 runs down), each device at most once. idle=1: without a placement the first devices are used and the others left
  * idle. split: microbatches of each of the dp replicas (3x8 = eight times 3), in all gbs / mbs; without it they have
  * equally many. overlap=0: gradients are reduced when the last backward pass is over; ZeRO 2 and 3 reduce each bucket
- * at once all the same, and computing waits for it.
+ * at once all the same, and computing waits for it. shard: so many neighbours among the dp * cp ranks share a copy of
+ * what ZeRO shards, and their shares of gradients are all-reduced with those of the other copies (PyTorch's
+ * HYBRID_SHARD, MiCS, Megatron's distributed optimizer instances); without it all of them share one.
  */
 #ifndef PL_WORKLOADS_STRATEGY_H
 #define PL_WORKLOADS_STRATEGY_H
@@ -65,6 +67,7 @@ typedef struct pl_strategy {
   bool overlap_is_given; /* false: what the framework does, or 1 (pl_strategy_adopt) */
   pl_recompute recompute;
   int32_t zero;
+  int32_t shard; /* 0: all replicas */
   char order[5]; /* "tdp", "tcdp" */
   bool idle;     /* devices may be left over; a placement may always leave some */
   /* Device of each rank (pl_strategy_n_ranks of them, by pl_strategy_rank), each at most once; NULL: rank i is on
@@ -93,6 +96,13 @@ static inline int32_t pl_strategy_ep(const pl_strategy *strategy) {
  * of data rank r / cp. */
 static inline int32_t pl_strategy_replicas(const pl_strategy *strategy) {
   return strategy->dp * pl_strategy_cp(strategy);
+}
+/* Of these, how many share one copy of what ZeRO shards; and how many copies there are. */
+static inline int32_t pl_strategy_sharers(const pl_strategy *strategy) {
+  return strategy->shard > 0 ? strategy->shard : pl_strategy_replicas(strategy);
+}
+static inline int32_t pl_strategy_copies(const pl_strategy *strategy) {
+  return pl_strategy_replicas(strategy) / pl_strategy_sharers(strategy);
 }
 /* Microbatches that data rank `data` has in an iteration. */
 static inline int64_t pl_strategy_microbatches(const pl_strategy *strategy, const pl_job *job, int32_t data) {

@@ -71,6 +71,10 @@ static pl_code read_zero(parsing *state, const key_value *pair) {
   return read_integer(state, pair, 0, 3, &state->strategy->zero);
 }
 
+static pl_code read_shard(parsing *state, const key_value *pair) {
+  return read_integer(state, pair, 0, LARGEST_DEGREE, &state->strategy->shard);
+}
+
 static pl_code read_schedule(parsing *state, const key_value *pair) {
   int chosen = 0;
   PL_TRY(read_choice(state, pair, pl_schedule_names, &chosen));
@@ -147,6 +151,7 @@ static const struct {
     {"idle", read_flag},
     {"placement", read_placement},
     {"split", read_split},
+    {"shard", read_shard},
 };
 enum { N_KEYS = sizeof keys / sizeof *keys };
 
@@ -164,7 +169,7 @@ static pl_code read_pair(parsing *state, char *item, uint32_t *seen) {
   }
   return pl_fail(state->error, PL_BAD_INPUT,
                  "strategy: unknown key '%s'; known are pp, dp, tmp, mbs, assign, schedule, vpp, sp, recompute, zero, "
-                 "overlap, order, cp, cp_comm, ep, placement, idle, split",
+                 "overlap, order, cp, cp_comm, ep, placement, idle, split, shard",
                  pair.key);
 }
 

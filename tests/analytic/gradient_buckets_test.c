@@ -2,6 +2,8 @@
  *
  *   bucket_unit layer    a full bucket closes behind a block: as many reductions as blocks with parameters at most
  *   bucket_unit tensor   ... behind a matrix: a layer of 4 matrices has 4; together they are what layers are
+ *   shard s of n = s c   what ZeRO shards is shared by s neighbours, here a node: forward and backward gathers and the
+ *                        scatter take 3 (s - 1)/s S/W of NVLink, and the shares' all-reduce 2 (c - 1)/c S/s/V of a NIC
  *   copies_per_tensor    ZeRO 1: n (1 + number of tensors) launches behind the gather of what was updated
  */
 #include <setjmp.h>
@@ -10,6 +12,8 @@
 #include <stdint.h>
 
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 #include <cmocka.h>
 
 #include "tests/support/attention_job.h"
@@ -107,10 +111,92 @@ static void updates_are_copied_by_tensor(void **state) {
   attention_job_release(&own);
 }
 
+/* ---- shard ---- */
+
+enum { NODES = 2, REPLICAS = NODES * RANKS };
+
+static void build_nodes(attention_job *own, double port_Bps, double nic_Bps) {
+  attention_job_build(own, &(attention_shape){.n_layers = LAYERS,
+                                              .forward_s = 0x1p-10,
+                                              .backward_s = 0x1p-9,
+                                              .n_nodes = NODES,
+                                              .gpus_per_node = RANKS,
+                                              .port_Bps = port_Bps,
+                                              .nic_Bps = nic_Bps,
+                                              .gbs = REPLICAS});
+}
+
+static void hybrid_shards_stay_in_a_node(void **state) {
+  (void)state;
+  const double port_Bps = 4e9, nic_Bps = 1e9, compute_s = LAYERS * (0x1p-10 + 0x1p-9);
+  attention_job own;
+  build_nodes(&own, port_Bps, nic_Bps);
+  pl_framework framework = pl_framework_ideal;
+  framework.gathers_ahead = false;
+  double all = attention_job_all_gradient_bytes(&own), inside_s = (RANKS - 1.0) / RANKS * all / port_Bps;
+  double across_s = 2 * (NODES - 1.0) / NODES * all / RANKS / nic_Bps;
+  expect_time("zero 3", time_of(&own, &framework, "pp=1,dp=8,tmp=1,mbs=1,zero=3,overlap=0,shard=4"),
+              compute_s + 3 * inside_s + across_s, 400);
+  expect_time("zero 1", time_of(&own, &framework, "pp=1,dp=8,tmp=1,mbs=1,zero=1,overlap=0,shard=4"),
+              compute_s + 2 * inside_s + across_s, 400);
+  expect_time("all", time_of(&own, &framework, "pp=1,dp=8,tmp=1,mbs=1,zero=3,shard=8"),
+              time_of(&own, &framework, "pp=1,dp=8,tmp=1,mbs=1,zero=3"), 0);
+
+  /* overlapped, the copies' all-reduces run beside the next reduce-scatters: at least the slower of both remains */
+  own.job.bucket_bytes = 1;
+  double beside_s = time_of(&own, &framework, "pp=1,dp=8,tmp=1,mbs=1,zero=3,shard=4");
+  assert_true(beside_s < compute_s + 3 * inside_s + across_s && beside_s > LAYERS * 0x1p-10 + inside_s + across_s);
+  attention_job_release(&own);
+}
+
+static void hybrid_shards_hold_more(void **state) {
+  (void)state;
+  attention_job own;
+  build_nodes(&own, 0, 0);
+  double psi = attention_job_all_gradient_bytes(&own) / 2;
+  for (int32_t zero = 1; zero < 4; zero++) {
+    char text[64];
+    snprintf(text, sizeof text, "pp=1,dp=8,tmp=1,mbs=1,zero=%d,shard=4", zero);
+    own.job.framework = NULL;
+    pl_result_row row = attention_job_simulate(&own, text).row;
+    assert_true(row.mem_parameters_bytes == 2 * psi / (zero == 3 ? RANKS : 1));
+    assert_true(row.mem_gradients_bytes == 2 * psi / (zero >= 2 ? RANKS : 1));
+    assert_true(row.mem_optimizer_bytes == 12 * psi / RANKS);
+  }
+  attention_job_release(&own);
+}
+
+static void check_says(attention_job *own, const char *text, const char *words) {
+  pl_strategy strategy;
+  pl_error error = PL_ERROR_INIT;
+  assert_int_equal(pl_strategy_parse(text, &own->model, &own->arena, &strategy, &error), PL_OK);
+  assert_int_equal(pl_strategy_check(&strategy, &own->model, &own->job, REPLICAS, &error), PL_BAD_INPUT);
+  if (strstr(error.message, words) == NULL) fail_msg("'%s' lacks '%s'", error.message, words);
+}
+
+static void shards_that_cannot_be(void **state) {
+  (void)state;
+  attention_job own;
+  build_nodes(&own, 0, 0);
+  check_says(&own, "pp=1,dp=8,tmp=1,mbs=1,shard=4", "zero=0 shards nothing");
+  check_says(&own, "pp=1,dp=8,tmp=1,mbs=1,zero=3,shard=3", "shard=3 does not divide; it divides the dp * cp = 8 ranks");
+  check_says(&own, "pp=1,dp=8,tmp=1,mbs=1,zero=3,shard=16", "does not divide");
+  check_says(&own, "pp=1,dp=8,tmp=1,mbs=1,zero=3,shard=1", "shard=1 shards nothing");
+  pl_strategy strategy;
+  pl_error error = PL_ERROR_INIT;
+  char text[256];
+  pl_code code = pl_strategy_parse("pp=1,dp=8,tmp=1,mbs=1,zero=3,shard=4", &own.model, &own.arena, &strategy, &error);
+  assert_int_equal(code, PL_OK);
+  assert_true(pl_strategy_format(&strategy, &own.model, text, sizeof text) < (int)sizeof text);
+  assert_non_null(strstr(text, ",shard=4,"));
+  attention_job_release(&own);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(buckets_close_behind_tensors),
-      cmocka_unit_test(updates_are_copied_by_tensor),
+      cmocka_unit_test(buckets_close_behind_tensors), cmocka_unit_test(updates_are_copied_by_tensor),
+      cmocka_unit_test(hybrid_shards_stay_in_a_node), cmocka_unit_test(hybrid_shards_hold_more),
+      cmocka_unit_test(shards_that_cannot_be),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

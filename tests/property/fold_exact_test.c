@@ -90,6 +90,9 @@ static bool make_strategy(uint64_t *random, int32_t devices, const pl_model *mod
   strategy->sp = strategy->tmp > 1 && (random_below(random, 2) == 0 || model->n_experts > 0);
   strategy->recompute = (pl_recompute)random_below(random, 3);
   strategy->zero = (int32_t)random_below(random, strategy->pp > 1 ? 2 : 4);
+  if (strategy->zero > 0 && model->n_experts == 0 && random_below(random, 2) == 0)
+    strategy->shard = random_divisor(random, pl_strategy_replicas(strategy));
+  if (strategy->shard == 1) strategy->shard = 0;
   memcpy(strategy->order, orders[random_below(random, 10)], 5);
   strategy->boundary = random_boundaries(random, model, pl_strategy_n_chunks(strategy), arena);
   *job = (pl_job){.gbs = (int64_t)n_microbatches * strategy->dp * strategy->mbs, .seq = 128, .dtype = PL_DTYPE_FP16};
@@ -268,6 +271,7 @@ enum feature {
   FEATURE_EXPERT_GRADIENTS,
   FEATURE_PLACEMENT,
   FEATURE_IDLE,  /* some devices have nothing to do */
+  FEATURE_SHARD, /* copies of what ZeRO shards */
   FEATURE_SPLIT, /* replicas with different numbers of microbatches */
   N_FEATURES
 };
@@ -296,6 +300,7 @@ static const char *const feature_names[N_FEATURES] = {"overlap factor",
                                                       "gradients of experts",
                                                       "placement",
                                                       "idle devices",
+                                                      "copies of shards",
                                                       "uneven split"};
 
 static bool is_uneven(const pl_strategy *strategy) {
@@ -385,6 +390,7 @@ static void count_features(const pl_cluster *cluster, const pl_model *model, con
       [FEATURE_EXPERTS_ACROSS_TENSOR_GROUPS] = strategy->ep > strategy->tmp && strategy->tmp > 1,
       [FEATURE_PLACEMENT] = strategy->placement != NULL,
       [FEATURE_IDLE] = pl_strategy_n_ranks(strategy) < cluster->n_devices,
+      [FEATURE_SHARD] = pl_strategy_copies(strategy) > 1,
       [FEATURE_SPLIT] = strategy->split != NULL && strategy->split[0] != strategy->split[strategy->dp - 1],
       [FEATURE_EXPERT_GRADIENTS] = strategy->ep > 1 && pl_strategy_expert_replicas(strategy) > 1};
   for (int i = 0; i < N_FEATURES; i++)

@@ -143,7 +143,10 @@ static void rates_of_networks(void **state) {
               "EDR 100Gb/s (mlx5_0) per node\",LiBai,fp16,2-matrix,1,1,,16,,,,2,32,full,1,,,,\n");
   assert_string_equal(cases.cases[0].platform, "dgx-h100 --nodes 12 --gpus-per-node 8 --nic-rate 12.5GBps");
   assert_string_equal(cases.cases[1].platform, "v100-cube-1ib --nodes 2 --gpus-per-node 8");
-  assert_false(cases.cases[1].job.flash); /* no fused attention before the A100 */
+  assert_false(cases.cases[1].job.flash);             /* no fused attention before the A100 */
+  assert_int_equal(cases.cases[0].strategy.shard, 8); /* HSDP: inside a node */
+  assert_int_equal(cases.cases[0].strategy.zero, 3);
+  assert_int_equal(cases.cases[1].strategy.shard, 0);
 }
 
 /* A name within a name (H200 in GH200), cards, and chips that differ from their relatives in NVLink. */
