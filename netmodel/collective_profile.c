@@ -87,6 +87,8 @@ static pl_code read_match(const pl_document *document, const pl_node *node, bool
   if (!wiring->nvlink && strcmp(link, "pcie") != 0)
     return pl_document_fail(document, pl_node_get(node, "link"), error, "link '%.32s' is neither nvlink nor pcie",
                             link);
+  wiring->host = false;
+  if (pl_node_get(node, "host") != NULL) PL_TRY(pl_node_boolean(document, node, "host", &wiring->host, error));
   PL_TRY(read_number(document, node, "local", 0, 100, &wiring->local, error));
   return read_bounds(document, node, "link_GBps", &wiring->least_GBps, &wiring->most_GBps, error);
 }
@@ -104,8 +106,8 @@ static pl_code read_remark(const pl_document *document, const pl_node *mapping, 
 
 static pl_code read_wiring(const pl_document *document, const pl_node *node, bool inside, pl_arena *arena,
                            pl_wiring *wiring, pl_error *error) {
-  static const char *const inside_keys[] = {"name", "link",   "link_GBps",  "launch_us", "local", "ring",
-                                            "nvls", "direct", "provenance", "like",      NULL};
+  static const char *const inside_keys[] = {"name", "link", "link_GBps", "host",       "launch_us", "local",
+                                            "ring", "nvls", "direct",    "provenance", "like",      NULL};
   static const char *const between_keys[] = {"name",       "nic_GBps", "nic_us", "pcie_GBps", "limit_GBps",
                                              "launch_us",  "ring",     "tree",   "direct",    "nvls",
                                              "provenance", "like",     NULL};
@@ -199,6 +201,7 @@ static bool within(double value, double least, double most) {
 static bool matches_inside(const pl_wiring *wiring, const pl_wiring_facts *facts) {
   bool nvlink = facts->nvlink_GBps > 0;
   double link_GBps = nvlink ? facts->nvlink_GBps : facts->pcie_GBps;
+  if (wiring->host && !facts->host) return false;
   return wiring->nvlink == nvlink && link_GBps > 0 && within(link_GBps, wiring->least_GBps, wiring->most_GBps);
 }
 

@@ -52,6 +52,7 @@ typedef struct pl_wiring {
   const char *like;             /* the entry that calibration starts from, for what no measurement says; NULL: none */
   const char *provenance;       /* NULL: not stated */
   bool nvlink;                  /* inside: NVLink, else PCIe */
+  bool host;                    /* inside: only groups whose hops cross a link of kind cpu, e.g. host memory */
   double least_GBps, most_GBps; /* of a link inside, or of a NIC; bounds inclusive, of "link_GBps", "nic_GBps" */
   double least_us, most_us;     /* between: latency of one NIC */
   double least_pcie_GBps, most_pcie_GBps; /* between: slowest PCIe link; groups that cross none match any bounds */
@@ -84,6 +85,7 @@ typedef struct pl_wiring_facts {
   double nvlink_GBps, pcie_GBps, nic_GBps; /* slowest of its kind */
   double nic_us;                           /* largest latency of one NIC */
   bool inside, between;                    /* hops inside and between nodes */
+  bool host;                               /* some hop crosses a link of kind cpu: memory of the host, or its bus */
 } pl_wiring_facts;
 
 /* The entries of a group; NULL where none matches or there are no such hops. */

@@ -36,6 +36,7 @@ static void put_wiring(pl_json *json, const pl_wiring *wiring, bool inside) {
   put_remark(json, "provenance", wiring->provenance);
   if (inside) pl_json_put_string(json, "link", wiring->nvlink ? "nvlink" : "pcie");
   put_bounds(json, inside ? "link_GBps" : "nic_GBps", wiring->least_GBps, wiring->most_GBps);
+  if (inside && wiring->host) pl_json_put_boolean(json, "host", true);
   if (!inside) {
     put_bounds(json, "nic_us", wiring->least_us, wiring->most_us);
     put_bounds(json, "pcie_GBps", wiring->least_pcie_GBps, wiring->most_pcie_GBps);

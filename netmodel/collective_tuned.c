@@ -57,6 +57,7 @@ static pl_wiring_facts facts_of(const pl_collective_group *group) {
     double GBps = link->capacity_Bps * 1e-9;
     if (link->kind == PL_LINK_NVLINK) keep_least(&facts.nvlink_GBps, GBps);
     if (link->kind == PL_LINK_PCIE) keep_least(&facts.pcie_GBps, GBps);
+    facts.host |= link->kind == PL_LINK_CPU;
     if (link->kind != PL_LINK_NIC) continue;
     keep_least(&facts.nic_GBps, GBps);
     facts.nic_us = fmax(facts.nic_us, 1e6 * pl_ticks_to_s(link->latency));
@@ -174,12 +175,14 @@ static pl_tuned_work work_of(const pl_collective_group *group, pl_tuned algorith
                          .nic_us = 1e6 * progress_bytes / rates->nic_Bps};
 }
 
+/* A broadcast leaves out the hop into its root, which shares links with the others where a switch has one way up. */
 static void ring_work(const pl_collective_group *group, pl_collective_kind kind, double size_bytes,
                       const pl_fluid_collective *fluid, pl_tuned_work *work) {
-  const pl_level_rates *rates = &group->tuning.ring;
-  *work = work_of(group, PL_TUNED_RING, fluid, rates, fluid->progress_bytes);
+  pl_level_rates rates = group->tuning.ring;
+  if (kind == PL_BROADCAST) rates = level_rates(group, fluid->uses, fluid->spec.n_uses, fluid->spec.rate_cap_Bps);
+  *work = work_of(group, PL_TUNED_RING, fluid, &rates, fluid->progress_bytes);
   count_ring_steps(group, kind, work);
-  if (kind != PL_BROADCAST) work->local_us = 1e6 * (size_bytes / group->n / group->n_channels) / rates->inside_Bps;
+  if (kind != PL_BROADCAST) work->local_us = 1e6 * (size_bytes / group->n / group->n_channels) / rates.inside_Bps;
 }
 
 static void tree_steps(const pl_collective_group *group, bool chains, pl_tuned_work *work) {

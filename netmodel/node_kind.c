@@ -12,7 +12,7 @@
  * Between sockets what NCCL's tuner counts with for traffic of GPUs and NICs: 6 GB/s QPI of Broadwell, 9 UPI of Skylake
  * (2.10.3), 16 Infinity Fabric (AMD_BW, 2.16.2), 22 UPI of Sapphire Rapids (SRP_QPI_BW, 2.26.2). The bus itself is
  * wider (2 QPI links of 9.6 GT/s are 38 GB/s per direction), which copies of host memory can use: for them the figure
- * is low.
+ * is low. Where GPUs exchange through the memory of the CPU (`memory_GBps`) the bus has its own rate.
  */
 #include "netmodel/node_kind_tables.h"
 

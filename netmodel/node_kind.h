@@ -39,6 +39,8 @@ typedef struct pl_node_kind {
   const uint8_t (*pair_links)[8];             /* NVLinks per pair of GPUs, symmetric; NULL: none */
   double pair_link_GBps;                      /* of one such link, each direction */
   double pcie_GBps, uplink_GBps, socket_GBps; /* of a GPU's slot, of a PCIe switch upwards, between the sockets */
+  /* Of one socket's memory; 0: not counted. Where it is, transfers between GPUs that no PCIe switch joins pass it. */
+  double memory_GBps;
   double nic_GBps;
   uint32_t nic_ns, switch_ns; /* latency of a NIC with its cable, and of crossing one network switch */
 } pl_node_kind;
@@ -49,7 +51,8 @@ enum {
   PL_NODE_NVLINK_NS = 500,
   PL_NODE_PCIE_NS = 500,
   PL_NODE_UPLINK_NS = 100,
-  PL_NODE_SOCKET_NS = 200
+  PL_NODE_SOCKET_NS = 200,
+  PL_NODE_MEMORY_NS = 0 /* within the slots' latency */
 };
 
 typedef enum pl_wire {
@@ -59,6 +62,7 @@ typedef enum pl_wire {
   PL_WIRE_UPLINK,   /* a = place; UP = towards the socket */
   PL_WIRE_TRUNK,    /* a = switch of the second level; UP = towards the socket */
   PL_WIRE_SOCKETS,  /* UP = from socket 0 to socket 1 */
+  PL_WIRE_MEMORY,   /* a = socket; written and read, no direction */
   PL_WIRE_NIC       /* a = NIC; UP = out of the node */
 } pl_wire;
 

@@ -14,9 +14,12 @@ const pl_node_kind pl_node_kinds_papers[] = {
          "Proteus, table III: 1 node, 8 TITAN Xp, PCIe. From its topology file: PCIe 3.0 switches 02, 06 (socket 0) "
          "and 82,\n"
          "86 (socket 1) with two GPUs each; its cluster file says 12 GB/s between GPUs, as measured for gen 3 x16.\n"
-         "Between the sockets: 6 GB/s of peer traffic over QPI (NCCL 2.10.3 tuner; the bus numbers are those of a\n"
-         "Haswell or Broadwell board). Its 1 Gb/s Ethernet is left out: there is no second node.\n"
-         "Which CPU is not published: cores and speed of a Xeon E5-2698 v4 are assumed.\n",
+         "The bus numbers are those of a Haswell or Broadwell board, which CPU is not published: a Xeon E5-2698 v4 is\n"
+         "assumed, 76.8 GB/s of memory and two QPI links of 9.6 GT/s, 38.4 GB/s, per socket (Intel). NCCL lets no "
+         "GPUs\n"
+         "behind different switches access each other there (2.8.4 and 2.10.3, ncclTopoCheckP2p): between switches\n"
+         "everything passes the memory of a socket, nNmemC. Its 1 Gb/s Ethernet is left out: there is no second "
+         "node.\n",
      .device = "TitanXp",
      .default_nodes = 1,
      .n_gpus = 8,
@@ -31,7 +34,8 @@ const pl_node_kind pl_node_kinds_papers[] = {
      .place_socket = TWO_SOCKETS,
      .pcie_GBps = 12,
      .uplink_GBps = 12,
-     .socket_GBps = 6},
+     .socket_GBps = 38.4,
+     .memory_GBps = 76.8},
     {.name = "hc2",
      .title = "Proteus HC2: 8 V100 per node in a hybrid cube mesh, one 100 Gb/s NIC per node",
      .about = "Proteus, table III: 4 nodes, 8 V100, NVLink, 100 Gb/s. From its topology file (dgx1_v100_1ib): links "

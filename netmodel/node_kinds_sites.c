@@ -177,12 +177,17 @@ const pl_node_kind pl_node_kinds_sites[] = {
     {.name = "g4dn.12xlarge",
      .title = "AWS g4dn.12xlarge: 4 T4 on PCIe, 50 Gb/s network",
      .about =
-         "g4dn.12xlarge: no NVLink; GPUs reach each other over PCIe and the CPU's root complex at 50 Gb/s = 6.25 GB/s "
-         "(AMP,\n"
-         "section 4.3; the rate of gen 3 x8). Network: 50 Gb/s (AMP, section 4.3); 15 us per NIC, from the 64 us of\n"
-         "a two-rank all-reduce over EFA (aws-ia/terraform-aws-eks-blueprints, eks-efa). One socket: its 48 vCPUs\n"
-         "are the 24 cores of one Xeon Platinum 8259CL, half of g4dn.metal, which has 4 T4 on each of two sockets\n"
-         "(pytorch/ci-infra pull request 747): neither GPUs nor network are across a bus between sockets.\n",
+         "g4dn.12xlarge: no NVLink and no switch; GPUs reach each other through the memory of the CPU, nNmem0 (six\n"
+         "channels of DDR4-2933, 140.8 GB/s), each at 50 Gb/s = 6.25 GB/s (AMP, section 4.3; the rate of gen 3 x8): "
+         "NCCL\n"
+         "uses no peer access across a root complex of Intel's (2.10.3, ncclTopoCheckP2p), and none worked there\n"
+         "(ray-project/ray issue 15495). Network: 50 Gb/s (AMP, section 4.3); 15 us per NIC, from the 64 us of a "
+         "two-rank\n"
+         "all-reduce over EFA (aws-ia/terraform-aws-eks-blueprints, eks-efa). One socket: its 48 vCPUs are the 24 "
+         "cores\n"
+         "of one Xeon Platinum 8259CL, half of g4dn.metal, which has 4 T4 on each of two sockets (pytorch/ci-infra "
+         "pull\n"
+         "request 747): neither GPUs nor network are across a bus between sockets.\n",
      .device = "T4",
      .default_nodes = 1,
      .n_gpus = 4,
@@ -193,6 +198,7 @@ const pl_node_kind pl_node_kinds_sites[] = {
      .cpu_cores = 24,
      .cpu_core_Gflops = 160,
      .pcie_GBps = 6.25,
+     .memory_GBps = 140.8,
      .nic_GBps = 6.25,
      .nic_ns = 15000,
      .switch_ns = 0},

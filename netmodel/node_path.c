@@ -55,17 +55,23 @@ static uint32_t path_over_bus(uint32_t from_socket, uint32_t to_socket, pl_hop *
   return 1;
 }
 
-/* From one place to another: nothing inside a switch or a socket, else up, across, and down. */
-static uint32_t path_between_places(const pl_node_kind *kind, uint32_t from, uint32_t to, pl_hop *hops) {
+/* From one place to another: nothing inside a switch or a socket, else up, across, and down. Between GPUs
+ * (`through_memory`) what no switch joins is written into the memory of a socket and read from there; of two sockets
+ * the same one both ways, since a route has one list of links. */
+static uint32_t path_between_places(const pl_node_kind *kind, uint32_t from, uint32_t to, bool through_memory,
+                                    pl_hop *hops) {
   uint32_t n = 0;
-  if (from == to) return 0;
-  if (share_top(kind, from, to)) {
+  if (from == to && (kind->switched || !through_memory)) return 0;
+  if (from != to && share_top(kind, from, to)) {
     hops[n++] = hop(PL_WIRE_UPLINK, from, true);
     hops[n++] = hop(PL_WIRE_UPLINK, to, false);
     return n;
   }
   n += path_to_socket(kind, from, true, hops);
-  n += path_over_bus(kind->place_socket[from], kind->place_socket[to], hops + n);
+  uint32_t near = kind->place_socket[from], far = kind->place_socket[to];
+  if (through_memory && near > far) hops[n++] = hop(PL_WIRE_MEMORY, near, true);
+  n += path_over_bus(near, far, hops + n);
+  if (through_memory && near <= far) hops[n++] = hop(PL_WIRE_MEMORY, far, true);
   n += path_to_socket(kind, to, false, hops + n);
   return n;
 }
@@ -82,7 +88,7 @@ uint32_t pl_node_kind_path(const pl_node_kind *kind, uint32_t from, uint32_t to,
     hops[n++] = nvlink_hop(relay, to);
   } else {
     hops[n++] = hop(PL_WIRE_PCIE, from, true);
-    n += path_between_places(kind, kind->gpu_place[from], kind->gpu_place[to], hops + n);
+    n += path_between_places(kind, kind->gpu_place[from], kind->gpu_place[to], kind->memory_GBps > 0, hops + n);
     hops[n++] = hop(PL_WIRE_PCIE, to, false);
   }
   return n;
@@ -91,7 +97,7 @@ uint32_t pl_node_kind_path(const pl_node_kind *kind, uint32_t from, uint32_t to,
 uint32_t pl_node_kind_path_out(const pl_node_kind *kind, uint32_t gpu, pl_hop hops[PL_NODE_HOPS_MAX]) {
   uint32_t n = 0, nic = kind->gpu_nic[gpu];
   hops[n++] = hop(PL_WIRE_PCIE, gpu, true);
-  n += path_between_places(kind, kind->gpu_place[gpu], kind->nic_place[nic], hops + n);
+  n += path_between_places(kind, kind->gpu_place[gpu], kind->nic_place[nic], false, hops + n);
   hops[n++] = hop(PL_WIRE_NIC, nic, true);
   return n;
 }

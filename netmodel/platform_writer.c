@@ -116,6 +116,9 @@ static void name_wire(uint32_t node, pl_hop hop, char name[WIRE_NAME_BYTES]) {
   case PL_WIRE_SOCKETS:
     snprintf(name, WIRE_NAME_BYTES, "n%uqpi", node);
     break;
+  case PL_WIRE_MEMORY:
+    snprintf(name, WIRE_NAME_BYTES, "n%umem%u", node, hop.a);
+    break;
   case PL_WIRE_NIC:
     snprintf(name, WIRE_NAME_BYTES, "n%unic%u", node, hop.a);
     break;
@@ -142,6 +145,9 @@ static void write_wire(const writer *w, const pl_node_kind *kind, uint32_t node,
     break;
   case PL_WIRE_SOCKETS:
     write_link(w, name, kind->socket_GBps, PL_NODE_SOCKET_NS, "SPLITDUPLEX", "cpu");
+    break;
+  case PL_WIRE_MEMORY: /* every byte is written once and read once */
+    write_link(w, name, kind->memory_GBps / 2, PL_NODE_MEMORY_NS, "SHARED", "cpu");
     break;
   case PL_WIRE_NIC:
     write_link(w, name, nic_GBps(w, kind), kind->nic_ns, "SPLITDUPLEX", "nic");
@@ -195,7 +201,10 @@ static void write_hops(const writer *w, uint32_t node, const pl_hop *hops, uint3
   char name[WIRE_NAME_BYTES];
   for (uint32_t i = 0; i < n; i++) {
     name_wire(node, hops[i], name);
-    fprintf(w->out, "<link_ctn id=\"%s\" direction=\"%s\"/>", name, hops[i].up ? "UP" : "DOWN");
+    if (hops[i].wire == PL_WIRE_MEMORY)
+      fprintf(w->out, "<link_ctn id=\"%s\"/>", name);
+    else
+      fprintf(w->out, "<link_ctn id=\"%s\" direction=\"%s\"/>", name, hops[i].up ? "UP" : "DOWN");
   }
 }
 

@@ -410,7 +410,7 @@ assert len({out['platform_digest'], slow['platform_digest'], double['platform_di
 
 @test "--vary: what cannot be varied is one message" {
   local job=(--platform "$platform" --model "$model" --gbs 32 --strategy "$strategy")
-  refuses "no link of the kind 'nvlink'; its kinds are: pcie, nic, fabric" "${job[@]}" --vary link:nvlink.bandwidth=x2
+  refuses "no link of the kind 'nvlink'; its kinds are: pcie, cpu, nic, fabric" "${job[@]}" --vary link:nvlink.bandwidth=x2
   refuses "'100' has no unit" "${job[@]}" --vary link:nic.bandwidth=100
   refuses "--vary nodes=2: " "${job[@]}" --vary nodes=2
   refuses "leave out --trace" "${job[@]}" --vary nodes=4 --trace "$dir/t.json"

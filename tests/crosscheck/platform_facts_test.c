@@ -185,9 +185,10 @@ static void check_hc1(const char *path) {
   const pl_cluster *c = load("platforms/hc1.xml");
   expect_sizes(c, 1, 8, "TitanXp");
   expect_route(c, "n0g0", "n0g1", "n0pcie0_UP n0pcie1_DOWN", 1e-6);
-  expect_route(c, "n0g1", "n0g2", "n0pcie1_UP n0psw0_UP n0psw1_DOWN n0pcie2_DOWN", 1.2e-6);
-  expect_route(c, "n0g7", "n0g0", "n0pcie7_UP n0psw3_UP n0qpi_DOWN n0psw0_DOWN n0pcie0_DOWN", 1.4e-6);
-  expect_link(c, "n0qpi_UP", 6e9, PL_LINK_CPU, PL_LINK_SHARED);
+  expect_route(c, "n0g1", "n0g2", "n0pcie1_UP n0psw0_UP n0mem0 n0psw1_DOWN n0pcie2_DOWN", 1.2e-6);
+  expect_route(c, "n0g7", "n0g0", "n0pcie7_UP n0psw3_UP n0mem1 n0qpi_DOWN n0psw0_DOWN n0pcie0_DOWN", 1.4e-6);
+  expect_link(c, "n0qpi_UP", 38.4e9, PL_LINK_CPU, PL_LINK_SHARED);
+  expect_link(c, "n0mem1", 38.4e9, PL_LINK_CPU, PL_LINK_SHARED); /* half of 76.8: written and read */
 }
 
 static void check_hc2(const char *path) {
@@ -213,7 +214,7 @@ static void check_amp(const char *path) {
   expect(strcmp(pl_cluster_profile(c, 11)->name, "V100-SXM2-16GB") == 0, "profile", "last V100");
   expect(strcmp(pl_cluster_profile(c, 12)->name, "T4") == 0, "profile", "first T4");
   expect_route(c, "n0g0", "n0g3", "n0nv0-3_UP", 0.5e-6);
-  expect_route(c, "n3g0", "n3g3", "n3pcie0_UP n3pcie3_DOWN", 1e-6);
+  expect_route(c, "n3g0", "n3g3", "n3pcie0_UP n3mem0 n3pcie3_DOWN", 1e-6);
   expect_route(c, "n0g0", "n3g1", "n0pcie0_UP n0nic0_UP switch n3nic0_DOWN n3pcie1_DOWN", 31e-6);
   expect_link(c, "n2nic0_UP", 1.25e9, PL_LINK_NIC, PL_LINK_SHARED);
   expect_link(c, "n3nic0_UP", 6.25e9, PL_LINK_NIC, PL_LINK_SHARED);

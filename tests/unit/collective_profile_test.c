@@ -133,9 +133,9 @@ static void choices(void **state) {
   assert_true(path[0] == '/' && strstr(path, "/platforms/collectives/nccl.json") != NULL);
 }
 
-static const char *inside_name(double nvlink_GBps, double pcie_GBps) {
+static const char *inside_name(double nvlink_GBps, double pcie_GBps, bool host) {
   const pl_wiring *inside, *between;
-  const pl_wiring_facts facts = {.nvlink_GBps = nvlink_GBps, .pcie_GBps = pcie_GBps, .inside = true};
+  const pl_wiring_facts facts = {.nvlink_GBps = nvlink_GBps, .pcie_GBps = pcie_GBps, .inside = true, .host = host};
   pl_collective_profile_match(shipped_collective_profile(&arena), &facts, &inside, &between);
   assert_null(between);
   return inside != NULL ? inside->name : "none";
@@ -151,15 +151,18 @@ static const char *between_name(double nic_GBps, double nic_us, double pcie_GBps
 
 static void matches(void **state) {
   (void)state;
-  assert_string_equal(inside_name(25, 0), "nvlink-direct");
-  assert_string_equal(inside_name(150, 0), "nvswitch-nvlink2");
-  assert_string_equal(inside_name(300, 26), "nvswitch-nvlink3"); /* NVLink goes before PCIe */
-  assert_string_equal(inside_name(450, 52), "nvswitch-nvlink4");
-  assert_string_equal(inside_name(900, 0), "nvswitch-nvlink5");
-  assert_string_equal(inside_name(0, 6.25), "pcie-host");
-  assert_string_equal(inside_name(0, 12), "pcie3");
-  assert_string_equal(inside_name(0, 52), "pcie4-5");
-  assert_string_equal(inside_name(0, 0), "none");
+  assert_string_equal(inside_name(25, 0, false), "nvlink-direct");
+  assert_string_equal(inside_name(150, 0, false), "nvswitch-nvlink2");
+  assert_string_equal(inside_name(300, 26, false), "nvswitch-nvlink3"); /* NVLink goes before PCIe */
+  assert_string_equal(inside_name(450, 52, false), "nvswitch-nvlink4");
+  assert_string_equal(inside_name(900, 0, false), "nvswitch-nvlink5");
+  assert_string_equal(inside_name(0, 6.25, true), "pcie-host");
+  assert_string_equal(inside_name(0, 12, true), "pcie-host");
+  assert_string_equal(inside_name(0, 26, true), "pcie4-5"); /* an entry that does not ask for it takes it too */
+  assert_string_equal(inside_name(150, 12, true), "nvswitch-nvlink2");
+  assert_string_equal(inside_name(0, 12, false), "pcie3");
+  assert_string_equal(inside_name(0, 52, false), "pcie4-5");
+  assert_string_equal(inside_name(0, 0, false), "none");
   assert_string_equal(between_name(25, 0.78, 26), "infiniband-hdr");
   assert_string_equal(between_name(50, 0.78, 52), "infiniband-ndr");
   assert_string_equal(between_name(25, 2, 52), "slingshot");

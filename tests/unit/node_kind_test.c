@@ -101,7 +101,7 @@ static void test_paths_reverse(void **state) {
         for (uint32_t h = 0; h < n; h++) {
           pl_hop forward = there[h], backward = back[n - 1 - h];
           assert_true(forward.wire == backward.wire && forward.a == backward.a && forward.b == backward.b);
-          assert_int_equal(forward.up, !backward.up);
+          if (forward.wire != PL_WIRE_MEMORY) assert_int_equal(forward.up, !backward.up); /* memory: both at once */
         }
       }
   }
@@ -111,10 +111,15 @@ static void test_sockets(void **state) {
   (void)state;
   pl_hop hops[PL_NODE_HOPS_MAX];
   assert_int_equal(pl_node_kind_path(find("hc1"), 0, 1, hops), 2); /* one switch */
-  assert_int_equal(pl_node_kind_path(find("hc1"), 0, 2, hops), 4); /* one socket */
-  assert_int_equal(pl_node_kind_path(find("hc1"), 0, 4, hops), 5); /* both */
+  assert_int_equal(pl_node_kind_path(find("hc1"), 0, 2, hops), 5); /* one socket, through its memory */
+  assert_true(hops[2].wire == PL_WIRE_MEMORY && hops[2].a == 0);
+  assert_int_equal(pl_node_kind_path(find("hc1"), 0, 4, hops), 6); /* both, through that of the second */
   assert_int_equal(hops[2].wire, PL_WIRE_SOCKETS);
   assert_true(hops[2].up);
+  assert_true(hops[3].wire == PL_WIRE_MEMORY && hops[3].a == 1);
+  assert_int_equal(pl_node_kind_path(find("g4dn.12xlarge"), 0, 3, hops), 3); /* no switch: always */
+  assert_int_equal(hops[1].wire, PL_WIRE_MEMORY);
+  assert_int_equal(pl_node_kind_path_out(find("g4dn.12xlarge"), 0, hops), 2); /* only between GPUs */
   /* The NIC of HC2 is beside GPUs 2 and 3. */
   assert_int_equal(pl_node_kind_path_out(find("hc2"), 3, hops), 2);
   assert_int_equal(pl_node_kind_path_out(find("hc2"), 0, hops), 4);
