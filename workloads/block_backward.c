@@ -68,13 +68,13 @@ static void weight_gradient(differ *d, const char *name, uint32_t weight, const 
   uint32_t sum = parameter_gradient(d, weight);
   int64_t m = forward->k, n = forward->n, k = forward->m;
   if (tape->framework->fuses_accumulation) {
-    pl_tape_gemm(tape, name, PL_CATEGORY_BACKWARD, forward->batch, m, n, k, input, g, sum, sum);
+    pl_tape_gemm(tape, name, PL_CATEGORY_BACKWARD, forward->batch, m, n, k, input, g, sum, sum)->transposed = true;
     return;
   }
   /* Where the profile keeps all of them until the pass is over, they are not this block's to count. */
   pl_tensor_kind kind = tape->framework->keeps_16bit_gradients ? PL_TENSOR_PARAMETER_GRADIENT : PL_TENSOR_GRADIENT;
   uint32_t dw = pl_tape_like(tape, weight, tape->tensors[weight].name, kind, tape->shard->dtype);
-  pl_tape_gemm(tape, name, PL_CATEGORY_BACKWARD, forward->batch, m, n, k, input, g, PL_NONE, dw);
+  pl_tape_gemm(tape, name, PL_CATEGORY_BACKWARD, forward->batch, m, n, k, input, g, PL_NONE, dw)->transposed = true;
   pl_tape_sweep(tape, "accumulate", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, dw, sum, PL_NONE, sum, PL_NONE);
 }
 
@@ -283,7 +283,9 @@ static void backward_context(differ *d, const pl_tape_node *node, uint32_t g) {
   const pl_op f = tape->forward[node->op];
   uint32_t dp = fresh(d, node->input), dqkv = fresh(d, node->second);
   pl_tape_gemm(tape, node->names.backward, PL_CATEGORY_BACKWARD, f.batch, f.m, f.k, f.n, g, node->second, PL_NONE, dp);
-  pl_tape_gemm(tape, node->names.wgrad, PL_CATEGORY_BACKWARD, f.batch, f.k, f.n, f.m, node->input, g, PL_NONE, dqkv);
+  pl_op *dv = pl_tape_gemm(tape, node->names.wgrad, PL_CATEGORY_BACKWARD, f.batch, f.k, f.n, f.m, node->input, g,
+                           PL_NONE, dqkv);
+  dv->transposed = true;
   arrive(d, node->second, dqkv);
   arrive(d, node->input, dp);
 }
@@ -293,7 +295,9 @@ static void backward_scores(differ *d, const pl_tape_node *node, uint32_t g) {
   const pl_op f = tape->forward[node->op];
   uint32_t dqkv = d->gradient[node->input];
   pl_tape_gemm(tape, node->names.backward, PL_CATEGORY_BACKWARD, f.batch, f.m, f.k, f.n, g, node->input, dqkv, dqkv);
-  pl_tape_gemm(tape, node->names.wgrad, PL_CATEGORY_BACKWARD, f.batch, f.n, f.k, f.m, g, node->input, dqkv, dqkv);
+  pl_op *dk =
+      pl_tape_gemm(tape, node->names.wgrad, PL_CATEGORY_BACKWARD, f.batch, f.n, f.k, f.m, g, node->input, dqkv, dqkv);
+  dk->transposed = true;
 }
 
 /* A gradient table of the weights' own type is set to zero (written), the rows of the tokens are added into it (read

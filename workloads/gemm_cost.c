@@ -31,7 +31,7 @@ double pl_gemm_least_bytes(const pl_gemm_shape *shape) {
 }
 
 int pl_gemm_alignment_of(const pl_gemm_shape *shape) {
-  int64_t extents = shape->n | shape->k;
+  int64_t extents = shape->n | (shape->transposed ? shape->m : shape->k);
   double bytes = (double)(extents & -extents) * pl_dtype_bytes(shape->dtype);
   return bytes >= 16 ? -1 : bytes >= 4 ? PL_GEMM_ALIGNED_4 : PL_GEMM_ALIGNED_2;
 }

@@ -23,6 +23,7 @@
 #ifndef PL_WORKLOADS_GEMM_COST_H
 #define PL_WORKLOADS_GEMM_COST_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "core/device_profile.h"
@@ -30,7 +31,8 @@
 typedef struct pl_gemm_shape {
   int64_t batch, m, n, k; /* all > 0 */
   pl_dtype dtype;
-  double bytes; /* traffic to device memory; at least every operand once counts whatever is said here */
+  double bytes;    /* traffic to device memory; at least every operand once counts whatever is said here */
+  bool transposed; /* the first operand lies as [k, m]: its rows, and those of the other two, are m and n long */
 } pl_gemm_shape;
 
 typedef struct pl_gemm_time {

@@ -87,6 +87,7 @@ typedef struct pl_op {
   uint8_t attention_kernel;  /* pl_attention_kernel; only for PL_OP_ATTENTION */
   uint8_t collective, group; /* pl_collective_kind, pl_group_role; only for PL_OP_COLLECTIVE */
   uint8_t overlap;           /* pl_overlap */
+  bool transposed; /* GEMM: the first operand lies as [k, m] in memory, as the weight gradient reads its input */
   /* GEMM: as above. ATTENTION: (batch * heads, query length, key length, head size). The memory-bound kinds: (1, rows,
    * width, 0). */
   int64_t batch, m, n, k;

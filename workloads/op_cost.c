@@ -136,8 +136,13 @@ static bool fitted_kernel(const pl_device_profile *profile, pl_kernel_kind kind,
 static bool fitted_gemm(const pl_device_profile *profile, const pl_op *op, pl_op_time *time) {
   const pl_gemm_fit *fit = pl_gemm_fit_for(profile, (pl_dtype)op->dtype);
   if (fit == NULL || op->batch <= 0 || op->m <= 0 || op->n <= 0 || op->k <= 0) return false;
-  pl_gemm_shape shape = {
-      .batch = op->batch, .m = op->m, .n = op->n, .k = op->k, .dtype = (pl_dtype)op->dtype, .bytes = op->bytes};
+  pl_gemm_shape shape = {.batch = op->batch,
+                         .m = op->m,
+                         .n = op->n,
+                         .k = op->k,
+                         .dtype = (pl_dtype)op->dtype,
+                         .bytes = op->bytes,
+                         .transposed = op->transposed};
   pl_gemm_time gemm = pl_gemm_cost(profile, fit, &shape);
   double work_s = fmax(gemm.compute_s, gemm.memory_s);
   *time = (pl_op_time){.time_s = gemm.time_s,
