@@ -130,6 +130,7 @@ static pl_code express(pl_case *c, const pl_csv *known, const pl_case_options *o
   PL_TRY(find_framework(c, options, profiles, arena, error));
   if (options->framework == NULL) pl_row_choose_attention(row, &c->framework);
   if (options->framework == NULL) pl_row_choose_compilation(row, &c->framework);
+  if (options->framework == NULL) pl_row_choose_weights(row, &c->framework);
   if (options->framework == NULL) pl_row_choose_fusions(row, &c->framework);
   if (options->framework == NULL) pl_row_choose_dispatcher(row, &c->framework);
   char platform[PL_ROW_PLATFORM_BYTES];

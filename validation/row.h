@@ -61,6 +61,8 @@ pl_code pl_row_model(const pl_measured_row *row, const pl_row_habits *habits, co
 void pl_row_choose_attention(const pl_measured_row *row, pl_framework *framework);
 /* Kernels of PyTorch's own models, compiled or eager, where the row says which. */
 void pl_row_choose_compilation(const pl_measured_row *row, pl_framework *framework);
+/* Whether anything is kept in fp32, where the precision says that nothing is. */
+void pl_row_choose_weights(const pl_measured_row *row, pl_framework *framework);
 /* Fused kernels that the row names, for software that leaves them to the run. */
 void pl_row_choose_fusions(const pl_measured_row *row, pl_framework *framework);
 /* Whether tokens go to their experts once per node, where the row names the dispatcher. */

@@ -87,6 +87,7 @@ static const struct {
     {"fms-fsdp", {.framework = "fms-fsdp", .zero = 3}},
     /* Selective recomputation per op is what its Llama configurations have. */
     {"torchtitan", {.framework = "torchtitan", .sequence_parallel = true, .selects_ops = true, .zero = 3}},
+    {"torchtune", {.framework = "torchtune"}},
     {"InternEvo", {.framework = "internevo", .zero = 1}},
     {"Paddle", {.framework = "paddlenlp"}},
     /* Whole programs compiled by XLA, as Alpa's. */
@@ -157,7 +158,7 @@ void pl_row_choose_attention(const pl_measured_row *row, pl_framework *framework
  * are one kernel each with their neighbours, and the host launches few. Eager: none of that, and the host as in
  * torch-fsdp.json. */
 void pl_row_choose_compilation(const pl_measured_row *row, pl_framework *framework) {
-  static const char *const native[] = {"torch-ddp", "torch-fsdp", "torchtitan", "fms-fsdp"};
+  static const char *const native[] = {"torch-ddp", "torch-fsdp", "torchtitan", "torchtune", "fms-fsdp"};
   bool is_native = false;
   for (size_t i = 0; i < sizeof native / sizeof native[0]; i++)
     is_native = is_native || strcmp(framework->name, native[i]) == 0;
@@ -167,6 +168,16 @@ void pl_row_choose_compilation(const pl_measured_row *row, pl_framework *framewo
   framework->fuses_activation = framework->fuses_residual = framework->fuses_rotary = framework->fuses_norm = !eager;
   framework->launch_s = framework->backward_launch_s = eager ? 25e-6 : 0;
   framework->collective_s = eager ? 82e-6 : 0;
+}
+
+/* Lightning's "bf16-true" and "16-true", "pure bf16": nothing is kept in fp32. */
+void pl_row_choose_weights(const pl_measured_row *row, pl_framework *framework) {
+  bool brain = pl_row_mentions(row->precision, "bf16");
+  bool alone = pl_row_mentions(row->precision, "16-true") || pl_row_mentions(row->precision, "pure");
+  if (!alone) return;
+  framework->weights = PL_WEIGHTS_ALONE;
+  framework->gradient_dtype = brain ? PL_DTYPE_BF16 : PL_DTYPE_FP16;
+  framework->reduce_dtype = -1;
 }
 
 /* Paddle's fused kernels are chosen run by run. */

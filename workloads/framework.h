@@ -51,7 +51,8 @@ typedef enum pl_bucket_unit { PL_BUCKET_LAYER = 0, PL_BUCKET_TENSOR } pl_bucket_
  */
 typedef enum pl_weight_form {
   PL_WEIGHTS_WITH_MASTER = 0, /* 16-bit weights and, in the optimizer, fp32 copies of them */
-  PL_WEIGHTS_FP32             /* fp32 weights; 16-bit copies are made when they are gathered or used (FSDP, autocast) */
+  PL_WEIGHTS_FP32,            /* fp32 weights; 16-bit copies are made when they are gathered or used (FSDP, autocast) */
+  PL_WEIGHTS_ALONE            /* weights in the job's type and moments like them, nothing in fp32 ("bf16-true") */
 } pl_weight_form;
 
 /* How far the host runs ahead of the GPU: until something makes it wait. */

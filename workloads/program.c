@@ -32,11 +32,26 @@ static pl_training_state state_of_sgd(const pl_framework *framework, double comp
       .update_traffic_bytes = 3 * compute};
 }
 
+/* Adam on tensors of one type: as many passes over them as in fp32, and no conversions. */
+static pl_training_state state_of_alone(const pl_framework *framework, double compute, double gradient) {
+  bool fused = framework->optimizer == PL_OPTIMIZER_FUSED;
+  return (pl_training_state){
+      .parameter_bytes = compute,
+      .gathered_bytes = compute,
+      .gradient_bytes = gradient,
+      .reduced_bytes = framework->reduce_dtype < 0 ? gradient : pl_dtype_bytes((pl_dtype)framework->reduce_dtype),
+      .optimizer_bytes = 2 * compute,
+      .update_bytes = framework->optimizer == PL_OPTIMIZER_FOREACH ? compute : 0,
+      .update_traffic_bytes =
+          (fused ? fused_passes : foreach_passes) * compute + (framework->clips_gradients ? 3 * gradient : 0)};
+}
+
 pl_training_state pl_training_state_of(const pl_job *job, int32_t dp) {
   const pl_framework *framework = pl_framework_or_ideal(job->framework);
   double compute = pl_dtype_bytes(job->dtype);
   double gradient = pl_dtype_bytes(pl_framework_gradient_dtype(framework, job->dtype));
   if (framework->optimizer == PL_OPTIMIZER_SGD) return state_of_sgd(framework, compute);
+  if (framework->weights == PL_WEIGHTS_ALONE) return state_of_alone(framework, compute, gradient);
   bool single = compute >= fp32_bytes; /* weights are their own master copy, beside momentum and variance */
   bool own_master = single || framework->weights == PL_WEIGHTS_FP32;
   pl_training_state state = {

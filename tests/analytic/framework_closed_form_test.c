@@ -182,6 +182,28 @@ static void fsdp_state(void **state) {
   attention_job_release(&own);
 }
 
+/* Everything in 16 bits: weights and gradients of two bytes, moments of two each. */
+static void nothing_in_fp32(void **state) {
+  (void)state;
+  attention_job own;
+  build(&own, RANKS, 0);
+  own.job.dtype = PL_DTYPE_BF16;
+  own.job.bucket_bytes = 1;
+  double psi = attention_job_all_gradient_bytes(&own) / 2;
+  pl_framework framework = pl_framework_ideal;
+  framework.weights = PL_WEIGHTS_ALONE;
+  framework.gradient_dtype = PL_DTYPE_BF16;
+  for (int32_t zero = 0; zero < 4; zero++) {
+    char text[64];
+    snprintf(text, sizeof text, "pp=1,dp=%d,tmp=1,mbs=1,zero=%d", RANKS, zero);
+    pl_result_row row = simulate(&own, &framework, text);
+    assert_true(row.mem_parameters_bytes == 2 * psi / (zero >= 3 ? RANKS : 1));
+    assert_true(row.mem_gradients_bytes == 2 * psi / (zero >= 2 ? RANKS : 1));
+    assert_true(row.mem_optimizer_bytes == 4 * psi / (zero >= 1 ? RANKS : 1));
+  }
+  attention_job_release(&own);
+}
+
 static void around_the_tensors(void **state) {
   (void)state;
   attention_job own;
@@ -439,6 +461,7 @@ int main(void) {
       cmocka_unit_test(unhidden_zero_3),
       cmocka_unit_test(gathers_per_tensor),
       cmocka_unit_test(fsdp_state),
+      cmocka_unit_test(nothing_in_fp32),
       cmocka_unit_test(around_the_tensors),
       cmocka_unit_test(gradients_of_a_pass),
       cmocka_unit_test(a_flat_update_stays),

@@ -138,8 +138,12 @@ static void kernels(void **state) {
   assert_true(!c->framework.fuses_norm && !c->framework.fuses_rotary && c->framework.launch_s > 0);
   r.framework = "torchtune (compile)";
   c = express(&r);
-  assert_string_equal(c->framework.name, "torch-ddp");
-  assert_true(c->framework.fuses_norm && c->framework.launch_s == 0);
+  assert_string_equal(c->framework.name, "torchtune");
+  assert_true(c->framework.weights == PL_WEIGHTS_ALONE && c->framework.fuses_norm && c->framework.launch_s == 0);
+  r.framework = "PyTorch FSDP, compiled", r.precision = "bf16-true";
+  c = express(&r);
+  assert_true(c->framework.weights == PL_WEIGHTS_ALONE && c->framework.gradient_dtype == PL_DTYPE_BF16);
+  assert_true(c->framework.fuses_norm && c->job.dtype == PL_DTYPE_BF16);
   r.framework = "fms-fsdp (PyTorch FSDP, no compile)";
   c = express(&r);
   assert_string_equal(c->framework.name, "fms-fsdp");
