@@ -76,7 +76,7 @@ static void repeat_product(pl_tape *tape, uint32_t i, double share) {
   pl_op *op = repeat_op(tape, i);
   if (share >= 1) return;
   int64_t n = (int64_t)((double)op->n * share + 0.5);
-  double element = pl_dtype_bytes(op->dtype == PL_DTYPE_FP8 ? PL_DTYPE_FP8 : tape->shard->dtype);
+  double element = pl_dtype_bytes((pl_dtype)op->dtype);
   op->bytes -= (double)op->batch * (double)(op->n - n) *
                (element * (double)op->k + pl_dtype_bytes(tape->shard->dtype) * (double)op->m);
   op->flops *= (double)n / (double)op->n;
