@@ -66,3 +66,9 @@ const char *pl_gemm_tile_name(pl_gemm_tile tile) {
                                                         [PL_GEMM_TILE_64X64] = "64x64"};
   return names[tile];
 }
+
+const char *pl_convolution_pass_name(pl_convolution_pass pass) {
+  static const char *const names[PL_CONVOLUTION_PASS_COUNT] = {
+      [PL_CONVOLUTION_FORWARD] = "forward", [PL_CONVOLUTION_DATA] = "data", [PL_CONVOLUTION_WEIGHT] = "weight"};
+  return names[pass];
+}

@@ -91,6 +91,28 @@ typedef struct pl_kernel_profile {
   pl_held_out held_out;
 } pl_kernel_profile;
 
+/* A convolution and its two derivatives. */
+typedef enum pl_convolution_pass {
+  PL_CONVOLUTION_FORWARD = 0,
+  PL_CONVOLUTION_DATA,   /* gradient of the pictures */
+  PL_CONVOLUTION_WEIGHT, /* gradient of the filters */
+  PL_CONVOLUTION_PASS_COUNT
+} pl_convolution_pass;
+
+const char *pl_convolution_pass_name(pl_convolution_pass pass); /* "forward", "data", "weight" */
+
+/* Convolutions of one pass in some data types on this device: the formula of workloads/convolution_cost.h. */
+typedef struct pl_convolution_fit {
+  uint32_t dtypes; /* bits 1 << pl_dtype */
+  pl_convolution_pass pass;
+  double multiprocessors, tile_m, tile_n;
+  double efficiency, efficiency_3x3; /* of peak; of filters of 3 x 3 with stride 1 */
+  double bandwidth_efficiency, overhead_s;
+  double depth; /* start and end of a thread block, as elements of k */
+  double waves; /* share of the idle multiprocessors of a last wave that costs time */
+  pl_held_out held_out;
+} pl_convolution_fit;
+
 typedef struct pl_device_profile {
   const char *name;                      /* as platform files write it: "A100-SXM4-80GB" */
   const char *architecture;              /* "ampere" */
@@ -109,6 +131,8 @@ typedef struct pl_device_profile {
   uint32_t n_attention;
   pl_kernel_profile kernels[PL_KERNEL_KIND_COUNT][2]; /* forward, backward */
   pl_gemm_profile gemm;                               /* optional */
+  const pl_convolution_fit *convolutions;             /* optional */
+  uint32_t n_convolutions;
   const pl_op_entry *ops;
   uint32_t n_ops;
   uint64_t digest; /* of the profile file */

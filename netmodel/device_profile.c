@@ -6,6 +6,7 @@
 
 #include "core/document.h"
 #include "core/units.h"
+#include "netmodel/device_convolutions.h"
 #include "netmodel/device_kernels.h"
 #include "netmodel/gemm_profile.h"
 #include "netmodel/platform.h"
@@ -164,7 +165,8 @@ static pl_code read_name(const pl_document *document, const pl_node *root, const
 static pl_code read_profile(const pl_document *document, pl_arena *arena, pl_device_profile *profile, pl_error *error) {
   static const char *const known[] = {
       "name",    "architecture", "memory", "reserved",  "bandwidth", "peak_flops", "efficiency", "launch_overhead",
-      "overlap", "provenance",   "ops",    "attention", "kernels",   "gemm",       "sustained",  NULL};
+      "overlap", "provenance",   "ops",    "attention", "kernels",   "gemm",       "sustained",  "convolutions",
+      NULL};
   const pl_node *root = pl_document_root(document);
   *profile = (pl_device_profile){.digest = pl_document_digest(document)};
   PL_TRY(pl_profile_check_keys(document, root, known, error));
@@ -183,6 +185,7 @@ static pl_code read_profile(const pl_document *document, pl_arena *arena, pl_dev
   PL_TRY(read_sustained(document, root, profile, error));
   PL_TRY(check_provenance(document, root, error));
   PL_TRY(pl_device_kernels_read(document, root, arena, profile, error));
+  PL_TRY(pl_device_convolutions_read(document, root, arena, profile, error));
   PL_TRY(pl_gemm_profile_read(document, root, arena, &profile->gemm, error));
   return read_ops(document, root, arena, profile, error);
 }

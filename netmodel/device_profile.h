@@ -6,10 +6,11 @@
  * {"memory": "where from", ...}, "ops": [{"kind": "gemm", "pass": "", "dtype": "fp16", "dims": [1, 4096, 4096, 4096],
  * "time": "1.2ms"}]}
  *
- * and, described in netmodel/device_kernels.h, "attention" and "kernels", in netmodel/gemm_profile.h "gemm".
+ * and, described in netmodel/device_kernels.h, "attention" and "kernels", in netmodel/gemm_profile.h "gemm", in
+ * netmodel/device_convolutions.h "convolutions".
  *
- * "reserved" (0), "provenance", "ops", "attention", "kernels" and "gemm" may be left out. A key that is not listed is
- * an error: a misspelt efficiency must not silently fall back to a default.
+ * "reserved" (0), "provenance", "ops", "attention", "kernels", "gemm" and "convolutions" may be left out. A key that is
+ * not listed is an error: a misspelt efficiency must not silently fall back to a default.
  */
 #ifndef PL_NETMODEL_DEVICE_PROFILE_H
 #define PL_NETMODEL_DEVICE_PROFILE_H

@@ -1,6 +1,8 @@
 /* See netmodel/profile_field.h. */
 #include "netmodel/profile_field.h"
 
+#include "core/units.h"
+
 #include "core/words.h"
 
 pl_code pl_profile_check_keys(const pl_document *document, const pl_node *mapping, const char *const *known,
@@ -52,4 +54,39 @@ pl_code pl_profile_object(const pl_document *document, const pl_node *root, cons
   if (*object == NULL) return pl_document_fail(document, root, error, "the key '%s' is missing", key);
   if (!pl_node_is_mapping(*object)) return pl_document_fail(document, *object, error, "'%s' must be an object", key);
   return PL_OK;
+}
+
+pl_code pl_profile_within(const pl_document *document, const pl_node *mapping, const char *key, double lowest,
+                          double highest, double *value, pl_error *error) {
+  PL_TRY(pl_node_number(document, mapping, key, value, error));
+  if (*value >= lowest && *value <= highest) return PL_OK;
+  return pl_document_fail(document, pl_node_get(mapping, key), error, "%s is %g: it must lie between %g and %g", key,
+                          *value, lowest, highest);
+}
+
+pl_code pl_profile_duration(const pl_document *document, const pl_node *mapping, const char *key, double *value,
+                            pl_error *error) {
+  const pl_node *node = pl_node_get(mapping, key);
+  if (node == NULL || pl_node_as_number(document, node, value, NULL) != PL_OK) {
+    const char *text;
+    PL_TRY(pl_node_string(document, mapping, key, &text, error));
+    pl_error cause = PL_ERROR_INIT;
+    if (pl_parse_time(text, key, value, &cause) != PL_OK)
+      return pl_document_fail(document, node, error, "%s", cause.message);
+  }
+  if (*value >= 0 && *value <= 1) return PL_OK;
+  return pl_document_fail(document, node, error, "%s is %g s: it must lie between 0 and 1 s", key, *value);
+}
+
+pl_code pl_profile_held_out(const pl_document *document, const pl_node *mapping, const char *key, pl_held_out *held_out,
+                            pl_error *error) {
+  static const char *const known[] = {"calls", "median_error", "p90_error", NULL};
+  const pl_node *node = pl_node_get(mapping, key);
+  int64_t n;
+  if (node == NULL) return PL_OK;
+  PL_TRY(pl_profile_check_keys(document, node, known, error));
+  PL_TRY(pl_node_integer(document, node, "calls", 1, UINT32_MAX, &n, error));
+  held_out->n = (uint32_t)n;
+  PL_TRY(pl_profile_ratio(document, node, "median_error", true, 100, &held_out->median_error, error));
+  return pl_profile_ratio(document, node, "p90_error", true, 100, &held_out->p90_error, error);
 }

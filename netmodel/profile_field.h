@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "core/device_profile.h"
 #include "core/document.h"
 #include "core/status.h"
 
@@ -22,6 +23,15 @@ pl_code pl_profile_positive(const pl_document *document, const pl_node *mapping,
 /* A number in (0, highest] or, if zero is allowed, in [0, highest]. */
 pl_code pl_profile_ratio(const pl_document *document, const pl_node *mapping, const char *key, bool zero_allowed,
                          double highest, double *value, pl_error *error);
+/* A number from `lowest` to `highest`. */
+pl_code pl_profile_within(const pl_document *document, const pl_node *mapping, const char *key, double lowest,
+                          double highest, double *value, pl_error *error);
+/* "8us", or a bare number of seconds; from 0 to 1 s. */
+pl_code pl_profile_duration(const pl_document *document, const pl_node *mapping, const char *key, double *value,
+                            pl_error *error);
+/* {"calls": 53, "median_error": 0.013, "p90_error": 0.041} under `key`; left alone without it. */
+pl_code pl_profile_held_out(const pl_document *document, const pl_node *mapping, const char *key, pl_held_out *held_out,
+                            pl_error *error);
 /* A mapping under `key`. */
 pl_code pl_profile_object(const pl_document *document, const pl_node *root, const char *key, const pl_node **object,
                           pl_error *error);

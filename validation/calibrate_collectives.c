@@ -60,9 +60,7 @@ static pl_code write_profile(const calibration *state) {
   pl_output_file file;
   PL_TRY(pl_output_file_open(&file, path, state->options->force, state->error));
   pl_collective_profile_write(file.stream, &state->profile);
-  PL_TRY(pl_output_file_close(&file, PL_OK, state->error));
-  printf("\nwritten to %s\n", path);
-  return PL_OK;
+  return pl_output_file_close(&file, PL_OK, state->error);
 }
 
 pl_code pl_calibrate_collectives_run(const pl_calibrate_collectives *options, pl_error *error) {

@@ -9,6 +9,7 @@
 #include "core/units.h"
 #include "netmodel/device_profile.h"
 #include "netmodel/platform.h"
+#include "validation/convolution_fit.h"
 #include "validation/gemm_section.h"
 #include "validation/profile_store.h"
 #include "validation/row.h"
@@ -122,7 +123,9 @@ static pl_code transfer(const pl_calibrate_gemm *o, pl_device_profile *device, p
   PL_TRY(pl_device_profile_load(o->transfer, arena, &from, error));
   PL_TRY(choose_multiprocessors(o, 0, device, error));
   PL_TRY(pl_gemm_section_transfer(device, &from, arena, gemm, error));
+  PL_TRY(pl_convolution_section_transfer(device, &from, arena, error));
   printf("%u fits of %s\n", gemm->n_fits, from.name);
+  if (from.n_convolutions > 0) printf("and %u of its convolutions\n", from.n_convolutions);
   *provenance = pl_arena_printf(arena, "not measured on this device: transferred from %s", from.name);
   return PL_OK;
 }
@@ -138,9 +141,11 @@ static pl_code calibrate(const pl_calibrate_gemm *o, pl_arena *arena, pl_error *
   if (o->output == NULL) return PL_OK;
   if (o->provenance != NULL) provenance = o->provenance;
   if (provenance == NULL) return pl_fail_memory(error, "the provenance of a profile");
-  pl_profile_section section = {
-      .key = "gemm", .write = pl_gemm_section_write, .content = &gemm, .provenance = provenance};
-  PL_TRY(pl_profile_store(base, &section, 1, o->output, o->force, error));
+  const pl_profile_section sections[] = {
+      {.key = "gemm", .write = pl_gemm_section_write, .content = &gemm, .provenance = provenance},
+      {.key = "convolutions", .write = pl_convolution_section_write, .content = &device, .provenance = provenance}};
+  uint32_t n_sections = o->transfer != NULL && device.n_convolutions > 0 ? 2 : 1;
+  PL_TRY(pl_profile_store(base, sections, n_sections, o->output, o->force, error));
   printf("written to %s\n", o->output);
   return PL_OK;
 }

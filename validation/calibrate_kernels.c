@@ -6,6 +6,7 @@
 
 #include "core/command.h"
 #include "netmodel/platform.h"
+#include "validation/convolution_fit.h"
 #include "validation/kernel_section.h"
 #include "validation/profile_store.h"
 
@@ -14,8 +15,8 @@ static pl_code check_options(const pl_calibrate_kernels *o, pl_error *error) {
     return pl_fail(error, PL_BAD_INPUT,
                    "--base is missing: peak and bandwidth are not fitted but taken from an existing profile");
   if (o->output == NULL) return PL_OK;
-  const char *const inputs[] = {o->attention, o->kernels};
-  for (int i = 0; i < 2; i++)
+  const char *const inputs[] = {o->attention, o->kernels, o->convolutions};
+  for (int i = 0; i < 3; i++)
     if (inputs[i] != NULL) PL_TRY(pl_command_refuse_input(o->output, inputs[i], error));
   return PL_OK;
 }
@@ -32,7 +33,7 @@ static pl_code add_section(const pl_calibrate_kernels *o, const char *key, const
 
 static pl_code calibrate(const pl_calibrate_kernels *o, pl_arena *arena, pl_error *error) {
   pl_device_profile device;
-  pl_profile_section sections[2];
+  pl_profile_section sections[3];
   uint32_t n = 0;
   PL_TRY(check_options(o, error));
   PL_TRY(pl_device_profile_load(o->base, arena, &device, error));
@@ -44,6 +45,11 @@ static pl_code calibrate(const pl_calibrate_kernels *o, pl_arena *arena, pl_erro
   if (o->kernels != NULL) {
     PL_TRY(pl_kernel_section_take(&device, o->kernels, arena, stdout, error));
     PL_TRY(add_section(o, "kernels", o->kernels, pl_kernel_section_write, &device, arena, &sections[n++], error));
+  }
+  if (o->convolutions != NULL) {
+    PL_TRY(pl_convolution_section_take(&device, o->convolutions, arena, stdout, error));
+    PL_TRY(add_section(o, "convolutions", o->convolutions, pl_convolution_section_write, &device, arena, &sections[n++],
+                       error));
   }
   if (o->output == NULL) return PL_OK;
   PL_TRY(pl_profile_store(o->base, sections, n, o->output, o->force, error));

@@ -1,5 +1,5 @@
-/* `paceline calibrate --attention`, `--kernels`: the sections of these names of a device profile from timings of fused
- * attention and of memory-bound kernels. */
+/* `paceline calibrate --attention`, `--kernels`, `--convolutions`: the sections of these names of a device profile from
+ * timings of fused attention, of memory-bound kernels and of convolutions. */
 #ifndef PL_VALIDATION_CALIBRATE_KERNELS_H
 #define PL_VALIDATION_CALIBRATE_KERNELS_H
 
@@ -9,8 +9,9 @@
 
 /* Options as given; NULL: not given. */
 typedef struct pl_calibrate_kernels {
-  const char *attention, *kernels; /* CSV files (validation/kernel_fit.h), one of them at least */
-  const char *base;                /* required: the device profile that the fits go into, and the device they are of */
+  const char *attention, *kernels,
+      *convolutions; /* CSV files (validation/kernel_fit.h, convolution_fit.h), one at least */
+  const char *base;  /* required: the device profile that the fits go into, and the device they are of */
   const char *provenance;
   const char *output; /* NULL: only the report */
   bool force;

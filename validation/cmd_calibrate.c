@@ -24,6 +24,7 @@ enum {
   KEY_BASE = 'b',
   KEY_ATTENTION = 'a',
   KEY_KERNELS = 'k',
+  KEY_CONVOLUTIONS = 'v',
   KEY_CHECK = 0x200,
   KEY_FORCE,
   KEY_GPU,
@@ -60,6 +61,8 @@ static const struct argp_option option_table[] = {
     {"attention", KEY_ATTENTION, "CSV", 0, "timings of fused attention: device, kernel, pass, seq, heads, time_us, ...",
      0},
     {"kernels", KEY_KERNELS, "CSV", 0, "timings of memory-bound kernels: device, kind, pass, bytes, time_us, ...", 0},
+    {"convolutions", KEY_CONVOLUTIONS, "CSV", 0,
+     "timings of convolutions: device, dtype, pass, batch, channels, height, width, filters, ..., time_us", 0},
     {"training", KEY_TRAINING, "CSV", 0,
      "measured training steps as paceline validate reads them: what tensor cores sustain; may be given several times",
      0},
@@ -72,8 +75,8 @@ static const struct argp_option option_table[] = {
      "validation/calibration",
      0},
     {"base", KEY_BASE, "FILE", 0,
-     "with --gemm, --attention, --kernels, --training: the device profile that the fit goes into; the rest of it is "
-     "kept (--gemm without it: the profile of the GPU that the timings name)",
+     "the device profile that a fit goes into; the rest of it is kept (for products: default is the profile of the GPU "
+     "that the timings name)",
      0},
     {"gpu", KEY_GPU, "NAME", 0, "with --gemm: take only rows with this in the column gpu", 0},
     {"dtype", KEY_DTYPE, "LIST", 0, "with --gemm: take only rows of these data types, bf16,fp8", 0},
@@ -141,6 +144,9 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
   case KEY_KERNELS:
     options->kernels.kernels = value;
     return 0;
+  case KEY_CONVOLUTIONS:
+    options->kernels.convolutions = value;
+    return 0;
   case KEY_GPU:
     options->gemm.gpu = value;
     return 0;
@@ -181,7 +187,8 @@ typedef struct kinds {
 
 static kinds find_kinds(const calibrate_options *o) {
   return (kinds){.gemm = o->gemm.n_rows > 0 || o->gemm.transfer != NULL,
-                 .kernels = o->kernels.attention != NULL || o->kernels.kernels != NULL,
+                 .kernels =
+                     o->kernels.attention != NULL || o->kernels.kernels != NULL || o->kernels.convolutions != NULL,
                  .training = o->training.n_rows > 0 || o->training.relative != NULL,
                  .collectives = o->collectives.rows != NULL,
                  .residuals = o->residuals.folder != NULL};
@@ -194,7 +201,7 @@ static pl_code check_kinds(const calibrate_options *options, const kinds *k, pl_
   if (!device && !k->collectives && !k->residuals)
     return pl_fail(error, PL_BAD_INPUT,
                    "nothing to calibrate: say --collectives CSV, --gemm CSV, --attention CSV, --kernels CSV, "
-                   "--training CSV or --residuals FOLDER");
+                   "--convolutions CSV, --training CSV or --residuals FOLDER");
   if (k->gemm + k->kernels + k->training > 1)
     return pl_fail(error, PL_BAD_INPUT,
                    "--%s has a run of its own: then the profile that it writes is the --base of the other run",
@@ -219,6 +226,7 @@ static pl_code calibrate_both(calibrate_options *options, const kinds *k, pl_are
     PL_TRY(pl_output_file_check(options->output, options->gemm.force, error));
   }
   PL_TRY(pl_calibrate_collectives_run(&options->collectives, error));
+  if (options->output != NULL) printf("\nwritten to %s\n", options->collectives.output);
   putchar('\n');
   return calibrate_device(options, k, error);
 }

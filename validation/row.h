@@ -56,6 +56,8 @@ pl_code pl_row_cluster(const pl_measured_row *row, pl_platform_plan *plan, char 
  * leaves out. */
 pl_code pl_row_model(const pl_measured_row *row, const pl_row_habits *habits, const pl_csv *known, pl_arena *arena,
                      pl_model *model, pl_error *error);
+/* Whether the row is about a convolutional network, whose samples have no length. */
+bool pl_row_is_network(const pl_measured_row *row);
 /* Fused attention by the kernel that the row names, as PyTorch calls the backends of scaled_dot_product_attention;
  * none: nothing changes. */
 void pl_row_choose_attention(const pl_measured_row *row, pl_framework *framework);

@@ -62,6 +62,7 @@ pl_code pl_row_job(const pl_measured_row *row, const pl_row_habits *habits, cons
   if (framework != NULL) pl_framework_apply(framework, job);
   if (habits->no_flash) job->flash = false;
   if (row->gbs == 0) return pl_fail(error, PL_UNSUPPORTED, "not stated: gbs");
-  if (row->seq_len == 0) return pl_fail(error, PL_UNSUPPORTED, "not stated: seq_len");
+  if (pl_row_is_network(row)) job->seq = 1; /* a sample is a picture */
+  if (job->seq == 0) return pl_fail(error, PL_UNSUPPORTED, "not stated: seq_len");
   return find_dtype(row, job, error);
 }

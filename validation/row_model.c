@@ -209,13 +209,42 @@ static pl_code take_perceptron(const pl_measured_row *row, pl_arena *arena, pl_m
   return PL_OK;
 }
 
+/* Convolutional networks are known by name; their layers are in workloads/models/. NULL: it is none. */
+static const char *find_network(const pl_measured_row *row) {
+  static const struct {
+    const char *name, *file;
+  } networks[] = {{"resnet50", "resnet-50"}, {"vgg16", "vgg-16"}, {"inceptionv3", "inception-v3"}};
+  char plain[96];
+  plain_name(row->model, plain, sizeof plain);
+  for (size_t i = 0; i < sizeof networks / sizeof networks[0]; i++)
+    if (strcmp(plain, networks[i].name) == 0) return networks[i].file;
+  return NULL;
+}
+
+bool pl_row_is_network(const pl_measured_row *row) {
+  return find_network(row) != NULL;
+}
+
+static pl_code take_network(const pl_measured_row *row, const char *file, pl_arena *arena, pl_model *model,
+                            pl_error *error) {
+  const char *path = pl_arena_printf(arena, PACELINE_SOURCE_DIR "/workloads/models/%s.json", file);
+  if (path == NULL) return pl_fail_memory(error, "a model");
+  PL_TRY(pl_model_load(path, arena, model, error));
+  model->name = row->model;
+  return PL_OK;
+}
+
 pl_code pl_row_model(const pl_measured_row *row, const pl_row_habits *habits, const pl_csv *known, pl_arena *arena,
                      pl_model *model, pl_error *error) {
   static const char *const spaces[] = {"Nemotron-H", "mamba", "hyena"}, *const images[] = {"ResNet", "VGG",
                                                                                            "Inception"};
+  if (find_network(row) != NULL) return take_network(row, find_network(row), arena, model, error);
   for (size_t i = 0; i < sizeof images / sizeof images[0]; i++)
     if (pl_row_mentions(row->model, images[i]))
-      return pl_fail(error, PL_UNSUPPORTED, "not a transformer: %s is made of convolutions", row->model);
+      return pl_fail(error, PL_UNSUPPORTED,
+                     "not a transformer: of convolutional networks ResNet-50, VGG-16 and "
+                     "Inception v3 are known, not %s",
+                     row->model);
   if (is_perceptron(row)) return take_perceptron(row, arena, model, error);
   const entry found = {known, find_known(known, row->model)};
   dimensions d;

@@ -12,6 +12,7 @@
 
 #include "core/cluster.h"
 #include "workloads/block_tape.h"
+#include "workloads/chain.h"
 
 static const double norm_flops = 11, pointwise_flops = 12, softmax_flops = 5, dropout_flops = 2, rotary_flops = 6,
                     cross_entropy_flops = 3;
@@ -137,6 +138,36 @@ static void backward_linear(differ *d, const pl_tape_node *node, uint32_t g) {
   }
   weight_gradient_of(d, node, &forward, input, given);
   bias_gradient(d, node->names.bias_grad, node->bias, g);
+  arrive(d, node->input, dx);
+}
+
+/* The gradient of the pictures is a convolution with the filters turned round, at the size of the input; that of the
+ * filters a product over all points of the output. */
+static void backward_convolution(differ *d, const pl_tape_node *node, uint32_t g) {
+  pl_tape *tape = d->tape;
+  const pl_op forward = tape->forward[node->op];
+  const pl_step *step = forward.convolution;
+  if (node->input != tape->data) {
+    int64_t area = (int64_t)step->stride * step->stride, taps = (int64_t)step->filter_height * step->filter_width;
+    int64_t depth = forward.n * taps / area;
+    uint32_t dx = fresh(d, node->input);
+    pl_op *op =
+        pl_tape_gemm(tape, node->names.backward, PL_CATEGORY_BACKWARD, 1, tape->mbs * pl_picture_points(&step->in),
+                     step->in.channels, depth > 0 ? depth : 1, g, node->weight, PL_NONE, dx);
+    op->flops = forward.flops;
+    pl_tape_as_convolution(tape, op, step, PL_CONVOLUTION_DATA);
+    arrive(d, node->input, dx);
+  }
+  uint32_t at = tape->n_backward;
+  weight_gradient(d, node->names.wgrad, node->weight, &forward, node->input, g);
+  pl_tape_as_convolution(tape, &tape->backward[at], step, PL_CONVOLUTION_WEIGHT);
+  bias_gradient(d, node->names.bias_grad, node->bias, g);
+}
+
+static void backward_max_pool(differ *d, const pl_tape_node *node, uint32_t g) {
+  uint32_t dx = fresh(d, node->input);
+  pl_tape_sweep(d->tape, node->names.backward, PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, g, node->input, node->output,
+                dx, PL_NONE);
   arrive(d, node->input, dx);
 }
 
@@ -430,6 +461,19 @@ static void backward_node(differ *d, const pl_tape_node *node, uint32_t g) {
     break;
   case PL_RULE_NEXT_SENTENCE_LOSS:
     backward_sweep(d, node, PL_OP_CROSS_ENTROPY, cross_entropy_flops, node->input, PL_NONE);
+    break;
+  case PL_RULE_CONVOLUTION:
+    backward_convolution(d, node, g);
+    break;
+  case PL_RULE_BATCH_NORM:
+    backward_norm(d, node, g);
+    d->tape->backward[d->tape->n_backward - 1].bytes += 2 * d->tape->tensors[g].size_bytes; /* two passes */
+    break;
+  case PL_RULE_RELU:
+    backward_sweep(d, node, PL_OP_ELEMENTWISE, 1, g, node->output);
+    break;
+  case PL_RULE_MAX_POOL:
+    backward_max_pool(d, node, g);
     break;
   case PL_RULE_MEAN_LOSS:
     backward_mean(d, node);

@@ -78,6 +78,10 @@ void pl_block_part_forward(pl_tape *tape, const pl_model_part *part) {
     dense(tape, part);
     return;
   }
+  if (part->kind == PL_BLOCK_CHAIN) {
+    pl_block_chain_forward(tape, part->chain, part->first_block == 0);
+    return;
+  }
   uint32_t given = pl_tape_activation(tape, "input", part->rows, 'h', tape->model->hidden);
   switch (part->kind) {
   case PL_BLOCK_LATENT: /* its vectors come from the data loader */

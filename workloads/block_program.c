@@ -130,7 +130,7 @@ static pl_code take(const pl_model *model, pl_block_kind kind, const pl_model_pa
   PL_TRY(check_shard(model, shard, error));
   pl_tape tape;
   pl_tape_init(&tape, model, shard);
-  tape.layer = false;
+  tape.layer = kind == PL_BLOCK_CHAIN; /* what recomputation acts on */
   if (part != NULL && kind != PL_BLOCK_LAYER)
     pl_block_part_forward(&tape, part);
   else
@@ -163,6 +163,8 @@ pl_code pl_block_program_take(const pl_model *model, pl_block_kind kind, const p
 }
 
 static pl_code check_part_shard(const pl_model *model, const pl_block_shard *shard, pl_error *error) {
+  if (shard->tmp > 1 && model->parts[model->part_of[0]].kind == PL_BLOCK_CHAIN)
+    return pl_fail(error, PL_BAD_INPUT, "%s: convolutions are not split over tensor ranks; use tmp=1", model->name);
   if (shard->seq != model->max_positions)
     return pl_fail(error, PL_BAD_INPUT,
                    "%s: its samples have %lld tokens in the first layer and other numbers further on, not %lld: leave "

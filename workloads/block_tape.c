@@ -28,7 +28,8 @@ void pl_tape_init(pl_tape *tape, const pl_model *model, const pl_block_shard *sh
   tape->heads = (model->n_heads + shard->tmp - 1) / shard->tmp; /* uneven: of the rank with the most */
   tape->kv_heads = model->n_kv_heads > shard->tmp ? (model->n_kv_heads + shard->tmp - 1) / shard->tmp : 1;
   tape->n_tensors = tape->n_forward = tape->n_backward = tape->n_nodes = 0;
-  tape->input = tape->output = tape->output_gradient = tape->input_gradient = tape->tied = PL_NONE;
+  tape->input = tape->output = tape->output_gradient = tape->input_gradient = PL_NONE;
+  tape->data = tape->tied = PL_NONE;
   tape->model_flops = 0;
 }
 
@@ -114,6 +115,15 @@ pl_op *pl_tape_gemm(pl_tape *tape, const char *name, pl_category category, int64
          out = accumulates ? 2 * pl_dtype_bytes((pl_dtype)tape->tensors[output].dtype) : element;
   op->bytes = (double)batch * (element * ((double)m * (double)k + (double)k * (double)n) + out * (double)m * (double)n);
   return op;
+}
+
+void pl_tape_as_convolution(const pl_tape *tape, pl_op *op, const struct pl_step *step, pl_convolution_pass pass) {
+  const pl_tensor *output = &tape->tensors[op->output];
+  op->kind = PL_OP_CONVOLUTION;
+  op->convolution = step;
+  op->convolution_pass = (uint8_t)pass;
+  op->bytes = tape->tensors[op->inputs[0]].size_bytes + tape->tensors[op->inputs[1]].size_bytes +
+              output->size_bytes * (output->kind == PL_TENSOR_PARAMETER_GRADIENT ? 2 : 1);
 }
 
 /* The type of the products that are narrower than all else. */

@@ -45,6 +45,10 @@ typedef enum pl_tape_rule {
   PL_RULE_POSITIONS,
   PL_RULE_LOSS,
   PL_RULE_NEXT_SENTENCE_LOSS,
+  PL_RULE_CONVOLUTION,
+  PL_RULE_BATCH_NORM,
+  PL_RULE_RELU,     /* the derivative needs the output */
+  PL_RULE_MAX_POOL, /* the derivative needs both */
   PL_RULE_MEAN_LOSS /* every element's gradient is the same number */
 } pl_tape_rule;
 
@@ -104,6 +108,7 @@ typedef struct pl_tape {
   uint32_t n_tensors, n_forward, n_backward, n_nodes;
   uint32_t input, output;                   /* activations handed in and out, PL_NONE = none */
   uint32_t output_gradient, input_gradient; /* the same of the backward pass */
+  uint32_t data;                            /* input of the model that no gradient is made for, PL_NONE = none */
   uint32_t tied;                            /* parameter that the embedding owns, PL_NONE = none */
   double model_flops;
 } pl_tape;
@@ -124,6 +129,9 @@ pl_op *pl_tape_op(pl_tape *tape, const char *name, pl_op_kind kind, pl_category 
                   uint32_t second, uint32_t third, uint32_t output);
 pl_op *pl_tape_gemm(pl_tape *tape, const char *name, pl_category category, int64_t batch, int64_t m, int64_t n,
                     int64_t k, uint32_t first, uint32_t second, uint32_t third, uint32_t output);
+/* Makes a product the convolution `step` or a derivative of it: its traffic is that of the tensors that it reads and
+ * writes, the pictures and not their patches. */
+void pl_tape_as_convolution(const pl_tape *tape, pl_op *op, const struct pl_step *step, pl_convolution_pass pass);
 /* A product of two fp8 (or, by the shard, NVFP4) matrices, with the output that it has: the traffic and the type of
  * `op`. */
 void pl_tape_in_fp8(const pl_tape *tape, pl_op *op);
@@ -182,6 +190,9 @@ void pl_block_head_forward(pl_tape *tape);
 void pl_block_loss_forward(pl_tape *tape);
 /* A block that only models of unlike blocks have. */
 void pl_block_part_forward(pl_tape *tape, const pl_model_part *part);
+struct pl_chain;
+/* `is_first`: its pictures come from the data loader. */
+void pl_block_chain_forward(pl_tape *tape, const struct pl_chain *chain, bool is_first);
 
 void pl_block_backward(pl_tape *tape);
 /* Forward ops [first, end) once more, at the end of the backward list. */

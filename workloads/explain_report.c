@@ -41,7 +41,7 @@ static double per_call(const pl_explained_time *time, double sum) {
 }
 
 static bool is_matrix_product(const pl_op *op) {
-  return op->kind == PL_OP_GEMM || op->kind == PL_OP_ATTENTION;
+  return op->kind == PL_OP_GEMM || op->kind == PL_OP_ATTENTION || op->kind == PL_OP_CONVOLUTION;
 }
 
 static const char *name_of(const pl_explained_op *op) {

@@ -31,6 +31,7 @@ static kind_columns columns_of(pl_feature_values *v, const pl_explained_op *op) 
   if (op->op == NULL) return (kind_columns){.time_s = &v->other_ops_s};
   switch (op->op->kind) {
   case PL_OP_GEMM:
+  case PL_OP_CONVOLUTION:
     return (kind_columns){&v->gemm_s, &v->gemm_calls, &v->gemm_bytes, &v->gemm_flops};
   case PL_OP_ATTENTION:
     return (kind_columns){&v->attention_s, &v->attention_calls, &v->attention_bytes, &v->attention_flops};

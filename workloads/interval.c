@@ -6,6 +6,7 @@
 
 #include "core/units.h"
 #include "workloads/attention_cost.h"
+#include "workloads/convolution_cost.h"
 
 const char *const pl_doubt_names[PL_DOUBT_COUNT] = {[PL_DOUBT_GEMM] = "matrix products",
                                                     [PL_DOUBT_ATTENTION] = "attention",
@@ -107,6 +108,14 @@ static double gemm_residual(const composing *state, const pl_device_profile *pro
   return fit->n_held_out > 0 ? half_of_p90(fit->p90_error) : state->residuals->half[PL_RESIDUAL_gemm_transferred];
 }
 
+/* Without rows of its own a convolution is as doubtful as a product by another device's fit. */
+static double convolution_residual(const composing *state, const pl_device_profile *profile, const pl_op *op) {
+  const pl_convolution_fit *fit =
+      pl_convolution_fit_for(profile, (pl_dtype)op->dtype, (pl_convolution_pass)op->convolution_pass);
+  bool own = fit != NULL && fit->held_out.n > 0;
+  return own ? half_of_p90(fit->held_out.p90_error) : state->residuals->half[PL_RESIDUAL_gemm_roofline];
+}
+
 static void add_computing(composing *state, const pl_device_profile *profile, const pl_explained_op *op,
                           const pl_explained_time *time, uint32_t share) {
   const double *half = state->residuals->half;
@@ -120,6 +129,9 @@ static void add_computing(composing *state, const pl_device_profile *profile, co
   else if (kind == PL_OP_GEMM)
     doubt(state, PL_DOUBT_GEMM, taken,
           roofline ? half[PL_RESIDUAL_gemm_roofline] : gemm_residual(state, profile, op->op));
+  else if (kind == PL_OP_CONVOLUTION)
+    doubt(state, PL_DOUBT_GEMM, taken,
+          roofline ? half[PL_RESIDUAL_gemm_roofline] : convolution_residual(state, profile, op->op));
   else if (kind == PL_OP_ATTENTION)
     doubt(state, PL_DOUBT_ATTENTION, taken,
           roofline ? half[PL_RESIDUAL_attention_roofline] : attention_residual(state, profile, op->op));

@@ -3,6 +3,7 @@
 #include "workloads/model.h"
 
 #include "workloads/block_tape.h"
+#include "workloads/chain.h"
 
 pl_block_kind pl_model_block_kind(const pl_model *model, int32_t block) {
   PL_ASSERT(block >= 0 && block < pl_model_n_blocks(model));
@@ -131,6 +132,8 @@ static double part_parameters(const pl_model_part *part) {
   case PL_BLOCK_DENSE_OUT:
   case PL_BLOCK_DENSE_IN:
     return linear(in, out, false);
+  case PL_BLOCK_CHAIN:
+    return pl_chain_parameters(part->chain);
   default:
     return 0;
   }
@@ -169,6 +172,7 @@ static double part_flops(const pl_model_part *part) {
   const pl_block_shard shard = {
       .tmp = 1, .mbs = (int32_t)part->windows, .seq = part->rows, .dtype = PL_DTYPE_FP16, .flash = true};
   if (part->kind == PL_BLOCK_LAYER) return block_flops(part->model, &shard, PL_BLOCK_LAYER);
+  if (part->kind == PL_BLOCK_CHAIN) return pl_chain_flops(part->chain);
   bool is_linear = part->kind == PL_BLOCK_LATENT || part->kind == PL_BLOCK_PIXELS || part->kind == PL_BLOCK_DENSE_OUT ||
                    part->kind == PL_BLOCK_DENSE_IN;
   return is_linear ? 2 * (double)part->rows * (double)part->model->hidden * (double)part->out_width : 0;

@@ -24,6 +24,7 @@ typedef struct pl_model_part {
   const struct pl_model *model; /* their width, heads, MLP; its own parts are none */
   int64_t windows, rows, out_rows, out_width;
   int32_t first_block;
+  const struct pl_chain *chain; /* PL_BLOCK_CHAIN: its layers (workloads/chain.h); else NULL */
 } pl_model_part;
 
 typedef struct pl_model {
@@ -132,5 +133,7 @@ struct pl_document;
 pl_code pl_model_transgan_read(const struct pl_document *document, pl_arena *arena, pl_model *model, pl_error *error);
 /* model_mlp.c: likewise of model_type "mlp". */
 pl_code pl_model_mlp_read(const struct pl_document *document, pl_arena *arena, pl_model *model, pl_error *error);
+/* model_cnn.c: likewise of model_type "cnn". */
+pl_code pl_model_cnn_read(const struct pl_document *document, pl_arena *arena, pl_model *model, pl_error *error);
 
 #endif

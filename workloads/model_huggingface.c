@@ -331,6 +331,7 @@ static pl_code read_document(const pl_document *document, pl_arena *arena, pl_mo
   if (in.root == NULL || !pl_node_is_mapping(in.root))
     return pl_document_fail(document, in.root, error, "a model is a JSON object, as in Hugging Face's config.json");
   if (is_of_type(&in, "transgan")) return pl_model_transgan_read(document, arena, model, error);
+  if (is_of_type(&in, "cnn")) return pl_model_cnn_read(document, arena, model, error);
   if (is_of_type(&in, "mlp")) return pl_model_mlp_read(document, arena, model, error);
   PL_TRY(find_family(&in, &family));
   PL_ASSERT(family != NULL);

@@ -10,6 +10,7 @@ const char *pl_op_kind_name(pl_op_kind kind) {
       [PL_OP_ELEMENTWISE] = "elementwise",
       [PL_OP_EMBEDDING] = "embedding",
       [PL_OP_CROSS_ENTROPY] = "cross_entropy",
+      [PL_OP_CONVOLUTION] = "convolution",
       [PL_OP_COLLECTIVE] = "collective",
   };
   return (unsigned)kind < PL_OP_KIND_COUNT ? names[kind] : "unknown";
@@ -30,6 +31,7 @@ const char *pl_block_kind_name(pl_block_kind kind) {
       [PL_BLOCK_PIXELS] = "pixels",
       [PL_BLOCK_DENSE_OUT] = "dense_out",
       [PL_BLOCK_DENSE_IN] = "dense_in",
+      [PL_BLOCK_CHAIN] = "chain",
       [PL_BLOCK_MEAN] = "mean",
   };
   return (unsigned)kind < PL_BLOCK_KIND_COUNT ? names[kind] : "unknown";

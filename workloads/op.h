@@ -25,6 +25,7 @@ typedef enum pl_op_kind {
   PL_OP_ELEMENTWISE,
   PL_OP_EMBEDDING,
   PL_OP_CROSS_ENTROPY,
+  PL_OP_CONVOLUTION,
   PL_OP_COLLECTIVE,
   PL_OP_KIND_COUNT
 } pl_op_kind;
@@ -87,9 +88,11 @@ typedef struct pl_op {
   uint8_t attention_kernel;  /* pl_attention_kernel; only for PL_OP_ATTENTION */
   uint8_t collective, group; /* pl_collective_kind, pl_group_role; only for PL_OP_COLLECTIVE */
   uint8_t overlap;           /* pl_overlap */
+  uint8_t convolution_pass;  /* pl_convolution_pass; only for PL_OP_CONVOLUTION, as is `convolution` */
   bool transposed; /* GEMM: the first operand lies as [k, m] in memory, as the weight gradient reads its input */
-  /* GEMM: as above. ATTENTION: (batch * heads, query length, key length, head size). The memory-bound kinds: (1, rows,
-   * width, 0). */
+  const struct pl_step *convolution; /* filter, stride and pictures (workloads/chain.h); lives as long as the model */
+  /* GEMM, and the product that a CONVOLUTION is: as above. ATTENTION: (batch * heads, query length, key length, head
+   * size). The memory-bound kinds: (1, rows, width, 0). */
   int64_t batch, m, n, k;
   double flops, bytes; /* work, and traffic to device memory, of this op on this rank */
   double size_bytes;   /* collective: size as netmodel/collective.h defines it */
@@ -121,6 +124,7 @@ typedef enum pl_block_kind {
   PL_BLOCK_PIXELS,    /* a linear layer per token to the channels of a picture, and its mean as the loss */
   PL_BLOCK_DENSE_OUT, /* a linear layer and ReLU, split by outputs over the tensor group */
   PL_BLOCK_DENSE_IN,  /* the same, split by inputs */
+  PL_BLOCK_CHAIN,     /* layers of a convolutional network (workloads/chain.h) */
   PL_BLOCK_MEAN,      /* a loss that is a mean over all outputs */
   PL_BLOCK_KIND_COUNT
 } pl_block_kind;

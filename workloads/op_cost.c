@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "workloads/attention_cost.h"
+#include "workloads/convolution_cost.h"
 #include "workloads/gemm_cost.h"
 
 enum { TILE = 32 };
@@ -81,6 +82,10 @@ static double compute_time(const pl_device_profile *profile, const pl_op *op) {
   if (op->kind == PL_OP_GEMM) {
     flops = 2 * (double)op->batch * whole_tiles(op->m) * whole_tiles(op->n) * (double)op->k;
     dtype = (pl_dtype)op->dtype;
+  } else if (op->kind == PL_OP_CONVOLUTION) {
+    pl_convolution_shape shape = pl_convolution_shape_of(op);
+    double rate = pl_convolution_peak(profile, (pl_dtype)op->dtype, shape.aligned) * efficiency;
+    return rate > 0 ? 2 * whole_tiles(op->m) * whole_tiles(op->n) * (double)op->k / rate : 0;
   } else if (op->kind == PL_OP_ATTENTION) {
     efficiency = profile->attention_efficiency;
     dtype = (pl_dtype)op->dtype;
@@ -153,6 +158,21 @@ static bool fitted_gemm(const pl_device_profile *profile, const pl_op *op, pl_op
   return true;
 }
 
+static bool fitted_convolution(const pl_device_profile *profile, const pl_op *op, pl_op_time *time) {
+  pl_dtype dtype = (pl_dtype)op->dtype;
+  const pl_convolution_fit *fit = pl_convolution_fit_for(profile, dtype, (pl_convolution_pass)op->convolution_pass);
+  if (fit == NULL || profile->peak_flops[dtype] <= 0) return false;
+  pl_convolution_shape shape = pl_convolution_shape_of(op);
+  pl_convolution_time parts = pl_convolution_time_of(profile, fit, dtype, &shape);
+  double work_s = fmax(parts.compute_s, parts.memory_s);
+  *time = (pl_op_time){.time_s = pl_convolution_seconds(&parts),
+                       .source = PL_COST_FIT,
+                       .bound = parts.overhead_s > work_s          ? PL_BOUND_LAUNCH
+                                : parts.compute_s > parts.memory_s ? PL_BOUND_COMPUTE
+                                                                   : PL_BOUND_MEMORY};
+  return true;
+}
+
 static bool fitted(const pl_device_profile *profile, const pl_op *op, pl_op_time *time) {
   static const pl_kernel_kind kinds[PL_OP_KIND_COUNT] = {[PL_OP_NORM] = PL_KERNEL_NORM,
                                                          [PL_OP_SOFTMAX] = PL_KERNEL_SOFTMAX,
@@ -161,6 +181,7 @@ static bool fitted(const pl_device_profile *profile, const pl_op *op, pl_op_time
                                                          [PL_OP_CROSS_ENTROPY] = PL_KERNEL_CROSS_ENTROPY};
   if (op->kind == PL_OP_ATTENTION) return fitted_attention(profile, op, time);
   if (op->kind == PL_OP_GEMM) return fitted_gemm(profile, op, time);
+  if (op->kind == PL_OP_CONVOLUTION) return fitted_convolution(profile, op, time);
   return fitted_kernel(profile, kinds[op->kind], op->category == PL_CATEGORY_BACKWARD, op->bytes, time);
 }
 

@@ -4,14 +4,14 @@
  * Curves: fused attention in 16 bits (workloads/attention_cost.h; fp8 models keep attention in bf16, as Transformer
  * Engine does unless told otherwise), and the kinds of memory-bound kernels that the profile lists, as
  * overhead + bytes / (bandwidth * efficiency of the kind and pass). GEMM in the types that the profile has fits for:
- * workloads/gemm_cost.h. The roofline:
+ * workloads/gemm_cost.h; convolutions likewise: workloads/convolution_cost.h. The roofline:
  *
  *   time = max(flops' / (peak * efficiency), bytes / (bandwidth * bandwidth_efficiency)) + launch overhead
  *
- * flops' of a GEMM are those of the product padded to whole tiles, m and n up to a multiple of 32: the one dependence
- * on shape that is geometry and not measurement. efficiency is the profile's compute_efficiency, for fused attention
- * its attention_efficiency; memory-bound kinds compute at the fp32 peak. Efficiencies that depend on size come from
- * measurements, as table entries or, later, as fitted curves.
+ * flops' of a GEMM or convolution are those of the product padded to whole tiles, m and n up to a multiple of 32: the
+ * one dependence on shape that is geometry and not measurement. efficiency is the profile's compute_efficiency, for
+ * fused attention its attention_efficiency; memory-bound kinds compute at the fp32 peak. Efficiencies that depend on
+ * size come from measurements, as table entries or, later, as fitted curves.
  *
  * Sustained rate. Kernels are timed one by one, for milliseconds, while the GPU runs at the clock that it may boost to.
  * In training it sits at its power limit, and the products that draw most are the ones that it slows down: over seconds

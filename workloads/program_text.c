@@ -44,7 +44,7 @@ static void print_op(FILE *stream, const pl_block_program *block, const pl_op *o
     print_collective(stream, op);
   } else {
     fprintf(stream, "%s", pl_op_kind_name((pl_op_kind)op->kind));
-    if (op->kind == PL_OP_GEMM || op->kind == PL_OP_ATTENTION)
+    if (op->kind == PL_OP_GEMM || op->kind == PL_OP_ATTENTION || op->kind == PL_OP_CONVOLUTION)
       fprintf(stream, "[b=%" PRId64 ",m=%" PRId64 ",n=%" PRId64 ",k=%" PRId64 "]", op->batch, op->m, op->n, op->k);
   }
   fputc('(', stream);

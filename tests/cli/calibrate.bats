@@ -78,7 +78,7 @@ bad() { printf '%b' "$2" > "$BATS_TEST_TMPDIR/$1"; }
 
 @test "refused: options" {
   printf 'dtype,m,n,k,time\nfp16,64,64,64,1us\n' > "$BATS_TEST_TMPDIR/one.csv"
-  refused "nothing to calibrate: say --collectives CSV, --gemm CSV, --attention CSV, --kernels CSV, --training CSV or --residuals FOLDER" --base "$BASE"
+  refused "nothing to calibrate: say --collectives CSV, --gemm CSV, --attention CSV, --kernels CSV, --convolutions CSV, --training CSV or --residuals FOLDER" --base "$BASE"
   refused "--base is missing: peak and bandwidth are not fitted but taken from an existing profile, and the timings do not say of which GPU" --gemm "$BATS_TEST_TMPDIR/one.csv"
   bad foo.csv 'gpu,dtype,m,n,k,time\nFoo 9,fp16,64,64,64,1us\n'
   refused "the timings are of 'Foo 9', of which there is none" --gemm "$BATS_TEST_TMPDIR/foo.csv"
@@ -125,6 +125,25 @@ bad() { printf '%b' "$2" > "$BATS_TEST_TMPDIR/$1"; }
   refused "--base is missing" --kernels "$BATS_TEST_TMPDIR/kind.csv"
   refused "--gemm has a run of its own" --kernels "$BATS_TEST_TMPDIR/kind.csv" --gemm "$TABLE" --base $base
   refused "kind.csv" --kernels "$BATS_TEST_TMPDIR/kind.csv" --base $base -o "$BATS_TEST_TMPDIR/kind.csv" --force
+}
+
+@test "convolutions: fitted, everything else of the base is kept; refused" {
+  local base=platforms/devices/T4.json table=validation/calibration/convolutions.csv.gz head
+  head=device,multiprocessors,dtype,pass,batch,channels,height,width,filters,filter_height,filter_width,stride,out_height,out_width,time_us
+  run "$PACELINE" calibrate --convolutions $table --base $base -o "$BATS_TEST_TMPDIR/c.json" --provenance 'a test'
+  [ "$status" -eq 0 ]
+  [[ "$output" == *"convolution fp32, forward: 7 parameters"*"held out: "*"convolution fp16, weight: "*"written to "* ]]
+  jq -S 'del(.convolutions, .provenance.convolutions)' $base > "$BATS_TEST_TMPDIR/before"
+  jq -S 'del(.convolutions, .provenance.convolutions)' "$BATS_TEST_TMPDIR/c.json" | cmp - "$BATS_TEST_TMPDIR/before"
+  [ "$(jq -r .provenance.convolutions "$BATS_TEST_TMPDIR/c.json")" = 'a test' ]
+  bad pass.csv "$head\nT4,40,fp32,backward,1,1,8,8,8,3,3,1,8,8,10\n"
+  refused "pass.csv:2: column 'pass': 'backward' is none of forward, data" --convolutions "$BATS_TEST_TMPDIR/pass.csv" --base $base
+  bad size.csv "$head\nT4,40,fp32,data,1,0,8,8,8,3,3,1,8,8,10\n"
+  refused "size.csv:2: column 'channels': 0 is less than 1" --convolutions "$BATS_TEST_TMPDIR/size.csv" --base $base
+  bad type.csv "$head\nT4,40,bf16,data,1,1,8,8,8,3,3,1,8,8,10\n"
+  refused "type.csv:2: T4 has no peak for bf16" --convolutions "$BATS_TEST_TMPDIR/type.csv" --base $base
+  jq '.convolutions[1].pass = "forward"' "$BATS_TEST_TMPDIR/c.json" > "$BATS_TEST_TMPDIR/two.json"
+  refused "two fits of the pass 'forward' in one data type" --convolutions $table --base "$BATS_TEST_TMPDIR/two.json"
 }
 
 @test "training steps: what tensor cores sustain; the same again; everything else of the base is kept" {
