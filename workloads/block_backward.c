@@ -22,6 +22,7 @@ typedef struct differ {
   uint32_t gradient[PL_TAPE_TENSORS];
   uint8_t users[PL_TAPE_TENSORS];
   bool core_repeated;
+  uint32_t queries; /* gradient of tape->queries */
 } differ;
 
 /* A new gradient tensor shaped like activation `of`. */
@@ -274,6 +275,32 @@ static void backward_grouped(differ *d, const pl_tape_node *node, uint32_t g) {
   arrive(d, node->input, dx);
 }
 
+/* The memory of part of a packed gradient. */
+static uint32_t part_of(differ *d, uint32_t of, double share, pl_dtype dtype) {
+  uint32_t part = pl_tape_like(d->tape, of, d->tape->tensors[of].name, PL_TENSOR_GRADIENT, dtype);
+  d->tape->tensors[part].size_bytes *= share;
+  return part;
+}
+
+static uint32_t gradient_copy(differ *d, const char *name, uint32_t g, uint32_t other, uint32_t copy) {
+  pl_op *op =
+      pl_tape_sweep(d->tape, name, PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 0, g, PL_NONE, PL_NONE, copy, PL_NONE);
+  op->host_free = true;
+  op->bytes = 2 * d->tape->tensors[copy].size_bytes;
+  op->inputs[1] = other;
+  return copy;
+}
+
+/* Keys' and values' gradients are packed, the queries' is rotated, all three are packed and permuted. */
+static void backward_copies(differ *d, const pl_tape_node *node, uint32_t g) {
+  double queries = pl_tape_queries_share(d->tape);
+  pl_dtype dtype = d->tape->shard->dtype;
+  uint32_t kv = gradient_copy(d, "kv_pack_backward", g, PL_NONE, part_of(d, node->input, 1 - queries, dtype));
+  uint32_t q = gradient_copy(d, "queries_backward", d->queries, PL_NONE, part_of(d, node->input, queries, dtype));
+  uint32_t all = gradient_copy(d, "qkv_pack_backward", kv, q, fresh(d, node->input));
+  arrive(d, node->input, gradient_copy(d, node->names.backward, all, PL_NONE, fresh(d, node->input)));
+}
+
 static void backward_rotary(differ *d, const pl_tape_node *node, uint32_t g) {
   pl_op *op = pl_tape_sweep(d->tape, node->names.backward, PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, rotary_flops, g,
                             PL_NONE, PL_NONE, g, PL_NONE);
@@ -305,6 +332,14 @@ static void backward_attention(differ *d, const pl_tape_node *node, uint32_t g) 
   op->k = forward.k;
   op->attention_kernel = forward.attention_kernel;
   op->flops = PL_ATTENTION_BACKWARD_FLOPS * forward.flops;
+  if (tape->queries != PL_NONE) { /* FlashAttention-2 adds their gradient up in fp32 */
+    double queries = pl_tape_queries_share(tape);
+    op->inputs[4] = tape->queries;
+    op->inputs[5] = d->queries = part_of(d, dx, queries, tape->shard->dtype);
+    op->auxiliary = part_of(d, dx, queries, PL_DTYPE_FP32);
+    op->bytes += 2 * tape->tensors[tape->queries].size_bytes;
+    tape->tensors[dx].size_bytes *= 1 - queries;
+  }
   arrive(d, node->input, dx);
 }
 
@@ -410,6 +445,9 @@ static void backward_node(differ *d, const pl_tape_node *node, uint32_t g) {
     break;
   case PL_RULE_POINTWISE:
     backward_pointwise(d, node, g);
+    break;
+  case PL_RULE_COPIES:
+    backward_copies(d, node, g);
     break;
   case PL_RULE_PERMUTE:
     backward_sweep(d, node, PL_OP_ELEMENTWISE, 1, g, PL_NONE);

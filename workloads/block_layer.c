@@ -63,6 +63,8 @@ static uint32_t flash_attention(pl_tape *tape, uint32_t qkv, uint32_t context) {
   } else {
     pl_op *op = pl_tape_sweep(tape, names.forward, PL_OP_ATTENTION, PL_CATEGORY_FORWARD, 0, qkv, PL_NONE, PL_NONE,
                               context, log_sum);
+    op->inputs[3] = tape->queries;
+    op->bytes += tape->queries == PL_NONE ? 0 : tape->tensors[tape->queries].size_bytes;
     op->batch = batch;
     op->m = op->n = tape->seq;
     op->k = width;
@@ -138,7 +140,41 @@ static uint32_t normed_heads(pl_tape *tape, uint32_t qkv) {
   return pl_tape_norm_to(tape, PL_OP_NAMES("qk_norm"), qkv, 2 * tape->model->head_size, output);
 }
 
-static uint32_t packed_qkv(pl_tape *tape, uint32_t input) {
+static bool copies_heads(const pl_tape *tape) {
+  bool fused = tape->shard->flash && tape->cp == 1 && tape->model->relative_window == 0;
+  return tape->framework->copies_qkv && fused && !tape->model->qk_norm;
+}
+
+/* Another tensor with what `input` has of queries, keys and values, or with part of it. */
+static uint32_t copied_heads(pl_tape *tape, const char *name, uint32_t input, int64_t heads) {
+  uint32_t output = pl_tape_like(tape, input, name, PL_TENSOR_ACTIVATION, tape->shard->dtype);
+  pl_tensor *copy = &tape->tensors[output];
+  copy->size_bytes *= (double)heads / (double)copy->extent[2];
+  copy->extent[2] = heads;
+  pl_tape_sweep(tape, name, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 0, input, PL_NONE, PL_NONE, output, PL_NONE)
+      ->bytes = 2 * copy->size_bytes;
+  tape->forward[tape->n_forward - 1].host_free = true;
+  return output;
+}
+
+/* Batch and tokens change places, keys and values are packed side by side and then into the kernel's layout, queries go
+ * to a tensor of their own as they are rotated. The output stands for both and has the memory of keys and values. */
+static uint32_t copied_qkv(pl_tape *tape, uint32_t qkv) {
+  int64_t all = tape->tensors[qkv].extent[2];
+  uint32_t permuted = copied_heads(tape, "qkv_permute", qkv, all);
+  uint32_t packed = copied_heads(tape, "kv_pack", permuted, 2 * tape->kv_heads);
+  uint32_t output = copied_heads(tape, "kv_layout", packed, 2 * tape->kv_heads);
+  tape->tensors[output].extent[2] = all;
+  tape->queries = pl_tape_like(tape, permuted, "queries", PL_TENSOR_ACTIVATION, tape->shard->dtype);
+  tape->tensors[tape->queries].size_bytes *= pl_tape_queries_share(tape);
+  pl_op *op = &tape->forward[tape->n_forward - 1];
+  op->inputs[1] = permuted;
+  op->auxiliary = tape->queries;
+  pl_tape_note(tape, PL_RULE_COPIES, PL_OP_NAMES("qkv_permute"), qkv, output);
+  return output;
+}
+
+static uint32_t packed_qkv(pl_tape *tape, uint32_t input, uint32_t *product) {
   const pl_model *model = tape->model;
   int64_t d = model->head_size, packed = tape->heads + 2 * tape->kv_heads;
   double wide = (double)(model->n_heads * d), narrow = (double)(model->n_kv_heads * d);
@@ -152,9 +188,16 @@ static uint32_t packed_qkv(pl_tape *tape, uint32_t input) {
   uint32_t qkv = pl_tape_tensor(tape, "qkv", PL_TENSOR_ACTIVATION, tape->shard->dtype, "bsad",
                                 (const int64_t[]){tape->mbs, tape->seq, packed, d});
   pl_tape_linear(tape, &linear, input, PL_NONE, qkv);
+  *product = qkv;
+  if (copies_heads(tape)) qkv = copied_qkv(tape, qkv);
   if (model->qk_norm) qkv = normed_heads(tape, qkv);
   if (model->rotary) rotary(tape, qkv);
   return qkv;
+}
+
+/* The last op is the last before which `tensor` may not go: the caller's variables have it. */
+static void hold(pl_tape *tape, uint32_t tensor) {
+  tape->forward[tape->n_forward - 1].inputs[PL_OP_INPUTS - 1] = tensor;
 }
 
 /* Partial sums of the attention output, before the reduction; its bias, if any, is added behind the reduction. */
@@ -162,11 +205,13 @@ static uint32_t attention(pl_tape *tape, uint32_t input) {
   const pl_model *model = tape->model;
   int64_t d = model->head_size, value = model->value_size;
   double wide = (double)(model->n_heads * value);
-  uint32_t qkv = model->kv_rank > 0 ? pl_block_latent_qkv(tape, input) : packed_qkv(tape, input);
+  uint32_t product = PL_NONE;
+  uint32_t qkv = model->kv_rank > 0 ? pl_block_latent_qkv(tape, input) : packed_qkv(tape, input, &product);
   uint32_t context = pl_tape_tensor(tape, "context", PL_TENSOR_ACTIVATION, tape->shard->dtype, "bsad",
                                     (const int64_t[]){tape->mbs, tape->seq, tape->heads, value});
   bool fused = tape->shard->flash && model->relative_window == 0; /* such kernels take no table of positions */
   context = fused ? flash_attention(tape, qkv, context) : unfused_attention(tape, qkv, context);
+  if (tape->queries != PL_NONE) hold(tape, product);
   tape->model_flops += 2 * (double)tape->mbs * (double)tape->model_seq * (double)tape->model_seq *
                        (double)model->n_heads * (double)(d + value);
   pl_linear linear = {.names = PL_LINEAR_NAMES("attention_out"),
@@ -244,6 +289,7 @@ static void sequential_layer(pl_tape *tape, bool experts) {
   uint32_t x = tape->input;
   uint32_t y = attention(tape, model->post_norm ? x : pl_tape_norm(tape, norm1, x));
   y = pl_tape_reduce(tape, PL_LINEAR_NAMES("attention_out"), y);
+  uint32_t attended = y;
   if (model->sandwich_norms) y = pl_tape_norm(tape, PL_OP_NAMES("attention_post_norm"), y);
   x = pl_tape_residual(tape, PL_OP_NAMES("attention_residual"), y, x, model->output_bias, model->hidden_dropout);
   if (model->post_norm) x = pl_tape_norm(tape, norm1, x);
@@ -251,6 +297,7 @@ static void sequential_layer(pl_tape *tape, bool experts) {
   y = experts ? pl_block_experts(tape, y) : pl_tape_reduce(tape, PL_LINEAR_NAMES("mlp_down"), dense_mlp(tape, y));
   if (model->sandwich_norms) y = pl_tape_norm(tape, PL_OP_NAMES("mlp_post_norm"), y);
   x = pl_tape_residual(tape, PL_OP_NAMES("mlp_residual"), y, x, model->mlp_bias, model->hidden_dropout);
+  if (tape->queries != PL_NONE) hold(tape, attended);
   if (model->post_norm) x = pl_tape_norm(tape, norm2, x);
   tape->output = x;
 }

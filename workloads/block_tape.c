@@ -13,6 +13,10 @@ int64_t pl_tape_local_vocab(const pl_tape *tape) {
   return (tape->model->vocab + multiple - 1) / multiple * multiple / tape->tmp;
 }
 
+double pl_tape_queries_share(const pl_tape *tape) {
+  return (double)tape->heads / (double)(tape->heads + 2 * tape->kv_heads);
+}
+
 void pl_tape_init(pl_tape *tape, const pl_model *model, const pl_block_shard *shard) {
   tape->model = model;
   tape->shard = shard;
@@ -29,7 +33,7 @@ void pl_tape_init(pl_tape *tape, const pl_model *model, const pl_block_shard *sh
   tape->kv_heads = model->n_kv_heads > shard->tmp ? (model->n_kv_heads + shard->tmp - 1) / shard->tmp : 1;
   tape->n_tensors = tape->n_forward = tape->n_backward = tape->n_nodes = 0;
   tape->input = tape->output = tape->output_gradient = tape->input_gradient = PL_NONE;
-  tape->data = tape->tied = PL_NONE;
+  tape->data = tape->tied = tape->queries = PL_NONE;
   tape->model_flops = 0;
 }
 

@@ -34,6 +34,7 @@ typedef enum pl_tape_rule {
   PL_RULE_DROPOUT,
   PL_RULE_ROTARY,
   PL_RULE_PACK,       /* output = input and second, rearranged */
+  PL_RULE_COPIES,     /* the gradient is copied twice on its way: packed again, and into the order of the input */
   PL_RULE_PERMUTE,    /* rows in another order, repeated or added up */
   PL_RULE_ALL_TO_ALL, /* over the expert group */
   PL_RULE_GROUPED,    /* a matrix product per expert */
@@ -109,6 +110,7 @@ typedef struct pl_tape {
   uint32_t input, output;                   /* activations handed in and out, PL_NONE = none */
   uint32_t output_gradient, input_gradient; /* the same of the backward pass */
   uint32_t data;                            /* input of the model that no gradient is made for, PL_NONE = none */
+  uint32_t queries;                         /* where they are a tensor of their own, else PL_NONE */
   uint32_t tied;                            /* parameter that the embedding owns, PL_NONE = none */
   double model_flops;
 } pl_tape;
@@ -204,5 +206,7 @@ void pl_block_memory(pl_tape *tape, pl_block_program *program);
 
 /* Rows of the vocabulary on this rank: padded as the framework does it. */
 int64_t pl_tape_local_vocab(const pl_tape *tape);
+/* Queries' share of packed queries, keys and values. */
+double pl_tape_queries_share(const pl_tape *tape);
 
 #endif

@@ -65,15 +65,35 @@ static uint32_t smallest_fit(const pl_caching_allocator *own, bool small, int64_
   return best;
 }
 
+/* A free block without neighbours is a whole segment. */
+static bool is_segment(const pl_memory_block *block) {
+  return block->before == PL_NONE && block->behind == PL_NONE;
+}
+
+void pl_caching_allocator_trim(pl_caching_allocator *own) {
+  for (int small = 0; small <= 1; small++)
+    for (uint32_t i = own->free_blocks[small], next; i != PL_NONE; i = next) {
+      next = own->blocks[i].next;
+      if (!is_segment(&own->blocks[i])) continue;
+      take_off_list(own, i);
+      own->held_bytes -= own->blocks[i].size_bytes;
+      own->blocks[i].next = own->unused;
+      own->unused = i;
+    }
+}
+
 static uint32_t new_segment(pl_caching_allocator *own, bool small, int64_t size_bytes) {
   int64_t segment_bytes = small                   ? 2 * MiB
                           : size_bytes < 10 * MiB ? 20 * MiB
                                                   : (size_bytes + 2 * MiB - 1) / (2 * MiB) * 2 * MiB;
-  uint32_t index = new_entry(own);
+  if (own->limit_bytes > 0 && own->held_bytes + segment_bytes > own->limit_bytes) pl_caching_allocator_trim(own);
+  own->full |= own->limit_bytes > 0 && own->held_bytes + segment_bytes > own->limit_bytes;
+  uint32_t index = own->full ? PL_NONE : new_entry(own);
   if (index == PL_NONE) return PL_NONE;
   own->blocks[index] =
       (pl_memory_block){.size_bytes = segment_bytes, .before = PL_NONE, .behind = PL_NONE, .small = small};
   own->held_bytes += segment_bytes;
+  if (own->held_bytes > own->most_held_bytes) own->most_held_bytes = own->held_bytes;
   put_on_list(own, index);
   return index;
 }
@@ -94,14 +114,10 @@ static bool split(pl_caching_allocator *own, uint32_t index, int64_t size_bytes)
   return true;
 }
 
-/* A free block without neighbours is a whole segment. */
-static bool is_segment(const pl_memory_block *block) {
-  return block->before == PL_NONE && block->behind == PL_NONE;
-}
-
 uint32_t pl_caching_allocator_take(pl_caching_allocator *own, int64_t requested_bytes) {
   int64_t size_bytes = requested_bytes < 512 ? 512 : (requested_bytes + 511) / 512 * 512;
   bool small = size_bytes <= MiB;
+  if (own->full) return PL_NONE;
   uint32_t index = smallest_fit(own, small, size_bytes);
   if (index == PL_NONE) index = new_segment(own, small, size_bytes);
   if (index == PL_NONE) return PL_NONE;

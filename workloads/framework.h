@@ -31,7 +31,7 @@ typedef enum pl_loss_form {
 /* Who hands out device memory, and so what is held beyond the tensors. */
 typedef enum pl_allocator_form {
   PL_ALLOCATOR_EXACT = 0, /* as much as there are tensors */
-  PL_ALLOCATOR_CACHING    /* PyTorch's: the passes are replayed against it (workloads/stage_replay.h) */
+  PL_ALLOCATOR_CACHING    /* PyTorch's: the training is replayed against it (workloads/stage_replay.h) */
 } pl_allocator_form;
 
 typedef enum pl_optimizer_form {
@@ -73,8 +73,10 @@ typedef struct pl_framework {
   bool fuses_activation; /* bias + GELU, or SwiGLU, is one kernel and keeps only its input */
   bool fuses_residual;   /* bias + dropout + addition is one kernel */
   bool fuses_rotary;
-  bool uneven_heads;       /* tmp need not divide the heads: ranks have unlike numbers, and all wait for the largest */
-  bool fuses_norm;         /* RMS norm; layer norm is one kernel everywhere */
+  bool copies_qkv;   /* queries, keys and values are copied on their way to fused attention, and the product that they
+                        came   out of stays until it is done, attention's output until the layer is */
+  bool uneven_heads; /* tmp need not divide the heads: ranks have unlike numbers, and all wait for the largest */
+  bool fuses_norm;   /* RMS norm; layer norm is one kernel everywhere */
   bool fuses_accumulation; /* the weight gradient's GEMM adds into the gradient buffer; else a kernel per microbatch */
   pl_loss_form loss;
   pl_weight_form weights;
@@ -90,6 +92,7 @@ typedef struct pl_framework {
   bool sends_tokens_per_node;  /* to the nodes of their experts once each, and copied there (DeepEP, HybridEP) */
   bool overlaps_gradients;     /* default of the strategy's `overlap` */
   bool scatters_by_all_reduce; /* ZeRO 2 and 3: gradients are all-reduced, each rank keeps its share */
+  bool reduces_whole;          /* ZeRO 1: gradients are all-reduced at once behind the last backward pass, no buckets */
   bool copies_per_tensor; /* ZeRO 1 and 2: updated parameters are gathered into one flat tensor per rank, from which
                              every tensor's share of that rank is copied by itself */
   bool copies_per_rank;   /* gathers have a list of per-rank tensors for output: as many copies behind each gather */
@@ -111,6 +114,7 @@ typedef struct pl_framework {
   pl_host_window host_window;
   /* Memory that tensors do not account for, bytes. */
   pl_allocator_form allocator;
+  bool keeps_gathered;       /* what tensor collectives gather lies in buffers that are never given back */
   bool holds_update;         /* the optimizer's working memory is one flat tensor: no freed activations make room for
                                 it, and the allocator never gives it back */
   bool lists_update;         /* it is first a list of tensors, then the flat one: twice as much without ZeRO */
@@ -147,6 +151,11 @@ pl_dtype pl_framework_gradient_dtype(const pl_framework *framework, pl_dtype dty
 /* NULL is ideal. */
 static inline const pl_framework *pl_framework_or_ideal(const pl_framework *framework) {
   return framework != NULL ? framework : &pl_framework_ideal;
+}
+
+/* Whether gradients are all-reduced at once, whatever else the profile says of their travels. */
+static inline bool pl_framework_reduces_whole(const pl_framework *framework, int32_t zero) {
+  return zero == 1 && pl_framework_or_ideal(framework)->reduces_whole;
 }
 
 #endif

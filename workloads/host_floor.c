@@ -38,6 +38,7 @@ static double launches_of(const pl_block_program *block, const pl_op *op) {
 
 double pl_host_s_of_op(const pl_framework *framework, const pl_block_program *block, const pl_op *op, bool backward) {
   if (op->kind == PL_OP_COLLECTIVE) return framework->collective_s;
+  if (op->host_free) return 0;
   bool again = op->category == PL_CATEGORY_RECOMPUTE; /* a forward op in the backward pass */
   return launches_of(block, op) * (backward && !again ? framework->backward_launch_s : framework->launch_s);
 }

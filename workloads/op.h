@@ -90,6 +90,7 @@ typedef struct pl_op {
   uint8_t overlap;           /* pl_overlap */
   uint8_t convolution_pass;  /* pl_convolution_pass; only for PL_OP_CONVOLUTION, as is `convolution` */
   bool transposed; /* GEMM: the first operand lies as [k, m] in memory, as the weight gradient reads its input */
+  bool host_free;  /* its launch is in the framework's host time per layer */
   const struct pl_step *convolution; /* filter, stride and pictures (workloads/chain.h); lives as long as the model */
   /* GEMM, and the product that a CONVOLUTION is: as above. ATTENTION: (batch * heads, query length, key length, head
    * size). The memory-bound kinds: (1, rows, width, 0). */

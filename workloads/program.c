@@ -74,6 +74,11 @@ pl_training_state pl_training_state_of(const pl_job *job, int32_t dp) {
   return state;
 }
 
+pl_training_state pl_program_training_state(const pl_program *program) {
+  bool whole = pl_framework_reduces_whole(program->job->framework, program->strategy->zero);
+  return pl_training_state_of(program->job, whole ? 1 : pl_strategy_replicas(program->strategy));
+}
+
 /* ---- stages ---- */
 
 static uint32_t send_op(pl_program_making *state, pl_family_kind kind, int32_t stage, int32_t chunk) {

@@ -142,6 +142,8 @@ void pl_program_group_members(const pl_program *program, const pl_family *family
 bool pl_program_has_expert_data(const pl_model *model, const pl_strategy *strategy);
 /* Of REDUCE, GATHER, AWAIT and COPY. */
 pl_family_kind pl_instruction_family(const pl_instruction *instruction);
+/* How gradients are reduced. */
+pl_collective_kind pl_program_reduction(const pl_program *program);
 /* Ranks over which ZeRO shards the state of experts (`experts`) or of all else. */
 double pl_program_shards(const pl_program *program, bool experts);
 
@@ -175,6 +177,8 @@ typedef struct pl_training_state {
 } pl_training_state;
 /* With data parallelism or without: buckets are only there to be reduced. */
 pl_training_state pl_training_state_of(const pl_job *job, int32_t dp);
+/* The same of a program's ranks. */
+pl_training_state pl_program_training_state(const pl_program *program);
 
 /* Prints the program: per stage its blocks' ops (identical blocks once, with a count), schedule and epilogue. */
 void pl_program_print(FILE *stream, const pl_program *program);

@@ -23,7 +23,7 @@ static const pl_framework *framework_of(const pl_program *program) {
 }
 
 static pl_training_state training_state_of(const pl_program *program) {
-  return pl_training_state_of(program->job, pl_strategy_replicas(program->strategy));
+  return pl_program_training_state(program);
 }
 
 /* The family that reduces and gathers what belongs to experts, or all else. */
@@ -31,11 +31,17 @@ static uint32_t data_family(const pass_making *pass, bool experts) {
   return pass->state->program->family_of[pass->stage][experts ? PL_FAMILY_EXPERT_DATA : PL_FAMILY_DATA];
 }
 
+pl_collective_kind pl_program_reduction(const pl_program *program) {
+  const pl_framework *framework = framework_of(program);
+  int32_t zero = program->strategy->zero;
+  bool whole =
+      zero == 0 || pl_framework_reduces_whole(framework, zero) || (zero >= 2 && framework->scatters_by_all_reduce);
+  return whole ? PL_ALL_REDUCE : PL_REDUCE_SCATTER;
+}
+
 static void add_reduce(pass_making *pass, double parameters, bool experts) {
   const pl_program *program = pass->state->program;
-  bool whole =
-      program->strategy->zero == 0 || (program->strategy->zero >= 2 && framework_of(program)->scatters_by_all_reduce);
-  pl_collective_kind kind = whole ? PL_ALL_REDUCE : PL_REDUCE_SCATTER;
+  pl_collective_kind kind = pl_program_reduction(program);
   uint32_t family = data_family(pass, experts);
   if (family == PL_NONE || parameters <= 0) return;
   add(pass, PL_INSTRUCTION_REDUCE, true, -1,

@@ -90,6 +90,17 @@ static pl_code build(simulation *state) {
 
 /* ---- memory ---- */
 
+/* Of the stage's devices the smallest. */
+static double limit_of(const simulation *state, int32_t stage) {
+  double limit = INFINITY;
+  for (uint32_t c = 0; c < state->plan.n_device_classes; c++) {
+    const pl_device_class *class = &state->plan.device_classes[c];
+    if (class->stage != stage) continue;
+    limit = fmin(limit, pl_allocator_limit(&state->program, stage, pl_cluster_profile(state->cluster, class->device)));
+  }
+  return fmax(limit, 1); /* a device that is too small for its context has room for nothing */
+}
+
 /* Per stage; NULL where the framework's allocator holds nothing beyond the tensors. */
 static pl_code replay_stages(simulation *state, const pl_replayed_memory **replayed) {
   *replayed = NULL;
@@ -97,7 +108,7 @@ static pl_code replay_stages(simulation *state, const pl_replayed_memory **repla
   pl_replayed_memory *memory = PL_TAKE(state->arena, pl_replayed_memory, state->strategy->pp);
   if (memory == NULL) return pl_fail_memory(state->error, "the replay of the stages");
   for (int32_t s = 0; s < state->strategy->pp; s++)
-    PL_TRY(pl_stage_replay(&state->program, s, state->arena, &memory[s], state->error));
+    PL_TRY(pl_stage_replay(&state->program, s, limit_of(state, s), state->arena, &memory[s], state->error));
   *replayed = memory;
   return PL_OK;
 }

@@ -183,7 +183,7 @@ static pl_code price_line(costing *state, const pl_family *family, pl_collective
 
 static pl_code price_gradients(costing *state, pricing *own) {
   const pl_stage_program *stage = &state->program->stages[own->stage];
-  const pl_collective_kind reduce = state->strategy->zero == 0 ? PL_ALL_REDUCE : PL_REDUCE_SCATTER;
+  const pl_collective_kind reduce = pl_program_reduction(state->program);
   const double held[2] = {stage->parameters - stage->expert_parameters, stage->expert_parameters};
   static const pl_family_kind kinds[2] = {PL_FAMILY_DATA, PL_FAMILY_EXPERT_DATA};
   const pl_training_state *bytes = &state->state;

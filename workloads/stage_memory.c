@@ -82,7 +82,7 @@ static double buffer_bytes(const pl_program *program, int32_t stage, const pl_tr
 pl_resident_memory pl_resident_memory_of(const pl_program *program, int32_t stage) {
   const pl_strategy *strategy = program->strategy;
   const pl_stage_program *own = &program->stages[stage];
-  pl_training_state bytes = pl_training_state_of(program->job, pl_strategy_replicas(strategy));
+  pl_training_state bytes = pl_program_training_state(program);
   double whole = own->parameters, sharded = sharded_parameters(program, own);
   pl_resident_memory memory = {
       .parameters = parameter_bytes(program, own, &bytes),
@@ -109,16 +109,31 @@ static int32_t communicators_of(const pl_program *program, int32_t stage) {
   return n;
 }
 
+static double outside_bytes(const pl_program *program, int32_t stage, const pl_device_profile *profile) {
+  const pl_framework *framework = pl_framework_or_ideal(program->job->framework);
+  double context = framework->context_bytes < 0 ? profile->reserved_bytes : framework->context_bytes;
+  return context + communicators_of(program, stage) * framework->communicator_bytes;
+}
+
+double pl_allocator_limit(const pl_program *program, int32_t stage, const pl_device_profile *profile) {
+  return profile->memory_bytes - outside_bytes(program, stage, profile);
+}
+
 pl_held_memory pl_held_memory_of(const pl_program *program, int32_t stage, const pl_device_profile *profile,
                                  double peak_bytes, const pl_replayed_memory *replayed) {
   const pl_framework *framework = pl_framework_or_ideal(program->job->framework);
-  double context = framework->context_bytes < 0 ? profile->reserved_bytes : framework->context_bytes;
-  double outside = context + communicators_of(program, stage) * framework->communicator_bytes;
-  double stretch = 1 + framework->fragmentation, allocator = (peak_bytes + framework->workspace_bytes) * stretch;
-  double held = replayed != NULL ? replayed->held : 0, stuck = replayed != NULL ? replayed->stuck : 0;
-  return (pl_held_memory){.allocator = allocator + held,
-                          .device = allocator + held + outside,
-                          .usable = (profile->memory_bytes - outside) / stretch - framework->workspace_bytes - stuck};
+  double outside = outside_bytes(program, stage, profile), stretch = 1 + framework->fragmentation;
+  pl_held_memory held = {.allocator = (peak_bytes + framework->workspace_bytes) * stretch,
+                         .usable = (profile->memory_bytes - outside) / stretch - framework->workspace_bytes};
+  if (replayed != NULL) {
+    held.allocator = replayed->reserved;
+    held.usable -= replayed->stuck;
+    /* The replay has the last word: what it got to hold was too little, or it got through. */
+    if (replayed->full) held.usable = fmin(held.usable, fmin(replayed->peak, nextafter(peak_bytes, 0)));
+    if (!replayed->full) held.usable = fmax(held.usable, fmin(peak_bytes, held.usable + replayed->stuck));
+  }
+  held.device = held.allocator + outside;
+  return held;
 }
 
 pl_memory_effect pl_block_effect(const pl_block_program *block, bool backward) {

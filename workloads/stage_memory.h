@@ -28,7 +28,10 @@ typedef struct pl_held_memory {
   double allocator, device, usable; /* bytes */
 } pl_held_memory;
 
-/* `replayed`: beyond the tensors, of the framework's allocator (workloads/stage_replay.h); NULL: nothing. */
+/* `replayed`: what the framework's allocator holds (workloads/stage_replay.h); NULL: the tensors and what the profile
+ * adds to them. */
+/* What the device has for the allocator: without context and communicators. */
+double pl_allocator_limit(const pl_program *program, int32_t stage, const pl_device_profile *profile);
 pl_held_memory pl_held_memory_of(const pl_program *program, int32_t stage, const pl_device_profile *profile,
                                  double peak_bytes, const pl_replayed_memory *replayed);
 

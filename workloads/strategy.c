@@ -200,7 +200,9 @@ pl_block_shard pl_strategy_shard(const pl_strategy *strategy, const pl_job *job)
 }
 
 void pl_strategy_adopt(pl_strategy *strategy, const pl_job *job) {
-  if (!strategy->overlap_is_given) strategy->overlap = pl_framework_or_ideal(job->framework)->overlaps_gradients;
+  if (!strategy->overlap_is_given)
+    strategy->overlap = pl_framework_or_ideal(job->framework)->overlaps_gradients &&
+                        !pl_framework_reduces_whole(job->framework, strategy->zero);
   if (!strategy->assign_is_given && strategy->boundary == NULL)
     strategy->recipe = (pl_assign_recipe)(PL_ASSIGN_UNIFORM + pl_framework_or_ideal(job->framework)->assign);
 }

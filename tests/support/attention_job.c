@@ -81,7 +81,12 @@ void expect_time(const char *what, double time_s, double formula_s, double ticks
 }
 
 pl_block_program attention_job_block(attention_job *own, pl_block_kind kind, int32_t tmp) {
-  const pl_block_shard shard = {.tmp = tmp, .mbs = 1, .seq = ATTENTION_SEQ, .dtype = PL_DTYPE_FP16, .flash = true};
+  const pl_block_shard shard = {.tmp = tmp,
+                                .mbs = 1,
+                                .seq = ATTENTION_SEQ,
+                                .dtype = PL_DTYPE_FP16,
+                                .flash = true,
+                                .framework = own->job.framework};
   pl_block_program program;
   pl_error error = PL_ERROR_INIT;
   assert_int_equal(pl_block_program_take(&own->model, kind, &shard, &own->arena, &program, &error), PL_OK);

@@ -62,6 +62,23 @@ static void the_smallest_fit_is_split_and_joined(void **state) {
   assert_true(own.held_bytes == 18 * MiB);
 }
 
+/* A device of 40 MiB: 16 and 12 are there, 20 more only when the free 16 has gone back; then nothing comes any more. */
+static void a_full_device_gives_segments_back(void **state) {
+  (void)state;
+  pl_caching_allocator own;
+  pl_caching_allocator_init(&own, &arena);
+  own.limit_bytes = 40 * MiB;
+  uint32_t large = pl_caching_allocator_take(&own, 16 * MiB);
+  pl_caching_allocator_take(&own, 12 * MiB);
+  pl_caching_allocator_give(&own, large);
+  assert_true(pl_caching_allocator_take(&own, 20 * MiB) != PL_NONE);
+  assert_true(own.held_bytes == 32 * MiB && own.most_held_bytes == 32 * MiB && !own.full);
+  assert_int_equal(pl_caching_allocator_take(&own, 10 * MiB), PL_NONE);
+  assert_true(own.full && own.held_bytes == 32 * MiB);
+  pl_caching_allocator_take(&own, MiB / 2);
+  assert_true(own.full); /* once and for all */
+}
+
 static void nothing_is_lost(void **state) {
   (void)state;
   uint64_t random = test_seed(20250219);
@@ -99,6 +116,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(segments_have_the_sizes_of_the_notes),
       cmocka_unit_test(the_smallest_fit_is_split_and_joined),
+      cmocka_unit_test(a_full_device_gives_segments_back),
       cmocka_unit_test(nothing_is_lost),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
