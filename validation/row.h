@@ -67,6 +67,8 @@ void pl_row_choose_compilation(const pl_measured_row *row, pl_framework *framewo
 void pl_row_choose_weights(const pl_measured_row *row, pl_framework *framework);
 /* Fused kernels that the row names, for software that leaves them to the run. */
 void pl_row_choose_fusions(const pl_measured_row *row, pl_framework *framework);
+/* Megatron-LM's switches of its tests: `notes` that say deterministic-mode or no-gradient-accumulation-fusion. */
+void pl_row_choose_determinism(const pl_measured_row *row, const pl_row_habits *habits, pl_framework *framework);
 /* Whether tokens go to their experts once per node, where the row names the dispatcher. */
 void pl_row_choose_dispatcher(const pl_measured_row *row, pl_framework *framework);
 

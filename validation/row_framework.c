@@ -195,3 +195,19 @@ void pl_row_choose_dispatcher(const pl_measured_row *row, pl_framework *framewor
     if (pl_row_mentions(row->framework, all_to_all[i])) framework->sends_tokens_per_node = false;
   }
 }
+
+/* Transformer Engine takes cuDNN's attention for deterministic runs on Hopper, and on Blackwell without dropout;
+ * elsewhere FlashAttention 2 (its dot_product_attention/utils.py, "Filter: Determinism", and fused_attn.cpp,
+ * "determinism on Blackwell", at d0067d0da). */
+void pl_row_choose_determinism(const pl_measured_row *row, const pl_row_habits *habits, pl_framework *framework) {
+  static const char *const hopper[] = {"H100", "H200", "H800", "H20"}, *const blackwell[] = {"B200", "B300"};
+  if (pl_row_mentions(row->notes, "no-gradient-accumulation-fusion")) framework->fuses_accumulation = false;
+  if (!pl_row_mentions(row->notes, "deterministic-mode")) return;
+  framework->deterministic = true;
+  bool has_cudnn = false;
+  for (size_t i = 0; i < sizeof hopper / sizeof hopper[0]; i++)
+    has_cudnn = has_cudnn || pl_row_mentions(row->gpu, hopper[i]);
+  for (size_t i = 0; i < sizeof blackwell / sizeof blackwell[0]; i++)
+    has_cudnn = has_cudnn || (!habits->dropout && pl_row_mentions(row->gpu, blackwell[i]));
+  if (!has_cudnn) framework->attention_kernel = (int)PL_ATTENTION_FLASH2;
+}

@@ -64,6 +64,15 @@ static double busy_keys(const pl_attention_profile *attention, const pl_attentio
   return fmax(reach + prologue, queued);
 }
 
+/* Rounds of thread blocks times their key tiles, over an even share of all of them. */
+static double uneven_shares(const pl_attention_profile *attention, const pl_attention_shape *shape) {
+  if (!shape->backward || !shape->deterministic || attention->kernel != PL_ATTENTION_FLASH2) return 1;
+  enum { KEY_TILE = 128 };
+  double tiles = ceil(shape->keys / KEY_TILE), shares = ceil(attention->multiprocessors / shape->heads);
+  double rounds = ceil(shape->heads * shares / attention->multiprocessors);
+  return fmax(1, rounds * ceil(tiles / shares) * attention->multiprocessors / (shape->heads * tiles));
+}
+
 pl_attention_time pl_attention_time_of(const pl_attention_profile *attention, double peak_flops, double bandwidth_Bps,
                                        const pl_attention_shape *shape) {
   double head_size = ceil(shape->head_size / HEAD_STEP) * HEAD_STEP;
@@ -72,7 +81,7 @@ pl_attention_time pl_attention_time_of(const pl_attention_profile *attention, do
   bool backward = shape->backward;
   double keys = busy_keys(attention, shape, backward ? attention->backward_prologue_keys : attention->prologue_keys);
   return (pl_attention_time){
-      .compute_s = keys * per_key * (backward ? attention->backward_ratio : 1),
+      .compute_s = keys * per_key * (backward ? attention->backward_ratio : 1) * uneven_shares(attention, shape),
       .memory_s = shape->bytes / bandwidth_Bps,
       .helpers_s = backward ? helper_bytes * shape->heads * shape->queries * shape->head_size / bandwidth_Bps : 0,
       .overhead_s = backward ? attention->backward_overhead_s : attention->overhead_s};

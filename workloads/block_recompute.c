@@ -80,6 +80,7 @@ static void repeat_product(pl_tape *tape, uint32_t i, double share) {
   op->bytes -= (double)op->batch * (double)(op->n - n) *
                (element * (double)op->k + pl_dtype_bytes(tape->shard->dtype) * (double)op->m);
   op->flops *= (double)n / (double)op->n;
+  op->filled_bytes *= (double)n / (double)op->n;
   op->n = n;
   op->output = PL_NONE;
 }

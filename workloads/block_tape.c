@@ -91,14 +91,25 @@ static pl_op *append(pl_tape *tape, bool backward) {
   return &tape->backward[tape->n_backward++];
 }
 
+/* What the output of a library's kernel has written to it beforehand in deterministic runs: all of a new tensor,
+ * nothing of a buffer that is added to. */
+static double filled(const pl_tape *tape, uint32_t output) {
+  if (output == PL_NONE || tape->tensors[output].kind == PL_TENSOR_PARAMETER_GRADIENT) return 0;
+  return tape->tensors[output].size_bytes;
+}
+
 pl_op *pl_tape_op(pl_tape *tape, const char *name, pl_op_kind kind, pl_category category, uint32_t first,
                   uint32_t second, uint32_t third, uint32_t output) {
   pl_op *op = append(tape, category != PL_CATEGORY_FORWARD);
+  bool allocates = kind == PL_OP_GEMM || kind == PL_OP_ATTENTION || kind == PL_OP_NORM;
+  bool deterministic = pl_framework_or_ideal(tape->shard->framework)->deterministic;
   *op = (pl_op){.name = name,
                 .kind = (uint8_t)kind,
                 .category = (uint8_t)category,
                 .dtype = (uint8_t)tape->shard->dtype,
                 .batch = 1,
+                .deterministic = deterministic,
+                .filled_bytes = deterministic && allocates ? filled(tape, output) : 0,
                 .inputs = {first, second, third, PL_NONE, PL_NONE, PL_NONE},
                 .output = output,
                 .auxiliary = PL_NONE};

@@ -73,6 +73,7 @@ static const switch_row switches[] = {
     {"kernels", "fused_rotary", SWITCH_FLAG, AT(fuses_rotary), NULL, 0},
     {"kernels", "fused_norm", SWITCH_FLAG, AT(fuses_norm), NULL, 0},
     {"kernels", "copies_qkv", SWITCH_FLAG, AT(copies_qkv), NULL, 0},
+    {"kernels", "deterministic", SWITCH_FLAG, AT(deterministic), NULL, 0},
     {"kernels", "uneven_heads", SWITCH_FLAG, AT(uneven_heads), NULL, 0},
     {"kernels", "fused_accumulation", SWITCH_FLAG, AT(fuses_accumulation), NULL, 0},
     {"kernels", "loss", SWITCH_WORD, AT(loss), loss_words, 0},

@@ -73,10 +73,11 @@ typedef struct pl_framework {
   bool fuses_activation; /* bias + GELU, or SwiGLU, is one kernel and keeps only its input */
   bool fuses_residual;   /* bias + dropout + addition is one kernel */
   bool fuses_rotary;
-  bool copies_qkv;   /* queries, keys and values are copied on their way to fused attention, and the product that they
-                        came   out of stays until it is done, attention's output until the layer is */
-  bool uneven_heads; /* tmp need not divide the heads: ranks have unlike numbers, and all wait for the largest */
-  bool fuses_norm;   /* RMS norm; layer norm is one kernel everywhere */
+  bool copies_qkv;    /* queries, keys and values are copied on their way to fused attention, and the product that they
+                         came   out of stays until it is done, attention's output until the layer is */
+  bool uneven_heads;  /* tmp need not divide the heads: ranks have unlike numbers, and all wait for the largest */
+  bool fuses_norm;    /* RMS norm; layer norm is one kernel everywhere */
+  bool deterministic; /* the same bits every time: see workloads/README.md, "Deterministic runs" */
   bool fuses_accumulation; /* the weight gradient's GEMM adds into the gradient buffer; else a kernel per microbatch */
   pl_loss_form loss;
   pl_weight_form weights;

@@ -89,6 +89,7 @@ typedef struct pl_op {
   uint8_t collective, group; /* pl_collective_kind, pl_group_role; only for PL_OP_COLLECTIVE */
   uint8_t overlap;           /* pl_overlap */
   uint8_t convolution_pass;  /* pl_convolution_pass; only for PL_OP_CONVOLUTION, as is `convolution` */
+  bool deterministic;        /* attention whose backward pass adds up in a fixed order */
   bool transposed; /* GEMM: the first operand lies as [k, m] in memory, as the weight gradient reads its input */
   bool host_free;  /* its launch is in the framework's host time per layer */
   const struct pl_step *convolution; /* filter, stride and pictures (workloads/chain.h); lives as long as the model */
@@ -97,6 +98,7 @@ typedef struct pl_op {
   int64_t batch, m, n, k;
   double flops, bytes; /* work, and traffic to device memory, of this op on this rank */
   double size_bytes;   /* collective: size as netmodel/collective.h defines it */
+  double filled_bytes; /* of the output, which a kernel of its own has filled before (deterministic runs); mostly 0 */
   /* Tensor indices of the block, PL_NONE = none. An op whose output is among its inputs works in place. */
   uint32_t inputs[PL_OP_INPUTS], output;
   uint32_t auxiliary; /* second output: dropout mask, log-sum-exp, parameter gradient of a norm */

@@ -114,7 +114,8 @@ static bool fitted_attention(const pl_device_profile *profile, const pl_op *op, 
                                     .head_size = (double)op->k,
                                     .pairs = op->flops / products,
                                     .bytes = op->bytes,
-                                    .backward = backward};
+                                    .backward = backward,
+                                    .deterministic = op->deterministic};
   pl_attention_time parts = pl_attention_time_of(attention, profile->peak_flops[dtype],
                                                  profile->bandwidth_Bps * profile->bandwidth_efficiency, &shape);
   double work_s = fmax(parts.compute_s, parts.memory_s) + parts.helpers_s;
@@ -197,11 +198,19 @@ static void sustain(const pl_device_profile *profile, const pl_op *op, pl_op_tim
   time->bound = PL_BOUND_COMPUTE;
 }
 
+/* A tensor written once by a kernel of its own. */
+static double fill_time_s(const pl_device_profile *profile, double bytes) {
+  pl_op_time time;
+  if (!fitted_kernel(profile, PL_KERNEL_ELEMENTWISE, false, bytes, &time)) time = roofline(profile, 0, bytes);
+  return time.time_s;
+}
+
 pl_op_time pl_op_cost(const pl_device_profile *profile, const pl_op *op) {
   PL_DEBUG_ASSERT(op->kind != PL_OP_COLLECTIVE);
   pl_op_time time;
   if (!fitted(profile, op, &time)) time = roofline(profile, compute_time(profile, op), op->bytes);
   sustain(profile, op, &time);
+  if (op->filled_bytes > 0) time.time_s += fill_time_s(profile, op->filled_bytes);
   if (profile->n_ops == 0) return time;
   const int64_t dims[4] = {op->batch, op->m, op->n, op->k};
   const char *pass = op->category == PL_CATEGORY_BACKWARD ? "backward" : "forward";

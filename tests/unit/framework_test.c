@@ -201,6 +201,21 @@ static const pl_op *find_op(const pl_op_list *list, const char *name) {
   return NULL;
 }
 
+/* New tensors of libraries' kernels are filled beforehand, buffers that gradients are added into are not. */
+static void test_deterministic(void **state) {
+  (void)state;
+  pl_model model = load_model("workloads/models", "llama-2-7b", &arena);
+  pl_framework framework = parse("{\"name\": \"x\", \"kernels\": {\"deterministic\": true}}");
+  pl_block_program with = take(&model, PL_BLOCK_LAYER, &framework, true);
+  pl_block_program without = take(&model, PL_BLOCK_LAYER, NULL, true);
+  assert_int_equal(with.forward.n_ops, without.forward.n_ops);
+  const pl_op *qkv = find_op(&with.forward, "qkv"), *wgrad = find_op(&with.backward, "qkv_wgrad");
+  assert_true(qkv->filled_bytes == with.tensors[qkv->output].size_bytes && qkv->filled_bytes > 0);
+  assert_true(wgrad->filled_bytes == 0 && find_op(&without.forward, "qkv")->filled_bytes == 0);
+  assert_true(find_op(&with.forward, "rotary")->filled_bytes == 0);
+  assert_true(find_op(&with.backward, "attention_backward")->deterministic);
+}
+
 /* 16 heads on 3 ranks (and a width that 3 does not divide): 6, 5 and 5, and six heads are what a layer waits for. */
 static void test_uneven_heads(void **state) {
   (void)state;
@@ -335,6 +350,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_unknown_name, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_layer_switches, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_uneven_heads, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_deterministic, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_traffic_of_eager_swiglu, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_loss_forms, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_vocabulary, set_up, tear_down),

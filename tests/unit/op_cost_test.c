@@ -127,6 +127,38 @@ static void test_sustained(void **state) {
   expect(pl_op_cost(&limited, &op), 1e-6, PL_COST_TABLE, PL_BOUND_COMPUTE);
 }
 
+/* What is filled beforehand is one kernel more. FlashAttention 2's deterministic backward pass of 32 heads on 108
+ * multiprocessors: 4 shares of 64 key tiles each, 128 blocks in two rounds of 16 tiles instead of 18.96 each. */
+static void test_deterministic(void **state) {
+  (void)state;
+  pl_device_profile profile = profile_of(NULL, 0);
+  pl_op op = gemm(PL_DTYPE_FP16, 1, 1024, 1024, 1024);
+  double plain_s = pl_op_cost(&profile, &op).time_s;
+  op.filled_bytes = 8e6;
+  assert_true(fabs(pl_op_cost(&profile, &op).time_s - plain_s - 11e-6) < 1e-12);
+  pl_attention_profile flash = {.kernel = PL_ATTENTION_FLASH2,
+                                .n_head_sizes = 1,
+                                .head_size = {128},
+                                .efficiency = {0.6},
+                                .multiprocessors = 108,
+                                .query_tile = 128,
+                                .key_tile = 64,
+                                .backward_ratio = 2.6};
+  profile.attention = &flash;
+  profile.n_attention = 1;
+  double flops = 10.0 * 32 * 128 * 8192 * 8192 / 2;
+  op = (pl_op){
+      .kind = PL_OP_ATTENTION, .category = PL_CATEGORY_BACKWARD, .dtype = PL_DTYPE_FP16, .batch = 32, .flops = flops};
+  op.m = op.n = 8192;
+  op.k = 128;
+  double free_s = pl_op_cost(&profile, &op).time_s, helpers_s = 14.0 * 32 * 8192 * 128 / 0.8e12;
+  op.deterministic = true;
+  double fixed_s = pl_op_cost(&profile, &op).time_s;
+  assert_true(fabs((fixed_s - helpers_s) / (free_s - helpers_s) - 2 * 16 * 108 / (32.0 * 64)) < 1e-9);
+  flash.kernel = PL_ATTENTION_CUDNN;
+  assert_true(pl_op_cost(&profile, &op).time_s == free_s);
+}
+
 static void test_search(void **state) {
   (void)state;
   enum { N = 1000 };
@@ -151,8 +183,9 @@ static void test_optimizer(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_roofline),  cmocka_unit_test(test_tiles),  cmocka_unit_test(test_table),
-      cmocka_unit_test(test_sustained), cmocka_unit_test(test_search), cmocka_unit_test(test_optimizer),
+      cmocka_unit_test(test_roofline),  cmocka_unit_test(test_tiles),         cmocka_unit_test(test_table),
+      cmocka_unit_test(test_sustained), cmocka_unit_test(test_deterministic), cmocka_unit_test(test_search),
+      cmocka_unit_test(test_optimizer),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,7 +45,34 @@ static void test_dispatchers(void **state) {
   }
 }
 
+/* Transformer Engine's choice for deterministic runs, and Megatron-LM's switches in `notes`. */
+static void test_determinism(void **state) {
+  (void)state;
+  static const struct {
+    const char *gpu, *notes;
+    bool dropout, deterministic;
+    int kernel;
+    bool fuses_accumulation;
+  } cases[] = {{"A100-80GB-SXM", "deterministic-mode", true, true, PL_ATTENTION_FLASH2, true},
+               {"H100-80GB-SXM", "deterministic-mode; NCCL_ALGO=Ring", true, true, PL_ATTENTION_CUDNN, true},
+               {"GB200", "deterministic-mode", true, true, PL_ATTENTION_FLASH2, true},
+               {"GB200", "deterministic-mode", false, true, PL_ATTENTION_CUDNN, true},
+               {"A100-80GB-SXM", "no-gradient-accumulation-fusion", true, false, PL_ATTENTION_CUDNN, false},
+               {"A100-80GB-SXM", "", true, false, PL_ATTENTION_CUDNN, true}};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    const pl_measured_row row = {.gpu = cases[i].gpu, .notes = cases[i].notes};
+    const pl_row_habits habits = {.dropout = cases[i].dropout};
+    pl_framework chosen = pl_framework_ideal;
+    chosen.attention_kernel = PL_ATTENTION_CUDNN;
+    pl_row_choose_determinism(&row, &habits, &chosen);
+    assert_int_equal(chosen.deterministic, cases[i].deterministic);
+    assert_int_equal(chosen.attention_kernel, cases[i].kernel);
+    assert_int_equal(chosen.fuses_accumulation, cases[i].fuses_accumulation);
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_backends), cmocka_unit_test(test_dispatchers)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_backends), cmocka_unit_test(test_dispatchers),
+                                     cmocka_unit_test(test_determinism)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
