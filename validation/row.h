@@ -33,6 +33,7 @@ typedef struct pl_row_habits {
   bool dropout;           /* ungated models train with it */
   bool sequence_parallel; /* where tp > 1 */
   bool selects_ops;       /* "selective" recomputation is that of every second product, not of the attention core */
+  bool picks_masked;      /* BERT's head and loss compute the masked tokens only */
   int32_t zero;           /* sharding where dp > 1 and the row states none */
   bool reduces_after_pipelines; /* gradients of stages are reduced when the last microbatch is over */
   pl_memory_figure memory_figure;
@@ -65,6 +66,8 @@ void pl_row_choose_attention(const pl_measured_row *row, pl_framework *framework
 void pl_row_choose_compilation(const pl_measured_row *row, pl_framework *framework);
 /* Whether anything is kept in fp32, where the precision says that nothing is. */
 void pl_row_choose_weights(const pl_measured_row *row, pl_framework *framework);
+/* Whether collectives of tensor groups run beside products, where the row says so. */
+void pl_row_choose_overlap(const pl_measured_row *row, pl_framework *framework);
 /* Fused kernels that the row names, for software that leaves them to the run. */
 void pl_row_choose_fusions(const pl_measured_row *row, pl_framework *framework);
 /* Megatron-LM's switches of its tests: `notes` that say deterministic-mode or no-gradient-accumulation-fusion. */

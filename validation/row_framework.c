@@ -45,7 +45,7 @@ static const struct {
     {"MegaScale", {.framework = "megatron-core", .sequence_parallel = true, .zero = 1}},
     /* Fused kernels of the same kind as Megatron's, for BERT. */
     {"transformer kernel", {.framework = "megatron-deepspeed", .dropout = true}},
-    {"Megatron-LM + DeepSpeed", {.framework = "deepspeed-zero3-2021", .dropout = true}},
+    {"Megatron-LM + DeepSpeed ZeRO-3", {.framework = "deepspeed-zero3-2021", .dropout = true}},
     /* "All the experiments are conducted with PyTorch 1.8"; buckets of 25 MB (its examples/megatron_gpt.py). */
     {"Proteus", {.framework = "proteus", .no_flash = true, .dropout = true}},
     {"DistIR", {.framework = "distir"}},
@@ -89,11 +89,14 @@ static const struct {
     {"torchtitan", {.framework = "torchtitan", .sequence_parallel = true, .selects_ops = true, .zero = 3}},
     {"torchtune", {.framework = "torchtune"}},
     {"InternEvo", {.framework = "internevo", .zero = 1}},
+    /* BERT of before fused attention: modeling.py of each multiplies scores, masks, softmax, dropout 0.1. */
+    {"DeepLearningExamples", {.framework = "torch-ddp", .no_flash = true, .dropout = true}},
+    {"TensorFlow", {.framework = "torch-ddp", .no_flash = true, .dropout = true}},
     {"Paddle", {.framework = "paddlenlp"}},
-    /* Whole programs compiled by XLA, as Alpa's. */
-    {"MaxText", {.framework = "ideal"}},
-    {"Paxml", {.framework = "ideal"}},
-    {"JAX", {.framework = "ideal"}},
+    /* XLA's compiled steps. */
+    {"Paxml", {.framework = "jax-xla"}},
+    {"MaxText", {.framework = "jax-xla"}},
+    {"JAX", {.framework = "jax-xla"}},
     {"FSDP", {.framework = "torch-fsdp", .zero = 3}},
     {"DeepSpeed", {.framework = "deepspeed"}}, /* around models that are not Megatron's */
 };
@@ -115,6 +118,15 @@ static bool waits_for_launches(const pl_measured_row *row) {
   return says_so || (pl_row_mentions(row->source, "bigscience-workshop") && row->n_gpus > FEW_GPUS);
 }
 
+/* Google's BERT and those of its line pick the masked tokens in front of the head: run_pretraining.py, gather_indexes
+ * (google-research/bert; NVIDIA/DeepLearningExamples@729963dd47e7 for TensorFlow 1 and 2), index_select in modeling.py
+ * (PyTorch, not yet in that of the containers of 2020, and PaddlePaddle, same commit), and DeepSpeed's for its
+ * transformer kernel (microsoft/DeepSpeedExamples, bing_bert). Megatron's and Hugging Face's do not. */
+static bool picks_masked(const pl_measured_row *row) {
+  return pl_row_mentions(row->framework, "TensorFlow") || pl_row_mentions(row->framework, "DeepLearningExamples 2") ||
+         pl_row_mentions(row->framework, "transformer kernel");
+}
+
 pl_row_habits pl_row_habits_of(const pl_measured_row *row) {
   enum { N = sizeof frameworks / sizeof frameworks[0] };
   size_t i = 0;
@@ -122,9 +134,12 @@ pl_row_habits pl_row_habits_of(const pl_measured_row *row) {
     i++;
   pl_row_habits habits = i < N ? frameworks[i].habits : habits_of_others(row);
   if (strcmp(habits.framework, "deepspeed") == 0 && row->zero_stage == 3) habits.framework = "deepspeed-zero3";
+  if (pl_row_mentions(row->framework, "TensorFlow") && pl_row_mentions(row->framework, "XLA"))
+    habits.framework = "jax-xla";
   bool old = !has_flash_hardware(row) || denies_flash(row) ||
              (pl_row_mentions(row->framework, "Megatron") && predates_flash(row));
   if (old) habits.no_flash = true;
+  habits.picks_masked = picks_masked(row);
   if (waits_for_launches(row) && strcmp(habits.framework, "megatron-deepspeed") == 0)
     habits.framework = "megatron-deepspeed-bloom";
   if (old && (strcmp(habits.framework, "megatron-core") == 0 || strcmp(habits.framework, "megatron-lm-2023") == 0)) {
@@ -178,6 +193,15 @@ void pl_row_choose_weights(const pl_measured_row *row, pl_framework *framework) 
   framework->weights = PL_WEIGHTS_ALONE;
   framework->gradient_dtype = brain ? PL_DTYPE_BF16 : PL_DTYPE_FP16;
   framework->reduce_dtype = -1;
+}
+
+/* Transformer Engine's userbuffers, which Megatron-LM has switched off unless --tp-comm-overlap is given. */
+void pl_row_choose_overlap(const pl_measured_row *row, pl_framework *framework) {
+  static const char *const words[] = {"tp-comm-overlap", "tp_comm_overlap",
+                                      "tensor and pipeline communication overlapped"};
+  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+    if (pl_row_mentions(row->notes, words[i]) || pl_row_mentions(row->framework, words[i]))
+      framework->overlaps_tensor = true;
 }
 
 /* Paddle's fused kernels are chosen run by run. */

@@ -48,7 +48,7 @@ static pl_code find_dtype(const pl_measured_row *row, pl_job *job, pl_error *err
     *dtype = PL_DTYPE_FP16;
   } else if (find_name(text, "fp32", "float32") != NULL || strncmp(text, "32", 2) == 0) {
     *dtype = computes_in_tf32(row) ? PL_DTYPE_TF32 : PL_DTYPE_FP32;
-  } else if (pl_row_mentions(text, "amp")) {
+  } else if (pl_row_mentions(text, "amp") || pl_row_mentions(text, "mixed")) {
     *dtype = PL_DTYPE_FP16;
   } else {
     return pl_fail(error, PL_UNSUPPORTED, "precision: '%.40s' is unknown", text);
@@ -64,5 +64,8 @@ pl_code pl_row_job(const pl_measured_row *row, const pl_row_habits *habits, cons
   if (row->gbs == 0) return pl_fail(error, PL_UNSUPPORTED, "not stated: gbs");
   if (pl_row_is_network(row)) job->seq = 1; /* a sample is a picture */
   if (job->seq == 0) return pl_fail(error, PL_UNSUPPORTED, "not stated: seq_len");
+  /* The table has the longest only. */
+  if (pl_row_mentions(row->notes, "binned by length"))
+    return pl_fail(error, PL_UNSUPPORTED, "not stated: lengths of sequences that are binned");
   return find_dtype(row, job, error);
 }

@@ -37,6 +37,32 @@ static uint32_t find_known(const pl_csv *known, const char *model) {
   return longer;
 }
 
+/* Another name of the same model ("GPT3-175B": "GPT 175B", "Nemotron-8B": "Nemotron3 8B", "LLaMA 7B": "Llama2 7B"): the
+ * letters in front of the first digit are the same, and so are the dimensions that the row states. */
+static uint32_t find_alike(const pl_csv *known, const pl_measured_row *row) {
+  const struct {
+    const char *column;
+    int64_t value;
+  } stated[] = {{"n_layers", row->n_layers},
+                {"hidden", row->hidden},
+                {"n_heads", row->n_heads},
+                {"ffn_hidden", row->ffn_hidden > 0 ? row->ffn_hidden : 4 * row->hidden}};
+  enum { N = sizeof stated / sizeof stated[0], SHORTEST = 3 };
+  char wanted[96], candidate[96];
+  plain_name(row->model, wanted, sizeof wanted);
+  size_t length = strcspn(wanted, "0123456789");
+  if (length < SHORTEST || row->n_layers == 0 || row->hidden == 0 || row->n_heads == 0) return PL_CSV_NO_COLUMN;
+  for (uint32_t i = 0; i < known->n_rows; i++) {
+    plain_name(pl_csv_cell(known, i, pl_csv_column(known, "model")), candidate, sizeof candidate);
+    size_t n = 0;
+    if (strcspn(candidate, "0123456789") != length || strncmp(candidate, wanted, length) != 0) continue;
+    while (n < N && strtoll(pl_csv_cell(known, i, pl_csv_column(known, stated[n].column)), NULL, 10) == stated[n].value)
+      n++;
+    if (n == N) return i;
+  }
+  return PL_CSV_NO_COLUMN;
+}
+
 typedef struct entry {
   const pl_csv *table;
   uint32_t row; /* PL_CSV_NO_COLUMN: not known */
@@ -94,6 +120,16 @@ static const char *model_type(const pl_measured_row *row, entry known, const dim
   return d->n_kv_heads != d->n_heads ? "nemotron" : "gpt2";
 }
 
+/* What BERT and GPT-2 (and GPT-3) have in common wherever they are trained: WordPiece of the published uncased BERT,
+ * GPT-2's byte pairs. */
+static int64_t usual_vocab(const char *model, const char *type) {
+  static const char *const others[] = {"neo", "oss", "-j", "gptj"};
+  for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+    if (pl_row_mentions(model, others[i])) return 0;
+  if (strcmp(type, "bert") == 0) return 30522;
+  return strcmp(type, "gpt2") == 0 && strncasecmp(model, "gpt", 3) == 0 ? 50257 : 0;
+}
+
 static bool is_type(const dimensions *d, const char *type) {
   return strcmp(d->type, type) == 0;
 }
@@ -123,6 +159,7 @@ static pl_code find_dimensions(const pl_measured_row *row, entry known, dimensio
   d->vocab = first_of(d->vocab, known_count(known, "vocab"));
   if (d->n_kv_heads == 0) d->n_kv_heads = d->n_heads;
   d->type = model_type(row, known, d);
+  if (d->vocab == 0) d->vocab = usual_vocab(row->model, d->type);
   if (d->ffn_hidden == 0 && !is_gated(row, known)) d->ffn_hidden = 4 * d->hidden;
   /* Tables differ in what `ffn_hidden` of a mixture is, the dense layers' width or an expert's: models.csv has both. */
   d->expert_ffn = first_of(known_count(known, "moe_ffn_hidden"), d->ffn_hidden);
@@ -132,13 +169,19 @@ static pl_code find_dimensions(const pl_measured_row *row, entry known, dimensio
 
 /* ---- the configuration ---- */
 
+/* Tokens per sequence that BERT's data has masked: 20 of 128, 80 of 512 (max_predictions_per_seq of its own recipe). */
+static int64_t masked_tokens(int64_t seq_len) {
+  return (5 * seq_len + 31) / 32;
+}
+
 static void put_given(pl_json *json, const char *key, int64_t value) {
   if (value > 0) pl_json_put_integer(json, key, value);
 }
 
 /* Keys of all families: each reads its own. */
-static void put_configuration(pl_json *json, const pl_measured_row *row, const dimensions *d, entry known,
-                              double dropout) {
+static void put_configuration(pl_json *json, const pl_measured_row *row, const pl_row_habits *habits,
+                              const dimensions *d, entry known) {
+  double dropout = habits->dropout ? 0.1 : 0;
   bool gpt2 = is_type(d, "gpt2");
   pl_json_open_object(json);
   pl_json_put_string(json, "model_type", d->type);
@@ -167,6 +210,8 @@ static void put_configuration(pl_json *json, const pl_measured_row *row, const d
     for (size_t i = 0; i < sizeof latent / sizeof latent[0]; i++)
       put_given(json, latent[i][0], known_count(known, latent[i][1]));
   }
+  if (habits->picks_masked && is_type(d, "bert"))
+    put_given(json, "max_predictions_per_seq", masked_tokens(row->seq_len));
   const char *tied = known_text(known, "tied_embeddings");
   if (tied[0] != '\0') pl_json_put_boolean(json, "tie_word_embeddings", pl_row_mentions(tied, "true"));
   const char *const dropouts[] = {"embd_pdrop", "attn_pdrop", "resid_pdrop", "hidden_dropout_prob",
@@ -176,15 +221,15 @@ static void put_configuration(pl_json *json, const pl_measured_row *row, const d
   pl_json_close_object(json);
 }
 
-static pl_code parse(const pl_measured_row *row, const dimensions *d, entry known, double dropout, pl_arena *arena,
-                     pl_model *model, pl_error *error) {
+static pl_code parse(const pl_measured_row *row, const pl_row_habits *habits, const dimensions *d, entry known,
+                     pl_arena *arena, pl_model *model, pl_error *error) {
   char *text = NULL;
   size_t size = 0;
   FILE *stream = open_memstream(&text, &size);
   if (stream == NULL) return pl_fail_memory(error, "a model");
   pl_json json;
   pl_json_init(&json, stream, false);
-  put_configuration(&json, row, d, known, dropout);
+  put_configuration(&json, row, habits, d, known);
   pl_code code = fclose(stream) == 0 ? PL_OK : pl_fail_memory(error, "a model");
   if (code == PL_OK) code = pl_model_parse("row", text, size, arena, model, error);
   free(text);
@@ -236,8 +281,23 @@ static pl_code take_network(const pl_measured_row *row, const char *file, pl_are
 
 pl_code pl_row_model(const pl_measured_row *row, const pl_row_habits *habits, const pl_csv *known, pl_arena *arena,
                      pl_model *model, pl_error *error) {
-  static const char *const spaces[] = {"Nemotron-H", "mamba", "hyena"}, *const images[] = {"ResNet", "VGG",
-                                                                                           "Inception"};
+  /* Nemotron 3 Nano, Super and Ultra; Nemotron3 4B, 8B and 22B are older and transformers. */
+  static const char *const spaces[] = {"Nemotron-H",
+                                       "NemotronH",
+                                       "Nemotron_3_Nano",
+                                       "Nemotron 3 Nano",
+                                       "Nemotron_3_Super",
+                                       "Nemotron 3 Super",
+                                       "Nemotron_3_5",
+                                       "Nemotron 3.5",
+                                       "Nemotron_3_Ultra",
+                                       "Nemotron 3 Ultra",
+                                       "mamba",
+                                       "jamba",
+                                       "zamba",
+                                       "hyena",
+                                       "RWKV"};
+  static const char *const images[] = {"ResNet", "VGG", "Inception"};
   if (find_network(row) != NULL) return take_network(row, find_network(row), arena, model, error);
   for (size_t i = 0; i < sizeof images / sizeof images[0]; i++)
     if (pl_row_mentions(row->model, images[i]))
@@ -246,14 +306,15 @@ pl_code pl_row_model(const pl_measured_row *row, const pl_row_habits *habits, co
                      "Inception v3 are known, not %s",
                      row->model);
   if (is_perceptron(row)) return take_perceptron(row, arena, model, error);
-  const entry found = {known, find_known(known, row->model)};
-  dimensions d;
-  PL_TRY(find_dimensions(row, found, &d, error));
   for (size_t i = 0; i < sizeof spaces / sizeof spaces[0]; i++)
     if (pl_row_mentions(row->model, spaces[i]))
       return pl_fail(error, PL_UNSUPPORTED, "not a transformer: %s has state space layers", row->model);
+  entry found = {known, find_known(known, row->model)};
+  if (found.row == PL_CSV_NO_COLUMN) found.row = find_alike(known, row);
+  dimensions d;
+  PL_TRY(find_dimensions(row, found, &d, error));
   pl_error why = PL_ERROR_INIT;
-  pl_code code = parse(row, &d, found, habits->dropout ? 0.1 : 0, arena, model, &why);
+  pl_code code = parse(row, habits, &d, found, arena, model, &why);
   if (code == PL_BAD_INPUT) return pl_fail(error, PL_UNSUPPORTED, "model: %s", why.message);
   if (code != PL_OK) return pl_fail(error, code, "%s", why.message);
   if (habits->dropout && !model->gated_mlp) /* also where the family's files have none: Nemotron's */

@@ -52,6 +52,9 @@ static const struct {
                        {"disabled", PL_RECOMPUTE_NONE, false},
                        {"0", PL_RECOMPUTE_NONE, true},
                        {"norm, act", PL_RECOMPUTE_NONE, true},
+                       {"minimal", PL_RECOMPUTE_NONE, true}, /* MaxText: all products are kept */
+                       {"minimal_flash", PL_RECOMPUTE_NONE, true},
+                       {"save_nothing", PL_RECOMPUTE_FULL, true}, /* praxis, AutodiffCheckpointType */
                        {"selective (op)", PL_RECOMPUTE_ALTERNATE, false},
                        {"selective (per op)", PL_RECOMPUTE_ALTERNATE, false},
                        {"selective op", PL_RECOMPUTE_ALTERNATE, false},

@@ -57,6 +57,14 @@ static uint32_t pointwise(pl_tape *tape, pl_tape_rule rule, pl_tape_names names,
   return output;
 }
 
+/* Tokens of a sequence that head and loss compute: of BERT's as many as are masked, where the training script picks
+ * them (google-research/bert run_pretraining.py, gather_indexes). Picking is counted with the product that reads them,
+ * and under tensor parallelism, which such scripts do not have, all are computed. */
+static int64_t predicted_tokens(const pl_tape *tape) {
+  int64_t masked = tape->model->predictions;
+  return masked > 0 && masked < tape->seq && tape->tmp == 1 ? masked : tape->seq;
+}
+
 /* BERT's pooler: the first token of each sequence through a dense layer and tanh; with BertForPreTraining a classifier
  * of two classes. */
 static void pooler(pl_tape *tape) {
@@ -84,22 +92,26 @@ static void pooler(pl_tape *tape) {
 
 void pl_block_head_forward(pl_tape *tape) {
   const pl_model *model = tape->model;
-  int64_t h = model->hidden, vocab = pl_tape_local_vocab(tape);
+  int64_t h = model->hidden, vocab = pl_tape_local_vocab(tape), tokens = predicted_tokens(tape);
+  int64_t picked = tokens < tape->seq ? tokens : 0;
   tape->input = pl_tape_activation(tape, "input", tape->seq_local, 'h', h);
   uint32_t x = tape->input;
   if (model->pooler) pooler(tape);
   pl_linear linear = {.names = PL_LINEAR_NAMES("transform"),
+                      .rows = picked,
                       .in = h,
                       .out = h,
                       .model_in = (double)h,
                       .model_out = (double)h,
                       .bias = true};
   if (model->lm_transform) {
-    x = pl_tape_linear(tape, &linear, x, PL_NONE, pl_tape_activation(tape, "transform", tape->seq_local, 'h', h));
+    x = pl_tape_linear(tape, &linear, x, PL_NONE,
+                       pl_tape_activation(tape, "transform", picked > 0 ? picked : tape->seq_local, 'h', h));
     x = pointwise(tape, PL_RULE_POINTWISE, PL_OP_NAMES("transform_activation"), x);
     x = pl_tape_norm(tape, PL_OP_NAMES("transform_norm"), x);
   }
   linear = (pl_linear){.names = PL_LINEAR_NAMES("logits"),
+                       .rows = picked,
                        .parallel = PL_PARALLEL_COLUMN,
                        .in = h,
                        .out = vocab,
@@ -108,7 +120,7 @@ void pl_block_head_forward(pl_tape *tape) {
                        .bias = model->lm_transform};
   uint32_t weight = pl_tape_parameter(tape, linear.names.forward, "io", h, vocab);
   if (model->tied_embeddings) tape->tied = weight;
-  tape->output = pl_tape_linear(tape, &linear, x, weight, pl_tape_activation(tape, "logits", tape->seq, 'v', vocab));
+  tape->output = pl_tape_linear(tape, &linear, x, weight, pl_tape_activation(tape, "logits", tokens, 'v', vocab));
 }
 
 static void token_all_reduce(pl_tape *tape, const char *name, uint32_t tensor) {
@@ -118,7 +130,7 @@ static void token_all_reduce(pl_tape *tape, const char *name, uint32_t tensor) {
 
 /* One kernel over 16-bit logits, whose gradient is made of them and of their log-sum-exp. */
 static void fused_loss(pl_tape *tape) {
-  const int64_t extent[] = {tape->mbs, tape->seq};
+  const int64_t extent[] = {tape->mbs, predicted_tokens(tape)};
   uint32_t sums = pl_tape_tensor(tape, "sums", PL_TENSOR_ACTIVATION, PL_DTYPE_FP32, "bs", extent);
   pl_tape_sweep(tape, "loss", PL_OP_CROSS_ENTROPY, PL_CATEGORY_FORWARD, cross_entropy_flops, tape->input, PL_NONE,
                 PL_NONE, sums, PL_NONE);
@@ -130,7 +142,7 @@ static void fused_loss(pl_tape *tape) {
 
 void pl_block_loss_forward(pl_tape *tape) {
   int64_t vocab = pl_tape_local_vocab(tape);
-  tape->input = pl_tape_activation(tape, "logits", tape->seq, 'v', vocab);
+  tape->input = pl_tape_activation(tape, "logits", predicted_tokens(tape), 'v', vocab);
   uint32_t logits = tape->input;
   if (tape->framework->loss == PL_LOSS_FUSED) {
     fused_loss(tape);
@@ -141,7 +153,7 @@ void pl_block_loss_forward(pl_tape *tape) {
     pl_tape_sweep(tape, "logits_fp32", PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, add_flops, tape->input, PL_NONE, PL_NONE,
                   logits, PL_NONE);
   }
-  const int64_t extent[] = {2, tape->mbs, tape->seq};
+  const int64_t extent[] = {2, tape->mbs, predicted_tokens(tape)};
   uint32_t maximum = pl_tape_tensor(tape, "maximum", PL_TENSOR_ACTIVATION, PL_DTYPE_FP32, "bs", extent + 1);
   uint32_t sums = pl_tape_tensor(tape, "sums", PL_TENSOR_ACTIVATION, PL_DTYPE_FP32, "pbs", extent);
   pl_tape_sweep(tape, "loss_maximum", PL_OP_CROSS_ENTROPY, PL_CATEGORY_FORWARD, 1, logits, PL_NONE, PL_NONE, maximum,

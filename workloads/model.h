@@ -56,10 +56,11 @@ typedef struct pl_model {
   bool sandwich_norms;                   /* norms behind attention and MLP too (Gemma 2) */
   bool shared_gate;                      /* the shared experts' output is scaled by a gate per token (Qwen2-MoE) */
   bool final_norm, pooler, lm_transform; /* BERT: no final norm, pooler, MLM transform */
-  bool next_sentence;                    /* BertForPreTraining: the head of two classes behind the pooler */
-  bool embedding_norm;                   /* BERT */
-  bool post_norm;                        /* BERT: norms behind the residual additions */
-  bool parallel_residual;                /* GPT-NeoX: attention and MLP read the same input and share one all-reduce */
+  int64_t predictions; /* BERT: masked tokens of a sequence, whose vectors alone the head and the loss read; 0 = all */
+  bool next_sentence;  /* BertForPreTraining: the head of two classes behind the pooler */
+  bool embedding_norm; /* BERT */
+  bool post_norm;      /* BERT: norms behind the residual additions */
+  bool parallel_residual; /* GPT-NeoX: attention and MLP read the same input and share one all-reduce */
   bool embedding_dropout, attention_dropout, hidden_dropout; /* probability above 0 in the file */
   int64_t
       relative_window; /* side of the square of tokens that a table of relative positions covers, per head; 0 = none */

@@ -189,6 +189,7 @@ static pl_code read_bert(const reader *in, pl_model *model) {
   model->pooler = model->next_sentence || strcmp(model->architecture, "BertModel") == 0;
   model->type_vocab = 2;
   PL_TRY(optional_integer(in, "type_vocab_size", vocab_max, &model->type_vocab));
+  PL_TRY(optional_integer(in, "max_predictions_per_seq", positions_max, &model->predictions));
   if (has(in, "position_embedding_type"))
     PL_TRY(pl_node_string(in->document, in->root, "position_embedding_type", &positions, in->error));
   if (strcmp(positions, "absolute") != 0)

@@ -40,7 +40,7 @@ rows = [r for r in csv.DictReader(open(sys.argv[1])) if r["error_pct"] and r["fa
 inside = sum(float(r["predicted_low_s"]) <= float(r["measured_s"]) <= float(r["predicted_high_s"]) for r in rows)
 print("without nanotron: %.0f %% in their 80 %% intervals, %d compared" % (100 * inside / len(rows), len(rows)))
 END
-  part measured 'family ' | sed -e 1d -e 's/^\([^`m].\{39\}\|mega.\{36\}\).\{73\}/\1/'
+  part measured 'family ' | sed -e 1d -e '/^mean /!s/^\([^`].\{39\}\).\{73\}/\1/' -e 's/ *$//' -e '/^[a-z_0-9]*$/d'
 } >"$scratch/parts/coverage of measured"
 {
   part measured 'ablation' | sed '$d'

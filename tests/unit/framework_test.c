@@ -279,6 +279,28 @@ static void test_loss_forms(void **state) {
   }
 }
 
+/* BERT's head and loss of 20 tokens out of 1024: the products of the transform and the logits, and what the loss keeps,
+ * shrink in that proportion. */
+static void test_masked_tokens(void **state) {
+  (void)state;
+  pl_model model = load_model("workloads/models", "bert-large", &arena);
+  model.max_positions = 1024;
+  pl_framework framework = parse("{\"name\": \"x\"}");
+  pl_block_program whole = take(&model, PL_BLOCK_HEAD, &framework, true);
+  pl_block_program loss = take(&model, PL_BLOCK_LOSS, &framework, true);
+  double per_token = loss.saved_bytes / 1024;
+  int64_t rows = find_op(&whole.forward, "logits")->m;
+  model.predictions = 20;
+  pl_block_program picked = take(&model, PL_BLOCK_HEAD, &framework, true);
+  assert_int_equal(find_op(&picked.forward, "logits")->m * 1024, rows * 20);
+  assert_int_equal(find_op(&picked.forward, "transform")->m * 1024, rows * 20);
+  loss = take(&model, PL_BLOCK_LOSS, &framework, true);
+  assert_true(fabs(loss.saved_bytes - 20 * per_token) <= 1e-6 * loss.saved_bytes);
+  model.predictions = 4096; /* more than there are */
+  picked = take(&model, PL_BLOCK_HEAD, &framework, true);
+  assert_int_equal(find_op(&picked.forward, "logits")->m, rows);
+}
+
 static void test_vocabulary(void **state) {
   (void)state;
   pl_model model = load_model("workloads/models", "gpt2-345m", &arena); /* 50,257 */
@@ -353,6 +375,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_deterministic, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_traffic_of_eager_swiglu, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_loss_forms, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_masked_tokens, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_vocabulary, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_training_state, set_up, tear_down),
   };

@@ -1,0 +1,133 @@
+/* Words of NVIDIA's world in rows of measurements: models under other names, vocabularies that go without saying,
+ * hybrids, overlap that is told in notes, XLA, and BERT's losses (validation/README.md). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/support/arena_fixture.h"
+#include "validation/case.h"
+
+#define COLUMNS                                                                                                        \
+  "family,model,n_layers,hidden,ffn_hidden,n_heads,seq_len,vocab,gpu,n_gpus,framework,precision,mlp_type,tp,pp,dp,"    \
+  "mbs,"                                                                                                               \
+  "gbs,recompute,step_time_s,notes\n"
+
+typedef struct row {
+  const char *model, *dimensions, *seq, *gpu, *framework, *tp, *recompute, *notes;
+} row;
+
+static const pl_case *express(row r) {
+  char text[2048];
+  snprintf(text, sizeof text, COLUMNS "f,%s,%s,%s,,%s,8,%s,fp16,,%s,1,,8,64,%s,1,%s\n", r.model, r.dimensions, r.seq,
+           r.gpu, r.framework, r.tp, r.recompute, r.notes);
+  pl_error error = PL_ERROR_INIT;
+  pl_csv csv, known;
+  pl_measured *measured = PL_TAKE(&arena, pl_measured, 1);
+  pl_cases cases = {0};
+  const pl_case_options options = {.n_threads = 1};
+  if (pl_csv_load("validation/models.csv", &arena, &known, &error) != PL_OK ||
+      pl_csv_parse("t.csv", text, strlen(text), &arena, &csv, &error) != PL_OK ||
+      pl_measured_read(&csv, &arena, measured, &error) != PL_OK ||
+      pl_cases_take(measured, 1, &arena, &cases, &error) != PL_OK ||
+      pl_cases_express(&cases, &known, &options, &arena, &error) != PL_OK)
+    fail_msg("%s", error.message);
+  return cases.cases;
+}
+
+static const row gpt = {"GPT3-5B", "24,4096,16384,32", "2048", "H100", "NeMo", "1", "", ""};
+static const row bert = {"BERT Large", "24,1024,4096,16", "512", "V100", "TensorFlow 1 Horovod", "1", "", ""};
+
+/* Names that models.csv does not have. */
+static void names_and_vocabularies(void **state) {
+  (void)state;
+  static const struct {
+    const char *model, *dimensions;
+    int64_t vocab; /* 0: cannot be expressed for want of it */
+  } rows[] = {{"GPT3-5B", "24,4096,16384,32", 51200},  {"Nemotron-8B", "32,4096,16384,32", 256000},
+              {"LLaMA 7B", "32,4096,11008,32", 32000}, {"GPT-3 6.7B", "32,4096,16384,32", 50257},
+              {"BERT 4B", "48,2560,10240,32", 30522},  {"LLaMA 65B", "80,8192,22016,64", 0},
+              {"GPT-NeoX 20B", "44,6144,24576,64", 0}};
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    row r = gpt;
+    r.model = rows[i].model;
+    r.dimensions = rows[i].dimensions;
+    const pl_case *c = express(r);
+    if (rows[i].vocab == 0) {
+      assert_non_null(c->reason);
+      assert_non_null(strstr(c->reason, "not stated: vocab"));
+    } else {
+      if (c->reason != NULL) fail_msg("%s: %s", rows[i].model, c->reason);
+      assert_int_equal(c->model->vocab, rows[i].vocab);
+    }
+  }
+}
+
+static void hybrids(void **state) {
+  (void)state;
+  row r = gpt;
+  r.model = "Nemotron_3_Nano";
+  r.dimensions = ",,,";
+  assert_non_null(strstr(express(r)->reason, "not a transformer"));
+  r.model = "Nemotron3 8B";
+  assert_null(express(r)->reason);
+}
+
+static void overlap_of_tensor_groups(void **state) {
+  (void)state;
+  row r = gpt;
+  r.framework = "Megatron-Core";
+  r.tp = "2";
+  assert_false(express(r)->framework.overlaps_tensor);
+  r.notes = "--tp-comm-overlap";
+  assert_true(express(r)->framework.overlaps_tensor);
+}
+
+static void compiled_by_xla(void **state) {
+  (void)state;
+  row r = gpt;
+  r.framework = "JAX MaxText (XLA)";
+  r.recompute = "minimal_flash";
+  const pl_case *c = express(r);
+  assert_null(c->reason);
+  assert_string_equal(c->framework.name, "jax-xla");
+  assert_int_equal(c->strategy.recompute, PL_RECOMPUTE_NONE);
+  r.recompute = "SAVE_NOTHING";
+  assert_int_equal(express(r)->strategy.recompute, PL_RECOMPUTE_FULL);
+}
+
+/* 80 tokens of 512, 20 of 128 where the script picks them. */
+static void losses_of_bert(void **state) {
+  (void)state;
+  row r = bert;
+  assert_int_equal(express(r)->model->predictions, 80);
+  assert_string_equal(express(r)->framework.name, "torch-ddp");
+  r.framework = "TensorFlow 1 Horovod (XLA)";
+  assert_string_equal(express(r)->framework.name, "jax-xla");
+  r.gpu = "A100";
+  r.seq = "128";
+  assert_int_equal(express(r)->model->predictions, 20);
+  assert_false(express(r)->job.flash);
+  r.framework = "PyTorch (DeepLearningExamples 21.11)";
+  assert_int_equal(express(r)->model->predictions, 20);
+  r.framework = "Megatron-LM";
+  assert_int_equal(express(r)->model->predictions, 0);
+  r = bert;
+  r.notes = "sequences are binned by length";
+  assert_non_null(strstr(express(r)->reason, "not stated: lengths"));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(names_and_vocabularies, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(hybrids, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(overlap_of_tensor_groups, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(compiled_by_xla, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(losses_of_bert, set_up, tear_down),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
