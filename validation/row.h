@@ -72,6 +72,8 @@ void pl_row_choose_overlap(const pl_measured_row *row, pl_framework *framework);
 void pl_row_choose_fusions(const pl_measured_row *row, pl_framework *framework);
 /* Megatron-LM's switches of its tests: `notes` that say deterministic-mode or no-gradient-accumulation-fusion. */
 void pl_row_choose_determinism(const pl_measured_row *row, const pl_row_habits *habits, pl_framework *framework);
+/* The type in which gradients are reduced, where the row says it. */
+void pl_row_choose_reduction(const pl_measured_row *row, pl_framework *framework);
 /* Whether tokens go to their experts once per node, where the row names the dispatcher. */
 void pl_row_choose_dispatcher(const pl_measured_row *row, pl_framework *framework);
 

@@ -127,6 +127,11 @@ static bool picks_masked(const pl_measured_row *row) {
          pl_row_mentions(row->framework, "transformer kernel");
 }
 
+/* MosaicML's tables of 2023: the repository before llm-foundry, and those with 16-bit reductions ("PURE"). */
+static bool predates_torch_2_1(const pl_measured_row *row) {
+  return pl_row_mentions(row->source, "mosaicml/examples") || pl_row_mentions(row->notes, "mode=PURE");
+}
+
 pl_row_habits pl_row_habits_of(const pl_measured_row *row) {
   enum { N = sizeof frameworks / sizeof frameworks[0] };
   size_t i = 0;
@@ -142,6 +147,10 @@ pl_row_habits pl_row_habits_of(const pl_measured_row *row) {
   habits.picks_masked = picks_masked(row);
   if (waits_for_launches(row) && strcmp(habits.framework, "megatron-deepspeed") == 0)
     habits.framework = "megatron-deepspeed-bloom";
+  if (predates_torch_2_1(row) && strcmp(habits.framework, "fsdp-composer") == 0)
+    habits.framework = "fsdp-composer-2023";
+  /* Its jobs turn dropout off (pretrain_gpt.sh). */
+  if (pl_row_mentions(row->source, "sail-sg/VocabularyParallelism")) habits.dropout = false;
   if (old && (strcmp(habits.framework, "megatron-core") == 0 || strcmp(habits.framework, "megatron-lm-2023") == 0)) {
     habits.framework = "megatron-lm-2021";
     habits.sequence_parallel = false;
@@ -209,6 +218,12 @@ void pl_row_choose_fusions(const pl_measured_row *row, pl_framework *framework) 
   if (strcmp(framework->name, "paddlenlp") != 0) return;
   framework->fuses_norm = pl_row_mentions(row->framework, "fused RMSNorm");
   framework->fuses_rotary = pl_row_mentions(row->framework, "fused rotary");
+}
+
+/* Composer's mixed_precision PURE reduces gradients in the type of computing, DEFAULT in fp32. */
+void pl_row_choose_reduction(const pl_measured_row *row, pl_framework *framework) {
+  if (pl_row_mentions(row->framework, "Composer") && pl_row_mentions(row->notes, "mode=PURE"))
+    framework->reduce_dtype = PL_DTYPE_BF16;
 }
 
 /* "Megatron-Core DeepEP", "Megatron-Core A2A". */

@@ -23,6 +23,7 @@ typedef struct differ {
   uint8_t users[PL_TAPE_TENSORS];
   bool core_repeated;
   uint32_t queries; /* gradient of tape->queries */
+  double unsharded; /* elements of gradients that go to their reduction in a tensor of their own */
 } differ;
 
 /* A new gradient tensor shaped like activation `of`. */
@@ -63,13 +64,23 @@ static uint32_t parameter_gradient(differ *d, uint32_t parameter) {
                       pl_framework_gradient_dtype(tape->framework, tape->shard->dtype));
 }
 
+/* A gradient that becomes part of its block's flat tensor. Of a weight with two uses autograd adds the two first. */
+static void hand_over(differ *d, uint32_t weight, uint32_t dw) {
+  if (weight != d->tape->tied)
+    d->unsharded += pl_tape_elements(d->tape, dw);
+  else
+    pl_tape_sweep(d->tape, "gradient_add", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, dw, weight, PL_NONE, weight,
+                  PL_NONE)
+        ->output = PL_NONE;
+}
+
 /* The weight gradient of a matrix: added by its GEMM, or made in the type of the weights and then added. */
 static void weight_gradient(differ *d, const char *name, uint32_t weight, const pl_op *forward, uint32_t input,
                             uint32_t g) {
   pl_tape *tape = d->tape;
   uint32_t sum = parameter_gradient(d, weight);
   int64_t m = forward->k, n = forward->n, k = forward->m;
-  if (tape->framework->fuses_accumulation) {
+  if (tape->framework->gradient_path == PL_GRADIENTS_ADDED && tape->framework->fuses_accumulation) {
     pl_tape_gemm(tape, name, PL_CATEGORY_BACKWARD, forward->batch, m, n, k, input, g, sum, sum)->transposed = true;
     return;
   }
@@ -77,7 +88,10 @@ static void weight_gradient(differ *d, const char *name, uint32_t weight, const 
   pl_tensor_kind kind = tape->framework->keeps_16bit_gradients ? PL_TENSOR_PARAMETER_GRADIENT : PL_TENSOR_GRADIENT;
   uint32_t dw = pl_tape_like(tape, weight, tape->tensors[weight].name, kind, tape->shard->dtype);
   pl_tape_gemm(tape, name, PL_CATEGORY_BACKWARD, forward->batch, m, n, k, input, g, PL_NONE, dw)->transposed = true;
-  pl_tape_sweep(tape, "accumulate", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, dw, sum, PL_NONE, sum, PL_NONE);
+  if (tape->framework->gradient_path != PL_GRADIENTS_ADDED)
+    hand_over(d, weight, dw);
+  else
+    pl_tape_sweep(tape, "accumulate", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, dw, sum, PL_NONE, sum, PL_NONE);
 }
 
 static void bias_gradient(differ *d, const char *name, uint32_t bias, uint32_t gradient) {
@@ -379,8 +393,11 @@ static void backward_embedding(differ *d, const pl_tape_node *node, uint32_t g) 
   op->m = tape->forward[node->op].m;
   op->n = tape->forward[node->op].n;
   op->flops = elements;
-  op->bytes =
-      3 * tape->tensors[g].size_bytes + 2 * tape->tensors[node->weight].size_bytes + 2 * tape->tensors[dw].size_bytes;
+  op->bytes = 3 * tape->tensors[g].size_bytes + tape->tensors[node->weight].size_bytes;
+  if (tape->framework->gradient_path != PL_GRADIENTS_ADDED)
+    hand_over(d, node->weight, dw);
+  else
+    op->bytes += tape->tensors[node->weight].size_bytes + 2 * tape->tensors[dw].size_bytes;
 }
 
 static void backward_positions(differ *d, const pl_tape_node *node, uint32_t g) {
@@ -534,5 +551,6 @@ void pl_block_backward(pl_tape *tape) {
     if (node->core) repeat_core(&d);
     backward_node(&d, node, g);
   }
+  pl_block_pass_gradients(tape, d.unsharded);
   if (tape->input != PL_NONE) tape->input_gradient = d.gradient[tape->input];
 }

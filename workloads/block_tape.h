@@ -201,6 +201,8 @@ void pl_block_backward(pl_tape *tape);
 void pl_tape_repeat(pl_tape *tape, uint32_t first, uint32_t end);
 /* What a layer recomputes before its backward pass begins (block_recompute.c). */
 void pl_block_recompute(pl_tape *tape);
+/* `elements` gradients of a block on their way to the reduction (pl_gradient_path), behind its backward pass. */
+void pl_block_pass_gradients(pl_tape *tape, double elements);
 /* Fills saved flags and the byte counts of `program`. */
 void pl_block_memory(pl_tape *tape, pl_block_program *program);
 

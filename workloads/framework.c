@@ -57,6 +57,7 @@ static const char *const attention_words[] = {"any", "flash1", "flash2", "flash3
 static const char *const loss_words[] = {"in_place", "copy", "copies", "fused", NULL};
 static const char *const optimizer_words[] = {"fused", "foreach", "loop", "sgd", NULL};
 static const char *const unit_words[] = {"layer", "tensor", NULL};
+static const char *const path_words[] = {"added", "flat", "chunked", NULL};
 static const char *const weight_words[] = {"with_master", "fp32", "alone", NULL};
 static const char *const assign_words[] = {"uniform", "balanced", "ends", "filled", NULL};
 static const char *const allocator_words[] = {"exact", "caching", NULL};
@@ -80,6 +81,7 @@ static const switch_row switches[] = {
     {"kernels", "ends_recompute", SWITCH_FLAG, AT(ends_recompute), NULL, 0},
     {"kernels", "vocab_multiple", SWITCH_COUNT, AT(vocab_multiple), NULL, 0},
     {"state", "weights", SWITCH_WORD, AT(weights), weight_words, 0},
+    {"state", "gradient_path", SWITCH_WORD, AT(gradient_path), path_words, 0},
     {"state", "gradient_dtype", SWITCH_DTYPE, AT(gradient_dtype), default_word, -1},
     {"state", "keeps_16bit_gradients", SWITCH_FLAG, AT(keeps_16bit_gradients), NULL, 0},
     {"state", "holds_16bit_gradients", SWITCH_FLAG, AT(holds_16bit_gradients), NULL, 0},
@@ -97,6 +99,7 @@ static const switch_row switches[] = {
     {"communication", "scatters_by_all_reduce", SWITCH_FLAG, AT(scatters_by_all_reduce), NULL, 0},
     {"communication", "copies_per_tensor", SWITCH_FLAG, AT(copies_per_tensor), NULL, 0},
     {"communication", "copies_per_rank", SWITCH_FLAG, AT(copies_per_rank), NULL, 0},
+    {"communication", "copies_gathered", SWITCH_FLAG, AT(copies_gathered), NULL, 0},
     {"communication", "gathers_ahead", SWITCH_FLAG, AT(gathers_ahead), NULL, 0},
     {"communication", "reuse_parameters", SWITCH_NUMBER, AT(reuse_parameters), NULL, 0},
     {"communication", "assign", SWITCH_WORD, AT(assign), assign_words, 0},
@@ -180,8 +183,8 @@ static pl_code read_ratio(const pl_document *document, const pl_node *section, c
 /* The enums of the struct are read as int. */
 _Static_assert(sizeof(pl_loss_form) == sizeof(int) && sizeof(pl_optimizer_form) == sizeof(int) &&
                    sizeof(pl_gather_unit) == sizeof(int) && sizeof(pl_bucket_unit) == sizeof(int) &&
-                   sizeof(pl_weight_form) == sizeof(int) && sizeof(pl_host_window) == sizeof(int) &&
-                   sizeof(pl_allocator_form) == sizeof(int),
+                   sizeof(pl_gradient_path) == sizeof(int) && sizeof(pl_weight_form) == sizeof(int) &&
+                   sizeof(pl_host_window) == sizeof(int) && sizeof(pl_allocator_form) == sizeof(int),
                "switches with words are of the size of int");
 
 static pl_code read_switch(const pl_document *document, const pl_node *section, const switch_row *row,

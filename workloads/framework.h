@@ -47,6 +47,14 @@ typedef enum pl_gather_unit { PL_GATHER_LAYER = 0, PL_GATHER_TENSOR } pl_gather_
 /* Where a gradient bucket that is full may close. */
 typedef enum pl_bucket_unit { PL_BUCKET_LAYER = 0, PL_BUCKET_TENSOR } pl_bucket_unit;
 
+/* What becomes of a block's gradients between the products that make them and their reduction. */
+typedef enum pl_gradient_path {
+  PL_GRADIENTS_ADDED = 0, /* into the gradient buffer, microbatch by microbatch (fuses_accumulation says how) */
+  PL_GRADIENTS_FLAT,      /* copied into one flat tensor, cast to the type of their reduction, divided by the number of
+                             ranks: three kernels (FSDP 1); added up as shards */
+  PL_GRADIENTS_CHUNKED    /* copied into the reduction's input, cast on the way (FSDP 2); added up as shards */
+} pl_gradient_path;
+
 /* Where the master weights are: beside 16-bit weights (mixed precision by hand), or as the only weights, cast for use.
  */
 typedef enum pl_weight_form {
@@ -81,6 +89,7 @@ typedef struct pl_framework {
   bool fuses_accumulation; /* the weight gradient's GEMM adds into the gradient buffer; else a kernel per microbatch */
   pl_loss_form loss;
   pl_weight_form weights;
+  pl_gradient_path gradient_path;
   int gradient_dtype;         /* pl_dtype in which gradients are kept, -1: pl_gradient_dtype */
   int reduce_dtype;           /* pl_dtype in which they travel, -1: as kept */
   bool keeps_16bit_gradients; /* beside the buffer that they are added into */
@@ -97,6 +106,7 @@ typedef struct pl_framework {
   bool copies_per_tensor; /* ZeRO 1 and 2: updated parameters are gathered into one flat tensor per rank, from which
                              every tensor's share of that rank is copied by itself */
   bool copies_per_rank;   /* gathers have a list of per-rank tensors for output: as many copies behind each gather */
+  bool copies_gathered;   /* behind each gather one kernel copies what came to where it is used */
   bool gathers_ahead;     /* ZeRO-3 gathers the next unit while this one runs */
   pl_gather_unit gather_unit;
   double reuse_parameters; /* ZeRO-3 with full recomputation: a block with more parameters than this is gathered for the

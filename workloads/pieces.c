@@ -273,17 +273,19 @@ static void add_lateness(gathering *state, const pl_instruction *instruction) {
   add_work(state, &origin);
 }
 
-/* A copy per rank of the group, each of a share of what was gathered: read and written; launched one by one. Of what
- * was updated first a copy per rank, then one per rank and tensor, in loops over views: what Python needs beyond a
- * launch is not in any table and counts nothing. */
+/* What was gathered is read and written once more, by one kernel or by one per rank of the group, launched one by one.
+ * Of what was updated first a copy per rank, then one per rank and tensor, in loops over views: what Python needs
+ * beyond a launch is not in any table and counts nothing. */
 static void add_copies(gathering *state, const pl_instruction *instruction) {
   const pl_piece_context *context = state->context;
   const pl_program *program = context->program;
   uint32_t stage = (uint32_t)context->device->stage;
   const pl_family *family = &program->families[program->family_of[stage][pl_instruction_family(instruction)]];
+  const pl_framework *framework = pl_framework_or_ideal(program->job->framework);
   bool updated = instruction->block < 0;
-  double launch_s = updated ? 0 : pl_framework_or_ideal(program->job->framework)->launch_s, times = updated ? 2 : 1;
-  double n_copies = (double)family->group_size * (updated ? 1 + program->stages[stage].n_tensors : 1);
+  double launch_s = updated ? 0 : framework->launch_s, times = updated ? 2 : 1;
+  double n_copies = updated || framework->copies_per_rank ? (double)family->group_size : 1;
+  if (updated) n_copies *= 1 + program->stages[stage].n_tensors;
   double bytes = 2 * times * family->ops[instruction->op].size_bytes;
   pl_op_time cost = pl_optimizer_cost(context->profile, 1, bytes);
   launch_s = n_copies * fmax(launch_s, context->profile->launch_overhead_s);

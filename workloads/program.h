@@ -61,8 +61,9 @@ typedef enum pl_instruction_kind {
   PL_INSTRUCTION_REDUCE,
   PL_INSTRUCTION_GATHER,
   PL_INSTRUCTION_AWAIT,
-  PL_INSTRUCTION_COPY, /* what was gathered for `block`, rank by rank (pl_framework.copies_per_rank); for block -1 what
-                          was updated, rank by rank and tensor by tensor (copies_per_tensor) */
+  PL_INSTRUCTION_COPY, /* what was gathered for `block` (pl_framework.copies_gathered), or rank by rank
+                          (copies_per_rank); for block -1 what was updated, rank by rank and tensor by tensor
+                          (copies_per_tensor) */
   PL_INSTRUCTION_ASSEMBLE,
   PL_INSTRUCTION_EMBEDDING,
   PL_INSTRUCTION_OPTIMIZER

@@ -141,7 +141,8 @@ static void add_gathers(pass_making *pass, int32_t block, bool backward, gathere
 }
 
 static void add_awaits(pass_making *pass, int32_t block, bool backward, const gathered_block *gathered) {
-  bool copies = framework_of(pass->state->program)->copies_per_rank;
+  const pl_framework *framework = framework_of(pass->state->program);
+  bool copies = framework->copies_per_rank || framework->copies_gathered;
   for (uint32_t i = 0; i < gathered->n; i++)
     add(pass, PL_INSTRUCTION_AWAIT, backward, block, PL_NONE);
   for (uint32_t i = 0; copies && i < gathered->n; i++) {

@@ -128,6 +128,9 @@ static void unhidden_zero_3(void **state) {
   int n_gathers = 2 * (LAYERS + 3); /* embedding, final norm and head have parameters; the loss has none */
   double copies_s = MICROBATCHES * n_gathers * RANKS * framework.launch_s;
   expect_time("copies", simulate(&own, &framework, text).iter_time_s, plain_s + copies_s, TICKS);
+  framework.copies_per_rank = false;
+  framework.copies_gathered = true;
+  expect_time("one copy", simulate(&own, &framework, text).iter_time_s, plain_s + copies_s / RANKS, TICKS);
   framework = pl_framework_ideal;
 
   framework.gathers_ahead = false;

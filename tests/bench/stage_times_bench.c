@@ -40,8 +40,8 @@ static void add_block(const job *j, pl_block_kind kind, double times, double *se
         seconds[pass] += times * pl_op_cost(j->profile, &lists[pass]->ops[i]).time_s;
 }
 
-static void set_up(job *j, const char *device, const char *framework, int hidden, int heads, int64_t seq, int64_t vocab,
-                   int mbs) {
+static void set_up(job *j, const char *device, const char *framework, double dropout, int hidden, int heads,
+                   int64_t seq, int64_t vocab, int mbs) {
   pl_error error = PL_ERROR_INIT;
   char path[256], config[512];
   snprintf(path, sizeof path, "platforms/devices/%s.json", device);
@@ -53,8 +53,8 @@ static void set_up(job *j, const char *device, const char *framework, int hidden
   j->framework = chosen;
   int size = snprintf(config, sizeof config,
                       "{\"model_type\":\"gpt2\",\"n_embd\":%d,\"n_layer\":4,\"n_head\":%d,\"n_positions\":8192,"
-                      "\"vocab_size\":%lld,\"tie_word_embeddings\":false,\"attn_pdrop\":0.1,\"resid_pdrop\":0.1}",
-                      hidden, heads, (long long)vocab);
+                      "\"vocab_size\":%lld,\"tie_word_embeddings\":false,\"attn_pdrop\":%g,\"resid_pdrop\":%g}",
+                      hidden, heads, (long long)vocab, dropout, dropout);
   check(pl_model_parse("model", config, (size_t)size, j->arena, &j->model, &error), &error);
   j->shard = (pl_block_shard){.tmp = 1, .mbs = mbs, .seq = seq, .dtype = PL_DTYPE_FP16, .framework = chosen};
 }
@@ -76,7 +76,7 @@ static void stages(pl_arena *arena, pl_attention_kernel kernel) {
     if (stage != 0 && stage != 3 && stage != 7) continue;
     job j = {.arena = arena};
     int64_t seq = (int64_t)cell(&csv, row, "seq"), vocab = (int64_t)cell(&csv, row, "vocab");
-    set_up(&j, "A100-SXM4-80GB", "megatron-core", 3072, 24, seq, vocab, 1);
+    set_up(&j, "A100-SXM4-80GB", "megatron-core", 0, 3072, 24, seq, vocab, 1);
     j.shard.flash = kernel != PL_ATTENTION_KERNEL_COUNT;
     j.shard.attention_kernel = j.shard.flash ? kernel : PL_ATTENTION_ANY;
     double seconds[2] = {0};
@@ -109,7 +109,7 @@ static void layers(pl_arena *arena) {
     const char *device = pl_csv_cell(&csv, row, pl_csv_column(&csv, "device"));
     int hidden = (int)cell(&csv, row, "hidden"), heads = (int)cell(&csv, row, "heads"),
         mbs = (int)cell(&csv, row, "mbs");
-    set_up(&j, device, "megatron-lm-2021", hidden, heads, (int64_t)cell(&csv, row, "seq"), 50304, mbs);
+    set_up(&j, device, "megatron-lm-2021", 0.1, hidden, heads, (int64_t)cell(&csv, row, "seq"), 50304, mbs);
     double seconds[2] = {0};
     add_block(&j, PL_BLOCK_LAYER, 1, seconds);
     printf("| %s | %d, %d | %d |", device, hidden, heads, mbs);

@@ -21,6 +21,7 @@ static void check_framework(const pl_framework *f) {
   PL_ASSERT((unsigned)f->loss <= PL_LOSS_FUSED && (unsigned)f->optimizer <= PL_OPTIMIZER_LOOP);
   PL_ASSERT((unsigned)f->gather_unit <= PL_GATHER_TENSOR && (unsigned)f->bucket_unit <= PL_BUCKET_TENSOR &&
             (unsigned)f->weights <= PL_WEIGHTS_FP32);
+  PL_ASSERT((unsigned)f->gradient_path <= PL_GRADIENTS_CHUNKED);
   PL_ASSERT((unsigned)f->host_window <= PL_HOST_PASS);
   PL_ASSERT((unsigned)f->attention_kernel < PL_ATTENTION_KERNEL_COUNT);
   PL_ASSERT(f->gradient_dtype >= -1 && f->gradient_dtype < PL_DTYPE_FP8);

@@ -301,6 +301,42 @@ static void test_masked_tokens(void **state) {
   assert_int_equal(find_op(&picked.forward, "logits")->m, rows);
 }
 
+static double bytes_of(const pl_block_program *program, const char *name) {
+  return find_op(&program->backward, name)->bytes;
+}
+
+/* FSDP's gradients: no addition per matrix, but kernels over all of the block's: bytes per element in and out. */
+static void test_gradient_paths(void **state) {
+  (void)state;
+  pl_model model = load_model("workloads/models", "gpt2-345m", &arena);
+  double h = (double)model.hidden, elements = 12 * h * h;
+  const char *form = "{\"name\": \"x\", \"kernels\": {\"fused_accumulation\": false}, \"state\": "
+                     "{\"gradient_path\": \"%s\"}, \"communication\": {\"reduce_dtype\": \"%s\"}}";
+  pl_framework added = parse(pl_arena_printf(&arena, form, "added", "fp32"));
+  pl_framework flat = parse(pl_arena_printf(&arena, form, "flat", "fp32"));
+  pl_framework narrow = parse(pl_arena_printf(&arena, form, "flat", "bf16"));
+  pl_framework chunked = parse(pl_arena_printf(&arena, form, "chunked", "fp32"));
+  pl_block_program a = take(&model, PL_BLOCK_LAYER, &added, true), f = take(&model, PL_BLOCK_LAYER, &flat, true);
+  assert_int_equal(f.backward.n_ops, a.backward.n_ops - 4 + 3);
+  assert_true(bytes_of(&f, "gradients_flattened") == (2 + 2) * elements);
+  assert_true(bytes_of(&f, "gradients_cast") == (2 + 4) * elements);
+  assert_true(bytes_of(&f, "gradients_divided") == (4 + 4) * elements);
+  f = take(&model, PL_BLOCK_LAYER, &narrow, true);
+  assert_int_equal(f.backward.n_ops, a.backward.n_ops - 4 + 2);
+  assert_true(bytes_of(&f, "gradients_divided") == (2 + 2) * elements);
+  f = take(&model, PL_BLOCK_LAYER, &chunked, true);
+  assert_int_equal(f.backward.n_ops, a.backward.n_ops - 4 + 1);
+  assert_true(bytes_of(&f, "gradients_chunked") == (2 + 4) * elements);
+  /* A tied table is handed on once, by the embedding; the head's share of it is added to that. */
+  pl_block_program ends = take(&model, PL_BLOCK_EMBEDDING, &flat, true);
+  double table = 50304.0 * h;
+  assert_true(bytes_of(&ends, "gradients_divided") == 8 * table);
+  ends = take(&model, PL_BLOCK_HEAD, &flat, true);
+  assert_true(bytes_of(&ends, "gradient_add") == 3 * 2 * table);
+  for (uint32_t i = 0; i < ends.backward.n_ops; i++)
+    assert_null(strstr(ends.backward.ops[i].name, "gradients_"));
+}
+
 static void test_vocabulary(void **state) {
   (void)state;
   pl_model model = load_model("workloads/models", "gpt2-345m", &arena); /* 50,257 */
@@ -376,6 +412,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_traffic_of_eager_swiglu, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_loss_forms, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_masked_tokens, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_gradient_paths, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_vocabulary, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_training_state, set_up, tear_down),
   };
