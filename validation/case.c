@@ -135,6 +135,7 @@ static pl_code express(pl_case *c, const pl_csv *known, const pl_case_options *o
   if (options->framework == NULL) pl_row_choose_overlap(row, &c->framework);
   if (options->framework == NULL) pl_row_choose_reduction(row, &c->framework);
   if (options->framework == NULL) pl_row_choose_dispatcher(row, &c->framework);
+  if (options->framework == NULL) pl_row_choose_determinism(row, &c->habits, &c->framework);
   char platform[PL_ROW_PLATFORM_BYTES];
   pl_model *model = PL_TAKE(arena, pl_model, 1);
   if (model == NULL) return pl_fail_memory(error, "the models");
