@@ -34,7 +34,7 @@ extern const char *const pl_result_status_names[];
   X(text16, schedule, "", "pipeline schedule: gpipe, 1f1b or interleaved") \
   X(i32, vpp, "1", "model chunks per pipeline stage (virtual pipeline)") \
   X(i32, sp, "1", "1 if sequence parallelism is on") \
-  X(text16, recompute, "", "activation recomputation: none, selective or full") \
+  X(text16, recompute, "", "activation recomputation: none, selective, full or alternate") \
   X(i32, zero, "1", "ZeRO stage") \
   X(i32, overlap, "1", "1 if gradient reduction overlaps the backward pass") \
   X(text16, order, "", "placement order, innermost first, e.g. tdp") \

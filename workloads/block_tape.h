@@ -3,7 +3,8 @@
  *
  * The family files (block_layer.c, block_ends.c) say only what a block computes, op by op, with local shapes. From the
  * tape block_backward.c  derives the backward pass, as reverse-mode differentiation does: nodes in reverse, gradients
- * of tensors with several readers added up, conjugate collectives, recomputed ops in front of the op that needs them;
+ * of tensors with several readers added up, conjugate collectives, recomputed ops in front of the op that needs them
+ * (block_products.c has the rules for matrix products);
  *   block_memory.c    derives what is kept and the peaks, from who reads what last.
  * Nobody says by hand what is saved: a tensor is saved exactly if the backward list reads it before it makes it
  * (again). The alternative, a table of bytes per family as in most calculators, was rejected because it goes wrong
