@@ -10,7 +10,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 [[ ${1:-} == --renew ]] && PACELINE=$2/paceline
 
-"$PACELINE" calibrate --collectives "$rows" --output "$scratch/nccl.json" | head -n -2 >"$scratch/printed" # less where it wrote to
+"$PACELINE" calibrate --collectives "$rows" --output "$scratch/nccl.json" >"$scratch/printed"
 if [[ ${1:-} == --renew ]]; then
   cp "$scratch/nccl.json" "$profile"
   sed -i -e '/^<!-- calibrate prints: -->$/,/^<!-- end of calibrate -->$/{/^<!-- calibrate prints: -->$/{p;r '"$scratch/printed"'
