@@ -5,20 +5,6 @@
 
 #include "netmodel/profile_field.h"
 
-static pl_code read_dtypes(const pl_document *document, const pl_node *entry, uint32_t *dtypes, pl_error *error) {
-  const pl_node *list = pl_node_get(entry, "dtypes");
-  if (list == NULL || !pl_node_is_sequence(list) || pl_node_count(list) == 0)
-    return pl_document_fail(document, list ? list : entry, error, "'dtypes' must be a list of data types");
-  for (size_t i = 0; i < pl_node_count(list); i++) {
-    const char *name;
-    PL_TRY(pl_node_as_string(document, pl_node_at(list, i), &name, error));
-    int dtype = pl_dtype_from_name(name);
-    if (dtype < 0) return pl_document_fail(document, pl_node_at(list, i), error, "unknown data type '%.32s'", name);
-    *dtypes |= 1u << dtype;
-  }
-  return PL_OK;
-}
-
 static pl_code read_pass(const pl_document *document, const pl_node *entry, pl_convolution_pass *pass,
                          pl_error *error) {
   const char *name;
@@ -48,7 +34,7 @@ static pl_code read_fit(const pl_document *document, const pl_node *entry, pl_co
                                       "efficiency", "efficiency_3x3", "bandwidth",       "overhead",
                                       "depth",      "waves",          "held_out",        NULL};
   PL_TRY(pl_profile_check_keys(document, entry, known, error));
-  PL_TRY(read_dtypes(document, entry, &fit->dtypes, error));
+  PL_TRY(pl_profile_dtypes(document, entry, &fit->dtypes, error));
   PL_TRY(read_pass(document, entry, &fit->pass, error));
   PL_TRY(read_tile(document, entry, fit, error));
   PL_TRY(pl_profile_within(document, entry, "multiprocessors", 1, 65536, &fit->multiprocessors, error));

@@ -7,22 +7,6 @@
 #include "core/units.h"
 #include "netmodel/profile_field.h"
 
-static pl_code read_dtypes(const pl_document *document, const pl_node *entry, uint32_t *dtypes, pl_error *error) {
-  const pl_node *list = pl_node_get(entry, "dtypes");
-  if (list == NULL || !pl_node_is_sequence(list) || pl_node_count(list) == 0)
-    return pl_document_fail(document, list ? list : entry, error, "'dtypes' must be a list of data types");
-  for (size_t i = 0; i < pl_node_count(list); i++) {
-    const char *name;
-    PL_TRY(pl_node_as_string(document, pl_node_at(list, i), &name, error));
-    int dtype = pl_dtype_from_name(name);
-    if (dtype < 0) return pl_document_fail(document, pl_node_at(list, i), error, "unknown data type '%.32s'", name);
-    if (*dtypes & 1u << dtype)
-      return pl_document_fail(document, pl_node_at(list, i), error, "'%s' has a fit already", name);
-    *dtypes |= 1u << dtype;
-  }
-  return PL_OK;
-}
-
 static pl_code read_tiles(const pl_document *document, const pl_node *entry, pl_gemm_fit *fit, pl_error *error) {
   static const char *const alignments[] = {[PL_GEMM_ALIGNED_4] = "4B", [PL_GEMM_ALIGNED_2] = "2B", NULL};
   const char *known[PL_GEMM_TILE_COUNT + 1] = {NULL};
@@ -165,7 +149,7 @@ pl_code pl_gemm_profile_read(const pl_document *document, const pl_node *root, p
   uint32_t seen = 0;
   for (size_t i = 0; i < n; i++) {
     uint32_t before = seen;
-    PL_TRY(read_dtypes(document, pl_node_at(list, i), &seen, error));
+    PL_TRY(pl_profile_dtypes(document, pl_node_at(list, i), &seen, error));
     fits[i].dtypes = seen & ~before;
     PL_TRY(read_fit(document, pl_node_at(list, i), arena, &fits[i], error));
   }

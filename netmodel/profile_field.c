@@ -90,3 +90,19 @@ pl_code pl_profile_held_out(const pl_document *document, const pl_node *mapping,
   PL_TRY(pl_profile_ratio(document, node, "median_error", true, 100, &held_out->median_error, error));
   return pl_profile_ratio(document, node, "p90_error", true, 100, &held_out->p90_error, error);
 }
+
+pl_code pl_profile_dtypes(const pl_document *document, const pl_node *entry, uint32_t *dtypes, pl_error *error) {
+  const pl_node *list = pl_node_get(entry, "dtypes");
+  if (list == NULL || !pl_node_is_sequence(list) || pl_node_count(list) == 0)
+    return pl_document_fail(document, list ? list : entry, error, "'dtypes' must be a list of data types");
+  for (size_t i = 0; i < pl_node_count(list); i++) {
+    const char *name;
+    PL_TRY(pl_node_as_string(document, pl_node_at(list, i), &name, error));
+    int dtype = pl_dtype_from_name(name);
+    if (dtype < 0) return pl_document_fail(document, pl_node_at(list, i), error, "unknown data type '%.32s'", name);
+    if (*dtypes & 1u << dtype)
+      return pl_document_fail(document, pl_node_at(list, i), error, "'%s' has a fit already", name);
+    *dtypes |= 1u << dtype;
+  }
+  return PL_OK;
+}

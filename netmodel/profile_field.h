@@ -29,6 +29,8 @@ pl_code pl_profile_within(const pl_document *document, const pl_node *mapping, c
 /* "8us", or a bare number of seconds; from 0 to 1 s. */
 pl_code pl_profile_duration(const pl_document *document, const pl_node *mapping, const char *key, double *value,
                             pl_error *error);
+/* The list of data types under "dtypes" as bits 1 << pl_dtype, added to those in *dtypes, which are an error. */
+pl_code pl_profile_dtypes(const pl_document *document, const pl_node *entry, uint32_t *dtypes, pl_error *error);
 /* {"calls": 53, "median_error": 0.013, "p90_error": 0.041} under `key`; left alone without it. */
 pl_code pl_profile_held_out(const pl_document *document, const pl_node *mapping, const char *key, pl_held_out *held_out,
                             pl_error *error);

@@ -134,6 +134,8 @@ struct pl_document;
 pl_code pl_model_transgan_read(const struct pl_document *document, pl_arena *arena, pl_model *model, pl_error *error);
 /* model_mlp.c: likewise of model_type "mlp". */
 pl_code pl_model_mlp_read(const struct pl_document *document, pl_arena *arena, pl_model *model, pl_error *error);
+/* model_name.c: what these three call the model, "name" or else the file without its folder. */
+pl_code pl_model_read_name(const struct pl_document *document, pl_arena *arena, pl_model *model, pl_error *error);
 /* model_cnn.c: likewise of model_type "cnn". */
 pl_code pl_model_cnn_read(const struct pl_document *document, pl_arena *arena, pl_model *model, pl_error *error);
 

@@ -33,17 +33,6 @@ typedef struct reader {
 
 /* ---- keys ---- */
 
-static pl_code read_name(const reader *in) {
-  const char *path = pl_document_name(in->document), *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-  if (pl_node_get(in->root, "name") != NULL) PL_TRY(pl_node_string(in->document, in->root, "name", &name, in->error));
-  for (const char *c = name; *c != '\0'; c++)
-    if ((unsigned char)*c < ' ' || *c == 0x7f)
-      return pl_document_fail(in->document, pl_node_get(in->root, "name"), in->error,
-                              "'name' holds a control character");
-  in->model->name = pl_arena_strdup(in->arena, name);
-  return in->model->name != NULL ? PL_OK : pl_fail_memory(in->error, "the model's name");
-}
-
 static pl_code read_image(reader *in) {
   enum { SIDE_MAX = 1 << 14 };
   int32_t *const sides[] = {&in->picture.channels, &in->picture.height, &in->picture.width};
@@ -198,7 +187,7 @@ pl_code pl_model_cnn_read(const pl_document *document, pl_arena *arena, pl_model
   model->digest = pl_document_digest(document);
   PL_TRY(read_image(&in));
   PL_TRY(read_norm(&in));
-  PL_TRY(read_name(&in));
+  PL_TRY(pl_model_read_name(in.document, arena, model, error));
   describe(model);
   PL_TRY(read_blocks(&in));
   model->parts = in.parts;

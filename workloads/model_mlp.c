@@ -16,17 +16,6 @@
 
 enum { PART_EMPTY = 0, PART_OUT, PART_IN, PART_LOSS, N_PARTS };
 
-static pl_code read_name(const pl_document *document, const pl_node *root, pl_arena *arena, pl_model *model,
-                         pl_error *error) {
-  const char *path = pl_document_name(document), *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-  if (pl_node_get(root, "name") != NULL) PL_TRY(pl_node_string(document, root, "name", &name, error));
-  for (const char *c = name; *c != '\0'; c++)
-    if ((unsigned char)*c < ' ' || *c == 0x7f)
-      return pl_document_fail(document, pl_node_get(root, "name"), error, "'name' holds a control character");
-  model->name = pl_arena_strdup(arena, name);
-  return model->name != NULL ? PL_OK : pl_fail_memory(error, "the model's name");
-}
-
 static pl_code read_sizes(const pl_document *document, const pl_node *root, pl_model *model, pl_error *error) {
   const int64_t width_max = INT64_C(1) << 22, layers_max = 1 << 16;
   const char *layers_key = "num_hidden_layers";
@@ -85,7 +74,7 @@ pl_code pl_model_mlp_read(const pl_document *document, pl_arena *arena, pl_model
   const pl_node *root = pl_document_root(document);
   model->digest = pl_document_digest(document);
   PL_TRY(read_sizes(document, root, model, error));
-  PL_TRY(read_name(document, root, arena, model, error));
+  PL_TRY(pl_model_read_name(document, arena, model, error));
   describe(model);
   PL_TRY(make_parts(arena, model, error));
   for (int32_t block = 0; block < pl_model_n_blocks(model); block++)

@@ -87,17 +87,6 @@ static pl_code read_norm(const reader *in) {
                           "'g_norm' is '%s'; supported are ln and pn", norm);
 }
 
-static pl_code read_name(const reader *in) {
-  const char *path = pl_document_name(in->document), *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-  if (pl_node_get(in->root, "name") != NULL) PL_TRY(pl_node_string(in->document, in->root, "name", &name, in->error));
-  for (const char *c = name; *c != '\0'; c++)
-    if ((unsigned char)*c < ' ' || *c == 0x7f)
-      return pl_document_fail(in->document, pl_node_get(in->root, "name"), in->error,
-                              "'name' holds a control character");
-  in->model->name = pl_arena_strdup(in->arena, name);
-  return in->model->name != NULL ? PL_OK : pl_fail_memory(in->error, "the model's name");
-}
-
 /* What all layers share; widths are set block by block. */
 static pl_code read_traits(reader *in) {
   const int64_t width_max = INT64_C(1) << 22, side_max = 4096;
@@ -112,7 +101,7 @@ static pl_code read_traits(reader *in) {
   PL_TRY(boolean(in, "qkv_bias", &qkv_bias));
   PL_TRY(boolean(in, "relative_positions", &in->relative));
   PL_TRY(read_norm(in));
-  PL_TRY(read_name(in));
+  PL_TRY(pl_model_read_name(in->document, in->arena, in->model, in->error));
   model->family = "transgan";
   model->architecture = "TransGANGenerator";
   model->activation = "gelu";

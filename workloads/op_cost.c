@@ -101,6 +101,11 @@ static pl_op_time roofline(const pl_device_profile *profile, double compute_s, d
   return (pl_op_time){.time_s = work_s + launch_s, .source = PL_COST_ROOFLINE, .bound = bound};
 }
 
+static pl_cost_bound bound_of(double overhead_s, double compute_s, double memory_s) {
+  if (overhead_s > fmax(compute_s, memory_s)) return PL_BOUND_LAUNCH;
+  return compute_s > memory_s ? PL_BOUND_COMPUTE : PL_BOUND_MEMORY;
+}
+
 /* Attention in 16 bits by the profile's curve; false: it has none, or the data type is another. */
 static bool fitted_attention(const pl_device_profile *profile, const pl_op *op, pl_op_time *time) {
   const pl_attention_profile *attention = pl_attention_choose(profile, (pl_attention_kernel)op->attention_kernel);
@@ -150,12 +155,8 @@ static bool fitted_gemm(const pl_device_profile *profile, const pl_op *op, pl_op
                          .bytes = op->bytes,
                          .transposed = op->transposed};
   pl_gemm_time gemm = pl_gemm_cost(profile, fit, &shape);
-  double work_s = fmax(gemm.compute_s, gemm.memory_s);
-  *time = (pl_op_time){.time_s = gemm.time_s,
-                       .source = PL_COST_FIT,
-                       .bound = gemm.overhead_s > work_s         ? PL_BOUND_LAUNCH
-                                : gemm.compute_s > gemm.memory_s ? PL_BOUND_COMPUTE
-                                                                 : PL_BOUND_MEMORY};
+  *time = (pl_op_time){
+      .time_s = gemm.time_s, .source = PL_COST_FIT, .bound = bound_of(gemm.overhead_s, gemm.compute_s, gemm.memory_s)};
   return true;
 }
 
@@ -165,12 +166,9 @@ static bool fitted_convolution(const pl_device_profile *profile, const pl_op *op
   if (fit == NULL || profile->peak_flops[dtype] <= 0) return false;
   pl_convolution_shape shape = pl_convolution_shape_of(op);
   pl_convolution_time parts = pl_convolution_time_of(profile, fit, dtype, &shape);
-  double work_s = fmax(parts.compute_s, parts.memory_s);
   *time = (pl_op_time){.time_s = pl_convolution_seconds(&parts),
                        .source = PL_COST_FIT,
-                       .bound = parts.overhead_s > work_s          ? PL_BOUND_LAUNCH
-                                : parts.compute_s > parts.memory_s ? PL_BOUND_COMPUTE
-                                                                   : PL_BOUND_MEMORY};
+                       .bound = bound_of(parts.overhead_s, parts.compute_s, parts.memory_s)};
   return true;
 }
 

@@ -9,24 +9,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tests/support/arena_fixture.h"
 #include "workloads/chain.h"
 #include "workloads/convolution_cost.h"
 #include "workloads/model.h"
 #include "workloads/op_cost.h"
-
-static pl_arena arena;
-
-static int set_up(void **state) {
-  (void)state;
-  pl_arena_init(&arena, 0);
-  return 0;
-}
-
-static int tear_down(void **state) {
-  (void)state;
-  pl_arena_release(&arena);
-  return 0;
-}
 
 static pl_model load(const char *name) {
   char path[256];

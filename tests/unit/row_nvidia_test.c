@@ -9,8 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "tests/support/arena_fixture.h"
-#include "validation/case.h"
+#include "tests/support/row_fixture.h"
 
 #define COLUMNS                                                                                                        \
   "family,model,n_layers,hidden,ffn_hidden,n_heads,seq_len,vocab,gpu,n_gpus,framework,precision,mlp_type,tp,pp,dp,"    \
@@ -25,18 +24,7 @@ static const pl_case *express(row r) {
   char text[2048];
   snprintf(text, sizeof text, COLUMNS "f,%s,%s,%s,,%s,8,%s,fp16,,%s,1,,8,64,%s,1,%s\n", r.model, r.dimensions, r.seq,
            r.gpu, r.framework, r.tp, r.recompute, r.notes);
-  pl_error error = PL_ERROR_INIT;
-  pl_csv csv, known;
-  pl_measured *measured = PL_TAKE(&arena, pl_measured, 1);
-  pl_cases cases = {0};
-  const pl_case_options options = {.n_threads = 1};
-  if (pl_csv_load("validation/models.csv", &arena, &known, &error) != PL_OK ||
-      pl_csv_parse("t.csv", text, strlen(text), &arena, &csv, &error) != PL_OK ||
-      pl_measured_read(&csv, &arena, measured, &error) != PL_OK ||
-      pl_cases_take(measured, 1, &arena, &cases, &error) != PL_OK ||
-      pl_cases_express(&cases, &known, &options, &arena, &error) != PL_OK)
-    fail_msg("%s", error.message);
-  return cases.cases;
+  return express_table(text).cases;
 }
 
 static const row gpt = {"GPT3-5B", "24,4096,16384,32", "2048", "H100", "NeMo", "1", "", ""};

@@ -10,8 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "tests/support/arena_fixture.h"
-#include "validation/case.h"
+#include "tests/support/row_fixture.h"
 
 #define COLUMNS                                                                                                        \
   "family,model,n_layers,hidden,ffn_hidden,n_heads,n_kv_heads,seq_len,vocab,gpu,n_gpus,gpus_per_node,interconnect,"    \
@@ -28,18 +27,7 @@ static const pl_case *express(const row *r) {
            "f,Llama 3 8B,32,4096,14336,32,8,8192,128256,%s,%s,%s,\"%s\",\"%s\",%s,gated,%s,%s,,,,%s,%s,1,512,%s,1\n",
            r->gpu, r->n_gpus, r->per_node, r->network, r->framework, r->precision, r->tp, r->pp, r->fsdp, r->zero,
            r->recompute);
-  pl_error error = PL_ERROR_INIT;
-  pl_csv csv, known;
-  pl_measured *measured = PL_TAKE(&arena, pl_measured, 1);
-  pl_cases cases = {0};
-  const pl_case_options options = {.n_threads = 1};
-  if (pl_csv_load("validation/models.csv", &arena, &known, &error) != PL_OK ||
-      pl_csv_parse("t.csv", text, strlen(text), &arena, &csv, &error) != PL_OK ||
-      pl_measured_read(&csv, &arena, measured, &error) != PL_OK ||
-      pl_cases_take(measured, 1, &arena, &cases, &error) != PL_OK ||
-      pl_cases_express(&cases, &known, &options, &arena, &error) != PL_OK)
-    fail_msg("%s", error.message);
-  return cases.cases;
+  return express_table(text).cases;
 }
 
 static const row plain = {"H100", "64", "8", "", "torchtitan", "bf16", "1", "1", "", "", ""};

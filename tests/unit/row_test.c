@@ -9,8 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "tests/support/arena_fixture.h"
-#include "validation/case.h"
+#include "tests/support/row_fixture.h"
 
 #define COLUMNS                                                                                                        \
   "family,model,n_layers,hidden,ffn_hidden,n_heads,n_kv_heads,seq_len,vocab,gpu,n_gpus,gpus_per_node,interconnect,"    \
@@ -20,18 +19,7 @@
 static pl_cases express_under(const char *header, const char *rows) {
   char text[4096];
   snprintf(text, sizeof text, "%s%s", header, rows);
-  pl_error error = PL_ERROR_INIT;
-  pl_csv csv, known;
-  pl_measured *measured = PL_TAKE(&arena, pl_measured, 1);
-  pl_cases cases = {0};
-  const pl_case_options options = {.n_threads = 1};
-  if (pl_csv_load("validation/models.csv", &arena, &known, &error) != PL_OK ||
-      pl_csv_parse("t.csv", text, strlen(text), &arena, &csv, &error) != PL_OK ||
-      pl_measured_read(&csv, &arena, measured, &error) != PL_OK ||
-      pl_cases_take(measured, 1, &arena, &cases, &error) != PL_OK ||
-      pl_cases_express(&cases, &known, &options, &arena, &error) != PL_OK)
-    fail_msg("%s", error.message);
-  return cases;
+  return express_table(text);
 }
 
 static pl_cases express(const char *rows) {
