@@ -133,9 +133,9 @@ static pl_code transfer(const pl_calibrate_gemm *o, pl_device_profile *device, p
 /* ---- all of it ---- */
 
 static pl_code calibrate(const pl_calibrate_gemm *o, pl_arena *arena, pl_error *error) {
-  pl_device_profile device;
-  pl_gemm_profile gemm;
-  const char *base, *provenance = NULL;
+  pl_device_profile device = {0};
+  pl_gemm_profile gemm = {0};
+  const char *base = NULL, *provenance = NULL;
   PL_TRY(check_options(o, error));
   PL_TRY((o->transfer != NULL ? transfer : fit_rows)(o, &device, arena, &gemm, &base, &provenance, error));
   if (o->output == NULL) return PL_OK;

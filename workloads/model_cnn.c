@@ -114,7 +114,8 @@ static pl_code make_chain(const reader *in, const pl_node *node, const char *tex
  * gradient. */
 static pl_code find_part(reader *in, const pl_node *node, const char *text, int32_t *p) {
   for (*p = 1; *p < in->model->n_parts; (*p)++)
-    if (same_picture(in->parts[*p].chain->in, in->picture) && strcmp(in->texts[*p], text) == 0) return PL_OK;
+    if (in->texts[*p] != NULL && strcmp(in->texts[*p], text) == 0 && same_picture(in->parts[*p].chain->in, in->picture))
+      return PL_OK;
   *p = in->model->n_parts;
   pl_model_part part = {.kind = PL_BLOCK_CHAIN, .windows = 1, .first_block = in->n_blocks};
   PL_TRY(make_chain(in, node, text, &part.chain));

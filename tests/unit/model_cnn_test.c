@@ -222,8 +222,8 @@ static pl_device_profile device(const pl_convolution_fit *fits, uint32_t n) {
 }
 
 static const pl_op *find_op(pl_op_list list, const char *name) {
-  for (uint32_t i = 0; i < list.n_ops; i++)
-    if (strcmp(list.ops[i].name, name) == 0) return &list.ops[i];
+  for (const pl_op *op = list.ops; op < list.ops + list.n_ops; op++)
+    if (strcmp(op->name, name) == 0) return op;
   fail_msg("no %s", name);
   return NULL;
 }
