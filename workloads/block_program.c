@@ -16,8 +16,14 @@ static bool spreads_heads(const pl_model *model, const pl_block_shard *shard) {
          model->n_heads >= shard->tmp;
 }
 
+static pl_code check_network(const pl_model *model, const pl_block_shard *shard, pl_error *error) {
+  if (shard->tmp == 1 || model->parts == NULL || model->parts[0].chain == NULL) return PL_OK;
+  return pl_fail(error, PL_BAD_INPUT, "%s: convolutions are not split over tensor ranks; use tmp=1", model->name);
+}
+
 static pl_code check_heads(const pl_model *model, const pl_block_shard *shard, pl_error *error) {
   int32_t tmp = shard->tmp;
+  PL_TRY(check_network(model, shard, error));
   bool spreads = spreads_heads(model, shard);
   if (model->n_heads % tmp != 0 && !spreads)
     return pl_fail(error, PL_BAD_INPUT, "%s: tmp=%d does not divide the %lld attention heads", model->name, tmp,
@@ -163,8 +169,7 @@ pl_code pl_block_program_take(const pl_model *model, pl_block_kind kind, const p
 }
 
 static pl_code check_part_shard(const pl_model *model, const pl_block_shard *shard, pl_error *error) {
-  if (shard->tmp > 1 && model->parts[model->part_of[0]].kind == PL_BLOCK_CHAIN)
-    return pl_fail(error, PL_BAD_INPUT, "%s: convolutions are not split over tensor ranks; use tmp=1", model->name);
+  PL_TRY(check_network(model, shard, error));
   if (shard->seq != model->max_positions)
     return pl_fail(error, PL_BAD_INPUT,
                    "%s: its samples have %lld tokens in the first layer and other numbers further on, not %lld: leave "

@@ -9,6 +9,7 @@
 #include "core/command_line.h"
 #include "core/json_writer.h"
 #include "core/units.h"
+#include "workloads/chain.h"
 #include "workloads/model.h"
 #include "workloads/strategy.h"
 
@@ -213,10 +214,7 @@ static void print_kinds(const pl_model *model) {
   printf("; %.0f parameters active per token\n", pl_model_active_parameters(model));
 }
 
-static void print_text(const report *out, bool ops) {
-  const pl_model *model = out->model;
-  const pl_block_shard *shard = out->shard;
-  printf("%s: %s, %s\n", model->name, model->family, model->architecture);
+static void print_transformer(const pl_model *model) {
   printf("  layers %d in %d blocks, hidden %lld, ffn %lld%s (%s), heads %lld x %lld, key-value heads %lld\n",
          model->n_layers, pl_model_n_blocks(model), (long long)model->hidden, (long long)model->ffn_hidden,
          model->gated_mlp ? " gated" : "", model->activation, (long long)model->n_heads, (long long)model->head_size,
@@ -231,6 +229,22 @@ static void print_text(const report *out, bool ops) {
          : model->norm == PL_NORM_PIXEL ? "pixel"
                                         : "layer",
          model->parallel_residual ? ", parallel residual" : "", model->post_norm ? " behind the residual" : "");
+}
+
+static void print_network(const pl_model *model) {
+  const pl_picture *picture = &model->parts[0].chain->in;
+  printf("  %d blocks on pictures of %d x %d x %d\n", pl_model_n_blocks(model), picture->channels, picture->height,
+         picture->width);
+}
+
+static void print_text(const report *out, bool ops) {
+  const pl_model *model = out->model;
+  const pl_block_shard *shard = out->shard;
+  printf("%s: %s, %s\n", model->name, model->family, model->architecture);
+  if (model->parts != NULL && model->parts[0].chain != NULL)
+    print_network(model);
+  else
+    print_transformer(model);
   printf("  parameters %.0f", model->parameters);
   if (model->trained_parameters != model->parameters)
     printf(" (%.0f trained, with the language-model head)", model->trained_parameters);

@@ -77,3 +77,15 @@ refused() { # MESSAGE ARGUMENT...
   [ "$status" -eq 1 ]
   [[ "$output" == *"cannot write"* ]]
 }
+
+@test "a convolutional network: its pictures, blocks and parameters" {
+  run "$PACELINE" model show workloads/models/resnet-50.json --mbs 2
+  [ "$status" -eq 0 ]
+  [[ "$output" == *"19 blocks on pictures of 3 x 224 x 224"*"parameters 25557032"*"chain@0 "*"mean@18 "* ]]
+  [[ "$output" != *heads* ]]
+  run "$PACELINE" simulate --platform platforms/dgx-1v.xml --model workloads/models/resnet-50.json --gbs 256 --strategy pp=2,dp=4,tmp=1,mbs=32 --dtype fp16
+  [ "$status" -eq 0 ]
+  run "$PACELINE" simulate --platform platforms/dgx-1v.xml --model workloads/models/resnet-50.json --gbs 256 --strategy pp=1,dp=4,tmp=2,mbs=32 --dtype fp16
+  [ "$status" -eq 2 ]
+  [[ "$output" == "paceline simulate: resnet-50: "*"tmp=1"* ]]
+}
