@@ -1,53 +1,14 @@
 /* See workloads/communication.h. In order: every op of every group becomes a fluid transfer over the cluster's links;
  * transfers of one group with equal links are one pattern of the fold problem; implied links are dropped; classes are
  * found; the quotient is made; each group class gets its specs. */
-#include "workloads/communication.h"
+#include "workloads/communication_state.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "workloads/rivals.h"
 
-/* One op of one group, before folding. */
-typedef struct raw_op {
-  uint32_t pattern; /* index of the fold transfer */
-  pl_ticks latency;
-  double rate_cap_Bps, share_weight, progress_bytes;
-  double alone_Bps; /* with no other transfer on its links */
-  uint32_t source, destination;
-} raw_op;
-
-typedef struct pattern {
-  uint32_t family, group;
-  const pl_link_use *uses;
-  uint32_t n_uses;
-  uint64_t colour;
-  double rate_bound_Bps; /* the largest cap of its ops */
-} pattern;
-
-typedef struct planning {
-  const pl_cluster *cluster;
-  const pl_program *program;
-  const pl_communication_options *options;
-  pl_arena *arena;
-  pl_communication_plan *plan;
-  pl_error *error;
-  uint32_t *first_raw;   /* per family: index of its first raw op; op o of group g is first_raw + g * n_ops + o */
-  uint32_t *first_group; /* per family: number of groups before it */
-  uint32_t n_groups, n_raw;
-  raw_op *raw;
-  pattern *patterns;
-  uint32_t n_patterns;
-  pl_collective_group **channels; /* per group */
-  pl_topology_cache *cache;       /* NULL = none */
-  uint32_t *rank_of; /* per device of the cluster; what is folded are ranks, so idle devices play no part */
-  pl_fold_problem problem;
-  pl_folding folding;
-  uint32_t *class_of_group;
-  pl_group_class *group_classes; /* the plan's, while they are made */
-} planning;
-
-static pl_code no_memory(planning *state) {
+static pl_code no_memory(pl_planning *state) {
   return pl_fail_memory(state->error, "the communication plan");
 }
 
@@ -77,7 +38,7 @@ double pl_communication_bytes(const pl_cluster *cluster, const pl_program *progr
 
 /* ---- lowering ---- */
 
-static pl_code number_ranks(planning *state) {
+static pl_code number_ranks(pl_planning *state) {
   const pl_strategy *strategy = state->program->strategy;
   state->rank_of = PL_TAKE(state->arena, uint32_t, state->cluster->n_devices);
   if (state->rank_of == NULL) return no_memory(state);
@@ -86,7 +47,7 @@ static pl_code number_ranks(planning *state) {
   return PL_OK;
 }
 
-static pl_code count_groups(planning *state) {
+static pl_code count_groups(pl_planning *state) {
   const pl_program *program = state->program;
   state->first_raw = PL_TAKE(state->arena, uint32_t, program->n_families + 1);
   state->first_group = PL_TAKE(state->arena, uint32_t, program->n_families + 1);
@@ -98,8 +59,8 @@ static pl_code count_groups(planning *state) {
     state->n_groups += family->n_groups;
     state->n_raw += family->n_groups * family->n_ops;
   }
-  state->raw = PL_TAKE(state->arena, raw_op, state->n_raw);
-  state->patterns = PL_TAKE(state->arena, pattern, state->n_raw);
+  state->raw = PL_TAKE(state->arena, pl_raw_op, state->n_raw);
+  state->patterns = PL_TAKE(state->arena, pl_pattern, state->n_raw);
   state->channels = PL_TAKE(state->arena, pl_collective_group *, state->n_groups);
   return state->arena->failed ? no_memory(state) : PL_OK;
 }
@@ -112,15 +73,15 @@ static bool equal_uses(const pl_link_use *a, const pl_link_use *b, uint32_t n) {
 }
 
 /* The pattern of this group with the same links, or a new one. */
-static uint32_t find_pattern(planning *state, uint32_t first, uint32_t family, uint32_t group,
+static uint32_t find_pattern(pl_planning *state, uint32_t first, uint32_t family, uint32_t group,
                              const pl_fluid_collective *fluid) {
   for (uint32_t p = first; p < state->n_patterns; p++)
     if (state->patterns[p].n_uses == fluid->spec.n_uses &&
         equal_uses(state->patterns[p].uses, fluid->uses, fluid->spec.n_uses))
       return p;
-  pattern *made = &state->patterns[state->n_patterns];
-  *made =
-      (pattern){.family = family, .group = group, .uses = fluid->uses, .n_uses = fluid->spec.n_uses, .colour = family};
+  pl_pattern *made = &state->patterns[state->n_patterns];
+  *made = (pl_pattern){
+      .family = family, .group = group, .uses = fluid->uses, .n_uses = fluid->spec.n_uses, .colour = family};
   return state->n_patterns++;
 }
 
@@ -131,7 +92,7 @@ static uint64_t bits_of(double value) {
   return bits;
 }
 
-static void colour_op(pattern *own, uint32_t op, const raw_op *raw) {
+static void colour_op(pl_pattern *own, uint32_t op, const pl_raw_op *raw) {
   const uint64_t words[] = {op, (uint64_t)raw->latency, bits_of(raw->rate_cap_Bps), bits_of(raw->share_weight),
                             bits_of(raw->progress_bytes)};
   for (uint32_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -139,14 +100,14 @@ static void colour_op(pattern *own, uint32_t op, const raw_op *raw) {
   own->rate_bound_Bps = fmax(own->rate_bound_Bps, raw->rate_cap_Bps);
 }
 
-static pl_code take_group(planning *state, const uint32_t *members, uint32_t n, pl_collective_group **group) {
+static pl_code take_group(pl_planning *state, const uint32_t *members, uint32_t n, pl_collective_group **group) {
   return state->cache != NULL ? pl_topology_cache_group(state->cache, members, n, group, state->error)
                               : pl_collective_group_take(state->cluster, members, n, &state->options->collective,
                                                          state->arena, group, state->error);
 }
 
-static pl_code lower_op(planning *state, const pl_collective_group *group, pl_collective_kind kind, double size_bytes,
-                        pl_fluid_collective *fluid) {
+static pl_code lower_op(pl_planning *state, const pl_collective_group *group, pl_collective_kind kind,
+                        double size_bytes, pl_fluid_collective *fluid) {
   if (state->cache != NULL) return pl_topology_cache_fluid(state->cache, group, kind, size_bytes, fluid, state->error);
   PL_TRY(pl_collective_fluid(group, kind, size_bytes, state->arena, fluid, state->error));
   return pl_fluid_collective_merge(state->cluster, state->arena, fluid, state->error);
@@ -162,7 +123,7 @@ static double alone_rate(const pl_cluster *cluster, const pl_fluid_collective *f
   return rate_Bps;
 }
 
-static pl_code lower_group(planning *state, uint32_t f, uint32_t group) {
+static pl_code lower_group(pl_planning *state, uint32_t f, uint32_t group) {
   const pl_family *family = &state->program->families[f];
   pl_collective_group **channels = &state->channels[state->first_group[f] + group];
   PL_TRY(take_group(state, group_members(family, group), family->group_size, channels));
@@ -172,15 +133,15 @@ static pl_code lower_group(planning *state, uint32_t f, uint32_t group) {
     pl_fluid_collective fluid;
     double size_bytes = pl_communication_bytes(state->cluster, state->program, f, group, op);
     PL_TRY(lower_op(state, *channels, family->ops[op].kind, size_bytes, &fluid));
-    raw_op *raw = &state->raw[state->first_raw[f] + group * family->n_ops + op];
-    *raw = (raw_op){.pattern = find_pattern(state, first_pattern, f, group, &fluid),
-                    .latency = fluid.spec.latency,
-                    .rate_cap_Bps = fluid.spec.rate_cap_Bps,
-                    .share_weight = fluid.spec.share_weight,
-                    .progress_bytes = fluid.progress_bytes,
-                    .alone_Bps = alone_rate(state->cluster, &fluid),
-                    .source = fluid.spec.source,
-                    .destination = fluid.spec.destination};
+    pl_raw_op *raw = &state->raw[state->first_raw[f] + group * family->n_ops + op];
+    *raw = (pl_raw_op){.pattern = find_pattern(state, first_pattern, f, group, &fluid),
+                       .latency = fluid.spec.latency,
+                       .rate_cap_Bps = fluid.spec.rate_cap_Bps,
+                       .share_weight = fluid.spec.share_weight,
+                       .progress_bytes = fluid.progress_bytes,
+                       .alone_Bps = alone_rate(state->cluster, &fluid),
+                       .source = fluid.spec.source,
+                       .destination = fluid.spec.destination};
     colour_op(&state->patterns[raw->pattern], op, raw);
   }
   return PL_OK;
@@ -189,7 +150,7 @@ static pl_code lower_group(planning *state, uint32_t f, uint32_t group) {
 /* ---- the fold problem ---- */
 
 /* Stages and schedules are below 2^24 each; no hash, whose collisions would be start colours that nobody checks. */
-static uint64_t rank_colour(const planning *state, uint32_t rank, int32_t stage, int32_t schedule) {
+static uint64_t rank_colour(const pl_planning *state, uint32_t rank, int32_t stage, int32_t schedule) {
   uint32_t device = pl_strategy_device_of_rank(state->program->strategy, rank);
   uint32_t profile = state->cluster->devices[device].profile;
   PL_ASSERT(profile < 1u << 16);
@@ -200,7 +161,7 @@ static uint64_t link_colour(const pl_link *link) {
   return pl_hash_word(bits_of(link->capacity_Bps), link->policy);
 }
 
-static uint64_t *colour_ranks(planning *state) {
+static uint64_t *colour_ranks(pl_planning *state) {
   const pl_strategy *strategy = state->program->strategy;
   uint64_t *colours = PL_TAKE(state->arena, uint64_t, pl_strategy_n_ranks(strategy));
   for (int32_t stage = 0; colours != NULL && stage < strategy->pp; stage++)
@@ -216,14 +177,14 @@ static bool is_point_to_point(const pl_family *family) {
   return family->kind == PL_FAMILY_DOWN || family->kind == PL_FAMILY_UP;
 }
 
-static pl_code identity(planning *state, const double *capacity_Bps) {
+static pl_code identity(pl_planning *state, const double *capacity_Bps) {
   pl_folding *folding = &state->folding;
   PL_TRY(pl_fold_identity(&state->problem, state->arena, &folding->fold, state->error));
   return pl_quotient_take(&state->problem, &folding->fold, capacity_Bps, NULL, state->arena, &folding->quotient,
                           state->error);
 }
 
-static pl_code fold(planning *state, pl_fold_transfer *transfers, pl_link_use *uses, const double *capacity_Bps) {
+static pl_code fold(pl_planning *state, pl_fold_transfer *transfers, pl_link_use *uses, const double *capacity_Bps) {
   if (!state->options->fold) return identity(state, capacity_Bps);
   if (state->cache == NULL)
     return pl_folding_take(&state->problem, transfers, uses, capacity_Bps, state->arena, &state->folding, state->error);
@@ -233,7 +194,7 @@ static pl_code fold(planning *state, pl_fold_transfer *transfers, pl_link_use *u
   return PL_OK;
 }
 
-static pl_code make_problem(planning *state) {
+static pl_code make_problem(pl_planning *state) {
   const pl_cluster *cluster = state->cluster;
   uint32_t n_members = 0, n_uses = 0;
   for (uint32_t p = 0; p < state->n_patterns; p++) {
@@ -252,7 +213,7 @@ static pl_code make_problem(planning *state) {
   }
   n_members = n_uses = 0;
   for (uint32_t p = 0; p < state->n_patterns; p++) {
-    const pattern *own = &state->patterns[p];
+    const pl_pattern *own = &state->patterns[p];
     const pl_family *family = &state->program->families[own->family];
     transfers[p] = (pl_fold_transfer){.colour = own->colour,
                                       .first_member = n_members,
@@ -307,7 +268,7 @@ static uint8_t turn_of(const pl_family *family) {
 }
 
 /* The groups of a family fall into classes as their first patterns do; without ops a family has no classes. */
-static pl_code number_groups(planning *state) {
+static pl_code number_groups(pl_planning *state) {
   pl_communication_plan *plan = state->plan;
   pl_group_class *classes = PL_TAKE(state->arena, pl_group_class, state->n_groups);
   state->class_of_group = PL_TAKE(state->arena, uint32_t, state->n_groups);
@@ -341,7 +302,7 @@ int pl_communication_slot(pl_group_role role) {
   return role == PL_GROUP_CONTEXT ? PL_SLOT_CONTEXT : role == PL_GROUP_EXPERT ? PL_SLOT_EXPERT : PL_SLOT_TENSOR;
 }
 
-static uint32_t slot_group(const planning *state, const pl_device_class *own, int slot) {
+static uint32_t slot_group(const pl_planning *state, const pl_device_class *own, int slot) {
   static const uint8_t kinds[PL_SLOT_COUNT] = {
       [PL_SLOT_TENSOR] = PL_FAMILY_TENSOR,       [PL_SLOT_DATA] = PL_FAMILY_DATA,
       [PL_SLOT_SEND_DOWN] = PL_FAMILY_DOWN,      [PL_SLOT_RECEIVE_DOWN] = PL_FAMILY_DOWN,
@@ -359,7 +320,7 @@ static uint32_t slot_group(const planning *state, const pl_device_class *own, in
   return state->class_of_group[state->first_group[family] + (uint32_t)group];
 }
 
-static pl_code number_devices(planning *state) {
+static pl_code number_devices(pl_planning *state) {
   const pl_strategy *strategy = state->program->strategy;
   uint32_t n_classes = state->folding.fold.devices.n_classes;
   pl_device_class *classes = PL_TAKE(state->arena, pl_device_class, n_classes);
@@ -381,7 +342,7 @@ static pl_code number_devices(planning *state) {
   return PL_OK;
 }
 
-static pl_code find_participants(planning *state) {
+static pl_code find_participants(pl_planning *state) {
   pl_communication_plan *plan = state->plan;
   uint32_t most = 0, n = 0;
   for (uint32_t c = 0; c < plan->n_group_classes; c++)
@@ -410,7 +371,7 @@ static pl_code find_participants(planning *state) {
 
 /* The folding's quotient with what it leaves open: whose transfers take turns, and, in copies because the folding may
  * be a cache's, which links are contended. */
-static pl_code make_quotient(planning *state) {
+static pl_code make_quotient(pl_planning *state) {
   pl_communication_plan *plan = state->plan;
   const pl_fold *fold = &state->folding.fold;
   pl_quotient *quotient = &plan->quotient;
@@ -420,7 +381,7 @@ static pl_code make_quotient(planning *state) {
   double *bound_Bps = PL_TAKE(state->arena, double, quotient->n_transfers);
   if (state->arena->failed) return no_memory(state);
   for (uint32_t class = 0; class < quotient->n_transfers; class ++) {
-    const pattern *first = &state->patterns[fold->transfers.first[class]];
+    const pl_pattern *first = &state->patterns[fold->transfers.first[class]];
     const pl_family *family = &state->program->families[first->family];
     uint32_t device = fold->devices.class_of[state->rank_of[group_members(family, first->group)[0]]];
     quotient->transfers[class] = state->folding.quotient.transfers[class];
@@ -439,71 +400,11 @@ static pl_code make_quotient(planning *state) {
   return PL_OK;
 }
 
-static pl_transfer_spec alone_spec(const raw_op *raw) {
-  return (pl_transfer_spec){.rate_cap_Bps = raw->alone_Bps,
-                            .share_weight = raw->share_weight,
-                            .latency = raw->latency,
-                            .source = raw->source,
-                            .destination = raw->destination};
-}
-
-static pl_ticks alone_ticks(const raw_op *raw) {
-  const pl_transfer_spec spec = alone_spec(raw);
-  const pl_transfer_table table = {.specs = &spec, .n_specs = 1};
-  return pl_transfer_solo_ticks(&table, 0, raw->progress_bytes);
-}
-
-static pl_code make_specs(planning *state) {
-  pl_communication_plan *plan = state->plan;
-  uint32_t n_specs = 0;
-  for (uint32_t c = 0; c < plan->n_group_classes; c++) {
-    state->group_classes[c].first_op = n_specs;
-    n_specs += state->program->families[plan->group_classes[c].family].n_ops;
-  }
-  pl_transfer_spec *specs = PL_TAKE(state->arena, pl_transfer_spec, n_specs);
-  pl_lowered_op *ops = PL_TAKE(state->arena, pl_lowered_op, n_specs);
-  if (state->arena->failed) return no_memory(state);
-  const pl_quotient *quotient = &plan->quotient;
-  plan->table = (pl_transfer_table){.link_capacity_Bps = quotient->link_capacity_Bps,
-                                    .link_policy = quotient->link_policy,
-                                    .n_links = quotient->n_links,
-                                    .specs = specs,
-                                    .n_specs = n_specs,
-                                    .uses = quotient->uses,
-                                    .n_uses = quotient->n_uses};
-  PL_ASSERT(state->folding.fold.transfers.class_of != NULL);
-  for (uint32_t c = 0; c < plan->n_group_classes; c++) {
-    const pl_group_class *class = &plan->group_classes[c];
-    const pl_family *family = &state->program->families[class->family];
-    for (uint32_t op = 0; op < family->n_ops; op++) {
-      const raw_op *raw = &state->raw[state->first_raw[class->family] + class->group * family->n_ops + op];
-      uint32_t transfer_class = state->folding.fold.transfers.class_of[raw->pattern], spec = class->first_op + op;
-      const pl_quotient_transfer *transfer = &quotient->transfers[transfer_class];
-      specs[spec] = (pl_transfer_spec){.first_use = transfer->first_use,
-                                       .n_uses = transfer->n_uses,
-                                       .rate_cap_Bps = fmin(raw->rate_cap_Bps, transfer->rate_cap_Bps),
-                                       .share_weight = raw->share_weight,
-                                       .latency = raw->latency,
-                                       .source = raw->source,
-                                       .destination = raw->destination};
-      if (state->options->alone) specs[spec] = alone_spec(raw);
-      ops[spec] = (pl_lowered_op){.spec = spec,
-                                  .transfer_class = transfer_class,
-                                  .progress_bytes = raw->progress_bytes,
-                                  .solo_ticks = pl_transfer_solo_ticks(&plan->table, spec, raw->progress_bytes),
-                                  .alone_ticks = alone_ticks(raw),
-                                  .has_rivals = !state->options->prune || specs[spec].n_uses > 0};
-    }
-  }
-  plan->ops = ops;
-  return PL_OK;
-}
-
 pl_code pl_communication_plan_take(const pl_cluster *cluster, const pl_program *program,
                                    const pl_communication_options *options, pl_arena *arena,
                                    pl_communication_plan *plan, pl_error *error) {
   *plan = (pl_communication_plan){0};
-  planning state = {
+  pl_planning state = {
       .cluster = cluster, .program = program, .options = options, .arena = arena, .plan = plan, .error = error};
   state.cache = options->cache;
   if (state.cache != NULL) pl_topology_cache_begin(state.cache, cluster, &options->collective);
@@ -518,6 +419,6 @@ pl_code pl_communication_plan_take(const pl_cluster *cluster, const pl_program *
   PL_TRY(find_participants(&state));
   if (options->chunked) return PL_OK;
   PL_TRY(make_quotient(&state));
-  PL_TRY(make_specs(&state));
+  PL_TRY(pl_communication_make_specs(&state));
   return options->prune ? pl_rivals_find(cluster, program, state.group_classes, plan, arena, error) : PL_OK;
 }
