@@ -2,7 +2,6 @@
 #include "netmodel/profile_field.h"
 
 #include "core/units.h"
-
 #include "core/words.h"
 
 pl_code pl_profile_check_keys(const pl_document *document, const pl_node *mapping, const char *const *known,

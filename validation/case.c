@@ -128,14 +128,7 @@ static pl_code express(pl_case *c, const pl_csv *known, const pl_case_options *o
   if (!c->crashed && isnan(c->measured_s) && isnan(c->measured_mem_bytes) && row->measured_rank == 0)
     return pl_fail(error, PL_UNSUPPORTED, "not stated: step_time_s");
   PL_TRY(find_framework(c, options, profiles, arena, error));
-  if (options->framework == NULL) pl_row_choose_attention(row, &c->framework);
-  if (options->framework == NULL) pl_row_choose_compilation(row, &c->framework);
-  if (options->framework == NULL) pl_row_choose_weights(row, &c->framework);
-  if (options->framework == NULL) pl_row_choose_fusions(row, &c->framework);
-  if (options->framework == NULL) pl_row_choose_overlap(row, &c->framework);
-  if (options->framework == NULL) pl_row_choose_reduction(row, &c->framework);
-  if (options->framework == NULL) pl_row_choose_dispatcher(row, &c->framework);
-  if (options->framework == NULL) pl_row_choose_determinism(row, &c->habits, &c->framework);
+  if (options->framework == NULL) pl_row_choose(row, &c->habits, &c->framework);
   char platform[PL_ROW_PLATFORM_BYTES];
   pl_model *model = PL_TAKE(arena, pl_model, 1);
   if (model == NULL) return pl_fail_memory(error, "the models");

@@ -174,17 +174,11 @@ static uint32_t count(const problem *p, bool held_out) {
   return n;
 }
 
-static double rounded(double value) {
-  char text[32];
-  snprintf(text, sizeof text, "%.3g", value);
-  return strtod(text, NULL);
-}
-
 static void round_fit(pl_convolution_fit *fit) {
   double *const values[] = {&fit->efficiency, &fit->efficiency_3x3, &fit->bandwidth_efficiency,
                             &fit->overhead_s, &fit->depth,          &fit->waves};
   for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
-    *values[i] = rounded(*values[i]);
+    *values[i] = pl_fit_rounded(*values[i]);
 }
 
 static pl_convolution_fit best_fit(problem *p) {
@@ -223,10 +217,8 @@ static void print_fit(FILE *out, const problem *p, const pl_convolution_fit *fit
           pl_dtype_name((pl_dtype)p->dtype), pl_convolution_pass_name(fit->pass), fit->tile_m, fit->tile_n,
           fit->efficiency, fit->efficiency_3x3, fit->bandwidth_efficiency, 1e6 * fit->overhead_s, fit->depth,
           fit->waves);
-  fprintf(out, "  fitted: %u rows, median %.1f %%, 90th percentile %.1f %%\n", fitted.n_rows, 100 * fitted.median,
-          100 * fitted.p90);
-  fprintf(out, "  held out: %u rows, median %.1f %%, 90th percentile %.1f %%\n", held_out.n_rows, 100 * held_out.median,
-          100 * held_out.p90);
+  pl_fit_print_error(out, "fitted", fitted);
+  pl_fit_print_error(out, "held out", held_out);
 }
 
 static void put(pl_convolution_fit *list, uint32_t *n, const pl_convolution_fit *fit) {
@@ -257,7 +249,7 @@ pl_code pl_convolution_section_take(pl_device_profile *device, const char *path,
       if (count(&p, false) + count(&p, true) < FEWEST_ROWS) continue;
       pl_convolution_fit fit = best_fit(&p);
       pl_fit_error fitted = errors_of(&p, &fit, false, scratch), held_out = errors_of(&p, &fit, true, scratch);
-      fit.held_out = (pl_held_out){held_out.n_rows, rounded(held_out.median), rounded(held_out.p90)};
+      fit.held_out = pl_fit_held_out(held_out);
       print_fit(out, &p, &fit, fitted, held_out);
       put(list, &n, &fit);
     }
@@ -283,7 +275,6 @@ pl_code pl_convolution_section_transfer(pl_device_profile *device, const pl_devi
 }
 
 static void write_fit(pl_json *json, const pl_convolution_fit *fit) {
-  char overhead[32];
   pl_json_open_object(json);
   pl_json_key(json, "dtypes");
   bool pretty = json->pretty;
@@ -305,18 +296,10 @@ static void write_fit(pl_json *json, const pl_convolution_fit *fit) {
   pl_json_put_number(json, "efficiency", fit->efficiency);
   pl_json_put_number(json, "efficiency_3x3", fit->efficiency_3x3);
   pl_json_put_number(json, "bandwidth", fit->bandwidth_efficiency);
-  snprintf(overhead, sizeof overhead, "%.3gus", 1e6 * fit->overhead_s);
-  pl_json_put_string(json, "overhead", overhead);
+  pl_fit_put_us(json, "overhead", fit->overhead_s);
   pl_json_put_number(json, "depth", fit->depth);
   pl_json_put_number(json, "waves", fit->waves);
-  if (fit->held_out.n > 0) {
-    pl_json_key(json, "held_out");
-    pl_json_open_object(json);
-    pl_json_put_integer(json, "calls", fit->held_out.n);
-    pl_json_put_number(json, "median_error", fit->held_out.median_error);
-    pl_json_put_number(json, "p90_error", fit->held_out.p90_error);
-    pl_json_close_object(json);
-  }
+  pl_fit_put_held_out(json, "held_out", &fit->held_out);
   pl_json_close_object(json);
 }
 

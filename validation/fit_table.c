@@ -56,3 +56,35 @@ pl_code pl_fit_no_rows(const pl_csv *csv, const char *device, pl_error *error) {
   const char *first = csv->n_rows > 0 ? pl_csv_cell(csv, 0, column) : "nothing";
   return pl_fail(error, PL_BAD_INPUT, "%s: no row is about %s (the first is about %s)", csv->name, device, first);
 }
+
+double pl_fit_rounded(double value) {
+  char text[32];
+  snprintf(text, sizeof text, "%.3g", value);
+  return strtod(text, NULL);
+}
+
+void pl_fit_print_error(FILE *out, const char *what, pl_fit_error e) {
+  if (e.n_rows > 0)
+    fprintf(out, "  %s: %u rows, median %.1f %%, 90th percentile %.1f %%\n", what, e.n_rows, 100 * e.median,
+            100 * e.p90);
+}
+
+pl_held_out pl_fit_held_out(pl_fit_error e) {
+  return (pl_held_out){.n = e.n_rows, .median_error = pl_fit_rounded(e.median), .p90_error = pl_fit_rounded(e.p90)};
+}
+
+void pl_fit_put_us(pl_json *json, const char *key, double time_s) {
+  char text[32];
+  snprintf(text, sizeof text, "%.3gus", 1e6 * time_s);
+  pl_json_put_string(json, key, text);
+}
+
+void pl_fit_put_held_out(pl_json *json, const char *key, const pl_held_out *held_out) {
+  if (held_out->n == 0) return;
+  pl_json_key(json, key);
+  pl_json_open_object(json);
+  pl_json_put_integer(json, "calls", held_out->n);
+  pl_json_put_number(json, "median_error", held_out->median_error);
+  pl_json_put_number(json, "p90_error", held_out->p90_error);
+  pl_json_close_object(json);
+}

@@ -6,25 +6,9 @@
 #include <string.h>
 
 #include "core/csv.h"
+#include "validation/fit_table.h"
 
 /* ---- fits ---- */
-
-static double rounded(double value) {
-  char text[32];
-  snprintf(text, sizeof text, "%.3g", value);
-  return strtod(text, NULL);
-}
-
-static void print_error(FILE *out, const char *what, pl_fit_error e) {
-  if (e.n_rows > 0)
-    fprintf(out, "  %s: %u rows, median %.1f %%, 90th percentile %.1f %%\n", what, e.n_rows, 100 * e.median,
-            100 * e.p90);
-}
-
-/* What the profile says of its own errors. */
-static pl_held_out held_out_of(pl_fit_error e) {
-  return (pl_held_out){.n = e.n_rows, .median_error = rounded(e.median), .p90_error = rounded(e.p90)};
-}
 
 static void print_attention(const pl_attention_fit *fit, FILE *out) {
   const pl_attention_profile *p = &fit->profile;
@@ -43,22 +27,22 @@ static void print_attention(const pl_attention_fit *fit, FILE *out) {
   for (int pass = 0; pass < 2; pass++) {
     char what[64];
     snprintf(what, sizeof what, "%s, fitted", passes[pass]);
-    print_error(out, what, fit->fitted[pass]);
+    pl_fit_print_error(out, what, fit->fitted[pass]);
     snprintf(what, sizeof what, "%s, held out", passes[pass]);
-    print_error(out, what, fit->held_out[pass]);
+    pl_fit_print_error(out, what, fit->held_out[pass]);
     snprintf(what, sizeof what, "%s, held out, 100 us and more", passes[pass]);
-    print_error(out, what, fit->held_out_long[pass]);
+    pl_fit_print_error(out, what, fit->held_out_long[pass]);
   }
 }
 
 static void round_attention(pl_attention_profile *p) {
   for (uint32_t i = 0; i < p->n_head_sizes; i++)
-    p->efficiency[i] = rounded(p->efficiency[i]);
+    p->efficiency[i] = pl_fit_rounded(p->efficiency[i]);
   double *const values[] = {
       &p->prologue_keys,      &p->tail, &p->overhead_s, &p->backward_ratio, &p->backward_prologue_keys,
       &p->backward_overhead_s};
   for (size_t i = 0; i < sizeof values / sizeof *values; i++)
-    *values[i] = rounded(*values[i]);
+    *values[i] = pl_fit_rounded(*values[i]);
 }
 
 pl_code pl_attention_section_take(pl_device_profile *device, const char *path, pl_arena *arena, FILE *out,
@@ -79,8 +63,8 @@ pl_code pl_attention_section_take(pl_device_profile *device, const char *path, p
     list[at] = fits[i].profile;
     round_attention(&list[at]);
     for (int pass = 0; pass < 2; pass++)
-      list[at].held_out[pass] =
-          held_out_of(fits[i].held_out_long[pass].n_rows > 0 ? fits[i].held_out_long[pass] : fits[i].held_out[pass]);
+      list[at].held_out[pass] = pl_fit_held_out(fits[i].held_out_long[pass].n_rows > 0 ? fits[i].held_out_long[pass]
+                                                                                       : fits[i].held_out[pass]);
     print_attention(&fits[i], out);
   }
   device->attention = list;
@@ -102,33 +86,17 @@ pl_code pl_kernel_section_take(pl_device_profile *device, const char *path, pl_a
             1e6 * fit->profile.overhead_s);
     if (fit->host_floor_s > 0)
       fprintf(out, "  left out of the profile: the host needed %.3g us a call\n", 1e6 * fit->host_floor_s);
-    print_error(out, "fitted", fit->fitted);
-    print_error(out, "held out", fit->held_out);
+    pl_fit_print_error(out, "fitted", fit->fitted);
+    pl_fit_print_error(out, "held out", fit->held_out);
     device->kernels[fit->kind][fit->backward] =
-        (pl_kernel_profile){.bandwidth_efficiency = rounded(fit->profile.bandwidth_efficiency),
-                            .overhead_s = rounded(fit->profile.overhead_s),
-                            .held_out = held_out_of(fit->held_out)};
+        (pl_kernel_profile){.bandwidth_efficiency = pl_fit_rounded(fit->profile.bandwidth_efficiency),
+                            .overhead_s = pl_fit_rounded(fit->profile.overhead_s),
+                            .held_out = pl_fit_held_out(fit->held_out)};
   }
   return PL_OK;
 }
 
 /* ---- writing ---- */
-
-static void put_us(pl_json *json, const char *key, double time_s) {
-  char text[32];
-  snprintf(text, sizeof text, "%.3gus", 1e6 * time_s);
-  pl_json_put_string(json, key, text);
-}
-
-static void write_held_out(pl_json *json, const char *key, const pl_held_out *held_out) {
-  if (held_out->n == 0) return;
-  pl_json_key(json, key);
-  pl_json_open_object(json);
-  pl_json_put_integer(json, "calls", held_out->n);
-  pl_json_put_number(json, "median_error", held_out->median_error);
-  pl_json_put_number(json, "p90_error", held_out->p90_error);
-  pl_json_close_object(json);
-}
 
 static void write_attention(pl_json *json, const pl_attention_profile *p) {
   pl_json_open_object(json);
@@ -146,18 +114,18 @@ static void write_attention(pl_json *json, const pl_attention_profile *p) {
   pl_json_close_object(json);
   pl_json_put_number(json, "prologue_keys", p->prologue_keys);
   pl_json_put_number(json, "tail", p->tail);
-  put_us(json, "overhead", p->overhead_s);
+  pl_fit_put_us(json, "overhead", p->overhead_s);
   pl_json_key(json, "backward");
   pl_json_open_object(json);
   pl_json_put_number(json, "ratio", p->backward_ratio);
   pl_json_put_number(json, "prologue_keys", p->backward_prologue_keys);
-  put_us(json, "overhead", p->backward_overhead_s);
+  pl_fit_put_us(json, "overhead", p->backward_overhead_s);
   pl_json_close_object(json);
   if (p->held_out[0].n + p->held_out[1].n > 0) {
     pl_json_key(json, "held_out");
     pl_json_open_object(json);
-    write_held_out(json, "forward", &p->held_out[0]);
-    write_held_out(json, "backward", &p->held_out[1]);
+    pl_fit_put_held_out(json, "forward", &p->held_out[0]);
+    pl_fit_put_held_out(json, "backward", &p->held_out[1]);
     pl_json_close_object(json);
   }
   pl_json_close_object(json);
@@ -185,8 +153,8 @@ void pl_kernel_section_write(pl_json *json, const void *content) {
       pl_json_key(json, passes[pass]);
       pl_json_open_object(json);
       pl_json_put_number(json, "bandwidth", kernels[pass].bandwidth_efficiency);
-      put_us(json, "overhead", kernels[pass].overhead_s);
-      write_held_out(json, "held_out", &kernels[pass].held_out);
+      pl_fit_put_us(json, "overhead", kernels[pass].overhead_s);
+      pl_fit_put_held_out(json, "held_out", &kernels[pass].held_out);
       pl_json_close_object(json);
     }
     pl_json_close_object(json);

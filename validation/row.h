@@ -59,21 +59,15 @@ pl_code pl_row_model(const pl_measured_row *row, const pl_row_habits *habits, co
                      pl_model *model, pl_error *error);
 /* Whether the row is about a convolutional network, whose samples have no length. */
 bool pl_row_is_network(const pl_measured_row *row);
+/* What the row says of its run's software, in place of what the profile has: all that follows, and compiled or eager
+ * kernels, fused kernels that are chosen run by run, what is kept in fp32, overlap of tensor collectives, the type of
+ * reductions. Only for profiles that were found by the row's words. */
+void pl_row_choose(const pl_measured_row *row, const pl_row_habits *habits, pl_framework *framework);
 /* Fused attention by the kernel that the row names, as PyTorch calls the backends of scaled_dot_product_attention;
  * none: nothing changes. */
 void pl_row_choose_attention(const pl_measured_row *row, pl_framework *framework);
-/* Kernels of PyTorch's own models, compiled or eager, where the row says which. */
-void pl_row_choose_compilation(const pl_measured_row *row, pl_framework *framework);
-/* Whether anything is kept in fp32, where the precision says that nothing is. */
-void pl_row_choose_weights(const pl_measured_row *row, pl_framework *framework);
-/* Whether collectives of tensor groups run beside products, where the row says so. */
-void pl_row_choose_overlap(const pl_measured_row *row, pl_framework *framework);
-/* Fused kernels that the row names, for software that leaves them to the run. */
-void pl_row_choose_fusions(const pl_measured_row *row, pl_framework *framework);
 /* Megatron-LM's switches of its tests: `notes` that say deterministic-mode or no-gradient-accumulation-fusion. */
 void pl_row_choose_determinism(const pl_measured_row *row, const pl_row_habits *habits, pl_framework *framework);
-/* The type in which gradients are reduced, where the row says it. */
-void pl_row_choose_reduction(const pl_measured_row *row, pl_framework *framework);
 /* Whether tokens go to their experts once per node, where the row names the dispatcher. */
 void pl_row_choose_dispatcher(const pl_measured_row *row, pl_framework *framework);
 

@@ -181,7 +181,7 @@ void pl_row_choose_attention(const pl_measured_row *row, pl_framework *framework
 /* Only for profiles of PyTorch's own ops: others fuse by hand. Compiled: norms, rotary, gated activations and additions
  * are one kernel each with their neighbours, and the host launches few. Eager: none of that, and the host as in
  * torch-fsdp.json. */
-void pl_row_choose_compilation(const pl_measured_row *row, pl_framework *framework) {
+static void choose_compilation(const pl_measured_row *row, pl_framework *framework) {
   static const char *const native[] = {"torch-ddp", "torch-fsdp", "torchtitan", "torchtune", "fms-fsdp"};
   bool is_native = false;
   for (size_t i = 0; i < sizeof native / sizeof native[0]; i++)
@@ -195,7 +195,7 @@ void pl_row_choose_compilation(const pl_measured_row *row, pl_framework *framewo
 }
 
 /* Lightning's "bf16-true" and "16-true", "pure bf16": nothing is kept in fp32. */
-void pl_row_choose_weights(const pl_measured_row *row, pl_framework *framework) {
+static void choose_weights(const pl_measured_row *row, pl_framework *framework) {
   bool brain = pl_row_mentions(row->precision, "bf16");
   bool alone = pl_row_mentions(row->precision, "16-true") || pl_row_mentions(row->precision, "pure");
   if (!alone) return;
@@ -205,7 +205,7 @@ void pl_row_choose_weights(const pl_measured_row *row, pl_framework *framework) 
 }
 
 /* Transformer Engine's userbuffers, which Megatron-LM has switched off unless --tp-comm-overlap is given. */
-void pl_row_choose_overlap(const pl_measured_row *row, pl_framework *framework) {
+static void choose_overlap(const pl_measured_row *row, pl_framework *framework) {
   static const char *const words[] = {"tp-comm-overlap", "tp_comm_overlap",
                                       "tensor and pipeline communication overlapped"};
   for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
@@ -214,14 +214,14 @@ void pl_row_choose_overlap(const pl_measured_row *row, pl_framework *framework) 
 }
 
 /* Paddle's fused kernels are chosen run by run. */
-void pl_row_choose_fusions(const pl_measured_row *row, pl_framework *framework) {
+static void choose_fusions(const pl_measured_row *row, pl_framework *framework) {
   if (strcmp(framework->name, "paddlenlp") != 0) return;
   framework->fuses_norm = pl_row_mentions(row->framework, "fused RMSNorm");
   framework->fuses_rotary = pl_row_mentions(row->framework, "fused rotary");
 }
 
 /* Composer's mixed_precision PURE reduces gradients in the type of computing, DEFAULT in fp32. */
-void pl_row_choose_reduction(const pl_measured_row *row, pl_framework *framework) {
+static void choose_reduction(const pl_measured_row *row, pl_framework *framework) {
   if (pl_row_mentions(row->framework, "Composer") && pl_row_mentions(row->notes, "mode=PURE"))
     framework->reduce_dtype = PL_DTYPE_BF16;
 }
@@ -249,4 +249,15 @@ void pl_row_choose_determinism(const pl_measured_row *row, const pl_row_habits *
   for (size_t i = 0; i < sizeof blackwell / sizeof blackwell[0]; i++)
     has_cudnn = has_cudnn || (!habits->dropout && pl_row_mentions(row->gpu, blackwell[i]));
   if (!has_cudnn) framework->attention_kernel = (int)PL_ATTENTION_FLASH2;
+}
+
+void pl_row_choose(const pl_measured_row *row, const pl_row_habits *habits, pl_framework *framework) {
+  pl_row_choose_attention(row, framework);
+  choose_compilation(row, framework);
+  choose_weights(row, framework);
+  choose_fusions(row, framework);
+  choose_overlap(row, framework);
+  choose_reduction(row, framework);
+  pl_row_choose_dispatcher(row, framework);
+  pl_row_choose_determinism(row, habits, framework);
 }

@@ -298,7 +298,8 @@ pl_code pl_row_model(const pl_measured_row *row, const pl_row_habits *habits, co
                                        "hyena",
                                        "RWKV"};
   static const char *const images[] = {"ResNet", "VGG", "Inception"};
-  if (find_network(row) != NULL) return take_network(row, find_network(row), arena, model, error);
+  const char *network = find_network(row);
+  if (network != NULL) return take_network(row, network, arena, model, error);
   for (size_t i = 0; i < sizeof images / sizeof images[0]; i++)
     if (pl_row_mentions(row->model, images[i]))
       return pl_fail(error, PL_UNSUPPORTED,

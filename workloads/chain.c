@@ -148,16 +148,12 @@ static pl_code read_linear(parser *in) {
 
 static pl_code read_chain(parser *in);
 
-static bool same_picture(pl_picture a, pl_picture b) {
-  return a.channels == b.channels && a.height == b.height && a.width == b.width;
-}
-
 /* The way around the block: a 1x1 convolution with the stride that the block had in all. */
 static pl_code add_shortcut(parser *in, pl_picture from, pl_picture to) {
   int32_t stride = (from.height + to.height - 1) / to.height;
   pl_step window = {.filter_height = 1, .filter_width = 1, .stride = stride};
   PL_TRY(add_convolution(in, window, to.channels, true, false));
-  return same_picture(made_by(in, in->last), to) ? PL_OK : fail(in, "no stride makes the sizes of both ways equal");
+  return pl_picture_equal(made_by(in, in->last), to) ? PL_OK : fail(in, "no stride makes the sizes of both ways equal");
 }
 
 static pl_code read_residual(parser *in) {
@@ -168,7 +164,7 @@ static pl_code read_residual(parser *in) {
   if (in->steps[in->last - 1].kind == PL_STEP_RELU && in->last == in->n_steps) in->last = (uint8_t)--in->n_steps;
   uint8_t end = in->last, around = start;
   pl_picture from = made_by(in, start), to = made_by(in, end);
-  if (!same_picture(from, to)) {
+  if (!pl_picture_equal(from, to)) {
     in->last = start;
     PL_TRY(add_shortcut(in, from, to));
     around = in->last;

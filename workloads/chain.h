@@ -68,6 +68,10 @@ double pl_chain_flops(const pl_chain *chain);
 /* The matrix product that a convolution is (implicit GEMM): [m, k] x [k, n] for `pictures` pictures. */
 void pl_step_product(const pl_step *step, int64_t pictures, int64_t *m, int64_t *n, int64_t *k);
 
+static inline bool pl_picture_equal(pl_picture a, pl_picture b) {
+  return a.channels == b.channels && a.height == b.height && a.width == b.width;
+}
+
 static inline int64_t pl_picture_points(const pl_picture *picture) {
   return (int64_t)picture->height * picture->width;
 }

@@ -77,10 +77,6 @@ static void describe(pl_model *model) {
 
 /* ---- blocks ---- */
 
-static bool same_picture(pl_picture a, pl_picture b) {
-  return a.channels == b.channels && a.height == b.height && a.width == b.width;
-}
-
 static pl_code model_of(const reader *in, const pl_picture *picture, const pl_model **made) {
   pl_model *model = PL_TAKE(in->arena, pl_model, 1);
   if (model == NULL) return pl_fail_memory(in->error, "the parts of a model");
@@ -114,7 +110,8 @@ static pl_code make_chain(const reader *in, const pl_node *node, const char *tex
  * gradient. */
 static pl_code find_part(reader *in, const pl_node *node, const char *text, int32_t *p) {
   for (*p = 1; *p < in->model->n_parts; (*p)++)
-    if (in->texts[*p] != NULL && strcmp(in->texts[*p], text) == 0 && same_picture(in->parts[*p].chain->in, in->picture))
+    if (in->texts[*p] != NULL && strcmp(in->texts[*p], text) == 0 &&
+        pl_picture_equal(in->parts[*p].chain->in, in->picture))
       return PL_OK;
   *p = in->model->n_parts;
   pl_model_part part = {.kind = PL_BLOCK_CHAIN, .windows = 1, .first_block = in->n_blocks};
