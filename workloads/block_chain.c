@@ -7,7 +7,7 @@
 #include "workloads/chain.h"
 
 /* Names are literals: the usual filters have their own. */
-static pl_tape_names convolution_names(const pl_step *step) {
+static pl_tape_names convolution_names(const pl_chain_step *step) {
   const struct {
     int height, width;
     pl_tape_names names;
@@ -24,10 +24,10 @@ static uint32_t picture(pl_tape *tape, const char *name, const pl_picture *shape
   return pl_tape_activation(tape, name, pl_picture_points(shape), 'o', shape->channels);
 }
 
-static uint32_t convolution(pl_tape *tape, const pl_step *step, uint32_t input) {
+static uint32_t convolution(pl_tape *tape, const pl_chain_step *step, uint32_t input) {
   const pl_tape_names names = convolution_names(step);
   int64_t m, n, k;
-  pl_step_product(step, tape->mbs, &m, &n, &k);
+  pl_chain_step_product(step, tape->mbs, &m, &n, &k);
   uint32_t weight = pl_tape_parameter(tape, names.forward, "io", k, n);
   uint32_t bias = step->bias ? pl_tape_parameter(tape, names.bias, "o", n, 0) : PL_NONE;
   uint32_t output = picture(tape, names.forward, &step->out);
@@ -40,9 +40,9 @@ static uint32_t convolution(pl_tape *tape, const pl_step *step, uint32_t input) 
   return output;
 }
 
-static uint32_t linear(pl_tape *tape, const pl_step *step, uint32_t input) {
+static uint32_t linear(pl_tape *tape, const pl_chain_step *step, uint32_t input) {
   int64_t m, n, k;
-  pl_step_product(step, 1, &m, &n, &k);
+  pl_chain_step_product(step, 1, &m, &n, &k);
   const pl_linear linear = {.names = PL_LINEAR_NAMES("linear"),
                             .rows = 1,
                             .in = k,
@@ -54,7 +54,7 @@ static uint32_t linear(pl_tape *tape, const pl_step *step, uint32_t input) {
 }
 
 /* Each point of the output is made of filter_height x filter_width of the input. */
-static uint32_t pool(pl_tape *tape, const pl_step *step, uint32_t input) {
+static uint32_t pool(pl_tape *tape, const pl_chain_step *step, uint32_t input) {
   const pl_tape_names names = step->kind == PL_STEP_MAX_POOL ? PL_OP_NAMES("max_pool") : PL_OP_NAMES("average_pool");
   uint32_t output = picture(tape, names.forward, &step->out);
   pl_op *op = pl_tape_sweep(tape, names.forward, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 1, input, PL_NONE, PL_NONE,
@@ -65,7 +65,7 @@ static uint32_t pool(pl_tape *tape, const pl_step *step, uint32_t input) {
 }
 
 /* Mean and variance are over the whole batch, which no cache holds: a pass for them, another to normalise. */
-static uint32_t batch_norm(pl_tape *tape, const pl_step *step, uint32_t input) {
+static uint32_t batch_norm(pl_tape *tape, const pl_chain_step *step, uint32_t input) {
   const pl_tape_names names = PL_OP_NAMES("batch_norm");
   uint32_t output = pl_tape_norm_to(tape, names, input, step->out.channels, picture(tape, names.forward, &step->out));
   tape->forward[tape->n_forward - 1].bytes += tape->tensors[input].size_bytes;
@@ -73,7 +73,7 @@ static uint32_t batch_norm(pl_tape *tape, const pl_step *step, uint32_t input) {
   return output;
 }
 
-static uint32_t relu(pl_tape *tape, const pl_step *step, uint32_t input) {
+static uint32_t relu(pl_tape *tape, const pl_chain_step *step, uint32_t input) {
   const pl_tape_names names = PL_OP_NAMES("relu");
   uint32_t output = picture(tape, names.forward, &step->out);
   pl_tape_sweep(tape, names.forward, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 1, input, PL_NONE, PL_NONE, output,
@@ -82,7 +82,7 @@ static uint32_t relu(pl_tape *tape, const pl_step *step, uint32_t input) {
   return output;
 }
 
-static uint32_t two_inputs(pl_tape *tape, const pl_step *step, uint32_t first, uint32_t second) {
+static uint32_t two_inputs(pl_tape *tape, const pl_chain_step *step, uint32_t first, uint32_t second) {
   bool adds = step->kind == PL_STEP_ADD;
   const pl_tape_names names = adds ? PL_OP_NAMES("shortcut_add") : PL_OP_NAMES("join");
   uint32_t output = picture(tape, names.forward, &step->out);
@@ -92,8 +92,8 @@ static uint32_t two_inputs(pl_tape *tape, const pl_step *step, uint32_t first, u
   return output;
 }
 
-static uint32_t write_step(pl_tape *tape, const pl_step *step, uint32_t first, uint32_t second) {
-  switch ((pl_step_kind)step->kind) {
+static uint32_t write_step(pl_tape *tape, const pl_chain_step *step, uint32_t first, uint32_t second) {
+  switch ((pl_chain_step_kind)step->kind) {
   case PL_STEP_CONVOLUTION:
     return convolution(tape, step, first);
   case PL_STEP_NORM:
@@ -122,7 +122,7 @@ void pl_block_chain_forward(pl_tape *tape, const pl_chain *chain, bool is_first)
   else
     tape->input = made[0];
   for (uint32_t i = 0; i < chain->n_steps; i++) {
-    const pl_step *step = &chain->steps[i];
+    const pl_chain_step *step = &chain->steps[i];
     made[i + 1] = write_step(tape, step, made[step->first], made[step->second]);
   }
   tape->output = made[chain->n_steps];

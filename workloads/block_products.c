@@ -113,7 +113,7 @@ void pl_differ_linear(pl_differ *d, const pl_tape_node *node, uint32_t g) {
 void pl_differ_convolution(pl_differ *d, const pl_tape_node *node, uint32_t g) {
   pl_tape *tape = d->tape;
   const pl_op forward = tape->forward[node->op];
-  const pl_step *step = forward.convolution;
+  const pl_chain_step *step = forward.convolution;
   if (node->input != tape->data) {
     int64_t area = (int64_t)step->stride * step->stride, taps = (int64_t)step->filter_height * step->filter_width;
     int64_t depth = forward.n * taps / area;

@@ -132,7 +132,8 @@ pl_op *pl_tape_gemm(pl_tape *tape, const char *name, pl_category category, int64
   return op;
 }
 
-void pl_tape_as_convolution(const pl_tape *tape, pl_op *op, const struct pl_step *step, pl_convolution_pass pass) {
+void pl_tape_as_convolution(const pl_tape *tape, pl_op *op, const struct pl_chain_step *step,
+                            pl_convolution_pass pass) {
   const pl_tensor *output = &tape->tensors[op->output];
   op->kind = PL_OP_CONVOLUTION;
   op->convolution = step;

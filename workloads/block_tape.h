@@ -134,7 +134,7 @@ pl_op *pl_tape_gemm(pl_tape *tape, const char *name, pl_category category, int64
                     int64_t k, uint32_t first, uint32_t second, uint32_t third, uint32_t output);
 /* Makes a product the convolution `step` or a derivative of it: its traffic is that of the tensors that it reads and
  * writes, the pictures and not their patches. */
-void pl_tape_as_convolution(const pl_tape *tape, pl_op *op, const struct pl_step *step, pl_convolution_pass pass);
+void pl_tape_as_convolution(const pl_tape *tape, pl_op *op, const struct pl_chain_step *step, pl_convolution_pass pass);
 /* A product of two fp8 (or, by the shard, NVFP4) matrices, with the output that it has: the traffic and the type of
  * `op`. */
 void pl_tape_in_fp8(const pl_tape *tape, pl_op *op);

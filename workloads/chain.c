@@ -13,7 +13,7 @@ typedef struct parser {
   bool norm;
   int depth;
   pl_picture input; /* of the whole chain */
-  pl_step steps[PL_CHAIN_STEPS_MAX];
+  pl_chain_step steps[PL_CHAIN_STEPS_MAX];
   uint32_t n_steps;
   uint8_t last; /* what the next layer reads */
   pl_error *error;
@@ -29,7 +29,7 @@ static pl_picture made_by(const parser *in, uint8_t reads) {
 
 /* ---- steps ---- */
 
-static pl_code add_step(parser *in, const pl_step *step) {
+static pl_code add_step(parser *in, const pl_chain_step *step) {
   if (in->n_steps == PL_CHAIN_STEPS_MAX) return fail(in, "more layers than a block may have; make two blocks of it");
   in->steps[in->n_steps++] = *step;
   in->last = (uint8_t)in->n_steps;
@@ -37,9 +37,9 @@ static pl_code add_step(parser *in, const pl_step *step) {
 }
 
 /* A step that leaves the picture as it is. */
-static pl_code add_pointwise(parser *in, pl_step_kind kind) {
+static pl_code add_pointwise(parser *in, pl_chain_step_kind kind) {
   pl_picture picture = made_by(in, in->last);
-  return add_step(in, &(pl_step){.kind = (uint8_t)kind, .first = in->last, .in = picture, .out = picture});
+  return add_step(in, &(pl_chain_step){.kind = (uint8_t)kind, .first = in->last, .in = picture, .out = picture});
 }
 
 static int32_t side_behind(int32_t side, int32_t filter, int32_t stride, bool padded) {
@@ -47,7 +47,7 @@ static int32_t side_behind(int32_t side, int32_t filter, int32_t stride, bool pa
 }
 
 /* `window`: kind, filter and stride; the picture in and out is filled in. */
-static pl_code add_window(parser *in, pl_step window, int32_t channels, bool padded) {
+static pl_code add_window(parser *in, pl_chain_step window, int32_t channels, bool padded) {
   window.first = in->last;
   window.in = made_by(in, in->last);
   window.out = (pl_picture){channels > 0 ? channels : window.in.channels,
@@ -57,7 +57,7 @@ static pl_code add_window(parser *in, pl_step window, int32_t channels, bool pad
   return add_step(in, &window);
 }
 
-static pl_code add_convolution(parser *in, pl_step window, int32_t channels, bool padded, bool relu) {
+static pl_code add_convolution(parser *in, pl_chain_step window, int32_t channels, bool padded, bool relu) {
   window.kind = PL_STEP_CONVOLUTION;
   window.bias = !in->norm;
   PL_TRY(add_window(in, window, channels, padded));
@@ -92,7 +92,7 @@ static pl_code number(parser *in, int32_t highest, int32_t *value) {
 }
 
 /* "7x7/2v"; a pool's "3/2v". */
-static pl_code read_window(parser *in, pl_step *window, bool *padded) {
+static pl_code read_window(parser *in, pl_chain_step *window, bool *padded) {
   window->stride = 1;
   PL_TRY(number(in, FILTER_MAX, &window->filter_height));
   window->filter_width = window->filter_height;
@@ -110,7 +110,7 @@ static pl_code read_window(parser *in, pl_step *window, bool *padded) {
 }
 
 static pl_code read_convolution(parser *in) {
-  pl_step window = {0};
+  pl_chain_step window = {0};
   int32_t channels;
   bool padded;
   PL_TRY(number(in, WIDTH_MAX, &channels));
@@ -118,8 +118,8 @@ static pl_code read_convolution(parser *in) {
   return add_convolution(in, window, channels, padded, true);
 }
 
-static pl_code read_pool(parser *in, pl_step_kind kind) {
-  pl_step window = {.kind = (uint8_t)kind};
+static pl_code read_pool(parser *in, pl_chain_step_kind kind) {
+  pl_chain_step window = {.kind = (uint8_t)kind};
   bool padded;
   PL_TRY(read_window(in, &window, &padded));
   return add_window(in, window, 0, padded);
@@ -127,13 +127,13 @@ static pl_code read_pool(parser *in, pl_step_kind kind) {
 
 static pl_code add_mean(parser *in) {
   pl_picture picture = made_by(in, in->last);
-  return add_step(in, &(pl_step){.kind = PL_STEP_MEAN_POOL,
-                                 .first = in->last,
-                                 .filter_height = picture.height,
-                                 .filter_width = picture.width,
-                                 .stride = 1,
-                                 .in = picture,
-                                 .out = {picture.channels, 1, 1}});
+  return add_step(in, &(pl_chain_step){.kind = PL_STEP_MEAN_POOL,
+                                       .first = in->last,
+                                       .filter_height = picture.height,
+                                       .filter_width = picture.width,
+                                       .stride = 1,
+                                       .in = picture,
+                                       .out = {picture.channels, 1, 1}});
 }
 
 static pl_code read_linear(parser *in) {
@@ -141,7 +141,8 @@ static pl_code read_linear(parser *in) {
   pl_picture picture = made_by(in, in->last);
   PL_TRY(number(in, WIDTH_MAX, &width));
   return add_step(
-      in, &(pl_step){.kind = PL_STEP_LINEAR, .bias = true, .first = in->last, .in = picture, .out = {width, 1, 1}});
+      in,
+      &(pl_chain_step){.kind = PL_STEP_LINEAR, .bias = true, .first = in->last, .in = picture, .out = {width, 1, 1}});
 }
 
 /* ---- residual blocks and branches ---- */
@@ -151,7 +152,7 @@ static pl_code read_chain(parser *in);
 /* The way around the block: a 1x1 convolution with the stride that the block had in all. */
 static pl_code add_shortcut(parser *in, pl_picture from, pl_picture to) {
   int32_t stride = (from.height + to.height - 1) / to.height;
-  pl_step window = {.filter_height = 1, .filter_width = 1, .stride = stride};
+  pl_chain_step window = {.filter_height = 1, .filter_width = 1, .stride = stride};
   PL_TRY(add_convolution(in, window, to.channels, true, false));
   return pl_picture_equal(made_by(in, in->last), to) ? PL_OK : fail(in, "no stride makes the sizes of both ways equal");
 }
@@ -169,7 +170,7 @@ static pl_code read_residual(parser *in) {
     PL_TRY(add_shortcut(in, from, to));
     around = in->last;
   }
-  PL_TRY(add_step(in, &(pl_step){.kind = PL_STEP_ADD, .first = end, .second = around, .in = to, .out = to}));
+  PL_TRY(add_step(in, &(pl_chain_step){.kind = PL_STEP_ADD, .first = end, .second = around, .in = to, .out = to}));
   return add_pointwise(in, PL_STEP_RELU);
 }
 
@@ -177,7 +178,7 @@ static pl_code join(parser *in, uint8_t first, uint8_t second) {
   pl_picture a = made_by(in, first), b = made_by(in, second);
   if (a.height != b.height || a.width != b.width) return fail(in, "branches end in pictures of unlike sizes");
   pl_picture both = {a.channels + b.channels, a.height, a.width};
-  return add_step(in, &(pl_step){.kind = PL_STEP_JOIN, .first = first, .second = second, .in = a, .out = both});
+  return add_step(in, &(pl_chain_step){.kind = PL_STEP_JOIN, .first = first, .second = second, .in = a, .out = both});
 }
 
 static pl_code read_branches(parser *in) {
@@ -233,7 +234,7 @@ pl_code pl_chain_parse(const char *text, pl_picture in, bool norm, pl_arena *are
   parser own = {.text = text, .at = text, .norm = norm, .input = in, .error = error};
   PL_TRY(read_chain(&own));
   if (*own.at != '\0') return fail(&own, "a bracket that was not opened");
-  pl_step *steps = PL_TAKE(arena, pl_step, own.n_steps);
+  pl_chain_step *steps = PL_TAKE(arena, pl_chain_step, own.n_steps);
   if (steps == NULL) return pl_fail_memory(error, "the layers of a block");
   memcpy(steps, own.steps, own.n_steps * sizeof *steps);
   *chain = (pl_chain){.steps = steps, .n_steps = own.n_steps, .in = in, .out = made_by(&own, own.last)};
@@ -242,23 +243,23 @@ pl_code pl_chain_parse(const char *text, pl_picture in, bool norm, pl_arena *are
 
 /* ---- what follows from the shapes ---- */
 
-void pl_step_product(const pl_step *step, int64_t pictures, int64_t *m, int64_t *n, int64_t *k) {
+void pl_chain_step_product(const pl_chain_step *step, int64_t pictures, int64_t *m, int64_t *n, int64_t *k) {
   bool linear = step->kind == PL_STEP_LINEAR;
   *m = pictures * pl_picture_points(&step->out);
   *n = step->out.channels;
   *k = step->in.channels * (linear ? pl_picture_points(&step->in) : (int64_t)step->filter_height * step->filter_width);
 }
 
-static bool is_product(const pl_step *step) {
+static bool is_product(const pl_chain_step *step) {
   return step->kind == PL_STEP_CONVOLUTION || step->kind == PL_STEP_LINEAR;
 }
 
 double pl_chain_parameters(const pl_chain *chain) {
   double sum = 0;
   for (uint32_t i = 0; i < chain->n_steps; i++) {
-    const pl_step *step = &chain->steps[i];
+    const pl_chain_step *step = &chain->steps[i];
     int64_t m, n, k;
-    pl_step_product(step, 1, &m, &n, &k);
+    pl_chain_step_product(step, 1, &m, &n, &k);
     if (is_product(step)) sum += (double)n * (double)k + (step->bias ? (double)n : 0);
     if (step->kind == PL_STEP_NORM) sum += 2.0 * step->out.channels;
   }
@@ -269,7 +270,7 @@ double pl_chain_flops(const pl_chain *chain) {
   double sum = 0;
   for (uint32_t i = 0; i < chain->n_steps; i++) {
     int64_t m, n, k;
-    pl_step_product(&chain->steps[i], 1, &m, &n, &k);
+    pl_chain_step_product(&chain->steps[i], 1, &m, &n, &k);
     if (is_product(&chain->steps[i])) sum += 2 * (double)m * (double)n * (double)k;
   }
   return sum;

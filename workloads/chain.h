@@ -23,7 +23,7 @@
 #include "core/arena.h"
 #include "core/status.h"
 
-typedef enum pl_step_kind {
+typedef enum pl_chain_step_kind {
   PL_STEP_CONVOLUTION = 0,
   PL_STEP_NORM,
   PL_STEP_RELU,
@@ -33,25 +33,25 @@ typedef enum pl_step_kind {
   PL_STEP_LINEAR,
   PL_STEP_ADD,
   PL_STEP_JOIN
-} pl_step_kind;
+} pl_chain_step_kind;
 
 /* Channels first, then height and width of the picture. */
 typedef struct pl_picture {
   int32_t channels, height, width;
 } pl_picture;
 
-typedef struct pl_step {
-  uint8_t kind; /* pl_step_kind */
+typedef struct pl_chain_step {
+  uint8_t kind; /* pl_chain_step_kind */
   bool bias;
   uint8_t first, second; /* what it reads: 0 = the chain's input, i = what step i - 1 made; second: ADD and JOIN */
   int32_t filter_height, filter_width, stride;
   pl_picture in, out;
-} pl_step;
+} pl_chain_step;
 
 enum { PL_CHAIN_STEPS_MAX = 36 };
 
 typedef struct pl_chain {
-  const pl_step *steps;
+  const pl_chain_step *steps;
   uint32_t n_steps; /* 0: hands its input on */
   pl_picture in, out;
 } pl_chain;
@@ -66,7 +66,7 @@ double pl_chain_parameters(const pl_chain *chain);
 double pl_chain_flops(const pl_chain *chain);
 
 /* The matrix product that a convolution is (implicit GEMM): [m, k] x [k, n] for `pictures` pictures. */
-void pl_step_product(const pl_step *step, int64_t pictures, int64_t *m, int64_t *n, int64_t *k);
+void pl_chain_step_product(const pl_chain_step *step, int64_t pictures, int64_t *m, int64_t *n, int64_t *k);
 
 static inline bool pl_picture_equal(pl_picture a, pl_picture b) {
   return a.channels == b.channels && a.height == b.height && a.width == b.width;

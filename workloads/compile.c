@@ -217,7 +217,7 @@ static void send(compilation *state, unrolling *own, bool backward, int32_t chun
   order_after_work(state, own, meeting.open); /* after the collective, too, on which a pass may end */
 }
 
-static const pl_pieces *pieces_of(const crew *own, const pl_step *step) {
+static const pl_pieces *pieces_of(const crew *own, const pl_schedule_step *step) {
   if (!step->backward) return &own->forward[step->chunk];
   bool is_last = step->microbatch == own->members[0].schedule->last_microbatch[step->chunk];
   return is_last ? &own->last_backward[step->chunk] : &own->backward[step->chunk];
@@ -225,7 +225,7 @@ static const pl_pieces *pieces_of(const crew *own, const pl_step *step) {
 
 /* What the order on the compute stream would imply: a backward follows its forward, and a forward waits until few
  * enough are in flight. */
-static void wait_for_schedule(unrolling *own, const pl_step *step) {
+static void wait_for_schedule(unrolling *own, const pl_schedule_step *step) {
   if (own->forward_end == NULL) return;
   if (step->backward) {
     wait_for(own, own->forward_end[(int64_t)step->chunk * own->schedule->n_microbatches + step->microbatch]);
@@ -234,7 +234,7 @@ static void wait_for_schedule(unrolling *own, const pl_step *step) {
   }
 }
 
-static void note_schedule(unrolling *own, const pl_step *step) {
+static void note_schedule(unrolling *own, const pl_schedule_step *step) {
   if (own->forward_end == NULL) return;
   if (step->backward) {
     own->backward_end[own->n_backward++] = own->last;
@@ -244,19 +244,19 @@ static void note_schedule(unrolling *own, const pl_step *step) {
   }
 }
 
-static void begin_step(compilation *state, unrolling *own, const pl_step *step) {
+static void begin_step(compilation *state, unrolling *own, const pl_schedule_step *step) {
   int32_t global = step->chunk * state->program->strategy->pp + own->stage->stage;
   if (own->forward_end != NULL) own->chain = PL_NONE;
   wait_for_schedule(own, step);
   receive(state, own, step->backward, global, step->microbatch);
 }
 
-static void end_step(compilation *state, unrolling *own, const pl_step *step) {
+static void end_step(compilation *state, unrolling *own, const pl_schedule_step *step) {
   send(state, own, step->backward, step->chunk, step->microbatch);
   note_schedule(own, step);
 }
 
-static void emit_step(compilation *state, crew *own, const pl_step *step) {
+static void emit_step(compilation *state, crew *own, const pl_schedule_step *step) {
   for (uint32_t member = 0; member < own->n; member++)
     begin_step(state, &own->members[member], step);
   emit_pieces(state, own, pieces_of(own, step), step->microbatch);

@@ -16,7 +16,7 @@ const pl_convolution_fit *pl_convolution_fit_for(const pl_device_profile *profil
 }
 
 pl_convolution_shape pl_convolution_shape_of(const pl_op *op) {
-  const pl_step *step = op->convolution;
+  const pl_chain_step *step = op->convolution;
   return (pl_convolution_shape){.m = (double)op->m,
                                 .n = (double)op->n,
                                 .k = (double)op->k,

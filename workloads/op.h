@@ -72,13 +72,13 @@ typedef struct pl_tensor {
 } pl_tensor;
 
 /* How a collective stands to the computing behind it. */
-typedef enum pl_overlap {
+typedef enum pl_op_overlap {
   PL_OVERLAP_NONE = 0, /* what follows waits for it */
   PL_OVERLAP_BEGINS,   /* of a collective: it runs beside what follows; of the tensor group: beside the next product */
   PL_OVERLAP_BEGAN, /* of a tensor collective: it has run beside the product before it, whose output it takes piece by
                        piece */
   PL_OVERLAP_AWAITS /* of a computing op: it waits for the collective that began before it */
-} pl_overlap;
+} pl_op_overlap;
 
 typedef struct pl_op {
   const char *name; /* "qkv", "attention", "mlp_up" ... */
@@ -87,12 +87,13 @@ typedef struct pl_op {
   uint8_t dtype;
   uint8_t attention_kernel;  /* pl_attention_kernel; only for PL_OP_ATTENTION */
   uint8_t collective, group; /* pl_collective_kind, pl_group_role; only for PL_OP_COLLECTIVE */
-  uint8_t overlap;           /* pl_overlap */
+  uint8_t overlap;           /* pl_op_overlap */
   uint8_t convolution_pass;  /* pl_convolution_pass; only for PL_OP_CONVOLUTION, as is `convolution` */
   bool deterministic;        /* attention whose backward pass adds up in a fixed order */
   bool transposed; /* GEMM: the first operand lies as [k, m] in memory, as the weight gradient reads its input */
   bool host_free;  /* its launch is in the framework's host time per layer */
-  const struct pl_step *convolution; /* filter, stride and pictures (workloads/chain.h); lives as long as the model */
+  const struct pl_chain_step
+      *convolution; /* filter, stride and pictures (workloads/chain.h); lives as long as the model */
   /* GEMM, and the product that a CONVOLUTION is: as above. ATTENTION: (batch * heads, query length, key length, head
    * size). The memory-bound kinds: (1, rows, width, 0). */
   int64_t batch, m, n, k;

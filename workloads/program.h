@@ -86,7 +86,7 @@ typedef struct pl_pass {
 /* What a stage does for one number of microbatches. */
 typedef struct pl_stage_schedule {
   int32_t n_microbatches;
-  const pl_step *steps;
+  const pl_schedule_step *steps;
   int64_t n_steps;
   const int32_t *last_microbatch; /* per chunk of the stage: whose backward is the last */
 } pl_stage_schedule;

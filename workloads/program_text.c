@@ -131,7 +131,7 @@ static void print_send(FILE *stream, const pl_program *program, int32_t stage, p
 static void print_schedule(FILE *stream, const pl_stage_schedule *stage, int32_t vpp) {
   enum { MOST_SHOWN = 24 };
   for (int64_t i = 0; i < stage->n_steps && i < MOST_SHOWN; i++) {
-    const pl_step *step = &stage->steps[i];
+    const pl_schedule_step *step = &stage->steps[i];
     fprintf(stream, " %c%d", step->backward ? 'B' : 'F', step->microbatch);
     if (vpp > 1) fprintf(stream, "/%d", step->chunk);
   }

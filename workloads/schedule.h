@@ -10,16 +10,17 @@
 
 #include "workloads/strategy.h"
 
-typedef struct pl_step {
+typedef struct pl_schedule_step {
   bool backward;
   int32_t chunk; /* of this stage: 0 .. vpp - 1; the model's chunk is chunk * pp + stage */
   int32_t microbatch;
-} pl_step;
+} pl_schedule_step;
 
 /* Steps of one stage: 2 * vpp * n_microbatches of them, from `arena`; NULL: no memory. */
-const pl_step *pl_schedule_take(const pl_strategy *strategy, int32_t n_microbatches, int32_t stage, pl_arena *arena);
+const pl_schedule_step *pl_schedule_take(const pl_strategy *strategy, int32_t n_microbatches, int32_t stage,
+                                         pl_arena *arena);
 /* Largest number of forward passes whose backward has not run yet, at any time of the stage's steps (activations held).
  */
-int32_t pl_schedule_in_flight(const pl_step *steps, int64_t n_steps);
+int32_t pl_schedule_in_flight(const pl_schedule_step *steps, int64_t n_steps);
 
 #endif

@@ -179,7 +179,7 @@ static void backward_block(replay *own, int32_t microbatch, int32_t index, uint3
   }
 }
 
-static void replay_step(replay *own, const pl_step *step) {
+static void replay_step(replay *own, const pl_schedule_step *step) {
   const pl_strategy *strategy = own->program->strategy;
   int32_t chunk = step->chunk * strategy->pp + own->stage->stage;
   int32_t first = strategy->boundary[chunk], end = strategy->boundary[chunk + 1];

@@ -73,8 +73,8 @@ static void test_residual(void **state) {
   pl_chain chain;
   pl_error error;
   assert_int_equal(parse("[conv 4 1x1, conv 8 3x3]", (pl_picture){8, 6, 6}, true, &chain, &error), PL_OK);
-  static const pl_step_kind same[] = {PL_STEP_CONVOLUTION, PL_STEP_NORM, PL_STEP_RELU, PL_STEP_CONVOLUTION,
-                                      PL_STEP_NORM,        PL_STEP_ADD,  PL_STEP_RELU};
+  static const pl_chain_step_kind same[] = {PL_STEP_CONVOLUTION, PL_STEP_NORM, PL_STEP_RELU, PL_STEP_CONVOLUTION,
+                                            PL_STEP_NORM,        PL_STEP_ADD,  PL_STEP_RELU};
   assert_int_equal(chain.n_steps, 7);
   for (uint32_t i = 0; i < 7; i++)
     assert_int_equal(chain.steps[i].kind, same[i]);
@@ -82,7 +82,7 @@ static void test_residual(void **state) {
   assert_int_equal(chain.steps[5].second, 0);
   assert_int_equal(parse("[conv 4 1x1, conv 16 3x3/2]", (pl_picture){8, 6, 6}, true, &chain, &error), PL_OK);
   assert_int_equal(chain.n_steps, 9);
-  const pl_step *shortcut = &chain.steps[5];
+  const pl_chain_step *shortcut = &chain.steps[5];
   assert_true(shortcut->kind == PL_STEP_CONVOLUTION && shortcut->first == 0 && shortcut->stride == 2 &&
               shortcut->filter_height == 1 && shortcut->out.channels == 16);
   assert_true(pl_chain_parameters(&chain) == 8 * 4 + 2 * 4 + 4 * 16 * 9 + 2 * 16 + 8 * 16 + 2 * 16);

@@ -27,8 +27,8 @@ static int64_t n_steps(const pipeline *own) {
   return 2 * (int64_t)own->strategy.vpp * own->m;
 }
 
-static const pl_step *steps_of(pipeline *own, int32_t stage) {
-  const pl_step *steps = pl_schedule_take(&own->strategy, own->m, stage, &own->arena);
+static const pl_schedule_step *steps_of(pipeline *own, int32_t stage) {
+  const pl_schedule_step *steps = pl_schedule_take(&own->strategy, own->m, stage, &own->arena);
   assert_non_null(steps);
   return steps;
 }
@@ -38,7 +38,7 @@ static const pl_step *steps_of(pipeline *own, int32_t stage) {
 static bool runs_to_the_end(pipeline *own) {
   int32_t pp = own->strategy.pp, n_chunks = pp * own->strategy.vpp;
   bool *done = PL_TAKE(&own->arena, bool, 2 * (size_t)n_chunks * (size_t)own->m); /* [backward][chunk][microbatch] */
-  const pl_step **steps = PL_TAKE(&own->arena, const pl_step *, pp);
+  const pl_schedule_step **steps = PL_TAKE(&own->arena, const pl_schedule_step *, pp);
   int64_t *at = PL_TAKE(&own->arena, int64_t, pp), left = pp * n_steps(own);
   for (int32_t stage = 0; stage < pp; stage++)
     steps[stage] = steps_of(own, stage);
@@ -46,7 +46,7 @@ static bool runs_to_the_end(pipeline *own) {
     int64_t before = left;
     for (int32_t stage = 0; stage < pp; stage++)
       for (; at[stage] < n_steps(own); at[stage]++, left--) {
-        const pl_step *step = &steps[stage][at[stage]];
+        const pl_schedule_step *step = &steps[stage][at[stage]];
         int32_t chunk = step->chunk * pp + stage, m = own->m;
         bool *forward = done, *backward = done + (size_t)n_chunks * (size_t)m;
         if (!step->backward && chunk > 0 && !forward[(chunk - 1) * m + step->microbatch]) break;
@@ -78,7 +78,7 @@ static void every_pass_runs_once_in_an_order_that_can_run(void **state) {
 
 /* "F1 F2 B1" with microbatches from 1; chunk c of a stage is the letter a, b ... behind the number. */
 static void assert_sequence(pipeline *own, int32_t stage, const char *expected) {
-  const pl_step *steps = steps_of(own, stage);
+  const pl_schedule_step *steps = steps_of(own, stage);
   char text[1024] = "";
   for (int64_t i = 0; i < n_steps(own); i++) {
     size_t length = strlen(text);
