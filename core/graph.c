@@ -6,9 +6,11 @@
 
 #include "core/digest.h"
 
-static const char *const category_names[PL_CATEGORY_COUNT] = {"forward", "backward", "recompute", "optimizer",
-                                                              "tensor",  "pipeline", "data",      "other",
-                                                              "host",    "context",  "expert"};
+static const char *const category_names[PL_CATEGORY_COUNT] = {
+    [PL_CATEGORY_FORWARD] = "forward",     [PL_CATEGORY_BACKWARD] = "backward", [PL_CATEGORY_RECOMPUTE] = "recompute",
+    [PL_CATEGORY_OPTIMIZER] = "optimizer", [PL_CATEGORY_TENSOR] = "tensor",     [PL_CATEGORY_PIPELINE] = "pipeline",
+    [PL_CATEGORY_DATA] = "data",           [PL_CATEGORY_OTHER] = "other",       [PL_CATEGORY_HOST] = "host",
+    [PL_CATEGORY_CONTEXT] = "context",     [PL_CATEGORY_EXPERT] = "expert"};
 
 static const char *const stream_kind_names[PL_STREAM_KIND_COUNT] = {
     "compute",    "feature", "gradient", "send_down", "receive_down",   "send_up",

@@ -11,16 +11,17 @@
 
 /* Names of Chrome's palette; Perfetto picks colours by name and ignores these. */
 static const char *const colours[PL_CATEGORY_COUNT] = {
-    "thread_state_running",  /* forward: green */
-    "rail_response",         /* backward: blue */
-    "thread_state_runnable", /* recompute: light blue */
-    "olive",                 /* optimizer */
-    "thread_state_iowait",   /* tensor: orange */
-    "yellow",                /* pipeline */
-    "terrible",              /* data: red */
-    "grey",                  /* other */
-    "bad",                   /* context: orange */
-    "thread_state_sleeping", /* expert */
+    [PL_CATEGORY_FORWARD] = "thread_state_running",    /* green */
+    [PL_CATEGORY_BACKWARD] = "rail_response",          /* blue */
+    [PL_CATEGORY_RECOMPUTE] = "thread_state_runnable", /* light blue */
+    [PL_CATEGORY_OPTIMIZER] = "olive",
+    [PL_CATEGORY_TENSOR] = "thread_state_iowait", /* orange */
+    [PL_CATEGORY_PIPELINE] = "yellow",
+    [PL_CATEGORY_DATA] = "terrible", /* red */
+    [PL_CATEGORY_OTHER] = "grey",
+    [PL_CATEGORY_HOST] = "black",
+    [PL_CATEGORY_CONTEXT] = "bad", /* orange */
+    [PL_CATEGORY_EXPERT] = "thread_state_sleeping",
 };
 
 typedef struct pl_trace {

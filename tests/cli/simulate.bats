@@ -430,3 +430,13 @@ assert len({out['platform_digest'], slow['platform_digest'], double['platform_di
     [ "$time" = "$(grep 'iteration time' <<<"$output")" ]
   done
 }
+
+@test "a trace of experts, context and a late host: every event has a name, a category and a colour" {
+  "$PACELINE" platform make dgx-a100 --nodes 2 -o "$dir/two.xml"
+  run "$PACELINE" simulate --platform "$dir/two.xml" --model workloads/models/qwen3-30b-a3b.json --gbs 8 --seq 2048 \
+    --dtype bf16 --framework megatron-core --strategy pp=1,dp=4,tmp=2,cp=2,ep=4,mbs=1,sp=1,recompute=full --trace "$dir/t.json"
+  [ "$status" -eq 0 ]
+  ! grep -q '(null)' "$dir/t.json"
+  for category in host expert context; do grep -q "\"cat\":\"$category\"" "$dir/t.json"; done
+  rm "$dir/t.json" "$dir/two.xml"
+}

@@ -196,8 +196,63 @@ static void reads_back_as_json(void **state) {
   assert_true(whole.end_us == parts.end_us && whole.end_us > 150);
 }
 
+/* One task of every category, on a stream of every kind in turn. */
+static pl_graph build_categories(pl_arena *arena) {
+  pl_graph_builder *builder = pl_graph_builder_take(arena, PL_STREAMS_IN_ORDER);
+  pl_graph_builder_device(builder, &(pl_graph_device){.multiplicity = 1});
+  pl_graph_builder_transfers(builder, &table);
+  for (int category = 0; category < PL_CATEGORY_COUNT; category++) {
+    uint32_t on = pl_graph_builder_stream(builder, 0, (pl_stream_kind)(category % PL_STREAM_KIND_COUNT));
+    pl_graph_builder_transfer(builder, 0, 3000, (pl_category)category, &on, 1, PL_NONE, -1);
+  }
+  pl_graph graph;
+  pl_error error = PL_ERROR_INIT;
+  assert_int_equal(pl_graph_builder_freeze(builder, &graph, &error), PL_OK);
+  return graph;
+}
+
+static void take_new_text(const pl_document *document, const pl_node *event, const char *key,
+                          const char *seen[PL_CATEGORY_COUNT], uint32_t n_seen) {
+  pl_error error = PL_ERROR_INIT;
+  assert_int_equal(pl_node_string(document, event, key, &seen[n_seen], &error), PL_OK);
+  assert_null(strchr(seen[n_seen], '(')); /* "(null)" */
+  for (uint32_t other = 0; other < n_seen; other++)
+    assert_string_not_equal(seen[n_seen], seen[other]);
+}
+
+static void every_category_has_a_name_and_a_colour_of_its_own(void **state) {
+  (void)state;
+  pl_arena arena;
+  pl_arena_init(&arena, 0);
+  pl_graph graph = build_categories(&arena);
+  pl_engine_result result;
+  pl_error error = PL_ERROR_INIT;
+  assert_int_equal(pl_engine_run(&graph, fixed_network_take(&table, 64, &arena), NULL, &arena, &result, &error), PL_OK);
+  char *text = NULL;
+  size_t size = 0;
+  FILE *stream = open_memstream(&text, &size);
+  pl_timeline_write_chrome(stream, &graph, &result, NULL);
+  fclose(stream);
+  pl_document *document = NULL;
+  assert_int_equal(pl_document_parse("trace", text, size, true, &document, &error), PL_OK);
+  const pl_node *events = pl_node_get(pl_document_root(document), "traceEvents");
+  const char *names[PL_CATEGORY_COUNT], *colours[PL_CATEGORY_COUNT];
+  uint32_t n = 0;
+  for (size_t at = 0; at < pl_node_count(events); at++) {
+    const pl_node *event = pl_node_at(events, at);
+    if (pl_node_get(event, "cname") == NULL) continue;
+    take_new_text(document, event, "cat", names, n);
+    take_new_text(document, event, "cname", colours, n++);
+  }
+  assert_int_equal(n, PL_CATEGORY_COUNT);
+  pl_document_destroy(document);
+  free(text);
+  pl_arena_release(&arena);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_category_has_a_name_and_a_colour_of_its_own),
       cmocka_unit_test(equals_golden_file),
       cmocka_unit_test(reads_back_as_json),
   };
