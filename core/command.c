@@ -13,6 +13,25 @@ pl_code pl_command_refuse_input(const char *output, const char *input, pl_error 
   return pl_fail(error, PL_BAD_INPUT, "%s: is an input of this command; choose another output file", output);
 }
 
+const char *pl_command_quote(const char *word, pl_arena *arena) {
+  static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./,:=+-";
+  size_t length = strlen(word), n_quotes = 0;
+  if (length > 0 && word[strspn(word, plain)] == '\0') return pl_arena_strdup(arena, word);
+  for (size_t i = 0; i < length; i++)
+    n_quotes += word[i] == '\'';
+  char *text = PL_TAKE(arena, char, length + 3 * n_quotes + 3), *to = text;
+  if (text == NULL) return NULL;
+  *to++ = '\'';
+  for (; *word != '\0'; word++) {
+    *to++ = *word;
+    if (*word != '\'') continue;
+    memcpy(to, "\\''", 3); /* the quotes end, a quote by itself, the quotes begin again */
+    to += 3;
+  }
+  *to = '\'';
+  return text;
+}
+
 int pl_command_report(const char *command, const pl_error *error) {
   fflush(stdout);
   fprintf(stderr, "paceline %s: %s\n", command, error->message);

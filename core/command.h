@@ -2,6 +2,7 @@
 #ifndef PL_CORE_COMMAND_H
 #define PL_CORE_COMMAND_H
 
+#include "core/arena.h"
 #include "core/status.h"
 
 typedef struct pl_command {
@@ -16,6 +17,9 @@ typedef struct pl_command {
 
 /* Refuses an output that is the file `input`, also under another name: --force is no leave to destroy what is read. */
 pl_code pl_command_refuse_input(const char *output, const char *input, pl_error *error);
+/* `word` as a POSIX shell takes it back: itself where every character is plain, else in single quotes. In `arena`;
+ * NULL: no memory. */
+const char *pl_command_quote(const char *word, pl_arena *arena);
 /* Prints "paceline <command>: <message>" to stderr and returns the exit status of the code. */
 int pl_command_report(const char *command, const pl_error *error);
 /* Flushes stdout and turns a failed write (a full disk, a closed pipe) into exit status 1 with a message. Call it

@@ -10,7 +10,7 @@
 #include "core/output_file.h"
 #include "core/units.h"
 
-enum { COMMAND_BYTES = 512, KIND_BYTES = 256 };
+enum { KIND_BYTES = 256 };
 
 typedef struct request {
   const char *kind, *nodes, *gpus_per_node, *fabric, *pod_nodes, *oversubscription, *nic_rate, *sockets, *device,
@@ -214,20 +214,22 @@ static pl_code check_leaves(const request *r, const pl_platform_plan *plan, pl_e
 }
 
 /* Only what the user asked for, so that the same request always writes the same file. */
-static void record_command(const request *r, char command[COMMAND_BYTES]) {
+static const char *record_command(const request *r, pl_arena *arena) {
   const char *const names[] = {"nodes",    "gpus-per-node", "fabric", "pod-nodes", "oversubscription",
                                "nic-rate", "sockets",       "device"};
   const char *const values[] = {r->nodes,    r->gpus_per_node, r->fabric, r->pod_nodes, r->oversubscription,
                                 r->nic_rate, r->sockets,       r->device};
-  int used = snprintf(command, COMMAND_BYTES, "paceline platform make %s", r->kind);
-  for (size_t i = 0; i < sizeof names / sizeof names[0] && used < COMMAND_BYTES; i++)
-    if (values[i] != NULL)
-      used += snprintf(command + used, COMMAND_BYTES - (size_t)used, " --%s %s", names[i], values[i]);
+  const char *command = pl_arena_printf(arena, "paceline platform make %s", r->kind);
+  for (size_t i = 0; i < sizeof names / sizeof names[0] && command != NULL; i++) {
+    const char *value = values[i] != NULL ? pl_command_quote(values[i], arena) : NULL;
+    if (value != NULL) command = pl_arena_printf(arena, "%s --%s %s", command, names[i], value);
+  }
+  return arena->failed ? NULL : command;
 }
 
-static pl_code make_plan(const request *r, pl_platform_plan *plan, char command[COMMAND_BYTES], pl_error *error) {
+static pl_code make_plan(const request *r, pl_platform_plan *plan, pl_arena *arena, pl_error *error) {
   enum { GROUP_NODES = 32 };
-  *plan = (pl_platform_plan){.oversubscription = 1, .device = r->device, .command = command};
+  *plan = (pl_platform_plan){.oversubscription = 1, .device = r->device};
   if (r->kind == NULL) return pl_fail(error, PL_BAD_INPUT, "which machine? --list shows them");
   PL_TRY(parse_kinds(r, plan, error));
   PL_TRY(check_device(r->device, error));
@@ -239,7 +241,8 @@ static pl_code make_plan(const request *r, pl_platform_plan *plan, char command[
   plan->pod_nodes = plan->fabric != PL_FABRIC_SINGLE && kind->pod_nodes > 0 ? kind->pod_nodes : GROUP_NODES;
   PL_TRY(parse_numbers(r, plan, error));
   PL_TRY(check_leaves(r, plan, error));
-  record_command(r, command);
+  plan->command = record_command(r, arena);
+  if (plan->command == NULL) return pl_fail_memory(error, "the command");
   return pl_platform_plan_check(plan, error);
 }
 
@@ -257,23 +260,26 @@ static void print_list(void) {
   }
 }
 
+static pl_code write_plan(const request *r, pl_arena *arena, pl_error *error) {
+  pl_platform_plan plan;
+  PL_TRY(make_plan(r, &plan, arena, error));
+  if (r->output != NULL && strcmp(r->output, "-") != 0) return pl_platform_make_file(&plan, r->output, r->force, error);
+  pl_platform_write(&plan, stdout);
+  return PL_OK;
+}
+
 int pl_platform_make_run(int argc, char **argv) {
   static const char name[] = "platform make";
   request r = {0};
-  pl_error error = PL_ERROR_INIT;
-  pl_platform_plan plan;
-  char command[COMMAND_BYTES];
   pl_command_line_parse(name, &argp, argc, argv, false, &r, &r.error);
   if (r.error.code != PL_OK) return pl_command_report(name, &r.error);
   if (r.list) {
     print_list();
     return pl_command_finish(name, 0);
   }
-  if (make_plan(&r, &plan, command, &error) != PL_OK) return pl_command_report(name, &error);
-  if (r.output == NULL || strcmp(r.output, "-") == 0) {
-    pl_platform_write(&plan, stdout);
-    return pl_command_finish(name, 0);
-  }
-  if (pl_platform_make_file(&plan, r.output, r.force, &error) != PL_OK) return pl_command_report(name, &error);
-  return pl_command_finish(name, 0);
+  pl_arena arena;
+  pl_arena_init(&arena, 0);
+  pl_code code = write_plan(&r, &arena, &r.error);
+  pl_arena_release(&arena);
+  return code != PL_OK ? pl_command_report(name, &r.error) : pl_command_finish(name, 0);
 }

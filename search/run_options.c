@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/command.h"
 #include "core/units.h"
 
 enum { KEY_OUTPUT = 'o', KEY_THREADS = 0x420, KEY_FORCE, KEY_RESUME, KEY_PROGRESS, KEY_QUIET, KEY_JSON };
@@ -79,9 +80,8 @@ const char *pl_run_options_command(const char *command, int argc, char **argv, p
   for (int i = 1; i < argc && text != NULL;) {
     int neutral = neutral_length(argv, i);
     if (neutral == 0) {
-      bool plain = argv[i][0] != '\0' && argv[i][strspn(argv[i], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                                                 "0123456789_./,:=+-")] == '\0';
-      text = pl_arena_printf(arena, plain ? "%s %s" : "%s '%s'", text, argv[i]);
+      const char *word = pl_command_quote(argv[i], arena);
+      text = word != NULL ? pl_arena_printf(arena, "%s %s", text, word) : NULL;
     }
     i += neutral ? neutral : 1;
   }

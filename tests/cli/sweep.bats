@@ -168,3 +168,14 @@ assert s["best"]["pp"] * s["best"]["dp"] * s["best"]["tmp"] == 16 and s["best"][
   [ "$status" -eq 0 ]
   [ "$(grep -c '0:.*:24' <<<"$output")" -eq 4 ]
 }
+
+@test "the recorded command is one that a shell takes back, whatever the file is called" {
+  cp "$model" "$folder/it's \$HOME.json"
+  "$PACELINE" sweep "${job[@]}" --model "$folder/it's \$HOME.json" -o "$out" --quiet
+  command=$(/usr/bin/python3 -c 'import h5py, sys; print(h5py.File(sys.argv[1]).attrs["command"])' "$out" 2>/dev/null ||
+    "$PACELINE" show "$out" | sed -n 's/^command *//p')
+  [[ "$command" == "paceline sweep "*"it'\\''s"* ]]
+  paceline() { "$PACELINE" "$@"; }
+  eval "$command -o '$folder/again.h5' --quiet"
+  cmp "$out" "$folder/again.h5"
+}
