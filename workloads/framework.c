@@ -142,9 +142,13 @@ static pl_code read_dtype(const pl_document *document, const pl_node *section, c
                           pl_error *error) {
   const char *word;
   PL_TRY(pl_node_string(document, section, row->key, &word, error));
-  *value = pl_words_find(row->words, word) >= 0 ? (int)row->otherwise : pl_dtype_from_name(word);
-  if (*value >= 0 ? *value != PL_DTYPE_FP8 : *value == (int)row->otherwise && pl_words_find(row->words, word) >= 0)
+  if (pl_words_find(row->words, word) >= 0) {
+    *value = (int)row->otherwise;
     return PL_OK;
+  }
+  *value = pl_dtype_from_name(word);
+  /* What sums are kept and sent in: tf32 is a way to multiply and fp32 in memory, narrower than 16 bits nobody adds. */
+  if (*value == PL_DTYPE_FP32 || *value == PL_DTYPE_FP16 || *value == PL_DTYPE_BF16) return PL_OK;
   return pl_document_fail(document, pl_node_get(section, row->key), error,
                           "%s: '%.32s' is none of %s, fp32, fp16, bf16", row->key, word, row->words[0]);
 }

@@ -41,6 +41,10 @@ static void test_refused(void **state) {
   refuse("{\"name\": \"x\", \"kernels\": {\"loss\": \"lost\"}}", "'lost' is none of in_place, copy, copies, fused");
   refuse("{\"name\": \"x\", \"kernels\": {\"vocab_multiple\": 0}}", "vocab_multiple");
   refuse("{\"name\": \"x\", \"state\": {\"gradient_dtype\": \"fp8\"}}", "'fp8' is none of default, fp32, fp16, bf16");
+  refuse("{\"name\": \"x\", \"state\": {\"gradient_dtype\": \"fp4\"}}", "'fp4' is none of default, fp32, fp16, bf16");
+  refuse("{\"name\": \"x\", \"state\": {\"gradient_dtype\": \"tf32\"}}", "'tf32' is none of default");
+  refuse("{\"name\": \"x\", \"communication\": {\"reduce_dtype\": \"fp4\"}}", "'fp4' is none of as_kept, fp32");
+  refuse("{\"name\": \"x\", \"communication\": {\"reduce_dtype\": \"\"}}", "'' is none of as_kept, fp32");
   refuse("{\"name\": \"x\", \"host\": {\"launch\": \"12 parsecs\"}}", "launch");
   refuse("{\"name\": \"x\", \"host\": {\"launch\": \"-1us\"}}", "launch");
   refuse("{\"name\": \"x\", \"memory\": {\"fragmentation\": 1}}", "below 1");
