@@ -1,27 +1,28 @@
 /* The engine against a bare event loop over the same graph of about 500,000 tasks.
  *
  * The yardstick knows durations, successors and predecessor counts, and a heap of (date, task): no streams, memory,
- * network, overlap factor, start dates, accounts or digests. Printed are ratios of the best of several repeats, taken
- * in turns so that both see the same machine. The graph is a 1F1B pipeline; its sends are fixed delays in one case and
- * transfers on a network without contention in the other. With ready streams the yardstick runs the same graph without
- * its stream edges: not the same work, only a scale. */
+ * network, overlap factor, start dates, accounts or digests. Both take turns, so that they see the same machine. The
+ * graph is a 1F1B pipeline; its sends are fixed delays in one case and transfers on a network without contention in the
+ * other. With ready streams the yardstick runs the same graph without its stream edges: not the same work, only a
+ * scale. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "core/engine.h"
+#include "tests/support/bench.h"
 #include "tests/support/fixed_network.h"
 
-enum { STAGES = 16, MICROBATCHES = 5300, LAYERS = 2, REPEATS = 9 };
-
-static double now_s(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
+enum { STAGES = 16, MICROBATCHES = 5300, SMALL_MICROBATCHES = 100, LAYERS = 2, REPEATS = 9 };
 
 /* ---- the graph ---- */
+
+typedef struct graph_case {
+  const char *name;
+  bool transfers; /* sends are transfers, not delays */
+  pl_stream_policy policy;
+  double gamma; /* overlap factor; it never acts here */
+} graph_case;
 
 typedef struct pipeline {
   pl_graph_builder *builder;
@@ -57,17 +58,17 @@ static uint32_t add_pass(pipeline *line, uint32_t stage, bool forward, uint32_t 
 }
 
 /* Stage s runs forward i at slot s + 2i and backward i at slot 2p - 1 - s + 2i. */
-static void add_tasks(pipeline *line) {
-  uint32_t(*forward)[STAGES] = malloc(MICROBATCHES * sizeof *forward);
-  uint32_t(*backward)[STAGES] = malloc(MICROBATCHES * sizeof *backward);
-  for (int32_t slot = 0; slot < 2 * (MICROBATCHES + STAGES); slot++)
+static void add_tasks(pipeline *line, int32_t microbatches) {
+  uint32_t(*forward)[STAGES] = malloc((size_t)microbatches * sizeof *forward);
+  uint32_t(*backward)[STAGES] = malloc((size_t)microbatches * sizeof *backward);
+  for (int32_t slot = 0; slot < 2 * (microbatches + STAGES); slot++)
     for (uint32_t stage = 0; stage < STAGES; stage++) {
       int32_t f = slot - (int32_t)stage, b = slot - (2 * STAGES - 1 - (int32_t)stage);
-      if (f >= 0 && f % 2 == 0 && f / 2 < MICROBATCHES) {
+      if (f >= 0 && f % 2 == 0 && f / 2 < microbatches) {
         uint32_t *row = forward[f / 2], done = add_pass(line, stage, true, stage > 0 ? row[stage - 1] : PL_NONE);
         row[stage] = stage + 1 < STAGES ? add_send(line, stage, stage + 1, done) : done;
       }
-      if (b >= 0 && b % 2 == 0 && b / 2 < MICROBATCHES) {
+      if (b >= 0 && b % 2 == 0 && b / 2 < microbatches) {
         uint32_t *row = backward[b / 2], arrived = stage + 1 < STAGES ? row[stage + 1] : forward[b / 2][stage];
         uint32_t done = add_pass(line, stage, false, arrived);
         row[stage] = stage > 0 ? add_send(line, stage, stage - 1, done) : done;
@@ -77,13 +78,13 @@ static void add_tasks(pipeline *line) {
   free(backward);
 }
 
-static pl_graph build(bool transfers, pl_stream_policy policy, double gamma, pl_arena *arena) {
-  pipeline line = {.builder = pl_graph_builder_take(arena, policy), .transfers = transfers};
+static pl_graph build(const graph_case *kind, int32_t microbatches, pl_arena *arena) {
+  pipeline line = {.builder = pl_graph_builder_take(arena, kind->policy), .transfers = kind->transfers};
   for (uint32_t stage = 0; stage < STAGES; stage++) {
     pl_graph_builder_device(line.builder,
-                            &(pl_graph_device){.device = stage, .multiplicity = 1, .overlap_compute = gamma});
-    for (uint32_t kind = 0; kind < PL_STREAM_KIND_COUNT; kind++)
-      line.streams[stage][kind] = pl_graph_builder_stream(line.builder, stage, (pl_stream_kind)kind);
+                            &(pl_graph_device){.device = stage, .multiplicity = 1, .overlap_compute = kind->gamma});
+    for (uint32_t stream = 0; stream < PL_STREAM_KIND_COUNT; stream++)
+      line.streams[stage][stream] = pl_graph_builder_stream(line.builder, stage, (pl_stream_kind)stream);
   }
   pl_part part = {.ticks = 1099511628, .category = PL_CATEGORY_FORWARD, .computes = true, .name = PL_NONE};
   line.forward = pl_graph_builder_segment(line.builder, &part, 1);
@@ -93,7 +94,7 @@ static pl_graph build(bool transfers, pl_stream_policy policy, double gamma, pl_
   line.take = pl_graph_builder_effect(line.builder, 3 << 20, 2 << 20);
   line.give = pl_graph_builder_effect(line.builder, 1 << 20, -(2 << 20));
   pl_graph_builder_transfers(line.builder, &table);
-  add_tasks(&line);
+  add_tasks(&line, microbatches);
   pl_graph graph;
   pl_error error = PL_ERROR_INIT;
   if (pl_graph_builder_freeze(line.builder, &graph, &error) != PL_OK) {
@@ -178,41 +179,38 @@ static pl_ticks run_engine(const pl_graph *graph, pl_arena *arena) {
   return result.makespan;
 }
 
-static void keep_best(double *best_s, double begin_s) {
-  double time_s = now_s() - begin_s;
-  if (time_s < *best_s) *best_s = time_s;
-}
-
-static void measure(bool transfers, pl_stream_policy policy, double gamma) {
+static void measure(bench *b, const graph_case *kind) {
   pl_arena arena, run_arena;
   pl_arena_init(&arena, 0);
   pl_arena_init(&run_arena, 0);
-  double build_s = 1e9, engine_s = 1e9, bare_s = 1e9;
+  double run[REPEATS], build_ratio[REPEATS];
   yardstick bare = {0};
   for (int repeat = 0; repeat < REPEATS; repeat++) {
     pl_arena_reset(&arena);
-    double begin_s = now_s();
-    pl_graph graph = build(transfers, policy, gamma, &arena);
-    keep_best(&build_s, begin_s);
+    double begin_s = bench_cpu_s();
+    pl_graph graph = build(kind, b->is_small ? SMALL_MICROBATCHES : MICROBATCHES, &arena);
+    double built_s = bench_cpu_s();
     if (repeat == 0) {
       take_yardstick(&bare, &graph);
-      printf("1F1B, %s streams, sends as %s%s: %u tasks, %u edges\n", policy == PL_STREAMS_READY ? "ready" : "in-order",
-             transfers ? "transfers" : "delays", gamma > 0 ? ", overlap factor that never acts" : "", graph.n_tasks,
-             graph.n_edges);
+      printf("%s: %u tasks, %u edges\n", kind->name, graph.n_tasks, graph.n_edges);
     }
-    begin_s = now_s();
+    double start_s = bench_cpu_s();
     pl_ticks bare_makespan = run_yardstick(&bare, &graph);
-    keep_best(&bare_s, begin_s);
-    begin_s = now_s();
+    double bare_s = bench_cpu_s() - start_s;
+    start_s = bench_cpu_s();
     pl_ticks makespan = run_engine(&graph, &run_arena);
-    keep_best(&engine_s, begin_s);
-    if (policy == PL_STREAMS_IN_ORDER && makespan != bare_makespan)
+    run[repeat] = (bench_cpu_s() - start_s) / bare_s;
+    build_ratio[repeat] = (built_s - begin_s) / bare_s;
+    if (kind->policy == PL_STREAMS_IN_ORDER && makespan != bare_makespan) {
       fprintf(stderr, "the engine and the yardstick disagree\n");
+      exit(1);
+    }
   }
-  printf("  engine / bare event loop, time per task: %.2f\n", engine_s / bare_s);
-  printf("  build and freeze / bare event loop:      %.2f\n", build_s / bare_s);
-  if (getenv("PACELINE_BENCH_SECONDS") != NULL)
-    printf("  bare %.4f s, engine %.4f s, build %.4f s\n", bare_s, engine_s, build_s);
+  char what[128];
+  snprintf(what, sizeof what, "engine, %s", kind->name);
+  bench_ratio(b, what, "bare event loop", run, REPEATS);
+  snprintf(what, sizeof what, "build and freeze, %s", kind->name);
+  bench_ratio(b, what, "bare event loop", build_ratio, REPEATS);
   free(bare.ticks);
   free(bare.finish);
   free(bare.pending);
@@ -221,10 +219,15 @@ static void measure(bool transfers, pl_stream_policy policy, double gamma) {
   pl_arena_release(&run_arena);
 }
 
-int main(void) {
-  measure(false, PL_STREAMS_IN_ORDER, 0);
-  measure(true, PL_STREAMS_IN_ORDER, 0);
-  measure(true, PL_STREAMS_IN_ORDER, 0.3);
-  measure(true, PL_STREAMS_READY, 0);
-  return 0;
+int main(int argc, char **argv) {
+  static const graph_case cases[] = {
+      {"sends as delays", false, PL_STREAMS_IN_ORDER, 0},
+      {"sends as transfers", true, PL_STREAMS_IN_ORDER, 0},
+      {"overlap factor that never acts", true, PL_STREAMS_IN_ORDER, 0.3},
+      {"ready streams", true, PL_STREAMS_READY, 0},
+  };
+  bench b = bench_begin("engine_bench", &argc, argv);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    measure(&b, &cases[i]);
+  return bench_end(&b);
 }

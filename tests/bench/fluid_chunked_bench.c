@@ -1,5 +1,5 @@
 /* How far the fluid form of a collective is from its chunked form: prints the two tables of netmodel/README.md, which
- * tests/golden/fluid_chunked_table_test.sh compares with what stands there. Simulated time only, so the figures are the
+ * tests/golden/fluid_chunked_table.sh compares with what stands there. Simulated time only, so the figures are the
  * same everywhere.
  *
  * Nodes as in a DGX-A100: NVSwitch ports of 300 GB/s, a NIC of 25 GB/s per GPU, 2 us per hop inside, 6 us across, 0.5
@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "tests/support/bench.h"
 #include "tests/support/collective_run.h"
 #include "tests/support/synthetic_cluster.h"
 
@@ -87,13 +88,15 @@ static void print_pair(const double *difference) {
   printf(" %+.1f / %+.1f |", shown(difference[0]), shown(difference[1]));
 }
 
-static void ring_alone(const shape *s, double size_bytes) {
+/* This and ring_and_send answer the ring's time, fluid over chunked. */
+static double ring_alone(const shape *s, double size_bytes) {
   double difference[1];
   stage st = set_up(s);
   collective_job job = {.group = take(&st, s->n_nodes, s->per_node, PL_ALGORITHM_RING), .size_bytes = size_bytes};
   compare(&st, &job, 1, 1, difference);
   printf(" %+.1f |", shown(difference[0]));
   tear_down(&st);
+  return 1 + difference[0] / 100;
 }
 
 /* The same ring twice, the second one starting when the first has done 40 % alone. */
@@ -110,7 +113,7 @@ static void two_rings(const shape *s, double size_bytes) {
 }
 
 /* A send over the first hop of the ring, half as large as what the ring moves over it. */
-static void ring_and_send(const shape *s, double size_bytes) {
+static double ring_and_send(const shape *s, double size_bytes) {
   double difference[2];
   stage st = set_up(s);
   pl_collective_group *group = take(&st, s->n_nodes, s->per_node, PL_ALGORITHM_RING);
@@ -122,6 +125,7 @@ static void ring_and_send(const shape *s, double size_bytes) {
   compare(&st, jobs, 2, 1, difference);
   print_pair(difference);
   tear_down(&st);
+  return 1 + difference[0] / 100;
 }
 
 /* The wire out of the last member at a quarter of its speed; a second ring over the first half of the members, which
@@ -146,18 +150,22 @@ static void slow_link(const shape *s, double size_bytes) {
   tear_down(&st);
 }
 
-static void rings(void) {
+static void rings(bench *b) {
+  double alone[N_SHAPES * N_SIZES], beside[N_SHAPES * N_SIZES];
+  uint32_t n = 0;
   printf("| ring all-reduce | size | alone | two rings, staggered | ring / send | slow link: ring / second ring |\n"
          "|---|---|---|---|---|---|\n");
   for (int s = 0; s < N_SHAPES; s++)
     for (int i = 0; i < N_SIZES; i++) {
       printf("| %s | %s |", shapes[s].name, size_names[i]);
-      ring_alone(&shapes[s], sizes_bytes[i]);
+      alone[n] = ring_alone(&shapes[s], sizes_bytes[i]);
       two_rings(&shapes[s], sizes_bytes[i]);
-      ring_and_send(&shapes[s], sizes_bytes[i]);
+      beside[n++] = ring_and_send(&shapes[s], sizes_bytes[i]);
       slow_link(&shapes[s], sizes_bytes[i]);
       printf("\n");
     }
+  bench_ratio(b, "ring all-reduce alone, fluid, simulated", "chunked", alone, n);
+  bench_ratio(b, "ring all-reduce beside a send, fluid, simulated", "chunked", beside, n);
 }
 
 typedef struct method {
@@ -199,9 +207,10 @@ static void others(void) {
     }
 }
 
-int main(void) {
-  rings();
+int main(int argc, char **argv) {
+  bench b = bench_begin("fluid_chunked_bench", &argc, argv);
+  rings(&b);
   printf("\n");
   others();
-  return 0;
+  return bench_end(&b);
 }

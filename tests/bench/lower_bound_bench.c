@@ -1,15 +1,17 @@
 /* How near the lower bounds (search/lower_bound.h) come to what is simulated, and what one costs: a sample of a space,
  * by kind of strategy, as ratios of bound to simulated time; and how many strategies that do not fit it knew.
  *
- *   lower_bound_bench PLATFORM.xml MODEL.json GBS SEQ [SAMPLES [FRAMEWORK]]     (default: every candidate, ideal) */
+ *   lower_bound_bench [PLATFORM.xml MODEL.json GBS SEQ [SAMPLES [FRAMEWORK]]]     (default: every candidate, ideal)
+ *
+ * Without arguments 500 candidates of GPT-3 175B on 16 DGX A100; run from the repository. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "search/lower_bound.h"
 #include "search/space_session.h"
+#include "tests/support/bench.h"
 
 enum { KINDS = 8 };
 
@@ -20,12 +22,6 @@ typedef struct sample {
 
 static const char *const kind_names[KINDS] = {"all",  "pp = 1, zero 0-1", "pp = 1, zero 2-3", "gpipe",
                                               "1f1b", "interleaved",      "tmp = 1",          "tmp > 8"};
-
-static double now_s(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 static void stop_on(const pl_error *error) {
   if (error->code == PL_OK) return;
@@ -57,15 +53,24 @@ static int by_value(const void *left, const void *right) {
   return (a > b) - (a < b);
 }
 
-static void print_kind(const char *name, double *ratios, uint32_t n) {
+static void print_kind(bench *b, int kind, double *ratios, uint32_t n) {
   if (n == 0) return;
   qsort(ratios, n, sizeof *ratios, by_value);
-  printf("%-18s %6u  %.3f %.3f %.3f %.3f %.3f\n", name, n, ratios[0], ratios[n / 10], ratios[n / 2], ratios[n * 9 / 10],
-         ratios[n - 1]);
+  printf("%-18s %6u  %.3f %.3f %.3f %.3f %.3f\n", kind_names[kind], n, ratios[0], ratios[n / 10], ratios[n / 2],
+         ratios[n * 9 / 10], ratios[n - 1]);
+  if (kind == 0) bench_ratio(b, "lower bound", "simulated time", ratios, n);
 }
 
 int main(int argc, char **argv) {
-  if (argc < 5) return fprintf(stderr, "lower_bound_bench PLATFORM MODEL GBS SEQ [SAMPLES [FRAMEWORK]]\n"), 2;
+  static char *defaults[] = {"", "platforms/dgx-a100-16.xml", "workloads/models/gpt3-175b.json", "1536", "2048", "500"};
+  bench b = bench_begin("lower_bound_bench", &argc, argv);
+  if (argc > 1 && argc < 5)
+    return fprintf(stderr, "lower_bound_bench [PLATFORM MODEL GBS SEQ [SAMPLES [FRAMEWORK]]]\n"), 2;
+  if (argc == 1) {
+    if (b.is_small) defaults[3] = "64", defaults[5] = "20";
+    argc = sizeof defaults / sizeof *defaults;
+    argv = defaults;
+  }
   MPI_Init(NULL, NULL);
   pl_error error = PL_ERROR_INIT;
   pl_space_session session;
@@ -101,18 +106,18 @@ int main(int argc, char **argv) {
     pl_lower_bound bound;
     pl_result_row row = {.features = NULL};
     pl_arena_reset(&worker.arena);
-    double start = now_s();
+    double start = bench_cpu_s();
     pl_space_strategy(&space, (uint32_t)((uint64_t)i * space.n_candidates / n), &strategy);
     pl_strategy_assign(&strategy, e->model, e->job, e->cluster, &worker.arena, &error);
-    double assigned = now_s();
+    double assigned = bench_cpu_s();
     pl_lower_bound_of(bounds, &strategy, &bound, &error);
     stop_on(&error);
-    double bounded = now_s();
+    double bounded = bench_cpu_s();
     if (pl_evaluate_strategy(e, &strategy, &worker, &row, &error) != PL_OK) {
       error = PL_ERROR_INIT;
       continue;
     }
-    simulate_s += now_s() - bounded;
+    simulate_s += bench_cpu_s() - bounded;
     bound_s += bounded - assigned;
     assign_s += assigned - start;
     oom += !row.fits;
@@ -132,9 +137,9 @@ int main(int argc, char **argv) {
   }
   printf("bound / simulated   n     min   p10  median  p90  max\n");
   for (int k = 0; k < KINDS; k++)
-    print_kind(kind_names[k], ratios[k], count[k]);
-  printf("a bound takes 1/%.0f of a simulation (%.1f us; assigning layers %.1f us, a simulation %.0f us)\n",
-         simulate_s / bound_s, 1e6 * bound_s / n, 1e6 * assign_s / n, 1e6 * simulate_s / n);
+    print_kind(&b, k, ratios[k], count[k]);
+  bench_figure(&b, "a lower bound", "a simulation", bound_s / simulate_s);
+  bench_figure(&b, "assigning layers", "a simulation", assign_s / simulate_s);
   printf("%u do not fit, of which %u are known to; unsound: %u times, %u memory\n", oom, known_oom, unsound, wrong_oom);
   for (int k = 0; k < KINDS; k++)
     free(ratios[k]);
@@ -142,5 +147,5 @@ int main(int argc, char **argv) {
   pl_lower_bounds_release(bounds);
   pl_space_session_release(&session);
   MPI_Finalize();
-  return unsound + wrong_oom > 0;
+  return bench_end(&b) | (unsound + wrong_oom > 0);
 }

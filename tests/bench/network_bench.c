@@ -11,11 +11,11 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "netmodel/networks.h"
 #include "netmodel/simgrid_run.h"
+#include "tests/support/bench.h"
 #include "tests/support/random.h"
 
 enum { REPEATS = 15, MAX_TASKS = 256 * 510 };
@@ -36,12 +36,6 @@ typedef struct outcome {
   char message[256];
   double finish_s[MAX_TASKS];
 } outcome;
-
-static double now_s(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 static void make_ring(traffic *t, const char *name, uint32_t n) {
   *t = (traffic){.name = name, .n_ranks = n, .n_lanes = n, .n_steps = 2 * (n - 1)};
@@ -138,7 +132,7 @@ static double run_native(const traffic *t, const pl_transfer_table *table, const
   pl_arena_init(&arena, 0);
   double best_s = INFINITY;
   for (uint32_t repeat = 0; repeat < REPEATS; repeat++) {
-    double start_s = now_s();
+    double start_s = bench_cpu_s();
     pl_arena_reset(&arena);
     native n = {.traffic = t, .network = pl_flow_network_take(table, &arena)};
     drive own = *shared;
@@ -149,7 +143,7 @@ static double run_native(const traffic *t, const pl_transfer_table *table, const
       for (uint32_t task; (task = n.network->ops->advance(n.network, n.now)) != PL_NONE;)
         drive_complete(&own, task, pl_ticks_to_s(n.now));
     n.network->ops->destroy(n.network);
-    best_s = fmin(best_s, now_s() - start_s);
+    best_s = fmin(best_s, bench_cpu_s() - start_s);
   }
   pl_arena_release(&arena);
   return best_s;
@@ -203,9 +197,9 @@ static void run_foreign(const traffic *t, const pl_cluster *cluster, const uint3
       const pl_simgrid_loop_options options = {
           .hosts = hosts, .n_hosts = cluster->n_devices, .n_tasks = t->n_lanes * t->n_steps, .rtt = true};
       const pl_simgrid_loop_client client = {foreign_begin, foreign_complete, foreign_flush, &f};
-      double start_s = now_s();
+      double start_s = bench_cpu_s();
       out->done = pl_simgrid_loop_run(&options, &client, out->message, sizeof out->message);
-      out->best_s = fmin(out->best_s, now_s() - start_s);
+      out->best_s = fmin(out->best_s, bench_cpu_s() - start_s);
       _exit(0);
     }
     waitpid(child, NULL, 0);
@@ -218,7 +212,7 @@ static int fail(const char *what) {
 }
 
 /* In a child, because a process has one platform. */
-static int bench(const traffic *t) {
+static int compare(const traffic *t, bench *b) {
   char path[] = "/tmp/paceline-bench-XXXXXX.xml";
   int file = mkstemps(path, 4);
   if (file < 0) return fail("cannot make a temporary file");
@@ -261,17 +255,21 @@ static int bench(const traffic *t) {
   double worst = 0;
   for (uint32_t i = 0; i < n_tasks; i++)
     worst = fmax(worst, fabs(finish_s[i] - out->finish_s[i]) / out->finish_s[i]);
+  char what[64];
+  snprintf(what, sizeof what, "SimGrid's engine, %s", t->name);
+  bench_figure(b, what, "flow network", out->best_s / native_s);
   printf("%-32s %8u %10.2f %12.0f %10.2f %12.0f %9.1fx %10.1e\n", t->name, n_tasks, native_s * 1e3, n_tasks / native_s,
          out->best_s * 1e3, n_tasks / out->best_s, out->best_s / native_s, worst);
   return worst <= 1e-9 ? 0 : fail("finish dates differ by more than 1e-9");
 }
 
-static int bench_in_child(const traffic *t, const char *only) {
+static int compare_in_child(bench *b, const traffic *t, const char *only) {
   if (only != NULL && strstr(t->name, only) == NULL) return 0;
+  b->n_ratios++; /* the child prints it */
   fflush(NULL);
   pid_t child = fork();
   if (child == 0) {
-    int status = bench(t);
+    int status = compare(t, b);
     fflush(NULL);
     _exit(status);
   }
@@ -281,18 +279,20 @@ static int bench_in_child(const traffic *t, const char *only) {
 }
 
 int main(int argc, char **argv) {
+  bench b = bench_begin("network_bench", &argc, argv);
   const char *only = argc > 1 ? argv[1] : NULL;
   static traffic t;
   int status = 0;
   printf("%-32s %8s %10s %12s %10s %12s %10s %10s\n", "", "sends", "flow ms", "sends/s", "SimGrid ms", "sends/s",
          "ratio", "worst diff");
   make_ring(&t, "ring all-reduce, 64 ranks", 64);
-  status |= bench_in_child(&t, only);
+  status |= compare_in_child(&b, &t, only);
+  if (b.is_small) return status | bench_end(&b);
   make_ring(&t, "ring all-reduce, 256 ranks", 256);
-  status |= bench_in_child(&t, only);
+  status |= compare_in_child(&b, &t, only);
   make_all_to_all(&t, "all-to-all, 64 ranks, equal", 64, true);
-  status |= bench_in_child(&t, only);
+  status |= compare_in_child(&b, &t, only);
   make_all_to_all(&t, "all-to-all, 64 ranks, unequal", 64, false);
-  status |= bench_in_child(&t, only);
-  return status != 0;
+  status |= compare_in_child(&b, &t, only);
+  return status | bench_end(&b);
 }

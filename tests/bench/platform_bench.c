@@ -6,21 +6,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "netmodel/platform.h"
 #include "netmodel/platform_make.h"
 #include "netmodel/simgrid_shim.h"
+#include "tests/support/bench.h"
 #include "tests/support/random.h"
 
 enum { ROUTES = 50000, THREADS = 4, ROUNDS = 20 };
-
-static double now_s(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 /* In a child: an engine of its own, and nothing warmed up for the other measurement. */
 static double time_shim(const char *path) {
@@ -30,9 +24,9 @@ static double time_shim(const char *path) {
   if (fork() == 0) {
     char message[256];
     pl_shim *shim;
-    double start_s = now_s();
+    double start_s = bench_wall_s();
     if (pl_shim_load(path, &shim, message, sizeof message) != PL_SHIM_OK) _exit(1);
-    time_s = now_s() - start_s;
+    time_s = bench_wall_s() - start_s;
     _exit(write(channel[1], &time_s, sizeof time_s) == sizeof time_s ? 0 : 1);
   }
   int status;
@@ -63,7 +57,7 @@ static void choose(pairs *p, const pl_cluster *cluster) {
 }
 
 static double time_routes(pairs *p) {
-  double start_s = now_s();
+  double start_s = bench_wall_s();
   for (uint32_t i = 0; i < ROUTES; i++) {
     pl_route route;
     pl_error error = PL_ERROR_INIT;
@@ -73,7 +67,7 @@ static double time_routes(pairs *p) {
     }
     p->n_links += route.n_links;
   }
-  return now_s() - start_s;
+  return bench_wall_s() - start_s;
 }
 
 static void *look_up(void *argument) {
@@ -85,41 +79,41 @@ static void *look_up(void *argument) {
 
 static double time_threads(pairs *p) {
   pthread_t threads[THREADS];
-  double start_s = now_s();
+  double start_s = bench_wall_s();
   for (int t = 0; t < THREADS; t++)
     if (pthread_create(&threads[t], NULL, look_up, p) != 0) exit(1);
   for (int t = 0; t < THREADS; t++)
     pthread_join(threads[t], NULL);
-  return now_s() - start_s;
+  return bench_wall_s() - start_s;
 }
 
 int main(int argc, char **argv) {
+  bench b = bench_begin("platform_bench", &argc, argv);
+  char *n_nodes = b.is_small ? "16" : argc > 1 ? argv[1] : "2048";
   char path[] = "/tmp/platform_bench_XXXXXX.xml";
   close(mkstemps(path, 4));
-  char *make[] = {"platform make", "dgx-a100", "--nodes", argc > 1 ? argv[1] : "2048", "--force", "-o", path, NULL};
+  char *make[] = {"platform make", "dgx-a100", "--nodes", n_nodes, "--force", "-o", path, NULL};
   if (pl_platform_make_run(7, make) != 0) return 1;
-  double simgrid_s = time_shim(path), start_s = now_s();
+  double simgrid_s = time_shim(path), start_s = bench_wall_s();
   pl_platform *platform;
   pl_error error = PL_ERROR_INIT;
   if (pl_platform_load(path, PACELINE_SOURCE_DIR "/platforms/devices", &platform, &error) != PL_OK) {
     fprintf(stderr, "%s\n", error.message);
     return 1;
   }
-  double load_s = now_s() - start_s;
+  double load_s = bench_wall_s() - start_s;
   const pl_cluster *cluster = pl_platform_cluster(platform);
   pairs *p = calloc(1, sizeof *p);
   if (p == NULL) return 1;
   choose(p, cluster);
   double cold_s = time_routes(p), hot_s = time_routes(p), threads_s = time_threads(p);
-  printf("%u GPUs, %u links: load %.3f s, SimGrid alone %.3f s: ratio %.2f\n", cluster->n_devices, cluster->n_links,
-         load_s, simgrid_s, load_s / simgrid_s);
-  printf("%d routes: first time %.1f ms, again %.2f ms (%.0f ns each): ratio %.1f\n", (int)ROUTES, cold_s * 1e3,
-         hot_s * 1e3, hot_s / ROUTES * 1e9, cold_s / hot_s);
-  printf("%d threads at once: %.1f look-ups/us, 1 thread %.1f: ratio %.2f\n", (int)THREADS,
-         (double)ROUTES * ROUNDS * THREADS / threads_s * 1e-6, ROUTES / hot_s * 1e-6,
-         (double)ROUNDS * THREADS / threads_s * hot_s);
+  printf("%u GPUs, %u links; %d routes, %d threads\n", cluster->n_devices, cluster->n_links, (int)ROUTES, (int)THREADS);
+  bench_figure(&b, "loading a platform", "SimGrid alone", load_s / simgrid_s);
+  bench_figure(&b, "a route for the first time", "again, from the cache", cold_s / hot_s);
+  bench_figure(&b, "look-ups of routes, all threads at once", "one thread",
+               (double)ROUNDS * THREADS / threads_s * hot_s);
   free(p);
   pl_platform_destroy(platform);
   unlink(path);
-  return 0;
+  return bench_end(&b);
 }

@@ -7,22 +7,16 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "netmodel/platform.h"
 #include "netmodel/platform_make.h"
+#include "tests/support/bench.h"
 
 typedef struct sample {
   double make_s, load_s, size_bytes;
   int status;
 } sample;
-
-static double clock_s(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 static void measure(uint32_t n_nodes, pl_sockets sockets, sample *s) {
   char path[] = "/tmp/paceline_bench_XXXXXX.xml";
@@ -39,14 +33,14 @@ static void measure(uint32_t n_nodes, pl_sockets sockets, sample *s) {
                            .command = "bench"};
   plan.parts[0].kind = pl_node_kind_find("dgx-a100");
   plan.parts[0].n_nodes = n_nodes;
-  double start_s = clock_s();
+  double start_s = bench_cpu_s();
   pl_code code = pl_platform_make_file(&plan, path, true, &error);
-  s->make_s = clock_s() - start_s;
+  s->make_s = bench_cpu_s() - start_s;
   struct stat status;
   s->size_bytes = stat(path, &status) == 0 ? (double)status.st_size : 0;
-  start_s = clock_s();
+  start_s = bench_cpu_s();
   if (code == PL_OK) code = pl_platform_load(path, PACELINE_SOURCE_DIR "/platforms/devices", &platform, &error);
-  s->load_s = clock_s() - start_s;
+  s->load_s = bench_cpu_s() - start_s;
   if (code != PL_OK) fprintf(stderr, "%s\n", error.message);
   s->status = code == PL_OK ? 0 : 1;
   unlink(path);
@@ -70,26 +64,31 @@ static int measure_apart(uint32_t n_nodes, pl_sockets sockets, sample *shared, s
   return 0;
 }
 
-int main(void) {
+int main(int argc, char **argv) {
   static const uint32_t sizes[] = {64, 256, 512, 1024, 2048};
-  enum { N = sizeof sizes / sizeof sizes[0] };
-  sample plain[N], sockets[N];
+  enum { MOST = sizeof sizes / sizeof sizes[0] };
+  bench b = bench_begin("platform_load_bench", &argc, argv);
+  const int n = b.is_small ? 2 : MOST;
+  sample plain[MOST], sockets[MOST];
   sample *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) return 1;
-  for (int i = 0; i < N; i++)
+  for (int i = 0; i < n; i++)
     if (measure_apart(sizes[i], PL_SOCKETS_NEVER, shared, &plain[i]) != 0 ||
         measure_apart(sizes[i], PL_SOCKETS_ALWAYS, shared, &sockets[i]) != 0)
       return 1;
   printf("%6s %8s %10s %10s %12s %12s %18s %18s\n", "nodes", "MB", "make", "load", "make/node", "load/node",
          "size with sockets", "load with sockets");
-  for (int i = 0; i < N; i++) {
+  for (int i = 0; i < n; i++) {
     const sample *s = &plain[i], *first = &plain[0];
     double nodes = (double)sizes[i] / sizes[0];
     printf("%6u %8.1f %9.2fx %9.2fx %11.2fx %11.2fx %17.2fx %17.2fx\n", sizes[i], s->size_bytes / 1e6,
            s->make_s / first->make_s, s->load_s / first->load_s, s->make_s / first->make_s / nodes,
            s->load_s / first->load_s / nodes, sockets[i].size_bytes / s->size_bytes, sockets[i].load_s / s->load_s);
   }
-  printf("(%u nodes: made in %.3f s, loaded in %.3f s on this machine)\n", sizes[N - 1], plain[N - 1].make_s,
-         plain[N - 1].load_s);
-  return 0;
+  double nodes = (double)sizes[n - 1] / sizes[0];
+  char what[64];
+  snprintf(what, sizeof what, "load time of %u nodes, per node", sizes[n - 1]);
+  bench_figure(&b, what, "of 64 nodes", plain[n - 1].load_s / plain[0].load_s / nodes);
+  bench_figure(&b, "load time with CPU sockets", "without", sockets[n - 1].load_s / plain[n - 1].load_s);
+  return bench_end(&b);
 }

@@ -5,18 +5,14 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "netmodel/platform.h"
 #include "netmodel/platform_make.h"
+#include "tests/support/bench.h"
 #include "workloads/simulate.h"
 
-static double now_s(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
+enum { ROUNDS = 6 };
 
 static void stop_on(const pl_error *error) {
   if (error->code == PL_OK) return;
@@ -24,8 +20,8 @@ static void stop_on(const pl_error *error) {
   exit(pl_code_exit_status(error->code));
 }
 
-/* Writes 2048 DGX A100 to `path`, the pattern of a temporary file. */
-static void make_platform(char *path, pl_error *error) {
+/* Writes `n_nodes` DGX A100 to `path`, the pattern of a temporary file. */
+static void make_platform(char *path, uint32_t n_nodes, pl_error *error) {
   int file = mkstemp(path);
   if (file < 0) {
     perror(path);
@@ -39,13 +35,18 @@ static void make_platform(char *path, pl_error *error) {
                            .sockets = PL_SOCKETS_NEVER,
                            .command = "bench"};
   plan.parts[0].kind = pl_node_kind_find("dgx-a100");
-  plan.parts[0].n_nodes = 2048;
+  plan.parts[0].n_nodes = n_nodes;
   pl_platform_make_file(&plan, path, true, error);
 }
 
 int main(int argc, char **argv) {
-  const char *text = argc > 2 ? argv[2] : "pp=16,dp=128,tmp=8,mbs=1,recompute=full";
-  pl_job job = {.gbs = argc > 3 ? atoll(argv[3]) : 8192,
+  bench b = bench_begin("simulate_bench", &argc, argv);
+  const char *text = argc > 2     ? argv[2]
+                     : b.is_small ? "pp=16,dp=4,tmp=8,mbs=1,recompute=full"
+                                  : "pp=16,dp=128,tmp=8,mbs=1,recompute=full";
+  pl_job job = {.gbs = argc > 3     ? atoll(argv[3])
+                       : b.is_small ? 256
+                                    : 8192,
                 .seq = 2048,
                 .dtype = PL_DTYPE_FP16,
                 .flash = true,
@@ -58,11 +59,11 @@ int main(int argc, char **argv) {
   pl_strategy strategy;
   pl_platform *platform = NULL;
   char made[] = "/tmp/simulate_bench.XXXXXX";
-  if (argc < 2) make_platform(made, &error);
+  if (argc < 2) make_platform(made, b.is_small ? 64 : 2048, &error);
   stop_on(&error);
-  double begin_s = now_s();
+  double begin_s = bench_cpu_s();
   pl_platform_load(argc < 2 ? made : argv[1], PACELINE_SOURCE_DIR "/platforms/devices", &platform, &error);
-  double load_s = now_s() - begin_s;
+  double load_s = bench_cpu_s() - begin_s;
   if (argc < 2) unlink(made);
   stop_on(&error);
   const pl_cluster *cluster = pl_platform_cluster(platform);
@@ -74,24 +75,23 @@ int main(int argc, char **argv) {
   stop_on(&error);
   pl_strategy_assign(&strategy, &model, &job, cluster, &keep, &error);
   stop_on(&error);
-  double first_s = 0, best_s = 1e30;
+  double first = 0, later[ROUNDS];
   pl_simulate_report report;
-  for (int round = 0; round < 6; round++) {
+  for (int round = 0; round < ROUNDS; round++) {
     pl_arena_reset(&arena);
     pl_simulate_options options = PL_SIMULATE_OPTIONS_DEFAULT;
-    begin_s = now_s();
+    begin_s = bench_cpu_s();
     pl_simulate(cluster, &model, &job, &strategy, &options, &arena, &report, &error);
     stop_on(&error);
-    double time_s = now_s() - begin_s;
-    if (round == 0) first_s = time_s;
-    if (round > 0 && time_s < best_s) best_s = time_s;
+    later[round] = (bench_cpu_s() - begin_s) / load_s;
+    if (round == 0) first = later[round];
   }
   printf("%" PRIu32 " devices: %" PRIu32 " device classes, %" PRIu32 " transfer classes, %" PRId64 " tasks\n",
          report.n_devices, report.n_device_classes, report.n_transfer_classes, report.row.n_tasks);
-  printf("first simulation / loading the platform   %.4f (routes are resolved)\n", first_s / load_s);
-  printf("later simulations / loading the platform  %.4f\n", best_s / load_s);
+  bench_figure(&b, "first simulation (routes are resolved)", "loading the platform", first);
+  bench_ratio(&b, "later simulations", "loading the platform", later + 1, ROUNDS - 1);
   pl_platform_destroy(platform);
   pl_arena_release(&arena);
   pl_arena_release(&keep);
-  return 0;
+  return bench_end(&b);
 }

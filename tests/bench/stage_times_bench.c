@@ -7,9 +7,12 @@
 
 #include "core/csv.h"
 #include "netmodel/platform.h"
+#include "tests/support/bench.h"
 #include "workloads/framework.h"
 #include "workloads/model.h"
 #include "workloads/op_cost.h"
+
+enum { MOST_RATIOS = 256 };
 
 static void check(pl_code code, const pl_error *error) {
   if (code == PL_OK) return;
@@ -59,13 +62,19 @@ static void set_up(job *j, const char *device, const char *framework, double dro
   j->shard = (pl_block_shard){.tmp = 1, .mbs = mbs, .seq = seq, .dtype = PL_DTYPE_FP16, .framework = chosen};
 }
 
-static void print_pair(double predicted_s, double measured_us) {
+typedef struct ratios {
+  double values[MOST_RATIOS];
+  uint32_t n;
+} ratios;
+
+static void print_pair(double predicted_s, double measured_us, ratios *all) {
+  if (all->n < MOST_RATIOS) all->values[all->n++] = 1e6 * predicted_s / measured_us;
   printf(" %.1f | %.1f | %+.0f %% |", 1e3 * predicted_s, 1e-3 * measured_us,
          100 * (1e6 * predicted_s / measured_us - 1));
 }
 
 /* Stages 0, 3 and 7 of eight: with the embedding, of layers only, with the head. */
-static void stages(pl_arena *arena, pl_attention_kernel kernel) {
+static void stages(pl_arena *arena, pl_attention_kernel kernel, ratios *all) {
   pl_csv csv;
   pl_error error = PL_ERROR_INIT;
   check(pl_csv_load("validation/calibration/stage_times.csv", arena, &csv, &error), &error);
@@ -91,14 +100,14 @@ static void stages(pl_arena *arena, pl_attention_kernel kernel) {
            stage == 0   ? "embedding, 4 layers"
            : stage == 3 ? "4 layers"
                         : "4 layers, head, loss");
-    print_pair(seconds[0], cell(&csv, row, "forward_us"));
-    print_pair(seconds[1], cell(&csv, row, "backward_us"));
+    print_pair(seconds[0], cell(&csv, row, "forward_us"), all);
+    print_pair(seconds[1], cell(&csv, row, "backward_us"), all);
     printf("\n");
   }
 }
 
 /* Forward only: the backward of the profiler's matrix products is the data gradient alone. */
-static void layers(pl_arena *arena) {
+static void layers(pl_arena *arena, ratios *all) {
   pl_csv csv;
   pl_error error = PL_ERROR_INIT;
   check(pl_csv_load("validation/calibration/layer_times.csv", arena, &csv, &error), &error);
@@ -113,18 +122,23 @@ static void layers(pl_arena *arena) {
     double seconds[2] = {0};
     add_block(&j, PL_BLOCK_LAYER, 1, seconds);
     printf("| %s | %d, %d | %d |", device, hidden, heads, mbs);
-    print_pair(seconds[0], cell(&csv, row, "forward_us"));
+    print_pair(seconds[0], cell(&csv, row, "forward_us"), all);
     printf("\n");
   }
 }
 
 int main(int argc, char **argv) {
+  bench b = bench_begin("stage_times_bench", &argc, argv);
+  ratios stage = {.n = 0}, layer = {.n = 0};
   pl_arena arena;
   pl_arena_init(&arena, 0);
   int kernel = argc > 1 ? pl_attention_kernel_from_name(argv[1]) : PL_ATTENTION_FLASH2;
-  stages(&arena, kernel < 0 ? PL_ATTENTION_KERNEL_COUNT : (pl_attention_kernel)kernel); /* another word: unfused */
+  stages(&arena, kernel < 0 ? PL_ATTENTION_KERNEL_COUNT : (pl_attention_kernel)kernel,
+         &stage); /* another word: unfused */
   printf("\n");
-  layers(&arena);
+  layers(&arena, &layer);
   pl_arena_release(&arena);
-  return 0;
+  bench_ratio(&b, "predicted time of a pass of a stage", "measured", stage.values, stage.n);
+  bench_ratio(&b, "predicted time of a pass of a layer", "measured", layer.values, layer.n);
+  return bench_end(&b);
 }

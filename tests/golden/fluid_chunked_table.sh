@@ -7,7 +7,7 @@ readme=netmodel/README.md begin='<!-- fluid_chunked_bench prints: -->' end='<!--
 
 if [[ ${1:-} == --renew ]]; then
   table=$(mktemp)
-  "$2/tests/fluid_chunked_bench" >"$table"
+  "$2/tests/fluid_chunked_bench" | grep -v -e '^ratio |' -e '^fluid_chunked_bench:' >"$table"
   sed -i -e "/^$begin\$/,/^$end\$/{/^$begin\$/{p;r $table
 }
 /^$end\$/!d}" "$readme"
@@ -17,7 +17,7 @@ fi
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-"$BUILD_DIR/tests/fluid_chunked_bench" >"$scratch/printed"
+"$BUILD_DIR/tests/fluid_chunked_bench" | grep -v -e '^ratio |' -e '^fluid_chunked_bench:' >"$scratch/printed"
 sed -n "/^$begin\$/,/^$end\$/p" "$readme" | sed '1d;$d' >"$scratch/written"
 [[ -s $scratch/printed ]] || { echo "the bench printed nothing"; exit 1; }
 diff -u "$scratch/written" "$scratch/printed" || { echo "$readme differs from what the bench prints (renew: see $0)"; exit 1; }

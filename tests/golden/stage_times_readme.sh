@@ -7,7 +7,7 @@ readme=validation/calibration/README.md
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-"$BUILD_DIR/tests/stage_times_bench" >"$scratch/printed"
+"$BUILD_DIR/tests/stage_times_bench" | grep -v -e '^ratio |' -e '^stage_times_bench:' >"$scratch/printed"
 sed -n '/^<!-- stage_times_bench prints/,/^<!-- end of stage_times_bench/p' "$readme" | sed '1d;$d' >"$scratch/shown"
 
 if [[ -n ${PACELINE_UPDATE_GOLDEN:-} ]]; then
