@@ -10,7 +10,7 @@
 #include "netmodel/platform_make.h"
 #include "netmodel/topology_cache.h"
 #include "validation/case.h"
-#include "workloads/simulate.h"
+#include "workloads/assign.h"
 
 typedef struct run {
   pl_cases *cases;
@@ -67,7 +67,7 @@ static pl_code simulate(const run *r, pl_case *c, const pl_platform *platform, p
   pl_simulate_report report;
   PL_TRY(check_devices(c, cluster, error));
   PL_TRY(pl_strategy_check(&strategy, c->model, &c->job, cluster->n_devices, error));
-  if (strategy.boundary == NULL) PL_TRY(pl_strategy_assign(&strategy, c->model, &c->job, cluster, arena, error));
+  if (strategy.boundary == NULL) PL_TRY(pl_assign(&strategy, c->model, &c->job, cluster, &options, arena, error));
   PL_TRY(pl_simulate(cluster, c->model, &c->job, &strategy, &options, arena, &report, error));
   c->result = report.row;
   c->predicted_mem_bytes = memory_of(&c->habits, &report);

@@ -74,14 +74,20 @@ static pl_code list_tolerances(table *t, pl_arena *arena, pl_error *error) {
   return PL_OK;
 }
 
+/* As many tolerances as layers at least, for like layers. */
+static pl_code check_size(const table *t, uint32_t n_tolerances, pl_error *error) {
+  const size_t rows = (size_t)t->problem->n_layers + 1, n_stages = (size_t)t->problem->n_stages;
+  if (rows < INT16_MAX && rows * n_tolerances <= MOST_CELLS / n_stages) return PL_OK;
+  return pl_fail(error, PL_UNSUPPORTED,
+                 "AMP's dynamic program over %d layers, %d stages and %" PRIu32
+                 " distinct times needs more than %d cells; assign=optimal finds an assignment that is at least as "
+                 "good",
+                 t->problem->n_layers, t->problem->n_stages, n_tolerances, MOST_CELLS);
+}
+
 static pl_code take_cells(table *t, pl_arena *arena, pl_error *error) {
   size_t rows = (size_t)t->problem->n_layers + 1, cells = rows * t->n_tolerances;
-  if (cells * (size_t)t->problem->n_stages > MOST_CELLS)
-    return pl_fail(error, PL_UNSUPPORTED,
-                   "AMP's dynamic program over %d layers, %d stages and %" PRIu32
-                   " distinct times needs more than %d cells; assign=optimal finds an assignment that is at least as "
-                   "good",
-                   t->problem->n_layers, t->problem->n_stages, t->n_tolerances, MOST_CELLS);
+  PL_TRY(check_size(t, t->n_tolerances, error));
   t->cost = PL_TAKE(arena, double, cells);
   t->before = PL_TAKE(arena, double, cells);
   t->weighed = PL_TAKE(arena, double, t->n_tolerances);
@@ -146,9 +152,10 @@ static void trace_back(const table *t, int32_t *boundary) {
 
 pl_code pl_amp_assignment_solve(const pl_amp_problem *problem, pl_arena *arena, int32_t *boundary, uint64_t *n_steps,
                                 pl_error *error) {
-  PL_ASSERT(problem->n_stages >= 1 && problem->n_stages <= problem->n_layers && problem->n_layers < INT16_MAX);
+  PL_ASSERT(problem->n_stages >= 1 && problem->n_stages <= problem->n_layers);
   pl_arena_mark scratch = pl_arena_mark_here(arena);
   table t = {.problem = problem};
+  PL_TRY(check_size(&t, (uint32_t)problem->n_layers, error));
   PL_TRY(list_tolerances(&t, arena, error));
   PL_TRY(take_cells(&t, arena, error));
   fill_first(&t);

@@ -53,5 +53,6 @@ pl_code pl_assign(pl_strategy *strategy, const pl_model *model, const pl_job *jo
   cut[n_chunks] = pl_model_n_blocks(model);
   strategy->counts_layers = true;
   strategy->boundary = cut;
+  PL_ASSERT(pl_strategy_is_cut(strategy, model));
   return PL_OK;
 }

@@ -272,6 +272,10 @@ pl_code pl_layer_assignment_shortfall(const pl_assignment_problem *problem, pl_a
       pl_assignment_sum_widen(&sum, extra);
       *(pl_assignment_sum_solve(&sum, INFINITY, INFINITY, trial) ? &high : &low) = extra;
     }
+    /* room + (memory - room) may round to less than the memory */
+    for (pl_assignment_sum_widen(&sum, high); !pl_assignment_sum_solve(&sum, INFINITY, INFINITY, trial);
+         pl_assignment_sum_widen(&sum, high))
+      high += fmax(1, high * 1e-9);
     *bytes = high;
   }
   pl_arena_release_to(arena, scratch);

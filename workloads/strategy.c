@@ -120,7 +120,7 @@ static pl_code check_assignment(const pl_strategy *strategy, const pl_model *mod
                      "strategy: assign has boundary %d before %d; boundaries must increase strictly from 0 to %d "
                      "layers or %d blocks",
                      strategy->boundary[i], strategy->boundary[i + 1], model->n_layers, pl_model_n_blocks(model));
-  PL_ASSERT(strategy->boundary[0] == 0 && strategy->boundary[n_chunks] == pl_model_n_blocks(model));
+  PL_ASSERT(pl_strategy_is_cut(strategy, model));
   return PL_OK;
 }
 

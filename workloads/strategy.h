@@ -132,6 +132,9 @@ pl_block_shard pl_strategy_shard(const pl_strategy *strategy, const pl_job *job)
  * those are pl_assign's (workloads/assign.h), which commands call. */
 pl_code pl_strategy_assign(pl_strategy *strategy, const pl_model *model, const pl_job *job, const pl_cluster *cluster,
                            pl_arena *arena, pl_error *error);
+/* Boundaries begin at 0, end at the number of blocks and rise strictly: what every recipe gives and a given assignment
+ * must have. `boundary` is there. */
+bool pl_strategy_is_cut(const pl_strategy *strategy, const pl_model *model);
 /* "0:9:15:21:30" in the form in which it was given; returns the length that was needed, like snprintf. */
 int pl_strategy_format_assign(const pl_strategy *strategy, const pl_model *model, char *text, size_t size);
 /* The whole text form. */

@@ -11,7 +11,10 @@
  * packing, ending on a value that a stage really takes; the cuts under that bound are then spread as evenly as it
  * allows. filled    nanotron's rule: blocks in order, each weighed by the elements of its matrices, the embedding by
  * nothing; a stage takes blocks until those so far have passed its share of the whole (so that early stages have a
- * layer more than their share, and the head may stand alone).
+ * layer more than their share, and the head may stand alone). Where no block has matrices that the rule knows
+ * (convolutional networks, perceptrons) all layers weigh the same.
+ *
+ * Every recipe ends in pl_strategy_is_cut, which stays on.
  */
 #include <math.h>
 
@@ -214,6 +217,29 @@ static double matrix_elements(const pl_model *model, int32_t block) {
   }
 }
 
+/* What the blocks in front of the loss weigh, in all of them and one by one. */
+typedef struct weights {
+  const pl_model *model;
+  bool alike; /* no block has matrices */
+  double whole;
+} weights;
+
+static double weight_of(const weights *w, int32_t block) {
+  int32_t layer = block - PL_MODEL_BLOCKS_BEFORE_LAYERS;
+  return w->alike ? layer >= 0 && layer < w->model->n_layers : matrix_elements(w->model, block);
+}
+
+static void weigh(const pl_model *model, weights *w) {
+  int32_t loss = pl_model_n_blocks(model) - 1;
+  *w = (weights){.model = model};
+  for (int pass = 0; pass < 2 && !(w->whole > 0); pass++) {
+    w->alike = pass > 0;
+    for (int32_t block = 0; block < loss; block++)
+      w->whole += weight_of(w, block);
+  }
+  PL_ASSERT(w->whole > 0);
+}
+
 static pl_code refuse_empty_stage(int32_t n_chunks, pl_error *error) {
   return pl_fail(error, PL_BAD_INPUT,
                  "strategy: assign=filled leaves the last of %d stages empty; use fewer stages or assign=balanced",
@@ -224,16 +250,16 @@ static pl_code refuse_empty_stage(int32_t n_chunks, pl_error *error) {
  * the loss: where the cast would have a stage to itself, the head has it. */
 static pl_code cut_filled(const pl_model *model, int32_t n_chunks, int32_t *cut, pl_error *error) {
   int32_t loss = pl_model_n_blocks(model) - 1, chunk = 0;
-  double whole = 0, sum = 0;
-  for (int32_t block = 0; block < loss; block++)
-    whole += matrix_elements(model, block);
+  double sum = 0;
+  weights w;
+  weigh(model, &w);
   cut[0] = 0;
   for (int32_t block = 0; block < loss; block++) {
-    sum += matrix_elements(model, block);
+    sum += weight_of(&w, block);
     bool counts = pl_model_block_kind(model, block) != PL_BLOCK_IDENTITY; /* nanotron has no such blocks */
-    if (counts && sum > whole * ((double)(chunk + 1) / n_chunks)) cut[++chunk] = block + 1;
+    if (counts && sum > w.whole * ((double)(chunk + 1) / n_chunks)) cut[++chunk] = block + 1;
   }
-  if (chunk == n_chunks - 2 && cut[chunk - 1] < loss - 1) {
+  if (chunk > 0 && chunk == n_chunks - 2 && cut[chunk - 1] < loss - 1) {
     cut[chunk++] = loss - 1;
     cut[chunk] = loss;
   }
@@ -278,6 +304,14 @@ pl_code pl_strategy_check_chunks(const pl_strategy *strategy, const pl_model *mo
                  strategy->recipe == PL_ASSIGN_ENDS ? ", embedding and head" : "");
 }
 
+bool pl_strategy_is_cut(const pl_strategy *strategy, const pl_model *model) {
+  int32_t n_chunks = pl_strategy_n_chunks(strategy);
+  if (strategy->boundary[0] != 0 || strategy->boundary[n_chunks] != pl_model_n_blocks(model)) return false;
+  for (int32_t c = 0; c < n_chunks; c++)
+    if (strategy->boundary[c] >= strategy->boundary[c + 1]) return false;
+  return true;
+}
+
 pl_code pl_strategy_assign(pl_strategy *strategy, const pl_model *model, const pl_job *job, const pl_cluster *cluster,
                            pl_arena *arena, pl_error *error) {
   if (strategy->recipe == PL_ASSIGN_GIVEN) return PL_OK;
@@ -306,5 +340,6 @@ pl_code pl_strategy_assign(pl_strategy *strategy, const pl_model *model, const p
   cut[n_chunks] = pl_model_n_blocks(model);
   strategy->counts_layers = !in_blocks; /* counted in layers the first and the last chunk might be empty */
   strategy->boundary = cut;
+  PL_ASSERT(pl_strategy_is_cut(strategy, model));
   return PL_OK;
 }

@@ -27,6 +27,16 @@ refuses() {
   [[ $output == "$one" ]]
 }
 
+@test "a row says how its layers are assigned, by any recipe" {
+  local recipe
+  for recipe in uniform balanced ends filled optimal amp-dp 0:12:24; do
+    printf 'model,n_layers,hidden,n_heads,vocab,seq_len,gpu,n_gpus,tp,pp,dp,mbs,gbs,precision,step_time_s,assign\n' >"$BATS_TEST_TMPDIR/assign.csv"
+    printf 'GPT-2 345M,24,1024,16,50257,1024,A100,8,1,2,4,1,32,bf16,1,%s\n' "$recipe" >>"$BATS_TEST_TMPDIR/assign.csv"
+    run -0 --separate-stderr "$PACELINE" validate "$BATS_TEST_TMPDIR/assign.csv"
+    [[ ${lines[0]} == "1 rows, 1 different configurations, 1 expressed, 1 compared"* ]] || { printf '%s: %s\n' "$recipe" "$output"; return 1; }
+  done
+}
+
 @test "JSON has the families and their figures" {
   run -0 --separate-stderr "$PACELINE" validate "$few" --json
   jq -e '.families | length == 1' <<<"$output"
