@@ -1,11 +1,11 @@
-/* `paceline search`. The phases, after each of which the ranks agree (search/agree.h): load; look at the file, if one
+/* `paceline search`. The phases, after each of which the ranks agree (search/ranks.h): load; look at the file, if one
  * is wanted; search; cut the file to its rows. Nothing is written before the first simulated round. */
 #include "search/cmd_search.h"
 
 #include "core/command.h"
 #include "core/units.h"
-#include "search/agree.h"
 #include "search/mpi_command.h"
+#include "search/ranks.h"
 #include "search/remedy.h"
 #include "search/search.h"
 #include "search/search_file.h"
@@ -52,21 +52,22 @@ static pl_code open_file(session *own, pl_error *error) {
 }
 
 /* Rank 0's known rows, to all. */
-static pl_code share_known(session *own, int rank, pl_error *error) {
-  MPI_Bcast(&own->n_known, 1, MPI_UINT32_T, 0, MPI_COMM_WORLD);
-  if (own->n_known == 0) return PL_OK;
+static pl_code share_known(session *own, MPI_Comm comm, pl_error *error) {
+  int rank = pl_rank(comm);
+  pl_ranks_broadcast(comm, &own->n_known, sizeof own->n_known, 0);
+  if (own->n_known == 0 || comm == PL_ALONE) return PL_OK;
   pl_search_values *values = PL_TAKE(&own->base.arena, pl_search_values, own->n_known);
   if (rank != 0) own->known = PL_TAKE(&own->base.arena, pl_result_row, own->n_known);
   bool good = values != NULL && own->known != NULL;
   if (!good) pl_fail_memory(error, "the rows of the file to be resumed");
-  PL_TRY(pl_agree(MPI_COMM_WORLD, error));
+  PL_TRY(pl_agree(comm, error));
   if (!good) return error->code;
-  for (uint32_t i = 0; i < own->n_known; i++) {
-    if (rank == 0) values[i] = *own->known[i].search;
-    MPI_Bcast(&own->known[i], (int)sizeof own->known[i], MPI_BYTE, 0, MPI_COMM_WORLD);
-    MPI_Bcast(&values[i], (int)sizeof values[i], MPI_BYTE, 0, MPI_COMM_WORLD);
+  for (uint32_t i = 0; rank == 0 && i < own->n_known; i++)
+    values[i] = *own->known[i].search;
+  pl_ranks_broadcast(comm, own->known, own->n_known * sizeof *own->known, 0);
+  pl_ranks_broadcast(comm, values, own->n_known * sizeof *values, 0);
+  for (uint32_t i = 0; i < own->n_known; i++)
     own->known[i].search = &values[i];
-  }
   return PL_OK;
 }
 
@@ -77,13 +78,13 @@ static pl_code append(void *context, uint32_t count, const pl_result_row *rows, 
 
 /* ---- the phases ---- */
 
-static pl_code run_search_or_table(session *own, const pl_search *search, pl_error *error) {
+static pl_code run_search_or_table(session *own, const pl_search *search, MPI_Comm comm, pl_error *error) {
   if (own->options.is_table)
-    return pl_search_table_run(&own->options.table, search, &own->base, &own->options.job, MPI_COMM_WORLD, error);
-  return pl_search_run(search, MPI_COMM_WORLD, &own->base.arena, &own->outcome, error);
+    return pl_search_table_run(&own->options.table, search, &own->base, &own->options.job, comm, error);
+  return pl_search_run(search, comm, &own->base.arena, &own->outcome, error);
 }
 
-static pl_code run_search(session *own, pl_error *error) {
+static pl_code run_search(session *own, MPI_Comm comm, pl_error *error) {
   const pl_search_options *options = &own->options;
   const pl_search_problem problem = {.cluster = own->base.evaluation.cluster,
                                      .model = &own->base.model,
@@ -97,7 +98,7 @@ static pl_code run_search(session *own, pl_error *error) {
   own->problem = problem;
   const pl_search_log log = {.context = own, .append = append};
   uint32_t n_threads = (uint32_t)options->run.n_threads;
-  if (n_threads == 0) n_threads = pl_sweep_default_threads(MPI_COMM_WORLD);
+  if (n_threads == 0) n_threads = pl_sweep_default_threads(comm);
   const pl_search search = {.problem = &problem,
                             .method = options->method,
                             .budget_s = options->budget_s,
@@ -108,7 +109,7 @@ static pl_code run_search(session *own, pl_error *error) {
                             .n_threads = n_threads,
                             .log = own->file != NULL ? &log : NULL,
                             .progress = options->run.progress};
-  return run_search_or_table(own, &search, error);
+  return run_search_or_table(own, &search, comm, error);
 }
 
 static pl_code load(session *own, pl_error *error) {
@@ -117,17 +118,18 @@ static pl_code load(session *own, pl_error *error) {
   return pl_space_session_load(&own->base, &own->options.job, &own->options.space.choices, error);
 }
 
-static pl_code run(void *session_, int rank, pl_error *error) {
+static pl_code run(void *session_, MPI_Comm comm, pl_error *error) {
   session *own = session_;
+  int rank = pl_rank(comm);
   load(own, error);
-  PL_TRY(pl_agree(MPI_COMM_WORLD, error));
+  PL_TRY(pl_agree(comm, error));
   if (rank == 0) open_file(own, error);
-  PL_TRY(pl_agree(MPI_COMM_WORLD, error));
-  PL_TRY(share_known(own, rank, error));
-  run_search(own, error);
+  PL_TRY(pl_agree(comm, error));
+  PL_TRY(share_known(own, comm, error));
+  run_search(own, comm, error);
   if (rank == 0 && own->file != NULL && error->code == PL_OK) pl_search_file_finish(own->file, error);
   pl_search_file_destroy(own->file);
-  return pl_agree(MPI_COMM_WORLD, error);
+  return pl_agree(comm, error);
 }
 
 /* The whole of a space was looked at, and nothing of it fits. */
@@ -163,7 +165,7 @@ int pl_cmd_search(int argc, char **argv) {
   session own = {0};
   pl_space_session_init(&own.base);
   pl_error error = PL_ERROR_INIT;
-  bool silent = pl_mpi_command_is_silent();
+  bool silent = pl_ranks_must_be_silent();
   own.command = pl_run_options_command("paceline search", argc, argv, &own.base.arena);
   if (own.command == NULL) pl_fail_memory(&error, "the command line");
   char name[] = "paceline search";

@@ -1,4 +1,4 @@
-/* `paceline sweep`. The phases, after each of which the ranks agree (search/agree.h), so that they leave together and
+/* `paceline sweep`. The phases, after each of which the ranks agree (search/ranks.h), so that they leave together and
  * rank 0 alone speaks: load and enumerate, create or check the file, sweep, summarise. Nothing is written before the
  * second. */
 #include "search/cmd_sweep.h"
@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "core/command.h"
-#include "search/agree.h"
 #include "search/mpi_command.h"
+#include "search/ranks.h"
 #include "search/results_file.h"
 #include "search/space_session.h"
 #include "search/sweep.h"
@@ -70,15 +70,15 @@ static pl_code prepare(session *own, pl_error *error) {
 
 /* ---- the phases ---- */
 
-static pl_code sweep(void *session_, int rank, pl_error *error) {
+static pl_code sweep(void *session_, MPI_Comm comm, pl_error *error) {
   session *own = session_;
   load(own, error);
-  PL_TRY(pl_agree(MPI_COMM_WORLD, error));
-  if (rank == 0) prepare(own, error);
-  PL_TRY(pl_agree(MPI_COMM_WORLD, error));
-  MPI_Bcast(own->status, (int)own->space.n_candidates, MPI_INT32_T, 0, MPI_COMM_WORLD);
+  PL_TRY(pl_agree(comm, error));
+  if (pl_rank(comm) == 0) prepare(own, error);
+  PL_TRY(pl_agree(comm, error));
+  pl_ranks_broadcast(comm, own->status, own->space.n_candidates * sizeof *own->status, 0);
   uint32_t n_threads = (uint32_t)own->options.run.n_threads;
-  if (n_threads == 0) n_threads = pl_sweep_default_threads(MPI_COMM_WORLD);
+  if (n_threads == 0) n_threads = pl_sweep_default_threads(comm);
   const pl_sweep plan = {.space = &own->space,
                          .path = own->options.run.output,
                          .status = own->status,
@@ -88,7 +88,7 @@ static pl_code sweep(void *session_, int rank, pl_error *error) {
                          .n_stages = own->base.evaluation.n_stages,
                          .progress = own->options.run.progress,
                          .fail_after = -1};
-  return pl_sweep_run(&plan, MPI_COMM_WORLD, &own->outcome, error);
+  return pl_sweep_run(&plan, comm, &own->outcome, error);
 }
 
 static pl_code print(void *session_, pl_error *error) {
@@ -102,7 +102,7 @@ int pl_cmd_sweep(int argc, char **argv) {
   session own = {0};
   pl_space_session_init(&own.base);
   pl_error error = PL_ERROR_INIT;
-  bool silent = pl_mpi_command_is_silent();
+  bool silent = pl_ranks_must_be_silent();
   own.command = pl_run_options_command("paceline sweep", argc, argv, &own.base.arena);
   if (own.command == NULL) pl_fail_memory(&error, "the command line");
   char name[] = "paceline sweep";

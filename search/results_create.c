@@ -151,31 +151,32 @@ static bool put_column(hid_t file, hid_t space, hid_t scale, hid_t stage, const 
   return good;
 }
 
-static hid_t put_scale(hid_t file, hid_t space, const char *name, const char *meaning, uint32_t n_rows) {
+static hid_t put_scale(hid_t file, hid_t space, const char *name, const char *meaning, uint32_t n_rows,
+                       pl_error *error) {
   hid_t plist = creation_plist();
   hid_t scale = H5Dcreate2(file, name, H5T_NATIVE_INT64, space, H5P_DEFAULT, plist, H5P_DEFAULT);
   H5Pclose(plist);
   int64_t *indices = malloc(n_rows * sizeof *indices);
-  if (scale < 0 || indices == NULL) {
-    free(indices);
-    return -1;
-  }
-  for (uint32_t i = 0; i < n_rows; i++)
+  for (uint32_t i = 0; indices != NULL && i < n_rows; i++)
     indices[i] = i;
-  bool good = H5Dwrite(scale, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, indices) >= 0;
+  if (indices == NULL) pl_fail_memory(error, "the indices of a results file");
+  bool good = scale >= 0 && indices != NULL;
+  good = good && H5Dwrite(scale, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, indices) >= 0;
   free(indices);
   good = good && H5DSset_scale(scale, name) >= 0;
   good = good && put_text(scale, "long_name", meaning) && put_text(scale, "units", "1");
-  return good ? scale : -1;
+  if (good) return scale;
+  if (scale >= 0) H5Dclose(scale);
+  return -1;
 }
 
-static bool put_features(hid_t file, hid_t space, hid_t scale, uint32_t n_rows, uint32_t n_stages) {
+static bool put_features(hid_t file, hid_t space, hid_t scale, uint32_t n_rows, uint32_t n_stages, pl_error *error) {
   bool good = true;
   for (uint32_t c = PL_RESULT_FIRST_FEATURE; good && c < PL_RESULT_FIRST_SEARCH; c++)
     good = put_column(file, space, scale, -1, &pl_result_columns[c]);
   hsize_t n[2] = {n_rows, n_stages};
   hid_t stages = H5Screate_simple(1, &n[1], NULL), both = H5Screate_simple(2, n, NULL);
-  hid_t stage = good ? put_scale(file, stages, "stage", "pipeline stage", n_stages) : -1;
+  hid_t stage = good ? put_scale(file, stages, "stage", "pipeline stage", n_stages, error) : -1;
   good = good && stage >= 0;
   for (int c = 0; good && c < PL_N_STAGE_FEATURES; c++)
     good = put_column(file, both, scale, stage, &pl_stage_feature_columns[c]);
@@ -185,20 +186,21 @@ static bool put_features(hid_t file, hid_t space, hid_t scale, uint32_t n_rows, 
   return good;
 }
 
-static bool put_everything(hid_t file, const pl_provenance *provenance, uint32_t n_rows) {
+/* An error is that of memory; all others are HDF5's to tell. */
+static bool put_everything(hid_t file, const pl_provenance *provenance, uint32_t n_rows, pl_error *error) {
   int64_t schema = PL_RESULTS_SCHEMA;
   bool good = put_scalar(file, PL_RESULTS_SCHEMA_NAME, H5T_NATIVE_INT64, &schema);
   for (uint32_t i = 0; good && i < provenance->n_attributes; i++)
     good = put_root_attribute(file, &provenance->attributes[i]);
   hsize_t n = n_rows;
   hid_t space = H5Screate_simple(1, &n, NULL);
-  hid_t scale = good ? put_scale(file, space, "candidate", "index of the candidate in the space", n_rows) : -1;
+  hid_t scale = good ? put_scale(file, space, "candidate", "index of the candidate in the space", n_rows, error) : -1;
   good = good && scale >= 0;
   for (uint32_t c = 0; good && c < pl_result_n_columns; c++)
     good = put_column(file, space, scale, -1, &pl_result_columns[c]);
   for (uint32_t c = PL_RESULT_FIRST_SEARCH; provenance->search && good && c < PL_RESULT_N_ALL; c++)
     good = put_column(file, space, scale, -1, &pl_result_columns[c]);
-  if (good && provenance->n_stages > 0) good = put_features(file, space, scale, n_rows, provenance->n_stages);
+  if (good && provenance->n_stages > 0) good = put_features(file, space, scale, n_rows, provenance->n_stages, error);
   if (scale >= 0) good = H5Dclose(scale) >= 0 && good;
   H5Sclose(space);
   return good && H5Fflush(file, H5F_SCOPE_GLOBAL) >= 0;
@@ -230,7 +232,7 @@ static pl_code fill_temporary(const char *temporary, const char *path, const pl_
   PL_TRY(probe_room(temporary, path, provenance, n_rows, error));
   hid_t file = H5Fcreate(temporary, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
   if (file < 0) return pl_hdf5_fail(path, "cannot be created", PL_IO, error);
-  if (!put_everything(file, provenance, n_rows)) pl_hdf5_fail(path, "cannot be created", PL_IO, error);
+  if (!put_everything(file, provenance, n_rows, error)) pl_hdf5_fail(path, "cannot be created", PL_IO, error);
   if (H5Fclose(file) < 0) pl_hdf5_fail(path, "cannot be created", PL_IO, error);
   return error->code;
 }

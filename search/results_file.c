@@ -143,6 +143,7 @@ struct pl_results_file {
   open_column *columns; /* as pl_result_columns, then the stages' */
   uint32_t n_rows, n_stages, block_rows;
   bool search; /* has the columns of searches */
+  bool over_mpi;
   int64_t fail_after;
   char *path;
   unsigned char *buffer; /* one column of one block */
@@ -175,50 +176,79 @@ static pl_code open_columns(pl_results_file *file, pl_error *error) {
   hsize_t n = file->n_rows;
   file->space = H5Screate_simple(1, &n, NULL);
   file->transfer = H5Pcreate(H5P_DATASET_XFER);
-  if (file->space < 0 || file->transfer < 0 || H5Pset_dxpl_mpio(file->transfer, H5FD_MPIO_INDEPENDENT) < 0)
+  bool good = file->space >= 0 && file->transfer >= 0;
+  if (!good || (file->over_mpi && H5Pset_dxpl_mpio(file->transfer, H5FD_MPIO_INDEPENDENT) < 0))
     return pl_hdf5_fail(file->path, "cannot be opened", PL_IO, error);
   return PL_OK;
 }
 
-static hid_t open_over_mpi(const char *path, MPI_Comm comm) {
+/* One process without MPI writes through the operating system as MPI-IO does: every row at once, not when HDF5's sieve
+ * buffer is full (a killed run would lose what is in it), and without locks (`show` may read a file that grows). */
+static hid_t open_for_writing(const char *path, MPI_Comm comm) {
   hid_t plist = H5Pcreate(H5P_FILE_ACCESS);
-  H5Pset_fapl_mpio(plist, comm, MPI_INFO_NULL);
-  hid_t file = H5Fopen(path, H5F_ACC_RDWR, plist);
+  bool good = comm != PL_ALONE ? H5Pset_fapl_mpio(plist, comm, MPI_INFO_NULL) >= 0
+                               : H5Pset_sieve_buf_size(plist, 0) >= 0 && H5Pset_file_locking(plist, false, true) >= 0;
+  hid_t file = good ? H5Fopen(path, H5F_ACC_RDWR, plist) : -1;
   H5Pclose(plist);
   return file;
 }
 
-pl_code pl_results_open(const char *path, MPI_Comm comm, uint32_t n_rows, uint32_t block_rows, pl_results_file **opened,
-                        pl_error *error) {
-  pl_hdf5_quiet();
-  *opened = NULL;
-  hid_t id = open_over_mpi(path, comm);
-  if (id < 0) return pl_hdf5_fail(path, "cannot be opened for writing", PL_IO, error);
+/* What needs no look at the file. From here on pl_results_close cleans up. */
+static pl_code create(const char *path, MPI_Comm comm, uint32_t n_rows, uint32_t block_rows, pl_results_file **created,
+                      pl_error *error) {
   pl_results_file *file = calloc(1, sizeof *file);
-  if (file == NULL) {
-    H5Fclose(id);
-    return pl_fail_memory(error, "the results file");
-  }
-  *file = (pl_results_file){.file = id,
+  *created = file;
+  if (file == NULL) return pl_fail_memory(error, "the results file");
+  *file = (pl_results_file){.file = -1,
                             .space = -1,
                             .transfer = -1,
                             .stage_space = -1,
                             .n_rows = n_rows,
                             .block_rows = block_rows,
+                            .over_mpi = comm != PL_ALONE,
                             .fail_after = -1};
-  file->n_stages = pl_results_n_stages(id);
-  file->search = pl_results_has_search(id);
-  *opened = file; /* from here on pl_results_close cleans up, collectively */
   file->path = strdup(path);
   file->columns = calloc(MOST_OPEN, sizeof *file->columns);
-  size_t widest = file->n_stages * sizeof(double) > PL_RESULT_WIDEST_BYTES ? file->n_stages * sizeof(double)
-                                                                           : PL_RESULT_WIDEST_BYTES;
-  file->buffer = malloc((size_t)block_rows * widest);
   for (uint32_t c = 0; file->columns != NULL && c < MOST_OPEN; c++)
     file->columns[c] = (open_column){-1, -1};
-  if (file->path == NULL || file->columns == NULL || file->buffer == NULL)
-    return pl_fail_memory(error, "the results file");
-  return open_columns(file, error);
+  return file->path == NULL || file->columns == NULL ? pl_fail_memory(error, "the results file") : PL_OK;
+}
+
+/* Some ranks have the file open and others could not open it: to close it they would have to meet. */
+static bool is_split(const pl_results_file *file, MPI_Comm comm) {
+  int mine[2] = {file->file >= 0, file->file < 0}, any[2];
+  if (comm == PL_ALONE) return false;
+  MPI_Allreduce(mine, any, 2, MPI_INT, MPI_MAX, comm);
+  return any[0] && any[1];
+}
+
+static pl_code prepare(pl_results_file *file, pl_error *error) {
+  file->n_stages = pl_results_n_stages(file->file);
+  file->search = pl_results_has_search(file->file);
+  size_t widest = file->n_stages * sizeof(double) > PL_RESULT_WIDEST_BYTES ? file->n_stages * sizeof(double)
+                                                                           : PL_RESULT_WIDEST_BYTES;
+  file->buffer = malloc((size_t)file->block_rows * widest);
+  return file->buffer == NULL ? pl_fail_memory(error, "the results file") : open_columns(file, error);
+}
+
+pl_code pl_results_open(const char *path, MPI_Comm comm, uint32_t n_rows, uint32_t block_rows, pl_results_file **opened,
+                        bool *split, pl_error *error) {
+  pl_hdf5_quiet();
+  *split = false;
+  create(path, comm, n_rows, block_rows, opened, error);
+  if (pl_agree(comm, error) == PL_OK) {
+    pl_results_file *file = *opened;
+    file->file = open_for_writing(path, comm);
+    if (file->file < 0) pl_hdf5_fail(path, "cannot be opened for writing", PL_IO, error);
+    *split = is_split(file, comm);
+    if (file->file >= 0 && error->code == PL_OK) prepare(file, error);
+    pl_agree(comm, error);
+  }
+  if (error->code == PL_OK || *split) return error->code;
+  pl_error ignored = PL_ERROR_INIT;
+  pl_results_close(*opened, &ignored);
+  *opened = NULL;
+  return error->code;
 }
 
 /* Where a column of one block is found: in the rows, their features or what a search knows of them. */
@@ -287,7 +317,7 @@ pl_code pl_results_close(pl_results_file *file, pl_error *error) {
   if (file->space >= 0) H5Sclose(file->space);
   if (file->transfer >= 0) H5Pclose(file->transfer);
   pl_code code = PL_OK;
-  if (H5Fclose(file->file) < 0)
+  if (file->file >= 0 && H5Fclose(file->file) < 0)
     code = pl_hdf5_fail(file->path ? file->path : "results", "cannot be closed", PL_IO, error);
   free(file->buffer);
   free(file->columns);

@@ -3,8 +3,9 @@
  *
  * Rank 0 creates it whole (every dataset allocated and filled, attributes written, closed) under a temporary name and
  * renames it: there is never a half-made file under the final name, and its structure cannot depend on the number of
- * ranks. Then all ranks open it over MPI-IO and only write raw data, in blocks, each with `status` last; nothing in the
- * file moves any more, so whatever is killed, what is on disk opens, and a row whose status is not 0 is complete
+ * ranks. Then all ranks open it over MPI-IO (one process without MPI: as it is) and only write raw data, in blocks,
+ * each with `status` last; nothing in the file moves any more, so whatever is killed, what is on disk opens, and a row
+ * whose status is not 0 is complete
  * ("acknowledged"). That holds for killed processes; against a crash of the operating system only what it had written
  * back is safe.
  *
@@ -15,12 +16,12 @@
 #ifndef PL_SEARCH_RESULTS_FILE_H
 #define PL_SEARCH_RESULTS_FILE_H
 
-#include <mpi.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "core/result.h"
 #include "core/status.h"
+#include "search/ranks.h"
 
 enum { PL_RESULTS_SCHEMA = 2, PL_RESULTS_ATTRIBUTES = 40 };
 
@@ -68,9 +69,11 @@ pl_code pl_results_check_resume(const char *path, const pl_provenance *provenanc
 
 typedef struct pl_results_file pl_results_file;
 
-/* Collective over `comm`; opens for writing rows. `block_rows`: the most that one write gets. */
+/* Collective over `comm` (or PL_ALONE); opens for writing rows. `block_rows`: the most that one write gets. All ranks
+ * return the same code; after a failure the file is closed and NULL on all of them, but with `split` some hold it open
+ * and others could not open it: then only MPI_Abort ends the run without a hang. */
 pl_code pl_results_open(const char *path, MPI_Comm comm, uint32_t n_rows, uint32_t block_rows, pl_results_file **file,
-                        pl_error *error);
+                        bool *split, pl_error *error);
 /* Independent: any rank, any time, one thread of it. Rows first .. first + count - 1; status last. Their
  * features and search are set where the file has such columns. */
 pl_code pl_results_write(pl_results_file *file, uint32_t first, uint32_t count, const pl_result_row *rows,

@@ -6,12 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "search/agree.h"
 #include "search/evaluate.h"
+#include "search/ranks.h"
 #include "search/search_progress.h"
 #include "search/search_top.h"
+#include "search/shared_counts.h"
 #include "search/work_pool.h"
 #include "workloads/assign.h"
+
+enum { SHARED_CLAIMS = 0 }; /* the only one of pl_shared_counts */
 
 const char *const pl_search_end_names[] = {"complete", "budget", "gap", NULL};
 
@@ -39,10 +42,9 @@ typedef struct search_state {
   result *results; /* in order of proposal */
   pl_result_row *rows;
   pl_search_values *values;
-  int *counts, *offsets; /* bytes, per rank */
-  MPI_Win window;
-  uint64_t *counter; /* rank 0's is the one that counts */
-  uint64_t claimed;  /* counter's value at the beginning of the round */
+  int *n_bytes, *offsets; /* per rank */
+  pl_shared_counts counts;
+  uint64_t claimed; /* the count of claims at the beginning of the round */
   /* the search */
   pl_search_top *top; /* in the caller's arena */
   pl_search_progress progress;
@@ -54,8 +56,9 @@ typedef struct search_state {
 
 static void write_strategy(const search_state *state, const pl_strategy *strategy, result *r) {
   char *text = pl_strategy_text(strategy, state->search->problem->model);
-  snprintf(r->strategy, sizeof r->strategy, "%s", text != NULL ? text : "...");
-  if (text != NULL && strlen(text) >= sizeof r->strategy) memcpy(r->strategy + sizeof r->strategy - 4, "...", 4);
+  if (text == NULL) return; /* no text: out of memory, which simulate() reports */
+  snprintf(r->strategy, sizeof r->strategy, "%s", text);
+  if (strlen(text) >= sizeof r->strategy) memcpy(r->strategy + sizeof r->strategy - 4, "...", 4);
   free(text);
 }
 
@@ -85,16 +88,9 @@ static void compute(void *context, uint32_t index, pl_worker *worker, pl_result_
 
 /* ---- a round over threads and ranks ---- */
 
-static uint64_t fetch(search_state *state, uint64_t value, MPI_Op op) {
-  uint64_t before = 0;
-  MPI_Fetch_and_op(&value, &before, MPI_UINT64_T, 0, 0, op, state->window);
-  MPI_Win_flush(0, state->window);
-  return before;
-}
-
 static bool claim(void *context, pl_work_block *block) {
   search_state *state = context;
-  uint64_t next = fetch(state, 1, MPI_SUM) - state->claimed;
+  uint64_t next = pl_shared_counts_add(&state->counts, SHARED_CLAIMS, 1) - state->claimed;
   if (next >= state->n_pending) return false;
   *block = (pl_work_block){.first = (uint32_t)next, .count = 1};
   return true;
@@ -111,13 +107,14 @@ static pl_code deliver(void *context, const pl_work_block *block, const pl_resul
 }
 
 static void exchange(search_state *state) {
+  if (state->comm == PL_ALONE) return; /* the results are at their places already */
   int mine = (int)(state->n_mine * sizeof *state->mine), offset = 0;
-  MPI_Allgather(&mine, 1, MPI_INT, state->counts, 1, MPI_INT, state->comm);
+  MPI_Allgather(&mine, 1, MPI_INT, state->n_bytes, 1, MPI_INT, state->comm);
   for (int r = 0; r < state->n_ranks; r++) {
     state->offsets[r] = offset;
-    offset += state->counts[r];
+    offset += state->n_bytes[r];
   }
-  MPI_Allgatherv(state->mine, mine, MPI_BYTE, state->all, state->counts, state->offsets, MPI_BYTE, state->comm);
+  MPI_Allgatherv(state->mine, mine, MPI_BYTE, state->all, state->n_bytes, state->offsets, MPI_BYTE, state->comm);
   for (uint32_t i = 0; i < state->n_pending; i++)
     state->results[state->all[i].index] = state->all[i];
 }
@@ -147,10 +144,13 @@ static pl_code simulate(search_state *state, pl_error *error) {
                              .compute = compute,
                              .deliver = deliver};
   pl_work_pool_run(&pool, error);
+  for (uint32_t i = 0; i < state->n_mine; i++)
+    if (state->mine[i].strategy[0] == '\0') pl_fail_memory(error, "the text of a strategy");
   PL_TRY(pl_agree(state->comm, error));
   if (state->n_pending > 0) exchange(state);
-  state->claimed = fetch(state, 0, MPI_NO_OP); /* everybody has stopped claiming, and nobody starts before ... */
-  MPI_Barrier(state->comm);
+  /* Everybody has stopped claiming, and nobody starts before ... */
+  state->claimed = pl_shared_counts_read(&state->counts, SHARED_CLAIMS);
+  if (state->comm != PL_ALONE) MPI_Barrier(state->comm);
   state->outcome->n_computed += state->n_pending;
   return PL_OK;
 }
@@ -178,6 +178,7 @@ static pl_code recall(search_state *state, pl_error *error) {
     pl_arena_reset(&state->workers[0].arena);
     PL_TRY(assign(state, &strategy, &state->workers[0].arena, error));
     write_strategy(state, &strategy, r);
+    if (r->strategy[0] == '\0') return pl_fail_memory(error, "the text of a strategy");
     if (!is_row_of(state, &search->known[n], r->strategy))
       return pl_fail(error, PL_BAD_INPUT,
                      "cannot be resumed: row %u is of another strategy than this search proposes there (%.200s); give "
@@ -232,8 +233,8 @@ static pl_code record(search_state *state, pl_error *error) {
 /* ---- the rounds ---- */
 
 static double seconds(const search_state *state) {
-  double now_s = MPI_Wtime() - state->start_s; /* rank 0's clock decides */
-  MPI_Bcast(&now_s, 1, MPI_DOUBLE, 0, state->comm);
+  double now_s = pl_ranks_clock_s() - state->start_s; /* rank 0's clock decides */
+  pl_ranks_broadcast(state->comm, &now_s, sizeof now_s, 0);
   return now_s;
 }
 
@@ -270,7 +271,7 @@ static pl_code run_rounds(search_state *state, pl_error *error) {
     PL_TRY(run_round(state, error));
     if (state->search->progress && state->rank == 0)
       pl_search_progress_report(&state->progress, outcome, pl_search_top_best(state->top),
-                                MPI_Wtime() - state->start_s);
+                                pl_ranks_clock_s() - state->start_s);
     outcome->end = PL_SEARCH_GAP;
     if (is_near(state)) return PL_OK;
   }
@@ -291,7 +292,7 @@ static bool take_memory(search_state *state, pl_arena *arena) {
   state->results = PL_TAKE(arena, result, PL_SEARCH_ROUND);
   state->rows = PL_TAKE(arena, pl_result_row, PL_SEARCH_ROUND);
   state->values = PL_TAKE(arena, pl_search_values, PL_SEARCH_ROUND);
-  state->counts = PL_TAKE(arena, int, n_ranks);
+  state->n_bytes = PL_TAKE(arena, int, n_ranks);
   state->offsets = PL_TAKE(arena, int, n_ranks);
   state->workers = PL_TAKE(arena, pl_worker, n_threads);
   state->top = PL_TAKE(arena, pl_search_top, 1);
@@ -299,18 +300,6 @@ static bool take_memory(search_state *state, pl_arena *arena) {
   for (uint32_t i = 0; good && i < n_threads; i++)
     pl_worker_init(&state->workers[i]);
   return good;
-}
-
-static void open_window(search_state *state) {
-  MPI_Win_allocate(sizeof(uint64_t), sizeof(uint64_t), MPI_INFO_NULL, state->comm, &state->counter, &state->window);
-  *state->counter = 0;
-  MPI_Barrier(state->comm); /* nobody may count before everybody's memory is set */
-  MPI_Win_lock_all(0, state->window);
-}
-
-static void close_window(search_state *state) {
-  MPI_Win_unlock_all(state->window);
-  MPI_Win_free(&state->window);
 }
 
 static void run(search_state *state, pl_arena *arena, pl_error *error) {
@@ -323,9 +312,9 @@ static void run(search_state *state, pl_arena *arena, pl_error *error) {
   if (error->code == PL_OK) search->method->open(problem, arena, &state->method, error);
   if (search->problem->budget < UINT32_MAX) state->progress.budget = (uint32_t)search->problem->budget;
   if (pl_agree(state->comm, error) == PL_OK) {
-    open_window(state);
+    pl_shared_counts_open(&state->counts, state->comm, (const uint64_t[PL_SHARED_COUNTS]){0});
     run_rounds(state, error);
-    close_window(state);
+    pl_shared_counts_close(&state->counts);
   }
   for (uint32_t i = 0; good && i < search->n_threads; i++)
     pl_worker_release(&state->workers[i]);
@@ -334,10 +323,10 @@ static void run(search_state *state, pl_arena *arena, pl_error *error) {
 pl_code pl_search_run(const pl_search *search, MPI_Comm comm, pl_arena *arena, pl_search_outcome *outcome,
                       pl_error *error) {
   PL_ASSERT(search->n_threads > 0 && search->n_top > 0 && search->n_top <= PL_SEARCH_MOST_TOP);
-  search_state state = {.search = search, .comm = comm, .outcome = outcome, .start_s = MPI_Wtime()};
+  search_state state = {.search = search, .comm = comm, .outcome = outcome, .start_s = pl_ranks_clock_s()};
   *outcome = (pl_search_outcome){.account = {.bound_s = (double)NAN}};
-  MPI_Comm_rank(comm, &state.rank);
-  MPI_Comm_size(comm, &state.n_ranks);
+  state.rank = pl_rank(comm);
+  state.n_ranks = pl_rank_count(comm);
   run(&state, arena, error);
   if (state.top != NULL) {
     outcome->top = state.top->rows;

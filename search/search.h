@@ -8,9 +8,8 @@
 #ifndef PL_SEARCH_SEARCH_H
 #define PL_SEARCH_SEARCH_H
 
-#include <mpi.h>
-
 #include "search/method.h"
+#include "search/ranks.h"
 
 enum { PL_SEARCH_ROUND = 256, PL_SEARCH_MOST_TOP = 1000, PL_SEARCH_FAILURE_BYTES = 256 };
 
@@ -54,9 +53,9 @@ typedef struct pl_search_outcome {
   double elapsed_s;
 } pl_search_outcome;
 
-/* Collective over `comm`; MPI_THREAD_FUNNELED, by the thread that initialised MPI. All ranks return the same code and
- * outcome; rows of the outcome are in `arena`. Of memory it takes a round and the top; the rest is the method's.
- * PL_BAD_INPUT: the method's open refuses, or `known` is of another search. */
+/* Collective over `comm` (or PL_ALONE); MPI_THREAD_FUNNELED, by the thread that initialised MPI. All ranks return the
+ * same code and outcome; rows of the outcome are in `arena`. Of memory it takes a round and the top; the rest is the
+ * method's. PL_BAD_INPUT: the method's open refuses, or `known` is of another search. */
 pl_code pl_search_run(const pl_search *search, MPI_Comm comm, pl_arena *arena, pl_search_outcome *outcome,
                       pl_error *error);
 

@@ -1,7 +1,6 @@
 /* See search/search_file.h. */
 #include "search/search_file.h"
 
-#include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -17,6 +16,12 @@ struct pl_search_file {
   uint32_t n_rows, room;
   bool replace; /* a file at the path that is not ours may go */
 };
+
+/* Rank 0 alone writes, whoever else there is. */
+static pl_code open_file(const char *path, uint32_t room, pl_results_file **opened, pl_error *error) {
+  bool split;
+  return pl_results_open(path, PL_ALONE, room, BLOCK_ROWS, opened, &split, error);
+}
 
 /* ---- rows that are there ---- */
 
@@ -53,7 +58,7 @@ static pl_code resume(pl_search_file *file, pl_arena *arena, pl_result_row **kno
   pl_code code = take_known(file, reader, arena, known, error);
   pl_results_reader_destroy(reader);
   PL_TRY(code);
-  return pl_results_open(file->path, MPI_COMM_SELF, file->room, BLOCK_ROWS, &file->open, error);
+  return open_file(file->path, file->room, &file->open, error);
 }
 
 pl_code pl_search_file_create(const char *path, const pl_provenance *provenance, bool replace, bool resumes,
@@ -95,7 +100,7 @@ static pl_code copy_rows(const pl_search_file *file, pl_results_file *to, pl_err
 static pl_code fill(const pl_search_file *file, const char *temporary, uint32_t room, pl_error *error) {
   pl_results_file *to = NULL;
   PL_TRY(pl_results_create(temporary, file->provenance, room, true, error));
-  pl_code code = pl_results_open(temporary, MPI_COMM_SELF, room, BLOCK_ROWS, &to, error);
+  pl_code code = open_file(temporary, room, &to, error);
   if (code == PL_OK) code = copy_rows(file, to, error);
   pl_error closing = PL_ERROR_INIT;
   pl_results_close(to, &closing);
@@ -133,7 +138,7 @@ static pl_code make_room(pl_search_file *file, uint32_t count, pl_error *error) 
   } else {
     PL_TRY(remake(file, room, error));
   }
-  return pl_results_open(file->path, MPI_COMM_SELF, room, BLOCK_ROWS, &file->open, error);
+  return open_file(file->path, room, &file->open, error);
 }
 
 pl_code pl_search_file_append(pl_search_file *file, uint32_t count, const pl_result_row *rows, pl_error *error) {

@@ -62,7 +62,7 @@ static pl_code run_cell(pl_search_cell *cell, const pl_search *base, const pl_se
     pl_vary_cluster_take(&table->grid, cell->point, cluster, &session->arena, &cluster, error);
     if (error->code == PL_OK) pl_job_options_complete(job, &session->model, cluster, error);
   }
-  if (error->code != PL_OK) return error->code; /* alike on all ranks: they all have the same arrays */
+  PL_TRY(pl_agree(comm, error));
   pl_search_problem problem = *base->problem;
   problem.cluster = cluster;
   problem.n_top = PL_SEARCH_MEAN_OF;
@@ -91,7 +91,8 @@ pl_code pl_search_table_run(pl_search_table *table, const pl_search *search, pl_
                             pl_job_options *job, MPI_Comm comm, pl_error *error) {
   table->n_cells = table->n_methods * (1 + table->grid.n_points);
   table->cells = PL_TAKE(&session->arena, pl_search_cell, table->n_cells);
-  if (table->cells == NULL) return pl_fail_memory(error, "the table of searches");
+  if (table->cells == NULL) pl_fail_memory(error, "the table of searches");
+  PL_TRY(pl_agree(comm, error));
   for (uint32_t i = 0; i < table->n_cells; i++) {
     pl_search_cell *cell = &table->cells[i];
     uint32_t point = i / table->n_methods;

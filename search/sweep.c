@@ -1,6 +1,4 @@
-/* See search/sweep.h. The counter lives in memory from MPI_Win_allocate: on one node that is shared memory and the
- * increment a processor instruction (3 to 4 million per second); with MPI_Win_create the target must enter MPI to serve
- * it, and rank 0, which computes, made others wait for up to 2 s. */
+/* See search/sweep.h. */
 #include "search/sweep.h"
 
 #include <math.h>
@@ -9,15 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "search/agree.h"
 #include "search/evaluate.h"
+#include "search/ranks.h"
 #include "search/results_file.h"
+#include "search/shared_counts.h"
 #include "search/work_pool.h"
 
 enum { MOST_BLOCK_ROWS = 64, BLOCKS_PER_RANK = 16, SHARES_PER_RANK = 64 };
 
-/* What the ranks share, in rank 0's memory. */
-enum { SHARED_NEXT = 0, SHARED_ROWS, SHARED_COST, SHARED_BEST, SHARED_COUNT };
+/* What the ranks share (pl_shared_counts). */
+enum { SHARED_NEXT = 0, SHARED_ROWS, SHARED_COST, SHARED_BEST };
 
 typedef struct sweep_state {
   const pl_sweep *sweep;
@@ -25,8 +24,7 @@ typedef struct sweep_state {
   pl_work_block *blocks; /* dearest first */
   uint32_t n_blocks, block_rows, n_pending;
   double total_cost, block_cost;
-  MPI_Win window;
-  uint64_t *shared; /* rank 0's are the ones that count */
+  pl_shared_counts shared;
   int rank;
   double start_s, last_report_s;
   uint64_t last_best; /* reported */
@@ -111,27 +109,6 @@ static pl_code plan(sweep_state *state, int n_ranks, pl_error *error) {
 
 /* ---- what the ranks share ---- */
 
-static void open_window(sweep_state *state, MPI_Comm comm) {
-  MPI_Aint size_bytes = SHARED_COUNT * sizeof(uint64_t);
-  MPI_Win_allocate(size_bytes, sizeof(uint64_t), MPI_INFO_NULL, comm, &state->shared, &state->window);
-  const uint64_t start[SHARED_COUNT] = {[SHARED_BEST] = UINT64_MAX};
-  memcpy(state->shared, start, sizeof start);
-  MPI_Barrier(comm); /* nobody may count before everybody's memory is set */
-  MPI_Win_lock_all(0, state->window);
-}
-
-static void close_window(sweep_state *state) {
-  MPI_Win_unlock_all(state->window);
-  MPI_Win_free(&state->window);
-}
-
-static uint64_t fetch(sweep_state *state, uint64_t value, int which, MPI_Op op) {
-  uint64_t before = 0;
-  MPI_Fetch_and_op(&value, &before, MPI_UINT64_T, 0, which, op, state->window);
-  MPI_Win_flush(0, state->window);
-  return before;
-}
-
 /* Positive floats compare as their bits do: one MIN keeps the best time, and the lowest index among equals. */
 static uint64_t pack_best(const pl_result_row *row, uint32_t index) {
   float time_s = (float)row->iter_time_s;
@@ -147,9 +124,9 @@ static void share_progress(sweep_state *state, const pl_work_block *block, const
       uint64_t packed = pack_best(&rows[i], block->first + i);
       if (packed < best) best = packed;
     }
-  fetch(state, block->count, SHARED_ROWS, MPI_SUM);
-  fetch(state, (uint64_t)cost_of(state->sweep->space, block), SHARED_COST, MPI_SUM);
-  if (best != UINT64_MAX) fetch(state, best, SHARED_BEST, MPI_MIN);
+  pl_shared_counts_add(&state->shared, SHARED_ROWS, block->count);
+  pl_shared_counts_add(&state->shared, SHARED_COST, (uint64_t)cost_of(state->sweep->space, block));
+  if (best != UINT64_MAX) pl_shared_counts_lower(&state->shared, SHARED_BEST, best);
 }
 
 static void report_best(sweep_state *state, uint64_t best) {
@@ -164,13 +141,13 @@ static void report_best(sweep_state *state, uint64_t best) {
 
 /* Once a second, later every sixth of the time gone: logs of long sweeps stay readable. */
 static void report(sweep_state *state) {
-  double now_s = MPI_Wtime(), elapsed_s = now_s - state->start_s;
+  double now_s = pl_ranks_clock_s(), elapsed_s = now_s - state->start_s;
   if (state->rank != 0 || now_s - state->last_report_s < fmin(fmax(1, elapsed_s / 6), 60)) return;
   state->last_report_s = now_s;
-  uint64_t rows = fetch(state, 0, SHARED_ROWS, MPI_NO_OP);
+  uint64_t rows = pl_shared_counts_read(&state->shared, SHARED_ROWS);
   if (rows == 0) return;
-  double share = (double)fetch(state, 0, SHARED_COST, MPI_NO_OP) / state->total_cost;
-  uint64_t best = fetch(state, 0, SHARED_BEST, MPI_NO_OP);
+  double share = (double)pl_shared_counts_read(&state->shared, SHARED_COST) / state->total_cost;
+  uint64_t best = pl_shared_counts_read(&state->shared, SHARED_BEST);
   fprintf(stderr, "paceline sweep: %llu of %u candidates, %.0f per s", (unsigned long long)rows, state->n_pending,
           (double)rows / elapsed_s);
   if (share > 0) fprintf(stderr, ", about %.0f s left", elapsed_s * (1 - share) / share);
@@ -182,7 +159,7 @@ static void report(sweep_state *state) {
 
 static bool claim(void *context, pl_work_block *block) {
   sweep_state *state = context;
-  uint64_t next = fetch(state, 1, SHARED_NEXT, MPI_SUM);
+  uint64_t next = pl_shared_counts_add(&state->shared, SHARED_NEXT, 1);
   if (next >= state->n_blocks) return false;
   *block = state->blocks[next];
   return true;
@@ -245,47 +222,45 @@ static pl_code run_pool(sweep_state *state, pl_error *error) {
                              .deliver = deliver,
                              .tick = tick};
   pl_code code = pl_work_pool_run(&pool, error);
-  if (code != PL_OK) fetch(state, state->n_blocks, SHARED_NEXT, MPI_SUM); /* the others stop at their next claim */
+  if (code != PL_OK)
+    pl_shared_counts_add(&state->shared, SHARED_NEXT, state->n_blocks); /* the others stop at their next claim */
   return code;
 }
 
 static void gather(const sweep_state *state, MPI_Comm comm, pl_sweep_outcome *outcome) {
+  *outcome = (pl_sweep_outcome){.n_computed = state->n_computed,
+                                .n_failed = state->n_failed,
+                                .first_failed = state->n_failed ? state->first_failed : INT32_MAX,
+                                .elapsed_s = pl_ranks_clock_s() - state->start_s};
+  memcpy(outcome->first_message, state->first_message, sizeof outcome->first_message);
+  if (comm == PL_ALONE) return;
   const uint32_t mine[2] = {state->n_computed, state->n_failed};
   uint32_t all[2];
   MPI_Allreduce(mine, all, 2, MPI_UINT32_T, MPI_SUM, comm);
   outcome->n_computed = all[0];
   outcome->n_failed = all[1];
-  outcome->elapsed_s = MPI_Wtime() - state->start_s;
   struct {
     int index, rank;
   } first, lowest; /* MPI_2INT; indices above INT_MAX do not occur: the space would not fit in memory */
-  first.index = state->n_failed ? (int)state->first_failed : INT32_MAX;
+  first.index = (int)outcome->first_failed;
   first.rank = state->rank;
   MPI_Allreduce(&first, &lowest, 1, MPI_2INT, MPI_MINLOC, comm);
   outcome->first_failed = (uint32_t)lowest.index;
-  memcpy(outcome->first_message, state->first_message, sizeof outcome->first_message);
-  MPI_Bcast(outcome->first_message, sizeof outcome->first_message, MPI_BYTE, lowest.rank, comm);
-  MPI_Bcast(&outcome->elapsed_s, 1, MPI_DOUBLE, 0, comm);
-}
-
-/* Whether some, but not all, ranks have the file open. */
-static bool is_split(const sweep_state *state, MPI_Comm comm) {
-  int mine[2] = {state->file != NULL, state->file == NULL}, any[2];
-  MPI_Allreduce(mine, any, 2, MPI_INT, MPI_MAX, comm);
-  return any[0] && any[1];
+  pl_ranks_broadcast(comm, outcome->first_message, sizeof outcome->first_message, lowest.rank);
+  pl_ranks_broadcast(comm, &outcome->elapsed_s, sizeof outcome->elapsed_s, 0);
 }
 
 static void run(sweep_state *state, MPI_Comm comm, pl_sweep_outcome *outcome, pl_error *error) {
-  pl_results_open(state->sweep->path, comm, state->sweep->space->n_candidates, state->block_rows, &state->file, error);
-  outcome->split = is_split(state, comm);
-  if (pl_agree(comm, error) == PL_OK) {
-    pl_results_fail_after(state->file, state->sweep->fail_after);
-    open_window(state, comm);
-    run_pool(state, error);
-    close_window(state);
-    pl_agree(comm, error);
-  }
-  if (outcome->split) return;
+  const pl_sweep *sweep = state->sweep;
+  if (pl_results_open(sweep->path, comm, sweep->space->n_candidates, state->block_rows, &state->file, &outcome->split,
+                      error) != PL_OK)
+    return;
+  pl_results_fail_after(state->file, sweep->fail_after);
+  const uint64_t start[PL_SHARED_COUNTS] = {[SHARED_BEST] = UINT64_MAX};
+  pl_shared_counts_open(&state->shared, comm, start);
+  run_pool(state, error);
+  pl_shared_counts_close(&state->shared);
+  pl_agree(comm, error);
   pl_error closing = PL_ERROR_INIT;
   pl_results_close(state->file, &closing);
   pl_agree(comm, &closing);
@@ -293,11 +268,11 @@ static void run(sweep_state *state, MPI_Comm comm, pl_sweep_outcome *outcome, pl
 }
 
 pl_code pl_sweep_run(const pl_sweep *sweep, MPI_Comm comm, pl_sweep_outcome *outcome, pl_error *error) {
-  sweep_state state = {.sweep = sweep, .first_failed = UINT32_MAX, .start_s = MPI_Wtime(), .last_best = UINT64_MAX};
+  sweep_state state = {
+      .sweep = sweep, .first_failed = UINT32_MAX, .start_s = pl_ranks_clock_s(), .last_best = UINT64_MAX};
   state.last_report_s = state.start_s;
-  int n_ranks;
-  MPI_Comm_rank(comm, &state.rank);
-  MPI_Comm_size(comm, &n_ranks);
+  int n_ranks = pl_rank_count(comm);
+  state.rank = pl_rank(comm);
   *outcome = (pl_sweep_outcome){0};
   plan(&state, n_ranks, error);
   if (pl_agree(comm, error) == PL_OK) {
@@ -312,13 +287,13 @@ pl_code pl_sweep_run(const pl_sweep *sweep, MPI_Comm comm, pl_sweep_outcome *out
 
 uint32_t pl_sweep_default_threads(MPI_Comm comm) {
   if (getenv("OMP_NUM_THREADS") != NULL) return (uint32_t)omp_get_max_threads();
-  MPI_Comm node;
-  int n_ranks;
-  MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
-  MPI_Comm_size(node, &n_ranks);
   cpu_set_t mine, all;
   CPU_ZERO(&mine);
   if (sched_getaffinity(0, sizeof mine, &mine) != 0) CPU_SET(0, &mine);
+  if (comm == PL_ALONE) return (uint32_t)CPU_COUNT(&mine);
+  MPI_Comm node;
+  MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+  int n_ranks = pl_rank_count(node);
   MPI_Allreduce(&mine, &all, (int)sizeof mine, MPI_BYTE, MPI_BOR, node);
   MPI_Comm_free(&node);
   int n_threads = CPU_COUNT(&all) / n_ranks;

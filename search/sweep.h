@@ -8,10 +8,10 @@
 #ifndef PL_SEARCH_SWEEP_H
 #define PL_SEARCH_SWEEP_H
 
-#include <mpi.h>
 #include <stdio.h>
 
 #include "core/result.h"
+#include "search/ranks.h"
 #include "search/space.h"
 #include "search/work_pool.h"
 
@@ -41,8 +41,8 @@ typedef struct pl_sweep_outcome {
   bool split; /* some ranks hold the file open and others could not open it: only MPI_Abort ends this without a hang */
 } pl_sweep_outcome;
 
-/* Collective over `comm`; MPI_THREAD_FUNNELED, by the thread that initialised MPI. All ranks return the same code and
- * outcome. Rows that were written before a failure stay valid. */
+/* Collective over `comm` (or PL_ALONE); MPI_THREAD_FUNNELED, by the thread that initialised MPI. All ranks return the
+ * same code and outcome. Rows that were written before a failure stay valid. */
 pl_code pl_sweep_run(const pl_sweep *sweep, MPI_Comm comm, pl_sweep_outcome *outcome, pl_error *error);
 
 /* Threads for this rank when the user names no number: the cores that the ranks of this node may use, shared out

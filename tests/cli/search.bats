@@ -164,6 +164,16 @@ PYTHON
   [ "$(grep -c "^best" <<< "$output")" -eq 1 ]
 }
 
+# Open MPI cannot start with a component that is not there.
+@test "a process that no launcher started does without MPI" {
+  OMPI_MCA_pml=none_such run "$PACELINE" search "${job[@]}" --quiet -o "$out"
+  [ "$status" -eq 0 ] && [ -z "$output" ]
+  OMPI_MCA_pml=none_such run "$PACELINE" search "${job[@]}" --quiet -o "$out" --resume
+  [ "$status" -eq 0 ] && [ -z "$output" ]
+  OMPI_MCA_pml=none_such run mpirun -n 1 "$PACELINE" search "${job[@]}"
+  [ "$status" -ne 0 ]
+}
+
 @test "--help names the methods" {
   run "$PACELINE" search --help
   [ "$status" -eq 0 ]

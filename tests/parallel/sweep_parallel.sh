@@ -46,7 +46,8 @@ for trial in 1 2 3 4 5 6 7 8 9 10 11 12; do
   ranks=$((trial % 3 + 1)) victim=$([ $((trial % 2)) = 0 ] && echo one || echo all)
   # A session of its own, so that only these processes are killed; the pause after the file appears is random,
   # up to half of what the ranks would need.
-  setsid mpirun -n "$ranks" "$PACELINE" sweep "${job[@]}" --threads 1 --quiet -o "$file" > "$folder/log" 2>&1 &
+  if [ "$ranks" = 1 ]; then launch=(setsid); else launch=(setsid mpirun -n "$ranks"); fi # one without MPI
+  "${launch[@]}" "$PACELINE" sweep "${job[@]}" --threads 1 --quiet -o "$file" > "$folder/log" 2>&1 &
   launcher=$!
   for _ in $(seq 400); do
     [ -e "$file" ] && break
@@ -54,7 +55,7 @@ for trial in 1 2 3 4 5 6 7 8 9 10 11 12; do
   done
   pause_us=$((RANDOM * sweep_us / 65536 / ranks))
   sleep "$((pause_us / 1000000)).$(printf %06d $((pause_us % 1000000)))"
-  mapfile -t found < <(pgrep -P "$launcher" 2>/dev/null || true)
+  if [ "$ranks" = 1 ]; then found=("$launcher"); else mapfile -t found < <(pgrep -P "$launcher" 2>/dev/null || true); fi
   if [ "${#found[@]}" -gt 0 ]; then
     if [ "$victim" = one ]; then kill -9 "${found[$((RANDOM % ${#found[@]}))]}" 2>/dev/null || true; else kill -9 "${found[@]}" 2>/dev/null || true; fi
   fi
