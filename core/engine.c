@@ -345,6 +345,10 @@ static void run_native(pl_engine *engine) {
     pl_ticks now = pl_event_heap_next(&engine->heap);
     if (engine->network_next < now) now = engine->network_next;
     if (now == PL_TICKS_NEVER) return;
+    if (now >= PL_TICKS_MAX) { /* dates of what follows would all be the same */
+      engine->makespan = PL_TICKS_MAX;
+      return;
+    }
     take_completions(engine, now);
     pl_engine_flush(engine, now);
   }
@@ -416,7 +420,16 @@ static uint64_t digest_run(const pl_engine *engine, const int64_t *peaks) {
   return digest.value;
 }
 
+/* Dates stop at PL_TICKS_MAX, and with them the makespan, whether one task lasts so long or all of them together. */
+static pl_code check_makespan(pl_ticks makespan, pl_error *error) {
+  if (makespan < PL_TICKS_MAX) return PL_OK;
+  return pl_fail(error, PL_UNSUPPORTED,
+                 "the run takes more than 48 days (4.19e6 s), and dates reach no further; make it shorter (a smaller "
+                 "batch or sequence, more devices), or look at the units of rates and latencies");
+}
+
 pl_code pl_engine_finish(pl_engine *engine, pl_engine_result *result, pl_error *error) {
+  PL_TRY(check_makespan(engine->makespan, error));
   if (!pl_engine_is_done(engine)) return report_stuck(engine, error);
   uint32_t n_devices = engine->graph->n_devices;
   int64_t *peaks = PL_TAKE(engine->arena, int64_t, n_devices);

@@ -83,7 +83,7 @@ typedef struct pl_engine_result {
 
 /* Runs `graph` on `network` (made for graph->transfers; NULL is allowed when the graph has no transfer). The result's
  * arrays are taken from `arena`. Cost O((tasks + edges) log tasks) plus the network's. Fails only on lack of memory or
- * if tasks remain that can never start. */
+ * if tasks remain that can never start; PL_UNSUPPORTED if it ends at PL_TICKS_MAX or later. */
 pl_code pl_engine_run(const pl_graph *graph, pl_network *network, const pl_engine_options *options, pl_arena *arena,
                       pl_engine_result *result, pl_error *error);
 

@@ -117,7 +117,7 @@ struct pl_engine {
 };
 
 static inline pl_ticks pl_later(pl_ticks now, pl_ticks ticks) {
-  return ticks > PL_TICKS_MAX - now ? PL_TICKS_MAX : now + ticks;
+  return pl_ticks_sum(now, ticks);
 }
 
 static inline const uint32_t *pl_task_streams(const pl_engine *engine, const pl_task *task) {

@@ -138,9 +138,12 @@ uint32_t pl_graph_builder_segment(pl_graph_builder *builder, const pl_part *part
   if (n_parts == 0) return refuse_value(builder, "would run a segment without parts");
   pl_ticks ticks = 0;
   for (uint32_t part = 0; part < n_parts; part++) {
-    if (!is_part_right(builder, &parts[part]) || ticks > PL_TICKS_MAX - parts[part].ticks)
+    if (!is_part_right(builder, &parts[part]))
       return refuse_value(builder, "would run a segment with a duration below zero or beyond 48 days, an unknown "
                                    "category, or a name that is not in the graph");
+    if (ticks > PL_TICKS_MAX - parts[part].ticks)
+      return refuse_value(builder, "would run a segment of more than 48 days (4.19e6 s), and dates reach no further; "
+                                   "make the run shorter (a smaller batch or sequence, more devices)");
     ticks += parts[part].ticks;
   }
   memcpy(builder->parts + builder->n_parts, parts, n_parts * sizeof *parts);

@@ -23,7 +23,7 @@ pl_ticks pl_transfer_solo_ticks(const pl_transfer_table *table, uint32_t spec, d
   pl_ticks latency = table->specs[spec].latency;
   if (!(size_bytes > 0.0)) return latency;
   pl_ticks moving = pl_ticks_from_s(size_bytes / pl_transfer_solo_rate(table, spec));
-  return moving > PL_TICKS_MAX - latency ? PL_TICKS_MAX : latency + moving;
+  return pl_ticks_sum(latency, moving);
 }
 
 /* A link occurs once per spec: strictly increasing lists, which builders make, are checked in one pass. */

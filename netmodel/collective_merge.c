@@ -42,7 +42,7 @@ pl_code pl_fluid_collective_merge(const pl_cluster *cluster, pl_arena *arena, pl
   for (const pl_fluid_collective *phase = fluid; phase != NULL; phase = phase->next) {
     progress_bytes += phase->progress_bytes;
     alone_s += phase->progress_bytes / pl_fluid_alone_Bps(cluster, phase);
-    spec.latency += phase->spec.latency;
+    spec.latency = pl_ticks_sum(spec.latency, phase->spec.latency);
     spec.share_weight = fmin(spec.share_weight, phase->spec.share_weight);
     n_uses += phase->spec.n_uses;
   }

@@ -42,7 +42,7 @@ static pl_code broadcast_usage(const pl_collective_group *group, pl_arena *arena
     for (uint32_t i = 0; i + 1 < n; i++) {
       uint32_t at = (root + i) % n;
       keys[next++] = pl_hop_key(ring[at], ring[(at + 1) % n]);
-      chain += group->hop_latency[(size_t)c * n + at];
+      chain = pl_ticks_sum(chain, group->hop_latency[(size_t)c * n + at]);
     }
     if (chain > *latency) *latency = chain;
   }

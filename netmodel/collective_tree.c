@@ -111,7 +111,7 @@ static pl_ticks deepest(const pl_tree *tree, const pl_ticks *hop, pl_ticks *sum)
   pl_ticks largest = 0;
   for (uint32_t i = 0; i < tree->n; i++) {
     uint32_t at = tree->by_depth[i], parent = tree->parent[at];
-    sum[at] = parent == PL_NONE ? 0 : sum[parent] + hop[at];
+    sum[at] = parent == PL_NONE ? 0 : pl_ticks_sum(sum[parent], hop[at]);
     if (sum[at] > largest) largest = sum[at];
   }
   return largest;
@@ -126,7 +126,7 @@ static pl_code add_tree(const pl_collective_group *group, const pl_tree *tree, b
     PL_TRY(pl_usage_hop(builder, upwards ? child : parent, upwards ? parent : child, 1, &hop[i], error));
     hop[i] += group->step_overhead;
   }
-  *latency += deepest(tree, hop, sum);
+  *latency = pl_ticks_sum(*latency, deepest(tree, hop, sum));
   return PL_OK;
 }
 

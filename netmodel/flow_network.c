@@ -83,7 +83,7 @@ static bool reserve(flow_network *network) {
 
 static pl_ticks later(pl_ticks now, double time_s) {
   pl_ticks ticks = pl_ticks_from_s(time_s);
-  return ticks > PL_TICKS_MAX - now ? PL_TICKS_MAX : now + ticks;
+  return pl_ticks_sum(now, ticks);
 }
 
 /* ---- reservations ---- */
@@ -177,7 +177,7 @@ static uint32_t flow_start(pl_network *base, pl_ticks now, uint32_t task, uint32
   if (slot == PL_NONE) return PL_NONE;
   flow *f = &network->flows[slot];
   pl_ticks latency = network->sharing.table->specs[spec].latency;
-  pl_ticks moves = latency > PL_TICKS_MAX - now ? PL_TICKS_MAX : now + latency;
+  pl_ticks moves = pl_ticks_sum(now, latency);
   if (takes_no_time(network, f)) {
     f->phase = PHASE_ENDING;
     pl_flow_heap_set(&network->ends, slot, task, moves);
@@ -195,7 +195,7 @@ static uint32_t flow_resume(pl_network *base, pl_ticks now, uint32_t task, uint3
                             pl_ticks begun) {
   flow_network *network = self(base);
   if (begun == now) return flow_start(base, now, task, spec, size_bytes);
-  pl_ticks moves = begun + network->sharing.table->specs[spec].latency;
+  pl_ticks moves = pl_ticks_sum(begun, network->sharing.table->specs[spec].latency);
   uint32_t slot = take_flow(network, task, spec, size_bytes, moves);
   if (slot == PL_NONE) return PL_NONE;
   if (moves > now) { /* its latency is not over */

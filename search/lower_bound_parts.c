@@ -59,7 +59,7 @@ static bool make_pass(const pl_lower_bounds *bounds, const pl_bound_blocks *bloc
       if (op->overlap == PL_OVERLAP_NONE && !less) note_collective(pass, family, op);
     } else {
       for (uint32_t p = 0; p < bounds->cluster->n_profiles && bounds->job->op_profile == NULL; p++)
-        compute[p] += pl_ticks_from_s(pl_op_cost(&bounds->cluster->profiles[p], op).time_s);
+        compute[p] = pl_ticks_sum(compute[p], pl_ticks_from_s(pl_op_cost(&bounds->cluster->profiles[p], op).time_s));
     }
     pass->host_s += pl_host_s_of_op(framework, block, op, backward);
   }

@@ -349,16 +349,6 @@ static void empty_transfer_ends_at_once(void **state) {
   assert_int_equal(result.makespan, 9);
 }
 
-static void longest_durations_saturate(void **state) {
-  (void)state;
-  pl_graph_builder *builder = pl_graph_builder_take(&arena, PL_STREAMS_IN_ORDER);
-  pl_graph_builder_device(builder, &(pl_graph_device){.multiplicity = 1});
-  uint32_t stream = pl_graph_builder_stream(builder, 0, PL_STREAM_COMPUTE);
-  for (int at = 0; at < 3; at++)
-    pl_graph_builder_delay(builder, PL_TICKS_MAX, PL_CATEGORY_OTHER, &stream, 1, PL_NONE, 0);
-  assert_int_equal(run(builder).makespan, PL_TICKS_MAX);
-}
-
 static void transfers_without_network_are_refused(void **state) {
   (void)state;
   pl_graph_builder *builder = pl_graph_builder_take(&arena, PL_STREAMS_IN_ORDER);
@@ -388,7 +378,6 @@ int main(void) {
       ENGINE_TEST(waiting_task_holds_back_nobody),
       ENGINE_TEST(zero_durations_do_not_recurse),
       ENGINE_TEST(empty_transfer_ends_at_once),
-      ENGINE_TEST(longest_durations_saturate),
       ENGINE_TEST(transfers_without_network_are_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -156,6 +156,53 @@ static void unfinished_runs_are_reported(void **state) {
   assert_non_null(strstr(error.message, "task 1 (unnamed), which waits for 1 others"));
 }
 
+/* `n` tasks one after the other. */
+static pl_code run_chain(pl_ticks ticks, uint32_t n, pl_ticks *makespan, pl_error *error) {
+  pl_graph_builder *builder = make_builder(0);
+  uint32_t last = add_delay(builder, ticks);
+  for (uint32_t i = 1; i < n; i++) {
+    uint32_t next = add_delay(builder, ticks);
+    pl_graph_builder_edge(builder, last, next);
+    last = next;
+  }
+  PL_TRY(pl_graph_builder_freeze(builder, &graph, error));
+  pl_engine_result result;
+  PL_TRY(pl_engine_run(&graph, NULL, NULL, &arena, &result, error));
+  *makespan = result.makespan;
+  return PL_OK;
+}
+
+/* Sums over many tasks as well as single ones: what reaches the last date has no time. */
+static void a_run_beyond_the_last_date_is_refused(void **state) {
+  (void)state;
+  const struct {
+    pl_ticks ticks;
+    uint32_t n;
+    bool fits;
+  } cases[] = {{PL_TICKS_MAX - 1, 1, true},       {PL_TICKS_MAX, 1, false},          {PL_TICKS_MAX / 4 - 1, 4, true},
+               {PL_TICKS_MAX / 4, 4, false},      {PL_TICKS_MAX / 4, 64, false},     {PL_TICKS_MAX, 3, false},
+               {PL_TICKS_MAX / 4096, 4095, true}, {PL_TICKS_MAX / 4096, 5000, false}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    pl_ticks makespan = 0;
+    pl_error error = PL_ERROR_INIT;
+    pl_code code = run_chain(cases[i].ticks, cases[i].n, &makespan, &error);
+    assert_int_equal(code, cases[i].fits ? PL_OK : PL_UNSUPPORTED);
+    if (cases[i].fits) assert_true(makespan == cases[i].ticks * (pl_ticks)cases[i].n);
+    if (!cases[i].fits) assert_non_null(strstr(error.message, "more than 48 days"));
+  }
+}
+
+static void so_is_a_segment(void **state) {
+  (void)state;
+  pl_graph_builder *builder = make_builder(0);
+  const pl_part parts[] = {{.ticks = PL_TICKS_MAX / 2 + 1, .computes = true, .name = PL_NONE},
+                           {.ticks = PL_TICKS_MAX / 2, .computes = true, .name = PL_NONE}};
+  pl_error error = PL_ERROR_INIT;
+  assert_int_equal(pl_graph_builder_segment(builder, parts, 2), PL_NONE);
+  assert_int_equal(pl_graph_builder_freeze(builder, &graph, &error), PL_BAD_INPUT);
+  assert_non_null(strstr(error.message, "more than 48 days"));
+}
+
 #define ENGINE_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void) {
@@ -164,6 +211,8 @@ int main(void) {
       ENGINE_TEST(tasks_of_no_duration_stay_inside),
       ENGINE_TEST(parts_are_asked_for_one_by_one),
       ENGINE_TEST(unfinished_runs_are_reported),
+      ENGINE_TEST(a_run_beyond_the_last_date_is_refused),
+      ENGINE_TEST(so_is_a_segment),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
