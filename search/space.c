@@ -82,7 +82,7 @@ static bool breaks_pipeline_rule(const pl_space *space, const pl_candidate *cand
   const pl_job *job = space->job;
   if (candidate->pp > space->model->n_layers) return *reason = PL_DROP_STAGES, true;
   if (candidate->schedule != PL_SCHEDULE_INTERLEAVED) return false;
-  if (space->model->n_layers % (candidate->pp * candidate->vpp) != 0) return *reason = PL_DROP_CHUNKS, true;
+  if (space->model->n_layers % ((int64_t)candidate->pp * candidate->vpp) != 0) return *reason = PL_DROP_CHUNKS, true;
   if (job->gbs / candidate->dp / candidate->mbs % candidate->pp != 0) return *reason = PL_DROP_ROUNDS, true;
   return false;
 }

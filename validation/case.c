@@ -15,7 +15,7 @@ static uint64_t configuration(const pl_measured_row *row) {
   pl_digest digest;
   pl_digest_init(&digest);
   const char *const texts[] = {row->family,    row->model,    row->gpu,  row->interconnect, row->framework,
-                               row->precision, row->mlp_type, row->fsdp, row->recompute};
+                               row->precision, row->mlp_type, row->fsdp, row->recompute,    row->assign};
   for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
     pl_digest_text(&digest, texts[i]);
 #define PL_MEASURED_COUNT(name, lowest, absent) pl_digest_u64(&digest, (uint64_t)row->name);
@@ -128,6 +128,7 @@ static pl_code express(pl_case *c, const pl_csv *known, const pl_case_options *o
   if (!c->crashed && isnan(c->measured_s) && isnan(c->measured_mem_bytes) && row->measured_rank == 0)
     return pl_fail(error, PL_UNSUPPORTED, "not stated: step_time_s");
   PL_TRY(find_framework(c, options, profiles, arena, error));
+  PL_TRY(pl_row_check_counts(row, &c->habits, error));
   if (options->framework == NULL) pl_row_choose(row, &c->habits, &c->framework);
   char platform[PL_ROW_PLATFORM_BYTES];
   pl_model *model = PL_TAKE(arena, pl_model, 1);

@@ -47,6 +47,11 @@ pl_row_habits pl_row_habits_of(const pl_measured_row *row);
  * measurements; NULL: none is known by it. */
 const char *pl_row_device_named(const char *gpu);
 
+enum { PL_ROW_RANKS_MAX = 1 << 24 };
+/* Whatever a cell says, what follows is within 32 bits: degrees and their products as --strategy takes them, gbs and
+ * seq_len as --gbs and --seq; zero_stage is 0 to 3, sp 0 or 1. */
+pl_code pl_row_check_counts(const pl_measured_row *row, const pl_row_habits *habits, pl_error *error);
+
 enum { PL_ROW_PLATFORM_BYTES = 192 };
 /* The machines of a row: node kind, count, device, network. `name` receives a text that is equal exactly for equal
  * plans (and is what `platform make` would be asked for). */

@@ -78,7 +78,8 @@ static int64_t known_count(entry known, const char *column) {
 
 int32_t pl_row_recipe_vpp(const pl_measured_row *row, const pl_csv *known) {
   const entry found = {known, find_known(known, row->model)};
-  return row->pp > 1 && row->pp == known_count(found, "recipe_pp") ? (int32_t)known_count(found, "recipe_vpp") : 0;
+  int64_t vpp = known_count(found, "recipe_vpp");
+  return row->pp > 1 && row->pp == known_count(found, "recipe_pp") && vpp < INT16_MAX ? (int32_t)vpp : 0;
 }
 
 /* "vocab ~250k" in the notes: bigscience's pages say it once for a whole page. */

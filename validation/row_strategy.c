@@ -7,15 +7,9 @@
 #include "core/result.h"
 #include "validation/row.h"
 
+/* Stated counts have passed pl_row_check_counts. */
 static int32_t degree(int64_t stated) {
   return stated > 0 ? (int32_t)stated : 1;
-}
-
-static pl_code check_degrees(const pl_measured_row *row, pl_error *error) {
-  const int64_t degrees[] = {row->tp, row->pp, row->vpp, row->dp, row->mbs, row->cp, row->ep};
-  for (size_t i = 0; i < sizeof degrees / sizeof degrees[0]; i++)
-    if (degrees[i] > 1 << 24) return pl_fail(error, PL_UNSUPPORTED, "strategy: a degree of %" PRId64, degrees[i]);
-  return PL_OK;
 }
 
 /* Stated; or what the GPUs leave after the other degrees. */
@@ -25,10 +19,14 @@ static int32_t data_degree(const pl_measured_row *row) {
 }
 
 /* Stated; or all that a replica has at once, and with a pipeline one sequence, as in Megatron's own examples. */
-static int64_t microbatch(const pl_measured_row *row) {
-  if (row->mbs > 0) return row->mbs;
-  if (row->pp > 1 || row->gbs % data_degree(row) != 0) return 1;
-  return row->gbs / data_degree(row);
+static pl_code find_microbatch(const pl_measured_row *row, int32_t *mbs, pl_error *error) {
+  int64_t found = row->mbs;
+  if (found == 0) found = row->pp > 1 || row->gbs % data_degree(row) != 0 ? 1 : row->gbs / data_degree(row);
+  if (found > PL_ROW_RANKS_MAX)
+    return pl_fail(error, PL_UNSUPPORTED, "count: no mbs is stated, and gbs / dp = %" PRId64 " is more than %d", found,
+                   PL_ROW_RANKS_MAX);
+  *mbs = (int32_t)found;
+  return PL_OK;
 }
 
 /* Words for it besides those of --strategy. Megatron-Core's lists of modules, "norm, act": norms and activation
@@ -182,14 +180,15 @@ static pl_code given_assignment(const pl_measured_row *row, const pl_model *mode
 
 pl_code pl_row_strategy(const pl_measured_row *row, const pl_row_habits *habits, const pl_model *model,
                         const pl_job *job, pl_arena *arena, pl_strategy *strategy, pl_error *error) {
-  PL_TRY(check_degrees(row, error));
+  int32_t mbs = 0;
+  PL_TRY(find_microbatch(row, &mbs, error));
   PL_TRY(check_method(row, error));
   *strategy = (pl_strategy){.pp = degree(row->pp),
                             .dp = data_degree(row),
                             .tmp = degree(row->tp),
                             .cp = degree(row->cp),
                             .ep = degree(row->ep),
-                            .mbs = (int32_t)microbatch(row),
+                            .mbs = mbs,
                             .vpp = row->pp > 1 ? degree(row->vpp > 0 ? row->vpp : habits->vpp) : 1,
                             .schedule = PL_SCHEDULE_1F1B,
                             .overlap = true,

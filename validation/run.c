@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/temporary_folder.h"
 #include "netmodel/platform.h"
 #include "netmodel/platform_make.h"
 #include "netmodel/topology_cache.h"
@@ -18,7 +19,7 @@ typedef struct run {
   pl_arena *arena; /* for reasons: the master's only, under the critical section below */
   pl_error *error;
   const pl_collective_profile *collective_profile; /* NULL: ideal */
-  char folder[64];                                 /* of the platform files */
+  const char *folder;                              /* of the platform files */
 } run;
 
 /* ---- one case ---- */
@@ -111,8 +112,8 @@ static void simulate_all(const run *r, pl_case **some, uint32_t n, const pl_plat
 static pl_code load(const run *r, const pl_case *c, uint32_t group, pl_platform **platform, pl_error *error) {
   if (r->options->platform_path != NULL)
     return pl_platform_load(r->options->platform_path, r->options->profile_folder, platform, error);
-  char path[96];
-  snprintf(path, sizeof path, "%s/p%u.xml", r->folder, group);
+  const char *path = pl_arena_printf(r->arena, "%s/p%u.xml", r->folder, group);
+  if (path == NULL) return pl_fail_memory(error, "the name of a file");
   PL_TRY(pl_platform_make_file(&c->plan, path, true, error));
   pl_code code = pl_platform_load(path, r->options->profile_folder, platform, error);
   unlink(path);
@@ -159,10 +160,7 @@ pl_code pl_cases_simulate(pl_cases *cases, const pl_case_options *options, pl_ar
   for (uint32_t i = 0; i < cases->n_cases; i++)
     if (cases->cases[i].reason == NULL) some[n++] = &cases->cases[i];
   qsort(some, n, sizeof *some, compare_platforms);
-  const char *parent = getenv("TMPDIR");
-  int length = snprintf(r.folder, sizeof r.folder, "%s/paceline-XXXXXX", parent != NULL ? parent : "/tmp");
-  if (length < 0 || (size_t)length >= sizeof r.folder || mkdtemp(r.folder) == NULL)
-    return pl_fail(error, PL_IO, "cannot make a folder for platform files in %s (TMPDIR)", parent ? parent : "/tmp");
+  PL_TRY(pl_temporary_folder_make(arena, &r.folder, error));
   pl_code code = simulate_groups(&r, some, n);
   rmdir(r.folder);
   return code;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "core/digest.h"
+#include "core/temporary_folder.h"
 #include "validation/fit_table.h"
 #include "validation/profile_store.h"
 #include "validation/statistics.h"
@@ -21,7 +22,7 @@ typedef struct search {
   pl_case_options options;
   pl_arena *arena;
   pl_error *error;
-  char file[128]; /* of the candidate, in options.profile_folder */
+  const char *file; /* of the candidate, in options.profile_folder */
   double loss[GRID + 1];
 } search;
 
@@ -153,18 +154,13 @@ pl_code pl_sustained_fit_take(pl_cases *cases, const char *profile, const pl_dev
                    "%u timed runs on one machine of %s that can be expressed; a fit needs at least %d (paceline "
                    "validate says why others cannot)",
                    n, base->name, PL_SUSTAINED_RUNS_MIN);
-  char folder[64];
-  const char *parent = getenv("TMPDIR");
-  int length = snprintf(folder, sizeof folder, "%s/paceline-XXXXXX", parent != NULL ? parent : "/tmp");
-  if (length < 0 || (size_t)length >= sizeof folder || mkdtemp(folder) == NULL)
-    return pl_fail(error, PL_IO, "cannot make a folder for profiles in %s (TMPDIR)", parent ? parent : "/tmp");
+  const char *folder;
+  PL_TRY(pl_temporary_folder_make(arena, &folder, error));
   search s = {.cases = cases, .profile = profile, .options = *options, .arena = arena, .error = error};
   s.options.profile_folder = folder;
-  length = snprintf(s.file, sizeof s.file, "%s/%s.json", folder, base->name);
-  pl_code code = length > 0 && (size_t)length < sizeof s.file
-                     ? fit_share(&s, fit)
-                     : pl_fail(error, PL_BAD_INPUT, "the name %s is too long for a file", base->name);
-  unlink(s.file);
+  s.file = pl_arena_printf(arena, "%s/%s.json", folder, base->name);
+  pl_code code = s.file != NULL ? fit_share(&s, fit) : pl_fail_memory(error, "the name of a file");
+  if (s.file != NULL) unlink(s.file);
   rmdir(folder);
   return code;
 }

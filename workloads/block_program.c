@@ -61,6 +61,11 @@ static pl_code check_experts(const pl_model *model, const pl_block_shard *shard,
                    "%s: experts with tmp=%d need sequence parallelism (sp=1): without it the ranks of a tensor group "
                    "would send the same tokens",
                    model->name, shard->tmp);
+  double tokens = (double)shard->mbs * (double)shard->seq * (double)model->topk * model->capacity_factor;
+  if (model->n_experts > 0 && tokens > 0x1p53)
+    return pl_fail(error, PL_BAD_INPUT,
+                   "%s: mbs=%d, seq=%lld: %.3g tokens for the experts are more than can be counted", model->name,
+                   shard->mbs, (long long)shard->seq, tokens);
   return PL_OK;
 }
 

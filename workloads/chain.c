@@ -177,7 +177,9 @@ static pl_code read_residual(parser *in) {
 static pl_code join(parser *in, uint8_t first, uint8_t second) {
   pl_picture a = made_by(in, first), b = made_by(in, second);
   if (a.height != b.height || a.width != b.width) return fail(in, "branches end in pictures of unlike sizes");
-  pl_picture both = {a.channels + b.channels, a.height, a.width};
+  int64_t channels = (int64_t)a.channels + b.channels;
+  if (channels > WIDTH_MAX) return fail(in, "the branches end in more than 1048576 channels together");
+  pl_picture both = {(int32_t)channels, a.height, a.width};
   return add_step(in, &(pl_chain_step){.kind = PL_STEP_JOIN, .first = first, .second = second, .in = a, .out = both});
 }
 

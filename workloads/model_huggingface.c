@@ -352,9 +352,23 @@ static pl_code read_document(const pl_document *document, pl_arena *arena, pl_mo
   return PL_OK;
 }
 
+/* Widths within their limits may still multiply to what no counter of bytes holds. */
+static pl_code check_size(const pl_document *document, const pl_model *model, pl_error *error) {
+  const double most = 0x1p57; /* bytes beside each: below 2^5 */
+  for (int32_t block = 0; block < pl_model_n_blocks(model); block++) {
+    double own = pl_model_block_parameters(model, block);
+    if (own > most)
+      return pl_document_fail(document, pl_document_root(document), error,
+                              "the dimensions make a block of %.3g parameters; at most %.3g can be simulated", own,
+                              most);
+  }
+  return PL_OK;
+}
+
 static pl_code finish(pl_document *document, pl_arena *arena, pl_model *model, pl_error *error) {
   *model = (pl_model){0};
   pl_code code = read_document(document, arena, model, error);
+  if (code == PL_OK) code = check_size(document, model, error);
   if (code != PL_OK) *model = (pl_model){0};
   pl_document_destroy(document);
   return code;

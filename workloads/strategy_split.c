@@ -66,7 +66,7 @@ static pl_code check_sum(const pl_strategy *strategy, const pl_job *job, pl_erro
                      data, strategy->split[data]);
     sum += strategy->split[data];
   }
-  if (sum * strategy->mbs == job->gbs) return PL_OK;
+  if (job->gbs % strategy->mbs == 0 && sum == job->gbs / strategy->mbs) return PL_OK; /* the product may overflow */
   return pl_fail(error, PL_BAD_INPUT,
                  "strategy: split gives out %" PRId64
                  " microbatches of mbs=%d sequences, which are not the global batch "

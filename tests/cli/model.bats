@@ -69,6 +69,17 @@ refused() { # MESSAGE ARGUMENT...
   refused "supported are gpt2" show "$BATS_TEST_TMPDIR/t5.json"
   sed 's/"gpt2-345m"/"a\\nb"/' "$model" >"$BATS_TEST_TMPDIR/name.json"
   refused "'name' holds a control character" show "$BATS_TEST_TMPDIR/name.json"
+  python3 -c "
+import json
+m = json.load(open('workloads/models/vgg-16.json'))
+m['blocks'][1] = ', '.join(['(|)'] * 32)
+json.dump(m, open('$BATS_TEST_TMPDIR/bars.json', 'w'), indent=1)
+m = json.load(open('workloads/models/mixtral-8x7b.json'))
+m.update(hidden_size=1 << 22, intermediate_size=1 << 22, num_local_experts=65536)
+json.dump(m, open('$BATS_TEST_TMPDIR/huge.json', 'w'))"
+  refused "bars.json:12:3: 'blocks'" show "$BATS_TEST_TMPDIR/bars.json"
+  refused "more than 1048576 channels" show "$BATS_TEST_TMPDIR/bars.json"
+  refused "huge.json:1:1: the dimensions make a block of 3.46e+18 parameters" show "$BATS_TEST_TMPDIR/huge.json"
   refused "dgx-1v.xml:1:1: not valid JSON here" show platforms/dgx-1v.xml
 }
 

@@ -37,6 +37,25 @@ refuses() {
   done
 }
 
+@test "counts beyond 32 bits are rows that cannot be, with the count" {
+  run -0 --separate-stderr "$PACELINE" validate tests/fuzz/corpus/measured/numbers.csv --csv "$BATS_TEST_TMPDIR/numbers.csv"
+  [[ ${lines[0]} == "15 rows, 15 different configurations, 5 expressed, 5 compared"* ]]
+  grep -q ',count: gbs 4294967296 is more than 2147483647' "$BATS_TEST_TMPDIR/numbers.csv"
+  grep -q ',count: tp \* pp \* cp \* dp is more than 16777216' "$BATS_TEST_TMPDIR/numbers.csv"
+  grep -q ',"\?count: no mbs is stated, and gbs / dp = 2147483647 is more than 16777216' "$BATS_TEST_TMPDIR/numbers.csv"
+  grep -q ',count: pp \* vpp is more than 16777216' "$BATS_TEST_TMPDIR/numbers.csv"
+  grep -q ',count: zero_stage 4294967297 is more than 3' "$BATS_TEST_TMPDIR/numbers.csv"
+}
+
+@test "TMPDIR may be long; one that is not there is named" {
+  local long=$BATS_TEST_TMPDIR/$(printf 'x%.0s' {1..200})
+  mkdir "$long"
+  TMPDIR=$long run -0 "$PACELINE" validate "$few"
+  [[ -z $(ls -A "$long") ]]
+  TMPDIR=/nowhere run -1 --separate-stderr "$PACELINE" validate "$few"
+  [[ $stderr == "paceline validate: cannot make a folder for temporary files in /nowhere: No such file or directory; set TMPDIR" ]]
+}
+
 @test "JSON has the families and their figures" {
   run -0 --separate-stderr "$PACELINE" validate "$few" --json
   jq -e '.families | length == 1' <<<"$output"

@@ -104,6 +104,7 @@ static void test_refused_chains(void **state) {
                {"conv 64 3x3/0", "a positive number is missing"},
                {"conv 99999999999 3x3", "too large"},
                {"conv 64 9x9v", "smaller than the filter"},
+               {"conv 524288 1x1, (|), (|)", "more than 1048576 channels"},
                {"conv 64 3x3 conv 64 3x3", "a comma or the end"},
                {"conv 64 3x3,", "unknown layer"},
                {"[conv 64 3x3", "']' is missing"},
