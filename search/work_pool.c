@@ -165,9 +165,11 @@ static void direct(pool_state *state, pl_worker *worker) {
 void pl_worker_init(pl_worker *worker) {
   pl_arena_init(&worker->arena, 0);
   pl_topology_cache_init(&worker->cache, PL_TOPOLOGY_CACHE_BYTES);
+  pl_block_cache_init(&worker->blocks, PL_BLOCK_CACHE_BYTES);
 }
 
 void pl_worker_release(pl_worker *worker) {
+  pl_block_cache_release(&worker->blocks);
   pl_topology_cache_release(&worker->cache);
   pl_arena_release(&worker->arena);
 }

@@ -20,6 +20,7 @@
 #include "core/result.h"
 #include "core/status.h"
 #include "netmodel/topology_cache.h"
+#include "workloads/block_cache.h"
 
 typedef struct pl_work_block {
   uint32_t first, count; /* candidates first .. first + count - 1 */
@@ -29,6 +30,7 @@ typedef struct pl_work_block {
 typedef struct pl_worker {
   pl_arena arena; /* reset before each candidate */
   pl_topology_cache cache;
+  pl_block_cache blocks;
 } pl_worker;
 
 void pl_worker_init(pl_worker *worker);

@@ -1,9 +1,9 @@
 /* See workloads/model.h, pl_block_program_take: checks the shard, writes the tape, derives the rest and copies the
  * result to the arena.
  *
- * Programs are taken per candidate of a sweep, tens of thousands of times, so nothing here allocates but the three
- * copies at the end. A cache shared between threads was rejected: at about two microseconds a program costs less than
- * finding it under a lock.
+ * Programs are taken thousands of times in a sweep, so nothing here allocates but the three copies at the end. A cache
+ * shared between threads was rejected: at about two microseconds a program costs less than finding it under a lock
+ * (each thread has its own: workloads/block_cache.h).
  */
 #include <string.h>
 
@@ -69,7 +69,7 @@ static pl_code check_experts(const pl_model *model, const pl_block_shard *shard,
   return PL_OK;
 }
 
-static pl_code check_shard(const pl_model *model, const pl_block_shard *shard, pl_error *error) {
+pl_code pl_block_check_shard(const pl_model *model, const pl_block_shard *shard, pl_error *error) {
   enum { TMP_MAX = 1 << 16, MBS_MAX = 1 << 16 };
   const int64_t seq_max = INT64_C(1) << 24;
   if (shard->cp < 0 || shard->cp > TMP_MAX || shard->ep < 0 || shard->ep > TMP_MAX)
@@ -138,7 +138,7 @@ static void *copy_of(pl_arena *arena, const void *source, size_t count, size_t s
 static pl_code take(const pl_model *model, pl_block_kind kind, const pl_model_part *part, const pl_block_shard *shard,
                     pl_arena *arena, pl_block_program *program, pl_error *error) {
   *program = (pl_block_program){.kind = kind};
-  PL_TRY(check_shard(model, shard, error));
+  PL_TRY(pl_block_check_shard(model, shard, error));
   pl_tape tape;
   pl_tape_init(&tape, model, shard);
   tape.layer = kind == PL_BLOCK_CHAIN; /* what recomputation acts on */
@@ -200,5 +200,15 @@ pl_code pl_block_class_program_take(const pl_model *model, int32_t class_of_bloc
   own.seq = part->rows;
   PL_TRY(take(part->model, part->kind, part, &own, arena, program, error));
   program->block_class = class_of_blocks;
+  return PL_OK;
+}
+
+pl_code pl_block_programs_take(const pl_model *model, const pl_block_shard *shard, pl_arena *arena,
+                               const pl_block_program **blocks, pl_error *error) {
+  pl_block_program *made = PL_TAKE(arena, pl_block_program, pl_model_n_classes(model));
+  if (made == NULL) return pl_fail_memory(error, "the programs of the blocks");
+  for (int32_t c = 0; c < pl_model_n_classes(model); c++)
+    PL_TRY(pl_block_class_program_take(model, c, shard, arena, &made[c], error));
+  *blocks = made;
   return PL_OK;
 }

@@ -51,6 +51,8 @@ typedef struct compilation {
   pl_graph_builder *builder;
   pl_meetings meetings;
   uint32_t send_name;
+  const pl_block_prices **prices; /* per device profile of the cluster; NULL: not asked for yet */
+  pl_error *error;
 } compilation;
 
 /* ---- emitting pieces ---- */
@@ -314,6 +316,16 @@ static bool prepare(compilation *state, uint32_t index, unrolling *own) {
 
 /* ---- crews ---- */
 
+static pl_code find_prices(compilation *state, uint32_t device, const pl_block_prices **prices) {
+  uint32_t profile = state->cluster->devices[device].profile;
+  if (state->prices[profile] == NULL)
+    PL_TRY(pl_block_cache_prices(state->options->blocks, state->program->model, state->program->blocks,
+                                 &state->cluster->profiles[profile], state->arena, &state->prices[profile],
+                                 state->error));
+  *prices = state->prices[profile];
+  return PL_OK;
+}
+
 static bool take_pieces(compilation *state, crew *own) {
   const pl_program *program = state->program;
   const pl_device_class *class = own->members[0].device;
@@ -330,6 +342,7 @@ static bool take_pieces(compilation *state, crew *own) {
                               .profile = pl_cluster_profile(state->cluster, class->device),
                               .builder = state->builder,
                               .arena = state->arena};
+  if (find_prices(state, class->device, &context.prices) != PL_OK) return false;
   pl_block_scale scales[PL_MODEL_CLASSES_MAX][2];
   if (pl_block_scales_of(state->cluster, program, state->plan, class, scales)) context.scales = scales;
   for (size_t chunk = 0; chunk < vpp; chunk++) {
@@ -379,9 +392,11 @@ static bool unroll(compilation *state, uint32_t index, bool *is_unrolled) {
 pl_code pl_compile(const pl_cluster *cluster, const pl_program *program, const pl_communication_plan *plan,
                    const pl_compile_options *options, pl_arena *arena, pl_compiled *compiled, pl_error *error) {
   *compiled = (pl_compiled){.transfer_bytes = NULL};
-  compilation state = {.cluster = cluster, .program = program, .plan = plan, .options = options, .arena = arena};
+  compilation state = {
+      .cluster = cluster, .program = program, .plan = plan, .options = options, .arena = arena, .error = error};
+  state.prices = PL_TAKE(arena, const pl_block_prices *, cluster->n_profiles);
   state.builder = pl_graph_builder_take(arena, options->streams);
-  if (state.builder == NULL) return pl_fail_memory(error, "the graph");
+  if (state.builder == NULL || state.prices == NULL) return pl_fail_memory(error, "the graph");
   state.send_name = options->names ? pl_graph_builder_name(state.builder, "send") : PL_NONE;
   for (uint32_t class = 0; class < plan->n_device_classes; class ++)
     add_device(&state, &plan->device_classes[class]);

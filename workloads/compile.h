@@ -13,6 +13,7 @@
 #define PL_WORKLOADS_COMPILE_H
 
 #include "core/graph.h"
+#include "workloads/block_cache.h"
 #include "workloads/communication.h"
 #include "workloads/origins.h"
 #include "workloads/stage_memory.h"
@@ -26,6 +27,7 @@ typedef struct pl_compile_options {
   bool names;             /* give tasks and parts names (for timelines) */
   bool no_overlap_factor; /* ignore the profiles' gamma */
   pl_origins *origins;    /* says what parts and tasks were made from; NULL = nobody asks */
+  pl_block_cache *blocks; /* of which the program's blocks are; NULL = none */
 } pl_compile_options;
 
 typedef struct pl_compiled {

@@ -43,12 +43,13 @@ double pl_host_s_of_op(const pl_framework *framework, const pl_block_program *bl
   return launches_of(block, op) * (backward && !again ? framework->backward_launch_s : framework->launch_s);
 }
 
-static void add_op(const pl_piece_context *context, const pl_block_program *block, const pl_op *op, bool backward,
-                   pl_host_load *load) {
+/* `cost`: of the op on the device, without scales. */
+static void add_op(const pl_piece_context *context, const pl_block_program *block, const pl_op *op, pl_op_time cost,
+                   bool backward, pl_host_load *load) {
   bool is_collective = op->kind == PL_OP_COLLECTIVE;
   if (is_collective && class_of(context, op) == PL_NONE) return;
   load->device_s += is_collective ? collective_s(context, op)
-                                  : pl_block_op_cost(context->profile, context->scales, block->block_class, op).time_s;
+                                  : pl_block_scaled_cost(cost, context->scales, block->block_class, op).time_s;
   load->host_s += pl_host_s_of_op(framework_of(context), block, op, backward);
 }
 
@@ -58,8 +59,9 @@ pl_host_load pl_host_load_of_instruction(const pl_piece_context *context, const 
   const pl_block_program *block =
       &context->program->blocks[pl_model_block_class(context->program->model, instruction->block)];
   const pl_op_list *list = instruction->backward ? &block->backward : &block->forward;
+  const pl_op_time *times = context->prices->times[block->block_class][instruction->backward];
   for (uint32_t i = 0; i < list->n_ops; i++)
-    add_op(context, block, &list->ops[i], instruction->backward, &load);
+    add_op(context, block, &list->ops[i], times[i], instruction->backward, &load);
   if (block->kind == PL_BLOCK_LAYER || block->kind == PL_BLOCK_EXPERT_LAYER)
     load.host_s += framework_of(context)->layer_s;
   if (context->scales != NULL)

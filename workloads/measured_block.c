@@ -188,13 +188,12 @@ bool pl_block_scales_of(const pl_cluster *cluster, const pl_program *program, co
   return true;
 }
 
-pl_op_time pl_block_op_cost(const pl_device_profile *profile, const pl_block_scale (*scales)[2], int32_t block_class,
-                            const pl_op *op) {
-  pl_op_time time = pl_op_cost(profile, op);
-  if (scales == NULL) return time;
+pl_op_time pl_block_scaled_cost(pl_op_time cost, const pl_block_scale (*scales)[2], int32_t block_class,
+                                const pl_op *op) {
+  if (scales == NULL) return cost;
   const pl_block_scale *scale = &scales[block_class][op->category == PL_CATEGORY_BACKWARD];
-  if (scale->source == PL_COST_TABLE) return time;
-  time.time_s *= scale->device;
-  time.source = scale->source;
-  return time;
+  if (scale->source == PL_COST_TABLE) return cost;
+  cost.time_s *= scale->device;
+  cost.source = scale->source;
+  return cost;
 }

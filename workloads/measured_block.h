@@ -55,8 +55,8 @@ pl_code pl_measured_blocks_take(const pl_model *model, const pl_job *job, const 
 bool pl_block_scales_of(const pl_cluster *cluster, const pl_program *program, const pl_communication_plan *plan,
                         const pl_device_class *device, pl_block_scale scales[PL_MODEL_CLASSES_MAX][2]);
 
-/* pl_op_cost under `scales` (NULL: as it is), of an op of a block of this class. */
-pl_op_time pl_block_op_cost(const pl_device_profile *profile, const pl_block_scale (*scales)[2], int32_t block_class,
-                            const pl_op *op);
+/* The cost of an op of a block of this class under `scales` (NULL: as it is). */
+pl_op_time pl_block_scaled_cost(pl_op_time cost, const pl_block_scale (*scales)[2], int32_t block_class,
+                                const pl_op *op);
 
 #endif

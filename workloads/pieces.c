@@ -230,6 +230,7 @@ static void add_block(gathering *state, const pl_instruction *instruction) {
   const pl_block_program *block =
       &context->program->blocks[pl_model_block_class(context->program->model, instruction->block)];
   const pl_op_list *list = instruction->backward ? &block->backward : &block->forward;
+  const pl_op_time *times = context->prices->times[block->block_class][instruction->backward];
   if (list->n_ops == 0) return;
   pl_memory_effect effect = pl_block_effect(block, instruction->backward);
   if (instruction->backward) keep_gradients(state, block, &effect);
@@ -249,7 +250,7 @@ static void add_block(gathering *state, const pl_instruction *instruction) {
     if (!taken) add_effect(state, effect.peak_bytes, effect.peak_bytes);
     taken = true;
     if (i == last) add_effect(state, 0, effect.net_bytes - effect.peak_bytes);
-    const pl_op_time cost = pl_block_op_cost(context->profile, context->scales, block->block_class, op);
+    const pl_op_time cost = pl_block_scaled_cost(times[i], context->scales, block->block_class, op);
     pl_origin origin = origin_of(op->category, op->name, cost);
     origin.op = op;
     origin.block = (int8_t)block->kind;

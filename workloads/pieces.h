@@ -3,6 +3,7 @@
 #define PL_WORKLOADS_PIECES_H
 
 #include "core/graph.h"
+#include "workloads/block_prices.h"
 #include "workloads/communication.h"
 #include "workloads/compile.h"
 #include "workloads/measured_block.h"
@@ -51,6 +52,7 @@ typedef struct pl_piece_context {
   const pl_compile_options *options;
   const pl_device_class *device; /* any of the crew */
   const pl_device_profile *profile;
+  const pl_block_prices *prices;     /* of the program's blocks on that profile */
   const pl_block_scale (*scales)[2]; /* by class of blocks and pass; NULL: nothing was measured */
   double late_s;                     /* by how much the host is late in the pass (workloads/host_floor.h) */
   pl_graph_builder *builder;

@@ -207,17 +207,22 @@ static pl_code make_program(pl_program *program, bool outline, pl_arena *arena, 
 
 pl_code pl_program_take(const pl_model *model, const pl_job *job, const pl_strategy *strategy, pl_arena *arena,
                         pl_program *program, pl_error *error) {
-  *program = (pl_program){.model = model, .job = job, .strategy = strategy};
   const pl_block_shard shard = pl_strategy_shard(strategy, job);
-  for (int32_t c = 0; c < pl_model_n_classes(model); c++)
-    PL_TRY(pl_block_class_program_take(model, c, &shard, arena, &program->blocks[c], error));
+  const pl_block_program *blocks;
+  PL_TRY(pl_block_programs_take(model, &shard, arena, &blocks, error));
+  return pl_program_of_blocks_take(model, job, strategy, blocks, arena, program, error);
+}
+
+pl_code pl_program_of_blocks_take(const pl_model *model, const pl_job *job, const pl_strategy *strategy,
+                                  const pl_block_program *blocks, pl_arena *arena, pl_program *program,
+                                  pl_error *error) {
+  *program = (pl_program){.model = model, .job = job, .strategy = strategy, .blocks = blocks};
   PL_TRY(pl_measured_blocks_take(model, job, strategy, arena, &program->measured, &program->n_measured, error));
   return make_program(program, false, arena, error);
 }
 
 pl_code pl_program_outline_take(const pl_model *model, const pl_job *job, const pl_strategy *strategy,
                                 const pl_block_program *blocks, pl_arena *arena, pl_program *program, pl_error *error) {
-  *program = (pl_program){.model = model, .job = job, .strategy = strategy};
-  memcpy(program->blocks, blocks, (size_t)pl_model_n_classes(model) * sizeof *blocks);
+  *program = (pl_program){.model = model, .job = job, .strategy = strategy, .blocks = blocks};
   return make_program(program, true, arena, error);
 }

@@ -115,9 +115,9 @@ typedef struct pl_program {
   int32_t n_microbatches; /* of the data-parallel replica that has most */
   /* Replicas with as many microbatches share a schedule: one, or as many as the split has numbers. */
   int32_t n_schedules;
-  const int32_t *schedule_of;                    /* per data rank */
-  pl_block_program blocks[PL_MODEL_CLASSES_MAX]; /* by pl_model_block_class */
-  const struct pl_measured_block *measured;      /* blocks as the job's op profile measured them */
+  const int32_t *schedule_of;               /* per data rank */
+  const pl_block_program *blocks;           /* by pl_model_block_class */
+  const struct pl_measured_block *measured; /* blocks as the job's op profile measured them */
   uint32_t n_measured;
   const pl_stage_program *stages; /* pp */
   const pl_family *families;
@@ -130,6 +130,12 @@ typedef struct pl_program {
 pl_code pl_program_take(const pl_model *model, const pl_job *job, const pl_strategy *strategy, pl_arena *arena,
                         pl_program *program, pl_error *error);
 
+/* The same of blocks (by class) that somebody has taken, of the strategy's shard and in memory that outlives the
+ * program.
+ */
+pl_code pl_program_of_blocks_take(const pl_model *model, const pl_job *job, const pl_strategy *strategy,
+                                  const pl_block_program *blocks, pl_arena *arena, pl_program *program,
+                                  pl_error *error);
 /* The program without what is large: families have no members, stages no schedules; everything else is the same.
  * `blocks` (by class) are those of the strategy's shard, in memory that outlives the program. What bounds are computed
  * from. O(stages + blocks + dp). */

@@ -78,9 +78,15 @@ static pl_code build(simulation *state) {
                                       .streams = options->streams,
                                       .names = options->trace != NULL || options->explanation != NULL,
                                       .origins = tells_origins(options) ? &state->origins : NULL,
+                                      .blocks = options->blocks,
                                       .no_overlap_factor = state->chunked || options->no_overlap_factor};
   pl_origins_init(&state->origins, state->arena);
-  PL_TRY(pl_program_take(state->model, state->job, state->strategy, state->arena, &state->program, state->error));
+  const pl_block_shard shard = pl_strategy_shard(state->strategy, state->job);
+  const pl_block_program *blocks;
+  pl_block_cache_begin(options->blocks, state->cluster, state->model);
+  PL_TRY(pl_block_cache_programs(options->blocks, state->model, &shard, state->arena, &blocks, state->error));
+  PL_TRY(pl_program_of_blocks_take(state->model, state->job, state->strategy, blocks, state->arena, &state->program,
+                                   state->error));
   if (options->print_program != NULL) pl_program_print(options->print_program, &state->program);
   PL_TRY(pl_communication_plan_take(state->cluster, &state->program, &communication, state->arena, &state->plan,
                                     state->error));

@@ -7,6 +7,7 @@
 #include "core/result.h"
 #include "netmodel/networks.h"
 #include "netmodel/topology_cache.h"
+#include "workloads/block_cache.h"
 #include "workloads/explanation.h"
 #include "workloads/interval.h"
 #include "workloads/strategy.h"
@@ -29,7 +30,9 @@ typedef struct pl_simulate_options {
   uint32_t n_feature_stages;   /* that `features` has room for; at least pp */
   const pl_residuals *residuals; /* fills the report's interval; NULL = nobody asks. No effect on chunked runs and READY
                                     streams, which calibration never saw */
-  pl_topology_cache *cache;      /* of the calling thread, kept between simulations; NULL = none. Changes no result. */
+  /* Of the calling thread, kept between simulations; NULL = none. They change no result. */
+  pl_topology_cache *cache;
+  pl_block_cache *blocks;
 } pl_simulate_options;
 
 #define PL_SIMULATE_OPTIONS_DEFAULT                                                                                    \

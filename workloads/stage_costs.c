@@ -99,7 +99,8 @@ static void price_class(const costing *state, pricing *own, const pl_device_clas
       const pl_op_list *list = pass == FORWARD ? &block->forward : &block->backward;
       double time_s = 0;
       for (uint32_t i = 0; i < list->n_ops; i++)
-        if (list->ops[i].kind != PL_OP_COLLECTIVE) time_s += pl_block_op_cost(profile, scales, c, &list->ops[i]).time_s;
+        if (list->ops[i].kind != PL_OP_COLLECTIVE)
+          time_s += pl_block_scaled_cost(pl_op_cost(profile, &list->ops[i]), scales, c, &list->ops[i]).time_s;
       at_least(&own->block_s[c][pass], share * time_s);
       at_least(&own->floor_s[c][pass], share * scales[c][pass].floor_s);
     }

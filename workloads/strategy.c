@@ -169,18 +169,6 @@ static pl_code check_options(const pl_strategy *strategy, const pl_model *model,
   return PL_OK;
 }
 
-static pl_code check_tensor_degree(const pl_strategy *strategy, const pl_model *model, const pl_job *job,
-                                   pl_error *error) {
-  pl_arena scratch;
-  pl_arena_init(&scratch, 1 << 16);
-  const pl_block_shard shard = pl_strategy_shard(strategy, job);
-  pl_block_program program;
-  pl_code code = pl_block_program_take(model, PL_BLOCK_LAYER, &shard, &scratch, &program, error);
-  if (code == PL_OK) code = pl_block_program_take(model, PL_BLOCK_HEAD, &shard, &scratch, &program, error);
-  pl_arena_release(&scratch);
-  return code;
-}
-
 pl_block_shard pl_strategy_shard(const pl_strategy *strategy, const pl_job *job) {
   return (pl_block_shard){.tmp = strategy->tmp,
                           .sp = strategy->sp,
@@ -216,7 +204,8 @@ pl_code pl_strategy_check(const pl_strategy *strategy, const pl_model *model, co
   PL_TRY(check_experts(strategy, model, error));
   PL_TRY(check_shard(strategy, model, error));
   PL_TRY(check_assignment(strategy, model, error));
-  return check_tensor_degree(strategy, model, job, error);
+  const pl_block_shard shard = pl_strategy_shard(strategy, job);
+  return pl_block_check_shard(model, &shard, error);
 }
 
 /* ---- printing ---- */

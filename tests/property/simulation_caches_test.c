@@ -1,6 +1,7 @@
-/* Rows with a topology cache equal rows without one, byte for byte: random candidates of whole spaces on random
- * clusters, regular and lopsided, in random order through one cache that is now and then too small for what it holds.
- * And the k-th request of the cache to its arena fails, for every k: an error, and the cache is as good as new. */
+/* Rows with the caches of a sweep's thread (netmodel/topology_cache.h, workloads/block_cache.h) equal rows without,
+ * byte for byte: random candidates of whole spaces and jobs on random clusters, regular and lopsided, in random order
+ * through one cache each that is now and then too small for what it holds. And the k-th request of a cache to its arena
+ * fails, for every k: an error, and the cache is as good as new. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,6 +17,21 @@
 #include "workloads/simulate.h"
 
 enum { CLUSTERS = 24, CANDIDATES = 40, MOST_DEVICES = 32 };
+
+typedef struct caches {
+  pl_topology_cache topology;
+  pl_block_cache blocks;
+} caches;
+
+static void init_caches(caches *own, size_t most_bytes) {
+  pl_topology_cache_init(&own->topology, most_bytes);
+  pl_block_cache_init(&own->blocks, most_bytes);
+}
+
+static void release_caches(caches *own) {
+  pl_topology_cache_release(&own->topology);
+  pl_block_cache_release(&own->blocks);
+}
 
 typedef struct subject {
   pl_cluster *cluster;
@@ -48,14 +64,15 @@ static void release_subject(subject *own) {
   synthetic_cluster_release(own->cluster);
 }
 
-static pl_code simulate(const subject *own, uint32_t candidate, const pl_simulate_options *options,
-                        pl_topology_cache *cache, pl_simulate_report *report) {
+static pl_code simulate(const subject *own, uint32_t candidate, const pl_simulate_options *options, caches *cache,
+                        pl_simulate_report *report) {
   pl_arena arena;
   pl_arena_init(&arena, 0);
   pl_error error = PL_ERROR_INIT;
   pl_strategy strategy;
   pl_simulate_options with = *options;
-  with.cache = cache;
+  with.cache = cache == NULL ? NULL : &cache->topology;
+  with.blocks = cache == NULL ? NULL : &cache->blocks;
   memset(report, 0, sizeof *report);
   pl_space_strategy(&own->space, candidate, &strategy);
   assert_int_equal(pl_strategy_assign(&strategy, &own->model, &own->job, own->cluster, &arena, &error), PL_OK);
@@ -97,8 +114,7 @@ static pl_simulate_options random_options(uint64_t *random) {
   return options;
 }
 
-static void compare(const subject *own, uint32_t candidate, const pl_simulate_options *options,
-                    pl_topology_cache *cache) {
+static void compare(const subject *own, uint32_t candidate, const pl_simulate_options *options, caches *cache) {
   pl_simulate_report plain, cached;
   assert_int_equal(simulate(own, candidate, options, NULL, &plain), PL_OK);
   assert_int_equal(simulate(own, candidate, options, cache, &cached), PL_OK);
@@ -112,12 +128,25 @@ static void compare(const subject *own, uint32_t candidate, const pl_simulate_op
              cached.row.iter_time_s, (uint64_t)cached.row.run_digest);
 }
 
+/* Jobs of one model: the block cache has to tell them apart. */
+static void change_job(uint64_t *random, pl_job *job) {
+  static const pl_dtype types[] = {PL_DTYPE_FP16, PL_DTYPE_BF16, PL_DTYPE_FP32};
+  static pl_framework launching; /* as the ideal one, but its host takes time */
+  launching = *pl_framework_or_ideal(NULL);
+  launching.launch_s = launching.backward_launch_s = 5e-6;
+  launching.fuses_residual = !launching.fuses_residual;
+  job->seq = random_below(random, 2) == 0 ? 64 : 128;
+  job->dtype = types[random_below(random, 3)];
+  job->flash = random_below(random, 2) == 0;
+  job->framework = random_below(random, 2) == 0 ? NULL : &launching;
+}
+
 static void changes_no_row(void **state) {
   (void)state;
   uint64_t random = test_seed(1);
-  uint64_t n_found = 0, n_made = 0;
-  pl_topology_cache cache;
-  pl_topology_cache_init(&cache, 1 << 20);
+  uint64_t n_found[2] = {0, 0}, n_made[2] = {0, 0};
+  caches cache;
+  init_caches(&cache, 1 << 20);
   for (uint32_t c = 0; c < CLUSTERS; c++) {
     subject own;
     uint64_t seed = random_u64(&random);
@@ -129,18 +158,26 @@ static void changes_no_row(void **state) {
     pl_simulate_options options = random_options(&random);
     for (uint32_t i = 0; i < CANDIDATES && own.space.n_candidates > 0; i++) {
       if (random_below(&random, 20) == 0) options = random_options(&random);
-      if (random_below(&random, 20) == 0) cache.most_bytes = (size_t)1 << random_between(&random, 12, 22);
+      if (random_below(&random, 20) == 0) cache.topology.most_bytes = (size_t)1 << random_between(&random, 12, 22);
+      if (random_below(&random, 20) == 0) cache.blocks.most_bytes = (size_t)1 << random_between(&random, 12, 22);
+      if (random_below(&random, 8) == 0) change_job(&random, &own.job);
       compare(&own, random_below(&random, own.space.n_candidates), &options, &cache);
     }
-    n_found += cache.n_found;
-    n_made += cache.n_made;
-    pl_topology_cache_release(&cache); /* the next cluster may lie at the same address */
-    pl_topology_cache_init(&cache, 1 << 20);
+    const uint64_t found[] = {cache.topology.n_found, cache.blocks.n_found};
+    const uint64_t made[] = {cache.topology.n_made, cache.blocks.n_made};
+    for (int i = 0; i < 2; i++) {
+      n_found[i] += found[i];
+      n_made[i] += made[i];
+    }
+    release_caches(&cache); /* the next cluster may lie at the same address */
+    init_caches(&cache, 1 << 20);
     release_subject(&own);
   }
-  pl_topology_cache_release(&cache);
-  print_message("%" PRIu64 " of %" PRIu64 " requests were in the cache\n", n_found, n_found + n_made);
-  assert_true(4 * n_found > n_made); /* candidates come in random order, and the cache is often too small */
+  release_caches(&cache);
+  for (int i = 0; i < 2; i++) {
+    print_message("%" PRIu64 " of %" PRIu64 " requests were in the cache\n", n_found[i], n_found[i] + n_made[i]);
+    assert_true(20 * n_found[i] > n_made[i]); /* candidates come in random order, and the cache is often too small */
+  }
 }
 
 /* One cluster after the other through the same cache, without a release in between. */
@@ -154,15 +191,15 @@ static void forgets_another_cluster(void **state) {
     options.nic_Bps = i == 0 ? 25e9 : 12.5e9;
     make_subject(&own[i], synthetic_cluster_create(&options), 32);
   }
-  pl_topology_cache cache;
-  pl_topology_cache_init(&cache, PL_TOPOLOGY_CACHE_BYTES);
+  caches cache;
+  init_caches(&cache, PL_TOPOLOGY_CACHE_BYTES);
   const pl_simulate_options simulate_options = PL_SIMULATE_OPTIONS_DEFAULT;
   uint64_t random = test_seed(2);
   for (uint32_t i = 0; i < 40; i++) {
     const subject *chosen = &own[random_below(&random, 2)];
     compare(chosen, random_below(&random, chosen->space.n_candidates), &simulate_options, &cache);
   }
-  pl_topology_cache_release(&cache);
+  release_caches(&cache);
   release_subject(&own[0]);
   release_subject(&own[1]);
 }
@@ -206,8 +243,64 @@ static void tells_problems_apart(void **state) {
   synthetic_cluster_release(cluster);
 }
 
-static void survives_without_memory(void **state) {
+/* Shards that differ in one field only, each twice, and the prices of their ops on two devices. */
+static void tells_shards_apart(void **state) {
   (void)state;
+  synthetic_options options = synthetic_cluster_defaults();
+  subject own;
+  make_subject(&own, synthetic_cluster_create(&options), 32);
+  own.model.n_experts = own.model.topk = 2;
+  own.model.expert_ffn = own.model.ffn_hidden;
+  const pl_block_shard same = {
+      .tmp = 2, .ep = 1, .cp = 1, .sp = true, .mbs = 1, .seq = 64, .dtype = PL_DTYPE_FP16, .flash = true};
+  enum { FIELDS = 16 };
+  pl_block_shard shards[FIELDS];
+  for (int i = 0; i < FIELDS; i++)
+    shards[i] = same;
+  pl_framework other = *pl_framework_or_ideal(NULL);
+  shards[1].tmp = 4;
+  shards[2].ep = 2;
+  shards[3].cp = 2;
+  shards[4].sp = false;
+  shards[4].tmp = 1;
+  shards[5].tmp = 1;
+  shards[6].mbs = 2;
+  shards[7].seq = 128;
+  shards[8].recompute = PL_RECOMPUTE_FULL;
+  shards[9].cp_gather = true;
+  shards[10].dtype = PL_DTYPE_BF16;
+  shards[11].flash = false;
+  shards[12].fp8 = true;
+  shards[13].attention_kernel = (pl_attention_kernel)(same.attention_kernel + 1);
+  shards[14].framework = &other;
+  shards[15].fp8 = shards[15].fp4 = true;
+  const pl_device_profile profiles[2] = {own.cluster->profiles[0], own.cluster->profiles[0]};
+  const pl_block_program *first[FIELDS];
+  const pl_block_prices *prices[FIELDS][2];
+  pl_block_cache cache;
+  pl_block_cache_init(&cache, PL_BLOCK_CACHE_BYTES);
+  pl_block_cache_begin(&cache, own.cluster, &own.model);
+  for (int i = 0; i < 2 * FIELDS; i++) {
+    const pl_block_program *found;
+    const pl_block_prices *price;
+    pl_error error = PL_ERROR_INIT;
+    assert_int_equal(pl_block_cache_programs(&cache, &own.model, &shards[i % FIELDS], NULL, &found, &error), PL_OK);
+    if (i < FIELDS) first[i] = found;
+    assert_ptr_equal(found, first[i % FIELDS]);
+    for (int p = 0; p < 2; p++) {
+      assert_int_equal(pl_block_cache_prices(&cache, &own.model, found, &profiles[p], NULL, &price, &error), PL_OK);
+      if (i < FIELDS) prices[i][p] = price;
+      assert_ptr_equal(price, prices[i % FIELDS][p]);
+    }
+  }
+  assert_int_equal(cache.n_made, 3 * FIELDS);
+  assert_int_equal(cache.n_found, 3 * FIELDS);
+  pl_block_cache_release(&cache);
+  release_subject(&own);
+}
+
+/* `of_blocks`: the block cache's requests fail. */
+static void fail_every_request(bool of_blocks) {
   synthetic_options cluster = synthetic_cluster_defaults();
   cluster.n_nodes = 2;
   cluster.gpus_per_node = 2;
@@ -221,27 +314,33 @@ static void survives_without_memory(void **state) {
   int64_t k = 0;
   pl_code code = PL_NO_MEMORY;
   for (; code != PL_OK; k++) {
-    pl_topology_cache cache;
-    pl_topology_cache_init(&cache, PL_TOPOLOGY_CACHE_BYTES);
-    cache.arena.fail_after = k;
+    caches cache;
+    init_caches(&cache, PL_TOPOLOGY_CACHE_BYTES);
+    pl_arena *arena = of_blocks ? &cache.blocks.arena : &cache.topology.arena;
+    arena->fail_after = k;
     code = simulate(&own, candidate, &options, &cache, &report);
-    cache.arena.fail_after = -1;
+    arena->fail_after = -1;
     assert_int_equal(simulate(&own, candidate, &options, &cache, &report), PL_OK);
     assert_true(equal_rows(&plain.row, &report.row));
     assert_int_equal(simulate(&own, candidate, &options, &cache, &report), PL_OK);
     assert_true(equal_rows(&plain.row, &report.row));
-    pl_topology_cache_release(&cache);
+    release_caches(&cache);
   }
   print_message("%lld requests for memory\n", (long long)k - 1);
   assert_true(k > 20);
   release_subject(&own);
 }
 
+static void survives_without_memory(void **state) {
+  (void)state;
+  fail_every_request(false);
+  fail_every_request(true);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(changes_no_row),
-      cmocka_unit_test(forgets_another_cluster),
-      cmocka_unit_test(tells_problems_apart),
+      cmocka_unit_test(changes_no_row),          cmocka_unit_test(forgets_another_cluster),
+      cmocka_unit_test(tells_problems_apart),    cmocka_unit_test(tells_shards_apart),
       cmocka_unit_test(survives_without_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
