@@ -21,7 +21,7 @@ static double collective_s(const pl_piece_context *context, const pl_op *op) {
   const pl_family *family = &context->program->families[group->family];
   for (uint32_t i = 0; i < family->n_ops; i++)
     if (family->ops[i].kind == (pl_collective_kind)op->collective && family->ops[i].size_bytes == op->size_bytes)
-      return pl_ticks_to_s(context->plan->ops[group->first_op + i].solo_ticks);
+      return pl_ticks_to_s(context->plan->ops[group->first_op + i].alone_ticks);
   return 0;
 }
 
@@ -79,9 +79,9 @@ pl_host_load pl_host_load_of(const pl_piece_context *context, const pl_pass *pas
   return sum;
 }
 
-static bool launches_in_no_time(const pl_piece_context *context) {
-  const pl_framework *framework = framework_of(context);
-  return context->scales == NULL && framework->launch_s <= 0 && framework->backward_launch_s <= 0 &&
+bool pl_host_is_in_time(const pl_program *program) {
+  const pl_framework *framework = pl_framework_or_ideal(program->job->framework);
+  return program->job->op_profile == NULL && framework->launch_s <= 0 && framework->backward_launch_s <= 0 &&
          framework->collective_s <= 0 && framework->layer_s <= 0;
 }
 
@@ -89,7 +89,7 @@ void pl_host_floor(const pl_piece_context *context, const pl_pass *forward, cons
                    double *forward_late_s, double *backward_late_s) {
   const pl_framework *framework = framework_of(context);
   *forward_late_s = *backward_late_s = 0;
-  if (launches_in_no_time(context)) return;
+  if (pl_host_is_in_time(context->program)) return;
   pl_host_load f = pl_host_load_of(context, forward), b = pl_host_load_of(context, backward);
   if (framework->host_window == PL_HOST_KERNEL) { /* nothing is launched ahead */
     *forward_late_s = f.host_s;

@@ -27,7 +27,12 @@ typedef struct pl_host_load {
   double device_s, host_s;
 } pl_host_load;
 
-/* Of one instruction, and of a pass. Tensor collectives count on the device with what they take alone. O(ops). */
+/* No device ever waits for its host: no time of the host is known, and no pass was measured. */
+bool pl_host_is_in_time(const pl_program *program);
+
+/* Of one instruction, and of a pass. Collectives that computing waits for count on the device with what they take when
+ * their group is alone on the network: what others do there at the same time, groups of the same class too, is found in
+ * the run, and differs between a class's ways of being simulated. O(ops). */
 pl_host_load pl_host_load_of_instruction(const pl_piece_context *context, const pl_instruction *instruction);
 pl_host_load pl_host_load_of(const pl_piece_context *context, const pl_pass *pass);
 

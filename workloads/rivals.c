@@ -1,6 +1,8 @@
 /* See workloads/rivals.h. */
 #include "workloads/rivals.h"
 
+#include "workloads/host_floor.h"
+
 typedef struct ownership {
   const pl_cluster *cluster;
   const pl_program *program;
@@ -38,14 +40,34 @@ static bool owns_its_links(const ownership *state, uint32_t class) {
   return true;
 }
 
-/* All members run one stage's program, so those of one device profile take the same time for it. */
+/* Whether the collectives of a slot take as long alone for one device class as for another: how late the host is
+ * depends on it (workloads/host_floor.h). */
+static bool are_equally_long(const ownership *state, uint32_t a, uint32_t b, int slot) {
+  const pl_communication_plan *plan = state->plan;
+  uint32_t of_a = plan->device_classes[a].group_class[slot], of_b = plan->device_classes[b].group_class[slot];
+  if (of_a == of_b || of_a == PL_NONE || of_b == PL_NONE) return of_a == of_b;
+  const pl_lowered_op *ops_a = &plan->ops[state->classes[of_a].first_op];
+  const pl_lowered_op *ops_b = &plan->ops[state->classes[of_b].first_op];
+  for (uint32_t op = 0; op < family_of(state, of_a)->n_ops; op++)
+    if (ops_a[op].alone_ticks != ops_b[op].alone_ticks) return false;
+  return true;
+}
+
+/* All members run one stage's program, so those of one device profile take the same time for it, and their hosts are
+ * equally late. */
 static bool are_alike(const ownership *state, uint32_t class) {
   const pl_communication_plan *plan = state->plan;
   const pl_participant *members = &plan->participants[state->classes[class].first_participant];
   const pl_device *devices = state->cluster->devices;
-  uint32_t profile = devices[plan->device_classes[members[0].device_class].device].profile;
-  for (uint32_t i = 1; i < state->classes[class].n_participants; i++)
-    if (devices[plan->device_classes[members[i].device_class].device].profile != profile) return false;
+  uint32_t first = members[0].device_class, profile = devices[plan->device_classes[first].device].profile;
+  bool has_host = !pl_host_is_in_time(state->program);
+  for (uint32_t i = 1; i < state->classes[class].n_participants; i++) {
+    uint32_t other = members[i].device_class;
+    if (devices[plan->device_classes[other].device].profile != profile) return false;
+    if (has_host && (!are_equally_long(state, first, other, PL_SLOT_CONTEXT) ||
+                     !are_equally_long(state, first, other, PL_SLOT_EXPERT)))
+      return false;
+  }
   return true;
 }
 

@@ -30,6 +30,7 @@ dgx-a100-16 gpt3-175b 1536 2048 pp=8,dp=2,tmp=8,mbs=1,recompute=full
 dgx-a100-16 gpt3-175b 1536 2048 pp=16,dp=1,tmp=8,mbs=1,vpp=3,sp=1,recompute=selective
 dgx-a100-16 megatron-18.4b 512 2048 pp=1,dp=16,tmp=8,mbs=4,zero=2 --algorithm hierarchical
 dgx-h100-16 llama-3-70b 512 8192 pp=4,dp=8,tmp=4,mbs=1,sp=1,zero=1 --dtype bf16 --bucket-bytes 100MB
+amp-p3-4 gpt2-345m 32 128 pp=1,dp=8,tmp=2,mbs=1,order=dtp --framework megatron-deepspeed
 CASES
 }
 

@@ -1,6 +1,7 @@
-/* Folded and fused runs equal the unfolded, unfused one bit for bit: iteration time, breakdown and memory of random
- * strategies on random platforms of up to 64 devices, regular and lopsided (a slow or FATPIPE link, another latency, an
- * unlike device, groups that straddle leaves). Timelines of fused runs show the same slices as those of unfused ones.
+/* Folded and fused runs equal the unfolded, unfused one bit for bit: iteration time, breakdown and memory
+ * of random strategies, under every framework that is shipped, on random platforms of up to 64 devices, regular and
+ * lopsided (a slow or FATPIPE link, another latency, an unlike device, groups that straddle leaves). Timelines of fused
+ * runs show the same slices as those of unfused ones.
  *
  * That the cases hold what can go wrong is counted, not hoped for: see `features`. PACELINE_SEED chooses the first
  * seed, PACELINE_CASES how many. */
@@ -17,143 +18,9 @@
 
 #include "tests/support/collective_profile.h"
 #include "tests/support/random.h"
+#include "tests/support/random_program.h"
 #include "tests/support/synthetic_cluster.h"
 #include "workloads/simulate.h"
-
-/* Dense, with experts in every layer, or with latent attention, shared experts and one dense layer. */
-static void make_model(uint64_t *random, pl_arena *arena, pl_model *model) {
-  static const char *const kinds[] = {
-      "\"model_type\":\"gpt2\",\"n_embd\":256,\"n_layer\":%d,\"n_head\":16,\"n_positions\":128,",
-      "\"model_type\":\"mixtral\",\"hidden_size\":256,\"num_hidden_layers\":%d,\"num_attention_heads\":16,"
-      "\"num_key_value_heads\":4,\"intermediate_size\":512,\"num_local_experts\":8,\"num_experts_per_tok\":2,",
-      "\"model_type\":\"deepseek_v3\",\"hidden_size\":256,\"num_hidden_layers\":%d,\"num_attention_heads\":16,"
-      "\"intermediate_size\":512,\"q_lora_rank\":64,\"kv_lora_rank\":32,\"qk_nope_head_dim\":16,"
-      "\"qk_rope_head_dim\":8,\"v_head_dim\":16,\"n_routed_experts\":16,\"num_experts_per_tok\":3,"
-      "\"moe_intermediate_size\":64,\"n_shared_experts\":1,\"first_k_dense_replace\":1,"};
-  char text[1024] = "{";
-  int layers = 4 + (int)random_below(random, 9), size = 1;
-  const char *tied = random_below(random, 3) == 0 ? "false" : "true";
-  uint64_t kind = random_below(random, 4);
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-  size += snprintf(text + size, sizeof text - (size_t)size, kinds[kind < 2 ? 0 : kind - 1], layers);
-#pragma GCC diagnostic pop
-  size += snprintf(text + size, sizeof text - (size_t)size, "\"vocab_size\":1000,\"tie_word_embeddings\":%s}", tied);
-  pl_error error = PL_ERROR_INIT;
-  pl_code code = pl_model_parse("random.json", text, (size_t)size, arena, model, &error);
-  if (code != PL_OK) fail_msg("%s", error.message);
-}
-
-/* Strictly increasing cuts of the blocks. */
-static const int32_t *random_boundaries(uint64_t *random, const pl_model *model, int32_t n_chunks, pl_arena *arena) {
-  int32_t n = pl_model_n_blocks(model), *boundary = PL_TAKE(arena, int32_t, n_chunks + 1);
-  boundary[n_chunks] = n;
-  for (int32_t c = 1; c < n_chunks; c++) {
-    int32_t lowest = boundary[c - 1] + 1, highest = n - (n_chunks - c);
-    int32_t even = boundary[c - 1] + (n - boundary[c - 1]) / (n_chunks - c + 1);
-    int32_t cut = even - 2 + (int32_t)random_below(random, 5);
-    boundary[c] = cut < lowest ? lowest : cut > highest ? highest : cut;
-  }
-  return boundary;
-}
-
-/* For `devices` of them. */
-static bool make_strategy(uint64_t *random, int32_t devices, const pl_model *model, pl_job *job, pl_strategy *strategy,
-                          pl_arena *arena) {
-  static const char orders[10][5] = {"tdp", "tpd", "dtp", "dpt", "ptd", "pdt", "tcdp", "cdtp", "tdcp", "pcdt"};
-  *strategy = (pl_strategy){.vpp = 1};
-  strategy->schedule = (pl_schedule_kind)random_below(random, 2);
-  strategy->overlap = random_below(random, 4) > 0;
-  strategy->tmp = random_divisor(random, devices);
-  if (16 % strategy->tmp != 0) strategy->tmp = 1;
-  strategy->pp = random_divisor(random, devices / strategy->tmp);
-  strategy->cp = devices / strategy->tmp / strategy->pp;
-  if (random_below(random, 3) > 0 || strategy->cp > 8 || 128 % (2 * strategy->cp * strategy->tmp) != 0)
-    strategy->cp = 1;
-  strategy->cp_gather = random_below(random, 2) == 0;
-  strategy->dp = devices / strategy->tmp / strategy->pp / strategy->cp;
-  if (random_below(random, 2) == 0 && strategy->cp % 2 == 0) { /* some of both */
-    strategy->cp /= 2;
-    strategy->dp *= 2;
-  }
-  int32_t ranks = strategy->dp * strategy->cp * strategy->tmp;
-  strategy->ep = model->n_experts > 0 ? random_divisor(random, ranks) : 1;
-  if (strategy->ep > 1 && model->n_experts % strategy->ep != 0) strategy->ep = ranks % 2 == 0 ? 2 : 1;
-  strategy->mbs = 1 + (int32_t)random_below(random, 2);
-  int32_t n_microbatches = 1 + (int32_t)random_below(random, 6);
-  if (strategy->pp > 1 && strategy->pp <= 4 && random_below(random, 3) == 0) {
-    strategy->schedule = PL_SCHEDULE_INTERLEAVED;
-    strategy->vpp = 2;
-    n_microbatches = strategy->pp * (1 + (int32_t)random_below(random, 2));
-  }
-  if (pl_strategy_n_chunks(strategy) > model->n_layers) return false;
-  strategy->sp = strategy->tmp > 1 && (random_below(random, 2) == 0 || model->n_experts > 0);
-  strategy->recompute = (pl_recompute)random_below(random, 3);
-  strategy->zero = (int32_t)random_below(random, strategy->pp > 1 ? 2 : 4);
-  if (strategy->zero > 0 && model->n_experts == 0 && random_below(random, 2) == 0)
-    strategy->shard = random_divisor(random, pl_strategy_replicas(strategy));
-  if (strategy->shard == 1) strategy->shard = 0;
-  memcpy(strategy->order, orders[random_below(random, 10)], 5);
-  strategy->boundary = random_boundaries(random, model, pl_strategy_n_chunks(strategy), arena);
-  *job = (pl_job){.gbs = (int64_t)n_microbatches * strategy->dp * strategy->mbs, .seq = 128, .dtype = PL_DTYPE_FP16};
-  job->flash = random_below(random, 2) == 0 || strategy->cp > 1;
-  job->bucket_bytes = random_below(random, 2) == 0 ? 1e5 : 1e7;
-  job->split_sends = random_below(random, 2) == 0;
-  return true;
-}
-
-static void swap(uint32_t *devices, uint32_t a, uint32_t b) {
-  uint32_t device = devices[a];
-  devices[a] = devices[b];
-  devices[b] = device;
-}
-
-/* In order, rotated or backwards, so that much still folds; then perhaps with a few ranks swapped, and now and then in
- * no order at all. The first ranks' devices of this are used. */
-static const uint32_t *random_placement(uint64_t *random, const pl_cluster *cluster, pl_arena *arena) {
-  uint32_t n = cluster->n_devices, *devices = PL_TAKE(arena, uint32_t, n), shift = random_below(random, n);
-  if (random_below(random, 2) == 0) shift = shift / cluster->nodes[0].n_devices * cluster->nodes[0].n_devices;
-  bool backwards = random_below(random, 3) == 0;
-  for (uint32_t i = 0; i < n; i++)
-    devices[i] = backwards ? n - 1 - i : (i + shift) % n;
-  uint32_t n_swaps = random_below(random, 3) > 0 ? 0 : random_below(random, 4) == 0 ? 4 * n : 1;
-  for (uint32_t i = 0; i < n_swaps; i++) {
-    uint32_t other = random_below(random, n);
-    swap(devices, i % n, other);
-  }
-  return devices;
-}
-
-/* The first replicas have more microbatches than the others; one now and then has a number of its own. */
-static void split_unevenly(uint64_t *random, pl_strategy *strategy, pl_job *job, pl_arena *arena) {
-  if (strategy->zero >= 2 || strategy->ep > strategy->cp * strategy->tmp || strategy->dp == 1) return;
-  if (strategy->ep > 1 && strategy->cp * strategy->tmp % strategy->ep != 0) return;
-  int32_t *split = PL_TAKE(arena, int32_t, strategy->dp), step = strategy->vpp > 1 ? strategy->pp : 1;
-  int32_t few = 1 + (int32_t)random_below(random, 3), many = few + 1 + (int32_t)random_below(random, 3);
-  int32_t first = (int32_t)random_below(random, (uint32_t)strategy->dp), sum = 0;
-  for (int32_t d = 0; d < strategy->dp; d++)
-    split[d] = step * (d < first ? many : few);
-  if (random_below(random, 4) == 0) split[first] += 2 * step;
-  for (int32_t d = 0; d < strategy->dp; d++)
-    sum += split[d];
-  job->gbs = (int64_t)sum * strategy->mbs;
-  strategy->split = split;
-}
-
-/* A strategy for all or some of the devices, which the placement or its absence chooses. */
-static bool make_placed(uint64_t *random, const pl_cluster *cluster, const pl_model *model, pl_job *job,
-                        pl_strategy *strategy, pl_arena *arena) {
-  uint32_t n = cluster->n_devices, n_used = random_below(random, 3) == 0 ? n : random_between(random, 1, n);
-  if (!make_strategy(random, (int32_t)n_used, model, job, strategy, arena)) return false;
-  if (random_below(random, 2) == 0) split_unevenly(random, strategy, job, arena);
-  strategy->idle = random_below(random, 5) == 0;
-  if (!strategy->idle) strategy->placement = random_placement(random, cluster, arena);
-  pl_error error = PL_ERROR_INIT;
-  if (pl_strategy_check_placement(strategy, n, &error) != PL_OK ||
-      (strategy->split != NULL && pl_strategy_check_split(strategy, job, &error) != PL_OK))
-    fail_msg("%s", error.message);
-  return true;
-}
 
 typedef struct outcome {
   pl_result_row row;
@@ -183,7 +50,8 @@ static bool equal_rows(const pl_result_row *a, const pl_result_row *b) {
 }
 
 static void report_difference(uint64_t seed, const char *mode, const pl_model *model, const pl_strategy *strategy,
-                              const pl_cluster *cluster, const pl_result_row *a, const pl_result_row *b) {
+                              const pl_cluster *cluster, const outcome *expected, const outcome *made) {
+  const pl_result_row *a = &expected->row, *b = &made->row;
   char *text = pl_strategy_text(strategy, model);
   print_message("seed %" PRIu64 ", %s, %u devices in %u nodes, %s\n", seed, mode, cluster->n_devices, cluster->n_nodes,
                 text);
@@ -407,6 +275,18 @@ typedef struct kind_of_case {
   bool regular, placed;
 } kind_of_case;
 
+/* One after the other, so that each has its cases; of every third the overlaps of tensor collectives and products, and
+ * tokens sent once per node; of every second all that follows from it. */
+static void choose_framework(uint64_t seed, const pl_strategy *strategy, pl_job *job, pl_arena *arena) {
+  pl_framework *framework = PL_TAKE(arena, pl_framework, 1);
+  assert_non_null(framework);
+  *framework = *random_program_framework((uint32_t)(seed / 2), arena);
+  if (seed % 3 == 0) framework->overlaps_tensor = framework->sends_tokens_per_node = true;
+  if (seed % 2 == 0) pl_framework_apply(framework, job);
+  if (strategy->cp > 1) job->flash = true;
+  job->framework = framework;
+}
+
 static void try_case(uint64_t seed, const kind_of_case *kind, tally *count) {
   uint64_t random = seed;
   pl_arena arena;
@@ -414,14 +294,12 @@ static void try_case(uint64_t seed, const kind_of_case *kind, tally *count) {
   pl_cluster *cluster = kind->regular ? synthetic_cluster_random_regular(seed, kind->most_devices)
                                       : synthetic_cluster_random(seed, kind->most_devices);
   pl_model model;
-  make_model(&random, &arena, &model);
+  random_program_model(&random, &arena, &model);
   pl_job job;
   pl_strategy strategy;
-  pl_framework beside = pl_framework_ideal; /* tensor collectives beside products, tokens once per node */
-  beside.overlaps_tensor = beside.sends_tokens_per_node = true;
-  if (kind->placed ? make_placed(&random, cluster, &model, &job, &strategy, &arena)
-                   : make_strategy(&random, (int32_t)cluster->n_devices, &model, &job, &strategy, &arena)) {
-    if (seed % 3 == 0) job.framework = &beside;
+  if (kind->placed ? random_program_placed(&random, cluster, &model, &job, &strategy, &arena)
+                   : random_program_strategy(&random, (int32_t)cluster->n_devices, &model, &job, &strategy, &arena)) {
+    choose_framework(seed, &strategy, &job, &arena);
     pl_simulate_options options = PL_SIMULATE_OPTIONS_DEFAULT;
     options.sharing = random_below(&random, 4) == 0 ? PL_SHARING_RTT : PL_SHARING_EQUAL;
     options.algorithm = (pl_collective_algorithm)random_below(&random, PL_ALGORITHM_COUNT);
@@ -432,7 +310,7 @@ static void try_case(uint64_t seed, const kind_of_case *kind, tally *count) {
       outcome made = simulate(cluster, &model, &job, &strategy, options, mode >= 1, mode != 1);
       if (!equal_rows(&exact.row, &made.row)) {
         count->n_wrong++;
-        report_difference(seed, names[mode], &model, &strategy, cluster, &exact.row, &made.row);
+        report_difference(seed, names[mode], &model, &strategy, cluster, &exact, &made);
       }
       if (mode != 1 || made.n_classes == pl_strategy_n_ranks(&strategy)) continue;
       count->n_folded++;
@@ -442,7 +320,7 @@ static void try_case(uint64_t seed, const kind_of_case *kind, tally *count) {
       count->n_timelines++;
       if (!equal_timelines(cluster, &model, &job, &strategy, &options, &arena)) {
         count->n_wrong++;
-        report_difference(seed, "timeline", &model, &strategy, cluster, &exact.row, &exact.row);
+        report_difference(seed, "timeline", &model, &strategy, cluster, &exact, &exact);
       }
     }
     count->n_cases++;
