@@ -65,6 +65,10 @@ typedef struct composing {
   device_ticks busy;
 } composing;
 
+static bool is_tensor(const pl_explained_op *op) {
+  return op->family != PL_NONE && op->category == PL_CATEGORY_TENSOR;
+}
+
 static void doubt(composing *state, pl_doubt kind, device_ticks time, double residual) {
   state->sums[kind] += time * (uint64_t)llrint(residual * MILLION);
 }
@@ -149,8 +153,13 @@ static const pl_group_class *group_of(const pl_explanation *explanation, const p
   return NULL;
 }
 
-static pl_code add_communication(composing *state, const pl_explained_op *op, const pl_explained_time *time,
-                                 uint32_t share) {
+typedef struct communication_doubt {
+  pl_doubt kind;
+  double residual;
+} communication_doubt;
+
+static pl_code doubt_of(composing *state, const pl_explained_op *op, const pl_explained_time *time,
+                        communication_doubt *found) {
   const pl_explanation *explanation = state->explanation;
   const pl_communication *own = &explanation->program->families[op->family].ops[op->family_op];
   const pl_group_class *group = group_of(explanation, op, time);
@@ -158,19 +167,48 @@ static pl_code add_communication(composing *state, const pl_explained_op *op, co
   if (group != NULL)
     PL_TRY(pl_collective_weigh(group->channels, own->kind, own->size_bytes, state->arena, &weighing, state->error));
   bool small = own->size_bytes < 1 << 20;
-  pl_doubt kind = PL_DOUBT_IDEAL;
   pl_residual residual = PL_RESIDUAL_ideal;
+  found->kind = PL_DOUBT_IDEAL;
   if (weighing.n_works > 0 && weighing.between != NULL) {
-    kind = PL_DOUBT_NETWORK;
+    found->kind = PL_DOUBT_NETWORK;
     residual = small ? PL_RESIDUAL_network_small : PL_RESIDUAL_network_large;
   } else if (weighing.n_works > 0 && weighing.inside != NULL && weighing.inside->nvlink) {
-    kind = PL_DOUBT_NVLINK;
+    found->kind = PL_DOUBT_NVLINK;
     residual = small ? PL_RESIDUAL_nvlink_small : PL_RESIDUAL_nvlink_large;
   } else if (weighing.n_works > 0) {
-    kind = PL_DOUBT_PCIE;
+    found->kind = PL_DOUBT_PCIE;
     residual = small ? PL_RESIDUAL_pcie_small : PL_RESIDUAL_pcie_large;
   }
-  doubt(state, kind, (device_ticks)time->exposed * share, state->residuals->half[residual]);
+  found->residual = state->residuals->half[residual];
+  return PL_OK;
+}
+
+static pl_code add_communication(composing *state, const pl_explained_op *op, const pl_explained_time *time,
+                                 uint32_t share) {
+  communication_doubt found;
+  PL_TRY(doubt_of(state, op, time, &found));
+  doubt(state, found.kind, (device_ticks)time->exposed * share, found.residual);
+  return PL_OK;
+}
+
+/* Tensor collectives may be parts of passes (workloads/pieces.h), and of what contention makes of a part in the run
+ * only the device's sum is known. So the sum is divided among a device's tensor collectives as their times alone,
+ * wherever they are: the same for fused and unfused runs. */
+static pl_code add_tensor(composing *state, uint32_t class, uint32_t share) {
+  const pl_explanation *explanation = state->explanation;
+  const pl_explained_time *times = pl_explained_times(explanation, class);
+  device_ticks weighted[PL_DOUBT_COUNT] = {0}, all = 0;
+  for (uint32_t i = 0; i < explanation->n_ops; i++) {
+    if (!is_tensor(&explanation->ops[i]) || times[i].alone == 0) continue;
+    communication_doubt found;
+    PL_TRY(doubt_of(state, &explanation->ops[i], &times[i], &found));
+    device_ticks alone = (device_ticks)times[i].alone;
+    weighted[found.kind] += alone * (uint64_t)llrint(found.residual * MILLION);
+    all += alone;
+  }
+  pl_ticks spent = explanation->spent[class * PL_CATEGORY_COUNT + PL_CATEGORY_TENSOR];
+  for (int kind = 0; all > 0 && kind < PL_DOUBT_COUNT; kind++)
+    state->sums[kind] += (device_ticks)spent * share * (weighted[kind] / all);
   return PL_OK;
 }
 
@@ -183,7 +221,7 @@ static pl_code add_class(composing *state, uint32_t class) {
   pl_ticks computing = 0, parts = 0;
   for (uint32_t i = 0; i < explanation->n_ops; i++) {
     const pl_explained_op *op = &explanation->ops[i];
-    if (times[i].exposed == 0) continue;
+    if (times[i].exposed == 0 || is_tensor(op)) continue;
     if (op->family != PL_NONE) {
       PL_TRY(add_communication(state, op, &times[i], share));
       continue;
@@ -191,6 +229,7 @@ static pl_code add_class(composing *state, uint32_t class) {
     add_computing(state, profile, op, &times[i], share);
     if (!pl_category_is_communication((pl_category)op->category)) parts += times[i].alone;
   }
+  PL_TRY(add_tensor(state, class, share));
   for (int category = 0; category < PL_CATEGORY_COUNT; category++)
     if (!pl_category_is_communication((pl_category)category))
       computing += explanation->spent[class * PL_CATEGORY_COUNT + (uint32_t)category];

@@ -8,6 +8,9 @@
  *
  *   half^2 = sum over kinds (sum over the kind's ops of their share * their residual)^2 + run^2 + source^2 (1 + u)
  *
+ * A device's tensor communication is divided among its tensor collectives as their times alone: of those that are
+ * parts of fused passes the run knows only the sum, and fusing and folding must not show.
+ *
  * run: what calibration's training runs scatter beyond their kinds; source: what lies between runs of different people
  * on different machines; u: how many aspects this run has that none of those had (pl_aspects). A table entry of a
  * profile is a measurement on that very device and adds nothing; nor does a layer of an op profile at the point at

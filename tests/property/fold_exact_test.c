@@ -1,4 +1,4 @@
-/* Folded and fused runs equal the unfolded, unfused one bit for bit: iteration time, breakdown and memory
+/* Folded and fused runs equal the unfolded, unfused one bit for bit: iteration time, its interval, breakdown and memory
  * of random strategies, under every framework that is shipped, on random platforms of up to 64 devices, regular and
  * lopsided (a slow or FATPIPE link, another latency, an unlike device, groups that straddle leaves). Timelines of fused
  * runs show the same slices as those of unfused ones.
@@ -24,6 +24,7 @@
 
 typedef struct outcome {
   pl_result_row row;
+  double low_s, high_s;
   uint32_t n_classes;
 } outcome;
 
@@ -35,10 +36,13 @@ static outcome simulate(const pl_cluster *cluster, const pl_model *model, const 
   pl_simulate_report report;
   options.fold = fold;
   options.fuse = fuse;
+  pl_residuals residuals;
+  if (pl_residuals_load(&arena, &residuals, &error) != PL_OK) fail_msg("%s", error.message);
+  options.residuals = &residuals;
   if (pl_simulate(cluster, model, job, strategy, &options, &arena, &report, &error) != PL_OK)
     fail_msg("%s", error.message);
   pl_arena_release(&arena);
-  return (outcome){report.row, report.n_device_classes};
+  return (outcome){report.row, report.interval.low_s, report.interval.high_s, report.n_device_classes};
 }
 
 static bool equal_rows(const pl_result_row *a, const pl_result_row *b) {
@@ -58,6 +62,8 @@ static void report_difference(uint64_t seed, const char *mode, const pl_model *m
   free(text);
   print_message("  unfolded %.17g %.17g %.17g %.17g %.17g %.17g peak %.17g\n", a->iter_time_s, a->compute_s,
                 a->tensor_comm_s, a->pipeline_comm_s, a->data_comm_s, a->bubble_s, a->peak_mem_bytes);
+  print_message("  intervals %.17g to %.17g and %.17g to %.17g\n", expected->low_s, expected->high_s, made->low_s,
+                made->high_s);
   print_message("  this     %.17g %.17g %.17g %.17g %.17g %.17g peak %.17g\n", b->iter_time_s, b->compute_s,
                 b->tensor_comm_s, b->pipeline_comm_s, b->data_comm_s, b->bubble_s, b->peak_mem_bytes);
 }
@@ -308,7 +314,7 @@ static void try_case(uint64_t seed, const kind_of_case *kind, tally *count) {
     static const char *const names[] = {"fused", "folded", "folded and fused"};
     for (int mode = 0; mode < 3; mode++) {
       outcome made = simulate(cluster, &model, &job, &strategy, options, mode >= 1, mode != 1);
-      if (!equal_rows(&exact.row, &made.row)) {
+      if (!equal_rows(&exact.row, &made.row) || exact.low_s != made.low_s || exact.high_s != made.high_s) {
         count->n_wrong++;
         report_difference(seed, names[mode], &model, &strategy, cluster, &exact, &made);
       }
