@@ -2,6 +2,7 @@
 #include "search/lower_bound.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "search/lower_bound_parts.h"
 #include "workloads/op_cost.h"
@@ -14,7 +15,7 @@ typedef struct pass_time {
   double work; /* computing and the collectives that it waits for */
   double host; /* to launch it */
   double gathers, first_gather;
-  double reduces[2], last_reduce[2]; /* of all but experts, of experts */
+  double reduces[2]; /* of all but experts; of experts or across copies */
 } pass_time;
 
 /* A chunk: a microbatch's two passes. */
@@ -22,6 +23,7 @@ typedef struct chunk_time {
   double forward, backward; /* at least each */
   double both;              /* at least together */
   double streams;           /* of the gradient stream */
+  double late;              /* of `both` what the host is late by */
 } chunk_time;
 
 typedef struct stage_time {
@@ -96,7 +98,6 @@ static pl_code add_instruction(bounding *state, const pl_instruction *instructio
   case PL_INSTRUCTION_REDUCE:
     PL_TRY(family_op_s(state, data, instruction->op, &time_s));
     sum->reduces[stream] += time_s;
-    sum->last_reduce[stream] = time_s;
     return PL_OK;
   case PL_INSTRUCTION_GATHER:
     PL_TRY(family_op_s(state, data, instruction->op, &time_s));
@@ -138,6 +139,7 @@ static chunk_time join(const bounding *state, const pass_time *f, const pass_tim
     chunk.backward = fmax(b->work, b->host);
     chunk.both = chunk.forward + chunk.backward;
   }
+  chunk.late = chunk.both - chunk.forward - b->work;
   if (state->ahead) {
     chunk.both = fmax(chunk.both + f->first_gather + b->first_gather, gathers);
   } else {
@@ -148,13 +150,64 @@ static chunk_time join(const bounding *state, const pass_time *f, const pass_tim
   return chunk;
 }
 
-/* What follows the last backward pass: with overlap what is left of the reductions that began with it, of which it
- * hides no more than it takes. */
-static pl_code time_end(bounding *state, const pl_stage_program *own, double hidden, double *end) {
+/* ---- what follows the last backward pass ---- */
+
+/* Reductions of the last backward pass beside its computing: seconds since it began. */
+typedef struct tail {
+  const chunk_time *chunk;
+  pass_time so_far;
+  double host;      /* of the whole pass */
+  double length;    /* of the pass, at least */
+  double done[2];   /* when the streams' reductions so far are over: as in pass_time */
+  uint32_t n_after; /* blocks that are still to come */
+} tail;
+
+/* When a reduction after what was so far may begin. The host is late by its share behind each block. */
+static double reduction_start(const tail *own) {
+  if (own->n_after == 0) return own->length;
+  return own->so_far.work + (own->host > 0 ? own->chunk->late * own->so_far.host / own->host : 0);
+}
+
+/* A stream's reductions follow one another; those across copies follow the share's own. */
+static pl_code add_reduction(bounding *state, const pl_instruction *instruction, tail *own) {
+  bool second = instruction->experts || instruction->across;
+  double time_s, start = fmax(reduction_start(own), own->done[second]);
+  if (instruction->across) start = fmax(start, own->done[0]);
+  PL_TRY(family_op_s(state, pl_instruction_family(instruction), instruction->op, &time_s));
+  own->done[second] = start + time_s;
+  return PL_OK;
+}
+
+static pl_code add_to_tail(bounding *state, const pl_instruction *instruction, tail *own) {
+  int32_t count[PL_MODEL_CLASSES_MAX] = {0};
+  if (instruction->kind == PL_INSTRUCTION_REDUCE) return add_reduction(state, instruction, own);
+  if (instruction->kind != PL_INSTRUCTION_BLOCK) return PL_OK;
+  own->n_after--;
+  count[pl_model_block_class(state->program->model, instruction->block)] = 1;
+  return add_blocks(state, count, PL_BOUND_BACKWARD, &own->so_far);
+}
+
+/* How much later than the pass its reductions are over, of both streams. */
+static pl_code time_tail(bounding *state, const pl_pass *pass, const chunk_time *chunk, double left[2]) {
+  tail own = {.chunk = chunk, .length = chunk->both - chunk->forward};
+  pass_time whole;
+  PL_TRY(time_pass(state, pass, PL_BOUND_BACKWARD, &whole));
+  own.host = whole.host;
+  for (uint32_t i = 0; i < pass->n; i++)
+    own.n_after += pass->instructions[i].kind == PL_INSTRUCTION_BLOCK;
+  for (uint32_t i = 0; i < pass->n; i++)
+    PL_TRY(add_to_tail(state, &pass->instructions[i], &own));
+  for (int stream = 0; stream <= 1; stream++)
+    left[stream] = fmax(0, own.done[stream] - own.length);
+  return PL_OK;
+}
+
+/* With overlap what is left of the reductions that began with the last backward pass, of which each begins when the
+ * blocks before it are done. */
+static pl_code time_end(bounding *state, const pl_stage_program *own, const chunk_time *chunk, double *end) {
   const pl_strategy *strategy = state->program->strategy;
-  pass_time last, rest;
-  double tied = 0, optimizer = 0, gather = 0;
-  PL_TRY(time_pass(state, &own->last_backward[0], PL_BOUND_BACKWARD, &last));
+  pass_time rest;
+  double tied = 0, optimizer = 0, gather = 0, left[2];
   PL_TRY(time_pass(state, &own->epilogue, PL_BOUND_FORWARD, &rest));
   for (uint32_t i = 0; i < own->epilogue.n; i++) {
     const pl_instruction *instruction = &own->epilogue.instructions[i];
@@ -165,9 +218,11 @@ static pl_code time_end(bounding *state, const pl_stage_program *own, double hid
     PL_TRY(family_op_s(state, pl_instruction_family(instruction), instruction->op, &time_s));
     gather = fmax(gather, time_s);
   }
-  double left[2] = {0, 0};
-  for (int e = 0; e <= 1; e++)
-    left[e] = strategy->overlap ? fmax(last.last_reduce[e], last.reduces[e] - hidden) : rest.reduces[e];
+  if (strategy->overlap) {
+    PL_TRY(time_tail(state, &own->last_backward[0], chunk, left));
+  } else {
+    memcpy(left, rest.reduces, sizeof left);
+  }
   double parameters = own->parameters;
   if (strategy->zero >= 1)
     parameters = (own->parameters - own->expert_parameters) / pl_program_shards(state->program, false) +
@@ -194,7 +249,7 @@ static pl_code time_stage(bounding *state, stage_time *sum) {
     sum->busy += both.both;
     sum->streams += both.streams;
   }
-  return time_end(state, own, sum->first.both - sum->first.forward, &sum->end);
+  return time_end(state, own, &sum->first, &sum->end);
 }
 
 /* The sends of the first chunks' boundaries. */

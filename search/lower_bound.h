@@ -2,10 +2,11 @@
  *
  * The bound on time holds for the simulation, not for the world: it is made of the same op costs, programs and
  * collectives, leaves out what only adds (contention, the slow-down of overlap, waiting that it cannot prove), and
- * never counts what may hide. For stage s with m microbatches, F and B a microbatch's passes with the collectives that
- * they wait for (alone on their links), J = F + B and not below what the host needs to launch both, h the sends of an
- * activation and its gradient, e what follows a stage's last backward pass (gradients not yet reduced, tied embedding,
- * optimizer, ZeRO's gather):
+ * never counts what may hide. A reduction of the last backward pass begins when the blocks before its bucket are done,
+ * and counts with what it takes beyond the pass. For stage s with m microbatches, F and B a microbatch's passes with
+ * the collectives that they wait for (alone on their links), J = F + B and not below what the host needs to launch
+ * both, h the sends of an activation and its gradient, e what follows a stage's last backward pass (gradients not yet
+ * reduced, tied embedding, optimizer, ZeRO's gather):
  *
  *   full stage   sum_{i<s} (J_i + h_i) + m J_s + e_0      the stage works without a pause, and the pipeline before it
  *                sum_{i<s} (F_i + h_i/2) + m J_s + e_s    fills and drains; of chunks the first ones

@@ -96,24 +96,38 @@ pl_code pl_bound_blocks_find(pl_lower_bounds *bounds, const pl_strategy *strateg
 
 /* ---- placement ---- */
 
-static uint64_t hash_layout(const pl_strategy *s) {
+/* What decides who is in which communicator: where the embedding's other copy is follows from the boundaries. */
+static pl_bound_layout key_of(const pl_program *program) {
+  const pl_strategy *s = program->strategy;
+  pl_bound_layout key = {.pp = s->pp,
+                         .dp = s->dp,
+                         .tmp = s->tmp,
+                         .cp = pl_strategy_cp(s),
+                         .ep = pl_strategy_ep(s),
+                         .shard = s->shard,
+                         .is_ring = s->vpp > 1};
+  for (int32_t stage = 0; stage < s->pp; stage++)
+    if (program->family_of[stage][PL_FAMILY_EMBEDDING] != PL_NONE) key.head_stage = stage;
+  memcpy(key.order, s->order, sizeof key.order);
+  return key;
+}
+
+static uint64_t hash_layout(const pl_bound_layout *key) {
   uint32_t order = 0;
-  memcpy(&order, s->order, sizeof order);
-  const uint32_t words[] = {(uint32_t)s->pp,
-                            (uint32_t)s->dp,
-                            (uint32_t)s->tmp,
-                            (uint32_t)pl_strategy_cp(s),
-                            (uint32_t)pl_strategy_ep(s),
-                            order};
+  memcpy(&order, key->order, sizeof order);
+  const uint32_t words[] = {(uint32_t)key->pp,    (uint32_t)key->dp,      (uint32_t)key->tmp,
+                            (uint32_t)key->cp,    (uint32_t)key->ep,      order,
+                            (uint32_t)key->shard, (uint32_t)key->is_ring, (uint32_t)key->head_stage};
   uint64_t hash = 2;
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
     hash = pl_hash_word(hash, words[i]);
   return hash;
 }
 
-static bool same_layout(const pl_bound_layout *layout, const pl_strategy *s) {
-  return layout->pp == s->pp && layout->dp == s->dp && layout->tmp == s->tmp && layout->cp == pl_strategy_cp(s) &&
-         layout->ep == pl_strategy_ep(s) && strcmp(layout->order, s->order) == 0;
+static bool same_layout(const pl_bound_layout *a, const pl_bound_layout *b) {
+  return a->pp == b->pp && a->dp == b->dp && a->tmp == b->tmp && a->cp == b->cp && a->ep == b->ep &&
+         a->shard == b->shard && a->is_ring == b->is_ring && a->head_stage == b->head_stage &&
+         strcmp(a->order, b->order) == 0;
 }
 
 static uint32_t profile_at(const pl_cluster *cluster, const pl_strategy *strategy, int32_t stage, int32_t replica,
@@ -181,9 +195,8 @@ static pl_code take_groups(const pl_lower_bounds *bounds, const pl_program *prog
 static pl_code make_layout(const pl_lower_bounds *bounds, const pl_program *program, pl_arena *arena,
                            pl_bound_layout *layout, pl_error *error) {
   const pl_strategy *s = program->strategy;
-  *layout = (pl_bound_layout){
-      .pp = s->pp, .dp = s->dp, .tmp = s->tmp, .cp = pl_strategy_cp(s), .ep = pl_strategy_ep(s), .arena = arena};
-  memcpy(layout->order, s->order, sizeof layout->order);
+  *layout = key_of(program);
+  layout->arena = arena;
   if (!choose_chains(bounds, s, layout) || !note_profiles(bounds, s, layout))
     return pl_fail_memory(error, "the lower bounds");
   bool counts = !bounds->options->chunked && bounds->options->streams != PL_STREAMS_READY;
@@ -200,10 +213,11 @@ pl_code pl_bound_layout_find(pl_lower_bounds *bounds, const pl_program *program,
                              pl_error *error) {
   const pl_strategy *strategy = program->strategy;
   bool own = strategy->placement != NULL || strategy->split != NULL;
-  uint64_t hash = hash_layout(strategy);
+  const pl_bound_layout key = key_of(program);
+  uint64_t hash = hash_layout(&key);
   uint32_t probe = 0;
   for (const pl_bound_layout *known; !own && (known = pl_hash_index_find(&bounds->layouts, hash, &probe)) != NULL;)
-    if (same_layout(known, strategy)) return *layout = (pl_bound_layout *)(uintptr_t)known, PL_OK;
+    if (same_layout(known, &key)) return *layout = (pl_bound_layout *)(uintptr_t)known, PL_OK;
   pl_arena *arena = own ? &bounds->scratch : bounds->arena;
   *layout = PL_TAKE(arena, pl_bound_layout, 1);
   if (*layout == NULL) return pl_fail_memory(error, "the lower bounds");
