@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "search/method_space.h"
 #include "workloads/amp_cost.h"
 #include "workloads/layer_assignment.h"
 
@@ -21,7 +22,7 @@ pl_space_choices pl_amp_choices(const pl_search_problem *problem) {
   const pl_space_choices *given = problem->choices;
   pl_space_choices choices = *given;
   if ((given->schedules & 1u << PL_SCHEDULE_1F1B) != 0) choices.schedules = 1u << PL_SCHEDULE_1F1B;
-  choices.sp = lowest_bit(given->sp);
+  choices.sp = pl_method_space_plain_sp(problem);
   choices.recomputes = lowest_bit(given->recomputes);
   if ((given->overlap & 2) != 0) choices.overlap = 2;
   if (pl_int_set_has(&given->zero, 0)) choices.zero = (pl_int_set){.n_ranges = 1};

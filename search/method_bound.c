@@ -54,21 +54,31 @@ static pl_code assign(const pl_search_problem *problem, bound *own, pl_strategy 
     strategy->boundary = own->assigned.boundary;
     return PL_OK;
   }
+  own->assigned.boundary = NULL;
   pl_arena_reset(scratch);
   PL_TRY(pl_assign(strategy, problem->model, problem->job, problem->cluster, problem->options, scratch, error));
   own->assigned = *strategy;
   return PL_OK;
 }
 
+/* What cannot be assigned (AMP's program has a limit) is proposed all the same: the row says why it failed. */
+static pl_code bound_one(const pl_search_problem *problem, bound *own, pl_lower_bounds *bounds, uint32_t index,
+                         pl_arena *scratch, pl_lower_bound *found, pl_error *error) {
+  pl_strategy strategy;
+  pl_error refused = PL_ERROR_INIT;
+  *found = (pl_lower_bound){.shortfall_bytes = 0};
+  pl_space_strategy(&own->space, index, &strategy);
+  pl_code code = assign(problem, own, &strategy, scratch, &refused);
+  if (code == PL_OK) return pl_lower_bound_of(bounds, &strategy, found, error);
+  return code == PL_NO_MEMORY ? pl_fail(error, code, "%s", refused.message) : PL_OK;
+}
+
 static pl_code bound_all(const pl_search_problem *problem, bound *own, pl_lower_bounds *bounds, pl_arena *scratch,
                          pl_error *error) {
   double least = INFINITY;
   for (uint32_t i = 0; i < own->space.n_candidates; i++) {
-    pl_strategy strategy;
     pl_lower_bound found;
-    pl_space_strategy(&own->space, i, &strategy);
-    PL_TRY(assign(problem, own, &strategy, scratch, error));
-    PL_TRY(pl_lower_bound_of(bounds, &strategy, &found, error));
+    PL_TRY(bound_one(problem, own, bounds, i, scratch, &found, error));
     if (found.shortfall_bytes <= 0) {
       own->order[own->n++] = (ranked){found.time_s, i};
       continue;

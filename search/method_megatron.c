@@ -38,11 +38,12 @@ static uint32_t lowest_bit(uint32_t mask) {
 }
 
 /* The user's choices, narrowed to what the heuristic leaves open. */
-static pl_space_choices narrow(const pl_space_choices *given) {
+static pl_space_choices narrow(const pl_search_problem *problem) {
+  const pl_space_choices *given = problem->choices;
   pl_space_choices choices = *given;
   choices.schedules = given->schedules & 1u << PL_SCHEDULE_1F1B;
   if (choices.schedules == 0) choices.schedules = lowest_bit(given->schedules);
-  choices.sp = lowest_bit(given->sp);
+  choices.sp = pl_method_space_plain_sp(problem);
   if ((given->overlap & 2) != 0) choices.overlap = 2;
   if (pl_int_set_has(&given->zero, 0)) choices.zero = (pl_int_set){.n_ranges = 1};
   if ((given->recipes & 1u << PL_ASSIGN_UNIFORM) != 0) choices.recipes = 1u << PL_ASSIGN_UNIFORM;
@@ -93,7 +94,7 @@ static pl_code open(const pl_search_problem *problem, pl_arena *arena, void **st
   megatron *own = PL_TAKE(arena, megatron, 1);
   if (own == NULL) return pl_fail_memory(error, "the search");
   *state = own;
-  const pl_space_choices choices = narrow(problem->choices);
+  const pl_space_choices choices = narrow(problem);
   pl_search_problem narrowed = *problem;
   narrowed.choices = &choices;
   PL_TRY(pl_method_space_take(&narrowed, arena, &own->space, error));

@@ -16,6 +16,11 @@ pl_code pl_method_space_take(const pl_search_problem *problem, pl_arena *arena, 
   return space->n_candidates == 0 ? pl_space_refuse_empty(space, n_devices, error) : PL_OK;
 }
 
+uint32_t pl_method_space_plain_sp(const pl_search_problem *problem) {
+  uint32_t given = problem->choices->sp, wanted = problem->model->n_experts > 0 ? 2 : 1;
+  return (given & wanted) != 0 ? wanted : given;
+}
+
 pl_proposal pl_method_space_proposal(const pl_space *space, uint32_t index) {
   pl_proposal proposal = {.estimate_s = (double)NAN};
   pl_space_strategy(space, index, &proposal.strategy);

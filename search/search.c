@@ -176,7 +176,10 @@ static pl_code recall(search_state *state, pl_error *error) {
     result *r = &state->results[i];
     memset(r, 0, sizeof *r);
     pl_arena_reset(&state->workers[0].arena);
-    PL_TRY(assign(state, &strategy, &state->workers[0].arena, error));
+    pl_error refused = PL_ERROR_INIT; /* as when it was simulated: its row says that it failed */
+    if (assign(state, &strategy, &state->workers[0].arena, &refused) == PL_NO_MEMORY)
+      return pl_fail(error, PL_NO_MEMORY, "%s", refused.message);
+    snprintf(r->failure, sizeof r->failure, "%.*s", (int)sizeof r->failure - 1, refused.message);
     write_strategy(state, &strategy, r);
     if (r->strategy[0] == '\0') return pl_fail_memory(error, "the text of a strategy");
     if (!is_row_of(state, &search->known[n], r->strategy))

@@ -86,8 +86,10 @@ static void print_counts(FILE *stream, const pl_search_outcome *outcome) {
   if (outcome->n_computed != outcome->n_rows)
     fprintf(stream, "  from before %u\n", outcome->n_rows - outcome->n_computed);
   fprintf(stream, "  fit         %u\n  out of mem. %u\n", n[PL_RESULT_DONE], n[PL_RESULT_OOM]);
-  if (n[PL_RESULT_FAILED] > 0)
-    fprintf(stream, "  failed      %u; the first: %s\n", n[PL_RESULT_FAILED], outcome->first_failure);
+  if (n[PL_RESULT_FAILED] == 0) return;
+  fprintf(stream, "  failed      %u", n[PL_RESULT_FAILED]);
+  if (outcome->first_failure[0] != '\0') fprintf(stream, "; the first: %s", outcome->first_failure);
+  fputc('\n', stream); /* of rows from before the cause may be unknown */
 }
 
 static void print_row(FILE *stream, const char *label, const pl_result_row *row) {

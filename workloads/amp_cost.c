@@ -46,11 +46,16 @@ static pl_code ring_cost(const costing *state, int32_t stage, bool tensor, doubl
   return PL_OK;
 }
 
+/* Of all-reduces. All-gathers and reduce-scatters, which sequence parallelism has in their place, go round the ring
+ * once instead of twice. */
 static double reduced_bytes(const pl_op_list *list) {
   double bytes = 0;
-  for (uint32_t i = 0; i < list->n_ops; i++)
-    if (list->ops[i].kind == PL_OP_COLLECTIVE && list->ops[i].group == PL_GROUP_TENSOR)
-      bytes += list->ops[i].size_bytes;
+  for (uint32_t i = 0; i < list->n_ops; i++) {
+    const pl_op *op = &list->ops[i];
+    if (op->kind != PL_OP_COLLECTIVE || op->group != PL_GROUP_TENSOR) continue;
+    bool once = op->collective == PL_ALL_GATHER || op->collective == PL_REDUCE_SCATTER;
+    bytes += once ? op->size_bytes / 2 : op->size_bytes;
+  }
   return bytes;
 }
 
@@ -100,7 +105,7 @@ static pl_code price_layers(const costing *state, double tensor_cost_s, double *
   double own_s[PL_MODEL_CLASSES_MAX] = {0}, own_parameters[PL_MODEL_CLASSES_MAX] = {0};
   int32_t n = state->model->n_layers;
   shard.mbs = 1;
-  shard.sp = false;
+  shard.sp = state->model->n_experts > 0 && shard.tmp > 1; /* experts know no other way */
   shard.recompute = PL_RECOMPUTE_NONE;
   *crossing_bytes = 0;
   for (int32_t c = 0; c < pl_model_n_classes(state->model); c++) {

@@ -5,6 +5,8 @@
  *   layer        t = 3 * mbs * forward pass of one sequence, all-reduces of the tensor group inside; on a mixed cluster
  *                the mean over the devices that work
  *   all-reduce   2 (n - 1) M / (n B), B the lowest bandwidth between neighbours of the ring (equation 3)
+ *   experts      with tensor ranks: under sequence parallelism, which AMP does not know and they cannot do without;
+ *                all-gather and reduce-scatter are half an all-reduce each
  *   cut          e = v / b of the two devices
  *   pipeline     (microbatches - 1) max t + sum e + sum t (equation 5)
  *   iteration    the slowest pipeline, then the slowest all-reduce of gradients (equation 4)

@@ -4,6 +4,8 @@
  *   pipeline alone       (B - 1) max t + sum t + (k - 1) m a / b,  t of l layers = 3 m l f
  *   data parallel        + 2 (n - 1) / n * gradients of the largest stage / port
  *   tensor parallel      f + 2 all-reduces of a over 2 ranks: f + 2 a / port
+ *   experts              tensor ranks hold different tokens: an all-gather and a reduce-scatter of a around attention,
+ *                        each half an all-reduce, and none around the experts
  *   two kinds of device  the mean of the one and of the other */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -85,6 +87,28 @@ static void tensor_parallel(void **state) {
   attention_job_release(&own);
 }
 
+static void experts_split_the_sequence(void **state) {
+  (void)state;
+  static const char config[] =
+      "{\"model_type\":\"mixtral\",\"hidden_size\":256,\"num_hidden_layers\":4,\"num_attention_heads\":16,"
+      "\"num_key_value_heads\":16,\"intermediate_size\":512,\"num_local_experts\":8,\"num_experts_per_tok\":2,"
+      "\"vocab_size\":1000}";
+  attention_job own;
+  pl_strategy strategy;
+  pl_error error = PL_ERROR_INIT;
+  build(&own, 2);
+  if (pl_model_parse("m.json", config, strlen(config), &own.arena, &own.model, &error) != PL_OK)
+    fail_msg("%s", error.message);
+  double layer_s[2], bytes = 2.0 * (double)own.job.seq * 256;
+  for (int apart = 0; apart <= 1; apart++) {
+    const char *text = apart ? "pp=4,dp=1,tmp=2,mbs=4,sp=1,order=pdt" : "pp=4,dp=1,tmp=2,mbs=4,sp=1";
+    const pl_amp_costs costs = take(&own, own.cluster, text, &strategy);
+    layer_s[apart] = costs.problem.time_s[2] - costs.problem.time_s[1];
+  }
+  expect(layer_s[1] - layer_s[0], 3 * 4 * bytes * (1 / nic_Bps - 1 / port_Bps));
+  attention_job_release(&own);
+}
+
 static void mixed_devices_are_averaged(void **state) {
   (void)state;
   attention_job own;
@@ -111,6 +135,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(pipeline_and_gradients),
       cmocka_unit_test(tensor_parallel),
+      cmocka_unit_test(experts_split_the_sequence),
       cmocka_unit_test(mixed_devices_are_averaged),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

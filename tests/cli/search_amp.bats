@@ -63,3 +63,35 @@ PY
   [ "$status" -eq 0 ]
   [[ "$output" == *"\"iter_time_s\": $time"* ]] || { echo "$strategy took $time: $output"; return 1; }
 }
+
+moe() {
+  cat >"$BATS_TEST_TMPDIR/moe.json" <<'JSON'
+{"model_type": "mixtral", "num_hidden_layers": 2, "hidden_size": 128, "num_attention_heads": 8, "num_key_value_heads": 8,
+ "intermediate_size": 384, "num_local_experts": 8, "num_experts_per_tok": 2, "vocab_size": 1000}
+JSON
+  experts=(--platform platforms/hc3.xml --model "$BATS_TEST_TMPDIR/moe.json" --gbs 16 --seq 128)
+}
+
+@test "amp-dp and method amp: experts with tensor ranks, which need sequence parallelism" {
+  moe
+  run "$PACELINE" search "${experts[@]}" --assign amp-dp --tmp 2 --pp 2 --mbs 1,2 --zero 0
+  [ "$status" -eq 0 ]
+  [[ "$output" != *failed* && "$output" == *",tmp=2,"*"sp=1"* ]]
+  for method in amp anneal megatron; do
+    run "$PACELINE" search "${experts[@]}" --method $method --tmp 2
+    [ "$status" -eq 0 ]
+    [[ "$output" == *",tmp=2,"*"sp=1"* ]]
+  done
+}
+
+@test "bound: a candidate that its assignment cannot express is a failed row, not the end; and so when resumed" {
+  echo '{"model_type":"gpt2","n_embd":64,"n_layer":1000,"n_head":4,"n_positions":128,"vocab_size":1000}' >"$BATS_TEST_TMPDIR/long.json"
+  "$PACELINE" platform make dgx-a100 --nodes 8 -o "$BATS_TEST_TMPDIR/p.xml"
+  long=(--platform "$BATS_TEST_TMPDIR/p.xml" --model "$BATS_TEST_TMPDIR/long.json" --gbs 4 --seq 128 --pp 64 --mbs 4)
+  long+=(--schedule gpipe --recompute none --assign amp-dp,uniform -o "$out")
+  for again in "" --resume; do
+    run "$PACELINE" search "${long[@]}" $again
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"failed      1; the first: AMP's dynamic program over 1000 layers"* && "$output" == *"fit         1"* ]]
+  done
+}
