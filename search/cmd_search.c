@@ -7,6 +7,7 @@
 #include "search/mpi_command.h"
 #include "search/ranks.h"
 #include "search/remedy.h"
+#include "search/results_vet.h"
 #include "search/search.h"
 #include "search/search_file.h"
 #include "search/search_options.h"
@@ -20,6 +21,7 @@ typedef struct session {
   const char *command;
   pl_provenance provenance;
   pl_search_file *file; /* rank 0's; NULL = none */
+  pl_error damage;      /* of the file to be resumed, found before MPI started */
   pl_result_row *known;
   uint32_t n_known;
   pl_search_problem problem;
@@ -46,6 +48,7 @@ static pl_code open_file(session *own, pl_error *error) {
   if (path == NULL) return PL_OK;
   PL_TRY(pl_command_refuse_input(path, options->job.platform_path, error));
   PL_TRY(pl_command_refuse_input(path, options->job.model_path, error));
+  if (own->damage.code != PL_OK) return pl_fail(error, own->damage.code, "%s", own->damage.message);
   describe(own);
   return pl_search_file_create(path, &own->provenance, options->run.force, options->run.resume, &own->base.arena,
                                &own->file, &own->known, &own->n_known, error);
@@ -172,6 +175,7 @@ int pl_cmd_search(int argc, char **argv) {
   if (argc > 0) argv[0] = name; /* what argp calls the program */
   int status;
   if (error.code == PL_OK) pl_search_options_parse(argc, argv, silent, &own.options, &error);
+  if (error.code == PL_OK) pl_results_vet(&own.options.run, silent, &own.damage);
   if (error.code != PL_OK) {
     status = silent ? pl_code_exit_status(error.code) : pl_command_report("search", &error);
   } else {

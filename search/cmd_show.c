@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/child.h"
 #include "core/command.h"
 #include "core/command_line.h"
 #include "core/units.h"
@@ -81,6 +82,7 @@ typedef struct session {
   uint32_t sort;
   bool descending, all;
   pl_selection selection;
+  FILE *out, *notes;
 } session;
 
 /* ---- what is asked ---- */
@@ -179,9 +181,9 @@ static bool is_text_column(uint32_t column) {
 static void print_cell(const session *own, uint32_t k, const char *text, int width) {
   bool last = k + 1 == own->n_columns;
   if (is_text_column(own->columns[k])) {
-    printf("%s%-*s", k ? "  " : "", last ? 0 : width, text);
+    fprintf(own->out, "%s%-*s", k ? "  " : "", last ? 0 : width, text);
   } else {
-    printf("%s%*s", k ? "  " : "", width, text);
+    fprintf(own->out, "%s%*s", k ? "  " : "", width, text);
   }
 }
 
@@ -211,13 +213,13 @@ static pl_code print_table(session *own, pl_error *error) {
     header(own->columns[k], cells);
     print_cell(own, k, cells, widths[k]);
   }
-  putchar('\n');
+  fputc('\n', own->out);
   for (uint32_t i = 0; i < own->selection.n_rows; i++) {
     for (uint32_t k = 0; k < own->n_columns; k++) {
       PL_TRY(cell(own, own->columns[k], own->selection.rows[i], cells, error));
       print_cell(own, k, cells, widths[k]);
     }
-    putchar('\n');
+    fputc('\n', own->out);
   }
   return PL_OK;
 }
@@ -229,25 +231,25 @@ static const char *column_name(uint32_t column) {
 }
 
 /* No value of ours holds a comma, a quote or a line break but the text columns could in a damaged file. */
-static void put_csv(const char *text) {
+static void put_csv(FILE *out, const char *text) {
   if (strpbrk(text, ",\"\r\n") == NULL) {
-    fputs(text, stdout);
+    fputs(text, out);
     return;
   }
-  putchar('"');
+  fputc('"', out);
   for (; *text; text++) {
-    if (*text == '"') putchar('"');
-    putchar(*text);
+    if (*text == '"') fputc('"', out);
+    fputc(*text, out);
   }
-  putchar('"');
+  fputc('"', out);
 }
 
 static pl_code print_csv(session *own, pl_error *error) {
   _Alignas(8) unsigned char value[PL_RESULT_WIDEST_BYTES];
   char text[CELL_BYTES];
   for (uint32_t k = 0; k < own->n_columns; k++)
-    printf("%s%s", k ? "," : "", column_name(own->columns[k]));
-  putchar('\n');
+    fprintf(own->out, "%s%s", k ? "," : "", column_name(own->columns[k]));
+  fputc('\n', own->out);
   for (uint32_t i = 0; i < own->selection.n_rows; i++) {
     uint32_t row = own->selection.rows[i];
     for (uint32_t k = 0; k < own->n_columns; k++) {
@@ -256,10 +258,10 @@ static pl_code print_csv(session *own, pl_error *error) {
         PL_TRY(pl_selection_value(&own->selection, own->columns[k], row, value, error));
         pl_column_text(&pl_result_columns[own->columns[k]], value, text, sizeof text);
       }
-      if (k) putchar(',');
-      put_csv(text);
+      if (k) fputc(',', own->out);
+      put_csv(own->out, text);
     }
-    putchar('\n');
+    fputc('\n', own->out);
   }
   return PL_OK;
 }
@@ -283,7 +285,7 @@ static pl_code json_row(session *own, pl_json *json, uint32_t row, pl_error *err
 
 static pl_code print_json(session *own, pl_error *error) {
   pl_json json;
-  pl_json_init(&json, stdout, true);
+  pl_json_init(&json, own->out, true);
   pl_json_open_object(&json);
   pl_json_put_string(&json, "file", own->options.path);
   pl_json_put_integer(&json, "candidates", pl_results_reader_n_rows(own->reader));
@@ -305,16 +307,19 @@ static void print_notes(const session *own) {
   const pl_selection *s = &own->selection;
   uint32_t n = pl_results_reader_n_rows(own->reader);
   bool table = !own->options.json && !own->options.csv;
-  FILE *stream = table ? stdout : stderr;
-  if (table) printf("\n%u of %u matching rows; %u candidates in the file\n", s->n_rows, s->n_matching, n);
+  FILE *stream = table ? own->out : own->notes;
+  if (table) fprintf(stream, "\n%u of %u matching rows; %u candidates in the file\n", s->n_rows, s->n_matching, n);
   if (table && own->options.where == NULL) fputs("(only those that fit in memory; --where true shows all)\n", stream);
   if (s->n_pending > 0)
     fprintf(stream, "%s%u candidates are not computed yet; paceline sweep --resume goes on\n",
             table ? "" : "paceline show: ", s->n_pending);
 }
 
-static pl_code show(session *own, pl_error *error) {
-  PL_TRY(resolve(own, error));
+/* In a process of its own: the file is anybody's, and nothing is printed of one that cannot be read to its end. */
+static pl_code show(void *session_, FILE *out, FILE *notes, pl_error *error) {
+  session *own = session_;
+  own->out = out;
+  own->notes = notes;
   PL_TRY(pl_results_reader_create(own->options.path, &own->reader, error));
   if (own->all) choose_all_columns(own);
   PL_TRY(pl_selection_take(own->reader, own->where, own->sort, own->descending, (uint32_t)own->options.top, &own->arena,
@@ -327,6 +332,7 @@ static pl_code show(session *own, pl_error *error) {
     PL_TRY(print_table(own, error));
   }
   print_notes(own);
+  pl_results_reader_destroy(own->reader);
   return PL_OK;
 }
 
@@ -343,9 +349,10 @@ int pl_cmd_show(int argc, char **argv) {
   pl_arena_init(&own.arena, 0);
   pl_error error = PL_ERROR_INIT;
   pl_code code = pl_command_line_parse("show", &argp, argc, argv, false, &own.options, &error);
-  if (code == PL_OK) code = show(&own, &error);
+  if (code == PL_OK) code = resolve(&own, &error);
+  const pl_child child = {.path = own.options.path, .kind = "HDF5", .work = show, .context = &own};
+  if (code == PL_OK) code = pl_child_run(&child, stdout, stderr, &error);
   int status = code == PL_OK ? 0 : pl_command_report("show", &error);
-  pl_results_reader_destroy(own.reader);
   pl_arena_release(&own.arena);
   return pl_command_finish("show", status);
 }

@@ -9,6 +9,7 @@
 #include "search/mpi_command.h"
 #include "search/ranks.h"
 #include "search/results_file.h"
+#include "search/results_vet.h"
 #include "search/space_session.h"
 #include "search/sweep.h"
 #include "search/sweep_options.h"
@@ -20,6 +21,7 @@ typedef struct session {
   const char *command;
   pl_space space;
   int32_t *status; /* per candidate, as found in the file */
+  pl_error damage; /* of the file to be resumed, found before MPI started */
   pl_sweep_outcome outcome;
 } session;
 
@@ -59,6 +61,7 @@ static pl_code prepare(session *own, pl_error *error) {
   pl_provenance provenance;
   PL_TRY(pl_command_refuse_input(path, own->options.job.platform_path, error));
   PL_TRY(pl_command_refuse_input(path, own->options.job.model_path, error));
+  if (own->damage.code != PL_OK) return pl_fail(error, own->damage.code, "%s", own->damage.message);
   describe(own, &provenance);
   if (own->options.run.resume && access(path, F_OK) == 0) {
     if (access(path, W_OK) != 0)
@@ -109,6 +112,7 @@ int pl_cmd_sweep(int argc, char **argv) {
   if (argc > 0) argv[0] = name; /* what argp calls the program */
   int status;
   if (error.code == PL_OK) pl_sweep_options_parse(argc, argv, silent, &own.options, &error);
+  if (error.code == PL_OK) pl_results_vet(&own.options.run, silent, &own.damage);
   if (error.code != PL_OK) {
     status = silent ? pl_code_exit_status(error.code) : pl_command_report("sweep", &error);
   } else {

@@ -123,6 +123,32 @@ pl_code pl_results_reader_rows(pl_results_reader *reader, uint32_t first, uint32
   return code;
 }
 
+static bool can_read(hid_t attribute, hid_t type) {
+  _Alignas(16) unsigned char value[64];
+  char *text = NULL;
+  if (H5Tis_variable_str(type) > 0) {
+    bool good = H5Aread(attribute, type, &text) >= 0;
+    if (text != NULL) H5free_memory(text);
+    return good;
+  }
+  return H5Aget_storage_size(attribute) > sizeof value || H5Aread(attribute, type, value) >= 0;
+}
+
+static herr_t read_attribute(hid_t group, const char *name, const H5A_info_t *info, void *unused) {
+  (void)info;
+  (void)unused;
+  hid_t attribute = H5Aopen(group, name, H5P_DEFAULT), type = attribute >= 0 ? H5Aget_type(attribute) : -1;
+  bool good = type >= 0 && can_read(attribute, type);
+  if (type >= 0) H5Tclose(type);
+  if (attribute >= 0) H5Aclose(attribute);
+  return good ? 0 : -1;
+}
+
+pl_code pl_results_reader_check_attributes(pl_results_reader *reader, pl_error *error) {
+  if (H5Aiterate2(reader->file, H5_INDEX_NAME, H5_ITER_INC, NULL, read_attribute, NULL) >= 0) return PL_OK;
+  return pl_hdf5_fail(reader->path, "has an attribute that cannot be read", PL_BAD_INPUT, error);
+}
+
 pl_code pl_results_reader_summarise(pl_results_reader *reader, pl_arena *arena, pl_results_summary *summary,
                                     pl_error *error) {
   *summary = (pl_results_summary){.n_rows = reader->n_rows, .best = UINT32_MAX};

@@ -27,6 +27,8 @@ pl_code pl_results_reader_element(pl_results_reader *reader, const pl_column_inf
                                   pl_error *error);
 /* All columns of one row but features and those of searches. */
 pl_code pl_results_reader_row(pl_results_reader *reader, uint32_t row, pl_result_row *result, pl_error *error);
+/* Reads every attribute of the root group, and keeps none: whether they can be read. */
+pl_code pl_results_reader_check_attributes(pl_results_reader *reader, pl_error *error);
 /* Rows first .. first + count - 1 with all columns but features; those of searches into `values`, to which the rows
  * then point, where it is not NULL. */
 pl_code pl_results_reader_rows(pl_results_reader *reader, uint32_t first, uint32_t count, pl_result_row *rows,
