@@ -45,6 +45,9 @@ const pl_node *pl_node_get(const pl_node *mapping, const char *key);
 /* Required values: an absent key or a wrong type is an error. Strings are owned by the document. */
 pl_code pl_node_string(const pl_document *document, const pl_node *mapping, const char *key, const char **value,
                        pl_error *error);
+/* A string that will be shown: characters that cannot be printed (core/printable.h) are an error. */
+pl_code pl_node_name(const pl_document *document, const pl_node *mapping, const char *key, const char **value,
+                     pl_error *error);
 pl_code pl_node_number(const pl_document *document, const pl_node *mapping, const char *key, double *value,
                        pl_error *error);
 pl_code pl_node_integer(const pl_document *document, const pl_node *mapping, const char *key, int64_t lowest,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/document_tree.h"
+#include "core/printable.h"
 
 pl_code pl_document_fail(const pl_document *document, const pl_node *node, pl_error *error, const char *format, ...) {
   char message[PL_ERROR_MESSAGE_BYTES];
@@ -137,6 +138,14 @@ pl_code pl_node_string(const pl_document *document, const pl_node *mapping, cons
   const pl_node *node = require(document, mapping, key, error);
   if (node == NULL) return PL_BAD_INPUT;
   return to_string(document, node, key, value, error);
+}
+
+pl_code pl_node_name(const pl_document *document, const pl_node *mapping, const char *key, const char **value,
+                     pl_error *error) {
+  PL_TRY(pl_node_string(document, mapping, key, value, error));
+  if (*pl_printable_end(*value) == '\0') return PL_OK;
+  return pl_document_fail(document, pl_node_get(mapping, key), error,
+                          "'%s' has characters that cannot be printed: \"%.64s\"", key, *value);
 }
 
 pl_code pl_node_number(const pl_document *document, const pl_node *mapping, const char *key, double *value,

@@ -3,7 +3,9 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "core/printable.h"
 #include "core/status.h"
 
 void pl_json_init(pl_json *json, FILE *stream, bool pretty) {
@@ -58,33 +60,32 @@ void pl_json_close_array(pl_json *json) {
   close_container(json, ']');
 }
 
-/* Bytes from 0x80 are passed on: what comes in is UTF-8 (readers have checked it). */
+/* One character: as it is, or as JSON's escape of its code point. Reading it back gives the same text, but for bytes
+ * that are no UTF-8, which JSON cannot carry: they become U+FFFD. */
+static void write_character(FILE *stream, const char *text, size_t n_bytes, uint32_t code_point) {
+  static const char plain[] = "\"\\\n\t\r", escaped[] = "\"\\ntr";
+  const char *known = code_point != 0 && code_point < 0x80 ? strchr(plain, (int)code_point) : NULL;
+  if (known != NULL) {
+    putc('\\', stream);
+    putc(escaped[known - plain], stream);
+  } else if (pl_code_point_is_printable(code_point)) {
+    fwrite(text, 1, n_bytes, stream);
+  } else if (code_point == PL_NOT_UTF8) {
+    fputs("\\ufffd", stream);
+  } else if (code_point > 0xffff) {
+    fprintf(stream, "\\u%04x\\u%04x", 0xd7c0 + (code_point >> 10), 0xdc00 + (code_point & 0x3ff));
+  } else {
+    fprintf(stream, "\\u%04x", code_point);
+  }
+}
+
 static void write_text(FILE *stream, const char *text) {
   putc('"', stream);
-  for (const unsigned char *c = (const unsigned char *)text; *c != '\0'; c++) {
-    switch (*c) {
-    case '"':
-      fputs("\\\"", stream);
-      break;
-    case '\\':
-      fputs("\\\\", stream);
-      break;
-    case '\n':
-      fputs("\\n", stream);
-      break;
-    case '\t':
-      fputs("\\t", stream);
-      break;
-    case '\r':
-      fputs("\\r", stream);
-      break;
-    default:
-      if (*c < 0x20 || *c == 0x7f) {
-        fprintf(stream, "\\u%04x", *c);
-      } else {
-        putc(*c, stream);
-      }
-    }
+  while (*text != '\0') {
+    uint32_t code_point;
+    size_t n = pl_utf8_next(text, &code_point);
+    write_character(stream, text, n, code_point);
+    text += n;
   }
   putc('"', stream);
 }

@@ -1,7 +1,8 @@
 /* Writes JSON to a stream, piece by piece, with the commas and escapes right.
  *
  * Doubles are written so that reading them back gives the same double (shortest of %.15g/%.16g/%.17g); NaN and
- * infinities become null. Caller's storage. Errors of the stream are seen by the command at exit (ferror).
+ * infinities become null. In strings, what a terminal should not get (core/printable.h) is escaped, and bytes that are
+ * no UTF-8 become U+FFFD. Caller's storage. Errors of the stream are seen by the command at exit (ferror).
  */
 #ifndef PL_CORE_JSON_WRITER_H
 #define PL_CORE_JSON_WRITER_H

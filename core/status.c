@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/printable.h"
+
 #undef pl_fail
 #undef pl_fail_memory
 
@@ -11,10 +13,12 @@ pl_code pl_fail(pl_error *error, pl_code code, const char *format, ...) {
   if (error == NULL) return code;
   if (error->code != PL_OK) return error->code;
   error->code = code;
+  char text[PL_ERROR_MESSAGE_BYTES];
   va_list arguments;
   va_start(arguments, format);
-  vsnprintf(error->message, sizeof error->message, format, arguments);
+  vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
+  pl_printable(text, error->message, sizeof error->message);
   return code;
 }
 

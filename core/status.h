@@ -30,7 +30,8 @@ typedef struct pl_error {
 
 /* Records `code` and the formatted message unless `error` already holds a failure, and returns the
  * code recorded first. `error` may be NULL: then only the code is returned. Say what was wrong, where
- * (file:line:column where there is one), the offending value, and what to do about it. */
+ * (file:line:column where there is one), the offending value, and what to do about it. One line: what cannot be printed
+ * (core/printable.h) is escaped. */
 pl_code pl_fail(pl_error *error, pl_code code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* PL_NO_MEMORY with a standard message. `what` names the thing that did not fit. */

@@ -10,6 +10,7 @@
 #include "core/command.h"
 #include "core/command_line.h"
 #include "core/output_file.h"
+#include "core/printable.h"
 #include "netmodel/platform.h"
 #include "netmodel/platform_make.h"
 #include "netmodel/platform_svg.h"
@@ -100,7 +101,8 @@ static pl_code check_file(const request *r, const char *path, pl_error *error) {
     pl_json_close_object(&json);
     putchar('\n');
   } else if (code == PL_OK) {
-    printf("%s: OK: ", path);
+    pl_printable_put(stdout, path);
+    fputs(": OK: ", stdout);
     pl_platform_print_summary(stdout, pl_platform_cluster(platform));
     putchar('\n');
   }
@@ -122,7 +124,8 @@ static pl_code show_platform(const request *r, const pl_platform *platform, pl_a
     pl_json_close_object(&json);
     return PL_OK;
   }
-  printf("%s: ", cluster->path);
+  pl_printable_put(stdout, cluster->path);
+  fputs(": ", stdout);
   pl_platform_print_summary(stdout, cluster);
   putchar('\n');
   pl_platform_print_tree(stdout, cluster, &outline);
@@ -159,8 +162,9 @@ static int run_in_child(const request *r, const char *command, file_action actio
   if (child == 0) _exit(run_file(r, command, action, path));
   int status = 0;
   if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status)) {
-    fprintf(stderr, "paceline %s: %s: no result\n", command, path);
-    return 1;
+    pl_error error = PL_ERROR_INIT;
+    pl_fail(&error, PL_IO, "%s: no result", path);
+    return pl_command_report(command, &error);
   }
   return WEXITSTATUS(status);
 }

@@ -82,7 +82,7 @@ static pl_code read_match(const pl_document *document, const pl_node *node, bool
     return read_bounds(document, node, "pcie_GBps", &wiring->least_pcie_GBps, &wiring->most_pcie_GBps, error);
   }
   const char *link;
-  PL_TRY(pl_node_string(document, node, "link", &link, error));
+  PL_TRY(pl_node_name(document, node, "link", &link, error));
   wiring->nvlink = strcmp(link, "nvlink") == 0;
   if (!wiring->nvlink && strcmp(link, "pcie") != 0)
     return pl_document_fail(document, pl_node_get(node, "link"), error, "link '%.32s' is neither nvlink nor pcie",
@@ -99,7 +99,7 @@ static pl_code read_remark(const pl_document *document, const pl_node *mapping, 
   const char *text;
   *remark = NULL;
   if (pl_node_get(mapping, key) == NULL) return PL_OK;
-  PL_TRY(pl_node_string(document, mapping, key, &text, error));
+  PL_TRY(pl_node_name(document, mapping, key, &text, error));
   *remark = pl_arena_strdup(arena, text);
   return *remark != NULL ? PL_OK : pl_fail_memory(error, "a collective profile");
 }
@@ -113,7 +113,7 @@ static pl_code read_wiring(const pl_document *document, const pl_node *node, boo
                                              "provenance", "like",     NULL};
   const char *name;
   PL_TRY(pl_profile_check_keys(document, node, inside ? inside_keys : between_keys, error));
-  PL_TRY(pl_node_string(document, node, "name", &name, error));
+  PL_TRY(pl_node_name(document, node, "name", &name, error));
   wiring->name = pl_arena_strdup(arena, name);
   if (wiring->name == NULL) return pl_fail_memory(error, "a collective profile");
   PL_TRY(read_remark(document, node, "like", arena, &wiring->like, error));

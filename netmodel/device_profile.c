@@ -68,7 +68,7 @@ static pl_code check_provenance(const pl_document *document, const pl_node *root
   for (size_t i = 0; i < pl_node_count(provenance); i++) {
     const char *key, *text;
     pl_node_entry(document, provenance, i, &key);
-    PL_TRY(pl_node_string(document, provenance, key, &text, error));
+    PL_TRY(pl_node_name(document, provenance, key, &text, error));
   }
   return PL_OK;
 }
@@ -78,7 +78,7 @@ static pl_code check_provenance(const pl_document *document, const pl_node *root
 static pl_code read_short(const pl_document *document, const pl_node *op, const char *key, char *text, size_t size,
                           pl_error *error) {
   const char *value;
-  PL_TRY(pl_node_string(document, op, key, &value, error));
+  PL_TRY(pl_node_name(document, op, key, &value, error));
   if (strlen(value) >= size)
     return pl_document_fail(document, pl_node_get(op, key), error, "%s '%.64s' is longer than %zu bytes", key, value,
                             size - 1);
@@ -110,7 +110,7 @@ static pl_code read_op(const pl_document *document, const pl_node *op, pl_op_ent
     return pl_document_fail(document, pl_node_get(op, "pass"), error,
                             "pass '%s' is none of forward, backward and \"\" (any)", entry->pass);
   const char *dtype_name;
-  PL_TRY(pl_node_string(document, op, "dtype", &dtype_name, error));
+  PL_TRY(pl_node_name(document, op, "dtype", &dtype_name, error));
   int dtype = pl_dtype_from_name(dtype_name);
   if (dtype < 0)
     return pl_document_fail(document, pl_node_get(op, "dtype"), error, "unknown data type '%.32s'", dtype_name);
@@ -156,7 +156,7 @@ static pl_code read_ops(const pl_document *document, const pl_node *root, pl_are
 static pl_code read_name(const pl_document *document, const pl_node *root, const char *key, pl_arena *arena,
                          const char **name, pl_error *error) {
   const char *text;
-  PL_TRY(pl_node_string(document, root, key, &text, error));
+  PL_TRY(pl_node_name(document, root, key, &text, error));
   if (text[0] == '\0') return pl_document_fail(document, pl_node_get(root, key), error, "%s is empty", key);
   *name = pl_arena_strdup(arena, text);
   return *name != NULL ? PL_OK : pl_fail_memory(error, "a device profile");

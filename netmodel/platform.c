@@ -9,10 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "core/digest.h"
 #include "netmodel/device_profile.h"
 #include "netmodel/link_kind.h"
+#include "netmodel/platform_copy.h"
 #include "netmodel/platform_scan.h"
 #include "netmodel/route_cache.h"
 #include "netmodel/simgrid_shim.h"
@@ -32,6 +34,11 @@ struct pl_platform {
 };
 
 enum { FILE_BYTES_MAX = 1 << 30 };
+
+typedef struct platform_text {
+  char *text;
+  size_t size;
+} platform_text;
 
 /* ---- the file ---- */
 
@@ -60,14 +67,10 @@ static pl_code read_file(const char *path, char **text, size_t *size, pl_error *
   return code;
 }
 
-static pl_code scan_file(pl_platform *platform, const char *path, pl_digest *digest, pl_error *error) {
-  char *text;
-  size_t size = 0;
-  pl_code code = read_file(path, &text, &size, error);
-  if (code == PL_OK) code = pl_platform_scan_text(path, text, size, &platform->arena, &platform->scan, error);
-  if (code == PL_OK) pl_digest_bytes(digest, text, size);
-  free(text);
-  PL_TRY(code);
+static pl_code scan_text(pl_platform *platform, const char *path, const platform_text *file, pl_digest *digest,
+                         pl_error *error) {
+  PL_TRY(pl_platform_scan_text(path, file->text, file->size, NULL, &platform->arena, &platform->scan, error));
+  pl_digest_bytes(digest, file->text, file->size);
   if (platform->scan.n_devices > 0) return PL_OK;
   return pl_fail(error, PL_BAD_INPUT,
                  "%s: no GPU in it: mark each <host> that is one with <prop id=\"device\" value=\"PROFILE\"/>", path);
@@ -137,9 +140,17 @@ static pl_code from_shim(pl_shim_status status, const char *message, pl_error *e
   return pl_fail(error, PL_BAD_INPUT, "%s", message);
 }
 
-static pl_code load_simgrid(pl_platform *platform, const char *path, pl_error *error) {
-  char message[PL_ERROR_MESSAGE_BYTES] = "";
-  return from_shim(pl_shim_load(path, &platform->shim, message, sizeof message), message, error);
+static pl_code load_simgrid(pl_platform *platform, const char *path, const platform_text *file, pl_error *error) {
+  char message[PL_ERROR_MESSAGE_BYTES] = "", copy_path[PL_COPY_PATH_BYTES];
+  pl_arena scratch;
+  int copy;
+  pl_arena_init(&scratch, 0);
+  pl_code code = pl_platform_copy_open(path, file->text, file->size, &scratch, &copy, copy_path, error);
+  pl_arena_release(&scratch);
+  PL_TRY(code);
+  pl_shim_status status = pl_shim_load(copy_path, path, &platform->shim, message, sizeof message);
+  close(copy);
+  return from_shim(status, message, error);
 }
 
 /* ---- the arrays ---- */
@@ -334,14 +345,15 @@ pl_code pl_platform_socket_route(const pl_platform *platform, uint32_t device, u
 
 /* ---- the whole ---- */
 
-static pl_code load(pl_platform *platform, const char *path, const char *profile_folder, pl_error *error) {
+static pl_code load_text(pl_platform *platform, const char *path, const platform_text *file, const char *profile_folder,
+                         pl_error *error) {
   pl_digest digest;
   pl_digest_init(&digest);
   platform->cluster.path = pl_arena_strdup(&platform->arena, path);
   if (platform->cluster.path == NULL) return pl_fail_memory(error, "the platform");
-  PL_TRY(scan_file(platform, path, &digest, error));
+  PL_TRY(scan_text(platform, path, file, &digest, error));
   PL_TRY(load_profiles(platform, path, profile_folder, &digest, error));
-  PL_TRY(load_simgrid(platform, path, error));
+  PL_TRY(load_simgrid(platform, path, file, error));
   PL_TRY(make_cluster(platform, path, error));
   pl_platform_scan_sort(&platform->scan, &platform->arena);
   pl_cluster *cluster = &platform->cluster;
@@ -351,6 +363,14 @@ static pl_code load(pl_platform *platform, const char *path, const char *profile
   cluster->route = pl_route_cache_get;
   cluster->routes = platform->routes;
   return PL_OK;
+}
+
+static pl_code load(pl_platform *platform, const char *path, const char *profile_folder, pl_error *error) {
+  platform_text file;
+  pl_code code = read_file(path, &file.text, &file.size, error);
+  if (code == PL_OK) code = load_text(platform, path, &file, profile_folder, error);
+  free(file.text);
+  return code;
 }
 
 pl_code pl_platform_load(const char *path, const char *profile_folder, pl_platform **platform, pl_error *error) {

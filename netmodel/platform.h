@@ -53,8 +53,8 @@ pl_code pl_platform_socket_route(const pl_platform *platform, uint32_t device, u
                                  uint32_t *n_links, pl_error *error);
 
 /* Everything that can be wrong with a platform: resolves the route of every pair of devices (of a sample of pairs above
- * 256 devices: all pairs inside each node, and between every node's devices and those of the next node and of node 0).
- * First problem in `error`. */
+ * 256 devices: all pairs inside each node, and between every node's devices and those of the next node and of node 0;
+ * of a node of more than 64 devices about five pairs per device). First problem in `error`. */
 pl_code pl_platform_check(const pl_platform *platform, pl_error *error);
 
 /* Reads a device profile file. Strings live in `arena`. */

@@ -5,28 +5,40 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
+#include "core/printable.h"
 #include "netmodel/link_kind.h"
+#include "netmodel/platform_shape.h"
+#include "netmodel/platform_words.h"
 
 enum { DEPTH_MAX = 64, ATTRIBUTE_BYTES_MAX = 4096, FEED_BYTES = 1 << 20 };
 
 typedef enum element_kind { ELEMENT_OTHER, ELEMENT_HOST, ELEMENT_LINK, ELEMENT_CLUSTER, ELEMENT_ZONE } element_kind;
 
+/* The routings whose cost and memory SimGrid pays in advance: table of all pairs; all pairs over all points. */
+typedef enum zone_routing { ROUTING_OTHER, ROUTING_FULL, ROUTING_FLOYD, ROUTING_CLUSTER } zone_routing;
+enum { FULL_POINTS_MAX = 1 << 15, FLOYD_POINTS_MAX = 1 << 12 }; /* 8 GiB; a minute or two */
+
 typedef struct open_element {
   element_kind kind;
-  const char *id; /* of a host or zone, in the arena */
-  uint32_t line;
+  zone_routing routing;
+  const char *element; /* its name, in the arena */
+  const char *id;      /* of a host or zone, in the arena */
+  uint32_t line, n_points;
 } open_element;
 
 typedef struct scanner {
   XML_Parser parser;
-  const char *name;
+  const char *name, *text;
   pl_arena *arena;
   pl_error *error;
   pl_code code;
   bool has_doctype;
   uint32_t depth;
   open_element open[DEPTH_MAX];
+  uint64_t n_hosts;
+  const pl_platform_sink *sink;
   pl_scanned_device *devices;
   uint32_t n_devices, capacity;
 } scanner;
@@ -42,11 +54,14 @@ static uint32_t line_of(const scanner *s) {
     XML_StopParser((s)->parser, XML_FALSE);                                                                            \
   } while (0)
 
-static const char *attribute(const char **attributes, const char *name) {
-  for (; attributes[0] != NULL; attributes += 2)
-    if (strcmp(attributes[0], name) == 0) return attributes[1];
-  return NULL;
+/* The same with the column, for what need not be the only thing in its line. */
+static void fail_here(scanner *s, pl_code failure, const char *why) {
+  s->code = pl_fail(s->error, failure, "%s:%u:%u: %s", s->name, line_of(s),
+                    (uint32_t)XML_GetCurrentColumnNumber(s->parser) + 1, why);
+  XML_StopParser(s->parser, XML_FALSE);
 }
+
+#define attribute pl_platform_attribute
 
 /* The figure in front of the unit; units are SimGrid's business. */
 static bool figure_of(const char *text, double *value) {
@@ -69,18 +84,46 @@ static void check_quantity(scanner *s, const char *element, const char **attribu
          zero_allowed ? "zero or more" : "more than zero");
 }
 
-/* What would change over time or leave the model of links with a capacity. */
+/* expat drops an entity that it does not know where a DTD outside the file might define it. */
+static void check_entities(scanner *s) {
+  static const char *const known[] = {"&lt;", "&gt;", "&amp;", "&quot;", "&apos;", "&#"};
+  const char *at = s->text + XML_GetCurrentByteIndex(s->parser), *end = at + XML_GetCurrentByteCount(s->parser);
+  while ((at = memchr(at, '&', (size_t)(end - at))) != NULL) {
+    size_t k = 0, n = sizeof known / sizeof known[0];
+    while (k < n && strncmp(at, known[k], strlen(known[k])) != 0)
+      k++;
+    if (k == n) {
+      FAIL(s, PL_BAD_INPUT, "malformed XML: undefined entity %.*s", (int)strcspn(at, "; \"'<>"), at);
+      return;
+    }
+    at++;
+  }
+}
+
+/* Only what is known, where it may stand, and readable. */
+static void check_words(scanner *s, const char *element, const char **attributes) {
+  enum { VALUE_BYTES = 96 };
+  char why[512], value[VALUE_BYTES];
+  const char *parent = s->depth > 0 ? s->open[s->depth - 1].element : NULL;
+  check_entities(s);
+  if (s->code != PL_OK) return;
+  pl_code code = pl_platform_words_check(element, parent, attributes, why, sizeof why);
+  if (code != PL_OK) fail_here(s, code, why);
+  for (const char **a = attributes; s->code == PL_OK && a[0] != NULL; a += 2) {
+    if (*pl_printable_end(a[1]) == '\0') continue;
+    snprintf(why, sizeof why, "%s=\"%s\" of <%s> has characters that cannot be printed", a[0],
+             pl_printable(a[1], value, sizeof value), element);
+    fail_here(s, PL_BAD_INPUT, why);
+  }
+}
+
 static void refuse_unsupported(scanner *s, const char *element, const char **attributes) {
-  static const char *const profiles[] = {"availability_file", "state_file", "bandwidth_file", "latency_file"};
-  for (size_t i = 0; i < sizeof profiles / sizeof profiles[0]; i++)
-    if (attribute(attributes, profiles[i]) != NULL && s->code == PL_OK)
-      FAIL(s, PL_UNSUPPORTED, "%s of <%s>: resources that change over time are not simulated; remove it", profiles[i],
-           element);
-  if (s->code == PL_OK && (strcmp(element, "trace") == 0 || strcmp(element, "trace_connect") == 0))
-    FAIL(s, PL_UNSUPPORTED, "<%s>: resources that change over time are not simulated; remove it", element);
-  const char *routing = attribute(attributes, "routing");
-  if (s->code == PL_OK && routing != NULL && (strcmp(routing, "Vivaldi") == 0 || strcmp(routing, "Wifi") == 0))
+  const char *routing = attribute(attributes, "routing"), *policy = attribute(attributes, "sharing_policy");
+  if (routing != NULL && (strcasecmp(routing, "Vivaldi") == 0 || strcasecmp(routing, "Wifi") == 0))
     FAIL(s, PL_UNSUPPORTED, "routing=\"%s\": its delays do not come from links; use Full, Floyd or Cluster", routing);
+  else if (policy != NULL && strcmp(policy, "WIFI") == 0)
+    FAIL(s, PL_UNSUPPORTED, "sharing_policy=\"%s\" of <%s>: it must be SHARED, SPLITDUPLEX or FATPIPE", policy,
+         element);
 }
 
 static void check_root(scanner *s, const char *element, const char **attributes) {
@@ -145,11 +188,74 @@ static void check_route(scanner *s, const char *element, const char **attributes
 }
 
 static bool is_route(const char *element) {
-  static const char *const names[] = {"route", "zoneRoute", "bypassRoute", "bypassZoneRoute"};
+  static const char *const names[] = {"route",       "zoneRoute",       "ASroute",
+                                      "bypassRoute", "bypassZoneRoute", "bypassASroute"};
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
     if (strcmp(names[i], element) == 0) return true;
   return false;
 }
+
+/* ---- sizes ---- */
+
+static zone_routing routing_of(const char **attributes) {
+  const char *routing = attribute(attributes, "routing");
+  if (routing == NULL) return ROUTING_OTHER;
+  if (strcasecmp(routing, "Full") == 0) return ROUTING_FULL;
+  if (strcasecmp(routing, "Cluster") == 0) return ROUTING_CLUSTER;
+  return strcasecmp(routing, "Floyd") == 0 ? ROUTING_FLOYD : ROUTING_OTHER;
+}
+
+/* Hosts, routers and zones directly in the zone that is open. */
+static void count_points(scanner *s, uint32_t n) {
+  open_element *zone = s->depth > 0 ? &s->open[s->depth - 1] : NULL;
+  if (s->code != PL_OK || zone == NULL || zone->kind != ELEMENT_ZONE) return;
+  uint32_t most = zone->routing == ROUTING_FULL    ? FULL_POINTS_MAX
+                  : zone->routing == ROUTING_FLOYD ? FLOYD_POINTS_MAX
+                                                   : UINT32_MAX;
+  zone->n_points += n;
+  if (zone->n_points > most)
+    FAIL(s, PL_UNSUPPORTED,
+         "more than %u hosts, routers and zones in the %s zone '%.64s'; put them into zones inside it", most,
+         zone->routing == ROUTING_FULL ? "Full" : "Floyd", zone->id);
+}
+
+static void count_hosts(scanner *s, uint32_t n) {
+  s->n_hosts += n;
+  if (s->code == PL_OK && s->n_hosts > PL_PLATFORM_HOSTS_MAX)
+    FAIL(s, PL_UNSUPPORTED, "more than %d hosts", PL_PLATFORM_HOSTS_MAX);
+}
+
+/* SimGrid keeps these for the Cluster zone that is closed next, whichever that is. */
+static void check_cluster_part(scanner *s, const char *element) {
+  if (s->open[s->depth - 1].routing != ROUTING_CLUSTER)
+    FAIL(s, PL_BAD_INPUT, "<%s> outside a zone with routing=\"Cluster\"", element);
+}
+
+static void check_size(scanner *s, const char *element, const char **attributes) {
+  char why[512];
+  uint32_t n = 1;
+  pl_code code = PL_OK;
+  bool is_cabinet = strcmp(element, "cabinet") == 0, is_cluster = strcmp(element, "cluster") == 0;
+  bool is_host = strcmp(element, "host") == 0;
+  if (is_cabinet || strcmp(element, "backbone") == 0 || strcmp(element, "host_link") == 0)
+    check_cluster_part(s, element);
+  if (s->code != PL_OK) return;
+  if (is_cluster) code = pl_cluster_shape_check(attributes, &n, why, sizeof why);
+  if (is_cabinet) {
+    const char *radical = attribute(attributes, "radical");
+    code = pl_radical_count(radical != NULL ? radical : "", &n, why, sizeof why);
+  }
+  if (code != PL_OK) {
+    fail_here(s, code, why);
+    return;
+  }
+  bool is_zone = strcmp(element, "zone") == 0 || strcmp(element, "AS") == 0;
+  if (is_host || is_cluster || is_cabinet) count_hosts(s, n);
+  if (is_host || is_cabinet || is_zone || is_cluster || strcmp(element, "router") == 0)
+    count_points(s, is_cluster ? 1 : n);
+}
+
+/* ---- events ---- */
 
 static void open_next(scanner *s, const char *element, const char **attributes) {
   if (s->depth == DEPTH_MAX) {
@@ -157,11 +263,12 @@ static void open_next(scanner *s, const char *element, const char **attributes) 
     return;
   }
   open_element *opened = &s->open[s->depth++];
-  *opened = (open_element){.line = line_of(s)};
-  bool is_zone = strcmp(element, "zone") == 0;
+  *opened = (open_element){.line = line_of(s), .element = pl_platform_word(element)};
+  bool is_zone = strcmp(element, "zone") == 0 || strcmp(element, "AS") == 0;
   if (is_zone || strcmp(element, "host") == 0) {
     const char *id = attribute(attributes, "id");
     opened->kind = is_zone ? ELEMENT_ZONE : ELEMENT_HOST;
+    opened->routing = is_zone ? routing_of(attributes) : ROUTING_OTHER;
     opened->id = pl_arena_strdup(s->arena, id ? id : "");
     if (opened->id == NULL) opened->kind = ELEMENT_OTHER; /* the arena remembers */
   } else if (strcmp(element, "link") == 0) {
@@ -180,22 +287,38 @@ static void on_start(void *data, const char *element, const char **attributes) {
       return;
     }
   if (s->depth == 0) check_root(s, element, attributes);
+  if (s->code == PL_OK) check_words(s, element, attributes);
   if (s->code == PL_OK) refuse_unsupported(s, element, attributes);
-  check_quantity(s, element, attributes, "bandwidth", false);
-  check_quantity(s, element, attributes, "bw", false);
-  check_quantity(s, element, attributes, "bb_bw", false);
-  check_quantity(s, element, attributes, "latency", true);
-  check_quantity(s, element, attributes, "lat", true);
-  check_quantity(s, element, attributes, "bb_lat", true);
+  static const char *const rates[] = {"bandwidth", "bw", "bb_bw"}, *const delays[] = {"latency", "lat", "bb_lat"};
+  for (int i = 0; i < 3; i++) {
+    check_quantity(s, element, attributes, rates[i], false);
+    check_quantity(s, element, attributes, delays[i], true);
+  }
+  if (s->code == PL_OK && s->depth > 0) check_size(s, element, attributes);
   if (s->code == PL_OK && strcmp(element, "prop") == 0) check_property(s, attributes);
   if (s->code == PL_OK && is_route(element)) check_route(s, element, attributes);
   if (s->code == PL_OK) open_next(s, element, attributes);
+  if (s->code == PL_OK && s->sink != NULL) s->sink->begin(s->sink->data, element, attributes, line_of(s));
 }
 
 static void on_end(void *data, const char *element) {
-  (void)element;
   scanner *s = data;
-  if (s->code == PL_OK) s->depth--;
+  if (s->code != PL_OK) return;
+  s->depth--;
+  if (s->sink != NULL) s->sink->end(s->sink->data, element, line_of(s));
+}
+
+static void on_text(void *data, const char *text, int size) {
+  scanner *s = data;
+  for (int i = 0; i < size && s->code == PL_OK; i++)
+    if (strchr(" \t\r\n", text[i]) == NULL || text[i] == '\0')
+      fail_here(s, PL_BAD_INPUT, "text between elements; remove it");
+}
+
+static void on_skipped_entity(void *data, const char *name, int is_parameter) {
+  (void)is_parameter;
+  scanner *s = data;
+  if (s->code == PL_OK) FAIL(s, PL_BAD_INPUT, "malformed XML: undefined entity &%.64s", name);
 }
 
 static void on_doctype(void *data, const char *name, const char *system, const char *public, int has_subset) {
@@ -222,14 +345,17 @@ static void feed(scanner *s, const char *text, size_t size) {
   }
 }
 
-pl_code pl_platform_scan_text(const char *name, const char *text, size_t size, pl_arena *arena, pl_platform_scan *scan,
-                              pl_error *error) {
+pl_code pl_platform_scan_text(const char *name, const char *text, size_t size, const pl_platform_sink *sink,
+                              pl_arena *arena, pl_platform_scan *scan, pl_error *error) {
   *scan = (pl_platform_scan){0};
   if (size == 0) return pl_fail(error, PL_BAD_INPUT, "%s:1: the file is empty", name);
-  scanner s = {.name = name, .arena = arena, .error = error, .parser = XML_ParserCreate(NULL)};
+  scanner s = {.name = name, .text = text, .sink = sink, .arena = arena, .error = error};
+  s.parser = XML_ParserCreate("UTF-8"); /* whatever the file says: SimGrid's reader takes bytes as they come */
   if (s.parser == NULL) return pl_fail_memory(error, "the XML parser");
   XML_SetUserData(s.parser, &s);
   XML_SetElementHandler(s.parser, on_start, on_end);
+  XML_SetCharacterDataHandler(s.parser, on_text);
+  XML_SetSkippedEntityHandler(s.parser, on_skipped_entity);
   XML_SetStartDoctypeDeclHandler(s.parser, on_doctype);
   feed(&s, text, size);
   XML_ParserFree(s.parser);

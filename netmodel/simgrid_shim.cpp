@@ -134,13 +134,13 @@ std::shared_ptr<creation_order> record_creation() {
   return order;
 }
 
-/* "Parse error at FILE:LINE: WHAT", or any other exception thrown while the parser stood in a line: one line
- * "FILE:LINE: WHAT". */
-[[noreturn]] void rethrow_with_line(const char *path, const std::exception &error, int line) {
-  const std::string prefix = "Parse error at ";
+/* "Parse error at PATH:LINE: WHAT", or any other exception thrown while the parser stood in a line: one line
+ * "NAME:LINE: WHAT". */
+[[noreturn]] void rethrow_with_line(const char *path, const char *name, const std::exception &error, int line) {
+  const std::string prefix = std::string("Parse error at ") + path;
   std::string text = error.what();
-  text = text.compare(0, prefix.size(), prefix) == 0 ? text.substr(prefix.size())
-                                                     : std::string(path) + ":" + std::to_string(line) + ": " + text;
+  text = text.compare(0, prefix.size(), prefix) == 0 ? std::string(name) + text.substr(prefix.size())
+                                                     : std::string(name) + ":" + std::to_string(line) + ": " + text;
   text = text.substr(0, text.find('\n'));
   /* Sic in 3.32, and followed by lines with every name of the platform. */
   const std::string misnamed = " does name a node. Existing netpoints:";
@@ -149,13 +149,13 @@ std::shared_ptr<creation_order> record_creation() {
   throw std::runtime_error(text);
 }
 
-void parse(const s4u::Engine &engine, const char *path) {
+void parse(const s4u::Engine &engine, const char *path, const char *name) {
   try {
     engine.load_platform(path);
   } catch (const std::bad_alloc &) {
     throw;
   } catch (const std::exception &error) {
-    rethrow_with_line(path, error, surf_parse_get_lineno());
+    rethrow_with_line(path, name, error, surf_parse_get_lineno());
   }
 }
 
@@ -208,7 +208,7 @@ void describe_links(pl_shim &shim, const creation_order &order, const link_zones
   }
 }
 
-pl_shim_status load(const char *path, pl_shim &shim) {
+pl_shim_status load(const char *path, const char *called, pl_shim &shim) {
   std::shared_ptr<creation_order> order;
   {
     signal_guard guard;
@@ -219,10 +219,10 @@ pl_shim_status load(const char *path, pl_shim &shim) {
     configure();
     order = record_creation();
   }
-  parse(*shim.engine, path);
+  parse(*shim.engine, path, called);
   order->recording = false;
   if (shim.engine->get_netzone_root() == nullptr)
-    throw std::runtime_error(std::string(path) + ": there is no zone in it");
+    throw std::runtime_error(std::string(called) + ": there is no zone in it");
   shim.engine->seal_platform();
   zone_numbers zone_index;
   link_zones zones_of_links;
@@ -301,7 +301,8 @@ bool has_hole(const s4u::Host *source, const s4u::Host *destination, size_t n_li
 
 extern "C" {
 
-PL_EXPORT pl_shim_status pl_shim_load(const char *path, pl_shim **shim, char *message, size_t message_bytes) {
+PL_EXPORT pl_shim_status pl_shim_load(const char *path, const char *name, pl_shim **shim, char *message,
+                                      size_t message_bytes) {
   *shim = nullptr;
   if (s4u::Engine::has_instance()) {
     copy_message(message, message_bytes,
@@ -310,7 +311,7 @@ PL_EXPORT pl_shim_status pl_shim_load(const char *path, pl_shim **shim, char *me
   }
   std::unique_ptr<pl_shim> made(new (std::nothrow) pl_shim);
   if (!made) return PL_SHIM_NO_MEMORY;
-  pl_shim_status status = guarded(message, message_bytes, [&] { return load(path, *made); });
+  pl_shim_status status = guarded(message, message_bytes, [&] { return load(path, name, *made); });
   if (status == PL_SHIM_OK) *shim = made.release();
   return status;
 }

@@ -61,11 +61,11 @@ typedef struct pl_shim_link {
   uint8_t is_shareable; /* 0: a policy that has no plain capacity (Wi-Fi, non-linear) */
 } pl_shim_link;
 
-/* Makes SimGrid's engine and loads the platform at `path`; seals it, so that routes of every routing kind can be asked
- * for. SimGrid has one engine per process: a second load is possible after pl_shim_destroy of the first, not before.
- * The engine is configured as the reference network needs it (CM02, optim Full, no crosstraffic; see FLOW RULES in
- * simgrid_shim.cpp). Signal handlers of the program stay as they were. */
-pl_shim_status pl_shim_load(const char *path, pl_shim **shim, char *message, size_t message_bytes);
+/* Makes SimGrid's engine and loads the platform at `path`, called `name` in messages; seals it, so that routes of every
+ * routing kind can be asked for. SimGrid has one engine per process: a second load is possible after pl_shim_destroy of
+ * the first, not before. The engine is configured as the reference network needs it (CM02, optim Full, no crosstraffic;
+ * see FLOW RULES in simgrid_shim.cpp). Signal handlers of the program stay as they were. */
+pl_shim_status pl_shim_load(const char *path, const char *name, pl_shim **shim, char *message, size_t message_bytes);
 void pl_shim_destroy(pl_shim *shim);
 
 /* Zones in file order (pre-order), hosts and links in the order in which the file makes them. */

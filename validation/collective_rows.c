@@ -7,6 +7,7 @@
 
 #include "core/csv.h"
 #include "core/digest.h"
+#include "core/printable.h"
 #include "netmodel/platform.h"
 
 enum { MOST_MEMBERS = 4096 };
@@ -75,7 +76,8 @@ static pl_code read_kind(reading *state, uint32_t row, pl_collective_kind *kind)
 }
 
 static const char *system_of(reading *state, uint32_t row) {
-  const char *name = pl_csv_cell(&state->csv, row, state->system);
+  const char *name = pl_printable_name(pl_csv_cell(&state->csv, row, state->system), state->arena);
+  if (name == NULL) name = "?"; /* the arena remembers */
   if (name[0] == '\0') name = "measured";
   for (uint32_t before = row; before-- > 0;) /* mostly the row before */
     if (strcmp(state->rows->rows[before].system, name) == 0) return state->rows->rows[before].system;

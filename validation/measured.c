@@ -6,6 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "core/printable.h"
+
 static const double largest = 1e15;
 
 /* A column of the schema and where it goes. */
@@ -86,12 +88,13 @@ static pl_code read_number(const pl_csv *csv, uint32_t row, uint32_t column, dou
   return PL_OK;
 }
 
-static pl_code read_field(const pl_csv *csv, uint32_t row, const field *f, const uint32_t columns[2],
+static pl_code read_field(const pl_csv *csv, uint32_t row, const field *f, const uint32_t columns[2], pl_arena *arena,
                           pl_measured_row *into, pl_error *error) {
   void *place = (char *)into + f->offset;
   switch (f->type) {
   case TEXT:
-    *(const char **)place = pl_csv_cell(csv, row, columns[0]);
+    *(const char **)place = pl_printable_name(pl_csv_cell(csv, row, columns[0]), arena);
+    if (*(const char **)place == NULL) return pl_fail_memory(error, csv->name);
     /* "none" is an answer to some of them. */
     if (strcasecmp(pl_csv_cell(csv, row, columns[0]), "nan") == 0) *(const char **)place = "";
     return PL_OK;
@@ -117,7 +120,7 @@ pl_code pl_measured_read(const pl_csv *csv, pl_arena *arena, pl_measured *measur
     uint32_t columns[2] = {pl_csv_column(csv, f->name),
                            f->alias != NULL ? pl_csv_column(csv, f->alias) : PL_CSV_NO_COLUMN};
     for (uint32_t row = 0; row < csv->n_rows; row++)
-      PL_TRY(read_field(csv, row, f, columns, &measured->rows[row], error));
+      PL_TRY(read_field(csv, row, f, columns, arena, &measured->rows[row], error));
   }
   for (uint32_t row = 0; row < csv->n_rows; row++) {
     measured->rows[row].file = csv->name;

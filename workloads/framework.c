@@ -247,7 +247,7 @@ static pl_code read_section(const pl_document *document, const char *name, const
 static pl_code read_name(const pl_document *document, const pl_node *root, pl_arena *arena, pl_framework *framework,
                          pl_error *error) {
   const char *name;
-  PL_TRY(pl_node_string(document, root, "name", &name, error));
+  PL_TRY(pl_node_name(document, root, "name", &name, error));
   if (name[0] == '\0' || strlen(name) > PL_FRAMEWORK_NAME_MAX)
     return pl_document_fail(document, pl_node_get(root, "name"), error, "name must have 1 to %d characters",
                             PL_FRAMEWORK_NAME_MAX);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/document.h"
+#include "core/printable.h"
 #include "workloads/model.h"
 #include "workloads/model_families.h"
 
@@ -59,11 +60,7 @@ static pl_code probability(const reader *in, const char *key, double otherwise, 
 /* Texts are names: what would move a terminal's cursor is not one. */
 static pl_code text(const reader *in, const char *key, const char *otherwise, pl_arena *arena, const char **value) {
   const char *found = otherwise;
-  if (has(in, key)) PL_TRY(pl_node_string(in->document, in->root, key, &found, in->error));
-  for (const char *c = found; *c != '\0'; c++)
-    if ((unsigned char)*c < ' ' || *c == 0x7f)
-      return pl_document_fail(in->document, pl_node_get(in->root, key), in->error, "'%s' holds a control character",
-                              key);
+  if (has(in, key)) PL_TRY(pl_node_name(in->document, in->root, key, &found, in->error));
   *value = pl_arena_strdup(arena, found);
   return *value != NULL ? PL_OK : pl_fail_memory(in->error, "the model's strings");
 }
@@ -296,7 +293,7 @@ static pl_code read_traits(const reader *in, const pl_model_family *family, pl_m
  */
 static pl_code read_name(const reader *in, pl_arena *arena, pl_model *model) {
   const char *path = pl_document_name(in->document), *slash = strrchr(path, '/'), *hub = "";
-  char *base = pl_arena_strdup(arena, slash ? slash + 1 : path);
+  char *base = pl_printable_strdup(arena, slash ? slash + 1 : path);
   if (base == NULL) return pl_fail_memory(in->error, "the model's name");
   size_t length = strlen(base);
   if (length > 5 && strcmp(base + length - 5, ".json") == 0) base[length - 5] = '\0';

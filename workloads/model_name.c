@@ -2,15 +2,13 @@
 #include <string.h>
 
 #include "core/document.h"
+#include "core/printable.h"
 #include "workloads/model.h"
 
 pl_code pl_model_read_name(const pl_document *document, pl_arena *arena, pl_model *model, pl_error *error) {
   const pl_node *root = pl_document_root(document);
   const char *path = pl_document_name(document), *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-  if (pl_node_get(root, "name") != NULL) PL_TRY(pl_node_string(document, root, "name", &name, error));
-  for (const char *c = name; *c != '\0'; c++)
-    if ((unsigned char)*c < ' ' || *c == 0x7f)
-      return pl_document_fail(document, pl_node_get(root, "name"), error, "'name' holds a control character");
-  model->name = pl_arena_strdup(arena, name);
+  if (pl_node_get(root, "name") != NULL) PL_TRY(pl_node_name(document, root, "name", &name, error));
+  model->name = pl_printable_strdup(arena, name);
   return model->name != NULL ? PL_OK : pl_fail_memory(error, "the model's name");
 }

@@ -24,7 +24,7 @@ static pl_code read_half(const pl_document *document, const pl_node *entries, in
     return pl_document_fail(document, entries, error, "the key '%s' is missing", pl_residual_names[residual]);
   PL_TRY(pl_profile_check_keys(document, entry, known, error));
   PL_TRY(pl_profile_ratio(document, entry, "half_width", true, WIDEST, &residuals->half[residual], error));
-  PL_TRY(pl_node_string(document, entry, "provenance", &provenance, error));
+  PL_TRY(pl_node_name(document, entry, "provenance", &provenance, error));
   residuals->provenance[residual] = pl_arena_strdup(arena, provenance);
   return residuals->provenance[residual] != NULL ? PL_OK : pl_fail_memory(error, "the residuals");
 }

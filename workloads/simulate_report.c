@@ -8,6 +8,7 @@
 
 #include "core/digest.h"
 #include "core/json_writer.h"
+#include "core/printable.h"
 #include "core/units.h"
 #include "workloads/op_profile.h"
 
@@ -23,7 +24,9 @@ void pl_simulate_subject_print(FILE *stream, const pl_simulate_subject *subject)
           subject->job->fp4   ? " with fp4 products"
           : subject->job->fp8 ? " with fp8 products"
                               : "");
-  fprintf(stream, "platform         %s:", cluster->path);
+  fputs("platform         ", stream);
+  pl_printable_put(stream, cluster->path);
+  putc(':', stream);
   for (uint32_t p = 0; p < cluster->n_profiles; p++) {
     uint32_t n = 0;
     for (uint32_t d = 0; d < cluster->n_devices; d++)
@@ -37,7 +40,10 @@ void pl_simulate_subject_print(FILE *stream, const pl_simulate_subject *subject)
   uint32_t n_idle = cluster->n_devices - pl_strategy_n_ranks(subject->strategy);
   if (n_idle > 0) fprintf(stream, "idle             %" PRIu32 " of %" PRIu32 " GPUs\n", n_idle, cluster->n_devices);
   if (subject->job->framework != NULL) fprintf(stream, "framework        %s\n", subject->job->framework->name);
-  if (subject->job->op_profile != NULL) fprintf(stream, "op profile       %s\n", subject->job->op_profile->path);
+  if (subject->job->op_profile == NULL) return;
+  fputs("op profile       ", stream);
+  pl_printable_put(stream, subject->job->op_profile->path);
+  putc('\n', stream);
 }
 
 static void print_share(FILE *stream, const char *name, double time_s, double total_s) {

@@ -25,7 +25,7 @@ static double time_shim(const char *path) {
     char message[256];
     pl_shim *shim;
     double start_s = bench_wall_s();
-    if (pl_shim_load(path, &shim, message, sizeof message) != PL_SHIM_OK) _exit(1);
+    if (pl_shim_load(path, path, &shim, message, sizeof message) != PL_SHIM_OK) _exit(1);
     time_s = bench_wall_s() - start_s;
     _exit(write(channel[1], &time_s, sizeof time_s) == sizeof time_s ? 0 : 1);
   }

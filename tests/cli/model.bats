@@ -68,7 +68,7 @@ refused() { # MESSAGE ARGUMENT...
   refused "t5.json:1:" show "$BATS_TEST_TMPDIR/t5.json"
   refused "supported are gpt2" show "$BATS_TEST_TMPDIR/t5.json"
   sed 's/"gpt2-345m"/"a\\nb"/' "$model" >"$BATS_TEST_TMPDIR/name.json"
-  refused "'name' holds a control character" show "$BATS_TEST_TMPDIR/name.json"
+  refused "'name' has characters that cannot be printed" show "$BATS_TEST_TMPDIR/name.json"
   python3 -c "
 import json
 m = json.load(open('workloads/models/vgg-16.json'))

@@ -150,8 +150,10 @@ TREE
 @test "malformed XML" {
   edited 's/<\/platform>//'
   refused 'broken.xml:27: malformed XML: no element found' "$scratch/broken.xml"
+  edited 's/<\/route>/<\/rout>/'
+  refused 'malformed XML: mismatched tag' "$scratch/broken.xml"
   edited 's/<router id="node2_out"\/>/<router id="node2_out">/'
-  refused 'broken.xml:22: malformed XML: mismatched tag' "$scratch/broken.xml"
+  refused 'broken.xml:20:7: <link> inside <router>: it may stand in zone AS only' "$scratch/broken.xml"
 }
 
 @test "unknown device" {

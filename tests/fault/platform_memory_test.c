@@ -28,7 +28,7 @@ static void test_scan(void **state) {
     arena.fail_after = k;
     pl_platform_scan scan;
     pl_error error = PL_ERROR_INIT;
-    pl_code code = pl_platform_scan_text(name, text, size, &arena, &scan, &error);
+    pl_code code = pl_platform_scan_text(name, text, size, NULL, &arena, &scan, &error);
     assert_int_equal(code, error.code);
     pl_arena_release(&arena);
     if (code == PL_OK) {

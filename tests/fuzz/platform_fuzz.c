@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   pl_arena_init(&arena, 1 << 14);
   pl_platform_scan scan;
   pl_error error = PL_ERROR_INIT;
-  pl_code code = pl_platform_scan_text("fuzz", (const char *)data, size, &arena, &scan, &error);
+  pl_code code = pl_platform_scan_text("fuzz", (const char *)data, size, NULL, &arena, &scan, &error);
   PL_ASSERT(code == error.code);
   if (code == PL_OK) {
     pl_platform_scan_sort(&scan, &arena);

@@ -132,10 +132,24 @@ static void shortest_forms(void **state) {
   }
 }
 
+/* What a terminal should not get is escaped, and what is no UTF-8 replaced, so that the document is JSON whatever came
+ * in. */
+static void escapes(void **state) {
+  (void)state;
+  sink s;
+  open_sink(&s, false);
+  pl_json_string(&s.json, "\x1b[1m\xc2\x9b|\xe2\x80\xae|\xf3\xa0\x81\x81|\xff|\xe2\x82\xac|/\r");
+  expect(&s, "\"\\u001b[1m\\u009b|\\u202e|\\udb40\\udc41|\\ufffd|\xe2\x82\xac|/\\r\"");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(compact),           cmocka_unit_test(pretty),         cmocka_unit_test(our_reader_takes_it),
-      cmocka_unit_test(doubles_come_back), cmocka_unit_test(shortest_forms),
+      cmocka_unit_test(compact),
+      cmocka_unit_test(escapes),
+      cmocka_unit_test(pretty),
+      cmocka_unit_test(our_reader_takes_it),
+      cmocka_unit_test(doubles_come_back),
+      cmocka_unit_test(shortest_forms),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

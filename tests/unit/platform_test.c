@@ -279,7 +279,7 @@ static void test_refused(void **state) {
       {"platform", "svg", ".xml:4: the outermost element is <svg>", PL_BAD_INPUT},
       {"\"Floyd\"", "\"Vivaldi\"", ".xml:5: routing=\"Vivaldi\"", PL_UNSUPPORTED},
       {"\"Floyd\"", "\"Fractal\"", ".xml:5: ", PL_BAD_INPUT},
-      {"latency=\"500ns\"", "latency=\"500ns\" bandwidth_file=\"/etc/passwd\"", ".xml:20: bandwidth_file of <link>",
+      {"latency=\"500ns\"", "latency=\"500ns\" bandwidth_file=\"/etc/passwd\"", ".xml:20:7: bandwidth_file of <link>",
        PL_UNSUPPORTED},
       {"<link_ctn id=\"pcie2\"/>", "<link_ctn id=\"pcie3\"/>", ".xml:21: Link not found: pcie3", PL_BAD_INPUT},
       {"src=\"gpu9\" dst=\"gpu10\"", "src=\"cluster\" dst=\"gpu10\"",
