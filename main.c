@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/build_id.h"
 #include "core/command.h"
 #include "netmodel/cmd_platform.h"
 #include "search/cmd_search.h"
@@ -61,7 +62,7 @@ int main(int argc, char **argv) {
     return pl_command_finish("help", 0);
   }
   if (strcmp(argv[1], "--version") == 0) {
-    puts("paceline " PACELINE_VERSION);
+    printf("paceline " PACELINE_VERSION " (build %s)\n", pl_build_id());
     return pl_command_finish("version", 0);
   }
   for (const pl_command *command = commands; command->name != NULL; command++)

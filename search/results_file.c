@@ -55,6 +55,12 @@ static bool read_attribute(hid_t file, const pl_attribute *wanted, stored *found
 
 static pl_code refuse_other(const char *path, const pl_attribute *wanted, const stored *found, pl_error *error) {
   char now[64];
+  if (strcmp(wanted->name, PL_RESULTS_BUILD_NAME) == 0)
+    return pl_fail(error, PL_BAD_INPUT,
+                   "%s: cannot be resumed: its rows are from another build of paceline (%s there, %s here: 'paceline "
+                   "--version'), whose times may differ; go on with that build, or begin anew with --force instead of "
+                   "--resume, or with another -o",
+                   path, found->text[0] ? found->text : "none", wanted->text);
   switch (wanted->kind) {
   case PL_ATTRIBUTE_TEXT:
     snprintf(now, sizeof now, "%s", wanted->text);

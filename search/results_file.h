@@ -23,6 +23,8 @@
 #include "core/status.h"
 #include "search/ranks.h"
 
+#define PL_RESULTS_BUILD_NAME "paceline_build" /* pl_build_id() of who made the file */
+
 enum { PL_RESULTS_SCHEMA = 2, PL_RESULTS_ATTRIBUTES = 40 };
 
 typedef enum pl_attribute_kind { PL_ATTRIBUTE_TEXT = 0, PL_ATTRIBUTE_INTEGER, PL_ATTRIBUTE_NUMBER } pl_attribute_kind;

@@ -4,6 +4,7 @@
 #include <hdf5.h>
 #include <mpi.h>
 
+#include "core/build_id.h"
 #include "core/command.h"
 #include "core/digest.h"
 
@@ -89,6 +90,7 @@ void pl_space_session_describe_versions(pl_space_session *session, pl_provenance
   const char *hdf5 = pl_arena_printf(&session->arena, "%u.%u.%u", major, minor, release);
   const char *copy = pl_arena_strdup(&session->arena, mpi);
   pl_provenance_text(provenance, "paceline_version", PACELINE_VERSION, true);
+  pl_provenance_text(provenance, PL_RESULTS_BUILD_NAME, pl_build_id(), true);
   pl_provenance_text(provenance, "simgrid_version", PACELINE_SIMGRID_VERSION, false);
   pl_provenance_text(provenance, "hdf5_version", hdf5 ? hdf5 : "", false);
   pl_provenance_text(provenance, "mpi_version", copy ? copy : "", false);

@@ -26,7 +26,22 @@ setup() {
 
 @test "version" {
   run -0 "$PACELINE" --version
-  [[ $output =~ ^paceline\ [0-9]+\.[0-9]+\.[0-9]+$ ]]
+  [[ $output =~ ^paceline\ [0-9]+\.[0-9]+\.[0-9]+\ \(build\ [0-9a-f]{16}\)$ ]]
+}
+
+# The identity of a build is that of its sources: the same in any folder, another after any change.
+@test "version: the same sources, the same build" {
+  copy=$BATS_TEST_TMPDIR/copy
+  mkdir "$copy"
+  cp -r main.c core netmodel workloads search validation "$copy"
+  identity() { # -> of the copy
+    cmake -DSOURCE_DIR="$copy" -DSALT_FILE="$BUILD_DIR/build_salt.txt" -DOUTPUT="$copy/out.c" -P core/build_id.cmake
+    sed -n 's/.*return "\(.*\)";/\1/p' "$copy/out.c"
+  }
+  run -0 "$PACELINE" --version
+  [[ $output == "paceline "*" (build $(identity))" ]]
+  echo "/* another */" >> "$copy/workloads/simulate.h"
+  [[ $output != *"$(identity)"* ]]
 }
 
 @test "nothing: help on standard error, exit 2" {

@@ -117,6 +117,10 @@ PYTHON
   refused "search_method is not the one of this run" "${job[@]}" -o "$out" --resume --method random
   refused "gbs is not the one of this run" "${job[@]}" -o "$out" --resume --gbs 64
   refused "is of another strategy than this search proposes" "${job[@]}" -o "$out" --resume --mbs 2
+  cp "$out" "$folder/other.h5"
+  /usr/bin/python3 -c 'import h5py, sys; h5py.File(sys.argv[1], "r+").attrs["paceline_build"] = "0123456789abcdef"' "$folder/other.h5"
+  left=$'cut.h5\nother.h5\nout.h5'
+  refused "from another build of paceline (0123456789abcdef there, " "${job[@]}" -o "$folder/other.h5" --resume
   "$PACELINE" sweep "${job[@]}" --mbs 1 --quiet --force -o "$folder/cut.h5"
   run "$PACELINE" show "$folder/cut.h5" --columns found
   [ "$status" -eq 2 ]
