@@ -43,7 +43,6 @@ pl_code pl_output_file_check(const char *path, bool force, pl_error *error) {
 
 static void release(pl_output_file *file) {
   free(file->place);
-  free(file->temporary);
   *file = (pl_output_file){.path = file->path};
 }
 
@@ -62,22 +61,16 @@ static pl_code open_in_place(pl_output_file *file, pl_error *error) {
   return pl_fail_memory(error, "an output file");
 }
 
-/* mkstemp makes private files; a result has the rights that any new file has. */
+/* The stream has a descriptor of its own: the lock of the partial file outlasts it. */
 static pl_code open_beside(pl_output_file *file, pl_error *error) {
-  size_t bytes = strlen(file->place) + sizeof ".partial-XXXXXX";
-  file->temporary = malloc(bytes);
-  if (file->temporary == NULL) return pl_fail_memory(error, "a file name");
-  snprintf(file->temporary, bytes, "%s.partial-XXXXXX", file->place);
-  int descriptor = mkstemp(file->temporary);
-  if (descriptor < 0) return fail_write(file->path, errno, error);
-  mode_t mask = umask(0);
-  umask(mask);
-  int code = fchmod(descriptor, 0666 & ~mask) == 0 ? 0 : errno;
-  if (code == 0) file->stream = fdopen(descriptor, "w");
+  int failed = pl_partial_open(&file->partial, file->place);
+  if (failed != 0) return fail_write(file->path, failed, error);
+  int descriptor = dup(file->partial.descriptor);
+  if (descriptor >= 0) file->stream = fdopen(descriptor, "w");
   if (file->stream != NULL) return PL_OK;
-  close(descriptor);
-  unlink(file->temporary);
-  return code != 0 ? fail_write(file->path, code, error) : pl_fail_memory(error, "an output file");
+  if (descriptor >= 0) close(descriptor);
+  pl_partial_remove(&file->partial);
+  return pl_fail_memory(error, "an output file");
 }
 
 pl_code pl_output_file_open(pl_output_file *file, const char *path, bool force, pl_error *error) {
@@ -101,22 +94,12 @@ static int finish(FILE *stream) {
   return code;
 }
 
-/* Without `force` the name is taken by link(), which fails when somebody else took it meanwhile. */
-static int publish(const pl_output_file *file) {
-  if (!file->force) {
-    if (link(file->temporary, file->place) == 0) return unlink(file->temporary) == 0 ? 0 : errno;
-    if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS) return errno;
-  }
-  return rename(file->temporary, file->place) == 0 ? 0 : errno;
-}
-
 pl_code pl_output_file_close(pl_output_file *file, pl_code code, pl_error *error) {
   if (file->stream == NULL) return code;
   int failed = finish(file->stream);
-  if (file->temporary != NULL) {
-    if (code == PL_OK && failed == 0) failed = publish(file);
-    if (code != PL_OK || failed != 0) unlink(file->temporary);
-  }
+  if (file->place != NULL && code == PL_OK && failed == 0)
+    failed = pl_partial_publish(&file->partial, file->place, file->force);
+  pl_partial_remove(&file->partial);
   if (code == PL_OK && failed != 0)
     code = failed == EEXIST ? fail_exists(file->path, error) : fail_write(file->path, failed, error);
   release(file);

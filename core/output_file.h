@@ -5,7 +5,7 @@
  * and what it points to is replaced. A pipe or a device (/dev/stdout, /dev/null) is written in place and never
  * replaced: renaming a file over it would take it away from everybody.
  *
- * HDF5 files are not written through a stream and have their own way (search/results_create.c, search/table_file.c).
+ * HDF5 files are not written through a stream; they are partial files (core/partial_file.h) as well.
  */
 #ifndef PL_CORE_OUTPUT_FILE_H
 #define PL_CORE_OUTPUT_FILE_H
@@ -13,13 +13,14 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "core/partial_file.h"
 #include "core/status.h"
 
 typedef struct pl_output_file {
-  FILE *stream;     /* to write to; NULL: not open */
-  const char *path; /* as given, for messages; not owned */
-  char *place;      /* the name that the file gets; NULL: written in place */
-  char *temporary;  /* its name until then; NULL: written in place */
+  FILE *stream;            /* to write to; NULL: not open */
+  const char *path;        /* as given, for messages; not owned */
+  char *place;             /* the name that the file gets; NULL: written in place */
+  pl_partial_file partial; /* where it is until then */
   bool force;
 } pl_output_file;
 

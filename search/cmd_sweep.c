@@ -66,6 +66,7 @@ static pl_code prepare(session *own, pl_error *error) {
   if (own->options.run.resume && access(path, F_OK) == 0) {
     if (access(path, W_OK) != 0)
       return pl_fail(error, PL_BAD_INPUT, "%s: cannot be resumed: it may not be written to", path);
+    pl_partial_clean(path);
     return pl_results_check_resume(path, &provenance, own->space.n_candidates, own->status, error);
   }
   return pl_results_create(path, &provenance, own->space.n_candidates, own->options.run.force, error);

@@ -4,13 +4,12 @@
 #include <hdf5.h>
 #include <hdf5_hl.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "search/hdf5_error.h"
+#include "search/hdf5_file.h"
 #include "search/results_file.h"
 #include "search/results_type.h"
 
@@ -209,51 +208,46 @@ static bool put_everything(hid_t file, const pl_provenance *provenance, uint32_t
 /* ---- the file ---- */
 
 /* Asks the operating system for the room first: HDF5 1.10 recovers badly from a disk that fills up under it. */
-static pl_code probe_room(const char *temporary, const char *path, const pl_provenance *provenance, uint32_t n_rows,
+static pl_code probe_room(int file, const char *path, const pl_provenance *provenance, uint32_t n_rows,
                           pl_error *error) {
-  int file = open(temporary, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
-  if (file < 0) return pl_fail(error, PL_IO, "%s: cannot be created: %s", path, strerror(errno));
   size_t row_bytes = sizeof(pl_result_row) + sizeof(int64_t);
   size_t n_stages = provenance->n_stages;
   if (n_stages > 0) row_bytes += (PL_N_FEATURES + PL_N_STAGE_FEATURES * n_stages) * sizeof(double);
   if (provenance->search) row_bytes += sizeof(pl_search_values);
   off_t size_bytes = (off_t)n_rows * (off_t)row_bytes + 512 * 1024;
   int refused = posix_fallocate(file, 0, size_bytes);
-  close(file);
   if (refused == 0 || refused == EOPNOTSUPP || refused == EINVAL) return PL_OK;
-  unlink(temporary);
   return pl_fail(error, PL_IO, "%s: no room for %u candidates (%.1f MB): %s", path, n_rows, (double)size_bytes / 1e6,
                  strerror(refused));
 }
 
-static pl_code fill_temporary(const char *temporary, const char *path, const pl_provenance *provenance, uint32_t n_rows,
-                              pl_error *error) {
+static pl_code fill(const pl_partial_file *partial, const char *path, const pl_provenance *provenance, uint32_t n_rows,
+                    pl_error *error) {
   pl_hdf5_quiet();
-  PL_TRY(probe_room(temporary, path, provenance, n_rows, error));
-  hid_t file = H5Fcreate(temporary, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  PL_TRY(probe_room(partial->descriptor, path, provenance, n_rows, error));
+  hid_t file = pl_hdf5_create(partial->name);
   if (file < 0) return pl_hdf5_fail(path, "cannot be created", PL_IO, error);
   if (!put_everything(file, provenance, n_rows, error)) pl_hdf5_fail(path, "cannot be created", PL_IO, error);
   if (H5Fclose(file) < 0) pl_hdf5_fail(path, "cannot be created", PL_IO, error);
   return error->code;
 }
 
-static pl_code move_into_place(const char *temporary, const char *path, bool replace, pl_error *error) {
-  if (replace ? rename(temporary, path) == 0 : link(temporary, path) == 0) return PL_OK;
-  if (!replace && errno != EEXIST && access(path, F_OK) != 0 && rename(temporary, path) == 0)
-    return PL_OK; /* no links here */
-  if (errno == EEXIST) return pl_results_check_absent(path, false, error);
-  return pl_fail(error, PL_IO, "%s: cannot be created: %s", path, strerror(errno));
+pl_code pl_results_begin(const char *path, const pl_provenance *provenance, uint32_t n_rows, pl_partial_file *partial,
+                         pl_error *error) {
+  int failed = pl_partial_open(partial, path);
+  if (failed != 0) return pl_fail(error, PL_IO, "%s: cannot be created: %s", path, strerror(failed));
+  pl_error cause = PL_ERROR_INIT;
+  if (fill(partial, path, provenance, n_rows, &cause) == PL_OK) return PL_OK;
+  pl_partial_remove(partial);
+  return pl_fail(error, cause.code, "%s", cause.message);
 }
 
 pl_code pl_results_create(const char *path, const pl_provenance *provenance, uint32_t n_rows, bool replace,
                           pl_error *error) {
+  pl_partial_file partial;
   PL_TRY(pl_results_check_absent(path, replace, error));
-  char *temporary;
-  if (asprintf(&temporary, "%s.new-%ld", path, (long)getpid()) < 0) return pl_fail_memory(error, "a path");
-  pl_error cause = PL_ERROR_INIT;
-  fill_temporary(temporary, path, provenance, n_rows, &cause);
-  if (cause.code == PL_OK) move_into_place(temporary, path, replace, &cause);
-  unlink(temporary);
-  free(temporary);
-  return cause.code == PL_OK ? PL_OK : pl_fail(error, cause.code, "%s", cause.message);
+  PL_TRY(pl_results_begin(path, provenance, n_rows, &partial, error));
+  int failed = pl_partial_publish(&partial, path, replace);
+  if (failed == EEXIST) return pl_results_check_absent(path, false, error);
+  return failed != 0 ? pl_fail(error, PL_IO, "%s: cannot be created: %s", path, strerror(failed)) : PL_OK;
 }

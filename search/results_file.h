@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/partial_file.h"
 #include "core/result.h"
 #include "core/status.h"
 #include "search/ranks.h"
@@ -62,6 +63,9 @@ pl_code pl_results_check_absent(const char *path, bool replace, pl_error *error)
  * left behind. */
 pl_code pl_results_create(const char *path, const pl_provenance *provenance, uint32_t n_rows, bool replace,
                           pl_error *error);
+/* The same as a partial file, which the caller publishes or removes. */
+pl_code pl_results_begin(const char *path, const pl_provenance *provenance, uint32_t n_rows, pl_partial_file *partial,
+                         pl_error *error);
 /* Whether the file at `path` is of the run that `provenance` describes: PL_BAD_INPUT says what differs. `status`
  * receives n_rows values. */
 pl_code pl_results_check_resume(const char *path, const pl_provenance *provenance, uint32_t n_rows, int32_t *status,

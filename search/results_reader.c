@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "search/hdf5_error.h"
+#include "search/hdf5_file.h"
 #include "search/results_type.h"
 
 struct pl_results_reader {

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "search/hdf5_error.h"
+#include "search/hdf5_file.h"
 #include "search/results_file.h"
 
 hid_t pl_results_type(const pl_column_info *column) {

@@ -1,8 +1,8 @@
 /* See search/search_file.h. */
 #include "search/search_file.h"
 
-#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "search/results_reader.h"
@@ -53,6 +53,7 @@ static pl_code take_known(pl_search_file *file, pl_results_reader *reader, pl_ar
 static pl_code resume(pl_search_file *file, pl_arena *arena, pl_result_row **known, pl_error *error) {
   if (access(file->path, W_OK) != 0)
     return pl_fail(error, PL_BAD_INPUT, "%s: cannot be resumed: it may not be written to", file->path);
+  pl_partial_clean(file->path);
   pl_results_reader *reader;
   PL_TRY(pl_results_reader_create(file->path, &reader, error));
   pl_code code = take_known(file, reader, arena, known, error);
@@ -97,10 +98,9 @@ static pl_code copy_rows(const pl_search_file *file, pl_results_file *to, pl_err
   return code;
 }
 
-static pl_code fill(const pl_search_file *file, const char *temporary, uint32_t room, pl_error *error) {
+static pl_code fill(const pl_search_file *file, const char *name, uint32_t room, pl_error *error) {
   pl_results_file *to = NULL;
-  PL_TRY(pl_results_create(temporary, file->provenance, room, true, error));
-  pl_code code = open_file(temporary, room, &to, error);
+  pl_code code = open_file(name, room, &to, error);
   if (code == PL_OK) code = copy_rows(file, to, error);
   pl_error closing = PL_ERROR_INIT;
   pl_results_close(to, &closing);
@@ -115,14 +115,14 @@ static pl_code close_open(pl_search_file *file, pl_error *error) {
 
 /* The file with room for `room` rows in place of the one that is there; it is closed. */
 static pl_code remake(pl_search_file *file, uint32_t room, pl_error *error) {
-  char *temporary;
+  pl_partial_file partial;
   PL_TRY(close_open(file, error));
-  if (asprintf(&temporary, "%s.grown-%ld", file->path, (long)getpid()) < 0) return pl_fail_memory(error, "a path");
-  pl_code code = fill(file, temporary, room, error);
-  if (code == PL_OK && rename(temporary, file->path) != 0)
-    code = pl_fail(error, PL_IO, "%s: cannot be replaced by a larger file: %m", file->path);
-  if (code != PL_OK) unlink(temporary);
-  free(temporary);
+  PL_TRY(pl_results_begin(file->path, file->provenance, room, &partial, error));
+  pl_code code = fill(file, partial.name, room, error);
+  int failed = code == PL_OK ? pl_partial_publish(&partial, file->path, true) : 0;
+  if (failed != 0)
+    code = pl_fail(error, PL_IO, "%s: cannot be replaced by a larger file: %s", file->path, strerror(failed));
+  pl_partial_remove(&partial);
   file->room = room;
   return code;
 }

@@ -10,7 +10,8 @@
 #include <unistd.h>
 
 #include "core/command.h"
-#include "search/hdf5_error.h"
+#include "core/partial_file.h"
+#include "search/hdf5_file.h"
 
 /* Texts of a column as one block of equal widths, NUL-padded. */
 static char *pack(const char *const *texts, uint32_t n_rows, size_t width) {
@@ -94,24 +95,26 @@ static bool put_table(hid_t file, const char *dimension, const char *command, co
   return H5Fflush(file, H5F_SCOPE_GLOBAL) >= 0 && good;
 }
 
+static pl_code fill(const char *name, const char *path, const char *dimension, const char *command,
+                    const pl_table_column *columns, uint32_t n_columns, uint32_t n_rows, pl_error *error) {
+  pl_hdf5_quiet();
+  hid_t file = pl_hdf5_create(name);
+  if (file < 0) return pl_hdf5_fail(path, "cannot be created", PL_BAD_INPUT, error);
+  if (!put_table(file, dimension, command, columns, n_columns, n_rows))
+    pl_hdf5_fail(path, "cannot be written", PL_IO, error);
+  if (H5Fclose(file) < 0) pl_hdf5_fail(path, "cannot be written", PL_IO, error);
+  return error->code;
+}
+
 pl_code pl_table_store(const char *path, const char *dimension, const char *command, const pl_table_column *columns,
                        uint32_t n_columns, uint32_t n_rows, bool replace, pl_error *error) {
-  char *temporary;
+  pl_partial_file partial;
   if (!replace && access(path, F_OK) == 0) return pl_fail(error, PL_BAD_INPUT, "%s exists; --force replaces it", path);
-  if (asprintf(&temporary, "%s.new-%ld", path, (long)getpid()) < 0) return pl_fail_memory(error, "a path");
-  pl_hdf5_quiet();
-  pl_code code = PL_OK;
-  hid_t file = H5Fcreate(temporary, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
-  if (file < 0) {
-    code = pl_hdf5_fail(path, "cannot be created", PL_BAD_INPUT, error);
-  } else {
-    bool good = put_table(file, dimension, command, columns, n_columns, n_rows);
-    if (!good) code = pl_hdf5_fail(path, "cannot be written", PL_IO, error);
-    if (H5Fclose(file) < 0 && good) code = pl_hdf5_fail(path, "cannot be written", PL_IO, error);
-  }
-  if (code == PL_OK && rename(temporary, path) != 0)
-    code = pl_fail(error, PL_IO, "%s: cannot be created: %s", path, strerror(errno));
-  if (code != PL_OK) unlink(temporary);
-  free(temporary);
-  return code;
+  int failed = pl_partial_open(&partial, path);
+  if (failed != 0) return pl_fail(error, PL_BAD_INPUT, "%s: cannot be created: %s", path, strerror(failed));
+  pl_code code = fill(partial.name, path, dimension, command, columns, n_columns, n_rows, error);
+  if (code == PL_OK) failed = pl_partial_publish(&partial, path, replace);
+  pl_partial_remove(&partial);
+  if (failed == EEXIST) return pl_fail(error, PL_BAD_INPUT, "%s exists; --force replaces it", path);
+  return failed != 0 ? pl_fail(error, PL_IO, "%s: cannot be created: %s", path, strerror(failed)) : code;
 }

@@ -1,8 +1,7 @@
-/* See search/hdf5_error.h. The innermost entry of the stack names the cause; where it quotes the operating system, that
+/* See search/hdf5_file.h. The innermost entry of the stack names the cause; where it quotes the operating system, that
  * quote alone is kept: the rest (buffers, offsets, times) helps nobody who reads an error line. */
-#include "search/hdf5_error.h"
+#include "search/hdf5_file.h"
 
-#include <hdf5.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -30,4 +29,12 @@ pl_code pl_hdf5_fail(const char *path, const char *what, pl_code code, pl_error 
   char cause[CAUSE_BYTES] = "HDF5 gives no cause";
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_first, cause);
   return pl_fail(error, code, "%s: %s: %s", path, what, cause);
+}
+
+hid_t pl_hdf5_create(const char *name) {
+  hid_t plist = H5Pcreate(H5P_FILE_ACCESS);
+  H5Pset_file_locking(plist, false, true);
+  hid_t file = H5Fcreate(name, H5F_ACC_TRUNC, H5P_DEFAULT, plist);
+  H5Pclose(plist);
+  return file;
 }
