@@ -217,12 +217,20 @@ static int32_t shown_boundary(const pl_strategy *strategy, const pl_model *model
   return index == pl_strategy_n_chunks(strategy) ? model->n_layers : boundary - PL_MODEL_BLOCKS_BEFORE_LAYERS;
 }
 
+/* Where the rest of a text goes that is `length` long so far. */
+static char *rest_of(char *text, size_t size, int length, size_t *left) {
+  size_t at = (size_t)length < size ? (size_t)length : size;
+  *left = size - at;
+  return size == 0 ? text : text + at; /* NULL when only the length is asked for */
+}
+
 int pl_strategy_format_assign(const pl_strategy *strategy, const pl_model *model, char *text, size_t size) {
   if (strategy->boundary == NULL) return snprintf(text, size, "%s", pl_assign_names[strategy->recipe]);
   int length = 0;
   for (int32_t i = 0; i <= pl_strategy_n_chunks(strategy); i++) {
-    size_t at = (size_t)length < size ? (size_t)length : size;
-    length += snprintf(text + at, size - at, "%s%d", i == 0 ? "" : ":", shown_boundary(strategy, model, i));
+    size_t left;
+    char *rest = rest_of(text, size, length, &left);
+    length += snprintf(rest, left, "%s%d", i == 0 ? "" : ":", shown_boundary(strategy, model, i));
   }
   return length;
 }
@@ -235,13 +243,6 @@ static void format_extras(const pl_strategy *strategy, char text[64]) {
     length = (size_t)snprintf(text, 64, ",cp=%d%s", strategy->cp, strategy->cp_gather ? ",cp_comm=gather" : "");
   if (strategy->ep > 1) length += (size_t)snprintf(text + length, 64 - length, ",ep=%d", strategy->ep);
   if (strategy->shard > 0) snprintf(text + length, 64 - length, ",shard=%d", strategy->shard);
-}
-
-/* Where the rest of a text goes that is `length` long so far. */
-static char *rest_of(char *text, size_t size, int length, size_t *left) {
-  size_t at = (size_t)length < size ? (size_t)length : size;
-  *left = size - at;
-  return text + at;
 }
 
 int pl_strategy_format(const pl_strategy *strategy, const pl_model *model, char *text, size_t size) {
@@ -276,8 +277,7 @@ int pl_strategy_format(const pl_strategy *strategy, const pl_model *model, char 
 }
 
 char *pl_strategy_text(const pl_strategy *strategy, const pl_model *model) {
-  char none[1];
-  size_t size = (size_t)pl_strategy_format(strategy, model, none, 0) + 1;
+  size_t size = (size_t)pl_strategy_format(strategy, model, NULL, 0) + 1;
   char *text = malloc(size);
   if (text != NULL) pl_strategy_format(strategy, model, text, size);
   return text;

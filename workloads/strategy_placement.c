@@ -146,11 +146,11 @@ int pl_strategy_format_placement(const pl_strategy *strategy, char *text, size_t
     for (last = i; last + 1 < n && devices[last + 1] == devices[last] + 1;)
       last++;
     size_t at = (size_t)length < size ? (size_t)length : size;
-    char *rest = text + at;
+    char *rest = size == 0 ? text : text + at;
     length += snprintf(rest, size - at, "%s%" PRIu32, i == 0 ? "" : ":", devices[i]);
     if (last == i) continue;
     at = (size_t)length < size ? (size_t)length : size;
-    rest = text + at;
+    rest = size == 0 ? text : text + at;
     length += snprintf(rest, size - at, "-%" PRIu32, devices[last]);
   }
   return length;

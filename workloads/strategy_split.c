@@ -116,8 +116,9 @@ int pl_strategy_format_split(const pl_strategy *strategy, char *text, size_t siz
     for (times = 1; i + times < strategy->dp && split[i + times] == split[i];)
       times++;
     size_t at = (size_t)length < size ? (size_t)length : size;
-    length += times == 1 ? snprintf(text + at, size - at, "%s%d", i == 0 ? "" : ":", split[i])
-                         : snprintf(text + at, size - at, "%s%dx%d", i == 0 ? "" : ":", split[i], times);
+    char *rest = size == 0 ? text : text + at;
+    length += times == 1 ? snprintf(rest, size - at, "%s%d", i == 0 ? "" : ":", split[i])
+                         : snprintf(rest, size - at, "%s%dx%d", i == 0 ? "" : ":", split[i], times);
   }
   return length;
 }

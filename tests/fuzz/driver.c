@@ -2,16 +2,20 @@
  * folder, then deterministic mutations of them.
  *
  *   NAME_fuzz CORPUS_FOLDER [MUTATIONS]     the seed comes from PACELINE_SEED and is printed
- *   NAME_fuzz FILE                          one input, to look at a finding
+ *   NAME_fuzz FILE                          one input, to look at a finding (PACELINE_FINDING=FILE keeps the one that
+ *                                           broke an invariant)
  *
  * Structure-blind mutation from a good corpus reaches most error paths of these small readers; coverage-guided search
  * (clang, PACELINE_FUZZ=ON) is for digging deeper and feeds what it finds back into the corpus. */
 #include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -130,11 +134,27 @@ static size_t edit(uint8_t *bytes, size_t size, const corpus *c, uint64_t *rando
   }
 }
 
+/* The input that is being run, for what a crash leaves behind. */
+static const uint8_t *running;
+static size_t running_size;
+
+static void keep_finding(int signal) {
+  const char *path = getenv("PACELINE_FINDING");
+  if (path != NULL) {
+    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    if (file >= 0 && write(file, running, running_size) < 0) _exit(3);
+  }
+  (void)!write(STDERR_FILENO, "fuzz driver: PACELINE_FINDING=FILE keeps the input of a crash\n", 61);
+  _exit(128 + signal);
+}
+
 /* A copy of exactly the size, so that AddressSanitizer sees a read past the end. */
 static void run(const uint8_t *bytes, size_t size) {
   uint8_t *copy = malloc(size + (size == 0));
   if (copy == NULL) stop("no memory", "input");
   if (size > 0) memcpy(copy, bytes, size);
+  running = copy;
+  running_size = size;
   LLVMFuzzerTestOneInput(copy, size);
   free(copy);
 }
@@ -155,6 +175,7 @@ static void run_mutations(const corpus *c, long mutations, uint64_t seed) {
 }
 
 int main(int argc, char **argv) {
+  signal(SIGABRT, keep_finding);
   if (argc < 2) stop("usage", "NAME_fuzz CORPUS_FOLDER|FILE [MUTATIONS]");
   struct stat status;
   if (stat(argv[1], &status) == 0 && S_ISREG(status.st_mode)) {
