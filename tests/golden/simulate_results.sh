@@ -31,6 +31,16 @@ dgx-a100-16 gpt3-175b 1536 2048 pp=16,dp=1,tmp=8,mbs=1,vpp=3,sp=1,recompute=sele
 dgx-a100-16 megatron-18.4b 512 2048 pp=1,dp=16,tmp=8,mbs=4,zero=2 --algorithm hierarchical
 dgx-h100-16 llama-3-70b 512 8192 pp=4,dp=8,tmp=4,mbs=1,sp=1,zero=1 --dtype bf16 --bucket-bytes 100MB
 amp-p3-4 gpt2-345m 32 128 pp=1,dp=8,tmp=2,mbs=1,order=dtp --framework megatron-deepspeed
+dgx-h100 mixtral-8x7b 32 4096 pp=1,dp=8,tmp=1,mbs=1,ep=8,zero=3,recompute=full --dtype bf16
+dgx-h100-16 mixtral-8x7b 256 4096 pp=4,dp=8,tmp=4,mbs=1,sp=1,ep=8,zero=1 --dtype bf16 --framework nemo
+dgx-h100-16 deepseek-v3 512 4096 pp=16,dp=8,tmp=1,mbs=1,ep=8,zero=1,recompute=full --dtype bf16
+dgx-h100-16 llama-3-8b 64 32768 pp=1,dp=16,tmp=2,cp=4,mbs=1,sp=1,zero=1 --dtype bf16 --framework megatron-core
+dgx-h100-16 llama-3-8b 32 65536 pp=2,dp=2,tmp=4,cp=8,cp_comm=gather,mbs=1,sp=1,recompute=full --dtype bf16
+dgx-1v resnet-50 512 1 pp=1,dp=8,tmp=1,mbs=64 --dtype fp16 --framework torch-ddp
+dgx-1v vgg-16 256 1 pp=2,dp=4,tmp=1,mbs=32,assign=balanced --dtype fp32
+dgx-2 mlp-1b 256 1 pp=2,dp=4,tmp=2,mbs=8,assign=filled
+dgx-a100-16 llama-2-7b 256 4096 pp=2,dp=8,tmp=8,mbs=1,sp=1,order=dtp --dtype bf16 --framework nanotron
+dgx-a100-16 gpt3-175b 1536 2048 pp=8,dp=2,tmp=8,mbs=1,recompute=full --framework megatron-lm-2021
 CASES
 }
 
