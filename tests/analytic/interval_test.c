@@ -12,6 +12,7 @@
 #include "tests/support/attention_job.h"
 #include "tests/support/model_file.h"
 #include "tests/support/synthetic_cluster.h"
+#include "workloads/op_cost.h"
 #include "workloads/simulate.h"
 
 static pl_arena arena;
@@ -121,6 +122,53 @@ static void shares_are_those_of_the_breakdown(void **state) {
   }
 }
 
+static double seconds_of(const pl_op_list *list, const pl_device_profile *profile, pl_op_kind kind) {
+  double sum_s = 0;
+  for (uint32_t i = 0; i < list->n_ops; i++)
+    if (list->ops[i].kind == kind) sum_s += pl_op_cost(profile, &list->ops[i]).time_s;
+  return sum_s;
+}
+
+/* The share of matrix products worked out from the ops themselves, by none of what the simulation keeps of its parts:
+ * one device, ideal software, so that nothing waits, hides or is late, and an iteration is M times the ops of all
+ * blocks and one step of the optimizer. With r for products and nothing else,
+ *
+ *   half = r * M * (products of all blocks, forward and backward) / iteration time */
+static void share_of_products_is_that_of_the_ops(void **state) {
+  (void)state;
+  const synthetic_options options = {.n_nodes = 1, .gpus_per_node = 1, .nics_per_node = 1};
+  pl_cluster *one = synthetic_cluster_create(&options);
+  const int64_t n_microbatches = 3;
+  const pl_job job = {.gbs = n_microbatches, .seq = 512, .dtype = PL_DTYPE_FP16, .flash = true, .bucket_bytes = 25e6};
+  pl_residuals residuals = all_at(0);
+  residuals.half[PL_RESIDUAL_gemm_roofline] = 0.5;
+  pl_simulate_options asked = PL_SIMULATE_OPTIONS_DEFAULT;
+  asked.residuals = &residuals;
+  pl_strategy strategy;
+  pl_simulate_report report;
+  pl_error error = PL_ERROR_INIT;
+  if (pl_strategy_parse("pp=1,dp=1,tmp=1,mbs=1", &model, &arena, &strategy, &error) != PL_OK ||
+      pl_strategy_assign(&strategy, &model, &job, one, &arena, &error) != PL_OK ||
+      pl_simulate(one, &model, &job, &strategy, &asked, &arena, &report, &error) != PL_OK)
+    fail_msg("%s", error.message);
+  const pl_device_profile *profile = pl_cluster_profile(one, 0);
+  const pl_block_shard shard = pl_strategy_shard(&strategy, &job);
+  double products_s = 0;
+  for (int32_t block = 0; block < pl_model_n_blocks(&model); block++) {
+    pl_block_program program;
+    if (pl_block_program_take(&model, pl_model_block_kind(&model, block), &shard, &arena, &program, &error) != PL_OK)
+      fail_msg("%s", error.message);
+    products_s +=
+        seconds_of(&program.forward, profile, PL_OP_GEMM) + seconds_of(&program.backward, profile, PL_OP_GEMM);
+  }
+  double share = (double)n_microbatches * products_s / report.row.iter_time_s;
+  assert_true(share > 0.3 && share < 1);
+  if (fabs(report.interval.half[PL_DOUBT_GEMM] / (0.5 * share) - 1) > 1e-6)
+    fail_msg("half %.9g, by the ops %.9g", report.interval.half[PL_DOUBT_GEMM], 0.5 * share);
+  assert_true(fabs(report.interval.high_s / (report.row.iter_time_s * exp(0.5 * share)) - 1) < 1e-6);
+  synthetic_cluster_release(one);
+}
+
 /* explain and simulate say the same, and asking changes nothing. */
 static void asking_changes_nothing(void **state) {
   (void)state;
@@ -183,8 +231,11 @@ static void tables_leave_nothing_to_doubt(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(all_time_is_doubted_once),      cmocka_unit_test(shares_are_those_of_the_breakdown),
-      cmocka_unit_test(asking_changes_nothing),        cmocka_unit_test(what_was_never_seen_counts_once_each),
+      cmocka_unit_test(all_time_is_doubted_once),
+      cmocka_unit_test(shares_are_those_of_the_breakdown),
+      cmocka_unit_test(share_of_products_is_that_of_the_ops),
+      cmocka_unit_test(asking_changes_nothing),
+      cmocka_unit_test(what_was_never_seen_counts_once_each),
       cmocka_unit_test(tables_leave_nothing_to_doubt),
   };
   return cmocka_run_group_tests_name("interval", tests, set_up, tear_down);

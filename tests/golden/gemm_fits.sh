@@ -2,7 +2,7 @@
 # The shipped fits of matrix products are what `paceline calibrate` makes of the shipped tables, and the errors in
 # validation/calibration/README.md are those of the profiles. Run again here: the small tables (the others take a minute:
 # validation/calibration/fit_gemm.sh). Figures may differ by 1 %: libraries of mathematics round the last bit as they like.
-# Control: a profile with one figure changed must be found.
+# Control: a profile with one figure changed must be found. That the stated errors are right is gemm_errors.py's business.
 set -euo pipefail
 cd "${SOURCE_DIR:-$(dirname "$0")/../..}"
 scratch=$(mktemp -d)
