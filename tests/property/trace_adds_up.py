@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""A timeline shows the run that the row tells of: of jobs with host time, contexts, experts, recomputation and interleaving,
+the slices are valid JSON of known categories, none is nameless, none ends after the iteration and the last one ends with it;
+on each device's compute track none overlaps another, computing adds up to the row's compute_s, and communication to no less
+than what the row calls exposed. Read with Python's json alone, from what `simulate --trace` writes."""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+os.chdir(os.environ.get("SOURCE_DIR", "."))
+COMPUTING = {"forward", "backward", "recompute", "optimizer", "host"}
+COMMUNICATING = {"tensor": "tensor_comm_s", "pipeline": "pipeline_comm_s", "data": "data_comm_s", "context": "context_comm_s", "expert": "expert_comm_s"}
+GRAIN_S = 1e-12  # dates have six decimals of a microsecond
+JOBS = [  # platform, model, gbs, seq, strategy, options, categories that must be there
+    ("amp-homogeneous", "gpt2-345m", 16, 1024, "pp=4,dp=4,tmp=1,mbs=1", [], {"forward", "backward", "optimizer", "pipeline", "data"}),
+    ("dgx-a100", "llama-2-7b", 8, 1024, "pp=2,dp=1,tmp=4,mbs=1,vpp=2,recompute=full", ["--framework", "nanotron"], {"host", "tensor", "recompute"}),
+    ("dgx-h100-16", "llama-3-8b", 16, 16384, "pp=2,dp=2,tmp=2,cp=4,mbs=1,sp=1,idle=1", ["--framework", "megatron-core"], {"context", "tensor"}),
+    ("dgx-h100-16", "mixtral-8x7b", 64, 2048, "pp=2,dp=8,tmp=4,mbs=1,sp=1,ep=8,zero=1,idle=1", ["--framework", "nemo"], {"expert", "tensor", "data"}),
+    ("dgx-1v", "resnet-50", 64, 1, "pp=1,dp=8,tmp=1,mbs=8", ["--framework", "torch-ddp"], {"forward", "backward", "data"}),
+]
+
+
+def near(a, b, n):
+    return abs(a - b) <= 1e-9 * abs(b) + n * GRAIN_S
+
+
+def check(job, wrong):
+    platform, model, gbs, seq, strategy, options, wanted = job
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "t.json")
+        run = subprocess.run([os.environ["PACELINE"], "simulate", "--platform", f"platforms/{platform}.xml", "--model", f"workloads/models/{model}.json",
+                              "--gbs", str(gbs), "--seq", str(seq), "--strategy", strategy, "--trace", path, "--json"] + options,
+                             capture_output=True, text=True, check=True)
+        row = json.loads(run.stdout)
+        with open(path) as file:
+            text = file.read()
+    trace = json.loads(text)
+    if "(null)" in text:
+        wrong.append("a nameless thing")
+    devices, tracks = {}, {}
+    for event in trace["traceEvents"]:
+        if event["ph"] == "M" and event["name"] == "process_name":
+            devices[event["pid"]] = int((re.search(r"stands for (\d+) devices", event["args"]["name"]) or [0, "1"])[1])
+        elif event["ph"] == "M" and event["name"] == "thread_name":
+            tracks[event["pid"], event["tid"]] = event["args"]["name"]
+    sums, last, on_track = {}, 0, {}
+    slices = [e for e in trace["traceEvents"] if e["ph"] == "X"]
+    for slice in slices:
+        if slice["cat"] not in COMPUTING | set(COMMUNICATING) or not slice["name"]:
+            wrong.append(f"a slice '{slice['name']}' of category '{slice['cat']}'")
+        sums[slice["cat"]] = sums.get(slice["cat"], 0) + devices[slice["pid"]] * slice["dur"] * 1e-6
+        last = max(last, slice["ts"] + slice["dur"])
+        on_track.setdefault((slice["pid"], slice["tid"]), []).append((slice["ts"], slice["ts"] + slice["dur"]))
+    if {pid for (pid, _), name in tracks.items() if name == "compute"} != set(devices):
+        wrong.append("a device without a compute track")
+    for (pid, tid), spans in on_track.items():
+        if tracks.get((pid, tid)) == "compute":
+            spans.sort()
+            if any(a[1] > b[0] + 2e-6 for a, b in zip(spans, spans[1:])):
+                wrong.append(f"slices of device {pid} overlap on its compute track")
+    if not near(last * 1e-6, row["iter_time_s"], 1):
+        wrong.append(f"the last slice ends at {last * 1e-6}, the iteration at {row['iter_time_s']}")
+    n = sum(devices.values())
+    computing = sum(sums.get(category, 0) for category in COMPUTING) / n
+    if not near(computing, row["compute_s"], len(slices)):
+        wrong.append(f"computing adds up to {computing}, the row says {row['compute_s']}")
+    for category, column in COMMUNICATING.items():
+        if sums.get(category, 0) / n < row[column] * (1 - 1e-9) - len(slices) * GRAIN_S:
+            wrong.append(f"{category} adds up to {sums.get(category, 0) / n}, of which {row[column]} are exposed")
+    if not wanted <= set(sums):
+        wrong.append(f"nothing of {sorted(wanted - set(sums))}")
+    return len(slices)
+
+
+all_wrong = 0
+for job in JOBS:
+    wrong = []
+    n = check(job, wrong)
+    print(f"{job[1]} on {job[0]}, {job[4]}: {n} slices" + "".join(f"\n  {w}" for w in wrong))
+    all_wrong += len(wrong)
+sys.exit(1 if all_wrong else 0)
