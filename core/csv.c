@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "core/gzip.h"
 #include "core/text_file.h"
@@ -15,7 +16,8 @@ typedef struct splitter {
   const char *name;
   char *at, *end; /* what is left of the text; *end is NUL */
   uint32_t line;
-  const char **cells; /* room for one per comma and line end of the text, and one more */
+  char separator;
+  const char **cells; /* room for one per separator of any kind and line end of the text, and one more */
   size_t n_cells;
   pl_error *error;
 } splitter;
@@ -39,7 +41,7 @@ static pl_code take_quoted(splitter *s, char **close) {
 }
 
 static pl_code take_plain(splitter *s, char **close) {
-  for (; s->at < s->end && *s->at != ',' && *s->at != '\n'; s->at++)
+  for (; s->at < s->end && *s->at != s->separator && *s->at != '\n'; s->at++)
     if (*s->at == '"')
       return pl_fail(s->error, PL_BAD_INPUT,
                      "%s:%u: a quote inside a cell; put the whole cell in quotes and double those in it", s->name,
@@ -57,7 +59,7 @@ static pl_code take_cell(splitter *s, bool *last) {
   char *close = s->at;
   PL_TRY(quoted ? take_quoted(s, &close) : take_plain(s, &close));
   if (quoted && s->at < s->end && *s->at == '\r') s->at++;
-  if (s->at < s->end && *s->at != ',' && *s->at != '\n')
+  if (s->at < s->end && *s->at != s->separator && *s->at != '\n')
     return pl_fail(s->error, PL_BAD_INPUT, "%s:%u: text behind a closing quote", s->name, s->line);
   *last = s->at == s->end || *s->at == '\n';
   if (s->at < s->end) {
@@ -108,8 +110,22 @@ static void skip_remarks(splitter *s) {
     s->at += strcspn(s->at, "\n");
 }
 
+/* A header without commas has names between semicolons, as spreadsheets write where the comma is decimal, or tabs. */
+static char find_separator(const splitter *s) {
+  bool quoted = false;
+  char found = ',';
+  for (const char *p = s->at; p < s->end && (quoted || *p != '\n'); p++) {
+    if (*p == '"') quoted = !quoted;
+    if (quoted) continue;
+    if (*p == ',') return ',';
+    if (found == ',' && (*p == ';' || *p == '\t')) found = *p;
+  }
+  return found;
+}
+
 static pl_code split(splitter *s, uint32_t *lines, pl_csv *csv) {
   skip_remarks(s);
+  s->separator = find_separator(s);
   PL_TRY(take_line(s, &csv->n_columns));
   if (csv->n_columns == 0) return pl_fail(s->error, PL_BAD_INPUT, "%s: is empty; a header line is needed", s->name);
   if (csv->n_columns > 4096) return pl_fail(s->error, PL_BAD_INPUT, "%s: more than 4096 columns", s->name);
@@ -130,7 +146,7 @@ pl_code pl_csv_parse(const char *name, const char *text, size_t size, pl_arena *
   PL_TRY(pl_text_check(name, text, size, error));
   size_t n_cells = 1, n_lines = 2;
   for (size_t i = 0; i < size; i++) {
-    n_cells += text[i] == ',' || text[i] == '\n';
+    n_cells += text[i] == ',' || text[i] == ';' || text[i] == '\t' || text[i] == '\n';
     n_lines += text[i] == '\n';
   }
   if (n_lines >= UINT32_MAX) return pl_fail(error, PL_BAD_INPUT, "%s: more than 4 billion lines", name);
@@ -162,6 +178,17 @@ pl_code pl_csv_load(const char *path, pl_arena *arena, pl_csv *csv, pl_error *er
   if (code == PL_OK) code = pl_csv_parse(path, text, size, arena, csv, error);
   free(text);
   return code;
+}
+
+uint32_t pl_csv_column_of_any_case(const pl_csv *csv, const char *name) {
+  for (uint32_t i = 0; i < csv->n_columns; i++) {
+    const char *header = csv->header[i] + strspn(csv->header[i], " ");
+    size_t length = strlen(header);
+    while (length > 0 && header[length - 1] == ' ')
+      length--;
+    if (strlen(name) == length && strncasecmp(header, name, length) == 0) return i;
+  }
+  return PL_CSV_NO_COLUMN;
 }
 
 uint32_t pl_csv_column(const pl_csv *csv, const char *name) {

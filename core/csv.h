@@ -1,6 +1,7 @@
-/* Tables in CSV (RFC 4180): a header line with names, then one line per row. Commas; quotes where a cell holds commas,
- * quotes (doubled) or line ends; LF or CRLF; a byte order mark, blank lines and remarks (lines that begin with '#', in
- * front of the header only) are skipped. A file may be compressed with gzip, whatever its name.
+/* Tables in CSV (RFC 4180): a header line with names, then one line per row. Commas, or semicolons or tabs if the
+ * header has no comma; quotes where a cell holds these, quotes (doubled) or line ends; LF or CRLF; a byte order mark,
+ * blank lines and remarks (lines that begin with '#', in front of the header only) are skipped. A file may be
+ * compressed with gzip, whatever its name.
  *
  * Everything is checked before anybody sees a cell: UTF-8, quotes, that every row has as many cells as the header and
  * that no name occurs twice. Rows know their line, so that whoever reads a cell can say file:line.
@@ -37,6 +38,9 @@ pl_code pl_csv_parse(const char *name, const char *text, size_t size, pl_arena *
 
 /* PL_CSV_NO_COLUMN when there is none of this name. */
 uint32_t pl_csv_column(const pl_csv *csv, const char *name);
+
+/* The first one whose name differs in case only, or in blanks around it. */
+uint32_t pl_csv_column_of_any_case(const pl_csv *csv, const char *name);
 
 /* "" where the column is PL_CSV_NO_COLUMN. */
 static inline const char *pl_csv_cell(const pl_csv *csv, uint32_t row, uint32_t column) {

@@ -46,6 +46,7 @@ static pl_code take_training(session *own) {
     const char *path = pl_arena_printf(&own->arena, "%s/%s", own->options->folder, names[i]);
     if (path == NULL) return pl_fail_memory(own->error, "a file name");
     PL_TRY(pl_measured_load(path, &own->arena, &own->tables[i], own->error));
+    PL_TRY(pl_measured_refuse_defects(&own->tables[i], own->error));
   }
   PL_TRY(pl_csv_load(PACELINE_MODELS_CSV, &own->arena, &own->known, own->error));
   PL_TRY(pl_cases_take(own->tables, 2, &own->arena, &own->cases, own->error));

@@ -42,6 +42,7 @@ static pl_code load_cases(const pl_calibrate_training *o, const pl_case_options 
   PL_TRY(pl_csv_load(PACELINE_MODELS_CSV, arena, &known, error));
   for (uint32_t i = 0; i < o->n_rows; i++) {
     PL_TRY(pl_measured_load(o->rows[i], arena, &tables[i], error));
+    PL_TRY(pl_measured_refuse_defects(&tables[i], error));
     uint32_t n = 0;
     for (uint32_t r = 0; r < tables[i].n_rows; r++)
       if (is_chosen(o, &tables[i].rows[r])) tables[i].rows[n++] = tables[i].rows[r];

@@ -8,20 +8,24 @@
 
 #include "core/digest.h"
 #include "core/hash_index.h"
+#include "validation/assumptions.h"
 #include "validation/statistics.h"
 
 /* Everything that says what ran; not what came out, nor who says so. Notes count: some hold settings. */
 static uint64_t configuration(const pl_measured_row *row) {
   pl_digest digest;
   pl_digest_init(&digest);
-  const char *const texts[] = {row->family,    row->model,    row->gpu,  row->interconnect, row->framework,
-                               row->precision, row->mlp_type, row->fsdp, row->recompute,    row->assign};
+  const char *const texts[] = {row->schedule,  row->tied_embeddings, row->norms,    row->reshard_after_forward,
+                               row->family,    row->model,           row->gpu,      row->interconnect,
+                               row->framework, row->precision,       row->mlp_type, row->fsdp,
+                               row->recompute, row->assign};
   for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
     pl_digest_text(&digest, texts[i]);
 #define PL_MEASURED_COUNT(name, lowest, absent) pl_digest_u64(&digest, (uint64_t)row->name);
   PL_MEASURED_COUNTS(PL_MEASURED_COUNT)
 #undef PL_MEASURED_COUNT
   pl_digest_u64(&digest, pl_measured_crashed(row));
+  if (row->defect != NULL) pl_digest_text(&digest, row->defect);
   return digest.value;
 }
 
@@ -125,10 +129,12 @@ static pl_code find_framework(pl_case *c, const pl_case_options *options, framew
 static pl_code express(pl_case *c, const pl_csv *known, const pl_case_options *options, framework_list *profiles,
                        pl_arena *arena, pl_error *error) {
   const pl_measured_row *row = c->row;
+  if (row->defect != NULL) return pl_fail(error, PL_UNSUPPORTED, "cell: %s", row->defect);
   if (!c->crashed && isnan(c->measured_s) && isnan(c->measured_mem_bytes) && row->measured_rank == 0)
     return pl_fail(error, PL_UNSUPPORTED, "not stated: step_time_s");
   PL_TRY(find_framework(c, options, profiles, arena, error));
   PL_TRY(pl_row_check_counts(row, &c->habits, error));
+  PL_TRY(pl_row_check_words(row, error));
   if (options->framework == NULL) pl_row_choose(row, &c->habits, &c->framework);
   char platform[PL_ROW_PLATFORM_BYTES];
   pl_model *model = PL_TAKE(arena, pl_model, 1);
@@ -141,7 +147,8 @@ static pl_code express(pl_case *c, const pl_csv *known, const pl_case_options *o
   c->model = model;
   PL_TRY(pl_row_job(row, &c->habits, &c->framework, &c->job, error));
   c->job.op_profile = options->op_profile;
-  return pl_row_strategy(row, &c->habits, model, &c->job, arena, &c->strategy, error);
+  PL_TRY(pl_row_strategy(row, &c->habits, model, &c->job, arena, &c->strategy, error));
+  return pl_case_assume(c, options, arena, error);
 }
 
 pl_code pl_cases_express(pl_cases *cases, const pl_csv *known_models, const pl_case_options *options, pl_arena *arena,

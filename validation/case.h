@@ -21,6 +21,8 @@ typedef struct pl_case {
   double measured_mem_bytes;  /* likewise */
   bool crashed;               /* the run did not get through */
   const char *reason;         /* why it cannot be expressed, "CLASS: detail"; NULL = it is */
+  const char *assumptions;    /* what was taken where the row says nothing (validation/assumptions.h); NULL: not
+                                 expressed */
   const char *platform;       /* arguments of platform make, or the user's file */
   pl_platform_plan plan;
   pl_row_habits habits;

@@ -66,7 +66,8 @@ static double share_pct(const pl_case *c, double time_s) {
   X(TEXT, framework_profile, "", "profile of workloads/frameworks/ that stands for the software", \
     c->habits.framework != NULL ? c->habits.framework : "") \
   X(TEXT, platform, "", "machines, as paceline platform make takes them", c->platform != NULL ? c->platform : "") \
-  X(TEXT, reason, "", "why it is not expressed", c->reason != NULL ? c->reason : "")
+  X(TEXT, reason, "", "why it is not expressed", c->reason != NULL ? c->reason : "") \
+  X(TEXT, assumptions, "", "what was taken where the row says nothing", c->assumptions != NULL ? c->assumptions : "")
 
 #define RETURNS_TEXT const char *
 #define RETURNS_INTEGER int64_t

@@ -30,7 +30,8 @@ enum {
   KEY_COLLECTIVE_PROFILE,
   KEY_HDF5,
   KEY_SVG,
-  KEY_ABLATION
+  KEY_ABLATION,
+  KEY_ASSUMPTIONS
 };
 enum { FILES_MAX = 256 };
 
@@ -38,7 +39,7 @@ typedef struct validate_options {
   pl_case_options run;
   const char *op_profile_path;
   const char *html_path, *svg_path, *csv_path, *hdf5_path;
-  bool force, json, ablation;
+  bool force, json, ablation, assumptions;
   const char *files[FILES_MAX];
   uint32_t n_files;
   pl_error error; /* first bad option */
@@ -63,6 +64,8 @@ static const struct argp_option option_table[] = {
     {"hdf5", KEY_HDF5, "FILE", 0, "write the same as HDF5, one dataset per column", 0},
     {"ablation", KEY_ABLATION, NULL, 0,
      "also without the overlap factor, without sharing and without both; and where sharing changes predictions", 0},
+    {"assumptions", KEY_ASSUMPTIONS, NULL, 0,
+     "also what was taken where rows say nothing, and which columns are not read (always in --csv, -o and --json)", 0},
     {"json", KEY_JSON, NULL, 0, "print the tables as JSON", 0},
     {"force", KEY_FORCE, NULL, 0, "replace existing files", 0},
     {"threads", KEY_THREADS, "N", 0, "threads (default: all cores)", 0},
@@ -121,6 +124,9 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     return 0;
   case KEY_ABLATION:
     options->ablation = true;
+    return 0;
+  case KEY_ASSUMPTIONS:
+    options->assumptions = true;
     return 0;
   case KEY_JSON:
     options->json = true;
@@ -224,6 +230,7 @@ static pl_code validate(session *own, pl_error *error) {
   PL_TRY(load_cases(own, error));
   PL_TRY(pl_cases_simulate(&own->cases, &options->run, &own->arena, error));
   PL_TRY(pl_report_take(&own->cases, &own->arena, &own->report, error));
+  own->report.shows_assumptions = options->assumptions;
   if (options->ablation) {
     PL_TRY(pl_ablation_take(&own->cases, &own->report, &options->run, &own->arena, &own->ablation, error));
     own->report.ablation = &own->ablation;

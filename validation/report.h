@@ -42,6 +42,7 @@ typedef struct pl_report {
   uint32_t n_worst;
   pl_besides besides;
   const struct pl_ablation *ablation; /* validation/ablation.h; NULL: none was asked for. Set by the caller. */
+  bool shows_assumptions;             /* in the text; set by the caller */
 } pl_report;
 
 /* Over groups with compared cases, each with the same weight however many it has. */

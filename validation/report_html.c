@@ -5,6 +5,7 @@
 
 #include "core/units.h"
 #include "validation/ablation.h"
+#include "validation/assumptions.h"
 #include "validation/report.h"
 
 static const char page_style[] =
@@ -165,6 +166,7 @@ void pl_report_html(FILE *stream, const pl_report *report) {
   if (report->ablation != NULL) pl_ablation_html(stream, report->ablation);
   put_memory(stream, &report->by[PL_BY_FAMILY]);
   put_reasons(stream, &report->by[PL_BY_REASON]);
+  pl_assumptions_html(stream, report->cases);
   put_groups(stream, &report->by[PL_BY_SOURCE]);
   put_groups(stream, &report->by[PL_BY_GPU]);
   put_groups(stream, &report->by[PL_BY_FRAMEWORK]);

@@ -5,6 +5,7 @@
 
 #include "core/json_writer.h"
 #include "validation/ablation.h"
+#include "validation/assumptions.h"
 #include "validation/case_columns.h"
 #include "validation/report.h"
 
@@ -176,6 +177,7 @@ void pl_report_json(FILE *stream, const pl_report *report) {
     pl_ablation_json(&json, report->ablation);
   }
   put_reasons(&json, &report->by[PL_BY_REASON]);
+  pl_assumptions_json(&json, report->cases);
   pl_json_key(&json, "worst");
   pl_json_open_array(&json);
   for (uint32_t i = 0; i < report->n_worst; i++)

@@ -5,6 +5,7 @@
 
 #include "core/units.h"
 #include "validation/ablation.h"
+#include "validation/assumptions.h"
 #include "validation/report.h"
 
 static void print_number(FILE *stream, int width, const char *format, double value) {
@@ -164,5 +165,6 @@ void pl_report_print(FILE *stream, const pl_report *report) {
   print_besides(stream, &report->besides);
   for (uint32_t i = 0; i < report->besides.n_orders; i++)
     print_order(stream, &report->besides.orders[i]);
+  if (report->shows_assumptions) pl_assumptions_print(stream, report->cases);
   print_worst(stream, report);
 }

@@ -52,6 +52,23 @@ enum { PL_ROW_RANKS_MAX = 1 << 24 };
  * seq_len as --gbs and --seq; zero_stage is 0 to 3, sp 0 or 1. */
 pl_code pl_row_check_counts(const pl_measured_row *row, const pl_row_habits *habits, pl_error *error);
 
+/* ---- words (row_words.c) ---- */
+
+/* Whether every word in a column of words is known: mlp_type, schedule, tied_embeddings, norms, reshard_after_forward,
+ * fsdp; and what they say can be expressed. "COLUMN: 'WORD' is unknown, did you mean 'OTHER'?; known are ...". What
+ * follows relies on it. */
+pl_code pl_row_check_words(const pl_measured_row *row, pl_error *error);
+/* 1, 0, or -1 where the row does not state it. */
+int pl_row_gated(const pl_measured_row *row);
+int pl_row_tied(const pl_measured_row *row);
+int pl_row_fused_norms(const pl_measured_row *row);
+int pl_row_resharding(const pl_measured_row *row);
+/* Stage of ZeRO that `fsdp` says, -1: nothing. */
+int pl_row_sharding(const pl_measured_row *row);
+pl_schedule_kind pl_row_schedule(const pl_measured_row *row, int32_t vpp);
+/* Software that no word of the row names: its profile follows from what it does. */
+bool pl_row_framework_is_known(const pl_measured_row *row);
+
 enum { PL_ROW_PLATFORM_BYTES = 192 };
 /* The machines of a row: node kind, count, device, network. `name` receives a text that is equal exactly for equal
  * plans (and is what `platform make` would be asked for). */

@@ -159,12 +159,27 @@ static double nic_count(const char *text, const char *start, const char *at, dou
   return rate_Gb >= 1000 ? 1 : 0;
 }
 
+/* Whether the rate at `at` is of what joins GPUs inside a node, or of NICs that training does not use. */
+static bool is_of_another_link(const char *text, const char *at) {
+  static const char *const others[] = {"NVLink",          "NVSwitch", "PCIe",      "xGMI",
+                                       "Infinity Fabric", "Storage",  "Management"};
+  const char *start = at;
+  while (start > text && strchr(";,+", start[-1]) == NULL)
+    start--;
+  char words[96];
+  size_t length = (size_t)(at - start) + strcspn(at, ";,+");
+  snprintf(words, sizeof words, "%.*s", (int)(length < sizeof words ? length : sizeof words - 1), start);
+  for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+    if (pl_row_mentions(words, others[i])) return true;
+  return false;
+}
+
 /* "400Gbps per node", "8x200Gb HDR": the rate of all NICs of a node with `n_gpus` GPUs together; 0 when no such words
  * are there. */
 static double node_rate_GBps(const char *text, double n_gpus) {
   for (const char *at = text; *at != '\0'; at++) {
     double unit = unit_Gb(at);
-    if (unit <= 0) continue;
+    if (unit <= 0 || is_of_another_link(text, at)) continue;
     const char *start;
     double rate_Gb = unit * number_before(text, at, &start);
     double count = rate_Gb > 0 ? nic_count(text, start, at, rate_Gb, n_gpus) : 0;
@@ -191,6 +206,12 @@ static pl_code count_nodes(const pl_measured_row *row, pl_platform_plan *plan, p
   return PL_OK;
 }
 
+/* The first GPUs of a machine reach the network through its first NICs. */
+static uint32_t n_nics_used(const pl_node_kind *kind, uint32_t n_gpus) {
+  uint32_t used = (kind->n_nics * n_gpus + kind->n_gpus - 1) / kind->n_gpus;
+  return used > 0 ? used : 1;
+}
+
 pl_code pl_row_cluster(const pl_measured_row *row, pl_platform_plan *plan, char name[PL_ROW_PLATFORM_BYTES],
                        pl_error *error) {
   *plan = (pl_platform_plan){.n_parts = 1, .oversubscription = 1, .sockets = PL_SOCKETS_NEVER};
@@ -200,9 +221,9 @@ pl_code pl_row_cluster(const pl_measured_row *row, pl_platform_plan *plan, char 
   const pl_node_kind *kind = plan->parts[0].kind;
   plan->fabric = kind->pod_nodes > 0 ? PL_FABRIC_RAIL : PL_FABRIC_SINGLE;
   plan->pod_nodes = kind->pod_nodes > 0 ? kind->pod_nodes : 32;
-  double rate_GBps =
-      plan->parts[0].n_nodes > 1 && kind->n_nics > 0 ? node_rate_GBps(row->interconnect, kind->n_gpus) : 0;
-  plan->nic_GBps = rate_GBps / (kind->n_nics > 0 ? kind->n_nics : 1);
+  uint32_t n_gpus = plan->gpus_per_node > 0 ? plan->gpus_per_node : kind->n_gpus;
+  double rate_GBps = plan->parts[0].n_nodes > 1 && kind->n_nics > 0 ? node_rate_GBps(row->interconnect, n_gpus) : 0;
+  plan->nic_GBps = rate_GBps / n_nics_used(kind, n_gpus);
   if (plan->nic_GBps == kind->nic_GBps) plan->nic_GBps = 0;
   if (plan->parts[0].n_nodes > 1 && kind->n_nics == 0)
     return pl_fail(error, PL_UNSUPPORTED, "machine: the network between the nodes of %s is not known", kind->name);

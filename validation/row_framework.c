@@ -132,12 +132,22 @@ static bool predates_torch_2_1(const pl_measured_row *row) {
   return pl_row_mentions(row->source, "mosaicml/examples") || pl_row_mentions(row->notes, "mode=PURE");
 }
 
-pl_row_habits pl_row_habits_of(const pl_measured_row *row) {
-  enum { N = sizeof frameworks / sizeof frameworks[0] };
+enum { N_FRAMEWORKS = sizeof frameworks / sizeof frameworks[0] };
+
+static size_t find_framework(const pl_measured_row *row) {
   size_t i = 0;
-  while (i < N && !pl_row_mentions(row->framework, frameworks[i].word))
+  while (i < N_FRAMEWORKS && !pl_row_mentions(row->framework, frameworks[i].word))
     i++;
-  pl_row_habits habits = i < N ? frameworks[i].habits : habits_of_others(row);
+  return i;
+}
+
+bool pl_row_framework_is_known(const pl_measured_row *row) {
+  return find_framework(row) < N_FRAMEWORKS;
+}
+
+pl_row_habits pl_row_habits_of(const pl_measured_row *row) {
+  size_t i = find_framework(row);
+  pl_row_habits habits = i < N_FRAMEWORKS ? frameworks[i].habits : habits_of_others(row);
   if (strcmp(habits.framework, "deepspeed") == 0 && row->zero_stage == 3) habits.framework = "deepspeed-zero3";
   if (pl_row_mentions(row->framework, "TensorFlow") && pl_row_mentions(row->framework, "XLA"))
     habits.framework = "jax-xla";
@@ -213,10 +223,11 @@ static void choose_overlap(const pl_measured_row *row, pl_framework *framework) 
       framework->overlaps_tensor = true;
 }
 
-/* Paddle's fused kernels are chosen run by run. */
+/* Paddle's fused kernels are chosen run by run; norms where the row says so. */
 static void choose_fusions(const pl_measured_row *row, pl_framework *framework) {
+  if (pl_row_fused_norms(row) >= 0) framework->fuses_norm = pl_row_fused_norms(row) == 1;
   if (strcmp(framework->name, "paddlenlp") != 0) return;
-  framework->fuses_norm = pl_row_mentions(row->framework, "fused RMSNorm");
+  if (pl_row_fused_norms(row) < 0) framework->fuses_norm = pl_row_mentions(row->framework, "fused RMSNorm");
   framework->fuses_rotary = pl_row_mentions(row->framework, "fused rotary");
 }
 

@@ -24,12 +24,35 @@ static bool computes_in_tf32(const pl_measured_row *row) {
   return false;
 }
 
+/* Where the table has no such column: the type that people train in on this GPU. */
+static pl_code assume_dtype(const pl_measured_row *row, pl_dtype *dtype) {
+  bool single = pl_row_mentions(row->gpu, "TITAN") || pl_row_mentions(row->gpu, "P100");
+  bool half = pl_row_mentions(row->gpu, "V100") || pl_row_mentions(row->gpu, "T4");
+  *dtype = single ? PL_DTYPE_FP32 : half ? PL_DTYPE_FP16 : PL_DTYPE_BF16;
+  return PL_OK;
+}
+
+/* Autocast that is there and off: everything is computed in the type of the weights, fp32 where none is named. */
+static bool is_switched_off(const pl_measured_row *row) {
+  static const char *const autocast[] = {"autocast off",    "autocast disabled",      "autocast=false",
+                                         "autocast: false", "autocast(enabled=false", "no autocast",
+                                         "without autocast"},
+                           *const amp[] = {"amp off", "amp=false",   "amp: false",
+                                           "no amp",  "without amp", "amp disabled"};
+  for (size_t i = 0; i < sizeof autocast / sizeof autocast[0]; i++)
+    if (pl_row_mentions(row->precision, autocast[i]) || pl_row_mentions(row->notes, autocast[i])) return true;
+  for (size_t i = 0; i < sizeof amp / sizeof amp[0]; i++)
+    if (pl_row_mentions(row->precision, amp[i])) return true;
+  return false;
+}
+
 /* "bf16 (fp32 grad accum)", "amp_bf16", "fp16/bf16 mixed": the first name that is there. "amp" alone is fp16, the type
  * of autocast on GPUs where none is given. Megatron-Bridge's tables that name none are in fp8, those in parentheses by
  * another scaling (its docs/performance-summary.md at 35b5ecb74025 says so below the tables). */
 static pl_code find_dtype(const pl_measured_row *row, pl_job *job, pl_error *error) {
   pl_dtype *dtype = &job->dtype;
   const char *text = row->precision;
+  if (!pl_measured_has_column(row, "precision")) return assume_dtype(row, dtype);
   bool is_stated = text[strspn(text, " ")] != '\0' && text[strspn(text, " ")] != '(';
   if (!is_stated && !pl_row_mentions(row->framework, "Megatron-Bridge"))
     return pl_fail(error, PL_UNSUPPORTED, "not stated: precision");
@@ -38,7 +61,9 @@ static pl_code find_dtype(const pl_measured_row *row, pl_job *job, pl_error *err
   job->fp8 = job->fp4 || find_name(text, "fp8", "float8") != NULL || !is_stated;
   /* "bfloat16" is in front of the "float16" in it. */
   const char *half = find_name(text, "fp16", "float16"), *brain = find_name(text, "bf16", "bfloat16");
-  if (half != NULL && (brain == NULL || half < brain)) {
+  if (is_switched_off(row) && !job->fp8 && !pl_row_mentions(text, "pure") && !pl_row_mentions(text, "-true")) {
+    *dtype = computes_in_tf32(row) || pl_row_mentions(text, "tf32") ? PL_DTYPE_TF32 : PL_DTYPE_FP32;
+  } else if (half != NULL && (brain == NULL || half < brain)) {
     *dtype = PL_DTYPE_FP16;
   } else if (brain != NULL || job->fp8) {
     *dtype = PL_DTYPE_BF16;

@@ -24,15 +24,31 @@ static void plain_name(const char *name, char *plain, size_t size) {
   plain[n] = '\0';
 }
 
+static bool contradicts(const pl_csv *known, uint32_t i, const char *column, int64_t stated) {
+  int64_t value = strtoll(pl_csv_cell(known, i, pl_csv_column(known, column)), NULL, 10);
+  return stated > 0 && value > 0 && stated != value;
+}
+
+/* Whether the entry's longer name may be meant by the row's: not in the middle of a number ("GPT-2" is no GPT 20B), and
+ * not of other dimensions. */
+static bool may_be_short_for(const pl_csv *known, uint32_t i, const char *candidate, const char *wanted,
+                             const pl_measured_row *row) {
+  size_t length = strlen(wanted);
+  if (strncmp(candidate, wanted, length) != 0) return false;
+  if (isdigit((unsigned char)wanted[length - 1]) && isdigit((unsigned char)candidate[length])) return false;
+  return !contradicts(known, i, "n_layers", row->n_layers) && !contradicts(known, i, "hidden", row->hidden) &&
+         !contradicts(known, i, "n_heads", row->n_heads);
+}
+
 /* The row of the table: same name, or one that begins with it ("Qwen3-235B": "Qwen3 235B_A22B"). */
-static uint32_t find_known(const pl_csv *known, const char *model) {
+static uint32_t find_known(const pl_csv *known, const pl_measured_row *row) {
   char wanted[96], candidate[96];
-  plain_name(model, wanted, sizeof wanted);
+  plain_name(row->model, wanted, sizeof wanted);
   uint32_t column = pl_csv_column(known, "model"), longer = PL_CSV_NO_COLUMN;
-  for (uint32_t row = 0; row < known->n_rows && strlen(wanted) >= 4; row++) {
-    plain_name(pl_csv_cell(known, row, column), candidate, sizeof candidate);
-    if (strcmp(candidate, wanted) == 0) return row;
-    if (longer == PL_CSV_NO_COLUMN && strncmp(candidate, wanted, strlen(wanted)) == 0) longer = row;
+  for (uint32_t i = 0; i < known->n_rows && strlen(wanted) >= 4; i++) {
+    plain_name(pl_csv_cell(known, i, column), candidate, sizeof candidate);
+    if (strcmp(candidate, wanted) == 0) return i;
+    if (longer == PL_CSV_NO_COLUMN && may_be_short_for(known, i, candidate, wanted, row)) longer = i;
   }
   return longer;
 }
@@ -77,7 +93,7 @@ static int64_t known_count(entry known, const char *column) {
 }
 
 int32_t pl_row_recipe_vpp(const pl_measured_row *row, const pl_csv *known) {
-  const entry found = {known, find_known(known, row->model)};
+  const entry found = {known, find_known(known, row)};
   int64_t vpp = known_count(found, "recipe_vpp");
   return row->pp > 1 && row->pp == known_count(found, "recipe_pp") && vpp < INT16_MAX ? (int32_t)vpp : 0;
 }
@@ -105,7 +121,7 @@ static int64_t first_of(int64_t a, int64_t b) {
 /* Stated, or as the model's name has it. */
 static bool is_gated(const pl_measured_row *row, entry known) {
   static const char *const gated[] = {"llama", "mistral", "mixtral", "qwen", "gemma", "deepseek"};
-  if (row->mlp_type[0] != '\0') return pl_row_mentions(row->mlp_type, "gated");
+  if (pl_row_gated(row) >= 0) return pl_row_gated(row) == 1;
   bool named = pl_row_mentions(known_text(known, "gated_mlp"), "true");
   for (size_t i = 0; i < sizeof gated / sizeof gated[0]; i++)
     named = named || pl_row_mentions(row->model, gated[i]);
@@ -129,6 +145,18 @@ static int64_t usual_vocab(const char *model, const char *type) {
     if (pl_row_mentions(model, others[i])) return 0;
   if (strcmp(type, "bert") == 0) return 30522;
   return strcmp(type, "gpt2") == 0 && strncasecmp(model, "gpt", 3) == 0 ? 50257 : 0;
+}
+
+/* Where the table has no such column at all, so that its author was not asked: the vocabulary of the family's first
+ * models, Llama's rule for the width of a gated MLP. */
+static void fill_unasked(const pl_measured_row *row, entry known, dimensions *d) {
+  enum { MULTIPLE = 256 };
+  if (d->vocab == 0 && !pl_measured_has_column(row, "vocab"))
+    d->vocab = strcmp(d->type, "bert") == 0                                       ? 30522
+               : strcmp(d->type, "llama") == 0 || strcmp(d->type, "mixtral") == 0 ? 32000
+                                                                                  : 50257;
+  if (d->ffn_hidden == 0 && is_gated(row, known) && !pl_measured_has_column(row, "ffn_hidden"))
+    d->ffn_hidden = (8 * d->hidden / 3 + MULTIPLE - 1) / MULTIPLE * MULTIPLE;
 }
 
 static bool is_type(const dimensions *d, const char *type) {
@@ -162,6 +190,7 @@ static pl_code find_dimensions(const pl_measured_row *row, entry known, dimensio
   d->type = model_type(row, known, d);
   if (d->vocab == 0) d->vocab = usual_vocab(row->model, d->type);
   if (d->ffn_hidden == 0 && !is_gated(row, known)) d->ffn_hidden = 4 * d->hidden;
+  fill_unasked(row, known, d);
   /* Tables differ in what `ffn_hidden` of a mixture is, the dense layers' width or an expert's: models.csv has both. */
   d->expert_ffn = first_of(known_count(known, "moe_ffn_hidden"), d->ffn_hidden);
   if (d->n_experts > 1) d->ffn_hidden = first_of(known_count(known, "ffn_hidden"), d->ffn_hidden);
@@ -214,7 +243,8 @@ static void put_configuration(pl_json *json, const pl_measured_row *row, const p
   if (habits->picks_masked && is_type(d, "bert"))
     put_given(json, "max_predictions_per_seq", masked_tokens(row->seq_len));
   const char *tied = known_text(known, "tied_embeddings");
-  if (tied[0] != '\0') pl_json_put_boolean(json, "tie_word_embeddings", pl_row_mentions(tied, "true"));
+  int is_tied = pl_row_tied(row) >= 0 ? pl_row_tied(row) : tied[0] != '\0' ? pl_row_mentions(tied, "true") : -1;
+  if (is_tied >= 0) pl_json_put_boolean(json, "tie_word_embeddings", is_tied == 1);
   const char *const dropouts[] = {"embd_pdrop", "attn_pdrop", "resid_pdrop", "hidden_dropout_prob",
                                   "attention_probs_dropout_prob"};
   for (size_t i = 0; i < sizeof dropouts / sizeof dropouts[0]; i++)
@@ -311,7 +341,7 @@ pl_code pl_row_model(const pl_measured_row *row, const pl_row_habits *habits, co
   for (size_t i = 0; i < sizeof spaces / sizeof spaces[0]; i++)
     if (pl_row_mentions(row->model, spaces[i]))
       return pl_fail(error, PL_UNSUPPORTED, "not a transformer: %s has state space layers", row->model);
-  entry found = {known, find_known(known, row->model)};
+  entry found = {known, find_known(known, row)};
   if (found.row == PL_CSV_NO_COLUMN) found.row = find_alike(known, row);
   dimensions d;
   PL_TRY(find_dimensions(row, found, &d, error));

@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "core/result.h"
+#include "core/words.h"
 #include "validation/row.h"
 
 /* Stated counts have passed pl_row_check_counts. */
@@ -82,19 +83,22 @@ static pl_code find_recompute(const pl_measured_row *row, const pl_row_habits *h
     *recompute = recompute_words[i].recompute;
     return PL_OK;
   }
-  if (habits->selects_ops && strncasecmp(row->recompute, "selective", 9) == 0) {
+  if (habits->selects_ops && begins_with(row->recompute, "selective", false)) {
     *recompute = PL_RECOMPUTE_ALTERNATE;
     return PL_OK;
   }
   for (int i = 0; pl_recompute_names[i] != NULL; i++) {
-    if (strncasecmp(row->recompute, pl_recompute_names[i], strlen(pl_recompute_names[i])) != 0) continue;
+    if (!begins_with(row->recompute, pl_recompute_names[i], false)) continue;
     *recompute = (pl_recompute)i;
     return PL_OK;
   }
-  return pl_fail(error, PL_UNSUPPORTED, "recomputation: '%.40s'", row->recompute);
+  int nearest = pl_words_nearest(pl_recompute_names, row->recompute);
+  return pl_fail(error, PL_UNSUPPORTED, "recomputation: '%.40s' is unknown%s%s%s", row->recompute,
+                 nearest >= 0 ? ", did you mean '" : "", nearest >= 0 ? pl_recompute_names[nearest] : "",
+                 nearest >= 0 ? "'?" : "; known are none, selective, full and validation/README.md's words");
 }
 
-/* `fsdp` holds PyTorch's words or Megatron's switch; "0", "/" and blank are none. Behind pipelines FSDP2 gathers the
+/* `fsdp` holds PyTorch's words or Megatron's switch (row_words.c). Behind pipelines FSDP2 gathers the
  * weights once per iteration and scatters gradients once (torchtitan parallelize_llama.py, apply_fsdp:
  * reshard_after_forward=not pp_enabled; PyTorch's PipelineStage synchronises gradients with the last microbatch): the
  * traffic of stage 1. */
@@ -102,16 +106,9 @@ static int32_t zero_stage(const pl_measured_row *row, const pl_row_habits *habit
   if (data_degree(row) == 1 && degree(row->cp) == 1) return 0;
   if (row->pp > 1 && habits->zero == 3) return 1;
   if (row->zero_stage >= 0) return (int32_t)row->zero_stage;
-  static const struct {
-    const char *word;
-    int32_t stage;
-  } words[] = {{"SHARD_GRAD_OP", 2}, {"ZERO2", 2}, {"ZeRO-2", 2}, {"ZeRO-1", 1}, {"ZERO1", 1}, {"NO_SHARD", 0}};
-  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-    if (pl_row_mentions(row->fsdp, words[i].word)) return words[i].stage;
-  static const char *const blank[] = {"", "0", "/", "no", "false", "off", "ddp"};
-  for (size_t i = 0; i < sizeof blank / sizeof blank[0]; i++)
-    if (strcasecmp(row->fsdp, blank[i]) == 0) return habits->zero;
-  return 3;
+  int sharding = pl_row_sharding(row);
+  int32_t stage = sharding >= 0 ? sharding : habits->zero;
+  return stage == 3 && pl_row_resharding(row) == 0 ? 2 : stage; /* weights stay gathered until the backward pass */
 }
 
 /* HYBRID_SHARD without further words shards inside a node: what its GPUs leave beside the tensor ranks. A job whose
@@ -195,7 +192,7 @@ pl_code pl_row_strategy(const pl_measured_row *row, const pl_row_habits *habits,
                             .order = "tdp"};
   PL_TRY(find_recompute(row, habits, &strategy->recompute, error));
   PL_TRY(check_microbatches(row, strategy, error));
-  if (strategy->vpp > 1) strategy->schedule = PL_SCHEDULE_INTERLEAVED;
+  strategy->schedule = pl_row_schedule(row, strategy->vpp);
   if (habits->reduces_after_pipelines && strategy->pp > 1) {
     strategy->overlap = false;
     strategy->overlap_is_given = true;

@@ -150,6 +150,60 @@ END
   jq -e '.not_expressed | map(.configurations) == [1, 1]' <<<"$output"
 }
 
+@test "a cell that is none spoils its row alone" {
+  sed -i '2s/,12288,/,12288x,/; 3s/,76.78[0-9]*,/,0,/' "$few"
+  cp "$few" "$BATS_TEST_TMPDIR/more.csv"
+  sed -i '4s/,1536,8,/,1536.5,8,/; 3s/,12288,/,-12288,/' "$BATS_TEST_TMPDIR/more.csv"
+  run -0 --separate-stderr "$PACELINE" validate "$few"
+  [[ $output == *"cell "*"  $few:2: column 'hidden': '12288x' is not a number"* ]]
+  run -0 --separate-stderr "$PACELINE" validate "$BATS_TEST_TMPDIR/more.csv" --csv "$BATS_TEST_TMPDIR/out.csv"
+  [[ $output == *", 0 expressed"* ]]
+  grep -q "cell: column 'hidden': -12288 must be a whole number from 1" "$BATS_TEST_TMPDIR/out.csv"
+  grep -q "cell: column 'n_gpus': 1536.5 must be a whole number from 1" "$BATS_TEST_TMPDIR/out.csv"
+}
+
+@test "the columns that are needed are enough, in any case, between semicolons; what is assumed is said" {
+  local table=$BATS_TEST_TMPDIR/needed.csv
+  printf '%s\n' 'Model;N_Layers;HIDDEN;n_heads;seq_len;gpu;n_gpus;tp;pp;dp;gbs;step_time_s' \
+    'GPT-3 175B;96;12288;96;2048;A100;1024;8;8;16;1536;30' 'my llama;32;4096;32;4096;H100;64;2;2;16;512;9' \
+    'something;24;1024;16;1024;V100;8;1;1;8;64;1' >"$table"
+  run -0 --separate-stderr "$PACELINE" validate "$table" --assumptions
+  [[ ${lines[0]} == "3 rows, 3 different configurations, 3 expressed, 3 compared"* ]]
+  [[ $output == *"$table:3, 1 configuration: gpu: H100-SXM5-80GB; interconnect: dgx-h100; "*"framework: megatron-core; "* ]]
+  [[ $output == *"precision: bf16; ffn_hidden: 11008; vocab: 32000; mlp_type: gated; "*"schedule: 1f1b; assign: uniform"* ]]
+  [[ $output == *"$table:4, "*"framework: torch-ddp; "*"precision: fp16; "* ]]
+  run -0 "$PACELINE" validate "$table" --csv "$BATS_TEST_TMPDIR/needed.out" -o "$BATS_TEST_TMPDIR/needed.html"
+  [[ $output != *"assumed where"* ]]
+  head -1 "$BATS_TEST_TMPDIR/needed.out" | grep -q ',assumptions$'
+  grep -q 'vocab: 32000; mlp_type: gated' "$BATS_TEST_TMPDIR/needed.out"
+  grep -q 'vocab: 32000; mlp_type: gated' "$BATS_TEST_TMPDIR/needed.html"
+  run -0 --separate-stderr "$PACELINE" validate "$table" --json
+  jq -e '.assumptions | length == 3 and .[0].line == 2 and (.[1].assumed | test("vocab: 32000"))' <<<"$output"
+  sed -i '1s/$/;recomputation;mfu/; 2,$s/$/;full;x/' "$table"
+  run -0 --separate-stderr "$PACELINE" validate "$table" --assumptions
+  [[ $output == *"$table: columns not read: recomputation (recompute?), mfu"* ]]
+}
+
+@test "a word that is not known is its row's reason, with the nearest one" {
+  local table=$BATS_TEST_TMPDIR/words.csv columns=model,n_layers,hidden,n_heads,vocab,seq_len,gpu,n_gpus,gpus_per_node,tp,pp,dp,gbs,step_time_s
+  says() { # COLUMN VALUE REASON [PP]
+    printf '%s,precision,%s\nGPT-2,24,1024,16,50257,1024,A100,16,8,1,%s,,64,1,bf16,"%s"\n' $columns "$1" "${4:-1}" "$2" >"$table"
+    run -0 --separate-stderr "$PACELINE" validate "$table" --csv "$BATS_TEST_TMPDIR/words.out" --force
+    grep -qF -- "$3" "$BATS_TEST_TMPDIR/words.out" || { printf '%s=%s: %s\n' "$1" "$2" "$(cat "$BATS_TEST_TMPDIR/words.out")"; return 1; }
+  }
+  says mlp_type swigloo "mlp_type: 'swigloo' is unknown, did you mean 'swiglu'?; known are gated, swiglu"
+  says schedule ZB-2p "schedule: 'ZB-2p' is not simulated; gpipe, 1f1b and interleaved are" 2
+  says notes "with DualPipe" "schedule: 'DualPipe' is not simulated" 2
+  says schedule 1f2b "schedule: '1f2b' is unknown, did you mean '1f1b'?" 2
+  says schedule Interleaved "not stated: vpp, of an interleaved schedule" 2
+  says fsdp FULL_SHRAD "fsdp: 'FULL_SHRAD' is unknown, did you mean 'FULL_SHARD'?"
+  says tied_embeddings maybe "tied_embeddings: 'maybe' is unknown; known are tied"
+  says norms eagre "norms: 'eagre' is unknown, did you mean 'eager'?"
+  says reshard_after_forward true "reshard_after_forward: on behind a pipeline" 2
+  says etp 2 "etp: 2: experts that are cut over tensor ranks cannot be expressed"
+  says recompute fulll "recomputation: 'fulll' is unknown, did you mean 'full'?"
+}
+
 @test "one platform for every row" {
   run -0 --separate-stderr "$PACELINE" validate "$few" --platform platforms/dgx-a100.xml
   [[ $output == *"3 rows, 3 different configurations, 0 expressed"* && $output == *"platform "*"it has 8 GPUs, the row 384"* ]]
@@ -167,11 +221,10 @@ END
   : >"$bad" && refuses "$bad: is empty; a header line is needed" "$bad"
   edit 2,9d && refuses "$bad: has a header and no rows" "$bad"
   edit '1s/,gbs,/,batch,/' && refuses "$bad: no column 'gbs'; validation/README.md lists the columns" "$bad"
+  edit '1s/,gbs,/,batch,/; 1s/,hidden,/,hiden,/; 1s/,seq_len,/,seq_length,/' &&
+    refuses "$bad: no columns 'hidden' (is it 'hiden'?), 'seq_len' (is it 'seq_length'?), 'gbs'; *" "$bad"
+  edit '1s/,notes,/,GBS,/' && refuses "$bad: columns * are both 'GBS'; leave one out" "$bad"
   edit '1s/step_time_s/x/; 1s/tokens_per_s_per_gpu/y/' && refuses "$bad: nothing measured: no column 'step_time_s', *" "$bad"
-  edit '2s/,12288,/,12288x,/' && refuses "$bad:2: column 'hidden': '12288x' is not a number" "$bad"
-  edit '3s/,12288,/,-12288,/' && refuses "$bad:3: column 'hidden': -12288 must be a whole number from 1" "$bad"
-  edit '2s/,384,8,/,384.5,8,/' && refuses "$bad:2: column 'n_gpus': 384.5 must be a whole number from 1" "$bad"
-  edit '2s/,76.78[0-9]*,/,0,/' && refuses "$bad:2: column 'step_time_s': 0 must be positive" "$bad"
   edit '2s/$/,more/' && refuses "$bad:2: * cells where the header has 40" "$bad"
   edit '2,9s/A100-SXM4-80GB/FooGPU/' && refuses "$bad:2: unknown GPU: 'FooGPU'; known are TitanXp, *; or name the machines with --platform" "$bad"
   refuses "--threads: 0 is out of range*" "$few" --threads 0

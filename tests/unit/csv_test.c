@@ -46,6 +46,36 @@ static void reads_quotes_line_ends_and_gaps(void **state) {
   assert_true(!given && value == -2500);
 }
 
+static void finds_the_separator(void **state) {
+  (void)state;
+  pl_csv csv;
+  pl_error error;
+  assert_int_equal(parse("a;b\n1,5;\"x;y\"\n", &csv, &error), PL_OK);
+  assert_true(csv.n_columns == 2 && csv.n_rows == 1);
+  assert_string_equal(pl_csv_cell(&csv, 0, 0), "1,5");
+  assert_string_equal(pl_csv_cell(&csv, 0, 1), "x;y");
+  assert_int_equal(parse("# a, b\na\tb\n1;5\t\n", &csv, &error), PL_OK);
+  assert_int_equal(csv.n_columns, 2);
+  assert_string_equal(pl_csv_cell(&csv, 0, 0), "1;5");
+  assert_int_equal(parse("a;b,c\n1;2,3\n", &csv, &error), PL_OK);
+  assert_string_equal(csv.header[0], "a;b");
+  assert_int_equal(parse("\"a,b\";c\n1;2\n", &csv, &error), PL_OK);
+  assert_string_equal(csv.header[0], "a,b");
+  assert_int_equal(parse("a;b\n1;2;3\n", &csv, &error), PL_BAD_INPUT);
+  assert_string_equal(error.message, "t.csv:2: 3 cells where the header has 2");
+}
+
+static void finds_columns_of_any_case(void **state) {
+  (void)state;
+  pl_csv csv;
+  pl_error error;
+  assert_int_equal(parse("Gbs, TP ,tp\n1,2,3\n", &csv, &error), PL_OK);
+  assert_int_equal(pl_csv_column_of_any_case(&csv, "gbs"), 0);
+  assert_int_equal(pl_csv_column_of_any_case(&csv, "tp"), 1);
+  assert_true(pl_csv_column_of_any_case(&csv, "t") == PL_CSV_NO_COLUMN);
+  assert_true(pl_csv_column(&csv, "gbs") == PL_CSV_NO_COLUMN);
+}
+
 static void says_where_it_is_wrong(void **state) {
   (void)state;
   static const char *const cases[][2] = {
@@ -141,6 +171,8 @@ static void reads_gzip(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(reads_quotes_line_ends_and_gaps, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(finds_the_separator, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(finds_columns_of_any_case, set_up, tear_down),
       cmocka_unit_test_setup_teardown(says_where_it_is_wrong, set_up, tear_down),
       cmocka_unit_test_setup_teardown(skips_remarks_in_front, set_up, tear_down),
       cmocka_unit_test_setup_teardown(reads_gzip, set_up, tear_down),

@@ -31,11 +31,27 @@ static void test_list_is_cut_to_its_room(void **state) {
   assert_string_equal(pl_words_list(words, text, sizeof text), "flow, an");
 }
 
+static void test_nearest(void **state) {
+  (void)state;
+  static const char *const names[] = {"gbs", "seq_len", "n_gpus", "step_time_s", "1f1b", "interleaved", "tp", NULL};
+  static const struct {
+    const char *word;
+    int nearest;
+  } cases[] = {{"seq_lne", 1},   {"seqlen", 1}, {"SEQ_LEN", 1},    {"seq_length", 1},  {"ngpus", 2},
+               {"step_time", 3}, {"1F1B", 4},   {"interleave", 5}, {"batch", -1},      {"", -1},
+               {"gpus", 2},      {"xy", -1},    {"sequence", -1},  {"intreleaved", 5}, {"interleaving", 5}};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+    if (pl_words_nearest(names, cases[i].word) != cases[i].nearest)
+      fail_msg("%s: %d", cases[i].word, pl_words_nearest(names, cases[i].word));
+  assert_int_equal(pl_words_nearest(NULL, "gbs"), -1);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_find),
       cmocka_unit_test(test_list_leaves_out_empty_words),
       cmocka_unit_test(test_list_is_cut_to_its_room),
+      cmocka_unit_test(test_nearest),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
