@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 #include <string.h>
+#include <strings.h>
 
 static const struct {
   const char *name;
@@ -23,6 +24,20 @@ double pl_dtype_bytes(pl_dtype dtype) {
 int pl_dtype_from_name(const char *name) {
   for (int dtype = 0; dtype < PL_DTYPE_COUNT; dtype++)
     if (strcmp(dtypes[dtype].name, name) == 0) return dtype;
+  return -1;
+}
+
+int pl_dtype_from_alias(const char *name) {
+  static const struct {
+    const char *name;
+    pl_dtype dtype;
+  } others[] = {{"bfloat16", PL_DTYPE_BF16}, {"float16", PL_DTYPE_FP16}, {"half", PL_DTYPE_FP16},
+                {"float32", PL_DTYPE_FP32},  {"float", PL_DTYPE_FP32},   {"float8", PL_DTYPE_FP8}};
+  if (strncasecmp(name, "torch.", 6) == 0) name += 6;
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+    if (strcasecmp(others[i].name, name) == 0) return (int)others[i].dtype;
+  for (int dtype = 0; dtype < PL_DTYPE_COUNT; dtype++)
+    if (strcasecmp(dtypes[dtype].name, name) == 0) return dtype;
   return -1;
 }
 

@@ -23,6 +23,9 @@ typedef enum pl_dtype {
 const char *pl_dtype_name(pl_dtype dtype); /* "fp16" */
 double pl_dtype_bytes(pl_dtype dtype);     /* 4, 4, 2, 2, 1, 9 / 16 */
 int pl_dtype_from_name(const char *name);  /* -1 when unknown */
+/* The same for what people and programs call them: in any case, with or without "torch.", bfloat16, float16, half,
+ * float32, float and float8 as well. */
+int pl_dtype_from_alias(const char *name);
 
 /* One measured op: `kind` is the op kind's name ("gemm", "attention", "layer" ...), dims as that kind defines
  * them (GEMM: batch, m, n, k; zero where unused). Sorted by (kind, dtype, pass, dims) for binary search. */

@@ -161,6 +161,8 @@ static pl_code print(void *session_, pl_error *error) {
   else if (!own->options.run.quiet)
     pl_search_summary_print(stdout, own->options.run.output, own->options.method->name, &own->outcome,
                             own->options.run.json);
+  if (!own->options.run.quiet && !own->options.run.json)
+    pl_job_origin_print(stdout, 14, &own->base.model, &own->options.job.job, &own->options.job.origin);
   return is_infeasible(own) ? refuse_infeasible(own, error) : PL_OK;
 }
 

@@ -98,8 +98,11 @@ static pl_code sweep(void *session_, MPI_Comm comm, pl_error *error) {
 static pl_code print(void *session_, pl_error *error) {
   session *own = session_;
   if (own->options.run.quiet) return PL_OK;
-  return pl_sweep_summary_print(stdout, own->options.run.output, &own->space, &own->outcome, own->options.run.json,
-                                &own->base.arena, error);
+  PL_TRY(pl_sweep_summary_print(stdout, own->options.run.output, &own->space, &own->outcome, own->options.run.json,
+                                &own->base.arena, error));
+  if (!own->options.run.json)
+    pl_job_origin_print(stdout, 14, &own->base.model, &own->options.job.job, &own->options.job.origin);
+  return PL_OK;
 }
 
 int pl_cmd_sweep(int argc, char **argv) {

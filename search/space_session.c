@@ -21,7 +21,7 @@ void pl_space_session_release(pl_space_session *session) {
 pl_code pl_space_session_load(pl_space_session *session, pl_job_options *job, pl_space_choices *choices,
                               pl_error *error) {
   PL_TRY(pl_model_load(job->model_path, &session->arena, &session->model, error));
-  PL_TRY(pl_job_options_adopt(job, &session->arena, error));
+  PL_TRY(pl_job_options_adopt(job, &session->model, &session->arena, error));
   pl_space_choices_adopt(choices, &job->job);
   PL_TRY(pl_platform_load(job->platform_path, NULL, &session->platform, error));
   PL_TRY(pl_platform_check(session->platform, error));
@@ -40,12 +40,14 @@ const char *pl_space_session_digest(pl_space_session *session, uint64_t value) {
   return copy != NULL ? copy : "";
 }
 
-static void describe_job(pl_space_session *session, pl_provenance *provenance) {
+static void describe_job(pl_space_session *session, const pl_job_origin *origin, pl_provenance *provenance) {
   const pl_job *job = session->evaluation.job;
   const pl_simulate_options *simulate = session->evaluation.options;
   pl_provenance_integer(provenance, "gbs", job->gbs, true);
   pl_provenance_integer(provenance, "seq", job->seq, true);
   pl_provenance_text(provenance, "dtype", pl_dtype_name(job->dtype), true);
+  pl_provenance_text(provenance, "dtype_from", pl_job_source_names[origin->dtype], false);
+  pl_provenance_text(provenance, "seq_from", pl_job_source_names[origin->seq], false);
   if (job->fp8) pl_provenance_integer(provenance, job->fp4 ? "fp4" : "fp8", 1, true);
   pl_provenance_text(provenance, "attention", job->flash ? "flash" : "unfused", true);
   pl_provenance_number(provenance, "bucket_bytes", job->bucket_bytes, true);
@@ -78,7 +80,7 @@ void pl_space_session_describe(pl_space_session *session, const pl_job_options *
                      pl_space_session_digest(session, session->evaluation.cluster->digest), true);
   pl_provenance_text(provenance, "model", job->model_path, false);
   pl_provenance_text(provenance, "model_digest", pl_space_session_digest(session, session->model.digest), true);
-  describe_job(session, provenance);
+  describe_job(session, &job->origin, provenance);
 }
 
 void pl_space_session_describe_versions(pl_space_session *session, pl_provenance *provenance) {

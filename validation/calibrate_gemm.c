@@ -24,7 +24,7 @@ static pl_code parse_dtypes(const char *list, uint32_t *dtypes, pl_error *error)
     char name[16] = "";
     size_t length = strcspn(at, ",");
     if (length < sizeof name) memcpy(name, at, length);
-    int dtype = pl_gemm_dtype_from_name(name);
+    int dtype = pl_dtype_from_alias(name);
     if (dtype < 0)
       return pl_fail(error, PL_BAD_INPUT, "--dtype: '%.*s' is none of fp32, tf32, fp16, bf16 and fp8",
                      (int)(length < 64 ? length : 64), at);

@@ -8,17 +8,6 @@
 
 static const double EXTENT_MOST = (double)(1 << 24);
 
-int pl_gemm_dtype_from_name(const char *name) {
-  static const struct {
-    const char *name;
-    pl_dtype dtype;
-  } others[] = {{"bfloat16", PL_DTYPE_BF16}, {"float16", PL_DTYPE_FP16}, {"half", PL_DTYPE_FP16},
-                {"float32", PL_DTYPE_FP32},  {"float", PL_DTYPE_FP32},   {"float8", PL_DTYPE_FP8}};
-  for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
-    if (strcmp(others[i].name, name) == 0) return (int)others[i].dtype;
-  return pl_dtype_from_name(name);
-}
-
 typedef struct columns {
   uint32_t gpu, dtype, m, n, k, batch, time, multiprocessors;
   double time_unit_s; /* 0: the cell says */
@@ -88,7 +77,7 @@ static pl_code read_time(const pl_csv *csv, uint32_t row, const columns *c, doub
 
 static pl_code read_dtype(const pl_csv *csv, uint32_t row, const columns *c, pl_dtype *dtype, pl_error *error) {
   const char *name = pl_csv_cell(csv, row, c->dtype);
-  int known = pl_gemm_dtype_from_name(name);
+  int known = pl_dtype_from_alias(name);
   if (known < 0)
     return pl_csv_fail(csv, row, error, "unknown data type '%.32s'; known are fp32, tf32, fp16, bf16 and fp8", name);
   *dtype = (pl_dtype)known;

@@ -51,7 +51,4 @@ pl_code pl_gemm_samples_take(const pl_csv *files, uint32_t n_files, const pl_gem
 /* Calls the rows of one data type another, where a device treats both alike, and pools again. */
 void pl_gemm_samples_rename(pl_gemm_samples *samples, pl_dtype from, pl_dtype to);
 
-/* The dtype of such a name, -1 if there is none. */
-int pl_gemm_dtype_from_name(const char *name);
-
 #endif

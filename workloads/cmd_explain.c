@@ -106,8 +106,11 @@ static pl_code explain(session *own, pl_error *error) {
   PL_TRY(pl_simulate(cluster, &own->job.model, &options->job.job, &own->job.strategy, &options->job.simulate,
                      &own->job.arena, &own->report, error));
   if (options->stage == NULL) own->view.first_stage = pl_explanation_worst_stage(&own->explanation);
-  const pl_simulate_subject subject = {
-      .cluster = cluster, .model = &own->job.model, .job = &options->job.job, .strategy = &own->job.strategy};
+  const pl_simulate_subject subject = {.cluster = cluster,
+                                       .model = &own->job.model,
+                                       .job = &options->job.job,
+                                       .origin = &options->job.origin,
+                                       .strategy = &own->job.strategy};
   return (options->json ? pl_explain_report_json : pl_explain_report_print)(
       stdout, &subject, &own->report, &own->explanation, &own->view, &own->job.arena, error);
 }

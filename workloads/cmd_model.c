@@ -9,14 +9,17 @@
 #include "core/command_line.h"
 #include "core/json_writer.h"
 #include "core/units.h"
+#include "core/words.h"
 #include "workloads/chain.h"
+#include "workloads/job_defaults.h"
 #include "workloads/model.h"
 #include "workloads/strategy.h"
 
 typedef struct request {
   const char *action, *file;
   pl_block_shard shard;
-  bool seq_given, json, ops;
+  pl_job_origin origin; /* of type and sequence length */
+  bool json, ops;
   pl_error error;
 } request;
 
@@ -37,10 +40,11 @@ static const struct argp_option options[] = {
     {"tmp", OPTION_TMP, "N", 0, "Tensor-parallel degree (default 1)", 0},
     {"ep", OPTION_EP, "N", 0, "Expert-parallel degree (default 1)", 0},
     {"mbs", OPTION_MBS, "N", 0, "Sequences per microbatch (default 1)", 0},
-    {"seq", OPTION_SEQ, "N", 0, "Sequence length (default: what the model was made for, at most 8192)", 0},
+    {"seq", OPTION_SEQ, "N", 0,
+     "Sequence length (default: the positions that the model was trained with, at most 8192)", 0},
     {"sp", OPTION_SP, NULL, 0, "Sequence parallelism", 0},
     {"recompute", OPTION_RECOMPUTE, "HOW", 0, "none, selective, alternate or full (default none)", 0},
-    {"dtype", OPTION_DTYPE, "TYPE", 0, "fp32, tf32, fp16 (default) or bf16", 0},
+    {"dtype", OPTION_DTYPE, "TYPE", 0, "fp32, tf32, fp16 or bf16 (default: the model's torch_dtype, else fp16)", 0},
     {"attention", OPTION_ATTENTION, "KIND", 0, "flash (default) or unfused: separate products and softmax", 0},
     {"ops", OPTION_OPS, NULL, 0, "List the ops of every kind of block, forward and backward", 0},
     {"json", OPTION_JSON, NULL, 0, "Print JSON", 0},
@@ -55,17 +59,16 @@ static pl_code parse_degree(const char *text, const char *what, int32_t *value, 
 }
 
 static pl_code parse_recompute(const char *text, pl_recompute *recompute, pl_error *error) {
-  for (int i = 0; i < 3; i++)
-    if (strcmp(text, pl_recompute_names[(pl_recompute)i]) == 0) {
-      *recompute = (pl_recompute)i;
-      return PL_OK;
-    }
+  int found = pl_words_find(pl_recompute_names, text);
+  if (found >= 0) *recompute = (pl_recompute)found;
+  if (found >= 0) return PL_OK;
   return pl_fail(error, PL_BAD_INPUT, "--recompute '%s' is none of none, selective, alternate and full", text);
 }
 
 static pl_code parse_dtype(const char *text, pl_dtype *dtype, pl_error *error) {
-  int found = pl_dtype_from_name(text);
-  if (found < 0) return pl_fail(error, PL_BAD_INPUT, "--dtype '%s' is none of fp32, tf32, fp16 and bf16", text);
+  int found = pl_dtype_from_alias(text);
+  if (found < 0 || found >= PL_DTYPE_FP8)
+    return pl_fail(error, PL_BAD_INPUT, "--dtype '%s' is none of fp32, tf32, fp16 and bf16", text);
   *dtype = (pl_dtype)found;
   return PL_OK;
 }
@@ -89,7 +92,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state) {
     parse_degree(text, "--mbs", &in->shard.mbs, &in->error);
     break;
   case OPTION_SEQ:
-    in->seq_given = true;
+    in->origin.seq_is_given = true;
     pl_parse_integer(text, "--seq", 1, INT64_C(1) << 24, &in->shard.seq, &in->error);
     break;
   case OPTION_SP:
@@ -99,6 +102,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state) {
     parse_recompute(text, &in->shard.recompute, &in->error);
     break;
   case OPTION_DTYPE:
+    in->origin.dtype_is_given = true;
     parse_dtype(text, &in->shard.dtype, &in->error);
     break;
   case OPTION_ATTENTION:
@@ -132,6 +136,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state) {
 typedef struct report {
   const pl_model *model;
   const pl_block_shard *shard;
+  const pl_job_origin *origin;
   pl_block_program programs[PL_MODEL_CLASSES_MAX]; /* by class */
 } report;
 
@@ -253,6 +258,8 @@ static void print_text(const report *out, bool ops) {
   printf("one rank of tmp=%d,sp=%d,mbs=%d,seq=%lld,recompute=%s, %s, %s attention:\n", shard->tmp, shard->sp,
          shard->mbs, (long long)shard->seq, pl_recompute_names[shard->recompute], pl_dtype_name(shard->dtype),
          shard->flash ? "fused" : "unfused");
+  const pl_job job = {.dtype = shard->dtype, .seq = shard->seq};
+  pl_job_origin_print(stdout, 12, model, &job, out->origin);
   print_blocks(out);
   char name[CLASS_NAME_BYTES];
   for (int32_t c = 0; c < pl_model_n_classes(model) && ops; c++) {
@@ -357,6 +364,7 @@ static void print_json(const report *out, bool ops) {
   pl_json_put_number(&json, "parameters", model->parameters);
   pl_json_put_number(&json, "trained_parameters", model->trained_parameters);
   pl_json_put_number(&json, "flops_per_sequence", pl_model_flops_per_sequence(model, out->shard->seq));
+  pl_job_origin_json(&json, model, out->origin);
   put_shard(&json, out->shard);
   pl_json_key(&json, "blocks");
   pl_json_open_object(&json);
@@ -368,12 +376,14 @@ static void print_json(const report *out, bool ops) {
 }
 
 static pl_code show(request *in, pl_arena *arena) {
-  enum { SEQ_UNKNOWN = 2048, SEQ_MOST = 8192 };
   pl_model model;
-  report out = {.model = &model, .shard = &in->shard};
+  report out = {.model = &model, .shard = &in->shard, .origin = &in->origin};
   PL_TRY(pl_model_load(in->file, arena, &model, &in->error));
-  int64_t made_for = model.max_positions > 0 ? model.max_positions : SEQ_UNKNOWN;
-  if (!in->seq_given) in->shard.seq = made_for < SEQ_MOST ? made_for : SEQ_MOST;
+  pl_job job = {.dtype = in->shard.dtype, .seq = in->shard.seq};
+  in->origin.products_are_given = true; /* shown in the model's own type */
+  PL_TRY(pl_job_defaults_take(&model, in->file, &job, &in->origin, &in->error));
+  in->shard.dtype = job.dtype;
+  in->shard.seq = job.seq;
   for (int32_t c = 0; c < pl_model_n_classes(&model); c++)
     PL_TRY(pl_block_class_program_take(&model, c, &in->shard, arena, &out.programs[c], &in->error));
   (in->json ? print_json : print_text)(&out, in->ops);

@@ -137,6 +137,7 @@ static void print(const session *own) {
   const pl_simulate_subject subject = {.cluster = pl_platform_cluster(own->job.platform),
                                        .model = &own->job.model,
                                        .job = &options->job.job,
+                                       .origin = &options->job.origin,
                                        .strategy = &own->job.strategy};
   if (own->vary.n_points > 0) {
     (options->json ? pl_vary_json : pl_vary_print)(stdout, &subject, &own->report, &own->vary, own->varied);

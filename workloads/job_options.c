@@ -34,10 +34,15 @@ static const struct argp_option option_table[] = {
     {"platform", KEY_PLATFORM, "FILE", 0, "SimGrid platform XML", 1},
     {"model", KEY_MODEL, "FILE", 0, "Hugging Face config.json of the model", 1},
     {"gbs", KEY_GBS, "N", 0, "global batch size: sequences per iteration", 1},
-    {"seq", KEY_SEQ, "N", 0, "sequence length (default: the model's positions)", 1},
-    {"fp8", KEY_FP8, NULL, 0, "the products of the layers' weights in fp8, all else in --dtype", 1},
+    {"seq", KEY_SEQ, "N", 0, "sequence length (default: the positions that the model was trained with, at most 8192)",
+     1},
+    {"fp8", KEY_FP8, NULL, 0,
+     "the products of the layers' weights in fp8, all else in --dtype (default: what the model's quantization_config "
+     "says)",
+     1},
     {"fp4", KEY_FP4, NULL, 0, "as --fp8, in NVFP4", 1},
-    {"dtype", KEY_DTYPE, "TYPE", 0, "fp32, tf32, fp16 (default) or bf16; every GPU must compute in it", 1},
+    {"dtype", KEY_DTYPE, "TYPE", 0,
+     "fp32, tf32, fp16 or bf16 (default: the model's torch_dtype, else fp16); every GPU must compute in it", 1},
     {"attention", KEY_ATTENTION, "KIND", 0, "flash (default) or unfused", 1},
     {"bucket-bytes", KEY_BUCKET, "SIZE", 0, "gradient bucket (default 25MB)", 1},
     {"pipeline-sends", KEY_SENDS, "FORM", 0,
@@ -123,13 +128,15 @@ static void read_simulation_key(pl_job_options *options, int key, const char *va
 }
 
 static void read_dtype(pl_job_options *options, const char *value) {
-  int dtype = pl_dtype_from_name(value);
+  int dtype = pl_dtype_from_alias(value);
   if (dtype < 0 || dtype >= PL_DTYPE_FP8) {
-    pl_fail(&options->error, PL_BAD_INPUT, "--dtype: '%s' is %s; choose one of fp32, tf32, fp16, bf16", value,
-            dtype < 0 ? "unknown" : "not supported for training");
+    pl_fail(&options->error, PL_BAD_INPUT, "--dtype: '%s' is %s; choose one of fp32, tf32, fp16, bf16%s", value,
+            dtype < 0 ? "unknown" : "not supported for training",
+            dtype < 0 ? "" : " (--fp8 and --fp4 are for the products alone)");
     return;
   }
   options->job.dtype = (pl_dtype)dtype;
+  options->origin.dtype_is_given = true;
 }
 
 static error_t read_option(int key, char *value, struct argp_state *state) {
@@ -148,15 +155,16 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     return 0;
   case KEY_SEQ:
     read_count(options, "--seq", value, &options->job.seq);
+    options->origin.seq_is_given = true;
     return 0;
   case KEY_DTYPE:
     read_dtype(options, value);
     return 0;
   case KEY_FP8:
-    options->job.fp8 = true;
+    options->job.fp8 = options->origin.products_are_given = true;
     return 0;
   case KEY_FP4:
-    options->job.fp8 = options->job.fp4 = true;
+    options->job.fp8 = options->job.fp4 = options->origin.products_are_given = true;
     return 0;
   case KEY_ATTENTION:
     choose(options, "--attention", value, kinds, &chosen);
@@ -229,7 +237,8 @@ static pl_code adopt_collectives(pl_job_options *options, pl_arena *arena, pl_er
   return PL_OK;
 }
 
-pl_code pl_job_options_adopt(pl_job_options *options, pl_arena *arena, pl_error *error) {
+pl_code pl_job_options_adopt(pl_job_options *options, const pl_model *model, pl_arena *arena, pl_error *error) {
+  PL_TRY(pl_job_defaults_take(model, options->model_path, &options->job, &options->origin, error));
   PL_TRY(adopt_collectives(options, arena, error));
   if (options->op_profile_path != NULL) {
     PL_TRY(pl_op_profile_load(options->op_profile_path, arena, &options->op_profile, error));
@@ -252,7 +261,10 @@ static const pl_device_profile *without(const pl_cluster *cluster, pl_dtype dtyp
   return NULL;
 }
 
-static pl_code check_dtype(const pl_cluster *cluster, pl_dtype dtype, pl_error *error) {
+static pl_code check_dtype(const pl_job_options *options, const pl_model *model, const pl_cluster *cluster,
+                           pl_error *error) {
+  const pl_job_source source = options->origin.dtype;
+  pl_dtype dtype = options->job.dtype;
   const pl_device_profile *profile = without(cluster, dtype);
   if (profile == NULL) return PL_OK;
   char list[64] = "";
@@ -260,8 +272,25 @@ static pl_code check_dtype(const pl_cluster *cluster, pl_dtype dtype, pl_error *
     if (without(cluster, (pl_dtype)other) == NULL)
       snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", list[0] ? ", " : "",
                pl_dtype_name((pl_dtype)other));
-  return pl_fail(error, PL_BAD_INPUT, "--dtype %s: %s does not compute in it; what every GPU here does: %s",
-                 pl_dtype_name(dtype), profile->name, list[0] ? list : "nothing in common");
+  return pl_fail(error, PL_BAD_INPUT, "%s %s%s: %s does not compute in it; what every GPU here does%s: %s",
+                 source == PL_SOURCE_MODEL ? model->dtype_key : "--dtype", pl_dtype_name(dtype),
+                 source == PL_SOURCE_MODEL     ? " of the model"
+                 : source == PL_SOURCE_ASSUMED ? ", which is assumed"
+                                               : "",
+                 profile->name, source == PL_SOURCE_OPTION ? "" : ", for --dtype",
+                 list[0] ? list : "nothing in common");
+}
+
+static pl_code check_products(const pl_job_options *options, const pl_cluster *cluster, pl_error *error) {
+  pl_dtype narrow = options->job.fp4 ? PL_DTYPE_FP4 : PL_DTYPE_FP8;
+  const pl_device_profile *profile = options->job.fp8 ? without(cluster, narrow) : NULL;
+  if (profile == NULL) return PL_OK;
+  if (options->origin.uses_quantization)
+    return pl_fail(error, PL_BAD_INPUT,
+                   "quantization_config of the model asks for products in fp8, in which %s does not compute; name the "
+                   "type to train in with --dtype, and it is left out",
+                   profile->name);
+  return pl_fail(error, PL_BAD_INPUT, "--%s: %s does not compute in it", pl_dtype_name(narrow), profile->name);
 }
 
 /* A profile of something else is a mistake, not a profile without effect. */
@@ -279,14 +308,7 @@ static pl_code check_op_profile(const pl_job_options *options, const pl_model *m
 
 pl_code pl_job_options_complete(pl_job_options *options, const pl_model *model, const pl_cluster *cluster,
                                 pl_error *error) {
-  if (options->job.seq == 0) options->job.seq = model->max_positions;
-  if (options->job.seq == 0)
-    return pl_fail(error, PL_BAD_INPUT, "--seq N is missing, and %s does not say how many positions the model has",
-                   options->model_path);
-  PL_TRY(check_dtype(cluster, options->job.dtype, error));
+  PL_TRY(check_dtype(options, model, cluster, error));
   PL_TRY(check_op_profile(options, model, cluster, error));
-  pl_dtype narrow = options->job.fp4 ? PL_DTYPE_FP4 : PL_DTYPE_FP8;
-  const pl_device_profile *profile = options->job.fp8 ? without(cluster, narrow) : NULL;
-  if (profile == NULL) return PL_OK;
-  return pl_fail(error, PL_BAD_INPUT, "--%s: %s does not compute in it", pl_dtype_name(narrow), profile->name);
+  return check_products(options, cluster, error);
 }

@@ -15,7 +15,7 @@ void pl_job_session_release(pl_job_session *session) {
 
 pl_code pl_job_session_read(pl_job_session *session, pl_job_options *options, const char *strategy, pl_error *error) {
   PL_TRY(pl_model_load(options->model_path, &session->arena, &session->model, error));
-  PL_TRY(pl_job_options_adopt(options, &session->arena, error));
+  PL_TRY(pl_job_options_adopt(options, &session->model, &session->arena, error));
   PL_TRY(pl_strategy_parse(strategy, &session->model, &session->arena, &session->strategy, error));
   pl_strategy_adopt(&session->strategy, &options->job);
   return PL_OK;

@@ -69,6 +69,10 @@ typedef struct pl_model {
   const pl_model_part *parts; /* NULL: all layers are alike */
   const uint8_t *part_of;     /* of each block */
   int32_t n_parts;
+  /* What the file says of its numbers (workloads/model_types.c); jobs have it for a default. */
+  const char *dtype_key, *dtype_name; /* "torch_dtype", "bfloat16"; NULL: nothing */
+  const char *quantization;           /* method of its quantization_config, "unnamed" without one; NULL: none */
+  int64_t original_positions;         /* max_positions before the rotary encoding was stretched; 0: it was not */
   double parameters; /* exact count of `architecture` as Hugging Face builds it (unpadded vocabulary) */
   /* What is trained: the sum over the blocks. It differs from `parameters` only for a bare BertModel, LlamaModel ...:
    * training needs a language-model head, which the bare class lacks. */
@@ -139,6 +143,8 @@ struct pl_document;
 pl_code pl_model_transgan_read(const struct pl_document *document, pl_arena *arena, pl_model *model, pl_error *error);
 /* model_mlp.c: likewise of model_type "mlp". */
 pl_code pl_model_mlp_read(const struct pl_document *document, pl_arena *arena, pl_model *model, pl_error *error);
+/* model_types.c: the keys about types and stretched positions, which every model may have. */
+pl_code pl_model_types_read(const struct pl_document *document, pl_arena *arena, pl_model *model, pl_error *error);
 /* model_name.c: what these three call the model, "name" or else the file without its folder. */
 pl_code pl_model_read_name(const struct pl_document *document, pl_arena *arena, pl_model *model, pl_error *error);
 /* model_cnn.c: likewise of model_type "cnn". */

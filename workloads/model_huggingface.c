@@ -366,6 +366,7 @@ static pl_code finish(pl_document *document, pl_arena *arena, pl_model *model, p
   *model = (pl_model){0};
   pl_code code = read_document(document, arena, model, error);
   if (code == PL_OK) code = check_size(document, model, error);
+  if (code == PL_OK) code = pl_model_types_read(document, arena, model, error);
   if (code != PL_OK) *model = (pl_model){0};
   pl_document_destroy(document);
   return code;

@@ -69,7 +69,7 @@ static pl_code read_count(const reader *r, int column, int64_t absent, int64_t *
 }
 
 static pl_code read_words(const reader *r, pl_pass_time *time) {
-  int kind = 0, dtype = pl_dtype_from_name(cell(r, DTYPE));
+  int kind = 0, dtype = pl_dtype_from_alias(cell(r, DTYPE));
   while (kind < PL_BLOCK_KIND_COUNT && strcmp(cell(r, BLOCK), pl_block_kind_name((pl_block_kind)kind)) != 0)
     kind++;
   if (kind == PL_BLOCK_KIND_COUNT || kind == PL_BLOCK_IDENTITY)
@@ -81,7 +81,7 @@ static pl_code read_words(const reader *r, pl_pass_time *time) {
   time->backward = strcmp(cell(r, PASS), "backward") == 0;
   if (!time->backward && strcmp(cell(r, PASS), "forward") != 0)
     return pl_csv_fail(r->csv, r->row, r->error, "column 'pass': '%s' is neither forward nor backward", cell(r, PASS));
-  if (dtype < 0)
+  if (dtype < 0 || dtype >= PL_DTYPE_FP8)
     return pl_csv_fail(r->csv, r->row, r->error,
                        "column 'dtype': '%s' is unknown; choose one of fp32, tf32, fp16, bf16", cell(r, DTYPE));
   time->dtype = (pl_dtype)dtype;

@@ -24,6 +24,7 @@ void pl_simulate_subject_print(FILE *stream, const pl_simulate_subject *subject)
           subject->job->fp4   ? " with fp4 products"
           : subject->job->fp8 ? " with fp8 products"
                               : "");
+  pl_job_origin_print(stream, 17, subject->model, subject->job, subject->origin);
   fputs("platform         ", stream);
   pl_printable_put(stream, cluster->path);
   putc(':', stream);
@@ -184,6 +185,7 @@ void pl_simulate_subject_json(pl_json *json, const pl_simulate_subject *subject,
   pl_json_put_integer(json, "seq", subject->job->seq);
   pl_json_put_string(json, "dtype", pl_dtype_name(subject->job->dtype));
   if (subject->job->fp8) pl_json_put_boolean(json, subject->job->fp4 ? "fp4" : "fp8", true);
+  pl_job_origin_json(json, subject->model, subject->origin);
   pl_json_put_string(json, "framework", pl_framework_or_ideal(subject->job->framework)->name);
   if (subject->job->op_profile != NULL) pl_json_put_string(json, "op_profile", subject->job->op_profile->path);
   pl_simulate_row_json(json, &report->row);

@@ -5,12 +5,14 @@
 #include <stdio.h>
 
 #include "core/json_writer.h"
+#include "workloads/job_defaults.h"
 #include "workloads/simulate.h"
 
 typedef struct pl_simulate_subject {
   const pl_cluster *cluster;
   const pl_model *model;
   const pl_job *job;
+  const pl_job_origin *origin;
   const pl_strategy *strategy;
 } pl_simulate_subject;
 

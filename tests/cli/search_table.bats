@@ -68,7 +68,7 @@ assert slow['ratio_to_base'] > 1 and slow['platform_digest'] != base['platform_d
   "$PACELINE" search "${job[@]}" "${table[@]}" --threads 1 --json >"$dir/one"
   "$PACELINE" search "${job[@]}" "${table[@]}" --threads 3 --json | cmp - "$dir/one"
   "$PACELINE" search "${job[@]}" "${table[@]}" >"$dir/text"
-  [ "$(wc -l <"$dir/text")" -eq 11 ]
+  [ "$(wc -l <"$dir/text")" -eq 13 ]
   python "
 searches = load('one')['searches']
 assert len(searches) == 10

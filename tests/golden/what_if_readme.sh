@@ -18,7 +18,7 @@ command=(search --platform platforms/amp-hetero-cluster.xml --model workloads/mo
   "$PACELINE" "${command[@]}"
   echo '```'
 } >"$text"
-[[ $(wc -l <"$text") -eq 12 ]] || { echo "${command[*]} printed no table"; exit 1; }
+[[ $(wc -l <"$text") -eq 14 ]] || { echo "${command[*]} printed no table"; exit 1; }
 if [[ ${1:-} == --renew ]]; then
   sed -i -e "/^$begin\$/,/^$end\$/{/^$begin\$/{p;r $text
 }

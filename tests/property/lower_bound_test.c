@@ -394,7 +394,7 @@ static void load_job(subject *own, pl_job_options *options, pl_platform *platfor
   options->model_path = "workloads/models/gpt2-345m.json";
   options->job.gbs = 32;
   if (pl_model_load(options->model_path, &own->arena, &own->model, &error) != PL_OK ||
-      pl_job_options_adopt(options, &own->arena, &error) != PL_OK ||
+      pl_job_options_adopt(options, &own->model, &own->arena, &error) != PL_OK ||
       pl_job_options_complete(options, &own->model, pl_platform_cluster(platform), &error) != PL_OK)
     fail_msg("%s: %s", path, error.message);
   own->job = options->job;

@@ -62,6 +62,12 @@ static void names_of_types_and_links(void **state) {
     assert_true(pl_dtype_bytes((pl_dtype)d) == sizes[d]);
   }
   assert_int_equal(pl_dtype_from_name("fp64"), -1);
+  assert_int_equal(pl_dtype_from_name("bfloat16"), -1); /* our own files spell types our way */
+  assert_int_equal(pl_dtype_from_alias("torch.bfloat16"), PL_DTYPE_BF16);
+  assert_int_equal(pl_dtype_from_alias("Half"), PL_DTYPE_FP16);
+  assert_int_equal(pl_dtype_from_alias("BF16"), PL_DTYPE_BF16);
+  assert_int_equal(pl_dtype_from_alias("float64"), -1);
+  assert_int_equal(pl_dtype_from_alias(""), -1);
   assert_string_equal(pl_link_kind_name(PL_LINK_NVLINK), "nvlink");
   assert_string_equal(pl_link_kind_name(PL_LINK_FABRIC), "fabric");
 }
