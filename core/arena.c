@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/status.h"
+
 typedef struct pl_arena_chunk {
   struct pl_arena_chunk *next;
   size_t size, used;
@@ -19,12 +21,16 @@ void pl_arena_init(pl_arena *arena, size_t chunk_bytes) {
   *arena = (pl_arena){.chunk_bytes = chunk_bytes ? chunk_bytes : DEFAULT_CHUNK_BYTES, .fail_after = -1};
 }
 
-void pl_arena_release(pl_arena *arena) {
-  for (pl_arena_chunk *chunk = arena->chunks; chunk != NULL;) {
+static void free_chunks(pl_arena_chunk *chunk) {
+  while (chunk != NULL) {
     pl_arena_chunk *next = chunk->next;
     free(chunk);
     chunk = next;
   }
+}
+
+void pl_arena_release(pl_arena *arena) {
+  free_chunks(arena->chunks);
   arena->chunks = arena->current = NULL;
 }
 
@@ -33,6 +39,20 @@ void pl_arena_reset(pl_arena *arena) {
     chunk->used = 0;
   arena->current = arena->chunks;
   arena->failed = false;
+}
+
+void pl_arena_trim(pl_arena *arena, size_t most_bytes) {
+  PL_ASSERT(arena->current == arena->chunks);
+  size_t kept = 0;
+  for (pl_arena_chunk **at = &arena->chunks; *at != NULL; at = &(*at)->next) {
+    kept += (*at)->size;
+    if (kept <= most_bytes) continue;
+    if ((*at)->size < arena->chunk_bytes) arena->chunk_bytes = (*at)->size;
+    free_chunks(*at);
+    *at = NULL;
+    break;
+  }
+  arena->current = arena->chunks;
 }
 
 static void *fail(pl_arena *arena) {

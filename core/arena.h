@@ -36,6 +36,9 @@ void pl_arena_release(pl_arena *arena);
 /* Keeps the chunks, forgets the content, clears `failed`. */
 void pl_arena_reset(pl_arena *arena);
 
+/* Of an arena that was reset: returns to the system what it holds beyond some `most_bytes` (whole chunks). */
+void pl_arena_trim(pl_arena *arena, size_t most_bytes);
+
 /* `size` uninitialised bytes aligned to `align` (a power of two). size = 0 returns a valid pointer. */
 void *pl_arena_take(pl_arena *arena, size_t size, size_t align);
 /* The same, zeroed, for `count` elements; detects overflow of count * size. */

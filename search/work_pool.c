@@ -60,6 +60,7 @@ static take_outcome take(pool_state *state, slot **from, uint32_t *offset) {
 
 static void compute(pool_state *state, slot *from, uint32_t offset, pl_worker *worker) {
   pl_arena_reset(&worker->arena);
+  pl_arena_trim(&worker->arena, PL_WORKER_KEPT_BYTES);
   state->pool->compute(state->pool->context, from->block.first + offset, worker, &from->rows[offset]);
   omp_set_lock(&state->lock);
   from->n_done++;

@@ -66,6 +66,28 @@ static void reset_reuses_what_is_held(void **state) {
   pl_arena_release(&arena);
 }
 
+/* After one large candidate the memory of small ones; and takes go on as before. */
+static void trim_gives_back_the_peak(void **state) {
+  (void)state;
+  enum { SMALL = 1 << 16, LARGE = 1 << 24 };
+  pl_arena arena;
+  pl_arena_init(&arena, 1024);
+  pl_arena_trim(&arena, SMALL); /* of an empty one: nothing */
+  for (int candidate = 0; candidate < 6; candidate++) {
+    pl_arena_reset(&arena);
+    pl_arena_trim(&arena, SMALL);
+    assert_true(pl_arena_held_bytes(&arena) <= SMALL);
+    memset(pl_arena_take(&arena, 100, 1), 1, 100);
+    if (candidate % 2 == 0) memset(pl_arena_take(&arena, LARGE, 1), 1, LARGE);
+    assert_true(pl_arena_held_bytes(&arena) <= SMALL + (candidate % 2 == 0 ? 2 * LARGE : 0));
+  }
+  pl_arena_reset(&arena);
+  pl_arena_trim(&arena, 0);
+  assert_int_equal(pl_arena_held_bytes(&arena), 0);
+  assert_non_null(pl_arena_take(&arena, 1, 1));
+  pl_arena_release(&arena);
+}
+
 static void marks_give_back_scratch_only(void **state) {
   (void)state;
   pl_arena arena;
@@ -150,13 +172,10 @@ static void the_kth_take_fails_for_every_k(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(takes_are_aligned_and_apart),
-      cmocka_unit_test(content_survives),
-      cmocka_unit_test(reset_reuses_what_is_held),
-      cmocka_unit_test(marks_give_back_scratch_only),
-      cmocka_unit_test(zeroed_after_reuse),
-      cmocka_unit_test(overflow_is_a_failure),
-      cmocka_unit_test(the_kth_take_fails_for_every_k),
+      cmocka_unit_test(takes_are_aligned_and_apart),  cmocka_unit_test(content_survives),
+      cmocka_unit_test(reset_reuses_what_is_held),    cmocka_unit_test(trim_gives_back_the_peak),
+      cmocka_unit_test(marks_give_back_scratch_only), cmocka_unit_test(zeroed_after_reuse),
+      cmocka_unit_test(overflow_is_a_failure),        cmocka_unit_test(the_kth_take_fails_for_every_k),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
