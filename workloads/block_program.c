@@ -134,6 +134,13 @@ static void *copy_of(pl_arena *arena, const void *source, size_t count, size_t s
   return copy;
 }
 
+static pl_op_list list_of(pl_arena *arena, const pl_op *ops, uint32_t n_ops) {
+  pl_op_list list = {.ops = copy_of(arena, ops, n_ops, sizeof *ops, _Alignof(pl_op)), .n_ops = n_ops};
+  for (uint32_t i = 0; i < n_ops; i++)
+    list.n_overlaps += ops[i].overlap != PL_OVERLAP_NONE;
+  return list;
+}
+
 /* `part`: NULL for a block of an ordinary model. */
 static pl_code take(const pl_model *model, pl_block_kind kind, const pl_model_part *part, const pl_block_shard *shard,
                     pl_arena *arena, pl_block_program *program, pl_error *error) {
@@ -158,10 +165,8 @@ static pl_code take(const pl_model *model, pl_block_kind kind, const pl_model_pa
                              .model_flops = tape.model_flops};
   pl_block_memory(&tape, &result);
   result.tensors = copy_of(arena, tape.tensors, tape.n_tensors, sizeof(pl_tensor), _Alignof(pl_tensor));
-  result.forward =
-      (pl_op_list){copy_of(arena, tape.forward, tape.n_forward, sizeof(pl_op), _Alignof(pl_op)), tape.n_forward};
-  result.backward =
-      (pl_op_list){copy_of(arena, tape.backward, tape.n_backward, sizeof(pl_op), _Alignof(pl_op)), tape.n_backward};
+  result.forward = list_of(arena, tape.forward, tape.n_forward);
+  result.backward = list_of(arena, tape.backward, tape.n_backward);
   if (result.tensors == NULL || result.forward.ops == NULL || result.backward.ops == NULL)
     return pl_fail_memory(error, "the program of a block");
   *program = result;

@@ -51,6 +51,7 @@ typedef struct compilation {
   pl_graph_builder *builder;
   pl_meetings meetings;
   uint32_t send_name;
+  pl_piece_scratch scratch;
   const pl_block_prices **prices; /* per device profile of the cluster; NULL: not asked for yet */
   pl_error *error;
 } compilation;
@@ -341,6 +342,7 @@ static bool take_pieces(compilation *state, crew *own) {
                               .device = class,
                               .profile = pl_cluster_profile(state->cluster, class->device),
                               .builder = state->builder,
+                              .scratch = &state->scratch,
                               .arena = state->arena};
   if (find_prices(state, class->device, &context.prices) != PL_OK) return false;
   pl_block_scale scales[PL_MODEL_CLASSES_MAX][2];
@@ -352,7 +354,9 @@ static bool take_pieces(compilation *state, crew *own) {
     own->forward[chunk] = pl_pieces_take(&context, &stage->forward[chunk], PL_CATEGORY_FORWARD);
     context.late_s = backward_late_s;
     own->backward[chunk] = pl_pieces_take(&context, &stage->backward[chunk], PL_CATEGORY_BACKWARD);
-    own->last_backward[chunk] = pl_pieces_take(&context, &stage->last_backward[chunk], PL_CATEGORY_BACKWARD);
+    own->last_backward[chunk] = own->backward[chunk];
+    if (stage->last_backward[chunk].instructions != stage->backward[chunk].instructions)
+      own->last_backward[chunk] = pl_pieces_take(&context, &stage->last_backward[chunk], PL_CATEGORY_BACKWARD);
   }
   context.late_s = 0;
   own->epilogue = pl_pieces_take(&context, &stage->epilogue, PL_CATEGORY_OPTIMIZER);

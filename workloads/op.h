@@ -111,6 +111,7 @@ uint32_t pl_op_tensors(const pl_op *op, uint32_t tensors[PL_OP_TENSORS]);
 typedef struct pl_op_list {
   const pl_op *ops;
   uint32_t n_ops;
+  uint32_t n_overlaps; /* of these: other than PL_OVERLAP_NONE */
 } pl_op_list;
 
 typedef enum pl_block_kind {

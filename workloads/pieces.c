@@ -9,29 +9,31 @@
 #include "workloads/host_floor.h"
 #include "workloads/op_cost.h"
 
-/* A part of the segment under way, what it does to memory, and which op of the tensor family it is. */
-typedef struct gathered_part {
-  pl_part part;
+/* What a part of the segment under way does to memory, and which op of the tensor family it is. */
+typedef struct pl_part_note {
   pl_memory_effect effect;
   bool has_effect;
   uint32_t op; /* PL_NONE = it computes */
-  pl_origin origin;
-} gathered_part;
+} pl_part_note;
 
 typedef struct gathering {
   const pl_piece_context *context;
   const pl_group_class *tensor; /* the device's tensor-parallel communicator; NULL: none */
   pl_piece *pieces;
   uint32_t n_pieces;
-  gathered_part *parts; /* of the segment under way; the last one has only its effect yet */
+  pl_part *parts; /* of the segment under way */
+  pl_part_note *notes;
+  pl_origin *origins; /* NULL: nobody asks */
   uint32_t n_parts;
-  pl_part *scratch; /* as many as parts */
+  pl_memory_effect next_effect; /* of the part that is added next */
+  bool next_has_effect;
   pl_carried carried[PL_PIECES_CARRIED];
   uint32_t n_carried;
-  uint32_t n_blocks_left; /* of the pass that have ops */
-  int64_t kept_bytes;     /* until the end of the pass, of the blocks so far */
-  bool awaits_product;    /* a tensor collective has begun: what follows the next product waits for it */
-  double late_per_host_s; /* seconds that the device waits per second that the host works, in this pass */
+  uint32_t n_blocks_left;     /* of the pass that have ops */
+  double pass_gradient_bytes; /* kept per parameter until the end of the pass */
+  int64_t kept_bytes;         /* until the end of the pass, of the blocks so far */
+  bool awaits_product;        /* a tensor collective has begun: what follows the next product waits for it */
+  double late_per_host_s;     /* seconds that the device waits per second that the host works, in this pass */
 } gathering;
 
 /* ---- segments ---- */
@@ -45,9 +47,8 @@ static void append_effect(pl_memory_effect *sum, pl_memory_effect effect) {
 
 /* Of the part that is added next. */
 static void add_effect(gathering *state, int64_t peak_bytes, int64_t net_bytes) {
-  gathered_part *next = &state->parts[state->n_parts];
-  append_effect(&next->effect, (pl_memory_effect){peak_bytes, net_bytes});
-  next->has_effect = true;
+  append_effect(&state->next_effect, (pl_memory_effect){peak_bytes, net_bytes});
+  state->next_has_effect = true;
 }
 
 /* Bytes of progress that stay inside the pass, for the report of the links' loads. */
@@ -68,20 +69,20 @@ static void emit_segment(gathering *state, pl_piece_kind kind, uint32_t first, u
   pl_memory_effect effect = {0, 0};
   bool has_effect = false;
   for (uint32_t i = first; i < end; i++) {
-    const gathered_part *own = &state->parts[i];
-    state->scratch[i - first] = own->part;
-    has_effect |= own->has_effect;
-    append_effect(&effect, own->effect);
+    const pl_part_note *own = &state->notes[i];
     PL_ASSERT(own->op == PL_NONE || state->tensor != NULL);
-    pl_origins_add_part(context->options->origins, &own->origin);
+    has_effect |= own->has_effect;
+    if (own->has_effect) append_effect(&effect, own->effect);
+    if (state->origins != NULL) pl_origins_add_part(context->options->origins, &state->origins[i]);
     if (own->op != PL_NONE) note_carried(state, &context->plan->ops[state->tensor->first_op + own->op]);
   }
+  const pl_part *parts = &state->parts[first];
   pl_piece *piece = &state->pieces[state->n_pieces++];
   *piece = (pl_piece){.kind = (uint8_t)kind,
-                      .category = state->scratch[0].category,
-                      .segment = pl_graph_builder_segment(context->builder, state->scratch, end - first),
+                      .category = parts->category,
+                      .segment = pl_graph_builder_segment(context->builder, parts, end - first),
                       .effect = PL_NONE,
-                      .name = end - first == 1 ? state->scratch[0].name : PL_NONE};
+                      .name = end - first == 1 ? parts->name : PL_NONE};
   if (has_effect) piece->effect = pl_graph_builder_effect(context->builder, effect.peak_bytes, effect.net_bytes);
   if (context->options->names && piece->name == PL_NONE)
     piece->name = pl_graph_builder_name(context->builder, pl_category_name((pl_category)piece->category));
@@ -91,22 +92,22 @@ static void emit_collectives(gathering *state, uint32_t first, uint32_t end) {
   for (uint32_t i = first; i < end; i++)
     state->pieces[state->n_pieces++] = (pl_piece){.kind = PL_PIECE_COLLECTIVE,
                                                   .slot = PL_SLOT_TENSOR,
-                                                  .op = state->parts[i].op,
+                                                  .op = state->notes[i].op,
                                                   .effect = PL_NONE,
-                                                  .name = state->parts[i].part.name};
+                                                  .name = state->parts[i].name};
 }
 
 /* Several participants start a pass, and may end it, each when it can; from the first collective to the last they are
  * in step. Collectives with no computing between them gain nothing by that. */
 static void emit_joint_segment(gathering *state) {
   uint32_t first = 0, end = state->n_parts;
-  while (first < end && state->parts[first].op == PL_NONE)
+  while (first < end && state->notes[first].op == PL_NONE)
     first++;
-  while (end > first && state->parts[end - 1].op == PL_NONE)
+  while (end > first && state->notes[end - 1].op == PL_NONE)
     end--;
   bool computes = false;
   for (uint32_t i = first; i < end; i++)
-    computes |= state->parts[i].op == PL_NONE;
+    computes |= state->notes[i].op == PL_NONE;
   emit_segment(state, PL_PIECE_WORK, 0, first);
   if (computes) {
     emit_segment(state, PL_PIECE_JOINT, first, end);
@@ -123,7 +124,6 @@ static void close_segment(gathering *state) {
   } else {
     emit_segment(state, PL_PIECE_WORK, 0, state->n_parts);
   }
-  memset(state->parts, 0, (state->n_parts + 1) * sizeof *state->parts);
   state->n_parts = 0;
 }
 
@@ -131,19 +131,27 @@ static uint32_t name_of(const gathering *state, const char *name) {
   return state->context->options->names ? pl_graph_builder_name(state->context->builder, name) : PL_NONE;
 }
 
+/* `origin` NULL: nobody asks. */
 static void add_part(gathering *state, const pl_part *part, uint32_t op, const pl_origin *origin) {
-  state->parts[state->n_parts].part = *part;
-  state->parts[state->n_parts].origin = *origin;
-  state->parts[state->n_parts++].op = op;
+  state->parts[state->n_parts] = *part;
+  state->notes[state->n_parts] =
+      (pl_part_note){.effect = state->next_effect, .has_effect = state->next_has_effect, .op = op};
+  if (origin != NULL) state->origins[state->n_parts] = *origin;
+  state->n_parts++;
+  state->next_effect = (pl_memory_effect){0, 0};
+  state->next_has_effect = false;
   if (!state->context->options->fuse) close_segment(state);
 }
 
-static void add_work(gathering *state, const pl_origin *origin) {
-  const pl_part part = {.ticks = pl_ticks_from_s(origin->cost.time_s),
-                        .category = origin->category,
-                        .computes = true,
-                        .name = name_of(state, origin->name)};
+static void add_computing(gathering *state, pl_ticks ticks, uint8_t category, const char *name,
+                          const pl_origin *origin) {
+  const pl_part part = {.ticks = ticks, .category = category, .computes = true, .name = name_of(state, name)};
   add_part(state, &part, PL_NONE, origin);
+}
+
+static void add_work(gathering *state, const pl_origin *origin) {
+  add_computing(state, pl_ticks_from_s(origin->cost.time_s), origin->category, origin->name,
+                state->origins == NULL ? NULL : origin);
 }
 
 static pl_origin origin_of(uint8_t category, const char *name, pl_op_time cost) {
@@ -186,7 +194,7 @@ static void add_collective(gathering *state, uint32_t own, const char *name) {
                         .size_bytes = lowered->progress_bytes};
   const pl_origin origin = {
       .name = name, .block = -1, .category = PL_CATEGORY_TENSOR, .family = class->family, .family_op = own};
-  add_part(state, &part, own, &origin);
+  add_part(state, &part, own, state->origins == NULL ? NULL : &origin);
 }
 
 /* Of the tensor, context or expert group. Only the tensor group's become parts of segments: its members are in step,
@@ -208,6 +216,7 @@ static void add_block_collective(gathering *state, const pl_op *op) {
 
 /* The product at `at` hands its output on piece by piece: the collective that sends it begins with it. */
 static void begin_collective_of(gathering *state, const pl_op_list *list, uint32_t at) {
+  if (list->n_overlaps == 0) return;
   for (uint32_t i = at + 1; i < list->n_ops && list->ops[i].kind != PL_OP_GEMM; i++)
     if (list->ops[i].overlap == PL_OVERLAP_BEGAN) add_block_collective(state, &list->ops[i]);
 }
@@ -216,21 +225,43 @@ static void begin_collective_of(gathering *state, const pl_op_list *list, uint32
 
 /* Gradients that are added into the buffers when the pass is over: this block's stay, the last one lets go of all. */
 static void keep_gradients(gathering *state, const pl_block_program *block, pl_memory_effect *effect) {
-  const pl_program *program = state->context->program;
-  double each = pl_training_state_of(program->job, pl_strategy_replicas(program->strategy)).pass_gradient_bytes;
-  int64_t own = llrint(block->parameters * each);
+  int64_t own = llrint(block->parameters * state->pass_gradient_bytes);
   state->kept_bytes += own;
   effect->peak_bytes += own;
   effect->net_bytes += own;
   if (--state->n_blocks_left == 0) effect->net_bytes -= state->kept_bytes;
 }
 
-static void add_block(gathering *state, const pl_instruction *instruction) {
+static const pl_block_program *block_of(const pl_program *program, const pl_instruction *instruction) {
+  return &program->blocks[pl_model_block_class(program->model, instruction->block)];
+}
+
+static const pl_op_list *ops_of(const pl_block_program *block, const pl_instruction *instruction) {
+  return instruction->backward ? &block->backward : &block->forward;
+}
+
+/* Op `i` of the list, which computes. */
+static void add_op(gathering *state, const pl_block_program *block, const pl_instruction *instruction, uint32_t i) {
   const pl_piece_context *context = state->context;
-  const pl_block_program *block =
-      &context->program->blocks[pl_model_block_class(context->program->model, instruction->block)];
-  const pl_op_list *list = instruction->backward ? &block->backward : &block->forward;
-  const pl_op_time *times = context->prices->times[block->block_class][instruction->backward];
+  const pl_op *op = &ops_of(block, instruction)->ops[i];
+  if (context->scales == NULL && state->origins == NULL) { /* a sweep's case */
+    add_computing(state, context->prices->ticks[block->block_class][instruction->backward][i], op->category, op->name,
+                  NULL);
+    return;
+  }
+  const pl_op_time plain = context->prices->times[block->block_class][instruction->backward][i];
+  const pl_op_time cost = pl_block_scaled_cost(plain, context->scales, block->block_class, op);
+  pl_origin origin = origin_of(op->category, op->name, cost);
+  origin.op = op;
+  origin.block = (int8_t)block->kind;
+  origin.flops = op->flops;
+  origin.bytes = op->bytes;
+  add_work(state, &origin);
+}
+
+static void add_block(gathering *state, const pl_instruction *instruction) {
+  const pl_block_program *block = block_of(state->context->program, instruction);
+  const pl_op_list *list = ops_of(block, instruction);
   if (list->n_ops == 0) return;
   pl_memory_effect effect = pl_block_effect(block, instruction->backward);
   if (instruction->backward) keep_gradients(state, block, &effect);
@@ -250,13 +281,7 @@ static void add_block(gathering *state, const pl_instruction *instruction) {
     if (!taken) add_effect(state, effect.peak_bytes, effect.peak_bytes);
     taken = true;
     if (i == last) add_effect(state, 0, effect.net_bytes - effect.peak_bytes);
-    const pl_op_time cost = pl_block_scaled_cost(times[i], context->scales, block->block_class, op);
-    pl_origin origin = origin_of(op->category, op->name, cost);
-    origin.op = op;
-    origin.block = (int8_t)block->kind;
-    origin.flops = op->flops;
-    origin.bytes = op->bytes;
-    add_work(state, &origin);
+    add_op(state, block, instruction, i);
     if (op->kind != PL_OP_GEMM || !state->awaits_product) continue;
     add_communication(state, PL_PIECE_COMPLETE, PL_SLOT_TENSOR, PL_NONE, "await");
     state->awaits_product = false;
@@ -345,31 +370,21 @@ static void add_instruction(gathering *state, const pl_instruction *instruction)
   }
 }
 
-/* Collectives that run beside computing are two pieces: begun, and awaited. */
-static uint32_t count_overlaps(const pl_op_list *list) {
-  uint32_t n = 0;
-  for (uint32_t i = 0; i < list->n_ops; i++)
-    n += list->ops[i].overlap != PL_OVERLAP_NONE;
-  return n;
-}
-
-/* Most ops that a pass can make: a piece each at worst, two where an exchange is awaited, and a part each. */
+/* Most ops that a pass can make: a piece each at worst, two where an exchange is begun and awaited, and a part each. */
 static uint32_t count_ops(const pl_program *program, const pl_pass *pass) {
   uint32_t n = 2;
   for (uint32_t i = 0; i < pass->n; i++) {
+    const pl_instruction *instruction = &pass->instructions[i];
     n += 2; /* its own, and the lateness behind a block */
-    if (pass->instructions[i].kind != PL_INSTRUCTION_BLOCK) continue;
-    const pl_block_program *block = &program->blocks[pl_model_block_class(program->model, pass->instructions[i].block)];
-    const pl_op_list *list = pass->instructions[i].backward ? &block->backward : &block->forward;
-    n += 3 + list->n_ops + count_overlaps(list);
+    if (instruction->kind != PL_INSTRUCTION_BLOCK) continue;
+    const pl_op_list *list = ops_of(block_of(program, instruction), instruction);
+    n += 3 + list->n_ops + list->n_overlaps;
   }
   return n;
 }
 
 static bool runs_ops(const pl_program *program, const pl_instruction *instruction) {
-  if (instruction->kind != PL_INSTRUCTION_BLOCK) return false;
-  const pl_block_program *block = &program->blocks[pl_model_block_class(program->model, instruction->block)];
-  return (instruction->backward ? block->backward.n_ops : block->forward.n_ops) > 0;
+  return instruction->kind == PL_INSTRUCTION_BLOCK && ops_of(block_of(program, instruction), instruction)->n_ops > 0;
 }
 
 static bool has_work(const gathering *state) {
@@ -378,14 +393,32 @@ static bool has_work(const gathering *state) {
   return false;
 }
 
+/* Written before they are read, so not zeroed. */
+static void take_arrays(gathering *state, uint32_t most) {
+  pl_arena *arena = state->context->arena;
+  pl_piece_scratch *scratch = state->context->scratch;
+  if (most > scratch->room) {
+    scratch->parts = pl_arena_take(arena, most * sizeof *state->parts, _Alignof(pl_part));
+    scratch->notes = pl_arena_take(arena, most * sizeof *state->notes, _Alignof(pl_part_note));
+    if (state->context->options->origins != NULL)
+      scratch->origins = pl_arena_take(arena, most * sizeof *state->origins, _Alignof(pl_origin));
+    scratch->room = most;
+  }
+  state->parts = scratch->parts;
+  state->notes = scratch->notes;
+  state->origins = scratch->origins;
+  state->pieces = pl_arena_take(arena, most * sizeof *state->pieces, _Alignof(pl_piece));
+}
+
 pl_pieces pl_pieces_take(const pl_piece_context *context, const pl_pass *pass, pl_category category) {
   uint32_t most = count_ops(context->program, pass), tensor = context->device->group_class[PL_SLOT_TENSOR];
   gathering state = {.context = context};
   if (tensor != PL_NONE) state.tensor = &context->plan->group_classes[tensor];
-  state.pieces = PL_TAKE(context->arena, pl_piece, most);
-  state.parts = PL_TAKE(context->arena, gathered_part, most + 1);
-  state.scratch = PL_TAKE(context->arena, pl_part, most);
+  take_arrays(&state, most);
   if (context->arena->failed) return (pl_pieces){.pieces = NULL};
+  const pl_job *job = context->program->job;
+  state.pass_gradient_bytes =
+      pl_training_state_of(job, pl_strategy_replicas(context->program->strategy)).pass_gradient_bytes;
   if (context->late_s > 0) state.late_per_host_s = context->late_s / pl_host_load_of(context, pass).host_s;
   for (uint32_t i = 0; i < pass->n; i++)
     state.n_blocks_left += runs_ops(context->program, &pass->instructions[i]);

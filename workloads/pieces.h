@@ -46,6 +46,14 @@ typedef struct pl_pieces {
   uint32_t n_carried;
 } pl_pieces;
 
+/* Room for the parts of a pass, kept from one pass to the next of a compilation; empty when zeroed. */
+typedef struct pl_piece_scratch {
+  pl_part *parts;
+  struct pl_part_note *notes;
+  pl_origin *origins;
+  uint32_t room;
+} pl_piece_scratch;
+
 typedef struct pl_piece_context {
   const pl_program *program;
   const pl_communication_plan *plan;
@@ -56,6 +64,7 @@ typedef struct pl_piece_context {
   const pl_block_scale (*scales)[2]; /* by class of blocks and pass; NULL: nothing was measured */
   double late_s;                     /* by how much the host is late in the pass (workloads/host_floor.h) */
   pl_graph_builder *builder;
+  pl_piece_scratch *scratch;
   pl_arena *arena;
 } pl_piece_context;
 
