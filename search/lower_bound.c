@@ -324,9 +324,14 @@ pl_code pl_lower_bound_of(pl_lower_bounds *bounds, const pl_strategy *strategy, 
   *bound = (pl_lower_bound){.time_s = 0};
   pl_arena_reset(&bounds->scratch);
   PL_TRY(pl_bound_blocks_find(bounds, strategy, &state.blocks, error));
-  PL_TRY(pl_program_outline_take(bounds->model, bounds->job, strategy, state.blocks->programs, &bounds->scratch,
-                                 &program, error));
+  pl_program_making *making;
+  PL_TRY(pl_program_outline_begin(bounds->model, bounds->job, strategy, state.blocks->programs, &bounds->scratch,
+                                  &program, &making, error));
   PL_TRY(pl_bound_layout_find(bounds, &program, &state.layout, error));
+  pl_bound_memory(bounds, &program, state.layout, bound);
+  if (bound->shortfall_bytes > 0) return PL_OK;
+  PL_TRY(pl_program_making_finish(making));
+  PL_TRY(pl_bound_layout_find_groups(bounds, &program, state.layout, error));
   state.ahead = framework->gathers_ahead;
   state.hosts = bounds->options->streams != PL_STREAMS_READY;
   state.waits = framework->host_window == PL_HOST_PASS && strategy->pp > 1;
@@ -338,6 +343,5 @@ pl_code pl_lower_bound_of(pl_lower_bounds *bounds, const pl_strategy *strategy, 
     PL_TRY(time_chain(&state, &time_s));
     bound->time_s = fmax(bound->time_s, time_s);
   }
-  pl_bound_memory(bounds, &program, state.layout, bound);
   return PL_OK;
 }

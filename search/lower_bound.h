@@ -33,7 +33,7 @@
 #include "workloads/simulate.h"
 
 typedef struct pl_lower_bound {
-  double time_s;
+  double time_s;          /* 0 where shortfall_bytes is above 0: nobody will ask for it */
   double shortfall_bytes; /* by which at least one device is too small: above 0, it certainly does not fit */
   int32_t stage;          /* of that device */
 } pl_lower_bound;

@@ -199,10 +199,17 @@ static pl_code make_layout(const pl_lower_bounds *bounds, const pl_program *prog
   layout->arena = arena;
   if (!choose_chains(bounds, s, layout) || !note_profiles(bounds, s, layout))
     return pl_fail_memory(error, "the lower bounds");
+  return PL_OK;
+}
+
+pl_code pl_bound_layout_find_groups(pl_lower_bounds *bounds, const pl_program *program, pl_bound_layout *layout,
+                                    pl_error *error) {
   bool counts = !bounds->options->chunked && bounds->options->streams != PL_STREAMS_READY;
   for (uint32_t i = 0; i < layout->n_chains; i++) {
     pl_bound_chain *chain = &layout->chains[i];
-    chain->groups = pl_arena_take_zeroed(arena, (size_t)s->pp, sizeof *chain->groups, _Alignof(pl_collective_group *));
+    if (chain->groups != NULL) continue;
+    chain->groups =
+        pl_arena_take_zeroed(layout->arena, (size_t)layout->pp, sizeof *chain->groups, _Alignof(pl_collective_group *));
     if (chain->groups == NULL) return pl_fail_memory(error, "the lower bounds");
     if (counts) PL_TRY(take_groups(bounds, program, layout, chain, error));
   }

@@ -42,7 +42,7 @@ typedef struct pl_bound_blocks {
 typedef struct pl_bound_chain {
   int32_t replica, tensor;
   const uint32_t *profiles;                             /* per stage, of the cluster */
-  pl_collective_group *(*groups)[PL_FAMILY_KIND_COUNT]; /* per stage, NULL = none */
+  pl_collective_group *(*groups)[PL_FAMILY_KIND_COUNT]; /* per stage, NULL = none; NULL: not made yet */
 } pl_bound_chain;
 
 typedef struct pl_bound_layout {
@@ -74,6 +74,9 @@ pl_code pl_bound_blocks_find(pl_lower_bounds *bounds, const pl_strategy *strateg
  * in the scratch arena. */
 pl_code pl_bound_layout_find(pl_lower_bounds *bounds, const pl_program *program, pl_bound_layout **layout,
                              pl_error *error);
+/* Makes the groups of the layout's chains if they are not there: those of a placement where nothing fits never are. */
+pl_code pl_bound_layout_find_groups(pl_lower_bounds *bounds, const pl_program *program, pl_bound_layout *layout,
+                                    pl_error *error);
 /* A collective alone on its links. `group` NULL: 0. */
 pl_code pl_bound_collective_ticks(pl_lower_bounds *bounds, pl_bound_layout *layout, const pl_collective_group *group,
                                   pl_collective_kind kind, double size_bytes, pl_ticks *ticks, pl_error *error);

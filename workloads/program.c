@@ -160,17 +160,31 @@ static void count_parameters(const pl_program *program, pl_stage_program *own) {
   }
 }
 
-static pl_code make_stage(pl_program_making *state, int32_t stage, pl_stage_program *own) {
-  pl_program *program = state->program;
-  const pl_strategy *strategy = program->strategy;
-  size_t vpp = (size_t)strategy->vpp;
-  own->stage = stage;
-  pl_pass *forward = PL_TAKE(state->arena, pl_pass, vpp), *backward = PL_TAKE(state->arena, pl_pass, vpp);
-  pl_pass *last_backward = PL_TAKE(state->arena, pl_pass, vpp);
+/* What is known of a stage before its passes are written: what it holds and what it sends. */
+static pl_code make_frame(pl_program_making *state, int32_t stage, pl_stage_program *own) {
+  const pl_program *program = state->program;
+  int32_t vpp = program->strategy->vpp;
   uint32_t *send_down = PL_TAKE(state->arena, uint32_t, vpp), *send_up = PL_TAKE(state->arena, uint32_t, vpp);
+  own->stage = stage;
   if (state->arena->failed || (!state->outline && !make_schedules(state, stage, own)))
     return pl_fail_memory(state->error, "the program");
   count_parameters(program, own);
+  for (int32_t chunk = 0; chunk < vpp; chunk++) {
+    send_down[chunk] = send_op(state, PL_FAMILY_DOWN, stage, chunk);
+    send_up[chunk] = send_op(state, PL_FAMILY_UP, stage, chunk);
+  }
+  own->send_down = send_down;
+  own->send_up = send_up;
+  return PL_OK;
+}
+
+static pl_code make_passes(pl_program_making *state, int32_t stage, pl_stage_program *own) {
+  pl_program *program = state->program;
+  const pl_strategy *strategy = program->strategy;
+  size_t vpp = (size_t)strategy->vpp;
+  pl_pass *forward = PL_TAKE(state->arena, pl_pass, vpp), *backward = PL_TAKE(state->arena, pl_pass, vpp);
+  pl_pass *last_backward = PL_TAKE(state->arena, pl_pass, vpp);
+  if (state->arena->failed) return pl_fail_memory(state->error, "the program");
   for (int32_t chunk = 0; chunk < strategy->vpp; chunk++) {
     int32_t global = chunk * strategy->pp + stage;
     for (int32_t block = strategy->boundary[global]; block < strategy->boundary[global + 1]; block++)
@@ -178,31 +192,35 @@ static pl_code make_stage(pl_program_making *state, int32_t stage, pl_stage_prog
     bool every_time = strategy->zero >= 2; /* gradients are sharded as soon as they are made */
     PL_TRY(pl_making_pass(state, stage, chunk, false, false, &forward[chunk]));
     PL_TRY(pl_making_pass(state, stage, chunk, true, every_time, &backward[chunk]));
-    PL_TRY(pl_making_pass(state, stage, chunk, true, every_time || strategy->overlap, &last_backward[chunk]));
-    send_down[chunk] = send_op(state, PL_FAMILY_DOWN, stage, chunk);
-    send_up[chunk] = send_op(state, PL_FAMILY_UP, stage, chunk);
+    last_backward[chunk] = backward[chunk];
+    if (strategy->overlap && !every_time)
+      PL_TRY(pl_making_pass(state, stage, chunk, true, true, &last_backward[chunk]));
   }
   for (uint32_t i = 0; i < program->n_measured; i++) /* never run: what they take alone is asked for */
     if (program->measured[i].tmp > 1) pl_making_block_collectives(state, stage, &program->measured[i].program);
   own->forward = forward;
   own->backward = backward;
   own->last_backward = last_backward;
-  own->send_down = send_down;
-  own->send_up = send_up;
   return pl_making_epilogue(state, own);
 }
 
-static pl_code make_program(pl_program *program, bool outline, pl_arena *arena, pl_error *error) {
-  const pl_strategy *strategy = program->strategy;
-  PL_TRY(number_schedules(program, arena, error));
-  pl_program_making state = {.program = program, .outline = outline, .arena = arena, .error = error};
-  PL_TRY(pl_making_families(&state));
-  pl_stage_program *stages = PL_TAKE(arena, pl_stage_program, strategy->pp);
-  if (stages == NULL) return pl_fail_memory(error, "the stages");
-  program->stages = stages;
-  for (int32_t stage = 0; stage < strategy->pp; stage++)
-    PL_TRY(make_stage(&state, stage, &stages[stage]));
-  return arena->failed ? pl_fail_memory(error, "the program") : PL_OK;
+static pl_code make_frames(pl_program_making *state) {
+  pl_program *program = state->program;
+  int32_t pp = program->strategy->pp;
+  PL_TRY(number_schedules(program, state->arena, state->error));
+  PL_TRY(pl_making_families(state));
+  state->stages = PL_TAKE(state->arena, pl_stage_program, pp);
+  if (state->stages == NULL) return pl_fail_memory(state->error, "the stages");
+  program->stages = state->stages;
+  for (int32_t stage = 0; stage < pp; stage++)
+    PL_TRY(make_frame(state, stage, &state->stages[stage]));
+  return state->arena->failed ? pl_fail_memory(state->error, "the program") : PL_OK;
+}
+
+pl_code pl_program_making_finish(pl_program_making *state) {
+  for (int32_t stage = 0; stage < state->program->strategy->pp; stage++)
+    PL_TRY(make_passes(state, stage, &state->stages[stage]));
+  return state->arena->failed ? pl_fail_memory(state->error, "the program") : PL_OK;
 }
 
 pl_code pl_program_take(const pl_model *model, const pl_job *job, const pl_strategy *strategy, pl_arena *arena,
@@ -218,11 +236,17 @@ pl_code pl_program_of_blocks_take(const pl_model *model, const pl_job *job, cons
                                   pl_error *error) {
   *program = (pl_program){.model = model, .job = job, .strategy = strategy, .blocks = blocks};
   PL_TRY(pl_measured_blocks_take(model, job, strategy, arena, &program->measured, &program->n_measured, error));
-  return make_program(program, false, arena, error);
+  pl_program_making state = {.program = program, .arena = arena, .error = error};
+  PL_TRY(make_frames(&state));
+  return pl_program_making_finish(&state);
 }
 
-pl_code pl_program_outline_take(const pl_model *model, const pl_job *job, const pl_strategy *strategy,
-                                const pl_block_program *blocks, pl_arena *arena, pl_program *program, pl_error *error) {
+pl_code pl_program_outline_begin(const pl_model *model, const pl_job *job, const pl_strategy *strategy,
+                                 const pl_block_program *blocks, pl_arena *arena, pl_program *program,
+                                 pl_program_making **making, pl_error *error) {
   *program = (pl_program){.model = model, .job = job, .strategy = strategy, .blocks = blocks};
-  return make_program(program, true, arena, error);
+  *making = PL_TAKE(arena, pl_program_making, 1);
+  if (*making == NULL) return pl_fail_memory(error, "the program");
+  **making = (pl_program_making){.program = program, .outline = true, .arena = arena, .error = error};
+  return make_frames(*making);
 }

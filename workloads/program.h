@@ -96,7 +96,8 @@ typedef struct pl_stage_program {
   const pl_stage_schedule *schedules; /* program->n_schedules */
   /* per chunk of this stage (vpp entries) */
   const pl_pass *forward, *backward,
-      *last_backward; /* last_backward: of the last microbatch, with the gradient reductions */
+      *last_backward; /* last_backward: of the last microbatch, with the gradient reductions; the same instructions as
+                         backward where there are none */
   const uint32_t *send_down,
       *send_up; /* op of the DOWN / UP family of this stage after forward / backward; PL_NONE: no send */
   pl_pass epilogue;
@@ -138,9 +139,13 @@ pl_code pl_program_of_blocks_take(const pl_model *model, const pl_job *job, cons
                                   pl_error *error);
 /* The program without what is large: families have no members, stages no schedules; everything else is the same.
  * `blocks` (by class) are those of the strategy's shard, in memory that outlives the program. What bounds are computed
- * from. O(stages + blocks + dp). */
-pl_code pl_program_outline_take(const pl_model *model, const pl_job *job, const pl_strategy *strategy,
-                                const pl_block_program *blocks, pl_arena *arena, pl_program *program, pl_error *error);
+ * from. In two steps: after the first the program says what stages hold and send, enough for their memory; the second
+ * writes the passes. O(stages + blocks + dp). */
+typedef struct pl_program_making pl_program_making;
+pl_code pl_program_outline_begin(const pl_model *model, const pl_job *job, const pl_strategy *strategy,
+                                 const pl_block_program *blocks, pl_arena *arena, pl_program *program,
+                                 pl_program_making **making, pl_error *error);
+pl_code pl_program_making_finish(pl_program_making *making);
 /* Members of one group of a family, also of an outline: as many as its group_size. O(ranks of a stage). */
 void pl_program_group_members(const pl_program *program, const pl_family *family, int32_t group, uint32_t *members);
 

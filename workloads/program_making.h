@@ -7,15 +7,16 @@
 
 #include "workloads/program.h"
 
-typedef struct pl_program_making {
+struct pl_program_making {
   pl_program *program;
   pl_arena *arena;
   pl_family *families;
   pl_communication **ops; /* per family: what families[].ops points to, and how many it holds */
   uint32_t *capacity;
-  bool outline; /* without members and schedules */
+  bool outline;             /* without members and schedules */
+  pl_stage_program *stages; /* the program's */
   pl_error *error;
-} pl_program_making;
+};
 
 const pl_block_program *pl_making_block(const pl_program *program, int32_t block);
 

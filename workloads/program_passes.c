@@ -4,7 +4,12 @@
 /* Instructions per block at most: block, reduce of experts and of all else, and per parameter tensor that is gathered
  * by itself, all experts' together, gather (twice), await and copy, and that is reduced by itself (twice with shard);
  * and some at the ends. */
-enum { GATHER_WINDOW = 2, GATHERS_PER_BLOCK = 9, INSTRUCTIONS_PER_BLOCK = 4 + 8 * GATHERS_PER_BLOCK };
+enum {
+  GATHER_WINDOW = 2,
+  GATHERS_PER_BLOCK = 9,
+  PLAIN_INSTRUCTIONS_PER_BLOCK = 4,
+  INSTRUCTIONS_PER_BLOCK = PLAIN_INSTRUCTIONS_PER_BLOCK + 8 * GATHERS_PER_BLOCK
+};
 
 typedef struct pass_making {
   pl_program_making *state;
@@ -230,10 +235,14 @@ pl_code pl_making_pass(pl_program_making *state, int32_t stage, int32_t chunk, b
   int32_t global = chunk * strategy->pp + stage;
   int32_t start = strategy->boundary[global], end = strategy->boundary[global + 1];
   pass_making pass = {.state = state, .stage = stage};
-  pass.list = PL_TAKE(state->arena, pl_instruction, INSTRUCTIONS_PER_BLOCK * (end - start) + 4);
+  bool by_tensor = reduces && framework_of(state->program)->bucket_unit == PL_BUCKET_TENSOR;
+  bool plain = strategy->zero < 3 && !by_tensor;
+  size_t most = (size_t)(plain ? PLAIN_INSTRUCTIONS_PER_BLOCK : INSTRUCTIONS_PER_BLOCK) * (size_t)(end - start) + 4;
+  pass.list = pl_arena_take(state->arena, most * sizeof *pass.list, _Alignof(pl_instruction));
   if (pass.list == NULL) return pl_fail_memory(state->error, "the program");
   add_assemble(&pass, global, backward);
   add_blocks(&pass, backward ? end - 1 : start, end - start, backward, reduces);
+  PL_ASSERT(pass.n <= most);
   *made = (pl_pass){pass.list, pass.n};
   return PL_OK;
 }

@@ -49,33 +49,41 @@ static double block_time_s(const pl_block_program *program, const pl_device_prof
 }
 
 /* Largest stage when each stage takes as many layers as `bound_s` allows (leaving one for each later stage); INFINITY
- * when it does not fit. */
-static double pack_greedily(const packing *pack, double bound_s) {
+ * when it does not fit, and then *next_s is the least bound with which a stage would have taken another layer: below it
+ * nothing fits either. */
+static double pack_greedily(const packing *pack, double bound_s, double *next_s) {
   double largest_s = 0;
+  *next_s = INFINITY;
   int32_t start = 0;
   for (int32_t c = 0; c < pack->n_chunks; c++) {
     int32_t last = pack->n_layers - (pack->n_chunks - 1 - c), end = start + 1;
-    while (end < last && chunk_time_s(pack, c, start, end + 1) <= bound_s)
+    double longer_s = 0;
+    while (end < last && (longer_s = chunk_time_s(pack, c, start, end + 1)) <= bound_s)
       end++;
+    if (longer_s > bound_s) *next_s = fmin(*next_s, longer_s);
     if (c == pack->n_chunks - 1) end = pack->n_layers;
     double time_s = chunk_time_s(pack, c, start, end);
-    if (time_s > bound_s) return INFINITY;
+    if (time_s > bound_s) {
+      *next_s = fmin(*next_s, time_s);
+      return INFINITY;
+    }
     largest_s = fmax(largest_s, time_s);
     start = end;
   }
   return largest_s;
 }
 
+/* Bisection between bounds that stages really take: a handful of packings. `low` is the least that may do. */
 static double smallest_bound(const packing *pack) {
-  double high = pack_greedily(pack, INFINITY), low = 0;
-  for (int i = 0; i < 64 && low < high; i++) {
-    double middle = low + (high - low) / 2, found = pack_greedily(pack, middle);
+  double next_s, low = 0, high = pack_greedily(pack, INFINITY, &next_s);
+  while (low < high) {
+    double middle = low + (high - low) / 2; /* neighbours have none */
+    double found = pack_greedily(pack, middle < high ? middle : low, &next_s);
     if (isfinite(found)) {
       high = found;
     } else {
-      low = middle;
+      low = next_s;
     }
-    if (nextafter(low, INFINITY) >= high) break;
   }
   return high;
 }

@@ -133,7 +133,7 @@ int main(int argc, char **argv) {
       printf("%.3f of %.4f s: %.120s bubble %.3f tensor %.3f data %.3f pipe %.3f\n", ratio, row.iter_time_s, text,
              row.bubble_s, row.tensor_comm_s, row.data_comm_s, row.pipeline_comm_s);
     for (int k = 0; k < KINDS; k++)
-      if (is_of_kind(&strategy, k)) ratios[k][count[k]++] = ratio;
+      if (bound.shortfall_bytes <= 0 && is_of_kind(&strategy, k)) ratios[k][count[k]++] = ratio;
   }
   printf("bound / simulated   n     min   p10  median  p90  max\n");
   for (int k = 0; k < KINDS; k++)
