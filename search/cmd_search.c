@@ -21,7 +21,8 @@ typedef struct session {
   const char *command;
   pl_provenance provenance;
   pl_search_file *file; /* rank 0's; NULL = none */
-  pl_error damage;      /* of the file to be resumed, found before MPI started */
+  pl_interrupt interrupt;
+  pl_error damage; /* of the file to be resumed, found before MPI started */
   pl_result_row *known;
   uint32_t n_known;
   pl_search_problem problem;
@@ -50,8 +51,10 @@ static pl_code open_file(session *own, pl_error *error) {
   PL_TRY(pl_command_refuse_input(path, options->job.model_path, error));
   if (own->damage.code != PL_OK) return pl_fail(error, own->damage.code, "%s", own->damage.message);
   describe(own);
-  return pl_search_file_create(path, &own->provenance, options->run.force, options->run.resume, &own->base.arena,
-                               &own->file, &own->known, &own->n_known, error);
+  pl_search_file_create(path, &own->provenance, options->run.force, options->run.resume, &own->base.arena, &own->file,
+                        &own->known, &own->n_known, error);
+  if (error->code == PL_OK && own->n_known > 0) atomic_store(&own->interrupt.has_rows, true);
+  return error->code;
 }
 
 /* Rank 0's known rows, to all. */
@@ -76,7 +79,9 @@ static pl_code share_known(session *own, MPI_Comm comm, pl_error *error) {
 
 static pl_code append(void *context, uint32_t count, const pl_result_row *rows, pl_error *error) {
   session *own = context;
-  return pl_search_file_append(own->file, count, rows, error);
+  PL_TRY(pl_search_file_append(own->file, count, rows, error));
+  atomic_store(&own->interrupt.has_rows, true);
+  return PL_OK;
 }
 
 /* ---- the phases ---- */
@@ -178,10 +183,15 @@ int pl_cmd_search(int argc, char **argv) {
   int status;
   if (error.code == PL_OK) pl_search_options_parse(argc, argv, silent, &own.options, &error);
   if (error.code == PL_OK) pl_results_vet(&own.options.run, silent, &own.damage);
+  own.interrupt = (pl_interrupt){.command = "search", .path = own.options.run.output, .silent = silent};
+  if (error.code == PL_OK && own.interrupt.path != NULL)
+    own.interrupt.again = pl_run_options_again(own.command, own.interrupt.path, &own.base.arena);
+  if (own.interrupt.path != NULL && own.interrupt.again == NULL) pl_fail_memory(&error, "the command line");
   if (error.code != PL_OK) {
     status = silent ? pl_code_exit_status(error.code) : pl_command_report("search", &error);
   } else {
-    const pl_mpi_command command = {.name = "search", .session = &own, .run = run, .print = print};
+    const pl_mpi_command command = {
+        .name = "search", .session = &own, .run = run, .print = print, .interrupt = &own.interrupt};
     status = pl_mpi_command_run(&command);
   }
   pl_space_session_release(&own.base);

@@ -10,8 +10,10 @@
 #include "core/child.h"
 #include "core/command.h"
 #include "core/command_line.h"
+#include "core/printable.h"
 #include "core/units.h"
 #include "search/column_text.h"
+#include "search/run_options.h"
 #include "search/selection.h"
 
 enum {
@@ -144,7 +146,14 @@ static table_column table_form(uint32_t column) {
   return form;
 }
 
-enum { CELL_BYTES = PL_RESULT_WIDEST_BYTES + 8 };
+enum { CELL_BYTES = 6 * PL_RESULT_WIDEST_BYTES + 8 }; /* an escape takes up to six bytes for one */
+
+/* A value for people and terminals: texts in a file that is not ours may hold anything. */
+static size_t printable_text(const pl_column_info *info, const void *value, char text[CELL_BYTES]) {
+  char exact[PL_RESULT_WIDEST_BYTES + 8];
+  pl_column_text(info, value, exact, sizeof exact);
+  return strlen(pl_printable(exact, text, CELL_BYTES));
+}
 
 static pl_code cell(session *own, uint32_t column, uint32_t row, char text[CELL_BYTES], pl_error *error) {
   _Alignas(8) unsigned char value[PL_RESULT_WIDEST_BYTES];
@@ -156,7 +165,7 @@ static pl_code cell(session *own, uint32_t column, uint32_t row, char text[CELL_
   PL_TRY(pl_selection_value(&own->selection, column, row, value, error));
   if (info->type != PL_COLUMN_f64) {
     /* Boundaries of many chunks would push a line past any terminal; asked for by name they come whole. */
-    bool cut = pl_column_text(info, value, text, CELL_BYTES) > LONGEST_ASSIGN && own->options.columns == NULL;
+    bool cut = printable_text(info, value, text) > LONGEST_ASSIGN && own->options.columns == NULL;
     if (cut) memcpy(text + LONGEST_ASSIGN - 3, "...", 4);
     return PL_OK;
   }
@@ -230,7 +239,7 @@ static const char *column_name(uint32_t column) {
   return pl_result_columns[column].name;
 }
 
-/* No value of ours holds a comma, a quote or a line break but the text columns could in a damaged file. */
+/* Strategies hold commas; a text of a damaged file may hold quotes. */
 static void put_csv(FILE *out, const char *text) {
   if (strpbrk(text, ",\"\r\n") == NULL) {
     fputs(text, out);
@@ -256,7 +265,7 @@ static pl_code print_csv(session *own, pl_error *error) {
       snprintf(text, sizeof text, "%u", row);
       if (own->columns[k] != PL_RESULT_CANDIDATE) {
         PL_TRY(pl_selection_value(&own->selection, own->columns[k], row, value, error));
-        pl_column_text(&pl_result_columns[own->columns[k]], value, text, sizeof text);
+        printable_text(&pl_result_columns[own->columns[k]], value, text);
       }
       if (k) fputc(',', own->out);
       put_csv(own->out, text);
@@ -303,16 +312,20 @@ static pl_code print_json(session *own, pl_error *error) {
 /* ---- the command ---- */
 
 /* What the table leaves out is said; on stderr, beside formats that programs read. */
-static void print_notes(const session *own) {
+static void print_notes(session *own) {
   const pl_selection *s = &own->selection;
   uint32_t n = pl_results_reader_n_rows(own->reader);
   bool table = !own->options.json && !own->options.csv;
   FILE *stream = table ? own->out : own->notes;
   if (table) fprintf(stream, "\n%u of %u matching rows; %u candidates in the file\n", s->n_rows, s->n_matching, n);
   if (table && own->options.where == NULL) fputs("(only those that fit in memory; --where true shows all)\n", stream);
-  if (s->n_pending > 0)
-    fprintf(stream, "%s%u candidates are not computed yet; paceline sweep --resume goes on\n",
-            table ? "" : "paceline show: ", s->n_pending);
+  if (s->n_pending == 0) return;
+  fprintf(stream, "%s%u candidates are not computed yet; ", table ? "" : "paceline show: ", s->n_pending);
+  const char *command = pl_results_reader_command(own->reader, &own->arena);
+  if (command != NULL) command = pl_run_options_again(command, own->options.path, &own->arena);
+  fputs("this goes on: ", stream);
+  pl_printable_put(stream, command != NULL ? command : "the command that made the file, with --resume");
+  fputc('\n', stream);
 }
 
 /* In a process of its own: the file is anybody's, and nothing is printed of one that cannot be read to its end. */

@@ -21,6 +21,7 @@ typedef struct session {
   const char *command;
   pl_space space;
   int32_t *status; /* per candidate, as found in the file */
+  pl_interrupt interrupt;
   pl_error damage; /* of the file to be resumed, found before MPI started */
   pl_sweep_outcome outcome;
 } session;
@@ -78,7 +79,7 @@ static pl_code sweep(void *session_, MPI_Comm comm, pl_error *error) {
   session *own = session_;
   load(own, error);
   PL_TRY(pl_agree(comm, error));
-  if (pl_rank(comm) == 0) prepare(own, error);
+  if (pl_rank(comm) == 0 && prepare(own, error) == PL_OK) atomic_store(&own->interrupt.has_rows, true);
   PL_TRY(pl_agree(comm, error));
   pl_ranks_broadcast(comm, own->status, own->space.n_candidates * sizeof *own->status, 0);
   uint32_t n_threads = (uint32_t)own->options.run.n_threads;
@@ -117,11 +118,19 @@ int pl_cmd_sweep(int argc, char **argv) {
   int status;
   if (error.code == PL_OK) pl_sweep_options_parse(argc, argv, silent, &own.options, &error);
   if (error.code == PL_OK) pl_results_vet(&own.options.run, silent, &own.damage);
+  own.interrupt = (pl_interrupt){.command = "sweep", .path = own.options.run.output, .silent = silent};
+  if (error.code == PL_OK && own.interrupt.path != NULL)
+    own.interrupt.again = pl_run_options_again(own.command, own.interrupt.path, &own.base.arena);
+  if (own.interrupt.path != NULL && own.interrupt.again == NULL) pl_fail_memory(&error, "the command line");
   if (error.code != PL_OK) {
     status = silent ? pl_code_exit_status(error.code) : pl_command_report("sweep", &error);
   } else {
-    const pl_mpi_command command = {
-        .name = "sweep", .session = &own, .run = sweep, .print = print, .split = &own.outcome.split};
+    const pl_mpi_command command = {.name = "sweep",
+                                    .session = &own,
+                                    .run = sweep,
+                                    .print = print,
+                                    .split = &own.outcome.split,
+                                    .interrupt = &own.interrupt};
     status = pl_mpi_command_run(&command);
   }
   pl_space_session_release(&own.base);

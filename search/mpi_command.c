@@ -22,15 +22,22 @@ static int run(const pl_mpi_command *command, MPI_Comm comm, pl_error *error) {
   return finish(command, comm, error);
 }
 
-int pl_mpi_command_run(const pl_mpi_command *command) {
+static int run_over_mpi(const pl_mpi_command *command) {
   pl_error error = PL_ERROR_INIT;
-  signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error of a write, not a death */
-  if (!pl_ranks_are_launched()) return run(command, PL_ALONE, &error);
   int provided;
   MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided);
   if (provided < MPI_THREAD_FUNNELED)
     pl_fail(&error, PL_UNSUPPORTED, "this MPI does not allow threads (MPI_THREAD_FUNNELED)");
   int status = run(command, MPI_COMM_WORLD, &error);
   MPI_Finalize();
+  return status;
+}
+
+int pl_mpi_command_run(const pl_mpi_command *command) {
+  pl_error error = PL_ERROR_INIT;
+  signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error of a write, not a death */
+  pl_interrupt_start(command->interrupt);
+  int status = pl_ranks_are_launched() ? run_over_mpi(command) : run(command, PL_ALONE, &error);
+  pl_interrupt_stop(command->interrupt);
   return status;
 }

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "core/status.h"
+#include "search/interrupt.h"
 #include "search/ranks.h"
 
 typedef struct pl_mpi_command {
@@ -17,6 +18,7 @@ typedef struct pl_mpi_command {
   pl_code (*print)(void *session, pl_error *error);
   /* Some ranks can no longer meet the others: only MPI_Abort ends this without a hang. NULL = never. */
   const bool *split;
+  pl_interrupt *interrupt; /* from before MPI to the end of the command */
 } pl_mpi_command;
 
 /* MPI from initialisation to end, MPI_THREAD_FUNNELED; returns the exit status, the same on all ranks. */

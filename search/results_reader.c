@@ -123,6 +123,19 @@ pl_code pl_results_reader_rows(pl_results_reader *reader, uint32_t first, uint32
   return code;
 }
 
+const char *pl_results_reader_command(pl_results_reader *reader, pl_arena *arena) {
+  hid_t attribute = H5Aopen(reader->file, "command", H5P_DEFAULT);
+  if (attribute < 0) return NULL;
+  hid_t type = H5Aget_type(attribute);
+  char *text = NULL;
+  bool good = H5Tis_variable_str(type) > 0 && H5Aread(attribute, type, &text) >= 0 && text != NULL;
+  const char *copy = good ? pl_arena_strdup(arena, text) : NULL;
+  if (text != NULL) H5free_memory(text);
+  H5Tclose(type);
+  H5Aclose(attribute);
+  return copy;
+}
+
 static bool can_read(hid_t attribute, hid_t type) {
   _Alignas(16) unsigned char value[64];
   char *text = NULL;

@@ -27,6 +27,8 @@ pl_code pl_results_reader_element(pl_results_reader *reader, const pl_column_inf
                                   pl_error *error);
 /* All columns of one row but features and those of searches. */
 pl_code pl_results_reader_row(pl_results_reader *reader, uint32_t row, pl_result_row *result, pl_error *error);
+/* The recorded command line (search/run_options.h), in `arena`; NULL: there is none, or no memory. */
+const char *pl_results_reader_command(pl_results_reader *reader, pl_arena *arena);
 /* Reads every attribute of the root group, and keeps none: whether they can be read. */
 pl_code pl_results_reader_check_attributes(pl_results_reader *reader, pl_error *error);
 /* Rows first .. first + count - 1 with all columns but features; those of searches into `values`, to which the rows

@@ -87,3 +87,8 @@ const char *pl_run_options_command(const char *command, int argc, char **argv, p
   }
   return text;
 }
+
+const char *pl_run_options_again(const char *command, const char *path, pl_arena *arena) {
+  const char *quoted = pl_command_quote(path, arena);
+  return quoted != NULL ? pl_arena_printf(arena, "%s -o %s --resume", command, quoted) : NULL;
+}

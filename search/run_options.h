@@ -24,5 +24,8 @@ pl_code pl_run_options_check(const pl_run_options *options, pl_error *error);
  * --progress, --quiet, --json, --top), so that runs that must give the same bytes record the same text. Call it before
  * the parse, which reorders argv; in `arena`, NULL when out of memory. */
 const char *pl_run_options_command(const char *command, int argc, char **argv, pl_arena *arena);
+/* The command line that goes on with the results file at `path`, of which `command` is the recorded one; NULL when out
+ * of memory. */
+const char *pl_run_options_again(const char *command, const char *path, pl_arena *arena);
 
 #endif

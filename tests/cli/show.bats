@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
 # paceline show: table, CSV and JSON of a results file; one line and exit status 2 for what is wrong.
 
+bats_require_minimum_version 1.5.0
+
 setup_file() {
   export OMPI_MCA_btl=self,vader OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
   export FILE=$BATS_FILE_TMPDIR/sweep.h5
@@ -48,9 +50,34 @@ assert shown["rows"][0]["status"] == "done" and len(shown["rows"][0]["run_digest
   /usr/bin/python3 -c 'import h5py, sys; h5py.File(sys.argv[1], "r+")["status"][:100] = 0' "$BATS_TEST_TMPDIR/partial.h5"
   run "$PACELINE" show "$BATS_TEST_TMPDIR/partial.h5" --top 3
   [ "$status" -eq 0 ]
-  [[ "$output" == *"100 candidates are not computed yet"* ]]
+  command=$(sed -n 's/^100 candidates are not computed yet; this goes on: paceline //p' <<< "$output")
+  [ "$command" = "sweep --platform platforms/amp-homogeneous.xml --model workloads/models/gpt2-345m.json --gbs 32 --mbs 1,2 --recompute none,full -o $BATS_TEST_TMPDIR/partial.h5 --resume" ]
   run "$PACELINE" show "$BATS_TEST_TMPDIR/partial.h5" --csv --where "status == 'pending'" --columns candidate
   [ "$(grep -c '^[0-9]*$' <<< "$output")" -eq 100 ]
+}
+
+@test "nothing of a file that cannot be read to its end" {
+  cp "$FILE" "$BATS_TEST_TMPDIR/lacking.h5"
+  /usr/bin/python3 -c 'import h5py, sys; del h5py.File(sys.argv[1], "r+")["mbs"]' "$BATS_TEST_TMPDIR/lacking.h5"
+  for form in --json --csv; do refused "has no column 'mbs'" "$BATS_TEST_TMPDIR/lacking.h5" $form; done
+}
+
+@test "what a terminal should not get is escaped" {
+  cp "$FILE" "$BATS_TEST_TMPDIR/texts.h5"
+  /usr/bin/python3 -c '
+import h5py, sys
+file = h5py.File(sys.argv[1], "r+")
+file["assign"][:] = b"\x1b[31m\xe2\x80\xae,\xff\n"
+file["status"][:100] = 0
+file.attrs["command"] = "paceline sweep \x1b[2J"' "$BATS_TEST_TMPDIR/texts.h5"
+  for form in --columns=assign "--csv --columns=assign" --json; do
+    run --separate-stderr "$PACELINE" show "$BATS_TEST_TMPDIR/texts.h5" --top 2 $form
+    [ "$status" -eq 0 ]
+    [[ "$output" == *'\u001b[31m\u202e,'* ]] || { echo "$form: $output"; return 1; }
+    if LC_ALL=C grep -qP '[\x00-\x09\x0b-\x1f\x7f]|\xe2\x80\xae|\xff' <<< "$output$stderr"; then echo "$form"; return 1; fi
+    [[ "$output$stderr" == *'paceline sweep \u001b[2J -o '* ]]
+    if [ "$form" = --json ]; then /usr/bin/python3 -c 'import json, sys; json.load(sys.stdin)' <<< "$output"; fi
+  done
 }
 
 @test "wrong conditions, columns and files" {

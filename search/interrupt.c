@@ -1,0 +1,53 @@
+/* See search/interrupt.h. */
+#include "search/interrupt.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "core/partial_file.h"
+
+static void say(const pl_interrupt *interrupt) {
+  if (interrupt->path == NULL) {
+    dprintf(STDERR_FILENO, "paceline %s: interrupted\n", interrupt->command);
+  } else if (!atomic_load(&interrupt->has_rows)) {
+    dprintf(STDERR_FILENO, "paceline %s: interrupted; nothing was written to %s\n", interrupt->command,
+            interrupt->path);
+  } else {
+    dprintf(STDERR_FILENO, "paceline %s: interrupted; what is done is in %s, and this goes on: %s\n",
+            interrupt->command, interrupt->path, interrupt->again);
+  }
+}
+
+static void *wait_for_it(void *context) {
+  pl_interrupt *interrupt = context;
+  int which, ignored;
+  if (sigwait(&interrupt->signals, &which) != 0) return NULL;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &ignored);
+  if (interrupt->path != NULL && !interrupt->silent) pl_partial_remove_own(interrupt->path);
+  if (!interrupt->silent) say(interrupt);
+  signal(which, SIG_DFL);
+  pthread_sigmask(SIG_UNBLOCK, &interrupt->signals, NULL);
+  raise(which);
+  return NULL;
+}
+
+void pl_interrupt_start(pl_interrupt *interrupt) {
+  static const int which[] = {SIGINT, SIGTERM, SIGHUP};
+  sigemptyset(&interrupt->signals);
+  for (size_t i = 0; i < sizeof which / sizeof which[0]; i++) {
+    struct sigaction action;
+    if (sigaction(which[i], NULL, &action) == 0 && action.sa_handler == SIG_DFL)
+      sigaddset(&interrupt->signals, which[i]);
+  }
+  pthread_sigmask(SIG_BLOCK, &interrupt->signals, &interrupt->before);
+  interrupt->is_waiting = pthread_create(&interrupt->thread, NULL, wait_for_it, interrupt) == 0;
+  if (!interrupt->is_waiting) pthread_sigmask(SIG_SETMASK, &interrupt->before, NULL);
+}
+
+void pl_interrupt_stop(pl_interrupt *interrupt) {
+  if (!interrupt->is_waiting) return;
+  pthread_cancel(interrupt->thread);
+  pthread_join(interrupt->thread, NULL);
+  pthread_sigmask(SIG_SETMASK, &interrupt->before, NULL);
+  interrupt->is_waiting = false;
+}
