@@ -33,13 +33,15 @@ bool pl_code_point_is_printable(uint32_t code_point) {
 }
 
 const char *pl_printable_end(const char *text) {
-  while (*text != '\0') {
+  for (;;) {
+    while (*text >= ' ' && *text < 0x7f) /* nearly all there is */
+      text++;
+    if (*text == '\0') return text;
     uint32_t code_point;
     size_t n = pl_utf8_next(text, &code_point);
     if (!pl_code_point_is_printable(code_point)) return text;
     text += n;
   }
-  return text;
 }
 
 static void escape(uint32_t code_point, unsigned char byte, char out[ESCAPE_BYTES]) {

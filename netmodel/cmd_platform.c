@@ -18,13 +18,13 @@
 
 typedef struct request {
   const char *profile_folder, *svg;
-  bool json, force;
+  bool json, force, simgrid;
   char **files;
   int n_files;
   pl_error error;
 } request;
 
-enum { KEY_JSON = 256, KEY_SVG, KEY_FORCE, KEY_DEVICES };
+enum { KEY_JSON = 256, KEY_SVG, KEY_FORCE, KEY_DEVICES, KEY_SIMGRID };
 
 #define COMMON_OPTIONS                                                                                                 \
   {"json", KEY_JSON, NULL, 0, "Print JSON", 0}, {                                                                      \
@@ -34,7 +34,10 @@ enum { KEY_JSON = 256, KEY_SVG, KEY_FORCE, KEY_DEVICES };
         0                                                                                                              \
   }
 
-static const struct argp_option check_options[] = {COMMON_OPTIONS, {0}};
+static const struct argp_option check_options[] = {
+    COMMON_OPTIONS,
+    {"simgrid", KEY_SIMGRID, NULL, 0, "Load the files with SimGrid as well and compare everything", 0},
+    {0}};
 static const struct argp_option show_options[] = {
     COMMON_OPTIONS,
     {"svg", KEY_SVG, "OUT", 0, "Draw the hierarchy into the file OUT instead", 0},
@@ -49,6 +52,9 @@ static error_t parse_option(int key, char *argument, struct argp_state *state) {
     return 0;
   case KEY_SVG:
     r->svg = argument;
+    return 0;
+  case KEY_SIMGRID:
+    r->simgrid = true;
     return 0;
   case KEY_FORCE:
     r->force = true;
@@ -88,10 +94,19 @@ static const struct argp show_argp = {
 
 /* ---- one file ---- */
 
+static pl_code check_same(const request *r, const pl_platform *platform, pl_error *error) {
+  pl_platform *other;
+  PL_TRY(pl_platform_load_by_simgrid(pl_platform_cluster(platform)->path, r->profile_folder, &other, error));
+  pl_code code = pl_platform_check_same(platform, other, error);
+  pl_platform_destroy(other);
+  return code;
+}
+
 static pl_code check_file(const request *r, const char *path, pl_error *error) {
   pl_platform *platform;
   PL_TRY(pl_platform_load(path, r->profile_folder, &platform, error));
-  pl_code code = pl_platform_check(platform, error);
+  pl_code code = r->simgrid && !pl_platform_is_from_simgrid(platform) ? check_same(r, platform, error)
+                                                                      : pl_platform_check(platform, error);
   if (code == PL_OK && r->json) {
     pl_json json;
     pl_json_init(&json, stdout, false);

@@ -1,10 +1,11 @@
-/* See netmodel/platform.h. The order of a load: read the file, scan it (platform_scan.h), load the profiles it names,
- * and only then hand it to SimGrid: nearly every mistake is found before SimGrid, which can load once per process at a
- * time, is touched. */
+/* See netmodel/platform.h. The order of a load: read the file, scan it (platform_scan.h) into a tree of zones
+ * (zone_tree.h), load the profiles it names, and only if the tree does not understand the file hand it to SimGrid:
+ * nearly every mistake is found before SimGrid, which can load once per process at a time, is touched. */
 #include "netmodel/platform.h"
 
 #include <errno.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,10 +19,20 @@
 #include "netmodel/platform_scan.h"
 #include "netmodel/route_cache.h"
 #include "netmodel/simgrid_shim.h"
+#include "netmodel/zone_tree.h"
+
+/* Apart from the platform, which is const once it is loaded. */
+typedef struct simgrid_side {
+  pthread_mutex_t mutex;
+  pl_shim *shim; /* NULL until SimGrid is needed */
+} simgrid_side;
 
 struct pl_platform {
-  pl_arena arena; /* every array and string of the cluster */
-  pl_shim *shim;
+  pl_arena arena;           /* every array and string of the cluster */
+  const pl_zone_tree *tree; /* NULL: SimGrid has the parts and routes */
+  simgrid_side *simgrid;
+  pl_shim_parts parts;
+  uint64_t text_digest;
   pl_platform_scan scan;   /* sorted by host */
   const uint32_t *host_of; /* device -> host of the shim */
   const pl_platform_zone *zones;
@@ -67,10 +78,15 @@ static pl_code read_file(const char *path, char **text, size_t *size, pl_error *
   return code;
 }
 
-static pl_code scan_text(pl_platform *platform, const char *path, const platform_text *file, pl_digest *digest,
-                         pl_error *error) {
-  PL_TRY(pl_platform_scan_text(path, file->text, file->size, NULL, &platform->arena, &platform->scan, error));
-  pl_digest_bytes(digest, file->text, file->size);
+/* *tree: NULL if it does not understand the file, or by_simgrid. */
+static pl_code scan_text(pl_platform *platform, const char *path, const platform_text *file, bool by_simgrid,
+                         pl_zone_tree **tree, pl_error *error) {
+  *tree = by_simgrid ? NULL : pl_zone_tree_take(&platform->arena);
+  if (!by_simgrid && *tree == NULL) return pl_fail_memory(error, "the platform");
+  const pl_platform_sink sink = by_simgrid ? (pl_platform_sink){0} : pl_zone_tree_sink(*tree);
+  PL_TRY(pl_platform_scan_text(path, file->text, file->size, by_simgrid ? NULL : &sink, &platform->arena,
+                               &platform->scan, error));
+  platform->text_digest = pl_hash_bytes(file->text, file->size, 0);
   if (platform->scan.n_devices > 0) return PL_OK;
   return pl_fail(error, PL_BAD_INPUT,
                  "%s: no GPU in it: mark each <host> that is one with <prop id=\"device\" value=\"PROFILE\"/>", path);
@@ -140,7 +156,7 @@ static pl_code from_shim(pl_shim_status status, const char *message, pl_error *e
   return pl_fail(error, PL_BAD_INPUT, "%s", message);
 }
 
-static pl_code load_simgrid(pl_platform *platform, const char *path, const platform_text *file, pl_error *error) {
+static pl_code load_simgrid(const char *path, const platform_text *file, pl_shim **shim, pl_error *error) {
   char message[PL_ERROR_MESSAGE_BYTES] = "", copy_path[PL_COPY_PATH_BYTES];
   pl_arena scratch;
   int copy;
@@ -148,7 +164,7 @@ static pl_code load_simgrid(pl_platform *platform, const char *path, const platf
   pl_code code = pl_platform_copy_open(path, file->text, file->size, &scratch, &copy, copy_path, error);
   pl_arena_release(&scratch);
   PL_TRY(code);
-  pl_shim_status status = pl_shim_load(copy_path, path, &platform->shim, message, sizeof message);
+  pl_shim_status status = pl_shim_load(copy_path, path, shim, message, sizeof message);
   close(copy);
   return from_shim(status, message, error);
 }
@@ -168,8 +184,7 @@ static pl_link_kind kind_of(const pl_shim_link *link) {
 
 static pl_code convert_link(pl_platform *platform, const char *path, uint32_t index, pl_link *link, uint32_t *zone,
                             pl_error *error) {
-  pl_shim_link given;
-  pl_shim_get_link(platform->shim, index, &given);
+  const pl_shim_link given = platform->parts.links[index];
   *zone = given.zone;
   if (!given.is_shareable)
     return pl_fail(error, PL_UNSUPPORTED, "%s: link '%s' is neither SHARED, SPLITDUPLEX nor FATPIPE", path, given.name);
@@ -189,7 +204,7 @@ static pl_code convert_link(pl_platform *platform, const char *path, uint32_t in
 }
 
 static pl_code convert_links(pl_platform *platform, const char *path, pl_error *error) {
-  uint32_t n = pl_shim_link_count(platform->shim);
+  uint32_t n = platform->parts.n_links;
   pl_link *links = PL_TAKE(&platform->arena, pl_link, n);
   uint32_t *zones = PL_TAKE(&platform->arena, uint32_t, n);
   if (links == NULL || zones == NULL) return pl_fail_memory(error, "the links of the platform");
@@ -203,10 +218,9 @@ static pl_code convert_links(pl_platform *platform, const char *path, pl_error *
 
 /* Devices in each zone. */
 static uint32_t *count_devices(pl_platform *platform) {
-  uint32_t *counts = PL_TAKE(&platform->arena, uint32_t, pl_shim_zone_count(platform->shim));
-  for (uint32_t i = 0; counts != NULL && i < pl_shim_host_count(platform->shim); i++) {
-    pl_shim_host host;
-    pl_shim_get_host(platform->shim, i, &host);
+  uint32_t *counts = PL_TAKE(&platform->arena, uint32_t, platform->parts.n_zones);
+  for (uint32_t i = 0; counts != NULL && i < platform->parts.n_hosts; i++) {
+    const pl_shim_host host = platform->parts.hosts[i];
     counts[host.zone] += host.device != NULL;
   }
   return counts;
@@ -214,14 +228,13 @@ static uint32_t *count_devices(pl_platform *platform) {
 
 /* The zones that have devices become the nodes, in file order. */
 static pl_code make_nodes(pl_platform *platform, pl_error *error) {
-  uint32_t n_zones = pl_shim_zone_count(platform->shim), n_nodes = 0, first = 0;
+  uint32_t n_zones = platform->parts.n_zones, n_nodes = 0, first = 0;
   const uint32_t *counts = count_devices(platform);
   pl_platform_zone *zones = PL_TAKE(&platform->arena, pl_platform_zone, n_zones);
   pl_node_info *nodes = PL_TAKE(&platform->arena, pl_node_info, n_zones);
   if (counts == NULL || zones == NULL || nodes == NULL) return pl_fail_memory(error, "the nodes of the platform");
   for (uint32_t z = 0; z < n_zones; z++) {
-    pl_shim_zone zone;
-    pl_shim_get_zone(platform->shim, z, &zone);
+    const pl_shim_zone zone = platform->parts.zones[z];
     zones[z] = (pl_platform_zone){
         .name = pl_arena_strdup(&platform->arena, zone.name), .parent = zone.parent, .node = PL_NONE};
     if (counts[z] == 0) continue;
@@ -244,9 +257,8 @@ static pl_code place_devices(pl_platform *platform, pl_error *error) {
   uint32_t *host_of = PL_TAKE(&platform->arena, uint32_t, cluster->n_devices);
   if (devices == NULL || host_of == NULL) return pl_fail_memory(error, "the devices of the platform");
   pl_node_info *nodes = (pl_node_info *)cluster->nodes; /* ours until the load is over */
-  for (uint32_t i = 0; i < pl_shim_host_count(platform->shim); i++) {
-    pl_shim_host host;
-    pl_shim_get_host(platform->shim, i, &host);
+  for (uint32_t i = 0; i < platform->parts.n_hosts; i++) {
+    const pl_shim_host host = platform->parts.hosts[i];
     if (host.device == NULL) continue;
     uint32_t node = platform->zones[host.zone].node, local = nodes[node].n_devices++;
     uint32_t device = nodes[node].first_device + local;
@@ -269,9 +281,8 @@ static bool is_socket(const pl_shim_host *host) {
 
 static uint32_t count_sockets(const pl_platform *platform) {
   uint32_t n = 0;
-  for (uint32_t i = 0; i < pl_shim_host_count(platform->shim); i++) {
-    pl_shim_host host;
-    pl_shim_get_host(platform->shim, i, &host);
+  for (uint32_t i = 0; i < platform->parts.n_hosts; i++) {
+    const pl_shim_host host = platform->parts.hosts[i];
     n += is_socket(&host);
   }
   return n;
@@ -280,9 +291,8 @@ static uint32_t count_sockets(const pl_platform *platform) {
 static pl_code list_sockets(pl_platform *platform, pl_error *error) {
   pl_platform_socket *sockets = PL_TAKE(&platform->arena, pl_platform_socket, count_sockets(platform));
   if (sockets == NULL) return pl_fail_memory(error, "the CPU sockets of the platform");
-  for (uint32_t i = 0; i < pl_shim_host_count(platform->shim); i++) {
-    pl_shim_host host;
-    pl_shim_get_host(platform->shim, i, &host);
+  for (uint32_t i = 0; i < platform->parts.n_hosts; i++) {
+    const pl_shim_host host = platform->parts.hosts[i];
     if (!is_socket(&host)) continue;
     sockets[platform->n_sockets++] = (pl_platform_socket){.name = pl_arena_strdup(&platform->arena, host.name),
                                                           .cpu = pl_arena_strdup(&platform->arena, host.cpu),
@@ -322,12 +332,22 @@ static pl_code fail_route(const pl_platform *platform, uint32_t source, uint32_t
                  platform->cluster.path, from, to, why[0] != '\0' ? ": " : "", why);
 }
 
+static pl_shim_status find_route(const pl_platform *platform, uint32_t source_host, uint32_t destination_host,
+                                 uint32_t *links, uint32_t *n_links, char message[256]) {
+  message[0] = '\0';
+  if (platform->tree != NULL)
+    return pl_zone_tree_route(platform->tree, source_host, destination_host, links, PL_ROUTE_LINKS_MAX, n_links,
+                              message, 256);
+  return pl_shim_route(platform->simgrid->shim, source_host, destination_host, links, PL_ROUTE_LINKS_MAX, n_links,
+                       message, 256);
+}
+
 static pl_code resolve_route(void *context, uint32_t source, uint32_t destination, uint32_t *links, uint32_t *n_links,
                              pl_error *error) {
   const pl_platform *platform = context;
-  char message[256] = "";
-  pl_shim_status status = pl_shim_route(platform->shim, platform->host_of[source], platform->host_of[destination],
-                                        links, PL_ROUTE_LINKS_MAX, n_links, message, sizeof message);
+  char message[256];
+  pl_shim_status status =
+      find_route(platform, platform->host_of[source], platform->host_of[destination], links, n_links, message);
   if (status == PL_SHIM_REFUSED) return fail_route(platform, source, destination, message, error);
   PL_TRY(from_shim(status, message, error));
   return *n_links > 0 ? PL_OK : fail_route(platform, source, destination, "", error);
@@ -335,9 +355,9 @@ static pl_code resolve_route(void *context, uint32_t source, uint32_t destinatio
 
 pl_code pl_platform_socket_route(const pl_platform *platform, uint32_t device, uint32_t socket, uint32_t *links,
                                  uint32_t *n_links, pl_error *error) {
-  char message[256] = "";
-  pl_shim_status status = pl_shim_route(platform->shim, platform->host_of[device], platform->sockets[socket].host,
-                                        links, PL_ROUTE_LINKS_MAX, n_links, message, sizeof message);
+  char message[256];
+  pl_shim_status status =
+      find_route(platform, platform->host_of[device], platform->sockets[socket].host, links, n_links, message);
   if (status != PL_SHIM_REFUSED) return from_shim(status, message, error);
   *n_links = 0;
   return PL_OK;
@@ -345,15 +365,30 @@ pl_code pl_platform_socket_route(const pl_platform *platform, uint32_t device, u
 
 /* ---- the whole ---- */
 
+static pl_code take_parts(pl_platform *platform, const char *path, const platform_text *file, pl_zone_tree *tree,
+                          pl_error *error) {
+  if (tree != NULL && pl_zone_tree_finish(tree) == NULL) {
+    platform->tree = tree;
+    pl_zone_tree_parts(tree, &platform->parts);
+    return PL_OK;
+  }
+  if (platform->arena.failed) return pl_fail_memory(error, "the platform");
+  PL_TRY(load_simgrid(path, file, &platform->simgrid->shim, error));
+  pl_shim_get_parts(platform->simgrid->shim, &platform->parts);
+  return PL_OK;
+}
+
 static pl_code load_text(pl_platform *platform, const char *path, const platform_text *file, const char *profile_folder,
-                         pl_error *error) {
+                         bool by_simgrid, pl_error *error) {
   pl_digest digest;
+  pl_zone_tree *tree;
   pl_digest_init(&digest);
+  pl_digest_bytes(&digest, file->text, file->size);
   platform->cluster.path = pl_arena_strdup(&platform->arena, path);
   if (platform->cluster.path == NULL) return pl_fail_memory(error, "the platform");
-  PL_TRY(scan_text(platform, path, file, &digest, error));
+  PL_TRY(scan_text(platform, path, file, by_simgrid, &tree, error));
   PL_TRY(load_profiles(platform, path, profile_folder, &digest, error));
-  PL_TRY(load_simgrid(platform, path, file, error));
+  PL_TRY(take_parts(platform, path, file, tree, error));
   PL_TRY(make_cluster(platform, path, error));
   pl_platform_scan_sort(&platform->scan, &platform->arena);
   pl_cluster *cluster = &platform->cluster;
@@ -365,20 +400,29 @@ static pl_code load_text(pl_platform *platform, const char *path, const platform
   return PL_OK;
 }
 
-static pl_code load(pl_platform *platform, const char *path, const char *profile_folder, pl_error *error) {
+static pl_code load(pl_platform *platform, const char *path, const char *profile_folder, bool by_simgrid,
+                    pl_error *error) {
   platform_text file;
   pl_code code = read_file(path, &file.text, &file.size, error);
-  if (code == PL_OK) code = load_text(platform, path, &file, profile_folder, error);
+  if (code == PL_OK) code = load_text(platform, path, &file, profile_folder, by_simgrid, error);
   free(file.text);
   return code;
 }
 
-pl_code pl_platform_load(const char *path, const char *profile_folder, pl_platform **platform, pl_error *error) {
+static pl_code load_by(const char *path, const char *profile_folder, bool by_simgrid, pl_platform **platform,
+                       pl_error *error) {
   *platform = NULL;
   pl_platform *made = calloc(1, sizeof *made);
-  if (made == NULL) return pl_fail_memory(error, "the platform");
+  simgrid_side *side = calloc(1, sizeof *side);
+  if (made == NULL || side == NULL) {
+    free(made);
+    free(side);
+    return pl_fail_memory(error, "the platform");
+  }
+  pthread_mutex_init(&side->mutex, NULL);
+  made->simgrid = side;
   pl_arena_init(&made->arena, 0);
-  pl_code code = load(made, path, profile_folder, error);
+  pl_code code = load(made, path, profile_folder, by_simgrid, error);
   if (code == PL_OK)
     *platform = made;
   else
@@ -386,10 +430,43 @@ pl_code pl_platform_load(const char *path, const char *profile_folder, pl_platfo
   return code;
 }
 
+pl_code pl_platform_load(const char *path, const char *profile_folder, pl_platform **platform, pl_error *error) {
+  return load_by(path, profile_folder, false, platform, error);
+}
+
+pl_code pl_platform_load_by_simgrid(const char *path, const char *profile_folder, pl_platform **platform,
+                                    pl_error *error) {
+  return load_by(path, profile_folder, true, platform, error);
+}
+
+static pl_code load_side(const pl_platform *platform, pl_error *error) {
+  const char *path = platform->cluster.path;
+  platform_text file;
+  pl_code code = read_file(path, &file.text, &file.size, error);
+  if (code == PL_OK && pl_hash_bytes(file.text, file.size, 0) != platform->text_digest)
+    code = pl_fail(error, PL_BAD_INPUT, "%s: has changed since it was read", path);
+  if (code == PL_OK) code = load_simgrid(path, &file, &platform->simgrid->shim, error);
+  free(file.text);
+  return code;
+}
+
+pl_code pl_platform_need_simgrid(const pl_platform *platform, pl_error *error) {
+  pthread_mutex_lock(&platform->simgrid->mutex);
+  pl_code code = platform->simgrid->shim == NULL ? load_side(platform, error) : PL_OK;
+  pthread_mutex_unlock(&platform->simgrid->mutex);
+  return code;
+}
+
+bool pl_platform_is_from_simgrid(const pl_platform *platform) {
+  return platform->tree == NULL;
+}
+
 void pl_platform_destroy(pl_platform *platform) {
   if (platform == NULL) return;
   pl_route_cache_destroy(platform->routes);
-  pl_shim_destroy(platform->shim);
+  pl_shim_destroy(platform->simgrid->shim);
+  pthread_mutex_destroy(&platform->simgrid->mutex);
+  free(platform->simgrid);
   pl_arena_release(&platform->arena);
   free(platform);
 }

@@ -278,6 +278,19 @@ static void open_next(scanner *s, const char *element, const char **attributes) 
   }
 }
 
+static bool has_quantities(const char *element) {
+  return strcmp(element, "link") == 0 || strcmp(element, "cluster") == 0 || strcmp(element, "cabinet") == 0 ||
+         strcmp(element, "backbone") == 0;
+}
+
+static void check_quantities(scanner *s, const char *element, const char **attributes) {
+  static const char *const rates[] = {"bandwidth", "bw", "bb_bw"}, *const delays[] = {"latency", "lat", "bb_lat"};
+  for (int i = 0; i < 3; i++) {
+    check_quantity(s, element, attributes, rates[i], false);
+    check_quantity(s, element, attributes, delays[i], true);
+  }
+}
+
 static void on_start(void *data, const char *element, const char **attributes) {
   scanner *s = data;
   if (s->code != PL_OK) return;
@@ -289,11 +302,7 @@ static void on_start(void *data, const char *element, const char **attributes) {
   if (s->depth == 0) check_root(s, element, attributes);
   if (s->code == PL_OK) check_words(s, element, attributes);
   if (s->code == PL_OK) refuse_unsupported(s, element, attributes);
-  static const char *const rates[] = {"bandwidth", "bw", "bb_bw"}, *const delays[] = {"latency", "lat", "bb_lat"};
-  for (int i = 0; i < 3; i++) {
-    check_quantity(s, element, attributes, rates[i], false);
-    check_quantity(s, element, attributes, delays[i], true);
-  }
+  if (has_quantities(element)) check_quantities(s, element, attributes);
   if (s->code == PL_OK && s->depth > 0) check_size(s, element, attributes);
   if (s->code == PL_OK && strcmp(element, "prop") == 0) check_property(s, attributes);
   if (s->code == PL_OK && is_route(element)) check_route(s, element, attributes);

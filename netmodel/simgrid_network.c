@@ -215,6 +215,7 @@ pl_code pl_simgrid_run(const pl_platform *platform, const pl_graph *graph, pl_sh
                        const pl_engine_options *options, pl_arena *arena, pl_engine_result *result, pl_error *error) {
   player play = {.graph = graph, .cluster = pl_platform_cluster(platform), .sharing = sharing};
   PL_TRY(refuse_what_simgrid_cannot(graph, error));
+  PL_TRY(pl_platform_need_simgrid(platform, error));
   PL_TRY(delays_take(play.cluster, &graph->transfers, sharing, arena, &play.delays_s, error));
   uint64_t room = 2 * (uint64_t)graph->n_tasks + 2; /* a completion and a flush each at most */
   size_t size = sizeof(run_record) + room * sizeof(record_entry);

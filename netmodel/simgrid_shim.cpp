@@ -224,6 +224,9 @@ pl_shim_status load(const char *path, const char *called, pl_shim &shim) {
   if (shim.engine->get_netzone_root() == nullptr)
     throw std::runtime_error(std::string(called) + ": there is no zone in it");
   shim.engine->seal_platform();
+  /* SimGrid 3.32 seals one platform per process (a static flag), and a Floyd zone that is not sealed has no shortest
+   * ways. */
+  shim.engine->get_netzone_root()->seal();
   zone_numbers zone_index;
   link_zones zones_of_links;
   number_zones(shim, shim.engine->get_netzone_root(), PL_SHIM_NONE, zone_index, zones_of_links);
@@ -328,23 +331,13 @@ PL_EXPORT void pl_shim_destroy(pl_shim *shim) {
   delete shim;
 }
 
-PL_EXPORT uint32_t pl_shim_zone_count(const pl_shim *shim) {
-  return static_cast<uint32_t>(shim->zones.size());
-}
-PL_EXPORT uint32_t pl_shim_host_count(const pl_shim *shim) {
-  return static_cast<uint32_t>(shim->hosts.size());
-}
-PL_EXPORT uint32_t pl_shim_link_count(const pl_shim *shim) {
-  return static_cast<uint32_t>(shim->links.size());
-}
-PL_EXPORT void pl_shim_get_zone(const pl_shim *shim, uint32_t index, pl_shim_zone *zone) {
-  *zone = shim->zones[index];
-}
-PL_EXPORT void pl_shim_get_host(const pl_shim *shim, uint32_t index, pl_shim_host *host) {
-  *host = shim->hosts[index];
-}
-PL_EXPORT void pl_shim_get_link(const pl_shim *shim, uint32_t index, pl_shim_link *link) {
-  *link = shim->links[index];
+PL_EXPORT void pl_shim_get_parts(const pl_shim *shim, pl_shim_parts *parts) {
+  *parts = {shim->zones.data(),
+            shim->hosts.data(),
+            shim->links.data(),
+            static_cast<uint32_t>(shim->zones.size()),
+            static_cast<uint32_t>(shim->hosts.size()),
+            static_cast<uint32_t>(shim->links.size())};
 }
 
 PL_EXPORT pl_shim_status pl_shim_route(const pl_shim *shim, uint32_t source_host, uint32_t destination_host,

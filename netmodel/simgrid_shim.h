@@ -61,6 +61,14 @@ typedef struct pl_shim_link {
   uint8_t is_shareable; /* 0: a policy that has no plain capacity (Wi-Fi, non-linear) */
 } pl_shim_link;
 
+/* Everything at once; the arrays belong to whoever made them. */
+typedef struct pl_shim_parts {
+  const pl_shim_zone *zones;
+  const pl_shim_host *hosts;
+  const pl_shim_link *links;
+  uint32_t n_zones, n_hosts, n_links;
+} pl_shim_parts;
+
 /* Makes SimGrid's engine and loads the platform at `path`, called `name` in messages; seals it, so that routes of every
  * routing kind can be asked for. SimGrid has one engine per process: a second load is possible after pl_shim_destroy of
  * the first, not before. The engine is configured as the reference network needs it (CM02, optim Full, no crosstraffic;
@@ -69,12 +77,7 @@ pl_shim_status pl_shim_load(const char *path, const char *name, pl_shim **shim, 
 void pl_shim_destroy(pl_shim *shim);
 
 /* Zones in file order (pre-order), hosts and links in the order in which the file makes them. */
-uint32_t pl_shim_zone_count(const pl_shim *shim);
-uint32_t pl_shim_host_count(const pl_shim *shim);
-uint32_t pl_shim_link_count(const pl_shim *shim);
-void pl_shim_get_zone(const pl_shim *shim, uint32_t index, pl_shim_zone *zone);
-void pl_shim_get_host(const pl_shim *shim, uint32_t index, pl_shim_host *host);
-void pl_shim_get_link(const pl_shim *shim, uint32_t index, pl_shim_link *link);
+void pl_shim_get_parts(const pl_shim *shim, pl_shim_parts *parts);
 
 /* Links of the route in crossing order as link indices; none, with PL_SHIM_OK, when a zone on the way has no route for
  * its stretch. Any thread, one at a time. Cost: 0.3 us where SimGrid's routing tables are Full, as much again for the

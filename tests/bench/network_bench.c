@@ -222,6 +222,7 @@ static int compare(const traffic *t, bench *b) {
   pl_platform *platform;
   pl_code code = pl_platform_load(path, NULL, &platform, &error);
   unlink(path);
+  if (code == PL_OK) code = pl_platform_need_simgrid(platform, &error);
   if (code != PL_OK) return fail(error.message);
   const pl_cluster *cluster = pl_platform_cluster(platform);
   uint32_t device[256], n_uses = 0, n_tasks = t->n_lanes * t->n_steps;

@@ -244,7 +244,7 @@ static void play_scenario(const scenario *s, const char *path, pl_sharing sharin
   pl_platform *platform;
   pl_arena arena;
   pl_arena_init(&arena, 0);
-  if (pl_platform_load(path, NULL, &platform, &error) != PL_OK) {
+  if (pl_platform_load(path, NULL, &platform, &error) != PL_OK || pl_platform_need_simgrid(platform, &error) != PL_OK) {
     memcpy(out->message, error.message, sizeof out->message);
     return;
   }

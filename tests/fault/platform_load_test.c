@@ -1,5 +1,6 @@
 /* Nothing that SimGrid does to a broken platform reaches the caller: copies of a good file with a few words changed are
- * loaded, checked and destroyed in children; each must end by itself, silent, with success or with one message. */
+ * loaded, checked and destroyed in children; each must end by itself, silent, with success or with one message. And
+ * what the tree of zones takes without SimGrid, SimGrid takes too, as the same platform. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,11 +36,51 @@ static size_t find_words(const char *text, size_t begins[], size_t ends[], size_
 
 /* One word replaced by another of the file, by a troublesome one, or an element taken out or doubled. */
 static void mutate(char *text, uint64_t *random) {
-  static const char *const trouble[] = {
-      "",        "0",       "-1",    "nan",  "inf",  "1e400",   "NONE", "DOWN",   "Dijkstra", "DijkstraCache",
-      "Cluster", "None",    "Empty", "Star", "Wifi", "cluster", "zone", "config", "backbone", "cabinet",
-      "peer",    "storage", "4.0",   "5",    "0x10", "%s%n",    "A",    "&amp;",  "WIFI",     "SPLITDUPLEX",
-      "65536"};
+  static const char *const trouble[] = {"",
+                                        "0",
+                                        "-1",
+                                        "nan",
+                                        "inf",
+                                        "1e400",
+                                        "NONE",
+                                        "DOWN",
+                                        "Dijkstra",
+                                        "DijkstraCache",
+                                        "Cluster",
+                                        "None",
+                                        "Empty",
+                                        "Star",
+                                        "Wifi",
+                                        "cluster",
+                                        "zone",
+                                        "config",
+                                        "backbone",
+                                        "cabinet",
+                                        "peer",
+                                        "storage",
+                                        "4.0",
+                                        "5",
+                                        "0x10",
+                                        "%s%n",
+                                        "A",
+                                        "&amp;",
+                                        "WIFI",
+                                        "SPLITDUPLEX",
+                                        "65536",
+                                        "Full",
+                                        "Floyd",
+                                        "YES",
+                                        "no",
+                                        "TORUS",
+                                        "DRAGONFLY",
+                                        "FAT_TREE",
+                                        "0-3",
+                                        "3-0",
+                                        "2,2",
+                                        "2,1;2,1;2,1;1",
+                                        "2;4,4;1,2;1,2",
+                                        "0-99999999",
+                                        "99999999"};
   static size_t const n_trouble = sizeof trouble / sizeof trouble[0];
   enum { WORDS_MAX = 4096 };
   size_t *begins = malloc(WORDS_MAX * sizeof *begins), *ends = malloc(WORDS_MAX * sizeof *ends);
@@ -70,6 +111,17 @@ static void mutate(char *text, uint64_t *random) {
   free(copy);
 }
 
+static pl_code check_same(const char *path, const pl_platform *platform, pl_error *error) {
+  pl_platform *other = NULL;
+  pl_code code = pl_platform_load_by_simgrid(path, "tests/unit/platforms/devices", &other, error);
+  if (code != PL_OK)
+    puts("two loaders: SimGrid refuses it");
+  else
+    code = pl_platform_check_same(platform, other, error);
+  pl_platform_destroy(other);
+  return code;
+}
+
 static void load_in_child(const char *path, int report) {
   pl_error error = PL_ERROR_INIT;
   pl_platform *platform = NULL;
@@ -80,8 +132,11 @@ static void load_in_child(const char *path, int report) {
   if (dup2(report, 1) < 0 || dup2(report, 2) < 0) _exit(3); /* whatever is printed is seen by the parent */
   pl_code code = pl_platform_load(path, "tests/unit/platforms/devices", &platform, &error);
   if (code == PL_OK) code = pl_platform_check(platform, &error);
+  if (code == PL_OK && !pl_platform_is_from_simgrid(platform)) code = check_same(path, platform, &error);
   bool has_message = error.message[0] != '\0';
   pl_platform_destroy(platform);
+  if (has_message && strstr(error.message, "loaders") != NULL) puts(error.message);
+  fflush(stdout);
   _exit(code != error.code || has_message != (code != PL_OK) ? 4 : code == PL_OK ? 0 : 1);
 }
 

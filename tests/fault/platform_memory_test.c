@@ -1,5 +1,5 @@
-/* The k-th allocation of the scan and of the outline fails, for every k: an error, never a crash, and success once
- * there is enough. */
+/* The k-th allocation of the scan, of the tree of zones and of the outline fails, for every k: an error, never a crash,
+ * and success once there is enough. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +11,7 @@
 
 #include "netmodel/platform_outline.h"
 #include "netmodel/platform_scan.h"
+#include "netmodel/zone_tree.h"
 
 #define PLATFORM "tests/unit/platforms/two-nodes.xml"
 
@@ -36,6 +37,38 @@ static void test_scan(void **state) {
       return;
     }
     assert_int_equal(code, PL_NO_MEMORY);
+  }
+}
+
+/* The tree of zones, its Floyd tables and a route. */
+static void test_tree(void **state) {
+  (void)state;
+  static char text[1 << 16];
+  FILE *file = fopen(PLATFORM, "r");
+  assert_non_null(file);
+  size_t size = fread(text, 1, sizeof text, file);
+  fclose(file);
+  for (int64_t k = 0;; k++) {
+    pl_arena arena;
+    pl_arena_init(&arena, 0);
+    arena.fail_after = k;
+    pl_zone_tree *tree = pl_zone_tree_take(&arena);
+    const pl_platform_sink sink = tree != NULL ? pl_zone_tree_sink(tree) : (pl_platform_sink){0};
+    pl_platform_scan scan;
+    pl_error error = PL_ERROR_INIT;
+    pl_code code = PL_NO_MEMORY;
+    if (tree != NULL) code = pl_platform_scan_text(PLATFORM, text, size, &sink, &arena, &scan, &error);
+    bool is_good = code == PL_OK && pl_zone_tree_finish(tree) == NULL;
+    if (is_good) {
+      uint32_t links[8], n_links;
+      char message[64];
+      assert_int_equal(pl_zone_tree_route(tree, 0, 3, links, 8, &n_links, message, sizeof message), PL_SHIM_OK);
+      assert_int_equal(n_links, 3);
+      assert_true(k > 50);
+    }
+    assert_true(code == PL_OK || code == PL_NO_MEMORY);
+    pl_arena_release(&arena);
+    if (is_good) return;
   }
 }
 
@@ -71,7 +104,7 @@ static void test_outline_with_sockets(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_scan), cmocka_unit_test(test_outline),
-                                     cmocka_unit_test(test_outline_with_sockets)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_scan), cmocka_unit_test(test_tree),
+                                     cmocka_unit_test(test_outline), cmocka_unit_test(test_outline_with_sockets)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

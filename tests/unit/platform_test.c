@@ -173,21 +173,63 @@ static void test_cluster_element(void **state) {
   pl_platform_destroy(platform);
 }
 
-/* One at a time: a second load is refused, and possible once the first is gone, with the same result. */
+static pl_platform *load_by_simgrid(const char *path) {
+  pl_platform *platform;
+  pl_error error = PL_ERROR_INIT;
+  if (pl_platform_load_by_simgrid(path, NULL, &platform, &error) != PL_OK) fail_msg("%s", error.message);
+  return platform;
+}
+
+/* SimGrid holds one at a time: a second load is refused, and possible once the first is gone, with the same result. */
 static void test_second_load(void **state) {
   (void)state;
-  pl_platform *first = load(FOLDER "/two-nodes.xml"), *second = NULL;
+  pl_platform *first = load_by_simgrid(FOLDER "/two-nodes.xml"), *second = NULL;
   uint64_t digest = pl_platform_cluster(first)->digest;
   pl_error error = PL_ERROR_INIT;
-  assert_int_equal(pl_platform_load(FOLDER "/two-nodes.xml", NULL, &second, &error), PL_UNSUPPORTED);
+  assert_int_equal(pl_platform_load_by_simgrid(FOLDER "/two-nodes.xml", NULL, &second, &error), PL_UNSUPPORTED);
   assert_null(second);
   assert_non_null(strstr(error.message, "already"));
   expect_route(pl_platform_cluster(first), 0, 1, 1, (const uint32_t[]){0});
   pl_platform_destroy(first);
-  second = load(FOLDER "/two-nodes.xml");
+  second = load_by_simgrid(FOLDER "/two-nodes.xml");
   assert_true(pl_platform_cluster(second)->digest == digest);
   expect_route(pl_platform_cluster(second), 0, 2, 3, (const uint32_t[]){2, 5, 4});
   pl_platform_destroy(second);
+}
+
+/* Without SimGrid any number; SimGrid takes one of them when it is asked to. */
+static void test_several(void **state) {
+  (void)state;
+  pl_platform *first = load(FOLDER "/two-nodes.xml"), *second = load(FOLDER "/two-nodes.xml");
+  pl_error error = PL_ERROR_INIT;
+  assert_false(pl_platform_is_from_simgrid(first));
+  assert_int_equal(pl_platform_need_simgrid(first, &error), PL_OK);
+  assert_int_equal(pl_platform_need_simgrid(first, &error), PL_OK);
+  assert_int_equal(pl_platform_need_simgrid(second, &error), PL_UNSUPPORTED);
+  pl_platform_destroy(first);
+  error = PL_ERROR_INIT;
+  assert_int_equal(pl_platform_need_simgrid(second, &error), PL_OK);
+  expect_route(pl_platform_cluster(second), 0, 2, 3, (const uint32_t[]){2, 5, 4});
+  pl_platform_destroy(second);
+}
+
+/* The file may not change between the two readings. */
+static void test_changed(void **state) {
+  (void)state;
+  char path[] = "/tmp/paceline_platform_XXXXXX.xml", message[] = "has changed since it was read";
+  close(mkstemps(path, 4));
+  char *good = edit("3us", "3us"), *other = edit("3us", "4us");
+  store(path, good);
+  pl_platform *platform;
+  pl_error error = PL_ERROR_INIT;
+  assert_int_equal(pl_platform_load(path, FOLDER "/devices", &platform, &error), PL_OK);
+  store(path, other);
+  assert_int_equal(pl_platform_need_simgrid(platform, &error), PL_BAD_INPUT);
+  assert_non_null(strstr(error.message, message));
+  pl_platform_destroy(platform);
+  unlink(path);
+  free(good);
+  free(other);
 }
 
 enum { THREADS = 8 };
@@ -214,10 +256,7 @@ static void *ask(void *argument) {
   return NULL;
 }
 
-/* SimGrid answers threads other than the one that loaded the platform. */
-static void test_threads(void **state) {
-  (void)state;
-  pl_platform *platform = load("platforms/dgx-a100-16.xml");
+static void ask_from_threads(pl_platform *platform) {
   pthread_t threads[THREADS];
   asker askers[THREADS];
   for (uint32_t t = 0; t < THREADS; t++) {
@@ -231,6 +270,13 @@ static void test_threads(void **state) {
   pl_platform_destroy(platform);
 }
 
+/* SimGrid, too, answers threads other than the one that loaded the platform. */
+static void test_threads(void **state) {
+  (void)state;
+  ask_from_threads(load("platforms/dgx-a100-16.xml"));
+  ask_from_threads(load_by_simgrid("platforms/dgx-a100-16.xml"));
+}
+
 static void on_signal(int number) {
   (void)number;
 }
@@ -242,7 +288,7 @@ static void test_signal_handlers_stay(void **state) {
   struct sigaction ours = {.sa_handler = on_signal}, before[2], after;
   for (int i = 0; i < 2; i++)
     sigaction(signals[i], &ours, &before[i]);
-  pl_platform_destroy(load(FOLDER "/two-nodes.xml"));
+  pl_platform_destroy(load_by_simgrid(FOLDER "/two-nodes.xml"));
   for (int i = 0; i < 2; i++) {
     sigaction(signals[i], &before[i], &after);
     assert_true(after.sa_handler == on_signal);
@@ -353,6 +399,8 @@ int main(void) {
       cmocka_unit_test(test_cluster_element),
       cmocka_unit_test(test_digest),
       cmocka_unit_test(test_second_load),
+      cmocka_unit_test(test_several),
+      cmocka_unit_test(test_changed),
       cmocka_unit_test(test_threads),
       cmocka_unit_test(test_signal_handlers_stay),
   };
