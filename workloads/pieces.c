@@ -25,6 +25,8 @@ typedef struct gathering {
   pl_part_note *notes;
   pl_origin *origins; /* NULL: nobody asks */
   uint32_t n_parts;
+  const pl_op_list *known; /* the last list whose parts are all in the segment under way, whatever block comes */
+  uint32_t known_first, n_known_parts;
   pl_memory_effect next_effect; /* of the part that is added next */
   bool next_has_effect;
   pl_carried carried[PL_PIECES_CARRIED];
@@ -124,7 +126,7 @@ static void close_segment(gathering *state) {
   } else {
     emit_segment(state, PL_PIECE_WORK, 0, state->n_parts);
   }
-  state->n_parts = 0;
+  state->n_parts = state->n_known_parts = 0;
 }
 
 static uint32_t name_of(const gathering *state, const char *name) {
@@ -259,12 +261,26 @@ static void add_op(gathering *state, const pl_block_program *block, const pl_ins
   add_work(state, &origin);
 }
 
+/* A block like one before it in the segment under way has the same parts. */
+static bool repeat_block(gathering *state, const pl_op_list *list) {
+  uint32_t from = state->known_first, n = state->n_known_parts, to = state->n_parts;
+  if (state->known != list || n == 0 || state->next_has_effect) return false;
+  memcpy(&state->parts[to], &state->parts[from], n * sizeof *state->parts);
+  memcpy(&state->notes[to], &state->notes[from], n * sizeof *state->notes);
+  if (state->origins != NULL) memcpy(&state->origins[to], &state->origins[from], n * sizeof *state->origins);
+  state->n_parts += n;
+  return true;
+}
+
 static void add_block(gathering *state, const pl_instruction *instruction) {
   const pl_block_program *block = block_of(state->context->program, instruction);
   const pl_op_list *list = ops_of(block, instruction);
   if (list->n_ops == 0) return;
   pl_memory_effect effect = pl_block_effect(block, instruction->backward);
   if (instruction->backward) keep_gradients(state, block, &effect);
+  if (repeat_block(state, list)) return;
+  uint32_t first_part = state->n_parts, first_piece = state->n_pieces;
+  bool is_alike = !state->next_has_effect && (!instruction->backward || state->pass_gradient_bytes <= 0);
   uint32_t last = list->n_ops - 1; /* the last op that computes: there the block settles its balance */
   while (last > 0 && list->ops[last].kind == PL_OP_COLLECTIVE)
     last--;
@@ -286,6 +302,10 @@ static void add_block(gathering *state, const pl_instruction *instruction) {
     add_communication(state, PL_PIECE_COMPLETE, PL_SLOT_TENSOR, PL_NONE, "await");
     state->awaits_product = false;
   }
+  if (!is_alike || state->n_pieces > first_piece) return;
+  state->known = list;
+  state->known_first = first_part;
+  state->n_known_parts = state->n_parts - first_part;
 }
 
 /* The device runs dry while the host launches the block: its share of the pass's lateness, by what it has to launch. */
