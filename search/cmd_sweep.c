@@ -32,11 +32,8 @@ static pl_code load(session *own, pl_error *error) {
   pl_evaluation *evaluation = &own->base.evaluation;
   pl_space_choices *choices = &own->options.space.choices;
   PL_TRY(pl_space_session_load(&own->base, &own->options.job, choices, error));
-  const pl_space_rules rules = {.balanced_differs = pl_evaluate_balanced_differs, .context = evaluation};
-  uint32_t n_devices = evaluation->cluster->n_devices;
-  PL_TRY(pl_space_take(&own->base.model, evaluation->job, n_devices, choices, &rules, &own->base.arena, &own->space,
-                       error));
-  if (own->space.n_candidates == 0) return pl_space_refuse_empty(&own->space, n_devices, error);
+  PL_TRY(pl_evaluate_space(evaluation, choices, &own->base.arena, &own->space, error));
+  if (own->space.n_candidates == 0) return pl_space_refuse_empty(&own->space, evaluation->cluster->n_devices, error);
   for (uint32_t i = 0; own->options.features && i < own->space.n_candidates; i++)
     if ((uint32_t)own->space.candidates[i].pp > evaluation->n_stages)
       evaluation->n_stages = (uint32_t)own->space.candidates[i].pp;

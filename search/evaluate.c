@@ -64,21 +64,35 @@ void pl_evaluate_failed_row(const pl_strategy *strategy, const pl_job *job, uint
   snprintf(row->assign.text, sizeof row->assign.text, "%s", pl_assign_names[strategy->recipe]);
 }
 
-static pl_code compare(const pl_evaluation *e, const pl_strategy *strategy, pl_arena *arena, bool *differs,
-                       pl_error *error) {
+/* What the question whether a balanced assignment is worth a candidate of its own needs from one to the next. */
+typedef struct question {
+  const pl_evaluation *evaluation;
+  pl_arena arena;
+  pl_block_cache blocks;
+} question;
+
+static pl_code balanced_differs(void *context, const pl_strategy *strategy, bool *differs, pl_error *error) {
+  question *own = context;
+  const pl_evaluation *e = own->evaluation;
   pl_strategy balanced = *strategy, uniform = *strategy;
   uniform.recipe = PL_ASSIGN_UNIFORM;
-  PL_TRY(pl_strategy_assign(&balanced, e->model, e->job, e->cluster, arena, error));
-  PL_TRY(pl_strategy_assign(&uniform, e->model, e->job, e->cluster, arena, error));
+  pl_arena_reset(&own->arena);
+  PL_TRY(pl_strategy_assign_cached(&balanced, e->model, e->job, e->cluster, &own->blocks, &own->arena, error));
+  PL_TRY(pl_strategy_assign(&uniform, e->model, e->job, e->cluster, &own->arena, error));
   size_t n = (size_t)pl_strategy_n_chunks(strategy) + 1;
   *differs = memcmp(balanced.boundary, uniform.boundary, n * sizeof *uniform.boundary) != 0;
   return PL_OK;
 }
 
-pl_code pl_evaluate_balanced_differs(void *context, const pl_strategy *strategy, bool *differs, pl_error *error) {
-  pl_arena arena;
-  pl_arena_init(&arena, 1 << 16);
-  pl_code code = compare(context, strategy, &arena, differs, error);
-  pl_arena_release(&arena);
+pl_code pl_evaluate_space(const pl_evaluation *evaluation, const pl_space_choices *choices, pl_arena *arena,
+                          pl_space *space, pl_error *error) {
+  question own = {.evaluation = evaluation};
+  pl_arena_init(&own.arena, 1 << 16);
+  pl_block_cache_init(&own.blocks, PL_BLOCK_CACHE_BYTES);
+  const pl_space_rules rules = {.balanced_differs = balanced_differs, .context = &own};
+  pl_code code = pl_space_take(evaluation->model, evaluation->job, evaluation->cluster->n_devices, choices, &rules,
+                               arena, space, error);
+  pl_block_cache_release(&own.blocks);
+  pl_arena_release(&own.arena);
   return code;
 }

@@ -1,5 +1,4 @@
-/* The sweep's evaluation of a candidate by simulation (pl_evaluate of search/sweep.h), and the space's question whether
- * a balanced assignment is worth a candidate of its own. */
+/* The sweep's evaluation of a candidate by simulation (pl_evaluate of search/sweep.h), and the space of a problem. */
 #ifndef PL_SEARCH_EVALUATE_H
 #define PL_SEARCH_EVALUATE_H
 
@@ -25,7 +24,8 @@ void pl_evaluate_failed_row(const pl_strategy *strategy, const pl_job *job, uint
 /* `context` is a pl_evaluation. */
 pl_code pl_evaluate_simulate(const void *context, const pl_space *space, uint32_t index, pl_worker *worker,
                              pl_result_row *row, pl_error *error);
-/* `context` is a pl_evaluation. */
-pl_code pl_evaluate_balanced_differs(void *context, const pl_strategy *strategy, bool *differs, pl_error *error);
+/* The space of a problem: pl_space_take with balanced assignments left out where they equal the uniform ones. */
+pl_code pl_evaluate_space(const pl_evaluation *evaluation, const pl_space_choices *choices, pl_arena *arena,
+                          pl_space *space, pl_error *error);
 
 #endif

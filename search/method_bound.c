@@ -37,6 +37,7 @@ typedef struct bound {
   uint32_t n_best;
   /* The boundaries found last, and for what: neighbours in the space differ in ZeRO and overlap only. */
   pl_strategy assigned;
+  pl_simulate_options options; /* the problem's, with a cache of blocks */
 } bound;
 
 /* ZeRO and overlap count for the assignments that know what synchronisation costs. */
@@ -56,7 +57,7 @@ static pl_code assign(const pl_search_problem *problem, bound *own, pl_strategy 
   }
   own->assigned.boundary = NULL;
   pl_arena_reset(scratch);
-  PL_TRY(pl_assign(strategy, problem->model, problem->job, problem->cluster, problem->options, scratch, error));
+  PL_TRY(pl_assign(strategy, problem->model, problem->job, problem->cluster, &own->options, scratch, error));
   own->assigned = *strategy;
   return PL_OK;
 }
@@ -99,6 +100,10 @@ static int by_bound(const void *left, const void *right) {
 
 static pl_code rank(const pl_search_problem *problem, bound *own, pl_arena *arena, pl_error *error) {
   pl_arena kept, scratch;
+  pl_block_cache blocks;
+  pl_block_cache_init(&blocks, PL_BLOCK_CACHE_BYTES);
+  own->options = *problem->options;
+  own->options.blocks = &blocks;
   pl_arena_init(&kept, 0);
   pl_arena_init(&scratch, 0);
   own->order = PL_TAKE(arena, ranked, own->space.n_candidates);
@@ -109,6 +114,7 @@ static pl_code rank(const pl_search_problem *problem, bound *own, pl_arena *aren
   pl_lower_bounds_release(bounds);
   pl_arena_release(&scratch);
   pl_arena_release(&kept);
+  pl_block_cache_release(&blocks);
   own->assigned.boundary = NULL;
   PL_TRY(code);
   if (own->n == 0) {

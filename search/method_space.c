@@ -8,11 +8,10 @@
 pl_code pl_method_space_take(const pl_search_problem *problem, pl_arena *arena, pl_space *space, pl_error *error) {
   pl_evaluation evaluation = {
       .cluster = problem->cluster, .model = problem->model, .job = problem->job, .options = problem->options};
-  const pl_space_rules rules = {.balanced_differs = pl_evaluate_balanced_differs, .context = &evaluation};
   uint32_t n_devices = problem->cluster->n_devices;
   pl_space_choices choices = *problem->choices;
   choices.allow_idle = problem->allow_idle;
-  PL_TRY(pl_space_take(problem->model, problem->job, n_devices, &choices, &rules, arena, space, error));
+  PL_TRY(pl_evaluate_space(&evaluation, &choices, arena, space, error));
   return space->n_candidates == 0 ? pl_space_refuse_empty(space, n_devices, error) : PL_OK;
 }
 

@@ -36,7 +36,7 @@ static pl_code cut_as_amp(const pl_strategy *strategy, const pl_model *model, co
 pl_code pl_assign(pl_strategy *strategy, const pl_model *model, const pl_job *job, const pl_cluster *cluster,
                   const pl_simulate_options *options, pl_arena *arena, pl_error *error) {
   if (strategy->recipe != PL_ASSIGN_OPTIMAL && strategy->recipe != PL_ASSIGN_AMP)
-    return pl_strategy_assign(strategy, model, job, cluster, arena, error);
+    return pl_strategy_assign_cached(strategy, model, job, cluster, options->blocks, arena, error);
   int32_t n_chunks = pl_strategy_n_chunks(strategy);
   PL_TRY(pl_strategy_check_chunks(strategy, model, error));
   int32_t *cut = PL_TAKE(arena, int32_t, n_chunks + 1);

@@ -145,17 +145,38 @@ static uint32_t count_tensors(const pl_block_program *block) {
   return n;
 }
 
-static void count_parameters(const pl_program *program, pl_stage_program *own) {
+/* Per class of blocks; told once, as a class comes again in every layer. */
+static pl_code hold_classes(pl_program_making *state) {
+  const pl_program *program = state->program;
+  int32_t n_classes = pl_model_n_classes(program->model), n_blocks = pl_model_n_blocks(program->model);
+  pl_held_class *held = PL_TAKE(state->arena, pl_held_class, n_classes);
+  if (held == NULL) return pl_fail_memory(state->error, "the program");
+  for (int32_t block = 0; block < n_blocks; block++) {
+    pl_held_class *own = &held[pl_model_block_class(program->model, block)];
+    if (own->is_known) continue;
+    const pl_block_program *blocks = pl_making_block(program, block);
+    *own = (pl_held_class){.is_known = true,
+                           .parameters = pl_making_held_parameters(program, block),
+                           .expert_parameters = pl_making_held_experts(program, block),
+                           .largest_parameters = blocks->largest_parameters,
+                           .n_tensors = count_tensors(blocks)};
+  }
+  state->held = held;
+  return PL_OK;
+}
+
+static void count_parameters(const pl_program_making *state, pl_stage_program *own) {
+  const pl_program *program = state->program;
   const pl_strategy *strategy = program->strategy;
   for (int32_t chunk = 0; chunk < strategy->vpp; chunk++) {
     int32_t global = chunk * strategy->pp + own->stage;
     for (int32_t block = strategy->boundary[global]; block < strategy->boundary[global + 1]; block++) {
-      double parameters = pl_making_held_parameters(program, block);
-      own->parameters += parameters;
-      own->expert_parameters += pl_making_held_experts(program, block);
-      own->largest_block_parameters = fmax(own->largest_block_parameters, parameters);
-      own->largest_parameters = fmax(own->largest_parameters, pl_making_block(program, block)->largest_parameters);
-      own->n_tensors += count_tensors(pl_making_block(program, block));
+      const pl_held_class *held = &state->held[pl_model_block_class(program->model, block)];
+      own->parameters += held->parameters;
+      own->expert_parameters += held->expert_parameters;
+      own->largest_block_parameters = fmax(own->largest_block_parameters, held->parameters);
+      own->largest_parameters = fmax(own->largest_parameters, held->largest_parameters);
+      own->n_tensors += held->n_tensors;
     }
   }
 }
@@ -168,7 +189,7 @@ static pl_code make_frame(pl_program_making *state, int32_t stage, pl_stage_prog
   own->stage = stage;
   if (state->arena->failed || (!state->outline && !make_schedules(state, stage, own)))
     return pl_fail_memory(state->error, "the program");
-  count_parameters(program, own);
+  count_parameters(state, own);
   for (int32_t chunk = 0; chunk < vpp; chunk++) {
     send_down[chunk] = send_op(state, PL_FAMILY_DOWN, stage, chunk);
     send_up[chunk] = send_op(state, PL_FAMILY_UP, stage, chunk);
@@ -209,6 +230,7 @@ static pl_code make_frames(pl_program_making *state) {
   int32_t pp = program->strategy->pp;
   PL_TRY(number_schedules(program, state->arena, state->error));
   PL_TRY(pl_making_families(state));
+  PL_TRY(hold_classes(state));
   state->stages = PL_TAKE(state->arena, pl_stage_program, pp);
   if (state->stages == NULL) return pl_fail_memory(state->error, "the stages");
   program->stages = state->stages;

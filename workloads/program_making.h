@@ -7,14 +7,22 @@
 
 #include "workloads/program.h"
 
+/* What a stage holds for each block of a class. */
+typedef struct pl_held_class {
+  bool is_known;
+  double parameters, expert_parameters, largest_parameters;
+  uint32_t n_tensors;
+} pl_held_class;
+
 struct pl_program_making {
   pl_program *program;
   pl_arena *arena;
   pl_family *families;
   pl_communication **ops; /* per family: what families[].ops points to, and how many it holds */
   uint32_t *capacity;
-  bool outline;             /* without members and schedules */
-  pl_stage_program *stages; /* the program's */
+  bool outline;              /* without members and schedules */
+  const pl_held_class *held; /* by class */
+  pl_stage_program *stages;  /* the program's */
   pl_error *error;
 };
 

@@ -135,6 +135,11 @@ pl_code pl_strategy_assign(pl_strategy *strategy, const pl_model *model, const p
 /* Boundaries begin at 0, end at the number of blocks and rise strictly: what every recipe gives and a given assignment
  * must have. `boundary` is there. */
 bool pl_strategy_is_cut(const pl_strategy *strategy, const pl_model *model);
+/* The same with prices from a cache (workloads/block_cache.h), which begins anew; NULL = none. */
+struct pl_block_cache;
+pl_code pl_strategy_assign_cached(pl_strategy *strategy, const pl_model *model, const pl_job *job,
+                                  const pl_cluster *cluster, struct pl_block_cache *cache, pl_arena *arena,
+                                  pl_error *error);
 /* "0:9:15:21:30" in the form in which it was given; returns the length that was needed, like snprintf. */
 int pl_strategy_format_assign(const pl_strategy *strategy, const pl_model *model, char *text, size_t size);
 /* The whole text form. */

@@ -18,7 +18,7 @@
  */
 #include <math.h>
 
-#include "workloads/op_cost.h"
+#include "workloads/block_cache.h"
 #include "workloads/strategy.h"
 
 /* One profile is in `prefix` as prefix[p][i]: time of the first i layers on it; embedding in layer 0, the tail in the
@@ -39,12 +39,12 @@ static double chunk_time_s(const packing *pack, int32_t chunk, int32_t first, in
   return time_s;
 }
 
-static double block_time_s(const pl_block_program *program, const pl_device_profile *profile) {
+static double block_time_s(const pl_block_program *program, const pl_op_time *const times[2]) {
   double time_s = 0;
   const pl_op_list lists[2] = {program->forward, program->backward};
   for (int pass = 0; pass < 2; pass++)
     for (uint32_t i = 0; i < lists[pass].n_ops; i++)
-      if (lists[pass].ops[i].kind != PL_OP_COLLECTIVE) time_s += pl_op_cost(profile, &lists[pass].ops[i]).time_s;
+      if (lists[pass].ops[i].kind != PL_OP_COLLECTIVE) time_s += times[pass][i].time_s;
   return time_s;
 }
 
@@ -132,12 +132,12 @@ static double ends_s(const pl_model *model, const double *time_s, int32_t block,
   return sum_s;
 }
 
-static void layer_times(const pl_model *model, const pl_block_program *programs, const pl_device_profile *profile,
+static void layer_times(const pl_model *model, const pl_block_program *programs, const pl_block_prices *prices,
                         double *prefix) {
   double time_s[PL_MODEL_CLASSES_MAX];
   const int32_t first = PL_MODEL_BLOCKS_BEFORE_LAYERS;
   for (int32_t c = 0; c < pl_model_n_classes(model); c++)
-    time_s[c] = block_time_s(&programs[c], profile);
+    time_s[c] = block_time_s(&programs[c], prices->times[c]);
   for (int32_t i = 0; i < model->n_layers; i++)
     prefix[i + 1] =
         prefix[i] + time_s[pl_model_block_class(model, i + first)] + (i == 0 ? ends_s(model, time_s, 0, first) : 0);
@@ -148,6 +148,12 @@ static void layer_times(const pl_model *model, const pl_block_program *programs,
 static void find_shares(const pl_strategy *strategy, const pl_job *job, const pl_cluster *cluster, double *share,
                         bool *is_used) {
   int64_t most = 0;
+  if (cluster->n_profiles == 1) { /* somebody has the most */
+    for (int32_t stage = 0; stage < strategy->pp; stage++)
+      share[stage] = 1;
+    is_used[0] = true;
+    return;
+  }
   for (int32_t data = 0; data < strategy->dp; data++) {
     int64_t n = pl_strategy_microbatches(strategy, job, data);
     most = n > most ? n : most;
@@ -164,11 +170,12 @@ static void find_shares(const pl_strategy *strategy, const pl_job *job, const pl
 }
 
 static pl_code take_packing(const pl_strategy *strategy, const pl_model *model, const pl_job *job,
-                            const pl_cluster *cluster, pl_arena *arena, packing *pack, pl_error *error) {
+                            const pl_cluster *cluster, pl_block_cache *cache, pl_arena *arena, packing *pack,
+                            pl_error *error) {
   const pl_block_shard shard = pl_strategy_shard(strategy, job);
-  pl_block_program programs[PL_MODEL_CLASSES_MAX];
-  for (int32_t c = 0; c < pl_model_n_classes(model); c++)
-    PL_TRY(pl_block_class_program_take(model, c, &shard, arena, &programs[c], error));
+  const pl_block_program *programs;
+  pl_block_cache_begin(cache, cluster, model);
+  PL_TRY(pl_block_cache_programs(cache, model, &shard, arena, &programs, error));
   double *share = PL_TAKE(arena, double, (size_t)strategy->pp * cluster->n_profiles);
   bool *is_used = PL_TAKE(arena, bool, cluster->n_profiles);
   const double **prefix = PL_TAKE(arena, const double *, cluster->n_profiles);
@@ -176,8 +183,11 @@ static pl_code take_packing(const pl_strategy *strategy, const pl_model *model, 
   find_shares(strategy, job, cluster, share, is_used);
   for (uint32_t p = 0; p < cluster->n_profiles; p++) {
     double *own = is_used[p] ? PL_TAKE(arena, double, model->n_layers + 1) : NULL;
-    if (own != NULL) layer_times(model, programs, &cluster->profiles[p], own);
     prefix[p] = own;
+    if (own == NULL) continue;
+    const pl_block_prices *prices;
+    PL_TRY(pl_block_cache_prices(cache, model, programs, &cluster->profiles[p], arena, &prices, error));
+    layer_times(model, programs, prices, own);
   }
   *pack = (packing){.prefix = prefix,
                     .share = share,
@@ -189,12 +199,13 @@ static pl_code take_packing(const pl_strategy *strategy, const pl_model *model, 
 }
 
 static pl_code cut_balanced(const pl_strategy *strategy, const pl_model *model, const pl_job *job,
-                            const pl_cluster *cluster, pl_arena *arena, int32_t *cut, pl_error *error) {
+                            const pl_cluster *cluster, pl_block_cache *cache, pl_arena *arena, int32_t *cut,
+                            pl_error *error) {
   pl_arena_mark scratch = pl_arena_mark_here(arena);
   int32_t *earliest = PL_TAKE(arena, int32_t, pl_strategy_n_chunks(strategy));
   packing pack;
   if (earliest == NULL) return pl_fail_memory(error, "the layer assignment");
-  PL_TRY(take_packing(strategy, model, job, cluster, arena, &pack, error));
+  PL_TRY(take_packing(strategy, model, job, cluster, cache, arena, &pack, error));
   double bound_s = smallest_bound(&pack);
   earliest_starts(&pack, bound_s, earliest);
   spread(&pack, bound_s, earliest, cut);
@@ -322,6 +333,12 @@ bool pl_strategy_is_cut(const pl_strategy *strategy, const pl_model *model) {
 
 pl_code pl_strategy_assign(pl_strategy *strategy, const pl_model *model, const pl_job *job, const pl_cluster *cluster,
                            pl_arena *arena, pl_error *error) {
+  return pl_strategy_assign_cached(strategy, model, job, cluster, NULL, arena, error);
+}
+
+pl_code pl_strategy_assign_cached(pl_strategy *strategy, const pl_model *model, const pl_job *job,
+                                  const pl_cluster *cluster, struct pl_block_cache *cache, pl_arena *arena,
+                                  pl_error *error) {
   if (strategy->recipe == PL_ASSIGN_GIVEN) return PL_OK;
   if (strategy->recipe == PL_ASSIGN_OPTIMAL || strategy->recipe == PL_ASSIGN_AMP)
     return pl_fail(error, PL_UNSUPPORTED, "assign=%s needs the price of communication",
@@ -341,7 +358,7 @@ pl_code pl_strategy_assign(pl_strategy *strategy, const pl_model *model, const p
   } else if (strategy->recipe == PL_ASSIGN_UNIFORM) {
     cut_uniformly(model->n_layers, n_chunks, cut);
   } else {
-    PL_TRY(cut_balanced(strategy, model, job, cluster, arena, cut, error));
+    PL_TRY(cut_balanced(strategy, model, job, cluster, cache, arena, cut, error));
   }
   for (int32_t c = 1; c < n_chunks && !in_blocks; c++)
     cut[c] += PL_MODEL_BLOCKS_BEFORE_LAYERS;

@@ -88,8 +88,7 @@ int main(int argc, char **argv) {
   pl_space_session_load(&session, &options, &choices, &error);
   stop_on(&error);
   const pl_evaluation *e = &session.evaluation;
-  const pl_space_rules rules = {.balanced_differs = pl_evaluate_balanced_differs, .context = (void *)(uintptr_t)e};
-  pl_space_take(e->model, e->job, e->cluster->n_devices, &choices, &rules, &session.arena, &space, &error);
+  pl_evaluate_space(e, &choices, &session.arena, &space, &error);
   stop_on(&error);
   uint32_t n = argc > 5 ? (uint32_t)atoi(argv[5]) : space.n_candidates;
   if (n > space.n_candidates) n = space.n_candidates;
