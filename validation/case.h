@@ -59,9 +59,10 @@ pl_code pl_cases_take(const pl_measured *tables, uint32_t n_tables, pl_arena *ar
 /* Maps every case (validation/row.h); reasons and models in `arena`. */
 pl_code pl_cases_express(pl_cases *cases, const pl_csv *known_models, const pl_case_options *options, pl_arena *arena,
                          pl_error *error);
-/* Simulates every case that is expressed: platform by platform, since SimGrid loads one at a time, each made and loaded
- * once; the cases of a platform by threads. What turns out impossible only now gets its reason. Results do not depend
- * on the number of threads. */
+/* Simulates every case that is expressed, on n_threads processes, since SimGrid loads one platform at a time in each: a
+ * process takes platform by platform, each made and loaded once, or in parts if its cases are more than a process's
+ * share. The cases of a single platform are shared by threads instead. What turns out impossible only now gets its
+ * reason. Results do not depend on the number of threads. */
 pl_code pl_cases_simulate(pl_cases *cases, const pl_case_options *options, pl_arena *arena, pl_error *error);
 
 static inline bool pl_case_is_timed(const pl_case *c) {

@@ -68,7 +68,8 @@ static const struct argp_option option_table[] = {
      "also what was taken where rows say nothing, and which columns are not read (always in --csv, -o and --json)", 0},
     {"json", KEY_JSON, NULL, 0, "print the tables as JSON", 0},
     {"force", KEY_FORCE, NULL, 0, "replace existing files", 0},
-    {"threads", KEY_THREADS, "N", 0, "threads (default: all cores)", 0},
+    {"threads", KEY_THREADS, "N", 0, "processes, or threads where all rows are on one platform (default: all cores)",
+     0},
     {"progress", KEY_PROGRESS, NULL, 0, "say on stderr which platform is simulated", 0},
     {0},
 };

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/processes.h"
 #include "core/temporary_folder.h"
 #include "netmodel/platform.h"
 #include "netmodel/platform_make.h"
@@ -90,8 +91,8 @@ static void settle(const run *r, pl_case *c, pl_code code, const pl_error *why) 
   if (code == PL_NO_MEMORY || code == PL_IO || c->reason == NULL) pl_fail(r->error, code, "%s", why->message);
 }
 
-static void simulate_all(const run *r, pl_case **some, uint32_t n, const pl_platform *platform) {
-#pragma omp parallel num_threads((int)r->options->n_threads) default(none) shared(r, some, n, platform)
+static void simulate_all(const run *r, pl_case **some, uint32_t n, uint32_t n_threads, const pl_platform *platform) {
+#pragma omp parallel num_threads((int)n_threads) default(none) shared(r, some, n, n_threads, platform)
   {
     pl_arena arena;
     pl_topology_cache cache;
@@ -127,17 +128,134 @@ static int compare_platforms(const void *a, const void *b) {
   return *left < *right ? -1 : *left > *right; /* both in one array */
 }
 
-static pl_code simulate_groups(run *r, pl_case **some, uint32_t n) {
-  for (uint32_t first = 0, count, group = 0; first < n; first += count, group++) {
-    for (count = 1; first + count < n && strcmp(some[first + count]->platform, some[first]->platform) == 0; count++)
-      continue;
-    if (r->options->progress) fprintf(stderr, "%u rows on %s\n", count, some[first]->platform);
-    pl_platform *platform;
-    PL_TRY(load(r, some[first], group, &platform, r->error));
-    simulate_all(r, some + first, count, platform);
-    pl_platform_destroy(platform);
-    if (r->error->code != PL_OK) return r->error->code;
+/* ---- pieces: cases of one platform, simulated in one process ---- */
+
+/* What a child finds out of a case. */
+typedef struct finding {
+  pl_result_row result;
+  double predicted_mem_bytes, flops;
+  pl_interval interval;
+  bool has_reason;
+  char reason[PL_ERROR_MESSAGE_BYTES];
+} finding;
+
+typedef struct piece {
+  uint32_t first, n; /* of the cases by platform */
+  double cost;
+} piece;
+
+typedef struct plan {
+  const run *r;
+  pl_case **some;
+  piece *pieces;
+  uint32_t n_pieces, n_threads;
+  finding *findings; /* shared; NULL: this process does the work */
+} plan;
+
+/* Passes of an iteration are what a case costs, devices what a platform does. */
+static double cost_of(pl_case *const *some, uint32_t n) {
+  double cost = (double)some[0]->row->n_gpus;
+  for (uint32_t i = 0; i < n; i++) {
+    const pl_strategy *strategy = &some[i]->strategy;
+    double n_microbatches = (double)some[i]->job.gbs / ((double)strategy->dp * strategy->mbs);
+    cost += 300 + n_microbatches * pl_strategy_n_chunks(strategy);
   }
+  return cost;
+}
+
+static void store_finding(const pl_case *c, finding *to) {
+  PL_ASSERT(c->result.features == NULL && c->result.search == NULL); /* no memory of the child */
+  *to = (finding){.result = c->result,
+                  .predicted_mem_bytes = c->predicted_mem_bytes,
+                  .flops = c->flops,
+                  .interval = c->interval,
+                  .has_reason = c->reason != NULL};
+  if (c->reason != NULL) snprintf(to->reason, sizeof to->reason, "%s", c->reason);
+}
+
+static pl_code adopt_finding(pl_case *c, const finding *from, pl_arena *arena, pl_error *error) {
+  c->result = from->result;
+  c->predicted_mem_bytes = from->predicted_mem_bytes;
+  c->flops = from->flops;
+  c->interval = from->interval;
+  if (!from->has_reason) return PL_OK;
+  c->reason = pl_arena_strdup(arena, from->reason);
+  return c->reason != NULL ? PL_OK : pl_fail_memory(error, "the reasons");
+}
+
+static pl_code simulate_piece(void *context, uint32_t index, pl_error *error) {
+  const plan *own = context;
+  const piece *p = &own->pieces[index];
+  pl_case **some = own->some + p->first;
+  run r = *own->r;
+  r.error = error;
+  if (r.options->progress) fprintf(stderr, "%u rows on %s\n", p->n, some[0]->platform);
+  pl_platform *platform;
+  PL_TRY(load(&r, some[0], index, &platform, error));
+  simulate_all(&r, some, p->n, own->n_threads, platform);
+  pl_platform_destroy(platform);
+  for (uint32_t i = 0; i < p->n && own->findings != NULL; i++)
+    store_finding(some[i], &own->findings[p->first + i]);
+  return error->code;
+}
+
+static int compare_costs(const void *a, const void *b) {
+  const piece *left = a, *right = b;
+  if (left->cost != right->cost) return left->cost > right->cost ? -1 : 1;
+  return left->first < right->first ? -1 : left->first > right->first;
+}
+
+/* A piece per platform, and more of one that is more than a process's share; the dearest first, so that all end
+ * together. `some`: by platform. */
+static pl_code cut_pieces(plan *own, uint32_t n, uint32_t n_processes, pl_arena *arena, pl_error *error) {
+  double share = n > 0 ? cost_of(own->some, n) / n_processes : 0;
+  own->pieces = PL_TAKE(arena, piece, n + n_processes);
+  if (own->pieces == NULL) return pl_fail_memory(error, "the cases");
+  for (uint32_t first = 0, count; first < n; first += count) {
+    for (count = 1; first + count < n && strcmp(own->some[first + count]->platform, own->some[first]->platform) == 0;
+         count++)
+      continue;
+    double cost = cost_of(own->some + first, count);
+    uint32_t n_parts = n_processes > 1 && cost > share ? (uint32_t)ceil(cost / share) : 1;
+    if (n_parts > count) n_parts = count;
+    for (uint32_t part = 0; part < n_parts; part++) {
+      uint32_t from = (uint32_t)((uint64_t)count * part / n_parts),
+               to = (uint32_t)((uint64_t)count * (part + 1) / n_parts);
+      own->pieces[own->n_pieces++] = (piece){first + from, to - from, cost_of(own->some + first + from, to - from)};
+    }
+  }
+  qsort(own->pieces, own->n_pieces, sizeof *own->pieces, compare_costs);
+  return PL_OK;
+}
+
+static pl_code simulate_in_children(plan *own, uint32_t n, uint32_t n_processes, pl_error *error) {
+  size_t bytes = n * sizeof(finding);
+  own->findings = pl_shared_take(bytes);
+  if (own->findings == NULL) return pl_fail_memory(error, "the cases");
+  pl_code code = pl_processes_run(n_processes, own->n_pieces, simulate_piece, own, error);
+  for (uint32_t i = 0; i < n && code == PL_OK; i++)
+    code = adopt_finding(own->some[i], &own->findings[i], own->r->arena, error);
+  pl_shared_release(own->findings, bytes);
+  for (uint32_t i = 0; i < own->n_pieces && code != PL_OK; i++) {
+    const char *left = pl_arena_printf(own->r->arena, "%s/p%u.xml", own->r->folder, i);
+    if (left != NULL) unlink(left); /* of a child that did not come to its end */
+  }
+  return code;
+}
+
+/* SimGrid loads one platform per process: a process per thread, each with platforms of its own; of one platform alone
+ * the cases are shared by threads. */
+static pl_code simulate_platforms(const run *r, pl_case **some, uint32_t n, pl_error *error) {
+  plan own = {.r = r, .some = some, .n_threads = r->options->n_threads};
+  bool several = n > 0 && strcmp(some[0]->platform, some[n - 1]->platform) != 0;
+  uint32_t n_processes = several ? r->options->n_threads : 1;
+  PL_TRY(cut_pieces(&own, n, n_processes, r->arena, error));
+  if (n_processes > 1) {
+    own.n_threads = 1;
+    return simulate_in_children(&own, n, n_processes, error);
+  }
+  for (uint32_t i = 0; i < own.n_pieces; i++)
+    PL_TRY(simulate_piece(&own, i, error));
   return PL_OK;
 }
 
@@ -161,7 +279,7 @@ pl_code pl_cases_simulate(pl_cases *cases, const pl_case_options *options, pl_ar
     if (cases->cases[i].reason == NULL) some[n++] = &cases->cases[i];
   qsort(some, n, sizeof *some, compare_platforms);
   PL_TRY(pl_temporary_folder_make(arena, &r.folder, error));
-  pl_code code = simulate_groups(&r, some, n);
+  pl_code code = simulate_platforms(&r, some, n, error);
   rmdir(r.folder);
   return code;
 }
