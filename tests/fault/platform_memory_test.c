@@ -15,14 +15,21 @@
 
 #define PLATFORM "tests/unit/platforms/two-nodes.xml"
 
+enum { TEXT_BYTES = 1 << 16 };
+
+static size_t read_platform(char text[TEXT_BYTES]) {
+  FILE *file = fopen(PLATFORM, "r");
+  assert_non_null(file);
+  size_t size = fread(text, 1, TEXT_BYTES, file);
+  fclose(file);
+  return size;
+}
+
 static void test_scan(void **state) {
   (void)state;
   static const char name[] = PLATFORM;
-  char text[8192];
-  FILE *file = fopen(name, "r");
-  assert_non_null(file);
-  size_t size = fread(text, 1, sizeof text, file);
-  fclose(file);
+  static char text[TEXT_BYTES];
+  size_t size = read_platform(text);
   for (int64_t k = 0;; k++) {
     pl_arena arena;
     pl_arena_init(&arena, 0);
@@ -43,11 +50,8 @@ static void test_scan(void **state) {
 /* The tree of zones, its Floyd tables and a route. */
 static void test_tree(void **state) {
   (void)state;
-  static char text[1 << 16];
-  FILE *file = fopen(PLATFORM, "r");
-  assert_non_null(file);
-  size_t size = fread(text, 1, sizeof text, file);
-  fclose(file);
+  static char text[TEXT_BYTES];
+  size_t size = read_platform(text);
   for (int64_t k = 0;; k++) {
     pl_arena arena;
     pl_arena_init(&arena, 0);
