@@ -13,7 +13,7 @@ enum { MOST_PENDING = 64 };
 typedef struct unrolling {
   const pl_device_class *device;
   const pl_stage_program *stage;
-  const pl_stage_schedule *schedule;
+  const pl_schedule *schedule;
   uint32_t index, compute_stream;
   uint32_t last;                  /* the last work task so far, PL_NONE at the start */
   uint32_t chain;                 /* the same; with ready streams only of the pass under way */
@@ -222,8 +222,7 @@ static void send(compilation *state, unrolling *own, bool backward, int32_t chun
 
 static const pl_pieces *pieces_of(const crew *own, const pl_schedule_step *step) {
   if (!step->backward) return &own->forward[step->chunk];
-  bool is_last = step->microbatch == own->members[0].schedule->last_microbatch[step->chunk];
-  return is_last ? &own->last_backward[step->chunk] : &own->backward[step->chunk];
+  return step->last ? &own->last_backward[step->chunk] : &own->backward[step->chunk];
 }
 
 /* What the order on the compute stream would imply: a backward follows its forward, and a forward waits until few
@@ -309,7 +308,7 @@ static bool prepare(compilation *state, uint32_t index, unrolling *own) {
   if (state->options->streams == PL_STREAMS_READY) {
     own->forward_end = PL_TAKE(state->arena, uint32_t, vpp * (size_t)own->schedule->n_microbatches);
     own->backward_end = PL_TAKE(state->arena, uint32_t, vpp * (size_t)own->schedule->n_microbatches);
-    own->in_flight = pl_schedule_in_flight(own->schedule->steps, own->schedule->n_steps);
+    own->in_flight = pl_schedule_in_flight(own->schedule);
   }
   own->compute_stream = pl_graph_builder_stream(state->builder, index, PL_STREAM_COMPUTE);
   return !state->arena->failed;
@@ -384,9 +383,12 @@ static bool gather_crew(compilation *state, uint32_t index, crew *own) {
 static bool unroll(compilation *state, uint32_t index, bool *is_unrolled) {
   crew own;
   if (!gather_crew(state, index, &own)) return false;
-  const pl_stage_schedule *schedule = own.members[0].schedule;
-  for (int64_t i = 0; i < schedule->n_steps; i++)
-    emit_step(state, &own, &schedule->steps[i]);
+  const pl_schedule *schedule = own.members[0].schedule;
+  pl_schedule_cursor cursor = {0};
+  for (int64_t i = 0; i < pl_schedule_n_steps(schedule); i++) {
+    const pl_schedule_step step = pl_schedule_next(schedule, &cursor);
+    emit_step(state, &own, &step);
+  }
   emit_epilogue(state, &own);
   for (uint32_t i = 0; i < own.n; i++)
     is_unrolled[own.members[i].index] = true;

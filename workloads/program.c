@@ -92,27 +92,15 @@ static uint32_t send_op(pl_program_making *state, pl_family_kind kind, int32_t s
   return pl_making_op(state, program->family_of[stage][kind], PL_SEND, size_bytes);
 }
 
-static bool take_schedule(const pl_strategy *strategy, int32_t stage, pl_arena *arena, pl_stage_schedule *own) {
-  int32_t *last = PL_TAKE(arena, int32_t, strategy->vpp);
-  own->steps = pl_schedule_take(strategy, own->n_microbatches, stage, arena);
-  if (arena->failed) return false;
-  own->n_steps = 2 * (int64_t)strategy->vpp * own->n_microbatches;
-  for (int64_t i = 0; i < own->n_steps; i++)
-    if (own->steps[i].backward) last[own->steps[i].chunk] = own->steps[i].microbatch;
-  own->last_microbatch = last;
-  return true;
-}
-
 static bool make_schedules(pl_program_making *state, int32_t stage, pl_stage_program *own) {
   const pl_program *program = state->program;
   const pl_strategy *strategy = program->strategy;
-  pl_stage_schedule *schedules = PL_TAKE(state->arena, pl_stage_schedule, program->n_schedules);
+  pl_schedule *schedules = PL_TAKE(state->arena, pl_schedule, program->n_schedules);
   if (schedules == NULL) return false;
   for (int32_t data = 0; data < strategy->dp; data++) {
-    pl_stage_schedule *schedule = &schedules[program->schedule_of[data]];
+    pl_schedule *schedule = &schedules[program->schedule_of[data]];
     if (schedule->n_microbatches > 0) continue;
-    schedule->n_microbatches = (int32_t)pl_strategy_microbatches(strategy, program->job, data);
-    if (!take_schedule(strategy, stage, state->arena, schedule)) return false;
+    *schedule = pl_schedule_of(strategy, (int32_t)pl_strategy_microbatches(strategy, program->job, data), stage);
   }
   own->schedules = schedules;
   return true;

@@ -83,17 +83,9 @@ typedef struct pl_pass {
   uint32_t n;
 } pl_pass;
 
-/* What a stage does for one number of microbatches. */
-typedef struct pl_stage_schedule {
-  int32_t n_microbatches;
-  const pl_schedule_step *steps;
-  int64_t n_steps;
-  const int32_t *last_microbatch; /* per chunk of the stage: whose backward is the last */
-} pl_stage_schedule;
-
 typedef struct pl_stage_program {
   int32_t stage;
-  const pl_stage_schedule *schedules; /* program->n_schedules */
+  const pl_schedule *schedules; /* program->n_schedules: what it does for each number of microbatches */
   /* per chunk of this stage (vpp entries) */
   const pl_pass *forward, *backward,
       *last_backward; /* last_backward: of the last microbatch, with the gradient reductions; the same instructions as

@@ -128,14 +128,16 @@ static void print_send(FILE *stream, const pl_program *program, int32_t stage, p
           pl_program_receiver(program, kind, stage));
 }
 
-static void print_schedule(FILE *stream, const pl_stage_schedule *stage, int32_t vpp) {
+static void print_schedule(FILE *stream, const pl_schedule *schedule) {
   enum { MOST_SHOWN = 24 };
-  for (int64_t i = 0; i < stage->n_steps && i < MOST_SHOWN; i++) {
-    const pl_schedule_step *step = &stage->steps[i];
-    fprintf(stream, " %c%d", step->backward ? 'B' : 'F', step->microbatch);
-    if (vpp > 1) fprintf(stream, "/%d", step->chunk);
+  int64_t n_steps = pl_schedule_n_steps(schedule);
+  pl_schedule_cursor cursor = {0};
+  for (int64_t i = 0; i < n_steps && i < MOST_SHOWN; i++) {
+    const pl_schedule_step step = pl_schedule_next(schedule, &cursor);
+    fprintf(stream, " %c%d", step.backward ? 'B' : 'F', step.microbatch);
+    if (schedule->vpp > 1) fprintf(stream, "/%d", step.chunk);
   }
-  if (stage->n_steps > MOST_SHOWN) fprintf(stream, " ... (%" PRId64 " steps)", stage->n_steps);
+  if (n_steps > MOST_SHOWN) fprintf(stream, " ... (%" PRId64 " steps)", n_steps);
   fputc('\n', stream);
 }
 
@@ -156,7 +158,7 @@ static void print_stage(FILE *stream, const pl_program *program, const pl_stage_
     fputs("  schedule", stream);
     if (program->n_schedules > 1) fprintf(stream, " of %d microbatches", stage->schedules[i].n_microbatches);
     fputc(':', stream);
-    print_schedule(stream, &stage->schedules[i], strategy->vpp);
+    print_schedule(stream, &stage->schedules[i]);
   }
   fputs("  epilogue:\n", stream);
   print_pass(stream, program, stage->stage, &stage->epilogue);

@@ -245,7 +245,7 @@ static void price_memory(costing *state, pricing *own) {
   own->passing_bytes = resident.buffers;
   own->passing_bytes += largest_passing(state, own->stage);
   for (int32_t i = 0; i < state->program->n_schedules; i++) {
-    int32_t in_flight = pl_schedule_in_flight(stage->schedules[i].steps, stage->schedules[i].n_steps);
+    int32_t in_flight = pl_schedule_in_flight(&stage->schedules[i]);
     if (in_flight > own->in_flight) own->in_flight = in_flight;
   }
 }

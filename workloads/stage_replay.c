@@ -276,13 +276,26 @@ static void step_optimizer(replay *own, bool first) {
     give(own, &own->gradients[--own->n_gradients]);
 }
 
+/* The passes of the first microbatches come in the same order whatever follows them, but for GPipe, which turns round
+ * at the last; so the schedule need not be longer than they are. */
+static pl_schedule schedule_of(const replay *own, int32_t n_microbatches) {
+  const pl_schedule *whole = &own->stage->schedules[0];
+  int32_t round = whole->kind == PL_SCHEDULE_INTERLEAVED ? whole->pp : 1;
+  int32_t n = (n_microbatches + round - 1) / round * round;
+  if (whole->kind == PL_SCHEDULE_GPIPE || n >= whole->n_microbatches) return *whole;
+  return pl_schedule_of(own->program->strategy, n, own->stage->stage);
+}
+
 static void train(replay *own, int32_t n_microbatches) {
-  const pl_stage_schedule *schedule = &own->stage->schedules[0];
+  const pl_schedule schedule = schedule_of(own, n_microbatches);
   find_weights(own);
   take_weights(own);
   for (int iteration = 0; iteration < ITERATIONS; iteration++) {
-    for (int64_t i = 0; i < schedule->n_steps && !own->failed; i++)
-      if (schedule->steps[i].microbatch < n_microbatches) replay_step(own, &schedule->steps[i]);
+    pl_schedule_cursor cursor = {0};
+    for (int64_t i = 0; i < pl_schedule_n_steps(&schedule) && !own->failed; i++) {
+      const pl_schedule_step step = pl_schedule_next(&schedule, &cursor);
+      if (step.microbatch < n_microbatches) replay_step(own, &step);
+    }
     if (!own->failed) step_optimizer(own, iteration == 0);
   }
 }
@@ -290,8 +303,7 @@ static void train(replay *own, int32_t n_microbatches) {
 pl_code pl_stage_replay(const pl_program *program, int32_t stage, double limit_bytes, pl_arena *arena,
                         pl_replayed_memory *memory, pl_error *error) {
   const pl_stage_program *own = &program->stages[stage];
-  const pl_stage_schedule *schedule = &own->schedules[0];
-  int32_t in_flight = pl_schedule_in_flight(schedule->steps, schedule->n_steps);
+  int32_t in_flight = pl_schedule_in_flight(&own->schedules[0]);
   int32_t most = in_flight / program->strategy->vpp + program->strategy->pp + SETTLING;
   if (most > program->n_microbatches) most = program->n_microbatches;
   pl_arena_mark mark = pl_arena_mark_here(arena);

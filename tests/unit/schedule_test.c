@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -28,8 +29,13 @@ static int64_t n_steps(const pipeline *own) {
 }
 
 static const pl_schedule_step *steps_of(pipeline *own, int32_t stage) {
-  const pl_schedule_step *steps = pl_schedule_take(&own->strategy, own->m, stage, &own->arena);
+  pl_schedule_step *steps = PL_TAKE(&own->arena, pl_schedule_step, n_steps(own));
   assert_non_null(steps);
+  const pl_schedule schedule = pl_schedule_of(&own->strategy, own->m, stage);
+  assert_int_equal(pl_schedule_n_steps(&schedule), n_steps(own));
+  pl_schedule_cursor cursor = {0};
+  for (int64_t i = 0; i < n_steps(own); i++)
+    steps[i] = pl_schedule_next(&schedule, &cursor);
   return steps;
 }
 
@@ -120,7 +126,15 @@ static void interleaved_as_drawn(void **state) {
 }
 
 static int32_t in_flight(pipeline *own, int32_t stage) {
-  return pl_schedule_in_flight(steps_of(own, stage), n_steps(own));
+  const pl_schedule_step *steps = steps_of(own, stage);
+  int32_t held = 0, most = 0;
+  for (int64_t i = 0; i < n_steps(own); i++) {
+    held += steps[i].backward ? -1 : 1;
+    if (held > most) most = held;
+  }
+  const pl_schedule schedule = pl_schedule_of(&own->strategy, own->m, stage);
+  assert_int_equal(pl_schedule_in_flight(&schedule), most);
+  return most;
 }
 
 static int32_t smaller(int32_t a, int32_t b) {
@@ -148,12 +162,84 @@ static void activations_in_flight(void **state) {
       }
 }
 
-static void no_memory_gives_null(void **state) {
+/* ---- what recurs ---- */
+
+static bool same_step(const pl_schedule_step *a, const pl_schedule_step *b, int32_t later) {
+  return a->backward == b->backward && a->last == b->last && a->chunk == b->chunk &&
+         (a->microbatch + later == b->microbatch);
+}
+
+static void marks_the_last_backward_of_each_chunk(pipeline *own, int32_t stage) {
+  const pl_schedule_step *steps = steps_of(own, stage);
+  bool later[8] = {false}; /* by chunk: a backward pass comes behind */
+  for (int64_t i = n_steps(own); i-- > 0;) {
+    assert_int_equal(steps[i].last, steps[i].backward && !later[steps[i].chunk]);
+    if (steps[i].backward) later[steps[i].chunk] = true;
+  }
+}
+
+/* Inside a phase a step is the one a period before it, and none is a last one. */
+static void recurs_inside_phases(pipeline *own, int32_t stage) {
+  const pl_schedule_step *steps = steps_of(own, stage);
+  const pl_schedule schedule = pl_schedule_of(&own->strategy, own->m, stage);
+  pl_schedule_phase phases[PL_SCHEDULE_PHASES];
+  int n = pl_schedule_phases(&schedule, phases);
+  for (int p = 0; p < n; p++) {
+    assert_true(phases[p].from >= 0 && phases[p].from <= phases[p].to && phases[p].to <= n_steps(own));
+    assert_true(p == 0 || phases[p].from >= phases[p - 1].to);
+    for (int64_t i = phases[p].from; i < phases[p].to; i++)
+      assert_false(steps[i].last);
+    for (int64_t i = phases[p].from; i + phases[p].period < phases[p].to; i++)
+      assert_true(same_step(&steps[i], &steps[i + phases[p].period], phases[p].microbatches));
+  }
+}
+
+/* The schedule of more microbatches is this one with periods put in anywhere inside its phases: the kinds and chunks of
+ * the passes say where each of its steps is in this one. */
+static void longer_ones_have_more_periods(pipeline *own, pipeline *longer, int32_t stage) {
+  const pl_schedule_step *few = steps_of(own, stage), *many = steps_of(longer, stage);
+  const pl_schedule schedule = pl_schedule_of(&own->strategy, own->m, stage);
+  pl_schedule_phase phases[PL_SCHEDULE_PHASES];
+  int n = pl_schedule_phases(&schedule, phases);
+  for (int p = 0; p < n; p++)
+    if (phases[p].to - phases[p].from < phases[p].period) return; /* too short to recur */
+  int64_t more = 0, at = 0;                                       /* steps put in so far */
+  for (int p = 0; p < n; p++) {
+    int64_t put_in = (int64_t)(longer->m - own->m) / abs(phases[p].microbatches) * phases[p].period;
+    for (; at < phases[p].to; at++) /* as it was, up to the end of the phase */
+      assert_true(few[at].backward == many[at + more].backward && few[at].chunk == many[at + more].chunk &&
+                  !many[at + more].last);
+    for (int64_t i = 0; i < put_in; i++) {
+      const pl_schedule_step *step = &many[at + more + i], *before = step - phases[p].period;
+      assert_true(same_step(before, step, phases[p].microbatches));
+    }
+    more += put_in;
+  }
+  for (; at < n_steps(own); at++)
+    assert_true(few[at].backward == many[at + more].backward && few[at].chunk == many[at + more].chunk &&
+                few[at].last == many[at + more].last);
+  assert_int_equal(at + more, n_steps(longer));
+}
+
+static void most_of_a_schedule_recurs(void **state) {
   (void)state;
-  pipeline own = make(PL_SCHEDULE_1F1B, 4, 1, 8);
-  own.arena.fail_after = 0;
-  assert_null(pl_schedule_take(&own.strategy, own.m, 0, &own.arena));
-  pl_arena_release(&own.arena);
+  for (int kind = PL_SCHEDULE_GPIPE; kind <= PL_SCHEDULE_INTERLEAVED; kind++)
+    for (int32_t pp = 1; pp <= 5; pp++)
+      for (int32_t vpp = 1; vpp <= 3; vpp++)
+        for (int32_t m = 1; m <= 15; m++)
+          for (int32_t more = 0; more <= 12; more++) {
+            bool interleaved = kind == PL_SCHEDULE_INTERLEAVED;
+            if (interleaved ? vpp < 2 || pp < 2 || m % pp != 0 || more % pp != 0 : vpp > 1) continue;
+            pipeline own = make((pl_schedule_kind)kind, pp, vpp, m);
+            pipeline longer = make((pl_schedule_kind)kind, pp, vpp, m + more);
+            for (int32_t stage = 0; stage < pp; stage++) {
+              marks_the_last_backward_of_each_chunk(&own, stage);
+              recurs_inside_phases(&own, stage);
+              longer_ones_have_more_periods(&own, &longer, stage);
+            }
+            pl_arena_release(&own.arena);
+            pl_arena_release(&longer.arena);
+          }
 }
 
 int main(void) {
@@ -162,7 +248,7 @@ int main(void) {
       cmocka_unit_test(gpipe_and_1f1b_as_drawn),
       cmocka_unit_test(interleaved_as_drawn),
       cmocka_unit_test(activations_in_flight),
-      cmocka_unit_test(no_memory_gives_null),
+      cmocka_unit_test(most_of_a_schedule_recurs),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
