@@ -169,8 +169,12 @@ static inline void release_successors(pl_engine *engine, const pl_task *record, 
      * for it. */
     __builtin_prefetch((const char *)&engine->tasks[*successor]);
     __builtin_prefetch((const char *)&engine->tasks[*successor] + sizeof(pl_task) - 1);
-    if (wait->last == PL_NONE || engine->finish[wait->last] != now || explains_better(engine, task, wait->last))
+    if (wait->last == PL_NONE) {
+      if (engine->watch != NULL && wait->pending > 1) pl_watch_note_touched(engine, *successor);
       wait->last = task;
+    } else if (engine->finish[wait->last] != now || explains_better(engine, task, wait->last)) {
+      wait->last = task;
+    }
     if (--wait->pending == 0) engine->ready[engine->n_ready++] = *successor;
   }
 }
@@ -286,6 +290,7 @@ static pl_engine *take_engine(const pl_graph *graph, const pl_engine_options *op
   if (engine->is_native && !take_native(engine)) return NULL;
   if (has_overlap && !pl_overlap_take(engine)) return NULL;
   if (graph->policy == PL_STREAMS_READY && !pl_ready_streams_take(engine)) return NULL;
+  if (engine->options.lanes != NULL && !pl_watch_take(engine)) return NULL;
   set_initial_state(engine);
   return engine;
 }
@@ -351,6 +356,7 @@ static void run_native(pl_engine *engine) {
     }
     take_completions(engine, now);
     pl_engine_flush(engine, now);
+    if (engine->watch != NULL) pl_watch_look(engine, now);
   }
 }
 
@@ -417,6 +423,11 @@ static uint64_t digest_run(const pl_engine *engine, const int64_t *peaks) {
   pl_digest_bytes(&digest, engine->start, engine->graph->n_tasks * sizeof *engine->start);
   pl_digest_bytes(&digest, engine->finish, engine->graph->n_tasks * sizeof *engine->finish);
   pl_digest_bytes(&digest, peaks, engine->graph->n_devices * sizeof *peaks);
+  for (uint32_t at = 0; at < engine->leaps.n; at++) {
+    pl_digest_u64(&digest, (uint64_t)engine->leaps.leaps[at].from);
+    pl_digest_u64(&digest, (uint64_t)engine->leaps.leaps[at].to);
+    pl_digest_u64(&digest, engine->leaps.leaps[at].times);
+  }
   return digest.value;
 }
 
@@ -428,9 +439,34 @@ static pl_code check_makespan(pl_ticks makespan, pl_error *error) {
                  "batch or sequence, more devices), or look at the units of rates and latencies");
 }
 
+static pl_ticks extended_makespan(const pl_engine *engine) {
+  pl_ticks makespan = engine->makespan;
+  for (uint32_t at = 0; at < engine->leaps.n; at++) {
+    const pl_leap *leap = &engine->leaps.leaps[at];
+    double more = (double)(leap->to - leap->from) * (double)leap->times;
+    if (more >= (double)PL_TICKS_MAX) return PL_TICKS_MAX;
+    makespan = pl_later(makespan, (leap->to - leap->from) * (pl_ticks)leap->times);
+  }
+  return makespan;
+}
+
+static uint64_t extended_events(const pl_engine *engine) {
+  uint64_t n_events = engine->n_events;
+  for (uint32_t at = 0; at < engine->leaps.n; at++)
+    n_events += engine->watch->found[at].sums.n_events * engine->leaps.leaps[at].times;
+  return n_events;
+}
+
 pl_code pl_engine_finish(pl_engine *engine, pl_engine_result *result, pl_error *error) {
   PL_TRY(check_makespan(engine->makespan, error));
   if (!pl_engine_is_done(engine)) return report_stuck(engine, error);
+  bool is_whole = engine->watch == NULL || pl_watch_leap(engine);
+  PL_TRY(check_makespan(extended_makespan(engine), error));
+  *result = (pl_engine_result){.is_whole = is_whole, .leaps = engine->leaps};
+  if (engine->watch != NULL) result->n_phases = engine->watch->lanes.n_phases;
+  for (int phase = 0; phase < result->n_phases; phase++)
+    result->distance[phase] = engine->watch->found[phase].distance;
+  if (!result->is_whole) return PL_OK;
   uint32_t n_devices = engine->graph->n_devices;
   int64_t *peaks = PL_TAKE(engine->arena, int64_t, n_devices);
   pl_ticks *spent = PL_TAKE(engine->arena, pl_ticks, (size_t)n_devices * PL_CATEGORY_COUNT);
@@ -442,18 +478,18 @@ pl_code pl_engine_finish(pl_engine *engine, pl_engine_result *result, pl_error *
   if (engine->spans != NULL && !sort_spans(&engine->spans, engine->n_spans, engine->arena))
     return pl_fail_memory(error, "the parts of a timeline");
   for (uint32_t device = 0; device < n_devices; device++)
-    peaks[device] = engine->balance[device].peak_bytes;
-  *result = (pl_engine_result){.makespan = engine->makespan,
-                               .start = engine->start,
-                               .finish = engine->finish,
-                               .peak_bytes = peaks,
-                               .part_spans = engine->spans,
-                               .n_part_spans = engine->n_spans,
-                               .n_events = engine->n_events,
-                               .digest = digest_run(engine, peaks),
-                               .spent = spent,
-                               .idle = idle,
-                               .charges = charges.charges,
-                               .n_charges = charges.n};
+    peaks[device] = engine->watch == NULL ? engine->balance[device].peak_bytes : pl_watch_peak(engine, device);
+  result->makespan = extended_makespan(engine);
+  result->start = engine->start;
+  result->finish = engine->finish;
+  result->peak_bytes = peaks;
+  result->part_spans = engine->spans;
+  result->n_part_spans = engine->n_spans;
+  result->n_events = extended_events(engine);
+  result->digest = digest_run(engine, peaks);
+  result->spent = spent;
+  result->idle = idle;
+  result->charges = charges.charges;
+  result->n_charges = charges.n;
   return PL_OK;
 }

@@ -21,6 +21,13 @@
  * stream, a transfer on gradient streams progresses at the smallest 1 / (1 + overlap_communication) over those members.
  * Fixed delays are never slowed. Progress under a changed speed is kept in double and every finish date rounded to
  * ticks when it is made.
+ *
+ * Leaps. Who made the graph from lists of steps that recur (core/lanes.h) may ask for the result of the graph of longer
+ * lists: with `n_more` periods more in each phase. The native loop looks whether the state of the whole run, relative
+ * to now, comes back (core/run_state.h). If it does, the run of the longer lists is this one with the time in between
+ * repeated, and everything that adds up is extended by it: makespan, events, accounts, charges. Peaks of memory are
+ * found with what each repetition holds more. What is told by task (start, finish, parts) stays that of the tasks of
+ * the graph: how often a stretch or a task counts is said by pl_leaps_weight of the tick at which it ends.
  */
 #ifndef PL_CORE_ENGINE_H
 #define PL_CORE_ENGINE_H
@@ -30,14 +37,37 @@
 
 #include "core/arena.h"
 #include "core/graph.h"
+#include "core/lanes.h"
 #include "core/network.h"
 #include "core/status.h"
 #include "core/ticks.h"
 
 typedef struct pl_engine_options {
-  bool record_parts;   /* keep when each part of each work task ran (for timelines) */
-  bool record_charges; /* keep for which communication the gaps of the compute streams are accounted */
+  bool record_parts;     /* keep when each part of each work task ran (for timelines) */
+  bool record_charges;   /* keep for which communication the gaps of the compute streams are accounted */
+  const pl_lanes *lanes; /* of the graph: the result is that of longer lists; NULL: that of the graph */
+  uint64_t n_more;       /* periods by which each phase of the lists is longer */
+  uint64_t left_out;     /* tests: fields of the state (core/run_state.h) that are not compared */
 } pl_engine_options;
+
+/* The time (from, to] comes `times` times more. */
+typedef struct pl_leap {
+  pl_ticks from, to;
+  uint64_t times;
+} pl_leap;
+
+typedef struct pl_leaps {
+  pl_leap leaps[PL_LANE_PHASES];
+  uint32_t n;
+} pl_leaps;
+
+/* How often what ends at `date` comes in the extended run. */
+static inline uint64_t pl_leaps_weight(const pl_leaps *leaps, pl_ticks date) {
+  uint64_t weight = 1;
+  for (uint32_t at = 0; at < leaps->n; at++)
+    if (date > leaps->leaps[at].from && date <= leaps->leaps[at].to) weight += leaps->leaps[at].times;
+  return weight;
+}
 
 /* One contiguous run of a part; only recorded on request. */
 typedef struct pl_part_span {
@@ -54,6 +84,12 @@ typedef struct pl_charge {
 } pl_charge;
 
 typedef struct pl_engine_result {
+  /* With lanes: false if no recurrence was found that allows to extend the run; then nothing else in here holds but
+   * `distance`. */
+  bool is_whole;
+  int n_phases;
+  uint32_t distance[PL_LANE_PHASES]; /* periods after which the state came back, by phase; 0: it did not */
+  pl_leaps leaps;
   pl_ticks makespan;
   const pl_ticks *start, *finish; /* per task */
   const int64_t *peak_bytes;      /* per graph device, resident included */

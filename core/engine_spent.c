@@ -38,6 +38,7 @@ typedef struct pl_account {
   pl_device_account *devices;
   pl_ticks *spent, *idle;
   pl_charges *charges; /* NULL: not asked for */
+  pl_ticks weight;     /* how often the gap that is being charged comes in the extended run */
 } pl_account;
 
 /* Tasks of one stream do not overlap, so this order is unique but for tasks of no duration at one tick. */
@@ -188,8 +189,8 @@ static void note_charge(const pl_account *account, uint32_t device, uint32_t tas
 
 /* `ticks` in which the compute stream of `device` stood still go to communication `task`. */
 static void charge(const pl_account *account, uint32_t device, uint32_t task, pl_ticks ticks) {
-  account->spent[(size_t)device * PL_CATEGORY_COUNT + account->graph->tasks[task].category] += ticks;
-  if (account->charges != NULL && ticks > 0) note_charge(account, device, task, ticks);
+  account->spent[(size_t)device * PL_CATEGORY_COUNT + account->graph->tasks[task].category] += ticks * account->weight;
+  if (account->charges != NULL && ticks > 0) note_charge(account, device, task, ticks * account->weight);
 }
 
 /* A communication on the feature stream of `device` itself: it may begin a fused segment, so the chain goes on behind
@@ -215,7 +216,7 @@ static void charge_wait(const pl_account *account, uint32_t device, pl_ticks fro
     charged += ticks;
     if (engine->start[cause] <= from) break;
   }
-  account->idle[device] += to - from - charged;
+  account->idle[device] += (to - from - charged) * account->weight;
 }
 
 /* [from, to], in which the compute stream stands still, up to the end of the last communication on the feature stream
@@ -279,33 +280,38 @@ static pl_ticks charge_gradients(const pl_account *account, uint32_t device, pl_
   return charged;
 }
 
-static void charge_tail(const pl_account *account, uint32_t device, pl_ticks from, pl_ticks to) {
+static void charge_tail(pl_account *account, uint32_t device, pl_ticks from, pl_ticks to) {
   if (from >= to) return;
+  account->weight = 1;
   from = charge_features(account, device, from, to, PL_NONE);
   pl_ticks charged = charge_gradients(account, device, from, to);
   account->idle[device] += to - from - charged;
 }
 
-/* The next task on the compute stream of `device`, and the gap before it. */
-static void charge_task(const pl_account *account, uint32_t device, uint32_t task) {
+/* The next task on the compute stream of `device`, and the gap before it. A stretch counts as often as what ends it:
+ * the gap as the start of the task, the task as its finish. */
+static void charge_task(pl_account *account, uint32_t device, uint32_t task) {
   const pl_task *record = &account->graph->tasks[task];
   pl_ticks start = account->engine->start[task], finish = account->engine->finish[task];
   pl_device_account *own = &account->devices[device];
   pl_ticks *spent = account->spent + (size_t)device * PL_CATEGORY_COUNT;
+  const pl_leaps *leaps = &account->engine->leaps;
+  account->weight = leaps->n == 0 ? 1 : (pl_ticks)pl_leaps_weight(leaps, start);
   if (start > own->free_since) charge_gap(account, device, own->free_since, start, task);
   own->free_since = finish;
+  pl_ticks weight = leaps->n == 0 ? 1 : (pl_ticks)pl_leaps_weight(leaps, finish);
   uint32_t totals = record->kind == PL_TASK_WORK ? account->totals_of[record->index] : PL_NONE;
   if (totals == PL_NONE) {
-    spent[record->category] += finish - start;
+    spent[record->category] += (finish - start) * weight;
     return;
   }
   for (uint32_t category = 0; category < PL_CATEGORY_COUNT; category++)
-    spent[category] += account->totals[totals][category];
+    spent[category] += account->totals[totals][category] * weight;
 }
 
 /* ---- all ---- */
 
-static void charge_in_order(const pl_account *account) {
+static void charge_in_order(pl_account *account) {
   const pl_graph *graph = account->graph;
   for (uint32_t task = 0; task < graph->n_tasks; task++) {
     const pl_task *record = &graph->tasks[task];
@@ -316,11 +322,29 @@ static void charge_in_order(const pl_account *account) {
   }
 }
 
-static void charge_ready(const pl_account *account) {
+static void charge_ready(pl_account *account) {
   for (uint32_t stream = 0; stream < account->graph->n_streams; stream++) {
     if (account->graph->streams[stream].kind != PL_STREAM_COMPUTE) continue;
     for (uint32_t at = account->runs.offset[stream]; at < account->runs.offset[stream + 1]; at++)
       charge_task(account, account->graph->streams[stream].device, account->runs.tasks[at]);
+  }
+}
+
+/* What the overlap factor has added while the run went on. */
+static void add_disturbances(const pl_account *account) {
+  const pl_engine *engine = account->engine;
+  size_t n_devices = account->graph->n_devices, n_spent = n_devices * PL_CATEGORY_COUNT;
+  for (size_t at = 0; at < n_spent; at++)
+    account->spent[at] += engine->overlap->extra[at];
+  for (size_t device = 0; device < n_devices; device++)
+    account->idle[device] += engine->overlap->waiting[device];
+  for (uint32_t leap = 0; leap < engine->leaps.n; leap++) {
+    const pl_watch_sums *period = &engine->watch->found[leap].sums;
+    pl_ticks times = (pl_ticks)engine->leaps.leaps[leap].times;
+    for (size_t at = 0; at < n_spent; at++)
+      account->spent[at] += period->extra[at] * times;
+    for (size_t device = 0; device < n_devices; device++)
+      account->idle[device] += period->waiting[device] * times;
   }
 }
 
@@ -337,9 +361,6 @@ bool pl_engine_account(const pl_engine *engine, pl_ticks makespan, pl_ticks *spe
   }
   for (uint32_t device = 0; device < graph->n_devices; device++)
     charge_tail(&account, device, account.devices[device].free_since, makespan);
-  for (size_t at = 0; engine->overlap != NULL && at < (size_t)graph->n_devices * PL_CATEGORY_COUNT; at++)
-    spent[at] += engine->overlap->extra[at];
-  for (uint32_t device = 0; engine->overlap != NULL && device < graph->n_devices; device++)
-    idle[device] += engine->overlap->waiting[device];
+  if (engine->overlap != NULL) add_disturbances(&account);
   return !engine->arena->failed;
 }

@@ -10,6 +10,7 @@
 #define PL_CORE_ENGINE_STATE_H
 
 #include "core/engine.h"
+#include "core/engine_watch.h"
 #include "core/event_heap.h"
 
 /* What a task waits for. `last` is the predecessor that finished last so far, of several at one tick the one that
@@ -106,8 +107,10 @@ struct pl_engine {
   uint32_t *free_slot, n_free_slots; /* for tasks without streams */
   pl_overlap *overlap;               /* NULL: no gamma above zero and no rivals */
   pl_ready_streams *streams;         /* NULL: in order */
+  pl_watch *watch;                   /* NULL: not told of lanes */
   pl_part_span *spans;               /* NULL: not asked for */
   uint32_t n_spans;
+  pl_leaps leaps;    /* over which the results are extended */
   pl_ticks makespan; /* so far */
   uint64_t n_events;
   pl_engine_options options;
@@ -161,6 +164,22 @@ bool pl_ready_streams_take(pl_engine *engine);
 void pl_ready_streams_free(pl_engine *engine, uint32_t task);
 /* Starts what can be started of engine->ready (sorted) and of those that wait; empties engine->ready. */
 void pl_ready_streams_start(pl_engine *engine, pl_ticks now);
+
+/* ---- engine_watch.c; all but take need engine->watch ---- */
+bool pl_watch_take(pl_engine *engine);
+/* The tick is drained. */
+void pl_watch_look(pl_engine *engine, pl_ticks now);
+/* In engine_words.c. */
+void pl_watch_write_state(pl_engine *engine, pl_run_state *state);
+static inline void pl_watch_note_touched(pl_engine *engine, uint32_t task) {
+  engine->watch->touched[engine->watch->n_touched++] = task;
+}
+
+/* ---- engine_leap.c ---- */
+/* The run is over. Fills engine->leaps; false: it cannot be extended by engine->options.n_more periods. */
+bool pl_watch_leap(pl_engine *engine);
+/* The most that is held in the run as it is extended. */
+int64_t pl_watch_peak(const pl_engine *engine, uint32_t device);
 
 /* ---- engine_spent.c ---- */
 typedef struct pl_charges {

@@ -60,6 +60,10 @@ pl_graph_builder *pl_graph_builder_take(pl_arena *arena, pl_stream_policy policy
   return builder;
 }
 
+uint32_t pl_graph_builder_n_tasks(const pl_graph_builder *builder) {
+  return builder->n_tasks;
+}
+
 uint32_t pl_graph_builder_device(pl_graph_builder *builder, const pl_graph_device *device) {
   if (!ROOM(builder, devices, builder->n_devices, 1) || !ROOM(builder, device_streams, builder->n_devices, 1))
     return PL_NONE;

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "core/arena.h"
+#include "core/run_state.h"
 #include "core/status.h"
 #include "core/ticks.h"
 #include "core/transfer.h"
@@ -35,6 +36,9 @@ typedef struct pl_network_ops {
   void (*set_speed)(pl_network *network, pl_ticks now, uint32_t slot, double speed);
   pl_ticks (*settle)(pl_network *network, pl_ticks now);
   uint32_t (*advance)(pl_network *network, pl_ticks now);
+  /* Writes out what decides the future of the transfers under way (core/run_state.h), after `settle`. NULL: cannot be
+   * told, and runs are played whole. */
+  void (*write_state)(pl_network *network, pl_run_state *state);
   /* Sum over the run of usage * bytes carried per link of the table (for the bottleneck report); array owned by the
    * network, valid until destroy. May be NULL. */
   const double *(*link_bytes)(pl_network *network);

@@ -23,6 +23,7 @@
 #include "netmodel/flow_network.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "netmodel/flow_heap.h"
@@ -55,6 +56,8 @@ typedef struct flow_network {
   uint32_t n_respeeds;
   double *spec_bytes; /* bytes of progress started, per spec */
   double *link_bytes;
+  pl_flow_event *listed; /* scratch of write_state */
+  uint32_t listed_room;
   bool failed;
 } flow_network;
 
@@ -304,6 +307,52 @@ static const double *flow_link_bytes(pl_network *base) {
   return network->link_bytes;
 }
 
+/* ---- the state, written out ---- */
+
+static int compare_events(const void *a, const void *b) {
+  uint32_t left = ((const pl_flow_event *)a)->task, right = ((const pl_flow_event *)b)->task;
+  return (left > right) - (left < right);
+}
+
+/* In the order of their tasks: each transfer has one event, in one of the heaps. False: no memory. */
+static bool list_events(flow_network *network, uint32_t *n) {
+  const pl_flow_heap *const heaps[] = {&network->latencies, &network->ends};
+  *n = network->latencies.count + network->ends.count;
+  if (*n > network->listed_room) {
+    network->listed = pl_arena_take(network->sharing.arena, 2 * *n * sizeof *network->listed, _Alignof(pl_flow_event));
+    network->listed_room = network->listed == NULL ? 0 : 2 * *n;
+  }
+  if (*n > network->listed_room) return false;
+  pl_flow_event *to = network->listed;
+  for (int h = 0; h < 2; to += heaps[h++]->count)
+    if (heaps[h]->count > 0) memcpy(to, &heaps[h]->events[heaps[h]->head], heaps[h]->count * sizeof *to);
+  if (*n > 1) qsort(network->listed, *n, sizeof *network->listed, compare_events);
+  return true;
+}
+
+/* Rates are decided by which transfers move (netmodel/max_min.h), and links are reserved by those that have. */
+static void flow_write_state(pl_network *base, pl_run_state *state) {
+  flow_network *network = self(base);
+  uint32_t n;
+  if (network->failed || !list_events(network, &n)) {
+    state->outside = true;
+    return;
+  }
+  const pl_flow_event *events = network->listed;
+  pl_run_state_put(state, PL_STATE_FLOW, n);
+  for (uint32_t i = 0; i < n; i++) {
+    const flow *f = &network->flows[events[i].slot];
+    pl_run_state_put_task(state, PL_STATE_FLOW, f->task);
+    pl_run_state_put(state, PL_STATE_FLOW, f->spec);
+    pl_run_state_put(state, PL_STATE_FLOW_PHASE, f->phase);
+    pl_run_state_put_date(state, PL_STATE_FLOW_DATE, events[i].time);
+    pl_run_state_put_double(state, PL_STATE_FLOW_REST, f->rest_bytes);
+    pl_run_state_put_date(state, PL_STATE_FLOW_SINCE, f->since);
+    pl_run_state_put_double(state, PL_STATE_FLOW_PACE, f->pace_Bps);
+    pl_run_state_put_double(state, PL_STATE_FLOW_SPEED, f->speed);
+  }
+}
+
 static void flow_destroy(pl_network *base) {
   (void)base; /* the arena's memory */
 }
@@ -317,6 +366,7 @@ pl_network *pl_flow_network_make(const pl_transfer_table *table, const char *nam
                                   .set_speed = flow_set_speed,
                                   .settle = flow_settle,
                                   .advance = flow_advance,
+                                  .write_state = flow_write_state,
                                   .link_bytes = flow_link_bytes,
                                   .destroy = flow_destroy};
   network->base.ops = &network->ops;
