@@ -123,7 +123,7 @@
   X(attention_head_size, "1", "attention: width of a head") \
   X(n_transfer_classes, "1", "classes of transfers after folding") \
   X(n_group_classes, "1", "classes of communicators after folding") \
-  X(n_events, "1", "events simulated")
+  X(n_events, "1", "events of the run, with those leapt over")
 
 #define PL_STAGE_FEATURE_COLUMNS(X) \
   X(stage_flops, "FLOP", "of the stage's busiest device: computed in an iteration, recomputation included") \

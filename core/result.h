@@ -62,8 +62,8 @@ extern const char *const pl_result_status_names[];
   X(f64, mem_activations_bytes, "B", "of that peak: activations") \
   X(f64, mem_buffers_bytes, "B", "of that peak: communication and temporary buffers") \
   X(i64, n_classes, "1", "device classes after folding") \
-  X(i64, n_tasks, "1", "tasks simulated") \
-  X(u64, run_digest, "", "digest of the simulated run")
+  X(i64, n_tasks, "1", "tasks simulated (of the microbatches that are played)") \
+  X(u64, run_digest, "", "digest of the simulated run (of what is played)")
 
 /* Of searches only. */
 #define PL_SEARCH_COLUMNS(X) \

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "workloads/compile_lanes.h"
 #include "workloads/host_floor.h"
 #include "workloads/meeting.h"
 #include "workloads/pieces.h"
@@ -13,7 +14,7 @@ enum { MOST_PENDING = 64 };
 typedef struct unrolling {
   const pl_device_class *device;
   const pl_stage_program *stage;
-  const pl_schedule *schedule;
+  pl_schedule schedule; /* that is unrolled */
   uint32_t index, compute_stream;
   uint32_t last;                  /* the last work task so far, PL_NONE at the start */
   uint32_t chain;                 /* the same; with ready streams only of the pass under way */
@@ -32,13 +33,19 @@ typedef struct unrolling {
 
 enum { MOST_GATHERS = 64 };
 
+/* A pass as it is emitted, and how often. */
+typedef struct crew_pass {
+  pl_pieces pieces;
+  uint64_t times;
+} crew_pass;
+
 /* The device classes that are unrolled together: those that have joint segments (core/graph.h), or one alone. They run
  * one stage's program, so the pieces are the same for all. */
 typedef struct crew {
   unrolling *members;
   uint32_t n;
   uint32_t *streams;                             /* compute streams, in the order of the members */
-  pl_pieces *forward, *backward, *last_backward; /* per chunk */
+  crew_pass *forward, *backward, *last_backward; /* per chunk */
   pl_pieces epilogue;
 } crew;
 
@@ -50,10 +57,12 @@ typedef struct compilation {
   pl_arena *arena;
   pl_graph_builder *builder;
   pl_meetings meetings;
+  double *transfer_bytes; /* NULL when chunked */
   uint32_t send_name;
   pl_piece_scratch scratch;
   const pl_block_prices **prices; /* per device profile of the cluster; NULL: not asked for yet */
   pl_error *error;
+  pl_lane_making lanes;
 } compilation;
 
 /* ---- emitting pieces ---- */
@@ -142,7 +151,7 @@ static void emit_piece(compilation *state, unrolling *own, const pl_piece *piece
     emit_work(state, own, piece, microbatch);
     break;
   case PL_PIECE_JOINT:
-    PL_ASSERT(false); /* of the whole crew: emit_pieces */
+    PL_ASSERT(false); /* of the whole crew: emit_pass */
     break;
   case PL_PIECE_COLLECTIVE:
     emit_collective(state, own, piece, microbatch);
@@ -181,7 +190,9 @@ static void emit_joint(compilation *state, crew *own, const pl_piece *piece, int
     follow(state, &own->members[i], task);
 }
 
-static void emit_pieces(compilation *state, crew *own, const pl_pieces *pieces, int32_t microbatch) {
+static void emit_pass(compilation *state, crew *own, crew_pass *pass, int32_t microbatch) {
+  const pl_pieces *pieces = &pass->pieces;
+  pass->times += state->meetings.times;
   for (uint32_t i = 0; i < pieces->n; i++) {
     const pl_piece *piece = &pieces->pieces[i];
     if (piece->kind == PL_PIECE_JOINT) {
@@ -191,8 +202,6 @@ static void emit_pieces(compilation *state, crew *own, const pl_pieces *pieces, 
     for (uint32_t member = 0; member < own->n; member++)
       emit_piece(state, &own->members[member], piece, microbatch);
   }
-  for (uint32_t i = 0; i < pieces->n_carried; i++)
-    state->meetings.transfer_bytes[pieces->carried[i].transfer_class] += pieces->carried[i].progress_bytes;
 }
 
 /* ---- steps ---- */
@@ -220,7 +229,7 @@ static void send(compilation *state, unrolling *own, bool backward, int32_t chun
   order_after_work(state, own, meeting.open); /* after the collective, too, on which a pass may end */
 }
 
-static const pl_pieces *pieces_of(const crew *own, const pl_schedule_step *step) {
+static crew_pass *pass_of(const crew *own, const pl_schedule_step *step) {
   if (!step->backward) return &own->forward[step->chunk];
   return step->last ? &own->last_backward[step->chunk] : &own->backward[step->chunk];
 }
@@ -230,7 +239,7 @@ static const pl_pieces *pieces_of(const crew *own, const pl_schedule_step *step)
 static void wait_for_schedule(unrolling *own, const pl_schedule_step *step) {
   if (own->forward_end == NULL) return;
   if (step->backward) {
-    wait_for(own, own->forward_end[(int64_t)step->chunk * own->schedule->n_microbatches + step->microbatch]);
+    wait_for(own, own->forward_end[(int64_t)step->chunk * own->schedule.n_microbatches + step->microbatch]);
   } else if (own->n_forward >= own->in_flight) {
     wait_for(own, own->backward_end[own->n_forward - own->in_flight]);
   }
@@ -241,7 +250,7 @@ static void note_schedule(unrolling *own, const pl_schedule_step *step) {
   if (step->backward) {
     own->backward_end[own->n_backward++] = own->last;
   } else {
-    own->forward_end[(int64_t)step->chunk * own->schedule->n_microbatches + step->microbatch] = own->last;
+    own->forward_end[(int64_t)step->chunk * own->schedule.n_microbatches + step->microbatch] = own->last;
     own->n_forward++;
   }
 }
@@ -261,7 +270,7 @@ static void end_step(compilation *state, unrolling *own, const pl_schedule_step 
 static void emit_step(compilation *state, crew *own, const pl_schedule_step *step) {
   for (uint32_t member = 0; member < own->n; member++)
     begin_step(state, &own->members[member], step);
-  emit_pieces(state, own, pieces_of(own, step), step->microbatch);
+  emit_pass(state, own, pass_of(own, step), step->microbatch);
   for (uint32_t member = 0; member < own->n; member++)
     end_step(state, &own->members[member], step);
 }
@@ -298,7 +307,7 @@ static bool prepare(compilation *state, uint32_t index, unrolling *own) {
   size_t vpp = (size_t)program->strategy->vpp;
   *own = (unrolling){.device = class,
                      .stage = &program->stages[class->stage],
-                     .schedule = &program->stages[class->stage].schedules[pl_program_schedule(program, class->replica)],
+                     .schedule = pl_lane_schedule(program, class, state->options->leapt),
                      .index = index,
                      .last = PL_NONE,
                      .chain = PL_NONE,
@@ -306,9 +315,9 @@ static bool prepare(compilation *state, uint32_t index, unrolling *own) {
                      .exchange = PL_NONE,
                      .gathers = PL_TAKE(state->arena, uint32_t, MOST_GATHERS)};
   if (state->options->streams == PL_STREAMS_READY) {
-    own->forward_end = PL_TAKE(state->arena, uint32_t, vpp * (size_t)own->schedule->n_microbatches);
-    own->backward_end = PL_TAKE(state->arena, uint32_t, vpp * (size_t)own->schedule->n_microbatches);
-    own->in_flight = pl_schedule_in_flight(own->schedule);
+    own->forward_end = PL_TAKE(state->arena, uint32_t, vpp * (size_t)own->schedule.n_microbatches);
+    own->backward_end = PL_TAKE(state->arena, uint32_t, vpp * (size_t)own->schedule.n_microbatches);
+    own->in_flight = pl_schedule_in_flight(&own->schedule);
   }
   own->compute_stream = pl_graph_builder_stream(state->builder, index, PL_STREAM_COMPUTE);
   return !state->arena->failed;
@@ -331,9 +340,9 @@ static bool take_pieces(compilation *state, crew *own) {
   const pl_device_class *class = own->members[0].device;
   const pl_stage_program *stage = own->members[0].stage;
   size_t vpp = (size_t)program->strategy->vpp;
-  own->forward = PL_TAKE(state->arena, pl_pieces, vpp);
-  own->backward = PL_TAKE(state->arena, pl_pieces, vpp);
-  own->last_backward = PL_TAKE(state->arena, pl_pieces, vpp);
+  own->forward = PL_TAKE(state->arena, crew_pass, vpp);
+  own->backward = PL_TAKE(state->arena, crew_pass, vpp);
+  own->last_backward = PL_TAKE(state->arena, crew_pass, vpp);
   if (state->arena->failed) return false;
   pl_piece_context context = {.program = program,
                               .plan = state->plan,
@@ -350,12 +359,12 @@ static bool take_pieces(compilation *state, crew *own) {
     double forward_late_s, backward_late_s;
     pl_host_floor(&context, &stage->forward[chunk], &stage->backward[chunk], &forward_late_s, &backward_late_s);
     context.late_s = forward_late_s;
-    own->forward[chunk] = pl_pieces_take(&context, &stage->forward[chunk], PL_CATEGORY_FORWARD);
+    own->forward[chunk].pieces = pl_pieces_take(&context, &stage->forward[chunk], PL_CATEGORY_FORWARD);
     context.late_s = backward_late_s;
-    own->backward[chunk] = pl_pieces_take(&context, &stage->backward[chunk], PL_CATEGORY_BACKWARD);
-    own->last_backward[chunk] = own->backward[chunk];
+    own->backward[chunk].pieces = pl_pieces_take(&context, &stage->backward[chunk], PL_CATEGORY_BACKWARD);
+    own->last_backward[chunk].pieces = own->backward[chunk].pieces;
     if (stage->last_backward[chunk].instructions != stage->backward[chunk].instructions)
-      own->last_backward[chunk] = pl_pieces_take(&context, &stage->last_backward[chunk], PL_CATEGORY_BACKWARD);
+      own->last_backward[chunk].pieces = pl_pieces_take(&context, &stage->last_backward[chunk], PL_CATEGORY_BACKWARD);
   }
   context.late_s = 0;
   own->epilogue = pl_pieces_take(&context, &stage->epilogue, PL_CATEGORY_OPTIMIZER);
@@ -380,16 +389,35 @@ static bool gather_crew(compilation *state, uint32_t index, crew *own) {
   return take_pieces(state, own);
 }
 
+/* What collectives inside the segments carry. */
+static void add_carried(compilation *state, const crew *own) {
+  size_t vpp = (size_t)state->program->strategy->vpp;
+  for (size_t chunk = 0; chunk < vpp; chunk++) {
+    const crew_pass *const passes[] = {&own->forward[chunk], &own->backward[chunk], &own->last_backward[chunk]};
+    for (size_t pass = 0; pass < sizeof passes / sizeof *passes; pass++)
+      for (uint32_t i = 0; i < passes[pass]->pieces.n_carried; i++) {
+        const pl_carried *carried = &passes[pass]->pieces.carried[i];
+        state->transfer_bytes[carried->transfer_class] += (double)passes[pass]->times * carried->progress_bytes;
+      }
+  }
+}
+
 static bool unroll(compilation *state, uint32_t index, bool *is_unrolled) {
   crew own;
   if (!gather_crew(state, index, &own)) return false;
-  const pl_schedule *schedule = own.members[0].schedule;
+  const pl_schedule *schedule = &own.members[0].schedule;
+  const pl_lane *lane = pl_lane_begin(&state->lanes, schedule);
   pl_schedule_cursor cursor = {0};
   for (int64_t i = 0; i < pl_schedule_n_steps(schedule); i++) {
     const pl_schedule_step step = pl_schedule_next(schedule, &cursor);
+    state->meetings.times = pl_lane_times(&state->lanes, lane, i);
+    pl_lane_begin_step(&state->lanes, state->builder);
     emit_step(state, &own, &step);
   }
+  state->meetings.times = 1;
+  pl_lane_begin_step(&state->lanes, state->builder);
   emit_epilogue(state, &own);
+  if (state->transfer_bytes != NULL) add_carried(state, &own);
   for (uint32_t i = 0; i < own.n; i++)
     is_unrolled[own.members[i].index] = true;
   return !state->arena->failed;
@@ -408,11 +436,17 @@ pl_code pl_compile(const pl_cluster *cluster, const pl_program *program, const p
     add_device(&state, &plan->device_classes[class]);
   PL_TRY(pl_meetings_init(&state.meetings, cluster, program, plan, options, state.builder, arena, error));
   bool *is_unrolled = PL_TAKE(arena, bool, plan->n_device_classes);
-  if (is_unrolled == NULL) return pl_fail_memory(error, "the graph");
+  if (is_unrolled == NULL || !pl_lane_making_take(&state.lanes, program, plan, options->leapt, arena))
+    return pl_fail_memory(error, "the graph");
+  if (!options->chunked) state.transfer_bytes = PL_TAKE(arena, double, plan->n_transfer_classes);
+  if (arena->failed) return pl_fail_memory(error, "the graph");
   for (uint32_t class = 0; class < plan->n_device_classes; class ++)
     if (!is_unrolled[class] && !unroll(&state, class, is_unrolled)) return pl_fail_memory(error, "the graph");
   PL_TRY(pl_meetings_finish(&state.meetings, error));
   if (options->fuse) pl_graph_builder_rivals(state.builder, plan->rival_offset, plan->rivals);
-  compiled->transfer_bytes = state.meetings.transfer_bytes;
+  if (state.transfer_bytes != NULL) pl_meetings_add_bytes(&state.meetings, state.transfer_bytes);
+  compiled->transfer_bytes = state.transfer_bytes;
+  compiled->lanes = pl_lane_making_finish(&state.lanes, state.builder);
+  compiled->n_more = state.lanes.n_more;
   return pl_graph_builder_freeze(state.builder, &compiled->graph, error);
 }

@@ -13,6 +13,7 @@
 #define PL_WORKLOADS_COMPILE_H
 
 #include "core/graph.h"
+#include "core/lanes.h"
 #include "workloads/block_cache.h"
 #include "workloads/communication.h"
 #include "workloads/origins.h"
@@ -28,12 +29,18 @@ typedef struct pl_compile_options {
   bool no_overlap_factor; /* ignore the profiles' gamma */
   pl_origins *origins;    /* says what parts and tasks were made from; NULL = nobody asks */
   pl_block_cache *blocks; /* of which the program's blocks are; NULL = none */
+  /* Microbatches, of every replica, that are left to the engine to leap over (core/engine.h); whole periods of the
+   * schedule. 0: none. */
+  int32_t leapt;
 } pl_compile_options;
 
 typedef struct pl_compiled {
   pl_graph graph;
-  /* Bytes of progress over the run per transfer class of the plan (NULL when chunked). */
+  /* Bytes of progress over the run, with what is leapt over, per transfer class of the plan (NULL when chunked). */
   const double *transfer_bytes;
+  /* A lane per crew, its steps those of the schedule and the epilogue. n_more: periods that are left out. */
+  pl_lanes lanes;
+  uint64_t n_more;
 } pl_compiled;
 
 pl_code pl_compile(const pl_cluster *cluster, const pl_program *program, const pl_communication_plan *plan,

@@ -93,9 +93,14 @@ static uint32_t device_of_member(const explaining *state, const pl_task *task, u
   return state->graph->streams[state->graph->task_streams[task->first_stream + member]].device;
 }
 
+/* How often a task comes in the run, with what was leapt over. */
+static uint64_t times_of(const explaining *state, uint32_t task) {
+  return pl_leaps_weight(&state->result->leaps, state->result->finish[task]);
+}
+
 /* ---- work: segments are counted first, then multiplied ---- */
 
-static void add_calls(const explaining *state, uint32_t device, uint32_t segment, uint32_t n) {
+static void add_calls(const explaining *state, uint32_t device, uint32_t segment, uint64_t n) {
   const pl_segment *own = &state->graph->segments[segment];
   for (uint32_t part = own->first_part; part < own->first_part + own->n_parts; part++) {
     const pl_origin *origin = &state->origins->parts[part];
@@ -110,24 +115,25 @@ static void add_calls(const explaining *state, uint32_t device, uint32_t segment
     }
     time->alone += ticks * (pl_ticks)n;
     time->cost = origin->cost;
-    time->flops += origin->flops * n;
-    time->bytes += origin->bytes * n;
+    time->flops += origin->flops * (double)n;
+    time->bytes += origin->bytes * (double)n;
   }
 }
 
 static bool add_work(explaining *state) {
   const pl_graph *graph = state->graph;
-  uint32_t *counts = PL_TAKE(state->arena, uint32_t, (size_t)graph->n_devices * graph->n_segments);
+  uint64_t *counts = PL_TAKE(state->arena, uint64_t, (size_t)graph->n_devices * graph->n_segments);
   if (counts == NULL) return false;
   for (uint32_t at = 0; at < graph->n_tasks; at++) {
     const pl_task *task = &graph->tasks[at];
     if (task->kind != PL_TASK_WORK) continue;
+    uint64_t times = times_of(state, at);
     for (uint32_t member = 0; member < task->n_streams; member++)
-      counts[(size_t)device_of_member(state, task, member) * graph->n_segments + task->index]++;
+      counts[(size_t)device_of_member(state, task, member) * graph->n_segments + task->index] += times;
   }
   for (uint32_t device = 0; device < graph->n_devices; device++)
     for (uint32_t segment = 0; segment < graph->n_segments; segment++) {
-      uint32_t n = counts[(size_t)device * graph->n_segments + segment];
+      uint64_t n = counts[(size_t)device * graph->n_segments + segment];
       if (n > 0) add_calls(state, device, segment, n);
     }
   return true;
@@ -137,7 +143,8 @@ static void add_spans(explaining *state) {
   for (uint32_t at = 0; at < state->result->n_part_spans; at++) {
     const pl_part_span *span = &state->result->part_spans[at];
     uint32_t device = device_of_member(state, &state->graph->tasks[span->task], span->member);
-    time_of(state, device, state->op_of_part[span->part])->run += span->finish - span->start;
+    time_of(state, device, state->op_of_part[span->part])->run +=
+        (span->finish - span->start) * (pl_ticks)pl_leaps_weight(&state->result->leaps, span->finish);
   }
 }
 
@@ -151,11 +158,12 @@ static void add_communication(explaining *state) {
     const pl_group_class *class = &state->plan->group_classes[own->group_class];
     pl_ticks alone =
         state->plan->ops == NULL ? -1 : state->plan->ops[class->first_op + own->origin.family_op].alone_ticks;
+    uint64_t times = times_of(state, own->last_task);
     for (uint32_t member = 0; member < task->n_streams; member++) {
       pl_explained_time *time = time_of(state, device_of_member(state, task, member), state->op_of_task_origin[at]);
-      time->calls++;
-      time->alone = alone < 0 ? -1 : time->alone + alone;
-      time->run += result->finish[own->last_task] - result->start[own->first_task];
+      time->calls += times;
+      time->alone = alone < 0 ? -1 : time->alone + alone * (pl_ticks)times;
+      time->run += (result->finish[own->last_task] - result->start[own->first_task]) * (pl_ticks)times;
       time->group_class = own->group_class;
     }
   }

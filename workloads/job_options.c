@@ -27,7 +27,8 @@ enum {
   KEY_COLLECTIVE_PROFILE,
   KEY_STREAMS,
   KEY_NO_FOLD,
-  KEY_NO_FUSE
+  KEY_NO_FUSE,
+  KEY_NO_LEAP
 };
 
 static const struct argp_option option_table[] = {
@@ -69,6 +70,7 @@ static const struct argp_option option_table[] = {
     {"streams", KEY_STREAMS, "POLICY", 0, "in-order (default) or ready (Proteus's executor; unfolded)", 2},
     {"no-fold", KEY_NO_FOLD, NULL, 0, "simulate every device instead of one per class", 2},
     {"no-fuse", KEY_NO_FUSE, NULL, 0, "simulate every op instead of fused passes", 2},
+    {"no-leap", KEY_NO_LEAP, NULL, 0, "simulate every microbatch instead of leaping over those that repeat others", 2},
     {0},
 };
 
@@ -120,6 +122,9 @@ static void read_simulation_key(pl_job_options *options, int key, const char *va
     break;
   case KEY_NO_FOLD:
     simulate->fold = false;
+    break;
+  case KEY_NO_LEAP:
+    simulate->leap = false;
     break;
   default:
     simulate->fuse = false;
@@ -196,6 +201,7 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
   case KEY_STREAMS:
   case KEY_NO_FOLD:
   case KEY_NO_FUSE:
+  case KEY_NO_LEAP:
     read_simulation_key(options, key, value);
     return 0;
   default:

@@ -10,6 +10,24 @@ static uint32_t stream_count(const pl_communication_plan *plan) {
   return n;
 }
 
+/* Lowered ops of the plan. */
+static uint32_t count_ops(const pl_program *program, const pl_communication_plan *plan) {
+  uint32_t n = 0;
+  for (uint32_t c = 0; c < plan->n_group_classes; c++) {
+    uint32_t end = plan->group_classes[c].first_op + program->families[plan->group_classes[c].family].n_ops;
+    n = end > n ? end : n;
+  }
+  return n;
+}
+
+void pl_meetings_add_bytes(const pl_meetings *meetings, double *transfer_bytes) {
+  uint32_t n_ops = count_ops(meetings->program, meetings->plan);
+  for (uint32_t op = 0; op < n_ops; op++) {
+    const pl_lowered_op *lowered = &meetings->plan->ops[op];
+    transfer_bytes[lowered->transfer_class] += (double)meetings->emitted[op] * lowered->progress_bytes;
+  }
+}
+
 pl_code pl_meetings_init(pl_meetings *meetings, const pl_cluster *cluster, const pl_program *program,
                          const pl_communication_plan *plan, const pl_compile_options *options,
                          pl_graph_builder *builder, pl_arena *arena, pl_error *error) {
@@ -19,6 +37,7 @@ pl_code pl_meetings_init(pl_meetings *meetings, const pl_cluster *cluster, const
                             .options = options,
                             .builder = builder,
                             .arena = arena,
+                            .times = 1,
                             .error = error};
   uint32_t n_streams = stream_count(plan);
   meetings->lists = PL_TAKE(arena, pl_meeting_list, plan->n_group_classes);
@@ -27,7 +46,7 @@ pl_code pl_meetings_init(pl_meetings *meetings, const pl_cluster *cluster, const
   if (options->chunked) {
     meetings->chunked = pl_chunked_specs_take(meetings);
   } else {
-    meetings->transfer_bytes = PL_TAKE(arena, double, plan->n_transfer_classes);
+    meetings->emitted = PL_TAKE(arena, uint64_t, count_ops(program, plan));
   }
   if (arena->failed) return pl_fail_memory(error, "the communicators of the graph");
   for (uint32_t i = 0; i < n_streams; i++)
@@ -64,7 +83,7 @@ static pl_meeting emit_fluid(pl_meetings *meetings, const pl_group_class *class,
                              const pl_task_text *text) {
   const pl_lowered_op *lowered = &meetings->plan->ops[class->first_op + op];
   const uint32_t *streams = &meetings->streams[class->first_participant];
-  meetings->transfer_bytes[lowered->transfer_class] += lowered->progress_bytes;
+  meetings->emitted[class->first_op + op] += meetings->times;
   uint32_t task;
   if (is_fixed(meetings, class, lowered)) {
     task = pl_graph_builder_delay(meetings->builder, lowered->solo_ticks, text->category, streams,

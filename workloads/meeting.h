@@ -39,7 +39,8 @@ typedef struct pl_meetings {
   pl_meeting_list *lists;              /* per group class */
   uint32_t *streams;                   /* per participant of the plan: stream of the graph */
   uint32_t (*arrivals)[PL_SLOT_COUNT]; /* per device class */
-  double *transfer_bytes;              /* per transfer class; NULL when chunked */
+  uint64_t *emitted;                   /* per lowered op of the plan: how often; NULL when chunked */
+  uint64_t times;                      /* how often what is emitted now counts */
   pl_chunked_specs *chunked;
   pl_error *error;
   pl_code code; /* sticky failure of arrivals */
@@ -52,6 +53,8 @@ pl_code pl_meetings_init(pl_meetings *meetings, const pl_cluster *cluster, const
 /* The next op of the communicator that `device_class` has at `slot`: op number `op` of its family. */
 pl_meeting pl_meetings_arrive(pl_meetings *meetings, uint32_t device_class, int slot, uint32_t op,
                               const pl_task_text *text);
+/* Adds what the ops that were emitted carry, per transfer class. Not when chunked. */
+void pl_meetings_add_bytes(const pl_meetings *meetings, double *transfer_bytes);
 /* Gives the builder its transfer table. */
 pl_code pl_meetings_finish(pl_meetings *meetings, pl_error *error);
 

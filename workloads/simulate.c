@@ -10,6 +10,7 @@
 #include "workloads/communication.h"
 #include "workloads/compile.h"
 #include "workloads/features.h"
+#include "workloads/leap.h"
 #include "workloads/program.h"
 #include "workloads/stage_memory.h"
 
@@ -24,9 +25,11 @@ typedef struct simulation {
   bool chunked;
   pl_program program;
   pl_communication_plan plan;
+  pl_compile_options compile;
   pl_origins origins;
   pl_compiled compiled;
   pl_engine_result result;
+  pl_leap_search leaps;
 } simulation;
 
 static bool has_interval(const pl_simulate_options *options) {
@@ -43,8 +46,12 @@ static bool tells_origins(const pl_simulate_options *options) {
 static pl_code run_network(simulation *state) {
   const pl_simulate_options *options = state->options;
   bool explains = options->explanation != NULL;
+  bool leaps = state->leaps.leapt > 0;
   const pl_engine_options engine_options = {.record_parts = options->trace != NULL || explains,
-                                            .record_charges = tells_origins(options)};
+                                            .record_charges = tells_origins(options),
+                                            .lanes = leaps ? &state->compiled.lanes : NULL,
+                                            .n_more = state->compiled.n_more,
+                                            .left_out = options->left_out};
   const pl_graph *graph = &state->compiled.graph;
   if (options->network == PL_NETWORK_SIMGRID)
     return pl_simgrid_run(options->platform, graph, options->sharing, &engine_options, state->arena, &state->result,
@@ -71,16 +78,15 @@ static pl_code build(simulation *state) {
       .alone = options->network == PL_NETWORK_ANALYTIC,
       .chunked = state->chunked,
       .cache = options->cache};
-  const pl_compile_options compile = {.fuse = fuse,
-                                      .chunked = state->chunked,
-                                      .chunks = 1,
-                                      .sharing = options->sharing,
-                                      .streams = options->streams,
-                                      .names = options->trace != NULL || options->explanation != NULL,
-                                      .origins = tells_origins(options) ? &state->origins : NULL,
-                                      .blocks = options->blocks,
-                                      .no_overlap_factor = state->chunked || options->no_overlap_factor};
-  pl_origins_init(&state->origins, state->arena);
+  state->compile = (pl_compile_options){.fuse = fuse,
+                                        .chunked = state->chunked,
+                                        .chunks = 1,
+                                        .sharing = options->sharing,
+                                        .streams = options->streams,
+                                        .names = options->trace != NULL || options->explanation != NULL,
+                                        .origins = tells_origins(options) ? &state->origins : NULL,
+                                        .blocks = options->blocks,
+                                        .no_overlap_factor = state->chunked || options->no_overlap_factor};
   const pl_block_shard shard = pl_strategy_shard(state->strategy, state->job);
   const pl_block_program *blocks;
   pl_block_cache_begin(options->blocks, state->cluster, state->model);
@@ -88,10 +94,29 @@ static pl_code build(simulation *state) {
   PL_TRY(pl_program_of_blocks_take(state->model, state->job, state->strategy, blocks, state->arena, &state->program,
                                    state->error));
   if (options->print_program != NULL) pl_program_print(options->print_program, &state->program);
-  PL_TRY(pl_communication_plan_take(state->cluster, &state->program, &communication, state->arena, &state->plan,
-                                    state->error));
-  return pl_compile(state->cluster, &state->program, &state->plan, &compile, state->arena, &state->compiled,
+  return pl_communication_plan_take(state->cluster, &state->program, &communication, state->arena, &state->plan,
+                                    state->error);
+}
+
+static pl_code compile(simulation *state) {
+  pl_origins_init(&state->origins, state->arena);
+  state->compile.leapt = state->leaps.leapt;
+  return pl_compile(state->cluster, &state->program, &state->plan, &state->compile, state->arena, &state->compiled,
                     state->error);
+}
+
+/* Few microbatches first, and more until those that are left out are known to repeat others. */
+static pl_code run(simulation *state) {
+  const pl_simulate_options *options = state->options;
+  bool leaps = options->leap && options->trace == NULL && options->network != PL_NETWORK_SIMGRID;
+  pl_arena_mark mark = pl_arena_mark_here(state->arena);
+  for (state->leaps = pl_leap_search_begin(&state->program, leaps);;) {
+    PL_TRY(compile(state));
+    PL_TRY(run_network(state));
+    if (state->result.is_whole) return PL_OK;
+    pl_leap_search_go_on(&state->leaps, &state->result);
+    pl_arena_release_to(state->arena, mark);
+  }
 }
 
 /* ---- memory ---- */
@@ -314,7 +339,7 @@ pl_code pl_simulate(const pl_cluster *cluster, const pl_model *model, const pl_j
                       .error = error,
                       .chunked = options->chunked || options->network == PL_NETWORK_SIMGRID};
   PL_TRY(build(&state));
-  PL_TRY(run_network(&state));
+  PL_TRY(run(&state));
   report_strategy(&state, &report->row);
   report_speed(&state, &report->row);
   report_breakdown(&state, &report->row);
@@ -325,6 +350,7 @@ pl_code pl_simulate(const pl_cluster *cluster, const pl_model *model, const pl_j
   report->n_device_classes = state.plan.n_device_classes;
   report->n_transfer_classes = state.plan.n_transfer_classes;
   report->n_events = state.result.n_events;
+  report->n_played = state.program.n_microbatches - state.leaps.leapt;
   report->row.n_classes = state.plan.n_device_classes;
   report->row.n_tasks = state.compiled.graph.n_tasks;
   report->row.run_digest = state.result.digest;

@@ -19,8 +19,11 @@ typedef struct pl_simulate_options {
   bool chunked;                                    /* chunked collectives; implies no folding and no fusing */
   const pl_collective_profile *collective_profile; /* what fluid collectives cost beyond the wires; NULL: ideal */
   bool fold, fuse;
-  bool no_overlap_factor;      /* computing and communication do not slow each other down (profiles' overlap) */
-  pl_stream_policy streams;    /* READY implies no folding and no fusing */
+  bool leap;                /* microbatches that only repeat others are not played (workloads/leap.h). Not with `trace`
+                               and PL_NETWORK_SIMGRID */
+  uint64_t left_out;        /* tests: as pl_engine_options has it */
+  bool no_overlap_factor;   /* computing and communication do not slow each other down (profiles' overlap) */
+  pl_stream_policy streams; /* READY implies no folding and no fusing */
   const pl_platform *platform; /* only for PL_NETWORK_SIMGRID */
   FILE *trace;                 /* Chrome trace; NULL = none */
   FILE *print_program;         /* NULL = none */
@@ -36,7 +39,8 @@ typedef struct pl_simulate_options {
 } pl_simulate_options;
 
 #define PL_SIMULATE_OPTIONS_DEFAULT                                                                                    \
-  ((pl_simulate_options){.network = PL_NETWORK_FLOW, .sharing = PL_SHARING_EQUAL, .fold = true, .fuse = true})
+  ((pl_simulate_options){                                                                                              \
+      .network = PL_NETWORK_FLOW, .sharing = PL_SHARING_EQUAL, .fold = true, .fuse = true, .leap = true})
 
 typedef struct pl_stage_memory {
   double parameters, gradients, optimizer, activations, buffers; /* bytes, at the stage's peak */
@@ -52,6 +56,7 @@ typedef struct pl_simulate_report {
   uint32_t n_devices; /* that work */
   uint32_t n_device_classes, n_transfer_classes;
   uint64_t n_events;
+  int32_t n_played; /* microbatches of row.n_microbatches */
   const char
       *bottleneck_link; /* name of the link with the highest mean utilisation while in use by the run; NULL when none */
   double bottleneck_utilisation; /* bytes carried / (capacity * iteration time) */

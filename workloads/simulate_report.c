@@ -104,6 +104,9 @@ void pl_simulate_report_print(FILE *stream, const pl_simulate_subject *subject, 
           "simulated        %" PRIu32 " device classes for %" PRIu32 " devices, %" PRIu32 " transfer classes, %" PRId64
           " tasks\n",
           report->n_device_classes, report->n_devices, report->n_transfer_classes, report->row.n_tasks);
+  if (report->n_played < report->row.n_microbatches)
+    fprintf(stream, "microbatches     %d of %d played, the others repeat them exactly\n", report->n_played,
+            report->row.n_microbatches);
 }
 
 static void put_column(pl_json *json, const pl_column_info *column, const pl_result_row *row) {
@@ -206,5 +209,6 @@ void pl_simulate_report_json(FILE *stream, const pl_simulate_subject *subject, c
   pl_json_put_number(&json, "bottleneck_utilisation", report->bottleneck_utilisation);
   pl_json_put_integer(&json, "n_transfer_classes", report->n_transfer_classes);
   pl_json_put_integer(&json, "n_events", (int64_t)report->n_events);
+  pl_json_put_integer(&json, "n_played_microbatches", report->n_played);
   pl_json_close_object(&json);
 }

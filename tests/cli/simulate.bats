@@ -446,3 +446,18 @@ assert len({out['platform_digest'], slow['platform_digest'], double['platform_di
     --strategy pp=2,dp=4,tmp=1,mbs=2,assign=filled
   [[ $status == 0 && $output == *"assign=0:8:17"* && $output == *"iteration time   259.2 ms"* ]]
 }
+
+@test "leaping over microbatches changes nothing but what says what was played" {
+  for strategy in pp=4,dp=4,tmp=1,mbs=1 pp=2,dp=4,tmp=2,mbs=1,schedule=interleaved,vpp=2; do
+    job=(--platform "$platform" --model "$model" --gbs 512 --strategy "$strategy")
+    run "$PACELINE" simulate "${job[@]}" --json
+    [ "$status" -eq 0 ]
+    played=$(sed -n 's/.*"n_played_microbatches": //p' <<<"$output")
+    [ "$played" -lt 64 ]
+    grep -vE 'n_tasks|run_digest|n_played' <<<"$output" >"$dir/leapt"
+    run "$PACELINE" simulate "${job[@]}" --json --no-leap
+    [[ "$output" == *'"n_played_microbatches": 128'* ]]
+    grep -vE 'n_tasks|run_digest|n_played' <<<"$output" >"$dir/played"
+    diff "$dir/leapt" "$dir/played"
+  done
+}

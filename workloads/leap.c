@@ -1,0 +1,55 @@
+/* See workloads/leap.h. */
+#include "workloads/leap.h"
+
+/* Beyond those that fill the pipeline: to settle, and two periods. */
+enum { FIRST_SETTLING = 12 };
+
+/* Keeps `played`, and leaves out whole periods. Not worth it where more than half is played: the last attempt takes
+ * all.
+ */
+static void choose(pl_leap_search *search, int64_t played) {
+  int64_t leapt = (search->fewest - played) / search->round * search->round;
+  search->leapt = leapt > search->fewest / 2 ? (int32_t)leapt : 0;
+  search->played = search->fewest - search->leapt;
+}
+
+static int32_t fewest_microbatches(const pl_program *program) {
+  int32_t fewest = program->n_microbatches;
+  for (int32_t i = 0; i < program->n_schedules; i++)
+    if (program->stages[0].schedules[i].n_microbatches < fewest)
+      fewest = program->stages[0].schedules[i].n_microbatches;
+  return fewest;
+}
+
+pl_leap_search pl_leap_search_begin(const pl_program *program, bool leaps) {
+  const pl_strategy *strategy = program->strategy;
+  pl_leap_search search = {.fewest = fewest_microbatches(program),
+                           .round = strategy->schedule == PL_SCHEDULE_INTERLEAVED ? strategy->pp : 1};
+  choose(&search, leaps ? strategy->pp + 4 * (int64_t)search.round + FIRST_SETTLING : search.fewest);
+  return search;
+}
+
+static uint64_t common_multiple(uint64_t a, uint64_t b) {
+  uint64_t divisor = a, rest = b;
+  while (rest != 0) {
+    uint64_t next = divisor % rest;
+    divisor = rest;
+    rest = next;
+  }
+  return a / divisor * b;
+}
+
+void pl_leap_search_go_on(pl_leap_search *search, const pl_engine_result *result) {
+  uint64_t cycle = 1;
+  bool recurs = result->n_phases > 0;
+  for (int phase = 0; phase < result->n_phases; phase++) {
+    recurs &= result->distance[phase] > 0;
+    if (recurs) cycle = common_multiple(cycle, result->distance[phase]);
+  }
+  uint64_t too_many = recurs ? (uint64_t)(search->leapt / search->round) % cycle : 0;
+  if (too_many > 0) {
+    choose(search, search->played + (int64_t)too_many * search->round);
+  } else {
+    choose(search, 2 * (int64_t)search->played);
+  }
+}
