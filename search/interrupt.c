@@ -20,9 +20,8 @@ static void say(const pl_interrupt *interrupt) {
 
 static void *wait_for_it(void *context) {
   pl_interrupt *interrupt = context;
-  int which, ignored;
-  if (sigwait(&interrupt->signals, &which) != 0) return NULL;
-  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &ignored);
+  int which;
+  if (sigwait(&interrupt->signals, &which) != 0 || atomic_load(&interrupt->over)) return NULL;
   if (interrupt->path != NULL && !interrupt->silent) pl_partial_remove_own(interrupt->path);
   if (!interrupt->silent) say(interrupt);
   signal(which, SIG_DFL);
@@ -36,18 +35,22 @@ void pl_interrupt_start(pl_interrupt *interrupt) {
   sigemptyset(&interrupt->signals);
   for (size_t i = 0; i < sizeof which / sizeof which[0]; i++) {
     struct sigaction action;
-    if (sigaction(which[i], NULL, &action) == 0 && action.sa_handler == SIG_DFL)
-      sigaddset(&interrupt->signals, which[i]);
+    if (sigaction(which[i], NULL, &action) != 0 || action.sa_handler != SIG_DFL) continue;
+    sigaddset(&interrupt->signals, which[i]);
+    interrupt->wake = which[i];
   }
+  if (interrupt->wake == 0) return;
   pthread_sigmask(SIG_BLOCK, &interrupt->signals, &interrupt->before);
-  interrupt->is_waiting = pthread_create(&interrupt->thread, NULL, wait_for_it, interrupt) == 0;
-  if (!interrupt->is_waiting) pthread_sigmask(SIG_SETMASK, &interrupt->before, NULL);
+  if (pthread_create(&interrupt->thread, NULL, wait_for_it, interrupt) == 0) return;
+  pthread_sigmask(SIG_SETMASK, &interrupt->before, NULL);
+  interrupt->wake = 0;
 }
 
 void pl_interrupt_stop(pl_interrupt *interrupt) {
-  if (!interrupt->is_waiting) return;
-  pthread_cancel(interrupt->thread);
+  if (interrupt->wake == 0) return;
+  atomic_store(&interrupt->over, true);
+  pthread_kill(interrupt->thread, interrupt->wake);
   pthread_join(interrupt->thread, NULL);
   pthread_sigmask(SIG_SETMASK, &interrupt->before, NULL);
-  interrupt->is_waiting = false;
+  interrupt->wake = 0;
 }

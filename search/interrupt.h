@@ -21,7 +21,8 @@ typedef struct pl_interrupt {
   atomic_bool has_rows; /* the file at `path` is one to go on with */
   sigset_t signals, before;
   pthread_t thread;
-  bool is_waiting;
+  int wake; /* one of the signals, which ends the wait when it is over; 0: nobody waits */
+  atomic_bool over;
 } pl_interrupt;
 
 /* Before there are other threads and before MPI starts: they inherit what is blocked. `interrupt` stays where it is.

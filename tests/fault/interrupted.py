@@ -45,6 +45,11 @@ def trial(folder, command, whole, launcher, which, pause_s):
         outcome = "had ended"
     elif not said and not left:
         outcome = "before it began"
+    elif not said:  # on its way out: then the file is whole
+        with open(path, "rb") as file:
+            if file.read() != whole:
+                sys.exit(f"{what}: said nothing, and the file is not whole")
+        outcome = "had ended"
     elif said == [f"{start}; nothing was written to {path}"] or (len(said) == 1 and said[0] == start):
         outcome = "nothing written"
         if left:
@@ -78,7 +83,7 @@ def main():
             for i in range(4):
                 launcher = ["mpirun", "-n", "2"] if i == 2 else []
                 which = signal.SIGINT if i % 2 else signal.SIGTERM
-                pause_s = draw.uniform(0.2, 0.9) * takes_s + (0.5 if launcher else 0)
+                pause_s = draw.uniform(0.2, 0.7) * takes_s + (0.5 if launcher else 0)
                 outcomes.append(trial(folder, command, whole, launcher, which, pause_s))
     if outcomes.count("resumed") < 2:
         sys.exit(f"only {outcomes.count('resumed')} of {len(outcomes)} were interrupted midway")
