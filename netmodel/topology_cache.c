@@ -14,6 +14,13 @@ typedef struct kept_fluid {
   pl_fluid_collective fluid;
 } kept_fluid;
 
+typedef struct kept_family_fluids {
+  const pl_group_family *family;
+  pl_collective_kind kind;
+  double size_bytes;
+  const pl_fluid_collective *const *fluids;
+} kept_family_fluids;
+
 typedef struct folding_key {
   uint32_t *words;
   size_t n_words;
@@ -50,7 +57,7 @@ void pl_topology_cache_begin(pl_topology_cache *cache, const pl_cluster *cluster
   pl_arena_reset(&cache->arena);
   cache->cluster = cluster;
   cache->options = *options;
-  cache->groups = cache->fluids = cache->foldings = (pl_hash_index){0};
+  cache->groups = cache->families = cache->fluids = cache->family_fluids = cache->foldings = (pl_hash_index){0};
 }
 
 static pl_code no_memory(pl_error *error) {
@@ -76,22 +83,57 @@ pl_code pl_topology_cache_group(pl_topology_cache *cache, const uint32_t *member
   return pl_hash_index_put(&cache->groups, hash, *group, &cache->arena) ? PL_OK : no_memory(error);
 }
 
-/* ---- collectives ---- */
-
-static uint64_t hash_fluid(const pl_collective_group *group, pl_collective_kind kind, double size_bytes) {
-  uint64_t bits;
-  memcpy(&bits, &size_bytes, sizeof bits);
-  return pl_hash_word(pl_hash_word((uint64_t)(uintptr_t)group, (uint64_t)kind), bits);
+static pl_code make_family(pl_topology_cache *cache, const uint32_t *members, pl_group_family *made, pl_error *error) {
+  size_t n = (size_t)made->n_groups * made->group_size;
+  uint32_t *copy = pl_arena_take(&cache->arena, n * sizeof *copy, _Alignof(uint32_t));
+  pl_collective_group **groups = PL_TAKE(&cache->arena, pl_collective_group *, made->n_groups);
+  if (copy == NULL || groups == NULL) return no_memory(error);
+  memcpy(copy, members, n * sizeof *copy);
+  for (uint32_t g = 0; g < made->n_groups; g++)
+    PL_TRY(pl_topology_cache_group(cache, &copy[(size_t)g * made->group_size], made->group_size, &groups[g], error));
+  made->members = copy;
+  made->groups = groups;
+  return PL_OK;
 }
 
-pl_code pl_topology_cache_fluid(pl_topology_cache *cache, const pl_collective_group *group, pl_collective_kind kind,
-                                double size_bytes, pl_fluid_collective *fluid, pl_error *error) {
+pl_code pl_topology_cache_family(pl_topology_cache *cache, const uint32_t *members, uint32_t n_groups,
+                                 uint32_t group_size, const pl_group_family **family, pl_error *error) {
+  size_t size_bytes = (size_t)n_groups * group_size * sizeof *members;
+  uint64_t hash = pl_hash_bytes(members, size_bytes, n_groups);
+  uint32_t probe = 0;
+  for (const pl_group_family *kept; (kept = pl_hash_index_find(&cache->families, hash, &probe)) != NULL;)
+    if (kept->n_groups == n_groups && kept->group_size == group_size &&
+        memcmp(kept->members, members, size_bytes) == 0) {
+      cache->n_found++;
+      *family = kept;
+      return PL_OK;
+    }
+  cache->n_made++;
+  pl_group_family *made = PL_TAKE(&cache->arena, pl_group_family, 1);
+  if (made == NULL) return no_memory(error);
+  *made = (pl_group_family){.n_groups = n_groups, .group_size = group_size};
+  PL_TRY(make_family(cache, members, made, error));
+  *family = made;
+  return pl_hash_index_put(&cache->families, hash, made, &cache->arena) ? PL_OK : no_memory(error);
+}
+
+/* ---- collectives ---- */
+
+/* `of`: a group or a family. */
+static uint64_t hash_fluid(const void *of, pl_collective_kind kind, double size_bytes) {
+  uint64_t bits;
+  memcpy(&bits, &size_bytes, sizeof bits);
+  return pl_hash_word(pl_hash_word((uint64_t)(uintptr_t)of, (uint64_t)kind), bits);
+}
+
+static pl_code find_fluid(pl_topology_cache *cache, const pl_collective_group *group, pl_collective_kind kind,
+                          double size_bytes, const pl_fluid_collective **fluid, pl_error *error) {
   uint64_t hash = hash_fluid(group, kind, size_bytes);
   uint32_t probe = 0;
   for (const kept_fluid *kept; (kept = pl_hash_index_find(&cache->fluids, hash, &probe)) != NULL;)
     if (kept->group == group && kept->kind == kind && kept->size_bytes == size_bytes) {
       cache->n_found++;
-      *fluid = kept->fluid;
+      *fluid = &kept->fluid;
       return PL_OK;
     }
   cache->n_made++;
@@ -100,8 +142,38 @@ pl_code pl_topology_cache_fluid(pl_topology_cache *cache, const pl_collective_gr
   *made = (kept_fluid){.group = group, .kind = kind, .size_bytes = size_bytes};
   PL_TRY(pl_collective_fluid(group, kind, size_bytes, &cache->arena, &made->fluid, error));
   PL_TRY(pl_fluid_collective_merge(cache->cluster, &cache->arena, &made->fluid, error));
-  *fluid = made->fluid;
+  *fluid = &made->fluid;
   return pl_hash_index_put(&cache->fluids, hash, made, &cache->arena) ? PL_OK : no_memory(error);
+}
+
+pl_code pl_topology_cache_fluid(pl_topology_cache *cache, const pl_collective_group *group, pl_collective_kind kind,
+                                double size_bytes, pl_fluid_collective *fluid, pl_error *error) {
+  const pl_fluid_collective *found;
+  PL_TRY(find_fluid(cache, group, kind, size_bytes, &found, error));
+  *fluid = *found;
+  return PL_OK;
+}
+
+pl_code pl_topology_cache_family_fluids(pl_topology_cache *cache, const pl_group_family *family,
+                                        pl_collective_kind kind, double size_bytes,
+                                        const pl_fluid_collective *const **fluids, pl_error *error) {
+  uint64_t hash = hash_fluid(family, kind, size_bytes);
+  uint32_t probe = 0;
+  for (const kept_family_fluids *kept; (kept = pl_hash_index_find(&cache->family_fluids, hash, &probe)) != NULL;)
+    if (kept->family == family && kept->kind == kind && kept->size_bytes == size_bytes) {
+      cache->n_found++;
+      *fluids = kept->fluids;
+      return PL_OK;
+    }
+  cache->n_made++;
+  kept_family_fluids *made = PL_TAKE(&cache->arena, kept_family_fluids, 1);
+  const pl_fluid_collective **own = PL_TAKE(&cache->arena, const pl_fluid_collective *, family->n_groups);
+  if (made == NULL || own == NULL) return no_memory(error);
+  for (uint32_t g = 0; g < family->n_groups; g++)
+    PL_TRY(find_fluid(cache, family->groups[g], kind, size_bytes, &own[g], error));
+  *made = (kept_family_fluids){.family = family, .kind = kind, .size_bytes = size_bytes, .fluids = own};
+  *fluids = own;
+  return pl_hash_index_put(&cache->family_fluids, hash, made, &cache->arena) ? PL_OK : no_memory(error);
 }
 
 /* ---- foldings ---- */

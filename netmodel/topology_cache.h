@@ -31,9 +31,16 @@ typedef struct pl_topology_cache {
   size_t most_bytes;
   const pl_cluster *cluster; /* what the content holds for; NULL = nothing kept */
   pl_collective_options options;
-  pl_hash_index groups, fluids, foldings;
+  pl_hash_index groups, families, fluids, family_fluids, foldings;
   uint64_t n_found, n_made; /* for tests and curiosity */
 } pl_topology_cache;
+
+/* Groups of one size, as a program has them side by side. */
+typedef struct pl_group_family {
+  uint32_t n_groups, group_size;
+  const uint32_t *members; /* [n_groups][group_size] */
+  pl_collective_group *const *groups;
+} pl_group_family;
 
 /* A fold problem solved. */
 typedef struct pl_folding {
@@ -59,6 +66,13 @@ void pl_topology_cache_begin(pl_topology_cache *cache, const pl_cluster *cluster
 /* As pl_collective_group_take. */
 pl_code pl_topology_cache_group(pl_topology_cache *cache, const uint32_t *members, uint32_t n,
                                 pl_collective_group **group, pl_error *error);
+/* The groups of a family, asked for at once: on a thousand devices the questions one by one were a fifth of a sweep. */
+pl_code pl_topology_cache_family(pl_topology_cache *cache, const uint32_t *members, uint32_t n_groups,
+                                 uint32_t group_size, const pl_group_family **family, pl_error *error);
+/* One collective of each of its groups; `fluids` has n_groups of them. */
+pl_code pl_topology_cache_family_fluids(pl_topology_cache *cache, const pl_group_family *family,
+                                        pl_collective_kind kind, double size_bytes,
+                                        const pl_fluid_collective *const **fluids, pl_error *error);
 /* As pl_collective_fluid and pl_fluid_collective_merge; `group` must come from this cache since it began. */
 pl_code pl_topology_cache_fluid(pl_topology_cache *cache, const pl_collective_group *group, pl_collective_kind kind,
                                 double size_bytes, pl_fluid_collective *fluid, pl_error *error);

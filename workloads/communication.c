@@ -26,12 +26,17 @@ static double copies_saved(double n_nodes, double k) {
   return (n_nodes - 1) * (1 - pow(elsewhere, k)) / (k * elsewhere);
 }
 
+/* Whether the size of an op depends on where its group is. */
+static bool is_sent_per_node(const pl_program *program, const pl_family *family, uint32_t op) {
+  return pl_framework_or_ideal(program->job->framework)->sends_tokens_per_node && family->kind == PL_FAMILY_EXPERT &&
+         family->ops[op].kind == PL_ALL_TO_ALL;
+}
+
 double pl_communication_bytes(const pl_cluster *cluster, const pl_program *program, uint32_t family, uint32_t group,
                               uint32_t op) {
   const pl_family *own = &program->families[family];
   double size_bytes = own->ops[op].size_bytes;
-  bool once = pl_framework_or_ideal(program->job->framework)->sends_tokens_per_node;
-  if (!once || own->kind != PL_FAMILY_EXPERT || own->ops[op].kind != PL_ALL_TO_ALL) return size_bytes;
+  if (!is_sent_per_node(program, own, op)) return size_bytes;
   uint32_t n_nodes = pl_cluster_count_nodes(cluster, group_members(own, group), own->group_size);
   return n_nodes > 1 ? size_bytes * copies_saved(n_nodes, (double)program->model->topk) : size_bytes;
 }
@@ -100,16 +105,41 @@ static void colour_op(pl_pattern *own, uint32_t op, const pl_raw_op *raw) {
   own->rate_bound_Bps = fmax(own->rate_bound_Bps, raw->rate_cap_Bps);
 }
 
-static pl_code take_group(pl_planning *state, const uint32_t *members, uint32_t n, pl_collective_group **group) {
-  return state->cache != NULL ? pl_topology_cache_group(state->cache, members, n, group, state->error)
-                              : pl_collective_group_take(state->cluster, members, n, &state->options->collective,
-                                                         state->arena, group, state->error);
+static pl_code take_groups(pl_planning *state, uint32_t f, const pl_group_family **kept) {
+  const pl_family *family = &state->program->families[f];
+  pl_collective_group **channels = &state->channels[state->first_group[f]];
+  *kept = NULL;
+  for (uint32_t group = 0; state->cache == NULL && group < family->n_groups; group++)
+    PL_TRY(pl_collective_group_take(state->cluster, group_members(family, group), family->group_size,
+                                    &state->options->collective, state->arena, &channels[group], state->error));
+  if (state->cache == NULL) return PL_OK;
+  PL_TRY(pl_topology_cache_family(state->cache, family->members, family->n_groups, family->group_size, kept,
+                                  state->error));
+  memcpy(channels, (*kept)->groups, family->n_groups * sizeof *channels);
+  return PL_OK;
 }
 
-static pl_code lower_op(pl_planning *state, const pl_collective_group *group, pl_collective_kind kind,
-                        double size_bytes, pl_fluid_collective *fluid) {
-  if (state->cache != NULL) return pl_topology_cache_fluid(state->cache, group, kind, size_bytes, fluid, state->error);
-  PL_TRY(pl_collective_fluid(group, kind, size_bytes, state->arena, fluid, state->error));
+/* Of a family by op, where a cache has them for all groups at once; NULL: by lower_op. */
+typedef const pl_fluid_collective *const *kept_fluids;
+
+static pl_code find_fluids(pl_planning *state, uint32_t f, const pl_group_family *kept, kept_fluids **fluids) {
+  const pl_family *family = &state->program->families[f];
+  *fluids = PL_TAKE(state->arena, kept_fluids, family->n_ops);
+  if (*fluids == NULL) return no_memory(state);
+  for (uint32_t op = 0; kept != NULL && op < family->n_ops; op++)
+    if (!is_sent_per_node(state->program, family, op))
+      PL_TRY(pl_topology_cache_family_fluids(state->cache, kept, family->ops[op].kind, family->ops[op].size_bytes,
+                                             &(*fluids)[op], state->error));
+  return PL_OK;
+}
+
+static pl_code lower_op(pl_planning *state, uint32_t f, uint32_t group, uint32_t op, pl_fluid_collective *fluid) {
+  const pl_collective_group *channels = state->channels[state->first_group[f] + group];
+  pl_collective_kind kind = state->program->families[f].ops[op].kind;
+  double size_bytes = pl_communication_bytes(state->cluster, state->program, f, group, op);
+  if (state->cache != NULL)
+    return pl_topology_cache_fluid(state->cache, channels, kind, size_bytes, fluid, state->error);
+  PL_TRY(pl_collective_fluid(channels, kind, size_bytes, state->arena, fluid, state->error));
   return pl_fluid_collective_merge(state->cluster, state->arena, fluid, state->error);
 }
 
@@ -123,27 +153,37 @@ static double alone_rate(const pl_cluster *cluster, const pl_fluid_collective *f
   return rate_Bps;
 }
 
-static pl_code lower_group(pl_planning *state, uint32_t f, uint32_t group) {
+static pl_code lower_group(pl_planning *state, uint32_t f, uint32_t group, const kept_fluids *fluids) {
   const pl_family *family = &state->program->families[f];
-  pl_collective_group **channels = &state->channels[state->first_group[f] + group];
-  PL_TRY(take_group(state, group_members(family, group), family->group_size, channels));
-  if (state->options->chunked) return PL_OK;
   uint32_t first_pattern = state->n_patterns;
   for (uint32_t op = 0; op < family->n_ops; op++) {
-    pl_fluid_collective fluid;
-    double size_bytes = pl_communication_bytes(state->cluster, state->program, f, group, op);
-    PL_TRY(lower_op(state, *channels, family->ops[op].kind, size_bytes, &fluid));
+    pl_fluid_collective own;
+    const pl_fluid_collective *fluid = fluids[op] != NULL ? fluids[op][group] : &own;
+    if (fluid == &own) PL_TRY(lower_op(state, f, group, op, &own));
     pl_raw_op *raw = &state->raw[state->first_raw[f] + group * family->n_ops + op];
-    *raw = (pl_raw_op){.pattern = find_pattern(state, first_pattern, f, group, &fluid),
-                       .latency = fluid.spec.latency,
-                       .rate_cap_Bps = fluid.spec.rate_cap_Bps,
-                       .share_weight = fluid.spec.share_weight,
-                       .progress_bytes = fluid.progress_bytes,
-                       .alone_Bps = alone_rate(state->cluster, &fluid),
-                       .source = fluid.spec.source,
-                       .destination = fluid.spec.destination};
+    *raw = (pl_raw_op){.pattern = find_pattern(state, first_pattern, f, group, fluid),
+                       .latency = fluid->spec.latency,
+                       .rate_cap_Bps = fluid->spec.rate_cap_Bps,
+                       .share_weight = fluid->spec.share_weight,
+                       .progress_bytes = fluid->progress_bytes,
+                       .alone_Bps = alone_rate(state->cluster, fluid),
+                       .source = fluid->spec.source,
+                       .destination = fluid->spec.destination};
     colour_op(&state->patterns[raw->pattern], op, raw);
   }
+  return PL_OK;
+}
+
+static pl_code lower_family(pl_planning *state, uint32_t f) {
+  const pl_family *family = &state->program->families[f];
+  const pl_group_family *kept;
+  kept_fluids *fluids;
+  if (family->n_ops == 0) return PL_OK;
+  PL_TRY(take_groups(state, f, &kept));
+  if (state->options->chunked) return PL_OK;
+  PL_TRY(find_fluids(state, f, kept, &fluids));
+  for (uint32_t group = 0; group < family->n_groups; group++)
+    PL_TRY(lower_group(state, f, group, fluids));
   return PL_OK;
 }
 
@@ -411,8 +451,7 @@ pl_code pl_communication_plan_take(const pl_cluster *cluster, const pl_program *
   PL_TRY(number_ranks(&state));
   PL_TRY(count_groups(&state));
   for (uint32_t f = 0; f < program->n_families; f++)
-    for (uint32_t group = 0; program->families[f].n_ops > 0 && group < program->families[f].n_groups; group++)
-      PL_TRY(lower_group(&state, f, group));
+    PL_TRY(lower_family(&state, f));
   PL_TRY(make_problem(&state));
   PL_TRY(number_groups(&state));
   PL_TRY(number_devices(&state));
