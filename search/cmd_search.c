@@ -31,6 +31,16 @@ typedef struct session {
 
 /* ---- the file ---- */
 
+/* In the words of the options: what the proof of a method holds for. */
+static const char *describe_space(session *own) {
+  char text[512];
+  pl_space_choices choices = own->options.space.choices;
+  choices.allow_idle = own->options.allow_idle;
+  pl_space_format_choices(&choices, text, sizeof text);
+  const char *copy = pl_arena_strdup(&own->base.arena, text);
+  return copy != NULL ? copy : "";
+}
+
 static void describe(session *own) {
   const pl_search_options *options = &own->options;
   own->provenance = (pl_provenance){.search = true};
@@ -39,6 +49,7 @@ static void describe(session *own) {
   pl_provenance_text(provenance, "search_method", options->method->name, true);
   pl_provenance_integer(provenance, "seed", options->seed, true);
   pl_provenance_integer(provenance, "allow_idle", options->allow_idle, true);
+  pl_provenance_text(provenance, "space", describe_space(own), false);
   pl_space_session_describe_versions(&own->base, provenance);
 }
 
@@ -143,9 +154,11 @@ static pl_code run(void *session_, MPI_Comm comm, pl_error *error) {
 /* The whole of a space was looked at, and nothing of it fits. */
 static bool is_infeasible(const session *own) {
   const pl_search_outcome *outcome = &own->outcome;
-  uint64_t looked_at = outcome->account.memory_away + outcome->n_by_status[PL_RESULT_OOM];
-  return !own->options.is_table && outcome->n_top == 0 && outcome->nearest_oom != NULL &&
-         looked_at == outcome->account.enumerated;
+  const pl_search_account *account = &outcome->account;
+  uint64_t looked_at = account->memory_away + outcome->n_by_status[PL_RESULT_OOM];
+  /* Other placements have rows beside those of the space. */
+  bool whole = account->placed > 0 ? outcome->end == PL_SEARCH_COMPLETE : looked_at == account->enumerated;
+  return !own->options.is_table && outcome->n_top == 0 && outcome->nearest_oom != NULL && whole;
 }
 
 static pl_code refuse_infeasible(session *own, pl_error *error) {

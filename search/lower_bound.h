@@ -49,5 +49,10 @@ void pl_lower_bounds_release(pl_lower_bounds *bounds);
 /* `strategy` passed pl_strategy_check and has boundaries. Tens of microseconds where blocks and communicators are
  * known. */
 pl_code pl_lower_bound_of(pl_lower_bounds *bounds, const pl_strategy *strategy, pl_lower_bound *bound, pl_error *error);
+/* What no placement on the cluster's devices, no cut of the layers and no split of the batch can go below, of this
+ * strategy's degrees, microbatch and recomputation: all passes of all blocks over what so many of the fastest devices
+ * do together, where a device counts as fast as it is on the block that suits it best; no communication, no host, no
+ * bubble. O(blocks * profiles + devices). */
+pl_code pl_lower_bound_anywhere(pl_lower_bounds *bounds, const pl_strategy *strategy, double *time_s, pl_error *error);
 
 #endif

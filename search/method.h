@@ -45,7 +45,10 @@ typedef struct pl_search_account {
   uint64_t bounded_away; /* not simulated, as their bound is not below the best */
   uint64_t memory_away;  /* not simulated, as they certainly do not fit in memory */
   double bound_s;        /* no candidate that is not simulated yet is faster than this; NaN = not known */
-  const pl_space *space; /* for what was dropped, and why; NULL = there is none */
+  const pl_space *space; /* for what was dropped, and why; NULL = there is none. What bound_s holds for. */
+  uint64_t placed;       /* strategies of other placements that were bounded too, whether or not simulated; 0 = none */
+  bool placed_all;       /* and bound_s holds for all that were ranked of these */
+  double anywhere_s;     /* whatever the placement, layers and split: nothing is faster; 0 = not known */
 } pl_search_account;
 
 typedef struct pl_method {

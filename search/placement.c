@@ -8,7 +8,7 @@
 
 #include "core/hash_index.h"
 
-enum { MOST_COMPARED = 64 };
+enum { MOST_COMPARED = 64, MOST_STEPS = 1 << 24 };
 
 /* ---- pools ---- */
 
@@ -120,6 +120,10 @@ typedef struct walk {
   uint16_t *cells; /* [stage][pool], the table under way */
   uint32_t *room;  /* cells left in each pool */
   bool *is_tied;   /* [stage + 1][pool]: like the pool before, and equal to it on all stages above */
+  /* Per place, [stage][pool]: cells that the stage still lacks there, room of its later pools, and the number to be
+   * tried next, -1: none. */
+  uint32_t *lacking, *later;
+  int32_t *next;
   pl_arena *arena;
   pl_placement_table *tables;
   uint32_t n, capacity;
@@ -147,31 +151,61 @@ static bool keep(walk *w) {
   return true;
 }
 
-static bool walk_stage(walk *w, uint32_t stage);
-
-/* `left` cells of the stage for the pools from `pool` on. False: stop. */
-static bool walk_pool(walk *w, uint32_t stage, uint32_t pool, uint32_t left) {
-  uint32_t n_pools = w->pools->n_pools;
-  if (pool == n_pools) return left > 0 || walk_stage(w, stage + 1);
-  uint16_t *cells = &w->cells[(size_t)stage * n_pools];
-  const bool *tied = &w->is_tied[(size_t)stage * n_pools];
-  uint32_t later = 0, most = left < w->room[pool] ? left : w->room[pool];
-  for (uint32_t other = pool + 1; other < n_pools; other++)
-    later += w->room[other];
-  if (tied[pool] && most > cells[pool - 1]) most = cells[pool - 1];
-  for (uint32_t n = most + 1; n-- > 0 && left - n <= later;) {
-    cells[pool] = (uint16_t)n;
-    w->is_tied[(size_t)(stage + 1) * n_pools + pool] = tied[pool] && n == cells[pool - 1];
-    w->room[pool] -= n;
-    bool goes_on = walk_pool(w, stage, pool + 1, left - n);
-    w->room[pool] += n;
-    if (!goes_on) return false;
+/* The walk comes to a place from the one before it: the largest number that may stand there is tried first. */
+static void enter(walk *w, size_t place) {
+  uint32_t n_pools = w->pools->n_pools, pool = (uint32_t)(place % n_pools);
+  if (pool == 0) {
+    w->lacking[place] = w->n_replicas;
+    w->later[place] = 0;
+    for (uint32_t other = 1; other < n_pools; other++)
+      w->later[place] += w->room[other];
+  } else {
+    w->lacking[place] = w->lacking[place - 1] - w->cells[place - 1];
+    w->later[place] = w->later[place - 1] - w->room[pool];
   }
+  uint32_t most = w->lacking[place] < w->room[pool] ? w->lacking[place] : w->room[pool];
+  if (w->is_tied[place] && most > w->cells[place - 1]) most = w->cells[place - 1];
+  w->next[place] = (int32_t)most;
+}
+
+/* False: no number is left for the place. */
+static bool set_next(walk *w, size_t place) {
+  uint32_t n_pools = w->pools->n_pools, pool = (uint32_t)(place % n_pools);
+  int32_t n = w->next[place]--;
+  if (n < 0 || w->lacking[place] - (uint32_t)n > w->later[place]) return false;
+  w->cells[place] = (uint16_t)n;
+  w->room[pool] -= (uint32_t)n;
+  w->is_tied[place + n_pools] = w->is_tied[place] && w->cells[place] == w->cells[place - 1];
   return true;
 }
 
-static bool walk_stage(walk *w, uint32_t stage) {
-  return stage == w->n_stages ? keep(w) : walk_pool(w, stage, 0, w->n_replicas);
+static void unset(walk *w, size_t place) {
+  w->room[place % w->pools->n_pools] += w->cells[place];
+}
+
+/* Place by place and back, without recursion: there are stages times pools of them. */
+static void walk_places(walk *w) {
+  size_t n_places = (size_t)w->n_stages * w->pools->n_pools, place = 0;
+  uint64_t n_steps = 0;
+  enter(w, 0);
+  for (;;) {
+    if (set_next(w, place)) {
+      if (place + 1 < n_places) {
+        enter(w, ++place);
+        continue;
+      }
+      if (!keep(w)) return;
+      unset(w, place);
+    } else if (place-- == 0) {
+      return;
+    } else {
+      unset(w, place);
+    }
+    if (n_steps++ == MOST_STEPS) {
+      w->complete = false;
+      return;
+    }
+  }
 }
 
 pl_code pl_placement_tables_take(const pl_pools *pools, uint32_t n_stages, uint32_t n_replicas, uint32_t cell_devices,
@@ -184,7 +218,10 @@ pl_code pl_placement_tables_take(const pl_pools *pools, uint32_t n_stages, uint3
             .complete = true,
             .cells = PL_TAKE(arena, uint16_t, (size_t)n_stages * pools->n_pools),
             .room = PL_TAKE(arena, uint32_t, pools->n_pools),
-            .is_tied = PL_TAKE(arena, bool, ((size_t)n_stages + 1) * pools->n_pools)};
+            .is_tied = PL_TAKE(arena, bool, ((size_t)n_stages + 1) * pools->n_pools),
+            .lacking = PL_TAKE(arena, uint32_t, (size_t)n_stages * pools->n_pools),
+            .later = PL_TAKE(arena, uint32_t, (size_t)n_stages * pools->n_pools),
+            .next = PL_TAKE(arena, int32_t, (size_t)n_stages * pools->n_pools)};
   if (arena->failed) return pl_fail_memory(error, "the placements");
   uint64_t room = 0;
   for (uint32_t p = 0; p < pools->n_pools; p++) {
@@ -192,7 +229,7 @@ pl_code pl_placement_tables_take(const pl_pools *pools, uint32_t n_stages, uint3
     w.is_tied[p] = p > 0 && pools->pools[p].kind == pools->pools[p - 1].kind;
     room += w.room[p];
   }
-  if (n_replicas <= UINT16_MAX && (uint64_t)n_stages * n_replicas <= room) walk_stage(&w, 0);
+  if (n_replicas <= UINT16_MAX && (uint64_t)n_stages * n_replicas <= room) walk_places(&w);
   if (arena->failed) return pl_fail_memory(error, "the placements");
   *tables = (pl_placement_tables){.tables = w.tables, .n = w.n, .complete = w.complete};
   return PL_OK;

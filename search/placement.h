@@ -48,7 +48,8 @@ typedef struct pl_placement_tables {
 } pl_placement_tables;
 
 /* All tables for `n_stages` and `n_replicas` of cells of `cell_devices`, at most `limit`; none when there is no room.
- * Cost: O(tables * stages * pools) and what backtracking adds (dead ends are cut by the room that is left). */
+ * Cost: O(tables * stages * pools) and what backtracking adds (dead ends are cut by the room that is left; 2^24 steps
+ * back at most, beyond which the tables are not complete). Memory as for a table, none on the stack. */
 pl_code pl_placement_tables_take(const pl_pools *pools, uint32_t n_stages, uint32_t n_replicas, uint32_t cell_devices,
                                  uint32_t limit, pl_arena *arena, pl_placement_tables *tables, pl_error *error);
 

@@ -37,6 +37,15 @@ static void put_rows(pl_json *json, const pl_search_outcome *outcome) {
   pl_json_close_array(json);
 }
 
+/* What bound_s holds for, and what is known beyond it. */
+static void put_space(pl_json *json, const pl_search_account *account) {
+  char space[512];
+  pl_space_format_choices(&account->space->choices, space, sizeof space);
+  pl_json_put_string(json, "space", space);
+  pl_json_put_integer(json, "placements", (int64_t)account->placed);
+  pl_json_put_number(json, "bound_anywhere_s", account->anywhere_s > 0 ? account->anywhere_s : (double)NAN);
+}
+
 static void print_json(FILE *stream, const char *path, const char *method, const pl_search_outcome *outcome) {
   const pl_search_account *account = &outcome->account;
   pl_json json;
@@ -54,6 +63,7 @@ static void print_json(FILE *stream, const char *path, const char *method, const
   pl_json_put_integer(&json, "out_of_memory", outcome->n_by_status[PL_RESULT_OOM]);
   pl_json_put_integer(&json, "failed", outcome->n_by_status[PL_RESULT_FAILED]);
   pl_json_put_number(&json, "bound_s", account->bound_s);
+  if (account->space != NULL) put_space(&json, account);
   pl_json_put_number(&json, "gap", pl_search_gap(outcome, best_of(outcome)));
   pl_json_put_number(&json, "elapsed_s", outcome->elapsed_s);
   put_dropped(&json, account->space);
@@ -76,6 +86,7 @@ static void print_counts(FILE *stream, const pl_search_outcome *outcome) {
   const pl_search_account *account = &outcome->account;
   const uint32_t *n = outcome->n_by_status;
   if (account->enumerated > 0) fprintf(stream, "candidates    %" PRIu64 "\n", account->enumerated);
+  if (account->placed > 0) fprintf(stream, "  placements  %" PRIu64 " more\n", account->placed);
   print_dropped(stream, account->space);
   if (account->memory_away > 0) fprintf(stream, "  cannot fit  %" PRIu64 "\n", account->memory_away);
   if (account->bounded_away > 0) fprintf(stream, "  bounded     %" PRIu64 " away\n", account->bounded_away);
@@ -114,17 +125,39 @@ static void print_best(FILE *stream, const pl_search_outcome *outcome) {
           oom->search->strategy.text);
 }
 
-static void print_bound(FILE *stream, const pl_search_outcome *outcome) {
+/* What of the placements is known; nothing is known of those that nobody ranked but what holds for all. */
+static void print_placed(FILE *stream, const pl_search_account *account) {
   char time[PL_UNIT_TEXT_BYTES];
-  const pl_result_row *best = best_of(outcome);
-  double gap = pl_search_gap(outcome, best);
+  if (account->anywhere_s > 0)
+    fprintf(stream, "beyond        placed, cut and split in any other way none of them is faster than %s",
+            pl_format_time(account->anywhere_s, time));
+  if (account->anywhere_s > 0) fputs("; --method placement, --assign optimal and --order look further\n", stream);
+}
+
+static void print_bound(FILE *stream, const pl_search_outcome *outcome) {
+  const pl_search_account *account = &outcome->account;
+  char time[PL_UNIT_TEXT_BYTES], space[512];
+  double gap = pl_search_gap(outcome, best_of(outcome));
   if (isnan(gap)) return;
   if (gap > 0) {
-    fprintf(stream, "bound         nothing that was not simulated is faster than %s; the best is %.2g %% above\n",
-            pl_format_time(outcome->account.bound_s, time), 100 * gap);
+    fprintf(stream, "bound         nothing that was not simulated is faster than %s; the best is %.2g %% above",
+            pl_format_time(account->bound_s, time), 100 * gap);
   } else {
-    fputs("bound         nothing that was not simulated is faster than the best\n", stream);
+    fputs("bound         nothing that was not simulated is faster than the best", stream);
   }
+  if (account->space != NULL) {
+    pl_space_format_choices(&account->space->choices, space, sizeof space);
+    fprintf(stream, ", of %u strategies\n              with the devices in the order given, %s",
+            account->space->n_candidates, space);
+  }
+  if (account->placed > 0)
+    fprintf(stream,
+            account->placed_all ? "\n              and of all %" PRIu64 " placements that were ranked"
+                                : "\n              (%" PRIu64 " other placements were looked at, not all)",
+            account->placed);
+  if (outcome->n_by_status[PL_RESULT_FAILED] > 0) fputs(", those that failed apart", stream);
+  fputc('\n', stream);
+  print_placed(stream, account);
 }
 
 static void print_text(FILE *stream, const char *path, const char *method, const pl_search_outcome *outcome) {

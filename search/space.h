@@ -44,6 +44,7 @@ typedef struct pl_space_choices {
   pl_int_set zero;        /* empty: 0 to 3 */
   /* Bit i = value i of the enumeration is allowed (sp, overlap: bit 0 = off, bit 1 = on). */
   uint32_t schedules, recomputes, sp, overlap, recipes;
+  bool order_is_given;   /* orders or layers: where a search may place by itself, it does not */
   bool allow_idle;       /* also strategies that leave devices idle */
   bool overlap_is_given; /* false: pl_space_choices_adopt may narrow it */
   uint32_t n_orders;
@@ -108,6 +109,10 @@ pl_code pl_space_take(const pl_model *model, const pl_job *job, uint32_t n_devic
 void pl_space_strategy(const pl_space *space, uint32_t index, pl_strategy *strategy);
 /* "tmp does not divide 96 heads": what `dropped[reason]` counts. Returns the length that was needed, like snprintf. */
 int pl_space_format_reason(const pl_space *space, pl_space_reason reason, char *text, size_t size);
+/* "order=tdp, assign=uniform,balanced, cp=1, ...": what the choices leave in, in the words of the options; dimensions
+ * of which everything is in are left out where that does not depend on a default. Returns the length that was needed,
+ * like snprintf. */
+int pl_space_format_choices(const pl_space_choices *choices, char *text, size_t size);
 /* For an empty space: PL_BAD_INPUT with the rules that emptied it. */
 pl_code pl_space_refuse_empty(const pl_space *space, uint32_t n_devices, pl_error *error);
 /* Short text form of a candidate, with the recipe in place of the boundaries: what --strategy takes. */

@@ -153,9 +153,11 @@ static bool read_choice(int key, const char *value, pl_space_choices *choices, p
     return true;
   case KEY_ASSIGN:
     read_recipes(error, value, choices);
+    choices->order_is_given = true;
     return true;
   case KEY_ORDER:
     read_orders(error, value, choices);
+    choices->order_is_given = true;
     return true;
   default:
     return false;

@@ -45,11 +45,46 @@ with h5py.File(sys.argv[1]) as placed, h5py.File(sys.argv[2]) as orders:
 PY
 }
 
+@test "bound on unlike devices: not worse than placement, and it says what its proof holds for" {
+  "$PACELINE" search "${job[@]}" --json -o "$out" >"$BATS_TEST_TMPDIR/bound.json"
+  "$PACELINE" search "${job[@]}" --method placement --budget 200 --json >"$BATS_TEST_TMPDIR/placement.json"
+  "$PACELINE" search "${job[@]}" --order tdp --json >"$BATS_TEST_TMPDIR/order.json"
+  /usr/bin/python3 - "$BATS_TEST_TMPDIR" "$out" <<'PY'
+import h5py, json, sys
+bound, placed, order = (json.load(open(f"{sys.argv[1]}/{name}.json")) for name in ("bound", "placement", "order"))
+best, rows = bound["top"][0]["iter_time_s"], bound["rows"]
+assert best <= placed["top"][0]["iter_time_s"] and best < 0.6 * order["top"][0]["iter_time_s"], best
+assert rows <= 200 and bound["ended"] == "complete" and bound["placements"] > 1000 and bound["gap"] == 0
+assert 0 < bound["bound_anywhere_s"] < best and order["bound_anywhere_s"] is None and order["placements"] == 0
+assert bound["space"].startswith("order=tdp, assign=uniform,balanced, cp=1, ep=1, mbs=1-8, vpp=2-4, schedule=gpipe,1f1b,"), bound["space"]
+with h5py.File(sys.argv[2]) as f:
+    space = f.attrs["space"]
+    assert (space.decode() if isinstance(space, bytes) else space) == bound["space"]
+    assert (f["bound_s"][:] <= f["iter_time_s"][:]).all() and f["iter_time_s"][:].min() == best
+PY
+  run "$PACELINE" search "${job[@]}" --pp 8 --tmp 2 --mbs 1 --recompute none --schedule gpipe
+  [[ "$output" == *"best, of "*" strategies"*"in the order given, order=tdp, assign=uniform,balanced, pp=8, tmp=2, "*"and of all "*" placements that were ranked"*"beyond "* ]]
+  run "$PACELINE" search "${job[@]}" --pp 8 --tmp 2 --mbs 1 --recompute none --schedule gpipe --order tdp
+  [[ "$output" == *"in the order given, order=tdp, "* && "$output" != *"placements"* ]]
+}
+
+# 960 pools of one device under 80 stages: as deep as a walk over them gets.
+@test "placement: 480 + 480 nodes under 80 stages" {
+  "$PACELINE" platform make dgx-a100 --nodes 960 --gpus-per-node 1 -o "$BATS_TEST_TMPDIR/like.xml"
+  sed -E '/<host id="n(4[89]|[5-9][0-9])[0-9]g0"/s/A100-SXM4-80GB/A100-SXM4-40GB/' "$BATS_TEST_TMPDIR/like.xml" >"$BATS_TEST_TMPDIR/mixed.xml"
+  [ "$(grep -c 'value="A100-SXM4-40GB"' "$BATS_TEST_TMPDIR/mixed.xml")" -eq 480 ]
+  echo '{"model_type":"gpt2","n_embd":256,"n_layer":80,"n_head":4,"n_positions":128,"vocab_size":1000}' >"$BATS_TEST_TMPDIR/m.json"
+  run "$PACELINE" search --platform "$BATS_TEST_TMPDIR/mixed.xml" --model "$BATS_TEST_TMPDIR/m.json" --gbs 12 --pp 80 --tmp 1 \
+    --mbs 1 --zero 0 --recompute none --schedule 1f1b --overlap on --method placement --budget 1
+  [ "$status" -eq 0 ]
+  [[ "$output" == *"simulated     1 in"*"pp=80,dp=12,"* ]]
+}
+
 @test "--allow-idle: degrees that leave devices over, each a strategy of simulate" {
   run "$PACELINE" search "${job[@]}" --pp 3 --tmp 1 --mbs 1 --zero 0 --recompute none --schedule 1f1b
   [ "$status" -eq 2 ]
   [[ "$output" == *"no candidate is left for 16 devices"* ]]
-  run "$PACELINE" search "${job[@]}" --pp 3 --tmp 1 --mbs 1 --zero 0 --recompute none --schedule 1f1b --allow-idle -o "$out"
+  run "$PACELINE" search "${job[@]}" --pp 3 --tmp 1 --mbs 1 --zero 0 --recompute none --schedule 1f1b --allow-idle --order tdp -o "$out"
   [ "$status" -eq 0 ]
   /usr/bin/python3 - "$out" <<'PY'
 import h5py, sys

@@ -55,6 +55,14 @@ static void simulate(subject *own, const pl_strategy *strategy, pl_result_row *r
   if (pl_evaluate_strategy(&evaluation, strategy, &own->worker, row, &error) != PL_OK) fail_msg("%s", error.message);
 }
 
+static void check_anywhere(pl_lower_bounds *bounds, const pl_strategy *strategy, double iter_time_s) {
+  pl_error error = PL_ERROR_INIT;
+  double time_s;
+  assert_int_equal(pl_lower_bound_anywhere(bounds, strategy, &time_s, &error), PL_OK);
+  assert_true(time_s > 0);
+  if (!(time_s <= iter_time_s)) fail_msg("%.9g s, below %.9g s, which holds anywhere", iter_time_s, time_s);
+}
+
 static void check_one(subject *own, pl_lower_bounds *bounds, const pl_strategy *given, pl_arena *scratch) {
   pl_strategy strategy = *given;
   pl_lower_bound bound;
@@ -79,6 +87,7 @@ static void check_one(subject *own, pl_lower_bounds *bounds, const pl_strategy *
              row.peak_mem_bytes, row.mem_capacity_bytes, row.peak_stage, bound.shortfall_bytes, bound.stage);
   free(text);
   if (own->ratios != NULL) own->ratios[own->n_checked] = bound.time_s / row.iter_time_s;
+  check_anywhere(bounds, &strategy, row.iter_time_s);
   own->n_experts += p->model->n_experts > 0 && strategy.overlap && pl_strategy_replicas(&strategy) > 1;
   own->n_checked++;
   own->n_oom += !row.fits;
@@ -190,10 +199,15 @@ static double best_of(subject *own, const char *name, uint32_t *n_rows) {
   return best_s;
 }
 
+/* In the given order bound finds the best of the space, without one nothing worse. */
 static void compare_searches(subject *own, uint32_t *n_all, uint32_t *n_bound) {
-  uint32_t exhaustive, bound;
+  uint32_t exhaustive, bound, placed;
+  own->choices.order_is_given = true;
   double all_s = best_of(own, "exhaustive", &exhaustive), best_s = best_of(own, "bound", &bound);
   if (!(all_s == best_s)) fail_msg("exhaustive found %.17g s, bound %.17g s", all_s, best_s);
+  own->choices.order_is_given = false;
+  double placed_s = best_of(own, "bound", &placed);
+  if (!(placed_s <= all_s)) fail_msg("exhaustive found %.17g s, bound with placements %.17g s", all_s, placed_s);
   *n_all += exhaustive;
   *n_bound += bound;
 }
