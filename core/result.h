@@ -6,6 +6,7 @@
 #ifndef PL_CORE_RESULT_H
 #define PL_CORE_RESULT_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "core/features.h"
@@ -71,7 +72,7 @@ extern const char *const pl_result_status_names[];
   X(i64, found, "1", "order of discovery: 1 was simulated first") \
   X(f64, bound_s, "s", "lower bound on iter_time_s, known before it was simulated; NaN without one") \
   X(f64, estimate_s, "s", "iteration time by the method's own cost model; NaN without one") \
-  X(text1024, strategy, "", "the whole strategy, as paceline simulate --strategy takes it; ... where it is cut off")
+  X(text1024, strategy, "", "the strategy, as paceline simulate --strategy takes it; where it is cut off ... and the whole text's digest")
 /* clang-format on */
 
 typedef int32_t pl_column_i32;
@@ -94,7 +95,13 @@ typedef struct pl_search_values {
 #define PL_SEARCH_FIELD(type, field, unit, description) pl_column_##type field;
   PL_SEARCH_COLUMNS(PL_SEARCH_FIELD)
 #undef PL_SEARCH_FIELD
+  const char *whole; /* no column: of the best rows the strategy where the column cuts it off; else NULL */
 } pl_search_values;
+
+/* As whole as it is known. */
+static inline const char *pl_search_strategy(const pl_search_values *values) {
+  return values->whole != NULL ? values->whole : values->strategy.text;
+}
 
 typedef struct pl_result_row {
 #define PL_RESULT_FIELD(type, field, unit, description) pl_column_##type field;

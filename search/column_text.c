@@ -85,7 +85,11 @@ void pl_row_json(pl_json *json, const pl_result_row *row) {
     pl_column_json(json, &pl_result_columns[c], (const unsigned char *)row + pl_result_columns[c].offset);
   }
   for (uint32_t c = PL_RESULT_FIRST_SEARCH; row->search != NULL && c < PL_RESULT_N_ALL; c++) {
+    const void *value = (const unsigned char *)row->search + pl_result_columns[c].offset;
     pl_json_key(json, pl_result_columns[c].name);
-    pl_column_json(json, &pl_result_columns[c], (const unsigned char *)row->search + pl_result_columns[c].offset);
+    if (value == &row->search->strategy)
+      pl_json_string(json, pl_search_strategy(row->search));
+    else
+      pl_column_json(json, &pl_result_columns[c], value);
   }
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/digest.h"
 #include "search/evaluate.h"
 #include "search/ranks.h"
 #include "search/search_progress.h"
@@ -46,7 +47,8 @@ typedef struct search_state {
   pl_shared_counts counts;
   uint64_t claimed; /* the count of claims at the beginning of the round */
   /* the search */
-  pl_search_top *top; /* in the caller's arena */
+  pl_arena *arena;    /* the caller's */
+  pl_search_top *top; /* in it */
   pl_search_progress progress;
   pl_search_outcome *outcome;
   double start_s;
@@ -54,11 +56,18 @@ typedef struct search_state {
 
 /* ---- one proposal ---- */
 
+/* What does not fit ends in its digest, so that unlike strategies have unlike texts. */
 static void write_strategy(const search_state *state, const pl_strategy *strategy, result *r) {
   char *text = pl_strategy_text(strategy, state->search->problem->model);
-  if (text == NULL) return; /* no text: out of memory, which simulate() reports */
-  snprintf(r->strategy, sizeof r->strategy, "%s", text);
-  if (strlen(text) >= sizeof r->strategy) memcpy(r->strategy + sizeof r->strategy - 4, "...", 4);
+  char whole[PL_DIGEST_TEXT_BYTES];
+  pl_digest digest;
+  snprintf(r->strategy, sizeof r->strategy, "%s", text != NULL ? text : "...");
+  if (text != NULL && strlen(text) >= sizeof r->strategy) {
+    pl_digest_init(&digest);
+    pl_digest_text(&digest, text);
+    size_t room = 3 + strlen(pl_digest_format(digest.value, whole)) + 1;
+    snprintf(r->strategy + sizeof r->strategy - room, room, "...%s", whole);
+  }
   free(text);
 }
 
@@ -207,6 +216,18 @@ static void describe(search_state *state, uint32_t i) {
   state->rows[i].search = values;
 }
 
+/* Of a proposal, in the search's memory; NULL: it cannot be had. */
+static const char *whole_strategy(search_state *state, uint32_t i) {
+  pl_strategy strategy = state->proposals[i].strategy;
+  pl_error ignored = PL_ERROR_INIT;
+  pl_arena_reset(&state->workers[0].arena);
+  if (assign(state, &strategy, &state->workers[0].arena, &ignored) != PL_OK) return NULL;
+  char *text = pl_strategy_text(&strategy, state->search->problem->model);
+  const char *copy = text != NULL ? pl_arena_strdup(state->arena, text) : NULL;
+  free(text);
+  return copy;
+}
+
 static void learn(search_state *state) {
   pl_search_outcome *outcome = state->outcome;
   const pl_method *method = state->search->method;
@@ -215,6 +236,8 @@ static void learn(search_state *state) {
     describe(state, i);
     if (r->failure[0] != '\0' && outcome->first_failure[0] == '\0')
       memcpy(outcome->first_failure, r->failure, sizeof outcome->first_failure);
+    bool is_cut = strlen(r->strategy) == sizeof r->strategy - 1;
+    if (is_cut && pl_search_top_wants(state->top, &state->rows[i])) state->values[i].whole = whole_strategy(state, i);
     pl_search_top_add(state->top, &state->rows[i]);
     if (method->learn != NULL) method->learn(state->method, &state->proposals[i], &state->rows[i]);
     outcome->n_by_status[r->row.status]++;
@@ -310,6 +333,7 @@ static void run(search_state *state, pl_arena *arena, pl_error *error) {
   const pl_search_problem *problem = search->problem;
   state->evaluation = (pl_evaluation){
       .cluster = problem->cluster, .model = problem->model, .job = problem->job, .options = problem->options};
+  state->arena = arena;
   bool good = take_memory(state, arena);
   if (!good) pl_fail_memory(error, "a round of the search");
   if (error->code == PL_OK) search->method->open(problem, arena, &state->method, error);

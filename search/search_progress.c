@@ -33,6 +33,6 @@ void pl_search_progress_report(pl_search_progress *progress, const pl_search_out
   fputc('\n', stderr);
   if (best != NULL && best->search->found != progress->best) {
     progress->best = best->search->found;
-    fprintf(stderr, "paceline search: %s\n", best->search->strategy.text);
+    fprintf(stderr, "paceline search: %s\n", pl_search_strategy(best->search));
   }
 }

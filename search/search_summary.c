@@ -107,7 +107,7 @@ static void print_row(FILE *stream, const char *label, const pl_result_row *row)
   char time[PL_UNIT_TEXT_BYTES], tokens[PL_UNIT_TEXT_BYTES], memory[PL_UNIT_TEXT_BYTES];
   fprintf(stream, "%-13s %s, %s tokens/s, MFU %.1f %%, peak %s (%" PRId64 ". simulation)\n              %s\n", label,
           pl_format_time(row->iter_time_s, time), pl_format_figure(row->tokens_per_s, tokens), 100 * row->mfu,
-          pl_format_bytes(row->peak_mem_bytes, memory), row->search->found, row->search->strategy.text);
+          pl_format_bytes(row->peak_mem_bytes, memory), row->search->found, pl_search_strategy(row->search));
 }
 
 static void print_best(FILE *stream, const pl_search_outcome *outcome) {
@@ -122,7 +122,7 @@ static void print_best(FILE *stream, const pl_search_outcome *outcome) {
   if (oom == NULL) return;
   fprintf(stream, "nearest       stage %d needs %s of %s\n              %s\n", oom->peak_stage,
           pl_format_bytes(oom->peak_mem_bytes, need), pl_format_bytes(oom->mem_capacity_bytes, have),
-          oom->search->strategy.text);
+          pl_search_strategy(oom->search));
 }
 
 /* What of the placements is known; nothing is known of those that nobody ranked but what holds for all. */

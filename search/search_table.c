@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/digest.h"
@@ -55,6 +56,16 @@ static void keep(pl_search_cell *cell, const pl_search_outcome *outcome) {
   cell->best.search = &cell->values;
 }
 
+/* Gives back what the search took since `mark`, but for its best strategy's text. */
+static bool keep_text(pl_search_cell *cell, pl_arena *arena, pl_arena_mark mark) {
+  char *text = cell->values.whole != NULL ? strdup(cell->values.whole) : NULL;
+  bool lost = cell->values.whole != NULL && text == NULL;
+  pl_arena_release_to(arena, mark);
+  cell->values.whole = text != NULL ? pl_arena_strdup(arena, text) : NULL;
+  free(text);
+  return !lost && !arena->failed;
+}
+
 static pl_code run_cell(pl_search_cell *cell, const pl_search *base, const pl_search_table *table,
                         pl_space_session *session, pl_job_options *job, MPI_Comm comm, pl_error *error) {
   const pl_cluster *cluster = session->evaluation.cluster;
@@ -101,7 +112,7 @@ pl_code pl_search_table_run(pl_search_table *table, const pl_search *search, pl_
     pl_arena_mark mark = pl_arena_mark_here(&session->arena);
     pl_error cause = PL_ERROR_INIT;
     run_cell(cell, search, table, session, job, comm, &cause);
-    pl_arena_release_to(&session->arena, mark);
+    if (!keep_text(cell, &session->arena, mark) && cause.code == PL_OK) pl_fail_memory(&cause, "the strategies");
     if (cause.code != PL_OK) return fail_cell(table, cell, &cause, error);
   }
   return PL_OK;
@@ -150,7 +161,7 @@ static void print_cell(FILE *stream, const pl_search_table *table, uint32_t inde
   }
   fprintf(stream, "%-10s  %10s  %7.3f  %10s  %9u  %s\n", cell->method->name,
           pl_format_time(cell->best.iter_time_s, best), cell->best.iter_time_s / reference_s(table, index),
-          pl_format_time(cell->mean_s, mean), cell->n_rows, cell->values.strategy.text);
+          pl_format_time(cell->mean_s, mean), cell->n_rows, pl_search_strategy(&cell->values));
 }
 
 static void print_text(FILE *stream, const pl_search_table *table) {

@@ -30,6 +30,12 @@ static bool is_there(const pl_search_top *top, const pl_result_row *row) {
   return false;
 }
 
+bool pl_search_top_wants(const pl_search_top *top, const pl_result_row *row) {
+  if (row->status == PL_RESULT_OOM) return !top->has_oom || shortfall_bytes(row) < shortfall_bytes(&top->oom);
+  return row->status == PL_RESULT_DONE &&
+         (top->n_rows < top->capacity || row->iter_time_s < top->rows[top->n_rows - 1].iter_time_s);
+}
+
 void pl_search_top_add(pl_search_top *top, const pl_result_row *row) {
   if (row->status == PL_RESULT_OOM) note_oom(top, row);
   if (row->status != PL_RESULT_DONE) return;

@@ -18,6 +18,8 @@ typedef struct pl_search_top {
 
 /* False: no memory. Stays where it is. */
 bool pl_search_top_init(pl_search_top *top, uint32_t capacity, pl_arena *arena);
+/* Whether the row would be kept, but for being there already. */
+bool pl_search_top_wants(const pl_search_top *top, const pl_result_row *row);
 /* Rows of one strategy are kept once. Copies the row and row->search. O(capacity). */
 void pl_search_top_add(pl_search_top *top, const pl_result_row *row);
 static inline const pl_result_row *pl_search_top_best(const pl_search_top *top) {

@@ -93,3 +93,28 @@ with h5py.File(sys.argv[1]) as f:
     assert all(b",idle=1," in t for t in f["strategy"][:])
 PY
 }
+
+# Unlike nodes in turns: a placement in which each kind stands together names every device.
+@test "strategies longer than their column: told apart, printed whole, run again alike, resumed" {
+  "$PACELINE" platform make dgx-a100 --nodes 480 --gpus-per-node 1 -o "$BATS_TEST_TMPDIR/like.xml"
+  sed -E '/<host id="n[0-9]*[13579]g0"/s/A100-SXM4-80GB/H100-SXM5-80GB/' "$BATS_TEST_TMPDIR/like.xml" >"$BATS_TEST_TMPDIR/turns.xml"
+  echo '{"model_type":"gpt2","n_embd":512,"n_layer":20,"n_head":8,"n_positions":256,"vocab_size":1000}' >"$BATS_TEST_TMPDIR/m.json"
+  turns=(--platform "$BATS_TEST_TMPDIR/turns.xml" --model "$BATS_TEST_TMPDIR/m.json" --gbs 480)
+  few=(--pp 20 --tmp 1 --mbs 1 --zero 0 --recompute none --schedule 1f1b --overlap on --method placement)
+  "$PACELINE" search "${turns[@]}" "${few[@]}" --budget 20 --top 20 --json -o "$out" >"$BATS_TEST_TMPDIR/top.json"
+  "$PACELINE" search "${turns[@]}" "${few[@]}" --budget 30 --quiet -o "$out" --resume
+  /usr/bin/python3 - "$BATS_TEST_TMPDIR/top.json" "$out" >"$BATS_TEST_TMPDIR/longest" <<'PY'
+import h5py, json, sys
+top = json.load(open(sys.argv[1]))["top"]
+with h5py.File(sys.argv[2]) as f:
+    column = [text.decode() for text in f["strategy"][:]]
+assert len(column) == 30 == len(set(column)) and len({row["strategy"] for row in top}) == 20
+row = max(top, key=lambda row: len(row["strategy"]))
+assert len(row["strategy"]) > 1024 and any("..." in text for text in column)
+print(row["strategy"], repr(row["iter_time_s"]))
+PY
+  read -r strategy time <"$BATS_TEST_TMPDIR/longest"
+  run "$PACELINE" simulate "${turns[@]}" --strategy "$strategy" --json
+  [ "$status" -eq 0 ]
+  [[ "$output" == *"\"iter_time_s\": $time,"* ]]
+}
