@@ -1,4 +1,4 @@
-/* A file under construction: it stands beside its place as PLACE.partial-PID-XXXXXX until it is whole, and a run that
+/* A file under construction: it stands beside its place as PLACE.partial-PID-letters until it is whole, and a run that
  * is killed leaves it there. Who makes it holds a lock on it (flock), so that the next one at that place can tell what
  * is left over, and removes it: process numbers tell nothing about other machines and containers that share the folder.
  */
