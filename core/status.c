@@ -36,6 +36,8 @@ int pl_code_exit_status(pl_code code) {
   case PL_NO_MEMORY:
   case PL_IO:
     return 1;
+  case PL_DOES_NOT_FIT:
+    return 3;
   }
   return 1;
 }

@@ -13,10 +13,11 @@
 
 typedef enum pl_code {
   PL_OK = 0,
-  PL_BAD_INPUT,  /* what the user gave is wrong: exit status 2 */
-  PL_NO_MEMORY,  /* an allocation failed: exit status 1 */
-  PL_IO,         /* the operating system refused a read or a write: exit status 1 */
-  PL_UNSUPPORTED /* valid, but beyond what this build or this network can do: exit status 2 */
+  PL_BAD_INPUT,   /* what the user gave is wrong: exit status 2 */
+  PL_NO_MEMORY,   /* an allocation failed: exit status 1 */
+  PL_IO,          /* the operating system refused a read or a write: exit status 1 */
+  PL_UNSUPPORTED, /* valid, but beyond what this build or this network can do: exit status 2 */
+  PL_DOES_NOT_FIT /* the result is there, and is that memory does not suffice, where --must-fit asks: exit status 3 */
 } pl_code;
 
 enum { PL_ERROR_MESSAGE_BYTES = 1024 };
@@ -43,7 +44,7 @@ pl_code pl_fail_memory(pl_error *error, const char *what);
 #define pl_fail_memory(error, what) ((void)(pl_fail_memory)(error, what), PL_NO_MEMORY)
 #endif
 
-/* The exit status of a command that ends with `code`: 0, 1 or 2 as listed at pl_code. */
+/* The exit status of a command that ends with `code`: 0, 1, 2 or 3 as listed at pl_code. */
 int pl_code_exit_status(pl_code code);
 
 /* A broken invariant: stays on in every build; keep it out of inner loops (use PL_DEBUG_ASSERT there). */

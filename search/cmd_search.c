@@ -165,7 +165,7 @@ static pl_code refuse_infeasible(session *own, pl_error *error) {
   const pl_result_row *row = own->outcome.nearest_oom;
   char need[PL_UNIT_TEXT_BYTES], have[PL_UNIT_TEXT_BYTES], lack[PL_UNIT_TEXT_BYTES], remedy[PL_REMEDY_BYTES];
   PL_TRY(pl_remedy_find(&own->problem, remedy, error));
-  return pl_fail(error, PL_BAD_INPUT,
+  return pl_fail(error, own->options.job.must_fit ? PL_DOES_NOT_FIT : PL_BAD_INPUT,
                  "none of %u strategies fits in memory: the nearest lacks %s, as stage %d needs %s of %s; %s",
                  (uint32_t)own->outcome.account.enumerated,
                  pl_format_bytes(row->peak_mem_bytes - row->mem_capacity_bytes, lack), row->peak_stage,
@@ -181,7 +181,9 @@ static pl_code print(void *session_, pl_error *error) {
                             own->options.run.json);
   if (!own->options.run.quiet && !own->options.run.json)
     pl_job_origin_print(stdout, 14, &own->base.model, &own->options.job.job, &own->options.job.origin);
-  return is_infeasible(own) ? refuse_infeasible(own, error) : PL_OK;
+  if (is_infeasible(own)) return refuse_infeasible(own, error);
+  if (!own->options.job.must_fit || own->options.is_table || own->outcome.n_top > 0) return PL_OK;
+  return pl_fail(error, PL_DOES_NOT_FIT, "--must-fit: nothing that was simulated fits in memory");
 }
 
 int pl_cmd_search(int argc, char **argv) {

@@ -95,12 +95,15 @@ static pl_code sweep(void *session_, MPI_Comm comm, pl_error *error) {
 
 static pl_code print(void *session_, pl_error *error) {
   session *own = session_;
-  if (own->options.run.quiet) return PL_OK;
-  PL_TRY(pl_sweep_summary_print(stdout, own->options.run.output, &own->space, &own->outcome, own->options.run.json,
-                                &own->base.arena, error));
-  if (!own->options.run.json)
+  const pl_run_options *run = &own->options.run;
+  uint32_t n_fit;
+  if (run->quiet && !own->options.job.must_fit) return PL_OK;
+  PL_TRY(pl_sweep_summary_print(run->quiet ? NULL : stdout, run->output, &own->space, &own->outcome, run->json,
+                                &own->base.arena, &n_fit, error));
+  if (!run->quiet && !run->json)
     pl_job_origin_print(stdout, 14, &own->base.model, &own->options.job.job, &own->options.job.origin);
-  return PL_OK;
+  if (!own->options.job.must_fit || n_fit > 0) return PL_OK;
+  return pl_fail(error, PL_DOES_NOT_FIT, "--must-fit: none of %u strategies fits in memory", own->space.n_candidates);
 }
 
 int pl_cmd_sweep(int argc, char **argv) {

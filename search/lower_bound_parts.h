@@ -81,8 +81,6 @@ pl_code pl_bound_layout_find_groups(pl_lower_bounds *bounds, const pl_program *p
 pl_code pl_bound_collective_ticks(pl_lower_bounds *bounds, pl_bound_layout *layout, const pl_collective_group *group,
                                   pl_collective_kind kind, double size_bytes, pl_ticks *ticks, pl_error *error);
 
-/* Peak of tensors on a device of `stage`, and what it must not exceed on such a device. */
-double pl_bound_peak_bytes(const pl_program *program, int32_t stage, bool in_order);
 /* Fills shortfall_bytes and stage of `bound`. */
 void pl_bound_memory(const pl_lower_bounds *bounds, const pl_program *program, const pl_bound_layout *layout,
                      pl_lower_bound *bound);

@@ -62,7 +62,7 @@ pl_code pl_run_options_check(const pl_run_options *options, pl_error *error) {
 /* How many elements of argv a neutral option at argv[i] takes: 0 = not neutral. Long options may be shortened as argp
  * allows; what would be ambiguous has no meaning for argp either. */
 static int neutral_length(char *const *argv, int i) {
-  static const char *const flags[] = {"force", "resume", "progress", "quiet", "json"};
+  static const char *const flags[] = {"force", "resume", "progress", "quiet", "json", "must-fit"};
   static const char *const valued[] = {"output", "threads", "top"};
   const char *word = argv[i];
   if (strncmp(word, "-o", 2) == 0) return word[2] == '\0' && argv[i + 1] != NULL ? 2 : 1;

@@ -125,6 +125,8 @@ static pl_code judge(const pl_search_options *options, pl_error *error) {
   if (options->run.output != NULL && options->run.output[0] == '\0')
     return pl_fail(error, PL_BAD_INPUT, "-o: the name of the results file is empty");
   PL_TRY(pl_run_options_check(&options->run, error));
+  if (options->is_table && options->job.must_fit)
+    return pl_fail(error, PL_BAD_INPUT, "--must-fit is of one search; leave out --compare and --vary");
   if (options->is_table && options->run.output != NULL)
     return pl_fail(error, PL_BAD_INPUT, "-o: --%s prints a table of searches, which has no results file; leave it out",
                    options->n_vary > 0 ? "vary" : "compare");

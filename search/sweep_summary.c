@@ -87,17 +87,14 @@ static pl_code read_file(summary *s, pl_results_reader *reader, pl_arena *arena,
 }
 
 pl_code pl_sweep_summary_print(FILE *stream, const char *path, const pl_space *space, const pl_sweep_outcome *outcome,
-                               bool json, pl_arena *arena, pl_error *error) {
+                               bool json, pl_arena *arena, uint32_t *n_fit, pl_error *error) {
   summary s = {.path = path, .space = space, .outcome = outcome};
   pl_results_reader *reader;
   PL_TRY(pl_results_reader_create(path, &reader, error));
   pl_code code = read_file(&s, reader, arena, error);
   pl_results_reader_destroy(reader);
   PL_TRY(code);
-  if (json) {
-    print_json(stream, &s);
-  } else {
-    print_text(stream, &s);
-  }
+  *n_fit = s.counts.n_by_status[PL_RESULT_DONE];
+  if (stream != NULL) (json ? print_json : print_text)(stream, &s);
   return PL_OK;
 }

@@ -9,7 +9,8 @@
 #include "core/json_writer.h"
 #include "search/sweep.h"
 
+/* `stream` NULL: nothing is printed. *n_fit: rows that fit in memory. */
 pl_code pl_sweep_summary_print(FILE *stream, const char *path, const pl_space *space, const pl_sweep_outcome *outcome,
-                               bool json, pl_arena *arena, pl_error *error);
+                               bool json, pl_arena *arena, uint32_t *n_fit, pl_error *error);
 
 #endif

@@ -106,13 +106,11 @@ static pl_code explain(session *own, pl_error *error) {
   PL_TRY(pl_simulate(cluster, &own->job.model, &options->job.job, &own->job.strategy, &options->job.simulate,
                      &own->job.arena, &own->report, error));
   if (options->stage == NULL) own->view.first_stage = pl_explanation_worst_stage(&own->explanation);
-  const pl_simulate_subject subject = {.cluster = cluster,
-                                       .model = &own->job.model,
-                                       .job = &options->job.job,
-                                       .origin = &options->job.origin,
-                                       .strategy = &own->job.strategy};
-  return (options->json ? pl_explain_report_json : pl_explain_report_print)(
-      stdout, &subject, &own->report, &own->explanation, &own->view, &own->job.arena, error);
+  pl_simulate_subject subject;
+  PL_TRY(pl_job_session_subject(&own->job, &options->job, &own->report, &subject, error));
+  PL_TRY((options->json ? pl_explain_report_json : pl_explain_report_print)(
+      stdout, &subject, &own->report, &own->explanation, &own->view, &own->job.arena, error));
+  return pl_job_options_demand_fit(&options->job, &own->report.row, error);
 }
 
 int pl_cmd_explain(int argc, char **argv) {

@@ -132,13 +132,10 @@ static pl_code simulate(session *own, pl_error *error) {
   return pl_output_file_close(&trace, code, error);
 }
 
-static void print(const session *own) {
+static pl_code print(session *own, pl_error *error) {
   const simulate_options *options = own->options;
-  const pl_simulate_subject subject = {.cluster = pl_platform_cluster(own->job.platform),
-                                       .model = &own->job.model,
-                                       .job = &options->job.job,
-                                       .origin = &options->job.origin,
-                                       .strategy = &own->job.strategy};
+  pl_simulate_subject subject;
+  PL_TRY(pl_job_session_subject(&own->job, &options->job, &own->report, &subject, error));
   if (own->vary.n_points > 0) {
     (options->json ? pl_vary_json : pl_vary_print)(stdout, &subject, &own->report, &own->vary, own->varied);
   } else if (options->json) {
@@ -150,6 +147,7 @@ static void print(const session *own) {
     if (options->trace_path != NULL)
       printf("\ntimeline         %s (open it in https://ui.perfetto.dev)\n", options->trace_path);
   }
+  return pl_job_options_demand_fit(&options->job, &own->report.row, error);
 }
 
 int pl_cmd_simulate(int argc, char **argv) {
@@ -181,11 +179,8 @@ int pl_cmd_simulate(int argc, char **argv) {
   int status = 0;
   pl_code code = pl_command_line_parse("simulate", &argp, argc, argv, false, &options, &error);
   if (code == PL_OK) code = simulate(&own, &error);
-  if (code == PL_OK) {
-    print(&own);
-  } else {
-    status = pl_command_report("simulate", &error);
-  }
+  if (code == PL_OK) code = print(&own, &error);
+  if (code != PL_OK) status = pl_command_report("simulate", &error);
   pl_job_session_release(&own.job);
   return pl_command_finish("simulate", status);
 }

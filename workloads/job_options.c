@@ -28,7 +28,8 @@ enum {
   KEY_STREAMS,
   KEY_NO_FOLD,
   KEY_NO_FUSE,
-  KEY_NO_LEAP
+  KEY_NO_LEAP,
+  KEY_MUST_FIT
 };
 
 static const struct argp_option option_table[] = {
@@ -71,6 +72,7 @@ static const struct argp_option option_table[] = {
     {"no-fold", KEY_NO_FOLD, NULL, 0, "simulate every device instead of one per class", 2},
     {"no-fuse", KEY_NO_FUSE, NULL, 0, "simulate every op instead of fused passes", 2},
     {"no-leap", KEY_NO_LEAP, NULL, 0, "simulate every microbatch instead of leaping over those that repeat others", 2},
+    {"must-fit", KEY_MUST_FIT, NULL, 0, "exit status 3 if it does not fit in memory (a search: if nothing does)", 2},
     {0},
 };
 
@@ -193,6 +195,9 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     return 0;
   case KEY_COLLECTIVE_PROFILE:
     options->collective_choice = value;
+    return 0;
+  case KEY_MUST_FIT:
+    options->must_fit = true;
     return 0;
   case KEY_NETWORK:
   case KEY_SHARING:
@@ -317,4 +322,11 @@ pl_code pl_job_options_complete(pl_job_options *options, const pl_model *model, 
   PL_TRY(check_dtype(options, model, cluster, error));
   PL_TRY(check_op_profile(options, model, cluster, error));
   return check_products(options, cluster, error);
+}
+
+pl_code pl_job_options_demand_fit(const pl_job_options *options, const pl_result_row *row, pl_error *error) {
+  char lack[PL_UNIT_TEXT_BYTES];
+  if (!options->must_fit || row->fits) return PL_OK;
+  return pl_fail(error, PL_DOES_NOT_FIT, "--must-fit: stage %d lacks %s of memory", row->peak_stage,
+                 pl_format_bytes(row->peak_mem_bytes - row->mem_capacity_bytes, lack));
 }

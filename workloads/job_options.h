@@ -19,6 +19,7 @@ typedef struct pl_job_options {
   pl_framework framework;                   /* what job.framework points to once pl_job_options_adopt has run */
   pl_job_origin origin;                     /* of type, products and sequence length */
   bool attention_is_given, bucket_is_given, sends_are_given; /* on the command line: stronger than the framework */
+  bool must_fit;                                             /* --must-fit */
   pl_simulate_options simulate;
   pl_error error; /* first bad option */
 } pl_job_options;
@@ -43,5 +44,8 @@ pl_code pl_job_options_adopt(pl_job_options *options, const pl_model *model, pl_
  * of the devices. */
 pl_code pl_job_options_complete(pl_job_options *options, const pl_model *model, const pl_cluster *cluster,
                                 pl_error *error);
+
+/* Under --must-fit: PL_DOES_NOT_FIT if the row's strategy does not; PL_OK otherwise. */
+pl_code pl_job_options_demand_fit(const pl_job_options *options, const pl_result_row *row, pl_error *error);
 
 #endif

@@ -29,3 +29,15 @@ pl_code pl_job_session_place(pl_job_session *session, pl_job_options *options, p
   return pl_assign(&session->strategy, &session->model, &options->job, cluster, &options->simulate, &session->arena,
                    error);
 }
+
+pl_code pl_job_session_subject(pl_job_session *session, const pl_job_options *options, const pl_simulate_report *report,
+                               pl_simulate_subject *subject, pl_error *error) {
+  *subject = (pl_simulate_subject){.cluster = pl_platform_cluster(session->platform),
+                                   .model = &session->model,
+                                   .job = &options->job,
+                                   .origin = &options->origin,
+                                   .strategy = &session->strategy};
+  if (report->row.fits) return PL_OK;
+  return pl_nearest_fit_find(subject->cluster, subject->model, subject->job, subject->strategy, &options->simulate,
+                             &session->arena, &subject->nearest, error);
+}

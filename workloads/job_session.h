@@ -8,6 +8,7 @@
 
 #include "netmodel/platform.h"
 #include "workloads/job_options.h"
+#include "workloads/simulate_report.h"
 
 typedef struct pl_job_session {
   pl_arena arena;
@@ -25,5 +26,9 @@ void pl_job_session_release(pl_job_session *session);
 pl_code pl_job_session_read(pl_job_session *session, pl_job_options *options, const char *strategy, pl_error *error);
 /* Loads the platform, completes `options` and checks and assigns the strategy on it. */
 pl_code pl_job_session_place(pl_job_session *session, pl_job_options *options, pl_error *error);
+
+/* What a report is about; where the strategy does not fit, with the nearest one that does. */
+pl_code pl_job_session_subject(pl_job_session *session, const pl_job_options *options, const pl_simulate_report *report,
+                               pl_simulate_subject *subject, pl_error *error);
 
 #endif

@@ -52,12 +52,36 @@ static void print_share(FILE *stream, const char *name, double time_s, double to
   fprintf(stream, "  %-24s %10s  %5.1f %%\n", name, pl_format_time(time_s, text), 100 * time_s / total_s);
 }
 
+/* A time without the memory that it takes is no prediction: so this comes first. */
+void pl_simulate_verdict_print(FILE *stream, const pl_simulate_subject *subject, const pl_simulate_report *report) {
+  const pl_result_row *row = &report->row;
+  char need[PL_UNIT_TEXT_BYTES], have[PL_UNIT_TEXT_BYTES], lack[PL_UNIT_TEXT_BYTES];
+  pl_format_bytes(row->peak_mem_bytes, need);
+  pl_format_bytes(row->mem_capacity_bytes, have);
+  if (row->fits) {
+    fprintf(stream, "memory           fits: %s of %s at the fullest, stage %d\n", need, have, row->peak_stage);
+    return;
+  }
+  int32_t n_short = 0;
+  for (int32_t s = 0; s < report->n_stages; s++)
+    n_short += report->stages[s].peak > report->stages[s].capacity;
+  fprintf(stream, "memory           DOES NOT FIT: stage %d needs %s of %s, %s are lacking; %d of %d stages lack some\n",
+          row->peak_stage, need, have, pl_format_bytes(row->peak_mem_bytes - row->mem_capacity_bytes, lack), n_short,
+          report->n_stages);
+  if (subject->nearest.changes == NULL) {
+    fputs("nearest fit      none was found on these GPUs; 'paceline search' looks further\n", stream);
+  } else {
+    fprintf(stream, "nearest fit      %s: %s\n", subject->nearest.changes, subject->nearest.strategy);
+  }
+}
+
 void pl_simulate_speed_print(FILE *stream, const pl_result_row *row, const pl_interval *interval) {
   char text[PL_UNIT_TEXT_BYTES], tokens[PL_UNIT_TEXT_BYTES], range[PL_INTERVAL_TEXT_BYTES];
   bool is_long = row->iter_time_s >= 1;
   fprintf(stream, "\niteration time   %s %s", pl_format_figure(row->iter_time_s * (is_long ? 1 : 1e3), text),
           is_long ? "s" : "ms");
   if (!isnan(interval->low_s)) fprintf(stream, " (80 %%: %s)", pl_interval_format(interval, range));
+  if (!row->fits) fputs(", if memory sufficed", stream);
   fputc('\n', stream);
   fprintf(stream, "throughput       %s sequences/s, %s tokens/s\n", pl_format_figure(row->samples_per_s, text),
           pl_format_figure(row->tokens_per_s, tokens));
@@ -93,6 +117,7 @@ static void print_memory(FILE *stream, const pl_simulate_report *report) {
 
 void pl_simulate_report_print(FILE *stream, const pl_simulate_subject *subject, const pl_simulate_report *report) {
   pl_simulate_subject_print(stream, subject);
+  pl_simulate_verdict_print(stream, subject, report);
   pl_simulate_speed_print(stream, &report->row, &report->interval);
   print_times(stream, &report->row);
   print_memory(stream, report);
@@ -192,6 +217,10 @@ void pl_simulate_subject_json(pl_json *json, const pl_simulate_subject *subject,
   pl_json_put_string(json, "framework", pl_framework_or_ideal(subject->job->framework)->name);
   if (subject->job->op_profile != NULL) pl_json_put_string(json, "op_profile", subject->job->op_profile->path);
   pl_simulate_row_json(json, &report->row);
+  if (!report->row.fits) {
+    pl_json_put_number(json, "shortfall_bytes", report->row.peak_mem_bytes - report->row.mem_capacity_bytes);
+    pl_json_put_string(json, "nearest_fit", subject->nearest.strategy);
+  }
   put_interval(json, &report->interval);
 }
 

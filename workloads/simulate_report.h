@@ -6,6 +6,7 @@
 
 #include "core/json_writer.h"
 #include "workloads/job_defaults.h"
+#include "workloads/nearest_fit.h"
 #include "workloads/simulate.h"
 
 typedef struct pl_simulate_subject {
@@ -14,11 +15,13 @@ typedef struct pl_simulate_subject {
   const pl_job *job;
   const pl_job_origin *origin;
   const pl_strategy *strategy;
+  pl_nearest_fit nearest; /* where the strategy does not fit */
 } pl_simulate_subject;
 
-/* What `explain` prints too: the job; iteration time, throughput, MFU; and as JSON the job with all columns of the row.
- */
+/* What `explain` prints too: the job; whether it fits; iteration time, throughput, MFU; and as JSON the job with all
+ * columns of the row. */
 void pl_simulate_subject_print(FILE *stream, const pl_simulate_subject *subject);
+void pl_simulate_verdict_print(FILE *stream, const pl_simulate_subject *subject, const pl_simulate_report *report);
 void pl_simulate_speed_print(FILE *stream, const pl_result_row *row, const pl_interval *interval);
 void pl_simulate_subject_json(pl_json *json, const pl_simulate_subject *subject, const pl_simulate_report *report);
 
