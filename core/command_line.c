@@ -12,8 +12,9 @@
 #include <string.h>
 
 #include "core/command.h"
+#include "core/words.h"
 
-enum { MOST_OPTIONS = 128, NAMES_BYTES = 256 };
+enum { MOST_OPTIONS = 128 };
 
 typedef struct known_option {
   const char *name, *value; /* value: what it is called; NULL = takes none */
@@ -112,14 +113,15 @@ static pl_code refuse_unknown(const option_list *list, const char *command, cons
 }
 
 static pl_code refuse_ambiguous(const option_list *list, const char *word, size_t length, pl_error *error) {
-  char names[NAMES_BYTES] = "";
+  char text[PL_WORDS_BYTES], option[64];
+  pl_word_list names = pl_word_list_begin(text, sizeof text);
   for (uint32_t i = 0; i < list->n; i++) {
-    size_t used = strlen(names);
-    if (strncmp(list->options[i].name, word + 2, length - 2) == 0)
-      snprintf(names + used, sizeof names - used, "%s--%s", used > 0 ? ", " : "", list->options[i].name);
+    if (strncmp(list->options[i].name, word + 2, length - 2) != 0) continue;
+    snprintf(option, sizeof option, "--%s", list->options[i].name);
+    pl_word_list_add(&names, option);
   }
   return pl_fail(error, PL_BAD_INPUT, "'%.*s' is short for several options: %s; write more of it", (int)length, word,
-                 names);
+                 pl_word_list_end(&names));
 }
 
 static pl_code refuse_no_value(const known_option *o, const char *word, pl_error *error) {

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/printable.h"
 
@@ -16,8 +17,9 @@ pl_code pl_fail(pl_error *error, pl_code code, const char *format, ...) {
   char text[PL_ERROR_MESSAGE_BYTES];
   va_list arguments;
   va_start(arguments, format);
-  vsnprintf(text, sizeof text, format, arguments);
+  int length = vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
+  if (length >= (int)sizeof text) memcpy(text + sizeof text - 4, "...", 4);
   pl_printable(text, error->message, sizeof error->message);
   return code;
 }

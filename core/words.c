@@ -1,9 +1,12 @@
 #include "core/words.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "core/status.h"
 
 int pl_words_find(const char *const *words, const char *word) {
   for (int i = 0; words != NULL && words[i] != NULL; i++)
@@ -11,13 +14,36 @@ int pl_words_find(const char *const *words, const char *word) {
   return -1;
 }
 
-const char *pl_words_list(const char *const *words, char *text, size_t size) {
+pl_word_list pl_word_list_begin(char *text, size_t size) {
+  PL_ASSERT(size >= PL_WORDS_LEAST_BYTES);
   text[0] = '\0';
-  for (int i = 0; words[i] != NULL; i++) {
-    size_t used = strlen(text);
-    if (words[i][0] != '\0') snprintf(text + used, size - used, "%s%s", used > 0 ? ", " : "", words[i]);
+  return (pl_word_list){.text = text, .size = size};
+}
+
+/* Room for " and 4294967295 more" stays free until the end. */
+void pl_word_list_add(pl_word_list *list, const char *word) {
+  size_t length = strlen(word), separator = list->used > 0 ? 2 : 0;
+  if (list->n_left_out > 0 || list->used + separator + length + PL_WORDS_LEAST_BYTES > list->size) {
+    list->n_left_out++;
+    return;
   }
-  return text;
+  memcpy(list->text + list->used, ", ", separator);
+  memcpy(list->text + list->used + separator, word, length + 1);
+  list->used += separator + length;
+}
+
+const char *pl_word_list_end(pl_word_list *list) {
+  if (list->n_left_out > 0)
+    snprintf(list->text + list->used, list->size - list->used, list->used > 0 ? " and %" PRIu32 " more" : "%" PRIu32,
+             list->n_left_out);
+  return list->text;
+}
+
+const char *pl_words_list(const char *const *words, char *text, size_t size) {
+  pl_word_list list = pl_word_list_begin(text, size);
+  for (int i = 0; words[i] != NULL; i++)
+    if (words[i][0] != '\0') pl_word_list_add(&list, words[i]);
+  return pl_word_list_end(&list);
 }
 
 enum { LONGEST = 63 };

@@ -3,10 +3,12 @@
 #define PL_CORE_WORDS_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 /* Index of `word` in `words`, -1 if it is none of them; `words` NULL: there are none. */
 int pl_words_find(const char *const *words, const char *word);
-/* "flow, analytic, simgrid": all of them but empty ones, for messages; cut to `size` bytes. Returns `text`. */
+/* "flow, analytic, simgrid": all of them but empty ones, for messages; what `size` bytes do not hold is counted as at
+ * pl_word_list. Returns `text`. */
 const char *pl_words_list(const char *const *words, char *text, size_t size);
 
 /* Index of the word that `word` was probably meant to be, whatever the case: the least number of letters put in, left
@@ -15,6 +17,20 @@ const char *pl_words_list(const char *const *words, char *text, size_t size);
  * messages. */
 int pl_words_nearest(const char *const *words, const char *word);
 
-enum { PL_WORDS_BYTES = 256 }; /* of a list in a message */
+/* A list as pl_words_list makes, from words that come one by one: whole words only, and "a, b and 7 more" where the
+ * room ends. */
+typedef struct pl_word_list {
+  char *text;
+  size_t size, used;
+  uint32_t n_left_out;
+} pl_word_list;
+
+enum { PL_WORDS_BYTES = 768 /* of a list in a message */, PL_WORDS_LEAST_BYTES = 24 };
+
+/* `text`: at least PL_WORDS_LEAST_BYTES; "" until words are added. */
+pl_word_list pl_word_list_begin(char *text, size_t size);
+void pl_word_list_add(pl_word_list *list, const char *word);
+/* Ends the list, which nothing is added to from here on; returns its text. */
+const char *pl_word_list_end(pl_word_list *list);
 
 #endif

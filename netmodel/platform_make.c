@@ -9,6 +9,7 @@
 #include "core/command_line.h"
 #include "core/output_file.h"
 #include "core/units.h"
+#include "core/words.h"
 
 enum { KIND_BYTES = 256 };
 
@@ -108,22 +109,20 @@ static const struct argp argp = {
     NULL};
 
 static pl_code unknown_kind(const char *name, pl_error *error) {
-  char known[KIND_BYTES] = "";
-  for (uint32_t i = 0; pl_node_kind_at(i) != NULL; i++) {
-    size_t used = strlen(known);
-    snprintf(known + used, sizeof known - used, "%s%s", i == 0 ? "" : ", ", pl_node_kind_at(i)->name);
-  }
-  return pl_fail(error, PL_BAD_INPUT, "'%s' is not a machine; known are %s", name, known);
+  char text[PL_WORDS_BYTES];
+  pl_word_list known = pl_word_list_begin(text, sizeof text);
+  for (uint32_t i = 0; pl_node_kind_at(i) != NULL; i++)
+    pl_word_list_add(&known, pl_node_kind_at(i)->name);
+  return pl_fail(error, PL_BAD_INPUT, "'%s' is not a machine; known are %s", name, pl_word_list_end(&known));
 }
 
 static pl_code check_device(const char *name, pl_error *error) {
   if (name == NULL || pl_device_speed(name) != NULL) return PL_OK;
-  char known[KIND_BYTES] = "";
-  for (uint32_t i = 0; pl_device_name_at(i) != NULL; i++) {
-    size_t used = strlen(known);
-    snprintf(known + used, sizeof known - used, "%s%s", i == 0 ? "" : ", ", pl_device_name_at(i));
-  }
-  return pl_fail(error, PL_BAD_INPUT, "--device %s is unknown; known are %s", name, known);
+  char text[PL_WORDS_BYTES];
+  pl_word_list known = pl_word_list_begin(text, sizeof text);
+  for (uint32_t i = 0; pl_device_name_at(i) != NULL; i++)
+    pl_word_list_add(&known, pl_device_name_at(i));
+  return pl_fail(error, PL_BAD_INPUT, "--device %s is unknown; known are %s", name, pl_word_list_end(&known));
 }
 
 static pl_code parse_fabric(const char *text, pl_fabric *fabric, pl_error *error) {

@@ -15,3 +15,10 @@ const pl_method *pl_method_find(const char *name) {
     if (strcmp((*method)->name, name) == 0) return *method;
   return NULL;
 }
+
+const char *pl_methods_list(char text[PL_WORDS_BYTES]) {
+  pl_word_list list = pl_word_list_begin(text, PL_WORDS_BYTES);
+  for (const pl_method *const *method = pl_methods; *method != NULL; method++)
+    pl_word_list_add(&list, (*method)->name);
+  return pl_word_list_end(&list);
+}

@@ -15,6 +15,7 @@
 
 #include "core/arena.h"
 #include "core/result.h"
+#include "core/words.h"
 #include "search/space.h"
 #include "workloads/simulate.h"
 
@@ -72,5 +73,8 @@ typedef struct pl_method {
 extern const pl_method *const pl_methods[];
 /* NULL when there is none of that name. */
 const pl_method *pl_method_find(const char *name);
+
+/* The names of all methods, for messages, in `text`. */
+const char *pl_methods_list(char text[PL_WORDS_BYTES]);
 
 #endif

@@ -93,6 +93,7 @@ static void compute(void *context, uint32_t index, pl_worker *worker, pl_result_
   pl_evaluate_failed_row(&strategy, state->search->problem->job, 0, &r->row);
   write_strategy(state, &strategy, r);
   snprintf(r->failure, sizeof r->failure, "%.*s", (int)sizeof r->failure - 1, error.message);
+  if (strlen(error.message) >= sizeof r->failure) memcpy(r->failure + sizeof r->failure - 4, "...", 4);
 }
 
 /* ---- a round over threads and ranks ---- */

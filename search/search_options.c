@@ -71,10 +71,8 @@ static void read_gap(const char *text, pl_search_options *options) {
 static void read_method(const char *name, pl_search_options *options) {
   options->method = pl_method_find(name);
   if (options->method != NULL) return;
-  char list[256] = "";
-  for (const pl_method *const *method = pl_methods; *method != NULL; method++)
-    snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", list[0] ? ", " : "", (*method)->name);
-  pl_fail(&options->error, PL_BAD_INPUT, "--method: '%.64s' is unknown; one of %s", name, list);
+  char list[PL_WORDS_BYTES];
+  pl_fail(&options->error, PL_BAD_INPUT, "--method: '%.64s' is unknown; one of %s", name, pl_methods_list(list));
 }
 
 static error_t read_option(int key, char *value, struct argp_state *state) {

@@ -13,11 +13,9 @@
 /* ---- methods ---- */
 
 static pl_code refuse_method(const char *name, size_t length, pl_error *error) {
-  char list[256] = "";
-  for (const pl_method *const *method = pl_methods; *method != NULL; method++)
-    snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", list[0] ? ", " : "", (*method)->name);
+  char list[PL_WORDS_BYTES];
   return pl_fail(error, PL_BAD_INPUT, "--compare: '%.*s' is unknown; some of %s, with commas between them",
-                 (int)(length < 64 ? length : 64), name, list);
+                 (int)(length < 64 ? length : 64), name, pl_methods_list(list));
 }
 
 pl_code pl_search_table_read_methods(pl_search_table *table, const char *names, pl_error *error) {

@@ -30,7 +30,7 @@ typedef struct sweep_state {
   uint64_t last_best; /* reported */
   omp_lock_t lock;    /* over the failures */
   uint32_t n_computed, n_failed, first_failed;
-  char first_message[256];
+  char first_message[PL_ERROR_MESSAGE_BYTES];
 } sweep_state;
 
 /* ---- blocks ---- */

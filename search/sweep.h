@@ -36,7 +36,7 @@ typedef struct pl_sweep_outcome {
   uint32_t n_computed;   /* by all ranks in this run */
   uint32_t n_failed;     /* of these */
   uint32_t first_failed; /* lowest index of these, and why */
-  char first_message[256];
+  char first_message[PL_ERROR_MESSAGE_BYTES];
   double elapsed_s;
   bool split; /* some ranks hold the file open and others could not open it: only MPI_Abort ends this without a hang */
 } pl_sweep_outcome;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/words.h"
 #include "search/column_text.h"
 
 typedef enum node_kind {
@@ -78,17 +79,18 @@ static uint32_t distance(const char *a, size_t n, const char *b) {
 /* Up to three columns: those that contain the name, else the nearest by edit distance. */
 static void suggest(const char *name, size_t length, char *list, size_t size) {
   uint32_t n = 0;
-  list[0] = '\0';
+  pl_word_list near = pl_word_list_begin(list, size);
   for (uint32_t limit = 0; limit <= 4 && n < 3; limit++)
     for (uint32_t c = 0; c < PL_RESULT_N_ALL && n < 3; c++) {
       const char *column = pl_result_columns[c].name;
       bool contains = length >= 2 && memmem(column, strlen(column), name, length) != NULL;
       uint32_t d = contains ? 0 : distance(name, length, column);
       if (d != limit || d >= length + 1) continue;
-      size_t used = strlen(list);
-      snprintf(list + used, size - used, "%s%s", n++ ? ", " : "", column);
+      pl_word_list_add(&near, column);
+      n++;
     }
-  if (n == 0) snprintf(list, size, "one of the columns in search/README.md");
+  if (n == 0) pl_word_list_add(&near, "one of the columns in search/README.md");
+  pl_word_list_end(&near);
 }
 
 static bool find_column(const char *name, size_t length, uint32_t *column) {
@@ -101,7 +103,7 @@ static bool find_column(const char *name, size_t length, uint32_t *column) {
 
 pl_code pl_where_column(const char *name, const char *what, uint32_t *column, pl_error *error) {
   if (find_column(name, strlen(name), column)) return PL_OK;
-  char list[160];
+  char list[PL_WORDS_BYTES];
   suggest(name, strlen(name), list, sizeof list);
   return pl_fail(error, PL_BAD_INPUT, "%s: there is no column '%.40s'; near: %s", what, name, list);
 }
@@ -206,7 +208,7 @@ static pl_code parse_name(parser *p, size_t length, uint32_t *index) {
     return add(p, (node){.kind = NODE_NUMBER, .number = length == 4, .at = at}, index);
   if (find_column(begin, length, &column))
     return add(p, (node){.kind = NODE_COLUMN, .left = column, .is_text = column_is_text(column), .at = at}, index);
-  char list[160], message[256];
+  char list[PL_WORDS_BYTES], message[PL_ERROR_MESSAGE_BYTES];
   suggest(begin, length, list, sizeof list);
   snprintf(message, sizeof message, "there is no column '%.*s'; near: %s", length > 40 ? 40 : (int)length, begin, list);
   return fail_at(p, begin, message);

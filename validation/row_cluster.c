@@ -10,6 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "core/words.h"
 #include "validation/row.h"
 
 /* First match wins: every word of `words` (separated by '+') must be in gpu or interconnect. */
@@ -104,12 +105,11 @@ static pl_code find_machine(const pl_measured_row *row, pl_platform_plan *plan, 
       return pl_fail(error, PL_UNSUPPORTED, "machine: no device profile of %s", plan->device);
     return PL_OK;
   }
-  char known[256] = "";
-  for (uint32_t i = 0; pl_device_name_at(i) != NULL; i++) {
-    size_t used = strlen(known);
-    snprintf(known + used, sizeof known - used, "%s%s", i == 0 ? "" : ", ", pl_device_name_at(i));
-  }
-  return pl_fail(error, PL_UNSUPPORTED, "unknown GPU: '%.60s'; known are %s", row->gpu, known);
+  char text[PL_WORDS_BYTES];
+  pl_word_list known = pl_word_list_begin(text, sizeof text);
+  for (uint32_t i = 0; pl_device_name_at(i) != NULL; i++)
+    pl_word_list_add(&known, pl_device_name_at(i));
+  return pl_fail(error, PL_UNSUPPORTED, "unknown GPU: '%.60s'; known are %s", row->gpu, pl_word_list_end(&known));
 }
 
 const char *pl_row_device_named(const char *gpu) {

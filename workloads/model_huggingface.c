@@ -5,6 +5,7 @@
 
 #include "core/document.h"
 #include "core/printable.h"
+#include "core/words.h"
 #include "workloads/model.h"
 #include "workloads/model_families.h"
 
@@ -79,11 +80,13 @@ static pl_code find_family(const reader *in, const pl_model_family **found) {
       *found = &pl_model_families[i];
       return PL_OK;
     }
-  char list[256] = "";
+  char text_bytes[PL_WORDS_BYTES];
+  pl_word_list list = pl_word_list_begin(text_bytes, sizeof text_bytes);
   for (size_t i = 0; i < pl_model_n_families; i++)
-    snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i == 0 ? "" : ", ", pl_model_families[i].type);
+    pl_word_list_add(&list, pl_model_families[i].type);
   return pl_document_fail(in->document, pl_node_get(in->root, "model_type"), in->error,
-                          "model_type '%s' is not supported; supported are %s, transgan and mlp", type, list);
+                          "model_type '%.64s' is not supported; supported are %s, transgan, cnn and mlp", type,
+                          pl_word_list_end(&list));
 }
 
 static pl_code read_architecture(const reader *in, const pl_model_family *family, pl_model *model) {

@@ -3,6 +3,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include <stdio.h>
+#include <string.h>
 #include <cmocka.h>
 
 #include "core/words.h"
@@ -25,10 +28,32 @@ static void test_list_leaves_out_empty_words(void **state) {
   assert_string_equal(pl_words_list(words + 3, text, sizeof text), "");
 }
 
-static void test_list_is_cut_to_its_room(void **state) {
+/* Whole words only, and how many are left out: for every room, what is shown and what is counted make the whole. */
+static void test_list_that_does_not_fit_says_how_many_are_left_out(void **state) {
   (void)state;
-  char text[9];
-  assert_string_equal(pl_words_list(words, text, sizeof text), "flow, an");
+  static const char *const many[] = {"one",   "two",   "three", "four", "five", "six",
+                                     "seven", "eight", "nine",  "ten",  NULL};
+  char whole[PL_WORDS_BYTES], text[PL_WORDS_BYTES];
+  pl_words_list(many, whole, sizeof whole);
+  assert_string_equal(whole, "one, two, three, four, five, six, seven, eight, nine, ten");
+  for (size_t size = PL_WORDS_LEAST_BYTES; size < strlen(whole) + PL_WORDS_LEAST_BYTES; size++) {
+    pl_words_list(many, text, size);
+    assert_true(strlen(text) < size);
+    if (strcmp(text, whole) == 0) continue;
+    unsigned left_out = 0, shown = 0;
+    const char *and = strstr(text, " and ");
+    if (and == NULL) {
+      assert_int_equal(sscanf(text, "%u", &left_out), 1);
+    } else {
+      assert_int_equal(sscanf(and, " and %u more", &left_out), 1);
+      assert_memory_equal(text, whole, (size_t)(and-text));
+      assert_true(whole[and-text] == ',');
+      shown = 1;
+      for (const char *c = text; c < and; c++)
+        shown += *c == ',';
+    }
+    assert_int_equal(shown + left_out, 10);
+  }
 }
 
 static void test_nearest(void **state) {
@@ -50,7 +75,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_find),
       cmocka_unit_test(test_list_leaves_out_empty_words),
-      cmocka_unit_test(test_list_is_cut_to_its_room),
+      cmocka_unit_test(test_list_that_does_not_fit_says_how_many_are_left_out),
       cmocka_unit_test(test_nearest),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
