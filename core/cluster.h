@@ -66,6 +66,9 @@ typedef struct pl_cluster {
   const pl_device *devices;
   const pl_node_info *nodes;
   const pl_link *links;
+  /* A variation (netmodel/platform_vary.h): the links as the file has them, by whose figures kinds of wiring are told;
+   * else NULL. */
+  const pl_link *links_of_file;
   const pl_device_profile *profiles;
   /* Thread-safe; the route's memory stays valid as long as the cluster. source != destination. */
   pl_code (*route)(void *routes, uint32_t source, uint32_t destination, pl_route *route, pl_error *error);

@@ -50,10 +50,11 @@ static void keep_least(double *least, double value) {
   if (*least == 0 || value < *least) *least = value;
 }
 
-static pl_wiring_facts facts_of(const pl_collective_group *group) {
+/* By the figures of `links`. */
+static pl_wiring_facts facts_of(const pl_collective_group *group, const pl_link *links) {
   pl_wiring_facts facts = {.inside = group->tuning.most_per_node > 1, .between = group->n_nodes > 1};
   for (uint32_t i = 0; i < group->ring.n_uses; i++) {
-    const pl_link *link = &group->cluster->links[group->ring.uses[i].link];
+    const pl_link *link = &links[group->ring.uses[i].link];
     double GBps = link->capacity_Bps * 1e-9;
     if (link->kind == PL_LINK_NVLINK) keep_least(&facts.nvlink_GBps, GBps);
     if (link->kind == PL_LINK_PCIE) keep_least(&facts.pcie_GBps, GBps);
@@ -132,9 +133,12 @@ pl_code pl_tuned_prepare(pl_collective_group *group, pl_arena *arena, pl_error *
   if (group->options.profile == NULL) return PL_OK;
   for (uint32_t k = 0; k < group->n_nodes; k++)
     if (group->nodes[k].count > tuning->most_per_node) tuning->most_per_node = group->nodes[k].count;
-  pl_wiring_facts facts = facts_of(group);
+  /* A variation is the same machine with faster or slower links: it keeps its entries. */
+  const pl_cluster *cluster = group->cluster;
+  const pl_wiring_facts facts =
+      facts_of(group, cluster->links_of_file != NULL ? cluster->links_of_file : cluster->links);
   pl_collective_profile_match(group->options.profile, &facts, &tuning->inside, &tuning->between);
-  tuning->nic_GBps = facts.nic_GBps;
+  tuning->nic_GBps = facts_of(group, cluster->links).nic_GBps;
   if (facts.between && tuning->between == NULL) tuning->inside = NULL; /* half a price would be none */
   if (tuning->inside == NULL && tuning->between == NULL) return PL_OK;
   tuning->ring = level_rates(group, group->ring.uses, group->ring.n_uses, group->ring.rate_cap_Bps);
@@ -322,4 +326,10 @@ pl_code pl_tuned_fluid(const pl_collective_group *group, pl_collective_kind kind
   double cap_Bps = fluid->progress_bytes / (1e-6 * weighing.time.transfer_us);
   fluid->spec.rate_cap_Bps = fmin(fluid->spec.rate_cap_Bps, cap_Bps);
   return PL_OK;
+}
+
+void pl_collective_group_entries(const pl_collective_group *group, const pl_wiring **inside,
+                                 const pl_wiring **between) {
+  *inside = group->tuning.inside;
+  *between = group->tuning.between;
 }

@@ -300,6 +300,7 @@ pl_code pl_vary_cluster_take(const pl_vary_grid *grid, uint32_t point, const pl_
   if (base->n_profiles > 0) memcpy(own.profiles, base->profiles, base->n_profiles * sizeof *own.profiles);
   *own.cluster = *base;
   own.cluster->links = own.links;
+  if (own.cluster->links_of_file == NULL) own.cluster->links_of_file = base->links;
   *routes = (varied_routes){.base = base, .links = own.links};
   own.cluster->route = varied_route;
   own.cluster->routes = routes;

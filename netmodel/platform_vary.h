@@ -13,13 +13,14 @@
  *
  * A variation is a copy of the cluster's arrays with other figures: devices, wires and routes stay those of the file,
  * and so do shares of link capacity that the file has already worked out (an oversubscribed leaf's uplink does not grow
- * with its NICs; name both: nic+fabric). Calibrated collectives look at the varied links, so a NIC of another rate or
- * latency may take another entry of the profile. Peaks and bandwidths act on calibrated kernels as on all others (the
- * share of the peak that a kernel reaches is kept, overheads stay); a profile with measured times of single ops cannot
- * be varied that way, because such times say nothing about another chip. Rejected: editing the XML and loading it again
- * (a load of 16,384 devices takes 0.2 s or, by SimGrid, 2 to 3 s, where a copy takes milliseconds, and bandwidths
- * are not always attributes of a link). SimGrid itself keeps the file's figures: --network simgrid cannot play
- * variations.
+ * with its NICs; name both: nic+fabric). Calibrated collectives keep the entries of the profile that they have on the
+ * file's links, priced at the varied rates: entries are measured on whole machines, and those with faster links may be
+ * slower in other ways (steps, launches), which is nothing that a faster link would do to this machine. Peaks and
+ * bandwidths act on calibrated kernels as on all others (the share of the peak that a kernel reaches is kept, overheads
+ * stay); a profile with measured times of single ops cannot be varied that way, because such times say nothing about
+ * another chip. Rejected: editing the XML and loading it again (a load of 16,384 devices takes 0.2 s or, by SimGrid, 2
+ * to 3 s, where a copy takes milliseconds, and bandwidths are not always attributes of a link). SimGrid itself keeps
+ * the file's figures: --network simgrid cannot play variations.
  */
 #ifndef PL_NETMODEL_PLATFORM_VARY_H
 #define PL_NETMODEL_PLATFORM_VARY_H

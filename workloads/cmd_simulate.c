@@ -160,6 +160,7 @@ int pl_cmd_simulate(int argc, char **argv) {
           "A strategy needs the degrees pp * dp * tmp = number of GPUs and the microbatch mbs. Optional keys, first "
           "value is the default:\n"
           "  assign=uniform|balanced|optimal|amp-dp|0:9:15:21:30   layers (or blocks) of the stages\n"
+          "    (balanced, optimal and amp-dp are best by a closed form, not by simulated time)\n"
           "  schedule=1f1b|gpipe|interleaved        vpp=2: chunks per stage\n"
           "  recompute=none|selective|full|alternate  activation recomputation\n"
           "  sp=0|1  zero=0|1|2|3  overlap=1|0      order=tdp: placement, innermost first\n\n"

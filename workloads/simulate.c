@@ -347,6 +347,8 @@ pl_code pl_simulate(const pl_cluster *cluster, const pl_model *model, const pl_j
   PL_TRY(report_bottleneck(&state, report));
   if (options->explanation != NULL) PL_TRY(explain(&state));
   if (has_interval(options)) PL_TRY(find_interval(&state, &report->interval));
+  report->entries =
+      pl_collective_entries_of(&state.program, &state.plan, state.chunked ? NULL : options->collective_profile);
   report->n_device_classes = state.plan.n_device_classes;
   report->n_transfer_classes = state.plan.n_transfer_classes;
   report->n_events = state.result.n_events;

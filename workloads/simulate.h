@@ -8,6 +8,7 @@
 #include "netmodel/networks.h"
 #include "netmodel/topology_cache.h"
 #include "workloads/block_cache.h"
+#include "workloads/collective_entries.h"
 #include "workloads/explanation.h"
 #include "workloads/interval.h"
 #include "workloads/strategy.h"
@@ -61,6 +62,7 @@ typedef struct pl_simulate_report {
       *bottleneck_link; /* name of the link with the highest mean utilisation while in use by the run; NULL when none */
   double bottleneck_utilisation; /* bytes carried / (capacity * iteration time) */
   pl_interval interval;          /* NaN: nobody asked */
+  pl_collective_entries entries;
 } pl_simulate_report;
 
 /* `strategy` must have passed pl_strategy_check and have boundaries. All memory from `arena` (the caller resets it).

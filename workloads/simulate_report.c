@@ -125,6 +125,11 @@ void pl_simulate_report_print(FILE *stream, const pl_simulate_subject *subject, 
   if (report->bottleneck_link != NULL)
     fprintf(stream, "busiest link     %s, %.1f %% of its capacity over the iteration\n", report->bottleneck_link,
             100 * report->bottleneck_utilisation);
+  if (report->entries.n > 0) {
+    fprintf(stream, "collectives as   ");
+    pl_collective_entries_print(stream, &report->entries);
+    fputc('\n', stream);
+  }
   fprintf(stream,
           "simulated        %" PRIu32 " device classes for %" PRIu32 " devices, %" PRIu32 " transfer classes, %" PRId64
           " tasks\n",
@@ -234,6 +239,7 @@ void pl_simulate_report_json(FILE *stream, const pl_simulate_subject *subject, c
   for (int32_t s = 0; s < report->n_stages; s++)
     put_stage(&json, s, &report->stages[s]);
   pl_json_close_array(&json);
+  pl_collective_entries_json(&json, &report->entries);
   pl_json_put_string(&json, "bottleneck_link", report->bottleneck_link);
   pl_json_put_number(&json, "bottleneck_utilisation", report->bottleneck_utilisation);
   pl_json_put_integer(&json, "n_transfer_classes", report->n_transfer_classes);

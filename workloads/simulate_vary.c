@@ -72,6 +72,10 @@ void pl_vary_print(FILE *stream, const pl_simulate_subject *subject, const pl_si
     pl_vary_format(grid, p, label, sizeof label);
     print_row(stream, width, label, &runs[p].row, base->row.iter_time_s);
   }
+  if (base->entries.n == 0) return;
+  fprintf(stream, "\ncollectives as   ");
+  pl_collective_entries_print(stream, &base->entries);
+  fprintf(stream, ", in every variation\n");
 }
 
 /* ---- JSON ---- */
@@ -98,6 +102,7 @@ void pl_vary_json(FILE *stream, const pl_simulate_subject *subject, const pl_sim
   pl_json_open_object(&json);
   pl_simulate_subject_json(&json, subject, base);
   pl_json_put_string(&json, "platform_digest", pl_digest_format(subject->cluster->digest, digest));
+  pl_collective_entries_json(&json, &base->entries);
   pl_json_key(&json, "variations");
   pl_json_open_array(&json);
   for (uint32_t p = 0; p < grid->n_points; p++)

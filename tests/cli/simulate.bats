@@ -461,3 +461,14 @@ assert len({out['platform_digest'], slow['platform_digest'], double['platform_di
     diff "$dir/leapt" "$dir/played"
   done
 }
+
+@test "the entries of the collective profile are said, and a variation keeps them: faster links are not slower" {
+  job=(--platform platforms/dgx-a100-16.xml --model workloads/models/gpt2-1.5b.json --gbs 128 --strategy pp=1,dp=128,tmp=1,mbs=1)
+  run "$PACELINE" simulate "${job[@]}"
+  [[ $status == 0 && $output == *"collectives as   data nvswitch-nvlink3 + infiniband-hdr"* ]]
+  run "$PACELINE" simulate "${job[@]}" --vary link:nic+fabric.bandwidth=250Gbps,300Gbps,800Gbps
+  [[ $status == 0 && $output == *"collectives as   data nvswitch-nvlink3 + infiniband-hdr, in every variation"* ]]
+  [ "$(grep -c '^link:.* 139.7 ms' <<<"$output")" -eq 3 ]
+  run "$PACELINE" simulate "${job[@]}" --json
+  grep -A4 '"collective_entries"' <<<"$output" | grep -q '"between": "infiniband-hdr"'
+}
