@@ -172,12 +172,33 @@ static pl_code refuse_infeasible(session *own, pl_error *error) {
                  pl_format_bytes(row->peak_mem_bytes, need), pl_format_bytes(row->mem_capacity_bytes, have), remedy);
 }
 
+/* Of the best; none where its strategy's text is cut off, or where SimGrid simulates. */
+static pl_code find_sensitivity(session *own, pl_sensitivity *sensitivity, pl_error *error) {
+  const pl_search_outcome *outcome = &own->outcome;
+  const pl_search_problem *problem = &own->problem;
+  *sensitivity = (pl_sensitivity){.n_runs = 0};
+  if (own->options.is_table || own->options.run.quiet || outcome->n_top < 2 ||
+      problem->options->network == PL_NETWORK_SIMGRID)
+    return PL_OK;
+  pl_strategy strategy;
+  pl_error unread = PL_ERROR_INIT;
+  const pl_result_row *best = &outcome->top[0];
+  if (pl_strategy_parse(best->search->strategy.text, problem->model, &own->base.arena, &strategy, &unread) != PL_OK ||
+      pl_strategy_check(&strategy, problem->model, problem->job, problem->cluster->n_devices, &unread) != PL_OK ||
+      strategy.boundary == NULL)
+    return PL_OK;
+  return pl_sensitivity_take(problem->cluster, problem->model, problem->job, &strategy, problem->options,
+                             best->iter_time_s, &own->base.arena, sensitivity, error);
+}
+
 static pl_code print(void *session_, pl_error *error) {
   session *own = session_;
+  pl_sensitivity sensitivity;
+  PL_TRY(find_sensitivity(own, &sensitivity, error));
   if (own->options.is_table && !own->options.run.quiet)
     pl_search_table_print(stdout, &own->options.table, own->options.run.json);
   else if (!own->options.run.quiet)
-    pl_search_summary_print(stdout, own->options.run.output, own->options.method->name, &own->outcome,
+    pl_search_summary_print(stdout, own->options.run.output, own->options.method->name, &own->outcome, &sensitivity,
                             own->options.run.json);
   if (!own->options.run.quiet && !own->options.run.json)
     pl_job_origin_print(stdout, 14, &own->base.model, &own->options.job.job, &own->options.job.origin);

@@ -12,6 +12,17 @@ static const pl_result_row *best_of(const pl_search_outcome *outcome) {
   return outcome->n_top > 0 ? &outcome->top[0] : NULL;
 }
 
+/* Rows behind the best that are nearer to it than the best moves for nothing. Below a millionth it is rounding. */
+static uint32_t count_near(const pl_search_outcome *outcome, const pl_sensitivity *sensitivity) {
+  const pl_result_row *best = best_of(outcome);
+  double range_s = sensitivity->high_s - sensitivity->low_s;
+  uint32_t n = 0;
+  if (best == NULL || sensitivity->n_runs == 0 || range_s < 1e-6 * best->iter_time_s) return 0;
+  while (n + 1 < outcome->n_top && outcome->top[n + 1].iter_time_s - best->iter_time_s < range_s)
+    n++;
+  return n;
+}
+
 /* ---- JSON ---- */
 
 static void put_dropped(pl_json *json, const pl_space *space) {
@@ -46,7 +57,8 @@ static void put_space(pl_json *json, const pl_search_account *account) {
   pl_json_put_number(json, "bound_anywhere_s", account->anywhere_s > 0 ? account->anywhere_s : (double)NAN);
 }
 
-static void print_json(FILE *stream, const char *path, const char *method, const pl_search_outcome *outcome) {
+static void print_json(FILE *stream, const char *path, const char *method, const pl_search_outcome *outcome,
+                       const pl_sensitivity *sensitivity) {
   const pl_search_account *account = &outcome->account;
   pl_json json;
   pl_json_init(&json, stream, true);
@@ -66,6 +78,8 @@ static void print_json(FILE *stream, const char *path, const char *method, const
   if (account->space != NULL) put_space(&json, account);
   pl_json_put_number(&json, "gap", pl_search_gap(outcome, best_of(outcome)));
   pl_json_put_number(&json, "elapsed_s", outcome->elapsed_s);
+  pl_sensitivity_json(&json, sensitivity);
+  pl_json_put_integer(&json, "not_told_apart", count_near(outcome, sensitivity));
   put_dropped(&json, account->space);
   put_rows(&json, outcome);
   pl_json_close_object(&json);
@@ -134,6 +148,15 @@ static void print_placed(FILE *stream, const pl_search_account *account) {
   if (account->anywhere_s > 0) fputs("; --method placement, --assign optimal and --order look further\n", stream);
 }
 
+static void print_near(FILE *stream, const pl_search_outcome *outcome, const pl_sensitivity *sensitivity) {
+  uint32_t n = count_near(outcome, sensitivity);
+  if (n == 0) return;
+  fprintf(stream,
+          "not told apart from the best: the %u behind it; the best itself moves by %.2g %% when bandwidths change by "
+          "1 part in 10^9\n",
+          n, 100 * (sensitivity->high_s - sensitivity->low_s) / best_of(outcome)->iter_time_s);
+}
+
 static void print_bound(FILE *stream, const pl_search_outcome *outcome) {
   const pl_search_account *account = &outcome->account;
   char time[PL_UNIT_TEXT_BYTES], space[512];
@@ -160,21 +183,23 @@ static void print_bound(FILE *stream, const pl_search_outcome *outcome) {
   print_placed(stream, account);
 }
 
-static void print_text(FILE *stream, const char *path, const char *method, const pl_search_outcome *outcome) {
+static void print_text(FILE *stream, const char *path, const char *method, const pl_search_outcome *outcome,
+                       const pl_sensitivity *sensitivity) {
   fprintf(stream, "method        %s\n", method);
   print_counts(stream, outcome);
   if (outcome->end == PL_SEARCH_BUDGET) fputs("ended         the budget is spent\n", stream);
   if (outcome->end == PL_SEARCH_GAP) fputs("ended         as near to the bound as asked for\n", stream);
   print_best(stream, outcome);
+  print_near(stream, outcome, sensitivity);
   print_bound(stream, outcome);
   if (path != NULL) fprintf(stream, "results       %s\n", path);
 }
 
 void pl_search_summary_print(FILE *stream, const char *path, const char *method, const pl_search_outcome *outcome,
-                             bool json) {
+                             const pl_sensitivity *sensitivity, bool json) {
   if (json) {
-    print_json(stream, path, method, outcome);
+    print_json(stream, path, method, outcome, sensitivity);
   } else {
-    print_text(stream, path, method, outcome);
+    print_text(stream, path, method, outcome, sensitivity);
   }
 }

@@ -5,9 +5,11 @@
 #include <stdio.h>
 
 #include "search/search.h"
+#include "workloads/sensitivity.h"
 
-/* `path` NULL: no file was written. */
+/* `path` NULL: no file was written. `sensitivity`: of the best; rows that are nearer to it than that are said not to be
+ * told apart. */
 void pl_search_summary_print(FILE *stream, const char *path, const char *method, const pl_search_outcome *outcome,
-                             bool json);
+                             const pl_sensitivity *sensitivity, bool json);
 
 #endif

@@ -19,13 +19,14 @@ enum {
   KEY_JSON = 'j',
   KEY_PROGRAM = 0x300,
   KEY_DIGEST,
-  KEY_VARY
+  KEY_VARY,
+  KEY_SENSITIVITY
 };
 
 typedef struct simulate_options {
   pl_job_options job;
   const char *strategy, *trace_path;
-  bool force, json, print_program, digest;
+  bool force, json, print_program, digest, sensitivity;
   const char *vary[PL_VARY_AXES_MAX];
   uint32_t n_vary; /* given; may exceed the room, which pl_vary_grid_parse refuses */
 } simulate_options;
@@ -39,6 +40,8 @@ static const struct argp_option option_table[] = {
     {"digest", KEY_DIGEST, NULL, 0, "print the digest of the run", 0},
     {"vary", KEY_VARY, "WHAT=VALUES", 0,
      "also on variations of the platform, e.g. link:nic.bandwidth=100Gbps,x2 (several make a grid; see below)", 0},
+    {"sensitivity", KEY_SENSITIVITY, NULL, 0,
+     "also how far the time moves when all bandwidths change by one part in 10^9 (8 more simulations)", 0},
     {0},
 };
 
@@ -66,6 +69,9 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
   case KEY_DIGEST:
     options->digest = true;
     return 0;
+  case KEY_SENSITIVITY:
+    options->sensitivity = true;
+    return 0;
   case KEY_VARY:
     if (options->n_vary < PL_VARY_AXES_MAX) options->vary[options->n_vary] = value;
     options->n_vary++;
@@ -88,6 +94,7 @@ typedef struct session {
   pl_vary_grid vary;
   pl_strategy given; /* as parsed, for the variations */
   pl_varied_run *varied;
+  pl_sensitivity sensitivity;
 } session;
 
 static pl_code load(session *own, pl_error *error) {
@@ -97,6 +104,8 @@ static pl_code load(session *own, pl_error *error) {
     return pl_fail(error, PL_BAD_INPUT, "--strategy is missing (e.g. --strategy pp=4,dp=4,tmp=1,mbs=1)");
   if (options->json && options->print_program)
     return pl_fail(error, PL_BAD_INPUT, "--print-program prints text; leave out --json");
+  if (options->n_vary > 0 && options->sensitivity)
+    return pl_fail(error, PL_BAD_INPUT, "--sensitivity is of one run; leave out --vary");
   if (options->n_vary > 0 && (options->trace_path != NULL || options->print_program || options->digest))
     return pl_fail(error, PL_BAD_INPUT,
                    "--vary prints a table of runs; leave out --trace, --print-program and --digest, which are of one");
@@ -129,6 +138,10 @@ static pl_code simulate(session *own, pl_error *error) {
   pl_code code = pl_simulate(pl_platform_cluster(own->job.platform), &own->job.model, &options->job.job,
                              &own->job.strategy, &options->job.simulate, &own->job.arena, &own->report, error);
   if (code == PL_OK && own->vary.n_points > 0) code = simulate_variations(own, error);
+  if (code == PL_OK && options->sensitivity)
+    code = pl_sensitivity_take(pl_platform_cluster(own->job.platform), &own->job.model, &options->job.job,
+                               &own->job.strategy, &options->job.simulate, own->report.row.iter_time_s, &own->job.arena,
+                               &own->sensitivity, error);
   return pl_output_file_close(&trace, code, error);
 }
 
@@ -139,9 +152,10 @@ static pl_code print(session *own, pl_error *error) {
   if (own->vary.n_points > 0) {
     (options->json ? pl_vary_json : pl_vary_print)(stdout, &subject, &own->report, &own->vary, own->varied);
   } else if (options->json) {
-    pl_simulate_report_json(stdout, &subject, &own->report);
+    pl_simulate_report_json(stdout, &subject, &own->report, &own->sensitivity);
   } else {
     pl_simulate_report_print(stdout, &subject, &own->report);
+    pl_sensitivity_print(stdout, &own->sensitivity, own->report.row.iter_time_s);
     char text[PL_DIGEST_TEXT_BYTES];
     if (options->digest) printf("\nrun digest       %s\n", pl_digest_format(own->report.row.run_digest, text));
     if (options->trace_path != NULL)

@@ -229,7 +229,8 @@ void pl_simulate_subject_json(pl_json *json, const pl_simulate_subject *subject,
   put_interval(json, &report->interval);
 }
 
-void pl_simulate_report_json(FILE *stream, const pl_simulate_subject *subject, const pl_simulate_report *report) {
+void pl_simulate_report_json(FILE *stream, const pl_simulate_subject *subject, const pl_simulate_report *report,
+                             const pl_sensitivity *sensitivity) {
   pl_json json;
   pl_json_init(&json, stream, true);
   pl_json_open_object(&json);
@@ -240,6 +241,7 @@ void pl_simulate_report_json(FILE *stream, const pl_simulate_subject *subject, c
     put_stage(&json, s, &report->stages[s]);
   pl_json_close_array(&json);
   pl_collective_entries_json(&json, &report->entries);
+  pl_sensitivity_json(&json, sensitivity);
   pl_json_put_string(&json, "bottleneck_link", report->bottleneck_link);
   pl_json_put_number(&json, "bottleneck_utilisation", report->bottleneck_utilisation);
   pl_json_put_integer(&json, "n_transfer_classes", report->n_transfer_classes);

@@ -7,6 +7,7 @@
 #include "core/json_writer.h"
 #include "workloads/job_defaults.h"
 #include "workloads/nearest_fit.h"
+#include "workloads/sensitivity.h"
 #include "workloads/simulate.h"
 
 typedef struct pl_simulate_subject {
@@ -29,6 +30,7 @@ void pl_simulate_subject_json(pl_json *json, const pl_simulate_subject *subject,
 void pl_simulate_row_json(pl_json *json, const pl_result_row *row);
 
 void pl_simulate_report_print(FILE *stream, const pl_simulate_subject *subject, const pl_simulate_report *report);
-void pl_simulate_report_json(FILE *stream, const pl_simulate_subject *subject, const pl_simulate_report *report);
+void pl_simulate_report_json(FILE *stream, const pl_simulate_subject *subject, const pl_simulate_report *report,
+                             const pl_sensitivity *sensitivity);
 
 #endif

@@ -472,3 +472,18 @@ assert len({out['platform_digest'], slow['platform_digest'], double['platform_di
   run "$PACELINE" simulate "${job[@]}" --json
   grep -A4 '"collective_entries"' <<<"$output" | grep -q '"between": "infiniband-hdr"'
 }
+
+@test "--sensitivity says how far the time moves when bandwidths change by nothing" {
+  strategy=pp=4,dp=4,tmp=1,mbs=1
+  simulate --sensitivity
+  [[ $status == 0 && $output == *"sensitivity      "*" %, with all bandwidths changed by up to 1 part in 10^9 (8 runs)"* ]]
+  simulate --sensitivity --json
+  printf '%s' "$output" >"$dir/out"
+  python "
+out = json.load(open(dir + '/out'))
+own = out['sensitivity']
+assert own['n_runs'] == 8 and own['iter_time_low_s'] <= out['iter_time_s'] <= own['iter_time_high_s'], own
+assert own['iter_time_high_s'] / own['iter_time_low_s'] < 1 + 1e-7, own"
+  simulate --sensitivity --vary nodes=4
+  [[ $status == 2 && $output == *"--sensitivity is of one run; leave out --vary"* ]]
+}
