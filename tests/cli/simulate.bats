@@ -447,6 +447,21 @@ assert len({out['platform_digest'], slow['platform_digest'], double['platform_di
   [[ $status == 0 && $output == *"assign=0:8:17"* && $output == *"iteration time   259.2 ms"* ]]
 }
 
+@test "a cycle of many microbatches is found, and what does not go into it is played" {
+  job=(--platform platforms/dgx-a100-16.xml --model workloads/models/gpt3-175b.json --seq 2048 --json
+    --strategy pp=7,dp=2,tmp=8,mbs=1,assign=balanced,idle=1)
+  for gbs in 120 362 722; do # 60, 181 and 361 microbatches
+    run "$PACELINE" simulate "${job[@]}" --gbs "$gbs"
+    played=$(sed -n 's/.*"n_played_microbatches": //p' <<<"$output")
+    [ "${played%,}" -gt 20 ] && [ "${played%,}" -lt 60 ]
+    grep -vE 'n_tasks|run_digest|n_played' <<<"$output" >"$dir/leapt"
+    run "$PACELINE" simulate "${job[@]}" --gbs "$gbs" --no-leap
+    [ "$status" -eq 0 ]
+    grep -vE 'n_tasks|run_digest|n_played' <<<"$output" >"$dir/played"
+    diff "$dir/leapt" "$dir/played"
+  done
+}
+
 @test "leaping over microbatches changes nothing but what says what was played" {
   for strategy in pp=4,dp=4,tmp=1,mbs=1 pp=2,dp=4,tmp=2,mbs=1,schedule=interleaved,vpp=2; do
     job=(--platform "$platform" --model "$model" --gbs 512 --strategy "$strategy")

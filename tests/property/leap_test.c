@@ -137,16 +137,15 @@ enum feature {
   FEATURE_EXPERTS,
   FEATURE_SPLIT,
   FEATURE_LATE_HOST,
-  FEATURE_CYCLE, /* more than one period of the schedule */
   FEATURE_EXPLAINED,
   N_FEATURES
 };
 
 static const char *const feature_names[N_FEATURES] = {
-    "1f1b",           "interleaved", "gpipe",         "one stage",        "pipelines of 6 and more",
-    "overlap factor", "unfused",     "unfolded",      "ready streams",    "chunked",
-    "analytic",       "zero 2",      "zero 3",        "context parallel", "experts",
-    "uneven split",   "late host",   "longer cycles", "explained"};
+    "1f1b",           "interleaved", "gpipe",    "one stage",        "pipelines of 6 and more",
+    "overlap factor", "unfused",     "unfolded", "ready streams",    "chunked",
+    "analytic",       "zero 2",      "zero 3",   "context parallel", "experts",
+    "uneven split",   "late host",   "explained"};
 
 typedef struct tally {
   uint32_t n_cases, n_leapt, n_wrong;
