@@ -61,8 +61,9 @@ static void write_strategy(const search_state *state, const pl_strategy *strateg
   char *text = pl_strategy_text(strategy, state->search->problem->model);
   char whole[PL_DIGEST_TEXT_BYTES];
   pl_digest digest;
-  snprintf(r->strategy, sizeof r->strategy, "%s", text != NULL ? text : "...");
-  if (text != NULL && strlen(text) >= sizeof r->strategy) {
+  if (text == NULL) return; /* no text: out of memory, which simulate() reports */
+  snprintf(r->strategy, sizeof r->strategy, "%s", text);
+  if (strlen(text) >= sizeof r->strategy) {
     pl_digest_init(&digest);
     pl_digest_text(&digest, text);
     size_t room = 3 + strlen(pl_digest_format(digest.value, whole)) + 1;

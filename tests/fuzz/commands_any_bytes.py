@@ -103,7 +103,7 @@ def commands(folder):
     yield "platform check", good(PLATFORM), ".xml", ["platform", "check", "{}"]
     yield "simulate, platform", good(PLATFORM), ".xml", simulate + ["--platform", "{}", "--model", MODEL]
     yield "simulate, model", good(MODEL), ".json", simulate + ["--platform", PLATFORM, "--model", "{}"]
-    yield "simulate, experts", MOE, ".json", ["simulate"] + JOB + ["--platform", PLATFORM, "--model", "{}", "--strategy", "pp=1,dp=4,tmp=2,mbs=1,sp=1,ep=2"]
+    yield "simulate, experts", MOE, ".json", ["simulate"] + JOB + ["--platform", PLATFORM, "--model", "{}", "--strategy", "pp=1,dp=4,tmp=2,mbs=1,sp=1,ep=2", "--dtype", "fp32"]
     yield "model show, network", good("workloads/models/resnet-50.json"), ".json", ["model", "show", "--ops", "{}"]
     yield "explain, framework", good("workloads/frameworks/megatron-core.json"), ".json", ["explain"] + simulate[1:] + \
         ["--platform", PLATFORM, "--model", MODEL, "--framework", "{}"]
