@@ -42,7 +42,7 @@ static limits limits_of(const char *path) {
 #define PL_CHILD_LIMITS_MEMORY true
 #endif
 
-static void set_limit(int which, rlim_t value) {
+static void set_limit(__rlimit_resource_t which, rlim_t value) {
   struct rlimit limit;
   if (getrlimit(which, &limit) != 0) return;
   if (limit.rlim_max != RLIM_INFINITY && value > limit.rlim_max) value = limit.rlim_max;

@@ -25,8 +25,8 @@ const char *pl_command_quote(const char *word, pl_arena *arena) {
   for (; *word != '\0'; word++) {
     *to++ = *word;
     if (*word != '\'') continue;
-    memcpy(to, "\\''", 3); /* the quotes end, a quote by itself, the quotes begin again */
-    to += 3;
+    for (const char *quote = "\\''"; *quote != '\0';) /* the quotes end, a quote by itself, the quotes begin again */
+      *to++ = *quote++;
   }
   *to = '\'';
   return text;

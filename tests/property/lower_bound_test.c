@@ -323,7 +323,7 @@ static void random_options(subject *own, uint64_t *random) {
 
 static void random_choices(subject *own, uint64_t *random) {
   static const char *const degrees[] = {"1", "1,2,4"};
-  static const char *const more_orders[] = {"tpd", "dtp", "dpt", "ptd", "pdt", "tcdp", "cdtp", "tdcp", "pcdt"};
+  static const char more_orders[][5] = {"tpd", "dtp", "dpt", "ptd", "pdt", "tcdp", "cdtp", "tdcp", "pcdt"};
   pl_space_choices *choices = &own->choices;
   pl_error error = PL_ERROR_INIT;
   pl_int_set_parse("1,2,4", "mbs", 1, 8, &choices->mbs, &error);
