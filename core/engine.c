@@ -452,7 +452,7 @@ static pl_ticks extended_makespan(const pl_engine *engine) {
 
 static uint64_t extended_events(const pl_engine *engine) {
   uint64_t n_events = engine->n_events;
-  for (uint32_t at = 0; at < engine->leaps.n; at++)
+  for (uint32_t at = 0; engine->watch != NULL && at < engine->leaps.n; at++)
     n_events += engine->watch->found[at].sums.n_events * engine->leaps.leaps[at].times;
   return n_events;
 }
@@ -463,9 +463,11 @@ pl_code pl_engine_finish(pl_engine *engine, pl_engine_result *result, pl_error *
   bool is_whole = engine->watch == NULL || pl_watch_leap(engine);
   PL_TRY(check_makespan(extended_makespan(engine), error));
   *result = (pl_engine_result){.is_whole = is_whole, .leaps = engine->leaps};
-  if (engine->watch != NULL) result->n_phases = engine->watch->lanes.n_phases;
-  for (int phase = 0; phase < result->n_phases; phase++)
-    result->distance[phase] = engine->watch->found[phase].distance;
+  if (engine->watch != NULL) {
+    result->n_phases = engine->watch->lanes.n_phases;
+    for (int phase = 0; phase < result->n_phases; phase++)
+      result->distance[phase] = engine->watch->found[phase].distance;
+  }
   if (!result->is_whole) return PL_OK;
   uint32_t n_devices = engine->graph->n_devices;
   int64_t *peaks = PL_TAKE(engine->arena, int64_t, n_devices);

@@ -47,7 +47,7 @@ const char *pl_printable_end(const char *text) {
 static void escape(uint32_t code_point, unsigned char byte, char out[ESCAPE_BYTES]) {
   const char *mnemonic = code_point == '\n' ? "\\n" : code_point == '\t' ? "\\t" : code_point == '\r' ? "\\r" : NULL;
   if (mnemonic != NULL)
-    strcpy(out, mnemonic);
+    snprintf(out, ESCAPE_BYTES, "%s", mnemonic);
   else if (code_point == PL_NOT_UTF8)
     snprintf(out, ESCAPE_BYTES, "\\x%02x", byte);
   else
