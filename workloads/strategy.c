@@ -217,19 +217,12 @@ static int32_t shown_boundary(const pl_strategy *strategy, const pl_model *model
   return index == pl_strategy_n_chunks(strategy) ? model->n_layers : boundary - PL_MODEL_BLOCKS_BEFORE_LAYERS;
 }
 
-/* Where the rest of a text goes that is `length` long so far. */
-static char *rest_of(char *text, size_t size, int length, size_t *left) {
-  size_t at = (size_t)length < size ? (size_t)length : size;
-  *left = size - at;
-  return size == 0 ? text : text + at; /* NULL when only the length is asked for */
-}
-
 int pl_strategy_format_assign(const pl_strategy *strategy, const pl_model *model, char *text, size_t size) {
   if (strategy->boundary == NULL) return snprintf(text, size, "%s", pl_assign_names[strategy->recipe]);
   int length = 0;
   for (int32_t i = 0; i <= pl_strategy_n_chunks(strategy); i++) {
     size_t left;
-    char *rest = rest_of(text, size, length, &left);
+    char *rest = pl_strategy_rest(text, size, length, &left);
     length += snprintf(rest, left, "%s%d", i == 0 ? "" : ":", shown_boundary(strategy, model, i));
   }
   return length;
@@ -254,25 +247,25 @@ int pl_strategy_format(const pl_strategy *strategy, const pl_model *model, char 
       strategy->vpp, strategy->sp, pl_recompute_names[strategy->recompute], strategy->zero, strategy->overlap,
       strategy->order, strategy->idle ? ",idle=1" : "");
   size_t left;
-  char *rest = rest_of(text, size, length, &left);
+  char *rest = pl_strategy_rest(text, size, length, &left);
   if (strategy->split != NULL) {
     length += snprintf(rest, left, "split=");
-    rest = rest_of(text, size, length, &left);
+    rest = pl_strategy_rest(text, size, length, &left);
     length += pl_strategy_format_split(strategy, rest, left);
-    rest = rest_of(text, size, length, &left);
+    rest = pl_strategy_rest(text, size, length, &left);
     length += snprintf(rest, left, ",");
-    rest = rest_of(text, size, length, &left);
+    rest = pl_strategy_rest(text, size, length, &left);
   }
   if (strategy->placement != NULL) {
     length += snprintf(rest, left, "placement=");
-    rest = rest_of(text, size, length, &left);
+    rest = pl_strategy_rest(text, size, length, &left);
     length += pl_strategy_format_placement(strategy, rest, left);
-    rest = rest_of(text, size, length, &left);
+    rest = pl_strategy_rest(text, size, length, &left);
     length += snprintf(rest, left, ",");
-    rest = rest_of(text, size, length, &left);
+    rest = pl_strategy_rest(text, size, length, &left);
   }
   length += snprintf(rest, left, "assign=");
-  rest = rest_of(text, size, length, &left);
+  rest = pl_strategy_rest(text, size, length, &left);
   return length + pl_strategy_format_assign(strategy, model, rest, left);
 }
 

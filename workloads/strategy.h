@@ -140,6 +140,13 @@ struct pl_block_cache;
 pl_code pl_strategy_assign_cached(pl_strategy *strategy, const pl_model *model, const pl_job *job,
                                   const pl_cluster *cluster, struct pl_block_cache *cache, pl_arena *arena,
                                   pl_error *error);
+/* For what prints a strategy: where the rest of a text goes that is `length` long so far; `text` NULL and `size` 0 when
+ * only the length is asked for. */
+static inline char *pl_strategy_rest(char *text, size_t size, int length, size_t *left) {
+  size_t at = (size_t)length < size ? (size_t)length : size;
+  *left = size - at;
+  return size == 0 ? text : text + at;
+}
 /* "0:9:15:21:30" in the form in which it was given; returns the length that was needed, like snprintf. */
 int pl_strategy_format_assign(const pl_strategy *strategy, const pl_model *model, char *text, size_t size);
 /* The whole text form. */

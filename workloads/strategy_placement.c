@@ -145,13 +145,12 @@ int pl_strategy_format_placement(const pl_strategy *strategy, char *text, size_t
   for (uint32_t i = 0, last; i < n; i = last + 1) {
     for (last = i; last + 1 < n && devices[last + 1] == devices[last] + 1;)
       last++;
-    size_t at = (size_t)length < size ? (size_t)length : size;
-    char *rest = size == 0 ? text : text + at;
-    length += snprintf(rest, size - at, "%s%" PRIu32, i == 0 ? "" : ":", devices[i]);
+    size_t left;
+    char *rest = pl_strategy_rest(text, size, length, &left);
+    length += snprintf(rest, left, "%s%" PRIu32, i == 0 ? "" : ":", devices[i]);
     if (last == i) continue;
-    at = (size_t)length < size ? (size_t)length : size;
-    rest = size == 0 ? text : text + at;
-    length += snprintf(rest, size - at, "-%" PRIu32, devices[last]);
+    rest = pl_strategy_rest(text, size, length, &left);
+    length += snprintf(rest, left, "-%" PRIu32, devices[last]);
   }
   return length;
 }

@@ -115,10 +115,10 @@ int pl_strategy_format_split(const pl_strategy *strategy, char *text, size_t siz
   for (int32_t i = 0, times; i < strategy->dp; i += times) {
     for (times = 1; i + times < strategy->dp && split[i + times] == split[i];)
       times++;
-    size_t at = (size_t)length < size ? (size_t)length : size;
-    char *rest = size == 0 ? text : text + at;
-    length += times == 1 ? snprintf(rest, size - at, "%s%d", i == 0 ? "" : ":", split[i])
-                         : snprintf(rest, size - at, "%s%dx%d", i == 0 ? "" : ":", split[i], times);
+    size_t left;
+    char *rest = pl_strategy_rest(text, size, length, &left);
+    length += times == 1 ? snprintf(rest, left, "%s%d", i == 0 ? "" : ":", split[i])
+                         : snprintf(rest, left, "%s%dx%d", i == 0 ? "" : ":", split[i], times);
   }
   return length;
 }

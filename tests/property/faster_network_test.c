@@ -113,14 +113,9 @@ static void try_case(uint64_t seed, tally counts[2][N_KINDS]) {
   pl_arena_release(&arena);
 }
 
-static uint64_t number_from(const char *name, uint64_t otherwise) {
-  const char *text = getenv(name);
-  return text != NULL ? strtoull(text, NULL, 10) : otherwise;
-}
-
 static void test_faster_links(void **state) {
   (void)state;
-  uint64_t first = number_from("PACELINE_SEED", 1), n = number_from("PACELINE_CASES", 300);
+  uint64_t first = test_number("PACELINE_SEED", 1), n = test_number("PACELINE_CASES", 300);
   tally counts[2][N_KINDS] = {0};
   for (uint64_t i = 0; i < n; i++)
     try_case(first + i, counts);

@@ -335,14 +335,9 @@ static void try_case(uint64_t seed, const kind_of_case *kind, tally *count) {
   pl_arena_release(&arena);
 }
 
-static uint64_t number_from(const char *name, uint64_t otherwise) {
-  const char *text = getenv(name);
-  return text != NULL ? strtoull(text, NULL, 10) : otherwise;
-}
-
 static void run(kind_of_case kind, uint64_t n_cases, tally *all) {
-  uint64_t first = number_from("PACELINE_SEED", 1);
-  n_cases = number_from("PACELINE_CASES", n_cases);
+  uint64_t first = test_number("PACELINE_SEED", 1);
+  n_cases = test_number("PACELINE_CASES", n_cases);
   tally count = {0};
   for (uint64_t i = 0; i < n_cases; i++)
     try_case(first + i, &kind, &count);

@@ -20,6 +20,12 @@ static inline uint64_t test_seed(uint64_t fallback) {
   return seed;
 }
 
+/* What the environment says a random test should do otherwise: PACELINE_CASES and the like. */
+static inline uint64_t test_number(const char *name, uint64_t otherwise) {
+  const char *text = getenv(name);
+  return text != NULL ? strtoull(text, NULL, 10) : otherwise;
+}
+
 static inline uint64_t random_u64(uint64_t *state) {
   uint64_t word = *state += UINT64_C(0x9E3779B97F4A7C15);
   word = (word ^ (word >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
