@@ -3,17 +3,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/build_id.h"
-#include "core/command.h"
-#include "netmodel/cmd_platform.h"
-#include "search/cmd_search.h"
-#include "search/cmd_show.h"
-#include "search/cmd_sweep.h"
-#include "validation/cmd_calibrate.h"
-#include "validation/cmd_validate.h"
-#include "workloads/cmd_explain.h"
-#include "workloads/cmd_model.h"
-#include "workloads/cmd_simulate.h"
+#include "core/base/build_id.h"
+#include "core/system/command.h"
+#include "netmodel/show/cmd_platform.h"
+#include "search/command/cmd_search.h"
+#include "search/command/cmd_show.h"
+#include "search/command/cmd_sweep.h"
+#include "validation/command/cmd_calibrate.h"
+#include "validation/command/cmd_validate.h"
+#include "workloads/command/cmd_explain.h"
+#include "workloads/command/cmd_model.h"
+#include "workloads/command/cmd_simulate.h"
 
 static const pl_command commands[] = {
     {"calibrate", "profiles from measurements, and how far they are off", pl_cmd_calibrate},

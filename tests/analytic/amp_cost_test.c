@@ -18,8 +18,8 @@
 
 #include "tests/support/attention_job.h"
 #include "tests/support/synthetic_cluster.h"
-#include "workloads/amp_cost.h"
-#include "workloads/program.h"
+#include "workloads/assign/amp_cost.h"
+#include "workloads/program/program.h"
 
 static const double f = 0x1p-10, port_Bps = 0x1p34, nic_Bps = 0x1p31;
 enum { LAYERS = 6 };

@@ -16,8 +16,8 @@
 #include <math.h>
 #include <cmocka.h>
 
-#include "workloads/attention_cost.h"
-#include "workloads/op_cost.h"
+#include "workloads/cost/attention_cost.h"
+#include "workloads/cost/op_cost.h"
 
 static const double peak = 4.0 * 128 * 128 * 1e6; /* of the whole device */
 

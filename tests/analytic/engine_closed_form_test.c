@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "core/engine.h"
+#include "core/engine/engine.h"
 #include "tests/support/arena_fixture.h"
 #include "tests/support/fixed_network.h"
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "netmodel/networks.h"
+#include "netmodel/flow/networks.h"
 #include "tests/support/random.h"
 
 enum { MAX_TASKS = 64, MAX_LINKS = 8 };

@@ -24,8 +24,8 @@
 #include <cmocka.h>
 
 #include "tests/support/attention_job.h"
-#include "workloads/op_cost.h"
-#include "workloads/stage_replay.h"
+#include "workloads/cost/op_cost.h"
+#include "workloads/memory/stage_replay.h"
 
 static const double forward_s = 0x1p-10, backward_s = 0x1.8p-9;
 enum { LAYERS = 4, RANKS = 4, MICROBATCHES = 3 };

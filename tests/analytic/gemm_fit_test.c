@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "tests/support/arena_fixture.h"
-#include "validation/gemm_fit.h"
+#include "validation/fit/gemm_fit.h"
 
 static const pl_gemm_fit truth = {.overhead_s = 3e-6,
                                   .split_overhead_s = 2e-6,

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "core/engine.h"
-#include "core/timeline.h"
+#include "core/engine/engine.h"
+#include "core/engine/timeline.h"
 
 enum { FIRST = 5, COMPUTE = 100, LAST = 7, RESIDENT = 1000, PEAK = 50, NET = 20 };
 

@@ -22,7 +22,7 @@
 #include <cmocka.h>
 
 #include "tests/support/attention_job.h"
-#include "workloads/op_profile.h"
+#include "workloads/cost/op_profile.h"
 
 static const double f = 0x1p-10, b = 0x1.8p-9, port_Bps = 0x1p30;
 enum { LAYERS = 3, SEQUENCES = 4 };

@@ -18,7 +18,7 @@
 
 #include "tests/support/arena_fixture.h"
 #include "tests/support/model_file.h"
-#include "workloads/framework.h"
+#include "workloads/framework/framework.h"
 
 static pl_model load(const char *name) {
   return load_model("workloads/models", name, &arena);

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "workloads/model.h"
+#include "workloads/ir/model.h"
 
 typedef struct expected {
   const char *file;

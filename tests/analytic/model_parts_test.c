@@ -20,8 +20,8 @@
 #include <cmocka.h>
 
 #include "tests/support/model_file.h"
-#include "workloads/program.h"
-#include "workloads/strategy.h"
+#include "workloads/program/program.h"
+#include "workloads/strategy/strategy.h"
 
 static const char cifar[] =
     "{\"model_type\": \"transgan\", \"latent_dim\": %d, \"gf_dim\": %d, \"bottom_width\": 8, \"num_heads\": 4, "

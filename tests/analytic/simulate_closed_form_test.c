@@ -28,8 +28,8 @@
 
 #include "tests/support/attention_job.h"
 #include "tests/support/random.h"
-#include "workloads/op_cost.h"
-#include "workloads/simulate.h"
+#include "workloads/cost/op_cost.h"
+#include "workloads/run/simulate.h"
 
 static void expect_sum(const pl_result_row *row) {
   double sum_s = row->compute_s + row->tensor_comm_s + row->pipeline_comm_s + row->data_comm_s + row->context_comm_s +

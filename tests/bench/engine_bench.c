@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/engine.h"
+#include "core/engine/engine.h"
 #include "tests/support/bench.h"
 #include "tests/support/fixed_network.h"
 

@@ -7,8 +7,8 @@
 
 #include "tests/support/bench.h"
 #include "tests/support/random.h"
-#include "workloads/amp_assignment.h"
-#include "workloads/layer_assignment.h"
+#include "workloads/assign/amp_assignment.h"
+#include "workloads/assign/layer_assignment.h"
 
 enum { LARGEST_L = 1000, LARGEST_K = 64, REPEATS = 3, AMP_LARGEST_L = 96, MOST_RATIOS = 128 };
 

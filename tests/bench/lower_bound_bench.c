@@ -1,5 +1,5 @@
-/* How near the lower bounds (search/lower_bound.h) come to what is simulated, and what one costs: a sample of a space,
- * by kind of strategy, as ratios of bound to simulated time; and how many strategies that do not fit it knew.
+/* How near the lower bounds (search/bound/lower_bound.h) come to what is simulated, and what one costs: a sample of a
+ * space, by kind of strategy, as ratios of bound to simulated time; and how many strategies that do not fit it knew.
  *
  *   lower_bound_bench [PLATFORM.xml MODEL.json GBS SEQ [SAMPLES [FRAMEWORK]]]     (default: every candidate, ideal)
  *
@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "search/lower_bound.h"
-#include "search/space_session.h"
+#include "search/bound/lower_bound.h"
+#include "search/run/space_session.h"
 #include "tests/support/bench.h"
 
 enum { KINDS = 8 };

@@ -2,9 +2,9 @@
  * 256 ranks, and the all-to-all of 64 ranks (every pair at once), the latter with equal and with unequal messages.
  *
  * SimGrid plays in its fastest mode that is right: optim Full, one-sided comms started from completion callbacks, no
- * actors, the latency charged by the comm itself (netmodel/simgrid_run.cpp). Both sides are driven by the same code,
- * which keeps the dependencies of the ring, and must agree on every finish date within 1e-9. Times are the best of
- * several runs, without loading the platform. Prints events per second and the ratio. */
+ * actors, the latency charged by the comm itself (netmodel/simgrid/simgrid_run.cpp). Both sides are driven by the same
+ * code, which keeps the dependencies of the ring, and must agree on every finish date within 1e-9. Times are the best
+ * of several runs, without loading the platform. Prints events per second and the ratio. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "netmodel/networks.h"
-#include "netmodel/simgrid_run.h"
+#include "netmodel/flow/networks.h"
+#include "netmodel/simgrid/simgrid_run.h"
 #include "tests/support/bench.h"
 #include "tests/support/random.h"
 

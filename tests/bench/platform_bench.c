@@ -8,9 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "netmodel/platform.h"
-#include "netmodel/platform_make.h"
-#include "netmodel/simgrid_shim.h"
+#include "netmodel/make/platform_make.h"
+#include "netmodel/platform/platform.h"
+#include "netmodel/simgrid/simgrid_shim.h"
 #include "tests/support/bench.h"
 #include "tests/support/random.h"
 

@@ -9,8 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "netmodel/platform.h"
-#include "netmodel/platform_make.h"
+#include "netmodel/make/platform_make.h"
+#include "netmodel/platform/platform.h"
 #include "tests/support/bench.h"
 
 typedef struct sample {

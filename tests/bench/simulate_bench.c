@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "netmodel/platform.h"
-#include "netmodel/platform_make.h"
+#include "netmodel/make/platform_make.h"
+#include "netmodel/platform/platform.h"
 #include "tests/support/bench.h"
-#include "workloads/simulate.h"
+#include "workloads/run/simulate.h"
 
 enum { ROUNDS = 6 };
 

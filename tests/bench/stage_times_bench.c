@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/csv.h"
-#include "netmodel/platform.h"
+#include "core/text/csv.h"
+#include "netmodel/platform/platform.h"
 #include "tests/support/bench.h"
-#include "workloads/framework.h"
-#include "workloads/model.h"
-#include "workloads/op_cost.h"
+#include "workloads/cost/op_cost.h"
+#include "workloads/framework/framework.h"
+#include "workloads/ir/model.h"
 
 enum { MOST_RATIOS = 256 };
 

@@ -40,7 +40,7 @@ setup() {
   }
   run -0 "$PACELINE" --version
   [[ $output == "paceline "*" (build $(identity))" ]]
-  echo "/* another */" >> "$copy/workloads/simulate.h"
+  echo "/* another */" >> "$copy/workloads/run/simulate.h"
   [[ $output != *"$(identity)"* ]]
 }
 

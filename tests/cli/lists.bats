@@ -10,7 +10,7 @@ setup() {
   echo '{"model_type": "rwkv"}' >"$dir/m.json"
   run "$PACELINE" model show "$dir/m.json"
   [ "$status" -eq 2 ]
-  for family in $(sed -n 's/^ *{\.type = "\([a-z0-9_]*\)".*/\1/p' workloads/model_families.c) transgan cnn mlp; do
+  for family in $(sed -n 's/^ *{\.type = "\([a-z0-9_]*\)".*/\1/p' workloads/import/model_families.c) transgan cnn mlp; do
     [[ "$output" =~ [\ ,]"$family"(,|$|\ ) ]] || { echo "$family is not in: $output"; return 1; }
   done
   [[ "$output" == *"deepseek_v3"* ]]

@@ -68,7 +68,7 @@ refuses() {
   simulate --json
   [ "$status" -eq 0 ]
   echo "$output" >"$dir/out"
-  sed -n '/define PL_RESULT_COLUMNS/,/^$/p' core/result.h |
+  sed -n '/define PL_RESULT_COLUMNS/,/^$/p' core/graph/result.h |
     sed -n 's/^ *X(\([a-z0-9]*\), \([a-z0-9_]*\),.*/\1 \2/p' >"$dir/columns"
   python '
 row = json.load(open(dir + "/out"))

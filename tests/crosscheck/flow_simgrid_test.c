@@ -24,8 +24,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "netmodel/networks.h"
-#include "netmodel/simgrid_run.h"
+#include "netmodel/flow/networks.h"
+#include "netmodel/simgrid/simgrid_run.h"
 #include "tests/support/random.h"
 
 enum { MAX_HOSTS = 64, MAX_LINKS = 160, MAX_FLOWS = 500, MAX_ROUTE = 6 };
@@ -76,7 +76,7 @@ static void write_links(FILE *xml, const scenario *s, char *policies, bool has_l
 }
 
 /* `owner`: under RTT a FATPIPE link belongs to the first pair that crosses it, so that only flows of one latency meet
- * on it; with several, what SimGrid does depends on the rounding of a product (netmodel/route_spec.c). */
+ * on it; with several, what SimGrid does depends on the rounding of a product (netmodel/flow/route_spec.c). */
 static void write_route(FILE *xml, const scenario *s, const char *policies, uint32_t pair, uint32_t *owner,
                         uint64_t *state) {
   fprintf(xml, "  <route src=\"h%u\" dst=\"h%u\" symmetrical=\"NO\">", s->pairs[pair].source,

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "netmodel/platform.h"
+#include "netmodel/platform/platform.h"
 
 static pl_platform *load(void) {
   pl_platform *platform = NULL;

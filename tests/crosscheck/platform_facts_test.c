@@ -15,11 +15,11 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "core/digest.h"
-#include "netmodel/node_wiring.h"
-#include "netmodel/platform.h"
-#include "netmodel/platform_make.h"
-#include "netmodel/route_cache.h"
+#include "core/base/digest.h"
+#include "netmodel/make/platform_make.h"
+#include "netmodel/platform/platform.h"
+#include "netmodel/platform/route_cache.h"
+#include "netmodel/show/node_wiring.h"
 
 enum { TEXT_BYTES = 1024 };
 

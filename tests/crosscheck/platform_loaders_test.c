@@ -14,9 +14,9 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "netmodel/node_kind.h"
-#include "netmodel/platform.h"
-#include "netmodel/platform_make.h"
+#include "netmodel/make/node_kind.h"
+#include "netmodel/make/platform_make.h"
+#include "netmodel/platform/platform.h"
 #include "tests/support/random.h"
 
 enum { ZONES_MAX = 64, MEMBERS_MAX = 6, RANDOM_FILES = 150 };

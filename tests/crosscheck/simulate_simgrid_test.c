@@ -20,7 +20,7 @@
 
 #include "tests/support/play.h"
 #include "tests/support/random.h"
-#include "workloads/compile.h"
+#include "workloads/compile/compile.h"
 
 enum { DEFAULT_CASES = 8 };
 

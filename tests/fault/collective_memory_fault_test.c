@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "netmodel/collective.h"
+#include "netmodel/collective/collective.h"
 #include "tests/support/collective_profile.h"
 #include "tests/support/synthetic_cluster.h"
 

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <cmocka.h>
 
-#include "netmodel/networks.h"
+#include "netmodel/flow/networks.h"
 
 enum { LINKS = 6, FLOWS = 300 };
 

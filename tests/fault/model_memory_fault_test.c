@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "workloads/model.h"
+#include "workloads/ir/model.h"
 
 #define CONFIG PACELINE_SOURCE_DIR "/tests/unit/models/bert-base-uncased.json"
 

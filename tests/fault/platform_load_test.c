@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "netmodel/platform.h"
+#include "netmodel/platform/platform.h"
 #include "tests/support/random.h"
 
 enum { TEXT_BYTES = 1 << 16, DEFAULT_CASES = 400 };

@@ -9,9 +9,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "netmodel/platform_outline.h"
-#include "netmodel/platform_scan.h"
-#include "netmodel/zone_tree.h"
+#include "netmodel/platform/platform_scan.h"
+#include "netmodel/platform/zone_tree.h"
+#include "netmodel/show/platform_outline.h"
 
 #define PLATFORM "tests/unit/platforms/two-nodes.xml"
 

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "tests/support/synthetic_cluster.h"
-#include "workloads/simulate.h"
+#include "workloads/run/simulate.h"
 
 typedef struct subject {
   pl_cluster *cluster;

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "netmodel/collective_profile.h"
+#include "netmodel/collective/collective_profile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

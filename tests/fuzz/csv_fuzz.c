@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "core/csv.h"
+#include "core/text/csv.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "netmodel/device_profile.h"
+#include "netmodel/device/device_profile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "core/document.h"
+#include "core/text/document.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

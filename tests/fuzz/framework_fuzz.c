@@ -4,8 +4,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "core/cluster.h"
-#include "workloads/framework.h"
+#include "core/cluster/cluster.h"
+#include "workloads/framework/framework.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

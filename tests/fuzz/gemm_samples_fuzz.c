@@ -2,7 +2,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "validation/gemm_samples.h"
+#include "validation/fit/gemm_samples.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "tests/support/synthetic_cluster.h"
-#include "validation/case.h"
+#include "validation/rows/case.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

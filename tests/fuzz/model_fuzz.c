@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "workloads/model.h"
+#include "workloads/ir/model.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "workloads/op_profile.h"
+#include "workloads/cost/op_profile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

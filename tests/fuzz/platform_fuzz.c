@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "netmodel/platform_copy.h"
-#include "netmodel/platform_scan.h"
-#include "netmodel/zone_tree.h"
+#include "netmodel/platform/platform_copy.h"
+#include "netmodel/platform/platform_scan.h"
+#include "netmodel/platform/zone_tree.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

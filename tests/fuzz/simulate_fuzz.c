@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "tests/support/synthetic_cluster.h"
-#include "workloads/assign.h"
-#include "workloads/simulate.h"
+#include "workloads/assign/assign.h"
+#include "workloads/run/simulate.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

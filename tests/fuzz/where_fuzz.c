@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "search/where.h"
+#include "search/command/where.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

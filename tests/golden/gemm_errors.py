@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The errors of matrix products that the device profiles state, worked out again without a line of the program: the tables
-of validation/calibration are read, shapes held out by the rule of validation/gemm_fit.h, each priced by the formula of
-workloads/gemm_cost.h as it is written there, and the median and 90th percentile compared with the profile's. So the fit, its
+of validation/calibration are read, shapes held out by the rule of validation/fit/gemm_fit.h, each priced by the formula of
+workloads/cost/gemm_cost.h as it is written there, and the median and 90th percentile compared with the profile's. So the fit, its
 report and the cost model cannot all be wrong in the same way unseen.
 
 Only what a profile states of a table of its own; profiles transferred from another device state none."""

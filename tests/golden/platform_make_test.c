@@ -18,7 +18,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "netmodel/platform_make.h"
+#include "netmodel/make/platform_make.h"
 
 enum { WORDS_MAX = 32, PATH_BYTES = 256, TEXT_BYTES = 4096, REQUEST_BYTES = 8192 };
 

@@ -13,8 +13,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "core/document.h"
-#include "core/timeline.h"
+#include "core/engine/timeline.h"
+#include "core/text/document.h"
 #include "tests/support/fixed_network.h"
 
 #define GOLDEN PACELINE_SOURCE_DIR "/tests/golden/timeline_1f1b.json"

@@ -27,7 +27,7 @@ check() {
       elif [[ $line =~ \<(mpi\.h|hdf5[^>]*|H5[^>]*) && " core netmodel workloads " == *" $layer "* ]]; then
         echo "$file:$number: MPI and HDF5 stay in search/ and above: $line" && bad=1
       elif [[ $line =~ \<(simgrid|xbt|smpi|msg)/ && ! ($layer == netmodel && $file == *.cpp) ]]; then
-        echo "$file:$number: SimGrid stays in netmodel/*.cpp: $line" && bad=1
+        echo "$file:$number: SimGrid stays in netmodel/*/*.cpp: $line" && bad=1
       fi
     done < <(grep -rnE '^[[:space:]]*#[[:space:]]*include' --include='*.[ch]' --include='*.cpp' --include='*.hpp' "$root/$layer" || true)
   done
@@ -51,8 +51,8 @@ control() {
 }
 
 check "$source_dir"
-control "up" core/planted.c '#include "netmodel/platform.h"'
-control "up, spaced" workloads/planted.h '  #  include "search/sweep.h"'
+control "up" core/planted.c '#include "netmodel/platform/platform.h"'
+control "up, spaced" workloads/planted.h '  #  include "search/run/sweep.h"'
 control "not rooted" netmodel/planted.c '#include "platform.h"'
 control "missing" search/planted.c '#include "core/no_such_header.h"'
 control "MPI low" workloads/planted.c '#include <mpi.h>'

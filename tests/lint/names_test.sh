@@ -11,7 +11,7 @@ doubled() {
 }
 
 shopt -s nullglob
-files=({core,netmodel,workloads,search,validation}/*.{c,h,cpp})
+files=({core,netmodel,workloads,search,validation}/*/*.{c,h,cpp})
 found=$(doubled "${files[@]}")
 [[ -z $found ]] || { echo "defined more than once:"; echo "$found"; exit 1; }
 

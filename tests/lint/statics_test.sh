@@ -31,7 +31,7 @@ check() {
 
 # The C++ shim by its objects: linking turns the COMDAT data of foreign headers into plain symbols.
 shopt -s nullglob
-libraries=("$build_dir"/libpaceline_*.a "$build_dir"/CMakeFiles/paceline_simgrid.dir/netmodel/*.o)
+libraries=("$build_dir"/libpaceline_*.a "$build_dir"/CMakeFiles/paceline_simgrid.dir/netmodel/simgrid/*.o)
 shopt -u nullglob
 [[ ${#libraries[@]} -gt 0 ]] || { echo "no libraries in $build_dir" >&2; exit 1; }
 check "${libraries[@]}"

@@ -14,9 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "search/results_file.h"
-#include "search/results_reader.h"
-#include "search/sweep.h"
+#include "search/results/results_file.h"
+#include "search/results/results_reader.h"
+#include "search/run/sweep.h"
 
 typedef struct fixture {
   pl_arena arena;

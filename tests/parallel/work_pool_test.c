@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "search/work_pool.h"
+#include "search/parallel/work_pool.h"
 
 enum { CANDIDATES = 1000 };
 

@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "tests/support/random.h"
-#include "workloads/amp_assignment.h"
-#include "workloads/layer_assignment.h"
+#include "workloads/assign/amp_assignment.h"
+#include "workloads/assign/layer_assignment.h"
 
 enum { L = 12, K = 6, TRIALS = 100 };
 

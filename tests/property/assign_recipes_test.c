@@ -15,7 +15,7 @@
 #include "tests/support/arena_fixture.h"
 #include "tests/support/random.h"
 #include "tests/support/synthetic_cluster.h"
-#include "workloads/assign.h"
+#include "workloads/assign/assign.h"
 
 enum { N_RECIPES = PL_ASSIGN_AMP + 1, MOST_STAGES = 32 };
 

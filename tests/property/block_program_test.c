@@ -18,9 +18,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "core/cluster.h"
+#include "core/cluster/cluster.h"
 #include "tests/support/random.h"
-#include "workloads/model.h"
+#include "workloads/ir/model.h"
 
 enum { ROUNDS = 3000, TENSORS = 256 };
 

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "netmodel/collective.h"
-#include "netmodel/platform.h"
+#include "netmodel/collective/collective.h"
+#include "netmodel/platform/platform.h"
 #include "tests/support/random.h"
 #include "tests/support/synthetic_cluster.h"
 

@@ -11,8 +11,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "netmodel/collective.h"
-#include "netmodel/platform.h"
+#include "netmodel/collective/collective.h"
+#include "netmodel/platform/platform.h"
 
 typedef struct machine_case {
   const char *path;

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "netmodel/collective.h"
-#include "netmodel/collective_internal.h"
+#include "netmodel/collective/collective.h"
+#include "netmodel/collective/collective_internal.h"
 #include "tests/support/arena_fixture.h"
 #include "tests/support/collective_profile.h"
 #include "tests/support/random.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "core/engine.h"
+#include "core/engine/engine.h"
 #include "tests/support/fixed_network.h"
 #include "tests/support/plan.h"
 #include "tests/support/random.h"

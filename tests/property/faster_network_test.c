@@ -19,12 +19,12 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "netmodel/platform_vary.h"
+#include "netmodel/platform/platform_vary.h"
 #include "tests/support/collective_profile.h"
 #include "tests/support/random.h"
 #include "tests/support/random_program.h"
 #include "tests/support/synthetic_cluster.h"
-#include "workloads/simulate.h"
+#include "workloads/run/simulate.h"
 
 typedef struct subject {
   const pl_cluster *cluster;

@@ -20,7 +20,7 @@
 #include "tests/support/random.h"
 #include "tests/support/random_program.h"
 #include "tests/support/synthetic_cluster.h"
-#include "workloads/simulate.h"
+#include "workloads/run/simulate.h"
 
 typedef struct outcome {
   pl_result_row row;

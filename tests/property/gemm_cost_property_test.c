@@ -12,10 +12,10 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "netmodel/platform.h"
+#include "netmodel/platform/platform.h"
 #include "tests/support/arena_fixture.h"
 #include "tests/support/random.h"
-#include "workloads/gemm_cost.h"
+#include "workloads/cost/gemm_cost.h"
 
 enum { SHAPES = 4000 };
 

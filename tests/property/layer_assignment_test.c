@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "tests/support/random.h"
-#include "workloads/layer_assignment.h"
+#include "workloads/assign/layer_assignment.h"
 
 enum { L = 12, K = 6, TRIALS = 500 };
 

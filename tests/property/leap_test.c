@@ -19,7 +19,7 @@
 #include "tests/support/random.h"
 #include "tests/support/random_program.h"
 #include "tests/support/synthetic_cluster.h"
-#include "workloads/simulate.h"
+#include "workloads/run/simulate.h"
 
 typedef enum question { ASK_ROW = 0, ASK_FEATURES, ASK_EXPLANATION, N_QUESTIONS } question;
 

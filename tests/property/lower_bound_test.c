@@ -14,14 +14,14 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "netmodel/platform.h"
-#include "search/evaluate.h"
-#include "search/lower_bound.h"
-#include "search/method.h"
-#include "search/method_space.h"
+#include "netmodel/platform/platform.h"
+#include "search/bound/lower_bound.h"
+#include "search/method/method.h"
+#include "search/method/method_space.h"
+#include "search/run/evaluate.h"
 #include "tests/support/random.h"
 #include "tests/support/synthetic_cluster.h"
-#include "workloads/job_options.h"
+#include "workloads/command/job_options.h"
 
 enum { SPACES = 60, SAMPLE = 50, PLATFORM_SAMPLE = 120, SEARCHED = 400, SHOWN = 3, FRAMEWORKS_MOST = 64 };
 

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "netmodel/max_min.h"
+#include "netmodel/flow/max_min.h"
 #include "tests/support/random.h"
 
 enum { LINKS = 24, SPECS = 60, USES_PER_SPEC = 5, FLOWS = 80, MOST_FLOWS = 240, ROUNDS = 300, STEPS = 40 };

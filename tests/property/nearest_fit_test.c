@@ -13,8 +13,8 @@
 #include "tests/support/random.h"
 #include "tests/support/strategy_fixture.h"
 #include "tests/support/synthetic_cluster.h"
-#include "workloads/assign.h"
-#include "workloads/nearest_fit.h"
+#include "workloads/assign/assign.h"
+#include "workloads/run/nearest_fit.h"
 
 enum { N_CASES = 300, N_DEVICES = 8 };
 

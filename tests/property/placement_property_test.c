@@ -16,7 +16,7 @@
 
 #include "tests/support/random.h"
 #include "tests/support/synthetic_cluster.h"
-#include "workloads/simulate.h"
+#include "workloads/run/simulate.h"
 
 /* `original` seen through order[]: device i of it is device order[i] of the original. */
 typedef struct renumbered {

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "search/placement.h"
-#include "search/placement_score.h"
+#include "search/method/placement.h"
+#include "search/method/placement_score.h"
 #include "tests/support/random.h"
 #include "tests/support/synthetic_cluster.h"
 

@@ -1,7 +1,7 @@
-/* Rows with the caches of a sweep's thread (netmodel/topology_cache.h, workloads/block_cache.h) equal rows without,
- * byte for byte: random candidates of whole spaces and jobs on random clusters, regular and lopsided, in random order
- * through one cache each that is now and then too small for what it holds. And the k-th request of a cache to its arena
- * fails, for every k: an error, and the cache is as good as new. */
+/* Rows with the caches of a sweep's thread (netmodel/collective/topology_cache.h, workloads/cost/block_cache.h) equal
+ * rows without, byte for byte: random candidates of whole spaces and jobs on random clusters, regular and lopsided, in
+ * random order through one cache each that is now and then too small for what it holds. And the k-th request of a cache
+ * to its arena fails, for every k: an error, and the cache is as good as new. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,10 +11,10 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "search/space.h"
+#include "search/space/space.h"
 #include "tests/support/random.h"
 #include "tests/support/synthetic_cluster.h"
-#include "workloads/simulate.h"
+#include "workloads/run/simulate.h"
 
 enum { CLUSTERS = 24, CANDIDATES = 40, MOST_DEVICES = 32 };
 

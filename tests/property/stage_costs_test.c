@@ -9,9 +9,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "netmodel/platform.h"
-#include "workloads/assign.h"
-#include "workloads/stage_costs.h"
+#include "netmodel/platform/platform.h"
+#include "workloads/assign/assign.h"
+#include "workloads/assign/stage_costs.h"
 
 typedef struct subject {
   const char *platform, *model, *strategy;

@@ -2,7 +2,7 @@
 #ifndef PL_TESTS_SUPPORT_ARENA_FIXTURE_H
 #define PL_TESTS_SUPPORT_ARENA_FIXTURE_H
 
-#include "core/arena.h"
+#include "core/base/arena.h"
 
 static pl_arena arena;
 

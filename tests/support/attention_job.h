@@ -6,7 +6,7 @@
 #ifndef PL_TESTS_SUPPORT_ATTENTION_JOB_H
 #define PL_TESTS_SUPPORT_ATTENTION_JOB_H
 
-#include "workloads/simulate.h"
+#include "workloads/run/simulate.h"
 
 enum { ATTENTION_HIDDEN = 256, ATTENTION_HEADS = 4, ATTENTION_SEQ = 128 };
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "netmodel/collective_profile.h"
+#include "netmodel/collective/collective_profile.h"
 
 static inline const pl_collective_profile *shipped_collective_profile(pl_arena *memory) {
   pl_error error = PL_ERROR_INIT;

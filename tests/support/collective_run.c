@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/engine.h"
-#include "core/graph.h"
+#include "core/engine/engine.h"
+#include "core/graph/graph.h"
 
 typedef struct collective_runner {
   const pl_cluster *cluster;

@@ -3,7 +3,7 @@
 #ifndef PL_TESTS_SUPPORT_COLLECTIVE_RUN_H
 #define PL_TESTS_SUPPORT_COLLECTIVE_RUN_H
 
-#include "netmodel/collective.h"
+#include "netmodel/collective/collective.h"
 
 typedef struct collective_job {
   const pl_collective_group *group;

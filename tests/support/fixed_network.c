@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "core/event_heap.h"
+#include "core/engine/event_heap.h"
 
 typedef struct fixed_flow {
   double remaining_bytes, rate_Bps, speed;

@@ -3,7 +3,7 @@
 #ifndef PL_TESTS_SUPPORT_FIXED_NETWORK_H
 #define PL_TESTS_SUPPORT_FIXED_NETWORK_H
 
-#include "core/network.h"
+#include "core/graph/network.h"
 
 /* At most `most_active` transfers at a time. */
 pl_network *fixed_network_take(const pl_transfer_table *table, uint32_t most_active, pl_arena *arena);

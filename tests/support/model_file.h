@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-#include "workloads/model.h"
+#include "workloads/ir/model.h"
 
 /* `folder` and `name`: workloads/models and gpt3-175b, say. */
 static inline pl_model load_model(const char *folder, const char *name, pl_arena *memory) {

@@ -2,12 +2,12 @@
  * and edges as plain lists; groups of consecutive tasks that may be fused into one, some of them joint segments. From a
  * plan one can
  *   - build the graph, unfused or fused, edges in any order;
- *   - simulate it naively, in time O(ticks * tasks^2), straight from the words of core/engine.h and sharing no code
- * with the engine but the network. */
+ *   - simulate it naively, in time O(ticks * tasks^2), straight from the words of core/engine/engine.h and sharing no
+ * code with the engine but the network. */
 #ifndef PL_TESTS_SUPPORT_PLAN_H
 #define PL_TESTS_SUPPORT_PLAN_H
 
-#include "core/engine.h"
+#include "core/engine/engine.h"
 
 enum { PLAN_TASKS = 160, PLAN_EDGES = 960, PLAN_DEVICES = 5, PLAN_SPECS = 4, PLAN_STREAMS = PLAN_DEVICES };
 
@@ -60,7 +60,7 @@ typedef struct plan_run {
 
 /* Fills all of `run` but spent and idle. */
 void plan_simulate(const test_plan *plan, pl_arena *arena, plan_run *run);
-/* Fills spent and idle, tick by tick from the rule in core/engine.h; slow: for small plans. */
+/* Fills spent and idle, tick by tick from the rule in core/engine/engine.h; slow: for small plans. */
 void plan_account(const test_plan *plan, plan_run *run);
 
 #endif

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "core/engine.h"
-#include "netmodel/networks.h"
+#include "core/engine/engine.h"
+#include "netmodel/flow/networks.h"
 #include "tests/support/random.h"
 
 static inline pl_engine_result play(const pl_graph *graph, pl_arena *arena) {

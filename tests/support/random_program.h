@@ -3,10 +3,10 @@
 #ifndef PL_TESTS_SUPPORT_RANDOM_PROGRAM_H
 #define PL_TESTS_SUPPORT_RANDOM_PROGRAM_H
 
-#include "core/cluster.h"
-#include "workloads/framework.h"
-#include "workloads/model.h"
-#include "workloads/strategy.h"
+#include "core/cluster/cluster.h"
+#include "workloads/framework/framework.h"
+#include "workloads/ir/model.h"
+#include "workloads/strategy/strategy.h"
 
 /* Dense, with experts in every layer, or with latent attention, shared experts and one dense layer. */
 void random_program_model(uint64_t *random, pl_arena *arena, pl_model *model);

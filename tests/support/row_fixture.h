@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "tests/support/arena_fixture.h"
-#include "validation/case.h"
+#include "validation/rows/case.h"
 
 /* `text`: a whole table, header included. */
 static pl_cases express_table(char *text) {

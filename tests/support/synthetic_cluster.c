@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/arena.h"
+#include "core/base/arena.h"
 #include "tests/support/random.h"
 
 enum { MAX_ROUTE_LINKS = 8, MAX_PROFILES = 2 };

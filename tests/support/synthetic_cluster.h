@@ -21,7 +21,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/cluster.h"
+#include "core/cluster/cluster.h"
 
 typedef enum synthetic_wiring {
   SYNTHETIC_NVSWITCH = 0,

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "core/arena.h"
+#include "core/base/arena.h"
 
 static void takes_are_aligned_and_apart(void **state) {
   (void)state;

@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-#include "core/cluster.h"
+#include "core/cluster/cluster.h"
 #include "tests/support/arena_fixture.h"
 #include "tests/support/random.h"
-#include "workloads/caching_allocator.h"
+#include "workloads/memory/caching_allocator.h"
 
 static const int64_t MiB = 1 << 20;
 

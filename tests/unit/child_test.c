@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/child.h"
+#include "core/system/child.h"
 
 typedef enum ending { ENDS_WELL, FAILS, CRASHES, ENDS_NEVER, WANTS_MEMORY } ending;
 

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "netmodel/collective_profile_writer.h"
+#include "netmodel/collective/collective_profile_writer.h"
 #include "tests/support/arena_fixture.h"
 #include "tests/support/collective_profile.h"
 

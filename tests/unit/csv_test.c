@@ -11,8 +11,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "core/csv.h"
-#include "core/gzip.h"
+#include "core/system/gzip.h"
+#include "core/text/csv.h"
 #include "tests/support/arena_fixture.h"
 
 static pl_code parse(const char *text, pl_csv *csv, pl_error *error) {

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "netmodel/device_profile.h"
+#include "netmodel/device/device_profile.h"
 
 #define HEAD                                                                                                           \
   "{\"name\": \"Toy\", \"architecture\": \"toy\", \"memory\": \"8GiB\", \"bandwidth\": \"400GBps\",\n"                 \

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "netmodel/device_profile.h"
-#include "netmodel/platform.h"
+#include "netmodel/device/device_profile.h"
+#include "netmodel/platform/platform.h"
 
 #define GOOD "tests/unit/platforms/devices/Toy-8GB.json"
 

@@ -12,9 +12,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "core/units.h"
-#include "netmodel/node_kind.h"
-#include "netmodel/platform.h"
+#include "core/base/units.h"
+#include "netmodel/make/node_kind.h"
+#include "netmodel/platform/platform.h"
 
 enum { PATH_BYTES = 512, TEXT_BYTES = 262144 };
 
@@ -37,7 +37,7 @@ static void check_speed(const pl_device_profile *p) {
   const char *speed = pl_device_speed(p->name);
   pl_error error = PL_ERROR_INIT;
   double speed_flops = 0;
-  if (speed == NULL) fail_msg("netmodel/node_kind.c has no speed for %s", p->name);
+  if (speed == NULL) fail_msg("netmodel/make/node_kind.c has no speed for %s", p->name);
   assert_int_equal(pl_parse_flops(speed, "speed", &speed_flops, &error), PL_OK);
   assert_true(speed_flops == p->peak_flops[PL_DTYPE_FP16]);
 }

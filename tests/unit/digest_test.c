@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "core/digest.h"
+#include "core/base/digest.h"
 
 static void published_values(void **state) {
   (void)state;

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/digest.h"
-#include "core/document.h"
+#include "core/base/digest.h"
+#include "core/text/document.h"
 
 static pl_document *parse(const char *text, bool json) {
   pl_document *document = NULL;

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "search/domino.h"
+#include "search/method/domino.h"
 #include "tests/support/random.h"
 #include "tests/support/synthetic_cluster.h"
 

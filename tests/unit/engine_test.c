@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "core/engine.h"
+#include "core/engine/engine.h"
 #include "tests/support/arena_fixture.h"
 
 static pl_graph graph;

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "core/cluster.h"
-#include "core/event_heap.h"
+#include "core/cluster/cluster.h"
+#include "core/engine/event_heap.h"
 #include "tests/support/random.h"
 
 enum { SLOTS = 60 };

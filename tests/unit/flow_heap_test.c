@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "netmodel/flow_heap.h"
+#include "netmodel/flow/flow_heap.h"
 #include "tests/support/random.h"
 
 enum { SLOTS = 6000 };

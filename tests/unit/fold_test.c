@@ -10,8 +10,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "core/digest.h"
-#include "netmodel/quotient.h"
+#include "core/base/digest.h"
+#include "netmodel/fold/quotient.h"
 #include "tests/support/play.h"
 
 /* ---- toys: every device works, takes part in its transfers, and works again ---- */

@@ -9,10 +9,10 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "core/document.h"
+#include "core/text/document.h"
 #include "tests/support/arena_fixture.h"
 #include "tests/support/model_file.h"
-#include "workloads/program.h"
+#include "workloads/program/program.h"
 
 static pl_framework parse(const char *text) {
   pl_framework framework;

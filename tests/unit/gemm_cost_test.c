@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-#include "workloads/gemm_cost.h"
-#include "workloads/op_cost.h"
+#include "workloads/cost/gemm_cost.h"
+#include "workloads/cost/op_cost.h"
 
 /* 100 multiprocessors of 1 TF; only tiles of 128 x 128 are any good; memory and cache so fast that they do not count.
  */

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "tests/support/arena_fixture.h"
-#include "validation/gemm_samples.h"
+#include "validation/fit/gemm_samples.h"
 
 static const pl_gemm_filter everything = {.dtypes = (1u << PL_DTYPE_COUNT) - 1};
 

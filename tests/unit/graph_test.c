@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "core/graph.h"
+#include "core/graph/graph.h"
 #include "tests/support/arena_fixture.h"
 
 static pl_graph_builder *make_builder(pl_stream_policy policy, uint32_t n_devices) {

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/hash_index.h"
+#include "core/base/hash_index.h"
 #include "tests/support/random.h"
 
 enum { RECORDS = 1000 };

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/document.h"
-#include "core/json_writer.h"
+#include "core/text/document.h"
+#include "core/text/json_writer.h"
 
 typedef struct sink {
   char *text;

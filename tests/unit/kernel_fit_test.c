@@ -12,11 +12,11 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "netmodel/device_profile.h"
-#include "netmodel/platform.h"
-#include "validation/kernel_section.h"
-#include "validation/nelder_mead.h"
-#include "workloads/attention_cost.h"
+#include "netmodel/device/device_profile.h"
+#include "netmodel/platform/platform.h"
+#include "validation/fit/kernel_section.h"
+#include "validation/statistics/nelder_mead.h"
+#include "workloads/cost/attention_cost.h"
 
 #define ATTENTION_HEADER                                                                                               \
   "device,multiprocessors,kernel,pass,mask,window,batch,seq,heads,kv_heads,head_size,cached,time_us\n"

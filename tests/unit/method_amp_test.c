@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "search/method.h"
+#include "search/method/method.h"
 #include "tests/support/synthetic_cluster.h"
 
 typedef struct fixture {

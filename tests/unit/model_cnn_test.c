@@ -10,10 +10,10 @@
 #include <string.h>
 
 #include "tests/support/arena_fixture.h"
-#include "workloads/chain.h"
-#include "workloads/convolution_cost.h"
-#include "workloads/model.h"
-#include "workloads/op_cost.h"
+#include "workloads/cost/convolution_cost.h"
+#include "workloads/cost/op_cost.h"
+#include "workloads/ir/chain.h"
+#include "workloads/ir/model.h"
 
 static pl_model load(const char *name) {
   char path[256];

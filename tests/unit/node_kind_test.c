@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "netmodel/node_kind.h"
+#include "netmodel/make/node_kind.h"
 
 static const pl_node_kind *find(const char *name) {
   const pl_node_kind *kind = pl_node_kind_find(name);

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <cmocka.h>
 
-#include "workloads/op_cost.h"
+#include "workloads/cost/op_cost.h"
 
 /* 100 Tf of fp16, 10 of fp32, half of it reached; 1 TB/s, 80 % reached; 1 us per launch. */
 static pl_device_profile profile_of(const pl_op_entry *ops, uint32_t n_ops) {

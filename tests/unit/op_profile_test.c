@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "tests/support/arena_fixture.h"
-#include "workloads/op_profile.h"
+#include "workloads/cost/op_profile.h"
 
 #define HEADER "device,block,pass,dtype,hidden,seq,time_s"
 

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/output_file.h"
+#include "core/system/output_file.h"
 
 static char folder[] = "/tmp/output_file_test-XXXXXX";
 

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/partial_file.h"
+#include "core/system/partial_file.h"
 
 static char folder[] = "/tmp/partial_file_test-XXXXXX";
 static char place[64];

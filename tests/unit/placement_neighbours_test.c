@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "search/placement_neighbours.h"
+#include "search/method/placement_neighbours.h"
 #include "tests/support/synthetic_cluster.h"
 
 enum { NODES = 8, GPUS = 4, DEVICES = NODES * GPUS, PP = 8, DP = 4, LAYERS = 24, MOST = 2000 };

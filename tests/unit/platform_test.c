@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "netmodel/platform.h"
+#include "netmodel/platform/platform.h"
 
 #define FOLDER "tests/unit/platforms"
 

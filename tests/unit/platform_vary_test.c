@@ -8,8 +8,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "netmodel/platform.h"
-#include "netmodel/platform_vary.h"
+#include "netmodel/platform/platform.h"
+#include "netmodel/platform/platform_vary.h"
 
 enum { NVLINK_UP = 0, NVLINK_DOWN, NIC_UP, NIC_DOWN, PCIE, BACKBONE, N_LINKS };
 

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/printable.h"
-#include "core/status.h"
+#include "core/base/printable.h"
+#include "core/base/status.h"
 
 static void test_escapes(void **state) {
   (void)state;

@@ -1,4 +1,4 @@
-/* Tasks on processes (core/processes.h): every task is done once, whatever fails is one error. */
+/* Tasks on processes (core/system/processes.h): every task is done once, whatever fails is one error. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/processes.h"
+#include "core/system/processes.h"
 
 enum { N_TASKS = 100 };
 

@@ -10,11 +10,11 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "netmodel/quotient.h"
+#include "netmodel/fold/quotient.h"
 #include "tests/support/play.h"
 #include "tests/support/random.h"
 #include "tests/support/synthetic_cluster.h"
-#include "workloads/communication.h"
+#include "workloads/compile/communication.h"
 
 /* ---- hand-made problems: no devices, only transfers over links ---- */
 

@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 #include "tests/support/arena_fixture.h"
-#include "validation/residual_pool.h"
-#include "validation/training_residuals.h"
+#include "validation/fit/residual_pool.h"
+#include "validation/fit/training_residuals.h"
 
 static void near(double a, double b) {
   if (!(fabs(a - b) <= 1e-9)) fail_msg("%.12g, expected %.12g", a, b);

@@ -7,9 +7,9 @@
 
 #include <string.h>
 
-#include "core/cluster.h"
-#include "core/device_profile.h"
-#include "core/result.h"
+#include "core/cluster/cluster.h"
+#include "core/cluster/device_profile.h"
+#include "core/graph/result.h"
 
 static uint32_t size_of(pl_column_type type) {
   switch (type) {

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <cmocka.h>
 
-#include "netmodel/route_cache.h"
+#include "netmodel/platform/route_cache.h"
 
 enum { DEVICES = 96, LINKS = 64, THREADS = 8, ROUNDS = 3 };
 

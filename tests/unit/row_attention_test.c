@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "validation/row.h"
+#include "validation/rows/row.h"
 
 static void expect(const char *framework, bool flash, int kernel) {
   const pl_measured_row row = {.framework = framework};

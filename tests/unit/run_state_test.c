@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/engine_state.h"
+#include "core/engine/engine_state.h"
 
 enum { N_TASKS = 6, NOW = 1000 };
 

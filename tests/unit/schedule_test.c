@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "workloads/schedule.h"
+#include "workloads/strategy/schedule.h"
 
 typedef struct pipeline {
   pl_strategy strategy;

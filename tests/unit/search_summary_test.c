@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "search/search_summary.h"
+#include "search/command/search_summary.h"
 
 /* Three rows at 1, 1.001 and 1.01 s. */
 static char *summary(double low_s, double high_s, bool json) {

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "search/space.h"
+#include "search/space/space.h"
 #include "tests/support/random.h"
 
 static const pl_model small_model = {.n_layers = 4, .hidden = 8, .ffn_hidden = 16, .n_heads = 4, .n_kv_heads = 4};

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "tests/support/arena_fixture.h"
-#include "validation/statistics.h"
+#include "validation/statistics/statistics.h"
 
 static void near(double value, double expected) {
   if (!(fabs(value - expected) <= 1e-12 * fmax(1, fabs(expected)))) fail_msg("%.15g, not %.15g", value, expected);

@@ -11,7 +11,7 @@
 
 #include "tests/support/random.h"
 #include "tests/support/strategy_fixture.h"
-#include "workloads/op_cost.h"
+#include "workloads/cost/op_cost.h"
 
 static pl_device_profile plain_profile(double launch_s) {
   pl_device_profile profile = {.name = "plain",

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "tests/support/strategy_fixture.h"
-#include "workloads/strategy.h"
+#include "workloads/strategy/strategy.h"
 
 /* ---- reading ---- */
 

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-#include "core/transfer.h"
+#include "core/cluster/transfer.h"
 
 static const double capacity[] = {100.0, 10.0, 60.0};
 static const uint8_t policy[] = {PL_LINK_SHARED, PL_LINK_SHARED, PL_LINK_FATPIPE};

@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-#include "core/printable.h"
-#include "core/units.h"
+#include "core/base/printable.h"
+#include "core/base/units.h"
 
 typedef pl_code (*parser)(const char *text, const char *what, double *value, pl_error *error);
 

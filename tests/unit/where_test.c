@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "search/where.h"
+#include "search/command/where.h"
 
 /* One row: pp 4, tmp 8, fits, schedule 1f1b, iter_time_s 2.5, mfu NaN, status oom, digest ab.., candidate 17. */
 static pl_where_value get(void *context, uint32_t column) {

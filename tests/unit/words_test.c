@@ -1,4 +1,4 @@
-/* Lists of words (core/words.h). */
+/* Lists of words (core/base/words.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "core/words.h"
+#include "core/base/words.h"
 
 static const char *const words[] = {"flow", "", "analytic", NULL};
 

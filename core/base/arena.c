@@ -1,0 +1,153 @@
+/* See core/base/arena.h. Chunks form a list in filling order; reset rewinds to the first and reuses the rest, growing
+ * chunk sizes geometrically so that a candidate's memory needs O(log) requests to the system. */
+#include "core/base/arena.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/status.h"
+
+typedef struct pl_arena_chunk {
+  struct pl_arena_chunk *next;
+  size_t size, used;
+  _Alignas(64) unsigned char bytes[];
+} pl_arena_chunk;
+
+enum { DEFAULT_CHUNK_BYTES = 1 << 20 };
+
+void pl_arena_init(pl_arena *arena, size_t chunk_bytes) {
+  *arena = (pl_arena){.chunk_bytes = chunk_bytes ? chunk_bytes : DEFAULT_CHUNK_BYTES, .fail_after = -1};
+}
+
+static void free_chunks(pl_arena_chunk *chunk) {
+  while (chunk != NULL) {
+    pl_arena_chunk *next = chunk->next;
+    free(chunk);
+    chunk = next;
+  }
+}
+
+void pl_arena_release(pl_arena *arena) {
+  free_chunks(arena->chunks);
+  arena->chunks = arena->current = NULL;
+}
+
+void pl_arena_reset(pl_arena *arena) {
+  for (pl_arena_chunk *chunk = arena->chunks; chunk != NULL; chunk = chunk->next)
+    chunk->used = 0;
+  arena->current = arena->chunks;
+  arena->failed = false;
+}
+
+void pl_arena_trim(pl_arena *arena, size_t most_bytes) {
+  PL_ASSERT(arena->current == arena->chunks);
+  size_t kept = 0;
+  for (pl_arena_chunk **at = &arena->chunks; *at != NULL; at = &(*at)->next) {
+    kept += (*at)->size;
+    if (kept <= most_bytes) continue;
+    if ((*at)->size < arena->chunk_bytes) arena->chunk_bytes = (*at)->size;
+    free_chunks(*at);
+    *at = NULL;
+    break;
+  }
+  arena->current = arena->chunks;
+}
+
+static void *fail(pl_arena *arena) {
+  arena->failed = true;
+  return NULL;
+}
+
+static void *take_from(pl_arena_chunk *chunk, size_t size, size_t align) {
+  size_t base = (size_t)(uintptr_t)chunk->bytes;
+  size_t start = ((base + chunk->used + align - 1) & ~(align - 1)) - base;
+  if (start > chunk->size || size > chunk->size - start) return NULL;
+  chunk->used = start + size;
+  return chunk->bytes + start;
+}
+
+void *pl_arena_take(pl_arena *arena, size_t size, size_t align) {
+  if (arena->fail_after == 0) return fail(arena);
+  if (arena->fail_after > 0) arena->fail_after--;
+  if (size > SIZE_MAX / 4) return fail(arena);
+  while (arena->current != NULL) {
+    void *memory = take_from(arena->current, size, align);
+    if (memory != NULL) return memory;
+    if (arena->current->next == NULL) break;
+    arena->current = arena->current->next;
+    arena->current->used = 0;
+  }
+  size_t chunk_size = arena->chunk_bytes > size + align ? arena->chunk_bytes : size + align;
+  pl_arena_chunk *chunk = aligned_alloc(64, (sizeof *chunk + chunk_size + 63) & ~(size_t)63);
+  if (chunk == NULL) return fail(arena);
+  chunk->next = NULL;
+  chunk->size = chunk_size;
+  chunk->used = 0;
+  if (arena->current != NULL) {
+    arena->current->next = chunk;
+  } else {
+    arena->chunks = chunk;
+  }
+  arena->current = chunk;
+  if (arena->chunk_bytes < (size_t)1 << 26) arena->chunk_bytes *= 2;
+  return take_from(chunk, size, align);
+}
+
+void *pl_arena_take_zeroed(pl_arena *arena, size_t count, size_t size, size_t align) {
+  if (size != 0 && count > SIZE_MAX / 4 / size) return fail(arena);
+  void *memory = pl_arena_take(arena, count * size, align);
+  if (memory != NULL) memset(memory, 0, count * size);
+  return memory;
+}
+
+char *pl_arena_strdup(pl_arena *arena, const char *text) {
+  size_t size = strlen(text) + 1;
+  char *copy = pl_arena_take(arena, size, 1);
+  if (copy != NULL) memcpy(copy, text, size);
+  return copy;
+}
+
+char *pl_arena_printf(pl_arena *arena, const char *format, ...) {
+  va_list arguments, again;
+  va_start(arguments, format);
+  va_copy(again, arguments);
+  int length = vsnprintf(NULL, 0, format, arguments);
+  va_end(arguments);
+  char *text = length < 0 ? NULL : pl_arena_take(arena, (size_t)length + 1, 1);
+  if (text != NULL) vsnprintf(text, (size_t)length + 1, format, again);
+  va_end(again);
+  return text;
+}
+
+pl_arena_mark pl_arena_mark_here(const pl_arena *arena) {
+  return (pl_arena_mark){.chunk = arena->current, .used = arena->current ? arena->current->used : 0};
+}
+
+void pl_arena_release_to(pl_arena *arena, pl_arena_mark mark) {
+  if (mark.chunk == NULL) {
+    bool failed = arena->failed;
+    pl_arena_reset(arena);
+    arena->failed = failed;
+    return;
+  }
+  arena->current = mark.chunk;
+  arena->current->used = mark.used;
+}
+
+size_t pl_arena_used_bytes(const pl_arena *arena) {
+  size_t used = 0;
+  for (const pl_arena_chunk *chunk = arena->chunks; chunk != NULL; chunk = chunk->next) {
+    used += chunk->used;
+    if (chunk == arena->current) break;
+  }
+  return used;
+}
+
+size_t pl_arena_held_bytes(const pl_arena *arena) {
+  size_t held = 0;
+  for (const pl_arena_chunk *chunk = arena->chunks; chunk != NULL; chunk = chunk->next)
+    held += chunk->size;
+  return held;
+}

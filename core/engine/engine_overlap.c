@@ -1,0 +1,489 @@
+/* What disturbs a segment while it runs. The overlap factor (Proteus, section VI-C): compute and gradient communication
+ * of one device slow each other down while they really overlap. And rivals: transfers that contend with the
+ * communication in the segment.
+ *
+ * Per device a walker follows the segment on the compute stream, but only while something disturbs it: otherwise one
+ * event stands for the whole rest of the segment, and the parts that it has passed are caught up with when a gradient
+ * task or a rival starts or the segment ends. A communication part that a rival finds half done goes on on the network
+ * from there. Speeds are looked at once per tick, when all its events are in, and dates are made anew only if a speed
+ * really changed; so a segment of many parts and the same parts as tasks of their own see the same sequence of
+ * roundings, and end on the same ticks.
+ *
+ * The members of a joint segment have a walker each, for the overlap factor slows them one by one; at a communication
+ * part the first to come wait for the last. Once they are in step and nothing disturbs any of them, one event stands
+ * for the rest again.
+ */
+#include <math.h>
+
+#include "core/engine/engine_state.h"
+
+bool pl_overlap_take(pl_engine *engine) {
+  const pl_graph *graph = engine->graph;
+  pl_arena *arena = engine->arena;
+  pl_overlap *overlap = PL_TAKE(arena, pl_overlap, 1);
+  if (overlap == NULL) return false;
+  overlap->walkers = PL_TAKE(arena, pl_walker, graph->n_devices);
+  overlap->dirty = PL_TAKE(arena, uint32_t, graph->n_devices);
+  overlap->transfers = PL_TAKE(arena, pl_gradient_transfer, graph->n_streams);
+  overlap->changed = PL_TAKE(arena, uint32_t, graph->n_streams);
+  overlap->extra = PL_TAKE(arena, pl_ticks, (size_t)graph->n_devices * PL_CATEGORY_COUNT);
+  overlap->waiting = PL_TAKE(arena, pl_ticks, graph->n_devices);
+  overlap->elapsed = PL_TAKE(arena, uint64_t, (size_t)graph->n_parts + 1);
+  overlap->next_transfer = PL_TAKE(arena, uint32_t, (size_t)graph->n_parts + 1);
+  if (overlap->walkers == NULL || overlap->dirty == NULL || overlap->transfers == NULL || overlap->changed == NULL ||
+      overlap->extra == NULL || overlap->waiting == NULL || overlap->elapsed == NULL || overlap->next_transfer == NULL)
+    return false;
+  for (uint32_t part = 0; part < graph->n_parts; part++)
+    overlap->elapsed[part + 1] = overlap->elapsed[part] + (uint64_t)graph->parts[part].ticks;
+  overlap->next_transfer[graph->n_parts] = graph->n_parts;
+  for (uint32_t part = graph->n_parts; part-- > 0;)
+    overlap->next_transfer[part] = graph->parts[part].transfers ? part : overlap->next_transfer[part + 1];
+  overlap->uniform = true;
+  for (uint32_t at = 0; at < graph->n_devices; at++) {
+    const pl_graph_device *device = &graph->devices[at];
+    overlap->walkers[at] = (pl_walker){.task = PL_NONE,
+                                       .gradient = {PL_NONE, PL_NONE},
+                                       .acts = device->overlap_compute > 0 || device->overlap_communication > 0};
+    overlap->uniform &= device->overlap_communication == graph->devices[0].overlap_communication;
+  }
+  for (uint32_t at = 0; graph->rivals != NULL && at < graph->rival_offset[graph->transfers.n_specs]; at++)
+    overlap->walkers[graph->rivals[at]].contends = true;
+  overlap->uniform_speed = 1 / (1 + graph->devices[0].overlap_communication);
+  engine->overlap = overlap;
+  return true;
+}
+
+static void mark(pl_overlap *overlap, uint32_t device) {
+  if (overlap->walkers[device].dirty) return;
+  overlap->walkers[device].dirty = true;
+  overlap->dirty[overlap->n_dirty++] = device;
+}
+
+/* ---- what runs where ---- */
+
+static inline pl_walker *walker_of(const pl_engine *engine, const pl_task *record, uint32_t member) {
+  return &engine->overlap->walkers[engine->graph->streams[pl_task_streams(engine, record)[member]].device];
+}
+
+static inline uint32_t device_of(const pl_engine *engine, const pl_walker *walker) {
+  return (uint32_t)(walker - engine->overlap->walkers);
+}
+
+static bool has_gradient(const pl_walker *walker) {
+  return walker->gradient[0] != PL_NONE || walker->gradient[1] != PL_NONE;
+}
+
+/* Which of the gradient streams; -1: another one. */
+static int gradient_stream(const pl_stream *stream) {
+  return stream->kind == PL_STREAM_GRADIENT ? 0 : stream->kind == PL_STREAM_EXPERT_GRADIENT ? 1 : -1;
+}
+
+static void note_work_start(pl_engine *engine, uint32_t task) {
+  const pl_task *record = &engine->tasks[task];
+  bool can_be_disturbed = false, is_disturbed = false;
+  for (uint32_t member = 0; member < record->n_streams; member++) {
+    const pl_walker *walker = walker_of(engine, record, member);
+    can_be_disturbed |= walker->acts || walker->contends;
+    is_disturbed |= has_gradient(walker) || walker->n_rivals > 0;
+  }
+  if (!can_be_disturbed) return;
+  for (uint32_t member = 0; member < record->n_streams; member++) {
+    pl_walker *walker = walker_of(engine, record, member);
+    walker->task = task;
+    walker->stream = pl_task_streams(engine, record)[member];
+    walker->walked = false;
+  }
+  if (is_disturbed) mark(engine->overlap, device_of(engine, walker_of(engine, record, 0)));
+}
+
+/* A transfer that starts or ends: those whose segments it contends with. */
+static void note_rival(pl_engine *engine, const pl_task *transfer, uint32_t change) {
+  const pl_graph *graph = engine->graph;
+  if (graph->rivals == NULL) return;
+  for (uint32_t at = graph->rival_offset[transfer->index]; at < graph->rival_offset[transfer->index + 1]; at++) {
+    pl_walker *walker = &engine->overlap->walkers[graph->rivals[at]];
+    walker->n_rivals += change;
+    if (walker->task != PL_NONE) mark(engine->overlap, graph->rivals[at]);
+  }
+}
+
+static void note_gradient_start(pl_overlap *overlap, uint32_t device, int which, uint32_t task) {
+  pl_walker *walker = &overlap->walkers[device];
+  walker->gradient[which] = task;
+  walker->slows[which] = false;
+  mark(overlap, device);
+}
+
+void pl_overlap_note_start(pl_engine *engine, uint32_t task, uint32_t network_slot) {
+  const pl_task *record = &engine->tasks[task];
+  const uint32_t *streams = pl_task_streams(engine, record);
+  pl_overlap *overlap = engine->overlap;
+  if (record->kind == PL_TASK_WORK && engine->graph->streams[streams[0]].kind == PL_STREAM_COMPUTE)
+    note_work_start(engine, task);
+  for (uint32_t member = 0; member < record->n_streams; member++) {
+    const pl_stream *stream = &engine->graph->streams[streams[member]];
+    int which = gradient_stream(stream);
+    if (which >= 0 && overlap->walkers[stream->device].acts) note_gradient_start(overlap, stream->device, which, task);
+  }
+  if (record->kind == PL_TASK_TRANSFER) note_rival(engine, record, 1);
+  if (record->kind == PL_TASK_TRANSFER && record->n_streams > 0)
+    overlap->transfers[streams[0]] = (pl_gradient_transfer){.task = task, .network_slot = network_slot, .speed = 1.0};
+}
+
+void pl_overlap_note_finish(pl_engine *engine, uint32_t task) {
+  const pl_task *record = &engine->tasks[task];
+  const uint32_t *streams = pl_task_streams(engine, record);
+  pl_overlap *overlap = engine->overlap;
+  if (record->kind == PL_TASK_TRANSFER) note_rival(engine, record, UINT32_MAX);
+  for (uint32_t member = 0; member < record->n_streams; member++) {
+    const pl_stream *stream = &engine->graph->streams[streams[member]];
+    pl_walker *walker = &overlap->walkers[stream->device];
+    int which = gradient_stream(stream);
+    if (stream->kind == PL_STREAM_COMPUTE && walker->task == task) {
+      walker->task = PL_NONE;
+      walker->walked = false;
+      if (has_gradient(walker)) mark(overlap, stream->device);
+    } else if (which >= 0 && walker->gradient[which] == task) {
+      walker->gradient[which] = PL_NONE;
+      mark(overlap, stream->device);
+    }
+  }
+}
+
+/* ---- walking ---- */
+
+static double ticks_left(double remaining) {
+  return remaining > 0 ? remaining : 0;
+}
+
+static pl_ticks date_after(pl_ticks now, double ticks) {
+  return ticks >= (double)PL_TICKS_MAX ? PL_TICKS_MAX : pl_later(now, (pl_ticks)llrint(ticks));
+}
+
+static void begin_part(pl_walker *walker, pl_ticks ticks, pl_ticks date) {
+  walker->part_start = walker->updated = date;
+  walker->part_finish = pl_later(date, ticks);
+  walker->remaining = (double)ticks;
+  walker->slowdown = 1.0;
+}
+
+/* The last member has got to a communication of a joint segment. */
+static void end_waiting(pl_engine *engine, const pl_task *record, pl_ticks ticks) {
+  pl_walker *first = walker_of(engine, record, 0);
+  for (uint32_t member = 0; member < record->n_streams; member++) {
+    pl_walker *walker = walker_of(engine, record, member);
+    engine->overlap->waiting[device_of(engine, walker)] += first->last_arrival - walker->part_start;
+    walker->waits = false;
+    begin_part(walker, ticks, first->last_arrival);
+  }
+  first->n_waiting = 0;
+}
+
+/* The member gets to its current part at `date`, and begins it at speed 1 unless others are to come. */
+static void enter_part(pl_engine *engine, const pl_task *record, pl_walker *walker, pl_ticks date) {
+  const pl_part *part = &engine->graph->parts[walker->part];
+  if (record->n_streams == 1 || part->computes) {
+    begin_part(walker, part->ticks, date);
+    return;
+  }
+  pl_walker *first = walker_of(engine, record, 0);
+  walker->waits = true;
+  walker->part_start = date;
+  walker->part_finish = PL_TICKS_NEVER;
+  if (first->n_waiting == 0 || date > first->last_arrival) first->last_arrival = date;
+  if (++first->n_waiting == record->n_streams) end_waiting(engine, record, part->ticks);
+}
+
+static void begin_walk(pl_engine *engine, uint32_t task) {
+  const pl_task *record = &engine->tasks[task];
+  const pl_segment *segment = &engine->graph->segments[record->index];
+  pl_ticks start = engine->start[task];
+  for (uint32_t member = 0; member < record->n_streams; member++) {
+    pl_walker *walker = walker_of(engine, record, member);
+    walker->walked = true;
+    walker->part = segment->first_part;
+    walker->end_part = segment->first_part + segment->n_parts;
+    walker->rest = segment->ticks - engine->graph->parts[walker->part].ticks;
+    walker->key = member == 0 ? pl_later(start, segment->ticks) : PL_TICKS_NEVER;
+    enter_part(engine, record, walker, start);
+  }
+}
+
+static void leave_part(pl_engine *engine, const pl_task *record, uint32_t member, const pl_walker *walker) {
+  const pl_part *part = &engine->graph->parts[walker->part];
+  if (engine->graph->segments[record->index].n_parts > 1)
+    engine->overlap->extra[(size_t)device_of(engine, walker) * PL_CATEGORY_COUNT + part->category] +=
+        walker->part_finish - walker->part_start - part->ticks;
+  if (engine->spans != NULL)
+    engine->spans[engine->n_spans++] = (pl_part_span){.task = walker->task,
+                                                      .part = walker->part,
+                                                      .member = member,
+                                                      .start = walker->part_start,
+                                                      .finish = walker->part_finish};
+}
+
+/* The first part from `part` on that has not ended after `ticks`, with the parts run one after the other at speed 1. */
+static uint32_t part_after(const uint64_t *elapsed, uint32_t part, uint32_t end, uint64_t ticks) {
+  uint64_t origin = elapsed[part];
+  uint32_t low = part, step = 1; /* all before `low` have ended */
+  while (low + step <= end && elapsed[low + step] - origin <= ticks) {
+    low += step;
+    step *= 2;
+  }
+  for (; step > 0; step /= 2)
+    if (low + step <= end && elapsed[low + step] - origin <= ticks) low += step;
+  return low;
+}
+
+static bool are_in_step(const pl_engine *engine, const pl_task *record) {
+  const pl_walker *first = walker_of(engine, record, 0);
+  for (uint32_t member = 1; member < record->n_streams; member++) {
+    const pl_walker *walker = walker_of(engine, record, member);
+    if (walker->part != first->part || walker->part_finish != first->part_finish) return false;
+  }
+  return true;
+}
+
+/* Leaves at once every part that has ended by `now` if all members are in step: behind the current part they run at
+ * speed 1 and nobody waits, so the sums of the ticks say where they are. Part by part this was a fifth of a sweep's
+ * time, as a segment has some hundred parts and every rival that comes or goes asks. (Timelines want every part.) */
+static void skip_parts(pl_engine *engine, const pl_task *record, pl_ticks now) {
+  const pl_walker *first = walker_of(engine, record, 0);
+  if (engine->spans != NULL || first->part == first->end_part || first->flows || first->part_finish > now ||
+      pl_later(first->part_finish, first->rest) == PL_TICKS_MAX || !are_in_step(engine, record))
+    return;
+  const uint64_t *elapsed = engine->overlap->elapsed;
+  uint32_t next = first->part + 1,
+           part = part_after(elapsed, next, first->end_part, (uint64_t)(now - first->part_finish));
+  pl_ticks date = first->part_finish + (pl_ticks)(elapsed[part] - elapsed[next]);
+  for (uint32_t member = 0; member < record->n_streams; member++) {
+    pl_walker *walker = walker_of(engine, record, member);
+    leave_part(engine, record, member, walker);
+    walker->part = part;
+    walker->rest -= (pl_ticks)(elapsed[part + (part < walker->end_part)] - elapsed[next]);
+    if (part < walker->end_part) begin_part(walker, engine->graph->parts[part].ticks, date);
+  }
+}
+
+/* Leaves every part that the member has ended by `now`. Whether there was one. */
+static bool walk_member(pl_engine *engine, const pl_task *record, uint32_t member, pl_ticks now) {
+  pl_walker *walker = walker_of(engine, record, member);
+  bool moved = false;
+  while (walker->part < walker->end_part && !walker->flows && walker->part_finish <= now) {
+    leave_part(engine, record, member, walker);
+    moved = true;
+    if (++walker->part == walker->end_part) break;
+    walker->rest -= engine->graph->parts[walker->part].ticks;
+    enter_part(engine, record, walker, walker->part_finish);
+  }
+  return moved;
+}
+
+/* All members, until none gets further. False: the segment is over. */
+static bool walk_to(pl_engine *engine, const pl_task *record, pl_ticks now) {
+  skip_parts(engine, record, now);
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (uint32_t member = 0; member < record->n_streams; member++)
+      moved |= walk_member(engine, record, member, now);
+    if (record->n_streams == 1) break;
+  }
+  const pl_walker *first = walker_of(engine, record, 0);
+  return first->part < first->end_part;
+}
+
+bool pl_overlap_is_over(pl_engine *engine, uint32_t task, pl_ticks now) {
+  const pl_task *record = &engine->tasks[task];
+  pl_walker *first = walker_of(engine, record, 0);
+  if (first->task != task || !first->walked) return true;
+  bool is_over = !walk_to(engine, record, now);
+  if (is_over && record->n_streams == 1) return true;
+  for (uint32_t member = 0; member < record->n_streams; member++) {
+    pl_walker *walker = walker_of(engine, record, member);
+    if (is_over) {
+      pl_engine_clear_timer(engine, walker->stream); /* of members that were at the end at this tick, too */
+    } else if (walker->key <= now) {
+      walker->key = PL_TICKS_NEVER; /* the event is used up */
+    }
+  }
+  if (!is_over) mark(engine->overlap, device_of(engine, first));
+  return is_over;
+}
+
+bool pl_overlap_flow_is_over(pl_engine *engine, uint32_t task, pl_ticks now) {
+  const pl_task *record = &engine->tasks[task];
+  pl_walker *first = walker_of(engine, record, 0);
+  PL_ASSERT(first->task == task && first->flows);
+  first->flows = false;
+  for (uint32_t member = 0; member < record->n_streams; member++)
+    walker_of(engine, record, member)->part_finish = now;
+  if (!walk_to(engine, record, now)) return true;
+  mark(engine->overlap, device_of(engine, first));
+  return false;
+}
+
+/* ---- when the tick is drained ---- */
+
+static void change_speed(pl_walker *walker, pl_ticks now, double slowdown) {
+  if (slowdown == walker->slowdown) return;
+  walker->remaining = ticks_left(walker->remaining - (double)(now - walker->updated) / walker->slowdown);
+  walker->updated = now;
+  walker->slowdown = slowdown;
+  walker->part_finish = date_after(now, walker->remaining * slowdown);
+}
+
+static void set_date(pl_engine *engine, pl_walker *walker, pl_ticks date) {
+  if (date == walker->key) return;
+  walker->key = date;
+  if (date == PL_TICKS_NEVER) {
+    pl_engine_clear_timer(engine, walker->stream);
+  } else {
+    pl_engine_set_member_timer(engine, walker->task, walker->stream, date);
+  }
+}
+
+/* The current part goes on on the network, and no timer is set for it. */
+static void begin_flow(pl_engine *engine, const pl_task *record, pl_ticks now) {
+  pl_walker *first = walker_of(engine, record, 0);
+  const pl_part *part = &engine->graph->parts[first->part];
+  first->flows = true;
+  for (uint32_t member = 0; member < record->n_streams; member++) {
+    pl_walker *walker = walker_of(engine, record, member);
+    set_date(engine, walker, PL_TICKS_NEVER);
+    walker->part_finish = PL_TICKS_NEVER;
+  }
+  engine->network->ops->resume(engine->network, now, first->task, part->spec, part->size_bytes, first->part_start);
+  engine->network_touched = true;
+}
+
+static void count_slowing_of(pl_engine *engine, pl_walker *walker, int which, bool computes) {
+  pl_overlap *overlap = engine->overlap;
+  uint32_t task = walker->gradient[which];
+  if (task == PL_NONE || engine->tasks[task].kind != PL_TASK_TRANSFER || computes == walker->slows[which]) return;
+  walker->slows[which] = computes;
+  pl_gradient_transfer *transfer = &overlap->transfers[*pl_task_streams(engine, &engine->tasks[task])];
+  transfer->n_slowing += computes ? 1u : UINT32_MAX;
+  if (transfer->changed) return;
+  transfer->changed = true;
+  overlap->changed[overlap->n_changed++] = task;
+}
+
+static void count_slowing(pl_engine *engine, uint32_t device, bool computes) {
+  for (int which = 0; which < PL_GRADIENT_STREAMS; which++)
+    count_slowing_of(engine, &engine->overlap->walkers[device], which, computes);
+}
+
+/* The end of the run of parts that nobody on the network can disturb. */
+static pl_ticks quiet_until(const pl_engine *engine, const pl_walker *walker) {
+  const pl_overlap *overlap = engine->overlap;
+  pl_ticks end = pl_later(walker->part_finish, walker->rest);
+  uint32_t next = walker->part + 1, transfer = overlap->next_transfer[next];
+  if (transfer >= walker->end_part) return end;
+  if (end == PL_TICKS_MAX) return walker->part_finish;
+  return walker->part_finish + (pl_ticks)(overlap->elapsed[transfer] - overlap->elapsed[next]);
+}
+
+/* What may happen to a segment before it is looked at again. */
+typedef struct outlook {
+  bool overlaps; /* gradients of a member are under way: every part may have another speed */
+  bool has_rivals;
+  bool together; /* all members are in the same part, and will be as long as nothing overlaps */
+} outlook;
+
+static outlook outlook_of(const pl_engine *engine, const pl_task *record) {
+  outlook found = {.has_rivals = walker_of(engine, record, 0)->n_rivals > 0};
+  for (uint32_t member = 0; member < record->n_streams; member++)
+    found.overlaps |= has_gradient(walker_of(engine, record, member));
+  return found;
+}
+
+/* Speed and date of one member, which is in a part. One event is enough for all members while they are together. */
+static void settle_member(pl_engine *engine, const pl_task *record, uint32_t member, const outlook *ahead,
+                          pl_ticks now) {
+  pl_walker *walker = walker_of(engine, record, member);
+  uint32_t device = device_of(engine, walker);
+  bool computes = engine->graph->parts[walker->part].computes, slows = has_gradient(walker) && computes;
+  change_speed(walker, now, slows ? 1 + engine->graph->devices[device].overlap_compute : 1.0);
+  pl_ticks date = walker->part_finish;
+  if (ahead->together)
+    date = ahead->has_rivals ? quiet_until(engine, walker) : pl_later(walker->part_finish, walker->rest);
+  bool is_told = member > 0 && (ahead->together || !computes); /* the event of the first member says it */
+  set_date(engine, walker, is_told ? PL_TICKS_NEVER : date);
+  count_slowing(engine, device, slows);
+}
+
+/* What runs on the compute stream of `device`: the work of this device and of those that it has a joint segment with.
+ */
+static void settle_work(pl_engine *engine, uint32_t task, pl_ticks now) {
+  const pl_task *record = &engine->tasks[task];
+  pl_walker *first = walker_of(engine, record, 0);
+  outlook ahead = outlook_of(engine, record);
+  if (!ahead.overlaps && !ahead.has_rivals && !first->walked) return;
+  if (!first->walked) begin_walk(engine, task);
+  walk_to(engine, record, now);
+  if (ahead.has_rivals && !first->flows && !first->waits && engine->graph->parts[first->part].transfers)
+    begin_flow(engine, record, now);
+  ahead.together = !ahead.overlaps && are_in_step(engine, record);
+  for (uint32_t member = 0; member < record->n_streams; member++) {
+    pl_walker *walker = walker_of(engine, record, member);
+    if (first->flows || walker->waits) {
+      set_date(engine, walker, PL_TICKS_NEVER);
+      count_slowing(engine, device_of(engine, walker), false);
+    } else {
+      settle_member(engine, record, member, &ahead, now);
+    }
+  }
+}
+
+/* The smallest speed over the members that compute. With one gamma for all, counting suffices; else every member is
+ * asked. */
+static double speed_of(const pl_engine *engine, const pl_gradient_transfer *transfer) {
+  if (transfer->n_slowing == 0) return 1.0;
+  if (engine->overlap->uniform) return engine->overlap->uniform_speed;
+  const pl_task *record = &engine->tasks[transfer->task];
+  double greatest = 0;
+  for (uint32_t member = 0; member < record->n_streams; member++) {
+    uint32_t stream = pl_task_streams(engine, record)[member];
+    uint32_t device = engine->graph->streams[stream].device;
+    const pl_walker *walker = &engine->overlap->walkers[device];
+    int which = walker->gradient[0] == transfer->task ? 0 : 1;
+    if (walker->gradient[which] != transfer->task || !walker->slows[which]) continue;
+    greatest = fmax(greatest, engine->graph->devices[device].overlap_communication);
+  }
+  return 1 / (1 + greatest);
+}
+
+static void settle_transfers(pl_engine *engine, pl_ticks now) {
+  pl_overlap *overlap = engine->overlap;
+  if (overlap->n_changed > 1) pl_sort_tasks(overlap->changed, overlap->n_changed);
+  for (uint32_t at = 0; at < overlap->n_changed; at++) {
+    pl_gradient_transfer *transfer =
+        &overlap->transfers[*pl_task_streams(engine, &engine->tasks[overlap->changed[at]])];
+    double speed = speed_of(engine, transfer);
+    transfer->changed = false;
+    if (speed == transfer->speed) continue;
+    transfer->speed = speed;
+    if (engine->is_native) {
+      engine->network->ops->set_speed(engine->network, now, transfer->network_slot, speed);
+      engine->network_touched = true;
+    } else {
+      engine->host.transfer_speed(engine->host_data, now, transfer->task, speed);
+    }
+  }
+  overlap->n_changed = 0;
+}
+
+void pl_overlap_settle(pl_engine *engine, pl_ticks now) {
+  pl_overlap *overlap = engine->overlap;
+  for (uint32_t at = 0; at < overlap->n_dirty; at++) {
+    uint32_t device = overlap->dirty[at];
+    overlap->walkers[device].dirty = false;
+    if (overlap->walkers[device].task == PL_NONE) {
+      count_slowing(engine, device, false);
+    } else {
+      settle_work(engine, overlap->walkers[device].task, now);
+    }
+  }
+  overlap->n_dirty = 0;
+  settle_transfers(engine, now);
+}

@@ -1,0 +1,195 @@
+/* The engine's own state, shared by its files and by nobody else: engine.c (the state machine and the native loop),
+ * engine_overlap.c (the overlap factor), engine_ready.c (ready streams), engine_spent.c (where the time went).
+ *
+ * What every task touches is in the graph's packed task record (48 bytes), pl_wait (8 bytes) and one start and one
+ * finish; all else is per stream or per device and stays in the first-level cache. Tasks under way have no record of
+ * their own: a stream runs one task at a time, so the slot of a task in the event heap is its first stream, and only
+ * tasks without a stream borrow one of the slots behind those.
+ */
+#ifndef PL_CORE_ENGINE_STATE_H
+#define PL_CORE_ENGINE_STATE_H
+
+#include "core/engine/engine.h"
+#include "core/engine/engine_watch.h"
+#include "core/engine/event_heap.h"
+
+/* What a task waits for. `last` is the predecessor that finished last so far, of several at one tick the one that
+ * explains best (engine.c). */
+typedef struct pl_wait {
+  uint32_t pending, last;
+} pl_wait;
+
+typedef struct pl_balance {
+  int64_t bytes, peak_bytes;
+} pl_balance;
+
+/* Gradients of all but experts, and of experts: they may travel at once. */
+enum { PL_GRADIENT_STREAMS = 2 };
+
+/* The compute stream of a device whose segments can be disturbed: by the overlap factor, while something runs on its
+ * gradient streams, or by rivals of the communication in its segments. While `walked` is false only `task`, `gradient`,
+ * `n_rivals` and the flags mean anything: nothing has been disturbed and no part looked at. */
+typedef struct pl_walker {
+  uint32_t task;                          /* work on the compute stream, PL_NONE = none */
+  uint32_t stream;                        /* the compute stream; holds while there is a task */
+  uint32_t gradient[PL_GRADIENT_STREAMS]; /* tasks on the gradient streams, PL_NONE = none */
+  uint32_t n_rivals;                      /* transfers under way that contend with the communication in its segments */
+  bool acts;                              /* a gamma of this device is above zero */
+  bool contends;                          /* segments of this device have communication with rivals */
+  bool flows;  /* the current part is on the network; said of the first member of a joint segment */
+  bool waits;  /* of a joint segment: has got to the current part, a communication that others have not */
+  bool walked; /* the fields below hold */
+  bool dirty;  /* in the list of devices to be looked at when the tick ends */
+  bool slows[PL_GRADIENT_STREAMS]; /* counted in n_slowing of the gradient transfer */
+  uint32_t part, end_part;
+  pl_ticks part_start, part_finish;
+  pl_ticks rest;    /* ticks of the parts behind the current one */
+  pl_ticks key;     /* date that the loop was told; PL_TICKS_NEVER = none */
+  pl_ticks updated; /* `remaining` holds as of this tick ... */
+  double remaining; /* ticks left at speed 1 */
+  double slowdown;  /* ... and shrinks by 1 / slowdown per tick from it */
+  /* Of the first member of a joint segment: how many wait for the others, and since when the last of them. */
+  uint32_t n_waiting;
+  pl_ticks last_arrival;
+} pl_walker;
+
+/* A transfer on gradient streams, by its first stream. */
+typedef struct pl_gradient_transfer {
+  uint32_t task;
+  uint32_t network_slot;
+  uint32_t n_slowing; /* members whose compute stream runs a computing part */
+  bool changed;       /* in the list of those whose speed is to be looked at */
+  double speed;
+} pl_gradient_transfer;
+
+typedef struct pl_overlap {
+  pl_walker *walkers;              /* per device */
+  pl_gradient_transfer *transfers; /* per stream */
+  uint32_t *dirty, n_dirty;        /* devices */
+  uint32_t *changed, n_changed;    /* tasks */
+  bool uniform;                    /* one overlap_communication for all devices */
+  double uniform_speed;
+  pl_ticks *extra;   /* [n_devices][PL_CATEGORY_COUNT]: actual minus nominal ticks of parts of many-part segments */
+  pl_ticks *waiting; /* [n_devices]: for other members of joint segments */
+  /* Per part of the graph, and one more: */
+  uint64_t *elapsed;       /* ticks of all parts before it, modulo 2^64 */
+  uint32_t *next_transfer; /* the first part from it on that rivals can send to the network */
+} pl_overlap;
+
+/* Tasks that are ready but whose streams are not all free, per stream in order of task id. A node is an entry of
+ * graph->task_streams. */
+typedef struct pl_ready_streams {
+  bool *busy;                       /* per stream */
+  uint32_t *head, *tail;            /* per stream */
+  uint32_t *next, *previous, *task; /* per node */
+  uint32_t *freed, n_freed;         /* streams freed since the last round */
+  bool *is_freed;
+  pl_event_heap cursors; /* per stream, ordered by task: what to look at in this round */
+  uint32_t *cursor;      /* per stream: node */
+} pl_ready_streams;
+
+struct pl_engine {
+  const pl_graph *graph;
+  const pl_task *tasks;
+  const uint32_t *successors;
+  pl_ticks *start, *finish;
+  pl_wait *wait;
+  pl_balance *balance;          /* per device */
+  uint32_t *ready, n_ready;     /* became ready in this round */
+  uint32_t *instant, n_instant; /* tasks of no duration that were started in this round */
+  uint32_t n_left;
+  bool sorts_ready; /* the order of starts inside a round can be seen */
+  bool is_native;
+  bool network_touched;
+  pl_event_heap heap; /* native loop only */
+  pl_network *network;
+  pl_ticks network_next;
+  uint32_t *free_slot, n_free_slots; /* for tasks without streams */
+  pl_overlap *overlap;               /* NULL: no gamma above zero and no rivals */
+  pl_ready_streams *streams;         /* NULL: in order */
+  pl_watch *watch;                   /* NULL: not told of lanes */
+  pl_part_span *spans;               /* NULL: not asked for */
+  uint32_t n_spans;
+  pl_leaps leaps;    /* over which the results are extended */
+  pl_ticks makespan; /* so far */
+  uint64_t n_events;
+  pl_engine_options options;
+  pl_engine_host host;
+  void *host_data;
+  pl_arena *arena;
+};
+
+static inline pl_ticks pl_later(pl_ticks now, pl_ticks ticks) {
+  return pl_ticks_sum(now, ticks);
+}
+
+static inline const uint32_t *pl_task_streams(const pl_engine *engine, const pl_task *task) {
+  return engine->graph->task_streams + task->first_stream;
+}
+
+/* Ascending; for the short lists of one tick. */
+void pl_sort_tasks(uint32_t *tasks, uint32_t count);
+
+/* Tells the loop when `task` (a work or a delay) is due. */
+void pl_engine_set_timer(pl_engine *engine, uint32_t task, pl_ticks finish);
+/* The same for the member of a joint segment that has `stream` (which of a foreign loop is the first: such a loop knows
+ * no joint segments). */
+void pl_engine_set_member_timer(pl_engine *engine, uint32_t task, uint32_t stream, pl_ticks finish);
+/* Forgets the date of the task on `stream`; native loop only. */
+void pl_engine_clear_timer(pl_engine *engine, uint32_t stream);
+/* A communication that no fused task can hide: one that is not on a feature stream. */
+static inline bool pl_engine_communicates(const pl_engine *engine, uint32_t task) {
+  const pl_task *record = &engine->tasks[task];
+  if (record->kind == PL_TASK_WORK || !pl_category_is_communication((pl_category)record->category)) return false;
+  if (record->n_streams == 0) return true;
+  return engine->graph->streams[engine->graph->task_streams[record->first_stream]].kind != PL_STREAM_FEATURE;
+}
+
+/* Starts `task` now: all that it waits for is there. Puts it into engine->instant when it takes no time. */
+void pl_engine_start_task(pl_engine *engine, uint32_t task, pl_ticks now);
+
+/* ---- engine_overlap.c; all but take need engine->overlap ---- */
+bool pl_overlap_take(pl_engine *engine);
+void pl_overlap_note_start(pl_engine *engine, uint32_t task, uint32_t network_slot);
+void pl_overlap_note_finish(pl_engine *engine, uint32_t task);
+/* An event of a work task is due. False: only a part of it has ended, and a further date follows when the tick ends. */
+bool pl_overlap_is_over(pl_engine *engine, uint32_t task, pl_ticks now);
+/* The network is through with the current part of a work task. False: as above. */
+bool pl_overlap_flow_is_over(pl_engine *engine, uint32_t task, pl_ticks now);
+/* All events of the tick are in: new speeds and new dates. */
+void pl_overlap_settle(pl_engine *engine, pl_ticks now);
+
+/* ---- engine_ready.c; all but take need engine->streams ---- */
+bool pl_ready_streams_take(pl_engine *engine);
+void pl_ready_streams_free(pl_engine *engine, uint32_t task);
+/* Starts what can be started of engine->ready (sorted) and of those that wait; empties engine->ready. */
+void pl_ready_streams_start(pl_engine *engine, pl_ticks now);
+
+/* ---- engine_watch.c; all but take need engine->watch ---- */
+bool pl_watch_take(pl_engine *engine);
+/* The tick is drained. */
+void pl_watch_look(pl_engine *engine, pl_ticks now);
+/* In engine_words.c. */
+void pl_watch_write_state(pl_engine *engine, pl_run_state *state);
+static inline void pl_watch_note_touched(pl_engine *engine, uint32_t task) {
+  engine->watch->touched[engine->watch->n_touched++] = task;
+}
+
+/* ---- engine_leap.c ---- */
+/* The run is over. Fills engine->leaps; false: it cannot be extended by engine->options.n_more periods. */
+bool pl_watch_leap(pl_engine *engine);
+/* The most that is held in the run as it is extended. */
+int64_t pl_watch_peak(const pl_engine *engine, uint32_t device);
+
+/* ---- engine_spent.c ---- */
+typedef struct pl_charges {
+  pl_charge *charges;
+  uint32_t n, capacity;
+} pl_charges;
+
+/* spent: [n_devices][PL_CATEGORY_COUNT] and idle: [n_devices], zeroed. False: no memory. `charges` NULL: not asked for.
+ */
+bool pl_engine_account(const pl_engine *engine, pl_ticks makespan, pl_ticks *spent, pl_ticks *idle,
+                       pl_charges *charges);
+
+#endif

@@ -1,0 +1,123 @@
+/* See core/system/partial_file.h. */
+#include "core/system/partial_file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char mark[] = ".partial-";
+enum { RANDOM_LETTERS = 6 };
+
+/* ---- left-overs ---- */
+
+/* Whether `name` is that of a file under construction for `base`; of process `wanted` (0 = of any). */
+static bool is_partial_of(const char *name, const char *base, long wanted) {
+  size_t length = strlen(base);
+  if (strncmp(name, base, length) != 0 || strncmp(name + length, mark, sizeof mark - 1) != 0) return false;
+  char *end;
+  long process = strtol(name + length + sizeof mark - 1, &end, 10);
+  return process > 0 && *end == '-' && strlen(end + 1) == RANDOM_LETTERS && (wanted == 0 || process == wanted);
+}
+
+/* Unless somebody holds it. The lock is kept until it is gone: who has just made it waits for that (see lock()). */
+static void remove_left_over(int folder, const char *name) {
+  int file = openat(folder, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (file < 0) return;
+  if (flock(file, LOCK_EX | LOCK_NB) == 0) unlinkat(folder, name, 0);
+  close(file);
+}
+
+static void remove_beside(const char *place, long process) {
+  const char *slash = strrchr(place, '/'), *base = slash != NULL ? slash + 1 : place;
+  char *folder = slash == NULL ? strdup(".") : strndup(place, slash == place ? 1 : (size_t)(slash - place));
+  DIR *stream = folder != NULL ? opendir(folder) : NULL;
+  free(folder);
+  if (stream == NULL) return;
+  for (const struct dirent *entry = readdir(stream); entry != NULL; entry = readdir(stream)) {
+    if (!is_partial_of(entry->d_name, base, process)) continue;
+    if (process != 0) {
+      unlinkat(dirfd(stream), entry->d_name, 0);
+    } else {
+      remove_left_over(dirfd(stream), entry->d_name);
+    }
+  }
+  closedir(stream);
+}
+
+void pl_partial_clean(const char *place) {
+  remove_beside(place, 0);
+}
+
+void pl_partial_remove_own(const char *place) {
+  remove_beside(place, (long)getpid());
+}
+
+/* ---- one's own ---- */
+
+/* mkstemp makes private files; a result has the rights that any new file has. */
+static int give_rights(int descriptor) {
+  mode_t mask = umask(0);
+  umask(mask);
+  return fchmod(descriptor, 0666 & ~mask) == 0 ? 0 : errno;
+}
+
+/* Locks the file; false if somebody took it for a left-over before that. A file system without locks has no left-overs
+ * either: nobody can tell them. */
+static bool lock(int descriptor) {
+  struct stat status;
+  flock(descriptor, LOCK_EX);
+  return fstat(descriptor, &status) != 0 || status.st_nlink > 0;
+}
+
+static int create(pl_partial_file *partial, const char *place) {
+  size_t bytes = strlen(place) + sizeof mark + 32;
+  partial->name = malloc(bytes);
+  if (partial->name == NULL) return ENOMEM;
+  do {
+    snprintf(partial->name, bytes, "%s%s%ld-XXXXXX", place, mark, (long)getpid());
+    partial->descriptor = mkostemp(partial->name, O_CLOEXEC);
+    if (partial->descriptor < 0) return errno;
+  } while (!lock(partial->descriptor) && close(partial->descriptor) == 0);
+  return give_rights(partial->descriptor);
+}
+
+int pl_partial_open(pl_partial_file *partial, const char *place) {
+  *partial = (pl_partial_file){.descriptor = -1};
+  pl_partial_clean(place);
+  int failed = create(partial, place);
+  if (failed == 0) return 0;
+  if (partial->descriptor >= 0) unlink(partial->name);
+  if (partial->descriptor >= 0) close(partial->descriptor);
+  free(partial->name);
+  *partial = (pl_partial_file){.descriptor = -1};
+  return failed;
+}
+
+void pl_partial_remove(pl_partial_file *partial) {
+  if (partial->name == NULL) return;
+  unlink(partial->name);
+  close(partial->descriptor);
+  free(partial->name);
+  *partial = (pl_partial_file){.descriptor = -1};
+}
+
+static int place_it(const char *name, const char *place, bool replace) {
+  if (!replace) {
+    if (link(name, place) == 0) return 0;
+    if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS) return errno; /* no links here */
+    if (access(place, F_OK) == 0) return EEXIST;
+  }
+  return rename(name, place) == 0 ? 0 : errno;
+}
+
+int pl_partial_publish(pl_partial_file *partial, const char *place, bool replace) {
+  int failed = place_it(partial->name, place, replace);
+  pl_partial_remove(partial); /* after rename() there is nothing left to remove */
+  return failed;
+}

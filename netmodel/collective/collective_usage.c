@@ -1,0 +1,203 @@
+/* From hops to links, and lists of steps.
+ *
+ * A hop is one member sending to the next: a point-to-point flow over the links of its route. Weights count crossings,
+ * so they are small integers and their sums are exact in double, whatever the order of addition: that is what lets a
+ * folded network equal the unfolded one bit for bit.
+ *
+ * Uses are appended and merged by sorting whenever the buffer is full. A hash table was the alternative; at the usual
+ * 10 to 100 uses per group sorting is as fast, needs no second structure, and leaves the result sorted by link as the
+ * interface promises. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "netmodel/collective/collective_internal.h"
+
+enum { LEAST_CAPACITY = 16 };
+static const double most_steps = 134217728.0; /* 2^27 */
+
+pl_code pl_usage_begin(pl_usage_builder *builder, const pl_cluster *cluster, uint32_t expected, pl_arena *arena,
+                       pl_error *error) {
+  *builder = (pl_usage_builder){.cluster = cluster, .arena = arena, .rate_cap_Bps = INFINITY};
+  builder->capacity = expected < LEAST_CAPACITY ? LEAST_CAPACITY : expected;
+  builder->uses = pl_arena_take(arena, builder->capacity * sizeof *builder->uses, _Alignof(pl_link_use));
+  return builder->uses != NULL ? PL_OK : pl_fail_memory(error, "the links of a collective");
+}
+
+static int by_link(const void *a, const void *b) {
+  uint32_t left = ((const pl_link_use *)a)->link, right = ((const pl_link_use *)b)->link;
+  return (left > right) - (left < right);
+}
+
+static void merge(pl_usage_builder *builder) {
+  pl_link_use *uses = builder->uses;
+  qsort(uses, builder->n_uses, sizeof *uses, by_link);
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < builder->n_uses; i++) {
+    if (kept > 0 && uses[kept - 1].link == uses[i].link) {
+      uses[kept - 1].weight += uses[i].weight;
+    } else {
+      uses[kept++] = uses[i];
+    }
+  }
+  builder->n_uses = kept;
+}
+
+static pl_code make_room(pl_usage_builder *builder, pl_error *error) {
+  merge(builder);
+  if (builder->n_uses <= builder->capacity / 2) return PL_OK;
+  pl_link_use *uses =
+      pl_arena_take(builder->arena, 2 * (size_t)builder->capacity * sizeof *uses, _Alignof(pl_link_use));
+  if (uses == NULL) return pl_fail_memory(error, "the links of a collective");
+  memcpy(uses, builder->uses, builder->n_uses * sizeof *uses);
+  builder->uses = uses;
+  builder->capacity *= 2;
+  return PL_OK;
+}
+
+static uint32_t crossings(const pl_route *route, uint32_t link) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < route->n_links; i++)
+    count += route->links[i] == link;
+  return count;
+}
+
+pl_code pl_usage_hop(pl_usage_builder *builder, uint32_t source, uint32_t destination, uint32_t times,
+                     pl_ticks *latency, pl_error *error) {
+  pl_route route;
+  PL_TRY(pl_cluster_route(builder->cluster, source, destination, &route, error));
+  if (route.latency > builder->slowest_hop) builder->slowest_hop = route.latency;
+  if (latency != NULL) *latency = route.latency;
+  for (uint32_t i = 0; i < route.n_links; i++) {
+    const pl_link *link = &builder->cluster->links[route.links[i]];
+    if (link->policy == PL_LINK_FATPIPE) {
+      double cap_Bps = link->capacity_Bps / crossings(&route, route.links[i]);
+      if (cap_Bps < builder->rate_cap_Bps) builder->rate_cap_Bps = cap_Bps;
+      continue;
+    }
+    if (builder->n_uses == builder->capacity) PL_TRY(make_room(builder, error));
+    builder->uses[builder->n_uses++] = (pl_link_use){.link = route.links[i], .weight = times};
+  }
+  return PL_OK;
+}
+
+pl_usage pl_usage_end(pl_usage_builder *builder) {
+  merge(builder);
+  pl_usage usage = {
+      .uses = builder->uses,
+      .n_uses = builder->n_uses,
+      .rate_cap_Bps = builder->rate_cap_Bps,
+      .rate_Bps = builder->rate_cap_Bps,
+      .slowest_hop = builder->slowest_hop,
+  };
+  for (uint32_t i = 0; i < usage.n_uses; i++) {
+    double rate_Bps = builder->cluster->links[usage.uses[i].link].capacity_Bps / usage.uses[i].weight;
+    if (rate_Bps < usage.rate_Bps) usage.rate_Bps = rate_Bps;
+  }
+  return usage;
+}
+
+typedef struct keyed_hop {
+  uint64_t key;
+  uint32_t position;
+} keyed_hop;
+
+static int by_key(const void *a, const void *b) {
+  const keyed_hop *left = a, *right = b;
+  if (left->key != right->key) return left->key < right->key ? -1 : 1;
+  return (left->position > right->position) - (left->position < right->position);
+}
+
+pl_code pl_usage_of_hops(const pl_cluster *cluster, const uint64_t *keys, uint32_t n, pl_arena *arena,
+                         pl_ticks *latency, pl_usage *usage, pl_error *error) {
+  keyed_hop *hops = PL_TAKE(arena, keyed_hop, n);
+  if (hops == NULL) return pl_fail_memory(error, "the hops of a collective");
+  for (uint32_t i = 0; i < n; i++)
+    hops[i] = (keyed_hop){.key = keys[i], .position = i};
+  qsort(hops, n, sizeof *hops, by_key);
+  pl_usage_builder builder;
+  PL_TRY(pl_usage_begin(&builder, cluster, 2 * n, arena, error));
+  for (uint32_t i = 0; i < n;) {
+    uint32_t end = i;
+    while (end < n && hops[end].key == hops[i].key)
+      end++;
+    pl_ticks hop_latency;
+    PL_TRY(pl_usage_hop(&builder, (uint32_t)(hops[i].key >> 32), (uint32_t)hops[i].key, end - i, &hop_latency, error));
+    for (; i < end; i++)
+      latency[hops[i].position] = hop_latency;
+  }
+  *usage = pl_usage_end(&builder);
+  return PL_OK;
+}
+
+/* ---- steps ---- */
+
+pl_code pl_steps_begin(pl_step_builder *builder, double expected_steps, pl_arena *arena, pl_error *error) {
+  *builder = (pl_step_builder){.arena = arena};
+  if (!(expected_steps <= most_steps))
+    return pl_fail(
+        error, PL_UNSUPPORTED,
+        "a chunked collective of %.0f steps is beyond the limit of %.0f; use fluid collectives or fewer chunks",
+        expected_steps, most_steps);
+  builder->step_capacity = (uint32_t)expected_steps + LEAST_CAPACITY;
+  builder->dependency_capacity = 2 * builder->step_capacity;
+  builder->steps = pl_arena_take(arena, builder->step_capacity * sizeof *builder->steps, _Alignof(pl_collective_step));
+  builder->dependencies = pl_arena_take(arena, builder->dependency_capacity * sizeof(uint32_t), _Alignof(uint32_t));
+  if (builder->steps == NULL || builder->dependencies == NULL)
+    return pl_fail_memory(error, "the steps of a chunked collective");
+  return PL_OK;
+}
+
+static void *doubled(pl_arena *arena, const void *old, uint32_t *capacity, size_t size, size_t align) {
+  void *memory = pl_arena_take(arena, 2 * (size_t)*capacity * size, align);
+  if (memory == NULL) return NULL;
+  memcpy(memory, old, *capacity * size);
+  *capacity *= 2;
+  return memory;
+}
+
+pl_code pl_steps_single(pl_step_builder *builder, uint32_t source, uint32_t destination, double size_bytes,
+                        pl_ticks latency, pl_error *error) {
+  if (builder->n_steps == builder->step_capacity) {
+    void *memory = doubled(builder->arena, builder->steps, &builder->step_capacity, sizeof *builder->steps,
+                           _Alignof(pl_collective_step));
+    if (memory == NULL) return pl_fail_memory(error, "the steps of a chunked collective");
+    builder->steps = memory;
+  }
+  builder->steps[builder->n_steps++] = (pl_collective_step){.source = source,
+                                                            .destination = destination,
+                                                            .size_bytes = size_bytes,
+                                                            .latency = latency,
+                                                            .first_dependency = builder->n_dependencies};
+  return PL_OK;
+}
+
+pl_code pl_steps_latency(pl_step_builder *builder, uint32_t source, uint32_t destination, pl_ticks latency,
+                         pl_error *error) {
+  builder->latency = latency;
+  return pl_steps_single(builder, source, destination, 0, builder->latency_with_bytes ? 0 : latency, error);
+}
+
+pl_code pl_steps_bytes(pl_step_builder *builder, double size_bytes, uint32_t previous, uint32_t *step,
+                       pl_error *error) {
+  uint32_t latency = builder->n_steps - 1, source = builder->steps[latency].source;
+  uint32_t destination = builder->steps[latency].destination;
+  pl_ticks with_bytes = builder->latency_with_bytes ? builder->latency : 0;
+  PL_TRY(pl_steps_single(builder, source, destination, size_bytes, with_bytes, error));
+  if (step != NULL) *step = latency + 1;
+  PL_TRY(pl_steps_after(builder, latency, error));
+  return pl_steps_after(builder, previous, error);
+}
+
+pl_code pl_steps_after(pl_step_builder *builder, uint32_t step, pl_error *error) {
+  if (step == PL_NONE) return PL_OK;
+  if (builder->n_dependencies == builder->dependency_capacity) {
+    void *memory = doubled(builder->arena, builder->dependencies, &builder->dependency_capacity, sizeof(uint32_t),
+                           _Alignof(uint32_t));
+    if (memory == NULL) return pl_fail_memory(error, "the steps of a chunked collective");
+    builder->dependencies = memory;
+  }
+  PL_DEBUG_ASSERT(step + 1 < builder->n_steps);
+  builder->dependencies[builder->n_dependencies++] = step;
+  builder->steps[builder->n_steps - 1].n_dependencies++;
+  return PL_OK;
+}

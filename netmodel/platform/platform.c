@@ -1,0 +1,490 @@
+/* See netmodel/platform/platform.h. The order of a load: read the file, scan it (platform_scan.h) into a tree of zones
+ * (zone_tree.h), load the profiles it names, and only if the tree does not understand the file hand it to SimGrid:
+ * nearly every mistake is found before SimGrid, which can load once per process at a time, is touched. */
+#include "netmodel/platform/platform.h"
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/digest.h"
+#include "netmodel/device/device_profile.h"
+#include "netmodel/platform/link_kind.h"
+#include "netmodel/platform/platform_copy.h"
+#include "netmodel/platform/platform_scan.h"
+#include "netmodel/platform/route_cache.h"
+#include "netmodel/platform/zone_tree.h"
+#include "netmodel/simgrid/simgrid_shim.h"
+
+/* Apart from the platform, which is const once it is loaded. */
+typedef struct simgrid_side {
+  pthread_mutex_t mutex;
+  pl_shim *shim; /* NULL until SimGrid is needed */
+} simgrid_side;
+
+struct pl_platform {
+  pl_arena arena;           /* every array and string of the cluster */
+  const pl_zone_tree *tree; /* NULL: SimGrid has the parts and routes */
+  simgrid_side *simgrid;
+  pl_shim_parts parts;
+  uint64_t text_digest;
+  pl_platform_scan scan;   /* sorted by host */
+  const uint32_t *host_of; /* device -> host of the shim */
+  const pl_platform_zone *zones;
+  uint32_t n_zones;
+  const uint32_t *link_zones; /* link -> zone */
+  const pl_platform_socket *sockets;
+  uint32_t n_sockets;
+  pl_route_cache *routes;
+  pl_cluster cluster;
+};
+
+enum { FILE_BYTES_MAX = 1 << 30 };
+
+typedef struct platform_text {
+  char *text;
+  size_t size;
+} platform_text;
+
+/* ---- the file ---- */
+
+static pl_code read_stream(FILE *stream, const char *path, char **text, size_t *size, pl_error *error) {
+  struct stat status;
+  if (fstat(fileno(stream), &status) != 0) return pl_fail(error, PL_BAD_INPUT, "%s: %s", path, strerror(errno));
+  if (!S_ISREG(status.st_mode))
+    return pl_fail(error, PL_BAD_INPUT, "%s: %s", path,
+                   S_ISDIR(status.st_mode) ? "is a directory" : "is not a regular file");
+  if (status.st_size > FILE_BYTES_MAX) return pl_fail(error, PL_BAD_INPUT, "%s: has more than 1 GiB", path);
+  size_t expected = (size_t)status.st_size;
+  *text = malloc(expected + 1);
+  if (*text == NULL) return pl_fail_memory(error, "the platform file");
+  *size = fread(*text, 1, expected, stream);
+  if (ferror(stream) || *size != expected) return pl_fail(error, PL_IO, "%s: cannot be read to its end", path);
+  return PL_OK;
+}
+
+/* The caller frees *text. */
+static pl_code read_file(const char *path, char **text, size_t *size, pl_error *error) {
+  *text = NULL;
+  FILE *stream = fopen(path, "rb");
+  if (stream == NULL) return pl_fail(error, PL_BAD_INPUT, "%s: %s", path, strerror(errno));
+  pl_code code = read_stream(stream, path, text, size, error);
+  fclose(stream);
+  return code;
+}
+
+/* *tree: NULL if it does not understand the file, or by_simgrid. */
+static pl_code scan_text(pl_platform *platform, const char *path, const platform_text *file, bool by_simgrid,
+                         pl_zone_tree **tree, pl_error *error) {
+  *tree = by_simgrid ? NULL : pl_zone_tree_take(&platform->arena);
+  if (!by_simgrid && *tree == NULL) return pl_fail_memory(error, "the platform");
+  const pl_platform_sink sink = by_simgrid ? (pl_platform_sink){0} : pl_zone_tree_sink(*tree);
+  PL_TRY(pl_platform_scan_text(path, file->text, file->size, by_simgrid ? NULL : &sink, &platform->arena,
+                               &platform->scan, error));
+  platform->text_digest = pl_hash_bytes(file->text, file->size, 0);
+  if (platform->scan.n_devices > 0) return PL_OK;
+  return pl_fail(error, PL_BAD_INPUT,
+                 "%s: no GPU in it: mark each <host> that is one with <prop id=\"device\" value=\"PROFILE\"/>", path);
+}
+
+/* ---- profiles ---- */
+
+static pl_code load_profile(const char *platform_path, const pl_profile_folders *folders,
+                            const pl_scanned_device *device, pl_arena *arena, pl_device_profile *profile,
+                            pl_error *error) {
+  const char *path = pl_profile_folders_find(folders, device->type, arena);
+  if (path == NULL) {
+    const char *known = pl_profile_folders_list(folders, arena);
+    return pl_fail(error, PL_BAD_INPUT, "%s:%u: unknown device '%s'; known are: %s", platform_path, device->line,
+                   device->type, known != NULL ? known : "?");
+  }
+  PL_TRY(pl_device_profile_load(path, arena, profile, error));
+  if (strcmp(profile->name, device->type) == 0) return PL_OK;
+  return pl_fail(error, PL_BAD_INPUT, "%s: names itself '%s', but the file's name says '%s'", path, profile->name,
+                 device->type);
+}
+
+static uint32_t find_profile(const pl_device_profile *profiles, uint32_t n, const char *type) {
+  for (uint32_t i = 0; i < n; i++)
+    if (strcmp(profiles[i].name, type) == 0) return i;
+  return PL_NONE;
+}
+
+/* One profile per type, in order of first appearance in the file. */
+static pl_code load_profiles(pl_platform *platform, const char *path, const char *profile_folder, pl_digest *digest,
+                             pl_error *error) {
+  enum { TYPES_MAX = 64 };
+  pl_profile_folders folders;
+  pl_device_profile *profiles = PL_TAKE(&platform->arena, pl_device_profile, TYPES_MAX);
+  if (profiles == NULL) return pl_fail_memory(error, "device profiles");
+  PL_TRY(pl_profile_folders_take(profile_folder, path, &platform->arena, &folders, error));
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < platform->scan.n_devices; i++) {
+    const pl_scanned_device *device = &platform->scan.devices[i];
+    if (find_profile(profiles, n, device->type) != PL_NONE) continue;
+    if (n == TYPES_MAX)
+      return pl_fail(error, PL_UNSUPPORTED, "%s:%u: more than %d types of device", path, device->line, TYPES_MAX);
+    PL_TRY(load_profile(path, &folders, device, &platform->arena, &profiles[n], error));
+    pl_digest_u64(digest, profiles[n].digest);
+    n++;
+  }
+  platform->cluster.profiles = profiles;
+  platform->cluster.n_profiles = n;
+  return PL_OK;
+}
+
+/* ---- SimGrid ---- */
+
+static pl_code from_shim(pl_shim_status status, const char *message, pl_error *error) {
+  switch (status) {
+  case PL_SHIM_OK:
+    return PL_OK;
+  case PL_SHIM_NO_MEMORY:
+    return pl_fail_memory(error, "the platform in SimGrid");
+  case PL_SHIM_BUSY:
+    return pl_fail(error, PL_UNSUPPORTED, "%s", message);
+  case PL_SHIM_TOO_SMALL:
+    return pl_fail(error, PL_UNSUPPORTED, "a route crosses more than %d links", PL_ROUTE_LINKS_MAX);
+  case PL_SHIM_REFUSED:
+    break;
+  }
+  return pl_fail(error, PL_BAD_INPUT, "%s", message);
+}
+
+static pl_code load_simgrid(const char *path, const platform_text *file, pl_shim **shim, pl_error *error) {
+  char message[PL_ERROR_MESSAGE_BYTES] = "", copy_path[PL_COPY_PATH_BYTES];
+  pl_arena scratch;
+  int copy;
+  pl_arena_init(&scratch, 0);
+  pl_code code = pl_platform_copy_open(path, file->text, file->size, &scratch, &copy, copy_path, error);
+  pl_arena_release(&scratch);
+  PL_TRY(code);
+  pl_shim_status status = pl_shim_load(copy_path, path, shim, message, sizeof message);
+  close(copy);
+  return from_shim(status, message, error);
+}
+
+/* ---- the arrays ---- */
+
+/* The links that SimGrid makes for <cluster topology="FAT_TREE"> cannot carry properties: link_from_A_B_N_UP and _DOWN.
+ */
+static pl_link_kind kind_of(const pl_shim_link *link) {
+  pl_link_kind kind = PL_LINK_OTHER;
+  if (link->kind != NULL)
+    pl_link_kind_from_name(link->kind, &kind);
+  else if (strncmp(link->name, "link_from_", 10) == 0)
+    kind = PL_LINK_FABRIC;
+  return kind;
+}
+
+static pl_code convert_link(pl_platform *platform, const char *path, uint32_t index, pl_link *link, uint32_t *zone,
+                            pl_error *error) {
+  const pl_shim_link given = platform->parts.links[index];
+  *zone = given.zone;
+  if (!given.is_shareable)
+    return pl_fail(error, PL_UNSUPPORTED, "%s: link '%s' is neither SHARED, SPLITDUPLEX nor FATPIPE", path, given.name);
+  if (!(given.bandwidth_Bps > 0) || !isfinite(given.bandwidth_Bps))
+    return pl_fail(error, PL_BAD_INPUT, "%s: link '%s' has a bandwidth of %g B/s: it must be finite and more than zero",
+                   path, given.name, given.bandwidth_Bps);
+  if (!(given.latency_s >= 0) || given.latency_s > 1e6)
+    return pl_fail(error, PL_BAD_INPUT, "%s: link '%s' has a latency of %g s: it must be from 0 to 1e6 s", path,
+                   given.name, given.latency_s);
+  pl_link_kind kind = kind_of(&given);
+  *link = (pl_link){.name = pl_arena_strdup(&platform->arena, given.name),
+                    .capacity_Bps = given.bandwidth_Bps,
+                    .latency = pl_ticks_from_s(given.latency_s),
+                    .policy = given.is_fatpipe ? PL_LINK_FATPIPE : PL_LINK_SHARED,
+                    .kind = (uint8_t)kind};
+  return link->name != NULL ? PL_OK : pl_fail_memory(error, "the links of the platform");
+}
+
+static pl_code convert_links(pl_platform *platform, const char *path, pl_error *error) {
+  uint32_t n = platform->parts.n_links;
+  pl_link *links = PL_TAKE(&platform->arena, pl_link, n);
+  uint32_t *zones = PL_TAKE(&platform->arena, uint32_t, n);
+  if (links == NULL || zones == NULL) return pl_fail_memory(error, "the links of the platform");
+  for (uint32_t i = 0; i < n; i++)
+    PL_TRY(convert_link(platform, path, i, &links[i], &zones[i], error));
+  platform->link_zones = zones;
+  platform->cluster.links = links;
+  platform->cluster.n_links = n;
+  return PL_OK;
+}
+
+/* Devices in each zone. */
+static uint32_t *count_devices(pl_platform *platform) {
+  uint32_t *counts = PL_TAKE(&platform->arena, uint32_t, platform->parts.n_zones);
+  for (uint32_t i = 0; counts != NULL && i < platform->parts.n_hosts; i++) {
+    const pl_shim_host host = platform->parts.hosts[i];
+    counts[host.zone] += host.device != NULL;
+  }
+  return counts;
+}
+
+/* The zones that have devices become the nodes, in file order. */
+static pl_code make_nodes(pl_platform *platform, pl_error *error) {
+  uint32_t n_zones = platform->parts.n_zones, n_nodes = 0, first = 0;
+  const uint32_t *counts = count_devices(platform);
+  pl_platform_zone *zones = PL_TAKE(&platform->arena, pl_platform_zone, n_zones);
+  pl_node_info *nodes = PL_TAKE(&platform->arena, pl_node_info, n_zones);
+  if (counts == NULL || zones == NULL || nodes == NULL) return pl_fail_memory(error, "the nodes of the platform");
+  for (uint32_t z = 0; z < n_zones; z++) {
+    const pl_shim_zone zone = platform->parts.zones[z];
+    zones[z] = (pl_platform_zone){
+        .name = pl_arena_strdup(&platform->arena, zone.name), .parent = zone.parent, .node = PL_NONE};
+    if (counts[z] == 0) continue;
+    zones[z].node = n_nodes;
+    nodes[n_nodes++] = (pl_node_info){.name = zones[z].name, .first_device = first};
+    first += counts[z];
+  }
+  platform->zones = zones;
+  platform->n_zones = n_zones;
+  platform->cluster.nodes = nodes;
+  platform->cluster.n_nodes = n_nodes;
+  platform->cluster.n_devices = first;
+  return platform->arena.failed ? pl_fail_memory(error, "the nodes of the platform") : PL_OK;
+}
+
+/* Devices node by node, inside a node in file order. */
+static pl_code place_devices(pl_platform *platform, pl_error *error) {
+  pl_cluster *cluster = &platform->cluster;
+  pl_device *devices = PL_TAKE(&platform->arena, pl_device, cluster->n_devices);
+  uint32_t *host_of = PL_TAKE(&platform->arena, uint32_t, cluster->n_devices);
+  if (devices == NULL || host_of == NULL) return pl_fail_memory(error, "the devices of the platform");
+  pl_node_info *nodes = (pl_node_info *)cluster->nodes; /* ours until the load is over */
+  for (uint32_t i = 0; i < platform->parts.n_hosts; i++) {
+    const pl_shim_host host = platform->parts.hosts[i];
+    if (host.device == NULL) continue;
+    uint32_t node = platform->zones[host.zone].node, local = nodes[node].n_devices++;
+    uint32_t device = nodes[node].first_device + local;
+    host_of[device] = i;
+    devices[device] = (pl_device){.name = pl_arena_strdup(&platform->arena, host.name),
+                                  .node = node,
+                                  .profile = find_profile(cluster->profiles, cluster->n_profiles, host.device),
+                                  .local_index = local};
+    if (devices[device].profile == PL_NONE)
+      return pl_fail(error, PL_BAD_INPUT, "%s: the file changed while it was being read", cluster->path);
+  }
+  cluster->devices = devices;
+  platform->host_of = host_of;
+  return platform->arena.failed ? pl_fail_memory(error, "the devices of the platform") : PL_OK;
+}
+
+static bool is_socket(const pl_shim_host *host) {
+  return host->device == NULL && host->cpu != NULL;
+}
+
+static uint32_t count_sockets(const pl_platform *platform) {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < platform->parts.n_hosts; i++) {
+    const pl_shim_host host = platform->parts.hosts[i];
+    n += is_socket(&host);
+  }
+  return n;
+}
+
+static pl_code list_sockets(pl_platform *platform, pl_error *error) {
+  pl_platform_socket *sockets = PL_TAKE(&platform->arena, pl_platform_socket, count_sockets(platform));
+  if (sockets == NULL) return pl_fail_memory(error, "the CPU sockets of the platform");
+  for (uint32_t i = 0; i < platform->parts.n_hosts; i++) {
+    const pl_shim_host host = platform->parts.hosts[i];
+    if (!is_socket(&host)) continue;
+    sockets[platform->n_sockets++] = (pl_platform_socket){.name = pl_arena_strdup(&platform->arena, host.name),
+                                                          .cpu = pl_arena_strdup(&platform->arena, host.cpu),
+                                                          .zone = host.zone,
+                                                          .n_cores = host.n_cores,
+                                                          .host = i};
+  }
+  platform->sockets = sockets;
+  return platform->arena.failed ? pl_fail_memory(error, "the CPU sockets of the platform") : PL_OK;
+}
+
+static pl_code make_cluster(pl_platform *platform, const char *path, pl_error *error) {
+  PL_TRY(convert_links(platform, path, error));
+  PL_TRY(make_nodes(platform, error));
+  PL_TRY(place_devices(platform, error));
+  return list_sockets(platform, error);
+}
+
+/* ---- routes ---- */
+
+/* "name (file:line)", or the name alone for hosts of a <cluster>. */
+static void describe_device(const pl_platform *platform, uint32_t device, char text[256]) {
+  const char *name = platform->cluster.devices[device].name;
+  uint32_t line = pl_platform_scan_line(&platform->scan, name);
+  if (line > 0)
+    snprintf(text, 256, "'%.60s' (%.160s:%u)", name, platform->cluster.path, line);
+  else
+    snprintf(text, 256, "'%.60s'", name);
+}
+
+static pl_code fail_route(const pl_platform *platform, uint32_t source, uint32_t destination, const char *why,
+                          pl_error *error) {
+  char from[256], to[256];
+  describe_device(platform, source, from);
+  describe_device(platform, destination, to);
+  return pl_fail(error, PL_BAD_INPUT, "%s: no route from GPU %s to GPU %s%s%s; add a <route> or <zoneRoute>",
+                 platform->cluster.path, from, to, why[0] != '\0' ? ": " : "", why);
+}
+
+static pl_shim_status find_route(const pl_platform *platform, uint32_t source_host, uint32_t destination_host,
+                                 uint32_t *links, uint32_t *n_links, char message[256]) {
+  message[0] = '\0';
+  if (platform->tree != NULL)
+    return pl_zone_tree_route(platform->tree, source_host, destination_host, links, PL_ROUTE_LINKS_MAX, n_links,
+                              message, 256);
+  return pl_shim_route(platform->simgrid->shim, source_host, destination_host, links, PL_ROUTE_LINKS_MAX, n_links,
+                       message, 256);
+}
+
+static pl_code resolve_route(void *context, uint32_t source, uint32_t destination, uint32_t *links, uint32_t *n_links,
+                             pl_error *error) {
+  const pl_platform *platform = context;
+  char message[256];
+  pl_shim_status status =
+      find_route(platform, platform->host_of[source], platform->host_of[destination], links, n_links, message);
+  if (status == PL_SHIM_REFUSED) return fail_route(platform, source, destination, message, error);
+  PL_TRY(from_shim(status, message, error));
+  return *n_links > 0 ? PL_OK : fail_route(platform, source, destination, "", error);
+}
+
+pl_code pl_platform_socket_route(const pl_platform *platform, uint32_t device, uint32_t socket, uint32_t *links,
+                                 uint32_t *n_links, pl_error *error) {
+  char message[256];
+  pl_shim_status status =
+      find_route(platform, platform->host_of[device], platform->sockets[socket].host, links, n_links, message);
+  if (status != PL_SHIM_REFUSED) return from_shim(status, message, error);
+  *n_links = 0;
+  return PL_OK;
+}
+
+/* ---- the whole ---- */
+
+static pl_code take_parts(pl_platform *platform, const char *path, const platform_text *file, pl_zone_tree *tree,
+                          pl_error *error) {
+  if (tree != NULL && pl_zone_tree_finish(tree) == NULL) {
+    platform->tree = tree;
+    pl_zone_tree_parts(tree, &platform->parts);
+    return PL_OK;
+  }
+  if (platform->arena.failed) return pl_fail_memory(error, "the platform");
+  PL_TRY(load_simgrid(path, file, &platform->simgrid->shim, error));
+  pl_shim_get_parts(platform->simgrid->shim, &platform->parts);
+  return PL_OK;
+}
+
+static pl_code load_text(pl_platform *platform, const char *path, const platform_text *file, const char *profile_folder,
+                         bool by_simgrid, pl_error *error) {
+  pl_digest digest;
+  pl_zone_tree *tree;
+  pl_digest_init(&digest);
+  pl_digest_bytes(&digest, file->text, file->size);
+  platform->cluster.path = pl_arena_strdup(&platform->arena, path);
+  if (platform->cluster.path == NULL) return pl_fail_memory(error, "the platform");
+  PL_TRY(scan_text(platform, path, file, by_simgrid, &tree, error));
+  PL_TRY(load_profiles(platform, path, profile_folder, &digest, error));
+  PL_TRY(take_parts(platform, path, file, tree, error));
+  PL_TRY(make_cluster(platform, path, error));
+  pl_platform_scan_sort(&platform->scan, &platform->arena);
+  pl_cluster *cluster = &platform->cluster;
+  platform->routes = pl_route_cache_create(resolve_route, platform, cluster->links, cluster->n_devices);
+  if (platform->routes == NULL || platform->arena.failed) return pl_fail_memory(error, "the platform");
+  cluster->digest = digest.value;
+  cluster->route = pl_route_cache_get;
+  cluster->routes = platform->routes;
+  return PL_OK;
+}
+
+static pl_code load(pl_platform *platform, const char *path, const char *profile_folder, bool by_simgrid,
+                    pl_error *error) {
+  platform_text file;
+  pl_code code = read_file(path, &file.text, &file.size, error);
+  if (code == PL_OK) code = load_text(platform, path, &file, profile_folder, by_simgrid, error);
+  free(file.text);
+  return code;
+}
+
+static pl_code load_by(const char *path, const char *profile_folder, bool by_simgrid, pl_platform **platform,
+                       pl_error *error) {
+  *platform = NULL;
+  pl_platform *made = calloc(1, sizeof *made);
+  simgrid_side *side = calloc(1, sizeof *side);
+  if (made == NULL || side == NULL) {
+    free(made);
+    free(side);
+    return pl_fail_memory(error, "the platform");
+  }
+  pthread_mutex_init(&side->mutex, NULL);
+  made->simgrid = side;
+  pl_arena_init(&made->arena, 0);
+  pl_code code = load(made, path, profile_folder, by_simgrid, error);
+  if (code == PL_OK)
+    *platform = made;
+  else
+    pl_platform_destroy(made);
+  return code;
+}
+
+pl_code pl_platform_load(const char *path, const char *profile_folder, pl_platform **platform, pl_error *error) {
+  return load_by(path, profile_folder, false, platform, error);
+}
+
+pl_code pl_platform_load_by_simgrid(const char *path, const char *profile_folder, pl_platform **platform,
+                                    pl_error *error) {
+  return load_by(path, profile_folder, true, platform, error);
+}
+
+static pl_code load_side(const pl_platform *platform, pl_error *error) {
+  const char *path = platform->cluster.path;
+  platform_text file;
+  pl_code code = read_file(path, &file.text, &file.size, error);
+  if (code == PL_OK && pl_hash_bytes(file.text, file.size, 0) != platform->text_digest)
+    code = pl_fail(error, PL_BAD_INPUT, "%s: has changed since it was read", path);
+  if (code == PL_OK) code = load_simgrid(path, &file, &platform->simgrid->shim, error);
+  free(file.text);
+  return code;
+}
+
+pl_code pl_platform_need_simgrid(const pl_platform *platform, pl_error *error) {
+  pthread_mutex_lock(&platform->simgrid->mutex);
+  pl_code code = platform->simgrid->shim == NULL ? load_side(platform, error) : PL_OK;
+  pthread_mutex_unlock(&platform->simgrid->mutex);
+  return code;
+}
+
+bool pl_platform_is_from_simgrid(const pl_platform *platform) {
+  return platform->tree == NULL;
+}
+
+void pl_platform_destroy(pl_platform *platform) {
+  if (platform == NULL) return;
+  pl_route_cache_destroy(platform->routes);
+  pl_shim_destroy(platform->simgrid->shim);
+  pthread_mutex_destroy(&platform->simgrid->mutex);
+  free(platform->simgrid);
+  pl_arena_release(&platform->arena);
+  free(platform);
+}
+
+const pl_cluster *pl_platform_cluster(const pl_platform *platform) {
+  return &platform->cluster;
+}
+
+const pl_platform_socket *pl_platform_sockets(const pl_platform *platform, uint32_t *n_sockets) {
+  *n_sockets = platform->n_sockets;
+  return platform->sockets;
+}
+
+const pl_platform_zone *pl_platform_zones(const pl_platform *platform, uint32_t *n_zones) {
+  *n_zones = platform->n_zones;
+  return platform->zones;
+}
+
+const uint32_t *pl_platform_link_zones(const pl_platform *platform) {
+  return platform->link_zones;
+}

@@ -1,0 +1,424 @@
+/* See netmodel/platform/zone_tree.h. What SimGrid's reader and constructors would check is checked here or not
+ * understood: names used twice, links that are declared later, routes twice, elements out of the order of the DTD. */
+#include "netmodel/platform/zone_tree.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "core/base/digest.h"
+#include "netmodel/platform/platform_shape.h"
+#include "netmodel/platform/platform_words.h"
+#include "netmodel/platform/zone_tree_internal.h"
+#include "netmodel/simgrid/simgrid_units.h"
+
+typedef struct pl_zone_tree tree;
+
+void tree_give_up(tree *t, const char *unknown) {
+  if (t->unknown == NULL) t->unknown = unknown;
+}
+
+/* ---- lists and names ---- */
+
+/* Room for one more, zeroed; NULL when there is no memory. */
+static void *append(tree *t, tree_list *list, size_t size) {
+  if (list->count == list->room) {
+    uint32_t room = list->room ? 2 * list->room : 64;
+    char *larger = pl_arena_take_zeroed(t->arena, room, size, _Alignof(max_align_t));
+    if (larger == NULL) return NULL;
+    if (list->count > 0) memcpy(larger, list->items, list->count * size);
+    list->items = larger;
+    list->room = room;
+  }
+  return (char *)list->items + size * list->count++;
+}
+
+static uint64_t hash_name(const char *name) {
+  return pl_hash_bytes(name, strlen(name), 0);
+}
+
+const char *tree_keep(tree *t, const char *text) {
+  return pl_arena_strdup(t->arena, text);
+}
+
+/* The value of an attribute that must be given and not be empty; else the tree is given up. */
+const char *tree_need(tree *t, const char **attributes, const char *name) {
+  const char *value = pl_platform_attribute(attributes, name);
+  if (value == NULL || value[0] == '\0') tree_give_up(t, "a missing or empty attribute");
+  return value != NULL ? value : "";
+}
+
+static const named_point *find_point(const tree *t, const char *name) {
+  uint32_t probe = 0;
+  for (const named_point *p; (p = pl_hash_index_find(&t->point_names, hash_name(name), &probe)) != NULL;)
+    if (strcmp(p->name, name) == 0) return p;
+  return NULL;
+}
+
+static const named_link *find_link(const tree *t, const char *name) {
+  uint32_t probe = 0;
+  for (const named_link *l; (l = pl_hash_index_find(&t->link_names, hash_name(name), &probe)) != NULL;)
+    if (strcmp(l->name, name) == 0) return l;
+  return NULL;
+}
+
+static tree_zone *zone_at(const tree *t, uint32_t zone) {
+  return &((tree_zone *)t->zones.items)[zone];
+}
+
+static tree_point *point_at(const tree *t, uint32_t point) {
+  return &((tree_point *)t->points.items)[point];
+}
+
+/* A new point of the zone that is open. PL_SHIM_NONE when it failed. */
+uint32_t tree_add_point(tree *t, const char *name, tree_kind kind, uint32_t index) {
+  uint32_t zone = t->open->zone, own = t->points.count;
+  if (find_point(t, name) != NULL) tree_give_up(t, "a name used twice");
+  named_point *named = PL_TAKE(t->arena, named_point, 1);
+  tree_point *point = append(t, &t->points, sizeof *point);
+  if (t->unknown != NULL || named == NULL || point == NULL) return PL_SHIM_NONE;
+  *point = (tree_point){.name = tree_keep(t, name), .zone = zone, .kind = kind, .index = index};
+  if (zone != PL_SHIM_NONE) {
+    point->rank = zone_at(t, zone)->n_points++;
+    zone_at(t, zone)->has_leaves |= kind != TREE_ZONE;
+    zone_at(t, zone)->has_zones |= kind == TREE_ZONE;
+  }
+  *named = (named_point){.name = point->name, .point = own};
+  if (point->name != NULL) pl_hash_index_put(&t->point_names, hash_name(name), named, t->arena);
+  return own;
+}
+
+/* ---- zones ---- */
+
+/* Something of this phase comes in the zone that is open. */
+static bool enter_phase(tree *t, zone_phase phase, bool for_leaves, bool for_zones) {
+  struct tree_open *open = t->open;
+  if (open->zone == PL_SHIM_NONE) {
+    tree_give_up(t, "something outside of zones");
+    return false;
+  }
+  const tree_zone *zone = zone_at(t, open->zone);
+  zone_phase *at = &open->phases[open->n_zones - 1];
+  if (phase < *at || (for_leaves && zone->has_zones) || (for_zones && zone->has_leaves))
+    tree_give_up(t, "elements out of order");
+  *at = phase;
+  return t->unknown == NULL;
+}
+
+/* Makes it the zone that is open. */
+tree_zone *tree_open_zone(tree *t, const char *id, tree_routing routing) {
+  struct tree_open *open = t->open;
+  uint32_t own = t->zones.count, parent = open->zone;
+  if (parent == PL_SHIM_NONE ? own > 0 : !enter_phase(t, PHASE_CONTENT, false, true)) {
+    tree_give_up(t, "two outermost zones");
+    return NULL;
+  }
+  uint32_t point = tree_add_point(t, id, TREE_ZONE, own);
+  tree_zone *zone = append(t, &t->zones, sizeof *zone);
+  pl_shim_zone *out = append(t, &t->out_zones, sizeof *out);
+  if (t->unknown != NULL || t->arena->failed || zone == NULL || out == NULL) return NULL;
+  *zone = (tree_zone){.routing = routing, .point = point, .parent = parent, .backbone = PL_SHIM_NONE};
+  zone->depth = parent != PL_SHIM_NONE ? zone_at(t, parent)->depth + 1 : 0;
+  *out = (pl_shim_zone){.name = point_at(t, point)->name, .parent = parent};
+  open->zone = own;
+  if (open->n_zones == DEPTH_MAX)
+    tree_give_up(t, "very deep zones");
+  else
+    open->phases[open->n_zones++] = PHASE_PROPERTIES;
+  return zone;
+}
+
+void tree_close_zone(tree *t) {
+  t->open->zone = zone_at(t, t->open->zone)->parent;
+  t->open->n_zones--;
+}
+
+static void begin_zone(tree *t, const char **attributes) {
+  const char *routing = tree_need(t, attributes, "routing");
+  bool is_full = strcasecmp(routing, "Full") == 0;
+  if (!is_full && strcasecmp(routing, "Floyd") != 0) tree_give_up(t, "routing other than Full and Floyd");
+  const char *id = tree_need(t, attributes, "id");
+  if (t->unknown == NULL) tree_open_zone(t, id, is_full ? TREE_FULL : TREE_FLOYD);
+  t->open->owner = OWNER_ZONE;
+}
+
+/* ---- hosts ---- */
+
+uint32_t tree_core_count(tree *t, const char **attributes) {
+  const char *text = pl_platform_attribute(attributes, "core");
+  if (text == NULL) return 1;
+  size_t digits = strspn(text, "0123456789");
+  if (digits == 0 || digits > 9 || text[digits] != '\0' || text[0] == '0') tree_give_up(t, "a strange number of cores");
+  return (uint32_t)strtoul(text, NULL, 10);
+}
+
+void tree_check_speed(tree *t, const char **attributes) {
+  double speed;
+  const char *state = pl_platform_attribute(attributes, "pstate");
+  if (!pl_simgrid_speed(tree_need(t, attributes, "speed"), &speed) || !(speed > 0)) tree_give_up(t, "a strange speed");
+  if (state != NULL && strcmp(state, "0") != 0) tree_give_up(t, "a state of the processor");
+}
+
+void tree_add_host(tree *t, const pl_shim_host *host, uint32_t point) {
+  uint32_t *point_of = append(t, &t->host_points, sizeof *point_of);
+  pl_shim_host *out = append(t, &t->out_hosts, sizeof *out);
+  if (point_of == NULL || out == NULL) return;
+  *point_of = point;
+  *out = *host;
+}
+
+static void begin_host(tree *t, const char **attributes) {
+  struct tree_open *open = t->open;
+  open->host = (pl_shim_host){.n_cores = tree_core_count(t, attributes)};
+  tree_check_speed(t, attributes);
+  const char *id = tree_need(t, attributes, "id");
+  if (t->unknown != NULL || !enter_phase(t, PHASE_CONTENT, true, false)) return;
+  uint32_t point = tree_add_point(t, id, TREE_HOST, 0);
+  if (point == PL_SHIM_NONE) return;
+  open->host.name = point_at(t, point)->name;
+  open->host.zone = open->zone;
+  open->owner = OWNER_HOST;
+}
+
+static void end_host(tree *t) {
+  tree_add_host(t, &t->open->host, t->points.count - 1);
+  t->open->owner = OWNER_NONE;
+}
+
+static void begin_router(tree *t, const char **attributes) {
+  const char *id = tree_need(t, attributes, "id");
+  if (t->unknown == NULL && enter_phase(t, PHASE_CONTENT, true, false)) tree_add_point(t, id, TREE_ROUTER, 0);
+}
+
+/* ---- links ---- */
+
+static void name_link(tree *t, const char *name, uint32_t up, uint32_t down, bool is_pair) {
+  if (find_link(t, name) != NULL || strcmp(name, "__loopback__") == 0) tree_give_up(t, "a link's name used twice");
+  named_link *named = PL_TAKE(t->arena, named_link, 1);
+  if (named == NULL || t->unknown != NULL) return;
+  *named = (named_link){.name = name, .up = up, .down = down, .is_pair = is_pair};
+  pl_hash_index_put(&t->link_names, hash_name(name), named, t->arena);
+}
+
+/* Its first index, PL_SHIM_NONE when it failed. */
+uint32_t tree_add_link(tree *t, const pl_shim_link *link, const char *name, bool is_duplex) {
+  uint32_t own = t->out_links.count;
+  for (int half = 0; half < 1 + is_duplex; half++) {
+    pl_shim_link *out = append(t, &t->out_links, sizeof *out);
+    if (out == NULL) return PL_SHIM_NONE;
+    *out = *link;
+    out->name = is_duplex ? pl_arena_printf(t->arena, "%s%s", name, half == 0 ? "_UP" : "_DOWN") : tree_keep(t, name);
+    if (out->name == NULL) return PL_SHIM_NONE;
+    name_link(t, out->name, own + (uint32_t)half, own + (uint32_t)half, false);
+  }
+  const char *kept = is_duplex ? tree_keep(t, name) : NULL;
+  if (kept != NULL) name_link(t, kept, own, own + 1, true);
+  return t->unknown == NULL ? own : PL_SHIM_NONE;
+}
+
+/* SHARED where nothing is said, or what the element takes then. */
+void tree_read_policy(tree *t, const char *policy, const char *otherwise, bool *is_duplex, uint8_t *is_fatpipe) {
+  if (policy == NULL) policy = otherwise;
+  *is_duplex = strcmp(policy, "SPLITDUPLEX") == 0 || strcmp(policy, "FULLDUPLEX") == 0;
+  *is_fatpipe = strcmp(policy, "FATPIPE") == 0;
+  if (!*is_duplex && !*is_fatpipe && strcmp(policy, "SHARED") != 0) tree_give_up(t, "a strange sharing policy");
+}
+
+void tree_read_wire(tree *t, const char *bandwidth, const char *latency, pl_shim_link *link) {
+  bool is_plain = pl_simgrid_bandwidth(bandwidth, &link->bandwidth_Bps) && pl_simgrid_time(latency, &link->latency_s);
+  if (!is_plain || !(link->bandwidth_Bps > 0) || !(link->latency_s >= 0))
+    tree_give_up(t, "a strange bandwidth or latency");
+}
+
+static void begin_link(tree *t, const char **attributes) {
+  struct tree_open *open = t->open;
+  if (!enter_phase(t, PHASE_CONTENT, false, false)) return;
+  open->link = (pl_shim_link){.zone = open->zone, .is_shareable = 1};
+  tree_read_policy(t, pl_platform_attribute(attributes, "sharing_policy"), "SHARED", &open->is_duplex,
+                   &open->link.is_fatpipe);
+  tree_read_wire(t, tree_need(t, attributes, "bandwidth"), tree_need(t, attributes, "latency"), &open->link);
+  open->link.name = tree_keep(t, tree_need(t, attributes, "id"));
+  open->owner = OWNER_LINK;
+}
+
+static void end_link(tree *t) {
+  if (t->open->link.name != NULL) tree_add_link(t, &t->open->link, t->open->link.name, t->open->is_duplex);
+  t->open->owner = OWNER_NONE;
+}
+
+/* ---- properties ---- */
+
+static void begin_property(tree *t, const char **attributes) {
+  struct tree_open *open = t->open;
+  const char *id = tree_need(t, attributes, "id"), *value = pl_platform_attribute(attributes, "value"), **place = NULL;
+  if (value == NULL) tree_give_up(t, "a property without value");
+  if (open->owner == OWNER_ZONE) enter_phase(t, PHASE_PROPERTIES, false, false);
+  if (open->owner == OWNER_NONE) tree_give_up(t, "a property in a strange place");
+  bool is_host = open->owner == OWNER_HOST || open->owner == OWNER_CLUSTER;
+  if (is_host && strcmp(id, "device") == 0) place = &open->host.device;
+  if (is_host && strcmp(id, "cpu") == 0) place = &open->host.cpu;
+  if (open->owner == OWNER_LINK && strcmp(id, "kind") == 0) place = &open->link.kind;
+  if (place == NULL || t->unknown != NULL) return;
+  if (*place != NULL) tree_give_up(t, "a property given twice");
+  *place = tree_keep(t, value);
+}
+
+/* ---- routes ---- */
+
+/* A point of the zone that is open, of the right kind. */
+static uint32_t find_end(tree *t, const char *name, bool wants_zone) {
+  const named_point *named = find_point(t, name);
+  const tree_point *point = named != NULL ? point_at(t, named->point) : NULL;
+  if (point == NULL || point->zone != t->open->zone || (point->kind == TREE_ZONE) != wants_zone) {
+    tree_give_up(t, "a route between strange ends");
+    return 0;
+  }
+  return named->point;
+}
+
+/* A host or router inside the zone that `end` is. */
+static uint32_t find_gateway(tree *t, const char *name, uint32_t end) {
+  const named_point *named = find_point(t, name);
+  uint32_t within = point_at(t, end)->index;
+  if (named != NULL && point_at(t, named->point)->kind != TREE_ZONE)
+    for (uint32_t zone = point_at(t, named->point)->zone; zone != PL_SHIM_NONE; zone = zone_at(t, zone)->parent)
+      if (zone == within) return named->point;
+  tree_give_up(t, "a strange gateway");
+  return 0;
+}
+
+static void begin_route(tree *t, const char **attributes, bool between_zones) {
+  struct tree_open *open = t->open;
+  const char *symmetrical = pl_platform_attribute(attributes, "symmetrical");
+  open->is_symmetrical = symmetrical == NULL || strcasecmp(symmetrical, "yes") == 0;
+  if (!open->is_symmetrical && strcasecmp(symmetrical, "no") != 0) tree_give_up(t, "a strange symmetry");
+  const char *source = tree_need(t, attributes, "src"), *destination = tree_need(t, attributes, "dst");
+  if (t->unknown != NULL || !enter_phase(t, PHASE_ROUTES, !between_zones, between_zones)) return;
+  open->is_route = true;
+  open->n_hops = 0;
+  open->ends = (tree_route){.source = find_end(t, source, between_zones),
+                            .destination = find_end(t, destination, between_zones)};
+  open->ends.source_gateway = open->ends.source;
+  open->ends.destination_gateway = open->ends.destination;
+  if (open->ends.source == open->ends.destination) tree_give_up(t, "a route to where it begins");
+  if (!between_zones || t->unknown != NULL) return;
+  open->ends.source_gateway = find_gateway(t, tree_need(t, attributes, "gw_src"), open->ends.source);
+  open->ends.destination_gateway = find_gateway(t, tree_need(t, attributes, "gw_dst"), open->ends.destination);
+}
+
+static void begin_hop(tree *t, const char **attributes) {
+  struct tree_open *open = t->open;
+  const char *direction = pl_platform_attribute(attributes, "direction");
+  const named_link *link = find_link(t, tree_need(t, attributes, "id"));
+  bool is_up = direction != NULL && strcmp(direction, "UP") == 0,
+       is_down = direction != NULL && strcmp(direction, "DOWN") == 0;
+  bool is_none = direction == NULL || strcmp(direction, "NONE") == 0;
+  if (!open->is_route || link == NULL || open->n_hops == HOPS_MAX || !(is_up || is_down || is_none) ||
+      link->is_pair == is_none) {
+    tree_give_up(t, "a strange link in a route");
+    return;
+  }
+  open->hops[open->n_hops] = is_down ? link->down : link->up;
+  open->back_hops[open->n_hops++] = is_down ? link->up : link->down;
+}
+
+static void put_route(tree *t, const tree_route *ends, const uint32_t *hops, bool is_reverse) {
+  uint32_t n = t->open->n_hops;
+  tree_route *route = pl_arena_take(t->arena, sizeof *route + n * sizeof route->links[0], _Alignof(tree_route));
+  if (tree_find_route(t, ends->source, ends->destination) != NULL) tree_give_up(t, "a route declared twice");
+  if (route == NULL || t->unknown != NULL) return;
+  *route = *ends;
+  route->n_links = n;
+  for (uint32_t i = 0; i < n; i++)
+    route->links[i] = hops[is_reverse ? n - 1 - i : i];
+  pl_hash_index_put(&t->routes, tree_hash_ends(route->source, route->destination), route, t->arena);
+  if (zone_at(t, t->open->zone)->routing != TREE_FLOYD) return;
+  const tree_route **listed = append(t, &t->floyd_routes, sizeof *listed);
+  if (listed != NULL) *listed = route;
+}
+
+static void end_route(tree *t) {
+  struct tree_open *open = t->open;
+  const tree_route *ends = &open->ends;
+  open->is_route = false;
+  if (open->n_hops == 0) tree_give_up(t, "a route without links");
+  put_route(t, ends, open->hops, false);
+  if (!open->is_symmetrical) return;
+  const tree_route back = {.source = ends->destination,
+                           .destination = ends->source,
+                           .source_gateway = ends->destination_gateway,
+                           .destination_gateway = ends->source_gateway};
+  put_route(t, &back, open->back_hops, true);
+}
+
+/* ---- events ---- */
+
+static void begin(void *data, const char *element, const char **attributes, uint32_t line) {
+  tree *t = data;
+  (void)line;
+  if (t->unknown != NULL || t->arena->failed) return;
+  if (strcmp(element, "link_ctn") == 0) {
+    begin_hop(t, attributes);
+  } else if (strcmp(element, "prop") == 0) {
+    begin_property(t, attributes);
+  } else if (strcmp(element, "link") == 0) {
+    begin_link(t, attributes);
+  } else if (strcmp(element, "route") == 0 || strcmp(element, "zoneRoute") == 0) {
+    begin_route(t, attributes, element[0] == 'z');
+  } else if (strcmp(element, "host") == 0) {
+    begin_host(t, attributes);
+  } else if (strcmp(element, "router") == 0) {
+    begin_router(t, attributes);
+  } else if (strcmp(element, "zone") == 0) {
+    begin_zone(t, attributes);
+  } else if (strcmp(element, "cluster") == 0) {
+    tree_begin_cluster(t, attributes);
+  } else if (strcmp(element, "platform") != 0) {
+    tree_give_up(t, pl_platform_word(element));
+  }
+}
+
+static void end(void *data, const char *element, uint32_t line) {
+  tree *t = data;
+  (void)line;
+  if (t->unknown != NULL || t->arena->failed) return;
+  if (strcmp(element, "link") == 0)
+    end_link(t);
+  else if (strcmp(element, "route") == 0 || strcmp(element, "zoneRoute") == 0)
+    end_route(t);
+  else if (strcmp(element, "host") == 0)
+    end_host(t);
+  else if (strcmp(element, "zone") == 0)
+    tree_close_zone(t);
+  else if (strcmp(element, "cluster") == 0)
+    tree_end_cluster(t);
+}
+
+pl_zone_tree *pl_zone_tree_take(pl_arena *arena) {
+  tree *t = PL_TAKE(arena, tree, 1);
+  struct tree_open *open = PL_TAKE(arena, struct tree_open, 1);
+  if (t == NULL || open == NULL) return NULL;
+  open->zone = PL_SHIM_NONE;
+  *t = (tree){.arena = arena, .open = open};
+  return t;
+}
+
+pl_platform_sink pl_zone_tree_sink(pl_zone_tree *t) {
+  return (pl_platform_sink){begin, end, t};
+}
+
+const char *pl_zone_tree_finish(pl_zone_tree *t) {
+  if (t->zones.count == 0) tree_give_up(t, "no zone");
+  if (t->unknown == NULL && (t->arena->failed || !tree_solve_floyd(t))) tree_give_up(t, "too little memory");
+  return t->unknown;
+}
+
+void pl_zone_tree_parts(const pl_zone_tree *t, pl_shim_parts *parts) {
+  *parts = (pl_shim_parts){.zones = t->out_zones.items,
+                           .hosts = t->out_hosts.items,
+                           .links = t->out_links.items,
+                           .n_zones = t->out_zones.count,
+                           .n_hosts = t->out_hosts.count,
+                           .n_links = t->out_links.count};
+}

@@ -1,0 +1,88 @@
+/* What lower bounds are made of, kept from strategy to strategy. Internal to search/bound/lower_bound*.c. */
+#ifndef PL_SEARCH_LOWER_BOUND_PARTS_H
+#define PL_SEARCH_LOWER_BOUND_PARTS_H
+
+#include "core/base/hash_index.h"
+#include "netmodel/collective/collective.h"
+#include "search/bound/lower_bound.h"
+#include "workloads/program/program.h"
+
+enum { PL_BOUND_FORWARD = 0, PL_BOUND_BACKWARD, PL_BOUND_PASSES, PL_BOUND_CHAINS = 8, PL_BOUND_PROFILES = 64 };
+
+/* ---- blocks under one shard ---- */
+
+/* Collectives of a block's pass that computing waits for. */
+typedef struct pl_bound_collective {
+  pl_family_kind family;
+  pl_collective_kind kind;
+  double size_bytes;
+  int32_t count;
+} pl_bound_collective;
+
+enum { PL_BOUND_COLLECTIVES = 24 };
+
+typedef struct pl_bound_pass {
+  const pl_ticks *compute; /* per profile of the cluster */
+  double host_s;           /* to launch it */
+  pl_bound_collective collectives[PL_BOUND_COLLECTIVES];
+  uint32_t n_collectives;
+} pl_bound_pass;
+
+typedef struct pl_bound_blocks {
+  pl_block_shard shard;
+  pl_block_program programs[PL_MODEL_CLASSES_MAX]; /* by class */
+  pl_bound_pass passes[PL_MODEL_CLASSES_MAX][PL_BOUND_PASSES];
+} pl_bound_blocks;
+
+/* ---- communicators under one placement ---- */
+
+/* The devices of one replica and tensor rank, stage by stage: what each of them does follows one after another. Times
+ * of different ranks must not be mixed: ranks of a tensor group meet at its collectives only, so that the slow device
+ * of one and the slow send of another need not add up. */
+typedef struct pl_bound_chain {
+  int32_t replica, tensor;
+  const uint32_t *profiles;                             /* per stage, of the cluster */
+  pl_collective_group *(*groups)[PL_FAMILY_KIND_COUNT]; /* per stage, NULL = none; NULL: not made yet */
+} pl_bound_chain;
+
+typedef struct pl_bound_layout {
+  int32_t pp, dp, tmp, cp, ep, shard, head_stage; /* head_stage: with a copy of the embedding; 0: there is none */
+  bool is_ring;                                   /* the last stage sends to the first */
+  char order[5];
+  uint32_t n_chains; /* that are looked at: the first of those on unlike devices */
+  pl_bound_chain chains[PL_BOUND_CHAINS];
+  const uint64_t *profiles; /* per stage: bits of the profiles of all its devices, below PL_BOUND_PROFILES */
+  pl_hash_index times;      /* of collectives on these groups */
+  pl_arena *arena;
+} pl_bound_layout;
+
+struct pl_lower_bounds {
+  const pl_cluster *cluster;
+  const pl_model *model;
+  const pl_job *job;
+  const pl_simulate_options *options;
+  pl_collective_options collectives;
+  pl_arena *arena;
+  pl_arena scratch; /* of one bound */
+  pl_hash_index blocks, layouts;
+};
+
+/* Of the strategy's shard; made if it is new. */
+pl_code pl_bound_blocks_find(pl_lower_bounds *bounds, const pl_strategy *strategy, const pl_bound_blocks **blocks,
+                             pl_error *error);
+/* Of the strategy's placement; `program` is an outline of it. With a placement or a split of its own it is made anew,
+ * in the scratch arena. */
+pl_code pl_bound_layout_find(pl_lower_bounds *bounds, const pl_program *program, pl_bound_layout **layout,
+                             pl_error *error);
+/* Makes the groups of the layout's chains if they are not there: those of a placement where nothing fits never are. */
+pl_code pl_bound_layout_find_groups(pl_lower_bounds *bounds, const pl_program *program, pl_bound_layout *layout,
+                                    pl_error *error);
+/* A collective alone on its links. `group` NULL: 0. */
+pl_code pl_bound_collective_ticks(pl_lower_bounds *bounds, pl_bound_layout *layout, const pl_collective_group *group,
+                                  pl_collective_kind kind, double size_bytes, pl_ticks *ticks, pl_error *error);
+
+/* Fills shortfall_bytes and stage of `bound`. */
+void pl_bound_memory(const pl_lower_bounds *bounds, const pl_program *program, const pl_bound_layout *layout,
+                     pl_lower_bound *bound);
+
+#endif

@@ -1,0 +1,371 @@
+/* `paceline show`. Tables are for reading: rounded, units in the header. CSV and JSON are for programs: exact, units as
+ * in the file. */
+#include "search/command/cmd_show.h"
+
+#include <argp.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/printable.h"
+#include "core/base/units.h"
+#include "core/system/child.h"
+#include "core/system/command.h"
+#include "core/system/command_line.h"
+#include "search/command/selection.h"
+#include "search/results/column_text.h"
+#include "search/run/run_options.h"
+
+enum {
+  KEY_TOP = 'n',
+  KEY_SORT = 's',
+  KEY_WHERE = 'w',
+  KEY_COLUMNS = 'c',
+  KEY_JSON = 'j',
+  KEY_CSV = 0x500,
+  MOST_COLUMNS = PL_RESULT_N_ALL,
+  LONGEST_ASSIGN = 24
+};
+
+typedef struct show_options {
+  const char *path, *sort, *where, *columns;
+  int64_t top;
+  bool json, csv;
+  pl_error error;
+} show_options;
+
+static const struct argp_option option_table[] = {
+    {"top", KEY_TOP, "N", 0, "only the first N rows", 0},
+    {"sort", KEY_SORT, "COLUMN", 0, "sort by COLUMN, by -COLUMN downwards (default iter_time_s)", 0},
+    {"where", KEY_WHERE, "EXPR", 0,
+     "only rows for which EXPR holds, e.g. 'fits and tmp<=8', \"schedule=='1f1b' or pp==1\", true (default fits)", 0},
+    {"columns", KEY_COLUMNS, "LIST", 0, "columns to print, e.g. pp,tmp,iter_time_s; 'all' for every one", 0},
+    {"json", KEY_JSON, NULL, 0, "print JSON: exact values, names and units as in the file", 0},
+    {"csv", KEY_CSV, NULL, 0, "print CSV, likewise", 0},
+    {0},
+};
+
+static error_t read_option(int key, char *value, struct argp_state *state) {
+  show_options *options = state->input;
+  switch (key) {
+  case KEY_TOP:
+    pl_parse_integer(value, "--top", 1, INT32_MAX, &options->top, &options->error);
+    return 0;
+  case KEY_SORT:
+    options->sort = value;
+    return 0;
+  case KEY_WHERE:
+    options->where = value;
+    return 0;
+  case KEY_COLUMNS:
+    options->columns = value;
+    return 0;
+  case KEY_JSON:
+    options->json = true;
+    return 0;
+  case KEY_CSV:
+    options->csv = true;
+    return 0;
+  case ARGP_KEY_ARG:
+    if (options->path != NULL) pl_command_line_refuse_argument(value, &options->error);
+    options->path = value;
+    return 0;
+  default:
+    return ARGP_ERR_UNKNOWN;
+  }
+}
+
+typedef struct session {
+  show_options options;
+  pl_arena arena;
+  pl_results_reader *reader;
+  pl_where *where;
+  uint32_t columns[MOST_COLUMNS], n_columns;
+  uint32_t sort;
+  bool descending, all;
+  pl_selection selection;
+  FILE *out, *notes;
+} session;
+
+/* ---- what is asked ---- */
+
+static pl_code choose_columns(session *own, const char *list, pl_error *error) {
+  char *copy = pl_arena_strdup(&own->arena, list), *rest = copy;
+  if (copy == NULL) return pl_fail_memory(error, "the columns");
+  for (const char *name = strsep(&rest, ","); name != NULL; name = strsep(&rest, ",")) {
+    if (own->n_columns == MOST_COLUMNS) return pl_fail(error, PL_BAD_INPUT, "--columns: more than %d", MOST_COLUMNS);
+    PL_TRY(pl_where_column(name, "--columns", &own->columns[own->n_columns++], error));
+  }
+  return PL_OK;
+}
+
+static void choose_all_columns(session *own) {
+  own->columns[own->n_columns++] = PL_RESULT_CANDIDATE;
+  bool features = pl_results_reader_has_features(own->reader), search = pl_results_reader_has_search(own->reader);
+  for (uint32_t c = 0; c < PL_RESULT_N_ALL; c++)
+    if (c < PL_RESULT_CANDIDATE || (c >= PL_RESULT_FIRST_SEARCH ? search : features && c > PL_RESULT_CANDIDATE))
+      own->columns[own->n_columns++] = c;
+}
+
+static pl_code resolve(session *own, pl_error *error) {
+  static const char table_columns[] =
+      "candidate,iter_time_s,tokens_per_s,mfu,pp,dp,tmp,mbs,schedule,vpp,sp,recompute,zero,overlap,"
+      "peak_mem_bytes,fits,assign";
+  show_options *options = &own->options;
+  if (options->error.code != PL_OK) return pl_fail(error, options->error.code, "%s", options->error.message);
+  if (options->path == NULL) return pl_fail(error, PL_BAD_INPUT, "which results file? paceline show FILE");
+  if (options->json && options->csv) return pl_fail(error, PL_BAD_INPUT, "--json and --csv exclude each other");
+  const char *sort = options->sort != NULL ? options->sort : "iter_time_s";
+  own->descending = sort[0] == '-';
+  PL_TRY(pl_where_column(sort + own->descending, "--sort", &own->sort, error));
+  PL_TRY(pl_where_take(options->where != NULL ? options->where : "fits == 1", &own->arena, &own->where, error));
+  bool all = options->columns != NULL && strcmp(options->columns, "all") == 0;
+  own->all = all || (options->columns == NULL && (options->json || options->csv));
+  if (own->all) return PL_OK; /* those that the file has */
+  return choose_columns(own, options->columns != NULL ? options->columns : table_columns, error);
+}
+
+/* ---- table ---- */
+
+typedef struct table_column {
+  const char *name;
+  const char *unit;
+  double scale; /* of the value as printed */
+  int decimals; /* negative: significant digits */
+} table_column;
+
+/* How the table prints a column: bytes in GiB, MFU in per cent, times and rates to five digits. */
+static table_column table_form(uint32_t column) {
+  if (column == PL_RESULT_CANDIDATE) return (table_column){.name = "candidate", .unit = "", .scale = 1};
+  const pl_column_info *info = &pl_result_columns[column];
+  table_column form = {.name = info->name, .unit = info->unit, .scale = 1, .decimals = -5};
+  if (strcmp(info->unit, "1") == 0) form.unit = "";
+  if (strcmp(info->name, "mfu") == 0) form = (table_column){"mfu", "%", 100, 1};
+  if (strcmp(info->unit, "B") == 0) form = (table_column){info->name, "GiB", 0x1p-30, 2};
+  if (strcmp(info->unit, "sequences") == 0 || strcmp(info->unit, "tokens/s") == 0) form.unit = "";
+  return form;
+}
+
+enum { CELL_BYTES = 6 * PL_RESULT_WIDEST_BYTES + 8 }; /* an escape takes up to six bytes for one */
+
+/* A value for people and terminals: texts in a file that is not ours may hold anything. */
+static size_t printable_text(const pl_column_info *info, const void *value, char text[CELL_BYTES]) {
+  char exact[PL_RESULT_WIDEST_BYTES + 8];
+  pl_column_text(info, value, exact, sizeof exact);
+  return strlen(pl_printable(exact, text, CELL_BYTES));
+}
+
+static pl_code cell(session *own, uint32_t column, uint32_t row, char text[CELL_BYTES], pl_error *error) {
+  _Alignas(8) unsigned char value[PL_RESULT_WIDEST_BYTES];
+  if (column == PL_RESULT_CANDIDATE) {
+    snprintf(text, CELL_BYTES, "%u", row);
+    return PL_OK;
+  }
+  const pl_column_info *info = &pl_result_columns[column];
+  PL_TRY(pl_selection_value(&own->selection, column, row, value, error));
+  if (info->type != PL_COLUMN_f64) {
+    /* Boundaries of many chunks would push a line past any terminal; asked for by name they come whole. */
+    bool cut = printable_text(info, value, text) > LONGEST_ASSIGN && own->options.columns == NULL;
+    if (cut) memcpy(text + LONGEST_ASSIGN - 3, "...", 4);
+    return PL_OK;
+  }
+  table_column form = table_form(column);
+  double number;
+  memcpy(&number, value, sizeof number);
+  if (isnan(number)) {
+    snprintf(text, CELL_BYTES, "-");
+  } else if (form.decimals >= 0) {
+    snprintf(text, CELL_BYTES, "%.*f", form.decimals, number * form.scale);
+  } else {
+    snprintf(text, CELL_BYTES, "%.*g", number >= 1e5 && number < 1e9 ? 9 : -form.decimals,
+             number >= 1e5 && number < 1e9 ? round(number) : number);
+  }
+  return PL_OK;
+}
+
+static bool is_text_column(uint32_t column) {
+  return pl_result_columns[column].type >= PL_COLUMN_u64;
+}
+
+static void print_cell(const session *own, uint32_t k, const char *text, int width) {
+  bool last = k + 1 == own->n_columns;
+  if (is_text_column(own->columns[k])) {
+    fprintf(own->out, "%s%-*s", k ? "  " : "", last ? 0 : width, text);
+  } else {
+    fprintf(own->out, "%s%*s", k ? "  " : "", width, text);
+  }
+}
+
+static void header(uint32_t column, char text[CELL_BYTES]) {
+  table_column form = table_form(column);
+  snprintf(text, CELL_BYTES, form.unit[0] ? "%s[%s]" : "%s", form.name, form.unit);
+  char *tail = strstr(text, "_bytes[");
+  if (tail == NULL) tail = strstr(text, "_per_s[");
+  if (tail == NULL) tail = strstr(text, "_s[s]");
+  char *bracket = tail != NULL ? strchr(tail, '[') : NULL;
+  if (bracket != NULL) memmove(tail, bracket, strlen(bracket) + 1); /* the unit stands in the brackets already */
+}
+
+static pl_code print_table(session *own, pl_error *error) {
+  char *cells = PL_TAKE(&own->arena, char, (size_t)CELL_BYTES);
+  int widths[MOST_COLUMNS] = {0};
+  if (cells == NULL) return pl_fail_memory(error, "the table");
+  for (uint32_t k = 0; k < own->n_columns; k++) {
+    header(own->columns[k], cells);
+    widths[k] = (int)strlen(cells);
+    for (uint32_t i = 0; i < own->selection.n_rows; i++) {
+      PL_TRY(cell(own, own->columns[k], own->selection.rows[i], cells, error));
+      if ((int)strlen(cells) > widths[k]) widths[k] = (int)strlen(cells);
+    }
+  }
+  for (uint32_t k = 0; k < own->n_columns; k++) {
+    header(own->columns[k], cells);
+    print_cell(own, k, cells, widths[k]);
+  }
+  fputc('\n', own->out);
+  for (uint32_t i = 0; i < own->selection.n_rows; i++) {
+    for (uint32_t k = 0; k < own->n_columns; k++) {
+      PL_TRY(cell(own, own->columns[k], own->selection.rows[i], cells, error));
+      print_cell(own, k, cells, widths[k]);
+    }
+    fputc('\n', own->out);
+  }
+  return PL_OK;
+}
+
+/* ---- CSV and JSON ---- */
+
+static const char *column_name(uint32_t column) {
+  return pl_result_columns[column].name;
+}
+
+/* Strategies hold commas; a text of a damaged file may hold quotes. */
+static void put_csv(FILE *out, const char *text) {
+  if (strpbrk(text, ",\"\r\n") == NULL) {
+    fputs(text, out);
+    return;
+  }
+  fputc('"', out);
+  for (; *text; text++) {
+    if (*text == '"') fputc('"', out);
+    fputc(*text, out);
+  }
+  fputc('"', out);
+}
+
+static pl_code print_csv(session *own, pl_error *error) {
+  _Alignas(8) unsigned char value[PL_RESULT_WIDEST_BYTES];
+  char text[CELL_BYTES];
+  for (uint32_t k = 0; k < own->n_columns; k++)
+    fprintf(own->out, "%s%s", k ? "," : "", column_name(own->columns[k]));
+  fputc('\n', own->out);
+  for (uint32_t i = 0; i < own->selection.n_rows; i++) {
+    uint32_t row = own->selection.rows[i];
+    for (uint32_t k = 0; k < own->n_columns; k++) {
+      snprintf(text, sizeof text, "%u", row);
+      if (own->columns[k] != PL_RESULT_CANDIDATE) {
+        PL_TRY(pl_selection_value(&own->selection, own->columns[k], row, value, error));
+        printable_text(&pl_result_columns[own->columns[k]], value, text);
+      }
+      if (k) fputc(',', own->out);
+      put_csv(own->out, text);
+    }
+    fputc('\n', own->out);
+  }
+  return PL_OK;
+}
+
+static pl_code json_row(session *own, pl_json *json, uint32_t row, pl_error *error) {
+  _Alignas(8) unsigned char value[PL_RESULT_WIDEST_BYTES];
+  pl_json_open_object(json);
+  for (uint32_t k = 0; k < own->n_columns; k++) {
+    uint32_t column = own->columns[k];
+    if (column == PL_RESULT_CANDIDATE) {
+      pl_json_put_integer(json, "candidate", row);
+      continue;
+    }
+    PL_TRY(pl_selection_value(&own->selection, column, row, value, error));
+    pl_json_key(json, column_name(column));
+    pl_column_json(json, &pl_result_columns[column], value);
+  }
+  pl_json_close_object(json);
+  return PL_OK;
+}
+
+static pl_code print_json(session *own, pl_error *error) {
+  pl_json json;
+  pl_json_init(&json, own->out, true);
+  pl_json_open_object(&json);
+  pl_json_put_string(&json, "file", own->options.path);
+  pl_json_put_integer(&json, "candidates", pl_results_reader_n_rows(own->reader));
+  pl_json_put_integer(&json, "pending", own->selection.n_pending);
+  pl_json_put_integer(&json, "matching", own->selection.n_matching);
+  pl_json_key(&json, "rows");
+  pl_json_open_array(&json);
+  for (uint32_t i = 0; i < own->selection.n_rows; i++)
+    PL_TRY(json_row(own, &json, own->selection.rows[i], error));
+  pl_json_close_array(&json);
+  pl_json_close_object(&json);
+  return PL_OK;
+}
+
+/* ---- the command ---- */
+
+/* What the table leaves out is said; on stderr, beside formats that programs read. */
+static void print_notes(session *own) {
+  const pl_selection *s = &own->selection;
+  uint32_t n = pl_results_reader_n_rows(own->reader);
+  bool table = !own->options.json && !own->options.csv;
+  FILE *stream = table ? own->out : own->notes;
+  if (table) fprintf(stream, "\n%u of %u matching rows; %u candidates in the file\n", s->n_rows, s->n_matching, n);
+  if (table && own->options.where == NULL) fputs("(only those that fit in memory; --where true shows all)\n", stream);
+  if (s->n_pending == 0) return;
+  fprintf(stream, "%s%u candidates are not computed yet; ", table ? "" : "paceline show: ", s->n_pending);
+  const char *command = pl_results_reader_command(own->reader, &own->arena);
+  if (command != NULL) command = pl_run_options_again(command, own->options.path, &own->arena);
+  fputs("this goes on: ", stream);
+  pl_printable_put(stream, command != NULL ? command : "the command that made the file, with --resume");
+  fputc('\n', stream);
+}
+
+/* In a process of its own: the file is anybody's, and nothing is printed of one that cannot be read to its end. */
+static pl_code show(void *session_, FILE *out, FILE *notes, pl_error *error) {
+  session *own = session_;
+  own->out = out;
+  own->notes = notes;
+  PL_TRY(pl_results_reader_create(own->options.path, &own->reader, error));
+  if (own->all) choose_all_columns(own);
+  PL_TRY(pl_selection_take(own->reader, own->where, own->sort, own->descending, (uint32_t)own->options.top, &own->arena,
+                           &own->selection, error));
+  if (own->options.json) {
+    PL_TRY(print_json(own, error));
+  } else if (own->options.csv) {
+    PL_TRY(print_csv(own, error));
+  } else {
+    PL_TRY(print_table(own, error));
+  }
+  print_notes(own);
+  pl_results_reader_destroy(own->reader);
+  return PL_OK;
+}
+
+int pl_cmd_show(int argc, char **argv) {
+  static const struct argp argp = {
+      .options = option_table,
+      .parser = read_option,
+      .args_doc = "FILE",
+      .doc = "Shows rows of a sweep's results.\v"
+             "Example:\n  paceline show sweep.h5 --top 10 --sort iter_time_s --where 'fits and tmp<=8'"};
+  session own = {0};
+  char name[] = "paceline show";
+  if (argc > 0) argv[0] = name; /* what argp calls the program */
+  pl_arena_init(&own.arena, 0);
+  pl_error error = PL_ERROR_INIT;
+  pl_code code = pl_command_line_parse("show", &argp, argc, argv, false, &own.options, &error);
+  if (code == PL_OK) code = resolve(&own, &error);
+  const pl_child child = {.path = own.options.path, .kind = "HDF5", .work = show, .context = &own};
+  if (code == PL_OK) code = pl_child_run(&child, stdout, stderr, &error);
+  int status = code == PL_OK ? 0 : pl_command_report("show", &error);
+  pl_arena_release(&own.arena);
+  return pl_command_finish("show", status);
+}

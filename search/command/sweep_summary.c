@@ -1,0 +1,100 @@
+/* See search/command/sweep_summary.h. Counts come from the file, so that they are right after --resume as well. */
+#include "search/command/sweep_summary.h"
+
+#include <inttypes.h>
+
+#include "core/base/units.h"
+#include "search/results/column_text.h"
+#include "search/results/results_reader.h"
+
+typedef struct summary {
+  const char *path;
+  const pl_space *space;
+  const pl_sweep_outcome *outcome;
+  pl_results_summary counts;
+  pl_result_row best;
+} summary;
+
+static void print_json(FILE *stream, const summary *s) {
+  char reason[128];
+  pl_json json;
+  pl_json_init(&json, stream, true);
+  pl_json_open_object(&json);
+  pl_json_put_string(&json, "file", s->path);
+  pl_json_put_integer(&json, "candidates", s->counts.n_rows);
+  pl_json_put_integer(&json, "simulated_now", s->outcome->n_computed);
+  pl_json_put_integer(&json, "fit", s->counts.n_by_status[PL_RESULT_DONE]);
+  pl_json_put_integer(&json, "out_of_memory", s->counts.n_by_status[PL_RESULT_OOM]);
+  pl_json_put_integer(&json, "failed", s->counts.n_by_status[PL_RESULT_FAILED]);
+  pl_json_put_number(&json, "elapsed_s", s->outcome->elapsed_s);
+  pl_json_key(&json, "dropped");
+  pl_json_open_object(&json);
+  for (int r = 0; r < PL_DROP_COUNT; r++) {
+    if (s->space->dropped[r] == 0) continue;
+    pl_space_format_reason(s->space, (pl_space_reason)r, reason, sizeof reason);
+    pl_json_put_integer(&json, reason, (int64_t)s->space->dropped[r]);
+  }
+  pl_json_close_object(&json);
+  pl_json_key(&json, "best");
+  if (s->counts.best == UINT32_MAX) {
+    pl_json_string(&json, NULL);
+  } else {
+    pl_json_open_object(&json);
+    pl_json_put_integer(&json, "candidate", s->counts.best);
+    pl_row_json(&json, &s->best);
+    pl_json_close_object(&json);
+  }
+  pl_json_close_object(&json);
+}
+
+static void print_best(FILE *stream, const summary *s) {
+  const pl_result_row *row = &s->best;
+  char time[PL_UNIT_TEXT_BYTES], tokens[PL_UNIT_TEXT_BYTES], memory[PL_UNIT_TEXT_BYTES], text[256];
+  if (s->counts.best == UINT32_MAX) {
+    fputs("best          none fits in memory\n", stream);
+    return;
+  }
+  pl_space_format_candidate(s->space, s->counts.best, text, sizeof text);
+  fprintf(stream, "best          %s, %s tokens/s, MFU %.1f %%, peak %s\n", pl_format_time(row->iter_time_s, time),
+          pl_format_figure(row->tokens_per_s, tokens), 100 * row->mfu, pl_format_bytes(row->peak_mem_bytes, memory));
+  fprintf(stream, "              %s (candidate %u)\n", text, s->counts.best);
+}
+
+static void print_text(FILE *stream, const summary *s) {
+  char reason[128];
+  const uint32_t *n = s->counts.n_by_status;
+  fprintf(stream, "candidates    %u\n", s->counts.n_rows);
+  for (int r = 0; r < PL_DROP_COUNT; r++) {
+    if (s->space->dropped[r] == 0) continue;
+    pl_space_format_reason(s->space, (pl_space_reason)r, reason, sizeof reason);
+    fprintf(stream, "  dropped     %" PRIu64 ": %s\n", s->space->dropped[r], reason);
+  }
+  fprintf(stream, "simulated     %u in %.1f s (%.0f per s)\n", s->outcome->n_computed, s->outcome->elapsed_s,
+          s->outcome->elapsed_s > 0 ? s->outcome->n_computed / s->outcome->elapsed_s : 0);
+  if (s->outcome->n_computed != s->counts.n_rows)
+    fprintf(stream, "  from before %u\n", s->counts.n_rows - s->outcome->n_computed);
+  fprintf(stream, "  fit         %u\n  out of mem. %u\n  failed      %u\n", n[PL_RESULT_DONE], n[PL_RESULT_OOM],
+          n[PL_RESULT_FAILED]);
+  if (s->outcome->n_failed > 0)
+    fprintf(stream, "  first failure, candidate %u: %s\n", s->outcome->first_failed, s->outcome->first_message);
+  print_best(stream, s);
+  fprintf(stream, "results       %s\n", s->path);
+}
+
+static pl_code read_file(summary *s, pl_results_reader *reader, pl_arena *arena, pl_error *error) {
+  PL_TRY(pl_results_reader_summarise(reader, arena, &s->counts, error));
+  return s->counts.best == UINT32_MAX ? PL_OK : pl_results_reader_row(reader, s->counts.best, &s->best, error);
+}
+
+pl_code pl_sweep_summary_print(FILE *stream, const char *path, const pl_space *space, const pl_sweep_outcome *outcome,
+                               bool json, pl_arena *arena, uint32_t *n_fit, pl_error *error) {
+  summary s = {.path = path, .space = space, .outcome = outcome};
+  pl_results_reader *reader;
+  PL_TRY(pl_results_reader_create(path, &reader, error));
+  pl_code code = read_file(&s, reader, arena, error);
+  pl_results_reader_destroy(reader);
+  PL_TRY(code);
+  *n_fit = s.counts.n_by_status[PL_RESULT_DONE];
+  if (stream != NULL) (json ? print_json : print_text)(stream, &s);
+  return PL_OK;
+}

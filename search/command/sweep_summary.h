@@ -1,0 +1,16 @@
+/* What `paceline sweep` prints at its end, read back from the results file. */
+#ifndef PL_SEARCH_SWEEP_SUMMARY_H
+#define PL_SEARCH_SWEEP_SUMMARY_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "core/base/arena.h"
+#include "core/text/json_writer.h"
+#include "search/run/sweep.h"
+
+/* `stream` NULL: nothing is printed. *n_fit: rows that fit in memory. */
+pl_code pl_sweep_summary_print(FILE *stream, const char *path, const pl_space *space, const pl_sweep_outcome *outcome,
+                               bool json, pl_arena *arena, uint32_t *n_fit, pl_error *error);
+
+#endif

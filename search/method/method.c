@@ -1,0 +1,24 @@
+/* See search/method/method.h. */
+#include "search/method/method.h"
+
+#include <string.h>
+
+#include "search/method/methods.h"
+
+const pl_method *const pl_methods[] = {
+    &pl_method_amp,      &pl_method_anneal,    &pl_method_bound,  &pl_method_exhaustive,
+    &pl_method_megatron, &pl_method_placement, &pl_method_random, NULL,
+};
+
+const pl_method *pl_method_find(const char *name) {
+  for (const pl_method *const *method = pl_methods; *method != NULL; method++)
+    if (strcmp((*method)->name, name) == 0) return *method;
+  return NULL;
+}
+
+const char *pl_methods_list(char text[PL_WORDS_BYTES]) {
+  pl_word_list list = pl_word_list_begin(text, PL_WORDS_BYTES);
+  for (const pl_method *const *method = pl_methods; *method != NULL; method++)
+    pl_word_list_add(&list, (*method)->name);
+  return pl_word_list_end(&list);
+}

@@ -1,0 +1,260 @@
+/* See search/method/placement_ranking.h. */
+#include "search/method/placement_ranking.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "search/method/method_space.h"
+#include "search/method/placement.h"
+#include "search/method/placement_score.h"
+#include "workloads/cost/op_cost.h"
+
+enum { MOST_TABLES = 1024, MOST_DESCENT_SCORES = 512, KEPT = 4, SCORE_WORK = 1 << 24 };
+
+typedef pl_placement_entry entry;
+
+typedef struct shape {
+  int32_t pp, dp, cp, tmp;
+  uint32_t best; /* entry of the heuristic placement with the least estimate */
+} shape;
+
+typedef struct placing {
+  const pl_search_problem *problem;
+  pl_arena *arena;
+  pl_space space; /* with one recipe for the layers, whose place the optimum takes */
+  pl_pools pools;
+  entry *entries;
+  uint32_t n_entries, capacity;
+  shape *shapes;
+  uint32_t n_shapes;
+  uint64_t n_tables, left; /* left: scores */
+} placing;
+
+/* ---- entries ---- */
+
+static pl_code add(placing *own, const pl_strategy *strategy, double estimate_s, pl_error *error) {
+  if (isnan(estimate_s)) return PL_OK;
+  if (own->n_entries == own->capacity) {
+    uint32_t capacity = own->capacity == 0 ? 256 : 2 * own->capacity;
+    entry *bigger = PL_TAKE(own->arena, entry, capacity);
+    if (bigger == NULL) return pl_fail_memory(error, "the strategies of the search");
+    if (own->n_entries > 0) memcpy(bigger, own->entries, own->n_entries * sizeof *bigger);
+    own->entries = bigger;
+    own->capacity = capacity;
+  }
+  own->entries[own->n_entries] = (entry){*strategy, estimate_s, own->n_entries};
+  own->n_entries++;
+  return PL_OK;
+}
+
+static int by_estimate(const void *left, const void *right) {
+  const entry *a = left, *b = right;
+  if (a->estimate_s != b->estimate_s) return a->estimate_s < b->estimate_s ? -1 : 1;
+  return (a->index > b->index) - (a->index < b->index);
+}
+
+static bool has_shape(const shape *s, const pl_strategy *strategy) {
+  return s->pp == strategy->pp && s->dp == strategy->dp && s->cp == pl_strategy_cp(strategy) && s->tmp == strategy->tmp;
+}
+
+/* ---- step 1 ---- */
+
+static pl_code score_orders(placing *own, pl_error *error) {
+  uint64_t n_devices = own->problem->cluster->n_devices, most = SCORE_WORK / n_devices / n_devices;
+  own->left = most < 16 ? 16 : most;
+  uint32_t stride = (uint32_t)(1 + own->space.n_candidates / (own->left / 2));
+  for (uint32_t i = 0; i < own->space.n_candidates; i += stride) {
+    pl_strategy strategy;
+    double estimate_s;
+    pl_space_strategy(&own->space, i, &strategy);
+    strategy.recipe = PL_ASSIGN_OPTIMAL;
+    PL_TRY(pl_placement_score(own->problem, &strategy, own->arena, &estimate_s, error));
+    own->left--;
+    PL_TRY(add(own, &strategy, estimate_s, error));
+  }
+  return PL_OK;
+}
+
+static pl_code find_shapes(placing *own, pl_error *error) {
+  own->shapes = PL_TAKE(own->arena, shape, own->n_entries);
+  if (own->shapes == NULL) return pl_fail_memory(error, "the shapes of the search");
+  for (uint32_t e = 0; e < own->n_entries; e++) {
+    const pl_strategy *s = &own->entries[e].strategy;
+    uint32_t i = own->n_shapes;
+    while (i-- > 0 && !has_shape(&own->shapes[i], s))
+      ;
+    if (i == UINT32_MAX) {
+      i = own->n_shapes++;
+      own->shapes[i] = (shape){s->pp, s->dp, pl_strategy_cp(s), s->tmp, e};
+    }
+    if (own->entries[e].estimate_s < own->entries[own->shapes[i].best].estimate_s) own->shapes[i].best = e;
+  }
+  return PL_OK;
+}
+
+/* ---- step 2 ---- */
+
+typedef struct ranked {
+  pl_placement_table table;
+  double estimate_s;
+} ranked;
+
+typedef struct ranking {
+  ranked best[KEPT];
+  uint32_t n;
+} best_tables;
+
+static void rank_table(best_tables *r, pl_placement_table table, double estimate_s) {
+  if (!(estimate_s < (double)INFINITY)) return;
+  uint32_t at = r->n < KEPT ? r->n++ : KEPT;
+  for (; at > 0 && estimate_s < r->best[at - 1].estimate_s; at--)
+    if (at < KEPT) r->best[at] = r->best[at - 1];
+  if (at < KEPT) r->best[at] = (ranked){table, estimate_s};
+}
+
+/* The strategy on the table; *estimate_s as pl_placement_score says. */
+static pl_code score_table(placing *own, const pl_placement_table *table, pl_strategy *strategy, double *estimate_s,
+                           pl_error *error) {
+  strategy->split = NULL;
+  strategy->idle = false;
+  PL_TRY(pl_placement_take(&own->pools, table, strategy, own->arena, &strategy->placement, error));
+  own->n_tables++;
+  own->left--;
+  return pl_placement_score(own->problem, strategy, own->arena, estimate_s, error);
+}
+
+/* Moves one cell of stage `a` from pool p to q, which has room for it or gets it from stage `b`. False: no such move.
+ */
+static bool exchange(const placing *own, const shape *s, uint16_t *cells, int32_t a, int32_t b, uint32_t p,
+                     uint32_t q) {
+  uint32_t n = own->pools.n_pools, used = 0;
+  if (p == q || cells[(uint32_t)a * n + p] == 0) return false;
+  for (int32_t stage = 0; stage < s->pp; stage++)
+    used += cells[(uint32_t)stage * n + q];
+  bool has_room = used < own->pools.pools[q].n / (uint32_t)(s->cp * s->tmp);
+  if (b == a ? !has_room : b < a || cells[(uint32_t)b * n + q] == 0) return false;
+  cells[(uint32_t)a * n + p]--;
+  cells[(uint32_t)a * n + q]++;
+  if (b == a) return true;
+  cells[(uint32_t)b * n + q]--;
+  cells[(uint32_t)b * n + p]++;
+  return true;
+}
+
+/* First improvement over all exchanges, again and again. */
+static pl_code descend(placing *own, const shape *s, const pl_strategy *strategy, uint64_t until, best_tables *r,
+                       pl_error *error) {
+  uint32_t n = own->pools.n_pools;
+  size_t size = (size_t)s->pp * n;
+  bool gains = r->n > 0 && n > 0;
+  while (gains) {
+    gains = false;
+    const ranked start = r->best[0];
+    for (int32_t a = 0; a < s->pp && !gains; a++)
+      for (int32_t b = a; b < s->pp && !gains; b++)
+        for (uint32_t pq = 0; pq < n * n && !gains; pq++) {
+          pl_arena_mark mark = pl_arena_mark_here(own->arena);
+          uint16_t *cells = PL_TAKE(own->arena, uint16_t, size);
+          if (cells == NULL) return pl_fail_memory(error, "the placements");
+          memcpy(cells, start.table.cells, size * sizeof *cells);
+          bool moves = exchange(own, s, cells, a, b, pq / n, pq % n);
+          if (moves && own->left <= until) return PL_OK;
+          pl_strategy moved = *strategy;
+          double estimate_s = (double)INFINITY;
+          if (moves) PL_TRY(score_table(own, &(pl_placement_table){cells}, &moved, &estimate_s, error));
+          gains = estimate_s < start.estimate_s;
+          if (gains) rank_table(r, (pl_placement_table){cells}, estimate_s);
+          if (!gains) pl_arena_release_to(own->arena, mark);
+        }
+  }
+  return PL_OK;
+}
+
+/* With at most `most` scores. */
+static pl_code rank_tables(placing *own, const shape *s, uint64_t most, best_tables *r, pl_error *error) {
+  pl_placement_tables tables;
+  const pl_strategy strategy = own->entries[s->best].strategy;
+  PL_TRY(pl_placement_tables_take(&own->pools, (uint32_t)s->pp, (uint32_t)s->dp, (uint32_t)(s->cp * s->tmp),
+                                  (uint32_t)(most < MOST_TABLES ? most : MOST_TABLES), own->arena, &tables, error));
+  uint64_t rest = most - tables.n < MOST_DESCENT_SCORES ? most - tables.n : MOST_DESCENT_SCORES;
+  uint64_t until = own->left - tables.n - rest;
+  for (uint32_t i = 0; i < tables.n; i++) {
+    pl_arena_mark mark = pl_arena_mark_here(own->arena);
+    pl_strategy placed = strategy;
+    double estimate_s;
+    PL_TRY(score_table(own, &tables.tables[i], &placed, &estimate_s, error));
+    rank_table(r, tables.tables[i], estimate_s);
+    pl_arena_release_to(own->arena, mark);
+  }
+  return tables.complete ? PL_OK : descend(own, s, &strategy, until, r, error);
+}
+
+/* With all candidates of the shape, whose entries of step 1 are the first `n_orders`. */
+static pl_code score_shape(placing *own, const shape *s, uint32_t n_orders, pl_error *error) {
+  best_tables r = {.n = 0};
+  PL_TRY(rank_tables(own, s, own->left / 2, &r, error));
+  for (uint32_t e = 0; e < n_orders && own->left > KEPT; e++) {
+    if (!has_shape(s, &own->entries[e].strategy)) continue;
+    for (uint32_t i = 0; i < r.n; i++) {
+      pl_strategy placed = own->entries[e].strategy;
+      double estimate_s;
+      PL_TRY(score_table(own, &r.best[i].table, &placed, &estimate_s, error));
+      PL_TRY(add(own, &placed, estimate_s, error));
+    }
+  }
+  return PL_OK;
+}
+
+static int by_best(const void *left, const void *right, void *context) {
+  const entry *entries = context;
+  return by_estimate(&entries[((const shape *)left)->best], &entries[((const shape *)right)->best]);
+}
+
+static bool is_uniform(const placing *own) {
+  for (uint32_t p = 1; p < own->pools.n_pools; p++)
+    if (own->pools.pools[p].kind != own->pools.pools[0].kind) return false;
+  return own->pools.n_profiles_used == 1;
+}
+
+/* What sorts pools: a layer, forward and backward, of one sequence. */
+static pl_code find_slowness(const placing *own, double *slowness, pl_error *error) {
+  const pl_search_problem *problem = own->problem;
+  const pl_strategy alone = {.pp = 1, .dp = 1, .tmp = 1, .mbs = 1, .vpp = 1, .cp = 1, .ep = 1};
+  const pl_block_shard shard = pl_strategy_shard(&alone, problem->job);
+  pl_block_program layer;
+  int32_t block = PL_MODEL_BLOCKS_BEFORE_LAYERS + problem->model->n_layers - 1;
+  PL_TRY(pl_block_program_take(problem->model, pl_model_block_kind(problem->model, block), &shard, own->arena, &layer,
+                               error));
+  for (uint32_t p = 0; p < problem->cluster->n_profiles; p++) {
+    const pl_op_list lists[2] = {layer.forward, layer.backward};
+    for (int pass = 0; pass < 2; pass++)
+      for (uint32_t i = 0; i < lists[pass].n_ops; i++)
+        if (lists[pass].ops[i].kind != PL_OP_COLLECTIVE)
+          slowness[p] += pl_op_cost(&problem->cluster->profiles[p], &lists[pass].ops[i]).time_s;
+  }
+  return PL_OK;
+}
+
+pl_code pl_placement_ranking_take(const pl_search_problem *problem, pl_arena *arena, pl_placement_ranking *ranking,
+                                  pl_error *error) {
+  double *slowness = PL_TAKE(arena, double, problem->cluster->n_profiles);
+  if (slowness == NULL) return pl_fail_memory(error, "the search");
+  placing own = {.problem = problem, .arena = arena};
+  pl_space_choices choices = *problem->choices;
+  choices.recipes = 1u << PL_ASSIGN_UNIFORM;
+  pl_search_problem narrowed = *problem;
+  narrowed.choices = &choices;
+  PL_TRY(pl_method_space_take(&narrowed, arena, &own.space, error));
+  PL_TRY(find_slowness(&own, slowness, error));
+  PL_TRY(pl_pools_take(problem->cluster, slowness, arena, &own.pools, error));
+  PL_TRY(score_orders(&own, error));
+  PL_TRY(find_shapes(&own, error));
+  uint32_t n_orders = own.n_entries;
+  if (own.n_shapes > 0) qsort_r(own.shapes, own.n_shapes, sizeof *own.shapes, by_best, own.entries);
+  for (uint32_t s = 0; s < own.n_shapes && own.left > KEPT && !is_uniform(&own); s++)
+    PL_TRY(score_shape(&own, &own.shapes[s], n_orders, error));
+  if (own.n_entries > 0) qsort(own.entries, own.n_entries, sizeof *own.entries, by_estimate);
+  *ranking = (pl_placement_ranking){.entries = own.entries, .n = own.n_entries, .n_tables = own.n_tables};
+  return PL_OK;
+}

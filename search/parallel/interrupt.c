@@ -1,0 +1,56 @@
+/* See search/parallel/interrupt.h. */
+#include "search/parallel/interrupt.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "core/system/partial_file.h"
+
+static void say(const pl_interrupt *interrupt) {
+  if (interrupt->path == NULL) {
+    dprintf(STDERR_FILENO, "paceline %s: interrupted\n", interrupt->command);
+  } else if (!atomic_load(&interrupt->has_rows)) {
+    dprintf(STDERR_FILENO, "paceline %s: interrupted; nothing was written to %s\n", interrupt->command,
+            interrupt->path);
+  } else {
+    dprintf(STDERR_FILENO, "paceline %s: interrupted; what is done is in %s, and this goes on: %s\n",
+            interrupt->command, interrupt->path, interrupt->again);
+  }
+}
+
+static void *wait_for_it(void *context) {
+  pl_interrupt *interrupt = context;
+  int which;
+  if (sigwait(&interrupt->signals, &which) != 0 || atomic_load(&interrupt->over)) return NULL;
+  if (interrupt->path != NULL && !interrupt->silent) pl_partial_remove_own(interrupt->path);
+  if (!interrupt->silent) say(interrupt);
+  signal(which, SIG_DFL);
+  pthread_sigmask(SIG_UNBLOCK, &interrupt->signals, NULL);
+  raise(which);
+  return NULL;
+}
+
+void pl_interrupt_start(pl_interrupt *interrupt) {
+  static const int which[] = {SIGINT, SIGTERM, SIGHUP};
+  sigemptyset(&interrupt->signals);
+  for (size_t i = 0; i < sizeof which / sizeof which[0]; i++) {
+    struct sigaction action;
+    if (sigaction(which[i], NULL, &action) != 0 || action.sa_handler != SIG_DFL) continue;
+    sigaddset(&interrupt->signals, which[i]);
+    interrupt->wake = which[i];
+  }
+  if (interrupt->wake == 0) return;
+  pthread_sigmask(SIG_BLOCK, &interrupt->signals, &interrupt->before);
+  if (pthread_create(&interrupt->thread, NULL, wait_for_it, interrupt) == 0) return;
+  pthread_sigmask(SIG_SETMASK, &interrupt->before, NULL);
+  interrupt->wake = 0;
+}
+
+void pl_interrupt_stop(pl_interrupt *interrupt) {
+  if (interrupt->wake == 0) return;
+  atomic_store(&interrupt->over, true);
+  pthread_kill(interrupt->thread, interrupt->wake);
+  pthread_join(interrupt->thread, NULL);
+  pthread_sigmask(SIG_SETMASK, &interrupt->before, NULL);
+  interrupt->wake = 0;
+}

@@ -1,0 +1,99 @@
+/* See search/run/space_session.h. */
+#include "search/run/space_session.h"
+
+#include <hdf5.h>
+#include <mpi.h>
+
+#include "core/base/build_id.h"
+#include "core/base/digest.h"
+#include "core/system/command.h"
+
+void pl_space_session_init(pl_space_session *session) {
+  *session = (pl_space_session){0};
+  pl_arena_init(&session->arena, 0);
+}
+
+void pl_space_session_release(pl_space_session *session) {
+  pl_platform_destroy(session->platform);
+  pl_arena_release(&session->arena);
+}
+
+pl_code pl_space_session_load(pl_space_session *session, pl_job_options *job, pl_space_choices *choices,
+                              pl_error *error) {
+  PL_TRY(pl_model_load(job->model_path, &session->arena, &session->model, error));
+  PL_TRY(pl_job_options_adopt(job, &session->model, &session->arena, error));
+  pl_space_choices_adopt(choices, &job->job);
+  PL_TRY(pl_platform_load(job->platform_path, NULL, &session->platform, error));
+  PL_TRY(pl_platform_check(session->platform, error));
+  const pl_cluster *cluster = pl_platform_cluster(session->platform);
+  PL_TRY(pl_job_options_complete(job, &session->model, cluster, error));
+  session->evaluation =
+      (pl_evaluation){.cluster = cluster, .model = &session->model, .job = &job->job, .options = &job->simulate};
+  return PL_OK;
+}
+
+/* ---- provenance ---- */
+
+const char *pl_space_session_digest(pl_space_session *session, uint64_t value) {
+  char text[PL_DIGEST_TEXT_BYTES];
+  const char *copy = pl_arena_strdup(&session->arena, pl_digest_format(value, text));
+  return copy != NULL ? copy : "";
+}
+
+static void describe_job(pl_space_session *session, const pl_job_origin *origin, pl_provenance *provenance) {
+  const pl_job *job = session->evaluation.job;
+  const pl_simulate_options *simulate = session->evaluation.options;
+  pl_provenance_integer(provenance, "gbs", job->gbs, true);
+  pl_provenance_integer(provenance, "seq", job->seq, true);
+  pl_provenance_text(provenance, "dtype", pl_dtype_name(job->dtype), true);
+  pl_provenance_text(provenance, "dtype_from", pl_job_source_names[origin->dtype], false);
+  pl_provenance_text(provenance, "seq_from", pl_job_source_names[origin->seq], false);
+  if (job->fp8) pl_provenance_integer(provenance, job->fp4 ? "fp4" : "fp8", 1, true);
+  pl_provenance_text(provenance, "attention", job->flash ? "flash" : "unfused", true);
+  pl_provenance_number(provenance, "bucket_bytes", job->bucket_bytes, true);
+  pl_provenance_text(provenance, "pipeline_sends", pl_send_form_names[job->split_sends], true);
+  const pl_framework *framework = pl_framework_or_ideal(job->framework);
+  pl_provenance_text(provenance, "framework", framework->name, true);
+  pl_provenance_text(provenance, "framework_digest", pl_space_session_digest(session, framework->digest), true);
+  const pl_op_profile *measured = job->op_profile;
+  pl_provenance_text(provenance, "op_profile", measured != NULL ? measured->path : "none", false);
+  pl_provenance_text(provenance, "op_profile_digest",
+                     pl_space_session_digest(session, measured != NULL ? measured->digest : 0), true);
+  pl_provenance_text(provenance, "network", pl_network_names[simulate->network], true);
+  pl_provenance_text(provenance, "sharing", pl_sharing_names[simulate->sharing], true);
+  const pl_collective_profile *profile = simulate->collective_profile;
+  pl_provenance_text(provenance, "collective_profile", profile != NULL ? profile->path : "ideal", false);
+  pl_provenance_text(provenance, "collective_profile_digest",
+                     pl_space_session_digest(session, profile != NULL ? profile->digest : 0), true);
+  pl_provenance_text(provenance, "collectives", pl_collective_form_names[simulate->chunked], true);
+  pl_provenance_text(provenance, "algorithm", pl_algorithm_names[simulate->algorithm], true);
+  pl_provenance_text(provenance, "streams", pl_stream_policy_names[simulate->streams], true);
+  pl_provenance_integer(provenance, "fold", simulate->fold, true);
+  pl_provenance_integer(provenance, "fuse", simulate->fuse, true);
+}
+
+void pl_space_session_describe(pl_space_session *session, const pl_job_options *job, const char *command,
+                               pl_provenance *provenance) {
+  pl_provenance_text(provenance, "command", command, false);
+  pl_provenance_text(provenance, "platform", job->platform_path, false);
+  pl_provenance_text(provenance, "platform_digest",
+                     pl_space_session_digest(session, session->evaluation.cluster->digest), true);
+  pl_provenance_text(provenance, "model", job->model_path, false);
+  pl_provenance_text(provenance, "model_digest", pl_space_session_digest(session, session->model.digest), true);
+  describe_job(session, &job->origin, provenance);
+}
+
+void pl_space_session_describe_versions(pl_space_session *session, pl_provenance *provenance) {
+  char mpi[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length;
+  unsigned major, minor, release;
+  MPI_Get_library_version(mpi, &length);
+  H5get_libversion(&major, &minor, &release);
+  const char *hdf5 = pl_arena_printf(&session->arena, "%u.%u.%u", major, minor, release);
+  const char *copy = pl_arena_strdup(&session->arena, mpi);
+  pl_provenance_text(provenance, "paceline_version", PACELINE_VERSION, true);
+  pl_provenance_text(provenance, PL_RESULTS_BUILD_NAME, pl_build_id(), true);
+  pl_provenance_text(provenance, "simgrid_version", PACELINE_SIMGRID_VERSION, false);
+  pl_provenance_text(provenance, "hdf5_version", hdf5 ? hdf5 : "", false);
+  pl_provenance_text(provenance, "mpi_version", copy ? copy : "", false);
+}

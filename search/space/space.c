@@ -1,0 +1,429 @@
+/* See search/space/space.h. One loop per dimension, each a function that fixes its dimension and calls the next; the
+ * innermost one judges the whole combination, so that every combination that a rule removes is counted exactly once,
+ * under the first rule of pl_space_reason's order that it breaks. */
+#include "search/space/space.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/digest.h"
+
+void pl_space_choices_init(pl_space_choices *choices) {
+  *choices = (pl_space_choices){.schedules = 7, .recomputes = 7, .sp = 3, .overlap = 3, .n_orders = 1};
+  choices->recipes = 1u << PL_ASSIGN_UNIFORM | 1u << PL_ASSIGN_BALANCED;
+  memcpy(choices->orders[0], "tdp", 4);
+}
+
+void pl_space_choices_adopt(pl_space_choices *choices, const pl_job *job) {
+  if (job->framework != NULL && !choices->overlap_is_given)
+    choices->overlap = 1u << (job->framework->overlaps_gradients ? 1 : 0);
+}
+
+/* The enumeration in progress. */
+typedef struct walk {
+  pl_space *space;
+  const pl_space_rules *rules;
+  pl_arena *arena;
+  pl_error *error;
+  pl_candidate *found;
+  size_t capacity;
+  uint32_t n_devices;
+  bool asked, differs; /* the answer of balanced_differs for the dimensions outside zero */
+} walk;
+
+static bool has_bit(uint32_t mask, uint32_t bit) {
+  return (mask >> bit & 1u) != 0;
+}
+
+static bool leaves_idle(const pl_space *space, const pl_candidate *c) {
+  return (uint32_t)(c->pp * c->dp * c->cp * c->tmp) < space->n_devices;
+}
+
+static pl_strategy strategy_of(const pl_space *space, const pl_candidate *candidate) {
+  pl_strategy strategy = {.pp = candidate->pp,
+                          .dp = candidate->dp,
+                          .tmp = candidate->tmp,
+                          .cp = candidate->cp,
+                          .ep = candidate->ep,
+                          .mbs = candidate->mbs,
+                          .vpp = candidate->vpp,
+                          .schedule = (pl_schedule_kind)candidate->schedule,
+                          .sp = candidate->sp != 0,
+                          .overlap = candidate->overlap != 0,
+                          .recompute = (pl_recompute)candidate->recompute,
+                          .zero = candidate->zero,
+                          .recipe = (pl_assign_recipe)candidate->recipe,
+                          .counts_layers = true};
+  memcpy(strategy.order, space->choices.orders[candidate->order], sizeof strategy.order);
+  strategy.idle = leaves_idle(space, candidate);
+  return strategy;
+}
+
+/* ---- the rules ---- */
+
+static bool breaks_tensor_rule(const pl_model *model, const pl_candidate *candidate, pl_space_reason *reason) {
+  int64_t tmp = candidate->tmp;
+  if (model->n_heads % tmp != 0) return *reason = PL_DROP_HEADS, true;
+  if (model->n_kv_heads % tmp != 0 && tmp % model->n_kv_heads != 0) return *reason = PL_DROP_KV_HEADS, true;
+  int64_t width;
+  if (!pl_model_splits_mlp(model, candidate->tmp, &width)) return *reason = PL_DROP_FFN, true;
+  return false;
+}
+
+static bool breaks_batch_rule(const pl_job *job, const pl_candidate *candidate, pl_space_reason *reason) {
+  if (job->gbs % candidate->dp != 0) return *reason = PL_DROP_GBS, true;
+  if (job->gbs / candidate->dp % candidate->mbs != 0) return *reason = PL_DROP_MBS, true;
+  return false;
+}
+
+static bool breaks_pipeline_rule(const pl_space *space, const pl_candidate *candidate, pl_space_reason *reason) {
+  const pl_job *job = space->job;
+  if (candidate->pp > space->model->n_layers) return *reason = PL_DROP_STAGES, true;
+  if (candidate->schedule != PL_SCHEDULE_INTERLEAVED) return false;
+  if (space->model->n_layers % ((int64_t)candidate->pp * candidate->vpp) != 0) return *reason = PL_DROP_CHUNKS, true;
+  if (job->gbs / candidate->dp / candidate->mbs % candidate->pp != 0) return *reason = PL_DROP_ROUNDS, true;
+  return false;
+}
+
+/* Of cp and ep. */
+static bool breaks_group_rule(const pl_space *space, const pl_candidate *candidate, pl_space_reason *reason) {
+  const pl_model *model = space->model;
+  int64_t ranks = (int64_t)candidate->dp * candidate->cp * candidate->tmp, chunks = candidate->cp;
+  if (model->causal) chunks *= 2;
+  if (candidate->cp > 1 && (space->job->seq % chunks != 0 || !space->job->flash))
+    return *reason = PL_DROP_CONTEXT, true;
+  if (candidate->ep > 1 && (model->n_experts == 0 || model->n_experts % candidate->ep != 0))
+    return *reason = PL_DROP_EXPERTS, true;
+  if (ranks % candidate->ep != 0) return *reason = PL_DROP_EXPERT_RANKS, true;
+  if (model->n_experts > 0 && candidate->tmp > 1 && !candidate->sp) return *reason = PL_DROP_EXPERT_SEQUENCE, true;
+  return false;
+}
+
+static bool breaks_rule(const pl_space *space, const pl_candidate *candidate, pl_space_reason *reason) {
+  if (breaks_tensor_rule(space->model, candidate, reason)) return true;
+  if (breaks_batch_rule(space->job, candidate, reason)) return true;
+  if (breaks_pipeline_rule(space, candidate, reason)) return true;
+  if (candidate->zero >= 2 && candidate->pp > 1) return *reason = PL_DROP_ZERO, true;
+  if (candidate->sp && space->job->seq / candidate->cp % candidate->tmp != 0) return *reason = PL_DROP_SEQUENCE, true;
+  return breaks_group_rule(space, candidate, reason);
+}
+
+/* Answers from memory while only dimensions that do not change the assignment move. */
+static pl_code balanced_differs(walk *w, const pl_candidate *candidate, bool *differs) {
+  *differs = candidate->pp * candidate->vpp > 1;
+  if (!*differs || w->rules == NULL || w->rules->balanced_differs == NULL) return PL_OK;
+  if (!w->asked) {
+    pl_strategy strategy = strategy_of(w->space, candidate);
+    PL_TRY(w->rules->balanced_differs(w->rules->context, &strategy, &w->differs, w->error));
+    w->asked = true;
+  }
+  *differs = w->differs;
+  return PL_OK;
+}
+
+/* ---- the loops, innermost first ---- */
+
+static pl_code keep(walk *w, const pl_candidate *candidate) {
+  if (w->space->n_candidates == w->capacity) {
+    size_t capacity = w->capacity ? 2 * w->capacity : 1024;
+    pl_candidate *more = capacity < UINT32_MAX ? realloc(w->found, capacity * sizeof *more) : NULL;
+    if (more == NULL) return pl_fail_memory(w->error, "the candidates; restrict the space");
+    w->found = more;
+    w->capacity = capacity;
+  }
+  w->found[w->space->n_candidates++] = *candidate;
+  return PL_OK;
+}
+
+/* Keeps the candidate or counts why not. `alternative`: a balanced assignment whose uniform twin is in the space too.
+ */
+static pl_code judge(walk *w, const pl_candidate *candidate, bool alternative) {
+  pl_space_reason reason = PL_DROP_BALANCED;
+  bool broken = breaks_rule(w->space, candidate, &reason);
+  if (!broken && alternative) {
+    bool differs;
+    PL_TRY(balanced_differs(w, candidate, &differs));
+    broken = !differs;
+  }
+  if (!broken) return keep(w, candidate);
+  w->space->dropped[reason]++;
+  return PL_OK;
+}
+
+static pl_code walk_recipe(walk *w, pl_candidate candidate) {
+  uint32_t recipes = w->space->choices.recipes;
+  candidate.recipe = PL_ASSIGN_UNIFORM;
+  bool uniform = candidate.pp == 1 || has_bit(recipes, PL_ASSIGN_UNIFORM); /* one stage: nothing to assign */
+  if (uniform) PL_TRY(judge(w, &candidate, false));
+  for (uint32_t recipe = PL_ASSIGN_BALANCED; candidate.pp > 1 && recipe <= PL_ASSIGN_AMP; recipe++) {
+    if (!has_bit(recipes, recipe)) continue;
+    candidate.recipe = (uint8_t)recipe;
+    PL_TRY(judge(w, &candidate, uniform && recipe == PL_ASSIGN_BALANCED));
+  }
+  return PL_OK;
+}
+
+/* The order without dimensions of degree 1: two orders with the same rest place every rank on the same device. */
+static void effective_order(const pl_candidate *candidate, const char *order, char rest[5]) {
+  bool has_context = strchr(order, 'c') != NULL;
+  uint32_t n = 0;
+  for (uint32_t i = 0; order[i] != '\0'; i++) {
+    int32_t degree = order[i] == 't'   ? candidate->tmp
+                     : order[i] == 'd' ? candidate->dp
+                     : order[i] == 'c' ? candidate->cp
+                                       : candidate->pp;
+    if (degree > 1) rest[n++] = order[i];
+    if (order[i] == 't' && !has_context && candidate->cp > 1) rest[n++] = 'c';
+  }
+  rest[n] = '\0';
+}
+
+static bool is_first_of_its_kind(const pl_space_choices *choices, const pl_candidate *candidate, uint32_t order) {
+  char rest[5], other[5];
+  effective_order(candidate, choices->orders[order], rest);
+  for (uint32_t earlier = 0; earlier < order; earlier++) {
+    effective_order(candidate, choices->orders[earlier], other);
+    if (strcmp(rest, other) == 0) return false;
+  }
+  return true;
+}
+
+static pl_code walk_order(walk *w, pl_candidate candidate) {
+  for (uint32_t order = 0; order < w->space->choices.n_orders; order++) {
+    if (!is_first_of_its_kind(&w->space->choices, &candidate, order)) continue;
+    candidate.order = (uint8_t)order;
+    PL_TRY(walk_recipe(w, candidate));
+  }
+  return PL_OK;
+}
+
+static pl_code walk_zero(walk *w, pl_candidate candidate) {
+  const pl_space_choices *choices = &w->space->choices;
+  w->asked = false;
+  if (candidate.dp * candidate.cp == 1) return walk_order(w, candidate);
+  for (uint8_t zero = 0; zero <= 3; zero++) {
+    if (!pl_int_set_has(&choices->zero, zero)) continue;
+    for (uint8_t overlap = 0; overlap <= 1; overlap++) {
+      if (!has_bit(choices->overlap, overlap)) continue;
+      candidate.zero = zero;
+      candidate.overlap = overlap;
+      PL_TRY(walk_order(w, candidate));
+    }
+  }
+  return PL_OK;
+}
+
+static pl_code walk_recompute(walk *w, pl_candidate candidate) {
+  const pl_space_choices *choices = &w->space->choices;
+  for (uint8_t sp = 0; sp <= 1; sp++) {
+    if (candidate.tmp == 1 ? sp == 1 : !has_bit(choices->sp, sp)) continue;
+    for (uint8_t recompute = 0; recompute < PL_RECOMPUTE_COUNT; recompute++) {
+      if (!has_bit(choices->recomputes, recompute)) continue;
+      candidate.sp = sp;
+      candidate.recompute = recompute;
+      PL_TRY(walk_zero(w, candidate));
+    }
+  }
+  return PL_OK;
+}
+
+static pl_code walk_interleaved(walk *w, pl_candidate candidate) {
+  const pl_int_set *set = &w->space->choices.vpp;
+  int32_t highest = set->n_ranges ? pl_int_set_highest(set) : PL_SPACE_DEFAULT_VPP;
+  if (highest > w->space->model->n_layers) highest = w->space->model->n_layers;
+  for (candidate.vpp = 2; candidate.vpp <= highest; candidate.vpp++)
+    if (pl_int_set_has(set, candidate.vpp)) PL_TRY(walk_recompute(w, candidate));
+  return PL_OK;
+}
+
+static pl_code walk_schedule(walk *w, pl_candidate candidate) {
+  if (candidate.pp == 1) {
+    candidate.schedule = PL_SCHEDULE_1F1B;
+    return walk_recompute(w, candidate);
+  }
+  for (uint8_t schedule = 0; schedule <= PL_SCHEDULE_INTERLEAVED; schedule++) {
+    if (!has_bit(w->space->choices.schedules, schedule)) continue;
+    candidate.schedule = schedule;
+    PL_TRY(schedule == PL_SCHEDULE_INTERLEAVED ? walk_interleaved(w, candidate) : walk_recompute(w, candidate));
+  }
+  return PL_OK;
+}
+
+static pl_code walk_mbs(walk *w, pl_candidate candidate) {
+  const pl_int_set *set = &w->space->choices.mbs;
+  int64_t highest = set->n_ranges ? pl_int_set_highest(set) : PL_SPACE_DEFAULT_MBS;
+  if (highest > w->space->job->gbs) highest = w->space->job->gbs;
+  for (candidate.mbs = 1; candidate.mbs <= highest; candidate.mbs++)
+    if (pl_int_set_has(set, candidate.mbs)) PL_TRY(walk_schedule(w, candidate));
+  return PL_OK;
+}
+
+/* Empty sets of these mean 1. */
+static bool allows(const pl_int_set *set, int32_t value) {
+  return set->n_ranges > 0 ? pl_int_set_has(set, value) : value == 1;
+}
+
+static pl_code walk_experts(walk *w, pl_candidate candidate) {
+  int32_t ranks = candidate.dp * candidate.cp * candidate.tmp;
+  for (candidate.ep = 1; candidate.ep <= ranks; candidate.ep++)
+    if (allows(&w->space->choices.ep, candidate.ep)) PL_TRY(walk_mbs(w, candidate));
+  return PL_OK;
+}
+
+/* Over the `n` devices that pp and tmp leave. */
+static pl_code walk_context(walk *w, pl_candidate candidate, int32_t n) {
+  for (candidate.cp = 1; candidate.cp <= n; candidate.cp++) {
+    if (n % candidate.cp != 0 || !allows(&w->space->choices.cp, candidate.cp)) continue;
+    candidate.dp = n / candidate.cp;
+    if (pl_int_set_has(&w->space->choices.dp, candidate.dp)) PL_TRY(walk_experts(w, candidate));
+  }
+  return PL_OK;
+}
+
+static pl_code walk_degrees(walk *w) {
+  const pl_space_choices *choices = &w->space->choices;
+  int32_t n = (int32_t)w->n_devices;
+  bool idle = choices->allow_idle;
+  for (int32_t pp = 1; pp <= n; pp++) {
+    if ((n % pp != 0 && !idle) || !pl_int_set_has(&choices->pp, pp)) continue;
+    for (int32_t tmp = 1; tmp <= n / pp; tmp++) {
+      int32_t most = n / pp / tmp;
+      if ((n % (pp * tmp) != 0 && !idle) || !pl_int_set_has(&choices->tmp, tmp)) continue;
+      for (int32_t left = most; left >= (idle ? 1 : most); left--)
+        PL_TRY(walk_context(w, (pl_candidate){.pp = pp, .tmp = tmp, .vpp = 1}, left));
+    }
+  }
+  return PL_OK;
+}
+
+/* Field by field: the struct's padding must not reach the digest. */
+static void digest_candidate(pl_digest *digest, const pl_space *space, const pl_candidate *c) {
+  const int32_t degrees[] = {c->pp, c->dp, c->tmp, c->mbs, c->vpp};
+  const uint8_t kinds[] = {c->schedule, c->sp, c->recompute, c->zero, c->overlap, c->recipe};
+  const int32_t extras[] = {c->cp, c->ep};
+  pl_digest_bytes(digest, degrees, sizeof degrees);
+  if (c->cp > 1 || c->ep > 1) pl_digest_bytes(digest, extras, sizeof extras);
+  pl_digest_bytes(digest, kinds, sizeof kinds);
+  const char *order = space->choices.orders[c->order];
+  pl_digest_bytes(digest, order, strlen(order) == 3 ? 4 : 5);
+}
+
+static pl_code finish(walk *w) {
+  pl_space *space = w->space;
+  pl_candidate *kept = PL_TAKE(w->arena, pl_candidate, space->n_candidates);
+  if (kept == NULL) return pl_fail_memory(w->error, "the candidates; restrict the space");
+  if (space->n_candidates > 0 && w->found != NULL) memcpy(kept, w->found, space->n_candidates * sizeof *kept);
+  space->candidates = kept;
+  pl_digest digest;
+  pl_digest_init(&digest);
+  for (uint32_t i = 0; i < space->n_candidates; i++)
+    digest_candidate(&digest, space, &kept[i]);
+  space->digest = digest.value;
+  return PL_OK;
+}
+
+pl_code pl_space_take(const pl_model *model, const pl_job *job, uint32_t n_devices, const pl_space_choices *choices,
+                      const pl_space_rules *rules, pl_arena *arena, pl_space *space, pl_error *error) {
+  *space = (pl_space){.model = model, .job = job, .choices = *choices, .n_devices = n_devices};
+  walk w = {.space = space, .rules = rules, .arena = arena, .error = error, .n_devices = n_devices};
+  pl_code code = walk_degrees(&w);
+  if (code == PL_OK) code = finish(&w);
+  free(w.found);
+  return code;
+}
+
+/* ---- what others ask of it ---- */
+
+void pl_space_strategy(const pl_space *space, uint32_t index, pl_strategy *strategy) {
+  PL_ASSERT(index < space->n_candidates);
+  *strategy = strategy_of(space, &space->candidates[index]);
+}
+
+int pl_space_format_reason(const pl_space *space, pl_space_reason reason, char *text, size_t size) {
+  const pl_model *model = space->model;
+  const pl_job *job = space->job;
+  switch (reason) {
+  case PL_DROP_HEADS:
+    return snprintf(text, size, "tmp does not divide %lld heads", (long long)model->n_heads);
+  case PL_DROP_KV_HEADS:
+    return snprintf(text, size, "tmp neither divides nor is a multiple of %lld kv heads", (long long)model->n_kv_heads);
+  case PL_DROP_FFN:
+    return snprintf(text, size, "tmp does not divide the feed-forward width %lld", (long long)model->ffn_hidden);
+  case PL_DROP_GBS:
+    return snprintf(text, size, "dp does not divide gbs %lld", (long long)job->gbs);
+  case PL_DROP_MBS:
+    return snprintf(text, size, "mbs does not divide gbs %lld / dp", (long long)job->gbs);
+  case PL_DROP_STAGES:
+    return snprintf(text, size, "pp exceeds %d layers", model->n_layers);
+  case PL_DROP_CHUNKS:
+    return snprintf(text, size, "interleaved: pp * vpp does not divide %d layers", model->n_layers);
+  case PL_DROP_ROUNDS:
+    return snprintf(text, size, "interleaved: microbatches are not a multiple of pp");
+  case PL_DROP_ZERO:
+    return snprintf(text, size, "zero 2 and 3 are not offered with pp > 1");
+  case PL_DROP_SEQUENCE:
+    return snprintf(text, size, "sp: tmp does not divide the sequence length %lld", (long long)job->seq);
+  case PL_DROP_BALANCED:
+    return snprintf(text, size, "the balanced assignment equals the uniform one");
+  case PL_DROP_CONTEXT:
+    return snprintf(text, size, "cp needs fused attention and chunks that divide the sequence length %lld",
+                    (long long)job->seq);
+  case PL_DROP_EXPERTS:
+    return snprintf(text, size, "ep does not divide %lld experts", (long long)model->n_experts);
+  case PL_DROP_EXPERT_RANKS:
+    return snprintf(text, size, "ep does not divide dp * cp * tmp");
+  case PL_DROP_EXPERT_SEQUENCE:
+    return snprintf(text, size, "experts need sp with tmp > 1");
+  case PL_DROP_COUNT:
+    break;
+  }
+  return snprintf(text, size, "?");
+}
+
+pl_code pl_space_refuse_empty(const pl_space *space, uint32_t n_devices, pl_error *error) {
+  char text[PL_ERROR_MESSAGE_BYTES] = "", reason[128];
+  for (int r = 0; r < PL_DROP_COUNT; r++) {
+    if (space->dropped[r] == 0) continue;
+    pl_space_format_reason(space, (pl_space_reason)r, reason, sizeof reason);
+    size_t used = strlen(text);
+    snprintf(text + used, sizeof text - used, "%s%s (%" PRIu64 " dropped)", used ? "; " : ": ", reason,
+             space->dropped[r]);
+  }
+  return pl_fail(
+      error, PL_BAD_INPUT, "no candidate is left for %u devices%s; loosen the restrictions or change --gbs", n_devices,
+      text[0] ? text
+              : ": no pp, dp and tmp that are allowed multiply to them, or every mbs that is allowed exceeds gbs");
+}
+
+int pl_space_format_candidate(const pl_space *space, uint32_t index, char *text, size_t size) {
+  PL_ASSERT(index < space->n_candidates);
+  const pl_candidate *c = &space->candidates[index];
+  char extras[48] = "";
+  if (c->cp > 1) snprintf(extras, sizeof extras, ",cp=%d", c->cp);
+  if (c->ep > 1) snprintf(extras + strlen(extras), sizeof extras - strlen(extras), ",ep=%d", c->ep);
+  if (leaves_idle(space, c)) snprintf(extras + strlen(extras), sizeof extras - strlen(extras), ",idle=1");
+  return snprintf(
+      text, size,
+      "pp=%d,dp=%d,tmp=%d%s,mbs=%d,assign=%s,schedule=%s,vpp=%d,sp=%d,recompute=%s,zero=%d,overlap=%d,order=%s", c->pp,
+      c->dp, c->tmp, extras, c->mbs, pl_assign_names[c->recipe], pl_schedule_names[c->schedule], c->vpp, c->sp,
+      pl_recompute_names[c->recompute], c->zero, c->overlap, space->choices.orders[c->order]);
+}
+
+/* Tasks of a pass. Sharded gradients and parameters (ZeRO 2, 3) communicate per layer. Tensor groups that leave the
+ * node, taken to have 8 devices, have more classes of devices that contend with each other. */
+static double pass_cost(const pl_space *space, const pl_candidate *c) {
+  static const double per_layer[2][2] = {{1, 4}, {4, 8}};              /* [zero - 2][overlap] */
+  if (c->cp > 1 || c->ep > 1) return 1 + 4.0 * space->model->n_layers; /* exchanges are tasks of their own */
+  if (c->dp > 1 && c->zero >= 2) return 1 + per_layer[c->zero - 2][c->overlap] * space->model->n_layers;
+  double nodes = c->tmp / 8.0;
+  return nodes > 1 ? nodes * nodes : 1;
+}
+
+double pl_space_cost(const pl_space *space, uint32_t index) {
+  const pl_candidate *c = &space->candidates[index];
+  int64_t n_microbatches = space->job->gbs / c->dp / c->mbs;
+  double passes = (double)n_microbatches * c->pp * c->vpp;
+  return 300 + passes * pass_cost(space, c);
+}

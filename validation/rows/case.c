@@ -1,0 +1,168 @@
+/* Merging rows into cases and expressing them (see validation/rows/case.h). */
+#include "validation/rows/case.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/digest.h"
+#include "core/base/hash_index.h"
+#include "validation/report/assumptions.h"
+#include "validation/statistics/statistics.h"
+
+/* Everything that says what ran; not what came out, nor who says so. Notes count: some hold settings. */
+static uint64_t configuration(const pl_measured_row *row) {
+  pl_digest digest;
+  pl_digest_init(&digest);
+  const char *const texts[] = {row->schedule,  row->tied_embeddings, row->norms,    row->reshard_after_forward,
+                               row->family,    row->model,           row->gpu,      row->interconnect,
+                               row->framework, row->precision,       row->mlp_type, row->fsdp,
+                               row->recompute, row->assign};
+  for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+    pl_digest_text(&digest, texts[i]);
+#define PL_MEASURED_COUNT(name, lowest, absent) pl_digest_u64(&digest, (uint64_t)row->name);
+  PL_MEASURED_COUNTS(PL_MEASURED_COUNT)
+#undef PL_MEASURED_COUNT
+  pl_digest_u64(&digest, pl_measured_crashed(row));
+  if (row->defect != NULL) pl_digest_text(&digest, row->defect);
+  return digest.value;
+}
+
+/* One entry per row: its case, and the next row of that case. */
+typedef struct member {
+  const pl_measured_row *row;
+  uint32_t next; /* UINT32_MAX at the end */
+} member;
+
+typedef struct merger {
+  pl_cases *cases;
+  member *members;
+  uint32_t *first, *last; /* members, per case */
+  double *values;         /* scratch: as many as rows */
+} merger;
+
+static double median_of(const merger *m, uint32_t c, double (*value)(const pl_measured_row *)) {
+  uint32_t n = 0;
+  for (uint32_t i = m->first[c]; i != UINT32_MAX; i = m->members[i].next) {
+    double v = value(m->members[i].row);
+    if (!isnan(v)) m->values[n++] = v;
+  }
+  return pl_median(m->values, n);
+}
+
+static double memory_bytes(const pl_measured_row *row) {
+  return row->mem_gb * 1024 * 1024 * 1024;
+}
+
+static pl_code merge(merger *m, const pl_measured *tables, uint32_t n_tables, pl_arena *arena, pl_error *error) {
+  pl_hash_index index = {0};
+  uint32_t i = 0;
+  for (uint32_t t = 0; t < n_tables; t++)
+    for (uint32_t r = 0; r < tables[t].n_rows; r++, i++) {
+      const pl_measured_row *row = &tables[t].rows[r];
+      uint64_t hash = configuration(row);
+      uint32_t probe = 0;
+      pl_case *found = (pl_case *)(uintptr_t)pl_hash_index_find(&index, hash, &probe);
+      m->members[i] = (member){row, UINT32_MAX};
+      if (found != NULL) {
+        uint32_t c = (uint32_t)(found - m->cases->cases);
+        m->members[m->last[c]].next = i;
+        m->last[c] = i;
+        found->n_rows++;
+        continue;
+      }
+      uint32_t c = m->cases->n_cases++;
+      m->first[c] = m->last[c] = i;
+      m->cases->cases[c] =
+          (pl_case){.row = row, .n_rows = 1, .crashed = pl_measured_crashed(row), .interval = pl_interval_none()};
+      if (!pl_hash_index_put(&index, hash, &m->cases->cases[c], arena)) return pl_fail_memory(error, "the rows");
+    }
+  return PL_OK;
+}
+
+pl_code pl_cases_take(const pl_measured *tables, uint32_t n_tables, pl_arena *arena, pl_cases *cases, pl_error *error) {
+  *cases = (pl_cases){0};
+  for (uint32_t t = 0; t < n_tables; t++)
+    cases->n_rows += tables[t].n_rows;
+  merger m = {.cases = cases,
+              .members = PL_TAKE(arena, member, cases->n_rows),
+              .first = PL_TAKE(arena, uint32_t, cases->n_rows),
+              .last = PL_TAKE(arena, uint32_t, cases->n_rows),
+              .values = PL_TAKE(arena, double, cases->n_rows)};
+  cases->cases = PL_TAKE(arena, pl_case, cases->n_rows);
+  if (arena->failed) return pl_fail_memory(error, "the rows");
+  PL_TRY(merge(&m, tables, n_tables, arena, error));
+  for (uint32_t c = 0; c < cases->n_cases; c++) {
+    cases->cases[c].measured_s = median_of(&m, c, pl_measured_step_s);
+    cases->cases[c].measured_mem_bytes = median_of(&m, c, memory_bytes);
+  }
+  return PL_OK;
+}
+
+/* ---- expressing ---- */
+
+enum { FRAMEWORKS_MAX = 32 };
+
+/* Each profile is read once. */
+typedef struct framework_list {
+  pl_framework profiles[FRAMEWORKS_MAX];
+  uint32_t n;
+} framework_list;
+
+static pl_code find_framework(pl_case *c, const pl_case_options *options, framework_list *list, pl_arena *arena,
+                              pl_error *error) {
+  c->habits = pl_row_habits_of(c->row);
+  if (options->framework != NULL) c->habits.framework = options->framework;
+  for (uint32_t i = 0; i < list->n; i++)
+    if (strcmp(list->profiles[i].name, c->habits.framework) == 0) {
+      c->framework = list->profiles[i];
+      return PL_OK;
+    }
+  pl_error why = PL_ERROR_INIT;
+  pl_code code = pl_framework_load(c->habits.framework, arena, &c->framework, &why);
+  if (code != PL_OK) return pl_fail(error, code == PL_UNSUPPORTED ? PL_BAD_INPUT : code, "%s", why.message);
+  if (list->n < FRAMEWORKS_MAX) list->profiles[list->n++] = c->framework;
+  return PL_OK;
+}
+
+static pl_code express(pl_case *c, const pl_csv *known, const pl_case_options *options, framework_list *profiles,
+                       pl_arena *arena, pl_error *error) {
+  const pl_measured_row *row = c->row;
+  if (row->defect != NULL) return pl_fail(error, PL_UNSUPPORTED, "cell: %s", row->defect);
+  if (!c->crashed && isnan(c->measured_s) && isnan(c->measured_mem_bytes) && row->measured_rank == 0)
+    return pl_fail(error, PL_UNSUPPORTED, "not stated: step_time_s");
+  PL_TRY(find_framework(c, options, profiles, arena, error));
+  PL_TRY(pl_row_check_counts(row, &c->habits, error));
+  PL_TRY(pl_row_check_words(row, error));
+  if (options->framework == NULL) pl_row_choose(row, &c->habits, &c->framework);
+  char platform[PL_ROW_PLATFORM_BYTES];
+  pl_model *model = PL_TAKE(arena, pl_model, 1);
+  if (model == NULL) return pl_fail_memory(error, "the models");
+  if (options->platform_path == NULL) PL_TRY(pl_row_cluster(row, &c->plan, platform, error));
+  c->platform = options->platform_path != NULL ? options->platform_path : pl_arena_strdup(arena, platform);
+  if (c->platform == NULL) return pl_fail_memory(error, "the names of the platforms");
+  if (strcmp(c->habits.framework, "nemo") == 0) c->habits.vpp = pl_row_recipe_vpp(row, known);
+  PL_TRY(pl_row_model(row, &c->habits, known, arena, model, error));
+  c->model = model;
+  PL_TRY(pl_row_job(row, &c->habits, &c->framework, &c->job, error));
+  c->job.op_profile = options->op_profile;
+  PL_TRY(pl_row_strategy(row, &c->habits, model, &c->job, arena, &c->strategy, error));
+  return pl_case_assume(c, options, arena, error);
+}
+
+pl_code pl_cases_express(pl_cases *cases, const pl_csv *known_models, const pl_case_options *options, pl_arena *arena,
+                         pl_error *error) {
+  framework_list *profiles = PL_TAKE(arena, framework_list, 1);
+  if (profiles == NULL) return pl_fail_memory(error, "the frameworks");
+  for (uint32_t i = 0; i < cases->n_cases; i++) {
+    pl_error why = PL_ERROR_INIT;
+    pl_case *c = &cases->cases[i];
+    pl_code code = express(c, known_models, options, profiles, arena, &why);
+    if (code == PL_OK) continue;
+    if (code != PL_UNSUPPORTED) return pl_fail(error, code, "%s", why.message);
+    c->reason = pl_arena_strdup(arena, why.message);
+    if (c->reason == NULL) return pl_fail_memory(error, "the reasons");
+  }
+  return PL_OK;
+}

@@ -1,0 +1,237 @@
+/* The machines behind a row (see validation/rows/row.h).
+ *
+ * `gpu` names the device; the machine around it is the vendor's reference machine of that GPU unless `interconnect` or
+ * `gpu` name another; rates that `interconnect` states ("800Gbps per node", "8x200Gb") replace the reference's.
+ */
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "core/base/words.h"
+#include "validation/rows/row.h"
+
+/* First match wins: every word of `words` (separated by '+') must be in gpu or interconnect. */
+static const struct {
+  const char *words, *kind, *device;
+} machines[] = {
+    {"GB300", "gb200-nvl72", "GB300"},
+    {"GB200", "gb200-nvl72", NULL},
+    {"B300", "dgx-b200", "B300"},
+    {"B200", "dgx-b200", NULL},
+    {"GH200", "gh200-quad", NULL}, /* before H200, which is in it */
+    {"H200", "dgx-h100", "H200-SXM5-141GB"},
+    {"H800", "hgx-h800", NULL},
+    {"H100-PCIe", "pcie5-server", NULL},
+    {"H100+EFA", "p5.48xlarge", NULL},
+    {"H100", "dgx-h100", NULL},
+    {"A800", "hgx-a800", NULL},
+    {"A100-PCIe+40GB", "pcie4-server", "A100-PCIe-40GB"},
+    {"A100-PCIe", "pcie4-server", NULL},
+    {"A100+Omni-Path", "jean-zay-a100", NULL},
+    {"A100+EFA+80GB", "p4d.24xlarge", "A100-SXM4-80GB"},
+    {"A100+EFA", "p4d.24xlarge", NULL},
+    {"A100+40GB", "dgx-a100", "A100-SXM4-40GB"},
+    /* Of 2020, when the DGX A100 had 40 GB per GPU. */
+    {"A100 (DGX-A100)", "dgx-a100", "A100-SXM4-40GB"},
+    {"A100", "dgx-a100", NULL},
+    {"V100+DGX-2", "dgx-2", NULL},
+    {"V100+HC2", "hc2", NULL},
+    {"V100+p3.8xlarge", "p3.8xlarge", NULL},
+    {"V100+p3.16xlarge", "p3.16xlarge", NULL},
+    {"V100+16GB+cube mesh", "v100-cube-1ib", NULL},
+    {"V100+cube mesh", "v100-cube-1ib", "V100-SXM2-32GB"},
+    {"V100+16GB", "dgx-1v", "V100-SXM2-16GB"},
+    {"V100", "dgx-1v", NULL}, /* 16 of them in a node: see find_machine */
+    {"T4", "g4dn.12xlarge", NULL},
+    {"L40", "pcie4-server", "L40S"},
+    {"A6000", "pcie4-server", "RTX-A6000"},
+    {"A40", "pcie4-server", "A40"},
+    {"A10G", "g5.48xlarge", NULL},
+    {"L4", "pcie4-server", "L4"},
+    {"TITAN", "hc1", NULL},
+    /* LiBai's page: "1-GPU rates are consistent with V100"; OneFlow's published machine of that time, with GPUs of 32
+     * GB: what ran there needs more than 16 for its tensors. */
+    {"not stated", "v100-cube-1ib", "V100-SXM2-32GB"},
+};
+
+/* Without blanks and hyphens: "A100-PCIe", "A100 PCIe"; "40 GB". */
+static void squeeze(const char *text, char *plain, size_t size) {
+  size_t n = 0;
+  for (; *text != '\0' && n + 1 < size; text++)
+    if (*text != ' ' && *text != '-') plain[n++] = *text;
+  plain[n] = '\0';
+}
+
+/* Sizes of memory also without their B: "A100-40G". Not in the network's words, where "40Gb" is a rate. */
+static bool gpu_mentions(const char *gpu, const char *word) {
+  if (pl_row_mentions(gpu, word)) return true;
+  size_t length = strlen(word);
+  if (length < 3 || strcmp(word + length - 2, "GB") != 0) return false;
+  const char *at = gpu;
+  while ((at = strchr(at, word[0])) != NULL && strncasecmp(at, word, length - 1) != 0)
+    at++;
+  return at != NULL && !isalpha((unsigned char)at[length - 1]);
+}
+
+/* The device, the first word, and sizes of memory in `gpu` ("40Gb/s" is none); what stands around them there or in
+ * `interconnect`. */
+static bool names_all(const pl_measured_row *row, const char *words) {
+  char gpu[128], word[32], plain[32];
+  squeeze(row->gpu, gpu, sizeof gpu);
+  for (const char *at = words; *at != '\0';) {
+    size_t length = strcspn(at, "+");
+    snprintf(word, sizeof word, "%.*s", (int)length, at);
+    squeeze(word, plain, sizeof plain);
+    bool own = at == words || (length > 2 && strncmp(at + length - 2, "GB", 2) == 0);
+    if (!gpu_mentions(gpu, plain) && (own || !pl_row_mentions(row->interconnect, word))) return false;
+    at += length + (at[length] == '+');
+  }
+  return true;
+}
+
+static pl_code find_machine(const pl_measured_row *row, pl_platform_plan *plan, pl_error *error) {
+  for (size_t i = 0; i < sizeof machines / sizeof machines[0]; i++) {
+    if (!names_all(row, machines[i].words)) continue;
+    /* Of the machines with V100s one has 16. */
+    bool sixteen = strcmp(machines[i].kind, "dgx-1v") == 0 && row->gpus_per_node == 16;
+    plan->parts[0].kind = pl_node_kind_find(sixteen ? "dgx-2" : machines[i].kind);
+    plan->device = machines[i].device;
+    if (plan->parts[0].kind == NULL)
+      return pl_fail(error, PL_UNSUPPORTED, "machine: no '%s' among the machines of platform make", machines[i].kind);
+    if (plan->device != NULL && pl_device_speed(plan->device) == NULL)
+      return pl_fail(error, PL_UNSUPPORTED, "machine: no device profile of %s", plan->device);
+    return PL_OK;
+  }
+  char text[PL_WORDS_BYTES];
+  pl_word_list known = pl_word_list_begin(text, sizeof text);
+  for (uint32_t i = 0; pl_device_name_at(i) != NULL; i++)
+    pl_word_list_add(&known, pl_device_name_at(i));
+  return pl_fail(error, PL_UNSUPPORTED, "unknown GPU: '%.60s'; known are %s", row->gpu, pl_word_list_end(&known));
+}
+
+const char *pl_row_device_named(const char *gpu) {
+  if (gpu[0] == '\0') return NULL;
+  if (pl_device_speed(gpu) != NULL) return gpu;
+  const pl_measured_row row = {.gpu = gpu, .interconnect = ""};
+  pl_platform_plan plan = {0};
+  pl_error error = PL_ERROR_INIT;
+  if (find_machine(&row, &plan, &error) != PL_OK) return NULL;
+  return plan.device != NULL ? plan.device : plan.parts[0].kind->device;
+}
+
+/* The number that ends in front of `at`, blanks between; `start` is where it begins, `at` when there is none. */
+static double number_before(const char *text, const char *at, const char **start) {
+  const char *end = at;
+  while (end > text && end[-1] == ' ')
+    end--;
+  const char *digits = end;
+  while (digits > text && (isdigit((unsigned char)digits[-1]) || digits[-1] == '.'))
+    digits--;
+  *start = digits < end ? digits : at;
+  return digits < end ? strtod(digits, NULL) : 0;
+}
+
+/* Gb per unit at `at`, "Gb/s", "gbps", "Tbps"; 0: no unit. A small b is bits; memory sizes ("8x V100-SXM2-16GB") have a
+ * large one. */
+static double unit_Gb(const char *at) {
+  if (strncmp(at, "Gb", 2) == 0 || strncasecmp(at, "gbps", 4) == 0) return 1;
+  return strncmp(at, "Tb", 2) == 0 || strncasecmp(at, "tbps", 4) == 0 ? 1000 : 0;
+}
+
+/* How many NICs of the rate that ends at `at` a node has: "8x200Gb", "4 * 100Gb", "400Gb/s x 8", "per node", "per GPU";
+ * a thousand and more are no single NIC's. 0: not said. */
+static double nic_count(const char *text, const char *start, const char *at, double rate_Gb, double n_gpus) {
+  const char *times = start, *first;
+  while (times > text && times[-1] == ' ')
+    times--;
+  double count = times > text && strchr("xX*", times[-1]) != NULL ? number_before(text, times - 1, &first) : 0;
+  if (count > 0) return count;
+  char words[64];
+  size_t length = strcspn(at, ";,");
+  snprintf(words, sizeof words, "%.*s", (int)(length < 63 ? length : 63), at);
+  for (const char *by = words; (by = strpbrk(by, "xX*")) != NULL; by++)
+    if (by > words && by[-1] == ' ' && isdigit((unsigned char)by[1 + strspn(by + 1, " ")])) return strtod(by + 1, NULL);
+  if (pl_row_mentions(words, "per node")) return 1;
+  if (pl_row_mentions(words, "per GPU")) return n_gpus;
+  return rate_Gb >= 1000 ? 1 : 0;
+}
+
+/* Whether the rate at `at` is of what joins GPUs inside a node, or of NICs that training does not use. */
+static bool is_of_another_link(const char *text, const char *at) {
+  static const char *const others[] = {"NVLink",          "NVSwitch", "PCIe",      "xGMI",
+                                       "Infinity Fabric", "Storage",  "Management"};
+  const char *start = at;
+  while (start > text && strchr(";,+", start[-1]) == NULL)
+    start--;
+  char words[96];
+  size_t length = (size_t)(at - start) + strcspn(at, ";,+");
+  snprintf(words, sizeof words, "%.*s", (int)(length < sizeof words ? length : sizeof words - 1), start);
+  for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+    if (pl_row_mentions(words, others[i])) return true;
+  return false;
+}
+
+/* "400Gbps per node", "8x200Gb HDR": the rate of all NICs of a node with `n_gpus` GPUs together; 0 when no such words
+ * are there. */
+static double node_rate_GBps(const char *text, double n_gpus) {
+  for (const char *at = text; *at != '\0'; at++) {
+    double unit = unit_Gb(at);
+    if (unit <= 0 || is_of_another_link(text, at)) continue;
+    const char *start;
+    double rate_Gb = unit * number_before(text, at, &start);
+    double count = rate_Gb > 0 ? nic_count(text, start, at, rate_Gb, n_gpus) : 0;
+    if (count > 0) return rate_Gb * count / 8;
+  }
+  return 0;
+}
+
+/* Nodes of the machine's size; a job smaller than a node has the first GPUs of one. The racks of NVL72 are used by
+ * jobs in blocks of 64 (16 trays), as NVIDIA's own recipes do. */
+static pl_code count_nodes(const pl_measured_row *row, pl_platform_plan *plan, pl_error *error) {
+  const pl_node_kind *kind = plan->parts[0].kind;
+  int64_t per_node = row->gpus_per_node > 0 ? row->gpus_per_node : kind->n_gpus;
+  if (kind->n_gpus > 16) per_node = row->n_gpus > 64 && row->n_gpus % 64 == 0 ? 64 : kind->n_gpus;
+  if (per_node > kind->n_gpus)
+    return pl_fail(error, PL_UNSUPPORTED, "machine: %" PRId64 " GPUs per node; %s has %u", per_node, kind->name,
+                   kind->n_gpus);
+  if (row->n_gpus < per_node) per_node = row->n_gpus;
+  if (row->n_gpus % per_node != 0 || row->n_gpus / per_node > PL_PLAN_NODES_MAX)
+    return pl_fail(error, PL_UNSUPPORTED, "machine: %" PRId64 " GPUs are no whole number of nodes of %" PRId64,
+                   row->n_gpus, per_node);
+  plan->parts[0].n_nodes = (uint32_t)(row->n_gpus / per_node);
+  plan->gpus_per_node = per_node == kind->n_gpus ? 0 : (uint32_t)per_node;
+  return PL_OK;
+}
+
+/* The first GPUs of a machine reach the network through its first NICs. */
+static uint32_t n_nics_used(const pl_node_kind *kind, uint32_t n_gpus) {
+  uint32_t used = (kind->n_nics * n_gpus + kind->n_gpus - 1) / kind->n_gpus;
+  return used > 0 ? used : 1;
+}
+
+pl_code pl_row_cluster(const pl_measured_row *row, pl_platform_plan *plan, char name[PL_ROW_PLATFORM_BYTES],
+                       pl_error *error) {
+  *plan = (pl_platform_plan){.n_parts = 1, .oversubscription = 1, .sockets = PL_SOCKETS_NEVER};
+  if (row->n_gpus == 0) return pl_fail(error, PL_UNSUPPORTED, "not stated: n_gpus");
+  PL_TRY(find_machine(row, plan, error));
+  PL_TRY(count_nodes(row, plan, error));
+  const pl_node_kind *kind = plan->parts[0].kind;
+  plan->fabric = kind->pod_nodes > 0 ? PL_FABRIC_RAIL : PL_FABRIC_SINGLE;
+  plan->pod_nodes = kind->pod_nodes > 0 ? kind->pod_nodes : 32;
+  uint32_t n_gpus = plan->gpus_per_node > 0 ? plan->gpus_per_node : kind->n_gpus;
+  double rate_GBps = plan->parts[0].n_nodes > 1 && kind->n_nics > 0 ? node_rate_GBps(row->interconnect, n_gpus) : 0;
+  plan->nic_GBps = rate_GBps / n_nics_used(kind, n_gpus);
+  if (plan->nic_GBps == kind->nic_GBps) plan->nic_GBps = 0;
+  if (plan->parts[0].n_nodes > 1 && kind->n_nics == 0)
+    return pl_fail(error, PL_UNSUPPORTED, "machine: the network between the nodes of %s is not known", kind->name);
+  snprintf(name, PL_ROW_PLATFORM_BYTES, "%s --nodes %u --gpus-per-node %u%s%s", kind->name, plan->parts[0].n_nodes,
+           plan->gpus_per_node > 0 ? plan->gpus_per_node : kind->n_gpus, plan->device != NULL ? " --device " : "",
+           plan->device != NULL ? plan->device : "");
+  size_t used = strlen(name);
+  if (plan->nic_GBps > 0) snprintf(name + used, PL_ROW_PLATFORM_BYTES - used, " --nic-rate %gGBps", plan->nic_GBps);
+  if (pl_platform_plan_check(plan, error) != PL_OK) return PL_UNSUPPORTED;
+  return PL_OK;
+}

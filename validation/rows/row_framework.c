@@ -1,0 +1,274 @@
+/* What frameworks do where a row does not say (see validation/rows/row.h). First match wins. */
+#include <string.h>
+#include <strings.h>
+
+#include "validation/rows/row.h"
+
+bool pl_row_mentions(const char *text, const char *word) {
+  return strcasestr(text, word) != NULL;
+}
+
+/* FlashAttention needs an A100 or later. */
+static bool has_flash_hardware(const pl_measured_row *row) {
+  static const char *const older[] = {"V100", "P100", "T4", "TITAN"};
+  if (strncasecmp(row->gpu, "not stated", 10) == 0) return false; /* a V100: see row_cluster.c */
+  for (size_t i = 0; i < sizeof older / sizeof older[0]; i++)
+    if (pl_row_mentions(row->gpu, older[i])) return false;
+  return true;
+}
+
+/* Megatron-LM recomputed whole layers until sequence parallelism and selective recomputation came (2022), and
+ * FlashAttention after that; selective recomputation is that of an attention that is not fused. Megatron-Core is later
+ * than all of it. */
+static bool says_flash(const pl_measured_row *row) {
+  return (pl_row_mentions(row->framework, "FlashAttention") || pl_row_mentions(row->framework, "flash-attn") ||
+          pl_row_mentions(row->framework, "flash attention"));
+}
+
+/* "no FlashAttention", "without flash attention". */
+static bool denies_flash(const pl_measured_row *row) {
+  return pl_row_mentions(row->framework, "no flash") || pl_row_mentions(row->framework, "without flash");
+}
+
+static bool predates_flash(const pl_measured_row *row) {
+  if (says_flash(row) && !denies_flash(row)) return false;
+  static const char *const later[] = {"Core", "Bridge", "NeMo"};
+  for (size_t i = 0; i < sizeof later / sizeof later[0]; i++)
+    if (pl_row_mentions(row->framework, later[i])) return false;
+  return strncasecmp(row->recompute, "full", 4) == 0 || strncasecmp(row->recompute, "selective", 9) == 0;
+}
+
+static const struct {
+  const char *word;
+  pl_row_habits habits;
+} frameworks[] = {
+    {"MegaScale", {.framework = "megatron-core", .sequence_parallel = true, .zero = 1}},
+    /* Fused kernels of the same kind as Megatron's, for BERT. */
+    {"transformer kernel", {.framework = "megatron-deepspeed", .dropout = true}},
+    {"Megatron-LM + DeepSpeed ZeRO-3", {.framework = "deepspeed-zero3-2021", .dropout = true}},
+    /* "All the experiments are conducted with PyTorch 1.8"; buckets of 25 MB (its examples/megatron_gpt.py). */
+    {"Proteus", {.framework = "proteus", .no_flash = true, .dropout = true}},
+    {"DistIR", {.framework = "distir"}},
+    {"Megatron-DeepSpeed (AMP)", {.framework = "megatron-lm-1.1.5", .dropout = true}},
+    {"Megatron-DeepSpeed", {.framework = "megatron-deepspeed", .dropout = true, .memory_figure = PL_MEMORY_DEVICE}},
+    {"Megatron-Bridge", {.framework = "nemo", .sequence_parallel = true, .zero = 1}},
+    /* Functional tests state every switch in their model_config.yaml; Megatron-LM's own dropout, 0.1, is not turned
+     * off. What is written to tensorboard, mem-max-allocated-bytes among it, comes from the last rank. */
+    {"Megatron-Core) CI",
+     {.framework = "megatron-core",
+      .dropout = true,
+      .sequence_parallel = true,
+      .zero = 1,
+      .memory_figure = PL_MEMORY_ALLOCATED,
+      .memory_rank = PL_MEMORY_LAST_STAGE}},
+    {"Megatron-Core", {.framework = "megatron-core", .sequence_parallel = true, .zero = 1}},
+    /* NeMo's name in 2022: the launcher's configurations have dropout 0.1, and of the distributed optimizer's
+     * reductions those of pipelines are not overlapped (NeMo v1.11.0, megatron_gpt_model.py, configure_optimizers). */
+    {"NeMo Megatron",
+     {.framework = "nemo-megatron-2022",
+      .sequence_parallel = true,
+      .zero = 1,
+      .dropout = true,
+      .reduces_after_pipelines = true}},
+    {"NeMo", {.framework = "nemo", .sequence_parallel = true, .zero = 1}},
+    {"Megatron", {.framework = "megatron-lm-2023", .dropout = true, .sequence_parallel = true}},
+    {"LiBai", {.framework = "libai", .dropout = true}},
+    {"OneFlow", {.framework = "libai", .dropout = true, .memory_figure = PL_MEMORY_DEVICE}},
+    /* Its GPT suites prefer reduce-scatter, which shards the optimizer (benchmark/alpa/suite_manual_gpt.py,
+     * fixed_params); peak memory is XLA's. */
+    {"alpa",
+     {.framework = "ideal", .no_flash = true, .dropout = true, .zero = 1, .memory_figure = PL_MEMORY_ALLOCATED}},
+    /* helpers.py, log_throughput: rank 0 writes its own figures to the table of benchmarks. */
+    {"nanotron", {.framework = "nanotron", .memory_rank = PL_MEMORY_FIRST_STAGE}},
+    {"neox",
+     {.framework = "megatron-deepspeed", .dropout = true}}, /* GPT-NeoX: Megatron's layers, DeepSpeed's engine */
+    {"Composer", {.framework = "fsdp-composer", .zero = 3}},
+    {"Foundry", {.framework = "fsdp-composer", .zero = 3}}, /* MosaicML's LLM Foundry trains with Composer */
+    {"fms-fsdp", {.framework = "fms-fsdp", .zero = 3}},
+    /* Selective recomputation per op is what its Llama configurations have. */
+    {"torchtitan", {.framework = "torchtitan", .sequence_parallel = true, .selects_ops = true, .zero = 3}},
+    {"torchtune", {.framework = "torchtune"}},
+    {"InternEvo", {.framework = "internevo", .zero = 1}},
+    /* BERT of before fused attention: modeling.py of each multiplies scores, masks, softmax, dropout 0.1. */
+    {"DeepLearningExamples", {.framework = "torch-ddp", .no_flash = true, .dropout = true}},
+    {"TensorFlow", {.framework = "torch-ddp", .no_flash = true, .dropout = true}},
+    {"Paddle", {.framework = "paddlenlp"}},
+    /* XLA's compiled steps. */
+    {"Paxml", {.framework = "jax-xla"}},
+    {"MaxText", {.framework = "jax-xla"}},
+    {"JAX", {.framework = "jax-xla"}},
+    {"FSDP", {.framework = "torch-fsdp", .zero = 3}},
+    {"DeepSpeed", {.framework = "deepspeed"}}, /* around models that are not Megatron's */
+};
+
+/* Software that no row of the table names: what a row does says what it can be. Tensor groups and pipelines are
+ * Megatron's ways, sharded parameters FSDP's. */
+static pl_row_habits habits_of_others(const pl_measured_row *row) {
+  if (row->tp > 1 || row->pp > 1)
+    return (pl_row_habits){.framework = "megatron-core", .sequence_parallel = row->tp > 1};
+  bool sharded = row->zero_stage == 3 || pl_row_mentions(row->fsdp, "FULL") || pl_row_mentions(row->fsdp, "FSDP");
+  return (pl_row_habits){.framework = sharded ? "torch-fsdp" : "torch-ddp"};
+}
+
+/* BigScience's jobs of 320 GPUs and more hung unless every launch was waited for (their chronicles, "dealing with JZ
+ * hanging on the large model"). */
+static bool waits_for_launches(const pl_measured_row *row) {
+  enum { FEW_GPUS = 160 };
+  bool says_so = pl_row_mentions(row->notes, "CUDA_LAUNCH_BLOCKING=1");
+  return says_so || (pl_row_mentions(row->source, "bigscience-workshop") && row->n_gpus > FEW_GPUS);
+}
+
+/* Google's BERT and those of its line pick the masked tokens in front of the head: run_pretraining.py, gather_indexes
+ * (google-research/bert; NVIDIA/DeepLearningExamples@729963dd47e7 for TensorFlow 1 and 2), index_select in modeling.py
+ * (PyTorch, not yet in that of the containers of 2020, and PaddlePaddle, same commit), and DeepSpeed's for its
+ * transformer kernel (microsoft/DeepSpeedExamples, bing_bert). Megatron's and Hugging Face's do not. */
+static bool picks_masked(const pl_measured_row *row) {
+  return pl_row_mentions(row->framework, "TensorFlow") || pl_row_mentions(row->framework, "DeepLearningExamples 2") ||
+         pl_row_mentions(row->framework, "transformer kernel");
+}
+
+/* MosaicML's tables of 2023: the repository before llm-foundry, and those with 16-bit reductions ("PURE"). */
+static bool predates_torch_2_1(const pl_measured_row *row) {
+  return pl_row_mentions(row->source, "mosaicml/examples") || pl_row_mentions(row->notes, "mode=PURE");
+}
+
+enum { N_FRAMEWORKS = sizeof frameworks / sizeof frameworks[0] };
+
+static size_t find_framework(const pl_measured_row *row) {
+  size_t i = 0;
+  while (i < N_FRAMEWORKS && !pl_row_mentions(row->framework, frameworks[i].word))
+    i++;
+  return i;
+}
+
+bool pl_row_framework_is_known(const pl_measured_row *row) {
+  return find_framework(row) < N_FRAMEWORKS;
+}
+
+pl_row_habits pl_row_habits_of(const pl_measured_row *row) {
+  size_t i = find_framework(row);
+  pl_row_habits habits = i < N_FRAMEWORKS ? frameworks[i].habits : habits_of_others(row);
+  if (strcmp(habits.framework, "deepspeed") == 0 && row->zero_stage == 3) habits.framework = "deepspeed-zero3";
+  if (pl_row_mentions(row->framework, "TensorFlow") && pl_row_mentions(row->framework, "XLA"))
+    habits.framework = "jax-xla";
+  bool old = !has_flash_hardware(row) || denies_flash(row) ||
+             (pl_row_mentions(row->framework, "Megatron") && predates_flash(row));
+  if (old) habits.no_flash = true;
+  habits.picks_masked = picks_masked(row);
+  if (waits_for_launches(row) && strcmp(habits.framework, "megatron-deepspeed") == 0)
+    habits.framework = "megatron-deepspeed-bloom";
+  if (predates_torch_2_1(row) && strcmp(habits.framework, "fsdp-composer") == 0)
+    habits.framework = "fsdp-composer-2023";
+  /* Its jobs turn dropout off (pretrain_gpt.sh). */
+  if (pl_row_mentions(row->source, "sail-sg/VocabularyParallelism")) habits.dropout = false;
+  if (old && (strcmp(habits.framework, "megatron-core") == 0 || strcmp(habits.framework, "megatron-lm-2023") == 0)) {
+    habits.framework = "megatron-lm-2021";
+    habits.sequence_parallel = false;
+  }
+  return habits;
+}
+
+/* A row that says FlashAttention has it, on GPUs that can, also where the profile's software did not yet. The
+ * memory-efficient kernel is counted as FlashAttention's first generation, whose algorithm it has. */
+void pl_row_choose_attention(const pl_measured_row *row, pl_framework *framework) {
+  static const struct {
+    const char *word;
+    pl_attention_kernel kernel;
+  } backends[] = {{"CUDNN_ATTENTION", PL_ATTENTION_CUDNN},
+                  {"FLASH_ATTENTION", PL_ATTENTION_FLASH2},
+                  {"EFFICIENT_ATTENTION", PL_ATTENTION_FLASH1}};
+  for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++)
+    if (pl_row_mentions(row->framework, backends[i].word)) {
+      framework->flash = true;
+      framework->attention_kernel = (int)backends[i].kernel;
+      return;
+    }
+  if (framework->flash || !says_flash(row) || denies_flash(row)) return;
+  framework->flash = true;
+  framework->attention_kernel = (int)PL_ATTENTION_FLASH2;
+}
+
+/* Only for profiles of PyTorch's own ops: others fuse by hand. Compiled: norms, rotary, gated activations and additions
+ * are one kernel each with their neighbours, and the host launches few. Eager: none of that, and the host as in
+ * torch-fsdp.json. */
+static void choose_compilation(const pl_measured_row *row, pl_framework *framework) {
+  static const char *const native[] = {"torch-ddp", "torch-fsdp", "torchtitan", "torchtune", "fms-fsdp"};
+  bool is_native = false;
+  for (size_t i = 0; i < sizeof native / sizeof native[0]; i++)
+    is_native = is_native || strcmp(framework->name, native[i]) == 0;
+  bool eager = pl_row_mentions(row->framework, "eager") || pl_row_mentions(row->framework, "no compile") ||
+               pl_row_mentions(row->framework, "without compile");
+  if (!is_native || (!eager && !pl_row_mentions(row->framework, "compile"))) return;
+  framework->fuses_activation = framework->fuses_residual = framework->fuses_rotary = framework->fuses_norm = !eager;
+  framework->launch_s = framework->backward_launch_s = eager ? 25e-6 : 0;
+  framework->collective_s = eager ? 82e-6 : 0;
+}
+
+/* Lightning's "bf16-true" and "16-true", "pure bf16": nothing is kept in fp32. */
+static void choose_weights(const pl_measured_row *row, pl_framework *framework) {
+  bool brain = pl_row_mentions(row->precision, "bf16");
+  bool alone = pl_row_mentions(row->precision, "16-true") || pl_row_mentions(row->precision, "pure");
+  if (!alone) return;
+  framework->weights = PL_WEIGHTS_ALONE;
+  framework->gradient_dtype = brain ? PL_DTYPE_BF16 : PL_DTYPE_FP16;
+  framework->reduce_dtype = -1;
+}
+
+/* Transformer Engine's userbuffers, which Megatron-LM has switched off unless --tp-comm-overlap is given. */
+static void choose_overlap(const pl_measured_row *row, pl_framework *framework) {
+  static const char *const words[] = {"tp-comm-overlap", "tp_comm_overlap",
+                                      "tensor and pipeline communication overlapped"};
+  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+    if (pl_row_mentions(row->notes, words[i]) || pl_row_mentions(row->framework, words[i]))
+      framework->overlaps_tensor = true;
+}
+
+/* Paddle's fused kernels are chosen run by run; norms where the row says so. */
+static void choose_fusions(const pl_measured_row *row, pl_framework *framework) {
+  if (pl_row_fused_norms(row) >= 0) framework->fuses_norm = pl_row_fused_norms(row) == 1;
+  if (strcmp(framework->name, "paddlenlp") != 0) return;
+  if (pl_row_fused_norms(row) < 0) framework->fuses_norm = pl_row_mentions(row->framework, "fused RMSNorm");
+  framework->fuses_rotary = pl_row_mentions(row->framework, "fused rotary");
+}
+
+/* Composer's mixed_precision PURE reduces gradients in the type of computing, DEFAULT in fp32. */
+static void choose_reduction(const pl_measured_row *row, pl_framework *framework) {
+  if (pl_row_mentions(row->framework, "Composer") && pl_row_mentions(row->notes, "mode=PURE"))
+    framework->reduce_dtype = PL_DTYPE_BF16;
+}
+
+/* "Megatron-Core DeepEP", "Megatron-Core A2A". */
+void pl_row_choose_dispatcher(const pl_measured_row *row, pl_framework *framework) {
+  static const char *const per_node[] = {"DeepEP", "HybridEP"}, *const all_to_all[] = {"A2A", "alltoall"};
+  for (int i = 0; i < 2; i++) {
+    if (pl_row_mentions(row->framework, per_node[i])) framework->sends_tokens_per_node = true;
+    if (pl_row_mentions(row->framework, all_to_all[i])) framework->sends_tokens_per_node = false;
+  }
+}
+
+/* Transformer Engine takes cuDNN's attention for deterministic runs on Hopper, and on Blackwell without dropout;
+ * elsewhere FlashAttention 2 (its dot_product_attention/utils.py, "Filter: Determinism", and fused_attn.cpp,
+ * "determinism on Blackwell", at d0067d0da). */
+void pl_row_choose_determinism(const pl_measured_row *row, const pl_row_habits *habits, pl_framework *framework) {
+  static const char *const hopper[] = {"H100", "H200", "H800", "H20"}, *const blackwell[] = {"B200", "B300"};
+  if (pl_row_mentions(row->notes, "no-gradient-accumulation-fusion")) framework->fuses_accumulation = false;
+  if (!pl_row_mentions(row->notes, "deterministic-mode")) return;
+  framework->deterministic = true;
+  bool has_cudnn = false;
+  for (size_t i = 0; i < sizeof hopper / sizeof hopper[0]; i++)
+    has_cudnn = has_cudnn || pl_row_mentions(row->gpu, hopper[i]);
+  for (size_t i = 0; i < sizeof blackwell / sizeof blackwell[0]; i++)
+    has_cudnn = has_cudnn || (!habits->dropout && pl_row_mentions(row->gpu, blackwell[i]));
+  if (!has_cudnn) framework->attention_kernel = (int)PL_ATTENTION_FLASH2;
+}
+
+void pl_row_choose(const pl_measured_row *row, const pl_row_habits *habits, pl_framework *framework) {
+  pl_row_choose_attention(row, framework);
+  choose_compilation(row, framework);
+  choose_weights(row, framework);
+  choose_fusions(row, framework);
+  choose_overlap(row, framework);
+  choose_reduction(row, framework);
+  pl_row_choose_dispatcher(row, framework);
+  pl_row_choose_determinism(row, habits, framework);
+}

@@ -1,0 +1,208 @@
+/* The strategy of a row (see validation/rows/row.h). */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "core/base/words.h"
+#include "core/graph/result.h"
+#include "validation/rows/row.h"
+
+/* Stated counts have passed pl_row_check_counts. */
+static int32_t degree(int64_t stated) {
+  return stated > 0 ? (int32_t)stated : 1;
+}
+
+/* Stated; or what the GPUs leave after the other degrees. */
+static int32_t data_degree(const pl_measured_row *row) {
+  int64_t others = (int64_t)degree(row->tp) * degree(row->pp) * degree(row->cp);
+  return row->dp == 0 && row->n_gpus % others == 0 ? degree(row->n_gpus / others) : degree(row->dp);
+}
+
+/* Stated; or all that a replica has at once, and with a pipeline one sequence, as in Megatron's own examples. */
+static pl_code find_microbatch(const pl_measured_row *row, int32_t *mbs, pl_error *error) {
+  int64_t found = row->mbs;
+  if (found == 0) found = row->pp > 1 || row->gbs % data_degree(row) != 0 ? 1 : row->gbs / data_degree(row);
+  if (found > PL_ROW_RANKS_MAX)
+    return pl_fail(error, PL_UNSUPPORTED, "count: no mbs is stated, and gbs / dp = %" PRId64 " is more than %d", found,
+                   PL_ROW_RANKS_MAX);
+  *mbs = (int32_t)found;
+  return PL_OK;
+}
+
+/* Words for it besides those of --strategy. Megatron-Core's lists of modules, "norm, act": norms and activation
+ * functions alone are small beside the layer and taken as none. */
+static const struct {
+  const char *word;
+  pl_recompute recompute;
+  bool alone; /* with a remark behind it it means something else: "block" with a number of layers */
+} recompute_words[] = {{"true", PL_RECOMPUTE_FULL, false},
+                       {"yes", PL_RECOMPUTE_FULL, false},
+                       {"on", PL_RECOMPUTE_FULL, false},
+                       {"1", PL_RECOMPUTE_FULL, true},
+                       {"enabled", PL_RECOMPUTE_FULL, false},
+                       {"uniform", PL_RECOMPUTE_FULL, true},
+                       {"block", PL_RECOMPUTE_FULL, true},
+                       {"activation checkpointing", PL_RECOMPUTE_FULL, false},
+                       {"gradient checkpointing", PL_RECOMPUTE_FULL, false},
+                       {"false", PL_RECOMPUTE_NONE, false},
+                       {"no", PL_RECOMPUTE_NONE, false},
+                       {"off", PL_RECOMPUTE_NONE, false},
+                       {"disabled", PL_RECOMPUTE_NONE, false},
+                       {"0", PL_RECOMPUTE_NONE, true},
+                       {"norm, act", PL_RECOMPUTE_NONE, true},
+                       {"minimal", PL_RECOMPUTE_NONE, true}, /* MaxText: all products are kept */
+                       {"minimal_flash", PL_RECOMPUTE_NONE, true},
+                       {"save_nothing", PL_RECOMPUTE_FULL, true}, /* praxis, AutodiffCheckpointType */
+                       {"selective (op)", PL_RECOMPUTE_ALTERNATE, false},
+                       {"selective (per op)", PL_RECOMPUTE_ALTERNATE, false},
+                       {"selective op", PL_RECOMPUTE_ALTERNATE, false},
+                       {"per-op", PL_RECOMPUTE_ALTERNATE, false},
+                       {"core_attn", PL_RECOMPUTE_SELECTIVE, true}};
+
+/* The word, and behind it nothing or a remark: "No AC", "yes (every block)". */
+static bool begins_with(const char *text, const char *word, bool alone) {
+  size_t length = strlen(word);
+  if (strncasecmp(text, word, length) != 0) return false;
+  return text[length] == '\0' || (!alone && strchr(" (,;:", text[length]) != NULL);
+}
+
+/* "selective (layer: every 2nd)", "selective (per layer)": torchtitan's other way. */
+static bool skips_layers(const char *text) {
+  return pl_row_mentions(text, "selective") && pl_row_mentions(text, "layer");
+}
+
+static pl_code find_recompute(const pl_measured_row *row, const pl_row_habits *habits, pl_recompute *recompute,
+                              pl_error *error) {
+  *recompute = PL_RECOMPUTE_NONE;
+  if (row->recompute[0] == '\0') return PL_OK;
+  if (skips_layers(row->recompute))
+    return pl_fail(error, PL_UNSUPPORTED, "recomputation: of some layers and not of others: '%.40s'", row->recompute);
+  for (size_t i = 0; i < sizeof recompute_words / sizeof recompute_words[0]; i++) {
+    if (!begins_with(row->recompute, recompute_words[i].word, recompute_words[i].alone)) continue;
+    *recompute = recompute_words[i].recompute;
+    return PL_OK;
+  }
+  if (habits->selects_ops && begins_with(row->recompute, "selective", false)) {
+    *recompute = PL_RECOMPUTE_ALTERNATE;
+    return PL_OK;
+  }
+  for (int i = 0; pl_recompute_names[i] != NULL; i++) {
+    if (!begins_with(row->recompute, pl_recompute_names[i], false)) continue;
+    *recompute = (pl_recompute)i;
+    return PL_OK;
+  }
+  int nearest = pl_words_nearest(pl_recompute_names, row->recompute);
+  return pl_fail(error, PL_UNSUPPORTED, "recomputation: '%.40s' is unknown%s%s%s", row->recompute,
+                 nearest >= 0 ? ", did you mean '" : "", nearest >= 0 ? pl_recompute_names[nearest] : "",
+                 nearest >= 0 ? "'?" : "; known are none, selective, full and validation/README.md's words");
+}
+
+/* `fsdp` holds PyTorch's words or Megatron's switch (row_words.c). Behind pipelines FSDP2 gathers the
+ * weights once per iteration and scatters gradients once (torchtitan parallelize_llama.py, apply_fsdp:
+ * reshard_after_forward=not pp_enabled; PyTorch's PipelineStage synchronises gradients with the last microbatch): the
+ * traffic of stage 1. */
+static int32_t zero_stage(const pl_measured_row *row, const pl_row_habits *habits) {
+  if (data_degree(row) == 1 && degree(row->cp) == 1) return 0;
+  if (row->pp > 1 && habits->zero == 3) return 1;
+  if (row->zero_stage >= 0) return (int32_t)row->zero_stage;
+  int sharding = pl_row_sharding(row);
+  int32_t stage = sharding >= 0 ? sharding : habits->zero;
+  return stage == 3 && pl_row_resharding(row) == 0 ? 2 : stage; /* weights stay gathered until the backward pass */
+}
+
+/* HYBRID_SHARD without further words shards inside a node: what its GPUs leave beside the tensor ranks. A job whose
+ * nodes that does not fit is sharded as a whole. */
+static int32_t shard_of(const pl_measured_row *row, const pl_strategy *strategy) {
+  bool hybrid = pl_row_mentions(row->fsdp, "HSDP") || pl_row_mentions(row->fsdp, "HYBRID");
+  int64_t local = (row->gpus_per_node > 0 ? row->gpus_per_node : 8) / strategy->tmp;
+  if (!hybrid || strategy->zero == 0 || local < 2) return 0;
+  return local < pl_strategy_replicas(strategy) && pl_strategy_replicas(strategy) % local == 0 ? (int32_t)local : 0;
+}
+
+/* What changes the model or its schedule in a way that no strategy here stands for. */
+static pl_code check_method(const pl_measured_row *row, pl_error *error) {
+  if (pl_row_mentions(row->framework, "MegaScale") && pl_row_mentions(row->notes, "sliding window"))
+    return pl_fail(error, PL_UNSUPPORTED, "algorithm: parallel transformer block, sliding window of unstated width");
+  static const char *const spread[] = {"Megatron-LM vocab", "Megatron-LM synctwice", "Megatron-LM interlaced"};
+  for (size_t i = 0; i < sizeof spread / sizeof spread[0]; i++)
+    if (pl_row_mentions(row->framework, spread[i]))
+      return pl_fail(error, PL_UNSUPPORTED, "schedule: '%.40s' spreads the vocabulary over all stages", row->framework);
+  return PL_OK;
+}
+
+/* nanotron's 1F1B asserts as many microbatches as there are stages before the last
+ * (parallel/pipeline_parallel/engine.py): with fewer nothing runs, whatever the memory. */
+static pl_code check_microbatches(const pl_measured_row *row, const pl_strategy *strategy, pl_error *error) {
+  int64_t n = row->gbs / ((int64_t)strategy->dp * strategy->mbs);
+  if (!pl_row_mentions(row->framework, "nanotron") || n >= strategy->pp - 1) return PL_OK;
+  return pl_fail(error, PL_UNSUPPORTED, "schedule: nanotron refuses %" PRId64 " microbatches on %d stages", n,
+                 strategy->pp);
+}
+
+/* Layers that the chunks do not divide: embedding and head count as a layer each (Megatron-Core's
+ * account_for_embedding_in_pipeline_split and ..._loss_..., as for the 126 layers of Llama 3.1 405B). */
+static pl_assign_recipe recipe_of(const pl_measured_row *row, const pl_strategy *strategy, const pl_model *model) {
+  /* "redis": VocabularyParallelism's redistribution of layers, by the time of the stages. */
+  if (pl_row_mentions(row->framework, "redis")) return PL_ASSIGN_BALANCED;
+  int32_t chunks = pl_strategy_n_chunks(strategy);
+  bool ends = model->n_layers % chunks != 0 && (model->n_layers + 2) % chunks == 0;
+  return ends ? PL_ASSIGN_ENDS : PL_ASSIGN_UNIFORM;
+}
+
+/* Stated; without a word where the ranks of a tensor group hold different tokens anyway, as experts need it. */
+static bool has_sequence_parallelism(const pl_measured_row *row, const pl_row_habits *habits, const pl_model *model) {
+  if (row->sp >= 0) return row->sp == 1;
+  return habits->sequence_parallel || model->n_experts > 0;
+}
+
+/* Boundaries as --strategy takes them, in layers or blocks. */
+static pl_code given_assignment(const pl_measured_row *row, const pl_model *model, pl_arena *arena,
+                                pl_strategy *strategy, pl_error *error) {
+  char text[PL_RESULT_ASSIGN_BYTES];
+  int length = snprintf(text, sizeof text, "pp=%d,dp=%d,tmp=%d,mbs=%d,vpp=%d,assign=%s", strategy->pp, strategy->dp,
+                        strategy->tmp, strategy->mbs, strategy->vpp, row->assign);
+  pl_strategy parsed;
+  pl_error why = PL_ERROR_INIT;
+  if (length < 0 || (size_t)length >= sizeof text) return pl_fail(error, PL_UNSUPPORTED, "assign: too long");
+  pl_code code = pl_strategy_parse(text, model, arena, &parsed, &why);
+  if (code == PL_NO_MEMORY) return pl_fail(error, code, "%s", why.message);
+  if (code != PL_OK) return pl_fail(error, PL_UNSUPPORTED, "assign: %s", why.message);
+  strategy->recipe = parsed.recipe;
+  strategy->counts_layers = parsed.counts_layers;
+  strategy->boundary = parsed.boundary;
+  strategy->assign_is_given = true;
+  return PL_OK;
+}
+
+pl_code pl_row_strategy(const pl_measured_row *row, const pl_row_habits *habits, const pl_model *model,
+                        const pl_job *job, pl_arena *arena, pl_strategy *strategy, pl_error *error) {
+  int32_t mbs = 0;
+  PL_TRY(find_microbatch(row, &mbs, error));
+  PL_TRY(check_method(row, error));
+  *strategy = (pl_strategy){.pp = degree(row->pp),
+                            .dp = data_degree(row),
+                            .tmp = degree(row->tp),
+                            .cp = degree(row->cp),
+                            .ep = degree(row->ep),
+                            .mbs = mbs,
+                            .vpp = row->pp > 1 ? degree(row->vpp > 0 ? row->vpp : habits->vpp) : 1,
+                            .schedule = PL_SCHEDULE_1F1B,
+                            .overlap = true,
+                            .order = "tdp"};
+  PL_TRY(find_recompute(row, habits, &strategy->recompute, error));
+  PL_TRY(check_microbatches(row, strategy, error));
+  strategy->schedule = pl_row_schedule(row, strategy->vpp);
+  if (habits->reduces_after_pipelines && strategy->pp > 1) {
+    strategy->overlap = false;
+    strategy->overlap_is_given = true;
+  }
+  strategy->sp = strategy->tmp > 1 && has_sequence_parallelism(row, habits, model);
+  strategy->zero = zero_stage(row, habits);
+  strategy->shard = model->n_experts == 0 ? shard_of(row, strategy) : 0;
+  strategy->recipe = recipe_of(row, strategy, model);
+  strategy->assign_is_given = strategy->recipe != PL_ASSIGN_UNIFORM;
+  if (row->assign[0] != '\0') PL_TRY(given_assignment(row, model, arena, strategy, error));
+  pl_strategy_adopt(strategy, job);
+  return PL_OK;
+}

@@ -1,0 +1,285 @@
+/* Simulating the cases, platform by platform (see validation/rows/case.h). */
+#include <inttypes.h>
+#include <math.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/system/processes.h"
+#include "core/system/temporary_folder.h"
+#include "netmodel/collective/topology_cache.h"
+#include "netmodel/make/platform_make.h"
+#include "netmodel/platform/platform.h"
+#include "validation/rows/case.h"
+#include "workloads/assign/assign.h"
+
+typedef struct run {
+  pl_cases *cases;
+  const pl_case_options *options;
+  pl_arena *arena; /* for reasons: the master's only, under the critical section below */
+  pl_error *error;
+  const pl_collective_profile *collective_profile; /* NULL: ideal */
+  const char *folder;                              /* of the platform files */
+} run;
+
+/* ---- one case ---- */
+
+static pl_code check_devices(const pl_case *c, const pl_cluster *cluster, pl_error *error) {
+  if ((int64_t)cluster->n_devices != c->row->n_gpus)
+    return pl_fail(error, PL_UNSUPPORTED, "platform: it has %u GPUs, the row %" PRId64, cluster->n_devices,
+                   c->row->n_gpus);
+  for (uint32_t p = 0; p < cluster->n_profiles; p++) {
+    pl_dtype narrow = c->job.fp4 ? PL_DTYPE_FP4 : PL_DTYPE_FP8;
+    pl_dtype dtype = c->job.fp8 && !(cluster->profiles[p].peak_flops[narrow] > 0) ? narrow : c->job.dtype;
+    if (!(cluster->profiles[p].peak_flops[dtype] > 0))
+      return pl_fail(error, PL_UNSUPPORTED, "precision: %s does not compute in %s", cluster->profiles[p].name,
+                     pl_dtype_name(dtype));
+  }
+  return PL_OK;
+}
+
+static double memory_of(const pl_row_habits *habits, const pl_simulate_report *report) {
+  int32_t stage = report->row.peak_stage;
+  if (habits->memory_rank != PL_MEMORY_FULLEST)
+    stage = habits->memory_rank == PL_MEMORY_FIRST_STAGE ? 0 : report->n_stages - 1;
+  const pl_stage_memory *memory = &report->stages[stage];
+  switch (habits->memory_figure) {
+  case PL_MEMORY_ALLOCATED:
+    return memory->peak;
+  case PL_MEMORY_DEVICE:
+    return memory->device;
+  case PL_MEMORY_RESERVED:
+    break;
+  }
+  return memory->reserved;
+}
+
+static pl_code simulate(const run *r, pl_case *c, const pl_platform *platform, pl_arena *arena,
+                        pl_topology_cache *cache, pl_error *error) {
+  const pl_cluster *cluster = pl_platform_cluster(platform);
+  pl_simulate_options options = PL_SIMULATE_OPTIONS_DEFAULT;
+  options.cache = cache;
+  options.collective_profile = r->collective_profile;
+  options.network = r->options->network;
+  options.no_overlap_factor = r->options->no_overlap_factor;
+  options.residuals = r->options->residuals;
+  pl_arena_reset(arena);
+  pl_strategy strategy = c->strategy;
+  pl_simulate_report report;
+  PL_TRY(check_devices(c, cluster, error));
+  PL_TRY(pl_strategy_check(&strategy, c->model, &c->job, cluster->n_devices, error));
+  if (strategy.boundary == NULL) PL_TRY(pl_assign(&strategy, c->model, &c->job, cluster, &options, arena, error));
+  PL_TRY(pl_simulate(cluster, c->model, &c->job, &strategy, &options, arena, &report, error));
+  c->result = report.row;
+  c->predicted_mem_bytes = memory_of(&c->habits, &report);
+  c->interval = report.interval;
+  c->flops = pl_model_flops_per_sequence(c->model, c->job.seq) * (double)c->job.gbs;
+  return PL_OK;
+}
+
+/* ---- the cases of one platform ---- */
+
+/* Lack of memory and the like end the run; everything else is a reason. */
+static void settle(const run *r, pl_case *c, pl_code code, const pl_error *why) {
+  if (code == PL_OK) return;
+  if (code == PL_BAD_INPUT || code == PL_UNSUPPORTED) {
+    /* What a block cannot be cut into begins with the model's name. */
+    bool names_model = strncmp(why->message, c->model->name, strlen(c->model->name)) == 0;
+    c->reason = pl_arena_printf(r->arena, "%s%s", names_model ? "strategy: " : "", why->message);
+  }
+  if (code == PL_NO_MEMORY || code == PL_IO || c->reason == NULL) pl_fail(r->error, code, "%s", why->message);
+}
+
+static void simulate_all(const run *r, pl_case **some, uint32_t n, uint32_t n_threads, const pl_platform *platform) {
+#pragma omp parallel num_threads((int)n_threads) default(none) shared(r, some, n, n_threads, platform)
+  {
+    pl_arena arena;
+    pl_topology_cache cache;
+    pl_arena_init(&arena, 0);
+    pl_topology_cache_init(&cache, PL_TOPOLOGY_CACHE_BYTES);
+#pragma omp for schedule(dynamic, 1)
+    for (uint32_t i = 0; i < n; i++) {
+      pl_error why = PL_ERROR_INIT;
+      pl_code code = simulate(r, some[i], platform, &arena, &cache, &why);
+#pragma omp critical(pl_validation_settle)
+      settle(r, some[i], code, &why);
+    }
+    pl_topology_cache_release(&cache);
+    pl_arena_release(&arena);
+  }
+}
+
+static pl_code load(const run *r, const pl_case *c, uint32_t group, pl_platform **platform, pl_error *error) {
+  if (r->options->platform_path != NULL)
+    return pl_platform_load(r->options->platform_path, r->options->profile_folder, platform, error);
+  const char *path = pl_arena_printf(r->arena, "%s/p%u.xml", r->folder, group);
+  if (path == NULL) return pl_fail_memory(error, "the name of a file");
+  PL_TRY(pl_platform_make_file(&c->plan, path, true, error));
+  pl_code code = pl_platform_load(path, r->options->profile_folder, platform, error);
+  unlink(path);
+  return code;
+}
+
+static int compare_platforms(const void *a, const void *b) {
+  const pl_case *const *left = a, *const *right = b;
+  int order = strcmp((*left)->platform, (*right)->platform);
+  if (order != 0) return order;
+  return *left < *right ? -1 : *left > *right; /* both in one array */
+}
+
+/* ---- pieces: cases of one platform, simulated in one process ---- */
+
+/* What a child finds out of a case. */
+typedef struct finding {
+  pl_result_row result;
+  double predicted_mem_bytes, flops;
+  pl_interval interval;
+  bool has_reason;
+  char reason[PL_ERROR_MESSAGE_BYTES];
+} finding;
+
+typedef struct piece {
+  uint32_t first, n; /* of the cases by platform */
+  double cost;
+} piece;
+
+typedef struct plan {
+  const run *r;
+  pl_case **some;
+  piece *pieces;
+  uint32_t n_pieces, n_threads;
+  finding *findings; /* shared; NULL: this process does the work */
+} plan;
+
+/* Passes of an iteration are what a case costs, devices what a platform does. */
+static double cost_of(pl_case *const *some, uint32_t n) {
+  double cost = (double)some[0]->row->n_gpus;
+  for (uint32_t i = 0; i < n; i++) {
+    const pl_strategy *strategy = &some[i]->strategy;
+    double n_microbatches = (double)some[i]->job.gbs / ((double)strategy->dp * strategy->mbs);
+    cost += 300 + n_microbatches * pl_strategy_n_chunks(strategy);
+  }
+  return cost;
+}
+
+static void store_finding(const pl_case *c, finding *to) {
+  PL_ASSERT(c->result.features == NULL && c->result.search == NULL); /* no memory of the child */
+  *to = (finding){.result = c->result,
+                  .predicted_mem_bytes = c->predicted_mem_bytes,
+                  .flops = c->flops,
+                  .interval = c->interval,
+                  .has_reason = c->reason != NULL};
+  if (c->reason != NULL) snprintf(to->reason, sizeof to->reason, "%s", c->reason);
+}
+
+static pl_code adopt_finding(pl_case *c, const finding *from, pl_arena *arena, pl_error *error) {
+  c->result = from->result;
+  c->predicted_mem_bytes = from->predicted_mem_bytes;
+  c->flops = from->flops;
+  c->interval = from->interval;
+  if (!from->has_reason) return PL_OK;
+  c->reason = pl_arena_strdup(arena, from->reason);
+  return c->reason != NULL ? PL_OK : pl_fail_memory(error, "the reasons");
+}
+
+static pl_code simulate_piece(void *context, uint32_t index, pl_error *error) {
+  const plan *own = context;
+  const piece *p = &own->pieces[index];
+  pl_case **some = own->some + p->first;
+  run r = *own->r;
+  r.error = error;
+  if (r.options->progress) fprintf(stderr, "%u rows on %s\n", p->n, some[0]->platform);
+  pl_platform *platform;
+  PL_TRY(load(&r, some[0], index, &platform, error));
+  simulate_all(&r, some, p->n, own->n_threads, platform);
+  pl_platform_destroy(platform);
+  for (uint32_t i = 0; i < p->n && own->findings != NULL; i++)
+    store_finding(some[i], &own->findings[p->first + i]);
+  return error->code;
+}
+
+static int compare_costs(const void *a, const void *b) {
+  const piece *left = a, *right = b;
+  if (left->cost != right->cost) return left->cost > right->cost ? -1 : 1;
+  return left->first < right->first ? -1 : left->first > right->first;
+}
+
+/* A piece per platform, and more of one that is more than a process's share; the dearest first, so that all end
+ * together. `some`: by platform. */
+static pl_code cut_pieces(plan *own, uint32_t n, uint32_t n_processes, pl_arena *arena, pl_error *error) {
+  double share = n > 0 ? cost_of(own->some, n) / n_processes : 0;
+  own->pieces = PL_TAKE(arena, piece, n + n_processes);
+  if (own->pieces == NULL) return pl_fail_memory(error, "the cases");
+  for (uint32_t first = 0, count; first < n; first += count) {
+    for (count = 1; first + count < n && strcmp(own->some[first + count]->platform, own->some[first]->platform) == 0;
+         count++)
+      continue;
+    double cost = cost_of(own->some + first, count);
+    uint32_t n_parts = n_processes > 1 && cost > share ? (uint32_t)ceil(cost / share) : 1;
+    if (n_parts > count) n_parts = count;
+    for (uint32_t part = 0; part < n_parts; part++) {
+      uint32_t from = (uint32_t)((uint64_t)count * part / n_parts),
+               to = (uint32_t)((uint64_t)count * (part + 1) / n_parts);
+      own->pieces[own->n_pieces++] = (piece){first + from, to - from, cost_of(own->some + first + from, to - from)};
+    }
+  }
+  qsort(own->pieces, own->n_pieces, sizeof *own->pieces, compare_costs);
+  return PL_OK;
+}
+
+static pl_code simulate_in_children(plan *own, uint32_t n, uint32_t n_processes, pl_error *error) {
+  size_t bytes = n * sizeof(finding);
+  own->findings = pl_shared_take(bytes);
+  if (own->findings == NULL) return pl_fail_memory(error, "the cases");
+  pl_code code = pl_processes_run(n_processes, own->n_pieces, simulate_piece, own, error);
+  for (uint32_t i = 0; i < n && code == PL_OK; i++)
+    code = adopt_finding(own->some[i], &own->findings[i], own->r->arena, error);
+  pl_shared_release(own->findings, bytes);
+  for (uint32_t i = 0; i < own->n_pieces && code != PL_OK; i++) {
+    const char *left = pl_arena_printf(own->r->arena, "%s/p%u.xml", own->r->folder, i);
+    if (left != NULL) unlink(left); /* of a child that did not come to its end */
+  }
+  return code;
+}
+
+/* SimGrid loads one platform per process: a process per thread, each with platforms of its own; of one platform alone
+ * the cases are shared by threads. */
+static pl_code simulate_platforms(const run *r, pl_case **some, uint32_t n, pl_error *error) {
+  plan own = {.r = r, .some = some, .n_threads = r->options->n_threads};
+  bool several = n > 0 && strcmp(some[0]->platform, some[n - 1]->platform) != 0;
+  uint32_t n_processes = several ? r->options->n_threads : 1;
+  PL_TRY(cut_pieces(&own, n, n_processes, r->arena, error));
+  if (n_processes > 1) {
+    own.n_threads = 1;
+    return simulate_in_children(&own, n, n_processes, error);
+  }
+  for (uint32_t i = 0; i < own.n_pieces; i++)
+    PL_TRY(simulate_piece(&own, i, error));
+  return PL_OK;
+}
+
+static pl_code load_collectives(run *r, pl_collective_profile *profile) {
+  const char *path, *platform = r->options->platform_path != NULL ? r->options->platform_path : "";
+  PL_TRY(pl_collective_profile_path(r->options->collective_profile, platform, r->arena, &path, r->error));
+  if (path == NULL) return PL_OK;
+  PL_TRY(pl_collective_profile_load(path, r->arena, profile, r->error));
+  r->collective_profile = profile;
+  return PL_OK;
+}
+
+pl_code pl_cases_simulate(pl_cases *cases, const pl_case_options *options, pl_arena *arena, pl_error *error) {
+  run r = {.cases = cases, .options = options, .arena = arena, .error = error};
+  pl_collective_profile profile;
+  PL_TRY(load_collectives(&r, &profile));
+  pl_case **some = PL_TAKE(arena, pl_case *, cases->n_cases);
+  if (some == NULL) return pl_fail_memory(error, "the cases");
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < cases->n_cases; i++)
+    if (cases->cases[i].reason == NULL) some[n++] = &cases->cases[i];
+  qsort(some, n, sizeof *some, compare_platforms);
+  PL_TRY(pl_temporary_folder_make(arena, &r.folder, error));
+  pl_code code = simulate_platforms(&r, some, n, error);
+  rmdir(r.folder);
+  return code;
+}

@@ -1,0 +1,335 @@
+/* See workloads/block/block_tape.h: the forward vocabulary. */
+#include "workloads/block/block_tape.h"
+
+#include <string.h>
+
+#include "core/cluster/cluster.h"
+
+/* Vector operations per element; they only matter to the roofline of kernels that memory bounds anyway. */
+static const double norm_flops = 5, dropout_flops = 2, residual_flops = 4;
+
+int64_t pl_tape_local_vocab(const pl_tape *tape) {
+  int64_t multiple = tape->framework->vocab_multiple * tape->tmp;
+  return (tape->model->vocab + multiple - 1) / multiple * multiple / tape->tmp;
+}
+
+double pl_tape_queries_share(const pl_tape *tape) {
+  return (double)tape->heads / (double)(tape->heads + 2 * tape->kv_heads);
+}
+
+void pl_tape_init(pl_tape *tape, const pl_model *model, const pl_block_shard *shard) {
+  tape->model = model;
+  tape->shard = shard;
+  tape->framework = pl_framework_or_ideal(shard->framework);
+  tape->tmp = shard->tmp;
+  tape->ep = shard->ep > 1 ? shard->ep : 1;
+  tape->mbs = shard->mbs;
+  tape->cp = shard->cp > 1 ? shard->cp : 1;
+  tape->model_seq = shard->seq;
+  tape->seq = shard->seq / tape->cp;
+  tape->sp = shard->sp && shard->tmp > 1;
+  tape->seq_local = tape->sp ? tape->seq / shard->tmp : tape->seq;
+  tape->heads = (model->n_heads + shard->tmp - 1) / shard->tmp; /* uneven: of the rank with the most */
+  tape->kv_heads = model->n_kv_heads > shard->tmp ? (model->n_kv_heads + shard->tmp - 1) / shard->tmp : 1;
+  tape->n_tensors = tape->n_forward = tape->n_backward = tape->n_nodes = 0;
+  tape->input = tape->output = tape->output_gradient = tape->input_gradient = PL_NONE;
+  tape->data = tape->tied = tape->queries = PL_NONE;
+  tape->model_flops = 0;
+}
+
+uint32_t pl_tape_tensor(pl_tape *tape, const char *name, pl_tensor_kind kind, pl_dtype dtype, const char *dims,
+                        const int64_t *extent) {
+  PL_ASSERT(tape->n_tensors < PL_TAPE_TENSORS);
+  pl_tensor *tensor = &tape->tensors[tape->n_tensors];
+  *tensor = (pl_tensor){.name = name, .kind = (uint8_t)kind, .dtype = (uint8_t)dtype};
+  tensor->size_bytes = pl_dtype_bytes(dtype);
+  for (; dims[tensor->rank] != '\0'; tensor->rank++) {
+    PL_DEBUG_ASSERT(tensor->rank < PL_TENSOR_RANK);
+    tensor->dims[tensor->rank] = dims[tensor->rank];
+    tensor->extent[tensor->rank] = extent[tensor->rank];
+    tensor->size_bytes *= (double)extent[tensor->rank];
+  }
+  return tape->n_tensors++;
+}
+
+uint32_t pl_tape_like(pl_tape *tape, uint32_t tensor, const char *name, pl_tensor_kind kind, pl_dtype dtype) {
+  PL_ASSERT(tape->n_tensors < PL_TAPE_TENSORS);
+  pl_tensor *copy = &tape->tensors[tape->n_tensors];
+  *copy = tape->tensors[tensor];
+  copy->name = name;
+  copy->kind = (uint8_t)kind;
+  copy->dtype = (uint8_t)dtype;
+  copy->size_bytes = pl_tape_elements(tape, tensor) * pl_dtype_bytes(dtype);
+  return tape->n_tensors++;
+}
+
+uint32_t pl_tape_activation(pl_tape *tape, const char *name, int64_t rows, char dim, int64_t width) {
+  const char dims[] = {'b', 's', dim, '\0'};
+  const int64_t extent[] = {tape->mbs, rows, width};
+  return pl_tape_tensor(tape, name, PL_TENSOR_ACTIVATION, tape->shard->dtype, dims, extent);
+}
+
+uint32_t pl_tape_parameter(pl_tape *tape, const char *name, const char *dims, int64_t first, int64_t second) {
+  const int64_t extent[] = {first, second};
+  return pl_tape_tensor(tape, name, PL_TENSOR_PARAMETER, tape->shard->dtype, dims, extent);
+}
+
+double pl_tape_elements(const pl_tape *tape, uint32_t tensor) {
+  const pl_tensor *entry = &tape->tensors[tensor];
+  double elements = 1;
+  for (uint8_t i = 0; i < entry->rank; i++)
+    elements *= (double)entry->extent[i];
+  return elements;
+}
+
+static pl_op *append(pl_tape *tape, bool backward) {
+  if (!backward) {
+    PL_ASSERT(tape->n_forward < PL_TAPE_FORWARD_OPS);
+    return &tape->forward[tape->n_forward++];
+  }
+  PL_ASSERT(tape->n_backward < PL_TAPE_BACKWARD_OPS);
+  return &tape->backward[tape->n_backward++];
+}
+
+/* What the output of a library's kernel has written to it beforehand in deterministic runs: all of a new tensor,
+ * nothing of a buffer that is added to. */
+static double filled(const pl_tape *tape, uint32_t output) {
+  if (output == PL_NONE || tape->tensors[output].kind == PL_TENSOR_PARAMETER_GRADIENT) return 0;
+  return tape->tensors[output].size_bytes;
+}
+
+pl_op *pl_tape_op(pl_tape *tape, const char *name, pl_op_kind kind, pl_category category, uint32_t first,
+                  uint32_t second, uint32_t third, uint32_t output) {
+  pl_op *op = append(tape, category != PL_CATEGORY_FORWARD);
+  bool allocates = kind == PL_OP_GEMM || kind == PL_OP_ATTENTION || kind == PL_OP_NORM;
+  bool deterministic = pl_framework_or_ideal(tape->shard->framework)->deterministic;
+  *op = (pl_op){.name = name,
+                .kind = (uint8_t)kind,
+                .category = (uint8_t)category,
+                .dtype = (uint8_t)tape->shard->dtype,
+                .batch = 1,
+                .deterministic = deterministic,
+                .filled_bytes = deterministic && allocates ? filled(tape, output) : 0,
+                .inputs = {first, second, third, PL_NONE, PL_NONE, PL_NONE},
+                .output = output,
+                .auxiliary = PL_NONE};
+  return op;
+}
+
+pl_op *pl_tape_gemm(pl_tape *tape, const char *name, pl_category category, int64_t batch, int64_t m, int64_t n,
+                    int64_t k, uint32_t first, uint32_t second, uint32_t third, uint32_t output) {
+  pl_op *op = pl_tape_op(tape, name, PL_OP_GEMM, category, first, second, third, output);
+  op->batch = batch;
+  op->m = m;
+  op->n = n;
+  op->k = k;
+  op->flops = 2.0 * (double)batch * (double)m * (double)n * (double)k;
+  /* A gradient of a parameter is added to: read and written, in its own type. */
+  bool accumulates = output != PL_NONE && tape->tensors[output].kind == PL_TENSOR_PARAMETER_GRADIENT;
+  double element = pl_dtype_bytes(tape->shard->dtype),
+         out = accumulates ? 2 * pl_dtype_bytes((pl_dtype)tape->tensors[output].dtype) : element;
+  op->bytes = (double)batch * (element * ((double)m * (double)k + (double)k * (double)n) + out * (double)m * (double)n);
+  return op;
+}
+
+void pl_tape_as_convolution(const pl_tape *tape, pl_op *op, const struct pl_chain_step *step,
+                            pl_convolution_pass pass) {
+  const pl_tensor *output = &tape->tensors[op->output];
+  op->kind = PL_OP_CONVOLUTION;
+  op->convolution = step;
+  op->convolution_pass = (uint8_t)pass;
+  op->bytes = tape->tensors[op->inputs[0]].size_bytes + tape->tensors[op->inputs[1]].size_bytes +
+              output->size_bytes * (output->kind == PL_TENSOR_PARAMETER_GRADIENT ? 2 : 1);
+}
+
+/* The type of the products that are narrower than all else. */
+static pl_dtype narrow_dtype(const pl_tape *tape) {
+  return tape->shard->fp4 ? PL_DTYPE_FP4 : PL_DTYPE_FP8;
+}
+
+void pl_tape_in_fp8(const pl_tape *tape, pl_op *op) {
+  double saved = pl_dtype_bytes(tape->shard->dtype) - pl_dtype_bytes(narrow_dtype(tape));
+  op->bytes -= saved * (double)op->batch * ((double)op->m * (double)op->k + (double)op->k * (double)op->n);
+  op->dtype = (uint8_t)narrow_dtype(tape);
+}
+
+uint32_t pl_tape_cast(pl_tape *tape, const char *name, pl_category category, uint32_t input) {
+  uint32_t output = pl_tape_like(tape, input, tape->tensors[input].name, (pl_tensor_kind)tape->tensors[input].kind,
+                                 narrow_dtype(tape));
+  pl_op *op = pl_tape_sweep(tape, name, PL_OP_ELEMENTWISE, category, 1, input, PL_NONE, PL_NONE, output, PL_NONE);
+  op->bytes += tape->tensors[output].size_bytes;
+  return output;
+}
+
+static double size_of(const pl_tape *tape, uint32_t tensor) {
+  return tensor == PL_NONE ? 0 : tape->tensors[tensor].size_bytes;
+}
+
+pl_op *pl_tape_sweep(pl_tape *tape, const char *name, pl_op_kind kind, pl_category category, double flops_per_element,
+                     uint32_t first, uint32_t second, uint32_t third, uint32_t output, uint32_t auxiliary) {
+  pl_op *op = pl_tape_op(tape, name, kind, category, first, second, third, output);
+  const pl_tensor *widest = &tape->tensors[first]; /* reductions have small outputs */
+  double elements = pl_tape_elements(tape, first);
+  op->n = widest->extent[widest->rank - 1];
+  op->m = (int64_t)(elements / (double)op->n);
+  op->flops = flops_per_element * elements;
+  op->auxiliary = auxiliary;
+  op->bytes = size_of(tape, first) + size_of(tape, second) + size_of(tape, third) + size_of(tape, output) +
+              size_of(tape, auxiliary);
+  return op;
+}
+
+static pl_category category_of(pl_group_role group) {
+  return group == PL_GROUP_CONTEXT  ? PL_CATEGORY_CONTEXT
+         : group == PL_GROUP_EXPERT ? PL_CATEGORY_EXPERT
+                                    : PL_CATEGORY_TENSOR;
+}
+
+void pl_tape_collective(pl_tape *tape, const char *name, pl_collective_kind kind, bool backward, double size_bytes,
+                        uint32_t input, uint32_t output) {
+  pl_tape_group_collective(tape, name, kind, PL_GROUP_TENSOR, backward, size_bytes, input, output);
+}
+
+void pl_tape_group_collective(pl_tape *tape, const char *name, pl_collective_kind kind, pl_group_role group,
+                              bool backward, double size_bytes, uint32_t input, uint32_t output) {
+  pl_op *op = append(tape, backward);
+  *op = (pl_op){.name = name,
+                .kind = PL_OP_COLLECTIVE,
+                .category = (uint8_t)category_of(group),
+                .dtype = tape->tensors[input].dtype,
+                .collective = (uint8_t)kind,
+                .group = (uint8_t)group,
+                .size_bytes = size_bytes,
+                .inputs = {input, PL_NONE, PL_NONE, PL_NONE, PL_NONE, PL_NONE},
+                .output = output,
+                .auxiliary = PL_NONE};
+}
+
+pl_tape_node *pl_tape_note(pl_tape *tape, pl_tape_rule rule, pl_tape_names names, uint32_t input, uint32_t output) {
+  PL_ASSERT(tape->n_nodes < PL_TAPE_NODES);
+  pl_tape_node *node = &tape->nodes[tape->n_nodes++];
+  *node = (pl_tape_node){.names = names,
+                         .rule = (uint8_t)rule,
+                         .first_op = tape->n_forward - 1,
+                         .op = tape->n_forward - 1,
+                         .input = input,
+                         .second = PL_NONE,
+                         .weight = PL_NONE,
+                         .bias = PL_NONE,
+                         .output = output,
+                         .auxiliary = PL_NONE,
+                         .quantised = PL_NONE};
+  return node;
+}
+
+/* The whole sequence of an activation that is split over it; `input` itself where it is not. */
+static uint32_t gather(pl_tape *tape, const char *name, uint32_t input) {
+  if (!tape->sp) return input;
+  const pl_tensor *shard = &tape->tensors[input];
+  uint32_t full = pl_tape_activation(tape, shard->name, tape->seq, 'h', shard->extent[shard->rank - 1]);
+  tape->tensors[full].dtype = shard->dtype;
+  tape->tensors[full].size_bytes = pl_tape_elements(tape, full) * pl_dtype_bytes((pl_dtype)shard->dtype);
+  pl_tape_collective(tape, name, PL_ALL_GATHER, false, tape->tensors[full].size_bytes, input, full);
+  if (tape->overlaps) tape->forward[tape->n_forward - 1].overlap = PL_OVERLAP_BEGINS;
+  return full;
+}
+
+uint32_t pl_tape_linear(pl_tape *tape, const pl_linear *linear, uint32_t input, uint32_t weight, uint32_t output) {
+  uint32_t first_op = tape->n_forward;
+  int64_t seq = linear->parallel == PL_PARALLEL_NONE ? tape->seq_local : tape->seq;
+  int64_t rows = tape->mbs * (linear->rows ? linear->rows : seq);
+  if (weight == PL_NONE) weight = pl_tape_parameter(tape, linear->names.forward, "io", linear->in, linear->out);
+  uint32_t bias = linear->bias ? pl_tape_parameter(tape, linear->names.bias, "o", linear->out, 0) : PL_NONE;
+  bool fp8 = tape->shard->fp8 && tape->layer && !linear->keeps_precision;
+  uint32_t given = fp8 ? pl_tape_cast(tape, linear->names.cast, PL_CATEGORY_FORWARD, input) : input;
+  uint32_t full = linear->parallel == PL_PARALLEL_COLUMN ? gather(tape, linear->names.gather, given) : given;
+  pl_op *op = pl_tape_gemm(tape, linear->names.forward, PL_CATEGORY_FORWARD, 1, rows, linear->out, linear->in, full,
+                           weight, bias, output);
+  if (fp8) pl_tape_in_fp8(tape, op);
+  double model_rows = (double)tape->mbs * (double)(linear->rows ? linear->rows : tape->model_seq);
+  tape->model_flops += 2 * model_rows * linear->model_in * linear->model_out;
+  pl_tape_node *node = pl_tape_note(tape, PL_RULE_LINEAR, linear->names, input, output);
+  node->first_op = first_op;
+  node->parallel = (uint8_t)linear->parallel;
+  node->weight = weight;
+  node->bias = bias;
+  if (fp8) node->quantised = given;
+  return output;
+}
+
+uint32_t pl_tape_reduce(pl_tape *tape, pl_tape_names names, uint32_t partial) {
+  if (tape->tmp == 1) return partial;
+  double size_bytes = tape->tensors[partial].size_bytes;
+  if (!tape->sp) {
+    pl_tape_collective(tape, names.all_reduce, PL_ALL_REDUCE, false, size_bytes, partial, partial);
+    return partial; /* in place; its derivative is the identity, so there is no node */
+  }
+  uint32_t sum = pl_tape_activation(tape, tape->tensors[partial].name, tape->seq_local, 'h', tape->model->hidden);
+  pl_tape_collective(tape, names.reduce_scatter, PL_REDUCE_SCATTER, false, size_bytes, partial, sum);
+  if (tape->overlaps) tape->forward[tape->n_forward - 1].overlap = PL_OVERLAP_BEGAN;
+  pl_tape_note(tape, PL_RULE_REDUCE, names, partial, sum);
+  return sum;
+}
+
+/* An RMS norm of PyTorch ops works on an fp32 copy, which it keeps: the copy, its squares and their mean; what
+ * follows, the product with the weight, is left to the norm's own op. */
+static uint32_t eager_rms(pl_tape *tape, uint32_t input) {
+  const pl_tape_names names = PL_OP_NAMES("norm_cast");
+  if (pl_dtype_bytes(tape->shard->dtype) >= pl_dtype_bytes(PL_DTYPE_FP32)) return input;
+  uint32_t wide = pl_tape_like(tape, input, names.forward, PL_TENSOR_ACTIVATION, PL_DTYPE_FP32);
+  pl_tape_sweep(tape, names.forward, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 1, input, PL_NONE, PL_NONE, wide, PL_NONE);
+  pl_tape_note(tape, PL_RULE_CAST, names, input, wide);
+  uint32_t squares = pl_tape_like(tape, wide, "norm_squares", PL_TENSOR_ACTIVATION, PL_DTYPE_FP32);
+  pl_tape_sweep(tape, "norm_squares", PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 1, wide, PL_NONE, PL_NONE, squares,
+                PL_NONE);
+  return wide;
+}
+
+uint32_t pl_tape_norm(pl_tape *tape, pl_tape_names names, uint32_t input) {
+  if (!tape->framework->fuses_norm && tape->model->norm == PL_NORM_RMS) input = eager_rms(tape, input);
+  uint32_t output = pl_tape_like(tape, input, names.forward, PL_TENSOR_ACTIVATION, tape->shard->dtype);
+  return pl_tape_norm_to(tape, names, input, tape->model->hidden, output);
+}
+
+uint32_t pl_tape_norm_to(pl_tape *tape, pl_tape_names names, uint32_t input, int64_t width, uint32_t output) {
+  int64_t vectors = tape->model->norm_bias ? 2 : 1;
+  bool scales = tape->model->norm != PL_NORM_PIXEL;
+  uint32_t weight = scales ? pl_tape_parameter(tape, names.forward, "ph", vectors, width) : PL_NONE;
+  pl_tape_sweep(tape, names.forward, PL_OP_NORM, PL_CATEGORY_FORWARD, norm_flops, input, weight, PL_NONE, output,
+                PL_NONE);
+  pl_tape_note(tape, PL_RULE_NORM, names, input, output)->weight = weight;
+  return output;
+}
+
+static uint32_t mask_of(pl_tape *tape, const char *name, uint32_t tensor) {
+  uint32_t mask = pl_tape_like(tape, tensor, name, PL_TENSOR_MASK, tape->shard->dtype);
+  tape->tensors[mask].size_bytes = pl_tape_elements(tape, mask);
+  return mask;
+}
+
+uint32_t pl_tape_residual(pl_tape *tape, pl_tape_names names, uint32_t input, uint32_t residual, bool bias,
+                          bool dropout) {
+  if (dropout && !tape->framework->fuses_residual) {
+    input = pl_tape_dropout(tape, PL_OP_NAMES("hidden_dropout"), input);
+    dropout = false;
+  }
+  uint32_t weight = bias ? pl_tape_parameter(tape, names.bias, "h", tape->model->hidden, 0) : PL_NONE;
+  uint32_t output = pl_tape_like(tape, residual, names.forward, PL_TENSOR_ACTIVATION, tape->shard->dtype);
+  uint32_t mask = dropout ? mask_of(tape, names.forward, output) : PL_NONE;
+  pl_tape_sweep(tape, names.forward, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, residual_flops, input, residual, weight,
+                output, mask);
+  pl_tape_node *node = pl_tape_note(tape, PL_RULE_RESIDUAL, names, input, output);
+  node->second = residual;
+  node->bias = weight;
+  node->auxiliary = mask;
+  return output;
+}
+
+uint32_t pl_tape_dropout(pl_tape *tape, pl_tape_names names, uint32_t input) {
+  uint32_t output = pl_tape_like(tape, input, names.forward, PL_TENSOR_ACTIVATION, tape->shard->dtype);
+  uint32_t mask = mask_of(tape, names.forward, output);
+  pl_tape_sweep(tape, names.forward, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, dropout_flops, input, PL_NONE, PL_NONE,
+                output, mask);
+  pl_tape_note(tape, PL_RULE_DROPOUT, names, input, output)->auxiliary = mask;
+  return output;
+}

@@ -1,0 +1,215 @@
+/* Tape: the forward pass of one block while it is being written down, and what was noted about each op for its
+ * derivative. Internal to workloads/block/block_*.c; the result that others see is pl_block_program.
+ *
+ * The family files (block_layer.c, block_ends.c) say only what a block computes, op by op, with local shapes. From the
+ * tape block_backward.c  derives the backward pass, as reverse-mode differentiation does: nodes in reverse, gradients
+ * of tensors with several readers added up, conjugate collectives, recomputed ops in front of the op that needs them
+ * (block_products.c has the rules for matrix products);
+ *   block_memory.c    derives what is kept and the peaks, from who reads what last.
+ * Nobody says by hand what is saved: a tensor is saved exactly if the backward list reads it before it makes it
+ * (again). The alternative, a table of bytes per family as in most calculators, was rejected because it goes wrong
+ * silently with the first new combination.
+ *
+ * Everything lives in fixed arrays on the stack of pl_block_program_take (about 55 kB); the limits are checked by
+ * PL_ASSERT, no input can move them. Names are literals, so that taking a program allocates three times and copies no
+ * text.
+ */
+#ifndef PL_WORKLOADS_BLOCK_TAPE_H
+#define PL_WORKLOADS_BLOCK_TAPE_H
+
+#include "workloads/framework/framework.h"
+#include "workloads/ir/model.h"
+
+enum { PL_TAPE_FORWARD_OPS = 80, PL_TAPE_BACKWARD_OPS = 240, PL_TAPE_TENSORS = 280, PL_TAPE_NODES = 72 };
+
+typedef enum pl_tape_rule {
+  PL_RULE_LINEAR = 0,
+  PL_RULE_REDUCE, /* sum over the tensor group, scattered over the sequence (sequence parallelism) */
+  PL_RULE_NORM,
+  PL_RULE_RESIDUAL,  /* output = second + dropout(input + bias) */
+  PL_RULE_ADD,       /* output = input + second */
+  PL_RULE_POINTWISE, /* the derivative needs the input (gelu, swiglu), and `second` where the op multiplies by it */
+  PL_RULE_GATED,     /* output = second * the other half of the input, second = silu(half of the input) */
+  PL_RULE_CAST,      /* to another type */
+  PL_RULE_TANH,      /* the derivative needs the output */
+  PL_RULE_DROPOUT,
+  PL_RULE_ROTARY,
+  PL_RULE_PACK,       /* output = input and second, rearranged */
+  PL_RULE_COPIES,     /* the gradient is copied twice on its way: packed again, and into the order of the input */
+  PL_RULE_PERMUTE,    /* rows in another order, repeated or added up */
+  PL_RULE_ALL_TO_ALL, /* over the expert group */
+  PL_RULE_GROUPED,    /* a matrix product per expert */
+  PL_RULE_ATTENTION,
+  PL_RULE_SCORES,
+  PL_RULE_SOFTMAX,
+  PL_RULE_CONTEXT,
+  PL_RULE_EMBEDDING,
+  PL_RULE_POSITIONS,
+  PL_RULE_LOSS,
+  PL_RULE_NEXT_SENTENCE_LOSS,
+  PL_RULE_CONVOLUTION,
+  PL_RULE_BATCH_NORM,
+  PL_RULE_RELU,     /* the derivative needs the output */
+  PL_RULE_MAX_POOL, /* the derivative needs both */
+  PL_RULE_MEAN_LOSS /* every element's gradient is the same number */
+} pl_tape_rule;
+
+typedef enum pl_parallel {
+  PL_PARALLEL_NONE = 0, /* the same weight on every rank; rows as they come */
+  PL_PARALLEL_COLUMN,   /* outputs are split: each rank needs the whole input */
+  PL_PARALLEL_ROW       /* inputs are split: outputs are partial sums */
+} pl_parallel;
+
+/* Literals for everything that one forward op can turn into. */
+typedef struct pl_tape_names {
+  const char *forward, *backward, *wgrad, *bias, *bias_grad;
+  const char *gather, *regather, *input_all_reduce, *input_reduce_scatter; /* column-parallel input */
+  const char *all_reduce, *reduce_scatter, *grad_all_gather;               /* row-parallel output */
+  const char *cast, *grad_cast;                                            /* to fp8, of the input and the gradient */
+} pl_tape_names;
+
+#define PL_LINEAR_NAMES(name)                                                                                          \
+  ((pl_tape_names){name, name "_dgrad", name "_wgrad", name "_bias", name "_bias_grad", name "_input_all_gather",      \
+                   name "_wgrad_all_gather", name "_dgrad_all_reduce", name "_dgrad_reduce_scatter",                   \
+                   name "_all_reduce", name "_reduce_scatter", name "_grad_all_gather", name "_input_cast",            \
+                   name "_grad_cast"})
+#define PL_OP_NAMES(name)                                                                                              \
+  ((pl_tape_names){.forward = name,                                                                                    \
+                   .backward = name "_backward",                                                                       \
+                   .wgrad = name "_wgrad",                                                                             \
+                   .bias = name "_bias",                                                                               \
+                   .bias_grad = name "_bias_grad",                                                                     \
+                   .cast = name "_input_cast",                                                                         \
+                   .grad_cast = name "_grad_cast"})
+
+typedef struct pl_tape_node {
+  pl_tape_names names;
+  uint8_t rule;     /* pl_tape_rule */
+  uint8_t parallel; /* pl_parallel */
+  bool core;        /* inside the attention core, which selective recomputation repeats */
+  uint32_t first_op, op;
+  uint32_t input, second, weight, bias, output, auxiliary;
+  uint32_t quantised; /* the input in fp8, which the product read instead; PL_NONE = none */
+} pl_tape_node;
+
+typedef struct pl_tape {
+  const pl_model *model;
+  const pl_block_shard *shard;
+  const pl_framework *framework;
+  int64_t tmp, ep, cp, mbs, seq, /* seq: of this rank's share of a sequence */
+      seq_local;     /* seq_local: rows outside the tensor-parallel regions, seq / tmp under sequence parallelism */
+  int64_t model_seq; /* of the whole sequence */
+  int64_t heads, kv_heads; /* local */
+  bool sp;
+  bool layer;    /* a transformer layer: what recomputation acts on */
+  bool overlaps; /* its tensor collectives run beside the matrix products next to them */
+  pl_tensor tensors[PL_TAPE_TENSORS];
+  pl_op forward[PL_TAPE_FORWARD_OPS];
+  pl_op backward[PL_TAPE_BACKWARD_OPS];
+  pl_tape_node nodes[PL_TAPE_NODES];
+  uint32_t n_tensors, n_forward, n_backward, n_nodes;
+  uint32_t input, output;                   /* activations handed in and out, PL_NONE = none */
+  uint32_t output_gradient, input_gradient; /* the same of the backward pass */
+  uint32_t data;                            /* input of the model that no gradient is made for, PL_NONE = none */
+  uint32_t queries;                         /* where they are a tensor of their own, else PL_NONE */
+  uint32_t tied;                            /* parameter that the embedding owns, PL_NONE = none */
+  double model_flops;
+} pl_tape;
+
+void pl_tape_init(pl_tape *tape, const pl_model *model, const pl_block_shard *shard);
+
+/* A tensor over up to four named dims; `dims` is a string of their letters. */
+uint32_t pl_tape_tensor(pl_tape *tape, const char *name, pl_tensor_kind kind, pl_dtype dtype, const char *dims,
+                        const int64_t *extent);
+uint32_t pl_tape_like(pl_tape *tape, uint32_t tensor, const char *name, pl_tensor_kind kind, pl_dtype dtype);
+/* [b, rows, width], of the shard's dtype. */
+uint32_t pl_tape_activation(pl_tape *tape, const char *name, int64_t rows, char dim, int64_t width);
+uint32_t pl_tape_parameter(pl_tape *tape, const char *name, const char *dims, int64_t first, int64_t second);
+double pl_tape_elements(const pl_tape *tape, uint32_t tensor);
+
+/* Ops, appended to the forward or to the backward list by their category. */
+pl_op *pl_tape_op(pl_tape *tape, const char *name, pl_op_kind kind, pl_category category, uint32_t first,
+                  uint32_t second, uint32_t third, uint32_t output);
+pl_op *pl_tape_gemm(pl_tape *tape, const char *name, pl_category category, int64_t batch, int64_t m, int64_t n,
+                    int64_t k, uint32_t first, uint32_t second, uint32_t third, uint32_t output);
+/* Makes a product the convolution `step` or a derivative of it: its traffic is that of the tensors that it reads and
+ * writes, the pictures and not their patches. */
+void pl_tape_as_convolution(const pl_tape *tape, pl_op *op, const struct pl_chain_step *step, pl_convolution_pass pass);
+/* A product of two fp8 (or, by the shard, NVFP4) matrices, with the output that it has: the traffic and the type of
+ * `op`. */
+void pl_tape_in_fp8(const pl_tape *tape, pl_op *op);
+/* `input` in fp8, by a kernel that reads it and writes it twice: as it is and transposed, for the two products that
+ * read it. One copy is counted as the tensor. */
+uint32_t pl_tape_cast(pl_tape *tape, const char *name, pl_category category, uint32_t input);
+/* A memory-bound op of (rows, width); bytes = every input and output once, a tensor that is updated in place twice. */
+pl_op *pl_tape_sweep(pl_tape *tape, const char *name, pl_op_kind kind, pl_category category, double flops_per_element,
+                     uint32_t first, uint32_t second, uint32_t third, uint32_t output, uint32_t auxiliary);
+void pl_tape_collective(pl_tape *tape, const char *name, pl_collective_kind kind, bool backward, double size_bytes,
+                        uint32_t input, uint32_t output); /* of the tensor group */
+void pl_tape_group_collective(pl_tape *tape, const char *name, pl_collective_kind kind, pl_group_role group,
+                              bool backward, double size_bytes, uint32_t input, uint32_t output);
+pl_tape_node *pl_tape_note(pl_tape *tape, pl_tape_rule rule, pl_tape_names names, uint32_t input, uint32_t output);
+
+/* Forward vocabulary of the family files; each returns its output tensor. */
+typedef struct pl_linear {
+  pl_tape_names names;
+  pl_parallel parallel;
+  int64_t rows;               /* 0 = the sequence */
+  int64_t in, out;            /* local widths */
+  double model_in, model_out; /* widths of the whole, unpadded, for model FLOPs */
+  bool bias;                  /* added by the GEMM */
+  bool keeps_precision;       /* never in fp8: routers, gates */
+} pl_linear;
+/* `output`: a tensor already made, with the shape the caller wants, of rows * out elements. `weight` = PL_NONE makes
+ * one. */
+uint32_t pl_tape_linear(pl_tape *tape, const pl_linear *linear, uint32_t input, uint32_t weight, uint32_t output);
+/* Sums the partial results of a row-parallel op over the tensor group. */
+uint32_t pl_tape_reduce(pl_tape *tape, pl_tape_names names, uint32_t partial);
+uint32_t pl_tape_norm(pl_tape *tape, pl_tape_names names, uint32_t input);
+/* The same with a scale of `width` elements and an output already made. */
+uint32_t pl_tape_norm_to(pl_tape *tape, pl_tape_names names, uint32_t input, int64_t width, uint32_t output);
+uint32_t pl_tape_residual(pl_tape *tape, pl_tape_names names, uint32_t input, uint32_t residual, bool bias,
+                          bool dropout);
+uint32_t pl_tape_dropout(pl_tape *tape, pl_tape_names names, uint32_t input);
+
+/* An MLP up to its partial sums; the down projection's bias, if any, is added behind the reduction. */
+typedef struct pl_mlp {
+  pl_tape_names up, activation, down;
+  int64_t width; /* of the whole, a multiple of tmp */
+} pl_mlp;
+uint32_t pl_block_mlp(pl_tape *tape, const pl_mlp *mlp, uint32_t input);
+uint32_t pl_block_experts(pl_tape *tape, uint32_t input);
+/* Fused attention of a sequence that is cut over cp ranks (block_context.c), and its derivative: the gradient of qkv.
+ */
+void pl_block_context_attention(pl_tape *tape, uint32_t qkv, uint32_t context, uint32_t log_sum, double flops);
+void pl_block_context_backward(pl_tape *tape, const pl_tape_node *node, uint32_t g, uint32_t dqkv);
+/* The packed queries, keys and values of multi-head latent attention, rotated. */
+uint32_t pl_block_latent_qkv(pl_tape *tape, uint32_t input);
+
+void pl_block_layer_forward(pl_tape *tape, bool experts);
+void pl_block_embedding_forward(pl_tape *tape);
+void pl_block_final_norm_forward(pl_tape *tape);
+void pl_block_head_forward(pl_tape *tape);
+void pl_block_loss_forward(pl_tape *tape);
+/* A block that only models of unlike blocks have. */
+void pl_block_part_forward(pl_tape *tape, const pl_model_part *part);
+struct pl_chain;
+/* `is_first`: its pictures come from the data loader. */
+void pl_block_chain_forward(pl_tape *tape, const struct pl_chain *chain, bool is_first);
+
+void pl_block_backward(pl_tape *tape);
+/* Forward ops [first, end) once more, at the end of the backward list. */
+void pl_tape_repeat(pl_tape *tape, uint32_t first, uint32_t end);
+/* What a layer recomputes before its backward pass begins (block_recompute.c). */
+void pl_block_recompute(pl_tape *tape);
+/* `elements` gradients of a block on their way to the reduction (pl_gradient_path), behind its backward pass. */
+void pl_block_pass_gradients(pl_tape *tape, double elements);
+/* Fills saved flags and the byte counts of `program`. */
+void pl_block_memory(pl_tape *tape, pl_block_program *program);
+
+/* Rows of the vocabulary on this rank: padded as the framework does it. */
+int64_t pl_tape_local_vocab(const pl_tape *tape);
+/* Queries' share of packed queries, keys and values. */
+double pl_tape_queries_share(const pl_tape *tape);
+
+#endif

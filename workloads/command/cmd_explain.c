@@ -1,0 +1,141 @@
+/* `paceline explain`: where each second of one strategy's iteration comes from, op by op. */
+#include "workloads/command/cmd_explain.h"
+
+#include <string.h>
+
+#include "core/base/units.h"
+#include "core/system/command.h"
+#include "core/system/command_line.h"
+#include "workloads/command/explain_report.h"
+#include "workloads/command/job_session.h"
+
+enum { KEY_STRATEGY = 'S', KEY_TOP = 'n', KEY_STAGE = 'g', KEY_JSON = 'j', DEFAULT_TOP = 15 };
+
+typedef struct explain_options {
+  pl_job_options job;
+  const char *strategy, *stage, *top;
+  bool json;
+} explain_options;
+
+static const struct argp_option option_table[] = {
+    {"strategy", KEY_STRATEGY, "TEXT", 0, "key=value,...: as for 'paceline simulate'", 0},
+    {"stage", KEY_STAGE, "S", 0, "the pipeline stage to explain, from 0; or all (default: the busiest)", 0},
+    {"top", KEY_TOP, "N", 0, "rows of each table; 0: all (default 15; with --json all)", 0},
+    {"json", KEY_JSON, NULL, 0, "print the result as JSON; names and units as the columns of a sweep's HDF5", 0},
+    {0},
+};
+
+static error_t read_option(int key, char *value, struct argp_state *state) {
+  explain_options *options = state->input;
+  switch (key) {
+  case ARGP_KEY_INIT:
+    state->child_inputs[0] = &options->job;
+    return 0;
+  case KEY_STRATEGY:
+    options->strategy = value;
+    return 0;
+  case KEY_STAGE:
+    options->stage = value;
+    return 0;
+  case KEY_TOP:
+    options->top = value;
+    return 0;
+  case KEY_JSON:
+    options->json = true;
+    return 0;
+  case ARGP_KEY_ARG:
+    pl_command_line_refuse_argument(value, &options->job.error);
+    return 0;
+  default:
+    return ARGP_ERR_UNKNOWN;
+  }
+}
+
+typedef struct session {
+  explain_options *options;
+  pl_job_session job;
+  pl_simulate_report report;
+  pl_residuals residuals;
+  pl_explanation explanation;
+  pl_explain_view view;
+} session;
+
+/* Before anything is loaded; the stage's number once more when the strategy is known. */
+static pl_code check_view(session *own, pl_error *error) {
+  int64_t top = own->options->json ? 0 : DEFAULT_TOP;
+  if (own->options->top != NULL) PL_TRY(pl_parse_integer(own->options->top, "--top", 0, INT32_MAX, &top, error));
+  own->view.top = (uint32_t)top;
+  int64_t stage = 0;
+  const char *text = own->options->stage;
+  if (text != NULL && strcmp(text, "all") != 0 &&
+      pl_parse_integer(text, "--stage", 0, INT32_MAX, &stage, error) != PL_OK)
+    return error->code;
+  own->view.first_stage = (int32_t)stage;
+  own->view.n_stages = 1;
+  return PL_OK;
+}
+
+static pl_code choose_stages(session *own, pl_error *error) {
+  const char *text = own->options->stage;
+  if (text != NULL && strcmp(text, "all") == 0) own->view.n_stages = own->job.strategy.pp;
+  if (own->view.first_stage >= own->job.strategy.pp)
+    return pl_fail(error, PL_BAD_INPUT, "--stage: %d is out of range: pp=%d has stages 0 to %d", own->view.first_stage,
+                   own->job.strategy.pp, own->job.strategy.pp - 1);
+  return PL_OK;
+}
+
+static pl_code load(session *own, pl_error *error) {
+  explain_options *options = own->options;
+  PL_TRY(pl_job_options_check(&options->job, error));
+  PL_TRY(check_view(own, error));
+  if (options->strategy == NULL)
+    return pl_fail(error, PL_BAD_INPUT, "--strategy is missing (e.g. --strategy pp=4,dp=4,tmp=1,mbs=1)");
+  PL_TRY(pl_job_session_read(&own->job, &options->job, options->strategy, error));
+  PL_TRY(choose_stages(own, error));
+  return pl_job_session_place(&own->job, &options->job, error);
+}
+
+static pl_code explain(session *own, pl_error *error) {
+  explain_options *options = own->options;
+  PL_TRY(load(own, error));
+  const pl_cluster *cluster = pl_platform_cluster(own->job.platform);
+  options->job.simulate.platform = own->job.platform;
+  options->job.simulate.explanation = &own->explanation;
+  PL_TRY(pl_residuals_load(&own->job.arena, &own->residuals, error));
+  options->job.simulate.residuals = &own->residuals;
+  PL_TRY(pl_simulate(cluster, &own->job.model, &options->job.job, &own->job.strategy, &options->job.simulate,
+                     &own->job.arena, &own->report, error));
+  if (options->stage == NULL) own->view.first_stage = pl_explanation_worst_stage(&own->explanation);
+  pl_simulate_subject subject;
+  PL_TRY(pl_job_session_subject(&own->job, &options->job, &own->report, &subject, error));
+  PL_TRY((options->json ? pl_explain_report_json : pl_explain_report_print)(
+      stdout, &subject, &own->report, &own->explanation, &own->view, &own->job.arena, error));
+  return pl_job_options_demand_fit(&options->job, &own->report.row, error);
+}
+
+int pl_cmd_explain(int argc, char **argv) {
+  static const struct argp_child children[] = {{&pl_job_options_argp, 0, NULL, 0}, {0}};
+  static const struct argp argp = {
+      .options = option_table,
+      .parser = read_option,
+      .doc =
+          "Explains where each second of a training iteration comes from: of the busiest pipeline stage (or another, "
+          "or each) every op with its calls, shape, work, time, what limits it and where its time is from; every "
+          "communication with algorithm, group, time alone and in the run, exposed and hidden. The parts add up to "
+          "the iteration time exactly.\v"
+          "Example:\n"
+          "  paceline explain --platform platforms/dgx-a100-16.xml \\\n"
+          "    --model workloads/models/gpt3-175b.json --gbs 1536 --seq 2048 \\\n"
+          "    --strategy pp=8,dp=2,tmp=8,mbs=1,recompute=full --top 20",
+      .children = children};
+  explain_options options = {0};
+  pl_job_options_init(&options.job);
+  session own = {.options = &options};
+  pl_job_session_init(&own.job);
+  pl_error error = PL_ERROR_INIT;
+  pl_code code = pl_command_line_parse("explain", &argp, argc, argv, false, &options, &error);
+  if (code == PL_OK) code = explain(&own, &error);
+  int status = code == PL_OK ? 0 : pl_command_report("explain", &error);
+  pl_job_session_release(&own.job);
+  return pl_command_finish("explain", status);
+}

@@ -1,0 +1,51 @@
+/* What `simulate` and `sweep` share on the command line: platform, model, job and the way of simulating. */
+#ifndef PL_WORKLOADS_JOB_OPTIONS_H
+#define PL_WORKLOADS_JOB_OPTIONS_H
+
+#include <argp.h>
+
+#include "core/base/status.h"
+#include "workloads/cost/op_profile.h"
+#include "workloads/run/simulate.h"
+#include "workloads/strategy/job_defaults.h"
+
+typedef struct pl_job_options {
+  const char *platform_path, *model_path, *framework_choice; /* the last: NULL = ideal */
+  pl_job job;                                                /* gbs, seq 0 = not given */
+  const char *collective_choice;                             /* --collective-profile; NULL = the default */
+  pl_collective_profile collective_profile; /* what simulate.collective_profile points to after pl_job_options_adopt */
+  const char *op_profile_path;              /* --op-profile; NULL = none */
+  pl_op_profile op_profile;                 /* what job.op_profile points to once pl_job_options_adopt has run */
+  pl_framework framework;                   /* what job.framework points to once pl_job_options_adopt has run */
+  pl_job_origin origin;                     /* of type, products and sequence length */
+  bool attention_is_given, bucket_is_given, sends_are_given; /* on the command line: stronger than the framework */
+  bool must_fit;                                             /* --must-fit */
+  pl_simulate_options simulate;
+  pl_error error; /* first bad option */
+} pl_job_options;
+
+/* What these options are called on the command line and in results, by enumerator; NULL ends them. */
+extern const char *const pl_network_names[],
+    *const pl_sharing_names[], *const pl_stream_policy_names[], *const pl_send_form_names[] /* [split] */,
+                                                                    *const pl_collective_form_names[] /* [chunked] */;
+
+/* Defaults beside those of workloads/strategy/job_defaults.h: fused attention, 25 MB buckets, flow network, equal
+ * sharing, fluid collectives. */
+void pl_job_options_init(pl_job_options *options);
+/* A child parser; its input is a pl_job_options. Bad values are kept in options->error (argp itself goes on), so that
+ * the command reports them with its one line and exit status 2. */
+extern const struct argp pl_job_options_argp;
+/* What must be given is given. */
+pl_code pl_job_options_check(pl_job_options *options, pl_error *error);
+/* Reads the collective profile (chunked collectives and SimGrid's network have none) and the framework's, and gives the
+ * job what the command line leaves open and they or the model say. The options stay where they are from here on. */
+pl_code pl_job_options_adopt(pl_job_options *options, const pl_model *model, pl_arena *arena, pl_error *error);
+/* After the platform is loaded: every device must know the data type, and an op profile something of the model on one
+ * of the devices. */
+pl_code pl_job_options_complete(pl_job_options *options, const pl_model *model, const pl_cluster *cluster,
+                                pl_error *error);
+
+/* Under --must-fit: PL_DOES_NOT_FIT if the row's strategy does not; PL_OK otherwise. */
+pl_code pl_job_options_demand_fit(const pl_job_options *options, const pl_result_row *row, pl_error *error);
+
+#endif

@@ -1,0 +1,251 @@
+/* See workloads/command/simulate_report.h. */
+#include "workloads/command/simulate_report.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/digest.h"
+#include "core/base/printable.h"
+#include "core/base/units.h"
+#include "core/text/json_writer.h"
+#include "workloads/cost/op_profile.h"
+
+void pl_simulate_subject_print(FILE *stream, const pl_simulate_subject *subject) {
+  const pl_cluster *cluster = subject->cluster;
+  char figure[PL_UNIT_TEXT_BYTES];
+  double parameters = subject->model->parameters;
+  bool is_large = parameters >= 1e9;
+  fprintf(stream,
+          "model            %s, %s %s parameters, %" PRId64 " sequences of %" PRId64 " tokens per iteration, %s%s\n",
+          subject->model->name, pl_format_figure(parameters / (is_large ? 1e9 : 1e6), figure),
+          is_large ? "billion" : "million", subject->job->gbs, subject->job->seq, pl_dtype_name(subject->job->dtype),
+          subject->job->fp4   ? " with fp4 products"
+          : subject->job->fp8 ? " with fp8 products"
+                              : "");
+  pl_job_origin_print(stream, 17, subject->model, subject->job, subject->origin);
+  fputs("platform         ", stream);
+  pl_printable_put(stream, cluster->path);
+  putc(':', stream);
+  for (uint32_t p = 0; p < cluster->n_profiles; p++) {
+    uint32_t n = 0;
+    for (uint32_t d = 0; d < cluster->n_devices; d++)
+      n += cluster->devices[d].profile == p;
+    fprintf(stream, "%s %" PRIu32 " x %s", p == 0 ? "" : " +", n, cluster->profiles[p].name);
+  }
+  fprintf(stream, " in %" PRIu32 " node%s\n", cluster->n_nodes, cluster->n_nodes == 1 ? "" : "s");
+  char *text = pl_strategy_text(subject->strategy, subject->model);
+  fprintf(stream, "strategy         %s\n", text == NULL ? "" : text);
+  free(text);
+  uint32_t n_idle = cluster->n_devices - pl_strategy_n_ranks(subject->strategy);
+  if (n_idle > 0) fprintf(stream, "idle             %" PRIu32 " of %" PRIu32 " GPUs\n", n_idle, cluster->n_devices);
+  if (subject->job->framework != NULL) fprintf(stream, "framework        %s\n", subject->job->framework->name);
+  if (subject->job->op_profile == NULL) return;
+  fputs("op profile       ", stream);
+  pl_printable_put(stream, subject->job->op_profile->path);
+  putc('\n', stream);
+}
+
+static void print_share(FILE *stream, const char *name, double time_s, double total_s) {
+  char text[PL_UNIT_TEXT_BYTES];
+  fprintf(stream, "  %-24s %10s  %5.1f %%\n", name, pl_format_time(time_s, text), 100 * time_s / total_s);
+}
+
+/* A time without the memory that it takes is no prediction: so this comes first. */
+void pl_simulate_verdict_print(FILE *stream, const pl_simulate_subject *subject, const pl_simulate_report *report) {
+  const pl_result_row *row = &report->row;
+  char need[PL_UNIT_TEXT_BYTES], have[PL_UNIT_TEXT_BYTES], lack[PL_UNIT_TEXT_BYTES];
+  pl_format_bytes(row->peak_mem_bytes, need);
+  pl_format_bytes(row->mem_capacity_bytes, have);
+  if (row->fits) {
+    fprintf(stream, "memory           fits: %s of %s at the fullest, stage %d\n", need, have, row->peak_stage);
+    return;
+  }
+  int32_t n_short = 0;
+  for (int32_t s = 0; s < report->n_stages; s++)
+    n_short += report->stages[s].peak > report->stages[s].capacity;
+  fprintf(stream, "memory           DOES NOT FIT: stage %d needs %s of %s, %s are lacking; %d of %d stages lack some\n",
+          row->peak_stage, need, have, pl_format_bytes(row->peak_mem_bytes - row->mem_capacity_bytes, lack), n_short,
+          report->n_stages);
+  if (subject->nearest.changes == NULL) {
+    fputs("nearest fit      none was found on these GPUs; 'paceline search' looks further\n", stream);
+  } else {
+    fprintf(stream, "nearest fit      %s: %s\n", subject->nearest.changes, subject->nearest.strategy);
+  }
+}
+
+void pl_simulate_speed_print(FILE *stream, const pl_result_row *row, const pl_interval *interval) {
+  char text[PL_UNIT_TEXT_BYTES], tokens[PL_UNIT_TEXT_BYTES], range[PL_INTERVAL_TEXT_BYTES];
+  bool is_long = row->iter_time_s >= 1;
+  fprintf(stream, "\niteration time   %s %s", pl_format_figure(row->iter_time_s * (is_long ? 1 : 1e3), text),
+          is_long ? "s" : "ms");
+  if (!isnan(interval->low_s)) fprintf(stream, " (80 %%: %s)", pl_interval_format(interval, range));
+  if (!row->fits) fputs(", if memory sufficed", stream);
+  fputc('\n', stream);
+  fprintf(stream, "throughput       %s sequences/s, %s tokens/s\n", pl_format_figure(row->samples_per_s, text),
+          pl_format_figure(row->tokens_per_s, tokens));
+  fprintf(stream, "MFU              %.1f %%\n", 100 * row->mfu);
+}
+
+static void print_times(FILE *stream, const pl_result_row *row) {
+  fprintf(stream, "\nwhere the time goes (mean over devices)\n");
+  print_share(stream, "compute", row->compute_s, row->iter_time_s);
+  print_share(stream, "tensor communication", row->tensor_comm_s, row->iter_time_s);
+  if (row->cp > 1) print_share(stream, "context communication", row->context_comm_s, row->iter_time_s);
+  if (row->ep > 1) print_share(stream, "expert communication", row->expert_comm_s, row->iter_time_s);
+  print_share(stream, "pipeline communication", row->pipeline_comm_s, row->iter_time_s);
+  print_share(stream, "data communication", row->data_comm_s, row->iter_time_s);
+  print_share(stream, "bubble", row->bubble_s, row->iter_time_s);
+}
+
+static void print_memory(FILE *stream, const pl_simulate_report *report) {
+  char text[7][PL_UNIT_TEXT_BYTES];
+  fprintf(stream, "\nmemory at the peak (worst device of each stage)\n  stage  parameters  gradients  optimizer  "
+                  "activations    buffers       peak     usable\n");
+  for (int32_t s = 0; s < report->n_stages; s++) {
+    const pl_stage_memory *stage = &report->stages[s];
+    if (s > 0 && s < report->n_stages - 1 && memcmp(stage, stage - 1, sizeof *stage) == 0)
+      continue; /* as the one above */
+    fprintf(stream, "  %5d  %10s %10s %10s  %11s %10s %10s %10s%s\n", s, pl_format_bytes(stage->parameters, text[0]),
+            pl_format_bytes(stage->gradients, text[1]), pl_format_bytes(stage->optimizer, text[2]),
+            pl_format_bytes(stage->activations, text[3]), pl_format_bytes(stage->buffers, text[4]),
+            pl_format_bytes(stage->peak, text[5]), pl_format_bytes(stage->capacity, text[6]),
+            stage->peak > stage->capacity ? "  OUT OF MEMORY" : "");
+  }
+}
+
+void pl_simulate_report_print(FILE *stream, const pl_simulate_subject *subject, const pl_simulate_report *report) {
+  pl_simulate_subject_print(stream, subject);
+  pl_simulate_verdict_print(stream, subject, report);
+  pl_simulate_speed_print(stream, &report->row, &report->interval);
+  print_times(stream, &report->row);
+  print_memory(stream, report);
+  fputc('\n', stream);
+  if (report->bottleneck_link != NULL)
+    fprintf(stream, "busiest link     %s, %.1f %% of its capacity over the iteration\n", report->bottleneck_link,
+            100 * report->bottleneck_utilisation);
+  if (report->entries.n > 0) {
+    fprintf(stream, "collectives as   ");
+    pl_collective_entries_print(stream, &report->entries);
+    fputc('\n', stream);
+  }
+  fprintf(stream,
+          "simulated        %" PRIu32 " device classes for %" PRIu32 " devices, %" PRIu32 " transfer classes, %" PRId64
+          " tasks\n",
+          report->n_device_classes, report->n_devices, report->n_transfer_classes, report->row.n_tasks);
+  if (report->n_played < report->row.n_microbatches)
+    fprintf(stream, "microbatches     %d of %d played, the others repeat them exactly\n", report->n_played,
+            report->row.n_microbatches);
+}
+
+static void put_column(pl_json *json, const pl_column_info *column, const pl_result_row *row) {
+  const char *field = (const char *)row + column->offset;
+  char text[PL_DIGEST_TEXT_BYTES];
+  switch (column->type) {
+  case PL_COLUMN_i32:
+    if (strcmp(column->name, "status") == 0) {
+      pl_json_put_string(json, column->name, pl_result_status_names[row->status]);
+      break;
+    }
+    pl_json_put_integer(json, column->name, *(const int32_t *)(const void *)field);
+    break;
+  case PL_COLUMN_i64:
+    pl_json_put_integer(json, column->name, *(const int64_t *)(const void *)field);
+    break;
+  case PL_COLUMN_f64:
+    pl_json_put_number(json, column->name, *(const double *)(const void *)field);
+    break;
+  case PL_COLUMN_u64:
+    pl_json_put_string(json, column->name, pl_digest_format(*(const uint64_t *)(const void *)field, text));
+    break;
+  case PL_COLUMN_text16:
+  case PL_COLUMN_text512:
+  case PL_COLUMN_text1024:
+    pl_json_put_string(json, column->name, field);
+    break;
+  }
+}
+
+void pl_simulate_row_json(pl_json *json, const pl_result_row *row) {
+  for (uint32_t c = 0; c < pl_result_n_columns; c++)
+    put_column(json, &pl_result_columns[c], row);
+}
+
+static void put_stage(pl_json *json, int32_t index, const pl_stage_memory *stage) {
+  pl_json_open_object(json);
+  pl_json_put_integer(json, "stage", index);
+  pl_json_put_number(json, "mem_parameters_bytes", stage->parameters);
+  pl_json_put_number(json, "mem_gradients_bytes", stage->gradients);
+  pl_json_put_number(json, "mem_optimizer_bytes", stage->optimizer);
+  pl_json_put_number(json, "mem_activations_bytes", stage->activations);
+  pl_json_put_number(json, "mem_buffers_bytes", stage->buffers);
+  pl_json_put_number(json, "peak_mem_bytes", stage->peak);
+  pl_json_put_number(json, "reserved_mem_bytes", stage->reserved);
+  pl_json_put_number(json, "device_mem_bytes", stage->device);
+  pl_json_put_number(json, "mem_capacity_bytes", stage->capacity);
+  pl_json_close_object(json);
+}
+
+/* Half-widths of ln(time) by what they come from; their squares add up. */
+static void put_interval(pl_json *json, const pl_interval *interval) {
+  pl_json_put_number(json, "iter_time_low_s", interval->low_s);
+  pl_json_put_number(json, "iter_time_high_s", interval->high_s);
+  if (isnan(interval->low_s)) return;
+  pl_json_key(json, "interval");
+  pl_json_open_object(json);
+  pl_json_put_number(json, "share", PL_INTERVAL_SHARE);
+  pl_json_key(json, "half_widths");
+  pl_json_open_object(json);
+  for (int kind = 0; kind < PL_DOUBT_COUNT; kind++)
+    pl_json_put_number(json, pl_doubt_names[kind], interval->half[kind]);
+  pl_json_close_object(json);
+  pl_json_key(json, "unseen");
+  pl_json_open_array(json);
+  for (uint32_t i = 0; i < interval->unseen.n; i++)
+    pl_json_string(json, interval->unseen.text[i]);
+  pl_json_close_array(json);
+  pl_json_close_object(json);
+}
+
+void pl_simulate_subject_json(pl_json *json, const pl_simulate_subject *subject, const pl_simulate_report *report) {
+  pl_json_put_string(json, "model", subject->model->name);
+  pl_json_put_string(json, "platform", subject->cluster->path);
+  pl_json_put_integer(json, "n_devices", subject->cluster->n_devices);
+  if (report->n_devices < subject->cluster->n_devices)
+    pl_json_put_integer(json, "n_idle_devices", subject->cluster->n_devices - report->n_devices);
+  pl_json_put_integer(json, "gbs", subject->job->gbs);
+  pl_json_put_integer(json, "seq", subject->job->seq);
+  pl_json_put_string(json, "dtype", pl_dtype_name(subject->job->dtype));
+  if (subject->job->fp8) pl_json_put_boolean(json, subject->job->fp4 ? "fp4" : "fp8", true);
+  pl_job_origin_json(json, subject->model, subject->origin);
+  pl_json_put_string(json, "framework", pl_framework_or_ideal(subject->job->framework)->name);
+  if (subject->job->op_profile != NULL) pl_json_put_string(json, "op_profile", subject->job->op_profile->path);
+  pl_simulate_row_json(json, &report->row);
+  if (!report->row.fits) {
+    pl_json_put_number(json, "shortfall_bytes", report->row.peak_mem_bytes - report->row.mem_capacity_bytes);
+    pl_json_put_string(json, "nearest_fit", subject->nearest.strategy);
+  }
+  put_interval(json, &report->interval);
+}
+
+void pl_simulate_report_json(FILE *stream, const pl_simulate_subject *subject, const pl_simulate_report *report,
+                             const pl_sensitivity *sensitivity) {
+  pl_json json;
+  pl_json_init(&json, stream, true);
+  pl_json_open_object(&json);
+  pl_simulate_subject_json(&json, subject, report);
+  pl_json_key(&json, "stages");
+  pl_json_open_array(&json);
+  for (int32_t s = 0; s < report->n_stages; s++)
+    put_stage(&json, s, &report->stages[s]);
+  pl_json_close_array(&json);
+  pl_collective_entries_json(&json, &report->entries);
+  pl_sensitivity_json(&json, sensitivity);
+  pl_json_put_string(&json, "bottleneck_link", report->bottleneck_link);
+  pl_json_put_number(&json, "bottleneck_utilisation", report->bottleneck_utilisation);
+  pl_json_put_integer(&json, "n_transfer_classes", report->n_transfer_classes);
+  pl_json_put_integer(&json, "n_events", (int64_t)report->n_events);
+  pl_json_put_integer(&json, "n_played_microbatches", report->n_played);
+  pl_json_close_object(&json);
+}

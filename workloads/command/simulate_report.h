@@ -1,0 +1,36 @@
+/* What `simulate` prints, as text for people and as JSON with the names and units of the result columns. */
+#ifndef PL_WORKLOADS_SIMULATE_REPORT_H
+#define PL_WORKLOADS_SIMULATE_REPORT_H
+
+#include <stdio.h>
+
+#include "core/text/json_writer.h"
+#include "workloads/run/nearest_fit.h"
+#include "workloads/run/sensitivity.h"
+#include "workloads/run/simulate.h"
+#include "workloads/strategy/job_defaults.h"
+
+typedef struct pl_simulate_subject {
+  const pl_cluster *cluster;
+  const pl_model *model;
+  const pl_job *job;
+  const pl_job_origin *origin;
+  const pl_strategy *strategy;
+  pl_nearest_fit nearest; /* where the strategy does not fit */
+} pl_simulate_subject;
+
+/* What `explain` prints too: the job; whether it fits; iteration time, throughput, MFU; and as JSON the job with all
+ * columns of the row. */
+void pl_simulate_subject_print(FILE *stream, const pl_simulate_subject *subject);
+void pl_simulate_verdict_print(FILE *stream, const pl_simulate_subject *subject, const pl_simulate_report *report);
+void pl_simulate_speed_print(FILE *stream, const pl_result_row *row, const pl_interval *interval);
+void pl_simulate_subject_json(pl_json *json, const pl_simulate_subject *subject, const pl_simulate_report *report);
+
+/* All columns of a row, into the object that is open. */
+void pl_simulate_row_json(pl_json *json, const pl_result_row *row);
+
+void pl_simulate_report_print(FILE *stream, const pl_simulate_subject *subject, const pl_simulate_report *report);
+void pl_simulate_report_json(FILE *stream, const pl_simulate_subject *subject, const pl_simulate_report *report,
+                             const pl_sensitivity *sensitivity);
+
+#endif

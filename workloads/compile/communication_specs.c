@@ -1,0 +1,64 @@
+/* The transfers of a communication plan, one per op of each class of groups: see workloads/compile/communication.h. */
+#include <math.h>
+
+#include "workloads/compile/communication_state.h"
+
+static pl_transfer_spec alone_spec(const pl_raw_op *raw) {
+  return (pl_transfer_spec){.rate_cap_Bps = raw->alone_Bps,
+                            .share_weight = raw->share_weight,
+                            .latency = raw->latency,
+                            .source = raw->source,
+                            .destination = raw->destination};
+}
+
+static pl_ticks alone_ticks(const pl_raw_op *raw) {
+  const pl_transfer_spec spec = alone_spec(raw);
+  const pl_transfer_table table = {.specs = &spec, .n_specs = 1};
+  return pl_transfer_solo_ticks(&table, 0, raw->progress_bytes);
+}
+
+pl_code pl_communication_make_specs(pl_planning *state) {
+  pl_communication_plan *plan = state->plan;
+  uint32_t n_specs = 0;
+  for (uint32_t c = 0; c < plan->n_group_classes; c++) {
+    state->group_classes[c].first_op = n_specs;
+    n_specs += state->program->families[plan->group_classes[c].family].n_ops;
+  }
+  pl_transfer_spec *specs = PL_TAKE(state->arena, pl_transfer_spec, n_specs);
+  pl_lowered_op *ops = PL_TAKE(state->arena, pl_lowered_op, n_specs);
+  if (state->arena->failed) return pl_fail_memory(state->error, "the communication plan");
+  const pl_quotient *quotient = &plan->quotient;
+  plan->table = (pl_transfer_table){.link_capacity_Bps = quotient->link_capacity_Bps,
+                                    .link_policy = quotient->link_policy,
+                                    .n_links = quotient->n_links,
+                                    .specs = specs,
+                                    .n_specs = n_specs,
+                                    .uses = quotient->uses,
+                                    .n_uses = quotient->n_uses};
+  PL_ASSERT(state->folding.fold.transfers.class_of != NULL);
+  for (uint32_t c = 0; c < plan->n_group_classes; c++) {
+    const pl_group_class *class = &plan->group_classes[c];
+    const pl_family *family = &state->program->families[class->family];
+    for (uint32_t op = 0; op < family->n_ops; op++) {
+      const pl_raw_op *raw = &state->raw[state->first_raw[class->family] + class->group * family->n_ops + op];
+      uint32_t transfer_class = state->folding.fold.transfers.class_of[raw->pattern], spec = class->first_op + op;
+      const pl_quotient_transfer *transfer = &quotient->transfers[transfer_class];
+      specs[spec] = (pl_transfer_spec){.first_use = transfer->first_use,
+                                       .n_uses = transfer->n_uses,
+                                       .rate_cap_Bps = fmin(raw->rate_cap_Bps, transfer->rate_cap_Bps),
+                                       .share_weight = raw->share_weight,
+                                       .latency = raw->latency,
+                                       .source = raw->source,
+                                       .destination = raw->destination};
+      if (state->options->alone) specs[spec] = alone_spec(raw);
+      ops[spec] = (pl_lowered_op){.spec = spec,
+                                  .transfer_class = transfer_class,
+                                  .progress_bytes = raw->progress_bytes,
+                                  .solo_ticks = pl_transfer_solo_ticks(&plan->table, spec, raw->progress_bytes),
+                                  .alone_ticks = alone_ticks(raw),
+                                  .has_rivals = !state->options->prune || specs[spec].n_uses > 0};
+    }
+  }
+  plan->ops = ops;
+  return PL_OK;
+}

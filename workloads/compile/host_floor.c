@@ -1,0 +1,106 @@
+/* See workloads/compile/host_floor.h. */
+#include "workloads/compile/host_floor.h"
+
+#include <math.h>
+
+#include "workloads/cost/op_cost.h"
+
+static const pl_framework *framework_of(const pl_piece_context *context) {
+  return pl_framework_or_ideal(context->program->job->framework);
+}
+
+static uint32_t class_of(const pl_piece_context *context, const pl_op *op) {
+  return context->device->group_class[pl_communication_slot((pl_group_role)op->group)];
+}
+
+/* A collective alone; 0 where the plan does not lower it (chunked), and where computing goes on beside it. */
+static double collective_s(const pl_piece_context *context, const pl_op *op) {
+  uint32_t class = class_of(context, op);
+  if (class == PL_NONE || context->plan->ops == NULL || op->overlap != PL_OVERLAP_NONE) return 0;
+  const pl_group_class *group = &context->plan->group_classes[class];
+  const pl_family *family = &context->program->families[group->family];
+  for (uint32_t i = 0; i < family->n_ops; i++)
+    if (family->ops[i].kind == (pl_collective_kind)op->collective && family->ops[i].size_bytes == op->size_bytes)
+      return pl_ticks_to_s(context->plan->ops[group->first_op + i].alone_ticks);
+  return 0;
+}
+
+/* A grouped product is as many calls of a matrix library as there are experts (Transformer Engine's GroupedLinear, on
+ * several streams); all else is one kernel. */
+static double launches_of(const pl_block_program *block, const pl_op *op) {
+  const uint32_t touched[] = {op->inputs[1], op->inputs[2], op->output};
+  for (int i = 0; i < 3; i++) {
+    const pl_tensor *tensor = touched[i] == PL_NONE ? NULL : &block->tensors[touched[i]];
+    if (op->kind == PL_OP_GEMM && tensor != NULL && tensor->expert) return (double)op->batch;
+  }
+  return 1;
+}
+
+double pl_host_s_of_op(const pl_framework *framework, const pl_block_program *block, const pl_op *op, bool backward) {
+  if (op->kind == PL_OP_COLLECTIVE) return framework->collective_s;
+  if (op->host_free) return 0;
+  bool again = op->category == PL_CATEGORY_RECOMPUTE; /* a forward op in the backward pass */
+  return launches_of(block, op) * (backward && !again ? framework->backward_launch_s : framework->launch_s);
+}
+
+/* `cost`: of the op on the device, without scales. */
+static void add_op(const pl_piece_context *context, const pl_block_program *block, const pl_op *op, pl_op_time cost,
+                   bool backward, pl_host_load *load) {
+  bool is_collective = op->kind == PL_OP_COLLECTIVE;
+  if (is_collective && class_of(context, op) == PL_NONE) return;
+  load->device_s += is_collective ? collective_s(context, op)
+                                  : pl_block_scaled_cost(cost, context->scales, block->block_class, op).time_s;
+  load->host_s += pl_host_s_of_op(framework_of(context), block, op, backward);
+}
+
+pl_host_load pl_host_load_of_instruction(const pl_piece_context *context, const pl_instruction *instruction) {
+  pl_host_load load = {0, 0};
+  if (instruction->kind != PL_INSTRUCTION_BLOCK) return load;
+  const pl_block_program *block =
+      &context->program->blocks[pl_model_block_class(context->program->model, instruction->block)];
+  const pl_op_list *list = instruction->backward ? &block->backward : &block->forward;
+  const pl_op_time *times = context->prices->times[block->block_class][instruction->backward];
+  for (uint32_t i = 0; i < list->n_ops; i++)
+    add_op(context, block, &list->ops[i], times[i], instruction->backward, &load);
+  if (block->kind == PL_BLOCK_LAYER || block->kind == PL_BLOCK_EXPERT_LAYER)
+    load.host_s += framework_of(context)->layer_s;
+  if (context->scales != NULL)
+    load.host_s = fmax(load.host_s, context->scales[block->block_class][instruction->backward].floor_s);
+  return load;
+}
+
+pl_host_load pl_host_load_of(const pl_piece_context *context, const pl_pass *pass) {
+  pl_host_load sum = {0, 0};
+  for (uint32_t i = 0; i < pass->n; i++) {
+    pl_host_load load = pl_host_load_of_instruction(context, &pass->instructions[i]);
+    sum.device_s += load.device_s;
+    sum.host_s += load.host_s;
+  }
+  return sum;
+}
+
+bool pl_host_is_in_time(const pl_program *program) {
+  const pl_framework *framework = pl_framework_or_ideal(program->job->framework);
+  return program->job->op_profile == NULL && framework->launch_s <= 0 && framework->backward_launch_s <= 0 &&
+         framework->collective_s <= 0 && framework->layer_s <= 0;
+}
+
+void pl_host_floor(const pl_piece_context *context, const pl_pass *forward, const pl_pass *backward,
+                   double *forward_late_s, double *backward_late_s) {
+  const pl_framework *framework = framework_of(context);
+  *forward_late_s = *backward_late_s = 0;
+  if (pl_host_is_in_time(context->program)) return;
+  pl_host_load f = pl_host_load_of(context, forward), b = pl_host_load_of(context, backward);
+  if (framework->host_window == PL_HOST_KERNEL) { /* nothing is launched ahead */
+    *forward_late_s = f.host_s;
+    *backward_late_s = b.host_s;
+    return;
+  }
+  bool waits = framework->host_window == PL_HOST_PASS && context->program->strategy->pp > 1;
+  *forward_late_s = fmax(0, f.host_s - f.device_s);
+  *backward_late_s = fmax(0, b.host_s - b.device_s);
+  if (waits) return;
+  double both = fmax(0, f.host_s + b.host_s - f.device_s - b.device_s);
+  *forward_late_s = fmin(*forward_late_s, both);
+  *backward_late_s = both - *forward_late_s;
+}

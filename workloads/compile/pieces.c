@@ -1,0 +1,456 @@
+/* See workloads/compile/pieces.h. Memory effects are given at the granularity of a block's pass: the block's transient
+ * peak is taken when its first op starts and what remains of it is settled when its last op ends. That way fused and
+ * unfused tasks see the same balance. */
+#include "workloads/compile/pieces.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "workloads/compile/host_floor.h"
+#include "workloads/cost/op_cost.h"
+
+/* What a part of the segment under way does to memory, and which op of the tensor family it is. */
+typedef struct pl_part_note {
+  pl_memory_effect effect;
+  bool has_effect;
+  uint32_t op; /* PL_NONE = it computes */
+} pl_part_note;
+
+typedef struct gathering {
+  const pl_piece_context *context;
+  const pl_group_class *tensor; /* the device's tensor-parallel communicator; NULL: none */
+  pl_piece *pieces;
+  uint32_t n_pieces;
+  pl_part *parts; /* of the segment under way */
+  pl_part_note *notes;
+  pl_origin *origins; /* NULL: nobody asks */
+  uint32_t n_parts;
+  const pl_op_list *known; /* the last list whose parts are all in the segment under way, whatever block comes */
+  uint32_t known_first, n_known_parts;
+  pl_memory_effect next_effect; /* of the part that is added next */
+  bool next_has_effect;
+  pl_carried carried[PL_PIECES_CARRIED];
+  uint32_t n_carried;
+  uint32_t n_blocks_left;     /* of the pass that have ops */
+  double pass_gradient_bytes; /* kept per parameter until the end of the pass */
+  int64_t kept_bytes;         /* until the end of the pass, of the blocks so far */
+  bool awaits_product;        /* a tensor collective has begun: what follows the next product waits for it */
+  double late_per_host_s;     /* seconds that the device waits per second that the host works, in this pass */
+} gathering;
+
+/* ---- segments ---- */
+
+/* `effect` follows what is there. */
+static void append_effect(pl_memory_effect *sum, pl_memory_effect effect) {
+  int64_t peak = sum->net_bytes + effect.peak_bytes;
+  if (peak > sum->peak_bytes) sum->peak_bytes = peak;
+  sum->net_bytes += effect.net_bytes;
+}
+
+/* Of the part that is added next. */
+static void add_effect(gathering *state, int64_t peak_bytes, int64_t net_bytes) {
+  append_effect(&state->next_effect, (pl_memory_effect){peak_bytes, net_bytes});
+  state->next_has_effect = true;
+}
+
+/* Bytes of progress that stay inside the pass, for the report of the links' loads. */
+static void note_carried(gathering *state, const pl_lowered_op *lowered) {
+  for (uint32_t i = 0; i < state->n_carried; i++)
+    if (state->carried[i].transfer_class == lowered->transfer_class) {
+      state->carried[i].progress_bytes += lowered->progress_bytes;
+      return;
+    }
+  PL_ASSERT(state->n_carried < PL_PIECES_CARRIED);
+  state->carried[state->n_carried++] = (pl_carried){lowered->transfer_class, lowered->progress_bytes};
+}
+
+/* A piece of the parts [first, end). */
+static void emit_segment(gathering *state, pl_piece_kind kind, uint32_t first, uint32_t end) {
+  if (first == end) return;
+  const pl_piece_context *context = state->context;
+  pl_memory_effect effect = {0, 0};
+  bool has_effect = false;
+  for (uint32_t i = first; i < end; i++) {
+    const pl_part_note *own = &state->notes[i];
+    PL_ASSERT(own->op == PL_NONE || state->tensor != NULL);
+    has_effect |= own->has_effect;
+    if (own->has_effect) append_effect(&effect, own->effect);
+    if (state->origins != NULL) pl_origins_add_part(context->options->origins, &state->origins[i]);
+    if (own->op != PL_NONE) note_carried(state, &context->plan->ops[state->tensor->first_op + own->op]);
+  }
+  const pl_part *parts = &state->parts[first];
+  pl_piece *piece = &state->pieces[state->n_pieces++];
+  *piece = (pl_piece){.kind = (uint8_t)kind,
+                      .category = parts->category,
+                      .segment = pl_graph_builder_segment(context->builder, parts, end - first),
+                      .effect = PL_NONE,
+                      .name = end - first == 1 ? parts->name : PL_NONE};
+  if (has_effect) piece->effect = pl_graph_builder_effect(context->builder, effect.peak_bytes, effect.net_bytes);
+  if (context->options->names && piece->name == PL_NONE)
+    piece->name = pl_graph_builder_name(context->builder, pl_category_name((pl_category)piece->category));
+}
+
+static void emit_collectives(gathering *state, uint32_t first, uint32_t end) {
+  for (uint32_t i = first; i < end; i++)
+    state->pieces[state->n_pieces++] = (pl_piece){.kind = PL_PIECE_COLLECTIVE,
+                                                  .slot = PL_SLOT_TENSOR,
+                                                  .op = state->notes[i].op,
+                                                  .effect = PL_NONE,
+                                                  .name = state->parts[i].name};
+}
+
+/* Several participants start a pass, and may end it, each when it can; from the first collective to the last they are
+ * in step. Collectives with no computing between them gain nothing by that. */
+static void emit_joint_segment(gathering *state) {
+  uint32_t first = 0, end = state->n_parts;
+  while (first < end && state->notes[first].op == PL_NONE)
+    first++;
+  while (end > first && state->notes[end - 1].op == PL_NONE)
+    end--;
+  bool computes = false;
+  for (uint32_t i = first; i < end; i++)
+    computes |= state->notes[i].op == PL_NONE;
+  emit_segment(state, PL_PIECE_WORK, 0, first);
+  if (computes) {
+    emit_segment(state, PL_PIECE_JOINT, first, end);
+  } else {
+    emit_collectives(state, first, end);
+  }
+  emit_segment(state, PL_PIECE_WORK, end, state->n_parts);
+}
+
+static void close_segment(gathering *state) {
+  if (state->n_parts == 0) return;
+  if (state->tensor != NULL && state->tensor->n_participants > 1) {
+    emit_joint_segment(state);
+  } else {
+    emit_segment(state, PL_PIECE_WORK, 0, state->n_parts);
+  }
+  state->n_parts = state->n_known_parts = 0;
+}
+
+static uint32_t name_of(const gathering *state, const char *name) {
+  return state->context->options->names ? pl_graph_builder_name(state->context->builder, name) : PL_NONE;
+}
+
+/* `origin` NULL: nobody asks. */
+static void add_part(gathering *state, const pl_part *part, uint32_t op, const pl_origin *origin) {
+  state->parts[state->n_parts] = *part;
+  state->notes[state->n_parts] =
+      (pl_part_note){.effect = state->next_effect, .has_effect = state->next_has_effect, .op = op};
+  if (origin != NULL) state->origins[state->n_parts] = *origin;
+  state->n_parts++;
+  state->next_effect = (pl_memory_effect){0, 0};
+  state->next_has_effect = false;
+  if (!state->context->options->fuse) close_segment(state);
+}
+
+static void add_computing(gathering *state, pl_ticks ticks, uint8_t category, const char *name,
+                          const pl_origin *origin) {
+  const pl_part part = {.ticks = ticks, .category = category, .computes = true, .name = name_of(state, name)};
+  add_part(state, &part, PL_NONE, origin);
+}
+
+static void add_work(gathering *state, const pl_origin *origin) {
+  add_computing(state, pl_ticks_from_s(origin->cost.time_s), origin->category, origin->name,
+                state->origins == NULL ? NULL : origin);
+}
+
+static pl_origin origin_of(uint8_t category, const char *name, pl_op_time cost) {
+  return (pl_origin){
+      .block = -1, .name = name, .category = category, .family = PL_NONE, .family_op = PL_NONE, .cost = cost};
+}
+
+static void add_communication(gathering *state, pl_piece_kind kind, int slot, uint32_t op, const char *name) {
+  close_segment(state);
+  state->pieces[state->n_pieces++] = (pl_piece){
+      .kind = (uint8_t)kind, .slot = (uint8_t)slot, .op = op, .effect = PL_NONE, .name = name_of(state, name)};
+}
+
+/* ---- tensor collectives inside a block ---- */
+
+static uint32_t find_op(const pl_family *family, const pl_op *op) {
+  uint32_t i = 0;
+  while (i < family->n_ops &&
+         (family->ops[i].kind != (pl_collective_kind)op->collective || family->ops[i].size_bytes != op->size_bytes))
+    i++;
+  PL_ASSERT(i < family->n_ops); /* a stage's program lists every collective of its blocks */
+  return i;
+}
+
+/* A collective whose only rivals are transfers of other kinds is nearly as local as a kernel: it becomes a part. */
+static void add_collective(gathering *state, uint32_t own, const char *name) {
+  const pl_piece_context *context = state->context;
+  const pl_group_class *class = state->tensor;
+  PL_ASSERT(class != NULL);
+  if (!context->options->fuse || !class->stays_inside) {
+    add_communication(state, PL_PIECE_COLLECTIVE, PL_SLOT_TENSOR, own, name);
+    return;
+  }
+  const pl_lowered_op *lowered = &context->plan->ops[class->first_op + own];
+  const pl_part part = {.ticks = lowered->solo_ticks,
+                        .category = PL_CATEGORY_TENSOR,
+                        .name = name_of(state, name),
+                        .transfers = lowered->has_rivals,
+                        .spec = lowered->spec,
+                        .size_bytes = lowered->progress_bytes};
+  const pl_origin origin = {
+      .name = name, .block = -1, .category = PL_CATEGORY_TENSOR, .family = class->family, .family_op = own};
+  add_part(state, &part, own, state->origins == NULL ? NULL : &origin);
+}
+
+/* Of the tensor, context or expert group. Only the tensor group's become parts of segments: its members are in step,
+ * the others' come from different tensor groups. */
+static void add_block_collective(gathering *state, const pl_op *op) {
+  const pl_piece_context *context = state->context;
+  int slot = pl_communication_slot((pl_group_role)op->group);
+  uint32_t class = context->device->group_class[slot];
+  if (class == PL_NONE) return;
+  uint32_t own = find_op(&context->program->families[context->plan->group_classes[class].family], op);
+  bool begins = op->overlap != PL_OVERLAP_NONE;
+  if (slot == PL_SLOT_TENSOR && !begins) {
+    add_collective(state, own, op->name);
+    return;
+  }
+  if (slot == PL_SLOT_TENSOR) state->awaits_product = true;
+  add_communication(state, begins ? PL_PIECE_BEGIN : PL_PIECE_COLLECTIVE, slot, own, op->name);
+}
+
+/* The product at `at` hands its output on piece by piece: the collective that sends it begins with it. */
+static void begin_collective_of(gathering *state, const pl_op_list *list, uint32_t at) {
+  if (list->n_overlaps == 0) return;
+  for (uint32_t i = at + 1; i < list->n_ops && list->ops[i].kind != PL_OP_GEMM; i++)
+    if (list->ops[i].overlap == PL_OVERLAP_BEGAN) add_block_collective(state, &list->ops[i]);
+}
+
+/* ---- blocks and the other instructions ---- */
+
+/* Gradients that are added into the buffers when the pass is over: this block's stay, the last one lets go of all. */
+static void keep_gradients(gathering *state, const pl_block_program *block, pl_memory_effect *effect) {
+  int64_t own = llrint(block->parameters * state->pass_gradient_bytes);
+  state->kept_bytes += own;
+  effect->peak_bytes += own;
+  effect->net_bytes += own;
+  if (--state->n_blocks_left == 0) effect->net_bytes -= state->kept_bytes;
+}
+
+static const pl_block_program *block_of(const pl_program *program, const pl_instruction *instruction) {
+  return &program->blocks[pl_model_block_class(program->model, instruction->block)];
+}
+
+static const pl_op_list *ops_of(const pl_block_program *block, const pl_instruction *instruction) {
+  return instruction->backward ? &block->backward : &block->forward;
+}
+
+/* Op `i` of the list, which computes. */
+static void add_op(gathering *state, const pl_block_program *block, const pl_instruction *instruction, uint32_t i) {
+  const pl_piece_context *context = state->context;
+  const pl_op *op = &ops_of(block, instruction)->ops[i];
+  if (context->scales == NULL && state->origins == NULL) { /* a sweep's case */
+    add_computing(state, context->prices->ticks[block->block_class][instruction->backward][i], op->category, op->name,
+                  NULL);
+    return;
+  }
+  const pl_op_time plain = context->prices->times[block->block_class][instruction->backward][i];
+  const pl_op_time cost = pl_block_scaled_cost(plain, context->scales, block->block_class, op);
+  pl_origin origin = origin_of(op->category, op->name, cost);
+  origin.op = op;
+  origin.block = (int8_t)block->kind;
+  origin.flops = op->flops;
+  origin.bytes = op->bytes;
+  add_work(state, &origin);
+}
+
+/* A block like one before it in the segment under way has the same parts. */
+static bool repeat_block(gathering *state, const pl_op_list *list) {
+  uint32_t from = state->known_first, n = state->n_known_parts, to = state->n_parts;
+  if (state->known != list || n == 0 || state->next_has_effect) return false;
+  memcpy(&state->parts[to], &state->parts[from], n * sizeof *state->parts);
+  memcpy(&state->notes[to], &state->notes[from], n * sizeof *state->notes);
+  if (state->origins != NULL) memcpy(&state->origins[to], &state->origins[from], n * sizeof *state->origins);
+  state->n_parts += n;
+  return true;
+}
+
+static void add_block(gathering *state, const pl_instruction *instruction) {
+  const pl_block_program *block = block_of(state->context->program, instruction);
+  const pl_op_list *list = ops_of(block, instruction);
+  if (list->n_ops == 0) return;
+  pl_memory_effect effect = pl_block_effect(block, instruction->backward);
+  if (instruction->backward) keep_gradients(state, block, &effect);
+  if (repeat_block(state, list)) return;
+  uint32_t first_part = state->n_parts, first_piece = state->n_pieces;
+  bool is_alike = !state->next_has_effect && (!instruction->backward || state->pass_gradient_bytes <= 0);
+  uint32_t last = list->n_ops - 1; /* the last op that computes: there the block settles its balance */
+  while (last > 0 && list->ops[last].kind == PL_OP_COLLECTIVE)
+    last--;
+  bool taken = false;
+  for (uint32_t i = 0; i < list->n_ops; i++) {
+    const pl_op *op = &list->ops[i];
+    if (op->kind == PL_OP_COLLECTIVE) {
+      if (op->overlap != PL_OVERLAP_BEGAN) add_block_collective(state, op);
+      continue;
+    }
+    if (op->kind == PL_OP_GEMM) begin_collective_of(state, list, i);
+    if (op->overlap == PL_OVERLAP_AWAITS)
+      add_communication(state, PL_PIECE_COMPLETE, PL_SLOT_CONTEXT, PL_NONE, "await");
+    if (!taken) add_effect(state, effect.peak_bytes, effect.peak_bytes);
+    taken = true;
+    if (i == last) add_effect(state, 0, effect.net_bytes - effect.peak_bytes);
+    add_op(state, block, instruction, i);
+    if (op->kind != PL_OP_GEMM || !state->awaits_product) continue;
+    add_communication(state, PL_PIECE_COMPLETE, PL_SLOT_TENSOR, PL_NONE, "await");
+    state->awaits_product = false;
+  }
+  if (!is_alike || state->n_pieces > first_piece) return;
+  state->known = list;
+  state->known_first = first_part;
+  state->n_known_parts = state->n_parts - first_part;
+}
+
+/* The device runs dry while the host launches the block: its share of the pass's lateness, by what it has to launch. */
+static void add_lateness(gathering *state, const pl_instruction *instruction) {
+  if (state->late_per_host_s <= 0) return;
+  pl_host_load load = pl_host_load_of_instruction(state->context, instruction);
+  double late_s = load.host_s * state->late_per_host_s;
+  if (late_s <= 0) return;
+  const pl_op_time cost = {.time_s = late_s, .source = PL_COST_ROOFLINE, .bound = PL_BOUND_LAUNCH};
+  pl_origin origin = origin_of(PL_CATEGORY_HOST, "host", cost);
+  add_work(state, &origin);
+}
+
+/* What was gathered is read and written once more, by one kernel or by one per rank of the group, launched one by one.
+ * Of what was updated first a copy per rank, then one per rank and tensor, in loops over views: what Python needs
+ * beyond a launch is not in any table and counts nothing. */
+static void add_copies(gathering *state, const pl_instruction *instruction) {
+  const pl_piece_context *context = state->context;
+  const pl_program *program = context->program;
+  uint32_t stage = (uint32_t)context->device->stage;
+  const pl_family *family = &program->families[program->family_of[stage][pl_instruction_family(instruction)]];
+  const pl_framework *framework = pl_framework_or_ideal(program->job->framework);
+  bool updated = instruction->block < 0;
+  double launch_s = updated ? 0 : framework->launch_s, times = updated ? 2 : 1;
+  double n_copies = updated || framework->copies_per_rank ? (double)family->group_size : 1;
+  if (updated) n_copies *= 1 + program->stages[stage].n_tensors;
+  double bytes = 2 * times * family->ops[instruction->op].size_bytes;
+  pl_op_time cost = pl_optimizer_cost(context->profile, 1, bytes);
+  launch_s = n_copies * fmax(launch_s, context->profile->launch_overhead_s);
+  if (launch_s > cost.time_s)
+    cost = (pl_op_time){.time_s = launch_s, .source = PL_COST_ROOFLINE, .bound = PL_BOUND_LAUNCH};
+  pl_origin origin = origin_of(PL_CATEGORY_DATA, "copy what was gathered", cost);
+  origin.bytes = bytes;
+  add_work(state, &origin);
+}
+
+static void add_optimizer(gathering *state) {
+  const pl_piece_context *context = state->context;
+  const pl_strategy *strategy = context->program->strategy;
+  const pl_stage_program *stage = &context->program->stages[context->device->stage];
+  pl_training_state bytes = pl_training_state_of(context->program->job, pl_strategy_replicas(strategy));
+  double owned = stage->parameters;
+  if (strategy->zero >= 1)
+    owned = (stage->parameters - stage->expert_parameters) / pl_program_shards(context->program, false) +
+            stage->expert_parameters / pl_program_shards(context->program, true);
+  pl_op_time cost = pl_optimizer_cost(context->profile, owned, bytes.update_traffic_bytes);
+  bool held = pl_framework_or_ideal(context->program->job->framework)->holds_update;
+  if (!held) add_effect(state, llrint(owned * bytes.update_bytes), 0);
+  pl_origin origin = origin_of(PL_CATEGORY_OPTIMIZER, "optimizer", cost);
+  origin.bytes = owned * bytes.update_traffic_bytes;
+  add_work(state, &origin);
+}
+
+static void add_instruction(gathering *state, const pl_instruction *instruction) {
+  int data = instruction->across ? PL_SLOT_COPIES : instruction->experts ? PL_SLOT_EXPERT_DATA : PL_SLOT_DATA;
+  switch ((pl_instruction_kind)instruction->kind) {
+  case PL_INSTRUCTION_BLOCK:
+    add_block(state, instruction);
+    add_lateness(state, instruction);
+    break;
+  case PL_INSTRUCTION_REDUCE:
+    add_communication(state, PL_PIECE_REDUCE, data, instruction->op, "reduce gradients");
+    break;
+  case PL_INSTRUCTION_GATHER:
+    add_communication(state, PL_PIECE_GATHER, data, instruction->op, "gather parameters");
+    break;
+  case PL_INSTRUCTION_AWAIT:
+    add_communication(state, PL_PIECE_AWAIT, data, PL_NONE, "await");
+    break;
+  case PL_INSTRUCTION_COPY:
+    add_copies(state, instruction);
+    break;
+  case PL_INSTRUCTION_ASSEMBLE:
+    add_collective(state, instruction->op, "assemble");
+    break;
+  case PL_INSTRUCTION_EMBEDDING:
+    add_communication(state, PL_PIECE_EMBEDDING, PL_SLOT_EMBEDDING, instruction->op, "reduce tied embedding");
+    break;
+  case PL_INSTRUCTION_OPTIMIZER:
+    add_optimizer(state);
+    break;
+  }
+}
+
+/* Most ops that a pass can make: a piece each at worst, two where an exchange is begun and awaited, and a part each. */
+static uint32_t count_ops(const pl_program *program, const pl_pass *pass) {
+  uint32_t n = 2;
+  for (uint32_t i = 0; i < pass->n; i++) {
+    const pl_instruction *instruction = &pass->instructions[i];
+    n += 2; /* its own, and the lateness behind a block */
+    if (instruction->kind != PL_INSTRUCTION_BLOCK) continue;
+    const pl_op_list *list = ops_of(block_of(program, instruction), instruction);
+    n += 3 + list->n_ops + list->n_overlaps;
+  }
+  return n;
+}
+
+static bool runs_ops(const pl_program *program, const pl_instruction *instruction) {
+  return instruction->kind == PL_INSTRUCTION_BLOCK && ops_of(block_of(program, instruction), instruction)->n_ops > 0;
+}
+
+static bool has_work(const gathering *state) {
+  for (uint32_t i = 0; i < state->n_pieces; i++)
+    if (state->pieces[i].kind == PL_PIECE_WORK || state->pieces[i].kind == PL_PIECE_JOINT) return true;
+  return false;
+}
+
+/* Written before they are read, so not zeroed. */
+static void take_arrays(gathering *state, uint32_t most) {
+  pl_arena *arena = state->context->arena;
+  pl_piece_scratch *scratch = state->context->scratch;
+  if (most > scratch->room) {
+    scratch->parts = pl_arena_take(arena, most * sizeof *state->parts, _Alignof(pl_part));
+    scratch->notes = pl_arena_take(arena, most * sizeof *state->notes, _Alignof(pl_part_note));
+    if (state->context->options->origins != NULL)
+      scratch->origins = pl_arena_take(arena, most * sizeof *state->origins, _Alignof(pl_origin));
+    scratch->room = most;
+  }
+  state->parts = scratch->parts;
+  state->notes = scratch->notes;
+  state->origins = scratch->origins;
+  state->pieces = pl_arena_take(arena, most * sizeof *state->pieces, _Alignof(pl_piece));
+}
+
+pl_pieces pl_pieces_take(const pl_piece_context *context, const pl_pass *pass, pl_category category) {
+  uint32_t most = count_ops(context->program, pass), tensor = context->device->group_class[PL_SLOT_TENSOR];
+  gathering state = {.context = context};
+  if (tensor != PL_NONE) state.tensor = &context->plan->group_classes[tensor];
+  take_arrays(&state, most);
+  if (context->arena->failed) return (pl_pieces){.pieces = NULL};
+  const pl_job *job = context->program->job;
+  state.pass_gradient_bytes =
+      pl_training_state_of(job, pl_strategy_replicas(context->program->strategy)).pass_gradient_bytes;
+  if (context->late_s > 0) state.late_per_host_s = context->late_s / pl_host_load_of(context, pass).host_s;
+  for (uint32_t i = 0; i < pass->n; i++)
+    state.n_blocks_left += runs_ops(context->program, &pass->instructions[i]);
+  for (uint32_t i = 0; i < pass->n; i++)
+    add_instruction(&state, &pass->instructions[i]);
+  close_segment(&state);
+  if (!has_work(&state)) { /* blocks without ops (AMP's identities): the pass still has a place in the stream */
+    const pl_origin origin = origin_of((uint8_t)category, "pass", (pl_op_time){.time_s = 0});
+    add_work(&state, &origin);
+    close_segment(&state);
+  }
+  pl_pieces made = {.pieces = state.pieces, .n = state.n_pieces, .n_carried = state.n_carried};
+  memcpy(made.carried, state.carried, sizeof made.carried);
+  return made;
+}

@@ -1,0 +1,108 @@
+/* See workloads/cost/block_cache.h. */
+#include "workloads/cost/block_cache.h"
+
+typedef struct kept_programs {
+  pl_block_shard shard;
+  const pl_block_program *blocks;
+} kept_programs;
+
+typedef struct kept_prices {
+  const pl_block_program *blocks;
+  const pl_device_profile *profile;
+  const pl_block_prices *prices;
+} kept_prices;
+
+void pl_block_cache_init(pl_block_cache *cache, size_t most_bytes) {
+  *cache = (pl_block_cache){.most_bytes = most_bytes};
+  pl_arena_init(&cache->arena, 0);
+}
+
+void pl_block_cache_release(pl_block_cache *cache) {
+  pl_arena_release(&cache->arena);
+  cache->cluster = NULL;
+}
+
+void pl_block_cache_begin(pl_block_cache *cache, const pl_cluster *cluster, const pl_model *model) {
+  if (cache == NULL || (cache->cluster == cluster && cache->model == model && !cache->arena.failed &&
+                        pl_arena_used_bytes(&cache->arena) <= cache->most_bytes))
+    return;
+  pl_arena_reset(&cache->arena);
+  cache->cluster = cluster;
+  cache->model = model;
+  cache->programs = cache->prices = (pl_hash_index){0};
+}
+
+static pl_code no_memory(pl_error *error) {
+  return pl_fail_memory(error, "the blocks that simulations have in common");
+}
+
+/* ---- programs ---- */
+
+static uint64_t hash_shard(const pl_block_shard *s) {
+  const uint64_t words[] = {(uint32_t)s->tmp,
+                            (uint32_t)s->ep,
+                            (uint32_t)s->cp,
+                            (uint32_t)s->mbs,
+                            (uint64_t)s->seq,
+                            (uint64_t)s->recompute,
+                            (uint64_t)s->dtype,
+                            (uint64_t)s->attention_kernel,
+                            (uint64_t)(s->sp | s->cp_gather << 1 | s->flash << 2 | s->fp8 << 3 | s->fp4 << 4),
+                            (uint64_t)(uintptr_t)s->framework};
+  uint64_t hash = 1;
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    hash = pl_hash_word(hash, words[i]);
+  return hash;
+}
+
+static bool equal_shards(const pl_block_shard *a, const pl_block_shard *b) {
+  return a->tmp == b->tmp && a->ep == b->ep && a->cp == b->cp && a->sp == b->sp && a->mbs == b->mbs &&
+         a->seq == b->seq && a->recompute == b->recompute && a->cp_gather == b->cp_gather && a->dtype == b->dtype &&
+         a->flash == b->flash && a->fp8 == b->fp8 && a->fp4 == b->fp4 && a->attention_kernel == b->attention_kernel &&
+         a->framework == b->framework;
+}
+
+pl_code pl_block_cache_programs(pl_block_cache *cache, const pl_model *model, const pl_block_shard *shard,
+                                pl_arena *arena, const pl_block_program **blocks, pl_error *error) {
+  if (cache == NULL) return pl_block_programs_take(model, shard, arena, blocks, error);
+  PL_ASSERT(cache->model == model);
+  uint64_t hash = hash_shard(shard);
+  uint32_t probe = 0;
+  for (const kept_programs *kept; (kept = pl_hash_index_find(&cache->programs, hash, &probe)) != NULL;)
+    if (equal_shards(&kept->shard, shard)) {
+      cache->n_found++;
+      *blocks = kept->blocks;
+      return PL_OK;
+    }
+  cache->n_made++;
+  kept_programs *made = PL_TAKE(&cache->arena, kept_programs, 1);
+  if (made == NULL) return no_memory(error);
+  made->shard = *shard;
+  PL_TRY(pl_block_programs_take(model, shard, &cache->arena, &made->blocks, error));
+  *blocks = made->blocks;
+  return pl_hash_index_put(&cache->programs, hash, made, &cache->arena) ? PL_OK : no_memory(error);
+}
+
+/* ---- prices ---- */
+
+pl_code pl_block_cache_prices(pl_block_cache *cache, const pl_model *model, const pl_block_program *blocks,
+                              const pl_device_profile *profile, pl_arena *arena, const pl_block_prices **prices,
+                              pl_error *error) {
+  if (cache == NULL) return pl_block_prices_take(model, blocks, profile, arena, prices, error);
+  PL_ASSERT(cache->model == model);
+  uint64_t hash = pl_hash_word(pl_hash_word(2, (uintptr_t)blocks), (uintptr_t)profile);
+  uint32_t probe = 0;
+  for (const kept_prices *kept; (kept = pl_hash_index_find(&cache->prices, hash, &probe)) != NULL;)
+    if (kept->blocks == blocks && kept->profile == profile) {
+      cache->n_found++;
+      *prices = kept->prices;
+      return PL_OK;
+    }
+  cache->n_made++;
+  kept_prices *made = PL_TAKE(&cache->arena, kept_prices, 1);
+  if (made == NULL) return no_memory(error);
+  *made = (kept_prices){.blocks = blocks, .profile = profile};
+  PL_TRY(pl_block_prices_take(model, blocks, profile, &cache->arena, &made->prices, error));
+  *prices = made->prices;
+  return pl_hash_index_put(&cache->prices, hash, made, &cache->arena) ? PL_OK : no_memory(error);
+}

@@ -1,0 +1,356 @@
+/* See workloads/framework/framework.h: reading of profiles. What a key may hold is in the tables below, one row per
+ * switch, so that a key, its words and its place in the struct stand in one line. */
+#include "workloads/framework/framework.h"
+
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/units.h"
+#include "core/base/words.h"
+#include "core/text/document.h"
+#include "workloads/strategy/strategy.h"
+
+const pl_framework pl_framework_ideal = {.name = "ideal",
+                                         .flash = true,
+                                         .fuses_softmax = true,
+                                         .fuses_activation = true,
+                                         .fuses_residual = true,
+                                         .fuses_rotary = true,
+                                         .fuses_norm = true,
+                                         .fuses_accumulation = true,
+                                         .gradient_dtype = -1,
+                                         .reduce_dtype = -1,
+                                         .bucket_bytes = 25e6,
+                                         .overlaps_gradients = true,
+                                         .gathers_ahead = true,
+                                         .splits_sends = true,
+                                         .vocab_multiple = 128,
+                                         .context_bytes = -1};
+
+/* ---- one switch each ---- */
+
+typedef enum switch_kind {
+  SWITCH_FLAG,
+  SWITCH_WORD,
+  SWITCH_DTYPE,
+  SWITCH_BYTES,
+  SWITCH_TIME,
+  SWITCH_RATIO,
+  SWITCH_NUMBER,
+  SWITCH_COUNT
+} switch_kind;
+
+typedef struct switch_row {
+  const char *section, *key;
+  switch_kind kind;
+  size_t offset;
+  const char *const *words; /* WORD: by enumerator. DTYPE, BYTES: the one word that stands for `otherwise` */
+  double otherwise;
+} switch_row;
+
+#define AT(field) offsetof(pl_framework, field)
+static const char *const attention_words[] = {"any", "flash1", "flash2", "flash3", "cudnn", NULL};
+static const char *const loss_words[] = {"in_place", "copy", "copies", "fused", NULL};
+static const char *const optimizer_words[] = {"fused", "foreach", "loop", "sgd", NULL};
+static const char *const unit_words[] = {"layer", "tensor", NULL};
+static const char *const path_words[] = {"added", "flat", "chunked", NULL};
+static const char *const weight_words[] = {"with_master", "fp32", "alone", NULL};
+static const char *const assign_words[] = {"uniform", "balanced", "ends", "filled", NULL};
+static const char *const allocator_words[] = {"exact", "caching", NULL};
+static const char *const window_words[] = {"microbatch", "pass", "kernel", NULL};
+static const char *const default_word[] = {"default", NULL}, *const kept_word[] = {"as_kept", NULL};
+static const char *const all_word[] = {"all", NULL}, *const device_word[] = {"device", NULL};
+
+static const switch_row switches[] = {
+    {"kernels", "flash_attention", SWITCH_FLAG, AT(flash), NULL, 0},
+    {"kernels", "attention_kernel", SWITCH_WORD, AT(attention_kernel), attention_words, 0},
+    {"kernels", "fused_softmax", SWITCH_FLAG, AT(fuses_softmax), NULL, 0},
+    {"kernels", "fused_activation", SWITCH_FLAG, AT(fuses_activation), NULL, 0},
+    {"kernels", "fused_residual", SWITCH_FLAG, AT(fuses_residual), NULL, 0},
+    {"kernels", "fused_rotary", SWITCH_FLAG, AT(fuses_rotary), NULL, 0},
+    {"kernels", "fused_norm", SWITCH_FLAG, AT(fuses_norm), NULL, 0},
+    {"kernels", "copies_qkv", SWITCH_FLAG, AT(copies_qkv), NULL, 0},
+    {"kernels", "deterministic", SWITCH_FLAG, AT(deterministic), NULL, 0},
+    {"kernels", "uneven_heads", SWITCH_FLAG, AT(uneven_heads), NULL, 0},
+    {"kernels", "fused_accumulation", SWITCH_FLAG, AT(fuses_accumulation), NULL, 0},
+    {"kernels", "loss", SWITCH_WORD, AT(loss), loss_words, 0},
+    {"kernels", "ends_recompute", SWITCH_FLAG, AT(ends_recompute), NULL, 0},
+    {"kernels", "vocab_multiple", SWITCH_COUNT, AT(vocab_multiple), NULL, 0},
+    {"state", "weights", SWITCH_WORD, AT(weights), weight_words, 0},
+    {"state", "gradient_path", SWITCH_WORD, AT(gradient_path), path_words, 0},
+    {"state", "gradient_dtype", SWITCH_DTYPE, AT(gradient_dtype), default_word, -1},
+    {"state", "keeps_16bit_gradients", SWITCH_FLAG, AT(keeps_16bit_gradients), NULL, 0},
+    {"state", "holds_16bit_gradients", SWITCH_FLAG, AT(holds_16bit_gradients), NULL, 0},
+    {"state", "optimizer", SWITCH_WORD, AT(optimizer), optimizer_words, 0},
+    {"state", "clips_gradients", SWITCH_FLAG, AT(clips_gradients), NULL, 0},
+    {"communication", "reduce_dtype", SWITCH_DTYPE, AT(reduce_dtype), kept_word, -1},
+    {"communication", "copies_buckets", SWITCH_FLAG, AT(copies_buckets), NULL, 0},
+    {"communication", "bucket", SWITCH_BYTES, AT(bucket_bytes), all_word, 0},
+    {"communication", "bucket_unit", SWITCH_WORD, AT(bucket_unit), unit_words, 0},
+    {"communication", "overlaps_tensor", SWITCH_FLAG, AT(overlaps_tensor), NULL, 0},
+    {"communication", "sends_tokens_per_node", SWITCH_FLAG, AT(sends_tokens_per_node), NULL, 0},
+    {"communication", "overlaps_gradients", SWITCH_FLAG, AT(overlaps_gradients), NULL, 0},
+    {"communication", "gather_unit", SWITCH_WORD, AT(gather_unit), unit_words, 0},
+    {"communication", "reduces_whole", SWITCH_FLAG, AT(reduces_whole), NULL, 0},
+    {"communication", "scatters_by_all_reduce", SWITCH_FLAG, AT(scatters_by_all_reduce), NULL, 0},
+    {"communication", "copies_per_tensor", SWITCH_FLAG, AT(copies_per_tensor), NULL, 0},
+    {"communication", "copies_per_rank", SWITCH_FLAG, AT(copies_per_rank), NULL, 0},
+    {"communication", "copies_gathered", SWITCH_FLAG, AT(copies_gathered), NULL, 0},
+    {"communication", "gathers_ahead", SWITCH_FLAG, AT(gathers_ahead), NULL, 0},
+    {"communication", "reuse_parameters", SWITCH_NUMBER, AT(reuse_parameters), NULL, 0},
+    {"communication", "assign", SWITCH_WORD, AT(assign), assign_words, 0},
+    {"communication", "splits_sends", SWITCH_FLAG, AT(splits_sends), NULL, 0},
+    {"host", "launch", SWITCH_TIME, AT(launch_s), NULL, 0},
+    {"host", "backward_launch", SWITCH_TIME, AT(backward_launch_s), NULL, 0},
+    {"host", "collective", SWITCH_TIME, AT(collective_s), NULL, 0},
+    {"host", "layer", SWITCH_TIME, AT(layer_s), NULL, 0},
+    {"host", "window", SWITCH_WORD, AT(host_window), window_words, 0},
+    {"memory", "allocator", SWITCH_WORD, AT(allocator), allocator_words, 0},
+    {"memory", "keeps_gathered", SWITCH_FLAG, AT(keeps_gathered), NULL, 0},
+    {"memory", "holds_update", SWITCH_FLAG, AT(holds_update), NULL, 0},
+    {"memory", "lists_update", SWITCH_FLAG, AT(lists_update), NULL, 0},
+    {"memory", "copies_gradient", SWITCH_FLAG, AT(copies_gradient), NULL, 0},
+    {"memory", "flat_elements", SWITCH_NUMBER, AT(flat_elements), NULL, 0},
+    {"memory", "pipeline_buffers", SWITCH_NUMBER, AT(pipeline_buffers), NULL, 0},
+    {"memory", "context", SWITCH_BYTES, AT(context_bytes), device_word, -1},
+    {"memory", "communicator", SWITCH_BYTES, AT(communicator_bytes), NULL, 0},
+    {"memory", "workspace", SWITCH_BYTES, AT(workspace_bytes), NULL, 0},
+    {"memory", "fragmentation", SWITCH_RATIO, AT(fragmentation), NULL, 0},
+};
+enum { N_SWITCHES = sizeof switches / sizeof switches[0] };
+
+static pl_code refuse_word(const pl_document *document, const pl_node *node, const switch_row *row, const char *word,
+                           pl_error *error) {
+  char list[PL_WORDS_BYTES];
+  return pl_document_fail(document, node, error, "%s: '%.32s' is none of %s", row->key, word,
+                          pl_words_list(row->words, list, sizeof list));
+}
+
+static pl_code read_word(const pl_document *document, const pl_node *section, const switch_row *row, int *value,
+                         pl_error *error) {
+  const char *word;
+  PL_TRY(pl_node_string(document, section, row->key, &word, error));
+  *value = pl_words_find(row->words, word);
+  return *value >= 0 ? PL_OK : refuse_word(document, pl_node_get(section, row->key), row, word, error);
+}
+
+static pl_code read_dtype(const pl_document *document, const pl_node *section, const switch_row *row, int *value,
+                          pl_error *error) {
+  const char *word;
+  PL_TRY(pl_node_string(document, section, row->key, &word, error));
+  if (pl_words_find(row->words, word) >= 0) {
+    *value = (int)row->otherwise;
+    return PL_OK;
+  }
+  *value = pl_dtype_from_name(word);
+  /* What sums are kept and sent in: tf32 is a way to multiply and fp32 in memory, narrower than 16 bits nobody adds. */
+  if (*value == PL_DTYPE_FP32 || *value == PL_DTYPE_FP16 || *value == PL_DTYPE_BF16) return PL_OK;
+  return pl_document_fail(document, pl_node_get(section, row->key), error,
+                          "%s: '%.32s' is none of %s, fp32, fp16, bf16", row->key, word, row->words[0]);
+}
+
+static pl_code read_quantity(const pl_document *document, const pl_node *section, const switch_row *row, double *value,
+                             pl_error *error) {
+  const pl_node *node = pl_node_get(section, row->key);
+  const char *text;
+  PL_TRY(pl_node_string(document, section, row->key, &text, error));
+  if (pl_words_find(row->words, text) >= 0) {
+    *value = row->otherwise;
+    return PL_OK;
+  }
+  pl_error cause = PL_ERROR_INIT;
+  pl_code code = row->kind == SWITCH_BYTES ? pl_parse_bytes(text, row->key, value, &cause)
+                                           : pl_parse_time(text, row->key, value, &cause);
+  return code == PL_OK ? PL_OK : pl_document_fail(document, node, error, "%s", cause.message);
+}
+
+static pl_code read_number(const pl_document *document, const pl_node *section, const switch_row *row, double *value,
+                           pl_error *error) {
+  PL_TRY(pl_node_number(document, section, row->key, value, error));
+  if (*value >= 0 && isfinite(*value)) return PL_OK;
+  return pl_document_fail(document, pl_node_get(section, row->key), error, "%s is %g: it must be at least 0", row->key,
+                          *value);
+}
+
+static pl_code read_ratio(const pl_document *document, const pl_node *section, const switch_row *row, double *value,
+                          pl_error *error) {
+  PL_TRY(pl_node_number(document, section, row->key, value, error));
+  if (*value >= 0 && *value < 1) return PL_OK;
+  return pl_document_fail(document, pl_node_get(section, row->key), error,
+                          "%s is %g: it must be at least 0 and below 1", row->key, *value);
+}
+
+/* The enums of the struct are read as int. */
+_Static_assert(sizeof(pl_loss_form) == sizeof(int) && sizeof(pl_optimizer_form) == sizeof(int) &&
+                   sizeof(pl_gather_unit) == sizeof(int) && sizeof(pl_bucket_unit) == sizeof(int) &&
+                   sizeof(pl_gradient_path) == sizeof(int) && sizeof(pl_weight_form) == sizeof(int) &&
+                   sizeof(pl_host_window) == sizeof(int) && sizeof(pl_allocator_form) == sizeof(int),
+               "switches with words are of the size of int");
+
+static pl_code read_switch(const pl_document *document, const pl_node *section, const switch_row *row,
+                           pl_framework *framework, pl_error *error) {
+  char *place = (char *)framework + row->offset;
+  double number = 0;
+  int word = 0;
+  switch (row->kind) {
+  case SWITCH_FLAG:
+    return pl_node_boolean(document, section, row->key, (bool *)(void *)place, error);
+  case SWITCH_COUNT:
+    return pl_node_integer(document, section, row->key, 1, 1 << 20, (int64_t *)(void *)place, error);
+  case SWITCH_WORD:
+  case SWITCH_DTYPE:
+    PL_TRY(row->kind == SWITCH_WORD ? read_word(document, section, row, &word, error)
+                                    : read_dtype(document, section, row, &word, error));
+    memcpy(place, &word, sizeof word);
+    return PL_OK;
+  case SWITCH_BYTES:
+  case SWITCH_TIME:
+    PL_TRY(read_quantity(document, section, row, &number, error));
+    break;
+  case SWITCH_NUMBER:
+    PL_TRY(read_number(document, section, row, &number, error));
+    break;
+  case SWITCH_RATIO:
+    PL_TRY(read_ratio(document, section, row, &number, error));
+    break;
+  }
+  memcpy(place, &number, sizeof number);
+  return PL_OK;
+}
+
+/* ---- the file ---- */
+
+static const switch_row *find_switch(const char *section, const char *key) {
+  for (size_t i = 0; i < N_SWITCHES; i++)
+    if (strcmp(switches[i].section, section) == 0 && (key == NULL || strcmp(switches[i].key, key) == 0))
+      return &switches[i];
+  return NULL;
+}
+
+static pl_code read_section(const pl_document *document, const char *name, const pl_node *section,
+                            pl_framework *framework, pl_error *error) {
+  if (!pl_node_is_mapping(section)) return pl_document_fail(document, section, error, "%s: expected an object", name);
+  for (size_t i = 0; i < pl_node_count(section); i++) {
+    const char *key;
+    const pl_node *value = pl_node_entry(document, section, i, &key);
+    const switch_row *row = find_switch(name, key);
+    if (row == NULL) return pl_document_fail(document, value, error, "unknown key '%.32s' in %s", key, name);
+    PL_TRY(read_switch(document, section, row, framework, error));
+  }
+  return PL_OK;
+}
+
+static pl_code read_name(const pl_document *document, const pl_node *root, pl_arena *arena, pl_framework *framework,
+                         pl_error *error) {
+  const char *name;
+  PL_TRY(pl_node_name(document, root, "name", &name, error));
+  if (name[0] == '\0' || strlen(name) > PL_FRAMEWORK_NAME_MAX)
+    return pl_document_fail(document, pl_node_get(root, "name"), error, "name must have 1 to %d characters",
+                            PL_FRAMEWORK_NAME_MAX);
+  framework->name = pl_arena_strdup(arena, name);
+  return framework->name != NULL ? PL_OK : pl_fail_memory(error, "a framework profile");
+}
+
+static pl_code read_framework(const pl_document *document, pl_arena *arena, pl_framework *framework, pl_error *error) {
+  const pl_node *root = pl_document_root(document);
+  pl_framework made = pl_framework_ideal;
+  made.digest = pl_document_digest(document);
+  if (!pl_node_is_mapping(root)) return pl_document_fail(document, root, error, "expected an object");
+  PL_TRY(read_name(document, root, arena, &made, error));
+  for (size_t i = 0; i < pl_node_count(root); i++) {
+    const char *key;
+    const pl_node *value = pl_node_entry(document, root, i, &key);
+    if (strcmp(key, "name") == 0 || strcmp(key, "about") == 0 || strcmp(key, "provenance") == 0) continue;
+    if (find_switch(key, NULL) == NULL) return pl_document_fail(document, value, error, "unknown key '%.32s'", key);
+    PL_TRY(read_section(document, key, value, &made, error));
+  }
+  *framework = made;
+  return PL_OK;
+}
+
+pl_code pl_framework_parse(const char *name, const char *text, size_t size, pl_arena *arena, pl_framework *framework,
+                           pl_error *error) {
+  pl_document *document;
+  PL_TRY(pl_document_parse(name, text, size, true, &document, error));
+  pl_code code = read_framework(document, arena, framework, error);
+  pl_document_destroy(document);
+  return code;
+}
+
+/* ---- the folder ---- */
+
+static const char *folder(void) {
+  const char *environment = getenv("PACELINE_FRAMEWORKS");
+  return environment != NULL ? environment : PACELINE_SOURCE_DIR "/workloads/frameworks";
+}
+
+static int compare_names(const void *left, const void *right) {
+  return strcmp(*(const char *const *)left, *(const char *const *)right);
+}
+
+const char *pl_framework_list(pl_arena *arena) {
+  enum { MOST = 256 };
+  const char **names = PL_TAKE(arena, const char *, MOST);
+  DIR *stream = names != NULL ? opendir(folder()) : NULL;
+  size_t n = 0;
+  /* Safe in any thread: the stream is this call's own. */
+  /* cppcheck-suppress readdirCalled */
+  for (struct dirent *entry; stream != NULL && n < MOST && (entry = readdir(stream)) != NULL;) {
+    size_t length = strlen(entry->d_name);
+    if (length <= 5 || strcmp(entry->d_name + length - 5, ".json") != 0) continue;
+    names[n++] = pl_arena_printf(arena, "%.*s", (int)(length - 5), entry->d_name);
+  }
+  if (stream != NULL) closedir(stream);
+  if (arena->failed) return NULL;
+  if (n > 1) qsort(names, n, sizeof *names, compare_names);
+  const char *text = "ideal";
+  for (size_t i = 0; i < n && text != NULL; i++)
+    text = pl_arena_printf(arena, "%s, %s", text, names[i]);
+  return text;
+}
+
+static bool is_file(const char *choice) {
+  size_t length = strlen(choice);
+  return strchr(choice, '/') != NULL || (length > 5 && strcmp(choice + length - 5, ".json") == 0);
+}
+
+static pl_code refuse_choice(const char *choice, pl_arena *arena, pl_error *error) {
+  const char *list = pl_framework_list(arena);
+  return pl_fail(error, PL_BAD_INPUT, "--framework: '%.64s' is not among %s; a file's name has a '/' or ends in .json",
+                 choice, list != NULL ? list : "ideal");
+}
+
+pl_code pl_framework_load(const char *choice, pl_arena *arena, pl_framework *framework, pl_error *error) {
+  if (strcmp(choice, pl_framework_ideal.name) == 0) {
+    *framework = pl_framework_ideal;
+    return PL_OK;
+  }
+  const char *path = choice;
+  if (!is_file(choice)) {
+    path = pl_arena_printf(arena, "%s/%s.json", folder(), choice);
+    if (path == NULL) return pl_fail_memory(error, "a file name");
+    if (choice[0] == '\0' || access(path, R_OK) != 0) return refuse_choice(choice, arena, error);
+  }
+  pl_document *document;
+  PL_TRY(pl_document_load(path, &document, error));
+  pl_code code = read_framework(document, arena, framework, error);
+  pl_document_destroy(document);
+  return code;
+}
+
+pl_dtype pl_framework_gradient_dtype(const pl_framework *framework, pl_dtype dtype) {
+  const pl_framework *own = pl_framework_or_ideal(framework);
+  bool single = pl_dtype_bytes(dtype) >= pl_dtype_bytes(PL_DTYPE_FP32);
+  return own->gradient_dtype < 0 || single ? pl_gradient_dtype(dtype) : (pl_dtype)own->gradient_dtype;
+}
+
+void pl_framework_apply(const pl_framework *framework, pl_job *job) {
+  job->framework = framework;
+  job->flash = framework->flash;
+  job->bucket_bytes = framework->bucket_bytes > 0 ? framework->bucket_bytes : HUGE_VAL;
+  job->split_sends = framework->splits_sends;
+}

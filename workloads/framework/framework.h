@@ -1,0 +1,172 @@
+/* What the training framework does that the GPU does not decide: which chains of ops are one kernel, what the loss
+ * keeps, in which types gradients live and travel, how they are bucketed, how parameters are gathered, how the
+ * optimizer is run, what the host needs to launch it all, and what memory lies beside the tensors. Physical switches
+ * only, each one something that the framework's source or documentation says; no factor on the time of anything.
+ *
+ * A profile is a file, workloads/frameworks/NAME.json; workloads/README.md ("Frameworks") has the table of the
+ * switches. Without a profile everything is as pl_framework_ideal has it: fused kernels, a host that is never late, no
+ * memory but that of tensors.
+ */
+#ifndef PL_WORKLOADS_FRAMEWORK_H
+#define PL_WORKLOADS_FRAMEWORK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/base/arena.h"
+#include "core/base/status.h"
+#include "core/cluster/device_profile.h"
+
+struct pl_job;
+
+/* How the vocabulary's loss is computed on a rank. */
+typedef enum pl_loss_form {
+  PL_LOSS_IN_PLACE = 0, /* one fp32 copy of the logits, worked on in place (Megatron-LM's vocab-parallel loss) */
+  PL_LOSS_COPY,         /* the shifted logits are another fp32 tensor, the rest in place (nanotron, newer Megatron) */
+  PL_LOSS_COPIES,       /* so is their gradient (cross_entropy of PyTorch) */
+  PL_LOSS_FUSED         /* one kernel that reads 16-bit logits and writes their gradient over them */
+} pl_loss_form;
+
+/* Who hands out device memory, and so what is held beyond the tensors. */
+typedef enum pl_allocator_form {
+  PL_ALLOCATOR_EXACT = 0, /* as much as there are tensors */
+  PL_ALLOCATOR_CACHING    /* PyTorch's: the training is replayed against it (workloads/memory/stage_replay.h) */
+} pl_allocator_form;
+
+typedef enum pl_optimizer_form {
+  PL_OPTIMIZER_FUSED = 0, /* one pass over everything: apex multi-tensor Adam, torch fused=True */
+  PL_OPTIMIZER_FOREACH,   /* one pass per arithmetic step over all tensors (torch's default on GPUs) */
+  PL_OPTIMIZER_LOOP,      /* one kernel per arithmetic step and tensor */
+  PL_OPTIMIZER_SGD        /* not Adam: the weight less a share of its gradient, in the weights' type, without state */
+} pl_optimizer_form;
+
+/* What ZeRO-3 gathers and scatters at a time. */
+typedef enum pl_gather_unit { PL_GATHER_LAYER = 0, PL_GATHER_TENSOR } pl_gather_unit;
+
+/* Where a gradient bucket that is full may close. */
+typedef enum pl_bucket_unit { PL_BUCKET_LAYER = 0, PL_BUCKET_TENSOR } pl_bucket_unit;
+
+/* What becomes of a block's gradients between the products that make them and their reduction. */
+typedef enum pl_gradient_path {
+  PL_GRADIENTS_ADDED = 0, /* into the gradient buffer, microbatch by microbatch (fuses_accumulation says how) */
+  PL_GRADIENTS_FLAT,      /* copied into one flat tensor, cast to the type of their reduction, divided by the number of
+                             ranks: three kernels (FSDP 1); added up as shards */
+  PL_GRADIENTS_CHUNKED    /* copied into the reduction's input, cast on the way (FSDP 2); added up as shards */
+} pl_gradient_path;
+
+/* Where the master weights are: beside 16-bit weights (mixed precision by hand), or as the only weights, cast for use.
+ */
+typedef enum pl_weight_form {
+  PL_WEIGHTS_WITH_MASTER = 0, /* 16-bit weights and, in the optimizer, fp32 copies of them */
+  PL_WEIGHTS_FP32,            /* fp32 weights; 16-bit copies are made when they are gathered or used (FSDP, autocast) */
+  PL_WEIGHTS_ALONE            /* weights in the job's type and moments like them, nothing in fp32 ("bf16-true") */
+} pl_weight_form;
+
+/* How far the host runs ahead of the GPU: until something makes it wait. */
+typedef enum pl_host_window {
+  PL_HOST_MICROBATCH = 0, /* forward and backward of a microbatch: nothing in between waits for the GPU */
+  PL_HOST_PASS,           /* it waits at every send or receive between stages */
+  PL_HOST_KERNEL          /* it waits for every kernel (CUDA_LAUNCH_BLOCKING=1) */
+} pl_host_window;
+
+enum { PL_FRAMEWORK_NAME_MAX = 32 };
+
+typedef struct pl_framework {
+  const char *name;
+  uint64_t digest;       /* of the file; 0 = ideal */
+  bool flash;            /* fused attention by default (--attention) */
+  int attention_kernel;  /* pl_attention_kernel: which fused attention */
+  bool fuses_softmax;    /* unfused attention: scale, mask and softmax are one kernel */
+  bool fuses_activation; /* bias + GELU, or SwiGLU, is one kernel and keeps only its input */
+  bool fuses_residual;   /* bias + dropout + addition is one kernel */
+  bool fuses_rotary;
+  bool copies_qkv;    /* queries, keys and values are copied on their way to fused attention, and the product that they
+                         came   out of stays until it is done, attention's output until the layer is */
+  bool uneven_heads;  /* tmp need not divide the heads: ranks have unlike numbers, and all wait for the largest */
+  bool fuses_norm;    /* RMS norm; layer norm is one kernel everywhere */
+  bool deterministic; /* the same bits every time: see workloads/README.md, "Deterministic runs" */
+  bool fuses_accumulation; /* the weight gradient's GEMM adds into the gradient buffer; else a kernel per microbatch */
+  pl_loss_form loss;
+  pl_weight_form weights;
+  pl_gradient_path gradient_path;
+  int gradient_dtype;         /* pl_dtype in which gradients are kept, -1: pl_gradient_dtype */
+  int reduce_dtype;           /* pl_dtype in which they travel, -1: as kept */
+  bool keeps_16bit_gradients; /* beside the buffer that they are added into */
+  bool holds_16bit_gradients; /* and these until the next backward pass begins, not until that one ends */
+  bool copies_buckets;        /* gradients are copied into buckets of their own (DDP without gradient_as_bucket_view) */
+  double bucket_bytes;        /* 0: one bucket for all gradients */
+  pl_bucket_unit bucket_unit;
+  bool overlaps_tensor; /* with sequence parallelism, collectives of dense layers run beside the matrix product that
+                           they feed or are fed by, or the next one */
+  bool sends_tokens_per_node;  /* to the nodes of their experts once each, and copied there (DeepEP, HybridEP) */
+  bool overlaps_gradients;     /* default of the strategy's `overlap` */
+  bool scatters_by_all_reduce; /* ZeRO 2 and 3: gradients are all-reduced, each rank keeps its share */
+  bool reduces_whole;          /* ZeRO 1: gradients are all-reduced at once behind the last backward pass, no buckets */
+  bool copies_per_tensor; /* ZeRO 1 and 2: updated parameters are gathered into one flat tensor per rank, from which
+                             every tensor's share of that rank is copied by itself */
+  bool copies_per_rank;   /* gathers have a list of per-rank tensors for output: as many copies behind each gather */
+  bool copies_gathered;   /* behind each gather one kernel copies what came to where it is used */
+  bool gathers_ahead;     /* ZeRO-3 gathers the next unit while this one runs */
+  pl_gather_unit gather_unit;
+  double reuse_parameters; /* ZeRO-3 with full recomputation: a block with more parameters than this is gathered for the
+                              recomputation and once more for the backward pass; 0: never */
+  int assign;              /* default of the strategy's `assign`: recipe PL_ASSIGN_UNIFORM + assign */
+  bool splits_sends;       /* default of --pipeline-sends */
+  pl_optimizer_form optimizer;
+  bool clips_gradients;   /* norm over all gradients before the step, and their scaling */
+  bool ends_recompute;    /* full recomputation ends with what the backward pass reads (block_recompute.c) */
+  int64_t vocab_multiple; /* the vocabulary is padded to a multiple of this times tmp; 1: not at all */
+  /* The host: seconds. All 0: never late. */
+  double launch_s;          /* of one kernel in the forward pass, Python and dispatch included */
+  double backward_launch_s; /* the same from the autograd engine */
+  double collective_s;      /* of one collective */
+  double layer_s; /* per transformer layer and pass, on top of the kernels: modules, hooks, context managers */
+  pl_host_window host_window;
+  /* Memory that tensors do not account for, bytes. */
+  pl_allocator_form allocator;
+  bool keeps_gathered;       /* what tensor collectives gather lies in buffers that are never given back */
+  bool holds_update;         /* the optimizer's working memory is one flat tensor: no freed activations make room for
+                                it, and the allocator never gives it back */
+  bool lists_update;         /* it is first a list of tensors, then the flat one: twice as much without ZeRO */
+  bool copies_gradient;      /* a gradient is cast to a wider type in a block of its own: to fp32 to be added to others
+                                or looked at for infinities, to fp64 for the norm of 16-bit ones under ZeRO */
+  double flat_elements;      /* tensors are copied into one of so many elements, to be reduced and to be gathered; 0: no
+                                copy */
+  double pipeline_buffers;   /* what a stage but the last keeps for its backward passes is there this many times pp,
+                                16-bit copies of fp32 weights included; 0: once per microbatch on its way */
+  double context_bytes;      /* CUDA context, loaded kernels, library workspaces; negative: the profile's `reserved` */
+  double communicator_bytes; /* per communicator that a device belongs to */
+  double workspace_bytes;    /* of libraries, and what the allocator holds whatever the job: inside it */
+  double fragmentation;      /* share of the tensors' peak that the allocator holds and cannot use */
+} pl_framework;
+
+extern const pl_framework pl_framework_ideal;
+
+/* `choice`: a name in the folder of profiles (PACELINE_FRAMEWORKS, else the source tree's), or a file when it has a '/'
+ * or ends in ".json". Strings from `arena`. Bad input: file:line, the value and what would do. */
+pl_code pl_framework_load(const char *choice, pl_arena *arena, pl_framework *framework, pl_error *error);
+pl_code pl_framework_parse(const char *name, const char *text, size_t size, pl_arena *arena, pl_framework *framework,
+                           pl_error *error);
+/* "ideal", then the names in the folder, sorted: "ideal, a, b"; NULL: no memory. */
+const char *pl_framework_list(pl_arena *arena);
+
+/* Gives `job` the framework and what follows from it: attention, bucket size, form of the sends. `framework` outlives
+ * the job. */
+void pl_framework_apply(const pl_framework *framework, struct pl_job *job);
+
+/* Type of the buffers that gradients are added into (workloads/ir/op.h, pl_gradient_dtype, unless the framework has its
+ * own). */
+pl_dtype pl_framework_gradient_dtype(const pl_framework *framework, pl_dtype dtype);
+
+/* NULL is ideal. */
+static inline const pl_framework *pl_framework_or_ideal(const pl_framework *framework) {
+  return framework != NULL ? framework : &pl_framework_ideal;
+}
+
+/* Whether gradients are all-reduced at once, whatever else the profile says of their travels. */
+static inline bool pl_framework_reduces_whole(const pl_framework *framework, int32_t zero) {
+  return zero == 1 && pl_framework_or_ideal(framework)->reduces_whole;
+}
+
+#endif

@@ -1,0 +1,196 @@
+/* See workloads/ir/model.h: what follows from a model's dimensions alone. Parameters are counted as the Hugging Face
+ * class builds them, tensor by tensor; buffers (rotary frequencies, causal masks) are not parameters. */
+#include "workloads/ir/model.h"
+
+#include "workloads/block/block_tape.h"
+#include "workloads/ir/chain.h"
+
+pl_block_kind pl_model_block_kind(const pl_model *model, int32_t block) {
+  PL_ASSERT(block >= 0 && block < pl_model_n_blocks(model));
+  if (model->parts != NULL) return model->parts[model->part_of[block]].kind;
+  if (block == 0) return PL_BLOCK_EMBEDDING;
+  int32_t behind = block - (model->n_layers + 2);
+  if (block == 1 || behind == 0) return PL_BLOCK_IDENTITY;
+  if (behind < 0) return pl_model_has_experts(model, block - 2) ? PL_BLOCK_EXPERT_LAYER : PL_BLOCK_LAYER;
+  return behind == 1 ? PL_BLOCK_FINAL_NORM : behind == 2 ? PL_BLOCK_HEAD : PL_BLOCK_LOSS;
+}
+
+int32_t pl_model_block_class(const pl_model *model, int32_t block) {
+  return model->parts != NULL ? model->part_of[block] : (int32_t)pl_model_block_kind(model, block);
+}
+
+pl_block_kind pl_model_class_kind(const pl_model *model, int32_t class_of_blocks) {
+  return model->parts != NULL ? model->parts[class_of_blocks].kind : (pl_block_kind)class_of_blocks;
+}
+
+int32_t pl_model_count_class(const pl_model *model, int32_t class_of_blocks) {
+  int32_t count = 0;
+  for (int32_t block = 0; block < pl_model_n_blocks(model); block++)
+    count += pl_model_block_class(model, block) == class_of_blocks;
+  return count;
+}
+
+bool pl_model_has_experts(const pl_model *model, int32_t layer) {
+  return model->n_experts > 0 && layer >= model->first_expert_layer && (layer + 1) % model->expert_layer_step == 0;
+}
+
+int32_t pl_model_count_blocks(const pl_model *model, pl_block_kind kind) {
+  int32_t count = 0;
+  for (int32_t block = 0; block < pl_model_n_blocks(model); block++)
+    count += pl_model_block_kind(model, block) == kind;
+  return count;
+}
+
+static bool has_dense_layers(const pl_model *model) {
+  return model->n_experts == 0 || model->first_expert_layer > 0 || model->expert_layer_step > 1;
+}
+
+bool pl_model_splits_mlp(const pl_model *model, int32_t tmp, int64_t *width) {
+  const int64_t widths[] = {has_dense_layers(model) ? model->ffn_hidden : 0, model->shared_ffn};
+  for (int i = 0; i < 2; i++)
+    if (widths[i] % tmp != 0) {
+      *width = widths[i];
+      return false;
+    }
+  return true;
+}
+
+double pl_model_relative_positions(const pl_model *model) {
+  double side = 2 * (double)model->relative_window - 1;
+  return model->relative_window > 0 ? side * side : 0;
+}
+
+static double linear(double in, double out, bool bias) {
+  return in * out + (bias ? out : 0);
+}
+
+static double norm(const pl_model *model) {
+  if (model->norm == PL_NORM_PIXEL) return 0;
+  return (double)model->hidden * (model->norm_bias ? 2 : 1);
+}
+
+static double mlp_parameters(const pl_model *model, int64_t width) {
+  double h = (double)model->hidden, f = (double)width;
+  return linear(h, model->gated_mlp ? 2 * f : f, model->mlp_bias) + linear(f, h, model->mlp_bias);
+}
+
+static double attention_parameters(const pl_model *model) {
+  double h = (double)model->hidden, d = (double)model->head_size, heads = (double)model->n_heads;
+  double wide = heads * d, narrow = (double)model->n_kv_heads * d, normed = model->qk_norm ? 2 * d : 0;
+  normed += pl_model_relative_positions(model) * heads;
+  if (model->kv_rank == 0)
+    return linear(h, wide + 2 * narrow, model->attention_bias) + linear(wide, h, model->output_bias) + normed;
+  double q = (double)model->q_rank, kv = (double)model->kv_rank, rope = (double)model->rope_size;
+  double value = (double)model->value_size;
+  double queries = q > 0 ? h * q + q + q * wide : h * wide;
+  return queries + h * (kv + rope) + kv + kv * heads * (d - rope + value) + heads * value * h;
+}
+
+/* What all tokens of a layer with experts meet: router, shared experts and their gate. */
+static double shared_parameters(const pl_model *model) {
+  double h = (double)model->hidden;
+  double shared = model->shared_ffn > 0 ? mlp_parameters(model, model->shared_ffn) : 0;
+  return h * (double)model->n_experts + shared + (model->shared_gate ? h : 0);
+}
+
+static double layer_parameters(const pl_model *model, bool experts) {
+  double mlp = experts ? shared_parameters(model) + (double)model->n_experts * mlp_parameters(model, model->expert_ffn)
+                       : mlp_parameters(model, model->ffn_hidden);
+  return attention_parameters(model) + mlp + (model->sandwich_norms ? 4 : 2) * norm(model);
+}
+
+double pl_model_active_parameters(const pl_model *model) {
+  double idle = (double)(model->n_experts - model->topk) * mlp_parameters(model, model->expert_ffn);
+  return model->parameters - idle * pl_model_count_blocks(model, PL_BLOCK_EXPERT_LAYER);
+}
+
+static double embedding_parameters(const pl_model *model) {
+  double rows = (double)model->vocab;
+  if (model->learned_positions) rows += (double)model->max_positions + (double)model->type_vocab;
+  return rows * (double)model->hidden + (model->embedding_norm ? norm(model) : 0);
+}
+
+static double head_parameters(const pl_model *model) {
+  double h = (double)model->hidden, count = 0;
+  if (!model->tied_embeddings) count += h * (double)model->vocab;
+  if (model->pooler) count += linear(h, h, true);
+  if (model->next_sentence) count += linear(h, 2, true);
+  if (model->lm_transform) count += linear(h, h, true) + norm(model) + (double)model->vocab;
+  return count;
+}
+
+static double part_parameters(const pl_model_part *part) {
+  double in = (double)part->model->hidden, out = (double)part->out_width;
+  switch (part->kind) {
+  case PL_BLOCK_LAYER:
+    return layer_parameters(part->model, false);
+  case PL_BLOCK_POSITIONS:
+    return (double)part->rows * in;
+  case PL_BLOCK_LATENT:
+  case PL_BLOCK_PIXELS:
+    return linear(in, out, true);
+  case PL_BLOCK_DENSE_OUT:
+  case PL_BLOCK_DENSE_IN:
+    return linear(in, out, false);
+  case PL_BLOCK_CHAIN:
+    return pl_chain_parameters(part->chain);
+  default:
+    return 0;
+  }
+}
+
+double pl_model_block_parameters(const pl_model *model, int32_t block) {
+  if (model->parts != NULL) return part_parameters(&model->parts[model->part_of[block]]);
+  switch (pl_model_block_kind(model, block)) {
+  case PL_BLOCK_EMBEDDING:
+    return embedding_parameters(model);
+  case PL_BLOCK_LAYER:
+  case PL_BLOCK_EXPERT_LAYER:
+    return layer_parameters(model, pl_model_block_kind(model, block) == PL_BLOCK_EXPERT_LAYER);
+  case PL_BLOCK_FINAL_NORM:
+    return model->final_norm ? norm(model) : 0;
+  case PL_BLOCK_HEAD:
+    return head_parameters(model);
+  default:
+    return 0;
+  }
+}
+
+/* Of one sequence, forward. */
+static double block_flops(const pl_model *model, const pl_block_shard *shard, pl_block_kind kind) {
+  pl_tape tape;
+  pl_tape_init(&tape, model, shard);
+  if (kind == PL_BLOCK_HEAD) {
+    pl_block_head_forward(&tape);
+  } else {
+    pl_block_layer_forward(&tape, kind == PL_BLOCK_EXPERT_LAYER);
+  }
+  return tape.model_flops;
+}
+
+static double part_flops(const pl_model_part *part) {
+  const pl_block_shard shard = {
+      .tmp = 1, .mbs = (int32_t)part->windows, .seq = part->rows, .dtype = PL_DTYPE_FP16, .flash = true};
+  if (part->kind == PL_BLOCK_LAYER) return block_flops(part->model, &shard, PL_BLOCK_LAYER);
+  if (part->kind == PL_BLOCK_CHAIN) return pl_chain_flops(part->chain);
+  bool is_linear = part->kind == PL_BLOCK_LATENT || part->kind == PL_BLOCK_PIXELS || part->kind == PL_BLOCK_DENSE_OUT ||
+                   part->kind == PL_BLOCK_DENSE_IN;
+  return is_linear ? 2 * (double)part->rows * (double)part->model->hidden * (double)part->out_width : 0;
+}
+
+double pl_model_flops_per_sequence(const pl_model *model, int64_t seq) {
+  if (model->parts != NULL) {
+    double forward = 0;
+    for (int32_t block = 0; block < pl_model_n_blocks(model); block++)
+      forward += part_flops(&model->parts[model->part_of[block]]);
+    return 3 * forward;
+  }
+  const pl_block_shard shard = {.tmp = 1, .mbs = 1, .seq = seq, .dtype = PL_DTYPE_FP16, .flash = true};
+  const pl_block_kind kinds[] = {PL_BLOCK_LAYER, PL_BLOCK_EXPERT_LAYER, PL_BLOCK_HEAD};
+  double forward = 0;
+  for (int i = 0; i < 3; i++) {
+    int32_t count = pl_model_count_blocks(model, kinds[i]);
+    if (count > 0) forward += count * block_flops(model, &shard, kinds[i]);
+  }
+  return 3 * forward;
+}

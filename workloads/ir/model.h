@@ -1,0 +1,153 @@
+/* Model: a sequence of blocks over named dimensions, read from a Hugging Face config.json as users have it.
+ *
+ * Families ("model_type"): workloads/README.md, "Models", lists them. The sequence for a causal model of L layers has
+ * L + 6 blocks, in the granularity at which DeepSpeed's and Megatron's pipeline modules (and AMP's assignments) count:
+ * embedding, identity, L layers, identity, final norm, head, loss. A layer is dense or holds experts; the two are
+ * different kinds of block.
+ */
+#ifndef PL_WORKLOADS_MODEL_H
+#define PL_WORKLOADS_MODEL_H
+
+#include "core/base/arena.h"
+#include "core/base/status.h"
+#include "workloads/ir/op.h"
+
+/* PIXEL: to unit mean square over the channels, without parameters. */
+typedef enum pl_norm_kind { PL_NORM_LAYER = 0, PL_NORM_RMS, PL_NORM_PIXEL } pl_norm_kind;
+
+enum { PL_MODEL_PARTS_MAX = 48, PL_MODEL_CLASSES_MAX = PL_MODEL_PARTS_MAX };
+
+/* What blocks of a model of unlike blocks have in common: a sample reaches them as `windows` sequences of `rows` tokens
+ * of model->hidden channels, which attention sees apart, and leaves each with out_rows tokens of out_width channels. */
+typedef struct pl_model_part {
+  pl_block_kind kind;
+  const struct pl_model *model; /* their width, heads, MLP; its own parts are none */
+  int64_t windows, rows, out_rows, out_width;
+  int32_t first_block;
+  const struct pl_chain *chain; /* PL_BLOCK_CHAIN: its layers (workloads/ir/chain.h); else NULL */
+} pl_model_part;
+
+typedef struct pl_model {
+  const char *name;         /* "name" or "_name_or_path" of the file, else the file's base name */
+  const char *family;       /* model_type */
+  const char *architecture; /* class whose parameters are counted: the first of "architectures", else the family's class
+                               with a language-model head */
+  const char *activation;   /* of the MLP, for display */
+  uint64_t digest;          /* of the file */
+  int32_t n_layers;
+  int64_t hidden, ffn_hidden, n_heads, n_kv_heads, head_size, vocab, max_positions, type_vocab;
+  int64_t sliding_window;  /* keys that a query sees; 0 = all */
+  bool alternating_window; /* in every other layer only: each is given the mean work of both kinds (Gemma 2) */
+  int64_t value_size;      /* of one head's values and context; head_size but for latent attention */
+  /* Multi-head latent attention (DeepSeek-V2, section 2.1): ranks of the compressed queries (0 = not compressed) and
+   * key-values (0 = ordinary attention), and the rotary share of a head. head_size is that of queries and keys. */
+  int64_t q_rank, kv_rank, rope_size;
+  /* Mixture of experts; n_experts = 0: none. Every token goes to `topk` experts of width expert_ffn and through shared
+   * experts of shared_ffn together (0 = none). Routing is taken as balanced: each expert gets the same number of
+   * tokens, times capacity_factor (1: as many as dropless routing has on average). */
+  int64_t n_experts, topk, expert_ffn, shared_ffn;
+  double capacity_factor;
+  int32_t first_expert_layer, expert_layer_step; /* layer i holds experts from the first on where step divides i + 1 */
+  pl_norm_kind norm;
+  bool gated_mlp, causal, tied_embeddings, learned_positions, rotary;
+  bool attention_bias, output_bias, mlp_bias; /* q,k,v projections; attention output; MLP */
+  bool norm_bias;
+  bool qk_norm;                          /* queries and keys are normalised per head */
+  bool sandwich_norms;                   /* norms behind attention and MLP too (Gemma 2) */
+  bool shared_gate;                      /* the shared experts' output is scaled by a gate per token (Qwen2-MoE) */
+  bool final_norm, pooler, lm_transform; /* BERT: no final norm, pooler, MLM transform */
+  int64_t predictions; /* BERT: masked tokens of a sequence, whose vectors alone the head and the loss read; 0 = all */
+  bool next_sentence;  /* BertForPreTraining: the head of two classes behind the pooler */
+  bool embedding_norm; /* BERT */
+  bool post_norm;      /* BERT: norms behind the residual additions */
+  bool parallel_residual; /* GPT-NeoX: attention and MLP read the same input and share one all-reduce */
+  bool embedding_dropout, attention_dropout, hidden_dropout; /* probability above 0 in the file */
+  int64_t
+      relative_window; /* side of the square of tokens that a table of relative positions covers, per head; 0 = none */
+  /* A model of unlike blocks (workloads/import/model_transgan.c): n_layers is then its blocks but the first two and the
+   * last four, for which other models have their ends, and what is said above of widths is said of its first layers. */
+  const pl_model_part *parts; /* NULL: all layers are alike */
+  const uint8_t *part_of;     /* of each block */
+  int32_t n_parts;
+  /* What the file says of its numbers (workloads/import/model_types.c); jobs have it for a default. */
+  const char *dtype_key, *dtype_name; /* "torch_dtype", "bfloat16"; NULL: nothing */
+  const char *quantization;           /* method of its quantization_config, "unnamed" without one; NULL: none */
+  int64_t original_positions;         /* max_positions before the rotary encoding was stretched; 0: it was not */
+  double parameters; /* exact count of `architecture` as Hugging Face builds it (unpadded vocabulary) */
+  /* What is trained: the sum over the blocks. It differs from `parameters` only for a bare BertModel, LlamaModel ...:
+   * training needs a language-model head, which the bare class lacks. */
+  double trained_parameters;
+} pl_model;
+
+/* Reads a config.json. Strings in `arena`. Errors name file and line: a needed key that is missing, a wrong type, an
+ * unknown model_type (the message lists those supported), values that do not divide. Keys that are not used are
+ * ignored. */
+pl_code pl_model_load(const char *path, pl_arena *arena, pl_model *model, pl_error *error);
+/* The same from memory; `name` stands for the path. */
+pl_code pl_model_parse(const char *name, const char *text, size_t size, pl_arena *arena, pl_model *model,
+                       pl_error *error);
+
+/* Blocks in front of and behind the layers: embedding, identity; identity, final norm, head, loss. */
+enum { PL_MODEL_BLOCKS_BEFORE_LAYERS = 2, PL_MODEL_BLOCKS_AFTER_LAYERS = 4 };
+
+static inline int32_t pl_model_n_blocks(const pl_model *model) {
+  return PL_MODEL_BLOCKS_BEFORE_LAYERS + model->n_layers + PL_MODEL_BLOCKS_AFTER_LAYERS;
+}
+pl_block_kind pl_model_block_kind(const pl_model *model, int32_t block);
+/* How many of the model's blocks are of this kind. O(layers). */
+int32_t pl_model_count_blocks(const pl_model *model, pl_block_kind kind);
+/* Classes of equal blocks: the kinds of an ordinary model, the parts of one of unlike blocks. */
+static inline int32_t pl_model_n_classes(const pl_model *model) {
+  return model->parts != NULL ? model->n_parts : (int32_t)PL_BLOCK_LATENT;
+}
+int32_t pl_model_block_class(const pl_model *model, int32_t block);
+pl_block_kind pl_model_class_kind(const pl_model *model, int32_t class_of_blocks);
+int32_t pl_model_count_class(const pl_model *model, int32_t class_of_blocks);
+/* Whether layer `layer` (0 is the first) holds experts. */
+bool pl_model_has_experts(const pl_model *model, int32_t layer);
+/* Whether `tmp` cuts the MLPs that tensor parallelism splits into equal parts: those of dense layers and the shared
+ * experts. `width` is the one that it does not divide. */
+bool pl_model_splits_mlp(const pl_model *model, int32_t tmp, int64_t *width);
+
+/* Parameters of one block, unsharded and with the vocabulary unpadded (tied head: counted once, in the embedding). */
+double pl_model_block_parameters(const pl_model *model, int32_t block);
+/* Entries per head of its table of relative positions: (2 w - 1)^2; 0 without one. */
+double pl_model_relative_positions(const pl_model *model);
+/* Parameters that a token meets: all but those of the experts that it is not sent to. */
+double pl_model_active_parameters(const pl_model *model);
+
+/* FLOPs of forward + backward for one sequence of length `seq`, without recomputation (Narayanan et al. 2021 (Megatron
+ * SC21), eq. 3 without its recomputation: 72 s l h^2 (1 + s/(6 h) + V/(12 l h)) for its architecture): three times the
+ * matrix products of the forward pass, masked halves of attention included as there, vocabulary unpadded. */
+double pl_model_flops_per_sequence(const pl_model *model, int64_t seq);
+
+/* Whether a model can be cut like that: tmp divides heads and ffn; kv heads may be replicated (tmp a multiple of
+ * n_kv_heads or the reverse); under sequence parallelism tmp divides seq; learned positions cover seq; no fp8. */
+pl_code pl_block_check_shard(const pl_model *model, const pl_block_shard *shard, pl_error *error);
+/* Op lists of a block under a shard; memory from `arena` (three takes, 7 to 10 kB for a GPT layer), about 2 us. The
+ * vocabulary is padded to a multiple of 128 * tmp as Megatron does. Blocks of one kind are equal: take each kind once
+ * per shard. The shard must pass pl_block_check_shard. On failure *program is zero. */
+pl_code pl_block_program_take(const pl_model *model, pl_block_kind kind, const pl_block_shard *shard, pl_arena *arena,
+                              pl_block_program *program, pl_error *error);
+/* The same for a class of blocks. A model of unlike blocks has sequences of its own length (shard->seq must be the
+ * model's, max_positions) and knows neither sequence nor context parallelism. */
+pl_code pl_block_class_program_take(const pl_model *model, int32_t class_of_blocks, const pl_block_shard *shard,
+                                    pl_arena *arena, pl_block_program *program, pl_error *error);
+
+/* Those of all classes, by class. */
+pl_code pl_block_programs_take(const pl_model *model, const pl_block_shard *shard, pl_arena *arena,
+                               const pl_block_program **blocks, pl_error *error);
+
+/* model_transgan.c: reads a model of model_type "transgan"; *model is zeroed but for family and digest. */
+struct pl_document;
+pl_code pl_model_transgan_read(const struct pl_document *document, pl_arena *arena, pl_model *model, pl_error *error);
+/* model_mlp.c: likewise of model_type "mlp". */
+pl_code pl_model_mlp_read(const struct pl_document *document, pl_arena *arena, pl_model *model, pl_error *error);
+/* model_types.c: the keys about types and stretched positions, which every model may have. */
+pl_code pl_model_types_read(const struct pl_document *document, pl_arena *arena, pl_model *model, pl_error *error);
+/* model_name.c: what these three call the model, "name" or else the file without its folder. */
+pl_code pl_model_read_name(const struct pl_document *document, pl_arena *arena, pl_model *model, pl_error *error);
+/* model_cnn.c: likewise of model_type "cnn". */
+pl_code pl_model_cnn_read(const struct pl_document *document, pl_arena *arena, pl_model *model, pl_error *error);
+
+#endif

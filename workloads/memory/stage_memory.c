@@ -1,0 +1,143 @@
+/* See workloads/memory/stage_memory.h. */
+#include "workloads/memory/stage_memory.h"
+
+#include <math.h>
+
+static const double fp32_bytes = 4, fp64_bytes = 8;
+
+/* Largest message that the stage receives from `sender`'s family. */
+static double largest_message(const pl_program *program, pl_family_kind kind, int32_t stage) {
+  if (program->strategy->pp == 1) return 0;
+  uint32_t index = program->family_of[pl_program_sender(program, kind, stage)][kind];
+  double largest = 0;
+  for (uint32_t i = 0; index != PL_NONE && i < program->families[index].n_ops; i++)
+    largest = fmax(largest, program->families[index].ops[i].size_bytes);
+  return largest;
+}
+
+/* Of one rank where all ranks that hold the same ones share them: experts may be held by others than all else. */
+static double sharded_parameters(const pl_program *program, const pl_stage_program *own) {
+  return (own->parameters - own->expert_parameters) / pl_program_shards(program, false) +
+         own->expert_parameters / pl_program_shards(program, true);
+}
+
+/* fp32 weights of FSDP are sharded from stage 2 on; what is computed with are 16-bit copies, of everything until stage
+ * 2, of what is gathered with stage 3. */
+static double parameter_bytes(const pl_program *program, const pl_stage_program *own, const pl_training_state *bytes) {
+  int32_t zero = program->strategy->zero, sharded_from = bytes->cast_bytes > 0 ? 2 : 3;
+  double kept = (zero >= sharded_from ? sharded_parameters(program, own) : own->parameters) * bytes->parameter_bytes;
+  return kept + (zero >= 3 ? 0 : own->parameters * bytes->cast_bytes);
+}
+
+/* Copies of many tensors in one, and of one in a wider type. No freed activation is as large as they are, so that the
+ * allocator takes them from the device and keeps them: they stand beside everything else. */
+static double copy_bytes(const pl_program *program, const pl_stage_program *own, const pl_training_state *bytes) {
+  const pl_framework *framework = pl_framework_or_ideal(program->job->framework);
+  int32_t zero = program->strategy->zero;
+  bool narrow = bytes->gradient_bytes < fp32_bytes; /* gradients are kept in 16 bits */
+  double sum = 0, flat = fmin(own->parameters, framework->flat_elements);
+  if (pl_program_shards(program, false) > 1) {
+    if (narrow) sum += flat * bytes->gradient_bytes;
+    if (zero >= 1) sum += flat * bytes->gathered_bytes;
+    /* The type of travel: one bucket at a time. */
+    bool converted = zero < 2 && bytes->reduced_bytes < bytes->gradient_bytes;
+    double bucket = program->job->bucket_bytes > 0 ? program->job->bucket_bytes / bytes->reduced_bytes : INFINITY;
+    if (converted) sum += fmin(own->parameters, bucket) * bytes->reduced_bytes;
+  }
+  if (!framework->copies_gradient) return sum;
+  if (!narrow || zero == 0) return sum + own->largest_parameters * fp32_bytes;
+  return sum + fmin(own->largest_parameters, sharded_parameters(program, own)) * fp64_bytes;
+}
+
+/* Buffers of a static graph between forward and backward passes: as many as there are, whatever the schedule needs. The
+ * simulation has what it needs: min(pp - stage, microbatches) with 1F1B. */
+static double pipeline_buffer_bytes(const pl_program *program, const pl_stage_program *own,
+                                    const pl_training_state *bytes) {
+  const pl_strategy *strategy = program->strategy;
+  double buffers = pl_framework_or_ideal(program->job->framework)->pipeline_buffers * strategy->pp;
+  if (buffers == 0 || strategy->pp == 1 || own->stage == strategy->pp - 1 || program->n_microbatches == 1) return 0;
+  double saved = 0, needed = fmin(strategy->pp - own->stage, program->n_microbatches);
+  for (int32_t block = strategy->boundary[own->stage]; block < strategy->boundary[own->stage + 1]; block++)
+    saved += program->blocks[pl_model_block_class(program->model, block)].saved_bytes;
+  return fmax(buffers - needed, 0) * saved + fmax(buffers - 1, 0) * own->parameters * bytes->cast_bytes;
+}
+
+static double buffer_bytes(const pl_program *program, int32_t stage, const pl_training_state *bytes) {
+  const pl_strategy *strategy = program->strategy;
+  const pl_stage_program *own = &program->stages[stage];
+  const pl_framework *framework = pl_framework_or_ideal(program->job->framework);
+  bool by_tensor = framework->gather_unit == PL_GATHER_TENSOR; /* its gradients are reduced one by one too */
+  double largest = by_tensor ? own->largest_parameters : own->largest_block_parameters;
+  double sum = 2 * (largest_message(program, PL_FAMILY_DOWN, stage) + largest_message(program, PL_FAMILY_UP, stage));
+  sum += copy_bytes(program, own, bytes) + pipeline_buffer_bytes(program, own, bytes);
+  if (pl_program_shards(program, false) > 1 || pl_program_shards(program, true) > 1) {
+    if (strategy->zero >= 3) sum += (framework->gathers_ahead ? 2 : 1) * largest * bytes->gathered_bytes;
+    if (strategy->zero >= 2)
+      sum += fmin(fmax(program->job->bucket_bytes, largest * bytes->gradient_bytes),
+                  fmax(own->parameters, largest) * bytes->gradient_bytes);
+  }
+  return sum + (strategy->zero >= 2 ? sharded_parameters(program, own) : own->parameters) * bytes->extra_gradient_bytes;
+}
+
+pl_resident_memory pl_resident_memory_of(const pl_program *program, int32_t stage) {
+  const pl_strategy *strategy = program->strategy;
+  const pl_stage_program *own = &program->stages[stage];
+  pl_training_state bytes = pl_program_training_state(program);
+  double whole = own->parameters, sharded = sharded_parameters(program, own);
+  pl_resident_memory memory = {
+      .parameters = parameter_bytes(program, own, &bytes),
+      .gradients = (strategy->zero >= 2 ? sharded : whole) * bytes.gradient_bytes,
+      .optimizer = (strategy->zero >= 1 ? sharded : whole) * bytes.optimizer_bytes,
+      .update = (strategy->zero >= 1 ? sharded : whole) * bytes.update_bytes,
+      .buffers = buffer_bytes(program, stage, &bytes),
+  };
+  const pl_framework *framework = pl_framework_or_ideal(program->job->framework);
+  if (framework->lists_update && strategy->zero == 0) memory.update *= 2;
+  if (framework->holds_update) {
+    memory.buffers += memory.update;
+    memory.update = 0;
+  }
+  return memory;
+}
+
+/* Communicators that a device of the stage belongs to, and the one of all devices. */
+static int32_t communicators_of(const pl_program *program, int32_t stage) {
+  const pl_strategy *strategy = program->strategy;
+  int32_t n = strategy->pp * pl_strategy_replicas(strategy) * strategy->tmp > 1;
+  for (int kind = 0; kind < PL_FAMILY_KIND_COUNT; kind++)
+    n += program->family_of[stage][kind] != PL_NONE;
+  return n;
+}
+
+static double outside_bytes(const pl_program *program, int32_t stage, const pl_device_profile *profile) {
+  const pl_framework *framework = pl_framework_or_ideal(program->job->framework);
+  double context = framework->context_bytes < 0 ? profile->reserved_bytes : framework->context_bytes;
+  return context + communicators_of(program, stage) * framework->communicator_bytes;
+}
+
+double pl_allocator_limit(const pl_program *program, int32_t stage, const pl_device_profile *profile) {
+  return profile->memory_bytes - outside_bytes(program, stage, profile);
+}
+
+pl_held_memory pl_held_memory_of(const pl_program *program, int32_t stage, const pl_device_profile *profile,
+                                 double peak_bytes, const pl_replayed_memory *replayed) {
+  const pl_framework *framework = pl_framework_or_ideal(program->job->framework);
+  double outside = outside_bytes(program, stage, profile), stretch = 1 + framework->fragmentation;
+  pl_held_memory held = {.allocator = (peak_bytes + framework->workspace_bytes) * stretch,
+                         .usable = (profile->memory_bytes - outside) / stretch - framework->workspace_bytes};
+  if (replayed != NULL) {
+    held.allocator = replayed->reserved;
+    held.usable -= replayed->stuck;
+    /* The replay has the last word: what it got to hold was too little, or it got through. */
+    if (replayed->full) held.usable = fmin(held.usable, fmin(replayed->peak, nextafter(peak_bytes, 0)));
+    if (!replayed->full) held.usable = fmax(held.usable, fmin(peak_bytes, held.usable + replayed->stuck));
+  }
+  held.device = held.allocator + outside;
+  return held;
+}
+
+pl_memory_effect pl_block_effect(const pl_block_program *block, bool backward) {
+  double peak = backward ? block->backward_peak_bytes : fmax(block->forward_peak_bytes, block->saved_bytes);
+  double net = backward ? -block->saved_bytes : block->saved_bytes;
+  return (pl_memory_effect){.peak_bytes = llrint(fmax(peak, 0)), .net_bytes = llrint(net)};
+}

@@ -1,0 +1,71 @@
+/* See workloads/memory/stage_peak.h. */
+#include "workloads/memory/stage_peak.h"
+
+#include <math.h>
+
+#include "workloads/memory/stage_memory.h"
+
+/* Of one chunk's passes, relative to what there was before. */
+typedef struct chunk_memory {
+  double saved, forward_peak, backward_peak;
+} chunk_memory;
+
+static chunk_memory chunk_memory_of(const pl_program *program, int32_t chunk) {
+  const int32_t *boundary = program->strategy->boundary;
+  chunk_memory sum = {0};
+  for (int32_t block = boundary[chunk]; block < boundary[chunk + 1]; block++) {
+    const pl_block_program *own = &program->blocks[pl_model_block_class(program->model, block)];
+    if (own->forward.n_ops > 0) {
+      pl_memory_effect effect = pl_block_effect(own, false);
+      sum.forward_peak = fmax(sum.forward_peak, sum.saved + (double)effect.peak_bytes);
+      sum.saved += (double)effect.net_bytes;
+    }
+  }
+  double freed = 0;
+  for (int32_t block = boundary[chunk + 1] - 1; block >= boundary[chunk]; block--) {
+    const pl_block_program *own = &program->blocks[pl_model_block_class(program->model, block)];
+    if (own->backward.n_ops == 0) continue;
+    pl_memory_effect effect = pl_block_effect(own, true);
+    sum.backward_peak = fmax(sum.backward_peak, (double)effect.peak_bytes - freed);
+    freed -= (double)effect.net_bytes;
+  }
+  return sum;
+}
+
+/* Forward passes before the first backward pass (workloads/strategy/schedule.c). */
+static int64_t forwards_of(const pl_strategy *strategy, int64_t total, int32_t stage) {
+  int64_t ahead = strategy->pp - stage - 1;
+  if (strategy->schedule == PL_SCHEDULE_INTERLEAVED) ahead = 2 * ahead + (int64_t)(strategy->vpp - 1) * strategy->pp;
+  if (strategy->schedule == PL_SCHEDULE_GPIPE || ahead >= total) return total;
+  return ahead + 1;
+}
+
+/* Of the first `n` forward passes those of chunk `chunk`. */
+static int64_t passes_of(const pl_strategy *strategy, int64_t n, int32_t chunk) {
+  int64_t pp = strategy->pp, group = pp * strategy->vpp, rest = n % group - chunk * pp;
+  return n / group * pp + (rest < 0 ? 0 : rest > pp ? pp : rest);
+}
+
+/* What the passes hold when the first backward pass is due, and its own peak or that of the forward pass before it. */
+static double passes_bytes(const pl_program *program, int32_t stage) {
+  const pl_strategy *strategy = program->strategy;
+  int64_t total = (int64_t)strategy->vpp * program->n_microbatches, n = forwards_of(strategy, total, stage);
+  int32_t last = strategy->vpp == 1 ? 0 : (int32_t)((n - 1) % ((int64_t)strategy->pp * strategy->vpp) / strategy->pp);
+  double held = 0, last_saved = 0, last_peak = 0, backward_peak = 0;
+  for (int32_t chunk = 0; chunk < strategy->vpp; chunk++) {
+    chunk_memory own = chunk_memory_of(program, chunk * strategy->pp + stage);
+    held += own.saved * (double)(strategy->vpp == 1 ? n : passes_of(strategy, n, chunk));
+    if (chunk == last) {
+      last_saved = own.saved;
+      last_peak = own.forward_peak;
+    }
+    if (chunk == strategy->vpp - 1) backward_peak = own.backward_peak;
+  }
+  return fmax(held + backward_peak, held - last_saved + last_peak);
+}
+
+double pl_stage_peak_bytes(const pl_program *program, int32_t stage, bool in_order) {
+  pl_resident_memory resident = pl_resident_memory_of(program, stage);
+  double passes = in_order ? passes_bytes(program, stage) : 0;
+  return pl_resident_bytes(&resident) + fmax(passes, resident.update);
+}

@@ -1,0 +1,329 @@
+/* See workloads/memory/stage_replay.h. */
+#include "workloads/memory/stage_replay.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "workloads/block/block_tape.h"
+#include "workloads/memory/caching_allocator.h"
+#include "workloads/memory/stage_memory.h"
+
+enum {
+  SETTLING = 4,   /* microbatches after the first backward pass */
+  ITERATIONS = 3, /* the optimizer's state comes in the first, what it leaves free is shared out anew in the second */
+  MOST_TENSORS = 1 << 14,
+  BORROWED = PL_NONE - 1 /* of a tensor: it lies in a buffer that stays */
+};
+
+static const double fp32_bytes = 4;
+
+/* A weight of the stage. */
+typedef struct held_weight {
+  double elements, share; /* of it, and of its optimizer's state on this rank */
+} held_weight;
+
+/* The tensors of one block and microbatch that have memory. */
+typedef struct kept_block {
+  uint32_t *held; /* allocator's block by tensor of the block program; PL_NONE: none */
+} kept_block;
+
+typedef struct replay {
+  const pl_program *program;
+  const pl_stage_program *stage;
+  pl_arena *arena;
+  pl_caching_allocator allocator;
+  kept_block *kept; /* microbatch x block of the model */
+  uint32_t *gradients;
+  uint32_t n_gradients;
+  held_weight *weights;
+  uint32_t n_weights;
+  pl_training_state bytes;
+  struct {
+    uint32_t held;
+    double size_bytes;
+  } gathered[2]; /* buffers that stay: of activations, of gradients */
+  int64_t peak_bytes, occupied_bytes;
+  bool failed;
+} replay;
+
+static const pl_block_program *program_of(const replay *own, int32_t block) {
+  return &own->program->blocks[pl_model_block_class(own->program->model, block)];
+}
+
+static kept_block *kept_of(const replay *own, int32_t microbatch, int32_t block) {
+  return &own->kept[(size_t)microbatch * (size_t)pl_model_n_blocks(own->program->model) + (size_t)block];
+}
+
+static uint32_t take(replay *own, double size_bytes) {
+  uint32_t held = pl_caching_allocator_take(&own->allocator, llrint(size_bytes));
+  own->failed |= held == PL_NONE;
+  if (own->allocator.used_bytes > own->peak_bytes) {
+    own->peak_bytes = own->allocator.used_bytes;
+    own->occupied_bytes = own->allocator.occupied_bytes;
+  }
+  return held;
+}
+
+static void give(replay *own, uint32_t *held) {
+  if (*held < BORROWED) pl_caching_allocator_give(&own->allocator, *held);
+  *held = PL_NONE;
+}
+
+static bool is_counted(const pl_tensor *tensor) {
+  return tensor->kind == PL_TENSOR_ACTIVATION || tensor->kind == PL_TENSOR_MASK || tensor->kind == PL_TENSOR_GRADIENT;
+}
+
+/* Of what a tensor collective gathers, where the framework keeps such buffers. They only grow. */
+static bool lies_in_buffer(replay *own, const pl_block_program *block, const pl_op *op, uint32_t tensor) {
+  if (!pl_framework_or_ideal(own->program->job->framework)->keeps_gathered || block->kind == PL_BLOCK_EMBEDDING)
+    return false;
+  if (op->kind != PL_OP_COLLECTIVE || op->collective != PL_ALL_GATHER || op->group != PL_GROUP_TENSOR ||
+      tensor != op->output || tensor == op->inputs[0])
+    return false;
+  double size_bytes = block->tensors[tensor].size_bytes;
+  int which = block->tensors[tensor].kind == PL_TENSOR_GRADIENT;
+  if (size_bytes <= own->gathered[which].size_bytes) return true;
+  uint32_t larger = take(own, size_bytes);
+  give(own, &own->gathered[which].held);
+  own->gathered[which].held = larger;
+  own->gathered[which].size_bytes = size_bytes;
+  return true;
+}
+
+static void take_for(replay *own, const pl_block_program *block, const pl_op *op, uint32_t tensor, uint32_t *held) {
+  if (*held != PL_NONE || !is_counted(&block->tensors[tensor])) return;
+  *held = lies_in_buffer(own, block, op, tensor) ? BORROWED : take(own, block->tensors[tensor].size_bytes);
+}
+
+static bool is_matrix(const pl_tensor *tensor) {
+  return tensor->rank >= 2 && tensor->dims[0] != 'p';
+}
+
+static double elements_of(const pl_tensor *tensor) {
+  return tensor->size_bytes / pl_dtype_bytes((pl_dtype)tensor->dtype);
+}
+
+static void take_gradient(replay *own, const pl_tensor *tensor) {
+  if (own->bytes.pass_gradient_bytes == 0 || own->n_gradients == MOST_TENSORS || own->failed) return;
+  own->gradients[own->n_gradients++] = take(own, elements_of(tensor) * own->bytes.pass_gradient_bytes);
+}
+
+/* A weight gradient in a tensor of its own, which the sum over microbatches is not. */
+static void take_product(replay *own, const pl_block_program *block, const pl_op *op) {
+  if (op->kind != PL_OP_GEMM || op->output == PL_NONE) return;
+  const pl_tensor *tensor = &block->tensors[op->output];
+  if (tensor->kind == PL_TENSOR_PARAMETER_GRADIENT) take_gradient(own, tensor);
+}
+
+/* The ops of one list; `staying` outlives it, and so does what is saved when it is the forward list. */
+static void run_ops(replay *own, const pl_block_program *block, bool backward, kept_block *kept) {
+  const pl_op_list *list = backward ? &block->backward : &block->forward;
+  uint32_t staying = backward ? block->input_gradient : block->output, tensors[PL_OP_TENSORS];
+  uint32_t last[PL_TAPE_TENSORS] = {0};
+  PL_ASSERT(block->n_tensors <= PL_TAPE_TENSORS);
+  for (uint32_t i = 0; i < list->n_ops && !own->failed; i++)
+    for (uint32_t j = pl_op_tensors(&list->ops[i], tensors); j-- > 0;)
+      last[tensors[j]] = i;
+  for (uint32_t i = 0; i < list->n_ops && !own->failed; i++) {
+    uint32_t n = pl_op_tensors(&list->ops[i], tensors);
+    for (uint32_t j = 0; j < n && !own->failed; j++)
+      take_for(own, block, &list->ops[i], tensors[j], &kept->held[tensors[j]]);
+    if (backward) take_product(own, block, &list->ops[i]);
+    for (uint32_t j = 0; j < n && !own->failed; j++)
+      if (last[tensors[j]] == i && tensors[j] != staying && (backward || !block->tensors[tensors[j]].saved))
+        give(own, &kept->held[tensors[j]]);
+  }
+}
+
+static void forward_block(replay *own, int32_t microbatch, int32_t index, uint32_t *handed) {
+  const pl_block_program *block = program_of(own, index);
+  if (block->forward.n_ops == 0) return;
+  kept_block *kept = kept_of(own, microbatch, index);
+  if (kept->held == NULL) kept->held = PL_TAKE(own->arena, uint32_t, block->n_tensors);
+  if (kept->held == NULL) {
+    own->failed = true;
+    return;
+  }
+  memset(kept->held, 0xff, block->n_tensors * sizeof *kept->held);
+  if (block->input != PL_NONE) kept->held[block->input] = *handed;
+  if (block->input == PL_NONE) give(own, handed);
+  run_ops(own, block, false, kept);
+  *handed = block->output == PL_NONE ? PL_NONE : kept->held[block->output];
+  if (block->output != PL_NONE) kept->held[block->output] = PL_NONE;
+}
+
+/* Gradients of weights that are added to the others when the pass is over: those that no product makes. */
+static void take_gradients(replay *own, const pl_block_program *block) {
+  for (uint32_t i = 0; i < block->n_tensors; i++)
+    if (block->tensors[i].kind == PL_TENSOR_PARAMETER &&
+        (block->kind == PL_BLOCK_EMBEDDING || !is_matrix(&block->tensors[i])))
+      take_gradient(own, &block->tensors[i]);
+}
+
+static void backward_block(replay *own, int32_t microbatch, int32_t index, uint32_t *handed) {
+  const pl_block_program *block = program_of(own, index);
+  kept_block *kept = kept_of(own, microbatch, index);
+  if (block->forward.n_ops == 0 || kept->held == NULL) return;
+  if (block->output_gradient != PL_NONE)
+    kept->held[block->output_gradient] = *handed;
+  else
+    give(own, handed);
+  run_ops(own, block, true, kept);
+  if (!own->failed) take_gradients(own, block);
+  *handed = PL_NONE;
+  for (uint32_t i = 0; i < block->n_tensors && !own->failed; i++) {
+    if (i == block->input_gradient)
+      *handed = kept->held[i];
+    else
+      give(own, &kept->held[i]);
+  }
+}
+
+static void replay_step(replay *own, const pl_schedule_step *step) {
+  const pl_strategy *strategy = own->program->strategy;
+  int32_t chunk = step->chunk * strategy->pp + own->stage->stage;
+  int32_t first = strategy->boundary[chunk], end = strategy->boundary[chunk + 1];
+  uint32_t handed = PL_NONE; /* what comes from another stage is taken by the op that first touches it */
+  if (step->backward) {
+    for (int32_t block = end; block-- > first && !own->failed;)
+      backward_block(own, step->microbatch, block, &handed);
+    while (own->n_gradients > 0 && !own->failed)
+      give(own, &own->gradients[--own->n_gradients]);
+  } else {
+    for (int32_t block = first; block < end && !own->failed; block++)
+      forward_block(own, step->microbatch, block, &handed);
+  }
+  if (!own->failed) give(own, &handed);
+}
+
+/* ---- what stays, and the optimizer ---- */
+
+/* A tied head beside its embedding has no weight of its own. */
+static bool is_tied(const replay *own, const pl_block_program *block, const pl_tensor *tensor) {
+  bool beside = own->stage->stage == 0 && own->program->strategy->boundary[0] == 0;
+  return beside && block->tied_parameters > 0 && elements_of(tensor) == block->tied_parameters;
+}
+
+static void find_weights(replay *own) {
+  const pl_strategy *strategy = own->program->strategy;
+  for (int32_t chunk = own->stage->stage; chunk < pl_strategy_n_chunks(strategy); chunk += strategy->pp)
+    for (int32_t index = strategy->boundary[chunk]; index < strategy->boundary[chunk + 1]; index++) {
+      const pl_block_program *block = program_of(own, index);
+      for (uint32_t i = 0; i < block->n_tensors; i++) {
+        const pl_tensor *tensor = &block->tensors[i];
+        if (tensor->kind != PL_TENSOR_PARAMETER || own->n_weights == MOST_TENSORS) continue;
+        if (is_tied(own, block, tensor)) continue;
+        double shards = strategy->zero >= 1 ? pl_program_shards(own->program, tensor->expert) : 1;
+        own->weights[own->n_weights++] =
+            (held_weight){.elements = elements_of(tensor), .share = ceil(elements_of(tensor) / shards)};
+      }
+    }
+}
+
+static double sum_of(const replay *own, bool shared) {
+  double sum = 0;
+  for (uint32_t i = 0; i < own->n_weights; i++)
+    sum += shared ? own->weights[i].share : own->weights[i].elements;
+  return sum;
+}
+
+static void take_some(replay *own, double size_bytes) {
+  if (size_bytes > 0 && !own->failed) take(own, size_bytes);
+}
+
+/* Of gradients as they travel, in the order in which they come. */
+static void take_buckets(replay *own) {
+  double full_bytes = own->program->job->bucket_bytes, elements = 0;
+  for (uint32_t i = own->n_weights; i-- > 0;) {
+    elements += own->weights[i].elements;
+    if (i > 0 && (full_bytes <= 0 || elements * own->bytes.gradient_bytes < full_bytes)) continue;
+    take_some(own, elements * own->bytes.extra_gradient_bytes);
+    elements = 0;
+  }
+}
+
+static void take_weights(replay *own) {
+  const pl_framework *framework = pl_framework_or_ideal(own->program->job->framework);
+  int32_t zero = own->program->strategy->zero, sharded_from = own->bytes.cast_bytes > 0 ? 2 : 3;
+  take_some(own, framework->workspace_bytes);
+  for (uint32_t i = 0; i < own->n_weights; i++) {
+    const held_weight *weight = &own->weights[i];
+    take_some(own, (zero >= sharded_from ? weight->share : weight->elements) * own->bytes.parameter_bytes);
+    take_some(own, zero >= 3 ? 0 : weight->elements * own->bytes.cast_bytes);
+  }
+  take_buckets(own);
+  take_some(own, sum_of(own, zero >= 2) * own->bytes.gradient_bytes);
+  take_some(own, sum_of(own, true) * fmax(own->bytes.optimizer_bytes - 2 * fp32_bytes, 0));
+}
+
+/* The optimizer's step: the first makes the moments. Where updated weights are copied tensor by tensor they are
+ * gathered into one flat tensor per rank; NCCL, which gathers into one tensor, has another of all of them under that
+ * list. */
+static void step_optimizer(replay *own, bool first) {
+  const pl_strategy *strategy = own->program->strategy;
+  const pl_framework *framework = pl_framework_or_ideal(own->program->job->framework);
+  for (uint32_t i = 0; i < own->n_weights && first && own->bytes.optimizer_bytes >= 2 * fp32_bytes; i++)
+    for (int moment = 0; moment < 2; moment++)
+      take_some(own, own->weights[i].share * fp32_bytes);
+  double shards = pl_program_shards(own->program, false), share_bytes = sum_of(own, true) * own->bytes.gathered_bytes;
+  if (!framework->copies_per_tensor || (strategy->zero != 1 && strategy->zero != 2) || shards <= 1) return;
+  own->n_gradients = 0; /* none is there */
+  own->gradients[own->n_gradients++] = take(own, share_bytes);
+  for (double i = 0; i < shards && own->n_gradients < MOST_TENSORS / 2 && !own->failed; i++)
+    own->gradients[own->n_gradients++] = take(own, share_bytes);
+  if (!own->failed) own->gradients[own->n_gradients++] = take(own, share_bytes * shards);
+  while (own->n_gradients > 0 && !own->failed)
+    give(own, &own->gradients[--own->n_gradients]);
+}
+
+/* The passes of the first microbatches come in the same order whatever follows them, but for GPipe, which turns round
+ * at the last; so the schedule need not be longer than they are. */
+static pl_schedule schedule_of(const replay *own, int32_t n_microbatches) {
+  const pl_schedule *whole = &own->stage->schedules[0];
+  int32_t round = whole->kind == PL_SCHEDULE_INTERLEAVED ? whole->pp : 1;
+  int32_t n = (n_microbatches + round - 1) / round * round;
+  if (whole->kind == PL_SCHEDULE_GPIPE || n >= whole->n_microbatches) return *whole;
+  return pl_schedule_of(own->program->strategy, n, own->stage->stage);
+}
+
+static void train(replay *own, int32_t n_microbatches) {
+  const pl_schedule schedule = schedule_of(own, n_microbatches);
+  find_weights(own);
+  take_weights(own);
+  for (int iteration = 0; iteration < ITERATIONS; iteration++) {
+    pl_schedule_cursor cursor = {0};
+    for (int64_t i = 0; i < pl_schedule_n_steps(&schedule) && !own->failed; i++) {
+      const pl_schedule_step step = pl_schedule_next(&schedule, &cursor);
+      if (step.microbatch < n_microbatches) replay_step(own, &step);
+    }
+    if (!own->failed) step_optimizer(own, iteration == 0);
+  }
+}
+
+pl_code pl_stage_replay(const pl_program *program, int32_t stage, double limit_bytes, pl_arena *arena,
+                        pl_replayed_memory *memory, pl_error *error) {
+  const pl_stage_program *own = &program->stages[stage];
+  int32_t in_flight = pl_schedule_in_flight(&own->schedules[0]);
+  int32_t most = in_flight / program->strategy->vpp + program->strategy->pp + SETTLING;
+  if (most > program->n_microbatches) most = program->n_microbatches;
+  pl_arena_mark mark = pl_arena_mark_here(arena);
+  replay state = {.program = program,
+                  .stage = own,
+                  .arena = arena,
+                  .gathered = {{.held = PL_NONE}, {.held = PL_NONE}},
+                  .bytes = pl_program_training_state(program)};
+  pl_caching_allocator_init(&state.allocator, arena);
+  state.allocator.limit_bytes = limit_bytes > 0 ? llrint(limit_bytes) : 0;
+  state.kept = PL_TAKE(arena, kept_block, (size_t)most * (size_t)pl_model_n_blocks(program->model));
+  state.gradients = PL_TAKE(arena, uint32_t, MOST_TENSORS);
+  state.weights = PL_TAKE(arena, held_weight, MOST_TENSORS);
+  state.failed = arena->failed;
+  if (!state.failed) train(&state, most);
+  *memory = (pl_replayed_memory){.peak = (double)state.peak_bytes,
+                                 .reserved = (double)state.allocator.most_held_bytes,
+                                 .stuck = (double)(state.occupied_bytes - state.peak_bytes),
+                                 .full = state.allocator.full};
+  bool failed = state.failed && !state.allocator.full;
+  pl_arena_release_to(arena, mark);
+  return failed ? pl_fail_memory(error, "the replay of a stage's memory") : PL_OK;
+}

@@ -1,0 +1,28 @@
+/* What the allocator of a stage's devices holds: a training is replayed, tensor by tensor, against
+ * workloads/memory/caching_allocator.h, from the making of the weights over the first iteration and the optimizer's
+ * first step, whose state takes its place among what the passes have freed, until nothing new comes.
+ *
+ * Tensors that stay come first: a tensor per weight, one each for all gradients and all master weights, buckets. Adam's
+ * moments are made in the first step, two per weight, and the copies that a framework makes of gathered weights come
+ * and go there. Rejected: only the passes, the rest added to what they hold. It misses that the moments cut up the
+ * segments of freed activations, so that the next iteration takes new ones.
+ */
+#ifndef PL_WORKLOADS_STAGE_REPLAY_H
+#define PL_WORKLOADS_STAGE_REPLAY_H
+
+#include "workloads/program/program.h"
+
+typedef struct pl_replayed_memory {
+  double peak;     /* largest sum of tensors */
+  double reserved; /* bytes of all segments at most, the libraries' workspace included */
+  double stuck;    /* of these, beside the tensors in segments that one is in when their sum is largest: what the
+                      allocator cannot give back then */
+  bool full;       /* the device does not suffice, even with every unused segment given back */
+} pl_replayed_memory;
+
+/* `limit_bytes`: what the device has for the allocator; 0: enough. Cost: the ops of some six times as many microbatches
+ * as the stage has in flight. */
+pl_code pl_stage_replay(const pl_program *program, int32_t stage, double limit_bytes, pl_arena *arena,
+                        pl_replayed_memory *memory, pl_error *error);
+
+#endif

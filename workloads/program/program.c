@@ -1,0 +1,262 @@
+/* See workloads/program/program.h. */
+#include "workloads/program/program_making.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "workloads/compile/measured_block.h"
+
+/* Adam's arithmetic as torch's foreach form does it, one pass over the tensors per step: exp_avg.lerp_ (3 tensors
+ * read or written), exp_avg_sq.mul_ (2) and addcmul_ (4), sqrt (2), division by the bias correction (2), add of eps
+ * (2), addcdiv_ (4), weight decay (2): 21 of four bytes where the fused form has 7 (p, m, v twice, g once). */
+static const double foreach_passes = 21, fused_passes = 7, fp32_bytes = 4;
+
+static double update_traffic_of(const pl_framework *framework, double gradient, double cast) {
+  bool fused = framework->optimizer == PL_OPTIMIZER_FUSED;
+  double steps = (fused ? fused_passes : foreach_passes) * fp32_bytes;
+  /* A gradient of 16 bits is first turned into fp32: read, written, and read again. The norm reads all gradients, the
+   * clipping reads and writes them. */
+  double converted = gradient < fp32_bytes ? gradient + fp32_bytes : 0;
+  double clipped = framework->clips_gradients ? 3 * fp32_bytes : 0;
+  /* The foreach form casts the weights back by copies of their own. */
+  return steps + converted + clipped + cast + (fused || cast == 0 ? 0 : fp32_bytes);
+}
+
+/* Weights in one type and nothing beside them. */
+static pl_training_state state_of_sgd(const pl_framework *framework, double compute) {
+  return (pl_training_state){
+      .parameter_bytes = compute,
+      .gathered_bytes = compute,
+      .gradient_bytes = compute,
+      .reduced_bytes = framework->reduce_dtype < 0 ? compute : pl_dtype_bytes((pl_dtype)framework->reduce_dtype),
+      .update_traffic_bytes = 3 * compute};
+}
+
+/* Adam on tensors of one type: as many passes over them as in fp32, and no conversions. */
+static pl_training_state state_of_alone(const pl_framework *framework, double compute, double gradient) {
+  bool fused = framework->optimizer == PL_OPTIMIZER_FUSED;
+  return (pl_training_state){
+      .parameter_bytes = compute,
+      .gathered_bytes = compute,
+      .gradient_bytes = gradient,
+      .reduced_bytes = framework->reduce_dtype < 0 ? gradient : pl_dtype_bytes((pl_dtype)framework->reduce_dtype),
+      .optimizer_bytes = 2 * compute,
+      .update_bytes = framework->optimizer == PL_OPTIMIZER_FOREACH ? compute : 0,
+      .update_traffic_bytes =
+          (fused ? fused_passes : foreach_passes) * compute + (framework->clips_gradients ? 3 * gradient : 0)};
+}
+
+pl_training_state pl_training_state_of(const pl_job *job, int32_t dp) {
+  const pl_framework *framework = pl_framework_or_ideal(job->framework);
+  double compute = pl_dtype_bytes(job->dtype);
+  double gradient = pl_dtype_bytes(pl_framework_gradient_dtype(framework, job->dtype));
+  if (framework->optimizer == PL_OPTIMIZER_SGD) return state_of_sgd(framework, compute);
+  if (framework->weights == PL_WEIGHTS_ALONE) return state_of_alone(framework, compute, gradient);
+  bool single = compute >= fp32_bytes; /* weights are their own master copy, beside momentum and variance */
+  bool own_master = single || framework->weights == PL_WEIGHTS_FP32;
+  pl_training_state state = {
+      .parameter_bytes = own_master ? fp32_bytes : compute,
+      .cast_bytes = own_master && !single ? compute : 0,
+      .gathered_bytes = compute,
+      .gradient_bytes = gradient,
+      .reduced_bytes = framework->reduce_dtype < 0 ? gradient : pl_dtype_bytes((pl_dtype)framework->reduce_dtype),
+      .optimizer_bytes = own_master ? 2 * fp32_bytes : 3 * fp32_bytes,
+      .update_bytes = gradient < fp32_bytes ? fp32_bytes : 0,
+      .update_traffic_bytes = update_traffic_of(framework, gradient, single ? 0 : compute)};
+  if (framework->keeps_16bit_gradients && gradient > compute) {
+    state.pass_gradient_bytes = framework->holds_16bit_gradients ? 0 : compute;
+    state.extra_gradient_bytes = framework->holds_16bit_gradients ? compute : 0;
+  }
+  if (framework->copies_buckets && dp > 1)
+    state.extra_gradient_bytes += framework->keeps_16bit_gradients && gradient > compute ? compute : gradient;
+  /* The foreach form makes the denominator as a list of its own. */
+  if (framework->optimizer == PL_OPTIMIZER_FOREACH) state.update_bytes += fp32_bytes;
+  return state;
+}
+
+pl_training_state pl_program_training_state(const pl_program *program) {
+  bool whole = pl_framework_reduces_whole(program->job->framework, program->strategy->zero);
+  return pl_training_state_of(program->job, whole ? 1 : pl_strategy_replicas(program->strategy));
+}
+
+/* ---- stages ---- */
+
+static uint32_t send_op(pl_program_making *state, pl_family_kind kind, int32_t stage, int32_t chunk) {
+  const pl_program *program = state->program;
+  const pl_strategy *strategy = program->strategy;
+  int32_t global = chunk * strategy->pp + stage;
+  int32_t boundary = kind == PL_FAMILY_DOWN ? global + 1 : global;
+  if (strategy->pp == 1 || boundary == 0 || boundary == pl_strategy_n_chunks(strategy)) return PL_NONE;
+  double size_bytes =
+      pl_making_crossing_bytes(program, boundary) / (pl_making_splits_sends(program) ? strategy->tmp : 1);
+  return pl_making_op(state, program->family_of[stage][kind], PL_SEND, size_bytes);
+}
+
+static bool make_schedules(pl_program_making *state, int32_t stage, pl_stage_program *own) {
+  const pl_program *program = state->program;
+  const pl_strategy *strategy = program->strategy;
+  pl_schedule *schedules = PL_TAKE(state->arena, pl_schedule, program->n_schedules);
+  if (schedules == NULL) return false;
+  for (int32_t data = 0; data < strategy->dp; data++) {
+    pl_schedule *schedule = &schedules[program->schedule_of[data]];
+    if (schedule->n_microbatches > 0) continue;
+    *schedule = pl_schedule_of(strategy, (int32_t)pl_strategy_microbatches(strategy, program->job, data), stage);
+  }
+  own->schedules = schedules;
+  return true;
+}
+
+/* Numbered as they come among the data ranks. */
+static pl_code number_schedules(pl_program *program, pl_arena *arena, pl_error *error) {
+  const pl_strategy *strategy = program->strategy;
+  int32_t *schedule_of = PL_TAKE(arena, int32_t, strategy->dp);
+  int64_t *known = PL_TAKE(arena, int64_t, strategy->dp);
+  if (arena->failed) return pl_fail_memory(error, "the schedules");
+  for (int32_t data = 0; data < strategy->dp; data++) {
+    int64_t n = pl_strategy_microbatches(strategy, program->job, data);
+    int32_t index = data == 0 ? 0 : schedule_of[data - 1];
+    if (program->n_schedules == 0 || known[index] != n)
+      for (index = 0; index < program->n_schedules && known[index] != n;)
+        index++;
+    if (index == program->n_schedules) known[program->n_schedules++] = n;
+    schedule_of[data] = index;
+    if (n > program->n_microbatches) program->n_microbatches = (int32_t)n;
+  }
+  program->schedule_of = schedule_of;
+  return PL_OK;
+}
+
+static uint32_t count_tensors(const pl_block_program *block) {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < block->n_tensors; i++)
+    n += block->tensors[i].kind == PL_TENSOR_PARAMETER;
+  return n;
+}
+
+/* Per class of blocks; told once, as a class comes again in every layer. */
+static pl_code hold_classes(pl_program_making *state) {
+  const pl_program *program = state->program;
+  int32_t n_classes = pl_model_n_classes(program->model), n_blocks = pl_model_n_blocks(program->model);
+  pl_held_class *held = PL_TAKE(state->arena, pl_held_class, n_classes);
+  if (held == NULL) return pl_fail_memory(state->error, "the program");
+  for (int32_t block = 0; block < n_blocks; block++) {
+    pl_held_class *own = &held[pl_model_block_class(program->model, block)];
+    if (own->is_known) continue;
+    const pl_block_program *blocks = pl_making_block(program, block);
+    *own = (pl_held_class){.is_known = true,
+                           .parameters = pl_making_held_parameters(program, block),
+                           .expert_parameters = pl_making_held_experts(program, block),
+                           .largest_parameters = blocks->largest_parameters,
+                           .n_tensors = count_tensors(blocks)};
+  }
+  state->held = held;
+  return PL_OK;
+}
+
+static void count_parameters(const pl_program_making *state, pl_stage_program *own) {
+  const pl_program *program = state->program;
+  const pl_strategy *strategy = program->strategy;
+  for (int32_t chunk = 0; chunk < strategy->vpp; chunk++) {
+    int32_t global = chunk * strategy->pp + own->stage;
+    for (int32_t block = strategy->boundary[global]; block < strategy->boundary[global + 1]; block++) {
+      const pl_held_class *held = &state->held[pl_model_block_class(program->model, block)];
+      own->parameters += held->parameters;
+      own->expert_parameters += held->expert_parameters;
+      own->largest_block_parameters = fmax(own->largest_block_parameters, held->parameters);
+      own->largest_parameters = fmax(own->largest_parameters, held->largest_parameters);
+      own->n_tensors += held->n_tensors;
+    }
+  }
+}
+
+/* What is known of a stage before its passes are written: what it holds and what it sends. */
+static pl_code make_frame(pl_program_making *state, int32_t stage, pl_stage_program *own) {
+  const pl_program *program = state->program;
+  int32_t vpp = program->strategy->vpp;
+  uint32_t *send_down = PL_TAKE(state->arena, uint32_t, vpp), *send_up = PL_TAKE(state->arena, uint32_t, vpp);
+  own->stage = stage;
+  if (state->arena->failed || (!state->outline && !make_schedules(state, stage, own)))
+    return pl_fail_memory(state->error, "the program");
+  count_parameters(state, own);
+  for (int32_t chunk = 0; chunk < vpp; chunk++) {
+    send_down[chunk] = send_op(state, PL_FAMILY_DOWN, stage, chunk);
+    send_up[chunk] = send_op(state, PL_FAMILY_UP, stage, chunk);
+  }
+  own->send_down = send_down;
+  own->send_up = send_up;
+  return PL_OK;
+}
+
+static pl_code make_passes(pl_program_making *state, int32_t stage, pl_stage_program *own) {
+  pl_program *program = state->program;
+  const pl_strategy *strategy = program->strategy;
+  size_t vpp = (size_t)strategy->vpp;
+  pl_pass *forward = PL_TAKE(state->arena, pl_pass, vpp), *backward = PL_TAKE(state->arena, pl_pass, vpp);
+  pl_pass *last_backward = PL_TAKE(state->arena, pl_pass, vpp);
+  if (state->arena->failed) return pl_fail_memory(state->error, "the program");
+  for (int32_t chunk = 0; chunk < strategy->vpp; chunk++) {
+    int32_t global = chunk * strategy->pp + stage;
+    for (int32_t block = strategy->boundary[global]; block < strategy->boundary[global + 1]; block++)
+      pl_making_block_collectives(state, stage, pl_making_block(program, block));
+    bool every_time = strategy->zero >= 2; /* gradients are sharded as soon as they are made */
+    PL_TRY(pl_making_pass(state, stage, chunk, false, false, &forward[chunk]));
+    PL_TRY(pl_making_pass(state, stage, chunk, true, every_time, &backward[chunk]));
+    last_backward[chunk] = backward[chunk];
+    if (strategy->overlap && !every_time)
+      PL_TRY(pl_making_pass(state, stage, chunk, true, true, &last_backward[chunk]));
+  }
+  for (uint32_t i = 0; i < program->n_measured; i++) /* never run: what they take alone is asked for */
+    if (program->measured[i].tmp > 1) pl_making_block_collectives(state, stage, &program->measured[i].program);
+  own->forward = forward;
+  own->backward = backward;
+  own->last_backward = last_backward;
+  return pl_making_epilogue(state, own);
+}
+
+static pl_code make_frames(pl_program_making *state) {
+  pl_program *program = state->program;
+  int32_t pp = program->strategy->pp;
+  PL_TRY(number_schedules(program, state->arena, state->error));
+  PL_TRY(pl_making_families(state));
+  PL_TRY(hold_classes(state));
+  state->stages = PL_TAKE(state->arena, pl_stage_program, pp);
+  if (state->stages == NULL) return pl_fail_memory(state->error, "the stages");
+  program->stages = state->stages;
+  for (int32_t stage = 0; stage < pp; stage++)
+    PL_TRY(make_frame(state, stage, &state->stages[stage]));
+  return state->arena->failed ? pl_fail_memory(state->error, "the program") : PL_OK;
+}
+
+pl_code pl_program_making_finish(pl_program_making *state) {
+  for (int32_t stage = 0; stage < state->program->strategy->pp; stage++)
+    PL_TRY(make_passes(state, stage, &state->stages[stage]));
+  return state->arena->failed ? pl_fail_memory(state->error, "the program") : PL_OK;
+}
+
+pl_code pl_program_take(const pl_model *model, const pl_job *job, const pl_strategy *strategy, pl_arena *arena,
+                        pl_program *program, pl_error *error) {
+  const pl_block_shard shard = pl_strategy_shard(strategy, job);
+  const pl_block_program *blocks;
+  PL_TRY(pl_block_programs_take(model, &shard, arena, &blocks, error));
+  return pl_program_of_blocks_take(model, job, strategy, blocks, arena, program, error);
+}
+
+pl_code pl_program_of_blocks_take(const pl_model *model, const pl_job *job, const pl_strategy *strategy,
+                                  const pl_block_program *blocks, pl_arena *arena, pl_program *program,
+                                  pl_error *error) {
+  *program = (pl_program){.model = model, .job = job, .strategy = strategy, .blocks = blocks};
+  PL_TRY(pl_measured_blocks_take(model, job, strategy, arena, &program->measured, &program->n_measured, error));
+  pl_program_making state = {.program = program, .arena = arena, .error = error};
+  PL_TRY(make_frames(&state));
+  return pl_program_making_finish(&state);
+}
+
+pl_code pl_program_outline_begin(const pl_model *model, const pl_job *job, const pl_strategy *strategy,
+                                 const pl_block_program *blocks, pl_arena *arena, pl_program *program,
+                                 pl_program_making **making, pl_error *error) {
+  *program = (pl_program){.model = model, .job = job, .strategy = strategy, .blocks = blocks};
+  *making = PL_TAKE(arena, pl_program_making, 1);
+  if (*making == NULL) return pl_fail_memory(error, "the program");
+  **making = (pl_program_making){.program = program, .outline = true, .arena = arena, .error = error};
+  return make_frames(*making);
+}

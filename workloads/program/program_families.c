@@ -1,0 +1,235 @@
+/* Who communicates with whom, and what: see workloads/program/program_making.h. */
+#include "workloads/program/program_making.h"
+
+#include <string.h>
+
+enum { FIRST_OPS = 8 };
+
+const pl_block_program *pl_making_block(const pl_program *program, int32_t block) {
+  return &program->blocks[pl_model_block_class(program->model, block)];
+}
+
+static bool grow_ops(pl_program_making *state, uint32_t family) {
+  pl_family *own = &state->families[family];
+  uint32_t capacity = own->n_ops == 0 ? FIRST_OPS : 2 * own->n_ops;
+  pl_communication *bigger = PL_TAKE(state->arena, pl_communication, capacity);
+  if (bigger == NULL) return false;
+  if (own->n_ops > 0) memcpy(bigger, own->ops, own->n_ops * sizeof *bigger);
+  own->ops = state->ops[family] = bigger;
+  state->capacity[family] = capacity;
+  return true;
+}
+
+/* The op's index in the family; equal ops are one. Few as a rule: sizes come from six block kinds and sums over a
+ * chunk; but uneven chunks may all have different sums. A failed arena is found at the end of pl_program_take. */
+uint32_t pl_making_op(pl_program_making *state, uint32_t family, pl_collective_kind kind, double size_bytes) {
+  pl_family *own = &state->families[family];
+  for (uint32_t i = 0; i < own->n_ops; i++)
+    if (own->ops[i].kind == kind && own->ops[i].size_bytes == size_bytes) return i;
+  if (own->n_ops == state->capacity[family] && !grow_ops(state, family)) return 0;
+  state->ops[family][own->n_ops] = (pl_communication){kind, size_bytes};
+  return own->n_ops++;
+}
+
+bool pl_program_has_expert_data(const pl_model *model, const pl_strategy *strategy) {
+  return model->n_experts > 0 && (strategy->tmp > 1 || pl_strategy_ep(strategy) > 1);
+}
+
+double pl_program_shards(const pl_program *program, bool experts) {
+  const pl_strategy *strategy = program->strategy;
+  return experts && pl_program_has_expert_data(program->model, strategy) ? pl_strategy_expert_replicas(strategy)
+                                                                         : pl_strategy_sharers(strategy);
+}
+
+pl_family_kind pl_instruction_family(const pl_instruction *instruction) {
+  if (instruction->across) return PL_FAMILY_COPIES;
+  return instruction->experts ? PL_FAMILY_EXPERT_DATA : PL_FAMILY_DATA;
+}
+
+int32_t pl_program_receiver(const pl_program *program, pl_family_kind kind, int32_t stage) {
+  int32_t pp = program->strategy->pp;
+  return kind == PL_FAMILY_DOWN ? (stage + 1) % pp : (stage + pp - 1) % pp;
+}
+
+int32_t pl_program_sender(const pl_program *program, pl_family_kind kind, int32_t stage) {
+  return pl_program_receiver(program, kind == PL_FAMILY_DOWN ? PL_FAMILY_UP : PL_FAMILY_DOWN, stage);
+}
+
+static int32_t stage_of_block(const pl_program *program, int32_t block) {
+  int32_t chunk = 0;
+  while (program->strategy->boundary[chunk + 1] <= block)
+    chunk++;
+  return chunk % program->strategy->pp;
+}
+
+static int32_t head_stage(const pl_program *program) {
+  return stage_of_block(program, pl_model_n_blocks(program->model) - 2);
+}
+
+bool pl_making_splits_tied_embedding(const pl_program *program) {
+  return program->model->tied_embeddings && head_stage(program) != 0;
+}
+
+static bool family_exists(const pl_program *program, pl_family_kind kind, int32_t stage) {
+  const pl_strategy *strategy = program->strategy;
+  bool ring = strategy->vpp > 1;
+  switch (kind) {
+  case PL_FAMILY_TENSOR:
+    return strategy->tmp > 1;
+  case PL_FAMILY_DATA:
+    return pl_strategy_sharers(strategy) > 1;
+  case PL_FAMILY_COPIES:
+    return pl_strategy_copies(strategy) > 1;
+  case PL_FAMILY_CONTEXT:
+    return strategy->cp > 1;
+  case PL_FAMILY_EXPERT:
+    return strategy->ep > 1;
+  case PL_FAMILY_EXPERT_DATA:
+    return pl_program_has_expert_data(program->model, strategy) && pl_strategy_expert_replicas(strategy) > 1;
+  case PL_FAMILY_DOWN:
+    return strategy->pp > 1 && (ring || stage < strategy->pp - 1);
+  case PL_FAMILY_UP:
+    return strategy->pp > 1 && (ring || stage > 0);
+  case PL_FAMILY_EMBEDDING:
+    return stage == 0 && pl_making_splits_tied_embedding(program);
+  case PL_FAMILY_KIND_COUNT:
+    break;
+  }
+  return false;
+}
+
+/* Group number and position of the device of replica r and tensor rank t, whose flat index is r * tmp + t. */
+typedef struct seat {
+  int32_t group, position;
+} seat;
+
+static seat seat_of(const pl_strategy *strategy, pl_family_kind kind, int32_t r, int32_t t) {
+  int32_t flat = r * strategy->tmp + t, cp = pl_strategy_cp(strategy), ep = pl_strategy_ep(strategy);
+  int32_t sharers = pl_strategy_sharers(strategy);
+  switch (kind) {
+  case PL_FAMILY_TENSOR:
+    return (seat){r, t};
+  case PL_FAMILY_DATA:
+    return (seat){r / sharers * strategy->tmp + t, r % sharers};
+  case PL_FAMILY_COPIES:
+    return (seat){r % sharers * strategy->tmp + t, r / sharers};
+  case PL_FAMILY_CONTEXT:
+    return (seat){r / cp * strategy->tmp + t, r % cp};
+  case PL_FAMILY_EXPERT:
+    return (seat){flat / ep, flat % ep};
+  case PL_FAMILY_EXPERT_DATA:
+    return (seat){flat % ep, flat / ep};
+  default:
+    return (seat){flat, 0};
+  }
+}
+
+int32_t pl_program_group(const pl_program *program, pl_family_kind kind, int32_t replica, int32_t tensor) {
+  return seat_of(program->strategy, kind, replica, tensor).group;
+}
+
+static int32_t group_size(const pl_strategy *strategy, pl_family_kind kind) {
+  switch (kind) {
+  case PL_FAMILY_TENSOR:
+    return strategy->tmp;
+  case PL_FAMILY_DATA:
+    return pl_strategy_sharers(strategy);
+  case PL_FAMILY_COPIES:
+    return pl_strategy_copies(strategy);
+  case PL_FAMILY_CONTEXT:
+    return pl_strategy_cp(strategy);
+  case PL_FAMILY_EXPERT:
+    return pl_strategy_ep(strategy);
+  case PL_FAMILY_EXPERT_DATA:
+    return pl_strategy_expert_replicas(strategy);
+  default:
+    return 2;
+  }
+}
+
+static bool is_pair(pl_family_kind kind) {
+  return kind == PL_FAMILY_DOWN || kind == PL_FAMILY_UP || kind == PL_FAMILY_EMBEDDING;
+}
+
+/* Where a pair's other end is. */
+static int32_t other_stage(const pl_program *program, const pl_family *family) {
+  return family->kind == PL_FAMILY_EMBEDDING ? head_stage(program)
+                                             : pl_program_receiver(program, family->kind, family->stage);
+}
+
+/* The member that (r, t) is of its group, and the other of a pair. */
+static void seat_member(const pl_program *program, const pl_family *family, int32_t other, int32_t r, int32_t t,
+                        uint32_t *group, int32_t position) {
+  group[position] = pl_strategy_device(program->strategy, family->stage, r, t);
+  if (is_pair(family->kind)) group[1] = pl_strategy_device(program->strategy, other, r, t);
+}
+
+static void fill_members(const pl_program *program, pl_family *family, uint32_t *members) {
+  const pl_strategy *strategy = program->strategy;
+  int32_t other = other_stage(program, family);
+  for (int32_t r = 0; r < pl_strategy_replicas(strategy); r++)
+    for (int32_t t = 0; t < strategy->tmp; t++) {
+      const seat own = seat_of(strategy, family->kind, r, t);
+      seat_member(program, family, other, r, t, &members[(size_t)own.group * family->group_size], own.position);
+    }
+}
+
+void pl_program_group_members(const pl_program *program, const pl_family *family, int32_t group, uint32_t *members) {
+  const pl_strategy *strategy = program->strategy;
+  int32_t other = other_stage(program, family);
+  for (int32_t r = 0; r < pl_strategy_replicas(strategy); r++)
+    for (int32_t t = 0; t < strategy->tmp; t++) {
+      const seat own = seat_of(strategy, family->kind, r, t);
+      if (own.group == group) seat_member(program, family, other, r, t, members, own.position);
+    }
+}
+
+static pl_code make_family(pl_program_making *state, pl_family_kind kind, int32_t stage) {
+  pl_program *program = state->program;
+  const pl_strategy *strategy = program->strategy;
+  uint32_t index = program->n_families++, n_ranks = (uint32_t)(pl_strategy_replicas(strategy) * strategy->tmp);
+  pl_family *family = &state->families[index];
+  *family = (pl_family){.kind = kind, .stage = stage, .group_size = (uint32_t)group_size(strategy, kind)};
+  family->n_groups = is_pair(kind) ? n_ranks : n_ranks / family->group_size;
+  if (!state->outline) {
+    uint32_t *members = PL_TAKE(state->arena, uint32_t, (size_t)family->n_groups * family->group_size);
+    if (members == NULL) return pl_fail_memory(state->error, "the communicators");
+    fill_members(program, family, members);
+    family->members = members;
+  }
+  program->family_of[stage][kind] = index;
+  if (kind == PL_FAMILY_EMBEDDING) program->family_of[head_stage(program)][kind] = index;
+  return PL_OK;
+}
+
+pl_code pl_making_families(pl_program_making *state) {
+  pl_program *program = state->program;
+  uint32_t most = (uint32_t)program->strategy->pp * PL_FAMILY_KIND_COUNT;
+  state->families = PL_TAKE(state->arena, pl_family, most);
+  state->ops = PL_TAKE(state->arena, pl_communication *, most);
+  state->capacity = PL_TAKE(state->arena, uint32_t, most);
+  program->family_of =
+      pl_arena_take(state->arena, sizeof(uint32_t[PL_FAMILY_KIND_COUNT]) * (size_t)program->strategy->pp, 8);
+  if (state->arena->failed) return pl_fail_memory(state->error, "the communicators");
+  memset(program->family_of, 0xff, sizeof(uint32_t[PL_FAMILY_KIND_COUNT]) * (size_t)program->strategy->pp);
+  for (int32_t stage = 0; stage < program->strategy->pp; stage++)
+    for (int kind = 0; kind < PL_FAMILY_KIND_COUNT; kind++)
+      if (family_exists(program, (pl_family_kind)kind, stage)) PL_TRY(make_family(state, (pl_family_kind)kind, stage));
+  program->families = state->families;
+  return PL_OK;
+}
+
+pl_family_kind pl_program_family_kind(pl_group_role role) {
+  return role == PL_GROUP_CONTEXT ? PL_FAMILY_CONTEXT : role == PL_GROUP_EXPERT ? PL_FAMILY_EXPERT : PL_FAMILY_TENSOR;
+}
+
+void pl_making_block_collectives(pl_program_making *state, int32_t stage, const pl_block_program *program) {
+  const pl_op_list lists[2] = {program->forward, program->backward};
+  for (int pass = 0; pass < 2; pass++)
+    for (uint32_t i = 0; i < lists[pass].n_ops; i++) {
+      const pl_op *op = &lists[pass].ops[i];
+      if (op->kind != PL_OP_COLLECTIVE) continue;
+      uint32_t family = state->program->family_of[stage][pl_program_family_kind((pl_group_role)op->group)];
+      if (family != PL_NONE) pl_making_op(state, family, (pl_collective_kind)op->collective, op->size_bytes);
+    }
+}

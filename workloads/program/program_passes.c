@@ -1,0 +1,280 @@
+/* The instructions of a pass over the blocks of a stage: see workloads/program/program_making.h. */
+#include "workloads/program/program_making.h"
+
+/* Instructions per block at most: block, reduce of experts and of all else, and per parameter tensor that is gathered
+ * by itself, all experts' together, gather (twice), await and copy, and that is reduced by itself (twice with shard);
+ * and some at the ends. */
+enum {
+  GATHER_WINDOW = 2,
+  GATHERS_PER_BLOCK = 9,
+  PLAIN_INSTRUCTIONS_PER_BLOCK = 4,
+  INSTRUCTIONS_PER_BLOCK = PLAIN_INSTRUCTIONS_PER_BLOCK + 8 * GATHERS_PER_BLOCK
+};
+
+typedef struct pass_making {
+  pl_program_making *state;
+  int32_t stage;
+  pl_instruction *list;
+  uint32_t n;
+  double pending[2]; /* gradients (parameters) not yet reduced: of all but experts, of experts */
+} pass_making;
+
+static void add(pass_making *pass, pl_instruction_kind kind, bool backward, int32_t block, uint32_t op) {
+  pass->list[pass->n++] = (pl_instruction){.kind = (uint8_t)kind, .backward = backward, .block = block, .op = op};
+}
+
+static const pl_framework *framework_of(const pl_program *program) {
+  return pl_framework_or_ideal(program->job->framework);
+}
+
+static pl_training_state training_state_of(const pl_program *program) {
+  return pl_program_training_state(program);
+}
+
+/* The family that reduces and gathers what belongs to experts, or all else. */
+static uint32_t data_family(const pass_making *pass, bool experts) {
+  return pass->state->program->family_of[pass->stage][experts ? PL_FAMILY_EXPERT_DATA : PL_FAMILY_DATA];
+}
+
+pl_collective_kind pl_program_reduction(const pl_program *program) {
+  const pl_framework *framework = framework_of(program);
+  int32_t zero = program->strategy->zero;
+  bool whole =
+      zero == 0 || pl_framework_reduces_whole(framework, zero) || (zero >= 2 && framework->scatters_by_all_reduce);
+  return whole ? PL_ALL_REDUCE : PL_REDUCE_SCATTER;
+}
+
+static void add_reduce(pass_making *pass, double parameters, bool experts) {
+  const pl_program *program = pass->state->program;
+  pl_collective_kind kind = pl_program_reduction(program);
+  uint32_t family = data_family(pass, experts);
+  if (family == PL_NONE || parameters <= 0) return;
+  add(pass, PL_INSTRUCTION_REDUCE, true, -1,
+      pl_making_op(pass->state, family, kind, parameters * training_state_of(program).reduced_bytes));
+  pass->list[pass->n - 1].experts = experts;
+  uint32_t copies = program->family_of[pass->stage][PL_FAMILY_COPIES];
+  if (copies == PL_NONE) return;
+  double share = parameters / pl_program_shards(program, experts);
+  add(pass, PL_INSTRUCTION_REDUCE, true, -1,
+      pl_making_op(pass->state, copies, PL_ALL_REDUCE, share * training_state_of(program).reduced_bytes));
+  pass->list[pass->n - 1].across = true;
+}
+
+double pl_making_held_parameters(const pl_program *program, int32_t block) {
+  const pl_block_program *own = pl_making_block(program, block);
+  if (own->kind != PL_BLOCK_HEAD || !pl_making_splits_tied_embedding(program)) return own->parameters;
+  return own->parameters + own->tied_parameters;
+}
+
+/* Of these, the experts', where another family than the data family has them. */
+double pl_making_held_experts(const pl_program *program, int32_t block) {
+  if (!pl_program_has_expert_data(program->model, program->strategy)) return 0;
+  return pl_making_block(program, block)->expert_parameters;
+}
+
+static double held_part(const pl_program *program, int32_t block, bool experts) {
+  double part = pl_making_held_experts(program, block);
+  return experts ? part : pl_making_held_parameters(program, block) - part;
+}
+
+/* What has been gathered for a block and not yet awaited: ops of the data family and of the expert-data family. */
+typedef struct gathered_block {
+  uint32_t n, ops[2 * GATHERS_PER_BLOCK];
+  bool experts[2 * GATHERS_PER_BLOCK];
+} gathered_block;
+
+/* Tensors of a block that are gathered by themselves: the matrices, the last of them with what is left over when there
+ * are too many. Vectors stay on every rank, as below DeepSpeed's threshold; they count nothing here. Experts that have
+ * a family of their own are not among them. */
+static uint32_t matrices_of(const pl_block_program *block, bool with_experts, double parameters[GATHERS_PER_BLOCK]) {
+  uint32_t n = 0, most = GATHERS_PER_BLOCK - 1;
+  for (uint32_t i = 0; i < block->n_tensors; i++) {
+    const pl_tensor *tensor = &block->tensors[i];
+    if (tensor->kind != PL_TENSOR_PARAMETER || tensor->rank < 2 || tensor->dims[0] == 'p') continue;
+    if (tensor->expert && !with_experts) continue;
+    double elements = 1;
+    for (uint8_t d = 0; d < tensor->rank; d++)
+      elements *= (double)tensor->extent[d];
+    if (n == most)
+      parameters[n - 1] += elements;
+    else
+      parameters[n++] = elements;
+  }
+  return n;
+}
+
+static bool is_layer(pl_block_kind kind) {
+  return kind == PL_BLOCK_LAYER || kind == PL_BLOCK_EXPERT_LAYER;
+}
+
+/* Parameters that are let go after the recomputation, because too many others come before their next use. */
+static bool gathers_again(const pl_program *program, int32_t block, double parameters) {
+  double most = framework_of(program)->reuse_parameters;
+  return most > 0 && parameters > most && program->strategy->recompute == PL_RECOMPUTE_FULL &&
+         is_layer(pl_model_block_kind(program->model, block));
+}
+
+static void add_gather(pass_making *pass, int32_t block, double parameters, bool experts, bool backward,
+                       gathered_block *gathered) {
+  uint32_t family = data_family(pass, experts);
+  if (family == PL_NONE || parameters <= 0) return;
+  double bytes = training_state_of(pass->state->program).gathered_bytes;
+  uint32_t op = pl_making_op(pass->state, family, PL_ALL_GATHER, parameters * bytes);
+  add(pass, PL_INSTRUCTION_GATHER, backward, block, op);
+  pass->list[pass->n - 1].experts = experts;
+  if (gathered == NULL) return;
+  gathered->experts[gathered->n] = experts;
+  gathered->ops[gathered->n++] = op;
+}
+
+/* Starts gathering what `block` needs. */
+static void add_gathers(pass_making *pass, int32_t block, bool backward, gathered_block *gathered) {
+  const pl_program *program = pass->state->program;
+  double held = held_part(program, block, false), experts = held_part(program, block, true);
+  double parameters[GATHERS_PER_BLOCK];
+  uint32_t n = 0;
+  gathered->n = 0;
+  if (framework_of(program)->gather_unit == PL_GATHER_TENSOR)
+    n = matrices_of(pl_making_block(program, block), experts == 0, parameters);
+  if (n == 0) parameters[n++] = held;
+  int times = backward && gathers_again(program, block, held + experts) ? 2 : 1;
+  for (int time = 0; time < times; time++) {
+    for (uint32_t i = 0; i < n; i++)
+      add_gather(pass, block, parameters[i], false, backward, gathered);
+    add_gather(pass, block, experts, true, backward, gathered);
+  }
+}
+
+static void add_awaits(pass_making *pass, int32_t block, bool backward, const gathered_block *gathered) {
+  const pl_framework *framework = framework_of(pass->state->program);
+  bool copies = framework->copies_per_rank || framework->copies_gathered;
+  for (uint32_t i = 0; i < gathered->n; i++)
+    add(pass, PL_INSTRUCTION_AWAIT, backward, block, PL_NONE);
+  for (uint32_t i = 0; copies && i < gathered->n; i++) {
+    add(pass, PL_INSTRUCTION_COPY, backward, block, gathered->ops[i]);
+    pass->list[pass->n - 1].experts = gathered->experts[i];
+  }
+}
+
+/* Closes the buckets that are full, or all that hold something. */
+static void close_buckets(pass_making *pass, bool all) {
+  const pl_program *program = pass->state->program;
+  double gradient_bytes = training_state_of(program).gradient_bytes;
+  for (int experts = 0; experts <= 1; experts++) {
+    if (!all && pass->pending[experts] * gradient_bytes < program->job->bucket_bytes) continue;
+    add_reduce(pass, pass->pending[experts], experts);
+    pass->pending[experts] = 0;
+  }
+}
+
+/* Gradients come in the reverse order of the tensors' use; vectors come with the tensor that comes last. */
+static void add_pending_tensors(pass_making *pass, int32_t block) {
+  const pl_program *program = pass->state->program;
+  double parameters[GATHERS_PER_BLOCK], left = held_part(program, block, false);
+  uint32_t n = matrices_of(pl_making_block(program, block), held_part(program, block, true) == 0, parameters);
+  for (; n > 1; n--) {
+    pass->pending[0] += parameters[n - 1];
+    left -= parameters[n - 1];
+    close_buckets(pass, false);
+  }
+  pass->pending[0] += left;
+}
+
+static void add_pending(pass_making *pass, int32_t block) {
+  const pl_program *program = pass->state->program;
+  if (framework_of(program)->bucket_unit == PL_BUCKET_TENSOR)
+    add_pending_tensors(pass, block);
+  else
+    pass->pending[0] += held_part(program, block, false);
+  pass->pending[1] += held_part(program, block, true);
+  close_buckets(pass, false);
+}
+
+/* Blocks first, first + step, ... (count of them). ZeRO-3 gathers parameters up to two blocks ahead or, in a framework
+ * that does not gather ahead, when a block is to run. */
+static void add_blocks(pass_making *pass, int32_t first, int32_t count, bool backward, bool reduces) {
+  const pl_program *program = pass->state->program;
+  bool gathers = program->strategy->zero == 3;
+  int32_t step = backward ? -1 : 1, ahead = framework_of(program)->gathers_ahead ? GATHER_WINDOW : 1;
+  gathered_block gathered[GATHER_WINDOW] = {{0}};
+  for (int32_t i = 0; gathers && ahead > 1 && i < ahead && i < count; i++)
+    add_gathers(pass, first + i * step, backward, &gathered[i]);
+  for (int32_t i = 0; i < count; i++) {
+    int32_t block = first + i * step;
+    gathered_block *own = &gathered[i % GATHER_WINDOW];
+    if (gathers && ahead == 1) add_gathers(pass, block, backward, own);
+    if (gathers) add_awaits(pass, block, backward, own);
+    add(pass, PL_INSTRUCTION_BLOCK, backward, block, PL_NONE);
+    if (gathers && ahead > 1 && i + ahead < count) add_gathers(pass, block + ahead * step, backward, own);
+    if (reduces) add_pending(pass, block);
+  }
+  if (reduces) close_buckets(pass, true);
+}
+
+double pl_making_crossing_bytes(const pl_program *program, int32_t boundary) {
+  return pl_making_block(program, program->strategy->boundary[boundary] - 1)->output_bytes;
+}
+
+bool pl_making_splits_sends(const pl_program *program) {
+  return program->job->split_sends && program->strategy->tmp > 1 && !program->strategy->sp;
+}
+
+/* What a pass receives comes in shares when it comes from another chunk. */
+static void add_assemble(pass_making *pass, int32_t global, bool backward) {
+  const pl_program *program = pass->state->program;
+  int32_t boundary = backward ? global + 1 : global;
+  if (!pl_making_splits_sends(program) || boundary == 0 || boundary == pl_strategy_n_chunks(program->strategy)) return;
+  add(pass, PL_INSTRUCTION_ASSEMBLE, backward, -1,
+      pl_making_op(pass->state, program->family_of[pass->stage][PL_FAMILY_TENSOR], PL_ALL_GATHER,
+                   pl_making_crossing_bytes(program, boundary)));
+}
+
+pl_code pl_making_pass(pl_program_making *state, int32_t stage, int32_t chunk, bool backward, bool reduces,
+                       pl_pass *made) {
+  const pl_strategy *strategy = state->program->strategy;
+  int32_t global = chunk * strategy->pp + stage;
+  int32_t start = strategy->boundary[global], end = strategy->boundary[global + 1];
+  pass_making pass = {.state = state, .stage = stage};
+  bool by_tensor = reduces && framework_of(state->program)->bucket_unit == PL_BUCKET_TENSOR;
+  bool plain = strategy->zero < 3 && !by_tensor;
+  size_t most = (size_t)(plain ? PLAIN_INSTRUCTIONS_PER_BLOCK : INSTRUCTIONS_PER_BLOCK) * (size_t)(end - start) + 4;
+  pass.list = pl_arena_take(state->arena, most * sizeof *pass.list, _Alignof(pl_instruction));
+  if (pass.list == NULL) return pl_fail_memory(state->error, "the program");
+  add_assemble(&pass, global, backward);
+  add_blocks(&pass, backward ? end - 1 : start, end - start, backward, reduces);
+  PL_ASSERT(pass.n <= most);
+  *made = (pl_pass){pass.list, pass.n};
+  return PL_OK;
+}
+
+static void add_updates(pass_making *pass, const gathered_block *gathered) {
+  for (uint32_t i = 0; i < gathered->n; i++)
+    add(pass, PL_INSTRUCTION_AWAIT, false, -1, PL_NONE);
+  for (uint32_t i = 0; i < gathered->n; i++) {
+    add(pass, PL_INSTRUCTION_COPY, false, -1, gathered->ops[i]);
+    pass->list[pass->n - 1].experts = gathered->experts[i];
+  }
+}
+
+pl_code pl_making_epilogue(pl_program_making *state, pl_stage_program *own) {
+  pl_program *program = state->program;
+  const pl_strategy *strategy = program->strategy;
+  pass_making pass = {.state = state, .stage = own->stage};
+  pass.list = PL_TAKE(state->arena, pl_instruction, 12);
+  if (pass.list == NULL) return pl_fail_memory(state->error, "the program");
+  const double parts[] = {own->parameters - own->expert_parameters, own->expert_parameters};
+  for (int experts = 0; experts <= 1 && !strategy->overlap && strategy->zero < 2; experts++)
+    add_reduce(&pass, parts[experts], experts);
+  uint32_t embedding = program->family_of[own->stage][PL_FAMILY_EMBEDDING];
+  if (embedding != PL_NONE) {
+    double size_bytes = program->blocks[PL_BLOCK_HEAD].tied_parameters * training_state_of(program).reduced_bytes;
+    add(&pass, PL_INSTRUCTION_EMBEDDING, true, -1, pl_making_op(state, embedding, PL_ALL_REDUCE, size_bytes));
+  }
+  add(&pass, PL_INSTRUCTION_OPTIMIZER, false, -1, PL_NONE);
+  gathered_block gathered = {0};
+  for (int experts = 0; experts <= 1 && (strategy->zero == 1 || strategy->zero == 2); experts++)
+    add_gather(&pass, -1, parts[experts], experts, false, &gathered);
+  if (framework_of(program)->copies_per_tensor) add_updates(&pass, &gathered);
+  own->epilogue = (pl_pass){pass.list, pass.n};
+  return PL_OK;
+}

@@ -1,0 +1,312 @@
+/* See workloads/run/explanation.h. The times are a full matrix over device classes and ops: both are few after folding,
+ * and sums over either way of it are what the reports want. */
+#include "workloads/run/explanation.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/base/hash_index.h"
+
+typedef struct explaining {
+  const pl_program *program;
+  const pl_communication_plan *plan;
+  const pl_graph *graph;
+  const pl_origins *origins;
+  const pl_engine_result *result;
+  pl_arena *arena;
+  pl_explained_op *ops;
+  uint32_t n_ops, most_ops;
+  pl_hash_index known;
+  uint32_t *op_of_part;        /* per part of the graph */
+  uint32_t *op_of_task_origin; /* per entry of origins->tasks */
+  pl_explained_time *times;
+} explaining;
+
+/* ---- the list of ops ---- */
+
+static bool same_text(const char *a, const char *b) {
+  return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+/* Communication is told by what it does and what it is called, not by the op of the block, so that a collective inside
+ * a fused pass and the same one outside are one. */
+static bool same_op(const pl_explained_op *a, const pl_explained_op *b) {
+  return a->op == b->op && a->block == b->block && a->family == b->family && a->family_op == b->family_op &&
+         a->category == b->category && same_text(a->name, b->name);
+}
+
+static uint64_t hash_op(const pl_explained_op *op) {
+  uint64_t hash = pl_hash_word(op->family, op->family_op);
+  hash = pl_hash_word(hash, (uint64_t)(uintptr_t)op->op);
+  hash = pl_hash_word(hash, op->category);
+  for (const char *at = op->name != NULL ? op->name : ""; *at != 0; at++)
+    hash = pl_hash_word(hash, (uint64_t)(unsigned char)*at);
+  return hash;
+}
+
+/* Index of the op, added if it is new. PL_NONE: no memory. */
+static uint32_t find_op(explaining *state, const pl_explained_op *op) {
+  uint64_t hash = hash_op(op);
+  uint32_t probe = 0;
+  for (const pl_explained_op *known; (known = pl_hash_index_find(&state->known, hash, &probe)) != NULL;)
+    if (same_op(known, op)) return (uint32_t)(known - state->ops);
+  PL_ASSERT(state->n_ops < state->most_ops);
+  state->ops[state->n_ops] = *op;
+  if (!pl_hash_index_put(&state->known, hash, &state->ops[state->n_ops], state->arena)) return PL_NONE;
+  return state->n_ops++;
+}
+
+static pl_explained_op op_of(const pl_origin *origin, const char *name) {
+  return (pl_explained_op){.op = origin->op,
+                           .block = origin->block,
+                           .name = name,
+                           .category = origin->category,
+                           .family = origin->family,
+                           .family_op = origin->family_op};
+}
+
+static bool list_ops(explaining *state) {
+  const pl_origins *origins = state->origins;
+  PL_ASSERT(origins->n_parts == state->graph->n_parts);
+  state->most_ops = origins->n_parts + origins->n_tasks;
+  state->ops = PL_TAKE(state->arena, pl_explained_op, state->most_ops);
+  state->op_of_part = PL_TAKE(state->arena, uint32_t, origins->n_parts);
+  state->op_of_task_origin = PL_TAKE(state->arena, uint32_t, origins->n_tasks);
+  if (state->arena->failed) return false;
+  for (uint32_t part = 0; part < origins->n_parts && !state->arena->failed; part++) {
+    const pl_explained_op op = op_of(&origins->parts[part], origins->parts[part].name);
+    state->op_of_part[part] = find_op(state, &op);
+  }
+  for (uint32_t at = 0; at < origins->n_tasks && !state->arena->failed; at++) {
+    const pl_task_origin *own = &origins->tasks[at];
+    const pl_explained_op op = op_of(&own->origin, own->label == PL_NONE ? NULL : state->graph->names[own->label]);
+    state->op_of_task_origin[at] = find_op(state, &op);
+  }
+  return !state->arena->failed;
+}
+
+static pl_explained_time *time_of(const explaining *state, uint32_t device, uint32_t op) {
+  return &state->times[(size_t)device * state->n_ops + op];
+}
+
+static uint32_t device_of_member(const explaining *state, const pl_task *task, uint32_t member) {
+  return state->graph->streams[state->graph->task_streams[task->first_stream + member]].device;
+}
+
+/* How often a task comes in the run, with what was leapt over. */
+static uint64_t times_of(const explaining *state, uint32_t task) {
+  return pl_leaps_weight(&state->result->leaps, state->result->finish[task]);
+}
+
+/* ---- work: segments are counted first, then multiplied ---- */
+
+static void add_calls(const explaining *state, uint32_t device, uint32_t segment, uint64_t n) {
+  const pl_segment *own = &state->graph->segments[segment];
+  for (uint32_t part = own->first_part; part < own->first_part + own->n_parts; part++) {
+    const pl_origin *origin = &state->origins->parts[part];
+    pl_explained_time *time = time_of(state, device, state->op_of_part[part]);
+    pl_ticks ticks = state->graph->parts[part].ticks;
+    uint32_t tensor = state->plan->device_classes[device].group_class[PL_SLOT_TENSOR];
+    time->calls += n;
+    if (state->result->part_spans == NULL) time->run += ticks * (pl_ticks)n;
+    if (origin->family != PL_NONE) {
+      time->group_class = tensor;
+      ticks = state->plan->ops[state->plan->group_classes[tensor].first_op + origin->family_op].alone_ticks;
+    }
+    time->alone += ticks * (pl_ticks)n;
+    time->cost = origin->cost;
+    time->flops += origin->flops * (double)n;
+    time->bytes += origin->bytes * (double)n;
+  }
+}
+
+static bool add_work(explaining *state) {
+  const pl_graph *graph = state->graph;
+  uint64_t *counts = PL_TAKE(state->arena, uint64_t, (size_t)graph->n_devices * graph->n_segments);
+  if (counts == NULL) return false;
+  for (uint32_t at = 0; at < graph->n_tasks; at++) {
+    const pl_task *task = &graph->tasks[at];
+    if (task->kind != PL_TASK_WORK) continue;
+    uint64_t times = times_of(state, at);
+    for (uint32_t member = 0; member < task->n_streams; member++)
+      counts[(size_t)device_of_member(state, task, member) * graph->n_segments + task->index] += times;
+  }
+  for (uint32_t device = 0; device < graph->n_devices; device++)
+    for (uint32_t segment = 0; segment < graph->n_segments; segment++) {
+      uint64_t n = counts[(size_t)device * graph->n_segments + segment];
+      if (n > 0) add_calls(state, device, segment, n);
+    }
+  return true;
+}
+
+static void add_spans(explaining *state) {
+  for (uint32_t at = 0; at < state->result->n_part_spans; at++) {
+    const pl_part_span *span = &state->result->part_spans[at];
+    uint32_t device = device_of_member(state, &state->graph->tasks[span->task], span->member);
+    time_of(state, device, state->op_of_part[span->part])->run +=
+        (span->finish - span->start) * (pl_ticks)pl_leaps_weight(&state->result->leaps, span->finish);
+  }
+}
+
+/* ---- communication ---- */
+
+static void add_communication(explaining *state) {
+  const pl_engine_result *result = state->result;
+  for (uint32_t at = 0; at < state->origins->n_tasks; at++) {
+    const pl_task_origin *own = &state->origins->tasks[at];
+    const pl_task *task = &state->graph->tasks[own->first_task];
+    const pl_group_class *class = &state->plan->group_classes[own->group_class];
+    pl_ticks alone =
+        state->plan->ops == NULL ? -1 : state->plan->ops[class->first_op + own->origin.family_op].alone_ticks;
+    uint64_t times = times_of(state, own->last_task);
+    for (uint32_t member = 0; member < task->n_streams; member++) {
+      pl_explained_time *time = time_of(state, device_of_member(state, task, member), state->op_of_task_origin[at]);
+      time->calls += times;
+      time->alone = alone < 0 ? -1 : time->alone + alone * (pl_ticks)times;
+      time->run += (result->finish[own->last_task] - result->start[own->first_task]) * (pl_ticks)times;
+      time->group_class = own->group_class;
+    }
+  }
+}
+
+static bool has_part(const explaining *state, uint32_t device, uint32_t task) {
+  const pl_task *record = &state->graph->tasks[task];
+  for (uint32_t member = 0; member < record->n_streams; member++)
+    if (device_of_member(state, record, member) == device) return true;
+  return false;
+}
+
+static void add_charges(explaining *state) {
+  for (uint32_t at = 0; at < state->result->n_charges; at++) {
+    const pl_charge *charge = &state->result->charges[at];
+    const pl_task_origin *own = pl_origins_task(state->origins, charge->task);
+    PL_ASSERT(own != NULL);
+    pl_explained_time *time = time_of(state, charge->device, state->op_of_task_origin[own - state->origins->tasks]);
+    time->exposed += charge->ticks;
+    if (!has_part(state, charge->device, own->first_task)) time->foreign += charge->ticks;
+  }
+}
+
+/* Parts stand on the compute stream: all their time is exposed. */
+static void expose_parts(explaining *state) {
+  bool *is_part = PL_TAKE(state->arena, bool, state->n_ops);
+  if (is_part == NULL) return;
+  for (uint32_t part = 0; part < state->graph->n_parts; part++)
+    is_part[state->op_of_part[part]] = true;
+  for (uint32_t device = 0; device < state->graph->n_devices; device++)
+    for (uint32_t op = 0; op < state->n_ops; op++)
+      if (is_part[op]) {
+        pl_explained_time *time = time_of(state, device, op);
+        time->exposed = time->run;
+      }
+}
+
+static bool take_times(explaining *state) {
+  size_t n = (size_t)state->graph->n_devices * state->n_ops;
+  state->times = PL_TAKE(state->arena, pl_explained_time, n);
+  if (state->times == NULL) return false;
+  for (size_t at = 0; at < n; at++)
+    state->times[at].group_class = PL_NONE;
+  if (!add_work(state)) return false;
+  add_spans(state);
+  expose_parts(state);
+  add_communication(state);
+  add_charges(state);
+  return !state->arena->failed;
+}
+
+static bool adds_up(const pl_explanation *explanation, uint32_t device) {
+  const pl_explained_time *times = pl_explained_times(explanation, device);
+  pl_ticks sum = explanation->idle[device];
+  for (uint32_t op = 0; op < explanation->n_ops; op++)
+    sum += times[op].exposed;
+  return sum == explanation->makespan;
+}
+
+pl_code pl_explanation_take(const pl_cluster *cluster, const pl_program *program, const pl_communication_plan *plan,
+                            const pl_graph *graph, const pl_origins *origins, const pl_engine_result *result,
+                            pl_arena *arena, pl_explanation *explanation, pl_error *error) {
+  explaining state = {
+      .program = program, .plan = plan, .graph = graph, .origins = origins, .result = result, .arena = arena};
+  if (arena->failed || !list_ops(&state) || !take_times(&state)) return pl_fail_memory(error, "the explanation");
+  *explanation = (pl_explanation){.cluster = cluster,
+                                  .program = program,
+                                  .plan = plan,
+                                  .ops = state.ops,
+                                  .n_ops = state.n_ops,
+                                  .times = state.times,
+                                  .idle = result->idle,
+                                  .spent = result->spent,
+                                  .makespan = result->makespan,
+                                  .exact = result->part_spans != NULL};
+  for (uint32_t device = 0; explanation->exact && device < graph->n_devices; device++)
+    PL_ASSERT(adds_up(explanation, device));
+  return PL_OK;
+}
+
+/* ---- questions ---- */
+
+uint32_t pl_explanation_busiest(const pl_explanation *explanation, int32_t stage) {
+  uint32_t busiest = PL_NONE;
+  for (uint32_t c = 0; c < explanation->plan->n_device_classes; c++)
+    if (explanation->plan->device_classes[c].stage == stage &&
+        (busiest == PL_NONE || explanation->idle[c] < explanation->idle[busiest]))
+      busiest = c;
+  PL_ASSERT(busiest != PL_NONE);
+  return busiest;
+}
+
+int32_t pl_explanation_worst_stage(const pl_explanation *explanation) {
+  int32_t worst = 0;
+  for (int32_t stage = 1; stage < explanation->program->strategy->pp; stage++)
+    if (explanation->idle[pl_explanation_busiest(explanation, stage)] <
+        explanation->idle[pl_explanation_busiest(explanation, worst)])
+      worst = stage;
+  return worst;
+}
+
+/* The links are asked for once more: classes of folding know what all transfers of a class put on a link. */
+static pl_code find_link(const pl_explanation *explanation, const pl_collective_group *channels,
+                         const pl_communication *op, pl_arena *arena, pl_explained_group *group, pl_error *error) {
+  const pl_cluster *cluster = explanation->cluster;
+  pl_fluid_collective fluid;
+  PL_TRY(pl_collective_fluid(channels, op->kind, op->size_bytes, arena, &fluid, error));
+  PL_TRY(pl_fluid_collective_merge(cluster, arena, &fluid, error));
+  double slowest_Bps = (double)INFINITY;
+  for (uint32_t u = 0; u < fluid.spec.n_uses; u++) {
+    const pl_link *link = &cluster->links[fluid.uses[u].link];
+    double rate_Bps = link->capacity_Bps / fluid.uses[u].weight;
+    if (rate_Bps >= slowest_Bps) continue;
+    slowest_Bps = rate_Bps;
+    group->link = link->name;
+    group->link_capacity_Bps = link->capacity_Bps;
+  }
+  group->latency_s = pl_ticks_to_s(fluid.spec.latency);
+  group->is_capped = fluid.spec.rate_cap_Bps < slowest_Bps * (1 - 1e-9);
+  return PL_OK;
+}
+
+static bool has_overlap_factor(const pl_explanation *explanation, const pl_family *family, const uint32_t *members) {
+  if (family->kind != PL_FAMILY_DATA && family->kind != PL_FAMILY_EXPERT_DATA && family->kind != PL_FAMILY_COPIES)
+    return false;
+  for (uint32_t i = 0; i < family->group_size; i++)
+    if (pl_cluster_profile(explanation->cluster, members[i])->overlap_communication > 0) return true;
+  return false;
+}
+
+pl_code pl_explained_group_take(const pl_explanation *explanation, const pl_explained_op *op, uint32_t group_class,
+                                pl_arena *arena, pl_explained_group *group, pl_error *error) {
+  const pl_family *family = &explanation->program->families[op->family];
+  const pl_communication *own = &family->ops[op->family_op];
+  const pl_group_class *class = &explanation->plan->group_classes[group_class];
+  *group = (pl_explained_group){.kind = own->kind, .size = family->group_size, .size_bytes = own->size_bytes};
+  const uint32_t *members = family->members + (size_t) class->group * family->group_size;
+  group->n_nodes = pl_cluster_count_nodes(explanation->cluster, members, family->group_size);
+  group->overlaps = has_overlap_factor(explanation, family, members);
+  if (explanation->plan->ops != NULL) {
+    const pl_lowered_op *lowered = &explanation->plan->ops[class->first_op + op->family_op];
+    group->contends = lowered->has_rivals || lowered->solo_ticks > lowered->alone_ticks;
+  }
+  PL_TRY(find_link(explanation, class->channels, own, arena, group, error));
+  return pl_collective_group_algorithm(class->channels, own->kind, own->size_bytes, arena, &group->algorithm, error);
+}

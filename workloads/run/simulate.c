@@ -1,0 +1,362 @@
+/* See workloads/run/simulate.h. */
+#include "workloads/run/simulate.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "core/engine/engine.h"
+#include "core/engine/timeline.h"
+#include "workloads/compile/communication.h"
+#include "workloads/compile/compile.h"
+#include "workloads/memory/stage_memory.h"
+#include "workloads/program/program.h"
+#include "workloads/run/features.h"
+#include "workloads/run/leap.h"
+
+typedef struct simulation {
+  const pl_cluster *cluster;
+  const pl_model *model;
+  const pl_job *job;
+  const pl_strategy *strategy;
+  const pl_simulate_options *options;
+  pl_arena *arena;
+  pl_error *error;
+  bool chunked;
+  pl_program program;
+  pl_communication_plan plan;
+  pl_compile_options compile;
+  pl_origins origins;
+  pl_compiled compiled;
+  pl_engine_result result;
+  pl_leap_search leaps;
+} simulation;
+
+static bool has_interval(const pl_simulate_options *options) {
+  return options->residuals != NULL && !options->chunked && options->network != PL_NETWORK_SIMGRID &&
+         options->streams != PL_STREAMS_READY;
+}
+
+static bool tells_origins(const pl_simulate_options *options) {
+  return options->explanation != NULL || options->features != NULL || has_interval(options);
+}
+
+/* ---- running ---- */
+
+static pl_code run_network(simulation *state) {
+  const pl_simulate_options *options = state->options;
+  bool explains = options->explanation != NULL;
+  bool leaps = state->leaps.leapt > 0;
+  const pl_engine_options engine_options = {.record_parts = options->trace != NULL || explains,
+                                            .record_charges = tells_origins(options),
+                                            .lanes = leaps ? &state->compiled.lanes : NULL,
+                                            .n_more = state->compiled.n_more,
+                                            .left_out = options->left_out};
+  const pl_graph *graph = &state->compiled.graph;
+  if (options->network == PL_NETWORK_SIMGRID)
+    return pl_simgrid_run(options->platform, graph, options->sharing, &engine_options, state->arena, &state->result,
+                          state->error);
+  pl_network *network = options->network == PL_NETWORK_ANALYTIC
+                            ? pl_analytic_network_take(&graph->transfers, state->arena)
+                            : pl_flow_network_take(&graph->transfers, state->arena);
+  if (network == NULL) return pl_fail_memory(state->error, "the network");
+  pl_code code = pl_engine_run(graph, network, &engine_options, state->arena, &state->result, state->error);
+  network->ops->destroy(network);
+  return code;
+}
+
+static pl_code build(simulation *state) {
+  const pl_simulate_options *options = state->options;
+  bool exact = state->chunked || options->streams == PL_STREAMS_READY;
+  bool fuse = options->fuse && !exact, fold = options->fold && !exact;
+  const pl_communication_options communication = {
+      .collective = {.sharing = options->sharing,
+                     .algorithm = options->algorithm,
+                     .profile = state->chunked ? NULL : options->collective_profile},
+      .fold = fold,
+      .prune = fuse,
+      .alone = options->network == PL_NETWORK_ANALYTIC,
+      .chunked = state->chunked,
+      .cache = options->cache};
+  state->compile = (pl_compile_options){.fuse = fuse,
+                                        .chunked = state->chunked,
+                                        .chunks = 1,
+                                        .sharing = options->sharing,
+                                        .streams = options->streams,
+                                        .names = options->trace != NULL || options->explanation != NULL,
+                                        .origins = tells_origins(options) ? &state->origins : NULL,
+                                        .blocks = options->blocks,
+                                        .no_overlap_factor = state->chunked || options->no_overlap_factor};
+  const pl_block_shard shard = pl_strategy_shard(state->strategy, state->job);
+  const pl_block_program *blocks;
+  pl_block_cache_begin(options->blocks, state->cluster, state->model);
+  PL_TRY(pl_block_cache_programs(options->blocks, state->model, &shard, state->arena, &blocks, state->error));
+  PL_TRY(pl_program_of_blocks_take(state->model, state->job, state->strategy, blocks, state->arena, &state->program,
+                                   state->error));
+  if (options->print_program != NULL) pl_program_print(options->print_program, &state->program);
+  return pl_communication_plan_take(state->cluster, &state->program, &communication, state->arena, &state->plan,
+                                    state->error);
+}
+
+static pl_code compile(simulation *state) {
+  pl_origins_init(&state->origins, state->arena);
+  state->compile.leapt = state->leaps.leapt;
+  return pl_compile(state->cluster, &state->program, &state->plan, &state->compile, state->arena, &state->compiled,
+                    state->error);
+}
+
+/* Few microbatches first, and more until those that are left out are known to repeat others. */
+static pl_code run(simulation *state) {
+  const pl_simulate_options *options = state->options;
+  bool leaps = options->leap && options->trace == NULL && options->network != PL_NETWORK_SIMGRID;
+  pl_arena_mark mark = pl_arena_mark_here(state->arena);
+  for (state->leaps = pl_leap_search_begin(&state->program, leaps);;) {
+    PL_TRY(compile(state));
+    PL_TRY(run_network(state));
+    if (state->result.is_whole) return PL_OK;
+    pl_leap_search_go_on(&state->leaps, &state->result);
+    pl_arena_release_to(state->arena, mark);
+  }
+}
+
+/* ---- memory ---- */
+
+/* Of the stage's devices the smallest. */
+static double limit_of(const simulation *state, int32_t stage) {
+  double limit = INFINITY;
+  for (uint32_t c = 0; c < state->plan.n_device_classes; c++) {
+    const pl_device_class *class = &state->plan.device_classes[c];
+    if (class->stage != stage) continue;
+    limit = fmin(limit, pl_allocator_limit(&state->program, stage, pl_cluster_profile(state->cluster, class->device)));
+  }
+  return fmax(limit, 1); /* a device that is too small for its context has room for nothing */
+}
+
+/* Per stage; NULL where the framework's allocator holds nothing beyond the tensors. */
+static pl_code replay_stages(simulation *state, const pl_replayed_memory **replayed) {
+  *replayed = NULL;
+  if (pl_framework_or_ideal(state->job->framework)->allocator == PL_ALLOCATOR_EXACT) return PL_OK;
+  pl_replayed_memory *memory = PL_TAKE(state->arena, pl_replayed_memory, state->strategy->pp);
+  if (memory == NULL) return pl_fail_memory(state->error, "the replay of the stages");
+  for (int32_t s = 0; s < state->strategy->pp; s++)
+    PL_TRY(pl_stage_replay(&state->program, s, limit_of(state, s), state->arena, &memory[s], state->error));
+  *replayed = memory;
+  return PL_OK;
+}
+
+/* The worst device of each stage is the one with the least room left. */
+static pl_code report_memory(simulation *state, pl_simulate_report *report) {
+  pl_stage_memory *stages = PL_TAKE(state->arena, pl_stage_memory, state->strategy->pp);
+  if (stages == NULL) return pl_fail_memory(state->error, "the memory of the stages");
+  const pl_replayed_memory *replayed;
+  PL_TRY(replay_stages(state, &replayed));
+  int32_t worst = 0;
+  for (int32_t s = 0; s < state->strategy->pp; s++)
+    stages[s].capacity = INFINITY; /* nothing is known yet; what is usable may be below 0 */
+  for (uint32_t c = 0; c < state->plan.n_device_classes; c++) {
+    const pl_device_class *class = &state->plan.device_classes[c];
+    pl_resident_memory resident = pl_resident_memory_of(&state->program, class->stage);
+    double peak = (double)state->result.peak_bytes[c];
+    pl_held_memory held =
+        pl_held_memory_of(&state->program, class->stage, pl_cluster_profile(state->cluster, class->device), peak,
+                          replayed == NULL ? NULL : &replayed[class->stage]);
+    double capacity = held.usable;
+    pl_stage_memory *stage = &stages[class->stage];
+    if (stage->capacity - stage->peak <= capacity - peak) continue;
+    double above = peak - (double)(int64_t)pl_resident_bytes(&resident), update = (double)llrint(resident.update);
+    bool updates = above == update; /* the optimizer needs more than any pass did: no activation is there */
+    *stage = (pl_stage_memory){.parameters = resident.parameters,
+                               .gradients = resident.gradients,
+                               .optimizer = resident.optimizer,
+                               .buffers = resident.buffers + (updates ? update : 0),
+                               .activations = updates ? 0 : above,
+                               .peak = peak,
+                               .reserved = held.allocator,
+                               .device = held.device,
+                               .capacity = capacity};
+  }
+  for (int32_t s = 1; s < state->strategy->pp; s++)
+    if (stages[s].capacity - stages[s].peak < stages[worst].capacity - stages[worst].peak) worst = s;
+  report->stages = stages;
+  report->n_stages = state->strategy->pp;
+  pl_result_row *row = &report->row;
+  row->peak_mem_bytes = stages[worst].peak;
+  row->reserved_mem_bytes = stages[worst].reserved;
+  row->device_mem_bytes = stages[worst].device;
+  row->mem_capacity_bytes = stages[worst].capacity;
+  row->fits = stages[worst].peak <= stages[worst].capacity;
+  row->peak_stage = worst;
+  row->mem_parameters_bytes = stages[worst].parameters;
+  row->mem_gradients_bytes = stages[worst].gradients;
+  row->mem_optimizer_bytes = stages[worst].optimizer;
+  row->mem_activations_bytes = stages[worst].activations;
+  row->mem_buffers_bytes = stages[worst].buffers;
+  return PL_OK;
+}
+
+/* ---- time ---- */
+
+static void report_strategy(const simulation *state, pl_result_row *row) {
+  const pl_strategy *strategy = state->strategy;
+  row->pp = strategy->pp;
+  row->dp = strategy->dp;
+  row->tmp = strategy->tmp;
+  row->cp = pl_strategy_cp(strategy);
+  row->ep = pl_strategy_ep(strategy);
+  row->mbs = strategy->mbs;
+  row->n_microbatches = state->program.n_microbatches;
+  snprintf(row->schedule.text, sizeof row->schedule.text, "%s", pl_schedule_names[strategy->schedule]);
+  row->vpp = strategy->vpp;
+  row->sp = strategy->sp;
+  snprintf(row->recompute.text, sizeof row->recompute.text, "%s", pl_recompute_names[strategy->recompute]);
+  row->zero = strategy->zero;
+  row->overlap = strategy->overlap;
+  snprintf(row->order.text, sizeof row->order.text, "%s", strategy->order);
+  int length = pl_strategy_format_assign(strategy, state->model, row->assign.text, sizeof row->assign.text);
+  if ((size_t)length >= sizeof row->assign.text) /* beyond some 130 stages: what is cut off must not look complete */
+    memcpy(row->assign.text + sizeof row->assign.text - 4, "...", 4);
+}
+
+/* Sums over devices can exceed 64 bits of ticks; in integers they do not depend on the order, so folded and unfolded
+ * rows agree. */
+typedef unsigned __int128 device_ticks;
+
+static double mean_s(const simulation *state, device_ticks total) {
+  return (double)total / (PL_TICKS_PER_S * pl_strategy_n_ranks(state->strategy));
+}
+
+/* Mean over the devices that work, each class counted as often as it stands for devices. */
+static void report_breakdown(const simulation *state, pl_result_row *row) {
+  device_ticks total[PL_CATEGORY_COUNT] = {0}, idle = 0, computing = 0;
+  for (uint32_t c = 0; c < state->plan.n_device_classes; c++) {
+    uint32_t multiplicity = state->plan.device_classes[c].multiplicity;
+    for (uint32_t category = 0; category < PL_CATEGORY_COUNT; category++)
+      total[category] += (device_ticks)state->result.spent[c * PL_CATEGORY_COUNT + category] * multiplicity;
+    idle += (device_ticks)state->result.idle[c] * multiplicity;
+  }
+  for (uint32_t category = 0; category < PL_CATEGORY_COUNT; category++)
+    if (!pl_category_is_communication((pl_category)category)) computing += total[category];
+  row->compute_s = mean_s(state, computing);
+  row->tensor_comm_s = mean_s(state, total[PL_CATEGORY_TENSOR]);
+  row->pipeline_comm_s = mean_s(state, total[PL_CATEGORY_PIPELINE]);
+  row->data_comm_s = mean_s(state, total[PL_CATEGORY_DATA]);
+  row->context_comm_s = mean_s(state, total[PL_CATEGORY_CONTEXT]);
+  row->expert_comm_s = mean_s(state, total[PL_CATEGORY_EXPERT]);
+  row->bubble_s = mean_s(state, idle);
+}
+
+static void report_speed(const simulation *state, pl_result_row *row) {
+  double sequences = (double)state->job->gbs, peak_flops = 0;
+  for (uint32_t rank = 0; rank < pl_strategy_n_ranks(state->strategy); rank++) {
+    uint32_t device = pl_strategy_device_of_rank(state->strategy, rank);
+    peak_flops += pl_cluster_profile(state->cluster, device)->peak_flops[state->job->dtype];
+  }
+  row->iter_time_s = pl_ticks_to_s(state->result.makespan);
+  row->samples_per_s = sequences / row->iter_time_s;
+  row->tokens_per_s = row->samples_per_s * (double)state->job->seq;
+  row->mfu = pl_model_flops_per_sequence(state->model, state->job->seq) * row->samples_per_s / peak_flops;
+  if (!(peak_flops > 0)) row->mfu = NAN;
+}
+
+/* The link of the cluster that carries the largest share of what it could: bytes of progress of each transfer class
+ * times its weight on the link class. */
+static pl_code report_bottleneck(simulation *state, pl_simulate_report *report) {
+  const pl_quotient *quotient = &state->plan.quotient;
+  if (state->compiled.transfer_bytes == NULL) return PL_OK;
+  double *carried = PL_TAKE(state->arena, double, quotient->n_links);
+  if (carried == NULL) return pl_fail_memory(state->error, "the links' loads");
+  for (uint32_t t = 0; t < quotient->n_transfers; t++)
+    for (uint32_t u = 0; u < quotient->transfers[t].n_full; u++) {
+      const pl_link_use *use = &quotient->full_uses[quotient->transfers[t].first_full + u];
+      carried[use->link] += use->weight * state->compiled.transfer_bytes[t];
+    }
+  for (uint32_t l = 0; l < quotient->n_links; l++) {
+    double utilisation = carried[l] / (quotient->link_capacity_Bps[l] * report->row.iter_time_s);
+    if (utilisation > report->bottleneck_utilisation) {
+      report->bottleneck_utilisation = utilisation;
+      report->bottleneck_link = state->cluster->links[state->plan.link_of_class[l]].name;
+    }
+  }
+  return PL_OK;
+}
+
+static pl_code write_trace(simulation *state) {
+  uint32_t n = state->plan.n_device_classes;
+  const char **names = PL_TAKE(state->arena, const char *, n);
+  for (uint32_t c = 0; names != NULL && c < n; c++) {
+    const pl_device_class *class = &state->plan.device_classes[c];
+    names[c] =
+        pl_arena_printf(state->arena, "stage %d: %s%s", class->stage, state->cluster->devices[class->device].name,
+                        class->multiplicity == 1
+                            ? ""
+                            : pl_arena_printf(state->arena, " (stands for %" PRIu32 " devices)", class->multiplicity));
+  }
+  if (state->arena->failed) return pl_fail_memory(state->error, "the names of the timeline");
+  const pl_timeline_names timeline = {.device = names};
+  pl_timeline_write_chrome(state->options->trace, &state->compiled.graph, &state->result, &timeline);
+  return PL_OK;
+}
+
+/* The program outlives this call in the arena, with the explanation. */
+static pl_code explain(simulation *state) {
+  pl_program *program = PL_TAKE(state->arena, pl_program, 1);
+  pl_communication_plan *plan = PL_TAKE(state->arena, pl_communication_plan, 1);
+  if (state->arena->failed) return pl_fail_memory(state->error, "the explanation");
+  *program = state->program;
+  *plan = state->plan;
+  return pl_explanation_take(state->cluster, program, plan, &state->compiled.graph, &state->origins, &state->result,
+                             state->arena, state->options->explanation, state->error);
+}
+
+static pl_code find_interval(simulation *state, pl_interval *interval) {
+  pl_explanation own;
+  const pl_explanation *explanation = state->options->explanation;
+  if (explanation == NULL) {
+    PL_TRY(pl_explanation_take(state->cluster, &state->program, &state->plan, &state->compiled.graph, &state->origins,
+                               &state->result, state->arena, &own, state->error));
+    explanation = &own;
+  }
+  return pl_interval_take(explanation, state->options->residuals, state->arena, interval, state->error);
+}
+
+static pl_code fill_features(simulation *state, const pl_simulate_report *report) {
+  pl_explanation explanation;
+  PL_TRY(pl_explanation_take(state->cluster, &state->program, &state->plan, &state->compiled.graph, &state->origins,
+                             &state->result, state->arena, &explanation, state->error));
+  return pl_features_fill(&explanation, state->model, report, (int)state->options->n_feature_stages, state->arena,
+                          state->options->features, state->error);
+}
+
+pl_code pl_simulate(const pl_cluster *cluster, const pl_model *model, const pl_job *job, const pl_strategy *strategy,
+                    const pl_simulate_options *options, pl_arena *arena, pl_simulate_report *report, pl_error *error) {
+  *report = (pl_simulate_report){.n_devices = pl_strategy_n_ranks(strategy), .interval = pl_interval_none()};
+  simulation state = {.cluster = cluster,
+                      .model = model,
+                      .job = job,
+                      .strategy = strategy,
+                      .options = options,
+                      .arena = arena,
+                      .error = error,
+                      .chunked = options->chunked || options->network == PL_NETWORK_SIMGRID};
+  PL_TRY(build(&state));
+  PL_TRY(run(&state));
+  report_strategy(&state, &report->row);
+  report_speed(&state, &report->row);
+  report_breakdown(&state, &report->row);
+  PL_TRY(report_memory(&state, report));
+  PL_TRY(report_bottleneck(&state, report));
+  if (options->explanation != NULL) PL_TRY(explain(&state));
+  if (has_interval(options)) PL_TRY(find_interval(&state, &report->interval));
+  report->entries =
+      pl_collective_entries_of(&state.program, &state.plan, state.chunked ? NULL : options->collective_profile);
+  report->n_device_classes = state.plan.n_device_classes;
+  report->n_transfer_classes = state.plan.n_transfer_classes;
+  report->n_events = state.result.n_events;
+  report->n_played = state.program.n_microbatches - state.leaps.leapt;
+  report->row.n_classes = state.plan.n_device_classes;
+  report->row.n_tasks = state.compiled.graph.n_tasks;
+  report->row.run_digest = state.result.digest;
+  report->row.status = report->row.fits ? PL_RESULT_DONE : PL_RESULT_OOM;
+  if (options->features != NULL) PL_TRY(fill_features(&state, report));
+  return options->trace != NULL ? write_trace(&state) : PL_OK;
+}

@@ -1,0 +1,74 @@
+/* One candidate, from strategy to result row: program, folding, compilation, engine, memory, breakdown. */
+#ifndef PL_WORKLOADS_SIMULATE_H
+#define PL_WORKLOADS_SIMULATE_H
+
+#include <stdio.h>
+
+#include "core/graph/result.h"
+#include "netmodel/collective/topology_cache.h"
+#include "netmodel/flow/networks.h"
+#include "workloads/cost/block_cache.h"
+#include "workloads/run/collective_entries.h"
+#include "workloads/run/explanation.h"
+#include "workloads/run/interval.h"
+#include "workloads/strategy/strategy.h"
+
+typedef struct pl_simulate_options {
+  pl_network_kind network;
+  pl_sharing sharing;
+  pl_collective_algorithm algorithm;
+  bool chunked;                                    /* chunked collectives; implies no folding and no fusing */
+  const pl_collective_profile *collective_profile; /* what fluid collectives cost beyond the wires; NULL: ideal */
+  bool fold, fuse;
+  bool leap;         /* microbatches that only repeat others are not played (workloads/run/leap.h). Not with `trace`
+                        and PL_NETWORK_SIMGRID */
+  uint64_t left_out; /* tests: as pl_engine_options has it */
+  bool no_overlap_factor;      /* computing and communication do not slow each other down (profiles' overlap) */
+  pl_stream_policy streams;    /* READY implies no folding and no fusing */
+  const pl_platform *platform; /* only for PL_NETWORK_SIMGRID */
+  FILE *trace;                 /* Chrome trace; NULL = none */
+  FILE *print_program;         /* NULL = none */
+  pl_explanation *explanation; /* where each second comes from; NULL = nobody asks. Holds as long as the arena and until
+                                  the cache's next use */
+  double *features;            /* filled as core/graph/features.h says; NULL = nobody asks. Not beside `explanation`. */
+  uint32_t n_feature_stages;   /* that `features` has room for; at least pp */
+  const pl_residuals *residuals; /* fills the report's interval; NULL = nobody asks. No effect on chunked runs and READY
+                                    streams, which calibration never saw */
+  /* Of the calling thread, kept between simulations; NULL = none. They change no result. */
+  pl_topology_cache *cache;
+  pl_block_cache *blocks;
+} pl_simulate_options;
+
+#define PL_SIMULATE_OPTIONS_DEFAULT                                                                                    \
+  ((pl_simulate_options){                                                                                              \
+      .network = PL_NETWORK_FLOW, .sharing = PL_SHARING_EQUAL, .fold = true, .fuse = true, .leap = true})
+
+typedef struct pl_stage_memory {
+  double parameters, gradients, optimizer, activations, buffers; /* bytes, at the stage's peak */
+  double peak, capacity;
+  double reserved, device; /* what the allocator holds at that peak; and what is taken of the device */
+} pl_stage_memory;
+
+/* What `simulate` prints beyond the row; arrays from the arena. */
+typedef struct pl_simulate_report {
+  pl_result_row row;
+  const pl_stage_memory *stages; /* pp entries: the worst device of each stage */
+  int32_t n_stages;
+  uint32_t n_devices; /* that work */
+  uint32_t n_device_classes, n_transfer_classes;
+  uint64_t n_events;
+  int32_t n_played; /* microbatches of row.n_microbatches */
+  const char
+      *bottleneck_link; /* name of the link with the highest mean utilisation while in use by the run; NULL when none */
+  double bottleneck_utilisation; /* bytes carried / (capacity * iteration time) */
+  pl_interval interval;          /* NaN: nobody asked */
+  pl_collective_entries entries;
+} pl_simulate_report;
+
+/* `strategy` must have passed pl_strategy_check and have boundaries. All memory from `arena` (the caller resets it).
+ * Thread-safe for distinct arenas and caches. A candidate that does not fit in memory is simulated and reported
+ * (row.fits = 0, status OOM). */
+pl_code pl_simulate(const pl_cluster *cluster, const pl_model *model, const pl_job *job, const pl_strategy *strategy,
+                    const pl_simulate_options *options, pl_arena *arena, pl_simulate_report *report, pl_error *error);
+
+#endif

@@ -1,0 +1,115 @@
+/* See workloads/strategy/job_defaults.h. */
+#include "workloads/strategy/job_defaults.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+const char *const pl_job_source_names[] = {
+    [PL_SOURCE_OPTION] = "option", [PL_SOURCE_MODEL] = "model", [PL_SOURCE_ASSUMED] = "assumed"};
+
+static bool is_for_training(int dtype) {
+  return dtype >= 0 && dtype < PL_DTYPE_FP8;
+}
+
+int64_t pl_model_default_seq(const pl_model *model) {
+  int64_t made_for = model->max_positions;
+  if (model->original_positions > 0 && (made_for == 0 || model->original_positions < made_for))
+    made_for = model->original_positions;
+  return made_for < PL_DEFAULT_SEQ_MOST ? made_for : PL_DEFAULT_SEQ_MOST;
+}
+
+static pl_code take_type(const pl_model *model, const char *path, pl_job *job, pl_job_origin *origin, pl_error *error) {
+  origin->dtype = PL_SOURCE_OPTION;
+  if (origin->dtype_is_given) return PL_OK;
+  origin->dtype = model->dtype_name != NULL ? PL_SOURCE_MODEL : PL_SOURCE_ASSUMED;
+  if (model->dtype_name == NULL) return PL_OK;
+  int dtype = pl_dtype_from_alias(model->dtype_name);
+  if (!is_for_training(dtype))
+    return pl_fail(
+        error, PL_BAD_INPUT,
+        "%s: %s is '%.32s', which nothing is trained in here; name the type with --dtype: one of fp32, tf32, "
+        "fp16, bf16",
+        path, model->dtype_key, model->dtype_name);
+  job->dtype = (pl_dtype)dtype;
+  return PL_OK;
+}
+
+static pl_code take_products(const pl_model *model, const char *path, pl_job *job, pl_job_origin *origin,
+                             pl_error *error) {
+  origin->uses_quantization = false;
+  if (model->quantization == NULL || origin->products_are_given || origin->dtype_is_given) return PL_OK;
+  if (strcmp(model->quantization, "fp8") != 0)
+    return pl_fail(error, PL_BAD_INPUT,
+                   "%s: quantization_config: weights kept by '%.32s' are for inference and not trained; name what is "
+                   "trained in with --dtype (bf16, for one), and the quantization is left out",
+                   path, model->quantization);
+  job->fp8 = origin->uses_quantization = true;
+  return PL_OK;
+}
+
+pl_code pl_job_defaults_take(const pl_model *model, const char *path, pl_job *job, pl_job_origin *origin,
+                             pl_error *error) {
+  PL_TRY(take_type(model, path, job, origin, error));
+  PL_TRY(take_products(model, path, job, origin, error));
+  origin->seq = origin->seq_is_given ? PL_SOURCE_OPTION : PL_SOURCE_ASSUMED;
+  if (origin->seq_is_given) return PL_OK;
+  job->seq = pl_model_default_seq(model);
+  if (job->seq > 0) return PL_OK;
+  return pl_fail(error, PL_BAD_INPUT, "--seq N is missing, and %s does not say how many positions the model has", path);
+}
+
+/* ---- saying ---- */
+
+static void print_type(FILE *stream, int width, const pl_model *model, const pl_job *job, const pl_job_origin *origin) {
+  const char *name = pl_dtype_name(job->dtype);
+  if (origin->dtype == PL_SOURCE_MODEL) {
+    fprintf(stream, "%-*s%s, the %s of the model\n", width, "type", name, model->dtype_key);
+  } else if (origin->dtype == PL_SOURCE_ASSUMED) {
+    fprintf(stream, "%-*s%s, assumed: the model's file names none (--dtype changes it)\n", width, "type", name);
+  } else if (model->dtype_name != NULL && pl_dtype_from_alias(model->dtype_name) != (int)job->dtype) {
+    fprintf(stream, "%-*s%s, as asked for; the model's %s is %s\n", width, "type", name, model->dtype_key,
+            model->dtype_name);
+  }
+}
+
+static void print_products(FILE *stream, int width, const pl_model *model, const pl_job *job,
+                           const pl_job_origin *origin) {
+  bool is_fp8 = model->quantization != NULL && strcmp(model->quantization, "fp8") == 0;
+  if (model->quantization == NULL || (is_fp8 && job->fp8 && !job->fp4 && !origin->uses_quantization)) return;
+  if (origin->uses_quantization) {
+    fprintf(stream, "%-*sin fp8, as the model's quantization_config says (--dtype bf16 trains without)\n", width,
+            "products");
+  } else {
+    fprintf(stream, "%-*sthe model's quantization_config (%s) is left out\n", width, "products", model->quantization);
+  }
+}
+
+/* Pictures and vectors have no length to choose. */
+static void print_sequence(FILE *stream, int width, const pl_model *model, const pl_job *job,
+                           const pl_job_origin *origin) {
+  if (origin->seq != PL_SOURCE_ASSUMED || model->parts != NULL) return;
+  fprintf(stream, "%-*s%" PRId64 " tokens, assumed: ", width, "sequence", job->seq);
+  if (job->seq == model->max_positions) {
+    fputs("all positions of the model", stream);
+  } else if (job->seq == model->original_positions) {
+    fprintf(stream, "the model's %" PRId64 " positions before they were stretched", model->original_positions);
+  } else {
+    fprintf(stream, "the model has %" PRId64 " positions, which few train on", model->max_positions);
+  }
+  fputs(" (--seq changes it)\n", stream);
+}
+
+void pl_job_origin_print(FILE *stream, int width, const pl_model *model, const pl_job *job,
+                         const pl_job_origin *origin) {
+  print_type(stream, width, model, job, origin);
+  print_products(stream, width, model, job, origin);
+  print_sequence(stream, width, model, job, origin);
+}
+
+void pl_job_origin_json(pl_json *json, const pl_model *model, const pl_job_origin *origin) {
+  pl_json_put_string(json, "dtype_from", pl_job_source_names[origin->dtype]);
+  pl_json_put_string(json, "seq_from", pl_job_source_names[origin->seq]);
+  if (model->quantization == NULL) return;
+  pl_json_put_string(json, "quantization", model->quantization);
+  pl_json_put_boolean(json, "quantization_used", origin->uses_quantization);
+}

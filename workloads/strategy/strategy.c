@@ -1,0 +1,277 @@
+/* The flat strategy: what must hold between it, the model, the job and the cluster; printing. */
+#include "workloads/strategy/strategy.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const pl_schedule_names[] = {"gpipe", "1f1b", "interleaved", NULL};
+const char *const pl_recompute_names[] = {"none", "selective", "full", "alternate", NULL};
+const char *const pl_assign_names[] = {"given", "uniform", "balanced", "ends", "filled", "optimal", "amp-dp", NULL};
+
+/* ---- checks, one limit each ---- */
+
+/* Each degree is below 2^25: more than two of them may overflow. */
+static bool multiply_to(const int32_t *degrees, int n, uint32_t wanted, double *shown) {
+  int64_t product = 1;
+  *shown = 1;
+  for (int i = 0; i < n; i++) {
+    if (product <= (int64_t)wanted) product *= degrees[i];
+    *shown *= degrees[i];
+  }
+  return product == (int64_t)wanted;
+}
+
+/* Some devices may be left over. */
+static pl_code check_room(const pl_strategy *strategy, double product, uint32_t n_devices, pl_error *error) {
+  if (product <= n_devices) return pl_strategy_check_placement(strategy, n_devices, error);
+  return pl_fail(error, PL_BAD_INPUT,
+                 "strategy: pp=%d * dp=%d * tmp=%d * cp=%d = %.0f ranks, but the platform has only %" PRIu32 " devices",
+                 strategy->pp, strategy->dp, strategy->tmp, pl_strategy_cp(strategy), product, n_devices);
+}
+
+static pl_code check_degrees(const pl_strategy *strategy, uint32_t n_devices, pl_error *error) {
+  const int32_t degrees[] = {strategy->pp, strategy->dp, strategy->tmp, pl_strategy_cp(strategy)};
+  double product;
+  bool fills = multiply_to(degrees, 4, n_devices, &product);
+  if (strategy->placement != NULL || strategy->idle) return check_room(strategy, product, n_devices, error);
+  if (fills) return PL_OK;
+  const char *idle = product < n_devices ? ", or leave devices idle (idle=1, or placement=)" : "";
+  if (strategy->cp > 1)
+    return pl_fail(error, PL_BAD_INPUT,
+                   "strategy: pp=%d * dp=%d * tmp=%d * cp=%d = %.0f, but the platform has %" PRIu32
+                   " devices; choose degrees whose product is %" PRIu32 "%s",
+                   strategy->pp, strategy->dp, strategy->tmp, strategy->cp, product, n_devices, n_devices, idle);
+  return pl_fail(error, PL_BAD_INPUT,
+                 "strategy: pp=%d * dp=%d * tmp=%d = %.0f, but the platform has %" PRIu32
+                 " devices; choose degrees whose product is %" PRIu32 "%s",
+                 strategy->pp, strategy->dp, strategy->tmp, product, n_devices, n_devices, idle);
+}
+
+static pl_code check_batch(const pl_strategy *strategy, const pl_job *job, pl_error *error) {
+  if (strategy->split != NULL) return pl_strategy_check_split(strategy, job, error);
+  int64_t per_step = (int64_t)strategy->dp * strategy->mbs;
+  if (job->gbs % per_step != 0)
+    return pl_fail(error, PL_BAD_INPUT,
+                   "strategy: dp=%d * mbs=%d = %" PRId64 " does not divide the global batch of %" PRId64
+                   " sequences; choose mbs so that dp * mbs divides --gbs",
+                   strategy->dp, strategy->mbs, per_step, job->gbs);
+  return PL_OK;
+}
+
+/* Forward passes that one simulation holds: a hundred times the largest published run (64 stages * 512 microbatches),
+ * 1 to 2 GB of tasks. Without a limit a slip in --gbs takes all memory of the machine. */
+enum { MOST_PASSES = 1 << 22 };
+
+static pl_code check_size(const pl_strategy *strategy, int64_t n_microbatches, pl_error *error) {
+  int64_t per_chunk = MOST_PASSES / pl_strategy_n_chunks(strategy);
+  if (n_microbatches <= per_chunk) return PL_OK;
+  return pl_fail(error, PL_UNSUPPORTED,
+                 "strategy: gbs / (dp * mbs) = %" PRId64 " microbatches on pp * vpp = %d stages are too many to "
+                 "simulate; at most %" PRId64 ": choose a larger mbs or a smaller --gbs",
+                 n_microbatches, pl_strategy_n_chunks(strategy), per_chunk);
+}
+
+static pl_code check_rounds(const pl_strategy *strategy, const pl_job *job, pl_error *error) {
+  for (int32_t data = 0; data < (strategy->split != NULL ? strategy->dp : 1); data++) {
+    int64_t n_microbatches = pl_strategy_microbatches(strategy, job, data);
+    if (n_microbatches % strategy->pp == 0) continue;
+    if (strategy->split != NULL)
+      return pl_fail(error, PL_BAD_INPUT,
+                     "strategy: schedule=interleaved needs numbers of microbatches that pp=%d divides; split gives "
+                     "replica %d %" PRId64,
+                     strategy->pp, data, n_microbatches);
+    return pl_fail(error, PL_BAD_INPUT,
+                   "strategy: schedule=interleaved needs a number of microbatches (gbs / (dp * mbs) = %" PRId64
+                   ") that pp=%d divides",
+                   n_microbatches, strategy->pp);
+  }
+  return PL_OK;
+}
+
+static pl_code check_schedule(const pl_strategy *strategy, const pl_job *job, pl_error *error) {
+  int64_t most = 0;
+  for (int32_t data = 0; data < (strategy->split != NULL ? strategy->dp : 1); data++) {
+    int64_t n = pl_strategy_microbatches(strategy, job, data);
+    most = n > most ? n : most;
+  }
+  PL_TRY(check_size(strategy, most, error));
+  if (strategy->schedule != PL_SCHEDULE_INTERLEAVED) {
+    if (strategy->vpp != 1)
+      return pl_fail(error, PL_BAD_INPUT, "strategy: vpp=%d needs schedule=interleaved, not %s", strategy->vpp,
+                     pl_schedule_names[strategy->schedule]);
+    return PL_OK;
+  }
+  if (strategy->vpp < 2 || strategy->pp < 2)
+    return pl_fail(error, PL_BAD_INPUT, "strategy: schedule=interleaved needs vpp >= 2 and pp >= 2, not vpp=%d, pp=%d",
+                   strategy->vpp, strategy->pp);
+  return check_rounds(strategy, job, error);
+}
+
+static pl_code check_assignment(const pl_strategy *strategy, const pl_model *model, pl_error *error) {
+  int32_t n_chunks = pl_strategy_n_chunks(strategy);
+  if (strategy->boundary == NULL) {
+    return pl_strategy_check_chunks(strategy, model, error);
+  }
+  for (int32_t i = 0; i < n_chunks; i++)
+    if (strategy->boundary[i] >= strategy->boundary[i + 1])
+      return pl_fail(error, PL_BAD_INPUT,
+                     "strategy: assign has boundary %d before %d; boundaries must increase strictly from 0 to %d "
+                     "layers or %d blocks",
+                     strategy->boundary[i], strategy->boundary[i + 1], model->n_layers, pl_model_n_blocks(model));
+  PL_ASSERT(pl_strategy_is_cut(strategy, model));
+  return PL_OK;
+}
+
+/* Does not depend on the placement: the expert group's ranks are counted inside a stage. */
+static pl_code check_experts(const pl_strategy *strategy, const pl_model *model, pl_error *error) {
+  int64_t ranks = (int64_t)pl_strategy_replicas(strategy) * strategy->tmp;
+  if (strategy->ep <= 1 || (model->n_experts > 0 && ranks % strategy->ep == 0)) return PL_OK;
+  if (model->n_experts == 0)
+    return pl_fail(error, PL_BAD_INPUT, "strategy: ep=%d, but %s has no experts; use ep=1", strategy->ep, model->name);
+  return pl_fail(error, PL_BAD_INPUT,
+                 "strategy: ep=%d does not divide the dp * cp * tmp = %" PRId64 " ranks of a stage", strategy->ep,
+                 ranks);
+}
+
+static pl_code check_shard(const pl_strategy *strategy, const pl_model *model, pl_error *error) {
+  int32_t shard = strategy->shard, replicas = pl_strategy_replicas(strategy);
+  if (shard == 0) return PL_OK;
+  if (strategy->zero == 0)
+    return pl_fail(error, PL_BAD_INPUT, "strategy: shard=%d, but zero=0 shards nothing; use zero=1, 2 or 3", shard);
+  if (shard == 1 || replicas % shard != 0)
+    return pl_fail(error, PL_BAD_INPUT,
+                   "strategy: shard=%d %s; it divides the dp * cp = %d ranks and is at least 2 (0: all of them)", shard,
+                   shard == 1 ? "shards nothing" : "does not divide", replicas);
+  if (model->n_experts == 0 || (strategy->tmp == 1 && pl_strategy_ep(strategy) == 1)) return PL_OK;
+  return pl_fail(error, PL_BAD_INPUT,
+                 "strategy: shard=%d with tmp=%d, ep=%d: experts have groups of their own; use shard=0", shard,
+                 strategy->tmp, pl_strategy_ep(strategy));
+}
+
+static pl_code check_options(const pl_strategy *strategy, const pl_model *model, const pl_job *job, pl_error *error) {
+  if (strategy->sp && strategy->tmp == 1)
+    return pl_fail(error, PL_BAD_INPUT, "strategy: sp=1 (sequence parallelism) needs tmp > 1");
+  if (strategy->sp && job->seq / pl_strategy_cp(strategy) % strategy->tmp != 0)
+    return pl_fail(error, PL_BAD_INPUT,
+                   "strategy: sp=1 needs a sequence length that tmp divides; tmp=%d does not divide %" PRId64,
+                   strategy->tmp, job->seq / pl_strategy_cp(strategy));
+  if (strategy->zero >= 2 && strategy->pp > 1)
+    return pl_fail(error, PL_BAD_INPUT,
+                   "strategy: zero=%d shards gradients over every microbatch and cannot be combined with pp=%d; use "
+                   "zero=1 or pp=1",
+                   strategy->zero, strategy->pp);
+  if (model->learned_positions && job->seq > model->max_positions)
+    return pl_fail(error, PL_BAD_INPUT,
+                   "sequence length %" PRId64 " exceeds the model's %" PRId64 " learned positions; lower --seq",
+                   job->seq, model->max_positions);
+  return PL_OK;
+}
+
+pl_block_shard pl_strategy_shard(const pl_strategy *strategy, const pl_job *job) {
+  return (pl_block_shard){.tmp = strategy->tmp,
+                          .sp = strategy->sp,
+                          .cp = strategy->cp,
+                          .cp_gather = strategy->cp_gather,
+                          .ep = strategy->ep,
+                          .mbs = strategy->mbs,
+                          .seq = job->seq,
+                          .recompute = strategy->recompute,
+                          .dtype = job->dtype,
+                          .fp8 = job->fp8,
+                          .fp4 = job->fp4,
+                          .flash = job->flash,
+                          .attention_kernel =
+                              (pl_attention_kernel)pl_framework_or_ideal(job->framework)->attention_kernel,
+                          .framework = job->framework};
+}
+
+void pl_strategy_adopt(pl_strategy *strategy, const pl_job *job) {
+  if (!strategy->overlap_is_given)
+    strategy->overlap = pl_framework_or_ideal(job->framework)->overlaps_gradients &&
+                        !pl_framework_reduces_whole(job->framework, strategy->zero);
+  if (!strategy->assign_is_given && strategy->boundary == NULL)
+    strategy->recipe = (pl_assign_recipe)(PL_ASSIGN_UNIFORM + pl_framework_or_ideal(job->framework)->assign);
+}
+
+pl_code pl_strategy_check(const pl_strategy *strategy, const pl_model *model, const pl_job *job, uint32_t n_devices,
+                          pl_error *error) {
+  PL_TRY(check_degrees(strategy, n_devices, error));
+  PL_TRY(check_batch(strategy, job, error));
+  PL_TRY(check_schedule(strategy, job, error));
+  PL_TRY(check_options(strategy, model, job, error));
+  PL_TRY(check_experts(strategy, model, error));
+  PL_TRY(check_shard(strategy, model, error));
+  PL_TRY(check_assignment(strategy, model, error));
+  const pl_block_shard shard = pl_strategy_shard(strategy, job);
+  return pl_block_check_shard(model, &shard, error);
+}
+
+/* ---- printing ---- */
+
+/* Boundary in blocks as the user counts: layers hide the two blocks in front of them and the four behind. */
+static int32_t shown_boundary(const pl_strategy *strategy, const pl_model *model, int32_t index) {
+  int32_t boundary = strategy->boundary[index];
+  if (!strategy->counts_layers || index == 0) return boundary;
+  return index == pl_strategy_n_chunks(strategy) ? model->n_layers : boundary - PL_MODEL_BLOCKS_BEFORE_LAYERS;
+}
+
+int pl_strategy_format_assign(const pl_strategy *strategy, const pl_model *model, char *text, size_t size) {
+  if (strategy->boundary == NULL) return snprintf(text, size, "%s", pl_assign_names[strategy->recipe]);
+  int length = 0;
+  for (int32_t i = 0; i <= pl_strategy_n_chunks(strategy); i++) {
+    size_t left;
+    char *rest = pl_strategy_rest(text, size, length, &left);
+    length += snprintf(rest, left, "%s%d", i == 0 ? "" : ":", shown_boundary(strategy, model, i));
+  }
+  return length;
+}
+
+/* What only some strategies have: "" or ",cp=2,cp_comm=gather,ep=8,shard=4". */
+static void format_extras(const pl_strategy *strategy, char text[64]) {
+  size_t length = 0;
+  text[0] = '\0';
+  if (strategy->cp > 1)
+    length = (size_t)snprintf(text, 64, ",cp=%d%s", strategy->cp, strategy->cp_gather ? ",cp_comm=gather" : "");
+  if (strategy->ep > 1) length += (size_t)snprintf(text + length, 64 - length, ",ep=%d", strategy->ep);
+  if (strategy->shard > 0) snprintf(text + length, 64 - length, ",shard=%d", strategy->shard);
+}
+
+int pl_strategy_format(const pl_strategy *strategy, const pl_model *model, char *text, size_t size) {
+  char extras[64];
+  format_extras(strategy, extras);
+  int length = snprintf(
+      text, size, "pp=%d,dp=%d,tmp=%d%s,mbs=%d,schedule=%s,vpp=%d,sp=%d,recompute=%s,zero=%d,overlap=%d,order=%s%s,",
+      strategy->pp, strategy->dp, strategy->tmp, extras, strategy->mbs, pl_schedule_names[strategy->schedule],
+      strategy->vpp, strategy->sp, pl_recompute_names[strategy->recompute], strategy->zero, strategy->overlap,
+      strategy->order, strategy->idle ? ",idle=1" : "");
+  size_t left;
+  char *rest = pl_strategy_rest(text, size, length, &left);
+  if (strategy->split != NULL) {
+    length += snprintf(rest, left, "split=");
+    rest = pl_strategy_rest(text, size, length, &left);
+    length += pl_strategy_format_split(strategy, rest, left);
+    rest = pl_strategy_rest(text, size, length, &left);
+    length += snprintf(rest, left, ",");
+    rest = pl_strategy_rest(text, size, length, &left);
+  }
+  if (strategy->placement != NULL) {
+    length += snprintf(rest, left, "placement=");
+    rest = pl_strategy_rest(text, size, length, &left);
+    length += pl_strategy_format_placement(strategy, rest, left);
+    rest = pl_strategy_rest(text, size, length, &left);
+    length += snprintf(rest, left, ",");
+    rest = pl_strategy_rest(text, size, length, &left);
+  }
+  length += snprintf(rest, left, "assign=");
+  rest = pl_strategy_rest(text, size, length, &left);
+  return length + pl_strategy_format_assign(strategy, model, rest, left);
+}
+
+char *pl_strategy_text(const pl_strategy *strategy, const pl_model *model) {
+  size_t size = (size_t)pl_strategy_format(strategy, model, NULL, 0) + 1;
+  char *text = malloc(size);
+  if (text != NULL) pl_strategy_format(strategy, model, text, size);
+  return text;
+}

@@ -1,0 +1,191 @@
+/* Strategy: how a model is cut and placed. This flat object is what recipes fill; the strategy tree will stand behind
+ * the same accessors.
+ *
+ * Text form, key=value pairs separated by commas:
+ *   pp=4,dp=4,tmp=1,mbs=1,assign=0:9:15:21:30,schedule=1f1b,vpp=1,sp=0,recompute=none,zero=0,overlap=1,order=tdp
+ * and cp=1,cp_comm=p2p,ep=1,placement=0-7:12:8-11,idle=0,split=3:1,shard=8. pp * dp * cp * tmp must be the number of
+ * devices, unless a placement or idle=1 leaves some out. The ep ranks that share the experts of a layer are neighbours
+ * among the dp * cp * tmp ranks of a stage, in that order with tmp innermost, whatever `order` says (Megatron Core's,
+ * with expert-tensor-parallel-size 1): ep divides dp * cp * tmp. assign: pp * vpp + 1 strictly increasing boundaries
+ * from 0 to the number of transformer layers (embedding goes with the first, head with the last stage) or to the number
+ * of blocks (AMP's way of counting); "uniform", "balanced", "optimal" and others are recipes. order: placement,
+ * innermost first, a permutation of t, d, p, or of t, c, d, p; without c, context ranks come right behind t. It numbers
+ * the ranks; rank i is on device i of the cluster, or on the i-th device of `placement`: devices and ranges of them
+ * (7-4 runs down), each device at most once. idle=1: without a placement the first devices are used and the others left
+ * idle. split: microbatches of each of the dp replicas (3x8 = eight times 3), in all gbs / mbs; without it they have
+ * equally many. overlap=0: gradients are reduced when the last backward pass is over; ZeRO 2 and 3 reduce each bucket
+ * at once all the same, and computing waits for it. shard: so many neighbours among the dp * cp ranks share a copy of
+ * what ZeRO shards, and their shares of gradients are all-reduced with those of the other copies (PyTorch's
+ * HYBRID_SHARD, MiCS, Megatron's distributed optimizer instances); without it all of them share one.
+ */
+#ifndef PL_WORKLOADS_STRATEGY_H
+#define PL_WORKLOADS_STRATEGY_H
+
+#include "core/base/arena.h"
+#include "core/base/status.h"
+#include "core/cluster/cluster.h"
+#include "workloads/framework/framework.h"
+#include "workloads/ir/model.h"
+
+typedef enum pl_schedule_kind { PL_SCHEDULE_GPIPE = 0, PL_SCHEDULE_1F1B, PL_SCHEDULE_INTERLEAVED } pl_schedule_kind;
+/* As users write them, by enumerator; NULL ends them. */
+extern const char *const pl_schedule_names[], *const pl_recompute_names[];
+
+typedef enum pl_assign_recipe {
+  PL_ASSIGN_GIVEN = 0,
+  PL_ASSIGN_UNIFORM,
+  PL_ASSIGN_BALANCED,
+  PL_ASSIGN_ENDS,    /* as uniform, with the embedding and the head counted as a layer each */
+  PL_ASSIGN_FILLED,  /* a stage takes blocks until those so far have passed its share of the matrices: nanotron */
+  PL_ASSIGN_OPTIMAL, /* the least time by the pipeline objective: workloads/assign/assign.h */
+  PL_ASSIGN_AMP      /* AMP's dynamic program on AMP's costs: workloads/assign/assign.h */
+} pl_assign_recipe;
+/* As users write them, by enumerator; NULL ends them. */
+extern const char *const pl_assign_names[];
+
+/* The job: what is to be trained, whatever the strategy. */
+typedef struct pl_job {
+  int64_t gbs; /* sequences per iteration */
+  int64_t seq;
+  pl_dtype dtype;
+  bool fp8; /* the products of the layers' weights, of Transformer Engine's linear layers, are in fp8 */
+  bool fp4; /* with fp8: these products are in NVFP4 instead */
+  bool flash;
+  double bucket_bytes;                    /* gradient bucket; 25 MB by default */
+  bool split_sends;                       /* each tensor rank sends its share of an activation, the receivers gather
+                                             (workloads/program/program.h) */
+  const pl_framework *framework;          /* NULL = ideal; pl_framework_apply sets it and the three above */
+  const struct pl_op_profile *op_profile; /* measured blocks (workloads/cost/op_profile.h); NULL = none */
+} pl_job;
+
+typedef struct pl_strategy {
+  int32_t pp, dp, tmp, mbs, vpp;
+  int32_t cp, ep; /* 0 counts as 1 */
+  bool cp_gather; /* cp_comm=gather */
+  pl_schedule_kind schedule;
+  bool sp, overlap;
+  bool assign_is_given;  /* false: as the framework cuts, or uniform (pl_strategy_adopt) */
+  bool overlap_is_given; /* false: what the framework does, or 1 (pl_strategy_adopt) */
+  pl_recompute recompute;
+  int32_t zero;
+  int32_t shard; /* 0: all replicas */
+  char order[5]; /* "tdp", "tcdp" */
+  bool idle;     /* devices may be left over; a placement may always leave some */
+  /* Device of each rank (pl_strategy_n_ranks of them, by pl_strategy_rank), each at most once; NULL: rank i is on
+   * device i. */
+  const uint32_t *placement;
+  /* Microbatches of each data-parallel replica (dp of them, all together gbs / mbs); NULL: gbs / (dp * mbs) each. */
+  const int32_t *split;
+  pl_assign_recipe recipe;
+  bool counts_layers; /* how assign was, and is to be, written: layers or blocks */
+  /* Boundaries in BLOCKS: chunk c of the model (0 <= c < pp * vpp) is blocks [boundary[c], boundary[c+1]); chunk c
+   * lives on stage c % pp. */
+  const int32_t *boundary;
+} pl_strategy;
+
+static inline int32_t pl_strategy_n_chunks(const pl_strategy *strategy) {
+  return strategy->pp * strategy->vpp;
+}
+
+static inline int32_t pl_strategy_cp(const pl_strategy *strategy) {
+  return strategy->cp > 1 ? strategy->cp : 1;
+}
+static inline int32_t pl_strategy_ep(const pl_strategy *strategy) {
+  return strategy->ep > 1 ? strategy->ep : 1;
+}
+/* Ranks that hold the same weights, and so reduce their gradients together: dp * cp. Replica r is context rank r % cp
+ * of data rank r / cp. */
+static inline int32_t pl_strategy_replicas(const pl_strategy *strategy) {
+  return strategy->dp * pl_strategy_cp(strategy);
+}
+/* Of these, how many share one copy of what ZeRO shards; and how many copies there are. */
+static inline int32_t pl_strategy_sharers(const pl_strategy *strategy) {
+  return strategy->shard > 0 ? strategy->shard : pl_strategy_replicas(strategy);
+}
+static inline int32_t pl_strategy_copies(const pl_strategy *strategy) {
+  return pl_strategy_replicas(strategy) / pl_strategy_sharers(strategy);
+}
+/* Microbatches that data rank `data` has in an iteration. */
+static inline int64_t pl_strategy_microbatches(const pl_strategy *strategy, const pl_job *job, int32_t data) {
+  return strategy->split != NULL ? strategy->split[data] : job->gbs / ((int64_t)strategy->dp * strategy->mbs);
+}
+/* Ranks of a stage that hold the same experts. */
+static inline int32_t pl_strategy_expert_replicas(const pl_strategy *strategy) {
+  return pl_strategy_replicas(strategy) * strategy->tmp / pl_strategy_ep(strategy);
+}
+
+/* Parses the text form; syntax only (unknown key, number, missing pp/dp/tmp/mbs). Recipes leave boundary NULL. */
+pl_code pl_strategy_parse(const char *text, const pl_model *model, pl_arena *arena, pl_strategy *strategy,
+                          pl_error *error);
+/* What the text leaves to the framework: `overlap`, `assign`. */
+void pl_strategy_adopt(pl_strategy *strategy, const pl_job *job);
+/* Whether `text` is a permutation of t, d, p or of t, c, d, p. */
+bool pl_strategy_is_order(const char *text);
+/* Everything that must hold between strategy, model, job and cluster; says which limit is broken and what would do. */
+pl_code pl_strategy_check(const pl_strategy *strategy, const pl_model *model, const pl_job *job, uint32_t n_devices,
+                          pl_error *error);
+/* Whether the recipe has something for each of pp * vpp chunks: a layer; with `ends` the embedding and the head too. */
+pl_code pl_strategy_check_chunks(const pl_strategy *strategy, const pl_model *model, pl_error *error);
+/* How the blocks are cut under this strategy and job. */
+pl_block_shard pl_strategy_shard(const pl_strategy *strategy, const pl_job *job);
+/* Turns a recipe into boundaries. balanced: minimises the time of the largest chunk, each on the devices of its stage;
+ * exact, O(devices + layers * profiles * log). PL_UNSUPPORTED for the recipes that need the price of communication:
+ * those are pl_assign's (workloads/assign/assign.h), which commands call. */
+pl_code pl_strategy_assign(pl_strategy *strategy, const pl_model *model, const pl_job *job, const pl_cluster *cluster,
+                           pl_arena *arena, pl_error *error);
+/* Boundaries begin at 0, end at the number of blocks and rise strictly: what every recipe gives and a given assignment
+ * must have. `boundary` is there. */
+bool pl_strategy_is_cut(const pl_strategy *strategy, const pl_model *model);
+/* The same with prices from a cache (workloads/cost/block_cache.h), which begins anew; NULL = none. */
+struct pl_block_cache;
+pl_code pl_strategy_assign_cached(pl_strategy *strategy, const pl_model *model, const pl_job *job,
+                                  const pl_cluster *cluster, struct pl_block_cache *cache, pl_arena *arena,
+                                  pl_error *error);
+/* For what prints a strategy: where the rest of a text goes that is `length` long so far; `text` NULL and `size` 0 when
+ * only the length is asked for. */
+static inline char *pl_strategy_rest(char *text, size_t size, int length, size_t *left) {
+  size_t at = (size_t)length < size ? (size_t)length : size;
+  *left = size - at;
+  return size == 0 ? text : text + at;
+}
+/* "0:9:15:21:30" in the form in which it was given; returns the length that was needed, like snprintf. */
+int pl_strategy_format_assign(const pl_strategy *strategy, const pl_model *model, char *text, size_t size);
+/* The whole text form. */
+int pl_strategy_format(const pl_strategy *strategy, const pl_model *model, char *text, size_t size);
+/* The same, however long, in memory from malloc; NULL: no memory. */
+char *pl_strategy_text(const pl_strategy *strategy, const pl_model *model);
+
+/* ---- placement (strategy_placement.c) ---- */
+
+/* Devices that work: pp * dp * cp * tmp. */
+static inline uint32_t pl_strategy_n_ranks(const pl_strategy *strategy) {
+  return (uint32_t)(strategy->pp * pl_strategy_replicas(strategy) * strategy->tmp);
+}
+/* Number of the rank at coordinates (pipeline stage, replica, tensor rank) under strategy->order; without context
+ * parallelism the replica is the data rank. */
+uint32_t pl_strategy_rank(const pl_strategy *strategy, int32_t stage, int32_t replica, int32_t tensor);
+static inline uint32_t pl_strategy_device_of_rank(const pl_strategy *strategy, uint32_t rank) {
+  return strategy->placement == NULL ? rank : strategy->placement[rank];
+}
+/* Device of the cluster at these coordinates. */
+uint32_t pl_strategy_device(const pl_strategy *strategy, int32_t stage, int32_t replica, int32_t tensor);
+/* Reads "0-7:12:8-11", exactly `n` devices; memory from `arena`. Duplicates are found by pl_strategy_check_placement.
+ */
+pl_code pl_strategy_parse_placement(const char *text, int64_t n, pl_arena *arena, const uint32_t **placement,
+                                    pl_error *error);
+/* Every device of the placement is one of the `n_devices`, and in it once. */
+pl_code pl_strategy_check_placement(const pl_strategy *strategy, uint32_t n_devices, pl_error *error);
+/* "0-7:12:8-11", "" without a placement; returns the length that was needed, like snprintf. */
+int pl_strategy_format_placement(const pl_strategy *strategy, char *text, size_t size);
+
+/* ---- uneven replicas (strategy_split.c) ---- */
+
+/* Reads "3x2:1": exactly `n` numbers, 1 or more; memory from `arena`. */
+pl_code pl_strategy_parse_split(const char *text, int32_t n, pl_arena *arena, const int32_t **split, pl_error *error);
+/* The split gives out the whole batch, and nothing that a strategy does once per microbatch joins replicas with
+ * different numbers of them: ZeRO 2 and 3, expert groups across replicas. */
+pl_code pl_strategy_check_split(const pl_strategy *strategy, const pl_job *job, pl_error *error);
+/* "3x2:1", "" without a split; returns the length that was needed, like snprintf. */
+int pl_strategy_format_split(const pl_strategy *strategy, char *text, size_t size);
+
+#endif
