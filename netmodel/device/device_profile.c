@@ -10,7 +10,6 @@
 #include "netmodel/device/device_kernels.h"
 #include "netmodel/device/gemm_profile.h"
 #include "netmodel/device/profile_field.h"
-#include "netmodel/platform/platform.h"
 
 static pl_code read_peaks(const pl_document *document, const pl_node *root, pl_device_profile *profile,
                           pl_error *error) {

@@ -21,7 +21,9 @@
 #include "core/base/status.h"
 #include "core/cluster/device_profile.h"
 
-/* The same as pl_device_profile_load (netmodel/platform/platform.h) from memory; `name` stands for the path in
+/* Reads a device profile file. Strings live in `arena`. */
+pl_code pl_device_profile_load(const char *path, pl_arena *arena, pl_device_profile *profile, pl_error *error);
+/* The same from memory; `name` stands for the path in
  * messages. */
 pl_code pl_device_profile_parse(const char *name, const char *text, size_t size, pl_arena *arena,
                                 pl_device_profile *profile, pl_error *error);

@@ -17,6 +17,7 @@
 
 #include <stdbool.h>
 
+#include "core/base/arena.h"
 #include "core/base/status.h"
 #include "core/cluster/cluster.h"
 
@@ -70,9 +71,5 @@ pl_code pl_platform_check(const pl_platform *platform, pl_error *error);
 /* The same, and that `other` is the same platform to the bit: zones, nodes, devices, sockets, links and the routes of
  * those pairs. */
 pl_code pl_platform_check_same(const pl_platform *platform, const pl_platform *other, pl_error *error);
-
-/* Reads a device profile file. Strings live in `arena`. */
-#include "core/base/arena.h"
-pl_code pl_device_profile_load(const char *path, pl_arena *arena, pl_device_profile *profile, pl_error *error);
 
 #endif

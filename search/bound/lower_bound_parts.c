@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "workloads/block/block_program.h"
 #include "workloads/compile/host_floor.h"
 #include "workloads/cost/op_cost.h"
 

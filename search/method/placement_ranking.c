@@ -8,6 +8,7 @@
 #include "search/method/method_space.h"
 #include "search/method/placement.h"
 #include "search/method/placement_score.h"
+#include "workloads/block/block_program.h"
 #include "workloads/cost/op_cost.h"
 
 enum { MOST_TABLES = 1024, MOST_DESCENT_SCORES = 512, KEPT = 4, SCORE_WORK = 1 << 24 };

@@ -7,6 +7,7 @@
 #include "core/base/build_id.h"
 #include "core/base/digest.h"
 #include "core/system/command.h"
+#include "workloads/import/model_file.h"
 
 void pl_space_session_init(pl_space_session *session) {
   *session = (pl_space_session){0};

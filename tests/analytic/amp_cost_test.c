@@ -19,6 +19,7 @@
 #include "tests/support/attention_job.h"
 #include "tests/support/synthetic_cluster.h"
 #include "workloads/assign/amp_cost.h"
+#include "workloads/import/model_file.h"
 #include "workloads/program/program.h"
 
 static const double f = 0x1p-10, port_Bps = 0x1p34, nic_Bps = 0x1p31;

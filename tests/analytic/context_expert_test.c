@@ -22,6 +22,7 @@
 #include <cmocka.h>
 
 #include "tests/support/attention_job.h"
+#include "workloads/import/model_file.h"
 
 enum { N_LAYERS = 3, N_MICROBATCHES = 2, HEAD = ATTENTION_HIDDEN / ATTENTION_HEADS };
 

@@ -12,6 +12,7 @@
 #include "tests/support/attention_job.h"
 #include "tests/support/model_file.h"
 #include "tests/support/synthetic_cluster.h"
+#include "workloads/block/block_program.h"
 #include "workloads/cost/op_cost.h"
 #include "workloads/run/simulate.h"
 

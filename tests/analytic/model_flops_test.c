@@ -18,6 +18,7 @@
 
 #include "tests/support/arena_fixture.h"
 #include "tests/support/model_file.h"
+#include "workloads/block/block_program.h"
 #include "workloads/framework/framework.h"
 
 static pl_model load(const char *name) {

@@ -16,6 +16,8 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "workloads/block/block_program.h"
+#include "workloads/import/model_file.h"
 #include "workloads/ir/model.h"
 
 typedef struct expected {

@@ -10,6 +10,7 @@
 #include "netmodel/make/platform_make.h"
 #include "netmodel/platform/platform.h"
 #include "tests/support/bench.h"
+#include "workloads/import/model_file.h"
 #include "workloads/run/simulate.h"
 
 enum { ROUNDS = 6 };

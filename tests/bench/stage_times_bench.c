@@ -6,10 +6,13 @@
 #include <string.h>
 
 #include "core/text/csv.h"
+#include "netmodel/device/device_profile.h"
 #include "netmodel/platform/platform.h"
 #include "tests/support/bench.h"
+#include "workloads/block/block_program.h"
 #include "workloads/cost/op_cost.h"
 #include "workloads/framework/framework.h"
+#include "workloads/import/model_file.h"
 #include "workloads/ir/model.h"
 
 enum { MOST_RATIOS = 256 };

@@ -21,6 +21,7 @@
 #include "tests/support/play.h"
 #include "tests/support/random.h"
 #include "workloads/compile/compile.h"
+#include "workloads/import/model_file.h"
 
 enum { DEFAULT_CASES = 8 };
 

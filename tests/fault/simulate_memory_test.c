@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "tests/support/synthetic_cluster.h"
+#include "workloads/import/model_file.h"
 #include "workloads/run/simulate.h"
 
 typedef struct subject {

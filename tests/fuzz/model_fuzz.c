@@ -4,6 +4,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "workloads/block/block_program.h"
+#include "workloads/import/model_file.h"
 #include "workloads/ir/model.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -11,6 +11,7 @@
 
 #include "tests/support/synthetic_cluster.h"
 #include "workloads/assign/assign.h"
+#include "workloads/import/model_file.h"
 #include "workloads/run/simulate.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -3,6 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "workloads/import/model_file.h"
 #include "workloads/program/program.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

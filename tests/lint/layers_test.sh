@@ -1,19 +1,32 @@
 #!/usr/bin/env bash
 # Folders are layers: validation -> search -> workloads -> netmodel -> core. An include that points up, one that is not rooted at
 # the repository, and a foreign header where it does not belong (MPI, HDF5, SimGrid) are found here; compilers would only notice
-# some of them at link time.
+# some of them at link time. Inside a folder the same holds of its rooms: a file lies in a room, and its includes stay in that room
+# or go to one that is named further left below.
 # Control: a copy with one violation of each kind planted must be refused.
 set -euo pipefail
 source_dir=${SOURCE_DIR:-$(cd "$(dirname "$0")/../.." && pwd)}
 layers=(core netmodel workloads search validation)
+declare -A rooms=(
+  [core]="base system text cluster graph engine"
+  [netmodel]="device simgrid platform flow fold collective make show"
+  [workloads]="ir framework block import cost strategy program memory compile run assign command"
+  [search]="parallel results space run bound method command"
+  [validation]="statistics rows fit report command"
+)
 
 # check ROOT: prints violations; status 1 if there are any.
 check() {
-  local root=$1 rank=0 layer file line number include folder bad=0 above i
+  local root=$1 rank=0 layer file line number include folder own other bad=0 above
   for layer in "${layers[@]}"; do
     above=" ${layers[*]:$((rank + 1))} "
     rank=$((rank + 1))
     [[ -d $root/$layer ]] || continue
+    while read -r file; do
+      own=${file#"$root/$layer/"}
+      [[ $own == */* && " ${rooms[$layer]} " == *" ${own%%/*} "* ]] ||
+        { echo "$file: not in a room of $layer/ (${rooms[$layer]})" && bad=1; }
+    done < <(find "$root/$layer" \( -name '*.c' -o -name '*.h' -o -name '*.cpp' \))
     while IFS=: read -r file number line; do
       if [[ $line =~ ^[[:space:]]*#[[:space:]]*include[[:space:]]*\"([^\"]*)\" ]]; then
         include=${BASH_REMATCH[1]} folder=${BASH_REMATCH[1]%%/*}
@@ -23,6 +36,11 @@ check() {
           echo "$file:$number: \"$include\" is not rooted at the repository (say \"$layer/...\")" && bad=1
         elif [[ ! -e $root/$include ]]; then
           echo "$file:$number: $include does not exist" && bad=1
+        elif [[ $folder == "$layer" ]]; then
+          own=${file#"$root/$layer/"} own=${own%%/*} other=${include#*/} other=${other%%/*}
+          if [[ " ${rooms[$layer]} " =~ \ $own\ (.*\ )?$other\  ]]; then
+            echo "$file:$number: $own/ must not include $include: $other/ is above it" && bad=1
+          fi
         fi
       elif [[ $line =~ \<(mpi\.h|hdf5[^>]*|H5[^>]*) && " core netmodel workloads " == *" $layer "* ]]; then
         echo "$file:$number: MPI and HDF5 stay in search/ and above: $line" && bad=1
@@ -51,12 +69,16 @@ control() {
 }
 
 check "$source_dir"
-control "up" core/planted.c '#include "netmodel/platform/platform.h"'
-control "up, spaced" workloads/planted.h '  #  include "search/run/sweep.h"'
-control "not rooted" netmodel/planted.c '#include "platform.h"'
-control "missing" search/planted.c '#include "core/no_such_header.h"'
-control "MPI low" workloads/planted.c '#include <mpi.h>'
-control "HDF5 low" core/planted.c '#include <hdf5.h>'
-control "SimGrid in C" netmodel/planted.c '#include <simgrid/host.h>'
-control "SimGrid high" search/planted.cpp '#include <simgrid/s4u.hpp>'
-echo "layers hold; 8 planted violations were found"
+control "up" core/base/planted.c '#include "netmodel/platform/platform.h"'
+control "up, spaced" workloads/ir/planted.h '  #  include "search/run/sweep.h"'
+control "not rooted" netmodel/flow/planted.c '#include "platform.h"'
+control "missing" search/run/planted.c '#include "core/no_such_header.h"'
+control "MPI low" workloads/ir/planted.c '#include <mpi.h>'
+control "HDF5 low" core/base/planted.c '#include <hdf5.h>'
+control "SimGrid in C" netmodel/flow/planted.c '#include <simgrid/host.h>'
+control "SimGrid high" search/run/planted.cpp '#include <simgrid/s4u.hpp>'
+control "no room" core/planted.c 'int planted;'
+control "unknown room" core/cellar/planted.c 'int planted;'
+control "up in a folder" core/base/planted.c '#include "core/engine/engine.h"'
+control "up next door" workloads/compile/planted.c '#include "workloads/run/simulate.h"'
+echo "layers and rooms hold; 12 planted violations were found"

@@ -16,6 +16,7 @@
 #include "tests/support/random.h"
 #include "tests/support/synthetic_cluster.h"
 #include "workloads/assign/assign.h"
+#include "workloads/import/model_file.h"
 
 enum { N_RECIPES = PL_ASSIGN_AMP + 1, MOST_STAGES = 32 };
 

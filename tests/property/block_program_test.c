@@ -20,6 +20,7 @@
 
 #include "core/cluster/cluster.h"
 #include "tests/support/random.h"
+#include "workloads/block/block_program.h"
 #include "workloads/ir/model.h"
 
 enum { ROUNDS = 3000, TENSORS = 256 };

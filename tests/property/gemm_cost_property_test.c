@@ -12,6 +12,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "netmodel/device/device_profile.h"
 #include "netmodel/platform/platform.h"
 #include "tests/support/arena_fixture.h"
 #include "tests/support/random.h"

@@ -22,6 +22,7 @@
 #include "tests/support/random.h"
 #include "tests/support/synthetic_cluster.h"
 #include "workloads/command/job_options.h"
+#include "workloads/import/model_file.h"
 
 enum { SPACES = 60, SAMPLE = 50, PLATFORM_SAMPLE = 120, SEARCHED = 400, SHOWN = 3, FRAMEWORKS_MOST = 64 };
 

@@ -16,6 +16,7 @@
 
 #include "tests/support/random.h"
 #include "tests/support/synthetic_cluster.h"
+#include "workloads/import/model_file.h"
 #include "workloads/run/simulate.h"
 
 /* `original` seen through order[]: device i of it is device order[i] of the original. */

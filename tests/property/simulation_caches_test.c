@@ -14,6 +14,7 @@
 #include "search/space/space.h"
 #include "tests/support/random.h"
 #include "tests/support/synthetic_cluster.h"
+#include "workloads/import/model_file.h"
 #include "workloads/run/simulate.h"
 
 enum { CLUSTERS = 24, CANDIDATES = 40, MOST_DEVICES = 32 };

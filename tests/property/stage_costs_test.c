@@ -12,6 +12,7 @@
 #include "netmodel/platform/platform.h"
 #include "workloads/assign/assign.h"
 #include "workloads/assign/stage_costs.h"
+#include "workloads/import/model_file.h"
 
 typedef struct subject {
   const char *platform, *model, *strategy;

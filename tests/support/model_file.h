@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
+#include "workloads/import/model_file.h"
 #include "workloads/ir/model.h"
 
 /* `folder` and `name`: workloads/models and gpt3-175b, say. */

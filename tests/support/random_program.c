@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tests/support/random.h"
+#include "workloads/import/model_file.h"
 
 static void check(pl_code code, const pl_error *error) {
   if (code == PL_OK) return;

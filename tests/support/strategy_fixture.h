@@ -2,6 +2,7 @@
 #ifndef PL_TESTS_SUPPORT_STRATEGY_FIXTURE_H
 #define PL_TESTS_SUPPORT_STRATEGY_FIXTURE_H
 
+#include "workloads/import/model_file.h"
 #include "workloads/strategy/strategy.h"
 
 typedef struct fixture {

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "core/base/units.h"
+#include "netmodel/device/device_profile.h"
 #include "netmodel/make/node_kind.h"
 #include "netmodel/platform/platform.h"
 

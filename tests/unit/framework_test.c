@@ -12,6 +12,7 @@
 #include "core/text/document.h"
 #include "tests/support/arena_fixture.h"
 #include "tests/support/model_file.h"
+#include "workloads/block/block_program.h"
 #include "workloads/program/program.h"
 
 static pl_framework parse(const char *text) {

@@ -11,6 +11,7 @@
 
 #include "search/method/method.h"
 #include "tests/support/synthetic_cluster.h"
+#include "workloads/import/model_file.h"
 
 typedef struct fixture {
   pl_cluster *cluster;

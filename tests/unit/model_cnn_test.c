@@ -10,8 +10,10 @@
 #include <string.h>
 
 #include "tests/support/arena_fixture.h"
+#include "workloads/block/block_program.h"
 #include "workloads/cost/convolution_cost.h"
 #include "workloads/cost/op_cost.h"
+#include "workloads/import/model_file.h"
 #include "workloads/ir/chain.h"
 #include "workloads/ir/model.h"
 

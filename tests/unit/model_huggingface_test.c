@@ -10,6 +10,8 @@
 
 #include "tests/support/arena_fixture.h"
 #include "tests/support/model_file.h"
+#include "workloads/block/block_program.h"
+#include "workloads/import/model_file.h"
 
 static pl_model load(const char *file) {
   return load_model("tests/unit/models", file, &arena);

@@ -9,6 +9,7 @@
 
 #include "search/method/placement_neighbours.h"
 #include "tests/support/synthetic_cluster.h"
+#include "workloads/import/model_file.h"
 
 enum { NODES = 8, GPUS = 4, DEVICES = NODES * GPUS, PP = 8, DP = 4, LAYERS = 24, MOST = 2000 };
 

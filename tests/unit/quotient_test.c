@@ -15,6 +15,7 @@
 #include "tests/support/random.h"
 #include "tests/support/synthetic_cluster.h"
 #include "workloads/compile/communication.h"
+#include "workloads/import/model_file.h"
 
 /* ---- hand-made problems: no devices, only transfers over links ---- */
 

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "tests/support/arena_fixture.h"
+#include "validation/rows/case_statistics.h"
 #include "validation/statistics/statistics.h"
 
 static void near(double value, double expected) {

@@ -11,6 +11,7 @@
 
 #include "tests/support/random.h"
 #include "tests/support/strategy_fixture.h"
+#include "workloads/block/block_program.h"
 #include "workloads/cost/op_cost.h"
 
 static pl_device_profile plain_profile(double launch_s) {

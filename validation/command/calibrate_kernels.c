@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/system/command.h"
+#include "netmodel/device/device_profile.h"
 #include "netmodel/platform/platform.h"
 #include "validation/fit/convolution_fit.h"
 #include "validation/fit/kernel_section.h"

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/system/command.h"
+#include "netmodel/device/device_profile.h"
 #include "netmodel/platform/platform.h"
 #include "validation/fit/profile_store.h"
 #include "validation/fit/sustained_fit.h"

@@ -1,5 +1,6 @@
 /* Groups of cases (see validation/report/report.h). */
 #include "validation/report/report.h"
+#include "validation/rows/case_statistics.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -6,6 +6,7 @@
 
 #include "validation/report/beside.h"
 #include "validation/rows/case.h"
+#include "validation/rows/case_statistics.h"
 #include "validation/statistics/statistics.h"
 
 /* Cases with one value of a property: a family, a source, a GPU, a framework. */

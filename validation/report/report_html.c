@@ -7,6 +7,7 @@
 #include "validation/report/ablation.h"
 #include "validation/report/assumptions.h"
 #include "validation/report/report.h"
+#include "validation/rows/case_statistics.h"
 
 static const char page_style[] =
     ":root{color-scheme:light dark}body{font:14px/1.45 system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif;"

@@ -6,6 +6,7 @@
 
 #include "core/base/units.h"
 #include "validation/report/report.h"
+#include "validation/rows/case_statistics.h"
 
 const char pl_scatter_style[] =
     ".card{fill:#fff;stroke:#d0d7de}.plot{fill:#fff;stroke:#6e7781}.grid{stroke:#eaeef2}.band{fill:#8c959f;"

@@ -8,6 +8,7 @@
 #include "validation/report/assumptions.h"
 #include "validation/report/report.h"
 #include "validation/rows/case_columns.h"
+#include "validation/rows/case_statistics.h"
 
 static void put_statistics(pl_json *json, const pl_statistics *s) {
   pl_json_put_integer(json, "rows", s->n_rows);

@@ -7,6 +7,7 @@
 #include "validation/report/ablation.h"
 #include "validation/report/assumptions.h"
 #include "validation/report/report.h"
+#include "validation/rows/case_statistics.h"
 
 static void print_number(FILE *stream, int width, const char *format, double value) {
   char text[32] = "-";

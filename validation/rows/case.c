@@ -8,7 +8,7 @@
 
 #include "core/base/digest.h"
 #include "core/base/hash_index.h"
-#include "validation/report/assumptions.h"
+#include "validation/rows/assume.h"
 #include "validation/statistics/statistics.h"
 
 /* Everything that says what ran; not what came out, nor who says so. Notes count: some hold settings. */

@@ -12,6 +12,7 @@
 
 #include "core/text/json_writer.h"
 #include "validation/rows/row.h"
+#include "workloads/import/model_file.h"
 
 /* ---- models known by name ---- */
 

@@ -13,6 +13,7 @@
 #include "netmodel/platform/platform.h"
 #include "validation/rows/case.h"
 #include "workloads/assign/assign.h"
+#include "workloads/block/block_program.h"
 
 typedef struct run {
   pl_cases *cases;

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "workloads/block/block_program.h"
 #include "workloads/cost/op_cost.h"
 #include "workloads/cost/op_profile.h"
 #include "workloads/program/program.h"

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "workloads/assign/family_time.h"
-#include "workloads/compile/measured_block.h"
+#include "workloads/compile/block_scale.h"
 #include "workloads/cost/op_cost.h"
 #include "workloads/memory/stage_memory.h"
 

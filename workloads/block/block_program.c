@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/cluster/cluster.h"
+#include "workloads/block/block_program.h"
 #include "workloads/block/block_tape.h"
 
 /* Unlike numbers of heads per rank: with a key and value for each. */

@@ -10,6 +10,8 @@
 #include "core/cluster/cluster.h"
 #include "core/system/command_line.h"
 #include "core/text/json_writer.h"
+#include "workloads/block/block_program.h"
+#include "workloads/import/model_file.h"
 #include "workloads/ir/chain.h"
 #include "workloads/ir/model.h"
 #include "workloads/strategy/job_defaults.h"

@@ -2,6 +2,7 @@
 #include "workloads/command/job_session.h"
 
 #include "workloads/assign/assign.h"
+#include "workloads/import/model_file.h"
 
 void pl_job_session_init(pl_job_session *session) {
   *session = (pl_job_session){.platform = NULL};

@@ -8,7 +8,7 @@
  * is late by is put behind the blocks of the passes, in proportion to what it has to launch for each; forward gets as
  * much as it lacks by itself, backward the rest.
  *
- * Where a pass of a block was measured as a whole (workloads/compile/measured_block.h) the host needs at least that
+ * Where a pass of a block was measured as a whole (workloads/program/measured_block.h) the host needs at least that
  * time for it.
  *
  * A host that is made to wait for every kernel (CUDA_LAUNCH_BLOCKING=1) launches nothing ahead: device and host take

@@ -4,9 +4,9 @@
 #define PL_WORKLOADS_PIECES_H
 
 #include "core/graph/graph.h"
+#include "workloads/compile/block_scale.h"
 #include "workloads/compile/communication.h"
 #include "workloads/compile/compile.h"
-#include "workloads/compile/measured_block.h"
 #include "workloads/cost/block_prices.h"
 
 typedef enum pl_piece_kind {

@@ -1,5 +1,6 @@
 /* See workloads/cost/block_cache.h. */
 #include "workloads/cost/block_cache.h"
+#include "workloads/block/block_program.h"
 
 typedef struct kept_programs {
   pl_block_shard shard;

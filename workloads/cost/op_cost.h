@@ -33,7 +33,7 @@ typedef enum pl_cost_source {
   PL_COST_TABLE = 0,
   PL_COST_ROOFLINE,
   PL_COST_FIT,
-  /* Of the two last, scaled by what a whole block was measured to take (workloads/compile/measured_block.h): at this
+  /* Of the two last, scaled by what a whole block was measured to take (workloads/program/measured_block.h): at this
    * tensor degree and microbatch, or at another one. */
   PL_COST_MEASURED_BLOCK,
   PL_COST_SCALED_BLOCK

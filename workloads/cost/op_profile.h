@@ -1,5 +1,5 @@
 /* Op profiles: measured times of whole blocks of a model, which take the place of the sum of their ops' costs
- * (workloads/compile/measured_block.h says how).
+ * (workloads/program/measured_block.h says how).
  *
  * A profile is a table in CSV, one measurement per row (workloads/README.md, "Op profiles"): a device, a kind of block
  * with the dimensions that it was measured at, tensor degree, microbatch, pass, seconds. Rows that say the same count

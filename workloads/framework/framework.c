@@ -12,7 +12,8 @@
 #include "core/base/units.h"
 #include "core/base/words.h"
 #include "core/text/document.h"
-#include "workloads/strategy/strategy.h"
+#include "workloads/framework/job.h"
+#include "workloads/ir/op.h"
 
 const pl_framework pl_framework_ideal = {.name = "ideal",
                                          .flash = true,

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "core/text/document.h"
+#include "workloads/import/model_file.h"
 #include "workloads/ir/chain.h"
 #include "workloads/ir/model.h"
 

@@ -7,6 +7,7 @@
 #include "core/base/words.h"
 #include "core/text/document.h"
 #include "workloads/import/model_families.h"
+#include "workloads/import/model_file.h"
 #include "workloads/ir/model.h"
 
 typedef struct reader {

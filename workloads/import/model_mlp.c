@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "core/text/document.h"
+#include "workloads/import/model_file.h"
 #include "workloads/ir/model.h"
 
 enum { PART_EMPTY = 0, PART_OUT, PART_IN, PART_LOSS, N_PARTS };

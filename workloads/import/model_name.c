@@ -3,6 +3,7 @@
 
 #include "core/base/printable.h"
 #include "core/text/document.h"
+#include "workloads/import/model_file.h"
 #include "workloads/ir/model.h"
 
 pl_code pl_model_read_name(const pl_document *document, pl_arena *arena, pl_model *model, pl_error *error) {

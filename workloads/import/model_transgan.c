@@ -22,6 +22,7 @@
 #include <string.h>
 
 #include "core/text/document.h"
+#include "workloads/import/model_file.h"
 #include "workloads/ir/model.h"
 
 enum { BLOCKS_MAX = 4096, LEAST_BLOCKS = PL_MODEL_BLOCKS_BEFORE_LAYERS + 1 + PL_MODEL_BLOCKS_AFTER_LAYERS };

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/text/document.h"
+#include "workloads/import/model_file.h"
 #include "workloads/ir/model.h"
 
 static const int64_t positions_max = INT64_C(1) << 31;

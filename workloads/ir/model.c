@@ -2,7 +2,6 @@
  * class builds them, tensor by tensor; buffers (rotary frequencies, causal masks) are not parameters. */
 #include "workloads/ir/model.h"
 
-#include "workloads/block/block_tape.h"
 #include "workloads/ir/chain.h"
 
 pl_block_kind pl_model_block_kind(const pl_model *model, int32_t block) {
@@ -154,43 +153,4 @@ double pl_model_block_parameters(const pl_model *model, int32_t block) {
   default:
     return 0;
   }
-}
-
-/* Of one sequence, forward. */
-static double block_flops(const pl_model *model, const pl_block_shard *shard, pl_block_kind kind) {
-  pl_tape tape;
-  pl_tape_init(&tape, model, shard);
-  if (kind == PL_BLOCK_HEAD) {
-    pl_block_head_forward(&tape);
-  } else {
-    pl_block_layer_forward(&tape, kind == PL_BLOCK_EXPERT_LAYER);
-  }
-  return tape.model_flops;
-}
-
-static double part_flops(const pl_model_part *part) {
-  const pl_block_shard shard = {
-      .tmp = 1, .mbs = (int32_t)part->windows, .seq = part->rows, .dtype = PL_DTYPE_FP16, .flash = true};
-  if (part->kind == PL_BLOCK_LAYER) return block_flops(part->model, &shard, PL_BLOCK_LAYER);
-  if (part->kind == PL_BLOCK_CHAIN) return pl_chain_flops(part->chain);
-  bool is_linear = part->kind == PL_BLOCK_LATENT || part->kind == PL_BLOCK_PIXELS || part->kind == PL_BLOCK_DENSE_OUT ||
-                   part->kind == PL_BLOCK_DENSE_IN;
-  return is_linear ? 2 * (double)part->rows * (double)part->model->hidden * (double)part->out_width : 0;
-}
-
-double pl_model_flops_per_sequence(const pl_model *model, int64_t seq) {
-  if (model->parts != NULL) {
-    double forward = 0;
-    for (int32_t block = 0; block < pl_model_n_blocks(model); block++)
-      forward += part_flops(&model->parts[model->part_of[block]]);
-    return 3 * forward;
-  }
-  const pl_block_shard shard = {.tmp = 1, .mbs = 1, .seq = seq, .dtype = PL_DTYPE_FP16, .flash = true};
-  const pl_block_kind kinds[] = {PL_BLOCK_LAYER, PL_BLOCK_EXPERT_LAYER, PL_BLOCK_HEAD};
-  double forward = 0;
-  for (int i = 0; i < 3; i++) {
-    int32_t count = pl_model_count_blocks(model, kinds[i]);
-    if (count > 0) forward += count * block_flops(model, &shard, kinds[i]);
-  }
-  return 3 * forward;
 }

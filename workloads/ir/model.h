@@ -79,14 +79,6 @@ typedef struct pl_model {
   double trained_parameters;
 } pl_model;
 
-/* Reads a config.json. Strings in `arena`. Errors name file and line: a needed key that is missing, a wrong type, an
- * unknown model_type (the message lists those supported), values that do not divide. Keys that are not used are
- * ignored. */
-pl_code pl_model_load(const char *path, pl_arena *arena, pl_model *model, pl_error *error);
-/* The same from memory; `name` stands for the path. */
-pl_code pl_model_parse(const char *name, const char *text, size_t size, pl_arena *arena, pl_model *model,
-                       pl_error *error);
-
 /* Blocks in front of and behind the layers: embedding, identity; identity, final norm, head, loss. */
 enum { PL_MODEL_BLOCKS_BEFORE_LAYERS = 2, PL_MODEL_BLOCKS_AFTER_LAYERS = 4 };
 
@@ -115,39 +107,5 @@ double pl_model_block_parameters(const pl_model *model, int32_t block);
 double pl_model_relative_positions(const pl_model *model);
 /* Parameters that a token meets: all but those of the experts that it is not sent to. */
 double pl_model_active_parameters(const pl_model *model);
-
-/* FLOPs of forward + backward for one sequence of length `seq`, without recomputation (Narayanan et al. 2021 (Megatron
- * SC21), eq. 3 without its recomputation: 72 s l h^2 (1 + s/(6 h) + V/(12 l h)) for its architecture): three times the
- * matrix products of the forward pass, masked halves of attention included as there, vocabulary unpadded. */
-double pl_model_flops_per_sequence(const pl_model *model, int64_t seq);
-
-/* Whether a model can be cut like that: tmp divides heads and ffn; kv heads may be replicated (tmp a multiple of
- * n_kv_heads or the reverse); under sequence parallelism tmp divides seq; learned positions cover seq; no fp8. */
-pl_code pl_block_check_shard(const pl_model *model, const pl_block_shard *shard, pl_error *error);
-/* Op lists of a block under a shard; memory from `arena` (three takes, 7 to 10 kB for a GPT layer), about 2 us. The
- * vocabulary is padded to a multiple of 128 * tmp as Megatron does. Blocks of one kind are equal: take each kind once
- * per shard. The shard must pass pl_block_check_shard. On failure *program is zero. */
-pl_code pl_block_program_take(const pl_model *model, pl_block_kind kind, const pl_block_shard *shard, pl_arena *arena,
-                              pl_block_program *program, pl_error *error);
-/* The same for a class of blocks. A model of unlike blocks has sequences of its own length (shard->seq must be the
- * model's, max_positions) and knows neither sequence nor context parallelism. */
-pl_code pl_block_class_program_take(const pl_model *model, int32_t class_of_blocks, const pl_block_shard *shard,
-                                    pl_arena *arena, pl_block_program *program, pl_error *error);
-
-/* Those of all classes, by class. */
-pl_code pl_block_programs_take(const pl_model *model, const pl_block_shard *shard, pl_arena *arena,
-                               const pl_block_program **blocks, pl_error *error);
-
-/* model_transgan.c: reads a model of model_type "transgan"; *model is zeroed but for family and digest. */
-struct pl_document;
-pl_code pl_model_transgan_read(const struct pl_document *document, pl_arena *arena, pl_model *model, pl_error *error);
-/* model_mlp.c: likewise of model_type "mlp". */
-pl_code pl_model_mlp_read(const struct pl_document *document, pl_arena *arena, pl_model *model, pl_error *error);
-/* model_types.c: the keys about types and stretched positions, which every model may have. */
-pl_code pl_model_types_read(const struct pl_document *document, pl_arena *arena, pl_model *model, pl_error *error);
-/* model_name.c: what these three call the model, "name" or else the file without its folder. */
-pl_code pl_model_read_name(const struct pl_document *document, pl_arena *arena, pl_model *model, pl_error *error);
-/* model_cnn.c: likewise of model_type "cnn". */
-pl_code pl_model_cnn_read(const struct pl_document *document, pl_arena *arena, pl_model *model, pl_error *error);
 
 #endif

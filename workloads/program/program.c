@@ -4,7 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "workloads/compile/measured_block.h"
+#include "workloads/block/block_program.h"
+#include "workloads/program/measured_block.h"
 
 /* Adam's arithmetic as torch's foreach form does it, one pass over the tensors per step: exp_avg.lerp_ (3 tensors
  * read or written), exp_avg_sq.mul_ (2) and addcmul_ (4), sqrt (2), division by the bias correction (2), add of eps

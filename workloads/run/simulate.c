@@ -7,6 +7,7 @@
 
 #include "core/engine/engine.h"
 #include "core/engine/timeline.h"
+#include "workloads/block/block_program.h"
 #include "workloads/compile/communication.h"
 #include "workloads/compile/compile.h"
 #include "workloads/memory/stage_memory.h"

@@ -1,5 +1,6 @@
 /* The flat strategy: what must hold between it, the model, the job and the cluster; printing. */
 #include "workloads/strategy/strategy.h"
+#include "workloads/block/block_program.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -24,7 +24,7 @@
 #include "core/base/arena.h"
 #include "core/base/status.h"
 #include "core/cluster/cluster.h"
-#include "workloads/framework/framework.h"
+#include "workloads/framework/job.h"
 #include "workloads/ir/model.h"
 
 typedef enum pl_schedule_kind { PL_SCHEDULE_GPIPE = 0, PL_SCHEDULE_1F1B, PL_SCHEDULE_INTERLEAVED } pl_schedule_kind;
@@ -42,21 +42,6 @@ typedef enum pl_assign_recipe {
 } pl_assign_recipe;
 /* As users write them, by enumerator; NULL ends them. */
 extern const char *const pl_assign_names[];
-
-/* The job: what is to be trained, whatever the strategy. */
-typedef struct pl_job {
-  int64_t gbs; /* sequences per iteration */
-  int64_t seq;
-  pl_dtype dtype;
-  bool fp8; /* the products of the layers' weights, of Transformer Engine's linear layers, are in fp8 */
-  bool fp4; /* with fp8: these products are in NVFP4 instead */
-  bool flash;
-  double bucket_bytes;                    /* gradient bucket; 25 MB by default */
-  bool split_sends;                       /* each tensor rank sends its share of an activation, the receivers gather
-                                             (workloads/program/program.h) */
-  const pl_framework *framework;          /* NULL = ideal; pl_framework_apply sets it and the three above */
-  const struct pl_op_profile *op_profile; /* measured blocks (workloads/cost/op_profile.h); NULL = none */
-} pl_job;
 
 typedef struct pl_strategy {
   int32_t pp, dp, tmp, mbs, vpp;

@@ -1,58 +1,11 @@
-/* See workloads/compile/measured_block.h. */
-#include "workloads/compile/measured_block.h"
+/* See workloads/compile/block_scale.h. */
+#include "workloads/compile/block_scale.h"
 
 #include <math.h>
 #include <string.h>
 
+#include "workloads/block/block_program.h"
 #include "workloads/compile/host_floor.h"
-
-/* ---- as it was measured ---- */
-
-/* Measurements with collectives inside are of plain tensor parallelism. */
-static bool is_plain(const pl_strategy *strategy) {
-  return !strategy->sp && pl_strategy_cp(strategy) == 1 && pl_strategy_ep(strategy) == 1;
-}
-
-static bool is_of_job(const pl_pass_time *time, const pl_model *model, int32_t block_class, const pl_job *job,
-                      const pl_strategy *strategy) {
-  if (time->tmp != 1 && (time->tmp != strategy->tmp || !is_plain(strategy))) return false;
-  return !job->fp8 && pl_pass_time_is_of(time, model, block_class, job->dtype, job->seq);
-}
-
-static const pl_measured_block *find_block(const pl_measured_block *blocks, uint32_t n_blocks, int32_t block_class,
-                                           const pl_pass_time *time) {
-  for (uint32_t i = 0; i < n_blocks; i++)
-    if (blocks[i].block_class == block_class && blocks[i].tmp == time->tmp && blocks[i].mbs == time->mbs)
-      return &blocks[i];
-  return NULL;
-}
-
-pl_code pl_measured_blocks_take(const pl_model *model, const pl_job *job, const pl_strategy *strategy, pl_arena *arena,
-                                const pl_measured_block **blocks, uint32_t *n_blocks, pl_error *error) {
-  const pl_op_profile *profile = job->op_profile;
-  *blocks = NULL;
-  *n_blocks = 0;
-  if (profile == NULL) return PL_OK;
-  int32_t n_classes = pl_model_n_classes(model);
-  uint32_t room = profile->n_times * (model->parts != NULL ? (uint32_t)n_classes : 1); /* a kind is one class */
-  pl_measured_block *made = PL_TAKE(arena, pl_measured_block, room);
-  if (made == NULL) return pl_fail_memory(error, "the op profile");
-  for (uint32_t i = 0; i < profile->n_times; i++)
-    for (int32_t c = 0; c < n_classes; c++) {
-      const pl_pass_time *time = &profile->times[i];
-      if (!is_of_job(time, model, c, job, strategy) || find_block(made, *n_blocks, c, time) != NULL) continue;
-      pl_block_shard shard = pl_strategy_shard(strategy, job);
-      shard.tmp = time->tmp;
-      shard.mbs = time->mbs;
-      shard.cp = shard.ep = 1;
-      shard.sp = false;
-      pl_measured_block *block = &made[(*n_blocks)++];
-      *block = (pl_measured_block){.block_class = c, .tmp = time->tmp, .mbs = time->mbs};
-      PL_TRY(pl_block_class_program_take(model, c, &shard, arena, &block->program, error));
-    }
-  *blocks = made;
-  return PL_OK;
-}
 
 /* ---- what a pass takes, by the cost model ---- */
 
@@ -97,7 +50,7 @@ static pass_work work_of(const sight *own, const pl_block_program *block, bool b
 static bool is_mine(const sight *own, const pl_pass_time *time, int32_t block_class, bool backward) {
   const pl_program *program = own->program;
   return time->backward == backward && strcmp(time->device, own->profile->name) == 0 &&
-         is_of_job(time, program->model, block_class, program->job, program->strategy) &&
+         pl_measured_is_of_job(time, program->model, block_class, program->job, program->strategy) &&
          (!time->has_collectives || own->knows_collectives);
 }
 
@@ -123,7 +76,8 @@ static const pl_pass_time *nearest(const sight *own, int32_t block_class, bool b
 /* Measured work of the device over the modelled; 0: it cannot be told. */
 static double ratio_of(const sight *own, int32_t block_class, const pl_pass_time *time) {
   if (time == NULL) return 0;
-  const pl_measured_block *block = find_block(own->program->measured, own->program->n_measured, block_class, time);
+  const pl_measured_block *block =
+      pl_measured_block_find(own->program->measured, own->program->n_measured, block_class, time);
   PL_ASSERT(block != NULL); /* the program made those that is_of_job lets through */
   pass_work work = work_of(own, &block->program, time->backward);
   double left_s = time->time_s - (time->has_collectives ? work.collectives_s : 0);
@@ -142,7 +96,7 @@ static pl_block_scale scale_of(const sight *own, int32_t block_class, bool backw
     scale.device = fmin(ratios[0], ratios[1]);
   else if (ratios[0] > 0 || ratios[1] > 0)
     scale.device = fmax(ratios[0], ratios[1]);
-  if (!is_plain(strategy)) return scale;
+  if (!pl_measured_is_plain(strategy)) return scale;
   const pl_pass_time *floor = nearest(own, block_class, backward, strategy->tmp, true);
   if (floor == NULL) return scale;
   if (floor->mbs == strategy->mbs) scale.source = PL_COST_MEASURED_BLOCK;

@@ -24,12 +24,12 @@
  * Rejected: times linear in the microbatch (AMP, section 3.3): with AMP's own profile and trials that is what makes its
  * error 47.6 %; and one factor on the whole pass, which would make a GPU slower because its host was late.
  */
-#ifndef PL_WORKLOADS_MEASURED_BLOCK_H
-#define PL_WORKLOADS_MEASURED_BLOCK_H
+#ifndef PL_WORKLOADS_BLOCK_SCALE_H
+#define PL_WORKLOADS_BLOCK_SCALE_H
 
 #include "workloads/compile/communication.h"
 #include "workloads/cost/op_cost.h"
-#include "workloads/cost/op_profile.h"
+#include "workloads/program/measured_block.h"
 
 /* Of a block's pass on a device. */
 typedef struct pl_block_scale {
@@ -37,18 +37,6 @@ typedef struct pl_block_scale {
   double floor_s;        /* of the pass, tensor collectives included; 0 = none */
   pl_cost_source source; /* of its ops' costs; PL_COST_TABLE: nothing was measured */
 } pl_block_scale;
-
-/* As the program's job was measured: op lists at the tensor degree and microbatch of a measurement. */
-typedef struct pl_measured_block {
-  int32_t block_class;
-  int32_t tmp, mbs;
-  pl_block_program program;
-} pl_measured_block;
-
-/* Every distinct (class of blocks, tmp, mbs) of the job's op profile that the strategy can make use of; none without a
- * profile. */
-pl_code pl_measured_blocks_take(const pl_model *model, const pl_job *job, const pl_strategy *strategy, pl_arena *arena,
-                                const pl_measured_block **blocks, uint32_t *n_blocks, pl_error *error);
 
 /* For the devices of a class. False, with `scales` untouched, where the job has no op profile. O(measurements * ops).
  */

@@ -1,0 +1,27 @@
+/* Models as users have them: files in, pl_model out. */
+#ifndef PL_WORKLOADS_MODEL_FILE_H
+#define PL_WORKLOADS_MODEL_FILE_H
+
+#include "workloads/ir/model.h"
+
+/* Reads a config.json. Strings in `arena`. Errors name file and line: a needed key that is missing, a wrong type, an
+ * unknown model_type (the message lists those supported), values that do not divide. Keys that are not used are
+ * ignored. */
+pl_code pl_model_load(const char *path, pl_arena *arena, pl_model *model, pl_error *error);
+/* The same from memory; `name` stands for the path. */
+pl_code pl_model_parse(const char *name, const char *text, size_t size, pl_arena *arena, pl_model *model,
+                       pl_error *error);
+
+/* model_transgan.c: reads a model of model_type "transgan"; *model is zeroed but for family and digest. */
+struct pl_document;
+pl_code pl_model_transgan_read(const struct pl_document *document, pl_arena *arena, pl_model *model, pl_error *error);
+/* model_mlp.c: likewise of model_type "mlp". */
+pl_code pl_model_mlp_read(const struct pl_document *document, pl_arena *arena, pl_model *model, pl_error *error);
+/* model_types.c: the keys about types and stretched positions, which every model may have. */
+pl_code pl_model_types_read(const struct pl_document *document, pl_arena *arena, pl_model *model, pl_error *error);
+/* model_name.c: what these three call the model, "name" or else the file without its folder. */
+pl_code pl_model_read_name(const struct pl_document *document, pl_arena *arena, pl_model *model, pl_error *error);
+/* model_cnn.c: likewise of model_type "cnn". */
+pl_code pl_model_cnn_read(const struct pl_document *document, pl_arena *arena, pl_model *model, pl_error *error);
+
+#endif
