@@ -10,7 +10,7 @@ layers=(core netmodel workloads search validation)
 declare -A rooms=(
   [core]="base system text cluster graph engine"
   [netmodel]="device simgrid platform flow fold collective make show"
-  [workloads]="ir framework block import cost strategy program memory compile run assign command"
+  [workloads]="ir language framework block import cost execute strategy passes program memory compile run assign command"
   [search]="parallel results space run bound method command"
   [validation]="statistics rows fit report command"
 )

@@ -1,0 +1,35 @@
+/* See workloads/language/ir_differ.h. */
+#include "workloads/language/ir_differ.h"
+
+#include <string.h>
+
+int32_t pl_ir_differ_gradient(const pl_ir_differ *differ, const pl_ir_op *op, int32_t k) {
+  return differ->gradients[op->first_output + k];
+}
+
+int32_t pl_ir_differ_value(pl_ir_differ *differ, int32_t value) {
+  if (differ->seen[value] == PL_IR_NONE) differ->seen[value] = differ->see(differ, value);
+  return differ->seen[value];
+}
+
+bool pl_ir_differ_wants(const pl_ir_differ *differ, const pl_ir_op *op, int32_t k) {
+  const pl_ir_value *value = &differ->forward->values[op->inputs[k]];
+  if (value->type.element == PL_IR_I32) return false;
+  return value->op == PL_IR_NONE || strcmp(pl_ir_row_at(differ->forward->ops[value->op].row)->name, "input") != 0;
+}
+
+int32_t pl_ir_differ_op(pl_ir_differ *differ, const char *name_of_row, const char *name, int32_t n_inputs,
+                        const int32_t *inputs, int32_t n_attributes, const pl_ir_attribute *attributes) {
+  return pl_ir_op_infer(differ->module, differ->backward, name_of_row, name, n_inputs, inputs, n_attributes,
+                        attributes);
+}
+
+void pl_ir_differ_give(pl_ir_differ *differ, const pl_ir_op *op, int32_t k, int32_t gradient) {
+  int32_t *sum = &differ->gradients[op->inputs[k]];
+  if (*sum == PL_IR_NONE) {
+    *sum = gradient;
+    return;
+  }
+  const int32_t terms[] = {*sum, gradient};
+  *sum = pl_ir_differ_op(differ, "add", "dsum", 2, terms, 0, NULL);
+}

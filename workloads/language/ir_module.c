@@ -1,0 +1,165 @@
+/* See workloads/language/ir_module.h. */
+#include "workloads/language/ir_module.h"
+
+#include <string.h>
+
+const char *const pl_ir_level_names[] = {"model", "training", "distributed", NULL};
+
+void pl_ir_module_init(pl_ir_module *module, pl_arena *arena, const char *name, pl_ir_level level) {
+  *module = (pl_ir_module){.level = level, .n_microbatches = 1, .arena = arena};
+  module->name = pl_arena_strdup(arena, name);
+}
+
+/* Room for one more of `size` bytes behind `n`: the old array or a larger copy; NULL: no memory. */
+static void *grown(pl_arena *arena, void *old, int32_t n, int32_t *room, size_t size) {
+  if (n < *room) return old;
+  int32_t larger = *room > 0 ? 2 * *room : 16;
+  void *made = pl_arena_take_zeroed(arena, (size_t)larger, size, _Alignof(max_align_t));
+  if (made == NULL) return NULL;
+  if (n > 0) memcpy(made, old, (size_t)n * size);
+  *room = larger;
+  return made;
+}
+
+static void *copied(pl_arena *arena, const void *from, int32_t n, size_t size) {
+  if (n == 0) return NULL;
+  void *made = pl_arena_take_zeroed(arena, (size_t)n, size, _Alignof(max_align_t));
+  if (made != NULL) memcpy(made, from, (size_t)n * size);
+  return made;
+}
+
+pl_ir_function *pl_ir_function_add(pl_ir_module *module, const char *name) {
+  pl_ir_function *function = PL_TAKE(module->arena, pl_ir_function, 1);
+  pl_ir_function **functions = (pl_ir_function **)grown(module->arena, (void *)module->functions, module->n_functions,
+                                                        &module->room_functions, sizeof(*functions));
+  if (function == NULL || functions == NULL) return NULL;
+  function->name = pl_arena_strdup(module->arena, name);
+  module->functions = functions;
+  module->functions[module->n_functions++] = function;
+  return function;
+}
+
+int32_t pl_ir_function_find(const pl_ir_module *module, const char *name) {
+  for (int32_t i = 0; i < module->n_functions; i++)
+    if (strcmp(module->functions[i]->name, name) == 0) return i;
+  return PL_IR_NONE;
+}
+
+/* ---- values ---- */
+
+static bool is_taken(const pl_ir_function *function, const char *name) {
+  for (int32_t i = 0; i < function->n_values; i++)
+    if (strcmp(function->values[i].name, name) == 0) return true;
+  return false;
+}
+
+/* `name`, or name.2, name.3 ... where it is taken. Functions are short: what repeats is a function of its own. */
+static const char *free_name(pl_ir_module *module, const pl_ir_function *function, const char *name) {
+  if (!is_taken(function, name)) return pl_arena_strdup(module->arena, name);
+  for (int32_t n = 2;; n++) {
+    const char *numbered = pl_arena_printf(module->arena, "%s.%d", name, n);
+    if (numbered == NULL || !is_taken(function, numbered)) return numbered;
+  }
+}
+
+static int32_t value_add(pl_ir_module *module, pl_ir_function *function, const char *name, const pl_ir_type *type,
+                         int32_t op) {
+  const char *own = free_name(module, function, name);
+  pl_ir_value *values = (pl_ir_value *)grown(module->arena, function->values, function->n_values,
+                                             &function->room_values, sizeof(*values));
+  if (own == NULL || values == NULL) return PL_IR_NONE;
+  function->values = values;
+  values[function->n_values] = (pl_ir_value){.name = own, .type = *type, .op = op};
+  return function->n_values++;
+}
+
+int32_t pl_ir_argument(pl_ir_module *module, pl_ir_function *function, const char *name, const pl_ir_type *type) {
+  PL_ASSERT(function->n_ops == 0);
+  int32_t value = value_add(module, function, name, type, PL_IR_NONE);
+  if (value != PL_IR_NONE) function->n_arguments++;
+  return value;
+}
+
+void pl_ir_results_set(pl_ir_module *module, pl_ir_function *function, int32_t n, const int32_t *values) {
+  function->results = (const int32_t *)copied(module->arena, values, n, sizeof(*values));
+  function->n_results = function->results != NULL ? n : 0;
+}
+
+/* ---- ops ---- */
+
+static const pl_ir_attribute *attributes_copied(pl_arena *arena, int32_t n, const pl_ir_attribute *attributes) {
+  pl_ir_attribute *made = (pl_ir_attribute *)copied(arena, attributes, n, sizeof(*made));
+  for (int32_t i = 0; made != NULL && i < n; i++) {
+    if (made[i].kind == PL_IR_NAMES)
+      made[i].names = (const pl_ir_name *)copied(arena, made[i].names, made[i].n_names, sizeof(pl_ir_name));
+    if (made[i].kind == PL_IR_TEXT) made[i].text = pl_arena_strdup(arena, made[i].text);
+  }
+  return made;
+}
+
+int32_t pl_ir_op_add(pl_ir_module *module, pl_ir_function *function, const pl_ir_making *making) {
+  pl_arena *arena = module->arena;
+  pl_ir_op *ops = (pl_ir_op *)grown(arena, function->ops, function->n_ops, &function->room_ops, sizeof(*ops));
+  if (ops == NULL) return PL_IR_NONE;
+  function->ops = ops;
+  int32_t index = function->n_ops;
+  ops[index] = (pl_ir_op){.row = (uint16_t)making->row,
+                          .n_inputs = (uint16_t)making->n_inputs,
+                          .n_outputs = (uint16_t)making->n_outputs,
+                          .n_attributes = (uint16_t)making->n_attributes,
+                          .inputs = (const int32_t *)copied(arena, making->inputs, making->n_inputs, sizeof(int32_t)),
+                          .first_output = making->n_outputs > 0 ? function->n_values : PL_IR_NONE,
+                          .attributes = attributes_copied(arena, making->n_attributes, making->attributes),
+                          .path = making->path != NULL ? pl_arena_strdup(arena, making->path) : NULL,
+                          .reason = making->reason != NULL ? pl_arena_strdup(arena, making->reason) : NULL,
+                          .callee = making->callee,
+                          .place = making->place};
+  for (int32_t i = 0; i < making->n_outputs; i++) {
+    const char *name = making->output_names != NULL ? making->output_names[i] : "v";
+    if (value_add(module, function, name, &making->output_types[i], index) == PL_IR_NONE) return PL_IR_NONE;
+  }
+  function->n_ops++;
+  return arena->failed ? PL_IR_NONE : function->ops[index].first_output;
+}
+
+/* ---- attributes ---- */
+
+pl_ir_attribute pl_ir_integer(const char *name, int64_t value) {
+  return (pl_ir_attribute){.name = pl_ir_name_of(name), .kind = PL_IR_INTEGER, .integer = value};
+}
+
+pl_ir_attribute pl_ir_real(const char *name, double value) {
+  return (pl_ir_attribute){.name = pl_ir_name_of(name), .kind = PL_IR_REAL, .real = value};
+}
+
+pl_ir_attribute pl_ir_text(const char *name, const char *text) {
+  return (pl_ir_attribute){.name = pl_ir_name_of(name), .kind = PL_IR_TEXT, .text = text};
+}
+
+pl_ir_attribute pl_ir_names(const char *name, int32_t n, const pl_ir_name *names) {
+  return (pl_ir_attribute){.name = pl_ir_name_of(name), .kind = PL_IR_NAMES, .n_names = (uint8_t)n, .names = names};
+}
+
+const pl_ir_attribute *pl_ir_attribute_find(const pl_ir_op *op, const char *name) {
+  for (int32_t i = 0; i < op->n_attributes; i++)
+    if (strcmp(op->attributes[i].name.text, name) == 0) return &op->attributes[i];
+  return NULL;
+}
+
+int64_t pl_ir_integer_of(const pl_ir_op *op, const char *name, int64_t otherwise) {
+  const pl_ir_attribute *found = pl_ir_attribute_find(op, name);
+  return found != NULL ? found->integer : otherwise;
+}
+
+double pl_ir_real_of(const pl_ir_op *op, const char *name, double otherwise) {
+  const pl_ir_attribute *found = pl_ir_attribute_find(op, name);
+  if (found == NULL) return otherwise;
+  return found->kind == PL_IR_INTEGER ? (double)found->integer : found->real;
+}
+
+bool pl_ir_op_has_name(const pl_ir_op *op, const char *attribute, pl_ir_name name) {
+  const pl_ir_attribute *found = pl_ir_attribute_find(op, attribute);
+  for (int32_t i = 0; found != NULL && i < found->n_names; i++)
+    if (pl_ir_name_equal(found->names[i], name)) return true;
+  return false;
+}

@@ -1,0 +1,94 @@
+/* See workloads/language/ir_table.h. */
+#include "workloads/language/ir_table.h"
+
+#include <string.h>
+
+static const pl_ir_row *const kinds[] = {pl_ir_rows_state,      pl_ir_rows_product,   pl_ir_rows_pointwise,
+                                         pl_ir_rows_norm,       pl_ir_rows_attention, pl_ir_rows_token,
+                                         pl_ir_rows_collective, pl_ir_rows_update};
+enum { N_KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+
+int32_t pl_ir_n_rows(void) {
+  int32_t n = 0;
+  for (int32_t kind = 0; kind < N_KINDS; kind++)
+    for (const pl_ir_row *row = kinds[kind]; row->name != NULL; row++)
+      n++;
+  return n;
+}
+
+const pl_ir_row *pl_ir_row_at(int32_t index) {
+  for (int32_t kind = 0; kind < N_KINDS; kind++)
+    for (const pl_ir_row *row = kinds[kind]; row->name != NULL; row++)
+      if (index-- == 0) return row;
+  return NULL;
+}
+
+int32_t pl_ir_row_find(const char *name) {
+  int32_t index = 0;
+  for (int32_t kind = 0; kind < N_KINDS; kind++)
+    for (const pl_ir_row *row = kinds[kind]; row->name != NULL; row++, index++)
+      if (strcmp(row->name, name) == 0) return index;
+  return -1;
+}
+
+int32_t pl_ir_row_of(const char *name) {
+  int32_t row = pl_ir_row_find(name);
+  PL_ASSERT(row >= 0);
+  return row;
+}
+
+enum { OPERANDS_MAX = 64 };
+
+static int32_t op_made(pl_ir_module *module, pl_ir_function *function, const char *name, const pl_ir_type *types,
+                       const pl_ir_making *making) {
+  const char *names[OPERANDS_MAX];
+  pl_ir_making own = *making;
+  for (int32_t i = 0; i < own.n_outputs; i++)
+    names[i] = name;
+  own.output_names = names;
+  own.output_types = types;
+  own.callee = PL_IR_NONE;
+  return pl_ir_op_add(module, function, &own);
+}
+
+int32_t pl_ir_op_infer(pl_ir_module *module, pl_ir_function *function, const char *row_name, const char *name,
+                       int32_t n_inputs, const int32_t *inputs, int32_t n_attributes,
+                       const pl_ir_attribute *attributes) {
+  pl_ir_type in[OPERANDS_MAX], out[OPERANDS_MAX];
+  int32_t index = pl_ir_row_of(row_name);
+  const pl_ir_row *row = pl_ir_row_at(index);
+  PL_ASSERT(n_inputs <= OPERANDS_MAX && row->n_outputs >= 0 && row->n_outputs <= OPERANDS_MAX);
+  for (int32_t i = 0; i < n_inputs; i++) {
+    if (inputs[i] == PL_IR_NONE) return PL_IR_NONE; /* no memory before */
+    in[i] = function->values[inputs[i]].type;
+  }
+  const pl_ir_op op = {.row = (uint16_t)index,
+                       .inputs = inputs,
+                       .n_inputs = (uint16_t)n_inputs,
+                       .n_outputs = (uint16_t)row->n_outputs,
+                       .n_attributes = (uint16_t)n_attributes,
+                       .attributes = attributes};
+  if (row->infer != NULL) PL_ASSERT(row->infer(&op, in, out, NULL) == PL_OK);
+  return op_made(module, function, name, out,
+                 &(pl_ir_making){.row = index,
+                                 .n_inputs = n_inputs,
+                                 .inputs = inputs,
+                                 .n_outputs = row->n_outputs,
+                                 .n_attributes = n_attributes,
+                                 .attributes = attributes});
+}
+
+int32_t pl_ir_op_typed(pl_ir_module *module, pl_ir_function *function, const char *row_name, const char *name,
+                       const char *path, int32_t n_inputs, const int32_t *inputs, const pl_ir_type *type,
+                       int32_t n_attributes, const pl_ir_attribute *attributes) {
+  for (int32_t i = 0; i < n_inputs; i++)
+    if (inputs[i] == PL_IR_NONE) return PL_IR_NONE;
+  return op_made(module, function, name, type,
+                 &(pl_ir_making){.row = pl_ir_row_of(row_name),
+                                 .n_inputs = n_inputs,
+                                 .inputs = inputs,
+                                 .n_outputs = type != NULL ? 1 : 0,
+                                 .n_attributes = n_attributes,
+                                 .attributes = attributes,
+                                 .path = path});
+}

@@ -1,0 +1,107 @@
+/* The table of ops: one row says all there is to know of an op. To add an op is to add a row (in the ir_rows_*.c of its
+ * kind) and a test.
+ *
+ * Layouts. Operands have named dimensions, so one rule (ir_layout.h) serves nearly every op; per axis of the mesh, one
+ * of these holds:
+ *   same      every operand is the same on all devices of the axis;
+ *   cut d     every operand that has dimension d is cut over the axis on d, the others are the same; outputs that lack
+ * d hold what the row says of what is missing: terms of a sum, candidates for a maximum, or (NONE) it is not allowed.
+ * Not for the row's opaque dimensions; partial   the op is linear: JOINT: every input is a partial sum (a sum of
+ * partial sums), and so are the outputs; EACH: one input is a partial sum and the others are the same (a product with a
+ * partial sum). Collectives, sends and state have rules of their own (`layout`).
+ *
+ * Shapes. `infer` gives the outputs' elements, names and whole extents from the inputs and attributes; layouts are
+ * checked apart. Ops that bring something from outside (input, param, kept, receive ...) have their type written down.
+ *
+ * Values. `compute` works on what one device holds. Products go through BLAS.
+ */
+#ifndef PL_WORKLOADS_IR_TABLE_H
+#define PL_WORKLOADS_IR_TABLE_H
+
+#include "workloads/language/ir_module.h"
+
+typedef enum pl_ir_missing { PL_IR_MISSING_NONE = 0, PL_IR_MISSING_SUM, PL_IR_MISSING_MAXIMUM } pl_ir_missing;
+typedef enum pl_ir_linear { PL_IR_LINEAR_NONE = 0, PL_IR_LINEAR_JOINT, PL_IR_LINEAR_EACH } pl_ir_linear;
+
+/* What an op does besides giving values; 0: nothing, it may be left out when nobody reads what it gives. */
+typedef enum pl_ir_effect {
+  PL_IR_PURE = 0,
+  PL_IR_READS,      /* state, kept values or data */
+  PL_IR_WRITES,     /* state or kept values */
+  PL_IR_COLLECTIVE, /* all devices along the axes of `over` meet */
+  PL_IR_SENDS,      /* to another class, or back from it */
+  PL_IR_CALLS
+} pl_ir_effect;
+
+typedef struct pl_ir_attribute_rule {
+  const char *name;
+  uint8_t kind; /* pl_ir_attribute_kind */
+  bool required;
+  const char *meaning;
+} pl_ir_attribute_rule;
+
+/* One device's part of a value: row-major over the type's dimensions with their local extents. */
+typedef struct pl_ir_tensor {
+  pl_ir_type type;
+  int64_t extent[PL_IR_RANK_MAX]; /* local */
+  int64_t origin[PL_IR_RANK_MAX]; /* of the whole value, where this part begins */
+  int64_t n;                      /* elements here */
+  double *data;                   /* i32 too */
+} pl_ir_tensor;
+
+typedef struct pl_ir_computing {
+  const pl_ir_op *op;
+  const pl_ir_tensor *inputs;
+  pl_ir_tensor *outputs; /* data is there, zeroed */
+  bool single;           /* fp32: products in single precision; what is computed is rounded behind the op */
+  pl_arena *scratch;     /* given back behind the op */
+  uint64_t iteration;    /* of dropout masks: by seed, iteration, microbatch and index in the whole value */
+  int32_t microbatch;
+} pl_ir_computing;
+
+struct pl_ir_differ;
+
+typedef struct pl_ir_row {
+  const char *name;
+  const char *meaning;                         /* one line, with the equation */
+  int8_t least_inputs, most_inputs, n_outputs; /* most_inputs -1: any number; n_outputs -1: as many as written */
+  bool has_path, typed;                        /* typed: its outputs' types are written down, not inferred */
+  uint8_t effect, missing, linear;
+  pl_ir_attribute_rule attributes[6];
+  /* NULL: no dimension is opaque. */
+  bool (*opaque)(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_name dim);
+  /* Elements and whole shapes of the outputs, which are whole (`on` all same). Says what does not fit, without place.
+   */
+  pl_code (*infer)(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_type *outputs, pl_error *error);
+  /* Instead of the one rule above. */
+  pl_code (*layout)(const pl_ir_mesh *mesh, const pl_ir_op *op, const pl_ir_type *inputs, const pl_ir_type *outputs,
+                    pl_error *error);
+  double (*flops)(const pl_ir_op *op, const pl_ir_type *inputs, const pl_ir_type *outputs); /* whole; NULL: one an
+                                                                                              element of each output */
+  pl_code (*compute)(const pl_ir_computing *computing, pl_error *error); /* NULL: the executor's own (state, sends) */
+  /* Adds the gradients of the inputs (ir_differ.h). NULL: nothing is handed back, as of integers and maxima. */
+  pl_code (*derive)(struct pl_ir_differ *differ, const pl_ir_op *op, pl_error *error);
+  const char *onnx; /* "Gemm MatMul"; NULL: none */
+} pl_ir_row;
+
+int32_t pl_ir_n_rows(void);
+const pl_ir_row *pl_ir_row_at(int32_t row);
+int32_t pl_ir_row_find(const char *name); /* -1 = none */
+/* The row of an op that is there: asserts. For makers. */
+int32_t pl_ir_row_of(const char *name);
+
+/* Appends an op whose outputs' whole types are inferred (they lie nowhere yet), named `name`, name.2 ...; returns its
+ * first output, PL_IR_NONE without outputs or memory. Operands that do not fit are a maker's mistake: asserts. */
+int32_t pl_ir_op_infer(pl_ir_module *module, pl_ir_function *function, const char *row, const char *name,
+                       int32_t n_inputs, const int32_t *inputs, int32_t n_attributes,
+                       const pl_ir_attribute *attributes);
+/* The same of a row whose type is written down, with one output. */
+int32_t pl_ir_op_typed(pl_ir_module *module, pl_ir_function *function, const char *row, const char *name,
+                       const char *path, int32_t n_inputs, const int32_t *inputs, const pl_ir_type *type,
+                       int32_t n_attributes, const pl_ir_attribute *attributes);
+
+/* Rows by kind, each array ended by a row without a name. */
+extern const pl_ir_row pl_ir_rows_state[], pl_ir_rows_product[], pl_ir_rows_pointwise[], pl_ir_rows_norm[],
+    pl_ir_rows_attention[], pl_ir_rows_token[], pl_ir_rows_collective[], pl_ir_rows_update[];
+
+#endif
