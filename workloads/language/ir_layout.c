@@ -13,21 +13,38 @@ static bool is_opaque(const pl_ir_row *row, const pl_ir_op *op, const pl_ir_type
   return row->opaque != NULL && row->opaque(op, inputs, dim);
 }
 
+/* What the outputs call it. */
+static pl_ir_name outside(const pl_ir_op *op, pl_ir_name dim) {
+  const pl_ir_row *row = pl_ir_row_at(op->row);
+  return row->called != NULL ? row->called(op, dim) : dim;
+}
+
 static bool is_missing(const pl_ir_op *op, const pl_ir_type *outputs, pl_ir_name dim) {
   for (int32_t i = 0; i < op->n_outputs; i++)
-    if (pl_ir_type_find(&outputs[i], dim) < 0) return true;
+    if (pl_ir_type_find(&outputs[i], outside(op, dim)) < 0) return true;
   return false;
 }
 
-static void add_cuts(const pl_ir_op *op, const pl_ir_type *inputs, const pl_ir_type *of, const pl_ir_type *outputs,
-                     pl_ir_way *ways, int32_t *n) {
+static void add_cut(const pl_ir_op *op, const pl_ir_type *inputs, const pl_ir_type *outputs, pl_ir_name dim,
+                    pl_ir_way *ways, int32_t *n) {
   const pl_ir_row *row = pl_ir_row_at(op->row);
-  for (int32_t i = 0; i < of->rank; i++) {
-    pl_ir_name dim = of->dims[i].name;
-    if (*n >= PL_IR_WAYS_MAX || knows(ways, *n, dim) || is_opaque(row, op, inputs, dim)) continue;
-    if (row->missing == PL_IR_MISSING_NONE && is_missing(op, outputs, dim)) continue;
-    ways[(*n)++] = (pl_ir_way){.kind = 0, .dim = dim};
-  }
+  if (*n >= PL_IR_WAYS_MAX || knows(ways, *n, dim) || is_opaque(row, op, inputs, dim)) return;
+  if (row->missing == PL_IR_MISSING_NONE && is_missing(op, outputs, dim)) return;
+  ways[(*n)++] = (pl_ir_way){.kind = 0, .dim = dim};
+}
+
+/* A dimension that the op makes, and not an input's under the name that the outputs have for it. */
+static bool is_new(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_name dim) {
+  for (int32_t i = 0; i < op->n_inputs; i++)
+    for (int32_t j = 0; j < inputs[i].rank; j++)
+      if (pl_ir_name_equal(outside(op, inputs[i].dims[j].name), dim)) return false;
+  return true;
+}
+
+/* Which inputs of an op that is linear in one at a time may be partial sums. */
+static bool is_linear_in(const pl_ir_row *row, const pl_ir_op *op, int32_t input) {
+  return row->linear == PL_IR_LINEAR_EACH || (row->linear == PL_IR_LINEAR_FIRST && input == 0) ||
+         (row->linear == PL_IR_LINEAR_LAST && input == op->n_inputs - 1);
 }
 
 int32_t pl_ir_ways_of(const pl_ir_op *op, const pl_ir_type *inputs, const pl_ir_type *outputs,
@@ -37,12 +54,15 @@ int32_t pl_ir_ways_of(const pl_ir_op *op, const pl_ir_type *inputs, const pl_ir_
   ways[n++] = (pl_ir_way){.kind = PL_IR_SAME};
   if (row->linear == PL_IR_LINEAR_JOINT && op->n_inputs > 0)
     ways[n++] = (pl_ir_way){.kind = PL_IR_PARTIAL, .partial = -1};
-  for (int32_t i = 0; row->linear == PL_IR_LINEAR_EACH && i < op->n_inputs && i < 4; i++)
-    ways[n++] = (pl_ir_way){.kind = PL_IR_PARTIAL, .partial = (int8_t)i};
+  for (int32_t i = 0; i < op->n_inputs && n < PL_IR_WAYS_MAX; i++)
+    if (is_linear_in(row, op, i) && inputs[i].element != PL_IR_I32)
+      ways[n++] = (pl_ir_way){.kind = PL_IR_PARTIAL, .partial = (int8_t)i};
   for (int32_t i = 0; i < op->n_inputs; i++)
-    add_cuts(op, inputs, &inputs[i], outputs, ways, &n);
+    for (int32_t j = 0; j < inputs[i].rank; j++)
+      add_cut(op, inputs, outputs, inputs[i].dims[j].name, ways, &n);
   for (int32_t i = 0; i < op->n_outputs; i++)
-    add_cuts(op, inputs, &outputs[i], outputs, ways, &n);
+    for (int32_t j = 0; j < outputs[i].rank; j++)
+      if (is_new(op, inputs, outputs[i].dims[j].name)) add_cut(op, inputs, outputs, outputs[i].dims[j].name, ways, &n);
   return n;
 }
 
@@ -56,7 +76,7 @@ void pl_ir_way_apply(const pl_ir_op *op, const pl_ir_way *way, const pl_ir_type 
     inputs_on[i] = dim >= 0 ? (int8_t)dim : partial ? PL_IR_PARTIAL : PL_IR_SAME;
   }
   for (int32_t i = 0; i < op->n_outputs; i++) {
-    int32_t dim = way->kind == 0 ? pl_ir_type_find(&outputs[i], way->dim) : -1;
+    int32_t dim = way->kind == 0 ? pl_ir_type_find(&outputs[i], outside(op, way->dim)) : -1;
     outputs_on[i] = dim >= 0                     ? (int8_t)dim
                     : way->kind == 0             ? missing
                     : way->kind == PL_IR_PARTIAL ? PL_IR_PARTIAL

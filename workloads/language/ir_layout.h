@@ -7,8 +7,8 @@
 /* One way for an op to lie along one axis. */
 typedef struct pl_ir_way {
   int8_t kind;    /* PL_IR_SAME, PL_IR_PARTIAL, or 0: cut on `dim` */
-  int8_t partial; /* PARTIAL of an op that is linear in EACH: the input that is partial; -1: all (JOINT) */
-  pl_ir_name dim;
+  int8_t partial; /* PARTIAL of an op that is linear in one input: that; -1: all (JOINT) */
+  pl_ir_name dim; /* as the inputs call it; a new one of the outputs */
 } pl_ir_way;
 
 enum { PL_IR_WAYS_MAX = 2 * PL_IR_RANK_MAX + 8 };

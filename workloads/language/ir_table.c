@@ -57,7 +57,7 @@ int32_t pl_ir_op_infer(pl_ir_module *module, pl_ir_function *function, const cha
   pl_ir_type in[OPERANDS_MAX], out[OPERANDS_MAX];
   int32_t index = pl_ir_row_of(row_name);
   const pl_ir_row *row = pl_ir_row_at(index);
-  PL_ASSERT(n_inputs <= OPERANDS_MAX && row->n_outputs >= 0 && row->n_outputs <= OPERANDS_MAX);
+  PL_ASSERT(n_inputs <= OPERANDS_MAX && row->n_outputs >= 0 && row->n_outputs <= OPERANDS_MAX && !row->typed);
   for (int32_t i = 0; i < n_inputs; i++) {
     if (inputs[i] == PL_IR_NONE) return PL_IR_NONE; /* no memory before */
     in[i] = function->values[inputs[i]].type;

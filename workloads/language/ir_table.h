@@ -8,10 +8,12 @@
  * d hold what the row says of what is missing: terms of a sum, candidates for a maximum, or (NONE) it is not allowed.
  * Not for the row's opaque dimensions; partial   the op is linear: JOINT: every input is a partial sum (a sum of
  * partial sums), and so are the outputs; EACH: one input is a partial sum and the others are the same (a product with a
- * partial sum). Collectives, sends and state have rules of their own (`layout`).
+ * partial sum); FIRST, LAST: only that input may be the partial sum (divide; what is linear in dy). Collectives, sends
+ * and state have rules of their own (`layout`).
  *
  * Shapes. `infer` gives the outputs' elements, names and whole extents from the inputs and attributes; layouts are
- * checked apart. Ops that bring something from outside (input, param, kept, receive ...) have their type written down.
+ * checked apart. Ops that bring something from outside (input, param, kept, receive ...) have their type written down
+ * (`typed`): `infer` then finds it in `outputs`, whole, and only says whether it fits; NULL: any does.
  *
  * Values. `compute` works on what one device holds. Products go through BLAS.
  */
@@ -21,7 +23,13 @@
 #include "workloads/language/ir_module.h"
 
 typedef enum pl_ir_missing { PL_IR_MISSING_NONE = 0, PL_IR_MISSING_SUM, PL_IR_MISSING_MAXIMUM } pl_ir_missing;
-typedef enum pl_ir_linear { PL_IR_LINEAR_NONE = 0, PL_IR_LINEAR_JOINT, PL_IR_LINEAR_EACH } pl_ir_linear;
+typedef enum pl_ir_linear {
+  PL_IR_LINEAR_NONE = 0,
+  PL_IR_LINEAR_JOINT,
+  PL_IR_LINEAR_EACH,
+  PL_IR_LINEAR_FIRST,
+  PL_IR_LINEAR_LAST
+} pl_ir_linear;
 
 /* What an op does besides giving values; 0: nothing, it may be left out when nobody reads what it gives. */
 typedef enum pl_ir_effect {
@@ -68,6 +76,8 @@ typedef struct pl_ir_row {
   bool has_path, typed;                        /* typed: its outputs' types are written down, not inferred */
   uint8_t effect, missing, linear;
   pl_ir_attribute_rule attributes[6];
+  /* What the outputs call dimension `dim` of the inputs (rename); NULL: the same. */
+  pl_ir_name (*called)(const pl_ir_op *op, pl_ir_name dim);
   /* NULL: no dimension is opaque. */
   bool (*opaque)(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_name dim);
   /* Elements and whole shapes of the outputs, which are whole (`on` all same). Says what does not fit, without place.

@@ -1,0 +1,109 @@
+/* Rows that need all of a dimension before they give any of it: softmax and normalisation. */
+#include "workloads/language/ir_operands.h"
+
+static bool over_is_opaque(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_name dim) {
+  (void)inputs;
+  return pl_ir_op_has_name(op, "over", dim);
+}
+
+static pl_code names_over(const pl_ir_op *op, const pl_ir_type *inputs, pl_error *error) {
+  PL_TRY(pl_ir_operands_are_numbers(op, inputs, error));
+  return pl_ir_operand_has_names(op, inputs, 0, "over", error);
+}
+
+static pl_code softmax_infer(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_type *outputs, pl_error *error) {
+  PL_TRY(names_over(op, inputs, error));
+  if (op->n_inputs > 1) PL_TRY(pl_ir_operands_match(op, inputs, 0, 1, error));
+  outputs[0] = pl_ir_type_whole(&inputs[0]);
+  return PL_OK;
+}
+
+/* Scale and shift have the dimensions that are normalised over, and may have others of x. */
+static pl_code scale_fits(const pl_ir_op *op, const pl_ir_type *inputs, int32_t k, pl_error *error) {
+  PL_TRY(pl_ir_operand_is_within(op, inputs, k, 0, error));
+  return pl_ir_operand_has_names(op, inputs, k, "over", error);
+}
+
+static pl_code norm_infer(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_type *outputs, pl_error *error) {
+  PL_TRY(names_over(op, inputs, error));
+  for (int32_t k = 1; k < op->n_inputs; k++)
+    PL_TRY(scale_fits(op, inputs, k, error));
+  if (op->n_inputs > 2) PL_TRY(pl_ir_operands_match(op, inputs, 1, 2, error));
+  outputs[0] = pl_ir_type_whole(&inputs[0]);
+  return PL_OK;
+}
+
+/* dx, dscale and, of layer_norm, dshift, which has the shape of scale. */
+static pl_code norm_backward_infer(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_type *outputs, pl_error *error) {
+  PL_TRY(names_over(op, inputs, error));
+  PL_TRY(scale_fits(op, inputs, 1, error));
+  PL_TRY(pl_ir_operands_match(op, inputs, 0, 2, error));
+  outputs[0] = pl_ir_type_whole(&inputs[0]);
+  for (int32_t k = 1; k < op->n_outputs; k++)
+    outputs[k] = pl_ir_type_whole(&inputs[1]);
+  return PL_OK;
+}
+
+#define OVER                                                                                                           \
+  { "over", PL_IR_NAMES, true, "dimensions that are normalised over" }
+#define EPSILON                                                                                                        \
+  { "epsilon", PL_IR_REAL, true, "is added to the variance" }
+
+const pl_ir_row pl_ir_rows_norm[] = {
+    {.name = "softmax",
+     .meaning = "exp(a) / sum of exp(a) over `over`",
+     .least_inputs = 1,
+     .most_inputs = 1,
+     .n_outputs = 1,
+     .attributes = {OVER},
+     .opaque = over_is_opaque,
+     .infer = softmax_infer,
+     .onnx = "Softmax"},
+    {.name = "softmax_backward",
+     .meaning = "y (dy - sum of y dy over `over`), y the output of softmax",
+     .least_inputs = 2,
+     .most_inputs = 2,
+     .n_outputs = 1,
+     .linear = PL_IR_LINEAR_LAST,
+     .attributes = {OVER},
+     .opaque = over_is_opaque,
+     .infer = softmax_infer},
+    {.name = "layer_norm",
+     .meaning = "(x - mean) / sqrt(variance + epsilon) scale + shift, mean and variance over `over`",
+     .least_inputs = 3,
+     .most_inputs = 3,
+     .n_outputs = 1,
+     .attributes = {OVER, EPSILON},
+     .opaque = over_is_opaque,
+     .infer = norm_infer,
+     .onnx = "LayerNormalization"},
+    {.name = "rms_norm",
+     .meaning = "x / sqrt(mean of x^2 + epsilon) scale, the mean over `over`",
+     .least_inputs = 2,
+     .most_inputs = 2,
+     .n_outputs = 1,
+     .attributes = {OVER, EPSILON},
+     .opaque = over_is_opaque,
+     .infer = norm_infer,
+     .onnx = "RMSNormalization"},
+    {.name = "layer_norm_backward",
+     .meaning = "dx, dscale, dshift of layer_norm at x, scale for dy",
+     .least_inputs = 3,
+     .most_inputs = 3,
+     .n_outputs = 3,
+     .missing = PL_IR_MISSING_SUM,
+     .linear = PL_IR_LINEAR_LAST,
+     .attributes = {OVER, EPSILON},
+     .opaque = over_is_opaque,
+     .infer = norm_backward_infer},
+    {.name = "rms_norm_backward",
+     .meaning = "dx, dscale of rms_norm at x, scale for dy",
+     .least_inputs = 3,
+     .most_inputs = 3,
+     .n_outputs = 2,
+     .missing = PL_IR_MISSING_SUM,
+     .linear = PL_IR_LINEAR_LAST,
+     .attributes = {OVER, EPSILON},
+     .opaque = over_is_opaque,
+     .infer = norm_backward_infer},
+    {.name = NULL}};

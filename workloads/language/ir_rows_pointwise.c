@@ -1,0 +1,211 @@
+/* Rows that go element by element, and the sums and maxima over dimensions. */
+#include <inttypes.h>
+
+#include "workloads/language/ir_operands.h"
+
+static pl_code unary_infer(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_type *outputs, pl_error *error) {
+  PL_TRY(pl_ir_operand_is_number(op, inputs, 0, error));
+  outputs[0] = pl_ir_type_whole(&inputs[0]);
+  return PL_OK;
+}
+
+/* b may lack dimensions of a. */
+static pl_code broadcast_infer(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_type *outputs, pl_error *error) {
+  PL_TRY(pl_ir_operands_are_numbers(op, inputs, error));
+  PL_TRY(pl_ir_operand_is_within(op, inputs, 1, 0, error));
+  outputs[0] = pl_ir_type_whole(&inputs[0]);
+  return PL_OK;
+}
+
+static pl_code backward_infer(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_type *outputs, pl_error *error) {
+  PL_TRY(pl_ir_operands_are_numbers(op, inputs, error));
+  PL_TRY(pl_ir_operands_match(op, inputs, 0, 1, error));
+  outputs[0] = pl_ir_type_whole(&inputs[0]);
+  return PL_OK;
+}
+
+static pl_code reduce_infer(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_type *outputs, pl_error *error) {
+  PL_TRY(pl_ir_operand_is_number(op, inputs, 0, error));
+  PL_TRY(pl_ir_operand_has_names(op, inputs, 0, "over", error));
+  outputs[0] = pl_ir_type_without(&inputs[0], op, "over");
+  return PL_OK;
+}
+
+static double one_an_input(const pl_ir_op *op, const pl_ir_type *inputs, const pl_ir_type *outputs) {
+  (void)op, (void)outputs;
+  return pl_ir_type_elements(&inputs[0]);
+}
+
+static double no_flops(const pl_ir_op *op, const pl_ir_type *inputs, const pl_ir_type *outputs) {
+  (void)op, (void)inputs, (void)outputs;
+  return 0;
+}
+
+static pl_code spread_infer(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_type *outputs, pl_error *error) {
+  char text[PL_IR_SHAPE_TEXT_BYTES];
+  (void)op;
+  if (outputs[0].element != inputs[0].element)
+    return pl_fail(error, PL_BAD_INPUT, "spread of %s is written as %s: cast is the op for that",
+                   pl_ir_element_name(inputs[0].element), pl_ir_element_name(outputs[0].element));
+  for (int32_t i = 0; i < inputs[0].rank; i++) {
+    const pl_ir_dim *dim = &inputs[0].dims[i];
+    int32_t at = pl_ir_type_find(&outputs[0], dim->name);
+    if (at < 0)
+      return pl_fail(error, PL_BAD_INPUT,
+                     "operand 1 of spread has dimension %s=%" PRId64 ", which the result, %s, lacks", dim->name.text,
+                     dim->extent, pl_ir_shape_text(&outputs[0], text));
+    if (outputs[0].dims[at].extent != dim->extent)
+      return pl_fail(error, PL_BAD_INPUT, "operand 1 of spread has %s=%" PRId64 " and the result has %s=%" PRId64,
+                     dim->name.text, dim->extent, dim->name.text, outputs[0].dims[at].extent);
+  }
+  outputs[0] = pl_ir_type_whole(&outputs[0]);
+  return PL_OK;
+}
+
+static pl_code one_name(const pl_ir_op *op, const char *attribute, pl_ir_name *name, pl_error *error) {
+  const pl_ir_attribute *found = pl_ir_attribute_find(op, attribute);
+  if (found == NULL || found->n_names != 1)
+    return pl_fail(error, PL_BAD_INPUT, "%s of %s needs one dimension, not %d", attribute, pl_ir_op_name(op),
+                   found != NULL ? found->n_names : 0);
+  *name = found->names[0];
+  return PL_OK;
+}
+
+static pl_code rename_infer(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_type *outputs, pl_error *error) {
+  char text[PL_IR_SHAPE_TEXT_BYTES];
+  pl_ir_name from, to;
+  PL_TRY(one_name(op, "from", &from, error));
+  PL_TRY(one_name(op, "to", &to, error));
+  PL_TRY(pl_ir_operand_has_names(op, inputs, 0, "from", error));
+  int32_t has = pl_ir_type_find(&inputs[0], to);
+  if (has >= 0 && !pl_ir_name_equal(from, to))
+    return pl_fail(error, PL_BAD_INPUT, "operand 1 of rename has a dimension %s already: %s", to.text,
+                   pl_ir_shape_text(&inputs[0], text));
+  outputs[0] = pl_ir_type_whole(&inputs[0]);
+  outputs[0].dims[pl_ir_type_find(&inputs[0], from)].name = to;
+  return PL_OK;
+}
+
+static pl_ir_name rename_called(const pl_ir_op *op, pl_ir_name dim) {
+  if (!pl_ir_op_has_name(op, "from", dim)) return dim;
+  return pl_ir_attribute_find(op, "to")->names[0];
+}
+
+static pl_code cast_infer(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_type *outputs, pl_error *error) {
+  pl_ir_element element = (pl_ir_element)outputs[0].element;
+  PL_TRY(pl_ir_written_matches(op, &inputs[0], &outputs[0], error));
+  if (element == PL_IR_I32)
+    return pl_fail(error, PL_BAD_INPUT, "result of cast is written as i32: only numbers to compute with can be made");
+  outputs[0] = pl_ir_type_whole(&outputs[0]);
+  return PL_OK;
+}
+
+static pl_code dropout_infer(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_type *outputs, pl_error *error) {
+  double p = pl_ir_real_of(op, "p", 0);
+  if (!(p >= 0 && p < 1)) return pl_fail(error, PL_BAD_INPUT, "p=%g of dropout is no probability below 1", p);
+  return unary_infer(op, inputs, outputs, error);
+}
+
+#define BROADCAST .least_inputs = 2, .most_inputs = 2, .n_outputs = 1, .infer = broadcast_infer
+#define UNARY     .least_inputs = 1, .most_inputs = 1, .n_outputs = 1, .infer = unary_infer
+#define BACKWARD                                                                                                       \
+  .least_inputs = 2, .most_inputs = 2, .n_outputs = 1, .linear = PL_IR_LINEAR_LAST, .infer = backward_infer
+
+const pl_ir_row pl_ir_rows_pointwise[] = {
+    {.name = "add",
+     .meaning = "a + b; b may lack dimensions of a",
+     BROADCAST,
+     .linear = PL_IR_LINEAR_JOINT,
+     .onnx = "Add"},
+    {.name = "subtract",
+     .meaning = "a - b; b may lack dimensions of a",
+     BROADCAST,
+     .linear = PL_IR_LINEAR_JOINT,
+     .onnx = "Sub"},
+    {.name = "multiply",
+     .meaning = "a b, element by element; b may lack dimensions of a",
+     BROADCAST,
+     .linear = PL_IR_LINEAR_EACH,
+     .onnx = "Mul"},
+    {.name = "divide",
+     .meaning = "a / b, element by element; b may lack dimensions of a",
+     BROADCAST,
+     .linear = PL_IR_LINEAR_FIRST,
+     .onnx = "Div"},
+    {.name = "scale",
+     .meaning = "by a",
+     UNARY,
+     .linear = PL_IR_LINEAR_JOINT,
+     .attributes = {{"by", PL_IR_REAL, true, "the factor"}}},
+    {.name = "sum",
+     .meaning = "sum of a over the dimensions `over`",
+     .least_inputs = 1,
+     .most_inputs = 1,
+     .n_outputs = 1,
+     .missing = PL_IR_MISSING_SUM,
+     .linear = PL_IR_LINEAR_JOINT,
+     .attributes = {{"over", PL_IR_NAMES, true, "dimensions that are summed over"}},
+     .infer = reduce_infer,
+     .flops = one_an_input,
+     .onnx = "ReduceSum"},
+    {.name = "maximum",
+     .meaning = "largest a over the dimensions `over`",
+     .least_inputs = 1,
+     .most_inputs = 1,
+     .n_outputs = 1,
+     .missing = PL_IR_MISSING_MAXIMUM,
+     .attributes = {{"over", PL_IR_NAMES, true, "dimensions whose largest element is taken"}},
+     .infer = reduce_infer,
+     .flops = one_an_input,
+     .onnx = "ReduceMax"},
+    {.name = "spread",
+     .meaning = "a, the same all along the new dimensions of the written type, in the order of that",
+     .least_inputs = 1,
+     .most_inputs = 1,
+     .n_outputs = 1,
+     .typed = true,
+     .linear = PL_IR_LINEAR_JOINT,
+     .infer = spread_infer,
+     .flops = no_flops,
+     .onnx = "Expand Transpose"},
+    {.name = "rename",
+     .meaning = "a, its dimension `from` called `to`",
+     .least_inputs = 1,
+     .most_inputs = 1,
+     .n_outputs = 1,
+     .linear = PL_IR_LINEAR_JOINT,
+     .attributes = {{"from", PL_IR_NAMES, true, "the dimension of a"}, {"to", PL_IR_NAMES, true, "its new name"}},
+     .called = rename_called,
+     .infer = rename_infer,
+     .flops = no_flops},
+    {.name = "cast",
+     .meaning = "a in the written element type",
+     .least_inputs = 1,
+     .most_inputs = 1,
+     .n_outputs = 1,
+     .typed = true,
+     .linear = PL_IR_LINEAR_JOINT,
+     .infer = cast_infer,
+     .flops = no_flops,
+     .onnx = "Cast"},
+    {.name = "gelu", .meaning = "a / 2 (1 + tanh(sqrt(2 / pi) (a + 0.044715 a^3)))", UNARY, .onnx = "Gelu"},
+    {.name = "silu", .meaning = "a / (1 + exp(-a))", UNARY, .onnx = "Swish"},
+    {.name = "relu", .meaning = "max(a, 0)", UNARY, .onnx = "Relu"},
+    {.name = "tanh", .meaning = "tanh(a)", UNARY, .onnx = "Tanh"},
+    {.name = "exp", .meaning = "exp(a)", UNARY, .onnx = "Exp"},
+    {.name = "log", .meaning = "natural logarithm of a", UNARY, .onnx = "Log"},
+    {.name = "reciprocal", .meaning = "1 / a", UNARY, .onnx = "Reciprocal"},
+    {.name = "gelu_backward", .meaning = "dy times the derivative of gelu at a", BACKWARD},
+    {.name = "silu_backward", .meaning = "dy times the derivative of silu at a", BACKWARD},
+    {.name = "relu_backward", .meaning = "dy where y, the output of relu, is above 0", BACKWARD},
+    {.name = "tanh_backward", .meaning = "dy (1 - y^2), y the output of tanh", BACKWARD},
+    {.name = "dropout",
+     .meaning = "a / (1 - p), or 0 with probability p, by a hash of seed, iteration, microbatch and place in the whole",
+     .least_inputs = 1,
+     .most_inputs = 1,
+     .n_outputs = 1,
+     .linear = PL_IR_LINEAR_JOINT,
+     .attributes = {{"p", PL_IR_REAL, true, "share of zeros"}, {"seed", PL_IR_INTEGER, true, "of this op's mask"}},
+     .infer = dropout_infer,
+     .onnx = "Dropout"},
+    {.name = NULL}};

@@ -1,0 +1,50 @@
+/* Rows of optimizers: element by element, of parts that lie alike. */
+#include <inttypes.h>
+
+#include "workloads/language/ir_operands.h"
+
+/* Every operand is like the parameter; its element type may be another (gradients in bf16, states in fp32). */
+static pl_code update_infer(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_type *outputs, pl_error *error) {
+  for (int32_t k = 0; k < op->n_inputs; k++) {
+    PL_TRY(pl_ir_operand_is_number(op, inputs, k, error));
+    PL_TRY(pl_ir_operands_match(op, inputs, 0, k, error));
+  }
+  outputs[0] = pl_ir_type_whole(&inputs[0]);
+  for (int32_t k = 1; k < op->n_outputs; k++)
+    outputs[k] = pl_ir_type_whole(&inputs[k + 1]);
+  return PL_OK;
+}
+
+static pl_code adam_infer(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_type *outputs, pl_error *error) {
+  int64_t step = pl_ir_integer_of(op, "step", 1);
+  if (step < 1) return pl_fail(error, PL_BAD_INPUT, "step=%" PRId64 " of adam: steps are counted from 1", step);
+  const char *const shares[] = {"beta1", "beta2"};
+  for (int i = 0; i < 2; i++) {
+    double beta = pl_ir_real_of(op, shares[i], 0);
+    if (!(beta >= 0 && beta < 1))
+      return pl_fail(error, PL_BAD_INPUT, "%s=%g of adam is not in [0, 1)", shares[i], beta);
+  }
+  return update_infer(op, inputs, outputs, error);
+}
+
+const pl_ir_row pl_ir_rows_update[] = {
+    {.name = "adam",
+     .meaning = "m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; "
+                "w -= rate m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + epsilon); t = step + iterations so far",
+     .least_inputs = 4,
+     .most_inputs = 4,
+     .n_outputs = 3,
+     .attributes = {{"rate", PL_IR_REAL, true, "learning rate"},
+                    {"beta1", PL_IR_REAL, true, "share of m that stays"},
+                    {"beta2", PL_IR_REAL, true, "share of v that stays"},
+                    {"epsilon", PL_IR_REAL, true, "is added to the root of v"},
+                    {"step", PL_IR_INTEGER, false, "t of the first iteration; without it 1"}},
+     .infer = adam_infer},
+    {.name = "sgd",
+     .meaning = "w - rate g",
+     .least_inputs = 2,
+     .most_inputs = 2,
+     .n_outputs = 1,
+     .attributes = {{"rate", PL_IR_REAL, true, "learning rate"}},
+     .infer = update_infer},
+    {.name = NULL}};
