@@ -74,6 +74,11 @@ typedef enum pl_stream_kind {
   PL_STREAM_CONTEXT, /* context-parallel exchanges; likewise, as the two below */
   PL_STREAM_EXPERT,  /* tokens to and from experts */
   PL_STREAM_EXPERT_GRADIENT, /* gradient collectives of experts */
+  /* Pipeline sends of the chunks on the way back of a V: activations go to earlier stages, gradients to later ones. */
+  PL_STREAM_SEND_DOWN_2,
+  PL_STREAM_RECEIVE_DOWN_2,
+  PL_STREAM_SEND_UP_2,
+  PL_STREAM_RECEIVE_UP_2,
   PL_STREAM_KIND_COUNT
 } pl_stream_kind;
 

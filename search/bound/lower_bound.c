@@ -218,7 +218,9 @@ static pl_code time_end(bounding *state, const pl_stage_program *own, const chun
     PL_TRY(family_op_s(state, pl_instruction_family(instruction), instruction->op, &time_s));
     gather = fmax(gather, time_s);
   }
-  if (strategy->overlap) {
+  if (strategy->overlap && pl_strategy_splits_backward(strategy)) {
+    left[0] = left[1] = 0; /* the last pass for weights may be of another chunk */
+  } else if (strategy->overlap) {
     PL_TRY(time_tail(state, &own->last_backward[0], chunk, left));
   } else {
     memcpy(left, rest.reduces, sizeof left);
@@ -269,17 +271,19 @@ static double combine(const bounding *state, int64_t m) {
   const pl_strategy *strategy = state->program->strategy;
   const stage_time *stages = state->stages;
   bool in_order = state->bounds->options->streams != PL_STREAMS_READY;
+  bool splits = pl_strategy_splits_backward(strategy), is_known = strategy->schedule != PL_SCHEDULE_LISTED && !splits;
+  bool in_halves = strategy->schedule == PL_SCHEDULE_GPIPE || strategy->schedule == PL_SCHEDULE_FIFO;
   double filled = 0, entered = 0, all = 0, most = 0;
   for (int32_t s = 0; s < strategy->pp; s++)
     all += stages[s].first.both + stages[s].down + stages[s].up;
   for (int32_t s = 0; s < strategy->pp; s++) {
     const stage_time *own = &stages[s];
     double full = (double)m * own->busy;
-    most = fmax(most, filled + full + stages[0].end);
+    if (!splits) most = fmax(most, filled + full + stages[0].end);
     most = fmax(most, entered + full + own->end);
     most = fmax(most, (double)m * own->streams);
-    if (strategy->vpp == 1 && in_order) {
-      int64_t w = strategy->schedule == PL_SCHEDULE_GPIPE ? 0 : strategy->pp - s - 1 < m ? strategy->pp - s - 1 : m - 1;
+    if (strategy->vpp == 1 && in_order && is_known) {
+      int64_t w = in_halves ? 0 : strategy->pp - s - 1 < m ? strategy->pp - s - 1 : m - 1;
       double trips = (double)(m - w) * own->first.both + (double)w * own->first.backward;
       most = fmax(most, all - own->first.both + trips + stages[0].end);
     }

@@ -14,6 +14,9 @@
  *                stage, before which 1F1B fits w + 1 = min(pp - s, m) forward passes; GPipe w = 0
  *   streams      m (gathers and reductions) of ZeRO 2 and 3, which share one stream
  *
+ * With backward passes in halves only the second of the full stage's holds (J of all three), and no reduction counts
+ * that may run beside a pass; a listed schedule has no round trip that is known.
+ *
  * The largest of these over all stages, and over ranks on unlike devices. For like stages the first is exact but for
  * communication. Peaks of memory are those of the schedule's passes on the stage, which is what a simulation finds as
  * well, as tasks of a device run in order; a few bytes of rounding are left as slack.

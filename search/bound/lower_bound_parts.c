@@ -11,8 +11,14 @@
 /* ---- blocks ---- */
 
 static uint64_t hash_shard(const pl_strategy *s) {
-  const int32_t words[] = {
-      s->tmp, s->sp, pl_strategy_cp(s), s->cp_gather, pl_strategy_ep(s), s->mbs, (int32_t)s->recompute};
+  const int32_t words[] = {s->tmp,
+                           s->sp,
+                           pl_strategy_cp(s),
+                           s->cp_gather,
+                           pl_strategy_ep(s),
+                           s->mbs,
+                           (int32_t)s->recompute,
+                           pl_strategy_splits_backward(s)};
   uint64_t hash = 1;
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
     hash = pl_hash_word(hash, (uint32_t)words[i]);
@@ -22,7 +28,7 @@ static uint64_t hash_shard(const pl_strategy *s) {
 /* Everything else in a shard is the job's. */
 static bool same_shard(const pl_block_shard *a, const pl_block_shard *b) {
   return a->tmp == b->tmp && a->sp == b->sp && a->cp == b->cp && a->cp_gather == b->cp_gather && a->ep == b->ep &&
-         a->mbs == b->mbs && a->recompute == b->recompute;
+         a->mbs == b->mbs && a->recompute == b->recompute && a->halves == b->halves;
 }
 
 static bool has_family(const pl_block_shard *shard, pl_family_kind kind) {
@@ -106,6 +112,7 @@ static pl_bound_layout key_of(const pl_program *program) {
                          .cp = pl_strategy_cp(s),
                          .ep = pl_strategy_ep(s),
                          .shard = s->shard,
+                         .is_v = pl_strategy_is_v(s),
                          .is_ring = s->vpp > 1};
   for (int32_t stage = 0; stage < s->pp; stage++)
     if (program->family_of[stage][PL_FAMILY_EMBEDDING] != PL_NONE) key.head_stage = stage;
@@ -118,7 +125,8 @@ static uint64_t hash_layout(const pl_bound_layout *key) {
   memcpy(&order, key->order, sizeof order);
   const uint32_t words[] = {(uint32_t)key->pp,    (uint32_t)key->dp,      (uint32_t)key->tmp,
                             (uint32_t)key->cp,    (uint32_t)key->ep,      order,
-                            (uint32_t)key->shard, (uint32_t)key->is_ring, (uint32_t)key->head_stage};
+                            (uint32_t)key->shard, (uint32_t)key->is_ring, (uint32_t)key->head_stage,
+                            (uint32_t)key->is_v};
   uint64_t hash = 2;
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
     hash = pl_hash_word(hash, words[i]);
@@ -127,7 +135,7 @@ static uint64_t hash_layout(const pl_bound_layout *key) {
 
 static bool same_layout(const pl_bound_layout *a, const pl_bound_layout *b) {
   return a->pp == b->pp && a->dp == b->dp && a->tmp == b->tmp && a->cp == b->cp && a->ep == b->ep &&
-         a->shard == b->shard && a->is_ring == b->is_ring && a->head_stage == b->head_stage &&
+         a->shard == b->shard && a->is_ring == b->is_ring && a->is_v == b->is_v && a->head_stage == b->head_stage &&
          strcmp(a->order, b->order) == 0;
 }
 

@@ -47,7 +47,8 @@ typedef struct pl_bound_chain {
 
 typedef struct pl_bound_layout {
   int32_t pp, dp, tmp, cp, ep, shard, head_stage; /* head_stage: with a copy of the embedding; 0: there is none */
-  bool is_ring;                                   /* the last stage sends to the first */
+  bool is_ring;                                   /* chunks: the last stage sends to the first, or it is a V */
+  bool is_v;                                      /* of stages */
   char order[5];
   uint32_t n_chains; /* that are looked at: the first of those on unlike devices */
   pl_bound_chain chains[PL_BOUND_CHAINS];

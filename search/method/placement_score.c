@@ -81,7 +81,7 @@ static void time_stages(const scoring *state, const pl_device_profile *profile, 
     class_s[c] = block_s(state, profile, c);
   for (int32_t c = 0; c < pl_strategy_n_chunks(strategy); c++)
     for (int32_t layer = state->cut[c]; layer < state->cut[c + 1]; layer++)
-      stage_s[c % strategy->pp] += class_s[pl_model_block_class(model, layer + first)];
+      stage_s[pl_strategy_stage_of(strategy, c)] += class_s[pl_model_block_class(model, layer + first)];
   for (int32_t block = 0; block < first; block++)
     stage_s[0] += class_s[pl_model_block_class(model, block)];
   for (int32_t block = end; block < pl_model_n_blocks(model); block++)

@@ -58,7 +58,7 @@ void pl_evaluate_failed_row(const pl_strategy *strategy, const pl_job *job, uint
       *value = (double)NAN;
     }
   row->n_microbatches = (int32_t)(job->gbs / strategy->dp / strategy->mbs);
-  snprintf(row->schedule.text, sizeof row->schedule.text, "%s", pl_schedule_names[strategy->schedule]);
+  snprintf(row->schedule.text, sizeof row->schedule.text, "%s", pl_schedule_name(strategy->schedule));
   snprintf(row->recompute.text, sizeof row->recompute.text, "%s", pl_recompute_names[strategy->recompute]);
   snprintf(row->order.text, sizeof row->order.text, "%s", strategy->order);
   snprintf(row->assign.text, sizeof row->assign.text, "%s", pl_assign_names[strategy->recipe]);

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "workloads/strategy/schedule.h"
+#include "workloads/strategy/listed_schedule.h"
 
 typedef struct pipeline {
   pl_strategy strategy;
@@ -24,60 +24,63 @@ static pipeline make(pl_schedule_kind schedule, int32_t pp, int32_t vpp, int32_t
   return own;
 }
 
-static int64_t n_steps(const pipeline *own) {
-  return 2 * (int64_t)own->strategy.vpp * own->m;
+/* As pl_strategy_check. */
+static bool is_valid(int kind, int32_t pp, int32_t vpp, int32_t m) {
+  const pl_strategy strategy = {.schedule = (pl_schedule_kind)kind};
+  if (kind == PL_SCHEDULE_INTERLEAVED) return vpp >= 2 && pp >= 2 && m % pp == 0;
+  if (kind == PL_SCHEDULE_BREADTH_FIRST) return vpp >= 2 && pp >= 2;
+  if (kind == PL_SCHEDULE_DUALPIPE_V && m < 2 * pp) return false;
+  if (pl_strategy_is_v(&strategy)) return vpp == 2 && pp >= 2;
+  return vpp == 1 && (pp >= 2 || !pl_strategy_splits_backward(&strategy));
+}
+
+static int64_t n_steps(const pipeline *own, int32_t stage) {
+  const pl_schedule schedule = pl_schedule_of(&own->strategy, own->m, stage);
+  return pl_schedule_n_steps(&schedule);
 }
 
 static const pl_schedule_step *steps_of(pipeline *own, int32_t stage) {
-  pl_schedule_step *steps = PL_TAKE(&own->arena, pl_schedule_step, n_steps(own));
+  int64_t n = n_steps(own, stage);
+  pl_schedule_step *steps = PL_TAKE(&own->arena, pl_schedule_step, n);
   assert_non_null(steps);
   const pl_schedule schedule = pl_schedule_of(&own->strategy, own->m, stage);
-  assert_int_equal(pl_schedule_n_steps(&schedule), n_steps(own));
   pl_schedule_cursor cursor = {0};
-  for (int64_t i = 0; i < n_steps(own); i++)
+  for (int64_t i = 0; i < n; i++)
     steps[i] = pl_schedule_next(&schedule, &cursor);
   return steps;
 }
 
-/* Runs all stages against each other: a pass waits for the one that feeds it, a stage does one thing at a time. False:
- * nobody can go on. */
-static bool runs_to_the_end(pipeline *own) {
-  int32_t pp = own->strategy.pp, n_chunks = pp * own->strategy.vpp;
-  bool *done = PL_TAKE(&own->arena, bool, 2 * (size_t)n_chunks * (size_t)own->m); /* [backward][chunk][microbatch] */
+/* The rule written out, as a file would list it. */
+static pl_listed_schedule list_of(pipeline *own) {
+  int32_t pp = own->strategy.pp;
   const pl_schedule_step **steps = PL_TAKE(&own->arena, const pl_schedule_step *, pp);
-  int64_t *at = PL_TAKE(&own->arena, int64_t, pp), left = pp * n_steps(own);
-  for (int32_t stage = 0; stage < pp; stage++)
+  int64_t *n = PL_TAKE(&own->arena, int64_t, pp);
+  assert_true(steps != NULL && n != NULL);
+  for (int32_t stage = 0; stage < pp; stage++) {
     steps[stage] = steps_of(own, stage);
-  while (left > 0) {
-    int64_t before = left;
-    for (int32_t stage = 0; stage < pp; stage++)
-      for (; at[stage] < n_steps(own); at[stage]++, left--) {
-        const pl_schedule_step *step = &steps[stage][at[stage]];
-        int32_t chunk = step->chunk * pp + stage, m = own->m;
-        bool *forward = done, *backward = done + (size_t)n_chunks * (size_t)m;
-        if (!step->backward && chunk > 0 && !forward[(chunk - 1) * m + step->microbatch]) break;
-        if (step->backward && !forward[chunk * m + step->microbatch]) return false; /* in-order: never possible */
-        if (step->backward && chunk < n_chunks - 1 && !backward[(chunk + 1) * m + step->microbatch]) break;
-        bool *own_pass = &(step->backward ? backward : forward)[chunk * m + step->microbatch];
-        assert_false(*own_pass); /* once */
-        *own_pass = true;
-      }
-    if (left == before) return false;
+    n[stage] = n_steps(own, stage);
   }
-  return true; /* n_steps passes, none twice: all of them */
+  return (pl_listed_schedule){.pp = pp,
+                              .vpp = own->strategy.vpp,
+                              .n_microbatches = own->m,
+                              .is_v = pl_strategy_is_v(&own->strategy),
+                              .steps = steps,
+                              .n_steps = n};
 }
 
 static void every_pass_runs_once_in_an_order_that_can_run(void **state) {
   (void)state;
-  for (int schedule = PL_SCHEDULE_GPIPE; schedule <= PL_SCHEDULE_INTERLEAVED; schedule++)
+  for (int kind = 0; kind < PL_SCHEDULE_LISTED; kind++)
     for (int32_t pp = 1; pp <= 8; pp++)
       for (int32_t vpp = 1; vpp <= 4; vpp++)
         for (int32_t m = 1; m <= 24; m++) {
-          bool interleaved = schedule == PL_SCHEDULE_INTERLEAVED;
-          if (interleaved ? vpp < 2 || pp < 2 || m % pp != 0 : vpp > 1) continue; /* as pl_strategy_check */
-          pipeline own = make((pl_schedule_kind)schedule, pp, vpp, m);
-          if (!runs_to_the_end(&own))
-            fail_msg("%s pp=%d vpp=%d m=%d", pl_schedule_names[(pl_schedule_kind)schedule], pp, vpp, m);
+          if (!is_valid(kind, pp, vpp, m)) continue;
+          pipeline own = make((pl_schedule_kind)kind, pp, vpp, m);
+          const pl_listed_schedule list = list_of(&own);
+          const pl_schedule_fault fault = pl_schedule_check(&list, &own.arena);
+          if (fault.kind != PL_SCHEDULE_SOUND)
+            fail_msg("%s pp=%d vpp=%d m=%d: fault %d at step %ld of stage %d", pl_schedule_names[kind], pp, vpp, m,
+                     (int)fault.kind, (long)fault.at, fault.stage);
           pl_arena_release(&own.arena);
         }
 }
@@ -86,9 +89,14 @@ static void every_pass_runs_once_in_an_order_that_can_run(void **state) {
 static void assert_sequence(pipeline *own, int32_t stage, const char *expected) {
   const pl_schedule_step *steps = steps_of(own, stage);
   char text[1024] = "";
-  for (int64_t i = 0; i < n_steps(own); i++) {
+  bool splits = pl_strategy_splits_backward(&own->strategy);
+  for (int64_t i = 0; i < n_steps(own, stage); i++) {
     size_t length = strlen(text);
-    snprintf(text + length, sizeof text - length, "%s%c%d", i == 0 ? "" : " ", steps[i].backward ? 'B' : 'F',
+    const char *name = pl_step_name((pl_step_kind)steps[i].kind);
+    snprintf(text + length, sizeof text - length, "%s%s%d", i == 0 ? "" : " ",
+             splits           ? name
+             : name[0] == 'F' ? "F"
+                              : "B",
              steps[i].microbatch + 1);
     if (own->strategy.vpp > 1) snprintf(text + strlen(text), sizeof text - strlen(text), "%c", 'a' + steps[i].chunk);
   }
@@ -125,11 +133,72 @@ static void interleaved_as_drawn(void **state) {
   pl_arena_release(&own.arena);
 }
 
+/* DistIR's tests (Santhanam et al. 2021): stages f0 b0 on one device and f1 b1 on the other, two microbatches. */
+static void fifo_as_pinned(void **state) {
+  (void)state;
+  pipeline own = make(PL_SCHEDULE_FIFO, 2, 1, 2), one = make(PL_SCHEDULE_1F1B, 2, 1, 2);
+  for (int32_t stage = 0; stage < 2; stage++)
+    assert_sequence(&own, stage, "F1 F2 B1 B2");
+  assert_sequence(&one, 0, "F1 F2 B1 B2");
+  assert_sequence(&one, 1, "F1 B1 F2 B2");
+  pl_arena_release(&own.arena);
+  pl_arena_release(&one.arena);
+}
+
+/* Lamy-Poirier 2023, figure 4: all microbatches of a chunk, then the next chunk; backwards likewise, last chunk first.
+ */
+static void breadth_first_as_drawn(void **state) {
+  (void)state;
+  pipeline own = make(PL_SCHEDULE_BREADTH_FIRST, 2, 2, 3);
+  for (int32_t stage = 0; stage < 2; stage++)
+    assert_sequence(&own, stage, "F1a F2a F3a F1b F2b F3b B1b B2b B3b B1a B2a B3a");
+  pl_arena_release(&own.arena);
+}
+
+/* Qi et al. 2023, figure 3: ZB-H1 and ZB-H2, four devices, eight microbatches. */
+static void zero_bubble_as_drawn(void **state) {
+  (void)state;
+  pipeline one = make(PL_SCHEDULE_ZB_H1, 4, 1, 8), two = make(PL_SCHEDULE_ZB_H2, 4, 1, 8);
+  assert_sequence(&one, 0, "F1 F2 F3 F4 B1 W1 F5 B2 W2 F6 B3 W3 F7 B4 W4 F8 B5 W5 B6 W6 B7 W7 B8 W8");
+  assert_sequence(&one, 1, "F1 F2 F3 B1 F4 B2 W1 F5 B3 W2 F6 B4 W3 F7 B5 W4 F8 B6 W5 B7 W6 B8 W7 W8");
+  assert_sequence(&one, 2, "F1 F2 B1 F3 B2 F4 B3 W1 F5 B4 W2 F6 B5 W3 F7 B6 W4 F8 B7 W5 B8 W6 W7 W8");
+  assert_sequence(&one, 3, "F1 B1 F2 B2 F3 B3 F4 B4 W1 F5 B5 W2 F6 B6 W3 F7 B7 W4 F8 B8 W5 W6 W7 W8");
+  assert_sequence(&two, 0, "F1 F2 F3 F4 F5 F6 F7 B1 W1 F8 B2 W2 B3 W3 B4 W4 B5 W5 B6 W6 B7 W7 B8 W8");
+  assert_sequence(&two, 3, "F1 B1 F2 B2 F3 B3 F4 B4 F5 B5 F6 B6 F7 B7 W1 F8 B8 W2 W3 W4 W5 W6 W7 W8");
+  pl_arena_release(&one.arena);
+  pl_arena_release(&two.arena);
+}
+
+/* Qi et al. 2023, section 6: the first stage has the first and the last chunk, the last stage turns each microbatch
+ * round. */
+static void zero_bubble_v_as_drawn(void **state) {
+  (void)state;
+  pipeline own = make(PL_SCHEDULE_ZB_V, 2, 2, 4);
+  assert_sequence(&own, 0,
+                  "F1a F2a F3a F1b B1b W1b F2b B2b W2b F4a B1a W1a F3b B3b W3b B2a W2a F4b B4b W4b B3a W3a B4a W4a");
+  assert_sequence(&own, 1,
+                  "F1a F1b F2a F2b B1b W1b F3a B1a W1a F3b B2b W2b F4a B2a W2a F4b B3b W3b B3a B4b B4a W3a W4b W4a");
+  pl_arena_release(&own.arena);
+}
+
+/* DeepSeek-AI's DualPipe, dualpipe.py, with a stage and its mirror image as one: its steps 1 to 8 on ranks 0 and 1 of
+ * two, five microbatches of each direction. */
+static void dualpipe_as_published(void **state) {
+  (void)state;
+  pipeline own = make(PL_SCHEDULE_DUALPIPE_V, 2, 2, 5);
+  assert_sequence(&own, 0,
+                  "F1a F2a F3a F1b B1b W1b F2b F4a BW2b F3b BW1a F5a BW3b F4b BW2a BW4b F5b BW3a BW5b B4a W4a B5a W5a");
+  assert_sequence(&own, 1,
+                  "F1a F1b F2a F2b F3a BW1b F3b BW1a F4a BW2b F4b BW2a F5a BW3b F5b BW3a BW4b BW4a B5b B5a W5b W5a");
+  pl_arena_release(&own.arena);
+}
+
 static int32_t in_flight(pipeline *own, int32_t stage) {
   const pl_schedule_step *steps = steps_of(own, stage);
   int32_t held = 0, most = 0;
-  for (int64_t i = 0; i < n_steps(own); i++) {
-    held += steps[i].backward ? -1 : 1;
+  for (int64_t i = 0; i < n_steps(own, stage); i++) {
+    held += steps[i].kind == PL_STEP_FORWARD;
+    held -= pl_step_makes_weights(&steps[i]);
     if (held > most) most = held;
   }
   const pl_schedule schedule = pl_schedule_of(&own->strategy, own->m, stage);
@@ -162,19 +231,38 @@ static void activations_in_flight(void **state) {
       }
 }
 
+/* Qi et al. 2023, section 3: ZB-H1 holds what 1F1B holds on its first stage, ZB-H2 2 pp - 1 microbatches, on every
+ * stage; section 6: ZB-V pp microbatches, which are 2 pp chunks. */
+static void zero_bubble_in_flight(void **state) {
+  (void)state;
+  for (int32_t pp = 2; pp <= 6; pp++)
+    for (int32_t m = 1; m <= 18; m++)
+      for (int32_t stage = 0; stage < pp; stage++) {
+        pipeline h1 = make(PL_SCHEDULE_ZB_H1, pp, 1, m), h2 = make(PL_SCHEDULE_ZB_H2, pp, 1, m);
+        pipeline v = make(PL_SCHEDULE_ZB_V, pp, 2, m);
+        assert_int_equal(in_flight(&h1, stage), smaller(pp, m));
+        assert_int_equal(in_flight(&h2, stage), smaller(2 * pp - 1, m));
+        assert_true(in_flight(&v, stage) <= smaller(2 * pp, 2 * m));
+        if (m >= 2 * pp) assert_int_equal(in_flight(&v, stage), 2 * pp);
+        pl_arena_release(&h1.arena);
+        pl_arena_release(&h2.arena);
+        pl_arena_release(&v.arena);
+      }
+}
+
 /* ---- what recurs ---- */
 
 static bool same_step(const pl_schedule_step *a, const pl_schedule_step *b, int32_t later) {
-  return a->backward == b->backward && a->last == b->last && a->chunk == b->chunk &&
-         (a->microbatch + later == b->microbatch);
+  return a->kind == b->kind && a->last == b->last && a->chunk == b->chunk && (a->microbatch + later == b->microbatch);
 }
 
 static void marks_the_last_backward_of_each_chunk(pipeline *own, int32_t stage) {
   const pl_schedule_step *steps = steps_of(own, stage);
   bool later[8] = {false}; /* by chunk: a backward pass comes behind */
-  for (int64_t i = n_steps(own); i-- > 0;) {
-    assert_int_equal(steps[i].last, steps[i].backward && !later[steps[i].chunk]);
-    if (steps[i].backward) later[steps[i].chunk] = true;
+  for (int64_t i = n_steps(own, stage); i-- > 0;) {
+    bool makes = pl_step_makes_weights(&steps[i]);
+    assert_int_equal(steps[i].last, makes && !later[steps[i].chunk]);
+    if (makes) later[steps[i].chunk] = true;
   }
 }
 
@@ -185,7 +273,7 @@ static void recurs_inside_phases(pipeline *own, int32_t stage) {
   pl_schedule_phase phases[PL_SCHEDULE_PHASES];
   int n = pl_schedule_phases(&schedule, phases);
   for (int p = 0; p < n; p++) {
-    assert_true(phases[p].from >= 0 && phases[p].from <= phases[p].to && phases[p].to <= n_steps(own));
+    assert_true(phases[p].from >= 0 && phases[p].from <= phases[p].to && phases[p].to <= n_steps(own, stage));
     assert_true(p == 0 || phases[p].from >= phases[p - 1].to);
     for (int64_t i = phases[p].from; i < phases[p].to; i++)
       assert_false(steps[i].last);
@@ -207,7 +295,7 @@ static void longer_ones_have_more_periods(pipeline *own, pipeline *longer, int32
   for (int p = 0; p < n; p++) {
     int64_t put_in = (int64_t)(longer->m - own->m) / abs(phases[p].microbatches) * phases[p].period;
     for (; at < phases[p].to; at++) /* as it was, up to the end of the phase */
-      assert_true(few[at].backward == many[at + more].backward && few[at].chunk == many[at + more].chunk &&
+      assert_true(few[at].kind == many[at + more].kind && few[at].chunk == many[at + more].chunk &&
                   !many[at + more].last);
     for (int64_t i = 0; i < put_in; i++) {
       const pl_schedule_step *step = &many[at + more + i], *before = step - phases[p].period;
@@ -215,31 +303,32 @@ static void longer_ones_have_more_periods(pipeline *own, pipeline *longer, int32
     }
     more += put_in;
   }
-  for (; at < n_steps(own); at++)
-    assert_true(few[at].backward == many[at + more].backward && few[at].chunk == many[at + more].chunk &&
+  for (; at < n_steps(own, stage); at++)
+    assert_true(few[at].kind == many[at + more].kind && few[at].chunk == many[at + more].chunk &&
                 few[at].last == many[at + more].last);
-  assert_int_equal(at + more, n_steps(longer));
+  assert_int_equal(at + more, n_steps(longer, stage));
+}
+
+static void check_recurrence(int kind, int32_t pp, int32_t vpp, int32_t m, int32_t more) {
+  pipeline own = make((pl_schedule_kind)kind, pp, vpp, m), longer = make((pl_schedule_kind)kind, pp, vpp, m + more);
+  for (int32_t stage = 0; stage < pp; stage++) {
+    marks_the_last_backward_of_each_chunk(&own, stage);
+    recurs_inside_phases(&own, stage);
+    if (pl_schedule_recurs(&own.strategy)) longer_ones_have_more_periods(&own, &longer, stage);
+  }
+  pl_arena_release(&own.arena);
+  pl_arena_release(&longer.arena);
 }
 
 static void most_of_a_schedule_recurs(void **state) {
   (void)state;
-  for (int kind = PL_SCHEDULE_GPIPE; kind <= PL_SCHEDULE_INTERLEAVED; kind++)
+  for (int kind = 0; kind < PL_SCHEDULE_LISTED; kind++)
     for (int32_t pp = 1; pp <= 5; pp++)
       for (int32_t vpp = 1; vpp <= 3; vpp++)
         for (int32_t m = 1; m <= 15; m++)
-          for (int32_t more = 0; more <= 12; more++) {
-            bool interleaved = kind == PL_SCHEDULE_INTERLEAVED;
-            if (interleaved ? vpp < 2 || pp < 2 || m % pp != 0 || more % pp != 0 : vpp > 1) continue;
-            pipeline own = make((pl_schedule_kind)kind, pp, vpp, m);
-            pipeline longer = make((pl_schedule_kind)kind, pp, vpp, m + more);
-            for (int32_t stage = 0; stage < pp; stage++) {
-              marks_the_last_backward_of_each_chunk(&own, stage);
-              recurs_inside_phases(&own, stage);
-              longer_ones_have_more_periods(&own, &longer, stage);
-            }
-            pl_arena_release(&own.arena);
-            pl_arena_release(&longer.arena);
-          }
+          for (int32_t more = 0; more <= 12; more++)
+            if (is_valid(kind, pp, vpp, m) && is_valid(kind, pp, vpp, m + more))
+              check_recurrence(kind, pp, vpp, m, more);
 }
 
 int main(void) {
@@ -247,7 +336,13 @@ int main(void) {
       cmocka_unit_test(every_pass_runs_once_in_an_order_that_can_run),
       cmocka_unit_test(gpipe_and_1f1b_as_drawn),
       cmocka_unit_test(interleaved_as_drawn),
+      cmocka_unit_test(fifo_as_pinned),
+      cmocka_unit_test(breadth_first_as_drawn),
+      cmocka_unit_test(zero_bubble_as_drawn),
+      cmocka_unit_test(zero_bubble_v_as_drawn),
+      cmocka_unit_test(dualpipe_as_published),
       cmocka_unit_test(activations_in_flight),
+      cmocka_unit_test(zero_bubble_in_flight),
       cmocka_unit_test(most_of_a_schedule_recurs),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -142,8 +142,8 @@ static pl_code price_sends(const costing *state, double crossing_bytes, double *
     if (row == NULL) return pl_fail_memory(state->error, "AMP's costs");
     for (int32_t i = 0; i < n_pipelines; i++) {
       double rate_Bps = INFINITY;
-      uint32_t from = pl_strategy_device(strategy, cut % strategy->pp, i / tmp, i % tmp);
-      uint32_t to = pl_strategy_device(strategy, (cut + 1) % strategy->pp, i / tmp, i % tmp);
+      uint32_t from = pl_strategy_device(strategy, pl_strategy_stage_of(strategy, cut), i / tmp, i % tmp);
+      uint32_t to = pl_strategy_device(strategy, pl_strategy_stage_of(strategy, cut + 1), i / tmp, i % tmp);
       PL_TRY(bandwidth_between(state, from, to, &rate_Bps));
       send_s[i * n_cuts + cut] = crossing_bytes / rate_Bps;
       slowest_s = fmax(slowest_s, crossing_bytes / rate_Bps);

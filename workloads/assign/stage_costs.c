@@ -309,7 +309,8 @@ static void fill_chunk(const costing *state, const pricing *own, int32_t chunk, 
     out->memory_bytes[chunk][layer + 1] = out->memory_bytes[chunk][layer] + price.memory_bytes;
   }
   out->constant_s[chunk] = own->constant_s;
-  /* no stage waits for a round trip when all microbatches fit in, nor where all forward passes come first */
+  /* no stage waits for a round trip when all microbatches fit in, nor where all forward passes come first; the halves
+   * of backward passes fill the pauses */
   bool waits = state->strategy->schedule == PL_SCHEDULE_1F1B && state->strategy->vpp == 1;
   out->in_flight[chunk] = waits && own->in_flight < state->program->n_microbatches ? own->in_flight : (double)INFINITY;
   out->room_bytes[chunk] = (own->usable_bytes - own->passing_bytes) / share;
@@ -330,8 +331,8 @@ static pl_code price_stage(costing *state, int32_t stage, const tables *out) {
   price_memory(state, &own);
   /* in flight: passes of chunks, spread over the chunks of the stage */
   own.in_flight = (own.in_flight + state->strategy->vpp - 1) / state->strategy->vpp;
-  for (int32_t chunk = stage; chunk < pl_strategy_n_chunks(state->strategy); chunk += state->strategy->pp)
-    fill_chunk(state, &own, chunk, out);
+  for (int32_t place = 0; place < state->strategy->vpp; place++)
+    fill_chunk(state, &own, pl_strategy_chunk_at(state->strategy, stage, place), out);
   pl_arena_release_to(state->arena, scratch);
   return PL_OK;
 }
@@ -370,7 +371,10 @@ static void fill_slack(const costing *state, const tables *out) {
 static pl_code price_cuts(costing *state, const tables *out) {
   int32_t pp = state->strategy->pp, n_chunks = pl_strategy_n_chunks(state->strategy), n = state->model->n_layers;
   for (int32_t chunk = 0; chunk + 1 < n_chunks; chunk++) {
-    if (chunk >= pp) { /* the same devices as a round before */
+    int32_t from = pl_strategy_stage_of(state->strategy, chunk), to = pl_strategy_stage_of(state->strategy, chunk + 1);
+    bool is_v = pl_strategy_is_v(state->strategy);
+    if (from == to) continue;   /* where a V turns */
+    if (chunk >= pp && !is_v) { /* the same devices as a round before */
       out->cut_s[chunk] = out->cut_s[chunk - pp];
       continue;
     }
@@ -382,8 +386,10 @@ static pl_code price_cuts(costing *state, const tables *out) {
       int32_t c = pl_model_block_class(state->model, PL_MODEL_BLOCKS_BEFORE_LAYERS + b - 1);
       double bytes = state->program->blocks[c].output_bytes, down_s = 0, up_s = 0;
       if (both_s[c] < 0) {
-        PL_TRY(send_s(state, chunk % pp, PL_FAMILY_DOWN, bytes, &down_s));
-        PL_TRY(send_s(state, (chunk + 1) % pp, PL_FAMILY_UP, bytes, &up_s));
+        int32_t sent = pl_strategy_place_of(state->strategy, chunk);
+        int32_t received = pl_strategy_place_of(state->strategy, chunk + 1);
+        PL_TRY(send_s(state, from, pl_program_wire(state->strategy, false, sent), bytes, &down_s));
+        PL_TRY(send_s(state, to, pl_program_wire(state->strategy, true, received), bytes, &up_s));
         both_s[c] = down_s + up_s;
       }
       out->cut_s[chunk][b] = both_s[c];

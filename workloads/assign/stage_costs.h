@@ -2,7 +2,7 @@
  * (workloads/assign/layer_assignment.h), from the same op costs, communicators, schedules and memory as the simulation.
  *
  * The unit is a transformer layer: the embedding goes with the first, final norm, head and loss with the last, as
- * frameworks cut. With chunks (vpp > 1) chunk c is a stage of its own on the devices of stage c % pp.
+ * frameworks cut. With chunks (vpp > 1) each is a stage of its own on the devices of the stage that has it.
  *
  * time_s: of a microbatch. Forward, backward and recomputation on the slowest of the stage's devices (with an uneven
  * split: times its share of the microbatches of the replica that has most), and the collectives inside blocks that

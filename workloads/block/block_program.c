@@ -165,6 +165,7 @@ static pl_code take(const pl_model *model, pl_block_kind kind, const pl_model_pa
                              .input_gradient = tape.input_gradient,
                              .model_flops = tape.model_flops};
   pl_block_memory(&tape, &result);
+  if (shard->halves && !pl_block_halves(&tape, arena, &result)) return pl_fail_memory(error, "the program of a block");
   result.tensors = copy_of(arena, tape.tensors, tape.n_tensors, sizeof(pl_tensor), _Alignof(pl_tensor));
   result.forward = list_of(arena, tape.forward, tape.n_forward);
   result.backward = list_of(arena, tape.backward, tape.n_backward);

@@ -206,6 +206,9 @@ void pl_block_recompute(pl_tape *tape);
 void pl_block_pass_gradients(pl_tape *tape, double elements);
 /* Fills saved flags and the byte counts of `program`. */
 void pl_block_memory(pl_tape *tape, pl_block_program *program);
+/* The halves of the backward pass (block_halves.c): two op lists in the arena, their bytes in `program`, and which
+ * tensors wait. After pl_block_memory. */
+bool pl_block_halves(pl_tape *tape, pl_arena *arena, pl_block_program *program);
 
 /* Rows of the vocabulary on this rank: padded as the framework does it. */
 int64_t pl_tape_local_vocab(const pl_tape *tape);

@@ -167,7 +167,7 @@ static void print_foreign(const explain_output *output, const pl_explain_row *ro
   const pl_program *program = output->explanation->program;
   const pl_family *family = &program->families[row->op->family];
   char text[PL_UNIT_TEXT_BYTES], name[64];
-  if (family->kind == PL_FAMILY_DOWN || family->kind == PL_FAMILY_UP) {
+  if (pl_family_is_wire(family->kind)) {
     snprintf(name, sizeof name, "%s %d > %d", name_of(row->op), family->stage,
              pl_program_receiver(program, family->kind, family->stage));
   } else {
@@ -185,7 +185,7 @@ static void print_part_taken(const explain_output *output, const pl_explain_row 
   double calls = (double)time->calls;
   char text[5][PL_UNIT_TEXT_BYTES], group[32], link[128], name[64];
   snprintf(name, sizeof name, "%s", name_of(row->op));
-  if (family->kind == PL_FAMILY_DOWN || family->kind == PL_FAMILY_UP)
+  if (pl_family_is_wire(family->kind))
     snprintf(name, sizeof name, "%s %d > %d", name_of(row->op), family->stage,
              pl_program_receiver(program, family->kind, family->stage));
   snprintf(group, sizeof group, "%" PRIu32 " on %" PRIu32, row->group.size, row->group.n_nodes);
@@ -329,7 +329,7 @@ static void put_communication(const explain_output *output, const pl_explain_row
   pl_json_put_string(json, "op", row->op->name);
   pl_json_put_string(json, "role", pl_family_role_name(family->kind));
   pl_json_put_integer(json, "stage", family->stage);
-  if (family->kind == PL_FAMILY_DOWN || family->kind == PL_FAMILY_UP)
+  if (pl_family_is_wire(family->kind))
     pl_json_put_integer(json, "to_stage", pl_program_receiver(program, family->kind, family->stage));
   put_count(json, "calls", row->time->calls);
   if (row->time->group_class != PL_NONE) put_group(json, row);

@@ -214,7 +214,7 @@ static uint64_t *colour_ranks(pl_planning *state) {
 }
 
 static bool is_point_to_point(const pl_family *family) {
-  return family->kind == PL_FAMILY_DOWN || family->kind == PL_FAMILY_UP;
+  return pl_family_is_wire(family->kind);
 }
 
 static pl_code identity(pl_planning *state, const double *capacity_Bps) {
@@ -294,6 +294,10 @@ static uint8_t stream_of(const pl_family *family, uint32_t member) {
     return member == 0 ? PL_STREAM_SEND_DOWN : PL_STREAM_RECEIVE_DOWN;
   case PL_FAMILY_UP:
     return member == 0 ? PL_STREAM_SEND_UP : PL_STREAM_RECEIVE_UP;
+  case PL_FAMILY_DOWN_2:
+    return member == 0 ? PL_STREAM_SEND_DOWN_2 : PL_STREAM_RECEIVE_DOWN_2;
+  case PL_FAMILY_UP_2:
+    return member == 0 ? PL_STREAM_SEND_UP_2 : PL_STREAM_RECEIVE_UP_2;
   case PL_FAMILY_EMBEDDING:
     return PL_STREAM_TIED;
   default:
@@ -343,17 +347,27 @@ int pl_communication_slot(pl_group_role role) {
 }
 
 static uint32_t slot_group(const pl_planning *state, const pl_device_class *own, int slot) {
-  static const uint8_t kinds[PL_SLOT_COUNT] = {
-      [PL_SLOT_TENSOR] = PL_FAMILY_TENSOR,       [PL_SLOT_DATA] = PL_FAMILY_DATA,
-      [PL_SLOT_SEND_DOWN] = PL_FAMILY_DOWN,      [PL_SLOT_RECEIVE_DOWN] = PL_FAMILY_DOWN,
-      [PL_SLOT_SEND_UP] = PL_FAMILY_UP,          [PL_SLOT_RECEIVE_UP] = PL_FAMILY_UP,
-      [PL_SLOT_EMBEDDING] = PL_FAMILY_EMBEDDING, [PL_SLOT_CONTEXT] = PL_FAMILY_CONTEXT,
-      [PL_SLOT_EXPERT] = PL_FAMILY_EXPERT,       [PL_SLOT_EXPERT_DATA] = PL_FAMILY_EXPERT_DATA,
-      [PL_SLOT_COPIES] = PL_FAMILY_COPIES};
+  static const uint8_t kinds[PL_SLOT_COUNT] = {[PL_SLOT_TENSOR] = PL_FAMILY_TENSOR,
+                                               [PL_SLOT_DATA] = PL_FAMILY_DATA,
+                                               [PL_SLOT_SEND_DOWN] = PL_FAMILY_DOWN,
+                                               [PL_SLOT_RECEIVE_DOWN] = PL_FAMILY_DOWN,
+                                               [PL_SLOT_SEND_UP] = PL_FAMILY_UP,
+                                               [PL_SLOT_RECEIVE_UP] = PL_FAMILY_UP,
+                                               [PL_SLOT_EMBEDDING] = PL_FAMILY_EMBEDDING,
+                                               [PL_SLOT_CONTEXT] = PL_FAMILY_CONTEXT,
+                                               [PL_SLOT_EXPERT] = PL_FAMILY_EXPERT,
+                                               [PL_SLOT_EXPERT_DATA] = PL_FAMILY_EXPERT_DATA,
+                                               [PL_SLOT_COPIES] = PL_FAMILY_COPIES,
+                                               [PL_SLOT_SEND_DOWN_2] = PL_FAMILY_DOWN_2,
+                                               [PL_SLOT_RECEIVE_DOWN_2] = PL_FAMILY_DOWN_2,
+                                               [PL_SLOT_SEND_UP_2] = PL_FAMILY_UP_2,
+                                               [PL_SLOT_RECEIVE_UP_2] = PL_FAMILY_UP_2};
   const pl_program *program = state->program;
   pl_family_kind kind = (pl_family_kind)kinds[slot];
   int32_t stage = own->stage;
-  if (slot == PL_SLOT_RECEIVE_DOWN || slot == PL_SLOT_RECEIVE_UP) stage = pl_program_sender(program, kind, stage);
+  bool receives = slot == PL_SLOT_RECEIVE_DOWN || slot == PL_SLOT_RECEIVE_UP || slot == PL_SLOT_RECEIVE_DOWN_2 ||
+                  slot == PL_SLOT_RECEIVE_UP_2;
+  if (receives) stage = pl_program_sender(program, kind, stage);
   uint32_t family = program->family_of[stage][kind];
   if (family == PL_NONE) return PL_NONE;
   int32_t group = pl_program_group(program, kind, own->replica, own->tensor);

@@ -52,7 +52,7 @@ typedef struct pl_group_class {
 enum {
   PL_SLOT_TENSOR = 0,
   PL_SLOT_DATA,
-  PL_SLOT_SEND_DOWN,
+  PL_SLOT_SEND_DOWN, /* of each wire who sends, then who receives */
   PL_SLOT_RECEIVE_DOWN,
   PL_SLOT_SEND_UP,
   PL_SLOT_RECEIVE_UP,
@@ -61,6 +61,10 @@ enum {
   PL_SLOT_EXPERT,
   PL_SLOT_EXPERT_DATA,
   PL_SLOT_COPIES,
+  PL_SLOT_SEND_DOWN_2,
+  PL_SLOT_RECEIVE_DOWN_2,
+  PL_SLOT_SEND_UP_2,
+  PL_SLOT_RECEIVE_UP_2,
   PL_SLOT_COUNT
 };
 

@@ -4,9 +4,8 @@
 #include <string.h>
 
 #include "workloads/compile/compile_lanes.h"
-#include "workloads/compile/host_floor.h"
+#include "workloads/compile/crew_passes.h"
 #include "workloads/compile/meeting.h"
-#include "workloads/compile/pieces.h"
 
 enum { MOST_PENDING = 64 };
 
@@ -26,27 +25,21 @@ typedef struct unrolling {
   uint32_t exchange;          /* begun and not yet awaited, PL_NONE = none */
   /* Only with ready streams, where program order is not the order on the stream. */
   uint32_t *forward_end;  /* [chunk][microbatch] last task of the forward */
-  uint32_t *backward_end; /* last task of each backward, in the schedule's order */
+  uint32_t *inputs_end;   /* likewise, of the backward in whole or for inputs */
+  uint32_t *backward_end; /* last task of each backward in whole or for weights, in the schedule's order */
   int64_t n_forward, n_backward;
   int32_t in_flight; /* how many forwards may run ahead of their backwards (Proteus's max ongoing) */
 } unrolling;
 
 enum { MOST_GATHERS = 64 };
 
-/* A pass as it is emitted, and how often. */
-typedef struct crew_pass {
-  pl_pieces pieces;
-  uint64_t times;
-} crew_pass;
-
 /* The device classes that are unrolled together: those that have joint segments (core/graph/graph.h), or one alone.
  * They run one stage's program, so the pieces are the same for all. */
 typedef struct crew {
   unrolling *members;
   uint32_t n;
-  uint32_t *streams;                             /* compute streams, in the order of the members */
-  crew_pass *forward, *backward, *last_backward; /* per chunk */
-  pl_pieces epilogue;
+  uint32_t *streams; /* compute streams, in the order of the members */
+  pl_crew_passes passes;
 } crew;
 
 typedef struct compilation {
@@ -190,7 +183,7 @@ static void emit_joint(compilation *state, crew *own, const pl_piece *piece, int
     follow(state, &own->members[i], task);
 }
 
-static void emit_pass(compilation *state, crew *own, crew_pass *pass, int32_t microbatch) {
+static void emit_pass(compilation *state, crew *own, pl_crew_pass *pass, int32_t microbatch) {
   const pl_pieces *pieces = &pass->pieces;
   pass->times += state->meetings.times;
   for (uint32_t i = 0; i < pieces->n; i++) {
@@ -206,40 +199,62 @@ static void emit_pass(compilation *state, crew *own, crew_pass *pass, int32_t mi
 
 /* ---- steps ---- */
 
-static uint32_t send_op(const compilation *state, pl_family_kind kind, int32_t stage, int32_t chunk) {
+static uint32_t send_op(const compilation *state, bool backward, int32_t stage, int32_t chunk) {
   const pl_stage_program *sender = &state->program->stages[stage];
-  return kind == PL_FAMILY_DOWN ? sender->send_down[chunk] : sender->send_up[chunk];
+  return backward ? sender->send_up[chunk] : sender->send_down[chunk];
 }
 
-static void receive(compilation *state, unrolling *own, bool backward, int32_t global, int32_t microbatch) {
-  int32_t pp = state->program->strategy->pp;
-  int32_t from = backward ? global + 1 : global - 1;
-  if (from < 0 || from == pl_strategy_n_chunks(state->program->strategy)) return;
-  uint32_t op = send_op(state, backward ? PL_FAMILY_UP : PL_FAMILY_DOWN, from % pp, from / pp);
-  pl_meeting meeting = arrive(state, own, backward ? PL_SLOT_RECEIVE_UP : PL_SLOT_RECEIVE_DOWN, op,
-                              PL_CATEGORY_PIPELINE, state->send_name, microbatch);
+/* Slot of the device that sends along a wire; the one that receives has the next. */
+static int send_slot(const compilation *state, bool backward, int32_t chunk) {
+  switch (pl_program_wire(state->program->strategy, backward, chunk)) {
+  case PL_FAMILY_DOWN:
+    return PL_SLOT_SEND_DOWN;
+  case PL_FAMILY_UP:
+    return PL_SLOT_SEND_UP;
+  case PL_FAMILY_DOWN_2:
+    return PL_SLOT_SEND_DOWN_2;
+  default:
+    return PL_SLOT_SEND_UP_2;
+  }
+}
+
+/* Index of a pass in the arrays of ready streams. */
+static int64_t place_of(const unrolling *own, int32_t chunk, int32_t microbatch) {
+  return (int64_t)chunk * own->schedule.n_microbatches + microbatch;
+}
+
+static void receive(compilation *state, unrolling *own, bool backward, int32_t chunk, int32_t microbatch) {
+  const pl_strategy *strategy = state->program->strategy;
+  int32_t from = pl_strategy_chunk_at(strategy, own->stage->stage, chunk) + (backward ? 1 : -1);
+  if (from < 0 || from == pl_strategy_n_chunks(strategy)) return;
+  int32_t sender = pl_strategy_stage_of(strategy, from), sent = pl_strategy_place_of(strategy, from);
+  if (sender == own->stage->stage && pl_strategy_is_v(strategy)) { /* the device has it: in order, it was made before */
+    const uint32_t *ends = backward ? own->inputs_end : own->forward_end;
+    if (ends != NULL) wait_for(own, ends[place_of(own, sent, microbatch)]);
+    return;
+  }
+  uint32_t op = send_op(state, backward, sender, sent);
+  pl_meeting meeting =
+      arrive(state, own, send_slot(state, backward, sent) + 1, op, PL_CATEGORY_PIPELINE, state->send_name, microbatch);
   wait_for(own, meeting.close);
 }
 
 static void send(compilation *state, unrolling *own, bool backward, int32_t chunk, int32_t microbatch) {
-  uint32_t op = send_op(state, backward ? PL_FAMILY_UP : PL_FAMILY_DOWN, own->stage->stage, chunk);
+  uint32_t op = send_op(state, backward, own->stage->stage, chunk);
   if (op == PL_NONE) return;
-  pl_meeting meeting = arrive(state, own, backward ? PL_SLOT_SEND_UP : PL_SLOT_SEND_DOWN, op, PL_CATEGORY_PIPELINE,
-                              state->send_name, microbatch);
+  pl_meeting meeting =
+      arrive(state, own, send_slot(state, backward, chunk), op, PL_CATEGORY_PIPELINE, state->send_name, microbatch);
   order_after_work(state, own, meeting.open); /* after the collective, too, on which a pass may end */
 }
 
-static crew_pass *pass_of(const crew *own, const pl_schedule_step *step) {
-  if (!step->backward) return &own->forward[step->chunk];
-  return step->last ? &own->last_backward[step->chunk] : &own->backward[step->chunk];
-}
-
-/* What the order on the compute stream would imply: a backward follows its forward, and a forward waits until few
- * enough are in flight. */
+/* What the order on the compute stream would imply: a backward follows its forward, its second half the first, and a
+ * forward waits until few enough are in flight. */
 static void wait_for_schedule(unrolling *own, const pl_schedule_step *step) {
   if (own->forward_end == NULL) return;
-  if (step->backward) {
-    wait_for(own, own->forward_end[(int64_t)step->chunk * own->schedule.n_microbatches + step->microbatch]);
+  if (step->kind == PL_STEP_WEIGHTS) {
+    wait_for(own, own->inputs_end[place_of(own, step->chunk, step->microbatch)]);
+  } else if (pl_step_is_backward(step)) {
+    wait_for(own, own->forward_end[place_of(own, step->chunk, step->microbatch)]);
   } else if (own->n_forward >= own->in_flight) {
     wait_for(own, own->backward_end[own->n_forward - own->in_flight]);
   }
@@ -247,38 +262,37 @@ static void wait_for_schedule(unrolling *own, const pl_schedule_step *step) {
 
 static void note_schedule(unrolling *own, const pl_schedule_step *step) {
   if (own->forward_end == NULL) return;
-  if (step->backward) {
-    own->backward_end[own->n_backward++] = own->last;
-  } else {
-    own->forward_end[(int64_t)step->chunk * own->schedule.n_microbatches + step->microbatch] = own->last;
-    own->n_forward++;
-  }
+  int64_t place = place_of(own, step->chunk, step->microbatch);
+  if (pl_step_is_backward(step)) own->inputs_end[place] = own->last;
+  if (pl_step_makes_weights(step)) own->backward_end[own->n_backward++] = own->last;
+  if (step->kind != PL_STEP_FORWARD) return;
+  own->forward_end[place] = own->last;
+  own->n_forward++;
 }
 
 static void begin_step(compilation *state, unrolling *own, const pl_schedule_step *step) {
-  int32_t global = step->chunk * state->program->strategy->pp + own->stage->stage;
   if (own->forward_end != NULL) own->chain = PL_NONE;
   wait_for_schedule(own, step);
-  receive(state, own, step->backward, global, step->microbatch);
+  if (step->kind != PL_STEP_WEIGHTS) receive(state, own, pl_step_is_backward(step), step->chunk, step->microbatch);
 }
 
 static void end_step(compilation *state, unrolling *own, const pl_schedule_step *step) {
-  send(state, own, step->backward, step->chunk, step->microbatch);
+  if (step->kind != PL_STEP_WEIGHTS) send(state, own, pl_step_is_backward(step), step->chunk, step->microbatch);
   note_schedule(own, step);
 }
 
 static void emit_step(compilation *state, crew *own, const pl_schedule_step *step) {
   for (uint32_t member = 0; member < own->n; member++)
     begin_step(state, &own->members[member], step);
-  emit_pass(state, own, pass_of(own, step), step->microbatch);
+  emit_pass(state, own, pl_crew_pass_of(&own->passes, step), step->microbatch);
   for (uint32_t member = 0; member < own->n; member++)
     end_step(state, &own->members[member], step);
 }
 
 static void emit_epilogue(compilation *state, crew *own) {
-  for (uint32_t i = 0; i < own->epilogue.n; i++)
+  for (uint32_t i = 0; i < own->passes.epilogue.n; i++)
     for (uint32_t member = 0; member < own->n; member++) {
-      const pl_piece *piece = &own->epilogue.pieces[i];
+      const pl_piece *piece = &own->passes.epilogue.pieces[i];
       if (piece->kind == PL_PIECE_WORK) { /* the optimizer; the gradient streams are in order */
         wait_for(&own->members[member], own->members[member].last_reduction[0]);
         wait_for(&own->members[member], own->members[member].last_reduction[1]);
@@ -316,6 +330,7 @@ static bool prepare(compilation *state, uint32_t index, unrolling *own) {
                      .gathers = PL_TAKE(state->arena, uint32_t, MOST_GATHERS)};
   if (state->options->streams == PL_STREAMS_READY) {
     own->forward_end = PL_TAKE(state->arena, uint32_t, vpp * (size_t)own->schedule.n_microbatches);
+    own->inputs_end = PL_TAKE(state->arena, uint32_t, vpp * (size_t)own->schedule.n_microbatches);
     own->backward_end = PL_TAKE(state->arena, uint32_t, vpp * (size_t)own->schedule.n_microbatches);
     own->in_flight = pl_schedule_in_flight(&own->schedule);
   }
@@ -339,11 +354,6 @@ static bool take_pieces(compilation *state, crew *own) {
   const pl_program *program = state->program;
   const pl_device_class *class = own->members[0].device;
   const pl_stage_program *stage = own->members[0].stage;
-  size_t vpp = (size_t)program->strategy->vpp;
-  own->forward = PL_TAKE(state->arena, crew_pass, vpp);
-  own->backward = PL_TAKE(state->arena, crew_pass, vpp);
-  own->last_backward = PL_TAKE(state->arena, crew_pass, vpp);
-  if (state->arena->failed) return false;
   pl_piece_context context = {.program = program,
                               .plan = state->plan,
                               .options = state->options,
@@ -355,20 +365,7 @@ static bool take_pieces(compilation *state, crew *own) {
   if (find_prices(state, class->device, &context.prices) != PL_OK) return false;
   pl_block_scale scales[PL_MODEL_CLASSES_MAX][2];
   if (pl_block_scales_of(state->cluster, program, state->plan, class, scales)) context.scales = scales;
-  for (size_t chunk = 0; chunk < vpp; chunk++) {
-    double forward_late_s, backward_late_s;
-    pl_host_floor(&context, &stage->forward[chunk], &stage->backward[chunk], &forward_late_s, &backward_late_s);
-    context.late_s = forward_late_s;
-    own->forward[chunk].pieces = pl_pieces_take(&context, &stage->forward[chunk], PL_CATEGORY_FORWARD);
-    context.late_s = backward_late_s;
-    own->backward[chunk].pieces = pl_pieces_take(&context, &stage->backward[chunk], PL_CATEGORY_BACKWARD);
-    own->last_backward[chunk].pieces = own->backward[chunk].pieces;
-    if (stage->last_backward[chunk].instructions != stage->backward[chunk].instructions)
-      own->last_backward[chunk].pieces = pl_pieces_take(&context, &stage->last_backward[chunk], PL_CATEGORY_BACKWARD);
-  }
-  context.late_s = 0;
-  own->epilogue = pl_pieces_take(&context, &stage->epilogue, PL_CATEGORY_OPTIMIZER);
-  return !state->arena->failed;
+  return pl_crew_passes_take(&context, stage, &own->passes);
 }
 
 /* The first participant of the communicator leads: rivals name it (workloads/compile/rivals.h). */
@@ -389,19 +386,6 @@ static bool gather_crew(compilation *state, uint32_t index, crew *own) {
   return take_pieces(state, own);
 }
 
-/* What collectives inside the segments carry. */
-static void add_carried(compilation *state, const crew *own) {
-  size_t vpp = (size_t)state->program->strategy->vpp;
-  for (size_t chunk = 0; chunk < vpp; chunk++) {
-    const crew_pass *const passes[] = {&own->forward[chunk], &own->backward[chunk], &own->last_backward[chunk]};
-    for (size_t pass = 0; pass < sizeof passes / sizeof *passes; pass++)
-      for (uint32_t i = 0; i < passes[pass]->pieces.n_carried; i++) {
-        const pl_carried *carried = &passes[pass]->pieces.carried[i];
-        state->transfer_bytes[carried->transfer_class] += (double)passes[pass]->times * carried->progress_bytes;
-      }
-  }
-}
-
 static bool unroll(compilation *state, uint32_t index, bool *is_unrolled) {
   crew own;
   if (!gather_crew(state, index, &own)) return false;
@@ -417,7 +401,7 @@ static bool unroll(compilation *state, uint32_t index, bool *is_unrolled) {
   state->meetings.times = 1;
   pl_lane_begin_step(&state->lanes, state->builder);
   emit_epilogue(state, &own);
-  if (state->transfer_bytes != NULL) add_carried(state, &own);
+  if (state->transfer_bytes != NULL) pl_crew_passes_add_carried(&own.passes, state->transfer_bytes);
   for (uint32_t i = 0; i < own.n; i++)
     is_unrolled[own.members[i].index] = true;
   return !state->arena->failed;

@@ -8,7 +8,7 @@ _Static_assert((int)PL_SCHEDULE_PHASES == (int)PL_LANE_PHASES, "a phase of a sch
 
 pl_schedule pl_lane_schedule(const pl_program *program, const pl_device_class *class, int32_t leapt) {
   const pl_schedule *whole = &program->stages[class->stage].schedules[pl_program_schedule(program, class->replica)];
-  return pl_schedule_of(program->strategy, whole->n_microbatches - leapt, class->stage);
+  return leapt == 0 ? *whole : pl_schedule_of(program->strategy, whole->n_microbatches - leapt, class->stage);
 }
 
 bool pl_lane_making_take(pl_lane_making *making, const pl_program *program, const pl_communication_plan *plan,

@@ -53,19 +53,34 @@ static void add_op(const pl_piece_context *context, const pl_block_program *bloc
   load->host_s += pl_host_s_of_op(framework_of(context), block, op, backward);
 }
 
+/* Of a measured backward pass, that of one of its halves: by what its ops take on the device. */
+static double share_of_pass(const pl_piece_context *context, const pl_block_program *block, pl_block_pass pass) {
+  double sums[2] = {0, 0};
+  if (pass != PL_PASS_INPUTS && pass != PL_PASS_WEIGHTS) return 1;
+  for (int half = 0; half < 2; half++)
+    for (uint32_t i = 0; i < block->halves[half].n_ops; i++)
+      sums[half] += context->prices->times[block->block_class][PL_PASS_INPUTS + half][i].time_s;
+  double sum = sums[0] + sums[1];
+  return sum > 0 ? sums[pass - PL_PASS_INPUTS] / sum : 0;
+}
+
 pl_host_load pl_host_load_of_instruction(const pl_piece_context *context, const pl_instruction *instruction) {
   pl_host_load load = {0, 0};
   if (instruction->kind != PL_INSTRUCTION_BLOCK) return load;
   const pl_block_program *block =
       &context->program->blocks[pl_model_block_class(context->program->model, instruction->block)];
-  const pl_op_list *list = instruction->backward ? &block->backward : &block->forward;
-  const pl_op_time *times = context->prices->times[block->block_class][instruction->backward];
+  pl_block_pass pass = pl_instruction_pass(instruction);
+  const pl_op_list *list = pl_block_ops(block, pass);
+  const pl_op_time *times = context->prices->times[block->block_class][pass];
   for (uint32_t i = 0; i < list->n_ops; i++)
     add_op(context, block, &list->ops[i], times[i], instruction->backward, &load);
-  if (block->kind == PL_BLOCK_LAYER || block->kind == PL_BLOCK_EXPERT_LAYER)
+  bool is_layer = block->kind == PL_BLOCK_LAYER || block->kind == PL_BLOCK_EXPERT_LAYER;
+  if (is_layer && pass != PL_PASS_WEIGHTS) /* the calls around the ops are those of the first half */
     load.host_s += framework_of(context)->layer_s;
-  if (context->scales != NULL)
-    load.host_s = fmax(load.host_s, context->scales[block->block_class][instruction->backward].floor_s);
+  if (context->scales != NULL) {
+    double floor_s = context->scales[block->block_class][instruction->backward].floor_s;
+    load.host_s = fmax(load.host_s, floor_s * share_of_pass(context, block, pass));
+  }
   return load;
 }
 
@@ -85,22 +100,29 @@ bool pl_host_is_in_time(const pl_program *program) {
          framework->collective_s <= 0 && framework->layer_s <= 0;
 }
 
-void pl_host_floor(const pl_piece_context *context, const pl_pass *forward, const pl_pass *backward,
-                   double *forward_late_s, double *backward_late_s) {
+void pl_host_floors(const pl_piece_context *context, const pl_pass *const *passes, int n, double *late_s) {
   const pl_framework *framework = framework_of(context);
-  *forward_late_s = *backward_late_s = 0;
+  pl_host_load loads[PL_HOST_PASSES];
+  double host_s = 0;
+  PL_ASSERT(n <= PL_HOST_PASSES);
+  for (int i = 0; i < n; i++)
+    late_s[i] = 0;
   if (pl_host_is_in_time(context->program)) return;
-  pl_host_load f = pl_host_load_of(context, forward), b = pl_host_load_of(context, backward);
-  if (framework->host_window == PL_HOST_KERNEL) { /* nothing is launched ahead */
-    *forward_late_s = f.host_s;
-    *backward_late_s = b.host_s;
-    return;
+  for (int i = 0; i < n; i++) {
+    loads[i] = pl_host_load_of(context, passes[i]);
+    host_s += loads[i].host_s;
+    late_s[i] =
+        framework->host_window == PL_HOST_KERNEL ? loads[i].host_s : fmax(0, loads[i].host_s - loads[i].device_s);
   }
   bool waits = framework->host_window == PL_HOST_PASS && context->program->strategy->pp > 1;
-  *forward_late_s = fmax(0, f.host_s - f.device_s);
-  *backward_late_s = fmax(0, b.host_s - b.device_s);
-  if (waits) return;
-  double both = fmax(0, f.host_s + b.host_s - f.device_s - b.device_s);
-  *forward_late_s = fmin(*forward_late_s, both);
-  *backward_late_s = both - *forward_late_s;
+  if (waits || framework->host_window == PL_HOST_KERNEL) return; /* with KERNEL nothing is launched ahead */
+  double rest = host_s;                                          /* that no device time covers */
+  for (int i = 0; i < n; i++)
+    rest -= loads[i].device_s;
+  rest = fmax(0, rest);
+  for (int i = 0; i + 1 < n; i++) {
+    late_s[i] = fmin(late_s[i], rest);
+    rest -= late_s[i];
+  }
+  late_s[n - 1] = rest;
 }

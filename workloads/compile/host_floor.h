@@ -6,7 +6,7 @@
  * queue of launches comes to in steady state. The window is the forward and the backward pass of a microbatch, or one
  * pass where the framework waits for the device at every send between stages (pl_framework.host_window). What the host
  * is late by is put behind the blocks of the passes, in proportion to what it has to launch for each; forward gets as
- * much as it lacks by itself, backward the rest.
+ * much as it lacks by itself, backward the rest; of a backward pass in halves likewise the one for inputs.
  *
  * Where a pass of a block was measured as a whole (workloads/program/measured_block.h) the host needs at least that
  * time for it.
@@ -39,8 +39,10 @@ pl_host_load pl_host_load_of(const pl_piece_context *context, const pl_pass *pas
 /* What the host works for an op or a collective of a block. */
 double pl_host_s_of_op(const pl_framework *framework, const pl_block_program *block, const pl_op *op, bool backward);
 
-/* By how much the host is late in a chunk's forward and backward pass. */
-void pl_host_floor(const pl_piece_context *context, const pl_pass *forward, const pl_pass *backward,
-                   double *forward_late_s, double *backward_late_s);
+enum { PL_HOST_PASSES = 3 };
+
+/* By how much the host is late in each of the passes of a chunk and microbatch: forward and backward, or forward and
+ * the halves of the backward. `late_s`: `n` of them. */
+void pl_host_floors(const pl_piece_context *context, const pl_pass *const *passes, int n, double *late_s);
 
 #endif

@@ -31,6 +31,7 @@ typedef struct gathering {
   bool next_has_effect;
   pl_carried carried[PL_PIECES_CARRIED];
   uint32_t n_carried;
+  pl_block_pass pass;         /* of its blocks */
   uint32_t n_blocks_left;     /* of the pass that have ops */
   double pass_gradient_bytes; /* kept per parameter until the end of the pass */
   int64_t kept_bytes;         /* until the end of the pass, of the blocks so far */
@@ -64,6 +65,13 @@ static void note_carried(gathering *state, const pl_lowered_op *lowered) {
   state->carried[state->n_carried++] = (pl_carried){lowered->transfer_class, lowered->progress_bytes};
 }
 
+/* What a task of several parts is called: halves of backward passes are told apart. */
+static const char *name_of_pass(const gathering *state, uint8_t category) {
+  if (state->pass == PL_PASS_INPUTS) return "backward for inputs";
+  if (state->pass == PL_PASS_WEIGHTS) return "backward for weights";
+  return pl_category_name((pl_category)category);
+}
+
 /* A piece of the parts [first, end). */
 static void emit_segment(gathering *state, pl_piece_kind kind, uint32_t first, uint32_t end) {
   if (first == end) return;
@@ -87,7 +95,7 @@ static void emit_segment(gathering *state, pl_piece_kind kind, uint32_t first, u
                       .name = end - first == 1 ? parts->name : PL_NONE};
   if (has_effect) piece->effect = pl_graph_builder_effect(context->builder, effect.peak_bytes, effect.net_bytes);
   if (context->options->names && piece->name == PL_NONE)
-    piece->name = pl_graph_builder_name(context->builder, pl_category_name((pl_category)piece->category));
+    piece->name = pl_graph_builder_name(context->builder, name_of_pass(state, piece->category));
 }
 
 static void emit_collectives(gathering *state, uint32_t first, uint32_t end) {
@@ -238,8 +246,13 @@ static const pl_block_program *block_of(const pl_program *program, const pl_inst
   return &program->blocks[pl_model_block_class(program->model, instruction->block)];
 }
 
+static bool makes_weight_gradients(const pl_instruction *instruction) {
+  pl_block_pass pass = pl_instruction_pass(instruction);
+  return pass == PL_PASS_BACKWARD || pass == PL_PASS_WEIGHTS;
+}
+
 static const pl_op_list *ops_of(const pl_block_program *block, const pl_instruction *instruction) {
-  return instruction->backward ? &block->backward : &block->forward;
+  return pl_block_ops(block, pl_instruction_pass(instruction));
 }
 
 /* Op `i` of the list, which computes. */
@@ -247,11 +260,11 @@ static void add_op(gathering *state, const pl_block_program *block, const pl_ins
   const pl_piece_context *context = state->context;
   const pl_op *op = &ops_of(block, instruction)->ops[i];
   if (context->scales == NULL && state->origins == NULL) { /* a sweep's case */
-    add_computing(state, context->prices->ticks[block->block_class][instruction->backward][i], op->category, op->name,
-                  NULL);
+    add_computing(state, context->prices->ticks[block->block_class][pl_instruction_pass(instruction)][i], op->category,
+                  op->name, NULL);
     return;
   }
-  const pl_op_time plain = context->prices->times[block->block_class][instruction->backward][i];
+  const pl_op_time plain = context->prices->times[block->block_class][pl_instruction_pass(instruction)][i];
   const pl_op_time cost = pl_block_scaled_cost(plain, context->scales, block->block_class, op);
   pl_origin origin = origin_of(op->category, op->name, cost);
   origin.op = op;
@@ -276,11 +289,12 @@ static void add_block(gathering *state, const pl_instruction *instruction) {
   const pl_block_program *block = block_of(state->context->program, instruction);
   const pl_op_list *list = ops_of(block, instruction);
   if (list->n_ops == 0) return;
-  pl_memory_effect effect = pl_block_effect(block, instruction->backward);
-  if (instruction->backward) keep_gradients(state, block, &effect);
+  bool makes_gradients = makes_weight_gradients(instruction);
+  pl_memory_effect effect = pl_block_effect(block, pl_instruction_pass(instruction));
+  if (makes_gradients) keep_gradients(state, block, &effect);
   if (repeat_block(state, list)) return;
   uint32_t first_part = state->n_parts, first_piece = state->n_pieces;
-  bool is_alike = !state->next_has_effect && (!instruction->backward || state->pass_gradient_bytes <= 0);
+  bool is_alike = !state->next_has_effect && (!makes_gradients || state->pass_gradient_bytes <= 0);
   uint32_t last = list->n_ops - 1; /* the last op that computes: there the block settles its balance */
   while (last > 0 && list->ops[last].kind == PL_OP_COLLECTIVE)
     last--;
@@ -440,8 +454,10 @@ pl_pieces pl_pieces_take(const pl_piece_context *context, const pl_pass *pass, p
   state.pass_gradient_bytes =
       pl_training_state_of(job, pl_strategy_replicas(context->program->strategy)).pass_gradient_bytes;
   if (context->late_s > 0) state.late_per_host_s = context->late_s / pl_host_load_of(context, pass).host_s;
-  for (uint32_t i = 0; i < pass->n; i++)
+  for (uint32_t i = 0; i < pass->n; i++) {
     state.n_blocks_left += runs_ops(context->program, &pass->instructions[i]);
+    if (pass->instructions[i].kind == PL_INSTRUCTION_BLOCK) state.pass = pl_instruction_pass(&pass->instructions[i]);
+  }
   for (uint32_t i = 0; i < pass->n; i++)
     add_instruction(&state, &pass->instructions[i]);
   close_segment(&state);

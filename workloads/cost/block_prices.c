@@ -18,8 +18,9 @@ pl_code pl_block_prices_take(const pl_model *model, const pl_block_program *bloc
                              pl_arena *arena, const pl_block_prices **prices, pl_error *error) {
   pl_block_prices *made = PL_TAKE(arena, pl_block_prices, 1);
   for (int32_t c = 0; made != NULL && c < pl_model_n_classes(model); c++) {
-    price(&blocks[c].forward, profile, arena, &made->times[c][0], &made->ticks[c][0]);
-    price(&blocks[c].backward, profile, arena, &made->times[c][1], &made->ticks[c][1]);
+    for (int pass = 0; pass < PL_PASS_COUNT; pass++)
+      price(pl_block_ops(&blocks[c], (pl_block_pass)pass), profile, arena, &made->times[c][pass],
+            &made->ticks[c][pass]);
   }
   *prices = made;
   return arena->failed ? pl_fail_memory(error, "the prices of the ops") : PL_OK;

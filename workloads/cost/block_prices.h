@@ -6,9 +6,9 @@
 #include "workloads/cost/op_cost.h"
 
 typedef struct pl_block_prices {
-  /* By class of blocks, pass (1: backward) and op of the pass; of collectives nothing. */
-  const pl_op_time *times[PL_MODEL_CLASSES_MAX][2];
-  const pl_ticks *ticks[PL_MODEL_CLASSES_MAX][2]; /* the same on the engine's grid */
+  /* By class of blocks, pass and op of the pass; of collectives nothing. */
+  const pl_op_time *times[PL_MODEL_CLASSES_MAX][PL_PASS_COUNT];
+  const pl_ticks *ticks[PL_MODEL_CLASSES_MAX][PL_PASS_COUNT]; /* the same on the engine's grid */
 } pl_block_prices;
 
 /* `blocks` by class. Memory from `arena`. O(ops). */

@@ -64,6 +64,7 @@ typedef struct pl_tensor {
   uint8_t kind;  /* pl_tensor_kind */
   uint8_t dtype; /* pl_dtype */
   bool saved;    /* kept from forward to backward */
+  bool waits;    /* with shard->halves: kept from the half of the backward pass for inputs to that for weights */
   bool expert;   /* a parameter of the experts on this rank */
   uint8_t rank;
   char dims[PL_TENSOR_RANK];
@@ -163,7 +164,18 @@ typedef struct pl_block_shard {
   pl_attention_kernel attention_kernel; /* which one; ANY = the device's first */
   const struct pl_framework
       *framework; /* which chains are one kernel (workloads/framework/framework.h); NULL = ideal */
+  bool halves;    /* the two halves of the backward pass are asked for */
 } pl_block_shard;
+
+/* Passes of a block, and how they are counted. A backward pass in whole, or its halves one after the other: what the
+ * gradient of the input needs, recomputation included, and the rest, which makes gradients of weights. */
+typedef enum pl_block_pass {
+  PL_PASS_FORWARD = 0,
+  PL_PASS_BACKWARD,
+  PL_PASS_INPUTS,
+  PL_PASS_WEIGHTS,
+  PL_PASS_COUNT
+} pl_block_pass;
 
 typedef struct pl_block_program {
   pl_block_kind kind;
@@ -174,6 +186,7 @@ typedef struct pl_block_program {
   uint32_t input, output, output_gradient, input_gradient;
   pl_op_list forward;
   pl_op_list backward;        /* recomputation included, collectives included */
+  pl_op_list halves[2];       /* of it: for inputs, for weights; empty without shard->halves */
   double parameters;          /* count held by this rank, replicated ones and padded vocabulary included */
   double expert_parameters;   /* of these: of experts, which other ranks' data-parallel group reduces */
   double largest_parameters;  /* of the tensor that has most, a tied one included */
@@ -183,9 +196,18 @@ typedef struct pl_block_program {
   double forward_peak_bytes;  /* transient maximum during forward above what was there before, saved_bytes included */
   double backward_peak_bytes; /* transient maximum during backward above what was there before it (saved_bytes not
                                  included) */
-  double output_bytes;        /* activation handed to the next block (what a pipeline send carries) on this rank */
-  double model_flops;         /* forward FLOPs of the whole block for one microbatch, unsharded, for MFU */
+  /* With shard->halves: transient maxima of the two above what was there before, and what the first leaves to the
+   * second of activations and gradients. */
+  double inputs_peak_bytes, weights_peak_bytes, waiting_bytes;
+  double output_bytes; /* activation handed to the next block (what a pipeline send carries) on this rank */
+  double model_flops;  /* forward FLOPs of the whole block for one microbatch, unsharded, for MFU */
 } pl_block_program;
+
+static inline const pl_op_list *pl_block_ops(const pl_block_program *program, pl_block_pass pass) {
+  return pass == PL_PASS_FORWARD    ? &program->forward
+         : pass == PL_PASS_BACKWARD ? &program->backward
+                                    : &program->halves[pass - PL_PASS_INPUTS];
+}
 
 /* Type of the buffers that weight gradients of all microbatches are added into, and that are reduced over the data
  * group: fp16 for fp16, whose loss is scaled; fp32 for everything else, bf16 in particular, whose 8 bits of mantissa

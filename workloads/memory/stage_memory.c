@@ -69,6 +69,8 @@ static double buffer_bytes(const pl_program *program, int32_t stage, const pl_tr
   bool by_tensor = framework->gather_unit == PL_GATHER_TENSOR; /* its gradients are reduced one by one too */
   double largest = by_tensor ? own->largest_parameters : own->largest_block_parameters;
   double sum = 2 * (largest_message(program, PL_FAMILY_DOWN, stage) + largest_message(program, PL_FAMILY_UP, stage));
+  if (pl_strategy_is_v(strategy))
+    sum += 2 * (largest_message(program, PL_FAMILY_DOWN_2, stage) + largest_message(program, PL_FAMILY_UP_2, stage));
   sum += copy_bytes(program, own, bytes) + pipeline_buffer_bytes(program, own, bytes);
   if (pl_program_shards(program, false) > 1 || pl_program_shards(program, true) > 1) {
     if (strategy->zero >= 3) sum += (framework->gathers_ahead ? 2 : 1) * largest * bytes->gathered_bytes;
@@ -136,8 +138,11 @@ pl_held_memory pl_held_memory_of(const pl_program *program, int32_t stage, const
   return held;
 }
 
-pl_memory_effect pl_block_effect(const pl_block_program *block, bool backward) {
-  double peak = backward ? block->backward_peak_bytes : fmax(block->forward_peak_bytes, block->saved_bytes);
-  double net = backward ? -block->saved_bytes : block->saved_bytes;
+pl_memory_effect pl_block_effect(const pl_block_program *block, pl_block_pass pass) {
+  const double peaks[PL_PASS_COUNT] = {fmax(block->forward_peak_bytes, block->saved_bytes), block->backward_peak_bytes,
+                                       block->inputs_peak_bytes, block->weights_peak_bytes};
+  const double nets[PL_PASS_COUNT] = {block->saved_bytes, -block->saved_bytes,
+                                      block->waiting_bytes - block->saved_bytes, -block->waiting_bytes};
+  double peak = peaks[pass], net = nets[pass];
   return (pl_memory_effect){.peak_bytes = llrint(fmax(peak, 0)), .net_bytes = llrint(net)};
 }

@@ -36,6 +36,6 @@ pl_held_memory pl_held_memory_of(const pl_program *program, int32_t stage, const
                                  double peak_bytes, const pl_replayed_memory *replayed);
 
 /* What a block's pass does to the activations on its device, as a memory effect. */
-pl_memory_effect pl_block_effect(const pl_block_program *block, bool backward);
+pl_memory_effect pl_block_effect(const pl_block_program *block, pl_block_pass pass);
 
 #endif

@@ -10,13 +10,32 @@ typedef struct chunk_memory {
   double saved, forward_peak, backward_peak;
 } chunk_memory;
 
+/* Of one pass of a chunk, likewise: what it needs for a moment, and what it leaves. */
+typedef struct pass_memory {
+  double peak, net;
+} pass_memory;
+
+static pass_memory pass_memory_of(const pl_program *program, int32_t chunk, pl_block_pass pass) {
+  const int32_t *boundary = program->strategy->boundary;
+  pass_memory sum = {0, 0};
+  for (int32_t i = 0; i < boundary[chunk + 1] - boundary[chunk]; i++) {
+    int32_t block = pass == PL_PASS_FORWARD ? boundary[chunk] + i : boundary[chunk + 1] - 1 - i;
+    const pl_block_program *own = &program->blocks[pl_model_block_class(program->model, block)];
+    if (pl_block_ops(own, pass)->n_ops == 0) continue;
+    pl_memory_effect effect = pl_block_effect(own, pass);
+    sum.peak = fmax(sum.peak, sum.net + (double)effect.peak_bytes);
+    sum.net += (double)effect.net_bytes;
+  }
+  return sum;
+}
+
 static chunk_memory chunk_memory_of(const pl_program *program, int32_t chunk) {
   const int32_t *boundary = program->strategy->boundary;
   chunk_memory sum = {0};
   for (int32_t block = boundary[chunk]; block < boundary[chunk + 1]; block++) {
     const pl_block_program *own = &program->blocks[pl_model_block_class(program->model, block)];
     if (own->forward.n_ops > 0) {
-      pl_memory_effect effect = pl_block_effect(own, false);
+      pl_memory_effect effect = pl_block_effect(own, PL_PASS_FORWARD);
       sum.forward_peak = fmax(sum.forward_peak, sum.saved + (double)effect.peak_bytes);
       sum.saved += (double)effect.net_bytes;
     }
@@ -25,7 +44,7 @@ static chunk_memory chunk_memory_of(const pl_program *program, int32_t chunk) {
   for (int32_t block = boundary[chunk + 1] - 1; block >= boundary[chunk]; block--) {
     const pl_block_program *own = &program->blocks[pl_model_block_class(program->model, block)];
     if (own->backward.n_ops == 0) continue;
-    pl_memory_effect effect = pl_block_effect(own, true);
+    pl_memory_effect effect = pl_block_effect(own, PL_PASS_BACKWARD);
     sum.backward_peak = fmax(sum.backward_peak, (double)effect.peak_bytes - freed);
     freed -= (double)effect.net_bytes;
   }
@@ -36,7 +55,7 @@ static chunk_memory chunk_memory_of(const pl_program *program, int32_t chunk) {
 static int64_t forwards_of(const pl_strategy *strategy, int64_t total, int32_t stage) {
   int64_t ahead = strategy->pp - stage - 1;
   if (strategy->schedule == PL_SCHEDULE_INTERLEAVED) ahead = 2 * ahead + (int64_t)(strategy->vpp - 1) * strategy->pp;
-  if (strategy->schedule == PL_SCHEDULE_GPIPE || ahead >= total) return total;
+  if (strategy->schedule == PL_SCHEDULE_GPIPE || strategy->schedule == PL_SCHEDULE_FIFO || ahead >= total) return total;
   return ahead + 1;
 }
 
@@ -53,7 +72,7 @@ static double passes_bytes(const pl_program *program, int32_t stage) {
   int32_t last = strategy->vpp == 1 ? 0 : (int32_t)((n - 1) % ((int64_t)strategy->pp * strategy->vpp) / strategy->pp);
   double held = 0, last_saved = 0, last_peak = 0, backward_peak = 0;
   for (int32_t chunk = 0; chunk < strategy->vpp; chunk++) {
-    chunk_memory own = chunk_memory_of(program, chunk * strategy->pp + stage);
+    chunk_memory own = chunk_memory_of(program, pl_strategy_chunk_at(strategy, stage, chunk));
     held += own.saved * (double)(strategy->vpp == 1 ? n : passes_of(strategy, n, chunk));
     if (chunk == last) {
       last_saved = own.saved;
@@ -64,8 +83,37 @@ static double passes_bytes(const pl_program *program, int32_t stage) {
   return fmax(held + backward_peak, held - last_saved + last_peak);
 }
 
+/* Likewise, step by step: of schedules whose highest step is not known beforehand. Of chunks beyond those that are kept
+ * a pass is summed up anew each time. */
+static double steps_bytes(const pl_program *program, int32_t stage) {
+  enum { KEPT = 16 };
+  const pl_strategy *strategy = program->strategy;
+  const pl_schedule schedule = pl_schedule_of(strategy, program->n_microbatches, stage);
+  pass_memory kept[KEPT][PL_PASS_COUNT];
+  double held = 0, most = 0;
+  for (int32_t chunk = 0; chunk < strategy->vpp && chunk < KEPT; chunk++)
+    for (int pass = 0; pass < PL_PASS_COUNT; pass++)
+      kept[chunk][pass] = pass_memory_of(program, pl_strategy_chunk_at(strategy, stage, chunk), (pl_block_pass)pass);
+  pl_schedule_cursor cursor = {0};
+  for (int64_t i = pl_schedule_n_steps(&schedule); i-- > 0;) {
+    const pl_schedule_step step = pl_schedule_next(&schedule, &cursor);
+    int32_t chunk = pl_strategy_chunk_at(strategy, stage, step.chunk);
+    const pass_memory own =
+        step.chunk < KEPT ? kept[step.chunk][step.kind] : pass_memory_of(program, chunk, (pl_block_pass)step.kind);
+    most = fmax(most, held + own.peak);
+    held += own.net;
+  }
+  return most;
+}
+
+/* Of GPipe, FIFO, 1F1B and interleaved schedules the highest step is known. */
+static bool is_simple(const pl_strategy *strategy) {
+  return strategy->schedule <= PL_SCHEDULE_FIFO;
+}
+
 double pl_stage_peak_bytes(const pl_program *program, int32_t stage, bool in_order) {
   pl_resident_memory resident = pl_resident_memory_of(program, stage);
-  double passes = in_order ? passes_bytes(program, stage) : 0;
+  double passes = 0;
+  if (in_order) passes = is_simple(program->strategy) ? passes_bytes(program, stage) : steps_bytes(program, stage);
   return pl_resident_bytes(&resident) + fmax(passes, resident.update);
 }

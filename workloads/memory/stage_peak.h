@@ -7,7 +7,8 @@
 #include "workloads/program/program.h"
 
 /* `program` may be an outline. `in_order`: the stage's tasks run in the order of its one schedule; else only what is
- * resident, and the optimizer's step, count. O(blocks of the stage). */
+ * resident, and the optimizer's step, count. O(blocks of the stage), and O(steps) of schedules beyond GPipe, FIFO, 1F1B
+ * and interleaved ones. */
 double pl_stage_peak_bytes(const pl_program *program, int32_t stage, bool in_order);
 
 #endif

@@ -115,10 +115,18 @@ static void take_product(replay *own, const pl_block_program *block, const pl_op
   if (tensor->kind == PL_TENSOR_PARAMETER_GRADIENT) take_gradient(own, tensor);
 }
 
-/* The ops of one list; `staying` outlives it, and so does what is saved when it is the forward list. */
-static void run_ops(replay *own, const pl_block_program *block, bool backward, kept_block *kept) {
-  const pl_op_list *list = backward ? &block->backward : &block->forward;
-  uint32_t staying = backward ? block->input_gradient : block->output, tensors[PL_OP_TENSORS];
+/* Whether a tensor outlives the pass it was last touched in: what is handed on, what is saved, what waits. */
+static bool outlives(const pl_block_program *block, pl_block_pass pass, uint32_t tensor) {
+  const pl_tensor *own = &block->tensors[tensor];
+  if (pass == PL_PASS_FORWARD) return tensor == block->output || own->saved;
+  return tensor == block->input_gradient || (pass == PL_PASS_INPUTS && own->waits);
+}
+
+/* The ops of one list. */
+static void run_ops(replay *own, const pl_block_program *block, pl_block_pass pass, kept_block *kept) {
+  const pl_op_list *list = pl_block_ops(block, pass);
+  bool makes_weights = pass == PL_PASS_BACKWARD || pass == PL_PASS_WEIGHTS;
+  uint32_t tensors[PL_OP_TENSORS];
   uint32_t last[PL_TAPE_TENSORS] = {0};
   PL_ASSERT(block->n_tensors <= PL_TAPE_TENSORS);
   for (uint32_t i = 0; i < list->n_ops && !own->failed; i++)
@@ -128,10 +136,9 @@ static void run_ops(replay *own, const pl_block_program *block, bool backward, k
     uint32_t n = pl_op_tensors(&list->ops[i], tensors);
     for (uint32_t j = 0; j < n && !own->failed; j++)
       take_for(own, block, &list->ops[i], tensors[j], &kept->held[tensors[j]]);
-    if (backward) take_product(own, block, &list->ops[i]);
+    if (makes_weights) take_product(own, block, &list->ops[i]);
     for (uint32_t j = 0; j < n && !own->failed; j++)
-      if (last[tensors[j]] == i && tensors[j] != staying && (backward || !block->tensors[tensors[j]].saved))
-        give(own, &kept->held[tensors[j]]);
+      if (last[tensors[j]] == i && !outlives(block, pass, tensors[j])) give(own, &kept->held[tensors[j]]);
   }
 }
 
@@ -147,7 +154,7 @@ static void forward_block(replay *own, int32_t microbatch, int32_t index, uint32
   memset(kept->held, 0xff, block->n_tensors * sizeof *kept->held);
   if (block->input != PL_NONE) kept->held[block->input] = *handed;
   if (block->input == PL_NONE) give(own, handed);
-  run_ops(own, block, false, kept);
+  run_ops(own, block, PL_PASS_FORWARD, kept);
   *handed = block->output == PL_NONE ? PL_NONE : kept->held[block->output];
   if (block->output != PL_NONE) kept->held[block->output] = PL_NONE;
 }
@@ -160,33 +167,37 @@ static void take_gradients(replay *own, const pl_block_program *block) {
       take_gradient(own, &block->tensors[i]);
 }
 
-static void backward_block(replay *own, int32_t microbatch, int32_t index, uint32_t *handed) {
+static void backward_block(replay *own, int32_t microbatch, int32_t index, pl_block_pass pass, uint32_t *handed) {
   const pl_block_program *block = program_of(own, index);
   kept_block *kept = kept_of(own, microbatch, index);
+  bool weights = pass == PL_PASS_WEIGHTS;
   if (block->forward.n_ops == 0 || kept->held == NULL) return;
-  if (block->output_gradient != PL_NONE)
+  if (!weights && block->output_gradient != PL_NONE)
     kept->held[block->output_gradient] = *handed;
   else
     give(own, handed);
-  run_ops(own, block, true, kept);
-  if (!own->failed) take_gradients(own, block);
+  run_ops(own, block, pass, kept);
+  if (pass != PL_PASS_INPUTS && !own->failed) take_gradients(own, block);
   *handed = PL_NONE;
   for (uint32_t i = 0; i < block->n_tensors && !own->failed; i++) {
-    if (i == block->input_gradient)
+    bool is_handed = i == block->input_gradient && !weights;
+    if (is_handed) {
       *handed = kept->held[i];
-    else
-      give(own, &kept->held[i]);
+      kept->held[i] = PL_NONE;
+    }
+    if (is_handed || (pass == PL_PASS_INPUTS && block->tensors[i].waits)) continue;
+    give(own, &kept->held[i]);
   }
 }
 
 static void replay_step(replay *own, const pl_schedule_step *step) {
   const pl_strategy *strategy = own->program->strategy;
-  int32_t chunk = step->chunk * strategy->pp + own->stage->stage;
+  int32_t chunk = pl_strategy_chunk_at(strategy, own->stage->stage, step->chunk);
   int32_t first = strategy->boundary[chunk], end = strategy->boundary[chunk + 1];
   uint32_t handed = PL_NONE; /* what comes from another stage is taken by the op that first touches it */
-  if (step->backward) {
+  if (step->kind != PL_STEP_FORWARD) {
     for (int32_t block = end; block-- > first && !own->failed;)
-      backward_block(own, step->microbatch, block, &handed);
+      backward_block(own, step->microbatch, block, (pl_block_pass)step->kind, &handed);
     while (own->n_gradients > 0 && !own->failed)
       give(own, &own->gradients[--own->n_gradients]);
   } else {
@@ -204,20 +215,25 @@ static bool is_tied(const replay *own, const pl_block_program *block, const pl_t
   return beside && block->tied_parameters > 0 && elements_of(tensor) == block->tied_parameters;
 }
 
+static void add_weights(replay *own, const pl_block_program *block) {
+  const pl_strategy *strategy = own->program->strategy;
+  for (uint32_t i = 0; i < block->n_tensors; i++) {
+    const pl_tensor *tensor = &block->tensors[i];
+    if (tensor->kind != PL_TENSOR_PARAMETER || own->n_weights == MOST_TENSORS) continue;
+    if (is_tied(own, block, tensor)) continue;
+    double shards = strategy->zero >= 1 ? pl_program_shards(own->program, tensor->expert) : 1;
+    own->weights[own->n_weights++] =
+        (held_weight){.elements = elements_of(tensor), .share = ceil(elements_of(tensor) / shards)};
+  }
+}
+
 static void find_weights(replay *own) {
   const pl_strategy *strategy = own->program->strategy;
-  for (int32_t chunk = own->stage->stage; chunk < pl_strategy_n_chunks(strategy); chunk += strategy->pp)
-    for (int32_t index = strategy->boundary[chunk]; index < strategy->boundary[chunk + 1]; index++) {
-      const pl_block_program *block = program_of(own, index);
-      for (uint32_t i = 0; i < block->n_tensors; i++) {
-        const pl_tensor *tensor = &block->tensors[i];
-        if (tensor->kind != PL_TENSOR_PARAMETER || own->n_weights == MOST_TENSORS) continue;
-        if (is_tied(own, block, tensor)) continue;
-        double shards = strategy->zero >= 1 ? pl_program_shards(own->program, tensor->expert) : 1;
-        own->weights[own->n_weights++] =
-            (held_weight){.elements = elements_of(tensor), .share = ceil(elements_of(tensor) / shards)};
-      }
-    }
+  for (int32_t place = 0; place < strategy->vpp; place++) {
+    int32_t chunk = pl_strategy_chunk_at(strategy, own->stage->stage, place);
+    for (int32_t index = strategy->boundary[chunk]; index < strategy->boundary[chunk + 1]; index++)
+      add_weights(own, program_of(own, index));
+  }
 }
 
 static double sum_of(const replay *own, bool shared) {
@@ -276,13 +292,14 @@ static void step_optimizer(replay *own, bool first) {
     give(own, &own->gradients[--own->n_gradients]);
 }
 
-/* The passes of the first microbatches come in the same order whatever follows them, but for GPipe, which turns round
- * at the last; so the schedule need not be longer than they are. */
+/* The passes of the first microbatches come in the same order whatever follows them, but where all forwards come first;
+ * so the schedule need not be longer than they are. */
 static pl_schedule schedule_of(const replay *own, int32_t n_microbatches) {
   const pl_schedule *whole = &own->stage->schedules[0];
-  int32_t round = whole->kind == PL_SCHEDULE_INTERLEAVED ? whole->pp : 1;
-  int32_t n = (n_microbatches + round - 1) / round * round;
-  if (whole->kind == PL_SCHEDULE_GPIPE || n >= whole->n_microbatches) return *whole;
+  const pl_strategy *strategy = own->program->strategy;
+  int32_t round = pl_schedule_round(strategy), n = (n_microbatches + round - 1) / round * round;
+  bool turns = whole->kind == PL_SCHEDULE_GPIPE || whole->kind == PL_SCHEDULE_FIFO;
+  if (turns || !pl_schedule_recurs(strategy) || n >= whole->n_microbatches) return *whole;
   return pl_schedule_of(own->program->strategy, n, own->stage->stage);
 }
 
@@ -305,6 +322,8 @@ pl_code pl_stage_replay(const pl_program *program, int32_t stage, double limit_b
   const pl_stage_program *own = &program->stages[stage];
   int32_t in_flight = pl_schedule_in_flight(&own->schedules[0]);
   int32_t most = in_flight / program->strategy->vpp + program->strategy->pp + SETTLING;
+  if (pl_strategy_splits_backward(program->strategy)) most += pl_schedule_filling(program->strategy);
+  if (!pl_schedule_recurs(program->strategy)) most = program->n_microbatches;
   if (most > program->n_microbatches) most = program->n_microbatches;
   pl_arena_mark mark = pl_arena_mark_here(arena);
   replay state = {.program = program,

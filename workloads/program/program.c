@@ -82,12 +82,14 @@ pl_training_state pl_program_training_state(const pl_program *program) {
 
 /* ---- stages ---- */
 
-static uint32_t send_op(pl_program_making *state, pl_family_kind kind, int32_t stage, int32_t chunk) {
+static uint32_t send_op(pl_program_making *state, bool backward, int32_t stage, int32_t chunk) {
   const pl_program *program = state->program;
   const pl_strategy *strategy = program->strategy;
-  int32_t global = chunk * strategy->pp + stage;
-  int32_t boundary = kind == PL_FAMILY_DOWN ? global + 1 : global;
+  int32_t global = pl_strategy_chunk_at(strategy, stage, chunk), other = backward ? global - 1 : global + 1;
+  int32_t boundary = backward ? global : global + 1;
+  pl_family_kind kind = pl_program_wire(strategy, backward, chunk);
   if (strategy->pp == 1 || boundary == 0 || boundary == pl_strategy_n_chunks(strategy)) return PL_NONE;
+  if (pl_strategy_stage_of(strategy, other) == stage) return PL_NONE; /* where a V turns */
   double size_bytes =
       pl_making_crossing_bytes(program, boundary) / (pl_making_splits_sends(program) ? strategy->tmp : 1);
   return pl_making_op(state, program->family_of[stage][kind], PL_SEND, size_bytes);
@@ -158,7 +160,7 @@ static void count_parameters(const pl_program_making *state, pl_stage_program *o
   const pl_program *program = state->program;
   const pl_strategy *strategy = program->strategy;
   for (int32_t chunk = 0; chunk < strategy->vpp; chunk++) {
-    int32_t global = chunk * strategy->pp + own->stage;
+    int32_t global = pl_strategy_chunk_at(strategy, own->stage, chunk);
     for (int32_t block = strategy->boundary[global]; block < strategy->boundary[global + 1]; block++) {
       const pl_held_class *held = &state->held[pl_model_block_class(program->model, block)];
       own->parameters += held->parameters;
@@ -180,11 +182,29 @@ static pl_code make_frame(pl_program_making *state, int32_t stage, pl_stage_prog
     return pl_fail_memory(state->error, "the program");
   count_parameters(state, own);
   for (int32_t chunk = 0; chunk < vpp; chunk++) {
-    send_down[chunk] = send_op(state, PL_FAMILY_DOWN, stage, chunk);
-    send_up[chunk] = send_op(state, PL_FAMILY_UP, stage, chunk);
+    send_down[chunk] = send_op(state, false, stage, chunk);
+    send_up[chunk] = send_op(state, true, stage, chunk);
   }
   own->send_down = send_down;
   own->send_up = send_up;
+  return PL_OK;
+}
+
+/* The halves of the backward passes; `reduces`: gradients are reduced with the last one. */
+static pl_code make_halves(pl_program_making *state, int32_t stage, bool reduces, pl_stage_program *own) {
+  size_t vpp = (size_t)state->program->strategy->vpp;
+  pl_pass *inputs = PL_TAKE(state->arena, pl_pass, vpp), *weights = PL_TAKE(state->arena, pl_pass, vpp);
+  pl_pass *last_weights = PL_TAKE(state->arena, pl_pass, vpp);
+  if (state->arena->failed) return pl_fail_memory(state->error, "the program");
+  for (int32_t chunk = 0; chunk < (int32_t)vpp; chunk++) {
+    PL_TRY(pl_making_pass(state, stage, chunk, PL_PASS_INPUTS, false, &inputs[chunk]));
+    PL_TRY(pl_making_pass(state, stage, chunk, PL_PASS_WEIGHTS, false, &weights[chunk]));
+    last_weights[chunk] = weights[chunk];
+    if (reduces) PL_TRY(pl_making_pass(state, stage, chunk, PL_PASS_WEIGHTS, true, &last_weights[chunk]));
+  }
+  own->inputs = inputs;
+  own->weights = weights;
+  own->last_weights = last_weights;
   return PL_OK;
 }
 
@@ -196,21 +216,23 @@ static pl_code make_passes(pl_program_making *state, int32_t stage, pl_stage_pro
   pl_pass *last_backward = PL_TAKE(state->arena, pl_pass, vpp);
   if (state->arena->failed) return pl_fail_memory(state->error, "the program");
   for (int32_t chunk = 0; chunk < strategy->vpp; chunk++) {
-    int32_t global = chunk * strategy->pp + stage;
+    int32_t global = pl_strategy_chunk_at(strategy, stage, chunk);
     for (int32_t block = strategy->boundary[global]; block < strategy->boundary[global + 1]; block++)
       pl_making_block_collectives(state, stage, pl_making_block(program, block));
     bool every_time = strategy->zero >= 2; /* gradients are sharded as soon as they are made */
-    PL_TRY(pl_making_pass(state, stage, chunk, false, false, &forward[chunk]));
-    PL_TRY(pl_making_pass(state, stage, chunk, true, every_time, &backward[chunk]));
+    PL_TRY(pl_making_pass(state, stage, chunk, PL_PASS_FORWARD, false, &forward[chunk]));
+    PL_TRY(pl_making_pass(state, stage, chunk, PL_PASS_BACKWARD, every_time, &backward[chunk]));
     last_backward[chunk] = backward[chunk];
     if (strategy->overlap && !every_time)
-      PL_TRY(pl_making_pass(state, stage, chunk, true, true, &last_backward[chunk]));
+      PL_TRY(pl_making_pass(state, stage, chunk, PL_PASS_BACKWARD, true, &last_backward[chunk]));
   }
   for (uint32_t i = 0; i < program->n_measured; i++) /* never run: what they take alone is asked for */
     if (program->measured[i].tmp > 1) pl_making_block_collectives(state, stage, &program->measured[i].program);
   own->forward = forward;
   own->backward = backward;
   own->last_backward = last_backward;
+  if (pl_strategy_splits_backward(strategy)) /* several stages, so that ZeRO is below 2 */
+    PL_TRY(make_halves(state, stage, strategy->overlap, own));
   return pl_making_epilogue(state, own);
 }
 

@@ -39,6 +39,10 @@ typedef enum pl_family_kind {
   PL_FAMILY_EXPERT_DATA, /* ranks that hold the same experts; none where they are those that hold the same of all else
                           */
   PL_FAMILY_COPIES,      /* ranks that hold the same share of different copies; none where there is one copy */
+  /* Of the chunks on the way back of a V, which are on a wire of their own: activations to the previous stage, their
+   * gradients to the next; `stage` sends. */
+  PL_FAMILY_DOWN_2,
+  PL_FAMILY_UP_2,
   PL_FAMILY_KIND_COUNT
 } pl_family_kind;
 
@@ -72,6 +76,7 @@ typedef enum pl_instruction_kind {
 typedef struct pl_instruction {
   uint8_t kind;
   bool backward;
+  uint8_t half;  /* of the backward pass: 0 the whole, 1 for inputs, 2 for weights */
   bool across;   /* REDUCE: of the family of the copies */
   bool experts;  /* REDUCE, GATHER, AWAIT and COPY: of the expert-data family instead of the data family */
   int32_t block; /* of the model; BLOCK, GATHER and COPY */
@@ -90,8 +95,11 @@ typedef struct pl_stage_program {
   const pl_pass *forward, *backward,
       *last_backward; /* last_backward: of the last microbatch, with the gradient reductions; the same instructions as
                          backward where there are none */
-  const uint32_t *send_down,
-      *send_up; /* op of the DOWN / UP family of this stage after forward / backward; PL_NONE: no send */
+  /* The halves of the backward pass, where the schedule has them apart (NULL otherwise), and the second with the
+   * reductions. */
+  const pl_pass *inputs, *weights, *last_weights;
+  /* What a chunk sends after forward / backward: op of this stage's family pl_program_wire; PL_NONE: nothing. */
+  const uint32_t *send_down, *send_up;
   pl_pass epilogue;
   double
       parameters; /* held by one rank of the stage before ZeRO sharding (a tied head apart from its embedding counts) */
@@ -165,6 +173,15 @@ pl_family_kind pl_program_family_kind(pl_group_role role);
  * chunks. */
 int32_t pl_program_receiver(const pl_program *program, pl_family_kind kind, int32_t stage);
 int32_t pl_program_sender(const pl_program *program, pl_family_kind kind, int32_t stage);
+/* The family by which `chunk` of a stage sends its output, or (`backward`) its input's gradient. */
+pl_family_kind pl_program_wire(const pl_strategy *strategy, bool backward, int32_t chunk);
+static inline bool pl_family_is_wire(pl_family_kind kind) {
+  return kind == PL_FAMILY_DOWN || kind == PL_FAMILY_UP || kind == PL_FAMILY_DOWN_2 || kind == PL_FAMILY_UP_2;
+}
+/* Which pass of a block an instruction is of. */
+static inline pl_block_pass pl_instruction_pass(const pl_instruction *instruction) {
+  return (pl_block_pass)(instruction->backward + instruction->half);
+}
 
 /* ---- training state with Adam: one convention for memory, communication and time (workloads/README.md, "Mixed
  * precision"; Rajbhandari et al. 2020, section 3.1) ---- */

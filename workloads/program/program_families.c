@@ -48,18 +48,24 @@ pl_family_kind pl_instruction_family(const pl_instruction *instruction) {
 
 int32_t pl_program_receiver(const pl_program *program, pl_family_kind kind, int32_t stage) {
   int32_t pp = program->strategy->pp;
-  return kind == PL_FAMILY_DOWN ? (stage + 1) % pp : (stage + pp - 1) % pp;
+  return kind == PL_FAMILY_DOWN || kind == PL_FAMILY_UP_2 ? (stage + 1) % pp : (stage + pp - 1) % pp;
 }
 
 int32_t pl_program_sender(const pl_program *program, pl_family_kind kind, int32_t stage) {
-  return pl_program_receiver(program, kind == PL_FAMILY_DOWN ? PL_FAMILY_UP : PL_FAMILY_DOWN, stage);
+  bool to_next = kind == PL_FAMILY_DOWN || kind == PL_FAMILY_UP_2;
+  return pl_program_receiver(program, to_next ? PL_FAMILY_UP : PL_FAMILY_DOWN, stage);
+}
+
+pl_family_kind pl_program_wire(const pl_strategy *strategy, bool backward, int32_t chunk) {
+  if (chunk == 1 && pl_strategy_is_v(strategy)) return backward ? PL_FAMILY_UP_2 : PL_FAMILY_DOWN_2;
+  return backward ? PL_FAMILY_UP : PL_FAMILY_DOWN;
 }
 
 static int32_t stage_of_block(const pl_program *program, int32_t block) {
   int32_t chunk = 0;
   while (program->strategy->boundary[chunk + 1] <= block)
     chunk++;
-  return chunk % program->strategy->pp;
+  return pl_strategy_stage_of(program->strategy, chunk);
 }
 
 static int32_t head_stage(const pl_program *program) {
@@ -72,7 +78,7 @@ bool pl_making_splits_tied_embedding(const pl_program *program) {
 
 static bool family_exists(const pl_program *program, pl_family_kind kind, int32_t stage) {
   const pl_strategy *strategy = program->strategy;
-  bool ring = strategy->vpp > 1;
+  bool is_v = pl_strategy_is_v(strategy), ring = strategy->vpp > 1 && !is_v;
   switch (kind) {
   case PL_FAMILY_TENSOR:
     return strategy->tmp > 1;
@@ -90,6 +96,10 @@ static bool family_exists(const pl_program *program, pl_family_kind kind, int32_
     return strategy->pp > 1 && (ring || stage < strategy->pp - 1);
   case PL_FAMILY_UP:
     return strategy->pp > 1 && (ring || stage > 0);
+  case PL_FAMILY_DOWN_2:
+    return is_v && stage > 0;
+  case PL_FAMILY_UP_2:
+    return is_v && stage < strategy->pp - 1;
   case PL_FAMILY_EMBEDDING:
     return stage == 0 && pl_making_splits_tied_embedding(program);
   case PL_FAMILY_KIND_COUNT:
@@ -148,7 +158,7 @@ static int32_t group_size(const pl_strategy *strategy, pl_family_kind kind) {
 }
 
 static bool is_pair(pl_family_kind kind) {
-  return kind == PL_FAMILY_DOWN || kind == PL_FAMILY_UP || kind == PL_FAMILY_EMBEDDING;
+  return pl_family_is_wire(kind) || kind == PL_FAMILY_EMBEDDING;
 }
 
 /* Where a pair's other end is. */

@@ -37,7 +37,7 @@ pl_code pl_making_families(pl_program_making *state);
 void pl_making_block_collectives(pl_program_making *state, int32_t stage, const pl_block_program *program);
 
 /* `reduces`: gradients are reduced as they come. */
-pl_code pl_making_pass(pl_program_making *state, int32_t stage, int32_t chunk, bool backward, bool reduces,
+pl_code pl_making_pass(pl_program_making *state, int32_t stage, int32_t chunk, pl_block_pass which, bool reduces,
                        pl_pass *made);
 pl_code pl_making_epilogue(pl_program_making *state, pl_stage_program *own);
 /* Parameters that a stage holds for a block, in all and of experts: a tied head apart from its embedding has a copy of

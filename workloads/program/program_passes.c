@@ -16,11 +16,13 @@ typedef struct pass_making {
   int32_t stage;
   pl_instruction *list;
   uint32_t n;
+  uint8_t half;      /* of its instructions */
   double pending[2]; /* gradients (parameters) not yet reduced: of all but experts, of experts */
 } pass_making;
 
 static void add(pass_making *pass, pl_instruction_kind kind, bool backward, int32_t block, uint32_t op) {
-  pass->list[pass->n++] = (pl_instruction){.kind = (uint8_t)kind, .backward = backward, .block = block, .op = op};
+  pass->list[pass->n++] =
+      (pl_instruction){.kind = (uint8_t)kind, .backward = backward, .half = pass->half, .block = block, .op = op};
 }
 
 static const pl_framework *framework_of(const pl_program *program) {
@@ -224,23 +226,26 @@ static void add_assemble(pass_making *pass, int32_t global, bool backward) {
   const pl_program *program = pass->state->program;
   int32_t boundary = backward ? global + 1 : global;
   if (!pl_making_splits_sends(program) || boundary == 0 || boundary == pl_strategy_n_chunks(program->strategy)) return;
+  if (pl_strategy_stage_of(program->strategy, backward ? boundary : boundary - 1) == pass->stage) return;
   add(pass, PL_INSTRUCTION_ASSEMBLE, backward, -1,
       pl_making_op(pass->state, program->family_of[pass->stage][PL_FAMILY_TENSOR], PL_ALL_GATHER,
                    pl_making_crossing_bytes(program, boundary)));
 }
 
-pl_code pl_making_pass(pl_program_making *state, int32_t stage, int32_t chunk, bool backward, bool reduces,
+pl_code pl_making_pass(pl_program_making *state, int32_t stage, int32_t chunk, pl_block_pass which, bool reduces,
                        pl_pass *made) {
   const pl_strategy *strategy = state->program->strategy;
-  int32_t global = chunk * strategy->pp + stage;
+  int32_t global = pl_strategy_chunk_at(strategy, stage, chunk);
+  bool backward = which != PL_PASS_FORWARD;
   int32_t start = strategy->boundary[global], end = strategy->boundary[global + 1];
   pass_making pass = {.state = state, .stage = stage};
+  if (backward) pass.half = (uint8_t)(which - PL_PASS_BACKWARD);
   bool by_tensor = reduces && framework_of(state->program)->bucket_unit == PL_BUCKET_TENSOR;
   bool plain = strategy->zero < 3 && !by_tensor;
   size_t most = (size_t)(plain ? PLAIN_INSTRUCTIONS_PER_BLOCK : INSTRUCTIONS_PER_BLOCK) * (size_t)(end - start) + 4;
   pass.list = pl_arena_take(state->arena, most * sizeof *pass.list, _Alignof(pl_instruction));
   if (pass.list == NULL) return pl_fail_memory(state->error, "the program");
-  add_assemble(&pass, global, backward);
+  if (which != PL_PASS_WEIGHTS) add_assemble(&pass, global, backward);
   add_blocks(&pass, backward ? end - 1 : start, end - start, backward, reduces);
   PL_ASSERT(pass.n <= most);
   *made = (pl_pass){pass.list, pass.n};

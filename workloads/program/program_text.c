@@ -17,12 +17,17 @@ static void print_tensor(FILE *stream, const pl_block_program *block, uint32_t i
 }
 
 static const char *family_name(pl_family_kind kind) {
-  static const char *const names[PL_FAMILY_KIND_COUNT] = {
-      [PL_FAMILY_TENSOR] = "tensor",       [PL_FAMILY_DATA] = "data",
-      [PL_FAMILY_DOWN] = "down",           [PL_FAMILY_UP] = "up",
-      [PL_FAMILY_EMBEDDING] = "embedding", [PL_FAMILY_CONTEXT] = "context",
-      [PL_FAMILY_EXPERT] = "expert",       [PL_FAMILY_EXPERT_DATA] = "expert_data",
-      [PL_FAMILY_COPIES] = "copies"};
+  static const char *const names[PL_FAMILY_KIND_COUNT] = {[PL_FAMILY_TENSOR] = "tensor",
+                                                          [PL_FAMILY_DATA] = "data",
+                                                          [PL_FAMILY_DOWN] = "down",
+                                                          [PL_FAMILY_UP] = "up",
+                                                          [PL_FAMILY_EMBEDDING] = "embedding",
+                                                          [PL_FAMILY_CONTEXT] = "context",
+                                                          [PL_FAMILY_EXPERT] = "expert",
+                                                          [PL_FAMILY_EXPERT_DATA] = "expert_data",
+                                                          [PL_FAMILY_COPIES] = "copies",
+                                                          [PL_FAMILY_DOWN_2] = "down_2",
+                                                          [PL_FAMILY_UP_2] = "up_2"};
   return names[kind];
 }
 
@@ -61,8 +66,11 @@ static void print_op(FILE *stream, const pl_block_program *block, const pl_op *o
 static void print_run(FILE *stream, const pl_program *program, const pl_instruction *instruction, int32_t count) {
   pl_block_kind kind = pl_model_block_kind(program->model, instruction->block);
   const pl_block_program *block = &program->blocks[pl_model_block_class(program->model, instruction->block)];
-  const pl_op_list *list = instruction->backward ? &block->backward : &block->forward;
-  fprintf(stream, "    %s %s", instruction->backward ? "backward" : "forward", pl_block_kind_name(kind));
+  static const char *const names[PL_PASS_COUNT] = {"forward", "backward", "backward for inputs",
+                                                   "backward for weights"};
+  pl_block_pass pass = pl_instruction_pass(instruction);
+  const pl_op_list *list = pl_block_ops(block, pass);
+  fprintf(stream, "    %s %s", names[pass], pl_block_kind_name(kind));
   if (count > 1) fprintf(stream, " x%d", count);
   fprintf(stream, ":%s\n", list->n_ops == 0 ? " nothing" : "");
   for (uint32_t i = 0; i < list->n_ops; i++)
@@ -70,7 +78,8 @@ static void print_run(FILE *stream, const pl_program *program, const pl_instruct
 }
 
 static bool same_run(const pl_program *program, const pl_instruction *a, const pl_instruction *b) {
-  return a->kind == PL_INSTRUCTION_BLOCK && b->kind == PL_INSTRUCTION_BLOCK && a->backward == b->backward &&
+  return a->kind == PL_INSTRUCTION_BLOCK && b->kind == PL_INSTRUCTION_BLOCK &&
+         pl_instruction_pass(a) == pl_instruction_pass(b) &&
          pl_model_block_class(program->model, a->block) == pl_model_block_class(program->model, b->block);
 }
 
@@ -128,13 +137,26 @@ static void print_send(FILE *stream, const pl_program *program, int32_t stage, p
           pl_program_receiver(program, kind, stage));
 }
 
-static void print_schedule(FILE *stream, const pl_schedule *schedule) {
+/* Where backwards are never apart, B is one in whole. */
+static const char *step_name(const pl_schedule_step *step, bool splits) {
+  return step->kind == PL_STEP_BACKWARD && !splits ? "B" : pl_step_name((pl_step_kind)step->kind);
+}
+
+/* Whether a schedule that has halves has some backwards in whole, too. */
+static bool has_whole_backwards(const pl_stage_program *stage) {
+  pl_schedule_cursor cursor = {0};
+  for (int64_t i = pl_schedule_n_steps(&stage->schedules[0]); i-- > 0;)
+    if (pl_schedule_next(&stage->schedules[0], &cursor).kind == PL_STEP_BACKWARD) return true;
+  return false;
+}
+
+static void print_schedule(FILE *stream, const pl_schedule *schedule, bool splits) {
   enum { MOST_SHOWN = 24 };
   int64_t n_steps = pl_schedule_n_steps(schedule);
   pl_schedule_cursor cursor = {0};
   for (int64_t i = 0; i < n_steps && i < MOST_SHOWN; i++) {
     const pl_schedule_step step = pl_schedule_next(schedule, &cursor);
-    fprintf(stream, " %c%d", step.backward ? 'B' : 'F', step.microbatch);
+    fprintf(stream, " %s%d", step_name(&step, splits), step.microbatch);
     if (schedule->vpp > 1) fprintf(stream, "/%d", step.chunk);
   }
   if (n_steps > MOST_SHOWN) fprintf(stream, " ... (%" PRId64 " steps)", n_steps);
@@ -146,19 +168,22 @@ static void print_stage(FILE *stream, const pl_program *program, const pl_stage_
   fprintf(stream, "stage %d: %d devices, %.6g parameters each\n", stage->stage,
           pl_strategy_replicas(strategy) * strategy->tmp, stage->parameters);
   for (int32_t chunk = 0; chunk < strategy->vpp; chunk++) {
-    int32_t global = chunk * strategy->pp + stage->stage;
+    int32_t global = pl_strategy_chunk_at(strategy, stage->stage, chunk);
     fprintf(stream, "  chunk %d: blocks %d to %d\n", chunk, strategy->boundary[global],
             strategy->boundary[global + 1] - 1);
     print_pass(stream, program, stage->stage, &stage->forward[chunk]);
-    print_send(stream, program, stage->stage, PL_FAMILY_DOWN, stage->send_down[chunk]);
-    print_pass(stream, program, stage->stage, &stage->last_backward[chunk]);
-    print_send(stream, program, stage->stage, PL_FAMILY_UP, stage->send_up[chunk]);
+    print_send(stream, program, stage->stage, pl_program_wire(strategy, false, chunk), stage->send_down[chunk]);
+    bool whole = stage->inputs == NULL || has_whole_backwards(stage);
+    if (whole) print_pass(stream, program, stage->stage, &stage->last_backward[chunk]);
+    if (stage->inputs != NULL) print_pass(stream, program, stage->stage, &stage->inputs[chunk]);
+    print_send(stream, program, stage->stage, pl_program_wire(strategy, true, chunk), stage->send_up[chunk]);
+    if (stage->inputs != NULL) print_pass(stream, program, stage->stage, &stage->last_weights[chunk]);
   }
   for (int32_t i = 0; i < program->n_schedules; i++) {
     fputs("  schedule", stream);
     if (program->n_schedules > 1) fprintf(stream, " of %d microbatches", stage->schedules[i].n_microbatches);
     fputc(':', stream);
-    print_schedule(stream, &stage->schedules[i]);
+    print_schedule(stream, &stage->schedules[i], stage->inputs != NULL);
   }
   fputs("  epilogue:\n", stream);
   print_pass(stream, program, stage->stage, &stage->epilogue);

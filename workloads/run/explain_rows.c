@@ -14,6 +14,8 @@ const char *pl_family_role_name(pl_family_kind kind) {
     return "data, across copies";
   case PL_FAMILY_DOWN:
   case PL_FAMILY_UP:
+  case PL_FAMILY_DOWN_2:
+  case PL_FAMILY_UP_2:
     return "pipeline";
   case PL_FAMILY_EMBEDDING:
     return "embedding";

@@ -96,7 +96,7 @@ static communication_columns communication_of(pl_feature_values *v, pl_family_ki
   if ((role == PL_FAMILY_DATA || role == PL_FAMILY_COPIES) && reduces) return COLUMNS(v, data_all_reduce);
   if (role == PL_FAMILY_DATA && scatters) return COLUMNS(v, data_reduce_scatter);
   if (role == PL_FAMILY_DATA && gathers) return COLUMNS(v, data_all_gather);
-  if (role == PL_FAMILY_DOWN || role == PL_FAMILY_UP) return COLUMNS(v, pipeline_send);
+  if (pl_family_is_wire(role)) return COLUMNS(v, pipeline_send);
   if (role == PL_FAMILY_EMBEDDING && reduces) return COLUMNS(v, embedding_all_reduce);
   if (role == PL_FAMILY_CONTEXT) return COLUMNS(v, context_comm);
   if (role == PL_FAMILY_EXPERT && kind == PL_ALL_TO_ALL) return COLUMNS(v, expert_all_to_all);
@@ -183,6 +183,8 @@ static void note_group(pl_feature_values *v, pl_family_kind role, uint32_t size,
     break;
   case PL_FAMILY_DOWN:
   case PL_FAMILY_UP:
+  case PL_FAMILY_DOWN_2:
+  case PL_FAMILY_UP_2:
     v->pipeline_group_nodes = fmax(v->pipeline_group_nodes, n_nodes);
     break;
   default:
@@ -260,7 +262,7 @@ static void add_contents(filling *state, int32_t stage) {
   const pl_strategy *strategy = program->strategy;
   double saved_bytes = 0, n_layers = 0;
   for (int32_t chunk = 0; chunk < strategy->vpp; chunk++) {
-    int32_t global = chunk * strategy->pp + stage;
+    int32_t global = pl_strategy_chunk_at(strategy, stage, chunk);
     for (int32_t block = strategy->boundary[global]; block < strategy->boundary[global + 1]; block++) {
       pl_block_kind kind = pl_model_block_kind(state->model, block);
       saved_bytes += program->blocks[pl_model_block_class(state->model, block)].saved_bytes;

@@ -41,7 +41,7 @@ pl_aspects pl_aspects_of(const pl_cluster *cluster, const pl_model *model, const
   for (uint32_t p = 0; p < cluster->n_profiles && p < 4; p++)
     add_aspect(&aspects, "architecture",
                cluster->profiles[p].architecture != NULL ? cluster->profiles[p].architecture : "");
-  if (strategy->pp > 1) add_aspect(&aspects, "schedule", pl_schedule_names[strategy->schedule]);
+  if (strategy->pp > 1) add_aspect(&aspects, "schedule", pl_schedule_name(strategy->schedule));
   if (strategy->tmp > 1) add_aspect(&aspects, "tensor parallelism", "");
   if (pl_strategy_cp(strategy) > 1) add_aspect(&aspects, "context parallelism", "");
   if (model->n_experts > 0) add_aspect(&aspects, "experts", "");

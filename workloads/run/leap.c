@@ -24,9 +24,10 @@ static int32_t fewest_microbatches(const pl_program *program) {
 pl_leap_search pl_leap_search_begin(const pl_program *program, bool leaps) {
   const pl_strategy *strategy = program->strategy;
   pl_leap_search search = {.fewest = fewest_microbatches(program),
-                           .once = strategy->schedule == PL_SCHEDULE_GPIPE,
-                           .round = strategy->schedule == PL_SCHEDULE_INTERLEAVED ? strategy->pp : 1};
-  choose(&search, leaps ? strategy->pp + 2 * (int64_t)search.round + FIRST_SETTLING : search.fewest);
+                           .once = strategy->schedule == PL_SCHEDULE_GPIPE || strategy->schedule == PL_SCHEDULE_FIFO,
+                           .round = pl_schedule_round(strategy)};
+  int64_t first = pl_schedule_filling(strategy) + 2 * (int64_t)search.round + FIRST_SETTLING;
+  choose(&search, leaps && pl_schedule_recurs(strategy) ? first : search.fewest);
   return search;
 }
 

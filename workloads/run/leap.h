@@ -3,8 +3,9 @@
  * The run of many microbatches is that of few with periods put in, if the run of few shows a recurrence. How many it
  * takes to show one is not known beforehand: a pipeline has to fill and to settle first. So few are played first, and
  * twice as many each time that nothing has recurred, until all are. A cycle that does not go into what was left out
- * asks for that many more. GPipe has one attempt: its faster stages run ahead of the slower ones for as long as there
- * are forwards, so that longer runs seldom show what short ones do not, and doubling cost as much as playing all.
+ * asks for that many more. GPipe (and FIFO) has one attempt: its faster stages run ahead of the slower ones for as long
+ * as there are forwards, so that longer runs seldom show what short ones do not, and doubling cost as much as playing
+ * all.
  */
 #ifndef PL_WORKLOADS_LEAP_H
 #define PL_WORKLOADS_LEAP_H

@@ -206,7 +206,7 @@ static void report_strategy(const simulation *state, pl_result_row *row) {
   row->ep = pl_strategy_ep(strategy);
   row->mbs = strategy->mbs;
   row->n_microbatches = state->program.n_microbatches;
-  snprintf(row->schedule.text, sizeof row->schedule.text, "%s", pl_schedule_names[strategy->schedule]);
+  snprintf(row->schedule.text, sizeof row->schedule.text, "%s", pl_schedule_name(strategy->schedule));
   row->vpp = strategy->vpp;
   row->sp = strategy->sp;
   snprintf(row->recompute.text, sizeof row->recompute.text, "%s", pl_recompute_names[strategy->recompute]);

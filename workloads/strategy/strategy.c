@@ -7,9 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const pl_schedule_names[] = {"gpipe", "1f1b", "interleaved", NULL};
+#include "workloads/strategy/listed_schedule.h"
+
+const char *const pl_schedule_names[] = {"gpipe", "1f1b",  "interleaved", "fifo",       "breadth-first",
+                                         "zb-h1", "zb-h2", "zb-v",        "dualpipe-v", NULL};
 const char *const pl_recompute_names[] = {"none", "selective", "full", "alternate", NULL};
 const char *const pl_assign_names[] = {"given", "uniform", "balanced", "ends", "filled", "optimal", "amp-dp", NULL};
+
+const char *pl_schedule_name(pl_schedule_kind kind) {
+  return kind == PL_SCHEDULE_LISTED ? "listed" : pl_schedule_names[kind];
+}
 
 /* ---- checks, one limit each ---- */
 
@@ -91,23 +98,62 @@ static pl_code check_rounds(const pl_strategy *strategy, const pl_job *job, pl_e
   return PL_OK;
 }
 
+/* DualPipe's steps are those of a pipeline that fills in both directions before it drains. */
+static pl_code check_fullness(const pl_strategy *strategy, int64_t fewest, pl_error *error) {
+  if (strategy->schedule != PL_SCHEDULE_DUALPIPE_V || fewest >= 2 * (int64_t)strategy->pp) return PL_OK;
+  return pl_fail(
+      error, PL_BAD_INPUT,
+      "strategy: schedule=dualpipe-v needs at least 2 * pp = %d microbatches; gbs / (dp * mbs) gives %" PRId64,
+      2 * strategy->pp, fewest);
+}
+
+static pl_code check_listed(const pl_strategy *strategy, int64_t fewest, int64_t most, pl_error *error) {
+  const pl_listed_schedule *listed = strategy->listed;
+  if (listed->pp != strategy->pp || listed->vpp != strategy->vpp)
+    return pl_fail(error, PL_BAD_INPUT,
+                   "strategy: %s lists %d stages of %d chunks, but the strategy has pp=%d, vpp=%d; use pp=%d,vpp=%d",
+                   listed->path, listed->pp, listed->vpp, strategy->pp, strategy->vpp, listed->pp, listed->vpp);
+  if (listed->n_microbatches == fewest && listed->n_microbatches == most) return PL_OK;
+  return pl_fail(error, PL_BAD_INPUT,
+                 "strategy: %s lists %d microbatches, but gbs / (dp * mbs) gives %" PRId64
+                 "; list as many, or choose --gbs, dp and mbs for %d",
+                 listed->path, listed->n_microbatches, listed->n_microbatches == fewest ? most : fewest,
+                 listed->n_microbatches);
+}
+
+static bool is_chunked(pl_schedule_kind kind) {
+  return kind == PL_SCHEDULE_INTERLEAVED || kind == PL_SCHEDULE_BREADTH_FIRST;
+}
+
+static pl_code check_chunk_count(const pl_strategy *strategy, pl_error *error) {
+  const char *name = pl_schedule_name(strategy->schedule);
+  if (is_chunked(strategy->schedule)) {
+    if (strategy->vpp >= 2 && strategy->pp >= 2) return PL_OK;
+    return pl_fail(error, PL_BAD_INPUT, "strategy: schedule=%s needs vpp >= 2 and pp >= 2, not vpp=%d, pp=%d", name,
+                   strategy->vpp, strategy->pp);
+  }
+  if (pl_strategy_splits_backward(strategy) && strategy->pp < 2)
+    return pl_fail(error, PL_BAD_INPUT, "strategy: schedule=%s needs pp >= 2, not pp=%d", name, strategy->pp);
+  if (pl_strategy_is_v(strategy) && strategy->vpp != 2)
+    return pl_fail(error, PL_BAD_INPUT, "strategy: schedule=%s has two chunks per stage: vpp=2, not vpp=%d", name,
+                   strategy->vpp);
+  if (strategy->vpp == 1 || pl_strategy_is_v(strategy)) return PL_OK;
+  return pl_fail(error, PL_BAD_INPUT, "strategy: vpp=%d needs schedule=interleaved or breadth-first, not %s",
+                 strategy->vpp, name);
+}
+
 static pl_code check_schedule(const pl_strategy *strategy, const pl_job *job, pl_error *error) {
-  int64_t most = 0;
+  int64_t most = 0, fewest = INT64_MAX;
   for (int32_t data = 0; data < (strategy->split != NULL ? strategy->dp : 1); data++) {
     int64_t n = pl_strategy_microbatches(strategy, job, data);
     most = n > most ? n : most;
+    fewest = n < fewest ? n : fewest;
   }
   PL_TRY(check_size(strategy, most, error));
-  if (strategy->schedule != PL_SCHEDULE_INTERLEAVED) {
-    if (strategy->vpp != 1)
-      return pl_fail(error, PL_BAD_INPUT, "strategy: vpp=%d needs schedule=interleaved, not %s", strategy->vpp,
-                     pl_schedule_names[strategy->schedule]);
-    return PL_OK;
-  }
-  if (strategy->vpp < 2 || strategy->pp < 2)
-    return pl_fail(error, PL_BAD_INPUT, "strategy: schedule=interleaved needs vpp >= 2 and pp >= 2, not vpp=%d, pp=%d",
-                   strategy->vpp, strategy->pp);
-  return check_rounds(strategy, job, error);
+  if (strategy->schedule == PL_SCHEDULE_LISTED) return check_listed(strategy, fewest, most, error);
+  PL_TRY(check_chunk_count(strategy, error));
+  PL_TRY(check_fullness(strategy, fewest, error));
+  return strategy->schedule == PL_SCHEDULE_INTERLEAVED ? check_rounds(strategy, job, error) : PL_OK;
 }
 
 static pl_code check_assignment(const pl_strategy *strategy, const pl_model *model, pl_error *error) {
@@ -185,7 +231,8 @@ pl_block_shard pl_strategy_shard(const pl_strategy *strategy, const pl_job *job)
                           .flash = job->flash,
                           .attention_kernel =
                               (pl_attention_kernel)pl_framework_or_ideal(job->framework)->attention_kernel,
-                          .framework = job->framework};
+                          .framework = job->framework,
+                          .halves = pl_strategy_splits_backward(strategy)};
 }
 
 void pl_strategy_adopt(pl_strategy *strategy, const pl_job *job) {
@@ -241,12 +288,14 @@ static void format_extras(const pl_strategy *strategy, char text[64]) {
 
 int pl_strategy_format(const pl_strategy *strategy, const pl_model *model, char *text, size_t size) {
   char extras[64];
+  bool listed = strategy->schedule == PL_SCHEDULE_LISTED;
   format_extras(strategy, extras);
   int length = snprintf(
-      text, size, "pp=%d,dp=%d,tmp=%d%s,mbs=%d,schedule=%s,vpp=%d,sp=%d,recompute=%s,zero=%d,overlap=%d,order=%s%s,",
-      strategy->pp, strategy->dp, strategy->tmp, extras, strategy->mbs, pl_schedule_names[strategy->schedule],
-      strategy->vpp, strategy->sp, pl_recompute_names[strategy->recompute], strategy->zero, strategy->overlap,
-      strategy->order, strategy->idle ? ",idle=1" : "");
+      text, size, "pp=%d,dp=%d,tmp=%d%s,mbs=%d,schedule=%s%s,vpp=%d,sp=%d,recompute=%s,zero=%d,overlap=%d,order=%s%s,",
+      strategy->pp, strategy->dp, strategy->tmp, extras, strategy->mbs, listed ? "@" : "",
+      listed ? strategy->listed->path : pl_schedule_name(strategy->schedule), strategy->vpp, strategy->sp,
+      pl_recompute_names[strategy->recompute], strategy->zero, strategy->overlap, strategy->order,
+      strategy->idle ? ",idle=1" : "");
   size_t left;
   char *rest = pl_strategy_rest(text, size, length, &left);
   if (strategy->split != NULL) {

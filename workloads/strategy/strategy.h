@@ -27,9 +27,24 @@
 #include "workloads/framework/job.h"
 #include "workloads/ir/model.h"
 
-typedef enum pl_schedule_kind { PL_SCHEDULE_GPIPE = 0, PL_SCHEDULE_1F1B, PL_SCHEDULE_INTERLEAVED } pl_schedule_kind;
+/* workloads/strategy/schedule.h says what each is. */
+typedef enum pl_schedule_kind {
+  PL_SCHEDULE_GPIPE = 0,
+  PL_SCHEDULE_1F1B,
+  PL_SCHEDULE_INTERLEAVED,
+  PL_SCHEDULE_FIFO,
+  PL_SCHEDULE_BREADTH_FIRST,
+  PL_SCHEDULE_ZB_H1,
+  PL_SCHEDULE_ZB_H2,
+  PL_SCHEDULE_ZB_V,
+  PL_SCHEDULE_DUALPIPE_V,
+  PL_SCHEDULE_LISTED, /* of a file: schedule=@FILE */
+  PL_SCHEDULE_COUNT
+} pl_schedule_kind;
 /* As users write them, by enumerator; NULL ends them. */
 extern const char *const pl_schedule_names[], *const pl_recompute_names[];
+/* The same, and "listed" for what a file lists. */
+const char *pl_schedule_name(pl_schedule_kind kind);
 
 typedef enum pl_assign_recipe {
   PL_ASSIGN_GIVEN = 0,
@@ -48,6 +63,7 @@ typedef struct pl_strategy {
   int32_t cp, ep; /* 0 counts as 1 */
   bool cp_gather; /* cp_comm=gather */
   pl_schedule_kind schedule;
+  const struct pl_listed_schedule *listed; /* of PL_SCHEDULE_LISTED (workloads/strategy/listed_schedule.h) */
   bool sp, overlap;
   bool assign_is_given;  /* false: as the framework cuts, or uniform (pl_strategy_adopt) */
   bool overlap_is_given; /* false: what the framework does, or 1 (pl_strategy_adopt) */
@@ -63,14 +79,26 @@ typedef struct pl_strategy {
   const int32_t *split;
   pl_assign_recipe recipe;
   bool counts_layers; /* how assign was, and is to be, written: layers or blocks */
-  /* Boundaries in BLOCKS: chunk c of the model (0 <= c < pp * vpp) is blocks [boundary[c], boundary[c+1]); chunk c
-   * lives on stage c % pp. */
+  /* Boundaries in BLOCKS: chunk c of the model (0 <= c < pp * vpp) is blocks [boundary[c], boundary[c+1]); it lives on
+   * stage pl_strategy_stage_of(c). */
   const int32_t *boundary;
 } pl_strategy;
 
 static inline int32_t pl_strategy_n_chunks(const pl_strategy *strategy) {
   return strategy->pp * strategy->vpp;
 }
+
+/* Whether the chunks lie in a V: two per stage, down the stages and back up, so that the first stage has the first and
+ * the last; else in loops, chunk c on stage c % pp. */
+bool pl_strategy_is_v(const pl_strategy *strategy);
+/* Chunk of the model that is `chunk` of a stage; and the other way round. */
+int32_t pl_strategy_chunk_at(const pl_strategy *strategy, int32_t stage, int32_t chunk);
+int32_t pl_strategy_stage_of(const pl_strategy *strategy, int32_t model_chunk);
+static inline int32_t pl_strategy_place_of(const pl_strategy *strategy, int32_t model_chunk) {
+  return model_chunk / strategy->pp;
+}
+/* Whether its schedule runs the backward pass for inputs and that for weights apart. */
+bool pl_strategy_splits_backward(const pl_strategy *strategy);
 
 static inline int32_t pl_strategy_cp(const pl_strategy *strategy) {
   return strategy->cp > 1 ? strategy->cp : 1;

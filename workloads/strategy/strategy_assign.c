@@ -27,11 +27,12 @@ typedef struct packing {
   const double *const *prefix;
   const double *share; /* [stage][profile]: microbatches of the rank with most that is on this profile, as a share of
                           the most of any; 0: none is */
-  int32_t n_layers, n_chunks, n_stages, n_profiles;
+  const pl_strategy *strategy;
+  int32_t n_layers, n_chunks, n_profiles;
 } packing;
 
 static double chunk_time_s(const packing *pack, int32_t chunk, int32_t first, int32_t end) {
-  const double *share = &pack->share[(ptrdiff_t)(chunk % pack->n_stages) * pack->n_profiles];
+  const double *share = &pack->share[(ptrdiff_t)pl_strategy_stage_of(pack->strategy, chunk) * pack->n_profiles];
   double time_s = 0;
   for (int32_t p = 0; p < pack->n_profiles; p++)
     if (pack->prefix[p] != NULL && share[p] > 0)
@@ -191,9 +192,9 @@ static pl_code take_packing(const pl_strategy *strategy, const pl_model *model, 
   }
   *pack = (packing){.prefix = prefix,
                     .share = share,
+                    .strategy = strategy,
                     .n_layers = model->n_layers,
                     .n_chunks = pl_strategy_n_chunks(strategy),
-                    .n_stages = strategy->pp,
                     .n_profiles = (int32_t)cluster->n_profiles};
   return arena->failed ? pl_fail_memory(error, "the layer assignment") : PL_OK;
 }

@@ -7,7 +7,7 @@
 
 #include "core/base/units.h"
 #include "core/base/words.h"
-#include "workloads/strategy/strategy.h"
+#include "workloads/strategy/listed_schedule.h"
 
 enum { LARGEST_DEGREE = 1 << 24 };
 
@@ -21,7 +21,7 @@ typedef struct parsing {
   pl_arena *arena;
   pl_strategy *strategy;
   const char *assign, *placement, *split; /* read last: they need the degrees */
-  bool schedule_given;
+  bool schedule_given, vpp_given;
   pl_error *error;
 } parsing;
 
@@ -51,6 +51,7 @@ static pl_code read_degree(parsing *state, const key_value *pair) {
                     : strcmp(pair->key, "cp") == 0  ? &strategy->cp
                     : strcmp(pair->key, "ep") == 0  ? &strategy->ep
                                                     : &strategy->vpp;
+  state->vpp_given |= target == &strategy->vpp;
   return read_integer(state, pair, 1, LARGEST_DEGREE, target);
 }
 
@@ -78,6 +79,11 @@ static pl_code read_shard(parsing *state, const key_value *pair) {
 
 static pl_code read_schedule(parsing *state, const key_value *pair) {
   int chosen = 0;
+  if (pair->value[0] == '@') {
+    state->strategy->schedule = PL_SCHEDULE_LISTED;
+    state->schedule_given = true;
+    return pl_listed_schedule_read(pair->value + 1, state->arena, &state->strategy->listed, state->error);
+  }
   PL_TRY(read_choice(state, pair, pl_schedule_names, &chosen));
   state->strategy->schedule = (pl_schedule_kind)chosen;
   state->schedule_given = true;
@@ -278,6 +284,8 @@ pl_code pl_strategy_parse(const char *text, const pl_model *model, pl_arena *are
                      "strategy: %s is missing; pp, dp, tmp and mbs are needed (e.g. pp=4,dp=4,tmp=1,mbs=1)",
                      keys[i].key);
   if (!state.schedule_given && strategy->vpp > 1) strategy->schedule = PL_SCHEDULE_INTERLEAVED;
+  if (!state.vpp_given && strategy->listed != NULL) strategy->vpp = strategy->listed->vpp;
+  if (!state.vpp_given && pl_strategy_is_v(strategy)) strategy->vpp = 2;
   PL_TRY(check_chunks(&state));
   PL_TRY(parse_placement(&state));
   if (state.split != NULL) PL_TRY(pl_strategy_parse_split(state.split, strategy->dp, arena, &strategy->split, error));
