@@ -46,6 +46,7 @@ static const char *help_word(const known_option *o) {
 /* ---- finding ---- */
 
 static const known_option *find_short(const option_list *list, char letter) {
+  if (letter == 'h') letter = '?';
   for (uint32_t i = 0; i < list->n; i++)
     if (list->options[i].key == letter) return &list->options[i];
   return NULL;
@@ -67,47 +68,27 @@ static const known_option *find_long(const option_list *list, const char *name, 
   return found;
 }
 
-/* Levenshtein's distance, for words up to a length that names of options have. */
-static size_t distance(const char *a, size_t length, const char *b) {
-  enum { LONGEST = 32 };
-  size_t row[LONGEST + 1], width = strlen(b);
-  if (length > LONGEST || width > LONGEST) return LONGEST;
-  for (size_t j = 0; j <= width; j++)
-    row[j] = j;
-  for (size_t i = 1; i <= length; i++) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= width; j++) {
-      size_t replaced = diagonal + (a[i - 1] != b[j - 1]), shorter = row[j] < row[j - 1] ? row[j] : row[j - 1];
-      diagonal = row[j];
-      row[j] = replaced < shorter + 1 ? replaced : shorter + 1;
-    }
-  }
-  return row[width];
-}
-
-/* Another word is nearer to nothing than to an option. */
-static const known_option *nearest(const option_list *list, const char *name, size_t length) {
-  const known_option *best = NULL;
-  size_t least = length < 5 ? 2 : 3;
-  for (uint32_t i = 0; i < list->n; i++) {
-    size_t d = distance(name, length, list->options[i].name);
-    if (d < least) {
-      least = d;
-      best = &list->options[i];
-    }
-  }
-  return best;
+/* The name that a word was probably meant to be, or NULL. */
+static const char *nearest(const option_list *list, const char *word, size_t length) {
+  const char *names[MOST_OPTIONS + 1];
+  char name[64];
+  uint32_t n = 0;
+  for (; n < list->n; n++)
+    names[n] = list->options[n].name;
+  names[n] = NULL;
+  snprintf(name, sizeof name, "%.*s", (int)length, word);
+  int found = pl_words_nearest(names, name);
+  return found >= 0 ? names[found] : NULL;
 }
 
 /* ---- saying ---- */
 
 static pl_code refuse_unknown(const option_list *list, const char *command, const char *word, size_t length,
                               pl_error *error) {
-  const known_option *near = length > 2 ? nearest(list, word + 2, length - 2) : NULL;
+  const char *near = length > 2 ? nearest(list, word + 2, length - 2) : NULL;
   if (near != NULL)
     return pl_fail(error, PL_BAD_INPUT, "'%.*s' is not an option; did you mean --%s? 'paceline %s --help' lists all",
-                   (int)length, word, near->name, command);
+                   (int)length, word, near, command);
   return pl_fail(error, PL_BAD_INPUT, "'%.*s' is not an option; 'paceline %s --help' lists them", (int)length, word,
                  command);
 }
@@ -199,9 +180,24 @@ static void help(const char *command, const struct argp *argp, char *program, co
   exit(pl_command_finish(command, 0));
 }
 
+/* A line per option, of fields between tabs: name, letter, value, what it is for. */
+static void print_options(const struct argp *argp) {
+  for (const struct argp_option *o = argp->options; o != NULL && o->name != NULL; o++) {
+    bool has_letter = o->key > ' ' && o->key < 0x7f;
+    printf("%s\t%.*s\t%s\t%s\n", o->name, (int)has_letter, (char[]){(char)o->key, '\0'}, o->arg != NULL ? o->arg : "",
+           o->doc);
+  }
+  for (const struct argp_child *child = argp->children; child != NULL && child->argp != NULL; child++)
+    print_options(child->argp);
+}
+
 pl_code pl_command_line_parse(const char *command, const struct argp *argp, int argc, char **argv, bool silent,
                               void *input, pl_error *error) {
   const char *helps;
+  if (argc == 2 && strcmp(argv[1], "--print-options") == 0) {
+    if (!silent) print_options(argp);
+    exit(pl_command_finish(command, 0));
+  }
   PL_TRY(check(command, argp, argc, argv, &helps, error));
   if (helps != NULL) help(command, argp, argv[0], helps, silent, input);
   argp_err_exit_status = 2;

@@ -12,6 +12,8 @@
  * them`). `command` is what follows "paceline". The parsers of `argp` get `input`; they keep what they find wrong with
  * a value in an error of their own, for the caller to look at, and never call argp_error, which takes three lines. Help
  * is printed and ends the process, with status 1 if it cannot be written; a `silent` process ends without printing.
+ * -h is --help; --print-options alone prints the table of options for programs, as completions are made from
+ * (.package/texts.sh).
  * Options may be shortened and values attached as getopt_long allows. Reorders argv. O(words * options). Not for argp's
  * optional arguments, aliases and argp_program_version, which no command uses. */
 pl_code pl_command_line_parse(const char *command, const struct argp *argp, int argc, char **argv, bool silent,

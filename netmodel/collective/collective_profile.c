@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/base/words.h"
+#include "core/system/data_folder.h"
 #include "core/text/document.h"
 #include "netmodel/device/profile_field.h"
 
@@ -188,7 +189,8 @@ pl_code pl_collective_profile_path(const char *choice, const char *platform_path
   const char *slash = strrchr(platform_path, '/');
   int length = slash != NULL ? (int)(slash - platform_path) + 1 : 0;
   *path = pl_arena_printf(arena, "%.*scollectives/nccl.json", length, platform_path);
-  if (*path != NULL && access(*path, F_OK) != 0) *path = pl_arena_strdup(arena, PACELINE_COLLECTIVES_DIR "/nccl.json");
+  if (*path != NULL && access(*path, F_OK) != 0)
+    return pl_data_find("platforms/collectives/nccl.json", arena, path, error);
   return *path != NULL ? PL_OK : pl_fail_memory(error, "the name of the collective profile");
 }
 

@@ -35,13 +35,15 @@ typedef struct pl_profile_folders {
 } pl_profile_folders;
 
 /* `chosen` alone if it is not NULL; else "devices" beside `platform_path`, then PACELINE_DEVICES from the environment
- * or, without it, the folder of the source tree. */
+ * or, without it, those that come with Paceline (core/system/data_folder.h). */
 pl_code pl_profile_folders_take(const char *chosen, const char *platform_path, pl_arena *arena,
                                 pl_profile_folders *folders, pl_error *error);
 
 /* Path of the profile of `type`, or NULL. */
 const char *pl_profile_folders_find(const pl_profile_folders *folders, const char *type, pl_arena *arena);
 
+/* All types in all folders, sorted; NULL ends them. NULL: no memory. */
+const char *const *pl_profile_folders_names(const pl_profile_folders *folders, pl_arena *arena);
 /* "A100-SXM4-80GB, V100 ...": all types in all folders, sorted; "none" without any. NULL: no memory. */
 const char *pl_profile_folders_list(const pl_profile_folders *folders, pl_arena *arena);
 

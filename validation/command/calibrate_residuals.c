@@ -48,7 +48,7 @@ static pl_code take_training(session *own) {
     PL_TRY(pl_measured_load(path, &own->arena, &own->tables[i], own->error));
     PL_TRY(pl_measured_refuse_defects(&own->tables[i], own->error));
   }
-  PL_TRY(pl_csv_load(PACELINE_MODELS_CSV, &own->arena, &own->known, own->error));
+  PL_TRY(pl_row_known_load(&own->arena, &own->known, own->error));
   PL_TRY(pl_cases_take(own->tables, 2, &own->arena, &own->cases, own->error));
   PL_TRY(pl_cases_express(&own->cases, &own->known, &options, &own->arena, own->error));
   PL_TRY(pl_cases_simulate(&own->cases, &options, &own->arena, own->error));

@@ -40,7 +40,7 @@ static pl_code load_cases(const pl_calibrate_training *o, const pl_case_options 
   pl_csv known;
   pl_measured *tables = PL_TAKE(arena, pl_measured, o->n_rows);
   if (tables == NULL) return pl_fail_memory(error, "tables of measurements");
-  PL_TRY(pl_csv_load(PACELINE_MODELS_CSV, arena, &known, error));
+  PL_TRY(pl_row_known_load(arena, &known, error));
   for (uint32_t i = 0; i < o->n_rows; i++) {
     PL_TRY(pl_measured_load(o->rows[i], arena, &tables[i], error));
     PL_TRY(pl_measured_refuse_defects(&tables[i], error));

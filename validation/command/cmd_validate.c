@@ -208,7 +208,7 @@ static pl_code store_hdf5(session *own, pl_error *error) {
 
 static pl_code load_cases(session *own, pl_error *error) {
   const validate_options *options = own->options;
-  PL_TRY(pl_csv_load(PACELINE_MODELS_CSV, &own->arena, &own->known, error));
+  PL_TRY(pl_row_known_load(&own->arena, &own->known, error));
   for (uint32_t i = 0; i < options->n_files; i++)
     PL_TRY(pl_measured_load(options->files[i], &own->arena, &own->tables[i], error));
   PL_TRY(pl_cases_take(own->tables, options->n_files, &own->arena, &own->cases, error));

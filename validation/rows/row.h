@@ -75,7 +75,10 @@ enum { PL_ROW_PLATFORM_BYTES = 192 };
 pl_code pl_row_cluster(const pl_measured_row *row, pl_platform_plan *plan, char name[PL_ROW_PLATFORM_BYTES],
                        pl_error *error);
 
-/* Models known by name (validation/models.csv, read with pl_csv_load): for architectures, and dimensions that a row
+/* Reads the table of models that comes with Paceline (validation/models.csv). */
+pl_code pl_row_known_load(pl_arena *arena, pl_csv *known, pl_error *error);
+
+/* Models known by name (pl_row_known_load): for architectures, and dimensions that a row
  * leaves out. */
 pl_code pl_row_model(const pl_measured_row *row, const pl_row_habits *habits, const pl_csv *known, pl_arena *arena,
                      pl_model *model, pl_error *error);

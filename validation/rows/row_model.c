@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/system/data_folder.h"
 #include "core/text/json_writer.h"
 #include "validation/rows/row.h"
 #include "workloads/import/model_file.h"
@@ -286,7 +287,8 @@ static pl_code take_perceptron(const pl_measured_row *row, pl_arena *arena, pl_m
   return PL_OK;
 }
 
-/* Convolutional networks are known by name; their layers are in workloads/models/. NULL: it is none. */
+/* Convolutional networks are known by name; their layers are among the models that come with Paceline. NULL: it is
+ * none. */
 static const char *find_network(const pl_measured_row *row) {
   static const struct {
     const char *name, *file;
@@ -298,14 +300,22 @@ static const char *find_network(const pl_measured_row *row) {
   return NULL;
 }
 
+pl_code pl_row_known_load(pl_arena *arena, pl_csv *known, pl_error *error) {
+  const char *path;
+  PL_TRY(pl_data_find("models.csv", arena, &path, error));
+  return pl_csv_load(path, arena, known, error);
+}
+
 bool pl_row_is_network(const pl_measured_row *row) {
   return find_network(row) != NULL;
 }
 
 static pl_code take_network(const pl_measured_row *row, const char *file, pl_arena *arena, pl_model *model,
                             pl_error *error) {
-  const char *path = pl_arena_printf(arena, PACELINE_SOURCE_DIR "/workloads/models/%s.json", file);
-  if (path == NULL) return pl_fail_memory(error, "a model");
+  char name[64];
+  const char *path;
+  snprintf(name, sizeof name, "models/%s.json", file);
+  PL_TRY(pl_data_find(name, arena, &path, error));
   PL_TRY(pl_model_load(path, arena, model, error));
   model->name = row->model;
   return PL_OK;

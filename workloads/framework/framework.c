@@ -2,7 +2,6 @@
  * switch, so that a key, its words and its place in the struct stand in one line. */
 #include "workloads/framework/framework.h"
 
-#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 
 #include "core/base/units.h"
 #include "core/base/words.h"
+#include "core/system/data_folder.h"
 #include "core/text/document.h"
 #include "workloads/framework/job.h"
 #include "workloads/ir/op.h"
@@ -284,32 +284,22 @@ pl_code pl_framework_parse(const char *name, const char *text, size_t size, pl_a
 
 /* ---- the folder ---- */
 
-static const char *folder(void) {
+static const char *folder(pl_arena *arena) {
   const char *environment = getenv("PACELINE_FRAMEWORKS");
-  return environment != NULL ? environment : PACELINE_SOURCE_DIR "/workloads/frameworks";
+  return environment != NULL ? environment : pl_data_path("frameworks", arena);
 }
 
-static int compare_names(const void *left, const void *right) {
-  return strcmp(*(const char *const *)left, *(const char *const *)right);
+const char *const *pl_framework_names(pl_arena *arena) {
+  pl_data_names list = {0};
+  const char *path = folder(arena);
+  if (path != NULL) pl_data_names_add(&list, path, ".json", arena);
+  pl_data_names_end(&list, arena);
+  return arena->failed ? NULL : list.names;
 }
 
 const char *pl_framework_list(pl_arena *arena) {
-  enum { MOST = 256 };
-  const char **names = PL_TAKE(arena, const char *, MOST);
-  DIR *stream = names != NULL ? opendir(folder()) : NULL;
-  size_t n = 0;
-  /* Safe in any thread: the stream is this call's own. */
-  /* cppcheck-suppress readdirCalled */
-  for (struct dirent *entry; stream != NULL && n < MOST && (entry = readdir(stream)) != NULL;) {
-    size_t length = strlen(entry->d_name);
-    if (length <= 5 || strcmp(entry->d_name + length - 5, ".json") != 0) continue;
-    names[n++] = pl_arena_printf(arena, "%.*s", (int)(length - 5), entry->d_name);
-  }
-  if (stream != NULL) closedir(stream);
-  if (arena->failed) return NULL;
-  if (n > 1) qsort(names, n, sizeof *names, compare_names);
-  const char *text = "ideal";
-  for (size_t i = 0; i < n && text != NULL; i++)
+  const char *const *names = pl_framework_names(arena), *text = names != NULL ? pl_framework_ideal.name : NULL;
+  for (size_t i = 0; text != NULL && names[i] != NULL; i++)
     text = pl_arena_printf(arena, "%s, %s", text, names[i]);
   return text;
 }
@@ -332,7 +322,8 @@ pl_code pl_framework_load(const char *choice, pl_arena *arena, pl_framework *fra
   }
   const char *path = choice;
   if (!is_file(choice)) {
-    path = pl_arena_printf(arena, "%s/%s.json", folder(), choice);
+    const char *own = folder(arena);
+    path = own != NULL ? pl_arena_printf(arena, "%s/%s.json", own, choice) : NULL;
     if (path == NULL) return pl_fail_memory(error, "a file name");
     if (choice[0] == '\0' || access(path, R_OK) != 0) return refuse_choice(choice, arena, error);
   }

@@ -143,13 +143,15 @@ typedef struct pl_framework {
 
 extern const pl_framework pl_framework_ideal;
 
-/* `choice`: a name in the folder of profiles (PACELINE_FRAMEWORKS, else the source tree's), or a file when it has a '/'
+/* `choice`: a name in the folder of profiles (PACELINE_FRAMEWORKS, else Paceline's own), or a file when it has a '/'
  * or ends in ".json". Strings from `arena`. Bad input: file:line, the value and what would do. */
 pl_code pl_framework_load(const char *choice, pl_arena *arena, pl_framework *framework, pl_error *error);
 pl_code pl_framework_parse(const char *name, const char *text, size_t size, pl_arena *arena, pl_framework *framework,
                            pl_error *error);
 /* "ideal", then the names in the folder, sorted: "ideal, a, b"; NULL: no memory. */
 const char *pl_framework_list(pl_arena *arena);
+/* The names of the folder alone, sorted; NULL ends them. NULL: no memory. */
+const char *const *pl_framework_names(pl_arena *arena);
 
 /* Gives `job` the framework and what follows from it: attention, bucket size, form of the sends. `framework` outlives
  * the job. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/system/data_folder.h"
 #include "core/text/document.h"
 #include "netmodel/device/profile_field.h"
 
@@ -74,7 +75,8 @@ pl_code pl_residuals_parse(const char *name, const char *text, size_t size, pl_a
 
 pl_code pl_residuals_load(pl_arena *arena, pl_residuals *residuals, pl_error *error) {
   const char *environment = getenv("PACELINE_RESIDUALS");
-  const char *path = environment != NULL ? environment : PACELINE_SOURCE_DIR "/workloads/residuals.json";
+  const char *path = environment;
+  if (path == NULL) PL_TRY(pl_data_find("residuals.json", arena, &path, error));
   pl_document *document;
   PL_TRY(pl_document_load(path, &document, error));
   pl_code code = read_residuals(document, arena, residuals, error);

@@ -1,0 +1,92 @@
+/* See core/system/data_folder.h. */
+#include "core/system/data_folder.h"
+
+#include <dirent.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The folder of the running program in `path`; "." if the system does not say. */
+static void program_folder(char *path, size_t size) {
+  ssize_t length = readlink("/proc/self/exe", path, size - 1);
+  if (length <= 0) {
+    memcpy(path, ".", 2);
+    return;
+  }
+  path[length] = '\0';
+  char *slash = strrchr(path, '/');
+  if (slash != NULL) *slash = '\0';
+}
+
+/* In an order that a build tree and an installation agree about; the last one is named where there is none. */
+static const char *find_folder(pl_arena *arena) {
+  static const char *const places[] = {"share/paceline", "../share/paceline"};
+  const char *environment = getenv("PACELINE_DATA");
+  if (environment != NULL && environment[0] != '\0') return environment;
+  char program[PATH_MAX];
+  program_folder(program, sizeof program);
+  const char *path = NULL;
+  for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+    path = pl_arena_printf(arena, "%s/%s", program, places[i]);
+    if (path == NULL || access(path, F_OK) == 0) break;
+  }
+  return path;
+}
+
+const char *pl_data_path(const char *name, pl_arena *arena) {
+  const char *folder = find_folder(arena);
+  return folder != NULL ? pl_arena_printf(arena, "%s/%s", folder, name) : NULL;
+}
+
+pl_code pl_data_find(const char *name, pl_arena *arena, const char **path, pl_error *error) {
+  *path = pl_data_path(name, arena);
+  if (*path == NULL) return pl_fail_memory(error, "a file name");
+  if (access(*path, F_OK) == 0) return PL_OK;
+  return pl_fail(error, PL_BAD_INPUT,
+                 "%s: not found; it is among the data that come with Paceline, whose folder (share/paceline of an "
+                 "installation) PACELINE_DATA names",
+                 *path);
+}
+
+/* ---- names ---- */
+
+static void add_name(pl_data_names *list, const char *name, pl_arena *arena) {
+  if (list->n + 1 >= list->capacity) { /* one more for the NULL */
+    size_t capacity = list->capacity ? 2 * list->capacity : 64;
+    const char **larger = PL_TAKE(arena, const char *, capacity);
+    if (larger == NULL) return;
+    if (list->n > 0) memcpy(larger, list->names, list->n * sizeof *larger);
+    list->names = larger;
+    list->capacity = capacity;
+  }
+  if (name != NULL) list->names[list->n++] = name;
+}
+
+void pl_data_names_add(pl_data_names *list, const char *folder, const char *ending, pl_arena *arena) {
+  DIR *stream = opendir(folder);
+  size_t tail = strlen(ending);
+  if (stream == NULL) return;
+  /* Safe in any thread: the stream is this call's own. readdir_r, which cppcheck proposes, is deprecated. */
+  /* cppcheck-suppress readdirCalled */
+  for (struct dirent *entry; (entry = readdir(stream)) != NULL;) {
+    size_t length = strlen(entry->d_name);
+    if (length > tail && strcmp(entry->d_name + length - tail, ending) == 0)
+      add_name(list, pl_arena_printf(arena, "%.*s", (int)(length - tail), entry->d_name), arena);
+  }
+  closedir(stream);
+}
+
+static int compare_names(const void *left, const void *right) {
+  return strcmp(*(const char *const *)left, *(const char *const *)right);
+}
+
+void pl_data_names_end(pl_data_names *list, pl_arena *arena) {
+  if (list->n > 1) qsort(list->names, list->n, sizeof *list->names, compare_names);
+  size_t n = 0;
+  for (size_t i = 0; i < list->n; i++)
+    if (n == 0 || strcmp(list->names[n - 1], list->names[i]) != 0) list->names[n++] = list->names[i];
+  list->n = n;
+  if (list->capacity == 0) list->names = PL_TAKE(arena, const char *, list->capacity = 1);
+  if (list->names != NULL) list->names[n] = NULL;
+}
