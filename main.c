@@ -14,12 +14,14 @@
 #include "validation/command/cmd_calibrate.h"
 #include "validation/command/cmd_validate.h"
 #include "workloads/command/cmd_explain.h"
+#include "workloads/command/cmd_list.h"
 #include "workloads/command/cmd_model.h"
 #include "workloads/command/cmd_simulate.h"
 
 static const pl_command commands[] = {
     {"calibrate", "profiles from measurements, and how far they are off", pl_cmd_calibrate},
     {"explain", "where each second of one strategy comes from, op by op", pl_cmd_explain},
+    {"list", "the models, platforms, frameworks and devices that come with Paceline", pl_cmd_list},
     {"model", "show what a model (a Hugging Face config.json) is made of", pl_cmd_model},
     {"platform", "check, show or make platform files", pl_cmd_platform},
     {"search", "the fastest strategy of a space, by one of several methods", pl_cmd_search},
@@ -67,12 +69,9 @@ static int refuse(const char *name) {
   const char *names[sizeof commands / sizeof commands[0]];
   for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
     names[i] = commands[i].name;
-  int near = pl_words_nearest(names, name);
-  if (near >= 0)
-    fprintf(stderr, "paceline: '%s' is not a command; did you mean '%s'? 'paceline --help' lists all\n", name,
-            names[near]);
-  else
-    fprintf(stderr, "paceline: '%s' is not a command; 'paceline --help' lists them\n", name);
+  char hint[PL_WORDS_HINT_BYTES];
+  fprintf(stderr, "paceline: '%s' is not a command; 'paceline --help' lists them%s\n", name,
+          pl_words_hint(names, name, hint));
   return 2;
 }
 

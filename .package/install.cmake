@@ -1,5 +1,6 @@
 # What goes where: cmake --install, cpack, and the same layout in the build folder.
 include(GNUInstallDirs)
+set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON) # no tests are built to install or pack the program
 
 # The data that the program looks for in or beside its folder (core/system/data_folder.h), and where they lie in the sources.
 set(data_folder ${CMAKE_INSTALL_DATAROOTDIR}/paceline)

@@ -89,18 +89,26 @@ static bool begin_alike(const char *a, const char *b, size_t shorter) {
 int pl_words_nearest(const char *const *words, const char *word) {
   enum { SHORTEST = 3 };
   size_t length = strlen(word);
-  int nearest = -1, least_seen = LONGEST;
+  int nearest = -1, least_seen = LONGEST, least_changes = LONGEST;
   for (int i = 0; words != NULL && words[i] != NULL; i++) {
     size_t other = strlen(words[i]), shorter = length < other ? length : other,
            longer = length < other ? other : length;
     if (longer > LONGEST || shorter == 0) continue;
-    int found = distance(word, words[i]);
+    int changes = distance(word, words[i]), found = changes;
     bool begins = shorter >= SHORTEST && begin_alike(word, words[i], shorter);
     if (begins && found > 1) found = 1;
     if (found > (int)(longer / 3) && !begins) continue;
-    if (found >= least_seen) continue;
+    if (found > least_seen || (found == least_seen && changes >= least_changes)) continue;
     nearest = i;
+    least_changes = changes;
     least_seen = found;
   }
   return nearest;
+}
+
+const char *pl_words_hint(const char *const *words, const char *word, char text[PL_WORDS_HINT_BYTES]) {
+  int near = pl_words_nearest(words, word);
+  text[0] = '\0';
+  if (near >= 0) snprintf(text, PL_WORDS_HINT_BYTES, "; did you mean '%s'?", words[near]);
+  return text;
 }

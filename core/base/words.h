@@ -13,9 +13,13 @@ const char *pl_words_list(const char *const *words, char *text, size_t size);
 
 /* Index of the word that `word` was probably meant to be, whatever the case: the least number of letters put in, left
  * out, changed or swapped (Damerau and Levenshtein), at most a third of the longer word's; of two that are as near the
- * first one, and words of which one begins as the other does are near. -1: none is near. O(words * length^2), for
- * messages. */
+ * first one, and words of which one begins as the other does are near (of several such, the one with least changes).
+ * -1: none is near. O(words * length^2), for messages. */
 int pl_words_nearest(const char *const *words, const char *word);
+
+/* The end of a message about a word that is not among `words`: "; did you mean 'X'?", or "". Returns `text`. */
+enum { PL_WORDS_HINT_BYTES = 96 };
+const char *pl_words_hint(const char *const *words, const char *word, char text[PL_WORDS_HINT_BYTES]);
 
 /* A list as pl_words_list makes, from words that come one by one: whole words only, and "a, b and 7 more" where the
  * room ends. */

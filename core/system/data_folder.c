@@ -5,7 +5,10 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include "core/base/words.h"
 
 /* The folder of the running program in `path`; "." if the system does not say. */
 static void program_folder(char *path, size_t size) {
@@ -47,6 +50,36 @@ pl_code pl_data_find(const char *name, pl_arena *arena, const char **path, pl_er
                  "%s: not found; it is among the data that come with Paceline, whose folder (share/paceline of an "
                  "installation) PACELINE_DATA names",
                  *path);
+}
+
+static bool is_file(const char *path) {
+  struct stat status;
+  return stat(path, &status) == 0 && !S_ISDIR(status.st_mode);
+}
+
+static bool ends_in(const char *text, const char *ending) {
+  size_t length = strlen(text), tail = strlen(ending);
+  return length >= tail && strcmp(text + length - tail, ending) == 0;
+}
+
+pl_code pl_data_choose(const char *choice, const char *folder, const char *ending, pl_arena *arena, const char **path,
+                       pl_error *error) {
+  *path = choice;
+  if (choice[0] == '\0' || strchr(choice, '/') != NULL || ends_in(choice, ending) || is_file(choice)) return PL_OK;
+  const char *own = pl_data_path(folder, arena);
+  *path = own != NULL ? pl_arena_printf(arena, "%s/%s%s", own, choice, ending) : NULL;
+  if (*path == NULL) return pl_fail_memory(error, "a file name");
+  if (is_file(*path)) return PL_OK;
+  *path = access(choice, F_OK) == 0 ? choice : NULL; /* a folder: refused as such */
+  return PL_OK;
+}
+
+pl_code pl_data_refuse(const char *choice, const char *what, const char *const *names, const char *lists,
+                       pl_error *error) {
+  int near = pl_words_nearest(names, choice);
+  return pl_fail(error, PL_BAD_INPUT, "'%.128s' is neither a file nor %s that comes with Paceline; %s%s%s'%s' lists %s",
+                 choice, what, near >= 0 ? "did you mean " : "", near >= 0 ? names[near] : "", near >= 0 ? "? " : "",
+                 lists, near >= 0 ? "all" : "them");
 }
 
 /* ---- names ---- */

@@ -10,6 +10,7 @@
 #ifndef PL_CORE_DATA_FOLDER_H
 #define PL_CORE_DATA_FOLDER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "core/base/arena.h"
@@ -19,6 +20,16 @@
 const char *pl_data_path(const char *name, pl_arena *arena);
 /* The same for what must be there: PL_BAD_INPUT, with the way out, if it is not. */
 pl_code pl_data_find(const char *name, pl_arena *arena, const char **path, pl_error *error);
+
+/* What an option's `choice` of a model or platform stands for: itself where it is written as a path (with a '/' or
+ * `ending`) or a file has that name, else the file NAME`ending` of the folder that comes with Paceline; NULL in *path
+ * if that has none. PL_NO_MEMORY is the only failure. */
+pl_code pl_data_choose(const char *choice, const char *folder, const char *ending, pl_arena *arena, const char **path,
+                       pl_error *error);
+/* PL_BAD_INPUT for a choice that stands for nothing: `what` ("a model") says what it should be, `names` are those that
+ * it could be (core/base/words.h), of which the nearest is proposed, `lists` what lists them. */
+pl_code pl_data_refuse(const char *choice, const char *what, const char *const *names, const char *lists,
+                       pl_error *error);
 
 /* Names of the files of `folder` that end in `ending`, without it, sorted; a folder that cannot be read has none. */
 typedef struct pl_data_names {

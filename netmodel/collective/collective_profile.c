@@ -188,8 +188,9 @@ pl_code pl_collective_profile_path(const char *choice, const char *platform_path
   }
   const char *slash = strrchr(platform_path, '/');
   int length = slash != NULL ? (int)(slash - platform_path) + 1 : 0;
+  bool is_file = slash != NULL || access(platform_path, F_OK) == 0;
   *path = pl_arena_printf(arena, "%.*scollectives/nccl.json", length, platform_path);
-  if (*path != NULL && access(*path, F_OK) != 0)
+  if (*path != NULL && (!is_file || access(*path, F_OK) != 0))
     return pl_data_find("platforms/collectives/nccl.json", arena, path, error);
   return *path != NULL ? PL_OK : pl_fail_memory(error, "the name of the collective profile");
 }

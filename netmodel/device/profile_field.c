@@ -10,10 +10,10 @@ pl_code pl_profile_check_keys(const pl_document *document, const pl_node *mappin
   for (size_t i = 0; i < pl_node_count(mapping); i++) {
     const char *key;
     const pl_node *value = pl_node_entry(document, mapping, i, &key);
-    char list[PL_WORDS_BYTES];
+    char list[PL_WORDS_BYTES], hint[PL_WORDS_HINT_BYTES];
     if (pl_words_find(known, key) >= 0) continue;
-    return pl_document_fail(document, value, error, "unknown key '%s'; known here: %s", key,
-                            pl_words_list(known, list, sizeof list));
+    return pl_document_fail(document, value, error, "unknown key '%s'; known here: %s%s", key,
+                            pl_words_list(known, list, sizeof list), pl_words_hint(known, key, hint));
   }
   return PL_OK;
 }

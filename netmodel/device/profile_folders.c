@@ -10,14 +10,15 @@ pl_code pl_profile_folders_take(const char *chosen, const char *platform_path, p
                                 pl_profile_folders *folders, pl_error *error) {
   *folders = (pl_profile_folders){.paths = {chosen}};
   if (chosen != NULL) return PL_OK;
+  /* A platform by name (netmodel/platform/platform_choice.h) has nothing beside it. */
   const char *slash = strrchr(platform_path, '/');
+  bool is_file = slash != NULL || access(platform_path, F_OK) == 0;
   int length = slash != NULL ? (int)(slash - platform_path) + 1 : 0;
   const char *environment = getenv("PACELINE_DEVICES");
-  folders->paths[0] = pl_arena_printf(arena, "%.*sdevices", length, platform_path);
+  if (is_file) folders->paths[0] = pl_arena_printf(arena, "%.*sdevices", length, platform_path);
   folders->paths[1] =
       pl_arena_strdup(arena, environment != NULL ? environment : pl_data_path("platforms/devices", arena));
-  bool complete = folders->paths[0] != NULL && folders->paths[1] != NULL;
-  return complete ? PL_OK : pl_fail_memory(error, "the names of the profile folders");
+  return !arena->failed ? PL_OK : pl_fail_memory(error, "the names of the profile folders");
 }
 
 const char *pl_profile_folders_find(const pl_profile_folders *folders, const char *type, pl_arena *arena) {

@@ -11,7 +11,7 @@
 #include "core/system/command_line.h"
 #include "core/system/output_file.h"
 
-enum { KIND_BYTES = 256 };
+enum { KIND_BYTES = 256, NAMES_MAX = 128 };
 
 typedef struct request {
   const char *kind, *nodes, *gpus_per_node, *fabric, *pod_nodes, *oversubscription, *nic_rate, *sockets, *device,
@@ -103,26 +103,31 @@ static const struct argp argp = {
     "Writes a SimGrid platform file of N machines.\v"
     "KIND is a machine (--list shows them) or a mixture such as p3.8xlarge:3,g4dn.12xlarge:1, whose counts take the "
     "place "
-    "of --nodes. Figures, their sources and the way the network is modelled are in the written file.",
+    "of --nodes. Figures, their sources and the way the network is modelled are in the written file.\n\n"
+    "Example:\n  paceline platform make dgx-h100 --nodes 64 -o h100-512.xml",
     NULL,
     NULL,
     NULL};
 
 static pl_code unknown_kind(const char *name, pl_error *error) {
   char text[PL_WORDS_BYTES];
-  pl_word_list known = pl_word_list_begin(text, sizeof text);
-  for (uint32_t i = 0; pl_node_kind_at(i) != NULL; i++)
-    pl_word_list_add(&known, pl_node_kind_at(i)->name);
-  return pl_fail(error, PL_BAD_INPUT, "'%s' is not a machine; known are %s", name, pl_word_list_end(&known));
+  char hint[PL_WORDS_HINT_BYTES];
+  const char *names[NAMES_MAX + 1] = {NULL};
+  for (uint32_t i = 0; i < NAMES_MAX && pl_node_kind_at(i) != NULL; i++)
+    names[i] = pl_node_kind_at(i)->name;
+  return pl_fail(error, PL_BAD_INPUT, "'%s' is not a machine; known are %s%s", name,
+                 pl_words_list(names, text, sizeof text), pl_words_hint(names, name, hint));
 }
 
 static pl_code check_device(const char *name, pl_error *error) {
   if (name == NULL || pl_device_speed(name) != NULL) return PL_OK;
   char text[PL_WORDS_BYTES];
-  pl_word_list known = pl_word_list_begin(text, sizeof text);
-  for (uint32_t i = 0; pl_device_name_at(i) != NULL; i++)
-    pl_word_list_add(&known, pl_device_name_at(i));
-  return pl_fail(error, PL_BAD_INPUT, "--device %s is unknown; known are %s", name, pl_word_list_end(&known));
+  char hint[PL_WORDS_HINT_BYTES];
+  const char *names[NAMES_MAX + 1] = {NULL};
+  for (uint32_t i = 0; i < NAMES_MAX && pl_device_name_at(i) != NULL; i++)
+    names[i] = pl_device_name_at(i);
+  return pl_fail(error, PL_BAD_INPUT, "--device %s is unknown; known are %s%s", name,
+                 pl_words_list(names, text, sizeof text), pl_words_hint(names, name, hint));
 }
 
 static pl_code parse_fabric(const char *text, pl_fabric *fabric, pl_error *error) {
@@ -250,6 +255,21 @@ pl_code pl_platform_make_file(const pl_platform_plan *plan, const char *path, bo
   PL_TRY(pl_output_file_open(&file, path, force, error));
   pl_platform_write(plan, file.stream);
   return pl_output_file_close(&file, PL_OK, error);
+}
+
+pl_code pl_platform_make_text(const char *kind, char **text, size_t *size, pl_error *error) {
+  const request r = {.kind = kind};
+  pl_platform_plan plan;
+  pl_arena arena;
+  pl_arena_init(&arena, 0);
+  pl_code code = make_plan(&r, &plan, &arena, error);
+  FILE *stream = code == PL_OK ? open_memstream(text, size) : NULL;
+  if (stream != NULL) pl_platform_write(&plan, stream);
+  bool is_written = stream != NULL && !ferror(stream);
+  if ((stream == NULL || fclose(stream) != 0 || !is_written) && code == PL_OK)
+    code = pl_fail_memory(error, "the platform");
+  pl_arena_release(&arena);
+  return code;
 }
 
 static void print_list(void) {

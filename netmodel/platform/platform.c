@@ -3,18 +3,18 @@
  * nearly every mistake is found before SimGrid, which can load once per process at a time, is touched. */
 #include "netmodel/platform/platform.h"
 
-#include <errno.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/base/digest.h"
+#include "core/base/words.h"
 #include "netmodel/device/device_profile.h"
 #include "netmodel/platform/link_kind.h"
+#include "netmodel/platform/platform_choice.h"
 #include "netmodel/platform/platform_copy.h"
 #include "netmodel/platform/platform_scan.h"
 #include "netmodel/platform/route_cache.h"
@@ -44,42 +44,8 @@ struct pl_platform {
   pl_cluster cluster;
 };
 
-enum { FILE_BYTES_MAX = 1 << 30 };
-
-typedef struct platform_text {
-  char *text;
-  size_t size;
-} platform_text;
-
-/* ---- the file ---- */
-
-static pl_code read_stream(FILE *stream, const char *path, char **text, size_t *size, pl_error *error) {
-  struct stat status;
-  if (fstat(fileno(stream), &status) != 0) return pl_fail(error, PL_BAD_INPUT, "%s: %s", path, strerror(errno));
-  if (!S_ISREG(status.st_mode))
-    return pl_fail(error, PL_BAD_INPUT, "%s: %s", path,
-                   S_ISDIR(status.st_mode) ? "is a directory" : "is not a regular file");
-  if (status.st_size > FILE_BYTES_MAX) return pl_fail(error, PL_BAD_INPUT, "%s: has more than 1 GiB", path);
-  size_t expected = (size_t)status.st_size;
-  *text = malloc(expected + 1);
-  if (*text == NULL) return pl_fail_memory(error, "the platform file");
-  *size = fread(*text, 1, expected, stream);
-  if (ferror(stream) || *size != expected) return pl_fail(error, PL_IO, "%s: cannot be read to its end", path);
-  return PL_OK;
-}
-
-/* The caller frees *text. */
-static pl_code read_file(const char *path, char **text, size_t *size, pl_error *error) {
-  *text = NULL;
-  FILE *stream = fopen(path, "rb");
-  if (stream == NULL) return pl_fail(error, PL_BAD_INPUT, "%s: %s", path, strerror(errno));
-  pl_code code = read_stream(stream, path, text, size, error);
-  fclose(stream);
-  return code;
-}
-
 /* *tree: NULL if it does not understand the file, or by_simgrid. */
-static pl_code scan_text(pl_platform *platform, const char *path, const platform_text *file, bool by_simgrid,
+static pl_code scan_text(pl_platform *platform, const char *path, const pl_platform_text *file, bool by_simgrid,
                          pl_zone_tree **tree, pl_error *error) {
   *tree = by_simgrid ? NULL : pl_zone_tree_take(&platform->arena);
   if (!by_simgrid && *tree == NULL) return pl_fail_memory(error, "the platform");
@@ -100,8 +66,10 @@ static pl_code load_profile(const char *platform_path, const pl_profile_folders 
   const char *path = pl_profile_folders_find(folders, device->type, arena);
   if (path == NULL) {
     const char *known = pl_profile_folders_list(folders, arena);
-    return pl_fail(error, PL_BAD_INPUT, "%s:%u: unknown device '%s'; known are: %s", platform_path, device->line,
-                   device->type, known != NULL ? known : "?");
+    const char *const *names = pl_profile_folders_names(folders, arena);
+    char hint[PL_WORDS_HINT_BYTES];
+    return pl_fail(error, PL_BAD_INPUT, "%s:%u: unknown device '%s'; known are: %s%s", platform_path, device->line,
+                   device->type, known != NULL ? known : "?", pl_words_hint(names, device->type, hint));
   }
   PL_TRY(pl_device_profile_load(path, arena, profile, error));
   if (strcmp(profile->name, device->type) == 0) return PL_OK;
@@ -156,7 +124,7 @@ static pl_code from_shim(pl_shim_status status, const char *message, pl_error *e
   return pl_fail(error, PL_BAD_INPUT, "%s", message);
 }
 
-static pl_code load_simgrid(const char *path, const platform_text *file, pl_shim **shim, pl_error *error) {
+static pl_code load_simgrid(const char *path, const pl_platform_text *file, pl_shim **shim, pl_error *error) {
   char message[PL_ERROR_MESSAGE_BYTES] = "", copy_path[PL_COPY_PATH_BYTES];
   pl_arena scratch;
   int copy;
@@ -365,7 +333,7 @@ pl_code pl_platform_socket_route(const pl_platform *platform, uint32_t device, u
 
 /* ---- the whole ---- */
 
-static pl_code take_parts(pl_platform *platform, const char *path, const platform_text *file, pl_zone_tree *tree,
+static pl_code take_parts(pl_platform *platform, const char *path, const pl_platform_text *file, pl_zone_tree *tree,
                           pl_error *error) {
   if (tree != NULL && pl_zone_tree_finish(tree) == NULL) {
     platform->tree = tree;
@@ -378,8 +346,8 @@ static pl_code take_parts(pl_platform *platform, const char *path, const platfor
   return PL_OK;
 }
 
-static pl_code load_text(pl_platform *platform, const char *path, const platform_text *file, const char *profile_folder,
-                         bool by_simgrid, pl_error *error) {
+static pl_code load_text(pl_platform *platform, const char *path, const pl_platform_text *file,
+                         const char *profile_folder, bool by_simgrid, pl_error *error) {
   pl_digest digest;
   pl_zone_tree *tree;
   pl_digest_init(&digest);
@@ -402,8 +370,8 @@ static pl_code load_text(pl_platform *platform, const char *path, const platform
 
 static pl_code load(pl_platform *platform, const char *path, const char *profile_folder, bool by_simgrid,
                     pl_error *error) {
-  platform_text file;
-  pl_code code = read_file(path, &file.text, &file.size, error);
+  pl_platform_text file;
+  pl_code code = pl_platform_text_read(path, &file, error);
   if (code == PL_OK) code = load_text(platform, path, &file, profile_folder, by_simgrid, error);
   free(file.text);
   return code;
@@ -441,8 +409,8 @@ pl_code pl_platform_load_by_simgrid(const char *path, const char *profile_folder
 
 static pl_code load_side(const pl_platform *platform, pl_error *error) {
   const char *path = platform->cluster.path;
-  platform_text file;
-  pl_code code = read_file(path, &file.text, &file.size, error);
+  pl_platform_text file;
+  pl_code code = pl_platform_text_read(path, &file, error);
   if (code == PL_OK && pl_hash_bytes(file.text, file.size, 0) != platform->text_digest)
     code = pl_fail(error, PL_BAD_INPUT, "%s: has changed since it was read", path);
   if (code == PL_OK) code = load_simgrid(path, &file, &platform->simgrid->shim, error);

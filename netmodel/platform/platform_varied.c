@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/digest.h"
+#include "core/base/words.h"
 #include "netmodel/device/device_profile.h"
 #include "netmodel/platform/link_kind.h"
 #include "netmodel/platform/platform.h"
@@ -122,8 +123,10 @@ static pl_code swap_type(const varying *own, pl_device_profile *profile, pl_erro
   const char *path = pl_profile_folders_find(&folders, own->value->text, own->arena);
   if (path != NULL) return pl_device_profile_load(path, own->arena, profile, error);
   const char *known = pl_profile_folders_list(&folders, own->arena);
-  return pl_fail(error, PL_BAD_INPUT, "--vary %s: unknown device '%s'; known are: %s", own->axis->name,
-                 own->value->text, known != NULL ? known : "?");
+  const char *const *names = pl_profile_folders_names(&folders, own->arena);
+  char hint[PL_WORDS_HINT_BYTES];
+  return pl_fail(error, PL_BAD_INPUT, "--vary %s: unknown device '%s'; known are: %s%s", own->axis->name,
+                 own->value->text, known != NULL ? known : "?", pl_words_hint(names, own->value->text, hint));
 }
 
 static pl_code vary_memory(const varying *own, pl_device_profile *profile, pl_error *error) {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "core/base/printable.h"
+#include "core/base/words.h"
 #include "core/system/command.h"
 #include "core/system/command_line.h"
 #include "core/system/output_file.h"
@@ -78,7 +79,8 @@ static const struct argp check_argp = {check_options,
                                        parse_option,
                                        "FILE...",
                                        "Checks platform files: XML, device types, bandwidths and the route of every "
-                                       "pair of GPUs (of a sample above 256 GPUs).",
+                                       "pair of GPUs (of a sample above 256 GPUs).\v"
+                                       "Example:\n  paceline platform check dgx-h100:64",
                                        NULL,
                                        NULL,
                                        NULL};
@@ -87,7 +89,8 @@ static const struct argp show_argp = {
     parse_option,
     "FILE...",
     "Prints the hierarchy of platform files: zones, nodes, GPUs, and links with bandwidth and "
-    "latency. What is alike is shown once.",
+    "latency. What is alike is shown once.\v"
+    "Example:\n  paceline platform show dgx-a100-16 --svg dgx-a100.svg",
     NULL,
     NULL,
     NULL};
@@ -204,7 +207,8 @@ static void print_usage(void) {
         "  check  says whether platform files can be simulated\n"
         "  show   prints or draws their hierarchy\n"
         "  make   writes platform files of known machines at any size\n"
-        "'paceline platform check --help' and so on say more.\n",
+        "'paceline platform check --help' and so on say more.\n\n"
+        "Example:\n  paceline platform make dgx-h100 --nodes 64 -o h100-512.xml\n",
         stdout);
 }
 
@@ -214,7 +218,7 @@ int pl_cmd_platform(int argc, char **argv) {
     return 2;
   }
   const char *action = argv[1];
-  if (strcmp(action, "--help") == 0) {
+  if (strcmp(action, "--help") == 0 || strcmp(action, "-h") == 0) {
     print_usage();
     return pl_command_finish("platform", 0);
   }
@@ -230,7 +234,9 @@ int pl_cmd_platform(int argc, char **argv) {
     argv[1] = "paceline platform make";
     return pl_platform_make_run(argc - 1, argv + 1);
   }
-  fprintf(stderr, "paceline platform: '%s' is none of check, show and make; 'paceline platform --help' says more\n",
-          action);
+  static const char *const actions[] = {"check", "show", "make", NULL};
+  char hint[PL_WORDS_HINT_BYTES];
+  fprintf(stderr, "paceline platform: '%s' is none of check, show and make; 'paceline platform --help' says more%s\n",
+          action, pl_words_hint(actions, action, hint));
   return 2;
 }

@@ -71,8 +71,9 @@ static void read_gap(const char *text, pl_search_options *options) {
 static void read_method(const char *name, pl_search_options *options) {
   options->method = pl_method_find(name);
   if (options->method != NULL) return;
-  char list[PL_WORDS_BYTES];
-  pl_fail(&options->error, PL_BAD_INPUT, "--method: '%.64s' is unknown; one of %s", name, pl_methods_list(list));
+  char list[PL_WORDS_BYTES], hint[PL_WORDS_HINT_BYTES];
+  pl_fail(&options->error, PL_BAD_INPUT, "--method: '%.64s' is unknown; one of %s%s", name, pl_methods_list(list),
+          pl_methods_hint(name, hint));
 }
 
 static error_t read_option(int key, char *value, struct argp_state *state) {
@@ -160,8 +161,8 @@ pl_code pl_search_options_parse(int argc, char **argv, bool silent, pl_search_op
                             .doc = "Searches the fastest strategy that fits for a model on a platform.\v"
                                    "Example:\n"
                                    "  mpirun -n 4 --bind-to none paceline search \\\n"
-                                   "    --platform platforms/amp-hetero-cluster.xml \\\n"
-                                   "    --model workloads/models/gpt2-345m.json --gbs 32 --top 10 -o best.h5",
+                                   "    --platform amp-hetero-cluster \\\n"
+                                   "    --model gpt2-345m --gbs 32 --top 10 -o best.h5",
                             .children = children,
                             .help_filter = filter_help};
   *options = (pl_search_options){.budget = UINT64_MAX, .budget_s = INFINITY, .n_top = 1, .seed = 1};

@@ -51,8 +51,8 @@ pl_code pl_sweep_options_parse(int argc, char **argv, bool silent, pl_sweep_opti
       .doc = "Simulates every valid parallelisation strategy of a model on a platform and writes all results to HDF5.\v"
              "Example:\n"
              "  mpirun -n 4 --bind-to none paceline sweep \\\n"
-             "    --platform platforms/dgx-a100-16.xml \\\n"
-             "    --model workloads/models/gpt3-175b.json --gbs 1536 --seq 2048 -o sweep.h5",
+             "    --platform dgx-a100-16 \\\n"
+             "    --model gpt3-175b --gbs 1536 --seq 2048 -o sweep.h5",
       .children = children};
   *options = (pl_sweep_options){0};
   pl_job_options_init(&options->job);

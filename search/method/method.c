@@ -22,3 +22,11 @@ const char *pl_methods_list(char text[PL_WORDS_BYTES]) {
     pl_word_list_add(&list, (*method)->name);
   return pl_word_list_end(&list);
 }
+
+const char *pl_methods_hint(const char *name, char text[PL_WORDS_HINT_BYTES]) {
+  enum { MOST = 32 };
+  const char *names[MOST + 1] = {NULL};
+  for (int i = 0; i < MOST && pl_methods[i] != NULL; i++)
+    names[i] = pl_methods[i]->name;
+  return pl_words_hint(names, name, text);
+}

@@ -76,5 +76,7 @@ const pl_method *pl_method_find(const char *name);
 
 /* The names of all methods, for messages, in `text`. */
 const char *pl_methods_list(char text[PL_WORDS_BYTES]);
+/* As pl_words_hint, over the methods' names. */
+const char *pl_methods_hint(const char *name, char text[PL_WORDS_HINT_BYTES]);
 
 #endif

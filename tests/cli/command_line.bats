@@ -5,7 +5,7 @@ bats_require_minimum_version 1.5.0
 setup() {
   cd "$BATS_TEST_DIRNAME/../.."
   : "${PACELINE:=.build/release/paceline}"
-  commands=(calibrate explain model search show simulate sweep validate "platform check" "platform show" "platform make")
+  commands=(calibrate explain list model search show simulate sweep validate "platform check" "platform show" "platform make")
 }
 
 # refuses 'MESSAGE' WORD ...: the whole line behind "paceline "
@@ -61,9 +61,9 @@ refuses() {
   refuses "model: 'y' is one argument too many" model show x y
   refuses "platform make: one KIND only, not also 'b'" platform make a b
   refuses "model: what is to be done? paceline model show FILE" model
-  refuses "model: 'list' is not an action; there is: show FILE" model list
+  refuses "model: 'list' is not an action; there is: show FILE ('paceline list models' lists names)" model list
   refuses "platform: check, show or make? 'paceline platform --help' says more" platform
-  refuses "platform: 'mak' is none of check, show and make; 'paceline platform --help' says more" platform mak
+  refuses "platform: 'mak' is none of check, show and make; 'paceline platform --help' says more; did you mean 'make'?" platform mak
   refuses "platform check: which platform file? paceline platform check FILE" platform check
   refuses "platform show: which platform file? paceline platform show FILE" platform show
   refuses "show: which results file? paceline show FILE" show

@@ -219,7 +219,7 @@ assert ops['mlp_up', 'forward']['source'] != 'table'"
   refuses "--stage: -1 is out of range" "${job[@]}" --strategy $good --stage=-1
   refuses "--top" "${job[@]}" --strategy $good --top many
   refuses "--top: -3 is out of range" "${job[@]}" --strategy $good --top=-3
-  refuses "--platform FILE is missing" --model "$model" --gbs 32 --strategy $good
+  refuses "--platform is missing: a file, or a name" --model "$model" --gbs 32 --strategy $good
   refuses "pp=4 * dp=4 * tmp=2 = 32" "${job[@]}" --strategy pp=4,dp=4,tmp=2,mbs=1
   refuses "there.json" --platform "$platform" --model "$dir/there.json" --gbs 32 --strategy $good
   refuses "is one argument too many" "${job[@]}" --strategy $good more

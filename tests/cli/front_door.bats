@@ -51,7 +51,9 @@ setup() {
 
 @test "an unknown command: one line, exit 2" {
   run -2 --separate-stderr "$PACELINE" swep
-  [[ -z $output && $stderr == "paceline: 'swep' is not a command; 'paceline --help' lists them" ]]
+  [[ -z $output && $stderr == "paceline: 'swep' is not a command; 'paceline --help' lists them; did you mean 'sweep'?" ]]
+  run -2 --separate-stderr "$PACELINE" frobnicate
+  [[ -z $output && $stderr == "paceline: 'frobnicate' is not a command; 'paceline --help' lists them" ]]
 }
 
 @test "a full disk is an error" {

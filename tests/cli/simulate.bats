@@ -232,8 +232,8 @@ assert len(tracks) > 4
 }
 
 @test "missing and non-numeric options: one line, status 2, nothing written" {
-  refuses "--platform FILE is missing" --model $model --gbs 32 --strategy $strategy
-  refuses "--model FILE is missing" --platform $platform --gbs 32 --strategy $strategy
+  refuses "--platform is missing: a file, or a name" --model $model --gbs 32 --strategy $strategy
+  refuses "--model is missing: a config.json, or a name" --platform $platform --gbs 32 --strategy $strategy
   refuses "--gbs N is missing" --platform $platform --model $model --strategy $strategy
   refuses "--strategy is missing" --platform $platform --model $model --gbs 32
   for option in gbs seq; do

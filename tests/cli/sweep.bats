@@ -86,7 +86,7 @@ assert s["best"]["pp"] * s["best"]["dp"] * s["best"]["tmp"] == 16 and s["best"][
   refused "exclude each other" "${job[@]}" --force --resume -o "$out"
   refused "is not an option" "${job[@]}" --fast -o "$out"
   refused "one argument too many" "${job[@]}" -o "$out" more
-  refused "--platform FILE is missing" --model "$model" --gbs 32 -o "$out"
+  refused "--platform is missing: a file, or a name" --model "$model" --gbs 32 -o "$out"
   refused "--gbs N is missing" --model "$model" --platform "$platform" -o "$out"
 }
 

@@ -12,7 +12,7 @@ broken() {
 }
 
 n=0 found=
-for readme in README.md */README.md; do
+for readme in README.md */README.md .package/README.md; do
   found+=$(broken "$(dirname "$readme")" "$readme")
   n=$((n + 1))
 done

@@ -124,8 +124,8 @@ int pl_cmd_explain(int argc, char **argv) {
           "communication with algorithm, group, time alone and in the run, exposed and hidden. The parts add up to "
           "the iteration time exactly.\v"
           "Example:\n"
-          "  paceline explain --platform platforms/dgx-a100-16.xml \\\n"
-          "    --model workloads/models/gpt3-175b.json --gbs 1536 --seq 2048 \\\n"
+          "  paceline explain --platform dgx-a100-16 \\\n"
+          "    --model gpt3-175b --gbs 1536 --seq 2048 \\\n"
           "    --strategy pp=8,dp=2,tmp=8,mbs=1,recompute=full --top 20",
       .children = children};
   explain_options options = {0};

@@ -1,4 +1,4 @@
-/* `paceline list`: the names that options take, of what comes with Paceline. */
+/* `paceline list`: an entry of the front door's table (core/system/command.h). */
 #ifndef PL_WORKLOADS_CMD_LIST_H
 #define PL_WORKLOADS_CMD_LIST_H
 

@@ -124,7 +124,8 @@ static error_t parse_option(int key, char *text, struct argp_state *state) {
     if (in->action == NULL) {
       pl_fail(&in->error, PL_BAD_INPUT, "what is to be done? paceline model show FILE");
     } else if (strcmp(in->action, "show") != 0) {
-      pl_fail(&in->error, PL_BAD_INPUT, "'%s' is not an action; there is: show FILE", in->action);
+      pl_fail(&in->error, PL_BAD_INPUT,
+              "'%s' is not an action; there is: show FILE ('paceline list models' lists names)", in->action);
     } else if (in->file == NULL) {
       pl_fail(&in->error, PL_BAD_INPUT, "show needs a file: a Hugging Face config.json");
     }
@@ -398,7 +399,8 @@ int pl_cmd_model(int argc, char **argv) {
       parse_option,
       "show FILE",
       "Shows a model (a Hugging Face config.json): dimensions, parameters, FLOPs and, for one rank of a "
-      "tensor-parallel group, what each block computes and keeps.",
+      "tensor-parallel group, what each block computes and keeps. FILE may be a name of 'paceline list models'.\v"
+      "Example:\n  paceline model show llama-3-70b --tmp 8 --sp",
       NULL,
       NULL,
       NULL};

@@ -182,8 +182,8 @@ int pl_cmd_simulate(int argc, char **argv) {
           "names; nic+fabric for both), device:TYPE.memory, .bandwidth and .peak, device:TYPE=OTHER, nodes. Values "
           "have a unit, or are a factor: x2.\n\n"
           "Example:\n"
-          "  paceline simulate --platform platforms/dgx-a100-16.xml \\\n"
-          "    --model workloads/models/gpt3-175b.json --gbs 1536 --seq 2048 \\\n"
+          "  paceline simulate --platform dgx-a100-16 \\\n"
+          "    --model gpt3-175b --gbs 1536 --seq 2048 \\\n"
           "    --strategy pp=8,dp=2,tmp=8,mbs=1,recompute=full",
       .children = children};
   simulate_options options = {0};

@@ -33,8 +33,9 @@ enum {
 };
 
 static const struct argp_option option_table[] = {
-    {"platform", KEY_PLATFORM, "FILE", 0, "SimGrid platform XML", 1},
-    {"model", KEY_MODEL, "FILE", 0, "Hugging Face config.json of the model", 1},
+    {"platform", KEY_PLATFORM, "PLATFORM", 0,
+     "SimGrid platform XML, or a name: of 'paceline list platforms', or a machine with its nodes, dgx-h100:16", 1},
+    {"model", KEY_MODEL, "MODEL", 0, "Hugging Face config.json, or a name of 'paceline list models'", 1},
     {"gbs", KEY_GBS, "N", 0, "global batch size: sequences per iteration", 1},
     {"seq", KEY_SEQ, "N", 0, "sequence length (default: the positions that the model was trained with, at most 8192)",
      1},
@@ -84,13 +85,13 @@ const char *const pl_collective_form_names[] = {"fluid", "chunked", NULL};
 
 static void choose(pl_job_options *options, const char *option, const char *value, const char *const *choices,
                    int *chosen) {
-  char list[PL_WORDS_BYTES];
+  char list[PL_WORDS_BYTES], hint[PL_WORDS_HINT_BYTES];
   int found = pl_words_find(choices, value);
   if (found >= 0) {
     *chosen = found;
   } else {
-    pl_fail(&options->error, PL_BAD_INPUT, "%s: '%s' is unknown; choose one of %s", option, value,
-            pl_words_list(choices, list, sizeof list));
+    pl_fail(&options->error, PL_BAD_INPUT, "%s: '%s' is unknown; choose one of %s%s", option, value,
+            pl_words_list(choices, list, sizeof list), pl_words_hint(choices, value, hint));
   }
 }
 
@@ -224,9 +225,12 @@ void pl_job_options_init(pl_job_options *options) {
 pl_code pl_job_options_check(pl_job_options *options, pl_error *error) {
   if (options->error.code != PL_OK) return pl_fail(error, options->error.code, "%s", options->error.message);
   if (options->platform_path == NULL)
-    return pl_fail(error, PL_BAD_INPUT, "--platform FILE is missing (e.g. platforms/dgx-a100-16.xml)");
+    return pl_fail(
+        error, PL_BAD_INPUT,
+        "--platform is missing: a file, or a name such as dgx-a100-16 or dgx-h100:16 ('paceline list platforms')");
   if (options->model_path == NULL)
-    return pl_fail(error, PL_BAD_INPUT, "--model FILE is missing (e.g. workloads/models/gpt3-175b.json)");
+    return pl_fail(error, PL_BAD_INPUT,
+                   "--model is missing: a config.json, or a name such as gpt3-175b ('paceline list models')");
   if (options->job.gbs == 0)
     return pl_fail(error, PL_BAD_INPUT, "--gbs N is missing: the number of sequences per iteration");
   return PL_OK;

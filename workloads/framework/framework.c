@@ -232,6 +232,18 @@ static const switch_row *find_switch(const char *section, const char *key) {
   return NULL;
 }
 
+static pl_code refuse_key(const pl_document *document, const pl_node *value, const char *section, const char *key,
+                          pl_error *error) {
+  const char *names[N_SWITCHES + 1];
+  char hint[PL_WORDS_HINT_BYTES];
+  size_t n = 0;
+  for (size_t i = 0; i < N_SWITCHES; i++)
+    if (strcmp(switches[i].section, section) == 0) names[n++] = switches[i].key;
+  names[n] = NULL;
+  return pl_document_fail(document, value, error, "unknown key '%.32s' in %s%s", key, section,
+                          pl_words_hint(names, key, hint));
+}
+
 static pl_code read_section(const pl_document *document, const char *name, const pl_node *section,
                             pl_framework *framework, pl_error *error) {
   if (!pl_node_is_mapping(section)) return pl_document_fail(document, section, error, "%s: expected an object", name);
@@ -239,7 +251,7 @@ static pl_code read_section(const pl_document *document, const char *name, const
     const char *key;
     const pl_node *value = pl_node_entry(document, section, i, &key);
     const switch_row *row = find_switch(name, key);
-    if (row == NULL) return pl_document_fail(document, value, error, "unknown key '%.32s' in %s", key, name);
+    if (row == NULL) return refuse_key(document, value, name, key, error);
     PL_TRY(read_switch(document, section, row, framework, error));
   }
   return PL_OK;
@@ -311,8 +323,10 @@ static bool is_file(const char *choice) {
 
 static pl_code refuse_choice(const char *choice, pl_arena *arena, pl_error *error) {
   const char *list = pl_framework_list(arena);
-  return pl_fail(error, PL_BAD_INPUT, "--framework: '%.64s' is not among %s; a file's name has a '/' or ends in .json",
-                 choice, list != NULL ? list : "ideal");
+  char hint[PL_WORDS_HINT_BYTES];
+  return pl_fail(error, PL_BAD_INPUT,
+                 "--framework: '%.64s' is not among %s; a file's name has a '/' or ends in .json%s", choice,
+                 list != NULL ? list : "ideal", pl_words_hint(pl_framework_names(arena), choice, hint));
 }
 
 pl_code pl_framework_load(const char *choice, pl_arena *arena, pl_framework *framework, pl_error *error) {

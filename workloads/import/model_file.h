@@ -4,10 +4,13 @@
 
 #include "workloads/ir/model.h"
 
-/* Reads a config.json. Strings in `arena`. Errors name file and line: a needed key that is missing, a wrong type, an
- * unknown model_type (the message lists those supported), values that do not divide. Keys that are not used are
- * ignored. */
+/* Reads a config.json, a file or one that comes with Paceline by its name ("gpt3-175b"). Strings in `arena`. Errors
+ * name file and line: a needed key that is missing, a wrong type, an unknown model_type (the message lists those
+ * supported), values that do not divide. Keys that are not used are ignored. */
 pl_code pl_model_load(const char *path, pl_arena *arena, pl_model *model, pl_error *error);
+/* The names that pl_model_load takes beside paths: of the models that come with Paceline, sorted; NULL ends them. NULL:
+ * no memory. */
+const char *const *pl_model_names(pl_arena *arena);
 /* The same from memory; `name` stands for the path. */
 pl_code pl_model_parse(const char *name, const char *text, size_t size, pl_arena *arena, pl_model *model,
                        pl_error *error);

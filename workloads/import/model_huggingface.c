@@ -5,6 +5,7 @@
 
 #include "core/base/printable.h"
 #include "core/base/words.h"
+#include "core/system/data_folder.h"
 #include "core/text/document.h"
 #include "workloads/import/model_families.h"
 #include "workloads/import/model_file.h"
@@ -376,10 +377,27 @@ static pl_code finish(pl_document *document, pl_arena *arena, pl_model *model, p
   return code;
 }
 
+const char *const *pl_model_names(pl_arena *arena) {
+  pl_data_names list = {0};
+  const char *folder = pl_data_path("models", arena);
+  if (folder != NULL) pl_data_names_add(&list, folder, ".json", arena);
+  pl_data_names_end(&list, arena);
+  return arena->failed ? NULL : list.names;
+}
+
+static pl_code refuse_name(const char *name, pl_arena *arena, pl_error *error) {
+  const char *const *names = pl_model_names(arena);
+  if (names == NULL) return pl_fail_memory(error, "the names of models");
+  return pl_data_refuse(name, "a model", names, "paceline list models", error);
+}
+
 pl_code pl_model_load(const char *path, pl_arena *arena, pl_model *model, pl_error *error) {
   pl_document *document = NULL;
   *model = (pl_model){0};
-  PL_TRY(pl_document_load(path, &document, error));
+  const char *found;
+  PL_TRY(pl_data_choose(path, "models", ".json", arena, &found, error));
+  if (found == NULL) return refuse_name(path, arena, error);
+  PL_TRY(pl_document_load(found, &document, error));
   return finish(document, arena, model, error);
 }
 

@@ -37,9 +37,9 @@ static pl_code read_integer(parsing *state, const key_value *pair, int64_t lowes
 static pl_code read_choice(parsing *state, const key_value *pair, const char *const *choices, int *chosen) {
   *chosen = pl_words_find(choices, pair->value);
   if (*chosen >= 0) return PL_OK;
-  char list[PL_WORDS_BYTES];
-  return pl_fail(state->error, PL_BAD_INPUT, "strategy: %s=%s is unknown; choose one of %s", pair->key, pair->value,
-                 pl_words_list(choices, list, sizeof list));
+  char list[PL_WORDS_BYTES], hint[PL_WORDS_HINT_BYTES];
+  return pl_fail(state->error, PL_BAD_INPUT, "strategy: %s=%s is unknown; choose one of %s%s", pair->key, pair->value,
+                 pl_words_list(choices, list, sizeof list), pl_words_hint(choices, pair->value, hint));
 }
 
 static pl_code read_degree(parsing *state, const key_value *pair) {
@@ -174,10 +174,14 @@ static pl_code read_pair(parsing *state, char *item, uint32_t *seen) {
     *seen |= 1u << i;
     return keys[i].read(state, &pair);
   }
+  const char *names[N_KEYS + 1] = {NULL};
+  char hint[PL_WORDS_HINT_BYTES];
+  for (uint32_t i = 0; i < N_KEYS; i++)
+    names[i] = keys[i].key;
   return pl_fail(state->error, PL_BAD_INPUT,
                  "strategy: unknown key '%s'; known are pp, dp, tmp, mbs, assign, schedule, vpp, sp, recompute, zero, "
-                 "overlap, order, cp, cp_comm, ep, placement, idle, split, shard",
-                 pair.key);
+                 "overlap, order, cp, cp_comm, ep, placement, idle, split, shard%s",
+                 pair.key, pl_words_hint(names, pair.key, hint));
 }
 
 /* ---- the assignment ---- */

@@ -1,0 +1,143 @@
+# cmake --install into a prefix of its own: the program runs there without the sources, the build folder, and any variable of the
+# environment, and everything that belongs to it came along.
+bats_require_minimum_version 1.5.0
+
+setup_file() {
+  export source_dir=$(cd "$BATS_TEST_DIRNAME/../.." && pwd) prefix=$BATS_FILE_TMPDIR/prefix
+  [[ -e $BUILD_DIR/texts/done ]] || return 0
+  cmake --install "$BUILD_DIR" --prefix "$prefix" >"$BATS_FILE_TMPDIR/log"
+}
+
+setup() {
+  [[ -e $BUILD_DIR/texts/done ]] || skip "builds with sanitizers are not installed"
+  cd "$BATS_TEST_TMPDIR"
+}
+
+# away COMMAND ...: without the sources where the system lets us hide them (an empty folder over them, in a namespace of its own),
+# and with nothing of the environment but PATH.
+away() {
+  local clean=(env -i PATH="$prefix/bin:/usr/bin:/bin" HOME="$PWD" OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_btl=self,vader OMPI_MCA_hwloc_base_binding_policy=none)
+  local hide='mount -t tmpfs none "$0" && cd "$1" && shift && exec "$@"'
+  if unshare -rm true 2>/dev/null && unshare -rm sh -c 'mount -t tmpfs none "$0"' "$source_dir" 2>/dev/null; then
+    unshare -rm sh -c "$hide" "$source_dir" "$PWD" "${clean[@]}" "$@"
+  else
+    "${clean[@]}" "$@"
+  fi
+}
+
+@test "no path of the sources is compiled in" {
+  for file in "$prefix/bin/paceline" "$prefix"/lib*/paceline/libpaceline_simgrid.so "$prefix"/lib/*/paceline/libpaceline_simgrid.so; do
+    [[ -e $file ]] || continue
+    seen=$((${seen:-0} + 1))
+    ! strings "$file" | grep -F "$source_dir"
+  done
+  [[ $seen -eq 2 ]]
+  ! grep -rlF "$source_dir" "$prefix"
+}
+
+@test "the demo runs: sweep over ranks, show, simulate, by names alone" {
+  away mpirun -n 2 paceline sweep --platform dgx-a100-16 --model gpt3-175b --gbs 1536 --seq 2048 --pp 8 --tmp 4,8 -o demo.h5 --quiet
+  away paceline show demo.h5 --top 3 --sort iter_time_s --where fits >table
+  grep -q '^3 of [0-9]* matching rows' table
+  away paceline simulate --platform dgx-a100-16 --model gpt3-175b --gbs 1536 --seq 2048 --framework megatron-lm-2021 \
+    --strategy pp=8,dp=2,tmp=8,mbs=1,recompute=full --trace demo.trace.json >report
+  grep -q '^iteration time .* (80 %: ' report
+  [[ -s demo.trace.json ]]
+  # The same figures as in the build folder.
+  "$PACELINE" simulate --platform dgx-a100-16 --model gpt3-175b --gbs 1536 --seq 2048 --framework megatron-lm-2021 \
+    --strategy pp=8,dp=2,tmp=8,mbs=1,recompute=full --trace other.json >other
+  diff report <(sed 's/other.json/demo.trace.json/' other)
+  cmp demo.trace.json other.json
+}
+
+# The recipes of .package/README.md, as far as one machine can: its host file, and its batch script with an srun that is none.
+@test "the recipes for clusters" {
+  small=(--platform amp-homogeneous --model gpt2-345m --gbs 32 --pp 1,2)
+  echo "localhost slots=8" >hosts
+  line=$(grep -m1 '^    mpirun --hostfile' "$source_dir/.package/README.md")
+  line=${line/-n 64 --map-by ppr:4:node/-n 4 --map-by ppr:4:node:oversubscribe}
+  away bash -c "${line/--platform*--gbs 2048/${small[*]}} --quiet"
+  away paceline show sweep.h5 >by_hosts
+  sed -n '/^#!\/bin\/bash/,/^```/p' "$source_dir/.package/README.md" | sed '/^```/d' >job.sh
+  grep -q '^srun paceline sweep .* --resume$' job.sh
+  sed -i "s|^srun|srun() { mpirun -n 2 \"\$@\"; }; srun|; s|--platform.*--gbs 2048|${small[*]}|; s|sweep.h5|batch.h5|" job.sh
+  away env SLURM_CPUS_PER_TASK=1 bash job.sh >/dev/null
+  away env SLURM_CPUS_PER_TASK=1 bash job.sh >/dev/null # again: it goes on, and there is nothing left
+  away paceline show batch.h5 >by_batch
+  cmp by_hosts by_batch
+}
+
+@test "everything that names something is there" {
+  for list in models platforms frameworks devices; do
+    [[ $(away paceline list $list) == "$("$PACELINE" list $list)" ]]
+  done
+  cp "$source_dir/validation/measured/nemo_launcher.csv" rows.csv
+  away paceline validate rows.csv >table
+  grep -q '^nemo_launcher ' table
+}
+
+@test "a copy that was moved finds its data; PACELINE_DATA is stronger; without data it says so" {
+  cp -r "$prefix" moved
+  mkdir own && cp -r "$prefix/share/paceline/." own && rm own/models/gpt2-345m.json
+  run -0 env -i moved/bin/paceline model show gpt2-345m
+  run -2 env -i PACELINE_DATA="$PWD/own" moved/bin/paceline model show gpt2-345m
+  [[ $output == *"is neither a file nor a model that comes with Paceline"* ]]
+  ln -s "$PWD/moved/bin/paceline" linked
+  run -0 env -i ./linked model show gpt2-345m
+  rm -r moved/share/paceline
+  cp "$source_dir"/platforms/amp-homogeneous.xml p.xml && cp "$source_dir/workloads/models/gpt2-345m.json" m.json && mkdir devices &&
+    cp "$source_dir/platforms/devices/T4.json" devices
+  run -2 --separate-stderr env -i moved/bin/paceline simulate --platform p.xml --model m.json --gbs 32 --strategy pp=4,dp=4,tmp=1,mbs=1
+  [[ $stderr == *"/share/paceline/platforms/collectives/nccl.json: not found; it is among the data that come with Paceline, whose folder (share/paceline of an installation) PACELINE_DATA names" ]]
+}
+
+@test "pkg-config, man pages, completions" {
+  export PKG_CONFIG_PATH=$prefix/share/pkgconfig
+  version=$("$prefix/bin/paceline" --version | cut -d' ' -f2)
+  [[ $(pkg-config --modversion paceline) == "$version" ]]
+  [[ -d $(pkg-config --variable=datadir paceline)/models && -x $(pkg-config --variable=bindir paceline)/paceline ]]
+  for shell in bash zsh fish; do
+    command -v $shell >/dev/null || continue
+    $shell -n "$(find "$prefix/share" -path "*$shell*" -name '*paceline*' -type f)"
+  done
+  # bash completes commands, options and names.
+  complete_words() { # WORD ... -> COMPREPLY
+    COMP_WORDS=(paceline "$@") COMP_CWORD=$#
+    _paceline
+    echo " ${COMPREPLY[*]} "
+  }
+  source "$prefix/share/bash-completion/completions/paceline"
+  PATH=$prefix/bin:$PATH
+  [[ $(complete_words si) == " simulate " ]]
+  [[ $(complete_words simulate --strat) == " --strategy " ]]
+  [[ $(complete_words sweep --model llama-3.1-) == " llama-3.1-70b llama-3.1-8b " ]]
+  [[ $(complete_words search --platform dgx-h1) == *" dgx-h100 "* ]]
+  [[ $(complete_words platform m) == " make " ]]
+  [[ $(complete_words platform make --no) == " --nodes " ]]
+  # A man page per help that there is.
+  command -v help2man >/dev/null || skip "no help2man: no man pages"
+  for page in paceline paceline-simulate paceline-platform-make; do
+    grep -q "^.TH ${page^^} \"1\"" "$prefix/share/man/man1/$page.1"
+  done
+}
+
+@test "a Debian package holds the same" {
+  command -v dpkg-deb >/dev/null && command -v dpkg-shlibdeps >/dev/null || skip "not Debian"
+  cpack --config "$BUILD_DIR/CPackConfig.cmake" -B "$PWD/package" >log 2>&1 || { cat log; return 1; }
+  package=$(echo package/paceline_*.deb)
+  dpkg-deb --info "$package" >info
+  for library in libexpat1 libfyaml libhdf5-openmpi libopenmpi libsimgrid zlib1g; do
+    grep -qE "^ Depends:.*$library" info || { echo "no dependency on $library"; cat info; return 1; }
+  done
+  dpkg-deb -x "$package" root
+  away "$PWD/root/usr/bin/paceline" model show gpt2-345m
+}
+
+@test "one version everywhere" {
+  version=$(sed -nE 's/^#define PACELINE_VERSION "(.*)"/\1/p' "$source_dir"/core/system/command.h)
+  [[ -n $version ]]
+  grep -q "^project(paceline VERSION $version " "$source_dir/CMakeLists.txt"
+  grep -q "^### $version$" "$source_dir/.package/README.md"
+  grep -q "version(\"$version\"" "$source_dir/.package/spack/package.py"
+}
