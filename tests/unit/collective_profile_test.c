@@ -108,7 +108,8 @@ static void mistakes(void **state) {
   refused("\"rate\": 0.25", "\"rate\": 1.5", "toy:4:57: rate is 1.5: it must be from 1e-06 to 1");
   refused("\"rate\": 0.25", "\"rate\": 0", "toy:4:57: rate is 0: it must be from 1e-06 to 1");
   refused("\"step_us\": 1,", "\"step_us\": -1,", "toy:4:46: step_us is -1: it must be from 0 to 1e+06");
-  refused("\"step_us\": 1,", "\"step\": 1,", "toy:4:43: unknown key 'step'; known here: start_us, step_us, rate, ramp");
+  refused("\"step_us\": 1,", "\"step\": 1,",
+          "toy:4:43: unknown key 'step'; known here: start_us, step_us, rate, ramp; did you mean 'step_us'?");
   refused("\"LL\":", "\"LL64\":", "toy:4:21: unknown protocol 'LL64'; known: LL, LL128, Simple");
   refused("\"link\": \"nvlink\"", "\"link\": \"ethernet\"", "toy:2:38: link 'ethernet' is neither nvlink nor pcie");
   refused("[100, 400]", "[400, 100]", "toy:2:61: link_GBps: from 400 to 100 holds no rate or time");
