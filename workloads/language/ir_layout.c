@@ -111,8 +111,8 @@ static int32_t agreement(const pl_ir_op *op, const pl_ir_way *way, int32_t axis,
   return n;
 }
 
-static pl_code check_axis(const pl_ir_mesh *mesh, const pl_ir_op *op, int32_t axis, const pl_ir_type *inputs,
-                          const pl_ir_type *outputs, pl_error *error) {
+pl_code pl_ir_layout_check_axis(const pl_ir_mesh *mesh, const pl_ir_op *op, int32_t axis, const pl_ir_type *inputs,
+                                const pl_ir_type *outputs, pl_error *error) {
   pl_ir_way ways[PL_IR_WAYS_MAX];
   int32_t n = pl_ir_ways_of(op, inputs, outputs, ways), best = 0, most = -1, other = -1;
   for (int32_t i = 0; i < n; i++) {
@@ -138,6 +138,6 @@ pl_code pl_ir_layout_check(const pl_ir_mesh *mesh, const pl_ir_op *op, const pl_
   if (row->layout != NULL) return row->layout(mesh, op, inputs, outputs, error);
   PL_ASSERT(op->n_inputs <= 64 && op->n_outputs <= 64);
   for (int32_t axis = 0; axis < mesh->n_axes; axis++)
-    PL_TRY(check_axis(mesh, op, axis, inputs, outputs, error));
+    PL_TRY(pl_ir_layout_check_axis(mesh, op, axis, inputs, outputs, error));
   return PL_OK;
 }

@@ -23,5 +23,8 @@ void pl_ir_way_apply(const pl_ir_op *op, const pl_ir_way *way, const pl_ir_type 
  * do; the caller adds the place. */
 pl_code pl_ir_layout_check(const pl_ir_mesh *mesh, const pl_ir_op *op, const pl_ir_type *inputs,
                            const pl_ir_type *outputs, pl_error *error);
+/* The same along one axis, by the one rule, whatever the row's `layout` says. */
+pl_code pl_ir_layout_check_axis(const pl_ir_mesh *mesh, const pl_ir_op *op, int32_t axis, const pl_ir_type *inputs,
+                                const pl_ir_type *outputs, pl_error *error);
 
 #endif

@@ -23,6 +23,12 @@ pl_code pl_ir_operand_is_number(const pl_ir_op *op, const pl_ir_type *inputs, in
                  pl_ir_op_name(op));
 }
 
+pl_code pl_ir_operand_is_integer(const pl_ir_op *op, const pl_ir_type *inputs, int32_t k, pl_error *error) {
+  if (inputs[k].element == PL_IR_I32) return PL_OK;
+  return pl_fail(error, PL_BAD_INPUT, "operand %d of %s is %s; it is to be i32", k + 1, pl_ir_op_name(op),
+                 pl_ir_element_name((pl_ir_element)inputs[k].element));
+}
+
 pl_code pl_ir_operands_are_numbers(const pl_ir_op *op, const pl_ir_type *inputs, pl_error *error) {
   for (int32_t k = 0; k < op->n_inputs; k++) {
     PL_TRY(pl_ir_operand_is_number(op, inputs, k, error));
@@ -106,4 +112,24 @@ pl_ir_type pl_ir_type_without(const pl_ir_type *type, const pl_ir_op *op, const 
   for (int32_t i = 0; i < type->rank; i++)
     if (!pl_ir_op_has_name(op, attribute, type->dims[i].name)) left.dims[left.rank++] = type->dims[i];
   return left;
+}
+
+pl_ir_type pl_ir_type_without_dim(const pl_ir_type *type, pl_ir_name dim) {
+  pl_ir_type left = pl_ir_type_of((pl_ir_element)type->element, 0, NULL);
+  for (int32_t i = 0; i < type->rank; i++)
+    if (!pl_ir_name_equal(type->dims[i].name, dim)) left.dims[left.rank++] = type->dims[i];
+  return left;
+}
+
+pl_code pl_ir_op_has_one_name(const pl_ir_op *op, const char *attribute, pl_error *error) {
+  const pl_ir_attribute *found = pl_ir_attribute_find(op, attribute);
+  if (found != NULL && found->kind == PL_IR_NAMES && found->n_names == 1) return PL_OK;
+  return pl_fail(error, PL_BAD_INPUT, "%s of %s needs one dimension, not %d", attribute, pl_ir_op_name(op),
+                 found != NULL ? found->n_names : 0);
+}
+
+pl_ir_name pl_ir_one_name_of(const pl_ir_op *op, const char *attribute) {
+  const pl_ir_attribute *found = pl_ir_attribute_find(op, attribute);
+  PL_ASSERT(found != NULL && found->n_names == 1);
+  return found->names[0];
 }

@@ -12,6 +12,8 @@ const char *pl_ir_shape_text(const pl_ir_type *type, char text[PL_IR_SHAPE_TEXT_
 
 /* Operand `k` (from 0) is no i32. */
 pl_code pl_ir_operand_is_number(const pl_ir_op *op, const pl_ir_type *inputs, int32_t k, pl_error *error);
+/* Operand `k` is i32: ids, positions. */
+pl_code pl_ir_operand_is_integer(const pl_ir_op *op, const pl_ir_type *inputs, int32_t k, pl_error *error);
 /* All operands are numbers of one element type. */
 pl_code pl_ir_operands_are_numbers(const pl_ir_op *op, const pl_ir_type *inputs, pl_error *error);
 /* Dimensions that operands share have the same extent. */
@@ -30,5 +32,11 @@ pl_code pl_ir_written_matches(const pl_ir_op *op, const pl_ir_type *type, const 
 pl_ir_type pl_ir_type_whole(const pl_ir_type *type);
 /* Whole, without the dimensions that `attribute` names. */
 pl_ir_type pl_ir_type_without(const pl_ir_type *type, const pl_ir_op *op, const char *attribute);
+
+pl_ir_type pl_ir_type_without_dim(const pl_ir_type *type, pl_ir_name dim);
+
+/* `attribute` names one dimension. */
+pl_code pl_ir_op_has_one_name(const pl_ir_op *op, const char *attribute, pl_error *error);
+pl_ir_name pl_ir_one_name_of(const pl_ir_op *op, const char *attribute); /* which it is known to do */
 
 #endif

@@ -1,0 +1,316 @@
+/* Rows of ops that tokens, their positions and their experts need. Values: ir_token.c. */
+#include <inttypes.h>
+
+#include "workloads/language/ir_differ.h"
+#include "workloads/language/ir_operands.h"
+#include "workloads/language/ir_token.h"
+
+static bool is_over(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_name dim) {
+  (void)inputs;
+  return pl_ir_op_has_name(op, "over", dim);
+}
+
+/* ---- shapes ---- */
+
+/* The written type of a result has dimension `over`, and else those of `rest`. */
+static pl_code check_written(const pl_ir_op *op, pl_ir_type *written, const pl_ir_type *rest, pl_error *error) {
+  char text[PL_IR_SHAPE_TEXT_BYTES];
+  if (written->element == PL_IR_I32)
+    return pl_fail(error, PL_BAD_INPUT, "result of %s is written as i32, which cannot be computed with",
+                   pl_ir_op_name(op));
+  pl_ir_name over = pl_ir_one_name_of(op, "over");
+  if (pl_ir_type_find(written, over) < 0)
+    return pl_fail(error, PL_BAD_INPUT, "over=%s of %s is no dimension of its result, which is %s", over.text,
+                   pl_ir_op_name(op), pl_ir_shape_text(written, text));
+  const pl_ir_type others = pl_ir_type_without_dim(written, over);
+  PL_TRY(pl_ir_written_matches(op, rest, &others, error));
+  *written = pl_ir_type_whole(written);
+  return PL_OK;
+}
+
+static pl_code infer_embedding(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_type *outputs, pl_error *error) {
+  const pl_ir_type *ids = &inputs[0];
+  PL_TRY(pl_ir_op_has_one_name(op, "over", error));
+  PL_TRY(pl_ir_operand_is_integer(op, inputs, 0, error));
+  PL_TRY(pl_ir_operand_is_number(op, inputs, 1, error));
+  PL_TRY(pl_ir_operand_has_names(op, inputs, 1, "over", error));
+  const pl_ir_type row = pl_ir_type_without(&inputs[1], op, "over");
+  if (ids->rank + row.rank > PL_IR_RANK_MAX)
+    return pl_fail(error, PL_BAD_INPUT, "result of embedding would have %d dimensions, more than %d",
+                   ids->rank + row.rank, PL_IR_RANK_MAX);
+  pl_ir_type out = pl_ir_type_of((pl_ir_element)row.element, ids->rank, ids->dims);
+  for (int32_t i = 0; i < inputs[1].rank; i++)
+    if (pl_ir_type_find(ids, inputs[1].dims[i].name) >= 0)
+      return pl_fail(error, PL_BAD_INPUT, "both operands of embedding have dimension %s: rename that of the ids",
+                     inputs[1].dims[i].name.text);
+  for (int32_t i = 0; i < row.rank; i++)
+    out.dims[out.rank++] = row.dims[i];
+  outputs[0] = out;
+  return PL_OK;
+}
+
+static pl_code infer_embedding_backward(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_type *outputs,
+                                        pl_error *error) {
+  PL_TRY(pl_ir_op_has_one_name(op, "over", error));
+  PL_TRY(pl_ir_operand_is_integer(op, inputs, 0, error));
+  PL_TRY(pl_ir_operand_is_number(op, inputs, 1, error));
+  PL_TRY(pl_ir_operand_is_within(op, inputs, 0, 1, error));
+  pl_ir_type rest = inputs[1];
+  for (int32_t i = 0; i < inputs[0].rank; i++)
+    rest = pl_ir_type_without_dim(&rest, inputs[0].dims[i].name);
+  return check_written(op, &outputs[0], &rest, error);
+}
+
+static pl_code infer_pick(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_type *outputs, pl_error *error) {
+  char text[PL_IR_SHAPE_TEXT_BYTES], other[PL_IR_SHAPE_TEXT_BYTES];
+  PL_TRY(pl_ir_op_has_one_name(op, "over", error));
+  PL_TRY(pl_ir_operand_is_number(op, inputs, 0, error));
+  PL_TRY(pl_ir_operand_is_integer(op, inputs, 1, error));
+  PL_TRY(pl_ir_operand_has_names(op, inputs, 0, "over", error));
+  PL_TRY(pl_ir_operand_is_within(op, inputs, 1, 0, error));
+  outputs[0] = pl_ir_type_without(&inputs[0], op, "over");
+  bool has_over = pl_ir_type_find(&inputs[1], pl_ir_one_name_of(op, "over")) >= 0;
+  if (inputs[1].rank == outputs[0].rank && !has_over) return PL_OK;
+  return pl_fail(error, PL_BAD_INPUT, "operand 2 of pick is %s; one id for each row of operand 1 is %s",
+                 pl_ir_shape_text(&inputs[1], text), pl_ir_shape_text(&outputs[0], other));
+}
+
+static pl_code infer_place(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_type *outputs, pl_error *error) {
+  PL_TRY(pl_ir_op_has_one_name(op, "over", error));
+  PL_TRY(pl_ir_operand_is_number(op, inputs, 0, error));
+  PL_TRY(pl_ir_operand_is_integer(op, inputs, 1, error));
+  PL_TRY(pl_ir_operands_match(op, inputs, 0, 1, error));
+  return check_written(op, &outputs[0], &inputs[0], error);
+}
+
+static pl_code infer_rotary(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_type *outputs, pl_error *error) {
+  PL_TRY(pl_ir_op_has_one_name(op, "over", error));
+  PL_TRY(pl_ir_operand_is_number(op, inputs, 0, error));
+  PL_TRY(pl_ir_operand_is_integer(op, inputs, 1, error));
+  PL_TRY(pl_ir_operand_has_names(op, inputs, 0, "over", error));
+  PL_TRY(pl_ir_operand_is_within(op, inputs, 1, 0, error));
+  pl_ir_name over = pl_ir_one_name_of(op, "over");
+  if (pl_ir_type_find(&inputs[1], over) >= 0)
+    return pl_fail(error, PL_BAD_INPUT, "operand 2 of rotary has dimension %s, which is turned", over.text);
+  double share = pl_ir_real_of(op, "share", 1), base = pl_ir_real_of(op, "base", 10000);
+  if (!(share > 0 && share <= 1))
+    return pl_fail(error, PL_BAD_INPUT, "share=%g of rotary: it is above 0 and at most 1", share);
+  if (!(base > 0)) return pl_fail(error, PL_BAD_INPUT, "base=%g of rotary: it is above 0", base);
+  int64_t extent = inputs[0].dims[pl_ir_type_find(&inputs[0], over)].extent, n = pl_ir_rotary_turned(op, extent);
+  if (n % 2 != 0)
+    return pl_fail(error, PL_BAD_INPUT, "rotary turns %" PRId64 " of %s=%" PRId64 " elements: they come in pairs", n,
+                   over.text, extent);
+  outputs[0] = pl_ir_type_whole(&inputs[0]);
+  return PL_OK;
+}
+
+static pl_code infer_top_k(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_type *outputs, pl_error *error) {
+  PL_TRY(pl_ir_op_has_one_name(op, "over", error));
+  PL_TRY(pl_ir_operands_are_numbers(op, inputs, error));
+  PL_TRY(pl_ir_operand_has_names(op, inputs, 0, "over", error));
+  for (int32_t i = 1; i < op->n_inputs; i++)
+    PL_TRY(pl_ir_operands_match(op, inputs, 0, i, error));
+  int32_t index = pl_ir_type_find(&inputs[0], pl_ir_one_name_of(op, "over"));
+  int64_t k = pl_ir_integer_of(op, "k", 1), of = inputs[0].dims[index].extent;
+  if (k < 1 || k > of)
+    return pl_fail(error, PL_BAD_INPUT, "k=%" PRId64 " of %s: it is from 1 to %s=%" PRId64, k, pl_ir_op_name(op),
+                   inputs[0].dims[index].name.text, of);
+  outputs[0] = pl_ir_type_whole(&inputs[0]);
+  return PL_OK;
+}
+
+/* ---- work ---- */
+
+static double flops_none(const pl_ir_op *op, const pl_ir_type *inputs, const pl_ir_type *outputs) {
+  (void)op, (void)inputs, (void)outputs;
+  return 0;
+}
+
+static double flops_of_first(const pl_ir_op *op, const pl_ir_type *inputs, const pl_ir_type *outputs) {
+  (void)op, (void)outputs;
+  return pl_ir_type_elements(&inputs[1]);
+}
+
+/* Two products and a sum for each element that is turned. */
+static double flops_rotary(const pl_ir_op *op, const pl_ir_type *inputs, const pl_ir_type *outputs) {
+  (void)outputs;
+  return 3 * pl_ir_real_of(op, "share", 1) * pl_ir_type_elements(&inputs[0]);
+}
+
+/* ---- derivatives ---- */
+
+/* Gives input `of` the answer of `row` for (ids, gradient) or (gradient, ids), in the type of that input. */
+static void give_scattered(pl_ir_differ *differ, const pl_ir_op *op, const char *row, const char *name, int32_t of,
+                           int32_t first, int32_t second) {
+  const pl_ir_type *type = &differ->forward->values[op->inputs[of]].type;
+  const int32_t inputs[] = {first, second};
+  pl_ir_differ_give(differ, op, of,
+                    pl_ir_op_typed(differ->module, differ->backward, row, name, NULL, 2, inputs, type, op->n_attributes,
+                                   op->attributes));
+}
+
+static pl_code derive_embedding(pl_ir_differ *differ, const pl_ir_op *op, pl_error *error) {
+  (void)error;
+  int32_t dy = pl_ir_differ_gradient(differ, op, 0);
+  if (dy == PL_IR_NONE || !pl_ir_differ_wants(differ, op, 1)) return PL_OK;
+  give_scattered(differ, op, "embedding_backward", "dtable", 1, pl_ir_differ_value(differ, op->inputs[0]), dy);
+  return PL_OK;
+}
+
+static pl_code derive_embedding_backward(pl_ir_differ *differ, const pl_ir_op *op, pl_error *error) {
+  (void)error;
+  int32_t dtable = pl_ir_differ_gradient(differ, op, 0);
+  if (dtable == PL_IR_NONE || !pl_ir_differ_wants(differ, op, 1)) return PL_OK;
+  const int32_t inputs[] = {pl_ir_differ_value(differ, op->inputs[0]), dtable};
+  pl_ir_differ_give(differ, op, 1,
+                    pl_ir_differ_op(differ, "embedding", "ddy", 2, inputs, op->n_attributes, op->attributes));
+  return PL_OK;
+}
+
+static pl_code derive_pick(pl_ir_differ *differ, const pl_ir_op *op, pl_error *error) {
+  (void)error;
+  int32_t dy = pl_ir_differ_gradient(differ, op, 0);
+  if (dy == PL_IR_NONE || !pl_ir_differ_wants(differ, op, 0)) return PL_OK;
+  give_scattered(differ, op, "place", "da", 0, dy, pl_ir_differ_value(differ, op->inputs[1]));
+  return PL_OK;
+}
+
+static pl_code derive_place(pl_ir_differ *differ, const pl_ir_op *op, pl_error *error) {
+  (void)error;
+  int32_t dy = pl_ir_differ_gradient(differ, op, 0);
+  if (dy == PL_IR_NONE || !pl_ir_differ_wants(differ, op, 0)) return PL_OK;
+  const int32_t inputs[] = {dy, pl_ir_differ_value(differ, op->inputs[1])};
+  pl_ir_differ_give(differ, op, 0, pl_ir_differ_op(differ, "pick", "dda", 2, inputs, op->n_attributes, op->attributes));
+  return PL_OK;
+}
+
+static pl_code derive_rotary(pl_ir_differ *differ, const pl_ir_op *op, pl_error *error) {
+  (void)error;
+  int32_t dy = pl_ir_differ_gradient(differ, op, 0);
+  if (dy == PL_IR_NONE || !pl_ir_differ_wants(differ, op, 0)) return PL_OK;
+  pl_ir_attribute attributes[8];
+  int32_t n = 0;
+  for (int32_t i = 0; i < op->n_attributes; i++)
+    if (!pl_ir_name_equal(op->attributes[i].name, pl_ir_name_of("inverse"))) attributes[n++] = op->attributes[i];
+  attributes[n++] = pl_ir_integer("inverse", pl_ir_integer_of(op, "inverse", 0) == 0);
+  const int32_t inputs[] = {dy, pl_ir_differ_value(differ, op->inputs[1])};
+  pl_ir_differ_give(differ, op, 0, pl_ir_differ_op(differ, "rotary", "dx", 2, inputs, n, attributes));
+  return PL_OK;
+}
+
+static pl_code derive_top_k(pl_ir_differ *differ, const pl_ir_op *op, pl_error *error) {
+  (void)error;
+  int32_t dy = pl_ir_differ_gradient(differ, op, 0);
+  if (dy == PL_IR_NONE || !pl_ir_differ_wants(differ, op, 0)) return PL_OK;
+  const int32_t inputs[] = {pl_ir_differ_value(differ, op->inputs[0]), pl_ir_differ_value(differ, op->first_output),
+                            dy};
+  pl_ir_differ_give(
+      differ, op, 0,
+      pl_ir_differ_op(differ, "top_k_backward", "dprobabilities", 3, inputs, op->n_attributes, op->attributes));
+  return PL_OK;
+}
+
+/* ---- rows ---- */
+
+#define OVER(text)                                                                                                     \
+  { .name = "over", .kind = PL_IR_NAMES, .required = true, .meaning = text }
+#define TOP_K                                                                                                          \
+  {                                                                                                                    \
+    OVER("the dimension to choose along"),                                                                             \
+        {.name = "k", .kind = PL_IR_INTEGER, .required = true, .meaning = "how many are chosen"}, {                    \
+      .name = "normalise", .kind = PL_IR_INTEGER, .meaning = "1: the chosen add up to one"                             \
+    }                                                                                                                  \
+  }
+
+const pl_ir_row pl_ir_rows_token[] = {
+    {.name = "embedding",
+     .meaning = "rows of a table: y[..., h] = table[ids[...], h]",
+     .least_inputs = 2,
+     .most_inputs = 2,
+     .n_outputs = 1,
+     .missing = PL_IR_MISSING_SUM,
+     .linear = PL_IR_LINEAR_LAST,
+     .attributes = {OVER("the table's dimension that ids count along")},
+     .infer = infer_embedding,
+     .flops = flops_none,
+     .compute = pl_ir_compute_embedding,
+     .derive = derive_embedding,
+     .onnx = "Gather"},
+    {.name = "embedding_backward",
+     .meaning = "dtable[v, h] = sum of dy[..., h] where ids[...] = v",
+     .least_inputs = 2,
+     .most_inputs = 2,
+     .n_outputs = 1,
+     .typed = true,
+     .missing = PL_IR_MISSING_SUM,
+     .linear = PL_IR_LINEAR_LAST,
+     .attributes = {OVER("the table's dimension that ids count along")},
+     .infer = infer_embedding_backward,
+     .flops = flops_of_first,
+     .compute = pl_ir_compute_embedding_backward,
+     .derive = derive_embedding_backward},
+    {.name = "pick",
+     .meaning = "one element of each row: y[...] = a[..., ids[...]]",
+     .least_inputs = 2,
+     .most_inputs = 2,
+     .n_outputs = 1,
+     .missing = PL_IR_MISSING_SUM,
+     .linear = PL_IR_LINEAR_FIRST,
+     .attributes = {OVER("the dimension that ids count along")},
+     .infer = infer_pick,
+     .flops = flops_none,
+     .compute = pl_ir_compute_pick,
+     .derive = derive_pick,
+     .onnx = "GatherElements"},
+    {.name = "place",
+     .meaning = "y[..., v] = da[...] where ids[...] = v, else 0",
+     .least_inputs = 2,
+     .most_inputs = 2,
+     .n_outputs = 1,
+     .typed = true,
+     .linear = PL_IR_LINEAR_FIRST,
+     .attributes = {OVER("the new dimension, which ids count along")},
+     .infer = infer_place,
+     .flops = flops_none,
+     .compute = pl_ir_compute_place,
+     .derive = derive_place,
+     .onnx = "ScatterElements"},
+    {.name = "rotary",
+     .meaning = "pairs (i, i + n/2) of n elements turned by position * base^(-2 i / n)",
+     .least_inputs = 2,
+     .most_inputs = 2,
+     .n_outputs = 1,
+     .linear = PL_IR_LINEAR_FIRST,
+     .attributes = {OVER("the dimension whose elements are turned"),
+                    {.name = "base", .kind = PL_IR_REAL, .meaning = "of the frequencies; 10000"},
+                    {.name = "share", .kind = PL_IR_REAL, .meaning = "of the elements, from the first on; 1"},
+                    {.name = "inverse", .kind = PL_IR_INTEGER, .meaning = "1: turned back"}},
+     .opaque = is_over,
+     .infer = infer_rotary,
+     .flops = flops_rotary,
+     .compute = pl_ir_compute_rotary,
+     .derive = derive_rotary,
+     .onnx = "RotaryEmbedding"},
+    {.name = "top_k",
+     .meaning = "the k largest of each row (of equal ones the first), zero elsewhere",
+     .least_inputs = 1,
+     .most_inputs = 1,
+     .n_outputs = 1,
+     .attributes = TOP_K,
+     .opaque = is_over,
+     .infer = infer_top_k,
+     .compute = pl_ir_compute_top_k,
+     .derive = derive_top_k,
+     .onnx = "TopK"},
+    {.name = "top_k_backward",
+     .meaning = "of probabilities, weights, dweights: dp = dw, or (dw - sum of w dw) / sum of p, of the chosen",
+     .least_inputs = 3,
+     .most_inputs = 3,
+     .n_outputs = 1,
+     .linear = PL_IR_LINEAR_LAST,
+     .attributes = TOP_K,
+     .opaque = is_over,
+     .infer = infer_top_k,
+     .compute = pl_ir_compute_top_k_backward},
+    {.name = NULL},
+};
