@@ -11,6 +11,7 @@
 #include "search/command/cmd_search.h"
 #include "search/command/cmd_show.h"
 #include "search/command/cmd_sweep.h"
+#include "search/trace/cmd_trace.h"
 #include "validation/command/cmd_calibrate.h"
 #include "validation/command/cmd_validate.h"
 #include "workloads/command/cmd_explain.h"
@@ -28,6 +29,7 @@ static const pl_command commands[] = {
     {"show", "rows of a sweep's results, filtered and sorted", pl_cmd_show},
     {"simulate", "one strategy in full: time, memory, breakdown, timeline", pl_cmd_simulate},
     {"sweep", "every strategy of a space, over MPI ranks and threads, into HDF5", pl_cmd_sweep},
+    {"trace", "what the ranks of a real job recorded: import and check", pl_cmd_trace},
     {"validate", "predictions beside measured training runs: how far off, and where", pl_cmd_validate},
     {NULL, NULL, NULL},
 };

@@ -1,0 +1,32 @@
+/* The steps of a job: those that all recorded ranks have, on the common clock. */
+#ifndef PL_WORKLOADS_TRACE_STEPS_H
+#define PL_WORKLOADS_TRACE_STEPS_H
+
+#include "workloads/trace/clocks.h"
+#include "workloads/trace/trace.h"
+
+/* From the first start of an op of the step to the last end, over all ranks. */
+typedef struct pl_trace_span {
+  int64_t number;
+  int64_t start_ns, end_ns;
+} pl_trace_span;
+
+typedef struct pl_trace_step_list {
+  pl_trace_span *steps; /* by number */
+  uint32_t n;
+  uint32_t n_partial; /* steps that some rank lacks */
+  bool is_whole;      /* no rank has steps: all ops are one, with number 0 */
+} pl_trace_step_list;
+
+typedef struct pl_trace_step_spread {
+  double mean_s, least_s, most_s, deviation_s;
+} pl_trace_step_spread;
+
+pl_code pl_trace_steps_make(const pl_trace *trace, const pl_trace_clocks *clocks, pl_trace_step_list *steps,
+                            pl_error *error);
+void pl_trace_steps_release(pl_trace_step_list *steps);
+pl_trace_step_spread pl_trace_steps_spread(const pl_trace_step_list *steps);
+/* Whether the op counts to the step with this number. */
+bool pl_trace_is_of_step(const pl_trace *trace, const pl_trace_step_list *steps, uint32_t op, int64_t number);
+
+#endif
