@@ -24,12 +24,12 @@ static const char *const colours[PL_CATEGORY_COUNT] = {
     [PL_CATEGORY_EXPERT] = "thread_state_sleeping",
 };
 
-typedef struct pl_trace {
+typedef struct chrome_trace {
   FILE *stream;
   const pl_graph *graph;
   const pl_engine_result *result;
   bool has_entry;
-} pl_trace;
+} chrome_trace;
 
 static void put_string(FILE *stream, const char *text) {
   putc('"', stream);
@@ -54,14 +54,14 @@ static void put_microseconds(FILE *stream, int64_t time_ps) {
   fprintf(stream, "%" PRId64 ".%06" PRId64, time_ps / 1000000, time_ps % 1000000);
 }
 
-static void open_entry(pl_trace *trace) {
+static void open_entry(chrome_trace *trace) {
   fputs(trace->has_entry ? ",\n" : "\n", trace->stream);
   trace->has_entry = true;
 }
 
 /* ---- metadata ---- */
 
-static void put_metadata_name(pl_trace *trace, const char *kind, uint32_t process, int thread, const char *name) {
+static void put_metadata_name(chrome_trace *trace, const char *kind, uint32_t process, int thread, const char *name) {
   open_entry(trace);
   fprintf(trace->stream, "{\"ph\":\"M\",\"name\":\"%s\",\"pid\":%" PRIu32 ",\"tid\":%d,\"args\":{\"name\":", kind,
           process + 1, thread + 1);
@@ -69,14 +69,14 @@ static void put_metadata_name(pl_trace *trace, const char *kind, uint32_t proces
   fputs("}}", trace->stream);
 }
 
-static void put_sort_index(pl_trace *trace, const char *kind, uint32_t process, int thread, uint32_t index) {
+static void put_sort_index(chrome_trace *trace, const char *kind, uint32_t process, int thread, uint32_t index) {
   open_entry(trace);
   fprintf(trace->stream,
           "{\"ph\":\"M\",\"name\":\"%s\",\"pid\":%" PRIu32 ",\"tid\":%d,\"args\":{\"sort_index\":%" PRIu32 "}}", kind,
           process + 1, thread + 1, index);
 }
 
-static void put_metadata(pl_trace *trace, const pl_timeline_names *names) {
+static void put_metadata(chrome_trace *trace, const pl_timeline_names *names) {
   for (uint32_t device = 0; device < trace->graph->n_devices; device++) {
     char number[32];
     snprintf(number, sizeof number, "device %" PRIu32, device);
@@ -99,7 +99,7 @@ typedef struct pl_slice {
   pl_ticks start, finish;
 } pl_slice;
 
-static void put_slice(pl_trace *trace, const pl_slice *slice, const pl_stream *on) {
+static void put_slice(chrome_trace *trace, const pl_slice *slice, const pl_stream *on) {
   FILE *stream = trace->stream;
   const char *category = pl_category_name((pl_category)slice->category);
   int64_t start_ps = to_picoseconds(slice->start);
@@ -117,12 +117,12 @@ static void put_slice(pl_trace *trace, const pl_slice *slice, const pl_stream *o
   fputs("}}", stream);
 }
 
-static const pl_stream *stream_of(const pl_trace *trace, uint32_t task, uint32_t member) {
+static const pl_stream *stream_of(const chrome_trace *trace, uint32_t task, uint32_t member) {
   return &trace->graph->streams[trace->graph->task_streams[trace->graph->tasks[task].first_stream + member]];
 }
 
 /* On every stream that the task occupies; a task without a stream is a dependency and is not drawn. */
-static void put_on_streams(pl_trace *trace, const pl_slice *slice) {
+static void put_on_streams(chrome_trace *trace, const pl_slice *slice) {
   for (uint32_t member = 0; member < trace->graph->tasks[slice->task].n_streams; member++)
     put_slice(trace, slice, stream_of(trace, slice->task, member));
 }
@@ -131,7 +131,7 @@ static bool is_fused(const pl_graph *graph, uint32_t task) {
   return graph->tasks[task].kind == PL_TASK_WORK && graph->segments[graph->tasks[task].index].n_parts > 1;
 }
 
-static void put_tasks(pl_trace *trace) {
+static void put_tasks(chrome_trace *trace) {
   const pl_engine_result *result = trace->result;
   for (uint32_t at = 0; at < trace->graph->n_tasks; at++) {
     const pl_task *task = &trace->graph->tasks[at];
@@ -143,7 +143,7 @@ static void put_tasks(pl_trace *trace) {
   }
 }
 
-static void put_parts(pl_trace *trace) {
+static void put_parts(chrome_trace *trace) {
   for (uint32_t at = 0; trace->result->part_spans != NULL && at < trace->result->n_part_spans; at++) {
     const pl_part_span *span = &trace->result->part_spans[at];
     const pl_part *part = &trace->graph->parts[span->part];
@@ -156,7 +156,7 @@ static void put_parts(pl_trace *trace) {
 
 void pl_timeline_write_chrome(FILE *stream, const pl_graph *graph, const pl_engine_result *result,
                               const pl_timeline_names *names) {
-  pl_trace trace = {.stream = stream, .graph = graph, .result = result};
+  chrome_trace trace = {.stream = stream, .graph = graph, .result = result};
   fputs("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[", stream);
   put_metadata(&trace, names);
   put_tasks(&trace);

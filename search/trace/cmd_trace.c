@@ -5,10 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/base/units.h"
 #include "core/system/command.h"
 #include "core/system/command_line.h"
 #include "core/system/output_file.h"
-#include "core/base/units.h"
 #include "search/trace/job_file.h"
 #include "search/trace/trace_report.h"
 #include "workloads/trace/import.h"

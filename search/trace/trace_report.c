@@ -5,9 +5,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/text/json_writer.h"
 #include "core/base/printable.h"
 #include "core/base/units.h"
+#include "core/text/json_writer.h"
 #include "workloads/trace/clocks.h"
 #include "workloads/trace/meetings.h"
 #include "workloads/trace/steps.h"

@@ -10,8 +10,8 @@ layers=(core netmodel workloads search validation)
 declare -A rooms=(
   [core]="base system text cluster graph engine"
   [netmodel]="device simgrid make platform flow fold collective show"
-  [workloads]="ir language framework block import cost execute strategy passes program memory compile run assign command"
-  [search]="parallel results space run bound method command"
+  [workloads]="ir trace language framework block import cost execute strategy passes program memory compile run assign command"
+  [search]="parallel results trace space run bound method command"
   [validation]="statistics rows fit report command"
 )
 
