@@ -28,6 +28,7 @@ class Paceline(CMakePackage):
     depends_on("xxhash")
     depends_on("expat")
     depends_on("zlib-api")
+    depends_on("openblas")
     depends_on("cmocka", when="+tests", type="build")
 
     generator("ninja")

@@ -24,7 +24,15 @@ int32_t pl_ir_differ_op(pl_ir_differ *differ, const char *name_of_row, const cha
                         attributes);
 }
 
+/* The gradient in the value's own order of dimensions. */
+static int32_t in_order(pl_ir_differ *differ, const pl_ir_type *own, int32_t gradient) {
+  if (gradient == PL_IR_NONE || pl_ir_type_same_shape(&differ->backward->values[gradient].type, own)) return gradient;
+  const pl_ir_type whole = pl_ir_type_of((pl_ir_element)own->element, own->rank, own->dims);
+  return pl_ir_op_typed(differ->module, differ->backward, "spread", "dordered", NULL, 1, &gradient, &whole, 0, NULL);
+}
+
 void pl_ir_differ_give(pl_ir_differ *differ, const pl_ir_op *op, int32_t k, int32_t gradient) {
+  gradient = in_order(differ, &differ->forward->values[op->inputs[k]].type, gradient);
   int32_t *sum = &differ->gradients[op->inputs[k]];
   if (*sum == PL_IR_NONE) {
     *sum = gradient;

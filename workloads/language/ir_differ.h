@@ -22,7 +22,7 @@ int32_t pl_ir_differ_gradient(const pl_ir_differ *differ, const pl_ir_op *op, in
 int32_t pl_ir_differ_value(pl_ir_differ *differ, int32_t value);
 /* Whether anything wants the gradient of input k: integers and data do not. */
 bool pl_ir_differ_wants(const pl_ir_differ *differ, const pl_ir_op *op, int32_t k);
-/* Adds to the gradient of input k of `op`. */
+/* Adds to the gradient of input k of `op`, in whatever order its dimensions are. */
 void pl_ir_differ_give(pl_ir_differ *differ, const pl_ir_op *op, int32_t k, int32_t gradient);
 /* An op in the backward function with the inferred types of its outputs; returns its first output. `name` is that of
  * the output. */

@@ -50,6 +50,22 @@ static double no_flops(const pl_ir_op *op, const pl_ir_type *inputs, const pl_ir
   return 0;
 }
 
+/* The part that the result's origin and extents ask for. */
+static pl_code cut_compute(const pl_ir_computing *computing, pl_error *error) {
+  (void)error;
+  const pl_ir_tensor *from = &computing->inputs[0], *to = &computing->outputs[0];
+  int64_t index[PL_IR_RANK_MAX] = {0};
+  for (int64_t done = 0; done < to->n; done++) {
+    int64_t at = 0;
+    for (int32_t i = 0; i < from->type.rank; i++)
+      at = at * from->extent[i] + to->origin[i] - from->origin[i] + index[i];
+    to->data[done] = from->data[at];
+    for (int32_t i = to->type.rank - 1; i >= 0 && ++index[i] == to->extent[i]; i--)
+      index[i] = 0;
+  }
+  return PL_OK;
+}
+
 /* ---- layouts ---- */
 
 static const char *lies(const pl_ir_type *type, int32_t axis, char text[PL_IR_NAME_MAX + 8]) {
@@ -228,7 +244,8 @@ const pl_ir_row pl_ir_rows_collective[] = {
      ONE_TO_ONE,
      .attributes = {OVER, {"dim", PL_IR_NAMES, true, "the dimension that is cut"}},
      .infer = cutting_infer,
-     .layout = cut_layout},
+     .layout = cut_layout,
+     .compute = cut_compute},
     {.name = "shift",
      .meaning = "what the device `by` places before along the ring `over` has",
      ONE_TO_ONE,

@@ -1,4 +1,6 @@
 /* Rows that need all of a dimension before they give any of it: softmax and normalisation. */
+#include "workloads/language/ir_differ.h"
+#include "workloads/language/ir_norm.h"
 #include "workloads/language/ir_operands.h"
 
 static bool over_is_opaque(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_name dim) {
@@ -44,6 +46,35 @@ static pl_code norm_backward_infer(const pl_ir_op *op, const pl_ir_type *inputs,
   return PL_OK;
 }
 
+static pl_code softmax_derive(pl_ir_differ *differ, const pl_ir_op *op, pl_error *error) {
+  (void)error;
+  if (!pl_ir_differ_wants(differ, op, 0)) return PL_OK;
+  const int32_t inputs[] = {pl_ir_differ_value(differ, op->first_output), pl_ir_differ_gradient(differ, op, 0)};
+  pl_ir_differ_give(differ, op, 0,
+                    pl_ir_differ_op(differ, "softmax_backward", "da", 2, inputs, op->n_attributes, op->attributes));
+  return PL_OK;
+}
+
+/* The backward row gives the gradients of all operands at once, one behind the other. */
+static pl_code norm_derive(pl_ir_differ *differ, const pl_ir_op *op, const char *backward) {
+  const int32_t inputs[] = {pl_ir_differ_value(differ, op->inputs[0]), pl_ir_differ_value(differ, op->inputs[1]),
+                            pl_ir_differ_gradient(differ, op, 0)};
+  int32_t first = pl_ir_differ_op(differ, backward, "dx", 3, inputs, op->n_attributes, op->attributes);
+  for (int32_t k = 0; k < op->n_inputs; k++)
+    if (pl_ir_differ_wants(differ, op, k)) pl_ir_differ_give(differ, op, k, first == PL_IR_NONE ? first : first + k);
+  return PL_OK;
+}
+
+static pl_code layer_norm_derive(pl_ir_differ *differ, const pl_ir_op *op, pl_error *error) {
+  (void)error;
+  return norm_derive(differ, op, "layer_norm_backward");
+}
+
+static pl_code rms_norm_derive(pl_ir_differ *differ, const pl_ir_op *op, pl_error *error) {
+  (void)error;
+  return norm_derive(differ, op, "rms_norm_backward");
+}
+
 #define OVER                                                                                                           \
   { "over", PL_IR_NAMES, true, "dimensions that are normalised over" }
 #define EPSILON                                                                                                        \
@@ -58,6 +89,8 @@ const pl_ir_row pl_ir_rows_norm[] = {
      .attributes = {OVER},
      .opaque = over_is_opaque,
      .infer = softmax_infer,
+     .compute = pl_ir_compute_softmax,
+     .derive = softmax_derive,
      .onnx = "Softmax"},
     {.name = "softmax_backward",
      .meaning = "y (dy - sum of y dy over `over`), y the output of softmax",
@@ -67,7 +100,8 @@ const pl_ir_row pl_ir_rows_norm[] = {
      .linear = PL_IR_LINEAR_LAST,
      .attributes = {OVER},
      .opaque = over_is_opaque,
-     .infer = softmax_infer},
+     .infer = softmax_infer,
+     .compute = pl_ir_compute_softmax_backward},
     {.name = "layer_norm",
      .meaning = "(x - mean) / sqrt(variance + epsilon) scale + shift, mean and variance over `over`",
      .least_inputs = 3,
@@ -76,6 +110,8 @@ const pl_ir_row pl_ir_rows_norm[] = {
      .attributes = {OVER, EPSILON},
      .opaque = over_is_opaque,
      .infer = norm_infer,
+     .compute = pl_ir_compute_layer_norm,
+     .derive = layer_norm_derive,
      .onnx = "LayerNormalization"},
     {.name = "rms_norm",
      .meaning = "x / sqrt(mean of x^2 + epsilon) scale, the mean over `over`",
@@ -85,6 +121,8 @@ const pl_ir_row pl_ir_rows_norm[] = {
      .attributes = {OVER, EPSILON},
      .opaque = over_is_opaque,
      .infer = norm_infer,
+     .compute = pl_ir_compute_rms_norm,
+     .derive = rms_norm_derive,
      .onnx = "RMSNormalization"},
     {.name = "layer_norm_backward",
      .meaning = "dx, dscale, dshift of layer_norm at x, scale for dy",
@@ -95,7 +133,8 @@ const pl_ir_row pl_ir_rows_norm[] = {
      .linear = PL_IR_LINEAR_LAST,
      .attributes = {OVER, EPSILON},
      .opaque = over_is_opaque,
-     .infer = norm_backward_infer},
+     .infer = norm_backward_infer,
+     .compute = pl_ir_compute_layer_norm_backward},
     {.name = "rms_norm_backward",
      .meaning = "dx, dscale of rms_norm at x, scale for dy",
      .least_inputs = 3,
@@ -105,5 +144,6 @@ const pl_ir_row pl_ir_rows_norm[] = {
      .linear = PL_IR_LINEAR_LAST,
      .attributes = {OVER, EPSILON},
      .opaque = over_is_opaque,
-     .infer = norm_backward_infer},
+     .infer = norm_backward_infer,
+     .compute = pl_ir_compute_rms_norm_backward},
     {.name = NULL}};

@@ -1,7 +1,9 @@
 /* Rows that go element by element, and the sums and maxima over dimensions. */
 #include <inttypes.h>
+#include <math.h>
 
 #include "workloads/language/ir_operands.h"
+#include "workloads/language/ir_pointwise.h"
 
 static pl_code unary_infer(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_type *outputs, pl_error *error) {
   PL_TRY(pl_ir_operand_is_number(op, inputs, 0, error));
@@ -106,6 +108,72 @@ static pl_code dropout_infer(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir
   return unary_infer(op, inputs, outputs, error);
 }
 
+/* ---- values ---- */
+
+static double added(double a, double b) {
+  return a + b;
+}
+static double subtracted(double a, double b) {
+  return a - b;
+}
+static double multiplied(double a, double b) {
+  return a * b;
+}
+static double divided(double a, double b) {
+  return a / b;
+}
+static double larger(double a, double b) {
+  return a > b || isnan(a) ? a : b;
+}
+static double above_zero(double a) {
+  return a < 0 ? 0 : a;
+}
+static double inverse(double a) {
+  return 1 / a;
+}
+static double relu_backward(double y, double dy) {
+  return y > 0 ? dy : 0;
+}
+static double tanh_backward(double y, double dy) {
+  return dy * (1 - y * y);
+}
+
+#define COMPUTE_ONE(name, f)                                                                                           \
+  static pl_code name##_compute(const pl_ir_computing *computing, pl_error *error) {                                   \
+    (void)error;                                                                                                       \
+    return pl_ir_map(computing, f);                                                                                    \
+  }
+COMPUTE_ONE(gelu, pl_ir_gelu)
+COMPUTE_ONE(silu, pl_ir_silu)
+COMPUTE_ONE(relu, above_zero)
+COMPUTE_ONE(tanh, tanh)
+COMPUTE_ONE(exp, exp)
+COMPUTE_ONE(log, log)
+COMPUTE_ONE(reciprocal, inverse)
+
+#define COMPUTE_TWO(name, f)                                                                                           \
+  static pl_code name##_compute(const pl_ir_computing *computing, pl_error *error) {                                   \
+    return pl_ir_map_two(computing, f, error);                                                                         \
+  }
+COMPUTE_TWO(add, added)
+COMPUTE_TWO(subtract, subtracted)
+COMPUTE_TWO(multiply, multiplied)
+COMPUTE_TWO(divide, divided)
+COMPUTE_TWO(gelu_backward, pl_ir_gelu_backward)
+COMPUTE_TWO(silu_backward, pl_ir_silu_backward)
+COMPUTE_TWO(relu_backward, relu_backward)
+COMPUTE_TWO(tanh_backward, tanh_backward)
+
+static pl_code sum_compute(const pl_ir_computing *computing, pl_error *error) {
+  return pl_ir_reduce(computing, added, 0, error);
+}
+
+static pl_code maximum_compute(const pl_ir_computing *computing, pl_error *error) {
+  return pl_ir_reduce(computing, larger, -INFINITY, error);
+}
+
+/* ---- rows ---- */
+
 #define BROADCAST .least_inputs = 2, .most_inputs = 2, .n_outputs = 1, .infer = broadcast_infer
 #define UNARY     .least_inputs = 1, .most_inputs = 1, .n_outputs = 1, .infer = unary_infer
 #define BACKWARD                                                                                                       \
@@ -116,27 +184,37 @@ const pl_ir_row pl_ir_rows_pointwise[] = {
      .meaning = "a + b; b may lack dimensions of a",
      BROADCAST,
      .linear = PL_IR_LINEAR_JOINT,
+     .compute = add_compute,
+     .derive = pl_ir_derive_add,
      .onnx = "Add"},
     {.name = "subtract",
      .meaning = "a - b; b may lack dimensions of a",
      BROADCAST,
      .linear = PL_IR_LINEAR_JOINT,
+     .compute = subtract_compute,
+     .derive = pl_ir_derive_subtract,
      .onnx = "Sub"},
     {.name = "multiply",
      .meaning = "a b, element by element; b may lack dimensions of a",
      BROADCAST,
      .linear = PL_IR_LINEAR_EACH,
+     .compute = multiply_compute,
+     .derive = pl_ir_derive_multiply,
      .onnx = "Mul"},
     {.name = "divide",
      .meaning = "a / b, element by element; b may lack dimensions of a",
      BROADCAST,
      .linear = PL_IR_LINEAR_FIRST,
+     .compute = divide_compute,
+     .derive = pl_ir_derive_divide,
      .onnx = "Div"},
     {.name = "scale",
      .meaning = "by a",
      UNARY,
      .linear = PL_IR_LINEAR_JOINT,
-     .attributes = {{"by", PL_IR_REAL, true, "the factor"}}},
+     .attributes = {{"by", PL_IR_REAL, true, "the factor"}},
+     .compute = pl_ir_compute_scale,
+     .derive = pl_ir_derive_again},
     {.name = "sum",
      .meaning = "sum of a over the dimensions `over`",
      .least_inputs = 1,
@@ -147,6 +225,8 @@ const pl_ir_row pl_ir_rows_pointwise[] = {
      .attributes = {{"over", PL_IR_NAMES, true, "dimensions that are summed over"}},
      .infer = reduce_infer,
      .flops = one_an_input,
+     .compute = sum_compute,
+     .derive = pl_ir_derive_sum,
      .onnx = "ReduceSum"},
     {.name = "maximum",
      .meaning = "largest a over the dimensions `over`",
@@ -157,6 +237,7 @@ const pl_ir_row pl_ir_rows_pointwise[] = {
      .attributes = {{"over", PL_IR_NAMES, true, "dimensions whose largest element is taken"}},
      .infer = reduce_infer,
      .flops = one_an_input,
+     .compute = maximum_compute,
      .onnx = "ReduceMax"},
     {.name = "spread",
      .meaning = "a, the same all along the new dimensions of the written type, in the order of that",
@@ -167,6 +248,8 @@ const pl_ir_row pl_ir_rows_pointwise[] = {
      .linear = PL_IR_LINEAR_JOINT,
      .infer = spread_infer,
      .flops = no_flops,
+     .compute = pl_ir_compute_spread,
+     .derive = pl_ir_derive_spread,
      .onnx = "Expand Transpose"},
     {.name = "rename",
      .meaning = "a, its dimension `from` called `to`",
@@ -177,7 +260,9 @@ const pl_ir_row pl_ir_rows_pointwise[] = {
      .attributes = {{"from", PL_IR_NAMES, true, "the dimension of a"}, {"to", PL_IR_NAMES, true, "its new name"}},
      .called = rename_called,
      .infer = rename_infer,
-     .flops = no_flops},
+     .flops = no_flops,
+     .compute = pl_ir_compute_copy,
+     .derive = pl_ir_derive_rename},
     {.name = "cast",
      .meaning = "a in the written element type",
      .least_inputs = 1,
@@ -187,18 +272,57 @@ const pl_ir_row pl_ir_rows_pointwise[] = {
      .linear = PL_IR_LINEAR_JOINT,
      .infer = cast_infer,
      .flops = no_flops,
+     .compute = pl_ir_compute_spread,
+     .derive = pl_ir_derive_cast,
      .onnx = "Cast"},
-    {.name = "gelu", .meaning = "a / 2 (1 + tanh(sqrt(2 / pi) (a + 0.044715 a^3)))", UNARY, .onnx = "Gelu"},
-    {.name = "silu", .meaning = "a / (1 + exp(-a))", UNARY, .onnx = "Swish"},
-    {.name = "relu", .meaning = "max(a, 0)", UNARY, .onnx = "Relu"},
-    {.name = "tanh", .meaning = "tanh(a)", UNARY, .onnx = "Tanh"},
-    {.name = "exp", .meaning = "exp(a)", UNARY, .onnx = "Exp"},
-    {.name = "log", .meaning = "natural logarithm of a", UNARY, .onnx = "Log"},
-    {.name = "reciprocal", .meaning = "1 / a", UNARY, .onnx = "Reciprocal"},
-    {.name = "gelu_backward", .meaning = "dy times the derivative of gelu at a", BACKWARD},
-    {.name = "silu_backward", .meaning = "dy times the derivative of silu at a", BACKWARD},
-    {.name = "relu_backward", .meaning = "dy where y, the output of relu, is above 0", BACKWARD},
-    {.name = "tanh_backward", .meaning = "dy (1 - y^2), y the output of tanh", BACKWARD},
+    {.name = "gelu",
+     .meaning = "a / 2 (1 + tanh(sqrt(2 / pi) (a + 0.044715 a^3)))",
+     UNARY,
+     .compute = gelu_compute,
+     .derive = pl_ir_derive_gelu,
+     .onnx = "Gelu"},
+    {.name = "silu",
+     .meaning = "a / (1 + exp(-a))",
+     UNARY,
+     .compute = silu_compute,
+     .derive = pl_ir_derive_silu,
+     .onnx = "Swish"},
+    {.name = "relu",
+     .meaning = "max(a, 0)",
+     UNARY,
+     .compute = relu_compute,
+     .derive = pl_ir_derive_relu,
+     .onnx = "Relu"},
+    {.name = "tanh", .meaning = "tanh(a)", UNARY, .compute = tanh_compute, .derive = pl_ir_derive_tanh, .onnx = "Tanh"},
+    {.name = "exp", .meaning = "exp(a)", UNARY, .compute = exp_compute, .derive = pl_ir_derive_exp, .onnx = "Exp"},
+    {.name = "log",
+     .meaning = "natural logarithm of a",
+     UNARY,
+     .compute = log_compute,
+     .derive = pl_ir_derive_log,
+     .onnx = "Log"},
+    {.name = "reciprocal",
+     .meaning = "1 / a",
+     UNARY,
+     .compute = reciprocal_compute,
+     .derive = pl_ir_derive_reciprocal,
+     .onnx = "Reciprocal"},
+    {.name = "gelu_backward",
+     .meaning = "dy times the derivative of gelu at a",
+     BACKWARD,
+     .compute = gelu_backward_compute},
+    {.name = "silu_backward",
+     .meaning = "dy times the derivative of silu at a",
+     BACKWARD,
+     .compute = silu_backward_compute},
+    {.name = "relu_backward",
+     .meaning = "dy where y, the output of relu, is above 0",
+     BACKWARD,
+     .compute = relu_backward_compute},
+    {.name = "tanh_backward",
+     .meaning = "dy (1 - y^2), y the output of tanh",
+     BACKWARD,
+     .compute = tanh_backward_compute},
     {.name = "dropout",
      .meaning = "a / (1 - p), or 0 with probability p, by a hash of seed, iteration, microbatch and place in the whole",
      .least_inputs = 1,
@@ -207,5 +331,7 @@ const pl_ir_row pl_ir_rows_pointwise[] = {
      .linear = PL_IR_LINEAR_JOINT,
      .attributes = {{"p", PL_IR_REAL, true, "share of zeros"}, {"seed", PL_IR_INTEGER, true, "of this op's mask"}},
      .infer = dropout_infer,
+     .compute = pl_ir_compute_dropout,
+     .derive = pl_ir_derive_again,
      .onnx = "Dropout"},
     {.name = NULL}};

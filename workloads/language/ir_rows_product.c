@@ -1,4 +1,9 @@
-/* The product of named dimensions: every matrix product, batched or not. */
+/* The product of named dimensions: every matrix product, batched or not. Its values come from OpenBLAS. */
+#include <cblas.h>
+#include <limits.h>
+
+#include "workloads/language/ir_arrange.h"
+#include "workloads/language/ir_differ.h"
 #include "workloads/language/ir_operands.h"
 
 /* Dimensions of a that are not summed over, then those of b that a lacks; `order` puts them otherwise. */
@@ -41,6 +46,137 @@ static double product_flops(const pl_ir_op *op, const pl_ir_type *inputs, const 
   return flops;
 }
 
+/* ---- values ---- */
+
+/* a [batch, rows, depth] times b [batch, depth, columns]. */
+typedef struct pl_ir_matrices {
+  int64_t batch, rows, depth, columns;
+  pl_ir_tensor a, b, c; /* orders of dimensions; c: of the result */
+} pl_ir_matrices;
+
+static pl_ir_matrices matrices_of(const pl_ir_op *op, const pl_ir_tensor *a, const pl_ir_tensor *b) {
+  pl_ir_matrices m = {.batch = 1, .rows = 1, .depth = 1, .columns = 1};
+  m.a = m.b = m.c = pl_ir_order_empty();
+  for (int32_t i = 0; i < a->type.rank; i++) {
+    pl_ir_name dim = a->type.dims[i].name;
+    if (pl_ir_type_find(&b->type, dim) < 0 || pl_ir_op_has_name(op, "over", dim)) continue;
+    m.batch *= a->extent[i];
+    pl_ir_order_push(&m.a, a, i);
+    pl_ir_order_push(&m.b, a, i);
+    pl_ir_order_push(&m.c, a, i);
+  }
+  for (int32_t i = 0; i < a->type.rank; i++) {
+    if (pl_ir_type_find(&b->type, a->type.dims[i].name) >= 0) continue;
+    m.rows *= a->extent[i];
+    pl_ir_order_push(&m.a, a, i);
+    pl_ir_order_push(&m.c, a, i);
+  }
+  m.depth = pl_ir_order_push_named(&m.a, a, op, "over", true);
+  (void)pl_ir_order_push_named(&m.b, a, op, "over", true);
+  for (int32_t i = 0; i < b->type.rank; i++) {
+    if (pl_ir_type_find(&a->type, b->type.dims[i].name) >= 0) continue;
+    m.columns *= b->extent[i];
+    pl_ir_order_push(&m.b, b, i);
+    pl_ir_order_push(&m.c, b, i);
+  }
+  return m;
+}
+
+static void multiply_double(const pl_ir_matrices *m, const double *a, const double *b, double *c) {
+  int rows = (int)m->rows, columns = (int)m->columns, depth = (int)m->depth;
+  for (int64_t i = 0; i < m->batch; i++)
+    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, columns, depth, 1, a + i * m->rows * m->depth, depth,
+                b + i * m->depth * m->columns, columns, 0, c + i * m->rows * m->columns, columns);
+}
+
+static const float *as_single(pl_arena *scratch, const double *from, int64_t n) {
+  float *to = PL_TAKE(scratch, float, n);
+  for (int64_t i = 0; to != NULL && i < n; i++)
+    to[i] = (float)from[i];
+  return to;
+}
+
+static pl_code multiply_single(pl_arena *scratch, const pl_ir_matrices *m, const double *a, const double *b,
+                               double *c) {
+  int rows = (int)m->rows, columns = (int)m->columns, depth = (int)m->depth;
+  const float *a_single = as_single(scratch, a, m->a.n), *b_single = as_single(scratch, b, m->b.n);
+  float *part = PL_TAKE(scratch, float, m->rows * m->columns);
+  if (a_single == NULL || b_single == NULL || part == NULL) return PL_NO_MEMORY;
+  for (int64_t i = 0; i < m->batch; i++) {
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, columns, depth, 1, a_single + i * m->rows * m->depth,
+                depth, b_single + i * m->depth * m->columns, columns, 0, part, columns);
+    for (int64_t k = 0; k < m->rows * m->columns; k++)
+      *c++ = part[k];
+  }
+  return PL_OK;
+}
+
+static pl_code product_compute(const pl_ir_computing *computing, pl_error *error) {
+  pl_arena *scratch = computing->scratch;
+  pl_ir_matrices m = matrices_of(computing->op, &computing->inputs[0], &computing->inputs[1]);
+  PL_ASSERT(m.rows <= INT_MAX && m.depth <= INT_MAX && m.columns <= INT_MAX);
+  const double *a = pl_ir_arranged(scratch, &computing->inputs[0], &m.a);
+  const double *b = pl_ir_arranged(scratch, &computing->inputs[1], &m.b);
+  m.c.data = PL_TAKE(scratch, double, m.c.n);
+  if (a == NULL || b == NULL || m.c.data == NULL) return pl_fail_memory(error, "a product");
+  if (computing->single) {
+    if (multiply_single(scratch, &m, a, b, m.c.data) != PL_OK) return pl_fail_memory(error, "a product");
+  } else {
+    multiply_double(&m, a, b, m.c.data);
+  }
+  pl_ir_arrange(&m.c, &computing->outputs[0], computing->outputs[0].data);
+  return PL_OK;
+}
+
+/* ---- derivative ---- */
+
+static void push_others(pl_ir_name *names, int32_t *n, const pl_ir_type *of, const pl_ir_type *lacking) {
+  for (int32_t i = 0; i < of->rank; i++)
+    if (pl_ir_type_find(lacking, of->dims[i].name) < 0) names[(*n)++] = of->dims[i].name;
+}
+
+/* What the product of `first` and `second` over `over` has, as product_infer puts it. */
+static pl_ir_type natural_order(const pl_ir_type *first, const pl_ir_type *second, int32_t n_over,
+                                const pl_ir_name *over) {
+  const pl_ir_attribute attributes[] = {pl_ir_names("over", n_over, over)};
+  const pl_ir_op op = {.row = (uint16_t)pl_ir_row_of("product"),
+                       .n_inputs = 2,
+                       .n_outputs = 1,
+                       .n_attributes = 1,
+                       .attributes = attributes};
+  const pl_ir_type inputs[] = {*first, *second};
+  pl_ir_type made;
+  PL_ASSERT(product_infer(&op, inputs, &made, NULL) == PL_OK);
+  return made;
+}
+
+/* The gradient of operand k: the product of dc and the other operand over what only that has, in the order of k's own
+ * dimensions. */
+static int32_t gradient_of(pl_ir_differ *differ, const pl_ir_op *op, int32_t k) {
+  const pl_ir_value *values = differ->forward->values;
+  const pl_ir_type *own = &values[op->inputs[k]].type, *other = &values[op->inputs[1 - k]].type;
+  const pl_ir_type *result = &values[op->first_output].type;
+  pl_ir_name over[PL_IR_RANK_MAX], order[PL_IR_RANK_MAX];
+  int32_t n_over = 0, n_attributes = 0;
+  push_others(over, &n_over, other, own);
+  for (int32_t i = 0; i < own->rank; i++)
+    order[i] = own->dims[i].name;
+  int32_t dc = pl_ir_differ_gradient(differ, op, 0), factor = pl_ir_differ_value(differ, op->inputs[1 - k]);
+  const int32_t factors[] = {k == 0 ? dc : factor, k == 0 ? factor : dc};
+  pl_ir_type natural = k == 0 ? natural_order(result, other, n_over, over) : natural_order(other, result, n_over, over);
+  pl_ir_attribute attributes[2];
+  if (n_over > 0) attributes[n_attributes++] = pl_ir_names("over", n_over, over);
+  if (!pl_ir_type_same_shape(&natural, own)) attributes[n_attributes++] = pl_ir_names("order", own->rank, order);
+  return pl_ir_differ_op(differ, "product", k == 0 ? "da" : "db", 2, factors, n_attributes, attributes);
+}
+
+static pl_code product_derive(pl_ir_differ *differ, const pl_ir_op *op, pl_error *error) {
+  (void)error;
+  for (int32_t k = 0; k < 2; k++)
+    if (pl_ir_differ_wants(differ, op, k)) pl_ir_differ_give(differ, op, k, gradient_of(differ, op, k));
+  return PL_OK;
+}
+
 const pl_ir_row pl_ir_rows_product[] = {
     {.name = "product",
      .meaning = "sum over the dimensions `over` of a times b; the others that both have are matched, all others stay",
@@ -53,5 +189,7 @@ const pl_ir_row pl_ir_rows_product[] = {
                     {"order", PL_IR_NAMES, false, "dimensions of the result; without it those of a, then b's own"}},
      .infer = product_infer,
      .flops = product_flops,
+     .compute = product_compute,
+     .derive = product_derive,
      .onnx = "Gemm MatMul Einsum"},
     {.name = NULL}};
