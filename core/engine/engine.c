@@ -1,4 +1,4 @@
-/* The engine (core/engine/engine.h): the state machine, the native loop, the result.
+/* The engine (core/engine/engine.h): the state machine and the native loop.
  *
  * A tick is worked off in rounds: first every completion of the tick (they commute: counters fall, memory is given
  * back), then every start that they made possible, by increasing task id; a task that takes no time completes in the
@@ -13,7 +13,6 @@
 
 #include <string.h>
 
-#include "core/base/digest.h"
 #include "core/engine/engine_state.h"
 
 void pl_sort_tasks(uint32_t *tasks, uint32_t count) {
@@ -290,7 +289,7 @@ static pl_engine *take_engine(const pl_graph *graph, const pl_engine_options *op
   if (engine->is_native && !take_native(engine)) return NULL;
   if (has_overlap && !pl_overlap_take(engine)) return NULL;
   if (graph->policy == PL_STREAMS_READY && !pl_ready_streams_take(engine)) return NULL;
-  if (engine->options.lanes != NULL && !pl_watch_take(engine)) return NULL;
+  if (engine->options.lanes != NULL && !engine->options.drifts && !pl_watch_take(engine)) return NULL;
   set_initial_state(engine);
   return engine;
 }
@@ -370,128 +369,4 @@ pl_code pl_engine_run(const pl_graph *graph, pl_network *network, const pl_engin
   if (engine == NULL) return pl_fail_memory(error, "the run of an execution graph");
   run_native(engine);
   return pl_engine_finish(engine, result, error);
-}
-
-/* ---- the result ---- */
-
-static pl_code report_stuck(const pl_engine *engine, pl_error *error) {
-  /* A network that runs out of memory in the middle of a run goes silent (core/graph/network.h has no status). */
-  if (engine->arena->failed) return pl_fail_memory(error, "the transfers of a run");
-  uint32_t stuck = 0;
-  while (stuck < engine->graph->n_tasks && engine->wait[stuck].pending == 0)
-    stuck++;
-  if (stuck == engine->graph->n_tasks)
-    return pl_fail(error, PL_BAD_INPUT, "%u tasks were started and never ended: a transfer without progress",
-                   engine->n_left);
-  const pl_task *task = &engine->tasks[stuck];
-  return pl_fail(error, PL_BAD_INPUT,
-                 "%u tasks can never start or end, among them task %u (%s), which waits for %u others", engine->n_left,
-                 stuck, task->label == PL_NONE ? "unnamed" : engine->graph->names[task->label],
-                 engine->wait[stuck].pending);
-}
-
-static bool is_span_before(const pl_part_span *a, const pl_part_span *b) {
-  if (a->start != b->start) return a->start < b->start;
-  if (a->task != b->task) return a->task < b->task;
-  return a->part != b->part ? a->part < b->part : a->member < b->member;
-}
-
-/* Bottom-up merge sort; false: no memory for the second array. */
-static bool sort_spans(pl_part_span **spans, uint32_t count, pl_arena *arena) {
-  pl_part_span *from = *spans, *to = pl_arena_take(arena, count * sizeof *to, _Alignof(pl_part_span));
-  if (to == NULL) return false;
-  for (size_t width = 1; width < count; width *= 2) {
-    for (size_t first = 0; first < count; first += 2 * width) {
-      size_t middle = first + width < count ? first + width : count;
-      size_t end = first + 2 * width < count ? first + 2 * width : count;
-      size_t left = first, right = middle;
-      for (size_t at = first; at < end; at++)
-        to[at] = right == end || (left < middle && !is_span_before(&from[right], &from[left])) ? from[left++]
-                                                                                               : from[right++];
-    }
-    pl_part_span *swap = from;
-    from = to;
-    to = swap;
-  }
-  *spans = from;
-  return true;
-}
-
-static uint64_t digest_run(const pl_engine *engine, const int64_t *peaks) {
-  pl_digest digest;
-  pl_digest_init(&digest);
-  pl_digest_bytes(&digest, engine->start, engine->graph->n_tasks * sizeof *engine->start);
-  pl_digest_bytes(&digest, engine->finish, engine->graph->n_tasks * sizeof *engine->finish);
-  pl_digest_bytes(&digest, peaks, engine->graph->n_devices * sizeof *peaks);
-  for (uint32_t at = 0; at < engine->leaps.n; at++) {
-    pl_digest_u64(&digest, (uint64_t)engine->leaps.leaps[at].from);
-    pl_digest_u64(&digest, (uint64_t)engine->leaps.leaps[at].to);
-    pl_digest_u64(&digest, engine->leaps.leaps[at].times);
-  }
-  return digest.value;
-}
-
-/* Dates stop at PL_TICKS_MAX, and with them the makespan, whether one task lasts so long or all of them together. */
-static pl_code check_makespan(pl_ticks makespan, pl_error *error) {
-  if (makespan < PL_TICKS_MAX) return PL_OK;
-  return pl_fail(error, PL_UNSUPPORTED,
-                 "the run takes more than 48 days (4.19e6 s), and dates reach no further; make it shorter (a smaller "
-                 "batch or sequence, more devices), or look at the units of rates and latencies");
-}
-
-static pl_ticks extended_makespan(const pl_engine *engine) {
-  pl_ticks makespan = engine->makespan;
-  for (uint32_t at = 0; at < engine->leaps.n; at++) {
-    const pl_leap *leap = &engine->leaps.leaps[at];
-    double more = (double)(leap->to - leap->from) * (double)leap->times;
-    if (more >= (double)PL_TICKS_MAX) return PL_TICKS_MAX;
-    makespan = pl_later(makespan, (leap->to - leap->from) * (pl_ticks)leap->times);
-  }
-  return makespan;
-}
-
-static uint64_t extended_events(const pl_engine *engine) {
-  uint64_t n_events = engine->n_events;
-  for (uint32_t at = 0; engine->watch != NULL && at < engine->leaps.n; at++)
-    n_events += engine->watch->found[at].sums.n_events * engine->leaps.leaps[at].times;
-  return n_events;
-}
-
-pl_code pl_engine_finish(pl_engine *engine, pl_engine_result *result, pl_error *error) {
-  PL_TRY(check_makespan(engine->makespan, error));
-  if (!pl_engine_is_done(engine)) return report_stuck(engine, error);
-  bool is_whole = engine->watch == NULL || pl_watch_leap(engine);
-  PL_TRY(check_makespan(extended_makespan(engine), error));
-  *result = (pl_engine_result){.is_whole = is_whole, .leaps = engine->leaps};
-  if (engine->watch != NULL) {
-    result->n_phases = engine->watch->lanes.n_phases;
-    for (int phase = 0; phase < result->n_phases; phase++)
-      result->distance[phase] = engine->watch->found[phase].distance;
-  }
-  if (!result->is_whole) return PL_OK;
-  uint32_t n_devices = engine->graph->n_devices;
-  int64_t *peaks = PL_TAKE(engine->arena, int64_t, n_devices);
-  pl_ticks *spent = PL_TAKE(engine->arena, pl_ticks, (size_t)n_devices * PL_CATEGORY_COUNT);
-  pl_ticks *idle = PL_TAKE(engine->arena, pl_ticks, n_devices);
-  pl_charges charges = {.charges = NULL};
-  if (peaks == NULL || spent == NULL || idle == NULL ||
-      !pl_engine_account(engine, engine->makespan, spent, idle, engine->options.record_charges ? &charges : NULL))
-    return pl_fail_memory(error, "the result of a run");
-  if (engine->spans != NULL && !sort_spans(&engine->spans, engine->n_spans, engine->arena))
-    return pl_fail_memory(error, "the parts of a timeline");
-  for (uint32_t device = 0; device < n_devices; device++)
-    peaks[device] = engine->watch == NULL ? engine->balance[device].peak_bytes : pl_watch_peak(engine, device);
-  result->makespan = extended_makespan(engine);
-  result->start = engine->start;
-  result->finish = engine->finish;
-  result->peak_bytes = peaks;
-  result->part_spans = engine->spans;
-  result->n_part_spans = engine->n_spans;
-  result->n_events = extended_events(engine);
-  result->digest = digest_run(engine, peaks);
-  result->spent = spent;
-  result->idle = idle;
-  result->charges = charges.charges;
-  result->n_charges = charges.n;
-  return PL_OK;
 }

@@ -27,7 +27,9 @@
  * relative to now, comes back (core/graph/run_state.h). If it does, the run of the longer lists is this one with the
  * time in between repeated, and everything that adds up is extended by it: makespan, events, accounts, charges. Peaks
  * of memory are found with what each repetition holds more. What is told by task (start, finish, parts) stays that of
- * the tasks of the graph: how often a stretch or a task counts is said by pl_leaps_weight of the tick at which it ends.
+ * the tasks of the graph: how often a stretch or a task counts is said by pl_leaps_weight of the task and the tick at
+ * which it ends. Where lanes run at paces of their own the state never comes back; with `drifts` each is extended by
+ * itself (core/engine/engine_drift.h).
  */
 #ifndef PL_CORE_ENGINE_H
 #define PL_CORE_ENGINE_H
@@ -47,6 +49,7 @@ typedef struct pl_engine_options {
   bool record_charges;   /* keep for which communication the gaps of the compute streams are accounted */
   const pl_lanes *lanes; /* of the graph: the result is that of longer lists; NULL: that of the graph */
   uint64_t n_more;       /* periods by which each phase of the lists is longer */
+  bool drifts;           /* every lane may have a pace of its own; else the state of the whole run has to come back */
   uint64_t left_out;     /* tests: fields of the state (core/graph/run_state.h) that are not compared */
 } pl_engine_options;
 
@@ -59,11 +62,15 @@ typedef struct pl_leap {
 typedef struct pl_leaps {
   pl_leap leaps[PL_LANE_PHASES];
   uint32_t n;
+  /* Where lanes drift: per task whether it comes `n_copies` times more; else NULL. */
+  const bool *is_copied;
+  uint64_t n_copies;
 } pl_leaps;
 
-/* How often what ends at `date` comes in the extended run. */
-static inline uint64_t pl_leaps_weight(const pl_leaps *leaps, pl_ticks date) {
+/* How often that of `task` which ends at `date` comes in the extended run. */
+static inline uint64_t pl_leaps_weight(const pl_leaps *leaps, uint32_t task, pl_ticks date) {
   uint64_t weight = 1;
+  if (leaps->is_copied != NULL) return leaps->is_copied[task] ? 1 + leaps->n_copies : 1;
   for (uint32_t at = 0; at < leaps->n; at++)
     if (date > leaps->leaps[at].from && date <= leaps->leaps[at].to) weight += leaps->leaps[at].times;
   return weight;

@@ -71,24 +71,12 @@ static uint32_t later(const extending *own, uint32_t task) {
   return pl_lanes_later(own->lanes, task, own->phase, own->shift);
 }
 
-static bool are_alike(const extending *own, uint32_t task, uint32_t other) {
-  const pl_graph *graph = own->graph;
-  const pl_task *a = &graph->tasks[task], *b = &graph->tasks[other];
-  if (a->kind != b->kind || a->category != b->category || a->index != b->index || a->ticks != b->ticks ||
-      a->n_streams != b->n_streams || a->memory != b->memory || a->label != b->label ||
-      graph->n_predecessors[task] != graph->n_predecessors[other])
-    return false;
-  for (uint32_t member = 0; member < a->n_streams; member++)
-    if (graph->task_streams[a->first_stream + member] != graph->task_streams[b->first_stream + member]) return false;
-  return true;
-}
-
 static bool have_like_successors(const extending *own, const pl_task *a, const pl_task *b) {
   if (a->n_successors != b->n_successors) return false;
   for (uint32_t at = 0; at < a->n_successors; at++) {
     uint32_t successor = own->graph->successors[a->first_successor + at];
     uint32_t other = own->graph->successors[b->first_successor + at];
-    if (later(own, successor) != other || !are_alike(own, successor, other)) return false;
+    if (later(own, successor) != other || !pl_graph_tasks_alike(own->graph, successor, other)) return false;
   }
   return true;
 }
@@ -104,7 +92,7 @@ static bool have_like_causes(const extending *own, uint32_t task, uint32_t other
 static bool comes_again(const extending *own, uint32_t task) {
   const pl_engine *engine = own->engine;
   uint32_t other = later(own, task);
-  if (other == PL_NONE || !are_alike(own, task, other)) return false;
+  if (other == PL_NONE || !pl_graph_tasks_alike(own->graph, task, other)) return false;
   if (engine->start[task] >= own->horizon &&
       (engine->start[other] != engine->start[task] + own->period || !have_like_causes(own, task, other)))
     return false;
@@ -121,7 +109,7 @@ static bool is_waited_for(const extending *own, uint32_t task) {
     uint32_t successor = graph->successors[at];
     if (own->engine->start[successor] <= own->from) continue;
     uint32_t other = later(own, successor);
-    if (other == PL_NONE || !are_alike(own, successor, other)) return false;
+    if (other == PL_NONE || !pl_graph_tasks_alike(own->graph, successor, other)) return false;
   }
   return true;
 }

@@ -23,8 +23,8 @@ typedef struct pl_runs {
 } pl_runs;
 
 typedef struct pl_device_account {
-  pl_ticks free_since;                   /* of the compute stream */
-  const uint32_t *feature, *feature_end; /* its feature stream from the first task that ends behind free_since */
+  uint32_t last;                         /* task on the compute stream so far, PL_NONE: none */
+  const uint32_t *feature, *feature_end; /* its feature stream from the first task that ends behind it */
 } pl_device_account;
 
 typedef struct pl_account {
@@ -39,6 +39,10 @@ typedef struct pl_account {
   pl_ticks *spent, *idle;
   pl_charges *charges; /* NULL: not asked for */
   pl_ticks weight;     /* how often the gap that is being charged comes in the extended run */
+  /* Only where lanes drift: dates are those that what is being charged sees, and if it is copied, so must be all that
+   * is looked at. */
+  const pl_drift_place *place;
+  uint32_t copied; /* PL_NONE: it is not */
 } pl_account;
 
 /* Tasks of one stream do not overlap, so this order is unique but for tasks of no duration at one tick. */
@@ -149,12 +153,52 @@ static bool take_devices(pl_account *account) {
   account->devices = PL_TAKE(account->engine->arena, pl_device_account, graph->n_devices);
   if (account->devices == NULL) return false;
   for (uint32_t device = 0; device < graph->n_devices; device++) {
+    account->devices[device].last = PL_NONE;
     uint32_t feature = account->streams[device][PL_STREAM_FEATURE];
     if (feature == PL_NONE) continue;
     account->devices[device].feature = account->runs.tasks + account->runs.offset[feature];
     account->devices[device].feature_end = account->runs.tasks + account->runs.offset[feature + 1];
   }
   return true;
+}
+
+/* ---- dates ---- */
+
+static pl_ticks shift_of(const pl_account *account, uint32_t task) {
+  return account->place == NULL ? 0 : pl_drift_seen(account->engine->drift, task, account->place);
+}
+
+static pl_ticks start_of(const pl_account *account, uint32_t task) {
+  return account->engine->start[task] + shift_of(account, task);
+}
+
+static pl_ticks finish_of(const pl_account *account, uint32_t task) {
+  return account->engine->finish[task] + shift_of(account, task);
+}
+
+/* PL_NONE: behind the last task of all. */
+static void look_from(pl_account *account, uint32_t task) {
+  static const pl_drift_place end = {.zone = {PL_DRIFT_BEHIND, PL_DRIFT_BEHIND}, .region = -1};
+  const pl_drift *drift = account->engine->drift;
+  account->copied = PL_NONE;
+  if (drift == NULL) return;
+  account->place = task == PL_NONE ? &end : &drift->places[task];
+  if (account->place->region >= 0 && account->place->period >= PL_DRIFT_COPIED) account->copied = task;
+}
+
+/* What is looked at for the sake of a copied task must be copied with it. */
+static void look_at(const pl_account *account, uint32_t task) {
+  pl_drift *drift = account->engine->drift;
+  if (account->copied != PL_NONE && (task == PL_NONE || !pl_drift_together(drift, account->copied, task)))
+    drift->lost = true;
+}
+
+/* The same of one that is too late to matter: it must stay so. */
+static void look_beyond(const pl_account *account, uint32_t task) {
+  pl_drift *drift = account->engine->drift;
+  if (account->copied != PL_NONE && !pl_drift_together(drift, account->copied, task) &&
+      drift->shift[task] < drift->last_shift[account->copied])
+    drift->lost = true;
 }
 
 /* ---- one stretch of a device ---- */
@@ -164,9 +208,10 @@ static bool is_communication(const pl_task *task) {
 }
 
 /* How much of `task` lies in [from, to]. */
-static pl_ticks common_ticks(const pl_engine *engine, uint32_t task, pl_ticks from, pl_ticks to) {
-  if (engine->start[task] > from) from = engine->start[task];
-  if (engine->finish[task] < to) to = engine->finish[task];
+static pl_ticks common_ticks(const pl_account *account, uint32_t task, pl_ticks from, pl_ticks to) {
+  pl_ticks start = start_of(account, task), finish = finish_of(account, task);
+  if (start > from) from = start;
+  if (finish < to) to = finish;
   return to > from ? to - from : 0;
 }
 
@@ -209,12 +254,14 @@ static bool is_own_feature(const pl_account *account, uint32_t device, uint32_t 
 static void charge_wait(const pl_account *account, uint32_t device, pl_ticks from, pl_ticks to, uint32_t target) {
   const pl_engine *engine = account->engine;
   pl_ticks charged = 0;
-  for (uint32_t cause = engine->wait[target].last; cause != PL_NONE; cause = engine->wait[cause].last) {
+  for (uint32_t cause = engine->wait[target].last;; cause = engine->wait[cause].last) {
+    look_at(account, cause);
+    if (cause == PL_NONE) break;
     if (!pl_engine_communicates(engine, cause) && !is_own_feature(account, device, cause)) break;
-    pl_ticks ticks = common_ticks(engine, cause, from, to);
+    pl_ticks ticks = common_ticks(account, cause, from, to);
     charge(account, device, cause, ticks);
     charged += ticks;
-    if (engine->start[cause] <= from) break;
+    if (start_of(account, cause) <= from) break;
   }
   account->idle[device] += (to - from - charged) * account->weight;
 }
@@ -222,18 +269,21 @@ static void charge_wait(const pl_account *account, uint32_t device, pl_ticks fro
 /* [from, to], in which the compute stream stands still, up to the end of the last communication on the feature stream
  * that belongs there; returns that end. `task` ends the gap; PL_NONE: nothing does. */
 static pl_ticks charge_features(const pl_account *account, uint32_t device, pl_ticks from, pl_ticks to, uint32_t task) {
-  const pl_engine *engine = account->engine;
   pl_device_account *own = &account->devices[device];
-  while (own->feature < own->feature_end && engine->finish[*own->feature] <= from)
+  while (own->feature < own->feature_end && finish_of(account, *own->feature) <= from)
     own->feature++;
   for (const uint32_t *at = own->feature; at < own->feature_end; at++) {
     const pl_task *record = &account->graph->tasks[*at];
     if (!is_communication(record)) continue;
-    pl_ticks start = engine->start[*at], finish = engine->finish[*at];
+    pl_ticks start = start_of(account, *at), finish = finish_of(account, *at);
     /* One that takes no time and comes at the end of the gap belongs there if it comes before the task. */
-    if (start > to || (start == to && (finish > to || *at > task))) break;
+    if (start > to || (start == to && (finish > to || *at > task))) {
+      look_beyond(account, *at);
+      break;
+    }
+    look_at(account, *at);
     if (start > from) charge_wait(account, device, from, start, *at);
-    charge(account, device, *at, common_ticks(engine, *at, from, to));
+    charge(account, device, *at, common_ticks(account, *at, from, to));
     if (finish > from) from = finish < to ? finish : to;
   }
   return from;
@@ -251,7 +301,7 @@ static uint32_t take_latest(const pl_account *account, const uint32_t streams[2]
   for (uint32_t i = 0; i < 2; i++) {
     if (streams[i] == PL_NONE || at[i] == account->runs.offset[streams[i]]) continue;
     uint32_t task = account->runs.tasks[at[i] - 1];
-    if (latest != PL_NONE && account->engine->finish[task] <= account->engine->finish[latest]) continue;
+    if (latest != PL_NONE && finish_of(account, task) <= finish_of(account, latest)) continue;
     latest = task;
     from = i;
   }
@@ -268,19 +318,22 @@ static pl_ticks charge_gradients(const pl_account *account, uint32_t device, pl_
   for (uint32_t i = 0; i < 2; i++)
     if (streams[i] != PL_NONE) at[i] = account->runs.offset[streams[i] + 1];
   pl_ticks charged = 0;
-  while ((task = take_latest(account, streams, at)) != PL_NONE && account->engine->finish[task] > from) {
+  while ((task = take_latest(account, streams, at)) != PL_NONE && finish_of(account, task) > from) {
     if (!is_communication(&account->graph->tasks[task])) continue;
-    pl_ticks ticks = common_ticks(account->engine, task, from, to);
+    pl_ticks ticks = common_ticks(account, task, from, to);
     charged += ticks;
     account->spent[(size_t)device * PL_CATEGORY_COUNT + PL_CATEGORY_DATA] += ticks;
     if (account->charges != NULL && ticks > 0) note_charge(account, device, task, ticks);
-    if (account->engine->start[task] < to) to = account->engine->start[task]; /* above it all is counted */
+    if (start_of(account, task) < to) to = start_of(account, task); /* above it all is counted */
     if (to <= from) break;
   }
   return charged;
 }
 
-static void charge_tail(pl_account *account, uint32_t device, pl_ticks from, pl_ticks to) {
+static void charge_tail(pl_account *account, uint32_t device, pl_ticks to) {
+  uint32_t last = account->devices[device].last;
+  look_from(account, PL_NONE);
+  pl_ticks from = last == PL_NONE ? 0 : finish_of(account, last);
   if (from >= to) return;
   account->weight = 1;
   from = charge_features(account, device, from, to, PL_NONE);
@@ -292,14 +345,19 @@ static void charge_tail(pl_account *account, uint32_t device, pl_ticks from, pl_
  * the gap as the start of the task, the task as its finish. */
 static void charge_task(pl_account *account, uint32_t device, uint32_t task) {
   const pl_task *record = &account->graph->tasks[task];
-  pl_ticks start = account->engine->start[task], finish = account->engine->finish[task];
   pl_device_account *own = &account->devices[device];
+  look_from(account, task);
+  pl_ticks start = start_of(account, task), finish = finish_of(account, task), free_since = 0;
   pl_ticks *spent = account->spent + (size_t)device * PL_CATEGORY_COUNT;
   const pl_leaps *leaps = &account->engine->leaps;
-  account->weight = leaps->n == 0 ? 1 : (pl_ticks)pl_leaps_weight(leaps, start);
-  if (start > own->free_since) charge_gap(account, device, own->free_since, start, task);
-  own->free_since = finish;
-  pl_ticks weight = leaps->n == 0 ? 1 : (pl_ticks)pl_leaps_weight(leaps, finish);
+  account->weight = (pl_ticks)pl_leaps_weight(leaps, task, start);
+  if (own->last != PL_NONE) {
+    look_at(account, own->last);
+    free_since = finish_of(account, own->last);
+  }
+  if (start > free_since) charge_gap(account, device, free_since, start, task);
+  own->last = task;
+  pl_ticks weight = (pl_ticks)pl_leaps_weight(leaps, task, finish);
   uint32_t totals = record->kind == PL_TASK_WORK ? account->totals_of[record->index] : PL_NONE;
   if (totals == PL_NONE) {
     spent[record->category] += (finish - start) * weight;
@@ -360,7 +418,7 @@ bool pl_engine_account(const pl_engine *engine, pl_ticks makespan, pl_ticks *spe
     charge_in_order(&account);
   }
   for (uint32_t device = 0; device < graph->n_devices; device++)
-    charge_tail(&account, device, account.devices[device].free_since, makespan);
+    charge_tail(&account, device, makespan);
   if (engine->overlap != NULL) add_disturbances(&account);
   return !engine->arena->failed;
 }

@@ -10,6 +10,7 @@
 #define PL_CORE_ENGINE_STATE_H
 
 #include "core/engine/engine.h"
+#include "core/engine/engine_drift.h"
 #include "core/engine/engine_watch.h"
 #include "core/engine/event_heap.h"
 
@@ -107,7 +108,8 @@ struct pl_engine {
   uint32_t *free_slot, n_free_slots; /* for tasks without streams */
   pl_overlap *overlap;               /* NULL: no gamma above zero and no rivals */
   pl_ready_streams *streams;         /* NULL: in order */
-  pl_watch *watch;                   /* NULL: not told of lanes */
+  pl_watch *watch;                   /* NULL: not told of lanes, or of such that drift */
+  pl_drift *drift;                   /* NULL: lanes that drift are not leapt over */
   pl_part_span *spans;               /* NULL: not asked for */
   uint32_t n_spans;
   pl_leaps leaps;    /* over which the results are extended */
@@ -180,6 +182,16 @@ static inline void pl_watch_note_touched(pl_engine *engine, uint32_t task) {
 bool pl_watch_leap(pl_engine *engine);
 /* The most that is held in the run as it is extended. */
 int64_t pl_watch_peak(const pl_engine *engine, uint32_t device);
+
+/* ---- engine_drift.c ---- */
+/* The run is over. Sets engine->drift; false: lanes that drift cannot be extended by engine->options.n_more periods. */
+bool pl_drift_leap(pl_engine *engine);
+/* The rest needs engine->drift. */
+pl_ticks pl_drift_makespan(const pl_engine *engine);
+uint64_t pl_drift_events(const pl_engine *engine);                 /* that are put in */
+bool pl_drift_take_peaks(const pl_engine *engine, int64_t *peaks); /* per device; false: no memory */
+/* In engine_rivals.c. False also where there are too many to be sure. */
+bool pl_drift_rivals_keep_apart(const pl_engine *engine, const pl_drift *drift);
 
 /* ---- engine_spent.c ---- */
 typedef struct pl_charges {

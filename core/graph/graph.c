@@ -218,3 +218,14 @@ uint64_t pl_graph_digest(const pl_graph *graph) {
   digest_rivals(&digest, graph);
   return digest.value;
 }
+
+bool pl_graph_tasks_alike(const pl_graph *graph, uint32_t task, uint32_t other) {
+  const pl_task *a = &graph->tasks[task], *b = &graph->tasks[other];
+  if (a->kind != b->kind || a->category != b->category || a->index != b->index || a->ticks != b->ticks ||
+      a->n_streams != b->n_streams || a->memory != b->memory || a->label != b->label ||
+      graph->n_predecessors[task] != graph->n_predecessors[other])
+    return false;
+  for (uint32_t member = 0; member < a->n_streams; member++)
+    if (graph->task_streams[a->first_stream + member] != graph->task_streams[b->first_stream + member]) return false;
+  return true;
+}

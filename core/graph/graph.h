@@ -208,6 +208,9 @@ pl_code pl_graph_builder_freeze(pl_graph_builder *builder, pl_graph *graph, pl_e
 /* Every index in range, offsets ascending, successors sorted and unique, predecessor counts right, no cycle. O(size);
  * takes scratch from the system and gives it back. */
 bool pl_graph_is_valid(const pl_graph *graph);
+/* The same in all but the edges, the name of a microbatch and the effect on others: kind, category, duration or spec,
+ * streams, memory, label, and how many predecessors. */
+bool pl_graph_tasks_alike(const pl_graph *graph, uint32_t task, uint32_t other);
 /* Over everything that a run depends on and the names; independent of the order in which edges were added. */
 uint64_t pl_graph_digest(const pl_graph *graph);
 

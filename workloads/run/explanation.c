@@ -95,7 +95,7 @@ static uint32_t device_of_member(const explaining *state, const pl_task *task, u
 
 /* How often a task comes in the run, with what was leapt over. */
 static uint64_t times_of(const explaining *state, uint32_t task) {
-  return pl_leaps_weight(&state->result->leaps, state->result->finish[task]);
+  return pl_leaps_weight(&state->result->leaps, task, state->result->finish[task]);
 }
 
 /* ---- work: segments are counted first, then multiplied ---- */
@@ -144,7 +144,7 @@ static void add_spans(explaining *state) {
     const pl_part_span *span = &state->result->part_spans[at];
     uint32_t device = device_of_member(state, &state->graph->tasks[span->task], span->member);
     time_of(state, device, state->op_of_part[span->part])->run +=
-        (span->finish - span->start) * (pl_ticks)pl_leaps_weight(&state->result->leaps, span->finish);
+        (span->finish - span->start) * (pl_ticks)pl_leaps_weight(&state->result->leaps, span->task, span->finish);
   }
 }
 

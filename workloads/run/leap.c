@@ -6,6 +6,10 @@
  */
 enum { FIRST_SETTLING = 2 };
 
+/* GPipe: periods of a region, one behind it and what the first backward takes, and as many to settle as that; then
+ * twice as many. */
+enum { FIRST_DRIFTING = 6, LAST_DRIFTING = 12 };
+
 /* Keeps `played`, and leaves out whole periods. Not worth it where most is played: the last attempt takes all. */
 static void choose(pl_leap_search *search, int64_t played) {
   int64_t leapt = (search->fewest - played) / search->round * search->round;
@@ -24,9 +28,10 @@ static int32_t fewest_microbatches(const pl_program *program) {
 pl_leap_search pl_leap_search_begin(const pl_program *program, bool leaps) {
   const pl_strategy *strategy = program->strategy;
   pl_leap_search search = {.fewest = fewest_microbatches(program),
-                           .once = strategy->schedule == PL_SCHEDULE_GPIPE || strategy->schedule == PL_SCHEDULE_FIFO,
+                           .drifts = strategy->schedule == PL_SCHEDULE_GPIPE || strategy->schedule == PL_SCHEDULE_FIFO,
+                           .settling = pl_schedule_filling(strategy) + FIRST_SETTLING,
                            .round = pl_schedule_round(strategy)};
-  int64_t first = pl_schedule_filling(strategy) + 2 * (int64_t)search.round + FIRST_SETTLING;
+  int64_t first = search.drifts ? FIRST_DRIFTING : search.settling + 2 * (int64_t)search.round;
   choose(&search, leaps && pl_schedule_recurs(strategy) ? first : search.fewest);
   return search;
 }
@@ -41,9 +46,24 @@ static uint64_t common_multiple(uint64_t a, uint64_t b) {
   return a / divisor * b;
 }
 
+/* Longer once, then by the state of the whole run, then all. */
+static void go_on_from_drifting(pl_leap_search *search) {
+  if (search->played < LAST_DRIFTING) {
+    choose(search, LAST_DRIFTING);
+  } else {
+    search->drifts = false;
+    search->once = true;
+    choose(search, search->settling + 2 * (int64_t)search->round);
+  }
+}
+
 void pl_leap_search_go_on(pl_leap_search *search, const pl_engine_result *result) {
   uint64_t cycle = 1;
   bool recurs = result->n_phases > 0;
+  if (search->drifts) {
+    go_on_from_drifting(search);
+    return;
+  }
   for (int phase = 0; phase < result->n_phases; phase++) {
     recurs &= result->distance[phase] > 0;
     if (recurs) cycle = common_multiple(cycle, result->distance[phase]);

@@ -3,9 +3,10 @@
  * The run of many microbatches is that of few with periods put in, if the run of few shows a recurrence. How many it
  * takes to show one is not known beforehand: a pipeline has to fill and to settle first. So few are played first, and
  * twice as many each time that nothing has recurred, until all are. A cycle that does not go into what was left out
- * asks for that many more. GPipe (and FIFO) has one attempt: its faster stages run ahead of the slower ones for as long
- * as there are forwards, so that longer runs seldom show what short ones do not, and doubling cost as much as playing
- * all.
+ * asks for that many more. Under GPipe (and FIFO) faster stages run ahead of the slower ones for as long as there are
+ * forwards, so that its lanes drift apart: two short attempts look whether each of them by itself is regular, and only
+ * one whether the whole run recurs, for longer runs seldom show what short ones do not, and doubling cost as much as
+ * playing all.
  */
 #ifndef PL_WORKLOADS_LEAP_H
 #define PL_WORKLOADS_LEAP_H
@@ -14,11 +15,13 @@
 #include "workloads/program/program.h"
 
 typedef struct pl_leap_search {
-  bool once;      /* no second attempt but the whole */
-  int32_t fewest; /* microbatches of the replica that has least */
-  int32_t round;  /* microbatches of a period of the schedule */
-  int32_t played; /* of that replica in this attempt */
-  int32_t leapt;  /* of every replica; 0: all are played, and that is the last attempt */
+  bool drifts;      /* of this attempt: lanes may drift apart (core/engine/engine.h) */
+  bool once;        /* no second attempt but the whole */
+  int32_t fewest;   /* microbatches of the replica that has least */
+  int32_t round;    /* microbatches of a period of the schedule */
+  int32_t settling; /* microbatches in which a pipeline fills and settles */
+  int32_t played;   /* of that replica in this attempt */
+  int32_t leapt;    /* of every replica; 0: all are played, and that is the last attempt */
 } pl_leap_search;
 
 /* The first attempt; `leaps` false: all are played. */

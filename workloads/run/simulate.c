@@ -52,6 +52,7 @@ static pl_code run_network(simulation *state) {
                                             .record_charges = tells_origins(options),
                                             .lanes = leaps ? &state->compiled.lanes : NULL,
                                             .n_more = state->compiled.n_more,
+                                            .drifts = state->leaps.drifts,
                                             .left_out = options->left_out};
   const pl_graph *graph = &state->compiled.graph;
   if (options->network == PL_NETWORK_SIMGRID)
