@@ -1,0 +1,135 @@
+/* Models as programs: every model of the repository has the parameters that its class has, and what is wrong or cannot
+ * be said is refused by name. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/support/arena_fixture.h"
+#include "tests/support/model_file.h"
+#include "workloads/import/program_build.h"
+#include "workloads/language/ir_parameters.h"
+#include "workloads/language/ir_table.h"
+
+static pl_code build(const pl_model *model, int64_t seq, pl_ir_module *module, pl_error *error) {
+  pl_model_program_options options = pl_model_program_defaults(8, 2, seq);
+  *error = PL_ERROR_INIT;
+  return pl_model_program_build(model, &options, &arena, module, error);
+}
+
+static double parameters(const pl_ir_module *module) {
+  return pl_ir_parameters_count(module, module->classes[0].chunks[0].forward, &arena);
+}
+
+/* Files of `folder`, every one of them. */
+static int count_all(const char *folder, int *n_refused) {
+  char path[512];
+  snprintf(path, sizeof path, PACELINE_SOURCE_DIR "/%s", folder);
+  DIR *files = opendir(path);
+  assert_non_null(files);
+  int n = 0;
+  for (const struct dirent *file; (file = readdir(files)) != NULL;) {
+    size_t length = strlen(file->d_name);
+    if (length < 5 || strcmp(file->d_name + length - 5, ".json") != 0) continue;
+    char name[256];
+    snprintf(name, sizeof name, "%.*s", (int)(length - 5), file->d_name);
+    pl_model model = load_model(folder, name, &arena);
+    pl_ir_module module;
+    pl_error error;
+    pl_code code = build(&model, 128, &module, &error);
+    if (code == PL_UNSUPPORTED) {
+      assert_non_null(strstr(error.message, model.family));
+      (*n_refused)++;
+      continue;
+    }
+    if (code != PL_OK) fail_msg("%s: %s", name, error.message);
+    if (parameters(&module) != model.trained_parameters)
+      fail_msg("%s: %.0f parameters in the program, %.0f in the model", name, parameters(&module),
+               model.trained_parameters);
+    n++;
+  }
+  closedir(files);
+  return n;
+}
+
+static void test_parameters(void **state) {
+  (void)state;
+  int n_refused = 0;
+  int n = count_all("workloads/models", &n_refused);
+  n += count_all("tests/unit/models", &n_refused);
+  print_message("%d models, %d refused\n", n, n_refused);
+  assert_true(n >= 45);
+  assert_int_equal(n_refused, 4); /* inception-v3, resnet-50, vgg-16, transgan-amp */
+}
+
+/* Layers are one function that is called again and again. */
+static void test_functions(void **state) {
+  (void)state;
+  pl_model model = load_model("workloads/models", "gpt3-175b", &arena);
+  pl_ir_module module;
+  pl_error error;
+  assert_int_equal(build(&model, 2048, &module, &error), PL_OK);
+  const char *const names[] = {"embedding", "layer", "final_norm", "head", "loss", "main"};
+  assert_int_equal(module.n_functions, 6);
+  for (int32_t i = 0; i < 6; i++)
+    assert_string_equal(module.functions[i]->name, names[i]);
+  assert_int_equal(module.functions[5]->n_ops, 96 + 4);
+  assert_string_equal(module.functions[5]->ops[4].path, "h.3");
+  assert_int_equal(module.classes[0].n_steps, 2);
+}
+
+static const pl_ir_function *function_of(const pl_ir_module *module, const char *name) {
+  int32_t found = pl_ir_function_find(module, name);
+  assert_true(found >= 0);
+  return module->functions[found];
+}
+
+static const pl_ir_op *op_of(const pl_ir_function *function, const char *row) {
+  for (int32_t i = 0; i < function->n_ops; i++)
+    if (strcmp(pl_ir_row_at(function->ops[i].row)->name, row) == 0) return &function->ops[i];
+  return NULL;
+}
+
+/* Gemma 2 sees a window in every other layer, where the sequence is longer than it. */
+static void test_window(void **state) {
+  (void)state;
+  pl_model model = load_model("tests/unit/models", "gemma-2-9b", &arena);
+  pl_ir_module module;
+  pl_error error;
+  assert_int_equal(build(&model, 8192, &module, &error), PL_OK);
+  assert_int_equal(pl_ir_integer_of(op_of(function_of(&module, "window_layer"), "attention"), "window", 0), 4096);
+  assert_null(pl_ir_attribute_find(op_of(function_of(&module, "layer"), "attention"), "window"));
+  assert_int_equal(build(&model, 4096, &module, &error), PL_OK);
+  assert_int_equal(pl_ir_function_find(&module, "window_layer"), PL_IR_NONE);
+}
+
+static void test_refused(void **state) {
+  (void)state;
+  pl_model model = load_model("workloads/models", "gpt2-117m", &arena);
+  pl_ir_module module;
+  pl_error error;
+  assert_int_equal(build(&model, 4096, &module, &error), PL_BAD_INPUT);
+  assert_non_null(strstr(error.message, "4096 tokens, but its table of positions has 1024 rows"));
+  pl_model_program_options options = pl_model_program_defaults(9, 2, 128);
+  error = PL_ERROR_INIT;
+  assert_int_equal(pl_model_program_build(&model, &options, &arena, &module, &error), PL_BAD_INPUT);
+  assert_string_equal(error.message, "2 microbatches of 4 sequences are not the 9 sequences of an iteration");
+  model.activation = "mish";
+  assert_int_equal(build(&model, 128, &module, &error), PL_UNSUPPORTED);
+  assert_non_null(strstr(error.message, "activation 'mish'"));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(test_parameters, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_functions, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_window, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_refused, set_up, tear_down),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,59 @@
+/* Mixture of experts in the program language: what workloads/block/block_experts.c says for one rank, in whole values.
+ *
+ * Dense in memory, exact in meaning: every expert is given every token, and the weights of those that a token is not
+ * sent to are zero. %dispatch is where tokens go to the experts and the sum over x is where answers come back: cut on x
+ * behind them and on tokens in front, these are the two all-to-alls. How many tokens an expert really works on is for
+ * the cost to say.
+ */
+#include "workloads/import/program_write.h"
+
+static int32_t routing(pl_program_writer *to, int32_t x) {
+  int32_t logits = pl_write_linear(to, "router", x, "hx", "h", false);
+  int32_t all = pl_write_over(to, "softmax", "probabilities", logits, "x");
+  const pl_ir_name over = pl_ir_name_of("x");
+  const pl_ir_attribute attributes[] = {pl_ir_names("over", 1, &over), pl_ir_integer("k", to->model->topk),
+                                        pl_ir_integer("normalise", 1)};
+  return pl_ir_op_infer(to->module, to->function, "top_k", "routing", 1, &all, 3, attributes);
+}
+
+static int32_t spread(pl_program_writer *to, const char *name, int32_t a, const char *dims) {
+  if (a == PL_IR_NONE) return a;
+  pl_ir_type type = pl_write_type(to, to->options->element, dims);
+  return pl_ir_op_typed(to->module, to->function, "spread", name, NULL, 1, &a, &type, 0, NULL);
+}
+
+static int32_t routed(pl_program_writer *to, int32_t x) {
+  const pl_model *model = to->model;
+  int32_t weights = routing(to, x);
+  int32_t sent = spread(to, "dispatch", x, "xbsh");
+  to->extent['f' - 'a'] = model->expert_ffn;
+  int32_t y = pl_write_linear(to, "experts.up", sent, "xhf", "h", false);
+  if (model->mlp_bias) y = pl_write_bias(to, "experts.up.bias", y, "xf");
+  if (model->gated_mlp) {
+    int32_t gate = pl_write_linear(to, "experts.gate", sent, "xhf", "h", false);
+    if (model->mlp_bias) gate = pl_write_bias(to, "experts.gate.bias", gate, "xf");
+    y = pl_write_two(to, "multiply", "active", pl_write_activation(to, "active", gate), y);
+  } else {
+    y = pl_write_activation(to, "active", y);
+  }
+  y = pl_write_linear(to, "experts.down", y, "xfh", "f", false);
+  if (model->mlp_bias) y = pl_write_bias(to, "experts.down.bias", y, "xh");
+  return pl_write_product(to, "combined", weights, y, "x");
+}
+
+/* Of Qwen2-MoE: a sigmoid, 1 / (1 + exp(-z)). */
+static int32_t gate_of(pl_program_writer *to, int32_t x) {
+  int32_t z = pl_write_scale(to, "gate", pl_write_linear(to, "shared.expert_gate", x, "h", "h", false), -1);
+  int32_t sum = pl_write_two(to, "add", "gate", pl_write_one(to, "exp", "gate", z), pl_write_constant(to, 1, "bs"));
+  return pl_write_one(to, "reciprocal", "gate", sum);
+}
+
+int32_t pl_program_experts(pl_program_writer *to, int32_t x) {
+  const pl_model *model = to->model;
+  int32_t y = routed(to, x);
+  if (model->shared_ffn == 0) return y;
+  int32_t shared = pl_program_mlp(to, "shared", x, model->shared_ffn);
+  if (model->mlp_bias) shared = pl_write_bias(to, "shared.down.bias", shared, "h");
+  if (model->shared_gate) shared = pl_write_two(to, "multiply", "shared", shared, gate_of(to, x));
+  return pl_write_two(to, "add", "sum", y, shared);
+}

@@ -1,0 +1,90 @@
+/* How the files program_*.c write a function down. Internal to workloads/import.
+ *
+ * Dimensions have names of one letter, and a text of letters is a shape: "bsh". Their extents are the writer's, by
+ * letter:
+ *   b sequences of a microbatch   s tokens, t the same as keys   h hidden       g key-value heads   r queries of each
+ *   d head of queries and keys    e head of values               f MLP          v vocabulary        x experts
+ *   p rows of a table of positions  y token types  m masked tokens  j output of a transform  o classes
+ *   q, k ranks of compressed queries and key-values   a share of a head that is not rotated   z that is
+ */
+#ifndef PL_WORKLOADS_PROGRAM_WRITE_H
+#define PL_WORKLOADS_PROGRAM_WRITE_H
+
+#include "workloads/import/program_build.h"
+#include "workloads/language/ir_table.h"
+
+typedef struct pl_program_writer {
+  pl_ir_module *module;
+  pl_ir_function *function; /* that is being written */
+  const pl_model *model;
+  const pl_model_program_options *options;
+  int64_t extent[26]; /* by letter */
+  int32_t n_dropouts; /* each has a seed of its own */
+  pl_error *error;
+} pl_program_writer;
+
+/* Begins function `name`; NULL: no memory. */
+pl_ir_function *pl_write_function(pl_program_writer *to, const char *name);
+/* An argument, before any op. */
+int32_t pl_write_argument(pl_program_writer *to, const char *name, const char *dims);
+void pl_write_result(pl_program_writer *to, int32_t value);
+
+pl_ir_type pl_write_type(const pl_program_writer *to, pl_ir_element element, const char *dims);
+int32_t pl_write_param(pl_program_writer *to, const char *path, const char *dims);
+/* i32 data of this microbatch. */
+int32_t pl_write_input(pl_program_writer *to, const char *name, const char *dims);
+/* Every element is `value`, in the type of activations. */
+int32_t pl_write_constant(pl_program_writer *to, double value, const char *dims);
+
+int32_t pl_write_product(pl_program_writer *to, const char *name, int32_t a, int32_t b, const char *over);
+int32_t pl_write_one(pl_program_writer *to, const char *row, const char *name, int32_t a);
+int32_t pl_write_two(pl_program_writer *to, const char *row, const char *name, int32_t a, int32_t b);
+int32_t pl_write_over(pl_program_writer *to, const char *row, const char *name, int32_t a, const char *over);
+int32_t pl_write_two_over(pl_program_writer *to, const char *row, const char *name, int32_t a, int32_t b,
+                          const char *over);
+int32_t pl_write_scale(pl_program_writer *to, const char *name, int32_t a, double by);
+int32_t pl_write_rename(pl_program_writer *to, int32_t a, const char *from, const char *into);
+int32_t pl_write_cast(pl_program_writer *to, const char *name, int32_t a, pl_ir_element element);
+int32_t pl_write_dropout(pl_program_writer *to, const char *name, int32_t a);
+/* a x `path`, and plus `path`.bias if asked for. `weight` are the letters of the weight. */
+int32_t pl_write_linear(pl_program_writer *to, const char *path, int32_t a, const char *weight, const char *over,
+                        bool bias);
+/* a + `path`. */
+int32_t pl_write_bias(pl_program_writer *to, const char *path, int32_t a, const char *dims);
+/* The model's norm over `over`, with parameters `path`.scale and, if it has biases, `path`.shift. */
+int32_t pl_write_norm(pl_program_writer *to, const char *path, int32_t a, const char *over);
+int32_t pl_write_activation(pl_program_writer *to, const char *name, int32_t a);
+/* The elements of a at the places `ids` ([ids' dims]) of dimension `over`: a product with rows that hold a single
+ * one. `dims`: those of ids and of `over`. */
+int32_t pl_write_chosen(pl_program_writer *to, const char *name, int32_t a, int32_t ids, const char *ids_dims,
+                        const char *over);
+
+/* A call of function `name`, which is there; its only result, if it has one. */
+int32_t pl_write_call(pl_program_writer *to, const char *name, const char *instance, int32_t x);
+/* The loss of the iteration gets the sum of `losses` over their dimensions `over`, divided by n. */
+void pl_write_loss(pl_program_writer *to, int32_t losses, const char *over, double n);
+
+/* Blocks. program_layer.c, program_experts.c, program_latent.c, program_ends.c, program_parts.c */
+typedef struct pl_layer_kind {
+  bool experts, window;
+} pl_layer_kind;
+
+pl_code pl_program_check_layer(const pl_model *model, pl_error *error);
+void pl_program_layer(pl_program_writer *to, const char *name, pl_layer_kind kind);
+/* Gated or not: x [b,s,h] -> [b,s,h]. */
+int32_t pl_program_mlp(pl_program_writer *to, const char *path, int32_t x, int64_t width);
+int32_t pl_program_experts(pl_program_writer *to, int32_t x);
+/* Queries [b,s,g,r,d], keys [b,t,g,d] and values [b,t,g,e] of latent attention. */
+void pl_program_latent(pl_program_writer *to, int32_t x, int32_t positions, int32_t qkv[3]);
+int32_t pl_program_rotary(pl_program_writer *to, const char *name, int32_t x, int32_t positions, double share);
+
+void pl_program_embedding(pl_program_writer *to);
+void pl_program_final_norm(pl_program_writer *to);
+void pl_program_head(pl_program_writer *to);
+void pl_program_loss(pl_program_writer *to);
+
+/* A model of unlike blocks: all of its functions, @main among them. */
+pl_code pl_program_check_parts(const pl_model *model, pl_error *error);
+void pl_program_parts(pl_program_writer *to);
+
+#endif
