@@ -1,0 +1,48 @@
+/* One op on random operands: what rows of the op table are tested with. */
+#ifndef PL_TESTS_SUPPORT_IR_CASE_H
+#define PL_TESTS_SUPPORT_IR_CASE_H
+
+#include "workloads/language/ir_differ.h"
+#include "workloads/language/ir_layout.h"
+
+enum { IR_CASE_OPERANDS = 12, IR_CASE_ATTRIBUTES = 10 };
+
+typedef struct ir_case {
+  pl_arena *arena;
+  uint64_t random;
+  pl_ir_op op;
+  pl_ir_attribute attributes[IR_CASE_ATTRIBUTES];
+  pl_ir_type in[IR_CASE_OPERANDS], out[IR_CASE_OPERANDS]; /* whole */
+  double *data[IR_CASE_OPERANDS];                         /* of the inputs */
+  double *answer[IR_CASE_OPERANDS];
+} ir_case;
+
+/* fp32[...] of "b=2 s=4"; "" is one number. */
+pl_ir_type ir_type(const char *dims);
+
+/* An op without operands yet. `attributes` as in a program: "over=(b, s), k=2, base=1.5"; "" for none. */
+void ir_case_init(ir_case *one, pl_arena *arena, uint64_t seed, const char *row, const char *attributes);
+/* Operands in order: numbers between -1 and 1; between `least` and `most`; integers below n; a permutation of 0, 1 ...
+ */
+double *ir_case_numbers(ir_case *one, const char *dims);
+double *ir_case_between(ir_case *one, const char *dims, double least, double most);
+double *ir_case_integers(ir_case *one, const char *dims, int32_t n);
+double *ir_case_permutation(ir_case *one, const char *dims);
+/* The type of the result of a row whose type is written down. */
+void ir_case_written(ir_case *one, const char *dims);
+
+/* Infers and computes the whole op; fails the test if it cannot. `answer` is the k-th output of the last time. */
+void ir_case_compute(ir_case *one);
+/* The message with which infer, or then computing, refuses; fails the test if neither does. */
+const char *ir_case_refused(ir_case *one, pl_error *error);
+
+/* Each way of pl_ir_ways_of along an axis of 2 and one of 3 devices, and each pair of ways along two axes of 2, where
+ * extents divide: what devices compute from their parts is the whole, put together as the way says. Returns how many
+ * were tried. */
+int32_t ir_case_check_ways(ir_case *one, double tolerance);
+/* The layouts of `types` on one axis of n devices, inputs first: computing on the parts gives the whole. */
+void ir_case_check_layout(ir_case *one, const pl_ir_mesh *mesh, double tolerance);
+/* The row's derivative against central differences of a random weighted sum of all outputs. */
+void ir_case_check_gradients(ir_case *one, double tolerance);
+
+#endif
