@@ -18,15 +18,15 @@ static int32_t looked_up(pl_program_writer *to, const char *path, const char *ta
 void pl_program_embedding(pl_program_writer *to) {
   const pl_model *model = to->model;
   if (pl_write_function(to, "embedding") == NULL) return;
-  int32_t x = looked_up(to, "table", "vh", 'v', pl_write_input(to, "tokens", "bs"));
+  int32_t x = looked_up(to, "table", "vh", 'v', pl_write_input(to, "tokens", "bs", model->vocab));
   if (scales_embeddings(model)) x = pl_write_scale(to, "scaled", x, sqrt((double)model->hidden));
   if (model->learned_positions) {
-    int32_t places = looked_up(to, "positions", "ph", 'p', pl_write_input(to, "positions", "s"));
+    int32_t places = looked_up(to, "positions", "ph", 'p', pl_write_input(to, "positions", "s", to->options->seq));
     x = pl_write_two(to, "add", "placed", x, places);
   }
   if (model->learned_positions && model->type_vocab > 0)
     x = pl_write_two(to, "add", "placed", x,
-                     looked_up(to, "segments", "yh", 'y', pl_write_input(to, "segments", "bs")));
+                     looked_up(to, "segments", "yh", 'y', pl_write_input(to, "segments", "bs", model->type_vocab)));
   if (model->embedding_norm) x = pl_write_norm(to, "norm", x, "h");
   if (model->embedding_dropout && to->options->dropout > 0) x = pl_write_dropout(to, "x", x);
   pl_write_result(to, x);
@@ -58,12 +58,13 @@ static const char *own(pl_program_writer *to, const char *path) {
 /* BERT's pooler: the first token of each sequence (input "first": its place) through a dense layer and tanh; with
  * BertForPreTraining a classifier of two classes, whose loss is a mean over sequences. */
 static void pooler(pl_program_writer *to, int32_t x) {
-  x = pl_write_chosen(to, "first_token", x, pl_write_input(to, "first", "b"), "b", "s");
+  x = pl_write_chosen(to, "first_token", x, pl_write_input(to, "first", "b", 1), "b", "s");
   x = pl_write_linear(to, own(to, "pooler"), x, "hj", "h", true);
   x = pl_write_rename(to, pl_write_one(to, "tanh", "pooled", x), "j", "h");
   if (!to->model->next_sentence) return;
   x = pl_write_linear(to, own(to, "next_sentence"), x, "ho", "h", true);
-  pl_write_loss(to, cross_entropy(to, x, pl_write_input(to, "next_sentence", "b"), "o"), "b", (double)to->options->gbs);
+  pl_write_loss(to, cross_entropy(to, x, pl_write_input(to, "next_sentence", "b", 2), "o"), "b",
+                (double)to->options->gbs);
 }
 
 static bool predicts_some(const pl_program_writer *to) {
@@ -80,7 +81,8 @@ void pl_program_head(pl_program_writer *to) {
   if (pl_write_function(to, "head") == NULL) return;
   int32_t x = pl_write_argument(to, "x", "bsh");
   if (model->pooler) pooler(to, x);
-  if (predicts_some(to)) x = pl_write_chosen(to, "masked_tokens", x, pl_write_input(to, "masked", "bm"), "bm", "s");
+  if (predicts_some(to))
+    x = pl_write_chosen(to, "masked_tokens", x, pl_write_input(to, "masked", "bm", to->options->seq), "bm", "s");
   if (model->lm_transform) {
     x = pl_write_linear(to, own(to, "transform"), x, "hj", "h", true);
     x = pl_write_rename(to, pl_write_activation(to, "active", x), "j", "h");
@@ -97,6 +99,6 @@ void pl_program_loss(pl_program_writer *to) {
   const char *dims = predicted(to);
   int32_t logits = pl_write_argument(to, "logits", predicts_some(to) ? "bmv" : "bsv");
   int64_t tokens = predicts_some(to) ? to->model->predictions : to->options->seq;
-  int32_t losses = cross_entropy(to, logits, pl_write_input(to, "targets", dims), "v");
+  int32_t losses = cross_entropy(to, logits, pl_write_input(to, "targets", dims, to->model->vocab), "v");
   pl_write_loss(to, losses, dims, (double)to->options->gbs * (double)tokens);
 }

@@ -85,7 +85,7 @@ static int32_t core(pl_program_writer *to, const int32_t qkv[3], int32_t positio
 
 /* Without its bias, which acts behind the sum over the tensor group. */
 static int32_t attention(pl_program_writer *to, int32_t x, bool window) {
-  int32_t positions = pl_write_input(to, "positions", "s"), qkv[3];
+  int32_t positions = pl_write_input(to, "positions", "s", to->options->seq), qkv[3];
   if (to->model->kv_rank > 0)
     pl_program_latent(to, x, positions, qkv);
   else

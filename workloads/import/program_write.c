@@ -57,8 +57,9 @@ int32_t pl_write_param(pl_program_writer *to, const char *path, const char *dims
   return typed(to, "param", path, path, pl_write_type(to, to->options->element, dims), 0, NULL);
 }
 
-int32_t pl_write_input(pl_program_writer *to, const char *name, const char *dims) {
-  return typed(to, "input", name, name, pl_write_type(to, PL_IR_I32, dims), 0, NULL);
+int32_t pl_write_input(pl_program_writer *to, const char *name, const char *dims, int64_t below) {
+  const pl_ir_attribute attribute = pl_ir_integer("below", below);
+  return typed(to, "input", name, name, pl_write_type(to, PL_IR_I32, dims), 1, &attribute);
 }
 
 int32_t pl_write_constant(pl_program_writer *to, double value, const char *dims) {
@@ -133,7 +134,8 @@ static const char *path_of(pl_program_writer *to, const char *path, const char *
 }
 
 int32_t pl_write_bias(pl_program_writer *to, const char *path, int32_t a, const char *dims) {
-  return pl_write_two(to, "add", path, a, pl_write_param(to, path, dims));
+  int32_t bias = pl_write_param(to, path, dims);
+  return a == PL_IR_NONE ? a : pl_write_two(to, "add", to->function->values[a].name, a, bias);
 }
 
 int32_t pl_write_linear(pl_program_writer *to, const char *path, int32_t a, const char *weight, const char *over,

@@ -31,8 +31,8 @@ void pl_write_result(pl_program_writer *to, int32_t value);
 
 pl_ir_type pl_write_type(const pl_program_writer *to, pl_ir_element element, const char *dims);
 int32_t pl_write_param(pl_program_writer *to, const char *path, const char *dims);
-/* i32 data of this microbatch. */
-int32_t pl_write_input(pl_program_writer *to, const char *name, const char *dims);
+/* Integers of this microbatch, from 0 to less than `below`. */
+int32_t pl_write_input(pl_program_writer *to, const char *name, const char *dims, int64_t below);
 /* Every element is `value`, in the type of activations. */
 int32_t pl_write_constant(pl_program_writer *to, double value, const char *dims);
 

@@ -74,6 +74,7 @@ const pl_ir_row pl_ir_rows_state[] = {
      .has_path = true,
      .typed = true,
      .effect = PL_IR_READS,
+     .attributes = {{"below", PL_IR_INTEGER, false, "integers of the data are less, and at least 0"}},
      .layout = held,
      .flops = no_flops},
     {.name = "param",
