@@ -39,7 +39,8 @@ static double weight(const ir_case *one, const mask_rule *rule, int b, int s, in
 static double kept(const ir_case *one, const mask_rule *rule, int b, int s, int g, int r, int t) {
   if (rule->p == 0) return 1;
   int place = (((b * S + (int)one->data[3][s]) * G + g) * R + r) * S + (int)one->data[4][t];
-  return pl_ir_hash_uniform(7, 3, 1, (uint64_t)place) < rule->p ? 0 : 1 / (1 - rule->p);
+  /* microbatch 1 goes on where microbatch 0 ended */
+  return pl_ir_hash_uniform(7, 3, (uint64_t)(B * G * R * S * S + place)) < rule->p ? 0 : 1 / (1 - rule->p);
 }
 
 static void compare_row(const ir_case *one, const mask_rule *rule, int b, int s, int g, int r) {

@@ -14,6 +14,7 @@ typedef struct query {
 } query;
 
 typedef struct attention {
+  double n_pairs; /* of queries and keys of the whole value */
   const pl_ir_computing *computing;
   pl_ir_attention_dims dims;
   int64_t n_batch, n_rows, n_keys, d, e; /* local */
@@ -136,6 +137,7 @@ static pl_code begin(attention *of, const pl_ir_computing *computing, pl_error *
   of->window = pl_ir_integer_of(op, "window", 0);
   of->seed = (uint64_t)pl_ir_integer_of(op, "seed", 0);
   of->causal = pl_ir_integer_of(op, "causal", 0) != 0;
+  of->n_pairs = pl_ir_type_elements(&in[0].type) / (double)of->dims.d.extent * (double)of->dims.t.extent;
   of->q = dense(of, &in[0], false, &of->dims.d);
   of->k = dense(of, &in[1], true, &of->dims.d);
   of->v = dense(of, &in[2], true, &of->dims.e);
@@ -158,7 +160,8 @@ static bool is_seen(const attention *of, const query *one, int64_t key) {
 
 static double kept(const attention *of, const query *one, int64_t key) {
   if (of->p == 0) return 1;
-  return pl_ir_dropout_factor(of->computing, of->p, of->seed, (uint64_t)(one->place + of->key_position[key]));
+  return pl_ir_dropout_factor(of->computing, of->p, of->seed, (uint64_t)(one->place + of->key_position[key]),
+                              of->n_pairs);
 }
 
 /* ---- loops ---- */

@@ -28,15 +28,20 @@ static void *copied(pl_arena *arena, const void *from, int32_t n, size_t size) {
   return made;
 }
 
-pl_ir_function *pl_ir_function_add(pl_ir_module *module, const char *name) {
-  pl_ir_function *function = PL_TAKE(module->arena, pl_ir_function, 1);
+int32_t pl_ir_function_append(pl_ir_module *module, pl_ir_function *function) {
   pl_ir_function **functions = (pl_ir_function **)grown(module->arena, (void *)module->functions, module->n_functions,
                                                         &module->room_functions, sizeof(*functions));
-  if (function == NULL || functions == NULL) return NULL;
-  function->name = pl_arena_strdup(module->arena, name);
+  if (functions == NULL) return PL_IR_NONE;
   module->functions = functions;
-  module->functions[module->n_functions++] = function;
-  return function;
+  module->functions[module->n_functions] = function;
+  return module->n_functions++;
+}
+
+pl_ir_function *pl_ir_function_add(pl_ir_module *module, const char *name) {
+  pl_ir_function *function = PL_TAKE(module->arena, pl_ir_function, 1);
+  if (function == NULL) return NULL;
+  function->name = pl_arena_strdup(module->arena, name);
+  return pl_ir_function_append(module, function) != PL_IR_NONE ? function : NULL;
 }
 
 int32_t pl_ir_function_find(const pl_ir_module *module, const char *name) {

@@ -124,6 +124,9 @@ typedef struct pl_ir_module {
 void pl_ir_module_init(pl_ir_module *module, pl_arena *arena, const char *name, pl_ir_level level);
 /* NULL: no memory (arena->failed). Names are copied. */
 pl_ir_function *pl_ir_function_add(pl_ir_module *module, const char *name);
+/* Adds a function that was written apart, in memory of the module's arena, so that its callees could be added first.
+ * Returns its index, PL_IR_NONE: no memory. */
+int32_t pl_ir_function_append(pl_ir_module *module, pl_ir_function *function);
 int32_t pl_ir_function_find(const pl_ir_module *module, const char *name); /* PL_IR_NONE = none */
 
 /* ---- writing a function; a failed allocation sets arena->failed and gives PL_IR_NONE, so that makers check once ----

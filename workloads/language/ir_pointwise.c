@@ -61,11 +61,13 @@ pl_code pl_ir_compute_scale(const pl_ir_computing *computing, pl_error *error) {
   return PL_OK;
 }
 
-/* Place in the whole value, row-major, of element `i` of a part of it. */
-static uint64_t place_in_whole(const pl_ir_tensor *part, int64_t i) {
+/* Place in the whole value, row-major and in the order of its sequence, of element `i` of a part of it. */
+static uint64_t place_in_whole(const pl_ir_tensor *part, int64_t i, int32_t sequence, int64_t ranks) {
   uint64_t place = 0, stride = 1;
   for (int32_t dim = part->type.rank - 1; dim >= 0; dim--) {
-    place += stride * (uint64_t)(part->origin[dim] + i % part->extent[dim]);
+    int64_t at = part->origin[dim] + i % part->extent[dim];
+    if (dim == sequence) at = pl_ir_zigzag(at, part->type.dims[dim].extent, ranks);
+    place += stride * (uint64_t)at;
     stride *= (uint64_t)part->type.dims[dim].extent;
     i /= part->extent[dim];
   }
@@ -77,8 +79,13 @@ pl_code pl_ir_compute_dropout(const pl_ir_computing *computing, pl_error *error)
   const pl_ir_tensor *a = &computing->inputs[0];
   double p = pl_ir_real_of(computing->op, "p", 0);
   uint64_t seed = (uint64_t)pl_ir_integer_of(computing->op, "seed", 0);
-  for (int64_t i = 0; i < a->n; i++)
-    computing->outputs[0].data[i] = a->data[i] * pl_ir_dropout_factor(computing, p, seed, place_in_whole(a, i));
+  int64_t ranks = pl_ir_integer_of(computing->op, "zigzag", 1);
+  int32_t sequence = pl_ir_type_find(&a->type, pl_ir_name_of("s"));
+  double n = pl_ir_type_elements(&a->type);
+  for (int64_t i = 0; i < a->n; i++) {
+    uint64_t place = place_in_whole(a, i, sequence, ranks);
+    computing->outputs[0].data[i] = a->data[i] * pl_ir_dropout_factor(computing, p, seed, place, n);
+  }
   return PL_OK;
 }
 

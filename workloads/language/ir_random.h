@@ -5,10 +5,17 @@
 
 #include "workloads/language/ir_table.h"
 
-/* Uniform in [0, 1). `index` is the place in the whole value, row-major. */
-double pl_ir_hash_uniform(uint64_t seed, uint64_t iteration, int32_t microbatch, uint64_t index);
+/* Uniform in [0, 1). `index` is the place in the iteration. */
+double pl_ir_hash_uniform(uint64_t seed, uint64_t iteration, uint64_t index);
 
-/* What dropout with probability p multiplies an element by: 0, or 1 / (1 - p). */
-double pl_ir_dropout_factor(const pl_ir_computing *computing, double p, uint64_t seed, uint64_t index);
+/* What dropout with probability p multiplies an element by: 0, or 1 / (1 - p). `index` is its place in the whole value
+ * of `n` elements, row-major, samples outermost: microbatches go on where the last one ended, so that the same samples
+ * draw the same numbers however a batch is divided. */
+double pl_ir_dropout_factor(const pl_ir_computing *computing, double p, uint64_t seed, uint64_t index, double n);
+
+/* The token at place `at` of a sequence of `n` that `ranks` context ranks hold in 2 `ranks` chunks, the first and the
+ * last, the second and the last but one ... (as Megatron Core cuts sequences, so that causal attention is equal work).
+ */
+int64_t pl_ir_zigzag(int64_t at, int64_t n, int64_t ranks);
 
 #endif

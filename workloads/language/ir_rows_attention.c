@@ -215,7 +215,7 @@ static pl_code check_joint(const pl_ir_mesh *mesh, const pl_ir_op *op, int32_t a
     pl_ir_name dim = pl_ir_type_find(type, dims->s.name) >= 0 ? dims->s.name : dims->t.name;
     if (is_cut_on(type, axis, dim)) continue;
     return pl_fail(error, PL_BAD_INPUT,
-                   "%s %d of %s is not cut on %s along axis %s, where queries and keys are cut in blocks",
+                   "%s %d of %s is not cut on %s along axis %s, where queries and keys are both cut",
                    is_input ? "operand" : "result", is_input ? i + 1 : i - op->n_inputs + 1, pl_ir_op_name(op),
                    dim.text, mesh->axes[axis].name.text);
   }
@@ -243,6 +243,27 @@ static pl_code check_layout(const pl_ir_mesh *mesh, const pl_ir_op *op, const pl
                    "%s: queries and keys cut over axis %s are not the same whole blocks; 'blocks' is %" PRId64
                    ", and axes that cut only one of them come behind it",
                    pl_ir_op_name(op), mesh->axes[axis].name.text, blocks);
+  }
+  return PL_OK;
+}
+
+/* Along the ring every device has its own queries, and keys and values come round: who has s is cut on it, who has t on
+ * that. */
+static pl_code check_ring(const pl_ir_mesh *mesh, const pl_ir_op *op, const pl_ir_type *inputs,
+                          const pl_ir_type *outputs, pl_error *error) {
+  pl_ir_attention_dims dims;
+  const pl_ir_attribute *over = pl_ir_attribute_find(op, "over");
+  PL_TRY(pl_ir_attention_dims_of(op, inputs, &dims, error));
+  for (int32_t i = 0; over != NULL && i < over->n_names; i++)
+    if (pl_ir_mesh_find(mesh, over->names[i]) < 0)
+      return pl_fail(error, PL_BAD_INPUT, "over=%s of %s is no axis of the mesh", over->names[i].text,
+                     pl_ir_op_name(op));
+  for (int32_t axis = 0; axis < mesh->n_axes; axis++) {
+    if (pl_ir_op_has_name(op, "over", mesh->axes[axis].name)) {
+      PL_TRY(check_joint(mesh, op, axis, &dims, inputs, outputs, error));
+    } else {
+      PL_TRY(pl_ir_layout_check_axis(mesh, op, axis, inputs, outputs, error));
+    }
   }
   return PL_OK;
 }
@@ -339,6 +360,15 @@ static pl_code derive_attention_merge(pl_ir_differ *differ, const pl_ir_op *op, 
     }                                                                                                                  \
   }
 
+#define RING_ATTRIBUTES                                                                                                \
+  .attributes = {                                                                                                      \
+      {.name = "over", .kind = PL_IR_NAMES, .required = true, .meaning = "axes of the mesh"},                          \
+      {.name = "scale", .kind = PL_IR_REAL, .meaning = "of the scores; 1 / sqrt(extent of d)"},                        \
+      {.name = "causal", .kind = PL_IR_INTEGER, .meaning = "1: a query sees keys of positions up to its own"},         \
+      {.name = "window", .kind = PL_IR_INTEGER, .meaning = "sees keys fewer positions away than this; 0: all"},        \
+      {.name = "p", .kind = PL_IR_REAL, .meaning = "probability of dropout of what follows the softmax; 0"},           \
+      {.name = "seed", .kind = PL_IR_INTEGER, .meaning = "of dropout"}}
+
 const pl_ir_row pl_ir_rows_attention[] = {
     {.name = "attention",
      .meaning = "y = softmax over t of (scale q k) times v, and l = log sum over t of exp(scale q k)",
@@ -381,5 +411,28 @@ const pl_ir_row pl_ir_rows_attention[] = {
      .n_outputs = 4,
      .infer = infer_attention_merge,
      .compute = pl_ir_compute_attention_merge_backward},
+    {.name = "ring_attention",
+     .meaning = "attention of a sequence cut over `over`: keys and values go round, answers are merged",
+     .least_inputs = 3,
+     .most_inputs = 5,
+     .n_outputs = 2,
+     .effect = PL_IR_COLLECTIVE,
+     RING_ATTRIBUTES,
+     .opaque = is_opaque,
+     .infer = infer_attention,
+     .layout = check_ring,
+     .flops = flops_attention},
+    {.name = "ring_attention_backward",
+     .meaning = "its derivative: gradients of keys and values go round with them",
+     .least_inputs = 6,
+     .most_inputs = 9,
+     .n_outputs = 3,
+     .effect = PL_IR_COLLECTIVE,
+     .missing = PL_IR_MISSING_SUM,
+     RING_ATTRIBUTES,
+     .opaque = is_opaque,
+     .infer = infer_attention_backward,
+     .layout = check_ring,
+     .flops = flops_attention_backward},
     {.name = NULL},
 };

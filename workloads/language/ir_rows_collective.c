@@ -273,7 +273,7 @@ const pl_ir_row pl_ir_rows_collective[] = {
      .meaning = "sum of what the devices of these classes with the same other coordinates have, given to all",
      ONE_TO_ONE,
      .effect = PL_IR_SENDS,
-     .attributes = {{"classes", PL_IR_NAMES, true, "those that meet"}},
+     .attributes = {{"classes", PL_IR_NAMES, true, "those that meet"}, {"tag", PL_IR_TEXT, true, "that of the others"}},
      .infer = number_infer,
      .layout = alike_layout},
     {.name = NULL}};

@@ -1,0 +1,64 @@
+/* See workloads/execute/data.h. */
+#include "workloads/execute/data.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/base/hash_index.h"
+#include "workloads/language/ir_random.h"
+
+static uint64_t hash_of_text(uint64_t hash, const char *text) {
+  for (; *text != 0; text++)
+    hash = pl_hash_word(hash, (uint64_t)(unsigned char)*text);
+  return hash;
+}
+
+/* In [-1, 1). */
+static double uniform(uint64_t hash) {
+  return (double)(hash >> 11) * 0x1p-52 - 1;
+}
+
+/* Place in the whole value of element `i` of a part. */
+static void place_of(const pl_ir_tensor *part, int64_t i, int64_t place[PL_IR_RANK_MAX]) {
+  for (int32_t dim = part->type.rank - 1; dim >= 0; dim--) {
+    place[dim] = part->origin[dim] + i % part->extent[dim];
+    i /= part->extent[dim];
+  }
+}
+
+void pl_data_parameter(uint64_t seed, const char *path, pl_ir_tensor *part) {
+  uint64_t base = hash_of_text(pl_hash_word(seed, 1), path);
+  double extent = 1;
+  for (int32_t i = 0; i < part->type.rank; i++)
+    extent = fmax(extent, (double)part->type.dims[i].extent);
+  /* Matrices as wide as their products stay of order one; vectors are scales and shifts near one. */
+  double width = part->type.rank > 1 ? sqrt(3 / extent) : 0.25, centre = part->type.rank > 1 ? 0 : 1;
+  for (int64_t i = 0; i < part->n; i++) {
+    int64_t place[PL_IR_RANK_MAX] = {0};
+    place_of(part, i, place);
+    uint64_t hash = base;
+    for (int32_t dim = 0; dim < part->type.rank; dim++)
+      hash = pl_hash_word(hash, (uint64_t)place[dim]);
+    part->data[i] = centre + width * uniform(pl_hash_word(hash, 2));
+  }
+}
+
+void pl_data_input(uint64_t seed, const pl_ir_op *op, int64_t iteration, int64_t microbatch, pl_ir_tensor *part) {
+  int32_t b = pl_ir_type_find(&part->type, pl_ir_name_of("b")), s = pl_ir_type_find(&part->type, pl_ir_name_of("s"));
+  int64_t below = pl_ir_integer_of(op, "below", 0), ranks = pl_ir_integer_of(op, "zigzag", 1);
+  bool positions = strcmp(op->path, "positions") == 0;
+  uint64_t base = pl_hash_word(hash_of_text(pl_hash_word(seed, 3), op->path), (uint64_t)iteration);
+  for (int64_t i = 0; i < part->n; i++) {
+    int64_t place[PL_IR_RANK_MAX] = {0};
+    place_of(part, i, place);
+    if (b >= 0) place[b] += microbatch * part->type.dims[b].extent;
+    if (s >= 0) place[s] = pl_ir_zigzag(place[s], part->type.dims[s].extent, ranks);
+    uint64_t hash = base;
+    for (int32_t dim = 0; dim < part->type.rank; dim++)
+      hash = pl_hash_word(hash, (uint64_t)place[dim]);
+    hash = pl_hash_word(hash, 4);
+    part->data[i] = positions && s >= 0 ? (double)place[s]
+                    : below > 0         ? (double)(hash % (uint64_t)below)
+                                        : uniform(hash);
+  }
+}

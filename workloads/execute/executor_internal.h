@@ -1,0 +1,78 @@
+/* What the files of the executor share. Internal to workloads/execute/. */
+#ifndef PL_WORKLOADS_EXECUTOR_INTERNAL_H
+#define PL_WORKLOADS_EXECUTOR_INTERNAL_H
+
+#include "workloads/execute/executor.h"
+#include "workloads/execute/state.h"
+
+/* Kinds of entries beside those that users ask for. */
+enum { PL_EXECUTION_KEPT = PL_EXECUTION_STATE + 1, PL_EXECUTION_MAIL };
+enum { PL_FRAMES_MAX = 64 };
+
+/* Rows that the executor does itself. */
+typedef enum pl_special {
+  PL_SPECIAL_NONE = 0,
+  PL_SPECIAL_INPUT,
+  PL_SPECIAL_PARAM,
+  PL_SPECIAL_KEEP,
+  PL_SPECIAL_KEPT,
+  PL_SPECIAL_CALL,
+  PL_SPECIAL_ACCUMULATE,
+  PL_SPECIAL_GRADIENT,
+  PL_SPECIAL_STATE,
+  PL_SPECIAL_STORE,
+  PL_SPECIAL_LOSS,
+  PL_SPECIAL_SEND,
+  PL_SPECIAL_RECEIVE,
+  PL_SPECIAL_SUM_CLASSES,
+  PL_SPECIAL_COUNT
+} pl_special;
+
+typedef struct pl_frame {
+  const pl_ir_function *function;
+  const int32_t *last; /* per value: the last op that reads it; n_ops: handed back */
+  int32_t next;        /* op */
+  int32_t call;        /* op of the frame below that called */
+  const char *prefix;
+  pl_holding **values;
+} pl_frame;
+
+/* The devices of a class and where they are in their list. */
+typedef struct pl_member {
+  const pl_ir_class *class;
+  pl_crew crew;
+  pl_store store;
+  pl_frame frames[PL_FRAMES_MAX];
+  int32_t n_frames, step, microbatch, chunk;
+  int32_t *n_sums; /* sum_classes done in this iteration */
+  bool finished, blocked;
+} pl_member;
+
+struct pl_execution {
+  const pl_ir_module *module;
+  pl_execution_options options;
+  pl_arena arena, scratch;
+  uint8_t *special;   /* per row */
+  int32_t **last;     /* per function */
+  pl_member *members; /* per class */
+  pl_store mail;
+  pl_crew nobody; /* owner of mail */
+  double *losses;
+  int32_t iteration;
+};
+
+/* executor_state.c: parameters, gradients, kept values, inputs, the loss. Fills the op's output, if it has one. */
+pl_code pl_execution_run_state(pl_execution *own, pl_member *m, pl_frame *f, const pl_ir_op *op, pl_special what,
+                               pl_error *error);
+/* executor_mail.c: send, receive, sum_classes; m->blocked where it has to wait. */
+pl_code pl_execution_run_mail(pl_execution *own, pl_member *m, pl_frame *f, const pl_ir_op *op, pl_special what,
+                              pl_error *error);
+/* executor_ring.c: ring_attention and its derivative, outputs zeroed. */
+pl_code pl_execution_run_ring(pl_execution *own, pl_member *m, pl_frame *f, const pl_ir_op *op, pl_error *error);
+/* prefix.path, without a dot where one of them is empty; NULL: no memory. */
+const char *pl_execution_joined(pl_execution *own, const char *prefix, const char *path);
+/* executor_state.c: what the instance was called in state that is kept for a step. */
+void pl_execution_forget_kept(pl_member *m);
+pl_code pl_execution_no_memory(pl_error *error);
+
+#endif

@@ -1,0 +1,118 @@
+/* See workloads/execute/executor_internal.h: attention over a ring of devices. Every pair of one device's queries and
+ * another's keys is attended by the ordinary op; answers over two sets of keys are merged by their log-sum-exps, and
+ * gradients of keys and values are terms that the device that owns them adds up. */
+#include <string.h>
+
+#include "workloads/execute/executor_internal.h"
+
+typedef struct ring {
+  pl_execution *execution;
+  pl_member *member;
+  pl_frame *frame;
+  const pl_ir_op *op;
+  pl_error *error;
+} ring;
+
+static pl_ir_tensor part_of(const ring *own, int32_t value, uint32_t d) {
+  return own->frame->values[value]->parts[d];
+}
+
+static bool meets(const ring *own, uint32_t d, uint32_t other) {
+  const pl_ir_mesh *mesh = own->member->crew.mesh;
+  const uint32_t *devices = own->member->crew.devices;
+  for (int32_t axis = 0; axis < mesh->n_axes; axis++)
+    if (!pl_ir_op_has_name(own->op, "over", mesh->axes[axis].name) &&
+        pl_ir_mesh_coordinate(mesh, devices[d], axis) != pl_ir_mesh_coordinate(mesh, devices[other], axis))
+      return false;
+  return true;
+}
+
+static pl_code compute(const ring *own, const char *row, const pl_ir_tensor *inputs, pl_ir_tensor *outputs) {
+  const pl_ir_computing computing = {.op = own->op,
+                                     .inputs = inputs,
+                                     .outputs = outputs,
+                                     .single = own->execution->options.single,
+                                     .scratch = &own->execution->scratch,
+                                     .iteration = (uint64_t)own->execution->iteration,
+                                     .microbatch = own->member->microbatch};
+  return pl_ir_row_at(pl_ir_row_of(row))->compute(&computing, own->error);
+}
+
+/* The same shape and place, zeroed, in scratch. */
+static bool like(const ring *own, const pl_ir_tensor *part, pl_ir_tensor *made) {
+  *made = *part;
+  made->data = PL_TAKE(&own->execution->scratch, double, part->n);
+  return made->data != NULL;
+}
+
+static void copy_to(pl_ir_tensor *to, const pl_ir_tensor *from) {
+  if (from->n > 0) memcpy(to->data, from->data, (size_t)from->n * sizeof(double));
+}
+
+/* Whether operand `i` goes round: it has the keys' dimension of this op, and not that of the queries. */
+static bool goes_round(const ring *own, int32_t i) {
+  const pl_ir_type *keys = &own->frame->function->values[own->op->inputs[1]].type;
+  const pl_ir_type *queries = &own->frame->function->values[own->op->inputs[0]].type;
+  const pl_ir_type *type = &own->frame->function->values[own->op->inputs[i]].type;
+  for (int32_t k = 0; k < type->rank; k++) {
+    pl_ir_name dim = type->dims[k].name;
+    if (pl_ir_type_find(keys, dim) >= 0 && pl_ir_type_find(queries, dim) < 0) return true;
+  }
+  return false;
+}
+
+static void gather_inputs(const ring *own, uint32_t d, uint32_t other, pl_ir_tensor *inputs) {
+  for (int32_t i = 0; i < own->op->n_inputs; i++)
+    inputs[i] = part_of(own, own->op->inputs[i], goes_round(own, i) ? other : d);
+}
+
+static pl_code forward(const ring *own, uint32_t d) {
+  pl_ir_tensor inputs[16], y = part_of(own, own->op->first_output, d), l = part_of(own, own->op->first_output + 1, d);
+  bool first = true;
+  for (uint32_t other = 0; other < own->member->crew.n_devices; other++) {
+    if (!meets(own, d, other)) continue;
+    pl_ir_tensor piece[2], merged[2];
+    if (!like(own, &y, &piece[0]) || !like(own, &l, &piece[1]) || !like(own, &y, &merged[0]) ||
+        !like(own, &l, &merged[1]))
+      return pl_execution_no_memory(own->error);
+    gather_inputs(own, d, other, inputs);
+    PL_TRY(compute(own, "attention", inputs, piece));
+    if (!first) {
+      const pl_ir_tensor both[] = {y, l, piece[0], piece[1]};
+      PL_TRY(compute(own, "attention_merge", both, merged));
+    }
+    copy_to(&y, first ? &piece[0] : &merged[0]);
+    copy_to(&l, first ? &piece[1] : &merged[1]);
+    first = false;
+  }
+  return PL_OK;
+}
+
+static pl_code backward(const ring *own, uint32_t d) {
+  pl_ir_tensor inputs[16];
+  for (uint32_t other = 0; other < own->member->crew.n_devices; other++) {
+    if (!meets(own, d, other)) continue;
+    pl_ir_tensor terms[3], sums[3];
+    for (int32_t k = 0; k < 3; k++) {
+      sums[k] = part_of(own, own->op->first_output + k, k == 0 ? d : other);
+      if (!like(own, &sums[k], &terms[k])) return pl_execution_no_memory(own->error);
+    }
+    gather_inputs(own, d, other, inputs);
+    PL_TRY(compute(own, "attention_backward", inputs, terms));
+    for (int32_t k = 0; k < 3; k++)
+      for (int64_t i = 0; i < sums[k].n; i++)
+        sums[k].data[i] += terms[k].data[i];
+  }
+  return PL_OK;
+}
+
+pl_code pl_execution_run_ring(pl_execution *execution, pl_member *m, pl_frame *f, const pl_ir_op *op, pl_error *error) {
+  const ring own = {.execution = execution, .member = m, .frame = f, .op = op, .error = error};
+  PL_ASSERT(op->n_inputs <= 16);
+  for (uint32_t d = 0; d < m->crew.n_devices; d++) {
+    pl_arena_mark mark = pl_arena_mark_here(&execution->scratch);
+    PL_TRY(op->n_outputs == 2 ? forward(&own, d) : backward(&own, d));
+    pl_arena_release_to(&execution->scratch, mark);
+  }
+  return PL_OK;
+}

@@ -1,0 +1,120 @@
+/* See workloads/execute/executor_internal.h: ops that read and write what stays on the devices. */
+#include <stdio.h>
+#include <string.h>
+
+#include "workloads/execute/data.h"
+#include "workloads/execute/executor_internal.h"
+
+/* ---- names of what is kept ---- */
+
+const char *pl_execution_joined(pl_execution *own, const char *prefix, const char *path) {
+  if (prefix[0] == 0) return path;
+  return path == NULL || path[0] == 0 ? prefix : pl_arena_printf(&own->arena, "%s.%s", prefix, path);
+}
+
+static const char *key_of(pl_execution *own, const pl_member *m, pl_special what, const pl_frame *f,
+                          const pl_ir_op *op) {
+  const char *path = pl_execution_joined(own, f->prefix, op->path);
+  if (path == NULL) return NULL;
+  if (what == PL_SPECIAL_KEEP || what == PL_SPECIAL_KEPT)
+    return pl_arena_printf(&own->arena, "%d/%d/%s", m->chunk, m->microbatch, path);
+  const pl_ir_attribute *slot = pl_ir_attribute_find(op, "slot");
+  return slot != NULL ? pl_arena_printf(&own->arena, "%s:%s", path, slot->text) : path;
+}
+
+pl_code pl_execution_no_memory(pl_error *error) {
+  return pl_fail_memory(error, "the values of the program");
+}
+
+/* ---- ops with state ---- */
+
+static pl_code read_parameter(pl_execution *own, pl_member *m, const pl_ir_type *type, pl_kept *entry) {
+  if (entry->holding != NULL) return PL_OK;
+  entry->holding = pl_holding_create(&m->crew, type);
+  if (entry->holding == NULL) return PL_NO_MEMORY;
+  for (uint32_t d = 0; d < m->crew.n_devices; d++)
+    pl_data_parameter(own->options.seed, entry->key, &entry->holding->parts[d]);
+  return PL_OK;
+}
+
+static pl_code fill_input(pl_execution *own, pl_member *m, const pl_frame *f, const pl_ir_op *op, pl_error *error) {
+  pl_holding *made = pl_holding_create(&m->crew, &f->function->values[op->first_output].type);
+  if (made == NULL) return pl_execution_no_memory(error);
+  for (uint32_t d = 0; d < m->crew.n_devices; d++)
+    pl_data_input(own->options.seed, op, own->iteration, m->microbatch, &made->parts[d]);
+  f->values[op->first_output] = made;
+  return PL_OK;
+}
+
+static void replace(pl_member *m, pl_kept *entry, pl_holding *holding) {
+  pl_holding_drop(&m->crew, entry->holding);
+  entry->holding = pl_holding_share(holding);
+}
+
+static pl_code add_to(pl_member *m, pl_kept *entry, const pl_holding *more, pl_error *error) {
+  if (entry->holding == NULL && (entry->holding = pl_holding_create(&m->crew, &more->type)) == NULL)
+    return pl_execution_no_memory(error);
+  if (!pl_ir_type_equal(&entry->holding->type, &more->type))
+    return pl_fail(error, PL_BAD_INPUT, "the gradient of %s is accumulated with two layouts", entry->key);
+  for (uint32_t d = 0; d < m->crew.n_devices; d++)
+    for (int64_t i = 0; i < more->parts[d].n; i++)
+      entry->holding->parts[d].data[i] += more->parts[d].data[i];
+  return PL_OK;
+}
+
+static pl_code add_loss(pl_execution *own, pl_member *m, const pl_holding *value) {
+  double whole;
+  pl_holding_whole(&m->crew, value, &whole);
+  own->losses[own->iteration] += whole;
+  return PL_OK;
+}
+
+static int32_t kind_of(pl_special what, const pl_ir_op *op) {
+  switch (what) {
+  case PL_SPECIAL_KEEP:
+  case PL_SPECIAL_KEPT:
+    return PL_EXECUTION_KEPT;
+  case PL_SPECIAL_ACCUMULATE:
+  case PL_SPECIAL_GRADIENT:
+    return PL_EXECUTION_GRADIENT;
+  default:
+    return pl_ir_attribute_find(op, "slot") != NULL ? PL_EXECUTION_STATE : PL_EXECUTION_PARAMETER;
+  }
+}
+
+pl_code pl_execution_run_state(pl_execution *own, pl_member *m, pl_frame *f, const pl_ir_op *op, pl_special what,
+                               pl_error *error) {
+  pl_holding *input = op->n_inputs > 0 ? f->values[op->inputs[0]] : NULL;
+  if (what == PL_SPECIAL_LOSS) return add_loss(own, m, input);
+  if (what == PL_SPECIAL_INPUT) return fill_input(own, m, f, op, error);
+  const char *key = key_of(own, m, what, f, op);
+  pl_kept *entry = key == NULL ? NULL : pl_store_entry(&m->store, kind_of(what, op), key, &own->arena);
+  if (entry == NULL) return pl_execution_no_memory(error);
+  if (what == PL_SPECIAL_ACCUMULATE) return add_to(m, entry, input, error);
+  if (what == PL_SPECIAL_KEEP || what == PL_SPECIAL_STORE) {
+    replace(m, entry, input);
+    return PL_OK;
+  }
+  const pl_ir_type *type = &f->function->values[op->first_output].type;
+  if (what == PL_SPECIAL_PARAM && read_parameter(own, m, type, entry) != PL_OK) return pl_execution_no_memory(error);
+  if (what == PL_SPECIAL_KEPT && entry->holding == NULL)
+    return pl_fail(error, PL_BAD_INPUT, "%s is read and was not kept", key);
+  if (entry->holding == NULL && (entry->holding = pl_holding_create(&m->crew, type)) == NULL)
+    return pl_execution_no_memory(error);
+  if (!pl_ir_type_equal(&entry->holding->type, type))
+    return pl_fail(error, PL_BAD_INPUT, "%s is held in another layout than it is read in", key);
+  f->values[op->first_output] = pl_holding_share(entry->holding);
+  return PL_OK;
+}
+
+void pl_execution_forget_kept(pl_member *m) {
+  char text[32];
+  int length = snprintf(text, sizeof(text), "%d/%d/", m->chunk, m->microbatch);
+  for (int32_t i = 0; i < m->store.n_entries; i++) {
+    pl_kept *entry = m->store.entries[i];
+    if (entry->kind != PL_EXECUTION_KEPT || entry->holding == NULL || strncmp(entry->key, text, (size_t)length) != 0)
+      continue;
+    pl_holding_drop(&m->crew, entry->holding);
+    entry->holding = NULL;
+  }
+}
