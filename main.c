@@ -18,6 +18,7 @@
 #include "workloads/command/cmd_list.h"
 #include "workloads/command/cmd_model.h"
 #include "workloads/command/cmd_simulate.h"
+#include "workloads/command/cmd_verify.h"
 
 static const pl_command commands[] = {
     {"calibrate", "profiles from measurements, and how far they are off", pl_cmd_calibrate},
@@ -31,6 +32,7 @@ static const pl_command commands[] = {
     {"sweep", "every strategy of a space, over MPI ranks and threads, into HDF5", pl_cmd_sweep},
     {"trace", "what the ranks of a real job recorded: import and check", pl_cmd_trace},
     {"validate", "predictions beside measured training runs: how far off, and where", pl_cmd_validate},
+    {"verify", "whether a strategy computes what the model says, with real numbers", pl_cmd_verify},
     {NULL, NULL, NULL},
 };
 

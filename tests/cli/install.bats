@@ -130,8 +130,8 @@ away() {
   for library in libexpat1 libfyaml libhdf5-openmpi libopenmpi libsimgrid zlib1g; do
     grep -qE "^ Depends:.*$library" info || { echo "no dependency on $library"; cat info; return 1; }
   done
-  dpkg-deb -x "$package" root
-  away "$PWD/root/usr/bin/paceline" model show gpt2-345m
+  dpkg-deb -x "$package" tree
+  away "$PWD/tree/usr/bin/paceline" model show gpt2-345m
 }
 
 @test "one version everywhere" {

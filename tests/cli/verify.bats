@@ -1,0 +1,39 @@
+# `paceline verify`: a strategy computes what the model says, or the command says what differs and ends with 2.
+bats_require_minimum_version 1.5.0
+
+setup() {
+  cd "$BATS_TEST_DIRNAME/../.."
+  tiny=(--model workloads/models/tiny-gpt2.json --gbs 8 --seq 8)
+}
+
+@test "verify: equal" {
+  run -0 "$PACELINE" verify "${tiny[@]}" --strategy pp=2,dp=2,tmp=2,mbs=1,zero=1
+  [[ ${lines[0]} == "tiny-gpt2 on 8 devices: 2 lists, "*" collectives and "*" sends in them" ]]
+  [[ ${lines[-1]} == "equal: "* ]]
+}
+
+@test "verify: fp32 and other data" {
+  run -0 "$PACELINE" verify "${tiny[@]}" --fp32 --seed 9 --steps 1 --strategy pp=1,dp=1,tmp=2,mbs=2,sp=1
+  [[ ${lines[-1]} == "equal: "* ]]
+}
+
+@test "verify: JSON" {
+  run -0 "$PACELINE" verify "${tiny[@]}" --json --strategy pp=1,dp=2,tmp=1,mbs=1,zero=3
+  [[ $(jq -r '.equal, .n_devices' <<<"$output" | tr '\n' ' ') == "true 2 " ]]
+}
+
+@test "verify: what programs cannot say is one line" {
+  run -2 --separate-stderr "$PACELINE" verify "${tiny[@]}" --strategy pp=1,dp=2,tmp=1,mbs=1,split=5:3
+  [[ -z $output && $stderr == "paceline verify: split: "* ]]
+  run -2 --separate-stderr "$PACELINE" verify "${tiny[@]}" --strategy pp=2,dp=2,tmp=1,mbs=1,order=dtp
+  [[ -z $output && $stderr == "paceline verify: order=dtp: "* ]]
+}
+
+@test "verify: bad input is one line" {
+  run -2 --separate-stderr "$PACELINE" verify "${tiny[@]}"
+  [[ $stderr == "paceline verify: --strategy is missing"* ]]
+  run -2 --separate-stderr "$PACELINE" verify --model workloads/models/gpt3-175b.json --gbs 8 --strategy pp=1,dp=1,tmp=1,mbs=1
+  [[ $stderr == *"has 17"*" parameters: programs are run in full"* ]]
+  run -2 --separate-stderr "$PACELINE" verify "${tiny[@]}" --strategy pp=1,dp=3,tmp=1,mbs=1
+  [[ -z $output && ${#stderr_lines[@]} -eq 1 ]]
+}

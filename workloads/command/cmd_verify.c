@@ -1,0 +1,201 @@
+/* `paceline verify`: whether a strategy computes what the model says. */
+#include "workloads/command/cmd_verify.h"
+
+#include <string.h>
+
+#include "core/base/units.h"
+#include "core/system/command.h"
+#include "core/system/command_line.h"
+#include "core/text/json_writer.h"
+#include "workloads/import/model_file.h"
+#include "workloads/passes/program_of.h"
+#include "workloads/passes/verify.h"
+#include "workloads/strategy/job_defaults.h"
+
+enum {
+  KEY_MODEL = 'm',
+  KEY_STRATEGY = 'S',
+  KEY_GBS = 'b',
+  KEY_SEQ = 's',
+  KEY_STEPS = 'n',
+  KEY_SEED = 'r',
+  KEY_SINGLE = '1',
+  KEY_JSON = 'j'
+};
+
+/* The executor is for tiny models: above this a run would take minutes. */
+static const double parameters_most = 2e7;
+
+typedef struct verify_request {
+  const char *model, *strategy, *gbs, *seq, *steps, *seed;
+  bool single, json;
+  pl_error error;
+} verify_request;
+
+static const struct argp_option option_table[] = {
+    {"model", KEY_MODEL, "FILE", 0, "a config.json of a tiny model (at most 20 million parameters)", 0},
+    {"strategy", KEY_STRATEGY, "TEXT", 0, "key=value,...: as for 'paceline simulate'", 0},
+    {"gbs", KEY_GBS, "N", 0, "sequences per iteration", 0},
+    {"seq", KEY_SEQ, "N", 0, "sequence length (default: as 'paceline simulate' takes it)", 0},
+    {"steps", KEY_STEPS, "N", 0, "optimizer steps (default 2)", 0},
+    {"seed", KEY_SEED, "N", 0, "of weights and data (default 1)", 0},
+    {"fp32", KEY_SINGLE, NULL, 0, "values in single precision instead of double", 0},
+    {"json", KEY_JSON, NULL, 0, "print the result as JSON", 0},
+    {0},
+};
+
+static error_t read_option(int key, char *value, struct argp_state *state) {
+  verify_request *own = state->input;
+  switch (key) {
+  case KEY_MODEL:
+    own->model = value;
+    return 0;
+  case KEY_STRATEGY:
+    own->strategy = value;
+    return 0;
+  case KEY_GBS:
+    own->gbs = value;
+    return 0;
+  case KEY_SEQ:
+    own->seq = value;
+    return 0;
+  case KEY_STEPS:
+    own->steps = value;
+    return 0;
+  case KEY_SEED:
+    own->seed = value;
+    return 0;
+  case KEY_SINGLE:
+    own->single = true;
+    return 0;
+  case KEY_JSON:
+    own->json = true;
+    return 0;
+  case ARGP_KEY_ARG:
+    pl_command_line_refuse_argument(value, &own->error);
+    return 0;
+  default:
+    return ARGP_ERR_UNKNOWN;
+  }
+}
+
+typedef struct verify_job {
+  pl_model model;
+  pl_job job;
+  pl_strategy strategy;
+  pl_verify_options options;
+} verify_job;
+
+static pl_code read_numbers(const verify_request *in, verify_job *own, pl_error *error) {
+  int64_t steps = 2, seed = 1;
+  if (in->model == NULL) return pl_fail(error, PL_BAD_INPUT, "--model is missing (a config.json)");
+  if (in->strategy == NULL)
+    return pl_fail(error, PL_BAD_INPUT, "--strategy is missing (e.g. --strategy pp=2,dp=2,tmp=2,mbs=1)");
+  if (in->gbs == NULL) return pl_fail(error, PL_BAD_INPUT, "--gbs is missing (sequences per iteration)");
+  PL_TRY(pl_parse_integer(in->gbs, "--gbs", 1, INT32_MAX, &own->job.gbs, error));
+  if (in->seq != NULL) PL_TRY(pl_parse_integer(in->seq, "--seq", 1, INT32_MAX, &own->job.seq, error));
+  if (in->steps != NULL) PL_TRY(pl_parse_integer(in->steps, "--steps", 1, 100, &steps, error));
+  if (in->seed != NULL) PL_TRY(pl_parse_integer(in->seed, "--seed", 0, INT64_MAX, &seed, error));
+  own->options = (pl_verify_options){.seed = (uint64_t)seed, .iterations = (int32_t)steps, .single = in->single};
+  return PL_OK;
+}
+
+static pl_code read_job(const verify_request *in, verify_job *own, pl_arena *arena, pl_error *error) {
+  pl_job_origin origin = {.dtype_is_given = true, .products_are_given = true, .seq_is_given = in->seq != NULL};
+  PL_TRY(read_numbers(in, own, error));
+  own->job.flash = true;
+  PL_TRY(pl_model_load(in->model, arena, &own->model, error));
+  PL_TRY(pl_job_defaults_take(&own->model, in->model, &own->job, &origin, error));
+  if (own->model.trained_parameters > parameters_most)
+    return pl_fail(
+        error, PL_BAD_INPUT,
+        "%s has %.0f parameters: programs are run in full, so take a model of the same family with fewer and "
+        "smaller layers (at most %.0f)",
+        in->model, own->model.trained_parameters, parameters_most);
+  PL_TRY(pl_strategy_parse(in->strategy, &own->model, arena, &own->strategy, error));
+  pl_strategy_adopt(&own->strategy, &own->job);
+  PL_TRY(pl_strategy_check(&own->strategy, &own->model, &own->job, pl_strategy_n_ranks(&own->strategy), error));
+  if (own->strategy.recipe == PL_ASSIGN_BALANCED || own->strategy.recipe == PL_ASSIGN_OPTIMAL ||
+      own->strategy.recipe == PL_ASSIGN_AMP)
+    return pl_fail(error, PL_BAD_INPUT, "assign=%s needs a platform's devices; give boundaries, uniform or ends",
+                   pl_assign_names[own->strategy.recipe]);
+  return pl_strategy_assign(&own->strategy, &own->model, &own->job, NULL, arena, error);
+}
+
+static void print_text(const verify_job *own, const pl_verification *v) {
+  double most = pl_verify_tolerance(&own->options);
+  printf("%s on %u devices: %d lists, %d functions, %d microbatches, %d collectives and %d sends in them\n",
+         own->model.name, v->n_devices, v->n_classes, v->n_functions, v->n_microbatches, v->n_collectives, v->n_sends);
+  printf("%s, %d steps, beside the plain program (one device, one microbatch of %lld sequences):\n",
+         own->options.single ? "fp32" : "fp64", own->options.iterations, (long long)own->job.gbs);
+  printf("  loss       %.12g and %.12g, apart by %.1e\n", v->loss, v->other_loss, v->loss_error);
+  printf("  gradients  %d, apart by at most %.1e%s%s\n", v->n_parameters, v->gradient_error,
+         v->gradient_error > 0 ? ": " : "", v->gradient_error > 0 ? v->worst_gradient : "");
+  printf("  weights    %d, apart by at most %.1e%s%s\n", v->n_parameters, v->weight_error,
+         v->weight_error > 0 ? ": " : "", v->weight_error > 0 ? v->worst_weight : "");
+  printf("  copies     apart by at most %.1e\n", v->copies_error);
+  printf("%s: relative to the largest element, at most %.0e is rounding\n",
+         pl_verification_holds(v, &own->options) ? "equal" : "NOT EQUAL", most);
+}
+
+static void print_json(const verify_job *own, const pl_verification *v) {
+  pl_json json;
+  pl_json_init(&json, stdout, true);
+  pl_json_open_object(&json);
+  pl_json_put_string(&json, "model", own->model.name);
+  pl_json_put_boolean(&json, "equal", pl_verification_holds(v, &own->options));
+  pl_json_put_number(&json, "tolerance", pl_verify_tolerance(&own->options));
+  pl_json_put_integer(&json, "n_devices", v->n_devices);
+  pl_json_put_integer(&json, "n_parameters", v->n_parameters);
+  pl_json_put_integer(&json, "n_collectives", v->n_collectives);
+  pl_json_put_integer(&json, "n_sends", v->n_sends);
+  pl_json_put_number(&json, "loss", v->loss);
+  pl_json_put_number(&json, "distributed_loss", v->other_loss);
+  pl_json_put_number(&json, "loss_error", v->loss_error);
+  pl_json_put_number(&json, "gradient_error", v->gradient_error);
+  pl_json_put_string(&json, "worst_gradient", v->worst_gradient != NULL ? v->worst_gradient : "");
+  pl_json_put_number(&json, "weight_error", v->weight_error);
+  pl_json_put_string(&json, "worst_weight", v->worst_weight != NULL ? v->worst_weight : "");
+  pl_json_put_number(&json, "copies_error", v->copies_error);
+  pl_json_close_object(&json);
+}
+
+/* A difference is what this command looks for: it is said on standard output, and the status is 2. */
+static pl_code verify(const verify_request *in, pl_arena *arena, bool *holds, pl_error *error) {
+  verify_job own = {0};
+  pl_ir_module plain, distributed;
+  pl_verification result;
+  PL_TRY(read_job(in, &own, arena, error));
+  PL_TRY(pl_program_of(&own.model, &own.job, NULL, PL_IR_TRAINING, arena, &plain, error));
+  PL_TRY(pl_program_of(&own.model, &own.job, &own.strategy, PL_IR_DISTRIBUTED, arena, &distributed, error));
+  PL_TRY(pl_verify(&plain, &distributed, &own.options, arena, &result, error));
+  (in->json ? print_json : print_text)(&own, &result);
+  *holds = pl_verification_holds(&result, &own.options);
+  return PL_OK;
+}
+
+int pl_cmd_verify(int argc, char **argv) {
+  static const struct argp argp = {
+      .options = option_table,
+      .parser = read_option,
+      .doc =
+          "Runs the distributed program of a strategy on a tiny model, all devices with real numbers, beside the "
+          "plain training program, and compares loss, every gradient and every updated weight. Exit status 2 where "
+          "they differ.\v"
+          "Example:\n"
+          "  paceline verify --model workloads/models/tiny-gpt2.json --gbs 8 --strategy pp=2,dp=2,tmp=2,mbs=1,zero=1"};
+  verify_request in = {.error = PL_ERROR_INIT};
+  pl_error error = PL_ERROR_INIT;
+  pl_code code = pl_command_line_parse("verify", &argp, argc, argv, false, &in, &error);
+  if (code == PL_OK && in.error.code != PL_OK) {
+    error = in.error;
+    code = error.code;
+  }
+  pl_arena arena;
+  pl_arena_init(&arena, 0);
+  bool holds = true;
+  if (code == PL_OK) code = verify(&in, &arena, &holds, &error);
+  pl_arena_release(&arena);
+  int status = code != PL_OK ? pl_command_report("verify", &error) : holds ? 0 : 2;
+  return pl_command_finish("verify", status);
+}

@@ -1,0 +1,299 @@
+/* See workloads/passes/partition.h: the main functions cut into chunks, and the classes with their steps. */
+#include "workloads/passes/partition.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "workloads/passes/partition_function.h"
+#include "workloads/strategy/schedule.h"
+
+enum { OPERANDS_MAX = 32 };
+
+typedef struct stages {
+  pl_partitioning *own;
+  const pl_model *model;
+  const pl_strategy *strategy;
+  int32_t n_chunks;
+} stages;
+
+static pl_code no_memory(pl_error *error) {
+  return pl_fail_memory(error, "the distributed program");
+}
+
+/* ---- which chunk an op of a main function belongs to ---- */
+
+static int32_t chunk_of_block(const stages *own, int32_t block) {
+  int32_t chunk = 0;
+  while (chunk + 1 < own->n_chunks && own->strategy->boundary[chunk + 1] <= block)
+    chunk++;
+  return chunk;
+}
+
+/* The block that a call stands for, by its callee and instance (workloads/import/program_build.h). */
+static int32_t block_of(const stages *own, const pl_ir_module *from, const pl_ir_op *call) {
+  static const char *const ends[] = {"final_norm", "head", "loss"};
+  const char *name = from->functions[call->callee]->name;
+  size_t length = strcspn(name, ".");
+  int32_t behind = PL_MODEL_BLOCKS_BEFORE_LAYERS + own->model->n_layers;
+  for (int32_t i = 0; i < 3; i++)
+    if (strlen(ends[i]) == length && strncmp(name, ends[i], length) == 0) return behind + 1 + i;
+  if (strncmp(call->path, "h.", 2) == 0)
+    return PL_MODEL_BLOCKS_BEFORE_LAYERS + (int32_t)strtol(call->path + 2, NULL, 10);
+  return 0;
+}
+
+static int32_t stage_of(const stages *own, int32_t chunk) {
+  return pl_strategy_stage_of(own->strategy, chunk);
+}
+
+static pl_ir_name class_name(int32_t stage) {
+  pl_ir_name name = pl_ir_name_of("stage");
+  char digits[12];
+  int32_t n = 0, at = 5;
+  do
+    digits[n++] = (char)('0' + stage % 10);
+  while ((stage /= 10) > 0);
+  while (n > 0)
+    name.text[at++] = digits[--n];
+  return name;
+}
+
+/* ---- values that cross ---- */
+
+static pl_code send_value(stages *own, pl_laying *parts, int32_t from, int32_t to, int32_t value, const char *kind,
+                          pl_error *error) {
+  pl_laying *sender = &parts[from], *receiver = &parts[to];
+  int32_t handed, received;
+  PL_TRY(pl_laying_handed(sender, value, &handed, error));
+  const char *name = sender->from->values[value].name;
+  const char *tag = pl_arena_printf(own->own->scratch, "%s %s", kind, name);
+  if (tag == NULL) return no_memory(error);
+  const pl_ir_type type = sender->to->values[handed].type;
+  const pl_ir_name classes[] = {class_name(stage_of(own, to)), class_name(stage_of(own, from))};
+  const pl_ir_attribute sent[] = {pl_ir_names("to", 1, &classes[0]), pl_ir_text("tag", tag)};
+  const pl_ir_attribute got[] = {pl_ir_names("from", 1, &classes[1]), pl_ir_text("tag", tag)};
+  pl_ir_op_add(own->own->to, sender->to,
+               &(pl_ir_making){.row = pl_ir_row_of("send"),
+                               .n_inputs = 1,
+                               .inputs = &handed,
+                               .n_attributes = 2,
+                               .attributes = sent,
+                               .callee = PL_IR_NONE,
+                               .reason = "to the next chunk that reads it"});
+  received = pl_ir_op_add(own->own->to, receiver->to,
+                          &(pl_ir_making){.row = pl_ir_row_of("receive"),
+                                          .n_outputs = 1,
+                                          .output_names = &name,
+                                          .output_types = &type,
+                                          .n_attributes = 2,
+                                          .attributes = got,
+                                          .callee = PL_IR_NONE});
+  if (own->own->to->arena->failed) return no_memory(error);
+  pl_laying_set(receiver, value, received);
+  return PL_OK;
+}
+
+/* ---- a main function, cut ---- */
+
+static int32_t chunk_of_op(const stages *own, const pl_ir_function *from, const pl_ir_op *op, const int32_t *made_in) {
+  if (op->callee != PL_IR_NONE) return chunk_of_block(own, block_of(own, own->own->from, op));
+  (void)from;
+  return op->n_inputs > 0 ? made_in[op->inputs[0]] : own->n_chunks - 1;
+}
+
+/* functions[chunk]: those of `main` (index in `from`), named "NAMEc". */
+static pl_code split_main(stages *own, int32_t main, const char *kind, int32_t *functions, pl_error *error) {
+  pl_partitioning *p = own->own;
+  const pl_ir_function *from = p->from->functions[main];
+  pl_laying *parts = PL_TAKE(p->scratch, pl_laying, own->n_chunks);
+  int32_t *made_in = PL_TAKE(p->scratch, int32_t, from->n_values + 1);
+  if (parts == NULL || made_in == NULL) return no_memory(error);
+  for (int32_t chunk = 0; chunk < own->n_chunks; chunk++) {
+    pl_ir_function *to = PL_TAKE(p->to->arena, pl_ir_function, 1);
+    if (to != NULL) to->name = pl_arena_printf(p->to->arena, "chunk%d.%s", chunk, kind);
+    PL_TRY(pl_laying_init(&parts[chunk], p, from, to, error));
+  }
+  for (int32_t i = 0; i < from->n_ops; i++) {
+    const pl_ir_op *op = &from->ops[i];
+    int32_t chunk = chunk_of_op(own, from, op, made_in);
+    for (int32_t k = 0; k < op->n_inputs; k++)
+      if (pl_laying_value(&parts[chunk], op->inputs[k]) == PL_IR_NONE)
+        PL_TRY(send_value(own, parts, made_in[op->inputs[k]], chunk, op->inputs[k], kind, error));
+    for (int32_t k = 0; k < op->n_outputs; k++)
+      made_in[op->first_output + k] = chunk;
+    PL_TRY(pl_laying_op(&parts[chunk], op, error));
+  }
+  for (int32_t chunk = 0; chunk < own->n_chunks; chunk++) {
+    functions[chunk] = pl_ir_function_append(p->to, parts[chunk].to);
+    if (functions[chunk] == PL_IR_NONE) return no_memory(error);
+  }
+  return PL_OK;
+}
+
+/* ---- the update of a stage ---- */
+
+static const char *const table = "table"; /* of the embedding, which a tied head reads too */
+
+/* The embedding's update where the head is on another stage: the two gradients of the table are added up. `whole`: with
+ * the embedding's other parameters, which the head's stage does not have. */
+static pl_code tied_update(stages *own, int32_t function, bool whole, int32_t other, int32_t mine, int32_t *made,
+                           pl_error *error) {
+  pl_partitioning *p = own->own;
+  const pl_ir_function *from = p->from->functions[function];
+  pl_ir_function *to = PL_TAKE(p->to->arena, pl_ir_function, 1);
+  if (to != NULL) to->name = pl_arena_printf(p->to->arena, "%s.stage%d", from->name, mine);
+  pl_laying part;
+  PL_TRY(pl_laying_init(&part, p, from, to, error));
+  pl_ir_name classes[] = {class_name(mine < other ? mine : other), class_name(mine < other ? other : mine)};
+  const pl_ir_attribute attributes[] = {pl_ir_names("classes", 2, classes), pl_ir_text("tag", table)};
+  for (int32_t i = 0; i < from->n_ops; i++) {
+    const pl_ir_op *op = &from->ops[i];
+    bool mine_too = whole || (op->path != NULL ? strcmp(op->path, table) == 0 : op->n_inputs > 0);
+    for (int32_t k = 0; k < op->n_inputs; k++)
+      mine_too = mine_too && pl_laying_value(&part, op->inputs[k]) != PL_IR_NONE;
+    if (!mine_too) continue;
+    PL_TRY(pl_laying_op(&part, op, error));
+    bool reads = strcmp(pl_ir_row_at(op->row)->name, "gradient") == 0 && strcmp(op->path, table) == 0;
+    if (!reads) continue;
+    int32_t value = pl_laying_value(&part, op->first_output);
+    const char *name = from->values[op->first_output].name;
+    const pl_ir_type type = to->values[value].type;
+    int32_t sum = pl_ir_op_add(p->to, to,
+                               &(pl_ir_making){.row = pl_ir_row_of("sum_classes"),
+                                               .n_inputs = 1,
+                                               .inputs = &value,
+                                               .n_outputs = 1,
+                                               .output_names = &name,
+                                               .output_types = &type,
+                                               .n_attributes = 2,
+                                               .attributes = attributes,
+                                               .callee = PL_IR_NONE,
+                                               .reason = "tied: head and embedding have one table"});
+    if (sum == PL_IR_NONE) return no_memory(error);
+    pl_laying_set(&part, op->first_output, sum);
+  }
+  *made = pl_ir_function_append(p->to, to);
+  return *made != PL_IR_NONE ? PL_OK : no_memory(error);
+}
+
+static void call_update(stages *own, pl_ir_function *to, int32_t callee, const char *instance) {
+  pl_ir_op_add(own->own->to, to, &(pl_ir_making){.row = pl_ir_row_of("call"), .path = instance, .callee = callee});
+}
+
+static pl_code stage_update(stages *own, int32_t update, int32_t stage, int32_t *function, pl_error *error) {
+  pl_partitioning *p = own->own;
+  const pl_ir_function *from = p->from->functions[update];
+  pl_ir_function *to = PL_TAKE(p->to->arena, pl_ir_function, 1);
+  if (to == NULL) return no_memory(error);
+  to->name = pl_arena_printf(p->to->arena, "update%d", stage);
+  int32_t head = stage_of(own, chunk_of_block(own, PL_MODEL_BLOCKS_BEFORE_LAYERS + own->model->n_layers + 2));
+  int32_t embedding = stage_of(own, 0);
+  bool tied = own->model->tied_embeddings && head != embedding;
+  for (int32_t i = 0; i < from->n_ops; i++) {
+    const pl_ir_op *op = &from->ops[i];
+    if (op->callee == PL_IR_NONE)
+      return pl_fail(error, PL_UNSUPPORTED, "@%s: only calls can be given to stages", from->name);
+    int32_t at = stage_of(own, chunk_of_block(own, block_of(own, p->from, op))), made;
+    bool of_table = tied && strcmp(op->path, "embedding") == 0;
+    if (of_table && (stage == embedding || stage == head)) {
+      PL_TRY(
+          tied_update(own, op->callee, stage == embedding, stage == embedding ? head : embedding, stage, &made, error));
+    } else if (at == stage) {
+      PL_TRY(pl_partition_function(p, op->callee, &made, error));
+    } else {
+      continue;
+    }
+    call_update(own, to, made, op->path);
+  }
+  *function = pl_ir_function_append(p->to, to);
+  return *function != PL_IR_NONE && !p->to->arena->failed ? PL_OK : no_memory(error);
+}
+
+/* ---- classes ---- */
+
+static pl_code take_steps(stages *own, int32_t stage, bool weights, pl_ir_class *class, pl_error *error) {
+  pl_schedule schedule = pl_schedule_of(own->strategy, own->own->to->n_microbatches, stage);
+  pl_schedule_cursor cursor = {0};
+  int64_t n = pl_schedule_n_steps(&schedule);
+  class->steps = PL_TAKE(own->own->to->arena, pl_ir_step, 2 * n + 1);
+  if (class->steps == NULL) return no_memory(error);
+  for (int64_t i = 0; i < n; i++) {
+    pl_schedule_step step = pl_schedule_next(&schedule, &cursor);
+    int32_t chunk = pl_strategy_chunk_at(own->strategy, stage, step.chunk);
+    pl_ir_step made = {.chunk = chunk, .microbatch = step.microbatch};
+    made.kind = step.kind == PL_STEP_FORWARD   ? PL_IR_STEP_F
+                : step.kind == PL_STEP_WEIGHTS ? PL_IR_STEP_W
+                                               : PL_IR_STEP_B;
+    class->steps[class->n_steps++] = made;
+    made.kind = PL_IR_STEP_W;
+    if (step.kind == PL_STEP_BACKWARD && weights) class->steps[class->n_steps++] = made;
+  }
+  return PL_OK;
+}
+
+static pl_code take_class(stages *own, int32_t stage, int32_t update, const int32_t *forward, const int32_t *backward,
+                          const int32_t *weights, pl_ir_class *class, pl_error *error) {
+  pl_arena *arena = own->own->to->arena;
+  *class = (pl_ir_class){.name = pl_arena_strdup(arena, class_name(stage).text), .update = PL_IR_NONE};
+  for (int32_t axis = 0; axis < PL_IR_AXES_MAX; axis++)
+    class->at[axis] = PL_IR_NONE;
+  if (own->strategy->pp > 1) class->at[0] = stage;
+  class->chunks = PL_TAKE(arena, pl_ir_chunk, own->strategy->vpp);
+  if (class->chunks == NULL || class->name == NULL) return no_memory(error);
+  for (int32_t chunk = 0; chunk < own->n_chunks; chunk++)
+    if (stage_of(own, chunk) == stage)
+      class->chunks[class->n_chunks++] = (pl_ir_chunk){.chunk = chunk,
+                                                       .forward = forward[chunk],
+                                                       .backward = backward != NULL ? backward[chunk] : PL_IR_NONE,
+                                                       .weights = weights != NULL ? weights[chunk] : PL_IR_NONE};
+  PL_TRY(take_steps(own, stage, weights != NULL, class, error));
+  return update != PL_IR_NONE ? stage_update(own, update, stage, &class->update, error) : PL_OK;
+}
+
+static pl_code take_classes(stages *own, pl_error *error) {
+  pl_partitioning *p = own->own;
+  const pl_ir_class *only = &p->from->classes[0];
+  const pl_ir_chunk *chunk = &only->chunks[0];
+  int32_t *forward = PL_TAKE(p->scratch, int32_t, own->n_chunks), *backward = NULL, *weights = NULL;
+  if (forward == NULL) return no_memory(error);
+  PL_TRY(split_main(own, chunk->forward, "forward", forward, error));
+  if (chunk->backward != PL_IR_NONE) {
+    if ((backward = PL_TAKE(p->scratch, int32_t, own->n_chunks)) == NULL) return no_memory(error);
+    PL_TRY(split_main(own, chunk->backward, "backward", backward, error));
+  }
+  if (chunk->weights != PL_IR_NONE) {
+    if ((weights = PL_TAKE(p->scratch, int32_t, own->n_chunks)) == NULL) return no_memory(error);
+    PL_TRY(split_main(own, chunk->weights, "weights", weights, error));
+  }
+  p->to->classes = PL_TAKE(p->to->arena, pl_ir_class, own->strategy->pp);
+  if (p->to->classes == NULL) return no_memory(error);
+  p->to->n_classes = own->strategy->pp;
+  for (int32_t stage = 0; stage < own->strategy->pp; stage++)
+    PL_TRY(take_class(own, stage, only->update, forward, backward, weights, &p->to->classes[stage], error));
+  return PL_OK;
+}
+
+static pl_code partition(const pl_ir_module *training, const pl_model *model, const pl_strategy *strategy,
+                         const pl_layout_rules *rules, pl_arena *scratch, pl_ir_module *distributed, pl_error *error) {
+  pl_partitioning own = {.rules = rules, .from = training, .to = distributed, .scratch = scratch};
+  stages all = {.own = &own, .model = model, .strategy = strategy, .n_chunks = pl_strategy_n_chunks(strategy)};
+  own.made = PL_TAKE(scratch, int32_t, training->n_functions + 1);
+  if (own.made == NULL) return no_memory(error);
+  for (int32_t i = 0; i < training->n_functions; i++)
+    own.made[i] = PL_IR_NONE;
+  return take_classes(&all, error);
+}
+
+pl_code pl_ir_partition(const pl_ir_module *training, const pl_model *model, const pl_job *job,
+                        const pl_strategy *strategy, pl_arena *arena, pl_ir_module *distributed, pl_error *error) {
+  pl_layout_rules rules;
+  PL_TRY(pl_layout_rules_take(model, strategy, &rules, error));
+  pl_ir_module_init(distributed, arena, training->name, PL_IR_DISTRIBUTED);
+  distributed->mesh = rules.mesh;
+  distributed->n_microbatches = (int32_t)(job->gbs / ((int64_t)strategy->dp * strategy->mbs));
+  pl_arena scratch;
+  pl_arena_init(&scratch, 0);
+  pl_code code = partition(training, model, strategy, &rules, &scratch, distributed, error);
+  pl_arena_release(&scratch);
+  return code;
+}
