@@ -11,7 +11,8 @@
 #include "core/base/digest.h"
 
 void pl_space_choices_init(pl_space_choices *choices) {
-  *choices = (pl_space_choices){.schedules = 7, .recomputes = 7, .sp = 3, .overlap = 3, .n_orders = 1};
+  uint32_t schedules = 1u << PL_SCHEDULE_GPIPE | 1u << PL_SCHEDULE_1F1B | 1u << PL_SCHEDULE_INTERLEAVED;
+  *choices = (pl_space_choices){.schedules = schedules, .recomputes = 7, .sp = 3, .overlap = 3, .n_orders = 1};
   choices->recipes = 1u << PL_ASSIGN_UNIFORM | 1u << PL_ASSIGN_BALANCED;
   memcpy(choices->orders[0], "tdp", 4);
 }
@@ -81,9 +82,13 @@ static bool breaks_batch_rule(const pl_job *job, const pl_candidate *candidate, 
 static bool breaks_pipeline_rule(const pl_space *space, const pl_candidate *candidate, pl_space_reason *reason) {
   const pl_job *job = space->job;
   if (candidate->pp > space->model->n_layers) return *reason = PL_DROP_STAGES, true;
-  if (candidate->schedule != PL_SCHEDULE_INTERLEAVED) return false;
+  int64_t n_microbatches = job->gbs / candidate->dp / candidate->mbs;
+  if (candidate->vpp == 1) return false;
   if (space->model->n_layers % ((int64_t)candidate->pp * candidate->vpp) != 0) return *reason = PL_DROP_CHUNKS, true;
-  if (job->gbs / candidate->dp / candidate->mbs % candidate->pp != 0) return *reason = PL_DROP_ROUNDS, true;
+  if (candidate->schedule == PL_SCHEDULE_INTERLEAVED && n_microbatches % candidate->pp != 0)
+    return *reason = PL_DROP_ROUNDS, true;
+  if (candidate->schedule == PL_SCHEDULE_DUALPIPE_V && n_microbatches < 2 * (int64_t)candidate->pp)
+    return *reason = PL_DROP_FEW_MICROBATCHES, true;
   return false;
 }
 
@@ -238,15 +243,24 @@ static pl_code walk_interleaved(walk *w, pl_candidate candidate) {
   return PL_OK;
 }
 
+/* Chunks per stage are a choice, two, or one. */
+static pl_code walk_chunks(walk *w, pl_candidate candidate) {
+  const pl_strategy strategy = {.schedule = (pl_schedule_kind)candidate.schedule};
+  if (candidate.schedule == PL_SCHEDULE_INTERLEAVED || candidate.schedule == PL_SCHEDULE_BREADTH_FIRST)
+    return walk_interleaved(w, candidate);
+  if (pl_strategy_is_v(&strategy)) candidate.vpp = 2;
+  return walk_recompute(w, candidate);
+}
+
 static pl_code walk_schedule(walk *w, pl_candidate candidate) {
   if (candidate.pp == 1) {
     candidate.schedule = PL_SCHEDULE_1F1B;
     return walk_recompute(w, candidate);
   }
-  for (uint8_t schedule = 0; schedule <= PL_SCHEDULE_INTERLEAVED; schedule++) {
+  for (uint8_t schedule = 0; schedule < PL_SCHEDULE_LISTED; schedule++) {
     if (!has_bit(w->space->choices.schedules, schedule)) continue;
     candidate.schedule = schedule;
-    PL_TRY(schedule == PL_SCHEDULE_INTERLEAVED ? walk_interleaved(w, candidate) : walk_recompute(w, candidate));
+    PL_TRY(walk_chunks(w, candidate));
   }
   return PL_OK;
 }
@@ -358,7 +372,7 @@ int pl_space_format_reason(const pl_space *space, pl_space_reason reason, char *
   case PL_DROP_STAGES:
     return snprintf(text, size, "pp exceeds %d layers", model->n_layers);
   case PL_DROP_CHUNKS:
-    return snprintf(text, size, "interleaved: pp * vpp does not divide %d layers", model->n_layers);
+    return snprintf(text, size, "chunks: pp * vpp does not divide %d layers", model->n_layers);
   case PL_DROP_ROUNDS:
     return snprintf(text, size, "interleaved: microbatches are not a multiple of pp");
   case PL_DROP_ZERO:
@@ -376,6 +390,8 @@ int pl_space_format_reason(const pl_space *space, pl_space_reason reason, char *
     return snprintf(text, size, "ep does not divide dp * cp * tmp");
   case PL_DROP_EXPERT_SEQUENCE:
     return snprintf(text, size, "experts need sp with tmp > 1");
+  case PL_DROP_FEW_MICROBATCHES:
+    return snprintf(text, size, "dualpipe-v: fewer microbatches than 2 * pp");
   case PL_DROP_COUNT:
     break;
   }

@@ -9,8 +9,10 @@
  * are used (most devices first, within one pp and tmp).
  *   cp and ep are 1 unless asked for: few jobs need the one, only some models can use the other.
  *   mbs divides gbs / dp.
- *   Schedules gpipe, 1f1b and interleaved where pp > 1. With one stage there is nothing to schedule: 1f1b, vpp = 1.
- *   Interleaved: vpp >= 2, pp * vpp divides the layers, the microbatches are a multiple of pp (Megatron's rule).
+ *   Schedules gpipe, 1f1b and interleaved where pp > 1, others (workloads/strategy/schedule.h) when asked for. With one
+ * stage there is nothing to schedule: 1f1b, vpp = 1. Of chunks pp * vpp divides the layers: interleaved and
+ * breadth-first ones have a vpp >= 2, those in a V 2. Interleaved: the microbatches are a multiple of pp (Megatron's
+ * rule). DualPipe: there are at least 2 pp of them.
  *   sp only with tmp > 1; zero and overlap only with dp > 1.
  *   ZeRO 2 and 3 only with pp = 1: a pipeline accumulates gradients over its microbatches and reuses its parameters for
  * each of them, so sharding gradients (stage 2) would reduce them once per microbatch and sharding parameters (stage 3)
@@ -40,7 +42,7 @@ typedef struct pl_space_choices {
   pl_int_set pp, dp, tmp; /* empty: every divisor of the devices */
   pl_int_set cp, ep;      /* empty: 1 */
   pl_int_set mbs;         /* empty: 1 to PL_SPACE_DEFAULT_MBS */
-  pl_int_set vpp;         /* of interleaved schedules; empty: 2 to PL_SPACE_DEFAULT_VPP */
+  pl_int_set vpp;         /* of interleaved and breadth-first schedules; empty: 2 to PL_SPACE_DEFAULT_VPP */
   pl_int_set zero;        /* empty: 0 to 3 */
   /* Bit i = value i of the enumeration is allowed (sp, overlap: bit 0 = off, bit 1 = on). */
   uint32_t schedules, recomputes, sp, overlap, recipes;
@@ -51,7 +53,7 @@ typedef struct pl_space_choices {
   char orders[PL_SPACE_ORDERS][5];
 } pl_space_choices;
 
-/* Everything, and the placement order tdp. */
+/* What the space holds by itself, and the placement order tdp. */
 void pl_space_choices_init(pl_space_choices *choices);
 /* A framework named in the job decides whether gradients are reduced beside the backward pass, unless the choice is
  * given. */
@@ -79,6 +81,7 @@ typedef enum pl_space_reason {
   PL_DROP_EXPERTS,
   PL_DROP_EXPERT_RANKS,
   PL_DROP_EXPERT_SEQUENCE,
+  PL_DROP_FEW_MICROBATCHES,
   PL_DROP_COUNT
 } pl_space_reason;
 

@@ -147,6 +147,8 @@ enum feature {
   FEATURE_IDLE,  /* some devices have nothing to do */
   FEATURE_SHARD, /* copies of what ZeRO shards */
   FEATURE_SPLIT, /* replicas with different numbers of microbatches */
+  FEATURE_HALVES,
+  FEATURE_V,
   N_FEATURES
 };
 
@@ -175,7 +177,9 @@ static const char *const feature_names[N_FEATURES] = {"overlap factor",
                                                       "placement",
                                                       "idle devices",
                                                       "copies of shards",
-                                                      "uneven split"};
+                                                      "uneven split",
+                                                      "zero bubble",
+                                                      "chunks in a V"};
 
 static bool is_uneven(const pl_strategy *strategy) {
   for (int32_t c = 2; c < pl_strategy_n_chunks(strategy); c++) /* not the ends: embedding and head make them differ */
@@ -266,6 +270,8 @@ static void count_features(const pl_cluster *cluster, const pl_model *model, con
       [FEATURE_IDLE] = pl_strategy_n_ranks(strategy) < cluster->n_devices,
       [FEATURE_SHARD] = pl_strategy_copies(strategy) > 1,
       [FEATURE_SPLIT] = strategy->split != NULL && strategy->split[0] != strategy->split[strategy->dp - 1],
+      [FEATURE_HALVES] = pl_strategy_splits_backward(strategy),
+      [FEATURE_V] = pl_strategy_is_v(strategy),
       [FEATURE_EXPERT_GRADIENTS] = strategy->ep > 1 && pl_strategy_expert_replicas(strategy) > 1};
   for (int i = 0; i < N_FEATURES; i++)
     count[i] += has[i];

@@ -123,6 +123,8 @@ enum feature {
   FEATURE_1F1B,
   FEATURE_INTERLEAVED,
   FEATURE_GPIPE,
+  FEATURE_HALVES,
+  FEATURE_V,
   FEATURE_ONE_STAGE,
   FEATURE_DEEP,
   FEATURE_OVERLAP,
@@ -141,11 +143,26 @@ enum feature {
   N_FEATURES
 };
 
-static const char *const feature_names[N_FEATURES] = {
-    "1f1b",           "interleaved", "gpipe",    "one stage",        "pipelines of 6 and more",
-    "overlap factor", "unfused",     "unfolded", "ready streams",    "chunked",
-    "analytic",       "zero 2",      "zero 3",   "context parallel", "experts",
-    "uneven split",   "late host",   "explained"};
+static const char *const feature_names[N_FEATURES] = {"1f1b",
+                                                      "interleaved",
+                                                      "gpipe",
+                                                      "zero bubble",
+                                                      "in a V",
+                                                      "one stage",
+                                                      "pipelines of 6 and more",
+                                                      "overlap factor",
+                                                      "unfused",
+                                                      "unfolded",
+                                                      "ready streams",
+                                                      "chunked",
+                                                      "analytic",
+                                                      "zero 2",
+                                                      "zero 3",
+                                                      "context parallel",
+                                                      "experts",
+                                                      "uneven split",
+                                                      "late host",
+                                                      "explained"};
 
 typedef struct tally {
   uint32_t n_cases, n_leapt, n_wrong;
@@ -162,6 +179,8 @@ static void count(const problem *own, const outcome *leapt, tally *all) {
       [FEATURE_1F1B] = strategy->schedule == PL_SCHEDULE_1F1B,
       [FEATURE_INTERLEAVED] = strategy->schedule == PL_SCHEDULE_INTERLEAVED,
       [FEATURE_GPIPE] = strategy->schedule == PL_SCHEDULE_GPIPE,
+      [FEATURE_HALVES] = pl_strategy_splits_backward(strategy),
+      [FEATURE_V] = pl_strategy_is_v(strategy),
       [FEATURE_ONE_STAGE] = strategy->pp == 1,
       [FEATURE_DEEP] = strategy->pp >= 6,
       [FEATURE_OVERLAP] = profile->overlap_compute > 0 && strategy->zero >= 2 && strategy->dp > 1,

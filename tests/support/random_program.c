@@ -49,6 +49,17 @@ static const int32_t *random_boundaries(uint64_t *random, const pl_model *model,
   return boundary;
 }
 
+/* One that is not in every space by itself. */
+static void random_schedule(uint64_t *random, pl_strategy *strategy, int32_t *n_microbatches) {
+  static const pl_schedule_kind kinds[] = {PL_SCHEDULE_FIFO,  PL_SCHEDULE_BREADTH_FIRST, PL_SCHEDULE_ZB_H1,
+                                           PL_SCHEDULE_ZB_H2, PL_SCHEDULE_ZB_V,          PL_SCHEDULE_DUALPIPE_V};
+  pl_schedule_kind kind = kinds[random_below(random, sizeof kinds / sizeof *kinds)];
+  if (strategy->pp == 1 && kind != PL_SCHEDULE_FIFO) return;
+  strategy->schedule = kind;
+  if (kind == PL_SCHEDULE_BREADTH_FIRST || pl_strategy_is_v(strategy)) strategy->vpp = 2;
+  if (kind == PL_SCHEDULE_DUALPIPE_V) *n_microbatches += 2 * strategy->pp;
+}
+
 bool random_program_strategy(uint64_t *random, int32_t devices, const pl_model *model, pl_job *job,
                              pl_strategy *strategy, pl_arena *arena) {
   static const char orders[10][5] = {"tdp", "tpd", "dtp", "dpt", "ptd", "pdt", "tcdp", "cdtp", "tdcp", "pcdt"};
@@ -77,6 +88,7 @@ bool random_program_strategy(uint64_t *random, int32_t devices, const pl_model *
     strategy->vpp = 2;
     n_microbatches = strategy->pp * (1 + (int32_t)random_below(random, 2));
   }
+  if (strategy->vpp == 1 && random_below(random, 3) == 0) random_schedule(random, strategy, &n_microbatches);
   if (pl_strategy_n_chunks(strategy) > model->n_layers) return false;
   strategy->sp = strategy->tmp > 1 && (random_below(random, 2) == 0 || model->n_experts > 0);
   strategy->recompute = (pl_recompute)random_below(random, 3);
@@ -118,6 +130,7 @@ static const uint32_t *random_placement(uint64_t *random, const pl_cluster *clus
 /* The first replicas have more microbatches than the others; one now and then has a number of its own. */
 static void split_unevenly(uint64_t *random, pl_strategy *strategy, pl_job *job, pl_arena *arena) {
   if (strategy->zero >= 2 || strategy->ep > strategy->cp * strategy->tmp || strategy->dp == 1) return;
+  if (strategy->schedule == PL_SCHEDULE_DUALPIPE_V) return; /* of few microbatches there is none */
   if (strategy->ep > 1 && strategy->cp * strategy->tmp % strategy->ep != 0) return;
   int32_t *split = PL_TAKE(arena, int32_t, strategy->dp), step = strategy->vpp > 1 ? strategy->pp : 1;
   int32_t few = 1 + (int32_t)random_below(random, 3), many = few + 1 + (int32_t)random_below(random, 3);

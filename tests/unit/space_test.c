@@ -226,15 +226,20 @@ static bool tuple_is_valid(const pl_model *model, const pl_job *job, int n, cons
       model->ffn_hidden % c->tmp)
     return false;
   if (job->gbs % (c->dp * c->mbs)) return false;
-  if ((c->schedule == PL_SCHEDULE_INTERLEAVED) != (c->vpp > 1)) return false;
-  if (c->vpp > 1 && (model->n_layers % (c->pp * c->vpp) || job->gbs / c->dp / c->mbs % c->pp)) return false;
+  int64_t n_microbatches = job->gbs / c->dp / c->mbs;
+  bool chunked = c->schedule == PL_SCHEDULE_INTERLEAVED || c->schedule == PL_SCHEDULE_BREADTH_FIRST;
+  bool is_v = c->schedule == PL_SCHEDULE_ZB_V || c->schedule == PL_SCHEDULE_DUALPIPE_V;
+  if (chunked ? c->vpp < 2 : c->vpp != (is_v ? 2 : 1)) return false;
+  if (c->vpp > 1 && model->n_layers % (c->pp * c->vpp)) return false;
+  if (c->schedule == PL_SCHEDULE_INTERLEAVED && n_microbatches % c->pp) return false;
+  if (c->schedule == PL_SCHEDULE_DUALPIPE_V && n_microbatches < 2 * c->pp) return false;
   if (c->pp == 1 && (c->schedule != PL_SCHEDULE_1F1B || c->recipe != PL_ASSIGN_UNIFORM)) return false;
   if (c->sp && (c->tmp == 1 || job->seq % c->tmp)) return false;
   if (c->dp == 1 && (c->zero || c->overlap)) return false;
   return c->zero < 2 || c->pp == 1;
 }
 
-static uint32_t count_by_filter(const pl_model *model, const pl_job *job, int n) {
+static uint32_t count_by_filter(const pl_model *model, const pl_job *job, int n, int n_schedules) {
   uint32_t count = 0;
   pl_candidate c = {0};
   for (c.pp = 1; c.pp <= n; c.pp++)
@@ -242,13 +247,13 @@ static uint32_t count_by_filter(const pl_model *model, const pl_job *job, int n)
       c.tmp = n / (c.pp * c.dp);
       for (c.mbs = 1; c.mbs <= PL_SPACE_DEFAULT_MBS; c.mbs++)
         for (c.vpp = 1; c.vpp <= PL_SPACE_DEFAULT_VPP; c.vpp++)
-          for (int bits = 0; bits < 3 * 2 * 3 * 4 * 2 * 2; bits++) {
-            c.schedule = (uint8_t)(bits % 3);
-            c.sp = (uint8_t)(bits / 3 % 2);
-            c.recompute = (uint8_t)(bits / 6 % 3);
-            c.zero = (uint8_t)(bits / 18 % 4);
-            c.overlap = (uint8_t)(bits / 72 % 2);
-            c.recipe = (uint8_t)(bits / 144 % 2 + PL_ASSIGN_UNIFORM);
+          for (int bits = 0; bits < n_schedules * 2 * 3 * 4 * 2 * 2; bits++) {
+            c.sp = (uint8_t)(bits % 2);
+            c.recompute = (uint8_t)(bits / 2 % 3);
+            c.zero = (uint8_t)(bits / 6 % 4);
+            c.overlap = (uint8_t)(bits / 24 % 2);
+            c.recipe = (uint8_t)(bits / 48 % 2 + PL_ASSIGN_UNIFORM);
+            c.schedule = (uint8_t)(bits / 96);
             count += tuple_is_valid(model, job, n, &c);
           }
     }
@@ -282,8 +287,10 @@ static void equals_the_filtered_product(void **state) {
     int n = devices[random_below(&random, 6)];
     pl_space_choices choices;
     pl_space_choices_init(&choices);
+    bool all = trial % 2 == 1; /* else the three that there are by default */
+    if (all) choices.schedules = (1u << PL_SCHEDULE_LISTED) - 1;
     pl_space space = space_of(&model, &job, (uint32_t)n, &choices, NULL, &arena);
-    assert_int_equal(space.n_candidates, count_by_filter(&model, &job, n));
+    assert_int_equal(space.n_candidates, count_by_filter(&model, &job, n, all ? PL_SCHEDULE_LISTED : 3));
     for (uint32_t i = 0; i < space.n_candidates; i++) {
       assert_true(tuple_is_valid(&model, &job, n, &space.candidates[i]));
       if (i > 0) assert_int_equal(compare_candidates(&space.candidates[i - 1], &space.candidates[i]), -1);

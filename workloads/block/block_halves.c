@@ -3,8 +3,8 @@
  * casts that only a weight gradient reads go with it, casts that both read with the first half.
  *
  * Recomputation belongs to the first half, as frameworks run it in one go; of a block that hands no gradient on (the
- * embedding) everything is for weights. An op of the second half that reads what the first half overwrites later would
- * read something else: it stays in the first.
+ * embedding) everything is for weights. An op of the second half that read what the first overwrites later would read
+ * something else: it would stay in the first. No block of a shipped model has one (tests/property/block_halves_test.c).
  *
  * What waits between the halves are activations and gradients that the second half reads and does not make itself. The
  * gradient of the output is one of them, and belongs to this block as it does during the backward pass.
@@ -34,19 +34,19 @@ static void mark_made(const pl_op *op, bool *made) {
   if (op->auxiliary != PL_NONE) made[op->auxiliary] = true;
 }
 
-/* Backwards through the list: an op is for inputs if one that is reads what it makes. */
+/* Backwards through the list: an op is for inputs if one that is reads what it makes, or overwrites what it reads. */
 static void divide(const pl_tape *tape, bool for_inputs[PL_TAPE_BACKWARD_OPS]) {
   bool needed[PL_TAPE_TENSORS] = {false}, overwritten[PL_TAPE_TENSORS] = {false};
   bool hands_on = tape->input_gradient != PL_NONE;
   if (hands_on) needed[tape->input_gradient] = true;
   for (uint32_t i = tape->n_backward; i-- > 0;) {
     const pl_op *op = &tape->backward[i];
-    bool again = hands_on && op->category == PL_CATEGORY_RECOMPUTE;
-    for_inputs[i] = again || makes_any(op, needed) || reads_any(op, overwritten);
+    bool again = op->category == PL_CATEGORY_RECOMPUTE; /* makes what was there before */
+    for_inputs[i] = (again && hands_on) || makes_any(op, needed) || reads_any(op, overwritten);
     if (!for_inputs[i]) continue;
     for (uint32_t j = 0; j < PL_OP_INPUTS; j++)
       if (op->inputs[j] != PL_NONE) needed[op->inputs[j]] = true;
-    mark_made(op, overwritten);
+    if (!again) mark_made(op, overwritten);
   }
 }
 

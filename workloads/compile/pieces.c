@@ -285,10 +285,23 @@ static bool repeat_block(gathering *state, const pl_op_list *list) {
   return true;
 }
 
+/* A half of a backward pass without ops may still leave something to the other: the gradient that reaches the
+ * embedding. */
+static void leave_waiting(gathering *state, const pl_block_program *block, const pl_instruction *instruction) {
+  const pl_memory_effect effect = pl_block_effect(block, pl_instruction_pass(instruction));
+  if (instruction->half == 0 || (effect.peak_bytes == 0 && effect.net_bytes == 0)) return;
+  const pl_origin origin = origin_of(PL_CATEGORY_BACKWARD, "wait", (pl_op_time){.time_s = 0});
+  add_effect(state, effect.peak_bytes, effect.net_bytes);
+  add_work(state, &origin);
+}
+
 static void add_block(gathering *state, const pl_instruction *instruction) {
   const pl_block_program *block = block_of(state->context->program, instruction);
   const pl_op_list *list = ops_of(block, instruction);
-  if (list->n_ops == 0) return;
+  if (list->n_ops == 0) {
+    leave_waiting(state, block, instruction);
+    return;
+  }
   bool makes_gradients = makes_weight_gradients(instruction);
   pl_memory_effect effect = pl_block_effect(block, pl_instruction_pass(instruction));
   if (makes_gradients) keep_gradients(state, block, &effect);
@@ -453,7 +466,8 @@ pl_pieces pl_pieces_take(const pl_piece_context *context, const pl_pass *pass, p
   const pl_job *job = context->program->job;
   state.pass_gradient_bytes =
       pl_training_state_of(job, pl_strategy_replicas(context->program->strategy)).pass_gradient_bytes;
-  if (context->late_s > 0) state.late_per_host_s = context->late_s / pl_host_load_of(context, pass).host_s;
+  double host_s = context->late_s > 0 ? pl_host_load_of(context, pass).host_s : 0;
+  if (host_s > 0) state.late_per_host_s = context->late_s / host_s; /* where nothing is launched, late is a rounding */
   for (uint32_t i = 0; i < pass->n; i++) {
     state.n_blocks_left += runs_ops(context->program, &pass->instructions[i]);
     if (pass->instructions[i].kind == PL_INSTRUCTION_BLOCK) state.pass = pl_instruction_pass(&pass->instructions[i]);

@@ -21,7 +21,7 @@ static pass_memory pass_memory_of(const pl_program *program, int32_t chunk, pl_b
   for (int32_t i = 0; i < boundary[chunk + 1] - boundary[chunk]; i++) {
     int32_t block = pass == PL_PASS_FORWARD ? boundary[chunk] + i : boundary[chunk + 1] - 1 - i;
     const pl_block_program *own = &program->blocks[pl_model_block_class(program->model, block)];
-    if (pl_block_ops(own, pass)->n_ops == 0) continue;
+    if (own->forward.n_ops == 0) continue;
     pl_memory_effect effect = pl_block_effect(own, pass);
     sum.peak = fmax(sum.peak, sum.net + (double)effect.peak_bytes);
     sum.net += (double)effect.net_bytes;
