@@ -246,8 +246,7 @@ static pl_code walk_interleaved(walk *w, pl_candidate candidate) {
 /* Chunks per stage are a choice, two, or one. */
 static pl_code walk_chunks(walk *w, pl_candidate candidate) {
   const pl_strategy strategy = {.schedule = (pl_schedule_kind)candidate.schedule};
-  if (candidate.schedule == PL_SCHEDULE_INTERLEAVED || candidate.schedule == PL_SCHEDULE_BREADTH_FIRST)
-    return walk_interleaved(w, candidate);
+  if (pl_schedule_is_chunked(strategy.schedule)) return walk_interleaved(w, candidate);
   if (pl_strategy_is_v(&strategy)) candidate.vpp = 2;
   return walk_recompute(w, candidate);
 }

@@ -192,7 +192,9 @@ END
     grep -qF -- "$3" "$BATS_TEST_TMPDIR/words.out" || { printf '%s=%s: %s\n' "$1" "$2" "$(cat "$BATS_TEST_TMPDIR/words.out")"; return 1; }
   }
   says mlp_type swigloo "mlp_type: 'swigloo' is unknown, did you mean 'swiglu'?; known are gated, swiglu"
-  says schedule ZB-2p "schedule: 'ZB-2p' is not simulated; gpipe, 1f1b and interleaved are" 2
+  says schedule ZB-2p "schedule: 'ZB-2p' is not simulated; gpipe, fifo, 1f1b, interleaved, breadth-first, and zb-h1, zb-h2 and zb-v" 2
+  says schedule breadth-first "not stated: vpp, of an interleaved schedule" 2
+  says notes "ZB-H1 beside it" "schedule: 'ZB-H1' is not simulated" 2
   says notes "with DualPipe" "schedule: 'DualPipe' is not simulated" 2
   says schedule 1f2b "schedule: '1f2b' is unknown, did you mean '1f1b'?" 2
   says schedule Interleaved "not stated: vpp, of an interleaved schedule" 2

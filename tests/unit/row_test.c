@@ -88,6 +88,34 @@ static void frameworks(void **state) {
   assert_int_equal(c[4].strategy.vpp, 1);
 }
 
+/* Schedules that are simulated and that the column names alone. */
+static void schedules(void **state) {
+  (void)state;
+  static const struct {
+    const char *word, *vpp;
+    pl_schedule_kind schedule;
+    int32_t chunks; /* 0: not expressed */
+  } rows[] = {{"1F1B", "", PL_SCHEDULE_1F1B, 1},    {"1F1B", "2", PL_SCHEDULE_INTERLEAVED, 2},
+              {"fifo", "", PL_SCHEDULE_FIFO, 1},    {"zb-h1", "", PL_SCHEDULE_ZB_H1, 1},
+              {"ZB-H2", "1", PL_SCHEDULE_ZB_H2, 1}, {"ZBV", "", PL_SCHEDULE_ZB_V, 2},
+              {"zb-v", "2", PL_SCHEDULE_ZB_V, 2},   {"breadth-first", "3", PL_SCHEDULE_BREADTH_FIRST, 3},
+              {"zb-h1", "2", PL_SCHEDULE_ZB_H1, 0}, {"zb-v", "4", PL_SCHEDULE_ZB_V, 0},
+              {"ZB-1p", "", PL_SCHEDULE_1F1B, 0}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    char text[512];
+    snprintf(text, sizeof text,
+             "f,GPT,24,1024,,16,,1024,51200,A100,8,8,,Megatron-LM,fp16,2-matrix,1,4,%s,2,,,,1,64,,1,,,,,%s\n",
+             rows[i].vpp, rows[i].word);
+    const pl_case *c = express_under(COLUMNS "status,schedule\n", text).cases;
+    if (rows[i].chunks == 0) {
+      assert_non_null(strstr(c->reason, "schedule: "));
+      continue;
+    }
+    if (c->reason != NULL) fail_msg("%s, vpp %s: %s", rows[i].word, rows[i].vpp, c->reason);
+    assert_true(c->strategy.schedule == rows[i].schedule && c->strategy.vpp == rows[i].chunks);
+  }
+}
+
 /* BigScience waited for every launch on more than 160 GPUs; others, and they on fewer, say so or did not. */
 /* NeMo Megatron of 2022 reduces gradients beside the last backward pass, but those of pipelines behind it. */
 static void reductions_behind_pipelines(void **state) {
@@ -280,6 +308,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_row_of_megatron, set_up, tear_down),
       cmocka_unit_test_setup_teardown(what_is_left_open, set_up, tear_down),
       cmocka_unit_test_setup_teardown(frameworks, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(schedules, set_up, tear_down),
       cmocka_unit_test_setup_teardown(what_nanotron_refuses, set_up, tear_down),
       cmocka_unit_test_setup_teardown(memory_is_compared_with_what_was_published, set_up, tear_down),
       cmocka_unit_test_setup_teardown(reductions_behind_pipelines, set_up, tear_down),

@@ -66,6 +66,8 @@ int pl_row_resharding(const pl_measured_row *row);
 /* Stage of ZeRO that `fsdp` says, -1: nothing. */
 int pl_row_sharding(const pl_measured_row *row);
 pl_schedule_kind pl_row_schedule(const pl_measured_row *row, int32_t vpp);
+/* Chunks per stage that the row's schedule has; `otherwise` where it may have any number. */
+int32_t pl_row_chunks(const pl_measured_row *row, int32_t otherwise);
 /* Software that no word of the row names: its profile follows from what it does. */
 bool pl_row_framework_is_known(const pl_measured_row *row);
 

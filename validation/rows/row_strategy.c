@@ -186,7 +186,7 @@ pl_code pl_row_strategy(const pl_measured_row *row, const pl_row_habits *habits,
                             .cp = degree(row->cp),
                             .ep = degree(row->ep),
                             .mbs = mbs,
-                            .vpp = row->pp > 1 ? degree(row->vpp > 0 ? row->vpp : habits->vpp) : 1,
+                            .vpp = pl_row_chunks(row, degree(row->vpp > 0 ? row->vpp : habits->vpp)),
                             .schedule = PL_SCHEDULE_1F1B,
                             .overlap = true,
                             .order = "tdp"};

@@ -39,7 +39,15 @@ static const meaning schedule_words[] = {{"1f1b", PL_SCHEDULE_1F1B},
                                          {"interleaved 1f1b", PL_SCHEDULE_INTERLEAVED},
                                          {"interleaved-1f1b", PL_SCHEDULE_INTERLEAVED},
                                          {"interleaved1f1b", PL_SCHEDULE_INTERLEAVED},
-                                         {"vpp", PL_SCHEDULE_INTERLEAVED}};
+                                         {"vpp", PL_SCHEDULE_INTERLEAVED},
+                                         {"fifo", PL_SCHEDULE_FIFO},
+                                         {"breadth-first", PL_SCHEDULE_BREADTH_FIRST},
+                                         {"zb-h1", PL_SCHEDULE_ZB_H1},
+                                         {"zbh1", PL_SCHEDULE_ZB_H1},
+                                         {"zb-h2", PL_SCHEDULE_ZB_H2},
+                                         {"zbh2", PL_SCHEDULE_ZB_H2},
+                                         {"zb-v", PL_SCHEDULE_ZB_V},
+                                         {"zbv", PL_SCHEDULE_ZB_V}};
 static const column_words schedules = WORDS("schedule", schedule_words);
 
 static const meaning tied_words[] = {{"tied", true},    {"true", true},   {"1", true},  {"yes", true},
@@ -125,7 +133,8 @@ static bool is_number(const char *text) {
 
 /* ---- schedules ---- */
 
-/* Names of schedules that change the time and that nothing here plays, as people write them. */
+/* Names of schedules that change the time, as people write them: in a text that is more than such a name, or the name
+ * of one that nothing here plays. */
 static const char *find_foreign_schedule(const char *text) {
   static const char *const names[] = {
       "ZB-1p",       "ZB-2p",       "ZB-H1",      "ZB-H2",    "ZBV",     "ZB-V",   "ZB1P",   "ZB2P",  "ZBH1",   "ZBH2",
@@ -137,26 +146,39 @@ static const char *find_foreign_schedule(const char *text) {
 
 static pl_code check_schedule(const pl_measured_row *row, pl_error *error) {
   const char *const texts[] = {row->schedule, row->framework, row->notes};
-  for (int i = 0; i < 3; i++) {
+  int schedule = PL_SCHEDULE_1F1B;
+  bool is_said = find_word(&schedules, row->schedule, &schedule);
+  for (int i = is_said ? 1 : 0; i < 3; i++) {
     const char *name = find_foreign_schedule(texts[i]);
     if (name != NULL)
-      return pl_fail(error, PL_UNSUPPORTED, "schedule: '%s' is not simulated; gpipe, 1f1b and interleaved are", name);
+      return pl_fail(error, PL_UNSUPPORTED,
+                     "schedule: '%s' is not simulated; gpipe, fifo, 1f1b, interleaved, breadth-first, and zb-h1, zb-h2 "
+                     "and zb-v in the column schedule are",
+                     name);
   }
   PL_TRY(check_word(&schedules, row->schedule, error));
-  int schedule = PL_SCHEDULE_1F1B;
-  if (!find_word(&schedules, row->schedule, &schedule) || row->pp <= 1) return PL_OK;
-  if (schedule == PL_SCHEDULE_INTERLEAVED && row->vpp < 2)
-    return pl_fail(error, PL_UNSUPPORTED, "not stated: vpp, of an interleaved schedule");
-  if (schedule == PL_SCHEDULE_GPIPE && row->vpp > 1)
-    return pl_fail(error, PL_UNSUPPORTED, "schedule: '%.40s' has one chunk per stage, not vpp %d", row->schedule,
-                   (int)row->vpp);
+  if (!is_said || row->pp <= 1) return PL_OK;
+  bool is_v = schedule == PL_SCHEDULE_ZB_V, is_chunked = pl_schedule_is_chunked((pl_schedule_kind)schedule);
+  if (is_chunked && row->vpp < 2) return pl_fail(error, PL_UNSUPPORTED, "not stated: vpp, of an interleaved schedule");
+  if (!is_chunked && schedule != PL_SCHEDULE_1F1B && row->vpp > (is_v ? 2 : 1))
+    return pl_fail(error, PL_UNSUPPORTED, "schedule: '%.40s' has %s per stage, not vpp %d", row->schedule,
+                   is_v ? "two chunks" : "one chunk", (int)row->vpp);
   return PL_OK;
+}
+
+int32_t pl_row_chunks(const pl_measured_row *row, int32_t otherwise) {
+  int schedule = PL_SCHEDULE_1F1B;
+  if (row->pp <= 1) return 1;
+  find_word(&schedules, row->schedule, &schedule);
+  if (schedule <= PL_SCHEDULE_INTERLEAVED || pl_schedule_is_chunked((pl_schedule_kind)schedule)) return otherwise;
+  return schedule == PL_SCHEDULE_ZB_V ? 2 : 1;
 }
 
 pl_schedule_kind pl_row_schedule(const pl_measured_row *row, int32_t vpp) {
   int schedule = PL_SCHEDULE_1F1B;
-  find_word(&schedules, row->schedule, &schedule);
-  return vpp > 1 ? PL_SCHEDULE_INTERLEAVED : schedule == PL_SCHEDULE_GPIPE ? PL_SCHEDULE_GPIPE : PL_SCHEDULE_1F1B;
+  if (!find_word(&schedules, row->schedule, &schedule) || schedule <= PL_SCHEDULE_INTERLEAVED || row->pp <= 1)
+    return vpp > 1 ? PL_SCHEDULE_INTERLEAVED : schedule == PL_SCHEDULE_GPIPE ? PL_SCHEDULE_GPIPE : PL_SCHEDULE_1F1B;
+  return (pl_schedule_kind)schedule;
 }
 
 /* ---- the others ---- */

@@ -284,18 +284,25 @@ static pl_code read_all(reading *state, size_t size) {
   return say_fault(state, &fault);
 }
 
+pl_code pl_listed_schedule_parse(const char *name, const char *text, size_t size, pl_arena *arena,
+                                 const pl_listed_schedule **schedule, pl_error *error) {
+  pl_listed_schedule *made = PL_TAKE(arena, pl_listed_schedule, 1);
+  char *copy = pl_arena_strdup(arena, name);
+  *schedule = made;
+  if (made == NULL || copy == NULL) return pl_fail_memory(error, "a listed schedule");
+  made->path = copy;
+  reading state = {
+      .path = copy, .rest = text, .here = {1, 1}, .end = {1, 1}, .arena = arena, .schedule = made, .error = error};
+  return read_all(&state, size);
+}
+
 pl_code pl_listed_schedule_read(const char *path, pl_arena *arena, const pl_listed_schedule **schedule,
                                 pl_error *error) {
-  pl_listed_schedule *made = PL_TAKE(arena, pl_listed_schedule, 1);
-  char *text = NULL, *name = pl_arena_strdup(arena, path);
+  char *text = NULL;
   size_t size = 0;
-  *schedule = made;
-  if (made == NULL || name == NULL) return pl_fail_memory(error, "a listed schedule");
+  *schedule = NULL;
   PL_TRY(pl_text_file_load(path, MOST_BYTES, &text, &size, error));
-  made->path = name;
-  reading state = {
-      .path = name, .rest = text, .here = {1, 1}, .end = {1, 1}, .arena = arena, .schedule = made, .error = error};
-  pl_code code = read_all(&state, size);
+  pl_code code = pl_listed_schedule_parse(path, text, size, arena, schedule, error);
   free(text);
   return code;
 }

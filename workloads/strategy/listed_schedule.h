@@ -31,6 +31,9 @@ typedef struct pl_listed_schedule {
 /* Reads and checks FILE. Memory from `arena`. */
 pl_code pl_listed_schedule_read(const char *path, pl_arena *arena, const pl_listed_schedule **schedule,
                                 pl_error *error);
+/* The same of a text of `size` bytes with a NUL behind it; `name` stands for the path in messages. */
+pl_code pl_listed_schedule_parse(const char *name, const char *text, size_t size, pl_arena *arena,
+                                 const pl_listed_schedule **schedule, pl_error *error);
 
 /* ---- the checker (schedule_check.c), of any schedule ---- */
 

@@ -121,13 +121,9 @@ static pl_code check_listed(const pl_strategy *strategy, int64_t fewest, int64_t
                  listed->n_microbatches);
 }
 
-static bool is_chunked(pl_schedule_kind kind) {
-  return kind == PL_SCHEDULE_INTERLEAVED || kind == PL_SCHEDULE_BREADTH_FIRST;
-}
-
 static pl_code check_chunk_count(const pl_strategy *strategy, pl_error *error) {
   const char *name = pl_schedule_name(strategy->schedule);
-  if (is_chunked(strategy->schedule)) {
+  if (pl_schedule_is_chunked(strategy->schedule)) {
     if (strategy->vpp >= 2 && strategy->pp >= 2) return PL_OK;
     return pl_fail(error, PL_BAD_INPUT, "strategy: schedule=%s needs vpp >= 2 and pp >= 2, not vpp=%d, pp=%d", name,
                    strategy->vpp, strategy->pp);

@@ -45,6 +45,10 @@ typedef enum pl_schedule_kind {
 extern const char *const pl_schedule_names[], *const pl_recompute_names[];
 /* The same, and "listed" for what a file lists. */
 const char *pl_schedule_name(pl_schedule_kind kind);
+/* Of vpp chunks per stage, in loops. */
+static inline bool pl_schedule_is_chunked(pl_schedule_kind kind) {
+  return kind == PL_SCHEDULE_INTERLEAVED || kind == PL_SCHEDULE_BREADTH_FIRST;
+}
 
 typedef enum pl_assign_recipe {
   PL_ASSIGN_GIVEN = 0,

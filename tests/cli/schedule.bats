@@ -1,0 +1,89 @@
+#!/usr/bin/env bats
+# Schedules beyond 1F1B from the command line: simulated, traced, swept, and listed in a file.
+
+setup() {
+  dir=$(mktemp -d)
+  job=(--platform platforms/dgx-a100.xml --model workloads/models/gpt2-345m.json --gbs 16)
+}
+
+teardown() {
+  rm -rf "$dir"
+}
+
+# Seconds that an iteration takes under the schedule.
+time_of() {
+  "$PACELINE" simulate "${job[@]}" --strategy "pp=8,dp=1,tmp=1,mbs=1,schedule=$1" --json |
+    /usr/bin/python3 -c 'import json, sys; print(json.load(sys.stdin)["iter_time_s"])'
+}
+
+@test "halves of backward passes fill the bubbles of 1F1B" {
+  /usr/bin/python3 - "$(time_of 1f1b)" "$(time_of zb-h1)" "$(time_of zb-v)" <<'EOF'
+import sys
+one, h1, v = map(float, sys.argv[1:])
+assert h1 < one and v < h1, (one, h1, v)
+EOF
+}
+
+@test "the trace shows weight gradients where they are held back" {
+  "$PACELINE" simulate "${job[@]}" --strategy pp=8,dp=1,tmp=1,mbs=1,schedule=zb-h1 --trace "$dir/t.json" >/dev/null
+  /usr/bin/python3 - "$dir/t.json" <<'EOF'
+import json, sys
+events = [e for e in json.load(open(sys.argv[1]))["traceEvents"] if e["ph"] == "X"]
+for stage in range(8):
+    own = sorted((e["ts"], e["name"], e["args"]["microbatch"]) for e in events if e["pid"] == stage + 1 and e["name"] in ("qkv_dgrad", "qkv_wgrad"))
+    order = []
+    for _, name, microbatch in own:
+        step = ("W" if name == "qkv_wgrad" else "B") + str(microbatch)
+        if not order or order[-1] != step:
+            order.append(step)
+    behind = [step for step in order if step[0] == "B"].index("B" + str(stage))
+    assert order.index("W0") == behind + 1, (stage, order)  # `stage` microbatches later
+EOF
+}
+
+@test "a listed schedule is the schedule that it lists" {
+  printf '# FIFO\n0: F0.0 F0.1 BW0.0 BW0.1\n1: F0.0 F0.1 BW0.0 BW0.1\n' >"$dir/fifo"
+  job=(--platform platforms/dgx-a100.xml --model workloads/models/gpt2-345m.json --gbs 8)
+  for schedule in fifo "@$dir/fifo"; do
+    "$PACELINE" simulate "${job[@]}" --strategy "pp=2,dp=4,tmp=1,mbs=1,schedule=$schedule" | grep -v "^strategy" >>"$dir/out"
+  done
+  [ "$(wc -l <"$dir/out")" -gt 20 ]
+  [ "$(head -n $(($(wc -l <"$dir/out") / 2)) "$dir/out")" = "$(tail -n $(($(wc -l <"$dir/out") / 2)) "$dir/out")" ]
+}
+
+# refuses MESSAGE STRATEGY: exit status 2, one line.
+refuses() {
+  run --separate-stderr "$PACELINE" simulate "${job[@]}" --strategy "$2"
+  [ "$status" -eq 2 ] && [ -z "$output" ] && [ "${#stderr_lines[@]}" -eq 1 ] && [[ "$stderr" == *"$1"* ]] ||
+    { echo "$status: $stderr"; false; }
+}
+
+@test "what is wrong with a schedule is one line" {
+  bats_require_minimum_version 1.5.0
+  printf '0: F0.0 F0.1 B0.0 BW0.1\n1: F0.0 F0.1 BW0.0 BW0.1\n' >"$dir/half"
+  printf '0: F0.0 BW0.0\n1: F0.0 BW0.0\n' >"$dir/one"
+  job=(--platform platforms/dgx-a100.xml --model workloads/models/gpt2-345m.json --gbs 8)
+  refuses "$dir/half:1:19: stage 0 ends here without W0.0" "pp=2,dp=4,tmp=1,mbs=1,schedule=@$dir/half"
+  refuses "$dir/one lists 1 microbatches, but gbs / (dp * mbs) gives 2" "pp=2,dp=4,tmp=1,mbs=1,schedule=@$dir/one"
+  refuses "$dir/one lists 2 stages of 1 chunks, but the strategy has pp=4, vpp=1" "pp=4,dp=2,tmp=1,mbs=1,schedule=@$dir/one"
+  refuses "$dir/none" "pp=2,dp=4,tmp=1,mbs=1,schedule=@$dir/none"
+  refuses "schedule=zb-h1 needs pp >= 2" pp=1,dp=8,tmp=1,mbs=1,schedule=zb-h1
+  refuses "schedule=zb-v has two chunks per stage: vpp=2, not vpp=3" pp=2,dp=4,tmp=1,mbs=1,schedule=zb-v,vpp=3
+  refuses "schedule=dualpipe-v needs at least 2 * pp = 4 microbatches" pp=2,dp=4,tmp=1,mbs=1,schedule=dualpipe-v
+  refuses "schedule=zb is unknown; choose one of gpipe, 1f1b, interleaved, fifo" pp=2,dp=4,tmp=1,mbs=1,schedule=zb
+}
+
+@test "spaces have the other schedules when they are asked for" {
+  sweep() {
+    "$PACELINE" sweep "${job[@]}" --pp 2,4 --tmp 2 --mbs 1 --vpp 2 --recompute none --sp off --zero 0 --overlap on \
+      --assign uniform "$@"
+  }
+  sweep -o "$dir/three.h5" >"$dir/three"
+  sweep --schedule gpipe,1f1b,interleaved -o "$dir/same.h5" >/dev/null
+  sweep --schedule fifo,breadth-first,zb-h1,zb-h2,zb-v,dualpipe-v -o "$dir/six.h5" >"$dir/six"
+  [ "$("$PACELINE" show "$dir/three.h5" --csv)" = "$("$PACELINE" show "$dir/same.h5" --csv)" ]
+  [ "$("$PACELINE" show "$dir/six.h5" --csv --top 100 --where "schedule=='zb-v'" | grep -c zb-v)" -eq 2 ]
+  for schedule in fifo breadth-first zb-h1 zb-h2 zb-v; do
+    "$PACELINE" show "$dir/six.h5" --where "schedule=='$schedule'" | grep -q "$schedule"
+  done
+}
