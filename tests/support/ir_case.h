@@ -15,10 +15,13 @@ typedef struct ir_case {
   pl_ir_type in[IR_CASE_OPERANDS], out[IR_CASE_OPERANDS]; /* whole */
   double *data[IR_CASE_OPERANDS];                         /* of the inputs */
   double *answer[IR_CASE_OPERANDS];
+  char differs[768]; /* ir_case_differs' */
 } ir_case;
 
 /* fp32[...] of "b=2 s=4"; "" is one number. */
 pl_ir_type ir_type(const char *dims);
+/* What `device` holds of a value, zero. */
+pl_ir_tensor ir_tensor(pl_arena *arena, const pl_ir_mesh *mesh, const pl_ir_type *type, uint32_t device);
 
 /* An op without operands yet. `attributes` as in a program: "over=(b, s), k=2, base=1.5"; "" for none. */
 void ir_case_init(ir_case *one, pl_arena *arena, uint64_t seed, const char *row, const char *attributes);
@@ -42,6 +45,10 @@ const char *ir_case_refused(ir_case *one, pl_error *error);
 int32_t ir_case_check_ways(ir_case *one, double tolerance);
 /* The layouts of `types` on one axis of n devices, inputs first: computing on the parts gives the whole. */
 void ir_case_check_layout(ir_case *one, const pl_ir_mesh *mesh, double tolerance);
+/* Lays all operands and results along an axis as the way says; false: extents do not divide. */
+bool ir_case_lay(ir_case *one, const pl_ir_mesh *mesh, int32_t axis, const pl_ir_way *way);
+/* Where computing on the parts gives something else than the whole, or fails; NULL: nowhere. */
+const char *ir_case_differs(ir_case *one, const pl_ir_mesh *mesh, double tolerance);
 /* The row's derivative against central differences of a random weighted sum of all outputs. */
 void ir_case_check_gradients(ir_case *one, double tolerance);
 

@@ -15,7 +15,9 @@
  * checked apart. Ops that bring something from outside (input, param, kept, receive ...) have their type written down
  * (`typed`): `infer` then finds it in `outputs`, whole, and only says whether it fits; NULL: any does.
  *
- * Values. `compute` works on what one device holds. Products go through BLAS.
+ * Values. `compute` works on what one device holds. Products go through OpenBLAS, whose number of threads is
+ * state of the whole process: who computes sets it to one (openblas_set_num_threads), so that results depend on
+ * nothing.
  */
 #ifndef PL_WORKLOADS_IR_TABLE_H
 #define PL_WORKLOADS_IR_TABLE_H
