@@ -11,6 +11,7 @@
 #include "search/command/cmd_search.h"
 #include "search/command/cmd_show.h"
 #include "search/command/cmd_sweep.h"
+#include "search/trace/cmd_replay.h"
 #include "search/trace/cmd_trace.h"
 #include "validation/command/cmd_calibrate.h"
 #include "validation/command/cmd_validate.h"
@@ -26,6 +27,7 @@ static const pl_command commands[] = {
     {"list", "the models, platforms, frameworks and devices that come with Paceline", pl_cmd_list},
     {"model", "show what a model (a Hugging Face config.json) is made of", pl_cmd_model},
     {"platform", "check, show or make platform files", pl_cmd_platform},
+    {"replay", "steps of a recorded job, as they were and as they would be", pl_cmd_replay},
     {"search", "the fastest strategy of a space, by one of several methods", pl_cmd_search},
     {"show", "rows of a sweep's results, filtered and sorted", pl_cmd_show},
     {"simulate", "one strategy in full: time, memory, breakdown, timeline", pl_cmd_simulate},

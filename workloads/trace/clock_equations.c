@@ -13,6 +13,7 @@
 enum { ITERATIONS = 40, LEAST_FAMILY = 3 };
 
 static const double drift_prior_ns_per_s = 1e5; /* 100 ppm */
+static const double offset_prior_ns = 1e6;      /* around the first estimate, where nothing says more */
 static const double least_scale_ns = 20;        /* dates of profilers are no finer */
 
 /* later - earlier, of two hosts' dates. */
@@ -23,14 +24,25 @@ typedef struct difference {
   uint32_t family;           /* transfers; observations of one family stand together */
 } difference;
 
+/* A message between hosts; those of one family (hosts and size) stand together. */
+typedef struct clock_transfer {
+  uint32_t low, high, family_low, family_high; /* clocks */
+  bool up;                                     /* from low to high */
+  int64_t size_bytes;
+  uint32_t send, receive;
+} clock_transfer;
+
 typedef struct equations {
   const pl_trace *trace;
   const pl_trace_meetings *meetings;
   pl_trace_clocks *clocks;
   difference *ends, *transfers, *bounds; /* bounds: must not be negative */
-  uint32_t n_ends, n_transfers, n_bounds;
-  double *matrix, *right, *scratch;
+  clock_transfer *all, *chosen;
+  uint32_t n_ends, n_transfers, n_bounds, n_all;
+  double *matrix, *right, *scratch, *mean;
   uint32_t n; /* unknowns: 2 per clock but the first */
+  /* Robust weights know many solutions; from the widest spread downwards they find the one that most agree with. */
+  double widest_ends_ns, widest_transfers_ns;
 } equations;
 
 static double now(const pl_trace_clocks *clocks, uint32_t clock, double since_s) {
@@ -89,38 +101,78 @@ static int64_t size_of(const equations *own, uint32_t op) {
   return own->trace->messages[own->trace->ops[op].message].size_bytes;
 }
 
-/* Families stand together: transfers sorted by hosts and size. */
-typedef struct transfer {
-  uint32_t low, high; /* clocks */
-  int64_t size_bytes;
-  uint32_t send, receive;
-} transfer;
-
 static int by_family(const void *a_, const void *b_) {
-  const transfer *a = a_, *b = b_;
+  const clock_transfer *a = a_, *b = b_;
   if (a->low != b->low) return a->low < b->low ? -1 : 1;
   if (a->high != b->high) return a->high < b->high ? -1 : 1;
   if (a->size_bytes != b->size_bytes) return a->size_bytes < b->size_bytes ? -1 : 1;
   return a->send < b->send ? -1 : a->send > b->send;
 }
 
-/* The duration counts from the later start. Which one that is depends on the clocks; with the first estimates it is
- * right but where both are nearly at once. A receive that came later says nothing of clocks, but what the family takes:
- * its two dates are of one host. */
-static void observe_transfers(equations *own, transfer *all, uint32_t n) {
+/* Both directions between two hosts are one family, which fixes the offset between them. Where messages go one way only
+ * (a ring of hosts) nothing but the constraints would: those of one size are one family over all such pairs. */
+static void merge_one_way(clock_transfer *all, uint32_t n) {
+  for (uint32_t k = 0, end; k < n; k = end) {
+    bool up = false, down = false;
+    for (end = k; end < n && all[end].low == all[k].low && all[end].high == all[k].high; end++) {
+      up |= all[end].up;
+      down |= !all[end].up;
+    }
+    for (uint32_t t = k; t < end && !(up && down); t++)
+      all[t].family_low = all[t].family_high = PL_NONE;
+    for (uint32_t t = k; t < end && up && down; t++) {
+      all[t].family_low = all[t].low;
+      all[t].family_high = all[t].high;
+    }
+  }
+  for (uint32_t k = 0; k < n; k++) {
+    all[k].low = all[k].family_low;
+    all[k].high = all[k].family_high;
+  }
   qsort(all, n, sizeof *all, by_family);
+}
+
+static bool sender_is_last(const equations *own, const clock_transfer *t) {
+  dated sent = date_of(own, t->send, false), posted = date_of(own, t->receive, false);
+  difference since = between(sent, posted);
+  return residual(own->clocks, &since) > 0;
+}
+
+/* The receive went on for most of what the send took, so what it waited for was the message's flight. */
+static bool waits_for_flight(const equations *own, const clock_transfer *t) {
+  return own->trace->ops[t->receive].duration_ns > own->trace->ops[t->send].duration_ns / 2;
+}
+
+/* By the clocks as they are now: the transfers whose sender was last. Where the receiver was last, its library may have
+ * taken in a part before, or may have made the sender wait: such transfers count only where a direction has no others.
+ */
+static uint32_t choose(const equations *own, clock_transfer *chosen) {
+  uint32_t n = 0;
+  for (uint32_t k = 0, end; k < own->n_all; k = end) {
+    uint32_t last[2] = {0, 0};
+    for (end = k; end < own->n_all && own->all[end].low == own->all[k].low && own->all[end].high == own->all[k].high;
+         end++)
+      last[own->all[end].up] += sender_is_last(own, &own->all[end]);
+    for (uint32_t t = k; t < end; t++)
+      if (last[own->all[t].up] >= LEAST_FAMILY ? sender_is_last(own, &own->all[t])
+                                               : waits_for_flight(own, &own->all[t]))
+        chosen[n++] = own->all[t];
+  }
+  return n;
+}
+
+static void observe_transfers(equations *own) {
   uint32_t family = 0;
+  clock_transfer *chosen = own->chosen;
+  uint32_t n = choose(own, chosen);
+  merge_one_way(chosen, n);
+  own->n_transfers = 0;
   for (uint32_t k = 0, end; k < n; k = end, family++) {
-    for (end = k + 1; end < n && all[end].low == all[k].low && all[end].high == all[k].high &&
-                      all[end].size_bytes == all[k].size_bytes;)
+    for (end = k + 1; end < n && chosen[end].low == chosen[k].low && chosen[end].high == chosen[k].high &&
+                      chosen[end].size_bytes == chosen[k].size_bytes;)
       end++;
-    for (uint32_t t = k; t < end; t++) {
-      dated sent = date_of(own, all[t].send, false), posted = date_of(own, all[t].receive, false);
-      dated done = date_of(own, all[t].receive, true);
-      own->bounds[own->n_bounds++] = between(done, sent);
-      if (end - k < LEAST_FAMILY) continue;
-      if (sent.ns > posted.ns) own->clocks->clocks[done.clock].n_ties++, own->clocks->clocks[sent.clock].n_ties++;
-      difference d = between(done, sent.ns > posted.ns ? sent : posted);
+    for (uint32_t t = k; end - k >= LEAST_FAMILY && t < end; t++) {
+      difference d = between(date_of(own, chosen[t].receive, true), date_of(own, chosen[t].send, false));
       d.family = family;
       own->transfers[own->n_transfers++] = d;
     }
@@ -128,21 +180,21 @@ static void observe_transfers(equations *own, transfer *all, uint32_t n) {
 }
 
 static bool observe(equations *own) {
-  uint32_t n = 0;
-  transfer *all = malloc((own->meetings->n + 1) * sizeof *all);
-  if (all == NULL) return false;
   for (uint32_t m = 0; m < own->meetings->n; m++) {
     const pl_trace_meeting *meeting = &own->meetings->meetings[m];
     if (!meeting->is_transfer) {
       observe_collective(own, m);
     } else if (meeting->n == 2) {
       uint32_t send = own->meetings->ops[meeting->first], receive = own->meetings->ops[meeting->first + 1];
-      uint32_t a = date_of(own, send, false).clock, b = date_of(own, receive, false).clock;
-      if (a != b) all[n++] = (transfer){a < b ? a : b, a < b ? b : a, size_of(own, send), send, receive};
+      dated sent = date_of(own, send, false), done = date_of(own, receive, true);
+      uint32_t a = sent.clock, b = done.clock;
+      if (a == b) continue;
+      own->bounds[own->n_bounds++] = between(done, sent);
+      own->all[own->n_all++] =
+          (clock_transfer){a < b ? a : b, a < b ? b : a, PL_NONE, PL_NONE, a < b, size_of(own, send), send, receive};
     }
   }
-  observe_transfers(own, all, n);
-  free(all);
+  qsort(own->all, own->n_all, sizeof *own->all, by_family);
   return true;
 }
 
@@ -195,6 +247,19 @@ static double spread(double *values, uint32_t n, double centre) {
   return 1.4826 * median(values, n);
 }
 
+static double rms(const double *values, uint32_t n) {
+  double sum = 0;
+  for (uint32_t k = 0; k < n; k++)
+    sum += values[k] * values[k];
+  return sqrt(sum / n);
+}
+
+/* The scale of the weights: the residuals' own, but not yet below the widest, which halves with every use. */
+static double weight_scale(double scale_ns, double rms_ns, double *widest_ns) {
+  *widest_ns = *widest_ns < 0 ? 2 * rms_ns : *widest_ns / 2;
+  return fmax(fmax(scale_ns, *widest_ns), least_scale_ns);
+}
+
 static double cauchy(double residual_ns, double scale_ns) {
   double x = residual_ns / (2 * scale_ns);
   return 1 / (scale_ns * scale_ns * (1 + x * x));
@@ -204,9 +269,9 @@ static void add_ends(equations *own) {
   if (own->n_ends == 0) return;
   for (uint32_t k = 0; k < own->n_ends; k++)
     own->scratch[k] = residual(own->clocks, &own->ends[k]);
-  double scale = spread(own->scratch, own->n_ends, 0);
+  double all = rms(own->scratch, own->n_ends), scale = spread(own->scratch, own->n_ends, 0);
   own->clocks->end_residual_ns = scale;
-  if (scale < least_scale_ns) scale = least_scale_ns;
+  scale = weight_scale(scale, all, &own->widest_ends_ns);
   for (uint32_t k = 0; k < own->n_ends; k++) {
     double r = residual(own->clocks, &own->ends[k]);
     sparse_row row = row_of(&own->ends[k]);
@@ -220,27 +285,22 @@ static void add_family(equations *own, uint32_t first, uint32_t end, double scal
   for (uint32_t k = 0; k < n; k++)
     own->scratch[k] = residual(own->clocks, &own->transfers[first + k]);
   double centre = median(own->scratch, n), weights = 0, mean_value = 0;
-  sparse_row mean = {.n = 0};
+  memset(own->mean, 0, own->n * sizeof *own->mean);
   for (uint32_t k = first; k < end; k++) {
     double r = residual(own->clocks, &own->transfers[k]), w = cauchy(r - centre, scale);
     sparse_row row = row_of(&own->transfers[k]);
     weights += w;
-    mean_value += w * r;
+    mean_value += w * (r - centre);
     add_row(own, &row, r - centre, w);
-    for (int i = 0; i < row.n; i++) {
-      int j = 0;
-      while (j < mean.n && mean.at[j] != row.at[i])
-        j++;
-      if (j == mean.n) {
-        mean.at[mean.n] = row.at[i];
-        mean.coefficient[mean.n++] = 0;
-      }
-      mean.coefficient[j] += w * row.coefficient[i];
-    }
+    for (int i = 0; i < row.n; i++)
+      own->mean[row.at[i]] += w * row.coefficient[i];
   }
-  for (int i = 0; i < mean.n; i++)
-    mean.coefficient[i] /= weights;
-  add_row(own, &mean, mean_value / weights - centre, -weights);
+  for (uint32_t i = 0; i < own->n; i++) {
+    if (own->mean[i] == 0) continue;
+    own->right[i] += own->mean[i] * mean_value / weights;
+    for (uint32_t j = 0; j < own->n; j++)
+      own->matrix[(size_t)i * own->n + j] -= own->mean[i] * own->mean[j] / weights;
+  }
 }
 
 static void add_transfers(equations *own) {
@@ -253,9 +313,9 @@ static void add_transfers(equations *own) {
     for (uint32_t t = k; t < end; t++)
       own->scratch[n++] = residual(own->clocks, &own->transfers[t]) - centre;
   }
-  double scale = spread(own->scratch, n, 0);
+  double all = rms(own->scratch, n), scale = spread(own->scratch, n, 0);
   own->clocks->transfer_residual_ns = scale;
-  if (scale < least_scale_ns) scale = least_scale_ns;
+  scale = weight_scale(scale, all, &own->widest_transfers_ns);
   for (uint32_t k = 0, end; k < own->n_transfers; k = end) {
     for (end = k; end < own->n_transfers && own->transfers[end].family == own->transfers[k].family;)
       end++;
@@ -308,11 +368,12 @@ static void set_deviations(equations *own) {
 }
 
 static void assemble(equations *own) {
+  observe_transfers(own);
   memset(own->matrix, 0, (size_t)own->n * own->n * sizeof *own->matrix);
   memset(own->right, 0, own->n * sizeof *own->right);
   for (uint32_t i = 0; i < own->n; i++) { /* what nothing ties stays where it is */
     const pl_trace_clock *clock = &own->clocks->clocks[i / 2 + 1];
-    const double prior = i % 2 == 0 ? 1e9 : drift_prior_ns_per_s;
+    const double prior = i % 2 == 0 ? offset_prior_ns : drift_prior_ns_per_s;
     const sparse_row row = {{i}, {1}, 1};
     add_row(own, &row, i % 2 == 0 ? clock->more_ns : clock->drift_ns_per_s, 1 / (prior * prior));
   }
@@ -333,7 +394,8 @@ static bool iterate(equations *own) {
       *(i % 2 == 0 ? &clock->more_ns : &clock->drift_ns_per_s) += own->right[i];
       if (fabs(own->right[i]) > largest) largest = fabs(own->right[i]);
     }
-    if (largest < 1e-3) break;
+    bool narrow = own->widest_ends_ns < least_scale_ns && own->widest_transfers_ns < least_scale_ns;
+    if (largest < 1e-3 && narrow) break;
   }
   set_deviations(own);
   return true;
@@ -341,6 +403,10 @@ static bool iterate(equations *own) {
 
 static void judge(equations *own) {
   pl_trace_clocks *clocks = own->clocks;
+  for (uint32_t k = 0; k < own->n_transfers; k++) {
+    clocks->clocks[own->transfers[k].later].n_ties++;
+    clocks->clocks[own->transfers[k].earlier].n_ties++;
+  }
   clocks->n_ends = own->n_ends;
   clocks->n_transfers = own->n_transfers;
   clocks->n_constraints = own->n_bounds;
@@ -356,15 +422,24 @@ pl_code pl_trace_clocks_refine(const pl_trace *trace, const pl_trace_meetings *m
   uint32_t most = 0;
   for (uint32_t m = 0; m < meetings->n; m++)
     most += meetings->meetings[m].n;
-  equations own = {.trace = trace, .meetings = meetings, .clocks = clocks, .n = 2 * (clocks->n - 1)};
+  equations own = {.trace = trace,
+                   .meetings = meetings,
+                   .clocks = clocks,
+                   .n = 2 * (clocks->n - 1),
+                   .widest_ends_ns = -1,
+                   .widest_transfers_ns = -1};
   own.ends = malloc((most + 1) * sizeof *own.ends);
   own.transfers = malloc((most + 1) * sizeof *own.transfers);
   own.bounds = malloc((most + 1) * sizeof *own.bounds);
   own.matrix = malloc(((size_t)own.n * own.n + 1) * sizeof *own.matrix);
   own.right = malloc((own.n + 1) * sizeof *own.right);
+  own.mean = malloc((own.n + 1) * sizeof *own.mean);
+  own.all = malloc((meetings->n + 1) * sizeof *own.all);
+  own.chosen = malloc((meetings->n + 1) * sizeof *own.chosen);
   own.scratch = malloc((2 * (size_t)most + 1) * sizeof *own.scratch);
   bool good = own.ends != NULL && own.transfers != NULL && own.bounds != NULL && own.matrix != NULL &&
-              own.right != NULL && own.scratch != NULL && observe(&own);
+              own.right != NULL && own.mean != NULL && own.all != NULL && own.chosen != NULL && own.scratch != NULL &&
+              observe(&own);
   pl_code code = good ? PL_OK : pl_fail_memory(error, "the clocks of a trace");
   if (good && !iterate(&own))
     code = pl_fail(error, PL_BAD_INPUT, "the clocks cannot be aligned: the messages' dates contradict each other");
@@ -375,5 +450,8 @@ pl_code pl_trace_clocks_refine(const pl_trace *trace, const pl_trace_meetings *m
   free(own.matrix);
   free(own.right);
   free(own.scratch);
+  free(own.mean);
+  free(own.all);
+  free(own.chosen);
   return code;
 }

@@ -3,12 +3,12 @@
  * Per host an offset and a drift (dPRO, Hu et al. 2022, section 4.2): aligned = own + offset + drift * (own - middle).
  * Processes of one host share a clock. Looked for is what makes
  *   - the members of a collective that ends for all at once end together,
- *   - transfers of one size between two hosts take the same time, counted from when both ends were there,
- * with robust weights (Cauchy), so that what is late for a reason of its own does not pull; under the constraints that
- * no message arrives before it was sent and no collective ends before its last member has come. The paper lets
- * transfers of one direction vary least, which leaves the offset to the constraints alone: here both directions are one
- * family. Drifts of real oscillators stay within some 100 ppm; short recordings say less about them than that does, so
- * it counts as one observation.
+ *   - transfers of one size between two hosts take the same time, where the sender was last (if messages go one way
+ * only, those of one size take the same time on all such pairs), with robust weights (Cauchy), so that what is late for
+ * a reason of its own does not pull; under the constraints that no message arrives before it was sent and no collective
+ * ends before its last member has come. The paper lets transfers of one direction vary least, which leaves the offset
+ * to the constraints alone: here both directions are one family. Drifts of real oscillators stay within some 100 ppm;
+ * short recordings say less about them than that does, so it counts as one observation.
  */
 #ifndef PL_WORKLOADS_TRACE_CLOCKS_H
 #define PL_WORKLOADS_TRACE_CLOCKS_H

@@ -9,12 +9,6 @@ static int by_number(const void *a_, const void *b_) {
   return (a > b) - (a < b);
 }
 
-bool pl_trace_is_of_step(const pl_trace *trace, const pl_trace_step_list *steps, uint32_t op, int64_t number) {
-  if (steps->is_whole) return true;
-  uint32_t step = trace->ops[op].step;
-  return step != PL_NONE && trace->steps[step].number == number;
-}
-
 static pl_trace_span *find(pl_trace_step_list *steps, int64_t number) {
   uint32_t low = 0, high = steps->n;
   while (low < high) {
@@ -42,13 +36,19 @@ static void list_numbers(const pl_trace *trace, pl_trace_step_list *steps) {
   }
 }
 
+/* Of an op, among the steps of the list; NULL: of none. */
+static pl_trace_span *span_of(const pl_trace *trace, pl_trace_step_list *steps, uint32_t op) {
+  uint32_t step = trace->ops[op].step;
+  if (steps->is_whole) return &steps->steps[0];
+  return step == PL_NONE ? NULL : find(steps, trace->steps[step].number);
+}
+
 static void find_spans(const pl_trace *trace, const pl_trace_clocks *clocks, pl_trace_step_list *steps) {
   for (uint32_t r = 0; r < trace->n_ranks; r++) {
     const pl_trace_rank *rank = &trace->ranks[r];
     for (uint32_t k = rank->first_op; k < rank->first_op + rank->n_ops; k++) {
       const pl_trace_op *op = &trace->ops[k];
-      if (!steps->is_whole && op->step == PL_NONE) continue;
-      pl_trace_span *span = find(steps, steps->is_whole ? 0 : trace->steps[op->step].number);
+      pl_trace_span *span = span_of(trace, steps, k);
       if (span == NULL) continue;
       int64_t start = pl_trace_clocks_date(trace, clocks, r, op->start_ns);
       int64_t end = pl_trace_clocks_date(trace, clocks, r, pl_trace_end_ns(op));
@@ -63,6 +63,56 @@ static void find_spans(const pl_trace *trace, const pl_trace_clocks *clocks, pl_
   steps->n = n;
 }
 
+static bool list_ops(const pl_trace *trace, pl_trace_step_list *steps) {
+  steps->first_op = calloc((size_t)steps->n + 2, sizeof *steps->first_op);
+  steps->ops = malloc(((size_t)trace->n_ops + 1) * sizeof *steps->ops);
+  if (steps->first_op == NULL || steps->ops == NULL) return false;
+  for (int pass = 0; pass < 2; pass++) {
+    for (uint32_t k = 0; k < trace->n_ops; k++) {
+      const pl_trace_span *span = span_of(trace, steps, k);
+      if (span == NULL) continue;
+      uint32_t step = (uint32_t)(span - steps->steps);
+      if (pass == 0)
+        steps->first_op[step + 2]++;
+      else
+        steps->ops[steps->first_op[step + 1]++] = k;
+    }
+    for (uint32_t s = 2; pass == 0 && s <= steps->n + 1; s++)
+      steps->first_op[s] += steps->first_op[s - 1];
+  }
+  return true;
+}
+
+static bool index_edges(const pl_trace *trace, pl_trace_step_list *steps) {
+  steps->first_edge = calloc((size_t)trace->n_ops + 3, sizeof *steps->first_edge);
+  steps->edges = malloc(((size_t)trace->n_edges + 1) * sizeof *steps->edges);
+  if (steps->first_edge == NULL || steps->edges == NULL) return false;
+  for (uint32_t e = 0; e < trace->n_edges; e++)
+    steps->first_edge[trace->edges[e].after + 2]++;
+  for (uint32_t k = 2; k <= trace->n_ops + 1; k++)
+    steps->first_edge[k] += steps->first_edge[k - 1];
+  for (uint32_t e = 0; e < trace->n_edges; e++)
+    steps->edges[steps->first_edge[trace->edges[e].after + 1]++] = e;
+  return true;
+}
+
+static bool find_latencies(const pl_trace *trace, pl_trace_step_list *steps) {
+  steps->latency_ns = malloc((trace->n_ranks + 1) * sizeof *steps->latency_ns);
+  if (steps->latency_ns == NULL) return false;
+  for (uint32_t r = 0; r < trace->n_ranks; r++)
+    steps->latency_ns[r] = INT64_MAX;
+  for (uint32_t e = 0; e < trace->n_edges; e++) {
+    const pl_trace_edge *edge = &trace->edges[e];
+    if (!edge->from_start || trace->ops[edge->before].kind != PL_TRACE_CALL) continue;
+    int64_t latency = trace->ops[edge->after].start_ns - trace->ops[edge->before].start_ns;
+    int64_t *least = &steps->latency_ns[pl_trace_rank_of(trace, edge->after)];
+    if (latency >= 0 && latency < *least) *least = latency;
+  }
+  for (uint32_t r = 0; r < trace->n_ranks; r++)
+    if (steps->latency_ns[r] == INT64_MAX) steps->latency_ns[r] = 0;
+  return true;
+}
+
 pl_code pl_trace_steps_make(const pl_trace *trace, const pl_trace_clocks *clocks, pl_trace_step_list *steps,
                             pl_error *error) {
   *steps = (pl_trace_step_list){.steps = calloc((size_t)trace->n_steps + 1, sizeof *steps->steps),
@@ -73,11 +123,17 @@ pl_code pl_trace_steps_make(const pl_trace *trace, const pl_trace_clocks *clocks
   else
     list_numbers(trace, steps);
   find_spans(trace, clocks, steps);
-  return PL_OK;
+  bool good = list_ops(trace, steps) && index_edges(trace, steps) && find_latencies(trace, steps);
+  return good ? PL_OK : pl_fail_memory(error, "the steps of a trace");
 }
 
 void pl_trace_steps_release(pl_trace_step_list *steps) {
   free(steps->steps);
+  free(steps->first_op);
+  free(steps->ops);
+  free(steps->first_edge);
+  free(steps->edges);
+  free(steps->latency_ns);
   *steps = (pl_trace_step_list){.n = 0};
 }
 

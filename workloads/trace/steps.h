@@ -16,6 +16,12 @@ typedef struct pl_trace_step_list {
   uint32_t n;
   uint32_t n_partial; /* steps that some rank lacks */
   bool is_whole;      /* no rank has steps: all ops are one, with number 0 */
+  uint32_t *first_op; /* n + 1, into ops */
+  uint32_t *ops;      /* by step, ascending */
+  /* What all steps share: the trace's edges by the op that waits (first_edge: ops + 1), and per rank the least time
+   * from the start of a call to the start of what it launched. */
+  uint32_t *first_edge, *edges;
+  int64_t *latency_ns;
 } pl_trace_step_list;
 
 typedef struct pl_trace_step_spread {
@@ -26,7 +32,4 @@ pl_code pl_trace_steps_make(const pl_trace *trace, const pl_trace_clocks *clocks
                             pl_error *error);
 void pl_trace_steps_release(pl_trace_step_list *steps);
 pl_trace_step_spread pl_trace_steps_spread(const pl_trace_step_list *steps);
-/* Whether the op counts to the step with this number. */
-bool pl_trace_is_of_step(const pl_trace *trace, const pl_trace_step_list *steps, uint32_t op, int64_t number);
-
 #endif
