@@ -54,6 +54,12 @@ static pl_ir_attribute read_attribute(ir_case *one, const pl_ir_row *row, const 
     rule++;
   if (rule->name == NULL) fail_msg("%s has no attribute %s", row->name, name);
   if (rule->kind == PL_IR_NAMES) return names_attribute(one, name, text);
+  if (rule->kind == PL_IR_TEXT) {
+    size_t length = strcspn(*text, ",");
+    const char *word = pl_arena_printf(one->arena, "%.*s", (int)length, *text);
+    *text += length;
+    return pl_ir_text(name, word);
+  }
   char *end;
   double value = strtod(*text, &end);
   *text = end;

@@ -23,7 +23,8 @@ pl_ir_type ir_type(const char *dims);
 /* What `device` holds of a value, zero. */
 pl_ir_tensor ir_tensor(pl_arena *arena, const pl_ir_mesh *mesh, const pl_ir_type *type, uint32_t device);
 
-/* An op without operands yet. `attributes` as in a program: "over=(b, s), k=2, base=1.5"; "" for none. */
+/* An op without operands yet. `attributes` as in a program, texts without quotes: "over=(b, s), k=2, stride=2x1"; ""
+ * for none. */
 void ir_case_init(ir_case *one, pl_arena *arena, uint64_t seed, const char *row, const char *attributes);
 /* Operands in order: numbers between -1 and 1; between `least` and `most`; integers below n; a permutation of 0, 1 ...
  */

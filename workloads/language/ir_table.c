@@ -5,7 +5,8 @@
 
 static const pl_ir_row *const kinds[] = {pl_ir_rows_state,      pl_ir_rows_product,   pl_ir_rows_pointwise,
                                          pl_ir_rows_norm,       pl_ir_rows_attention, pl_ir_rows_token,
-                                         pl_ir_rows_collective, pl_ir_rows_update,    pl_ir_rows_shape};
+                                         pl_ir_rows_collective, pl_ir_rows_update,    pl_ir_rows_shape,
+                                         pl_ir_rows_picture,    pl_ir_rows_join};
 enum { N_KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
 int32_t pl_ir_n_rows(void) {
