@@ -3,12 +3,15 @@
 
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/support/random.h"
 
 /* clang-format off */
 #define NORM "over=h, epsilon=0.01"
+#define CONVOLUTION "over=c, window=y, kernel=d, padding=5, padding_after=6" /* d is 12: y stays as it is */
+#define POOL "window=y, size=3, padding=1"
 const ir_spec ir_specs[] = {
     {"product", "over=h", {"bsh", "hf"}, NULL},
     {"product", "over=d, order=(b,g,r,s,t)", {"bsgrd", "btgd"}, NULL},
@@ -51,18 +54,34 @@ const ir_spec ir_specs[] = {
     {"attention_backward", "", {"bsgrd", "btgd", "btge", "bsgre", "+bsgr", "bsgre"}, NULL},
     {"attention_merge", "", {"bsgre", "bsgr", "bsgre", "bsgr"}, NULL},
     {"attention_merge_backward", "", {"bsgre", "bsgr", "bsgre", "bsgr", "bsgre", "bsgr", "bsgre"}, NULL},
+    {"convolution", CONVOLUTION, {"bcy", "ocd"}, NULL},
+    {"convolution", "over=c, window=(y,x), kernel=(p,q), stride=2x1, padding=2", {"bycgx", "gqcpo"}, NULL},
+    {"convolution_backward_data", CONVOLUTION, {"boy", "ocd"}, "bcy"},
+    {"convolution_backward_weights", CONVOLUTION, {"bcy", "yob"}, "ocd"},
+    {"max_pool", POOL, {"bcy"}, NULL}, {"max_pool_backward", POOL, {"bcy", "byc"}, NULL},
+    {"average_pool", POOL, {"bcy"}, NULL}, {"average_pool_backward", POOL ", inside=1", {"byc"}, "bcy"},
+    {"batch_norm", "over=(b,y), epsilon=0.01", {"bcy", "c", "c"}, NULL},
+    {"batch_norm_backward", "over=(b,y), epsilon=0.01", {"bcgy", "c", "ycgb"}, NULL},
+    {"concatenate", "over=c", {"bcy", "yCb"}, NULL},
+    {"split", "from=d, to=(y,x)", {"bd"}, "x=2 b y=6"},
+    {"join", "from=(y,x), to=s", {"xby"}, NULL},
     {NULL, NULL, {NULL}, NULL}};
+#undef CONVOLUTION
+#undef POOL
 /* clang-format on */
 
 typedef int64_t letter_extents[128];
 
-/* "b=6 s=2" of "bs"; a capital: six more of that dimension. */
+/* "b=6 s=2" of "bs"; a capital: six more of that dimension. An extent may be written: "b x=2". */
 static const char *dims_text(const char *letters, const letter_extents extents, char text[96]) {
   size_t used = 0;
   text[0] = 0;
-  for (; isalpha(*letters); letters++) {
+  for (; isalpha(*letters); letters += strspn(letters, " ")) {
     int name = tolower(*letters), more = isupper(*letters) ? 6 : 0;
-    used += (size_t)snprintf(text + used, 96 - used, " %c=%d", name, (int)extents[name] + more);
+    char *end = NULL;
+    long extent = letters[1] == '=' ? strtol(letters + 2, &end, 10) : (long)extents[name] + more;
+    used += (size_t)snprintf(text + used, 96 - used, " %c=%ld", name, extent);
+    letters = end != NULL ? end : letters + 1;
   }
   return text;
 }

@@ -130,9 +130,9 @@ static pl_code begin(attention *of, const pl_ir_computing *computing, pl_error *
   for (int32_t i = 0; i < of->dims.n_rows; i++)
     of->n_rows *= extent_of(&in[0], of->dims.rows[i].name);
   of->n_keys = extent_of(&in[1], of->dims.t.name);
-  of->d = of->dims.d.extent;
+  of->d = extent_of(&in[0], of->dims.d.name);
   of->e = extent_of(&in[2], of->dims.e.name);
-  of->scale = pl_ir_real_of(op, "scale", 1 / sqrt((double)of->d));
+  of->scale = pl_ir_real_of(op, "scale", 1 / sqrt((double)of->dims.d.extent));
   of->p = pl_ir_real_of(op, "p", 0);
   of->window = pl_ir_integer_of(op, "window", 0);
   of->seed = (uint64_t)pl_ir_integer_of(op, "seed", 0);

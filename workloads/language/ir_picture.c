@@ -47,6 +47,15 @@ static int64_t push_names(pl_ir_tensor *order, const pl_ir_tensor *from, const p
   return extent;
 }
 
+/* The dimensions that an attribute names, of an operand or result. */
+static pl_code check_whole(const pl_ir_computing *computing, const pl_ir_tensor *tensor, const char *attribute,
+                           pl_error *error) {
+  const pl_ir_attribute *names = pl_ir_attribute_find(computing->op, attribute);
+  for (int32_t i = 0; i < names->n_names; i++)
+    PL_TRY(pl_ir_tensor_is_whole(computing, tensor, names->names[i], error));
+  return PL_OK;
+}
+
 static pl_code begin(convolution *of, const pl_ir_computing *computing, const pl_ir_tensor *x, const pl_ir_tensor *w,
                      const pl_ir_tensor *y, pl_error *error) {
   const pl_ir_op *op = computing->op;
@@ -54,6 +63,9 @@ static pl_code begin(convolution *of, const pl_ir_computing *computing, const pl
                       .x_order = pl_ir_order_empty(),
                       .w_order = pl_ir_order_empty(),
                       .y_order = pl_ir_order_empty()};
+  PL_TRY(check_whole(computing, x, "window", error));
+  PL_TRY(check_whole(computing, y, "window", error));
+  PL_TRY(check_whole(computing, w, "kernel", error));
   PL_TRY(pl_ir_windows_of(op, &x->type, &w->type, &of->windows, error));
   of->seen = pl_ir_windows_seen(&of->windows, computing->scratch);
   if (of->seen == NULL) return pl_fail_memory(error, "the windows of a convolution");
@@ -154,6 +166,8 @@ typedef struct pooling {
 static pl_code begin_pooling(pooling *of, const pl_ir_computing *computing, const pl_ir_tensor *x,
                              const pl_ir_tensor *y, pl_error *error) {
   *of = (pooling){.x_order = pl_ir_order_empty(), .y_order = pl_ir_order_empty()};
+  PL_TRY(check_whole(computing, x, "window", error));
+  PL_TRY(check_whole(computing, y, "window", error));
   PL_TRY(pl_ir_windows_of(computing->op, &x->type, NULL, &of->windows, error));
   of->seen = pl_ir_windows_seen(&of->windows, computing->scratch);
   if (of->seen == NULL) return pl_fail_memory(error, "the windows of a pooling");

@@ -103,6 +103,7 @@ static double *frequencies(const pl_ir_computing *computing, int64_t n) {
 pl_code pl_ir_compute_rotary(const pl_ir_computing *computing, pl_error *error) {
   const pl_ir_tensor *x = &computing->inputs[0], *positions = &computing->inputs[1], *out = &computing->outputs[0];
   pl_ir_name over = pl_ir_one_name_of(computing->op, "over");
+  PL_TRY(pl_ir_tensor_is_whole(computing, x, over, error));
   const counted along = counted_of(x, over);
   int64_t n = pl_ir_rotary_turned(computing->op, along.whole);
   const double *frequency = frequencies(computing, n);

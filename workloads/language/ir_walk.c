@@ -1,6 +1,10 @@
 /* See workloads/language/ir_walk.h. */
 #include "workloads/language/ir_walk.h"
 
+#include <inttypes.h>
+
+#include "workloads/language/ir_operands.h"
+
 int64_t pl_ir_tensor_step(const pl_ir_tensor *tensor, pl_ir_name dim) {
   int64_t step = 1;
   for (int32_t i = tensor->type.rank - 1; i >= 0; i--) {
@@ -8,6 +12,14 @@ int64_t pl_ir_tensor_step(const pl_ir_tensor *tensor, pl_ir_name dim) {
     step *= tensor->extent[i];
   }
   return 0;
+}
+
+pl_code pl_ir_tensor_is_whole(const pl_ir_computing *computing, const pl_ir_tensor *tensor, pl_ir_name dim,
+                              pl_error *error) {
+  int32_t i = pl_ir_type_find(&tensor->type, dim);
+  if (tensor->extent[i] == tensor->type.dims[i].extent) return PL_OK;
+  return pl_fail(error, PL_BAD_INPUT, "%s is given %" PRId64 " of %s=%" PRId64 ", which it needs whole",
+                 pl_ir_op_name(computing->op), tensor->extent[i], dim.text, tensor->type.dims[i].extent);
 }
 
 pl_ir_walk pl_ir_walk_over(int32_t n_dims, const pl_ir_dim *dims, int32_t n_tensors,

@@ -29,6 +29,10 @@ int64_t pl_ir_walk_place(const pl_ir_walk *walk);
 /* Elements between neighbours of dimension `dim` in the tensor's data; 0: it lacks it. */
 int64_t pl_ir_tensor_step(const pl_ir_tensor *tensor, pl_ir_name dim);
 
+/* Refuses a part of dimension `dim`: what computing an opaque dimension asserts before it counts on all of it. */
+pl_code pl_ir_tensor_is_whole(const pl_ir_computing *computing, const pl_ir_tensor *tensor, pl_ir_name dim,
+                              pl_error *error);
+
 /* What becomes of a number that is computed: itself, or the nearest fp32. */
 static inline double pl_ir_rounded(const pl_ir_computing *computing, double x) {
   return computing->single ? (double)(float)x : x;
