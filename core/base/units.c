@@ -149,6 +149,14 @@ const char *pl_format_figure(double value, char text[PL_UNIT_TEXT_BYTES]) {
   return text;
 }
 
+const char *pl_format_exact(double value, char text[PL_UNIT_TEXT_BYTES]) {
+  for (int digits = 15; digits <= 17; digits++) {
+    snprintf(text, PL_UNIT_TEXT_BYTES, "%.*g", digits, value);
+    if (strtod(text, NULL) == value) break;
+  }
+  return text;
+}
+
 const char *pl_format_bytes(double size_bytes, char text[PL_UNIT_TEXT_BYTES]) {
   static const unit units[] = {{"B", 1.0},      {"KiB", 0x1p10}, {"MiB", 0x1p20},
                                {"GiB", 0x1p30}, {"TiB", 0x1p40}, {NULL, 0.0}};

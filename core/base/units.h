@@ -30,5 +30,7 @@ const char *pl_format_rate(double rate_Bps, char text[PL_UNIT_TEXT_BYTES]);
 const char *pl_format_time(double time_s, char text[PL_UNIT_TEXT_BYTES]);
 /* Four significant digits and never an exponent: "25190", "67.99", "1760000". */
 const char *pl_format_figure(double value, char text[PL_UNIT_TEXT_BYTES]);
+/* The shortest of %.15g, %.16g and %.17g that gives the same double when it is read back. */
+const char *pl_format_exact(double value, char text[PL_UNIT_TEXT_BYTES]);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "core/base/printable.h"
 #include "core/base/status.h"
+#include "core/base/units.h"
 
 void pl_json_init(pl_json *json, FILE *stream, bool pretty) {
   *json = (pl_json){.stream = stream, .pretty = pretty};
@@ -113,12 +114,8 @@ void pl_json_number(pl_json *json, double value) {
   if (!isfinite(value)) {
     fputs("null", json->stream);
   } else {
-    char text[32];
-    for (int digits = 15; digits <= 17; digits++) {
-      snprintf(text, sizeof text, "%.*g", digits, value);
-      if (strtod(text, NULL) == value) break;
-    }
-    fputs(text, json->stream);
+    char text[PL_UNIT_TEXT_BYTES];
+    fputs(pl_format_exact(value, text), json->stream);
   }
   end_outermost(json);
 }

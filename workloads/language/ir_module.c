@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "core/base/digest.h"
+
 const char *const pl_ir_level_names[] = {"model", "training", "distributed", NULL};
 
 void pl_ir_module_init(pl_ir_module *module, pl_arena *arena, const char *name, pl_ir_level level) {
@@ -28,11 +30,44 @@ static void *copied(pl_arena *arena, const void *from, int32_t n, size_t size) {
   return made;
 }
 
+/* ---- names ---- */
+
+/* What an index of names finds. */
+typedef struct named {
+  const char *name;
+  int32_t at;          /* the function or value of this name */
+  int32_t last_number; /* name.2 ... name.last_number have been given out */
+} named;
+
+static uint64_t hash_of(const char *name) {
+  return pl_hash_bytes(name, strlen(name), 0);
+}
+
+static named *find_named(const pl_hash_index *names, const char *name) {
+  uint32_t probe = 0;
+  uint64_t hash = hash_of(name);
+  for (const void *found; (found = pl_hash_index_find(names, hash, &probe)) != NULL;) {
+    named *record = (named *)(uintptr_t)found; /* ours: the index hands out what was put in */
+    if (strcmp(record->name, name) == 0) return record;
+  }
+  return NULL;
+}
+
+static bool put_named(pl_hash_index *names, const char *name, int32_t at, pl_arena *arena) {
+  named *record = PL_TAKE(arena, named, 1);
+  if (record == NULL) return false;
+  *record = (named){.name = name, .at = at, .last_number = 1};
+  return pl_hash_index_put(names, hash_of(name), record, arena);
+}
+
 int32_t pl_ir_function_append(pl_ir_module *module, pl_ir_function *function) {
   pl_ir_function **functions = (pl_ir_function **)grown(module->arena, (void *)module->functions, module->n_functions,
                                                         &module->room_functions, sizeof(*functions));
-  if (functions == NULL) return PL_IR_NONE;
+  if (functions == NULL || function->name == NULL) return PL_IR_NONE;
   module->functions = functions;
+  if (find_named(&module->function_names, function->name) == NULL &&
+      !put_named(&module->function_names, function->name, module->n_functions, module->arena))
+    return PL_IR_NONE;
   module->functions[module->n_functions] = function;
   return module->n_functions++;
 }
@@ -45,25 +80,24 @@ pl_ir_function *pl_ir_function_add(pl_ir_module *module, const char *name) {
 }
 
 int32_t pl_ir_function_find(const pl_ir_module *module, const char *name) {
-  for (int32_t i = 0; i < module->n_functions; i++)
-    if (strcmp(module->functions[i]->name, name) == 0) return i;
-  return PL_IR_NONE;
+  const named *found = find_named(&module->function_names, name);
+  return found != NULL ? found->at : PL_IR_NONE;
 }
 
 /* ---- values ---- */
 
-static bool is_taken(const pl_ir_function *function, const char *name) {
-  for (int32_t i = 0; i < function->n_values; i++)
-    if (strcmp(function->values[i].name, name) == 0) return true;
-  return false;
+int32_t pl_ir_value_find(const pl_ir_function *function, const char *name) {
+  const named *found = find_named(&function->names, name);
+  return found != NULL ? found->at : PL_IR_NONE;
 }
 
-/* `name`, or name.2, name.3 ... where it is taken. Functions are short: what repeats is a function of its own. */
+/* `name`, or the first of name.2, name.3 ... that is free. */
 static const char *free_name(pl_ir_module *module, const pl_ir_function *function, const char *name) {
-  if (!is_taken(function, name)) return pl_arena_strdup(module->arena, name);
-  for (int32_t n = 2;; n++) {
-    const char *numbered = pl_arena_printf(module->arena, "%s.%d", name, n);
-    if (numbered == NULL || !is_taken(function, numbered)) return numbered;
+  named *taken = find_named(&function->names, name);
+  if (taken == NULL) return pl_arena_strdup(module->arena, name);
+  for (;;) {
+    const char *numbered = pl_arena_printf(module->arena, "%s.%d", name, ++taken->last_number);
+    if (numbered == NULL || find_named(&function->names, numbered) == NULL) return numbered;
   }
 }
 
@@ -75,6 +109,7 @@ static int32_t value_add(pl_ir_module *module, pl_ir_function *function, const c
   if (own == NULL || values == NULL) return PL_IR_NONE;
   function->values = values;
   values[function->n_values] = (pl_ir_value){.name = own, .type = *type, .op = op};
+  if (!put_named(&function->names, own, function->n_values, module->arena)) return PL_IR_NONE;
   return function->n_values++;
 }
 

@@ -25,10 +25,11 @@
 #define PL_WORKLOADS_IR_MODULE_H
 
 #include "core/base/arena.h"
+#include "core/base/hash_index.h"
 #include "core/base/status.h"
 #include "workloads/language/ir_type.h"
 
-enum { PL_IR_NONE = -1 };
+enum { PL_IR_NONE = -1, PL_IR_OPERANDS_MAX = 64 /* inputs or outputs of an op */, PL_IR_ATTRIBUTES_MAX = 16 };
 
 typedef enum pl_ir_level { PL_IR_MODEL = 0, PL_IR_TRAINING, PL_IR_DISTRIBUTED, PL_IR_LEVEL_COUNT } pl_ir_level;
 extern const char *const pl_ir_level_names[]; /* by enumerator; NULL ends them */
@@ -79,6 +80,7 @@ typedef struct pl_ir_function {
   pl_ir_value *values; /* arguments first */
   int32_t n_ops, n_values, n_arguments;
   int32_t room_ops, room_values; /* capacity */
+  pl_hash_index names;           /* of values; a value keeps the name that it was made with */
   const int32_t *results;        /* values handed back, in the function's last line */
   int32_t n_results;
   pl_ir_place place;
@@ -90,12 +92,14 @@ typedef struct pl_ir_step {
   uint8_t kind;  /* pl_ir_step_kind */
   int32_t chunk; /* of the whole model, counted from its first block */
   int32_t microbatch;
+  pl_ir_place place;
 } pl_ir_step;
 
 /* Functions of a chunk; PL_IR_NONE = none. They take no arguments and give no results: receives and sends are inside.
  */
 typedef struct pl_ir_chunk {
   int32_t chunk, forward, backward, weights;
+  pl_ir_place place;
 } pl_ir_chunk;
 
 typedef struct pl_ir_class {
@@ -110,11 +114,13 @@ typedef struct pl_ir_class {
 
 typedef struct pl_ir_module {
   const char *name;
+  const char *source; /* the file that it was read from; NULL: made by a pass */
   pl_ir_level level;
   pl_ir_mesh mesh;
   int32_t n_microbatches;
   pl_ir_function **functions; /* callees before callers */
   int32_t n_functions, room_functions;
+  pl_hash_index function_names;
   pl_ir_class *classes;
   int32_t n_classes;
   pl_arena *arena; /* owns everything */
@@ -127,7 +133,8 @@ pl_ir_function *pl_ir_function_add(pl_ir_module *module, const char *name);
 /* Adds a function that was written apart, in memory of the module's arena, so that its callees could be added first.
  * Returns its index, PL_IR_NONE: no memory. */
 int32_t pl_ir_function_append(pl_ir_module *module, pl_ir_function *function);
-int32_t pl_ir_function_find(const pl_ir_module *module, const char *name); /* PL_IR_NONE = none */
+int32_t pl_ir_function_find(const pl_ir_module *module, const char *name);  /* PL_IR_NONE = none; O(1) */
+int32_t pl_ir_value_find(const pl_ir_function *function, const char *name); /* PL_IR_NONE = none; O(1) */
 
 /* ---- writing a function; a failed allocation sets arena->failed and gives PL_IR_NONE, so that makers check once ----
  */

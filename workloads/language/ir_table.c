@@ -38,11 +38,9 @@ int32_t pl_ir_row_of(const char *name) {
   return row;
 }
 
-enum { OPERANDS_MAX = 64 };
-
 static int32_t op_made(pl_ir_module *module, pl_ir_function *function, const char *name, const pl_ir_type *types,
                        const pl_ir_making *making) {
-  const char *names[OPERANDS_MAX];
+  const char *names[PL_IR_OPERANDS_MAX];
   pl_ir_making own = *making;
   for (int32_t i = 0; i < own.n_outputs; i++)
     names[i] = name;
@@ -55,10 +53,11 @@ static int32_t op_made(pl_ir_module *module, pl_ir_function *function, const cha
 int32_t pl_ir_op_infer(pl_ir_module *module, pl_ir_function *function, const char *row_name, const char *name,
                        int32_t n_inputs, const int32_t *inputs, int32_t n_attributes,
                        const pl_ir_attribute *attributes) {
-  pl_ir_type in[OPERANDS_MAX], out[OPERANDS_MAX];
+  pl_ir_type in[PL_IR_OPERANDS_MAX], out[PL_IR_OPERANDS_MAX];
   int32_t index = pl_ir_row_of(row_name);
   const pl_ir_row *row = pl_ir_row_at(index);
-  PL_ASSERT(n_inputs <= OPERANDS_MAX && row->n_outputs >= 0 && row->n_outputs <= OPERANDS_MAX && !row->typed);
+  PL_ASSERT(n_inputs <= PL_IR_OPERANDS_MAX && row->n_outputs >= 0 && row->n_outputs <= PL_IR_OPERANDS_MAX &&
+            !row->typed);
   for (int32_t i = 0; i < n_inputs; i++) {
     if (inputs[i] == PL_IR_NONE) return PL_IR_NONE; /* no memory before */
     in[i] = function->values[inputs[i]].type;
