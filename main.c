@@ -18,6 +18,7 @@
 #include "workloads/command/cmd_explain.h"
 #include "workloads/command/cmd_list.h"
 #include "workloads/command/cmd_model.h"
+#include "workloads/command/cmd_program.h"
 #include "workloads/command/cmd_simulate.h"
 #include "workloads/command/cmd_verify.h"
 
@@ -27,6 +28,7 @@ static const pl_command commands[] = {
     {"list", "the models, platforms, frameworks and devices that come with Paceline", pl_cmd_list},
     {"model", "show what a model (a Hugging Face config.json) is made of", pl_cmd_model},
     {"platform", "check, show or make platform files", pl_cmd_platform},
+    {"program", "what devices run, as text: check or print a program", pl_cmd_program},
     {"replay", "steps of a recorded job, as they were and as they would be", pl_cmd_replay},
     {"search", "the fastest strategy of a space, by one of several methods", pl_cmd_search},
     {"show", "rows of a sweep's results, filtered and sorted", pl_cmd_show},

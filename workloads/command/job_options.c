@@ -254,7 +254,7 @@ static pl_code adopt_collectives(pl_job_options *options, pl_arena *arena, pl_er
 
 pl_code pl_job_options_adopt(pl_job_options *options, const pl_model *model, pl_arena *arena, pl_error *error) {
   PL_TRY(pl_job_defaults_take(model, options->model_path, &options->job, &options->origin, error));
-  PL_TRY(adopt_collectives(options, arena, error));
+  if (options->platform_path != NULL) PL_TRY(adopt_collectives(options, arena, error));
   if (options->op_profile_path != NULL) {
     PL_TRY(pl_op_profile_load(options->op_profile_path, arena, &options->op_profile, error));
     options->job.op_profile = &options->op_profile;

@@ -38,7 +38,8 @@ extern const struct argp pl_job_options_argp;
 /* What must be given is given. */
 pl_code pl_job_options_check(pl_job_options *options, pl_error *error);
 /* Reads the collective profile (chunked collectives and SimGrid's network have none) and the framework's, and gives the
- * job what the command line leaves open and they or the model say. The options stay where they are from here on. */
+ * job what the command line leaves open and they or the model say. Without a platform there are no collectives to read
+ * about. The options stay where they are from here on. */
 pl_code pl_job_options_adopt(pl_job_options *options, const pl_model *model, pl_arena *arena, pl_error *error);
 /* After the platform is loaded: every device must know the data type, and an op profile something of the model on one
  * of the devices. */

@@ -1,0 +1,97 @@
+#!/usr/bin/env bats
+# paceline program: programs are checked and printed; what is wrong is shown with its line and a caret.
+
+bats_require_minimum_version 1.5.0
+example=workloads/programs/mlp-2-stages.plir
+
+setup() {
+  cd "$BATS_TEST_DIRNAME/../.."
+}
+
+@test "check: every program that ships is in order, and counted" {
+  for file in workloads/programs/*.plir; do "$PACELINE" program check "$file"; done
+  run -0 "$PACELINE" program check "$example"
+  [ "$output" = "$example: a distributed program in order: 6 functions of 40 ops, 2 classes on 4 devices, 8 steps" ]
+}
+
+@test "print: canonical text, which prints itself; reasons stay" {
+  "$PACELINE" program print "$example" >"$BATS_TEST_TMPDIR/once.plir"
+  grep -q '  # each replica has the term of its sequences$' "$BATS_TEST_TMPDIR/once.plir"
+  "$PACELINE" program print "$BATS_TEST_TMPDIR/once.plir" -o "$BATS_TEST_TMPDIR/twice.plir"
+  cmp "$BATS_TEST_TMPDIR/once.plir" "$BATS_TEST_TMPDIR/twice.plir"
+  run -2 --separate-stderr "$PACELINE" program print "$example" -o "$BATS_TEST_TMPDIR/twice.plir"
+  [[ $stderr == *"twice.plir"*"--force"* ]]
+  "$PACELINE" program print "$example" -o "$BATS_TEST_TMPDIR/twice.plir" --force
+  run -2 --separate-stderr "$PACELINE" program print "$BATS_TEST_TMPDIR/twice.plir" -o "$BATS_TEST_TMPDIR/twice.plir" --force
+}
+
+# An edit of the example, and what check says of it.
+refused() { # FROM TO MESSAGE LINE CARET
+  sed "s|$1|$2|" "$example" >"$BATS_TEST_TMPDIR/wrong.plir"
+  ! cmp -s "$example" "$BATS_TEST_TMPDIR/wrong.plir"
+  cd "$BATS_TEST_TMPDIR"
+  run -2 --separate-stderr "$PACELINE" program check wrong.plir
+  [ -z "$output" ]
+  wanted="paceline program: wrong.plir:$3"$'\n'"$4"$'\n'"$5"
+  [ "$stderr" = "$wanted" ] || { echo "$stderr"; echo "wanted"; echo "$wanted"; return 1; }
+}
+
+@test "a word that is no op" {
+  refused 'relu(%a)' 'rleu(%a)' "15:8: 'rleu' is not an op; did you mean 'relu'?" \
+    '   15 |   %y = rleu(%a) : fp32[b=8/dp, f=64]' \
+    '      |        ^'
+}
+
+@test "a layout that does not follow" {
+  refused '%sum = all_reduce(%g) {over=dp} : fp32\[h=16, f=64\]' '%sum = scale(%g) {by=1} : fp32[h=16, f=64]' \
+    "32:10: operand 1 of scale is a partial sum along axis dp, where the others need it to be the same" \
+    '   32 |   %sum = scale(%g) {by=1} : fp32[h=16, f=64]' \
+    '      |          ^'
+}
+
+@test "lists that wait for each other" {
+  sed 's|steps F0.0 F0.1 B0.0 B0.1|steps F0.0 B0.0 F0.1 B0.1|;s|steps F1.0 B1.0 F1.1 B1.1|steps F1.1 B1.1 F1.0 B1.0|' \
+    "$example" >"$BATS_TEST_TMPDIR/wrong.plir"
+  run -2 --separate-stderr "$PACELINE" program check "$BATS_TEST_TMPDIR/wrong.plir"
+  [[ ${stderr_lines[0]} == *"wrong.plir:22:9: deadlock: B0.0 of class first waits in line 22 for receive \"dy\" from class second, and F1.1 of class second waits in line 40 for receive \"y\": another order of their steps is needed" ]]
+  [[ ${stderr_lines[1]} == "   22 |   %dy = receive() {from=second, tag=\"dy\"} : fp32[b=8/dp, f=64]" ]]
+}
+
+@test "programs of a job, at every level: printed, they read as they are" {
+  job="--model tiny-llama --gbs 8 --seq 8"
+  for level in "--level model" "--level training" "" "--strategy pp=2,dp=2,tmp=2,mbs=1,sp=1,zero=1 --platform dgx-h100:1" \
+    "--strategy pp=2,dp=1,tmp=2,mbs=1 --level training"; do
+    "$PACELINE" program print $job $level -o "$BATS_TEST_TMPDIR/once.plir" --force
+    "$PACELINE" program print "$BATS_TEST_TMPDIR/once.plir" | cmp - "$BATS_TEST_TMPDIR/once.plir"
+    run -0 "$PACELINE" program check $job $level
+    counts=${output#tiny-llama: }
+    run -0 "$PACELINE" program check "$BATS_TEST_TMPDIR/once.plir"
+    [ "$output" = "$BATS_TEST_TMPDIR/once.plir: $counts" ]
+  done
+  refuses() {
+    message=$1
+    shift
+    run -2 --separate-stderr "$PACELINE" program check "$@"
+    [[ -z $output && $stderr == "paceline program: "*"$message"* ]] || { echo "$stderr"; return 1; }
+  }
+  refuses "--gbs is missing" --model tiny-llama
+  refuses "--strategy is missing" $job --level distributed
+  refuses "--level: 'trainign' is unknown; choose one of model, training, distributed; did you mean 'training'?" $job --level trainign
+  refuses "--strategy stands beside the file $example" "$example" --strategy pp=2
+  refuses "--gbs stands beside the file $example" "$example" --gbs 2
+  refuses "--platform without --strategy" $job --platform dgx-h100:1
+  refuses "assign=balanced needs a platform's devices" $job --strategy pp=2,dp=1,tmp=1,mbs=1,assign=balanced
+  refuses "nosuch" --model nosuch --gbs 8
+}
+
+@test "bad input: one message, exit status 2, nothing on standard output" {
+  for arguments in "" "check" "print" "chekc $example" "check $example $example" "check nosuch.plir" "check --bogus $example" \
+    "check . " "check $example -o x" "check README.md"; do
+    run -2 --separate-stderr "$PACELINE" program $arguments
+    [ -z "$output" ]
+    [[ $stderr == "paceline program: "* ]]
+  done
+  [ ! -e x ]
+  run -2 --separate-stderr "$PACELINE" program chekc "$example"
+  [[ $stderr == *"'chekc' is not an action; there are: check, print; did you mean 'check'?" ]]
+}

@@ -1,0 +1,238 @@
+/* paceline program check|print: whether a program makes sense, and its canonical text; of a file, or of a job. */
+#include "workloads/command/cmd_program.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/words.h"
+#include "core/system/command.h"
+#include "core/system/command_line.h"
+#include "core/system/output_file.h"
+#include "core/system/text_file.h"
+#include "workloads/command/job_session.h"
+#include "workloads/import/model_file.h"
+#include "workloads/language/ir_check.h"
+#include "workloads/language/ir_text.h"
+#include "workloads/passes/program_of.h"
+
+typedef enum action { ACTION_CHECK = 0, ACTION_PRINT } action;
+static const char *const action_names[] = {"check", "print", NULL};
+
+typedef struct request {
+  const char *action, *file, *output, *strategy;
+  pl_ir_level level;
+  bool force, level_is_given;
+  pl_job_options job;
+} request;
+
+enum { KEY_FORCE = 256, KEY_LEVEL, KEY_OUTPUT = 'o', KEY_STRATEGY = 'S' };
+
+static const struct argp_option option_table[] = {
+    {"output", KEY_OUTPUT, "FILE", 0, "print: into this file instead of standard output", 0},
+    {"force", KEY_FORCE, NULL, 0, "print: replace the file if it exists", 0},
+    {"level", KEY_LEVEL, "LEVEL", 0,
+     "model (the forward pass), training (with backward and update) or distributed (what the strategy makes of it; "
+     "default with --strategy, else training)",
+     0},
+    {"strategy", KEY_STRATEGY, "TEXT", 0, "key=value,...: as for 'paceline simulate'", 0},
+    {0},
+};
+
+/* ---- the command line ---- */
+
+static void read_level(request *in, const char *text) {
+  char hint[PL_WORDS_HINT_BYTES];
+  int found = pl_words_find(pl_ir_level_names, text);
+  in->level = (pl_ir_level)(found >= 0 ? found : 0);
+  in->level_is_given = true;
+  if (found < 0)
+    pl_fail(&in->job.error, PL_BAD_INPUT, "--level: '%s' is unknown; choose one of model, training, distributed%s",
+            text, pl_words_hint(pl_ir_level_names, text, hint));
+}
+
+static error_t read_option(int key, char *text, struct argp_state *state) {
+  request *in = state->input;
+  switch (key) {
+  case ARGP_KEY_INIT:
+    state->child_inputs[0] = &in->job;
+    return 0;
+  case KEY_OUTPUT:
+    in->output = text;
+    return 0;
+  case KEY_FORCE:
+    in->force = true;
+    return 0;
+  case KEY_LEVEL:
+    read_level(in, text);
+    return 0;
+  case KEY_STRATEGY:
+    in->strategy = text;
+    return 0;
+  case ARGP_KEY_ARG:
+    if (state->arg_num > 1) pl_command_line_refuse_argument(text, &in->job.error);
+    *(state->arg_num == 0 ? &in->action : &in->file) = text;
+    return 0;
+  default:
+    return ARGP_ERR_UNKNOWN;
+  }
+}
+
+/* A program comes from a file or from a job, not from both. */
+static pl_code check_source(request *in, pl_error *error) {
+  const pl_job_options *job = &in->job;
+  if (in->file != NULL) {
+    const char *beside = in->strategy != NULL         ? "--strategy"
+                         : in->level_is_given         ? "--level"
+                         : job->model_path != NULL    ? "--model"
+                         : job->platform_path != NULL ? "--platform"
+                         : job->job.gbs > 0           ? "--gbs"
+                                                      : NULL;
+    if (beside == NULL) return PL_OK;
+    return pl_fail(error, PL_BAD_INPUT, "%s stands beside the file %s: a program is read, or made of a job", beside,
+                   in->file);
+  }
+  if (job->model_path == NULL)
+    return pl_fail(error, PL_BAD_INPUT, "%s needs a program: a file (.plir), or --model, --gbs and --strategy",
+                   in->action);
+  if (job->job.gbs == 0) return pl_fail(error, PL_BAD_INPUT, "--gbs is missing (sequences per iteration)");
+  if (!in->level_is_given) in->level = in->strategy != NULL ? PL_IR_DISTRIBUTED : PL_IR_TRAINING;
+  if (in->strategy == NULL && in->level == PL_IR_DISTRIBUTED)
+    return pl_fail(
+        error, PL_BAD_INPUT,
+        "--strategy is missing (e.g. --strategy pp=4,dp=4,tmp=1,mbs=1): it says how a program is distributed");
+  if (in->strategy == NULL && job->platform_path != NULL)
+    return pl_fail(error, PL_BAD_INPUT, "--platform without --strategy: only a strategy has devices");
+  return PL_OK;
+}
+
+static pl_code check_request(request *in, pl_error *error) {
+  if (in->action == NULL)
+    return pl_fail(error, PL_BAD_INPUT, "what is to be done? paceline program check FILE, paceline program print FILE");
+  if (pl_words_find(action_names, in->action) < 0) {
+    char hint[PL_WORDS_HINT_BYTES];
+    return pl_fail(error, PL_BAD_INPUT, "'%s' is not an action; there are: check, print%s", in->action,
+                   pl_words_hint(action_names, in->action, hint));
+  }
+  if (in->output != NULL && strcmp(in->action, action_names[ACTION_PRINT]) != 0)
+    return pl_fail(error, PL_BAD_INPUT, "--output: %s writes no program; print does", in->action);
+  return check_source(in, error);
+}
+
+/* ---- the program ---- */
+
+/* A program, and the text that it was read from or the job that it was made of. */
+typedef struct session {
+  pl_job_session job;
+  pl_ir_module module;
+  char *text; /* from malloc */
+  size_t size;
+} session;
+
+static pl_code read_file(session *own, const char *path, pl_error *error) {
+  PL_TRY(pl_text_file_load(path, PL_IR_TEXT_LIMIT_BYTES, &own->text, &own->size, error));
+  return pl_ir_parse(path, own->text, own->size, &own->job.arena, &own->module, error);
+}
+
+/* On no platform: boundaries that need none. */
+static pl_code assign(session *own, const request *in, pl_error *error) {
+  pl_strategy *strategy = &own->job.strategy;
+  PL_TRY(pl_strategy_check(strategy, &own->job.model, &in->job.job, pl_strategy_n_ranks(strategy), error));
+  if (strategy->recipe == PL_ASSIGN_BALANCED || strategy->recipe == PL_ASSIGN_OPTIMAL ||
+      strategy->recipe == PL_ASSIGN_AMP)
+    return pl_fail(error, PL_BAD_INPUT, "assign=%s needs a platform's devices: give --platform, or boundaries",
+                   pl_assign_names[strategy->recipe]);
+  return pl_strategy_assign(strategy, &own->job.model, &in->job.job, NULL, &own->job.arena, error);
+}
+
+static pl_code make(session *own, request *in, pl_error *error) {
+  pl_job_options *options = &in->job;
+  if (in->strategy == NULL) {
+    PL_TRY(pl_model_load(options->model_path, &own->job.arena, &own->job.model, error));
+    PL_TRY(pl_job_options_adopt(options, &own->job.model, &own->job.arena, error));
+  } else {
+    PL_TRY(pl_job_session_read(&own->job, options, in->strategy, error));
+    PL_TRY(options->platform_path != NULL ? pl_job_session_place(&own->job, options, error) : assign(own, in, error));
+  }
+  return pl_program_of(&own->job.model, &options->job, in->strategy != NULL ? &own->job.strategy : NULL, in->level,
+                       &own->job.arena, &own->module, error);
+}
+
+static const char *plural(int64_t n, const char *one, const char *many) {
+  return n == 1 ? one : many;
+}
+
+static void print_counts(const pl_ir_module *module, const char *path) {
+  int64_t ops = 0, steps = 0;
+  for (int32_t i = 0; i < module->n_functions; i++)
+    ops += module->functions[i]->n_ops;
+  for (int32_t i = 0; i < module->n_classes; i++)
+    steps += module->classes[i].n_steps;
+  printf("%s: a %s program in order: %d %s of %" PRId64 " %s, %d %s on %u %s, %" PRId64 " %s\n", path,
+         pl_ir_level_names[module->level], module->n_functions, plural(module->n_functions, "function", "functions"),
+         ops, plural(ops, "op", "ops"), module->n_classes, plural(module->n_classes, "class", "classes"),
+         pl_ir_mesh_devices(&module->mesh), plural(pl_ir_mesh_devices(&module->mesh), "device", "devices"), steps,
+         plural(steps, "step", "steps"));
+}
+
+static pl_code print_program(const request *in, const pl_ir_module *module, pl_error *error) {
+  if (in->output == NULL) {
+    pl_ir_print(stdout, module);
+    return PL_OK;
+  }
+  pl_output_file file = {0};
+  if (in->file != NULL) PL_TRY(pl_command_refuse_input(in->output, in->file, error));
+  PL_TRY(pl_output_file_open(&file, in->output, in->force, error));
+  pl_ir_print(file.stream, module);
+  return pl_output_file_close(&file, PL_OK, error);
+}
+
+static pl_code run(request *in, session *own, pl_error *error) {
+  PL_TRY(check_request(in, error));
+  if (in->output != NULL) PL_TRY(pl_output_file_check(in->output, in->force, error));
+  PL_TRY(in->file != NULL ? read_file(own, in->file, error) : make(own, in, error));
+  PL_TRY(pl_ir_check(&own->module, error));
+  if (pl_words_find(action_names, in->action) == ACTION_PRINT) return print_program(in, &own->module, error);
+  print_counts(&own->module, in->file != NULL ? in->file : own->module.name);
+  return PL_OK;
+}
+
+/* The message, and behind it the line of the program that it is about. */
+static int report(const request *in, const session *own, const pl_error *error) {
+  pl_ir_place place;
+  int status = pl_command_report("program", error);
+  if (own->text != NULL && pl_ir_error_place(error, in->file, &place))
+    pl_ir_source_show(stderr, own->text, own->size, place);
+  return status;
+}
+
+int pl_cmd_program(int argc, char **argv) {
+  static const struct argp_child children[] = {{&pl_job_options_argp, 0, NULL, 0}, {0}};
+  static const struct argp argp = {
+      .options = option_table,
+      .parser = read_option,
+      .args_doc = "check FILE\nprint FILE\ncheck --model M --gbs N --strategy S\nprint --model M --gbs N --strategy S",
+      .doc = "Programs of the program language (.plir): what each device of a training job runs, as typed text that "
+             "can be read, changed and run (workloads/language/README.md). They are read from a file, or made of a "
+             "model and a strategy.\n\n"
+             "check: whether a program makes sense: ops, types, layouts, state, order of all lists; what is wrong is "
+             "shown with its line.\n"
+             "print: its canonical text; comments behind ops stay, others go.\v"
+             "Example:\n"
+             "  paceline program check workloads/programs/mlp-2-stages.plir\n"
+             "  paceline program print --model tiny-llama --gbs 8 --seq 8 --strategy pp=2,dp=1,tmp=2,mbs=1",
+      .children = children};
+  request in = {.action = NULL};
+  pl_job_options_init(&in.job);
+  session own = {.text = NULL};
+  pl_job_session_init(&own.job);
+  pl_error error = PL_ERROR_INIT;
+  pl_code code = pl_command_line_parse("program", &argp, argc, argv, false, &in, &error);
+  if (code == PL_OK)
+    code = in.job.error.code != PL_OK ? pl_fail(&error, in.job.error.code, "%s", in.job.error.message)
+                                      : run(&in, &own, &error);
+  int status = code == PL_OK ? 0 : report(&in, &own, &error);
+  pl_job_session_release(&own.job);
+  free(own.text);
+  return pl_command_finish("program", status);
+}

@@ -1,0 +1,438 @@
+/* See workloads/language/ir_checking.h: whether all lists together come to their end.
+ *
+ * A class is one list; its devices run it together, so that collectives inside a class meet by themselves. What can
+ * stop it comes from other classes: a receive waits for the send of the same pair, tag and microbatch, a sum over
+ * classes for all of them. Sends do not wait. No choice is open to anybody, so one order of running the lists tells for
+ * all orders whether they end: each runs until it waits, and goes on when what it waits for has come.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/digest.h"
+#include "workloads/language/ir_checking.h"
+#include "workloads/language/ir_text.h"
+
+/* A send, a receive or a sum over classes of a function, those inside of calls included. */
+typedef struct meeting {
+  const pl_ir_function *function;
+  const pl_ir_op *op;
+  int32_t other,
+      tag; /* class and number of the tag; of a sum PL_IR_NONE, and the number of instance, tag and classes */
+} meeting;
+
+typedef struct meetings {
+  const meeting *list;
+  int32_t n;
+  bool known;
+} meetings;
+
+/* Messages under way with one key, and who waits for one. */
+typedef struct channel {
+  int32_t from, to, tag, microbatch;
+  const meeting *sent; /* NULL: not yet */
+  bool waits, received;
+} channel;
+
+/* Those that have come to a sum over classes. */
+typedef struct gathering {
+  const meeting *first;
+  int32_t n_come; /* all of them: it is done */
+} gathering;
+
+typedef struct lane {
+  int32_t step; /* n_steps: the update */
+  int32_t at;   /* in the step's meetings */
+  const meeting *waits;
+} lane;
+
+typedef struct flow {
+  pl_ir_checking *checking;
+  meetings *by_function;
+  const pl_ir_chunk **chunks; /* by number */
+  pl_hash_index tags, channels;
+  int32_t n_tags;
+  gathering *gatherings; /* by tag */
+  lane *lanes;           /* by class */
+  int32_t *ready, n_ready;
+  channel **all; /* by first use */
+  int64_t n_all, room_all;
+} flow;
+
+/* ---- meetings of a function ---- */
+
+typedef struct tag_record {
+  const char *text;
+  int32_t number;
+} tag_record;
+
+static int32_t number_of(flow *state, const char *text) {
+  uint32_t probe = 0;
+  uint64_t hash = pl_hash_bytes(text, strlen(text), 0);
+  for (const tag_record *known; (known = pl_hash_index_find(&state->tags, hash, &probe)) != NULL;)
+    if (strcmp(known->text, text) == 0) return known->number;
+  tag_record *made = PL_TAKE(state->checking->scratch, tag_record, 1);
+  if (made == NULL) return PL_IR_NONE;
+  *made = (tag_record){.text = pl_arena_strdup(state->checking->scratch, text), .number = state->n_tags};
+  if (made->text == NULL || !pl_hash_index_put(&state->tags, hash, made, state->checking->scratch)) return PL_IR_NONE;
+  return state->n_tags++;
+}
+
+/* The classes that a meeting is with. */
+static pl_code find_other(flow *state, const pl_ir_function *function, const pl_ir_op *op, pl_ir_name name,
+                          int32_t *other) {
+  *other = pl_ir_class_find(state->checking, name);
+  if (*other != PL_IR_NONE) return PL_OK;
+  const pl_ir_module *module = state->checking->module;
+  char list[256];
+  size_t used = 0;
+  list[0] = '\0';
+  for (int32_t c = 0; c < module->n_classes && used + PL_IR_NAME_MAX + 8 < sizeof list; c++)
+    used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", c > 0 ? ", " : "", module->classes[c].name);
+  return pl_ir_check_fail(state->checking, op->place, function, op, "'%s' is not a class (there are: %s%s)", name.text,
+                          list, used + PL_IR_NAME_MAX + 8 < sizeof list ? "" : " ...");
+}
+
+static pl_code name_sum(flow *state, const pl_ir_function *function, const pl_ir_op *op, const char *instance,
+                        meeting *made) {
+  const pl_ir_attribute *classes = pl_ir_attribute_find(op, "classes");
+  char text[UINT8_MAX * (PL_IR_NAME_MAX + 1) + 2 * PL_IR_TEXT_MAX + 8];
+  /* No tag of a send begins so: those have '-' in front. */
+  size_t used = (size_t)snprintf(text, sizeof text, "+%s%s\n", instance, pl_ir_attribute_find(op, "tag")->text);
+  if (classes->n_names < 2)
+    return pl_ir_check_fail(state->checking, op->place, function, op, "a sum over classes is over two or more");
+  for (int32_t i = 0; i < classes->n_names; i++) {
+    int32_t other;
+    PL_TRY(find_other(state, function, op, classes->names[i], &other));
+    for (int32_t k = 0; k < i; k++)
+      if (pl_ir_name_equal(classes->names[k], classes->names[i]))
+        return pl_ir_check_fail(state->checking, op->place, function, op, "class %s is named twice",
+                                classes->names[i].text);
+    used += (size_t)snprintf(text + used, sizeof text - used, "%s,", classes->names[i].text);
+  }
+  made->other = PL_IR_NONE;
+  made->tag = number_of(state, text);
+  return made->tag != PL_IR_NONE ? PL_OK : pl_ir_check_no_memory(state->checking);
+}
+
+static pl_code name_message(flow *state, const pl_ir_function *function, const pl_ir_op *op, meeting *made) {
+  char tag[PL_IR_TEXT_MAX + 2];
+  const pl_ir_attribute *other = pl_ir_attribute_find(op, op->n_inputs > 0 ? "to" : "from");
+  if (other->n_names != 1)
+    return pl_ir_check_fail(state->checking, op->place, function, op, "%s names %d classes; it needs one",
+                            other->name.text, other->n_names);
+  PL_TRY(find_other(state, function, op, other->names[0], &made->other));
+  snprintf(tag, sizeof tag, "-%s", pl_ir_attribute_find(op, "tag")->text);
+  made->tag = number_of(state, tag);
+  return made->tag != PL_IR_NONE ? PL_OK : pl_ir_check_no_memory(state->checking);
+}
+
+static pl_code add_meeting(flow *state, pl_ir_inside *inside, const pl_ir_op *op, meeting *made) {
+  const pl_ir_frame *frame = &inside->frames[inside->depth - 1];
+  *made = (meeting){.function = frame->function, .op = op};
+  if (pl_ir_attribute_find(op, "classes") == NULL) return name_message(state, frame->function, op, made);
+  inside->prefix[frame->prefix_length] = '\0';
+  return name_sum(state, frame->function, op, inside->prefix, made);
+}
+
+static int32_t count_meetings(const flow *state, int32_t function) {
+  pl_ir_inside walk;
+  int32_t n = 0;
+  pl_ir_inside_begin(&walk, state->checking->module, function);
+  for (const pl_ir_op *op; (op = pl_ir_inside_next(&walk)) != NULL;)
+    n += pl_ir_row_at(op->row)->effect == PL_IR_SENDS;
+  return n;
+}
+
+static pl_code find_meetings(flow *state, int32_t function) {
+  if (function == PL_IR_NONE || state->by_function[function].known) return PL_OK;
+  meetings *own = &state->by_function[function];
+  meeting *list = PL_TAKE(state->checking->scratch, meeting, count_meetings(state, function) + 1);
+  if (list == NULL) return pl_ir_check_no_memory(state->checking);
+  pl_ir_inside walk;
+  pl_ir_inside_begin(&walk, state->checking->module, function);
+  for (const pl_ir_op *op; (op = pl_ir_inside_next(&walk)) != NULL;)
+    if (pl_ir_row_at(op->row)->effect == PL_IR_SENDS) PL_TRY(add_meeting(state, &walk, op, &list[own->n++]));
+  own->list = list;
+  own->known = true;
+  return PL_OK;
+}
+
+/* ---- the lists ---- */
+
+static int32_t function_at(const flow *state, const pl_ir_step *step) {
+  const pl_ir_chunk *chunk = state->chunks[step->chunk];
+  return step->kind == PL_IR_STEP_F ? chunk->forward : step->kind == PL_IR_STEP_B ? chunk->backward : chunk->weights;
+}
+
+static const meetings *meetings_at(const flow *state, int32_t c, int32_t step) {
+  const pl_ir_class *own = &state->checking->module->classes[c];
+  int32_t function = step < own->n_steps ? function_at(state, &own->steps[step]) : own->update;
+  return function != PL_IR_NONE ? &state->by_function[function] : NULL;
+}
+
+static int32_t microbatch_at(const flow *state, int32_t c, int32_t step) {
+  const pl_ir_class *own = &state->checking->module->classes[c];
+  return step < own->n_steps ? own->steps[step].microbatch : PL_IR_NONE;
+}
+
+/* "F0.3 of class stage1" */
+static const char *step_text(const flow *state, int32_t c, char text[PL_IR_WHERE_BYTES]) {
+  const pl_ir_class *own = &state->checking->module->classes[c];
+  int32_t step = state->lanes[c].step;
+  if (step >= own->n_steps) {
+    snprintf(text, PL_IR_WHERE_BYTES, "the update of class %s", own->name);
+  } else {
+    snprintf(text, PL_IR_WHERE_BYTES, "%c%d.%d of class %s", "FBW"[own->steps[step].kind], own -> steps[step].chunk,
+             own->steps[step].microbatch, own->name);
+  }
+  return text;
+}
+
+static channel *find_channel(flow *state, int32_t from, int32_t to, int32_t tag, int32_t microbatch) {
+  uint64_t hash = pl_hash_word(pl_hash_word((uint64_t)(uint32_t)from << 32 | (uint32_t)to, (uint64_t)(uint32_t)tag),
+                               (uint64_t)(uint32_t)microbatch);
+  uint32_t probe = 0;
+  for (const void *found; (found = pl_hash_index_find(&state->channels, hash, &probe)) != NULL;) {
+    channel *own = (channel *)(uintptr_t)found; /* ours */
+    if (own->from == from && own->to == to && own->tag == tag && own->microbatch == microbatch) return own;
+  }
+  channel *made = PL_TAKE(state->checking->scratch, channel, 1);
+  if (made == NULL || state->n_all == state->room_all) return NULL;
+  *made = (channel){.from = from, .to = to, .tag = tag, .microbatch = microbatch};
+  state->all[state->n_all++] = made;
+  return pl_hash_index_put(&state->channels, hash, made, state->checking->scratch) ? made : NULL;
+}
+
+/* ---- going on ---- */
+
+static void wake(flow *state, int32_t c) {
+  state->lanes[c].waits = NULL;
+  state->lanes[c].at++;
+  state->ready[state->n_ready++] = c;
+}
+
+static pl_code check_types(flow *state, const meeting *one, const pl_ir_type *is, const meeting *other,
+                           const pl_ir_type *should) {
+  char a[PL_IR_TYPE_TEXT_BYTES], b[PL_IR_TYPE_TEXT_BYTES], where[PL_IR_WHERE_BYTES];
+  if (pl_ir_type_equal(is, should)) return PL_OK;
+  return pl_ir_check_fail(state->checking, one->op->place, one->function, one->op,
+                          "%s of %s meets %s of %s in %s: they have one type", pl_ir_row_at(one->op->row)->name,
+                          pl_ir_type_text(&state->checking->module->mesh, is, a), pl_ir_row_at(other->op->row)->name,
+                          pl_ir_type_text(&state->checking->module->mesh, should, b),
+                          pl_ir_where(other->function, other->op, where));
+}
+
+static const pl_ir_type *type_of(const meeting *own) {
+  return &own->function->values[own->op->n_inputs > 0 ? own->op->inputs[0] : own->op->first_output].type;
+}
+
+static pl_code run_send(flow *state, int32_t c, const meeting *own) {
+  int32_t microbatch = microbatch_at(state, c, state->lanes[c].step);
+  channel *way = find_channel(state, c, own->other, own->tag, microbatch);
+  if (way == NULL) return pl_ir_check_no_memory(state->checking);
+  if (way->sent != NULL) {
+    char where[PL_IR_WHERE_BYTES];
+    return pl_ir_check_fail(state->checking, own->op->place, own->function, own->op,
+                            "class %s sends to class %s under the tag \"%.60s\" twice in one microbatch: in %s too",
+                            state->checking->module->classes[c].name, state->checking->module->classes[own->other].name,
+                            pl_ir_attribute_find(own->op, "tag")->text,
+                            pl_ir_where(way->sent->function, way->sent->op, where));
+  }
+  state->lanes[c].at++;
+  way->sent = own;
+  if (!way->waits) return PL_OK;
+  const meeting *receive = state->lanes[way->to].waits;
+  way->received = true;
+  PL_TRY(check_types(state, receive, type_of(receive), own, type_of(own)));
+  wake(state, way->to);
+  return PL_OK;
+}
+
+/* *stops: nothing has come yet. */
+static pl_code run_receive(flow *state, int32_t c, const meeting *own, bool *stops) {
+  channel *way = find_channel(state, own->other, c, own->tag, microbatch_at(state, c, state->lanes[c].step));
+  if (way == NULL) return pl_ir_check_no_memory(state->checking);
+  *stops = way->sent == NULL || way->received;
+  if (*stops) {
+    way->waits = true;
+    state->lanes[c].waits = own;
+    return PL_OK;
+  }
+  way->received = true;
+  state->lanes[c].at++;
+  return check_types(state, own, type_of(own), way->sent, type_of(way->sent));
+}
+
+/* *stops: others have yet to come. The last one wakes them, and itself. */
+static pl_code run_sum(flow *state, int32_t c, const meeting *own, bool *stops) {
+  const pl_ir_attribute *classes = pl_ir_attribute_find(own->op, "classes");
+  gathering *there = &state->gatherings[own->tag];
+  bool named = false;
+  for (int32_t i = 0; i < classes->n_names; i++)
+    named = named || pl_ir_class_find(state->checking, classes->names[i]) == c;
+  if (!named)
+    return pl_ir_check_fail(state->checking, own->op->place, own->function, own->op,
+                            "class %s runs this sum over classes and is not one of them",
+                            state->checking->module->classes[c].name);
+  if (there->n_come == classes->n_names)
+    return pl_ir_check_fail(state->checking, own->op->place, own->function, own->op,
+                            "this sum over classes has been met in this iteration: another one needs another tag");
+  if (there->n_come > 0) PL_TRY(check_types(state, own, type_of(own), there->first, type_of(there->first)));
+  if (there->n_come == 0) there->first = own;
+  state->lanes[c].waits = own;
+  *stops = true;
+  if (++there->n_come < classes->n_names) return PL_OK;
+  for (int32_t i = 0; i < classes->n_names; i++)
+    wake(state, pl_ir_class_find(state->checking, classes->names[i]));
+  return PL_OK;
+}
+
+static pl_code run_lane(flow *state, int32_t c) {
+  lane *own = &state->lanes[c];
+  int32_t n_steps = state->checking->module->classes[c].n_steps;
+  for (bool stops = false; own->step <= n_steps; own->step++, own->at = 0) {
+    const meetings *list = meetings_at(state, c, own->step);
+    while (list != NULL && own->at < list->n) {
+      const meeting *next = &list->list[own->at];
+      if (next->other == PL_IR_NONE) {
+        PL_TRY(run_sum(state, c, next, &stops));
+      } else if (next->op->n_inputs > 0) {
+        PL_TRY(run_send(state, c, next));
+      } else {
+        PL_TRY(run_receive(state, c, next, &stops));
+      }
+      if (stops) return PL_OK;
+    }
+  }
+  return PL_OK;
+}
+
+/* ---- where it stops ---- */
+
+/* The class that `c` waits for; of a sum the first one that has not come. */
+static int32_t waits_for(const flow *state, int32_t c) {
+  const meeting *own = state->lanes[c].waits;
+  if (own->other != PL_IR_NONE) return own->other;
+  const pl_ir_attribute *classes = pl_ir_attribute_find(own->op, "classes");
+  for (int32_t i = 0; i < classes->n_names; i++) {
+    int32_t other = pl_ir_class_find(state->checking, classes->names[i]);
+    const meeting *theirs = state->lanes[other].waits;
+    if (theirs == NULL || theirs->tag != own->tag) return other;
+  }
+  return c;
+}
+
+static const char *waiting_text(const flow *state, int32_t c, char text[PL_ERROR_MESSAGE_BYTES / 4]) {
+  char step[PL_IR_WHERE_BYTES], where[PL_IR_WHERE_BYTES];
+  const meeting *own = state->lanes[c].waits;
+  const pl_ir_attribute *tag = pl_ir_attribute_find(own->op, "tag");
+  snprintf(text, PL_ERROR_MESSAGE_BYTES / 4, "%s waits in %s for %s%s%.60s%s", step_text(state, c, step),
+           pl_ir_where(own->function, own->op, where), pl_ir_row_at(own->op->row)->name, tag != NULL ? " \"" : "",
+           tag != NULL ? tag->text : "", tag != NULL ? "\"" : "");
+  return text;
+}
+
+/* Whether the rest of the list of `other` has what `c` waits for. */
+static bool comes_later(const flow *state, int32_t c, int32_t other) {
+  const meeting *wanted = state->lanes[c].waits;
+  int32_t microbatch = microbatch_at(state, c, state->lanes[c].step), at = state->lanes[other].at;
+  for (int32_t step = state->lanes[other].step; step <= state->checking->module->classes[other].n_steps;
+       step++, at = 0) {
+    const meetings *list = meetings_at(state, other, step);
+    for (; list != NULL && at < list->n; at++) {
+      const meeting *next = &list->list[at];
+      if (next->tag != wanted->tag) continue;
+      if (wanted->other == PL_IR_NONE) return true;
+      if (next->op->n_inputs > 0 && next->other == c && microbatch_at(state, other, step) == microbatch) return true;
+    }
+  }
+  return false;
+}
+
+/* Follows who waits for whom until what is waited for is not there, or a list is met again: a ring that waits. */
+static pl_code report_stop(const flow *state, int32_t first) {
+  const pl_ir_module *module = state->checking->module;
+  char one[PL_ERROR_MESSAGE_BYTES / 4], two[PL_ERROR_MESSAGE_BYTES / 4];
+  int32_t c = first, other = waits_for(state, c);
+  for (int32_t i = 0; i < module->n_classes && comes_later(state, c, other); i++) {
+    c = other;
+    other = waits_for(state, c);
+  }
+  const meeting *own = state->lanes[c].waits;
+  if (!comes_later(state, c, other))
+    return pl_ir_check_fail(state->checking, own->op->place, own->function, own->op,
+                            "this never comes: %s from class %s, in whose list there is no %s for it any more",
+                            waiting_text(state, c, one), module->classes[other].name,
+                            own->other == PL_IR_NONE ? "sum_classes of the same classes"
+                                                     : "send of this tag and microbatch");
+  return pl_ir_check_fail(state->checking, own->op->place, own->function, own->op,
+                          "deadlock: %s from class %s, and %s: another order of their steps is needed",
+                          waiting_text(state, c, one), module->classes[other].name, waiting_text(state, other, two));
+}
+
+static pl_code check_end(const flow *state) {
+  const pl_ir_module *module = state->checking->module;
+  for (int32_t c = 0; c < module->n_classes; c++)
+    if (state->lanes[c].waits != NULL) return report_stop(state, c);
+  for (int64_t i = 0; i < state->n_all; i++) {
+    const channel *way = state->all[i];
+    if (way->sent == NULL || way->received) continue;
+    char microbatch[48] = "in the update";
+    if (way->microbatch != PL_IR_NONE) snprintf(microbatch, sizeof microbatch, "in microbatch %d", way->microbatch);
+    return pl_ir_check_fail(state->checking, way->sent->op->place, way->sent->function, way->sent->op,
+                            "what class %s sends %s under the tag \"%.60s\" is never received by class %s",
+                            module->classes[way->from].name, microbatch,
+                            pl_ir_attribute_find(way->sent->op, "tag")->text, module->classes[way->to].name);
+  }
+  return PL_OK;
+}
+
+/* ---- all of it ---- */
+
+static pl_code prepare(flow *state, int64_t *n) {
+  const pl_ir_module *module = state->checking->module;
+  *n = 0;
+  for (int32_t c = 0; c < module->n_classes; c++) {
+    const pl_ir_class *own = &module->classes[c];
+    for (int32_t i = 0; i < own->n_chunks; i++) {
+      state->chunks[own->chunks[i].chunk] = &own->chunks[i];
+      PL_TRY(find_meetings(state, own->chunks[i].forward));
+      PL_TRY(find_meetings(state, own->chunks[i].backward));
+      PL_TRY(find_meetings(state, own->chunks[i].weights));
+    }
+    PL_TRY(find_meetings(state, own->update));
+    for (int32_t step = 0; step <= own->n_steps; step++) {
+      const meetings *list = meetings_at(state, c, step);
+      *n += list != NULL ? list->n : 0;
+    }
+    if (*n > PL_IR_MEETINGS_MAX)
+      return pl_ir_check_fail(state->checking, own->place, NULL, NULL,
+                              "up to class %s the steps have more than %d sends, receives and sums over classes",
+                              own->name, PL_IR_MEETINGS_MAX);
+  }
+  return PL_OK;
+}
+
+pl_code pl_ir_check_flow(pl_ir_checking *checking) {
+  const pl_ir_module *module = checking->module;
+  flow state = {.checking = checking};
+  int64_t n_chunks = 0;
+  for (int32_t c = 0; c < module->n_classes; c++)
+    n_chunks += module->classes[c].n_chunks;
+  state.chunks = (const pl_ir_chunk **)PL_TAKE(checking->scratch, pl_ir_chunk *, n_chunks + 1);
+  state.by_function = PL_TAKE(checking->scratch, meetings, module->n_functions + 1);
+  state.lanes = PL_TAKE(checking->scratch, lane, module->n_classes + 1);
+  state.ready = PL_TAKE(checking->scratch, int32_t, 2 * module->n_classes + 1);
+  if (state.chunks == NULL || state.by_function == NULL || state.lanes == NULL || state.ready == NULL)
+    return pl_ir_check_no_memory(checking);
+  PL_TRY(prepare(&state, &state.room_all));
+  if (state.room_all == 0) return PL_OK;
+  state.gatherings = PL_TAKE(checking->scratch, gathering, state.n_tags + 1);
+  state.all = PL_TAKE(checking->scratch, channel *, state.room_all + 1);
+  if (state.gatherings == NULL || state.all == NULL) return pl_ir_check_no_memory(checking);
+  for (int32_t c = module->n_classes - 1; c >= 0; c--)
+    state.ready[state.n_ready++] = c;
+  while (state.n_ready > 0)
+    PL_TRY(run_lane(&state, state.ready[--state.n_ready]));
+  return check_end(&state);
+}

@@ -1,0 +1,44 @@
+/* See workloads/language/ir_checking.h: ops behind calls, one after the other, without recursion. */
+#include <stdio.h>
+#include <string.h>
+
+#include "workloads/language/ir_checking.h"
+
+static void enter(pl_ir_inside *walk, int32_t function, const char *instance) {
+  size_t length = walk->depth > 0 ? walk->frames[walk->depth - 1].prefix_length : 0;
+  PL_ASSERT(walk->depth < PL_IR_DEPTH_MAX);
+  if (instance != NULL && instance[0] != '\0') {
+    int more = snprintf(walk->prefix + length, sizeof walk->prefix - length, "%s.", instance);
+    length += (size_t)more; /* what is too long has no path inside: nothing reads it */
+    if (length > sizeof walk->prefix - 1) length = sizeof walk->prefix - 1;
+  }
+  walk->frames[walk->depth++] =
+      (pl_ir_frame){.function = walk->module->functions[function], .at = 0, .prefix_length = length};
+}
+
+void pl_ir_inside_begin(pl_ir_inside *walk, const pl_ir_module *module, int32_t function) {
+  walk->module = module;
+  walk->depth = 0;
+  walk->prefix[0] = '\0';
+  if (function != PL_IR_NONE) enter(walk, function, NULL);
+}
+
+const pl_ir_op *pl_ir_inside_next(pl_ir_inside *walk) {
+  while (walk->depth > 0) {
+    pl_ir_frame *frame = &walk->frames[walk->depth - 1];
+    if (frame->at == frame->function->n_ops) {
+      walk->depth--;
+      continue;
+    }
+    const pl_ir_op *op = &frame->function->ops[frame->at++];
+    if (op->callee == PL_IR_NONE) return op;
+    enter(walk, op->callee, op->path);
+  }
+  return NULL;
+}
+
+const char *pl_ir_inside_path(pl_ir_inside *walk, const pl_ir_op *op) {
+  const pl_ir_frame *frame = &walk->frames[walk->depth - 1];
+  snprintf(walk->path, sizeof walk->path, "%.*s%s", (int)frame->prefix_length, walk->prefix, op->path);
+  return walk->path;
+}
