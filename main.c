@@ -11,6 +11,7 @@
 #include "search/command/cmd_search.h"
 #include "search/command/cmd_show.h"
 #include "search/command/cmd_sweep.h"
+#include "search/parallel/ranks.h"
 #include "search/trace/cmd_replay.h"
 #include "search/trace/cmd_trace.h"
 #include "validation/command/cmd_calibrate.h"
@@ -53,9 +54,16 @@ static void print_help(FILE *stream) {
       stream);
 }
 
+/* These share their work among ranks. Of the others every rank would do the same: the first does it, so that
+ * `mpirun -n 2 paceline simulate` prints once and writes its files once. */
+static bool uses_ranks(const pl_command *command) {
+  return command->run == pl_cmd_sweep || command->run == pl_cmd_search;
+}
+
 /* The command sees "paceline <name>" as its argv[0], which is what its usage message shows. */
 static int run(const pl_command *command, int argc, char **argv) {
   char name[64];
+  if (!uses_ranks(command) && pl_ranks_must_be_silent()) return 0;
   snprintf(name, sizeof name, "paceline %s", command->name);
   argv[1] = name;
   return command->run(argc - 1, argv + 1);

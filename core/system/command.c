@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/base/printable.h"
+
 pl_code pl_command_refuse_input(const char *output, const char *input, pl_error *error) {
   struct stat to, from;
   if (stat(output, &to) != 0 || stat(input, &from) != 0 || !S_ISREG(from.st_mode)) return PL_OK;
@@ -30,6 +32,15 @@ const char *pl_command_quote(const char *word, pl_arena *arena) {
   }
   *to = '\'';
   return text;
+}
+
+void pl_command_print_written(const char *path, const char *what_for) {
+  struct stat status;
+  if (stat(path, &status) != 0 || !S_ISREG(status.st_mode)) return;
+  fputs("written to ", stdout);
+  pl_printable_put(stdout, path);
+  if (what_for != NULL) printf(" (%s)", what_for);
+  putchar('\n');
 }
 
 int pl_command_report(const char *command, const pl_error *error) {

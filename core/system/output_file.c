@@ -63,7 +63,7 @@ static pl_code open_in_place(pl_output_file *file, pl_error *error) {
 
 /* The stream has a descriptor of its own: the lock of the partial file outlasts it. */
 static pl_code open_beside(pl_output_file *file, pl_error *error) {
-  int failed = pl_partial_open(&file->partial, file->place);
+  int failed = pl_partial_open_unnamed(&file->partial, file->place);
   if (failed != 0) return fail_write(file->path, failed, error);
   int descriptor = dup(file->partial.descriptor);
   if (descriptor >= 0) file->stream = fdopen(descriptor, "w");

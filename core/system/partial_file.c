@@ -33,9 +33,15 @@ static void remove_left_over(int folder, const char *name) {
   close(file);
 }
 
+/* Folder of `place`; the caller frees it. */
+static char *folder_of(const char *place) {
+  const char *slash = strrchr(place, '/');
+  return slash == NULL ? strdup(".") : strndup(place, slash == place ? 1 : (size_t)(slash - place));
+}
+
 static void remove_beside(const char *place, long process) {
   const char *slash = strrchr(place, '/'), *base = slash != NULL ? slash + 1 : place;
-  char *folder = slash == NULL ? strdup(".") : strndup(place, slash == place ? 1 : (size_t)(slash - place));
+  char *folder = folder_of(place);
   DIR *stream = folder != NULL ? opendir(folder) : NULL;
   free(folder);
   if (stream == NULL) return;
@@ -75,8 +81,12 @@ static bool lock(int descriptor) {
   return fstat(descriptor, &status) != 0 || status.st_nlink > 0;
 }
 
+static size_t name_bytes(const char *place) {
+  return strlen(place) + sizeof mark + 32;
+}
+
 static int create(pl_partial_file *partial, const char *place) {
-  size_t bytes = strlen(place) + sizeof mark + 32;
+  size_t bytes = name_bytes(place);
   partial->name = malloc(bytes);
   if (partial->name == NULL) return ENOMEM;
   do {
@@ -99,9 +109,47 @@ int pl_partial_open(pl_partial_file *partial, const char *place) {
   return failed;
 }
 
+/* 0 where there is /proc to give the file a name through. */
+static int create_unnamed(pl_partial_file *partial, const char *place) {
+  char *folder = folder_of(place);
+  partial->name = malloc(name_bytes(place));
+  if (folder != NULL && partial->name != NULL && access("/proc/self/fd", X_OK) == 0)
+    partial->descriptor = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+  free(folder);
+  if (partial->descriptor < 0) {
+    free(partial->name);
+    return -1;
+  }
+  snprintf(partial->name, name_bytes(place), "%s%s%ld-XXXXXX", place, mark, (long)getpid());
+  partial->is_unnamed = true;
+  return 0;
+}
+
+int pl_partial_open_unnamed(pl_partial_file *partial, const char *place) {
+  *partial = (pl_partial_file){.descriptor = -1};
+  pl_partial_clean(place);
+  return create_unnamed(partial, place) == 0 ? 0 : pl_partial_open(partial, place);
+}
+
+/* Under `name`: EEXIST if that is taken. */
+static int name_it(const pl_partial_file *partial, const char *name) {
+  char own[64];
+  snprintf(own, sizeof own, "/proc/self/fd/%d", partial->descriptor);
+  return linkat(AT_FDCWD, own, AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0 ? 0 : errno;
+}
+
+/* The last letters of its name are the file's own number: no other file of this process has them at this time. */
+static void finish_name(const pl_partial_file *partial) {
+  struct stat status;
+  unsigned long number = fstat(partial->descriptor, &status) == 0 ? (unsigned long)status.st_ino : 0;
+  char *letters = partial->name + strlen(partial->name) - RANDOM_LETTERS;
+  for (int i = 0; i < RANDOM_LETTERS; i++, number /= 26)
+    letters[i] = (char)('a' + number % 26);
+}
+
 void pl_partial_remove(pl_partial_file *partial) {
   if (partial->name == NULL) return;
-  unlink(partial->name);
+  if (!partial->is_unnamed) unlink(partial->name);
   close(partial->descriptor);
   free(partial->name);
   *partial = (pl_partial_file){.descriptor = -1};
@@ -117,7 +165,15 @@ static int place_it(const char *name, const char *place, bool replace) {
 }
 
 int pl_partial_publish(pl_partial_file *partial, const char *place, bool replace) {
-  int failed = place_it(partial->name, place, replace);
+  int failed = 0;
+  if (partial->is_unnamed && !replace) {
+    failed = name_it(partial, place);
+  } else {
+    if (partial->is_unnamed) finish_name(partial);
+    if (partial->is_unnamed) failed = name_it(partial, partial->name);
+    if (failed == 0) partial->is_unnamed = false;
+    if (failed == 0) failed = place_it(partial->name, place, replace);
+  }
   pl_partial_remove(partial); /* after rename() there is nothing left to remove */
   return failed;
 }

@@ -8,12 +8,16 @@
 #include <stdbool.h>
 
 typedef struct pl_partial_file {
-  char *name;     /* NULL: there is none */
-  int descriptor; /* holds the lock; open for writing, as any new file with the rights of one */
+  char *name;      /* NULL: there is none */
+  int descriptor;  /* holds the lock; open for writing, as any new file with the rights of one */
+  bool is_unnamed; /* nothing has that name before it is published */
 } pl_partial_file;
 
 /* 0, or an errno. Left-overs at that place go first. */
 int pl_partial_open(pl_partial_file *partial, const char *place);
+/* The same for a file that nobody opens by its name: where the system can (O_TMPFILE) it has none before it is
+ * published, so that nothing is left of a process that is killed. */
+int pl_partial_open_unnamed(pl_partial_file *partial, const char *place);
 /* Gives it its place; without `replace` the name is taken by link(), which fails with EEXIST when somebody else took it
  * meanwhile. 0, or an errno. The file is closed and, after a failure, removed. */
 int pl_partial_publish(pl_partial_file *partial, const char *place, bool replace);

@@ -282,7 +282,11 @@ static void print_list(void) {
 static pl_code write_plan(const request *r, pl_arena *arena, pl_error *error) {
   pl_platform_plan plan;
   PL_TRY(make_plan(r, &plan, arena, error));
-  if (r->output != NULL && strcmp(r->output, "-") != 0) return pl_platform_make_file(&plan, r->output, r->force, error);
+  if (r->output != NULL && strcmp(r->output, "-") != 0) {
+    PL_TRY(pl_platform_make_file(&plan, r->output, r->force, error));
+    pl_command_print_written(r->output, NULL);
+    return PL_OK;
+  }
   pl_platform_write(&plan, stdout);
   return PL_OK;
 }

@@ -132,7 +132,11 @@ static pl_code show_platform(const request *r, const pl_platform *platform, pl_a
   const pl_cluster *cluster = pl_platform_cluster(platform);
   pl_outline outline;
   PL_TRY(pl_platform_outline_take(platform, arena, &outline, error));
-  if (r->svg != NULL) return pl_platform_svg_store(platform, &outline, r->svg, r->force, error);
+  if (r->svg != NULL) {
+    PL_TRY(pl_platform_svg_store(platform, &outline, r->svg, r->force, error));
+    pl_command_print_written(r->svg, NULL);
+    return PL_OK;
+  }
   if (r->json) {
     pl_json json;
     pl_json_init(&json, stdout, true);

@@ -127,7 +127,7 @@ static pl_code run_search(session *own, MPI_Comm comm, pl_error *error) {
                             .n_top = (uint32_t)options->n_top,
                             .n_threads = n_threads,
                             .log = own->file != NULL ? &log : NULL,
-                            .progress = options->run.progress};
+                            .progress = pl_run_options_progress(&options->run)};
   return run_search_or_table(own, &search, comm, error);
 }
 

@@ -88,7 +88,7 @@ static pl_code sweep(void *session_, MPI_Comm comm, pl_error *error) {
                          .context = &own->base.evaluation,
                          .n_threads = n_threads,
                          .n_stages = own->base.evaluation.n_stages,
-                         .progress = own->options.run.progress,
+                         .progress = pl_run_options_progress(&own->options.run),
                          .fail_after = -1};
   return pl_sweep_run(&plan, comm, &own->outcome, error);
 }

@@ -343,6 +343,7 @@ static void run(search_state *state, pl_arena *arena, pl_error *error) {
   if (pl_agree(state->comm, error) == PL_OK) {
     pl_shared_counts_open(&state->counts, state->comm, (const uint64_t[PL_SHARED_COUNTS]){0});
     run_rounds(state, error);
+    pl_progress_end(&state->progress.line);
     pl_shared_counts_close(&state->counts);
   }
   for (uint32_t i = 0; good && i < search->n_threads; i++)

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "core/base/units.h"
+
 double pl_search_gap(const pl_search_outcome *outcome, const pl_result_row *best) {
   if (best == NULL) return (double)NAN;
   return fmax(best->iter_time_s / outcome->account.bound_s - 1, isnan(outcome->account.bound_s) ? (double)NAN : 0);
@@ -21,18 +23,21 @@ static double left(const pl_search_progress *progress, const pl_search_outcome *
 
 void pl_search_progress_report(pl_search_progress *progress, const pl_search_outcome *outcome,
                                const pl_result_row *best, double elapsed_s) {
-  if (elapsed_s - progress->last_s < fmin(fmax(1, elapsed_s / 6), 60)) return;
-  progress->last_s = elapsed_s;
-  double rate = outcome->n_computed / elapsed_s, ahead = left(progress, outcome);
-  fprintf(stderr, "paceline search: %u simulated, %.0f per s", outcome->n_rows, rate);
-  if (outcome->account.enumerated > 0) fprintf(stderr, ", of %" PRIu64 " candidates", outcome->account.enumerated);
-  if (isfinite(ahead) && rate > 0) fprintf(stderr, ", at most %.0f s left", ahead / rate);
-  double gap = pl_search_gap(outcome, best);
-  if (best != NULL) fprintf(stderr, "; best so far %.4g s", best->iter_time_s);
-  if (!isnan(gap)) fprintf(stderr, ", %.1f %% above the bound", 100 * gap);
-  fputc('\n', stderr);
-  if (best != NULL && best->search->found != progress->best) {
+  if (!pl_progress_is_due(&progress->line, elapsed_s)) return;
+  char text[640] = "", time[PL_UNIT_TEXT_BYTES];
+  FILE *stream = fmemopen(text, sizeof text, "w");
+  if (stream == NULL) return;
+  double rate = outcome->n_computed / elapsed_s, ahead = left(progress, outcome), gap = pl_search_gap(outcome, best);
+  fprintf(stream, "paceline search: %u", outcome->n_rows);
+  if (outcome->account.enumerated > 0) fprintf(stream, " of %" PRIu64, outcome->account.enumerated);
+  fprintf(stream, " strategies simulated, %.0f per second", rate);
+  if (isfinite(ahead) && rate > 0) fprintf(stream, ", at most %.0f s left", ahead / rate);
+  if (best != NULL) fprintf(stream, "; best so far %s", pl_format_time(best->iter_time_s, time));
+  if (!isnan(gap)) fprintf(stream, ", nothing is more than %.1f %% faster", 100 * gap / (1 + gap));
+  if (best != NULL && (best->search->found != progress->best || pl_progress_on_terminal())) {
     progress->best = best->search->found;
-    fprintf(stderr, "paceline search: %s\n", pl_search_strategy(best->search));
+    fprintf(stream, ": %s", pl_search_strategy(best->search));
   }
+  fclose(stream);
+  pl_progress_say(&progress->line, text);
 }

@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include "core/system/partial_file.h"
+#include "search/parallel/progress_line.h"
 
 static void say(const pl_interrupt *interrupt) {
+  if (pl_progress_on_terminal()) dprintf(STDERR_FILENO, "\r\033[K"); /* the "^C", and the line of the progress */
   if (interrupt->path == NULL) {
     dprintf(STDERR_FILENO, "paceline %s: interrupted\n", interrupt->command);
   } else if (!atomic_load(&interrupt->has_rows)) {

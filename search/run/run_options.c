@@ -6,6 +6,8 @@
 
 #include "core/base/units.h"
 #include "core/system/command.h"
+#include "search/parallel/progress_line.h"
+#include "search/parallel/ranks.h"
 
 enum { KEY_OUTPUT = 'o', KEY_THREADS = 0x420, KEY_FORCE, KEY_RESUME, KEY_PROGRESS, KEY_QUIET, KEY_JSON };
 
@@ -14,8 +16,9 @@ static const struct argp_option option_table[] = {
     {"force", KEY_FORCE, NULL, 0, "replace the results file if it exists", 3},
     {"resume", KEY_RESUME, NULL, 0, "compute what the results file still lacks; without a file, start one", 3},
     {"threads", KEY_THREADS, "N", 0, "threads per rank (default: the cores of the node over its ranks)", 3},
-    {"progress", KEY_PROGRESS, NULL, 0, "report rate, time left and the best so far to stderr", 3},
-    {"quiet", KEY_QUIET, NULL, 0, "print no summary", 3},
+    {"progress", KEY_PROGRESS, NULL, 0,
+     "also where stderr is no terminal: say how far it is, the time left and the best so far", 3},
+    {"quiet", KEY_QUIET, NULL, 0, "no summary and no progress", 3},
     {"json", KEY_JSON, NULL, 0, "print the summary as JSON", 3},
     {0},
 };
@@ -91,4 +94,8 @@ const char *pl_run_options_command(const char *command, int argc, char **argv, p
 const char *pl_run_options_again(const char *command, const char *path, pl_arena *arena) {
   const char *quoted = pl_command_quote(path, arena);
   return quoted != NULL ? pl_arena_printf(arena, "%s -o %s --resume", command, quoted) : NULL;
+}
+
+bool pl_run_options_progress(const pl_run_options *options) {
+  return !options->quiet && (options->progress || (pl_progress_on_terminal() && !pl_ranks_are_launched()));
 }

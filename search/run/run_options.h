@@ -28,4 +28,8 @@ const char *pl_run_options_command(const char *command, int argc, char **argv, p
  * of memory. */
 const char *pl_run_options_again(const char *command, const char *path, pl_arena *arena);
 
+/* Whether this process says how far it is (rank 0 alone does): asked for, or at a terminal; never under --quiet. The
+ * same on all ranks. */
+bool pl_run_options_progress(const pl_run_options *options);
+
 #endif

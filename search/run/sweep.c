@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/units.h"
+#include "search/parallel/progress_line.h"
 #include "search/parallel/ranks.h"
 #include "search/parallel/shared_counts.h"
 #include "search/parallel/work_pool.h"
@@ -26,7 +28,8 @@ typedef struct sweep_state {
   double total_cost, block_cost;
   pl_shared_counts shared;
   int rank;
-  double start_s, last_report_s;
+  double start_s;
+  pl_progress_line line;
   uint64_t last_best; /* reported */
   omp_lock_t lock;    /* over the failures */
   uint32_t n_computed, n_failed, first_failed;
@@ -129,30 +132,33 @@ static void share_progress(sweep_state *state, const pl_work_block *block, const
   if (best != UINT64_MAX) pl_shared_counts_lower(&state->shared, SHARED_BEST, best);
 }
 
-static void report_best(sweep_state *state, uint64_t best) {
+/* ": pp=4,...", the first time that it is the best; on a terminal always, as the line before is gone. */
+static const char *format_best(sweep_state *state, uint64_t best, char *text, size_t size) {
+  text[0] = '\0';
+  if (best == UINT64_MAX) return text;
   float time_s;
   uint32_t bits = (uint32_t)(best >> 32);
   memcpy(&time_s, &bits, sizeof time_s);
-  char text[256];
-  pl_space_format_candidate(state->sweep->space, (uint32_t)best, text, sizeof text);
-  fprintf(stderr, "paceline sweep: best so far %.4g s: %s\n", (double)time_s, text);
+  char time[PL_UNIT_TEXT_BYTES], strategy[256] = "";
+  bool is_new = best != state->last_best || pl_progress_on_terminal();
+  if (is_new) pl_space_format_candidate(state->sweep->space, (uint32_t)best, strategy, sizeof strategy);
+  snprintf(text, size, "; best %s%s%s", pl_format_time((double)time_s, time), is_new ? ": " : "", strategy);
   state->last_best = best;
+  return text;
 }
 
-/* Once a second, later every sixth of the time gone: logs of long sweeps stay readable. */
 static void report(sweep_state *state) {
-  double now_s = pl_ranks_clock_s(), elapsed_s = now_s - state->start_s;
-  if (state->rank != 0 || now_s - state->last_report_s < fmin(fmax(1, elapsed_s / 6), 60)) return;
-  state->last_report_s = now_s;
+  double elapsed_s = pl_ranks_clock_s() - state->start_s;
+  if (state->rank != 0 || !pl_progress_is_due(&state->line, elapsed_s)) return;
   uint64_t rows = pl_shared_counts_read(&state->shared, SHARED_ROWS);
   if (rows == 0) return;
   double share = (double)pl_shared_counts_read(&state->shared, SHARED_COST) / state->total_cost;
-  uint64_t best = pl_shared_counts_read(&state->shared, SHARED_BEST);
-  fprintf(stderr, "paceline sweep: %llu of %u candidates, %.0f per s", (unsigned long long)rows, state->n_pending,
-          (double)rows / elapsed_s);
-  if (share > 0) fprintf(stderr, ", about %.0f s left", elapsed_s * (1 - share) / share);
-  fputc('\n', stderr);
-  if (best != state->last_best) report_best(state, best);
+  char text[512], left[64] = "", best[384];
+  if (share > 0) snprintf(left, sizeof left, ", about %.0f s left", elapsed_s * (1 - share) / share);
+  format_best(state, pl_shared_counts_read(&state->shared, SHARED_BEST), best, sizeof best);
+  snprintf(text, sizeof text, "paceline sweep: %llu of %u strategies, %.0f per second%s%s",
+           (unsigned long long)rows, state->n_pending, (double)rows / elapsed_s, left, best);
+  pl_progress_say(&state->line, text);
 }
 
 /* ---- the pool's callbacks ---- */
@@ -270,7 +276,6 @@ static void run(sweep_state *state, MPI_Comm comm, pl_sweep_outcome *outcome, pl
 pl_code pl_sweep_run(const pl_sweep *sweep, MPI_Comm comm, pl_sweep_outcome *outcome, pl_error *error) {
   sweep_state state = {
       .sweep = sweep, .first_failed = UINT32_MAX, .start_s = pl_ranks_clock_s(), .last_best = UINT64_MAX};
-  state.last_report_s = state.start_s;
   int n_ranks = pl_rank_count(comm);
   state.rank = pl_rank(comm);
   *outcome = (pl_sweep_outcome){0};
@@ -278,6 +283,7 @@ pl_code pl_sweep_run(const pl_sweep *sweep, MPI_Comm comm, pl_sweep_outcome *out
   if (pl_agree(comm, error) == PL_OK) {
     omp_init_lock(&state.lock);
     run(&state, comm, outcome, error);
+    pl_progress_end(&state.line);
     omp_destroy_lock(&state.lock);
     if (!outcome->split) gather(&state, comm, outcome);
   }

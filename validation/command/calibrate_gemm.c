@@ -146,7 +146,7 @@ static pl_code calibrate(const pl_calibrate_gemm *o, pl_arena *arena, pl_error *
       {.key = "convolutions", .write = pl_convolution_section_write, .content = &device, .provenance = provenance}};
   uint32_t n_sections = o->transfer != NULL && device.n_convolutions > 0 ? 2 : 1;
   PL_TRY(pl_profile_store(base, sections, n_sections, o->output, o->force, error));
-  printf("written to %s\n", o->output);
+  pl_command_print_written(o->output, NULL);
   return PL_OK;
 }
 

@@ -54,7 +54,7 @@ static pl_code calibrate(const pl_calibrate_kernels *o, pl_arena *arena, pl_erro
   }
   if (o->output == NULL) return PL_OK;
   PL_TRY(pl_profile_store(o->base, sections, n, o->output, o->force, error));
-  printf("written to %s\n", o->output);
+  pl_command_print_written(o->output, NULL);
   return PL_OK;
 }
 

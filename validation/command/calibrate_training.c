@@ -105,7 +105,7 @@ static pl_code calibrate(const pl_calibrate_training *o, pl_arena *arena, pl_err
   const pl_profile_section section = {
       .key = "sustained", .write = pl_sustained_section_write, .content = &compute, .provenance = provenance};
   PL_TRY(pl_profile_store(o->base, &section, 1, o->output, o->force, error));
-  printf("written to %s\n", o->output);
+  pl_command_print_written(o->output, NULL);
   return PL_OK;
 }
 

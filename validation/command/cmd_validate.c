@@ -239,7 +239,15 @@ static pl_code validate(session *own, pl_error *error) {
   PL_TRY(store(options, options->html_path, &own->report, pl_report_html, error));
   PL_TRY(store(options, options->svg_path, &own->report, pl_report_svg, error));
   PL_TRY(store(options, options->csv_path, &own->report, pl_report_csv, error));
-  return options->hdf5_path != NULL ? store_hdf5(own, error) : PL_OK;
+  if (options->hdf5_path != NULL) PL_TRY(store_hdf5(own, error));
+  return PL_OK;
+}
+
+static void print_written(const validate_options *options) {
+  if (options->html_path != NULL) pl_command_print_written(options->html_path, "open it in a browser");
+  const char *const others[] = {options->svg_path, options->csv_path, options->hdf5_path};
+  for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+    if (others[i] != NULL) pl_command_print_written(others[i], NULL);
 }
 
 int pl_cmd_validate(int argc, char **argv) {
@@ -273,6 +281,7 @@ int pl_cmd_validate(int argc, char **argv) {
     status = pl_command_report("validate", &error);
   else
     (options->json ? pl_report_json : pl_report_print)(stdout, &own->report);
+  if (!options->json) print_written(options);
   if (own != NULL) pl_arena_release(&own->arena);
   free(own);
   free(options);
