@@ -146,8 +146,11 @@ static const action actions[] = {
 int pl_cmd_trace(int argc, char **argv) {
   static const char usage[] = "Usage: paceline trace import JOB -o FILE\n"
                               "  or:  paceline trace check FILE\n"
-                              "What the ranks of a real job recorded, made into one job file. Each takes --help.\n";
-  if (argc >= 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-?") == 0)) {
+                              "What the ranks of a real job recorded, made into one job file. Each takes --help.\n"
+                              "  import  reads what each rank recorded into one job file\n"
+                              "  check   says what is in a job file and what is missing\n\n"
+                              "Example:\n  paceline trace import traces -o job.h5\n";
+  if (argc >= 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "-?") == 0)) {
     fputs(usage, stdout);
     return pl_command_finish("trace", 0);
   }
