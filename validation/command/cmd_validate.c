@@ -277,11 +277,12 @@ int pl_cmd_validate(int argc, char **argv) {
     code = pl_command_line_parse("validate", &argp, argc, argv, false, options, &error);
   }
   if (code == PL_OK) code = validate(own, &error);
-  if (code != PL_OK)
+  if (code != PL_OK) {
     status = pl_command_report("validate", &error);
-  else
+  } else {
     (options->json ? pl_report_json : pl_report_print)(stdout, &own->report);
-  if (!options->json) print_written(options);
+    if (!options->json) print_written(options);
+  }
   if (own != NULL) pl_arena_release(&own->arena);
   free(own);
   free(options);
