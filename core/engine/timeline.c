@@ -8,6 +8,7 @@
 #include "core/engine/timeline.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 /* Names of Chrome's palette; Perfetto picks colours by name and ignores these. */
 static const char *const colours[PL_CATEGORY_COUNT] = {
@@ -28,6 +29,7 @@ typedef struct chrome_trace {
   FILE *stream;
   const pl_graph *graph;
   const pl_engine_result *result;
+  const pl_timeline_view *view; /* NULL: all of it, unnamed */
   bool has_entry;
 } chrome_trace;
 
@@ -76,12 +78,13 @@ static void put_sort_index(chrome_trace *trace, const char *kind, uint32_t proce
           process + 1, thread + 1, index);
 }
 
-static void put_metadata(chrome_trace *trace, const pl_timeline_names *names) {
+static void put_metadata(chrome_trace *trace) {
+  const pl_timeline_view *view = trace->view;
   for (uint32_t device = 0; device < trace->graph->n_devices; device++) {
     char number[32];
     snprintf(number, sizeof number, "device %" PRIu32, device);
     put_metadata_name(trace, "process_name", device, 0,
-                      names != NULL && names->device != NULL ? names->device[device] : number);
+                      view != NULL && view->device != NULL ? view->device[device] : number);
     put_sort_index(trace, "process_sort_index", device, 0, device);
   }
   for (uint32_t at = 0; at < trace->graph->n_streams; at++) {
@@ -97,28 +100,58 @@ static void put_metadata(chrome_trace *trace, const pl_timeline_names *names) {
 typedef struct pl_slice {
   uint32_t name, category, task;
   pl_ticks start, finish;
+  double bytes; /* of a part that communicates */
+  bool is_pass; /* what the parts of a fused task lie in */
 } pl_slice;
+
+static const pl_stream *stream_of(const chrome_trace *trace, uint32_t task, uint32_t member) {
+  return &trace->graph->streams[trace->graph->task_streams[trace->graph->tasks[task].first_stream + member]];
+}
+
+/* Tasks without a microbatch belong to all of them. */
+static bool is_shown(const chrome_trace *trace, uint32_t task) {
+  const pl_timeline_view *view = trace->view;
+  int32_t microbatch = trace->graph->tasks[task].microbatch;
+  if (view == NULL || !view->is_window || microbatch < 0) return true;
+  return microbatch >= view->first_microbatch && microbatch <= view->last_microbatch;
+}
+
+static void put_place(const chrome_trace *trace, const pl_stream *on, int64_t time_ps) {
+  fprintf(trace->stream, ",\"pid\":%" PRIu32 ",\"tid\":%d,\"ts\":", on->device + 1, on->kind + 1);
+  put_microseconds(trace->stream, time_ps);
+}
+
+/* Bytes of a communication, and the processes that take part beside the one that it is shown on. */
+static void put_transfer(const chrome_trace *trace, uint32_t at, const pl_stream *on) {
+  const pl_task *task = &trace->graph->tasks[at];
+  uint32_t n = 0;
+  if (task->kind != PL_TASK_TRANSFER) return;
+  fprintf(trace->stream, ",\"bytes\":%.0f", task->size_bytes);
+  for (uint32_t member = 0; member < task->n_streams; member++) {
+    uint32_t device = stream_of(trace, at, member)->device;
+    if (device != on->device) fprintf(trace->stream, n++ == 0 ? ",\"peers\":[%" PRIu32 : ",%" PRIu32, device + 1);
+  }
+  if (n > 0) fputc(']', trace->stream);
+}
 
 static void put_slice(chrome_trace *trace, const pl_slice *slice, const pl_stream *on) {
   FILE *stream = trace->stream;
   const char *category = pl_category_name((pl_category)slice->category);
+  const pl_task *task = &trace->graph->tasks[slice->task];
   int64_t start_ps = to_picoseconds(slice->start);
   open_entry(trace);
   fputs("{\"ph\":\"X\",\"name\":", stream);
   put_string(stream, slice->name == PL_NONE ? category : trace->graph->names[slice->name]);
-  fprintf(stream, ",\"cat\":\"%s\",\"pid\":%" PRIu32 ",\"tid\":%d,\"ts\":", category, on->device + 1, on->kind + 1);
-  put_microseconds(stream, start_ps);
+  fprintf(stream, ",\"cat\":\"%s\"", slice->is_pass ? "pass" : category);
+  put_place(trace, on, start_ps);
   fputs(",\"dur\":", stream);
   put_microseconds(stream, to_picoseconds(slice->finish) - start_ps);
   fprintf(stream, ",\"cname\":\"%s\",\"args\":{\"category\":\"%s\",\"task\":%" PRIu32, colours[slice->category],
           category, slice->task);
-  if (trace->graph->tasks[slice->task].microbatch >= 0)
-    fprintf(stream, ",\"microbatch\":%" PRId32, trace->graph->tasks[slice->task].microbatch);
+  if (task->microbatch >= 0) fprintf(stream, ",\"microbatch\":%" PRId32, task->microbatch);
+  if (slice->bytes > 0) fprintf(stream, ",\"bytes\":%.0f", slice->bytes);
+  put_transfer(trace, slice->task, on);
   fputs("}}", stream);
-}
-
-static const pl_stream *stream_of(const chrome_trace *trace, uint32_t task, uint32_t member) {
-  return &trace->graph->streams[trace->graph->task_streams[trace->graph->tasks[task].first_stream + member]];
 }
 
 /* On every stream that the task occupies; a task without a stream is a dependency and is not drawn. */
@@ -131,15 +164,22 @@ static bool is_fused(const pl_graph *graph, uint32_t task) {
   return graph->tasks[task].kind == PL_TASK_WORK && graph->segments[graph->tasks[task].index].n_parts > 1;
 }
 
+/* A fused task is the parent of its parts, which lie in it on the same track. */
 static void put_tasks(chrome_trace *trace) {
   const pl_engine_result *result = trace->result;
   for (uint32_t at = 0; at < trace->graph->n_tasks; at++) {
     const pl_task *task = &trace->graph->tasks[at];
-    if (result->part_spans != NULL && is_fused(trace->graph, at)) continue;
+    if (!is_shown(trace, at)) continue;
     uint32_t name = task->label;
     if (name == PL_NONE && task->kind == PL_TASK_WORK)
       name = trace->graph->parts[trace->graph->segments[task->index].first_part].name;
-    put_on_streams(trace, &(pl_slice){name, task->category, at, result->start[at], result->finish[at]});
+    const pl_slice slice = {.name = name,
+                            .category = task->category,
+                            .task = at,
+                            .start = result->start[at],
+                            .finish = result->finish[at],
+                            .is_pass = result->part_spans != NULL && is_fused(trace->graph, at)};
+    put_on_streams(trace, &slice);
   }
 }
 
@@ -147,19 +187,137 @@ static void put_parts(chrome_trace *trace) {
   for (uint32_t at = 0; trace->result->part_spans != NULL && at < trace->result->n_part_spans; at++) {
     const pl_part_span *span = &trace->result->part_spans[at];
     const pl_part *part = &trace->graph->parts[span->part];
-    if (!is_fused(trace->graph, span->task)) continue;
-    uint32_t name = part->name != PL_NONE ? part->name : trace->graph->tasks[span->task].label;
-    put_slice(trace, &(pl_slice){name, part->category, span->task, span->start, span->finish},
-              stream_of(trace, span->task, span->member));
+    if (!is_fused(trace->graph, span->task) || !is_shown(trace, span->task)) continue;
+    const pl_slice slice = {.name = part->name != PL_NONE ? part->name : trace->graph->tasks[span->task].label,
+                            .category = part->category,
+                            .task = span->task,
+                            .start = span->start,
+                            .finish = span->finish,
+                            .bytes = part->transfers ? part->size_bytes : 0};
+    put_slice(trace, &slice, stream_of(trace, span->task, span->member));
   }
 }
 
+/* ---- arrows ---- */
+
+/* The compute task of `device` that waits for this one and starts first; PL_NONE: none does. */
+static uint32_t find_receiver(const chrome_trace *trace, uint32_t task, uint32_t device) {
+  const pl_graph *graph = trace->graph;
+  uint32_t found = PL_NONE;
+  for (uint32_t at = graph->successor_offset[task]; at < graph->successor_offset[task + 1]; at++) {
+    uint32_t next = graph->successors[at];
+    if (graph->tasks[next].kind != PL_TASK_WORK || graph->tasks[next].n_streams == 0) continue;
+    const pl_stream *on = stream_of(trace, next, 0);
+    if (on->device != device || on->kind != PL_STREAM_COMPUTE) continue;
+    if (found == PL_NONE || trace->result->start[next] < trace->result->start[found]) found = next;
+  }
+  return found;
+}
+
+static void put_arrow_end(chrome_trace *trace, const char *phase, uint32_t id, const pl_stream *on, pl_ticks time) {
+  open_entry(trace);
+  fprintf(trace->stream, "{\"ph\":%s,\"name\":\"send\",\"cat\":\"pipeline\",\"id\":%" PRIu32, phase, id);
+  put_place(trace, on, to_picoseconds(time));
+  fputs("}", trace->stream);
+}
+
+/* From a pipeline send to the pass that waited for it. */
+static void put_arrows(chrome_trace *trace) {
+  for (uint32_t at = 0; at < trace->graph->n_tasks; at++) {
+    const pl_task *task = &trace->graph->tasks[at];
+    if (task->category != PL_CATEGORY_PIPELINE || task->n_streams < 2 || !is_shown(trace, at)) continue;
+    uint32_t receiver = find_receiver(trace, at, stream_of(trace, at, task->n_streams - 1)->device);
+    if (receiver == PL_NONE || !is_shown(trace, receiver)) continue;
+    put_arrow_end(trace, "\"s\"", at, stream_of(trace, at, 0), trace->result->start[at]);
+    put_arrow_end(trace, "\"f\",\"bp\":\"e\"", at, stream_of(trace, receiver, 0), trace->result->start[receiver]);
+  }
+}
+
+/* ---- memory ---- */
+
+typedef struct pl_memory_step {
+  pl_ticks time;
+  int64_t bytes; /* by which the device's balance changes */
+  uint32_t device, task;
+} pl_memory_step;
+
+/* By device and time; at one time what is given back counts before what is taken. */
+static int compare_steps(const void *left, const void *right) {
+  const pl_memory_step *a = left, *b = right;
+  if (a->device != b->device) return a->device < b->device ? -1 : 1;
+  if (a->time != b->time) return a->time < b->time ? -1 : 1;
+  return (a->bytes > b->bytes) - (a->bytes < b->bytes);
+}
+
+/* As pl_memory_effect has it. `steps` NULL: only how many there are. */
+static size_t list_steps(const chrome_trace *trace, pl_memory_step *steps) {
+  const pl_graph *graph = trace->graph;
+  size_t n = 0;
+  for (uint32_t at = 0; at < graph->n_tasks; at++) {
+    const pl_task *task = &graph->tasks[at];
+    if (task->memory == PL_NONE || task->n_streams == 0) continue;
+    const pl_memory_effect *effect = &graph->effects[task->memory];
+    uint32_t n_members = task->kind == PL_TASK_WORK ? task->n_streams : 1;
+    for (uint32_t member = 0; member < n_members; member++, n += 2) {
+      if (steps == NULL) continue;
+      uint32_t device = stream_of(trace, at, member)->device;
+      steps[n] = (pl_memory_step){trace->result->start[at], effect->peak_bytes, device, at};
+      steps[n + 1] = (pl_memory_step){trace->result->finish[at], effect->net_bytes - effect->peak_bytes, device, at};
+    }
+  }
+  return n;
+}
+
+static void put_counter(chrome_trace *trace, const pl_memory_step *step, int64_t balance) {
+  open_entry(trace);
+  fprintf(trace->stream, "{\"ph\":\"C\",\"name\":\"memory\",\"pid\":%" PRIu32 ",\"ts\":", step->device + 1);
+  put_microseconds(trace->stream, to_picoseconds(step->time));
+  fprintf(trace->stream, ",\"args\":{\"GiB\":%.3f}}", (double)balance / (1 << 30));
+}
+
+/* Left out when there is no memory to sort it in: a trace has no failure but its stream's. */
+static void put_memory(chrome_trace *trace) {
+  size_t n = list_steps(trace, NULL);
+  pl_memory_step *steps = n > 0 ? malloc(n * sizeof *steps) : NULL;
+  if (steps == NULL) return;
+  list_steps(trace, steps);
+  qsort(steps, n, sizeof *steps, compare_steps);
+  int64_t balance = 0;
+  for (size_t at = 0; at < n; at++) {
+    const pl_memory_step *step = &steps[at];
+    if (at == 0 || steps[at - 1].device != step->device) balance = trace->graph->devices[step->device].resident_bytes;
+    balance += step->bytes;
+    bool is_last = at + 1 == n || steps[at + 1].device != step->device || steps[at + 1].time != step->time;
+    if (is_last && is_shown(trace, step->task)) put_counter(trace, step, balance);
+  }
+  free(steps);
+}
+
+/* ---- the whole ---- */
+
+static void put_header(const chrome_trace *trace) {
+  const pl_timeline_view *view = trace->view;
+  if (view == NULL || view->n_header == 0) return;
+  fputs("\"otherData\":{", trace->stream);
+  for (uint32_t at = 0; at < view->n_header; at++) {
+    if (at > 0) fputc(',', trace->stream);
+    put_string(trace->stream, view->header[at].key);
+    fputc(':', trace->stream);
+    put_string(trace->stream, view->header[at].value);
+  }
+  fputs("},", trace->stream);
+}
+
 void pl_timeline_write_chrome(FILE *stream, const pl_graph *graph, const pl_engine_result *result,
-                              const pl_timeline_names *names) {
-  chrome_trace trace = {.stream = stream, .graph = graph, .result = result};
-  fputs("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[", stream);
-  put_metadata(&trace, names);
+                              const pl_timeline_view *view) {
+  chrome_trace trace = {.stream = stream, .graph = graph, .result = result, .view = view};
+  fputs("{\"displayTimeUnit\":\"ns\",", stream);
+  put_header(&trace);
+  fputs("\"traceEvents\":[", stream);
+  put_metadata(&trace);
   put_tasks(&trace);
   put_parts(&trace);
+  put_arrows(&trace);
+  put_memory(&trace);
   fputs("\n]}\n", stream);
 }

@@ -1,22 +1,34 @@
 /* Writes a run as a Chrome trace (JSON object format) that Perfetto and chrome://tracing open: devices of the graph are
  * processes, streams are threads, tasks are complete events in microseconds with the picosecond as the last decimal. A
- * fused task appears as its parts when they were recorded (pl_engine_options.record_parts), else as one event. Events
- * carry their category, their task id and, where there is one, the microbatch. */
+ * fused task is the parent (category "pass") of its parts when they were recorded (pl_engine_options.record_parts),
+ * else one event. Events carry their category, their task id and, where there is one, the microbatch; transfers also
+ * their bytes and the processes that they join. Arrows lead from a pipeline send to the pass that waited for it, and a
+ * counter per device follows its memory.
+ */
 #ifndef PL_CORE_TIMELINE_H
 #define PL_CORE_TIMELINE_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "core/engine/engine.h"
 #include "core/graph/graph.h"
 
-typedef struct pl_timeline_names {
-  const char *const *device; /* per graph device: the process name (UTF-8; say here for how many devices it stands) */
-} pl_timeline_names;
+typedef struct pl_timeline_entry {
+  const char *key, *value;
+} pl_timeline_entry;
 
-/* Streams the trace; memory O(1) beyond the result. `names` or its array may be NULL: "device 0". The caller checks
- * ferror and closes. */
+typedef struct pl_timeline_view {
+  const char *const *device; /* per graph device: the process name (UTF-8; say here for how many devices it stands) */
+  const pl_timeline_entry *header; /* what the run was of */
+  uint32_t n_header;
+  bool is_window; /* only these microbatches, and what belongs to none */
+  int32_t first_microbatch, last_microbatch;
+} pl_timeline_view;
+
+/* Streams the trace; memory beyond the result O(tasks), for the counters. `view` or its arrays may be NULL: "device 0".
+ * The caller checks ferror and closes. */
 void pl_timeline_write_chrome(FILE *stream, const pl_graph *graph, const pl_engine_result *result,
-                              const pl_timeline_names *names);
+                              const pl_timeline_view *view);
 
 #endif

@@ -34,6 +34,15 @@ const char *pl_command_quote(const char *word, pl_arena *arena) {
   return text;
 }
 
+const char *pl_command_quote_all(const char *name, int argc, char *const *argv, pl_arena *arena) {
+  const char *text = name;
+  for (int i = 1; i < argc && text != NULL; i++) {
+    const char *word = pl_command_quote(argv[i], arena);
+    text = word != NULL ? pl_arena_printf(arena, "%s %s", text, word) : NULL;
+  }
+  return text;
+}
+
 void pl_command_print_written(const char *path, const char *what_for) {
   struct stat status;
   if (stat(path, &status) != 0 || !S_ISREG(status.st_mode)) return;

@@ -20,6 +20,8 @@ pl_code pl_command_refuse_input(const char *output, const char *input, pl_error 
 /* `word` as a POSIX shell takes it back: itself where every character is plain, else in single quotes. In `arena`;
  * NULL: no memory. */
 const char *pl_command_quote(const char *word, pl_arena *arena);
+/* `name` and the words behind argv[0], so that a shell takes them back. In `arena`; NULL: no memory. */
+const char *pl_command_quote_all(const char *name, int argc, char *const *argv, pl_arena *arena);
 /* "written to PATH", with what to do with it ("open it in a browser"; NULL: nothing to say), on stdout;
  * nothing of a pipe or a device, which may be stdout itself. */
 void pl_command_print_written(const char *path, const char *what_for);

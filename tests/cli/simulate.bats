@@ -161,7 +161,7 @@ row = json.load(open(dir + "/out"))
 events = trace["traceEvents"] if isinstance(trace, dict) else trace
 processes, threads, tracks = {}, {}, {}
 for event in events:
-    assert event["ph"] in ("X", "M", "C"), event
+    assert event["ph"] in ("X", "M", "C", "s", "f"), event
     if event["ph"] == "M":
         if event["name"] == "process_name": processes[event["pid"]] = event["args"]["name"]
         if event["name"] == "thread_name": threads[event["pid"], event["tid"]] = event["args"]["name"]
@@ -182,6 +182,15 @@ assert abs(end - row["iter_time_s"] * 1e6) < 1e-3 * end, (end, row["iter_time_s"
 assert len(tracks) > 4
 '
   done
+}
+
+@test "--trace-microbatches: what is no window of the timeline is refused" {
+  for window in x 3-1 -1-2 1-2x ""; do
+    refuses "--trace-microbatches: '$window' is neither a microbatch (3) nor a range (0-3)" --platform $platform --model $model --gbs 32 --strategy $strategy \
+      --trace "$dir/out.json" --trace-microbatches="$window"
+  done
+  refuses "there are microbatches 0 to " --platform $platform --model $model --gbs 32 --strategy $strategy --trace "$dir/out.json" --trace-microbatches 1000
+  refuses "add --trace FILE" --platform $platform --model $model --gbs 32 --strategy $strategy --trace-microbatches 0
 }
 
 @test "--trace refuses to overwrite without --force, and leaves the old file alone" {

@@ -101,7 +101,7 @@ static char *write_trace(bool record_parts, size_t *size) {
   const char *names[] = {"stage 0 \xc2\xb7 node0/gpu0 x 8", "stage 1\t\"odd\" name"};
   char *text = NULL;
   FILE *stream = open_memstream(&text, size);
-  pl_timeline_write_chrome(stream, &graph, &result, &(pl_timeline_names){.device = names});
+  pl_timeline_write_chrome(stream, &graph, &result, &(pl_timeline_view){.device = names});
   fclose(stream);
   pl_arena_release(&arena);
   return text;
@@ -190,7 +190,7 @@ static void reads_back_as_json(void **state) {
   assert_int_equal(whole.sort_indices, 9);
   assert_int_equal(whole.events, 8 + 2 * 4 + 1); /* compute, sends on both sides, all-reduce */
   assert_int_equal(whole.microbatches, 16);
-  assert_int_equal(parts.events, whole.events + 2 * 2); /* two fused tasks of three parts */
+  assert_int_equal(parts.events, whole.events + 2 * 3); /* two fused tasks, three parts in each */
   assert_int_equal(parts.parts, 4);
   assert_int_equal(whole.parts, 0);
   assert_true(whole.end_us == parts.end_us && whole.end_us > 150);

@@ -5,7 +5,7 @@ set -euo pipefail
 cd "${SOURCE_DIR:-$(dirname "$0")/../..}"
 expected="CMakeLists.txt CMakePresets.json LICENSE README.md bootstrap core main.c netmodel platforms search tests validation workloads"
 if ! found=$(git -c safe.directory='*' ls-files --cached --others --exclude-standard 2>/dev/null) || [[ -z $found ]]; then
-  found=$(find . -mindepth 1 -maxdepth 1 ! -name demo.h5 ! -name demo.trace.json -printf '%f\n')
+  found=$(find . -mindepth 1 -maxdepth 1 ! -name demo.h5 ! -name demo.trace.json.gz -printf '%f\n')
 fi
 found=$(cut -d/ -f1 <<<"$found" | grep -v '^\.' | LC_ALL=C sort -u)
 if ! difference=$(diff <(tr ' ' '\n' <<<"$expected") - <<<"$found"); then

@@ -2,7 +2,9 @@
 """A timeline shows the run that the row tells of: of jobs with host time, contexts, experts, recomputation and interleaving,
 the slices are valid JSON of known categories, none is nameless, none ends after the iteration and the last one ends with it;
 on each device's compute track none overlaps another, computing adds up to the row's compute_s, and communication to no less
-than what the row calls exposed. Read with Python's json alone, from what `simulate --trace` writes."""
+than what the row calls exposed. A pass encloses its parts; the memory counters peak at what the program needs beside its buffers;
+every arrow has two ends, the second not before the first. A window of microbatches shows those and no other, compressed or not. Read with Python's json alone, from what `simulate --trace` writes."""
+import gzip
 import json
 import os
 import re
@@ -27,6 +29,53 @@ def near(a, b, n):
     return abs(a - b) <= 1e-9 * abs(b) + n * GRAIN_S
 
 
+def check_passes(passes, slices, wrong):
+    """Each part of a fused task lies in it, and the parts of one track fill it."""
+    parts = {}
+    for part in slices:
+        parts.setdefault((part["args"]["task"], part["pid"], part["tid"]), []).append(part)
+    for parent in passes:
+        own = parts.get((parent["args"]["task"], parent["pid"], parent["tid"]), [])
+        end = parent["ts"] + parent["dur"]
+        if not own or any(p["ts"] < parent["ts"] - 2e-6 or p["ts"] + p["dur"] > end + 2e-6 for p in own):
+            wrong.append(f"a pass without its parts in it: task {parent['args']['task']}")
+            return
+
+
+def check_arrows(events, wrong):
+    ends = {}
+    for event in events:
+        if event["ph"] in "sf":
+            ends.setdefault(event["id"], []).append((event["ph"], event["ts"], event["pid"]))
+    for id, pair in ends.items():
+        if [end[0] for end in pair] != ["s", "f"] or pair[0][1] > pair[1][1] or pair[0][2] == pair[1][2]:
+            wrong.append(f"arrow {id}: {pair}")
+            return
+
+
+def check_counters(events, devices, row, wrong):
+    """On no device do the counters pass the row's peak, and the worst of them comes near it: what is not in them is the buffers of
+    communication and what the allocator and the context hold."""
+    most = max([e["args"]["GiB"] for e in events if e["ph"] == "C"], default=0) * 2**30
+    least = row["mem_parameters_bytes"] + row["mem_gradients_bytes"] + row["mem_optimizer_bytes"]
+    if most > row["peak_mem_bytes"] * 1.001 + 2**21 or most < 0.5 * least:
+        wrong.append(f"memory counters reach {most / 2**30:.3f} GiB, the row's peak is {row['peak_mem_bytes'] / 2**30:.3f}, of which {least / 2**30:.3f} are always there")
+
+
+def check_window(job, whole, wrong):
+    platform, model, gbs, seq, strategy, options, _ = job
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "t.json.gz")
+        subprocess.run([os.environ["PACELINE"], "simulate", "--platform", f"platforms/{platform}.xml", "--model", f"workloads/models/{model}.json",
+                        "--gbs", str(gbs), "--seq", str(seq), "--strategy", strategy, "--trace", path, "--trace-microbatches", "0-0"] + options,
+                       capture_output=True, check=True)
+        with gzip.open(path) as file:
+            window = [e for e in json.load(file)["traceEvents"] if e["ph"] == "X"]
+    wanted = [e for e in whole if e["ph"] == "X" and e["args"].get("microbatch", 0) == 0]
+    if window != wanted:
+        wrong.append(f"a window of microbatch 0 has {len(window)} slices, the whole has {len(wanted)} of it")
+
+
 def check(job, wrong):
     platform, model, gbs, seq, strategy, options, wanted = job
     with tempfile.TemporaryDirectory() as folder:
@@ -47,7 +96,14 @@ def check(job, wrong):
         elif event["ph"] == "M" and event["name"] == "thread_name":
             tracks[event["pid"], event["tid"]] = event["args"]["name"]
     sums, last, on_track = {}, 0, {}
-    slices = [e for e in trace["traceEvents"] if e["ph"] == "X"]
+    slices = [e for e in trace["traceEvents"] if e["ph"] == "X" and e["cat"] != "pass"]
+    passes = [e for e in trace["traceEvents"] if e["ph"] == "X" and e["cat"] == "pass"]
+    check_passes(passes, slices, wrong)
+    check_arrows(trace["traceEvents"], wrong)
+    check_counters(trace["traceEvents"], devices, row, wrong)
+    if not trace["otherData"]["command"].startswith("paceline simulate --platform ") or trace["otherData"]["strategy"] != strategy:
+        wrong.append(f"the header is {trace['otherData']}")
+    check_window(job, trace["traceEvents"], wrong)
     for slice in slices:
         if slice["cat"] not in COMPUTING | set(COMMUNICATING) or not slice["name"]:
             wrong.append(f"a slice '{slice['name']}' of category '{slice['cat']}'")

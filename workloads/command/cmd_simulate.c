@@ -1,12 +1,14 @@
 /* `paceline simulate`: one strategy, its time, memory and bottleneck; a timeline on request. */
 #include "workloads/command/cmd_simulate.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/digest.h"
 #include "core/system/command.h"
 #include "core/system/command_line.h"
+#include "core/system/gzip_stream.h"
 #include "core/system/output_file.h"
 #include "workloads/command/job_session.h"
 #include "workloads/command/simulate_report.h"
@@ -20,12 +22,13 @@ enum {
   KEY_PROGRAM = 0x300,
   KEY_DIGEST,
   KEY_VARY,
-  KEY_SENSITIVITY
+  KEY_SENSITIVITY,
+  KEY_MICROBATCHES
 };
 
 typedef struct simulate_options {
   pl_job_options job;
-  const char *strategy, *trace_path;
+  const char *strategy, *trace_path, *microbatches;
   bool force, json, print_program, digest, sensitivity;
   const char *vary[PL_VARY_AXES_MAX];
   uint32_t n_vary; /* given; may exceed the room, which pl_vary_grid_parse refuses */
@@ -33,7 +36,10 @@ typedef struct simulate_options {
 
 static const struct argp_option option_table[] = {
     {"strategy", KEY_STRATEGY, "TEXT", 0, "key=value,...: pp, dp, tmp, mbs and, if wanted, others (see below)", 0},
-    {"trace", KEY_TRACE, "FILE", 0, "write the timeline as a Chrome trace (Perfetto, chrome://tracing)", 0},
+    {"trace", KEY_TRACE, "FILE", 0,
+     "write the timeline as a Chrome trace (Perfetto, chrome://tracing), compressed if its name ends in .gz", 0},
+    {"trace-microbatches", KEY_MICROBATCHES, "A-B", 0,
+     "of the timeline only these microbatches, from 0 on, and what belongs to none", 0},
     {"force", KEY_FORCE, NULL, 0, "overwrite the trace file", 0},
     {"print-program", KEY_PROGRAM, NULL, 0, "print the program: one op list per pipeline stage", 0},
     {"json", KEY_JSON, NULL, 0, "print the result as JSON; names and units as the columns of a sweep's HDF5", 0},
@@ -56,6 +62,9 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     return 0;
   case KEY_TRACE:
     options->trace_path = value;
+    return 0;
+  case KEY_MICROBATCHES:
+    options->microbatches = value;
     return 0;
   case KEY_FORCE:
     options->force = true;
@@ -95,13 +104,59 @@ typedef struct session {
   pl_strategy given; /* as parsed, for the variations */
   pl_varied_run *varied;
   pl_sensitivity sensitivity;
+  const char *command; /* as given, for the header of the timeline */
+  pl_timeline_entry header[6];
+  pl_timeline_view view;
 } session;
+
+/* ---- the timeline ---- */
+
+/* "3" or "0-3". */
+static pl_code read_window(const char *text, pl_timeline_view *view, pl_error *error) {
+  int first = 0, last = 0, end = 0;
+  bool good = sscanf(text, "%d-%d%n", &first, &last, &end) == 2 && text[end] == '\0';
+  if (!good) {
+    good = sscanf(text, "%d%n", &first, &end) == 1 && text[end] == '\0';
+    last = first;
+  }
+  if (!good || first < 0 || last < first)
+    return pl_fail(error, PL_BAD_INPUT, "--trace-microbatches: '%.64s' is neither a microbatch (3) nor a range (0-3)",
+                   text);
+  view->is_window = true;
+  view->first_microbatch = first;
+  view->last_microbatch = last;
+  return PL_OK;
+}
+
+static pl_code check_window(const session *own, pl_error *error) {
+  if (!own->view.is_window || own->view.first_microbatch < own->report.row.n_microbatches) return PL_OK;
+  return pl_fail(error, PL_BAD_INPUT, "--trace-microbatches %s: there are microbatches 0 to %d",
+                 own->options->microbatches, own->report.row.n_microbatches - 1);
+}
+
+static void take_view(session *own) {
+  const simulate_options *options = own->options;
+  const pl_timeline_entry header[] = {{"program", "paceline " PACELINE_VERSION},
+                                      {"command", own->command},
+                                      {"model", own->job.model.name},
+                                      {"platform", options->job.platform_path},
+                                      {"strategy", options->strategy},
+                                      {"microbatches", options->microbatches != NULL ? options->microbatches : "all"}};
+  memcpy(own->header, header, sizeof header);
+  own->view.header = own->header;
+  own->view.n_header = sizeof header / sizeof header[0];
+  own->options->job.simulate.view = &own->view;
+}
 
 static pl_code load(session *own, pl_error *error) {
   simulate_options *options = own->options;
   PL_TRY(pl_job_options_check(&options->job, error));
   if (options->strategy == NULL)
     return pl_fail(error, PL_BAD_INPUT, "--strategy is missing (e.g. --strategy pp=4,dp=4,tmp=1,mbs=1)");
+  if (options->microbatches != NULL && options->trace_path == NULL)
+    return pl_fail(error, PL_BAD_INPUT, "--trace-microbatches %s: of a timeline; add --trace FILE",
+                   options->microbatches);
+  if (options->microbatches != NULL) PL_TRY(read_window(options->microbatches, &own->view, error));
   if (options->json && options->print_program)
     return pl_fail(error, PL_BAD_INPUT, "--print-program prints text; leave out --json");
   if (options->n_vary > 0 && options->sensitivity)
@@ -121,28 +176,45 @@ static pl_code simulate_variations(session *own, pl_error *error) {
   return pl_vary_simulate(&own->job, &own->options->job, &own->given, &own->vary, own->varied, error);
 }
 
+static pl_code open_trace(session *own, pl_output_file *file, FILE **stream, pl_error *error) {
+  const simulate_options *options = own->options;
+  *stream = NULL;
+  if (options->trace_path == NULL) return PL_OK;
+  PL_TRY(pl_command_refuse_input(options->trace_path, options->job.platform_path, error));
+  PL_TRY(pl_command_refuse_input(options->trace_path, options->job.model_path, error));
+  PL_TRY(pl_output_file_open(file, options->trace_path, options->force, error));
+  *stream = pl_gzip_is_wanted(options->trace_path) ? pl_gzip_stream_open(file->stream) : file->stream;
+  take_view(own);
+  return *stream != NULL ? PL_OK : pl_output_file_close(file, pl_fail_memory(error, "a compressed file"), error);
+}
+
+static pl_code run(session *own, FILE *trace, pl_error *error) {
+  simulate_options *options = own->options;
+  const pl_cluster *cluster = pl_platform_cluster(own->job.platform);
+  options->job.simulate.platform = own->job.platform;
+  options->job.simulate.trace = trace;
+  if (options->print_program) options->job.simulate.print_program = stdout;
+  PL_TRY(pl_simulate(cluster, &own->job.model, &options->job.job, &own->job.strategy, &options->job.simulate,
+                     &own->job.arena, &own->report, error));
+  PL_TRY(check_window(own, error));
+  if (own->vary.n_points > 0) PL_TRY(simulate_variations(own, error));
+  if (!options->sensitivity) return PL_OK;
+  return pl_sensitivity_take(cluster, &own->job.model, &options->job.job, &own->job.strategy, &options->job.simulate,
+                             own->report.row.iter_time_s, &own->job.arena, &own->sensitivity, error);
+}
+
 static pl_code simulate(session *own, pl_error *error) {
   simulate_options *options = own->options;
   PL_TRY(load(own, error));
   PL_TRY(pl_residuals_load(&own->job.arena, &own->residuals, error));
   options->job.simulate.residuals = &own->residuals;
-  pl_output_file trace = {0};
-  if (options->trace_path != NULL) {
-    PL_TRY(pl_command_refuse_input(options->trace_path, options->job.platform_path, error));
-    PL_TRY(pl_command_refuse_input(options->trace_path, options->job.model_path, error));
-    PL_TRY(pl_output_file_open(&trace, options->trace_path, options->force, error));
-  }
-  options->job.simulate.platform = own->job.platform;
-  options->job.simulate.trace = trace.stream;
-  if (options->print_program) options->job.simulate.print_program = stdout;
-  pl_code code = pl_simulate(pl_platform_cluster(own->job.platform), &own->job.model, &options->job.job,
-                             &own->job.strategy, &options->job.simulate, &own->job.arena, &own->report, error);
-  if (code == PL_OK && own->vary.n_points > 0) code = simulate_variations(own, error);
-  if (code == PL_OK && options->sensitivity)
-    code = pl_sensitivity_take(pl_platform_cluster(own->job.platform), &own->job.model, &options->job.job,
-                               &own->job.strategy, &options->job.simulate, own->report.row.iter_time_s, &own->job.arena,
-                               &own->sensitivity, error);
-  return pl_output_file_close(&trace, code, error);
+  pl_output_file file = {0};
+  FILE *trace;
+  PL_TRY(open_trace(own, &file, &trace, error));
+  pl_code code = run(own, trace, error);
+  if (trace != file.stream && fclose(trace) != 0 && code == PL_OK)
+    code = pl_fail(error, PL_IO, "cannot write %s: %s", options->trace_path, strerror(errno));
+  return pl_output_file_close(&file, code, error);
 }
 
 static pl_code print(session *own, pl_error *error) {
@@ -193,6 +265,8 @@ int pl_cmd_simulate(int argc, char **argv) {
   pl_job_session_init(&own.job);
   pl_error error = PL_ERROR_INIT;
   int status = 0;
+  own.command = pl_command_quote_all("paceline simulate", argc, argv, &own.job.arena);
+  if (own.command == NULL) own.command = "";
   pl_code code = pl_command_line_parse("simulate", &argp, argc, argv, false, &options, &error);
   if (code == PL_OK) code = simulate(&own, &error);
   if (code == PL_OK) code = print(&own, &error);

@@ -294,7 +294,8 @@ static pl_code write_trace(simulation *state) {
                             : pl_arena_printf(state->arena, " (stands for %" PRIu32 " devices)", class->multiplicity));
   }
   if (state->arena->failed) return pl_fail_memory(state->error, "the names of the timeline");
-  const pl_timeline_names timeline = {.device = names};
+  pl_timeline_view timeline = state->options->view != NULL ? *state->options->view : (pl_timeline_view){0};
+  timeline.device = names;
   pl_timeline_write_chrome(state->options->trace, &state->compiled.graph, &state->result, &timeline);
   return PL_OK;
 }

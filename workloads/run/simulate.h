@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "core/engine/timeline.h"
 #include "core/graph/result.h"
 #include "netmodel/collective/topology_cache.h"
 #include "netmodel/flow/networks.h"
@@ -23,11 +24,12 @@ typedef struct pl_simulate_options {
   bool leap;         /* microbatches that only repeat others are not played (workloads/run/leap.h). Not with `trace`
                         and PL_NETWORK_SIMGRID */
   uint64_t left_out; /* tests: as pl_engine_options has it */
-  bool no_overlap_factor;      /* computing and communication do not slow each other down (profiles' overlap) */
-  pl_stream_policy streams;    /* READY implies no folding and no fusing */
-  const pl_platform *platform; /* only for PL_NETWORK_SIMGRID */
-  FILE *trace;                 /* Chrome trace; NULL = none */
-  FILE *print_program;         /* NULL = none */
+  bool no_overlap_factor;       /* computing and communication do not slow each other down (profiles' overlap) */
+  pl_stream_policy streams;     /* READY implies no folding and no fusing */
+  const pl_platform *platform;  /* only for PL_NETWORK_SIMGRID */
+  FILE *trace;                  /* Chrome trace; NULL = none */
+  const pl_timeline_view *view; /* of the trace, but for the names of devices; NULL = all of it */
+  FILE *print_program;          /* NULL = none */
   pl_explanation *explanation; /* where each second comes from; NULL = nobody asks. Holds as long as the arena and until
                                   the cache's next use */
   double *features;            /* filled as core/graph/features.h says; NULL = nobody asks. Not beside `explanation`. */
