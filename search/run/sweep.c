@@ -156,8 +156,8 @@ static void report(sweep_state *state) {
   char text[512], left[64] = "", best[384];
   if (share > 0) snprintf(left, sizeof left, ", about %.0f s left", elapsed_s * (1 - share) / share);
   format_best(state, pl_shared_counts_read(&state->shared, SHARED_BEST), best, sizeof best);
-  snprintf(text, sizeof text, "paceline sweep: %llu of %u strategies, %.0f per second%s%s",
-           (unsigned long long)rows, state->n_pending, (double)rows / elapsed_s, left, best);
+  snprintf(text, sizeof text, "paceline sweep: %llu of %u strategies, %.0f per second%s%s", (unsigned long long)rows,
+           state->n_pending, (double)rows / elapsed_s, left, best);
   pl_progress_say(&state->line, text);
 }
 
