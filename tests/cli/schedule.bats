@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
 # Schedules beyond 1F1B from the command line: simulated, traced, swept, and listed in a file.
 
+bats_require_minimum_version 1.5.0
+
 setup() {
   dir=$(mktemp -d)
   job=(--platform platforms/dgx-a100.xml --model workloads/models/gpt2-345m.json --gbs 16)
@@ -58,8 +60,17 @@ refuses() {
     { echo "$status: $stderr"; false; }
 }
 
+@test "every recipe and method knows chunks in a V" {
+  for assign in balanced optimal amp-dp; do
+    run -0 "$PACELINE" simulate "${job[@]}" --strategy "pp=4,dp=2,tmp=1,mbs=1,schedule=zb-v,assign=$assign"
+  done
+  for method in anneal amp placement; do
+    run -0 "$PACELINE" search "${job[@]}" --pp 4 --tmp 1 --mbs 1 --recompute none --zero 0 --schedule zb-v --method "$method" --budget 20 --top 1
+    [[ $output == *schedule=zb-v* ]]
+  done
+}
+
 @test "what is wrong with a schedule is one line" {
-  bats_require_minimum_version 1.5.0
   printf '0: F0.0 F0.1 B0.0 BW0.1\n1: F0.0 F0.1 BW0.0 BW0.1\n' >"$dir/half"
   printf '0: F0.0 BW0.0\n1: F0.0 BW0.0\n' >"$dir/one"
   job=(--platform platforms/dgx-a100.xml --model workloads/models/gpt2-345m.json --gbs 8)

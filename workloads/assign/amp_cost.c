@@ -144,7 +144,7 @@ static pl_code price_sends(const costing *state, double crossing_bytes, double *
       double rate_Bps = INFINITY;
       uint32_t from = pl_strategy_device(strategy, pl_strategy_stage_of(strategy, cut), i / tmp, i % tmp);
       uint32_t to = pl_strategy_device(strategy, pl_strategy_stage_of(strategy, cut + 1), i / tmp, i % tmp);
-      PL_TRY(bandwidth_between(state, from, to, &rate_Bps));
+      if (from != to) PL_TRY(bandwidth_between(state, from, to, &rate_Bps)); /* equal where a V turns */
       send_s[i * n_cuts + cut] = crossing_bytes / rate_Bps;
       slowest_s = fmax(slowest_s, crossing_bytes / rate_Bps);
     }
