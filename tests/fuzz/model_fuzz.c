@@ -1,12 +1,15 @@
 /* Models: any text either gives a model whose every block can be programmed or refused, or one message; never a crash,
- * a NaN or a negative size. */
+ * a NaN or a negative size. Programs of the program language have as many parameters as the model. */
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "workloads/block/block_program.h"
 #include "workloads/import/model_file.h"
+#include "workloads/import/program_build.h"
 #include "workloads/ir/model.h"
+#include "workloads/language/ir_parameters.h"
+#include "workloads/passes/differentiate.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -21,6 +24,23 @@ static void check_program(const pl_model *model, pl_block_kind kind, const pl_bl
             program.backward_peak_bytes >= 0);
   for (uint32_t i = 0; i < program.forward.n_ops; i++)
     PL_ASSERT(isfinite(program.forward.ops[i].flops) && program.forward.ops[i].flops >= 0);
+}
+
+static void check_training(const pl_model *model, pl_arena *arena) {
+  const int32_t layers_max = 200; /* of programs that are written out: time */
+  const double exact = 0x1p53;
+  if (model->n_layers > layers_max) return;
+  const pl_model_program_options job = pl_model_program_defaults(4, 2, 16);
+  pl_differentiate_options options = pl_differentiate_defaults();
+  pl_ir_module forward, training;
+  pl_error error = PL_ERROR_INIT;
+  pl_code code = pl_model_program_build(model, &job, arena, &forward, &error);
+  PL_ASSERT(code == error.code && (code == PL_OK || code == PL_UNSUPPORTED || code == PL_BAD_INPUT));
+  if (code != PL_OK) return;
+  double n = pl_ir_parameters_count(&forward, forward.classes[0].chunks[0].forward, arena);
+  PL_ASSERT(n == model->trained_parameters || n >= exact);
+  options.splits_weights = true;
+  PL_ASSERT(pl_ir_differentiate(&forward, &options, arena, &training, &error) == PL_OK);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -42,6 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
             .tmp = tmp, .sp = tmp > 1, .mbs = 2, .seq = 16, .dtype = PL_DTYPE_BF16, .flash = kind % 2 == 0};
         check_program(&model, (pl_block_kind)kind, &shard, &arena);
       }
+    check_training(&model, &arena);
   }
   pl_arena_release(&arena);
   return 0;

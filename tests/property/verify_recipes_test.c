@@ -25,9 +25,9 @@ static const char mixtral[] =
 static const char bert[] =
     "{\"model_type\": \"bert\", \"num_hidden_layers\": 4, \"hidden_size\": 16, \"num_attention_heads\": 4, "
     "\"intermediate_size\": 32, \"vocab_size\": 32, \"max_position_embeddings\": 16, \"type_vocab_size\": 2}";
-static const char neox[] =
-    "{\"model_type\": \"gpt_neox\", \"num_hidden_layers\": 2, \"hidden_size\": 16, \"num_attention_heads\": 4, "
-    "\"intermediate_size\": 32, \"vocab_size\": 32, \"max_position_embeddings\": 16}";
+static const char neox[] = "{\"model_type\": \"gpt_neox\", \"rotary_pct\": 0.5, \"num_hidden_layers\": 2, "
+                           "\"hidden_size\": 16, \"num_attention_heads\": 4, "
+                           "\"intermediate_size\": 32, \"vocab_size\": 32, \"max_position_embeddings\": 16}";
 static const char gemma2[] =
     "{\"model_type\": \"gemma2\", \"num_hidden_layers\": 2, \"hidden_size\": 16, \"num_attention_heads\": 4, "
     "\"num_key_value_heads\": 2, \"head_dim\": 8, \"intermediate_size\": 32, \"vocab_size\": 32, "

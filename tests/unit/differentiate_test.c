@@ -18,7 +18,7 @@
 static pl_ir_module training_of(const char *name, const pl_differentiate_options *options) {
   pl_model model = load_model("workloads/models", name, &arena);
   pl_model_program_options job = pl_model_program_defaults(8, 2, 64);
-  job.dropout = 0;
+  job.dropout = false;
   pl_ir_module forward, training;
   pl_error error = PL_ERROR_INIT;
   if (pl_model_program_build(&model, &job, &arena, &forward, &error) != PL_OK) fail_msg("%s", error.message);

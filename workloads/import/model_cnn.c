@@ -73,6 +73,7 @@ static void describe(pl_model *model) {
   model->norm = PL_NORM_LAYER;
   model->norm_bias = true;
   model->capacity_factor = 1;
+  model->numbers = (pl_model_numbers){.norm_epsilon = 1e-5, .hidden_dropout = 0.5};
   model->expert_layer_step = 1;
 }
 

@@ -31,4 +31,9 @@ typedef struct pl_model_family {
 extern const pl_model_family pl_model_families[];
 extern const size_t pl_model_n_families;
 
+/* model_numbers.c: numbers of a model whose traits have been read. */
+struct pl_document;
+pl_code pl_model_numbers_read(const struct pl_document *document, const pl_model_family *family, pl_model *model,
+                              pl_error *error);
+
 #endif

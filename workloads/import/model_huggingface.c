@@ -346,6 +346,7 @@ static pl_code read_document(const pl_document *document, pl_arena *arena, pl_mo
   PL_TRY(read_positions(&in, family, model));
   PL_TRY(read_dropout(&in, family, model));
   PL_TRY(read_traits(&in, family, model));
+  PL_TRY(pl_model_numbers_read(document, family, model, error));
   bool is_gemma = strncmp(family->type, "gemma", 5) == 0 && has(&in, "hidden_activation");
   const char *activation = is_gemma ? "hidden_activation" : family->activation;
   PL_TRY(text(&in, activation, family->default_activation, arena, &model->activation));

@@ -12,9 +12,7 @@ pl_model_program_options pl_model_program_defaults(int64_t gbs, int32_t n_microb
                                     .batch = n_microbatches > 0 ? gbs / n_microbatches : 0,
                                     .seq = seq,
                                     .element = PL_IR_BF16,
-                                    .norm_epsilon = 1e-5,
-                                    .rotary_base = 10000,
-                                    .dropout = 0.1};
+                                    .dropout = true};
 }
 
 static pl_code check_job(const pl_model *model, const pl_model_program_options *options, pl_error *error) {

@@ -13,18 +13,17 @@
 #include "workloads/ir/model.h"
 #include "workloads/language/ir_module.h"
 
-/* What of a job a program says. Numbers that cost nothing to compute with and that pl_model does not keep are here:
- * pl_model_program_defaults has the values of the most usual files. */
+/* What of a job a program says. */
 typedef struct pl_model_program_options {
   int64_t gbs; /* sequences of an iteration */
   int32_t n_microbatches;
   int64_t batch; /* sequences of a microbatch, of all replicas together: gbs / n_microbatches */
   int64_t seq;
-  pl_ir_element element;                     /* of weights and activations; the loss is made in fp32 */
-  double norm_epsilon, rotary_base, dropout; /* dropout: where the file has a probability above 0 */
+  pl_ir_element element; /* of weights and activations; the loss is made in fp32 */
+  bool dropout;          /* where and as the file has it; false: none */
 } pl_model_program_options;
 
-/* Epsilon 1e-5, base 10000, dropout 0.1; bf16. */
+/* bf16, with dropout. */
 pl_model_program_options pl_model_program_defaults(int64_t gbs, int32_t n_microbatches, int64_t seq);
 
 /* The program of `model` in `arena`. PL_BAD_INPUT: microbatches do not divide the sequences, a sequence is longer than

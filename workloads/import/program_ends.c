@@ -28,8 +28,7 @@ void pl_program_embedding(pl_program_writer *to) {
     x = pl_write_two(to, "add", "placed", x,
                      looked_up(to, "segments", "yh", 'y', pl_write_input(to, "segments", "bs", model->type_vocab)));
   if (model->embedding_norm) x = pl_write_norm(to, "norm", x, "h");
-  if (model->embedding_dropout && to->options->dropout > 0) x = pl_write_dropout(to, "x", x);
-  pl_write_result(to, x);
+  pl_write_result(to, pl_write_dropout(to, "x", x, model->numbers.embedding_dropout));
 }
 
 void pl_program_final_norm(pl_program_writer *to) {

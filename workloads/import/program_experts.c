@@ -12,20 +12,14 @@ static int32_t routing(pl_program_writer *to, int32_t x) {
   int32_t all = pl_write_over(to, "softmax", "probabilities", logits, "x");
   const pl_ir_name over = pl_ir_name_of("x");
   const pl_ir_attribute attributes[] = {pl_ir_names("over", 1, &over), pl_ir_integer("k", to->model->topk),
-                                        pl_ir_integer("normalise", 1)};
+                                        pl_ir_integer("normalise", to->model->numbers.normalises_routing)};
   return pl_ir_op_infer(to->module, to->function, "top_k", "routing", 1, &all, 3, attributes);
-}
-
-static int32_t spread(pl_program_writer *to, const char *name, int32_t a, const char *dims) {
-  if (a == PL_IR_NONE) return a;
-  pl_ir_type type = pl_write_type(to, to->options->element, dims);
-  return pl_ir_op_typed(to->module, to->function, "spread", name, NULL, 1, &a, &type, 0, NULL);
 }
 
 static int32_t routed(pl_program_writer *to, int32_t x) {
   const pl_model *model = to->model;
   int32_t weights = routing(to, x);
-  int32_t sent = spread(to, "dispatch", x, "xbsh");
+  int32_t sent = pl_write_spread(to, "dispatch", x, "xbsh");
   to->extent['f' - 'a'] = model->expert_ffn;
   int32_t y = pl_write_linear(to, "experts.up", sent, "xhf", "h", false);
   if (model->mlp_bias) y = pl_write_bias(to, "experts.up.bias", y, "xf");
@@ -38,7 +32,8 @@ static int32_t routed(pl_program_writer *to, int32_t x) {
   }
   y = pl_write_linear(to, "experts.down", y, "xfh", "f", false);
   if (model->mlp_bias) y = pl_write_bias(to, "experts.down.bias", y, "xh");
-  return pl_write_product(to, "combined", weights, y, "x");
+  y = pl_write_product(to, "combined", weights, y, "x");
+  return model->numbers.routing_scale != 1 ? pl_write_scale(to, "combined", y, model->numbers.routing_scale) : y;
 }
 
 /* Of Qwen2-MoE: a sigmoid, 1 / (1 + exp(-z)). */

@@ -6,16 +6,6 @@
  */
 #include "workloads/import/program_write.h"
 
-static int32_t padded(pl_program_writer *to, const char *name, int32_t x, int64_t first, const char *from,
-                      const char *dims) {
-  x = pl_write_rename(to, x, from, "d");
-  if (x == PL_IR_NONE) return x;
-  pl_ir_type type = pl_write_type(to, to->options->element, dims);
-  const pl_ir_name over = pl_ir_name_of("d");
-  const pl_ir_attribute attributes[] = {pl_ir_names("over", 1, &over), pl_ir_integer("first", first)};
-  return pl_ir_op_typed(to->module, to->function, "pad", name, NULL, 1, &x, &type, 2, attributes);
-}
-
 static int32_t queries(pl_program_writer *to, int32_t x, int32_t positions) {
   const pl_model *model = to->model;
   double share = (double)model->rope_size / (double)model->head_size;
@@ -35,11 +25,11 @@ void pl_program_latent(pl_program_writer *to, int32_t x, int32_t positions, int3
   qkv[0] = queries(to, x, positions);
   int32_t turned = pl_write_rename(to, pl_write_linear(to, "attention.k_rotary", x, "hz", "h", false), "z", "d");
   turned = pl_program_rotary(to, "k_rotary", turned, positions, 1);
-  turned = padded(to, "k_rotary", turned, 0, "d", "bsd");
+  turned = pl_write_padded(to, "k_rotary", turned, "d", 0, "bsd");
   int32_t low = pl_write_linear(to, "attention.kv_down", x, "hk", "h", false);
   low = pl_write_norm(to, "attention.kv_norm", low, "k");
   int32_t k = pl_write_linear(to, "attention.k_up", low, "kga", "k", false);
-  k = padded(to, "keys", k, model->rope_size, "a", "bsgd");
+  k = pl_write_padded(to, "keys", pl_write_rename(to, k, "a", "d"), "d", model->rope_size, "bsgd");
   qkv[1] = pl_write_rename(to, pl_write_two(to, "add", "keys", k, turned), "s", "t");
   qkv[2] = pl_write_rename(to, pl_write_linear(to, "attention.v_up", low, "kge", "k", false), "s", "t");
 }

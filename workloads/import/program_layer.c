@@ -22,7 +22,26 @@ static int find_activation(const char *name) {
   return -1;
 }
 
+/* Turned elements come in pairs. */
+static pl_code check_rotary(const pl_model *model, pl_error *error) {
+  bool latent = model->kv_rank > 0;
+  long long turned = latent ? model->rope_size : llround(model->numbers.rotary_share * (double)model->head_size);
+  if ((!model->rotary && !latent) || (turned > 0 && turned % 2 == 0)) return PL_OK;
+  return pl_fail(error, PL_UNSUPPORTED,
+                 "%s: rotary positions turn %lld of the %lld elements of a head; programs turn pairs of them",
+                 model->name, turned, (long long)model->head_size);
+}
+
+static pl_code check_dropout(const pl_model *model, pl_error *error) {
+  const pl_model_numbers *is = &model->numbers;
+  if (is->embedding_dropout < 1 && is->attention_dropout < 1 && is->hidden_dropout < 1) return PL_OK;
+  return pl_fail(error, PL_UNSUPPORTED, "%s: a dropout probability of 1 leaves nothing that a program could compute",
+                 model->name);
+}
+
 pl_code pl_program_check_layer(const pl_model *model, pl_error *error) {
+  PL_TRY(check_rotary(model, error));
+  PL_TRY(check_dropout(model, error));
   if (find_activation(model->activation) < 0)
     return pl_fail(error, PL_UNSUPPORTED,
                    "%s: activation '%.32s' is not one that programs can say: gelu, gelu_new, gelu_fast, "
@@ -47,7 +66,7 @@ int32_t pl_write_activation(pl_program_writer *to, const char *name, int32_t a) 
 
 int32_t pl_program_rotary(pl_program_writer *to, const char *name, int32_t x, int32_t positions, double share) {
   const pl_ir_name d = pl_ir_name_of("d");
-  const pl_ir_attribute attributes[] = {pl_ir_names("over", 1, &d), pl_ir_real("base", to->options->rotary_base),
+  const pl_ir_attribute attributes[] = {pl_ir_names("over", 1, &d), pl_ir_real("base", to->model->numbers.rotary_base),
                                         pl_ir_real("share", share)};
   return pl_ir_op_infer(to->module, to->function, "rotary", name, 2, (const int32_t[]){x, positions}, share < 1 ? 3 : 2,
                         attributes);
@@ -56,7 +75,7 @@ int32_t pl_program_rotary(pl_program_writer *to, const char *name, int32_t x, in
 /* Queries and keys, normalised per head and turned. */
 static int32_t finished_heads(pl_program_writer *to, const char *name, const char *norm, int32_t x, int32_t positions) {
   if (to->model->qk_norm) x = pl_write_norm(to, norm, x, "d");
-  return to->model->rotary ? pl_program_rotary(to, name, x, positions, 1) : x;
+  return to->model->rotary ? pl_program_rotary(to, name, x, positions, to->model->numbers.rotary_share) : x;
 }
 
 static void plain_heads(pl_program_writer *to, int32_t x, int32_t positions, int32_t qkv[3]) {
@@ -76,8 +95,8 @@ static int32_t core(pl_program_writer *to, const int32_t qkv[3], int32_t positio
   int32_t n = 1;
   if (model->causal) attributes[n++] = pl_ir_integer("causal", 1);
   if (window) attributes[n++] = pl_ir_integer("window", model->sliding_window);
-  if (model->attention_dropout && to->options->dropout > 0) {
-    attributes[n++] = pl_ir_real("p", to->options->dropout);
+  if (model->numbers.attention_dropout > 0 && to->options->dropout) {
+    attributes[n++] = pl_ir_real("p", model->numbers.attention_dropout);
     attributes[n++] = pl_ir_integer("seed", to->n_dropouts++);
   }
   return pl_ir_op_infer(to->module, to->function, "attention", "context", 5, inputs, n, attributes);
@@ -115,7 +134,7 @@ int32_t pl_program_mlp(pl_program_writer *to, const char *path, int32_t x, int64
 /* x + dropout(y), with y's bias. */
 static int32_t residual(pl_program_writer *to, const char *name, int32_t x, int32_t y, const char *bias) {
   if (bias != NULL) y = pl_write_bias(to, bias, y, "h");
-  if (to->model->hidden_dropout && to->options->dropout > 0) y = pl_write_dropout(to, name, y);
+  y = pl_write_dropout(to, name, y, to->model->numbers.hidden_dropout);
   return pl_write_two(to, "add", name, x, y);
 }
 

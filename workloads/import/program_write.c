@@ -121,8 +121,9 @@ int32_t pl_write_cast(pl_program_writer *to, const char *name, int32_t a, pl_ir_
   return pl_ir_op_typed(to->module, to->function, "cast", name, NULL, 1, &a, &type, 0, NULL);
 }
 
-int32_t pl_write_dropout(pl_program_writer *to, const char *name, int32_t a) {
-  const pl_ir_attribute attributes[] = {pl_ir_real("p", to->options->dropout), pl_ir_integer("seed", to->n_dropouts++)};
+int32_t pl_write_dropout(pl_program_writer *to, const char *name, int32_t a, double probability) {
+  if (!to->options->dropout || probability == 0) return a;
+  const pl_ir_attribute attributes[] = {pl_ir_real("p", probability), pl_ir_integer("seed", to->n_dropouts++)};
   return op(to, "dropout", name, 1, &a, 2, attributes);
 }
 
@@ -160,8 +161,23 @@ int32_t pl_write_norm(pl_program_writer *to, const char *path, int32_t a, const 
         to->model->norm_bias ? pl_write_param(to, path_of(to, path, "shift"), over) : pl_write_constant(to, 0, over);
   pl_ir_name names[LETTERS_MAX];
   const pl_ir_attribute attributes[] = {pl_ir_names("over", names_of(over, names), names),
-                                        pl_ir_real("epsilon", to->options->norm_epsilon)};
+                                        pl_ir_real("epsilon", to->model->numbers.norm_epsilon)};
   return op(to, rms ? "rms_norm" : "layer_norm", path, n, inputs, 2, attributes);
+}
+
+int32_t pl_write_spread(pl_program_writer *to, const char *name, int32_t a, const char *dims) {
+  if (a == PL_IR_NONE) return a;
+  pl_ir_type type = pl_write_type(to, to->options->element, dims);
+  return pl_ir_op_typed(to->module, to->function, "spread", name, NULL, 1, &a, &type, 0, NULL);
+}
+
+int32_t pl_write_padded(pl_program_writer *to, const char *name, int32_t a, const char *over, int64_t first,
+                        const char *dims) {
+  if (a == PL_IR_NONE) return a;
+  pl_ir_type type = pl_write_type(to, to->options->element, dims);
+  const pl_ir_name dim = pl_ir_name_of(over);
+  const pl_ir_attribute attributes[] = {pl_ir_names("over", 1, &dim), pl_ir_integer("first", first)};
+  return pl_ir_op_typed(to->module, to->function, "pad", name, NULL, 1, &a, &type, 2, attributes);
 }
 
 int32_t pl_write_chosen(pl_program_writer *to, const char *name, int32_t a, int32_t ids, const char *ids_dims,

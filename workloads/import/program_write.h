@@ -5,6 +5,7 @@
  *   b sequences of a microbatch   s tokens, t the same as keys   h hidden       g key-value heads   r queries of each
  *   d head of queries and keys    e head of values               f MLP          v vocabulary        x experts
  *   p rows of a table of positions  y token types  m masked tokens  j output of a transform  o classes
+ *   c channels  y, x points of a picture  i, j of a filter
  *   q, k ranks of compressed queries and key-values   a share of a head that is not rotated   z that is
  */
 #ifndef PL_WORKLOADS_PROGRAM_WRITE_H
@@ -45,7 +46,8 @@ int32_t pl_write_two_over(pl_program_writer *to, const char *row, const char *na
 int32_t pl_write_scale(pl_program_writer *to, const char *name, int32_t a, double by);
 int32_t pl_write_rename(pl_program_writer *to, int32_t a, const char *from, const char *into);
 int32_t pl_write_cast(pl_program_writer *to, const char *name, int32_t a, pl_ir_element element);
-int32_t pl_write_dropout(pl_program_writer *to, const char *name, int32_t a);
+/* a itself where the probability is 0 or the job has no dropout. */
+int32_t pl_write_dropout(pl_program_writer *to, const char *name, int32_t a, double probability);
 /* a x `path`, and plus `path`.bias if asked for. `weight` are the letters of the weight. */
 int32_t pl_write_linear(pl_program_writer *to, const char *path, int32_t a, const char *weight, const char *over,
                         bool bias);
@@ -54,6 +56,10 @@ int32_t pl_write_bias(pl_program_writer *to, const char *path, int32_t a, const 
 /* The model's norm over `over`, with parameters `path`.scale and, if it has biases, `path`.shift. */
 int32_t pl_write_norm(pl_program_writer *to, const char *path, int32_t a, const char *over);
 int32_t pl_write_activation(pl_program_writer *to, const char *name, int32_t a);
+int32_t pl_write_spread(pl_program_writer *to, const char *name, int32_t a, const char *dims);
+/* a at the places of dimension `over` from `first` on, zero elsewhere. */
+int32_t pl_write_padded(pl_program_writer *to, const char *name, int32_t a, const char *over, int64_t first,
+                        const char *dims);
 /* The elements of a at the places `ids` ([ids' dims]) of dimension `over`: a product with rows that hold a single
  * one. `dims`: those of ids and of `over`. */
 int32_t pl_write_chosen(pl_program_writer *to, const char *name, int32_t a, int32_t ids, const char *ids_dims,
@@ -64,7 +70,8 @@ int32_t pl_write_call(pl_program_writer *to, const char *name, const char *insta
 /* The loss of the iteration gets the sum of `losses` over their dimensions `over`, divided by n. */
 void pl_write_loss(pl_program_writer *to, int32_t losses, const char *over, double n);
 
-/* Blocks. program_layer.c, program_experts.c, program_latent.c, program_ends.c, program_parts.c */
+/* Blocks. program_layer.c, program_experts.c, program_latent.c, program_ends.c, program_chain.c,
+ * program_parts.c */
 typedef struct pl_layer_kind {
   bool experts, window;
 } pl_layer_kind;
@@ -82,6 +89,9 @@ void pl_program_embedding(pl_program_writer *to);
 void pl_program_final_norm(pl_program_writer *to);
 void pl_program_head(pl_program_writer *to);
 void pl_program_loss(pl_program_writer *to);
+
+struct pl_chain;
+void pl_program_chain(pl_program_writer *to, const char *name, const struct pl_chain *chain);
 
 /* A model of unlike blocks: all of its functions, @main among them. */
 pl_code pl_program_check_parts(const pl_model *model, pl_error *error);

@@ -27,6 +27,15 @@ typedef struct pl_model_part {
   const struct pl_chain *chain; /* PL_BLOCK_CHAIN: its layers (workloads/ir/chain.h); else NULL */
 } pl_model_part;
 
+/* Numbers that no time depends on, but what is computed does. */
+typedef struct pl_model_numbers {
+  double norm_epsilon;                                         /* added to the variance */
+  double rotary_base, rotary_share;                            /* share of a head, from its front, that is turned */
+  double embedding_dropout, attention_dropout, hidden_dropout; /* probabilities */
+  double routing_scale;                                        /* of the experts' answers */
+  bool normalises_routing;                                     /* weights of a token's experts add up to one */
+} pl_model_numbers;
+
 typedef struct pl_model {
   const char *name;         /* "name" or "_name_or_path" of the file, else the file's base name */
   const char *family;       /* model_type */
@@ -69,7 +78,8 @@ typedef struct pl_model {
   const pl_model_part *parts; /* NULL: all layers are alike */
   const uint8_t *part_of;     /* of each block */
   int32_t n_parts;
-  /* What the file says of its numbers (workloads/import/model_types.c); jobs have it for a default. */
+  pl_model_numbers numbers;
+  /* What the file says of the types of its numbers (workloads/import/model_types.c); jobs have it for a default. */
   const char *dtype_key, *dtype_name; /* "torch_dtype", "bfloat16"; NULL: nothing */
   const char *quantization;           /* method of its quantization_config, "unnamed" without one; NULL: none */
   int64_t original_positions;         /* max_positions before the rotary encoding was stretched; 0: it was not */
