@@ -17,9 +17,10 @@ typedef enum half { LEFT_OUT = 0, IN_B, IN_W, IN_BOTH } half; /* bits */
 /* A draft on its way into functions. */
 typedef struct cutting {
   pl_draft *draft;
-  uint8_t *in;    /* per op of the draft: half */
-  bool *crosses;  /* per value of the draft: W reads what B made */
-  int32_t *order; /* of ops */
+  uint8_t *in;          /* per op of the draft: half */
+  bool *crosses;        /* per value of the draft: W reads what B made */
+  const char **kept_as; /* per value of the draft that crosses: its name in B */
+  int32_t *order;       /* of ops */
 } cutting;
 
 static pl_arena *arena_of(const cutting *cut) {
@@ -142,6 +143,13 @@ static void keep(cutting *cut, pl_ir_function *to, int32_t value, const char *na
                  NULL);
 }
 
+/* Value `of` of the draft, which is `value` in B. */
+static void keep_crossing(cutting *cut, pl_ir_function *to, int32_t of, int32_t value) {
+  if (value == PL_IR_NONE) return; /* no memory before */
+  cut->kept_as[of] = to->values[value].name;
+  keep(cut, to, value, cut->kept_as[of], true);
+}
+
 /* The ops of one half. B keeps what crosses as soon as it is there. */
 static void write_half(cutting *cut, pl_ir_function *to, half in, int32_t *map) {
   const pl_ir_function *draft = &cut->draft->function;
@@ -151,11 +159,11 @@ static void write_half(cutting *cut, pl_ir_function *to, half in, int32_t *map) 
     map[i] = pl_ir_argument(cut->draft->pass->training, to, draft->values[i].name, &draft->values[i].type);
   for (int32_t i = 0; i < draft->n_values; i++) {
     if (!cut->crosses[i]) continue;
-    if (in == IN_W)
+    if (in == IN_W && cut->kept_as[i] != NULL)
       map[i] = pl_ir_op_typed(cut->draft->pass->training, to, "kept", draft->values[i].name,
-                              kept_name(cut, draft->values[i].name, true), 0, NULL, &draft->values[i].type, 0, NULL);
-    else if (i < draft->n_arguments)
-      keep(cut, to, map[i], draft->values[i].name, true);
+                              kept_name(cut, cut->kept_as[i], true), 0, NULL, &draft->values[i].type, 0, NULL);
+    else if (in == IN_B && i < draft->n_arguments)
+      keep_crossing(cut, to, i, map[i]);
   }
   for (int32_t at = 0; at < draft->n_ops; at++) {
     const pl_ir_op *op = &draft->ops[cut->order[at]];
@@ -163,8 +171,8 @@ static void write_half(cutting *cut, pl_ir_function *to, half in, int32_t *map) 
     int32_t first = copied(cut, to, draft, op, map, op->callee);
     for (int32_t k = 0; k < op->n_outputs; k++) {
       int32_t value = op->first_output + k;
-      map[value] = first + k;
-      if (in == IN_B && cut->crosses[value]) keep(cut, to, first + k, draft->values[value].name, true);
+      map[value] = first != PL_IR_NONE ? first + k : PL_IR_NONE;
+      if (in == IN_B && cut->crosses[value]) keep_crossing(cut, to, value, map[value]);
     }
   }
 }
@@ -241,6 +249,17 @@ static bool is_empty(const cutting *cut) {
   return true;
 }
 
+/* The gradient of %x is %dx, whatever the row that made it called it. */
+static void name_gradients(pl_draft *draft) {
+  const pl_ir_function *forward = draft->differ.forward;
+  for (int32_t i = forward->n_values; i-- > 0;) {
+    int32_t gradient = draft->differ.gradients[i];
+    if (gradient < draft->function.n_arguments) continue;
+    const char *name = pl_arena_printf(draft->pass->training->arena, "d%s", forward->values[i].name);
+    if (name != NULL) draft->function.values[gradient].name = name;
+  }
+}
+
 pl_code pl_backward_write(pl_draft *draft, pl_error *error) {
   pl_backward_pass *pass = draft->pass;
   pl_arena *arena = pass->training->arena;
@@ -249,9 +268,11 @@ pl_code pl_backward_write(pl_draft *draft, pl_error *error) {
   cutting cut = {.draft = draft,
                  .in = PL_TAKE(arena, uint8_t, n_ops + 1),
                  .crosses = PL_TAKE(arena, bool, n_values + 1),
+                 .kept_as = PL_TAKE(arena, const char *, n_values + 1),
                  .order = PL_TAKE(arena, int32_t, n_ops + 1)};
   int32_t *map = PL_TAKE(arena, int32_t, n_values + 1);
-  if (cut.in == NULL || cut.crosses == NULL || cut.order == NULL || map == NULL)
+  name_gradients(draft);
+  if (cut.in == NULL || cut.crosses == NULL || cut.kept_as == NULL || cut.order == NULL || map == NULL)
     return pl_fail_memory(error, "a backward function");
   mark(&cut, pass->options->splits_weights);
   put_in_order(&cut);
