@@ -11,6 +11,7 @@
 #include "core/system/gzip_stream.h"
 #include "core/system/output_file.h"
 #include "workloads/command/job_session.h"
+#include "workloads/command/simulate_program.h"
 #include "workloads/command/simulate_report.h"
 #include "workloads/command/simulate_vary.h"
 
@@ -23,12 +24,13 @@ enum {
   KEY_DIGEST,
   KEY_VARY,
   KEY_SENSITIVITY,
-  KEY_MICROBATCHES
+  KEY_MICROBATCHES,
+  KEY_READ_PROGRAM
 };
 
 typedef struct simulate_options {
   pl_job_options job;
-  const char *strategy, *trace_path, *microbatches;
+  const char *strategy, *trace_path, *microbatches, *program_path;
   bool force, json, print_program, digest, sensitivity;
   const char *vary[PL_VARY_AXES_MAX];
   uint32_t n_vary; /* given; may exceed the room, which pl_vary_grid_parse refuses */
@@ -36,6 +38,8 @@ typedef struct simulate_options {
 
 static const struct argp_option option_table[] = {
     {"strategy", KEY_STRATEGY, "TEXT", 0, "key=value,...: pp, dp, tmp, mbs and, if wanted, others (see below)", 0},
+    {"program", KEY_READ_PROGRAM, "FILE", 0,
+     "instead of a model and a strategy: a program as 'paceline program print' writes it, edited or not", 0},
     {"trace", KEY_TRACE, "FILE", 0,
      "write the timeline as a Chrome trace (Perfetto, chrome://tracing), compressed if its name ends in .gz", 0},
     {"trace-microbatches", KEY_MICROBATCHES, "A-B", 0,
@@ -65,6 +69,9 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     return 0;
   case KEY_MICROBATCHES:
     options->microbatches = value;
+    return 0;
+  case KEY_READ_PROGRAM:
+    options->program_path = value;
     return 0;
   case KEY_FORCE:
     options->force = true;
@@ -236,6 +243,21 @@ static pl_code print(session *own, pl_error *error) {
   return pl_job_options_demand_fit(&options->job, &own->report.row, error);
 }
 
+/* What is said by the program, or of more runs than one, has no place beside it. */
+static pl_code simulate_program(simulate_options *options, pl_error *error) {
+  if (options->strategy != NULL || options->n_vary > 0 || options->sensitivity || options->print_program ||
+      options->microbatches != NULL)
+    return pl_fail(error, PL_BAD_INPUT,
+                   "--program is simulated as it is written: leave out --strategy, --vary, --sensitivity, "
+                   "--print-program and --trace-microbatches");
+  const pl_program_request request = {.program_path = options->program_path,
+                                      .trace_path = options->trace_path,
+                                      .force = options->force,
+                                      .json = options->json,
+                                      .digest = options->digest};
+  return pl_simulate_program_command(&options->job, &request, error);
+}
+
 int pl_cmd_simulate(int argc, char **argv) {
   static const struct argp_child children[] = {{&pl_job_options_argp, 0, NULL, 0}, {0}};
   static const struct argp argp = {
@@ -268,8 +290,12 @@ int pl_cmd_simulate(int argc, char **argv) {
   own.command = pl_command_quote_all("paceline simulate", argc, argv, &own.job.arena);
   if (own.command == NULL) own.command = "";
   pl_code code = pl_command_line_parse("simulate", &argp, argc, argv, false, &options, &error);
-  if (code == PL_OK) code = simulate(&own, &error);
-  if (code == PL_OK) code = print(&own, &error);
+  if (code == PL_OK && options.program_path != NULL) {
+    code = simulate_program(&options, &error);
+  } else {
+    if (code == PL_OK) code = simulate(&own, &error);
+    if (code == PL_OK) code = print(&own, &error);
+  }
   if (code != PL_OK) status = pl_command_report("simulate", &error);
   pl_job_session_release(&own.job);
   return pl_command_finish("simulate", status);

@@ -236,7 +236,7 @@ pl_code pl_job_options_check(pl_job_options *options, pl_error *error) {
   return PL_OK;
 }
 
-static pl_code adopt_collectives(pl_job_options *options, pl_arena *arena, pl_error *error) {
+pl_code pl_job_options_adopt_collectives(pl_job_options *options, pl_arena *arena, pl_error *error) {
   const char *path;
   bool chunked = options->simulate.chunked || options->simulate.network == PL_NETWORK_SIMGRID;
   PL_TRY(pl_collective_profile_path(options->collective_choice, options->platform_path, arena, &path, error));
@@ -254,7 +254,7 @@ static pl_code adopt_collectives(pl_job_options *options, pl_arena *arena, pl_er
 
 pl_code pl_job_options_adopt(pl_job_options *options, const pl_model *model, pl_arena *arena, pl_error *error) {
   PL_TRY(pl_job_defaults_take(model, options->model_path, &options->job, &options->origin, error));
-  if (options->platform_path != NULL) PL_TRY(adopt_collectives(options, arena, error));
+  if (options->platform_path != NULL) PL_TRY(pl_job_options_adopt_collectives(options, arena, error));
   if (options->op_profile_path != NULL) {
     PL_TRY(pl_op_profile_load(options->op_profile_path, arena, &options->op_profile, error));
     options->job.op_profile = &options->op_profile;

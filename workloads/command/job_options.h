@@ -41,6 +41,8 @@ pl_code pl_job_options_check(pl_job_options *options, pl_error *error);
  * job what the command line leaves open and they or the model say. Without a platform there are no collectives to read
  * about. The options stay where they are from here on. */
 pl_code pl_job_options_adopt(pl_job_options *options, const pl_model *model, pl_arena *arena, pl_error *error);
+/* The first of these alone: the collective profile. */
+pl_code pl_job_options_adopt_collectives(pl_job_options *options, pl_arena *arena, pl_error *error);
 /* After the platform is loaded: every device must know the data type, and an op profile something of the model on one
  * of the devices. */
 pl_code pl_job_options_complete(pl_job_options *options, const pl_model *model, const pl_cluster *cluster,

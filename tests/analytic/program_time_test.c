@@ -1,0 +1,147 @@
+/* Times of programs in closed form: what one device computes is the sum of its kernels; a collective is waited for
+ * where it is read, and what does not read it runs beside it; a message is on its way between two lists. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/support/synthetic_cluster.h"
+#include "workloads/compile/ir_transfers.h"
+#include "workloads/cost/op_cost.h"
+#include "workloads/language/ir_check.h"
+#include "workloads/language/ir_text.h"
+#include "workloads/run/simulate_program.h"
+
+static pl_op product(int64_t m, int64_t n, int64_t k) {
+  return (pl_op){.kind = PL_OP_GEMM,
+                 .category = PL_CATEGORY_FORWARD,
+                 .dtype = PL_DTYPE_FP16,
+                 .batch = 1,
+                 .m = m,
+                 .n = n,
+                 .k = k,
+                 .flops = 2 * (double)m * (double)n * (double)k,
+                 .bytes = 2 * (double)(m * k + k * n + m * n)};
+}
+
+static pl_ticks kernel_ticks(const pl_cluster *cluster, pl_op op) {
+  return pl_ticks_from_s(pl_op_cost(&cluster->profiles[cluster->devices[0].profile], &op).time_s);
+}
+
+static pl_ticks collective_ticks(const pl_cluster *cluster, pl_collective_kind kind, uint32_t n, double bytes) {
+  const pl_collective_options options = {0};
+  const uint32_t members[] = {0, 1, 2, 3};
+  pl_arena arena;
+  pl_arena_init(&arena, 0);
+  pl_ir_transfers transfers;
+  pl_transfer_table table;
+  pl_error error = PL_ERROR_INIT;
+  uint32_t spec;
+  double progress;
+  pl_ir_transfers_init(&transfers, cluster, &options, &arena);
+  assert_int_equal(pl_ir_transfers_collective(&transfers, kind, members, n, bytes, &spec, &progress, &error), PL_OK);
+  assert_int_equal(pl_ir_transfers_table(&transfers, &table, &error), PL_OK);
+  pl_ticks ticks = pl_transfer_solo_ticks(&table, spec, progress);
+  pl_arena_release(&arena);
+  return ticks;
+}
+
+static pl_ticks iteration_ticks(const pl_cluster *cluster, const char *text) {
+  pl_arena arena;
+  pl_arena_init(&arena, 0);
+  pl_ir_module module;
+  pl_program_report report;
+  pl_error error = PL_ERROR_INIT;
+  const pl_simulate_options options = {.network = PL_NETWORK_FLOW, .no_overlap_factor = true};
+  if (pl_ir_parse("program", text, strlen(text), &arena, &module, &error) != PL_OK ||
+      pl_ir_check(&module, &error) != PL_OK ||
+      pl_simulate_program(cluster, &module, &options, &arena, &report, &error) != PL_OK)
+    fail_msg("%s", error.message);
+  pl_ticks ticks = pl_ticks_from_s(report.iter_time_s);
+  pl_arena_release(&arena);
+  return ticks;
+}
+
+static const char one_device[] = "plir 1 model \"one\"\n"
+                                 "func @main() {\n"
+                                 "  %x = input \"x\"() : fp16[b=1024, h=512]\n"
+                                 "  %w = param \"w\"() : fp16[h=512, f=256]\n"
+                                 "  %u = param \"u\"() : fp16[f=256, h=512]\n"
+                                 "  %y = product(%x, %w) {over=h} : fp16[b=1024, f=256]\n"
+                                 "  %z = product(%y, %u) {over=f} : fp16[b=1024, h=512]\n"
+                                 "  keep \"z\"(%z)\n"
+                                 "}\n"
+                                 "class all {\n  chunk 0 forward @main\n  steps F0.0\n}\n";
+
+/* T = T(1024 x 512 x 256) + T(1024 x 256 x 512) */
+static void kernels_add_up(void **state) {
+  (void)state;
+  pl_cluster *cluster = synthetic_cluster_create(&(synthetic_options){0});
+  assert_int_equal(iteration_ticks(cluster, one_device),
+                   kernel_ticks(cluster, product(1024, 256, 512)) + kernel_ticks(cluster, product(1024, 512, 256)));
+  synthetic_cluster_release(cluster);
+}
+
+#define REDUCED(order)                                                                                                 \
+  "plir 1 distributed \"reduced\"\nmesh tp=4\n"                                                                        \
+  "func @main() {\n"                                                                                                   \
+  "  %x = input \"x\"() : fp16[b=1024, h=512/tp]\n"                                                                    \
+  "  %w = param \"w\"() : fp16[h=512/tp, f=256]\n"                                                                     \
+  "  %v = param \"v\"() : fp16[f=256, o=64]\n"                                                                         \
+  "  %other = input \"other\"() : fp16[c=2048, f=256]\n"                                                               \
+  "  %part = product(%x, %w) {over=h} : fp16[b=1024, f=256] partial(tp)\n"                                             \
+  "  %y = all_reduce(%part) {over=tp} : fp16[b=1024, f=256]\n" order "  keep \"z\"(%z)\n  keep \"beside\"(%beside)\n"  \
+  "}\n"                                                                                                                \
+  "class all {\n  chunk 0 forward @main\n  steps F0.0\n}\n"
+#define READ   "  %z = product(%y, %v) {over=f} : fp16[b=1024, o=64]\n"
+#define BESIDE "  %beside = product(%other, %v) {over=f} : fp16[c=2048, o=64]\n"
+
+/* With A the first product, R the all-reduce, Z its reader and B what does not read it: Z first: A + R + Z + B;
+ * B first: A + max(R, B) + Z. */
+static void a_collective_is_waited_for_where_it_is_read(void **state) {
+  (void)state;
+  pl_cluster *cluster = synthetic_cluster_create(&(synthetic_options){.n_nodes = 1, .gpus_per_node = 4});
+  pl_ticks a = kernel_ticks(cluster, product(1024, 256, 128)), z = kernel_ticks(cluster, product(1024, 64, 256));
+  pl_ticks b = kernel_ticks(cluster, product(2048, 64, 256));
+  pl_ticks r = collective_ticks(cluster, PL_ALL_REDUCE, 4, 2.0 * 1024 * 256);
+  assert_int_equal(iteration_ticks(cluster, REDUCED(READ BESIDE)), a + r + z + b);
+  assert_int_equal(iteration_ticks(cluster, REDUCED(BESIDE READ)), a + (r > b ? r : b) + z);
+  synthetic_cluster_release(cluster);
+}
+
+static const char two_stages[] = "plir 1 distributed \"two\"\nmesh pp=2\nmicrobatches 2\n"
+                                 "func @first() {\n"
+                                 "  %x = input \"x\"() : fp16[b=1024, h=512]\n"
+                                 "  %w = param \"w\"() : fp16[h=512, f=256]\n"
+                                 "  %y = product(%x, %w) {over=h} : fp16[b=1024, f=256]\n"
+                                 "  send(%y) {to=stage1, tag=\"y\"}\n"
+                                 "}\n"
+                                 "func @second() {\n"
+                                 "  %y = receive() {from=stage0, tag=\"y\"} : fp16[b=1024, f=256]\n"
+                                 "  %u = param \"u\"() : fp16[f=256, h=4096]\n"
+                                 "  %z = product(%y, %u) {over=f} : fp16[b=1024, h=4096]\n"
+                                 "  keep \"z\"(%z)\n"
+                                 "}\n"
+                                 "class stage0 at pp=0 {\n  chunk 0 forward @first\n  steps F0.0 F0.1\n}\n"
+                                 "class stage1 at pp=1 {\n  chunk 1 forward @second\n  steps F1.0 F1.1\n}\n";
+
+/* With A the first stage's work, S the message and B the second's, the longest of them: A + S + 2 B. */
+static void a_message_is_on_its_way(void **state) {
+  (void)state;
+  pl_cluster *cluster = synthetic_cluster_create(&(synthetic_options){.n_nodes = 1, .gpus_per_node = 4});
+  pl_ticks a = kernel_ticks(cluster, product(1024, 256, 512)), b = kernel_ticks(cluster, product(1024, 4096, 256));
+  pl_ticks s = collective_ticks(cluster, PL_SEND, 2, 2.0 * 1024 * 256);
+  assert_true(b > a && b > s);
+  assert_int_equal(iteration_ticks(cluster, two_stages), a + s + 2 * b);
+  synthetic_cluster_release(cluster);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(kernels_add_up),
+                                     cmocka_unit_test(a_collective_is_waited_for_where_it_is_read),
+                                     cmocka_unit_test(a_message_is_on_its_way)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

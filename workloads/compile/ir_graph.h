@@ -1,0 +1,36 @@
+/* From a distributed program to an execution graph: what its lists do, device by device.
+ *
+ * A device computes its list's ops in order on its compute stream; what stands between two meetings with others is one
+ * task. A collective starts when all devices along its axes have come to it, on the stream of its axes (data axes are
+ * those whose names begin with dp: gradient streams, on which the profiles' overlap factor acts; cp: context; the
+ * others: feature), and is waited for where its value is first read, as a framework that launches it on another stream
+ * waits by an event. A send starts when its value is there; its receiver waits where it reads what came.
+ *
+ * Nothing is folded, fused or leapt over: O(devices * (ops behind all steps)) tasks at most, one per stretch of
+ * computing. Device i of the mesh is device i of the cluster.
+ */
+#ifndef PL_WORKLOADS_IR_GRAPH_H
+#define PL_WORKLOADS_IR_GRAPH_H
+
+#include "core/graph/graph.h"
+#include "netmodel/collective/collective.h"
+#include "workloads/language/ir_module.h"
+
+typedef struct pl_ir_graph_options {
+  pl_collective_options collective;
+  bool names;             /* for timelines */
+  bool no_overlap_factor; /* ignore the profiles' gamma */
+} pl_ir_graph_options;
+
+typedef struct pl_ir_graph {
+  pl_graph graph;
+  uint64_t n_kernels, n_collectives, n_sends; /* on all devices, over all microbatches */
+  double flops;                               /* of all devices */
+} pl_ir_graph;
+
+/* `module` passed pl_ir_check and has no more devices than the cluster. Memory from `arena`. PL_BAD_INPUT: a deadlock
+ * that only streams make. */
+pl_code pl_ir_graph_take(const pl_cluster *cluster, const pl_ir_module *module, const pl_ir_graph_options *options,
+                         pl_arena *arena, pl_ir_graph *made, pl_error *error);
+
+#endif

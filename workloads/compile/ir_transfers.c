@@ -1,0 +1,123 @@
+/* See workloads/compile/ir_transfers.h. */
+#include "workloads/compile/ir_transfers.h"
+
+#include <string.h>
+
+typedef struct known_group {
+  pl_collective_group *group;
+  const uint32_t *members;
+  uint32_t n;
+} known_group;
+
+typedef struct known_spec {
+  const known_group *group;
+  pl_collective_kind kind;
+  double size_bytes, progress_bytes;
+  uint32_t spec;
+} known_spec;
+
+void pl_ir_transfers_init(pl_ir_transfers *transfers, const pl_cluster *cluster, const pl_collective_options *options,
+                          pl_arena *arena) {
+  *transfers = (pl_ir_transfers){.cluster = cluster, .options = options, .arena = arena};
+}
+
+static pl_code no_memory(pl_error *error) {
+  return pl_fail_memory(error, "the transfers of the program");
+}
+
+static pl_code find_group(pl_ir_transfers *own, const uint32_t *members, uint32_t n, const known_group **found,
+                          pl_error *error) {
+  uint64_t hash = pl_hash_word(1, n);
+  for (uint32_t i = 0; i < n; i++)
+    hash = pl_hash_word(hash, members[i]);
+  uint32_t probe = 0;
+  const known_group *known;
+  while ((known = (const known_group *)pl_hash_index_find(&own->groups, hash, &probe)) != NULL)
+    if (known->n == n && memcmp(known->members, members, n * sizeof(*members)) == 0) {
+      *found = known;
+      return PL_OK;
+    }
+  known_group *made = PL_TAKE(own->arena, known_group, 1);
+  uint32_t *copy = PL_TAKE(own->arena, uint32_t, n);
+  if (made == NULL || copy == NULL) return no_memory(error);
+  memcpy(copy, members, n * sizeof(*members));
+  *made = (known_group){.members = copy, .n = n};
+  PL_TRY(pl_collective_group_take(own->cluster, copy, n, own->options, own->arena, &made->group, error));
+  if (!pl_hash_index_put(&own->groups, hash, made, own->arena)) return no_memory(error);
+  *found = made;
+  return PL_OK;
+}
+
+static bool grow(pl_arena *arena, void **array, uint32_t n, uint32_t more, uint32_t *room, size_t size, size_t align) {
+  if (n + more <= *room) return true;
+  uint32_t larger = *room > 0 ? 2 * *room : 256;
+  while (larger < n + more)
+    larger *= 2;
+  void *made = pl_arena_take_zeroed(arena, larger, size, align);
+  if (made == NULL) return false;
+  if (n > 0) memcpy(made, *array, (size_t)n * size);
+  *array = made;
+  *room = larger;
+  return true;
+}
+
+static pl_code add_spec(pl_ir_transfers *own, const pl_fluid_collective *fluid, uint32_t *spec, pl_error *error) {
+  void *specs = own->specs, *uses = own->uses;
+  uint32_t n_uses = fluid->spec.n_uses;
+  if (!grow(own->arena, &specs, own->n_specs, 1, &own->room_specs, sizeof(pl_transfer_spec),
+            _Alignof(pl_transfer_spec)) ||
+      !grow(own->arena, &uses, own->n_uses, n_uses, &own->room_uses, sizeof(pl_link_use), _Alignof(pl_link_use)))
+    return no_memory(error);
+  own->specs = (pl_transfer_spec *)specs;
+  own->uses = (pl_link_use *)uses;
+  own->specs[own->n_specs] = fluid->spec;
+  own->specs[own->n_specs].first_use = own->n_uses;
+  if (n_uses > 0) memcpy(own->uses + own->n_uses, fluid->uses, n_uses * sizeof(pl_link_use));
+  own->n_uses += n_uses;
+  *spec = own->n_specs++;
+  return PL_OK;
+}
+
+pl_code pl_ir_transfers_collective(pl_ir_transfers *own, pl_collective_kind kind, const uint32_t *members, uint32_t n,
+                                   double size_bytes, uint32_t *spec, double *progress_bytes, pl_error *error) {
+  const known_group *group = NULL;
+  PL_TRY(find_group(own, members, n, &group, error));
+  uint64_t bits;
+  memcpy(&bits, &size_bytes, sizeof(bits));
+  uint64_t hash = pl_hash_word(pl_hash_word(pl_hash_word(2, (uint64_t)(uintptr_t)group), (uint64_t)kind), bits);
+  uint32_t probe = 0;
+  const known_spec *known;
+  while ((known = (const known_spec *)pl_hash_index_find(&own->known, hash, &probe)) != NULL)
+    if (known->group == group && known->kind == kind && known->size_bytes == size_bytes) {
+      *spec = known->spec;
+      *progress_bytes = known->progress_bytes;
+      return PL_OK;
+    }
+  pl_fluid_collective fluid;
+  PL_TRY(pl_collective_fluid(group->group, kind, size_bytes, own->arena, &fluid, error));
+  PL_TRY(pl_fluid_collective_merge(own->cluster, own->arena, &fluid, error));
+  PL_TRY(add_spec(own, &fluid, spec, error));
+  *progress_bytes = fluid.progress_bytes;
+  known_spec *made = PL_TAKE(own->arena, known_spec, 1);
+  if (made == NULL) return no_memory(error);
+  *made = (known_spec){group, kind, size_bytes, fluid.progress_bytes, *spec};
+  return pl_hash_index_put(&own->known, hash, made, own->arena) ? PL_OK : no_memory(error);
+}
+
+pl_code pl_ir_transfers_table(const pl_ir_transfers *own, pl_transfer_table *table, pl_error *error) {
+  double *capacity = PL_TAKE(own->arena, double, own->cluster->n_links);
+  uint8_t *policy = PL_TAKE(own->arena, uint8_t, own->cluster->n_links);
+  if (capacity == NULL || policy == NULL) return no_memory(error);
+  for (uint32_t i = 0; i < own->cluster->n_links; i++) {
+    capacity[i] = own->cluster->links[i].capacity_Bps;
+    policy[i] = own->cluster->links[i].policy;
+  }
+  *table = (pl_transfer_table){.link_capacity_Bps = capacity,
+                               .link_policy = policy,
+                               .n_links = own->cluster->n_links,
+                               .specs = own->specs,
+                               .n_specs = own->n_specs,
+                               .uses = own->uses,
+                               .n_uses = own->n_uses};
+  return PL_OK;
+}

@@ -1,0 +1,28 @@
+/* Transfers of a program's collectives over the links of the cluster: groups, each made once, and one spec for each
+ * collective of a group and size. */
+#ifndef PL_WORKLOADS_IR_TRANSFERS_H
+#define PL_WORKLOADS_IR_TRANSFERS_H
+
+#include "core/base/hash_index.h"
+#include "netmodel/collective/collective.h"
+
+typedef struct pl_ir_transfers {
+  const pl_cluster *cluster;
+  const pl_collective_options *options;
+  pl_arena *arena;
+  pl_hash_index groups, known; /* by members; by group, kind and size */
+  pl_transfer_spec *specs;
+  pl_link_use *uses;
+  uint32_t n_specs, room_specs, n_uses, room_uses;
+} pl_ir_transfers;
+
+void pl_ir_transfers_init(pl_ir_transfers *transfers, const pl_cluster *cluster, const pl_collective_options *options,
+                          pl_arena *arena);
+/* The spec, and the bytes of progress, of a collective of `size_bytes` over these devices of the cluster. */
+pl_code pl_ir_transfers_collective(pl_ir_transfers *transfers, pl_collective_kind kind, const uint32_t *members,
+                                   uint32_t n, double size_bytes, uint32_t *spec, double *progress_bytes,
+                                   pl_error *error);
+/* All of them, once the last has been asked for. */
+pl_code pl_ir_transfers_table(const pl_ir_transfers *transfers, pl_transfer_table *table, pl_error *error);
+
+#endif

@@ -1,0 +1,24 @@
+/* One iteration of a distributed program (workloads/language), as it is written: its lists, its collectives, its order,
+ * on the devices of a cluster. */
+#ifndef PL_WORKLOADS_SIMULATE_PROGRAM_H
+#define PL_WORKLOADS_SIMULATE_PROGRAM_H
+
+#include <stdio.h>
+
+#include "workloads/compile/ir_graph.h"
+#include "workloads/run/simulate.h"
+
+typedef struct pl_program_report {
+  double iter_time_s;
+  double spent_s[PL_CATEGORY_COUNT], idle_s; /* means over the devices; add up to the iteration */
+  uint32_t n_devices, n_classes;
+  uint64_t n_kernels, n_collectives, n_sends, n_tasks, run_digest;
+  double flops; /* of all devices */
+} pl_program_report;
+
+/* `module` passed pl_ir_check. Of the options: network (flow or analytic), sharing, algorithm, collective_profile,
+ * no_overlap_factor, trace. Memory from `arena`. */
+pl_code pl_simulate_program(const pl_cluster *cluster, const pl_ir_module *module, const pl_simulate_options *options,
+                            pl_arena *arena, pl_program_report *report, pl_error *error);
+
+#endif
