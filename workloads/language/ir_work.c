@@ -1,0 +1,71 @@
+/* See workloads/language/ir_work.h. */
+#include "workloads/language/ir_work.h"
+
+#include <string.h>
+
+enum { OPERANDS_MAX = 64 };
+
+/* The whole value of a device that holds nothing else. */
+static pl_ir_type local_type(const pl_ir_mesh *mesh, const pl_ir_type *type) {
+  pl_ir_type local = pl_ir_type_of((pl_ir_element)type->element, type->rank, type->dims);
+  for (int32_t i = 0; i < type->rank; i++)
+    local.dims[i].extent = pl_ir_type_local_extent(mesh, type, i);
+  return local;
+}
+
+double pl_ir_op_flops(const pl_ir_mesh *mesh, const pl_ir_function *function, const pl_ir_op *op) {
+  const pl_ir_row *row = pl_ir_row_at(op->row);
+  pl_ir_type inputs[OPERANDS_MAX], outputs[OPERANDS_MAX];
+  double n = 0;
+  if (row->effect == PL_IR_CALLS) return 0;
+  PL_ASSERT(op->n_inputs <= OPERANDS_MAX && op->n_outputs <= OPERANDS_MAX);
+  for (int32_t i = 0; i < op->n_inputs; i++)
+    inputs[i] = local_type(mesh, &function->values[op->inputs[i]].type);
+  for (int32_t i = 0; i < op->n_outputs; i++) {
+    outputs[i] = local_type(mesh, &function->values[op->first_output + i].type);
+    n += pl_ir_type_elements(&outputs[i]);
+  }
+  return row->flops != NULL ? row->flops(op, inputs, outputs) : n;
+}
+
+static double bytes_of(const pl_ir_mesh *mesh, const pl_ir_type *type) {
+  return pl_ir_type_local_elements(mesh, type) * pl_ir_element_bytes((pl_ir_element)type->element);
+}
+
+double pl_ir_op_bytes(const pl_ir_mesh *mesh, const pl_ir_function *function, const pl_ir_op *op) {
+  double bytes = 0;
+  if (pl_ir_row_at(op->row)->effect == PL_IR_CALLS) return 0;
+  for (int32_t i = 0; i < op->n_inputs; i++)
+    bytes += bytes_of(mesh, &function->values[op->inputs[i]].type);
+  for (int32_t i = 0; i < op->n_outputs; i++)
+    bytes += bytes_of(mesh, &function->values[op->first_output + i].type);
+  return bytes;
+}
+
+static void add(pl_ir_work *to, const pl_ir_work *more) {
+  to->product_flops += more->product_flops;
+  to->attention_flops += more->attention_flops;
+  to->other_flops += more->other_flops;
+  to->bytes += more->bytes;
+}
+
+pl_ir_work pl_ir_function_work(const pl_ir_module *module, int32_t index) {
+  const pl_ir_function *function = module->functions[index];
+  pl_ir_work work = {0};
+  for (int32_t i = 0; i < function->n_ops; i++) {
+    const pl_ir_op *op = &function->ops[i];
+    if (op->callee != PL_IR_NONE) {
+      const pl_ir_work called = pl_ir_function_work(module, op->callee);
+      add(&work, &called);
+      continue;
+    }
+    const char *row = pl_ir_row_at(op->row)->name;
+    double flops = pl_ir_op_flops(&module->mesh, function, op);
+    bool is_attention = strcmp(row, "attention") == 0 || strcmp(row, "attention_backward") == 0;
+    *(strcmp(row, "product") == 0 ? &work.product_flops
+      : is_attention              ? &work.attention_flops
+                                  : &work.other_flops) += flops;
+    work.bytes += pl_ir_op_bytes(&module->mesh, function, op);
+  }
+  return work;
+}

@@ -1,0 +1,21 @@
+/* How much a program computes and touches: the domain of costs of its ops, before any framework fuses or copies. */
+#ifndef PL_WORKLOADS_IR_WORK_H
+#define PL_WORKLOADS_IR_WORK_H
+
+#include "workloads/language/ir_table.h"
+
+typedef struct pl_ir_work {
+  double product_flops;   /* of `product` */
+  double attention_flops; /* of attention and its derivative: pairs that the mask leaves */
+  double other_flops;
+  double bytes; /* operands read and results written, each op for itself */
+} pl_ir_work;
+
+/* FLOPs of an op on what one device of the mesh holds (the whole, without axes). */
+double pl_ir_op_flops(const pl_ir_mesh *mesh, const pl_ir_function *function, const pl_ir_op *op);
+/* Bytes of its operands and results there. */
+double pl_ir_op_bytes(const pl_ir_mesh *mesh, const pl_ir_function *function, const pl_ir_op *op);
+/* Of a function on one device, through its calls; calls themselves cost nothing. */
+pl_ir_work pl_ir_function_work(const pl_ir_module *module, int32_t function);
+
+#endif
