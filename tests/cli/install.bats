@@ -127,7 +127,7 @@ away() {
   cpack --config "$BUILD_DIR/CPackConfig.cmake" -B "$PWD/package" >log 2>&1 || { cat log; return 1; }
   package=$(echo package/paceline_*.deb)
   dpkg-deb --info "$package" >info
-  for library in libexpat1 libfyaml libhdf5-openmpi libopenmpi libsimgrid zlib1g; do
+  for library in libexpat1 libfyaml libhdf5-openmpi libopenblas libopenmpi libsimgrid zlib1g; do
     grep -qE "^ Depends:.*$library" info || { echo "no dependency on $library"; cat info; return 1; }
   done
   dpkg-deb -x "$package" tree
