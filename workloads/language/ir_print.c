@@ -6,7 +6,7 @@
 #include "workloads/language/ir_table.h"
 #include "workloads/language/ir_text.h"
 
-enum { LINE_COLUMNS = 118, OP_INDENT = 2, MORE_INDENT = 6 };
+enum { LINE_COLUMNS = 118, MORE_INDENT = 6, REASON_BYTES = 1024 /* what is longer is cut */ };
 
 /* Pieces of text one behind the other; where a line is full it goes on in the next, at pieces that allow it. */
 typedef struct writer {
@@ -190,6 +190,17 @@ static void put_values(writer *out, int how, const pl_ir_function *function, int
     put(out, i == 0 ? how : SPACED | BREAKS, "%", function->values[values[i]].name, i + 1 < n ? "," : "");
 }
 
+/* Without blanks at its ends, as comments are read. */
+static void put_reason(const writer *out, const char *reason) {
+  char text[REASON_BYTES];
+  if (reason == NULL) return;
+  pl_printable(reason + strspn(reason, " "), text, sizeof text);
+  size_t length = strlen(text);
+  while (length > 0 && text[length - 1] == ' ')
+    text[--length] = '\0';
+  if (length > 0) fprintf(out->stream, "  # %s", text);
+}
+
 static void put_op(writer *out, const pl_ir_function *function, const pl_ir_op *op) {
   put(out, GLUED, " ", "", "");
   for (int32_t i = 0; i < op->n_outputs; i++)
@@ -205,10 +216,7 @@ static void put_op(writer *out, const pl_ir_function *function, const pl_ir_op *
   if (op->n_outputs > 0) put(out, SPACED, ":", "", "");
   for (int32_t i = 0; i < op->n_outputs; i++)
     put_type(out, SPACED | BREAKS, &function->values[op->first_output + i].type, i + 1 < op->n_outputs ? "," : "");
-  if (op->reason != NULL) {
-    fputs("  # ", out->stream);
-    pl_printable_put(out->stream, op->reason);
-  }
+  put_reason(out, op->reason);
   end_line(out);
 }
 
