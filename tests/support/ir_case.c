@@ -118,6 +118,10 @@ double *ir_case_permutation(ir_case *one, const char *dims) {
   return data;
 }
 
+void ir_case_set(double *operand, int n, const double *values) {
+  memcpy(operand, values, (size_t)n * sizeof(double));
+}
+
 void ir_case_written(ir_case *one, const char *dims) {
   one->out[0] = ir_type(dims);
 }
@@ -153,6 +157,12 @@ static pl_code compute_whole(ir_case *one, pl_error *error) {
 void ir_case_compute(ir_case *one) {
   pl_error error = PL_ERROR_INIT;
   if (compute_whole(one, &error) != PL_OK) fail_msg("%s", error.message);
+}
+
+void ir_case_expect(const ir_case *one, int n, const double *values) {
+  assert_int_equal((int)pl_ir_type_elements(&one->out[0]), n);
+  for (int i = 0; i < n; i++)
+    assert_true(fabs(one->answer[0][i] - values[i]) < 1e-15);
 }
 
 const char *ir_case_refused(ir_case *one, pl_error *error) {

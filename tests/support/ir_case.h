@@ -32,11 +32,13 @@ double *ir_case_numbers(ir_case *one, const char *dims);
 double *ir_case_between(ir_case *one, const char *dims, double least, double most);
 double *ir_case_integers(ir_case *one, const char *dims, int32_t n);
 double *ir_case_permutation(ir_case *one, const char *dims);
+void ir_case_set(double *operand, int n, const double *values); /* instead */
 /* The type of the result of a row whose type is written down. */
 void ir_case_written(ir_case *one, const char *dims);
 
 /* Infers and computes the whole op; fails the test if it cannot. `answer` is the k-th output of the last time. */
 void ir_case_compute(ir_case *one);
+void ir_case_expect(const ir_case *one, int n, const double *values); /* in the first answer, to 1e-15 */
 /* The message with which infer, or then computing, refuses; fails the test if neither does. */
 const char *ir_case_refused(ir_case *one, pl_error *error);
 

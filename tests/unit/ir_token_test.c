@@ -10,47 +10,37 @@
 #include "tests/support/arena_fixture.h"
 #include "tests/support/ir_case.h"
 
-static void set(double *to, int n, const double *from) {
-  for (int i = 0; i < n; i++)
-    to[i] = from[i];
-}
-
-static void expect(const ir_case *one, int n, const double *expected) {
-  for (int i = 0; i < n; i++)
-    assert_true(fabs(one->answer[0][i] - expected[i]) < 1e-15);
-}
-
 static void test_embedding(void **state) {
   (void)state;
   ir_case one;
   ir_case_init(&one, &arena, 1, "embedding", "over=v");
-  set(ir_case_integers(&one, "s=3", 1), 3, (double[]){2, 0, 2});
-  set(ir_case_numbers(&one, "h=2 v=3"), 6, (double[]){1, 2, 3, 10, 20, 30});
+  ir_case_set(ir_case_integers(&one, "s=3", 1), 3, (double[]){2, 0, 2});
+  ir_case_set(ir_case_numbers(&one, "h=2 v=3"), 6, (double[]){1, 2, 3, 10, 20, 30});
   ir_case_compute(&one);
   assert_int_equal(one.out[0].rank, 2);
-  expect(&one, 6, (double[]){3, 30, 1, 10, 3, 30});
+  ir_case_expect(&one, 6, (double[]){3, 30, 1, 10, 3, 30});
   ir_case_init(&one, &arena, 1, "embedding_backward", "over=v");
-  set(ir_case_integers(&one, "s=3", 1), 3, (double[]){2, 0, 2});
-  set(ir_case_numbers(&one, "s=3 h=2"), 6, (double[]){1, 2, 3, 4, 5, 6});
+  ir_case_set(ir_case_integers(&one, "s=3", 1), 3, (double[]){2, 0, 2});
+  ir_case_set(ir_case_numbers(&one, "s=3 h=2"), 6, (double[]){1, 2, 3, 4, 5, 6});
   ir_case_written(&one, "v=3 h=2");
   ir_case_compute(&one);
-  expect(&one, 6, (double[]){3, 4, 0, 0, 6, 8});
+  ir_case_expect(&one, 6, (double[]){3, 4, 0, 0, 6, 8});
 }
 
 static void test_pick_and_place(void **state) {
   (void)state;
   ir_case one;
   ir_case_init(&one, &arena, 1, "pick", "over=v");
-  set(ir_case_numbers(&one, "s=2 v=3"), 6, (double[]){1, 2, 3, 4, 5, 6});
-  set(ir_case_integers(&one, "s=2", 1), 2, (double[]){1, 2});
+  ir_case_set(ir_case_numbers(&one, "s=2 v=3"), 6, (double[]){1, 2, 3, 4, 5, 6});
+  ir_case_set(ir_case_integers(&one, "s=2", 1), 2, (double[]){1, 2});
   ir_case_compute(&one);
-  expect(&one, 2, (double[]){2, 6});
+  ir_case_expect(&one, 2, (double[]){2, 6});
   ir_case_init(&one, &arena, 1, "place", "over=v");
-  set(ir_case_numbers(&one, "s=2"), 2, (double[]){7, 8});
-  set(ir_case_integers(&one, "s=2", 1), 2, (double[]){1, 2});
+  ir_case_set(ir_case_numbers(&one, "s=2"), 2, (double[]){7, 8});
+  ir_case_set(ir_case_integers(&one, "s=2", 1), 2, (double[]){1, 2});
   ir_case_written(&one, "v=3 s=2");
   ir_case_compute(&one);
-  expect(&one, 6, (double[]){0, 0, 7, 0, 0, 8});
+  ir_case_expect(&one, 6, (double[]){0, 0, 7, 0, 0, 8});
 }
 
 /* Four of five elements are turned, in pairs (0, 2) by the position and (1, 3) by a hundredth of it. */
@@ -58,22 +48,22 @@ static void test_rotary(void **state) {
   (void)state;
   ir_case one;
   ir_case_init(&one, &arena, 1, "rotary", "over=d, base=10000, share=0.8");
-  set(ir_case_numbers(&one, "s=2 d=5"), 10, (double[]){1, 2, 3, 4, 5, 1, 2, 3, 4, 5});
-  set(ir_case_integers(&one, "s=2", 1), 2, (double[]){0, 3});
+  ir_case_set(ir_case_numbers(&one, "s=2 d=5"), 10, (double[]){1, 2, 3, 4, 5, 1, 2, 3, 4, 5});
+  ir_case_set(ir_case_integers(&one, "s=2", 1), 2, (double[]){0, 3});
   ir_case_compute(&one);
   double a = 3, b = 0.03;
-  expect(&one, 10,
-         (double[]){1, 2, 3, 4, 5, cos(a) - 3 * sin(a), 2 * cos(b) - 4 * sin(b), 3 * cos(a) + sin(a),
-                    4 * cos(b) + 2 * sin(b), 5});
+  ir_case_expect(&one, 10,
+                 (double[]){1, 2, 3, 4, 5, cos(a) - 3 * sin(a), 2 * cos(b) - 4 * sin(b), 3 * cos(a) + sin(a),
+                            4 * cos(b) + 2 * sin(b), 5});
 }
 
 static void test_top_k(void **state) {
   (void)state;
   ir_case one;
   ir_case_init(&one, &arena, 1, "top_k", "over=x, k=2, normalise=1");
-  set(ir_case_numbers(&one, "s=2 x=4"), 8, (double[]){0.1, 0.3, 0.5, 0.1, 0.25, 0.25, 0.25, 0.25});
+  ir_case_set(ir_case_numbers(&one, "s=2 x=4"), 8, (double[]){0.1, 0.3, 0.5, 0.1, 0.25, 0.25, 0.25, 0.25});
   ir_case_compute(&one);
-  expect(&one, 8, (double[]){0, 0.375, 0.625, 0, 0.5, 0.5, 0, 0}); /* of equal ones the first */
+  ir_case_expect(&one, 8, (double[]){0, 0.375, 0.625, 0, 0.5, 0.5, 0, 0}); /* of equal ones the first */
 }
 
 static void test_refuses(void **state) {

@@ -59,19 +59,24 @@ static pl_code infer_convolution(const pl_ir_op *op, const pl_ir_type *inputs, p
   return infer_types(op, &inputs[0], &inputs[1], &outputs[0], error);
 }
 
-/* The gradient that comes in is that of what x and w, one of them written, give. */
+/* The gradient that comes in has the dimensions of the result. */
+static pl_code check_gradient(const pl_ir_op *op, const pl_ir_type *dy, const pl_ir_type *y, pl_error *error) {
+  char text[PL_IR_SHAPE_TEXT_BYTES], other[PL_IR_SHAPE_TEXT_BYTES];
+  if (pl_ir_written_matches(op, y, dy, NULL) == PL_OK) return PL_OK;
+  return pl_fail(error, PL_BAD_INPUT, "the gradient that %s is given is %s; it is to be %s", pl_ir_op_name(op),
+                 pl_ir_shape_text(dy, text), pl_ir_shape_text(y, other));
+}
+
+/* Of x and w one is written. */
 static pl_code check_backward(const pl_ir_op *op, const pl_ir_type *x, const pl_ir_type *w, const pl_ir_type *dy,
                               pl_ir_type *written, pl_error *error) {
   pl_ir_type y;
-  char text[PL_IR_SHAPE_TEXT_BYTES], other[PL_IR_SHAPE_TEXT_BYTES];
   if (written->element == PL_IR_I32)
     return pl_fail(error, PL_BAD_INPUT, "result of %s is written as i32, which cannot be computed with",
                    pl_ir_op_name(op));
   PL_TRY(infer_types(op, x, w, &y, error));
   *written = pl_ir_type_whole(written);
-  if (pl_ir_written_matches(op, &y, dy, NULL) == PL_OK) return PL_OK;
-  return pl_fail(error, PL_BAD_INPUT, "the gradient that %s is given is %s; that of the convolution is %s",
-                 pl_ir_op_name(op), pl_ir_shape_text(dy, text), pl_ir_shape_text(&y, other));
+  return check_gradient(op, dy, &y, error);
 }
 
 static pl_code infer_backward_data(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_type *outputs, pl_error *error) {
@@ -100,22 +105,20 @@ static pl_code infer_pool(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_ty
 
 static pl_code infer_max_pool_backward(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_type *outputs,
                                        pl_error *error) {
-  pl_ir_type types[2] = {{0}, inputs[1]};
+  pl_ir_type y;
   PL_TRY(pl_ir_operands_are_numbers(op, inputs, error));
-  PL_TRY(pool(op, &inputs[0], &types[0], error));
-  PL_TRY(pl_ir_operands_match(op, types, 0, 1, error));
+  PL_TRY(pool(op, &inputs[0], &y, error));
   outputs[0] = pl_ir_type_whole(&inputs[0]);
-  return PL_OK;
+  return check_gradient(op, &inputs[1], &y, error);
 }
 
 static pl_code infer_average_pool_backward(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_type *outputs,
                                            pl_error *error) {
-  pl_ir_type types[2] = {{0}, inputs[0]};
+  pl_ir_type y;
   PL_TRY(pl_ir_operands_are_numbers(op, inputs, error));
-  PL_TRY(pool(op, &outputs[0], &types[0], error));
-  PL_TRY(pl_ir_operands_match(op, types, 0, 1, error));
+  PL_TRY(pool(op, &outputs[0], &y, error));
   outputs[0] = pl_ir_type_whole(&outputs[0]);
-  return PL_OK;
+  return check_gradient(op, &inputs[0], &y, error);
 }
 
 /* Scale and shift have dimensions of x that are not normalised over. */

@@ -139,49 +139,39 @@ static double flops_rotary(const pl_ir_op *op, const pl_ir_type *inputs, const p
 
 /* ---- derivatives ---- */
 
-/* Gives input `of` the answer of `row` for (ids, gradient) or (gradient, ids), in the type of that input. */
-static void give_scattered(pl_ir_differ *differ, const pl_ir_op *op, const char *row, const char *name, int32_t of,
-                           int32_t first, int32_t second) {
-  const pl_ir_type *type = &differ->forward->values[op->inputs[of]].type;
-  const int32_t inputs[] = {first, second};
-  pl_ir_differ_give(differ, op, of,
-                    pl_ir_op_typed(differ->module, differ->backward, row, name, NULL, 2, inputs, type, op->n_attributes,
-                                   op->attributes));
+/* What an op whose `values` is read or written at its `ids` does to the gradient of its result, dy: `row` takes both,
+ * values first where the op has them first, and gives the gradient of the values, in their type where it is written. */
+static pl_code derive_by_ids(pl_ir_differ *differ, const pl_ir_op *op, int32_t values, const char *row, bool typed) {
+  int32_t dy = pl_ir_differ_gradient(differ, op, 0);
+  if (dy == PL_IR_NONE || !pl_ir_differ_wants(differ, op, values)) return PL_OK;
+  int32_t ids = pl_ir_differ_value(differ, op->inputs[1 - values]);
+  const int32_t inputs[] = {values == 0 ? dy : ids, values == 0 ? ids : dy};
+  const pl_ir_type *type = &differ->forward->values[op->inputs[values]].type;
+  pl_ir_differ_give(differ, op, values,
+                    typed ? pl_ir_op_typed(differ->module, differ->backward, row, "dvalues", NULL, 2, inputs, type,
+                                           op->n_attributes, op->attributes)
+                          : pl_ir_differ_op(differ, row, "dvalues", 2, inputs, op->n_attributes, op->attributes));
+  return PL_OK;
 }
 
 static pl_code derive_embedding(pl_ir_differ *differ, const pl_ir_op *op, pl_error *error) {
   (void)error;
-  int32_t dy = pl_ir_differ_gradient(differ, op, 0);
-  if (dy == PL_IR_NONE || !pl_ir_differ_wants(differ, op, 1)) return PL_OK;
-  give_scattered(differ, op, "embedding_backward", "dtable", 1, pl_ir_differ_value(differ, op->inputs[0]), dy);
-  return PL_OK;
+  return derive_by_ids(differ, op, 1, "embedding_backward", true);
 }
 
 static pl_code derive_embedding_backward(pl_ir_differ *differ, const pl_ir_op *op, pl_error *error) {
   (void)error;
-  int32_t dtable = pl_ir_differ_gradient(differ, op, 0);
-  if (dtable == PL_IR_NONE || !pl_ir_differ_wants(differ, op, 1)) return PL_OK;
-  const int32_t inputs[] = {pl_ir_differ_value(differ, op->inputs[0]), dtable};
-  pl_ir_differ_give(differ, op, 1,
-                    pl_ir_differ_op(differ, "embedding", "ddy", 2, inputs, op->n_attributes, op->attributes));
-  return PL_OK;
+  return derive_by_ids(differ, op, 1, "embedding", false);
 }
 
 static pl_code derive_pick(pl_ir_differ *differ, const pl_ir_op *op, pl_error *error) {
   (void)error;
-  int32_t dy = pl_ir_differ_gradient(differ, op, 0);
-  if (dy == PL_IR_NONE || !pl_ir_differ_wants(differ, op, 0)) return PL_OK;
-  give_scattered(differ, op, "place", "da", 0, dy, pl_ir_differ_value(differ, op->inputs[1]));
-  return PL_OK;
+  return derive_by_ids(differ, op, 0, "place", true);
 }
 
 static pl_code derive_place(pl_ir_differ *differ, const pl_ir_op *op, pl_error *error) {
   (void)error;
-  int32_t dy = pl_ir_differ_gradient(differ, op, 0);
-  if (dy == PL_IR_NONE || !pl_ir_differ_wants(differ, op, 0)) return PL_OK;
-  const int32_t inputs[] = {dy, pl_ir_differ_value(differ, op->inputs[1])};
-  pl_ir_differ_give(differ, op, 0, pl_ir_differ_op(differ, "pick", "dda", 2, inputs, op->n_attributes, op->attributes));
-  return PL_OK;
+  return derive_by_ids(differ, op, 0, "pick", false);
 }
 
 static pl_code derive_rotary(pl_ir_differ *differ, const pl_ir_op *op, pl_error *error) {

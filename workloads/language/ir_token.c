@@ -35,54 +35,50 @@ static pl_code find_id(const pl_ir_computing *computing, const counted *along, d
   return PL_OK;
 }
 
-pl_code pl_ir_compute_embedding(const pl_ir_computing *computing, pl_error *error) {
-  const pl_ir_tensor *ids = &computing->inputs[0], *table = &computing->inputs[1], *out = &computing->outputs[0];
-  const counted along = counted_of(table, pl_ir_one_name_of(computing->op, "over"));
-  pl_ir_walk walk = pl_ir_walk_over(out->type.rank, out->type.dims, 3, (const pl_ir_tensor *[]){out, ids, table});
+/* out = the element of each row of `source` that its id names. */
+static pl_code gather(const pl_ir_computing *computing, const pl_ir_tensor *source, const pl_ir_tensor *ids,
+                      pl_error *error) {
+  const pl_ir_tensor *out = &computing->outputs[0];
+  const counted along = counted_of(source, pl_ir_one_name_of(computing->op, "over"));
+  pl_ir_walk walk = pl_ir_walk_over(out->type.rank, out->type.dims, 3, (const pl_ir_tensor *[]){out, ids, source});
   do {
     int64_t offset = -1;
     PL_TRY(find_id(computing, &along, ids->data[walk.at[1]], &offset, error));
-    if (offset >= 0) out->data[walk.at[0]] = table->data[walk.at[2] + offset];
+    if (offset >= 0) out->data[walk.at[0]] = source->data[walk.at[2] + offset];
   } while (pl_ir_walk_next(&walk));
   return PL_OK;
 }
 
-pl_code pl_ir_compute_embedding_backward(const pl_ir_computing *computing, pl_error *error) {
-  const pl_ir_tensor *ids = &computing->inputs[0], *dy = &computing->inputs[1], *table = &computing->outputs[0];
-  const counted along = counted_of(table, pl_ir_one_name_of(computing->op, "over"));
-  pl_ir_walk walk = pl_ir_walk_over(dy->type.rank, dy->type.dims, 3, (const pl_ir_tensor *[]){dy, ids, table});
+/* Adds each element of `from` to the element of the result that its id names. */
+static pl_code scatter(const pl_ir_computing *computing, const pl_ir_tensor *from, const pl_ir_tensor *ids,
+                       pl_error *error) {
+  const pl_ir_tensor *out = &computing->outputs[0];
+  const counted along = counted_of(out, pl_ir_one_name_of(computing->op, "over"));
+  pl_ir_walk walk = pl_ir_walk_over(from->type.rank, from->type.dims, 3, (const pl_ir_tensor *[]){from, ids, out});
   do {
     int64_t offset = -1;
     PL_TRY(find_id(computing, &along, ids->data[walk.at[1]], &offset, error));
     if (offset < 0) continue;
-    double *sum = &table->data[walk.at[2] + offset];
-    *sum = pl_ir_rounded(computing, *sum + dy->data[walk.at[0]]);
+    double *sum = &out->data[walk.at[2] + offset];
+    *sum = pl_ir_rounded(computing, *sum + from->data[walk.at[0]]);
   } while (pl_ir_walk_next(&walk));
   return PL_OK;
+}
+
+pl_code pl_ir_compute_embedding(const pl_ir_computing *computing, pl_error *error) {
+  return gather(computing, &computing->inputs[1], &computing->inputs[0], error);
 }
 
 pl_code pl_ir_compute_pick(const pl_ir_computing *computing, pl_error *error) {
-  const pl_ir_tensor *a = &computing->inputs[0], *ids = &computing->inputs[1], *out = &computing->outputs[0];
-  const counted along = counted_of(a, pl_ir_one_name_of(computing->op, "over"));
-  pl_ir_walk walk = pl_ir_walk_over(out->type.rank, out->type.dims, 3, (const pl_ir_tensor *[]){out, ids, a});
-  do {
-    int64_t offset = -1;
-    PL_TRY(find_id(computing, &along, ids->data[walk.at[1]], &offset, error));
-    if (offset >= 0) out->data[walk.at[0]] = a->data[walk.at[2] + offset];
-  } while (pl_ir_walk_next(&walk));
-  return PL_OK;
+  return gather(computing, &computing->inputs[0], &computing->inputs[1], error);
+}
+
+pl_code pl_ir_compute_embedding_backward(const pl_ir_computing *computing, pl_error *error) {
+  return scatter(computing, &computing->inputs[1], &computing->inputs[0], error);
 }
 
 pl_code pl_ir_compute_place(const pl_ir_computing *computing, pl_error *error) {
-  const pl_ir_tensor *da = &computing->inputs[0], *ids = &computing->inputs[1], *out = &computing->outputs[0];
-  const counted along = counted_of(out, pl_ir_one_name_of(computing->op, "over"));
-  pl_ir_walk walk = pl_ir_walk_over(da->type.rank, da->type.dims, 3, (const pl_ir_tensor *[]){da, ids, out});
-  do {
-    int64_t offset = -1;
-    PL_TRY(find_id(computing, &along, ids->data[walk.at[1]], &offset, error));
-    if (offset >= 0) out->data[walk.at[2] + offset] = da->data[walk.at[0]];
-  } while (pl_ir_walk_next(&walk));
-  return PL_OK;
+  return scatter(computing, &computing->inputs[0], &computing->inputs[1], error);
 }
 
 /* ---- rotary ---- */
