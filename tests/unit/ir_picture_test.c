@@ -100,6 +100,20 @@ static void refuse(const char *row, const char *attributes, const char *first, c
   assert_string_equal(ir_case_refused(&one, &error), message);
 }
 
+/* n operands that are too large to be there: of a million times the first extent. */
+static void refuse_type(const char *row, const char *attributes, const char *dims, uint16_t n, const char *message) {
+  ir_case one;
+  pl_error error = PL_ERROR_INIT;
+  ir_case_init(&one, &arena, 1, row, attributes);
+  one.op.n_inputs = n;
+  for (int i = 0; i < n; i++) {
+    one.in[i] = ir_type(dims);
+    one.in[i].dims[0].extent *= 1000000;
+  }
+  assert_int_equal(pl_ir_row_at(one.op.row)->infer(&one.op, one.in, one.out, &error), PL_BAD_INPUT);
+  assert_string_equal(error.message, message);
+}
+
 static void test_refuses(void **state) {
   (void)state;
   refuse("convolution", "over=c, window=x, kernel=p, stride=2x", "c=2 x=5", "o=3 c=2 p=3", NULL,
@@ -125,6 +139,10 @@ static void test_refuses(void **state) {
   refuse("split", "from=s, to=(y, x)", "s=8", NULL, "y=2 x=3",
          "split of [s=8] and [y=2, x=3]: s, and nothing else, is made of the dimensions `to` names");
   refuse("join", "from=(y, x), to=c", "y=2 x=3 c=2", NULL, NULL, "operand 1 of join has a dimension c already");
+  refuse_type("concatenate", "over=c", "c=2000000000 y=1", 8, "concatenate makes dimension c too large to count");
+  refuse_type("join", "from=(c, y), to=s", "c=2000000000 y=2000000000", 1, "join makes dimension s too large to count");
+  refuse_type("max_pool", "window=(c, y), size=1", "c=2000000000 y=2000000000", 1,
+              "the picture of max_pool has more points than can be counted");
 }
 
 int main(void) {

@@ -57,7 +57,7 @@ static pl_code read_dim(pl_ir_reader *reader, pl_ir_type *type) {
   if (pl_ir_type_find(type, dim.name) >= 0)
     return pl_ir_read_fail(reader, place, "dimension %s stands in this type twice", dim.name.text);
   PL_TRY(pl_ir_read_mark(reader, '=', "'=' and the dimension's extent"));
-  PL_TRY(pl_ir_read_integer(reader, "an extent", 1, INT64_C(1) << 53, &dim.extent));
+  PL_TRY(pl_ir_read_integer(reader, "an extent", 1, PL_IR_EXTENT_MAX, &dim.extent));
   type->dims[type->rank++] = dim;
   for (int32_t axis, last = -1; pl_ir_read_sees(reader, '/'); last = axis) {
     PL_TRY(pl_ir_read_next(reader));

@@ -22,6 +22,8 @@ static pl_code infer_concatenate(const pl_ir_op *op, const pl_ir_type *inputs, p
       return pl_fail(error, PL_BAD_INPUT, "operand %d of concatenate is %s: but for %s it is to be like operand 1, %s",
                      k + 1, pl_ir_shape_text(&inputs[k], text), over.text, pl_ir_shape_text(&inputs[0], first));
     *extent += inputs[k].dims[pl_ir_type_find(&inputs[k], over)].extent;
+    if (*extent > PL_IR_EXTENT_MAX)
+      return pl_fail(error, PL_BAD_INPUT, "concatenate makes dimension %s too large to count", over.text);
   }
   return PL_OK;
 }
@@ -65,7 +67,7 @@ static pl_code infer_join(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_ty
   for (int32_t i = 0; i < inputs[0].rank; i++) {
     const pl_ir_dim *dim = &inputs[0].dims[i];
     bool is_part = pl_ir_op_has_name(op, "from", dim->name);
-    if (is_part && __builtin_mul_overflow(product, dim->extent, &product))
+    if (is_part && (__builtin_mul_overflow(product, dim->extent, &product) || product > PL_IR_EXTENT_MAX))
       return pl_fail(error, PL_BAD_INPUT, "join makes dimension %s too large to count", to.text);
     if (pl_ir_name_equal(dim->name, outermost)) at = joined.rank;
     if (!is_part && pl_ir_name_equal(dim->name, to))

@@ -26,10 +26,10 @@ static counted counted_of(const pl_ir_tensor *tensor, pl_ir_name dim) {
 /* Where id's element lies from the beginning of its row; -1: on another device. */
 static pl_code find_id(const pl_ir_computing *computing, const counted *along, double id, int64_t *offset,
                        pl_error *error) {
-  int64_t index = (int64_t)id;
-  if (!(id >= 0) || index >= along->whole)
+  if (!(id >= 0 && id < (double)along->whole))
     return pl_fail(error, PL_BAD_INPUT, "%s: id %.17g is outside of dimension '%s' with %" PRId64 " elements",
                    pl_ir_op_name(computing->op), id, along->name, along->whole);
+  int64_t index = (int64_t)id;
   bool here = index >= along->origin && index < along->origin + along->extent;
   *offset = here ? (index - along->origin) * along->step : -1;
   return PL_OK;

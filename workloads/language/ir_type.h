@@ -54,6 +54,8 @@ static inline bool pl_ir_name_equal(pl_ir_name a, pl_ir_name b) {
   return true;
 }
 
+#define PL_IR_EXTENT_MAX (INT64_C(1) << 53) /* doubles count so far */
+
 typedef struct pl_ir_dim {
   pl_ir_name name;
   int64_t extent; /* of the whole value, at least 1 */

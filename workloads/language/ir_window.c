@@ -2,6 +2,7 @@
 #include "workloads/language/ir_window.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "workloads/language/ir_operands.h"
@@ -40,8 +41,13 @@ static pl_code read_sizes(const pl_ir_op *op, const pl_ir_type *weights, int32_t
   if (kernel->n_names != n)
     return pl_fail(error, PL_BAD_INPUT, "%s has %d dimensions in 'window' and %d in 'kernel'", pl_ir_op_name(op), n,
                    kernel->n_names);
-  for (int32_t i = 0; i < n; i++)
+  for (int32_t i = 0; i < n; i++) {
     sizes[i] = weights->dims[pl_ir_type_find(weights, kernel->names[i])].extent;
+    if (sizes[i] > NUMBER_MAX)
+      return pl_fail(error, PL_BAD_INPUT,
+                     "%s=%" PRId64 " of the weights of %s: a window has at most %d elements a side",
+                     kernel->names[i].text, sizes[i], pl_ir_op_name(op), NUMBER_MAX);
+  }
   return PL_OK;
 }
 
@@ -83,6 +89,9 @@ pl_code pl_ir_windows_of(const pl_ir_op *op, const pl_ir_type *picture, const pl
     one->after = after[i];
     one->in = picture->dims[pl_ir_type_find(picture, names->names[i])].extent;
     PL_TRY(slide(op, names->names[i], one, error));
+    double points = (double)windows->n_in * (double)one->in, seen = (double)windows->n_out * (double)one->out;
+    if (fmax(fmax(points, seen), (double)windows->n_size * (double)one->size) > (double)PL_IR_EXTENT_MAX)
+      return pl_fail(error, PL_BAD_INPUT, "the picture of %s has more points than can be counted", pl_ir_op_name(op));
     windows->n_in *= one->in;
     windows->n_out *= one->out;
     windows->n_size *= one->size;
