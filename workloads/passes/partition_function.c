@@ -109,6 +109,19 @@ typedef struct choice {
   pl_ir_type inputs[OPERANDS_MAX], outputs[OPERANDS_MAX]; /* as they will lie */
 } choice;
 
+/* A partial sum has to be added up sooner or later. What is made of partial sums here carries that on, but for
+ * gradients of parameters, which are added up behind the last microbatch whatever is done here. */
+static double owed_cost(const pl_laying *part, const pl_ir_op *op, int32_t k, int32_t axis, const pl_ir_way *way) {
+  if (way->kind != PL_IR_PARTIAL || part->fed[op->first_output + k] != NULL) return 0;
+  const pl_ir_type *type = &part->from->values[op->first_output + k].type;
+  int32_t n = part->own->rules->mesh.axes[axis].extent;
+  double parts = pl_ir_type_elements(type) * pl_ir_element_bytes((pl_ir_element)type->element);
+  for (int32_t other = 0; other < part->own->rules->mesh.n_axes; other++)
+    if (part->own->rules->role[other] == PL_AXIS_DATA || part->own->rules->role[other] == PL_AXIS_CONTEXT)
+      parts /= part->own->rules->mesh.axes[other].extent;
+  return cost_between(PL_IR_PARTIAL, PL_IR_SAME, n) * parts;
+}
+
 /* The cheapest way along `axis`; of several the one that leaves most operands as they are. */
 static bool choose(const pl_laying *part, choice *own, int32_t axis) {
   const pl_ir_op *op = own->op;
@@ -131,7 +144,7 @@ static bool choose(const pl_laying *part, choice *own, int32_t axis) {
     for (int32_t i = 0; i < op->n_outputs && possible; i++) {
       possible =
           divides(part, &own->outputs[i], axis, outputs_on[i]) && suits_parameter(part, op, i, axis, outputs_on[i]);
-      cost += stored_cost(part, op, i, axis, outputs_on[i]);
+      cost += stored_cost(part, op, i, axis, outputs_on[i]) + owed_cost(part, op, i, axis, &ways[w]);
     }
     if (!possible || cost > least || (cost == least && moves >= least_moves) || cost == HUGE_VAL) continue;
     least = cost;
@@ -245,9 +258,22 @@ static const char *agreed_name(pl_laying *part, const pl_ir_op *op, bool kept) {
   return pl_arena_printf(part->own->scratch, "%.*s/%s", (int)length, part->from->name, op->path);
 }
 
+/* What is kept of a value: as it was made, or added up, if that was done here. */
+static int32_t kept_variant(const pl_laying *part, int32_t value) {
+  const pl_variants *variants = &part->variants[value];
+  for (int32_t i = 0; i < variants->n; i++) {
+    const pl_ir_type *type = &part->to->values[variants->value[i]].type;
+    bool whole = true;
+    for (int32_t axis = 0; axis < part->own->rules->mesh.n_axes; axis++)
+      whole = whole && type->on[axis] != PL_IR_PARTIAL && type->on[axis] != PL_IR_MAXIMUM;
+    if (whole) return variants->value[i];
+  }
+  return variants->value[0];
+}
+
 static pl_code lay_kept(pl_laying *part, const pl_ir_op *op, bool keep, pl_error *error) {
   const char *name = agreed_name(part, op, true);
-  int32_t input = keep ? pl_laying_value(part, op->inputs[0]) : PL_IR_NONE;
+  int32_t input = keep ? kept_variant(part, op->inputs[0]) : PL_IR_NONE;
   pl_ir_type type = keep ? part->to->values[input].type : part->from->values[op->first_output].type;
   if (name == NULL || !pl_layout_agree(part->own, name, &type)) return pl_fail_memory(error, "the distributed program");
   return copy_op(part, op, &input, &type, error);
@@ -343,6 +369,18 @@ pl_code pl_laying_op(pl_laying *part, const pl_ir_op *op, pl_error *error) {
   return spread_over_ways(part, op, error);
 }
 
+static bool is_late(const pl_ir_op *op) {
+  return is_row(op, "keep");
+}
+
+/* What is kept comes last, when it is known what was made of it. */
+static pl_code lay_ops(pl_laying *part, pl_error *error) {
+  for (int late = 0; late < 2; late++)
+    for (int32_t i = 0; i < part->from->n_ops; i++)
+      if (is_late(&part->from->ops[i]) == (late == 1)) PL_TRY(pl_laying_op(part, &part->from->ops[i], error));
+  return PL_OK;
+}
+
 /* ---- functions ---- */
 
 bool pl_layout_agree(pl_partitioning *own, const char *name, pl_ir_type *type) {
@@ -394,8 +432,7 @@ pl_code pl_partition_function(pl_partitioning *own, int32_t function, int32_t *m
     pl_layout_handed(own->rules, &type);
     pl_laying_set(&part, i, pl_ir_argument(own->to, to, from->values[i].name, &type));
   }
-  for (int32_t i = 0; i < from->n_ops; i++)
-    PL_TRY(pl_laying_op(&part, &from->ops[i], error));
+  PL_TRY(lay_ops(&part, error));
   int32_t results[OPERANDS_MAX];
   PL_ASSERT(from->n_results <= OPERANDS_MAX);
   for (int32_t i = 0; i < from->n_results; i++)
