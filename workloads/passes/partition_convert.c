@@ -128,5 +128,5 @@ void pl_laying_set(pl_laying *part, int32_t value, int32_t made) {
 pl_code pl_laying_handed(pl_laying *part, int32_t value, int32_t *handed, pl_error *error) {
   pl_ir_type type = part->to->values[pl_laying_value(part, value)].type;
   pl_layout_handed(part->own->rules, &type);
-  return pl_laying_convert(part, value, &type, "handed on", handed, error);
+  return pl_laying_convert(part, value, &type, "as functions hand it on", handed, error);
 }

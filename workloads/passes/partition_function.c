@@ -244,11 +244,11 @@ static pl_code spread_over_ways(pl_laying *part, const pl_ir_op *op, pl_error *e
                      part->own->rules->mesh.axes[axis].name.text);
   }
   int32_t inputs[OPERANDS_MAX];
+  const char *reader = op->n_outputs > 0 ? part->from->values[op->first_output].name : pl_ir_row_at(op->row)->name;
+  const char *reason = pl_arena_printf(part->own->scratch, "read by %%%s", reader);
+  if (reason == NULL) return pl_fail_memory(error, "the distributed program");
   for (int32_t i = 0; i < op->n_inputs; i++)
-    PL_TRY(
-        pl_laying_convert(part, op->inputs[i], &own.inputs[i],
-                          op->n_outputs > 0 ? part->from->values[op->first_output].name : pl_ir_row_at(op->row)->name,
-                          &inputs[i], error));
+    PL_TRY(pl_laying_convert(part, op->inputs[i], &own.inputs[i], reason, &inputs[i], error));
   return copy_op(part, op, inputs, own.outputs, error);
 }
 
@@ -308,7 +308,7 @@ static pl_code lay_accumulate(pl_laying *part, const pl_ir_op *op, pl_error *err
     for (int32_t axis = 0; axis < rules->mesh.n_axes; axis++)
       if (state.on[axis] >= 0) type.on[axis] = state.on[axis];
   }
-  PL_TRY(pl_laying_convert(part, op->inputs[0], &type, op->path, &converted, error));
+  PL_TRY(pl_laying_convert(part, op->inputs[0], &type, "as gradients are kept", &converted, error));
   return copy_op(part, op, &converted, NULL, error);
 }
 
@@ -320,7 +320,7 @@ static pl_code lay_store(pl_laying *part, const pl_ir_op *op, pl_error *error) {
   } else {
     pl_layout_parameter(part->own->rules, op->path, &type);
   }
-  PL_TRY(pl_laying_convert(part, op->inputs[0], &type, op->path, &converted, error));
+  PL_TRY(pl_laying_convert(part, op->inputs[0], &type, "as it is stored", &converted, error));
   return copy_op(part, op, &converted, NULL, error);
 }
 
