@@ -103,6 +103,21 @@ pl_code pl_ir_written_matches(const pl_ir_op *op, const pl_ir_type *type, const 
                  pl_ir_shape_text(written, text), pl_ir_shape_text(type, other));
 }
 
+bool pl_ir_over_is_opaque(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_name dim) {
+  (void)inputs;
+  return pl_ir_op_has_name(op, "over", dim);
+}
+
+double pl_ir_no_flops(const pl_ir_op *op, const pl_ir_type *inputs, const pl_ir_type *outputs) {
+  (void)op, (void)inputs, (void)outputs;
+  return 0;
+}
+
+double pl_ir_flops_of_first(const pl_ir_op *op, const pl_ir_type *inputs, const pl_ir_type *outputs) {
+  (void)op, (void)outputs;
+  return pl_ir_type_elements(&inputs[0]);
+}
+
 pl_ir_type pl_ir_type_whole(const pl_ir_type *type) {
   return pl_ir_type_of((pl_ir_element)type->element, type->rank, type->dims);
 }

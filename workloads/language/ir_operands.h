@@ -28,6 +28,12 @@ pl_code pl_ir_operand_has_names(const pl_ir_op *op, const pl_ir_type *inputs, in
 /* The type that is written down has the same dimensions as `type`, in any order. */
 pl_code pl_ir_written_matches(const pl_ir_op *op, const pl_ir_type *type, const pl_ir_type *written, pl_error *error);
 
+/* For rows' `opaque`: the dimensions that `over` names. */
+bool pl_ir_over_is_opaque(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_name dim);
+/* For rows' `flops`: none; one an element of the first operand. */
+double pl_ir_no_flops(const pl_ir_op *op, const pl_ir_type *inputs, const pl_ir_type *outputs);
+double pl_ir_flops_of_first(const pl_ir_op *op, const pl_ir_type *inputs, const pl_ir_type *outputs);
+
 /* The whole type: it lies nowhere yet. */
 pl_ir_type pl_ir_type_whole(const pl_ir_type *type);
 /* Whole, without the dimensions that `attribute` names. */

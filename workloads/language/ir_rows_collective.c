@@ -45,11 +45,6 @@ static pl_code all_to_all_infer(const pl_ir_op *op, const pl_ir_type *inputs, pl
   return same_infer(op, inputs, outputs, error);
 }
 
-static double no_flops(const pl_ir_op *op, const pl_ir_type *inputs, const pl_ir_type *outputs) {
-  (void)op, (void)inputs, (void)outputs;
-  return 0;
-}
-
 /* The part that the result's origin and extents ask for. */
 static pl_code cut_compute(const pl_ir_computing *computing, pl_error *error) {
   (void)error;
@@ -204,7 +199,7 @@ static pl_code anyhow(const pl_ir_mesh *mesh, const pl_ir_op *op, const pl_ir_ty
   return PL_OK;
 }
 
-#define ONE_TO_ONE .least_inputs = 1, .most_inputs = 1, .n_outputs = 1, .flops = no_flops
+#define ONE_TO_ONE .least_inputs = 1, .most_inputs = 1, .n_outputs = 1, .flops = pl_ir_no_flops
 #define OVER                                                                                                           \
   { "over", PL_IR_NAMES, true, "axes of the mesh" }
 
@@ -260,7 +255,7 @@ const pl_ir_row pl_ir_rows_collective[] = {
      .effect = PL_IR_SENDS,
      .attributes = {{"to", PL_IR_NAMES, true, "a class"}, {"tag", PL_IR_TEXT, true, "that of the receive"}},
      .layout = anyhow,
-     .flops = no_flops},
+     .flops = pl_ir_no_flops},
     {.name = "receive",
      .meaning = "what the devices of class `from` with the same other coordinates send under this tag",
      .n_outputs = 1,
@@ -268,7 +263,7 @@ const pl_ir_row pl_ir_rows_collective[] = {
      .effect = PL_IR_SENDS,
      .attributes = {{"from", PL_IR_NAMES, true, "a class"}, {"tag", PL_IR_TEXT, true, "that of the send"}},
      .layout = anyhow,
-     .flops = no_flops},
+     .flops = pl_ir_no_flops},
     {.name = "sum_classes",
      .meaning = "sum of what the devices of these classes with the same other coordinates have, given to all",
      ONE_TO_ONE,

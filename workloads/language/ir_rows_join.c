@@ -81,11 +81,6 @@ static pl_code infer_join(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_ty
 
 /* ---- layouts ---- */
 
-static bool is_over(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_name dim) {
-  (void)inputs;
-  return pl_ir_op_has_name(op, "over", dim);
-}
-
 /* Parts of the outermost dimension are parts of the joined one; of the inner ones they are not. */
 static bool is_inner(const pl_ir_op *op, const char *attribute, pl_ir_name dim) {
   const pl_ir_attribute *names = pl_ir_attribute_find(op, attribute);
@@ -108,11 +103,6 @@ static bool join_opaque(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_name
 static pl_ir_name called(const pl_ir_op *op, pl_ir_name dim) {
   if (!pl_ir_name_equal(pl_ir_attribute_find(op, "from")->names[0], dim)) return dim;
   return pl_ir_attribute_find(op, "to")->names[0];
-}
-
-static double no_flops(const pl_ir_op *op, const pl_ir_type *inputs, const pl_ir_type *outputs) {
-  (void)op, (void)inputs, (void)outputs;
-  return 0;
 }
 
 /* ---- derivatives ---- */
@@ -171,7 +161,7 @@ static pl_code derive_join(pl_ir_differ *differ, const pl_ir_op *op, pl_error *e
 
 #define NAMES(attribute, text)                                                                                         \
   { .name = attribute, .kind = PL_IR_NAMES, .required = true, .meaning = text }
-#define MOVES .least_inputs = 1, .most_inputs = 1, .n_outputs = 1, .linear = PL_IR_LINEAR_JOINT, .flops = no_flops
+#define MOVES .least_inputs = 1, .most_inputs = 1, .n_outputs = 1, .linear = PL_IR_LINEAR_JOINT, .flops = pl_ir_no_flops
 
 const pl_ir_row pl_ir_rows_join[] = {
     {.name = "concatenate",
@@ -181,9 +171,9 @@ const pl_ir_row pl_ir_rows_join[] = {
      .n_outputs = 1,
      .linear = PL_IR_LINEAR_JOINT,
      .attributes = {NAMES("over", "the dimension whose extents add up")},
-     .opaque = is_over,
+     .opaque = pl_ir_over_is_opaque,
      .infer = infer_concatenate,
-     .flops = no_flops,
+     .flops = pl_ir_no_flops,
      .compute = pl_ir_compute_concatenate,
      .derive = derive_concatenate,
      .onnx = "Concat"},

@@ -3,11 +3,6 @@
 #include "workloads/language/ir_norm.h"
 #include "workloads/language/ir_operands.h"
 
-static bool over_is_opaque(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_name dim) {
-  (void)inputs;
-  return pl_ir_op_has_name(op, "over", dim);
-}
-
 static pl_code names_over(const pl_ir_op *op, const pl_ir_type *inputs, pl_error *error) {
   PL_TRY(pl_ir_operands_are_numbers(op, inputs, error));
   return pl_ir_operand_has_names(op, inputs, 0, "over", error);
@@ -87,7 +82,7 @@ const pl_ir_row pl_ir_rows_norm[] = {
      .most_inputs = 1,
      .n_outputs = 1,
      .attributes = {OVER},
-     .opaque = over_is_opaque,
+     .opaque = pl_ir_over_is_opaque,
      .infer = softmax_infer,
      .compute = pl_ir_compute_softmax,
      .derive = softmax_derive,
@@ -99,7 +94,7 @@ const pl_ir_row pl_ir_rows_norm[] = {
      .n_outputs = 1,
      .linear = PL_IR_LINEAR_LAST,
      .attributes = {OVER},
-     .opaque = over_is_opaque,
+     .opaque = pl_ir_over_is_opaque,
      .infer = softmax_infer,
      .compute = pl_ir_compute_softmax_backward},
     {.name = "layer_norm",
@@ -108,7 +103,7 @@ const pl_ir_row pl_ir_rows_norm[] = {
      .most_inputs = 3,
      .n_outputs = 1,
      .attributes = {OVER, EPSILON},
-     .opaque = over_is_opaque,
+     .opaque = pl_ir_over_is_opaque,
      .infer = norm_infer,
      .compute = pl_ir_compute_layer_norm,
      .derive = layer_norm_derive,
@@ -119,7 +114,7 @@ const pl_ir_row pl_ir_rows_norm[] = {
      .most_inputs = 2,
      .n_outputs = 1,
      .attributes = {OVER, EPSILON},
-     .opaque = over_is_opaque,
+     .opaque = pl_ir_over_is_opaque,
      .infer = norm_infer,
      .compute = pl_ir_compute_rms_norm,
      .derive = rms_norm_derive,
@@ -132,7 +127,7 @@ const pl_ir_row pl_ir_rows_norm[] = {
      .missing = PL_IR_MISSING_SUM,
      .linear = PL_IR_LINEAR_LAST,
      .attributes = {OVER, EPSILON},
-     .opaque = over_is_opaque,
+     .opaque = pl_ir_over_is_opaque,
      .infer = norm_backward_infer,
      .compute = pl_ir_compute_layer_norm_backward},
     {.name = "rms_norm_backward",
@@ -143,7 +138,7 @@ const pl_ir_row pl_ir_rows_norm[] = {
      .missing = PL_IR_MISSING_SUM,
      .linear = PL_IR_LINEAR_LAST,
      .attributes = {OVER, EPSILON},
-     .opaque = over_is_opaque,
+     .opaque = pl_ir_over_is_opaque,
      .infer = norm_backward_infer,
      .compute = pl_ir_compute_rms_norm_backward},
     {.name = NULL}};

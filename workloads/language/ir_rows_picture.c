@@ -142,11 +142,6 @@ static bool is_windowed(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_name
   return pl_ir_op_has_name(op, "window", dim) || pl_ir_op_has_name(op, "kernel", dim);
 }
 
-static bool is_over(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_name dim) {
-  (void)inputs;
-  return pl_ir_op_has_name(op, "over", dim);
-}
-
 /* ---- work ---- */
 
 static double points_of_kernel(const pl_ir_op *op, const pl_ir_type *w) {
@@ -371,7 +366,7 @@ const pl_ir_row pl_ir_rows_picture[] = {
      .most_inputs = 3,
      .n_outputs = 1,
      .attributes = BATCH_NORM,
-     .opaque = is_over,
+     .opaque = pl_ir_over_is_opaque,
      .infer = infer_batch_norm,
      .compute = pl_ir_compute_layer_norm, /* which spreads scale and shift along what they lack */
      .derive = derive_batch_norm,
@@ -384,7 +379,7 @@ const pl_ir_row pl_ir_rows_picture[] = {
      .missing = PL_IR_MISSING_SUM,
      .linear = PL_IR_LINEAR_LAST,
      .attributes = BATCH_NORM,
-     .opaque = is_over,
+     .opaque = pl_ir_over_is_opaque,
      .infer = infer_batch_norm,
      .compute = pl_ir_compute_layer_norm_backward},
     {.name = NULL},

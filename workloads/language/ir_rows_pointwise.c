@@ -33,16 +33,6 @@ static pl_code reduce_infer(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_
   return PL_OK;
 }
 
-static double one_an_input(const pl_ir_op *op, const pl_ir_type *inputs, const pl_ir_type *outputs) {
-  (void)op, (void)outputs;
-  return pl_ir_type_elements(&inputs[0]);
-}
-
-static double no_flops(const pl_ir_op *op, const pl_ir_type *inputs, const pl_ir_type *outputs) {
-  (void)op, (void)inputs, (void)outputs;
-  return 0;
-}
-
 static pl_code spread_infer(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_type *outputs, pl_error *error) {
   char text[PL_IR_SHAPE_TEXT_BYTES];
   (void)op;
@@ -224,7 +214,7 @@ const pl_ir_row pl_ir_rows_pointwise[] = {
      .linear = PL_IR_LINEAR_JOINT,
      .attributes = {{"over", PL_IR_NAMES, true, "dimensions that are summed over"}},
      .infer = reduce_infer,
-     .flops = one_an_input,
+     .flops = pl_ir_flops_of_first,
      .compute = sum_compute,
      .derive = pl_ir_derive_sum,
      .onnx = "ReduceSum"},
@@ -236,7 +226,7 @@ const pl_ir_row pl_ir_rows_pointwise[] = {
      .missing = PL_IR_MISSING_MAXIMUM,
      .attributes = {{"over", PL_IR_NAMES, true, "dimensions whose largest element is taken"}},
      .infer = reduce_infer,
-     .flops = one_an_input,
+     .flops = pl_ir_flops_of_first,
      .compute = maximum_compute,
      .onnx = "ReduceMax"},
     {.name = "spread",
@@ -247,7 +237,7 @@ const pl_ir_row pl_ir_rows_pointwise[] = {
      .typed = true,
      .linear = PL_IR_LINEAR_JOINT,
      .infer = spread_infer,
-     .flops = no_flops,
+     .flops = pl_ir_no_flops,
      .compute = pl_ir_compute_spread,
      .derive = pl_ir_derive_spread,
      .onnx = "Expand Transpose"},
@@ -260,7 +250,7 @@ const pl_ir_row pl_ir_rows_pointwise[] = {
      .attributes = {{"from", PL_IR_NAMES, true, "the dimension of a"}, {"to", PL_IR_NAMES, true, "its new name"}},
      .called = rename_called,
      .infer = rename_infer,
-     .flops = no_flops,
+     .flops = pl_ir_no_flops,
      .compute = pl_ir_compute_copy,
      .derive = pl_ir_derive_rename},
     {.name = "cast",
@@ -271,7 +261,7 @@ const pl_ir_row pl_ir_rows_pointwise[] = {
      .typed = true,
      .linear = PL_IR_LINEAR_JOINT,
      .infer = cast_infer,
-     .flops = no_flops,
+     .flops = pl_ir_no_flops,
      .compute = pl_ir_compute_spread,
      .derive = pl_ir_derive_cast,
      .onnx = "Cast"},

@@ -3,19 +3,10 @@
 #include <string.h>
 
 #include "workloads/language/ir_differ.h"
+#include "workloads/language/ir_operands.h"
 
 static pl_ir_name over_of(const pl_ir_op *op) {
   return pl_ir_attribute_find(op, "over")->names[0];
-}
-
-static bool is_over(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_name dim) {
-  (void)inputs;
-  return pl_ir_op_has_name(op, "over", dim);
-}
-
-static double no_flops(const pl_ir_op *op, const pl_ir_type *inputs, const pl_ir_type *outputs) {
-  (void)op, (void)inputs, (void)outputs;
-  return 0;
 }
 
 /* ---- shapes ---- */
@@ -122,7 +113,7 @@ const pl_ir_row pl_ir_rows_shape[] = {
      .typed = true,
      .attributes = {{.name = "value", .kind = PL_IR_REAL, .required = true, .meaning = "of every element"}},
      .infer = infer_constant,
-     .flops = no_flops,
+     .flops = pl_ir_no_flops,
      .compute = compute_constant,
      .onnx = "Constant"},
     {.name = "part",
@@ -133,9 +124,9 @@ const pl_ir_row pl_ir_rows_shape[] = {
      .typed = true,
      .linear = PL_IR_LINEAR_JOINT,
      .attributes = PART_ATTRIBUTES,
-     .opaque = is_over,
+     .opaque = pl_ir_over_is_opaque,
      .infer = infer_part,
-     .flops = no_flops,
+     .flops = pl_ir_no_flops,
      .compute = compute_copy,
      .derive = derive_part,
      .onnx = "Slice"},
@@ -147,9 +138,9 @@ const pl_ir_row pl_ir_rows_shape[] = {
      .typed = true,
      .linear = PL_IR_LINEAR_JOINT,
      .attributes = PART_ATTRIBUTES,
-     .opaque = is_over,
+     .opaque = pl_ir_over_is_opaque,
      .infer = infer_pad,
-     .flops = no_flops,
+     .flops = pl_ir_no_flops,
      .compute = compute_copy,
      .derive = derive_pad,
      .onnx = "Pad"},

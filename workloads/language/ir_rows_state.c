@@ -34,17 +34,6 @@ static pl_code anyhow(const pl_ir_mesh *mesh, const pl_ir_op *op, const pl_ir_ty
   return PL_OK;
 }
 
-static double no_flops(const pl_ir_op *op, const pl_ir_type *inputs, const pl_ir_type *outputs) {
-  (void)op, (void)inputs, (void)outputs;
-  return 0;
-}
-
-/* Adds the gradient to the buffer. */
-static double one_each(const pl_ir_op *op, const pl_ir_type *inputs, const pl_ir_type *outputs) {
-  (void)op, (void)outputs;
-  return pl_ir_type_elements(&inputs[0]);
-}
-
 static pl_code number_infer(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_type *outputs, pl_error *error) {
   (void)outputs;
   return pl_ir_operand_is_number(op, inputs, 0, error);
@@ -77,7 +66,7 @@ const pl_ir_row pl_ir_rows_state[] = {
      .attributes = {{"below", PL_IR_INTEGER, false, "integers of it are 0 to this less one"},
                     {"zigzag", PL_IR_INTEGER, false, "context ranks whose order of chunks the sequence is in; 1"}},
      .layout = held,
-     .flops = no_flops},
+     .flops = pl_ir_no_flops},
     {.name = "param",
      .meaning = "the weight of this path",
      .n_outputs = 1,
@@ -86,7 +75,7 @@ const pl_ir_row pl_ir_rows_state[] = {
      .effect = PL_IR_READS,
      .infer = written_number_infer,
      .layout = held,
-     .flops = no_flops},
+     .flops = pl_ir_no_flops},
     {.name = "keep",
      .meaning = "keeps a for the backward function of the same instance and microbatch",
      .least_inputs = 1,
@@ -94,7 +83,7 @@ const pl_ir_row pl_ir_rows_state[] = {
      .has_path = true,
      .effect = PL_IR_WRITES,
      .layout = anyhow,
-     .flops = no_flops},
+     .flops = pl_ir_no_flops},
     {.name = "kept",
      .meaning = "what the forward function of the same instance and microbatch kept",
      .n_outputs = 1,
@@ -102,7 +91,7 @@ const pl_ir_row pl_ir_rows_state[] = {
      .typed = true,
      .effect = PL_IR_READS,
      .layout = anyhow,
-     .flops = no_flops},
+     .flops = pl_ir_no_flops},
     {.name = "call",
      .meaning = "results of the function for these arguments, its paths behind the instance's",
      .most_inputs = -1,
@@ -111,7 +100,7 @@ const pl_ir_row pl_ir_rows_state[] = {
      .typed = true,
      .effect = PL_IR_CALLS,
      .layout = anyhow,
-     .flops = no_flops},
+     .flops = pl_ir_no_flops},
     {.name = "accumulate",
      .meaning = "gradient buffer of the parameter += a",
      .least_inputs = 1,
@@ -120,7 +109,7 @@ const pl_ir_row pl_ir_rows_state[] = {
      .effect = PL_IR_WRITES,
      .infer = number_infer,
      .layout = summed,
-     .flops = one_each},
+     .flops = pl_ir_flops_of_first},
     {.name = "gradient",
      .meaning = "the gradient buffer of the parameter: sum over the microbatches of this iteration",
      .n_outputs = 1,
@@ -129,7 +118,7 @@ const pl_ir_row pl_ir_rows_state[] = {
      .effect = PL_IR_READS,
      .infer = written_number_infer,
      .layout = summed,
-     .flops = no_flops},
+     .flops = pl_ir_no_flops},
     {.name = "state",
      .meaning = "optimizer state of the parameter, zero in the first iteration",
      .n_outputs = 1,
@@ -139,7 +128,7 @@ const pl_ir_row pl_ir_rows_state[] = {
      .attributes = {{"slot", PL_IR_TEXT, true, "which state: m, v"}},
      .infer = written_number_infer,
      .layout = held,
-     .flops = no_flops},
+     .flops = pl_ir_no_flops},
     {.name = "store",
      .meaning = "parameter, or its state, = a from the next iteration on",
      .least_inputs = 1,
@@ -149,7 +138,7 @@ const pl_ir_row pl_ir_rows_state[] = {
      .attributes = {{"slot", PL_IR_TEXT, false, "which state; without it the parameter"}},
      .infer = number_infer,
      .layout = held,
-     .flops = no_flops},
+     .flops = pl_ir_no_flops},
     {.name = "loss",
      .meaning = "loss of the iteration += a",
      .least_inputs = 1,
@@ -157,5 +146,5 @@ const pl_ir_row pl_ir_rows_state[] = {
      .effect = PL_IR_WRITES,
      .infer = loss_infer,
      .layout = summed,
-     .flops = one_each},
+     .flops = pl_ir_flops_of_first},
     {.name = NULL}};

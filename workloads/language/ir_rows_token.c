@@ -5,11 +5,6 @@
 #include "workloads/language/ir_operands.h"
 #include "workloads/language/ir_token.h"
 
-static bool is_over(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_name dim) {
-  (void)inputs;
-  return pl_ir_op_has_name(op, "over", dim);
-}
-
 /* ---- shapes ---- */
 
 /* The written type of a result has dimension `over`, and else those of `rest`. */
@@ -121,11 +116,6 @@ static pl_code infer_top_k(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_t
 
 /* ---- work ---- */
 
-static double flops_none(const pl_ir_op *op, const pl_ir_type *inputs, const pl_ir_type *outputs) {
-  (void)op, (void)inputs, (void)outputs;
-  return 0;
-}
-
 static double flops_of_first(const pl_ir_op *op, const pl_ir_type *inputs, const pl_ir_type *outputs) {
   (void)op, (void)outputs;
   return pl_ir_type_elements(&inputs[1]);
@@ -222,7 +212,7 @@ const pl_ir_row pl_ir_rows_token[] = {
      .linear = PL_IR_LINEAR_LAST,
      .attributes = {OVER("the table's dimension that ids count along")},
      .infer = infer_embedding,
-     .flops = flops_none,
+     .flops = pl_ir_no_flops,
      .compute = pl_ir_compute_embedding,
      .derive = derive_embedding,
      .onnx = "Gather"},
@@ -248,7 +238,7 @@ const pl_ir_row pl_ir_rows_token[] = {
      .linear = PL_IR_LINEAR_FIRST,
      .attributes = {OVER("the dimension that ids count along")},
      .infer = infer_pick,
-     .flops = flops_none,
+     .flops = pl_ir_no_flops,
      .compute = pl_ir_compute_pick,
      .derive = derive_pick,
      .onnx = "GatherElements"},
@@ -261,7 +251,7 @@ const pl_ir_row pl_ir_rows_token[] = {
      .linear = PL_IR_LINEAR_FIRST,
      .attributes = {OVER("the new dimension, which ids count along")},
      .infer = infer_place,
-     .flops = flops_none,
+     .flops = pl_ir_no_flops,
      .compute = pl_ir_compute_place,
      .derive = derive_place,
      .onnx = "ScatterElements"},
@@ -275,7 +265,7 @@ const pl_ir_row pl_ir_rows_token[] = {
                     {.name = "base", .kind = PL_IR_REAL, .meaning = "of the frequencies; 10000"},
                     {.name = "share", .kind = PL_IR_REAL, .meaning = "of the elements, from the first on; 1"},
                     {.name = "inverse", .kind = PL_IR_INTEGER, .meaning = "1: turned back"}},
-     .opaque = is_over,
+     .opaque = pl_ir_over_is_opaque,
      .infer = infer_rotary,
      .flops = flops_rotary,
      .compute = pl_ir_compute_rotary,
@@ -287,7 +277,7 @@ const pl_ir_row pl_ir_rows_token[] = {
      .most_inputs = 1,
      .n_outputs = 1,
      .attributes = TOP_K,
-     .opaque = is_over,
+     .opaque = pl_ir_over_is_opaque,
      .infer = infer_top_k,
      .compute = pl_ir_compute_top_k,
      .derive = derive_top_k,
@@ -299,7 +289,7 @@ const pl_ir_row pl_ir_rows_token[] = {
      .n_outputs = 1,
      .linear = PL_IR_LINEAR_LAST,
      .attributes = TOP_K,
-     .opaque = is_over,
+     .opaque = pl_ir_over_is_opaque,
      .infer = infer_top_k,
      .compute = pl_ir_compute_top_k_backward},
     {.name = NULL},
