@@ -287,10 +287,42 @@ static void test_variants(void **state) {
   }
 }
 
+/* ---- the optimizer ---- */
+
+/* Plain descent: w - rate dw, once for each parameter, the shared ones too. */
+static void test_update(void **state) {
+  (void)state;
+  for (int f = 0; f < N_FAMILIES; f++) {
+    pl_arena_reset(&arena);
+    pl_differentiate_options options = pl_differentiate_defaults();
+    options.sgd = true;
+    options.rate = 0.25;
+    pl_ir_module forward = forward_of(families[f]), training = training_of(&forward, options);
+    pl_ir_parameter_list list;
+    assert_int_equal(pl_ir_parameters_of(&forward, forward.classes[0].chunks[0].forward, &arena, &list, NULL), PL_OK);
+    pl_execution *before = run(&forward), *after = run(&training);
+    for (int32_t i = 0; i < list.n; i++) {
+      pl_ir_type type;
+      double differs;
+      double *w = pl_execution_whole(before, PL_EXECUTION_PARAMETER, list.items[i].path, &type, &differs);
+      double *g = pl_execution_whole(after, PL_EXECUTION_GRADIENT, list.items[i].path, &type, &differs);
+      double *updated = pl_execution_whole(after, PL_EXECUTION_PARAMETER, list.items[i].path, &type, &differs);
+      for (int64_t k = 0; g != NULL && k < (int64_t)pl_ir_type_elements(&type); k++)
+        assert_true(updated[k] == w[k] - options.rate * g[k]);
+      free(w);
+      free(g);
+      free(updated);
+    }
+    pl_execution_destroy(before);
+    pl_execution_destroy(after);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(test_differences, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_variants, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_update, set_up, tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

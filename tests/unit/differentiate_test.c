@@ -12,7 +12,9 @@
 #include "tests/support/arena_fixture.h"
 #include "tests/support/model_file.h"
 #include "workloads/import/program_build.h"
+#include "workloads/language/ir_check.h"
 #include "workloads/language/ir_table.h"
+#include "workloads/language/ir_text.h"
 #include "workloads/passes/differentiate.h"
 
 static pl_ir_module training_of(const char *name, const pl_differentiate_options *options) {
@@ -147,6 +149,57 @@ static void test_refused(void **state) {
   assert_string_equal(error.message, "recomputation of @layers: gpt2-117m has no such function");
 }
 
+static pl_code differentiated(const char *text, pl_ir_module *training, pl_error *error) {
+  pl_ir_module forward;
+  const pl_differentiate_options options = pl_differentiate_defaults();
+  *error = PL_ERROR_INIT;
+  if (pl_ir_parse("small.plir", text, strlen(text), &arena, &forward, error) != PL_OK) fail_msg("%s", error->message);
+  return pl_ir_differentiate(&forward, &options, &arena, training, error);
+}
+
+#define LAYER                                                                                                          \
+  "plir 1 model \"small\"\nmicrobatches 1\nfunc @layer(%x: fp32[h=4]) {\n  %w = param \"w\"() : fp32[h=4]\n"           \
+  "  %y = multiply(%x, %w) : fp32[h=4]\n  return %y, %y\n}\n"
+#define CLASS "class all {\n  chunk 0 forward @main\n  steps F0.0\n}\n"
+#define MAIN(first, second)                                                                                            \
+  "func @main() {\n  %x = input \"vectors\"() : fp32[h=4]\n"                                                           \
+  "  %a, %b = call @layer \"" first "\"(%x) : fp32[h=4], fp32[h=4]\n"                                                  \
+  "  %c, %d = call @layer \"" second "\"(%b) : fp32[h=4], fp32[h=4]\n"                                                 \
+  "  %l = sum(%c) {over=h} : fp32[]\n  loss(%l)\n}\n"
+
+/* A value that is handed back twice gets the sum of two gradients; one of them may be nobody's. */
+static void test_handed_back_twice(void **state) {
+  (void)state;
+  pl_ir_module training;
+  pl_error error;
+  if (differentiated(LAYER MAIN("h.0", "h.1") CLASS, &training, &error) != PL_OK) fail_msg("%s", error.message);
+  const pl_ir_function *backward = function_of(&training, "layer.backward");
+  assert_int_equal(backward->n_arguments, 2);
+  assert_int_equal(count(backward, "add"), 1);
+  assert_int_equal(count(function_of(&training, "main.backward"), "constant"), 3); /* one; zeros for %d and %a */
+  if (pl_ir_check(&training, &error) != PL_OK) fail_msg("%s", error.message);
+}
+
+static void test_called_twice(void **state) {
+  (void)state;
+  pl_ir_module training;
+  pl_error error;
+  assert_int_equal(differentiated(LAYER MAIN("h.0", "h.0") CLASS, &training, &error), PL_UNSUPPORTED);
+  assert_non_null(strstr(error.message, "@main calls @layer twice as \"h.0\""));
+}
+
+static void test_no_derivative(void **state) {
+  (void)state;
+  pl_ir_module training;
+  pl_error error;
+  assert_int_equal(differentiated("plir 1 model \"small\"\nmicrobatches 1\nfunc @main() {\n"
+                                  "  %w = param \"w\"() : fp32[h=4]\n  %y = relu_backward(%w, %w) : fp32[h=4]\n"
+                                  "  %l = sum(%y) {over=h} : fp32[]\n  loss(%l)\n}\n" CLASS,
+                                  &training, &error),
+                   PL_BAD_INPUT);
+  assert_string_equal(error.message, "%y of @main: a gradient comes back to it, but relu_backward has no derivative");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(test_kept, set_up, tear_down),
@@ -155,6 +208,9 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_selective, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_halves, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_refused, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_handed_back_twice, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_called_twice, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_no_derivative, set_up, tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "core/base/digest.h"
 #include "core/base/hash_index.h"
 #include "workloads/language/ir_table.h"
 
@@ -19,13 +20,6 @@ typedef struct walk {
   pl_ir_parameter_list *list;
   int32_t param, call; /* rows */
 } walk;
-
-static uint64_t hash_of(const char *path) {
-  uint64_t hash = 0;
-  for (const char *c = path; *c != '\0'; c++)
-    hash = pl_hash_word(hash, (uint64_t)(unsigned char)*c);
-  return hash;
-}
 
 static bool is_known(const walk *in, uint64_t hash, const char *path) {
   uint32_t probe = 0;
@@ -49,7 +43,7 @@ static bool make_room(walk *in) {
 static bool note(walk *in, int32_t function, int32_t op, const char *instance) {
   const char *path = pl_ir_path_join(in->arena, instance, in->module->functions[function]->ops[op].path);
   if (path == NULL) return false;
-  uint64_t hash = hash_of(path);
+  uint64_t hash = pl_hash_bytes(path, strlen(path), 0);
   if (is_known(in, hash, path)) return true;
   if (!make_room(in) || !pl_hash_index_put(&in->paths, hash, path, in->arena)) return false;
   in->list->items[in->list->n++] =

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-#include "core/base/words.h"
+#include "core/base/digest.h"
+#include "core/base/hash_index.h"
 #include "workloads/passes/backward.h"
 
 pl_differentiate_options pl_differentiate_defaults(void) {
@@ -32,6 +33,26 @@ static pl_code check_model(const pl_ir_module *model, pl_error *error) {
   if (model->n_classes != 1 || model->classes[0].n_chunks != 1 || model->classes[0].chunks[0].forward == PL_IR_NONE)
     return pl_fail(error, PL_BAD_INPUT, "%s: a program of level model has one class with one chunk and its forward",
                    model->name);
+  return PL_OK;
+}
+
+/* What a function keeps is found by instance: two calls as one instance would keep in one place. */
+static pl_code check_instances(const pl_backward_pass *pass, const pl_ir_function *function, pl_error *error) {
+  pl_hash_index calls = {0};
+  for (int32_t i = 0; i < function->n_ops; i++) {
+    const pl_ir_op *op = &function->ops[i], *other;
+    if (op->row != pass->rows.call) continue;
+    const char *instance = op->path != NULL ? op->path : "";
+    uint64_t hash = pl_hash_word(pl_hash_bytes(instance, strlen(instance), 0), (uint64_t)op->callee);
+    uint32_t probe = 0;
+    while ((other = (const pl_ir_op *)pl_hash_index_find(&calls, hash, &probe)) != NULL)
+      if (other->callee == op->callee && strcmp(other->path != NULL ? other->path : "", instance) == 0)
+        return pl_fail(error, PL_UNSUPPORTED,
+                       "@%s calls @%s twice as \"%s\": what it keeps for its backward function would be in one place; "
+                       "each call needs an instance of its own",
+                       function->name, pass->model->functions[op->callee]->name, instance);
+    if (!pl_hash_index_put(&calls, hash, op, pass->training->arena)) return pl_fail_memory(error, "a training program");
+  }
   return PL_OK;
 }
 
@@ -111,8 +132,10 @@ pl_code pl_ir_differentiate(const pl_ir_module *model, const pl_differentiate_op
                            .derived = PL_TAKE(arena, pl_derived, model->n_functions)};
   if (pass.derived == NULL) return pl_fail_memory(error, "a training program");
   note_functions(&pass);
-  for (int32_t i = 0; i < model->n_functions; i++)
+  for (int32_t i = 0; i < model->n_functions; i++) {
+    PL_TRY(check_instances(&pass, model->functions[i], error));
     PL_TRY(differ_function(&pass, i, error));
+  }
   int32_t main = model->classes[0].chunks[0].forward, update;
   PL_TRY(pl_optimizer_write(&pass, main, &update, error));
   return write_class(&pass, main, update, error);
