@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
@@ -40,6 +41,26 @@ static void test_every_way_that_is_allowed_is_right(void **state) {
       n_tried += ir_case_check_ways(&one, 1e-11);
     }
   printf("%d layouts\n", n_tried);
+}
+
+/* Sums of some thousand terms: 2^-24 each, and what exp makes of it. */
+static void test_single_precision_is_near(void **state) {
+  (void)state;
+  uint64_t random = test_seed(4);
+  for (const ir_spec *spec = ir_specs; spec->row != NULL; spec++) {
+    ir_case one;
+    pl_error error = PL_ERROR_INIT;
+    double *exact[IR_CASE_OPERANDS];
+    pl_arena_reset(&arena);
+    ir_spec_case(spec, &random, &arena, &one);
+    memcpy(exact, one.answer, sizeof(exact));
+    assert_int_equal(ir_case_run(&one, &arena, true, &error), PL_OK);
+    for (int32_t k = 0; k < one.op.n_outputs; k++)
+      for (int64_t i = 0; i < (int64_t)pl_ir_type_elements(&one.out[k]); i++)
+        if (one.answer[k][i] != exact[k][i] &&
+            !(fabs(one.answer[k][i] - exact[k][i]) <= 3e-5 * (1 + fabs(exact[k][i]))))
+          fail_msg("%s: %.17g in single precision, %.17g in double", spec->row, one.answer[k][i], exact[k][i]);
+  }
 }
 
 /* ---- what is not allowed ---- */
@@ -177,6 +198,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(test_every_row_with_values_has_a_case, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_every_way_that_is_allowed_is_right, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_single_precision_is_near, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_every_way_that_is_not_allowed_is_wrong, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_derivatives_are_those_of_differences, set_up, tear_down)};
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -135,23 +135,27 @@ static pl_ir_tensor whole_tensor(const pl_ir_type *type, double *data) {
   return tensor;
 }
 
-static pl_code compute(pl_arena *arena, const pl_ir_op *op, const pl_ir_tensor *in, pl_ir_tensor *out,
+static pl_code compute(pl_arena *scratch, const pl_ir_op *op, const pl_ir_tensor *in, pl_ir_tensor *out, bool single,
                        pl_error *error) {
   const pl_ir_computing computing = {
-      .op = op, .inputs = in, .outputs = out, .scratch = arena, .iteration = 3, .microbatch = 1};
+      .op = op, .inputs = in, .outputs = out, .scratch = scratch, .single = single, .iteration = 3, .microbatch = 1};
   return pl_ir_row_at(op->row)->compute(&computing, error);
 }
 
-static pl_code compute_whole(ir_case *one, pl_error *error) {
+pl_code ir_case_run(ir_case *one, pl_arena *scratch, bool single, pl_error *error) {
   pl_ir_tensor in[IR_CASE_OPERANDS], out[IR_CASE_OPERANDS];
-  PL_TRY(pl_ir_row_at(one->op.row)->infer(&one->op, one->in, one->out, error));
   for (int32_t k = 0; k < one->op.n_inputs; k++)
     in[k] = whole_tensor(&one->in[k], one->data[k]);
   for (int32_t k = 0; k < one->op.n_outputs; k++) {
     one->answer[k] = PL_TAKE(one->arena, double, pl_ir_type_elements(&one->out[k]));
     out[k] = whole_tensor(&one->out[k], one->answer[k]);
   }
-  return compute(one->arena, &one->op, in, out, error);
+  return compute(scratch, &one->op, in, out, single, error);
+}
+
+static pl_code compute_whole(ir_case *one, pl_error *error) {
+  PL_TRY(pl_ir_row_at(one->op.row)->infer(&one->op, one->in, one->out, error));
+  return ir_case_run(one, one->arena, false, error);
 }
 
 void ir_case_compute(ir_case *one) {
@@ -309,7 +313,7 @@ const char *ir_case_differs(ir_case *one, const pl_ir_mesh *mesh, double toleran
     }
     for (int32_t k = 0; k < one->op.n_outputs; k++)
       own[k] = ir_tensor(one->arena, mesh, &one->out[k], device);
-    if (compute(one->arena, &one->op, in, own, &error) != PL_OK && one->differs[0] == 0)
+    if (compute(one->arena, &one->op, in, own, false, &error) != PL_OK && one->differs[0] == 0)
       (void)snprintf(one->differs, sizeof(one->differs), "%.700s", error.message);
   }
   for (int32_t k = 0; k < one->op.n_outputs; k++)
@@ -371,8 +375,8 @@ static int32_t see_argument(pl_ir_differ *differ, int32_t value) {
   return value; /* arguments of the backward function are the forward function's values */
 }
 
-/* The forward function's only op, its values, the backward function's ops: gradients[k] of input k. */
-static void differentiate(ir_case *one, pl_ir_module *module, pl_ir_function **backward, int32_t *gradients) {
+pl_code ir_case_differentiate(ir_case *one, int64_t takes, pl_ir_module *module, pl_ir_function **backward,
+                              int32_t *gradients, pl_error *error) {
   pl_ir_module_init(module, one->arena, "case", PL_IR_TRAINING);
   pl_ir_function *forward = pl_ir_function_add(module, "forward");
   *backward = pl_ir_function_add(module, "backward");
@@ -405,8 +409,10 @@ static void differentiate(ir_case *one, pl_ir_module *module, pl_ir_function **b
                          .gradients = gradients,
                          .seen = seen,
                          .see = see_argument};
-  pl_error error = PL_ERROR_INIT;
-  if (pl_ir_row_at(one->op.row)->derive(&differ, &forward->ops[0], &error) != PL_OK) fail_msg("%s", error.message);
+  one->arena->fail_after = takes;
+  pl_code code = pl_ir_row_at(one->op.row)->derive(&differ, &forward->ops[0], error);
+  one->arena->fail_after = -1;
+  return code;
 }
 
 /* values[i] of the backward function, arguments given. */
@@ -422,7 +428,7 @@ static void evaluate(pl_arena *arena, const pl_ir_function *function, double **v
       values[op->first_output + k] = PL_TAKE(arena, double, pl_ir_type_elements(type));
       out[k] = whole_tensor(type, values[op->first_output + k]);
     }
-    if (compute(arena, op, in, out, &error) != PL_OK) fail_msg("%s", error.message);
+    if (compute(arena, op, in, out, false, &error) != PL_OK) fail_msg("%s", error.message);
   }
 }
 
@@ -459,7 +465,8 @@ void ir_case_check_gradients(ir_case *one, double tolerance) {
   pl_ir_module module;
   pl_ir_function *backward;
   int32_t gradients[2 * IR_CASE_OPERANDS], n_in = one->op.n_inputs, n_out = one->op.n_outputs;
-  differentiate(one, &module, &backward, gradients);
+  pl_error error = PL_ERROR_INIT;
+  if (ir_case_differentiate(one, -1, &module, &backward, gradients, &error) != PL_OK) fail_msg("%s", error.message);
   double **values = PL_TAKE(one->arena, double *, backward->n_values), *weights[IR_CASE_OPERANDS];
   for (int32_t k = 0; k < n_in; k++)
     values[k] = one->data[k];

@@ -38,6 +38,8 @@ void ir_case_written(ir_case *one, const char *dims);
 
 /* Infers and computes the whole op; fails the test if it cannot. `answer` is the k-th output of the last time. */
 void ir_case_compute(ir_case *one);
+/* Computes what was inferred before, in scratch memory of another arena, in single precision if asked for. */
+pl_code ir_case_run(ir_case *one, pl_arena *scratch, bool single, pl_error *error);
 void ir_case_expect(const ir_case *one, int n, const double *values); /* in the first answer, to 1e-15 */
 /* The message with which infer, or then computing, refuses; fails the test if neither does. */
 const char *ir_case_refused(ir_case *one, pl_error *error);
@@ -52,6 +54,10 @@ void ir_case_check_layout(ir_case *one, const pl_ir_mesh *mesh, double tolerance
 bool ir_case_lay(ir_case *one, const pl_ir_mesh *mesh, int32_t axis, const pl_ir_way *way);
 /* Where computing on the parts gives something else than the whole, or fails; NULL: nowhere. */
 const char *ir_case_differs(ir_case *one, const pl_ir_mesh *mesh, double tolerance);
+/* The row's derivative: ops of `backward`, whose arguments are the op's operands, results and the results' gradients;
+ * gradients[k] of operand k. Its allocations succeed `takes` times; -1: always. */
+pl_code ir_case_differentiate(ir_case *one, int64_t takes, pl_ir_module *module, pl_ir_function **backward,
+                              int32_t *gradients, pl_error *error);
 /* The row's derivative against central differences of a random weighted sum of all outputs. */
 void ir_case_check_gradients(ir_case *one, double tolerance);
 
