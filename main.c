@@ -12,6 +12,7 @@
 #include "search/command/cmd_show.h"
 #include "search/command/cmd_sweep.h"
 #include "search/parallel/ranks.h"
+#include "search/trace/cmd_diagnose.h"
 #include "search/trace/cmd_replay.h"
 #include "search/trace/cmd_trace.h"
 #include "validation/command/cmd_calibrate.h"
@@ -25,6 +26,7 @@
 
 static const pl_command commands[] = {
     {"calibrate", "profiles from measurements, and how far they are off", pl_cmd_calibrate},
+    {"diagnose", "where the time of a recorded step goes, and what would shorten it", pl_cmd_diagnose},
     {"explain", "where each second of one strategy comes from, op by op", pl_cmd_explain},
     {"list", "the models, platforms, frameworks and devices that come with Paceline", pl_cmd_list},
     {"model", "show what a model (a Hugging Face config.json) is made of", pl_cmd_model},

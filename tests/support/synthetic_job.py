@@ -5,7 +5,8 @@
 
 PATTERN: collective (whole all-reduces), ring and tree (all-reduces chunk by chunk), server (a parameter server), pipeline (1F1B).
 Keys: ranks, layers, steps, seed, compute (factor on all computing), link (factor on the links' speed), bytes (of a layer's
-gradient), jitter (relative), clocks (largest planted offset in us; drifts are up to 50 ppm), per_host (ranks that share a clock).
+gradient), jitter (relative), clocks (largest planted offset in us; drifts are up to 50 ppm), per_host (ranks that share a clock),
+slow (factor on the computing of rank 1).
 Writes FOLDER/rankN.json and, beside it, FOLDER.truth.json: the steps' times in s, and the clocks' offsets and drifts.
 
 The event model is its own: whatever is ready is served first come first served by the resource that it needs (a GPU, a link in one
@@ -19,7 +20,7 @@ import sys
 
 
 def parse(argv):
-    options = dict(ranks=4, layers=8, steps=2, seed=1, compute=1.0, link=1.0, bytes=4 << 20, jitter=0.05, clocks=0.0, per_host=1)
+    options = dict(ranks=4, layers=8, steps=2, seed=1, compute=1.0, link=1.0, bytes=4 << 20, jitter=0.05, clocks=0.0, per_host=1, slow=1.0)
     for word in argv:
         key, value = word.split("=")
         if key not in options:
@@ -50,6 +51,7 @@ class Job:
         return task
 
     def compute(self, rank, name, ms, step, after=()):
+        ms *= self.o["slow"] if rank == 1 else 1
         return self.add(("gpu", rank), ms * 1e-3 * self.o["compute"] * self.noise(f"{rank} {name} {step}"), after, kind="compute",
                         rank=rank, name=name, step=step)
 

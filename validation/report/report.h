@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "core/text/xml_text.h"
 #include "validation/report/beside.h"
 #include "validation/rows/case.h"
 #include "validation/rows/case_statistics.h"
@@ -72,9 +73,6 @@ void pl_report_svg(FILE *stream, const pl_report *report);
 enum { PL_SCATTER_SIZE = 340 };
 extern const char pl_scatter_style[];
 bool pl_scatter_draw(FILE *stream, const pl_case_group *group, double left, double top, bool titles);
-/* With &, <, > and quotes written as XML has them. */
-void pl_xml_text(FILE *stream, const char *text);
-
 /* What a case spends its predicted time on, as the columns of a result row name it; percent of the iteration. */
 enum { PL_REPORT_PARTS = 5 };
 extern const char *const pl_report_part_names[PL_REPORT_PARTS];

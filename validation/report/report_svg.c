@@ -18,27 +18,6 @@ const char pl_scatter_style[] =
     "stroke:#21262d}.identity{stroke:#b1bac4}.point{fill:#58a6ff}.range{stroke:#58a6ff}svg text{fill:#e6edf3}svg "
     ".small{fill:#9ea7b3}}";
 
-void pl_xml_text(FILE *stream, const char *text) {
-  for (; *text != '\0'; text++) {
-    switch (*text) {
-    case '&':
-      fputs("&amp;", stream);
-      break;
-    case '<':
-      fputs("&lt;", stream);
-      break;
-    case '>':
-      fputs("&gt;", stream);
-      break;
-    case '"':
-      fputs("&quot;", stream);
-      break;
-    default:
-      fputc(*text, stream);
-    }
-  }
-}
-
 /* The square in which points lie; the same logarithmic axis both ways. */
 typedef struct panel {
   double left, top, size, low, high; /* seconds */

@@ -125,7 +125,7 @@ static pl_ticks scaled(const pl_trace_replay *replay, const pl_trace_fits *fits,
     return moves ? on_link(replay, fits, task, ticks, scale->factor) : ticks;
   case PL_TRACE_SCALE_HOST: {
     bool works =
-        replay->role[task] == PL_TRACE_GATE || (replay->role[task] == PL_TRACE_BODY && op->kind != PL_TRACE_WAIT);
+        replay->role[task] == PL_TRACE_GATE || (replay->role[task] == PL_TRACE_BODY && op->kind == PL_TRACE_CALL);
     return host && works ? times(ticks, scale->factor) : ticks;
   }
   default:
