@@ -26,20 +26,19 @@ assert h1 < one and v < h1, (one, h1, v)
 EOF
 }
 
-@test "the trace shows weight gradients where they are held back" {
-  "$PACELINE" simulate "${job[@]}" --strategy pp=8,dp=1,tmp=1,mbs=1,schedule=zb-h1 --trace "$dir/t.json" >/dev/null
+@test "the trace shows the halves where the schedule has them" {
+  job=(--platform platforms/dgx-a100.xml --model workloads/models/gpt2-345m.json --gbs 8)
+  "$PACELINE" simulate "${job[@]}" --strategy pp=4,dp=2,tmp=1,mbs=1,schedule=zb-h1 --trace "$dir/t.json" >/dev/null
   /usr/bin/python3 - "$dir/t.json" <<'EOF'
 import json, sys
-events = [e for e in json.load(open(sys.argv[1]))["traceEvents"] if e["ph"] == "X"]
-for stage in range(8):
-    own = sorted((e["ts"], e["name"], e["args"]["microbatch"]) for e in events if e["pid"] == stage + 1 and e["name"] in ("qkv_dgrad", "qkv_wgrad"))
-    order = []
-    for _, name, microbatch in own:
-        step = ("W" if name == "qkv_wgrad" else "B") + str(microbatch)
-        if not order or order[-1] != step:
-            order.append(step)
-    behind = [step for step in order if step[0] == "B"].index("B" + str(stage))
-    assert order.index("W0") == behind + 1, (stage, order)  # `stage` microbatches later
+letters = {"forward": "F", "backward for inputs": "B", "backward for weights": "W"}
+events = [e for e in json.load(open(sys.argv[1]))["traceEvents"] if e.get("cat") == "pass" and e["name"] in letters]
+wanted = ["F0 F1 F2 F3 B0 W0 B1 W1 B2 W2 B3 W3", "F0 F1 F2 B0 F3 B1 W0 B2 W1 B3 W2 W3",
+          "F0 F1 B0 F2 B1 F3 B2 W0 B3 W1 W2 W3", "F0 B0 F1 B1 F2 B2 F3 B3 W0 W1 W2 W3"]
+for stage, passes in enumerate(wanted):
+    own = sorted((e["ts"], letters[e["name"]] + str(e["args"]["microbatch"])) for e in events if e["pid"] == stage + 1)
+    steps = [name for i, (_, name) in enumerate(own) if i == 0 or own[i - 1][1] != name]  # reductions cut the last pass
+    assert " ".join(steps) == passes, (stage, steps)
 EOF
 }
 
