@@ -38,6 +38,10 @@ static const char deepseek[] =
     "\"qk_rope_head_dim\": 4, \"v_head_dim\": 4, \"intermediate_size\": 32, \"moe_intermediate_size\": 8, "
     "\"n_routed_experts\": 4, \"num_experts_per_tok\": 2, \"n_shared_experts\": 1, \"first_k_dense_replace\": 1, "
     "\"vocab_size\": 32, \"max_position_embeddings\": 16}";
+static const char cnn[] =
+    "{\"model_type\": \"cnn\", \"image\": [3, 8, 8], \"norm\": \"none\", \"blocks\": [\"conv 8 3x3\", \"max 2/2\", "
+    "\"[conv 4 1x1, conv 8 3x3]\", \"[conv 4 1x1, conv 8 3x3]\", \"(conv 8 1x1 | average 3, conv 8 1x1)\", "
+    "\"conv 8 3x3\", \"mean\", \"linear 10\"]}";
 static const char mlp[] = "{\"model_type\": \"mlp\", \"num_hidden_layers\": 8, \"hidden_size\": 16}";
 
 typedef struct recipe {
@@ -85,6 +89,8 @@ static const recipe recipes[] = {
     RECIPE(gemma2, "pp=2,dp=1,tmp=2,mbs=1"),
     RECIPE(deepseek, "pp=1,dp=2,tmp=1,mbs=1,ep=2"),
     RECIPE(deepseek, "pp=1,dp=2,tmp=2,mbs=1,ep=4,sp=1,zero=1"),
+    {"cnn", cnn, "pp=1,dp=4,tmp=1,mbs=1,zero=2", 8, 1},
+    {"cnn", cnn, "pp=2,dp=2,tmp=1,mbs=1,recompute=full", 8, 1},
     {"mlp", mlp, "pp=1,dp=1,tmp=1,mbs=8", 8, 1},
     {"mlp", mlp, "pp=2,dp=2,tmp=2,mbs=1", 8, 1}, /* DistIR's D, T, P */
 };

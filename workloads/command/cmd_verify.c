@@ -136,6 +136,10 @@ static void print_text(const verify_job *own, const pl_verification *v) {
   printf("  copies     apart by at most %.1e\n", v->copies_error);
   printf("%s: relative to the largest element, at most %.0e is rounding\n",
          pl_verification_holds(v, &own->options) ? "equal" : "NOT EQUAL", most);
+  if (v->norms_batches && !pl_verification_holds(v, &own->options))
+    printf(
+        "  the model has batch norms: their statistics are those of a rank's microbatch, as frameworks have them, so "
+        "that dividing the batch changes what is computed\n");
 }
 
 static void print_json(const verify_job *own, const pl_verification *v) {

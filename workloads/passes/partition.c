@@ -29,6 +29,17 @@ static int32_t chunk_of_block(const stages *own, int32_t block) {
   return chunk;
 }
 
+/* Block of layer `layer` of a program: of a model of unlike blocks those that do nothing, and the loss, have no number.
+ */
+static int32_t block_of_layer(const pl_model *model, int32_t layer) {
+  if (model->parts == NULL) return PL_MODEL_BLOCKS_BEFORE_LAYERS + layer;
+  for (int32_t block = 0; block < pl_model_n_blocks(model); block++) {
+    pl_block_kind kind = pl_model_block_kind(model, block);
+    if (kind != PL_BLOCK_IDENTITY && kind != PL_BLOCK_MEAN && layer-- == 0) return block;
+  }
+  return pl_model_n_blocks(model) - 1;
+}
+
 /* The block that a call stands for, by its callee and instance (workloads/import/program_build.h). */
 static int32_t block_of(const stages *own, const pl_ir_module *from, const pl_ir_op *call) {
   static const char *const ends[] = {"final_norm", "head", "loss"};
@@ -37,9 +48,8 @@ static int32_t block_of(const stages *own, const pl_ir_module *from, const pl_ir
   int32_t behind = PL_MODEL_BLOCKS_BEFORE_LAYERS + own->model->n_layers;
   for (int32_t i = 0; i < 3; i++)
     if (strlen(ends[i]) == length && strncmp(name, ends[i], length) == 0) return behind + 1 + i;
-  if (strncmp(call->path, "h.", 2) == 0)
-    return PL_MODEL_BLOCKS_BEFORE_LAYERS + (int32_t)strtol(call->path + 2, NULL, 10);
-  return 0;
+  if (strncmp(call->path, "h.", 2) != 0) return 0;
+  return block_of_layer(own->model, (int32_t)strtol(call->path + 2, NULL, 10));
 }
 
 static int32_t stage_of(const stages *own, int32_t chunk) {

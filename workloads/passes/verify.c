@@ -85,6 +85,7 @@ static void count_ops(const pl_ir_module *module, pl_verification *v) {
       const pl_ir_row *row = pl_ir_row_at(module->functions[f]->ops[i].row);
       v->n_collectives += row->effect == PL_IR_COLLECTIVE && strcmp(row->name, "cut") != 0;
       v->n_sends += strcmp(row->name, "send") == 0;
+      v->norms_batches = v->norms_batches || strcmp(row->name, "batch_norm") == 0;
     }
 }
 

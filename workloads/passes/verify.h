@@ -21,6 +21,7 @@ typedef struct pl_verify_options {
 typedef struct pl_verification {
   uint32_t n_devices;
   int32_t n_classes, n_functions, n_parameters, n_microbatches;
+  bool norms_batches; /* batch norms: their statistics are over a microbatch, so that dividing the batch changes them */
   int32_t n_collectives, n_sends; /* ops of the distributed program, each function once */
   double loss, other_loss;        /* of the last step: plain, distributed */
   double loss_error, gradient_error, weight_error, copies_error; /* copies: devices that hold the same */
