@@ -1,11 +1,12 @@
 /* Programs: any text is either refused with one message that has a place in it, or gives a module that prints, reads
- * again and prints alike; the check of what is read passes it or names what is wrong, and never asks for more than a
- * program of that size can need. */
+ * again and prints alike; the check of what is read passes it or names what is wrong. What passes is run by
+ * the reference executor, where it is small: it comes to its end, or meets an op that cannot be computed. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "workloads/execute/executor.h"
 #include "workloads/language/ir_check.h"
 #include "workloads/language/ir_text.h"
 
@@ -46,6 +47,33 @@ static void check_refusal(const pl_error *error, const char *text, size_t size) 
   free(shown);
 }
 
+/* Elements that all functions make, each by each device, for every call and step there is: more than is made. */
+static double work_of(const pl_ir_module *module) {
+  double elements = 0, calls = 1;
+  for (int32_t f = 0; f < module->n_functions; f++) {
+    const pl_ir_function *function = module->functions[f];
+    for (int32_t i = 0; i < function->n_values; i++)
+      elements += pl_ir_type_elements(&function->values[i].type);
+    for (int32_t i = 0; i < function->n_ops; i++)
+      calls += function->ops[i].callee != PL_IR_NONE;
+  }
+  for (int32_t c = 0; c < module->n_classes; c++)
+    calls += module->classes[c].n_steps;
+  return elements * calls * pl_ir_mesh_devices(&module->mesh);
+}
+
+static void check_run(const pl_ir_module *module) {
+  static const pl_execution_options options = {.seed = 1, .iterations = 2};
+  static const double most = 3e7;
+  pl_execution *execution;
+  pl_error error = PL_ERROR_INIT;
+  if (work_of(module) > most) return;
+  pl_code code = pl_execute(module, &options, &execution, &error);
+  if (code != PL_OK && code != PL_UNSUPPORTED) fprintf(stderr, "%s\n", error.message);
+  PL_ASSERT(code == PL_OK || code == PL_UNSUPPORTED);
+  pl_execution_destroy(execution);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   pl_arena arena;
   pl_arena_init(&arena, 1 << 16);
@@ -58,7 +86,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     code = pl_ir_check(&module, &error);
     PL_ASSERT(code == error.code);
   }
-  if (code != PL_OK) check_refusal(&error, (const char *)data, size);
+  if (code == PL_OK) {
+    check_run(&module);
+  } else {
+    check_refusal(&error, (const char *)data, size);
+  }
   pl_arena_release(&arena);
   return 0;
 }
