@@ -2,14 +2,12 @@
 #include "workloads/command/cmd_program.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/words.h"
 #include "core/system/command.h"
 #include "core/system/command_line.h"
 #include "core/system/output_file.h"
-#include "core/system/text_file.h"
 #include "workloads/command/job_session.h"
 #include "workloads/import/model_file.h"
 #include "workloads/language/ir_check.h"
@@ -121,18 +119,11 @@ static pl_code check_request(request *in, pl_error *error) {
 
 /* ---- the program ---- */
 
-/* A program, and the text that it was read from or the job that it was made of. */
+/* A program, and the job that it was made of. */
 typedef struct session {
   pl_job_session job;
   pl_ir_module module;
-  char *text; /* from malloc */
-  size_t size;
 } session;
-
-static pl_code read_file(session *own, const char *path, pl_error *error) {
-  PL_TRY(pl_text_file_load(path, PL_IR_TEXT_LIMIT_BYTES, &own->text, &own->size, error));
-  return pl_ir_parse(path, own->text, own->size, &own->job.arena, &own->module, error);
-}
 
 /* On no platform: boundaries that need none. */
 static pl_code assign(session *own, const request *in, pl_error *error) {
@@ -190,20 +181,11 @@ static pl_code print_program(const request *in, const pl_ir_module *module, pl_e
 static pl_code run(request *in, session *own, pl_error *error) {
   PL_TRY(check_request(in, error));
   if (in->output != NULL) PL_TRY(pl_output_file_check(in->output, in->force, error));
-  PL_TRY(in->file != NULL ? read_file(own, in->file, error) : make(own, in, error));
+  PL_TRY(in->file != NULL ? pl_ir_load(in->file, &own->job.arena, &own->module, error) : make(own, in, error));
   PL_TRY(pl_ir_check(&own->module, error));
   if (pl_words_find(action_names, in->action) == ACTION_PRINT) return print_program(in, &own->module, error);
   print_counts(&own->module, in->file != NULL ? in->file : own->module.name);
   return PL_OK;
-}
-
-/* The message, and behind it the line of the program that it is about. */
-static int report(const request *in, const session *own, const pl_error *error) {
-  pl_ir_place place;
-  int status = pl_command_report("program", error);
-  if (own->text != NULL && pl_ir_error_place(error, in->file, &place))
-    pl_ir_source_show(stderr, own->text, own->size, place);
-  return status;
 }
 
 int pl_cmd_program(int argc, char **argv) {
@@ -224,15 +206,15 @@ int pl_cmd_program(int argc, char **argv) {
       .children = children};
   request in = {.action = NULL};
   pl_job_options_init(&in.job);
-  session own = {.text = NULL};
+  session own;
   pl_job_session_init(&own.job);
   pl_error error = PL_ERROR_INIT;
   pl_code code = pl_command_line_parse("program", &argp, argc, argv, false, &in, &error);
   if (code == PL_OK)
     code = in.job.error.code != PL_OK ? pl_fail(&error, in.job.error.code, "%s", in.job.error.message)
                                       : run(&in, &own, &error);
-  int status = code == PL_OK ? 0 : report(&in, &own, &error);
+  int status = code == PL_OK ? 0 : pl_command_report("program", &error);
+  if (code != PL_OK && in.file != NULL) pl_ir_error_show(stderr, &error, in.file);
   pl_job_session_release(&own.job);
-  free(own.text);
   return pl_command_finish("program", status);
 }

@@ -14,6 +14,7 @@
 #include "workloads/command/simulate_program.h"
 #include "workloads/command/simulate_report.h"
 #include "workloads/command/simulate_vary.h"
+#include "workloads/language/ir_text.h"
 
 enum {
   KEY_STRATEGY = 'S',
@@ -297,6 +298,7 @@ int pl_cmd_simulate(int argc, char **argv) {
     if (code == PL_OK) code = print(&own, &error);
   }
   if (code != PL_OK) status = pl_command_report("simulate", &error);
+  if (code != PL_OK && options.program_path != NULL) pl_ir_error_show(stderr, &error, options.program_path);
   pl_job_session_release(&own.job);
   return pl_command_finish("simulate", status);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/base/printable.h"
+#include "core/system/text_file.h"
 #include "workloads/language/ir_text.h"
 
 bool pl_ir_error_place(const pl_error *error, const char *name, pl_ir_place *place) {
@@ -65,4 +66,14 @@ void pl_ir_source_show(FILE *stream, const char *text, size_t size, pl_ir_place 
     at += length;
   }
   fprintf(stream, "\n%*s | %*s^\n", margin, "", place.column - from + (from > 1 ? 3 : 0), "");
+}
+
+void pl_ir_error_show(FILE *stream, const pl_error *error, const char *path) {
+  pl_ir_place place;
+  char *text;
+  size_t size;
+  if (!pl_ir_error_place(error, path, &place)) return;
+  if (pl_text_file_load(path, PL_IR_TEXT_LIMIT_BYTES, &text, &size, NULL) != PL_OK) return;
+  pl_ir_source_show(stream, text, size, place);
+  free(text);
 }

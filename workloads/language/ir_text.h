@@ -34,5 +34,7 @@ bool pl_ir_error_place(const pl_error *error, const char *name, pl_ir_place *pla
 /* Two lines for commands to print behind the message: the source line (a part of it, if it is long) and a caret under
  * the column. Nothing if the text has no such line. */
 void pl_ir_source_show(FILE *stream, const char *text, size_t size, pl_ir_place place);
+/* The same for a message that names a place in the file `path`, which is read once more; nothing of other messages. */
+void pl_ir_error_show(FILE *stream, const pl_error *error, const char *path);
 
 #endif
