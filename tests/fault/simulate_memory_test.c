@@ -96,6 +96,7 @@ static void folded_and_fused(void **state) {
   pl_simulate_options options = PL_SIMULATE_OPTIONS_DEFAULT;
   survives("pp=2,dp=2,tmp=2,mbs=1", &options);
   survives("pp=2,dp=2,tmp=2,mbs=1,vpp=2,sp=1,recompute=full,zero=1,order=pdt", &options);
+  survives("pp=2,dp=2,tmp=2,mbs=1,schedule=zb-v,recompute=full", &options);
   survives("pp=1,dp=4,tmp=2,mbs=1,zero=3", &options);
 }
 
