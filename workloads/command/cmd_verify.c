@@ -133,7 +133,10 @@ static void print_text(const verify_job *own, const pl_verification *v) {
          v->gradient_error > 0 ? ": " : "", v->gradient_error > 0 ? v->worst_gradient : "");
   printf("  weights    %d, apart by at most %.1e%s%s\n", v->n_parameters, v->weight_error,
          v->weight_error > 0 ? ": " : "", v->weight_error > 0 ? v->worst_weight : "");
+  char text[PL_UNIT_TEXT_BYTES];
   printf("  copies     apart by at most %.1e\n", v->copies_error);
+  printf("  memory     %s of values and state on the fullest device, values freed behind their last reader\n",
+         pl_format_bytes(v->peak_bytes, text));
   printf("%s: relative to the largest element, at most %.0e is rounding\n",
          pl_verification_holds(v, &own->options) ? "equal" : "NOT EQUAL", most);
   if (v->norms_batches && !pl_verification_holds(v, &own->options))
@@ -161,6 +164,7 @@ static void print_json(const verify_job *own, const pl_verification *v) {
   pl_json_put_number(&json, "weight_error", v->weight_error);
   pl_json_put_string(&json, "worst_weight", v->worst_weight != NULL ? v->worst_weight : "");
   pl_json_put_number(&json, "copies_error", v->copies_error);
+  pl_json_put_number(&json, "peak_bytes", v->peak_bytes);
   pl_json_close_object(&json);
 }
 

@@ -30,7 +30,7 @@ void pl_execution_destroy(pl_execution *execution);
 
 /* Sum of what `loss` ops were given, by iteration. */
 double pl_execution_loss(const pl_execution *execution, int32_t iteration);
-/* Most bytes of values that a device of a class held at once, state apart; values as wide as their types say. */
+/* Most bytes of values, state included, that a device of a class held at once; as wide as their types say. */
 double pl_execution_peak_bytes(const pl_execution *execution, int32_t class_index);
 
 typedef enum pl_execution_kind {

@@ -116,6 +116,8 @@ pl_code pl_verify(const pl_ir_module *plain, const pl_ir_module *distributed, co
   pl_execution *first = NULL, *second = NULL;
   pl_code code = pl_execute(plain, &run, &first, error);
   if (code == PL_OK) code = pl_execute(distributed, &run, &second, error);
+  for (int32_t c = 0; code == PL_OK && c < distributed->n_classes; c++)
+    v->peak_bytes = fmax(v->peak_bytes, pl_execution_peak_bytes(second, c));
   if (code == PL_OK) code = compare(first, second, options, arena, v, error);
   pl_execution_destroy(first);
   pl_execution_destroy(second);

@@ -25,7 +25,9 @@ typedef struct pl_verification {
   int32_t n_collectives, n_sends; /* ops of the distributed program, each function once */
   double loss, other_loss;        /* of the last step: plain, distributed */
   double loss_error, gradient_error, weight_error, copies_error; /* copies: devices that hold the same */
-  const char *worst_gradient, *worst_weight;                     /* paths, in `arena` */
+  double peak_bytes; /* of values and state that a device of the distributed program held at once, as wide as their
+                        types say */
+  const char *worst_gradient, *worst_weight; /* paths, in `arena` */
 } pl_verification;
 
 /* Runs both. PL_BAD_INPUT: the distributed program does not run (it is wrong); PL_UNSUPPORTED: it cannot be made. */
