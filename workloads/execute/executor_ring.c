@@ -27,15 +27,21 @@ static bool meets(const ring *own, uint32_t d, uint32_t other) {
   return true;
 }
 
-static pl_code compute(const ring *own, const char *row, const pl_ir_tensor *inputs, pl_ir_tensor *outputs) {
-  const pl_ir_computing computing = {.op = own->op,
+/* One of the ordinary ops, with the attributes of the ring's. */
+static pl_code compute(const ring *own, const char *row, uint16_t n_inputs, const pl_ir_tensor *inputs,
+                       uint16_t n_outputs, pl_ir_tensor *outputs) {
+  pl_ir_op op = *own->op;
+  op.row = (uint16_t)pl_ir_row_of(row);
+  op.n_inputs = n_inputs;
+  op.n_outputs = n_outputs;
+  const pl_ir_computing computing = {.op = &op,
                                      .inputs = inputs,
                                      .outputs = outputs,
                                      .single = own->execution->options.single,
                                      .scratch = &own->execution->scratch,
                                      .iteration = (uint64_t)own->execution->iteration,
                                      .microbatch = own->member->microbatch};
-  return pl_ir_row_at(pl_ir_row_of(row))->compute(&computing, own->error);
+  return pl_ir_row_at(op.row)->compute(&computing, own->error);
 }
 
 /* The same shape and place, zeroed, in scratch. */
@@ -76,10 +82,10 @@ static pl_code forward(const ring *own, uint32_t d) {
         !like(own, &l, &merged[1]))
       return pl_execution_no_memory(own->error);
     gather_inputs(own, d, other, inputs);
-    PL_TRY(compute(own, "attention", inputs, piece));
+    PL_TRY(compute(own, "attention", own->op->n_inputs, inputs, 2, piece));
     if (!first) {
       const pl_ir_tensor both[] = {y, l, piece[0], piece[1]};
-      PL_TRY(compute(own, "attention_merge", both, merged));
+      PL_TRY(compute(own, "attention_merge", 4, both, 2, merged));
     }
     copy_to(&y, first ? &piece[0] : &merged[0]);
     copy_to(&l, first ? &piece[1] : &merged[1]);
@@ -98,7 +104,7 @@ static pl_code backward(const ring *own, uint32_t d) {
       if (!like(own, &sums[k], &terms[k])) return pl_execution_no_memory(own->error);
     }
     gather_inputs(own, d, other, inputs);
-    PL_TRY(compute(own, "attention_backward", inputs, terms));
+    PL_TRY(compute(own, "attention_backward", own->op->n_inputs, inputs, 3, terms));
     for (int32_t k = 0; k < 3; k++)
       for (int64_t i = 0; i < sums[k].n; i++)
         sums[k].data[i] += terms[k].data[i];
