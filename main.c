@@ -8,6 +8,7 @@
 #include "core/base/words.h"
 #include "core/system/command.h"
 #include "netmodel/show/cmd_platform.h"
+#include "search/command/cmd_report.h"
 #include "search/command/cmd_search.h"
 #include "search/command/cmd_show.h"
 #include "search/command/cmd_sweep.h"
@@ -33,6 +34,7 @@ static const pl_command commands[] = {
     {"platform", "check, show or make platform files", pl_cmd_platform},
     {"program", "what devices run, as text: check or print a program", pl_cmd_program},
     {"replay", "steps of a recorded job, as they were and as they would be", pl_cmd_replay},
+    {"report", "the results of a sweep as a page: time over memory, the best, filters", pl_cmd_report},
     {"search", "the fastest strategy of a space, by one of several methods", pl_cmd_search},
     {"show", "rows of a sweep's results, filtered and sorted", pl_cmd_show},
     {"simulate", "one strategy in full: time, memory, breakdown, timeline", pl_cmd_simulate},

@@ -4,8 +4,8 @@ set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON) # no tests are built to install or pac
 
 # The data that the program looks for in or beside its folder (core/system/data_folder.h), and where they lie in the sources.
 set(data_folder ${CMAKE_INSTALL_DATAROOTDIR}/paceline)
-set(data platforms models frameworks residuals.json models.csv)
-set(data_sources platforms workloads/models workloads/frameworks workloads/residuals.json validation/models.csv)
+set(data platforms models frameworks residuals.json models.csv report.html)
+set(data_sources platforms workloads/models workloads/frameworks workloads/residuals.json validation/models.csv search/command/report.html)
 
 file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/share/paceline)
 foreach(name source IN ZIP_LISTS data data_sources)

@@ -199,7 +199,7 @@ static pl_code print(void *session_, pl_error *error) {
     pl_search_table_print(stdout, &own->options.table, own->options.run.json);
   else if (!own->options.run.quiet)
     pl_search_summary_print(stdout, own->options.run.output, own->options.method->name, &own->outcome, &sensitivity,
-                            own->options.run.json);
+                            &own->options.cost, own->problem.cluster->n_devices, own->options.run.json);
   if (!own->options.run.quiet && !own->options.run.json)
     pl_job_origin_print(stdout, 14, &own->base.model, &own->options.job.job, &own->options.job.origin);
   if (is_infeasible(own)) return refuse_infeasible(own, error);

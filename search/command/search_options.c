@@ -83,6 +83,7 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     state->child_inputs[0] = &options->job;
     state->child_inputs[1] = &options->run;
     state->child_inputs[2] = &options->space;
+    state->child_inputs[3] = &options->cost;
     return 0;
   case KEY_METHOD:
     read_method(value, options);
@@ -155,6 +156,7 @@ pl_code pl_search_options_parse(int argc, char **argv, bool silent, pl_search_op
   const struct argp_child children[] = {{&pl_job_options_argp, 0, NULL, 0},
                                         {&pl_run_options_argp, 0, NULL, 0},
                                         {&pl_space_options_argp, 0, NULL, 0},
+                                        {&pl_training_cost_argp, 0, NULL, 0},
                                         {0}};
   const struct argp argp = {.options = option_table,
                             .parser = read_option,
@@ -178,5 +180,8 @@ pl_code pl_search_options_parse(int argc, char **argv, bool silent, pl_search_op
   if (options->method == NULL) options->method = pl_method_find(PL_SEARCH_DEFAULT_METHOD);
   if (options->table.n_methods == 0) options->table.methods[options->table.n_methods++] = options->method;
   PL_TRY(pl_job_options_check(&options->job, error));
+  PL_TRY(pl_training_cost_check(&options->cost, error));
+  if (options->cost.tokens > 0 && options->is_table)
+    return pl_fail(error, PL_BAD_INPUT, "--tokens: of one search; leave it out of --compare and --vary");
   return judge(options, error);
 }

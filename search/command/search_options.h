@@ -7,6 +7,7 @@
 #include "search/run/run_options.h"
 #include "search/space/space_options.h"
 #include "workloads/command/job_options.h"
+#include "workloads/command/training_cost.h"
 
 typedef struct pl_search_options {
   pl_job_options job;
@@ -21,7 +22,8 @@ typedef struct pl_search_options {
   pl_search_table table;              /* --compare; else the one method */
   const char *vary[PL_VARY_AXES_MAX]; /* --vary, read once there is an arena */
   uint32_t n_vary;                    /* given; more than there is room for are refused when they are read */
-  pl_error error;                     /* first bad option */
+  pl_training_cost cost;
+  pl_error error; /* first bad option */
 } pl_search_options;
 
 /* As pl_sweep_options_parse. */

@@ -58,7 +58,7 @@ static void put_space(pl_json *json, const pl_search_account *account) {
 }
 
 static void print_json(FILE *stream, const char *path, const char *method, const pl_search_outcome *outcome,
-                       const pl_sensitivity *sensitivity) {
+                       const pl_sensitivity *sensitivity, const pl_training_cost *cost, uint32_t n_devices) {
   const pl_search_account *account = &outcome->account;
   pl_json json;
   pl_json_init(&json, stream, true);
@@ -80,6 +80,7 @@ static void print_json(FILE *stream, const char *path, const char *method, const
   pl_json_put_number(&json, "elapsed_s", outcome->elapsed_s);
   pl_sensitivity_json(&json, sensitivity);
   pl_json_put_integer(&json, "not_told_apart", count_near(outcome, sensitivity));
+  if (outcome->n_top > 0) pl_training_cost_json(&json, cost, best_of(outcome)->tokens_per_s, n_devices);
   put_dropped(&json, account->space);
   put_rows(&json, outcome);
   pl_json_close_object(&json);
@@ -196,10 +197,12 @@ static void print_text(FILE *stream, const char *path, const char *method, const
 }
 
 void pl_search_summary_print(FILE *stream, const char *path, const char *method, const pl_search_outcome *outcome,
-                             const pl_sensitivity *sensitivity, bool json) {
+                             const pl_sensitivity *sensitivity, const pl_training_cost *cost, uint32_t n_devices,
+                             bool json) {
   if (json) {
-    print_json(stream, path, method, outcome, sensitivity);
+    print_json(stream, path, method, outcome, sensitivity, cost, n_devices);
   } else {
     print_text(stream, path, method, outcome, sensitivity);
+    if (outcome->n_top > 0) pl_training_cost_print(stream, 14, cost, best_of(outcome)->tokens_per_s, n_devices);
   }
 }

@@ -66,7 +66,7 @@ pl_code pl_run_options_check(const pl_run_options *options, pl_error *error) {
  * allows; what would be ambiguous has no meaning for argp either. */
 static int neutral_length(char *const *argv, int i) {
   static const char *const flags[] = {"force", "resume", "progress", "quiet", "json", "must-fit"};
-  static const char *const valued[] = {"output", "threads", "top"};
+  static const char *const valued[] = {"output", "threads", "top", "tokens", "price"};
   const char *word = argv[i];
   if (strncmp(word, "-o", 2) == 0) return word[2] == '\0' && argv[i + 1] != NULL ? 2 : 1;
   if (strncmp(word, "--", 2) != 0 || word[2] == '\0') return 0;

@@ -5,7 +5,7 @@ bats_require_minimum_version 1.5.0
 setup() {
   cd "$BATS_TEST_DIRNAME/../.."
   : "${PACELINE:=.build/release/paceline}"
-  commands=(calibrate diagnose explain list model program replay search show simulate sweep validate verify "trace import" "trace check" "platform check" "platform show" "platform make")
+  commands=(calibrate diagnose explain list model program replay report search show simulate sweep validate verify "trace import" "trace check" "platform check" "platform show" "platform make")
 }
 
 # refuses 'MESSAGE' WORD ...: the whole line behind "paceline "

@@ -26,12 +26,14 @@ enum {
   KEY_VARY,
   KEY_SENSITIVITY,
   KEY_MICROBATCHES,
-  KEY_READ_PROGRAM
+  KEY_READ_PROGRAM,
+  KEY_SVG
 };
 
 typedef struct simulate_options {
   pl_job_options job;
-  const char *strategy, *trace_path, *microbatches, *program_path;
+  const char *strategy, *trace_path, *microbatches, *program_path, *svg_path;
+  pl_training_cost cost;
   bool force, json, print_program, digest, sensitivity;
   const char *vary[PL_VARY_AXES_MAX];
   uint32_t n_vary; /* given; may exceed the room, which pl_vary_grid_parse refuses */
@@ -45,7 +47,8 @@ static const struct argp_option option_table[] = {
      "write the timeline as a Chrome trace (Perfetto, chrome://tracing), compressed if its name ends in .gz", 0},
     {"trace-microbatches", KEY_MICROBATCHES, "A-B", 0,
      "of the timeline only these microbatches, from 0 on, and what belongs to none", 0},
-    {"force", KEY_FORCE, NULL, 0, "overwrite the trace file", 0},
+    {"svg", KEY_SVG, "FILE", 0, "draw the iteration: stages over time, for a slide", 0},
+    {"force", KEY_FORCE, NULL, 0, "overwrite the files of --trace and --svg", 0},
     {"print-program", KEY_PROGRAM, NULL, 0, "print the program: one op list per pipeline stage", 0},
     {"json", KEY_JSON, NULL, 0, "print the result as JSON; names and units as the columns of a sweep's HDF5", 0},
     {"digest", KEY_DIGEST, NULL, 0, "print the digest of the run", 0},
@@ -61,12 +64,16 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
   switch (key) {
   case ARGP_KEY_INIT:
     state->child_inputs[0] = &options->job;
+    state->child_inputs[1] = &options->cost;
     return 0;
   case KEY_STRATEGY:
     options->strategy = value;
     return 0;
   case KEY_TRACE:
     options->trace_path = value;
+    return 0;
+  case KEY_SVG:
+    options->svg_path = value;
     return 0;
   case KEY_MICROBATCHES:
     options->microbatches = value;
@@ -159,6 +166,7 @@ static void take_view(session *own) {
 static pl_code load(session *own, pl_error *error) {
   simulate_options *options = own->options;
   PL_TRY(pl_job_options_check(&options->job, error));
+  PL_TRY(pl_training_cost_check(&options->cost, error));
   if (options->strategy == NULL)
     return pl_fail(error, PL_BAD_INPUT, "--strategy is missing (e.g. --strategy pp=4,dp=4,tmp=1,mbs=1)");
   if (options->microbatches != NULL && options->trace_path == NULL)
@@ -169,6 +177,8 @@ static pl_code load(session *own, pl_error *error) {
     return pl_fail(error, PL_BAD_INPUT, "--print-program prints text; leave out --json");
   if (options->n_vary > 0 && options->sensitivity)
     return pl_fail(error, PL_BAD_INPUT, "--sensitivity is of one run; leave out --vary");
+  if (options->n_vary > 0 && options->svg_path != NULL)
+    return pl_fail(error, PL_BAD_INPUT, "--vary prints a table of runs; leave out --svg, which draws one");
   if (options->n_vary > 0 && (options->trace_path != NULL || options->print_program || options->digest))
     return pl_fail(error, PL_BAD_INPUT,
                    "--vary prints a table of runs; leave out --trace, --print-program and --digest, which are of one");
@@ -196,6 +206,21 @@ static pl_code open_trace(session *own, pl_output_file *file, FILE **stream, pl_
   return *stream != NULL ? PL_OK : pl_output_file_close(file, pl_fail_memory(error, "a compressed file"), error);
 }
 
+static pl_code open_svg(session *own, pl_output_file *file, pl_error *error) {
+  const simulate_options *options = own->options;
+  pl_simulate_options *simulate = &own->options->job.simulate;
+  pl_arena *arena = &own->job.arena;
+  if (options->svg_path == NULL) return PL_OK;
+  PL_TRY(pl_command_refuse_input(options->svg_path, options->job.platform_path, error));
+  PL_TRY(pl_command_refuse_input(options->svg_path, options->job.model_path, error));
+  simulate->diagram_title = pl_arena_printf(arena, "%s on %s", own->job.model.name, options->job.platform_path);
+  simulate->diagram_subtitle = options->strategy;
+  if (simulate->diagram_title == NULL) return pl_fail_memory(error, "the diagram");
+  PL_TRY(pl_output_file_open(file, options->svg_path, options->force, error));
+  simulate->diagram = file->stream;
+  return PL_OK;
+}
+
 static pl_code run(session *own, FILE *trace, pl_error *error) {
   simulate_options *options = own->options;
   const pl_cluster *cluster = pl_platform_cluster(own->job.platform);
@@ -216,10 +241,12 @@ static pl_code simulate(session *own, pl_error *error) {
   PL_TRY(load(own, error));
   PL_TRY(pl_residuals_load(&own->job.arena, &own->residuals, error));
   options->job.simulate.residuals = &own->residuals;
-  pl_output_file file = {0};
+  pl_output_file file = {0}, svg = {0};
   FILE *trace;
   PL_TRY(open_trace(own, &file, &trace, error));
-  pl_code code = run(own, trace, error);
+  pl_code code = open_svg(own, &svg, error);
+  if (code == PL_OK) code = run(own, trace, error);
+  code = pl_output_file_close(&svg, code, error);
   if (trace != file.stream && fclose(trace) != 0 && code == PL_OK)
     code = pl_fail(error, PL_IO, "cannot write %s: %s", options->trace_path, strerror(errno));
   return pl_output_file_close(&file, code, error);
@@ -229,6 +256,7 @@ static pl_code print(session *own, pl_error *error) {
   const simulate_options *options = own->options;
   pl_simulate_subject subject;
   PL_TRY(pl_job_session_subject(&own->job, &options->job, &own->report, &subject, error));
+  subject.cost = &options->cost;
   if (own->vary.n_points > 0) {
     (options->json ? pl_vary_json : pl_vary_print)(stdout, &subject, &own->report, &own->vary, own->varied);
   } else if (options->json) {
@@ -240,6 +268,7 @@ static pl_code print(session *own, pl_error *error) {
     if (options->digest) printf("\nrun digest       %s\n", pl_digest_format(own->report.row.run_digest, text));
     if (options->trace_path != NULL)
       printf("\ntimeline         %s (open it in https://ui.perfetto.dev)\n", options->trace_path);
+    if (options->svg_path != NULL) printf("\ndrawing          %s\n", options->svg_path);
   }
   return pl_job_options_demand_fit(&options->job, &own->report.row, error);
 }
@@ -247,10 +276,10 @@ static pl_code print(session *own, pl_error *error) {
 /* What is said by the program, or of more runs than one, has no place beside it. */
 static pl_code simulate_program(simulate_options *options, pl_error *error) {
   if (options->strategy != NULL || options->n_vary > 0 || options->sensitivity || options->print_program ||
-      options->microbatches != NULL)
+      options->microbatches != NULL || options->svg_path != NULL || options->cost.tokens > 0)
     return pl_fail(error, PL_BAD_INPUT,
                    "--program is simulated as it is written: leave out --strategy, --vary, --sensitivity, "
-                   "--print-program and --trace-microbatches");
+                   "--print-program, --trace-microbatches, --svg and --tokens");
   const pl_program_request request = {.program_path = options->program_path,
                                       .trace_path = options->trace_path,
                                       .force = options->force,
@@ -260,7 +289,8 @@ static pl_code simulate_program(simulate_options *options, pl_error *error) {
 }
 
 int pl_cmd_simulate(int argc, char **argv) {
-  static const struct argp_child children[] = {{&pl_job_options_argp, 0, NULL, 0}, {0}};
+  static const struct argp_child children[] = {
+      {&pl_job_options_argp, 0, NULL, 0}, {&pl_training_cost_argp, 0, NULL, 0}, {0}};
   static const struct argp argp = {
       .options = option_table,
       .parser = read_option,

@@ -138,16 +138,15 @@ static const char *format_shape(const pl_explained_op *op, char text[64]) {
 static void print_compute(const explain_output *output) {
   const pl_explain_rows *rows = output->rows;
   if (rows->n_compute == 0) return;
-  fprintf(output->stream, "\n  %-9s %-22s %-13s %7s %-21s %7s %9s %9s %9s %8s  %-7s %s\n", "computing", "op", "kind",
-          "calls", "shape", "FLOP", "bytes", "each", "all", "share", "bound", "source");
+  fprintf(output->stream, "\n  %-9s %-22s %6s %-20s %6s %8s %8s %8s %8s  %-7s %s\n", "computing", "op", "calls",
+          "shape", "FLOP", "bytes", "each", "all", "share", "bound", "source");
   for (uint32_t at = 0; at < shown(output, rows->n_compute); at++) {
     const pl_explained_op *op = rows->compute[at].op;
     const pl_explained_time *time = rows->compute[at].time;
     char shape[64], text[4][PL_UNIT_TEXT_BYTES];
-    fprintf(output->stream, "  %-9s %-22s %-13s %7" PRIu64 " %-21s %7s %9s %9s %9s  %5.1f %%  %-7s %s\n",
-            pl_category_name((pl_category)op->category), name_of(op), pl_explained_kind_name(op), time->calls,
-            format_shape(op, shape), format_flops(per_call(time, time->flops), text[0]),
-            pl_format_bytes(per_call(time, time->bytes), text[1]),
+    fprintf(output->stream, "  %-9s %-22s %6" PRIu64 " %-20s %6s %8s %8s %8s  %5.1f %%  %-7s %s\n",
+            pl_category_name((pl_category)op->category), name_of(op), time->calls, format_shape(op, shape),
+            format_flops(per_call(time, time->flops), text[0]), pl_format_bytes(per_call(time, time->bytes), text[1]),
             pl_format_time(per_call(time, pl_ticks_to_s(time->alone)), text[2]), format_ticks(time->run, text[3]),
             100 * share_of(output, time->run), pl_cost_bound_name(time->cost.bound),
             pl_cost_source_name(time->cost.source));
@@ -162,65 +161,106 @@ static const char *format_link(const pl_explain_row *row, char text[128]) {
   return text;
 }
 
-/* The stages that a communication of others is between. */
-static void print_foreign(const explain_output *output, const pl_explain_row *row) {
+enum { COMMUNICATION_BYTES = 96 };
+
+/* What it is called, a send with the stages that it is between. */
+static const char *format_communication(const explain_output *output, const pl_explain_row *row,
+                                        char text[COMMUNICATION_BYTES]) {
   const pl_program *program = output->explanation->program;
   const pl_family *family = &program->families[row->op->family];
-  char text[PL_UNIT_TEXT_BYTES], name[64];
-  if (pl_family_is_wire(family->kind)) {
-    snprintf(name, sizeof name, "%s %d > %d", name_of(row->op), family->stage,
+  if (family->kind == PL_FAMILY_DOWN || family->kind == PL_FAMILY_UP) {
+    snprintf(text, COMMUNICATION_BYTES, "%s %d > %d", name_of(row->op), family->stage,
              pl_program_receiver(program, family->kind, family->stage));
+  } else if (row->time->group_class == PL_NONE) {
+    snprintf(text, COMMUNICATION_BYTES, "%s, stage %d", name_of(row->op), family->stage);
   } else {
-    snprintf(name, sizeof name, "%s, stage %d", name_of(row->op), family->stage);
+    snprintf(text, COMMUNICATION_BYTES, "%s", name_of(row->op));
   }
-  fprintf(output->stream, "  %-9s %-28s %-94s %9s  %5.1f %%\n", pl_family_role_name(family->kind), name,
-          "waited for, without a part in it", format_ticks(row->time->exposed, text),
-          100 * share_of(output, row->time->exposed));
+  return text;
 }
 
-static void print_part_taken(const explain_output *output, const pl_explain_row *row) {
-  const pl_program *program = output->explanation->program;
-  const pl_family *family = &program->families[row->op->family];
+static const char *role_of(const explain_output *output, const pl_explain_row *row) {
+  return pl_family_role_name(output->explanation->program->families[row->op->family].kind);
+}
+
+static void print_times(const explain_output *output, const pl_explain_row *row) {
   const pl_explained_time *time = row->time;
   double calls = (double)time->calls;
-  char text[5][PL_UNIT_TEXT_BYTES], group[32], link[128], name[64];
-  snprintf(name, sizeof name, "%s", name_of(row->op));
-  if (pl_family_is_wire(family->kind))
-    snprintf(name, sizeof name, "%s %d > %d", name_of(row->op), family->stage,
-             pl_program_receiver(program, family->kind, family->stage));
-  snprintf(group, sizeof group, "%" PRIu32 " on %" PRIu32, row->group.size, row->group.n_nodes);
-  fprintf(output->stream, "  %-9s %-28s %-14s %-12s %-9s %7" PRIu64 " %9s %9s %9s  %-10s %9s  %5.1f %% %9s  %-7s %s\n",
-          pl_family_role_name(family->kind), name, pl_collective_name(row->group.kind),
-          pl_algorithm_names[row->group.algorithm], group, time->calls, pl_format_bytes(row->group.size_bytes, text[0]),
+  char text[5][PL_UNIT_TEXT_BYTES], name[COMMUNICATION_BYTES];
+  fprintf(output->stream, "  %-9s %-29s ", role_of(output, row), format_communication(output, row, name));
+  if (time->group_class == PL_NONE) {
+    fprintf(output->stream, "%-33s %8s  %5.1f %%\n", "waited for, without a part in it",
+            format_ticks(time->exposed, text[0]), 100 * share_of(output, time->exposed));
+    return;
+  }
+  fprintf(output->stream, "%6" PRIu64 " %8s %8s %8s %8s  %5.1f %% %8s  %s\n", time->calls,
+          pl_format_bytes(row->group.size_bytes, text[0]),
           time->alone < 0 ? "-" : pl_format_time(pl_ticks_to_s(time->alone) / calls, text[1]),
-          pl_format_time(pl_ticks_to_s(time->run) / calls, text[2]), slowed_by(row) != NULL ? slowed_by(row) : "-",
-          format_ticks(time->exposed, text[3]), 100 * share_of(output, time->exposed),
-          format_ticks(pl_explained_hidden(time), text[4]), bound_of(row), format_link(row, link));
+          pl_format_time(pl_ticks_to_s(time->run) / calls, text[2]), format_ticks(time->exposed, text[3]),
+          100 * share_of(output, time->exposed), format_ticks(pl_explained_hidden(time), text[4]), bound_of(row));
 }
 
+static void print_way(const explain_output *output, const pl_explain_row *row) {
+  char group[32], link[128], name[COMMUNICATION_BYTES];
+  if (row->time->group_class == PL_NONE) return;
+  snprintf(group, sizeof group, "%" PRIu32 " on %" PRIu32, row->group.size, row->group.n_nodes);
+  fprintf(output->stream, "  %-9s %-29s %-14s %-12s %-9s %-10s %s\n", role_of(output, row),
+          format_communication(output, row, name), pl_collective_name(row->group.kind),
+          pl_algorithm_names[row->group.algorithm], group, slowed_by(row) != NULL ? slowed_by(row) : "-",
+          format_link(row, link));
+}
+
+/* Times first, then which way each of them takes: in one table lines would be too long for a terminal. */
 static void print_communication(const explain_output *output) {
   const pl_explain_rows *rows = output->rows;
   if (rows->n_communication == 0) return;
-  fprintf(output->stream, "\n  %-9s %-28s %-14s %-12s %-9s %7s %9s %9s %9s  %-10s %9s %8s %9s  %-7s %s\n", "role",
-          "communication", "kind", "algorithm", "group", "calls", "size", "alone", "in run", "slowed by", "exposed",
-          "share", "hidden", "bound", "slowest link");
-  for (uint32_t at = 0; at < shown(output, rows->n_communication); at++) {
-    if (rows->communication[at].time->group_class == PL_NONE)
-      print_foreign(output, &rows->communication[at]);
-    else
-      print_part_taken(output, &rows->communication[at]);
-  }
+  fprintf(output->stream, "\n  %-9s %-29s %6s %8s %8s %8s %8s %8s %8s  %s\n", "role", "communication", "calls", "size",
+          "alone", "in run", "exposed", "share", "hidden", "bound");
+  for (uint32_t at = 0; at < shown(output, rows->n_communication); at++)
+    print_times(output, &rows->communication[at]);
   print_more(output, rows->communication, rows->n_communication);
+  fprintf(output->stream, "\n  %-9s %-29s %-14s %-12s %-9s %-10s %s\n", "role", "its way", "kind", "algorithm", "group",
+          "slowed by", "slowest link");
+  for (uint32_t at = 0; at < shown(output, rows->n_communication); at++)
+    print_way(output, &rows->communication[at]);
+}
+
+/* Words that follow each other in lines of at most LINE columns, the later ones set in. */
+typedef struct wrapped {
+  FILE *stream;
+  int column;
+} wrapped;
+
+static void put_word(wrapped *text, const char *word) {
+  enum { LINE = 116, INDENT = 17 };
+  int length = (int)strlen(word);
+  if (text->column > INDENT && text->column + 1 + length > LINE) {
+    fprintf(text->stream, "\n%*s", INDENT, "");
+    text->column = INDENT;
+  }
+  text->column += fprintf(text->stream, text->column > INDENT ? " %s" : "%s", word);
 }
 
 static void print_interval(FILE *stream, const pl_interval *interval) {
   if (isnan(interval->low_s)) return;
-  fputs("interval         half-widths of ln(time):", stream);
-  for (int kind = 0, n = 0; kind < PL_DOUBT_COUNT; kind++)
-    if (interval->half[kind] >= 5e-4)
-      fprintf(stream, "%s %s %.3f", n++ > 0 ? "," : "", pl_doubt_names[kind], interval->half[kind]);
-  for (uint32_t i = 0; i < interval->unseen.n; i++)
-    fprintf(stream, "%s %s", i > 0 ? "," : "; calibration saw no", interval->unseen.text[i]);
+  wrapped text = {.stream = stream, .column = fprintf(stream, "interval         half-widths of ln(time):")};
+  int last = -1;
+  char word[160];
+  for (int kind = 0; kind < PL_DOUBT_COUNT; kind++)
+    if (interval->half[kind] >= 5e-4) last = kind;
+  for (int kind = 0; kind <= last; kind++) {
+    if (interval->half[kind] < 5e-4) continue;
+    snprintf(word, sizeof word, "%s %.3f%s", pl_doubt_names[kind], interval->half[kind],
+             kind < last              ? ","
+             : interval->unseen.n > 0 ? ";"
+                                      : "");
+    put_word(&text, word);
+  }
+  for (uint32_t i = 0; i < interval->unseen.n; i++) {
+    snprintf(word, sizeof word, "%s%s%s", i == 0 ? "calibration saw no " : "", interval->unseen.text[i],
+             i + 1 < interval->unseen.n ? "," : "");
+    put_word(&text, word);
+  }
   fputc('\n', stream);
 }
 

@@ -119,6 +119,8 @@ void pl_simulate_report_print(FILE *stream, const pl_simulate_subject *subject, 
   pl_simulate_subject_print(stream, subject);
   pl_simulate_verdict_print(stream, subject, report);
   pl_simulate_speed_print(stream, &report->row, &report->interval);
+  if (subject->cost != NULL)
+    pl_training_cost_print(stream, 17, subject->cost, report->row.tokens_per_s, subject->cluster->n_devices);
   print_times(stream, &report->row);
   print_memory(stream, report);
   fputc('\n', stream);
@@ -247,5 +249,7 @@ void pl_simulate_report_json(FILE *stream, const pl_simulate_subject *subject, c
   pl_json_put_integer(&json, "n_transfer_classes", report->n_transfer_classes);
   pl_json_put_integer(&json, "n_events", (int64_t)report->n_events);
   pl_json_put_integer(&json, "n_played_microbatches", report->n_played);
+  if (subject->cost != NULL)
+    pl_training_cost_json(&json, subject->cost, report->row.tokens_per_s, subject->cluster->n_devices);
   pl_json_close_object(&json);
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "core/text/json_writer.h"
+#include "workloads/command/training_cost.h"
 #include "workloads/run/nearest_fit.h"
 #include "workloads/run/sensitivity.h"
 #include "workloads/run/simulate.h"
@@ -16,7 +17,8 @@ typedef struct pl_simulate_subject {
   const pl_job *job;
   const pl_job_origin *origin;
   const pl_strategy *strategy;
-  pl_nearest_fit nearest; /* where the strategy does not fit */
+  pl_nearest_fit nearest;       /* where the strategy does not fit */
+  const pl_training_cost *cost; /* NULL: not asked for */
 } pl_simulate_subject;
 
 /* What `explain` prints too: the job; whether it fits; iteration time, throughput, MFU; and as JSON the job with all

@@ -11,7 +11,7 @@ static const char *const variation = "link:*.bandwidth=x0.999999999,x0.999999999
 /* What a run writes and tells besides its time is left out. */
 static pl_simulate_options quiet(const pl_simulate_options *options) {
   pl_simulate_options own = *options;
-  own.trace = own.print_program = NULL;
+  own.trace = own.diagram = own.print_program = NULL;
   own.explanation = NULL;
   own.features = NULL;
   own.residuals = NULL;

@@ -5,8 +5,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/base/units.h"
 #include "core/engine/engine.h"
 #include "core/engine/timeline.h"
+#include "core/engine/timeline_svg.h"
 #include "workloads/block/block_program.h"
 #include "workloads/compile/communication.h"
 #include "workloads/compile/compile.h"
@@ -110,7 +112,8 @@ static pl_code compile(simulation *state) {
 /* Few microbatches first, and more until those that are left out are known to repeat others. */
 static pl_code run(simulation *state) {
   const pl_simulate_options *options = state->options;
-  bool leaps = options->leap && options->trace == NULL && options->network != PL_NETWORK_SIMGRID;
+  bool leaps =
+      options->leap && options->trace == NULL && options->diagram == NULL && options->network != PL_NETWORK_SIMGRID;
   pl_arena_mark mark = pl_arena_mark_here(state->arena);
   for (state->leaps = pl_leap_search_begin(&state->program, leaps);;) {
     PL_TRY(compile(state));
@@ -300,6 +303,31 @@ static pl_code write_trace(simulation *state) {
   return PL_OK;
 }
 
+/* Of each stage the first class of devices. */
+static pl_code write_diagram(simulation *state) {
+  uint32_t n_stages = (uint32_t)state->strategy->pp, *devices = PL_TAKE(state->arena, uint32_t, n_stages);
+  const char **labels = PL_TAKE(state->arena, const char *, n_stages);
+  char time[PL_UNIT_TEXT_BYTES];
+  pl_format_time(pl_ticks_to_s(state->result.makespan), time);
+  const char *subtitle = pl_arena_printf(state->arena, "%s per iteration of %" PRId32 " microbatches: %s", time,
+                                         state->program.n_microbatches, state->options->diagram_subtitle);
+  for (uint32_t stage = 0; !state->arena->failed && stage < n_stages; stage++) {
+    devices[stage] = 0;
+    for (uint32_t c = state->plan.n_device_classes; c-- > 0;)
+      if ((uint32_t)state->plan.device_classes[c].stage == stage) devices[stage] = c;
+    labels[stage] = pl_arena_printf(state->arena, "stage %" PRIu32, stage);
+  }
+  if (state->arena->failed) return pl_fail_memory(state->error, "the diagram");
+  const pl_diagram diagram = {.devices = devices,
+                              .labels = labels,
+                              .n_rows = n_stages,
+                              .title = state->options->diagram_title,
+                              .subtitle = subtitle,
+                              .n_microbatches = state->program.n_microbatches};
+  pl_timeline_write_svg(state->options->diagram, &state->compiled.graph, &state->result, &diagram);
+  return PL_OK;
+}
+
 /* The program outlives this call in the arena, with the explanation. */
 static pl_code explain(simulation *state) {
   pl_program *program = PL_TAKE(state->arena, pl_program, 1);
@@ -361,5 +389,6 @@ pl_code pl_simulate(const pl_cluster *cluster, const pl_model *model, const pl_j
   report->row.run_digest = state.result.digest;
   report->row.status = report->row.fits ? PL_RESULT_DONE : PL_RESULT_OOM;
   if (options->features != NULL) PL_TRY(fill_features(&state, report));
+  if (options->diagram != NULL) PL_TRY(write_diagram(&state));
   return options->trace != NULL ? write_trace(&state) : PL_OK;
 }

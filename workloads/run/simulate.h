@@ -21,15 +21,17 @@ typedef struct pl_simulate_options {
   bool chunked;                                    /* chunked collectives; implies no folding and no fusing */
   const pl_collective_profile *collective_profile; /* what fluid collectives cost beyond the wires; NULL: ideal */
   bool fold, fuse;
-  bool leap;         /* microbatches that only repeat others are not played (workloads/run/leap.h). Not with `trace`
-                        and PL_NETWORK_SIMGRID */
-  uint64_t left_out; /* tests: as pl_engine_options has it */
+  bool leap; /* microbatches that only repeat others are not played (workloads/run/leap.h). Not with `trace`, `diagram`
+                and PL_NETWORK_SIMGRID */
+  uint64_t left_out;            /* tests: as pl_engine_options has it */
   bool no_overlap_factor;       /* computing and communication do not slow each other down (profiles' overlap) */
   pl_stream_policy streams;     /* READY implies no folding and no fusing */
   const pl_platform *platform;  /* only for PL_NETWORK_SIMGRID */
   FILE *trace;                  /* Chrome trace; NULL = none */
   const pl_timeline_view *view; /* of the trace, but for the names of devices; NULL = all of it */
-  FILE *print_program;          /* NULL = none */
+  FILE *diagram;                /* the run as an SVG (core/engine/timeline_svg.h), a row per stage; NULL = none */
+  const char *diagram_title, *diagram_subtitle; /* of that */
+  FILE *print_program;                          /* NULL = none */
   pl_explanation *explanation; /* where each second comes from; NULL = nobody asks. Holds as long as the arena and until
                                   the cache's next use */
   double *features;            /* filled as core/graph/features.h says; NULL = nobody asks. Not beside `explanation`. */

@@ -1,0 +1,83 @@
+# `paceline report`: a page of a sweep. What is in it is read back from the file; what it does is looked at in a browser where there
+# is one (Debian's chromium), at the widths of a desk and of a phone.
+bats_require_minimum_version 1.5.0
+
+setup_file() {
+  : "${PACELINE:=$BATS_TEST_DIRNAME/../../.build/release/paceline}"
+  export PACELINE
+  cd "$BATS_FILE_TMPDIR"
+  "$PACELINE" sweep --platform amp-homogeneous --model gpt2-345m --gbs 32 --pp 1,2,4 -o sweep.h5 --quiet
+  "$PACELINE" report sweep.h5 -o sweep.html >said
+}
+
+setup() {
+  cd "$BATS_FILE_TMPDIR"
+}
+
+refuses() { # 'MESSAGE' WORD ...
+  local message="paceline report: $1"
+  shift
+  run -2 --separate-stderr "$PACELINE" report "$@"
+  [[ -z $output && $stderr == "$message" ]] || { printf 'wanted: %s\nsaid:   %s\n' "$message" "$output$stderr"; return 1; }
+}
+
+@test "the page has every row, as the file has it, and what it is of" {
+  grep -qx "written to sweep.html (open it in a browser)" said
+  "$PACELINE" show sweep.h5 --where true --columns all --json >all.json
+  /usr/bin/python3 - <<'PYTHON'
+import json, re
+page = open("sweep.html").read()
+data = json.loads(re.search(r"const data = (\{.*?\});\n", page, re.S).group(1))
+rows = sorted(json.load(open("all.json"))["rows"], key=lambda row: row["candidate"])
+assert data["n_rows"] == len(rows) > 1000
+for name, column in data["columns"].items():
+    assert len(column) == len(rows), name
+    for value, row in zip(column, rows):
+        wanted = row[name]
+        assert value == wanted or (isinstance(wanted, float) and abs(value - wanted) <= 1e-6 * abs(wanted)) or (wanted in (True, False) and value == int(wanted)), (name, value, wanted)
+assert data["title"] == "gpt2-345m on amp-homogeneous"
+assert data["command"].startswith("paceline sweep --platform amp-homogeneous --model gpt2-345m --gbs 32 --pp 1,2,4")
+# Nothing is fetched, and nothing may be: no address, a policy that forbids it.
+assert not re.search(r"(src|href)\s*=|https?://|@import|url\(", page)
+assert "default-src 'none'" in page and 'name="viewport"' in page
+PYTHON
+}
+
+@test "what is wrong with the request" {
+  refuses "which results file? paceline report FILE -o PAGE"
+  refuses "-o FILE is missing: the page to write, e.g. -o sweep.html" sweep.h5
+  refuses "sweep.html exists; --force replaces it" sweep.h5 -o sweep.html
+  refuses "sweep.h5: is an input of this command; choose another output file" sweep.h5 -o sweep.h5 --force
+  run -2 "$PACELINE" report nosuch.h5 -o other.html
+  [[ $output == *"nosuch.h5"* && ! -e other.html ]]
+  head -c 3000 sweep.h5 >cut.h5
+  run -2 "$PACELINE" report cut.h5 -o other.html
+  [[ $output == "paceline report: cut.h5: "* && ! -e other.html ]]
+}
+
+@test "a title and a command cannot break out of their place" {
+  "$PACELINE" report sweep.h5 -o evil.html --title '</script><script>alert(1)</script>' >out
+  [[ $(grep -c '<script>' evil.html) -eq 1 && $(grep -c '</script>' evil.html) -eq 1 ]]
+}
+
+# browse WIDTH PAGE: the page after its script ran, as text.
+browse() {
+  timeout 60 chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir="$PWD/profile" --virtual-time-budget=3000 \
+    --window-size="$1,900" --screenshot="$PWD/shot-$1.png" "$PWD/$2" >/dev/null 2>&1 || return 1
+  timeout 60 chromium --headless --no-sandbox --disable-gpu --user-data-dir="$PWD/profile" --virtual-time-budget=3000 --window-size="$1,900" \
+    --dump-dom "$PWD/$2" 2>/dev/null
+}
+
+@test "in a browser: the best stands on top, the table and the filters are filled, nothing is wider than the window" {
+  command -v chromium >/dev/null || skip "no chromium"
+  best=$("$PACELINE" show sweep.h5 --top 1 --json | jq -r '.rows[0] | "pp=\(.pp),dp=\(.dp),tmp=\(.tmp),mbs=\(.mbs),schedule=\(.schedule)"')
+  for width in 1280 500; do
+    # The page says how wide it has become: an element wider than the window would scroll the whole page sideways.
+    sed 's|document.body.dataset.ready = "1";|document.body.dataset.ready = document.documentElement.scrollWidth <= window.innerWidth ? "fits" : "too wide";|' sweep.html >probe.html
+    browse $width probe.html >dom
+    grep -q 'data-ready="fits"' dom || { grep -o 'data-ready="[^"]*"' dom; return 1; }
+    [[ $(grep -o "<code>[^<]*" dom | head -n 1) == "<code>$best,"* ]]
+    [[ $(grep -o '<tr' dom | wc -l) -eq 31 ]]
+    grep -q '<button type="button" aria-pressed="true">interleaved</button>' dom
+  done
+}
