@@ -17,6 +17,9 @@ foreach(name source IN ZIP_LISTS data data_sources)
   endif()
 endforeach()
 
+# The module for Python (its program is ../../../bin/paceline from there).
+install(FILES search/python/paceline.py DESTINATION ${data_folder}/python)
+
 # The program finds the library of its own, and those that lie where no loader looks (parallel HDF5 on Debian), by itself.
 file(RELATIVE_PATH to_library ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR}/paceline)
 set_target_properties(paceline PROPERTIES INSTALL_RPATH "$ORIGIN/${to_library}" INSTALL_RPATH_USE_LINK_PATH ON)

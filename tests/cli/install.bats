@@ -139,5 +139,6 @@ away() {
   [[ -n $version ]]
   grep -q "^project(paceline VERSION $version " "$source_dir/CMakeLists.txt"
   grep -q "^### $version$" "$source_dir/.package/README.md"
+  grep -q "^__version__ = \"$version\"$" "$source_dir/search/python/paceline.py"
   grep -q "version(\"$version\"" "$source_dir/.package/spack/package.py"
 }
