@@ -58,7 +58,8 @@ static void choose_windows(drawing *d) {
     if (graph->tasks[at].microbatch == 0 && graph->tasks[at].kind == PL_TASK_WORK && d->result->finish[at] > trip)
       trip = d->result->finish[at];
   pl_ticks window = trip + trip / 4;
-  d->has_gap = trip > 0 && window < makespan / 3;
+  bool many = d->diagram->n_microbatches > 16 && (uint32_t)d->diagram->n_microbatches > 4 * d->diagram->n_rows;
+  d->has_gap = many && trip > 0 && window < makespan / 3;
   d->first_end = d->has_gap ? window : makespan;
   d->second_start = d->has_gap ? makespan - window : makespan;
   double room = WIDTH - LEFT - RIGHT - (d->has_gap ? GAP : 0);

@@ -50,7 +50,7 @@ refuses() {
 }
 
 @test "an option cut too short" {
-  refuses "simulate: '--s' is short for several options: --strategy, --sensitivity, --seq, --sharing, --streams; write more of it" simulate --s 4
+  refuses "simulate: '--s' is short for several options: --strategy, --svg, --sensitivity, --seq, --sharing, --streams; write more of it" simulate --s 4
   refuses "show: '--c' is short for several options: --columns, --csv; write more of it" show --c x
 }
 

@@ -116,7 +116,7 @@ examples() {
 @test "every help ends with an example that runs where it is pasted" {
   mkdir bin
   ln -s "$PACELINE" bin/paceline
-  ln -s "$source_dir/validation" .
+  ln -s "$source_dir/validation" "$source_dir/workloads" .
   cp "$source_dir/validation/measured/nemo_launcher.csv" mine.csv
   cp "$source_dir/platforms/amp-homogeneous.xml" mycluster.xml
   export PATH="$PWD/bin:$PATH" OMPI_MCA_btl=self,vader OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1

@@ -34,7 +34,7 @@ for name, column in data["columns"].items():
     assert len(column) == len(rows), name
     for value, row in zip(column, rows):
         wanted = row[name]
-        assert value == wanted or (isinstance(wanted, float) and abs(value - wanted) <= 1e-6 * abs(wanted)) or (wanted in (True, False) and value == int(wanted)), (name, value, wanted)
+        assert value == wanted or (isinstance(wanted, (int, float)) and abs(value - wanted) <= 1e-6 * abs(wanted)) or (wanted in (True, False) and value == int(wanted)), (name, value, wanted)
 assert data["title"] == "gpt2-345m on amp-homogeneous"
 assert data["command"].startswith("paceline sweep --platform amp-homogeneous --model gpt2-345m --gbs 32 --pp 1,2,4")
 # Nothing is fetched, and nothing may be: no address, a policy that forbids it.
