@@ -173,12 +173,13 @@ static void put_tasks(chrome_trace *trace) {
     uint32_t name = task->label;
     if (name == PL_NONE && task->kind == PL_TASK_WORK)
       name = trace->graph->parts[trace->graph->segments[task->index].first_part].name;
+    bool is_pass = result->part_spans != NULL && is_fused(trace->graph, at);
     const pl_slice slice = {.name = name,
-                            .category = task->category,
+                            .category = is_pass ? pl_graph_segment_category(trace->graph, task->index) : task->category,
                             .task = at,
                             .start = result->start[at],
                             .finish = result->finish[at],
-                            .is_pass = result->part_spans != NULL && is_fused(trace->graph, at)};
+                            .is_pass = is_pass};
     put_on_streams(trace, &slice);
   }
 }

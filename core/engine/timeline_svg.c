@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/units.h"
@@ -34,6 +35,7 @@ typedef struct drawing {
   const pl_engine_result *result;
   const pl_diagram *diagram;
   double row_height;
+  const uint8_t *pass_of; /* category of each segment, by most of its computing; NULL: of its first part */
   /* What is drawn of the time: [0, first_end] and, if there is a gap, [second_start, makespan]. */
   pl_ticks first_end, second_start;
   bool has_gap;
@@ -104,11 +106,15 @@ static bool is_on(const drawing *d, const pl_task *task, uint32_t device, bool *
   return false;
 }
 
+static uint32_t category_of(const drawing *d, const pl_task *task) {
+  return task->kind == PL_TASK_WORK && d->pass_of != NULL ? d->pass_of[task->index] : task->category;
+}
+
 static void put_bars(const drawing *d, uint32_t row, uint32_t category) {
   bool open = false, computes = false;
   for (uint32_t at = 0; at < d->graph->n_tasks; at++) {
     const pl_task *task = &d->graph->tasks[at];
-    if (task->category != category || !is_on(d, task, d->diagram->devices[row], &computes)) continue;
+    if (category_of(d, task) != category || !is_on(d, task, d->diagram->devices[row], &computes)) continue;
     for (int second = 0; second < 2; second++) {
       pl_ticks start = d->result->start[at], finish = d->result->finish[at];
       if (!clip(d, second == 1, &start, &finish)) continue;
@@ -164,7 +170,7 @@ static void put_row(const drawing *d, uint32_t row) {
 
 static bool is_drawn(const drawing *d, uint32_t category) {
   for (uint32_t at = 0; at < d->graph->n_tasks; at++)
-    if (d->graph->tasks[at].category == category && d->graph->tasks[at].n_streams > 0) return true;
+    if (category_of(d, &d->graph->tasks[at]) == category && d->graph->tasks[at].n_streams > 0) return true;
   return false;
 }
 
@@ -203,6 +209,10 @@ void pl_timeline_write_svg(FILE *stream, const pl_graph *graph, const pl_engine_
                            const pl_diagram *diagram) {
   drawing d = {.stream = stream, .graph = graph, .result = result, .diagram = diagram};
   d.row_height = fmin(MOST_ROW, fmax(LEAST_ROW, (double)ROWS_HEIGHT / diagram->n_rows));
+  uint8_t *pass_of = malloc(graph->n_segments + 1);
+  for (uint32_t at = 0; pass_of != NULL && at < graph->n_segments; at++)
+    pass_of[at] = (uint8_t)pl_graph_segment_category(graph, at);
+  d.pass_of = pass_of;
   choose_windows(&d);
   double bottom = TOP + diagram->n_rows * d.row_height;
   fprintf(stream,
@@ -219,4 +229,5 @@ void pl_timeline_write_svg(FILE *stream, const pl_graph *graph, const pl_engine_
   put_axis(&d, bottom + 2);
   put_legend(&d, bottom + 34);
   fputs("</svg>\n", stream);
+  free(pass_of);
 }

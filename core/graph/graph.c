@@ -229,3 +229,19 @@ bool pl_graph_tasks_alike(const pl_graph *graph, uint32_t task, uint32_t other) 
     if (graph->task_streams[a->first_stream + member] != graph->task_streams[b->first_stream + member]) return false;
   return true;
 }
+
+pl_category pl_parts_category(const pl_part *parts, uint32_t n) {
+  pl_ticks ticks[PL_CATEGORY_COUNT] = {0};
+  uint8_t most = parts[0].category;
+  for (uint32_t at = 0; at < n; at++) {
+    if (!parts[at].computes) continue;
+    ticks[parts[at].category] += parts[at].ticks;
+    if (ticks[parts[at].category] > ticks[most]) most = parts[at].category;
+  }
+  return (pl_category)most;
+}
+
+pl_category pl_graph_segment_category(const pl_graph *graph, uint32_t segment) {
+  const pl_segment *own = &graph->segments[segment];
+  return pl_parts_category(&graph->parts[own->first_part], own->n_parts);
+}

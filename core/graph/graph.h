@@ -205,6 +205,11 @@ uint32_t pl_graph_builder_n_tasks(const pl_graph_builder *builder);
 /* O(tasks + edges). Fails on a cycle (naming tasks on it), on an index out of range, on lack of memory. */
 pl_code pl_graph_builder_freeze(pl_graph_builder *builder, pl_graph *graph, pl_error *error);
 
+/* What parts in a row, or a segment, are a pass of: the category of most of their computing; of the first part if they
+ * compute nothing. A forward pass of tensor ranks may begin with a collective. O(parts). */
+pl_category pl_parts_category(const pl_part *parts, uint32_t n);
+pl_category pl_graph_segment_category(const pl_graph *graph, uint32_t segment);
+
 /* Every index in range, offsets ascending, successors sorted and unique, predecessor counts right, no cycle. O(size);
  * takes scratch from the system and gives it back. */
 bool pl_graph_is_valid(const pl_graph *graph);

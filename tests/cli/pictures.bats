@@ -38,6 +38,8 @@ PYTHON
   "$PACELINE" simulate "${gpt3[@]}" --strategy pp=16,dp=1,tmp=8,mbs=1 --svg p.svg >/dev/null
   xmllint --noout p.svg
   grep -q 'the 1536 microbatches go on alike' p.svg
+  # Passes of tensor ranks begin with a collective and are passes all the same: in every row there is green and blue.
+  [[ $(grep -c 'fill="#2f9e44" d=' p.svg) -eq 16 && $(grep -c 'fill="#1c7ed6" d=' p.svg) -eq 16 && $(grep -c 'fill="#f76707" d=' p.svg) -eq 0 ]]
   [[ $(grep -oE '>stage [0-9]+<' p.svg | wc -l) -eq 16 && $(stat -c %s p.svg) -lt 1000000 ]]
   "$PACELINE" simulate --platform dgx-a100:64 --model megatron-310.1b --gbs 256 --strategy pp=32,dp=2,tmp=8,mbs=1,recompute=full --svg q.svg >/dev/null
   xmllint --noout q.svg

@@ -37,6 +37,9 @@ def check_passes(passes, slices, wrong):
     for parent in passes:
         own = parts.get((parent["args"]["task"], parent["pid"], parent["tid"]), [])
         end = parent["ts"] + parent["dur"]
+        if parent["args"]["category"] not in COMPUTING or parent["name"] in COMMUNICATING:
+            wrong.append(f"a pass called {parent['name']}, of category {parent['args']['category']}")
+            return
         if not own or any(p["ts"] < parent["ts"] - 2e-6 or p["ts"] + p["dur"] > end + 2e-6 for p in own):
             wrong.append(f"a pass without its parts in it: task {parent['args']['task']}")
             return

@@ -95,7 +95,8 @@ static void emit_segment(gathering *state, pl_piece_kind kind, uint32_t first, u
                       .name = end - first == 1 ? parts->name : PL_NONE};
   if (has_effect) piece->effect = pl_graph_builder_effect(context->builder, effect.peak_bytes, effect.net_bytes);
   if (context->options->names && piece->name == PL_NONE)
-    piece->name = pl_graph_builder_name(context->builder, name_of_pass(state, piece->category));
+    piece->name =
+        pl_graph_builder_name(context->builder, name_of_pass(state, (uint8_t)pl_parts_category(parts, end - first)));
 }
 
 static void emit_collectives(gathering *state, uint32_t first, uint32_t end) {
