@@ -126,7 +126,7 @@ examples() {
     while read -r line; do
       case $name in
       sweep) line="$line --pp 16 --tmp 8 --force" ;; # not 14,268 strategies
-      trace | replay) continue ;;                    # of a job that ran somewhere
+      trace | replay | diagnose) continue ;;         # of a job that ran somewhere
       report) rm -f sweep.html ;;
       validate | calibrate) continue ;;              # minutes, on tables of the sources; tests of their own run these
       "platform"*) rm -f h100-512.xml ;; # two helps give it as example
