@@ -262,7 +262,7 @@ static int by_number(const void *a, const void *b) {
 }
 
 static pl_code end_group(pl_plain *own, pl_error *error) {
-  qsort(own->members, own->n_members, sizeof *own->members, by_number);
+  if (own->n_members > 1) qsort(own->members, own->n_members, sizeof *own->members, by_number);
   for (uint32_t m = 1; m < own->n_members; m++)
     if (own->members[m] == own->members[m - 1])
       return pl_fail(error, PL_BAD_INPUT, "%s: group '%s' has rank %lld twice", own->path,

@@ -106,7 +106,7 @@ uint32_t pl_trace_add_group(pl_trace *trace, uint32_t name, const int64_t *membe
   for (uint32_t g = 0; g < trace->n_groups; g++) {
     const pl_trace_group *group = &trace->groups[g];
     if (group->name == name && group->n_members == n_members &&
-        memcmp(trace->members + group->first_member, own, n_members * sizeof *own) == 0)
+        (n_members == 0 || memcmp(trace->members + group->first_member, own, n_members * sizeof *own) == 0))
       return g;
   }
   uint32_t added = ADD(trace, GROUPS, groups, ((pl_trace_group){name, first, n_members}));
