@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""Records a small distributed job with PyTorch's profiler, for whoever has no cluster at hand: ranks of one machine over gloo.
+
+    gloo_job.py FOLDER [--kind ddp|sharded] [--ranks N] [--steps N]
+
+ddp: DistributedDataParallel, gradients in buckets. sharded: as FSDP with SHARD_GRAD_OP, each rank keeps a share of every layer's weights,
+gathers them layer by layer in the forward pass and keeps them for the backward pass (gloo has no reduce-scatter: gradients are all-reduced).
+Writes FOLDER/rankN.json and FOLDER.measured.json: each rank's steps on the wall clock, in s. Needs torch (Debian: python3-torch)."""
+import argparse
+import datetime
+import json
+import os
+import socket
+import time
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from torch import nn
+from torch.profiler import ProfilerActivity, profile, schedule
+
+WARM_UP = 2
+
+
+class Gathered(torch.autograd.Function):
+    """Weights from all ranks' shares; in the backward pass the gradient's sum, of which each rank keeps its share."""
+
+    @staticmethod
+    def forward(ctx, share):
+        shares = [torch.empty_like(share) for _ in range(dist.get_world_size())]
+        dist.all_gather(shares, share)
+        return torch.cat(shares)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        gradient = gradient.contiguous()
+        dist.all_reduce(gradient)
+        return gradient.chunk(dist.get_world_size())[dist.get_rank()]
+
+
+class ShardedLinear(nn.Module):
+    def __init__(self, width, ranks):
+        super().__init__()
+        self.share = nn.Parameter(torch.randn(width // ranks, width) / width**0.5)
+
+    def forward(self, x):
+        return torch.relu(x @ Gathered.apply(self.share).t())
+
+
+def job(rank, port, options):
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", rank=rank, world_size=options.ranks, timeout=datetime.timedelta(seconds=60))
+    torch.manual_seed(rank)
+    width, depth = 384, 6
+    if options.kind == "ddp":
+        layers = [nn.Sequential(nn.Linear(width, width), nn.ReLU()) for _ in range(depth)]
+        model = nn.parallel.DistributedDataParallel(nn.Sequential(*layers), bucket_cap_mb=1)
+    else:
+        model = nn.Sequential(*[ShardedLinear(width, options.ranks) for _ in range(depth)])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    times = []
+
+    def keep(p):
+        p.export_chrome_trace(f"{options.folder}/rank{rank}.json")
+
+    plan = schedule(wait=WARM_UP - 1, warmup=1, active=options.steps)
+    with profile(activities=[ProfilerActivity.CPU], schedule=plan, on_trace_ready=keep, record_shapes=True) as profiler:
+        for _ in range(WARM_UP + options.steps):
+            begun = time.perf_counter()
+            optimizer.zero_grad()
+            model(torch.randn(128, width)).square().mean().backward()
+            optimizer.step()
+            times.append(time.perf_counter() - begun)
+            profiler.step()
+    everyone = [None] * options.ranks
+    dist.all_gather_object(everyone, times[WARM_UP:])
+    if rank == 0:
+        with open(options.folder.rstrip("/") + ".measured.json", "w") as out:
+            json.dump(dict(kind=options.kind, torch=torch.__version__, ranks=everyone), out)
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder")
+    parser.add_argument("--kind", choices=["ddp", "sharded"], default="ddp")
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--steps", type=int, default=6)
+    chosen = parser.parse_args()
+    os.makedirs(chosen.folder, exist_ok=True)
+    mp.spawn(job, args=(free_port(), chosen), nprocs=chosen.ranks)
