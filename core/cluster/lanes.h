@@ -14,6 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/base/arena.h"
+
 enum { PL_LANE_PHASES = 2 };
 
 typedef struct pl_lane_phase {
@@ -32,6 +34,9 @@ typedef struct pl_lanes {
   const uint32_t *first_task; /* per step of each lane its first task; one entry more at the end: the number of tasks */
   int n_phases;
   uint32_t period[PL_LANE_PHASES]; /* in steps */
+  /* Where tasks are, for those who ask often (pl_lanes_list_places); NULL: searched for. Entry of first_task by task,
+   * lane by entry. */
+  const uint32_t *entry_of, *lane_of;
 } pl_lanes;
 
 /* Where a task is. */
@@ -39,7 +44,9 @@ typedef struct pl_lane_place {
   uint32_t lane, step, offset;
 } pl_lane_place;
 
-/* O(log lanes + log steps). */
+/* Lists where each task is. False: no memory. */
+bool pl_lanes_list_places(pl_lanes *lanes, pl_arena *arena);
+/* O(log lanes + log steps), or O(1) where places are listed. */
 pl_lane_place pl_lanes_place(const pl_lanes *lanes, uint32_t task);
 
 static inline uint32_t pl_lanes_step_size(const pl_lanes *lanes, uint32_t lane, uint32_t step) {

@@ -92,10 +92,11 @@ typedef struct pl_charge {
 
 typedef struct pl_engine_result {
   /* With lanes: false if no recurrence was found that allows to extend the run; then nothing else in here holds but
-   * `distance`. */
+   * these. */
   bool is_whole;
   int n_phases;
   uint32_t distance[PL_LANE_PHASES]; /* periods after which the state came back, by phase; 0: it did not */
+  bool runs_apart; /* it did not, and the lanes are regular at different paces: it will not for long */
   pl_leaps leaps;
   pl_ticks makespan;
   const pl_ticks *start, *finish; /* per task */

@@ -146,6 +146,7 @@ pl_code pl_engine_finish(pl_engine *engine, pl_engine_result *result, pl_error *
     for (int phase = 0; phase < result->n_phases; phase++)
       result->distance[phase] = engine->watch->found[phase].distance;
   }
+  result->runs_apart = !is_whole && engine->watch != NULL && pl_watch_runs_apart(engine);
   if (!result->is_whole) return PL_OK;
   if (engine->drift != NULL && !list_copied(engine)) return report_memory(error);
   PL_TRY(account(engine, result, error));

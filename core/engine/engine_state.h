@@ -173,6 +173,8 @@ bool pl_watch_take(pl_engine *engine);
 void pl_watch_look(pl_engine *engine, pl_ticks now);
 /* In engine_words.c. */
 void pl_watch_write_state(pl_engine *engine, pl_run_state *state);
+/* The run is over: each lane was regular when its first phase ended, at a pace that others do not have. */
+bool pl_watch_runs_apart(const pl_engine *engine);
 static inline void pl_watch_note_touched(pl_engine *engine, uint32_t task) {
   engine->watch->touched[engine->watch->n_touched++] = task;
 }

@@ -40,7 +40,8 @@ bool pl_watch_take(pl_engine *engine) {
   watch->peak_before = PL_TAKE(arena, int64_t, graph->n_devices);
   watch->peak_after = PL_TAKE(arena, int64_t, graph->n_devices);
   watch->touched = pl_arena_take(arena, graph->n_tasks * sizeof *watch->touched, _Alignof(uint32_t));
-  if (arena->failed || watch->marks == NULL || watch->touched == NULL) return false;
+  if (arena->failed || !pl_lanes_list_places(&watch->lanes, arena) || watch->marks == NULL || watch->touched == NULL)
+    return false;
   for (uint32_t at = 0; at < PL_WATCH_MARKS; at++)
     watch->marks[at].number = watch->marks[at].noted = PL_NONE;
   for (int phase = 0; phase < watch->lanes.n_phases; phase++)
@@ -186,4 +187,27 @@ void pl_watch_look(pl_engine *engine, pl_ticks now) {
     if (task != PL_NONE) return;
     begin_phase(engine);
   }
+}
+
+/* ---- what will not come back ---- */
+
+static pl_ticks start_of_period(const pl_engine *engine, const pl_lane *lane, uint32_t period) {
+  const pl_lanes *lanes = &engine->watch->lanes;
+  return engine->start[lanes->first_task[lane->first + lane->phases[0].from + period * lanes->period[0]]];
+}
+
+bool pl_watch_runs_apart(const pl_engine *engine) {
+  const pl_lanes *lanes = &engine->watch->lanes;
+  pl_ticks least = PL_TICKS_NEVER, most = 0;
+  for (uint32_t at = 0; at < lanes->n_lanes; at++) {
+    const pl_lane *lane = &lanes->lanes[at];
+    uint32_t n = (lane->phases[0].to - lane->phases[0].from) / lanes->period[0];
+    if (n < 4) return false;
+    pl_ticks last = start_of_period(engine, lane, n - 2);
+    pl_ticks pace = start_of_period(engine, lane, n - 1) - last;
+    if (last - start_of_period(engine, lane, n - 3) != pace) return false;
+    if (pace < least) least = pace;
+    if (pace > most) most = pace;
+  }
+  return least < most;
 }

@@ -60,6 +60,28 @@ pl_graph_builder *pl_graph_builder_take(pl_arena *arena, pl_stream_policy policy
   return builder;
 }
 
+/* Room for exactly so many; false: no memory. */
+static bool widen(const pl_graph_builder *builder, void **items, uint32_t *room, uint32_t count, uint64_t wanted,
+                  size_t item_bytes) {
+  if (wanted <= *room || wanted >= PL_NONE) return true;
+  void *wider = pl_arena_take(builder->arena, (size_t)wanted * item_bytes, 16);
+  if (wider == NULL) return false;
+  if (count > 0) memcpy(wider, *items, count * item_bytes);
+  *items = wider;
+  *room = (uint32_t)wanted;
+  return true;
+}
+
+void pl_graph_builder_expect(pl_graph_builder *builder, uint32_t times) {
+  if (builder->failed) return;
+  uint64_t n_tasks = (uint64_t)builder->n_tasks * (times + 1ULL);
+  uint64_t n_streams = (uint64_t)builder->n_task_streams * (times + 1ULL);
+  builder->failed = !widen(builder, (void **)&builder->tasks, &builder->tasks_room, builder->n_tasks, n_tasks,
+                           sizeof *builder->tasks) ||
+                    !widen(builder, (void **)&builder->task_streams, &builder->task_streams_room,
+                           builder->n_task_streams, n_streams, sizeof *builder->task_streams);
+}
+
 uint32_t pl_graph_builder_n_tasks(const pl_graph_builder *builder) {
   return builder->n_tasks;
 }

@@ -407,6 +407,14 @@ static bool unroll(compilation *state, uint32_t index, bool *is_unrolled) {
   return !state->arena->failed;
 }
 
+/* The crews to come make about as many tasks as the first. */
+static void expect_as_many(compilation *state, const bool *is_unrolled) {
+  uint32_t n_classes = state->plan->n_device_classes, n_unrolled = 0;
+  for (uint32_t class = 0; class < n_classes; class ++)
+    n_unrolled += is_unrolled[class];
+  pl_graph_builder_expect(state->builder, (n_classes - 1) / n_unrolled);
+}
+
 pl_code pl_compile(const pl_cluster *cluster, const pl_program *program, const pl_communication_plan *plan,
                    const pl_compile_options *options, pl_arena *arena, pl_compiled *compiled, pl_error *error) {
   *compiled = (pl_compiled){.transfer_bytes = NULL};
@@ -424,8 +432,11 @@ pl_code pl_compile(const pl_cluster *cluster, const pl_program *program, const p
     return pl_fail_memory(error, "the graph");
   if (!options->chunked) state.transfer_bytes = PL_TAKE(arena, double, plan->n_transfer_classes);
   if (arena->failed) return pl_fail_memory(error, "the graph");
-  for (uint32_t class = 0; class < plan->n_device_classes; class ++)
-    if (!is_unrolled[class] && !unroll(&state, class, is_unrolled)) return pl_fail_memory(error, "the graph");
+  for (uint32_t class = 0; class < plan->n_device_classes; class ++) {
+    if (is_unrolled[class]) continue;
+    if (!unroll(&state, class, is_unrolled)) return pl_fail_memory(error, "the graph");
+    if (class == 0) expect_as_many(&state, is_unrolled);
+  }
   PL_TRY(pl_meetings_finish(&state.meetings, error));
   if (options->fuse) pl_graph_builder_rivals(state.builder, plan->rival_offset, plan->rivals);
   if (state.transfer_bytes != NULL) pl_meetings_add_bytes(&state.meetings, state.transfer_bytes);

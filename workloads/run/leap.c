@@ -72,6 +72,6 @@ void pl_leap_search_go_on(pl_leap_search *search, const pl_engine_result *result
   if (too_many > 0) {
     choose(search, search->played + (int64_t)too_many * search->round);
   } else {
-    choose(search, search->once ? search->fewest : 2 * (int64_t)search->played);
+    choose(search, search->once || result->runs_apart ? search->fewest : 2 * (int64_t)search->played);
   }
 }
