@@ -471,6 +471,17 @@ assert len({out['platform_digest'], slow['platform_digest'], double['platform_di
   done
 }
 
+@test "a run that is shorter than its cycle, and one that does not settle, are played whole" {
+  # The cycle of 20 microbatches above, with 20 and 25 of them; and 64 unlike stages, which drift apart for longer than 192.
+  job=(--platform platforms/dgx-a100-16.xml --model workloads/models/gpt3-175b.json --seq 2048 --json --strategy)
+  for gbs in 40 50; do
+    run "$PACELINE" simulate "${job[@]}" pp=7,dp=2,tmp=8,mbs=1,assign=balanced,idle=1 --gbs "$gbs"
+    [[ "$output" == *"\"n_played_microbatches\": $((gbs / 2)),"* ]]
+  done
+  run "$PACELINE" simulate "${job[@]}" pp=64,dp=2,tmp=1,mbs=4,recompute=full --gbs 1536
+  [[ "$output" == *'"n_played_microbatches": 192,'* ]]
+}
+
 @test "leaping over microbatches changes nothing but what says what was played" {
   for strategy in pp=4,dp=4,tmp=1,mbs=1 pp=2,dp=4,tmp=2,mbs=1,schedule=interleaved,vpp=2; do
     job=(--platform "$platform" --model "$model" --gbs 512 --strategy "$strategy")

@@ -322,7 +322,7 @@ static void test_placed(void **state) {
 }
 
 static void test_drifting(void **state) {
-  run((kind_of_case){.most_devices = 32, .regular = true, .drifting = true}, 80, *state);
+  run((kind_of_case){.most_devices = 32, .regular = true, .drifting = true}, 50, *state);
 }
 
 static void test_other_engines(void **state) {
