@@ -143,16 +143,6 @@ static pl_code lower_op(pl_planning *state, uint32_t f, uint32_t group, uint32_t
   return pl_fluid_collective_merge(state->cluster, state->arena, fluid, state->error);
 }
 
-/* Classes do not know this rate: the uses of a folded transfer are those of all transfers of its class on a link. The
- * arithmetic is that of pl_transfer_solo_rate. */
-static double alone_rate(const pl_cluster *cluster, const pl_fluid_collective *fluid) {
-  double rate_Bps = fluid->spec.rate_cap_Bps, share = fluid->spec.share_weight;
-  for (uint32_t use = 0; use < fluid->spec.n_uses; use++)
-    rate_Bps =
-        fmin(rate_Bps, cluster->links[fluid->uses[use].link].capacity_Bps / (fluid->uses[use].weight * share) * share);
-  return rate_Bps;
-}
-
 static pl_code lower_group(pl_planning *state, uint32_t f, uint32_t group, const kept_fluids *fluids) {
   const pl_family *family = &state->program->families[f];
   uint32_t first_pattern = state->n_patterns;
@@ -166,7 +156,6 @@ static pl_code lower_group(pl_planning *state, uint32_t f, uint32_t group, const
                        .rate_cap_Bps = fluid->spec.rate_cap_Bps,
                        .share_weight = fluid->spec.share_weight,
                        .progress_bytes = fluid->progress_bytes,
-                       .alone_Bps = alone_rate(state->cluster, fluid),
                        .source = fluid->spec.source,
                        .destination = fluid->spec.destination};
     colour_op(&state->patterns[raw->pattern], op, raw);

@@ -3,17 +3,27 @@
 
 #include "workloads/compile/communication_state.h"
 
-static pl_transfer_spec alone_spec(const pl_raw_op *raw) {
-  return (pl_transfer_spec){.rate_cap_Bps = raw->alone_Bps,
+/* With no other transfer on its links. Classes do not know this rate: the uses of a folded transfer are those of all
+ * transfers of its class on a link. The arithmetic is that of pl_transfer_solo_rate. */
+static double alone_rate(const pl_planning *state, const pl_raw_op *raw) {
+  const pl_pattern *pattern = &state->patterns[raw->pattern];
+  double rate_Bps = raw->rate_cap_Bps, share = raw->share_weight;
+  for (uint32_t use = 0; use < pattern->n_uses; use++)
+    rate_Bps = fmin(rate_Bps, state->cluster->links[pattern->uses[use].link].capacity_Bps /
+                                  (pattern->uses[use].weight * share) * share);
+  return rate_Bps;
+}
+
+static pl_transfer_spec alone_spec(const pl_planning *state, const pl_raw_op *raw) {
+  return (pl_transfer_spec){.rate_cap_Bps = alone_rate(state, raw),
                             .share_weight = raw->share_weight,
                             .latency = raw->latency,
                             .source = raw->source,
                             .destination = raw->destination};
 }
 
-static pl_ticks alone_ticks(const pl_raw_op *raw) {
-  const pl_transfer_spec spec = alone_spec(raw);
-  const pl_transfer_table table = {.specs = &spec, .n_specs = 1};
+static pl_ticks alone_ticks(const pl_transfer_spec *alone, const pl_raw_op *raw) {
+  const pl_transfer_table table = {.specs = alone, .n_specs = 1};
   return pl_transfer_solo_ticks(&table, 0, raw->progress_bytes);
 }
 
@@ -50,12 +60,13 @@ pl_code pl_communication_make_specs(pl_planning *state) {
                                        .latency = raw->latency,
                                        .source = raw->source,
                                        .destination = raw->destination};
-      if (state->options->alone) specs[spec] = alone_spec(raw);
+      const pl_transfer_spec alone = alone_spec(state, raw);
+      if (state->options->alone) specs[spec] = alone;
       ops[spec] = (pl_lowered_op){.spec = spec,
                                   .transfer_class = transfer_class,
                                   .progress_bytes = raw->progress_bytes,
                                   .solo_ticks = pl_transfer_solo_ticks(&plan->table, spec, raw->progress_bytes),
-                                  .alone_ticks = alone_ticks(raw),
+                                  .alone_ticks = alone_ticks(&alone, raw),
                                   .has_rivals = !state->options->prune || specs[spec].n_uses > 0};
     }
   }

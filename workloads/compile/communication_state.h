@@ -9,7 +9,6 @@ typedef struct pl_raw_op {
   uint32_t pattern; /* index of the fold transfer */
   pl_ticks latency;
   double rate_cap_Bps, share_weight, progress_bytes;
-  double alone_Bps; /* with no other transfer on its links */
   uint32_t source, destination;
 } pl_raw_op;
 
