@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "netmodel/flow/networks.h"
-#include "netmodel/simgrid/simgrid_run.h"
+#include "netmodel/simgrid/simgrid_door.h"
 
 typedef struct record_entry {
   pl_ticks now;
@@ -38,6 +38,7 @@ typedef struct player {
   pl_sharing sharing;
   const double *delays_s; /* per spec: slept before the send */
   pl_engine *engine;
+  pl_simgrid_door door;
   pl_simgrid_loop *loop;
   run_record *record;
 } player;
@@ -51,16 +52,16 @@ static void note(run_record *record, uint32_t task, pl_ticks now) {
 
 static void host_timer(void *data, uint32_t task, pl_ticks finish) {
   player *play = data;
-  pl_simgrid_loop_timer(play->loop, task, pl_ticks_to_s(finish));
+  play->door.timer(play->loop, task, pl_ticks_to_s(finish));
 }
 
 static void host_transfer(void *data, pl_ticks now, uint32_t task, uint32_t spec_index, double size_bytes) {
   player *play = data;
   const pl_transfer_spec *spec = &play->graph->transfers.specs[spec_index];
   if (size_bytes > 0) {
-    pl_simgrid_loop_send(play->loop, task, spec->source, spec->destination, size_bytes, play->delays_s[spec_index]);
+    play->door.send(play->loop, task, spec->source, spec->destination, size_bytes, play->delays_s[spec_index]);
   } else {
-    pl_simgrid_loop_timer(play->loop, task, pl_ticks_to_s(now + spec->latency));
+    play->door.timer(play->loop, task, pl_ticks_to_s(now + spec->latency));
   }
 }
 
@@ -112,7 +113,8 @@ static void play_in_child(player *play) {
                                            .n_tasks = play->graph->n_tasks,
                                            .rtt = play->sharing == PL_SHARING_RTT};
   const pl_simgrid_loop_client client = {loop_begin, loop_complete, loop_flush, play};
-  if (!pl_simgrid_loop_run(&options, &client, shared->message, sizeof shared->message)) return;
+  if (!pl_simgrid_door_open(&play->door, shared->message, sizeof shared->message)) return;
+  if (!play->door.run(&options, &client, shared->message, sizeof shared->message)) return;
   shared->complete = true;
 }
 

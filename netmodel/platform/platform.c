@@ -19,10 +19,11 @@
 #include "netmodel/platform/platform_scan.h"
 #include "netmodel/platform/route_cache.h"
 #include "netmodel/platform/zone_tree.h"
-#include "netmodel/simgrid/simgrid_shim.h"
+#include "netmodel/simgrid/simgrid_door.h"
 
 /* Apart from the platform, which is const once it is loaded. */
 typedef struct simgrid_side {
+  pl_simgrid_door door; /* once there is a shim */
   pthread_mutex_t mutex;
   pl_shim *shim; /* NULL until SimGrid is needed */
 } simgrid_side;
@@ -124,15 +125,16 @@ static pl_code from_shim(pl_shim_status status, const char *message, pl_error *e
   return pl_fail(error, PL_BAD_INPUT, "%s", message);
 }
 
-static pl_code load_simgrid(const char *path, const pl_platform_text *file, pl_shim **shim, pl_error *error) {
+static pl_code load_simgrid(const char *path, const pl_platform_text *file, simgrid_side *side, pl_error *error) {
   char message[PL_ERROR_MESSAGE_BYTES] = "", copy_path[PL_COPY_PATH_BYTES];
+  if (!pl_simgrid_door_open(&side->door, message, sizeof message)) return pl_fail(error, PL_UNSUPPORTED, "%s", message);
   pl_arena scratch;
   int copy;
   pl_arena_init(&scratch, 0);
   pl_code code = pl_platform_copy_open(path, file->text, file->size, &scratch, &copy, copy_path, error);
   pl_arena_release(&scratch);
   PL_TRY(code);
-  pl_shim_status status = pl_shim_load(copy_path, path, shim, message, sizeof message);
+  pl_shim_status status = side->door.load(copy_path, path, &side->shim, message, sizeof message);
   close(copy);
   return from_shim(status, message, error);
 }
@@ -306,8 +308,8 @@ static pl_shim_status find_route(const pl_platform *platform, uint32_t source_ho
   if (platform->tree != NULL)
     return pl_zone_tree_route(platform->tree, source_host, destination_host, links, PL_ROUTE_LINKS_MAX, n_links,
                               message, 256);
-  return pl_shim_route(platform->simgrid->shim, source_host, destination_host, links, PL_ROUTE_LINKS_MAX, n_links,
-                       message, 256);
+  return platform->simgrid->door.route(platform->simgrid->shim, source_host, destination_host, links,
+                                       PL_ROUTE_LINKS_MAX, n_links, message, 256);
 }
 
 static pl_code resolve_route(void *context, uint32_t source, uint32_t destination, uint32_t *links, uint32_t *n_links,
@@ -341,8 +343,8 @@ static pl_code take_parts(pl_platform *platform, const char *path, const pl_plat
     return PL_OK;
   }
   if (platform->arena.failed) return pl_fail_memory(error, "the platform");
-  PL_TRY(load_simgrid(path, file, &platform->simgrid->shim, error));
-  pl_shim_get_parts(platform->simgrid->shim, &platform->parts);
+  PL_TRY(load_simgrid(path, file, platform->simgrid, error));
+  platform->simgrid->door.get_parts(platform->simgrid->shim, &platform->parts);
   return PL_OK;
 }
 
@@ -413,7 +415,7 @@ static pl_code load_side(const pl_platform *platform, pl_error *error) {
   pl_code code = pl_platform_text_read(path, &file, error);
   if (code == PL_OK && pl_hash_bytes(file.text, file.size, 0) != platform->text_digest)
     code = pl_fail(error, PL_BAD_INPUT, "%s: has changed since it was read", path);
-  if (code == PL_OK) code = load_simgrid(path, &file, &platform->simgrid->shim, error);
+  if (code == PL_OK) code = load_simgrid(path, &file, platform->simgrid, error);
   free(file.text);
   return code;
 }
@@ -432,7 +434,7 @@ bool pl_platform_is_from_simgrid(const pl_platform *platform) {
 void pl_platform_destroy(pl_platform *platform) {
   if (platform == NULL) return;
   pl_route_cache_destroy(platform->routes);
-  pl_shim_destroy(platform->simgrid->shim);
+  if (platform->simgrid->shim != NULL) platform->simgrid->door.destroy(platform->simgrid->shim);
   pthread_mutex_destroy(&platform->simgrid->mutex);
   free(platform->simgrid);
   pl_arena_release(&platform->arena);

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "netmodel/flow/networks.h"
-#include "netmodel/simgrid/simgrid_run.h"
+#include "netmodel/simgrid/simgrid_door.h"
 #include "tests/support/bench.h"
 #include "tests/support/random.h"
 
@@ -154,6 +154,7 @@ static double run_native(const traffic *t, const pl_transfer_table *table, const
 typedef struct foreign {
   const traffic *traffic;
   const uint32_t *device;
+  pl_simgrid_door door;
   pl_simgrid_loop *loop;
   drive *drive;
 } foreign;
@@ -161,8 +162,7 @@ typedef struct foreign {
 static void foreign_send(void *side, uint32_t task, uint32_t lane) {
   foreign *f = side;
   const traffic *t = f->traffic;
-  pl_simgrid_loop_send(f->loop, task, f->device[t->source[lane]], f->device[t->destination[lane]], t->size_bytes[lane],
-                       0);
+  f->door.send(f->loop, task, f->device[t->source[lane]], f->device[t->destination[lane]], t->size_bytes[lane], 0);
 }
 
 static void foreign_begin(void *data, pl_simgrid_loop *loop) {
@@ -197,8 +197,9 @@ static void run_foreign(const traffic *t, const pl_cluster *cluster, const uint3
       const pl_simgrid_loop_options options = {
           .hosts = hosts, .n_hosts = cluster->n_devices, .n_tasks = t->n_lanes * t->n_steps, .rtt = true};
       const pl_simgrid_loop_client client = {foreign_begin, foreign_complete, foreign_flush, &f};
+      if (!pl_simgrid_door_open(&f.door, out->message, sizeof out->message)) _exit(1);
       double start_s = bench_cpu_s();
-      out->done = pl_simgrid_loop_run(&options, &client, out->message, sizeof out->message);
+      out->done = f.door.run(&options, &client, out->message, sizeof out->message);
       out->best_s = fmin(out->best_s, bench_cpu_s() - start_s);
       _exit(0);
     }

@@ -10,7 +10,7 @@
 
 #include "netmodel/make/platform_make.h"
 #include "netmodel/platform/platform.h"
-#include "netmodel/simgrid/simgrid_shim.h"
+#include "netmodel/simgrid/simgrid_door.h"
 #include "tests/support/bench.h"
 #include "tests/support/random.h"
 
@@ -24,8 +24,10 @@ static double time_shim(const char *path) {
   if (fork() == 0) {
     char message[256];
     pl_shim *shim;
+    pl_simgrid_door door;
     double start_s = bench_wall_s();
-    if (pl_shim_load(path, path, &shim, message, sizeof message) != PL_SHIM_OK) _exit(1);
+    if (!pl_simgrid_door_open(&door, message, sizeof message)) _exit(1);
+    if (door.load(path, path, &shim, message, sizeof message) != PL_SHIM_OK) _exit(1);
     time_s = bench_wall_s() - start_s;
     _exit(write(channel[1], &time_s, sizeof time_s) == sizeof time_s ? 0 : 1);
   }

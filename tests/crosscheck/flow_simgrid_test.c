@@ -25,7 +25,7 @@
 #include <cmocka.h>
 
 #include "netmodel/flow/networks.h"
-#include "netmodel/simgrid/simgrid_run.h"
+#include "netmodel/simgrid/simgrid_door.h"
 #include "tests/support/random.h"
 
 enum { MAX_HOSTS = 64, MAX_LINKS = 160, MAX_FLOWS = 500, MAX_ROUTE = 6 };
@@ -157,6 +157,7 @@ typedef struct play {
   const pl_transfer_spec *specs;
   const uint32_t *device; /* of host h */
   pl_sharing sharing;
+  pl_simgrid_door door;
   pl_simgrid_loop *loop;
   double finish_s[MAX_FLOWS];
   pl_ticks finish[MAX_FLOWS];
@@ -191,7 +192,7 @@ static void loop_begin(void *data, pl_simgrid_loop *loop) {
   play *p = data;
   p->loop = loop;
   for (uint32_t i = 0; i < p->scenario->n_flows; i++)
-    pl_simgrid_loop_timer(loop, i, pl_ticks_to_s(p->scenario->flows[i].start));
+    p->door.timer(loop, i, pl_ticks_to_s(p->scenario->flows[i].start));
 }
 
 static void loop_complete(void *data, uint32_t task, double time_s) {
@@ -202,8 +203,8 @@ static void loop_complete(void *data, uint32_t task, double time_s) {
     return;
   }
   const flow_plan *flow = &s->flows[task];
-  pl_simgrid_loop_send(p->loop, s->n_flows + task, p->device[flow->source], p->device[flow->destination],
-                       flow->size_bytes, p->sharing == PL_SHARING_EQUAL ? pl_ticks_to_s(p->specs[task].latency) : 0);
+  p->door.send(p->loop, s->n_flows + task, p->device[flow->source], p->device[flow->destination], flow->size_bytes,
+               p->sharing == PL_SHARING_EQUAL ? pl_ticks_to_s(p->specs[task].latency) : 0);
 }
 
 static void loop_flush(void *data, double time_s) {
@@ -219,7 +220,8 @@ static const char *play_in_simgrid(play *p, const pl_cluster *cluster, pl_arena 
                                            .n_tasks = 2 * p->scenario->n_flows,
                                            .rtt = p->sharing == PL_SHARING_RTT};
   const pl_simgrid_loop_client client = {loop_begin, loop_complete, loop_flush, p};
-  return pl_simgrid_loop_run(&options, &client, message, bytes) ? NULL : message;
+  if (!pl_simgrid_door_open(&p->door, message, bytes)) return message;
+  return p->door.run(&options, &client, message, bytes) ? NULL : message;
 }
 
 static void compare(const play *p, const pl_transfer_table *table, double ticks_allowed, report *out) {
