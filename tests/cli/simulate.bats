@@ -476,10 +476,10 @@ assert len({out['platform_digest'], slow['platform_digest'], double['platform_di
   job=(--platform platforms/dgx-a100-16.xml --model workloads/models/gpt3-175b.json --seq 2048 --json --strategy)
   for gbs in 40 50; do
     run "$PACELINE" simulate "${job[@]}" pp=7,dp=2,tmp=8,mbs=1,assign=balanced,idle=1 --gbs "$gbs"
-    [[ "$output" == *"\"n_played_microbatches\": $((gbs / 2)),"* ]]
+    grep -qE "\"n_played_microbatches\": $((gbs / 2)),?\$" <<<"$output"
   done
   run "$PACELINE" simulate "${job[@]}" pp=64,dp=2,tmp=1,mbs=4,recompute=full --gbs 1536
-  [[ "$output" == *'"n_played_microbatches": 192,'* ]]
+  grep -qE '"n_played_microbatches": 192,?$' <<<"$output"
 }
 
 @test "leaping over microbatches changes nothing but what says what was played" {
