@@ -1,14 +1,18 @@
 /* Programs: any text is either refused with one message that has a place in it, or gives a module that prints, reads
  * again and prints alike; the check of what is read passes it or names what is wrong. What passes is run by
- * the reference executor, where it is small: it comes to its end, or meets an op that cannot be computed. */
+ * the reference executor, where it is small: it comes to its end, or meets an op that cannot be computed; and it is
+ * simulated on a node of eight GPUs, where its time is a number. */
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/support/synthetic_cluster.h"
 #include "workloads/execute/executor.h"
 #include "workloads/language/ir_check.h"
 #include "workloads/language/ir_text.h"
+#include "workloads/run/simulate_program.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -74,6 +78,20 @@ static void check_run(const pl_ir_module *module) {
   pl_execution_destroy(execution);
 }
 
+/* Streams may make a deadlock that lists do not have: then it is refused. */
+static void check_simulation(const pl_ir_module *module, pl_arena *arena) {
+  static const double most = 3e7;
+  if (work_of(module) > most || pl_ir_mesh_devices(&module->mesh) > 8) return;
+  const pl_simulate_options options = {.network = PL_NETWORK_FLOW};
+  pl_cluster *cluster = synthetic_cluster_create(&(synthetic_options){.n_nodes = 1, .gpus_per_node = 8});
+  pl_program_report report;
+  pl_error error = PL_ERROR_INIT;
+  pl_code code = pl_simulate_program(cluster, module, &options, arena, &report, &error);
+  PL_ASSERT(code == error.code && (code == PL_OK || code == PL_BAD_INPUT || code == PL_UNSUPPORTED));
+  PL_ASSERT(code != PL_OK || (isfinite(report.iter_time_s) && report.iter_time_s >= 0));
+  synthetic_cluster_release(cluster);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   pl_arena arena;
   pl_arena_init(&arena, 1 << 16);
@@ -88,6 +106,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   }
   if (code == PL_OK) {
     check_run(&module);
+    check_simulation(&module, &arena);
   } else {
     check_refusal(&error, (const char *)data, size);
   }
