@@ -2,6 +2,7 @@
 #include "search/parallel/interrupt.h"
 
 #include <stdio.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "core/system/partial_file.h"
@@ -32,6 +33,24 @@ static void *wait_for_it(void *context) {
   return NULL;
 }
 
+/* Libraries that start threads when they are loaded (OpenBLAS) do so before anything is blocked, and a signal that
+ * finds a thread where it is not would end the process there and then. Such a thread blocks it from here on and sends
+ * it once more, until all have and it waits for who waits for it. */
+static void pass_on(int which, siginfo_t *info, void *context) {
+  (void)info;
+  sigaddset(&((ucontext_t *)context)->uc_sigmask, which);
+  kill(getpid(), which);
+}
+
+/* Those of the signals that are waited for. */
+static void set_handlers(const pl_interrupt *interrupt, bool pass) {
+  static const int which[] = {SIGINT, SIGTERM, SIGHUP};
+  struct sigaction action = {.sa_flags = pass ? SA_SIGINFO | SA_RESTART : 0};
+  if (pass) action.sa_sigaction = pass_on;
+  for (size_t i = 0; i < sizeof which / sizeof which[0]; i++)
+    if (sigismember(&interrupt->signals, which[i]) == 1) sigaction(which[i], &action, NULL);
+}
+
 void pl_interrupt_start(pl_interrupt *interrupt) {
   static const int which[] = {SIGINT, SIGTERM, SIGHUP};
   sigemptyset(&interrupt->signals);
@@ -43,7 +62,10 @@ void pl_interrupt_start(pl_interrupt *interrupt) {
   }
   if (interrupt->wake == 0) return;
   pthread_sigmask(SIG_BLOCK, &interrupt->signals, &interrupt->before);
-  if (pthread_create(&interrupt->thread, NULL, wait_for_it, interrupt) == 0) return;
+  if (pthread_create(&interrupt->thread, NULL, wait_for_it, interrupt) == 0) {
+    set_handlers(interrupt, true);
+    return;
+  }
   pthread_sigmask(SIG_SETMASK, &interrupt->before, NULL);
   interrupt->wake = 0;
 }
@@ -53,6 +75,7 @@ void pl_interrupt_stop(pl_interrupt *interrupt) {
   atomic_store(&interrupt->over, true);
   pthread_kill(interrupt->thread, interrupt->wake);
   pthread_join(interrupt->thread, NULL);
+  set_handlers(interrupt, false);
   pthread_sigmask(SIG_SETMASK, &interrupt->before, NULL);
   interrupt->wake = 0;
 }

@@ -202,7 +202,8 @@ int pl_cmd_program(int argc, char **argv) {
              "print: its canonical text; comments behind ops stay, others go.\v"
              "Example:\n"
              "  paceline program check workloads/programs/mlp-2-stages.plir\n"
-             "  paceline program print --model tiny-llama --gbs 8 --seq 8 --strategy pp=2,dp=1,tmp=2,mbs=1",
+             "  paceline program print --model tiny-llama --gbs 8 --seq 8 \\\n"
+             "    --strategy pp=2,dp=1,tmp=2,mbs=1",
       .children = children};
   request in = {.action = NULL};
   pl_job_options_init(&in.job);
