@@ -73,8 +73,10 @@ static void check_run(const pl_ir_module *module) {
   pl_error error = PL_ERROR_INIT;
   if (work_of(module) > most) return;
   pl_code code = pl_execute(module, &options, &execution, &error);
-  if (code != PL_OK && code != PL_UNSUPPORTED) fprintf(stderr, "%s\n", error.message);
-  PL_ASSERT(code == PL_OK || code == PL_UNSUPPORTED);
+  /* Data are what the program says they are below, which may be more than a table has rows. */
+  bool data = code == PL_BAD_INPUT && strstr(error.message, "is outside of dimension") != NULL;
+  if (code != PL_OK && code != PL_UNSUPPORTED && !data) fprintf(stderr, "%s\n", error.message);
+  PL_ASSERT(code == PL_OK || code == PL_UNSUPPORTED || data);
   pl_execution_destroy(execution);
 }
 

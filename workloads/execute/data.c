@@ -46,7 +46,7 @@ void pl_data_parameter(uint64_t seed, const char *path, pl_ir_tensor *part) {
 void pl_data_input(uint64_t seed, const pl_ir_op *op, int64_t iteration, int64_t microbatch, pl_ir_tensor *part) {
   int32_t b = pl_ir_type_find(&part->type, pl_ir_name_of("b")), s = pl_ir_type_find(&part->type, pl_ir_name_of("s"));
   int64_t below = pl_ir_integer_of(op, "below", 0), ranks = pl_ir_integer_of(op, "zigzag", 1);
-  bool positions = strcmp(op->path, "positions") == 0;
+  bool positions = strcmp(op->path, "positions") == 0, integers = part->type.element == PL_IR_I32;
   uint64_t base = pl_hash_word(hash_of_text(pl_hash_word(seed, 3), op->path), (uint64_t)iteration);
   for (int64_t i = 0; i < part->n; i++) {
     int64_t place[PL_IR_RANK_MAX] = {0};
@@ -59,6 +59,7 @@ void pl_data_input(uint64_t seed, const pl_ir_op *op, int64_t iteration, int64_t
     hash = pl_hash_word(hash, 4);
     part->data[i] = positions && s >= 0 ? (double)place[s]
                     : below > 0         ? (double)(hash % (uint64_t)below)
+                    : integers          ? 0
                                         : uniform(hash);
   }
 }
