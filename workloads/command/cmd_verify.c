@@ -186,12 +186,12 @@ int pl_cmd_verify(int argc, char **argv) {
   static const struct argp argp = {
       .options = option_table,
       .parser = read_option,
-      .doc =
-          "Runs the distributed program of a strategy on a tiny model, all devices with real numbers, beside the "
-          "plain training program, and compares loss, every gradient and every updated weight. Exit status 2 where "
-          "they differ.\v"
-          "Example:\n"
-          "  paceline verify --model workloads/models/tiny-gpt2.json --gbs 8 --strategy pp=2,dp=2,tmp=2,mbs=1,zero=1"};
+      .doc = "Runs the distributed program of a strategy on a tiny model, all devices with real numbers, beside the "
+             "plain training program, and compares loss, every gradient and every updated weight. Exit status 2 where "
+             "they differ.\v"
+             "Example:\n"
+             "  paceline verify --model workloads/models/tiny-gpt2.json --gbs 8 \\\n"
+             "    --strategy pp=2,dp=2,tmp=2,mbs=1,zero=1"};
   verify_request in = {.error = PL_ERROR_INIT};
   pl_error error = PL_ERROR_INIT;
   pl_code code = pl_command_line_parse("verify", &argp, argc, argv, false, &in, &error);
