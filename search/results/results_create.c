@@ -235,6 +235,7 @@ static pl_code fill(const pl_partial_file *partial, const char *path, const pl_p
 pl_code pl_results_begin(const char *path, const pl_provenance *provenance, uint32_t n_rows, pl_partial_file *partial,
                          pl_error *error) {
   int failed = pl_partial_open(partial, path);
+  if (failed == ENOMEM) return pl_fail_memory(error, "the file of results");
   if (failed != 0) return pl_fail(error, PL_IO, "%s: cannot be created: %s", path, strerror(failed));
   pl_error cause = PL_ERROR_INIT;
   if (fill(partial, path, provenance, n_rows, &cause) == PL_OK) return PL_OK;
@@ -249,5 +250,6 @@ pl_code pl_results_create(const char *path, const pl_provenance *provenance, uin
   PL_TRY(pl_results_begin(path, provenance, n_rows, &partial, error));
   int failed = pl_partial_publish(&partial, path, replace);
   if (failed == EEXIST) return pl_results_check_absent(path, false, error);
+  if (failed == ENOMEM) return pl_fail_memory(error, "the file of results");
   return failed != 0 ? pl_fail(error, PL_IO, "%s: cannot be created: %s", path, strerror(failed)) : PL_OK;
 }

@@ -111,6 +111,7 @@ pl_code pl_table_store(const char *path, const char *dimension, const char *comm
   pl_partial_file partial;
   if (!replace && access(path, F_OK) == 0) return pl_fail(error, PL_BAD_INPUT, "%s exists; --force replaces it", path);
   int failed = pl_partial_open(&partial, path);
+  if (failed == ENOMEM) return pl_fail_memory(error, "a table of results");
   if (failed != 0) return pl_fail(error, PL_BAD_INPUT, "%s: cannot be created: %s", path, strerror(failed));
   pl_code code = fill(partial.name, path, dimension, command, columns, n_columns, n_rows, error);
   if (code == PL_OK) failed = pl_partial_publish(&partial, path, replace);

@@ -150,6 +150,7 @@ static pl_code fill(const char *name, const char *path, const pl_trace *trace, p
 pl_code pl_job_file_store(const char *path, bool force, const pl_trace *trace, pl_error *error) {
   pl_partial_file partial;
   int failed = pl_partial_open(&partial, path);
+  if (failed == ENOMEM) return pl_fail_memory(error, "the file of a job");
   if (failed != 0) return pl_fail(error, PL_BAD_INPUT, "%s: cannot be created: %s", path, strerror(failed));
   pl_code code = fill(partial.name, path, trace, error);
   if (code == PL_OK) failed = pl_partial_publish(&partial, path, force);

@@ -48,8 +48,8 @@ static bool is(const pl_ir_op *op, const char *name) {
   return strcmp(row_name(op), name) == 0;
 }
 
-/* The bias of the keys moves all scores of a query alike, which a softmax does not see: its gradient is zero, and what is
- * done to its accumulation changes nothing. */
+/* The bias of the keys moves all scores of a query alike, which a softmax does not see: its gradient is zero, and what
+ * is done to its accumulation changes nothing. */
 static bool changes_nothing(const pl_ir_op *op) {
   return is(op, "accumulate") && strcmp(op->path, "attention.k.bias") == 0;
 }
