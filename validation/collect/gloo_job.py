@@ -10,7 +10,7 @@ import argparse
 import datetime
 import json
 import os
-import socket
+import tempfile
 import time
 
 import torch
@@ -47,10 +47,10 @@ class ShardedLinear(nn.Module):
         return torch.relu(x @ Gathered.apply(self.share).t())
 
 
-def job(rank, port, options):
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+def job(rank, meeting, options):
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", rank=rank, world_size=options.ranks, timeout=datetime.timedelta(seconds=60))
+    limit = datetime.timedelta(seconds=60)
+    dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=options.ranks, timeout=limit)
     torch.manual_seed(rank)
     width, depth = 384, 6
     if options.kind == "ddp":
@@ -79,13 +79,7 @@ def job(rank, port, options):
         with open(options.folder.rstrip("/") + ".measured.json", "w") as out:
             json.dump(dict(kind=options.kind, torch=torch.__version__, ranks=everyone), out)
     dist.barrier()
-    dist.destroy_process_group()
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    os._exit(0)  # at once: threads of gloo and of the profiler may wait for each other at the end of the process
 
 
 if __name__ == "__main__":
@@ -96,4 +90,5 @@ if __name__ == "__main__":
     parser.add_argument("--steps", type=int, default=6)
     chosen = parser.parse_args()
     os.makedirs(chosen.folder, exist_ok=True)
-    mp.spawn(job, args=(free_port(), chosen), nprocs=chosen.ranks)
+    with tempfile.TemporaryDirectory() as meeting:  # a file: no port that somebody else may take
+        mp.spawn(job, args=(f"{meeting}/ranks", chosen), nprocs=chosen.ranks)
