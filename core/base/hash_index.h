@@ -37,4 +37,11 @@ static inline uint64_t pl_hash_word(uint64_t hash, uint64_t word) {
   return hash ^ (hash >> 32);
 }
 
+/* The same for the characters of a text. */
+static inline uint64_t pl_hash_text(uint64_t hash, const char *text) {
+  for (; *text != 0; text++)
+    hash = pl_hash_word(hash, (uint64_t)(unsigned char)*text);
+  return hash;
+}
+
 #endif

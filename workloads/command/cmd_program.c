@@ -125,17 +125,6 @@ typedef struct session {
   pl_ir_module module;
 } session;
 
-/* On no platform: boundaries that need none. */
-static pl_code assign(session *own, const request *in, pl_error *error) {
-  pl_strategy *strategy = &own->job.strategy;
-  PL_TRY(pl_strategy_check(strategy, &own->job.model, &in->job.job, pl_strategy_n_ranks(strategy), error));
-  if (strategy->recipe == PL_ASSIGN_BALANCED || strategy->recipe == PL_ASSIGN_OPTIMAL ||
-      strategy->recipe == PL_ASSIGN_AMP)
-    return pl_fail(error, PL_BAD_INPUT, "assign=%s needs a platform's devices: give --platform, or boundaries",
-                   pl_assign_names[strategy->recipe]);
-  return pl_strategy_assign(strategy, &own->job.model, &in->job.job, NULL, &own->job.arena, error);
-}
-
 static pl_code make(session *own, request *in, pl_error *error) {
   pl_job_options *options = &in->job;
   if (in->strategy == NULL) {
@@ -143,7 +132,10 @@ static pl_code make(session *own, request *in, pl_error *error) {
     PL_TRY(pl_job_options_adopt(options, &own->job.model, &own->job.arena, error));
   } else {
     PL_TRY(pl_job_session_read(&own->job, options, in->strategy, error));
-    PL_TRY(options->platform_path != NULL ? pl_job_session_place(&own->job, options, error) : assign(own, in, error));
+    PL_TRY(options->platform_path != NULL
+               ? pl_job_session_place(&own->job, options, error)
+               : pl_strategy_assign_unplaced(&own->job.strategy, &own->job.model, &in->job.job,
+                                             ": give --platform, or boundaries", &own->job.arena, error));
   }
   return pl_program_of(&own->job.model, &options->job, in->strategy != NULL ? &own->job.strategy : NULL, in->level,
                        &own->job.arena, &own->module, error);

@@ -114,12 +114,8 @@ static pl_code read_job(const verify_request *in, verify_job *own, pl_arena *are
         in->model, own->model.trained_parameters, parameters_most);
   PL_TRY(pl_strategy_parse(in->strategy, &own->model, arena, &own->strategy, error));
   pl_strategy_adopt(&own->strategy, &own->job);
-  PL_TRY(pl_strategy_check(&own->strategy, &own->model, &own->job, pl_strategy_n_ranks(&own->strategy), error));
-  if (own->strategy.recipe == PL_ASSIGN_BALANCED || own->strategy.recipe == PL_ASSIGN_OPTIMAL ||
-      own->strategy.recipe == PL_ASSIGN_AMP)
-    return pl_fail(error, PL_BAD_INPUT, "assign=%s needs a platform's devices; give boundaries, uniform or ends",
-                   pl_assign_names[own->strategy.recipe]);
-  return pl_strategy_assign(&own->strategy, &own->model, &own->job, NULL, arena, error);
+  return pl_strategy_assign_unplaced(&own->strategy, &own->model, &own->job, "; give boundaries, uniform or ends",
+                                     arena, error);
 }
 
 static void print_text(const verify_job *own, const pl_verification *v) {

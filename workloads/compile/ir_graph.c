@@ -157,13 +157,7 @@ static uint32_t group_of(const graphing *own, const pl_ir_op *op, uint32_t first
   const pl_ir_mesh *mesh = &own->module->mesh;
   uint32_t n = 0;
   for (uint32_t d = 0; d < own->now->n_devices; d++) {
-    bool meets = true;
-    for (int32_t axis = 0; axis < mesh->n_axes; axis++)
-      if (!pl_ir_op_has_name(op, "over", mesh->axes[axis].name) &&
-          pl_ir_mesh_coordinate(mesh, own->now->devices[d], axis) !=
-              pl_ir_mesh_coordinate(mesh, own->now->devices[first], axis))
-        meets = false;
-    if (!meets) continue;
+    if (!pl_ir_op_joins(mesh, op, own->now->devices[first], own->now->devices[d])) continue;
     if (n == 0) *is_first = d == first;
     members[n++] = d;
   }
@@ -214,9 +208,7 @@ static pl_code collective(graphing *own, const pl_ir_function *f, const pl_ir_op
 
 /* Tasks under a key, one per device of a crew; *fresh: nobody had asked for them. */
 static uint32_t *promise(graphing *own, const char *key, uint32_t n, bool *fresh) {
-  uint64_t hash = 3;
-  for (const char *c = key; *c != 0; c++)
-    hash = pl_hash_word(hash, (uint64_t)(unsigned char)*c);
+  uint64_t hash = pl_hash_text(3, key);
   uint32_t probe = 0;
   const promised *known;
   *fresh = false;
@@ -259,36 +251,28 @@ static pl_code message(graphing *own, const crew *from, const crew *to, const ch
   return PL_OK;
 }
 
-static double bytes_of(const graphing *own, const pl_ir_type *type) {
-  return pl_ir_type_local_elements(&own->module->mesh, type) * pl_ir_element_bytes((pl_ir_element)type->element);
-}
-
-static const char *text_of(const pl_ir_op *op, const char *attribute) {
-  const pl_ir_attribute *found = pl_ir_attribute_find(op, attribute);
-  return found == NULL ? "" : found->kind == PL_IR_TEXT ? found->text : found->names[0].text;
-}
-
 static pl_code send(graphing *own, const pl_ir_function *f, const pl_ir_op *op, arrival *input) {
-  const crew *to = crew_named(own, text_of(op, "to"));
+  const crew *to = crew_named(own, pl_ir_text_of(op, "to"));
   uint32_t *tasks;
   flush(own);
-  PL_TRY(message(own, own->now, to, text_of(op, "tag"), bytes_of(own, &f->values[op->inputs[0]].type), &tasks));
+  PL_TRY(message(own, own->now, to, pl_ir_text_of(op, "tag"),
+                 pl_ir_type_local_bytes(&own->module->mesh, &f->values[op->inputs[0]].type), &tasks));
   for (uint32_t d = 0; d < own->now->n_devices; d++)
     depends(own, tasks[d], d, input);
   return PL_OK;
 }
 
 static pl_code receive(graphing *own, const pl_ir_function *f, const pl_ir_op *op, arrival *output) {
-  const crew *from = crew_named(own, text_of(op, "from"));
-  return message(own, from, own->now, text_of(op, "tag"), bytes_of(own, &f->values[op->first_output].type),
-                 &output->tasks);
+  const crew *from = crew_named(own, pl_ir_text_of(op, "from"));
+  return message(own, from, own->now, pl_ir_text_of(op, "tag"),
+                 pl_ir_type_local_bytes(&own->module->mesh, &f->values[op->first_output].type), &output->tasks);
 }
 
 /* An all-reduce between the devices of several classes. */
 static pl_code sum_classes(graphing *own, const pl_ir_function *f, const pl_ir_op *op, arrival *input,
                            arrival *output) {
   const pl_ir_attribute *classes = pl_ir_attribute_find(op, "classes");
-  const char *key = pl_arena_printf(own->arena, "sum %s %s", own->prefix, text_of(op, "tag"));
+  const char *key = pl_arena_printf(own->arena, "sum %s %s", own->prefix, pl_ir_text_of(op, "tag"));
   bool fresh;
   flush(own);
   output->tasks = key != NULL ? promise(own, key, own->now->n_devices, &fresh) : NULL;
@@ -300,7 +284,8 @@ static pl_code sum_classes(graphing *own, const pl_ir_function *f, const pl_ir_o
       members[n++] = crew_named(own, classes->names[i].text)->devices[d];
     if (fresh) {
       PL_TRY(pl_ir_transfers_collective(&own->transfers, PL_ALL_REDUCE, members, n,
-                                        bytes_of(own, &f->values[op->inputs[0]].type), &spec, &progress, own->error));
+                                        pl_ir_type_local_bytes(&own->module->mesh, &f->values[op->inputs[0]].type),
+                                        &spec, &progress, own->error));
       output->tasks[d] = pl_graph_builder_transfer(own->builder, spec, progress, PL_CATEGORY_DATA, NULL, 0,
                                                    label_of(own, "sum_classes"), own->microbatch);
       own->made->n_collectives++;
@@ -318,7 +303,7 @@ static pl_code ring(graphing *own, const pl_ir_function *f, const pl_ir_op *op, 
   for (int32_t axis = 0; axis < mesh->n_axes; axis++)
     if (pl_ir_op_has_name(op, "over", mesh->axes[axis].name)) parts *= mesh->axes[axis].extent;
   for (int32_t i = 1; i < 3; i++)
-    bytes += parts * bytes_of(own, &f->values[op->inputs[i]].type);
+    bytes += parts * pl_ir_type_local_bytes(&own->module->mesh, &f->values[op->inputs[i]].type);
   if (op->n_outputs > 2) bytes *= 2; /* their gradients go with them */
   PL_TRY(collective(own, f, op, bytes, PL_ALL_GATHER, &nothing, &round));
   if (!add_part(own, f, op)) return no_memory(own);
@@ -409,13 +394,6 @@ static pl_code run_list(graphing *own) {
 
 /* ---- all devices ---- */
 
-static bool is_at(const pl_ir_module *module, const pl_ir_class *class, uint32_t device) {
-  for (int32_t axis = 0; axis < module->mesh.n_axes; axis++)
-    if (class->at[axis] != PL_IR_NONE && class->at[axis] != pl_ir_mesh_coordinate(&module->mesh, device, axis))
-      return false;
-  return true;
-}
-
 static pl_code take_devices(graphing *own) {
   uint32_t n = pl_ir_mesh_devices(&own->module->mesh);
   for (uint32_t device = 0; device < n; device++) {
@@ -437,7 +415,7 @@ static pl_code take_devices(graphing *own) {
     if (made->devices == NULL || made->last == NULL) return no_memory(own);
     for (uint32_t device = 0; device < n; device++) {
       made->last[device] = PL_NONE;
-      if (is_at(own->module, made->class, device)) made->devices[made->n_devices++] = device;
+      if (pl_ir_class_has(own->module, made->class, device)) made->devices[made->n_devices++] = device;
     }
   }
   return PL_OK;

@@ -3,58 +3,22 @@
 
 #include <string.h>
 
+#include "workloads/language/ir_work.h"
+
 static const pl_ir_type *type_of(const pl_ir_function *function, int32_t value) {
   return &function->values[value].type;
-}
-
-static double bytes_of(const pl_ir_mesh *mesh, const pl_ir_type *type) {
-  return pl_ir_type_local_elements(mesh, type) * pl_ir_element_bytes((pl_ir_element)type->element);
 }
 
 static pl_dtype dtype_of(const pl_ir_type *type) {
   return type->element == PL_IR_I32 ? PL_DTYPE_FP32 : (pl_dtype)type->element;
 }
 
-/* The same with the extents that one device holds. */
-static pl_ir_type local(const pl_ir_mesh *mesh, const pl_ir_type *type) {
-  pl_ir_type made = *type;
-  for (int32_t i = 0; i < type->rank; i++)
-    made.dims[i].extent = pl_ir_type_local_extent(mesh, type, i);
-  return made;
-}
-
-enum { OPERANDS_MAX = 32 };
-
-typedef struct operands {
-  pl_ir_type inputs[OPERANDS_MAX], outputs[OPERANDS_MAX]; /* local */
-  double bytes;
-} operands;
-
-static void take_operands(const pl_ir_mesh *mesh, const pl_ir_function *function, const pl_ir_op *op, operands *own) {
-  PL_ASSERT(op->n_inputs <= OPERANDS_MAX && op->n_outputs <= OPERANDS_MAX);
-  own->bytes = 0;
-  for (int32_t i = 0; i < op->n_inputs; i++) {
-    own->inputs[i] = local(mesh, type_of(function, op->inputs[i]));
-    own->bytes += bytes_of(mesh, type_of(function, op->inputs[i]));
-  }
-  for (int32_t i = 0; i < op->n_outputs; i++) {
-    own->outputs[i] = local(mesh, type_of(function, op->first_output + i));
-    own->bytes += bytes_of(mesh, type_of(function, op->first_output + i));
-  }
-}
-
-static double flops_of(const pl_ir_op *op, const operands *own) {
-  const pl_ir_row *row = pl_ir_row_at(op->row);
-  if (row->flops != NULL) return row->flops(op, own->inputs, own->outputs);
-  double flops = 0;
-  for (int32_t i = 0; i < op->n_outputs; i++)
-    flops += pl_ir_type_elements(&own->outputs[i]);
-  return flops;
+static pl_ir_type local(const pl_ir_mesh *mesh, const pl_ir_function *function, int32_t value) {
+  return pl_ir_type_local(mesh, type_of(function, value));
 }
 
 /* batch x [m, k] x [k, n]: dimensions of both that stay, of the first, of the second, and those summed over. */
-static void as_product(const pl_ir_op *op, const operands *own, pl_op *kernel) {
-  const pl_ir_type *a = &own->inputs[0], *b = &own->inputs[1];
+static void as_product(const pl_ir_op *op, const pl_ir_type *a, const pl_ir_type *b, pl_op *kernel) {
   kernel->kind = PL_OP_GEMM;
   kernel->batch = kernel->m = kernel->n = kernel->k = 1;
   for (int32_t i = 0; i < a->rank; i++) {
@@ -73,8 +37,7 @@ static int64_t extent_of(const pl_ir_type *type, const char *dim) {
   return index >= 0 ? type->dims[index].extent : 1;
 }
 
-static void as_attention(const operands *own, pl_op *kernel) {
-  const pl_ir_type *q = &own->inputs[0], *k = &own->inputs[1], *v = &own->inputs[2];
+static void as_attention(const pl_ir_type *q, const pl_ir_type *k, const pl_ir_type *v, pl_op *kernel) {
   kernel->kind = PL_OP_ATTENTION;
   kernel->m = extent_of(q, "s");
   kernel->n = extent_of(k, "t");
@@ -110,29 +73,33 @@ static bool is_free(const pl_ir_op *op) {
 bool pl_ir_kernel(const pl_ir_mesh *mesh, const pl_ir_function *function, const pl_ir_op *op, pl_category category,
                   pl_op *kernel) {
   if (is_free(op)) return false;
-  operands own;
-  take_operands(mesh, function, op, &own);
   const pl_ir_row *row = pl_ir_row_at(op->row);
-  const pl_ir_type *widest = op->n_outputs > 0 ? &own.outputs[0] : &own.inputs[0];
-  double elements = pl_ir_type_elements(widest);
+  pl_ir_type first = local(mesh, function, op->inputs[0]);
+  pl_ir_type widest = op->n_outputs > 0 ? local(mesh, function, op->first_output) : first;
   *kernel = (pl_op){.name = row->name,
                     .kind = (uint8_t)kind_of(row->name),
                     .category = (uint8_t)category,
-                    .dtype = (uint8_t)dtype_of(&own.inputs[0]),
+                    .dtype = (uint8_t)dtype_of(&first),
                     .batch = 1,
-                    .flops = flops_of(op, &own),
-                    .bytes = own.bytes};
-  kernel->n = widest->rank > 0 ? widest->dims[widest->rank - 1].extent : 1;
-  kernel->m = (int64_t)(elements / (double)kernel->n);
-  if (strcmp(row->name, "accumulate") == 0) kernel->bytes = 3 * own.bytes; /* read twice, written once */
+                    .flops = pl_ir_op_flops(mesh, function, op),
+                    .bytes = pl_ir_op_bytes(mesh, function, op)};
+  kernel->n = widest.rank > 0 ? widest.dims[widest.rank - 1].extent : 1;
+  kernel->m = (int64_t)(pl_ir_type_elements(&widest) / (double)kernel->n);
+  if (strcmp(row->name, "accumulate") == 0) kernel->bytes *= 3; /* read twice, written once */
   if (strcmp(row->name, "embedding") == 0)
-    kernel->bytes = 2 * bytes_of(mesh, type_of(function, op->first_output)); /* rows, not the table */
-  if (strcmp(row->name, "product") == 0) as_product(op, &own, kernel);
-  if (strstr(row->name, "attention") != NULL && strstr(row->name, "merge") == NULL) as_attention(&own, kernel);
+    kernel->bytes = 2 * pl_ir_type_local_bytes(mesh, type_of(function, op->first_output)); /* rows, not the table */
+  if (strcmp(row->name, "product") == 0) {
+    pl_ir_type second = local(mesh, function, op->inputs[1]);
+    as_product(op, &first, &second, kernel);
+  }
+  if (strstr(row->name, "attention") != NULL && strstr(row->name, "merge") == NULL) {
+    pl_ir_type keys = local(mesh, function, op->inputs[1]), values = local(mesh, function, op->inputs[2]);
+    as_attention(&first, &keys, &values, kernel);
+  }
   return true;
 }
 
 double pl_ir_collective_bytes(const pl_ir_mesh *mesh, const pl_ir_function *function, const pl_ir_op *op) {
   bool gathers = strcmp(pl_ir_row_at(op->row)->name, "all_gather") == 0;
-  return bytes_of(mesh, type_of(function, gathers ? op->first_output : op->inputs[0]));
+  return pl_ir_type_local_bytes(mesh, type_of(function, gathers ? op->first_output : op->inputs[0]));
 }

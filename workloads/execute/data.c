@@ -7,12 +7,6 @@
 #include "core/base/hash_index.h"
 #include "workloads/language/ir_random.h"
 
-static uint64_t hash_of_text(uint64_t hash, const char *text) {
-  for (; *text != 0; text++)
-    hash = pl_hash_word(hash, (uint64_t)(unsigned char)*text);
-  return hash;
-}
-
 /* In [-1, 1). */
 static double uniform(uint64_t hash) {
   return (double)(hash >> 11) * 0x1p-52 - 1;
@@ -27,7 +21,7 @@ static void place_of(const pl_ir_tensor *part, int64_t i, int64_t place[PL_IR_RA
 }
 
 void pl_data_parameter(uint64_t seed, const char *path, pl_ir_tensor *part) {
-  uint64_t base = hash_of_text(pl_hash_word(seed, 1), path);
+  uint64_t base = pl_hash_text(pl_hash_word(seed, 1), path);
   double extent = 1;
   for (int32_t i = 0; i < part->type.rank; i++)
     extent = fmax(extent, (double)part->type.dims[i].extent);
@@ -47,7 +41,7 @@ void pl_data_input(uint64_t seed, const pl_ir_op *op, int64_t iteration, int64_t
   int32_t b = pl_ir_type_find(&part->type, pl_ir_name_of("b")), s = pl_ir_type_find(&part->type, pl_ir_name_of("s"));
   int64_t below = pl_ir_integer_of(op, "below", 0), ranks = pl_ir_integer_of(op, "zigzag", 1);
   bool positions = strcmp(op->path, "positions") == 0, integers = part->type.element == PL_IR_I32;
-  uint64_t base = pl_hash_word(hash_of_text(pl_hash_word(seed, 3), op->path), (uint64_t)iteration);
+  uint64_t base = pl_hash_word(pl_hash_text(pl_hash_word(seed, 3), op->path), (uint64_t)iteration);
   for (int64_t i = 0; i < part->n; i++) {
     int64_t place[PL_IR_RANK_MAX] = {0};
     place_of(part, i, place);

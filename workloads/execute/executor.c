@@ -290,20 +290,13 @@ static int32_t *last_reads(const pl_ir_function *function, pl_arena *arena) {
   return last;
 }
 
-static bool is_at(const pl_ir_module *module, const pl_ir_class *class, uint32_t device) {
-  for (int32_t axis = 0; axis < module->mesh.n_axes; axis++)
-    if (class->at[axis] != PL_IR_NONE && class->at[axis] != pl_ir_mesh_coordinate(&module->mesh, device, axis))
-      return false;
-  return true;
-}
-
 static bool take_crew(pl_execution *own, const pl_ir_class *class, pl_crew *crew) {
   uint32_t n = pl_ir_mesh_devices(&own->module->mesh);
   uint32_t *devices = PL_TAKE(&own->arena, uint32_t, n);
   if (devices == NULL) return false;
   *crew = (pl_crew){.mesh = &own->module->mesh, .devices = devices};
   for (uint32_t device = 0; device < n; device++)
-    if (is_at(own->module, class, device)) devices[crew->n_devices++] = device;
+    if (pl_ir_class_has(own->module, class, device)) devices[crew->n_devices++] = device;
   return true;
 }
 

@@ -26,15 +26,10 @@ static pl_code take(pl_member *m, const pl_holding *from, const pl_ir_type *type
   return PL_OK;
 }
 
-static const char *text_of(const pl_ir_op *op, const char *attribute) {
-  const pl_ir_attribute *found = pl_ir_attribute_find(op, attribute);
-  return found == NULL ? "" : found->kind == PL_IR_TEXT ? found->text : found->n_names > 0 ? found->names[0].text : "";
-}
-
 static const char *mail_key(pl_execution *own, const pl_member *m, const char *from, const char *to,
                             const pl_ir_op *op) {
   return pl_arena_printf(&own->arena, "%s to %s, microbatch %d of iteration %d%s%s", from, to, m->microbatch,
-                         own->iteration, text_of(op, "tag")[0] != 0 ? ", " : "", text_of(op, "tag"));
+                         own->iteration, pl_ir_text_of(op, "tag")[0] != 0 ? ", " : "", pl_ir_text_of(op, "tag"));
 }
 
 static pl_member *member_named(pl_execution *own, const char *name) {
@@ -44,7 +39,7 @@ static pl_member *member_named(pl_execution *own, const char *name) {
 }
 
 static pl_code run_receive(pl_execution *own, pl_member *m, pl_frame *f, const pl_ir_op *op, pl_error *error) {
-  const char *from = text_of(op, "from"), *key = mail_key(own, m, from, m->class->name, op);
+  const char *from = pl_ir_text_of(op, "from"), *key = mail_key(own, m, from, m->class->name, op);
   pl_kept *entry = key == NULL ? NULL : pl_store_entry(&own->mail, PL_EXECUTION_MAIL, key, &own->arena);
   if (entry == NULL) return pl_execution_no_memory(error);
   m->blocked = entry->holding == NULL;
@@ -58,7 +53,7 @@ static pl_code run_receive(pl_execution *own, pl_member *m, pl_frame *f, const p
 
 static pl_kept *term_of(pl_execution *own, const pl_frame *f, const pl_ir_op *op, const char *class) {
   const char *key = pl_arena_printf(&own->arena, "%s's term of %s.%s in iteration %d", class, f->prefix,
-                                    text_of(op, "tag"), own->iteration);
+                                    pl_ir_text_of(op, "tag"), own->iteration);
   return key == NULL ? NULL : pl_store_entry(&own->mail, PL_EXECUTION_MAIL, key, &own->arena);
 }
 
@@ -94,5 +89,5 @@ pl_code pl_execution_run_mail(pl_execution *own, pl_member *m, pl_frame *f, cons
                               pl_error *error) {
   if (what == PL_SPECIAL_RECEIVE) return run_receive(own, m, f, op, error);
   if (what == PL_SPECIAL_SUM_CLASSES) return run_sum(own, m, f, op, error);
-  return post(own, mail_key(own, m, m->class->name, text_of(op, "to"), op), f->values[op->inputs[0]], error);
+  return post(own, mail_key(own, m, m->class->name, pl_ir_text_of(op, "to"), op), f->values[op->inputs[0]], error);
 }

@@ -18,13 +18,8 @@ static pl_ir_tensor part_of(const ring *own, int32_t value, uint32_t d) {
 }
 
 static bool meets(const ring *own, uint32_t d, uint32_t other) {
-  const pl_ir_mesh *mesh = own->member->crew.mesh;
-  const uint32_t *devices = own->member->crew.devices;
-  for (int32_t axis = 0; axis < mesh->n_axes; axis++)
-    if (!pl_ir_op_has_name(own->op, "over", mesh->axes[axis].name) &&
-        pl_ir_mesh_coordinate(mesh, devices[d], axis) != pl_ir_mesh_coordinate(mesh, devices[other], axis))
-      return false;
-  return true;
+  const pl_crew *crew = &own->member->crew;
+  return pl_ir_op_joins(crew->mesh, own->op, crew->devices[d], crew->devices[other]);
 }
 
 /* One of the ordinary ops, with the attributes of the ring's. */

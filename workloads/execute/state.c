@@ -4,10 +4,7 @@
 #include <string.h>
 
 static uint64_t hash_of(int32_t kind, const char *key) {
-  uint64_t hash = pl_hash_word(5, (uint64_t)kind);
-  for (; *key != 0; key++)
-    hash = pl_hash_word(hash, (uint64_t)(unsigned char)*key);
-  return hash;
+  return pl_hash_text(pl_hash_word(5, (uint64_t)kind), key);
 }
 
 static pl_kept *find(const pl_store *store, int32_t kind, const char *key) {

@@ -203,3 +203,26 @@ bool pl_ir_op_has_name(const pl_ir_op *op, const char *attribute, pl_ir_name nam
     if (pl_ir_name_equal(found->names[i], name)) return true;
   return false;
 }
+
+const char *pl_ir_text_of(const pl_ir_op *op, const char *name) {
+  const pl_ir_attribute *found = pl_ir_attribute_find(op, name);
+  if (found == NULL) return "";
+  return found->kind == PL_IR_TEXT ? found->text : found->n_names > 0 ? found->names[0].text : "";
+}
+
+/* ---- devices ---- */
+
+bool pl_ir_class_has(const pl_ir_module *module, const pl_ir_class *class, uint32_t device) {
+  for (int32_t axis = 0; axis < module->mesh.n_axes; axis++)
+    if (class->at[axis] != PL_IR_NONE && class->at[axis] != pl_ir_mesh_coordinate(&module->mesh, device, axis))
+      return false;
+  return true;
+}
+
+bool pl_ir_op_joins(const pl_ir_mesh *mesh, const pl_ir_op *op, uint32_t device, uint32_t other) {
+  for (int32_t axis = 0; axis < mesh->n_axes; axis++)
+    if (!pl_ir_op_has_name(op, "over", mesh->axes[axis].name) &&
+        pl_ir_mesh_coordinate(mesh, device, axis) != pl_ir_mesh_coordinate(mesh, other, axis))
+      return false;
+  return true;
+}

@@ -165,6 +165,14 @@ pl_ir_attribute pl_ir_names(const char *name, int32_t n, const pl_ir_name *names
 const pl_ir_attribute *pl_ir_attribute_find(const pl_ir_op *op, const char *name);
 int64_t pl_ir_integer_of(const pl_ir_op *op, const char *name, int64_t otherwise);
 double pl_ir_real_of(const pl_ir_op *op, const char *name, double otherwise);
+/* Its text, or the first of its names; "": the op has none of this name. */
+const char *pl_ir_text_of(const pl_ir_op *op, const char *name);
 bool pl_ir_op_has_name(const pl_ir_op *op, const char *attribute, pl_ir_name name);
+
+/* ---- devices ---- */
+/* Whether a device of the mesh is in the class's part of it. */
+bool pl_ir_class_has(const pl_ir_module *module, const pl_ir_class *class, uint32_t device);
+/* Whether a collective joins two devices: they differ along axes of its `over` only. */
+bool pl_ir_op_joins(const pl_ir_mesh *mesh, const pl_ir_op *op, uint32_t device, uint32_t other);
 
 #endif

@@ -105,6 +105,17 @@ double pl_ir_type_local_elements(const pl_ir_mesh *mesh, const pl_ir_type *type)
   return n;
 }
 
+double pl_ir_type_local_bytes(const pl_ir_mesh *mesh, const pl_ir_type *type) {
+  return pl_ir_type_local_elements(mesh, type) * pl_ir_element_bytes((pl_ir_element)type->element);
+}
+
+pl_ir_type pl_ir_type_local(const pl_ir_mesh *mesh, const pl_ir_type *type) {
+  pl_ir_type local = pl_ir_type_of((pl_ir_element)type->element, type->rank, type->dims);
+  for (int32_t i = 0; i < type->rank; i++)
+    local.dims[i].extent = pl_ir_type_local_extent(mesh, type, i);
+  return local;
+}
+
 bool pl_ir_type_is_valid(const pl_ir_mesh *mesh, const pl_ir_type *type) {
   if (type->rank > PL_IR_RANK_MAX || type->element >= PL_IR_ELEMENT_COUNT) return false;
   for (int32_t axis = 0; axis < PL_IR_AXES_MAX; axis++) {

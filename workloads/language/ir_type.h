@@ -98,6 +98,9 @@ int64_t pl_ir_type_local_extent(const pl_ir_mesh *mesh, const pl_ir_type *type, 
 int64_t pl_ir_type_local_origin(const pl_ir_mesh *mesh, const pl_ir_type *type, int32_t dim, uint32_t device);
 double pl_ir_type_elements(const pl_ir_type *type);                               /* of the whole */
 double pl_ir_type_local_elements(const pl_ir_mesh *mesh, const pl_ir_type *type); /* of one device */
+double pl_ir_type_local_bytes(const pl_ir_mesh *mesh, const pl_ir_type *type);
+/* The part of one device as a value of its own, whole. */
+pl_ir_type pl_ir_type_local(const pl_ir_mesh *mesh, const pl_ir_type *type);
 /* Dimensions have different names and extents of 1 and more, axes that cut them divide them. */
 bool pl_ir_type_is_valid(const pl_ir_mesh *mesh, const pl_ir_type *type);
 

@@ -5,14 +5,6 @@
 
 enum { OPERANDS_MAX = 64 };
 
-/* The whole value of a device that holds nothing else. */
-static pl_ir_type local_type(const pl_ir_mesh *mesh, const pl_ir_type *type) {
-  pl_ir_type local = pl_ir_type_of((pl_ir_element)type->element, type->rank, type->dims);
-  for (int32_t i = 0; i < type->rank; i++)
-    local.dims[i].extent = pl_ir_type_local_extent(mesh, type, i);
-  return local;
-}
-
 double pl_ir_op_flops(const pl_ir_mesh *mesh, const pl_ir_function *function, const pl_ir_op *op) {
   const pl_ir_row *row = pl_ir_row_at(op->row);
   pl_ir_type inputs[OPERANDS_MAX], outputs[OPERANDS_MAX];
@@ -20,25 +12,21 @@ double pl_ir_op_flops(const pl_ir_mesh *mesh, const pl_ir_function *function, co
   if (row->effect == PL_IR_CALLS) return 0;
   PL_ASSERT(op->n_inputs <= OPERANDS_MAX && op->n_outputs <= OPERANDS_MAX);
   for (int32_t i = 0; i < op->n_inputs; i++)
-    inputs[i] = local_type(mesh, &function->values[op->inputs[i]].type);
+    inputs[i] = pl_ir_type_local(mesh, &function->values[op->inputs[i]].type);
   for (int32_t i = 0; i < op->n_outputs; i++) {
-    outputs[i] = local_type(mesh, &function->values[op->first_output + i].type);
+    outputs[i] = pl_ir_type_local(mesh, &function->values[op->first_output + i].type);
     n += pl_ir_type_elements(&outputs[i]);
   }
   return row->flops != NULL ? row->flops(op, inputs, outputs) : n;
-}
-
-static double bytes_of(const pl_ir_mesh *mesh, const pl_ir_type *type) {
-  return pl_ir_type_local_elements(mesh, type) * pl_ir_element_bytes((pl_ir_element)type->element);
 }
 
 double pl_ir_op_bytes(const pl_ir_mesh *mesh, const pl_ir_function *function, const pl_ir_op *op) {
   double bytes = 0;
   if (pl_ir_row_at(op->row)->effect == PL_IR_CALLS) return 0;
   for (int32_t i = 0; i < op->n_inputs; i++)
-    bytes += bytes_of(mesh, &function->values[op->inputs[i]].type);
+    bytes += pl_ir_type_local_bytes(mesh, &function->values[op->inputs[i]].type);
   for (int32_t i = 0; i < op->n_outputs; i++)
-    bytes += bytes_of(mesh, &function->values[op->first_output + i].type);
+    bytes += pl_ir_type_local_bytes(mesh, &function->values[op->first_output + i].type);
   return bytes;
 }
 

@@ -39,9 +39,7 @@ static uint64_t hash_op(const pl_explained_op *op) {
   uint64_t hash = pl_hash_word(op->family, op->family_op);
   hash = pl_hash_word(hash, (uint64_t)(uintptr_t)op->op);
   hash = pl_hash_word(hash, op->category);
-  for (const char *at = op->name != NULL ? op->name : ""; *at != 0; at++)
-    hash = pl_hash_word(hash, (uint64_t)(unsigned char)*at);
-  return hash;
+  return pl_hash_text(hash, op->name != NULL ? op->name : "");
 }
 
 /* Index of the op, added if it is new. PL_NONE: no memory. */

@@ -21,13 +21,8 @@ static pl_code write_trace(const pl_ir_module *module, const pl_ir_graph *made, 
   if (names == NULL) return pl_fail_memory(error, "the timeline");
   for (uint32_t device = 0; device < made->graph.n_devices; device++) {
     const char *name = "";
-    for (int32_t c = 0; c < module->n_classes; c++) {
-      bool is_at = true;
-      for (int32_t axis = 0; axis < module->mesh.n_axes; axis++)
-        is_at = is_at && (module->classes[c].at[axis] == PL_IR_NONE ||
-                          module->classes[c].at[axis] == pl_ir_mesh_coordinate(&module->mesh, device, axis));
-      if (is_at) name = module->classes[c].name;
-    }
+    for (int32_t c = 0; c < module->n_classes; c++)
+      if (pl_ir_class_has(module, &module->classes[c], device)) name = module->classes[c].name;
     names[device] = pl_arena_printf(arena, "device %u: %s", device, name);
     if (names[device] == NULL) return pl_fail_memory(error, "the timeline");
   }

@@ -150,6 +150,10 @@ pl_block_shard pl_strategy_shard(const pl_strategy *strategy, const pl_job *job)
  * those are pl_assign's (workloads/assign/assign.h), which commands call. */
 pl_code pl_strategy_assign(pl_strategy *strategy, const pl_model *model, const pl_job *job, const pl_cluster *cluster,
                            pl_arena *arena, pl_error *error);
+/* Without devices, for what no platform is given for: checks the strategy on as many as it has ranks and cuts by
+ * recipes that look at the model alone. PL_BAD_INPUT: the recipe needs devices; the message ends with `way_out`. */
+pl_code pl_strategy_assign_unplaced(pl_strategy *strategy, const pl_model *model, const pl_job *job,
+                                    const char *way_out, pl_arena *arena, pl_error *error);
 /* Boundaries begin at 0, end at the number of blocks and rise strictly: what every recipe gives and a given assignment
  * must have. `boundary` is there. */
 bool pl_strategy_is_cut(const pl_strategy *strategy, const pl_model *model);

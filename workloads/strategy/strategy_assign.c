@@ -369,3 +369,13 @@ pl_code pl_strategy_assign_cached(pl_strategy *strategy, const pl_model *model, 
   PL_ASSERT(pl_strategy_is_cut(strategy, model));
   return PL_OK;
 }
+
+pl_code pl_strategy_assign_unplaced(pl_strategy *strategy, const pl_model *model, const pl_job *job,
+                                    const char *way_out, pl_arena *arena, pl_error *error) {
+  PL_TRY(pl_strategy_check(strategy, model, job, pl_strategy_n_ranks(strategy), error));
+  if (strategy->recipe == PL_ASSIGN_BALANCED || strategy->recipe == PL_ASSIGN_OPTIMAL ||
+      strategy->recipe == PL_ASSIGN_AMP)
+    return pl_fail(error, PL_BAD_INPUT, "assign=%s needs a platform's devices%s", pl_assign_names[strategy->recipe],
+                   way_out);
+  return pl_strategy_assign(strategy, model, job, NULL, arena, error);
+}
