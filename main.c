@@ -8,10 +8,14 @@
 #include "core/base/words.h"
 #include "core/system/command.h"
 #include "netmodel/show/cmd_platform.h"
+#include "search/command/cmd_compare.h"
+#include "search/command/cmd_launch.h"
 #include "search/command/cmd_report.h"
+#include "search/command/cmd_run.h"
 #include "search/command/cmd_search.h"
 #include "search/command/cmd_show.h"
 #include "search/command/cmd_sweep.h"
+#include "search/optimize/cmd_optimize.h"
 #include "search/parallel/ranks.h"
 #include "search/trace/cmd_diagnose.h"
 #include "search/trace/cmd_replay.h"
@@ -23,21 +27,27 @@
 #include "workloads/command/cmd_model.h"
 #include "workloads/command/cmd_program.h"
 #include "workloads/command/cmd_simulate.h"
+#include "workloads/command/cmd_strategy.h"
 #include "workloads/command/cmd_verify.h"
 
 static const pl_command commands[] = {
     {"calibrate", "profiles from measurements, and how far they are off", pl_cmd_calibrate},
+    {"compare", "two strategies, clusters or results: what differs, where the seconds come from", pl_cmd_compare},
     {"diagnose", "where the time of a recorded step goes, and what would shorten it", pl_cmd_diagnose},
     {"explain", "where each second of one strategy comes from, op by op", pl_cmd_explain},
+    {"launch", "the file that starts a strategy in a training framework", pl_cmd_launch},
     {"list", "the models, platforms, frameworks and devices that come with Paceline", pl_cmd_list},
     {"model", "show what a model (a Hugging Face config.json) is made of", pl_cmd_model},
+    {"optimize", "what would shorten a recorded step: buckets, pieces, fused ops", pl_cmd_optimize},
     {"platform", "check, show or make platform files", pl_cmd_platform},
     {"program", "what devices run, as text: check or print a program", pl_cmd_program},
     {"replay", "steps of a recorded job, as they were and as they would be", pl_cmd_replay},
     {"report", "the results of a sweep as a page: time over memory, the best, filters", pl_cmd_report},
+    {"run", "a distributed program for real, every device an MPI rank, with times per op", pl_cmd_run},
     {"search", "the fastest strategy of a space, by one of several methods", pl_cmd_search},
     {"show", "rows of a sweep's results, filtered and sorted", pl_cmd_show},
     {"simulate", "one strategy in full: time, memory, breakdown, timeline", pl_cmd_simulate},
+    {"strategy", "strategies as trees: check one, show what it says of a model", pl_cmd_strategy},
     {"sweep", "every strategy of a space, over MPI ranks and threads, into HDF5", pl_cmd_sweep},
     {"trace", "what the ranks of a real job recorded: import and check", pl_cmd_trace},
     {"validate", "predictions beside measured training runs: how far off, and where", pl_cmd_validate},
@@ -61,7 +71,8 @@ static void print_help(FILE *stream) {
 /* These share their work among ranks. Of the others every rank would do the same: the first does it, so that
  * `mpirun -n 2 paceline simulate` prints once and writes its files once. */
 static bool uses_ranks(const pl_command *command) {
-  return command->run == pl_cmd_sweep || command->run == pl_cmd_search;
+  return command->run == pl_cmd_sweep || command->run == pl_cmd_search || command->run == pl_cmd_run ||
+         command->run == pl_cmd_calibrate;
 }
 
 /* The command sees "paceline <name>" as its argv[0], which is what its usage message shows. */

@@ -102,6 +102,34 @@ void *pl_arena_take_zeroed(pl_arena *arena, size_t count, size_t size, size_t al
   return memory;
 }
 
+enum { FIRST_ROOM = 16 };
+
+/* What was taken last is longer where it lies, if its chunk has the room. */
+static bool lengthen_last(pl_arena *arena, const void *array, size_t size, size_t wanted) {
+  pl_arena_chunk *chunk = arena->current;
+  if (array == NULL || chunk == NULL || (const unsigned char *)array + size != chunk->bytes + chunk->used) return false;
+  if (wanted - size > chunk->size - chunk->used) return false;
+  chunk->used += wanted - size;
+  return true;
+}
+
+void *pl_arena_lengthen(pl_arena *arena, const void *array, size_t n, size_t more, size_t size, uint32_t *room) {
+  uint64_t wanted = *room > 0 ? 2 * (uint64_t)*room : FIRST_ROOM;
+  if (more > UINT32_MAX - n) return fail(arena);
+  while (wanted < (uint64_t)n + more)
+    wanted *= 2;
+  if (wanted >= UINT32_MAX || wanted > SIZE_MAX / 4 / size) return fail(arena);
+  unsigned char *made = (unsigned char *)(uintptr_t)array;
+  if (arena->fail_after == 0 || !lengthen_last(arena, array, *room * size, (size_t)wanted * size)) {
+    made = pl_arena_take(arena, (size_t)wanted * size, _Alignof(max_align_t));
+    if (made == NULL) return NULL;
+    if (n > 0) memcpy(made, array, n * size);
+  }
+  memset(made + n * size, 0, ((size_t)wanted - n) * size);
+  *room = (uint32_t)wanted;
+  return made;
+}
+
 char *pl_arena_strdup(pl_arena *arena, const char *text) {
   size_t size = strlen(text) + 1;
   char *copy = pl_arena_take(arena, size, 1);

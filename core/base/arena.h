@@ -43,6 +43,12 @@ void pl_arena_trim(pl_arena *arena, size_t most_bytes);
 void *pl_arena_take(pl_arena *arena, size_t size, size_t align);
 /* The same, zeroed, for `count` elements; detects overflow of count * size. */
 void *pl_arena_take_zeroed(pl_arena *arena, size_t count, size_t size, size_t align);
+/* Room for `more` elements behind the `n` of an array that grows: the array itself, longer in place if nothing was
+ * taken since and its chunk has the room, or a copy; with at least twice the room, zeroed behind `n`. NULL: no memory,
+ * or more than 2^32 - 2 elements (`failed` is set); array and room are as they were. An array that was copied is not
+ * given back. */
+static inline void *pl_arena_grown(pl_arena *arena, const void *array, size_t n, size_t more, size_t size,
+                                   uint32_t *room);
 char *pl_arena_strdup(pl_arena *arena, const char *text);
 char *pl_arena_printf(pl_arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -51,6 +57,15 @@ void pl_arena_release_to(pl_arena *arena, pl_arena_mark mark);
 /* Bytes handed out since the last reset, and bytes held from the system. */
 size_t pl_arena_used_bytes(const pl_arena *arena);
 size_t pl_arena_held_bytes(const pl_arena *arena);
+
+/* The slow half of pl_arena_grown: there is no room. */
+void *pl_arena_lengthen(pl_arena *arena, const void *array, size_t n, size_t more, size_t size, uint32_t *room);
+
+static inline void *pl_arena_grown(pl_arena *arena, const void *array, size_t n, size_t more, size_t size,
+                                   uint32_t *room) {
+  if (*room > 0 && n <= *room && more <= *room - n) return (void *)(uintptr_t)array;
+  return pl_arena_lengthen(arena, array, n, more, size, room);
+}
 
 #define PL_TAKE(arena, type, count)                                                                                    \
   ((type *)pl_arena_take_zeroed((arena), (size_t)(count), sizeof(type), _Alignof(type)))

@@ -19,6 +19,7 @@ static const unit byte_prefixes[] = {{"", 1.0},      {"k", 1e3},     {"M", 1e6},
                                      {"Ki", 0x1p10}, {"Mi", 0x1p20}, {"Gi", 0x1p30}, {"Ti", 0x1p40}, {NULL, 0.0}};
 static const unit flops_units[] = {{"", 1.0},   {"f", 1.0},   {"kf", 1e3},  {"Mf", 1e6},
                                    {"Gf", 1e9}, {"Tf", 1e12}, {"Pf", 1e15}, {NULL, 0.0}};
+static const unit power_units[] = {{"W", 1.0}, {"kW", 1e3}, {NULL, 0.0}};
 static const unit time_units[] = {{"", 1.0},    {"s", 1.0},    {"ms", 1e-3}, {"us", 1e-6},
                                   {"ns", 1e-9}, {"ps", 1e-12}, {NULL, 0.0}};
 
@@ -91,6 +92,10 @@ pl_code pl_parse_rate(const char *text, const char *what, double *rate_Bps, pl_e
 
 pl_code pl_parse_flops(const char *text, const char *what, double *speed_flops, pl_error *error) {
   return parse_with(flops_units, text, what, "a speed in flop/s (like 312Tf)", speed_flops, error);
+}
+
+pl_code pl_parse_power(const char *text, const char *what, double *power_W, pl_error *error) {
+  return parse_with(power_units, text, what, "a power (like 500W)", power_W, error);
 }
 
 pl_code pl_parse_time(const char *text, const char *what, double *time_s, pl_error *error) {

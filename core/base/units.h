@@ -17,6 +17,8 @@
 pl_code pl_parse_bytes(const char *text, const char *what, double *size_bytes, pl_error *error);
 pl_code pl_parse_rate(const char *text, const char *what, double *rate_Bps, pl_error *error);
 pl_code pl_parse_flops(const char *text, const char *what, double *speed_flops, pl_error *error);
+pl_code pl_parse_power(const char *text, const char *what, double *power_W,
+                       pl_error *error); /* "500W"; needs its unit */
 pl_code pl_parse_time(const char *text, const char *what, double *time_s, pl_error *error);
 /* A plain integer in [lowest, highest]. */
 pl_code pl_parse_integer(const char *text, const char *what, int64_t lowest, int64_t highest, int64_t *value,

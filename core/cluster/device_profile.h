@@ -117,6 +117,15 @@ typedef struct pl_convolution_fit {
   pl_held_out held_out;
 } pl_convolution_fit;
 
+/* An op of programs (workloads/language), by the name of its row, as it was measured on this device where one runs
+ * them: time = overhead_s + flops / flops_rate + bytes / bytes_rate, without the terms whose rate is 0. */
+enum { PL_PROGRAM_OP_BYTES = 32 };
+typedef struct pl_program_kernel {
+  char op[PL_PROGRAM_OP_BYTES];
+  double overhead_s, flops_rate, bytes_rate;
+  pl_held_out held_out;
+} pl_program_kernel;
+
 typedef struct pl_device_profile {
   const char *name;                      /* as platform files write it: "A100-SXM4-80GB" */
   const char *architecture;              /* "ampere" */
@@ -129,6 +138,7 @@ typedef struct pl_device_profile {
   double bandwidth_efficiency;           /* of bandwidth, memory-bound kernels */
   double launch_overhead_s;              /* per kernel */
   double sustained_compute;              /* of peak: tensor cores for seconds at the power limit; 0: not known */
+  double power_W;                        /* the power limit that the figures are of; 0: not known */
   double overlap_compute;                /* gamma: compute takes (1 + gamma) while gradient communication runs */
   double overlap_communication;          /* gamma of the communication, likewise */
   const pl_attention_profile *attention; /* the default first; none: attention_efficiency is used */
@@ -139,6 +149,8 @@ typedef struct pl_device_profile {
   uint32_t n_convolutions;
   const pl_op_entry *ops;
   uint32_t n_ops;
+  const pl_program_kernel *programs; /* optional; by op, rising: for programs they take the place of all else */
+  uint32_t n_programs;
   uint64_t digest; /* of the profile file */
 } pl_device_profile;
 

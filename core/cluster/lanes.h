@@ -49,6 +49,15 @@ bool pl_lanes_list_places(pl_lanes *lanes, pl_arena *arena);
 /* O(log lanes + log steps), or O(1) where places are listed. */
 pl_lane_place pl_lanes_place(const pl_lanes *lanes, uint32_t task);
 
+typedef struct pl_lane_tasks {
+  uint32_t first, end;
+} pl_lane_tasks;
+
+static inline pl_lane_tasks pl_lanes_tasks(const pl_lanes *lanes, uint32_t lane) {
+  const pl_lane *own = &lanes->lanes[lane];
+  return (pl_lane_tasks){lanes->first_task[own->first], lanes->first_task[own->first + own->n_steps]};
+}
+
 static inline uint32_t pl_lanes_step_size(const pl_lanes *lanes, uint32_t lane, uint32_t step) {
   const uint32_t *first = &lanes->first_task[lanes->lanes[lane].first + step];
   return first[1] - first[0];

@@ -169,7 +169,7 @@ static inline void release_successors(pl_engine *engine, const pl_task *record, 
     __builtin_prefetch((const char *)&engine->tasks[*successor]);
     __builtin_prefetch((const char *)&engine->tasks[*successor] + sizeof(pl_task) - 1);
     if (wait->last == PL_NONE) {
-      if (engine->watch != NULL && wait->pending > 1) pl_watch_note_touched(engine, *successor);
+      if (engine->watch != NULL && wait->pending > 1) pl_watch_note_touched(engine->watch, *successor);
       wait->last = task;
     } else if (engine->finish[wait->last] != now || explains_better(engine, task, wait->last)) {
       wait->last = task;
@@ -178,12 +178,18 @@ static inline void release_successors(pl_engine *engine, const pl_task *record, 
   }
 }
 
+static inline void count_event(pl_engine *engine, uint32_t task, bool ends) {
+  engine->n_events++;
+  if (engine->watch != NULL) pl_watch_note_event(engine->watch, task, ends);
+  if (!ends && engine->options.drifts) pl_drift_note(engine, task, 0, PL_DRIFT_EVENT, 1);
+}
+
 static inline void complete(pl_engine *engine, uint32_t task, pl_ticks now) {
   const pl_task *record = &engine->tasks[task];
   engine->finish[task] = now;
   engine->makespan = now;
   engine->n_left--;
-  engine->n_events++;
+  count_event(engine, task, true);
   if (record->memory != PL_NONE) give_memory(engine, record);
   if (engine->spans != NULL && record->kind == PL_TASK_WORK && !was_walked(engine, record, task))
     record_parts(engine, task);
@@ -195,7 +201,7 @@ static inline void complete(pl_engine *engine, uint32_t task, pl_ticks now) {
 /* An event of `task` is due; it may be the end of a part only. */
 static inline void handle(pl_engine *engine, uint32_t task, pl_ticks now) {
   if (engine->overlap != NULL && engine->tasks[task].kind == PL_TASK_WORK && !pl_overlap_is_over(engine, task, now)) {
-    engine->n_events++;
+    count_event(engine, task, false);
     return;
   }
   complete(engine, task, now);
@@ -227,8 +233,10 @@ static bool take_arrays(pl_engine *engine) {
   engine->start = pl_arena_take(arena, n_tasks * sizeof *engine->start, 64);
   engine->finish = pl_arena_take(arena, n_tasks * sizeof *engine->finish, 64);
   engine->wait = pl_arena_take(arena, n_tasks * sizeof *engine->wait, 64);
-  engine->ready = pl_arena_take(arena, n_tasks * sizeof *engine->ready, 64);
-  engine->instant = pl_arena_take(arena, n_tasks * sizeof *engine->instant, 64);
+  /* In order, what is ready has its streams to itself. */
+  size_t n_ready = graph->policy == PL_STREAMS_READY ? n_tasks : (size_t)graph->n_streams + graph->n_streamless_tasks;
+  engine->ready = pl_arena_take(arena, n_ready * sizeof *engine->ready, 64);
+  engine->instant = pl_arena_take(arena, n_ready * sizeof *engine->instant, 64);
   engine->balance = pl_arena_take(arena, graph->n_devices * sizeof *engine->balance, 64);
   return engine->start != NULL && engine->finish != NULL && engine->wait != NULL && engine->ready != NULL &&
          engine->instant != NULL && engine->balance != NULL;
@@ -336,7 +344,7 @@ static void take_completions(pl_engine *engine, pl_ticks now) {
   for (uint32_t task; (task = engine->network->ops->advance(engine->network, now)) != PL_NONE;) {
     /* A work task on the network: one of its parts. */
     if (engine->tasks[task].kind == PL_TASK_WORK && !pl_overlap_flow_is_over(engine, task, now)) {
-      engine->n_events++;
+      count_event(engine, task, false);
       continue;
     }
     complete(engine, task, now);
@@ -355,7 +363,7 @@ static void run_native(pl_engine *engine) {
     }
     take_completions(engine, now);
     pl_engine_flush(engine, now);
-    if (engine->watch != NULL) pl_watch_look(engine, now);
+    if (engine->watch != NULL && engine->watch->n_due > 0) pl_watch_look(engine, now);
   }
 }
 

@@ -23,13 +23,14 @@
  * ticks when it is made.
  *
  * Leaps. Who made the graph from lists of steps that recur (core/cluster/lanes.h) may ask for the result of the graph
- * of longer lists: with `n_more` periods more in each phase. The native loop looks whether the state of the whole run,
- * relative to now, comes back (core/graph/run_state.h). If it does, the run of the longer lists is this one with the
- * time in between repeated, and everything that adds up is extended by it: makespan, events, accounts, charges. Peaks
- * of memory are found with what each repetition holds more. What is told by task (start, finish, parts) stays that of
- * the tasks of the graph: how often a stretch or a task counts is said by pl_leaps_weight of the task and the tick at
- * which it ends. Where lanes run at paces of their own the state never comes back; with `drifts` each is extended by
- * itself (core/engine/engine_drift.h).
+ * of longer lists: with `n_more` periods more in each phase. The native loop looks whether the state of the run,
+ * relative to now, comes back (core/graph/run_state.h), that of each island of lanes by itself
+ * (core/engine/engine_islands.h). Where it does, the run of the longer lists is this one with the time in between
+ * repeated: the loop puts off what is under way by the time of the repetitions and goes on, and everything that adds up
+ * is extended: makespan, events, accounts, charges, peaks of memory. What is told by task (start, finish, parts) stays
+ * in the time of the shorter run, as the task's island counts it: how often a stretch or a task counts is said by
+ * pl_leaps_weight of the task and the tick at which it ends. Where lanes of an island run at paces of their own the
+ * state never comes back; with `drifts` each is extended by itself (core/engine/engine_drift.h).
  */
 #ifndef PL_CORE_ENGINE_H
 #define PL_CORE_ENGINE_H
@@ -60,8 +61,9 @@ typedef struct pl_leap {
 } pl_leap;
 
 typedef struct pl_leaps {
-  pl_leap leaps[PL_LANE_PHASES];
-  uint32_t n;
+  const pl_leap *leaps;     /* n per island, in order */
+  uint32_t n, n_islands;    /* n = 0: nothing was leapt over in this way */
+  const uint8_t *island_of; /* per task; NULL: there is one island */
   /* Where lanes drift: per task whether it comes `n_copies` times more; else NULL. */
   const bool *is_copied;
   uint64_t n_copies;
@@ -71,8 +73,9 @@ typedef struct pl_leaps {
 static inline uint64_t pl_leaps_weight(const pl_leaps *leaps, uint32_t task, pl_ticks date) {
   uint64_t weight = 1;
   if (leaps->is_copied != NULL) return leaps->is_copied[task] ? 1 + leaps->n_copies : 1;
+  const pl_leap *own = leaps->island_of == NULL ? leaps->leaps : leaps->leaps + leaps->island_of[task] * leaps->n;
   for (uint32_t at = 0; at < leaps->n; at++)
-    if (date > leaps->leaps[at].from && date <= leaps->leaps[at].to) weight += leaps->leaps[at].times;
+    if (date > own[at].from && date <= own[at].to) weight += own[at].times;
   return weight;
 }
 
@@ -90,6 +93,14 @@ typedef struct pl_charge {
   pl_ticks ticks; /* > 0 */
 } pl_charge;
 
+/* Why lanes that drift could not be extended. */
+typedef enum pl_drift_doubt {
+  PL_DRIFT_NO_DOUBT = 0,
+  PL_DRIFT_IRREGULAR, /* a lane was not regular yet */
+  PL_DRIFT_UNORDERED, /* some that wait for each other have not found their order yet: a longer run often shows it */
+  PL_DRIFT_CONTENDED  /* lanes of different pace contend: a longer run seldom helps */
+} pl_drift_doubt;
+
 typedef struct pl_engine_result {
   /* With lanes: false if no recurrence was found that allows to extend the run; then nothing else in here holds but
    * these. */
@@ -97,6 +108,8 @@ typedef struct pl_engine_result {
   int n_phases;
   uint32_t distance[PL_LANE_PHASES]; /* periods after which the state came back, by phase; 0: it did not */
   bool runs_apart; /* it did not, and the lanes are regular at different paces: it will not for long */
+  double lag;      /* it did not: how much slower, per period, the slowest lane was than the fastest one, as a share */
+  pl_drift_doubt doubt; /* with `drifts`: why not */
   pl_leaps leaps;
   pl_ticks makespan;
   const pl_ticks *start, *finish; /* per task */

@@ -88,10 +88,6 @@ static void place_tasks(drifting *own, const uint32_t first[PL_LANE_PHASES]) {
 
 /* ---- regions ---- */
 
-static bool is_in_region(const drifting *own, uint32_t task, int region) {
-  return own->places[task].region == region;
-}
-
 static bool have_like_successors(const drifting *own, const pl_task *a, const pl_task *b) {
   if (a->n_successors != b->n_successors) return false;
   for (uint32_t at = 0; at < a->n_successors; at++)
@@ -100,19 +96,12 @@ static bool have_like_successors(const drifting *own, const pl_task *a, const pl
   return true;
 }
 
-static bool have_like_causes(const drifting *own, uint32_t task, uint32_t other) {
-  uint32_t cause = own->engine->wait[task].last;
-  if (cause == PL_NONE || !is_in_region(own, cause, own->places[task].region)) return true;
-  return own->later[cause] == own->engine->wait[other].last;
-}
-
 /* Of a task that is not in the last period of its region. */
 static bool goes_on(drifting *own, uint32_t task) {
   const pl_engine *engine = own->engine;
   uint32_t other = own->later[task];
   if (other == PL_NONE || !pl_graph_tasks_alike(own->graph, task, other)) return false;
   if (!have_like_successors(own, &own->graph->tasks[task], &own->graph->tasks[other])) return false;
-  if (!have_like_causes(own, task, other)) return false;
   pl_ticks pace = engine->start[other] - engine->start[task];
   if (own->places[task].period > 0 && pace != own->pace[task]) return false;
   own->pace[task] = own->pace[other] = pace;
@@ -161,11 +150,10 @@ static bool stays(const drifting *own, const pl_drift_place *before, const pl_dr
   return true;
 }
 
-/* `scratch`: predecessors in the same region. */
-static bool are_ordered(drifting *own) {
+/* No predecessor comes later than the one that was last: as what is before the region and in its first copies sees it,
+ * and, within a region, behind the last copies as well. In between both move evenly. */
+static bool are_ordered(const drifting *own) {
   const pl_graph *graph = own->graph;
-  for (uint32_t task = 0; task < graph->n_tasks; task++)
-    own->scratch[task] = 0;
   for (uint32_t task = 0; task < graph->n_tasks; task++)
     for (uint32_t at = 0; at < graph->tasks[task].n_successors; at++) {
       uint32_t next = graph->successors[graph->tasks[task].first_successor + at];
@@ -174,22 +162,7 @@ static bool are_ordered(drifting *own) {
       if (pl_drift_seen(own->drift, task, place) > own->shift[next]) return false;
       if (place->region < 0 || place->region != own->places[task].region) continue;
       if (own->last_shift[task] > own->last_shift[next]) return false;
-      own->scratch[next]++;
     }
-  return true;
-}
-
-/* What is copied, and what comes right behind, has all predecessors in the region, and the last of them has its pace.
- */
-static bool are_closed(const drifting *own) {
-  for (uint32_t task = 0; task < own->graph->n_tasks; task++) {
-    const pl_drift_place *place = &own->places[task];
-    if (place->region < 0) continue;
-    uint32_t cause = own->engine->wait[task].last;
-    if (cause != PL_NONE && is_in_region(own, cause, place->region) && own->last_shift[cause] != own->last_shift[task])
-      return false;
-    if (place->period >= PL_DRIFT_COPIED && own->scratch[task] != own->graph->n_predecessors[task]) return false;
-  }
   return true;
 }
 
@@ -271,7 +244,11 @@ bool pl_drift_leap(pl_engine *engine) {
   if (!choose_regions(engine->options.lanes, first) || !is_held_in_order(engine->graph)) return false;
   if (!take(&own, engine)) return false;
   place_tasks(&own, first);
-  if (!are_regular(&own) || !find_shifts(&own) || !are_ordered(&own) || !are_closed(&own)) return false;
+  engine->doubt = PL_DRIFT_IRREGULAR;
+  if (!are_regular(&own)) return false;
+  engine->doubt = PL_DRIFT_UNORDERED;
+  if (!find_shifts(&own) || !are_ordered(&own)) return false;
+  engine->doubt = PL_DRIFT_CONTENDED;
   if (!pl_drift_rivals_keep_apart(engine, own.drift)) return false;
   engine->drift = own.drift;
   return true;
@@ -286,9 +263,31 @@ pl_ticks pl_drift_makespan(const pl_engine *engine) {
   return makespan;
 }
 
+void pl_drift_note(pl_engine *engine, uint32_t task, uint32_t device, uint8_t kind, pl_ticks ticks) {
+  pl_drift_notes *notes = &engine->notes;
+  pl_drift_addend *grown = pl_arena_grown(engine->arena, notes->addends, notes->n, 1, sizeof *grown, &notes->room);
+  if (grown == NULL) return; /* the arena knows */
+  notes->addends = grown;
+  notes->addends[notes->n++] = (pl_drift_addend){.task = task, .device = device, .ticks = ticks, .kind = kind};
+}
+
 uint64_t pl_drift_events(const pl_engine *engine) {
   uint64_t copied = 0;
   for (uint32_t task = 0; task < engine->graph->n_tasks; task++)
     copied += pl_drift_is_copied(engine->drift, task);
+  for (uint32_t at = 0; at < engine->notes.n; at++)
+    copied += engine->notes.addends[at].kind == PL_DRIFT_EVENT &&
+              pl_drift_is_copied(engine->drift, engine->notes.addends[at].task);
   return copied * engine->drift->times;
+}
+
+void pl_drift_add_notes(const pl_engine *engine, pl_ticks *spent, pl_ticks *idle) {
+  for (uint32_t at = 0; at < engine->notes.n; at++) {
+    const pl_drift_addend *addend = &engine->notes.addends[at];
+    if (addend->kind == PL_DRIFT_EVENT || !pl_drift_is_copied(engine->drift, addend->task)) continue;
+    pl_ticks *sum = addend->kind == PL_DRIFT_WAITING
+                        ? &idle[addend->device]
+                        : &spent[(size_t)addend->device * PL_CATEGORY_COUNT + addend->kind];
+    *sum += addend->ticks * (pl_ticks)engine->drift->times;
+  }
 }

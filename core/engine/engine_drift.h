@@ -6,13 +6,15 @@
  * instant: periods are put into every phase of every lane, and each task moves by a shift of its own.
  *
  * Let a run be known up to n periods per phase, and let a region be three consecutive periods (the same for all lanes)
- * in which each task has its likeness a period later, by one pace and with the same last predecessor. What is put in
- * are copies of the middle one of the three. A copy starts when the last of its predecessors has finished, hence is
- * where its pace says if that predecessor has the same pace and all others have no greater one. A task behind the
- * region is moved by what its last predecessor is moved by; this is right if no other predecessor is moved by more.
+ * in which each task has its likeness a period later, by one pace. What is put in are copies of the middle one of the
+ * three. A copy starts when the last of its predecessors has finished, hence is where its pace says if none of them has
+ * a greater one. A task behind the region is moved by what its last predecessor is moved by; this is right if no other
+ * predecessor is moved by more. That the last predecessors of likenesses are likenesses need not be asked: another one
+ * at the same tick with less pace would have been later a period before. Accounts, which name it, find out whether
+ * what they look back on is copied as well (`lost`).
  * That is all as long as tasks take the time that they take. Those that contend, for links or by the overlap factor, do
  * so if whoever met in the short run is moved alike, and whoever did not is not moved towards each other
- * (engine_rivals.c).
+ * (engine_rivals.c). What being disturbed adds to the sums of a device is noted by task, so that copies add it, too.
  *
  * Everything here is looked at after the run, in the graph and in the dates. Not for ready streams, whose order may
  * change.
@@ -49,9 +51,23 @@ typedef struct pl_drift {
   bool lost;             /* what was asked of the past reaches beyond the region */
 } pl_drift;
 
+/* What a disturbed task has added to the sums of a device (pl_overlap): ticks of a category, or of these. */
+enum { PL_DRIFT_WAITING = PL_CATEGORY_COUNT, PL_DRIFT_EVENT };
+
+typedef struct pl_drift_addend {
+  uint32_t task, device;
+  pl_ticks ticks;
+  uint8_t kind;
+} pl_drift_addend;
+
+typedef struct pl_drift_notes {
+  pl_drift_addend *addends;
+  uint32_t n, room;
+} pl_drift_notes;
+
 /* The shift of `task` as what is at `place` sees it. */
 static inline pl_ticks pl_drift_seen(const pl_drift *drift, uint32_t task, const pl_drift_place *place) {
-  int region = drift->places[task].region;
+  int8_t region = drift->places[task].region;
   return region >= 0 && place->zone[region] > PL_DRIFT_REGION ? drift->last_shift[task] : drift->shift[task];
 }
 

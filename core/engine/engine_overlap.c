@@ -65,6 +65,11 @@ static inline pl_walker *walker_of(const pl_engine *engine, const pl_task *recor
   return &engine->overlap->walkers[engine->graph->streams[pl_task_streams(engine, record)[member]].device];
 }
 
+/* The same where that of the first member is known: most segments have no other. */
+static inline pl_walker *walker_at(const pl_engine *engine, const pl_task *record, pl_walker *first, uint32_t member) {
+  return member == 0 ? first : walker_of(engine, record, member);
+}
+
 static inline uint32_t device_of(const pl_engine *engine, const pl_walker *walker) {
   return (uint32_t)(walker - engine->overlap->walkers);
 }
@@ -160,6 +165,13 @@ static pl_ticks date_after(pl_ticks now, double ticks) {
   return ticks >= (double)PL_TICKS_MAX ? PL_TICKS_MAX : pl_later(now, (pl_ticks)llrint(ticks));
 }
 
+/* Adds to a sum of the device, of the task that runs on its compute stream. */
+static void add(pl_engine *engine, const pl_walker *walker, int kind, pl_ticks *sum, pl_ticks ticks) {
+  *sum += ticks;
+  if (engine->options.drifts && ticks != 0)
+    pl_drift_note(engine, walker->task, device_of(engine, walker), (uint8_t)kind, ticks);
+}
+
 static void begin_part(pl_walker *walker, pl_ticks ticks, pl_ticks date) {
   walker->part_start = walker->updated = date;
   walker->part_finish = pl_later(date, ticks);
@@ -172,7 +184,8 @@ static void end_waiting(pl_engine *engine, const pl_task *record, pl_ticks ticks
   pl_walker *first = walker_of(engine, record, 0);
   for (uint32_t member = 0; member < record->n_streams; member++) {
     pl_walker *walker = walker_of(engine, record, member);
-    engine->overlap->waiting[device_of(engine, walker)] += first->last_arrival - walker->part_start;
+    add(engine, walker, PL_DRIFT_WAITING, &engine->overlap->waiting[device_of(engine, walker)],
+        first->last_arrival - walker->part_start);
     walker->waits = false;
     begin_part(walker, ticks, first->last_arrival);
   }
@@ -212,8 +225,9 @@ static void begin_walk(pl_engine *engine, uint32_t task) {
 static void leave_part(pl_engine *engine, const pl_task *record, uint32_t member, const pl_walker *walker) {
   const pl_part *part = &engine->graph->parts[walker->part];
   if (engine->graph->segments[record->index].n_parts > 1)
-    engine->overlap->extra[(size_t)device_of(engine, walker) * PL_CATEGORY_COUNT + part->category] +=
-        walker->part_finish - walker->part_start - part->ticks;
+    add(engine, walker, part->category,
+        &engine->overlap->extra[(size_t)device_of(engine, walker) * PL_CATEGORY_COUNT + part->category],
+        walker->part_finish - walker->part_start - part->ticks);
   if (engine->spans != NULL)
     engine->spans[engine->n_spans++] = (pl_part_span){.task = walker->task,
                                                       .part = walker->part,
@@ -235,8 +249,7 @@ static uint32_t part_after(const uint64_t *elapsed, uint32_t part, uint32_t end,
   return low;
 }
 
-static bool are_in_step(const pl_engine *engine, const pl_task *record) {
-  const pl_walker *first = walker_of(engine, record, 0);
+static inline bool are_in_step(const pl_engine *engine, const pl_task *record, const pl_walker *first) {
   for (uint32_t member = 1; member < record->n_streams; member++) {
     const pl_walker *walker = walker_of(engine, record, member);
     if (walker->part != first->part || walker->part_finish != first->part_finish) return false;
@@ -247,17 +260,16 @@ static bool are_in_step(const pl_engine *engine, const pl_task *record) {
 /* Leaves at once every part that has ended by `now` if all members are in step: behind the current part they run at
  * speed 1 and nobody waits, so the sums of the ticks say where they are. Part by part this was a fifth of a sweep's
  * time, as a segment has some hundred parts and every rival that comes or goes asks. (Timelines want every part.) */
-static void skip_parts(pl_engine *engine, const pl_task *record, pl_ticks now) {
-  const pl_walker *first = walker_of(engine, record, 0);
+static void skip_parts(pl_engine *engine, const pl_task *record, pl_walker *first, pl_ticks now) {
   if (engine->spans != NULL || first->part == first->end_part || first->flows || first->part_finish > now ||
-      pl_later(first->part_finish, first->rest) == PL_TICKS_MAX || !are_in_step(engine, record))
+      pl_later(first->part_finish, first->rest) == PL_TICKS_MAX || !are_in_step(engine, record, first))
     return;
   const uint64_t *elapsed = engine->overlap->elapsed;
   uint32_t next = first->part + 1,
            part = part_after(elapsed, next, first->end_part, (uint64_t)(now - first->part_finish));
   pl_ticks date = first->part_finish + (pl_ticks)(elapsed[part] - elapsed[next]);
   for (uint32_t member = 0; member < record->n_streams; member++) {
-    pl_walker *walker = walker_of(engine, record, member);
+    pl_walker *walker = walker_at(engine, record, first, member);
     leave_part(engine, record, member, walker);
     walker->part = part;
     walker->rest -= (pl_ticks)(elapsed[part + (part < walker->end_part)] - elapsed[next]);
@@ -266,8 +278,7 @@ static void skip_parts(pl_engine *engine, const pl_task *record, pl_ticks now) {
 }
 
 /* Leaves every part that the member has ended by `now`. Whether there was one. */
-static bool walk_member(pl_engine *engine, const pl_task *record, uint32_t member, pl_ticks now) {
-  pl_walker *walker = walker_of(engine, record, member);
+static bool walk_member(pl_engine *engine, const pl_task *record, pl_walker *walker, uint32_t member, pl_ticks now) {
   bool moved = false;
   while (walker->part < walker->end_part && !walker->flows && walker->part_finish <= now) {
     leave_part(engine, record, member, walker);
@@ -280,15 +291,14 @@ static bool walk_member(pl_engine *engine, const pl_task *record, uint32_t membe
 }
 
 /* All members, until none gets further. False: the segment is over. */
-static bool walk_to(pl_engine *engine, const pl_task *record, pl_ticks now) {
-  skip_parts(engine, record, now);
+static bool walk_to(pl_engine *engine, const pl_task *record, pl_walker *first, pl_ticks now) {
+  skip_parts(engine, record, first, now);
   for (bool moved = true; moved;) {
     moved = false;
     for (uint32_t member = 0; member < record->n_streams; member++)
-      moved |= walk_member(engine, record, member, now);
+      moved |= walk_member(engine, record, walker_at(engine, record, first, member), member, now);
     if (record->n_streams == 1) break;
   }
-  const pl_walker *first = walker_of(engine, record, 0);
   return first->part < first->end_part;
 }
 
@@ -296,10 +306,10 @@ bool pl_overlap_is_over(pl_engine *engine, uint32_t task, pl_ticks now) {
   const pl_task *record = &engine->tasks[task];
   pl_walker *first = walker_of(engine, record, 0);
   if (first->task != task || !first->walked) return true;
-  bool is_over = !walk_to(engine, record, now);
+  bool is_over = !walk_to(engine, record, first, now);
   if (is_over && record->n_streams == 1) return true;
   for (uint32_t member = 0; member < record->n_streams; member++) {
-    pl_walker *walker = walker_of(engine, record, member);
+    pl_walker *walker = walker_at(engine, record, first, member);
     if (is_over) {
       pl_engine_clear_timer(engine, walker->stream); /* of members that were at the end at this tick, too */
     } else if (walker->key <= now) {
@@ -316,8 +326,8 @@ bool pl_overlap_flow_is_over(pl_engine *engine, uint32_t task, pl_ticks now) {
   PL_ASSERT(first->task == task && first->flows);
   first->flows = false;
   for (uint32_t member = 0; member < record->n_streams; member++)
-    walker_of(engine, record, member)->part_finish = now;
-  if (!walk_to(engine, record, now)) return true;
+    walker_at(engine, record, first, member)->part_finish = now;
+  if (!walk_to(engine, record, first, now)) return true;
   mark(engine->overlap, device_of(engine, first));
   return false;
 }
@@ -348,7 +358,7 @@ static void begin_flow(pl_engine *engine, const pl_task *record, pl_ticks now) {
   const pl_part *part = &engine->graph->parts[first->part];
   first->flows = true;
   for (uint32_t member = 0; member < record->n_streams; member++) {
-    pl_walker *walker = walker_of(engine, record, member);
+    pl_walker *walker = walker_at(engine, record, first, member);
     set_date(engine, walker, PL_TICKS_NEVER);
     walker->part_finish = PL_TICKS_NEVER;
   }
@@ -368,7 +378,8 @@ static void count_slowing_of(pl_engine *engine, pl_walker *walker, int which, bo
   overlap->changed[overlap->n_changed++] = task;
 }
 
-static void count_slowing(pl_engine *engine, uint32_t device, bool computes) {
+static inline void count_slowing(pl_engine *engine, uint32_t device, bool computes) {
+  if (!has_gradient(&engine->overlap->walkers[device])) return;
   for (int which = 0; which < PL_GRADIENT_STREAMS; which++)
     count_slowing_of(engine, &engine->overlap->walkers[device], which, computes);
 }
@@ -390,17 +401,15 @@ typedef struct outlook {
   bool together; /* all members are in the same part, and will be as long as nothing overlaps */
 } outlook;
 
-static outlook outlook_of(const pl_engine *engine, const pl_task *record) {
-  outlook found = {.has_rivals = walker_of(engine, record, 0)->n_rivals > 0};
-  for (uint32_t member = 0; member < record->n_streams; member++)
+static outlook outlook_of(const pl_engine *engine, const pl_task *record, const pl_walker *first) {
+  outlook found = {.has_rivals = first->n_rivals > 0, .overlaps = has_gradient(first)};
+  for (uint32_t member = 1; member < record->n_streams; member++)
     found.overlaps |= has_gradient(walker_of(engine, record, member));
   return found;
 }
 
 /* Speed and date of one member, which is in a part. One event is enough for all members while they are together. */
-static void settle_member(pl_engine *engine, const pl_task *record, uint32_t member, const outlook *ahead,
-                          pl_ticks now) {
-  pl_walker *walker = walker_of(engine, record, member);
+static void settle_member(pl_engine *engine, pl_walker *walker, uint32_t member, const outlook *ahead, pl_ticks now) {
   uint32_t device = device_of(engine, walker);
   bool computes = engine->graph->parts[walker->part].computes, slows = has_gradient(walker) && computes;
   change_speed(walker, now, slows ? 1 + engine->graph->devices[device].overlap_compute : 1.0);
@@ -417,20 +426,20 @@ static void settle_member(pl_engine *engine, const pl_task *record, uint32_t mem
 static void settle_work(pl_engine *engine, uint32_t task, pl_ticks now) {
   const pl_task *record = &engine->tasks[task];
   pl_walker *first = walker_of(engine, record, 0);
-  outlook ahead = outlook_of(engine, record);
+  outlook ahead = outlook_of(engine, record, first);
   if (!ahead.overlaps && !ahead.has_rivals && !first->walked) return;
   if (!first->walked) begin_walk(engine, task);
-  walk_to(engine, record, now);
+  walk_to(engine, record, first, now);
   if (ahead.has_rivals && !first->flows && !first->waits && engine->graph->parts[first->part].transfers)
     begin_flow(engine, record, now);
-  ahead.together = !ahead.overlaps && are_in_step(engine, record);
+  ahead.together = !ahead.overlaps && are_in_step(engine, record, first);
   for (uint32_t member = 0; member < record->n_streams; member++) {
-    pl_walker *walker = walker_of(engine, record, member);
+    pl_walker *walker = walker_at(engine, record, first, member);
     if (first->flows || walker->waits) {
       set_date(engine, walker, PL_TICKS_NEVER);
       count_slowing(engine, device_of(engine, walker), false);
     } else {
-      settle_member(engine, record, member, &ahead, now);
+      settle_member(engine, walker, member, &ahead, now);
     }
   }
 }

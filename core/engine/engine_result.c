@@ -55,7 +55,7 @@ static uint64_t digest_run(const pl_engine *engine, const int64_t *peaks) {
   pl_digest_bytes(&digest, engine->finish, engine->graph->n_tasks * sizeof *engine->finish);
   pl_digest_bytes(&digest, peaks, engine->graph->n_devices * sizeof *peaks);
   if (engine->drift != NULL) pl_digest_u64(&digest, engine->leaps.n_copies);
-  for (uint32_t at = 0; at < engine->leaps.n; at++) {
+  for (uint32_t at = 0; at < engine->leaps.n * engine->leaps.n_islands; at++) {
     pl_digest_u64(&digest, (uint64_t)engine->leaps.leaps[at].from);
     pl_digest_u64(&digest, (uint64_t)engine->leaps.leaps[at].to);
     pl_digest_u64(&digest, engine->leaps.leaps[at].times);
@@ -71,35 +71,16 @@ static pl_code check_makespan(pl_ticks makespan, pl_error *error) {
                  "batch or sequence, more devices), or look at the units of rates and latencies");
 }
 
-static pl_ticks extended_makespan(const pl_engine *engine) {
-  pl_ticks makespan = engine->makespan;
-  if (engine->drift != NULL) return pl_drift_makespan(engine);
-  for (uint32_t at = 0; at < engine->leaps.n; at++) {
-    const pl_leap *leap = &engine->leaps.leaps[at];
-    double more = (double)(leap->to - leap->from) * (double)leap->times;
-    if (more >= (double)PL_TICKS_MAX) return PL_TICKS_MAX;
-    makespan = pl_later(makespan, (leap->to - leap->from) * (pl_ticks)leap->times);
-  }
-  return makespan;
-}
-
-static uint64_t extended_events(const pl_engine *engine) {
-  uint64_t n_events = engine->n_events;
-  if (engine->drift != NULL) return n_events + pl_drift_events(engine);
-  for (uint32_t at = 0; engine->watch != NULL && at < engine->leaps.n; at++)
-    n_events += engine->watch->found[at].sums.n_events * engine->leaps.leaps[at].times;
-  return n_events;
-}
-
 static bool leap(pl_engine *engine) {
   if (engine->options.lanes == NULL) return true;
-  return engine->watch != NULL ? pl_watch_leap(engine) : pl_drift_leap(engine);
+  return engine->watch != NULL ? pl_watch_finish(engine) : pl_drift_leap(engine);
 }
 
 static bool take_peaks(const pl_engine *engine, int64_t *peaks) {
   if (engine->drift != NULL) return pl_drift_take_peaks(engine, peaks);
   for (uint32_t device = 0; device < engine->graph->n_devices; device++)
-    peaks[device] = engine->watch == NULL ? engine->balance[device].peak_bytes : pl_watch_peak(engine, device);
+    peaks[device] = engine->balance[device].peak_bytes;
+  if (engine->watch != NULL) pl_watch_take_peaks(engine, peaks);
   return true;
 }
 
@@ -123,9 +104,8 @@ static pl_code account(pl_engine *engine, pl_engine_result *result, pl_error *er
   pl_ticks *spent = PL_TAKE(engine->arena, pl_ticks, (size_t)n_devices * PL_CATEGORY_COUNT);
   pl_ticks *idle = PL_TAKE(engine->arena, pl_ticks, n_devices);
   pl_charges charges = {.charges = NULL};
-  pl_ticks makespan = engine->drift != NULL ? result->makespan : engine->makespan;
   if (spent == NULL || idle == NULL ||
-      !pl_engine_account(engine, makespan, spent, idle, engine->options.record_charges ? &charges : NULL))
+      !pl_engine_account(engine, result->makespan, spent, idle, engine->options.record_charges ? &charges : NULL))
     return report_memory(error);
   result->spent = spent;
   result->idle = idle;
@@ -139,13 +119,16 @@ pl_code pl_engine_finish(pl_engine *engine, pl_engine_result *result, pl_error *
   PL_TRY(check_makespan(engine->makespan, error));
   if (!pl_engine_is_done(engine)) return report_stuck(engine, error);
   bool is_whole = leap(engine);
-  *result = (pl_engine_result){.is_whole = is_whole, .makespan = extended_makespan(engine)};
+  *result = (pl_engine_result){.is_whole = is_whole,
+                               .makespan = engine->drift != NULL ? pl_drift_makespan(engine) : engine->makespan};
   PL_TRY(check_makespan(result->makespan, error));
   if (engine->watch != NULL) {
     result->n_phases = engine->watch->lanes.n_phases;
     for (int phase = 0; phase < result->n_phases; phase++)
-      result->distance[phase] = engine->watch->found[phase].distance;
+      result->distance[phase] = pl_watch_distance(engine, phase);
   }
+  result->lag = !is_whole && engine->watch != NULL ? pl_watch_lag(engine) : 0;
+  result->doubt = is_whole || engine->watch != NULL ? PL_DRIFT_NO_DOUBT : engine->doubt;
   result->runs_apart = !is_whole && engine->watch != NULL && pl_watch_runs_apart(engine);
   if (!result->is_whole) return PL_OK;
   if (engine->drift != NULL && !list_copied(engine)) return report_memory(error);
@@ -161,7 +144,7 @@ pl_code pl_engine_finish(pl_engine *engine, pl_engine_result *result, pl_error *
   result->peak_bytes = peaks;
   result->part_spans = engine->spans;
   result->n_part_spans = engine->n_spans;
-  result->n_events = extended_events(engine);
+  result->n_events = engine->n_events + (engine->drift != NULL ? pl_drift_events(engine) : 0);
   result->digest = digest_run(engine, peaks);
   return PL_OK;
 }

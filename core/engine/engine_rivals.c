@@ -48,17 +48,16 @@ static void begin(side *own) {
 
 /* ---- two tasks ---- */
 
-/* They overlap. `rigid`: in a region they may, for one period is as the other. */
-static bool may_meet(const pl_drift *drift, uint32_t a, uint32_t b, bool rigid) {
+/* They overlap. In a region they may, for one period is as the other. */
+static bool may_meet(const pl_drift *drift, uint32_t a, uint32_t b) {
   const pl_drift_place *first = &drift->places[a], *second = &drift->places[b];
-  if (!rigid && (first->region >= 0 || second->region >= 0)) return false;
   if (pl_drift_together(drift, a, b)) return true;
   if (pl_drift_is_copied(drift, a) || pl_drift_is_copied(drift, b)) return false;
   return pl_drift_seen(drift, a, second) == pl_drift_seen(drift, b, first);
 }
 
 /* `task` comes after those of `own`. */
-static bool may_follow(const rivalry *state, const side *own, uint32_t task, bool rigid) {
+static bool may_follow(const rivalry *state, const side *own, uint32_t task) {
   const pl_drift *drift = state->drift;
   if (own->most_shift > drift->shift[task]) return false;
   for (int phase = 0; phase < PL_LANE_PHASES; phase++) {
@@ -70,7 +69,7 @@ static bool may_follow(const rivalry *state, const side *own, uint32_t task, boo
   }
   for (uint32_t at = 0; at < own->n_under_way; at++)
     if (state->engine->finish[own->under_way[at]] > state->engine->start[task] &&
-        !may_meet(drift, own->under_way[at], task, rigid))
+        !may_meet(drift, own->under_way[at], task))
       return false;
   return true;
 }
@@ -78,7 +77,7 @@ static bool may_follow(const rivalry *state, const side *own, uint32_t task, boo
 /* False: too many at once. */
 static bool note(const rivalry *state, side *own, uint32_t task) {
   const pl_engine *engine = state->engine;
-  int region = state->drift->places[task].region;
+  int8_t region = state->drift->places[task].region;
   if (region >= 0) {
     own->member[region] = task;
   } else if (state->drift->shift[task] > own->most_shift) {
@@ -97,7 +96,7 @@ static bool note(const rivalry *state, side *own, uint32_t task) {
 
 static bool disturb(const rivalry *state, uint32_t device, uint32_t task) {
   device_sides *own = &state->devices[device];
-  return !own->counts || (may_follow(state, &own->work, task, false) && note(state, &own->disturbers, task));
+  return !own->counts || (may_follow(state, &own->work, task) && note(state, &own->disturbers, task));
 }
 
 static bool cross_links(const rivalry *state, uint32_t task) {
@@ -106,7 +105,7 @@ static bool cross_links(const rivalry *state, uint32_t task) {
   const pl_transfer_spec *spec = &table->specs[index];
   for (uint32_t use = spec->first_use; use < spec->first_use + spec->n_uses; use++) {
     side *own = &state->links[table->uses[use].link];
-    if (!may_follow(state, own, task, true) || !note(state, own, task)) return false;
+    if (!may_follow(state, own, task) || !note(state, own, task)) return false;
   }
   if (state->graph->rivals == NULL) return true;
   for (uint32_t at = state->graph->rival_offset[index]; at < state->graph->rival_offset[index + 1]; at++)
@@ -121,8 +120,7 @@ static bool use_streams(const rivalry *state, uint32_t task) {
     const pl_stream *stream = &graph->streams[graph->task_streams[record->first_stream + member]];
     device_sides *own = &state->devices[stream->device];
     if (record->kind == PL_TASK_WORK) {
-      if (own->counts && !(may_follow(state, &own->disturbers, task, false) && note(state, &own->work, task)))
-        return false;
+      if (own->counts && !(may_follow(state, &own->disturbers, task) && note(state, &own->work, task))) return false;
     } else if (stream->kind == PL_STREAM_GRADIENT || stream->kind == PL_STREAM_EXPERT_GRADIENT) {
       if (!disturb(state, stream->device, task)) return false;
     }

@@ -43,6 +43,8 @@ typedef struct pl_account {
    * is looked at. */
   const pl_drift_place *place;
   uint32_t copied; /* PL_NONE: it is not */
+  /* Only where there are islands: dates are those that the device sees which is charged. */
+  uint32_t island;
 } pl_account;
 
 /* Tasks of one stream do not overlap, so this order is unique but for tasks of no duration at one tick. */
@@ -164,8 +166,30 @@ static bool take_devices(pl_account *account) {
 
 /* ---- dates ---- */
 
+/* Dates are in the time of the task's island. */
+static pl_ticks shift_between_islands(const pl_account *account, uint32_t task) {
+  const pl_watch *watch = account->engine->watch;
+  uint32_t island = pl_watch_island(watch, task);
+  if (island == account->island) return 0;
+  const pl_leaps *leaps = &account->engine->leaps;
+  pl_ticks finish = account->engine->finish[task];
+  for (uint32_t at = leaps->n; at-- > 0;)
+    if (account->engine->finish[task] > leaps->leaps[island * leaps->n + at].to)
+      finish += watch->watched[island].leaps[at].put_off;
+  return finish - account->engine->finish[task] - pl_watch_put_off(&watch->watched[account->island], finish);
+}
+
 static pl_ticks shift_of(const pl_account *account, uint32_t task) {
-  return account->place == NULL ? 0 : pl_drift_seen(account->engine->drift, task, account->place);
+  if (account->place != NULL) return pl_drift_seen(account->engine->drift, task, account->place);
+  return account->engine->leaps.island_of == NULL ? 0 : shift_between_islands(account, task);
+}
+
+/* Also sets whose dates are seen. `makespan` is that of the extended run. */
+static pl_ticks end_of_device(pl_account *account, uint32_t device, pl_ticks makespan) {
+  const pl_watch *watch = account->engine->watch;
+  if (watch == NULL || account->engine->drift != NULL) return makespan;
+  account->island = watch->islands.of_device[device];
+  return makespan - pl_watch_put_off(&watch->watched[account->island], makespan);
 }
 
 static pl_ticks start_of(const pl_account *account, uint32_t task) {
@@ -218,17 +242,9 @@ static pl_ticks common_ticks(const pl_account *account, uint32_t task, pl_ticks 
 static void note_charge(const pl_account *account, uint32_t device, uint32_t task, pl_ticks ticks) {
   pl_charges *charges = account->charges;
   pl_arena *arena = account->engine->arena;
-  if (charges->n == charges->capacity) {
-    uint32_t capacity = charges->capacity == 0 ? 1024 : charges->capacity <= PL_NONE / 2 ? 2 * charges->capacity : 0;
-    pl_charge *bigger = capacity == 0 ? NULL : pl_arena_take(arena, capacity * sizeof *bigger, _Alignof(pl_charge));
-    if (bigger == NULL) {
-      arena->failed = true;
-      return;
-    }
-    if (charges->n > 0) memcpy(bigger, charges->charges, charges->n * sizeof *bigger);
-    charges->charges = bigger;
-    charges->capacity = capacity;
-  }
+  pl_charge *grown = pl_arena_grown(arena, charges->charges, charges->n, 1, sizeof *grown, &charges->capacity);
+  if (grown == NULL) return;
+  charges->charges = grown;
   charges->charges[charges->n++] = (pl_charge){.device = device, .task = task, .ticks = ticks};
 }
 
@@ -346,6 +362,7 @@ static void charge_tail(pl_account *account, uint32_t device, pl_ticks to) {
 static void charge_task(pl_account *account, uint32_t device, uint32_t task) {
   const pl_task *record = &account->graph->tasks[task];
   pl_device_account *own = &account->devices[device];
+  if (account->engine->leaps.island_of != NULL) account->island = account->engine->watch->islands.of_device[device];
   look_from(account, task);
   pl_ticks start = start_of(account, task), finish = finish_of(account, task), free_since = 0;
   pl_ticks *spent = account->spent + (size_t)device * PL_CATEGORY_COUNT;
@@ -396,14 +413,7 @@ static void add_disturbances(const pl_account *account) {
     account->spent[at] += engine->overlap->extra[at];
   for (size_t device = 0; device < n_devices; device++)
     account->idle[device] += engine->overlap->waiting[device];
-  for (uint32_t leap = 0; leap < engine->leaps.n; leap++) {
-    const pl_watch_sums *period = &engine->watch->found[leap].sums;
-    pl_ticks times = (pl_ticks)engine->leaps.leaps[leap].times;
-    for (size_t at = 0; at < n_spent; at++)
-      account->spent[at] += period->extra[at] * times;
-    for (size_t device = 0; device < n_devices; device++)
-      account->idle[device] += period->waiting[device] * times;
-  }
+  if (engine->drift != NULL) pl_drift_add_notes(engine, account->spent, account->idle);
 }
 
 bool pl_engine_account(const pl_engine *engine, pl_ticks makespan, pl_ticks *spent, pl_ticks *idle,
@@ -418,7 +428,7 @@ bool pl_engine_account(const pl_engine *engine, pl_ticks makespan, pl_ticks *spe
     charge_in_order(&account);
   }
   for (uint32_t device = 0; device < graph->n_devices; device++)
-    charge_tail(&account, device, makespan);
+    charge_tail(&account, device, end_of_device(&account, device, makespan));
   if (engine->overlap != NULL) add_disturbances(&account);
   return !engine->arena->failed;
 }

@@ -110,9 +110,11 @@ struct pl_engine {
   pl_ready_streams *streams;         /* NULL: in order */
   pl_watch *watch;                   /* NULL: not told of lanes, or of such that drift */
   pl_drift *drift;                   /* NULL: lanes that drift are not leapt over */
+  pl_drift_doubt doubt;              /* why not */
+  pl_drift_notes notes;              /* where lanes may drift: what added up, by task */
   pl_part_span *spans;               /* NULL: not asked for */
   uint32_t n_spans;
-  pl_leaps leaps;    /* over which the results are extended */
+  pl_leaps leaps;    /* that the results tell of */
   pl_ticks makespan; /* so far */
   uint64_t n_events;
   pl_engine_options options;
@@ -173,24 +175,37 @@ bool pl_watch_take(pl_engine *engine);
 void pl_watch_look(pl_engine *engine, pl_ticks now);
 /* In engine_words.c. */
 void pl_watch_write_state(pl_engine *engine, pl_run_state *state);
-/* The run is over: each lane was regular when its first phase ended, at a pace that others do not have. */
+/* The run is over: of the islands that did not leap the greatest difference in pace between two lanes when their first
+ * phase ended, as a share of the slower one's. */
+double pl_watch_lag(const pl_engine *engine);
+/* The run is over: in an island that did not leap each lane was regular when its first phase ended, at a pace that
+ * others do not have. */
 bool pl_watch_runs_apart(const pl_engine *engine);
-static inline void pl_watch_note_touched(pl_engine *engine, uint32_t task) {
-  engine->watch->touched[engine->watch->n_touched++] = task;
-}
 
-/* ---- engine_leap.c ---- */
-/* The run is over. Fills engine->leaps; false: it cannot be extended by engine->options.n_more periods. */
-bool pl_watch_leap(pl_engine *engine);
-/* The most that is held in the run as it is extended. */
-int64_t pl_watch_peak(const pl_engine *engine, uint32_t device);
+/* ---- engine_leap.c; all need engine->watch ---- */
+/* At the tick `leap->to`, when it is drained: puts off what is under way in the island by the time that is leapt over.
+ * `state` is the island's at that tick. False, and nothing done: what was looked back on does not allow it. */
+bool pl_watch_leap(pl_engine *engine, uint32_t island, uint32_t distance, const pl_run_state *state,
+                   const pl_island_leap *leap);
+/* The run is over. Puts the dates of tasks and parts back into the time of the shorter run, each as its own island
+ * counts, and fills engine->leaps. False: this was not the run with engine->options.n_more periods more. */
+bool pl_watch_finish(pl_engine *engine);
+/* By how much what ends at `date` was put off in the island. */
+pl_ticks pl_watch_put_off(const pl_watched *island, pl_ticks date);
+/* Periods after which the state of every island came back; 0: that of one did not. */
+uint32_t pl_watch_distance(const pl_engine *engine, int phase);
+void pl_watch_take_peaks(const pl_engine *engine, int64_t *peaks); /* per device */
 
 /* ---- engine_drift.c ---- */
+/* While the run goes on, if its lanes may drift: `task` has added to a sum of the device. */
+void pl_drift_note(pl_engine *engine, uint32_t task, uint32_t device, uint8_t kind, pl_ticks ticks);
 /* The run is over. Sets engine->drift; false: lanes that drift cannot be extended by engine->options.n_more periods. */
 bool pl_drift_leap(pl_engine *engine);
 /* The rest needs engine->drift. */
 pl_ticks pl_drift_makespan(const pl_engine *engine);
-uint64_t pl_drift_events(const pl_engine *engine);                 /* that are put in */
+uint64_t pl_drift_events(const pl_engine *engine); /* that are put in */
+/* What the copies of disturbed tasks add. */
+void pl_drift_add_notes(const pl_engine *engine, pl_ticks *spent, pl_ticks *idle);
 bool pl_drift_take_peaks(const pl_engine *engine, int64_t *peaks); /* per device; false: no memory */
 /* In engine_rivals.c. False also where there are too many to be sure. */
 bool pl_drift_rivals_keep_apart(const pl_engine *engine, const pl_drift *drift);

@@ -1,6 +1,7 @@
 /* See core/engine/engine_watch.h. */
 #include "core/engine/engine_watch.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "core/base/digest.h"
@@ -9,24 +10,85 @@
 /* ---- life ---- */
 
 /* The lane that enters its first phase last: when it is there, the others are. */
-static uint32_t choose_reference(const pl_lanes *lanes) {
-  uint32_t latest = 0;
-  for (uint32_t lane = 1; lane < lanes->n_lanes; lane++)
-    if (lanes->lanes[lane].phases[0].from > lanes->lanes[latest].phases[0].from) latest = lane;
+static uint32_t choose_reference(const pl_lanes *lanes, const pl_watched *own) {
+  uint32_t latest = own->lanes[0];
+  for (uint32_t at = 1; at < own->n_lanes; at++)
+    if (lanes->lanes[own->lanes[at]].phases[0].from > lanes->lanes[latest].phases[0].from) latest = own->lanes[at];
   return latest;
 }
 
-static bool take_sums(const pl_engine *engine, pl_watch_sums *sums) {
-  size_t n = engine->graph->n_devices;
+/* As many marks as the reference lane has in a phase, and no more than PL_WATCH_MARKS. */
+static uint32_t count_marks(const pl_lanes *lanes, const pl_watched *own) {
+  uint32_t most = 1;
+  for (int phase = 0; phase < lanes->n_phases; phase++) {
+    const pl_lane_phase *steps = &lanes->lanes[own->reference].phases[phase];
+    uint32_t n = (steps->to - steps->from) / lanes->period[phase] + 1;
+    if (n > most) most = n;
+  }
+  return most < PL_WATCH_MARKS ? most : PL_WATCH_MARKS;
+}
+
+static bool take_sums(const pl_engine *engine, const pl_watched *own, pl_watch_sums *sums) {
+  size_t n = own->n_devices;
   pl_arena *arena = engine->arena;
   sums->bytes = PL_TAKE(arena, int64_t, n);
   sums->peak = PL_TAKE(arena, int64_t, n);
-  sums->peak_before = PL_TAKE(arena, int64_t, n);
   if (engine->overlap != NULL) {
     sums->extra = PL_TAKE(arena, pl_ticks, n * PL_CATEGORY_COUNT);
     sums->waiting = PL_TAKE(arena, pl_ticks, n);
   }
   return !arena->failed;
+}
+
+/* The numbers of those that `island_of` says to be of `island`; PL_NONE: no memory. */
+static uint32_t list_members(const uint8_t *island_of, uint32_t n, uint32_t island, pl_arena *arena, uint32_t **list) {
+  uint32_t n_members = 0;
+  for (uint32_t at = 0; at < n; at++)
+    n_members += island_of[at] == island;
+  *list = pl_arena_take(arena, n_members * sizeof **list, _Alignof(uint32_t));
+  if (*list == NULL) return PL_NONE;
+  n_members = 0;
+  for (uint32_t at = 0; at < n; at++)
+    if (island_of[at] == island) (*list)[n_members++] = at;
+  return n_members;
+}
+
+static uint32_t count_tasks(const pl_lanes *lanes, const pl_watched *own) {
+  uint32_t n = 0;
+  for (uint32_t at = 0; at < own->n_lanes; at++) {
+    pl_lane_tasks tasks = pl_lanes_tasks(lanes, own->lanes[at]);
+    n += tasks.end - tasks.first;
+  }
+  return n;
+}
+
+/* The task whose end is the next mark; PL_NONE: the phase has no further one. */
+static uint32_t next_task(const pl_watch *watch, const pl_watched *own) {
+  const pl_lane *lane = &watch->lanes.lanes[own->reference];
+  uint64_t step = lane->phases[own->phase].from + (uint64_t)own->next * watch->lanes.period[own->phase];
+  return step < lane->phases[own->phase].to ? watch->lanes.first_task[lane->first + step] : PL_NONE;
+}
+
+static void forget_marks(pl_watched *own) {
+  for (uint32_t at = 0; at < own->n_marks; at++)
+    own->marks[at].number = own->marks[at].noted = PL_NONE;
+}
+
+static bool take_watched(const pl_engine *engine, const pl_watch *watch, uint32_t island, pl_watched *own) {
+  const pl_lanes *lanes = &watch->lanes;
+  pl_arena *arena = engine->arena;
+  own->n_lanes = list_members(watch->islands.of_lane, lanes->n_lanes, island, arena, &own->lanes);
+  own->n_devices = list_members(watch->islands.of_device, engine->graph->n_devices, island, arena, &own->devices);
+  if (arena->failed) return false;
+  own->reference = choose_reference(lanes, own);
+  own->n_marks = count_marks(lanes, own);
+  own->marks = PL_TAKE(arena, pl_watch_mark, own->n_marks);
+  own->peak = PL_TAKE(arena, int64_t, own->n_devices);
+  own->touched = pl_arena_take(arena, count_tasks(lanes, own) * sizeof *own->touched, _Alignof(uint32_t));
+  if (arena->failed) return false;
+  forget_marks(own);
+  own->awaited = next_task(watch, own);
+  return true;
 }
 
 bool pl_watch_take(pl_engine *engine) {
@@ -35,19 +97,14 @@ bool pl_watch_take(pl_engine *engine) {
   pl_watch *watch = PL_TAKE(arena, pl_watch, 1);
   if (watch == NULL) return false;
   watch->lanes = *engine->options.lanes;
-  watch->reference = choose_reference(&watch->lanes);
-  watch->marks = PL_TAKE(arena, pl_watch_mark, PL_WATCH_MARKS);
-  watch->peak_before = PL_TAKE(arena, int64_t, graph->n_devices);
-  watch->peak_after = PL_TAKE(arena, int64_t, graph->n_devices);
-  watch->touched = pl_arena_take(arena, graph->n_tasks * sizeof *watch->touched, _Alignof(uint32_t));
-  if (arena->failed || !pl_lanes_list_places(&watch->lanes, arena) || watch->marks == NULL || watch->touched == NULL)
+  if (!pl_lanes_list_places(&watch->lanes, arena) || !pl_islands_find(graph, &watch->lanes, arena, &watch->islands))
     return false;
-  for (uint32_t at = 0; at < PL_WATCH_MARKS; at++)
-    watch->marks[at].number = watch->marks[at].noted = PL_NONE;
-  for (int phase = 0; phase < watch->lanes.n_phases; phase++)
-    if (!take_sums(engine, &watch->found[phase].sums)) return false;
+  watch->watched = PL_TAKE(arena, pl_watched, watch->islands.n);
+  if (watch->watched == NULL) return false;
+  for (uint32_t island = 0; island < watch->islands.n; island++)
+    if (!take_watched(engine, watch, island, &watch->watched[island])) return false;
   for (uint32_t task = 0; task < graph->n_tasks; task++)
-    engine->finish[task] = PL_TICKS_NEVER;
+    engine->start[task] = engine->finish[task] = PL_TICKS_NEVER;
   engine->watch = watch;
   return true;
 }
@@ -58,56 +115,56 @@ static void raise(int64_t *most, int64_t value) {
   if (value > *most) *most = value;
 }
 
-/* The peaks since the last mark go where they belong, and begin anew. */
-static void note_peaks(pl_engine *engine, pl_watch_sums *sums) {
-  pl_watch *watch = engine->watch;
-  for (uint32_t device = 0; device < engine->graph->n_devices; device++) {
-    pl_balance *balance = &engine->balance[device];
-    raise(&watch->peak_before[device], balance->peak_bytes);
-    raise(&watch->peak_after[device], balance->peak_bytes);
-    sums->bytes[device] = balance->bytes;
-    sums->peak[device] = balance->peak_bytes;
-    sums->peak_before[device] = watch->peak_before[device];
+/* Peaks begin anew at each mark. */
+static void note_sums(pl_engine *engine, pl_watched *own, pl_watch_sums *sums) {
+  sums->n_events = own->n_events;
+  for (uint32_t at = 0; at < own->n_devices; at++) {
+    pl_balance *balance = &engine->balance[own->devices[at]];
+    raise(&own->peak[at], balance->peak_bytes);
+    sums->bytes[at] = balance->bytes;
+    sums->peak[at] = balance->peak_bytes;
     balance->peak_bytes = balance->bytes;
   }
-}
-
-static void note_sums(pl_engine *engine, pl_watch_sums *sums) {
-  size_t n = engine->graph->n_devices;
-  note_peaks(engine, sums);
-  sums->n_events = engine->n_events;
   if (engine->overlap == NULL) return;
-  memcpy(sums->extra, engine->overlap->extra, n * PL_CATEGORY_COUNT * sizeof *sums->extra);
-  memcpy(sums->waiting, engine->overlap->waiting, n * sizeof *sums->waiting);
+  for (uint32_t at = 0; at < own->n_devices; at++) {
+    const pl_ticks *extra = &engine->overlap->extra[(size_t)own->devices[at] * PL_CATEGORY_COUNT];
+    memcpy(&sums->extra[(size_t)at * PL_CATEGORY_COUNT], extra, PL_CATEGORY_COUNT * sizeof *extra);
+    sums->waiting[at] = engine->overlap->waiting[own->devices[at]];
+  }
 }
 
 /* ---- recurrences ---- */
 
-static pl_watch_mark *mark_of(const pl_watch *watch, uint32_t number) {
-  return &watch->marks[number % PL_WATCH_MARKS];
+static pl_watch_mark *mark_of(const pl_watched *own, uint32_t number) {
+  return &own->marks[number % own->n_marks];
 }
 
-/* What the time between two marks adds. */
-static void keep(pl_engine *engine, const pl_watch_mark *before, const pl_watch_mark *mark) {
-  pl_watch *watch = engine->watch;
-  pl_recurrence *found = &watch->found[watch->phase];
-  size_t n = engine->graph->n_devices;
-  found->distance = mark->number - before->number;
-  found->from = before->now;
-  found->to = mark->now;
-  found->sums.n_events = mark->sums.n_events - before->sums.n_events;
-  for (size_t at = 0; engine->overlap != NULL && at < n * PL_CATEGORY_COUNT; at++)
-    found->sums.extra[at] = mark->sums.extra[at] - before->sums.extra[at];
-  for (size_t device = 0; device < n; device++) {
-    if (engine->overlap != NULL)
-      found->sums.waiting[device] = mark->sums.waiting[device] - before->sums.waiting[device];
-    found->sums.bytes[device] = mark->sums.bytes[device] - before->sums.bytes[device];
-    found->sums.peak_before[device] = before->sums.peak_before[device];
-    found->sums.peak[device] = before->sums.bytes[device];
-    for (uint32_t number = before->number + 1; number <= mark->number; number++)
-      if (mark_of(watch, number)->noted == number)
-        raise(&found->sums.peak[device], mark_of(watch, number)->sums.peak[device]);
-    watch->peak_after[device] = mark->sums.bytes[device];
+static int64_t peak_between(const pl_watched *own, const pl_watch_mark *before, const pl_watch_mark *mark,
+                            uint32_t device) {
+  int64_t peak = before->sums.bytes[device];
+  for (uint32_t number = before->number + 1; number <= mark->number; number++)
+    if (mark_of(own, number)->noted == number) raise(&peak, mark_of(own, number)->sums.peak[device]);
+  return peak;
+}
+
+/* What the time between two marks adds, `times` times. Of the repetitions the first or the last holds the most. */
+static void repeat_sums(pl_engine *engine, pl_watched *own, const pl_watch_mark *before, const pl_watch_mark *mark,
+                        uint64_t times) {
+  uint64_t n_events = (mark->sums.n_events - before->sums.n_events) * times;
+  own->n_events += n_events;
+  engine->n_events += n_events;
+  for (uint32_t at = 0; at < own->n_devices; at++) {
+    uint32_t device = own->devices[at];
+    int64_t more = (mark->sums.bytes[at] - before->sums.bytes[at]) * (int64_t)times;
+    raise(&own->peak[at], peak_between(own, before, mark, at) + more);
+    engine->balance[device].bytes += more;
+    engine->balance[device].peak_bytes += more;
+    if (engine->overlap == NULL) continue;
+    pl_ticks *extra = &engine->overlap->extra[(size_t)device * PL_CATEGORY_COUNT];
+    size_t first = (size_t)at * PL_CATEGORY_COUNT;
+    for (size_t category = 0; category < PL_CATEGORY_COUNT; category++)
+      extra[category] += (mark->sums.extra[first + category] - before->sums.extra[first + category]) * (pl_ticks)times;
+    engine->overlap->waiting[device] += (mark->sums.waiting[at] - before->sums.waiting[at]) * (pl_ticks)times;
   }
 }
 
@@ -116,38 +173,43 @@ static bool same_state(const pl_watch_mark *a, const pl_watch_mark *b) {
          memcmp(a->state.words, b->state.words, a->state.n * sizeof *a->state.words) == 0;
 }
 
-/* The nearest mark before that has the same state, in whole numbers of which the periods wanted can be made; failing
- * that, the nearest. */
-static void compare(pl_engine *engine, const pl_watch_mark *mark) {
-  const pl_watch *watch = engine->watch;
-  const pl_watch_mark *nearest = NULL;
-  for (uint32_t distance = 1; distance < PL_WATCH_MARKS && distance <= mark->number; distance++) {
-    const pl_watch_mark *before = mark_of(watch, mark->number - distance);
+/* Leaps from the nearest mark before that has the same state and goes into the periods wanted in whole numbers. If
+ * there is none, says how far back the nearest is. */
+static void compare(pl_engine *engine, uint32_t island, const pl_watch_mark *mark) {
+  pl_watched *own = &engine->watch->watched[island];
+  uint64_t n_more = engine->options.n_more;
+  uint32_t nearest = 0;
+  for (uint32_t distance = 1; distance < own->n_marks && distance <= mark->number; distance++) {
+    const pl_watch_mark *before = mark_of(own, mark->number - distance);
     if (before->number != mark->number - distance || !same_state(before, mark)) continue;
-    if (engine->options.n_more % distance == 0) {
-      keep(engine, before, mark);
-      return;
-    }
-    if (nearest == NULL) nearest = before;
+    if (nearest == 0) nearest = distance;
+    if (n_more == 0 || n_more % distance != 0) continue;
+    own->distance[own->phase] = distance;
+    const pl_island_leap leap = {.from = before->now, .to = mark->now, .times = n_more / distance};
+    if (pl_watch_leap(engine, island, distance, &mark->state, &leap))
+      repeat_sums(engine, own, before, mark, leap.times);
+    return;
   }
-  bool is_of_use =
-      watch->found[watch->phase].distance > 0 && engine->options.n_more % watch->found[watch->phase].distance == 0;
-  if (nearest != NULL && !is_of_use) keep(engine, nearest, mark);
+  uint32_t *found = &own->distance[own->phase];
+  if (nearest != 0 && (*found == 0 || n_more % *found != 0)) *found = nearest;
 }
 
-static void note_mark(pl_engine *engine, uint32_t number, pl_ticks now) {
+static void note_mark(pl_engine *engine, uint32_t island, uint32_t number, pl_ticks now) {
   pl_watch *watch = engine->watch;
-  pl_watch_mark *mark = mark_of(watch, number);
+  pl_watched *own = &watch->watched[island];
+  pl_watch_mark *mark = mark_of(own, number);
   mark->state.lanes = &watch->lanes;
-  mark->state.phase = watch->phase;
-  mark->state.shift = number * watch->lanes.period[watch->phase];
+  mark->state.island_of = watch->islands.of_task;
+  mark->state.island = island;
+  mark->state.phase = own->phase;
+  mark->state.shift = number * watch->lanes.period[own->phase];
   mark->state.now = now;
   mark->state.left_out = engine->options.left_out;
   mark->state.arena = engine->arena;
   mark->number = PL_NONE;
-  if (mark->sums.bytes == NULL && !take_sums(engine, &mark->sums)) return;
+  if (mark->sums.bytes == NULL && !take_sums(engine, own, &mark->sums)) return;
   pl_watch_write_state(engine, &mark->state);
-  note_sums(engine, &mark->sums);
+  note_sums(engine, own, &mark->sums);
   mark->noted = number;
   mark->now = now;
   if (mark->state.outside) {
@@ -157,36 +219,34 @@ static void note_mark(pl_engine *engine, uint32_t number, pl_ticks now) {
   }
   mark->number = number;
   mark->digest = pl_hash_bytes(mark->state.words, mark->state.n * sizeof *mark->state.words, 0);
-  compare(engine, mark);
+  compare(engine, island, mark);
 }
 
-static void begin_phase(pl_engine *engine) {
+static bool is_leapt(const pl_watched *own) {
+  return own->n_leaps > (uint32_t)own->phase;
+}
+
+/* The awaited task has ended, and others after it may have. */
+static void look(pl_engine *engine, uint32_t island, pl_ticks now) {
   pl_watch *watch = engine->watch;
-  if (watch->found[watch->phase].distance > 0)
-    memcpy(watch->peak_before, watch->peak_after, engine->graph->n_devices * sizeof *watch->peak_before);
-  for (uint32_t at = 0; at < PL_WATCH_MARKS; at++)
-    watch->marks[at].number = watch->marks[at].noted = PL_NONE;
-  watch->phase++;
-  watch->next = 0;
-}
-
-/* The task whose end is the next mark; PL_NONE: the phase has no further one. */
-static uint32_t next_task(const pl_watch *watch) {
-  const pl_lane *lane = &watch->lanes.lanes[watch->reference];
-  uint64_t step = lane->phases[watch->phase].from + (uint64_t)watch->next * watch->lanes.period[watch->phase];
-  return step < lane->phases[watch->phase].to ? watch->lanes.first_task[lane->first + step] : PL_NONE;
+  pl_watched *own = &watch->watched[island];
+  for (;;) {
+    uint32_t passed = PL_NONE;
+    while ((own->awaited = next_task(watch, own)) != PL_NONE && engine->finish[own->awaited] <= now)
+      passed = own->next++;
+    if (passed != PL_NONE && !is_leapt(own)) note_mark(engine, island, passed, now);
+    if (own->awaited != PL_NONE || own->phase + 1 >= watch->lanes.n_phases) return;
+    own->phase++;
+    own->next = 0;
+    forget_marks(own);
+  }
 }
 
 void pl_watch_look(pl_engine *engine, pl_ticks now) {
   pl_watch *watch = engine->watch;
-  while (watch->phase < watch->lanes.n_phases) {
-    uint32_t passed = PL_NONE, task;
-    while ((task = next_task(watch)) != PL_NONE && engine->finish[task] <= now)
-      passed = watch->next++;
-    if (passed != PL_NONE) note_mark(engine, passed, now);
-    if (task != PL_NONE) return;
-    begin_phase(engine);
-  }
+  for (uint32_t at = 0; at < watch->n_due; at++)
+    look(engine, watch->due[at], now);
+  watch->n_due = 0;
 }
 
 /* ---- what will not come back ---- */
@@ -196,11 +256,11 @@ static pl_ticks start_of_period(const pl_engine *engine, const pl_lane *lane, ui
   return engine->start[lanes->first_task[lane->first + lane->phases[0].from + period * lanes->period[0]]];
 }
 
-bool pl_watch_runs_apart(const pl_engine *engine) {
+static bool runs_apart(const pl_engine *engine, const pl_watched *own) {
   const pl_lanes *lanes = &engine->watch->lanes;
   pl_ticks least = PL_TICKS_NEVER, most = 0;
-  for (uint32_t at = 0; at < lanes->n_lanes; at++) {
-    const pl_lane *lane = &lanes->lanes[at];
+  for (uint32_t at = 0; at < own->n_lanes; at++) {
+    const pl_lane *lane = &lanes->lanes[own->lanes[at]];
     uint32_t n = (lane->phases[0].to - lane->phases[0].from) / lanes->period[0];
     if (n < 4) return false;
     pl_ticks last = start_of_period(engine, lane, n - 2);
@@ -210,4 +270,38 @@ bool pl_watch_runs_apart(const pl_engine *engine) {
     if (pace > most) most = pace;
   }
   return least < most;
+}
+
+/* By how much the fastest lane of the island is ahead of the slowest, per period of the last quarter of them. */
+static double lag_of(const pl_engine *engine, const pl_watched *own) {
+  const pl_lanes *lanes = &engine->watch->lanes;
+  double least = INFINITY, most = 0;
+  for (uint32_t at = 0; at < own->n_lanes; at++) {
+    const pl_lane *lane = &lanes->lanes[own->lanes[at]];
+    uint32_t n = (lane->phases[0].to - lane->phases[0].from) / lanes->period[0];
+    if (n < 4) return 0;
+    double ticks = (double)(start_of_period(engine, lane, n - 1) - start_of_period(engine, lane, n - 1 - n / 4));
+    uint32_t quarter = n / 4;
+    double periods = quarter;
+    least = fmin(least, ticks / periods);
+    most = fmax(most, ticks / periods);
+  }
+  return most > 0 ? (most - least) / most : 0;
+}
+
+double pl_watch_lag(const pl_engine *engine) {
+  double lag = 0;
+  for (uint32_t island = 0; island < engine->watch->islands.n; island++) {
+    const pl_watched *own = &engine->watch->watched[island];
+    if (own->n_leaps == 0) lag = fmax(lag, lag_of(engine, own));
+  }
+  return lag;
+}
+
+bool pl_watch_runs_apart(const pl_engine *engine) {
+  for (uint32_t island = 0; island < engine->watch->islands.n; island++) {
+    const pl_watched *own = &engine->watch->watched[island];
+    if (own->n_leaps == 0 && runs_apart(engine, own)) return true;
+  }
+  return false;
 }

@@ -5,20 +5,20 @@
 /* ---- tasks ---- */
 
 /* Leaves out what has started, and sorts. */
-static void tidy_touched(pl_engine *engine) {
-  pl_watch *watch = engine->watch;
+static void tidy_touched(const pl_engine *engine, pl_watched *own) {
   uint32_t n = 0;
-  for (uint32_t at = 0; at < watch->n_touched; at++)
-    if (engine->wait[watch->touched[at]].pending > 0) watch->touched[n++] = watch->touched[at];
-  watch->n_touched = n;
-  pl_sort_tasks(watch->touched, n);
+  for (uint32_t at = 0; at < own->n_touched; at++)
+    if (engine->wait[own->touched[at]].pending > 0) own->touched[n++] = own->touched[at];
+  own->n_touched = n;
+  pl_sort_tasks(own->touched, n);
 }
 
 static void write_tasks(pl_engine *engine, pl_run_state *state) {
-  tidy_touched(engine);
-  pl_run_state_put(state, PL_STATE_WAITING, engine->watch->n_touched);
-  for (uint32_t at = 0; at < engine->watch->n_touched; at++) {
-    uint32_t task = engine->watch->touched[at];
+  pl_watched *own = &engine->watch->watched[state->island];
+  tidy_touched(engine, own);
+  pl_run_state_put(state, PL_STATE_WAITING, own->n_touched);
+  for (uint32_t at = 0; at < own->n_touched; at++) {
+    uint32_t task = own->touched[at];
     pl_run_state_put_task(state, PL_STATE_WAITING, task);
     pl_run_state_put(state, PL_STATE_PENDING, engine->wait[task].pending);
   }
@@ -27,17 +27,19 @@ static void write_tasks(pl_engine *engine, pl_run_state *state) {
 /* Dates of tasks without streams have slots of no meaning: not compared. */
 static void write_timers(const pl_engine *engine, pl_run_state *state) {
   const pl_event_heap *heap = &engine->heap;
-  uint32_t n = 0;
+  uint32_t n = 0, n_all = 0;
+  for (uint32_t at = 0; at < heap->count; at++)
+    n_all += pl_run_state_is_of(state, heap->events[at].order);
   for (uint32_t stream = 0; stream < engine->graph->n_streams; stream++) {
     uint32_t at = heap->position[stream];
-    if (at == PL_NONE) continue;
+    if (at == PL_NONE || !pl_run_state_is_of(state, heap->events[at].order)) continue;
     n++;
     pl_run_state_put(state, PL_STATE_TIMER, stream);
     pl_run_state_put_task(state, PL_STATE_TIMER, heap->events[at].order);
     pl_run_state_put_date(state, PL_STATE_TIMER_DATE, heap->events[at].time);
   }
   pl_run_state_put(state, PL_STATE_TIMER, n);
-  state->outside |= n != heap->count;
+  state->outside |= n != n_all;
 }
 
 /* The lists of waiting tasks; a stream is busy while a task on it is under way, which the timers and the network say.
@@ -80,8 +82,9 @@ static void write_gradient(const pl_engine *engine, const pl_walker *walker, int
 }
 
 static void write_walkers(const pl_engine *engine, pl_run_state *state) {
-  for (uint32_t device = 0; device < engine->graph->n_devices; device++) {
-    const pl_walker *walker = &engine->overlap->walkers[device];
+  const pl_watched *own = &engine->watch->watched[state->island];
+  for (uint32_t at = 0; at < own->n_devices; at++) {
+    const pl_walker *walker = &engine->overlap->walkers[own->devices[at]];
     pl_run_state_put_task(state, PL_STATE_WALKER, walker->task);
     for (int which = 0; which < PL_GRADIENT_STREAMS; which++)
       write_gradient(engine, walker, which, state);

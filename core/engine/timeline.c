@@ -10,6 +10,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "core/engine/timeline_memory.h"
+
 /* Names of Chrome's palette; Perfetto picks colours by name and ignores these. */
 static const char *const colours[PL_CATEGORY_COUNT] = {
     [PL_CATEGORY_FORWARD] = "thread_state_running",    /* green */
@@ -100,8 +102,10 @@ static void put_metadata(chrome_trace *trace) {
 typedef struct pl_slice {
   uint32_t name, category, task;
   pl_ticks start, finish;
-  double bytes; /* of a part that communicates */
-  bool is_pass; /* what the parts of a fused task lie in */
+  double bytes; /* of a part that communicates, or moves to and from memory */
+  double flops;
+  const char *block; /* not NULL: the parent of a block's parts, which is called so */
+  bool is_pass;      /* what the parts of a fused task lie in */
 } pl_slice;
 
 static const pl_stream *stream_of(const chrome_trace *trace, uint32_t task, uint32_t member) {
@@ -141,14 +145,17 @@ static void put_slice(chrome_trace *trace, const pl_slice *slice, const pl_strea
   int64_t start_ps = to_picoseconds(slice->start);
   open_entry(trace);
   fputs("{\"ph\":\"X\",\"name\":", stream);
-  put_string(stream, slice->name == PL_NONE ? category : trace->graph->names[slice->name]);
-  fprintf(stream, ",\"cat\":\"%s\"", slice->is_pass ? "pass" : category);
+  put_string(stream, slice->block != NULL     ? slice->block
+                     : slice->name == PL_NONE ? category
+                                              : trace->graph->names[slice->name]);
+  fprintf(stream, ",\"cat\":\"%s\"", slice->block != NULL ? "block" : slice->is_pass ? "pass" : category);
   put_place(trace, on, start_ps);
   fputs(",\"dur\":", stream);
   put_microseconds(stream, to_picoseconds(slice->finish) - start_ps);
   fprintf(stream, ",\"cname\":\"%s\",\"args\":{\"category\":\"%s\",\"task\":%" PRIu32, colours[slice->category],
           category, slice->task);
   if (task->microbatch >= 0) fprintf(stream, ",\"microbatch\":%" PRId32, task->microbatch);
+  if (slice->flops > 0) fprintf(stream, ",\"flops\":%.0f", slice->flops);
   if (slice->bytes > 0) fprintf(stream, ",\"bytes\":%.0f", slice->bytes);
   put_transfer(trace, slice->task, on);
   fputs("}}", stream);
@@ -184,17 +191,69 @@ static void put_tasks(chrome_trace *trace) {
   }
 }
 
+static const pl_timeline_part *known_part(const chrome_trace *trace, uint32_t part) {
+  return trace->view != NULL && trace->view->parts != NULL ? &trace->view->parts[part] : NULL;
+}
+
+static bool has_parts(const chrome_trace *trace, const pl_part_span *span) {
+  return is_fused(trace->graph, span->task) && is_shown(trace, span->task);
+}
+
+/* The parent of a block's parts under way on each stream; `task` PL_NONE: none. */
+static void put_block(chrome_trace *trace, pl_slice *open, uint32_t stream) {
+  if (open->task != PL_NONE) put_slice(trace, open, &trace->graph->streams[stream]);
+  open->task = PL_NONE;
+}
+
+static bool goes_on(const pl_slice *open, const pl_part_span *span, const char *block) {
+  return open->task == span->task && open->block == block && open->finish == span->start;
+}
+
+/* Parents before their parts. Without memory there are none. */
+static void put_blocks(chrome_trace *trace) {
+  const pl_engine_result *result = trace->result;
+  uint32_t n_streams = trace->graph->n_streams;
+  pl_slice *open = trace->view != NULL && trace->view->parts != NULL ? calloc(n_streams, sizeof *open) : NULL;
+  if (open == NULL) return;
+  for (uint32_t s = 0; s < n_streams; s++)
+    open[s].task = PL_NONE;
+  for (uint32_t at = 0; result->part_spans != NULL && at < result->n_part_spans; at++) {
+    const pl_part_span *span = &result->part_spans[at];
+    int32_t index = known_part(trace, span->part)->block;
+    uint32_t stream = trace->graph->task_streams[trace->graph->tasks[span->task].first_stream + span->member];
+    bool shown = has_parts(trace, span);
+    if (!shown) put_block(trace, &open[stream], stream); /* so that a window has the order of the whole */
+    if (!shown) continue;
+    const char *block = index >= 0 ? trace->view->block_names[index] : NULL;
+    if (!goes_on(&open[stream], span, block)) put_block(trace, &open[stream], stream);
+    if (block != NULL && open[stream].task == PL_NONE)
+      open[stream] = (pl_slice){.name = PL_NONE,
+                                .category = trace->graph->parts[span->part].category,
+                                .task = span->task,
+                                .start = span->start,
+                                .block = block};
+    open[stream].finish = span->finish;
+  }
+  for (uint32_t s = 0; s < n_streams; s++)
+    put_block(trace, &open[s], s);
+  free(open);
+}
+
 static void put_parts(chrome_trace *trace) {
   for (uint32_t at = 0; trace->result->part_spans != NULL && at < trace->result->n_part_spans; at++) {
     const pl_part_span *span = &trace->result->part_spans[at];
     const pl_part *part = &trace->graph->parts[span->part];
-    if (!is_fused(trace->graph, span->task) || !is_shown(trace, span->task)) continue;
+    if (!has_parts(trace, span)) continue;
+    const pl_timeline_part *known = known_part(trace, span->part);
     const pl_slice slice = {.name = part->name != PL_NONE ? part->name : trace->graph->tasks[span->task].label,
                             .category = part->category,
                             .task = span->task,
                             .start = span->start,
                             .finish = span->finish,
-                            .bytes = part->transfers ? part->size_bytes : 0};
+                            .bytes = part->transfers ? part->size_bytes
+                                     : known != NULL ? known->bytes
+                                                     : 0,
+                            .flops = known != NULL ? known->flops : 0};
     put_slice(trace, &slice, stream_of(trace, span->task, span->member));
   }
 }
@@ -236,39 +295,6 @@ static void put_arrows(chrome_trace *trace) {
 
 /* ---- memory ---- */
 
-typedef struct pl_memory_step {
-  pl_ticks time;
-  int64_t bytes; /* by which the device's balance changes */
-  uint32_t device, task;
-} pl_memory_step;
-
-/* By device and time; at one time what is given back counts before what is taken. */
-static int compare_steps(const void *left, const void *right) {
-  const pl_memory_step *a = left, *b = right;
-  if (a->device != b->device) return a->device < b->device ? -1 : 1;
-  if (a->time != b->time) return a->time < b->time ? -1 : 1;
-  return (a->bytes > b->bytes) - (a->bytes < b->bytes);
-}
-
-/* As pl_memory_effect has it. `steps` NULL: only how many there are. */
-static size_t list_steps(const chrome_trace *trace, pl_memory_step *steps) {
-  const pl_graph *graph = trace->graph;
-  size_t n = 0;
-  for (uint32_t at = 0; at < graph->n_tasks; at++) {
-    const pl_task *task = &graph->tasks[at];
-    if (task->memory == PL_NONE || task->n_streams == 0) continue;
-    const pl_memory_effect *effect = &graph->effects[task->memory];
-    uint32_t n_members = task->kind == PL_TASK_WORK ? task->n_streams : 1;
-    for (uint32_t member = 0; member < n_members; member++, n += 2) {
-      if (steps == NULL) continue;
-      uint32_t device = stream_of(trace, at, member)->device;
-      steps[n] = (pl_memory_step){trace->result->start[at], effect->peak_bytes, device, at};
-      steps[n + 1] = (pl_memory_step){trace->result->finish[at], effect->net_bytes - effect->peak_bytes, device, at};
-    }
-  }
-  return n;
-}
-
 static void put_counter(chrome_trace *trace, const pl_memory_step *step, int64_t balance) {
   open_entry(trace);
   fprintf(trace->stream, "{\"ph\":\"C\",\"name\":\"memory\",\"pid\":%" PRIu32 ",\"ts\":", step->device + 1);
@@ -278,11 +304,8 @@ static void put_counter(chrome_trace *trace, const pl_memory_step *step, int64_t
 
 /* Left out when there is no memory to sort it in: a trace has no failure but its stream's. */
 static void put_memory(chrome_trace *trace) {
-  size_t n = list_steps(trace, NULL);
-  pl_memory_step *steps = n > 0 ? malloc(n * sizeof *steps) : NULL;
-  if (steps == NULL) return;
-  list_steps(trace, steps);
-  qsort(steps, n, sizeof *steps, compare_steps);
+  size_t n;
+  pl_memory_step *steps = pl_memory_steps_list(trace->graph, trace->result, &n);
   int64_t balance = 0;
   for (size_t at = 0; at < n; at++) {
     const pl_memory_step *step = &steps[at];
@@ -317,6 +340,7 @@ void pl_timeline_write_chrome(FILE *stream, const pl_graph *graph, const pl_engi
   fputs("\"traceEvents\":[", stream);
   put_metadata(&trace);
   put_tasks(&trace);
+  put_blocks(&trace);
   put_parts(&trace);
   put_arrows(&trace);
   put_memory(&trace);

@@ -2,8 +2,9 @@
  * processes, streams are threads, tasks are complete events in microseconds with the picosecond as the last decimal. A
  * fused task is the parent (category "pass") of its parts when they were recorded (pl_engine_options.record_parts),
  * else one event. Events carry their category, their task id and, where there is one, the microbatch; transfers also
- * their bytes and the processes that they join. Arrows lead from a pipeline send to the pass that waited for it, and a
- * counter per device follows its memory.
+ * their bytes and the processes that they join; ops that compute their FLOPs and bytes, if the view has them. Parts of
+ * one block (a layer) lie in a parent of category "block". Arrows lead from a pipeline send to the pass that waited for
+ * it, and a counter per device follows its memory.
  */
 #ifndef PL_CORE_TIMELINE_H
 #define PL_CORE_TIMELINE_H
@@ -18,11 +19,19 @@ typedef struct pl_timeline_entry {
   const char *key, *value;
 } pl_timeline_entry;
 
+/* What the graph does not know of a part. */
+typedef struct pl_timeline_part {
+  double flops, bytes; /* computed, and moved to and from device memory; 0: not said */
+  int32_t block;       /* index into the view's names of blocks; -1: none */
+} pl_timeline_part;
+
 typedef struct pl_timeline_view {
   const char *const *device; /* per graph device: the process name (UTF-8; say here for how many devices it stands) */
   const pl_timeline_entry *header; /* what the run was of */
   uint32_t n_header;
-  bool is_window; /* only these microbatches, and what belongs to none */
+  const pl_timeline_part *parts;  /* per part of the graph; NULL: nothing is known */
+  const char *const *block_names; /* "layer 12": what parents of neighbouring parts are called */
+  bool is_window;                 /* only these microbatches, and what belongs to none */
   int32_t first_microbatch, last_microbatch;
 } pl_timeline_view;
 

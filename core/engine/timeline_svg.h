@@ -1,7 +1,7 @@
 /* Draws a run as an SVG that fits a slide: a row per chosen device, what it computes with the number of its microbatch,
  * what it communicates below, and where it waits the bare row. Of many microbatches the beginning and the end are
  * drawn, each a little longer than the first microbatch is under way; between them lie repetitions, which the drawing
- * says.
+ * says. Below, on the same axis, the memory of the rows over time against what a device has.
  */
 #ifndef PL_CORE_TIMELINE_SVG_H
 #define PL_CORE_TIMELINE_SVG_H
@@ -17,9 +17,10 @@ typedef struct pl_diagram {
   uint32_t n_rows;
   const char *title, *subtitle;
   int32_t n_microbatches;
+  double usable_bytes; /* what the stage with least room has of it: the line to stay below; INFINITY: unknown */
 } pl_diagram;
 
-/* The caller checks ferror and closes. O(tasks). */
+/* The caller checks ferror and closes. O(tasks log tasks). */
 void pl_timeline_write_svg(FILE *stream, const pl_graph *graph, const pl_engine_result *result,
                            const pl_diagram *diagram);
 

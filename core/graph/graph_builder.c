@@ -32,18 +32,12 @@ static uint32_t refuse_value(pl_graph_builder *builder, const char *what) {
 /* Room for `more` further items; the array may move. */
 static bool make_room(pl_graph_builder *builder, void **items, uint32_t *room, uint32_t count, uint32_t more,
                       size_t item_bytes) {
-  if (more <= *room - count) return true;
-  uint64_t wanted = *room == 0 ? FIRST_CAPACITY : 2 * (uint64_t)*room;
-  while (wanted < (uint64_t)count + more)
-    wanted *= 2;
-  void *grown = wanted >= PL_NONE ? NULL : pl_arena_take(builder->arena, (size_t)wanted * item_bytes, 16);
+  void *grown = pl_arena_grown(builder->arena, *items, count, more, item_bytes, room);
   if (grown == NULL) {
     builder->failed = true;
     return false;
   }
-  if (count > 0) memcpy(grown, *items, count * item_bytes);
   *items = grown;
-  *room = (uint32_t)wanted;
   return true;
 }
 

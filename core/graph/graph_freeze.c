@@ -17,12 +17,18 @@ static pl_code check_references(const pl_graph_builder *builder, pl_error *error
   for (uint32_t task = 0; task < builder->n_tasks; task++)
     if (builder->tasks[task].memory != PL_NONE && builder->tasks[task].n_streams == 0)
       return pl_fail(error, PL_BAD_INPUT, "graph: task %u has a memory effect but no stream, hence no device", task);
+  return PL_OK;
+}
+
+/* How many edges leave each task, duplicates too. */
+static pl_code count_edges(const pl_graph_builder *builder, uint32_t *n_edges, pl_error *error) {
   for (const pl_edge_chunk *chunk = builder->first_edges; chunk != NULL; chunk = chunk->next)
     for (uint32_t at = 0; at < chunk->count; at++) {
       pl_edge entry = chunk->edges[at];
       if (entry.before >= builder->n_tasks || entry.after >= builder->n_tasks)
         return pl_fail(error, PL_BAD_INPUT, "graph: an edge leads from task %u to task %u, but there are %u tasks",
                        entry.before, entry.after, builder->n_tasks);
+      n_edges[entry.before]++;
     }
   return PL_OK;
 }
@@ -47,11 +53,9 @@ static void sort_ids(uint32_t *ids, uint32_t count) {
   }
 }
 
-/* offset[task] = end of the successors of `task` - 1, i.e. the start of those of `task`, duplicates still in. */
+/* From how many to offset[task] = end of the successors of `task` - 1, i.e. the start of those of `task`, duplicates
+ * still in. */
 static void place_edges(const pl_graph_builder *builder, uint32_t *offset, uint32_t *successors) {
-  for (const pl_edge_chunk *chunk = builder->first_edges; chunk != NULL; chunk = chunk->next)
-    for (uint32_t at = 0; at < chunk->count; at++)
-      offset[chunk->edges[at].before]++;
   uint32_t total = 0;
   for (uint32_t task = 0; task < builder->n_tasks; task++)
     offset[task] = total += offset[task];
@@ -164,6 +168,7 @@ pl_code pl_graph_builder_freeze(pl_graph_builder *builder, pl_graph *graph, pl_e
   uint32_t *successors = pl_arena_take(builder->arena, builder->n_raw_edges * sizeof(uint32_t), _Alignof(uint32_t));
   if (offset == NULL || n_predecessors == NULL || successors == NULL)
     return pl_fail_memory(error, "the edges of the execution graph");
+  PL_TRY(count_edges(builder, offset, error));
   place_edges(builder, offset, successors);
   fill_graph(builder, graph);
   graph->n_edges = merge_duplicates(builder, offset, successors, n_predecessors);

@@ -39,6 +39,9 @@ typedef struct pl_network_ops {
   /* Writes out what decides the future of the transfers under way (core/graph/run_state.h), after `settle`. NULL:
    * cannot be told, and runs are played whole. */
   void (*write_state)(pl_network *network, pl_run_state *state);
+  /* All dates of the transfers that `state` tells of become so much later, those that have begun go on from where they
+   * are. Returns the tick of the network's next event. NULL where write_state is. */
+  pl_ticks (*put_off)(pl_network *network, const pl_run_state *state, pl_ticks by);
   /* Sum over the run of usage * bytes carried per link of the table (for the bottleneck report); array owned by the
    * network, valid until destroy. May be NULL. */
   const double *(*link_bytes)(pl_network *network);

@@ -20,6 +20,8 @@ const pl_column_info pl_result_columns[] = {
         "candidate", "1", "index of the candidate in the space", PL_COLUMN_i64, 0, sizeof(int64_t)},
     PL_FEATURE_COLUMNS(FEATURE) PL_SEARCH_COLUMNS(SEARCH_ENTRY)};
 
+const pl_column_list pl_result_column_list = {pl_result_columns, PL_RESULT_N_ALL};
+
 const uint32_t pl_result_n_columns = PL_RESULT_N_COLUMNS;
 
 _Static_assert(sizeof pl_result_columns / sizeof pl_result_columns[0] == PL_RESULT_N_ALL, "the count of columns");

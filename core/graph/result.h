@@ -1,7 +1,7 @@
 /* The result row: one candidate. The one list of columns, names and units that HDF5, JSON, `show` and the docs use.
  *
  * PL_RESULT_COLUMNS(X): X(type, field, unit, description). Types: i32, i64, f64, u64 (digests), text
- * (PL_RESULT_TEXT_BYTES bytes, NUL-padded). Fields that could not be computed are NaN (f64).
+ * (PL_RESULT_TEXT_BYTES bytes, NUL-padded). Fields that could not be computed are NaN (f64) or -1 (i32, i64).
  */
 #ifndef PL_CORE_RESULT_H
 #define PL_CORE_RESULT_H
@@ -11,7 +11,14 @@
 
 #include "core/graph/features.h"
 
-enum { PL_RESULT_ASSIGN_BYTES = 512, PL_RESULT_SHORT_BYTES = 16, PL_RESULT_WIDEST_BYTES = 1024 };
+enum {
+  PL_RESULT_ASSIGN_BYTES = 512,
+  PL_RESULT_SHORT_BYTES = 16,
+  PL_RESULT_CHOICE_BYTES = 48,
+  PL_RESULT_REASON_BYTES = 256,
+  PL_RESULT_WIDEST_BYTES = 1024,
+  PL_RESULT_CHOICES_MAX = 8
+};
 
 /* Outcome of a candidate. 0 means: not computed yet (the fill value of the file). */
 typedef enum pl_result_status {
@@ -32,7 +39,7 @@ extern const char *const pl_result_status_names[];
   X(i32, ep, "1", "expert-parallel degree") \
   X(i32, mbs, "sequences", "microbatch size per data-parallel replica") \
   X(i32, n_microbatches, "1", "microbatches per iteration and replica (of the replica with most)") \
-  X(text16, schedule, "", "pipeline schedule: gpipe, 1f1b or interleaved") \
+  X(text16, schedule, "", "pipeline schedule: 1f1b, gpipe, interleaved, fifo, breadth-first, zb-h1, zb-h2, zb-v or dualpipe-v") \
   X(i32, vpp, "1", "model chunks per pipeline stage (virtual pipeline)") \
   X(i32, sp, "1", "1 if sequence parallelism is on") \
   X(text16, recompute, "", "activation recomputation: none, selective, full or alternate") \
@@ -41,6 +48,8 @@ extern const char *const pl_result_status_names[];
   X(text16, order, "", "placement order, innermost first, e.g. tdp") \
   X(text512, assign, "", "layer boundaries of the stages, e.g. 0:9:15:21:30") \
   X(f64, iter_time_s, "s", "time of one training iteration") \
+  X(f64, iter_time_low_s, "s", "80 % interval of iter_time_s: lower end; NaN where there is none") \
+  X(f64, iter_time_high_s, "s", "80 % interval of iter_time_s: upper end; NaN where there is none") \
   X(f64, tokens_per_s, "tokens/s", "throughput of the whole job") \
   X(f64, samples_per_s, "sequences/s", "throughput of the whole job") \
   X(f64, mfu, "1", "model FLOPs utilisation (no recomputation counted)") \
@@ -51,17 +60,17 @@ extern const char *const pl_result_status_names[];
   X(f64, context_comm_s, "s", "mean over devices: exposed context-parallel communication") \
   X(f64, expert_comm_s, "s", "mean over devices: exposed expert-parallel communication") \
   X(f64, bubble_s, "s", "mean over devices: pipeline bubble and other waiting") \
-  X(f64, peak_mem_bytes, "B", "peak of the device with the least memory left") \
-  X(f64, mem_capacity_bytes, "B", "usable memory of that device") \
-  X(f64, reserved_mem_bytes, "B", "of that device: held by the allocator at the peak") \
-  X(f64, device_mem_bytes, "B", "of that device: taken at the peak, context and communicators included") \
+  X(i64, peak_mem_bytes, "B", "peak of the device with the least memory left") \
+  X(i64, mem_capacity_bytes, "B", "usable memory of that device") \
+  X(i64, reserved_mem_bytes, "B", "of that device: held by the allocator at the peak") \
+  X(i64, device_mem_bytes, "B", "of that device: taken at the peak, context and communicators included") \
   X(i32, fits, "1", "1 if every device's peak fits in its memory") \
   X(i32, peak_stage, "1", "pipeline stage of that device") \
-  X(f64, mem_parameters_bytes, "B", "of that peak: parameters") \
-  X(f64, mem_gradients_bytes, "B", "of that peak: gradients") \
-  X(f64, mem_optimizer_bytes, "B", "of that peak: optimizer state") \
-  X(f64, mem_activations_bytes, "B", "of that peak: activations") \
-  X(f64, mem_buffers_bytes, "B", "of that peak: communication and temporary buffers") \
+  X(i64, mem_parameters_bytes, "B", "of that peak: parameters") \
+  X(i64, mem_gradients_bytes, "B", "of that peak: gradients") \
+  X(i64, mem_optimizer_bytes, "B", "of that peak: optimizer state") \
+  X(i64, mem_activations_bytes, "B", "of that peak: activations") \
+  X(i64, mem_buffers_bytes, "B", "of that peak: communication and temporary buffers") \
   X(i64, n_classes, "1", "device classes after folding") \
   X(i64, n_tasks, "1", "tasks simulated (of the microbatches that are played)") \
   X(u64, run_digest, "", "digest of the simulated run (of what is played)")
@@ -82,6 +91,12 @@ typedef uint64_t pl_column_u64;
 typedef struct pl_column_text16 {
   char text[PL_RESULT_SHORT_BYTES];
 } pl_column_text16;
+typedef struct pl_column_text48 {
+  char text[PL_RESULT_CHOICE_BYTES];
+} pl_column_text48;
+typedef struct pl_column_text256 {
+  char text[PL_RESULT_REASON_BYTES];
+} pl_column_text256;
 typedef struct pl_column_text512 {
   char text[PL_RESULT_ASSIGN_BYTES];
 } pl_column_text512;
@@ -103,6 +118,12 @@ static inline const char *pl_search_strategy(const pl_search_values *values) {
   return values->whole != NULL ? values->whole : values->strategy.text;
 }
 
+/* Of files of programs only: why a candidate was refused, and what was chosen of a strategy space. */
+typedef struct pl_program_values {
+  pl_column_text256 reason;
+  pl_column_text48 choices[PL_RESULT_CHOICES_MAX];
+} pl_program_values;
+
 typedef struct pl_result_row {
 #define PL_RESULT_FIELD(type, field, unit, description) pl_column_##type field;
   PL_RESULT_COLUMNS(PL_RESULT_FIELD)
@@ -110,6 +131,7 @@ typedef struct pl_result_row {
   int32_t status;                 /* pl_result_status; written last */
   double *features;               /* as core/graph/features.h says; NULL: not asked for */
   const pl_search_values *search; /* NULL: not of a search */
+  pl_program_values program;      /* zeros: nothing to say */
 } pl_result_row;
 
 typedef enum pl_column_type {
@@ -118,6 +140,8 @@ typedef enum pl_column_type {
   PL_COLUMN_f64,
   PL_COLUMN_u64,
   PL_COLUMN_text16,
+  PL_COLUMN_text48,
+  PL_COLUMN_text256,
   PL_COLUMN_text512,
   PL_COLUMN_text1024
 } pl_column_type;
@@ -147,6 +171,14 @@ enum {
   PL_RESULT_N_ALL = PL_RESULT_FIRST_SEARCH PL_SEARCH_COLUMNS(PL_SEARCH_COUNT)
 #undef PL_SEARCH_COUNT
 };
+/* Those that every file may have, and behind them, of one file, what a program's rows say (pl_program_values, at
+ * offsets in the row). */
+typedef struct pl_column_list {
+  const pl_column_info *at;
+  uint32_t n;
+} pl_column_list;
+enum { PL_RESULT_FIRST_PROGRAM = PL_RESULT_N_ALL, PL_RESULT_MOST = PL_RESULT_N_ALL + 1 + PL_RESULT_CHOICES_MAX };
+extern const pl_column_list pl_result_column_list;
 extern const pl_column_info pl_stage_feature_columns[PL_N_STAGE_FEATURES];
 /* Of every file, a feature or of searches; NULL when unknown. */
 const pl_column_info *pl_result_column(const char *name);

@@ -57,6 +57,9 @@ typedef enum pl_state_field {
 
 typedef struct pl_run_state {
   const pl_lanes *lanes;
+  /* Of which tasks it is: those of `island`; all where island_of is NULL (core/engine/engine_islands.h). */
+  const uint8_t *island_of;
+  uint32_t island;
   int phase;
   uint32_t shift; /* steps that every lane is further than at the phase's first mark */
   pl_ticks now;
@@ -66,6 +69,10 @@ typedef struct pl_run_state {
   uint32_t n, capacity;
   bool outside; /* a task is not in the phase, or something cannot be compared: the state is of no use */
 } pl_run_state;
+
+static inline bool pl_run_state_is_of(const pl_run_state *state, uint32_t task) {
+  return state->island_of == NULL || state->island_of[task] == state->island;
+}
 
 /* Room for one word more. False: no memory, said by `outside`. */
 bool pl_run_state_grow(pl_run_state *state);

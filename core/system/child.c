@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LEAST_SECONDS = 3, BYTES_PER_SECOND = 1 << 20, LEAST_MEMORY_MIB = 1024, MEMORY_PER_BYTE = 64 };
+enum { LEAST_SECONDS = 10, BYTES_PER_SECOND = 1 << 18, LEAST_MEMORY_MIB = 1024, MEMORY_PER_BYTE = 64 };
 
 /* What parent and child share. */
 typedef struct report {

@@ -2,7 +2,8 @@
  * path of the machine that built it:
  *
  *   platforms/NAME.xml  platforms/devices/  platforms/collectives/  models/NAME.json  frameworks/NAME.json
- *   residuals.json  models.csv  report.html
+ *   strategies/NAME.yaml
+ *   residuals.json  sites.json  models.csv  report.html  torch_runtime.py
  *
  * That folder is PACELINE_DATA of the environment, else share/paceline in or beside the folder of the running program
  * (a build tree has it there too, as links to the sources).

@@ -37,8 +37,15 @@ bool pl_node_is_mapping(const pl_node *node);
 bool pl_node_is_sequence(const pl_node *node);
 size_t pl_node_count(const pl_node *node);                        /* entries of a mapping or sequence, else 0 */
 const pl_node *pl_node_at(const pl_node *sequence, size_t index); /* NULL when out of range */
+const char *pl_node_text(const pl_node *node);                    /* of a scalar, as written; NULL of others */
 /* Key and value number `index` of a mapping in file order; key is a NUL-terminated string owned by the document. */
 const pl_node *pl_node_entry(const pl_document *document, const pl_node *mapping, size_t index, const char **key);
+/* The key itself, for messages that point at it; NULL when out of range. */
+const pl_node *pl_node_key(const pl_node *mapping, size_t index);
+/* Where it begins in its file, from 1. */
+void pl_node_place(const pl_node *node, int *line, int *column);
+/* Whether the value is not there, or null. */
+bool pl_node_is_null(const pl_node *node);
 /* NULL when the key is absent or its value is null. */
 const pl_node *pl_node_get(const pl_node *mapping, const char *key);
 

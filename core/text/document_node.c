@@ -34,6 +34,10 @@ const pl_node *pl_node_at(const pl_node *sequence, size_t index) {
   return pl_node_is_sequence(sequence) && index < sequence->count ? sequence->values[index] : NULL;
 }
 
+const char *pl_node_text(const pl_node *node) {
+  return node->type == NODE_PLAIN || node->type == NODE_QUOTED ? node->text : NULL;
+}
+
 const pl_node *pl_node_entry(const pl_document *document, const pl_node *mapping, size_t index, const char **key) {
   (void)document;
   if (!pl_node_is_mapping(mapping) || index >= mapping->count) return NULL;
@@ -46,6 +50,19 @@ static bool is_null(const pl_node *node) {
   const char *text = node->text;
   return text[0] == '\0' || strcmp(text, "~") == 0 || strcmp(text, "null") == 0 || strcmp(text, "Null") == 0 ||
          strcmp(text, "NULL") == 0;
+}
+
+const pl_node *pl_node_key(const pl_node *mapping, size_t index) {
+  return pl_node_is_mapping(mapping) && index < mapping->count ? mapping->keys[index] : NULL;
+}
+
+void pl_node_place(const pl_node *node, int *line, int *column) {
+  *line = node->line;
+  *column = node->column;
+}
+
+bool pl_node_is_null(const pl_node *node) {
+  return node == NULL || is_null(node);
 }
 
 const pl_node *pl_node_get(const pl_node *mapping, const char *key) {

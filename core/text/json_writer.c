@@ -126,6 +126,13 @@ void pl_json_integer(pl_json *json, int64_t value) {
   end_outermost(json);
 }
 
+void pl_json_thousandths(pl_json *json, int64_t value) {
+  unsigned long long size = value < 0 ? 0 - (unsigned long long)value : (unsigned long long)value;
+  separate(json);
+  fprintf(json->stream, "%s%llu.%03llu", value < 0 ? "-" : "", size / 1000, size % 1000);
+  end_outermost(json);
+}
+
 void pl_json_boolean(pl_json *json, bool value) {
   separate(json);
   fputs(value ? "true" : "false", json->stream);
@@ -145,6 +152,11 @@ void pl_json_put_number(pl_json *json, const char *key, double value) {
 void pl_json_put_integer(pl_json *json, const char *key, int64_t value) {
   pl_json_key(json, key);
   pl_json_integer(json, value);
+}
+
+void pl_json_put_thousandths(pl_json *json, const char *key, int64_t value) {
+  pl_json_key(json, key);
+  pl_json_thousandths(json, value);
 }
 
 void pl_json_put_boolean(pl_json *json, const char *key, bool value) {

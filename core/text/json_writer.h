@@ -30,11 +30,14 @@ void pl_json_key(pl_json *json, const char *key);
 void pl_json_string(pl_json *json, const char *text); /* NULL becomes null */
 void pl_json_number(pl_json *json, double value);
 void pl_json_integer(pl_json *json, int64_t value);
+/* value / 1000 with its three decimals, exactly: nanoseconds as microseconds. */
+void pl_json_thousandths(pl_json *json, int64_t value);
 void pl_json_boolean(pl_json *json, bool value);
 /* key and value in one call */
 void pl_json_put_string(pl_json *json, const char *key, const char *text);
 void pl_json_put_number(pl_json *json, const char *key, double value);
 void pl_json_put_integer(pl_json *json, const char *key, int64_t value);
+void pl_json_put_thousandths(pl_json *json, const char *key, int64_t value);
 void pl_json_put_boolean(pl_json *json, const char *key, bool value);
 
 #endif

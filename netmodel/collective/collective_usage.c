@@ -4,15 +4,16 @@
  * so they are small integers and their sums are exact in double, whatever the order of addition: that is what lets a
  * folded network equal the unfolded one bit for bit.
  *
- * Uses are appended and merged by sorting whenever the buffer is full. A hash table was the alternative; at the usual
- * 10 to 100 uses per group sorting is as fast, needs no second structure, and leaves the result sorted by link as the
+ * Uses are appended and merged whenever the buffer is full: few of them by sorting, which needs no second structure;
+ * those of thousands of devices, about as many as the cluster has links, by adding them up in an array over all links,
+ * which sorting took a third of the time of compiling 4,096 GPUs for. Both leave the result sorted by link as the
  * interface promises. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "netmodel/collective/collective_internal.h"
 
-enum { LEAST_CAPACITY = 16 };
+enum { LEAST_CAPACITY = 16, MANY_USES = 256 };
 static const double most_steps = 134217728.0; /* 2^27 */
 
 pl_code pl_usage_begin(pl_usage_builder *builder, const pl_cluster *cluster, uint32_t expected, pl_arena *arena,
@@ -28,8 +29,26 @@ static int by_link(const void *a, const void *b) {
   return (left > right) - (left < right);
 }
 
+/* By an array over the links. False: no memory for one. */
+static bool merge_many(pl_usage_builder *builder) {
+  pl_link_use *uses = builder->uses;
+  uint32_t n_links = builder->cluster->n_links, kept = 0;
+  pl_arena_mark mark = pl_arena_mark_here(builder->arena);
+  double *weight = PL_TAKE(builder->arena, double, n_links);
+  if (weight == NULL) return false;
+  for (uint32_t i = 0; i < builder->n_uses; i++)
+    weight[uses[i].link] += uses[i].weight;
+  for (uint32_t link = 0; link < n_links; link++)
+    if (weight[link] > 0) uses[kept++] = (pl_link_use){.link = link, .weight = weight[link]};
+  builder->n_uses = kept;
+  pl_arena_release_to(builder->arena, mark);
+  return true;
+}
+
 static void merge(pl_usage_builder *builder) {
   pl_link_use *uses = builder->uses;
+  bool many = builder->n_uses >= MANY_USES && builder->n_uses >= builder->cluster->n_links / 8;
+  if (many && merge_many(builder)) return;
   qsort(uses, builder->n_uses, sizeof *uses, by_link);
   uint32_t kept = 0;
   for (uint32_t i = 0; i < builder->n_uses; i++) {

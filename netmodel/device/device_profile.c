@@ -8,6 +8,7 @@
 #include "core/text/document.h"
 #include "netmodel/device/device_convolutions.h"
 #include "netmodel/device/device_kernels.h"
+#include "netmodel/device/device_programs.h"
 #include "netmodel/device/gemm_profile.h"
 #include "netmodel/device/profile_field.h"
 
@@ -162,10 +163,10 @@ static pl_code read_name(const pl_document *document, const pl_node *root, const
 }
 
 static pl_code read_profile(const pl_document *document, pl_arena *arena, pl_device_profile *profile, pl_error *error) {
-  static const char *const known[] = {
-      "name",    "architecture", "memory", "reserved",  "bandwidth", "peak_flops", "efficiency", "launch_overhead",
-      "overlap", "provenance",   "ops",    "attention", "kernels",   "gemm",       "sustained",  "convolutions",
-      NULL};
+  static const char *const known[] = {"name",         "architecture", "memory",          "reserved", "bandwidth",
+                                      "peak_flops",   "efficiency",   "launch_overhead", "overlap",  "provenance",
+                                      "ops",          "attention",    "kernels",         "gemm",     "sustained",
+                                      "convolutions", "power",        "programs",        NULL};
   const pl_node *root = pl_document_root(document);
   *profile = (pl_device_profile){.digest = pl_document_digest(document)};
   PL_TRY(pl_profile_check_keys(document, root, known, error));
@@ -182,9 +183,12 @@ static pl_code read_profile(const pl_document *document, pl_arena *arena, pl_dev
   PL_TRY(pl_profile_quantity(document, root, "launch_overhead", pl_parse_time, &profile->launch_overhead_s, error));
   PL_TRY(read_overlap(document, root, profile, error));
   PL_TRY(read_sustained(document, root, profile, error));
+  if (pl_node_get(root, "power") != NULL)
+    PL_TRY(pl_profile_positive(document, root, "power", pl_parse_power, &profile->power_W, error));
   PL_TRY(check_provenance(document, root, error));
   PL_TRY(pl_device_kernels_read(document, root, arena, profile, error));
   PL_TRY(pl_device_convolutions_read(document, root, arena, profile, error));
+  PL_TRY(pl_device_programs_read(document, root, arena, profile, error));
   PL_TRY(pl_gemm_profile_read(document, root, arena, &profile->gemm, error));
   return read_ops(document, root, arena, profile, error);
 }

@@ -225,6 +225,11 @@ static void flow_set_speed(pl_network *base, pl_ticks now, uint32_t slot, double
   network->respeeds[network->n_respeeds++] = slot;
 }
 
+static pl_ticks next_event(flow_network *network) {
+  pl_ticks moves = pl_flow_heap_next(&network->latencies), ends = pl_flow_heap_next(&network->ends);
+  return moves < ends ? moves : ends;
+}
+
 /* Brings the transfer to `now` and gives it its new pace. False: nothing changed. */
 static bool repace(flow_network *network, uint32_t slot, pl_ticks now, pl_ticks *finish) {
   flow *f = &network->flows[slot];
@@ -263,8 +268,7 @@ static pl_ticks flow_settle(pl_network *base, pl_ticks now) {
     network->flows[network->respeeds[i]].respeed = false;
   if (network->n_respeeds > 0) rekey(network, network->respeeds, network->n_respeeds, now);
   network->n_respeeds = 0;
-  pl_ticks moves = pl_flow_heap_next(&network->latencies), ends = pl_flow_heap_next(&network->ends);
-  return moves < ends ? moves : ends;
+  return next_event(network);
 }
 
 /* A transfer that ends in the tick in which its speed was changed must not be re-keyed. */
@@ -339,8 +343,8 @@ static void flow_write_state(pl_network *base, pl_run_state *state) {
     return;
   }
   const pl_flow_event *events = network->listed;
-  pl_run_state_put(state, PL_STATE_FLOW, n);
   for (uint32_t i = 0; i < n; i++) {
+    if (!pl_run_state_is_of(state, events[i].task)) continue;
     const flow *f = &network->flows[events[i].slot];
     pl_run_state_put_task(state, PL_STATE_FLOW, f->task);
     pl_run_state_put(state, PL_STATE_FLOW, f->spec);
@@ -351,6 +355,22 @@ static void flow_write_state(pl_network *base, pl_run_state *state) {
     pl_run_state_put_double(state, PL_STATE_FLOW_PACE, f->pace_Bps);
     pl_run_state_put_double(state, PL_STATE_FLOW_SPEED, f->speed);
   }
+  pl_run_state_put(state, PL_STATE_FLOW, UINT64_MAX);
+}
+
+static pl_ticks flow_put_off(pl_network *base, const pl_run_state *state, pl_ticks by) {
+  flow_network *network = self(base);
+  uint32_t n;
+  if (network->failed || !list_events(network, &n)) return PL_TICKS_NEVER;
+  for (uint32_t i = 0; i < n; i++) {
+    const pl_flow_event *event = &network->listed[i];
+    flow *f = &network->flows[event->slot];
+    if (!pl_run_state_is_of(state, event->task)) continue;
+    f->since = pl_ticks_sum(f->since, by);
+    pl_flow_heap_set(f->phase == PHASE_LATENCY ? &network->latencies : &network->ends, event->slot, event->task,
+                     pl_ticks_sum(event->time, by));
+  }
+  return next_event(network);
 }
 
 static void flow_destroy(pl_network *base) {
@@ -367,6 +387,7 @@ pl_network *pl_flow_network_make(const pl_transfer_table *table, const char *nam
                                   .settle = flow_settle,
                                   .advance = flow_advance,
                                   .write_state = flow_write_state,
+                                  .put_off = flow_put_off,
                                   .link_bytes = flow_link_bytes,
                                   .destroy = flow_destroy};
   network->base.ops = &network->ops;

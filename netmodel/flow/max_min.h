@@ -177,8 +177,23 @@ static inline pl_wide pl_max_min_wide(double rate_Bps, int bits) {
   return (pl_wide)((mantissa + ((uint64_t)1 << (-shift - 1))) >> -shift);
 }
 
+/* The nearest double, as a cast gives it, without the library's call: of what does not fit into 63 bits, the upper 63
+ * with the last one set if anything below them is. */
+static inline double pl_max_min_double(pl_wide value) {
+  uint64_t high = (uint64_t)(value >> 64);
+  if (high == 0 && (int64_t)value >= 0) return (double)(int64_t)value;
+  if (value < 0) return (double)value;
+  int shift = high == 0 ? 1 : 65 - __builtin_clzll(high);
+  bool inexact = (value & (((pl_wide)1 << shift) - 1)) != 0;
+  union {
+    uint64_t bits;
+    double value;
+  } power = {.bits = (uint64_t)(1023 + shift) << 52};
+  return (double)((int64_t)(value >> shift) | inexact) * power.value;
+}
+
 static inline double pl_max_min_level_of(const pl_max_min *max_min, pl_wide rest, pl_wide open_share) {
-  return ((double)rest * max_min->rate_unit) / ((double)open_share * max_min->share_unit);
+  return (pl_max_min_double(rest) * max_min->rate_unit) / (pl_max_min_double(open_share) * max_min->share_unit);
 }
 
 /* Independent check of the last solve (max_min_certificate.c): every link of the component within its capacity, every

@@ -197,12 +197,17 @@ pl_code pl_quotient_rivals(pl_quotient *quotient, const double *rate_bound_Bps, 
  * nodes) take what the others chose, else their own bottleneck. Keeps the cost linear in the uses. */
 enum { VOTING_USES = 32 };
 
+/* Feeders that could fill a link this many times are not looked through for some that may be left out: what two sides
+ * have is at most twice what one has. */
+#define MOST_TOO_MUCH 2
+
 typedef struct implication {
   const double *capacity_Bps;
   const bool *dropped;
   const pl_fold_transfer *transfers;
   const pl_link_use *uses;    /* sorted by link within a transfer */
   const uint32_t *bottleneck; /* per transfer: the use that limits it alone, PL_NONE without uses */
+  pl_arena *arena;
   /* scratch per link, zero between calls */
   uint32_t *votes;
   double *ratio;
@@ -282,16 +287,76 @@ static bool feed_all(implication *state, const crossings *by_link, uint32_t link
   return true;
 }
 
-/* Can the feeders of the transfers that cross `link` fill it? Each feeder counts once, at its capacity times the
- * largest ratio of weights. */
-static bool is_implied(implication *state, const crossings *by_link, uint32_t link) {
-  vote(state, by_link, link);
-  bool fed = feed_all(state, by_link, link, false) && feed_all(state, by_link, link, true);
+static double most_of_feeders(const implication *state) {
   double most_Bps = 0;
   for (uint32_t i = 0; i < state->n_fed; i++)
     most_Bps += state->ratio[state->fed[i]] * state->capacity_Bps[state->fed[i]];
+  return most_Bps;
+}
+
+/* The feeders that `transfer` crosses; each must bear it, should others be left out. */
+static uint32_t count_feeders(implication *state, const crossing *entry) {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < state->n_fed; i++) {
+    double weight = weight_of(state, entry->transfer, state->fed[i]);
+    if (!(weight > 0)) continue;
+    n++;
+    state->ratio[state->fed[i]] = fmax(state->ratio[state->fed[i]], entry->weight / weight);
+  }
+  return n;
+}
+
+/* Leaves out feeders all of whose transfers have another one: where two pods talk, each transfer has a NIC on either
+ * side, and the votes may fall now to one side and now to the other. False: no memory. */
+static bool leave_out_feeders(implication *state, const crossings *by_link, uint32_t link) {
+  uint32_t first = by_link->offset[link], n = by_link->offset[link + 1] - first;
+  pl_arena_mark scratch = pl_arena_mark_here(state->arena);
+  uint32_t *n_feeders = pl_arena_take(state->arena, n * sizeof *n_feeders, _Alignof(uint32_t));
+  if (n_feeders == NULL) return false;
+  for (uint32_t i = 0; i < n; i++)
+    n_feeders[i] = count_feeders(state, &by_link->entry[first + i]);
+  for (uint32_t at = state->n_fed; at-- > 0;) {
+    uint32_t feeder = state->fed[at], crossed = 0, spare = 0;
+    for (uint32_t i = 0; i < n; i++) {
+      bool crosses = weight_of(state, by_link->entry[first + i].transfer, feeder) > 0;
+      crossed += crosses;
+      spare += crosses && n_feeders[i] > 1;
+    }
+    if (spare < crossed) continue;
+    for (uint32_t i = 0; i < n; i++)
+      n_feeders[i] -= weight_of(state, by_link->entry[first + i].transfer, feeder) > 0;
+    state->ratio[feeder] = 0;
+    state->fed[at] = state->fed[--state->n_fed];
+  }
+  pl_arena_release_to(state->arena, scratch);
+  return true;
+}
+
+/* Can the feeders of the transfers that cross `link` fill it? Each feeder counts once, at its capacity times the
+ * largest ratio of weights. */
+static bool is_implied(implication *state, const crossings *by_link, uint32_t link, bool thoroughly) {
+  double capacity_Bps = state->capacity_Bps[link];
+  vote(state, by_link, link);
+  bool fed = feed_all(state, by_link, link, false) && feed_all(state, by_link, link, true);
+  bool implied = fed && most_of_feeders(state) <= capacity_Bps;
+  if (fed && !implied && thoroughly && most_of_feeders(state) <= MOST_TOO_MUCH * capacity_Bps)
+    implied = leave_out_feeders(state, by_link, link) && most_of_feeders(state) <= capacity_Bps;
   clear_scratch(state);
-  return fed && most_Bps <= state->capacity_Bps[link];
+  return implied;
+}
+
+/* Links of one capacity, of which none implies another. A thorough look is worth it only if all of them go: a few of
+ * many that are alike would make unlike what hangs on them. Returns how many go. */
+static uint32_t drop_alike(implication *state, const crossings *by_link, const uint32_t *links, uint32_t n,
+                           bool *dropped) {
+  uint32_t n_dropped = 0;
+  for (uint32_t i = 0; i < n; i++)
+    n_dropped += dropped[links[i]] = is_implied(state, by_link, links[i], false);
+  for (uint32_t i = 0; i < n; i++)
+    if (!dropped[links[i]] && !is_implied(state, by_link, links[i], true)) return n_dropped;
+  for (uint32_t i = 0; i < n; i++)
+    dropped[links[i]] = true;
+  return n;
 }
 
 static void find_bottlenecks(const double *capacity_Bps, const pl_fold_transfer *transfers, uint32_t n_transfers,
@@ -356,6 +421,7 @@ pl_code pl_quotient_drop_implied_links(uint32_t n_links, const double *link_capa
                        .transfers = transfers,
                        .uses = uses,
                        .bottleneck = bottleneck,
+                       .arena = arena,
                        .votes = PL_TAKE(arena, uint32_t, n_links),
                        .ratio = PL_TAKE(arena, double, n_links),
                        .voted = PL_TAKE(arena, uint32_t, n_links),
@@ -369,11 +435,11 @@ pl_code pl_quotient_drop_implied_links(uint32_t n_links, const double *link_capa
   /* From the largest: what implies a link is smaller, so it has not been judged yet, and dropping it later, because
    * still smaller links imply it, takes nothing from the argument. */
   sort_by_capacity(link_capacity_Bps, order, n_used);
-  for (uint32_t i = 0; i < n_used; i++)
-    if (is_implied(&state, &by_link, order[i])) {
-      dropped[order[i]] = true;
-      (*n_dropped)++;
-    }
+  for (uint32_t i = 0, end; i < n_used; i = end) {
+    for (end = i + 1; end < n_used && link_capacity_Bps[order[end]] == link_capacity_Bps[order[i]];)
+      end++;
+    *n_dropped += drop_alike(&state, &by_link, order + i, end - i, dropped);
+  }
   remove_dropped(transfers, n_transfers, uses, dropped);
   pl_arena_release_to(arena, scratch);
   return PL_OK;

@@ -14,8 +14,8 @@
 enum { KIND_BYTES = 256, NAMES_MAX = 128 };
 
 typedef struct request {
-  const char *kind, *nodes, *gpus_per_node, *fabric, *pod_nodes, *oversubscription, *nic_rate, *sockets, *device,
-      *output;
+  const char *kind, *nodes, *gpus_per_node, *fabric, *pod_nodes, *oversubscription, *nic_rate, *transport, *sockets,
+      *device, *output;
   bool force, list;
   pl_error error;
 } request;
@@ -28,6 +28,7 @@ enum {
   KEY_NIC_RATE,
   KEY_SOCKETS,
   KEY_DEVICE,
+  KEY_TRANSPORT,
   KEY_FORCE,
   KEY_LIST
 };
@@ -43,6 +44,8 @@ static const struct argp_option options[] = {
     {"oversubscription", KEY_OVERSUBSCRIPTION, "R", 0,
      "Node-facing over spine-facing capacity of a leaf, at least 1 (default 1)", 0},
     {"nic-rate", KEY_NIC_RATE, "RATE", 0, "Rate of every NIC per direction, e.g. 200Gbps or 25GBps", 0},
+    {"transport", KEY_TRANSPORT, "rdma|socket", 0,
+     "How NCCL reaches other nodes: over TCP sockets all GPUs of a node share one interface (default rdma)", 0},
     {"sockets", KEY_SOCKETS, "always|never|auto", 0,
      "CPU sockets as hosts, with their PCIe uplinks and the bus between them (default auto: up to 256 nodes)", 0},
     {"device", KEY_DEVICE, "PROFILE", 0, "Another GPU in the same machine, e.g. A100-SXM4-40GB", 0},
@@ -71,6 +74,9 @@ static error_t parse_option(int key, char *argument, struct argp_state *state) {
     return 0;
   case KEY_NIC_RATE:
     r->nic_rate = argument;
+    return 0;
+  case KEY_TRANSPORT:
+    r->transport = argument;
     return 0;
   case KEY_SOCKETS:
     r->sockets = argument;
@@ -201,6 +207,13 @@ static pl_code parse_numbers(const request *r, pl_platform_plan *plan, pl_error 
   return PL_OK;
 }
 
+static pl_code parse_transport(const char *text, pl_transport *transport, pl_error *error) {
+  int found = pl_words_find(pl_transport_names, text);
+  if (found < 0) return pl_fail(error, PL_BAD_INPUT, "--transport %s: must be rdma or socket", text);
+  *transport = (pl_transport)found;
+  return PL_OK;
+}
+
 /* An option that would change nothing is refused rather than ignored. */
 static pl_code check_leaves(const request *r, const pl_platform_plan *plan, pl_error *error) {
   uint32_t n_nodes = pl_platform_plan_nodes(plan);
@@ -210,6 +223,10 @@ static pl_code check_leaves(const request *r, const pl_platform_plan *plan, pl_e
     if (r->oversubscription != NULL)
       return pl_fail(error, PL_BAD_INPUT, "--oversubscription %s: --fabric single has no uplinks", r->oversubscription);
   }
+  if (plan->transport == PL_TRANSPORT_SOCKET && n_nodes == 1)
+    return pl_fail(error, PL_BAD_INPUT, "--transport socket: one node has no other to reach; say --nodes N");
+  if (plan->transport == PL_TRANSPORT_SOCKET && plan->fabric == PL_FABRIC_RAIL)
+    return pl_fail(error, PL_BAD_INPUT, "--fabric rail: over sockets a node has one interface and no rails");
   if (plan->oversubscription > 1 && n_nodes <= plan->pod_nodes)
     return pl_fail(error, PL_BAD_INPUT,
                    "--oversubscription %s: %u nodes fit into one pod of %u and use no uplink; lower --pod-nodes",
@@ -219,10 +236,10 @@ static pl_code check_leaves(const request *r, const pl_platform_plan *plan, pl_e
 
 /* Only what the user asked for, so that the same request always writes the same file. */
 static const char *record_command(const request *r, pl_arena *arena) {
-  const char *const names[] = {"nodes",    "gpus-per-node", "fabric", "pod-nodes", "oversubscription",
-                               "nic-rate", "sockets",       "device"};
-  const char *const values[] = {r->nodes,    r->gpus_per_node, r->fabric, r->pod_nodes, r->oversubscription,
-                                r->nic_rate, r->sockets,       r->device};
+  const char *const names[] = {"nodes",    "gpus-per-node", "fabric",  "pod-nodes", "oversubscription",
+                               "nic-rate", "transport",     "sockets", "device"};
+  const char *const values[] = {r->nodes,    r->gpus_per_node, r->fabric,  r->pod_nodes, r->oversubscription,
+                                r->nic_rate, r->transport,     r->sockets, r->device};
   const char *command = pl_arena_printf(arena, "paceline platform make %s", r->kind);
   for (size_t i = 0; i < sizeof names / sizeof names[0] && command != NULL; i++) {
     const char *value = values[i] != NULL ? pl_command_quote(values[i], arena) : NULL;
@@ -241,6 +258,8 @@ static pl_code make_plan(const request *r, pl_platform_plan *plan, pl_arena *are
   PL_ASSERT(kind != NULL);
   plan->fabric = kind->pod_nodes > 0 && plan->n_parts == 1 ? PL_FABRIC_RAIL : PL_FABRIC_SINGLE;
   if (r->sockets != NULL) PL_TRY(parse_sockets(r->sockets, &plan->sockets, error));
+  if (r->transport != NULL) PL_TRY(parse_transport(r->transport, &plan->transport, error));
+  if (plan->transport == PL_TRANSPORT_SOCKET) plan->fabric = PL_FABRIC_SINGLE; /* no rails: a node has one interface */
   if (r->fabric != NULL) PL_TRY(parse_fabric(r->fabric, &plan->fabric, error));
   plan->pod_nodes = plan->fabric != PL_FABRIC_SINGLE && kind->pod_nodes > 0 ? kind->pod_nodes : GROUP_NODES;
   PL_TRY(parse_numbers(r, plan, error));

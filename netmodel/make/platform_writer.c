@@ -60,6 +60,16 @@ pl_code pl_platform_plan_check(const pl_platform_plan *plan, pl_error *error) {
   return PL_OK;
 }
 
+const char *const pl_transport_names[] = {"rdma", "socket", NULL};
+
+/* One interface for all; it is the machine's first NIC. */
+static void share_nic(pl_node_kind *kind) {
+  if (kind->n_nics == 0) return;
+  kind->n_nics = 1;
+  kind->nic_ns = PL_PLAN_SOCKET_NS;
+  memset(kind->gpu_nic, 0, sizeof kind->gpu_nic);
+}
+
 static const pl_node_kind *kind_of_node(const writer *w, uint32_t node) {
   uint32_t p = 0;
   while (node >= w->plan->parts[p].n_nodes)
@@ -398,6 +408,8 @@ static void write_fabric_note(const writer *w) {
   const pl_platform_plan *plan = w->plan;
   if (w->n_nodes == 1) return;
   fputs("\n", w->out);
+  if (plan->transport == PL_TRANSPORT_SOCKET)
+    fputs("  Transport: NCCL over TCP sockets; one interface per node, that all its GPUs share (nNnic0).\n", w->out);
   if (plan->fabric == PL_FABRIC_SINGLE)
     fprintf(w->out, "  Network: one non-blocking switch.%s\n",
             w->n_pods > 1 ? " Zones p0, p1 ... only keep the number of zoneRoutes small." : "");
@@ -452,12 +464,13 @@ static void write_header(const writer *w) {
 void pl_platform_write(const pl_platform_plan *plan, FILE *stream) {
   writer w = {
       .plan = plan, .out = stream, .n_nodes = pl_platform_plan_nodes(plan), .n_pods = count_pods(plan), .n_leaves = 1};
-  if (plan->fabric == PL_FABRIC_RAIL) w.n_leaves = plan->parts[0].kind->n_nics;
   w.apart = w.n_nodes > NODES_WITH_THEIR_LINKS;
   for (uint32_t p = 0; p < plan->n_parts; p++) {
     w.kinds[p] = *plan->parts[p].kind;
     if (plan->gpus_per_node > 0) w.kinds[p].n_gpus = (uint8_t)plan->gpus_per_node;
+    if (plan->transport == PL_TRANSPORT_SOCKET) share_nic(&w.kinds[p]);
   }
+  if (plan->fabric == PL_FABRIC_RAIL) w.n_leaves = w.kinds[0].n_nics;
   w.sockets =
       plan->sockets == PL_SOCKETS_ALWAYS || (plan->sockets == PL_SOCKETS_AUTO && w.n_nodes <= PL_PLAN_SOCKET_NODES);
   write_header(&w);

@@ -52,6 +52,12 @@ typedef enum pl_sockets {
   PL_SOCKETS_NEVER
 } pl_sockets;
 
+/* How NCCL reaches another node. Over TCP sockets all GPUs of a node share one interface, whatever the machine has,
+ * and a NIC's crossing takes PL_PLAN_SOCKET_NS: by that latency a collective profile knows them. */
+typedef enum pl_transport { PL_TRANSPORT_RDMA = 0, PL_TRANSPORT_SOCKET } pl_transport;
+extern const char *const pl_transport_names[]; /* "rdma", "socket"; NULL ends them */
+
+enum { PL_PLAN_SOCKET_NS = 18000 };
 enum { PL_PLAN_SOCKET_NODES = 256 };
 enum { PL_PLAN_PARTS_MAX = 8, PL_PLAN_NODES_MAX = 65536, PL_PLAN_PODS_MAX = 1024, PL_PLAN_POD_NODES_MAX = 512 };
 
@@ -66,9 +72,10 @@ typedef struct pl_platform_plan {
   uint32_t pod_nodes;      /* for `single` a grouping that only keeps the file small */
   double oversubscription; /* of leaf uplinks; 1 = non-blocking */
   double nic_GBps;         /* 0: each machine's own */
-  pl_sockets sockets;      /* write CPU sockets, and the wires that only they use */
-  const char *device;      /* NULL: each machine's own */
-  const char *command;     /* recorded in the file as property made_by */
+  pl_transport transport;
+  pl_sockets sockets;  /* write CPU sockets, and the wires that only they use */
+  const char *device;  /* NULL: each machine's own */
+  const char *command; /* recorded in the file as property made_by */
 } pl_platform_plan;
 
 const char *pl_fabric_name(pl_fabric fabric);

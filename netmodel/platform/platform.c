@@ -2,6 +2,7 @@
  * (zone_tree.h), load the profiles it names, and only if the tree does not understand the file hand it to SimGrid:
  * nearly every mistake is found before SimGrid, which can load once per process at a time, is touched. */
 #include "netmodel/platform/platform.h"
+#include "core/cluster/host_memory.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -312,10 +313,43 @@ static pl_shim_status find_route(const pl_platform *platform, uint32_t source_ho
                                        PL_ROUTE_LINKS_MAX, n_links, message, 256);
 }
 
+/* A node's sockets are in its zone. */
+static bool is_socket_of(const pl_platform *platform, uint32_t socket, uint32_t device) {
+  return platform->zones[platform->sockets[socket].zone].node == platform->cluster.devices[device].node;
+}
+
+/* To or from the memory of the socket that is fewest links away. */
+static pl_code resolve_host_route(const pl_platform *platform, uint32_t device, bool out, uint32_t *links,
+                                  uint32_t *n_links, pl_error *error) {
+  char text[256], message[256];
+  uint32_t found[PL_ROUTE_LINKS_MAX], n_found;
+  *n_links = 0;
+  for (uint32_t s = 0; s < platform->n_sockets; s++) {
+    if (!is_socket_of(platform, s, device)) continue;
+    uint32_t here = platform->host_of[device], there = platform->sockets[s].host;
+    pl_shim_status status = find_route(platform, out ? here : there, out ? there : here, found, &n_found, message);
+    if (status == PL_SHIM_REFUSED || (status == PL_SHIM_OK && n_found == 0)) continue;
+    PL_TRY(from_shim(status, message, error));
+    if (*n_links != 0 && *n_links <= n_found) continue;
+    *n_links = n_found;
+    memcpy(links, found, n_found * sizeof *links);
+  }
+  if (*n_links > 0) return PL_OK;
+  describe_device(platform, device, text);
+  return pl_fail(
+      error, PL_BAD_INPUT,
+      "%s: GPU %s has no way to the memory of its host; add a CPU socket to its zone, <host> with "
+      "<prop id=\"cpu\" value=\"MODEL\"/>, and a <route> to it ('paceline platform make' leaves sockets out of "
+      "large platforms unless it is given --sockets always)",
+      platform->cluster.path, text);
+}
+
 static pl_code resolve_route(void *context, uint32_t source, uint32_t destination, uint32_t *links, uint32_t *n_links,
                              pl_error *error) {
   const pl_platform *platform = context;
   char message[256];
+  if (destination == PL_HOST_MEMORY) return resolve_host_route(platform, source, true, links, n_links, error);
+  if (source == PL_HOST_MEMORY) return resolve_host_route(platform, destination, false, links, n_links, error);
   pl_shim_status status =
       find_route(platform, platform->host_of[source], platform->host_of[destination], links, n_links, message);
   if (status == PL_SHIM_REFUSED) return fail_route(platform, source, destination, message, error);

@@ -146,13 +146,7 @@ static void add_device(scanner *s, const open_element *owner, const char *type) 
     FAIL(s, PL_BAD_INPUT, "device '%.64s' is not the name of a device profile", type);
     return;
   }
-  if (s->n_devices == s->capacity) {
-    uint32_t capacity = s->capacity ? 2 * s->capacity : 256;
-    pl_scanned_device *larger = PL_TAKE(s->arena, pl_scanned_device, capacity);
-    if (larger != NULL && s->n_devices > 0) memcpy(larger, s->devices, s->n_devices * sizeof *larger);
-    s->devices = larger;
-    s->capacity = capacity;
-  }
+  s->devices = pl_arena_grown(s->arena, s->devices, s->n_devices, 1, sizeof *s->devices, &s->capacity);
   /* Types repeat: keep one copy of runs of the same. */
   const char *previous = s->n_devices > 0 && s->devices != NULL ? s->devices[s->n_devices - 1].type : NULL;
   const char *kept = previous != NULL && strcmp(previous, type) == 0 ? previous : pl_arena_strdup(s->arena, type);

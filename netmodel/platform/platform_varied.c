@@ -4,10 +4,12 @@
  * profiles fold together. */
 #include <fnmatch.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/base/digest.h"
 #include "core/base/words.h"
+#include "netmodel/device/device_power.h"
 #include "netmodel/device/device_profile.h"
 #include "netmodel/platform/link_kind.h"
 #include "netmodel/platform/platform.h"
@@ -151,12 +153,19 @@ static pl_code vary_speed(const varying *own, pl_device_profile *profile, pl_err
   return PL_OK;
 }
 
+static pl_code vary_power(const varying *own, pl_device_profile *profile, pl_error *error) {
+  char what[128];
+  snprintf(what, sizeof what, "--vary %.100s", own->axis->name);
+  return pl_device_limit_power(profile, varied_number(own->value, profile->power_W), what, error);
+}
+
 /* From here on the digest is not the file's: it says what was made of it. */
 static void digest_profile(pl_device_profile *profile) {
   pl_digest digest = {.value = profile->digest};
   pl_digest_text(&digest, "varied");
   pl_digest_f64(&digest, profile->memory_bytes);
   pl_digest_f64(&digest, profile->bandwidth_Bps);
+  pl_digest_f64(&digest, profile->sustained_compute);
   for (int t = 0; t < PL_DTYPE_COUNT; t++)
     pl_digest_f64(&digest, profile->peak_flops[t]);
   profile->digest = digest.value;
@@ -170,11 +179,15 @@ static pl_code vary_profile(const varying *own, pl_device_profile *profile, pl_e
   case PL_VARY_DEVICE_MEMORY:
     PL_TRY(vary_memory(own, profile, error));
     break;
+  case PL_VARY_DEVICE_POWER:
+    PL_TRY(vary_power(own, profile, error));
+    break;
   default:
     PL_TRY(vary_speed(own, profile, error));
     break;
   }
   bool same = before.memory_bytes == profile->memory_bytes && before.bandwidth_Bps == profile->bandwidth_Bps &&
+              before.sustained_compute == profile->sustained_compute &&
               memcmp(before.peak_flops, profile->peak_flops, sizeof before.peak_flops) == 0;
   if (!same) digest_profile(profile);
   return PL_OK;

@@ -20,13 +20,14 @@ static const field_info fields[PL_VARY_FIELD_COUNT] = {
     [PL_VARY_DEVICE_MEMORY] = {"device", "memory", pl_parse_bytes, "80GiB or x2"},
     [PL_VARY_DEVICE_BANDWIDTH] = {"device", "bandwidth", pl_parse_rate, "2TBps or x1.5"},
     [PL_VARY_DEVICE_PEAK] = {"device", "peak", NULL, "x2 (of every data type)"},
+    [PL_VARY_DEVICE_POWER] = {"device", "power", pl_parse_power, "500W or x0.8"},
     [PL_VARY_DEVICE_TYPE] = {"device", "", NULL, "H100-SXM5-80GB"},
     [PL_VARY_NODES] = {"nodes", "", NULL, "4"},
 };
 
-static const char usage[] =
-    "write link:KIND.bandwidth=, link:KIND.latency=, device:TYPE.memory=, device:TYPE.bandwidth=, device:TYPE.peak=, "
-    "device:TYPE= or nodes=, and values with commas between them";
+static const char usage[] = "write link:KIND.bandwidth=, link:KIND.latency=, device:TYPE.memory=, "
+                            "device:TYPE.bandwidth=, device:TYPE.peak=, device:TYPE.power=, "
+                            "device:TYPE= or nodes=, and values with commas between them";
 
 static bool starts_with(const char *text, const char *start) {
   return strncmp(text, start, strlen(start)) == 0;
@@ -110,7 +111,7 @@ static pl_code find_field(const char *subject, char *pattern, pl_vary_axis *axis
   }
   if (strcmp(subject, "device") == 0 && dot != NULL)
     return pl_fail(error, PL_BAD_INPUT,
-                   "--vary %s: a device has no '%s': it has memory, bandwidth and peak, or another "
+                   "--vary %s: a device has no '%s': it has memory, bandwidth, peak and power, or another "
                    "type takes its place (device:TYPE=OTHER)",
                    axis->name, field);
   return pl_fail(error, PL_BAD_INPUT, "--vary %s: a link has no '%s': it has bandwidth and latency", axis->name, field);

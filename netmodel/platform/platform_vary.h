@@ -4,6 +4,7 @@
  *   link:WHICH.latency=1us,x0.5             nic   nic+fabric   'n0nic*'   (a SPLITDUPLEX link's name with or without
  * its _UP or _DOWN) device:TYPE.memory=40GiB,80GiB          TYPE: a type of device of this platform, or a pattern
  * (device:*.memory=x2) device:TYPE.bandwidth=3TBps,x1.5        of device memory device:TYPE.peak=x2 of every data type
+ *   device:TYPE.power=500W,x0.8             limit of power (netmodel/device/device_power.h)
  *   device:TYPE=H100-SXM5-80GB,V100-32GB    another profile in its place
  *   nodes=1,2,4                             the first nodes of the platform
  *
@@ -40,6 +41,7 @@ typedef enum pl_vary_field {
   PL_VARY_DEVICE_MEMORY,
   PL_VARY_DEVICE_BANDWIDTH,
   PL_VARY_DEVICE_PEAK,
+  PL_VARY_DEVICE_POWER,
   PL_VARY_DEVICE_TYPE,
   PL_VARY_NODES,
   PL_VARY_FIELD_COUNT

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/base/arena.h"
+#include "core/cluster/host_memory.h"
 
 enum { SLOTS_AT_START = 1024 };
 
@@ -136,7 +137,8 @@ static pl_code resolve(pl_route_cache *cache, uint32_t source, uint32_t destinat
 pl_code pl_route_cache_get(void *cache_pointer, uint32_t source, uint32_t destination, pl_route *route,
                            pl_error *error) {
   pl_route_cache *cache = cache_pointer;
-  PL_ASSERT(source < cache->n_devices && destination < cache->n_devices && source != destination);
+  PL_ASSERT(source != destination && (source < cache->n_devices || source == PL_HOST_MEMORY) &&
+            (destination < cache->n_devices || destination == PL_HOST_MEMORY));
   uint64_t key = key_of(source, destination);
   const route_record *record = find(atomic_load_explicit(&cache->table, memory_order_acquire), key);
   if (record == NULL) {

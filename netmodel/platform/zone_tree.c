@@ -23,14 +23,9 @@ void tree_give_up(tree *t, const char *unknown) {
 
 /* Room for one more, zeroed; NULL when there is no memory. */
 static void *append(tree *t, tree_list *list, size_t size) {
-  if (list->count == list->room) {
-    uint32_t room = list->room ? 2 * list->room : 64;
-    char *larger = pl_arena_take_zeroed(t->arena, room, size, _Alignof(max_align_t));
-    if (larger == NULL) return NULL;
-    if (list->count > 0) memcpy(larger, list->items, list->count * size);
-    list->items = larger;
-    list->room = room;
-  }
+  void *items = pl_arena_grown(t->arena, list->items, list->count, 1, size, &list->room);
+  if (items == NULL) return NULL;
+  list->items = items;
   return (char *)list->items + size * list->count++;
 }
 

@@ -90,8 +90,8 @@ struct tree_open {
   bool backbone_is_fatpipe;
   /* of the route that is open */
   bool is_route, is_symmetrical;
-  tree_route ends;
   uint32_t n_hops, hops[HOPS_MAX], back_hops[HOPS_MAX];
+  tree_route ends; /* without links: those are in the list of hops */
 };
 
 /* ---- building ---- */

@@ -63,14 +63,30 @@ static pl_code note_pairs(const pl_cluster *cluster, uint32_t first_device, pl_n
   return PL_OK;
 }
 
-static void note_exit(const pl_cluster *cluster, uint32_t i, const pl_route *route, pl_node_wiring *w) {
+/* How many links of the host (PCIe and between sockets) lead GPU i to NIC n, the shortest so far kept in `shortest`. */
+static void note_nic_place(uint32_t i, uint32_t n, uint32_t n_host_links, uint32_t *shortest, pl_node_wiring *w) {
+  if (n_host_links == 0 || n_host_links >= shortest[n]) return;
+  shortest[n] = n_host_links;
+  w->nic_switch[n] = n_host_links == 1 ? w->pcie_switch[i] : PL_NONE;
+  w->nic_socket[n] = n_host_links == 1 ? PL_NONE : w->socket[i];
+}
+
+static void note_exit(const pl_cluster *cluster, uint32_t i, const pl_route *route, uint32_t *shortest,
+                      pl_node_wiring *w) {
+  uint32_t n_host_links = 0;
   for (uint32_t l = 0; l < route->n_links; l++) {
     uint32_t link = route->links[l], n = 0;
-    if (cluster->links[link].kind != PL_LINK_NIC) continue;
+    pl_link_kind kind = cluster->links[link].kind;
+    n_host_links += kind == PL_LINK_PCIE || kind == PL_LINK_CPU;
+    if (kind != PL_LINK_NIC) continue;
     while (n < w->n_nics && w->nics[n] != link)
       n++;
-    if (n == w->n_nics) w->nics[w->n_nics++] = link;
+    if (n == w->n_nics) {
+      w->nic_switch[n] = w->nic_socket[n] = PL_NONE;
+      w->nics[w->n_nics++] = link;
+    }
     w->nic[i] = n;
+    note_nic_place(i, n, n_host_links, shortest, w);
     return;
   }
 }
@@ -133,6 +149,9 @@ pl_code pl_node_wiring_find(const pl_platform *platform, uint32_t node, pl_node_
   const pl_cluster *cluster = pl_platform_cluster(platform);
   const pl_node_info *info = &cluster->nodes[node];
   *wiring = (pl_node_wiring){.n_gpus = info->n_devices < PL_WIRING_GPUS_MAX ? info->n_devices : PL_WIRING_GPUS_MAX};
+  uint32_t shortest[PL_WIRING_GPUS_MAX];
+  for (uint32_t n = 0; n < PL_WIRING_GPUS_MAX; n++)
+    shortest[n] = PL_NONE;
   uint32_t away = cluster->n_nodes > 1 ? cluster->nodes[(node + 1) % cluster->n_nodes].first_device : PL_NONE;
   PL_TRY(note_pairs(cluster, info->first_device, wiring, error));
   list_sockets(platform, node, wiring);
@@ -144,7 +163,7 @@ pl_code pl_node_wiring_find(const pl_platform *platform, uint32_t node, pl_node_
     const pl_node_info *other = &cluster->nodes[(node + 1) % cluster->n_nodes];
     pl_route route;
     PL_TRY(pl_cluster_route(cluster, info->first_device + i, away + i % other->n_devices, &route, error));
-    note_exit(cluster, i, &route, wiring);
+    note_exit(cluster, i, &route, shortest, wiring);
   }
   return PL_OK;
 }

@@ -27,6 +27,9 @@ typedef struct pl_node_wiring {
   uint32_t pcie_switch[PL_WIRING_GPUS_MAX];   /* index into pcie_switches */
   uint32_t pcie_switches[PL_WIRING_GPUS_MAX]; /* their links towards the socket, in order of their first GPU */
   uint32_t n_pcie_switches;
+  /* Where a NIC sits in the PCIe tree: on the switch of a GPU that has nothing but its own PCIe link on the way to it,
+   * else, if there is a way over a socket, on that of the GPU with the shortest way. PL_NONE = neither is known. */
+  uint32_t nic_switch[PL_WIRING_GPUS_MAX], nic_socket[PL_WIRING_GPUS_MAX]; /* per NIC */
   double bus_Bps; /* narrowest link of kind cpu on a way from a GPU to a socket; 0 = none */
   bool has_pairs, has_switch, has_host;
 } pl_node_wiring;

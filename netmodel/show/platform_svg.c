@@ -113,7 +113,7 @@ static void draw_page(const pl_svg *d) {
         ".network{fill:#fbf3f4;stroke:#b8324a;stroke-width:1.3}.blank{fill:#fff}.gpu{fill:#eef1f5;stroke:#4a5160}"
         ".head{font-size:19px;font-weight:600;fill:#1d222b}.title{font-size:15px;font-weight:600;fill:#1d222b}"
         ".halo,.title,.badge{paint-order:stroke;stroke:#fff;stroke-width:7px;stroke-linejoin:round}.netname{font-size:"
-        "15px;font-weight:600;fill:#1d222b}.badge{font-size:14px;font-weight:600;fill:#b8324a;text-anchor:end}.body{"
+        "15px;font-weight:600;fill:#1d222b}.badge{font-size:14px;fill:#5b6470;text-anchor:end}.body{"
         "fill:#333a45}.kind{fill:#333a45;font-"
         "weight:600}"
         ".name{fill:#7a818d;font-size:12px}.right{fill:#7a818d;font-size:12px;text-anchor:end}"
@@ -149,6 +149,16 @@ static pl_code draw(FILE *stream, const pl_platform *platform, const pl_outline 
     place(&d);
     draw_page(&d);
   }
+  pl_arena_release(&arena);
+  return code;
+}
+
+pl_code pl_platform_svg_draw(FILE *stream, const pl_platform *platform, pl_error *error) {
+  pl_arena arena;
+  pl_outline outline;
+  pl_arena_init(&arena, 0);
+  pl_code code = pl_platform_outline_take(platform, &arena, &outline, error);
+  if (code == PL_OK) code = draw(stream, platform, &outline, error);
   pl_arena_release(&arena);
   return code;
 }

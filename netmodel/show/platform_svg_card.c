@@ -1,8 +1,9 @@
-/* See netmodel/show/platform_svg_draw.h. In a card, from top to bottom: NICs with a line from each GPU that leaves
- * through it, GPUs, the NVLinks between them (arcs for pairs, a bar for a switch), the PCIe switches that GPUs share,
- * the CPU sockets (else a bar for PCIe and the host, where GPUs use it), title and list of wires. The title stands
- * below, since above it lines to the network would cross it. Everything is placed from the figures below; text is never
- * measured, so it stands where its length does not matter. */
+/* See netmodel/show/platform_svg_draw.h. In a card, from top to bottom: NICs, each with a line to the PCIe switch or
+ * socket that it hangs on, else to the GPUs that leave through it, GPUs, the NVLinks between them (arcs for pairs, a
+ * bar for a switch), the PCIe switches that GPUs share, the CPU sockets (else a bar for PCIe and the host, where GPUs
+ * use it), title and list of wires. The title stands below, since above it lines to the network would cross it.
+ * Everything is placed from the figures below; text is never measured, so it stands where its length does not matter.
+ */
 #include <stdio.h>
 
 #include "core/base/units.h"
@@ -98,7 +99,8 @@ static void draw_title(const pl_svg *d, const pl_svg_card *c, int y) {
   pl_svg_text(d, c->x + CARD_PAD, y + 24, "title", text);
   uint32_t around = alike_around(d, zone);
   if (zone->alike > 1 || around > 1) {
-    snprintf(text, sizeof text, around > 1 ? "%u alike in each of %u zones" : "%u alike", zone->alike, around);
+    snprintf(text, sizeof text, around > 1 ? "%u such nodes in each of %u zones" : "%u such nodes", zone->alike,
+             around);
     pl_svg_text(d, c->x + c->width - CARD_PAD, y + 24, "badge", text);
   }
   int used = 0;
@@ -111,9 +113,62 @@ static void draw_title(const pl_svg *d, const pl_svg_card *c, int y) {
   pl_svg_text(d, c->x + CARD_PAD, y + 43, "body", text);
 }
 
+/* The row of switches, or of sockets, below the GPUs: what a NIC that is not wired to its GPUs alone hangs on. */
+static bool nic_is_below(const pl_svg_card *c, uint32_t nic) {
+  return c->wiring.n_sockets > 0 &&
+         ((has_switch_row(c) && c->wiring.nic_switch[nic] != PL_NONE) || c->wiring.nic_socket[nic] != PL_NONE);
+}
+
+static bool shares_place(const pl_node_wiring *w, uint32_t nic, uint32_t other) {
+  return w->nic_switch[nic] == w->nic_switch[other] && w->nic_socket[nic] == w->nic_socket[other];
+}
+
+/* Between two GPUs of its switch or socket, so that the line crosses none; NICs of one switch side by side. */
+static int nic_channel(const pl_svg_card *c, uint32_t nic) {
+  const pl_node_wiring *w = &c->wiring;
+  uint32_t first = PL_NONE, n_gpus = 0, before = 0, n_nics = 0;
+  for (uint32_t i = 0; i < w->n_gpus; i++) {
+    bool is_here =
+        w->nic_switch[nic] != PL_NONE ? w->pcie_switch[i] == w->nic_switch[nic] : w->socket[i] == w->nic_socket[nic];
+    if (is_here && first == PL_NONE) first = i;
+    n_gpus += is_here;
+  }
+  for (uint32_t n = 0; n < w->n_nics; n++) {
+    if (n < nic && shares_place(w, nic, n)) before++;
+    n_nics += shares_place(w, nic, n);
+  }
+  uint32_t gap = n_gpus > 1 ? before * (n_gpus - 1) / n_nics : 0, in_gap = 0, index = 0;
+  for (uint32_t n = 0; n < n_nics; n++) {
+    if ((n_gpus > 1 ? n * (n_gpus - 1) / n_nics : 0) != gap) continue;
+    index += n < before;
+    in_gap++;
+  }
+  int middle = n_gpus > 1 ? gpu_x(c, first + gap + 1) - GPU_GAP / 2 : gpu_x(c, first) - GPU_GAP / 2;
+  return middle + (GPU_GAP - 4) * (2 * (int)index + 1 - (int)in_gap) / (2 * (int)in_gap);
+}
+
+/* How far aside of the channel at `x` the line ends: the box below one GPU is no wider than that. */
+static int nic_landing(const pl_svg_card *c, uint32_t nic, int x) {
+  for (uint32_t i = 0; i < c->wiring.n_gpus; i++)
+    if (c->wiring.nic_switch[nic] != PL_NONE && c->wiring.pcie_switch[i] == c->wiring.nic_switch[nic])
+      return x < gpu_x(c, i) ? gpu_x(c, i) + 8 - x : 0;
+  return 0;
+}
+
+/* From each NIC to the switch or socket that it hangs on; behind everything that is drawn later. */
+static void draw_nic_ways(const pl_svg *d, const pl_svg_card *c, int top, int gpu_top, int switch_top, int socket_top) {
+  for (uint32_t n = 0; n < c->wiring.n_nics; n++) {
+    if (!nic_is_below(c, n)) continue;
+    int x = nic_channel(c, n), end = c->wiring.nic_switch[n] != PL_NONE ? switch_top : socket_top;
+    pl_svg_line(d, nic_x(c, n), top + NIC_H, x, gpu_top, PL_LINK_PCIE, 1.6);
+    pl_svg_line(d, x, gpu_top, x, gpu_top + GPU_H, PL_LINK_PCIE, 1.6);
+    pl_svg_line(d, x, gpu_top + GPU_H, x + nic_landing(c, n, x), end, PL_LINK_PCIE, 1.6);
+  }
+}
+
 static void draw_nics(const pl_svg *d, const pl_svg_card *c, int top, int gpu_top) {
   for (uint32_t i = 0; i < c->wiring.n_gpus; i++)
-    if (c->wiring.nic[i] != PL_NONE)
+    if (c->wiring.nic[i] != PL_NONE && !nic_is_below(c, c->wiring.nic[i]))
       pl_svg_line(d, gpu_x(c, i) + GPU_W / 2, gpu_top, nic_x(c, c->wiring.nic[i]), top + NIC_H, PL_LINK_PCIE, 1.6);
   for (uint32_t n = 0; n < c->wiring.n_nics; n++) {
     int width = c->wiring.n_nics > 1 ? 64 : 120;
@@ -263,11 +318,12 @@ void pl_svg_card_draw(const pl_svg *d, const pl_svg_card *c) {
   const pl_outline_zone *zone = entry_of(d, c);
   draw_frame(d, c);
   int y = c->y + CARD_TOP, gpu_top = y + nics_height(c);
-  if (c->wiring.n_nics > 0) draw_nics(d, c, y, gpu_top);
   int below = gpu_top + GPU_H;
   int bar = below + arcs_height(c) + BAR_DROP;
   int switches = c->wiring.has_switch ? bar + BAR_H + BAR_DROP : bar;
   int host = has_switch_row(c) ? switches + BAR_H + BAR_DROP : switches;
+  draw_nic_ways(d, c, y, gpu_top, switches, host);
+  if (c->wiring.n_nics > 0) draw_nics(d, c, y, gpu_top);
   if (c->wiring.n_sockets > 0)
     draw_sockets(d, c, below, switches, host);
   else if (c->wiring.has_host)

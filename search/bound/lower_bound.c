@@ -312,11 +312,14 @@ pl_lower_bounds *pl_lower_bounds_take(const pl_cluster *cluster, const pl_model 
                                                 .algorithm = options->algorithm,
                                                 .profile = options->chunked ? NULL : options->collective_profile};
   pl_arena_init(&bounds->scratch, 0);
+  pl_block_functions_init(&bounds->functions, PL_BLOCK_CACHE_BYTES);
   return bounds;
 }
 
 void pl_lower_bounds_release(pl_lower_bounds *bounds) {
-  if (bounds != NULL) pl_arena_release(&bounds->scratch);
+  if (bounds == NULL) return;
+  pl_arena_release(&bounds->scratch);
+  pl_block_functions_release(&bounds->functions);
 }
 
 pl_code pl_lower_bound_of(pl_lower_bounds *bounds, const pl_strategy *strategy, pl_lower_bound *bound,

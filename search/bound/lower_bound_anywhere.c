@@ -51,7 +51,8 @@ static double capacity_of(const pl_lower_bounds *bounds, const pl_bound_blocks *
 pl_code pl_lower_bound_anywhere(pl_lower_bounds *bounds, const pl_strategy *strategy, double *time_s, pl_error *error) {
   const pl_bound_blocks *blocks;
   PL_TRY(pl_bound_blocks_find(bounds, strategy, &blocks, error));
-  double work_s = 0, n_passes = (double)(bounds->job->gbs / strategy->mbs) * pl_strategy_cp(strategy) * strategy->tmp;
+  int64_t n_microbatches = bounds->job->gbs / strategy->mbs;
+  double work_s = 0, n_passes = (double)n_microbatches * pl_strategy_cp(strategy) * strategy->tmp;
   for (int32_t block = 0; block < pl_model_n_blocks(bounds->model); block++)
     work_s += fastest_pass_s(bounds, blocks, pl_model_block_class(bounds->model, block));
   double capacity = capacity_of(bounds, blocks, pl_strategy_n_ranks(strategy));

@@ -4,9 +4,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "workloads/block/block_program.h"
 #include "workloads/compile/host_floor.h"
 #include "workloads/cost/op_cost.h"
+#include "workloads/lower/block_program.h"
 
 /* ---- blocks ---- */
 
@@ -28,7 +28,7 @@ static uint64_t hash_shard(const pl_strategy *s) {
 /* Everything else in a shard is the job's. */
 static bool same_shard(const pl_block_shard *a, const pl_block_shard *b) {
   return a->tmp == b->tmp && a->sp == b->sp && a->cp == b->cp && a->cp_gather == b->cp_gather && a->ep == b->ep &&
-         a->mbs == b->mbs && a->recompute == b->recompute && a->halves == b->halves;
+         a->etp == b->etp && a->mbs == b->mbs && a->recompute == b->recompute && a->halves == b->halves;
 }
 
 static bool has_family(const pl_block_shard *shard, pl_family_kind kind) {
@@ -75,10 +75,12 @@ static bool make_pass(const pl_lower_bounds *bounds, const pl_bound_blocks *bloc
 
 static pl_code make_blocks(pl_lower_bounds *bounds, const pl_strategy *strategy, pl_bound_blocks *blocks,
                            pl_error *error) {
+  const pl_block_program *made;
   blocks->shard = pl_strategy_shard(strategy, bounds->job);
+  PL_TRY(pl_block_functions_programs(&bounds->functions, bounds->model, &blocks->shard, bounds->arena, &made, error));
   for (int32_t c = 0; c < pl_model_n_classes(bounds->model); c++) {
     pl_block_program *program = &blocks->programs[c];
-    PL_TRY(pl_block_class_program_take(bounds->model, c, &blocks->shard, bounds->arena, program, error));
+    *program = made[c];
     for (int pass = 0; pass < PL_BOUND_PASSES; pass++)
       if (!make_pass(bounds, blocks, program, pass == PL_BOUND_BACKWARD, &blocks->passes[c][pass]))
         return pl_fail_memory(error, "the lower bounds");
@@ -111,6 +113,7 @@ static pl_bound_layout key_of(const pl_program *program) {
                          .tmp = s->tmp,
                          .cp = pl_strategy_cp(s),
                          .ep = pl_strategy_ep(s),
+                         .etp = s->etp,
                          .shard = s->shard,
                          .is_v = pl_strategy_is_v(s),
                          .is_ring = s->vpp > 1};
@@ -134,7 +137,7 @@ static uint64_t hash_layout(const pl_bound_layout *key) {
 }
 
 static bool same_layout(const pl_bound_layout *a, const pl_bound_layout *b) {
-  return a->pp == b->pp && a->dp == b->dp && a->tmp == b->tmp && a->cp == b->cp && a->ep == b->ep &&
+  return a->pp == b->pp && a->dp == b->dp && a->tmp == b->tmp && a->cp == b->cp && a->ep == b->ep && a->etp == b->etp &&
          a->shard == b->shard && a->is_ring == b->is_ring && a->is_v == b->is_v && a->head_stage == b->head_stage &&
          strcmp(a->order, b->order) == 0;
 }

@@ -5,6 +5,7 @@
 #include "core/base/hash_index.h"
 #include "netmodel/collective/collective.h"
 #include "search/bound/lower_bound.h"
+#include "workloads/cost/block_cache.h"
 #include "workloads/program/program.h"
 
 enum { PL_BOUND_FORWARD = 0, PL_BOUND_BACKWARD, PL_BOUND_PASSES, PL_BOUND_CHAINS = 8, PL_BOUND_PROFILES = 64 };
@@ -46,9 +47,9 @@ typedef struct pl_bound_chain {
 } pl_bound_chain;
 
 typedef struct pl_bound_layout {
-  int32_t pp, dp, tmp, cp, ep, shard, head_stage; /* head_stage: with a copy of the embedding; 0: there is none */
-  bool is_ring;                                   /* chunks: the last stage sends to the first, or it is a V */
-  bool is_v;                                      /* of stages */
+  int32_t pp, dp, tmp, cp, ep, etp, shard, head_stage; /* head_stage: with a copy of the embedding; 0: there is none */
+  bool is_ring;                                        /* chunks: the last stage sends to the first, or it is a V */
+  bool is_v;                                           /* of stages */
   char order[5];
   uint32_t n_chains; /* that are looked at: the first of those on unlike devices */
   pl_bound_chain chains[PL_BOUND_CHAINS];
@@ -66,6 +67,7 @@ struct pl_lower_bounds {
   pl_arena *arena;
   pl_arena scratch; /* of one bound */
   pl_hash_index blocks, layouts;
+  pl_block_functions functions;
 };
 
 /* Of the strategy's shard; made if it is new. */

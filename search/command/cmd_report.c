@@ -3,6 +3,7 @@
 #include "search/command/cmd_report.h"
 
 #include <argp.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #include "core/system/data_folder.h"
 #include "core/system/output_file.h"
 #include "core/system/text_file.h"
+#include "search/command/report_drawings.h"
 #include "search/results/results_reader.h"
 
 enum { KEY_OUTPUT = 'o', KEY_FORCE = 0x560, KEY_TITLE, PAGE_BYTES_MAX = 1 << 22 };
@@ -62,6 +64,7 @@ typedef struct session {
   const char *data_at; /* the word in it that the data take the place of */
   FILE *out;
   bool uses_cp, uses_ep;
+  pl_report_drawings drawings;
 } session;
 
 static const char marker[] = "/*DATA*/null";
@@ -70,6 +73,8 @@ static const char marker[] = "/*DATA*/null";
 static const char *const strategy_keys[] = {"pp", "dp",        "tmp",  "cp",      "ep",    "mbs",    "schedule", "vpp",
                                             "sp", "recompute", "zero", "overlap", "order", "assign", NULL};
 static const char *const measured[] = {"iter_time_s",
+                                       "iter_time_low_s",
+                                       "iter_time_high_s",
                                        "tokens_per_s",
                                        "mfu",
                                        "compute_s",
@@ -117,6 +122,9 @@ static void put_element(FILE *out, const pl_column_info *column, const void *at)
   switch (column->type) {
   case PL_COLUMN_i32:
     fprintf(out, "%d", *(const int32_t *)at);
+    break;
+  case PL_COLUMN_i64:
+    fprintf(out, "%" PRId64, *(const int64_t *)at);
     break;
   case PL_COLUMN_f64:
     put_number(out, *(const double *)at);
@@ -219,6 +227,11 @@ static pl_code put_data(session *own, pl_error *error) {
   PL_TRY(is_used(own, "ep", &own->uses_ep, error));
   fputs("{", own->out);
   put_origin(own, command != NULL ? command : "");
+  fputs("\"drawings\":{\"pipeline\":", own->out);
+  put_text(own->out, own->drawings.pipeline != NULL ? own->drawings.pipeline : "", SIZE_MAX);
+  fputs(",\n\"platform\":", own->out);
+  put_text(own->out, own->drawings.platform != NULL ? own->drawings.platform : "", SIZE_MAX);
+  fputs("},\n", own->out);
   put_keys(own, "keys");
   put_keys(own, "strategy_keys");
   fprintf(own->out, "\"n_rows\":%u,\n\"columns\":{", pl_results_reader_n_rows(own->reader));
@@ -263,6 +276,10 @@ static pl_code report(session *own, pl_error *error) {
     return pl_fail(error, PL_BAD_INPUT, "-o FILE is missing: the page to write, e.g. -o sweep.html");
   PL_TRY(pl_command_refuse_input(options->output, options->path, error));
   PL_TRY(load_page(own, error));
+  PL_TRY(pl_report_drawings_take(options->path, &own->drawings, error));
+  if (own->drawings.why_not.code != PL_OK)
+    fprintf(stderr, "paceline report: %s shows no drawing of %s: %s\n", options->output,
+            own->drawings.platform != NULL ? "the iteration" : "platform and iteration", own->drawings.why_not.message);
   pl_output_file file;
   PL_TRY(pl_output_file_open(&file, options->output, options->force, error));
   const pl_child child = {.path = options->path, .kind = "HDF5", .work = write_page, .context = own};
@@ -288,6 +305,7 @@ int pl_cmd_report(int argc, char **argv) {
   if (code == PL_OK) code = report(&own, &error);
   int status = code == PL_OK ? 0 : pl_command_report("report", &error);
   free(own.page);
+  pl_report_drawings_release(&own.drawings);
   pl_arena_release(&own.arena);
   return pl_command_finish("report", status);
 }

@@ -35,6 +35,7 @@ typedef struct session {
 static const char *describe_space(session *own) {
   char text[512];
   pl_space_choices choices = own->options.space.choices;
+  if (own->base.evaluation.trees != NULL) return own->base.trees.name;
   choices.allow_idle = own->options.allow_idle;
   pl_space_format_choices(&choices, text, sizeof text);
   const char *copy = pl_arena_strdup(&own->base.arena, text);
@@ -60,6 +61,7 @@ static pl_code open_file(session *own, pl_error *error) {
   if (path == NULL) return PL_OK;
   PL_TRY(pl_command_refuse_input(path, options->job.platform_path, error));
   PL_TRY(pl_command_refuse_input(path, options->job.model_path, error));
+  if (own->base.evaluation.trees != NULL) PL_TRY(pl_command_refuse_input(path, own->base.trees.path, error));
   if (own->damage.code != PL_OK) return pl_fail(error, own->damage.code, "%s", own->damage.message);
   describe(own);
   pl_search_file_create(path, &own->provenance, options->run.force, options->run.resume, &own->base.arena, &own->file,
@@ -110,6 +112,7 @@ static pl_code run_search(session *own, MPI_Comm comm, pl_error *error) {
                                      .job = &options->job.job,
                                      .options = &options->job.simulate,
                                      .choices = &options->space.choices,
+                                     .trees = own->base.evaluation.trees,
                                      .seed = (uint64_t)options->seed,
                                      .allow_idle = options->allow_idle,
                                      .n_top = (uint32_t)options->n_top,
@@ -128,18 +131,23 @@ static pl_code run_search(session *own, MPI_Comm comm, pl_error *error) {
                             .n_threads = n_threads,
                             .log = own->file != NULL ? &log : NULL,
                             .progress = pl_run_options_progress(&options->run)};
+  if (options->sizes.n > 0)
+    return pl_search_sizes_run(&own->options.sizes, &search, &options->job, &options->space, &options->cost,
+                               &own->base.arena, comm, error);
   return run_search_or_table(own, &search, comm, error);
 }
 
 static pl_code load(session *own, pl_error *error) {
-  const pl_search_options *options = &own->options;
+  pl_search_options *options = &own->options;
   PL_TRY(pl_vary_grid_parse(options->vary, options->n_vary, &own->base.arena, &own->options.table.grid, error));
-  return pl_space_session_load(&own->base, &own->options.job, &own->options.space.choices, error);
+  PL_TRY(pl_space_session_load(&own->base, &own->options.job, &own->options.space, error));
+  return pl_evaluates_programs(&own->base.evaluation) ? pl_search_options_for_programs(&own->options, error) : PL_OK;
 }
 
 static pl_code run(void *session_, MPI_Comm comm, pl_error *error) {
   session *own = session_;
   int rank = pl_rank(comm);
+  if (own->options.sizes.n > 0) return run_search(own, comm, error); /* loads a platform per size */
   load(own, error);
   PL_TRY(pl_agree(comm, error));
   if (rank == 0) open_file(own, error);
@@ -161,15 +169,24 @@ static bool is_infeasible(const session *own) {
   return !own->options.is_table && outcome->n_top == 0 && outcome->nearest_oom != NULL && whole;
 }
 
+/* Nothing of it could be simulated. */
+static bool is_refused(const session *own) {
+  const pl_search_outcome *outcome = &own->outcome;
+  return !own->options.is_table && outcome->n_rows > 0 && outcome->n_by_status[PL_RESULT_FAILED] == outcome->n_rows &&
+         outcome->first_failure[0] != '\0';
+}
+
 static pl_code refuse_infeasible(session *own, pl_error *error) {
   const pl_result_row *row = own->outcome.nearest_oom;
-  char need[PL_UNIT_TEXT_BYTES], have[PL_UNIT_TEXT_BYTES], lack[PL_UNIT_TEXT_BYTES], remedy[PL_REMEDY_BYTES];
-  PL_TRY(pl_remedy_find(&own->problem, remedy, error));
+  char need[PL_UNIT_TEXT_BYTES], have[PL_UNIT_TEXT_BYTES], lack[PL_UNIT_TEXT_BYTES];
+  char remedy[PL_REMEDY_BYTES] = "use more devices or ones with more memory, or another space of strategies";
+  if (!pl_evaluates_programs(&own->base.evaluation)) PL_TRY(pl_remedy_find(&own->problem, remedy, error));
   return pl_fail(error, own->options.job.must_fit ? PL_DOES_NOT_FIT : PL_BAD_INPUT,
                  "none of %u strategies fits in memory: the nearest lacks %s, as stage %d needs %s of %s; %s",
                  (uint32_t)own->outcome.account.enumerated,
-                 pl_format_bytes(row->peak_mem_bytes - row->mem_capacity_bytes, lack), row->peak_stage,
-                 pl_format_bytes(row->peak_mem_bytes, need), pl_format_bytes(row->mem_capacity_bytes, have), remedy);
+                 pl_format_bytes((double)(row->peak_mem_bytes - row->mem_capacity_bytes), lack), row->peak_stage,
+                 pl_format_bytes((double)row->peak_mem_bytes, need),
+                 pl_format_bytes((double)row->mem_capacity_bytes, have), remedy);
 }
 
 /* Of the best; none where its strategy's text is cut off, or where SimGrid simulates. */
@@ -178,7 +195,7 @@ static pl_code find_sensitivity(session *own, pl_sensitivity *sensitivity, pl_er
   const pl_search_problem *problem = &own->problem;
   *sensitivity = (pl_sensitivity){.n_runs = 0};
   if (own->options.is_table || own->options.run.quiet || outcome->n_top < 2 ||
-      problem->options->network == PL_NETWORK_SIMGRID)
+      problem->options->network == PL_NETWORK_SIMGRID || pl_evaluates_programs(&own->base.evaluation))
     return PL_OK;
   pl_strategy strategy;
   pl_error unread = PL_ERROR_INIT;
@@ -194,15 +211,23 @@ static pl_code find_sensitivity(session *own, pl_sensitivity *sensitivity, pl_er
 static pl_code print(void *session_, pl_error *error) {
   session *own = session_;
   pl_sensitivity sensitivity;
+  if (own->options.sizes.n > 0) {
+    if (!own->options.run.quiet)
+      pl_search_sizes_print(stdout, &own->options.sizes, &own->options.cost, own->options.run.json);
+    return PL_OK;
+  }
   PL_TRY(find_sensitivity(own, &sensitivity, error));
   if (own->options.is_table && !own->options.run.quiet)
     pl_search_table_print(stdout, &own->options.table, own->options.run.json);
   else if (!own->options.run.quiet)
     pl_search_summary_print(stdout, own->options.run.output, own->options.method->name, &own->outcome, &sensitivity,
-                            &own->options.cost, own->problem.cluster->n_devices, own->options.run.json);
+                            &own->options.cost, own->problem.cluster, own->options.run.json);
   if (!own->options.run.quiet && !own->options.run.json)
     pl_job_origin_print(stdout, 14, &own->base.model, &own->options.job.job, &own->options.job.origin);
   if (is_infeasible(own)) return refuse_infeasible(own, error);
+  if (is_refused(own))
+    return pl_fail(error, PL_BAD_INPUT, "none of %u strategies could be simulated; the first: %s", own->outcome.n_rows,
+                   own->outcome.first_failure);
   if (!own->options.job.must_fit || own->options.is_table || own->outcome.n_top > 0) return PL_OK;
   return pl_fail(error, PL_DOES_NOT_FIT, "--must-fit: nothing that was simulated fits in memory");
 }

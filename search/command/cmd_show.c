@@ -23,7 +23,7 @@ enum {
   KEY_COLUMNS = 'c',
   KEY_JSON = 'j',
   KEY_CSV = 0x500,
-  MOST_COLUMNS = PL_RESULT_N_ALL,
+  MOST_COLUMNS = PL_RESULT_MOST,
   LONGEST_ASSIGN = 24
 };
 
@@ -38,7 +38,9 @@ static const struct argp_option option_table[] = {
     {"top", KEY_TOP, "N", 0, "only the first N rows", 0},
     {"sort", KEY_SORT, "COLUMN", 0, "sort by COLUMN, by -COLUMN downwards (default iter_time_s)", 0},
     {"where", KEY_WHERE, "EXPR", 0,
-     "only rows for which EXPR holds, e.g. 'fits and tmp<=8', \"schedule=='1f1b' or pp==1\", true (default fits)", 0},
+     "only rows for which EXPR holds, e.g. 'fits and tmp<=8', \"schedule=='1f1b' or pp==1\", true (default: those that "
+     "were simulated and fit, status == 'done')",
+     0},
     {"columns", KEY_COLUMNS, "LIST", 0, "columns to print, e.g. pp,tmp,iter_time_s; 'all' for every one", 0},
     {"json", KEY_JSON, NULL, 0, "print JSON: exact values, names and units as in the file", 0},
     {"csv", KEY_CSV, NULL, 0, "print CSV, likewise", 0},
@@ -80,6 +82,7 @@ typedef struct session {
   pl_arena arena;
   pl_results_reader *reader;
   pl_where *where;
+  pl_column_list known; /* the file's */
   uint32_t columns[MOST_COLUMNS], n_columns;
   uint32_t sort;
   bool descending, all;
@@ -94,7 +97,7 @@ static pl_code choose_columns(session *own, const char *list, pl_error *error) {
   if (copy == NULL) return pl_fail_memory(error, "the columns");
   for (const char *name = strsep(&rest, ","); name != NULL; name = strsep(&rest, ",")) {
     if (own->n_columns == MOST_COLUMNS) return pl_fail(error, PL_BAD_INPUT, "--columns: more than %d", MOST_COLUMNS);
-    PL_TRY(pl_where_column(name, "--columns", &own->columns[own->n_columns++], error));
+    PL_TRY(pl_where_column(name, own->known, "--columns", &own->columns[own->n_columns++], error));
   }
   return PL_OK;
 }
@@ -102,27 +105,46 @@ static pl_code choose_columns(session *own, const char *list, pl_error *error) {
 static void choose_all_columns(session *own) {
   own->columns[own->n_columns++] = PL_RESULT_CANDIDATE;
   bool features = pl_results_reader_has_features(own->reader), search = pl_results_reader_has_search(own->reader);
-  for (uint32_t c = 0; c < PL_RESULT_N_ALL; c++)
-    if (c < PL_RESULT_CANDIDATE || (c >= PL_RESULT_FIRST_SEARCH ? search : features && c > PL_RESULT_CANDIDATE))
+  for (uint32_t c = 0; c < own->known.n; c++)
+    if (c < PL_RESULT_CANDIDATE || c >= PL_RESULT_FIRST_PROGRAM ||
+        (c >= PL_RESULT_FIRST_SEARCH ? search : features && c > PL_RESULT_CANDIDATE))
       own->columns[own->n_columns++] = c;
 }
 
-static pl_code resolve(session *own, pl_error *error) {
-  static const char table_columns[] =
-      "candidate,iter_time_s,tokens_per_s,mfu,pp,dp,tmp,mbs,schedule,vpp,sp,recompute,zero,overlap,"
-      "peak_mem_bytes,fits,assign";
-  show_options *options = &own->options;
+static pl_code judge(const show_options *options, pl_error *error) {
   if (options->error.code != PL_OK) return pl_fail(error, options->error.code, "%s", options->error.message);
   if (options->path == NULL) return pl_fail(error, PL_BAD_INPUT, "which results file? paceline show FILE");
   if (options->json && options->csv) return pl_fail(error, PL_BAD_INPUT, "--json and --csv exclude each other");
+  return PL_OK;
+}
+
+/* Of a table, when none are asked for. */
+static pl_code choose_table_columns(session *own, pl_error *error) {
+  static const char of_tuples[] =
+      "candidate,iter_time_s,tokens_per_s,mfu,pp,dp,tmp,mbs,schedule,vpp,sp,recompute,zero,overlap,"
+      "peak_mem_bytes,fits,assign";
+  static const char of_spaces[] = "candidate,iter_time_s,samples_per_s,compute_s,bubble_s,peak_mem_bytes,fits";
+  bool has_choices = own->known.n > PL_RESULT_FIRST_PROGRAM + 1;
+  PL_TRY(choose_columns(own, has_choices ? of_spaces : of_tuples, error));
+  for (uint32_t c = PL_RESULT_FIRST_PROGRAM + 1; c < own->known.n; c++)
+    own->columns[own->n_columns++] = c;
+  return PL_OK;
+}
+
+/* With the columns that the file has. */
+static pl_code resolve(session *own, pl_error *error) {
+  const show_options *options = &own->options;
+  own->known = pl_results_reader_columns(own->reader);
   const char *sort = options->sort != NULL ? options->sort : "iter_time_s";
   own->descending = sort[0] == '-';
-  PL_TRY(pl_where_column(sort + own->descending, "--sort", &own->sort, error));
-  PL_TRY(pl_where_take(options->where != NULL ? options->where : "fits == 1", &own->arena, &own->where, error));
+  PL_TRY(pl_where_column(sort + own->descending, own->known, "--sort", &own->sort, error));
+  PL_TRY(pl_where_take(options->where != NULL ? options->where : "status == 'done'", own->known, &own->arena,
+                       &own->where, error));
   bool all = options->columns != NULL && strcmp(options->columns, "all") == 0;
   own->all = all || (options->columns == NULL && (options->json || options->csv));
-  if (own->all) return PL_OK; /* those that the file has */
-  return choose_columns(own, options->columns != NULL ? options->columns : table_columns, error);
+  if (own->all) choose_all_columns(own);
+  if (own->all) return PL_OK;
+  return options->columns != NULL ? choose_columns(own, options->columns, error) : choose_table_columns(own, error);
 }
 
 /* ---- table ---- */
@@ -135,9 +157,9 @@ typedef struct table_column {
 } table_column;
 
 /* How the table prints a column: bytes in GiB, MFU in per cent, times and rates to five digits. */
-static table_column table_form(uint32_t column) {
+static table_column table_form(const session *own, uint32_t column) {
   if (column == PL_RESULT_CANDIDATE) return (table_column){.name = "candidate", .unit = "", .scale = 1};
-  const pl_column_info *info = &pl_result_columns[column];
+  const pl_column_info *info = &own->known.at[column];
   table_column form = {.name = info->name, .unit = info->unit, .scale = 1, .decimals = -5};
   if (strcmp(info->unit, "1") == 0) form.unit = "";
   if (strcmp(info->name, "mfu") == 0) form = (table_column){"mfu", "%", 100, 1};
@@ -155,23 +177,36 @@ static size_t printable_text(const pl_column_info *info, const void *value, char
   return strlen(pl_printable(exact, text, CELL_BYTES));
 }
 
+/* Times, rates and bytes, which are scaled and rounded; -1 bytes are not known. */
+static bool is_measure(const pl_column_info *info, const void *value, double *number) {
+  int64_t bytes;
+  if (info->type == PL_COLUMN_f64) {
+    memcpy(number, value, sizeof *number);
+    return true;
+  }
+  if (info->type != PL_COLUMN_i64 || strcmp(info->unit, "B") != 0) return false;
+  memcpy(&bytes, value, sizeof bytes);
+  *number = bytes >= 0 ? (double)bytes : (double)NAN;
+  return true;
+}
+
 static pl_code cell(session *own, uint32_t column, uint32_t row, char text[CELL_BYTES], pl_error *error) {
   _Alignas(8) unsigned char value[PL_RESULT_WIDEST_BYTES];
   if (column == PL_RESULT_CANDIDATE) {
     snprintf(text, CELL_BYTES, "%u", row);
     return PL_OK;
   }
-  const pl_column_info *info = &pl_result_columns[column];
+  const pl_column_info *info = &own->known.at[column];
+  double number;
   PL_TRY(pl_selection_value(&own->selection, column, row, value, error));
-  if (info->type != PL_COLUMN_f64) {
+  if (!is_measure(info, value, &number)) {
     /* Boundaries of many chunks would push a line past any terminal; asked for by name they come whole. */
     bool cut = printable_text(info, value, text) > LONGEST_ASSIGN && own->options.columns == NULL;
+    if (info->type < PL_COLUMN_f64 && strcmp(text, "-1") == 0) memcpy(text, "-", 2); /* not known */
     if (cut) memcpy(text + LONGEST_ASSIGN - 3, "...", 4);
     return PL_OK;
   }
-  table_column form = table_form(column);
-  double number;
-  memcpy(&number, value, sizeof number);
+  table_column form = table_form(own, column);
   if (isnan(number)) {
     snprintf(text, CELL_BYTES, "-");
   } else if (form.decimals >= 0) {
@@ -183,21 +218,21 @@ static pl_code cell(session *own, uint32_t column, uint32_t row, char text[CELL_
   return PL_OK;
 }
 
-static bool is_text_column(uint32_t column) {
-  return pl_result_columns[column].type >= PL_COLUMN_u64;
+static bool is_text_column(const session *own, uint32_t column) {
+  return own->known.at[column].type >= PL_COLUMN_u64;
 }
 
 static void print_cell(const session *own, uint32_t k, const char *text, int width) {
   bool last = k + 1 == own->n_columns;
-  if (is_text_column(own->columns[k])) {
+  if (is_text_column(own, own->columns[k])) {
     fprintf(own->out, "%s%-*s", k ? "  " : "", last ? 0 : width, text);
   } else {
     fprintf(own->out, "%s%*s", k ? "  " : "", width, text);
   }
 }
 
-static void header(uint32_t column, char text[CELL_BYTES]) {
-  table_column form = table_form(column);
+static void header(const session *own, uint32_t column, char text[CELL_BYTES]) {
+  table_column form = table_form(own, column);
   snprintf(text, CELL_BYTES, form.unit[0] ? "%s[%s]" : "%s", form.name, form.unit);
   char *tail = strstr(text, "_bytes[");
   if (tail == NULL) tail = strstr(text, "_per_s[");
@@ -211,7 +246,7 @@ static pl_code print_table(session *own, pl_error *error) {
   int widths[MOST_COLUMNS] = {0};
   if (cells == NULL) return pl_fail_memory(error, "the table");
   for (uint32_t k = 0; k < own->n_columns; k++) {
-    header(own->columns[k], cells);
+    header(own, own->columns[k], cells);
     widths[k] = (int)strlen(cells);
     for (uint32_t i = 0; i < own->selection.n_rows; i++) {
       PL_TRY(cell(own, own->columns[k], own->selection.rows[i], cells, error));
@@ -219,7 +254,7 @@ static pl_code print_table(session *own, pl_error *error) {
     }
   }
   for (uint32_t k = 0; k < own->n_columns; k++) {
-    header(own->columns[k], cells);
+    header(own, own->columns[k], cells);
     print_cell(own, k, cells, widths[k]);
   }
   fputc('\n', own->out);
@@ -235,8 +270,8 @@ static pl_code print_table(session *own, pl_error *error) {
 
 /* ---- CSV and JSON ---- */
 
-static const char *column_name(uint32_t column) {
-  return pl_result_columns[column].name;
+static const char *column_name(const session *own, uint32_t column) {
+  return own->known.at[column].name;
 }
 
 /* Strategies hold commas; a text of a damaged file may hold quotes. */
@@ -257,7 +292,7 @@ static pl_code print_csv(session *own, pl_error *error) {
   _Alignas(8) unsigned char value[PL_RESULT_WIDEST_BYTES];
   char text[CELL_BYTES];
   for (uint32_t k = 0; k < own->n_columns; k++)
-    fprintf(own->out, "%s%s", k ? "," : "", column_name(own->columns[k]));
+    fprintf(own->out, "%s%s", k ? "," : "", column_name(own, own->columns[k]));
   fputc('\n', own->out);
   for (uint32_t i = 0; i < own->selection.n_rows; i++) {
     uint32_t row = own->selection.rows[i];
@@ -265,7 +300,7 @@ static pl_code print_csv(session *own, pl_error *error) {
       snprintf(text, sizeof text, "%u", row);
       if (own->columns[k] != PL_RESULT_CANDIDATE) {
         PL_TRY(pl_selection_value(&own->selection, own->columns[k], row, value, error));
-        printable_text(&pl_result_columns[own->columns[k]], value, text);
+        printable_text(&own->known.at[own->columns[k]], value, text);
       }
       if (k) fputc(',', own->out);
       put_csv(own->out, text);
@@ -285,8 +320,8 @@ static pl_code json_row(session *own, pl_json *json, uint32_t row, pl_error *err
       continue;
     }
     PL_TRY(pl_selection_value(&own->selection, column, row, value, error));
-    pl_json_key(json, column_name(column));
-    pl_column_json(json, &pl_result_columns[column], value);
+    pl_json_key(json, column_name(own, column));
+    pl_column_json(json, &own->known.at[column], value);
   }
   pl_json_close_object(json);
   return PL_OK;
@@ -318,7 +353,8 @@ static void print_notes(session *own) {
   bool table = !own->options.json && !own->options.csv;
   FILE *stream = table ? own->out : own->notes;
   if (table) fprintf(stream, "\n%u of %u matching rows; %u candidates in the file\n", s->n_rows, s->n_matching, n);
-  if (table && own->options.where == NULL) fputs("(only those that fit in memory; --where true shows all)\n", stream);
+  if (table && own->options.where == NULL)
+    fputs("(only those that were simulated and fit in memory; --where true shows all)\n", stream);
   if (s->n_pending == 0) return;
   fprintf(stream, "%s%u candidates are not computed yet; ", table ? "" : "paceline show: ", s->n_pending);
   const char *command = pl_results_reader_command(own->reader, &own->arena);
@@ -334,7 +370,7 @@ static pl_code show(void *session_, FILE *out, FILE *notes, pl_error *error) {
   own->out = out;
   own->notes = notes;
   PL_TRY(pl_results_reader_create(own->options.path, &own->reader, error));
-  if (own->all) choose_all_columns(own);
+  PL_TRY(resolve(own, error));
   PL_TRY(pl_selection_take(own->reader, own->where, own->sort, own->descending, (uint32_t)own->options.top, &own->arena,
                            &own->selection, error));
   if (own->options.json) {
@@ -362,7 +398,7 @@ int pl_cmd_show(int argc, char **argv) {
   pl_arena_init(&own.arena, 0);
   pl_error error = PL_ERROR_INIT;
   pl_code code = pl_command_line_parse("show", &argp, argc, argv, false, &own.options, &error);
-  if (code == PL_OK) code = resolve(&own, &error);
+  if (code == PL_OK) code = judge(&own.options, &error);
   const pl_child child = {.path = own.options.path, .kind = "HDF5", .work = show, .context = &own};
   if (code == PL_OK) code = pl_child_run(&child, stdout, stderr, &error);
   int status = code == PL_OK ? 0 : pl_command_report("show", &error);

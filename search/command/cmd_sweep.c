@@ -30,10 +30,10 @@ typedef struct session {
 
 static pl_code load(session *own, pl_error *error) {
   pl_evaluation *evaluation = &own->base.evaluation;
-  pl_space_choices *choices = &own->options.space.choices;
-  PL_TRY(pl_space_session_load(&own->base, &own->options.job, choices, error));
-  PL_TRY(pl_evaluate_space(evaluation, choices, &own->base.arena, &own->space, error));
-  if (own->space.n_candidates == 0) return pl_space_refuse_empty(&own->space, evaluation->cluster->n_devices, error);
+  PL_TRY(pl_space_session_load(&own->base, &own->options.job, &own->options.space, error));
+  if (own->options.features && pl_evaluates_programs(evaluation))
+    return pl_fail(error, PL_UNSUPPORTED, "--features: not known of programs yet; leave it out");
+  PL_TRY(pl_space_session_enumerate(&own->base, &own->options.space.choices, &own->space, error));
   for (uint32_t i = 0; own->options.features && i < own->space.n_candidates; i++)
     if ((uint32_t)own->space.candidates[i].pp > evaluation->n_stages)
       evaluation->n_stages = (uint32_t)own->space.candidates[i].pp;
@@ -59,6 +59,7 @@ static pl_code prepare(session *own, pl_error *error) {
   pl_provenance provenance;
   PL_TRY(pl_command_refuse_input(path, own->options.job.platform_path, error));
   PL_TRY(pl_command_refuse_input(path, own->options.job.model_path, error));
+  if (own->base.evaluation.trees != NULL) PL_TRY(pl_command_refuse_input(path, own->base.trees.path, error));
   if (own->damage.code != PL_OK) return pl_fail(error, own->damage.code, "%s", own->damage.message);
   describe(own, &provenance);
   if (own->options.run.resume && access(path, F_OK) == 0) {

@@ -10,13 +10,15 @@
 
 static pl_code read_columns(pl_results_reader *reader, pl_error *error) {
   bool features = pl_results_reader_has_features(reader), search = pl_results_reader_has_search(reader);
-  for (uint32_t c = 0; c < PL_RESULT_N_ALL; c++) {
-    bool there = c < pl_result_n_columns || (c >= PL_RESULT_FIRST_SEARCH ? search : features);
+  pl_column_list columns = pl_results_reader_columns(reader);
+  for (uint32_t c = 0; c < columns.n; c++) {
+    bool there =
+        c < pl_result_n_columns || c >= PL_RESULT_FIRST_PROGRAM || (c >= PL_RESULT_FIRST_SEARCH ? search : features);
     if (!there || c == PL_RESULT_CANDIDATE) continue;
     pl_arena arena;
     void *values;
     pl_arena_init(&arena, 0);
-    pl_code code = pl_results_reader_column(reader, &pl_result_columns[c], &arena, &values, error);
+    pl_code code = pl_results_reader_column(reader, &columns.at[c], &arena, &values, error);
     pl_arena_release(&arena);
     PL_TRY(code);
   }

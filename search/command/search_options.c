@@ -10,7 +10,18 @@
 #include "core/system/command_line.h"
 #include "search/method/search.h"
 
-enum { KEY_METHOD = 0x480, KEY_BUDGET, KEY_GAP, KEY_TOP, KEY_SEED, KEY_ALLOW_IDLE, KEY_COMPARE, KEY_VARY };
+enum {
+  KEY_METHOD = 0x480,
+  KEY_BUDGET,
+  KEY_GAP,
+  KEY_TOP,
+  KEY_SEED,
+  KEY_ALLOW_IDLE,
+  KEY_COMPARE,
+  KEY_VARY,
+  KEY_GPUS,
+  KEY_DEADLINE
+};
 
 static const struct argp_option option_table[] = {
     {"method", KEY_METHOD, "NAME", 0,
@@ -21,6 +32,12 @@ static const struct argp_option option_table[] = {
     {"seed", KEY_SEED, "N", 0, "of methods that draw (default 1)", 2},
     {"allow-idle", KEY_ALLOW_IDLE, NULL, 0, "also strategies that leave devices idle", 2},
     {"compare", KEY_COMPARE, "NAMES", 0, "a table of several methods, e.g. amp,megatron (no results file)", 2},
+    {"gpus", KEY_GPUS, "NUMBERS", 0,
+     "how many GPUs: a search at each of these sizes, 64-4096 (doubled from 64 on) or 64,96,128, of a machine "
+     "(--platform dgx-h100), and what training takes at each (--tokens)",
+     2},
+    {"deadline", KEY_DEADLINE, "TIME", 0, "with --gpus and --tokens: which size is done in time, e.g. 14d, 36h or 2w",
+     2},
     {"vary", KEY_VARY, "WHAT=VALUES", 0,
      "a table of searches on variations of the platform, e.g. link:nic.bandwidth=100Gbps,x2 (several make a grid; "
      "'paceline simulate --help' says what may be varied)",
@@ -103,6 +120,12 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
   case KEY_COMPARE:
     pl_search_table_read_methods(&options->table, value, &options->error);
     return 0;
+  case KEY_GPUS:
+    pl_search_sizes_read(&options->sizes, value, &options->error);
+    return 0;
+  case KEY_DEADLINE:
+    pl_search_sizes_read_deadline(&options->sizes, value, &options->error);
+    return 0;
   case KEY_VARY:
     if (options->n_vary < PL_VARY_AXES_MAX) options->vary[options->n_vary] = value;
     options->n_vary++;
@@ -130,10 +153,33 @@ static pl_code judge(const pl_search_options *options, pl_error *error) {
   if (options->is_table && options->run.output != NULL)
     return pl_fail(error, PL_BAD_INPUT, "-o: --%s prints a table of searches, which has no results file; leave it out",
                    options->n_vary > 0 ? "vary" : "compare");
+  bool sizes = options->sizes.n > 0;
+  if (sizes && (options->is_table || options->run.output != NULL || options->n_top > 1 || options->job.must_fit))
+    return pl_fail(error, PL_BAD_INPUT,
+                   "--gpus prints a table of sizes; leave out -o, --top, --must-fit, --compare and --vary");
+  if (options->sizes.deadline_s > 0 && (!sizes || options->cost.tokens == 0))
+    return pl_fail(error, PL_BAD_INPUT, "--deadline: of what? add %s",
+                   sizes ? "--tokens N, the length of the training" : "--gpus NUMBERS, the sizes to choose from");
   if (options->job.simulate.network == PL_NETWORK_SIMGRID)
     return pl_fail(error, PL_UNSUPPORTED,
                    "--network simgrid: SimGrid's engine runs one strategy at a time; use paceline simulate");
   return PL_OK;
+}
+
+static bool suits_programs(const pl_method *method) {
+  return strcmp(method->name, "exhaustive") == 0 || strcmp(method->name, "random") == 0;
+}
+
+pl_code pl_search_options_for_programs(pl_search_options *options, pl_error *error) {
+  if (!options->method_is_given) options->method = options->table.methods[0] = pl_method_find("exhaustive");
+  const pl_method *wrong = options->is_table || suits_programs(options->method) ? NULL : options->method;
+  for (uint32_t i = 0; options->is_table && i < options->table.n_methods; i++)
+    if (!suits_programs(options->table.methods[i])) wrong = options->table.methods[i];
+  if (wrong == NULL) return PL_OK;
+  return pl_fail(error, PL_UNSUPPORTED,
+                 "method %s knows no programs, as which ONNX files and strategy spaces are simulated; exhaustive (the "
+                 "default of these) and random do",
+                 wrong->name);
 }
 
 /* The methods, as the end of the help. */
@@ -177,6 +223,7 @@ pl_code pl_search_options_parse(int argc, char **argv, bool silent, pl_search_op
     return pl_fail(error, PL_BAD_INPUT, "--method %s: --compare names the methods; leave one of them out",
                    options->method->name);
   options->is_table = options->table.n_methods > 0 || options->n_vary > 0;
+  options->method_is_given = options->method != NULL || options->table.n_methods > 0;
   if (options->method == NULL) options->method = pl_method_find(PL_SEARCH_DEFAULT_METHOD);
   if (options->table.n_methods == 0) options->table.methods[options->table.n_methods++] = options->method;
   PL_TRY(pl_job_options_check(&options->job, error));

@@ -51,14 +51,14 @@ static void put_rows(pl_json *json, const pl_search_outcome *outcome) {
 /* What bound_s holds for, and what is known beyond it. */
 static void put_space(pl_json *json, const pl_search_account *account) {
   char space[512];
-  pl_space_format_choices(&account->space->choices, space, sizeof space);
+  pl_space_format(account->space, space, sizeof space);
   pl_json_put_string(json, "space", space);
   pl_json_put_integer(json, "placements", (int64_t)account->placed);
   pl_json_put_number(json, "bound_anywhere_s", account->anywhere_s > 0 ? account->anywhere_s : (double)NAN);
 }
 
 static void print_json(FILE *stream, const char *path, const char *method, const pl_search_outcome *outcome,
-                       const pl_sensitivity *sensitivity, const pl_training_cost *cost, uint32_t n_devices) {
+                       const pl_sensitivity *sensitivity, const pl_training_cost *cost, const pl_cluster *cluster) {
   const pl_search_account *account = &outcome->account;
   pl_json json;
   pl_json_init(&json, stream, true);
@@ -80,7 +80,7 @@ static void print_json(FILE *stream, const char *path, const char *method, const
   pl_json_put_number(&json, "elapsed_s", outcome->elapsed_s);
   pl_sensitivity_json(&json, sensitivity);
   pl_json_put_integer(&json, "not_told_apart", count_near(outcome, sensitivity));
-  if (outcome->n_top > 0) pl_training_cost_json(&json, cost, best_of(outcome)->tokens_per_s, n_devices);
+  if (outcome->n_top > 0) pl_training_cost_json(&json, cost, best_of(outcome)->tokens_per_s, cluster);
   put_dropped(&json, account->space);
   put_rows(&json, outcome);
   pl_json_close_object(&json);
@@ -111,7 +111,11 @@ static void print_counts(FILE *stream, const pl_search_outcome *outcome) {
   fputc('\n', stream);
   if (outcome->n_computed != outcome->n_rows)
     fprintf(stream, "  from before %u\n", outcome->n_rows - outcome->n_computed);
-  fprintf(stream, "  fit         %u\n  out of mem. %u\n", n[PL_RESULT_DONE], n[PL_RESULT_OOM]);
+  bool unknown = outcome->n_top > 0 && outcome->top[0].fits < 0;
+  if (unknown)
+    fprintf(stream, "  done        %u\n", n[PL_RESULT_DONE]);
+  else
+    fprintf(stream, "  fit         %u\n  out of mem. %u\n", n[PL_RESULT_DONE], n[PL_RESULT_OOM]);
   if (n[PL_RESULT_FAILED] == 0) return;
   fprintf(stream, "  failed      %u", n[PL_RESULT_FAILED]);
   if (outcome->first_failure[0] != '\0') fprintf(stream, "; the first: %s", outcome->first_failure);
@@ -119,10 +123,16 @@ static void print_counts(FILE *stream, const pl_search_outcome *outcome) {
 }
 
 static void print_row(FILE *stream, const char *label, const pl_result_row *row) {
-  char time[PL_UNIT_TEXT_BYTES], tokens[PL_UNIT_TEXT_BYTES], memory[PL_UNIT_TEXT_BYTES];
-  fprintf(stream, "%-13s %s, %s tokens/s, MFU %.1f %%, peak %s (%" PRId64 ". simulation)\n              %s\n", label,
-          pl_format_time(row->iter_time_s, time), pl_format_figure(row->tokens_per_s, tokens), 100 * row->mfu,
-          pl_format_bytes(row->peak_mem_bytes, memory), row->search->found, pl_search_strategy(row->search));
+  char figures[PL_ROW_FIGURES_BYTES];
+  fprintf(stream, "%-13s %s (%" PRId64 ". simulation)\n              %s\n", label, pl_row_figures(row, figures),
+          row->search->found, pl_search_strategy(row->search));
+}
+
+static void print_tree(FILE *stream, const pl_search_outcome *outcome) {
+  const pl_space *space = outcome->account.space;
+  if (space == NULL || space->trees == NULL || outcome->n_top == 0) return;
+  fprintf(stream, "best's file   paceline strategy choose %s --take %s\n", space->trees->name,
+          outcome->top[0].search->strategy.text);
 }
 
 static void print_best(FILE *stream, const pl_search_outcome *outcome) {
@@ -132,11 +142,12 @@ static void print_best(FILE *stream, const pl_search_outcome *outcome) {
     print_row(stream, label, &outcome->top[i]);
   }
   if (outcome->n_top > 0) return;
-  fputs("best          none fits in memory\n", stream);
+  bool refused = outcome->n_by_status[PL_RESULT_OOM] == 0 && outcome->n_by_status[PL_RESULT_FAILED] > 0;
+  fprintf(stream, "best          none %s\n", refused ? "could be simulated" : "fits in memory");
   const pl_result_row *oom = outcome->nearest_oom;
   if (oom == NULL) return;
   fprintf(stream, "nearest       stage %d needs %s of %s\n              %s\n", oom->peak_stage,
-          pl_format_bytes(oom->peak_mem_bytes, need), pl_format_bytes(oom->mem_capacity_bytes, have),
+          pl_format_bytes((double)oom->peak_mem_bytes, need), pl_format_bytes((double)oom->mem_capacity_bytes, have),
           pl_search_strategy(oom->search));
 }
 
@@ -170,7 +181,7 @@ static void print_bound(FILE *stream, const pl_search_outcome *outcome) {
     fputs("bound         nothing that was not simulated is faster than the best", stream);
   }
   if (account->space != NULL) {
-    pl_space_format_choices(&account->space->choices, space, sizeof space);
+    pl_space_format(account->space, space, sizeof space);
     fprintf(stream, ", of %u strategies\n              with the devices in the order given, %s",
             account->space->n_candidates, space);
   }
@@ -191,18 +202,19 @@ static void print_text(FILE *stream, const char *path, const char *method, const
   if (outcome->end == PL_SEARCH_BUDGET) fputs("ended         the budget is spent\n", stream);
   if (outcome->end == PL_SEARCH_GAP) fputs("ended         as near to the bound as asked for\n", stream);
   print_best(stream, outcome);
+  print_tree(stream, outcome);
   print_near(stream, outcome, sensitivity);
   print_bound(stream, outcome);
   if (path != NULL) fprintf(stream, "results       %s\n", path);
 }
 
 void pl_search_summary_print(FILE *stream, const char *path, const char *method, const pl_search_outcome *outcome,
-                             const pl_sensitivity *sensitivity, const pl_training_cost *cost, uint32_t n_devices,
+                             const pl_sensitivity *sensitivity, const pl_training_cost *cost, const pl_cluster *cluster,
                              bool json) {
   if (json) {
-    print_json(stream, path, method, outcome, sensitivity, cost, n_devices);
+    print_json(stream, path, method, outcome, sensitivity, cost, cluster);
   } else {
     print_text(stream, path, method, outcome, sensitivity);
-    if (outcome->n_top > 0) pl_training_cost_print(stream, 14, cost, best_of(outcome)->tokens_per_s, n_devices);
+    if (outcome->n_top > 0) pl_training_cost_print(stream, 14, cost, best_of(outcome)->tokens_per_s, cluster);
   }
 }

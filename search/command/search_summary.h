@@ -9,9 +9,9 @@
 #include "workloads/run/sensitivity.h"
 
 /* `path` NULL: no file was written. `sensitivity`: of the best; rows that are nearer to it than that are said not to be
- * told apart. `cost`: of training with the best, on `n_devices`. */
+ * told apart. `cost`: of training with the best, on `cluster`. */
 void pl_search_summary_print(FILE *stream, const char *path, const char *method, const pl_search_outcome *outcome,
-                             const pl_sensitivity *sensitivity, const pl_training_cost *cost, uint32_t n_devices,
+                             const pl_sensitivity *sensitivity, const pl_training_cost *cost, const pl_cluster *cluster,
                              bool json);
 
 #endif

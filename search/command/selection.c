@@ -15,12 +15,12 @@ static uint32_t status_index(void) {
 
 static pl_code load(pl_selection *selection, uint32_t column, pl_error *error) {
   if (column == PL_RESULT_CANDIDATE || selection->values[column] != NULL) return PL_OK;
-  return pl_results_reader_column(selection->reader, &pl_result_columns[column], selection->arena,
+  return pl_results_reader_column(selection->reader, &selection->columns.at[column], selection->arena,
                                   &selection->values[column], error);
 }
 
 static const void *in_memory(const pl_selection *selection, uint32_t column, uint32_t row) {
-  return (const unsigned char *)selection->values[column] + (size_t)row * pl_result_columns[column].size;
+  return (const unsigned char *)selection->values[column] + (size_t)row * selection->columns.at[column].size;
 }
 
 /* A row under evaluation; digests are spelled out here. */
@@ -36,7 +36,7 @@ static pl_where_value value_of(const pl_selection *selection, uint32_t column, u
   int32_t i32;
   int64_t i64;
   if (column == PL_RESULT_CANDIDATE) return (pl_where_value){.number = row};
-  const pl_column_info *info = &pl_result_columns[column];
+  const pl_column_info *info = &selection->columns.at[column];
   const void *bytes = in_memory(selection, column, row);
   switch (info->type) {
   case PL_COLUMN_i32:
@@ -55,6 +55,8 @@ static pl_where_value value_of(const pl_selection *selection, uint32_t column, u
     value.text = digest;
     break;
   case PL_COLUMN_text16:
+  case PL_COLUMN_text48:
+  case PL_COLUMN_text256:
   case PL_COLUMN_text512:
   case PL_COLUMN_text1024:
     value.text = bytes;
@@ -103,10 +105,10 @@ static int compare_rows(const void *left, const void *right, void *context) {
 
 pl_code pl_selection_take(pl_results_reader *reader, const pl_where *where, uint32_t sort, bool descending,
                           uint32_t top, pl_arena *arena, pl_selection *selection, pl_error *error) {
-  *selection = (pl_selection){.reader = reader, .arena = arena};
+  *selection = (pl_selection){.reader = reader, .arena = arena, .columns = pl_results_reader_columns(reader)};
   uint32_t status = status_index(), n = pl_results_reader_n_rows(reader);
   bool with_pending = pl_where_reads(where, status);
-  for (uint32_t c = 0; c < PL_RESULT_N_ALL; c++)
+  for (uint32_t c = 0; c < selection->columns.n; c++)
     if (pl_where_reads(where, c) || c == sort || c == status) PL_TRY(load(selection, c, error));
   uint32_t *rows = PL_TAKE(arena, uint32_t, n);
   if (rows == NULL) return pl_fail_memory(error, "the rows");
@@ -126,7 +128,7 @@ pl_code pl_selection_take(pl_results_reader *reader, const pl_where *where, uint
 }
 
 pl_code pl_selection_value(pl_selection *selection, uint32_t column, uint32_t row, void *value, pl_error *error) {
-  const pl_column_info *info = &pl_result_columns[column];
+  const pl_column_info *info = &selection->columns.at[column];
   if (selection->values[column] == NULL && info->size > sizeof(double) * 2)
     return pl_results_reader_element(selection->reader, info, row, value, error);
   PL_TRY(load(selection, column, error));

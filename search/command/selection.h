@@ -9,11 +9,12 @@
 typedef struct pl_selection {
   pl_results_reader *reader;
   pl_arena *arena;
-  void *values[PL_RESULT_N_ALL]; /* columns in memory, NULL = not loaded; index as in pl_result_columns */
-  const uint32_t *rows;          /* the rows selected, in order */
-  uint32_t n_rows;               /* selected */
-  uint32_t n_matching;           /* before the cut to `top` */
-  uint32_t n_pending;            /* in the file */
+  pl_column_list columns;       /* the reader's */
+  void *values[PL_RESULT_MOST]; /* in memory, NULL = not loaded; index as in columns */
+  const uint32_t *rows;         /* the rows selected, in order */
+  uint32_t n_rows;              /* selected */
+  uint32_t n_matching;          /* before the cut to `top` */
+  uint32_t n_pending;           /* in the file */
 } pl_selection;
 
 /* Pending rows are left out unless the condition mentions status. Sorted by column `sort` (candidate among

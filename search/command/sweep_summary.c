@@ -49,15 +49,17 @@ static void print_json(FILE *stream, const summary *s) {
 
 static void print_best(FILE *stream, const summary *s) {
   const pl_result_row *row = &s->best;
-  char time[PL_UNIT_TEXT_BYTES], tokens[PL_UNIT_TEXT_BYTES], memory[PL_UNIT_TEXT_BYTES], text[256];
+  char figures[PL_ROW_FIGURES_BYTES], text[PL_TREE_TAKEN_BYTES];
   if (s->counts.best == UINT32_MAX) {
-    fputs("best          none fits in memory\n", stream);
+    bool refused = s->counts.n_by_status[PL_RESULT_OOM] == 0 && s->counts.n_by_status[PL_RESULT_FAILED] > 0;
+    fprintf(stream, "best          none %s\n", refused ? "could be simulated" : "fits in memory");
     return;
   }
   pl_space_format_candidate(s->space, s->counts.best, text, sizeof text);
-  fprintf(stream, "best          %s, %s tokens/s, MFU %.1f %%, peak %s\n", pl_format_time(row->iter_time_s, time),
-          pl_format_figure(row->tokens_per_s, tokens), 100 * row->mfu, pl_format_bytes(row->peak_mem_bytes, memory));
+  fprintf(stream, "best          %s\n", pl_row_figures(row, figures));
   fprintf(stream, "              %s (candidate %u)\n", text, s->counts.best);
+  if (s->space->trees != NULL)
+    fprintf(stream, "              as a file: paceline strategy choose %s --take %s\n", s->space->trees->name, text);
 }
 
 static void print_text(FILE *stream, const summary *s) {
@@ -73,8 +75,11 @@ static void print_text(FILE *stream, const summary *s) {
           s->outcome->elapsed_s > 0 ? s->outcome->n_computed / s->outcome->elapsed_s : 0);
   if (s->outcome->n_computed != s->counts.n_rows)
     fprintf(stream, "  from before %u\n", s->counts.n_rows - s->outcome->n_computed);
-  fprintf(stream, "  fit         %u\n  out of mem. %u\n  failed      %u\n", n[PL_RESULT_DONE], n[PL_RESULT_OOM],
-          n[PL_RESULT_FAILED]);
+  if (s->counts.best != UINT32_MAX && s->best.fits < 0)
+    fprintf(stream, "  done        %u\n", n[PL_RESULT_DONE]);
+  else
+    fprintf(stream, "  fit         %u\n  out of mem. %u\n", n[PL_RESULT_DONE], n[PL_RESULT_OOM]);
+  fprintf(stream, "  failed      %u\n", n[PL_RESULT_FAILED]);
   if (s->outcome->n_failed > 0)
     fprintf(stream, "  first failure, candidate %u: %s\n", s->outcome->first_failed, s->outcome->first_message);
   print_best(stream, s);

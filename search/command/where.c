@@ -49,6 +49,7 @@ struct pl_where {
 typedef struct parser {
   const char *text, *here;
   pl_where *where;
+  pl_column_list columns;
   uint32_t depth;
   pl_error *error;
 } parser;
@@ -77,12 +78,12 @@ static uint32_t distance(const char *a, size_t n, const char *b) {
 }
 
 /* Up to three columns: those that contain the name, else the nearest by edit distance. */
-static void suggest(const char *name, size_t length, char *list, size_t size) {
+static void suggest(pl_column_list columns, const char *name, size_t length, char *list, size_t size) {
   uint32_t n = 0;
   pl_word_list near = pl_word_list_begin(list, size);
   for (uint32_t limit = 0; limit <= 4 && n < 3; limit++)
-    for (uint32_t c = 0; c < PL_RESULT_N_ALL && n < 3; c++) {
-      const char *column = pl_result_columns[c].name;
+    for (uint32_t c = 0; c < columns.n && n < 3; c++) {
+      const char *column = columns.at[c].name;
       bool contains = length >= 2 && memmem(column, strlen(column), name, length) != NULL;
       uint32_t d = contains ? 0 : distance(name, length, column);
       if (d != limit || d >= length + 1) continue;
@@ -93,24 +94,23 @@ static void suggest(const char *name, size_t length, char *list, size_t size) {
   pl_word_list_end(&near);
 }
 
-static bool find_column(const char *name, size_t length, uint32_t *column) {
-  for (*column = 0; *column < PL_RESULT_N_ALL; (*column)++) {
-    const char *known = pl_result_columns[*column].name;
+static bool find_column(pl_column_list columns, const char *name, size_t length, uint32_t *column) {
+  for (*column = 0; *column < columns.n; (*column)++) {
+    const char *known = columns.at[*column].name;
     if (strlen(known) == length && memcmp(known, name, length) == 0) return true;
   }
   return false;
 }
 
-pl_code pl_where_column(const char *name, const char *what, uint32_t *column, pl_error *error) {
-  if (find_column(name, strlen(name), column)) return PL_OK;
+pl_code pl_where_column(const char *name, pl_column_list columns, const char *what, uint32_t *column, pl_error *error) {
+  if (find_column(columns, name, strlen(name), column)) return PL_OK;
   char list[PL_WORDS_BYTES];
-  suggest(name, strlen(name), list, sizeof list);
+  suggest(columns, name, strlen(name), list, sizeof list);
   return pl_fail(error, PL_BAD_INPUT, "%s: there is no column '%.40s'; near: %s", what, name, list);
 }
 
-static bool column_is_text(uint32_t column) {
-  pl_column_type type = pl_result_columns[column].type;
-  return type >= PL_COLUMN_u64;
+static bool column_is_text(const pl_column_info *column) {
+  return column->type >= PL_COLUMN_u64;
 }
 
 /* ---- parsing ---- */
@@ -206,10 +206,12 @@ static pl_code parse_name(parser *p, size_t length, uint32_t *index) {
   p->here += length;
   if ((length == 4 && memcmp(begin, "true", 4) == 0) || (length == 5 && memcmp(begin, "false", 5) == 0))
     return add(p, (node){.kind = NODE_NUMBER, .number = length == 4, .at = at}, index);
-  if (find_column(begin, length, &column))
-    return add(p, (node){.kind = NODE_COLUMN, .left = column, .is_text = column_is_text(column), .at = at}, index);
+  if (find_column(p->columns, begin, length, &column))
+    return add(p,
+               (node){.kind = NODE_COLUMN, .left = column, .is_text = column_is_text(&p->columns.at[column]), .at = at},
+               index);
   char list[PL_WORDS_BYTES], message[PL_ERROR_MESSAGE_BYTES];
-  suggest(begin, length, list, sizeof list);
+  suggest(p->columns, begin, length, list, sizeof list);
   snprintf(message, sizeof message, "there is no column '%.*s'; near: %s", length > 40 ? 40 : (int)length, begin, list);
   return fail_at(p, begin, message);
 }
@@ -268,7 +270,7 @@ static pl_code parse_sum(parser *p, uint32_t *index) {
 
 static bool is_status(const parser *p, uint32_t index) {
   const node *n = node_at(p, index);
-  return n->kind == NODE_COLUMN && strcmp(pl_result_columns[n->left].name, "status") == 0;
+  return n->kind == NODE_COLUMN && strcmp(p->columns.at[n->left].name, "status") == 0;
 }
 
 /* 'oom' beside the column status becomes its number. */
@@ -338,13 +340,13 @@ static pl_code parse_or(parser *p, uint32_t *index) {
   return parse_words(p, parse_and, "or", NODE_OR, index);
 }
 
-pl_code pl_where_take(const char *text, pl_arena *arena, pl_where **where, pl_error *error) {
+pl_code pl_where_take(const char *text, pl_column_list columns, pl_arena *arena, pl_where **where, pl_error *error) {
   if (strlen(text) > MOST_TEXT)
     return pl_fail(error, PL_BAD_INPUT, "--where: the condition is longer than %d bytes", MOST_TEXT);
   const char *copy = pl_arena_strdup(arena, text);
   *where = PL_TAKE(arena, pl_where, 1);
   if (copy == NULL || *where == NULL) return pl_fail_memory(error, "the condition");
-  parser p = {.text = copy, .here = copy, .where = *where, .error = error};
+  parser p = {.text = copy, .here = copy, .where = *where, .columns = columns, .error = error};
   PL_TRY(parse_or(&p, &(*where)->root));
   skip_blanks(&p);
   if (*p.here != '\0') return fail_at(&p, p.here, "'and', 'or', a comparison or the end is expected here");

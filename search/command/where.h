@@ -20,11 +20,12 @@
 
 typedef struct pl_where pl_where;
 
-/* Compiles `text` into `arena`. PL_BAD_INPUT: the message quotes the text, says at which column (from 1) it stops
- * making sense, and for an unknown name which ones are near. Depth of nesting is limited. */
-pl_code pl_where_take(const char *text, pl_arena *arena, pl_where **where, pl_error *error);
+/* Compiles `text` into `arena`; names are those of `columns`, which outlive it. PL_BAD_INPUT: the message quotes the
+ * text, says at which column (from 1) it stops making sense, and for an unknown name which ones are near. Depth of
+ * nesting is limited. */
+pl_code pl_where_take(const char *text, pl_column_list columns, pl_arena *arena, pl_where **where, pl_error *error);
 
-/* Whether the condition reads column `column` (index into pl_result_columns). */
+/* Whether the condition reads column `column` (index into the columns). */
 bool pl_where_reads(const pl_where *where, uint32_t column);
 
 /* One value: text if `text` is not NULL. */
@@ -34,13 +35,13 @@ typedef struct pl_where_value {
   uint32_t length;
 } pl_where_value;
 
-/* `get` gives column `column` (index into pl_result_columns; among them the index `candidate`) of the row.
+/* `get` gives column `column` (index into the columns; among them the index `candidate`) of the row.
  */
 typedef pl_where_value (*pl_where_get)(void *context, uint32_t column);
 bool pl_where_holds(const pl_where *where, pl_where_get get, void *context);
 
-/* Index into pl_result_columns; PL_BAD_INPUT names the nearest columns. `what`
+/* Index into `columns`; PL_BAD_INPUT names the nearest columns. `what`
  * goes before the message: "--sort". */
-pl_code pl_where_column(const char *name, const char *what, uint32_t *column, pl_error *error);
+pl_code pl_where_column(const char *name, pl_column_list columns, const char *what, uint32_t *column, pl_error *error);
 
 #endif

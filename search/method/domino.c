@@ -3,6 +3,8 @@
  * long to show it. */
 #include "search/method/domino.h"
 
+#include "core/base/split_mix.h"
+
 #include <string.h>
 
 enum { MOST_SHAPES = 32, STEPS_PER_CELL = 64 };
@@ -27,12 +29,8 @@ typedef struct tiling {
   int32_t n_tiles;
 } tiling;
 
-/* SplitMix64 (Steele, Lea and Flood 2014, figure 15). */
 uint64_t pl_domino_draw(uint64_t *state) {
-  uint64_t z = *state += 0x9e3779b97f4a7c15u;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
+  return pl_split_mix(state);
 }
 
 static uint32_t common_divisor(uint32_t a, uint32_t b) {

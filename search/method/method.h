@@ -27,6 +27,7 @@ typedef struct pl_search_problem {
   const pl_simulate_options *options; /* how rows are simulated: network, collectives ... */
   const pl_space_choices *choices;    /* what the user allows per dimension */
   uint64_t seed;                      /* the only source of randomness */
+  const pl_tree_space *trees;         /* in place of all that: its trees are the candidates; NULL: strategies */
   bool allow_idle;                    /* strategies may leave devices idle */
   uint32_t n_top;                     /* best rows that are wanted; 0 counts as 1 */
   uint64_t budget;                    /* simulations this search may take, UINT64_MAX = no limit: for cooling plans */
@@ -36,6 +37,7 @@ typedef struct pl_proposal {
   /* A whole strategy; its arrays live as long as the search (take them from open's arena). boundary NULL: the recipe
    * is assigned where it is simulated. */
   pl_strategy strategy;
+  uint32_t tree;     /* of a strategy space: the candidate's number, in place of the strategy */
   double bound_s;    /* lower bound on the simulated iter_time_s; 0 = unknown */
   double estimate_s; /* what the method's own cost model says; NaN = it has none */
 } pl_proposal;

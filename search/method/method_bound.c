@@ -60,7 +60,7 @@ static bool same_assignment(const pl_strategy *a, const pl_strategy *b) {
   bool prices_synchronisation = a->recipe == PL_ASSIGN_OPTIMAL || a->recipe == PL_ASSIGN_AMP;
   if (prices_synchronisation && (a->zero != b->zero || a->overlap != b->overlap)) return false;
   return a->boundary != NULL && a->recipe == b->recipe && a->pp == b->pp && a->vpp == b->vpp && a->tmp == b->tmp &&
-         a->dp == b->dp && a->cp == b->cp && a->ep == b->ep && a->mbs == b->mbs && a->sp == b->sp &&
+         a->dp == b->dp && a->cp == b->cp && a->ep == b->ep && a->etp == b->etp && a->mbs == b->mbs && a->sp == b->sp &&
          a->schedule == b->schedule && a->recompute == b->recompute && strcmp(a->order, b->order) == 0;
 }
 
@@ -184,8 +184,8 @@ static double target_s(const bound *own) {
 /* ---- other placements ---- */
 
 /* Those of the `n` proposals that may be faster than the best and fit, with their bounds. */
-static pl_code keep_promising(const bound *own, pl_lower_bounds *bounds, pl_arena *scratch, pl_proposal *proposals,
-                              uint32_t *n, pl_error *error) {
+static pl_code keep_promising(const bound *own, const pl_simulate_options *options, pl_lower_bounds *bounds,
+                              pl_arena *scratch, pl_proposal *proposals, uint32_t *n, pl_error *error) {
   const pl_search_problem *p = own->problem;
   uint32_t n_kept = 0;
   for (uint32_t i = 0; i < *n; i++) {
@@ -195,7 +195,7 @@ static pl_code keep_promising(const bound *own, pl_lower_bounds *bounds, pl_aren
     pl_arena_reset(scratch);
     pl_code code = strategy.boundary != NULL
                        ? PL_OK
-                       : pl_assign(&strategy, p->model, p->job, p->cluster, p->options, scratch, &refused);
+                       : pl_assign(&strategy, p->model, p->job, p->cluster, options, scratch, &refused);
     if (code == PL_NO_MEMORY) return pl_fail(error, code, "%s", refused.message);
     if (code == PL_OK) PL_TRY(pl_lower_bound_of(bounds, &strategy, &found, error));
     if (found.shortfall_bytes > 0 || found.time_s >= target_s(own)) continue;
@@ -208,9 +208,13 @@ static pl_code keep_promising(const bound *own, pl_lower_bounds *bounds, pl_aren
 
 static pl_code propose_placed(bound *own, uint32_t max, pl_proposal *proposals, uint32_t *n, pl_error *error) {
   pl_arena kept, scratch;
+  pl_block_cache blocks;
+  const pl_search_problem *p = own->problem;
+  pl_simulate_options options = *p->options;
+  pl_block_cache_init(&blocks, PL_BLOCK_CACHE_BYTES);
+  options.blocks = &blocks;
   pl_arena_init(&kept, 0);
   pl_arena_init(&scratch, 0);
-  const pl_search_problem *p = own->problem;
   pl_lower_bounds *bounds = pl_lower_bounds_take(p->cluster, p->model, p->job, p->options, &kept);
   pl_code code = bounds == NULL ? pl_fail_memory(error, "the bounds of the placements") : PL_OK;
   for (*n = 0; code == PL_OK && *n == 0 && !own->placed_all && own->n_placed < own->most_placed;) {
@@ -219,12 +223,13 @@ static pl_code propose_placed(bound *own, uint32_t max, pl_proposal *proposals, 
         pl_placement_search_propose(own->placing, left < max ? (uint32_t)left : max, PLACED_ROUND, proposals, n, error);
     own->placed_all = *n == 0;
     own->n_placed += *n;
-    if (code == PL_OK) code = keep_promising(own, bounds, &scratch, proposals, n, error);
+    if (code == PL_OK) code = keep_promising(own, &options, bounds, &scratch, proposals, n, error);
   }
   own->n_placed_simulated += *n;
   pl_lower_bounds_release(bounds);
   pl_arena_release(&scratch);
   pl_arena_release(&kept);
+  pl_block_cache_release(&blocks);
   return code;
 }
 

@@ -1,5 +1,6 @@
 /* Candidates of the space in random order, each once: the baseline without any idea (AMP's RS, section 4.4). A shuffle
  * drawn as far as it is needed (Fisher and Yates), so that a budget costs nothing beyond it. */
+#include "core/base/split_mix.h"
 #include "search/method/method_space.h"
 #include "search/method/methods.h"
 
@@ -9,14 +10,6 @@ typedef struct shuffle {
   uint32_t next;
   uint64_t random;
 } shuffle;
-
-/* SplitMix64 (Steele, Lea and Flood 2014, figure 15): passes BigCrush, and any seed will do. */
-static uint64_t draw(uint64_t *state) {
-  uint64_t z = *state += 0x9e3779b97f4a7c15u;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
 
 static pl_code open(const pl_search_problem *problem, pl_arena *arena, void **state, pl_error *error) {
   shuffle *own = PL_TAKE(arena, shuffle, 1);
@@ -36,7 +29,7 @@ static pl_code propose(void *state, uint32_t max, pl_proposal *proposals, uint32
   (void)error;
   for (*n = 0; *n < max && own->next < own->space.n_candidates; (*n)++) {
     uint32_t left = own->space.n_candidates - own->next;
-    uint32_t chosen = own->next + (uint32_t)(draw(&own->random) % left), index = own->order[chosen];
+    uint32_t chosen = own->next + (uint32_t)(pl_split_mix(&own->random) % left), index = own->order[chosen];
     own->order[chosen] = own->order[own->next];
     own->order[own->next++] = index;
     proposals[*n] = pl_method_space_proposal(&own->space, index);

@@ -9,6 +9,10 @@ pl_code pl_method_space_take(const pl_search_problem *problem, pl_arena *arena, 
   pl_evaluation evaluation = {
       .cluster = problem->cluster, .model = problem->model, .job = problem->job, .options = problem->options};
   uint32_t n_devices = problem->cluster->n_devices;
+  if (problem->trees != NULL) {
+    pl_space_of_trees(problem->trees, problem->model, problem->job, n_devices, space);
+    return PL_OK;
+  }
   pl_space_choices choices = *problem->choices;
   choices.allow_idle = problem->allow_idle;
   PL_TRY(pl_evaluate_space(&evaluation, &choices, arena, space, error));
@@ -21,7 +25,7 @@ uint32_t pl_method_space_plain_sp(const pl_search_problem *problem) {
 }
 
 pl_proposal pl_method_space_proposal(const pl_space *space, uint32_t index) {
-  pl_proposal proposal = {.estimate_s = (double)NAN};
-  pl_space_strategy(space, index, &proposal.strategy);
+  pl_proposal proposal = {.estimate_s = (double)NAN, .tree = index};
+  if (space->trees == NULL) pl_space_strategy(space, index, &proposal.strategy);
   return proposal;
 }

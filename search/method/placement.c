@@ -154,7 +154,9 @@ static bool keep(walk *w) {
 
 /* The walk comes to a place from the one before it: the largest number that may stand there is tried first. */
 static void enter(walk *w, size_t place) {
-  uint32_t n_pools = w->pools->n_pools, pool = (uint32_t)(place % n_pools);
+  uint32_t n_pools = w->pools->n_pools;
+  PL_ASSERT(n_pools > 0);
+  uint32_t pool = (uint32_t)(place % n_pools);
   if (pool == 0) {
     w->lacking[place] = w->n_replicas;
     w->later[place] = 0;

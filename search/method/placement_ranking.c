@@ -8,8 +8,8 @@
 #include "search/method/method_space.h"
 #include "search/method/placement.h"
 #include "search/method/placement_score.h"
-#include "workloads/block/block_program.h"
 #include "workloads/cost/op_cost.h"
+#include "workloads/lower/block_program.h"
 
 enum { MOST_TABLES = 1024, MOST_DESCENT_SCORES = 512, KEPT = 4, SCORE_WORK = 1 << 24 };
 
@@ -237,25 +237,39 @@ static pl_code find_slowness(const placing *own, double *slowness, pl_error *err
   return PL_OK;
 }
 
+static pl_code rank(placing *own, pl_error *error) {
+  double *slowness = PL_TAKE(own->arena, double, own->problem->cluster->n_profiles);
+  if (slowness == NULL) return pl_fail_memory(error, "the search");
+  PL_TRY(find_slowness(own, slowness, error));
+  PL_TRY(pl_pools_take(own->problem->cluster, slowness, own->arena, &own->pools, error));
+  PL_TRY(score_orders(own, error));
+  PL_TRY(find_shapes(own, error));
+  uint32_t n_orders = own->n_entries;
+  if (own->n_shapes > 0) qsort_r(own->shapes, own->n_shapes, sizeof *own->shapes, by_best, own->entries);
+  for (uint32_t s = 0; s < own->n_shapes && own->left > KEPT && !is_uniform(own); s++)
+    PL_TRY(score_shape(own, &own->shapes[s], n_orders, error));
+  if (own->n_entries > 0) qsort(own->entries, own->n_entries, sizeof *own->entries, by_estimate);
+  return PL_OK;
+}
+
 pl_code pl_placement_ranking_take(const pl_search_problem *problem, pl_arena *arena, pl_placement_ranking *ranking,
                                   pl_error *error) {
-  double *slowness = PL_TAKE(arena, double, problem->cluster->n_profiles);
-  if (slowness == NULL) return pl_fail_memory(error, "the search");
-  placing own = {.problem = problem, .arena = arena};
   pl_space_choices choices = *problem->choices;
   choices.recipes = 1u << PL_ASSIGN_UNIFORM;
   pl_search_problem narrowed = *problem;
   narrowed.choices = &choices;
+  /* Thousands of placements cut the blocks in a few ways. */
+  pl_block_cache blocks;
+  pl_simulate_options options = *problem->options;
+  pl_search_problem scored = *problem;
+  scored.options = &options;
+  options.blocks = &blocks;
+  placing own = {.problem = &scored, .arena = arena};
   PL_TRY(pl_method_space_take(&narrowed, arena, &own.space, error));
-  PL_TRY(find_slowness(&own, slowness, error));
-  PL_TRY(pl_pools_take(problem->cluster, slowness, arena, &own.pools, error));
-  PL_TRY(score_orders(&own, error));
-  PL_TRY(find_shapes(&own, error));
-  uint32_t n_orders = own.n_entries;
-  if (own.n_shapes > 0) qsort_r(own.shapes, own.n_shapes, sizeof *own.shapes, by_best, own.entries);
-  for (uint32_t s = 0; s < own.n_shapes && own.left > KEPT && !is_uniform(&own); s++)
-    PL_TRY(score_shape(&own, &own.shapes[s], n_orders, error));
-  if (own.n_entries > 0) qsort(own.entries, own.n_entries, sizeof *own.entries, by_estimate);
+  pl_block_cache_init(&blocks, PL_BLOCK_CACHE_BYTES);
+  pl_code code = rank(&own, error);
+  pl_block_cache_release(&blocks);
+  PL_TRY(code);
   *ranking = (pl_placement_ranking){.entries = own.entries, .n = own.n_entries, .n_tables = own.n_tables};
   return PL_OK;
 }

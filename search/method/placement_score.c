@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "workloads/assign/stage_costs.h"
-#include "workloads/cost/op_cost.h"
+#include "workloads/cost/block_cache.h"
 
 enum { MOST_DEALS = 4 };
 
@@ -61,24 +61,27 @@ static bool has_unlike_replicas(const scoring *state) {
   return false;
 }
 
-static double block_s(const scoring *state, const pl_device_profile *profile, int32_t block_class) {
-  const pl_block_program *block = &state->program.blocks[block_class];
+static double block_s(const scoring *state, const pl_block_prices *prices, int32_t block_class) {
   double time_s = 0;
-  for (uint32_t i = 0; i < block->forward.n_ops; i++)
-    if (block->forward.ops[i].kind != PL_OP_COLLECTIVE) time_s += pl_op_cost(profile, &block->forward.ops[i]).time_s;
-  for (uint32_t i = 0; i < block->backward.n_ops; i++)
-    if (block->backward.ops[i].kind != PL_OP_COLLECTIVE) time_s += pl_op_cost(profile, &block->backward.ops[i]).time_s;
+  for (int pass = PL_PASS_FORWARD; pass <= PL_PASS_BACKWARD; pass++) {
+    const pl_op_list *list = pl_block_ops(&state->program.blocks[block_class], (pl_block_pass)pass);
+    for (uint32_t i = 0; i < list->n_ops; i++)
+      if (list->ops[i].kind != PL_OP_COLLECTIVE) time_s += prices->times[block_class][pass][i].time_s;
+  }
   return time_s;
 }
 
 /* Per profile and stage: computing of one microbatch. */
-static void time_stages(const scoring *state, const pl_device_profile *profile, double *stage_s) {
+static pl_code time_stages(const scoring *state, const pl_device_profile *profile, double *stage_s) {
   const pl_model *model = state->problem->model;
+  const pl_block_prices *prices;
+  PL_TRY(pl_block_cache_prices(state->problem->options->blocks, model, state->program.blocks, profile, state->arena,
+                               &prices, state->error));
   const pl_strategy *strategy = state->strategy;
   const int32_t first = PL_MODEL_BLOCKS_BEFORE_LAYERS, end = first + model->n_layers;
   double class_s[PL_MODEL_CLASSES_MAX] = {0};
   for (int32_t c = 0; c < pl_model_n_classes(model); c++)
-    class_s[c] = block_s(state, profile, c);
+    class_s[c] = block_s(state, prices, c);
   for (int32_t c = 0; c < pl_strategy_n_chunks(strategy); c++)
     for (int32_t layer = state->cut[c]; layer < state->cut[c + 1]; layer++)
       stage_s[pl_strategy_stage_of(strategy, c)] += class_s[pl_model_block_class(model, layer + first)];
@@ -86,6 +89,7 @@ static void time_stages(const scoring *state, const pl_device_profile *profile, 
     stage_s[0] += class_s[pl_model_block_class(model, block)];
   for (int32_t block = end; block < pl_model_n_blocks(model); block++)
     stage_s[strategy->pp - 1] += class_s[pl_model_block_class(model, block)];
+  return PL_OK;
 }
 
 /* A replica goes at the pace of its slowest stage. */
@@ -96,7 +100,7 @@ static pl_code find_paces(scoring *state) {
   double *stage_s = PL_TAKE(state->arena, double, (size_t)cluster->n_profiles *(size_t)strategy->pp);
   if (stage_s == NULL) return pl_fail_memory(state->error, "the paces of replicas");
   for (uint32_t p = 0; p < cluster->n_profiles; p++)
-    time_stages(state, &cluster->profiles[p], &stage_s[(size_t)p * (size_t)strategy->pp]);
+    PL_TRY(time_stages(state, &cluster->profiles[p], &stage_s[(size_t)p * (size_t)strategy->pp]));
   int32_t cp = pl_strategy_cp(strategy);
   memset(state->pace_s, 0, (size_t)strategy->dp * sizeof *state->pace_s);
   for (int32_t s = 0; s < strategy->pp; s++)
@@ -111,15 +115,16 @@ static pl_code find_paces(scoring *state) {
 
 /* ---- the objective ---- */
 
-/* The program's memory is given back; find_paces reads it before anything else is taken from the arena. */
+/* The program is valid until the next one is solved (its blocks are of the cache) or the caller gives its memory back.
+ */
 static pl_code solve(scoring *state, int32_t *cut, double *time_s) {
   const pl_search_problem *problem = state->problem;
   const pl_collective_options collective = {.sharing = problem->options->sharing,
                                             .algorithm = problem->options->algorithm,
                                             .profile = problem->options->collective_profile};
   pl_stage_costs costs;
-  PL_TRY(pl_stage_costs_take(problem->cluster, problem->model, problem->job, state->strategy, &collective, state->arena,
-                             &costs, state->error));
+  PL_TRY(pl_stage_costs_take(problem->cluster, problem->model, problem->job, state->strategy, &collective,
+                             problem->options->blocks, state->arena, &costs, state->error));
   pl_assignment found = {.boundary = cut};
   PL_TRY(pl_layer_assignment_solve(&costs.problem, state->arena, &found, state->error));
   *time_s = found.feasible ? found.time_s : (double)INFINITY;

@@ -45,6 +45,7 @@ static uint64_t hash_of(const pl_strategy *s) {
                              s->tmp,
                              s->cp,
                              s->ep,
+                             s->etp,
                              s->mbs,
                              s->vpp,
                              (int32_t)s->recipe,

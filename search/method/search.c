@@ -13,7 +13,6 @@
 #include "search/parallel/shared_counts.h"
 #include "search/parallel/work_pool.h"
 #include "search/run/evaluate.h"
-#include "workloads/assign/assign.h"
 
 enum { SHARED_CLAIMS = 0 }; /* the only one of pl_shared_counts */
 
@@ -57,7 +56,13 @@ typedef struct search_state {
 /* ---- one proposal ---- */
 
 /* What does not fit ends in its digest, so that unlike strategies have unlike texts. */
-static void write_strategy(const search_state *state, const pl_strategy *strategy, result *r) {
+static void write_strategy(const search_state *state, const pl_proposal *proposal, const pl_strategy *strategy,
+                           result *r) {
+  _Static_assert((int)PL_TREE_TAKEN_BYTES <= (int)PL_RESULT_WIDEST_BYTES, "what is taken of a strategy space fits");
+  if (state->evaluation.trees != NULL) {
+    pl_tree_space_format(state->evaluation.trees, proposal->tree, r->strategy, sizeof r->strategy);
+    return;
+  }
   char *text = pl_strategy_text(strategy, state->search->problem->model);
   char whole[PL_DIGEST_TEXT_BYTES];
   pl_digest digest;
@@ -73,26 +78,34 @@ static void write_strategy(const search_state *state, const pl_strategy *strateg
 }
 
 static pl_code assign(const search_state *state, pl_strategy *strategy, pl_arena *arena, pl_error *error) {
+  return state->evaluation.trees != NULL ? PL_OK : pl_evaluate_assign(&state->evaluation, strategy, arena, error);
+}
+
+static pl_code evaluate(const search_state *state, const pl_proposal *proposal, pl_strategy *strategy,
+                        pl_worker *worker, pl_result_row *row, pl_error *error) {
   const pl_evaluation *e = &state->evaluation;
-  if (strategy->boundary != NULL) return PL_OK;
-  PL_TRY(pl_strategy_check(strategy, e->model, e->job, e->cluster->n_devices, error));
-  return pl_assign(strategy, e->model, e->job, e->cluster, e->options, arena, error);
+  if (e->trees != NULL) return pl_evaluate_tree(e, proposal->tree, worker, row, error);
+  PL_TRY(assign(state, strategy, &worker->arena, error));
+  return pl_evaluate_strategy(e, strategy, worker, row, error);
 }
 
 static void compute(void *context, uint32_t index, pl_worker *worker, pl_result_row *row) {
   search_state *state = context;
   result *r = &state->results[state->pending[index]]; /* its place is nobody else's */
   pl_error error = PL_ERROR_INIT;
-  pl_strategy strategy = state->proposals[state->pending[index]].strategy;
+  const pl_proposal *proposal = &state->proposals[state->pending[index]];
+  pl_strategy strategy = proposal->strategy;
   (void)row;
   memset(r, 0, sizeof *r); /* the text columns' padding reaches the file */
-  if (assign(state, &strategy, &worker->arena, &error) == PL_OK &&
-      pl_evaluate_strategy(&state->evaluation, &strategy, worker, &r->row, &error) == PL_OK) {
-    write_strategy(state, &strategy, r);
+  if (evaluate(state, proposal, &strategy, worker, &r->row, &error) == PL_OK) {
+    write_strategy(state, proposal, &strategy, r);
     return;
   }
-  pl_evaluate_failed_row(&strategy, state->search->problem->job, 0, &r->row);
-  write_strategy(state, &strategy, r);
+  if (state->evaluation.trees != NULL)
+    pl_evaluate_failed_tree(state->evaluation.trees, proposal->tree, &error, &r->row);
+  else
+    pl_evaluate_failed_row(&strategy, state->search->problem->job, 0, &error, &r->row);
+  write_strategy(state, proposal, &strategy, r);
   snprintf(r->failure, sizeof r->failure, "%.*s", (int)sizeof r->failure - 1, error.message);
   if (strlen(error.message) >= sizeof r->failure) memcpy(r->failure + sizeof r->failure - 4, "...", 4);
 }
@@ -132,6 +145,7 @@ static void exchange(search_state *state) {
 
 /* A relative cost of simulating a strategy: passes, and what a pass of a tensor-parallel model has more. */
 static double cost_of(const pl_search_problem *problem, const pl_strategy *strategy) {
+  if (problem->trees != NULL) return 1;
   double microbatches = (double)problem->job->gbs / ((double)strategy->dp * strategy->mbs);
   return microbatches * pl_strategy_n_chunks(strategy) * (strategy->tmp > 1 ? 2 : 1);
 }
@@ -191,7 +205,7 @@ static pl_code recall(search_state *state, pl_error *error) {
     if (assign(state, &strategy, &state->workers[0].arena, &refused) == PL_NO_MEMORY)
       return pl_fail(error, PL_NO_MEMORY, "%s", refused.message);
     snprintf(r->failure, sizeof r->failure, "%.*s", (int)sizeof r->failure - 1, refused.message);
-    write_strategy(state, &strategy, r);
+    write_strategy(state, &state->proposals[i], &strategy, r);
     if (r->strategy[0] == '\0') return pl_fail_memory(error, "the text of a strategy");
     if (!is_row_of(state, &search->known[n], r->strategy))
       return pl_fail(error, PL_BAD_INPUT,
@@ -333,8 +347,11 @@ static bool take_memory(search_state *state, pl_arena *arena) {
 static void run(search_state *state, pl_arena *arena, pl_error *error) {
   const pl_search *search = state->search;
   const pl_search_problem *problem = search->problem;
-  state->evaluation = (pl_evaluation){
-      .cluster = problem->cluster, .model = problem->model, .job = problem->job, .options = problem->options};
+  state->evaluation = (pl_evaluation){.cluster = problem->cluster,
+                                      .model = problem->model,
+                                      .job = problem->job,
+                                      .options = problem->options,
+                                      .trees = problem->trees};
   state->arena = arena;
   bool good = take_memory(state, arena);
   if (!good) pl_fail_memory(error, "a round of the search");

@@ -11,7 +11,7 @@ bool pl_search_top_init(pl_search_top *top, uint32_t capacity, pl_arena *arena) 
 }
 
 static double shortfall_bytes(const pl_result_row *row) {
-  return row->peak_mem_bytes - row->mem_capacity_bytes;
+  return (double)(row->peak_mem_bytes - row->mem_capacity_bytes);
 }
 
 static void note_oom(pl_search_top *top, const pl_result_row *row) {

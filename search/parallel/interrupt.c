@@ -26,7 +26,8 @@ static void *wait_for_it(void *context) {
   int which;
   if (sigwait(&interrupt->signals, &which) != 0 || atomic_load(&interrupt->over)) return NULL;
   if (interrupt->path != NULL && !interrupt->silent) pl_partial_remove_own(interrupt->path);
-  if (!interrupt->silent) say(interrupt);
+  const volatile uint64_t *n_said = atomic_load(&interrupt->n_said); /* other ranks write it */
+  if (!interrupt->silent && (n_said == NULL || *n_said == 0)) say(interrupt);
   signal(which, SIG_DFL);
   pthread_sigmask(SIG_UNBLOCK, &interrupt->signals, NULL);
   raise(which);

@@ -12,13 +12,15 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 typedef struct pl_interrupt {
-  const char *command;  /* "search" */
-  const char *path;     /* of the results; NULL: nothing is written */
-  const char *again;    /* the command line that goes on with them */
-  bool silent;          /* another rank speaks */
-  atomic_bool has_rows; /* the file at `path` is one to go on with */
+  const char *command;              /* "search" */
+  const char *path;                 /* of the results; NULL: nothing is written */
+  const char *again;                /* the command line that goes on with them */
+  bool silent;                      /* another rank speaks */
+  atomic_bool has_rows;             /* the file at `path` is one to go on with */
+  _Atomic(const uint64_t *) n_said; /* not 0 there: another rank has said why this one is ended; NULL: none can */
   sigset_t signals, before;
   pthread_t thread;
   int wake; /* one of the signals, which ends the wait when it is over; 0: nobody waits */

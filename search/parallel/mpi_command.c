@@ -29,8 +29,9 @@ static int run_over_mpi(const pl_mpi_command *command) {
   if (provided < MPI_THREAD_FUNNELED)
     pl_fail(&error, PL_UNSUPPORTED, "this MPI does not allow threads (MPI_THREAD_FUNNELED)");
   int status = run(command, MPI_COMM_WORLD, &error);
+  bool speaks = pl_rank(MPI_COMM_WORLD) == 0;
   MPI_Finalize();
-  return status;
+  return speaks ? status : 0;
 }
 
 int pl_mpi_command_run(const pl_mpi_command *command) {

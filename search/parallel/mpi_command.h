@@ -1,4 +1,4 @@
-/* A command that runs under MPI: who may speak, and how all ranks leave with one exit status. A process that no
+/* A command that runs under MPI: who may speak, and with what exit status its ranks leave. A process that no
  * launcher started runs alone and without MPI (search/parallel/ranks.h). */
 #ifndef PL_SEARCH_MPI_COMMAND_H
 #define PL_SEARCH_MPI_COMMAND_H
@@ -21,7 +21,9 @@ typedef struct pl_mpi_command {
   pl_interrupt *interrupt; /* from before MPI to the end of the command */
 } pl_mpi_command;
 
-/* MPI from initialisation to end, MPI_THREAD_FUNNELED; returns the exit status, the same on all ranks. */
+/* MPI from initialisation to end, MPI_THREAD_FUNNELED; returns the exit status: the command's on rank 0, success on all
+ * others. Launchers leave with the worst of them; but at the first rank that fails Open MPI's stops reading what the
+ * rest have written, and rank 0's message went missing in some runs in which another rank was the first to leave. */
 int pl_mpi_command_run(const pl_mpi_command *command);
 
 #endif

@@ -167,9 +167,11 @@ void pl_worker_init(pl_worker *worker) {
   pl_arena_init(&worker->arena, 0);
   pl_topology_cache_init(&worker->cache, PL_TOPOLOGY_CACHE_BYTES);
   pl_block_cache_init(&worker->blocks, PL_BLOCK_CACHE_BYTES);
+  pl_program_cache_init(&worker->programs);
 }
 
 void pl_worker_release(pl_worker *worker) {
+  pl_program_cache_release(&worker->programs);
   pl_block_cache_release(&worker->blocks);
   pl_topology_cache_release(&worker->cache);
   pl_arena_release(&worker->arena);

@@ -21,6 +21,7 @@
 #include "core/graph/result.h"
 #include "netmodel/collective/topology_cache.h"
 #include "workloads/cost/block_cache.h"
+#include "workloads/run/program_row.h"
 
 typedef struct pl_work_block {
   uint32_t first, count; /* candidates first .. first + count - 1 */
@@ -35,6 +36,7 @@ typedef struct pl_worker {
   pl_arena arena; /* reset before each candidate */
   pl_topology_cache cache;
   pl_block_cache blocks;
+  pl_program_cache programs;
 } pl_worker;
 
 void pl_worker_init(pl_worker *worker);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/base/digest.h"
+#include "core/base/units.h"
 
 static int number_text(double value, char *text, size_t size) {
   if (isnan(value)) return snprintf(text, size, "%s", "");
@@ -44,6 +45,8 @@ int pl_column_text(const pl_column_info *column, const void *value, char *text, 
     memcpy(&f64, value, sizeof f64);
     return number_text(f64, text, size);
   case PL_COLUMN_text16:
+  case PL_COLUMN_text48:
+  case PL_COLUMN_text256:
   case PL_COLUMN_text512:
   case PL_COLUMN_text1024:
     break;
@@ -72,6 +75,8 @@ void pl_column_json(pl_json *json, const pl_column_info *column, const void *val
     return;
   case PL_COLUMN_u64:
   case PL_COLUMN_text16:
+  case PL_COLUMN_text48:
+  case PL_COLUMN_text256:
   case PL_COLUMN_text512:
   case PL_COLUMN_text1024:
     break;
@@ -93,4 +98,13 @@ void pl_row_json(pl_json *json, const pl_result_row *row) {
     else
       pl_column_json(json, &pl_result_columns[c], value);
   }
+}
+
+const char *pl_row_figures(const pl_result_row *row, char text[PL_ROW_FIGURES_BYTES]) {
+  char time[PL_UNIT_TEXT_BYTES], tokens[PL_UNIT_TEXT_BYTES], memory[PL_UNIT_TEXT_BYTES];
+  bool known = row->peak_mem_bytes >= 0;
+  snprintf(text, PL_ROW_FIGURES_BYTES, "%s, %s tokens/s, MFU %.1f %%, %s%s", pl_format_time(row->iter_time_s, time),
+           pl_format_figure(row->tokens_per_s, tokens), 100 * row->mfu, known ? "peak " : "memory not looked at",
+           known ? pl_format_bytes((double)row->peak_mem_bytes, memory) : "");
+  return text;
 }

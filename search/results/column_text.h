@@ -12,4 +12,9 @@ void pl_column_json(pl_json *json, const pl_column_info *column, const void *val
 /* Every column of a row, as members of the object that is open; those of searches where row->search is set. */
 void pl_row_json(pl_json *json, const pl_result_row *row);
 
+/* "1.2 s, 3,400 tokens/s, MFU 40.1 %, peak 30.1 GiB", what summaries say of a row; of programs whose memory is not
+ * known, that. Returns `text`. */
+enum { PL_ROW_FIGURES_BYTES = 192 };
+const char *pl_row_figures(const pl_result_row *row, char text[PL_ROW_FIGURES_BYTES]);
+
 #endif

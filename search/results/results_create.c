@@ -114,6 +114,8 @@ static bool set_fill(hid_t plist, const pl_column_info *column, hid_t type) {
     value = &zero;
     break;
   case PL_COLUMN_text16:
+  case PL_COLUMN_text48:
+  case PL_COLUMN_text256:
   case PL_COLUMN_text512:
   case PL_COLUMN_text1024:
     return true;
@@ -141,6 +143,9 @@ static bool put_column(hid_t file, hid_t space, hid_t scale, hid_t stage, const 
   bool good = dataset >= 0;
   good = good && (column->unit[0] == '\0' || put_text(dataset, "units", column->unit));
   good = good && put_text(dataset, "long_name", column->description);
+  /* By this xarray gives text and not bytes: ds.schedule == "1f1b". Text of any length, which would do without it, can
+   * not be written by several processes at once. */
+  good = good && (column->type < PL_COLUMN_text16 || put_text(dataset, "_Encoding", "utf-8"));
   good = good && (strcmp(column->name, "status") != 0 || put_status_flags(dataset));
   good = good && H5DSattach_scale(dataset, scale, 0) >= 0;
   good = good && (stage < 0 || H5DSattach_scale(dataset, stage, 1) >= 0);
@@ -199,6 +204,8 @@ static bool put_everything(hid_t file, const pl_provenance *provenance, uint32_t
     good = put_column(file, space, scale, -1, &pl_result_columns[c]);
   for (uint32_t c = PL_RESULT_FIRST_SEARCH; provenance->search && good && c < PL_RESULT_N_ALL; c++)
     good = put_column(file, space, scale, -1, &pl_result_columns[c]);
+  for (uint32_t c = 0; provenance->program != NULL && good && c < provenance->program->n; c++)
+    good = put_column(file, space, scale, -1, &provenance->program->at[c]);
   if (good && provenance->n_stages > 0) good = put_features(file, space, scale, n_rows, provenance->n_stages, error);
   if (scale >= 0) good = H5Dclose(scale) >= 0 && good;
   H5Sclose(space);

@@ -112,6 +112,16 @@ static pl_code check_search(const char *path, hid_t file, uint32_t n_rows, bool 
   return PL_OK;
 }
 
+static pl_code check_program(const char *path, hid_t file, uint32_t n_rows, const pl_program_columns *program,
+                             pl_error *error) {
+  hid_t dataset;
+  for (uint32_t c = 0; program != NULL && c < program->n; c++) {
+    PL_TRY(pl_results_open_column(path, file, &program->at[c], n_rows, 0, &dataset, error));
+    H5Dclose(dataset);
+  }
+  return PL_OK;
+}
+
 static pl_code read_status(const char *path, hid_t file, uint32_t n_rows, int32_t *status, pl_error *error) {
   hid_t dataset;
   for (uint32_t c = 0; c < pl_result_n_columns; c++) {
@@ -131,6 +141,7 @@ pl_code pl_results_check_resume(const char *path, const pl_provenance *provenanc
   pl_code code = check_identity(path, file, provenance, error);
   if (code == PL_OK) code = check_features(path, file, n_rows, provenance->n_stages, error);
   if (code == PL_OK) code = check_search(path, file, n_rows, provenance->search, error);
+  if (code == PL_OK) code = check_program(path, file, n_rows, provenance->program, error);
   if (code == PL_OK) code = read_status(path, file, n_rows, status, error);
   H5Fclose(file);
   return code;
@@ -142,14 +153,15 @@ typedef struct open_column {
   hid_t dataset, type;
 } open_column;
 
-enum { MOST_OPEN = PL_RESULT_N_ALL + PL_N_STAGE_FEATURES };
+enum { MOST_OPEN = PL_RESULT_MOST + PL_N_STAGE_FEATURES };
 
 struct pl_results_file {
   hid_t file, space, transfer;
   hid_t stage_space;    /* of the columns over the stages; -1: no features */
-  open_column *columns; /* as pl_result_columns, then the stages' */
+  open_column *columns; /* as pl_result_columns, then those of programs, then the stages' */
   uint32_t n_rows, n_stages, block_rows;
   bool search; /* has the columns of searches */
+  pl_program_columns program;
   bool over_mpi;
   int64_t fail_after;
   char *path;
@@ -168,7 +180,7 @@ static pl_code open_features(pl_results_file *file, pl_error *error) {
   for (uint32_t c = PL_RESULT_FIRST_FEATURE; c < PL_RESULT_FIRST_SEARCH; c++)
     PL_TRY(open_column_at(file, c, &pl_result_columns[c], 0, error));
   for (uint32_t c = 0; c < PL_N_STAGE_FEATURES; c++)
-    PL_TRY(open_column_at(file, PL_RESULT_N_ALL + c, &pl_stage_feature_columns[c], file->n_stages, error));
+    PL_TRY(open_column_at(file, PL_RESULT_MOST + c, &pl_stage_feature_columns[c], file->n_stages, error));
   hsize_t n[2] = {file->n_rows, file->n_stages};
   file->stage_space = H5Screate_simple(2, n, NULL);
   return file->stage_space < 0 ? pl_hdf5_fail(file->path, "cannot be opened", PL_IO, error) : PL_OK;
@@ -180,6 +192,8 @@ static pl_code open_columns(pl_results_file *file, pl_error *error) {
   if (file->n_stages > 0) PL_TRY(open_features(file, error));
   for (uint32_t c = PL_RESULT_FIRST_SEARCH; file->search && c < PL_RESULT_N_ALL; c++)
     PL_TRY(open_column_at(file, c, &pl_result_columns[c], 0, error));
+  for (uint32_t c = 0; c < file->program.n; c++)
+    PL_TRY(open_column_at(file, PL_RESULT_FIRST_PROGRAM + c, &file->program.at[c], 0, error));
   hsize_t n = file->n_rows;
   file->space = H5Screate_simple(1, &n, NULL);
   file->transfer = H5Pcreate(H5P_DATASET_XFER);
@@ -232,6 +246,7 @@ static bool is_split(const pl_results_file *file, MPI_Comm comm) {
 static pl_code prepare(pl_results_file *file, pl_error *error) {
   file->n_stages = pl_results_n_stages(file->file);
   file->search = pl_results_has_search(file->file);
+  pl_program_columns_read(file->file, &file->program);
   size_t widest = file->n_stages * sizeof(double) > PL_RESULT_WIDEST_BYTES ? file->n_stages * sizeof(double)
                                                                            : PL_RESULT_WIDEST_BYTES;
   file->buffer = malloc((size_t)file->block_rows * widest);
@@ -245,6 +260,7 @@ pl_code pl_results_open(const char *path, MPI_Comm comm, uint32_t n_rows, uint32
   create(path, comm, n_rows, block_rows, opened, error);
   if (pl_agree(comm, error) == PL_OK) {
     pl_results_file *file = *opened;
+    PL_ASSERT(file != NULL);
     file->file = open_for_writing(path, comm);
     if (file->file < 0) pl_hdf5_fail(path, "cannot be opened for writing", PL_IO, error);
     *split = is_split(file, comm);
@@ -258,15 +274,18 @@ pl_code pl_results_open(const char *path, MPI_Comm comm, uint32_t n_rows, uint32
   return error->code;
 }
 
-/* Where a column of one block is found: in the rows, their features or what a search knows of them. */
+/* Where a column of one block is found: in the rows (those of programs too), their features or what a search knows of
+ * them. */
 static const unsigned char *values_of(const pl_result_row *row, uint32_t column) {
+  if (column >= PL_RESULT_FIRST_PROGRAM) return (const unsigned char *)row;
   if (column >= PL_RESULT_FIRST_SEARCH) return (const unsigned char *)row->search;
   if (column >= PL_RESULT_FIRST_FEATURE) return (const unsigned char *)row->features;
   return (const unsigned char *)row;
 }
 
 static bool write_column(pl_results_file *file, uint32_t c, hid_t memory, uint32_t count, const pl_result_row *rows) {
-  const pl_column_info *info = &pl_result_columns[c];
+  const pl_column_info *info =
+      c >= PL_RESULT_FIRST_PROGRAM ? &file->program.at[c - PL_RESULT_FIRST_PROGRAM] : &pl_result_columns[c];
   if (file->fail_after >= 0 && file->fail_after-- == 0) return false;
   for (uint32_t i = 0; i < count; i++)
     memcpy(file->buffer + (size_t)i * info->size, values_of(&rows[i], c) + info->offset, info->size);
@@ -275,7 +294,7 @@ static bool write_column(pl_results_file *file, uint32_t c, hid_t memory, uint32
 }
 
 static bool write_stages(pl_results_file *file, uint32_t c, hid_t memory, uint32_t count, const pl_result_row *rows) {
-  const open_column *column = &file->columns[PL_RESULT_N_ALL + c];
+  const open_column *column = &file->columns[PL_RESULT_MOST + c];
   size_t width = file->n_stages * sizeof(double);
   if (file->fail_after >= 0 && file->fail_after-- == 0) return false;
   for (uint32_t i = 0; i < count; i++)
@@ -307,6 +326,8 @@ pl_code pl_results_write(pl_results_file *file, uint32_t first, uint32_t count, 
   if (good && file->n_stages > 0) good = write_features(file, memory, first, count, rows);
   for (uint32_t c = PL_RESULT_FIRST_SEARCH; file->search && good && c < PL_RESULT_N_ALL; c++)
     good = write_column(file, c, memory, count, rows);
+  for (uint32_t c = 0; good && c < file->program.n; c++)
+    good = write_column(file, PL_RESULT_FIRST_PROGRAM + c, memory, count, rows);
   for (uint32_t c = 0; good && c < pl_result_n_columns; c++)
     good = write_column(file, c, memory, count, rows);
   if (!good) pl_hdf5_fail(file->path, "cannot be written", PL_IO, error);

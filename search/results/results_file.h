@@ -23,10 +23,11 @@
 #include "core/graph/result.h"
 #include "core/system/partial_file.h"
 #include "search/parallel/ranks.h"
+#include "search/results/program_columns.h"
 
 #define PL_RESULTS_BUILD_NAME "paceline_build" /* pl_build_id() of who made the file */
 
-enum { PL_RESULTS_SCHEMA = 2, PL_RESULTS_ATTRIBUTES = 40 };
+enum { PL_RESULTS_SCHEMA = 3, PL_RESULTS_ATTRIBUTES = 40 };
 
 typedef enum pl_attribute_kind { PL_ATTRIBUTE_TEXT = 0, PL_ATTRIBUTE_INTEGER, PL_ATTRIBUTE_NUMBER } pl_attribute_kind;
 
@@ -43,8 +44,9 @@ typedef struct pl_attribute {
 /* What the rows depend on, and with what they were made. Nothing of time, place or parallelism: equal runs, equal
  * bytes. */
 typedef struct pl_provenance {
-  uint32_t n_stages; /* of the features (core/graph/features.h); 0: the file has none */
-  bool search;       /* the file has the columns of searches */
+  uint32_t n_stages;                 /* of the features (core/graph/features.h); 0: the file has none */
+  bool search;                       /* the file has the columns of searches */
+  const pl_program_columns *program; /* it has these columns; NULL: none of programs */
   uint32_t n_attributes;
   pl_attribute attributes[PL_RESULTS_ATTRIBUTES];
 } pl_provenance;

@@ -5,12 +5,15 @@
 #include <string.h>
 
 #include "search/results/hdf5_file.h"
+#include "search/results/program_columns.h"
 #include "search/results/results_type.h"
 
 struct pl_results_reader {
   hid_t file;
-  uint32_t n_rows;
-  bool has_features, has_search;
+  uint32_t n_rows, n_stages; /* 0 stages: no features */
+  bool has_search;
+  pl_program_columns program;
+  pl_column_info columns[PL_RESULT_MOST];
   char *path;
 };
 
@@ -31,11 +34,22 @@ pl_code pl_results_reader_create(const char *path, pl_results_reader **created, 
   }
   *reader = (pl_results_reader){.file = file,
                                 .n_rows = n_rows,
-                                .has_features = pl_results_n_stages(file) > 0,
+                                .n_stages = pl_results_n_stages(file),
                                 .has_search = pl_results_has_search(file),
                                 .path = copy};
+  pl_program_columns_read(file, &reader->program);
+  memcpy(reader->columns, pl_result_columns, PL_RESULT_N_ALL * sizeof *reader->columns);
+  memcpy(reader->columns + PL_RESULT_FIRST_PROGRAM, reader->program.at, reader->program.n * sizeof *reader->columns);
   *created = reader;
   return PL_OK;
+}
+
+pl_column_list pl_results_reader_columns(const pl_results_reader *reader) {
+  return (pl_column_list){reader->columns, PL_RESULT_N_ALL + reader->program.n};
+}
+
+bool pl_results_reader_has_program(const pl_results_reader *reader) {
+  return reader->program.n > 0;
 }
 
 void pl_results_reader_destroy(pl_results_reader *reader) {
@@ -50,7 +64,7 @@ uint32_t pl_results_reader_n_rows(const pl_results_reader *reader) {
 }
 
 bool pl_results_reader_has_features(const pl_results_reader *reader) {
-  return reader->has_features;
+  return reader->n_stages > 0;
 }
 
 bool pl_results_reader_has_search(const pl_results_reader *reader) {
@@ -61,11 +75,12 @@ bool pl_results_reader_has_search(const pl_results_reader *reader) {
 static pl_code read_rows(pl_results_reader *reader, const pl_column_info *column, uint32_t first, uint32_t count,
                          void *values, pl_error *error) {
   hid_t dataset;
-  bool of_search = column >= &pl_result_columns[PL_RESULT_FIRST_SEARCH];
+  const pl_column_info *known = pl_result_column(column->name); /* NULL: of programs, in their file */
+  bool of_search = known != NULL && known >= &pl_result_columns[PL_RESULT_FIRST_SEARCH];
   if (!reader->has_search && of_search)
     return pl_fail(error, PL_BAD_INPUT, "%s: has no column '%s': it comes with paceline search", reader->path,
                    column->name);
-  if (!reader->has_features && !of_search && column > &pl_result_columns[PL_RESULT_CANDIDATE])
+  if (reader->n_stages == 0 && !of_search && known != NULL && known > &pl_result_columns[PL_RESULT_CANDIDATE])
     return pl_fail(error, PL_BAD_INPUT, "%s: has no column '%s': it comes with paceline sweep --features", reader->path,
                    column->name);
   PL_TRY(pl_results_open_column(reader->path, reader->file, column, reader->n_rows, 0, &dataset, error));
@@ -107,10 +122,10 @@ pl_code pl_results_reader_rows(pl_results_reader *reader, uint32_t first, uint32
   unsigned char *buffer = malloc((size_t)count * PL_RESULT_WIDEST_BYTES);
   pl_code code = buffer == NULL ? pl_fail_memory(error, "rows of a results file") : PL_OK;
   memset(rows, 0, count * sizeof *rows);
-  for (uint32_t c = 0; code == PL_OK && c < PL_RESULT_N_ALL; c++) {
-    bool of_search = c >= PL_RESULT_FIRST_SEARCH;
-    if (of_search ? values == NULL : c >= pl_result_n_columns) continue;
-    const pl_column_info *column = &pl_result_columns[c];
+  for (uint32_t c = 0; code == PL_OK && c < PL_RESULT_N_ALL + reader->program.n; c++) {
+    bool of_program = c >= PL_RESULT_FIRST_PROGRAM, of_search = c >= PL_RESULT_FIRST_SEARCH && !of_program;
+    if (of_search ? values == NULL : c >= pl_result_n_columns && !of_program) continue;
+    const pl_column_info *column = &reader->columns[c];
     code = read_rows(reader, column, first, count, buffer, error);
     for (uint32_t i = 0; code == PL_OK && i < count; i++) {
       unsigned char *row = of_search ? (unsigned char *)&values[i] : (unsigned char *)&rows[i];
@@ -134,6 +149,59 @@ const char *pl_results_reader_command(pl_results_reader *reader, pl_arena *arena
   H5Tclose(type);
   H5Aclose(attribute);
   return copy;
+}
+
+uint32_t pl_results_reader_n_stages(const pl_results_reader *reader) {
+  return reader->n_stages;
+}
+
+pl_code pl_results_reader_stages(pl_results_reader *reader, const pl_column_info *column, uint32_t row, double *values,
+                                 pl_error *error) {
+  hid_t dataset;
+  PL_ASSERT(reader->n_stages > 0 && row < reader->n_rows);
+  PL_TRY(pl_results_open_column(reader->path, reader->file, column, reader->n_rows, reader->n_stages, &dataset, error));
+  hsize_t start[2] = {row, 0}, n[2] = {1, reader->n_stages};
+  hid_t memory = H5Screate_simple(2, n, NULL), space = H5Dget_space(dataset);
+  bool good = H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, n, NULL) >= 0 &&
+              H5Dread(dataset, H5T_NATIVE_DOUBLE, memory, space, H5P_DEFAULT, values) >= 0;
+  if (!good) pl_hdf5_fail(reader->path, "cannot be read", PL_IO, error);
+  H5Sclose(space);
+  H5Sclose(memory);
+  H5Dclose(dataset);
+  return good ? PL_OK : PL_IO;
+}
+
+static void put_text(hid_t attribute, hid_t type, const char *name, pl_json *json) {
+  char *text = NULL;
+  if (H5Aread(attribute, type, &text) >= 0 && text != NULL) pl_json_put_string(json, name, text);
+  if (text != NULL) H5free_memory(text);
+}
+
+/* Of one element each: texts and numbers, as Paceline writes them; what else there is is left out. */
+static herr_t put_attribute(hid_t group, const char *name, const H5A_info_t *info, void *json_) {
+  (void)info;
+  pl_json *json = json_;
+  int64_t integer;
+  double number;
+  hid_t attribute = H5Aopen(group, name, H5P_DEFAULT), type = attribute >= 0 ? H5Aget_type(attribute) : -1;
+  if (type < 0) return -1;
+  hid_t space = H5Aget_space(attribute);
+  bool single = H5Sget_simple_extent_npoints(space) == 1;
+  if (single && H5Tis_variable_str(type) > 0)
+    put_text(attribute, type, name, json);
+  else if (single && H5Tget_class(type) == H5T_INTEGER && H5Aread(attribute, H5T_NATIVE_INT64, &integer) >= 0)
+    pl_json_put_integer(json, name, integer);
+  else if (single && H5Tget_class(type) == H5T_FLOAT && H5Aread(attribute, H5T_NATIVE_DOUBLE, &number) >= 0)
+    pl_json_put_number(json, name, number);
+  H5Sclose(space);
+  H5Tclose(type);
+  H5Aclose(attribute);
+  return 0;
+}
+
+pl_code pl_results_reader_attributes_json(pl_results_reader *reader, pl_json *json, pl_error *error) {
+  if (H5Aiterate2(reader->file, H5_INDEX_NAME, H5_ITER_INC, NULL, put_attribute, json) >= 0) return PL_OK;
+  return pl_hdf5_fail(reader->path, "has an attribute that cannot be read", PL_BAD_INPUT, error);
 }
 
 static bool can_read(hid_t attribute, hid_t type) {

@@ -7,6 +7,7 @@
 #include "core/base/arena.h"
 #include "core/base/status.h"
 #include "core/graph/result.h"
+#include "core/text/json_writer.h"
 
 typedef struct pl_results_reader pl_results_reader;
 
@@ -19,6 +20,10 @@ uint32_t pl_results_reader_n_rows(const pl_results_reader *reader);
 bool pl_results_reader_has_features(const pl_results_reader *reader);
 /* Whether the file has the columns of searches. */
 bool pl_results_reader_has_search(const pl_results_reader *reader);
+/* What the file may have columns of: pl_result_columns, and behind them those of programs, if it has these. */
+pl_column_list pl_results_reader_columns(const pl_results_reader *reader);
+/* Whether it is a file of programs. */
+bool pl_results_reader_has_program(const pl_results_reader *reader);
 /* A whole column, n_rows elements of column->size bytes, from `arena`. */
 pl_code pl_results_reader_column(pl_results_reader *reader, const pl_column_info *column, pl_arena *arena,
                                  void **values, pl_error *error);
@@ -29,6 +34,13 @@ pl_code pl_results_reader_element(pl_results_reader *reader, const pl_column_inf
 pl_code pl_results_reader_row(pl_results_reader *reader, uint32_t row, pl_result_row *result, pl_error *error);
 /* The recorded command line (search/run/run_options.h), in `arena`; NULL: there is none, or no memory. */
 const char *pl_results_reader_command(pl_results_reader *reader, pl_arena *arena);
+/* Every attribute of the root group that is a text or a number, as keys of the object that is open. */
+pl_code pl_results_reader_attributes_json(pl_results_reader *reader, pl_json *json, pl_error *error);
+/* Stages of the features in the file; 0: it has none. */
+uint32_t pl_results_reader_n_stages(const pl_results_reader *reader);
+/* One of pl_stage_feature_columns of one row: a number per stage of the file, NaN beyond the candidate's. */
+pl_code pl_results_reader_stages(pl_results_reader *reader, const pl_column_info *column, uint32_t row, double *values,
+                                 pl_error *error);
 /* Reads every attribute of the root group, and keeps none: whether they can be read. */
 pl_code pl_results_reader_check_attributes(pl_results_reader *reader, pl_error *error);
 /* Rows first .. first + count - 1 with all columns but features; those of searches into `values`, to which the rows

@@ -22,6 +22,8 @@ hid_t pl_results_type(const pl_column_info *column) {
   case PL_COLUMN_u64:
     return H5Tcopy(H5T_NATIVE_UINT64);
   case PL_COLUMN_text16:
+  case PL_COLUMN_text48:
+  case PL_COLUMN_text256:
   case PL_COLUMN_text512:
   case PL_COLUMN_text1024:
     break;
@@ -52,8 +54,10 @@ static pl_code check_schema(const char *path, hid_t file, pl_error *error) {
   if (attribute >= 0) H5Aclose(attribute);
   if (!good) return pl_fail(error, PL_BAD_INPUT, "%s: its schema number cannot be read", path);
   if (schema != PL_RESULTS_SCHEMA)
-    return pl_fail(error, PL_BAD_INPUT, "%s: has schema %lld; this program reads and writes schema %d", path,
-                   (long long)schema, PL_RESULTS_SCHEMA);
+    return pl_fail(error, PL_BAD_INPUT,
+                   "%s: has schema %lld; this program reads and writes schema %d: make it anew with the command that "
+                   "it records (h5dump -a command)",
+                   path, (long long)schema, PL_RESULTS_SCHEMA);
   return PL_OK;
 }
 

@@ -7,6 +7,39 @@
 
 #include "workloads/assign/assign.h"
 
+pl_code pl_evaluate_assign(const pl_evaluation *evaluation, pl_strategy *strategy, pl_arena *arena, pl_error *error) {
+  const pl_evaluation *e = evaluation;
+  if (strategy->boundary != NULL) return PL_OK;
+  PL_TRY(pl_strategy_check(strategy, e->model, e->job, e->cluster->n_devices, error));
+  if (pl_evaluates_programs(e))
+    return pl_strategy_assign_unplaced(strategy, e->model, e->job, ": nothing is priced for programs", arena, error);
+  return pl_assign(strategy, e->model, e->job, e->cluster, e->options, arena, error);
+}
+
+static pl_code evaluate_program(const pl_evaluation *e, const pl_strategy *strategy, const pl_strategy_tree *tree,
+                                pl_worker *worker, pl_result_row *row, pl_error *error) {
+  const pl_program_candidate candidate = {
+      .cluster = e->cluster, .model = e->model, .job = e->job, .strategy = strategy, .tree = tree};
+  return pl_program_row_take(&candidate, e->options, &worker->programs, &worker->arena, row, error);
+}
+
+/* Which of the strategy space was taken. */
+static void say_choices(const pl_tree_space *trees, uint32_t index, pl_result_row *row) {
+  for (int32_t i = 0; i < trees->n_choices; i++)
+    snprintf(row->program.choices[i].text, sizeof row->program.choices[i].text, "%s",
+             pl_tree_space_label(trees, index, i));
+}
+
+pl_code pl_evaluate_tree(const pl_evaluation *evaluation, uint32_t index, pl_worker *worker, pl_result_row *row,
+                         pl_error *error) {
+  pl_strategy_tree *tree = PL_TAKE(&worker->arena, pl_strategy_tree, 1);
+  if (tree == NULL) return pl_fail_memory(error, "a strategy tree");
+  PL_TRY(pl_tree_space_take(evaluation->trees, index, &worker->arena, tree, error));
+  PL_TRY(evaluate_program(evaluation, NULL, tree, worker, row, error));
+  say_choices(evaluation->trees, index, row);
+  return PL_OK;
+}
+
 pl_code pl_evaluate_strategy(const pl_evaluation *evaluation, const pl_strategy *strategy, pl_worker *worker,
                              pl_result_row *row, pl_error *error) {
   const pl_evaluation *e = evaluation;
@@ -17,6 +50,10 @@ pl_code pl_evaluate_strategy(const pl_evaluation *evaluation, const pl_strategy 
   options.n_feature_stages = e->n_stages;
   pl_strategy whole = *strategy;
   PL_TRY(pl_strategy_check(&whole, e->model, e->job, e->cluster->n_devices, error));
+  if (pl_evaluates_programs(e)) {
+    PL_TRY(pl_evaluate_assign(e, &whole, &worker->arena, error));
+    return evaluate_program(e, &whole, NULL, worker, row, error);
+  }
   if (whole.boundary == NULL) PL_TRY(pl_assign(&whole, e->model, e->job, e->cluster, &options, &worker->arena, error));
   pl_simulate_report report;
   PL_TRY(pl_simulate(e->cluster, e->model, e->job, &whole, &options, &worker->arena, &report, error));
@@ -27,12 +64,29 @@ pl_code pl_evaluate_strategy(const pl_evaluation *evaluation, const pl_strategy 
 
 pl_code pl_evaluate_simulate(const void *context, const pl_space *space, uint32_t index, pl_worker *worker,
                              pl_result_row *row, pl_error *error) {
+  const pl_evaluation *evaluation = context;
   pl_strategy strategy;
+  if (evaluation->trees != NULL) return pl_evaluate_tree(evaluation, index, worker, row, error);
   pl_space_strategy(space, index, &strategy);
   return pl_evaluate_strategy(context, &strategy, worker, row, error);
 }
 
-void pl_evaluate_failed_row(const pl_strategy *strategy, const pl_job *job, uint32_t n_features, pl_result_row *row) {
+static void say_reason(const pl_error *why, pl_result_row *row) {
+  char *text = row->program.reason.text;
+  size_t room = sizeof row->program.reason.text;
+  if (snprintf(text, room, "%s", why->message) >= (int)room) memcpy(text + room - 4, "...", 4);
+}
+
+void pl_evaluate_failed_tree(const pl_tree_space *trees, uint32_t index, const pl_error *why, pl_result_row *row) {
+  pl_program_row_clear(row);
+  row->fits = 0;
+  row->status = PL_RESULT_FAILED;
+  say_choices(trees, index, row);
+  say_reason(why, row);
+}
+
+void pl_evaluate_failed_row(const pl_strategy *strategy, const pl_job *job, uint32_t n_features, const pl_error *why,
+                            pl_result_row *row) {
   double *features = row->features;
   for (uint32_t i = 0; i < n_features; i++)
     features[i] = (double)NAN;
@@ -62,6 +116,7 @@ void pl_evaluate_failed_row(const pl_strategy *strategy, const pl_job *job, uint
   snprintf(row->recompute.text, sizeof row->recompute.text, "%s", pl_recompute_names[strategy->recompute]);
   snprintf(row->order.text, sizeof row->order.text, "%s", strategy->order);
   snprintf(row->assign.text, sizeof row->assign.text, "%s", pl_assign_names[strategy->recipe]);
+  say_reason(why, row);
 }
 
 /* What the question whether a balanced assignment is worth a candidate of its own needs from one to the next. */

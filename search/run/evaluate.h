@@ -6,6 +6,7 @@
 #include "search/run/sweep.h"
 #include "search/space/space.h"
 #include "workloads/run/simulate.h"
+#include "workloads/tree/tree_space.h"
 
 /* All const during a sweep: shared by the threads. */
 typedef struct pl_evaluation {
@@ -13,15 +14,29 @@ typedef struct pl_evaluation {
   const pl_model *model;
   const pl_job *job;
   const pl_simulate_options *options;
-  uint32_t n_stages; /* of the features; 0: none */
+  const pl_tree_space *trees; /* candidates are its trees; NULL: strategies */
+  uint32_t n_stages;          /* of the features; 0: none */
 } pl_evaluation;
 
+/* Whether candidates are simulated as programs (workloads/run/program_row.h). */
+static inline bool pl_evaluates_programs(const pl_evaluation *evaluation) {
+  return evaluation->trees != NULL || evaluation->model->onnx != NULL;
+}
+
+/* Gives a strategy without boundaries some, after a check of it. */
+pl_code pl_evaluate_assign(const pl_evaluation *evaluation, pl_strategy *strategy, pl_arena *arena, pl_error *error);
+/* The tree of this number in the strategy space. */
+pl_code pl_evaluate_tree(const pl_evaluation *evaluation, uint32_t index, pl_worker *worker, pl_result_row *row,
+                         pl_error *error);
 /* A strategy without boundaries is assigned first. row->features is filled if it is not NULL. */
 pl_code pl_evaluate_strategy(const pl_evaluation *evaluation, const pl_strategy *strategy, pl_worker *worker,
                              pl_result_row *row, pl_error *error);
-/* What is known of a strategy that could not be simulated: itself. Keeps row->features, of which there are
+/* What is known of a strategy that could not be simulated: itself, and why. Keeps row->features, of which there are
  * `n_features`. */
-void pl_evaluate_failed_row(const pl_strategy *strategy, const pl_job *job, uint32_t n_features, pl_result_row *row);
+void pl_evaluate_failed_row(const pl_strategy *strategy, const pl_job *job, uint32_t n_features, const pl_error *why,
+                            pl_result_row *row);
+/* The same of a tree of the strategy space. */
+void pl_evaluate_failed_tree(const pl_tree_space *trees, uint32_t index, const pl_error *why, pl_result_row *row);
 /* `context` is a pl_evaluation. */
 pl_code pl_evaluate_simulate(const void *context, const pl_space *space, uint32_t index, pl_worker *worker,
                              pl_result_row *row, pl_error *error);

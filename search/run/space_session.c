@@ -7,7 +7,9 @@
 #include "core/base/build_id.h"
 #include "core/base/digest.h"
 #include "core/system/command.h"
+#include "workloads/command/simulate_program.h"
 #include "workloads/import/model_file.h"
+#include "workloads/onnx/onnx_file.h"
 
 void pl_space_session_init(pl_space_session *session) {
   *session = (pl_space_session){0};
@@ -16,21 +18,72 @@ void pl_space_session_init(pl_space_session *session) {
 
 void pl_space_session_release(pl_space_session *session) {
   pl_platform_destroy(session->platform);
+  pl_tree_space_release(&session->trees);
   pl_arena_release(&session->arena);
 }
 
-pl_code pl_space_session_load(pl_space_session *session, pl_job_options *job, pl_space_choices *choices,
+/* Names of its choices, with commas between them. */
+static pl_code take_columns(pl_space_session *session, pl_error *error) {
+  const char *names = "";
+  for (int32_t i = 0; names != NULL && i < session->trees.n_choices; i++)
+    names = pl_arena_printf(&session->arena, "%s%s%s", names, i > 0 ? "," : "", session->trees.choices[i].name);
+  if (names == NULL) return pl_fail_memory(error, "the columns of choices");
+  pl_program_columns_fill(names, &session->program);
+  session->choice_names = names;
+  return PL_OK;
+}
+
+/* What is simulated as programs (workloads/run/program_row.h). */
+static pl_code load_programs(pl_space_session *session, const pl_job_options *job, pl_space_options *space,
+                             pl_error *error) {
+  const char *what = space->trees != NULL ? "a strategy space" : "an ONNX file";
+  if (space->trees == NULL && session->model.onnx == NULL) return PL_OK;
+  PL_TRY(pl_program_options_check(job, what, error));
+  if (space->trees != NULL) {
+    PL_TRY(pl_tree_space_load(space->trees, &session->arena, &session->trees, error));
+    session->evaluation.trees = &session->trees;
+  } else {
+    PL_TRY(pl_space_choices_for_programs(&space->choices, what, error));
+  }
+  return take_columns(session, error);
+}
+
+static pl_code load_model(pl_space_session *session, const pl_job_options *job, pl_error *error) {
+  return (pl_onnx_is_path(job->model_path) ? pl_model_load_any : pl_model_load)(job->model_path, &session->arena,
+                                                                                &session->model, error);
+}
+
+pl_code pl_space_session_load(pl_space_session *session, pl_job_options *job, pl_space_options *space,
                               pl_error *error) {
-  PL_TRY(pl_model_load(job->model_path, &session->arena, &session->model, error));
+  PL_TRY(pl_space_options_check(space, error));
+  PL_TRY(load_model(session, job, error));
+  PL_TRY(load_programs(session, job, space, error));
   PL_TRY(pl_job_options_adopt(job, &session->model, &session->arena, error));
-  pl_space_choices_adopt(choices, &job->job);
+  pl_space_choices_adopt(&space->choices, &job->job);
   PL_TRY(pl_platform_load(job->platform_path, NULL, &session->platform, error));
   PL_TRY(pl_platform_check(session->platform, error));
   const pl_cluster *cluster = pl_platform_cluster(session->platform);
   PL_TRY(pl_job_options_complete(job, &session->model, cluster, error));
-  session->evaluation =
-      (pl_evaluation){.cluster = cluster, .model = &session->model, .job = &job->job, .options = &job->simulate};
+  PL_TRY(pl_job_options_visit(job, &cluster, &session->arena, error));
+  /* A site's interval takes seven more simulations of each candidate: 'simulate --site' has it. */
+  PL_TRY(pl_residuals_load(&session->arena, &session->residuals, error));
+  if (job->site_path == NULL) job->simulate.residuals = &session->residuals;
+  session->evaluation.cluster = cluster;
+  session->evaluation.model = &session->model;
+  session->evaluation.job = &job->job;
+  session->evaluation.options = &job->simulate;
   return PL_OK;
+}
+
+pl_code pl_space_session_enumerate(pl_space_session *session, const pl_space_choices *choices, pl_space *space,
+                                   pl_error *error) {
+  const pl_evaluation *e = &session->evaluation;
+  if (e->trees != NULL) {
+    pl_space_of_trees(e->trees, e->model, e->job, e->cluster->n_devices, space);
+    return PL_OK;
+  }
+  PL_TRY(pl_evaluate_space(e, choices, &session->arena, space, error));
+  return space->n_candidates > 0 ? PL_OK : pl_space_refuse_empty(space, e->cluster->n_devices, error);
 }
 
 /* ---- provenance ---- */
@@ -69,6 +122,7 @@ static void describe_job(pl_space_session *session, const pl_job_origin *origin,
   pl_provenance_text(provenance, "collectives", pl_collective_form_names[simulate->chunked], true);
   pl_provenance_text(provenance, "algorithm", pl_algorithm_names[simulate->algorithm], true);
   pl_provenance_text(provenance, "streams", pl_stream_policy_names[simulate->streams], true);
+  pl_provenance_text(provenance, "residuals_digest", pl_space_session_digest(session, session->residuals.digest), true);
   pl_provenance_integer(provenance, "fold", simulate->fold, true);
   pl_provenance_integer(provenance, "fuse", simulate->fuse, true);
 }
@@ -81,6 +135,16 @@ void pl_space_session_describe(pl_space_session *session, const pl_job_options *
                      pl_space_session_digest(session, session->evaluation.cluster->digest), true);
   pl_provenance_text(provenance, "model", job->model_path, false);
   pl_provenance_text(provenance, "model_digest", pl_space_session_digest(session, session->model.digest), true);
+  if (job->site_path != NULL) pl_provenance_text(provenance, "site", job->site_path, false);
+  if (pl_evaluates_programs(&session->evaluation)) {
+    provenance->program = &session->program;
+    pl_provenance_text(provenance, PL_PROGRAM_CHOICES, session->choice_names, true);
+  }
+  if (session->evaluation.trees != NULL) {
+    pl_provenance_text(provenance, "strategy_space", session->trees.name, false);
+    pl_provenance_text(provenance, "strategy_space_digest",
+                       pl_space_session_digest(session, pl_tree_space_digest(&session->trees)), true);
+  }
   describe_job(session, &job->origin, provenance);
 }
 

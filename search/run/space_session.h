@@ -5,22 +5,29 @@
 #include "netmodel/platform/platform.h"
 #include "search/results/results_file.h"
 #include "search/run/evaluate.h"
+#include "search/space/space_options.h"
 #include "workloads/command/job_options.h"
 
 typedef struct pl_space_session {
   pl_arena arena; /* lives as long as the session */
   pl_platform *platform;
   pl_model model;
+  pl_residuals residuals;     /* of intervals */
+  pl_tree_space trees;        /* of --strategy-space */
+  pl_program_columns program; /* of files of programs */
+  const char *choice_names;
   pl_evaluation evaluation; /* points into the session and into the job options */
 } pl_space_session;
 
 void pl_space_session_init(pl_space_session *session);
 /* Safe after any failure. */
 void pl_space_session_release(pl_space_session *session);
-/* Reads what `job` names; completes `job` and `choices` by what platform, model and framework say. Both stay where they
- * are from here on. */
-pl_code pl_space_session_load(pl_space_session *session, pl_job_options *job, pl_space_choices *choices,
-                              pl_error *error);
+/* Reads what `job` and `space` name; completes `job` and the choices by what platform, model and framework say. Both
+ * stay where they are from here on. */
+pl_code pl_space_session_load(pl_space_session *session, pl_job_options *job, pl_space_options *space, pl_error *error);
+/* The candidates, by strategies or trees; PL_BAD_INPUT: there are none. */
+pl_code pl_space_session_enumerate(pl_space_session *session, const pl_space_choices *choices, pl_space *space,
+                                   pl_error *error);
 
 /* What a results file says of where its rows come from: command, platform, model, job and way of simulating; and with
  * what it was made. Texts in the session's arena. `command` is not part of the identity. */

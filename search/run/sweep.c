@@ -198,8 +198,12 @@ static void compute(void *context, uint32_t index, pl_worker *worker, pl_result_
     return;
   }
   pl_strategy strategy;
-  pl_space_strategy(sweep->space, index, &strategy);
-  pl_evaluate_failed_row(&strategy, sweep->space->job, n_features(sweep), row);
+  if (sweep->space->trees != NULL) {
+    pl_evaluate_failed_tree(sweep->space->trees, index, &error, row);
+  } else {
+    pl_space_strategy(sweep->space, index, &strategy);
+    pl_evaluate_failed_row(&strategy, sweep->space->job, n_features(sweep), &error, row);
+  }
   note_failure(state, index, &error);
 }
 

@@ -18,8 +18,26 @@ void pl_space_choices_init(pl_space_choices *choices) {
 }
 
 void pl_space_choices_adopt(pl_space_choices *choices, const pl_job *job) {
+  choices->only_offered = choices->only_offered && job->framework != NULL && job->framework->offers.known;
   if (job->framework != NULL && !choices->overlap_is_given)
     choices->overlap = 1u << (job->framework->overlaps_gradients ? 1 : 0);
+}
+
+pl_code pl_space_choices_for_programs(pl_space_choices *choices, const char *what, pl_error *error) {
+  if (choices->overlap_is_given && choices->overlap != 2)
+    return pl_fail(error, PL_BAD_INPUT,
+                   "--overlap: %s is simulated as a program, whose gradients are reduced beside whatever does not wait "
+                   "for them; leave it out, or say on",
+                   what);
+  if (choices->recipes_are_given && choices->recipes != 1u << PL_ASSIGN_UNIFORM)
+    return pl_fail(error, PL_BAD_INPUT,
+                   "--assign: %s is simulated as a program, and nothing of it is priced before; leave it out, or say "
+                   "uniform",
+                   what);
+  choices->overlap = 2;
+  choices->overlap_is_given = true;
+  choices->recipes = 1u << PL_ASSIGN_UNIFORM;
+  return PL_OK;
 }
 
 /* The enumeration in progress. */
@@ -112,7 +130,7 @@ static bool breaks_rule(const pl_space *space, const pl_candidate *candidate, pl
   if (breaks_pipeline_rule(space, candidate, reason)) return true;
   if (candidate->zero >= 2 && candidate->pp > 1) return *reason = PL_DROP_ZERO, true;
   if (candidate->sp && space->job->seq / candidate->cp % candidate->tmp != 0) return *reason = PL_DROP_SEQUENCE, true;
-  return breaks_group_rule(space, candidate, reason);
+  return breaks_group_rule(space, candidate, reason) || pl_space_breaks_offer(space, candidate, reason);
 }
 
 /* Answers from memory while only dimensions that do not change the assignment move. */
@@ -347,10 +365,20 @@ pl_code pl_space_take(const pl_model *model, const pl_job *job, uint32_t n_devic
   return code;
 }
 
+void pl_space_of_trees(const pl_tree_space *trees, const pl_model *model, const pl_job *job, uint32_t n_devices,
+                       pl_space *space) {
+  *space = (pl_space){.model = model,
+                      .job = job,
+                      .trees = trees,
+                      .n_candidates = trees->n_candidates,
+                      .n_devices = n_devices,
+                      .digest = pl_tree_space_digest(trees)};
+}
+
 /* ---- what others ask of it ---- */
 
 void pl_space_strategy(const pl_space *space, uint32_t index, pl_strategy *strategy) {
-  PL_ASSERT(index < space->n_candidates);
+  PL_ASSERT(index < space->n_candidates && space->trees == NULL);
   *strategy = strategy_of(space, &space->candidates[index]);
 }
 
@@ -391,6 +419,12 @@ int pl_space_format_reason(const pl_space *space, pl_space_reason reason, char *
     return snprintf(text, size, "experts need sp with tmp > 1");
   case PL_DROP_FEW_MICROBATCHES:
     return snprintf(text, size, "dualpipe-v: fewer microbatches than 2 * pp");
+  case PL_DROP_OFFER_DEGREE:
+  case PL_DROP_OFFER_SCHEDULE:
+  case PL_DROP_OFFER_RECOMPUTE:
+  case PL_DROP_OFFER_SP:
+  case PL_DROP_OFFER_ZERO:
+    return pl_space_format_offer(space, reason, text, size);
   case PL_DROP_COUNT:
     break;
   }
@@ -407,13 +441,21 @@ pl_code pl_space_refuse_empty(const pl_space *space, uint32_t n_devices, pl_erro
              space->dropped[r]);
   }
   return pl_fail(
-      error, PL_BAD_INPUT, "no candidate is left for %u devices%s; loosen the restrictions or change --gbs", n_devices,
+      error, PL_BAD_INPUT, "no candidate is left for %u devices%s; loosen the restrictions%s or change --gbs",
+      n_devices,
       text[0] ? text
-              : ": no pp, dp and tmp that are allowed multiply to them, or every mbs that is allowed exceeds gbs");
+              : ": no pp, dp and tmp that are allowed multiply to them, or every mbs that is allowed exceeds gbs",
+      space->choices.only_offered ? " (--any-strategy)" : "");
+}
+
+int pl_space_format(const pl_space *space, char *text, size_t size) {
+  if (space->trees != NULL) return snprintf(text, size, "%s", space->trees->name);
+  return pl_space_format_choices(&space->choices, text, size);
 }
 
 int pl_space_format_candidate(const pl_space *space, uint32_t index, char *text, size_t size) {
   PL_ASSERT(index < space->n_candidates);
+  if (space->trees != NULL) return pl_tree_space_format(space->trees, index, text, size);
   const pl_candidate *c = &space->candidates[index];
   char extras[48] = "";
   if (c->cp > 1) snprintf(extras, sizeof extras, ",cp=%d", c->cp);
@@ -437,6 +479,7 @@ static double pass_cost(const pl_space *space, const pl_candidate *c) {
 }
 
 double pl_space_cost(const pl_space *space, uint32_t index) {
+  if (space->trees != NULL) return 30000; /* programs of one model: nobody knows before */
   const pl_candidate *c = &space->candidates[index];
   int64_t n_microbatches = space->job->gbs / c->dp / c->mbs;
   double passes = (double)n_microbatches * c->pp * c->vpp;

@@ -34,6 +34,7 @@
 #include "search/space/int_set.h"
 #include "workloads/ir/model.h"
 #include "workloads/strategy/strategy.h"
+#include "workloads/tree/tree_space.h"
 
 enum { PL_SPACE_ORDERS = 30, PL_SPACE_DEFAULT_MBS = 8, PL_SPACE_DEFAULT_VPP = 4, PL_SPACE_MBS_LIMIT = 65536 };
 
@@ -46,9 +47,11 @@ typedef struct pl_space_choices {
   pl_int_set zero;        /* empty: 0 to 3 */
   /* Bit i = value i of the enumeration is allowed (sp, overlap: bit 0 = off, bit 1 = on). */
   uint32_t schedules, recomputes, sp, overlap, recipes;
-  bool order_is_given;   /* orders or layers: where a search may place by itself, it does not */
-  bool allow_idle;       /* also strategies that leave devices idle */
-  bool overlap_is_given; /* false: pl_space_choices_adopt may narrow it */
+  bool order_is_given;              /* orders or layers: where a search may place by itself, it does not */
+  bool allow_idle;                  /* also strategies that leave devices idle */
+  bool only_offered;                /* without what the job's framework does not offer, as far as its profile says */
+  bool overlap_is_given;            /* false: pl_space_choices_adopt may narrow it */
+  bool recipes_are_given, is_given; /* --assign; any of the dimensions */
   uint32_t n_orders;
   char orders[PL_SPACE_ORDERS][5];
 } pl_space_choices;
@@ -58,6 +61,10 @@ void pl_space_choices_init(pl_space_choices *choices);
 /* A framework named in the job decides whether gradients are reduced beside the backward pass, unless the choice is
  * given. */
 void pl_space_choices_adopt(pl_space_choices *choices, const pl_job *job);
+
+/* What programs have no choice of (gradients are always reduced beside what does not wait for them; nothing is priced
+ * that a balanced assignment would need) is one; PL_BAD_INPUT where another was asked for. */
+pl_code pl_space_choices_for_programs(pl_space_choices *choices, const char *what, pl_error *error);
 
 typedef struct pl_candidate {
   int32_t pp, dp, tmp, cp, ep, mbs, vpp;
@@ -82,6 +89,11 @@ typedef enum pl_space_reason {
   PL_DROP_EXPERT_RANKS,
   PL_DROP_EXPERT_SEQUENCE,
   PL_DROP_FEW_MICROBATCHES,
+  PL_DROP_OFFER_DEGREE, /* what the framework has not, with --framework */
+  PL_DROP_OFFER_SCHEDULE,
+  PL_DROP_OFFER_RECOMPUTE,
+  PL_DROP_OFFER_SP,
+  PL_DROP_OFFER_ZERO,
   PL_DROP_COUNT
 } pl_space_reason;
 
@@ -89,6 +101,7 @@ typedef struct pl_space {
   const pl_model *model;
   const pl_job *job;
   pl_space_choices choices;
+  const pl_tree_space *trees; /* candidates are its trees, and there are no `candidates`; NULL: strategies */
   const pl_candidate *candidates;
   uint32_t n_candidates, n_devices;
   uint64_t dropped[PL_DROP_COUNT];
@@ -108,7 +121,11 @@ typedef struct pl_space_rules {
 pl_code pl_space_take(const pl_model *model, const pl_job *job, uint32_t n_devices, const pl_space_choices *choices,
                       const pl_space_rules *rules, pl_arena *arena, pl_space *space, pl_error *error);
 
-/* The strategy of a candidate; boundary NULL (see pl_strategy_assign). */
+/* The space of all trees of a strategy space, which outlives it. */
+void pl_space_of_trees(const pl_tree_space *trees, const pl_model *model, const pl_job *job, uint32_t n_devices,
+                       pl_space *space);
+
+/* The strategy of a candidate (not of trees); boundary NULL (see pl_strategy_assign). */
 void pl_space_strategy(const pl_space *space, uint32_t index, pl_strategy *strategy);
 /* "tmp does not divide 96 heads": what `dropped[reason]` counts. Returns the length that was needed, like snprintf. */
 int pl_space_format_reason(const pl_space *space, pl_space_reason reason, char *text, size_t size);
@@ -116,6 +133,11 @@ int pl_space_format_reason(const pl_space *space, pl_space_reason reason, char *
  * of which everything is in are left out where that does not depend on a default. Returns the length that was needed,
  * like snprintf. */
 int pl_space_format_choices(const pl_space_choices *choices, char *text, size_t size);
+/* The same of the space, also of trees: the name of their file. */
+int pl_space_format(const pl_space *space, char *text, size_t size);
+/* Of these two: what the job's framework does not offer (search/space/space_offer.c). */
+bool pl_space_breaks_offer(const pl_space *space, const pl_candidate *candidate, pl_space_reason *reason);
+int pl_space_format_offer(const pl_space *space, pl_space_reason reason, char *text, size_t size);
 /* For an empty space: PL_BAD_INPUT with the rules that emptied it. */
 pl_code pl_space_refuse_empty(const pl_space *space, uint32_t n_devices, pl_error *error);
 /* Short text form of a candidate, with the recipe in place of the boundaries: what --strategy takes. */

@@ -19,7 +19,9 @@ enum {
   KEY_SP,
   KEY_OVERLAP,
   KEY_ASSIGN,
-  KEY_ORDER
+  KEY_ORDER,
+  KEY_STRATEGY_SPACE,
+  KEY_ANY_STRATEGY
 };
 
 static const struct argp_option option_table[] = {
@@ -38,7 +40,11 @@ static const struct argp_option option_table[] = {
     {"overlap", KEY_OVERLAP, "WHICH", 0,
      "overlap of gradient reduction where dp > 1: on, off or both (default: both, or what --framework does)", 4},
     {"assign", KEY_ASSIGN, "LIST", 0, "layer assignments, of uniform, balanced, optimal, amp-dp", 4},
+    {"any-strategy", KEY_ANY_STRATEGY, NULL, 0,
+     "with --framework also strategies that its profile says it does not offer", 4},
     {"order", KEY_ORDER, "LIST", 0, "placement orders, innermost first (default tdp)", 4},
+    {"strategy-space", KEY_STRATEGY_SPACE, "FILE", 0,
+     "in place of all these: a strategy tree with choices (YAML); its combinations are the candidates", 4},
     {0},
 };
 
@@ -154,7 +160,10 @@ static bool read_choice(int key, const char *value, pl_space_choices *choices, p
     return true;
   case KEY_ASSIGN:
     read_recipes(error, value, choices);
-    choices->order_is_given = true;
+    choices->order_is_given = choices->recipes_are_given = true;
+    return true;
+  case KEY_ANY_STRATEGY:
+    choices->only_offered = false;
     return true;
   case KEY_ORDER:
     read_orders(error, value, choices);
@@ -167,12 +176,26 @@ static bool read_choice(int key, const char *value, pl_space_choices *choices, p
 
 static error_t read_option(int key, char *value, struct argp_state *state) {
   pl_space_options *options = state->input;
-  return read_choice(key, value, &options->choices, options->error) ? 0 : ARGP_ERR_UNKNOWN;
+  if (key == KEY_STRATEGY_SPACE) {
+    options->trees = value;
+    return 0;
+  }
+  if (!read_choice(key, value, &options->choices, options->error)) return ARGP_ERR_UNKNOWN;
+  options->choices.is_given = true;
+  return 0;
 }
 
 const struct argp pl_space_options_argp = {.options = option_table, .parser = read_option};
 
+pl_code pl_space_options_check(const pl_space_options *options, pl_error *error) {
+  if (options->trees == NULL || !options->choices.is_given) return PL_OK;
+  return pl_fail(error, PL_BAD_INPUT,
+                 "--strategy-space: the file says what differs between candidates; leave out --pp, --dp, --mbs and the "
+                 "like");
+}
+
 void pl_space_options_init(pl_space_options *options, pl_error *error) {
   *options = (pl_space_options){.error = error};
   pl_space_choices_init(&options->choices);
+  options->choices.only_offered = true;
 }

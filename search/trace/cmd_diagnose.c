@@ -60,11 +60,15 @@ static pl_code store(const diagnose_options *options, const pl_diagnosis_report 
 static pl_code diagnose(const diagnose_options *options, pl_replay_session *job, pl_arena *arena, pl_error *error) {
   uint32_t step;
   pl_trace_replay replay;
+  pl_trace_window window;
+  pl_trace_fits fits;
   pl_trace_diagnosis diagnosis;
   PL_TRY(pl_replay_session_open(options->path, job, error));
   PL_TRY(pl_replay_session_step(job, options->path, options->step, &step, error));
+  PL_TRY(pl_replay_session_fit(job, arena, &fits, error));
   PL_TRY(pl_replay_session_take(job, step, arena, &replay, error));
-  PL_TRY(pl_trace_diagnosis_take(&replay, arena, &diagnosis, error));
+  PL_TRY(pl_replay_session_window(job, step, arena, &window, error));
+  PL_TRY(pl_trace_diagnosis_take(&replay, &window, &fits, arena, &diagnosis, error));
   const pl_diagnosis_report report = {options->path, job, &replay, &diagnosis};
   if (options->output != NULL) PL_TRY(store(options, &report, error));
   if (options->json)

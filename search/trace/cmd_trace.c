@@ -11,14 +11,14 @@
 #include "core/system/output_file.h"
 #include "search/trace/job_file.h"
 #include "search/trace/trace_report.h"
-#include "workloads/trace/import.h"
+#include "workloads/formats/import.h"
 
-enum { KEY_FORCE = 0x500, KEY_PER_HOST, KEY_QUIET = 'q', KEY_JSON = 'j' };
+enum { KEY_FORCE = 0x500, KEY_PER_HOST, KEY_OPS, KEY_QUIET = 'q', KEY_JSON = 'j' };
 
 typedef struct trace_options {
   const char *path, *output;
   bool force, quiet, json;
-  int64_t ranks_per_host;
+  int64_t ranks_per_host, n_ops;
   pl_error error;
 } trace_options;
 
@@ -32,6 +32,7 @@ static const struct argp_option import_table[] = {
 };
 
 static const struct argp_option check_table[] = {
+    {"ops", KEY_OPS, "N", 0, "also the N ops that took most time, averaged over the steps, with their spread", 0},
     {"json", KEY_JSON, NULL, 0, "print JSON", 0},
     {0},
 };
@@ -50,6 +51,9 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     return 0;
   case KEY_JSON:
     options->json = true;
+    return 0;
+  case KEY_OPS:
+    pl_parse_integer(value, "--ops", 1, 1 << 20, &options->n_ops, &options->error);
     return 0;
   case KEY_PER_HOST:
     pl_parse_integer(value, "--ranks-per-host", 1, 1 << 20, &options->ranks_per_host, &options->error);
@@ -108,7 +112,7 @@ static pl_code check(trace_options *options, pl_error *error) {
   pl_trace trace;
   pl_trace_init(&trace);
   pl_code code = pl_job_file_open(options->path, &trace, error);
-  if (code == PL_OK) code = pl_trace_report_check(stdout, &trace, options->json, error);
+  if (code == PL_OK) code = pl_trace_report_check(stdout, &trace, options->json, (uint32_t)options->n_ops, error);
   pl_trace_release(&trace);
   return code;
 }
@@ -126,11 +130,13 @@ static const action actions[] = {
      {.options = import_table,
       .parser = read_option,
       .args_doc = "JOB",
-      .doc =
-          "Reads what each rank of a job recorded and writes it into one job file.\v"
-          "JOB is a trace or a folder of them, one per rank: JSON of PyTorch's profiler (Kineto) or Paceline's plain "
-          "JSON (workloads/trace/README.md), also gzipped.\n\n"
-          "Example:\n  paceline trace import traces -o job.h5"},
+      .doc = "Reads what each rank of a job recorded and writes it into one job file.\v"
+             "JOB is a trace or a folder of them, one per rank: JSON of PyTorch's profiler (Kineto), with execution "
+             "traces "
+             "beside it if there are any, Chakra (.et), nsys' SQLite, folders of dPRO, or Paceline's plain JSON "
+             "(workloads/trace/README.md), also "
+             "gzipped.\n\n"
+             "Example:\n  paceline trace import traces -o job.h5"},
      import},
     {"check",
      "paceline trace check",

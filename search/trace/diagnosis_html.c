@@ -8,12 +8,16 @@
 
 static const char page_style[] =
     ":root{color-scheme:light dark}body{font:14px/1.45 system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif;"
-    "max-width:1200px;margin:2em auto;padding:0 1em}table{border-collapse:collapse;margin:.5em 0 1.5em}th,td{padding:"
-    ".2em .7em;border-bottom:1px solid #8c959f55;text-align:right}th:first-child,td:first-child{text-align:left}"
-    ".bar{display:flex;width:520px;height:14px}.bar i{display:block;height:100%}.c0{background:#0969da}.c1{background:"
-    "#d4580a}.c2{background:#bf3989}.c3{background:#8250df}.c4{background:#1a7f37}.c5{background:#8c959f}.c6{"
-    "background:"
-    "#d0d7de}.c7{background:#57606a}.note{color:#6e7781}";
+    "max-width:1200px;margin:2em auto;padding:0 1em;overflow-wrap:anywhere}table{border-collapse:collapse;margin:.5em "
+    "0 "
+    "1.5em}th,td{padding:.2em .7em;border-bottom:1px solid #8c959f55;text-align:right}td{white-space:nowrap}"
+    "th:first-child,td:first-child{text-align:left;white-space:normal}th{overflow-wrap:normal}"
+    ".wide{overflow-x:auto}.bar{display:flex;width:100%;min-width:10em;max-width:520px;height:14px}td .bar{width:24em}"
+    ".bar i{display:block;height:100%}"
+    ".c0{background:#0969da}.c1{background:#d4580a}.c2{background:#bf3989}.c3{background:#8250df}.c4{background:#"
+    "1a7f37}"
+    ".c5{background:#8c959f}.c6{background:#d0d7de}.c7{background:#57606a}.note{color:#6e7781}.note span{white-space:"
+    "nowrap}@media(max-width:600px){body{margin:1em auto}th,td{padding:.2em .4em}td .bar{width:10em}}";
 
 static double percent(pl_ticks part, pl_ticks whole) {
   return whole > 0 ? 100 * (double)part / (double)whole : 0;
@@ -37,7 +41,7 @@ static void put_bar(FILE *stream, const pl_ticks *parts, int n, pl_ticks whole, 
 static void put_legend(FILE *stream, int n, const char *const *names) {
   fputs("<p class=\"note\">", stream);
   for (int k = 0; k < n; k++)
-    fprintf(stream, "<b class=\"c%d\">&#160;&#160;</b> %s ", k, names[k]);
+    fprintf(stream, "<span><b class=\"c%d\">&#160;&#160;</b> %s</span> ", k, names[k]);
   fputs("</p>\n", stream);
 }
 
@@ -64,7 +68,8 @@ static void put_ranks(FILE *stream, const pl_diagnosis_report *report) {
   const pl_trace *trace = &report->session->trace;
   fputs("<h2>Ranks</h2>\n", stream);
   put_legend(stream, PL_TRACE_STATE_COUNT, pl_trace_state_names);
-  fputs("<table><tr><th>rank</th><th>its time</th><th>computes %</th><th>exposed communication %</th><th>on the "
+  fputs("<div class=\"wide\"><table><tr><th>rank</th><th>its time</th><th>computes %</th><th>exposed communication "
+        "%</th><th>on the "
         "critical path %</th><th>waits most for</th><th>step if it were like the median</th></tr>\n",
         stream);
   for (uint32_t r = 0; r < trace->n_ranks; r++) {
@@ -78,16 +83,18 @@ static void put_ranks(FILE *stream, const pl_diagnosis_report *report) {
       fprintf(stream, "rank %lld (%s)", (long long)trace->ranks[t->waited_for].number,
               pl_format_time(pl_ticks_to_s(t->waited), text));
     fputs("</td><td>", stream);
-    if (t->without != PL_TICKS_NEVER)
+    if (d->balanced != PL_TICKS_NEVER)
       fprintf(stream, "%s (%+.2f %%)", pl_format_time(pl_ticks_to_s(t->without), text),
               100 * ((double)t->without / (double)d->makespan - 1));
     fputs("</td></tr>\n", stream);
   }
-  fputs("</table>\n", stream);
-  if (!d->are_alike && trace->n_ranks > 1)
-    fputs("<p class=\"note\">The ranks do not do the same ops in the same order, so there is no median to measure a "
-          "straggler by.</p>\n",
-          stream);
+  fputs("</table></div>\n", stream);
+  if (d->balanced == PL_TICKS_NEVER) return;
+  fprintf(stream, "<p class=\"note\">With all ranks like the median the step would take %s (%+.2f %%).%s</p>\n",
+          pl_format_time(pl_ticks_to_s(d->balanced), text), 100 * ((double)d->balanced / (double)d->makespan - 1),
+          d->are_alike ? ""
+                       : " The ranks do not all do the same: ops are compared by name and order where ranks have as "
+                         "many of them.");
 }
 
 static void put_changes(FILE *stream, const pl_diagnosis_report *report) {
@@ -106,25 +113,33 @@ static void put_changes(FILE *stream, const pl_diagnosis_report *report) {
             100 * ((double)d->changes[k].makespan / (double)d->makespan - 1));
   }
   fputs("</table>\n", stream);
+  if (report->diagnosis->are_served)
+    fputs("<p class=\"note\">Links serve the message that is ready first, as they did in the recording.</p>\n", stream);
 }
 
 static void put_clocks(FILE *stream, const pl_diagnosis_report *report) {
   const pl_trace_clocks *clocks = &report->session->clocks;
   if (clocks->n < 2) return;
-  fputs("<h2>Clocks</h2>\n<table><tr><th>host</th><th>offset us</th><th>+- us</th><th>drift ppm</th><th>+- ppm</th>"
+  fputs("<h2>Clocks</h2>\n<div class=\"wide\"><table><tr><th>host</th><th>offset us</th><th>+- us</th><th>drift "
+        "ppm</th><th>+- ppm</th>"
         "</tr>\n",
         stream);
   for (uint32_t h = 1; h < clocks->n; h++) {
     const pl_trace_clock *c = &clocks->clocks[h];
     fputs("<tr><td>", stream);
     put_text(stream, report->session->trace.names[c->host]);
+    if (c->is_contradicted) {
+      fputs("</td><td colspan=\"4\">left as recorded: its messages contradict each other</td></tr>\n", stream);
+      continue;
+    }
     fprintf(stream, "</td><td>%.3f</td><td>%.3f</td><td>%.3f</td><td>%.3f</td></tr>\n",
             ((double)c->offset_ns + c->more_ns) / 1e3, c->offset_sd_ns / 1e3, c->drift_ns_per_s / 1e3,
             c->drift_sd_ns_per_s / 1e3);
   }
-  fprintf(stream,
-          "</table>\n<p class=\"note\">Against the first host; %u of %u messages arrive before they were sent.</p>\n",
-          clocks->n_violated, clocks->n_constraints);
+  fprintf(
+      stream,
+      "</table></div>\n<p class=\"note\">Against the first host; %u of %u messages arrive before they were sent.</p>\n",
+      clocks->n_violated, clocks->n_constraints);
 }
 
 static void put_notes(FILE *stream, const pl_diagnosis_report *report) {
@@ -145,6 +160,7 @@ void pl_diagnosis_report_html(FILE *stream, const pl_diagnosis_report *report) {
   double replayed_s = pl_ticks_to_s(report->diagnosis->makespan);
   fprintf(stream,
           "<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\"><head><meta charset=\"utf-8\"/>"
+          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>"
           "<title>Diagnosis</title><style>%s</style></head><body>\n<h1>Step %lld of ",
           page_style, (long long)report->replay->span.number);
   put_text(stream, report->path);

@@ -39,7 +39,8 @@ static void put_path(FILE *out, const pl_diagnosis_report *report) {
 static void put_ranks(FILE *out, const pl_diagnosis_report *report) {
   const pl_trace_diagnosis *d = report->diagnosis;
   fputs("\nPer rank, % of the step:\n  rank", out);
-  static const char *const heads[] = {"computes", "exposed", "for rank", "for data", "for host", "stands", "done"};
+  static const char *const heads[] = {"computes", "exposed",  "for rank", "for data",
+                                      "for sync", "for host", "stands",   "done"};
   for (int s = 0; s < PL_TRACE_STATE_COUNT; s++)
     fprintf(out, " %9s", heads[s]);
   fputs("   on path  waits most for\n", out);
@@ -66,14 +67,40 @@ static void put_changes(FILE *out, const pl_diagnosis_report *report) {
     fprintf(out, "  %10s %+7.2f %%  %s\n", pl_format_time(pl_ticks_to_s(makespan), text),
             100 * ((double)makespan / (double)d->makespan - 1), pl_printable(d->changes[k].what, what, sizeof what));
   }
-  if (!d->are_alike && report->session->trace.n_ranks > 1)
-    fputs("  The ranks do not do the same ops in the same order, so stragglers have nothing to be measured by.\n", out);
+  if (d->are_served) fputs("  Links serve the message that is ready first, as they did in the recording.\n", out);
+}
+
+/* What each rank's slowness costs, and all of it together. */
+static void put_stragglers(FILE *out, const pl_diagnosis_report *report) {
+  char text[PL_UNIT_TEXT_BYTES];
+  const pl_trace_diagnosis *d = report->diagnosis;
+  const pl_trace *trace = &report->session->trace;
+  if (d->balanced == PL_TICKS_NEVER) return;
+  fprintf(out, "\nStragglers: the step if ops took the median over the ranks\n  %10s %+7.2f %%  all ranks\n",
+          pl_format_time(pl_ticks_to_s(d->balanced), text), 100 * ((double)d->balanced / (double)d->makespan - 1));
+  uint32_t worst = 0, least = 0;
+  for (uint32_t r = 1; r < trace->n_ranks; r++) {
+    if (d->ranks[r].without < d->ranks[worst].without) worst = r;
+    if (d->ranks[r].compared < d->ranks[least].compared) least = r;
+  }
+  pl_ticks without = d->ranks[worst].without;
+  fprintf(out, "  %10s %+7.2f %%  rank %lld alone, the rank that costs most\n",
+          pl_format_time(pl_ticks_to_s(without), text), 100 * ((double)without / (double)d->makespan - 1),
+          (long long)trace->ranks[worst].number);
+  if (!d->are_alike)
+    fprintf(
+        out,
+        "  The ranks do not all do the same: ops are compared by name and order where ranks have as many of them, on "
+        "rank %lld %.0f %% of its own time, elsewhere more.\n",
+        (long long)trace->ranks[least].number, 100 * d->ranks[least].compared);
 }
 
 void pl_diagnosis_report_text(FILE *stream, const pl_diagnosis_report *report) {
   put_summary(stream, report);
+  pl_replay_session_put_lacking(stream, report->session);
   put_path(stream, report);
   put_ranks(stream, report);
+  put_stragglers(stream, report);
   put_changes(stream, report);
 }
 
@@ -87,6 +114,7 @@ void pl_diagnosis_report_json(FILE *stream, const pl_diagnosis_report *report) {
   pl_json_put_number(&json, "replayed_s", pl_ticks_to_s(d->makespan));
   pl_json_put_integer(&json, "critical_tasks", d->n_path);
   pl_json_put_boolean(&json, "ranks_alike", d->are_alike);
+  if (d->balanced != PL_TICKS_NEVER) pl_json_put_number(&json, "step_if_all_median_s", pl_ticks_to_s(d->balanced));
   pl_json_key(&json, "critical_path_s");
   pl_json_open_object(&json);
   for (int s = 0; s < PL_TRACE_SHARE_COUNT; s++)
@@ -103,7 +131,10 @@ void pl_diagnosis_report_json(FILE *stream, const pl_diagnosis_report *report) {
     pl_json_put_number(&json, "on_critical_path", pl_ticks_to_s(t->on_path));
     if (t->waited_for != PL_NONE)
       pl_json_put_integer(&json, "waits_most_for", report->session->trace.ranks[t->waited_for].number);
-    if (t->without != PL_TICKS_NEVER) pl_json_put_number(&json, "step_if_median_s", pl_ticks_to_s(t->without));
+    if (d->balanced != PL_TICKS_NEVER) {
+      pl_json_put_number(&json, "step_if_median_s", pl_ticks_to_s(t->without));
+      pl_json_put_number(&json, "compared", t->compared);
+    }
     pl_json_close_object(&json);
   }
   pl_json_close_array(&json);

@@ -61,6 +61,10 @@ static const array_table tables[] = {
       FIELD(pl_trace_rank, world_size, I64)}},
     {TABLE(members, int64_t), {{"rank", 0, I64}}},
     {TABLE(notes, uint32_t), {{"name", 0, U32}}},
+    {TABLE(blocks, pl_trace_block),
+     {FIELD(pl_trace_block, taken_ns, I64), FIELD(pl_trace_block, freed_ns, I64),
+      FIELD(pl_trace_block, taken_stream, U32), FIELD(pl_trace_block, freed_stream, U32),
+      FIELD(pl_trace_block, size_bytes, I64)}},
 };
 
 enum { N_TABLES = sizeof tables / sizeof *tables };

@@ -4,7 +4,7 @@
 
 #include "workloads/trace/trace.h"
 
-enum { PL_JOB_FILE_VERSION = 1 };
+enum { PL_JOB_FILE_VERSION = 2 };
 
 /* Writes it whole or not at all; an existing file only with `force`. */
 pl_code pl_job_file_store(const char *path, bool force, const pl_trace *trace, pl_error *error);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "search/trace/job_file.h"
+#include "workloads/trace/meeting_gaps.h"
 
 pl_code pl_replay_session_open(const char *path, pl_replay_session *session, pl_error *error) {
   *session = (pl_replay_session){.meetings = {.n = 0}};
@@ -15,6 +16,39 @@ pl_code pl_replay_session_open(const char *path, pl_replay_session *session, pl_
   if (session->steps.n == 0)
     return pl_fail(error, PL_BAD_INPUT, "%s: no step is on all ranks; were they recorded over the same steps?", path);
   return PL_OK;
+}
+
+pl_code pl_replay_session_fit(const pl_replay_session *session, pl_arena *arena, pl_trace_fits *fits, pl_error *error) {
+  pl_code code = PL_OK;
+  fits->n = 0;
+  for (uint32_t s = 0; s < session->steps.n && code == PL_OK; s++) {
+    pl_trace_replay replay;
+    pl_arena_reset(arena);
+    code = pl_replay_session_take(session, s, arena, &replay, error);
+    if (code == PL_OK) pl_trace_fits_add(&replay, fits);
+  }
+  pl_arena_reset(arena);
+  return code;
+}
+
+static uint32_t count_lacking(const pl_replay_session *session) {
+  uint32_t n = 0;
+  pl_trace_gap *gaps = malloc(((size_t)session->trace.n_ranks + 1) * sizeof *gaps);
+  if (gaps == NULL) return 0; /* it is but a remark */
+  pl_trace_gaps_find(&session->trace, &session->meetings, gaps);
+  for (uint32_t r = 0; r < session->trace.n_ranks; r++)
+    n += gaps[r].first != PL_NONE;
+  free(gaps);
+  return n;
+}
+
+void pl_replay_session_put_lacking(FILE *out, const pl_replay_session *session) {
+  uint32_t n = count_lacking(session);
+  if (n == 0) return;
+  fprintf(out,
+          "%u rank%s messages that others did with %s: what is left of these takes its recorded time, also in a "
+          "what-if; paceline trace check says which\n",
+          n, n == 1 ? " lacks" : "s lack", n == 1 ? "it" : "them");
 }
 
 void pl_replay_session_release(pl_replay_session *session) {

@@ -10,6 +10,7 @@
 #include "core/text/json_writer.h"
 #include "workloads/trace/clocks.h"
 #include "workloads/trace/meetings.h"
+#include "workloads/trace/op_times.h"
 #include "workloads/trace/steps.h"
 
 static void put_notes(FILE *stream, const pl_trace *trace) {
@@ -70,6 +71,40 @@ static void put_steps(FILE *out, const pl_trace_step_list *steps) {
   if (steps->is_whole) fputs("  no step is marked: all that was recorded counts as one\n", out);
 }
 
+/* `most` of them. */
+static void put_ops(FILE *out, const pl_trace *trace, const pl_trace_step_list *steps, const pl_trace_op_times *times,
+                    uint32_t n, uint32_t most) {
+  fprintf(
+      out,
+      "\nOps that took most time, averaged over %u step%s (%u kinds of ops; +-: standard deviation of the steps):\n",
+      steps->n, steps->n == 1 ? "" : "s", n);
+  fprintf(out, "  %12s %10s %10s %8s  %-10s  %s\n", "per step", "a step", "each", "+- %", "kind", "op");
+  for (uint32_t k = 0; k < n && k < most; k++) {
+    char all[PL_UNIT_TEXT_BYTES], each[PL_UNIT_TEXT_BYTES], name[PL_PRINTABLE_BYTES];
+    const pl_trace_op_times *t = &times[k];
+    fprintf(out, "  %12.6g %10s %10s %8.1f  %-10s  %s\n", t->per_step, pl_format_time(t->mean_s * t->per_step, all),
+            pl_format_time(t->mean_s, each), t->mean_s > 0 ? 100 * t->deviation_s / t->mean_s : 0,
+            pl_trace_op_kind_names[t->kind], pl_printable(trace->names[t->name], name, 80));
+  }
+}
+
+static void put_ops_json(pl_json *json, const pl_trace *trace, const pl_trace_op_times *times, uint32_t n,
+                         uint32_t most) {
+  pl_json_key(json, "op_times");
+  pl_json_open_array(json);
+  for (uint32_t k = 0; k < n && k < most; k++) {
+    pl_json_open_object(json);
+    pl_json_put_string(json, "name", trace->names[times[k].name]);
+    pl_json_put_string(json, "kind", pl_trace_op_kind_names[times[k].kind]);
+    pl_json_put_integer(json, "steps", times[k].n_steps);
+    pl_json_put_number(json, "per_step", times[k].per_step);
+    pl_json_put_number(json, "mean_s", times[k].mean_s);
+    pl_json_put_number(json, "deviation_s", times[k].deviation_s);
+    pl_json_close_object(json);
+  }
+  pl_json_close_array(json);
+}
+
 static void put_meetings(FILE *out, const pl_trace_meetings *m) {
   fprintf(out, "\n%u collectives, %u transfers", m->n_collectives, m->n_transfers);
   fprintf(out, "; unmatched: %u collectives, %u transfers", m->n_unmatched_collectives, m->n_unmatched_transfers);
@@ -89,6 +124,12 @@ static void put_clocks(FILE *out, const pl_trace *trace, const pl_trace_clocks *
       fprintf(out, "  %-24s %20s\n", host, "reference");
     } else if (!c->is_tied) {
       fprintf(out, "  %-24s %20s  no message ties it to the others: left as it is\n", host, "");
+    } else if (c->is_contradicted) {
+      fprintf(
+          out,
+          "  %-24s %20s  its messages contradict each other (a drift of %.0f ppm would be needed; clocks drift by 100 "
+          "at most):\n  %-24s %20s  left as recorded. Were events left out of a rank's trace?\n",
+          host, "", c->contradiction_ns_per_s / 1e3, "", "");
     } else {
       int64_t fine = llrint(c->more_ns);
       int64_t whole = c->offset_ns + fine;
@@ -111,7 +152,7 @@ static void put_clocks(FILE *out, const pl_trace *trace, const pl_trace_clocks *
 }
 
 static void put_json(FILE *out, const pl_trace *trace, const pl_trace_meetings *m, const pl_trace_clocks *clocks,
-                     const pl_trace_step_list *steps) {
+                     const pl_trace_step_list *steps, const pl_trace_op_times *times, uint32_t n, uint32_t most) {
   pl_json json;
   pl_json_init(&json, out, true);
   pl_json_open_object(&json);
@@ -134,6 +175,7 @@ static void put_json(FILE *out, const pl_trace *trace, const pl_trace_meetings *
     pl_json_open_object(&json);
     pl_json_put_string(&json, "host", trace->names[c->host]);
     pl_json_put_boolean(&json, "tied", c->is_tied);
+    pl_json_put_boolean(&json, "contradicted", c->is_contradicted);
     pl_json_put_number(&json, "offset_ns", (double)c->offset_ns + c->more_ns);
     pl_json_put_number(&json, "offset_sd_ns", c->offset_sd_ns);
     pl_json_put_number(&json, "drift_ppm", c->drift_ns_per_s / 1e3);
@@ -141,9 +183,11 @@ static void put_json(FILE *out, const pl_trace *trace, const pl_trace_meetings *
     pl_json_close_object(&json);
   }
   pl_json_close_array(&json);
+  pl_json_put_integer(&json, "clocks_middle_ns", clocks->middle_ns); /* drifts act around it */
   pl_json_put_number(&json, "end_residual_ns", clocks->end_residual_ns);
   pl_json_put_number(&json, "transfer_residual_ns", clocks->transfer_residual_ns);
   pl_json_put_integer(&json, "violated", clocks->n_violated);
+  if (most > 0) put_ops_json(&json, trace, times, n, most);
   pl_json_key(&json, "notes");
   pl_json_open_array(&json);
   for (uint32_t k = 0; k < trace->n_notes; k++)
@@ -152,24 +196,32 @@ static void put_json(FILE *out, const pl_trace *trace, const pl_trace_meetings *
   pl_json_close_object(&json);
 }
 
-static pl_code report(FILE *out, const pl_trace *trace, const pl_trace_meetings *meetings, bool json, pl_error *error) {
+static pl_code report(FILE *out, const pl_trace *trace, const pl_trace_meetings *meetings, bool json, uint32_t n_ops,
+                      pl_error *error) {
   pl_trace_clocks clocks;
+  pl_arena arena;
+  const pl_trace_op_times *times = NULL;
+  uint32_t n = 0;
+  pl_arena_init(&arena, 0);
   pl_trace_step_list steps = {.n = 0};
   pl_code code = pl_trace_clocks_make(trace, meetings, &clocks, error);
   if (code == PL_OK) code = pl_trace_steps_make(trace, &clocks, &steps, error);
+  if (code == PL_OK && n_ops > 0) code = pl_trace_op_times_take(trace, &steps, &arena, &times, &n, error);
   if (code == PL_OK && json) {
-    put_json(out, trace, meetings, &clocks, &steps);
+    put_json(out, trace, meetings, &clocks, &steps, times, n, n_ops);
   } else if (code == PL_OK) {
     put_steps(out, &steps);
+    if (n_ops > 0) put_ops(out, trace, &steps, times, n, n_ops);
     put_meetings(out, meetings);
     put_clocks(out, trace, &clocks);
   }
   pl_trace_steps_release(&steps);
   pl_trace_clocks_release(&clocks);
+  pl_arena_release(&arena);
   return code;
 }
 
-pl_code pl_trace_report_check(FILE *out, const pl_trace *trace, bool json, pl_error *error) {
+pl_code pl_trace_report_check(FILE *out, const pl_trace *trace, bool json, uint32_t n_ops, pl_error *error) {
   if (!json) put_ranks(out, trace);
   if (!json && trace->n_notes > 0) {
     fputs("\nAssumed or left out when it was imported:\n", out);
@@ -177,7 +229,7 @@ pl_code pl_trace_report_check(FILE *out, const pl_trace *trace, bool json, pl_er
   }
   pl_trace_meetings meetings;
   pl_code code = pl_trace_meetings_make(trace, &meetings, error);
-  if (code == PL_OK) code = report(out, trace, &meetings, json, error);
+  if (code == PL_OK) code = report(out, trace, &meetings, json, n_ops, error);
   pl_trace_meetings_release(&meetings);
   return code;
 }

@@ -135,6 +135,64 @@ static void experts(void **state) {
   }
 }
 
+/* Experts that are cut over two tensor ranks (etp=tmp) have half as much of each expert on a rank, and as many tokens
+ * to exchange: on 8 devices ep=4 of 2 tensor ranks is groups of two replicas, or of the four ranks of equal tensor
+ * rank. In front of them the tokens of both ranks are gathered, behind them the answers are summed and scattered:
+ * forward and back two times half of what a rank then has, tokens * k / 2 * 2 rows. The products are as long. */
+static void cut_experts(void **state) {
+  (void)state;
+  const double port_Bps = 4e9;
+  attention_job own;
+  pl_op_entry table[8];
+  build(&own, 8, port_Bps, table, false);
+  own.profile.n_ops = 0;
+  own.model = mixture(&own);
+  own.job.gbs = (int64_t)N_MICROBATCHES * 4;
+  double expert = 8.0 * 3 * ATTENTION_HIDDEN * 512 * N_LAYERS;
+  double gather_s = 0.5 * (ATTENTION_SEQ * 2.0 * ATTENTION_HIDDEN * 2) / port_Bps;
+  pl_simulate_report whole = attention_job_simulate(&own, "pp=1,dp=4,tmp=2,sp=1,ep=4,mbs=1,overlap=0");
+  pl_simulate_report cut = attention_job_simulate(&own, "pp=1,dp=4,tmp=2,sp=1,ep=4,etp=2,mbs=1,overlap=0");
+  assert_true(whole.row.mem_parameters_bytes - cut.row.mem_parameters_bytes == 2 * (expert / 4 - expert / 8));
+  expect_time("all-to-all", cut.row.expert_comm_s, whole.row.expert_comm_s, 1000);
+  expect_time("gathers", cut.row.tensor_comm_s - whole.row.tensor_comm_s, N_MICROBATCHES * N_LAYERS * 4 * gather_s,
+              1000);
+  /* ZeRO shards what is left of the experts over the replicas that hold the same: with ep=2 two of them. */
+  whole = attention_job_simulate(&own, "pp=1,dp=4,tmp=2,sp=1,ep=2,etp=2,mbs=1,overlap=0");
+  cut = attention_job_simulate(&own, "pp=1,dp=4,tmp=2,sp=1,ep=2,etp=2,mbs=1,overlap=0,zero=1");
+  double dense = (double)whole.row.mem_parameters_bytes / 2 - expert / 4;
+  assert_true(cut.row.mem_optimizer_bytes == 12 * (dense / 4 + expert / 4 / 2));
+  attention_job_release(&own);
+}
+
+/* The fullest device's tokens go through both exchanges: of 8 experts of loads 6, 2, 1, 1, 2, 2, 1, 1 on 2 devices 10
+ * of 16, 5/4 of the mean; on 4 devices 8, twice the mean, on 8 devices 6, three times. A factor is that of any. */
+static void loads(void **state) {
+  (void)state;
+  static const double loads_of[] = {6, 2, 1, 1, 2, 2, 1, 1};
+  const double port_Bps = 4e9, wanted[] = {1.25, 2, 3};
+  for (int32_t n = 2, k = 0; n <= 8; n *= 2, k++)
+    for (int listed = 0; listed < 2; listed++) {
+      pl_op_entry table[8];
+      attention_job own;
+      build(&own, n, port_Bps, table, false);
+      own.profile.n_ops = 0;
+      own.model = mixture(&own);
+      if (listed == 1)
+        own.model.expert_loads = loads_of;
+      else
+        own.model.expert_load = wanted[k];
+      own.job.gbs = (int64_t)N_MICROBATCHES * n;
+      double tokens = ATTENTION_SEQ * 2.0 * wanted[k]; /* each to 2 experts */
+      double y = (n - 1.0) / n * (tokens * ATTENTION_HIDDEN * 2) / port_Bps;
+      char text[128];
+      snprintf(text, sizeof text, "pp=1,dp=%d,tmp=1,ep=%d,mbs=1,overlap=0", n, n);
+      pl_simulate_report report = attention_job_simulate(&own, text);
+      assert_true(fabs(pl_model_expert_load(&own.model, n) - wanted[k]) < 1e-12);
+      expect_time(text, report.row.expert_comm_s, N_MICROBATCHES * N_LAYERS * 4 * y, 1000);
+      attention_job_release(&own);
+    }
+}
+
 /* Neighbours share experts: with tensor ranks innermost they are on one node, whose NIC the exchange never meets. */
 static void experts_stay_on_a_node(void **state) {
   (void)state;
@@ -189,7 +247,10 @@ static void tokens_go_once_to_a_node(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(context), cmocka_unit_test(experts),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(context),
+                                     cmocka_unit_test(experts),
+                                     cmocka_unit_test(cut_experts),
+                                     cmocka_unit_test(loads),
                                      cmocka_unit_test(experts_stay_on_a_node),
                                      cmocka_unit_test(tokens_go_once_to_a_node)};
   return cmocka_run_group_tests(tests, NULL, NULL);

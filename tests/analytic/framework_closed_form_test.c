@@ -222,10 +222,11 @@ static void around_the_tensors(void **state) {
   framework.communicator_bytes = 1e8;
   pl_result_row row = simulate(&own, &framework, text);
   assert_true(row.peak_mem_bytes == ideal.peak_mem_bytes);
-  assert_true(row.reserved_mem_bytes == (row.peak_mem_bytes + 1e9) * 1.25);
-  assert_true(row.device_mem_bytes == row.reserved_mem_bytes + 2e9 + 2e8); /* of all devices, and of the replicas */
+  assert_true(row.reserved_mem_bytes == ((double)row.peak_mem_bytes + 1e9) * 1.25);
+  assert_true((double)row.device_mem_bytes ==
+              (double)row.reserved_mem_bytes + 2e9 + 2e8); /* of all devices, and of the replicas */
   /* the largest context with which it fits, and one byte more */
-  framework.context_bytes = own.profile.memory_bytes - row.reserved_mem_bytes - 2e8;
+  framework.context_bytes = own.profile.memory_bytes - (double)row.reserved_mem_bytes - 2e8;
   assert_true(simulate(&own, &framework, text).fits);
   framework.context_bytes += 4;
   assert_false(simulate(&own, &framework, text).fits);
@@ -241,9 +242,9 @@ static void gradients_of_a_pass(void **state) {
   double psi = attention_job_all_gradient_bytes(&own) / 2;
   pl_framework framework = pl_framework_ideal;
   const char *text = "pp=1,dp=1,tmp=1,mbs=1,recompute=full";
-  double without = simulate(&own, &framework, text).peak_mem_bytes;
+  int64_t without = simulate(&own, &framework, text).peak_mem_bytes;
   framework.keeps_16bit_gradients = true;
-  double with = simulate(&own, &framework, text).peak_mem_bytes;
+  int64_t with = simulate(&own, &framework, text).peak_mem_bytes;
   if (!(with > without && with - without <= 2 * psi)) fail_msg("%g bytes more, of %g", with - without, 2 * psi);
   own.job.dtype = PL_DTYPE_FP16; /* gradients are of 16 bits anyway */
   with = simulate(&own, &framework, text).peak_mem_bytes;
@@ -261,7 +262,7 @@ static void a_flat_update_stays(void **state) {
   pl_result_row shared = simulate(&own, &framework, "pp=1,dp=1,tmp=1,mbs=1");
   framework.holds_update = true;
   pl_result_row held = simulate(&own, &framework, "pp=1,dp=1,tmp=1,mbs=1");
-  double resident = 16 * psi, activations = held.mem_activations_bytes;
+  double resident = 16 * psi, activations = (double)held.mem_activations_bytes;
   assert_true(held.peak_mem_bytes == resident + 4 * psi + activations);
   assert_true(shared.peak_mem_bytes == resident + fmax(4 * psi, activations));
   attention_job_release(&own);
@@ -329,7 +330,7 @@ static void collectives_run_beside_products(void **state) {
 static void expect_buffers(attention_job *own, const pl_framework *framework, int32_t zero, double bytes) {
   char text[64];
   snprintf(text, sizeof text, "pp=1,dp=%d,tmp=1,mbs=8,zero=%d", RANKS, zero);
-  double buffers = simulate(own, framework, text).mem_buffers_bytes;
+  double buffers = (double)simulate(own, framework, text).mem_buffers_bytes;
   if (buffers != bytes) fail_msg("zero=%d: %.17g bytes of buffers, not %.17g", zero, buffers, bytes);
 }
 

@@ -12,8 +12,8 @@
 #include "tests/support/attention_job.h"
 #include "tests/support/model_file.h"
 #include "tests/support/synthetic_cluster.h"
-#include "workloads/block/block_program.h"
 #include "workloads/cost/op_cost.h"
+#include "workloads/lower/block_program.h"
 #include "workloads/run/simulate.h"
 
 static pl_arena arena;

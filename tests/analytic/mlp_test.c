@@ -19,8 +19,8 @@
 
 #include "tests/support/attention_job.h"
 #include "tests/support/synthetic_cluster.h"
-#include "workloads/block/block_program.h"
 #include "workloads/import/model_file.h"
+#include "workloads/lower/block_program.h"
 
 enum { LAYERS = 8, WIDTH = 256, VECTORS = 64, MICROBATCHES = 4 };
 static const double peak = 0x1p40, port_Bps = 0x1p30;

@@ -18,8 +18,8 @@
 
 #include "tests/support/arena_fixture.h"
 #include "tests/support/model_file.h"
-#include "workloads/block/block_program.h"
 #include "workloads/framework/framework.h"
+#include "workloads/lower/block_program.h"
 
 static pl_model load(const char *name) {
   return load_model("workloads/models", name, &arena);

@@ -23,7 +23,7 @@
 
 #include "tests/support/arena_fixture.h"
 #include "tests/support/model_file.h"
-#include "workloads/block/block_program.h"
+#include "workloads/lower/block_program.h"
 
 static pl_model model;
 

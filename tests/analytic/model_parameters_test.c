@@ -16,9 +16,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "workloads/block/block_program.h"
 #include "workloads/import/model_file.h"
 #include "workloads/ir/model.h"
+#include "workloads/lower/block_program.h"
 
 typedef struct expected {
   const char *file;

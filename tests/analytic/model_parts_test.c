@@ -20,8 +20,8 @@
 #include <cmocka.h>
 
 #include "tests/support/model_file.h"
-#include "workloads/block/block_program.h"
 #include "workloads/import/model_file.h"
+#include "workloads/lower/block_program.h"
 #include "workloads/program/program.h"
 #include "workloads/strategy/strategy.h"
 

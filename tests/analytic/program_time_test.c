@@ -4,8 +4,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
+#include <stdio.h>
 #include <string.h>
+
 #include <cmocka.h>
 
 #include "tests/support/synthetic_cluster.h"
@@ -58,7 +59,7 @@ static pl_ticks iteration_ticks(const pl_cluster *cluster, const char *text) {
   const pl_simulate_options options = {.network = PL_NETWORK_FLOW, .no_overlap_factor = true};
   if (pl_ir_parse("program", text, strlen(text), &arena, &module, &error) != PL_OK ||
       pl_ir_check(&module, &error) != PL_OK ||
-      pl_simulate_program(cluster, &module, &options, &arena, &report, &error) != PL_OK)
+      pl_simulate_program(cluster, &module, NULL, &options, &arena, &report, &error) != PL_OK)
     fail_msg("%s", error.message);
   pl_ticks ticks = pl_ticks_from_s(report.iter_time_s);
   pl_arena_release(&arena);
@@ -139,9 +140,101 @@ static void a_message_is_on_its_way(void **state) {
   synthetic_cluster_release(cluster);
 }
 
+/* One step of a ring of four: queries and one piece of keys and values, half of it masked. */
+static pl_op attention_step(double seq, double head, bool backward) {
+  double piece = seq / 4, pairs = 2 * 2 * piece * piece / 2; /* sequences, heads */
+  double wide = 2 * 2 * piece * head * 2, rows = 2 * 2 * piece * 4, positions = 2 * 4 * piece;
+  return (pl_op){.kind = PL_OP_ATTENTION,
+                 .category = backward ? PL_CATEGORY_BACKWARD : PL_CATEGORY_FORWARD,
+                 .dtype = PL_DTYPE_FP16,
+                 .batch = 4,
+                 .m = (int64_t)piece,
+                 .n = (int64_t)piece,
+                 .k = (int64_t)head,
+                 .flops = pairs * (backward ? 10 : 4) * head,
+                 .bytes = (backward ? 8 : 4) * wide + rows + positions};
+}
+
+static pl_ticks ring_ticks(const pl_cluster *cluster, int seq, int head, bool backward) {
+  char text[4096];
+  char wide[256], rows[128];
+  snprintf(rows, sizeof rows, "fp32[b=2, s=%d/cp, g=2, r=1]", seq);
+  snprintf(wide, sizeof wide, "fp16[b=2, s=%d/cp, g=2, r=1, d=%d]", seq, head);
+  int n = snprintf(text, sizeof text,
+                   "plir 1 distributed \"ring\"\nmesh cp=4\n"
+                   "func @main() {\n  %%q = param \"q\"() : %s\n"
+                   "  %%k = param \"k\"() : fp16[b=2, t=%d/cp, g=2, d=%d]\n"
+                   "  %%v = param \"v\"() : fp16[b=2, t=%d/cp, g=2, e=%d]\n"
+                   "  %%at = input \"positions\"() : i32[s=%d/cp]\n"
+                   "  %%of = rename(%%at) {from=s, to=t} : i32[t=%d/cp]\n",
+                   wide, seq, head, seq, head, seq, seq);
+  snprintf(wide, sizeof wide, "fp16[b=2, s=%d/cp, g=2, r=1, e=%d]", seq, head);
+  if (!backward) {
+    snprintf(text + n, sizeof text - (size_t)n,
+             "  %%y, %%l = ring_attention(%%q, %%k, %%v, %%at, %%of) {over=cp, causal=1} : %s, %s\n"
+             "  keep \"y\"(%%y)\n}\nclass all {\n  chunk 0 forward @main\n  steps F0.0\n}\n",
+             wide, rows);
+  } else {
+    snprintf(
+        text + n, sizeof text - (size_t)n,
+        "  %%y = param \"y\"() : %s\n  %%l = param \"l\"() : %s\n  %%dy = param \"dy\"() : %s\n"
+        "  %%dq, %%dk, %%dv = ring_attention_backward(%%q, %%k, %%v, %%at, %%of, %%y, %%l, %%dy) {over=cp, causal=1}"
+        " : fp16[b=2, s=%d/cp, g=2, r=1, d=%d], fp16[b=2, t=%d/cp, g=2, d=%d], fp16[b=2, t=%d/cp, g=2, e=%d]\n"
+        "  keep \"dq\"(%%dq)\n}\nclass all {\n  chunk 0 forward @empty backward @main\n  steps F0.0 B0.0\n}\n",
+        wide, rows, wide, seq, head, seq, head, seq, head);
+    const char *empty = "func @empty() {\n}\n", *at = strstr(text, "func @main");
+    size_t head_bytes = (size_t)(at - text);
+    PL_ASSERT(strlen(text) + strlen(empty) < sizeof text);
+    memmove(text + head_bytes + strlen(empty), at, strlen(at) + 1);
+    memcpy(text + head_bytes, empty, strlen(empty));
+  }
+  return iteration_ticks(cluster, text);
+}
+
+/* A device attends to one piece of the keys in each of n steps, with the next one on its way: with P the time of a
+ * piece and G that of the ring all-gather of all of them, max(3 P, G) + P; backward twice as much goes round. */
+static void a_ring_attends_to_all_pieces(void **state) {
+  (void)state;
+  const int seq = 8192, head = 64;
+  for (int slow = 0; slow < 2; slow++) {
+    pl_cluster *cluster = synthetic_cluster_create(
+        &(synthetic_options){.n_nodes = 1, .gpus_per_node = 4, .nvlink_Bps = slow ? 1e9 : 400e9});
+    for (int backward = 0; backward < 2; backward++) {
+      double bytes = 2.0 * 2 * 2 * 2 * seq * head * (1 + backward);
+      pl_ticks piece = kernel_ticks(cluster, attention_step(seq, head, backward));
+      pl_ticks round = collective_ticks(cluster, PL_ALL_GATHER, 4, bytes);
+      assert_int_equal(3 * piece < round, slow);
+      assert_int_equal(ring_ticks(cluster, seq, head, backward), (slow ? round : 3 * piece) + piece);
+    }
+    synthetic_cluster_release(cluster);
+  }
+}
+
+static const char shifted[] = "plir 1 distributed \"shifted\"\nmesh cp=4\n"
+                              "func @main() {\n"
+                              "  %x = input \"x\"() : fp16[b=4096/cp, h=512]\n"
+                              "  %w = param \"w\"() : fp16[h=512, f=256]\n"
+                              "  %u = param \"u\"() : fp16[f=256, o=512]\n"
+                              "  %y = product(%x, %w) {over=h} : fp16[b=4096/cp, f=256]\n"
+                              "  %n = shift(%y) {over=cp, by=1} : fp16[b=4096/cp, f=256]\n"
+                              "  %z = product(%n, %u) {over=f} : fp16[b=4096/cp, o=512]\n"
+                              "  keep \"z\"(%z)\n"
+                              "}\n"
+                              "class all {\n  chunk 0 forward @main\n  steps F0.0\n}\n";
+
+/* All sends of a shift run at once: T = T(1024 x 512 x 256) + S + T(1024 x 256 x 512). */
+static void a_shift_is_one_send_of_each(void **state) {
+  (void)state;
+  pl_cluster *cluster = synthetic_cluster_create(&(synthetic_options){.n_nodes = 1, .gpus_per_node = 4});
+  pl_ticks a = kernel_ticks(cluster, product(1024, 256, 512)), z = kernel_ticks(cluster, product(1024, 512, 256));
+  assert_int_equal(iteration_ticks(cluster, shifted), a + collective_ticks(cluster, PL_SEND, 2, 2.0 * 1024 * 256) + z);
+  synthetic_cluster_release(cluster);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(kernels_add_up),
-                                     cmocka_unit_test(a_collective_is_waited_for_where_it_is_read),
-                                     cmocka_unit_test(a_message_is_on_its_way)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(kernels_add_up), cmocka_unit_test(a_collective_is_waited_for_where_it_is_read),
+      cmocka_unit_test(a_message_is_on_its_way), cmocka_unit_test(a_ring_attends_to_all_pieces),
+      cmocka_unit_test(a_shift_is_one_send_of_each)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

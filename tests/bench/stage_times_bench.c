@@ -9,11 +9,11 @@
 #include "netmodel/device/device_profile.h"
 #include "netmodel/platform/platform.h"
 #include "tests/support/bench.h"
-#include "workloads/block/block_program.h"
 #include "workloads/cost/op_cost.h"
 #include "workloads/framework/framework.h"
 #include "workloads/import/model_file.h"
 #include "workloads/ir/model.h"
+#include "workloads/lower/block_program.h"
 
 enum { MOST_RATIOS = 256 };
 

@@ -5,7 +5,7 @@ bats_require_minimum_version 1.5.0
 setup() {
   cd "$BATS_TEST_DIRNAME/../.."
   : "${PACELINE:=.build/release/paceline}"
-  commands=(calibrate diagnose explain list model program replay report search show simulate sweep validate verify "trace import" "trace check" "platform check" "platform show" "platform make")
+  commands=(calibrate compare diagnose explain launch list model optimize program replay report run search show simulate strategy sweep validate verify "trace import" "trace check" "platform check" "platform show" "platform make")
 }
 
 # refuses 'MESSAGE' WORD ...: the whole line behind "paceline "
@@ -50,7 +50,7 @@ refuses() {
 }
 
 @test "an option cut too short" {
-  refuses "simulate: '--s' is short for several options: --strategy, --svg, --sensitivity, --seq, --sharing, --streams; write more of it" simulate --s 4
+  refuses "simulate: '--s' is short for several options: --strategy, --svg, --sensitivity, --seq, --site, --sharing, --streams, --slow; write more of it" simulate --s 4
   refuses "show: '--c' is short for several options: --columns, --csv; write more of it" show --c x
 }
 

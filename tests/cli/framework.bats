@@ -74,3 +74,36 @@ column() {
   [ "$status" -eq 2 ]
   [ ! -e "$BATS_TEST_TMPDIR/none.h5" ]
 }
+
+@test "sweep and search leave out what a framework does not offer, and say what it has; --any-strategy keeps it" {
+  small=(--platform dgx-h100 --model llama-3.1-8b --gbs 64 --mbs 1)
+  run "$PACELINE" search "${small[@]}" --framework megatron-core
+  [ "$status" -eq 0 ]
+  [[ "$output" == *"dropped     "*": megatron-core has zero 0, 1; with a pipeline 0, 1"* ]]
+  [[ "$output" == *": megatron-core has the schedules 1f1b, interleaved"* && "$output" == *"overlap=on, of what the framework offers"* ]]
+  [[ "$output" != *zero=[23]* ]]
+  run "$PACELINE" search "${small[@]}" --framework megatron-core --any-strategy
+  [ "$status" -eq 0 ]
+  [[ "$output" == *"zero=2"* && "$output" != *"megatron-core has"* && "$output" != *"offers"* ]]
+  run "$PACELINE" search "${small[@]}" --framework torch-fsdp
+  [[ "$output" == *": torch-fsdp has of pp, tmp and cp: none"* && "$output" == *"best "*"pp=1,dp=8,tmp=1"* ]]
+  run "$PACELINE" search "${small[@]}" --framework megatron-core --zero 3 --dp 8
+  [ "$status" -eq 2 ]
+  [[ "$output" == *"no candidate is left for 8 devices: megatron-core has zero 0, 1"*"loosen the restrictions (--any-strategy) or change --gbs" ]]
+  "$PACELINE" sweep "${small[@]}" --framework megatron-core -o "$BATS_TEST_TMPDIR/offered.h5" --quiet
+  [ "$("$PACELINE" show "$BATS_TEST_TMPDIR/offered.h5" --where "zero>1 or schedule=='gpipe'" --json | jq .matching)" -eq 0 ]
+  # A profile that does not say offers everything; what it says is checked.
+  [ "$("$PACELINE" search "${small[@]}" --framework internevo | grep -c ' has ')" -eq 0 ]
+  echo '{"name": "own", "offers": {"degrees": ["pp"], "schedules": ["1f1b"], "recompute": ["none"], "sp": [], "zero": [0, 4], "zero_with_pp": [0]}}' >"$own"
+  run "$PACELINE" search "${small[@]}" --framework "$own"
+  [[ "$status" -eq 2 && "$output" == *"own.json:1:"*"offers.zero: 4 is no ZeRO stage (0 to 3)" ]]
+  echo '{"name": "own", "offers": {"degree": ["pp"]}}' >"$own"
+  run "$PACELINE" search "${small[@]}" --framework "$own"
+  [[ "$status" -eq 2 && "$output" == *"unknown key 'offers.degree'; did you mean 'degrees'?" ]]
+  # Words of the shipped profiles are words that there are.
+  for profile in workloads/frameworks/*.json; do
+    jq -e '.offers == null or ((.offers.schedules - ["gpipe", "fifo", "1f1b", "interleaved", "breadth-first", "zb-h1", "zb-h2", "zb-v", "dualpipe-v"] == [])
+      and (.offers.recompute - ["none", "selective", "full", "alternate"] == []) and (.offers.sp - ["off", "on"] == []) and (.offers.degrees - ["pp", "tmp", "cp"] == [])
+      and .provenance.offers != null)' "$profile" >/dev/null || { echo "$profile"; return 1; }
+  done
+}

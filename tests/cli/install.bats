@@ -134,6 +134,46 @@ away() {
   away "$PWD/tree/usr/bin/paceline" model show gpt2-345m
 }
 
+# Spack is not here: the recipe runs on a stand-in for its module, which notes what it is told.
+@test "the Spack recipe asks for what CMake asks for, and its check runs" {
+  /usr/bin/python3 - "$source_dir" "$PACELINE" <<'PYTHON'
+import re, subprocess, sys, types
+source, program = sys.argv[1:]
+noted, ran, module = [], [], types.ModuleType("spack.package")
+class CMakePackage:
+    def define_from_variant(self, name, variant):
+        return f"-D{name}={variant}"
+def note(kind):
+    return lambda *words, **more: noted.append((kind, words, more))
+for kind in ("license", "version", "variant", "depends_on", "generator"):
+    setattr(module, kind, note(kind))
+module.run_after = module.on_package_attributes = lambda *words, **more: lambda method: method
+module.Executable = lambda path: lambda *words: ran.append(subprocess.run([program, *words], capture_output=True, text=True))
+module.join_path = lambda *parts: "/".join(parts)
+module.CMakePackage = CMakePackage
+sys.modules["spack"], sys.modules["spack.package"] = types.ModuleType("spack"), module
+recipe = {}
+exec(compile(open(f"{source}/.package/spack/package.py").read(), "package.py", "exec"), recipe)
+package = recipe["Paceline"]()
+package.prefix = types.SimpleNamespace(bin="/prefix/bin")
+needs = {re.match(r"[a-z0-9-]+", words[0]).group(): (words[0], more) for kind, words, more in noted if kind == "depends_on"}
+# What CMake looks for, by Spack's names.
+names = {"libfyaml": "libfyaml", "libxxhash": "xxhash", "zlib": "zlib-api", "libprotobuf-c": "protobuf-c", "sqlite3": "sqlite"}
+cmake, tests = open(f"{source}/CMakeLists.txt").read(), open(f"{source}/tests/CMakeLists.txt").read()
+wanted = re.findall(r"pkg_check_modules\(\w+ REQUIRED IMPORTED_TARGET ([\w-]+)\)", cmake)
+assert len(wanted) >= 9
+for name in [names.get(name, name) for name in wanted] + ["mpi", "hdf5", "pkgconfig"]:
+    assert name in needs and "build" not in needs[name][1].get("type", "") or name == "pkgconfig", name
+assert "+mpi" in needs["hdf5"][0] and "+hl" in needs["hdf5"][0]
+assert needs["cmocka"][1]["when"] == "+tests" and "pkg_check_modules(CMOCKA" in tests
+least = re.search(r"cmake_minimum_required\(VERSION ([\d.]+)", cmake).group(1)
+assert needs["cmake"][0] == f"cmake@{least}:", (needs["cmake"], least)
+assert package.cmake_args() == ["-DPACELINE_TESTS=tests"] and re.search(r"option\(PACELINE_TESTS ", cmake)
+package.check_install()
+assert len(ran) == 1 and ran[0].returncode == 0 and "iteration time" in ran[0].stdout, ran
+PYTHON
+}
+
 @test "one version everywhere" {
   version=$(sed -nE 's/^#define PACELINE_VERSION "(.*)"/\1/p' "$source_dir"/core/system/command.h)
   [[ -n $version ]]

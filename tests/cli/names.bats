@@ -29,7 +29,8 @@ says() { # 'MESSAGE' WORD ...: on standard error, all of it, with exit status 2
     run -0 "$PACELINE" simulate "${job[@]}" --platform made.xml --strategy pp=3,dp=8,tmp=1,mbs=1 --network $network --json
     from_file=$output
     run -0 "$PACELINE" simulate "${job[@]}" --platform dgx-h100:3 --strategy pp=3,dp=8,tmp=1,mbs=1 --network $network --json
-    [[ ${output//dgx-h100:3/} == "${from_file//made.xml/}" ]]
+    # Digests are of the platform's text, which in the file names its maker.
+    diff <(grep -v platform_digest <<<"${output//dgx-h100:3/}") <(grep -v platform_digest <<<"${from_file//made.xml/}")
   done
   run -0 "$PACELINE" platform show p3.8xlarge:3,g4dn.12xlarge:1
   [[ $output == "p3.8xlarge:3,g4dn.12xlarge:1: 16 GPUs (12 x V100-SXM2-16GB, 4 x T4) in 4 nodes"* ]]
@@ -126,7 +127,7 @@ examples() {
     while read -r line; do
       case $name in
       sweep) line="$line --pp 16 --tmp 8 --force" ;; # not 14,268 strategies
-      trace | replay | diagnose) continue ;;         # of a job that ran somewhere
+      trace | replay | diagnose | optimize) continue ;; # of a job that ran somewhere
       report) rm -f sweep.html ;;
       validate | calibrate) continue ;;              # minutes, on tables of the sources; tests of their own run these
       "platform"*) rm -f h100-512.xml ;; # two helps give it as example

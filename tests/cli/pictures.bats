@@ -15,7 +15,7 @@ setup() {
   /usr/bin/python3 - <<'PYTHON'
 import json, re
 svg = open("p.svg").read()
-assert [int(n) for n in re.findall(r">stage (\d+)<", svg)] == [0, 1, 2, 3]
+assert [int(n) for n in re.findall(r'text-anchor="end"[^>]*>stage (\d+)<', svg)] == [0, 1, 2, 3]
 trace = json.load(open("t.json"))["traceEvents"]
 names = {e["pid"]: e["args"]["name"] for e in trace if e["ph"] == "M" and e["name"] == "process_name"}
 end = max(e["ts"] + e["dur"] for e in trace if e["ph"] == "X")
@@ -40,11 +40,32 @@ PYTHON
   grep -q 'the 1536 microbatches go on alike' p.svg
   # Passes of tensor ranks begin with a collective and are passes all the same: in every row there is green and blue.
   [[ $(grep -c 'fill="#2f9e44" d=' p.svg) -eq 16 && $(grep -c 'fill="#1c7ed6" d=' p.svg) -eq 16 && $(grep -c 'fill="#f76707" d=' p.svg) -eq 0 ]]
-  [[ $(grep -oE '>stage [0-9]+<' p.svg | wc -l) -eq 16 && $(stat -c %s p.svg) -lt 1000000 ]]
+  [[ $(grep -cE 'text-anchor="end"[^>]*>stage [0-9]+<' p.svg) -eq 16 && $(stat -c %s p.svg) -lt 1000000 ]]
   "$PACELINE" simulate --platform dgx-a100:64 --model megatron-310.1b --gbs 256 --strategy pp=32,dp=2,tmp=8,mbs=1,recompute=full --svg q.svg >/dev/null
   xmllint --noout q.svg
   grep -q recompute q.svg
   [[ $(stat -c %s q.svg) -lt 1000000 ]]
+}
+
+@test "--svg: memory over time below, up to the peak that is reported" {
+  "$PACELINE" simulate "${small[@]}" --svg p.svg --json >said.json
+  /usr/bin/python3 - <<'PYTHON'
+import json, re
+svg, row = open("p.svg").read(), json.load(open("said.json"))
+paths = re.findall(r'<path class="memory"[^>]* d="([^"]*)"', svg)
+assert len(paths) == 4, len(paths)
+# The dashed line is at what a device has, the box's bottom at nothing: that makes the scale.
+usable_y = float(re.search(r'class="usable" d="M96 ([\d.]+)H', svg).group(1))
+box = re.search(r'<rect x="96" y="([\d.]+)" width="[\d.]+" height="(\d+)" fill="#f6f8fa"', svg)
+bottom = float(box.group(1)) + float(box.group(2))
+scale = row["mem_capacity_bytes"] / (bottom - usable_y)
+peaks = []
+for path in paths:
+    ys = [float(y) for y in re.findall(r'(?:M[\d.]+ |V)([\d.]+)', path)]
+    assert path.startswith("M96") and path.endswith("H1264") and len(ys) > 8, path[:60]
+    peaks.append((bottom - min(ys)) * scale)
+assert abs(max(peaks) - row["peak_mem_bytes"]) < 0.01 * row["mem_capacity_bytes"], (peaks, row["peak_mem_bytes"])
+PYTHON
 }
 
 @test "--svg: what is refused" {
@@ -76,10 +97,20 @@ PYTHON
 }
 
 @test "explain fits 120 columns" {
-  for strategy in pp=8,dp=2,tmp=8,mbs=1,sp=1,recompute=selective,vpp=2,schedule=interleaved pp=1,dp=16,tmp=8,mbs=1,zero=3; do
-    run -0 "$PACELINE" explain "${gpt3[@]}" --strategy $strategy --stage all --top 0
-    # Figures and names; a strategy is one word, for pasting.
-    ! grep -vE '^(strategy|nearest fit) ' <<<"$output" | grep -E '.{121,}'
-  done
-  [[ $output == *"its way"* && $output == *"slowest link"* ]]
+  # All that is printed of a stage, over kinds of models and strategies. A strategy is one word, for pasting, and may be longer.
+  longest=0
+  while read -r model seq strategy; do
+    "$PACELINE" explain --platform dgx-a100-16 --model $model --gbs 512 --seq $seq --strategy $strategy --stage all --top 0 >said
+    longest=$(grep -vE '^(strategy|nearest fit) ' said | LC_ALL=C.UTF-8 awk '{ if (length($0) > m) m = length($0) } END { print m }')
+    [[ $longest -le 120 && $longest -gt 90 ]] || { echo "$model $strategy: $longest columns"; false; }
+    grep -q 'slowest link' said
+  done <<'JOBS'
+gpt3-175b 2048 pp=8,dp=2,tmp=8,mbs=1,sp=1,recompute=selective,vpp=2,schedule=interleaved
+gpt3-175b 2048 pp=1,dp=16,tmp=8,mbs=1,zero=3
+llama-3-405b 8192 pp=4,dp=2,tmp=8,cp=2,mbs=1
+qwen3-235b-a22b 4096 pp=2,dp=16,tmp=4,ep=8,mbs=1,sp=1
+deepseek-v3 4096 pp=1,dp=128,tmp=1,mbs=1,zero=1
+bert-large 512 pp=4,dp=32,tmp=1,mbs=1,recompute=full
+nemotron-4-340b 4096 pp=16,dp=1,tmp=8,mbs=1,recompute=full
+JOBS
 }

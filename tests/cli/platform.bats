@@ -95,6 +95,26 @@ TREE
   [ "$(y title)" -gt "$(y gpu)" ]
 }
 
+@test "show --svg: a NIC hangs on the PCIe switch from which its routes leave" {
+  export PACELINE_DEVICES=platforms/devices
+  # hc2's only NIC is behind the second switch (GPUs 2 and 3); of dgx-a100 two are behind each.
+  "$PACELINE" platform show platforms/hc2.xml --svg "$scratch/one.svg"
+  "$PACELINE" platform show platforms/dgx-a100-16.xml --svg "$scratch/rails.svg"
+  /usr/bin/python3 - "$scratch/one.svg" "$scratch/rails.svg" <<'PYTHON'
+import re, sys
+def per_switch(path):
+    svg = open(path).read()
+    boxes = [tuple(map(int, m)) for m in re.findall(r'<rect x="(\d+)" y="(\d+)" width="(\d+)" height="26" rx="5" fill="#2f72c4"', svg)]
+    gpus = [int(x) + 31 for x in re.findall(r'<rect x="(\d+)" y="\d+" width="62" height="40" rx="7" class="gpu"', svg)]
+    ends = [(int(x), int(y)) for x, y in re.findall(r'<path d="M\d+ \d+C[\d ]* (\d+) (\d+)" fill="none" stroke="#2f72c4" stroke-width="1.6"', svg)]
+    # Lines that end on a switch and are not below a GPU's middle are the NICs'.
+    return [sum(left <= x <= left + width and y == top and x not in gpus for x, y in ends) for left, top, width in boxes]
+assert per_switch(sys.argv[1]) == [0, 1, 0, 0], per_switch(sys.argv[1])
+assert per_switch(sys.argv[2]) == [2, 2, 2, 2], per_switch(sys.argv[2])
+PYTHON
+  [ "$(grep -c '>4 such nodes<' "$scratch/one.svg")" -eq 1 ]
+}
+
 @test "nodes with other CPUs are not alike" {
   "$PACELINE" platform make dgx-a100 --nodes 2 -o "$scratch/two.xml"
   sed 's/\(id="n1cpu1".*\)EPYC 7742/\1EPYC 7763/' "$scratch/two.xml" >"$scratch/other.xml"
@@ -217,4 +237,25 @@ TREE
     [[ $output == *"Usage: paceline platform"* ]]
     [ -z "$stderr" ]
   done
+}
+
+@test "over sockets the GPUs of a node share one interface, priced as published nccl-tests over TCP" {
+  unset PACELINE_DEVICES
+  run -0 "$PACELINE" platform make p3.16xlarge --nodes 4 --transport socket --nic-rate 32Gbps -o "$BATS_TEST_TMPDIR/four.xml"
+  run -0 "$PACELINE" platform make p3.16xlarge --nodes 2 --transport socket --nic-rate 32Gbps -o "$BATS_TEST_TMPDIR/two.xml"
+  run -0 "$PACELINE" platform make p3.16xlarge --nodes 4 --transport socket --nic-rate 100Gbps -o "$BATS_TEST_TMPDIR/fast.xml"
+  [ "$(grep -c 'link id="n0nic' "$BATS_TEST_TMPDIR/four.xml")" = 1 ]
+  "$PACELINE" platform check "$BATS_TEST_TMPDIR/four.xml"
+  local rows=validation/calibration/collectives_socket.csv line=2
+  for platform in two four fast; do
+    { head -1 $rows && sed -n "${line}p" $rows; } >"$BATS_TEST_TMPDIR/row.csv"
+    "$PACELINE" calibrate --collectives "$BATS_TEST_TMPDIR/row.csv" --platform "$BATS_TEST_TMPDIR/$platform.xml" --check |
+      tail -1 | awk -F'|' '{ exit !($7 < 25) }'
+    line=$((line + 1))
+  done
+  "$PACELINE" simulate --platform "$BATS_TEST_TMPDIR/four.xml" --model gpt2-345m --gbs 64 --strategy pp=1,dp=32,tmp=1,mbs=2 | grep -q ' + socket'
+  run "$PACELINE" platform make dgx-a100 --transport socket
+  [ "$status" -eq 2 ] && [[ $output == *"one node has no other to reach"* ]]
+  run "$PACELINE" platform make dgx-a100 --nodes 2 --transport carrier-pigeon
+  [ "$status" -eq 2 ] && [[ $output == *"must be rdma or socket"* ]]
 }

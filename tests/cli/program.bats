@@ -76,12 +76,32 @@ refused() { # FROM TO MESSAGE LINE CARET
   }
   refuses "--gbs is missing" --model tiny-llama
   refuses "--strategy is missing" $job --level distributed
-  refuses "--level: 'trainign' is unknown; choose one of model, training, distributed; did you mean 'training'?" $job --level trainign
+  refuses "--level: 'trainign' is unknown; choose one of model, training, distributed, kernels; did you mean 'training'?" $job --level trainign
   refuses "--strategy stands beside the file $example" "$example" --strategy pp=2
   refuses "--gbs stands beside the file $example" "$example" --gbs 2
   refuses "--platform without --strategy" $job --platform dgx-h100:1
   refuses "assign=balanced needs a platform's devices" $job --strategy pp=2,dp=1,tmp=1,mbs=1,assign=balanced
   refuses "nosuch" --model nosuch --gbs 8
+}
+
+@test "kernels: of a job, of a tree, of a file; printed, they read as they are, and are the program" {
+  k=$BATS_TEST_TMPDIR/k.plir
+  job="--model tiny-llama --gbs 8 --seq 8 --strategy pp=2,dp=2,tmp=2,mbs=1,sp=1 --dtype bf16"
+  for what in "$job" "$job --framework torch-fsdp" "--model tiny-gpt2 --gbs 16 --seq 8 --strategy gpt-zero1-pipeline.yaml"; do
+    "$PACELINE" program print $what --level kernels -o "$k" --force
+    "$PACELINE" program print "$k" | cmp - "$k"
+    run -0 "$PACELINE" program check "$k"
+    [[ $output == "$k: a kernels program in order: "* ]]
+  done
+  "$PACELINE" program print $job -o "$BATS_TEST_TMPDIR/p.plir"
+  "$PACELINE" program print "$BATS_TEST_TMPDIR/p.plir" --level kernels --framework torch-fsdp -o "$k" --force
+  grep -q '= kernel @layer.active.2(' "$k" && return 1 # PyTorch's ops are not fused
+  "$PACELINE" program print "$BATS_TEST_TMPDIR/p.plir" --level kernels -o "$k" --force
+  grep -q '= kernel @layer.active.2(' "$k"
+  run -2 --separate-stderr "$PACELINE" program print "$example" --strategy pp=2 --level kernels
+  "$PACELINE" program print --model tiny-llama --gbs 8 --seq 8 --level training -o "$BATS_TEST_TMPDIR/t.plir"
+  run -2 --separate-stderr "$PACELINE" program print "$BATS_TEST_TMPDIR/t.plir" --level kernels
+  [[ $stderr == *"is of level training: kernels are made of level distributed" ]]
 }
 
 @test "bad input: one message, exit status 2, nothing on standard output" {
@@ -93,5 +113,5 @@ refused() { # FROM TO MESSAGE LINE CARET
   done
   [ ! -e x ]
   run -2 --separate-stderr "$PACELINE" program chekc "$example"
-  [[ $stderr == *"'chekc' is not an action; there are: check, print; did you mean 'check'?" ]]
+  [[ $stderr == *"'chekc' is not an action; there are: check, print, torch; did you mean 'check'?" ]]
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # The examples of the top README.md: every command runs, what it is said to print is what it prints, and the Python reads a sweep's
 # results. (The sweep itself stands for minutes; a small one takes its place.)
+# Not sanitized: searches of full size; every command has a test of its own.
 
 setup() {
   folder=$(mktemp -d)
@@ -31,8 +32,18 @@ examples() {
   done < <(examples)
 }
 
+@test "the search on top gives the best that is shown, and the picture is what simulate draws" {
+  bash -c "$(examples | grep -m1 '^paceline search')" >out
+  shown=$(sed -n '/^    best  /,/^  *pp=/p' README.md | sed 's/^    //')
+  [ "$(wc -l <<<"$shown")" -eq 2 ]
+  [ "$shown" = "$(sed -n '/^best/,/^  *pp=/p' out)" ] || { echo "README.md shows another best than:"; cat out; return 1; }
+  bash -c "$(examples | grep -m1 -e '--svg pipeline.svg$')" >out
+  # To renew it: copy what that command draws to workloads/pipeline.svg.
+  cmp pipeline.svg workloads/pipeline.svg
+}
+
 @test "simulate prints what is shown" {
-  bash -c "$(examples | grep -m1 '^paceline simulate')" >out
+  bash -c "$(examples | grep '^paceline simulate' | grep -m1 trace)" >out
   # Figures move when the model of a job does: then copy them.
   shown=$(sed -n '/^    iteration time/,/^      bubble/p' README.md | sed 's/^    //')
   [ "$(wc -l <<<"$shown")" -eq 10 ]

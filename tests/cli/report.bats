@@ -38,6 +38,7 @@ for name, column in data["columns"].items():
 assert data["title"] == "gpt2-345m on amp-homogeneous"
 assert data["command"].startswith("paceline sweep --platform amp-homogeneous --model gpt2-345m --gbs 32 --pp 1,2,4")
 # Nothing is fetched, and nothing may be: no address, a policy that forbids it.
+page = page.replace("http://www.w3.org/2000/svg", "") # the name of SVG's vocabulary, no address
 assert not re.search(r"(src|href)\s*=|https?://|@import|url\(", page)
 assert "default-src 'none'" in page and 'name="viewport"' in page
 PYTHON
@@ -63,7 +64,7 @@ PYTHON
 # browse WIDTH PAGE: the page after its script ran, as text.
 browse() {
   timeout 60 chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir="$PWD/profile" --virtual-time-budget=3000 \
-    --window-size="$1,900" --screenshot="$PWD/shot-$1.png" "$PWD/$2" >/dev/null 2>&1 || return 1
+    --window-size="$1,1400" --screenshot="$PWD/shot-$1.png" "$PWD/$2" >/dev/null 2>&1 || return 1
   timeout 60 chromium --headless --no-sandbox --disable-gpu --user-data-dir="$PWD/profile" --virtual-time-budget=3000 --window-size="$1,900" \
     --dump-dom "$PWD/$2" 2>/dev/null
 }
@@ -71,13 +72,39 @@ browse() {
 @test "in a browser: the best stands on top, the table and the filters are filled, nothing is wider than the window" {
   command -v chromium >/dev/null || skip "no chromium"
   best=$("$PACELINE" show sweep.h5 --top 1 --json | jq -r '.rows[0] | "pp=\(.pp),dp=\(.dp),tmp=\(.tmp),mbs=\(.mbs),schedule=\(.schedule)"')
-  for width in 1280 500; do
+  for width in 1280 390; do
     # The page says how wide it has become: an element wider than the window would scroll the whole page sideways.
     sed 's|document.body.dataset.ready = "1";|document.body.dataset.ready = document.documentElement.scrollWidth <= window.innerWidth ? "fits" : "too wide";|' sweep.html >probe.html
+    # No window is narrower than 500 here; the page can be.
+    ((width >= 500)) || sed -i -e 's|<body>|<body style="width: 390px">|' -e 's|document.documentElement.scrollWidth <= window.innerWidth|document.body.scrollWidth <= 390|' probe.html
     browse $width probe.html >dom
     grep -q 'data-ready="fits"' dom || { grep -o 'data-ready="[^"]*"' dom; return 1; }
     [[ $(grep -o "<code>[^<]*" dom | head -n 1) == "<code>$best,"* ]]
-    [[ $(grep -o '<tr' dom | wc -l) -eq 31 ]]
+    # A line for each group of twins; the first has the interval of the fastest.
+    (($(grep -o '<tr' dom | wc -l) >= 5)) && grep -q '<button type="button" class="more" aria-expanded="false">+ [0-9]* twin' dom
+    low=$("$PACELINE" show sweep.h5 --top 1 --json | jq -r '.rows[0].iter_time_low_s * 1000 | round')
+    [[ $(grep -o '<td>[0-9.]* ms to [0-9.]* ms' dom | head -n 1) == "<td>$low ms to "* ]]
+    grep -q '<div class="box drawing" id="pipeline">' dom && grep -q '<div class="box drawing" id="platform">' dom
     grep -q '<button type="button" aria-pressed="true">interleaved</button>' dom
+    # What is seen: boxes where they were, the bars of the iteration and the points of the plot in their colours.
+    /usr/bin/python3 "$BATS_TEST_DIRNAME/../support/screenshot.py" shot-$width.png "$BATS_TEST_DIRNAME/screenshots/report-$width.txt" '#2f9e44' '#1c7ed6'
   done
+}
+
+@test "the drawings: those of simulate and platform show; without the platform the page says that it lacks them" {
+  /usr/bin/python3 - <<'PYTHON'
+import json, re
+from xml.etree import ElementTree
+data = json.loads(re.search(r"const data = (\{.*?\});\n", open("sweep.html").read(), re.S).group(1))
+for name in ("pipeline", "platform"):
+    assert ElementTree.fromstring(data["drawings"][name]).tag.endswith("svg")
+assert "stage 0" in data["drawings"]["pipeline"] and "16 GPUs in 4 nodes" in data["drawings"]["platform"]
+PYTHON
+  cp "${PACELINE%/*}/share/paceline/platforms/amp-homogeneous.xml" mine.xml
+  cp -r "${PACELINE%/*}/share/paceline/platforms/devices" .
+  "$PACELINE" sweep --platform mine.xml --model gpt2-345m --gbs 32 --pp 4 --dp 4 --mbs 1 -o mine.h5 --quiet
+  rm mine.xml
+  run -0 --separate-stderr "$PACELINE" report mine.h5 -o mine.html
+  [[ $stderr == "paceline report: mine.html shows no drawing of platform and iteration: "*mine.xml* ]]
+  grep -q '"drawings":{"pipeline":"",' mine.html
 }

@@ -159,7 +159,7 @@ PYTHON
   refused "no candidate follows Megatron's heuristics" "${job[@]}" --pp 1 --tmp 2 --mbs 3 --gbs 48 --method megatron -o "$out"
 }
 
-@test "only rank 0 speaks, and all ranks leave with its status" {
+@test "only rank 0 speaks, and mpirun leaves with its status" {
   run mpirun -n 2 "$PACELINE" search "${job[@]}" --model nowhere.json -o "$out"
   [ "$status" -eq 2 ]
   [ "$(grep -c "paceline search:" <<< "$output")" -eq 1 ]

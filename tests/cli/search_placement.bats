@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # paceline search --method placement, and --allow-idle.
+# Not sanitized: searches of full size; unit and property tests of placement run there.
 
 setup() {
   job=(--platform platforms/amp-hetero-cluster.xml --model workloads/models/gpt2-345m.json --gbs 32)

@@ -9,12 +9,15 @@ setup() {
 }
 
 time_s() { "${run_program[@]}" "$1" --json | jq .iter_time_s; }
+near() { awk "BEGIN { exit !($1 > 0.985 * $2 && $1 < 1.015 * $2) }"; } # what is behind the last pass depends on where buckets close
 longer() { awk "BEGIN { exit !($1 > $2) }"; }
 
 @test "simulate --program: text" {
   run -0 "${run_program[@]}" "$program"
   [[ ${lines[0]} == "program          $program, distributed: 8 devices, 2 lists, 4 microbatches" ]]
+  [[ $output == *"memory           fits: "*" at the fullest, stage"* ]]
   [[ $output == *"where the time goes (mean over devices)"*"tensor communication"*"pipeline communication"*"idle"* ]]
+  [[ $output == *"memory at the peak (a device of each list)"*"stage0 "*"stage1 "* ]]
 }
 
 @test "simulate --program: what is spent adds up to the iteration" {
@@ -52,6 +55,42 @@ longer() { awk "BEGIN { exit !($1 > $2) }"; }
   [[ -z $output && $stderr == *"wrong.plir:"*"operand"*"add"*"along axis tp"*" = add("*" ^" ]]
 }
 
+@test "simulate --program: a distributed program is lowered to kernels; they take what a tuple's take" {
+  while read -r model gbs seq strategy framework; do
+    job="--platform platforms/dgx-a100.xml --model $model --gbs $gbs --seq $seq --dtype bf16 --strategy $strategy --framework $framework"
+    "$PACELINE" program print $job --level kernels -o "$BATS_TEST_TMPDIR/k.plir" --force
+    tuple=$("$PACELINE" simulate $job --json | jq .iter_time_s)
+    kernels=$("${run_program[@]}" "$BATS_TEST_TMPDIR/k.plir" --framework "$framework" --json | jq .iter_time_s)
+    near "$kernels" "$tuple" || { echo "$model $strategy: $tuple s, $kernels s"; return 1; }
+    tuple=$("$PACELINE" simulate $job --json | jq .peak_mem_bytes)
+    kernels=$("${run_program[@]}" "$BATS_TEST_TMPDIR/k.plir" --framework "$framework" --json | jq .peak_mem_bytes)
+    [[ $model == resnet* ]] || near "$kernels" "$tuple" || { echo "$model $strategy: $tuple B, $kernels B"; return 1; }
+  done <<'END'
+gpt2-345m 8 1024 pp=1,dp=1,tmp=1,mbs=8,idle=1 ideal
+gpt2-345m 32 1024 pp=2,dp=2,tmp=2,mbs=2 ideal
+gpt2-345m 32 1024 pp=1,dp=8,tmp=1,mbs=4 megatron-core
+llama-3.2-1b 2 4096 pp=1,dp=1,tmp=1,mbs=2,idle=1 megatron-core
+bert-large 64 512 pp=1,dp=8,tmp=1,mbs=8 ideal
+resnet-50 64 1 pp=1,dp=1,tmp=1,mbs=64,idle=1 ideal
+mlp-1b 64 1 pp=1,dp=1,tmp=1,mbs=64,idle=1 ideal
+END
+  "$PACELINE" program print --platform platforms/dgx-a100.xml --model gpt2-345m --gbs 8 --seq 1024 --dtype bf16 --strategy pp=1,dp=1,tmp=1,mbs=8,idle=1 -o "$BATS_TEST_TMPDIR/p.plir" --force
+  run -0 "${run_program[@]}" "$BATS_TEST_TMPDIR/p.plir"
+  [[ $output == *"kernels of framework ideal"* ]]
+  fused=$(time_s "$BATS_TEST_TMPDIR/p.plir")
+  steps=$("${run_program[@]}" "$BATS_TEST_TMPDIR/p.plir" --framework torch-ddp --json | jq .iter_time_s)
+  longer "$steps" "$fused"
+}
+
+@test "simulate --program: what does not fit is said, and with --must-fit refused" {
+  "$PACELINE" program print --model llama-2-7b --gbs 8 --seq 4096 --dtype bf16 --strategy pp=1,dp=8,tmp=1,mbs=1 -o "$BATS_TEST_TMPDIR/large.plir"
+  run -0 "${run_program[@]}" "$BATS_TEST_TMPDIR/large.plir"
+  [[ $output == *"memory           DOES NOT FIT: stage0 needs "*" are lacking"*"OUT OF MEMORY"* ]]
+  run -3 --separate-stderr "${run_program[@]}" "$BATS_TEST_TMPDIR/large.plir" --must-fit
+  run -0 "${run_program[@]}" "$BATS_TEST_TMPDIR/large.plir" --json
+  jq -e '.fits == false and .peak_mem_bytes > .mem_capacity_bytes and (.lists | length) == 1' <<<"$output"
+}
+
 @test "simulate --program: a timeline" {
   run -0 "${run_program[@]}" "$program" --trace "$BATS_TEST_TMPDIR/t.json"
   jq -e '[.traceEvents[] | select(.ph == "X") | .name] | any(test("mlp.up"))' "$BATS_TEST_TMPDIR/t.json"
@@ -67,4 +106,35 @@ longer() { awk "BEGIN { exit !($1 > $2) }"; }
   sed 's/^mesh .*/mesh pp=2, dp=2, tp=4/' "$program" >"$BATS_TEST_TMPDIR/large.plir"
   run -2 --separate-stderr "${run_program[@]}" "$BATS_TEST_TMPDIR/large.plir"
   [[ ${#stderr_lines[@]} -ge 1 ]]
+}
+
+@test "tuples that offload or recompute some layers are simulated as programs, between those that do all and nothing" {
+  figure() { # of a strategy, by name
+    "$PACELINE" simulate --platform dgx-a100 --model gpt2-345m --gbs 32 --seq 1024 --strategy "pp=2,dp=2,tmp=2,mbs=2,$1" --json >"$BATS_TEST_TMPDIR/r.json"
+    python3 -c "import json; print(json.load(open('$BATS_TEST_TMPDIR/r.json'))['$2'])"
+  }
+  less() { python3 -c "import sys; sys.exit(not float(sys.argv[1]) < float(sys.argv[2]))" "$1" "$2"; }
+  less "$(figure recompute=full,recompute_layers=1 iter_time_s)" "$(figure recompute=full,recompute_layers=6 iter_time_s)"
+  less "$(figure recompute=full,recompute_layers=6 iter_time_s)" "$(figure recompute=full,recompute_layers=12 iter_time_s)"
+  less "$(figure recompute=full,recompute_layers=12 peak_mem_bytes)" "$(figure recompute=full,recompute_layers=6 peak_mem_bytes)"
+  less "$(figure offload=states,zero=1 peak_mem_bytes)" "$(figure zero=1 peak_mem_bytes)"
+  less "$(figure zero=1 iter_time_s)" "$(figure offload=states,zero=1 iter_time_s)"
+  run "$PACELINE" simulate --platform dgx-a100 --model gpt2-345m --gbs 32 --seq 1024 --strategy pp=2,dp=2,tmp=2,mbs=2,recompute_layers=3
+  [ "$status" -eq 2 ]
+  [[ $output == *"recompute_layers=3 of each chunk, and recompute=none; say how"* ]]
+  run "$PACELINE" explain --platform dgx-a100 --model gpt2-345m --gbs 32 --seq 1024 --strategy pp=2,dp=2,tmp=2,mbs=2,offload=kept
+  [ "$status" -ne 0 ]
+  [[ $output == *"simulated as programs, by 'simulate' and 'verify'"* ]]
+}
+
+@test "a table that embedding and head read is reduced once: where the network is slow a tree takes what the tuple takes" {
+  printf 'partition: {b: 16}\n' >"$BATS_TEST_TMPDIR/d.yaml"
+  job() { "$PACELINE" simulate --platform hc2 --model gpt2-117m --gbs 32 --seq 128 --json --strategy "$1"; }
+  job "$BATS_TEST_TMPDIR/d.yaml" >"$BATS_TEST_TMPDIR/tree.json"
+  job pp=1,dp=16,tmp=1,mbs=2,idle=1 >"$BATS_TEST_TMPDIR/tuple.json"
+  python3 - "$BATS_TEST_TMPDIR" <<'END'
+import json, sys
+tree, tuple_ = (json.load(open(f"{sys.argv[1]}/{n}.json"))["iter_time_s"] for n in ("tree", "tuple"))
+assert abs(tree / tuple_ - 1) < 0.01, (tree, tuple_)
+END
 }

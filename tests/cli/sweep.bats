@@ -45,7 +45,7 @@ assert s["candidates"] == s["fit"] + s["out_of_memory"] + s["failed"]
 assert s["best"]["pp"] * s["best"]["dp"] * s["best"]["tmp"] == 16 and s["best"]["iter_time_s"] > 0'
 }
 
-@test "only rank 0 speaks, and all ranks leave with its status" {
+@test "only rank 0 speaks, and mpirun leaves with its status" {
   run mpirun -n 2 "$PACELINE" sweep "${job[@]}" --pp x -o "$out"
   [ "$status" -eq 2 ]
   [ "$(grep -c "paceline sweep:" <<< "$output")" -eq 1 ]

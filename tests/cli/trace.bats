@@ -76,6 +76,27 @@ JSON
   [[ $stderr == *"the ranks part at collective 0 of group '0' of step 3: rank 0 does all-reduce of 4 KiB, rank 1 all-gather of 4 KiB"* ]]
 }
 
+@test "two jobs of one size: a line per rank, at import, in check, replay and diagnose; a step that a rank lacks is none" {
+  python3 "$BATS_TEST_DIRNAME/../support/synthetic_job.py" collective one ranks=4
+  python3 "$BATS_TEST_DIRNAME/../support/synthetic_job.py" ring other ranks=4
+  mkdir -p mixed
+  cp one/rank[012].json mixed && cp other/rank3.json mixed
+  run -0 --separate-stderr "$PACELINE" trace import mixed -o mixed.h5
+  [[ $stderr == *"rank 3 lacks 16 collectives that other ranks did with it, the first being all-reduce 'grad0' of rank 0 of step 0: were they recorded over the same steps of one job?"* ]]
+  [[ $stderr == *"rank 0 lacks 96 ends of transfers"*"rank 2 lacks 96 ends of transfers"* && $stderr != *"rank 1 lacks"* ]]
+  run -0 "$PACELINE" trace check mixed.h5
+  [[ $output == *"rank 3 lacks 16 collectives"* ]]
+  for command in replay diagnose; do
+    run -0 "$PACELINE" "$command" mixed.h5
+    [[ $output == *"3 ranks lack messages that others did with them: what is left of these takes its recorded time"* ]]
+  done
+  jq '(.steps | map(.number) | min) as $first | .steps |= map(select(.number != $first)) | .ops |= map(select(.step != $first)) |
+      (.ops | map(.id)) as $ids | .ops |= map(.after -= (.after - $ids))' one/rank3.json >cut.json
+  mv cut.json one/rank3.json
+  run -0 --separate-stderr "$PACELINE" trace import one -o one.h5
+  [[ $stderr != *lacks* ]]
+}
+
 @test "two jobs, two files of one rank, no trace, unknown versions and damage: one line, nothing written" {
   refused() {
     run -2 --separate-stderr "$PACELINE" trace import job -o job.h5
@@ -123,4 +144,43 @@ JSON
   echo no >no.h5
   run -2 --separate-stderr "$PACELINE" trace check no.h5
   [[ $stderr == *"no.h5: is no job file (HDF5)"* ]]
+}
+
+@test "ops averaged over the steps, with their spread" {
+  python3 "$BATS_TEST_DIRNAME/../support/synthetic_job.py" collective job ranks=2 layers=2 steps=3 jitter=0
+  "$PACELINE" trace import job -o job.h5
+  run -0 "$PACELINE" trace check job.h5 --ops 2
+  [[ $output == *"Ops that took most time, averaged over 3 steps (7 kinds of ops; +-: standard deviation of the steps):"* ]]
+  "$PACELINE" trace check job.h5 --ops 20 --json | jq -e '.op_times | map(select(.name == "backward1")) | .[0] |
+    .steps == 3 and .per_step == 2 and (.mean_s - 0.0009 | fabs) < 1e-9 and .deviation_s < 1e-9'
+  python3 "$BATS_TEST_DIRNAME/../support/synthetic_job.py" collective noisy ranks=2 layers=2 steps=3 jitter=0.1
+  "$PACELINE" trace import noisy -o noisy.h5
+  "$PACELINE" trace check noisy.h5 --ops 20 --json | jq -e '.op_times | map(select(.name == "backward1")) | .[0] |
+    (.deviation_s / .mean_s) | . > 0.005 and . < 0.1'
+}
+
+@test "a rank from whose trace collectives were left out: its clock is left as recorded, and check says why" {
+  python3 "$BATS_TEST_DIRNAME/../support/synthetic_job.py" collective thinned ranks=2 layers=12 steps=1
+  # the first rank lacks every third collective, the second others: the n-th of one is not the n-th of the other
+  for rank in 0 1; do
+    jq --argjson r $rank '.ops |= [to_entries[] | select(.value.kind != "collective" or .key % 3 != $r) | .value | del(.after)]' \
+      thinned/rank$rank.json >thinned.tmp && mv thinned.tmp thinned/rank$rank.json
+    jq '.ops |= map(if .kind == "collective" then .bytes = 1 else . end)' thinned/rank$rank.json >thinned.tmp && mv thinned.tmp thinned/rank$rank.json
+  done
+  "$PACELINE" trace import thinned -o thinned.h5
+  run -0 "$PACELINE" trace check thinned.h5
+  [[ $output == *"its messages contradict each other"*"left as recorded"* ]]
+  "$PACELINE" trace check thinned.h5 --json | jq -e '.clocks[1] | .contradicted and .offset_ns == 0 and .drift_ppm == 0'
+}
+
+@test "other JSON and empty files in a job's folder are left out, a line each" {
+  mkdir -p littered
+  python3 "$BATS_TEST_DIRNAME/../support/synthetic_job.py" collective littered ranks=2 steps=1
+  echo '[{"name": "of another tool"}]' >littered/details.json
+  : >littered/rank2.json
+  run -0 --separate-stderr "$PACELINE" trace import littered -o littered.h5
+  [[ $output == "2 ranks, "* && $stderr == *"littered/details.json: none of its events has a duration; left out"* ]]
+  [[ $stderr == *"littered/rank2.json: is no trace; left out"* ]]
+  run -2 "$PACELINE" trace import littered/details.json -o alone.h5
+  [[ $output == *"none of its events has a duration: nothing was recorded"* && ! -e alone.h5 ]]
 }

@@ -12,6 +12,15 @@ setup() {
   [[ ${lines[-1]} == "equal: "* ]]
 }
 
+@test "verify: penalties by distance, sinks, norms over heads and with weights for each" {
+  for model in bloom falcon-rw gpt-oss cohere olmo2; do
+    for strategy in pp=1,dp=2,tmp=2,mbs=1,sp=1 pp=2,dp=1,tmp=1,cp=2,mbs=1; do
+      run -0 "$PACELINE" verify --model tests/unit/models/tiny-$model.json --gbs 8 --seq 8 --steps 1 --strategy $strategy
+      [[ ${lines[-1]} == "equal: "* ]] || { echo "$model $strategy: $output"; false; }
+    done
+  done
+}
+
 @test "verify: fp32 and other data" {
   run -0 "$PACELINE" verify "${tiny[@]}" --fp32 --seed 9 --steps 1 --strategy pp=1,dp=1,tmp=2,mbs=2,sp=1
   [[ ${lines[-1]} == "equal: "* ]]
@@ -36,4 +45,16 @@ setup() {
   [[ $stderr == *"has 17"*" parameters: programs are run in full"* ]]
   run -2 --separate-stderr "$PACELINE" verify "${tiny[@]}" --strategy pp=1,dp=3,tmp=1,mbs=1
   [[ -z $output && ${#stderr_lines[@]} -eq 1 ]]
+}
+
+@test "a tree is verified as it is laid out for a platform" {
+  run "$PACELINE" verify --model tiny-gpt2 --gbs 16 --seq 16 --strategy gpt-context-ring.yaml --platform dgx-1v
+  [ "$status" -eq 0 ]
+  [[ $output == *"equal: relative to the largest element"* ]]
+  on_platform=$(sed -n 1p <<<"$output")
+  run "$PACELINE" verify --model tiny-gpt2 --gbs 16 --seq 16 --strategy gpt-context-ring.yaml
+  [ "$(sed -n 1p <<<"$output")" != "$on_platform" ] # other collectives
+  run "$PACELINE" verify --model tiny-gpt2 --gbs 8 --strategy pp=1,dp=2,tmp=1,mbs=1 --platform dgx-1v
+  [ "$status" -eq 2 ]
+  [[ $output == *"--platform: tuples are laid out alike wherever they run"* ]]
 }

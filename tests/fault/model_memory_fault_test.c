@@ -7,9 +7,9 @@
 
 #include <cmocka.h>
 
-#include "workloads/block/block_program.h"
 #include "workloads/import/model_file.h"
 #include "workloads/ir/model.h"
+#include "workloads/lower/block_program.h"
 
 #define CONFIG PACELINE_SOURCE_DIR "/tests/unit/models/bert-base-uncased.json"
 

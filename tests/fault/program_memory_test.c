@@ -7,9 +7,9 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "workloads/derive/differentiate.h"
 #include "workloads/import/model_file.h"
 #include "workloads/import/program_build.h"
-#include "workloads/passes/differentiate.h"
 
 #define COMMON                                                                                                         \
   "\"hidden_size\": 8, \"num_hidden_layers\": 2, \"num_attention_heads\": 4, \"intermediate_size\": 12, "              \

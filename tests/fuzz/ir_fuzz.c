@@ -88,7 +88,7 @@ static void check_simulation(const pl_ir_module *module, pl_arena *arena) {
   pl_cluster *cluster = synthetic_cluster_create(&(synthetic_options){.n_nodes = 1, .gpus_per_node = 8});
   pl_program_report report;
   pl_error error = PL_ERROR_INIT;
-  pl_code code = pl_simulate_program(cluster, module, &options, arena, &report, &error);
+  pl_code code = pl_simulate_program(cluster, module, NULL, &options, arena, &report, &error);
   PL_ASSERT(code == error.code && (code == PL_OK || code == PL_BAD_INPUT || code == PL_UNSUPPORTED));
   PL_ASSERT(code != PL_OK || (isfinite(report.iter_time_s) && report.iter_time_s >= 0));
   synthetic_cluster_release(cluster);

@@ -2,8 +2,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "workloads/formats/kineto_events.h"
 #include "workloads/trace/clocks.h"
-#include "workloads/trace/kineto_events.h"
 #include "workloads/trace/meetings.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -4,12 +4,12 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "workloads/block/block_program.h"
+#include "workloads/derive/differentiate.h"
 #include "workloads/import/model_file.h"
 #include "workloads/import/program_build.h"
 #include "workloads/ir/model.h"
 #include "workloads/language/ir_parameters.h"
-#include "workloads/passes/differentiate.h"
+#include "workloads/lower/block_program.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

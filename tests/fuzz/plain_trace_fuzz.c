@@ -2,7 +2,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "workloads/trace/plain.h"
+#include "workloads/formats/plain.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -17,6 +17,8 @@ static pl_where_value get(void *context, uint32_t column) {
     return (pl_where_value){.number = column};
   case PL_COLUMN_u64:
   case PL_COLUMN_text16:
+  case PL_COLUMN_text48:
+  case PL_COLUMN_text256:
   case PL_COLUMN_text512:
   case PL_COLUMN_text1024:
     break;
@@ -33,7 +35,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   pl_arena_init(&arena, 0);
   pl_error error = PL_ERROR_INIT;
   pl_where *where;
-  if (pl_where_take(text, &arena, &where, &error) == PL_OK) (void)pl_where_holds(where, get, NULL);
+  if (pl_where_take(text, pl_result_column_list, &arena, &where, &error) == PL_OK)
+    (void)pl_where_holds(where, get, NULL);
   pl_arena_release(&arena);
   return 0;
 }

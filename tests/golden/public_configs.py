@@ -21,9 +21,16 @@ FOLDER = "tests/golden"
 NAMED_SHARE = 0.07  # names round: Qwen3-1.7B has 1.72 or, with tied embeddings counted once, 1.72; Llama 3.1 70B has 70.6
 
 
+ROUNDED_DOWN = {"XiaomiMiMo/MiMo-7B-Base": 7.6e9}  # its layers are those of Qwen2.5-7B, which has 7.62
+
+
 def named_parameters(name):
     """Of 235B-A22B the whole, not what is active; None where the name does not say."""
+    if name in ROUNDED_DOWN:
+        return ROUNDED_DOWN[name]
     found = re.search(r"(?<![A-Za-z0-9.])(?:(\d+)x)?(\d+(?:\.\d+)?)B(?![A-Za-z0-9])", name)
+    if re.search(r"-\d+E\b|-VL-", name):  # 17B-16E: what is active, and how many experts; VL: with what sees
+        return None
     return None if found is None or found.group(1) else float(found.group(2)) * 1e9
 
 

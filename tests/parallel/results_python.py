@@ -28,7 +28,7 @@ with tempfile.TemporaryDirectory() as folder:
 
     with h5py.File(path, "r") as file:
         attributes = dict(file.attrs)
-        assert attributes["paceline_schema"] == 2 and attributes["gbs"] == 32 and attributes["dtype"] == "fp16"
+        assert attributes["paceline_schema"] == 3 and attributes["gbs"] == 32 and attributes["dtype"] == "fp16"
         assert attributes["command"].startswith("paceline sweep --platform ") and path not in attributes["command"]
         assert len(attributes["platform_digest"]) == 16 and len(attributes["model_digest"]) == 16
         for version in ("paceline", "simgrid", "hdf5", "mpi"):
@@ -53,12 +53,21 @@ with tempfile.TemporaryDirectory() as folder:
     assert np.allclose(parts, frame.iter_time_s, rtol=1e-6), abs(parts / frame.iter_time_s - 1).max()
     assert ((frame.fits == 1) == (frame.status == 1)).all()
     assert ((frame.peak_mem_bytes <= frame.mem_capacity_bytes) == (frame.fits == 1)).all()
+    whole = [name for name in frame if name.endswith("_bytes")]
+    assert len(whole) == 9 and all(frame[name].dtype == np.int64 and (frame[name] >= 0).all() for name in whole)
+    assert (frame.iter_time_low_s < frame.iter_time_s).all() and (frame.iter_time_s < frame.iter_time_high_s).all()
     best = frame[frame.fits == 1].iter_time_s.idxmin()
+    told = json.loads(run("simulate", "--platform", "platforms/amp-homogeneous.xml", "--model", "workloads/models/gpt2-345m.json", "--gbs", "32",
+                          "--strategy", ",".join("%s=%s" % (key, frame[key][best].decode() if isinstance(frame[key][best], bytes) else frame[key][best])
+                                                 for key in "pp dp tmp mbs schedule vpp sp recompute zero overlap order assign".split()), "--json"))
+    assert all(told[name] == frame[name][best] for name in ("iter_time_s", "iter_time_low_s", "iter_time_high_s", "peak_mem_bytes"))
     assert best == summary["best"]["candidate"] and frame.iter_time_s[best] == summary["best"]["iter_time_s"]
 
     dataset = xr.open_dataset(path, engine="h5netcdf")
     assert dataset.sizes == {"candidate": n} and dataset.iter_time_s.units == "s"
     assert int(dataset.iter_time_s.where(dataset.fits == 1).argmin()) == best
+    assert set(dataset.schedule.values) == {"gpipe", "1f1b", "interleaved"}
+    assert (dataset.schedule == "1f1b").sum() == (frame.schedule == "1f1b").sum() > 0
     assert dataset.pp.dtype == np.int32 and dataset.run_digest.dtype == np.uint64
     dataset.close()
 
@@ -81,6 +90,15 @@ with tempfile.TemporaryDirectory() as folder:
         for name in columns:
             line = "| `%s` | %s | %s |" % (name, file[name].attrs.get("units", ""), file[name].attrs["long_name"])
             assert line in readme, "search/README.md lacks: " + line
+
+    # A file of before: one line, from everything that reads files.
+    with h5py.File(path, "r+") as file:
+        file.attrs.modify("paceline_schema", np.int64(2))
+    job = ["--platform", "platforms/amp-homogeneous.xml", "--model", "workloads/models/gpt2-345m.json", "--gbs", "32", "--mbs", "1"]
+    for command in (["show", path], ["report", path, "-o", path + ".html"], ["sweep", *job, "-o", path, "--resume"]):
+        refused = subprocess.run([paceline, *command], cwd=source, capture_output=True, text=True)
+        assert refused.returncode == 2 and "has schema 2; this program reads and writes schema 3" in refused.stderr, refused.stderr
+        assert len(refused.stderr.strip().splitlines()) == 1
 
 # With features: more columns of the same kind, and some over candidates and stages; the rest of the file is as before.
 with tempfile.TemporaryDirectory() as folder:

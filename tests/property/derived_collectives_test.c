@@ -1,6 +1,7 @@
-/* The collectives that predictions are made with are those of a program that is proven right: the ones that block
- * programs place by hand (workloads/block), and the ones that partition derives from layouts and pl_verify holds
- * (verify_recipes_test), are the same, one after another, kind and bytes, forward and backward, block by block.
+/* The collectives that predictions are made with are those of a program that is proven right: the ones that a
+ * block alone is lowered with (workloads/lower), and the ones that partition derives for the whole program and
+ * pl_verify holds (verify_recipes_test), are the same, one after another, kind and bytes, forward and backward, block
+ * by block.
  *
  * Not compared: recomputation, where frameworks run the whole forward pass again and a derived program only what the
  * backward pass reads of it, which spares the last reduction; experts, whose exchange is dense in a derived program. */
@@ -13,9 +14,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "workloads/block/block_program.h"
 #include "workloads/cost/ir_cost.h"
 #include "workloads/import/model_file.h"
+#include "workloads/lower/block_program.h"
 #include "workloads/passes/program_of.h"
 
 static const char gpt2[] = "{\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_embd\": 64, \"n_head\": 8, "

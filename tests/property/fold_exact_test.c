@@ -61,11 +61,11 @@ static void report_difference(uint64_t seed, const char *mode, const pl_model *m
                 text);
   free(text);
   print_message("  unfolded %.17g %.17g %.17g %.17g %.17g %.17g peak %.17g\n", a->iter_time_s, a->compute_s,
-                a->tensor_comm_s, a->pipeline_comm_s, a->data_comm_s, a->bubble_s, a->peak_mem_bytes);
+                a->tensor_comm_s, a->pipeline_comm_s, a->data_comm_s, a->bubble_s, (double)a->peak_mem_bytes);
   print_message("  intervals %.17g to %.17g and %.17g to %.17g\n", expected->low_s, expected->high_s, made->low_s,
                 made->high_s);
   print_message("  this     %.17g %.17g %.17g %.17g %.17g %.17g peak %.17g\n", b->iter_time_s, b->compute_s,
-                b->tensor_comm_s, b->pipeline_comm_s, b->data_comm_s, b->bubble_s, b->peak_mem_bytes);
+                b->tensor_comm_s, b->pipeline_comm_s, b->data_comm_s, b->bubble_s, (double)b->peak_mem_bytes);
 }
 
 /* ---- timelines ---- */
@@ -98,7 +98,8 @@ static slices timeline_of(const pl_cluster *cluster, const pl_model *model, cons
   char *rest = NULL; /* line by line, as sscanf measures its text */
   for (char *line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
     if (strncmp(line, "{\"ph\":\"X\"", 9) != 0) continue;
-    if (strstr(line, "\"cat\":\"pass\"") != NULL) continue; /* what the ops of a fused pass lie in */
+    /* What the ops of a fused pass lie in. */
+    if (strstr(line, "\"cat\":\"pass\"") != NULL || strstr(line, "\"cat\":\"block\"") != NULL) continue;
     slice *own = &found.slices[found.n++];
     assert_int_equal(sscanf(strstr(line, "\"cat\":"),
                             "\"cat\":\"%15[a-z]\",\"pid\":%u,\"tid\":%*d,\"ts\":%31[0-9.],\"dur\":%31[0-9.]",

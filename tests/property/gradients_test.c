@@ -17,12 +17,12 @@
 #include <cmocka.h>
 
 #include "tests/support/arena_fixture.h"
+#include "workloads/derive/differentiate.h"
 #include "workloads/execute/executor.h"
 #include "workloads/import/model_file.h"
 #include "workloads/import/program_build.h"
 #include "workloads/language/ir_parameters.h"
 #include "workloads/language/ir_table.h"
-#include "workloads/passes/differentiate.h"
 
 static const double step = 1e-5, tolerance = 1e-6;
 

@@ -26,6 +26,8 @@ static const attention_case attention_cases[] = {
     {"window=2", true},
     {"causal=1, p=0.3, seed=9", true},
     {"causal=1, blocks=2", true},
+    {"causal=1, alibi=(g, r)", true},
+    {"alibi=g, slope=0.5, window=3", true},
 };
 enum { N_ATTENTION = sizeof(attention_cases) / sizeof(attention_cases[0]) };
 

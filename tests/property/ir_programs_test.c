@@ -56,7 +56,7 @@ typedef struct job_case {
 static void load(const char *path, job_case *own) {
   pl_error error = PL_ERROR_INIT;
   pl_job_origin origin = {.dtype_is_given = true, .products_are_given = true, .seq_is_given = true};
-  if (pl_model_load(path, &arena, &own->model, &error) != PL_OK) fail_msg("%s", error.message);
+  if (pl_model_load_any(path, &arena, &own->model, &error) != PL_OK) fail_msg("%s", error.message);
   own->job = (pl_job){.gbs = 8,
                       .seq = own->model.max_positions < 16 ? own->model.max_positions : 16,
                       .dtype = PL_DTYPE_BF16,

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -71,7 +72,7 @@ static void check_case(fixture *own, const pl_cluster *cluster, const char *text
       pl_strategy_shortfall(cluster, &own->model, &own->job, &strategy, &own->arena, &short_bytes, &stage, &error),
       PL_OK);
   seen->n_simulated++;
-  if (row.fits != (short_bytes <= 0) && fabs(row.peak_mem_bytes - row.mem_capacity_bytes) > 65536)
+  if (row.fits != (short_bytes <= 0) && labs(row.peak_mem_bytes - row.mem_capacity_bytes) > 65536)
     fail_msg("%s: fits %d, but %g bytes are lacking", text, row.fits, short_bytes);
   if (row.fits) return;
   seen->n_short++;

@@ -44,9 +44,9 @@ def replays(scratch):
     communication_bound = dict(bytes=64 << 20)
     jobs = [("collective", {}), ("ring", {}), ("tree", dict(ranks=7)), ("server", {}), ("pipeline", dict(bytes=1 << 20)),
             ("collective", communication_bound), ("ring", communication_bound), ("tree", communication_bound),
-            ("server", communication_bound), ("pipeline", communication_bound)]
+            ("server", communication_bound), ("pipeline", communication_bound), ("ring", dict(layers=40, steps=1))]
     for pattern, options in jobs:
-        name = pattern + (" bound" if "bytes" in options and options["bytes"] > 1 << 25 else "")
+        name = pattern + (" bound" if options.get("bytes", 0) > 1 << 25 else " long" if "layers" in options else "")
         folder = scratch + "/" + name.replace(" ", "-")
         options = dict(dict(per_host=8), **options)  # one clock: replay is what is looked at
         truth = make(folder, pattern, **options)
@@ -62,7 +62,8 @@ def replays(scratch):
             other = make(folder + ".other", pattern, **{**options, **change})
             words = [word for scale in scales for word in ("--scale", scale)]
             then = json.loads(paceline("replay", job, "--json", *words))
-            compare(f"{name} {what}", then["steps"][0]["what_if_s"], other["steps_s"][0])
+            for step, true in zip(then["steps"], other["steps_s"]):  # the second begins while the first still goes on
+                compare(f"{name} {what}", step["what_if_s"], true)
 
 
 def clocks(scratch):
@@ -70,14 +71,17 @@ def clocks(scratch):
         folder = f"{scratch}/clocks-{pattern}"
         truth = make(folder, pattern, clocks=5000, per_host=2, ranks=6, steps=4, bytes=1 << 20, jitter=0.002)
         checked = json.loads(paceline("trace", "check", imported(folder), "--json"))
-        middle_ns = sum(truth["steps_s"]) * 1e9 / 2
         planted = {c["host"]: c for c in truth["clocks"]}
+        last = truth["end_ns"]
         for clock in checked["clocks"]:
             true = planted[clock["host"]]
-            # The file's offset brings the clock back where the recording is half over.
-            error = abs(clock["offset_ns"] + true["offset_ns"] + true["drift"] * middle_ns)
-            drift = abs(clock["drift_ppm"] * 1e-6 + true["drift"]) * 2 * middle_ns
-            worst["clock_ns"] = max(worst.get("clock_ns", 0), error + drift / 2)
+            errors = []  # of what a date at either end of the recording is brought back to
+            for date in (0, last):
+                own = date + true["offset_ns"] + true["drift"] * date
+                since = truth["base_ns"] - checked["clocks_middle_ns"] + own + clock["offset_ns"]
+                errors.append(own + clock["offset_ns"] + clock["drift_ppm"] * 1e-6 * since - date)
+            error, drift = abs(sum(errors)) / 2, abs(errors[1] - errors[0])
+            worst["clock_ns"] = max([worst.get("clock_ns", 0)] + [abs(e) for e in errors])
             found.append((pattern, clock["host"], error, drift, clock["offset_sd_ns"]))
 
 
@@ -85,9 +89,8 @@ with tempfile.TemporaryDirectory() as scratch:
     print(f"PACELINE_SEED={SEED}")
     replays(scratch)
     clocks(scratch)
-# Messages keep the order in which they were recorded on a link: faster links let others be ready first, and what that changes
-# is what is missing in the rows of link=2.
-most = {"as-it-was": 0.0001, "op:*=0.5": 0.01, "link=0.5": 0.01, "link=2": 0.06}
+# With faster links the latency is left, which the noise of long messages hides: the most that was seen over eight seeds is 0.8 %.
+most = {"as-it-was": 0.0001, "op:*=0.5": 0.01, "link=0.5": 0.01, "link=2": 0.01}
 wrong = [f"{kind}: {got:.6f} s instead of {true:.6f}: {100 * error:.2f} % off" for kind, true, got, error in table
          if error > most[kind.split()[-1]]]
 if "-v" in sys.argv:
@@ -95,7 +98,7 @@ if "-v" in sys.argv:
         print(f"{kind:28s} {true * 1e3:9.3f} ms {got * 1e3:9.3f} ms {100 * error:6.3f} %")
     for pattern, host, error, drift, sd in found:
         print(f"{pattern:12s} {host} {error:7.0f} ns off (said +- {sd or 0:.0f}), drift {drift:7.0f} ns over the recording")
-wrong += [f"clock of {host}, {pattern}: {error:.0f} ns off, drift {drift:.0f} ns" for pattern, host, error, drift, _ in found
-          if error + drift / 2 > 1000]
+wrong += [f"clock of {host}, {pattern}: {error:.0f} ns off, said +- {sd or 0:.0f}; drift {drift:.0f} ns"
+          for pattern, host, error, drift, sd in found if error + drift / 2 > 1000 or error > 10 + 5 * (sd or 0)]
 print("largest error:", {k: (f"{100 * v:.3f} %" if k != "clock_ns" else f"{v:.0f} ns") for k, v in worst.items()})
 assert not wrong, "\n".join(wrong)

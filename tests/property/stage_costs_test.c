@@ -87,9 +87,9 @@ static void prices_are_those_of_the_simulation(void **state) {
     pl_stage_costs costs;
     open_session(&own, &subjects[i]);
     const pl_collective_options collective = {0};
-    assert_int_equal(
-        pl_stage_costs_take(own.cluster, &own.model, &own.job, &own.strategy, &collective, &own.arena, &costs, &error),
-        PL_OK);
+    assert_int_equal(pl_stage_costs_take(own.cluster, &own.model, &own.job, &own.strategy, &collective, NULL,
+                                         &own.arena, &costs, &error),
+                     PL_OK);
     const pl_assignment_problem *problem = &costs.problem;
     int32_t boundary[65], pp = own.strategy.pp, vpp = own.strategy.vpp;
     for (int32_t c = 0; c <= problem->n_stages; c++)
@@ -152,7 +152,7 @@ static void cuts_what_does_not_fit(void **state) {
   pl_simulate_report report = simulate(&own, PL_ASSIGN_OPTIMAL), uniform = simulate(&own, PL_ASSIGN_UNIFORM);
   assert_int_equal(report.row.status, PL_RESULT_OOM);
   assert_true(report.row.peak_mem_bytes - report.row.mem_capacity_bytes <=
-              (uniform.row.peak_mem_bytes - uniform.row.mem_capacity_bytes) * 1.001);
+              (double)(uniform.row.peak_mem_bytes - uniform.row.mem_capacity_bytes) * 1.001);
   close_session(&own);
 }
 

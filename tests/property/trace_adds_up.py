@@ -45,6 +45,24 @@ def check_passes(passes, slices, wrong):
             return
 
 
+def check_blocks(blocks, slices, has_layers, wrong):
+    """The parent of a block's ops begins and ends with one of them, and those in it fill it; computing says what it computes."""
+    parts = {}
+    for part in slices:
+        parts.setdefault((part["args"]["task"], part["pid"], part["tid"]), []).append(part)
+    for block in blocks:
+        own = parts.get((block["args"]["task"], block["pid"], block["tid"]), [])
+        end = block["ts"] + block["dur"]
+        inside = [p for p in own if p["ts"] >= block["ts"] - 2e-6 and p["ts"] + p["dur"] <= end + 2e-6]
+        if not inside or abs(sum(p["dur"] for p in inside) - block["dur"]) > 2e-6 * (len(inside) + 1):
+            wrong.append(f"a block '{block['name']}' that its ops do not fill: task {block['args']['task']}")
+            return
+    if has_layers and not any(re.match(r"layer \d+$", block["name"]) for block in blocks):
+        wrong.append("no layer has a parent")
+    if not any(part["args"].get("flops", 0) > 0 and part["args"].get("bytes", 0) > 0 for part in slices):
+        wrong.append("no op says its FLOPs and bytes")
+
+
 def check_arrows(events, wrong):
     ends = {}
     for event in events:
@@ -99,9 +117,10 @@ def check(job, wrong):
         elif event["ph"] == "M" and event["name"] == "thread_name":
             tracks[event["pid"], event["tid"]] = event["args"]["name"]
     sums, last, on_track = {}, 0, {}
-    slices = [e for e in trace["traceEvents"] if e["ph"] == "X" and e["cat"] != "pass"]
+    slices = [e for e in trace["traceEvents"] if e["ph"] == "X" and e["cat"] not in ("pass", "block")]
     passes = [e for e in trace["traceEvents"] if e["ph"] == "X" and e["cat"] == "pass"]
     check_passes(passes, slices, wrong)
+    check_blocks([e for e in trace["traceEvents"] if e["ph"] == "X" and e["cat"] == "block"], slices, job[1] != "resnet-50", wrong)
     check_arrows(trace["traceEvents"], wrong)
     check_counters(trace["traceEvents"], devices, row, wrong)
     if not trace["otherData"]["command"].startswith("paceline simulate --platform ") or trace["otherData"]["strategy"] != strategy:

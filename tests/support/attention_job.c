@@ -11,8 +11,8 @@
 
 #include "tests/support/attention_job.h"
 #include "tests/support/synthetic_cluster.h"
-#include "workloads/block/block_program.h"
 #include "workloads/import/model_file.h"
+#include "workloads/lower/block_program.h"
 
 void attention_job_build(attention_job *own, const attention_shape *given) {
   *own = (attention_job){

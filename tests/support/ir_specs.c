@@ -45,6 +45,8 @@ const ir_spec ir_specs[] = {
     {"sgd", "rate=0.1", {"hf", "fh"}, NULL},
     {"embedding", "over=v", {"#bs<v", "vh"}, NULL},
     {"embedding_backward", "over=v", {"#bs<v", "bsh"}, "vh"},
+    {"embedding", "over=v, sum=l", {"#bxl<v", "xvh"}, NULL},
+    {"embedding_backward", "over=v, sum=(s,l)", {"#bxsl<v", "bxh"}, "xvh"},
     {"pick", "over=v", {"bsv", "#bs<v"}, NULL},
     {"place", "over=v", {"bs", "#bs<v"}, "bsv"},
     {"rotary", "over=d", {"bsgd", "#s<s"}, NULL},
@@ -65,6 +67,9 @@ const ir_spec ir_specs[] = {
     {"concatenate", "over=c", {"bcy", "yCb"}, NULL},
     {"split", "from=d, to=(y,x)", {"bd"}, "x=2 b y=6"},
     {"join", "from=(y,x), to=s", {"xby"}, NULL},
+    {"triangle", "from=(y,x), to=t", {"y=5 b x=5"}, NULL},
+    {"triangle", "from=(y,x), to=t, itself=1", {"b x=4 y=4 c"}, NULL},
+    {"triangle_backward", "from=(x,y), to=t", {"b t=10 c"}, "x=5 b y=5 c"},
     {NULL, NULL, {NULL}, NULL}};
 #undef CONVOLUTION
 #undef POOL

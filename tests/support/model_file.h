@@ -21,7 +21,7 @@ static inline pl_model load_model(const char *folder, const char *name, pl_arena
   pl_model model;
   pl_error error = PL_ERROR_INIT;
   snprintf(path, sizeof path, PACELINE_SOURCE_DIR "/%s/%s.json", folder, name);
-  if (pl_model_load(path, memory, &model, &error) != PL_OK) fail_msg("%s", error.message);
+  if (pl_model_load_any(path, memory, &model, &error) != PL_OK) fail_msg("%s", error.message);
   return model;
 }
 

@@ -6,8 +6,10 @@
 PATTERN: collective (whole all-reduces), ring and tree (all-reduces chunk by chunk), server (a parameter server), pipeline (1F1B).
 Keys: ranks, layers, steps, seed, compute (factor on all computing), link (factor on the links' speed), bytes (of a layer's
 gradient), jitter (relative), clocks (largest planted offset in us; drifts are up to 50 ppm), per_host (ranks that share a clock),
-slow (factor on the computing of rank 1).
-Writes FOLDER/rankN.json and, beside it, FOLDER.truth.json: the steps' times in s, and the clocks' offsets and drifts.
+slow (factor on the computing of rank 1), launch (us that each op of computing takes more), plan (a file of `paceline optimize`:
+the same job with its buckets, pieces and fused ops; patterns collective, ring, tree and server).
+Writes FOLDER/rankN.json and, beside it, FOLDER.truth.json: the steps' times in s, the clocks' offsets and drifts, and over which dates they
+hold (base_ns is 0 on the true clock).
 
 The event model is its own: whatever is ready is served first come first served by the resource that it needs (a GPU, a link in one
 direction, a member of a collective); nothing of it is shared with the replay that it tests. A random number belongs to the name of what
@@ -16,16 +18,18 @@ import hashlib
 import heapq
 import json
 import os
+import re
 import sys
 
 
 def parse(argv):
-    options = dict(ranks=4, layers=8, steps=2, seed=1, compute=1.0, link=1.0, bytes=4 << 20, jitter=0.05, clocks=0.0, per_host=1, slow=1.0)
+    options = dict(ranks=4, layers=8, steps=2, seed=1, compute=1.0, link=1.0, bytes=4 << 20, jitter=0.05, clocks=0.0, per_host=1, slow=1.0,
+                   launch=0.0, plan="")
     for word in argv:
         key, value = word.split("=")
         if key not in options:
             sys.exit(f"synthetic_job: '{key}' is none of {', '.join(options)}")
-        options[key] = type(options[key])(float(value))
+        options[key] = value if key == "plan" else type(options[key])(float(value))
     return options
 
 
@@ -36,11 +40,24 @@ class Job:
         self.queue = []  # (date, serial, task)
         self.busy = {}  # resource -> list of waiting
         self.records = {}  # rank -> ops
+        plan = json.load(open(o["plan"])) if o["plan"] else {}
+        number = lambda tensor: int(re.search(r"\d+", tensor["name"]).group())
+        self.buckets = [([number(t) for t in b["tensors"]], b["pieces"]) for b in plan.get("buckets", [])]
+        self.fused = [group["ops"] for group in plan.get("fused_ops", [])]
+        self.sizes = {}  # of what is named like no layer: [(layer, bytes)]
 
     def noise(self, name):
         digest = hashlib.sha256(f"{self.o['seed']} {name}".encode()).digest()
         uniform = int.from_bytes(digest[:8], "big") / 2**64
         return 1 + self.o["jitter"] * (2 * uniform - 1)
+
+    def wire_noise(self, before, name, after):
+        """Of a message of a bucket: its layers', each by its bytes, so that the same bytes take as long in any bucket."""
+        layers = self.sizes.get(name.split(".")[0])
+        if not layers:
+            return self.noise(f"{before}{name}{after}")
+        kind, rest = re.match(r"[a-z]+", name).group(), "." + name.split(".", 1)[1] if "." in name else ""
+        return sum(b * self.noise(f"{before}{kind}{layer}{rest}{after}") for layer, b in layers) / sum(b for _, b in layers)
 
     def add(self, resource, seconds, after=(), **what):
         task = dict(id=len(self.tasks), resource=resource, ns=round(seconds * 1e9), after=list(after), waits=0, next=[], **what)
@@ -52,17 +69,45 @@ class Job:
 
     def compute(self, rank, name, ms, step, after=()):
         ms *= self.o["slow"] if rank == 1 else 1
-        return self.add(("gpu", rank), ms * 1e-3 * self.o["compute"] * self.noise(f"{rank} {name} {step}"), after, kind="compute",
-                        rank=rank, name=name, step=step)
+        seconds = ms * 1e-3 * self.o["compute"] * self.wire_noise(f"{rank} ", name, f" {step}") + self.o["launch"] * 1e-6
+        return self.add(("gpu", rank), seconds, after, kind="compute", rank=rank, name=name, step=step)
+
+    def compute_row(self, rank, ops, step, last):
+        """Ops one behind the other, those that the plan fuses as one: (op by name, the last one)."""
+        made, at = {}, 0
+        while at < len(ops):
+            group = next((g for g in self.fused if g[0] == ops[at][0]), [ops[at][0]])
+            parts = ops[at:at + len(group)]
+            assert [name for name, _ in parts] == group, (group, parts)
+            ms = sum(one * self.noise(f"{rank} {name} {step}") for name, one in parts) * (self.o["slow"] if rank == 1 else 1)
+            seconds = ms * 1e-3 * self.o["compute"] + self.o["launch"] * 1e-6
+            last = self.add(("gpu", rank), seconds, [last] if last else [], kind="compute", rank=rank, name="+".join(group), step=step)
+            made.update((name, last) for name in group)
+            at += len(group)
+        return made, last
+
+    def gradients(self, kind):
+        """(name, layers, bytes) of what is synchronised, in the order in which it is ready, pieces apart."""
+        o = self.o
+        size = lambda layer: o["bytes"] * (1 + layer % 3)
+        found = []
+        for layers, pieces in self.buckets or [([layer], 1) for layer in range(o["layers"])]:
+            whole = sum(size(layer) for layer in layers)
+            for piece in range(pieces):
+                name = kind + "+".join(map(str, layers)) + (f"p{piece}" if pieces > 1 else "")
+                if len(layers) > 1 or pieces > 1:
+                    self.sizes[name] = [(layer, size(layer)) for layer in layers]
+                found.append((name, layers, whole // pieces))
+        return found
 
     def transfer(self, a, b, size, tag, step, after, posted=()):
         """A message over the link a -> b. `posted`: what b has done before it posts its receive."""
-        seconds = 5e-6 + size / (10e9 * self.o["link"]) * self.noise(f"{a} {b} {tag} {step}")
+        seconds = 5e-6 + size / (10e9 * self.o["link"]) * self.wire_noise(f"{a} {b} ", tag, f" {step}")
         return self.add(("link", a, b), seconds, after, kind="transfer", rank=a, to=b, size=size, name=tag, step=step, posted=list(posted))
 
     def collective(self, members, size, name, step, after):
         """Per member a task of no length in the queue of its communicator; the last one there starts the rest."""
-        seconds = 20e-6 + size / (8e9 * self.o["link"]) * self.noise(f"{name} {step}")
+        seconds = 20e-6 + size / (8e9 * self.o["link"]) * self.wire_noise("", name, f" {step}")
         whole = self.add(None, seconds, [], kind="whole", name=name, step=step)
         parts = []
         for rank, ready in zip(members, after):
@@ -143,25 +188,24 @@ class Job:
             else:
                 link, to = (t["rank"], t["to"]), t["to"]
                 own.update(stream=f"to {to}", kind="send", peer=to, tag=t["name"], bytes=t["size"], **base)
-                # The receive begins when it is posted, mostly long before anything arrives, as libraries record it.
+                # The receive begins when it is posted, mostly long before anything arrives, as libraries record it. One that
+                # is posted late holds up no message but its own: those that went before it on the link ended when they did.
                 held = [local[o["id"], to]["id"] for o in t["posted"]]
-                since = max([posted.get(link, 0)] + [o["end"] for o in t["posted"]])
-                posted[link] = max(t["end"], since)
-                base.update(start_ns=since, duration_ns=posted[link] - since, after=held)
+                since = max([min(posted.get(link, 0), t["end"])] + [o["end"] for o in t["posted"]])
+                end = max(t["end"], since)
+                posted[link] = max(posted.get(link, 0), end)
+                base.update(start_ns=since, duration_ns=end - since, after=held)
                 local[t["id"], to].update(stream=f"from {t['rank']}", kind="receive", peer=t["rank"], tag=t["name"], bytes=t["size"],
                                           **base)
 
 
 def layers(job, rank, step, before):
     """Forward and backward pass: (all forward, backward ops from the last layer on)."""
-    o, last = job.o, before
-    for layer in range(o["layers"]):
-        last = job.compute(rank, f"forward{layer}", 0.4 + 0.05 * layer, step, [last] if last else [])
-    back = []
-    for layer in reversed(range(o["layers"])):
-        last = job.compute(rank, f"backward{layer}", 0.8 + 0.1 * layer, step, [last])
-        back.append(last)
-    return back
+    n = job.o["layers"]
+    ops = [(f"forward{layer}", 0.4 + 0.05 * layer) for layer in range(n)]
+    ops += [(f"backward{layer}", 0.8 + 0.1 * layer) for layer in reversed(range(n))]
+    made, _ = job.compute_row(rank, ops, step, before)
+    return [made[f"backward{layer}"] for layer in reversed(range(n))]
 
 
 def data_parallel(job, reduce):
@@ -169,8 +213,8 @@ def data_parallel(job, reduce):
     for step in range(o["steps"]):
         back = [layers(job, rank, step, before[rank]) for rank in range(o["ranks"])]
         done = [[] for _ in range(o["ranks"])]
-        for layer in range(o["layers"]):
-            ends = reduce(job, [b[layer] for b in back], f"grad{layer}", o["bytes"] * (1 + layer % 3), step)
+        for name, layers_of, size in job.gradients("grad"):
+            ends = reduce(job, [b[layers_of[-1]] for b in back], name, size, step)
             for rank, end in enumerate(ends):
                 done[rank] += end
         before = [job.compute(rank, "update", 0.3, step, done[rank] + [back[rank][-1]]) for rank in range(o["ranks"])]
@@ -216,12 +260,16 @@ def server(job):
     for step in range(o["steps"]):
         back = [layers(job, rank, step, before[rank]) for rank in range(n)]
         done, sums = [[] for _ in range(n)], []
-        for layer in range(o["layers"]):
-            size = o["bytes"] * (1 + layer % 3)
-            pushed = [job.transfer(r, hub, size, f"push{layer}", step, [back[r][layer]], served) for r in range(n)]
-            total = job.compute(hub, f"sum{layer}", 0.1, step, pushed)
+        for name, held, size in job.gradients("push"):
+            pushed = [job.transfer(r, hub, size, name, step, [back[r][held[-1]]], served) for r in range(n)]
+            pieces = sum(1 for _, other, _ in job.gradients("push") if other == held)
+            sum_name = name.replace("push", "sum")
+            job.sizes[sum_name] = [(layer, 1) for layer, _ in job.sizes.get(name, [])]  # a sum takes the same for every layer
+            total = job.compute(hub, sum_name, 0.1 * len(held) / pieces, step, pushed)
+            pull = name.replace("push", "pull")
+            job.sizes[pull] = job.sizes.get(name, [])
             for r in range(n):
-                done[r].append(job.transfer(hub, r, size, f"pull{layer}", step, [total], [back[r][layer]]))
+                done[r].append(job.transfer(hub, r, size, pull, step, [total], [back[r][held[-1]]]))
             sums.append(total)
         served = [sums[-1]]
         before = [job.compute(r, "update", 0.3, step, done[r] + [back[r][-1]]) for r in range(n)]
@@ -298,7 +346,8 @@ def main(pattern, folder, *words):
             json.dump(dict(paceline_trace=1, rank=rank, host=f"host{host}", world_size=o["ranks"], groups=dict(all=list(range(o["ranks"]))),
                            steps=[dict(number=s, start_ns=a, duration_ns=b - a) for s, (a, b) in sorted(marks.items())], ops=shown), out)
     with open(f"{folder}.truth.json", "w") as out:
-        json.dump(dict(steps_s=[(b - a) * 1e-9 for _, (a, b) in sorted(spans.items())], clocks=clocks, options=o), out)
+        json.dump(dict(steps_s=[(b - a) * 1e-9 for _, (a, b) in sorted(spans.items())], clocks=clocks, options=o, base_ns=base,
+                       end_ns=max(b for _, b in spans.values())), out)
 
 
 if __name__ == "__main__":

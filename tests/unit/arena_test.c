@@ -170,12 +170,81 @@ static void the_kth_take_fails_for_every_k(void **state) {
   pl_arena_release(&arena);
 }
 
+/* Elements stay, what is behind them is zero, and a failure leaves array and room as they were. */
+static void arrays_grow(void **state) {
+  (void)state;
+  pl_arena arena;
+  pl_arena_init(&arena, 128);
+  uint32_t room = 0, n = 0, *items = NULL;
+  for (uint32_t more = 0; n < 5000; more = (more + 1) % 7) {
+    uint32_t *larger = pl_arena_grown(&arena, items, n, more, sizeof *items, &room);
+    assert_non_null(larger);
+    assert_true(room >= n + more);
+    for (uint32_t i = 0; larger != items && i < room; i++)
+      assert_int_equal(larger[i], i < n ? 3 * i : 0);
+    items = larger;
+    for (uint32_t i = 0; i < more; i++, n++)
+      items[n] = 3 * n;
+  }
+  assert_ptr_equal(pl_arena_grown(&arena, items, n, room - n, sizeof *items, &room), items);
+  uint32_t before = room;
+  assert_null(pl_arena_grown(&arena, items, n, UINT32_MAX - n, 1, &room));
+  assert_true(arena.failed);
+  pl_arena_mark mark = pl_arena_mark_here(&arena);
+  arena.failed = false;
+  arena.fail_after = 0;
+  assert_null(pl_arena_grown(&arena, items, room, 1, sizeof *items, &room));
+  assert_true(arena.failed);
+  assert_int_equal(room, before);
+  assert_int_equal(pl_arena_mark_here(&arena).used, mark.used);
+  pl_arena_release(&arena);
+}
+
+/* What was taken last is longer where it lies, and zero behind what it holds though the memory was used before; once
+ * something was taken behind it, it moves and leaves that alone. */
+static void last_array_grows_in_place(void **state) {
+  (void)state;
+  pl_arena arena;
+  pl_arena_init(&arena, 1 << 12);
+  memset(pl_arena_take(&arena, 1 << 12, 64), 0xff, 1 << 12);
+  pl_arena_reset(&arena);
+  uint32_t room = 0;
+  uint32_t *items = pl_arena_grown(&arena, NULL, 0, 1, sizeof *items, &room), first_room = room;
+  for (uint32_t i = 0; i < first_room; i++)
+    items[i] = i;
+  uint32_t *longer = pl_arena_grown(&arena, items, first_room, 1, sizeof *items, &room);
+  assert_ptr_equal(longer, items);
+  assert_true(room >= 2 * first_room);
+  for (uint32_t i = 0; i < room; i++)
+    assert_int_equal(longer[i], i < first_room ? i : 0);
+  unsigned char *behind = pl_arena_take(&arena, 64, 1);
+  assert_true(behind >= (unsigned char *)(longer + room));
+  memset(behind, 0xab, 64);
+  uint32_t *moved = pl_arena_grown(&arena, longer, room, 1, sizeof *items, &room);
+  assert_ptr_not_equal(moved, longer);
+  for (uint32_t i = 0; i < first_room; i++)
+    assert_int_equal(moved[i], i);
+  for (int i = 0; i < 64; i++)
+    assert_int_equal(behind[i], 0xab);
+  uint32_t *last = moved; /* in a chunk of which no room is left it moves, too */
+  while ((moved = pl_arena_grown(&arena, last, room, 1, sizeof *items, &room)) == last)
+    assert_true(room < 1 << 20);
+  assert_int_equal(moved[first_room - 1], first_room - 1);
+  pl_arena_release(&arena);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(takes_are_aligned_and_apart),  cmocka_unit_test(content_survives),
-      cmocka_unit_test(reset_reuses_what_is_held),    cmocka_unit_test(trim_gives_back_the_peak),
-      cmocka_unit_test(marks_give_back_scratch_only), cmocka_unit_test(zeroed_after_reuse),
-      cmocka_unit_test(overflow_is_a_failure),        cmocka_unit_test(the_kth_take_fails_for_every_k),
+      cmocka_unit_test(takes_are_aligned_and_apart),
+      cmocka_unit_test(content_survives),
+      cmocka_unit_test(reset_reuses_what_is_held),
+      cmocka_unit_test(trim_gives_back_the_peak),
+      cmocka_unit_test(marks_give_back_scratch_only),
+      cmocka_unit_test(zeroed_after_reuse),
+      cmocka_unit_test(overflow_is_a_failure),
+      cmocka_unit_test(the_kth_take_fails_for_every_k),
+      cmocka_unit_test(arrays_grow),
+      cmocka_unit_test(last_array_grows_in_place),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

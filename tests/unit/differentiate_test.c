@@ -11,11 +11,11 @@
 
 #include "tests/support/arena_fixture.h"
 #include "tests/support/model_file.h"
+#include "workloads/derive/differentiate.h"
 #include "workloads/import/program_build.h"
 #include "workloads/language/ir_check.h"
 #include "workloads/language/ir_table.h"
 #include "workloads/language/ir_text.h"
-#include "workloads/passes/differentiate.h"
 
 static pl_ir_module training_of(const char *name, const pl_differentiate_options *options) {
   pl_model model = load_model("workloads/models", name, &arena);

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include <math.h>
+#include <stdlib.h>
 #include <cmocka.h>
 
 #include "tests/support/arena_fixture.h"
@@ -22,7 +23,10 @@ typedef struct mask_rule {
   bool causal;
   int window;
   double p;
+  bool alibi; /* of G * R = 6 heads: four slopes of four heads, then the 1st and 3rd of eight (Press et al. 2022) */
 } mask_rule;
+
+static const double slopes[G * R] = {1.0 / 4, 1.0 / 16, 1.0 / 64, 1.0 / 256, 1.0 / 2, 1.0 / 8};
 
 /* Weight with which row (b, s, g, r) sees key t before normalising; 0: it does not. */
 static double weight(const ir_case *one, const mask_rule *rule, int b, int s, int g, int r, int t) {
@@ -33,7 +37,7 @@ static double weight(const ir_case *one, const mask_rule *rule, int b, int s, in
   double score = 0;
   for (int d = 0; d < D; d++)
     score += q[(((b * S + s) * G + g) * R + r) * D + d] * k[((b * S + t) * G + g) * D + d];
-  return exp(score / sqrt(D));
+  return exp(score / sqrt(D) - (rule->alibi ? slopes[g * R + r] * abs(away) : 0));
 }
 
 static double kept(const ir_case *one, const mask_rule *rule, int b, int s, int g, int r, int t) {
@@ -75,8 +79,10 @@ static void test_equals_loops(void **state) {
                {"causal=1", {.causal = true}},
                {"causal=1, window=2", {.causal = true, .window = 2}},
                {"window=3", {.window = 3}},
-               {"causal=1, p=0.5, seed=7", {.causal = true, .p = 0.5}}};
-  for (int i = 0; i < 5; i++) {
+               {"causal=1, p=0.5, seed=7", {.causal = true, .p = 0.5}},
+               {"causal=1, alibi=(g, r)", {.causal = true, .alibi = true}},
+               {"alibi=(g, r)", {.alibi = true}}};
+  for (int i = 0; i < 7; i++) {
     ir_case one;
     operands(&one, (uint64_t)i, cases[i].attributes);
     ir_case_compute(&one);
@@ -246,6 +252,10 @@ static void test_refuses(void **state) {
          "operand 2 of attention has dimension 'g', which operands 1 and 3 lack");
   refuse("causal=1", "s=4 d=5", "t=4 d=5", "t=4 e=3", false,
          "attention with causal needs the positions of queries and keys behind its operand 3");
+  refuse("alibi=g", "s=4 g=2 d=5", "t=4 g=2 d=5", "t=4 g=2 e=3", false,
+         "attention with alibi needs the positions of queries and keys behind its operand 3");
+  refuse("alibi=s", "s=4 g=2 d=5", "t=4 g=2 d=5", "t=4 g=2 e=3", true,
+         "'s' of alibi is no dimension of operand 1 of attention that could count heads");
   refuse("p=1", "s=4 d=5", "t=4 d=5", "t=4 e=3", false, "'p' of attention is 1; it is from 0 to below 1");
   refuse("blocks=3", "s=4 d=5", "t=4 d=5", "t=4 e=3", true,
          "3 'blocks' of attention do not divide 's' = 4 and 't' = 4");

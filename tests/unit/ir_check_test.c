@@ -106,6 +106,10 @@ static const edit edits[] = {
     {"all_reduce(%g) {over=dp}", "all_reduce(%g) {over=tp}", "17:8: *tp*"},
     {"plir 1 distributed m\nmesh pp=2, dp=2", "plir 1 training m\nmesh pp=2, dp=2",
      "17:8: all_reduce stands in programs of level distributed only; this one is of level training"},
+    /* kernels */
+    {"call @layer \"h.0\"", "kernel @layer \"h.0\"",
+     "25:8: kernel stands in programs of level kernels only; this one is of level distributed"},
+    {"plir 1 distributed m", "plir 1 kernels m", NULL},
     /* calls */
     {"%x = input \"pictures\"() : fp32[b=4/dp, h=8]\n  %y", "%x = input \"pictures\"() : fp32[b=4, h=8]\n  %y",
      "25:8: operand 1 of this call is fp32[b=4, h=8], and that of @layer is fp32[b=4/dp, h=8]"},

@@ -27,6 +27,24 @@ static void test_embedding(void **state) {
   ir_case_expect(&one, 6, (double[]){3, 4, 0, 0, 6, 8});
 }
 
+/* Two tables, two bags of two ids each. */
+static void test_bags_of_embeddings(void **state) {
+  (void)state;
+  ir_case one;
+  ir_case_init(&one, &arena, 1, "embedding", "over=v, sum=l");
+  ir_case_set(ir_case_integers(&one, "n=2 l=2", 1), 4, (double[]){0, 1, 1, 1});
+  ir_case_set(ir_case_numbers(&one, "n=2 v=2"), 4, (double[]){1, 2, 10, 20});
+  ir_case_compute(&one);
+  assert_int_equal(one.out[0].rank, 1);
+  ir_case_expect(&one, 2, (double[]){3, 40});
+  ir_case_init(&one, &arena, 1, "embedding_backward", "over=v, sum=l");
+  ir_case_set(ir_case_integers(&one, "n=2 l=2", 1), 4, (double[]){0, 1, 1, 1});
+  ir_case_set(ir_case_numbers(&one, "n=2"), 2, (double[]){5, 7});
+  ir_case_written(&one, "n=2 v=2");
+  ir_case_compute(&one);
+  ir_case_expect(&one, 4, (double[]){5, 5, 0, 14});
+}
+
 static void test_pick_and_place(void **state) {
   (void)state;
   ir_case one;
@@ -100,6 +118,7 @@ static void test_refuses(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(test_embedding, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_bags_of_embeddings, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_pick_and_place, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_rotary, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_top_k, set_up, tear_down),

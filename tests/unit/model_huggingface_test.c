@@ -10,8 +10,8 @@
 
 #include "tests/support/arena_fixture.h"
 #include "tests/support/model_file.h"
-#include "workloads/block/block_program.h"
 #include "workloads/import/model_file.h"
+#include "workloads/lower/block_program.h"
 
 static pl_model load(const char *file) {
   return load_model("tests/unit/models", file, &arena);
@@ -116,7 +116,7 @@ static void test_experts(void **state) {
   model = load_model("workloads/models", "nemotron-4-15b", &arena);
   assert_true(!model.gated_mlp && model.n_kv_heads == 8 && model.norm_bias && model.rotary);
   model = load("gemma-2-9b");
-  assert_true(model.sandwich_norms && model.alternating_window && model.sliding_window == 4096 &&
+  assert_true(model.sandwich_norms && model.window_period == 2 && model.sliding_window == 4096 &&
               model.head_size == 256);
   assert_string_equal(model.activation, "gelu_pytorch_tanh");
 }
@@ -199,7 +199,8 @@ static void test_bad_input(void **state) {
       {"[]", "config.json"},
       {"{\"model_type\": \"llama\"", "config.json"},
       {"{}", "model_type"},
-      {"{\"model_type\": \"t5\"}", "supported are gpt2, gpt_neox, bert, llama, mistral, mixtral"},
+      {"{\"model_type\": \"t5\"}",
+       "'t5' (an encoder with a decoder) is not supported; the nearest that is seems to be bert, of gpt2"},
       {"{\"model_type\": 7}", "model_type"},
       {"{\"model_type\": \"llama\"}", "num_hidden_layers"},
       {"{\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_head\": 4, \"vocab_size\": 9}", "n_embd"},

@@ -235,6 +235,19 @@ static void a_chain_keeps_its_narrowest_link(void **state) {
   }
 }
 
+/* Receivers 0 to 2, senders 3 and 4, uplink 5: two of the four transfers vote for a receiver that they have in common,
+ * and the senders alone are enough. A link of the same capacity that stays (7) keeps the uplink, too. */
+static void votes_that_fall_to_both_sides_are_made_up(void **state) {
+  (void)state;
+  for (int stays = 0; stays < 2; stays++) {
+    wiring own = {.n_links = 8, .capacity_Bps = {25e9, 25e9, 25e9, 25e9, 25e9, 50e9, 25e9, stays ? 50e9 : 75e9}};
+    for (uint32_t t = 0; t < 4; t++)
+      add_transfer(&own, USES({t % 3, 1}, {3 + t / 2, 1}, {5, 1}));
+    add_transfer(&own, USES({6, 1}, {7, 3}));
+    assert_int_equal(drop(&own), stays ? 0 : 2);
+  }
+}
+
 /* ---- leaving out implied links changes no date ---- */
 
 static pl_ticks makespan_of(const wiring *own, const double *size_bytes, const pl_ticks *delay, pl_ticks *finish) {
@@ -474,6 +487,7 @@ int main(void) {
       cmocka_unit_test(an_uplink_that_carries_the_sum_of_its_nics_is_dropped),
       cmocka_unit_test(an_uplink_with_a_way_around_the_nics_stays),
       cmocka_unit_test(a_chain_keeps_its_narrowest_link),
+      cmocka_unit_test(votes_that_fall_to_both_sides_are_made_up),
       cmocka_unit_test(dropping_changes_no_date),
       cmocka_unit_test(a_symmetric_cluster_folds_fully),
       cmocka_unit_test(one_slow_link_splits_its_node_from_the_others),

@@ -20,6 +20,8 @@ static uint32_t size_of(pl_column_type type) {
   case PL_COLUMN_u64:
     return 8;
   case PL_COLUMN_text16:
+  case PL_COLUMN_text48:
+  case PL_COLUMN_text256:
     return 16;
   case PL_COLUMN_text512:
   case PL_COLUMN_text1024:

@@ -299,13 +299,76 @@ static void memory_is_compared_with_what_was_published(void **state) {
   assert_true(c[0].result.peak_stage == 1 && c[0].predicted_mem_bytes < c[0].result.reserved_mem_bytes);
   assert_true(c[1].result.peak_stage == 1 && c[1].predicted_mem_bytes == c[1].result.peak_mem_bytes);
   assert_true(c[1].model->hidden_dropout && strcmp(c[1].model->family, "nemotron") == 0);
-  assert_true(c[2].predicted_mem_bytes == c[2].result.device_mem_bytes);
+  assert_true(llround(c[2].predicted_mem_bytes) == c[2].result.device_mem_bytes);
   assert_true(c[3].strategy.zero == 1 && c[3].predicted_mem_bytes == c[3].result.peak_mem_bytes);
+}
+
+static void limits_of_power(void **state) {
+  (void)state;
+  static const struct {
+    const char *gpu;
+    double power_W;
+  } rows[] = {
+      {"H100 SXM 96GB HBM2e 2.4TB/s (500 W)", 500}, {"A100 300W", 300}, {"H100", 0}, {"8 GB W", 0}, {"H100 700Wh", 0}};
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    const pl_measured_row r = {.gpu = rows[i].gpu, .power_w = NAN}, stated = {.gpu = rows[i].gpu, .power_w = 450};
+    assert_true(pl_row_power_W(&r) == rows[i].power_W);
+    assert_true(pl_row_power_W(&stated) == 450);
+  }
+}
+
+/* Capacity and bandwidth of memory beside the GPU's name; sizes that are none, and rates of links, are not theirs. */
+static void memory_of_gpus(void **state) {
+  (void)state;
+  static const struct {
+    const char *gpu;
+    double memory_GiB, bandwidth_TBps;
+  } rows[] = {{"H100 SXM 96GB HBM2e 2.4TB/s (500 W)", 96, 2.4},
+              {"H100 (95 GiB)", 95, 0},
+              {"NVIDIA Blackwell GPU (B200-SXM-180GB)", 180, 0},
+              {"GB200", 0, 0},
+              {"H100, NVLink 900 Gb/s", 0, 0},
+              {"A100", 0, 0}};
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    const pl_measured_row r = {.gpu = rows[i].gpu};
+    assert_true(pl_row_memory_bytes(&r) == rows[i].memory_GiB * 1024 * 1024 * 1024);
+    assert_true(fabs(pl_row_bandwidth_Bps(&r) - rows[i].bandwidth_TBps * 1e12) < 1);
+  }
+}
+
+/* TCP is a word of the network that training uses, and none where it also has RDMA. */
+static void transports(void **state) {
+  (void)state;
+  static const struct {
+    const char *interconnect, *platform;
+  } rows[] = {
+      {"10GbE", "dgx-a100 --nodes 2 --gpus-per-node 8 --nic-rate 1.25GBps --transport socket"},
+      {"25 Gb/s Ethernet per node", "dgx-a100 --nodes 2 --gpus-per-node 8 --nic-rate 3.125GBps --transport socket"},
+      {"TCP over 100 Gb/s", "dgx-a100 --nodes 2 --gpus-per-node 8 --nic-rate 12.5GBps --transport socket"},
+      {"NCCL_NET=Socket", "dgx-a100 --nodes 2 --gpus-per-node 8 --transport socket"},
+      {"ENA", "dgx-a100 --nodes 2 --gpus-per-node 8 --transport socket"},
+      {"enabled", "dgx-a100 --nodes 2 --gpus-per-node 8"},
+      {"200 Gb/s RoCE Ethernet per node", "dgx-a100 --nodes 2 --gpus-per-node 8 --nic-rate 3.125GBps"},
+      {"8x IB; Management: 100Gb/s Ethernet", "dgx-a100 --nodes 2 --gpus-per-node 8"},
+      {"Management: 100Gb/s Ethernet", "dgx-a100 --nodes 2 --gpus-per-node 8"},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    char text[512];
+    snprintf(text, sizeof text,
+             "f,GPT,24,1024,,16,,1024,51200,A100,16,8,%s,Megatron-LM,fp16,2-matrix,8,1,,2,,,,1,16,,1,,,,\n",
+             rows[i].interconnect);
+    const pl_case *c = express(text).cases;
+    if (c->reason != NULL) fail_msg("%s: %s", rows[i].interconnect, c->reason);
+    assert_string_equal(c->platform, rows[i].platform);
+  }
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(a_row_of_megatron, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(transports, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(limits_of_power, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(memory_of_gpus, set_up, tear_down),
       cmocka_unit_test_setup_teardown(what_is_left_open, set_up, tear_down),
       cmocka_unit_test_setup_teardown(frameworks, set_up, tear_down),
       cmocka_unit_test_setup_teardown(schedules, set_up, tear_down),

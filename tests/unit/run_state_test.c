@@ -28,6 +28,8 @@ typedef struct still {
   pl_ready_streams ready;
   uint32_t touched[N_TASKS], first_task[N_TASKS + 1];
   pl_lane lane;
+  uint32_t device;
+  pl_watched watched;
   pl_watch watch;
   pl_engine engine;
 } still;
@@ -66,7 +68,8 @@ static void make(still *own) {
   for (uint32_t step = 0; step <= N_TASKS; step++)
     own->first_task[step] = step;
   own->lane = (pl_lane){.n_steps = N_TASKS, .phases = {{0, N_TASKS}}};
-  own->watch = (pl_watch){.touched = own->touched, .n_touched = 1};
+  own->watched = (pl_watched){.devices = &own->device, .n_devices = 1, .touched = own->touched, .n_touched = 1};
+  own->watch = (pl_watch){.islands = {.n = 1}, .watched = &own->watched};
   own->watch.lanes =
       (pl_lanes){.lanes = &own->lane, .n_lanes = 1, .first_task = own->first_task, .n_phases = 1, .period = {1}};
   own->engine = (pl_engine){.graph = &own->graph,

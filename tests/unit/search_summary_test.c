@@ -27,7 +27,7 @@ static char *summary(double low_s, double high_s, bool json) {
   size_t size = 0;
   FILE *stream = open_memstream(&text, &size);
   assert_non_null(stream);
-  pl_search_summary_print(stream, NULL, "bound", &outcome, &sensitivity, &(pl_training_cost){0}, 0, json);
+  pl_search_summary_print(stream, NULL, "bound", &outcome, &sensitivity, &(pl_training_cost){0}, NULL, json);
   fclose(stream);
   return text;
 }

@@ -74,7 +74,8 @@ static void holds_or_not(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     pl_where *where;
     pl_error error = PL_ERROR_INIT;
-    if (pl_where_take(cases[i].text, &arena, &where, &error) != PL_OK) fail_msg("%s: %s", cases[i].text, error.message);
+    if (pl_where_take(cases[i].text, pl_result_column_list, &arena, &where, &error) != PL_OK)
+      fail_msg("%s: %s", cases[i].text, error.message);
     if (pl_where_holds(where, get, NULL) != cases[i].holds) fail_msg("%s: expected %d", cases[i].text, cases[i].holds);
   }
   pl_arena_release(&arena);
@@ -113,7 +114,7 @@ static void points_at_the_mistake(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     pl_where *where;
     pl_error error = PL_ERROR_INIT;
-    assert_int_equal(pl_where_take(cases[i].text, &arena, &where, &error), PL_BAD_INPUT);
+    assert_int_equal(pl_where_take(cases[i].text, pl_result_column_list, &arena, &where, &error), PL_BAD_INPUT);
     if (strstr(error.message, cases[i].message) == NULL) fail_msg("%s: %s", cases[i].text, error.message);
   }
   pl_arena_release(&arena);
@@ -131,7 +132,7 @@ static void refuses_depth_and_length(void **state) {
     for (int i = 0; i < 800; i++)
       n += (size_t)sprintf(text + n, "%s", kind == 1 ? "not " : kind == 0 ? "(" : "-");
     strcpy(text + n, "pp");
-    assert_int_equal(pl_where_take(text, &arena, &where, &error), PL_BAD_INPUT);
+    assert_int_equal(pl_where_take(text, pl_result_column_list, &arena, &where, &error), PL_BAD_INPUT);
     assert_non_null(strstr(error.message, "nested too deeply"));
   }
   size_t n = (size_t)sprintf(text, "pp");
@@ -139,7 +140,7 @@ static void refuses_depth_and_length(void **state) {
     n += (size_t)sprintf(text + n, "+pp");
   pl_where *where;
   pl_error error = PL_ERROR_INIT;
-  assert_int_equal(pl_where_take(text, &arena, &where, &error), PL_BAD_INPUT);
+  assert_int_equal(pl_where_take(text, pl_result_column_list, &arena, &where, &error), PL_BAD_INPUT);
   assert_non_null(strstr(error.message, "too long"));
   pl_arena_release(&arena);
 }

@@ -6,13 +6,19 @@
 #include <string.h>
 
 #include "core/base/arena.h"
+#include "core/base/units.h"
 #include "core/system/command.h"
 #include "core/system/command_line.h"
 #include "core/system/output_file.h"
+#include "search/parallel/ranks.h"
 #include "validation/command/calibrate_collectives.h"
 #include "validation/command/calibrate_gemm.h"
 #include "validation/command/calibrate_kernels.h"
+#include "validation/command/calibrate_machine.h"
 #include "validation/command/calibrate_residuals.h"
+#include "validation/command/calibrate_runs.h"
+#include "validation/command/calibrate_sites.h"
+#include "validation/command/calibrate_suggest.h"
 #include "validation/command/calibrate_training.h"
 
 enum {
@@ -35,7 +41,16 @@ enum {
   KEY_TRAINING,
   KEY_SOURCE,
   KEY_SUSTAINED_LIKE,
-  KEY_RESIDUALS
+  KEY_RESIDUALS,
+  KEY_SITES,
+  KEY_RUNS,
+  KEY_FRAMEWORK,
+  KEY_SUGGEST,
+  KEY_MODEL,
+  KEY_GBS,
+  KEY_SEQ,
+  KEY_THIS_MACHINE,
+  KEY_THOROUGH
 };
 
 typedef struct calibrate_options {
@@ -44,13 +59,19 @@ typedef struct calibrate_options {
   pl_calibrate_kernels kernels;
   pl_calibrate_training training;
   pl_calibrate_residuals residuals;
+  pl_calibrate_sites sites;
+  pl_calibrate_runs runs;
+  pl_calibrate_suggest suggest;
+  pl_calibrate_machine machine;
   const char *output;
   pl_error error;
 } calibrate_options;
 
 static const struct argp_option option_table[] = {
     {"collectives", KEY_COLLECTIVES, "CSV", 0, "measured collectives: op, n_gpus, size_bytes, time_us, ...", 0},
-    {"platform", KEY_PLATFORM, "FILE", 0, "the machines of rows that name no platform", 0},
+    {"platform", KEY_PLATFORM, "FILE", 0,
+     "the machines of collectives that name no platform; with --runs those of every row; with --suggest the machines",
+     0},
     {"profile", KEY_PROFILE, "FILE", 0,
      "collective profile whose entries are fitted (default: the one that comes with Paceline)", 0},
     {"check", KEY_CHECK, NULL, 0, "fit nothing: say how far the profile is off", 0},
@@ -74,6 +95,24 @@ static const struct argp_option option_table[] = {
      "what is left over by the profiles that come with Paceline, for prediction intervals: all tables of "
      "validation/calibration",
      0},
+    {"runs", KEY_RUNS, "CSV", 0,
+     "a few measured steps of one's own, as paceline validate reads them: the site, for --site of other commands", 0},
+    {"suggest", KEY_SUGGEST, "N", 0, "which N runs of one's own would tell most about the best strategies", 0},
+    {"model", KEY_MODEL, "MODEL", 0, "with --suggest: as in paceline search", 0},
+    {"gbs", KEY_GBS, "N", 0, "likewise: sequences per iteration", 0},
+    {"seq", KEY_SEQ, "N", 0, "likewise: sequence length (default: the model's)", 0},
+    {"framework", KEY_FRAMEWORK, "NAME", 0,
+     "with --suggest; and with --runs, of every row (default: as each row's column says)", 0},
+    {"sites", KEY_SITES, "CSV", 0,
+     "how sites differ and what a few runs of one are worth, from the table that paceline validate writes with "
+     "--sensitivities",
+     0},
+    {"this-machine", KEY_THIS_MACHINE, NULL, 0,
+     "measure this machine instead: a platform of one device for each rank that mpirun started, into the folder that "
+     "-o "
+     "names, for paceline run",
+     0},
+    {"thorough", KEY_THOROUGH, NULL, 0, "with --this-machine: more sizes", 0},
     {"base", KEY_BASE, "FILE", 0,
      "the device profile that a fit goes into; the rest of it is kept (for products: default is the profile of the GPU "
      "that the timings name)",
@@ -97,21 +136,22 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     options->collectives.rows = value;
     return 0;
   case KEY_PLATFORM:
-    options->collectives.platform = value;
+    options->collectives.platform = options->runs.platform = options->suggest.platform = value;
     return 0;
   case KEY_PROFILE:
     options->collectives.profile = value;
     return 0;
   case KEY_OUTPUT:
     options->output = options->collectives.output = options->gemm.output = options->kernels.output = value;
-    options->training.output = options->residuals.output = value;
+    options->training.output = options->residuals.output = options->sites.output = options->runs.output = value;
+    options->machine.output = value;
     return 0;
   case KEY_CHECK:
     options->collectives.check = true;
     return 0;
   case KEY_FORCE:
     options->collectives.force = options->gemm.force = options->kernels.force = options->training.force = true;
-    options->residuals.force = true;
+    options->residuals.force = options->sites.force = options->runs.force = options->machine.force = true;
     return 0;
   case KEY_GEMM:
     if (options->gemm.n_rows < PL_CALIBRATE_FILES_MAX) options->gemm.rows[options->gemm.n_rows] = value;
@@ -120,8 +160,35 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
   case KEY_TRANSFER:
     options->gemm.transfer = value;
     return 0;
+  case KEY_THIS_MACHINE:
+    options->machine.wanted = true;
+    return 0;
+  case KEY_THOROUGH:
+    options->machine.thorough = true;
+    return 0;
   case KEY_RESIDUALS:
     options->residuals.folder = value;
+    return 0;
+  case KEY_RUNS:
+    options->runs.rows = value;
+    return 0;
+  case KEY_FRAMEWORK:
+    options->runs.framework = options->suggest.framework = value;
+    return 0;
+  case KEY_SUGGEST:
+    pl_parse_integer(value, "--suggest", 1, PL_SUGGEST_MOST, &options->suggest.n, &options->error);
+    return 0;
+  case KEY_MODEL:
+    options->suggest.model = value;
+    return 0;
+  case KEY_GBS:
+    pl_parse_integer(value, "--gbs", 1, INT32_MAX, &options->suggest.gbs, &options->error);
+    return 0;
+  case KEY_SEQ:
+    pl_parse_integer(value, "--seq", 1, INT32_MAX, &options->suggest.seq, &options->error);
+    return 0;
+  case KEY_SITES:
+    options->sites.rows = value;
     return 0;
   case KEY_BASE:
     options->gemm.base = options->kernels.base = options->training.base = value;
@@ -194,14 +261,38 @@ static kinds find_kinds(const calibrate_options *o) {
                  .residuals = o->residuals.folder != NULL};
 }
 
+static bool concerns_sites(const calibrate_options *options) {
+  return options->sites.rows != NULL || options->runs.rows != NULL || options->suggest.n > 0;
+}
+
+static pl_code check_site(const calibrate_options *options, bool others, pl_error *error) {
+  bool sites = options->sites.rows != NULL, runs = options->runs.rows != NULL, suggest = options->suggest.n > 0;
+  const pl_calibrate_suggest *s = &options->suggest;
+  if (!suggest && (s->model != NULL || s->gbs > 0 || s->seq > 0))
+    return pl_fail(error, PL_BAD_INPUT, "--model, --gbs and --seq say what --suggest N is for; leave them out");
+  if (s->framework != NULL && !runs && !suggest)
+    return pl_fail(error, PL_BAD_INPUT, "--framework is of --runs and --suggest; leave it out");
+  if (suggest && options->output != NULL) return pl_fail(error, PL_BAD_INPUT, "--suggest writes no file; leave out -o");
+  if (sites + runs + suggest + others <= 1 || (!sites && !runs && !suggest)) return PL_OK;
+  return pl_fail(error, PL_BAD_INPUT, "--%s has a run of its own", suggest ? "suggest" : runs ? "runs" : "sites");
+}
+
 static pl_code check_kinds(const calibrate_options *options, const kinds *k, pl_error *error) {
   bool device = k->gemm || k->kernels || k->training;
+  bool others = device || k->collectives || k->residuals || options->collectives.check || concerns_sites(options);
+  if (options->machine.thorough && !options->machine.wanted)
+    return pl_fail(error, PL_BAD_INPUT, "--thorough is for --this-machine");
+  if (options->machine.wanted)
+    return others ? pl_fail(error, PL_BAD_INPUT, "--this-machine measures and fits in one: it has a run of its own")
+                  : PL_OK;
   if (k->residuals && (device || k->collectives || options->collectives.check))
     return pl_fail(error, PL_BAD_INPUT, "--residuals fits nothing and has a run of its own");
+  PL_TRY(check_site(options, device || k->collectives || k->residuals || options->collectives.check, error));
+  if (concerns_sites(options)) return PL_OK;
   if (!device && !k->collectives && !k->residuals)
     return pl_fail(error, PL_BAD_INPUT,
                    "nothing to calibrate: say --collectives CSV, --gemm CSV, --attention CSV, --kernels CSV, "
-                   "--convolutions CSV, --training CSV or --residuals FOLDER");
+                   "--convolutions CSV, --training CSV, --residuals FOLDER or --this-machine");
   if (k->gemm + k->kernels + k->training > 1)
     return pl_fail(error, PL_BAD_INPUT,
                    "--%s has a run of its own: then the profile that it writes is the --base of the other run",
@@ -235,6 +326,10 @@ static pl_code calibrate(calibrate_options *options, pl_error *error) {
   if (options->error.code != PL_OK) return pl_fail(error, options->error.code, "%s", options->error.message);
   kinds k = find_kinds(options);
   PL_TRY(check_kinds(options, &k, error));
+  if (options->machine.wanted) return PL_OK;
+  if (options->sites.rows != NULL) return pl_calibrate_sites_run(&options->sites, error);
+  if (options->suggest.n > 0) return pl_calibrate_suggest_run(&options->suggest, error);
+  if (options->runs.rows != NULL) return pl_calibrate_runs_run(&options->runs, error);
   if (k.residuals) return pl_calibrate_residuals_run(&options->residuals, error);
   if (!k.collectives) return calibrate_device(options, &k, error);
   if (!k.gemm && !k.kernels && !k.training) return pl_calibrate_collectives_run(&options->collectives, error);
@@ -268,7 +363,11 @@ int pl_cmd_calibrate(int argc, char **argv) {
           "of five is kept out of the fit.\n\n"
           "Training steps are tables as paceline validate reads them (validation/README.md); taken are those on one "
           "machine of the base's GPU, one of five kept out of the fit.\n\n"
+          "--this-machine runs small programs on this machine's processor, as many at once as there are ranks, and "
+          "writes "
+          "a platform file with a device profile and a collective profile.\n\n"
           "Example:\n"
+          "  mpirun -n 2 paceline calibrate --this-machine -o here\n"
           "  paceline calibrate --collectives mine.csv --platform mine.xml -o collectives/nccl.json\n"
           "  paceline calibrate --collectives validation/calibration/collectives.csv.gz --check\n"
           "  paceline calibrate --gemm gemm.csv --base platforms/devices/A100-SXM4-80GB.json -o mine.json\n"
@@ -277,7 +376,11 @@ int pl_cmd_calibrate(int argc, char **argv) {
           "  paceline calibrate --training runs.csv --base mine.json -o mine.json --force"};
   calibrate_options options = {0};
   pl_error error = PL_ERROR_INIT;
-  pl_code code = pl_command_line_parse("calibrate", &argp, argc, argv, false, &options, &error);
+  bool silent = pl_ranks_must_be_silent();
+  pl_code code = pl_command_line_parse("calibrate", &argp, argc, argv, silent, &options, &error);
+  if (silent && (code != PL_OK || !options.machine.wanted)) return pl_code_exit_status(code);
   if (code == PL_OK) code = calibrate(&options, &error);
+  if (silent && code != PL_OK) return pl_code_exit_status(code);
+  if (code == PL_OK && options.machine.wanted) return pl_calibrate_machine_run(&options.machine);
   return pl_command_finish("calibrate", code == PL_OK ? 0 : pl_command_report("calibrate", &error));
 }

@@ -16,6 +16,7 @@
 #include "validation/report/report.h"
 #include "validation/rows/case_columns.h"
 #include "workloads/command/job_options.h"
+#include "workloads/run/site_file.h"
 
 enum {
   KEY_CSV = 0x300,
@@ -31,13 +32,15 @@ enum {
   KEY_HDF5,
   KEY_SVG,
   KEY_ABLATION,
-  KEY_ASSUMPTIONS
+  KEY_ASSUMPTIONS,
+  KEY_SENSITIVITIES,
+  KEY_SITE
 };
 enum { FILES_MAX = 256 };
 
 typedef struct validate_options {
   pl_case_options run;
-  const char *op_profile_path;
+  const char *op_profile_path, *site_path;
   const char *html_path, *svg_path, *csv_path, *hdf5_path;
   bool force, json, ablation, assumptions;
   const char *files[FILES_MAX];
@@ -55,6 +58,7 @@ static const struct argp_option option_table[] = {
      0},
     {"collective-profile", KEY_COLLECTIVE_PROFILE, "FILE", 0,
      "what collectives cost beyond the wires: a file, or ideal (default: Paceline's)", 0},
+    {"site", KEY_SITE, "FILE", 0, "every row at this site (paceline calibrate --runs)", 0},
     {"op-profile", KEY_OP_PROFILE, "FILE", 0,
      "measured times of layers (CSV), for the rows that they are of; see workloads/README.md", 0},
     {"network", KEY_NETWORK, "KIND", 0, "flow (default) or analytic (no contention)", 0},
@@ -66,6 +70,10 @@ static const struct argp_option option_table[] = {
      "also without the overlap factor, without sharing and without both; and where sharing changes predictions", 0},
     {"assumptions", KEY_ASSUMPTIONS, NULL, 0,
      "also what was taken where rows say nothing, and which columns are not read (always in --csv, -o and --json)", 0},
+    {"sensitivities", KEY_SENSITIVITIES, NULL, 0,
+     "simulate each configuration eight times and write to --csv how its time moves with each figure of a site; what "
+     "paceline calibrate --sites reads",
+     0},
     {"json", KEY_JSON, NULL, 0, "print the tables as JSON", 0},
     {"force", KEY_FORCE, NULL, 0, "replace existing files", 0},
     {"threads", KEY_THREADS, "N", 0, "processes, or threads where all rows are on one platform (default: all cores)",
@@ -129,6 +137,12 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
   case KEY_ASSUMPTIONS:
     options->assumptions = true;
     return 0;
+  case KEY_SITE:
+    options->site_path = value;
+    return 0;
+  case KEY_SENSITIVITIES:
+    options->run.sensitivities = true;
+    return 0;
   case KEY_JSON:
     options->json = true;
     return 0;
@@ -160,7 +174,7 @@ static pl_code check_output(const validate_options *options, const char *path, p
   if (path == NULL) return PL_OK;
   for (uint32_t i = 0; i < options->n_files; i++)
     PL_TRY(pl_command_refuse_input(path, options->files[i], error));
-  const char *const inputs[] = {options->run.platform_path, options->op_profile_path};
+  const char *const inputs[] = {options->run.platform_path, options->op_profile_path, options->site_path};
   for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++)
     if (inputs[i] != NULL) PL_TRY(pl_command_refuse_input(path, inputs[i], error));
   return pl_output_file_check(path, options->force, error);
@@ -183,6 +197,7 @@ typedef struct session {
   pl_measured tables[FILES_MAX];
   pl_csv known; /* models */
   pl_op_profile op_profile;
+  pl_site site;
   pl_residuals residuals;
   pl_cases cases;
   pl_report report;
@@ -222,9 +237,16 @@ static pl_code validate(session *own, pl_error *error) {
   const char *const outputs[] = {options->html_path, options->svg_path, options->csv_path, options->hdf5_path};
   for (size_t i = 0; i < sizeof outputs / sizeof outputs[0]; i++)
     PL_TRY(check_output(options, outputs[i], error));
+  if (options->run.sensitivities && options->csv_path == NULL)
+    return pl_fail(error, PL_BAD_INPUT, "--sensitivities are written to a table: add --csv FILE");
   if (options->op_profile_path != NULL) {
     PL_TRY(pl_op_profile_load(options->op_profile_path, &own->arena, &own->op_profile, error));
     own->options->run.op_profile = &own->op_profile;
+  }
+  if (options->site_path != NULL) {
+    PL_TRY(pl_site_load(options->site_path, &own->site, error));
+    options->run.site = &own->site;
+    options->run.sensitivities = true; /* the site's intervals are made of them */
   }
   PL_TRY(pl_residuals_load(&own->arena, &own->residuals, error));
   options->run.residuals = &own->residuals;
@@ -232,6 +254,7 @@ static pl_code validate(session *own, pl_error *error) {
   PL_TRY(pl_cases_simulate(&own->cases, &options->run, &own->arena, error));
   PL_TRY(pl_report_take(&own->cases, &own->arena, &own->report, error));
   own->report.shows_assumptions = options->assumptions;
+  own->report.shows_sensitivities = options->run.sensitivities;
   if (options->ablation) {
     PL_TRY(pl_ablation_take(&own->cases, &own->report, &options->run, &own->arena, &own->ablation, error));
     own->report.ablation = &own->ablation;

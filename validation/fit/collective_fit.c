@@ -273,10 +273,16 @@ static pl_code describe(entry_problem *problem, pl_arena *arena, pl_entry_fit *f
   return text != NULL ? PL_OK : pl_fail_memory(error, "a fit");
 }
 
+/* Figures that somebody chose, of an entry that no row is of, are kept. */
+static bool is_by_hand(const pl_wiring *wiring) {
+  return wiring->provenance != NULL && strncmp(wiring->provenance, "by hand:", strlen("by hand:")) == 0;
+}
+
 static pl_code fit_list(pl_wiring *wirings, uint32_t n, bool inside, const pl_collective_rows *rows, pl_arena *arena,
                         pl_entry_fit *fits, pl_error *error) {
   for (uint32_t i = 0; i < n; i++) {
     entry_problem problem = {.wiring = &wirings[i], .inside = inside};
+    const pl_wiring given = wirings[i];
     PL_TRY(start(wirings, i, inside, error));
     PL_TRY(gather(&problem, rows, arena, error));
     if (problem.n_rows > 0) {
@@ -287,6 +293,7 @@ static pl_code fit_list(pl_wiring *wirings, uint32_t n, bool inside, const pl_co
       if (!measures_pairs(&problem)) pairs_like_rings(&wirings[i], inside);
     }
     PL_TRY(describe(&problem, arena, &fits[i], error));
+    if (problem.n_rows == 0 && is_by_hand(&given)) wirings[i] = given;
   }
   return PL_OK;
 }

@@ -67,7 +67,7 @@ static pl_code find_columns(const pl_csv *csv, columns *c, pl_error *error) {
   return PL_OK;
 }
 
-/* The product and its traffic, as workloads/block/block_backward.c makes them of a model's convolution. */
+/* The product and its traffic, as workloads/lower/backward_products.c makes them of a model's convolution. */
 static pl_convolution_shape shape_of(const double e[N_EXTENTS], pl_convolution_pass pass, double element_bytes) {
   double in = e[BATCH] * e[CHANNELS] * e[HEIGHT] * e[WIDTH], out = e[BATCH] * e[FILTERS] * e[OUT_HEIGHT] * e[OUT_WIDTH];
   double taps = e[FILTER_HEIGHT] * e[FILTER_WIDTH], weights = e[CHANNELS] * taps * e[FILTERS];

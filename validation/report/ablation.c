@@ -56,9 +56,24 @@ static void find_errors(const ablating *state, const pl_case_group *group, pl_ab
   }
 }
 
+static void find_shared(const ablating *state, const pl_case_group *group, pl_ablated_family *family) {
+  static const pl_variant variants[2] = {PL_VARIANT_ALL, PL_VARIANT_NO_SHARING};
+  double sums[2] = {0, 0};
+  for (uint32_t i = 0; i < group->n_cases; i++) {
+    const pl_case *c = group->cases[i];
+    if (!pl_case_is_timed(c) || !(fabs(change_pct(state, c)) > 1)) continue;
+    family->n_shared++;
+    for (int v = 0; v < 2; v++)
+      sums[v] += fabs(state->times[variants[v]][c - state->cases->cases] / c->measured_s - 1);
+  }
+  for (int v = 0; v < 2; v++)
+    family->shared_mape_pct[v] = family->n_shared > 0 ? 100 * sums[v] / family->n_shared : NAN;
+}
+
 static pl_ablated_family ablate(const ablating *state, const pl_case_group *group) {
   pl_ablated_family family = {.name = group->name};
   find_errors(state, group, &family);
+  find_shared(state, group, &family);
   for (uint32_t i = 0; i < group->n_cases; i++) {
     if (group->cases[i]->reason != NULL) continue;
     double change = fabs(change_pct(state, group->cases[i]));

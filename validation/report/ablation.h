@@ -24,6 +24,8 @@ typedef struct pl_ablated_family {
   double mape_pct[PL_VARIANT_COUNT], median_pct[PL_VARIANT_COUNT]; /* over the timed; NaN: none */
   uint32_t n_expressed, n_over_1, n_over_5; /* of the expressed: sharing changes the time by more than 1, 5 % */
   double most_pct;                          /* largest change */
+  uint32_t n_shared;                        /* of the timed: sharing changes the time by more than 1 % */
+  double shared_mape_pct[2];                /* over these: with sharing, without; NaN: none */
 } pl_ablated_family;
 
 typedef struct pl_shared_case {

@@ -23,6 +23,13 @@ void pl_ablation_print(FILE *stream, const pl_ablation *ablation) {
     fprintf(stream, "   %5u of %6u %6u %9.1f\n", family->n_expressed, family->n_over_1, family->n_over_5,
             family->most_pct);
   }
+  fprintf(stream, "\n%-30s %8s %8s %8s\n", "where sharing counts, MAPE%", "rows", "flow", "analytic");
+  for (uint32_t f = 0; f < ablation->n_families; f++) {
+    const pl_ablated_family *family = &ablation->families[f];
+    if (family->n_shared > 0)
+      fprintf(stream, "%-30.30s %8u %8.1f %8.1f\n", family->name, family->n_shared, family->shared_mape_pct[0],
+              family->shared_mape_pct[1]);
+  }
   fputs("\nsharing changes most\n", stream);
   for (uint32_t i = 0; i < ablation->n_largest; i++) {
     const pl_shared_case *own = &ablation->largest[i];
@@ -57,6 +64,9 @@ static void put_family(pl_json *json, const pl_ablated_family *family) {
   pl_json_put_integer(json, "sharing_over_1_pct", family->n_over_1);
   pl_json_put_integer(json, "sharing_over_5_pct", family->n_over_5);
   pl_json_put_number(json, "sharing_most_pct", family->most_pct);
+  pl_json_put_integer(json, "compared_over_1_pct", family->n_shared);
+  pl_json_put_number(json, "mape_over_1_pct_with_sharing", family->shared_mape_pct[0]);
+  pl_json_put_number(json, "mape_over_1_pct_without", family->shared_mape_pct[1]);
   pl_json_close_object(json);
 }
 
@@ -95,7 +105,8 @@ static void put_percent(FILE *stream, double value) {
 void pl_ablation_html(FILE *stream, const pl_ablation *ablation) {
   fputs("<h2>Ablation</h2>\n<p class=\"note\">MAPE without the overlap factor of device profiles, without sharing (the "
         "analytic network) and without both; and how many predictions sharing changes.</p>\n"
-        "<table><tr><th>family</th><th>all on</th><th>no overlap factor</th><th>no sharing</th><th>neither</th>"
+        "<div class=\"scroll\"><table><tr><th>family</th><th>all on</th><th>no overlap factor</th><th>no "
+        "sharing</th><th>neither</th>"
         "<th>predictions</th><th>sharing: over 1 %</th><th>over 5 %</th><th>largest %</th></tr>\n",
         stream);
   for (uint32_t f = 0; f < ablation->n_families; f++) {
@@ -108,7 +119,7 @@ void pl_ablation_html(FILE *stream, const pl_ablation *ablation) {
     fprintf(stream, "<td>%u</td><td>%u</td><td>%u</td><td>%.1f</td></tr>\n", family->n_expressed, family->n_over_1,
             family->n_over_5, family->most_pct);
   }
-  fputs("</table>\n<table><tr><th>sharing changes most</th><th>by %</th></tr>\n", stream);
+  fputs("</table></div>\n<div class=\"scroll\"><table><tr><th>sharing changes most</th><th>by %</th></tr>\n", stream);
   for (uint32_t i = 0; i < ablation->n_largest; i++) {
     const pl_case *c = ablation->largest[i].c;
     char strategy[160];
@@ -121,5 +132,5 @@ void pl_ablation_html(FILE *stream, const pl_ablation *ablation) {
     pl_xml_text(stream, c->row->gpu);
     fprintf(stream, ", %s</td><td>%+.1f</td></tr>\n", strategy, ablation->largest[i].change_pct);
   }
-  fputs("</table>\n", stream);
+  fputs("</table></div>\n", stream);
 }

@@ -46,7 +46,8 @@ void pl_assumptions_print(FILE *stream, const pl_cases *cases) {
 }
 
 void pl_assumptions_html(FILE *stream, const pl_cases *cases) {
-  fputs("<h2>Assumed where rows say nothing</h2>\n<details><summary>by table</summary><table><tr><th>first row</th>"
+  fputs("<h2>Assumed where rows say nothing</h2>\n<details><summary>by table</summary><div "
+        "class=\"scroll\"><table><tr><th>first row</th>"
         "<th>configurations</th><th>assumed</th></tr>\n",
         stream);
   for (uint32_t i = 0; i < cases->n_cases; i++) {
@@ -59,7 +60,7 @@ void pl_assumptions_html(FILE *stream, const pl_cases *cases) {
     pl_xml_text(stream, c->assumptions);
     fputs("</td></tr>\n", stream);
   }
-  fputs("</table></details>\n", stream);
+  fputs("</table></div></details>\n", stream);
 }
 
 void pl_assumptions_json(pl_json *json, const pl_cases *cases) {

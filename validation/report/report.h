@@ -45,6 +45,7 @@ typedef struct pl_report {
   pl_besides besides;
   const struct pl_ablation *ablation; /* validation/report/ablation.h; NULL: none was asked for. Set by the caller. */
   bool shows_assumptions;             /* in the text; set by the caller */
+  bool shows_sensitivities;           /* in the CSV; likewise */
 } pl_report;
 
 /* Over groups with compared cases, each with the same weight however many it has. */

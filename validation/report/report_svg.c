@@ -134,7 +134,7 @@ bool pl_scatter_draw(FILE *stream, const pl_case_group *group, double left, doub
 }
 
 void pl_report_svg(FILE *stream, const pl_report *report) {
-  enum { PER_LINE = 4 };
+  enum { PER_LINE = 3 }; /* readable at the width of a page */
   const pl_case_groups *families = &report->by[PL_BY_FAMILY];
   uint32_t n = 0, shown = 0;
   for (uint32_t g = 0; g < families->n_groups; g++)

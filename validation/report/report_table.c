@@ -216,11 +216,12 @@ static void put_value(FILE *stream, const pl_case_column *column, const pl_case 
 }
 
 void pl_report_csv(FILE *stream, const pl_report *report) {
-  for (uint32_t i = 0; i < pl_case_n_columns; i++)
+  uint32_t n_columns = report->shows_sensitivities ? pl_case_n_columns_of_sites : pl_case_n_columns;
+  for (uint32_t i = 0; i < n_columns; i++)
     fprintf(stream, "%s%s", i == 0 ? "" : ",", pl_case_columns[i].name);
   fputc('\n', stream);
   for (uint32_t row = 0; row < report->cases->n_cases; row++) {
-    for (uint32_t i = 0; i < pl_case_n_columns; i++) {
+    for (uint32_t i = 0; i < n_columns; i++) {
       if (i > 0) fputc(',', stream);
       put_value(stream, &pl_case_columns[i], &report->cases->cases[row]);
     }

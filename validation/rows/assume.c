@@ -102,8 +102,7 @@ static void say_strategy(writer *w) {
   if (row->sp < 0 && strategy->tmp > 1) say(w, "sp: %d", strategy->sp);
   if (row->zero_stage < 0 && pl_row_sharding(row) < 0 && replicas > 1) say(w, "zero_stage: %d", strategy->zero);
   if (is_blank(row->recompute)) say(w, "recompute: %s", pl_recompute_names[strategy->recompute]);
-  if (w->c->model->n_experts > 0 && strategy->tmp > 1 && row->etp == 0)
-    say(w, "etp: 1, where Megatron's default is tp");
+  if (w->c->model->n_experts > 0 && strategy->tmp > 1 && row->etp == 0) say(w, "etp: %d", strategy->etp);
   say_pipeline(w);
 }
 

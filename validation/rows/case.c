@@ -9,6 +9,7 @@
 #include "core/base/digest.h"
 #include "core/base/hash_index.h"
 #include "validation/rows/assume.h"
+#include "validation/rows/program_row.h"
 #include "validation/statistics/statistics.h"
 
 /* Everything that says what ran; not what came out, nor who says so. Notes count: some hold settings. */
@@ -18,12 +19,13 @@ static uint64_t configuration(const pl_measured_row *row) {
   const char *const texts[] = {row->schedule,  row->tied_embeddings, row->norms,    row->reshard_after_forward,
                                row->family,    row->model,           row->gpu,      row->interconnect,
                                row->framework, row->precision,       row->mlp_type, row->fsdp,
-                               row->recompute, row->assign};
+                               row->recompute, row->assign,          row->program,  row->platform};
   for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
     pl_digest_text(&digest, texts[i]);
 #define PL_MEASURED_COUNT(name, lowest, absent) pl_digest_u64(&digest, (uint64_t)row->name);
   PL_MEASURED_COUNTS(PL_MEASURED_COUNT)
 #undef PL_MEASURED_COUNT
+  pl_digest_f64(&digest, isnan(row->power_w) ? 0 : row->power_w);
   pl_digest_u64(&digest, pl_measured_crashed(row));
   if (row->defect != NULL) pl_digest_text(&digest, row->defect);
   return digest.value;
@@ -132,6 +134,7 @@ static pl_code express(pl_case *c, const pl_csv *known, const pl_case_options *o
   if (row->defect != NULL) return pl_fail(error, PL_UNSUPPORTED, "cell: %s", row->defect);
   if (!c->crashed && isnan(c->measured_s) && isnan(c->measured_mem_bytes) && row->measured_rank == 0)
     return pl_fail(error, PL_UNSUPPORTED, "not stated: step_time_s");
+  if (row->program[0] != '\0') return pl_program_row_express(c, options, arena, error);
   PL_TRY(find_framework(c, options, profiles, arena, error));
   PL_TRY(pl_row_check_counts(row, &c->habits, error));
   PL_TRY(pl_row_check_words(row, error));

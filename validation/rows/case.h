@@ -13,6 +13,7 @@
 #include "workloads/cost/op_profile.h"
 #include "workloads/run/interval.h"
 #include "workloads/run/simulate.h"
+#include "workloads/run/site.h"
 
 typedef struct pl_case {
   const pl_measured_row *row; /* the first of its rows, in the order of the files */
@@ -23,7 +24,8 @@ typedef struct pl_case {
   const char *reason;         /* why it cannot be expressed, "CLASS: detail"; NULL = it is */
   const char *assumptions;    /* what was taken where the row says nothing (validation/report/assumptions.h); NULL: not
                                  expressed */
-  const char *platform;       /* arguments of platform make, or the user's file */
+  const char *program;        /* file of the program that ran; NULL: the row says model and strategy instead */
+  const char *platform;       /* arguments of platform make, or a file */
   pl_platform_plan plan;
   pl_row_habits habits;
   const pl_model *model;
@@ -34,6 +36,8 @@ typedef struct pl_case {
   double predicted_mem_bytes; /* the figure of memory that the source publishes, of the rank of which it does */
   double flops;               /* the model's, of one iteration, without recomputation */
   pl_interval interval;       /* of the time; NaN: none was asked for */
+  /* How the time's logarithm moves with each figure of a site, and where the run is with that; nobody asked: 0. */
+  double sensitivity[PL_SITE_COUNT];
 } pl_case;
 
 typedef struct pl_cases {
@@ -50,6 +54,8 @@ typedef struct pl_case_options {
   pl_network_kind network;
   bool no_overlap_factor;
   const pl_residuals *residuals; /* that intervals are composed of; NULL: no intervals */
+  const pl_site *site;           /* of every row; NULL: none */
+  bool sensitivities;            /* simulate each case once more per figure of a site */
   uint32_t n_threads;
   bool progress;
 } pl_case_options;

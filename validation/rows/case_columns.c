@@ -20,6 +20,11 @@ static double share_pct(const pl_case *c, double time_s) {
   return predicted(c, 100 * time_s / c->result.iter_time_s);
 }
 
+static const char *device_of(const pl_case *c) {
+  if (!is_expressed(c) || c->plan.n_parts == 0) return "";
+  return c->plan.device != NULL ? c->plan.device : c->plan.parts[0].kind->device;
+}
+
 /* clang-format off */
 /* X(kind, name, unit, description, value of the case c) */
 #define COLUMNS(X) \
@@ -68,22 +73,38 @@ static double share_pct(const pl_case *c, double time_s) {
   X(TEXT, platform, "", "machines, as paceline platform make takes them", c->platform != NULL ? c->platform : "") \
   X(TEXT, reason, "", "why it is not expressed", c->reason != NULL ? c->reason : "") \
   X(TEXT, assumptions, "", "what was taken where the row says nothing", c->assumptions != NULL ? c->assumptions : "")
+/* The same for what sites are made of: only where it was asked for. */
+#define SITE_COLUMNS(X) \
+  X(TEXT, device, "", "profile of its GPU", device_of(c)) \
+  X(NUMBER, predicted_capacity_bytes, "B", "what of the GPU's memory tensors can have", predicted(c, (double)c->result.mem_capacity_bytes)) \
+  X(NUMBER, d_compute, "1", "d ln time / d ln compute", predicted(c, c->sensitivity[PL_SITE_compute])) \
+  X(NUMBER, d_memory, "1", "d ln time / d ln memory", predicted(c, c->sensitivity[PL_SITE_memory])) \
+  X(NUMBER, d_host, "1", "d ln time / d ln host", predicted(c, c->sensitivity[PL_SITE_host])) \
+  X(NUMBER, d_inside_rate, "1", "d ln time / d ln inside_rate", predicted(c, c->sensitivity[PL_SITE_inside_rate])) \
+  X(NUMBER, d_inside_latency, "1", "d ln time / d ln inside_latency", predicted(c, c->sensitivity[PL_SITE_inside_latency])) \
+  X(NUMBER, d_between_rate, "1", "d ln time / d ln between_rate", predicted(c, c->sensitivity[PL_SITE_between_rate])) \
+  X(NUMBER, d_between_latency, "1", "d ln time / d ln between_latency", predicted(c, c->sensitivity[PL_SITE_between_latency])) \
+  X(NUMBER, d_step, "1/s", "d ln time / d step", predicted(c, c->sensitivity[PL_SITE_step]))
 
 #define RETURNS_TEXT const char *
 #define RETURNS_INTEGER int64_t
 #define RETURNS_NUMBER double
 #define GETTER(kind, name, unit, description, value) static RETURNS_##kind get_##name(const pl_case *c) { return value; }
 COLUMNS(GETTER)
+SITE_COLUMNS(GETTER)
 
 #define GET_TEXT(name) .type = PL_TABLE_TEXT, .text = get_##name
 #define GET_INTEGER(name) .type = PL_TABLE_INTEGER, .integer = get_##name
 #define GET_NUMBER(name) .type = PL_TABLE_NUMBER, .number = get_##name
 #define ENTRY(kind, column, measure, about, value) \
   {.name = #column, .unit = measure, .description = about, GET_##kind(column)},
-const pl_case_column pl_case_columns[] = {COLUMNS(ENTRY)};
+const pl_case_column pl_case_columns[] = {COLUMNS(ENTRY) SITE_COLUMNS(ENTRY)};
+#define COUNT(kind, name, unit, description, value) +1
+enum { N_SITE_COLUMNS = 0 SITE_COLUMNS(COUNT) };
 /* clang-format on */
 
-const uint32_t pl_case_n_columns = sizeof pl_case_columns / sizeof pl_case_columns[0];
+const uint32_t pl_case_n_columns = sizeof pl_case_columns / sizeof pl_case_columns[0] - N_SITE_COLUMNS;
+const uint32_t pl_case_n_columns_of_sites = sizeof pl_case_columns / sizeof pl_case_columns[0];
 
 static const void *gather(const pl_case_column *column, const pl_cases *cases, pl_arena *arena) {
   uint32_t n = cases->n_cases;

@@ -16,6 +16,8 @@ typedef struct pl_case_column {
 
 extern const pl_case_column pl_case_columns[];
 extern const uint32_t pl_case_n_columns;
+/* These and behind them what sites are made of (pl_case_options, sensitivities). */
+extern const uint32_t pl_case_n_columns_of_sites;
 
 /* All cases as columns for pl_table_store; everything in `arena`. */
 pl_code pl_case_columns_take(const pl_cases *cases, pl_arena *arena, pl_table_column **columns, pl_error *error);

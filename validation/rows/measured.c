@@ -83,7 +83,8 @@ static const char *find_meant(const pl_csv *csv, const char *name) {
 static pl_code check_columns(const pl_csv *csv, pl_error *error) {
   char missing[PL_ERROR_MESSAGE_BYTES / 2] = "";
   int n_missing = 0;
-  for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++) {
+  bool has_programs = pl_csv_column_of_any_case(csv, "program") != PL_CSV_NO_COLUMN; /* which say all of that */
+  for (size_t i = 0; i < sizeof needed / sizeof needed[0] && !has_programs; i++) {
     if (pl_csv_column_of_any_case(csv, needed[i]) != PL_CSV_NO_COLUMN) continue;
     char quoted[64];
     const char *meant = find_meant(csv, needed[i]);

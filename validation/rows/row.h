@@ -43,6 +43,11 @@ typedef struct pl_row_habits {
 /* By `framework`, and where a name has stood for different software over the years by what the row tells of its age. */
 pl_row_habits pl_row_habits_of(const pl_measured_row *row);
 
+/* The limit of power that the row states, in its column or with the GPU: "H100 (500 W)"; 0: none. */
+double pl_row_power_W(const pl_measured_row *row);
+/* Capacity and bandwidth of the memory that the row states with its GPU, "H100 96GB HBM2e 2.4TB/s"; 0: none. */
+double pl_row_memory_bytes(const pl_measured_row *row);
+double pl_row_bandwidth_Bps(const pl_measured_row *row);
 /* The device profile that is meant by what a table calls a GPU ("H100 80GB HBM3", "Tesla T4"), by the rules for rows of
  * measurements; NULL: none is known by it. */
 const char *pl_row_device_named(const char *gpu);

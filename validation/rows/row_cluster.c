@@ -134,6 +134,32 @@ static double number_before(const char *text, const char *at, const char **start
   return digits < end ? strtod(digits, NULL) : 0;
 }
 
+double pl_row_power_W(const pl_measured_row *row) {
+  if (row->power_w > 0) return row->power_w;
+  for (const char *at = row->gpu; (at = strchr(at, 'W')) != NULL; at++) {
+    const char *start;
+    double power_W = isalnum((unsigned char)at[1]) ? 0 : number_before(row->gpu, at, &start);
+    if (power_W > 0) return power_W;
+  }
+  return 0;
+}
+
+/* "H100 96GB", "H100 (95 GiB)": sizes of HBM are powers of two, whatever the unit is called. */
+double pl_row_memory_bytes(const pl_measured_row *row) {
+  for (const char *at = row->gpu; (at = strchr(at, 'G')) != NULL; at++) {
+    const char *start;
+    bool size = strncmp(at, "GB", 2) == 0 || strncmp(at, "GiB", 3) == 0;
+    double number = size ? number_before(row->gpu, at, &start) : 0;
+    if (number > 0) return number * 1024 * 1024 * 1024;
+  }
+  return 0;
+}
+
+double pl_row_bandwidth_Bps(const pl_measured_row *row) {
+  const char *at = strcasestr(row->gpu, "TB/s"), *start;
+  return at != NULL ? number_before(row->gpu, at, &start) * 1e12 : 0;
+}
+
 /* Gb per unit at `at`, "Gb/s", "gbps", "Tbps"; 0: no unit. A small b is bits; memory sizes ("8x V100-SXM2-16GB") have a
  * large one. */
 static double unit_Gb(const char *at) {
@@ -174,15 +200,40 @@ static bool is_of_another_link(const char *text, const char *at) {
   return false;
 }
 
+/* "ENA", but not in "enabled". */
+static bool has_word(const char *text, const char *word) {
+  size_t length = strlen(word);
+  for (const char *at = text; (at = strstr(at, word)) != NULL; at += length)
+    if ((at == text || !isalpha((unsigned char)at[-1])) && !isalpha((unsigned char)at[length])) return true;
+  return false;
+}
+
+/* NCCL over TCP sockets: said so, or Ethernet without any word of RDMA; not the Ethernet of storage and management. */
+static bool runs_over_sockets(const char *text) {
+  static const char *const words[] = {"Socket", "TCP", "Ethernet", "GbE"};
+  static const char *const rdma[] = {"InfiniBand", "RoCE", "RDMA", "EFA", "Omni-Path",
+                                     "Slingshot",  "NDR",  "HDR",  "EDR"};
+  for (size_t i = 0; i < sizeof rdma / sizeof rdma[0]; i++)
+    if (pl_row_mentions(text, rdma[i])) return false;
+  if (has_word(text, "IB") || has_word(text, "NVL")) return false;
+  if (has_word(text, "ENA")) return true;
+  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+    const char *at = strcasestr(text, words[i]);
+    if (at != NULL && !is_of_another_link(text, at)) return true;
+  }
+  return false;
+}
+
 /* "400Gbps per node", "8x200Gb HDR": the rate of all NICs of a node with `n_gpus` GPUs together; 0 when no such words
  * are there. */
-static double node_rate_GBps(const char *text, double n_gpus) {
+static double node_rate_GBps(const char *text, double n_gpus, bool is_socket) {
   for (const char *at = text; *at != '\0'; at++) {
     double unit = unit_Gb(at);
     if (unit <= 0 || is_of_another_link(text, at)) continue;
     const char *start;
     double rate_Gb = unit * number_before(text, at, &start);
     double count = rate_Gb > 0 ? nic_count(text, start, at, rate_Gb, n_gpus) : 0;
+    if (is_socket && rate_Gb > 0 && count == 0) count = 1; /* a node has one interface */
     if (count > 0) return rate_Gb * count / 8;
   }
   return 0;
@@ -222,8 +273,14 @@ pl_code pl_row_cluster(const pl_measured_row *row, pl_platform_plan *plan, char 
   plan->fabric = kind->pod_nodes > 0 ? PL_FABRIC_RAIL : PL_FABRIC_SINGLE;
   plan->pod_nodes = kind->pod_nodes > 0 ? kind->pod_nodes : 32;
   uint32_t n_gpus = plan->gpus_per_node > 0 ? plan->gpus_per_node : kind->n_gpus;
-  double rate_GBps = plan->parts[0].n_nodes > 1 && kind->n_nics > 0 ? node_rate_GBps(row->interconnect, n_gpus) : 0;
-  plan->nic_GBps = rate_GBps / n_nics_used(kind, n_gpus);
+  bool is_networked = plan->parts[0].n_nodes > 1 && kind->n_nics > 0;
+  bool is_socket = is_networked && runs_over_sockets(row->interconnect);
+  double rate_GBps = is_networked ? node_rate_GBps(row->interconnect, n_gpus, is_socket) : 0;
+  plan->nic_GBps = rate_GBps / (is_socket ? 1 : n_nics_used(kind, n_gpus));
+  if (is_socket) {
+    plan->transport = PL_TRANSPORT_SOCKET;
+    plan->fabric = PL_FABRIC_SINGLE;
+  }
   if (plan->nic_GBps == kind->nic_GBps) plan->nic_GBps = 0;
   if (plan->parts[0].n_nodes > 1 && kind->n_nics == 0)
     return pl_fail(error, PL_UNSUPPORTED, "machine: the network between the nodes of %s is not known", kind->name);
@@ -232,6 +289,8 @@ pl_code pl_row_cluster(const pl_measured_row *row, pl_platform_plan *plan, char 
            plan->device != NULL ? plan->device : "");
   size_t used = strlen(name);
   if (plan->nic_GBps > 0) snprintf(name + used, PL_ROW_PLATFORM_BYTES - used, " --nic-rate %gGBps", plan->nic_GBps);
+  used = strlen(name);
+  if (is_socket) snprintf(name + used, PL_ROW_PLATFORM_BYTES - used, " --transport socket");
   if (pl_platform_plan_check(plan, error) != PL_OK) return PL_UNSUPPORTED;
   return PL_OK;
 }

@@ -127,6 +127,12 @@ static bool picks_masked(const pl_measured_row *row) {
          pl_row_mentions(row->framework, "transformer kernel");
 }
 
+/* FlagPerf writes down what its monitor of nvidia-smi saw (training/README.md, gpu_monitor.log;
+ * docs/utils/readme-templates/vendor-readme-template.md at its head of 2025). */
+static bool is_watched(const pl_measured_row *row) {
+  return pl_row_mentions(row->source, "FlagOpen/FlagPerf");
+}
+
 /* MosaicML's tables of 2023: the repository before llm-foundry, and those with 16-bit reductions ("PURE"). */
 static bool predates_torch_2_1(const pl_measured_row *row) {
   return pl_row_mentions(row->source, "mosaicml/examples") || pl_row_mentions(row->notes, "mode=PURE");
@@ -155,6 +161,7 @@ pl_row_habits pl_row_habits_of(const pl_measured_row *row) {
              (pl_row_mentions(row->framework, "Megatron") && predates_flash(row));
   if (old) habits.no_flash = true;
   habits.picks_masked = picks_masked(row);
+  if (is_watched(row)) habits.memory_figure = PL_MEMORY_DEVICE;
   if (waits_for_launches(row) && strcmp(habits.framework, "megatron-deepspeed") == 0)
     habits.framework = "megatron-deepspeed-bloom";
   if (predates_torch_2_1(row) && strcmp(habits.framework, "fsdp-composer") == 0)
@@ -166,6 +173,10 @@ pl_row_habits pl_row_habits_of(const pl_measured_row *row) {
     habits.sequence_parallel = false;
   }
   return habits;
+}
+
+static bool is_blackwell(const pl_measured_row *row) {
+  return pl_row_mentions(row->gpu, "B200") || pl_row_mentions(row->gpu, "B300");
 }
 
 /* A row that says FlashAttention has it, on GPUs that can, also where the profile's software did not yet. The
@@ -183,6 +194,8 @@ void pl_row_choose_attention(const pl_measured_row *row, pl_framework *framework
       framework->attention_kernel = (int)backends[i].kernel;
       return;
     }
+  if (strcmp(framework->name, "torchtitan") == 0 && is_blackwell(row))
+    framework->attention_kernel = (int)PL_ATTENTION_CUDNN; /* torchtitan/models/attention.py since 2025 */
   if (framework->flash || !says_flash(row) || denies_flash(row)) return;
   framework->flash = true;
   framework->attention_kernel = (int)PL_ATTENTION_FLASH2;
@@ -202,6 +215,13 @@ static void choose_compilation(const pl_measured_row *row, pl_framework *framewo
   framework->fuses_activation = framework->fuses_residual = framework->fuses_rotary = framework->fuses_norm = !eager;
   framework->launch_s = framework->backward_launch_s = eager ? 25e-6 : 0;
   framework->collective_s = eager ? 82e-6 : 0;
+}
+
+/* torchtitan compiles the loss where it compiles blocks: from 22 October to 18 December 2024 and since 2 April 2025
+ * (pytorch/torchtitan@e10cb949, e8977b00, bbb1b616). Rows of between say "loss not compiled". */
+static void choose_loss(const pl_measured_row *row, pl_framework *framework) {
+  if (strcmp(framework->name, "torchtitan") != 0) return;
+  if (!framework->fuses_norm || pl_row_mentions(row->framework, "loss not compiled")) framework->loss = PL_LOSS_COPIES;
 }
 
 /* Lightning's "bf16-true" and "16-true", "pure bf16": nothing is kept in fp32. */
@@ -250,21 +270,21 @@ void pl_row_choose_dispatcher(const pl_measured_row *row, pl_framework *framewor
  * elsewhere FlashAttention 2 (its dot_product_attention/utils.py, "Filter: Determinism", and fused_attn.cpp,
  * "determinism on Blackwell", at d0067d0da). */
 void pl_row_choose_determinism(const pl_measured_row *row, const pl_row_habits *habits, pl_framework *framework) {
-  static const char *const hopper[] = {"H100", "H200", "H800", "H20"}, *const blackwell[] = {"B200", "B300"};
+  static const char *const hopper[] = {"H100", "H200", "H800", "H20"};
   if (pl_row_mentions(row->notes, "no-gradient-accumulation-fusion")) framework->fuses_accumulation = false;
   if (!pl_row_mentions(row->notes, "deterministic-mode")) return;
   framework->deterministic = true;
   bool has_cudnn = false;
   for (size_t i = 0; i < sizeof hopper / sizeof hopper[0]; i++)
     has_cudnn = has_cudnn || pl_row_mentions(row->gpu, hopper[i]);
-  for (size_t i = 0; i < sizeof blackwell / sizeof blackwell[0]; i++)
-    has_cudnn = has_cudnn || (!habits->dropout && pl_row_mentions(row->gpu, blackwell[i]));
+  has_cudnn = has_cudnn || (!habits->dropout && is_blackwell(row));
   if (!has_cudnn) framework->attention_kernel = (int)PL_ATTENTION_FLASH2;
 }
 
 void pl_row_choose(const pl_measured_row *row, const pl_row_habits *habits, pl_framework *framework) {
   pl_row_choose_attention(row, framework);
   choose_compilation(row, framework);
+  choose_loss(row, framework);
   choose_weights(row, framework);
   choose_fusions(row, framework);
   choose_overlap(row, framework);

@@ -175,6 +175,19 @@ static pl_code given_assignment(const pl_measured_row *row, const pl_model *mode
   return PL_OK;
 }
 
+/* Megatron Core's expert tensor parallelism is the tensor parallelism unless it is said (arguments.py,
+ * expert_tensor_parallel_size), where the expert ranks leave room for it; NVIDIA's recipes in NeMo and Megatron-Bridge
+ * say 1. */
+static int32_t expert_tensor_degree(const pl_measured_row *row, const pl_model *model, const pl_strategy *strategy) {
+  if (model->n_experts == 0 || strategy->tmp == 1) return 1;
+  if (row->etp > 0) return (int32_t)row->etp;
+  static const char *const ones[] = {"NeMo", "Bridge"};
+  bool megatron = pl_row_mentions(row->framework, "Megatron");
+  for (size_t i = 0; i < sizeof ones / sizeof ones[0]; i++)
+    megatron = megatron && !pl_row_mentions(row->framework, ones[i]);
+  return megatron && pl_strategy_replicas(strategy) % pl_strategy_ep(strategy) == 0 ? strategy->tmp : 1;
+}
+
 pl_code pl_row_strategy(const pl_measured_row *row, const pl_row_habits *habits, const pl_model *model,
                         const pl_job *job, pl_arena *arena, pl_strategy *strategy, pl_error *error) {
   int32_t mbs = 0;
@@ -190,6 +203,7 @@ pl_code pl_row_strategy(const pl_measured_row *row, const pl_row_habits *habits,
                             .schedule = PL_SCHEDULE_1F1B,
                             .overlap = true,
                             .order = "tdp"};
+  strategy->etp = expert_tensor_degree(row, model, strategy);
   PL_TRY(find_recompute(row, habits, &strategy->recompute, error));
   PL_TRY(check_microbatches(row, strategy, error));
   strategy->schedule = pl_row_schedule(row, strategy->vpp);

@@ -1,5 +1,6 @@
 /* Words of a row's columns (see validation/rows/row.h). One table per column: a word that is not in it makes the row
  * not expressed, with the nearest one that is. Case and blanks around a word do not count. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -201,9 +202,9 @@ pl_code pl_row_check_words(const pl_measured_row *row, pl_error *error) {
   PL_TRY(check_word(&norms, row->norms, error));
   PL_TRY(check_resharding(row, error));
   if (!is_number(row->fsdp)) PL_TRY(check_word(&fsdp, row->fsdp, error));
-  if (row->etp > 1)
+  if (row->etp > 1 && row->etp != row->tp)
     return pl_fail(error, PL_UNSUPPORTED,
-                   "etp: %d: experts that are cut over tensor ranks cannot be expressed, only etp 1", (int)row->etp);
+                   "etp: %" PRId64 ": experts are cut over all tp %" PRId64 " tensor ranks or none", row->etp, row->tp);
   return PL_OK;
 }
 

@@ -11,9 +11,12 @@
 #include "netmodel/collective/topology_cache.h"
 #include "netmodel/make/platform_make.h"
 #include "netmodel/platform/platform.h"
+#include "netmodel/platform/platform_vary.h"
 #include "validation/rows/case.h"
+#include "validation/rows/program_row.h"
 #include "workloads/assign/assign.h"
-#include "workloads/block/block_program.h"
+#include "workloads/lower/block_program.h"
+#include "workloads/run/site_interval.h"
 
 typedef struct run {
   pl_cases *cases;
@@ -40,6 +43,10 @@ static pl_code check_devices(const pl_case *c, const pl_cluster *cluster, pl_err
   return PL_OK;
 }
 
+static bool is_file(const run *r, const pl_case *c) {
+  return r->options->platform_path != NULL || c->program != NULL;
+}
+
 static double memory_of(const pl_row_habits *habits, const pl_simulate_report *report) {
   int32_t stage = report->row.peak_stage;
   if (habits->memory_rank != PL_MEMORY_FULLEST)
@@ -56,16 +63,62 @@ static double memory_of(const pl_row_habits *habits, const pl_simulate_report *r
   return memory->reserved;
 }
 
-static pl_code simulate(const run *r, pl_case *c, const pl_platform *platform, pl_arena *arena,
-                        pl_topology_cache *cache, pl_error *error) {
-  const pl_cluster *cluster = pl_platform_cluster(platform);
+enum { STATED_MAX = 3 }; /* power, capacity and bandwidth of memory */
+
+/* A profile's own capacity under another name (80 GB, 79.6 GiB) changes nothing. */
+static bool is_other_memory(const pl_cluster *cluster, double memory_bytes) {
+  return memory_bytes > 0 && fabs(memory_bytes / pl_cluster_profile(cluster, 0)->memory_bytes - 1) > 0.05;
+}
+
+/* The figures of its GPUs that the row states; returns how many. */
+static uint32_t stated_figures(const pl_case *c, const pl_cluster *cluster, pl_vary_value values[STATED_MAX],
+                               pl_vary_grid *grid) {
+  double memory_bytes = pl_row_memory_bytes(c->row);
+  const struct {
+    const char *name;
+    pl_vary_field field;
+    double number;
+  } figures[STATED_MAX] = {
+      {"power", PL_VARY_DEVICE_POWER, pl_row_power_W(c->row)},
+      {"memory", PL_VARY_DEVICE_MEMORY, is_other_memory(cluster, memory_bytes) ? memory_bytes : 0},
+      {"bandwidth", PL_VARY_DEVICE_BANDWIDTH, pl_row_bandwidth_Bps(c->row)},
+  };
+  uint32_t n = 0;
+  for (int i = 0; i < STATED_MAX; i++) {
+    if (figures[i].number <= 0) continue;
+    values[n] = (pl_vary_value){.text = "as the row states", .number = figures[i].number};
+    grid->axes[n] = (pl_vary_axis){
+        .name = figures[i].name, .pattern = "*", .field = figures[i].field, .values = &values[n], .n_values = 1};
+    n++;
+  }
+  grid->n_axes = n;
+  grid->n_points = 1;
+  return n;
+}
+
+/* GPUs of the figures that the row states. */
+static pl_code take_stated(const pl_vary_grid *grid, pl_arena *arena, const pl_cluster **cluster, pl_error *error) {
+  pl_error why = PL_ERROR_INIT;
+  pl_code code = pl_vary_cluster_take(grid, 0, *cluster, arena, cluster, &why);
+  return code == PL_OK ? PL_OK : pl_fail(error, code == PL_BAD_INPUT ? PL_UNSUPPORTED : code, "gpu: %s", why.message);
+}
+
+static pl_code simulate_at_site(const run *r, pl_case *c, const pl_site_view *view, pl_topology_cache *cache,
+                                pl_arena *arena, pl_error *error) {
+  const pl_cluster *cluster = view->cluster;
   pl_simulate_options options = PL_SIMULATE_OPTIONS_DEFAULT;
   options.cache = cache;
-  options.collective_profile = r->collective_profile;
+  options.collective_profile = view->collectives;
   options.network = r->options->network;
   options.no_overlap_factor = r->options->no_overlap_factor;
   options.residuals = r->options->residuals;
-  pl_arena_reset(arena);
+  pl_vary_value stated[STATED_MAX];
+  pl_vary_grid grid = {.n_axes = 0};
+  if (stated_figures(c, cluster, stated, &grid) > 0) {
+    PL_TRY(take_stated(&grid, arena, &cluster, error));
+    options.cache = NULL; /* which tells clusters apart by address, and this one's memory is the next one's */
+  }
+  if (c->program != NULL) return pl_program_row_simulate(c, cluster, r->options, &options, arena, error);
   pl_strategy strategy = c->strategy;
   pl_simulate_report report;
   PL_TRY(check_devices(c, cluster, error));
@@ -76,7 +129,23 @@ static pl_code simulate(const run *r, pl_case *c, const pl_platform *platform, p
   c->predicted_mem_bytes = memory_of(&c->habits, &report);
   c->interval = report.interval;
   c->flops = pl_model_flops_per_sequence(c->model, c->job.seq) * (double)c->job.gbs;
+  if (!r->options->sensitivities) return PL_OK;
+  PL_TRY(pl_site_sensitivities_take(cluster, c->model, &c->job, &strategy, &options, c->result.iter_time_s, arena,
+                                    c->sensitivity, error));
+  if (r->options->site != NULL) c->interval = pl_site_interval(r->options->site, c->sensitivity, c->result.iter_time_s);
   return PL_OK;
+}
+
+static pl_code simulate(const run *r, pl_case *c, const pl_site_view *view, pl_topology_cache *cache, pl_arena *arena,
+                        pl_error *error) {
+  pl_arena_reset(arena);
+  if (r->options->site == NULL) return simulate_at_site(r, c, view, cache, arena, error);
+  const pl_framework *given = c->job.framework;
+  const pl_framework framework = pl_site_framework(r->options->site, given);
+  c->job.framework = &framework;
+  pl_code code = simulate_at_site(r, c, view, cache, arena, error);
+  c->job.framework = given;
+  return code;
 }
 
 /* ---- the cases of one platform ---- */
@@ -86,14 +155,14 @@ static void settle(const run *r, pl_case *c, pl_code code, const pl_error *why) 
   if (code == PL_OK) return;
   if (code == PL_BAD_INPUT || code == PL_UNSUPPORTED) {
     /* What a block cannot be cut into begins with the model's name. */
-    bool names_model = strncmp(why->message, c->model->name, strlen(c->model->name)) == 0;
+    bool names_model = c->model != NULL && strncmp(why->message, c->model->name, strlen(c->model->name)) == 0;
     c->reason = pl_arena_printf(r->arena, "%s%s", names_model ? "strategy: " : "", why->message);
   }
   if (code == PL_NO_MEMORY || code == PL_IO || c->reason == NULL) pl_fail(r->error, code, "%s", why->message);
 }
 
-static void simulate_all(const run *r, pl_case **some, uint32_t n, uint32_t n_threads, const pl_platform *platform) {
-#pragma omp parallel num_threads((int)n_threads) default(none) shared(r, some, n, n_threads, platform)
+static void simulate_all(const run *r, pl_case **some, uint32_t n, uint32_t n_threads, const pl_site_view *view) {
+#pragma omp parallel num_threads((int)n_threads) default(none) shared(r, some, n, n_threads, view)
   {
     pl_arena arena;
     pl_topology_cache cache;
@@ -102,7 +171,7 @@ static void simulate_all(const run *r, pl_case **some, uint32_t n, uint32_t n_th
 #pragma omp for schedule(dynamic, 1)
     for (uint32_t i = 0; i < n; i++) {
       pl_error why = PL_ERROR_INIT;
-      pl_code code = simulate(r, some[i], platform, &arena, &cache, &why);
+      pl_code code = simulate(r, some[i], view, &cache, &arena, &why);
 #pragma omp critical(pl_validation_settle)
       settle(r, some[i], code, &why);
     }
@@ -112,8 +181,7 @@ static void simulate_all(const run *r, pl_case **some, uint32_t n, uint32_t n_th
 }
 
 static pl_code load(const run *r, const pl_case *c, uint32_t group, pl_platform **platform, pl_error *error) {
-  if (r->options->platform_path != NULL)
-    return pl_platform_load(r->options->platform_path, r->options->profile_folder, platform, error);
+  if (is_file(r, c)) return pl_platform_load(c->platform, r->options->profile_folder, platform, error);
   const char *path = pl_arena_printf(r->arena, "%s/p%u.xml", r->folder, group);
   if (path == NULL) return pl_fail_memory(error, "the name of a file");
   PL_TRY(pl_platform_make_file(&c->plan, path, true, error));
@@ -135,6 +203,7 @@ static int compare_platforms(const void *a, const void *b) {
 typedef struct finding {
   pl_result_row result;
   double predicted_mem_bytes, flops;
+  double sensitivity[PL_SITE_COUNT];
   pl_interval interval;
   bool has_reason;
   char reason[PL_ERROR_MESSAGE_BYTES];
@@ -158,6 +227,10 @@ static double cost_of(pl_case *const *some, uint32_t n) {
   double cost = (double)some[0]->row->n_gpus;
   for (uint32_t i = 0; i < n; i++) {
     const pl_strategy *strategy = &some[i]->strategy;
+    if (some[i]->program != NULL) {
+      cost += 3000;
+      continue;
+    }
     double n_microbatches = (double)some[i]->job.gbs / ((double)strategy->dp * strategy->mbs);
     cost += 300 + n_microbatches * pl_strategy_n_chunks(strategy);
   }
@@ -171,6 +244,7 @@ static void store_finding(const pl_case *c, finding *to) {
                   .flops = c->flops,
                   .interval = c->interval,
                   .has_reason = c->reason != NULL};
+  memcpy(to->sensitivity, c->sensitivity, sizeof to->sensitivity);
   if (c->reason != NULL) snprintf(to->reason, sizeof to->reason, "%s", c->reason);
 }
 
@@ -179,6 +253,7 @@ static pl_code adopt_finding(pl_case *c, const finding *from, pl_arena *arena, p
   c->predicted_mem_bytes = from->predicted_mem_bytes;
   c->flops = from->flops;
   c->interval = from->interval;
+  memcpy(c->sensitivity, from->sensitivity, sizeof c->sensitivity);
   if (!from->has_reason) return PL_OK;
   c->reason = pl_arena_strdup(arena, from->reason);
   return c->reason != NULL ? PL_OK : pl_fail_memory(error, "the reasons");
@@ -193,7 +268,10 @@ static pl_code simulate_piece(void *context, uint32_t index, pl_error *error) {
   if (r.options->progress) fprintf(stderr, "%u rows on %s\n", p->n, some[0]->platform);
   pl_platform *platform;
   PL_TRY(load(&r, some[0], index, &platform, error));
-  simulate_all(&r, some, p->n, own->n_threads, platform);
+  const pl_site none = {.n_runs = 0}, *site = r.options->site != NULL ? r.options->site : &none;
+  pl_site_view view;
+  pl_code code = pl_site_view_take(site, pl_platform_cluster(platform), r.collective_profile, r.arena, &view, error);
+  if (code == PL_OK) simulate_all(&r, some, p->n, own->n_threads, &view);
   pl_platform_destroy(platform);
   for (uint32_t i = 0; i < p->n && own->findings != NULL; i++)
     store_finding(some[i], &own->findings[p->first + i]);

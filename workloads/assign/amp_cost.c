@@ -4,9 +4,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "workloads/block/block_program.h"
 #include "workloads/cost/op_cost.h"
 #include "workloads/cost/op_profile.h"
+#include "workloads/lower/block_program.h"
 #include "workloads/program/program.h"
 
 typedef struct costing {

@@ -11,7 +11,7 @@ static pl_code cut_optimally(const pl_strategy *strategy, const pl_model *model,
   const pl_collective_options collective = {
       .sharing = options->sharing, .algorithm = options->algorithm, .profile = options->collective_profile};
   pl_stage_costs costs;
-  PL_TRY(pl_stage_costs_take(cluster, model, job, strategy, &collective, arena, &costs, error));
+  PL_TRY(pl_stage_costs_take(cluster, model, job, strategy, &collective, options->blocks, arena, &costs, error));
   pl_assignment found = {.boundary = cut};
   PL_TRY(pl_layer_assignment_solve(&costs.problem, arena, &found, error));
   if (found.feasible) return PL_OK;

@@ -45,20 +45,16 @@ typedef struct solving {
   pl_assignment_sum sum;
   int32_t *trial;
   box *heap; /* smallest bound first */
-  size_t n_boxes, room;
+  size_t n_boxes;
+  uint32_t room;
 } solving;
 
 /* ---- the heap ---- */
 
 static pl_code push(solving *s, const box *new, pl_error *error) {
-  if (s->n_boxes == s->room) {
-    size_t room = s->room == 0 ? 64 : 2 * s->room;
-    box *heap = PL_TAKE(s->arena, box, room);
-    if (heap == NULL) return pl_fail_memory(error, "the layer assignment");
-    if (s->n_boxes > 0) memcpy(heap, s->heap, s->n_boxes * sizeof *heap);
-    s->heap = heap;
-    s->room = room;
-  }
+  box *heap = pl_arena_grown(s->arena, s->heap, s->n_boxes, 1, sizeof *heap, &s->room);
+  if (heap == NULL) return pl_fail_memory(error, "the layer assignment");
+  s->heap = heap;
   size_t i = s->n_boxes++;
   while (i > 0 && s->heap[(i - 1) / 2].bound > new->bound) {
     s->heap[i] = s->heap[(i - 1) / 2];

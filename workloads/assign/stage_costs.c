@@ -21,6 +21,7 @@ typedef struct costing {
   const pl_strategy *strategy;
   const pl_model *model;
   pl_program *program;
+  pl_block_cache *blocks;
   const pl_communication_plan *plan; /* where blocks were measured; else NULL */
   pl_family_time communication;
   double (*compute_s)[PL_MODEL_CLASSES_MAX][N_PASSES]; /* by device type and class of blocks */
@@ -46,22 +47,26 @@ static pl_code no_memory(const costing *state) {
 
 /* ---- computing ---- */
 
-static double list_s(const pl_device_profile *profile, const pl_op_list *list) {
+static double list_s(const pl_op_list *list, const pl_op_time *times) {
   double time_s = 0;
   for (uint32_t i = 0; i < list->n_ops; i++)
-    if (list->ops[i].kind != PL_OP_COLLECTIVE) time_s += pl_op_cost(profile, &list->ops[i]).time_s;
+    if (list->ops[i].kind != PL_OP_COLLECTIVE) time_s += times[i].time_s;
   return time_s;
 }
 
 static pl_code price_blocks(costing *state) {
   state->compute_s = (void *)PL_TAKE(state->arena, double, state->cluster->n_profiles *PL_MODEL_CLASSES_MAX *N_PASSES);
   if (state->compute_s == NULL) return no_memory(state);
-  for (uint32_t p = 0; p < state->cluster->n_profiles; p++)
+  for (uint32_t p = 0; p < state->cluster->n_profiles; p++) {
+    const pl_block_prices *prices;
+    PL_TRY(pl_block_cache_prices(state->blocks, state->model, state->program->blocks, &state->cluster->profiles[p],
+                                 state->arena, &prices, state->error));
     for (int32_t c = 0; c < pl_model_n_classes(state->model); c++) {
       const pl_block_program *block = &state->program->blocks[c];
-      state->compute_s[p][c][FORWARD] = list_s(&state->cluster->profiles[p], &block->forward);
-      state->compute_s[p][c][BACKWARD] = list_s(&state->cluster->profiles[p], &block->backward);
+      state->compute_s[p][c][FORWARD] = list_s(&block->forward, prices->times[c][PL_PASS_FORWARD]);
+      state->compute_s[p][c][BACKWARD] = list_s(&block->backward, prices->times[c][PL_PASS_BACKWARD]);
     }
+  }
   return PL_OK;
 }
 
@@ -412,12 +417,17 @@ static pl_code take_program(costing *state, pl_strategy *uniform) {
   *uniform = *state->strategy;
   uniform->recipe = PL_ASSIGN_UNIFORM;
   PL_TRY(pl_strategy_assign(uniform, state->model, state->job, state->cluster, state->arena, state->error));
-  return pl_program_take(state->model, state->job, uniform, state->arena, state->program, state->error);
+  const pl_block_shard shard = pl_strategy_shard(uniform, state->job);
+  const pl_block_program *blocks;
+  pl_block_cache_begin(state->blocks, state->cluster, state->model);
+  PL_TRY(pl_block_cache_programs(state->blocks, state->model, &shard, state->arena, &blocks, state->error));
+  return pl_program_of_blocks_take(state->model, state->job, uniform, blocks, state->arena, state->program,
+                                   state->error);
 }
 
 pl_code pl_stage_costs_take(const pl_cluster *cluster, const pl_model *model, const pl_job *job,
-                            const pl_strategy *strategy, const pl_collective_options *options, pl_arena *arena,
-                            pl_stage_costs *costs, pl_error *error) {
+                            const pl_strategy *strategy, const pl_collective_options *options, pl_block_cache *blocks,
+                            pl_arena *arena, pl_stage_costs *costs, pl_error *error) {
   int32_t n_chunks = pl_strategy_n_chunks(strategy), width = model->n_layers + 1, pp = strategy->pp;
   tables out = {.time_s = take_rows(arena, n_chunks, width),
                 .cut_s = take_rows(arena, n_chunks, width),
@@ -434,6 +444,7 @@ pl_code pl_stage_costs_take(const pl_cluster *cluster, const pl_model *model, co
                    .strategy = uniform,
                    .model = model,
                    .program = &costs->program,
+                   .blocks = blocks,
                    .state = pl_training_state_of(job, pl_strategy_replicas(strategy)),
                    .arena = arena,
                    .error = error};

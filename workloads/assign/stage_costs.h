@@ -29,6 +29,7 @@
 #define PL_WORKLOADS_STAGE_COSTS_H
 
 #include "workloads/assign/layer_assignment.h"
+#include "workloads/cost/block_cache.h"
 #include "workloads/program/program.h"
 
 /* Arrays in the arena. */
@@ -38,10 +39,11 @@ typedef struct pl_stage_costs {
 } pl_stage_costs;
 
 /* `strategy` passed pl_strategy_check but for its boundaries, which are not read; pp * vpp is not above the layers.
- * Cost: that of the program, and O(devices) routes for each kind of communication; with an op profile a communication
- * plan too. */
+ * `blocks`: where programs of blocks and their prices are kept, which begins anew: those of the costs' program are
+ * valid until it does so again; NULL = none. Cost: that of the program, and O(devices) routes for each kind of
+ * communication; with an op profile a communication plan too. */
 pl_code pl_stage_costs_take(const pl_cluster *cluster, const pl_model *model, const pl_job *job,
-                            const pl_strategy *strategy, const pl_collective_options *options, pl_arena *arena,
-                            pl_stage_costs *costs, pl_error *error);
+                            const pl_strategy *strategy, const pl_collective_options *options, pl_block_cache *blocks,
+                            pl_arena *arena, pl_stage_costs *costs, pl_error *error);
 
 #endif

@@ -1,10 +1,9 @@
-/* The halves of a block's backward pass, from who reads what (Qi et al. 2023, section 2): for inputs what the gradient
- * of the block's input comes from, and for weights all else. Nobody says by hand which ops these are: regathers and
- * casts that only a weight gradient reads go with it, casts that both read with the first half.
- *
- * Recomputation belongs to the first half, as frameworks run it in one go; of a block that hands no gradient on (the
- * embedding) everything is for weights. An op of the second half that read what the first overwrites later would read
- * something else: it would stay in the first. No block of a shipped model has one (tests/property/block_halves_test.c).
+/* The halves of a block's backward pass (Qi et al. 2023, section 2): for inputs what the gradient of the block's input
+ * comes from, and for weights all else. Which kernels these are, the derivative says whose ops they were lowered from
+ * (workloads/lower/lower_backward.c): regathers and casts that only a weight gradient reads go with it, casts that both
+ * read with the first half. Recomputation belongs to the first half, as frameworks run it in one go; of a block that
+ * hands no gradient on (the embedding) everything is for weights. No op of the second half reads what the first
+ * overwrites later (tests/property/block_halves_test.c).
  *
  * What waits between the halves are activations and gradients that the second half reads and does not make itself. The
  * gradient of the output is one of them, and belongs to this block as it does during the backward pass.
@@ -19,35 +18,9 @@ static bool is_counted(const pl_tensor *tensor) {
   return tensor->kind == PL_TENSOR_ACTIVATION || tensor->kind == PL_TENSOR_MASK || tensor->kind == PL_TENSOR_GRADIENT;
 }
 
-static bool reads_any(const pl_op *op, const bool *of) {
-  for (uint32_t j = 0; j < PL_OP_INPUTS; j++)
-    if (op->inputs[j] != PL_NONE && of[op->inputs[j]]) return true;
-  return false;
-}
-
-static bool makes_any(const pl_op *op, const bool *of) {
-  return (op->output != PL_NONE && of[op->output]) || (op->auxiliary != PL_NONE && of[op->auxiliary]);
-}
-
 static void mark_made(const pl_op *op, bool *made) {
   if (op->output != PL_NONE) made[op->output] = true;
   if (op->auxiliary != PL_NONE) made[op->auxiliary] = true;
-}
-
-/* Backwards through the list: an op is for inputs if one that is reads what it makes, or overwrites what it reads. */
-static void divide(const pl_tape *tape, bool for_inputs[PL_TAPE_BACKWARD_OPS]) {
-  bool needed[PL_TAPE_TENSORS] = {false}, overwritten[PL_TAPE_TENSORS] = {false};
-  bool hands_on = tape->input_gradient != PL_NONE;
-  if (hands_on) needed[tape->input_gradient] = true;
-  for (uint32_t i = tape->n_backward; i-- > 0;) {
-    const pl_op *op = &tape->backward[i];
-    bool again = op->category == PL_CATEGORY_RECOMPUTE; /* makes what was there before */
-    for_inputs[i] = (again && hands_on) || makes_any(op, needed) || reads_any(op, overwritten);
-    if (!for_inputs[i]) continue;
-    for (uint32_t j = 0; j < PL_OP_INPUTS; j++)
-      if (op->inputs[j] != PL_NONE) needed[op->inputs[j]] = true;
-    if (!again) mark_made(op, overwritten);
-  }
 }
 
 /* A collective that began beside the product after it does so only if that product is in its half and all up to it can
@@ -61,15 +34,15 @@ static bool runs_beside(const pl_op *ops, uint32_t n_ops, uint32_t at) {
   return false;
 }
 
-static bool copy_half(const pl_tape *tape, const bool *for_inputs, int half, pl_arena *arena, pl_op_list *list) {
+static bool copy_half(const pl_tape *tape, int half, pl_arena *arena, pl_op_list *list) {
   uint32_t n = 0;
   for (uint32_t i = 0; i < tape->n_backward; i++)
-    n += for_inputs[i] == (half == INPUTS);
+    n += tape->for_inputs[i] == (half == INPUTS);
   pl_op *ops = pl_arena_take(arena, (n + 1) * sizeof *ops, _Alignof(pl_op));
   if (ops == NULL) return false;
   *list = (pl_op_list){.ops = ops};
   for (uint32_t i = 0; i < tape->n_backward; i++)
-    if (for_inputs[i] == (half == INPUTS)) ops[list->n_ops++] = tape->backward[i];
+    if (tape->for_inputs[i] == (half == INPUTS)) ops[list->n_ops++] = tape->backward[i];
   for (uint32_t i = 0; i < n; i++) {
     if (ops[i].overlap == PL_OVERLAP_BEGINS && ops[i].group == PL_GROUP_TENSOR && !runs_beside(ops, n, i))
       ops[i].overlap = PL_OVERLAP_NONE;
@@ -97,14 +70,16 @@ static double mark_waiting(pl_tape *tape, const pl_op_list *weights) {
 }
 
 /* Highest sum of live bytes over a half above what there was before it. What is there at its start gives back its bytes
- * when its last reader is done: what was saved, or what waits. Of the first half, what waits and the gradient that is
- * handed on outlive it. */
+ * when its last reader is done: what was saved, or what waits; what was not kept of it comes back with the first reader
+ * of the first half. Of that half, what waits and the gradient that is handed on outlive it. */
 static double peak_of(const pl_tape *tape, const pl_op_list *list, int half) {
   uint32_t last[PL_TAPE_TENSORS], tensors[PL_OP_TENSORS];
-  bool alive[PL_TAPE_TENSORS];
+  bool alive[PL_TAPE_TENSORS], whole[PL_TAPE_TENSORS];
   double live = 0;
-  for (uint32_t t = 0; t < tape->n_tensors; t++)
+  for (uint32_t t = 0; t < tape->n_tensors; t++) {
     alive[t] = half == INPUTS ? tape->tensors[t].saved : tape->tensors[t].waits;
+    whole[t] = half != INPUTS || !alive[t] || tape->tensors[t].remade_bytes == 0;
+  }
   for (uint32_t i = 0; i < list->n_ops; i++)
     for (uint32_t j = pl_op_tensors(&list->ops[i], tensors); j-- > 0;)
       last[tensors[j]] = i;
@@ -116,6 +91,8 @@ static double peak_of(const pl_tape *tape, const pl_op_list *list, int half) {
   for (uint32_t i = 0; i < list->n_ops; i++) {
     uint32_t n = pl_op_tensors(&list->ops[i], tensors);
     for (uint32_t j = 0; j < n; j++) {
+      if (!whole[tensors[j]]) live += tape->tensors[tensors[j]].remade_bytes;
+      whole[tensors[j]] = true;
       if (alive[tensors[j]] || !is_counted(&tape->tensors[tensors[j]])) continue;
       alive[tensors[j]] = true;
       live += tape->tensors[tensors[j]].size_bytes;
@@ -133,10 +110,8 @@ static double peak_of(const pl_tape *tape, const pl_op_list *list, int half) {
 }
 
 bool pl_block_halves(pl_tape *tape, pl_arena *arena, pl_block_program *program) {
-  bool for_inputs[PL_TAPE_BACKWARD_OPS];
-  divide(tape, for_inputs);
   for (int half = INPUTS; half <= WEIGHTS; half++)
-    if (!copy_half(tape, for_inputs, half, arena, &program->halves[half])) return false;
+    if (!copy_half(tape, half, arena, &program->halves[half])) return false;
   program->waiting_bytes = mark_waiting(tape, &program->halves[WEIGHTS]);
   program->inputs_peak_bytes = peak_of(tape, &program->halves[INPUTS], INPUTS);
   program->weights_peak_bytes = peak_of(tape, &program->halves[WEIGHTS], WEIGHTS);

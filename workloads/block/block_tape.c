@@ -8,17 +8,11 @@
 /* Vector operations per element; they only matter to the roofline of kernels that memory bounds anyway. */
 static const double norm_flops = 5, dropout_flops = 2, residual_flops = 4;
 
-int64_t pl_tape_local_vocab(const pl_tape *tape) {
-  int64_t multiple = tape->framework->vocab_multiple * tape->tmp;
-  return (tape->model->vocab + multiple - 1) / multiple * multiple / tape->tmp;
-}
-
 double pl_tape_queries_share(const pl_tape *tape) {
   return (double)tape->heads / (double)(tape->heads + 2 * tape->kv_heads);
 }
 
-void pl_tape_init(pl_tape *tape, const pl_model *model, const pl_block_shard *shard) {
-  tape->model = model;
+void pl_tape_init(pl_tape *tape, const pl_block_shard *shard) {
   tape->shard = shard;
   tape->framework = pl_framework_or_ideal(shard->framework);
   tape->tmp = shard->tmp;
@@ -29,8 +23,8 @@ void pl_tape_init(pl_tape *tape, const pl_model *model, const pl_block_shard *sh
   tape->seq = shard->seq / tape->cp;
   tape->sp = shard->sp && shard->tmp > 1;
   tape->seq_local = tape->sp ? tape->seq / shard->tmp : tape->seq;
-  tape->heads = (model->n_heads + shard->tmp - 1) / shard->tmp; /* uneven: of the rank with the most */
-  tape->kv_heads = model->n_kv_heads > shard->tmp ? (model->n_kv_heads + shard->tmp - 1) / shard->tmp : 1;
+  tape->heads = tape->kv_heads = 0; /* no attention so far */
+  tape->layer = tape->overlaps = tape->writes_for_inputs = false;
   tape->n_tensors = tape->n_forward = tape->n_backward = tape->n_nodes = 0;
   tape->input = tape->output = tape->output_gradient = tape->input_gradient = PL_NONE;
   tape->data = tape->tied = tape->queries = PL_NONE;
@@ -60,6 +54,8 @@ uint32_t pl_tape_like(pl_tape *tape, uint32_t tensor, const char *name, pl_tenso
   copy->kind = (uint8_t)kind;
   copy->dtype = (uint8_t)dtype;
   copy->size_bytes = pl_tape_elements(tape, tensor) * pl_dtype_bytes(dtype);
+  copy->remade_bytes = 0;
+  copy->unread = false;
   return tape->n_tensors++;
 }
 
@@ -88,6 +84,7 @@ static pl_op *append(pl_tape *tape, bool backward) {
     return &tape->forward[tape->n_forward++];
   }
   PL_ASSERT(tape->n_backward < PL_TAPE_BACKWARD_OPS);
+  tape->for_inputs[tape->n_backward] = tape->writes_for_inputs;
   return &tape->backward[tape->n_backward++];
 }
 
@@ -218,7 +215,8 @@ pl_tape_node *pl_tape_note(pl_tape *tape, pl_tape_rule rule, pl_tape_names names
                          .bias = PL_NONE,
                          .output = output,
                          .auxiliary = PL_NONE,
-                         .quantised = PL_NONE};
+                         .quantised = PL_NONE,
+                         .head = tape->head};
   return node;
 }
 
@@ -236,8 +234,7 @@ static uint32_t gather(pl_tape *tape, const char *name, uint32_t input) {
 
 uint32_t pl_tape_linear(pl_tape *tape, const pl_linear *linear, uint32_t input, uint32_t weight, uint32_t output) {
   uint32_t first_op = tape->n_forward;
-  int64_t seq = linear->parallel == PL_PARALLEL_NONE ? tape->seq_local : tape->seq;
-  int64_t rows = tape->mbs * (linear->rows ? linear->rows : seq);
+  int64_t rows = linear->m;
   if (weight == PL_NONE) weight = pl_tape_parameter(tape, linear->names.forward, "io", linear->in, linear->out);
   uint32_t bias = linear->bias ? pl_tape_parameter(tape, linear->names.bias, "o", linear->out, 0) : PL_NONE;
   bool fp8 = tape->shard->fp8 && tape->layer && !linear->keeps_precision;
@@ -246,14 +243,15 @@ uint32_t pl_tape_linear(pl_tape *tape, const pl_linear *linear, uint32_t input, 
   pl_op *op = pl_tape_gemm(tape, linear->names.forward, PL_CATEGORY_FORWARD, 1, rows, linear->out, linear->in, full,
                            weight, bias, output);
   if (fp8) pl_tape_in_fp8(tape, op);
-  double model_rows = (double)tape->mbs * (double)(linear->rows ? linear->rows : tape->model_seq);
-  tape->model_flops += 2 * model_rows * linear->model_in * linear->model_out;
+  tape->model_flops += 2 * linear->model_rows * linear->model_in * linear->model_out;
   pl_tape_node *node = pl_tape_note(tape, PL_RULE_LINEAR, linear->names, input, output);
   node->first_op = first_op;
   node->parallel = (uint8_t)linear->parallel;
   node->weight = weight;
   node->bias = bias;
   if (fp8) node->quantised = given;
+  memcpy(node->products, linear->products, sizeof node->products);
+  node->n_products = linear->n_products;
   return output;
 }
 
@@ -264,37 +262,17 @@ uint32_t pl_tape_reduce(pl_tape *tape, pl_tape_names names, uint32_t partial) {
     pl_tape_collective(tape, names.all_reduce, PL_ALL_REDUCE, false, size_bytes, partial, partial);
     return partial; /* in place; its derivative is the identity, so there is no node */
   }
-  uint32_t sum = pl_tape_activation(tape, tape->tensors[partial].name, tape->seq_local, 'h', tape->model->hidden);
+  uint32_t sum =
+      pl_tape_activation(tape, tape->tensors[partial].name, tape->seq_local, 'h', tape->tensors[partial].extent[2]);
   pl_tape_collective(tape, names.reduce_scatter, PL_REDUCE_SCATTER, false, size_bytes, partial, sum);
   if (tape->overlaps) tape->forward[tape->n_forward - 1].overlap = PL_OVERLAP_BEGAN;
   pl_tape_note(tape, PL_RULE_REDUCE, names, partial, sum);
   return sum;
 }
 
-/* An RMS norm of PyTorch ops works on an fp32 copy, which it keeps: the copy, its squares and their mean; what
- * follows, the product with the weight, is left to the norm's own op. */
-static uint32_t eager_rms(pl_tape *tape, uint32_t input) {
-  const pl_tape_names names = PL_OP_NAMES("norm_cast");
-  if (pl_dtype_bytes(tape->shard->dtype) >= pl_dtype_bytes(PL_DTYPE_FP32)) return input;
-  uint32_t wide = pl_tape_like(tape, input, names.forward, PL_TENSOR_ACTIVATION, PL_DTYPE_FP32);
-  pl_tape_sweep(tape, names.forward, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 1, input, PL_NONE, PL_NONE, wide, PL_NONE);
-  pl_tape_note(tape, PL_RULE_CAST, names, input, wide);
-  uint32_t squares = pl_tape_like(tape, wide, "norm_squares", PL_TENSOR_ACTIVATION, PL_DTYPE_FP32);
-  pl_tape_sweep(tape, "norm_squares", PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 1, wide, PL_NONE, PL_NONE, squares,
-                PL_NONE);
-  return wide;
-}
-
-uint32_t pl_tape_norm(pl_tape *tape, pl_tape_names names, uint32_t input) {
-  if (!tape->framework->fuses_norm && tape->model->norm == PL_NORM_RMS) input = eager_rms(tape, input);
-  uint32_t output = pl_tape_like(tape, input, names.forward, PL_TENSOR_ACTIVATION, tape->shard->dtype);
-  return pl_tape_norm_to(tape, names, input, tape->model->hidden, output);
-}
-
-uint32_t pl_tape_norm_to(pl_tape *tape, pl_tape_names names, uint32_t input, int64_t width, uint32_t output) {
-  int64_t vectors = tape->model->norm_bias ? 2 : 1;
-  bool scales = tape->model->norm != PL_NORM_PIXEL;
-  uint32_t weight = scales ? pl_tape_parameter(tape, names.forward, "ph", vectors, width) : PL_NONE;
+uint32_t pl_tape_norm_to(pl_tape *tape, pl_tape_names names, uint32_t input, int64_t vectors, int64_t width,
+                         uint32_t output) {
+  uint32_t weight = vectors > 0 ? pl_tape_parameter(tape, names.forward, "ph", vectors, width) : PL_NONE;
   pl_tape_sweep(tape, names.forward, PL_OP_NORM, PL_CATEGORY_FORWARD, norm_flops, input, weight, PL_NONE, output,
                 PL_NONE);
   pl_tape_note(tape, PL_RULE_NORM, names, input, output)->weight = weight;
@@ -307,13 +285,13 @@ static uint32_t mask_of(pl_tape *tape, const char *name, uint32_t tensor) {
   return mask;
 }
 
-uint32_t pl_tape_residual(pl_tape *tape, pl_tape_names names, uint32_t input, uint32_t residual, bool bias,
+uint32_t pl_tape_residual(pl_tape *tape, pl_tape_names names, uint32_t input, uint32_t residual, int64_t bias,
                           bool dropout) {
   if (dropout && !tape->framework->fuses_residual) {
     input = pl_tape_dropout(tape, PL_OP_NAMES("hidden_dropout"), input);
     dropout = false;
   }
-  uint32_t weight = bias ? pl_tape_parameter(tape, names.bias, "h", tape->model->hidden, 0) : PL_NONE;
+  uint32_t weight = bias > 0 ? pl_tape_parameter(tape, names.bias, "h", bias, 0) : PL_NONE;
   uint32_t output = pl_tape_like(tape, residual, names.forward, PL_TENSOR_ACTIVATION, tape->shard->dtype);
   uint32_t mask = dropout ? mask_of(tape, names.forward, output) : PL_NONE;
   pl_tape_sweep(tape, names.forward, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, residual_flops, input, residual, weight,

@@ -1,16 +1,16 @@
-/* Tape: the forward pass of one block while it is being written down, and what was noted about each op for its
- * derivative. Internal to workloads/block/block_*.c; the result that others see is pl_block_program.
+/* Tape: the kernels of one block while they are written down, forward and backward, and what the backward pass wants to
+ * know of each group of forward ones. Internal to workloads/block and workloads/lower; the result that others see is
+ * pl_block_program.
  *
- * The family files (block_layer.c, block_ends.c) say only what a block computes, op by op, with local shapes. From the
- * tape block_backward.c  derives the backward pass, as reverse-mode differentiation does: nodes in reverse, gradients
- * of tensors with several readers added up, conjugate collectives, recomputed ops in front of the op that needs them
- * (block_products.c has the rules for matrix products);
- *   block_memory.c    derives what is kept and the peaks, from who reads what last.
+ * What a block computes is lowered to it from the block's function, op by op, with local shapes (workloads/lower), and
+ * so is its backward pass from the function's derivative. From the lists
+ *   block_memory.c    derives what is kept and the peaks, from who reads what last;
+ *   block_halves.c    derives the two halves of the backward pass.
  * Nobody says by hand what is saved: a tensor is saved exactly if the backward list reads it before it makes it
  * (again). The alternative, a table of bytes per family as in most calculators, was rejected because it goes wrong
  * silently with the first new combination.
  *
- * Everything lives in fixed arrays on the stack of pl_block_program_take (about 55 kB); the limits are checked by
+ * Everything lives in fixed arrays on the stack of pl_block_program_make (about 55 kB); the limits are checked by
  * PL_ASSERT, no input can move them. Names are literals, so that taking a program allocates three times and copies no
  * text.
  */
@@ -20,11 +20,18 @@
 #include "workloads/framework/framework.h"
 #include "workloads/ir/model.h"
 
-enum { PL_TAPE_FORWARD_OPS = 80, PL_TAPE_BACKWARD_OPS = 240, PL_TAPE_TENSORS = 280, PL_TAPE_NODES = 72 };
+enum {
+  PL_TAPE_FORWARD_OPS = 80,
+  PL_TAPE_BACKWARD_OPS = 240,
+  PL_TAPE_TENSORS = 280,
+  PL_TAPE_NODES = 72,
+  PL_TAPE_PRODUCTS = 3
+};
 
 typedef enum pl_tape_rule {
   PL_RULE_LINEAR = 0,
   PL_RULE_REDUCE, /* sum over the tensor group, scattered over the sequence (sequence parallelism) */
+  PL_RULE_GATHER, /* over the tensor group; back, the sum of the ranks' gradients is scattered */
   PL_RULE_NORM,
   PL_RULE_RESIDUAL,  /* output = second + dropout(input + bias) */
   PL_RULE_ADD,       /* output = input + second */
@@ -87,13 +94,16 @@ typedef struct pl_tape_node {
   uint8_t rule;     /* pl_tape_rule */
   uint8_t parallel; /* pl_parallel */
   bool core;        /* inside the attention core, which selective recomputation repeats */
+  bool masked;      /* a softmax whose kernel leaves the masked half out */
   uint32_t first_op, op;
   uint32_t input, second, weight, bias, output, auxiliary;
-  uint32_t quantised; /* the input in fp8, which the product read instead; PL_NONE = none */
+  uint32_t quantised;                 /* the input in fp8, which the product read instead; PL_NONE = none */
+  int32_t head;                       /* the op of the block's function that is being lowered */
+  int32_t products[PL_TAPE_PRODUCTS]; /* of a matrix product: those of the function that it is, side by side */
+  uint8_t n_products;
 } pl_tape_node;
 
 typedef struct pl_tape {
-  const pl_model *model;
   const pl_block_shard *shard;
   const pl_framework *framework;
   int64_t tmp, ep, cp, mbs, seq, /* seq: of this rank's share of a sequence */
@@ -107,7 +117,10 @@ typedef struct pl_tape {
   pl_op forward[PL_TAPE_FORWARD_OPS];
   pl_op backward[PL_TAPE_BACKWARD_OPS];
   pl_tape_node nodes[PL_TAPE_NODES];
+  bool for_inputs[PL_TAPE_BACKWARD_OPS]; /* per backward op: what the gradient of the block's input is made from */
+  bool writes_for_inputs;                /* the same of those that are written now */
   uint32_t n_tensors, n_forward, n_backward, n_nodes;
+  int32_t head;                             /* of the nodes that are noted now */
   uint32_t input, output;                   /* activations handed in and out, PL_NONE = none */
   uint32_t output_gradient, input_gradient; /* the same of the backward pass */
   uint32_t data;                            /* input of the model that no gradient is made for, PL_NONE = none */
@@ -116,7 +129,7 @@ typedef struct pl_tape {
   double model_flops;
 } pl_tape;
 
-void pl_tape_init(pl_tape *tape, const pl_model *model, const pl_block_shard *shard);
+void pl_tape_init(pl_tape *tape, const pl_block_shard *shard);
 
 /* A tensor over up to four named dims; `dims` is a string of their letters. */
 uint32_t pl_tape_tensor(pl_tape *tape, const char *name, pl_tensor_kind kind, pl_dtype dtype, const char *dims,
@@ -150,68 +163,40 @@ void pl_tape_group_collective(pl_tape *tape, const char *name, pl_collective_kin
                               bool backward, double size_bytes, uint32_t input, uint32_t output);
 pl_tape_node *pl_tape_note(pl_tape *tape, pl_tape_rule rule, pl_tape_names names, uint32_t input, uint32_t output);
 
-/* Forward vocabulary of the family files; each returns its output tensor. */
+/* Forward vocabulary; each returns its output tensor. */
 typedef struct pl_linear {
   pl_tape_names names;
   pl_parallel parallel;
-  int64_t rows;               /* 0 = the sequence */
   int64_t in, out;            /* local widths */
   double model_in, model_out; /* widths of the whole, unpadded, for model FLOPs */
-  bool bias;                  /* added by the GEMM */
-  bool keeps_precision;       /* never in fp8: routers, gates */
+  int64_t m;                  /* rows on this rank, of all batches, and of the model */
+  double model_rows;
+  bool bias;            /* added by the GEMM */
+  bool keeps_precision; /* never in fp8: routers, gates */
+  int32_t products[PL_TAPE_PRODUCTS];
+  uint8_t n_products;
 } pl_linear;
 /* `output`: a tensor already made, with the shape the caller wants, of rows * out elements. `weight` = PL_NONE makes
  * one. */
 uint32_t pl_tape_linear(pl_tape *tape, const pl_linear *linear, uint32_t input, uint32_t weight, uint32_t output);
 /* Sums the partial results of a row-parallel op over the tensor group. */
 uint32_t pl_tape_reduce(pl_tape *tape, pl_tape_names names, uint32_t partial);
-uint32_t pl_tape_norm(pl_tape *tape, pl_tape_names names, uint32_t input);
-/* The same with a scale of `width` elements and an output already made. */
-uint32_t pl_tape_norm_to(pl_tape *tape, pl_tape_names names, uint32_t input, int64_t width, uint32_t output);
-uint32_t pl_tape_residual(pl_tape *tape, pl_tape_names names, uint32_t input, uint32_t residual, bool bias,
+/* A norm with 0, 1 (scale) or 2 (and shift) vectors of `width` elements and an output already made. */
+uint32_t pl_tape_norm_to(pl_tape *tape, pl_tape_names names, uint32_t input, int64_t vectors, int64_t width,
+                         uint32_t output);
+/* `bias`: its width; 0: none. */
+uint32_t pl_tape_residual(pl_tape *tape, pl_tape_names names, uint32_t input, uint32_t residual, int64_t bias,
                           bool dropout);
 uint32_t pl_tape_dropout(pl_tape *tape, pl_tape_names names, uint32_t input);
 
-/* An MLP up to its partial sums; the down projection's bias, if any, is added behind the reduction. */
-typedef struct pl_mlp {
-  pl_tape_names up, activation, down;
-  int64_t width; /* of the whole, a multiple of tmp */
-} pl_mlp;
-uint32_t pl_block_mlp(pl_tape *tape, const pl_mlp *mlp, uint32_t input);
-uint32_t pl_block_experts(pl_tape *tape, uint32_t input);
-/* Fused attention of a sequence that is cut over cp ranks (block_context.c), and its derivative: the gradient of qkv.
- */
-void pl_block_context_attention(pl_tape *tape, uint32_t qkv, uint32_t context, uint32_t log_sum, double flops);
-void pl_block_context_backward(pl_tape *tape, const pl_tape_node *node, uint32_t g, uint32_t dqkv);
-/* The packed queries, keys and values of multi-head latent attention, rotated. */
-uint32_t pl_block_latent_qkv(pl_tape *tape, uint32_t input);
-
-void pl_block_layer_forward(pl_tape *tape, bool experts);
-void pl_block_embedding_forward(pl_tape *tape);
-void pl_block_final_norm_forward(pl_tape *tape);
-void pl_block_head_forward(pl_tape *tape);
-void pl_block_loss_forward(pl_tape *tape);
-/* A block that only models of unlike blocks have. */
-void pl_block_part_forward(pl_tape *tape, const pl_model_part *part);
-struct pl_chain;
-/* `is_first`: its pictures come from the data loader. */
-void pl_block_chain_forward(pl_tape *tape, const struct pl_chain *chain, bool is_first);
-
-void pl_block_backward(pl_tape *tape);
-/* Forward ops [first, end) once more, at the end of the backward list. */
-void pl_tape_repeat(pl_tape *tape, uint32_t first, uint32_t end);
-/* What a layer recomputes before its backward pass begins (block_recompute.c). */
-void pl_block_recompute(pl_tape *tape);
 /* `elements` gradients of a block on their way to the reduction (pl_gradient_path), behind its backward pass. */
 void pl_block_pass_gradients(pl_tape *tape, double elements);
 /* Fills saved flags and the byte counts of `program`. */
 void pl_block_memory(pl_tape *tape, pl_block_program *program);
-/* The halves of the backward pass (block_halves.c): two op lists in the arena, their bytes in `program`, and which
- * tensors wait. After pl_block_memory. */
+/* The halves of the backward pass, `for_inputs` and the rest (block_halves.c): two op lists in the arena, their bytes
+ * in `program`, and which tensors wait. After pl_block_memory. */
 bool pl_block_halves(pl_tape *tape, pl_arena *arena, pl_block_program *program);
 
-/* Rows of the vocabulary on this rank: padded as the framework does it. */
-int64_t pl_tape_local_vocab(const pl_tape *tape);
 /* Queries' share of packed queries, keys and values. */
 double pl_tape_queries_share(const pl_tape *tape);
 

@@ -8,17 +8,21 @@
 #include "core/system/command_line.h"
 #include "workloads/command/explain_report.h"
 #include "workloads/command/job_session.h"
+#include "workloads/command/simulate_program.h"
+#include "workloads/onnx/onnx_file.h"
+#include "workloads/tree/tree.h"
 
 enum { KEY_STRATEGY = 'S', KEY_TOP = 'n', KEY_STAGE = 'g', KEY_JSON = 'j', DEFAULT_TOP = 15 };
 
 typedef struct explain_options {
   pl_job_options job;
+  pl_straggler_options stragglers;
   const char *strategy, *stage, *top;
   bool json;
 } explain_options;
 
 static const struct argp_option option_table[] = {
-    {"strategy", KEY_STRATEGY, "TEXT", 0, "key=value,...: as for 'paceline simulate'", 0},
+    {"strategy", KEY_STRATEGY, "TEXT", 0, "key=value,...: as for 'paceline simulate', or a strategy tree (.yaml)", 0},
     {"stage", KEY_STAGE, "S", 0, "the pipeline stage to explain, from 0; or all (default: the busiest)", 0},
     {"top", KEY_TOP, "N", 0, "rows of each table; 0: all (default 15; with --json all)", 0},
     {"json", KEY_JSON, NULL, 0, "print the result as JSON; names and units as the columns of a sweep's HDF5", 0},
@@ -30,6 +34,7 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
   switch (key) {
   case ARGP_KEY_INIT:
     state->child_inputs[0] = &options->job;
+    state->child_inputs[1] = &options->stragglers;
     return 0;
   case KEY_STRATEGY:
     options->strategy = value;
@@ -90,31 +95,57 @@ static pl_code load(session *own, pl_error *error) {
   PL_TRY(check_view(own, error));
   if (options->strategy == NULL)
     return pl_fail(error, PL_BAD_INPUT, "--strategy is missing (e.g. --strategy pp=4,dp=4,tmp=1,mbs=1)");
+  PL_TRY(pl_straggler_options_parse(&options->stragglers, &own->job.arena, error));
   PL_TRY(pl_job_session_read(&own->job, &options->job, options->strategy, error));
   PL_TRY(choose_stages(own, error));
-  return pl_job_session_place(&own->job, &options->job, error);
+  PL_TRY(pl_job_session_place(&own->job, &options->job, error));
+  return pl_straggler_options_place(&options->stragglers, own->job.cluster, &own->job.strategy, 0, &own->job.arena,
+                                    &options->job.simulate, error);
+}
+
+/* Of an ONNX file, or by a strategy tree: nothing has blocks. */
+static bool is_program(const explain_options *options) {
+  return (options->strategy != NULL && pl_tree_is_file(options->strategy)) ||
+         (options->job.model_path != NULL && pl_onnx_is_path(options->job.model_path));
+}
+
+static pl_code explain_program(session *own, pl_error *error) {
+  explain_options *options = own->options;
+  PL_TRY(check_view(own, error));
+  const pl_explain_program_view view = {.stage = options->stage, .top = own->view.top};
+  bool tree = options->strategy != NULL && pl_tree_is_file(options->strategy);
+  const pl_program_request request = {.tree_path = tree ? options->strategy : NULL,
+                                      .strategy = tree ? NULL : options->strategy,
+                                      .json = options->json,
+                                      .stragglers = &options->stragglers,
+                                      .explain = &view};
+  return pl_simulate_program_command(&options->job, &request, error);
 }
 
 static pl_code explain(session *own, pl_error *error) {
   explain_options *options = own->options;
+  if (is_program(options)) return explain_program(own, error);
   PL_TRY(load(own, error));
-  const pl_cluster *cluster = pl_platform_cluster(own->job.platform);
+  const pl_cluster *cluster = own->job.cluster;
   options->job.simulate.platform = own->job.platform;
   options->job.simulate.explanation = &own->explanation;
   PL_TRY(pl_residuals_load(&own->job.arena, &own->residuals, error));
   options->job.simulate.residuals = &own->residuals;
   PL_TRY(pl_simulate(cluster, &own->job.model, &options->job.job, &own->job.strategy, &options->job.simulate,
                      &own->job.arena, &own->report, error));
+  PL_TRY(pl_job_session_interval(&own->job, &options->job, &own->report, error));
   if (options->stage == NULL) own->view.first_stage = pl_explanation_worst_stage(&own->explanation);
   pl_simulate_subject subject;
   PL_TRY(pl_job_session_subject(&own->job, &options->job, &own->report, &subject, error));
+  subject.stragglers = &options->stragglers;
   PL_TRY((options->json ? pl_explain_report_json : pl_explain_report_print)(
       stdout, &subject, &own->report, &own->explanation, &own->view, &own->job.arena, error));
   return pl_job_options_demand_fit(&options->job, &own->report.row, error);
 }
 
 int pl_cmd_explain(int argc, char **argv) {
-  static const struct argp_child children[] = {{&pl_job_options_argp, 0, NULL, 0}, {0}};
+  static const struct argp_child children[] = {
+      {&pl_job_options_argp, 0, NULL, 0}, {&pl_straggler_options_argp, 0, NULL, 0}, {0}};
   static const struct argp argp = {
       .options = option_table,
       .parser = read_option,

@@ -45,7 +45,7 @@ static pl_code list_models(pl_arena *arena, pl_error *error) {
   if (names == NULL) return pl_fail_memory(error, "the names of models");
   for (; *names != NULL; names++) {
     pl_model model;
-    PL_TRY(pl_model_load(*names, arena, &model, error));
+    PL_TRY(pl_model_load_any(*names, arena, &model, error));
     printf("%-22s %8.4g B parameters, %s\n", *names, model.parameters * 1e-9, model.architecture);
   }
   return PL_OK;

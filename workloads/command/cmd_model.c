@@ -10,10 +10,11 @@
 #include "core/cluster/cluster.h"
 #include "core/system/command_line.h"
 #include "core/text/json_writer.h"
-#include "workloads/block/block_program.h"
+#include "workloads/command/show_program_model.h"
 #include "workloads/import/model_file.h"
 #include "workloads/ir/chain.h"
 #include "workloads/ir/model.h"
+#include "workloads/lower/block_program.h"
 #include "workloads/strategy/job_defaults.h"
 #include "workloads/strategy/strategy.h"
 
@@ -28,6 +29,7 @@ typedef struct request {
 enum {
   OPTION_TMP = 256,
   OPTION_EP,
+  OPTION_ETP,
   OPTION_MBS,
   OPTION_SEQ,
   OPTION_SP,
@@ -41,6 +43,7 @@ enum {
 static const struct argp_option options[] = {
     {"tmp", OPTION_TMP, "N", 0, "Tensor-parallel degree (default 1)", 0},
     {"ep", OPTION_EP, "N", 0, "Expert-parallel degree (default 1)", 0},
+    {"etp", OPTION_ETP, "N", 0, "Tensor ranks over which each expert is cut: 1 or all (default 1)", 0},
     {"mbs", OPTION_MBS, "N", 0, "Sequences per microbatch (default 1)", 0},
     {"seq", OPTION_SEQ, "N", 0,
      "Sequence length (default: the positions that the model was trained with, at most 8192)", 0},
@@ -89,6 +92,9 @@ static error_t parse_option(int key, char *text, struct argp_state *state) {
     break;
   case OPTION_EP:
     parse_degree(text, "--ep", &in->shard.ep, &in->error);
+    return 0;
+  case OPTION_ETP:
+    parse_degree(text, "--etp", &in->shard.etp, &in->error);
     break;
   case OPTION_MBS:
     parse_degree(text, "--mbs", &in->shard.mbs, &in->error);
@@ -327,6 +333,7 @@ static void put_shard(pl_json *json, const pl_block_shard *shard) {
   pl_json_open_object(json);
   pl_json_put_integer(json, "tmp", shard->tmp);
   if (shard->ep > 1) pl_json_put_integer(json, "ep", shard->ep);
+  if (shard->etp > 1) pl_json_put_integer(json, "etp", shard->etp);
   pl_json_put_boolean(json, "sp", shard->sp);
   pl_json_put_integer(json, "mbs", shard->mbs);
   pl_json_put_integer(json, "seq", shard->seq);
@@ -381,10 +388,15 @@ static void print_json(const report *out, bool ops) {
 static pl_code show(request *in, pl_arena *arena) {
   pl_model model;
   report out = {.model = &model, .shard = &in->shard, .origin = &in->origin};
-  PL_TRY(pl_model_load(in->file, arena, &model, &in->error));
+  PL_TRY(pl_model_load_any(in->file, arena, &model, &in->error));
   pl_job job = {.dtype = in->shard.dtype, .seq = in->shard.seq};
   in->origin.products_are_given = true; /* shown in the model's own type */
   PL_TRY(pl_job_defaults_take(&model, in->file, &job, &in->origin, &in->error));
+  if (!pl_model_has_blocks(&model) && in->ops)
+    return pl_fail(&in->error, PL_BAD_INPUT, "--ops: of %s 'paceline program print --model %s' lists them",
+                   model.onnx != NULL ? "an ONNX file" : "a recommendation model", in->file);
+  if (!pl_model_has_blocks(&model))
+    return pl_program_model_show(&model, &job, in->shard.mbs, in->json, arena, &in->error);
   in->shard.dtype = job.dtype;
   in->shard.seq = job.seq;
   for (int32_t c = 0; c < pl_model_n_classes(&model); c++)
@@ -398,7 +410,8 @@ int pl_cmd_model(int argc, char **argv) {
       options,
       parse_option,
       "show FILE",
-      "Shows a model (a Hugging Face config.json): dimensions, parameters, FLOPs and, for one rank of a "
+      "Shows a model (a Hugging Face config.json, or an ONNX file): dimensions, parameters, FLOPs and, for one rank of "
+      "a "
       "tensor-parallel group, what each block computes and keeps. FILE may be a name of 'paceline list models'.\v"
       "Example:\n  paceline model show llama-3-70b --tmp 8 --sp",
       NULL,

@@ -1,4 +1,5 @@
-/* paceline program check|print: whether a program makes sense, and its canonical text; of a file, or of a job. */
+/* paceline program check|print|torch: whether a program makes sense, its canonical text, and a script for torchrun that
+ * does what it says; of a file, or of a job. */
 #include "workloads/command/cmd_program.h"
 
 #include <inttypes.h>
@@ -9,13 +10,16 @@
 #include "core/system/command_line.h"
 #include "core/system/output_file.h"
 #include "workloads/command/job_session.h"
+#include "workloads/emit/torch_script.h"
 #include "workloads/import/model_file.h"
 #include "workloads/language/ir_check.h"
 #include "workloads/language/ir_text.h"
 #include "workloads/passes/program_of.h"
+#include "workloads/run/launched_program.h"
+#include "workloads/run/tree_prices.h"
 
-typedef enum action { ACTION_CHECK = 0, ACTION_PRINT } action;
-static const char *const action_names[] = {"check", "print", NULL};
+typedef enum action { ACTION_CHECK = 0, ACTION_PRINT, ACTION_TORCH } action;
+static const char *const action_names[] = {"check", "print", "torch", NULL};
 
 typedef struct request {
   const char *action, *file, *output, *strategy;
@@ -27,13 +31,14 @@ typedef struct request {
 enum { KEY_FORCE = 256, KEY_LEVEL, KEY_OUTPUT = 'o', KEY_STRATEGY = 'S' };
 
 static const struct argp_option option_table[] = {
-    {"output", KEY_OUTPUT, "FILE", 0, "print: into this file instead of standard output", 0},
-    {"force", KEY_FORCE, NULL, 0, "print: replace the file if it exists", 0},
+    {"output", KEY_OUTPUT, "FILE", 0, "print, torch: into this file instead of standard output", 0},
+    {"force", KEY_FORCE, NULL, 0, "print, torch: replace the file if it exists", 0},
     {"level", KEY_LEVEL, "LEVEL", 0,
-     "model (the forward pass), training (with backward and update) or distributed (what the strategy makes of it; "
-     "default with --strategy, else training)",
+     "model (the forward pass), training (with backward and update), distributed (what the strategy makes of it; "
+     "default with --strategy, else training) or kernels (what of it --framework launches; also of a distributed FILE)",
      0},
-    {"strategy", KEY_STRATEGY, "TEXT", 0, "key=value,...: as for 'paceline simulate'", 0},
+    {"strategy", KEY_STRATEGY, "TEXT", 0, "key=value,...: as for 'paceline simulate'; or FILE.yaml, a strategy tree",
+     0},
     {0},
 };
 
@@ -45,8 +50,9 @@ static void read_level(request *in, const char *text) {
   in->level = (pl_ir_level)(found >= 0 ? found : 0);
   in->level_is_given = true;
   if (found < 0)
-    pl_fail(&in->job.error, PL_BAD_INPUT, "--level: '%s' is unknown; choose one of model, training, distributed%s",
-            text, pl_words_hint(pl_ir_level_names, text, hint));
+    pl_fail(&in->job.error, PL_BAD_INPUT,
+            "--level: '%s' is unknown; choose one of model, training, distributed, kernels%s", text,
+            pl_words_hint(pl_ir_level_names, text, hint));
 }
 
 static error_t read_option(int key, char *text, struct argp_state *state) {
@@ -80,12 +86,12 @@ static error_t read_option(int key, char *text, struct argp_state *state) {
 static pl_code check_source(request *in, pl_error *error) {
   const pl_job_options *job = &in->job;
   if (in->file != NULL) {
-    const char *beside = in->strategy != NULL         ? "--strategy"
-                         : in->level_is_given         ? "--level"
-                         : job->model_path != NULL    ? "--model"
-                         : job->platform_path != NULL ? "--platform"
-                         : job->job.gbs > 0           ? "--gbs"
-                                                      : NULL;
+    const char *beside = in->strategy != NULL                               ? "--strategy"
+                         : in->level_is_given && in->level != PL_IR_KERNELS ? "--level"
+                         : job->model_path != NULL                          ? "--model"
+                         : job->platform_path != NULL                       ? "--platform"
+                         : job->job.gbs > 0                                 ? "--gbs"
+                                                                            : NULL;
     if (beside == NULL) return PL_OK;
     return pl_fail(error, PL_BAD_INPUT, "%s stands beside the file %s: a program is read, or made of a job", beside,
                    in->file);
@@ -95,7 +101,7 @@ static pl_code check_source(request *in, pl_error *error) {
                    in->action);
   if (job->job.gbs == 0) return pl_fail(error, PL_BAD_INPUT, "--gbs is missing (sequences per iteration)");
   if (!in->level_is_given) in->level = in->strategy != NULL ? PL_IR_DISTRIBUTED : PL_IR_TRAINING;
-  if (in->strategy == NULL && in->level == PL_IR_DISTRIBUTED)
+  if (in->strategy == NULL && in->level >= PL_IR_DISTRIBUTED)
     return pl_fail(
         error, PL_BAD_INPUT,
         "--strategy is missing (e.g. --strategy pp=4,dp=4,tmp=1,mbs=1): it says how a program is distributed");
@@ -106,13 +112,15 @@ static pl_code check_source(request *in, pl_error *error) {
 
 static pl_code check_request(request *in, pl_error *error) {
   if (in->action == NULL)
-    return pl_fail(error, PL_BAD_INPUT, "what is to be done? paceline program check FILE, paceline program print FILE");
+    return pl_fail(
+        error, PL_BAD_INPUT,
+        "what is to be done? paceline program check FILE, paceline program print FILE, paceline program torch FILE");
   if (pl_words_find(action_names, in->action) < 0) {
     char hint[PL_WORDS_HINT_BYTES];
-    return pl_fail(error, PL_BAD_INPUT, "'%s' is not an action; there are: check, print%s", in->action,
+    return pl_fail(error, PL_BAD_INPUT, "'%s' is not an action; there are: check, print, torch%s", in->action,
                    pl_words_hint(action_names, in->action, hint));
   }
-  if (in->output != NULL && strcmp(in->action, action_names[ACTION_PRINT]) != 0)
+  if (in->output != NULL && strcmp(in->action, action_names[ACTION_CHECK]) == 0)
     return pl_fail(error, PL_BAD_INPUT, "--output: %s writes no program; print does", in->action);
   return check_source(in, error);
 }
@@ -122,23 +130,61 @@ static pl_code check_request(request *in, pl_error *error) {
 /* A program, and the job that it was made of. */
 typedef struct session {
   pl_job_session job;
+  pl_strategy_tree tree;
+  pl_tree_plan plan;
   pl_ir_module module;
 } session;
 
+/* On a platform a tree's layouts are chosen by what collectives take there. */
+static pl_code place(session *own, const pl_job_options *options, pl_error *error) {
+  if (options->platform_path == NULL) return PL_OK;
+  PL_TRY(pl_platform_load(options->platform_path, NULL, &own->job.platform, error));
+  return pl_tree_prices_adopt(&own->tree, pl_platform_cluster(own->job.platform), &options->simulate, &own->job.arena,
+                              error);
+}
+
 static pl_code make(session *own, request *in, pl_error *error) {
   pl_job_options *options = &in->job;
-  if (in->strategy == NULL) {
-    PL_TRY(pl_model_load(options->model_path, &own->job.arena, &own->job.model, error));
+  pl_ir_level level = in->level < PL_IR_KERNELS ? in->level : PL_IR_DISTRIBUTED;
+  if (in->strategy == NULL || pl_tree_is_file(in->strategy)) {
+    PL_TRY(pl_model_load_any(options->model_path, &own->job.arena, &own->job.model, error));
     PL_TRY(pl_job_options_adopt(options, &own->job.model, &own->job.arena, error));
   } else {
-    PL_TRY(pl_job_session_read(&own->job, options, in->strategy, error));
+    PL_TRY(pl_job_session_read_any(&own->job, options, in->strategy, error));
     PL_TRY(options->platform_path != NULL
                ? pl_job_session_place(&own->job, options, error)
                : pl_strategy_assign_unplaced(&own->job.strategy, &own->job.model, &in->job.job,
                                              ": give --platform, or boundaries", &own->job.arena, error));
   }
-  return pl_program_of(&own->job.model, &options->job, in->strategy != NULL ? &own->job.strategy : NULL, in->level,
+  if (in->strategy != NULL && pl_tree_is_file(in->strategy)) {
+    pl_model *model = &own->job.model;
+    PL_TRY(pl_tree_load(in->strategy, &own->job.arena, &own->tree, error));
+    PL_TRY(place(own, options, error));
+    if (in->level == PL_IR_KERNELS)
+      PL_TRY(pl_model_held_by_tree(model, &options->job, &own->tree, &own->job.arena, model, error));
+    return pl_program_of_tree(model, &options->job, &own->tree, level, &own->job.arena, &own->plan, &own->module,
+                              error);
+  }
+  if (in->level == PL_IR_KERNELS)
+    own->job.model = pl_model_held(&own->job.model, options->job.framework, own->job.strategy.tmp);
+  return pl_program_of(&own->job.model, &options->job, in->strategy != NULL ? &own->job.strategy : NULL, level,
                        &own->job.arena, &own->module, error);
+}
+
+/* As it was read or made, and of level kernels what is launched of it. */
+static pl_code take(session *own, request *in, pl_error *error) {
+  pl_arena *arena = &own->job.arena;
+  pl_ir_module distributed;
+  if (in->file != NULL) PL_TRY(pl_job_options_adopt_framework(&in->job, arena, error));
+  PL_TRY(in->file != NULL ? pl_ir_load(in->file, arena, &own->module, error) : make(own, in, error));
+  PL_TRY(pl_ir_check(&own->module, error));
+  if (!in->level_is_given || in->level != PL_IR_KERNELS || own->module.level == PL_IR_KERNELS) return PL_OK;
+  if (own->module.level != PL_IR_DISTRIBUTED)
+    return pl_fail(error, PL_BAD_INPUT, "%s is of level %s: kernels are made of level distributed", in->file,
+                   pl_ir_level_names[own->module.level]);
+  distributed = own->module;
+  PL_TRY(pl_program_kernels(&distributed, in->job.job.framework, arena, &own->module, error));
+  return pl_ir_check(&own->module, error);
 }
 
 static const char *plural(int64_t n, const char *one, const char *many) {
@@ -154,11 +200,14 @@ static void print_counts(const pl_ir_module *module, const char *path) {
   printf("%s: a %s program in order: %d %s of %" PRId64 " %s, %d %s on %u %s, %" PRId64 " %s\n", path,
          pl_ir_level_names[module->level], module->n_functions, plural(module->n_functions, "function", "functions"),
          ops, plural(ops, "op", "ops"), module->n_classes, plural(module->n_classes, "class", "classes"),
-         pl_ir_mesh_devices(&module->mesh), plural(pl_ir_mesh_devices(&module->mesh), "device", "devices"), steps,
+         pl_ir_module_devices(module), plural(pl_ir_module_devices(module), "device", "devices"), steps,
          plural(steps, "step", "steps"));
 }
 
 static pl_code print_program(const request *in, const pl_ir_module *module, pl_error *error) {
+  bool is_torch = pl_words_find(action_names, in->action) == ACTION_TORCH;
+  if (is_torch) PL_TRY(pl_torch_script_check(module, error));
+  if (in->output == NULL && is_torch) return pl_torch_script_write(module, stdout, module->arena, error);
   if (in->output == NULL) {
     pl_ir_print(stdout, module);
     return PL_OK;
@@ -166,16 +215,20 @@ static pl_code print_program(const request *in, const pl_ir_module *module, pl_e
   pl_output_file file = {0};
   if (in->file != NULL) PL_TRY(pl_command_refuse_input(in->output, in->file, error));
   PL_TRY(pl_output_file_open(&file, in->output, in->force, error));
-  pl_ir_print(file.stream, module);
-  return pl_output_file_close(&file, PL_OK, error);
+  pl_code code = PL_OK;
+  if (is_torch) {
+    code = pl_torch_script_write(module, file.stream, module->arena, error);
+  } else {
+    pl_ir_print(file.stream, module);
+  }
+  return pl_output_file_close(&file, code, error);
 }
 
 static pl_code run(request *in, session *own, pl_error *error) {
   PL_TRY(check_request(in, error));
   if (in->output != NULL) PL_TRY(pl_output_file_check(in->output, in->force, error));
-  PL_TRY(in->file != NULL ? pl_ir_load(in->file, &own->job.arena, &own->module, error) : make(own, in, error));
-  PL_TRY(pl_ir_check(&own->module, error));
-  if (pl_words_find(action_names, in->action) == ACTION_PRINT) return print_program(in, &own->module, error);
+  PL_TRY(take(own, in, error));
+  if (pl_words_find(action_names, in->action) != ACTION_CHECK) return print_program(in, &own->module, error);
   print_counts(&own->module, in->file != NULL ? in->file : own->module.name);
   return PL_OK;
 }
@@ -185,13 +238,16 @@ int pl_cmd_program(int argc, char **argv) {
   static const struct argp argp = {
       .options = option_table,
       .parser = read_option,
-      .args_doc = "check FILE\nprint FILE\ncheck --model M --gbs N --strategy S\nprint --model M --gbs N --strategy S",
+      .args_doc = "check FILE\nprint FILE\ntorch FILE\ncheck --model M --gbs N --strategy S\nprint --model M --gbs N "
+                  "--strategy S",
       .doc = "Programs of the program language (.plir): what each device of a training job runs, as typed text that "
              "can be read, changed and run (workloads/language/README.md). They are read from a file, or made of a "
              "model and a strategy.\n\n"
              "check: whether a program makes sense: ops, types, layouts, state, order of all lists; what is wrong is "
              "shown with its line.\n"
-             "print: its canonical text; comments behind ops stay, others go.\v"
+             "print: its canonical text; comments behind ops stay, others go.\n"
+             "torch: a script of its own for torchrun, which does what every device of the program does, with the "
+             "losses of 'paceline run'.\v"
              "Example:\n"
              "  paceline program check workloads/programs/mlp-2-stages.plir\n"
              "  paceline program print --model tiny-llama --gbs 8 --seq 8 \\\n"
@@ -208,6 +264,7 @@ int pl_cmd_program(int argc, char **argv) {
                                       : run(&in, &own, &error);
   int status = code == PL_OK ? 0 : pl_command_report("program", &error);
   if (code != PL_OK && in.file != NULL) pl_ir_error_show(stderr, &error, in.file);
+  if (code != PL_OK && in.file == NULL) pl_tree_error_show(stderr, &error);
   pl_job_session_release(&own.job);
   return pl_command_finish("program", status);
 }

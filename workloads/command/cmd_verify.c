@@ -7,9 +7,17 @@
 #include "core/system/command.h"
 #include "core/system/command_line.h"
 #include "core/text/json_writer.h"
+#include "netmodel/platform/platform.h"
+#include "workloads/command/job_options.h"
+#include "workloads/execute/data.h"
 #include "workloads/import/model_file.h"
+#include "workloads/language/ir_check.h"
+#include "workloads/onnx/onnx_program.h"
+#include "workloads/passes/adapt.h"
 #include "workloads/passes/program_of.h"
 #include "workloads/passes/verify.h"
+#include "workloads/run/launched_program.h"
+#include "workloads/run/tree_prices.h"
 #include "workloads/strategy/job_defaults.h"
 
 enum {
@@ -20,6 +28,9 @@ enum {
   KEY_STEPS = 'n',
   KEY_SEED = 'r',
   KEY_SINGLE = '1',
+  KEY_WEIGHTS = 'w',
+  KEY_FRAMEWORK = 'f',
+  KEY_PLATFORM = 'P',
   KEY_JSON = 'j'
 };
 
@@ -27,19 +38,26 @@ enum {
 static const double parameters_most = 2e7;
 
 typedef struct verify_request {
-  const char *model, *strategy, *gbs, *seq, *steps, *seed;
-  bool single, json;
+  const char *model, *strategy, *gbs, *seq, *steps, *seed, *framework, *platform;
+  bool single, json, weights;
   pl_error error;
 } verify_request;
 
 static const struct argp_option option_table[] = {
-    {"model", KEY_MODEL, "FILE", 0, "a config.json of a tiny model (at most 20 million parameters)", 0},
-    {"strategy", KEY_STRATEGY, "TEXT", 0, "key=value,...: as for 'paceline simulate'", 0},
+    {"model", KEY_MODEL, "FILE", 0, "a config.json or ONNX file of a tiny model (at most 20 million parameters)", 0},
+    {"strategy", KEY_STRATEGY, "TEXT", 0, "key=value,...: as for 'paceline simulate'; or FILE.yaml, a strategy tree",
+     0},
     {"gbs", KEY_GBS, "N", 0, "sequences per iteration", 0},
     {"seq", KEY_SEQ, "N", 0, "sequence length (default: as 'paceline simulate' takes it)", 0},
     {"steps", KEY_STEPS, "N", 0, "optimizer steps (default 2)", 0},
     {"seed", KEY_SEED, "N", 0, "of weights and data (default 1)", 0},
     {"fp32", KEY_SINGLE, NULL, 0, "values in single precision instead of double", 0},
+    {"weights", KEY_WEIGHTS, NULL, 0, "the weights of an ONNX file instead of random ones", 0},
+    {"framework", KEY_FRAMEWORK, "NAME", 0,
+     "the kernels that a framework launches for the program: as for 'paceline simulate'; or ideal", 0},
+    {"platform", KEY_PLATFORM, "PLATFORM", 0,
+     "of a strategy tree the program that 'paceline simulate' makes for this platform (default: by bytes on the wire)",
+     0},
     {"json", KEY_JSON, NULL, 0, "print the result as JSON", 0},
     {0},
 };
@@ -49,6 +67,12 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
   switch (key) {
   case KEY_MODEL:
     own->model = value;
+    return 0;
+  case KEY_FRAMEWORK:
+    own->framework = value;
+    return 0;
+  case KEY_PLATFORM:
+    own->platform = value;
     return 0;
   case KEY_STRATEGY:
     own->strategy = value;
@@ -64,6 +88,9 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     return 0;
   case KEY_SEED:
     own->seed = value;
+    return 0;
+  case KEY_WEIGHTS:
+    own->weights = true;
     return 0;
   case KEY_SINGLE:
     own->single = true;
@@ -82,13 +109,18 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
 typedef struct verify_job {
   pl_model model;
   pl_job job;
+  bool by_tree;
   pl_strategy strategy;
+  pl_strategy_tree tree;
+  pl_tree_plan plan;
+  pl_platform *platform;      /* NULL: none */
+  pl_job_options collectives; /* its */
   pl_verify_options options;
 } verify_job;
 
 static pl_code read_numbers(const verify_request *in, verify_job *own, pl_error *error) {
   int64_t steps = 2, seed = 1;
-  if (in->model == NULL) return pl_fail(error, PL_BAD_INPUT, "--model is missing (a config.json)");
+  if (in->model == NULL) return pl_fail(error, PL_BAD_INPUT, "--model is missing (a config.json, or an ONNX file)");
   if (in->strategy == NULL)
     return pl_fail(error, PL_BAD_INPUT, "--strategy is missing (e.g. --strategy pp=2,dp=2,tmp=2,mbs=1)");
   if (in->gbs == NULL) return pl_fail(error, PL_BAD_INPUT, "--gbs is missing (sequences per iteration)");
@@ -100,11 +132,21 @@ static pl_code read_numbers(const verify_request *in, verify_job *own, pl_error 
   return PL_OK;
 }
 
+/* The tree's layouts as they are where its collectives take what they take there. */
+static pl_code place(const verify_request *in, verify_job *own, pl_arena *arena, pl_error *error) {
+  pl_job_options *options = &own->collectives;
+  pl_job_options_init(options);
+  options->platform_path = in->platform;
+  PL_TRY(pl_job_options_adopt_collectives(options, arena, error));
+  PL_TRY(pl_platform_load(in->platform, NULL, &own->platform, error));
+  return pl_tree_prices_adopt(&own->tree, pl_platform_cluster(own->platform), &options->simulate, arena, error);
+}
+
 static pl_code read_job(const verify_request *in, verify_job *own, pl_arena *arena, pl_error *error) {
   pl_job_origin origin = {.dtype_is_given = true, .products_are_given = true, .seq_is_given = in->seq != NULL};
   PL_TRY(read_numbers(in, own, error));
   own->job.flash = true;
-  PL_TRY(pl_model_load(in->model, arena, &own->model, error));
+  PL_TRY(pl_model_load_any(in->model, arena, &own->model, error));
   PL_TRY(pl_job_defaults_take(&own->model, in->model, &own->job, &origin, error));
   if (own->model.trained_parameters > parameters_most)
     return pl_fail(
@@ -112,6 +154,11 @@ static pl_code read_job(const verify_request *in, verify_job *own, pl_arena *are
         "%s has %.0f parameters: programs are run in full, so take a model of the same family with fewer and "
         "smaller layers (at most %.0f)",
         in->model, own->model.trained_parameters, parameters_most);
+  own->by_tree = pl_tree_is_file(in->strategy);
+  if (in->platform != NULL && !own->by_tree)
+    return pl_fail(error, PL_BAD_INPUT, "--platform: tuples are laid out alike wherever they run; leave it out");
+  if (own->by_tree) PL_TRY(pl_tree_load(in->strategy, arena, &own->tree, error));
+  if (own->by_tree) return in->platform != NULL ? place(in, own, arena, error) : PL_OK;
   PL_TRY(pl_strategy_parse(in->strategy, &own->model, arena, &own->strategy, error));
   pl_strategy_adopt(&own->strategy, &own->job);
   return pl_strategy_assign_unplaced(&own->strategy, &own->model, &own->job, "; give boundaries, uniform or ends",
@@ -135,10 +182,12 @@ static void print_text(const verify_job *own, const pl_verification *v) {
          pl_format_bytes(v->peak_bytes, text));
   printf("%s: relative to the largest element, at most %.0e is rounding\n",
          pl_verification_holds(v, &own->options) ? "equal" : "NOT EQUAL", most);
-  if (v->norms_batches && !pl_verification_holds(v, &own->options))
-    printf(
-        "  the model has batch norms: their statistics are those of a rank's microbatch, as frameworks have them, so "
-        "that dividing the batch changes what is computed\n");
+  if (v->norms_batches && own->job.norm_groups > 1)
+    printf("  batch norms: over each of %d groups of pictures, a rank's microbatch, as frameworks have them\n",
+           own->job.norm_groups);
+  if (v->norms_batches && own->job.norm_groups == 0)
+    printf("  batch norms: over the pictures of a rank's microbatch in some layers and over more in others, which the "
+           "plain program does not have: dividing the batch changes what is computed\n");
 }
 
 static void print_json(const verify_job *own, const pl_verification *v) {
@@ -164,18 +213,54 @@ static void print_json(const verify_job *own, const pl_verification *v) {
   pl_json_close_object(&json);
 }
 
+/* To what the framework launches. */
+static pl_code lower(const verify_request *in, pl_ir_module *module, pl_arena *arena, pl_error *error) {
+  pl_framework framework;
+  const pl_ir_module distributed = *module;
+  PL_TRY(pl_framework_load(in->framework, arena, &framework, error));
+  PL_TRY(pl_program_kernels(&distributed, &framework, arena, module, error));
+  return pl_ir_check(module, error);
+}
+
 /* A difference is what this command looks for: it is said on standard output, and the status is 2. */
-static pl_code verify(const verify_request *in, pl_arena *arena, bool *holds, pl_error *error) {
-  verify_job own = {0};
+static pl_code verify_job_of(const verify_request *in, verify_job *job, pl_arena *arena, bool *holds, pl_error *error) {
   pl_ir_module plain, distributed;
   pl_verification result;
-  PL_TRY(read_job(in, &own, arena, error));
-  PL_TRY(pl_program_of(&own.model, &own.job, NULL, PL_IR_TRAINING, arena, &plain, error));
-  PL_TRY(pl_program_of(&own.model, &own.job, &own.strategy, PL_IR_DISTRIBUTED, arena, &distributed, error));
-  PL_TRY(pl_verify(&plain, &distributed, &own.options, arena, &result, error));
-  (in->json ? print_json : print_text)(&own, &result);
-  *holds = pl_verification_holds(&result, &own.options);
+  PL_TRY(job->by_tree
+             ? pl_program_of_tree(&job->model, &job->job, &job->tree, PL_IR_DISTRIBUTED, arena, &job->plan,
+                                  &distributed, error)
+             : pl_program_of(&job->model, &job->job, &job->strategy, PL_IR_DISTRIBUTED, arena, &distributed, error));
+  job->job.norm_groups = pl_norm_groups_of_program(&distributed);
+  PL_TRY(pl_program_of(&job->model, &job->job, NULL, PL_IR_TRAINING, arena, &plain, error));
+  if (in->framework != NULL) PL_TRY(lower(in, &distributed, arena, error));
+  PL_TRY(pl_verify(&plain, &distributed, &job->options, arena, &result, error));
+  (in->json ? print_json : print_text)(job, &result);
+  *holds = pl_verification_holds(&result, &job->options);
   return PL_OK;
+}
+
+static pl_code verify_with_weights(const verify_request *in, verify_job *own, pl_arena *arena, bool *holds,
+                                   pl_error *error) {
+  if (!in->weights) return verify_job_of(in, own, arena, holds, error);
+  if (own->model.onnx == NULL)
+    return pl_fail(error, PL_BAD_INPUT, "--weights: %s is no ONNX file, and has none; leave it out", in->model);
+  pl_data_source source = {.parameter = pl_onnx_weights_read};
+  pl_onnx_weights *weights;
+  PL_TRY(pl_onnx_weights_open(own->model.onnx, &weights, error));
+  source.context = weights;
+  own->options.source = &source;
+  pl_code code = verify_job_of(in, own, arena, holds, error);
+  own->options.source = NULL; /* it goes with the weights */
+  pl_onnx_weights_destroy(weights);
+  return code;
+}
+
+static pl_code verify(const verify_request *in, pl_arena *arena, bool *holds, pl_error *error) {
+  verify_job own = {0};
+  pl_code code = read_job(in, &own, arena, error);
+  if (code == PL_OK) code = verify_with_weights(in, &own, arena, holds, error);
+  pl_platform_destroy(own.platform);
+  return code;
 }
 
 int pl_cmd_verify(int argc, char **argv) {
@@ -201,5 +286,6 @@ int pl_cmd_verify(int argc, char **argv) {
   if (code == PL_OK) code = verify(&in, &arena, &holds, &error);
   pl_arena_release(&arena);
   int status = code != PL_OK ? pl_command_report("verify", &error) : holds ? 0 : 2;
+  if (code == PL_BAD_INPUT) pl_tree_error_show(stderr, &error);
   return pl_command_finish("verify", status);
 }

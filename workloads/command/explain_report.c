@@ -135,18 +135,47 @@ static const char *format_shape(const pl_explained_op *op, char text[64]) {
   return text;
 }
 
+/* Lines are at most this long; a name that leaves no room for its row stands on a line of its own. */
+enum { LINE_COLUMNS = 120, COMMUNICATION_NAME = 29 };
+
+static void put_named(FILE *stream, const char *role, const char *name, int width) {
+  fprintf(stream, "  %-9s %-*s", role, width, name);
+  if ((int)strlen(name) > width) fprintf(stream, "\n  %-9s %-*s", "", width, "");
+}
+
+/* Columns of names and shapes as wide as they must be, and names no wider than what the others leave. */
+static void measure_compute(const explain_output *output, int *name_width, int *shape_width) {
+  enum { OTHER_COLUMNS = 78 };
+  const pl_explain_rows *rows = output->rows;
+  char shape[64];
+  *name_width = 16;
+  *shape_width = 12;
+  for (uint32_t at = 0; at < shown(output, rows->n_compute); at++) {
+    const pl_explained_op *op = rows->compute[at].op;
+    int name_length = (int)strlen(name_of(op)), shape_length = (int)strlen(format_shape(op, shape));
+    if (name_length > *name_width) *name_width = name_length;
+    if (shape_length > *shape_width) *shape_width = shape_length;
+  }
+  if (*name_width > LINE_COLUMNS - OTHER_COLUMNS - *shape_width)
+    *name_width = LINE_COLUMNS - OTHER_COLUMNS - *shape_width;
+  if (*name_width < 16) *name_width = 16;
+}
+
 static void print_compute(const explain_output *output) {
   const pl_explain_rows *rows = output->rows;
+  int name_width, shape_width;
   if (rows->n_compute == 0) return;
-  fprintf(output->stream, "\n  %-9s %-22s %6s %-20s %6s %8s %8s %8s %8s  %-7s %s\n", "computing", "op", "calls",
-          "shape", "FLOP", "bytes", "each", "all", "share", "bound", "source");
+  measure_compute(output, &name_width, &shape_width);
+  fprintf(output->stream, "\n  %-9s %-*s %6s %-*s %6s %8s %7s %7s %8s %-7s %s\n", "computing", name_width, "op",
+          "calls", shape_width, "shape", "FLOP", "bytes", "each", "all", "share", "bound", "source");
   for (uint32_t at = 0; at < shown(output, rows->n_compute); at++) {
     const pl_explained_op *op = rows->compute[at].op;
     const pl_explained_time *time = rows->compute[at].time;
     char shape[64], text[4][PL_UNIT_TEXT_BYTES];
-    fprintf(output->stream, "  %-9s %-22s %6" PRIu64 " %-20s %6s %8s %8s %8s  %5.1f %%  %-7s %s\n",
-            pl_category_name((pl_category)op->category), name_of(op), time->calls, format_shape(op, shape),
-            format_flops(per_call(time, time->flops), text[0]), pl_format_bytes(per_call(time, time->bytes), text[1]),
+    put_named(output->stream, pl_category_name((pl_category)op->category), name_of(op), name_width);
+    fprintf(output->stream, " %6" PRIu64 " %-*s %6s %8s %7s %7s  %5.1f %% %-7s %s\n", time->calls, shape_width,
+            format_shape(op, shape), format_flops(per_call(time, time->flops), text[0]),
+            pl_format_bytes(per_call(time, time->bytes), text[1]),
             pl_format_time(per_call(time, pl_ticks_to_s(time->alone)), text[2]), format_ticks(time->run, text[3]),
             100 * share_of(output, time->run), pl_cost_bound_name(time->cost.bound),
             pl_cost_source_name(time->cost.source));
@@ -187,7 +216,8 @@ static void print_times(const explain_output *output, const pl_explain_row *row)
   const pl_explained_time *time = row->time;
   double calls = (double)time->calls;
   char text[5][PL_UNIT_TEXT_BYTES], name[COMMUNICATION_BYTES];
-  fprintf(output->stream, "  %-9s %-29s ", role_of(output, row), format_communication(output, row, name));
+  put_named(output->stream, role_of(output, row), format_communication(output, row, name), COMMUNICATION_NAME);
+  fputc(' ', output->stream);
   if (time->group_class == PL_NONE) {
     fprintf(output->stream, "%-33s %8s  %5.1f %%\n", "waited for, without a part in it",
             format_ticks(time->exposed, text[0]), 100 * share_of(output, time->exposed));
@@ -204,10 +234,13 @@ static void print_way(const explain_output *output, const pl_explain_row *row) {
   char group[32], link[128], name[COMMUNICATION_BYTES];
   if (row->time->group_class == PL_NONE) return;
   snprintf(group, sizeof group, "%" PRIu32 " on %" PRIu32, row->group.size, row->group.n_nodes);
-  fprintf(output->stream, "  %-9s %-29s %-14s %-12s %-9s %-10s %s\n", role_of(output, row),
-          format_communication(output, row, name), pl_collective_name(row->group.kind),
-          pl_algorithm_names[row->group.algorithm], group, slowed_by(row) != NULL ? slowed_by(row) : "-",
-          format_link(row, link));
+  put_named(output->stream, role_of(output, row), format_communication(output, row, name), COMMUNICATION_NAME);
+  enum { BEFORE = 91, INDENT = 4 };
+  const char *slowest = format_link(row, link);
+  fprintf(output->stream, " %-14s %-12s %-9s %-10s ", pl_collective_name(row->group.kind),
+          pl_algorithm_names[row->group.algorithm], group, slowed_by(row) != NULL ? slowed_by(row) : "-");
+  if (BEFORE + strlen(slowest) > LINE_COLUMNS) fprintf(output->stream, "\n%*s", INDENT, "");
+  fprintf(output->stream, "%s\n", slowest);
 }
 
 /* Times first, then which way each of them takes: in one table lines would be too long for a terminal. */
@@ -232,7 +265,7 @@ typedef struct wrapped {
 } wrapped;
 
 static void put_word(wrapped *text, const char *word) {
-  enum { LINE = 116, INDENT = 17 };
+  enum { LINE = LINE_COLUMNS - 4, INDENT = 17 };
   int length = (int)strlen(word);
   if (text->column > INDENT && text->column + 1 + length > LINE) {
     fprintf(text->stream, "\n%*s", INDENT, "");
@@ -280,6 +313,7 @@ pl_code pl_explain_report_print(FILE *stream, const pl_simulate_subject *subject
     print_compute(&output);
     print_communication(&output);
   }
+  if (subject->stragglers != NULL) pl_stragglers_print(stream, subject->stragglers, subject->cluster);
   return PL_OK;
 }
 

@@ -6,6 +6,7 @@
 
 #include "core/base/units.h"
 #include "core/base/words.h"
+#include "workloads/run/site_file.h"
 
 enum {
   KEY_PLATFORM = 'p',
@@ -29,13 +30,15 @@ enum {
   KEY_NO_FOLD,
   KEY_NO_FUSE,
   KEY_NO_LEAP,
-  KEY_MUST_FIT
+  KEY_MUST_FIT,
+  KEY_SITE
 };
 
 static const struct argp_option option_table[] = {
     {"platform", KEY_PLATFORM, "PLATFORM", 0,
      "SimGrid platform XML, or a name: of 'paceline list platforms', or a machine with its nodes, dgx-h100:16", 1},
-    {"model", KEY_MODEL, "MODEL", 0, "Hugging Face config.json, or a name of 'paceline list models'", 1},
+    {"model", KEY_MODEL, "MODEL", 0,
+     "Hugging Face config.json, a name of 'paceline list models', or an ONNX file (for its program)", 1},
     {"gbs", KEY_GBS, "N", 0, "global batch size: sequences per iteration", 1},
     {"seq", KEY_SEQ, "N", 0, "sequence length (default: the positions that the model was trained with, at most 8192)",
      1},
@@ -57,6 +60,8 @@ static const struct argp_option option_table[] = {
      1},
     {"op-profile", KEY_OP_PROFILE, "FILE", 0,
      "measured times of layers (CSV), which take the place of the sum of their ops' costs", 1},
+    {"site", KEY_SITE, "FILE", 0,
+     "what paceline calibrate --runs learnt of your machines and software from a few measured steps", 1},
     {"network", KEY_NETWORK, "KIND", 0,
      "flow (default), analytic (no contention) or simgrid (reference; chunked, unfolded)", 2},
     {"sharing", KEY_SHARING, "RULE", 0, "equal (default) or rtt (SimGrid's CM02)", 2},
@@ -197,6 +202,9 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
   case KEY_COLLECTIVE_PROFILE:
     options->collective_choice = value;
     return 0;
+  case KEY_SITE:
+    options->site_path = value;
+    return 0;
   case KEY_MUST_FIT:
     options->must_fit = true;
     return 0;
@@ -252,13 +260,7 @@ pl_code pl_job_options_adopt_collectives(pl_job_options *options, pl_arena *aren
   return PL_OK;
 }
 
-pl_code pl_job_options_adopt(pl_job_options *options, const pl_model *model, pl_arena *arena, pl_error *error) {
-  PL_TRY(pl_job_defaults_take(model, options->model_path, &options->job, &options->origin, error));
-  if (options->platform_path != NULL) PL_TRY(pl_job_options_adopt_collectives(options, arena, error));
-  if (options->op_profile_path != NULL) {
-    PL_TRY(pl_op_profile_load(options->op_profile_path, arena, &options->op_profile, error));
-    options->job.op_profile = &options->op_profile;
-  }
+pl_code pl_job_options_adopt_framework(pl_job_options *options, pl_arena *arena, pl_error *error) {
   if (options->framework_choice == NULL) return PL_OK;
   PL_TRY(pl_framework_load(options->framework_choice, arena, &options->framework, error));
   const pl_job given = options->job;
@@ -269,6 +271,31 @@ pl_code pl_job_options_adopt(pl_job_options *options, const pl_model *model, pl_
   return PL_OK;
 }
 
+pl_code pl_job_options_adopt(pl_job_options *options, const pl_model *model, pl_arena *arena, pl_error *error) {
+  PL_TRY(pl_job_defaults_take(model, options->model_path, &options->job, &options->origin, error));
+  if (options->platform_path != NULL) PL_TRY(pl_job_options_adopt_collectives(options, arena, error));
+  if (options->op_profile_path != NULL) {
+    PL_TRY(pl_op_profile_load(options->op_profile_path, arena, &options->op_profile, error));
+    options->job.op_profile = &options->op_profile;
+  }
+  PL_TRY(pl_job_options_adopt_framework(options, arena, error));
+  if (options->site_path == NULL) return PL_OK;
+  if (options->simulate.network == PL_NETWORK_SIMGRID)
+    return pl_fail(error, PL_UNSUPPORTED, "--site: SimGrid has the platform file's figures only; use --network flow");
+  PL_TRY(pl_site_load(options->site_path, &options->site, error));
+  options->framework = pl_site_framework(&options->site, options->job.framework);
+  options->job.framework = &options->framework;
+  return PL_OK;
+}
+
+pl_code pl_job_options_visit(pl_job_options *options, const pl_cluster **cluster, pl_arena *arena, pl_error *error) {
+  if (options->site_path == NULL) return PL_OK;
+  pl_site_view view;
+  PL_TRY(pl_site_view_take(&options->site, *cluster, options->simulate.collective_profile, arena, &view, error));
+  *cluster = view.cluster;
+  options->simulate.collective_profile = view.collectives;
+  return PL_OK;
+}
 /* The first device that does not compute in `dtype`, or NULL. */
 static const pl_device_profile *without(const pl_cluster *cluster, pl_dtype dtype) {
   for (uint32_t i = 0; i < cluster->n_profiles; i++)
@@ -332,5 +359,5 @@ pl_code pl_job_options_demand_fit(const pl_job_options *options, const pl_result
   char lack[PL_UNIT_TEXT_BYTES];
   if (!options->must_fit || row->fits) return PL_OK;
   return pl_fail(error, PL_DOES_NOT_FIT, "--must-fit: stage %d lacks %s of memory", row->peak_stage,
-                 pl_format_bytes(row->peak_mem_bytes - row->mem_capacity_bytes, lack));
+                 pl_format_bytes((double)(row->peak_mem_bytes - row->mem_capacity_bytes), lack));
 }

@@ -7,10 +7,12 @@
 #include "core/base/status.h"
 #include "workloads/cost/op_profile.h"
 #include "workloads/run/simulate.h"
+#include "workloads/run/site.h"
 #include "workloads/strategy/job_defaults.h"
 
 typedef struct pl_job_options {
   const char *platform_path, *model_path, *framework_choice; /* the last: NULL = ideal */
+  const char *model_text;                                    /* not NULL: instead of the file at model_path */
   pl_job job;                                                /* gbs, seq 0 = not given */
   const char *collective_choice;                             /* --collective-profile; NULL = the default */
   pl_collective_profile collective_profile; /* what simulate.collective_profile points to after pl_job_options_adopt */
@@ -19,6 +21,8 @@ typedef struct pl_job_options {
   pl_framework framework;                   /* what job.framework points to once pl_job_options_adopt has run */
   pl_job_origin origin;                     /* of type, products and sequence length */
   bool attention_is_given, bucket_is_given, sends_are_given; /* on the command line: stronger than the framework */
+  const char *site_path;                                     /* --site; NULL = none */
+  pl_site site;                                              /* that, once pl_job_options_adopt has run */
   bool must_fit;                                             /* --must-fit */
   pl_simulate_options simulate;
   pl_error error; /* first bad option */
@@ -41,8 +45,13 @@ pl_code pl_job_options_check(pl_job_options *options, pl_error *error);
  * job what the command line leaves open and they or the model say. Without a platform there are no collectives to read
  * about. The options stay where they are from here on. */
 pl_code pl_job_options_adopt(pl_job_options *options, const pl_model *model, pl_arena *arena, pl_error *error);
+/* Cluster and collective profile as the site has them, in `arena`: what is simulated from here on. Without a site the
+ * given ones. */
+pl_code pl_job_options_visit(pl_job_options *options, const pl_cluster **cluster, pl_arena *arena, pl_error *error);
 /* The first of these alone: the collective profile. */
 pl_code pl_job_options_adopt_collectives(pl_job_options *options, pl_arena *arena, pl_error *error);
+/* And the framework's, if one is given, without a model. */
+pl_code pl_job_options_adopt_framework(pl_job_options *options, pl_arena *arena, pl_error *error);
 /* After the platform is loaded: every device must know the data type, and an op profile something of the model on one
  * of the devices. */
 pl_code pl_job_options_complete(pl_job_options *options, const pl_model *model, const pl_cluster *cluster,

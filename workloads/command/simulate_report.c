@@ -10,6 +10,7 @@
 #include "core/base/printable.h"
 #include "core/base/units.h"
 #include "core/text/json_writer.h"
+#include "workloads/command/job_options.h"
 #include "workloads/cost/op_profile.h"
 
 void pl_simulate_subject_print(FILE *stream, const pl_simulate_subject *subject) {
@@ -17,6 +18,7 @@ void pl_simulate_subject_print(FILE *stream, const pl_simulate_subject *subject)
   char figure[PL_UNIT_TEXT_BYTES];
   double parameters = subject->model->parameters;
   bool is_large = parameters >= 1e9;
+  if (subject->launch != NULL) pl_launch_print(stream, subject->launch);
   fprintf(stream,
           "model            %s, %s %s parameters, %" PRId64 " sequences of %" PRId64 " tokens per iteration, %s%s\n",
           subject->model->name, pl_format_figure(parameters / (is_large ? 1e9 : 1e6), figure),
@@ -56,8 +58,8 @@ static void print_share(FILE *stream, const char *name, double time_s, double to
 void pl_simulate_verdict_print(FILE *stream, const pl_simulate_subject *subject, const pl_simulate_report *report) {
   const pl_result_row *row = &report->row;
   char need[PL_UNIT_TEXT_BYTES], have[PL_UNIT_TEXT_BYTES], lack[PL_UNIT_TEXT_BYTES];
-  pl_format_bytes(row->peak_mem_bytes, need);
-  pl_format_bytes(row->mem_capacity_bytes, have);
+  pl_format_bytes((double)row->peak_mem_bytes, need);
+  pl_format_bytes((double)row->mem_capacity_bytes, have);
   if (row->fits) {
     fprintf(stream, "memory           fits: %s of %s at the fullest, stage %d\n", need, have, row->peak_stage);
     return;
@@ -66,8 +68,8 @@ void pl_simulate_verdict_print(FILE *stream, const pl_simulate_subject *subject,
   for (int32_t s = 0; s < report->n_stages; s++)
     n_short += report->stages[s].peak > report->stages[s].capacity;
   fprintf(stream, "memory           DOES NOT FIT: stage %d needs %s of %s, %s are lacking; %d of %d stages lack some\n",
-          row->peak_stage, need, have, pl_format_bytes(row->peak_mem_bytes - row->mem_capacity_bytes, lack), n_short,
-          report->n_stages);
+          row->peak_stage, need, have, pl_format_bytes((double)(row->peak_mem_bytes - row->mem_capacity_bytes), lack),
+          n_short, report->n_stages);
   if (subject->nearest.changes == NULL) {
     fputs("nearest fit      none was found on these GPUs; 'paceline search' looks further\n", stream);
   } else {
@@ -120,7 +122,7 @@ void pl_simulate_report_print(FILE *stream, const pl_simulate_subject *subject, 
   pl_simulate_verdict_print(stream, subject, report);
   pl_simulate_speed_print(stream, &report->row, &report->interval);
   if (subject->cost != NULL)
-    pl_training_cost_print(stream, 17, subject->cost, report->row.tokens_per_s, subject->cluster->n_devices);
+    pl_training_cost_print(stream, 17, subject->cost, report->row.tokens_per_s, subject->cluster);
   print_times(stream, &report->row);
   print_memory(stream, report);
   fputc('\n', stream);
@@ -162,6 +164,8 @@ static void put_column(pl_json *json, const pl_column_info *column, const pl_res
     pl_json_put_string(json, column->name, pl_digest_format(*(const uint64_t *)(const void *)field, text));
     break;
   case PL_COLUMN_text16:
+  case PL_COLUMN_text48:
+  case PL_COLUMN_text256:
   case PL_COLUMN_text512:
   case PL_COLUMN_text1024:
     pl_json_put_string(json, column->name, field);
@@ -174,25 +178,25 @@ void pl_simulate_row_json(pl_json *json, const pl_result_row *row) {
     put_column(json, &pl_result_columns[c], row);
 }
 
-static void put_stage(pl_json *json, int32_t index, const pl_stage_memory *stage) {
+static void put_stage(pl_json *json, int32_t index, const pl_stage_memory *stage, const pl_stage_times *times) {
   pl_json_open_object(json);
   pl_json_put_integer(json, "stage", index);
-  pl_json_put_number(json, "mem_parameters_bytes", stage->parameters);
-  pl_json_put_number(json, "mem_gradients_bytes", stage->gradients);
-  pl_json_put_number(json, "mem_optimizer_bytes", stage->optimizer);
-  pl_json_put_number(json, "mem_activations_bytes", stage->activations);
-  pl_json_put_number(json, "mem_buffers_bytes", stage->buffers);
-  pl_json_put_number(json, "peak_mem_bytes", stage->peak);
-  pl_json_put_number(json, "reserved_mem_bytes", stage->reserved);
-  pl_json_put_number(json, "device_mem_bytes", stage->device);
-  pl_json_put_number(json, "mem_capacity_bytes", stage->capacity);
+  pl_json_put_integer(json, "mem_parameters_bytes", llrint(stage->parameters));
+  pl_json_put_integer(json, "mem_gradients_bytes", llrint(stage->gradients));
+  pl_json_put_integer(json, "mem_optimizer_bytes", llrint(stage->optimizer));
+  pl_json_put_integer(json, "mem_activations_bytes", llrint(stage->activations));
+  pl_json_put_integer(json, "mem_buffers_bytes", llrint(stage->buffers));
+  pl_json_put_integer(json, "peak_mem_bytes", llrint(stage->peak));
+  pl_json_put_integer(json, "reserved_mem_bytes", llrint(stage->reserved));
+  pl_json_put_integer(json, "device_mem_bytes", llrint(stage->device));
+  pl_json_put_integer(json, "mem_capacity_bytes", llrint(stage->capacity));
+  for (int part = 0; part < PL_STAGE_PARTS; part++)
+    pl_json_put_number(json, pl_stage_part_names[part], times->part_s[part]);
   pl_json_close_object(json);
 }
 
 /* Half-widths of ln(time) by what they come from; their squares add up. */
 static void put_interval(pl_json *json, const pl_interval *interval) {
-  pl_json_put_number(json, "iter_time_low_s", interval->low_s);
-  pl_json_put_number(json, "iter_time_high_s", interval->high_s);
   if (isnan(interval->low_s)) return;
   pl_json_key(json, "interval");
   pl_json_open_object(json);
@@ -210,7 +214,71 @@ static void put_interval(pl_json *json, const pl_interval *interval) {
   pl_json_close_object(json);
 }
 
+/* With the names of the attributes of results files. */
+static void put_way(pl_json *json, const pl_simulate_subject *subject) {
+  const pl_simulate_options *way = subject->way;
+  char text[PL_DIGEST_TEXT_BYTES];
+  pl_json_put_string(json, "platform_digest", pl_digest_format(subject->cluster->digest, text));
+  pl_json_put_string(json, "model_digest", pl_digest_format(subject->model->digest, text));
+  pl_json_put_string(json, "attention", subject->job->flash ? "flash" : "unfused");
+  pl_json_put_number(json, "bucket_bytes", subject->job->bucket_bytes);
+  pl_json_put_string(json, "pipeline_sends", pl_send_form_names[subject->job->split_sends]);
+  if (way == NULL) return;
+  const pl_collective_profile *profile = way->collective_profile;
+  pl_json_put_string(json, "network", pl_network_names[way->network]);
+  pl_json_put_string(json, "sharing", pl_sharing_names[way->sharing]);
+  pl_json_put_string(json, "collective_profile", profile != NULL ? profile->path : "ideal");
+  pl_json_put_string(json, "collectives", pl_collective_form_names[way->chunked]);
+  pl_json_put_string(json, "algorithm", pl_algorithm_names[way->algorithm]);
+  pl_json_put_string(json, "streams", pl_stream_policy_names[way->streams]);
+}
+
+/* The slowest link of each kind, and the fastest where they differ. */
+static void put_links(pl_json *json, const pl_cluster *cluster) {
+  char text[2 * PL_UNIT_TEXT_BYTES + 8], rate[PL_UNIT_TEXT_BYTES];
+  pl_json_key(json, "links");
+  pl_json_open_object(json);
+  for (int kind = 0; kind < PL_LINK_KIND_COUNT; kind++) {
+    double least = (double)INFINITY, most = 0;
+    for (uint32_t l = 0; l < cluster->n_links; l++) {
+      if (cluster->links[l].kind != kind) continue;
+      least = fmin(least, cluster->links[l].capacity_Bps);
+      most = fmax(most, cluster->links[l].capacity_Bps);
+    }
+    if (most == 0) continue;
+    int used = least < most ? snprintf(text, sizeof text, "%s to ", pl_format_rate(least, rate)) : 0;
+    snprintf(text + used, sizeof text - (size_t)used, "%s", pl_format_rate(most, rate));
+    pl_json_put_string(json, pl_link_kind_name((pl_link_kind)kind), text);
+  }
+  pl_json_close_object(json);
+}
+
+static void put_cluster(pl_json *json, const pl_cluster *cluster, pl_dtype dtype) {
+  pl_json_put_integer(json, "n_nodes", cluster->n_nodes);
+  pl_json_key(json, "devices");
+  pl_json_open_array(json);
+  for (uint32_t p = 0; p < cluster->n_profiles; p++) {
+    const pl_device_profile *profile = &cluster->profiles[p];
+    uint32_t n = 0;
+    for (uint32_t d = 0; d < cluster->n_devices; d++)
+      n += cluster->devices[d].profile == p;
+    pl_json_open_object(json);
+    pl_json_put_string(json, "name", profile->name);
+    pl_json_put_integer(json, "count", n);
+    pl_json_put_number(json, "memory_bytes", profile->memory_bytes);
+    pl_json_put_number(json, "bandwidth_Bps", profile->bandwidth_Bps);
+    pl_json_put_number(json, "peak_flops", profile->peak_flops[dtype]);
+    pl_json_close_object(json);
+  }
+  pl_json_close_array(json);
+  put_links(json, cluster);
+}
+
 void pl_simulate_subject_json(pl_json *json, const pl_simulate_subject *subject, const pl_simulate_report *report) {
+  if (subject->launch != NULL) {
+    pl_json_key(json, "from");
+    pl_launch_json(json, subject->launch);
+  }
   pl_json_put_string(json, "model", subject->model->name);
   pl_json_put_string(json, "platform", subject->cluster->path);
   pl_json_put_integer(json, "n_devices", subject->cluster->n_devices);
@@ -223,12 +291,16 @@ void pl_simulate_subject_json(pl_json *json, const pl_simulate_subject *subject,
   pl_job_origin_json(json, subject->model, subject->origin);
   pl_json_put_string(json, "framework", pl_framework_or_ideal(subject->job->framework)->name);
   if (subject->job->op_profile != NULL) pl_json_put_string(json, "op_profile", subject->job->op_profile->path);
+  put_way(json, subject);
+  put_cluster(json, subject->cluster, subject->job->dtype);
   pl_simulate_row_json(json, &report->row);
   if (!report->row.fits) {
-    pl_json_put_number(json, "shortfall_bytes", report->row.peak_mem_bytes - report->row.mem_capacity_bytes);
+    pl_json_put_integer(json, "shortfall_bytes", report->row.peak_mem_bytes - report->row.mem_capacity_bytes);
     pl_json_put_string(json, "nearest_fit", subject->nearest.strategy);
   }
   put_interval(json, &report->interval);
+  if (subject->stragglers != NULL) pl_stragglers_json(json, subject->stragglers, subject->cluster);
+  if (subject->beside != NULL) pl_beside_json(json, subject->beside);
 }
 
 void pl_simulate_report_json(FILE *stream, const pl_simulate_subject *subject, const pl_simulate_report *report,
@@ -240,7 +312,7 @@ void pl_simulate_report_json(FILE *stream, const pl_simulate_subject *subject, c
   pl_json_key(&json, "stages");
   pl_json_open_array(&json);
   for (int32_t s = 0; s < report->n_stages; s++)
-    put_stage(&json, s, &report->stages[s]);
+    put_stage(&json, s, &report->stages[s], &report->times[s]);
   pl_json_close_array(&json);
   pl_collective_entries_json(&json, &report->entries);
   pl_sensitivity_json(&json, sensitivity);
@@ -249,7 +321,6 @@ void pl_simulate_report_json(FILE *stream, const pl_simulate_subject *subject, c
   pl_json_put_integer(&json, "n_transfer_classes", report->n_transfer_classes);
   pl_json_put_integer(&json, "n_events", (int64_t)report->n_events);
   pl_json_put_integer(&json, "n_played_microbatches", report->n_played);
-  if (subject->cost != NULL)
-    pl_training_cost_json(&json, subject->cost, report->row.tokens_per_s, subject->cluster->n_devices);
+  if (subject->cost != NULL) pl_training_cost_json(&json, subject->cost, report->row.tokens_per_s, subject->cluster);
   pl_json_close_object(&json);
 }

@@ -5,7 +5,10 @@
 #include <stdio.h>
 
 #include "core/text/json_writer.h"
+#include "workloads/command/beside_report.h"
+#include "workloads/command/straggler_options.h"
 #include "workloads/command/training_cost.h"
+#include "workloads/launch/launch.h"
 #include "workloads/run/nearest_fit.h"
 #include "workloads/run/sensitivity.h"
 #include "workloads/run/simulate.h"
@@ -16,9 +19,13 @@ typedef struct pl_simulate_subject {
   const pl_model *model;
   const pl_job *job;
   const pl_job_origin *origin;
+  const pl_simulate_options *way; /* of simulating; NULL: not told */
   const pl_strategy *strategy;
-  pl_nearest_fit nearest;       /* where the strategy does not fit */
-  const pl_training_cost *cost; /* NULL: not asked for */
+  pl_nearest_fit nearest;                 /* where the strategy does not fit */
+  const pl_training_cost *cost;           /* NULL: not asked for */
+  const pl_launch *launch;                /* the launch file that all this comes from; NULL: none */
+  const pl_straggler_options *stragglers; /* NULL: not asked for */
+  const pl_beside_result *beside;         /* likewise */
 } pl_simulate_subject;
 
 /* What `explain` prints too: the job; whether it fits; iteration time, throughput, MFU; and as JSON the job with all

@@ -31,8 +31,7 @@ pl_code pl_vary_simulate(pl_job_session *session, pl_job_options *options, const
     pl_arena_mark mark = pl_arena_mark_here(&session->arena);
     const pl_cluster *cluster;
     pl_error cause = PL_ERROR_INIT;
-    pl_code code =
-        pl_vary_cluster_take(grid, p, pl_platform_cluster(session->platform), &session->arena, &cluster, error);
+    pl_code code = pl_vary_cluster_take(grid, p, session->cluster, &session->arena, &cluster, error);
     if (code != PL_OK) return code;
     code = run_point(session, options, strategy, cluster, &runs[p], &cause);
     pl_arena_release_to(&session->arena, mark);
@@ -52,7 +51,7 @@ static void print_row(FILE *stream, int width, const char *label, const pl_resul
   fprintf(stream, "%-*s  %8s %-2s  %7.3f  %10s  %6.1f  %9s%s\n", width, label,
           pl_format_figure(row->iter_time_s * (is_long ? 1 : 1e3), time), is_long ? "s" : "ms",
           row->iter_time_s / base_s, pl_format_figure(row->tokens_per_s, tokens), 100 * row->mfu,
-          pl_format_bytes(row->peak_mem_bytes, peak), row->fits ? "" : "  OUT OF MEMORY");
+          pl_format_bytes((double)row->peak_mem_bytes, peak), row->fits ? "" : "  OUT OF MEMORY");
 }
 
 void pl_vary_print(FILE *stream, const pl_simulate_subject *subject, const pl_simulate_report *base,

@@ -54,43 +54,77 @@ pl_code pl_training_cost_check(const pl_training_cost *cost, pl_error *error) {
   return PL_OK;
 }
 
-static double seconds(const pl_training_cost *cost, double tokens_per_s) {
-  return cost->tokens / tokens_per_s;
+/* Watts of all of them; NaN: some profile does not know. */
+static double power_of(const pl_cluster *cluster) {
+  double power_W = 0;
+  for (uint32_t d = 0; d < cluster->n_devices; d++) {
+    double own_W = pl_cluster_profile(cluster, d)->power_W;
+    if (!(own_W > 0)) return (double)NAN;
+    power_W += own_W;
+  }
+  return power_W;
 }
 
-static double gpu_hours(const pl_training_cost *cost, double tokens_per_s, uint32_t n_devices) {
-  return seconds(cost, tokens_per_s) / 3600 * n_devices;
+pl_training_bill pl_training_bill_of(const pl_training_cost *cost, double tokens_per_s, const pl_cluster *cluster) {
+  const double none = (double)NAN;
+  if (!(tokens_per_s > 0)) return (pl_training_bill){none, none, none, none};
+  double time_s = cost->tokens / tokens_per_s, hours = time_s / 3600 * cluster->n_devices;
+  return (pl_training_bill){.time_s = time_s,
+                            .gpu_hours = hours,
+                            .money = cost->price > 0 ? hours * cost->price : none,
+                            .energy_J = time_s * power_of(cluster)};
 }
 
-/* "12.3 million", three figures. */
-static const char *format_amount(double value, char text[48]) {
+const char *pl_format_amount(double value, char text[PL_AMOUNT_TEXT_BYTES]) {
   static const char *const words[] = {"", " thousand", " million", " billion", " trillion"};
   int power = 0;
   for (; value >= 999.5 && power < 4; power++)
     value /= 1000;
-  snprintf(text, 48, "%.3g%s", value, words[power]);
+  snprintf(text, PL_AMOUNT_TEXT_BYTES, "%.3g%s", value, words[power]);
+  return text;
+}
+
+const char *pl_format_energy(double energy_J, char text[PL_AMOUNT_TEXT_BYTES]) {
+  static const char *const units[] = {"kWh", "MWh", "GWh", "TWh"};
+  double value = energy_J / 3.6e6;
+  int power = 0;
+  for (; value >= 999.5 && power < 3; power++)
+    value /= 1000;
+  snprintf(text, PL_AMOUNT_TEXT_BYTES, "%.3g %s", value, units[power]);
+  return text;
+}
+
+const char *pl_format_days(double time_s, char text[PL_AMOUNT_TEXT_BYTES]) {
+  bool hours = time_s < 86400;
+  snprintf(text, PL_AMOUNT_TEXT_BYTES, "%.3g %s", time_s / (hours ? 3600 : 86400), hours ? "hours" : "days");
   return text;
 }
 
 void pl_training_cost_print(FILE *stream, int width, const pl_training_cost *cost, double tokens_per_s,
-                            uint32_t n_devices) {
-  char text[3][48];
+                            const pl_cluster *cluster) {
+  char text[4][PL_AMOUNT_TEXT_BYTES];
   if (cost->tokens == 0 || !(tokens_per_s > 0)) return;
-  double time_s = seconds(cost, tokens_per_s), hours = gpu_hours(cost, tokens_per_s, n_devices);
-  fprintf(stream, "%-*s%s tokens: ", width, "training", format_amount(cost->tokens, text[0]));
-  fprintf(stream, time_s < 86400 ? "%.3g hours" : "%.3g days", time_s < 86400 ? time_s / 3600 : time_s / 86400);
-  fprintf(stream, " without a break, %s GPU hours", format_amount(hours, text[1]));
+  const pl_training_bill bill = pl_training_bill_of(cost, tokens_per_s, cluster);
+  fprintf(stream, "%-*s%s tokens: %s without a break, %s GPU hours", width, "training",
+          pl_format_amount(cost->tokens, text[0]), pl_format_days(bill.time_s, text[1]),
+          pl_format_amount(bill.gpu_hours, text[2]));
   if (cost->price > 0)
-    fprintf(stream, ", a cost of %s at %g an hour", format_amount(hours * cost->price, text[2]), cost->price);
-  fputc('\n', stream);
+    fprintf(stream, ", a cost of %s at %g an hour", pl_format_amount(bill.money, text[3]), cost->price);
+  fprintf(stream, "\n%-*s", width, "energy");
+  if (isnan(bill.energy_J))
+    fputs("not known: the profile of some GPU names no power\n", stream);
+  else
+    fprintf(stream, "%s of the GPUs, at their power limits all the time; without hosts, switches and cooling\n",
+            pl_format_energy(bill.energy_J, text[0]));
 }
 
-void pl_training_cost_json(pl_json *json, const pl_training_cost *cost, double tokens_per_s, uint32_t n_devices) {
+void pl_training_cost_json(pl_json *json, const pl_training_cost *cost, double tokens_per_s,
+                           const pl_cluster *cluster) {
   if (cost->tokens == 0) return;
-  bool known = tokens_per_s > 0;
-  double hours = gpu_hours(cost, tokens_per_s, n_devices);
+  const pl_training_bill bill = pl_training_bill_of(cost, tokens_per_s, cluster);
   pl_json_put_number(json, "training_tokens", cost->tokens);
-  pl_json_put_number(json, "training_s", known ? seconds(cost, tokens_per_s) : (double)NAN);
-  pl_json_put_number(json, "training_gpu_hours", known ? hours : (double)NAN);
-  if (cost->price > 0) pl_json_put_number(json, "training_cost", known ? hours * cost->price : (double)NAN);
+  pl_json_put_number(json, "training_s", bill.time_s);
+  pl_json_put_number(json, "training_gpu_hours", bill.gpu_hours);
+  if (cost->price > 0) pl_json_put_number(json, "training_cost", bill.money);
+  pl_json_put_number(json, "training_energy_J", bill.energy_J);
 }

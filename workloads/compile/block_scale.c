@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "workloads/block/block_program.h"
 #include "workloads/compile/host_floor.h"
+#include "workloads/lower/block_program.h"
 
 /* ---- what a pass takes, by the cost model ---- */
 

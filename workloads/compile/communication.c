@@ -147,7 +147,7 @@ static pl_code lower_group(pl_planning *state, uint32_t f, uint32_t group, const
   const pl_family *family = &state->program->families[f];
   uint32_t first_pattern = state->n_patterns;
   for (uint32_t op = 0; op < family->n_ops; op++) {
-    pl_fluid_collective own;
+    pl_fluid_collective own = {0};
     const pl_fluid_collective *fluid = fluids[op] != NULL ? fluids[op][group] : &own;
     if (fluid == &own) PL_TRY(lower_op(state, f, group, op, &own));
     pl_raw_op *raw = &state->raw[state->first_raw[f] + group * family->n_ops + op];
@@ -182,6 +182,8 @@ static pl_code lower_family(pl_planning *state, uint32_t f) {
 static uint64_t rank_colour(const pl_planning *state, uint32_t rank, int32_t stage, int32_t schedule) {
   uint32_t device = pl_strategy_device_of_rank(state->program->strategy, rank);
   uint32_t profile = state->cluster->devices[device].profile;
+  if (state->options->marks != NULL && state->options->fold)
+    profile += state->options->marks[device] * state->cluster->n_profiles;
   PL_ASSERT(profile < 1u << 16);
   return (uint64_t)stage << 40 | (uint64_t)schedule << 16 | profile;
 }
@@ -462,5 +464,6 @@ pl_code pl_communication_plan_take(const pl_cluster *cluster, const pl_program *
   if (options->chunked) return PL_OK;
   PL_TRY(make_quotient(&state));
   PL_TRY(pl_communication_make_specs(&state));
-  return options->prune ? pl_rivals_find(cluster, program, state.group_classes, plan, arena, error) : PL_OK;
+  if (!options->prune) return PL_OK;
+  return pl_rivals_find(cluster, program, options->marks, state.group_classes, plan, arena, error);
 }

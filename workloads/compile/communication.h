@@ -22,6 +22,10 @@ typedef struct pl_communication_options {
   bool alone;   /* no transfer feels another, of its own class neither (the analytic network) */
   bool chunked; /* keep the groups for pl_collective_chunked instead of lowering to fluid; implies !fold, !prune */
   pl_topology_cache *cache; /* of the calling thread; the plan lives until its next use. NULL = none */
+  /* Per device of the cluster: devices with different marks compute at different paces, whatever their profiles say;
+   * marks below n_marks. NULL: none do. n_marks * profiles of the cluster < 2^16 where devices are folded. */
+  const uint32_t *marks;
+  uint32_t n_marks;
 } pl_communication_options;
 
 typedef struct pl_lowered_op {

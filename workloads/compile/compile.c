@@ -412,7 +412,9 @@ static void expect_as_many(compilation *state, const bool *is_unrolled) {
   uint32_t n_classes = state->plan->n_device_classes, n_unrolled = 0;
   for (uint32_t class = 0; class < n_classes; class ++)
     n_unrolled += is_unrolled[class];
+  PL_ASSERT(n_unrolled > 0);
   pl_graph_builder_expect(state->builder, (n_classes - 1) / n_unrolled);
+  pl_origins_expect(state->options->origins, (n_classes - 1) / n_unrolled);
 }
 
 pl_code pl_compile(const pl_cluster *cluster, const pl_program *program, const pl_communication_plan *plan,

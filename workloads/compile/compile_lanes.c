@@ -23,6 +23,7 @@ bool pl_lane_making_take(pl_lane_making *making, const pl_program *program, cons
   }
   for (int p = 0; p < making->n_phases; p++) {
     making->period[p] = (uint32_t)phases[p].period;
+    PL_ASSERT(phases[p].microbatches != 0);
     making->n_more = (uint64_t)(leapt / abs(phases[p].microbatches));
     PL_ASSERT(leapt % phases[p].microbatches == 0);
   }

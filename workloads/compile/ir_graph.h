@@ -14,19 +14,29 @@
 
 #include "core/graph/graph.h"
 #include "netmodel/collective/collective.h"
+#include "workloads/framework/framework.h"
 #include "workloads/language/ir_module.h"
 
 typedef struct pl_ir_graph_options {
   pl_collective_options collective;
-  bool names;             /* for timelines */
-  bool no_overlap_factor; /* ignore the profiles' gamma */
+  const pl_framework *framework; /* of a program of level kernels: what it says of its kernels; NULL: ideal */
+  bool names;                    /* for timelines */
+  bool no_overlap_factor;        /* ignore the profiles' gamma */
 } pl_ir_graph_options;
 
 typedef struct pl_ir_graph {
   pl_graph graph;
   uint64_t n_kernels, n_collectives, n_sends; /* on all devices, over all microbatches */
+  uint64_t n_offloads;                        /* copies between devices and their hosts */
+  double offloaded_bytes;                     /* by them */
+  bool host_updates;                          /* the host's processors update some parameters */
   double flops;                               /* of all devices */
 } pl_ir_graph;
+
+/* What the processors of a node take to update a parameter of theirs, all of them at it: an assumption. They read and
+ * write about 30 bytes (fp32 weight, both moments and gradient, and the narrow weight) at the rate of memory, some 120
+ * GB/s of two sockets. Devices of a node share them. */
+#define PL_HOST_UPDATE_S 0.25e-9
 
 /* `module` passed pl_ir_check and has no more devices than the cluster. Memory from `arena`. PL_BAD_INPUT: a deadlock
  * that only streams make. */

@@ -1,7 +1,10 @@
 /* See workloads/compile/ir_transfers.h. */
 #include "workloads/compile/ir_transfers.h"
 
+#include <math.h>
 #include <string.h>
+
+#include "core/cluster/host_memory.h"
 
 typedef struct known_group {
   pl_collective_group *group;
@@ -25,49 +28,43 @@ static pl_code no_memory(pl_error *error) {
   return pl_fail_memory(error, "the transfers of the program");
 }
 
-static pl_code find_group(pl_ir_transfers *own, const uint32_t *members, uint32_t n, const known_group **found,
-                          pl_error *error) {
+static uint64_t hash_of(const uint32_t *members, uint32_t n) {
   uint64_t hash = pl_hash_word(1, n);
   for (uint32_t i = 0; i < n; i++)
     hash = pl_hash_word(hash, members[i]);
+  return hash;
+}
+
+static bool knows_group(const pl_ir_transfers *own, const uint32_t *members, uint32_t n, const known_group **found) {
   uint32_t probe = 0;
+  uint64_t hash = hash_of(members, n);
   const known_group *known;
   while ((known = (const known_group *)pl_hash_index_find(&own->groups, hash, &probe)) != NULL)
     if (known->n == n && memcmp(known->members, members, n * sizeof(*members)) == 0) {
       *found = known;
-      return PL_OK;
+      return true;
     }
+  return false;
+}
+
+static pl_code add_group(pl_ir_transfers *own, const uint32_t *members, uint32_t n, const known_group **found,
+                         pl_error *error) {
   known_group *made = PL_TAKE(own->arena, known_group, 1);
   uint32_t *copy = PL_TAKE(own->arena, uint32_t, n);
   if (made == NULL || copy == NULL) return no_memory(error);
   memcpy(copy, members, n * sizeof(*members));
   *made = (known_group){.members = copy, .n = n};
   PL_TRY(pl_collective_group_take(own->cluster, copy, n, own->options, own->arena, &made->group, error));
-  if (!pl_hash_index_put(&own->groups, hash, made, own->arena)) return no_memory(error);
+  if (!pl_hash_index_put(&own->groups, hash_of(members, n), made, own->arena)) return no_memory(error);
   *found = made;
   return PL_OK;
 }
 
-static bool grow(pl_arena *arena, void **array, uint32_t n, uint32_t more, uint32_t *room, size_t size, size_t align) {
-  if (n + more <= *room) return true;
-  uint32_t larger = *room > 0 ? 2 * *room : 256;
-  while (larger < n + more)
-    larger *= 2;
-  void *made = pl_arena_take_zeroed(arena, larger, size, align);
-  if (made == NULL) return false;
-  if (n > 0) memcpy(made, *array, (size_t)n * size);
-  *array = made;
-  *room = larger;
-  return true;
-}
-
 static pl_code add_spec(pl_ir_transfers *own, const pl_fluid_collective *fluid, uint32_t *spec, pl_error *error) {
-  void *specs = own->specs, *uses = own->uses;
   uint32_t n_uses = fluid->spec.n_uses;
-  if (!grow(own->arena, &specs, own->n_specs, 1, &own->room_specs, sizeof(pl_transfer_spec),
-            _Alignof(pl_transfer_spec)) ||
-      !grow(own->arena, &uses, own->n_uses, n_uses, &own->room_uses, sizeof(pl_link_use), _Alignof(pl_link_use)))
-    return no_memory(error);
+  void *specs = pl_arena_grown(own->arena, own->specs, own->n_specs, 1, sizeof(pl_transfer_spec), &own->room_specs);
+  void *uses = pl_arena_grown(own->arena, own->uses, own->n_uses, n_uses, sizeof(pl_link_use), &own->room_uses);
+  if (own->arena->failed) return no_memory(error);
   own->specs = (pl_transfer_spec *)specs;
   own->uses = (pl_link_use *)uses;
   own->specs[own->n_specs] = fluid->spec;
@@ -81,7 +78,14 @@ static pl_code add_spec(pl_ir_transfers *own, const pl_fluid_collective *fluid, 
 pl_code pl_ir_transfers_collective(pl_ir_transfers *own, pl_collective_kind kind, const uint32_t *members, uint32_t n,
                                    double size_bytes, uint32_t *spec, double *progress_bytes, pl_error *error) {
   const known_group *group = NULL;
-  PL_TRY(find_group(own, members, n, &group, error));
+  pl_arena_mark mark = pl_arena_mark_here(own->arena);
+  uint32_t *placed = own->places != NULL ? PL_TAKE(own->arena, uint32_t, n) : NULL;
+  if (own->places != NULL && placed == NULL) return no_memory(error);
+  for (uint32_t i = 0; i < n && placed != NULL; i++)
+    placed[i] = own->places[members[i]];
+  bool is_known = knows_group(own, placed != NULL ? placed : members, n, &group);
+  if (is_known) pl_arena_release_to(own->arena, mark);
+  if (!is_known) PL_TRY(add_group(own, placed != NULL ? placed : members, n, &group, error));
   uint64_t bits;
   memcpy(&bits, &size_bytes, sizeof(bits));
   uint64_t hash = pl_hash_word(pl_hash_word(pl_hash_word(2, (uint64_t)(uintptr_t)group), (uint64_t)kind), bits);
@@ -102,6 +106,34 @@ pl_code pl_ir_transfers_collective(pl_ir_transfers *own, pl_collective_kind kind
   if (made == NULL) return no_memory(error);
   *made = (known_spec){group, kind, size_bytes, fluid.progress_bytes, *spec};
   return pl_hash_index_put(&own->known, hash, made, own->arena) ? PL_OK : no_memory(error);
+}
+
+pl_code pl_ir_transfers_host(pl_ir_transfers *own, uint32_t device, bool out, uint32_t *spec, pl_error *error) {
+  uint32_t place = own->places != NULL ? own->places[device] : device;
+  pl_fluid_collective flow = {0};
+  pl_link_use *uses;
+  if (own->host_specs == NULL) own->host_specs = PL_TAKE(own->arena, uint32_t, 2 * (size_t)own->cluster->n_devices);
+  if (own->host_specs == NULL) return no_memory(error);
+  uint32_t *known = &own->host_specs[2 * (size_t)place + (out ? 0 : 1)];
+  *spec = *known - 1;
+  if (*known != 0) return PL_OK;
+  PL_TRY(pl_route_spec(own->cluster, own->options->sharing, out ? place : PL_HOST_MEMORY, out ? PL_HOST_MEMORY : place,
+                       own->arena, &uses, &flow.spec, error));
+  flow.spec.source = flow.spec.destination = PL_NONE;
+  flow.uses = uses;
+  PL_TRY(add_spec(own, &flow, spec, error));
+  *known = *spec + 1;
+  return PL_OK;
+}
+
+double pl_ir_transfers_alone_s(const pl_ir_transfers *own, uint32_t spec, double progress_bytes) {
+  const pl_transfer_spec *is = &own->specs[spec];
+  double rate = is->rate_cap_Bps;
+  for (uint32_t i = 0; i < is->n_uses; i++) {
+    const pl_link_use *use = &own->uses[is->first_use + i];
+    rate = fmin(rate, own->cluster->links[use->link].capacity_Bps / use->weight);
+  }
+  return pl_ticks_to_s(is->latency) + (progress_bytes > 0 ? progress_bytes / rate : 0);
 }
 
 pl_code pl_ir_transfers_table(const pl_ir_transfers *own, pl_transfer_table *table, pl_error *error) {

@@ -9,8 +9,10 @@
 typedef struct pl_ir_transfers {
   const pl_cluster *cluster;
   const pl_collective_options *options;
+  const uint32_t *places; /* per device of the program that of the cluster; NULL: the same */
   pl_arena *arena;
   pl_hash_index groups, known; /* by members; by group, kind and size */
+  uint32_t *host_specs;        /* per device of the cluster, out and back: its spec + 1; NULL: none yet */
   pl_transfer_spec *specs;
   pl_link_use *uses;
   uint32_t n_specs, room_specs, n_uses, room_uses;
@@ -18,10 +20,14 @@ typedef struct pl_ir_transfers {
 
 void pl_ir_transfers_init(pl_ir_transfers *transfers, const pl_cluster *cluster, const pl_collective_options *options,
                           pl_arena *arena);
-/* The spec, and the bytes of progress, of a collective of `size_bytes` over these devices of the cluster. */
+/* The spec, and the bytes of progress, of a collective of `size_bytes` over these devices of the program. */
 pl_code pl_ir_transfers_collective(pl_ir_transfers *transfers, pl_collective_kind kind, const uint32_t *members,
                                    uint32_t n, double size_bytes, uint32_t *spec, double *progress_bytes,
                                    pl_error *error);
+/* From a device of the program to the memory of its host, or back (out false): one flow over its links. */
+pl_code pl_ir_transfers_host(pl_ir_transfers *transfers, uint32_t device, bool out, uint32_t *spec, pl_error *error);
+/* Seconds of one that is alone on the network. */
+double pl_ir_transfers_alone_s(const pl_ir_transfers *transfers, uint32_t spec, double progress_bytes);
 /* All of them, once the last has been asked for. */
 pl_code pl_ir_transfers_table(const pl_ir_transfers *transfers, pl_transfer_table *table, pl_error *error);
 

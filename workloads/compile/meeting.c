@@ -55,13 +55,10 @@ pl_code pl_meetings_init(pl_meetings *meetings, const pl_cluster *cluster, const
   return PL_OK;
 }
 
-static bool list_grow(pl_meeting_list *list, pl_arena *arena) {
-  uint32_t capacity = list->capacity == 0 ? 16 : 2 * list->capacity;
-  pl_meeting *bigger = pl_arena_take(arena, capacity * sizeof *bigger, _Alignof(pl_meeting));
-  if (bigger == NULL) return false;
-  if (list->n > 0) memcpy(bigger, list->meetings, list->n * sizeof *bigger);
-  list->meetings = bigger;
-  list->capacity = capacity;
+static bool make_room(pl_meeting_list *list, pl_arena *arena) {
+  pl_meeting *meetings = pl_arena_grown(arena, list->meetings, list->n, 1, sizeof *meetings, &list->capacity);
+  if (meetings == NULL) return false;
+  list->meetings = meetings;
   return true;
 }
 
@@ -100,10 +97,9 @@ static void note_origin(pl_meetings *meetings, uint32_t class, uint32_t op, cons
                                  .last_task = made.close,
                                  .group_class = class,
                                  .label = text->name,
-                                 .origin = {.block = -1,
-                                            .category = (uint8_t)text->category,
-                                            .family = meetings->plan->group_classes[class].family,
-                                            .family_op = op}};
+                                 .family = meetings->plan->group_classes[class].family,
+                                 .family_op = op,
+                                 .category = (uint8_t)text->category};
   if (meetings->code == PL_OK && made.open != PL_NONE) pl_origins_add_task(meetings->options->origins, &origin);
 }
 
@@ -116,7 +112,7 @@ pl_meeting pl_meetings_arrive(pl_meetings *meetings, uint32_t device_class, int 
   if (turn < list->n) return list->meetings[turn];
   if (meetings->arena->failed || meetings->code != PL_OK) return (pl_meeting){0, 0}; /* turns no longer match */
   PL_ASSERT(turn == list->n);
-  if (list->n == list->capacity && !list_grow(list, meetings->arena)) return (pl_meeting){0, 0};
+  if (!make_room(list, meetings->arena)) return (pl_meeting){0, 0};
   const pl_group_class *class = &meetings->plan->group_classes[index];
   pl_meeting made =
       meetings->options->chunked ? pl_chunked_emit(meetings, class, op, text) : emit_fluid(meetings, class, op, text);

@@ -3,40 +3,71 @@
 
 #include <string.h>
 
-enum { FIRST_CAPACITY = 256 };
-
 void pl_origins_init(pl_origins *origins, pl_arena *arena) {
   *origins = (pl_origins){.arena = arena};
 }
 
-/* Room for one more of `size` bytes; NULL: no memory. */
-static void *grown(pl_arena *arena, void *array, uint32_t n, uint32_t *capacity, size_t size) {
-  if (n < *capacity) return array;
-  uint32_t bigger = *capacity == 0 ? FIRST_CAPACITY : 2 * *capacity;
-  void *copy = bigger <= n ? NULL : pl_arena_take(arena, bigger * size, 16);
-  if (copy == NULL) {
-    arena->failed = true;
-    return NULL;
-  }
-  if (n > 0) memcpy(copy, array, n * size);
-  *capacity = bigger;
-  return copy;
+uint32_t pl_origins_make(pl_origins *origins, const pl_origin *origin) {
+  if (origins->arena->failed) return PL_NONE;
+  pl_origin *made =
+      pl_arena_grown(origins->arena, origins->made, origins->n_made, 1, sizeof *made, &origins->made_capacity);
+  if (made == NULL) return PL_NONE;
+  origins->made = made;
+  made[origins->n_made] = *origin;
+  return origins->n_made++;
 }
 
-void pl_origins_add_part(pl_origins *origins, const pl_origin *origin) {
+uint32_t pl_origins_make_of_op(pl_origins *origins, const pl_op *op, int8_t block, const pl_op_time *cost) {
+  if (origins == NULL) return PL_NONE;
+  const pl_origin origin = {.op = op,
+                            .block = block,
+                            .name = op->name,
+                            .category = op->category,
+                            .family = PL_NONE,
+                            .family_op = PL_NONE,
+                            .cost = *cost,
+                            .flops = op->flops,
+                            .bytes = op->bytes};
+  return pl_origins_make(origins, &origin);
+}
+
+uint32_t pl_origins_of_op(pl_origins *origins, const pl_op *op, int8_t block, const pl_op_time *price, uint32_t place) {
+  enum { PLACES = 512 };
+  if (origins == NULL) return PL_NONE;
+  if (origins->known == NULL) origins->known = PL_TAKE(origins->arena, pl_known_origin, PLACES);
+  if (origins->known == NULL) return PL_NONE;
+  pl_known_origin *known = &origins->known[place % PLACES];
+  if (known->op != op || known->price != price)
+    *known = (pl_known_origin){op, price, pl_origins_make_of_op(origins, op, block, price)};
+  return known->made;
+}
+
+void pl_origins_add_parts(pl_origins *origins, const pl_part_origin *parts, uint32_t n) {
+  if (origins->arena->failed) return;
+  pl_part_origin *grown =
+      pl_arena_grown(origins->arena, origins->parts, origins->n_parts, n, sizeof *grown, &origins->part_capacity);
+  if (grown == NULL) return;
+  origins->parts = grown;
+  memcpy(grown + origins->n_parts, parts, n * sizeof *parts);
+  origins->n_parts += n;
+}
+
+void pl_origins_expect(pl_origins *origins, uint32_t times) {
   if (origins == NULL || origins->arena->failed) return;
-  pl_origin *parts =
-      grown(origins->arena, origins->parts, origins->n_parts, &origins->part_capacity, sizeof *origins->parts);
-  if (parts == NULL) return;
-  origins->parts = parts;
-  parts[origins->n_parts++] = *origin;
+  uint64_t room = (uint64_t)origins->n_tasks * (times + 1ULL);
+  if (room <= origins->task_capacity || room >= PL_NONE) return;
+  pl_task_origin *tasks = pl_arena_take(origins->arena, room * sizeof *tasks, _Alignof(pl_task_origin));
+  if (tasks == NULL) return;
+  if (origins->n_tasks > 0) memcpy(tasks, origins->tasks, origins->n_tasks * sizeof *tasks);
+  origins->tasks = tasks;
+  origins->task_capacity = (uint32_t)room;
 }
 
 void pl_origins_add_task(pl_origins *origins, const pl_task_origin *origin) {
   if (origins == NULL || origins->arena->failed) return;
   PL_ASSERT(origins->n_tasks == 0 || origins->tasks[origins->n_tasks - 1].last_task < origin->first_task);
-  pl_task_origin *tasks =
-      grown(origins->arena, origins->tasks, origins->n_tasks, &origins->task_capacity, sizeof *origins->tasks);
+  pl_task_origin *tasks = pl_arena_grown(origins->arena, origins->tasks, origins->n_tasks, 1, sizeof *origins->tasks,
+                                         &origins->task_capacity);
   if (tasks == NULL) return;
   origins->tasks = tasks;
   tasks[origins->n_tasks++] = *origin;

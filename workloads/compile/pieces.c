@@ -23,10 +23,11 @@ typedef struct gathering {
   uint32_t n_pieces;
   pl_part *parts; /* of the segment under way */
   pl_part_note *notes;
-  pl_origin *origins; /* NULL: nobody asks */
+  pl_part_origin *origins; /* NULL: nobody asks */
   uint32_t n_parts;
   const pl_op_list *known; /* the last list whose parts are all in the segment under way, whatever block comes */
   uint32_t known_first, n_known_parts;
+  int32_t block;                /* of the model, whose parts are added; -1: of none */
   pl_memory_effect next_effect; /* of the part that is added next */
   bool next_has_effect;
   pl_carried carried[PL_PIECES_CARRIED];
@@ -83,9 +84,9 @@ static void emit_segment(gathering *state, pl_piece_kind kind, uint32_t first, u
     PL_ASSERT(own->op == PL_NONE || state->tensor != NULL);
     has_effect |= own->has_effect;
     if (own->has_effect) append_effect(&effect, own->effect);
-    if (state->origins != NULL) pl_origins_add_part(context->options->origins, &state->origins[i]);
     if (own->op != PL_NONE) note_carried(state, &context->plan->ops[state->tensor->first_op + own->op]);
   }
+  if (state->origins != NULL) pl_origins_add_parts(context->options->origins, &state->origins[first], end - first);
   const pl_part *parts = &state->parts[first];
   pl_piece *piece = &state->pieces[state->n_pieces++];
   *piece = (pl_piece){.kind = (uint8_t)kind,
@@ -142,27 +143,30 @@ static uint32_t name_of(const gathering *state, const char *name) {
   return state->context->options->names ? pl_graph_builder_name(state->context->builder, name) : PL_NONE;
 }
 
-/* `origin` NULL: nobody asks. */
-static void add_part(gathering *state, const pl_part *part, uint32_t op, const pl_origin *origin) {
+/* `made`: number of its origin; PL_NONE: nobody asks. */
+static void add_part(gathering *state, const pl_part *part, uint32_t op, uint32_t made) {
   state->parts[state->n_parts] = *part;
   state->notes[state->n_parts] =
       (pl_part_note){.effect = state->next_effect, .has_effect = state->next_has_effect, .op = op};
-  if (origin != NULL) state->origins[state->n_parts] = *origin;
+  if (state->origins != NULL) state->origins[state->n_parts] = (pl_part_origin){made, state->block};
   state->n_parts++;
   state->next_effect = (pl_memory_effect){0, 0};
   state->next_has_effect = false;
   if (!state->context->options->fuse) close_segment(state);
 }
 
-static void add_computing(gathering *state, pl_ticks ticks, uint8_t category, const char *name,
-                          const pl_origin *origin) {
+static uint32_t make_origin(const gathering *state, const pl_origin *origin) {
+  return state->origins == NULL ? PL_NONE : pl_origins_make(state->context->options->origins, origin);
+}
+
+static void add_computing(gathering *state, pl_ticks ticks, uint8_t category, const char *name, uint32_t made) {
   const pl_part part = {.ticks = ticks, .category = category, .computes = true, .name = name_of(state, name)};
-  add_part(state, &part, PL_NONE, origin);
+  add_part(state, &part, PL_NONE, made);
 }
 
 static void add_work(gathering *state, const pl_origin *origin) {
   add_computing(state, pl_ticks_from_s(origin->cost.time_s), origin->category, origin->name,
-                state->origins == NULL ? NULL : origin);
+                make_origin(state, origin));
 }
 
 static pl_origin origin_of(uint8_t category, const char *name, pl_op_time cost) {
@@ -205,7 +209,7 @@ static void add_collective(gathering *state, uint32_t own, const char *name) {
                         .size_bytes = lowered->progress_bytes};
   const pl_origin origin = {
       .name = name, .block = -1, .category = PL_CATEGORY_TENSOR, .family = class->family, .family_op = own};
-  add_part(state, &part, own, state->origins == NULL ? NULL : &origin);
+  add_part(state, &part, own, make_origin(state, &origin));
 }
 
 /* Of the tensor, context or expert group. Only the tensor group's become parts of segments: its members are in step,
@@ -259,20 +263,19 @@ static const pl_op_list *ops_of(const pl_block_program *block, const pl_instruct
 /* Op `i` of the list, which computes. */
 static void add_op(gathering *state, const pl_block_program *block, const pl_instruction *instruction, uint32_t i) {
   const pl_piece_context *context = state->context;
+  pl_origins *origins = context->options->origins;
+  pl_block_pass pass = pl_instruction_pass(instruction);
   const pl_op *op = &ops_of(block, instruction)->ops[i];
-  if (context->scales == NULL && state->origins == NULL) { /* a sweep's case */
-    add_computing(state, context->prices->ticks[block->block_class][pl_instruction_pass(instruction)][i], op->category,
-                  op->name, NULL);
+  const pl_op_time *plain = &context->prices->times[block->block_class][pass][i];
+  if (context->scales == NULL) { /* a sweep's case */
+    uint32_t place = ((uint32_t)block->block_class * PL_PASS_COUNT + (uint32_t)pass) * 32 + i;
+    add_computing(state, context->prices->ticks[block->block_class][pass][i], op->category, op->name,
+                  pl_origins_of_op(origins, op, (int8_t)block->kind, plain, place));
     return;
   }
-  const pl_op_time plain = context->prices->times[block->block_class][pl_instruction_pass(instruction)][i];
-  const pl_op_time cost = pl_block_scaled_cost(plain, context->scales, block->block_class, op);
-  pl_origin origin = origin_of(op->category, op->name, cost);
-  origin.op = op;
-  origin.block = (int8_t)block->kind;
-  origin.flops = op->flops;
-  origin.bytes = op->bytes;
-  add_work(state, &origin);
+  const pl_op_time cost = pl_block_scaled_cost(*plain, context->scales, block->block_class, op);
+  add_computing(state, pl_ticks_from_s(cost.time_s), op->category, op->name,
+                pl_origins_make_of_op(origins, op, (int8_t)block->kind, &cost));
 }
 
 /* A block like one before it in the segment under way has the same parts. */
@@ -282,6 +285,8 @@ static bool repeat_block(gathering *state, const pl_op_list *list) {
   memcpy(&state->parts[to], &state->parts[from], n * sizeof *state->parts);
   memcpy(&state->notes[to], &state->notes[from], n * sizeof *state->notes);
   if (state->origins != NULL) memcpy(&state->origins[to], &state->origins[from], n * sizeof *state->origins);
+  for (uint32_t i = 0; state->origins != NULL && i < n; i++)
+    state->origins[to + i].at = state->block;
   state->n_parts += n;
   return true;
 }
@@ -299,6 +304,7 @@ static void leave_waiting(gathering *state, const pl_block_program *block, const
 static void add_block(gathering *state, const pl_instruction *instruction) {
   const pl_block_program *block = block_of(state->context->program, instruction);
   const pl_op_list *list = ops_of(block, instruction);
+  state->block = instruction->block;
   if (list->n_ops == 0) {
     leave_waiting(state, block, instruction);
     return;
@@ -385,10 +391,16 @@ static void add_optimizer(gathering *state) {
   pl_origin origin = origin_of(PL_CATEGORY_OPTIMIZER, "optimizer", cost);
   origin.bytes = owned * bytes.update_traffic_bytes;
   add_work(state, &origin);
+  double step_s = pl_framework_or_ideal(context->program->job->framework)->step_s;
+  if (step_s <= 0) return;
+  const pl_op_time constant = {.time_s = step_s, .source = PL_COST_ROOFLINE, .bound = PL_BOUND_LAUNCH};
+  pl_origin behind = origin_of(PL_CATEGORY_HOST, "step", constant);
+  add_work(state, &behind);
 }
 
 static void add_instruction(gathering *state, const pl_instruction *instruction) {
   int data = instruction->across ? PL_SLOT_COPIES : instruction->experts ? PL_SLOT_EXPERT_DATA : PL_SLOT_DATA;
+  state->block = -1;
   switch ((pl_instruction_kind)instruction->kind) {
   case PL_INSTRUCTION_BLOCK:
     add_block(state, instruction);
@@ -449,7 +461,7 @@ static void take_arrays(gathering *state, uint32_t most) {
     scratch->parts = pl_arena_take(arena, most * sizeof *state->parts, _Alignof(pl_part));
     scratch->notes = pl_arena_take(arena, most * sizeof *state->notes, _Alignof(pl_part_note));
     if (state->context->options->origins != NULL)
-      scratch->origins = pl_arena_take(arena, most * sizeof *state->origins, _Alignof(pl_origin));
+      scratch->origins = pl_arena_take(arena, most * sizeof *state->origins, _Alignof(pl_part_origin));
     scratch->room = most;
   }
   state->parts = scratch->parts;
@@ -460,7 +472,7 @@ static void take_arrays(gathering *state, uint32_t most) {
 
 pl_pieces pl_pieces_take(const pl_piece_context *context, const pl_pass *pass, pl_category category) {
   uint32_t most = count_ops(context->program, pass), tensor = context->device->group_class[PL_SLOT_TENSOR];
-  gathering state = {.context = context};
+  gathering state = {.context = context, .block = -1};
   if (tensor != PL_NONE) state.tensor = &context->plan->group_classes[tensor];
   take_arrays(&state, most);
   if (context->arena->failed) return (pl_pieces){.pieces = NULL};

@@ -51,7 +51,7 @@ typedef struct pl_pieces {
 typedef struct pl_piece_scratch {
   pl_part *parts;
   struct pl_part_note *notes;
-  pl_origin *origins;
+  pl_part_origin *origins;
   uint32_t room;
 } pl_piece_scratch;
 

@@ -6,6 +6,7 @@
 typedef struct ownership {
   const pl_cluster *cluster;
   const pl_program *program;
+  const uint32_t *marks; /* NULL: none */
   pl_group_class *classes;
   pl_communication_plan *plan;
   uint32_t *owner; /* per link class: the tensor group class on it, PL_NONE = none, SEVERAL = more than one */
@@ -53,8 +54,8 @@ static bool are_equally_long(const ownership *state, uint32_t a, uint32_t b, int
   return true;
 }
 
-/* All members run one stage's program, so those of one device profile take the same time for it, and their hosts are
- * equally late. */
+/* All members run one stage's program, so those of one device profile and one mark take the same time for it, and their
+ * hosts are equally late. */
 static bool are_alike(const ownership *state, uint32_t class) {
   const pl_communication_plan *plan = state->plan;
   const pl_participant *members = &plan->participants[state->classes[class].first_participant];
@@ -63,7 +64,9 @@ static bool are_alike(const ownership *state, uint32_t class) {
   bool has_host = !pl_host_is_in_time(state->program);
   for (uint32_t i = 1; i < state->classes[class].n_participants; i++) {
     uint32_t other = members[i].device_class;
-    if (devices[plan->device_classes[other].device].profile != profile) return false;
+    uint32_t device = plan->device_classes[other].device;
+    if (devices[device].profile != profile) return false;
+    if (state->marks != NULL && state->marks[device] != state->marks[plan->device_classes[first].device]) return false;
     if (has_host && (!are_equally_long(state, first, other, PL_SLOT_CONTEXT) ||
                      !are_equally_long(state, first, other, PL_SLOT_EXPERT)))
       return false;
@@ -111,9 +114,9 @@ static pl_code list_rivals(ownership *state, pl_arena *arena, pl_error *error) {
   return PL_OK;
 }
 
-pl_code pl_rivals_find(const pl_cluster *cluster, const pl_program *program, pl_group_class *group_classes,
-                       pl_communication_plan *plan, pl_arena *arena, pl_error *error) {
-  ownership state = {.cluster = cluster, .program = program, .classes = group_classes, .plan = plan};
+pl_code pl_rivals_find(const pl_cluster *cluster, const pl_program *program, const uint32_t *marks,
+                       pl_group_class *group_classes, pl_communication_plan *plan, pl_arena *arena, pl_error *error) {
+  ownership state = {.cluster = cluster, .program = program, .marks = marks, .classes = group_classes, .plan = plan};
   state.owner = PL_TAKE(arena, uint32_t, plan->table.n_links);
   if (state.owner == NULL) return pl_fail_memory(error, "the owners of the links");
   for (uint32_t link = 0; link < plan->table.n_links; link++)

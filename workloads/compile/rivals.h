@@ -10,8 +10,9 @@
 
 #include "workloads/compile/communication.h"
 
-/* Sets group_classes[].stays_inside and the plan's rivals. O(uses of all specs). */
-pl_code pl_rivals_find(const pl_cluster *cluster, const pl_program *program, pl_group_class *group_classes,
-                       pl_communication_plan *plan, pl_arena *arena, pl_error *error);
+/* Sets group_classes[].stays_inside and the plan's rivals. `marks`: of the communication options. O(uses of all specs).
+ */
+pl_code pl_rivals_find(const pl_cluster *cluster, const pl_program *program, const uint32_t *marks,
+                       pl_group_class *group_classes, pl_communication_plan *plan, pl_arena *arena, pl_error *error);
 
 #endif

@@ -1,6 +1,6 @@
 /* See workloads/cost/block_cache.h. */
 #include "workloads/cost/block_cache.h"
-#include "workloads/block/block_program.h"
+#include "workloads/lower/block_program.h"
 
 typedef struct kept_programs {
   pl_block_shard shard;
@@ -16,10 +16,12 @@ typedef struct kept_prices {
 void pl_block_cache_init(pl_block_cache *cache, size_t most_bytes) {
   *cache = (pl_block_cache){.most_bytes = most_bytes};
   pl_arena_init(&cache->arena, 0);
+  pl_block_functions_init(&cache->functions, most_bytes);
 }
 
 void pl_block_cache_release(pl_block_cache *cache) {
   pl_arena_release(&cache->arena);
+  pl_block_functions_release(&cache->functions);
   cache->cluster = NULL;
 }
 
@@ -28,9 +30,11 @@ void pl_block_cache_begin(pl_block_cache *cache, const pl_cluster *cluster, cons
                         pl_arena_used_bytes(&cache->arena) <= cache->most_bytes))
     return;
   pl_arena_reset(&cache->arena);
+  if (cache->cluster != cluster || cache->model != model) pl_block_functions_forget(&cache->functions);
   cache->cluster = cluster;
   cache->model = model;
   cache->programs = cache->prices = (pl_hash_index){0};
+  cache->flops_seq = 0;
 }
 
 static pl_code no_memory(pl_error *error) {
@@ -43,6 +47,7 @@ static uint64_t hash_shard(const pl_block_shard *s) {
   const uint64_t words[] = {
       (uint32_t)s->tmp,
       (uint32_t)s->ep,
+      (uint32_t)s->etp,
       (uint32_t)s->cp,
       (uint32_t)s->mbs,
       (uint64_t)s->seq,
@@ -58,10 +63,10 @@ static uint64_t hash_shard(const pl_block_shard *s) {
 }
 
 static bool equal_shards(const pl_block_shard *a, const pl_block_shard *b) {
-  return a->tmp == b->tmp && a->ep == b->ep && a->cp == b->cp && a->sp == b->sp && a->mbs == b->mbs &&
-         a->seq == b->seq && a->recompute == b->recompute && a->cp_gather == b->cp_gather && a->dtype == b->dtype &&
-         a->flash == b->flash && a->fp8 == b->fp8 && a->fp4 == b->fp4 && a->attention_kernel == b->attention_kernel &&
-         a->framework == b->framework && a->halves == b->halves;
+  return a->tmp == b->tmp && a->ep == b->ep && a->etp == b->etp && a->cp == b->cp && a->sp == b->sp &&
+         a->mbs == b->mbs && a->seq == b->seq && a->recompute == b->recompute && a->cp_gather == b->cp_gather &&
+         a->dtype == b->dtype && a->flash == b->flash && a->fp8 == b->fp8 && a->fp4 == b->fp4 &&
+         a->attention_kernel == b->attention_kernel && a->framework == b->framework && a->halves == b->halves;
 }
 
 pl_code pl_block_cache_programs(pl_block_cache *cache, const pl_model *model, const pl_block_shard *shard,
@@ -80,7 +85,7 @@ pl_code pl_block_cache_programs(pl_block_cache *cache, const pl_model *model, co
   kept_programs *made = PL_TAKE(&cache->arena, kept_programs, 1);
   if (made == NULL) return no_memory(error);
   made->shard = *shard;
-  PL_TRY(pl_block_programs_take(model, shard, &cache->arena, &made->blocks, error));
+  PL_TRY(pl_block_functions_programs(&cache->functions, model, shard, &cache->arena, &made->blocks, error));
   *blocks = made->blocks;
   return pl_hash_index_put(&cache->programs, hash, made, &cache->arena) ? PL_OK : no_memory(error);
 }
@@ -107,4 +112,15 @@ pl_code pl_block_cache_prices(pl_block_cache *cache, const pl_model *model, cons
   PL_TRY(pl_block_prices_take(model, blocks, profile, &cache->arena, &made->prices, error));
   *prices = made->prices;
   return pl_hash_index_put(&cache->prices, hash, made, &cache->arena) ? PL_OK : no_memory(error);
+}
+
+/* ---- FLOPs ---- */
+
+double pl_block_cache_flops(pl_block_cache *cache, const pl_model *model, int64_t seq) {
+  if (cache == NULL || cache->model != model) return pl_model_flops_per_sequence(model, seq);
+  if (cache->flops_seq != seq) {
+    cache->flops = pl_model_flops_per_sequence(model, seq);
+    cache->flops_seq = seq;
+  }
+  return cache->flops;
 }

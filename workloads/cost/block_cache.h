@@ -15,6 +15,7 @@
 
 #include "core/base/hash_index.h"
 #include "workloads/cost/block_prices.h"
+#include "workloads/lower/block_functions.h"
 
 enum { PL_BLOCK_CACHE_BYTES = 1 << 23 }; /* the limit of a sweep's threads: some 400 shards of a GPT */
 
@@ -24,6 +25,9 @@ typedef struct pl_block_cache {
   const pl_cluster *cluster; /* what the content holds for, with the model; NULL = nothing kept */
   const pl_model *model;
   pl_hash_index programs, prices;
+  pl_block_functions functions;
+  int64_t flops_seq; /* sequence length of `flops`; 0: not counted yet */
+  double flops;
   uint64_t n_found, n_made; /* for tests and curiosity */
 } pl_block_cache;
 
@@ -43,5 +47,8 @@ pl_code pl_block_cache_programs(pl_block_cache *cache, const pl_model *model, co
 pl_code pl_block_cache_prices(pl_block_cache *cache, const pl_model *model, const pl_block_program *blocks,
                               const pl_device_profile *profile, pl_arena *arena, const pl_block_prices **prices,
                               pl_error *error);
+
+/* As pl_model_flops_per_sequence, which is what happens without a cache. */
+double pl_block_cache_flops(pl_block_cache *cache, const pl_model *model, int64_t seq);
 
 #endif

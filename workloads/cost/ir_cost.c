@@ -59,8 +59,20 @@ static pl_op_kind kind_of(const char *name) {
   return PL_OP_ELEMENTWISE;
 }
 
+/* Dimensions that stand beside each other, in the order of their names, are one dimension seen otherwise. */
+static bool is_view(const pl_ir_function *function, const pl_ir_op *op) {
+  bool splits = strcmp(pl_ir_row_at(op->row)->name, "split") == 0;
+  if (!splits && strcmp(pl_ir_row_at(op->row)->name, "join") != 0) return false;
+  const pl_ir_type *apart = type_of(function, splits ? op->first_output : op->inputs[0]);
+  const pl_ir_attribute *names = pl_ir_attribute_find(op, splits ? "to" : "from");
+  for (int32_t i = 1; i < names->n_names; i++)
+    if (pl_ir_type_find(apart, names->names[i]) != pl_ir_type_find(apart, names->names[0]) + i) return false;
+  return true;
+}
+
 /* Gives another name, another view or what is there. */
-static bool is_free(const pl_ir_op *op) {
+static bool is_free(const pl_ir_function *function, const pl_ir_op *op) {
+  if (is_view(function, op)) return true;
   static const char *const names[] = {"rename", "cut", "spread", "constant", "loss", "store", "keep", NULL};
   const pl_ir_row *row = pl_ir_row_at(op->row);
   for (int i = 0; names[i] != NULL; i++)
@@ -72,7 +84,7 @@ static bool is_free(const pl_ir_op *op) {
 
 bool pl_ir_kernel(const pl_ir_mesh *mesh, const pl_ir_function *function, const pl_ir_op *op, pl_category category,
                   pl_op *kernel) {
-  if (is_free(op)) return false;
+  if (is_free(function, op)) return false;
   const pl_ir_row *row = pl_ir_row_at(op->row);
   pl_ir_type first = local(mesh, function, op->inputs[0]);
   pl_ir_type widest = op->n_outputs > 0 ? local(mesh, function, op->first_output) : first;
@@ -102,4 +114,36 @@ bool pl_ir_kernel(const pl_ir_mesh *mesh, const pl_ir_function *function, const 
 double pl_ir_collective_bytes(const pl_ir_mesh *mesh, const pl_ir_function *function, const pl_ir_op *op) {
   bool gathers = strcmp(pl_ir_row_at(op->row)->name, "all_gather") == 0;
   return pl_ir_type_local_bytes(mesh, type_of(function, gathers ? op->first_output : op->inputs[0]));
+}
+
+/* A ring's pieces are attended to as if they were all. */
+static const pl_program_kernel *measured(const pl_device_profile *profile, const char *row) {
+  if (strncmp(row, "ring_", 5) == 0) row += 5;
+  uint32_t low = 0, high = profile->n_programs;
+  while (low < high) {
+    uint32_t middle = low + (high - low) / 2;
+    int order = strcmp(profile->programs[middle].op, row);
+    if (order == 0) return &profile->programs[middle];
+    if (order < 0)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return NULL;
+}
+
+bool pl_ir_op_time(const pl_device_profile *profile, const pl_ir_mesh *mesh, const pl_ir_function *function,
+                   const pl_ir_op *op, pl_category category, pl_op *kernel, double *time_s) {
+  *kernel = (pl_op){0};
+  bool computes = pl_ir_kernel(mesh, function, op, category, kernel);
+  const pl_program_kernel *known = measured(profile, pl_ir_row_at(op->row)->name);
+  if (known == NULL) {
+    *time_s = computes ? pl_op_cost(profile, kernel).time_s : 0;
+    return computes;
+  }
+  double flops = pl_ir_op_flops(mesh, function, op), bytes = pl_ir_op_bytes(mesh, function, op);
+  *time_s = known->overhead_s;
+  if (known->flops_rate > 0) *time_s += flops / known->flops_rate;
+  if (known->bytes_rate > 0) *time_s += bytes / known->bytes_rate;
+  return true;
 }

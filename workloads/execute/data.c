@@ -20,6 +20,16 @@ static void place_of(const pl_ir_tensor *part, int64_t i, int64_t place[PL_IR_RA
   }
 }
 
+void pl_data_part_of(const double *whole, pl_ir_tensor *part) {
+  for (int64_t i = 0; i < part->n; i++) {
+    int64_t place[PL_IR_RANK_MAX] = {0}, at = 0;
+    place_of(part, i, place);
+    for (int32_t dim = 0; dim < part->type.rank; dim++)
+      at = at * part->type.dims[dim].extent + place[dim];
+    part->data[i] = whole[at];
+  }
+}
+
 void pl_data_parameter(uint64_t seed, const char *path, pl_ir_tensor *part) {
   uint64_t base = pl_hash_text(pl_hash_word(seed, 1), path);
   double extent = 1;

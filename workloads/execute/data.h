@@ -11,6 +11,17 @@
 
 #include "workloads/language/ir_table.h"
 
+/* Numbers from elsewhere, by path: a weight, or an input of the one microbatch that there is. Fills the n elements of
+ * the whole value; *given false: it has none of this path, and the seed makes them. */
+typedef struct pl_data_source {
+  pl_code (*parameter)(void *context, const char *path, int64_t n, double *whole, bool *given, pl_error *error);
+  pl_code (*input)(void *context, const char *path, int64_t n, double *whole, bool *given, pl_error *error);
+  void *context; /* either function may be NULL */
+} pl_data_source;
+
+/* One device's part of a whole value, row-major. */
+void pl_data_part_of(const double *whole, pl_ir_tensor *part);
+
 /* Fills one device's part of the parameter with this whole path. */
 void pl_data_parameter(uint64_t seed, const char *path, pl_ir_tensor *part);
 /* Of the input op's value, in one microbatch and iteration. */

@@ -2,6 +2,7 @@
 #include "workloads/execute/exchange.h"
 
 #include <math.h>
+#include <string.h>
 
 typedef struct meeting {
   const pl_crew *crew;
@@ -73,4 +74,21 @@ pl_code pl_exchange(const pl_crew *crew, int32_t n_over, const pl_ir_name *over,
                      crew->devices[d], (long long)(terms * part->n), (long long)n);
   }
   return PL_OK;
+}
+
+void pl_exchange_shift(const pl_crew *crew, const pl_ir_op *op, const pl_holding *from, pl_holding *to) {
+  for (uint32_t d = 0; d < crew->n_devices; d++) {
+    int64_t n = 0, place = 0;
+    for (uint32_t other = 0; other < crew->n_devices; other++) {
+      if (!pl_ir_op_joins(crew->mesh, op, crew->devices[d], crew->devices[other])) continue;
+      if (other == d) place = n;
+      n++;
+    }
+    PL_ASSERT(n > 0); /* d itself */
+    int64_t wanted = ((place - pl_ir_integer_of(op, "by", 1)) % n + n) % n;
+    for (uint32_t other = 0; other < crew->n_devices; other++) {
+      if (!pl_ir_op_joins(crew->mesh, op, crew->devices[d], crew->devices[other]) || wanted-- != 0) continue;
+      memcpy(to->parts[d].data, from->parts[other].data, (size_t)to->parts[d].n * sizeof(double));
+    }
+  }
 }

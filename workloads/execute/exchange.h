@@ -11,4 +11,12 @@
 pl_code pl_exchange(const pl_crew *crew, int32_t n_over, const pl_ir_name *over, const pl_holding *from, pl_holding *to,
                     pl_error *error);
 
+/* Every device's value to the one `by` places further along the axes of the op's `over`, round the ring. */
+void pl_exchange_shift(const pl_crew *crew, const pl_ir_op *op, const pl_holding *from, pl_holding *to);
+
+/* halo and halo_backward: rows that devices along `over` lack of a part, or what comes back for them. PL_BAD_INPUT:
+ * they do not hold them. */
+pl_code pl_exchange_halo(const pl_crew *crew, const pl_ir_op *op, const pl_holding *from, pl_holding *to,
+                         pl_error *error);
+
 #endif

@@ -3,13 +3,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "workloads/execute/exchange.h"
 #include "workloads/execute/executor_internal.h"
+#include "workloads/execute/remote.h"
 
-static const char *const special_names[PL_SPECIAL_COUNT] = {NULL,   "input",      "param",    "keep",       "kept",
-                                                            "call", "accumulate", "gradient", "state",      "store",
-                                                            "loss", "send",       "receive",  "sum_classes"};
+static const char *const special_names[PL_SPECIAL_COUNT] = {NULL,   "input",      "param",    "keep",        "kept",
+                                                            "call", "accumulate", "gradient", "state",       "store",
+                                                            "loss", "send",       "receive",  "sum_classes", "kernel"};
 
 /* ---- ops ---- */
 
@@ -54,6 +56,12 @@ static pl_code run_pure(pl_execution *own, pl_member *m, pl_frame *f, const pl_i
   }
   if (strncmp(row->name, "ring_", 5) == 0) {
     PL_TRY(pl_execution_run_ring(own, m, f, op, error));
+  } else if (row->effect == PL_IR_COLLECTIVE && row->compute == NULL && own->options.peers != NULL) {
+    PL_TRY(pl_remote_collective(own, m, f, op, error));
+  } else if (strcmp(row->name, "shift") == 0) {
+    pl_exchange_shift(&m->crew, op, f->values[op->inputs[0]], f->values[op->first_output]);
+  } else if (strncmp(row->name, "halo", 4) == 0) {
+    PL_TRY(pl_exchange_halo(&m->crew, op, f->values[op->inputs[0]], f->values[op->first_output], error));
   } else if (row->effect == PL_IR_COLLECTIVE && row->compute == NULL) {
     const pl_ir_attribute *over = pl_ir_attribute_find(op, "over");
     PL_TRY(pl_exchange(&m->crew, over != NULL ? over->n_names : 0, over != NULL ? over->names : NULL,
@@ -90,7 +98,7 @@ static pl_code enter(pl_execution *own, pl_member *m, int32_t function, const ch
     return pl_fail(error, PL_BAD_INPUT, "calls nest deeper than %d", (int)PL_FRAMES_MAX);
   const pl_ir_function *f = own->module->functions[function];
   pl_frame *made = &m->frames[m->n_frames];
-  *made = (pl_frame){.function = f, .last = own->last[function], .call = call, .prefix = prefix};
+  *made = (pl_frame){.function = f, .index = function, .last = own->last[function], .call = call, .prefix = prefix};
   made->values = (pl_holding **)calloc((size_t)f->n_values + 1, sizeof(*made->values));
   if (made->values == NULL || prefix == NULL) return pl_execution_no_memory(error);
   m->n_frames++;
@@ -148,7 +156,8 @@ static pl_code run_op(pl_execution *own, pl_member *m, pl_frame *f, const pl_ir_
   case PL_SPECIAL_SEND:
   case PL_SPECIAL_RECEIVE:
   case PL_SPECIAL_SUM_CLASSES:
-    return pl_execution_run_mail(own, m, f, op, what, error);
+    return own->options.peers != NULL ? pl_remote_mail(own, m, f, op, what, error)
+                                      : pl_execution_run_mail(own, m, f, op, what, error);
   case PL_SPECIAL_NONE:
     return run_pure(own, m, f, op, error);
   default:
@@ -163,6 +172,22 @@ static pl_code placed(const pl_member *m, const pl_frame *f, const pl_ir_op *op,
                  pl_ir_row_at(op->row)->name, op->place.line, cause->message);
 }
 
+static double now_s(const pl_execution *own) {
+  struct timespec now;
+  if (!own->options.timed) return 0;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void note_time(pl_execution *own, const pl_frame *f, const pl_ir_op *op, double since_s) {
+  if (own->options.timed) {
+    int32_t index = own->first_op[f->index] + (int32_t)(op - f->function->ops);
+    own->op_s[(size_t)own->iteration * (size_t)own->n_ops + (size_t)index] += now_s(own) - since_s;
+    own->op_runs[index]++;
+  }
+  if (own->options.progress != NULL) own->options.progress(own->options.peers->own);
+}
+
 /* Ops until the function list is through or blocked; *moved: at least one was done. */
 static pl_code run_frames(pl_execution *own, pl_member *m, bool *moved, pl_error *error) {
   m->blocked = false;
@@ -174,13 +199,16 @@ static pl_code run_frames(pl_execution *own, pl_member *m, bool *moved, pl_error
     }
     const pl_ir_op *op = &f->function->ops[f->next];
     pl_error cause = PL_ERROR_INIT;
+    double since_s = now_s(own);
     pl_code code = run_op(own, m, f, op, &cause);
     if (code == PL_OK && !m->blocked && own->special[op->row] != PL_SPECIAL_CALL) code = compare(own, m, f, op, &cause);
     if (code != PL_OK) return placed(m, f, op, &cause, error);
     if (m->blocked) return PL_OK;
     *moved = true;
     f->next++;
-    if (own->special[op->row] != PL_SPECIAL_CALL) drop_dead(m, f, f->next - 1);
+    if (own->special[op->row] == PL_SPECIAL_CALL) continue;
+    drop_dead(m, f, f->next - 1);
+    note_time(own, f, op, since_s);
   }
   return PL_OK;
 }
@@ -251,11 +279,19 @@ static pl_code deadlock(pl_execution *own, pl_error *error) {
   return pl_fail(error, PL_BAD_INPUT, "deadlock: %s", text);
 }
 
+/* Devices in processes of their own begin together, with their data at hand. */
+static pl_code meet(pl_execution *own, pl_error *error) {
+  const pl_peers *peers = own->options.peers;
+  for (int32_t c = 0; own->makes_early && c < own->module->n_classes; c++)
+    if (own->members[c].crew.n_devices > 0) PL_TRY(pl_execution_make_inputs(own, &own->members[c], error));
+  return peers != NULL ? peers->ops->meet(peers->own, error) : PL_OK;
+}
+
 static pl_code run_iteration(pl_execution *own, pl_error *error) {
   for (int32_t c = 0; c < own->module->n_classes; c++) {
     pl_member *m = &own->members[c];
     m->step = 0;
-    m->finished = false;
+    m->finished = m->crew.n_devices == 0; /* all of them are elsewhere */
     for (int32_t i = 0; i < m->store.n_entries; i++) {
       pl_kept *entry = m->store.entries[i];
       if (entry->kind != PL_EXECUTION_GRADIENT) continue;
@@ -263,6 +299,8 @@ static pl_code run_iteration(pl_execution *own, pl_error *error) {
       entry->holding = NULL;
     }
   }
+  PL_TRY(meet(own, error));
+  double since_s = now_s(own);
   for (bool all = false, moved = true; !all;) {
     if (!moved) return deadlock(own, error);
     all = true;
@@ -272,6 +310,7 @@ static pl_code run_iteration(pl_execution *own, pl_error *error) {
       all = all && own->members[c].finished;
     }
   }
+  if (own->options.timed) own->iteration_s[own->iteration] = now_s(own) - since_s;
   return PL_OK;
 }
 
@@ -290,14 +329,58 @@ static int32_t *last_reads(const pl_ir_function *function, pl_arena *arena) {
   return last;
 }
 
-static bool take_crew(pl_execution *own, const pl_ir_class *class, pl_crew *crew) {
+static bool take_crew(pl_execution *own, const pl_ir_class *class, pl_member *m) {
+  const pl_peers *peers = own->options.peers;
+  pl_crew *crew = &m->crew;
   uint32_t n = pl_ir_mesh_devices(&own->module->mesh);
   uint32_t *devices = PL_TAKE(&own->arena, uint32_t, n);
   if (devices == NULL) return false;
   *crew = (pl_crew){.mesh = &own->module->mesh, .devices = devices};
   for (uint32_t device = 0; device < n; device++)
     if (pl_ir_class_has(own->module, class, device)) devices[crew->n_devices++] = device;
+  m->all = devices;
+  if (peers == NULL) return true;
+  while (m->position < crew->n_devices && devices[m->position] != peers->device)
+    m->position++;
+  bool is_here = m->position < crew->n_devices;
+  crew->devices = is_here ? &devices[m->position] : devices;
+  crew->n_devices = is_here;
   return true;
+}
+
+/* Tags of messages, each once: both sides of a message run the same program. */
+static bool take_tags(pl_execution *own) {
+  uint32_t n = 0, room = 0;
+  for (int32_t i = 0; i < own->module->n_functions; i++) {
+    const pl_ir_function *f = own->module->functions[i];
+    for (int32_t k = 0; k < f->n_ops; k++) {
+      pl_special what = (pl_special)own->special[f->ops[k].row];
+      if (what != PL_SPECIAL_SEND && what != PL_SPECIAL_RECEIVE) continue;
+      const char *tag = pl_ir_text_of(&f->ops[k], "tag");
+      uint32_t at = 0;
+      while (at < n && strcmp(own->tags[at], tag) != 0)
+        at++;
+      if (at < n) continue;
+      own->tags = (const char **)pl_arena_grown(&own->arena, (const void *)own->tags, n, 1, sizeof(*own->tags), &room);
+      if (own->tags == NULL) return false;
+      own->tags[n++] = tag;
+    }
+  }
+  return true;
+}
+
+static bool take_times(pl_execution *own) {
+  if (!own->options.timed) return true;
+  own->first_op = PL_TAKE(&own->arena, int32_t, own->module->n_functions + 1);
+  if (own->first_op == NULL) return false;
+  for (int32_t i = 0; i < own->module->n_functions; i++) {
+    own->first_op[i] = own->n_ops;
+    own->n_ops += own->module->functions[i]->n_ops;
+  }
+  own->op_s = PL_TAKE(&own->arena, double, (size_t)own->options.iterations *(size_t)own->n_ops);
+  own->op_runs = PL_TAKE(&own->arena, int32_t, own->n_ops);
+  own->iteration_s = PL_TAKE(&own->arena, double, own->options.iterations);
+  return !own->arena.failed;
 }
 
 static pl_code prepare(pl_execution *own, pl_error *error) {
@@ -308,19 +391,24 @@ static pl_code prepare(pl_execution *own, pl_error *error) {
   own->losses = PL_TAKE(&own->arena, double, own->options.iterations + 1);
   if (own->arena.failed) return pl_execution_no_memory(error);
   for (int what = 1; what < PL_SPECIAL_COUNT; what++)
-    own->special[pl_ir_row_of(special_names[what])] = (uint8_t)what;
+    own->special[pl_ir_row_of(special_names[what])] = (uint8_t)(what == PL_SPECIAL_KERNEL ? PL_SPECIAL_CALL : what);
   for (int32_t i = 0; i < module->n_functions; i++)
     if ((own->last[i] = last_reads(module->functions[i], &own->arena)) == NULL) return pl_execution_no_memory(error);
   for (int32_t c = 0; c < module->n_classes; c++) {
     own->members[c].class = &module->classes[c];
-    if (!take_crew(own, &module->classes[c], &own->members[c].crew)) return pl_execution_no_memory(error);
+    if (!take_crew(own, &module->classes[c], &own->members[c])) return pl_execution_no_memory(error);
   }
+  own->makes_early = own->options.timed && (own->options.peers != NULL || pl_ir_mesh_devices(&module->mesh) == 1);
+  if (!take_tags(own) || !take_times(own)) return pl_execution_no_memory(error);
   return PL_OK;
 }
 
 pl_code pl_execute(const pl_ir_module *module, const pl_execution_options *options, pl_execution **execution,
                    pl_error *error) {
   *execution = NULL;
+  if (options->peers != NULL && module->places != NULL)
+    return pl_fail(error, PL_UNSUPPORTED, "%s: a program that places its devices does not run between processes",
+                   module->name);
   pl_execution *own = (pl_execution *)calloc(1, sizeof(*own));
   if (own == NULL) return pl_execution_no_memory(error);
   openblas_set_num_threads(1); /* sums in one order, whatever the machine */
@@ -347,6 +435,8 @@ static void drop_store(pl_crew *crew, pl_store *store) {
 void pl_execution_destroy(pl_execution *own) {
   if (own == NULL) return;
   drop_store(&own->nobody, &own->mail);
+  for (uint32_t i = 0; i < own->n_inputs; i++)
+    pl_holding_drop(&own->nobody, own->inputs[i].holding);
   for (int32_t c = 0; own->members != NULL && c < own->module->n_classes; c++) {
     while (own->members[c].n_frames > 0)
       leave(&own->members[c]);

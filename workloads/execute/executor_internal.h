@@ -25,11 +25,13 @@ typedef enum pl_special {
   PL_SPECIAL_SEND,
   PL_SPECIAL_RECEIVE,
   PL_SPECIAL_SUM_CLASSES,
+  PL_SPECIAL_KERNEL, /* runs as a call */
   PL_SPECIAL_COUNT
 } pl_special;
 
 typedef struct pl_frame {
   const pl_ir_function *function;
+  int32_t index;       /* in the module */
   const int32_t *last; /* per value: the last op that reads it; n_ops: handed back */
   int32_t next;        /* op */
   int32_t call;        /* op of the frame below that called */
@@ -40,13 +42,23 @@ typedef struct pl_frame {
 /* The devices of a class and where they are in their list. */
 typedef struct pl_member {
   const pl_ir_class *class;
-  pl_crew crew;
+  pl_crew crew;        /* of devices that are in this process */
+  const uint32_t *all; /* devices of the class, rising */
+  uint32_t position;   /* with peers: of this process's device among them */
   pl_store store;
   pl_frame frames[PL_FRAMES_MAX];
   int32_t n_frames, step, microbatch, chunk;
   int32_t *n_sums; /* sum_classes done in this iteration */
   bool finished, blocked;
 } pl_member;
+
+/* Data of an iteration, made in front of it, in the order of its use. */
+typedef struct pl_early_input {
+  const pl_ir_op *op;
+  const pl_ir_function *function;
+  int32_t microbatch;
+  pl_holding *holding;
+} pl_early_input;
 
 struct pl_execution {
   const pl_ir_module *module;
@@ -59,6 +71,15 @@ struct pl_execution {
   pl_crew nobody; /* owner of mail */
   double *losses;
   int32_t iteration;
+  const char **tags; /* of messages, each once */
+  /* timed: */
+  int32_t n_ops;              /* of all functions */
+  int32_t *first_op;          /* per function */
+  double *op_s, *iteration_s; /* [iteration][op]; [iteration] */
+  int32_t *op_runs;           /* [op], of all iterations */
+  bool makes_early;           /* one device is here, so that its data come in one order */
+  pl_early_input *inputs;
+  uint32_t n_inputs, room_inputs, next_input;
 };
 
 /* executor_state.c: parameters, gradients, kept values, inputs, the loss. Fills the op's output, if it has one. */
@@ -67,6 +88,8 @@ pl_code pl_execution_run_state(pl_execution *own, pl_member *m, pl_frame *f, con
 /* executor_mail.c: send, receive, sum_classes; m->blocked where it has to wait. */
 pl_code pl_execution_run_mail(pl_execution *own, pl_member *m, pl_frame *f, const pl_ir_op *op, pl_special what,
                               pl_error *error);
+/* executor_state.c: in front of an iteration. */
+pl_code pl_execution_make_inputs(pl_execution *own, pl_member *m, pl_error *error);
 /* executor_ring.c: ring_attention and its derivative, outputs zeroed. */
 pl_code pl_execution_run_ring(pl_execution *own, pl_member *m, pl_frame *f, const pl_ir_op *op, pl_error *error);
 /* prefix.path, without a dot where one of them is empty; NULL: no memory. */

@@ -15,14 +15,28 @@ static pl_code post(pl_execution *own, const char *key, const pl_holding *value,
   return PL_OK;
 }
 
-static pl_code take(pl_member *m, const pl_holding *from, const pl_ir_type *type, pl_holding **to, pl_error *error) {
+/* Where the device of a crew that this one hears from stands in it. */
+static uint32_t position_of(const pl_execution *own, const pl_member *in, uint32_t device) {
+  uint32_t wanted = pl_ir_class_partner(own->module, in->class, device), low = 0, high = in->crew.n_devices;
+  while (low + 1 < high) {
+    uint32_t middle = low + (high - low) / 2;
+    *(in->crew.devices[middle] <= wanted ? &low : &high) = middle;
+  }
+  return low;
+}
+
+/* `sender`: whose parts those of `from` are; NULL: of as many devices in the same order. */
+static pl_code take(const pl_execution *own, pl_member *m, const pl_member *sender, const pl_holding *from,
+                    const pl_ir_type *type, pl_holding **to, pl_error *error) {
   if (!pl_ir_type_equal(&from->type, type))
     return pl_fail(error, PL_BAD_INPUT, "what is received was sent with another type or layout");
   *to = pl_holding_create(&m->crew, type);
   if (*to == NULL) return pl_execution_no_memory(error);
-  for (uint32_t d = 0; d < m->crew.n_devices; d++)
-    if (from->parts[d].n > 0)
-      memcpy((*to)->parts[d].data, from->parts[d].data, (size_t)from->parts[d].n * sizeof(double));
+  bool unlike = sender != NULL && own->module->places != NULL;
+  for (uint32_t d = 0; d < m->crew.n_devices; d++) {
+    const pl_ir_tensor *part = &from->parts[unlike ? position_of(own, sender, m->crew.devices[d]) : d];
+    if (part->n > 0) memcpy((*to)->parts[d].data, part->data, (size_t)part->n * sizeof(double));
+  }
   return PL_OK;
 }
 
@@ -44,8 +58,9 @@ static pl_code run_receive(pl_execution *own, pl_member *m, pl_frame *f, const p
   if (entry == NULL) return pl_execution_no_memory(error);
   m->blocked = entry->holding == NULL;
   if (m->blocked) return PL_OK;
-  PL_TRY(take(m, entry->holding, &f->function->values[op->first_output].type, &f->values[op->first_output], error));
   pl_member *sender = member_named(own, from);
+  PL_TRY(take(own, m, sender, entry->holding, &f->function->values[op->first_output].type, &f->values[op->first_output],
+              error));
   pl_holding_drop(sender != NULL ? &sender->crew : &own->nobody, entry->holding);
   entry->holding = NULL;
   return PL_OK;
@@ -74,7 +89,7 @@ static pl_code run_sum(pl_execution *own, pl_member *m, pl_frame *f, const pl_ir
   for (int32_t i = 0; !m->blocked && i < classes->n_names; i++) {
     const pl_holding *term = term_of(own, f, op, classes->names[i].text)->holding;
     if (sum == NULL) {
-      PL_TRY(take(m, term, &f->function->values[op->first_output].type, &sum, error));
+      PL_TRY(take(own, m, NULL, term, &f->function->values[op->first_output].type, &sum, error));
       f->values[op->first_output] = sum;
       continue;
     }

@@ -6,6 +6,18 @@
 
 /* ---- results ---- */
 
+double pl_execution_iteration_s(const pl_execution *own, int32_t iteration) {
+  return own->iteration_s[iteration];
+}
+
+double pl_execution_op_s(const pl_execution *own, int32_t iteration, int32_t function, int32_t op) {
+  return own->op_s[(size_t)iteration * (size_t)own->n_ops + (size_t)(own->first_op[function] + op)];
+}
+
+int32_t pl_execution_op_runs(const pl_execution *own, int32_t function, int32_t op) {
+  return own->op_runs[own->first_op[function] + op] / own->options.iterations;
+}
+
 double pl_execution_loss(const pl_execution *own, int32_t iteration) {
   return own->losses[iteration];
 }

@@ -23,6 +23,7 @@ typedef struct pl_holding {
 /* A zeroed value of one reference; NULL: no memory. */
 pl_holding *pl_holding_create(pl_crew *crew, const pl_ir_type *type);
 static inline pl_holding *pl_holding_share(pl_holding *holding) {
+  PL_ASSERT(holding != NULL);
   holding->references++;
   return holding;
 }

@@ -22,14 +22,10 @@ const pl_kept *pl_store_find(const pl_store *store, int32_t kind, const char *ke
 }
 
 static bool grow(pl_store *store, pl_arena *arena) {
-  if (store->n_entries < store->room) return true;
-  int32_t room = store->room > 0 ? 2 * store->room : 64;
-  pl_kept **entries = PL_TAKE(arena, pl_kept *, room);
+  void *entries = pl_arena_grown(arena, (const void *)store->entries, (size_t)store->n_entries, 1,
+                                 sizeof(*store->entries), &store->room);
   if (entries == NULL) return false;
-  if (store->n_entries > 0)
-    memcpy((void *)entries, (const void *)store->entries, (size_t)store->n_entries * sizeof(*entries));
-  store->entries = entries;
-  store->room = room;
+  store->entries = (pl_kept **)entries;
   return true;
 }
 

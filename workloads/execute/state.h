@@ -16,7 +16,8 @@ typedef struct pl_kept {
 typedef struct pl_store {
   pl_hash_index index;
   pl_kept **entries;
-  int32_t n_entries, room;
+  int32_t n_entries;
+  uint32_t room;
 } pl_store;
 
 /* The entry of this kind and key; made, without a holding, if it is not there. NULL: no memory. */

@@ -278,6 +278,10 @@ static pl_code read_framework(const pl_document *document, pl_arena *arena, pl_f
     const char *key;
     const pl_node *value = pl_node_entry(document, root, i, &key);
     if (strcmp(key, "name") == 0 || strcmp(key, "about") == 0 || strcmp(key, "provenance") == 0) continue;
+    if (strcmp(key, "offers") == 0) {
+      PL_TRY(pl_offers_read(document, value, arena, &made.offers, error));
+      continue;
+    }
     if (find_switch(key, NULL) == NULL) return pl_document_fail(document, value, error, "unknown key '%.32s'", key);
     PL_TRY(read_section(document, key, value, &made, error));
   }

@@ -17,6 +17,7 @@
 #include "core/base/arena.h"
 #include "core/base/status.h"
 #include "core/cluster/device_profile.h"
+#include "workloads/framework/framework_offers.h"
 
 struct pl_job;
 
@@ -24,8 +25,9 @@ struct pl_job;
 typedef enum pl_loss_form {
   PL_LOSS_IN_PLACE = 0, /* one fp32 copy of the logits, worked on in place (Megatron-LM's vocab-parallel loss) */
   PL_LOSS_COPY,         /* the shifted logits are another fp32 tensor, the rest in place (nanotron, newer Megatron) */
-  PL_LOSS_COPIES,       /* so is their gradient (cross_entropy of PyTorch) */
-  PL_LOSS_FUSED         /* one kernel that reads 16-bit logits and writes their gradient over them */
+  PL_LOSS_COPIES,       /* so are their gradient and that of the targets' elements, and the 16-bit logits' room stays
+                           (cross_entropy of PyTorch) */
+  PL_LOSS_FUSED         /* one kernel that reads 16-bit logits, and one for their gradient, which is 16-bit too */
 } pl_loss_form;
 
 /* Who hands out device memory, and so what is held beyond the tensors. */
@@ -115,13 +117,14 @@ typedef struct pl_framework {
   bool splits_sends;       /* default of --pipeline-sends */
   pl_optimizer_form optimizer;
   bool clips_gradients;   /* norm over all gradients before the step, and their scaling */
-  bool ends_recompute;    /* full recomputation ends with what the backward pass reads (block_recompute.c) */
+  bool ends_recompute;    /* full recomputation ends with what the backward pass reads (lower_recompute.c) */
   int64_t vocab_multiple; /* the vocabulary is padded to a multiple of this times tmp; 1: not at all */
   /* The host: seconds. All 0: never late. */
   double launch_s;          /* of one kernel in the forward pass, Python and dispatch included */
   double backward_launch_s; /* the same from the autograd engine */
   double collective_s;      /* of one collective */
   double layer_s; /* per transformer layer and pass, on top of the kernels: modules, hooks, context managers */
+  double step_s;  /* of every step, on all devices behind the optimizer: a site's (workloads/run/site.h), in no file */
   pl_host_window host_window;
   /* Memory that tensors do not account for, bytes. */
   pl_allocator_form allocator;
@@ -139,6 +142,7 @@ typedef struct pl_framework {
   double communicator_bytes; /* per communicator that a device belongs to */
   double workspace_bytes;    /* of libraries, and what the allocator holds whatever the job: inside it */
   double fragmentation;      /* share of the tensors' peak that the allocator holds and cannot use */
+  pl_offers offers;
 } pl_framework;
 
 extern const pl_framework pl_framework_ideal;

@@ -6,79 +6,52 @@
 #include "core/base/printable.h"
 #include "core/base/words.h"
 #include "core/system/data_folder.h"
-#include "core/text/document.h"
 #include "workloads/import/model_families.h"
 #include "workloads/import/model_file.h"
 #include "workloads/ir/model.h"
+#include "workloads/onnx/onnx_file.h"
 
-typedef struct reader {
-  const pl_document *document;
-  const pl_node *root;
-  pl_error *error;
-} reader;
+/* Types that transformers has and that are of another kind than any family here: what they are, and the nearest. */
+static const struct {
+  const char *type, *what, *nearest;
+} other_kinds[] = {{"t5", "an encoder with a decoder", "bert"},
+                   {"mt5", "an encoder with a decoder", "bert"},
+                   {"bart", "an encoder with a decoder", "bert"},
+                   {"whisper", "an encoder with a decoder", "bert"},
+                   {"vit", "pictures in patches", "bert"},
+                   {"clip", "pictures and text side by side", "bert"},
+                   {"mamba", "a state space", "llama"},
+                   {"mamba2", "a state space", "llama"},
+                   {"falcon_mamba", "a state space", "llama"},
+                   {"jamba", "state spaces between layers of attention", "mixtral"},
+                   {"nemotron_h", "state spaces between layers of attention", "nemotron"},
+                   {"qwen3_next", "linear attention in most layers", "qwen3_moe"}};
 
-/* Far above any model, and low enough that no product of two overflows. */
-static const int64_t layers_max = 100000, width_max = INT64_C(1) << 22, heads_max = INT64_C(1) << 16,
-                     vocab_max = INT64_C(1) << 30, positions_max = INT64_C(1) << 31;
-
-static bool has(const reader *in, const char *key) {
-  return pl_node_get(in->root, key) != NULL;
+/* The supported family that has most in common with a file of an unknown one. */
+static const char *nearest_family(const pl_model_reader *in) {
+  if (pl_reader_has(in, "kv_lora_rank")) return "deepseek_v3";
+  if (pl_reader_has(in, "moe_intermediate_size")) return "qwen3_moe";
+  if (pl_reader_has(in, "num_experts") || pl_reader_has(in, "num_local_experts") ||
+      pl_reader_has(in, "n_routed_experts"))
+    return "mixtral";
+  if (pl_reader_has(in, "n_embd")) return "gpt2";
+  if (pl_reader_has(in, "layer_norm_eps") || pl_reader_has(in, "layer_norm_epsilon"))
+    return pl_reader_has(in, "rope_theta") ? "gpt_neox" : "bert";
+  return "llama";
 }
 
-/* Written in the file, be it as null: where a class's default differs from what null means to it. */
-static bool mentions(const reader *in, const char *key) {
-  for (size_t i = 0; i < pl_node_count(in->root); i++) {
-    const char *name = NULL;
-    pl_node_entry(in->document, in->root, i, &name);
-    if (name != NULL && strcmp(name, key) == 0) return true;
-  }
+static bool is_called(const pl_model_family *family, const char *type) {
+  if (strcmp(family->type, type) == 0) return true;
+  for (size_t i = 0; i < sizeof family->also / sizeof family->also[0] && family->also[i] != NULL; i++)
+    if (strcmp(family->also[i], type) == 0) return true;
   return false;
 }
 
-static pl_code integer(const reader *in, const char *key, int64_t highest, int64_t *value) {
-  return pl_node_integer(in->document, in->root, key, 1, highest, value, in->error);
-}
-
-static pl_code optional_integer(const reader *in, const char *key, int64_t highest, int64_t *value) {
-  return has(in, key) ? integer(in, key, highest, value) : PL_OK;
-}
-
-static pl_code optional_boolean(const reader *in, const char *key, bool *value) {
-  return has(in, key) ? pl_node_boolean(in->document, in->root, key, value, in->error) : PL_OK;
-}
-
-/* A probability: what matters here is only whether it is above zero. */
-static pl_code probability(const reader *in, const char *key, double otherwise, bool *positive) {
-  double value = otherwise;
-  if (key != NULL && has(in, key)) {
-    PL_TRY(pl_node_number(in->document, in->root, key, &value, in->error));
-    if (!(value >= 0 && value <= 1))
-      return pl_document_fail(in->document, pl_node_get(in->root, key), in->error,
-                              "'%s' is %g: a probability from 0 to 1 is needed", key, value);
-  }
-  *positive = value > 0;
-  return PL_OK;
-}
-
-/* Texts are names: what would move a terminal's cursor is not one. */
-static pl_code text(const reader *in, const char *key, const char *otherwise, pl_arena *arena, const char **value) {
-  const char *found = otherwise;
-  if (has(in, key)) PL_TRY(pl_node_name(in->document, in->root, key, &found, in->error));
-  *value = pl_arena_strdup(arena, found);
-  return *value != NULL ? PL_OK : pl_fail_memory(in->error, "the model's strings");
-}
-
-static pl_code refuse(const reader *in, const char *key, const char *why) {
-  bool set = false;
-  PL_TRY(optional_boolean(in, key, &set));
-  return set ? pl_document_fail(in->document, pl_node_get(in->root, key), in->error, "'%s': %s", key, why) : PL_OK;
-}
-
-static pl_code find_family(const reader *in, const pl_model_family **found) {
+static pl_code find_family(const pl_model_reader *in, const pl_model_family **found) {
   const char *type;
   PL_TRY(pl_node_string(in->document, in->root, "model_type", &type, in->error));
   for (size_t i = 0; i < pl_model_n_families; i++)
-    if (strcmp(pl_model_families[i].type, type) == 0) {
+    if (is_called(&pl_model_families[i], type)) {
       *found = &pl_model_families[i];
       return PL_OK;
     }
@@ -86,12 +59,20 @@ static pl_code find_family(const reader *in, const pl_model_family **found) {
   pl_word_list list = pl_word_list_begin(text_bytes, sizeof text_bytes);
   for (size_t i = 0; i < pl_model_n_families; i++)
     pl_word_list_add(&list, pl_model_families[i].type);
+  const char *nearest = nearest_family(in), *what = NULL;
+  for (size_t i = 0; i < sizeof other_kinds / sizeof other_kinds[0]; i++)
+    if (strcmp(other_kinds[i].type, type) == 0) {
+      nearest = other_kinds[i].nearest;
+      what = other_kinds[i].what;
+    }
   return pl_document_fail(in->document, pl_node_get(in->root, "model_type"), in->error,
-                          "model_type '%.64s' is not supported; supported are %s, transgan, cnn and mlp", type,
+                          "model_type '%.64s'%s%s%s is not supported; the nearest that is seems to be %s, of %s, "
+                          "transgan, cnn, mlp and dlrm",
+                          type, what != NULL ? " (" : "", what != NULL ? what : "", what != NULL ? ")" : "", nearest,
                           pl_word_list_end(&list));
 }
 
-static pl_code read_architecture(const reader *in, const pl_model_family *family, pl_model *model) {
+static pl_code read_architecture(const pl_model_reader *in, const pl_model_family *family, pl_model *model) {
   model->architecture = family->classes[0];
   const pl_node *list = pl_node_get(in->root, "architectures");
   if (list == NULL) return PL_OK;
@@ -111,36 +92,48 @@ static pl_code read_architecture(const reader *in, const pl_model_family *family
                           family->classes[2] ? family->classes[2] : "");
 }
 
-/* "ffn_hidden_size" is ours, for architectures that no class has. */
-static pl_code read_widths(const reader *in, const pl_model_family *family, pl_model *model) {
+static pl_code dimension(const pl_model_reader *in, const char *key, int64_t highest, int64_t otherwise,
+                         int64_t *value) {
+  key = pl_reader_dimension(in, key);
+  *value = otherwise;
+  return otherwise > 0 ? pl_reader_optional_integer(in, key, highest, value)
+                       : pl_reader_integer(in, key, highest, value);
+}
+
+/* "ffn_hidden_size" is ours, for architectures that no class has, and Falcon's. */
+static pl_code read_widths(const pl_model_reader *in, const pl_model_family *family, pl_model *model) {
   int64_t layers;
-  PL_TRY(integer(in, family->layers, layers_max, &layers));
+  PL_TRY(dimension(in, family->layers, PL_MODEL_LAYERS_MAX, 0, &layers));
   model->n_layers = (int32_t)layers;
-  PL_TRY(integer(in, family->hidden, width_max, &model->hidden));
-  PL_TRY(integer(in, family->heads, heads_max, &model->n_heads));
-  PL_TRY(integer(in, "vocab_size", vocab_max, &model->vocab));
-  if (has(in, "ffn_hidden_size")) return integer(in, "ffn_hidden_size", width_max, &model->ffn_hidden);
+  PL_TRY(dimension(in, family->hidden, PL_MODEL_WIDTH_MAX, 0, &model->hidden));
+  PL_TRY(dimension(in, family->heads, PL_MODEL_HEADS_MAX, family->default_heads, &model->n_heads));
+  PL_TRY(dimension(in, "vocab_size", PL_MODEL_VOCAB_MAX, family->default_vocab, &model->vocab));
+  if (pl_reader_has(in, "ffn_hidden_size"))
+    return pl_reader_integer(in, "ffn_hidden_size", PL_MODEL_WIDTH_MAX, &model->ffn_hidden);
   model->ffn_hidden = 4 * model->hidden;
-  if (family->ffn_is_optional) return optional_integer(in, family->ffn, 4 * width_max, &model->ffn_hidden);
-  return integer(in, family->ffn, width_max, &model->ffn_hidden);
+  if (family->ffn == NULL) return PL_OK;
+  int64_t otherwise = family->ffn_is_optional ? model->ffn_hidden : 0;
+  return dimension(in, family->ffn, family->ffn_is_optional ? 4 * PL_MODEL_WIDTH_MAX : PL_MODEL_WIDTH_MAX, otherwise,
+                   &model->ffn_hidden);
 }
 
 /* Latent attention: every head has keys and values of its own, of sizes of their own. */
-static pl_code read_latent(const reader *in, pl_model *model) {
+static pl_code read_latent(const pl_model_reader *in, pl_model *model) {
   int64_t plain = 0;
-  PL_TRY(integer(in, "kv_lora_rank", width_max, &model->kv_rank));
-  PL_TRY(integer(in, "qk_nope_head_dim", heads_max, &plain));
-  PL_TRY(integer(in, "qk_rope_head_dim", heads_max, &model->rope_size));
-  PL_TRY(integer(in, "v_head_dim", heads_max, &model->value_size));
+  PL_TRY(pl_reader_integer(in, "kv_lora_rank", PL_MODEL_WIDTH_MAX, &model->kv_rank));
+  PL_TRY(pl_reader_integer(in, "qk_nope_head_dim", PL_MODEL_HEADS_MAX, &plain));
+  PL_TRY(pl_reader_integer(in, "qk_rope_head_dim", PL_MODEL_HEADS_MAX, &model->rope_size));
+  PL_TRY(pl_reader_integer(in, "v_head_dim", PL_MODEL_HEADS_MAX, &model->value_size));
   model->head_size = plain + model->rope_size;
-  if (!mentions(in, "q_lora_rank")) model->q_rank = 1536; /* null: queries are not compressed */
-  PL_TRY(optional_integer(in, "q_lora_rank", width_max, &model->q_rank));
-  return refuse(in, "attention_bias", "biases of latent attention are not supported");
+  if (!pl_reader_mentions(in, "q_lora_rank")) model->q_rank = 1536; /* null: queries are not compressed */
+  PL_TRY(pl_reader_optional_integer(in, "q_lora_rank", PL_MODEL_WIDTH_MAX, &model->q_rank));
+  return pl_reader_refuse(in, "attention_bias", "biases of latent attention are not supported");
 }
 
-static pl_code read_head_size(const reader *in, const pl_model_family *family, pl_model *model) {
+static pl_code read_head_size(const pl_model_reader *in, const pl_model_family *family, pl_model *model) {
   model->head_size = family->default_head_size;
-  if (family->grouped && has(in, "head_dim")) return integer(in, "head_dim", heads_max, &model->head_size);
+  if (family->grouped && pl_reader_has(in, "head_dim"))
+    return pl_reader_integer(in, "head_dim", PL_MODEL_HEADS_MAX, &model->head_size);
   if (model->head_size > 0) return PL_OK;
   if (model->hidden % model->n_heads != 0)
     return pl_document_fail(in->document, pl_node_get(in->root, family->hidden), in->error,
@@ -150,160 +143,50 @@ static pl_code read_head_size(const reader *in, const pl_model_family *family, p
   return PL_OK;
 }
 
-static pl_code read_heads(const reader *in, const pl_model_family *family, pl_model *model) {
+static pl_code read_heads(const pl_model_reader *in, const pl_model_family *family, pl_model *model) {
   const char *kv_key = "num_key_value_heads";
   model->n_kv_heads = model->n_heads;
   if (family->latent) return read_latent(in, model);
-  if (family->default_kv_heads > 0 && !mentions(in, kv_key)) model->n_kv_heads = family->default_kv_heads;
-  if (family->grouped) PL_TRY(optional_integer(in, kv_key, heads_max, &model->n_kv_heads));
+  if (family->default_kv_heads > 0 && !pl_reader_mentions(in, kv_key)) model->n_kv_heads = family->default_kv_heads;
+  if (family->grouped) PL_TRY(pl_reader_optional_integer(in, kv_key, PL_MODEL_HEADS_MAX, &model->n_kv_heads));
   if (model->n_heads % model->n_kv_heads != 0)
-    return pl_document_fail(in->document, pl_node_get(in->root, has(in, kv_key) ? kv_key : family->heads), in->error,
-                            "'%s' = %lld does not divide '%s' = %lld", kv_key, (long long)model->n_kv_heads,
+    return pl_document_fail(in->document, pl_node_get(in->root, pl_reader_has(in, kv_key) ? kv_key : family->heads),
+                            in->error, "'%s' = %lld does not divide '%s' = %lld", kv_key, (long long)model->n_kv_heads,
                             family->heads, (long long)model->n_heads);
   PL_TRY(read_head_size(in, family, model));
   model->value_size = model->head_size;
   return PL_OK;
 }
 
-/* Rotary models have no table of positions: their limit is not needed. GPT-2 files of old call it n_ctx. */
-static pl_code read_positions(const reader *in, const pl_model_family *family, pl_model *model) {
-  const char *key = family->positions;
-  if (strcmp(family->type, "gpt2") == 0 && !has(in, key) && has(in, "n_ctx")) key = "n_ctx";
+/* Rotary models have no table of positions: their limit is not needed. */
+static pl_code read_positions(const pl_model_reader *in, const pl_model_family *family, pl_model *model) {
+  const char *key = pl_reader_dimension(in, family->positions);
   model->learned_positions = family->learned_positions;
-  model->rotary = !family->learned_positions;
-  return family->learned_positions ? integer(in, key, positions_max, &model->max_positions)
-                                   : optional_integer(in, key, positions_max, &model->max_positions);
+  model->alibi = family->alibi;
+  model->position_offset = family->position_offset;
+  model->rotary = !family->learned_positions && !family->alibi;
+  return family->learned_positions ? pl_reader_integer(in, key, pl_model_positions_max, &model->max_positions)
+                                   : pl_reader_optional_integer(in, key, pl_model_positions_max, &model->max_positions);
 }
 
-static pl_code read_dropout(const reader *in, const pl_model_family *family, pl_model *model) {
+static pl_code read_dropout(const pl_model_reader *in, const pl_model_family *family, pl_model *model) {
   double otherwise = family->default_dropout;
-  PL_TRY(probability(in, family->embedding_dropout, otherwise, &model->embedding_dropout));
-  PL_TRY(probability(in, family->attention_dropout, otherwise, &model->attention_dropout));
-  return probability(in, family->hidden_dropout, otherwise, &model->hidden_dropout);
-}
-
-static pl_code read_bert(const reader *in, pl_model *model) {
-  const char *positions = "absolute";
-  model->causal = false;
-  model->post_norm = model->embedding_norm = model->lm_transform = true;
-  model->final_norm = false;
-  model->next_sentence = strcmp(model->architecture, "BertForPreTraining") == 0;
-  model->pooler = model->next_sentence || strcmp(model->architecture, "BertModel") == 0;
-  model->type_vocab = 2;
-  PL_TRY(optional_integer(in, "type_vocab_size", vocab_max, &model->type_vocab));
-  PL_TRY(optional_integer(in, "max_predictions_per_seq", positions_max, &model->predictions));
-  if (has(in, "position_embedding_type"))
-    PL_TRY(pl_node_string(in->document, in->root, "position_embedding_type", &positions, in->error));
-  if (strcmp(positions, "absolute") != 0)
-    return pl_document_fail(in->document, pl_node_get(in->root, "position_embedding_type"), in->error,
-                            "'position_embedding_type' is '%s'; only 'absolute' is supported", positions);
-  return refuse(in, "is_decoder", "only encoders are supported for model_type 'bert'");
-}
-
-/* Mistral and Mixtral: in every layer. Gemma 2: in every other one. Qwen: from some layer on, if asked for. */
-static pl_code read_window(const reader *in, const pl_model_family *family, pl_model *model) {
-  bool is_qwen = strncmp(family->type, "qwen", 4) == 0, is_gemma2 = strcmp(family->type, "gemma2") == 0;
-  if (is_qwen) return refuse(in, "use_sliding_window", "windows in some layers only are not supported");
-  if (family->default_window > 0 && !mentions(in, "sliding_window")) model->sliding_window = family->default_window;
-  model->alternating_window = is_gemma2;
-  if (!is_gemma2 && strncmp(family->type, "mi", 2) != 0) return PL_OK;
-  return optional_integer(in, "sliding_window", positions_max, &model->sliding_window);
-}
-
-static pl_code read_capacity(const reader *in, pl_model *model) {
-  const char *key = "expert_capacity_factor";
-  model->capacity_factor = 1;
-  if (!has(in, key)) return PL_OK;
-  PL_TRY(pl_node_number(in->document, in->root, key, &model->capacity_factor, in->error));
-  if (model->capacity_factor > 0 && model->capacity_factor <= 1024) return PL_OK;
-  return pl_document_fail(in->document, pl_node_get(in->root, key), in->error,
-                          "'%s' is %g: a factor above 0, at most 1024, is needed", key, model->capacity_factor);
-}
-
-/* Which layers hold experts. */
-static pl_code read_expert_layers(const reader *in, const pl_model_family *family, pl_model *model) {
-  const pl_node *dense = pl_node_get(in->root, "mlp_only_layers");
-  int64_t first = 0, step = 1;
-  if (family->latent) {
-    if (has(in, "first_k_dense_replace"))
-      PL_TRY(pl_node_integer(in->document, in->root, "first_k_dense_replace", 0, layers_max, &first, in->error));
-    PL_TRY(optional_integer(in, "moe_layer_freq", layers_max, &step));
-    if (step != 1)
-      return pl_document_fail(in->document, pl_node_get(in->root, "moe_layer_freq"), in->error,
-                              "'moe_layer_freq' is %lld; only 1 is supported", (long long)step);
-  } else {
-    PL_TRY(optional_integer(in, "decoder_sparse_step", layers_max, &step));
-    if (dense != NULL && pl_node_is_sequence(dense) && pl_node_count(dense) > 0)
-      return pl_document_fail(in->document, dense, in->error,
-                              "'mlp_only_layers' must be empty: dense layers in between "
-                              "are not supported");
-  }
-  model->first_expert_layer = (int32_t)first;
-  model->expert_layer_step = (int32_t)step;
-  return PL_OK;
-}
-
-static pl_code read_experts(const reader *in, const pl_model_family *family, pl_model *model) {
-  const int64_t experts_max = 1 << 16;
-  int64_t shared = 0;
-  PL_TRY(integer(in, family->experts, experts_max, &model->n_experts));
-  PL_TRY(integer(in, "num_experts_per_tok", experts_max, &model->topk));
-  if (model->topk > model->n_experts)
-    return pl_document_fail(in->document, pl_node_get(in->root, "num_experts_per_tok"), in->error,
-                            "'num_experts_per_tok' = %lld exceeds '%s' = %lld", (long long)model->topk, family->experts,
-                            (long long)model->n_experts);
-  model->expert_ffn = model->ffn_hidden;
-  if (family->expert_ffn != NULL) PL_TRY(integer(in, family->expert_ffn, width_max, &model->expert_ffn));
-  if (has(in, "n_shared_experts"))
-    PL_TRY(pl_node_integer(in->document, in->root, "n_shared_experts", 0, experts_max, &shared, in->error));
-  model->shared_ffn = shared * model->expert_ffn;
-  model->shared_gate = strcmp(family->type, "qwen2_moe") == 0;
-  if (model->shared_gate) PL_TRY(integer(in, "shared_expert_intermediate_size", width_max, &model->shared_ffn));
-  PL_TRY(read_capacity(in, model));
-  return read_expert_layers(in, family, model);
-}
-
-static pl_code read_traits(const reader *in, const pl_model_family *family, pl_model *model) {
-  model->norm = family->norm;
-  model->norm_bias = family->norm_bias;
-  model->gated_mlp = family->gated;
-  model->tied_embeddings = family->tied;
-  model->attention_bias = family->attention_bias;
-  model->output_bias = family->output_bias;
-  model->mlp_bias = family->mlp_bias;
-  model->causal = model->final_norm = true;
-  PL_TRY(optional_boolean(in, "tie_word_embeddings", &model->tied_embeddings));
-  if (strcmp(family->type, "bert") == 0) return read_bert(in, model);
-  if (strcmp(family->type, "gpt2") == 0)
-    return refuse(in, "add_cross_attention", "cross attention is not supported for model_type 'gpt2'");
-  if (strcmp(family->type, "gpt_neox") == 0) {
-    model->parallel_residual = true;
-    PL_TRY(optional_boolean(in, "use_parallel_residual", &model->parallel_residual));
-    PL_TRY(optional_boolean(in, "attention_bias", &model->attention_bias));
-    model->output_bias = model->attention_bias;
-    return probability(in, "rotary_pct", 0.25, &model->rotary);
-  }
-  PL_TRY(read_window(in, family, model));
-  model->qk_norm = family->qk_norm;
-  model->sandwich_norms = family->sandwich_norms;
-  if (strcmp(family->type, "nemotron") == 0) PL_TRY(probability(in, "partial_rotary_factor", 0.5, &model->rotary));
-  if (family->experts != NULL) PL_TRY(read_experts(in, family, model));
-  if (!family->reads_biases) return PL_OK;
-  PL_TRY(optional_boolean(in, "attention_bias", &model->attention_bias));
-  model->output_bias = model->attention_bias;
-  return family->qk_norm ? PL_OK : optional_boolean(in, "mlp_bias", &model->mlp_bias); /* Qwen3's MLP has none */
+  PL_TRY(pl_reader_probability(in, family->embedding_dropout, otherwise, &model->embedding_dropout));
+  PL_TRY(pl_reader_probability(in, family->attention_dropout, family->default_attention_dropout,
+                               &model->attention_dropout));
+  return pl_reader_probability(in, family->hidden_dropout, otherwise, &model->hidden_dropout);
 }
 
 /* "name", else "_name_or_path" unless it is a path on somebody's disk, else the file's name without folder and ".json".
  */
-static pl_code read_name(const reader *in, pl_arena *arena, pl_model *model) {
+static pl_code read_name(const pl_model_reader *in, pl_arena *arena, pl_model *model) {
   const char *path = pl_document_name(in->document), *slash = strrchr(path, '/'), *hub = "";
   char *base = pl_printable_strdup(arena, slash ? slash + 1 : path);
   if (base == NULL) return pl_fail_memory(in->error, "the model's name");
   size_t length = strlen(base);
   if (length > 5 && strcmp(base + length - 5, ".json") == 0) base[length - 5] = '\0';
-  if (has(in, "name")) return text(in, "name", base, arena, &model->name);
-  if (has(in, "_name_or_path")) PL_TRY(text(in, "_name_or_path", base, arena, &hub));
+  if (pl_reader_has(in, "name")) return pl_reader_text(in, "name", base, arena, &model->name);
+  if (pl_reader_has(in, "_name_or_path")) PL_TRY(pl_reader_text(in, "_name_or_path", base, arena, &hub));
   model->name = hub[0] == '\0' || hub[0] == '.' || hub[0] == '/' ? base : hub;
   return PL_OK;
 }
@@ -321,21 +204,35 @@ static void count_parameters(pl_model *model) {
   if (model->pooler) model->parameters += (double)model->hidden * (double)(model->hidden + 1);
 }
 
-static bool is_of_type(const reader *in, const char *wanted) {
+static bool is_of_type(const pl_model_reader *in, const char *wanted) {
   const char *type = NULL;
-  return has(in, "model_type") &&
+  return pl_reader_has(in, "model_type") &&
          pl_node_as_string(in->document, pl_node_get(in->root, "model_type"), &type, NULL) == PL_OK &&
          strcmp(type, wanted) == 0;
 }
 
+/* Of a model that also sees or hears: what its text_config says, which is a configuration of its own. */
+static void take_language_model(pl_model_reader *in, pl_model *model) {
+  const pl_node *text = pl_node_get(in->root, "text_config");
+  if (!pl_node_is_mapping(text) || pl_reader_has(in, "hidden_size") || pl_node_get(text, "model_type") == NULL) return;
+  if (!pl_reader_has(in, "tie_word_embeddings") || pl_node_get(text, "tie_word_embeddings") != NULL)
+    in->outer = NULL;
+  else
+    in->outer = in->root;
+  in->root = text;
+  model->is_text_part = true;
+}
+
 static pl_code read_document(const pl_document *document, pl_arena *arena, pl_model *model, pl_error *error) {
-  const reader in = {document, pl_document_root(document), error};
+  pl_model_reader in = {document, pl_document_root(document), error, NULL};
   const pl_model_family *family = NULL;
   if (in.root == NULL || !pl_node_is_mapping(in.root))
     return pl_document_fail(document, in.root, error, "a model is a JSON object, as in Hugging Face's config.json");
   if (is_of_type(&in, "transgan")) return pl_model_transgan_read(document, arena, model, error);
   if (is_of_type(&in, "cnn")) return pl_model_cnn_read(document, arena, model, error);
   if (is_of_type(&in, "mlp")) return pl_model_mlp_read(document, arena, model, error);
+  if (is_of_type(&in, "dlrm")) return pl_model_dlrm_read(document, arena, model, error);
+  take_language_model(&in, model);
   PL_TRY(find_family(&in, &family));
   PL_ASSERT(family != NULL);
   model->family = family->type;
@@ -345,11 +242,11 @@ static pl_code read_document(const pl_document *document, pl_arena *arena, pl_mo
   PL_TRY(read_heads(&in, family, model));
   PL_TRY(read_positions(&in, family, model));
   PL_TRY(read_dropout(&in, family, model));
-  PL_TRY(read_traits(&in, family, model));
-  PL_TRY(pl_model_numbers_read(document, family, model, error));
-  bool is_gemma = strncmp(family->type, "gemma", 5) == 0 && has(&in, "hidden_activation");
+  PL_TRY(pl_model_traits_read(&in, family, arena, model));
+  PL_TRY(pl_model_numbers_read(document, in.root, family, model, error));
+  bool is_gemma = strncmp(family->type, "gemma", 5) == 0 && pl_reader_has(&in, "hidden_activation");
   const char *activation = is_gemma ? "hidden_activation" : family->activation;
-  PL_TRY(text(&in, activation, family->default_activation, arena, &model->activation));
+  PL_TRY(pl_reader_text(&in, activation, family->default_activation, arena, &model->activation));
   PL_TRY(read_name(&in, arena, model));
   count_parameters(model);
   return PL_OK;
@@ -371,7 +268,7 @@ static pl_code check_size(const pl_document *document, const pl_model *model, pl
 static pl_code finish(pl_document *document, pl_arena *arena, pl_model *model, pl_error *error) {
   *model = (pl_model){0};
   pl_code code = read_document(document, arena, model, error);
-  if (code == PL_OK) code = check_size(document, model, error);
+  if (code == PL_OK && pl_model_has_blocks(model)) code = check_size(document, model, error);
   if (code == PL_OK) code = pl_model_types_read(document, arena, model, error);
   if (code != PL_OK) *model = (pl_model){0};
   pl_document_destroy(document);
@@ -392,14 +289,36 @@ static pl_code refuse_name(const char *name, pl_arena *arena, pl_error *error) {
   return pl_data_refuse(name, "a model", names, "paceline list models", error);
 }
 
-pl_code pl_model_load(const char *path, pl_arena *arena, pl_model *model, pl_error *error) {
-  pl_document *document = NULL;
+/* Of a model that was read: it has blocks. */
+static pl_code demand_blocks(const char *path, pl_model *model, pl_error *error) {
+  if (pl_model_has_blocks(model)) return PL_OK;
   *model = (pl_model){0};
+  return pl_fail(error, PL_UNSUPPORTED,
+                 "%s: a recommendation model is its program, and has no blocks that are priced one by one, which this "
+                 "needs; 'paceline simulate', 'verify', 'strategy', 'program' and 'model show' read it",
+                 path);
+}
+
+pl_code pl_model_load_json(const char *path, pl_arena *arena, pl_model *model, pl_error *error) {
+  pl_document *document = NULL;
   const char *found;
+  *model = (pl_model){0};
   PL_TRY(pl_data_choose(path, "models", ".json", arena, &found, error));
   if (found == NULL) return refuse_name(path, arena, error);
   PL_TRY(pl_document_load(found, &document, error));
   return finish(document, arena, model, error);
+}
+
+pl_code pl_model_load(const char *path, pl_arena *arena, pl_model *model, pl_error *error) {
+  *model = (pl_model){0};
+  if (pl_onnx_is_path(path))
+    return pl_fail(
+        error, PL_UNSUPPORTED,
+        "%s: an ONNX file says a program, and no blocks that are priced one by one, which this needs; 'paceline "
+        "simulate', 'verify', 'program' and 'model show' read it",
+        path);
+  PL_TRY(pl_model_load_json(path, arena, model, error));
+  return demand_blocks(path, model, error);
 }
 
 pl_code pl_model_parse(const char *name, const char *text_bytes, size_t size, pl_arena *arena, pl_model *model,
@@ -407,5 +326,6 @@ pl_code pl_model_parse(const char *name, const char *text_bytes, size_t size, pl
   pl_document *document = NULL;
   *model = (pl_model){0};
   PL_TRY(pl_document_parse(name, text_bytes, size, true, &document, error));
-  return finish(document, arena, model, error);
+  PL_TRY(finish(document, arena, model, error));
+  return demand_blocks(name, model, error);
 }

@@ -25,7 +25,7 @@ static pl_code read_type(const pl_document *document, const pl_node *root, pl_ar
                          pl_error *error) {
   static const char *const keys[] = {"dtype", "torch_dtype"};
   for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-    const char *name;
+    const char *name = "";
     if (pl_node_get(root, keys[i]) == NULL) continue;
     PL_TRY(take_string(document, root, keys[i], arena, &name, error));
     if (strcmp(name, "auto") == 0) continue;
@@ -67,8 +67,10 @@ static pl_code read_original_positions(const pl_document *document, const pl_nod
 }
 
 pl_code pl_model_types_read(const pl_document *document, pl_arena *arena, pl_model *model, pl_error *error) {
-  const pl_node *root = pl_document_root(document);
+  const pl_node *root = pl_document_root(document), *text = pl_node_get(root, "text_config");
   PL_TRY(read_type(document, root, arena, model, error));
   PL_TRY(read_quantization(document, root, arena, model, error));
-  return read_original_positions(document, root, model, error);
+  if (!model->is_text_part) return read_original_positions(document, root, model, error);
+  if (model->dtype_name == NULL) PL_TRY(read_type(document, text, arena, model, error));
+  return read_original_positions(document, text, model, error);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "workloads/import/program_write.h"
+#include "workloads/onnx/onnx_program.h"
 
 pl_model_program_options pl_model_program_defaults(int64_t gbs, int32_t n_microbatches, int64_t seq) {
   return (pl_model_program_options){.gbs = gbs,
@@ -33,12 +34,24 @@ static void set_extents(pl_program_writer *to) {
   const struct {
     char letter;
     int64_t extent;
-  } all[] = {{'b', to->options->batch}, {'s', to->options->seq},     {'t', to->options->seq},
-             {'h', model->hidden},      {'g', model->n_kv_heads},    {'r', model->n_heads / model->n_kv_heads},
-             {'d', model->head_size},   {'e', model->value_size},    {'v', model->vocab},
-             {'x', model->n_experts},   {'p', model->max_positions}, {'y', model->type_vocab},
-             {'m', model->predictions}, {'j', model->hidden},        {'o', 2},
-             {'q', model->q_rank},      {'k', model->kv_rank},       {'a', model->head_size - model->rope_size},
+  } all[] = {{'b', to->options->batch},
+             {'s', to->options->seq},
+             {'t', to->options->seq},
+             {'h', model->hidden},
+             {'g', model->n_kv_heads},
+             {'r', model->n_kv_heads > 0 ? model->n_heads / model->n_kv_heads : 1},
+             {'d', model->head_size},
+             {'e', model->value_size},
+             {'v', model->vocab},
+             {'x', model->n_experts},
+             {'p', model->max_positions + model->position_offset},
+             {'y', model->type_vocab},
+             {'m', model->predictions},
+             {'j', model->hidden},
+             {'o', 2},
+             {'q', model->q_rank},
+             {'k', model->kv_rank},
+             {'a', model->head_size - model->rope_size},
              {'z', model->rope_size}};
   for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
     to->extent[all[i].letter - 'a'] = all[i].extent;
@@ -46,15 +59,15 @@ static void set_extents(pl_program_writer *to) {
 
 /* ---- layers ---- */
 
-/* Gemma 2: the first layer and every other one behind it sees a window. */
+/* Gemma: some layers see a window, and every so many-th sees all. */
 static pl_layer_kind kind_of(const pl_model *model, int64_t seq, int32_t layer) {
   bool window = model->sliding_window > 0 && model->sliding_window < seq;
   return (pl_layer_kind){.experts = pl_model_has_experts(model, layer),
-                         .window = window && (!model->alternating_window || layer % 2 == 0)};
+                         .window = window && (model->window_period < 2 || (layer + 1) % model->window_period != 0)};
 }
 
 static const char *name_of(const pl_model *model, pl_layer_kind kind) {
-  if (kind.window && model->alternating_window) return kind.experts ? "window_expert_layer" : "window_layer";
+  if (kind.window && model->window_period > 1) return kind.experts ? "window_expert_layer" : "window_layer";
   return kind.experts ? "expert_layer" : "layer";
 }
 
@@ -111,18 +124,103 @@ static void write_class(pl_ir_module *module) {
   module->n_classes = 1;
 }
 
+static pl_code build_onnx(const pl_model *model, const pl_model_program_options *options, pl_arena *arena,
+                          pl_ir_module *module, pl_error *error) {
+  const pl_onnx_job job = {.gbs = options->gbs,
+                           .batch = options->batch,
+                           .seq = options->seq,
+                           .n_microbatches = options->n_microbatches,
+                           .element = options->element};
+  PL_TRY(pl_onnx_program_build(model->onnx, &job, arena, module, NULL, error));
+  write_class(module);
+  return arena->failed ? pl_fail_memory(error, "the program of a model") : PL_OK;
+}
+
 pl_code pl_model_program_build(const pl_model *model, const pl_model_program_options *options, pl_arena *arena,
                                pl_ir_module *module, pl_error *error) {
   PL_TRY(check_job(model, options, error));
-  PL_TRY(model->parts != NULL ? pl_program_check_parts(model, error) : pl_program_check_layer(model, error));
+  if (model->onnx != NULL) return build_onnx(model, options, arena, module, error);
+  if (model->dlrm == NULL)
+    PL_TRY(model->parts != NULL ? pl_program_check_parts(model, error) : pl_program_check_layer(model, error));
   pl_ir_module_init(module, arena, model->name, PL_IR_MODEL);
   module->n_microbatches = options->n_microbatches;
   pl_program_writer to = {.module = module, .model = model, .options = options, .error = error};
   set_extents(&to);
-  if (model->parts != NULL)
+  if (model->dlrm != NULL)
+    pl_program_dlrm(&to);
+  else if (model->parts != NULL)
     pl_program_parts(&to);
   else
     write_transformer(&to);
   write_class(module);
   return arena->failed ? pl_fail_memory(error, "the program of a model") : PL_OK;
+}
+
+/* ---- one block ---- */
+
+static void write_block(pl_program_writer *to, int32_t class_of_blocks) {
+  const pl_model *model = to->model;
+  pl_block_kind kind = pl_model_class_kind(model, class_of_blocks);
+  bool window = model->sliding_window > 0 && model->sliding_window < to->options->seq;
+  if (model->parts != NULL) {
+    pl_program_part(to, class_of_blocks);
+    return;
+  }
+  switch (kind) {
+  case PL_BLOCK_EMBEDDING:
+    pl_program_embedding(to);
+    return;
+  case PL_BLOCK_LAYER:
+    pl_program_layer(to, "layer", (pl_layer_kind){.window = window});
+    return;
+  case PL_BLOCK_EXPERT_LAYER:
+    if (model->n_experts == 0) break; /* without experts there is no such layer */
+    pl_program_layer(to, "expert_layer", (pl_layer_kind){.experts = true, .window = window});
+    return;
+  case PL_BLOCK_FINAL_NORM:
+    if (!model->final_norm) break;
+    pl_program_final_norm(to);
+    return;
+  case PL_BLOCK_HEAD:
+    pl_program_head(to);
+    return;
+  case PL_BLOCK_LOSS:
+    pl_program_loss(to);
+    return;
+  default:
+    break;
+  }
+  if (pl_write_function(to, "identity") != NULL) pl_write_result(to, pl_write_argument(to, "x", "bsh"));
+}
+
+/* A probability for what is dropped, where the file's is none that can be computed with. */
+static void set_dropout(bool drops, double *probability) {
+  if (!drops) *probability = 0;
+  if (drops && !(*probability > 0 && *probability < 1)) *probability = 0.5;
+}
+
+/* Numbers that no time depends on, where they are none that a program can compute with. */
+static pl_model with_numbers(const pl_model *model) {
+  pl_model own = *model;
+  if (model->parts != NULL) return own;
+  int64_t turned = llround(own.numbers.rotary_share * (double)own.head_size);
+  if (!(own.numbers.rotary_base > 0)) own.numbers.rotary_base = 10000;
+  own.rotary = own.rotary && own.head_size > 1;
+  if (turned < 2 || turned % 2 != 0 || turned > own.head_size)
+    own.numbers.rotary_share = (double)(turned < 3 || turned > own.head_size ? 2 : turned - 1) / (double)own.head_size;
+  set_dropout(own.embedding_dropout, &own.numbers.embedding_dropout);
+  set_dropout(own.attention_dropout, &own.numbers.attention_dropout);
+  set_dropout(own.hidden_dropout, &own.numbers.hidden_dropout);
+  return own;
+}
+
+pl_code pl_model_program_block(const pl_model *model, int32_t class_of_blocks, const pl_model_program_options *options,
+                               pl_arena *arena, pl_ir_module *module, pl_error *error) {
+  const pl_model own = with_numbers(model);
+  pl_ir_module_init(module, arena, model->name, PL_IR_MODEL);
+  module->n_microbatches = 1;
+  pl_program_writer to = {.module = module, .model = &own, .options = options, .alone = true, .error = error};
+  set_extents(&to);
+  write_block(&to, class_of_blocks);
+  return arena->failed ? pl_fail_memory(error, "the program of a block") : PL_OK;
 }

@@ -31,4 +31,10 @@ pl_model_program_options pl_model_program_defaults(int64_t gbs, int32_t n_microb
 pl_code pl_model_program_build(const pl_model *model, const pl_model_program_options *options, pl_arena *arena,
                                pl_ir_module *module, pl_error *error);
 
+/* The function of one class of blocks (workloads/ir/model.h) alone, the last of `module`; a block that does nothing
+ * hands its argument on. What no time depends on is not checked: activations without a row of their own are written as
+ * gelu. */
+pl_code pl_model_program_block(const pl_model *model, int32_t class_of_blocks, const pl_model_program_options *options,
+                               pl_arena *arena, pl_ir_module *module, pl_error *error);
+
 #endif

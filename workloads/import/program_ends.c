@@ -1,5 +1,4 @@
-/* Embedding, final norm, head and loss in the program language: what workloads/block/block_ends.c says for one rank, in
- * whole values. */
+/* Embedding, final norm, head and loss in the program language, in whole values. */
 #include <math.h>
 #include <string.h>
 
@@ -36,9 +35,9 @@ void pl_program_final_norm(pl_program_writer *to) {
   pl_write_result(to, pl_write_norm(to, "norm", pl_write_argument(to, "x", "bsh"), "h"));
 }
 
-/* Minus the logarithm of the probability of each target, per row of `dims`; exponentials of differences from the
+/* Exponentials are of differences from the
  * greatest logit, which the derivative does not see. */
-static int32_t cross_entropy(pl_program_writer *to, int32_t logits, int32_t targets, const char *over) {
+int32_t pl_program_cross_entropy(pl_program_writer *to, int32_t logits, int32_t targets, const char *over) {
   logits = pl_write_cast(to, "logits.fp32", logits, PL_IR_F32);
   int32_t shifted =
       pl_write_two(to, "subtract", "shifted", logits, pl_write_over(to, "maximum", "greatest", logits, over));
@@ -62,7 +61,7 @@ static void pooler(pl_program_writer *to, int32_t x) {
   x = pl_write_rename(to, pl_write_one(to, "tanh", "pooled", x), "j", "h");
   if (!to->model->next_sentence) return;
   x = pl_write_linear(to, own(to, "next_sentence"), x, "ho", "h", true);
-  pl_write_loss(to, cross_entropy(to, x, pl_write_input(to, "next_sentence", "b", 2), "o"), "b",
+  pl_write_loss(to, pl_program_cross_entropy(to, x, pl_write_input(to, "next_sentence", "b", 2), "o"), "b",
                 (double)to->options->gbs);
 }
 
@@ -89,7 +88,7 @@ void pl_program_head(pl_program_writer *to) {
   }
   int32_t table = pl_write_param(to, model->tied_embeddings ? "embedding.table" : "weight", "vh");
   int32_t logits = pl_write_product(to, "logits", x, table, "h");
-  if (model->lm_transform) logits = pl_write_bias(to, own(to, "bias"), logits, "v");
+  if (model->lm_transform || model->head_bias) logits = pl_write_bias(to, own(to, "bias"), logits, "v");
   pl_write_result(to, logits);
 }
 
@@ -98,6 +97,6 @@ void pl_program_loss(pl_program_writer *to) {
   const char *dims = predicted(to);
   int32_t logits = pl_write_argument(to, "logits", predicts_some(to) ? "bmv" : "bsv");
   int64_t tokens = predicts_some(to) ? to->model->predictions : to->options->seq;
-  int32_t losses = cross_entropy(to, logits, pl_write_input(to, "targets", dims, to->model->vocab), "v");
+  int32_t losses = pl_program_cross_entropy(to, logits, pl_write_input(to, "targets", dims, to->model->vocab), "v");
   pl_write_loss(to, losses, dims, (double)to->options->gbs * (double)tokens);
 }

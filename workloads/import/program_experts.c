@@ -1,4 +1,4 @@
-/* Mixture of experts in the program language: what workloads/block/block_experts.c says for one rank, in whole values.
+/* Mixture of experts in the program language, in whole values.
  *
  * Dense in memory, exact in meaning: every expert is given every token, and the weights of those that a token is not
  * sent to are zero. %dispatch is where tokens go to the experts and the sum over x is where answers come back: cut on x
@@ -8,7 +8,7 @@
 #include "workloads/import/program_write.h"
 
 static int32_t routing(pl_program_writer *to, int32_t x) {
-  int32_t logits = pl_write_linear(to, "router", x, "hx", "h", false);
+  int32_t logits = pl_write_linear(to, "router", x, "hx", "h", to->model->router_bias);
   int32_t all = pl_write_over(to, "softmax", "probabilities", logits, "x");
   const pl_ir_name over = pl_ir_name_of("x");
   const pl_ir_attribute attributes[] = {pl_ir_names("over", 1, &over), pl_ir_integer("k", to->model->topk),

@@ -50,6 +50,14 @@ static void mean_loss(pl_program_writer *to, const pl_picture *picture) {
   pl_write_loss(to, x, dims, (double)to->options->gbs * n);
 }
 
+/* What the last chain of a network hands on; NULL: no network. */
+static const pl_picture *last_picture(const pl_model *model) {
+  const pl_picture *last = NULL;
+  for (int32_t block = 0; block < pl_model_n_blocks(model); block++)
+    if (pl_model_block_kind(model, block) == PL_BLOCK_CHAIN) last = &model->parts[model->part_of[block]].chain->out;
+  return last;
+}
+
 static const char *name_of(pl_program_writer *to, int32_t part) {
   pl_block_kind kind = to->model->parts[part].kind;
   if (kind == PL_BLOCK_DENSE_OUT) return "dense_out";
@@ -65,17 +73,66 @@ static void write_part(pl_program_writer *to, int32_t part) {
   if (to->model->parts[part].kind == PL_BLOCK_CHAIN) pl_program_chain(to, name, to->model->parts[part].chain);
 }
 
+/* ---- parts alone ---- */
+
+/* A linear layer on each token. */
+static int32_t token_linear(pl_program_writer *to, const char *path, const pl_model_part *own) {
+  to->extent['o' - 'a'] = own->out_width;
+  return pl_write_linear(to, path, pl_write_argument(to, "x", "bsh"), "ho", "h", true);
+}
+
+/* Fewer channels on more tokens, tokens repeated, or in another order. Which is which no time depends on: tokens that
+ * only change places are said to be joined of one part each. */
+static int32_t reshaped(pl_program_writer *to, const pl_model_part *own) {
+  int32_t x = pl_write_argument(to, "x", "bsh");
+  static const pl_ir_name h[] = {{"h"}}, split[] = {{"u"}, {"h"}}, joined[] = {{"s"}, {"u"}}, s[] = {{"s"}};
+  to->extent['u' - 'a'] = own->out_rows / own->rows;
+  to->extent['h' - 'a'] = own->out_width;
+  if (own->out_width < own->model->hidden) {
+    pl_ir_type type = pl_write_type(to, to->options->element, "bsuh");
+    const pl_ir_attribute attributes[] = {pl_ir_names("from", 1, h), pl_ir_names("to", 2, split)};
+    x = pl_ir_op_typed(to->module, to->function, "split", "x", NULL, 1, &x, &type, 2, attributes);
+  } else {
+    x = pl_write_spread(to, "x", x, "bsuh");
+  }
+  const pl_ir_attribute attributes[] = {pl_ir_names("from", 2, joined), pl_ir_names("to", 1, s)};
+  return pl_ir_op_infer(to->module, to->function, "join", "reshaped", 1, &x, 2, attributes);
+}
+
+static void token_part(pl_program_writer *to, const pl_model_part *own) {
+  to->extent['s' - 'a'] = own->rows;
+  if (pl_write_function(to, pl_block_kind_name(own->kind)) == NULL) return;
+  if (own->kind == PL_BLOCK_LATENT) pl_write_result(to, token_linear(to, "latent", own));
+  if (own->kind == PL_BLOCK_RESHAPE) pl_write_result(to, reshaped(to, own));
+  if (own->kind == PL_BLOCK_POSITIONS)
+    pl_write_result(to, pl_write_bias(to, "positions", pl_write_argument(to, "x", "bsh"), "sh"));
+  if (own->kind == PL_BLOCK_PIXELS) {
+    int32_t pixels = pl_write_cast(to, "pixels.fp32", token_linear(to, "pixels", own), PL_IR_F32);
+    pl_write_loss(to, pixels, "bso", (double)to->options->gbs * (double)own->rows * (double)own->out_width);
+  }
+  if (own->kind == PL_BLOCK_IDENTITY) pl_write_result(to, pl_write_argument(to, "x", "bsh"));
+}
+
+void pl_program_part(pl_program_writer *to, int32_t part) {
+  const pl_model_part *own = &to->model->parts[part];
+  to->extent['f' - 'a'] = own->model->hidden;
+  to->extent['h' - 'a'] = own->model->hidden;
+  if (own->kind == PL_BLOCK_MEAN)
+    mean_loss(to, last_picture(to->model));
+  else if (own->kind == PL_BLOCK_CHAIN || own->kind == PL_BLOCK_DENSE_OUT || own->kind == PL_BLOCK_DENSE_IN)
+    write_part(to, part);
+  else
+    token_part(to, own);
+}
+
 void pl_program_parts(pl_program_writer *to) {
   const pl_model *model = to->model;
   const pl_model_part *parts = model->parts, *first = &parts[model->part_of[0]];
-  const pl_picture *last = NULL;
   to->extent['f' - 'a'] = model->hidden;
   data(to, first->kind == PL_BLOCK_CHAIN ? &first->chain->in : NULL);
   for (int32_t part = 0; part < model->n_parts; part++)
     write_part(to, part);
-  for (int32_t block = 0; block < pl_model_n_blocks(model); block++)
-    if (pl_model_block_kind(model, block) == PL_BLOCK_CHAIN) last = &parts[model->part_of[block]].chain->out;
-  mean_loss(to, last);
+  mean_loss(to, last_picture(model));
   if (pl_write_function(to, "main") == NULL) return;
   int32_t x = pl_write_call(to, "data", "data", PL_IR_NONE);
   for (int32_t block = 0, layer = 0; block < pl_model_n_blocks(model); block++) {

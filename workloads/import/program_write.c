@@ -153,12 +153,17 @@ int32_t pl_write_linear(pl_program_writer *to, const char *path, int32_t a, cons
 }
 
 int32_t pl_write_norm(pl_program_writer *to, const char *path, int32_t a, const char *over) {
-  bool rms = to->model->norm == PL_NORM_RMS;
-  int32_t inputs[3] = {a, pl_write_param(to, path_of(to, path, "scale"), over), PL_IR_NONE};
+  return pl_write_norm_of(to, path, a, over, over);
+}
+
+int32_t pl_write_norm_of(pl_program_writer *to, const char *path, int32_t a, const char *over, const char *dims) {
+  bool pixel = to->model->norm == PL_NORM_PIXEL, rms = to->model->norm == PL_NORM_RMS || pixel;
+  int32_t scale = pixel ? pl_write_constant(to, 1, dims) : pl_write_param(to, path_of(to, path, "scale"), dims);
+  int32_t inputs[3] = {a, scale, PL_IR_NONE};
   int32_t n = 2;
   if (!rms)
     inputs[n++] =
-        to->model->norm_bias ? pl_write_param(to, path_of(to, path, "shift"), over) : pl_write_constant(to, 0, over);
+        to->model->norm_bias ? pl_write_param(to, path_of(to, path, "shift"), dims) : pl_write_constant(to, 0, dims);
   pl_ir_name names[LETTERS_MAX];
   const pl_ir_attribute attributes[] = {pl_ir_names("over", names_of(over, names), names),
                                         pl_ir_real("epsilon", to->model->numbers.norm_epsilon)};
@@ -199,6 +204,10 @@ void pl_write_loss(pl_program_writer *to, int32_t losses, const char *over, doub
 }
 
 int32_t pl_write_call(pl_program_writer *to, const char *name, const char *instance, int32_t x) {
+  return pl_write_call_of(to, name, instance, &x);
+}
+
+int32_t pl_write_call_of(pl_program_writer *to, const char *name, const char *instance, const int32_t *arguments) {
   int32_t callee = pl_ir_function_find(to->module, name);
   if (callee == PL_IR_NONE || to->module->arena->failed) return PL_IR_NONE;
   const pl_ir_function *called = to->module->functions[callee];
@@ -209,7 +218,7 @@ int32_t pl_write_call(pl_program_writer *to, const char *name, const char *insta
   return pl_ir_op_add(to->module, to->function,
                       &(pl_ir_making){.row = pl_ir_row_of("call"),
                                       .n_inputs = called->n_arguments,
-                                      .inputs = &x,
+                                      .inputs = arguments,
                                       .n_outputs = called->n_results,
                                       .output_names = names,
                                       .output_types = types,

@@ -5,8 +5,9 @@
  *   b sequences of a microbatch   s tokens, t the same as keys   h hidden       g key-value heads   r queries of each
  *   d head of queries and keys    e head of values               f MLP          v vocabulary        x experts
  *   p rows of a table of positions  y token types  m masked tokens  j output of a transform  o classes
- *   c channels  y, x points of a picture  i, j of a filter
+ *   u tokens made of one  c channels  y, x points of a picture  i, j of a filter
  *   q, k ranks of compressed queries and key-values   a share of a head that is not rotated   z that is
+ *   n tables of embeddings, m the same again  l ids of a bag  w features behind an interaction
  */
 #ifndef PL_WORKLOADS_PROGRAM_WRITE_H
 #define PL_WORKLOADS_PROGRAM_WRITE_H
@@ -21,6 +22,7 @@ typedef struct pl_program_writer {
   const pl_model_program_options *options;
   int64_t extent[26]; /* by letter */
   int32_t n_dropouts; /* each has a seed of its own */
+  bool alone;         /* one block, for its kernels: what they are not told apart by is left out */
   pl_error *error;
 } pl_program_writer;
 
@@ -55,6 +57,8 @@ int32_t pl_write_linear(pl_program_writer *to, const char *path, int32_t a, cons
 int32_t pl_write_bias(pl_program_writer *to, const char *path, int32_t a, const char *dims);
 /* The model's norm over `over`, with parameters `path`.scale and, if it has biases, `path`.shift. */
 int32_t pl_write_norm(pl_program_writer *to, const char *path, int32_t a, const char *over);
+/* The same with parameters of `dims`, which `over` is among. */
+int32_t pl_write_norm_of(pl_program_writer *to, const char *path, int32_t a, const char *over, const char *dims);
 int32_t pl_write_activation(pl_program_writer *to, const char *name, int32_t a);
 int32_t pl_write_spread(pl_program_writer *to, const char *name, int32_t a, const char *dims);
 /* a at the places of dimension `over` from `first` on, zero elsewhere. */
@@ -67,11 +71,13 @@ int32_t pl_write_chosen(pl_program_writer *to, const char *name, int32_t a, int3
 
 /* A call of function `name`, which is there; its only result, if it has one. */
 int32_t pl_write_call(pl_program_writer *to, const char *name, const char *instance, int32_t x);
+/* The same with as many arguments as the function has. */
+int32_t pl_write_call_of(pl_program_writer *to, const char *name, const char *instance, const int32_t *arguments);
 /* The loss of the iteration gets the sum of `losses` over their dimensions `over`, divided by n. */
 void pl_write_loss(pl_program_writer *to, int32_t losses, const char *over, double n);
 
 /* Blocks. program_layer.c, program_experts.c, program_latent.c, program_ends.c, program_chain.c,
- * program_parts.c */
+ * program_parts.c, program_dlrm.c */
 typedef struct pl_layer_kind {
   bool experts, window;
 } pl_layer_kind;
@@ -89,12 +95,19 @@ void pl_program_embedding(pl_program_writer *to);
 void pl_program_final_norm(pl_program_writer *to);
 void pl_program_head(pl_program_writer *to);
 void pl_program_loss(pl_program_writer *to);
+/* Minus the logarithm of the probability of each target, whose logits are along `over`. */
+int32_t pl_program_cross_entropy(pl_program_writer *to, int32_t logits, int32_t targets, const char *over);
 
 struct pl_chain;
 void pl_program_chain(pl_program_writer *to, const char *name, const struct pl_chain *chain);
 
+/* A recommendation model: all of its functions, @main among them. */
+void pl_program_dlrm(pl_program_writer *to);
+
 /* A model of unlike blocks: all of its functions, @main among them. */
 pl_code pl_program_check_parts(const pl_model *model, pl_error *error);
 void pl_program_parts(pl_program_writer *to);
+/* The function of one part alone: a chain, a dense layer, the loss; of TransGAN all but its layers. */
+void pl_program_part(pl_program_writer *to, int32_t part);
 
 #endif

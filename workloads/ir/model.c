@@ -75,7 +75,9 @@ static double mlp_parameters(const pl_model *model, int64_t width) {
 
 static double attention_parameters(const pl_model *model) {
   double h = (double)model->hidden, d = (double)model->head_size, heads = (double)model->n_heads;
-  double wide = heads * d, narrow = (double)model->n_kv_heads * d, normed = model->qk_norm ? 2 * d : 0;
+  double wide = heads * d, narrow = (double)model->n_kv_heads * d;
+  double normed = !model->qk_norm ? 0 : model->qk_norm_whole ? wide + narrow : 2 * d;
+  normed += model->attention_sinks ? heads : 0;
   normed += pl_model_relative_positions(model) * heads;
   if (model->kv_rank == 0)
     return linear(h, wide + 2 * narrow, model->attention_bias) + linear(wide, h, model->output_bias) + normed;
@@ -89,13 +91,14 @@ static double attention_parameters(const pl_model *model) {
 static double shared_parameters(const pl_model *model) {
   double h = (double)model->hidden;
   double shared = model->shared_ffn > 0 ? mlp_parameters(model, model->shared_ffn) : 0;
-  return h * (double)model->n_experts + shared + (model->shared_gate ? h : 0);
+  return linear(h, (double)model->n_experts, model->router_bias) + shared + (model->shared_gate ? h : 0);
 }
 
 static double layer_parameters(const pl_model *model, bool experts) {
   double mlp = experts ? shared_parameters(model) + (double)model->n_experts * mlp_parameters(model, model->expert_ffn)
                        : mlp_parameters(model, model->ffn_hidden);
-  return attention_parameters(model) + mlp + (model->sandwich_norms ? 4 : 2) * norm(model);
+  double norms = model->sandwich_norms ? 4 : model->parallel_residual && model->shared_norm ? 1 : 2;
+  return attention_parameters(model) + mlp + norms * norm(model);
 }
 
 double pl_model_active_parameters(const pl_model *model) {
@@ -105,7 +108,8 @@ double pl_model_active_parameters(const pl_model *model) {
 
 static double embedding_parameters(const pl_model *model) {
   double rows = (double)model->vocab;
-  if (model->learned_positions) rows += (double)model->max_positions + (double)model->type_vocab;
+  if (model->learned_positions)
+    rows += (double)model->max_positions + (double)model->position_offset + (double)model->type_vocab;
   return rows * (double)model->hidden + (model->embedding_norm ? norm(model) : 0);
 }
 
@@ -115,6 +119,7 @@ static double head_parameters(const pl_model *model) {
   if (model->pooler) count += linear(h, h, true);
   if (model->next_sentence) count += linear(h, 2, true);
   if (model->lm_transform) count += linear(h, h, true) + norm(model) + (double)model->vocab;
+  if (model->head_bias) count += (double)model->vocab;
   return count;
 }
 
@@ -153,4 +158,17 @@ double pl_model_block_parameters(const pl_model *model, int32_t block) {
   default:
     return 0;
   }
+}
+
+double pl_model_expert_load(const pl_model *model, int32_t ep) {
+  if (ep < 2) return 1;
+  if (model->expert_loads == NULL) return model->expert_load > 0 ? model->expert_load : 1;
+  int64_t each = model->n_experts / ep;
+  double all = 0, most = 0, own = 0;
+  for (int64_t i = 0; i < model->n_experts; i++) {
+    own = i % each == 0 ? model->expert_loads[i] : own + model->expert_loads[i];
+    all += model->expert_loads[i];
+    if (own > most) most = own;
+  }
+  return most * ep / all;
 }

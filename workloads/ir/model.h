@@ -45,8 +45,9 @@ typedef struct pl_model {
   uint64_t digest;          /* of the file */
   int32_t n_layers;
   int64_t hidden, ffn_hidden, n_heads, n_kv_heads, head_size, vocab, max_positions, type_vocab;
+  int64_t position_offset; /* rows of the table of positions in front of the first one (OPT) */
   int64_t sliding_window;  /* keys that a query sees; 0 = all */
-  bool alternating_window; /* in every other layer only: each is given the mean work of both kinds (Gemma 2) */
+  int32_t window_period;   /* n > 1: every n-th layer sees all keys, and each is given the mean work of both kinds */
   int64_t value_size;      /* of one head's values and context; head_size but for latent attention */
   /* Multi-head latent attention (DeepSeek-V2, section 2.1): ranks of the compressed queries (0 = not compressed) and
    * key-values (0 = ordinary attention), and the rotary share of a head. head_size is that of queries and keys. */
@@ -56,13 +57,24 @@ typedef struct pl_model {
    * tokens, times capacity_factor (1: as many as dropless routing has on average). */
   int64_t n_experts, topk, expert_ffn, shared_ffn;
   double capacity_factor;
+  /* Routing that is not balanced: tokens of the fullest device of an expert group over the mean (0: as many), or of
+   * each of the n_experts how many go to it, in any unit (NULL: not said). */
+  double expert_load;
+  const double *expert_loads;
   int32_t first_expert_layer, expert_layer_step; /* layer i holds experts from the first on where step divides i + 1 */
   pl_norm_kind norm;
   bool gated_mlp, causal, tied_embeddings, learned_positions, rotary;
   bool attention_bias, output_bias, mlp_bias; /* q,k,v projections; attention output; MLP */
   bool norm_bias;
-  bool qk_norm;                          /* queries and keys are normalised per head */
-  bool sandwich_norms;                   /* norms behind attention and MLP too (Gemma 2) */
+  bool qk_norm;         /* queries and keys are normalised per head */
+  bool qk_norm_whole;   /* with weights for each head, or over all of them (Cohere, OLMo 2) */
+  bool sandwich_norms;  /* norms behind attention and MLP too (Gemma 2) */
+  bool norms_behind;    /* norms behind attention and MLP only, in front of the sum (OLMo 2) */
+  bool qk_norm_joint;   /* then one mean over all of them (OLMo 2), not one for each head (Cohere) */
+  bool alibi_scaled;    /* the penalty is scaled as the scores are (Falcon) */
+  bool alibi;           /* scores get a penalty that is linear in the distance; no other positions */
+  bool attention_sinks; /* a number per head in the softmax that no key stands for (gpt-oss) */
+  bool router_bias, head_bias;
   bool shared_gate;                      /* the shared experts' output is scaled by a gate per token (Qwen2-MoE) */
   bool final_norm, pooler, lm_transform; /* BERT: no final norm, pooler, MLM transform */
   int64_t predictions; /* BERT: masked tokens of a sequence, whose vectors alone the head and the loss read; 0 = all */
@@ -70,6 +82,7 @@ typedef struct pl_model {
   bool embedding_norm; /* BERT */
   bool post_norm;      /* BERT: norms behind the residual additions */
   bool parallel_residual; /* GPT-NeoX: attention and MLP read the same input and share one all-reduce */
+  bool shared_norm;       /* of a parallel residual: attention and MLP read the same norm too (GPT-J, Phi, Falcon 7B) */
   bool embedding_dropout, attention_dropout, hidden_dropout; /* probability above 0 in the file */
   int64_t
       relative_window; /* side of the square of tokens that a table of relative positions covers, per head; 0 = none */
@@ -78,16 +91,26 @@ typedef struct pl_model {
   const pl_model_part *parts; /* NULL: all layers are alike */
   const uint8_t *part_of;     /* of each block */
   int32_t n_parts;
+  const struct pl_onnx_model *onnx; /* read from an ONNX file (workloads/onnx/onnx_program.h); NULL: from a config.json.
+                                       Such a model has a program, and neither widths nor blocks that are priced */
+  const struct pl_dlrm *dlrm; /* a recommendation model (workloads/ir/dlrm.h): likewise a program alone; else NULL */
   pl_model_numbers numbers;
   /* What the file says of the types of its numbers (workloads/import/model_types.c); jobs have it for a default. */
   const char *dtype_key, *dtype_name; /* "torch_dtype", "bfloat16"; NULL: nothing */
   const char *quantization;           /* method of its quantization_config, "unnamed" without one; NULL: none */
   int64_t original_positions;         /* max_positions before the rotary encoding was stretched; 0: it was not */
-  double parameters; /* exact count of `architecture` as Hugging Face builds it (unpadded vocabulary) */
+  bool is_text_part;  /* of a model that also sees or hears: its text_config alone; the rest is left out */
+  bool of_one_sample; /* the file says 1, taken for any number of them */
+  double parameters;  /* exact count of `architecture` as Hugging Face builds it (unpadded vocabulary) */
   /* What is trained: the sum over the blocks. It differs from `parameters` only for a bare BertModel, LlamaModel ...:
    * training needs a language-model head, which the bare class lacks. */
   double trained_parameters;
 } pl_model;
+
+/* Whether it has blocks that are priced one by one; else it is its program alone. */
+static inline bool pl_model_has_blocks(const pl_model *model) {
+  return model->onnx == NULL && model->dlrm == NULL;
+}
 
 /* Blocks in front of and behind the layers: embedding, identity; identity, final norm, head, loss. */
 enum { PL_MODEL_BLOCKS_BEFORE_LAYERS = 2, PL_MODEL_BLOCKS_AFTER_LAYERS = 4 };
@@ -115,6 +138,9 @@ bool pl_model_splits_mlp(const pl_model *model, int32_t tmp, int64_t *width);
 double pl_model_block_parameters(const pl_model *model, int32_t block);
 /* Entries per head of its table of relative positions: (2 w - 1)^2; 0 without one. */
 double pl_model_relative_positions(const pl_model *model);
+/* Tokens of the fullest of `ep` devices that the experts are spread over, over the mean: all exchange and wait for it.
+ * Each has n_experts / ep neighbours. */
+double pl_model_expert_load(const pl_model *model, int32_t ep);
 /* Parameters that a token meets: all but those of the experts that it is not sent to. */
 double pl_model_active_parameters(const pl_model *model);
 

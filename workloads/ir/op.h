@@ -66,10 +66,12 @@ typedef struct pl_tensor {
   bool saved;    /* kept from forward to backward */
   bool waits;    /* with shard->halves: kept from the half of the backward pass for inputs to that for weights */
   bool expert;   /* a parameter of the experts on this rank */
+  bool unread;   /* kept although the backward pass does not read it */
   uint8_t rank;
   char dims[PL_TENSOR_RANK];
   int64_t extent[PL_TENSOR_RANK];
   double size_bytes;
+  double remade_bytes; /* of size_bytes, what a recomputation makes again: given up in between (of a kept tensor) */
 } pl_tensor;
 
 /* How a collective stands to the computing behind it. */
@@ -138,7 +140,7 @@ typedef enum pl_block_kind {
 const char *pl_block_kind_name(pl_block_kind kind);
 
 /* none; the attention core; whole layers; every second matrix product of a layer and all that is none
- * (workloads/block/block_recompute.c) */
+ * (workloads/lower/lower_recompute.c) */
 typedef enum pl_recompute {
   PL_RECOMPUTE_NONE = 0,
   PL_RECOMPUTE_SELECTIVE,
@@ -147,10 +149,18 @@ typedef enum pl_recompute {
   PL_RECOMPUTE_COUNT
 } pl_recompute;
 
+/* What is said of an op alone, whatever its function recomputes. */
+typedef enum pl_recompute_of_op {
+  PL_RECOMPUTE_OP_AS_FUNCTION = 0,
+  PL_RECOMPUTE_OP_AGAIN,
+  PL_RECOMPUTE_OP_KEPT
+} pl_recompute_of_op;
+
 /* How a block is cut and run. */
 typedef struct pl_block_shard {
   int32_t tmp; /* tensor-parallel degree */
   int32_t ep;  /* ranks over which the experts are spread; 0 counts as 1 */
+  int32_t etp; /* tensor ranks over which each expert is cut: all of them, or 1 (0 counts as 1) */
   int32_t cp;  /* ranks over which every sequence is cut; 0 counts as 1 */
   bool sp;     /* sequence parallelism (only with tmp > 1) */
   int32_t mbs;

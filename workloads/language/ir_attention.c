@@ -11,6 +11,7 @@
 /* A query row as the mask sees it. */
 typedef struct query {
   int64_t block, position, place; /* place: of its first pair among all pairs of the whole value */
+  double slope;                   /* by which its scores fall per position that a key is away; 0: they do not */
 } query;
 
 typedef struct attention {
@@ -86,6 +87,30 @@ static int64_t place_of(const attention *of, const pl_ir_tensor *q, const pl_ir_
   return place * of->dims.t.extent;
 }
 
+/* Of head i of n (Press et al. 2022, section 3): powers of 2^(-8/n) where n is a power of two; else those of the next
+ * smaller one, and behind them every second of the next larger one. */
+static double slope_of(int64_t head, int64_t n_heads) {
+  int64_t lower = 1;
+  while (2 * lower <= n_heads)
+    lower *= 2;
+  if (head < lower) return exp2(-8.0 * (double)(head + 1) / (double)lower);
+  return exp2(-4.0 * (double)(2 * (head - lower) + 1) / (double)lower);
+}
+
+/* 0: the op has no penalties. */
+static double slope_at(const attention *of, const pl_ir_dim *dims, int32_t n_dims, const pl_ir_walk *walk) {
+  const pl_ir_attribute *heads = pl_ir_attribute_find(of->computing->op, "alibi");
+  int64_t head = 0, n_heads = 1;
+  if (heads == NULL) return 0;
+  for (int32_t i = 0; i < heads->n_names; i++)
+    for (int32_t w = 0; w < n_dims; w++) {
+      if (!pl_ir_name_equal(dims[w].name, heads->names[i])) continue;
+      head = head * dims[w].extent + walk->origin[w] + walk->index[w];
+      n_heads *= dims[w].extent;
+    }
+  return slope_of(head, n_heads) * pl_ir_real_of(of->computing->op, "slope", 1);
+}
+
 static void set_queries(attention *of, const pl_ir_tensor *q, const pl_ir_tensor *positions) {
   pl_ir_dim dims[PL_IR_RANK_MAX];
   int32_t n = dense_dims(of, false, NULL, dims), s = -1;
@@ -100,6 +125,7 @@ static void set_queries(attention *of, const pl_ir_tensor *q, const pl_ir_tensor
       one->block = (walk.origin[s] + walk.index[s]) / (of->dims.s.extent / blocks);
     }
     one->place = place_of(of, q, &walk, one->position);
+    one->slope = slope_at(of, dims, n, &walk);
   } while (pl_ir_walk_next(&walk));
 }
 
@@ -178,14 +204,18 @@ static void add_times(const attention *of, double factor, const double *from, in
     to[i] = pl_ir_rounded(of->computing, to[i] + factor * from[i]);
 }
 
-/* scale q k into `scores`, -infinity where the row does not see the key; returns the largest. */
+static double score_of(const attention *of, const query *one, int64_t key, double product) {
+  double away = fabs((double)(one->position - of->key_position[key]));
+  return pl_ir_rounded(of->computing, of->scale * product - one->slope * away);
+}
+
+/* scale q k, less the penalties, into `scores`, -infinity where the row does not see the key; returns the largest. */
 static double score(const attention *of, int64_t batch, int64_t row) {
   const query *one = &of->queries[batch * of->n_rows + row];
   const double *q = &of->q[(batch * of->n_rows + row) * of->d], *k = &of->k[batch * of->n_keys * of->d];
   double most = -INFINITY;
   for (int64_t j = 0; j < of->n_keys; j++) {
-    of->scores[j] =
-        is_seen(of, one, j) ? pl_ir_rounded(of->computing, of->scale * dot(of, q, &k[j * of->d], of->d)) : -INFINITY;
+    of->scores[j] = is_seen(of, one, j) ? score_of(of, one, j, dot(of, q, &k[j * of->d], of->d)) : -INFINITY;
     most = fmax(most, of->scores[j]);
   }
   return most;

@@ -7,6 +7,8 @@
  * dq = scale dS k, dk = scale dS^T q, dv = P^T dy. With dropout P is multiplied by its mask behind the softmax; D
  * stays.
  *
+ * With `alibi` a head's scores are less by its slope for every position that the key is away (Press et al. 2022).
+ *
  * Every term belongs to one pair (s, t) once y and l are final. So the backward pass of a PIECE of the keys, given the
  * y and l of all of them, is this same function: its dk and dv are those of the piece, and the dq of all pieces add up.
  *

@@ -93,13 +93,38 @@ static pl_code check_order(const pl_ir_checking *checking, const pl_ir_function 
   return PL_OK;
 }
 
+static bool is_kernel(const pl_ir_op *op) {
+  return strcmp(pl_ir_row_at(op->row)->name, "kernel") == 0;
+}
+
+/* What a device does by itself, all at once. */
+static pl_code check_kernel(const pl_ir_checking *checking, const pl_ir_function *function, const pl_ir_op *op) {
+  const pl_ir_function *callee = checking->module->functions[op->callee];
+  if (op->path != NULL && op->path[0] != '\0')
+    return pl_ir_check_fail(checking, op->place, function, op,
+                            "a kernel is no instance of anything: leave out \"%.60s\"", op->path);
+  for (int32_t i = 0; i < callee->n_ops; i++) {
+    const pl_ir_row *row = pl_ir_row_at(callee->ops[i].row);
+    bool meets = row->effect == PL_IR_COLLECTIVE && strcmp(row->name, "cut") != 0;
+    if (meets || row->effect == PL_IR_SENDS || row->effect == PL_IR_CALLS)
+      return pl_ir_check_fail(checking, op->place, function, op,
+                              "@%.60s is no kernel: it has %s, and a kernel is what a device computes by itself",
+                              callee->name, row->name);
+  }
+  return PL_OK;
+}
+
 static pl_code check_level(const pl_ir_checking *checking, const pl_ir_function *function, const pl_ir_op *op) {
   const pl_ir_row *row = pl_ir_row_at(op->row);
-  if (checking->module->level == PL_IR_DISTRIBUTED || (row->effect != PL_IR_COLLECTIVE && row->effect != PL_IR_SENDS))
-    return PL_OK;
+  pl_ir_level level = checking->module->level;
+  if (is_kernel(op) && level != PL_IR_KERNELS)
+    return pl_ir_check_fail(checking, op->place, function, op,
+                            "kernel stands in programs of level kernels only; this one is of level %s",
+                            pl_ir_level_names[level]);
+  if (level >= PL_IR_DISTRIBUTED || (row->effect != PL_IR_COLLECTIVE && row->effect != PL_IR_SENDS)) return PL_OK;
   return pl_ir_check_fail(checking, op->place, function, op,
                           "%s stands in programs of level distributed only; this one is of level %s", row->name,
-                          pl_ir_level_names[checking->module->level]);
+                          pl_ir_level_names[level]);
 }
 
 static pl_code check_op(const pl_ir_checking *checking, int32_t f, const pl_ir_op *op) {
@@ -108,7 +133,8 @@ static pl_code check_op(const pl_ir_checking *checking, int32_t f, const pl_ir_o
   if (op->row >= pl_ir_n_rows() || op->callee >= f)
     return pl_ir_check_fail(checking, op->place, function, op, "it calls a function that is not defined above");
   PL_TRY(check_level(checking, function, op));
-  if (pl_ir_op_check(checking->module, function, op, &inner) == PL_OK) return PL_OK;
+  if (pl_ir_op_check(checking->module, function, op, &inner) == PL_OK)
+    return is_kernel(op) ? check_kernel(checking, function, op) : PL_OK;
   return pl_ir_check_fail(checking, op->place, function, op, "%s", inner.message);
 }
 

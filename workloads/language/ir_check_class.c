@@ -164,6 +164,24 @@ static pl_code cover(const pl_ir_checking *checking, const pl_ir_class *own, con
   return PL_OK;
 }
 
+/* One of the platform for each device that some class has. */
+static pl_code check_places(const pl_ir_checking *checking, int64_t used) {
+  const pl_ir_module *module = checking->module;
+  if (module->n_places != used)
+    return pl_ir_check_fail(checking, (pl_ir_place){0}, NULL, NULL,
+                            "`devices` names %d, and classes have %" PRId64 " devices of the mesh", module->n_places,
+                            used);
+  bool *taken = PL_TAKE(checking->scratch, bool, PL_IR_DEVICES_MAX);
+  if (taken == NULL) return pl_ir_check_no_memory(checking);
+  for (int32_t i = 0; i < module->n_places; i++) {
+    if (taken[module->places[i]])
+      return pl_ir_check_fail(checking, (pl_ir_place){0}, NULL, NULL, "`devices` names device %u twice",
+                              module->places[i]);
+    taken[module->places[i]] = true;
+  }
+  return PL_OK;
+}
+
 static pl_code check_cover(const pl_ir_checking *checking) {
   const pl_ir_module *module = checking->module;
   int64_t n = 1;
@@ -176,6 +194,10 @@ static pl_code check_cover(const pl_ir_checking *checking) {
   if (holders == NULL) return pl_ir_check_no_memory(checking);
   for (int32_t c = 0; c < module->n_classes; c++)
     PL_TRY(cover(checking, &module->classes[c], holders));
+  int64_t used = 0;
+  for (int64_t device = 0; device < n; device++)
+    used += holders[device] != NULL;
+  if (module->places != NULL) return check_places(checking, used);
   for (int64_t device = 0; device < n; device++)
     if (holders[device] == NULL)
       return pl_ir_check_fail(checking, module->classes[0].place, NULL, NULL,
@@ -261,7 +283,7 @@ static pl_code check_level(const pl_ir_checking *checking) {
   if (module->n_classes == 0)
     return pl_ir_check_fail(checking, (pl_ir_place){1, 1}, NULL, NULL,
                             "no class runs anything: a program needs 'class NAME { chunk 0 forward @f  steps F0.0 }'");
-  if (module->level == PL_IR_DISTRIBUTED) return PL_OK;
+  if (module->level >= PL_IR_DISTRIBUTED) return PL_OK;
   if (module->n_classes > 1)
     return pl_ir_check_fail(checking, place, NULL, NULL, "a program of level %s has one class, not %d",
                             pl_ir_level_names[module->level], module->n_classes);

@@ -5,6 +5,7 @@
 
 #include "core/base/digest.h"
 #include "workloads/language/ir_checking.h"
+#include "workloads/language/ir_place.h"
 #include "workloads/language/ir_text.h"
 
 /* The first op with this path of this kind. */
@@ -109,6 +110,11 @@ static pl_code check_kept(pl_ir_checking *checking, const pl_hash_index *kept, c
                             "nothing keeps \"%s\" before %s reads it: its forward function needs a keep of this name "
                             "in the same instance",
                             own->path, reader);
+  bool there = pl_ir_op_is_in_host(before->op), here = pl_ir_op_is_in_host(own->op);
+  if (there != here)
+    return pl_ir_check_fail(checking, own->op->place, own->function, own->op, "\"%s\" is kept %s, in %s, and read %s",
+                            own->path, there ? "in=\"host\"" : "on the device",
+                            pl_ir_where(before->function, before->op, where), here ? "in=\"host\"" : "on the device");
   if (pl_ir_type_equal(before->type, own->type)) return PL_OK;
   return pl_ir_check_fail(
       checking, own->op->place, own->function, own->op, "\"%s\" is kept as %s, in %s, and read as %s", own->path,

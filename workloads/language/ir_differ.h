@@ -1,4 +1,4 @@
-/* What the derivative of an op is written with (rows' `derive`; passes/differentiate drives it): gradients of the
+/* What the derivative of an op is written with (rows' `derive`; derive/differentiate drives it): gradients of the
  * outputs come in, gradients of the inputs go out, ops are appended to the backward function. */
 #ifndef PL_WORKLOADS_IR_DIFFER_H
 #define PL_WORKLOADS_IR_DIFFER_H

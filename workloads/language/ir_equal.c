@@ -78,8 +78,11 @@ static bool same_mesh(const pl_ir_mesh *a, const pl_ir_mesh *b) {
 
 bool pl_ir_module_equal(const pl_ir_module *a, const pl_ir_module *b) {
   if (a->level != b->level || a->n_microbatches != b->n_microbatches || a->n_functions != b->n_functions ||
-      a->n_classes != b->n_classes || !same_text(a->name, b->name) || !same_mesh(&a->mesh, &b->mesh))
+      a->n_classes != b->n_classes || !same_text(a->name, b->name) || !same_mesh(&a->mesh, &b->mesh) ||
+      a->n_places != b->n_places)
     return false;
+  for (int32_t i = 0; i < a->n_places; i++)
+    if (a->places[i] != b->places[i]) return false;
   for (int32_t i = 0; i < a->n_functions; i++)
     if (!same_function(a->functions[i], b->functions[i])) return false;
   for (int32_t i = 0; i < a->n_classes; i++)

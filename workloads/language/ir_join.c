@@ -5,6 +5,7 @@
 
 #include "workloads/language/ir_arrange.h"
 #include "workloads/language/ir_operands.h"
+#include "workloads/language/ir_walk.h"
 
 /* A tensor along one dimension: data[outer, extent, inner]. */
 typedef struct along {
@@ -75,5 +76,30 @@ pl_code pl_ir_compute_join(const pl_ir_computing *computing, pl_error *error) {
   const pl_ir_tensor order = beside(out, pl_ir_one_name_of(computing->op, "to"), &computing->inputs[0],
                                     pl_ir_attribute_find(computing->op, "from"));
   pl_ir_arrange(&computing->inputs[0], &order, out->data);
+  return PL_OK;
+}
+
+pl_code pl_ir_compute_triangle(const pl_ir_computing *computing, pl_error *error) {
+  const pl_ir_attribute *from = pl_ir_attribute_find(computing->op, "from");
+  bool backward = pl_ir_type_find(&computing->inputs[0].type, from->names[0]) < 0;
+  const pl_ir_tensor *in = &computing->inputs[0], *out = &computing->outputs[0];
+  const pl_ir_tensor *square = backward ? out : in, *triangle = backward ? in : out;
+  pl_ir_name to = pl_ir_one_name_of(computing->op, "to");
+  PL_TRY(pl_ir_tensor_is_whole(computing, triangle, to, error));
+  PL_TRY(pl_ir_tensor_is_whole(computing, square, from->names[0], error));
+  PL_TRY(pl_ir_tensor_is_whole(computing, square, from->names[1], error));
+  int64_t row = pl_ir_tensor_step(square, from->names[0]), column = pl_ir_tensor_step(square, from->names[1]);
+  int64_t n = square->extent[pl_ir_type_find(&square->type, from->names[0])], step = pl_ir_tensor_step(triangle, to);
+  bool itself = pl_ir_integer_of(computing->op, "itself", 0) != 0;
+  const pl_ir_type rest = pl_ir_type_without_dim(&triangle->type, to);
+  pl_ir_walk walk = pl_ir_walk_over(rest.rank, rest.dims, 2, (const pl_ir_tensor *[]){square, triangle});
+  do {
+    int64_t at = walk.at[1];
+    for (int64_t i = 0; i < n; i++)
+      for (int64_t k = 0; k < i + itself; k++, at += step) {
+        double *element = &square->data[walk.at[0] + i * row + k * column];
+        *(backward ? element : &triangle->data[at]) = backward ? triangle->data[at] : *element;
+      }
+  } while (pl_ir_walk_next(&walk));
   return PL_OK;
 }

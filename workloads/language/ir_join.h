@@ -1,4 +1,4 @@
-/* Values of concatenate, split and join (ir_rows_join.c). */
+/* Values of concatenate, split, join and triangle (ir_rows_join.c). */
 #ifndef PL_WORKLOADS_IR_JOIN_H
 #define PL_WORKLOADS_IR_JOIN_H
 
@@ -7,5 +7,7 @@
 pl_code pl_ir_compute_concatenate(const pl_ir_computing *computing, pl_error *error);
 pl_code pl_ir_compute_split(const pl_ir_computing *computing, pl_error *error);
 pl_code pl_ir_compute_join(const pl_ir_computing *computing, pl_error *error);
+/* Of triangle and of triangle_backward. */
+pl_code pl_ir_compute_triangle(const pl_ir_computing *computing, pl_error *error);
 
 #endif

@@ -94,7 +94,7 @@ static const char *layout_text(const pl_ir_type *type, int8_t on) {
 /* How many operands lie along `axis` as this way has them. */
 static int32_t agreement(const pl_ir_op *op, const pl_ir_way *way, int32_t axis, const pl_ir_type *inputs,
                          const pl_ir_type *outputs, int32_t *first_other) {
-  int8_t inputs_on[PL_IR_OPERANDS_MAX], outputs_on[PL_IR_OPERANDS_MAX];
+  int8_t inputs_on[PL_IR_OPERANDS_MAX] = {0}, outputs_on[PL_IR_OPERANDS_MAX] = {0};
   pl_ir_way_apply(op, way, inputs, outputs, inputs_on, outputs_on);
   int32_t n = 0;
   *first_other = -1;
@@ -120,7 +120,7 @@ pl_code pl_ir_layout_check_axis(const pl_ir_mesh *mesh, const pl_ir_op *op, int3
     if (same == op->n_inputs + op->n_outputs) return PL_OK;
     if (same > most) most = same, best = i, other = differs;
   }
-  int8_t inputs_on[PL_IR_OPERANDS_MAX], outputs_on[PL_IR_OPERANDS_MAX];
+  int8_t inputs_on[PL_IR_OPERANDS_MAX] = {0}, outputs_on[PL_IR_OPERANDS_MAX] = {0};
   pl_ir_way_apply(op, &ways[best], inputs, outputs, inputs_on, outputs_on);
   bool input = other < op->n_inputs;
   int32_t k = input ? other : other - op->n_inputs;

@@ -5,22 +5,11 @@
 
 #include "core/base/digest.h"
 
-const char *const pl_ir_level_names[] = {"model", "training", "distributed", NULL};
+const char *const pl_ir_level_names[] = {"model", "training", "distributed", "kernels", NULL};
 
 void pl_ir_module_init(pl_ir_module *module, pl_arena *arena, const char *name, pl_ir_level level) {
   *module = (pl_ir_module){.level = level, .n_microbatches = 1, .arena = arena};
   module->name = pl_arena_strdup(arena, name);
-}
-
-/* Room for one more of `size` bytes behind `n`: the old array or a larger copy; NULL: no memory. */
-static void *grown(pl_arena *arena, void *old, int32_t n, int32_t *room, size_t size) {
-  if (n < *room) return old;
-  int32_t larger = *room > 0 ? 2 * *room : 16;
-  void *made = pl_arena_take_zeroed(arena, (size_t)larger, size, _Alignof(max_align_t));
-  if (made == NULL) return NULL;
-  if (n > 0) memcpy(made, old, (size_t)n * size);
-  *room = larger;
-  return made;
 }
 
 static void *copied(pl_arena *arena, const void *from, int32_t n, size_t size) {
@@ -61,8 +50,9 @@ static bool put_named(pl_hash_index *names, const char *name, int32_t at, pl_are
 }
 
 int32_t pl_ir_function_append(pl_ir_module *module, pl_ir_function *function) {
-  pl_ir_function **functions = (pl_ir_function **)grown(module->arena, (void *)module->functions, module->n_functions,
-                                                        &module->room_functions, sizeof(*functions));
+  pl_ir_function **functions =
+      (pl_ir_function **)pl_arena_grown(module->arena, (const void *)module->functions, (size_t)module->n_functions, 1,
+                                        sizeof(*functions), &module->room_functions);
   if (functions == NULL || function->name == NULL) return PL_IR_NONE;
   module->functions = functions;
   if (find_named(&module->function_names, function->name) == NULL &&
@@ -104,8 +94,8 @@ static const char *free_name(pl_ir_module *module, const pl_ir_function *functio
 static int32_t value_add(pl_ir_module *module, pl_ir_function *function, const char *name, const pl_ir_type *type,
                          int32_t op) {
   const char *own = free_name(module, function, name);
-  pl_ir_value *values = (pl_ir_value *)grown(module->arena, function->values, function->n_values,
-                                             &function->room_values, sizeof(*values));
+  pl_ir_value *values = (pl_ir_value *)pl_arena_grown(module->arena, function->values, (size_t)function->n_values, 1,
+                                                      sizeof(*values), &function->room_values);
   if (own == NULL || values == NULL) return PL_IR_NONE;
   function->values = values;
   values[function->n_values] = (pl_ir_value){.name = own, .type = *type, .op = op};
@@ -139,7 +129,8 @@ static const pl_ir_attribute *attributes_copied(pl_arena *arena, int32_t n, cons
 
 int32_t pl_ir_op_add(pl_ir_module *module, pl_ir_function *function, const pl_ir_making *making) {
   pl_arena *arena = module->arena;
-  pl_ir_op *ops = (pl_ir_op *)grown(arena, function->ops, function->n_ops, &function->room_ops, sizeof(*ops));
+  pl_ir_op *ops =
+      (pl_ir_op *)pl_arena_grown(arena, function->ops, (size_t)function->n_ops, 1, sizeof(*ops), &function->room_ops);
   if (ops == NULL) return PL_IR_NONE;
   function->ops = ops;
   int32_t index = function->n_ops;
@@ -152,6 +143,7 @@ int32_t pl_ir_op_add(pl_ir_module *module, pl_ir_function *function, const pl_ir
                           .attributes = attributes_copied(arena, making->n_attributes, making->attributes),
                           .path = making->path != NULL ? pl_arena_strdup(arena, making->path) : NULL,
                           .reason = making->reason != NULL ? pl_arena_strdup(arena, making->reason) : NULL,
+                          .origin = making->origin != NULL ? pl_arena_strdup(arena, making->origin) : NULL,
                           .callee = making->callee,
                           .place = making->place};
   for (int32_t i = 0; i < making->n_outputs; i++) {
@@ -225,4 +217,32 @@ bool pl_ir_op_joins(const pl_ir_mesh *mesh, const pl_ir_op *op, uint32_t device,
         pl_ir_mesh_coordinate(mesh, device, axis) != pl_ir_mesh_coordinate(mesh, other, axis))
       return false;
   return true;
+}
+
+uint32_t pl_ir_class_partner(const pl_ir_module *module, const pl_ir_class *of, uint32_t device) {
+  const pl_ir_mesh *mesh = &module->mesh;
+  for (int32_t axis = 0; axis < mesh->n_axes; axis++) {
+    if (of->at[axis] == PL_IR_NONE) continue;
+    uint32_t stride = pl_ir_mesh_stride(mesh, axis);
+    device = device - (uint32_t)pl_ir_mesh_coordinate(mesh, device, axis) * stride + (uint32_t)of->at[axis] * stride;
+  }
+  return device;
+}
+
+uint32_t pl_ir_module_devices(const pl_ir_module *module) {
+  return module->places != NULL ? (uint32_t)module->n_places : pl_ir_mesh_devices(&module->mesh);
+}
+
+const uint32_t *pl_ir_places_take(const pl_ir_module *module, pl_arena *arena) {
+  uint32_t n = pl_ir_mesh_devices(&module->mesh);
+  uint32_t *places = PL_TAKE(arena, uint32_t, n);
+  int32_t at = 0;
+  if (places == NULL) return NULL;
+  for (uint32_t device = 0; device < n; device++) {
+    bool has = module->places == NULL;
+    for (int32_t c = 0; c < module->n_classes && !has; c++)
+      has = pl_ir_class_has(module, &module->classes[c], device);
+    places[device] = !has ? PL_IR_NOWHERE : module->places == NULL ? device : module->places[at++];
+  }
+  return places;
 }

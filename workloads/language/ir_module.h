@@ -2,10 +2,12 @@
  *
  *   level         what it says                                        mesh            made by
  *   model         the forward pass, whole values                      none            import/ (build)
- *   training      forward, backward, update                           none            passes/differentiate
+ *   training      forward, backward, update                           none            derive/differentiate
  *   distributed   the same for the devices of a mesh: values have     the strategy's  passes/partition
  *                 layouts, collectives and sends stand where layouts
  *                 need them
+ *   kernels       the same as a framework launches it: ops that are one    the strategy's  passes/kernels
+ *                 kernel are functions that `kernel` calls
  *
  * A module has functions and classes. A function is a list of ops in program order over values that are assigned once
  * (SSA); what repeats, a layer, is one function that is called several times. A call names an INSTANCE, "h.3", a prefix
@@ -31,7 +33,13 @@
 
 enum { PL_IR_NONE = -1, PL_IR_OPERANDS_MAX = 64 /* inputs or outputs of an op */, PL_IR_ATTRIBUTES_MAX = 16 };
 
-typedef enum pl_ir_level { PL_IR_MODEL = 0, PL_IR_TRAINING, PL_IR_DISTRIBUTED, PL_IR_LEVEL_COUNT } pl_ir_level;
+typedef enum pl_ir_level {
+  PL_IR_MODEL = 0,
+  PL_IR_TRAINING,
+  PL_IR_DISTRIBUTED,
+  PL_IR_KERNELS,
+  PL_IR_LEVEL_COUNT
+} pl_ir_level;
 extern const char *const pl_ir_level_names[]; /* by enumerator; NULL ends them */
 
 /* Attributes of an op, by name; a row of the op table (ir_table.h) says which it takes. */
@@ -65,6 +73,7 @@ typedef struct pl_ir_op {
   const char *path;   /* of ops with state, and the instance of a call ("" = none); else NULL */
   int32_t callee;     /* function of a call; else PL_IR_NONE */
   const char *reason; /* why a pass put it there; NULL: it was there. Printed as a comment */
+  const char *origin; /* of a derived op: what the op that it was derived from gives, by name; NULL: itself */
   pl_ir_place place;
 } pl_ir_op;
 
@@ -79,9 +88,9 @@ typedef struct pl_ir_function {
   pl_ir_op *ops;
   pl_ir_value *values; /* arguments first */
   int32_t n_ops, n_values, n_arguments;
-  int32_t room_ops, room_values; /* capacity */
-  pl_hash_index names;           /* of values; a value keeps the name that it was made with */
-  const int32_t *results;        /* values handed back, in the function's last line */
+  uint32_t room_ops, room_values; /* capacity */
+  pl_hash_index names;            /* of values; a value keeps the name that it was made with */
+  const int32_t *results;         /* values handed back, in the function's last line */
   int32_t n_results;
   pl_ir_place place;
 } pl_ir_function;
@@ -117,9 +126,14 @@ typedef struct pl_ir_module {
   const char *source; /* the file that it was read from; NULL: made by a pass */
   pl_ir_level level;
   pl_ir_mesh mesh;
+  /* Devices of the platform, in the order of the devices of the mesh that some class has; NULL: every device of the
+   * mesh has a class, and is the platform's of the same number. */
+  const uint32_t *places;
+  int32_t n_places;
   int32_t n_microbatches;
   pl_ir_function **functions; /* callees before callers */
-  int32_t n_functions, room_functions;
+  int32_t n_functions;
+  uint32_t room_functions;
   pl_hash_index function_names;
   pl_ir_class *classes;
   int32_t n_classes;
@@ -149,7 +163,7 @@ typedef struct pl_ir_making {
   const pl_ir_attribute *attributes;
   const char *const *output_names; /* NULL: the op's name */
   const pl_ir_type *output_types;
-  const char *path, *reason;
+  const char *path, *reason, *origin;
   int32_t callee;
   pl_ir_place place;
 } pl_ir_making;
@@ -172,6 +186,14 @@ bool pl_ir_op_has_name(const pl_ir_op *op, const char *attribute, pl_ir_name nam
 /* ---- devices ---- */
 /* Whether a device of the mesh is in the class's part of it. */
 bool pl_ir_class_has(const pl_ir_module *module, const pl_ir_class *class, uint32_t device);
+/* The device of class `of` that a device of another class sends to and receives from: it has the same coordinates, but
+ * for those that `of` has alone. */
+uint32_t pl_ir_class_partner(const pl_ir_module *module, const pl_ir_class *of, uint32_t device);
+/* How many devices of the mesh some class has. */
+uint32_t pl_ir_module_devices(const pl_ir_module *module);
+/* Per device of the mesh that of the platform; PL_IR_NOWHERE: no class has it. NULL: no memory. */
+#define PL_IR_NOWHERE UINT32_MAX
+const uint32_t *pl_ir_places_take(const pl_ir_module *module, pl_arena *arena);
 /* Whether a collective joins two devices: they differ along axes of its `over` only. */
 bool pl_ir_op_joins(const pl_ir_mesh *mesh, const pl_ir_op *op, uint32_t device, uint32_t other);
 

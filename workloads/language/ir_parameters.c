@@ -18,7 +18,7 @@ typedef struct walk {
   pl_arena *arena;
   pl_hash_index paths;
   pl_ir_parameter_list *list;
-  int32_t param, call; /* rows */
+  int32_t param; /* row */
 } walk;
 
 static bool is_known(const walk *in, uint64_t hash, const char *path) {
@@ -30,13 +30,9 @@ static bool is_known(const walk *in, uint64_t hash, const char *path) {
 
 static bool make_room(walk *in) {
   pl_ir_parameter_list *list = in->list;
-  if (list->n < list->room) return true;
-  int32_t larger = list->room > 0 ? 2 * list->room : 64;
-  pl_ir_parameter *items = PL_TAKE(in->arena, pl_ir_parameter, larger);
+  void *items = pl_arena_grown(in->arena, list->items, (size_t)list->n, 1, sizeof *list->items, &list->room);
   if (items == NULL) return false;
-  if (list->n > 0) memcpy(items, list->items, (size_t)list->n * sizeof *items);
-  list->items = items;
-  list->room = larger;
+  list->items = (pl_ir_parameter *)items;
   return true;
 }
 
@@ -57,7 +53,7 @@ static bool visit(walk *in, int32_t function, const char *instance) {
   for (int32_t i = 0; i < is->n_ops; i++) {
     const pl_ir_op *op = &is->ops[i];
     if (op->row == in->param && !note(in, function, i, instance)) return false;
-    if (op->row != in->call) continue;
+    if (pl_ir_row_at(op->row)->effect != PL_IR_CALLS) continue;
     PL_ASSERT(op->callee >= 0 && op->callee < function);
     const char *inner = pl_ir_path_join(in->arena, instance, op->path != NULL ? op->path : "");
     if (inner == NULL || !visit(in, op->callee, inner)) return false;
@@ -68,8 +64,7 @@ static bool visit(walk *in, int32_t function, const char *instance) {
 pl_code pl_ir_parameters_of(const pl_ir_module *module, int32_t function, pl_arena *arena, pl_ir_parameter_list *list,
                             pl_error *error) {
   *list = (pl_ir_parameter_list){0};
-  walk in = {
-      .module = module, .arena = arena, .list = list, .param = pl_ir_row_of("param"), .call = pl_ir_row_of("call")};
+  walk in = {.module = module, .arena = arena, .list = list, .param = pl_ir_row_of("param")};
   return visit(&in, function, "") ? PL_OK : pl_fail_memory(error, "the parameters of a program");
 }
 

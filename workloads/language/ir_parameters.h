@@ -12,7 +12,8 @@ typedef struct pl_ir_parameter {
 
 typedef struct pl_ir_parameter_list {
   pl_ir_parameter *items;
-  int32_t n, room;
+  int32_t n;
+  uint32_t room;
 } pl_ir_parameter_list;
 
 /* In program order of their first readers, each path once. Memory is from `arena`. */

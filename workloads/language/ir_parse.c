@@ -15,7 +15,7 @@ static pl_code read_level(pl_ir_reader *reader, pl_ir_level *level) {
     *level = (pl_ir_level)i;
     return pl_ir_read_next(reader);
   }
-  return pl_ir_read_expected(reader, "the level (model, training or distributed)");
+  return pl_ir_read_expected(reader, "the level (model, training, distributed or kernels)");
 }
 
 static pl_code read_head(pl_ir_reader *reader) {
@@ -53,9 +53,9 @@ static pl_code read_mesh_axis(pl_ir_reader *reader) {
   PL_TRY(pl_ir_read_mark(reader, '=', "'=' and the number of devices along the axis"));
   place = reader->token.place;
   PL_TRY(pl_ir_read_integer(reader, "the number of devices along an axis", 1, PL_IR_DEVICES_MAX, &extent));
-  if ((int64_t)pl_ir_mesh_devices(mesh) * extent > PL_IR_DEVICES_MAX)
-    return pl_ir_read_fail(reader, place, "the mesh would have %lld devices; at most %d",
-                           (long long)((int64_t)pl_ir_mesh_devices(mesh) * extent), PL_IR_DEVICES_MAX);
+  long long devices = (long long)pl_ir_mesh_devices(mesh) * extent;
+  if (devices > PL_IR_DEVICES_MAX)
+    return pl_ir_read_fail(reader, place, "the mesh would have %lld devices; at most %d", devices, PL_IR_DEVICES_MAX);
   axis.extent = (int32_t)extent;
   mesh->axes[mesh->n_axes++] = axis;
   return PL_OK;
@@ -71,6 +71,28 @@ static pl_code read_mesh(pl_ir_reader *reader) {
     PL_TRY(read_mesh_axis(reader));
     PL_TRY(pl_ir_read_comma(reader, &more));
   }
+  return pl_ir_read_statement_end(reader);
+}
+
+/* The platform's device for each one of the mesh. */
+static pl_code read_devices(pl_ir_reader *reader) {
+  uint32_t *places = NULL, room = 0;
+  if (reader->module->places != NULL)
+    return pl_ir_read_fail(reader, reader->token.place, "a program says its devices once; this is the second time");
+  PL_TRY(pl_ir_read_next(reader));
+  for (bool more = true; more;) {
+    int64_t place;
+    int32_t n = reader->module->n_places;
+    if (n == PL_IR_DEVICES_MAX)
+      return pl_ir_read_fail(reader, reader->token.place, "more than %d devices", PL_IR_DEVICES_MAX);
+    PL_TRY(pl_ir_read_integer(reader, "a device of the platform", 0, PL_IR_DEVICES_MAX - 1, &place));
+    places = (uint32_t *)pl_arena_grown(reader->arena, places, (size_t)n, 1, sizeof *places, &room);
+    if (places == NULL) return pl_fail_memory(reader->error, reader->lexer.name);
+    places[n] = (uint32_t)place;
+    reader->module->n_places = n + 1;
+    PL_TRY(pl_ir_read_comma(reader, &more));
+  }
+  reader->module->places = places;
   return pl_ir_read_statement_end(reader);
 }
 
@@ -159,10 +181,11 @@ static pl_code read_function(pl_ir_reader *reader) {
 
 static pl_code read_item(pl_ir_reader *reader) {
   if (pl_ir_read_sees_word(reader, "mesh")) return read_mesh(reader);
+  if (pl_ir_read_sees_word(reader, "devices")) return read_devices(reader);
   if (pl_ir_read_sees_word(reader, "microbatches")) return read_microbatches(reader);
   if (pl_ir_read_sees_word(reader, "func")) return read_function(reader);
   if (pl_ir_read_sees_word(reader, "class")) return pl_ir_read_class(reader);
-  return pl_ir_read_expected(reader, "'mesh', 'microbatches', 'func' or 'class'");
+  return pl_ir_read_expected(reader, "'mesh', 'devices', 'microbatches', 'func' or 'class'");
 }
 
 static pl_code read_module(pl_ir_reader *reader) {

@@ -10,7 +10,8 @@
 /* A list that grows, used again and again: elements of `size` bytes in the arena. */
 typedef struct pl_ir_list {
   void *items;
-  int32_t n, room;
+  int32_t n;
+  uint32_t room;
 } pl_ir_list;
 
 typedef struct pl_ir_reader {

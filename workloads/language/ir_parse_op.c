@@ -278,7 +278,7 @@ static pl_code read_inputs(pl_ir_reader *reader, const pl_ir_function *function)
   PL_TRY(pl_ir_read_mark(reader, '(', "'(' and the op's operands"));
   for (bool more = !pl_ir_read_sees(reader, ')'); more;) {
     pl_ir_place place = reader->token.place;
-    int32_t value, *room = (int32_t *)pl_ir_list_add(reader, &reader->inputs, sizeof value);
+    int32_t value = PL_IR_NONE, *room = (int32_t *)pl_ir_list_add(reader, &reader->inputs, sizeof value);
     if (room == NULL) return pl_fail_memory(reader->error, reader->lexer.name);
     if (reader->inputs.n > PL_IR_OPERANDS_MAX)
       return pl_ir_read_fail(reader, place, "an op takes at most %d operands", PL_IR_OPERANDS_MAX);

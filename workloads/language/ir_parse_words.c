@@ -82,22 +82,17 @@ pl_code pl_ir_read_statement_end(pl_ir_reader *reader) {
 /* ---- names and numbers ---- */
 
 void *pl_ir_list_add(pl_ir_reader *reader, pl_ir_list *list, size_t size) {
-  if (list->n == list->room) {
-    int32_t room = list->room > 0 ? 2 * list->room : 16;
-    void *items = pl_arena_take_zeroed(reader->arena, (size_t)room, size, _Alignof(max_align_t));
-    if (items == NULL) return NULL;
-    if (list->n > 0) memcpy(items, list->items, (size_t)list->n * size);
-    list->items = items;
-    list->room = room;
-  }
+  void *items = pl_arena_grown(reader->arena, list->items, (size_t)list->n, 1, size, &list->room);
+  if (items == NULL) return NULL;
+  list->items = items;
   return (char *)list->items + (size_t)list->n++ * size;
 }
 
 const char *pl_ir_read_text(pl_ir_reader *reader, const pl_ir_token *token) {
   pl_ir_list *text = &reader->text;
-  if ((size_t)text->room <= token->length) {
-    text->room = (int32_t)(2 * token->length + 64);
-    text->items = pl_arena_take(reader->arena, (size_t)text->room, 1);
+  if (text->room <= token->length) {
+    text->room = (uint32_t)(2 * token->length + 64);
+    text->items = pl_arena_take(reader->arena, text->room, 1);
   }
   char *made = (char *)text->items;
   if (made == NULL) {

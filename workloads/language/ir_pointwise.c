@@ -105,6 +105,15 @@ double pl_ir_gelu_backward(double a, double dy) {
   return dy * (0.5 * (1 + t) + 0.5 * a * (1 - t * t) * slope);
 }
 
+double pl_ir_exact_gelu(double a) {
+  return 0.5 * a * (1 + erf(a * 0.70710678118654752440));
+}
+
+double pl_ir_exact_gelu_backward(double a, double dy) {
+  const double density = 0.39894228040143267794 * exp(-0.5 * a * a);
+  return dy * (0.5 * (1 + erf(a * 0.70710678118654752440)) + a * density);
+}
+
 double pl_ir_silu(double a) {
   return a / (1 + exp(-a));
 }

@@ -19,6 +19,8 @@ pl_code pl_ir_compute_dropout(const pl_ir_computing *computing, pl_error *error)
 
 double pl_ir_gelu(double a);
 double pl_ir_gelu_backward(double a, double dy);
+double pl_ir_exact_gelu(double a);
+double pl_ir_exact_gelu_backward(double a, double dy);
 double pl_ir_silu(double a);
 double pl_ir_silu_backward(double a, double dy);
 

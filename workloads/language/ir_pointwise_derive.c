@@ -145,7 +145,11 @@ static pl_code derive_with(pl_ir_differ *differ, const pl_ir_op *op, const char 
 
 pl_code pl_ir_derive_gelu(pl_ir_differ *differ, const pl_ir_op *op, pl_error *error) {
   (void)error;
-  return derive_with(differ, op, "gelu_backward", false, false);
+  if (!pl_ir_differ_wants(differ, op, 0)) return PL_OK;
+  const int32_t inputs[] = {pl_ir_differ_value(differ, op->inputs[0]), pl_ir_differ_gradient(differ, op, 0)};
+  pl_ir_differ_give(differ, op, 0,
+                    pl_ir_differ_op(differ, "gelu_backward", "da", 2, inputs, op->n_attributes, op->attributes));
+  return PL_OK;
 }
 
 pl_code pl_ir_derive_silu(pl_ir_differ *differ, const pl_ir_op *op, pl_error *error) {

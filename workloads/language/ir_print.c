@@ -297,6 +297,10 @@ static void put_head(writer *out) {
     put_integer(out, GLUED, "", module->mesh.axes[axis].extent, "");
   }
   if (module->mesh.n_axes > 0) end_line(out);
+  for (int32_t i = 0; i < module->n_places; i++)
+    put_integer(out, i == 0 ? GLUED : SPACED | BREAKS, i == 0 ? "devices " : "", module->places[i],
+                i + 1 < module->n_places ? "," : "");
+  if (module->n_places > 0) end_line(out);
   put_integer(out, GLUED, "microbatches ", module->n_microbatches, "");
   end_line(out);
 }

@@ -104,6 +104,27 @@ pl_code pl_ir_attention_dims_of(const pl_ir_op *op, const pl_ir_type *inputs, pl
   return pl_ir_attention_n_before(op) == 5 ? check_positions(op, inputs, dims, error) : PL_OK;
 }
 
+/* Heads are counted along dimensions of the queries; distances are those of positions. */
+static pl_code check_alibi(const pl_ir_op *op, const pl_ir_attention_dims *dims, pl_error *error) {
+  const pl_ir_attribute *heads = pl_ir_attribute_find(op, "alibi");
+  if (heads == NULL) return PL_OK;
+  if (!dims->has_positions)
+    return pl_fail(error, PL_BAD_INPUT, "%s with alibi needs the positions of queries and keys behind its operand 3",
+                   pl_ir_op_name(op));
+  for (int32_t i = 0; i < heads->n_names; i++) {
+    bool is_head = false;
+    for (int32_t k = 0; k < dims->n_batch; k++)
+      is_head |= pl_ir_name_equal(dims->batch[k].name, heads->names[i]);
+    for (int32_t k = 0; k < dims->n_rows; k++)
+      is_head |=
+          pl_ir_name_equal(dims->rows[k].name, heads->names[i]) && !pl_ir_name_equal(dims->s.name, heads->names[i]);
+    if (!is_head)
+      return pl_fail(error, PL_BAD_INPUT, "'%s' of alibi is no dimension of operand 1 of %s that could count heads",
+                     heads->names[i].text, pl_ir_op_name(op));
+  }
+  return PL_OK;
+}
+
 static pl_code check_attributes(const pl_ir_op *op, const pl_ir_attention_dims *dims, pl_error *error) {
   const char *name = pl_ir_op_name(op);
   int64_t causal = pl_ir_integer_of(op, "causal", 0), window = pl_ir_integer_of(op, "window", 0),
@@ -117,6 +138,7 @@ static pl_code check_attributes(const pl_ir_op *op, const pl_ir_attention_dims *
                    causal != 0 ? "causal"
                    : window    ? "window"
                                : "blocks");
+  PL_TRY(check_alibi(op, dims, error));
   if (blocks > 1 && (dims->s.extent % blocks != 0 || dims->t.extent % blocks != 0))
     return pl_fail(error, PL_BAD_INPUT,
                    "%" PRId64 " 'blocks' of %s do not divide '%s' = %" PRId64 " and '%s' = %" PRId64, blocks, name,
@@ -349,13 +371,18 @@ static pl_code derive_attention_merge(pl_ir_differ *differ, const pl_ir_op *op, 
 
 /* ---- rows ---- */
 
+#define ALIBI                                                                                                          \
+  {.name = "alibi", .kind = PL_IR_NAMES, .meaning = "dimensions that count heads: scores fall with the distance"}, {   \
+    .name = "slope", .kind = PL_IR_REAL, .meaning = "factor of the slopes of alibi; 1"                                 \
+  }
+
 #define ATTRIBUTES                                                                                                     \
   {                                                                                                                    \
     {.name = "scale", .kind = PL_IR_REAL, .meaning = "of the scores; 1 / sqrt(extent of d)"},                          \
         {.name = "causal", .kind = PL_IR_INTEGER, .meaning = "1: a query sees keys of positions up to its own"},       \
         {.name = "window", .kind = PL_IR_INTEGER, .meaning = "sees keys fewer positions away than this; 0: all"},      \
         {.name = "p", .kind = PL_IR_REAL, .meaning = "probability of dropout of what follows the softmax; 0"},         \
-        {.name = "seed", .kind = PL_IR_INTEGER, .meaning = "of dropout"}, {                                            \
+        {.name = "seed", .kind = PL_IR_INTEGER, .meaning = "of dropout"}, ALIBI, {                                     \
       .name = "blocks", .kind = PL_IR_INTEGER, .meaning = "s and t are so many blocks, each sees its own; 1"           \
     }                                                                                                                  \
   }
@@ -367,7 +394,8 @@ static pl_code derive_attention_merge(pl_ir_differ *differ, const pl_ir_op *op, 
       {.name = "causal", .kind = PL_IR_INTEGER, .meaning = "1: a query sees keys of positions up to its own"},         \
       {.name = "window", .kind = PL_IR_INTEGER, .meaning = "sees keys fewer positions away than this; 0: all"},        \
       {.name = "p", .kind = PL_IR_REAL, .meaning = "probability of dropout of what follows the softmax; 0"},           \
-      {.name = "seed", .kind = PL_IR_INTEGER, .meaning = "of dropout"}}
+      {.name = "seed", .kind = PL_IR_INTEGER, .meaning = "of dropout"},                                                \
+      ALIBI}
 
 const pl_ir_row pl_ir_rows_attention[] = {
     {.name = "attention",
@@ -436,3 +464,4 @@ const pl_ir_row pl_ir_rows_attention[] = {
      .flops = flops_attention_backward},
     {.name = NULL},
 };
+const int32_t pl_ir_n_rows_attention = sizeof pl_ir_rows_attention / sizeof pl_ir_rows_attention[0] - 1;

@@ -66,7 +66,7 @@ static pl_code cut_compute(const pl_ir_computing *computing, pl_error *error) {
 static const char *lies(const pl_ir_type *type, int32_t axis, char text[PL_IR_NAME_MAX + 8]) {
   int8_t on = type->on[axis];
   if (on < 0) return on == PL_IR_SAME ? "the same" : on == PL_IR_PARTIAL ? "a partial sum" : "a partial maximum";
-  memcpy(text, "cut on ", 7);
+  memcpy(text, "cut on ", 8);
   memcpy(text + 7, type->dims[on].name.text, PL_IR_NAME_MAX);
   return text;
 }
@@ -205,6 +205,7 @@ static pl_code anyhow(const pl_ir_mesh *mesh, const pl_ir_op *op, const pl_ir_ty
 
 const pl_ir_row pl_ir_rows_collective[] = {
     {.name = "all_reduce",
+     .kernels = PL_IR_KERNELS_REDUCTION,
      .meaning = "a partial sum added up, or the largest of a partial maximum, given to all along `over`",
      ONE_TO_ONE,
      .effect = PL_IR_COLLECTIVE,
@@ -212,6 +213,7 @@ const pl_ir_row pl_ir_rows_collective[] = {
      .infer = number_infer,
      .layout = all_reduce_layout},
     {.name = "reduce_scatter",
+     .kernels = PL_IR_KERNELS_REDUCTION,
      .meaning = "a partial sum added up, each device along `over` given its part of `dim`",
      ONE_TO_ONE,
      .effect = PL_IR_COLLECTIVE,
@@ -219,6 +221,7 @@ const pl_ir_row pl_ir_rows_collective[] = {
      .infer = reduce_scatter_infer,
      .layout = reduce_scatter_layout},
     {.name = "all_gather",
+     .kernels = PL_IR_KERNELS_SAME,
      .meaning = "parts of `dim` along `over` put together, given to all",
      ONE_TO_ONE,
      .effect = PL_IR_COLLECTIVE,
@@ -235,6 +238,7 @@ const pl_ir_row pl_ir_rows_collective[] = {
      .infer = all_to_all_infer,
      .layout = all_to_all_layout},
     {.name = "cut",
+     .kernels = PL_IR_KERNELS_SAME,
      .meaning = "this device's part of `dim` along `over`; nothing is exchanged",
      ONE_TO_ONE,
      .attributes = {OVER, {"dim", PL_IR_NAMES, true, "the dimension that is cut"}},
@@ -272,3 +276,4 @@ const pl_ir_row pl_ir_rows_collective[] = {
      .infer = number_infer,
      .layout = alike_layout},
     {.name = NULL}};
+const int32_t pl_ir_n_rows_collective = sizeof pl_ir_rows_collective / sizeof pl_ir_rows_collective[0] - 1;

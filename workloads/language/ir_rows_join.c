@@ -79,6 +79,47 @@ static pl_code infer_join(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_ty
   return PL_OK;
 }
 
+/* Elements below the diagonal of n x n, or up to it. */
+static int64_t below_diagonal(const pl_ir_op *op, int64_t n) {
+  return pl_ir_integer_of(op, "itself", 0) != 0 ? n * (n + 1) / 2 : n * (n - 1) / 2;
+}
+
+/* `square` with one dimension in place of the rows and columns that `from` names. */
+static pl_code triangle_of(const pl_ir_op *op, const pl_ir_type *square, pl_ir_type *triangle, pl_error *error) {
+  char text[PL_IR_SHAPE_TEXT_BYTES];
+  const pl_ir_attribute *from = pl_ir_attribute_find(op, "from");
+  PL_TRY(pl_ir_op_has_one_name(op, "to", error));
+  PL_TRY(pl_ir_operand_has_names(op, square, 0, "from", error));
+  int32_t rows = pl_ir_type_find(square, from->names[0]);
+  int32_t columns = from->n_names == 2 ? pl_ir_type_find(square, from->names[1]) : -1;
+  int64_t extent = square->dims[rows].extent;
+  if (columns < 0 || square->dims[columns].extent != extent || below_diagonal(op, extent) < 1)
+    return pl_fail(error, PL_BAD_INPUT, "%s of %s: `from` names two dimensions, of one extent and with elements below",
+                   pl_ir_op_name(op), pl_ir_shape_text(square, text));
+  *triangle = pl_ir_type_without_dim(square, from->names[1]);
+  int32_t at = pl_ir_type_find(triangle, from->names[0]);
+  triangle->dims[at] = (pl_ir_dim){.name = pl_ir_one_name_of(op, "to"), .extent = below_diagonal(op, extent)};
+  for (int32_t i = 0; i < triangle->rank; i++)
+    if (i != at && pl_ir_name_equal(triangle->dims[i].name, triangle->dims[at].name))
+      return pl_fail(error, PL_BAD_INPUT, "operand 1 of %s has a dimension %s already", pl_ir_op_name(op),
+                     triangle->dims[at].name.text);
+  return PL_OK;
+}
+
+static pl_code infer_triangle(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_type *outputs, pl_error *error) {
+  PL_TRY(pl_ir_operands_are_numbers(op, inputs, error));
+  return triangle_of(op, &inputs[0], &outputs[0], error);
+}
+
+static pl_code infer_triangle_backward(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_type *outputs,
+                                       pl_error *error) {
+  pl_ir_type triangle;
+  PL_TRY(pl_ir_operands_are_numbers(op, inputs, error));
+  outputs[0] = pl_ir_type_whole(&outputs[0]);
+  PL_TRY(triangle_of(op, &outputs[0], &triangle, error));
+  return pl_ir_written_matches(op, &triangle, &inputs[0], error);
+}
+
 /* ---- layouts ---- */
 
 /* Parts of the outermost dimension are parts of the joined one; of the inner ones they are not. */
@@ -97,6 +138,11 @@ static bool split_opaque(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_nam
 static bool join_opaque(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_name dim) {
   (void)inputs;
   return is_inner(op, "from", dim);
+}
+
+static bool triangle_opaque(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_name dim) {
+  (void)inputs;
+  return pl_ir_op_has_name(op, "from", dim) || pl_ir_op_has_name(op, "to", dim);
 }
 
 /* Of split and join: what the outputs call the one, or the outermost of the many. */
@@ -157,11 +203,35 @@ static pl_code derive_join(pl_ir_differ *differ, const pl_ir_op *op, pl_error *e
   return PL_OK;
 }
 
+static pl_code derive_triangle(pl_ir_differ *differ, const pl_ir_op *op, pl_error *error) {
+  (void)error;
+  int32_t dy = pl_ir_differ_gradient(differ, op, 0);
+  if (dy == PL_IR_NONE || !pl_ir_differ_wants(differ, op, 0)) return PL_OK;
+  const pl_ir_type *type = &differ->forward->values[op->inputs[0]].type;
+  pl_ir_differ_give(differ, op, 0,
+                    pl_ir_op_typed(differ->module, differ->backward, "triangle_backward", "da", NULL, 1, &dy, type,
+                                   op->n_attributes, op->attributes));
+  return PL_OK;
+}
+
+static pl_code derive_triangle_backward(pl_ir_differ *differ, const pl_ir_op *op, pl_error *error) {
+  (void)error;
+  int32_t dy = pl_ir_differ_gradient(differ, op, 0);
+  if (dy == PL_IR_NONE || !pl_ir_differ_wants(differ, op, 0)) return PL_OK;
+  pl_ir_differ_give(differ, op, 0, pl_ir_differ_op(differ, "triangle", "da", 1, &dy, op->n_attributes, op->attributes));
+  return PL_OK;
+}
+
 /* ---- rows ---- */
 
 #define NAMES(attribute, text)                                                                                         \
   { .name = attribute, .kind = PL_IR_NAMES, .required = true, .meaning = text }
 #define MOVES .least_inputs = 1, .most_inputs = 1, .n_outputs = 1, .linear = PL_IR_LINEAR_JOINT, .flops = pl_ir_no_flops
+#define TRIANGLE                                                                                                       \
+  .attributes = {NAMES("from", "rows and columns of the square"),                                                      \
+                 NAMES("to", "what they become"),                                                                      \
+                 {.name = "itself", .kind = PL_IR_INTEGER, .meaning = "1: the diagonal too"}},                         \
+  .opaque = triangle_opaque
 
 const pl_ir_row pl_ir_rows_join[] = {
     {.name = "concatenate",
@@ -178,6 +248,7 @@ const pl_ir_row pl_ir_rows_join[] = {
      .derive = derive_concatenate,
      .onnx = "Concat"},
     {.name = "split",
+     .kernels = PL_IR_KERNELS_SAME,
      .meaning = "dimension `from` as the dimensions `to`, outermost first, in the written type",
      MOVES,
      .typed = true,
@@ -189,6 +260,7 @@ const pl_ir_row pl_ir_rows_join[] = {
      .derive = derive_split,
      .onnx = "Reshape"},
     {.name = "join",
+     .kernels = PL_IR_KERNELS_REARRANGEMENT,
      .meaning = "dimensions `from`, outermost first, as the one dimension `to`",
      MOVES,
      .attributes = {NAMES("from", "dimensions of a"), NAMES("to", "what they become")},
@@ -198,5 +270,21 @@ const pl_ir_row pl_ir_rows_join[] = {
      .compute = pl_ir_compute_join,
      .derive = derive_join,
      .onnx = "Reshape Flatten"},
+    {.name = "triangle",
+     .meaning = "elements of the square a[..., i, k] with k < i, row by row, as dimension `to`",
+     MOVES,
+     TRIANGLE,
+     .infer = infer_triangle,
+     .compute = pl_ir_compute_triangle,
+     .derive = derive_triangle},
+    {.name = "triangle_backward",
+     .meaning = "a square of zeros but for the elements that triangle takes",
+     MOVES,
+     .typed = true,
+     TRIANGLE,
+     .infer = infer_triangle_backward,
+     .compute = pl_ir_compute_triangle,
+     .derive = derive_triangle_backward},
     {.name = NULL},
 };
+const int32_t pl_ir_n_rows_join = sizeof pl_ir_rows_join / sizeof pl_ir_rows_join[0] - 1;

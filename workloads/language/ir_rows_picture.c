@@ -271,6 +271,7 @@ static pl_code derive_batch_norm(pl_ir_differ *differ, const pl_ir_op *op, pl_er
 
 const pl_ir_row pl_ir_rows_picture[] = {
     {.name = "convolution",
+     .kernels = PL_IR_KERNELS_CONVOLUTION,
      .meaning = "y[o, i] = sum over c and k of x[c, i stride + k dilation - padding] w[o, c, k]",
      .least_inputs = 2,
      .most_inputs = 2,
@@ -313,6 +314,7 @@ const pl_ir_row pl_ir_rows_picture[] = {
      .flops = flops_backward_weights,
      .compute = pl_ir_compute_convolution_backward_weights},
     {.name = "max_pool",
+     .kernels = PL_IR_KERNELS_POOL,
      .meaning = "the largest element that each window sees",
      .least_inputs = 1,
      .most_inputs = 1,
@@ -336,6 +338,7 @@ const pl_ir_row pl_ir_rows_picture[] = {
      .flops = flops_pool,
      .compute = pl_ir_compute_max_pool_backward},
     {.name = "average_pool",
+     .kernels = PL_IR_KERNELS_POOL,
      .meaning = "the mean of what each window sees, zeros outside counted unless `inside`",
      .least_inputs = 1,
      .most_inputs = 1,
@@ -361,6 +364,7 @@ const pl_ir_row pl_ir_rows_picture[] = {
      .flops = flops_average_pool_backward,
      .compute = pl_ir_compute_average_pool_backward},
     {.name = "batch_norm",
+     .kernels = PL_IR_KERNELS_BATCH_NORM,
      .meaning = "(x - mean) / sqrt(variance + epsilon) scale + shift, mean and variance over `over`, which scale lacks",
      .least_inputs = 3,
      .most_inputs = 3,
@@ -384,3 +388,4 @@ const pl_ir_row pl_ir_rows_picture[] = {
      .compute = pl_ir_compute_layer_norm_backward},
     {.name = NULL},
 };
+const int32_t pl_ir_n_rows_picture = sizeof pl_ir_rows_picture / sizeof pl_ir_rows_picture[0] - 1;

@@ -133,7 +133,6 @@ static double tanh_backward(double y, double dy) {
     (void)error;                                                                                                       \
     return pl_ir_map(computing, f);                                                                                    \
   }
-COMPUTE_ONE(gelu, pl_ir_gelu)
 COMPUTE_ONE(silu, pl_ir_silu)
 COMPUTE_ONE(relu, above_zero)
 COMPUTE_ONE(tanh, tanh)
@@ -149,7 +148,17 @@ COMPUTE_TWO(add, added)
 COMPUTE_TWO(subtract, subtracted)
 COMPUTE_TWO(multiply, multiplied)
 COMPUTE_TWO(divide, divided)
-COMPUTE_TWO(gelu_backward, pl_ir_gelu_backward)
+
+static pl_code gelu_compute(const pl_ir_computing *computing, pl_error *error) {
+  (void)error;
+  return pl_ir_map(computing, pl_ir_integer_of(computing->op, "exact", 0) != 0 ? pl_ir_exact_gelu : pl_ir_gelu);
+}
+
+static pl_code gelu_backward_compute(const pl_ir_computing *computing, pl_error *error) {
+  bool exact = pl_ir_integer_of(computing->op, "exact", 0) != 0;
+  return pl_ir_map_two(computing, exact ? pl_ir_exact_gelu_backward : pl_ir_gelu_backward, error);
+}
+
 COMPUTE_TWO(silu_backward, pl_ir_silu_backward)
 COMPUTE_TWO(relu_backward, relu_backward)
 COMPUTE_TWO(tanh_backward, tanh_backward)
@@ -166,17 +175,20 @@ static pl_code maximum_compute(const pl_ir_computing *computing, pl_error *error
 
 #define BROADCAST .least_inputs = 2, .most_inputs = 2, .n_outputs = 1, .infer = broadcast_infer
 #define UNARY     .least_inputs = 1, .most_inputs = 1, .n_outputs = 1, .infer = unary_infer
+#define EXACT                                                                                                          \
+  { .name = "exact", .kind = PL_IR_INTEGER, .meaning = "1: a / 2 (1 + erf(a / sqrt(2)))" }
 #define BACKWARD                                                                                                       \
   .least_inputs = 2, .most_inputs = 2, .n_outputs = 1, .linear = PL_IR_LINEAR_LAST, .infer = backward_infer
 
 const pl_ir_row pl_ir_rows_pointwise[] = {
     {.name = "add",
+     .kernels = PL_IR_KERNELS_ADDITION,
      .meaning = "a + b; b may lack dimensions of a",
      BROADCAST,
      .linear = PL_IR_LINEAR_JOINT,
      .compute = add_compute,
      .derive = pl_ir_derive_add,
-     .onnx = "Add"},
+     .onnx = "Add Sum"},
     {.name = "subtract",
      .meaning = "a - b; b may lack dimensions of a",
      BROADCAST,
@@ -185,6 +197,7 @@ const pl_ir_row pl_ir_rows_pointwise[] = {
      .derive = pl_ir_derive_subtract,
      .onnx = "Sub"},
     {.name = "multiply",
+     .kernels = PL_IR_KERNELS_MULTIPLICATION,
      .meaning = "a b, element by element; b may lack dimensions of a",
      BROADCAST,
      .linear = PL_IR_LINEAR_EACH,
@@ -199,6 +212,7 @@ const pl_ir_row pl_ir_rows_pointwise[] = {
      .derive = pl_ir_derive_divide,
      .onnx = "Div"},
     {.name = "scale",
+     .kernels = PL_IR_KERNELS_SAME,
      .meaning = "by a",
      UNARY,
      .linear = PL_IR_LINEAR_JOINT,
@@ -206,6 +220,7 @@ const pl_ir_row pl_ir_rows_pointwise[] = {
      .compute = pl_ir_compute_scale,
      .derive = pl_ir_derive_again},
     {.name = "sum",
+     .kernels = PL_IR_KERNELS_SUM,
      .meaning = "sum of a over the dimensions `over`",
      .least_inputs = 1,
      .most_inputs = 1,
@@ -219,6 +234,7 @@ const pl_ir_row pl_ir_rows_pointwise[] = {
      .derive = pl_ir_derive_sum,
      .onnx = "ReduceSum"},
     {.name = "maximum",
+     .kernels = PL_IR_KERNELS_CROSS_ENTROPY,
      .meaning = "largest a over the dimensions `over`",
      .least_inputs = 1,
      .most_inputs = 1,
@@ -230,6 +246,7 @@ const pl_ir_row pl_ir_rows_pointwise[] = {
      .compute = maximum_compute,
      .onnx = "ReduceMax"},
     {.name = "spread",
+     .kernels = PL_IR_KERNELS_SPREAD,
      .meaning = "a, the same all along the new dimensions of the written type, in the order of that",
      .least_inputs = 1,
      .most_inputs = 1,
@@ -242,6 +259,7 @@ const pl_ir_row pl_ir_rows_pointwise[] = {
      .derive = pl_ir_derive_spread,
      .onnx = "Expand Transpose"},
     {.name = "rename",
+     .kernels = PL_IR_KERNELS_SAME,
      .meaning = "a, its dimension `from` called `to`",
      .least_inputs = 1,
      .most_inputs = 1,
@@ -254,6 +272,7 @@ const pl_ir_row pl_ir_rows_pointwise[] = {
      .compute = pl_ir_compute_copy,
      .derive = pl_ir_derive_rename},
     {.name = "cast",
+     .kernels = PL_IR_KERNELS_CAST,
      .meaning = "a in the written element type",
      .least_inputs = 1,
      .most_inputs = 1,
@@ -266,24 +285,34 @@ const pl_ir_row pl_ir_rows_pointwise[] = {
      .derive = pl_ir_derive_cast,
      .onnx = "Cast"},
     {.name = "gelu",
+     .kernels = PL_IR_KERNELS_ACTIVATION,
      .meaning = "a / 2 (1 + tanh(sqrt(2 / pi) (a + 0.044715 a^3)))",
      UNARY,
+     .attributes = {EXACT},
      .compute = gelu_compute,
      .derive = pl_ir_derive_gelu,
      .onnx = "Gelu"},
     {.name = "silu",
+     .kernels = PL_IR_KERNELS_ACTIVATION,
      .meaning = "a / (1 + exp(-a))",
      UNARY,
      .compute = silu_compute,
      .derive = pl_ir_derive_silu,
      .onnx = "Swish"},
     {.name = "relu",
+     .kernels = PL_IR_KERNELS_ACTIVATION,
      .meaning = "max(a, 0)",
      UNARY,
      .compute = relu_compute,
      .derive = pl_ir_derive_relu,
      .onnx = "Relu"},
-    {.name = "tanh", .meaning = "tanh(a)", UNARY, .compute = tanh_compute, .derive = pl_ir_derive_tanh, .onnx = "Tanh"},
+    {.name = "tanh",
+     .kernels = PL_IR_KERNELS_ACTIVATION,
+     .meaning = "tanh(a)",
+     UNARY,
+     .compute = tanh_compute,
+     .derive = pl_ir_derive_tanh,
+     .onnx = "Tanh"},
     {.name = "exp", .meaning = "exp(a)", UNARY, .compute = exp_compute, .derive = pl_ir_derive_exp, .onnx = "Exp"},
     {.name = "log",
      .meaning = "natural logarithm of a",
@@ -300,6 +329,7 @@ const pl_ir_row pl_ir_rows_pointwise[] = {
     {.name = "gelu_backward",
      .meaning = "dy times the derivative of gelu at a",
      BACKWARD,
+     .attributes = {EXACT},
      .compute = gelu_backward_compute},
     {.name = "silu_backward",
      .meaning = "dy times the derivative of silu at a",
@@ -314,6 +344,7 @@ const pl_ir_row pl_ir_rows_pointwise[] = {
      BACKWARD,
      .compute = tanh_backward_compute},
     {.name = "dropout",
+     .kernels = PL_IR_KERNELS_DROPOUT,
      .meaning = "a / (1 - p), or 0 with probability p, by a hash of seed, iteration, microbatch and place in the whole",
      .least_inputs = 1,
      .most_inputs = 1,
@@ -327,3 +358,4 @@ const pl_ir_row pl_ir_rows_pointwise[] = {
      .derive = pl_ir_derive_again,
      .onnx = "Dropout"},
     {.name = NULL}};
+const int32_t pl_ir_n_rows_pointwise = sizeof pl_ir_rows_pointwise / sizeof pl_ir_rows_pointwise[0] - 1;

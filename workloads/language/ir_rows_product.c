@@ -179,6 +179,7 @@ static pl_code product_derive(pl_ir_differ *differ, const pl_ir_op *op, pl_error
 
 const pl_ir_row pl_ir_rows_product[] = {
     {.name = "product",
+     .kernels = PL_IR_KERNELS_PRODUCT,
      .meaning = "sum over the dimensions `over` of a times b; the others that both have are matched, all others stay",
      .least_inputs = 2,
      .most_inputs = 2,
@@ -193,3 +194,4 @@ const pl_ir_row pl_ir_rows_product[] = {
      .derive = product_derive,
      .onnx = "Gemm MatMul Einsum"},
     {.name = NULL}};
+const int32_t pl_ir_n_rows_product = sizeof pl_ir_rows_product / sizeof pl_ir_rows_product[0] - 1;

@@ -108,6 +108,7 @@ static pl_code derive_pad(pl_ir_differ *differ, const pl_ir_op *op, pl_error *er
 
 const pl_ir_row pl_ir_rows_shape[] = {
     {.name = "constant",
+     .kernels = PL_IR_KERNELS_NONE,
      .meaning = "every element is value",
      .n_outputs = 1,
      .typed = true,
@@ -131,6 +132,7 @@ const pl_ir_row pl_ir_rows_shape[] = {
      .derive = derive_part,
      .onnx = "Slice"},
     {.name = "pad",
+     .kernels = PL_IR_KERNELS_NONE,
      .meaning = "a at the places of a dimension from first on, zero elsewhere",
      .least_inputs = 1,
      .most_inputs = 1,
@@ -145,3 +147,4 @@ const pl_ir_row pl_ir_rows_shape[] = {
      .derive = derive_pad,
      .onnx = "Pad"},
     {.name = NULL}};
+const int32_t pl_ir_n_rows_shape = sizeof pl_ir_rows_shape / sizeof pl_ir_rows_shape[0] - 1;

@@ -1,7 +1,9 @@
 /* Rows of ops with state: what a device holds besides the values of a function. The executor has their values. */
 #include <inttypes.h>
+#include <string.h>
 
 #include "workloads/language/ir_operands.h"
+#include "workloads/language/ir_place.h"
 
 /* What is held is cut or the same: a parameter that is a sum of terms would be no parameter. */
 static pl_code held(const pl_ir_mesh *mesh, const pl_ir_op *op, const pl_ir_type *inputs, const pl_ir_type *outputs,
@@ -47,6 +49,20 @@ static pl_code written_number_infer(const pl_ir_op *op, const pl_ir_type *inputs
                  pl_ir_op_name(op));
 }
 
+/* Where it lies: on the device, or in the memory of its host. */
+static pl_code place_infer(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_type *outputs, pl_error *error) {
+  const char *place = pl_ir_text_of(op, PL_IR_PLACE);
+  (void)inputs, (void)outputs;
+  if (place[0] == 0 || strcmp(place, PL_IR_PLACE_HOST) == 0) return PL_OK;
+  return pl_fail(error, PL_BAD_INPUT, "in=\"%.32s\" of %s: it lies on the device, or in=\"host\"", place,
+                 pl_ir_op_name(op));
+}
+
+static pl_code state_infer(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_type *outputs, pl_error *error) {
+  PL_TRY(place_infer(op, inputs, outputs, error));
+  return written_number_infer(op, inputs, outputs, error);
+}
+
 static pl_code loss_infer(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_type *outputs, pl_error *error) {
   char text[PL_IR_SHAPE_TEXT_BYTES];
   (void)outputs;
@@ -56,8 +72,12 @@ static pl_code loss_infer(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_ty
                  pl_ir_shape_text(&inputs[0], text));
 }
 
+#define PLACE                                                                                                          \
+  { PL_IR_PLACE, PL_IR_TEXT, false, "host: in the memory of the device's host, not on the device" }
+
 const pl_ir_row pl_ir_rows_state[] = {
     {.name = "input",
+     .kernels = PL_IR_KERNELS_NONE,
      .meaning = "data of the iteration: this microbatch's part of tokens, targets, positions or pictures",
      .n_outputs = 1,
      .has_path = true,
@@ -68,6 +88,7 @@ const pl_ir_row pl_ir_rows_state[] = {
      .layout = held,
      .flops = pl_ir_no_flops},
     {.name = "param",
+     .kernels = PL_IR_KERNELS_NONE,
      .meaning = "the weight of this path",
      .n_outputs = 1,
      .has_path = true,
@@ -77,11 +98,14 @@ const pl_ir_row pl_ir_rows_state[] = {
      .layout = held,
      .flops = pl_ir_no_flops},
     {.name = "keep",
+     .kernels = PL_IR_KERNELS_NONE,
      .meaning = "keeps a for the backward function of the same instance and microbatch",
      .least_inputs = 1,
      .most_inputs = 1,
      .has_path = true,
      .effect = PL_IR_WRITES,
+     .attributes = {PLACE},
+     .infer = place_infer,
      .layout = anyhow,
      .flops = pl_ir_no_flops},
     {.name = "kept",
@@ -90,10 +114,21 @@ const pl_ir_row pl_ir_rows_state[] = {
      .has_path = true,
      .typed = true,
      .effect = PL_IR_READS,
+     .attributes = {PLACE},
+     .infer = place_infer,
      .layout = anyhow,
      .flops = pl_ir_no_flops},
     {.name = "call",
      .meaning = "results of the function for these arguments, its paths behind the instance's",
+     .most_inputs = -1,
+     .n_outputs = -1,
+     .has_path = true,
+     .typed = true,
+     .effect = PL_IR_CALLS,
+     .layout = anyhow,
+     .flops = pl_ir_no_flops},
+    {.name = "kernel",
+     .meaning = "results of the function for these arguments, whose ops are launched as one kernel",
      .most_inputs = -1,
      .n_outputs = -1,
      .has_path = true,
@@ -125,8 +160,8 @@ const pl_ir_row pl_ir_rows_state[] = {
      .has_path = true,
      .typed = true,
      .effect = PL_IR_READS,
-     .attributes = {{"slot", PL_IR_TEXT, true, "which state: m, v"}},
-     .infer = written_number_infer,
+     .attributes = {{"slot", PL_IR_TEXT, true, "which state: m, v"}, PLACE},
+     .infer = state_infer,
      .layout = held,
      .flops = pl_ir_no_flops},
     {.name = "store",
@@ -148,3 +183,4 @@ const pl_ir_row pl_ir_rows_state[] = {
      .layout = summed,
      .flops = pl_ir_flops_of_first},
     {.name = NULL}};
+const int32_t pl_ir_n_rows_state = sizeof pl_ir_rows_state / sizeof pl_ir_rows_state[0] - 1;

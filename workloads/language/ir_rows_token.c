@@ -23,25 +23,49 @@ static pl_code check_written(const pl_ir_op *op, pl_ir_type *written, const pl_i
   return PL_OK;
 }
 
+/* Dimensions along which rows are added up (`sum`) are the ids' alone, and the one that they count along is the
+ * table's.
+ */
+static pl_code check_ids(const pl_ir_op *op, const pl_ir_type *ids, const pl_ir_type *table, pl_error *error) {
+  pl_ir_name over = pl_ir_one_name_of(op, "over");
+  if (pl_ir_type_find(ids, over) >= 0)
+    return pl_fail(error, PL_BAD_INPUT, "both operands of embedding have dimension %s: rename that of the ids",
+                   over.text);
+  if (pl_ir_attribute_find(op, "sum") == NULL) return PL_OK;
+  PL_TRY(pl_ir_operand_has_names(op, ids, 0, "sum", error));
+  for (int32_t i = 0; i < table->rank; i++)
+    if (pl_ir_op_has_name(op, "sum", table->dims[i].name))
+      return pl_fail(error, PL_BAD_INPUT, "sum=%s of %s: the table has it too, and only the ids' own are summed over",
+                     table->dims[i].name.text, pl_ir_op_name(op));
+  return PL_OK;
+}
+
+/* What is computed over: the dimensions of the result and those that are summed over. */
+static pl_code check_rank(const pl_ir_op *op, const pl_ir_type *ids, const pl_ir_type *rows, pl_error *error) {
+  int32_t rank = rows->rank + ids->rank - pl_ir_type_without(ids, op, "sum").rank;
+  if (rank <= PL_IR_RANK_MAX) return PL_OK;
+  return pl_fail(error, PL_BAD_INPUT, "%s would go over %d dimensions, more than %d", pl_ir_op_name(op), rank,
+                 PL_IR_RANK_MAX);
+}
+
 static pl_code infer_embedding(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_type *outputs, pl_error *error) {
-  const pl_ir_type *ids = &inputs[0];
   PL_TRY(pl_ir_op_has_one_name(op, "over", error));
   PL_TRY(pl_ir_operand_is_integer(op, inputs, 0, error));
   PL_TRY(pl_ir_operand_is_number(op, inputs, 1, error));
   PL_TRY(pl_ir_operand_has_names(op, inputs, 1, "over", error));
-  const pl_ir_type row = pl_ir_type_without(&inputs[1], op, "over");
-  if (ids->rank + row.rank > PL_IR_RANK_MAX)
-    return pl_fail(error, PL_BAD_INPUT, "result of embedding would have %d dimensions, more than %d",
-                   ids->rank + row.rank, PL_IR_RANK_MAX);
-  pl_ir_type out = pl_ir_type_of((pl_ir_element)row.element, ids->rank, ids->dims);
-  for (int32_t i = 0; i < inputs[1].rank; i++)
-    if (pl_ir_type_find(ids, inputs[1].dims[i].name) >= 0)
-      return pl_fail(error, PL_BAD_INPUT, "both operands of embedding have dimension %s: rename that of the ids",
-                     inputs[1].dims[i].name.text);
-  for (int32_t i = 0; i < row.rank; i++)
+  PL_TRY(check_ids(op, &inputs[0], &inputs[1], error));
+  PL_TRY(pl_ir_operands_agree(op, inputs, error));
+  const pl_ir_type row = pl_ir_type_without(&inputs[1], op, "over"), ids = pl_ir_type_without(&inputs[0], op, "sum");
+  pl_ir_type out = pl_ir_type_of((pl_ir_element)row.element, ids.rank, ids.dims);
+  for (int32_t i = 0; i < row.rank; i++) {
+    if (pl_ir_type_find(&ids, row.dims[i].name) >= 0) continue; /* a table of its own for each */
+    if (out.rank == PL_IR_RANK_MAX)
+      return pl_fail(error, PL_BAD_INPUT, "result of embedding would have %d dimensions, more than %d",
+                     ids.rank + row.rank, PL_IR_RANK_MAX);
     out.dims[out.rank++] = row.dims[i];
+  }
   outputs[0] = out;
-  return PL_OK;
+  return check_rank(op, &inputs[0], &out, error);
 }
 
 static pl_code infer_embedding_backward(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_type *outputs,
@@ -49,10 +73,15 @@ static pl_code infer_embedding_backward(const pl_ir_op *op, const pl_ir_type *in
   PL_TRY(pl_ir_op_has_one_name(op, "over", error));
   PL_TRY(pl_ir_operand_is_integer(op, inputs, 0, error));
   PL_TRY(pl_ir_operand_is_number(op, inputs, 1, error));
-  PL_TRY(pl_ir_operand_is_within(op, inputs, 0, 1, error));
+  PL_TRY(check_ids(op, &inputs[0], &outputs[0], error));
+  PL_TRY(pl_ir_operands_agree(op, inputs, error));
+  const pl_ir_type both[] = {pl_ir_type_without(&inputs[0], op, "sum"), inputs[1]};
+  PL_TRY(pl_ir_operand_is_within(op, both, 0, 1, error));
+  PL_TRY(check_rank(op, &inputs[0], &inputs[1], error));
   pl_ir_type rest = inputs[1];
-  for (int32_t i = 0; i < inputs[0].rank; i++)
-    rest = pl_ir_type_without_dim(&rest, inputs[0].dims[i].name);
+  for (int32_t i = 0; i < both[0].rank; i++)
+    if (pl_ir_type_find(&outputs[0], both[0].dims[i].name) < 0)
+      rest = pl_ir_type_without_dim(&rest, both[0].dims[i].name);
   return check_written(op, &outputs[0], &rest, error);
 }
 
@@ -194,6 +223,8 @@ static pl_code derive_top_k(pl_ir_differ *differ, const pl_ir_op *op, pl_error *
 
 #define OVER(text)                                                                                                     \
   { .name = "over", .kind = PL_IR_NAMES, .required = true, .meaning = text }
+#define SUM                                                                                                            \
+  { .name = "sum", .kind = PL_IR_NAMES, .meaning = "dimensions of the ids whose rows are added up" }
 #define TOP_K                                                                                                          \
   {                                                                                                                    \
     OVER("the dimension to choose along"),                                                                             \
@@ -204,13 +235,14 @@ static pl_code derive_top_k(pl_ir_differ *differ, const pl_ir_op *op, pl_error *
 
 const pl_ir_row pl_ir_rows_token[] = {
     {.name = "embedding",
-     .meaning = "rows of a table: y[..., h] = table[ids[...], h]",
+     .kernels = PL_IR_KERNELS_EMBEDDING,
+     .meaning = "rows of a table: y[..., h] = table[ids[...], h], summed over `sum`",
      .least_inputs = 2,
      .most_inputs = 2,
      .n_outputs = 1,
      .missing = PL_IR_MISSING_SUM,
      .linear = PL_IR_LINEAR_LAST,
-     .attributes = {OVER("the table's dimension that ids count along")},
+     .attributes = {OVER("the table's dimension that ids count along"), SUM},
      .infer = infer_embedding,
      .flops = pl_ir_no_flops,
      .compute = pl_ir_compute_embedding,
@@ -224,7 +256,7 @@ const pl_ir_row pl_ir_rows_token[] = {
      .typed = true,
      .missing = PL_IR_MISSING_SUM,
      .linear = PL_IR_LINEAR_LAST,
-     .attributes = {OVER("the table's dimension that ids count along")},
+     .attributes = {OVER("the table's dimension that ids count along"), SUM},
      .infer = infer_embedding_backward,
      .flops = flops_of_first,
      .compute = pl_ir_compute_embedding_backward,
@@ -243,6 +275,7 @@ const pl_ir_row pl_ir_rows_token[] = {
      .derive = derive_pick,
      .onnx = "GatherElements"},
     {.name = "place",
+     .kernels = PL_IR_KERNELS_NONE,
      .meaning = "y[..., v] = da[...] where ids[...] = v, else 0",
      .least_inputs = 2,
      .most_inputs = 2,
@@ -272,6 +305,7 @@ const pl_ir_row pl_ir_rows_token[] = {
      .derive = derive_rotary,
      .onnx = "RotaryEmbedding"},
     {.name = "top_k",
+     .kernels = PL_IR_KERNELS_TOP_K,
      .meaning = "the k largest of each row (of equal ones the first), zero elsewhere",
      .least_inputs = 1,
      .most_inputs = 1,
@@ -294,3 +328,4 @@ const pl_ir_row pl_ir_rows_token[] = {
      .compute = pl_ir_compute_top_k_backward},
     {.name = NULL},
 };
+const int32_t pl_ir_n_rows_token = sizeof pl_ir_rows_token / sizeof pl_ir_rows_token[0] - 1;

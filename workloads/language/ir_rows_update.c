@@ -82,7 +82,8 @@ const pl_ir_row pl_ir_rows_update[] = {
                     {"beta1", PL_IR_REAL, true, "share of m that stays"},
                     {"beta2", PL_IR_REAL, true, "share of v that stays"},
                     {"epsilon", PL_IR_REAL, true, "is added to the root of v"},
-                    {"step", PL_IR_INTEGER, false, "t of the first iteration; without it 1"}},
+                    {"step", PL_IR_INTEGER, false, "t of the first iteration; without it 1"},
+                    {"moves", PL_IR_REAL, false, "bytes an element, in one launch for all of an update"}},
      .infer = adam_infer,
      .compute = adam_compute},
     {.name = "sgd",
@@ -90,7 +91,9 @@ const pl_ir_row pl_ir_rows_update[] = {
      .least_inputs = 2,
      .most_inputs = 2,
      .n_outputs = 1,
-     .attributes = {{"rate", PL_IR_REAL, true, "learning rate"}},
+     .attributes = {{"rate", PL_IR_REAL, true, "learning rate"},
+                    {"moves", PL_IR_REAL, false, "bytes an element, in one launch for all of an update"}},
      .infer = update_infer,
      .compute = sgd_compute},
     {.name = NULL}};
+const int32_t pl_ir_n_rows_update = sizeof pl_ir_rows_update / sizeof pl_ir_rows_update[0] - 1;

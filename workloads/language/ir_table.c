@@ -3,32 +3,58 @@
 
 #include <string.h>
 
-static const pl_ir_row *const kinds[] = {pl_ir_rows_state,      pl_ir_rows_product,   pl_ir_rows_pointwise,
-                                         pl_ir_rows_norm,       pl_ir_rows_attention, pl_ir_rows_token,
-                                         pl_ir_rows_collective, pl_ir_rows_update,    pl_ir_rows_shape,
-                                         pl_ir_rows_picture,    pl_ir_rows_join};
+typedef struct kind {
+  const pl_ir_row *rows;
+  const int32_t *n; /* counting would take most of a sweep: every pass asks of every op what it is */
+} kind;
+
+static const kind kinds[] = {{pl_ir_rows_state, &pl_ir_n_rows_state},
+                             {pl_ir_rows_product, &pl_ir_n_rows_product},
+                             {pl_ir_rows_pointwise, &pl_ir_n_rows_pointwise},
+                             {pl_ir_rows_norm, &pl_ir_n_rows_norm},
+                             {pl_ir_rows_attention, &pl_ir_n_rows_attention},
+                             {pl_ir_rows_token, &pl_ir_n_rows_token},
+                             {pl_ir_rows_collective, &pl_ir_n_rows_collective},
+                             {pl_ir_rows_update, &pl_ir_n_rows_update},
+                             {pl_ir_rows_shape, &pl_ir_n_rows_shape},
+                             {pl_ir_rows_picture, &pl_ir_n_rows_picture},
+                             {pl_ir_rows_join, &pl_ir_n_rows_join},
+                             {pl_ir_rows_halo, &pl_ir_n_rows_halo}};
 enum { N_KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
 int32_t pl_ir_n_rows(void) {
   int32_t n = 0;
-  for (int32_t kind = 0; kind < N_KINDS; kind++)
-    for (const pl_ir_row *row = kinds[kind]; row->name != NULL; row++)
-      n++;
+  for (int32_t k = 0; k < N_KINDS; k++)
+    n += *kinds[k].n;
   return n;
 }
 
 const pl_ir_row *pl_ir_row_at(int32_t index) {
-  for (int32_t kind = 0; kind < N_KINDS; kind++)
-    for (const pl_ir_row *row = kinds[kind]; row->name != NULL; row++)
-      if (index-- == 0) return row;
-  return NULL;
+  int32_t k = 0;
+  for (; k < N_KINDS && index >= *kinds[k].n; k++)
+    index -= *kinds[k].n;
+  return k < N_KINDS ? &kinds[k].rows[index] : NULL;
 }
 
 int32_t pl_ir_row_find(const char *name) {
   int32_t index = 0;
-  for (int32_t kind = 0; kind < N_KINDS; kind++)
-    for (const pl_ir_row *row = kinds[kind]; row->name != NULL; row++, index++)
+  for (int32_t k = 0; k < N_KINDS; k++)
+    for (const pl_ir_row *row = kinds[k].rows; row->name != NULL; row++, index++)
       if (strcmp(row->name, name) == 0) return index;
+  return -1;
+}
+
+/* Whether a list of words, with spaces between them, has this one. */
+static bool has_word(const char *words, const char *word) {
+  size_t length = strlen(word);
+  for (const char *at = words; at != NULL && (at = strstr(at, word)) != NULL; at += length)
+    if ((at == words || at[-1] == ' ') && (at[length] == ' ' || at[length] == 0)) return true;
+  return false;
+}
+
+int32_t pl_ir_row_of_onnx(const char *name) {
+  for (int32_t row = 0; row < pl_ir_n_rows(); row++)
+    if (has_word(pl_ir_row_at(row)->onnx, name)) return row;
   return -1;
 }
 

@@ -43,6 +43,32 @@ typedef enum pl_ir_effect {
   PL_IR_CALLS
 } pl_ir_effect;
 
+/* Which kernels an op becomes, with the ops around it where a framework's profile makes one of several: workloads/lower
+ * has what each of these means for a forward pass. Of rows that only derivatives have, workloads/lower/lower_backward.c
+ * launches what the forward op's kernels say. */
+typedef enum pl_ir_kernel_kind {
+  PL_IR_KERNELS_SWEEP = 0, /* one memory-bound kernel */
+  PL_IR_KERNELS_NONE,      /* read where it is used */
+  PL_IR_KERNELS_SAME,      /* what it reads under another name, or part of the kernel that reads it */
+  PL_IR_KERNELS_PRODUCT,
+  PL_IR_KERNELS_REDUCTION, /* over the tensor group */
+  PL_IR_KERNELS_NORM,
+  PL_IR_KERNELS_ADDITION,
+  PL_IR_KERNELS_DROPOUT,
+  PL_IR_KERNELS_ACTIVATION,
+  PL_IR_KERNELS_MULTIPLICATION,
+  PL_IR_KERNELS_CONVOLUTION,
+  PL_IR_KERNELS_POOL,
+  PL_IR_KERNELS_BATCH_NORM,
+  PL_IR_KERNELS_REARRANGEMENT,
+  PL_IR_KERNELS_SUM,
+  PL_IR_KERNELS_TOP_K,
+  PL_IR_KERNELS_SPREAD, /* of tokens to experts */
+  PL_IR_KERNELS_EMBEDDING,
+  PL_IR_KERNELS_CROSS_ENTROPY, /* which begins with the greatest logit */
+  PL_IR_KERNELS_CAST
+} pl_ir_kernel_kind;
+
 typedef struct pl_ir_attribute_rule {
   const char *name;
   uint8_t kind; /* pl_ir_attribute_kind */
@@ -76,7 +102,7 @@ typedef struct pl_ir_row {
   const char *meaning;                         /* one line, with the equation */
   int8_t least_inputs, most_inputs, n_outputs; /* most_inputs -1: any number; n_outputs -1: as many as written */
   bool has_path, typed;                        /* typed: its outputs' types are written down, not inferred */
-  uint8_t effect, missing, linear;
+  uint8_t effect, missing, linear, kernels;
   pl_ir_attribute_rule attributes[8]; /* one without a name ends them */
   /* What the outputs call dimension `dim` of the inputs (rename); NULL: the same. */
   pl_ir_name (*called)(const pl_ir_op *op, pl_ir_name dim);
@@ -99,6 +125,8 @@ typedef struct pl_ir_row {
 int32_t pl_ir_n_rows(void);
 const pl_ir_row *pl_ir_row_at(int32_t row);
 int32_t pl_ir_row_find(const char *name); /* -1 = none */
+/* The first row that an ONNX op of this name becomes (`onnx`); -1 = none. */
+int32_t pl_ir_row_of_onnx(const char *name);
 /* The row of an op that is there: asserts. For makers. */
 int32_t pl_ir_row_of(const char *name);
 
@@ -115,6 +143,9 @@ int32_t pl_ir_op_typed(pl_ir_module *module, pl_ir_function *function, const cha
 /* Rows by kind, each array ended by a row without a name. */
 extern const pl_ir_row pl_ir_rows_state[], pl_ir_rows_product[], pl_ir_rows_pointwise[], pl_ir_rows_norm[],
     pl_ir_rows_attention[], pl_ir_rows_token[], pl_ir_rows_collective[], pl_ir_rows_update[], pl_ir_rows_shape[],
-    pl_ir_rows_picture[], pl_ir_rows_join[];
+    pl_ir_rows_picture[], pl_ir_rows_join[], pl_ir_rows_halo[];
+extern const int32_t pl_ir_n_rows_state, pl_ir_n_rows_product, pl_ir_n_rows_pointwise, pl_ir_n_rows_norm,
+    pl_ir_n_rows_attention, pl_ir_n_rows_token, pl_ir_n_rows_collective, pl_ir_n_rows_update, pl_ir_n_rows_shape,
+    pl_ir_n_rows_picture, pl_ir_n_rows_join, pl_ir_n_rows_halo;
 
 #endif

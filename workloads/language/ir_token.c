@@ -35,16 +35,27 @@ static pl_code find_id(const pl_ir_computing *computing, const counted *along, d
   return PL_OK;
 }
 
-/* out = the element of each row of `source` that its id names. */
+/* The dimensions of `type`, and those of the ids that are summed over. */
+static pl_ir_type and_summed(const pl_ir_op *op, const pl_ir_type *type, const pl_ir_type *ids) {
+  pl_ir_type all = *type;
+  for (int32_t i = 0; i < ids->rank; i++)
+    if (pl_ir_op_has_name(op, "sum", ids->dims[i].name)) all.dims[all.rank++] = ids->dims[i];
+  return all;
+}
+
+/* out = the element of each row of `source` that its id names, added up where several do. */
 static pl_code gather(const pl_ir_computing *computing, const pl_ir_tensor *source, const pl_ir_tensor *ids,
                       pl_error *error) {
   const pl_ir_tensor *out = &computing->outputs[0];
   const counted along = counted_of(source, pl_ir_one_name_of(computing->op, "over"));
-  pl_ir_walk walk = pl_ir_walk_over(out->type.rank, out->type.dims, 3, (const pl_ir_tensor *[]){out, ids, source});
+  const pl_ir_type all = and_summed(computing->op, &out->type, &ids->type);
+  pl_ir_walk walk = pl_ir_walk_over(all.rank, all.dims, 3, (const pl_ir_tensor *[]){out, ids, source});
   do {
     int64_t offset = -1;
     PL_TRY(find_id(computing, &along, ids->data[walk.at[1]], &offset, error));
-    if (offset >= 0) out->data[walk.at[0]] = source->data[walk.at[2] + offset];
+    if (offset < 0) continue;
+    double *sum = &out->data[walk.at[0]];
+    *sum = pl_ir_rounded(computing, *sum + source->data[walk.at[2] + offset]);
   } while (pl_ir_walk_next(&walk));
   return PL_OK;
 }
@@ -54,7 +65,8 @@ static pl_code scatter(const pl_ir_computing *computing, const pl_ir_tensor *fro
                        pl_error *error) {
   const pl_ir_tensor *out = &computing->outputs[0];
   const counted along = counted_of(out, pl_ir_one_name_of(computing->op, "over"));
-  pl_ir_walk walk = pl_ir_walk_over(from->type.rank, from->type.dims, 3, (const pl_ir_tensor *[]){from, ids, out});
+  const pl_ir_type all = and_summed(computing->op, &from->type, &ids->type);
+  pl_ir_walk walk = pl_ir_walk_over(all.rank, all.dims, 3, (const pl_ir_tensor *[]){from, ids, out});
   do {
     int64_t offset = -1;
     PL_TRY(find_id(computing, &along, ids->data[walk.at[1]], &offset, error));

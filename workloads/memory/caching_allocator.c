@@ -36,13 +36,11 @@ static void take_off_list(pl_caching_allocator *own, uint32_t index) {
   if (block->next != PL_NONE) own->blocks[block->next].previous = block->previous;
 }
 
-static bool grow(pl_caching_allocator *own) {
-  uint32_t capacity = own->capacity > 0 ? 2 * own->capacity : 256;
-  pl_memory_block *blocks = PL_TAKE(own->arena, pl_memory_block, capacity);
+static bool make_room(pl_caching_allocator *own) {
+  pl_memory_block *blocks =
+      pl_arena_grown(own->arena, own->blocks, own->n_blocks, 1, sizeof *own->blocks, &own->capacity);
   if (blocks == NULL) return false;
-  if (own->n_blocks > 0) memcpy(blocks, own->blocks, own->n_blocks * sizeof *blocks);
   own->blocks = blocks;
-  own->capacity = capacity;
   return true;
 }
 
@@ -52,7 +50,7 @@ static uint32_t new_entry(pl_caching_allocator *own) {
     own->unused = own->blocks[index].next;
     return index;
   }
-  if (own->n_blocks == own->capacity && !grow(own)) return PL_NONE;
+  if (!make_room(own)) return PL_NONE;
   return own->n_blocks++;
 }
 

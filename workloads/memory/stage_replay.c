@@ -122,20 +122,39 @@ static bool outlives(const pl_block_program *block, pl_block_pass pass, uint32_t
   return tensor == block->input_gradient || (pass == PL_PASS_INPUTS && own->waits);
 }
 
+/* Of a tensor that a recomputation makes again in part, that part is given up behind the forward pass and taken again
+ * by its first reader of the backward pass. */
+static void resize(replay *own, const pl_tensor *tensor, double size_bytes, uint32_t *held) {
+  if (own->failed || !tensor->saved || tensor->remade_bytes <= 0 || *held >= BORROWED) return;
+  give(own, held);
+  *held = take(own, size_bytes);
+}
+
+static void keep_part(replay *own, const pl_block_program *block, kept_block *kept) {
+  for (uint32_t t = 0; t < block->n_tensors; t++)
+    resize(own, &block->tensors[t], block->tensors[t].size_bytes - block->tensors[t].remade_bytes, &kept->held[t]);
+}
+
 /* The ops of one list. */
 static void run_ops(replay *own, const pl_block_program *block, pl_block_pass pass, kept_block *kept) {
   const pl_op_list *list = pl_block_ops(block, pass);
   bool makes_weights = pass == PL_PASS_BACKWARD || pass == PL_PASS_WEIGHTS;
+  bool begins_backward = pass == PL_PASS_BACKWARD || pass == PL_PASS_INPUTS;
   uint32_t tensors[PL_OP_TENSORS];
   uint32_t last[PL_TAPE_TENSORS] = {0};
+  bool whole[PL_TAPE_TENSORS] = {false};
   PL_ASSERT(block->n_tensors <= PL_TAPE_TENSORS);
   for (uint32_t i = 0; i < list->n_ops && !own->failed; i++)
     for (uint32_t j = pl_op_tensors(&list->ops[i], tensors); j-- > 0;)
       last[tensors[j]] = i;
   for (uint32_t i = 0; i < list->n_ops && !own->failed; i++) {
     uint32_t n = pl_op_tensors(&list->ops[i], tensors);
-    for (uint32_t j = 0; j < n && !own->failed; j++)
-      take_for(own, block, &list->ops[i], tensors[j], &kept->held[tensors[j]]);
+    for (uint32_t j = 0; j < n && !own->failed; j++) {
+      uint32_t t = tensors[j];
+      if (!whole[t] && begins_backward) resize(own, &block->tensors[t], block->tensors[t].size_bytes, &kept->held[t]);
+      whole[t] = true;
+      take_for(own, block, &list->ops[i], t, &kept->held[t]);
+    }
     if (makes_weights) take_product(own, block, &list->ops[i]);
     for (uint32_t j = 0; j < n && !own->failed; j++)
       if (last[tensors[j]] == i && !outlives(block, pass, tensors[j])) give(own, &kept->held[tensors[j]]);
@@ -155,6 +174,7 @@ static void forward_block(replay *own, int32_t microbatch, int32_t index, uint32
   if (block->input != PL_NONE) kept->held[block->input] = *handed;
   if (block->input == PL_NONE) give(own, handed);
   run_ops(own, block, PL_PASS_FORWARD, kept);
+  keep_part(own, block, kept);
   *handed = block->output == PL_NONE ? PL_NONE : kept->held[block->output];
   if (block->output != PL_NONE) kept->held[block->output] = PL_NONE;
 }

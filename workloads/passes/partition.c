@@ -4,15 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "workloads/passes/partition_function.h"
+#include "workloads/layout/laying.h"
 #include "workloads/strategy/schedule.h"
 
 enum { OPERANDS_MAX = 32 };
 
 typedef struct stages {
   pl_partitioning *own;
-  const pl_model *model;
-  const pl_strategy *strategy;
+  const pl_tree_plan *plan;
+  bool tied; /* the head reads the embedding's table */
   int32_t n_chunks;
 } stages;
 
@@ -22,38 +22,24 @@ static pl_code no_memory(pl_error *error) {
 
 /* ---- which chunk an op of a main function belongs to ---- */
 
-static int32_t chunk_of_block(const stages *own, int32_t block) {
-  int32_t chunk = 0;
-  while (chunk + 1 < own->n_chunks && own->strategy->boundary[chunk + 1] <= block)
-    chunk++;
-  return chunk;
-}
-
-/* Block of layer `layer` of a program: of a model of unlike blocks those that do nothing, and the loss, have no number.
- */
-static int32_t block_of_layer(const pl_model *model, int32_t layer) {
-  if (model->parts == NULL) return PL_MODEL_BLOCKS_BEFORE_LAYERS + layer;
-  for (int32_t block = 0; block < pl_model_n_blocks(model); block++) {
-    pl_block_kind kind = pl_model_block_kind(model, block);
-    if (kind != PL_BLOCK_IDENTITY && kind != PL_BLOCK_MEAN && layer-- == 0) return block;
+/* By its instance; of a call without one by the first module of its callee. */
+static int32_t chunk_of_call(const stages *own, const pl_ir_module *from, const pl_ir_op *call) {
+  if (call->path != NULL && call->path[0] != 0) {
+    const pl_tree_module_plan *module = pl_tree_plan_module(own->plan, call->path);
+    if (module != NULL) return module->chunk;
   }
-  return pl_model_n_blocks(model) - 1;
-}
-
-/* The block that a call stands for, by its callee and instance (workloads/import/program_build.h). */
-static int32_t block_of(const stages *own, const pl_ir_module *from, const pl_ir_op *call) {
-  static const char *const ends[] = {"final_norm", "head", "loss"};
-  const char *name = from->functions[call->callee]->name;
-  size_t length = strcspn(name, ".");
-  int32_t behind = PL_MODEL_BLOCKS_BEFORE_LAYERS + own->model->n_layers;
-  for (int32_t i = 0; i < 3; i++)
-    if (strlen(ends[i]) == length && strncmp(name, ends[i], length) == 0) return behind + 1 + i;
-  if (strncmp(call->path, "h.", 2) != 0) return 0;
-  return block_of_layer(own->model, (int32_t)strtol(call->path + 2, NULL, 10));
+  int32_t function = pl_tree_plan_function(own->plan, from->functions[call->callee]->name);
+  PL_ASSERT(function != PL_IR_NONE);
+  return own->plan->modules[own->plan->functions[function].module].chunk;
 }
 
 static int32_t stage_of(const stages *own, int32_t chunk) {
-  return pl_strategy_stage_of(own->strategy, chunk);
+  return pl_strategy_stage_of(&own->plan->schedule, chunk);
+}
+
+static int32_t stage_of_module(const stages *own, const char *name) {
+  const pl_tree_module_plan *module = pl_tree_plan_module(own->plan, name);
+  return module != NULL ? stage_of(own, module->chunk) : 0;
 }
 
 static pl_ir_name class_name(int32_t stage) {
@@ -70,11 +56,22 @@ static pl_ir_name class_name(int32_t stage) {
 
 /* ---- values that cross ---- */
 
+/* Whole along the axes that the receivers, fewer devices, have one place of alone. */
+static pl_code gather_for(pl_laying *sender, uint32_t fixed, int32_t value, int32_t *handed, pl_error *error) {
+  pl_ir_type type = sender->to->values[*handed].type;
+  for (int32_t axis = 0; axis < PL_IR_AXES_MAX; axis++)
+    if ((fixed >> axis & 1) != 0) type.on[axis] = PL_IR_SAME;
+  return pl_laying_convert_from(sender, value, *handed, &type, "as a stage of fewer devices takes it", handed, error);
+}
+
 static pl_code send_value(stages *own, pl_laying *parts, int32_t from, int32_t to, int32_t value, const char *kind,
                           pl_error *error) {
   pl_laying *sender = &parts[from], *receiver = &parts[to];
   int32_t handed, received;
-  PL_TRY(pl_laying_handed(sender, value, &handed, error));
+  PL_TRY(own->own->leaves != NULL ? pl_laying_settled(sender, value, &handed, error)
+                                  : pl_laying_handed(sender, value, false, &handed, error));
+  if (own->plan->fixed_axes != NULL)
+    PL_TRY(gather_for(sender, own->plan->fixed_axes[stage_of(own, to)], value, &handed, error));
   const char *name = sender->from->values[value].name;
   const char *tag = pl_arena_printf(own->own->scratch, "%s %s", kind, name);
   if (tag == NULL) return no_memory(error);
@@ -105,10 +102,14 @@ static pl_code send_value(stages *own, pl_laying *parts, int32_t from, int32_t t
 
 /* ---- a main function, cut ---- */
 
-static int32_t chunk_of_op(const stages *own, const pl_ir_function *from, const pl_ir_op *op, const int32_t *made_in) {
-  if (op->callee != PL_IR_NONE) return chunk_of_block(own, block_of(own, own->own->from, op));
-  (void)from;
-  return op->n_inputs > 0 ? made_in[op->inputs[0]] : own->n_chunks - 1;
+/* Calls are where their module is. What stands between them, sums of gradients, is where the last of its operands is
+ * made: forward that is the latest chunk, backward the earliest. */
+static int32_t chunk_of_op(const stages *own, const pl_ir_op *op, bool forward, const int32_t *made_in) {
+  if (op->callee != PL_IR_NONE) return chunk_of_call(own, own->own->from, op);
+  int32_t chunk = op->n_inputs > 0 ? made_in[op->inputs[0]] : own->n_chunks - 1;
+  for (int32_t k = 1; k < op->n_inputs; k++)
+    if (forward == (made_in[op->inputs[k]] > chunk)) chunk = made_in[op->inputs[k]];
+  return chunk;
 }
 
 /* functions[chunk]: those of `main` (index in `from`), named "NAMEc". */
@@ -125,7 +126,7 @@ static pl_code split_main(stages *own, int32_t main, const char *kind, int32_t *
   }
   for (int32_t i = 0; i < from->n_ops; i++) {
     const pl_ir_op *op = &from->ops[i];
-    int32_t chunk = chunk_of_op(own, from, op, made_in);
+    int32_t chunk = chunk_of_op(own, op, strcmp(kind, "forward") == 0, made_in);
     for (int32_t k = 0; k < op->n_inputs; k++)
       if (pl_laying_value(&parts[chunk], op->inputs[k]) == PL_IR_NONE)
         PL_TRY(send_value(own, parts, made_in[op->inputs[k]], chunk, op->inputs[k], kind, error));
@@ -163,7 +164,8 @@ static pl_code tied_update(stages *own, int32_t function, bool whole, int32_t ot
       mine_too = mine_too && pl_laying_value(&part, op->inputs[k]) != PL_IR_NONE;
     if (!mine_too) continue;
     PL_TRY(pl_laying_op(&part, op, error));
-    bool reads = strcmp(pl_ir_row_at(op->row)->name, "gradient") == 0 && strcmp(op->path, table) == 0;
+    bool reads =
+        op->path != NULL && strcmp(pl_ir_row_at(op->row)->name, "gradient") == 0 && strcmp(op->path, table) == 0;
     if (!reads) continue;
     int32_t value = pl_laying_value(&part, op->first_output);
     const char *name = from->values[op->first_output].name;
@@ -196,14 +198,17 @@ static pl_code stage_update(stages *own, int32_t update, int32_t stage, int32_t 
   pl_ir_function *to = PL_TAKE(p->to->arena, pl_ir_function, 1);
   if (to == NULL) return no_memory(error);
   to->name = pl_arena_printf(p->to->arena, "update%d", stage);
-  int32_t head = stage_of(own, chunk_of_block(own, PL_MODEL_BLOCKS_BEFORE_LAYERS + own->model->n_layers + 2));
-  int32_t embedding = stage_of(own, 0);
-  bool tied = own->model->tied_embeddings && head != embedding;
+  int32_t head = stage_of_module(own, "head"), embedding = stage_of_module(own, "embedding");
+  bool tied = own->tied && head != embedding;
+  if (tied && own->plan->fixed_axes != NULL)
+    return pl_fail(error, PL_UNSUPPORTED,
+                   "the head reads the embedding's table on another stage: programs add up their gradients only where "
+                   "all stages have as many devices");
   for (int32_t i = 0; i < from->n_ops; i++) {
     const pl_ir_op *op = &from->ops[i];
     if (op->callee == PL_IR_NONE)
       return pl_fail(error, PL_UNSUPPORTED, "@%s: only calls can be given to stages", from->name);
-    int32_t at = stage_of(own, chunk_of_block(own, block_of(own, p->from, op))), made;
+    int32_t at = stage_of(own, chunk_of_call(own, p->from, op)), made;
     bool of_table = tied && strcmp(op->path, "embedding") == 0;
     if (of_table && (stage == embedding || stage == head)) {
       PL_TRY(
@@ -221,15 +226,32 @@ static pl_code stage_update(stages *own, int32_t update, int32_t stage, int32_t 
 
 /* ---- classes ---- */
 
-static pl_code take_steps(stages *own, int32_t stage, bool weights, pl_ir_class *class, pl_error *error) {
-  pl_schedule schedule = pl_schedule_of(own->strategy, own->own->to->n_microbatches, stage);
+/* One forward and one backward pass in turn, with `most` forward passes ahead: 1F1B where that is pp - stage. */
+static void take_limited_steps(const pl_tree_plan *plan, int32_t chunk, int64_t most, pl_ir_class *class) {
+  int32_t forward = 0, backward = 0, m = plan->n_microbatches;
+  while (backward < m) {
+    bool goes_on = forward < m && forward - backward < most;
+    class->steps[class->n_steps++] = (pl_ir_step){
+        .kind = goes_on ? PL_IR_STEP_F : PL_IR_STEP_B, .chunk = chunk, .microbatch = goes_on ? forward++ : backward++};
+  }
+}
+
+static pl_code take_steps(stages *own, int32_t stage, bool backward, bool weights, pl_ir_class *class,
+                          pl_error *error) {
+  const pl_strategy *order = &own->plan->schedule;
+  pl_schedule schedule = pl_schedule_of(order, own->own->to->n_microbatches, stage);
   pl_schedule_cursor cursor = {0};
   int64_t n = pl_schedule_n_steps(&schedule);
   class->steps = PL_TAKE(own->own->to->arena, pl_ir_step, 2 * n + 1);
   if (class->steps == NULL) return no_memory(error);
+  if (own->plan->max_ongoing != NULL && backward) {
+    take_limited_steps(own->plan, stage, own->plan->max_ongoing[stage], class);
+    return PL_OK;
+  }
   for (int64_t i = 0; i < n; i++) {
     pl_schedule_step step = pl_schedule_next(&schedule, &cursor);
-    int32_t chunk = pl_strategy_chunk_at(own->strategy, stage, step.chunk);
+    if (!backward && step.kind != PL_STEP_FORWARD) continue;
+    int32_t chunk = pl_strategy_chunk_at(order, stage, step.chunk);
     pl_ir_step made = {.chunk = chunk, .microbatch = step.microbatch};
     made.kind = step.kind == PL_STEP_FORWARD   ? PL_IR_STEP_F
                 : step.kind == PL_STEP_WEIGHTS ? PL_IR_STEP_W
@@ -247,8 +269,10 @@ static pl_code take_class(stages *own, int32_t stage, int32_t update, const int3
   *class = (pl_ir_class){.name = pl_arena_strdup(arena, class_name(stage).text), .update = PL_IR_NONE};
   for (int32_t axis = 0; axis < PL_IR_AXES_MAX; axis++)
     class->at[axis] = PL_IR_NONE;
-  if (own->strategy->pp > 1) class->at[0] = stage;
-  class->chunks = PL_TAKE(arena, pl_ir_chunk, own->strategy->vpp);
+  if (own->plan->schedule.pp > 1) class->at[0] = stage;
+  for (int32_t axis = 0; axis < PL_IR_AXES_MAX && own->plan->fixed_axes != NULL; axis++)
+    if ((own->plan->fixed_axes[stage] >> axis & 1) != 0) class->at[axis] = 0;
+  class->chunks = PL_TAKE(arena, pl_ir_chunk, own->plan->schedule.vpp);
   if (class->chunks == NULL || class->name == NULL) return no_memory(error);
   for (int32_t chunk = 0; chunk < own->n_chunks; chunk++)
     if (stage_of(own, chunk) == stage)
@@ -256,7 +280,7 @@ static pl_code take_class(stages *own, int32_t stage, int32_t update, const int3
                                                        .forward = forward[chunk],
                                                        .backward = backward != NULL ? backward[chunk] : PL_IR_NONE,
                                                        .weights = weights != NULL ? weights[chunk] : PL_IR_NONE};
-  PL_TRY(take_steps(own, stage, weights != NULL, class, error));
+  PL_TRY(take_steps(own, stage, backward != NULL, weights != NULL, class, error));
   return update != PL_IR_NONE ? stage_update(own, update, stage, &class->update, error) : PL_OK;
 }
 
@@ -275,35 +299,101 @@ static pl_code take_classes(stages *own, pl_error *error) {
     if ((weights = PL_TAKE(p->scratch, int32_t, own->n_chunks)) == NULL) return no_memory(error);
     PL_TRY(split_main(own, chunk->weights, "weights", weights, error));
   }
-  p->to->classes = PL_TAKE(p->to->arena, pl_ir_class, own->strategy->pp);
+  p->to->classes = PL_TAKE(p->to->arena, pl_ir_class, own->plan->schedule.pp);
   if (p->to->classes == NULL) return no_memory(error);
-  p->to->n_classes = own->strategy->pp;
-  for (int32_t stage = 0; stage < own->strategy->pp; stage++)
+  p->to->n_classes = own->plan->schedule.pp;
+  for (int32_t stage = 0; stage < own->plan->schedule.pp; stage++)
     PL_TRY(take_class(own, stage, only->update, forward, backward, weights, &p->to->classes[stage], error));
   return PL_OK;
 }
 
-static pl_code partition(const pl_ir_module *training, const pl_model *model, const pl_strategy *strategy,
-                         const pl_layout_rules *rules, pl_arena *scratch, pl_ir_module *distributed, pl_error *error) {
-  pl_partitioning own = {.rules = rules, .from = training, .to = distributed, .scratch = scratch};
-  stages all = {.own = &own, .model = model, .strategy = strategy, .n_chunks = pl_strategy_n_chunks(strategy)};
+/* ---- leaves by op ---- */
+
+static const pl_layout_rules *rules_at(const pl_tree_plan *plan, int32_t leaf) {
+  return &plan->leaves[leaf].rules;
+}
+
+static const pl_layout_rules *rules_of_function(const void *context, const pl_ir_function *function) {
+  const pl_tree_plan *plan = context;
+  int32_t index = pl_tree_plan_function(plan, function->name);
+  return rules_at(plan, index != PL_IR_NONE ? plan->functions[index].leaf : 0);
+}
+
+static const pl_layout_rules *rules_of_op(const void *context, const pl_ir_function *function, const pl_ir_op *op,
+                                          bool *named) {
+  const pl_tree_plan *plan = context;
+  int32_t index = pl_tree_plan_function(plan, function->name);
+  *named = false;
+  if (index == PL_IR_NONE) return rules_at(plan, 0);
+  int32_t of = pl_tree_plan_op(plan, index, function, op);
+  if (of == PL_IR_NONE) return rules_at(plan, plan->functions[index].leaf);
+  *named = plan->functions[index].ops[of].origin == PL_TREE_EXPLICIT;
+  return rules_at(plan, plan->functions[index].ops[of].leaf);
+}
+
+static const pl_layout_rules *rules_of_path(const void *context, const pl_ir_function *function, const char *path) {
+  bool named;
+  const pl_ir_op op = {.path = path, .callee = PL_IR_NONE};
+  return rules_of_op(context, function, &op, &named);
+}
+
+/* The leaf of what a call hands in and out. */
+static int32_t leaf_of_call(const pl_tree_plan *plan, const pl_ir_module *training, const pl_ir_op *op) {
+  int32_t function =
+      op->callee != PL_IR_NONE ? pl_tree_plan_function(plan, training->functions[op->callee]->name) : PL_IR_NONE;
+  return function != PL_IR_NONE ? plan->functions[function].leaf : -1;
+}
+
+/* Functions whose results go to others of another leaf leave partial sums to these: where the next one is cut on
+ * another dimension over the same devices, a reduce-scatter is half an all-reduce. */
+static void note_sums(const pl_tree_plan *plan, const pl_ir_module *training, int32_t main, bool *hands_sums) {
+  if (main == PL_IR_NONE) return;
+  const pl_ir_function *from = training->functions[main];
+  for (int32_t i = 0; i < from->n_ops; i++) {
+    const pl_ir_op *reader = &from->ops[i];
+    for (int32_t k = 0; k < reader->n_inputs; k++) {
+      int32_t at = from->values[reader->inputs[k]].op;
+      const pl_ir_op *maker = at != PL_IR_NONE ? &from->ops[at] : NULL;
+      if (maker == NULL || maker->callee == PL_IR_NONE || reader->callee == PL_IR_NONE) continue;
+      if (leaf_of_call(plan, training, maker) != leaf_of_call(plan, training, reader)) hands_sums[maker->callee] = true;
+    }
+  }
+}
+
+static pl_code partition(const pl_ir_module *training, const pl_tree_plan *plan, bool tied, pl_arena *scratch,
+                         pl_ir_module *distributed, pl_error *error) {
+  const pl_laying_leaves leaves = {
+      .context = plan, .of_function = rules_of_function, .of_op = rules_of_op, .of_path = rules_of_path};
+  pl_partitioning own = {.rules = rules_at(plan, 0), .from = training, .to = distributed, .scratch = scratch};
+  own.prices = plan->tree->prices;
+  own.unpriced = (pl_error)PL_ERROR_INIT;
+  if (plan->n_leaves > 1 || plan->named_ops) own.leaves = &leaves;
+  stages all = {.own = &own, .plan = plan, .tied = tied, .n_chunks = pl_strategy_n_chunks(&plan->schedule)};
   own.made = PL_TAKE(scratch, int32_t, training->n_functions + 1);
   if (own.made == NULL) return no_memory(error);
   for (int32_t i = 0; i < training->n_functions; i++)
     own.made[i] = PL_IR_NONE;
+  bool *hands_sums = PL_TAKE(scratch, bool, training->n_functions + 1);
+  if (hands_sums == NULL) return no_memory(error);
+  const pl_ir_chunk *chunk = &training->classes[0].chunks[0];
+  if (own.leaves != NULL) {
+    note_sums(plan, training, chunk->forward, hands_sums);
+    note_sums(plan, training, chunk->backward, hands_sums);
+    own.hands_sums = hands_sums;
+  }
   return take_classes(&all, error);
 }
 
-pl_code pl_ir_partition(const pl_ir_module *training, const pl_model *model, const pl_job *job,
-                        const pl_strategy *strategy, pl_arena *arena, pl_ir_module *distributed, pl_error *error) {
-  pl_layout_rules rules;
-  PL_TRY(pl_layout_rules_take(model, strategy, &rules, error));
+pl_code pl_ir_partition(const pl_ir_module *training, const pl_tree_plan *plan, bool tied, pl_arena *arena,
+                        pl_ir_module *distributed, pl_error *error) {
   pl_ir_module_init(distributed, arena, training->name, PL_IR_DISTRIBUTED);
-  distributed->mesh = rules.mesh;
-  distributed->n_microbatches = (int32_t)(job->gbs / ((int64_t)strategy->dp * strategy->mbs));
+  distributed->mesh = plan->mesh;
+  distributed->places = plan->places;
+  distributed->n_places = plan->n_places;
+  distributed->n_microbatches = plan->n_microbatches;
   pl_arena scratch;
   pl_arena_init(&scratch, 0);
-  pl_code code = partition(training, model, strategy, &rules, &scratch, distributed, error);
+  pl_code code = partition(training, plan, tied, &scratch, distributed, error);
   pl_arena_release(&scratch);
   return code;
 }

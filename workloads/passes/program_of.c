@@ -3,38 +3,123 @@
 
 #include <string.h>
 
+#include "workloads/derive/differentiate.h"
 #include "workloads/import/program_build.h"
-#include "workloads/passes/differentiate.h"
+#include "workloads/passes/adapt.h"
 #include "workloads/passes/partition.h"
 
-enum { CHOICES_MAX = 8 };
+/* Of a recipe's functions layers are what recomputation acts on. */
+static bool recomputes(const pl_tree_plan *plan, int32_t function) {
+  bool of_layers = plan->tree->strategy.pp == 0 || strstr(plan->program.functions[function]->name, "layer") != NULL;
+  return of_layers && plan->functions[function].recompute != PL_RECOMPUTE_NONE;
+}
 
-/* Layers are what recomputation acts on. */
-static void choose_recompute(const pl_ir_module *model, pl_recompute recompute, pl_recompute_choice *choices,
-                             pl_differentiate_options *options) {
-  options->choices = choices;
-  for (int32_t i = 0; i < model->n_functions && recompute != PL_RECOMPUTE_NONE; i++) {
-    const char *name = model->functions[i]->name;
-    if (strstr(name, "layer") == NULL || options->n_choices == CHOICES_MAX) continue;
-    choices[options->n_choices++] = (pl_recompute_choice){.function = name, .recompute = (uint8_t)recompute};
+/* What is said of single ops of a function; NULL: nothing is. */
+static pl_code take_ops(const pl_tree_plan *plan, int32_t function, pl_arena *arena, const uint8_t **said,
+                        pl_error *error) {
+  int32_t n = plan->program.functions[function]->n_ops;
+  bool any = false;
+  uint8_t *ops = PL_TAKE(arena, uint8_t, n + 1);
+  if (ops == NULL) return pl_fail_memory(error, "a program");
+  for (int32_t i = 0; i < n; i++) {
+    ops[i] = plan->functions[function].ops[i].again;
+    any = any || ops[i] != PL_RECOMPUTE_OP_AS_FUNCTION;
   }
+  *said = any ? ops : NULL;
+  return PL_OK;
+}
+
+pl_code pl_program_of_plan(const pl_tree_plan *plan, bool tied, pl_ir_level level, pl_arena *arena,
+                           pl_ir_module *module, pl_error *error) {
+  pl_ir_module training;
+  pl_differentiate_options backward = pl_differentiate_defaults();
+  pl_recompute_choice *choices = PL_TAKE(arena, pl_recompute_choice, plan->n_functions + 1);
+  if (choices == NULL) return pl_fail_memory(error, "a program");
+  for (int32_t i = 0; i < plan->n_functions; i++) {
+    pl_recompute_choice choice = {.function = plan->program.functions[i]->name};
+    PL_TRY(take_ops(plan, i, arena, &choice.ops, error));
+    if (recomputes(plan, i)) choice.recompute = plan->functions[i].recompute;
+    if (choice.recompute != PL_RECOMPUTE_NONE || choice.ops != NULL) choices[backward.n_choices++] = choice;
+  }
+  backward.choices = choices;
+  backward.splits_weights = pl_strategy_splits_backward(&plan->schedule);
+  PL_TRY(pl_ir_differentiate(&plan->program, &backward, arena, level == PL_IR_TRAINING ? module : &training, error));
+  if (level == PL_IR_TRAINING) return PL_OK;
+  return pl_ir_partition(&training, plan, tied, arena, module, error);
+}
+
+pl_code pl_model_program_of(const pl_model *model, const pl_job *job, int32_t n_microbatches, pl_arena *arena,
+                            pl_ir_module *module, pl_error *error) {
+  pl_model_program_options options = pl_model_program_defaults(job->gbs, n_microbatches, job->seq);
+  options.element = (pl_ir_element)job->dtype;
+  return pl_model_program_build(model, &options, arena, module, error);
+}
+
+static pl_code of_nothing(const pl_model *model, const pl_job *job, pl_ir_level level, pl_arena *arena,
+                          pl_ir_module *module, pl_error *error) {
+  pl_ir_module forward;
+  PL_TRY(pl_model_program_of(model, job, 1, arena, level == PL_IR_MODEL ? module : &forward, error));
+  PL_TRY(pl_ir_group_norms(level == PL_IR_MODEL ? module : &forward, job->norm_groups, error));
+  if (level == PL_IR_MODEL) return PL_OK;
+  const pl_differentiate_options backward = pl_differentiate_defaults();
+  return pl_ir_differentiate(&forward, &backward, arena, module, error);
+}
+
+static pl_code plan_of(const pl_strategy_tree *tree, const pl_ir_module *forward, pl_arena *arena, pl_tree_plan *plan,
+                       pl_error *error) {
+  PL_TRY(pl_tree_plan_take(tree, forward, arena, plan, error));
+  return pl_plan_adapt(plan, error);
+}
+
+static int32_t microbatches_of(const pl_job *job, const pl_strategy *strategy) {
+  return (int32_t)(job->gbs / ((int64_t)strategy->dp * strategy->mbs));
+}
+
+pl_code pl_program_of_strategy(const pl_model *model, const pl_job *job, const pl_strategy *strategy, pl_ir_level level,
+                               pl_arena *arena, pl_strategy_tree *tree, pl_tree_plan *plan, pl_ir_module *module,
+                               pl_error *error) {
+  pl_ir_module *forward = PL_TAKE(arena, pl_ir_module, 1);
+  if (forward == NULL) return pl_fail_memory(error, "a program");
+  PL_TRY(pl_model_program_of(model, job, microbatches_of(job, strategy), arena, forward, error));
+  PL_TRY(pl_tree_of_strategy(strategy, model, forward, arena, tree, error));
+  PL_TRY(plan_of(tree, forward, arena, plan, error));
+  return pl_program_of_plan(plan, model->tied_embeddings, level, arena, module, error);
+}
+
+pl_code pl_inference_program_of(const pl_model *model, const pl_job *job, const pl_strategy *strategy,
+                                pl_ir_level level, pl_arena *arena, pl_ir_module *module, pl_error *error) {
+  pl_strategy_tree *tree = PL_TAKE(arena, pl_strategy_tree, 1);
+  pl_tree_plan *plan = PL_TAKE(arena, pl_tree_plan, 1);
+  pl_ir_module *forward = PL_TAKE(arena, pl_ir_module, 1);
+  if (tree == NULL || plan == NULL || forward == NULL) return pl_fail_memory(error, "a strategy tree");
+  if (level == PL_IR_MODEL)
+    return pl_model_program_of(model, job, microbatches_of(job, strategy), arena, module, error);
+  PL_TRY(pl_model_program_of(model, job, microbatches_of(job, strategy), arena, forward, error));
+  PL_TRY(pl_tree_of_strategy(strategy, model, forward, arena, tree, error));
+  PL_TRY(plan_of(tree, forward, arena, plan, error));
+  return pl_ir_partition(&plan->program, plan, model->tied_embeddings, arena, module, error);
 }
 
 pl_code pl_program_of(const pl_model *model, const pl_job *job, const pl_strategy *strategy, pl_ir_level level,
                       pl_arena *arena, pl_ir_module *module, pl_error *error) {
-  int64_t batch = strategy != NULL ? (int64_t)strategy->dp * strategy->mbs : job->gbs;
-  pl_model_program_options options = pl_model_program_defaults(job->gbs, (int32_t)(job->gbs / batch), job->seq);
-  options.element = (pl_ir_element)job->dtype;
-  pl_ir_module forward, training;
-  PL_TRY(pl_model_program_build(model, &options, arena, level == PL_IR_MODEL ? module : &forward, error));
-  if (level == PL_IR_MODEL) return PL_OK;
-  pl_recompute_choice choices[CHOICES_MAX];
-  pl_differentiate_options backward = pl_differentiate_defaults();
-  if (strategy != NULL) {
-    choose_recompute(&forward, strategy->recompute, choices, &backward);
-    backward.splits_weights = pl_strategy_splits_backward(strategy);
-  }
-  PL_TRY(pl_ir_differentiate(&forward, &backward, arena, level == PL_IR_TRAINING ? module : &training, error));
-  if (level == PL_IR_TRAINING) return PL_OK;
-  return pl_ir_partition(&training, model, job, strategy, arena, module, error);
+  if (strategy == NULL) return of_nothing(model, job, level, arena, module, error);
+  if (level == PL_IR_MODEL)
+    return pl_model_program_of(model, job, microbatches_of(job, strategy), arena, module, error);
+  pl_strategy_tree *tree = PL_TAKE(arena, pl_strategy_tree, 1);
+  pl_tree_plan *plan = PL_TAKE(arena, pl_tree_plan, 1);
+  if (tree == NULL || plan == NULL) return pl_fail_memory(error, "a strategy tree");
+  return pl_program_of_strategy(model, job, strategy, level, arena, tree, plan, module, error);
+}
+
+pl_code pl_program_of_tree(const pl_model *model, const pl_job *job, const pl_strategy_tree *tree, pl_ir_level level,
+                           pl_arena *arena, pl_tree_plan *plan, pl_ir_module *module, pl_error *error) {
+  int32_t n_microbatches;
+  pl_ir_module *forward = PL_TAKE(arena, pl_ir_module, 1);
+  if (forward == NULL) return pl_fail_memory(error, "a program");
+  PL_TRY(pl_tree_microbatches(tree, job->gbs, &n_microbatches, error));
+  PL_TRY(pl_model_program_of(model, job, n_microbatches, arena, forward, error));
+  PL_TRY(plan_of(tree, forward, arena, plan, error));
+  if (tree->prices != NULL) PL_TRY(pl_tree_check_devices(plan, tree->prices->n_devices, error));
+  *module = plan->program;
+  return level == PL_IR_MODEL ? PL_OK : pl_program_of_plan(plan, model->tied_embeddings, level, arena, module, error);
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "workloads/passes/differentiate.h"
+#include "workloads/derive/differentiate.h"
 
 double pl_verify_tolerance(const pl_verify_options *options) {
   return options->single ? 2e-4 : 1e-10;
@@ -63,6 +63,7 @@ static pl_code compare_kind(const pl_execution *plain, const pl_execution *other
     double copies;
     double *a = pl_execution_whole(plain, kind, path, &type, NULL);
     double *b = pl_execution_whole(other, kind, path, &other_type, &copies);
+    other_type.element = type.element; /* gradients may be kept in a wider type */
     bool same = a != NULL && b != NULL && pl_ir_type_same_shape(&type, &other_type);
     double difference = same ? largest_difference(a, b, (size_t)pl_ir_type_elements(&type), least) : HUGE_VAL;
     free(a);
@@ -104,17 +105,19 @@ static pl_code compare(const pl_execution *plain, const pl_execution *other, con
 
 pl_code pl_verify(const pl_ir_module *plain, const pl_ir_module *distributed, const pl_verify_options *options,
                   pl_arena *arena, pl_verification *v, pl_error *error) {
-  *v = (pl_verification){.n_devices = pl_ir_mesh_devices(&distributed->mesh),
+  *v = (pl_verification){.n_devices = pl_ir_module_devices(distributed),
                          .n_classes = distributed->n_classes,
                          .n_functions = distributed->n_functions,
                          .n_microbatches = distributed->n_microbatches};
   count_ops(distributed, v);
-  const pl_execution_options run = {.seed = options->seed,
-                                    .iterations = options->iterations,
-                                    .single = options->single,
-                                    .tolerance = pl_verify_tolerance(options)};
+  pl_execution_options run = {.seed = options->seed,
+                              .iterations = options->iterations,
+                              .single = options->single,
+                              .source = options->source,
+                              .tolerance = pl_verify_tolerance(options)};
   pl_execution *first = NULL, *second = NULL;
   pl_code code = pl_execute(plain, &run, &first, error);
+  if (options->other_source != NULL) run.source = options->other_source;
   if (code == PL_OK) code = pl_execute(distributed, &run, &second, error);
   for (int32_t c = 0; code == PL_OK && c < distributed->n_classes; c++)
     v->peak_bytes = fmax(v->peak_bytes, pl_execution_peak_bytes(second, c));

@@ -10,8 +10,10 @@
 
 typedef struct pl_verify_options {
   uint64_t seed;
-  int32_t iterations; /* steps of the optimizer; 2 and more show that updated weights are used */
-  bool single;        /* fp32 */
+  int32_t iterations;                        /* steps of the optimizer; 2 and more show that updated weights are used */
+  bool single;                               /* fp32 */
+  const struct pl_data_source *source;       /* of weights (execute/data.h); NULL: made from the seed */
+  const struct pl_data_source *other_source; /* of the distributed program; NULL: the same */
 } pl_verify_options;
 
 /* Errors are relative: of a tensor, its largest difference over its largest element in the plain program, or over

@@ -1,7 +1,7 @@
 /* See workloads/program/measured_block.h. */
 #include "workloads/program/measured_block.h"
 
-#include "workloads/block/block_program.h"
+#include "workloads/lower/block_program.h"
 
 bool pl_measured_is_plain(const pl_strategy *strategy) {
   return !strategy->sp && pl_strategy_cp(strategy) == 1 && pl_strategy_ep(strategy) == 1;

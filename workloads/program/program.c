@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "workloads/block/block_program.h"
+#include "workloads/lower/block_program.h"
 #include "workloads/program/measured_block.h"
 
 /* Adam's arithmetic as torch's foreach form does it, one pass over the tensors per step: exp_avg.lerp_ (3 tensors
@@ -231,7 +231,7 @@ static pl_code make_passes(pl_program_making *state, int32_t stage, pl_stage_pro
   own->forward = forward;
   own->backward = backward;
   own->last_backward = last_backward;
-  if (pl_strategy_splits_backward(strategy)) /* several stages, so that ZeRO is below 2 */
+  if (pl_strategy_splits_backward(strategy)) /* ZeRO is below 2 then */
     PL_TRY(make_halves(state, stage, strategy->overlap, own));
   return pl_making_epilogue(state, own);
 }

@@ -32,7 +32,8 @@ uint32_t pl_making_op(pl_program_making *state, uint32_t family, pl_collective_k
 }
 
 bool pl_program_has_expert_data(const pl_model *model, const pl_strategy *strategy) {
-  return model->n_experts > 0 && (strategy->tmp > 1 || pl_strategy_ep(strategy) > 1);
+  bool apart = strategy->tmp > 1 && !pl_strategy_cuts_experts(strategy);
+  return model->n_experts > 0 && (apart || pl_strategy_ep(strategy) > 1);
 }
 
 double pl_program_shards(const pl_program *program, bool experts) {
@@ -115,7 +116,8 @@ typedef struct seat {
 
 static seat seat_of(const pl_strategy *strategy, pl_family_kind kind, int32_t r, int32_t t) {
   int32_t flat = r * strategy->tmp + t, cp = pl_strategy_cp(strategy), ep = pl_strategy_ep(strategy);
-  int32_t sharers = pl_strategy_sharers(strategy);
+  int32_t sharers = pl_strategy_sharers(strategy), tmp = strategy->tmp;
+  bool cuts = pl_strategy_cuts_experts(strategy);
   switch (kind) {
   case PL_FAMILY_TENSOR:
     return (seat){r, t};
@@ -126,9 +128,9 @@ static seat seat_of(const pl_strategy *strategy, pl_family_kind kind, int32_t r,
   case PL_FAMILY_CONTEXT:
     return (seat){r / cp * strategy->tmp + t, r % cp};
   case PL_FAMILY_EXPERT:
-    return (seat){flat / ep, flat % ep};
+    return cuts ? (seat){r / ep * tmp + t, r % ep} : (seat){flat / ep, flat % ep};
   case PL_FAMILY_EXPERT_DATA:
-    return (seat){flat % ep, flat / ep};
+    return cuts ? (seat){r % ep * tmp + t, r / ep} : (seat){flat % ep, flat / ep};
   default:
     return (seat){flat, 0};
   }

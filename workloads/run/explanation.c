@@ -17,8 +17,9 @@ typedef struct explaining {
   pl_explained_op *ops;
   uint32_t n_ops, most_ops;
   pl_hash_index known;
-  uint32_t *op_of_part;        /* per part of the graph */
+  uint32_t *op_of_made;        /* per origin that was made for parts; PL_NONE: no part has it */
   uint32_t *op_of_task_origin; /* per entry of origins->tasks */
+  uint32_t *entry_of_task;     /* per task of the graph that is a communication: among origins->tasks */
   pl_explained_time *times;
 } explaining;
 
@@ -54,33 +55,66 @@ static uint32_t find_op(explaining *state, const pl_explained_op *op) {
   return state->n_ops++;
 }
 
-static pl_explained_op op_of(const pl_origin *origin, const char *name) {
+static pl_explained_op op_of(const pl_origin *origin) {
   return (pl_explained_op){.op = origin->op,
                            .block = origin->block,
-                           .name = name,
+                           .name = origin->name,
                            .category = origin->category,
                            .family = origin->family,
                            .family_op = origin->family_op};
 }
 
+static pl_explained_op op_of_communication(const explaining *state, const pl_task_origin *origin) {
+  return (pl_explained_op){.block = -1,
+                           .name = origin->label == PL_NONE ? NULL : state->graph->names[origin->label],
+                           .category = origin->category,
+                           .family = origin->family,
+                           .family_op = origin->family_op};
+}
+
+static bool same_communication(const pl_task_origin *a, const pl_task_origin *b) {
+  return a->label == b->label && a->category == b->category && a->family == b->family && a->family_op == b->family_op;
+}
+
+/* A communicator mostly does what it did last: only what is new is looked up. */
+static void list_communication(explaining *state) {
+  const pl_origins *origins = state->origins;
+  uint32_t *last = PL_TAKE(state->arena, uint32_t, state->plan->n_group_classes); /* entry + 1 */
+  for (uint32_t at = 0; at < origins->n_tasks && !state->arena->failed; at++) {
+    const pl_task_origin *own = &origins->tasks[at];
+    uint32_t before = last[own->group_class];
+    last[own->group_class] = at + 1;
+    if (before > 0 && same_communication(&origins->tasks[before - 1], own)) {
+      state->op_of_task_origin[at] = state->op_of_task_origin[before - 1];
+      continue;
+    }
+    const pl_explained_op op = op_of_communication(state, own);
+    state->op_of_task_origin[at] = find_op(state, &op);
+  }
+}
+
+/* Room for as many ops as there can be is not touched before there are. */
 static bool list_ops(explaining *state) {
   const pl_origins *origins = state->origins;
   PL_ASSERT(origins->n_parts == state->graph->n_parts);
-  state->most_ops = origins->n_parts + origins->n_tasks;
-  state->ops = PL_TAKE(state->arena, pl_explained_op, state->most_ops);
-  state->op_of_part = PL_TAKE(state->arena, uint32_t, origins->n_parts);
+  state->most_ops = origins->n_made + origins->n_tasks;
+  state->ops = pl_arena_take(state->arena, state->most_ops * sizeof *state->ops, _Alignof(pl_explained_op));
+  state->op_of_made = pl_arena_take(state->arena, origins->n_made * sizeof(uint32_t), _Alignof(uint32_t));
   state->op_of_task_origin = PL_TAKE(state->arena, uint32_t, origins->n_tasks);
   if (state->arena->failed) return false;
+  memset(state->op_of_made, 0xff, origins->n_made * sizeof(uint32_t)); /* PL_NONE */
   for (uint32_t part = 0; part < origins->n_parts && !state->arena->failed; part++) {
-    const pl_explained_op op = op_of(&origins->parts[part], origins->parts[part].name);
-    state->op_of_part[part] = find_op(state, &op);
+    uint32_t made = origins->parts[part].origin;
+    if (state->op_of_made[made] != PL_NONE) continue;
+    const pl_explained_op op = op_of(&origins->made[made]);
+    state->op_of_made[made] = find_op(state, &op);
   }
-  for (uint32_t at = 0; at < origins->n_tasks && !state->arena->failed; at++) {
-    const pl_task_origin *own = &origins->tasks[at];
-    const pl_explained_op op = op_of(&own->origin, own->label == PL_NONE ? NULL : state->graph->names[own->label]);
-    state->op_of_task_origin[at] = find_op(state, &op);
-  }
+  list_communication(state);
   return !state->arena->failed;
+}
+
+static uint32_t op_of_part(const explaining *state, uint32_t part) {
+  return state->op_of_made[state->origins->parts[part].origin];
 }
 
 static pl_explained_time *time_of(const explaining *state, uint32_t device, uint32_t op) {
@@ -101,8 +135,8 @@ static uint64_t times_of(const explaining *state, uint32_t task) {
 static void add_calls(const explaining *state, uint32_t device, uint32_t segment, uint64_t n) {
   const pl_segment *own = &state->graph->segments[segment];
   for (uint32_t part = own->first_part; part < own->first_part + own->n_parts; part++) {
-    const pl_origin *origin = &state->origins->parts[part];
-    pl_explained_time *time = time_of(state, device, state->op_of_part[part]);
+    const pl_origin *origin = pl_origins_part(state->origins, part);
+    pl_explained_time *time = time_of(state, device, op_of_part(state, part));
     pl_ticks ticks = state->graph->parts[part].ticks;
     uint32_t tensor = state->plan->device_classes[device].group_class[PL_SLOT_TENSOR];
     time->calls += n;
@@ -141,7 +175,7 @@ static void add_spans(explaining *state) {
   for (uint32_t at = 0; at < state->result->n_part_spans; at++) {
     const pl_part_span *span = &state->result->part_spans[at];
     uint32_t device = device_of_member(state, &state->graph->tasks[span->task], span->member);
-    time_of(state, device, state->op_of_part[span->part])->run +=
+    time_of(state, device, op_of_part(state, span->part))->run +=
         (span->finish - span->start) * (pl_ticks)pl_leaps_weight(&state->result->leaps, span->task, span->finish);
   }
 }
@@ -154,8 +188,7 @@ static void add_communication(explaining *state) {
     const pl_task_origin *own = &state->origins->tasks[at];
     const pl_task *task = &state->graph->tasks[own->first_task];
     const pl_group_class *class = &state->plan->group_classes[own->group_class];
-    pl_ticks alone =
-        state->plan->ops == NULL ? -1 : state->plan->ops[class->first_op + own->origin.family_op].alone_ticks;
+    pl_ticks alone = state->plan->ops == NULL ? -1 : state->plan->ops[class->first_op + own->family_op].alone_ticks;
     uint64_t times = times_of(state, own->last_task);
     for (uint32_t member = 0; member < task->n_streams; member++) {
       pl_explained_time *time = time_of(state, device_of_member(state, task, member), state->op_of_task_origin[at]);
@@ -174,14 +207,26 @@ static bool has_part(const explaining *state, uint32_t device, uint32_t task) {
   return false;
 }
 
+/* A run has about as many charges as tasks: the table costs less than to search for each. */
+static bool list_entries(explaining *state) {
+  const pl_origins *origins = state->origins;
+  state->entry_of_task = pl_arena_take(state->arena, state->graph->n_tasks * sizeof(uint32_t), _Alignof(uint32_t));
+  if (state->entry_of_task == NULL) return false;
+  memset(state->entry_of_task, 0xff, state->graph->n_tasks * sizeof(uint32_t)); /* PL_NONE */
+  for (uint32_t at = 0; at < origins->n_tasks; at++)
+    for (uint32_t task = origins->tasks[at].first_task; task <= origins->tasks[at].last_task; task++)
+      state->entry_of_task[task] = at;
+  return true;
+}
+
 static void add_charges(explaining *state) {
   for (uint32_t at = 0; at < state->result->n_charges; at++) {
     const pl_charge *charge = &state->result->charges[at];
-    const pl_task_origin *own = pl_origins_task(state->origins, charge->task);
-    PL_ASSERT(own != NULL);
-    pl_explained_time *time = time_of(state, charge->device, state->op_of_task_origin[own - state->origins->tasks]);
+    uint32_t entry = state->entry_of_task[charge->task];
+    PL_ASSERT(entry != PL_NONE);
+    pl_explained_time *time = time_of(state, charge->device, state->op_of_task_origin[entry]);
     time->exposed += charge->ticks;
-    if (!has_part(state, charge->device, own->first_task)) time->foreign += charge->ticks;
+    if (!has_part(state, charge->device, state->origins->tasks[entry].first_task)) time->foreign += charge->ticks;
   }
 }
 
@@ -190,7 +235,7 @@ static void expose_parts(explaining *state) {
   bool *is_part = PL_TAKE(state->arena, bool, state->n_ops);
   if (is_part == NULL) return;
   for (uint32_t part = 0; part < state->graph->n_parts; part++)
-    is_part[state->op_of_part[part]] = true;
+    is_part[op_of_part(state, part)] = true;
   for (uint32_t device = 0; device < state->graph->n_devices; device++)
     for (uint32_t op = 0; op < state->n_ops; op++)
       if (is_part[op]) {
@@ -205,7 +250,7 @@ static bool take_times(explaining *state) {
   if (state->times == NULL) return false;
   for (size_t at = 0; at < n; at++)
     state->times[at].group_class = PL_NONE;
-  if (!add_work(state)) return false;
+  if (!add_work(state) || !list_entries(state)) return false;
   add_spans(state);
   expose_parts(state);
   add_communication(state);

@@ -4,9 +4,10 @@
  * takes to show one is not known beforehand: a pipeline has to fill and to settle first. So few are played first, and
  * twice as many each time that nothing has recurred, until all are. A cycle that does not go into what was left out
  * asks for that many more. Under GPipe (and FIFO) faster stages run ahead of the slower ones for as long as there are
- * forwards, so that its lanes drift apart: two short attempts look whether each of them by itself is regular, and only
- * one whether the whole run recurs, for longer runs seldom show what short ones do not, and doubling cost as much as
- * playing all.
+ * forwards, so that its lanes drift apart: short attempts look whether each of them by itself is regular, longer ones
+ * where that is in doubt, and only one whether the whole run recurs, for longer runs seldom show what short ones do
+ * not, and doubling cost as much as playing all. Nor are there more than two attempts where the stages of another
+ * schedule run at clearly different paces.
  */
 #ifndef PL_WORKLOADS_LEAP_H
 #define PL_WORKLOADS_LEAP_H
@@ -17,6 +18,7 @@
 typedef struct pl_leap_search {
   bool drifts;      /* of this attempt: lanes may drift apart (core/engine/engine.h) */
   bool once;        /* no second attempt but the whole */
+  bool lagged;      /* in the attempt before lanes were far from one pace */
   int32_t fewest;   /* microbatches of the replica that has least */
   int32_t round;    /* microbatches of a period of the schedule */
   int32_t settling; /* microbatches in which a pipeline fills and settles */

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "workloads/block/block_program.h"
+#include "workloads/lower/block_program.h"
 #include "workloads/memory/stage_memory.h"
 #include "workloads/memory/stage_peak.h"
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/digest.h"
 #include "core/system/data_folder.h"
 #include "core/text/document.h"
 #include "netmodel/device/profile_field.h"
@@ -46,6 +47,17 @@ static pl_code read_seen(const pl_document *document, const pl_node *root, pl_ar
   return arena->failed ? pl_fail_memory(error, "the residuals") : PL_OK;
 }
 
+static uint64_t digest_of(const pl_residuals *residuals) {
+  pl_digest digest;
+  pl_digest_init(&digest);
+  for (int residual = 0; residual < PL_RESIDUAL_COUNT; residual++)
+    pl_digest_f64(&digest, residuals->half[residual]);
+  pl_digest_f64(&digest, residuals->centre);
+  for (uint32_t i = 0; i < residuals->n_seen; i++)
+    pl_digest_text(&digest, residuals->seen[i]);
+  return digest.value;
+}
+
 static pl_code read_residuals(const pl_document *document, pl_arena *arena, pl_residuals *residuals, pl_error *error) {
   static const char *const known[] = {"about", "residuals", "centre", "seen", NULL};
   const pl_node *root = pl_document_root(document), *entries;
@@ -61,7 +73,9 @@ static pl_code read_residuals(const pl_document *document, pl_arena *arena, pl_r
   if (!(residuals->centre >= -WIDEST && residuals->centre <= WIDEST))
     return pl_document_fail(document, pl_node_get(root, "centre"), error, "centre is %g: it must lie between %g and %g",
                             residuals->centre, -WIDEST, WIDEST);
-  return read_seen(document, root, arena, residuals, error);
+  PL_TRY(read_seen(document, root, arena, residuals, error));
+  residuals->digest = digest_of(residuals);
+  return PL_OK;
 }
 
 pl_code pl_residuals_parse(const char *name, const char *text, size_t size, pl_arena *arena, pl_residuals *residuals,

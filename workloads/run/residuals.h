@@ -44,6 +44,7 @@ typedef struct pl_residuals {
   double centre;           /* ln(measured / predicted) that runs had which calibration may use, in the middle */
   const char *const *seen; /* what these runs had in common with others, as pl_aspects names it */
   uint32_t n_seen;
+  uint64_t digest; /* of all of it that intervals depend on */
 } pl_residuals;
 
 /* The file that comes with Paceline, or the one that PACELINE_RESIDUALS names. Strings from `arena`. A mistake is one

@@ -8,18 +8,6 @@
 static const char *const variation = "link:*.bandwidth=x0.999999999,x0.99999999925,x0.9999999995,x0.99999999975,"
                                      "x1.00000000025,x1.0000000005,x1.00000000075,x1.000000001";
 
-/* What a run writes and tells besides its time is left out. */
-static pl_simulate_options quiet(const pl_simulate_options *options) {
-  pl_simulate_options own = *options;
-  own.trace = own.diagram = own.print_program = NULL;
-  own.explanation = NULL;
-  own.features = NULL;
-  own.residuals = NULL;
-  own.cache = NULL;
-  own.blocks = NULL;
-  return own;
-}
-
 pl_code pl_sensitivity_take(const pl_cluster *cluster, const pl_model *model, const pl_job *job,
                             const pl_strategy *strategy, const pl_simulate_options *options, double predicted_s,
                             pl_arena *arena, pl_sensitivity *sensitivity, pl_error *error) {
@@ -28,7 +16,7 @@ pl_code pl_sensitivity_take(const pl_cluster *cluster, const pl_model *model, co
     return pl_fail(error, PL_UNSUPPORTED, "--sensitivity: SimGrid has the file's figures only; use --network flow");
   if (cluster->n_links == 0) return PL_OK;
   pl_arena_mark mark = pl_arena_mark_here(arena);
-  const pl_simulate_options own = quiet(options);
+  const pl_simulate_options own = pl_simulate_options_quiet(options);
   pl_vary_grid grid;
   PL_TRY(pl_vary_grid_parse(&variation, 1, arena, &grid, error));
   PL_ASSERT(grid.n_points == PL_SENSITIVITY_RUNS);

@@ -1,50 +1,68 @@
 /* See workloads/run/simulate.h. */
-#include "workloads/run/simulate.h"
+#include "workloads/run/simulate_state.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 #include "core/base/units.h"
-#include "core/engine/engine.h"
+#include "core/engine/htae.h"
 #include "core/engine/timeline.h"
 #include "core/engine/timeline_svg.h"
-#include "workloads/block/block_program.h"
-#include "workloads/compile/communication.h"
-#include "workloads/compile/compile.h"
+#include "workloads/lower/block_program.h"
 #include "workloads/memory/stage_memory.h"
-#include "workloads/program/program.h"
 #include "workloads/run/features.h"
-#include "workloads/run/leap.h"
+#include "workloads/run/recording.h"
 
-typedef struct simulation {
-  const pl_cluster *cluster;
-  const pl_model *model;
-  const pl_job *job;
-  const pl_strategy *strategy;
-  const pl_simulate_options *options;
-  pl_arena *arena;
-  pl_error *error;
-  bool chunked;
-  pl_program program;
-  pl_communication_plan plan;
-  pl_compile_options compile;
-  pl_origins origins;
-  pl_compiled compiled;
-  pl_engine_result result;
-  pl_leap_search leaps;
-} simulation;
+typedef pl_simulation simulation;
+
+pl_simulate_options pl_simulate_options_quiet(const pl_simulate_options *options) {
+  pl_simulate_options own = *options;
+  own.trace = own.diagram = own.print_program = NULL;
+  own.explanation = NULL;
+  own.features = NULL;
+  own.residuals = NULL;
+  own.straggling = NULL;
+  own.cache = NULL;
+  own.blocks = NULL;
+  return own;
+}
 
 static bool has_interval(const pl_simulate_options *options) {
   return options->residuals != NULL && !options->chunked && options->network != PL_NETWORK_SIMGRID &&
-         options->streams != PL_STREAMS_READY;
+         options->streams != PL_STREAMS_READY && options->executor == PL_EXECUTOR_ENGINE;
 }
 
 static bool tells_origins(const pl_simulate_options *options) {
-  return options->explanation != NULL || options->features != NULL || has_interval(options);
+  return options->explanation != NULL || options->features != NULL || options->recording != NULL ||
+         options->trace != NULL || has_interval(options);
 }
 
 /* ---- running ---- */
+
+const char *const pl_executor_names[] = {"engine",          "proteus",         "proteus-plain",
+                                         "proteus-overlap", "proteus-sharing", NULL};
+
+static pl_code run_proteus(const pl_graph *graph, pl_executor executor, pl_arena *arena, pl_engine_result *result,
+                           pl_error *error) {
+  const pl_htae_options options = {
+      .sharing = executor == PL_EXECUTOR_PROTEUS || executor == PL_EXECUTOR_PROTEUS_SHARING,
+      .overlap = executor == PL_EXECUTOR_PROTEUS || executor == PL_EXECUTOR_PROTEUS_OVERLAP};
+  return pl_htae_run(graph, &options, arena, result, error);
+}
+
+pl_code pl_simulate_graph(const pl_graph *graph, const pl_simulate_options *options, const pl_engine_options *engine,
+                          pl_arena *arena, pl_engine_result *result, pl_error *error) {
+  if (options->executor != PL_EXECUTOR_ENGINE) return run_proteus(graph, options->executor, arena, result, error);
+  if (options->network == PL_NETWORK_SIMGRID)
+    return pl_simgrid_run(options->platform, graph, options->sharing, engine, arena, result, error);
+  pl_network *network = options->network == PL_NETWORK_ANALYTIC ? pl_analytic_network_take(&graph->transfers, arena)
+                                                                : pl_flow_network_take(&graph->transfers, arena);
+  if (network == NULL) return pl_fail_memory(error, "the network");
+  pl_code code = pl_engine_run(graph, network, engine, arena, result, error);
+  network->ops->destroy(network);
+  return code;
+}
 
 static pl_code run_network(simulation *state) {
   const pl_simulate_options *options = state->options;
@@ -56,38 +74,35 @@ static pl_code run_network(simulation *state) {
                                             .n_more = state->compiled.n_more,
                                             .drifts = state->leaps.drifts,
                                             .left_out = options->left_out};
-  const pl_graph *graph = &state->compiled.graph;
-  if (options->network == PL_NETWORK_SIMGRID)
-    return pl_simgrid_run(options->platform, graph, options->sharing, &engine_options, state->arena, &state->result,
-                          state->error);
-  pl_network *network = options->network == PL_NETWORK_ANALYTIC
-                            ? pl_analytic_network_take(&graph->transfers, state->arena)
-                            : pl_flow_network_take(&graph->transfers, state->arena);
-  if (network == NULL) return pl_fail_memory(state->error, "the network");
-  pl_code code = pl_engine_run(graph, network, &engine_options, state->arena, &state->result, state->error);
-  network->ops->destroy(network);
-  return code;
+  return pl_simulate_graph(&state->compiled.graph, options, &engine_options, state->arena, &state->result,
+                           state->error);
 }
 
-static pl_code build(simulation *state) {
+pl_code pl_simulation_build(simulation *state) {
   const pl_simulate_options *options = state->options;
-  bool exact = state->chunked || options->streams == PL_STREAMS_READY;
-  bool fuse = options->fuse && !exact, fold = options->fold && !exact;
+  bool proteus = options->executor != PL_EXECUTOR_ENGINE;
+  bool exact = state->chunked || options->streams == PL_STREAMS_READY || options->recording != NULL || proteus;
+  const pl_stragglers *stragglers = options->stragglers;
+  bool fuse = options->fuse && !exact,
+       fold = options->fold && !exact && !state->has_neighbours && !pl_stragglers_jitter(stragglers);
   const pl_communication_options communication = {
       .collective = {.sharing = options->sharing,
                      .algorithm = options->algorithm,
                      .profile = state->chunked ? NULL : options->collective_profile},
       .fold = fold,
-      .prune = fuse,
+      .prune = fuse && !state->has_neighbours,
       .alone = options->network == PL_NETWORK_ANALYTIC,
       .chunked = state->chunked,
-      .cache = options->cache};
+      .cache = options->cache,
+      .marks = stragglers == NULL ? NULL : stragglers->marks,
+      .n_marks = stragglers == NULL ? 0 : stragglers->n_marks};
   state->compile = (pl_compile_options){.fuse = fuse,
                                         .chunked = state->chunked,
                                         .chunks = 1,
                                         .sharing = options->sharing,
-                                        .streams = options->streams,
-                                        .names = options->trace != NULL || options->explanation != NULL,
+                                        .streams = proteus ? PL_STREAMS_READY : options->streams,
+                                        .names = options->trace != NULL || options->explanation != NULL ||
+                                                 options->recording != NULL,
                                         .origins = tells_origins(options) ? &state->origins : NULL,
                                         .blocks = options->blocks,
                                         .no_overlap_factor = state->chunked || options->no_overlap_factor};
@@ -102,21 +117,22 @@ static pl_code build(simulation *state) {
                                     state->error);
 }
 
-static pl_code compile(simulation *state) {
+pl_code pl_simulation_compile(simulation *state) {
   pl_origins_init(&state->origins, state->arena);
   state->compile.leapt = state->leaps.leapt;
-  return pl_compile(state->cluster, &state->program, &state->plan, &state->compile, state->arena, &state->compiled,
-                    state->error);
+  PL_TRY(pl_compile(state->cluster, &state->program, &state->plan, &state->compile, state->arena, &state->compiled,
+                    state->error));
+  return state->options->stragglers == NULL ? PL_OK : pl_simulation_slow_down(state);
 }
 
 /* Few microbatches first, and more until those that are left out are known to repeat others. */
 static pl_code run(simulation *state) {
   const pl_simulate_options *options = state->options;
-  bool leaps =
-      options->leap && options->trace == NULL && options->diagram == NULL && options->network != PL_NETWORK_SIMGRID;
+  bool leaps = options->leap && options->executor == PL_EXECUTOR_ENGINE && options->trace == NULL &&
+               options->diagram == NULL && options->recording == NULL && options->network != PL_NETWORK_SIMGRID;
   pl_arena_mark mark = pl_arena_mark_here(state->arena);
   for (state->leaps = pl_leap_search_begin(&state->program, leaps);;) {
-    PL_TRY(compile(state));
+    PL_TRY(pl_simulation_compile(state));
     PL_TRY(run_network(state));
     if (state->result.is_whole) return PL_OK;
     pl_leap_search_go_on(&state->leaps, &state->result);
@@ -185,17 +201,17 @@ static pl_code report_memory(simulation *state, pl_simulate_report *report) {
   report->stages = stages;
   report->n_stages = state->strategy->pp;
   pl_result_row *row = &report->row;
-  row->peak_mem_bytes = stages[worst].peak;
-  row->reserved_mem_bytes = stages[worst].reserved;
-  row->device_mem_bytes = stages[worst].device;
-  row->mem_capacity_bytes = stages[worst].capacity;
+  row->peak_mem_bytes = llrint(stages[worst].peak);
+  row->reserved_mem_bytes = llrint(stages[worst].reserved);
+  row->device_mem_bytes = llrint(stages[worst].device);
+  row->mem_capacity_bytes = llrint(stages[worst].capacity);
   row->fits = stages[worst].peak <= stages[worst].capacity;
   row->peak_stage = worst;
-  row->mem_parameters_bytes = stages[worst].parameters;
-  row->mem_gradients_bytes = stages[worst].gradients;
-  row->mem_optimizer_bytes = stages[worst].optimizer;
-  row->mem_activations_bytes = stages[worst].activations;
-  row->mem_buffers_bytes = stages[worst].buffers;
+  row->mem_parameters_bytes = llrint(stages[worst].parameters);
+  row->mem_gradients_bytes = llrint(stages[worst].gradients);
+  row->mem_optimizer_bytes = llrint(stages[worst].optimizer);
+  row->mem_activations_bytes = llrint(stages[worst].activations);
+  row->mem_buffers_bytes = llrint(stages[worst].buffers);
   return PL_OK;
 }
 
@@ -250,6 +266,45 @@ static void report_breakdown(const simulation *state, pl_result_row *row) {
   row->bubble_s = mean_s(state, idle);
 }
 
+const char *const pl_stage_part_names[PL_STAGE_PARTS] = {
+    "compute_s", "tensor_comm_s", "pipeline_comm_s", "data_comm_s", "context_comm_s", "expert_comm_s", "bubble_s"};
+
+static pl_stage_times stage_times(const simulation *state, uint32_t class) {
+  static const pl_category waits[PL_STAGE_PARTS] = {[1] = PL_CATEGORY_TENSOR,
+                                                    [2] = PL_CATEGORY_PIPELINE,
+                                                    [3] = PL_CATEGORY_DATA,
+                                                    [4] = PL_CATEGORY_CONTEXT,
+                                                    [5] = PL_CATEGORY_EXPERT};
+  const pl_ticks *spent = state->result.spent + (size_t) class * PL_CATEGORY_COUNT;
+  pl_stage_times times;
+  pl_ticks computing = 0;
+  for (int category = 0; category < PL_CATEGORY_COUNT; category++)
+    if (!pl_category_is_communication((pl_category)category)) computing += spent[category];
+  for (int part = 1; part < PL_STAGE_PARTS - 1; part++)
+    times.part_s[part] = pl_ticks_to_s(spent[waits[part]]);
+  times.part_s[0] = pl_ticks_to_s(computing);
+  times.part_s[PL_STAGE_PARTS - 1] = pl_ticks_to_s(state->result.idle[class]);
+  return times;
+}
+
+/* Of each stage the device that is idle least, the first among equals: the one that the others wait for. */
+static pl_code report_stages(const simulation *state, pl_simulate_report *report) {
+  int32_t n_stages = state->strategy->pp;
+  pl_stage_times *times = PL_TAKE(state->arena, pl_stage_times, n_stages);
+  uint32_t *busiest = PL_TAKE(state->arena, uint32_t, n_stages);
+  if (times == NULL || busiest == NULL) return pl_fail_memory(state->error, "the times of the stages");
+  for (int32_t s = 0; s < n_stages; s++)
+    busiest[s] = PL_NONE;
+  for (uint32_t c = 0; c < state->plan.n_device_classes; c++) {
+    uint32_t *best = &busiest[state->plan.device_classes[c].stage];
+    if (*best == PL_NONE || state->result.idle[c] < state->result.idle[*best]) *best = c;
+  }
+  for (int32_t s = 0; s < n_stages; s++)
+    times[s] = stage_times(state, busiest[s]);
+  report->times = times;
+  return PL_OK;
+}
+
 static void report_speed(const simulation *state, pl_result_row *row) {
   double sequences = (double)state->job->gbs, peak_flops = 0;
   for (uint32_t rank = 0; rank < pl_strategy_n_ranks(state->strategy); rank++) {
@@ -259,7 +314,8 @@ static void report_speed(const simulation *state, pl_result_row *row) {
   row->iter_time_s = pl_ticks_to_s(state->result.makespan);
   row->samples_per_s = sequences / row->iter_time_s;
   row->tokens_per_s = row->samples_per_s * (double)state->job->seq;
-  row->mfu = pl_model_flops_per_sequence(state->model, state->job->seq) * row->samples_per_s / peak_flops;
+  row->mfu =
+      pl_block_cache_flops(state->options->blocks, state->model, state->job->seq) * row->samples_per_s / peak_flops;
   if (!(peak_flops > 0)) row->mfu = NAN;
 }
 
@@ -285,6 +341,28 @@ static pl_code report_bottleneck(simulation *state, pl_simulate_report *report) 
   return PL_OK;
 }
 
+/* "layer 12"; of blocks of other kinds the kind. */
+static const char *block_name(const simulation *state, int32_t block) {
+  pl_block_kind kind = pl_model_block_kind(state->model, block);
+  if (kind != PL_BLOCK_LAYER && kind != PL_BLOCK_EXPERT_LAYER) return pl_block_kind_name(kind);
+  return pl_arena_printf(state->arena, "layer %" PRId32, block - PL_MODEL_BLOCKS_BEFORE_LAYERS);
+}
+
+/* What the graph does not know of its parts. */
+static void describe_parts(simulation *state, pl_timeline_view *timeline) {
+  const pl_origins *origins = &state->origins;
+  pl_timeline_part *parts = PL_TAKE(state->arena, pl_timeline_part, origins->n_parts);
+  const char **names = PL_TAKE(state->arena, const char *, pl_model_n_blocks(state->model));
+  for (uint32_t i = 0; parts != NULL && i < origins->n_parts; i++)
+    parts[i] = (pl_timeline_part){.flops = pl_origins_part(origins, i)->flops,
+                                  .bytes = pl_origins_part(origins, i)->bytes,
+                                  .block = origins->parts[i].at};
+  for (int32_t block = 0; names != NULL && block < pl_model_n_blocks(state->model); block++)
+    names[block] = block_name(state, block);
+  timeline->parts = parts;
+  timeline->block_names = names;
+}
+
 static pl_code write_trace(simulation *state) {
   uint32_t n = state->plan.n_device_classes;
   const char **names = PL_TAKE(state->arena, const char *, n);
@@ -299,12 +377,25 @@ static pl_code write_trace(simulation *state) {
   if (state->arena->failed) return pl_fail_memory(state->error, "the names of the timeline");
   pl_timeline_view timeline = state->options->view != NULL ? *state->options->view : (pl_timeline_view){0};
   timeline.device = names;
+  describe_parts(state, &timeline);
+  if (state->arena->failed) return pl_fail_memory(state->error, "the names of the timeline");
   pl_timeline_write_chrome(state->options->trace, &state->compiled.graph, &state->result, &timeline);
   return PL_OK;
 }
 
+static pl_code record(const simulation *state) {
+  const pl_recorded_run run = {.cluster = state->cluster,
+                               .strategy = state->strategy,
+                               .program = &state->program,
+                               .graph = &state->compiled.graph,
+                               .origins = &state->origins,
+                               .result = &state->result,
+                               .name = "paceline simulate"};
+  return pl_recording_take(&run, state->options->recording, state->error);
+}
+
 /* Of each stage the first class of devices. */
-static pl_code write_diagram(simulation *state) {
+static pl_code write_diagram(simulation *state, const pl_simulate_report *report) {
   uint32_t n_stages = (uint32_t)state->strategy->pp, *devices = PL_TAKE(state->arena, uint32_t, n_stages);
   const char **labels = PL_TAKE(state->arena, const char *, n_stages);
   char time[PL_UNIT_TEXT_BYTES];
@@ -323,44 +414,51 @@ static pl_code write_diagram(simulation *state) {
                               .n_rows = n_stages,
                               .title = state->options->diagram_title,
                               .subtitle = subtitle,
-                              .n_microbatches = state->program.n_microbatches};
+                              .n_microbatches = state->program.n_microbatches,
+                              .usable_bytes = (double)report->row.mem_capacity_bytes};
   pl_timeline_write_svg(state->options->diagram, &state->compiled.graph, &state->result, &diagram);
   return PL_OK;
 }
 
 /* The program outlives this call in the arena, with the explanation. */
-static pl_code explain(simulation *state) {
+static pl_code explain(simulation *state, pl_explanation *explanation) {
   pl_program *program = PL_TAKE(state->arena, pl_program, 1);
   pl_communication_plan *plan = PL_TAKE(state->arena, pl_communication_plan, 1);
   if (state->arena->failed) return pl_fail_memory(state->error, "the explanation");
   *program = state->program;
   *plan = state->plan;
   return pl_explanation_take(state->cluster, program, plan, &state->compiled.graph, &state->origins, &state->result,
-                             state->arena, state->options->explanation, state->error);
+                             state->arena, explanation, state->error);
 }
 
-static pl_code find_interval(simulation *state, pl_interval *interval) {
+/* What is made of an explanation; of one, whoever asks. */
+static pl_code explain_all(simulation *state, pl_simulate_report *report) {
+  const pl_simulate_options *options = state->options;
+  pl_interval interval = pl_interval_none();
   pl_explanation own;
-  const pl_explanation *explanation = state->options->explanation;
-  if (explanation == NULL) {
-    PL_TRY(pl_explanation_take(state->cluster, &state->program, &state->plan, &state->compiled.graph, &state->origins,
-                               &state->result, state->arena, &own, state->error));
-    explanation = &own;
-  }
-  return pl_interval_take(explanation, state->options->residuals, state->arena, interval, state->error);
+  if (options->explanation != NULL || options->features != NULL || has_interval(options)) PL_TRY(explain(state, &own));
+  if (options->explanation != NULL) *options->explanation = own;
+  if (has_interval(options)) PL_TRY(pl_interval_take(&own, options->residuals, state->arena, &interval, state->error));
+  pl_simulate_report_mark(report, &interval);
+  if (options->features == NULL) return PL_OK;
+  return pl_features_fill(&own, state->model, report, (int)options->n_feature_stages, state->arena, options->features,
+                          state->error);
 }
 
-static pl_code fill_features(simulation *state, const pl_simulate_report *report) {
-  pl_explanation explanation;
-  PL_TRY(pl_explanation_take(state->cluster, &state->program, &state->plan, &state->compiled.graph, &state->origins,
-                             &state->result, state->arena, &explanation, state->error));
-  return pl_features_fill(&explanation, state->model, report, (int)state->options->n_feature_stages, state->arena,
-                          state->options->features, state->error);
+void pl_simulate_report_mark(pl_simulate_report *report, const pl_interval *interval) {
+  report->interval = *interval;
+  report->row.iter_time_low_s = interval->low_s;
+  report->row.iter_time_high_s = interval->high_s;
 }
 
 pl_code pl_simulate(const pl_cluster *cluster, const pl_model *model, const pl_job *job, const pl_strategy *strategy,
                     const pl_simulate_options *options, pl_arena *arena, pl_simulate_report *report, pl_error *error) {
   *report = (pl_simulate_report){.n_devices = pl_strategy_n_ranks(strategy), .interval = pl_interval_none()};
+  if (pl_strategy_is_of_programs(strategy))
+    return pl_fail(
+        error, PL_UNSUPPORTED,
+        "strategy: offload and recompute_layers are simulated as programs, by 'simulate' and 'verify'; leave "
+        "them out here");
   simulation state = {.cluster = cluster,
                       .model = model,
                       .job = job,
@@ -369,15 +467,14 @@ pl_code pl_simulate(const pl_cluster *cluster, const pl_model *model, const pl_j
                       .arena = arena,
                       .error = error,
                       .chunked = options->chunked || options->network == PL_NETWORK_SIMGRID};
-  PL_TRY(build(&state));
+  PL_TRY(pl_simulation_build(&state));
   PL_TRY(run(&state));
   report_strategy(&state, &report->row);
   report_speed(&state, &report->row);
   report_breakdown(&state, &report->row);
+  PL_TRY(report_stages(&state, report));
   PL_TRY(report_memory(&state, report));
   PL_TRY(report_bottleneck(&state, report));
-  if (options->explanation != NULL) PL_TRY(explain(&state));
-  if (has_interval(options)) PL_TRY(find_interval(&state, &report->interval));
   report->entries =
       pl_collective_entries_of(&state.program, &state.plan, state.chunked ? NULL : options->collective_profile);
   report->n_device_classes = state.plan.n_device_classes;
@@ -388,7 +485,9 @@ pl_code pl_simulate(const pl_cluster *cluster, const pl_model *model, const pl_j
   report->row.n_tasks = state.compiled.graph.n_tasks;
   report->row.run_digest = state.result.digest;
   report->row.status = report->row.fits ? PL_RESULT_DONE : PL_RESULT_OOM;
-  if (options->features != NULL) PL_TRY(fill_features(&state, report));
-  if (options->diagram != NULL) PL_TRY(write_diagram(&state));
+  PL_TRY(explain_all(&state, report));
+  if (options->straggling != NULL) PL_TRY(pl_simulation_straggle(&state));
+  if (options->diagram != NULL) PL_TRY(write_diagram(&state, report));
+  if (options->recording != NULL) PL_TRY(record(&state));
   return options->trace != NULL ? write_trace(&state) : PL_OK;
 }

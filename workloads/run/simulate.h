@@ -12,7 +12,20 @@
 #include "workloads/run/collective_entries.h"
 #include "workloads/run/explanation.h"
 #include "workloads/run/interval.h"
+#include "workloads/run/stragglers.h"
 #include "workloads/strategy/strategy.h"
+#include "workloads/trace/trace.h"
+
+/* What plays the graph: the engine, or Proteus's executor (core/engine/htae.h), without rules or with some. */
+typedef enum pl_executor {
+  PL_EXECUTOR_ENGINE = 0,
+  PL_EXECUTOR_PROTEUS,
+  PL_EXECUTOR_PROTEUS_PLAIN,
+  PL_EXECUTOR_PROTEUS_OVERLAP,
+  PL_EXECUTOR_PROTEUS_SHARING
+} pl_executor;
+
+extern const char *const pl_executor_names[]; /* "engine", "proteus" ...; NULL ends them */
 
 typedef struct pl_simulate_options {
   pl_network_kind network;
@@ -23,21 +36,30 @@ typedef struct pl_simulate_options {
   bool fold, fuse;
   bool leap; /* microbatches that only repeat others are not played (workloads/run/leap.h). Not with `trace`, `diagram`
                 and PL_NETWORK_SIMGRID */
-  uint64_t left_out;            /* tests: as pl_engine_options has it */
-  bool no_overlap_factor;       /* computing and communication do not slow each other down (profiles' overlap) */
-  pl_stream_policy streams;     /* READY implies no folding and no fusing */
-  const pl_platform *platform;  /* only for PL_NETWORK_SIMGRID */
-  FILE *trace;                  /* Chrome trace; NULL = none */
+  uint64_t left_out;           /* tests: as pl_engine_options has it */
+  bool no_overlap_factor;      /* computing and communication do not slow each other down (profiles' overlap) */
+  pl_executor executor;        /* Proteus's implies ready streams, and no folding, fusing and leaps; not with `chunked`,
+                                  SimGrid, `explanation`, `features` and `recording` */
+  pl_stream_policy streams;    /* READY implies no folding and no fusing */
+  const pl_platform *platform; /* only for PL_NETWORK_SIMGRID */
+  FILE *trace;                 /* Chrome trace; NULL = none */
   const pl_timeline_view *view; /* of the trace, but for the names of devices; NULL = all of it */
-  FILE *diagram;                /* the run as an SVG (core/engine/timeline_svg.h), a row per stage; NULL = none */
+  pl_trace *recording; /* empty; filled with the run as its ranks would have recorded it. Implies no folding and no
+                          fusing; not with `chunked` and PL_NETWORK_SIMGRID. NULL = none */
+  FILE *diagram;       /* the run as an SVG (core/engine/timeline_svg.h), a row per stage; NULL = none */
   const char *diagram_title, *diagram_subtitle; /* of that */
   FILE *print_program;                          /* NULL = none */
   pl_explanation *explanation; /* where each second comes from; NULL = nobody asks. Holds as long as the arena and until
                                   the cache's next use */
-  double *features;            /* filled as core/graph/features.h says; NULL = nobody asks. Not beside `explanation`. */
-  uint32_t n_feature_stages;   /* that `features` has room for; at least pp */
+  struct pl_program_explanation *of_program; /* the same of a program (workloads/run/explain_program.h) */
+  double *features;          /* filled as core/graph/features.h says; NULL = nobody asks. Not beside `explanation`. */
+  uint32_t n_feature_stages; /* that `features` has room for; at least pp */
   const pl_residuals *residuals; /* fills the report's interval; NULL = nobody asks. No effect on chunked runs and READY
                                     streams, which calibration never saw */
+  /* Devices that compute slower than their profiles say. The run has the factors of --slow; NULL = none. Jitter implies
+   * no folding. */
+  const pl_stragglers *stragglers;
+  pl_straggling *straggling; /* filled by more runs of the same graph; NULL = nobody asks */
   /* Of the calling thread, kept between simulations; NULL = none. They change no result. */
   pl_topology_cache *cache;
   pl_block_cache *blocks;
@@ -47,16 +69,27 @@ typedef struct pl_simulate_options {
   ((pl_simulate_options){                                                                                              \
       .network = PL_NETWORK_FLOW, .sharing = PL_SHARING_EQUAL, .fold = true, .fuse = true, .leap = true})
 
+/* For runs beside one with `options`: without what that writes and tells besides its time, and its caches. */
+pl_simulate_options pl_simulate_options_quiet(const pl_simulate_options *options);
+
 typedef struct pl_stage_memory {
   double parameters, gradients, optimizer, activations, buffers; /* bytes, at the stage's peak */
   double peak, capacity;
   double reserved, device; /* what the allocator holds at that peak; and what is taken of the device */
 } pl_stage_memory;
 
+/* The iteration of one device, divided exactly (core/engine/engine.h, `spent`): in this order, which adds up. */
+enum { PL_STAGE_PARTS = 7 };
+extern const char *const pl_stage_part_names[PL_STAGE_PARTS]; /* "compute_s", as the columns of results */
+typedef struct pl_stage_times {
+  double part_s[PL_STAGE_PARTS];
+} pl_stage_times;
+
 /* What `simulate` prints beyond the row; arrays from the arena. */
 typedef struct pl_simulate_report {
   pl_result_row row;
   const pl_stage_memory *stages; /* pp entries: the worst device of each stage */
+  const pl_stage_times *times;   /* likewise: the busiest one, which is idle least */
   int32_t n_stages;
   uint32_t n_devices; /* that work */
   uint32_t n_device_classes, n_transfer_classes;
@@ -68,6 +101,9 @@ typedef struct pl_simulate_report {
   pl_interval interval;          /* NaN: nobody asked */
   pl_collective_entries entries;
 } pl_simulate_report;
+
+/* The interval of the report and of its row. */
+void pl_simulate_report_mark(pl_simulate_report *report, const pl_interval *interval);
 
 /* `strategy` must have passed pl_strategy_check and have boundaries. All memory from `arena` (the caller resets it).
  * Thread-safe for distinct arenas and caches. A candidate that does not fit in memory is simulated and reported

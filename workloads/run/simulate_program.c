@@ -3,16 +3,16 @@
 
 #include "core/engine/engine.h"
 #include "core/engine/timeline.h"
+#include "core/graph/graph_pace.h"
+#include "workloads/run/explain_program.h"
+#include "workloads/run/simulate_state.h"
+#include "workloads/run/tree_prices.h"
 
 static pl_code run(const pl_graph *graph, const pl_simulate_options *options, pl_arena *arena, pl_engine_result *result,
                    pl_error *error) {
-  const pl_engine_options engine = {.record_parts = options->trace != NULL};
-  pl_network *network = options->network == PL_NETWORK_ANALYTIC ? pl_analytic_network_take(&graph->transfers, arena)
-                                                                : pl_flow_network_take(&graph->transfers, arena);
-  if (network == NULL) return pl_fail_memory(error, "the network");
-  pl_code code = pl_engine_run(graph, network, &engine, arena, result, error);
-  network->ops->destroy(network);
-  return code;
+  bool explains = options->of_program != NULL;
+  const pl_engine_options engine = {.record_parts = options->trace != NULL || explains, .record_charges = explains};
+  return pl_simulate_graph(graph, options, &engine, arena, result, error);
 }
 
 static pl_code write_trace(const pl_ir_module *module, const pl_ir_graph *made, const pl_engine_result *result,
@@ -31,31 +31,102 @@ static pl_code write_trace(const pl_ir_module *module, const pl_ir_graph *made, 
   return PL_OK;
 }
 
-pl_code pl_simulate_program(const pl_cluster *cluster, const pl_ir_module *module, const pl_simulate_options *options,
-                            pl_arena *arena, pl_program_report *report, pl_error *error) {
-  const pl_ir_graph_options graphing = {.collective = {.sharing = options->sharing,
-                                                       .algorithm = options->algorithm,
-                                                       .profile = options->collective_profile},
-                                        .names = options->trace != NULL,
+/* ---- devices at paces of their own ---- */
+
+typedef struct straggling {
+  const pl_simulate_options *options;
+  pl_arena *arena;
+  pl_graph_pace pace;
+} straggling;
+
+/* Devices of the graph are numbered as those of the cluster, which may have more. */
+static pl_code play(void *context, const double *factor, pl_ticks *makespan, pl_error *error) {
+  straggling *own = context;
+  pl_engine_result result;
+  pl_arena_mark mark = pl_arena_mark_here(own->arena);
+  pl_graph_pace_set(&own->pace, factor);
+  pl_simulate_options options = *own->options;
+  options.trace = NULL;
+  options.of_program = NULL;
+  pl_code code = run(&own->pace.graph, &options, own->arena, &result, error);
+  *makespan = result.makespan;
+  pl_arena_release_to(own->arena, mark);
+  return code;
+}
+
+static pl_code straggle(const pl_cluster *cluster, const pl_simulate_options *options, pl_graph *graph, pl_arena *arena,
+                        pl_error *error) {
+  const pl_stragglers *stragglers = options->stragglers;
+  straggling own = {.options = options, .arena = arena};
+  pl_graph base = *graph;
+  double *factor = PL_TAKE(arena, double, cluster->n_devices);
+  uint32_t *devices = PL_TAKE(arena, uint32_t, base.n_devices);
+  if (arena->failed) return pl_fail_memory(error, "the paces of the devices");
+  for (uint32_t d = 0; d < base.n_devices; d++)
+    devices[d] = base.devices[d].device;
+  PL_TRY(pl_graph_pace_take(&base, NULL, arena, &own.pace, error));
+  const pl_straggler_player player = {.context = &own,
+                                      .play = play,
+                                      .devices = devices,
+                                      .n_devices = base.n_devices,
+                                      .n_cluster_devices = cluster->n_devices};
+  if (options->straggling != NULL)
+    PL_TRY(pl_stragglers_measure(stragglers, &player, arena, options->straggling, error));
+  pl_stragglers_named(stragglers, cluster->n_devices, factor);
+  pl_graph_pace_set(&own.pace, factor);
+  *graph = own.pace.graph;
+  return PL_OK;
+}
+
+static pl_code note_memory(const pl_cluster *cluster, const pl_ir_module *module, const pl_framework *framework,
+                           pl_arena *arena, pl_program_report *report, pl_error *error) {
+  pl_class_memory *memory;
+  PL_TRY(pl_program_memory_take(cluster, module, framework, arena, &memory, error));
+  report->memory = memory;
+  report->fits = true;
+  for (int32_t c = 0; c < module->n_classes; c++) {
+    const pl_class_memory *fullest = &memory[report->fullest];
+    if (memory[c].capacity - memory[c].peak < fullest->capacity - fullest->peak) report->fullest = c;
+    report->fits = report->fits && memory[c].peak <= memory[c].capacity;
+  }
+  return PL_OK;
+}
+
+pl_code pl_simulate_program(const pl_cluster *cluster, const pl_ir_module *module, const pl_framework *framework,
+                            const pl_simulate_options *options, pl_arena *arena, pl_program_report *report,
+                            pl_error *error) {
+  const pl_ir_graph_options graphing = {.collective = pl_program_collectives(options),
+                                        .framework = framework,
+                                        .names = options->trace != NULL || options->of_program != NULL,
                                         .no_overlap_factor = options->no_overlap_factor};
   pl_ir_graph made;
   pl_engine_result result;
   PL_TRY(pl_ir_graph_take(cluster, module, &graphing, arena, &made, error));
+  if (options->stragglers != NULL) PL_TRY(straggle(cluster, options, &made.graph, arena, error));
   PL_TRY(run(&made.graph, options, arena, &result, error));
   *report = (pl_program_report){.iter_time_s = pl_ticks_to_s(result.makespan),
-                                .n_devices = made.graph.n_devices,
+                                .n_devices = pl_ir_module_devices(module),
                                 .n_classes = (uint32_t)module->n_classes,
                                 .n_kernels = made.n_kernels,
                                 .n_collectives = made.n_collectives,
                                 .n_sends = made.n_sends,
+                                .n_offloads = made.n_offloads,
+                                .offloaded_bytes = made.offloaded_bytes,
+                                .host_updates = made.host_updates,
                                 .n_tasks = made.graph.n_tasks,
                                 .run_digest = result.digest,
                                 .flops = made.flops};
+  PL_TRY(note_memory(cluster, module, framework, arena, report, error));
+  const uint32_t *places = pl_ir_places_take(module, arena);
+  if (places == NULL) return pl_fail_memory(error, "a report");
   for (uint32_t d = 0; d < made.graph.n_devices; d++) {
-    report->idle_s += pl_ticks_to_s(result.idle[d]) / made.graph.n_devices;
+    if (places[d] == PL_IR_NOWHERE) continue;
+    report->idle_s += pl_ticks_to_s(result.idle[d]) / report->n_devices;
     for (int category = 0; category < PL_CATEGORY_COUNT; category++)
       report->spent_s[category] +=
-          pl_ticks_to_s(result.spent[(size_t)d * PL_CATEGORY_COUNT + (size_t)category]) / made.graph.n_devices;
+          pl_ticks_to_s(result.spent[(size_t)d * PL_CATEGORY_COUNT + (size_t)category]) / report->n_devices;
   }
+  if (options->of_program != NULL)
+    PL_TRY(pl_program_explanation_take(module, &made.graph, &result, arena, options->of_program, error));
   return options->trace != NULL ? write_trace(module, &made, &result, options->trace, arena, error) : PL_OK;
 }

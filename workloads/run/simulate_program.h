@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "workloads/compile/ir_graph.h"
+#include "workloads/memory/program_memory.h"
 #include "workloads/run/simulate.h"
 
 typedef struct pl_program_report {
@@ -13,12 +14,19 @@ typedef struct pl_program_report {
   double spent_s[PL_CATEGORY_COUNT], idle_s; /* means over the devices; add up to the iteration */
   uint32_t n_devices, n_classes;
   uint64_t n_kernels, n_collectives, n_sends, n_tasks, run_digest;
-  double flops; /* of all devices */
+  uint64_t n_offloads; /* copies between devices and the memory of their hosts, and bytes by them */
+  double offloaded_bytes;
+  bool host_updates;             /* some of them for updates by the host's processors */
+  double flops;                  /* of all devices */
+  const pl_class_memory *memory; /* per class */
+  int32_t fullest;               /* class that has least left, or lacks most */
+  bool fits;
 } pl_program_report;
 
 /* `module` passed pl_ir_check. Of the options: network (flow or analytic), sharing, algorithm, collective_profile,
- * no_overlap_factor, trace. Memory from `arena`. */
-pl_code pl_simulate_program(const pl_cluster *cluster, const pl_ir_module *module, const pl_simulate_options *options,
-                            pl_arena *arena, pl_program_report *report, pl_error *error);
+ * no_overlap_factor, trace, stragglers, straggling. Memory from `arena`. */
+pl_code pl_simulate_program(const pl_cluster *cluster, const pl_ir_module *module, const pl_framework *framework,
+                            const pl_simulate_options *options, pl_arena *arena, pl_program_report *report,
+                            pl_error *error);
 
 #endif

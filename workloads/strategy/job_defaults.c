@@ -87,7 +87,7 @@ static void print_products(FILE *stream, int width, const pl_model *model, const
 /* Pictures and vectors have no length to choose. */
 static void print_sequence(FILE *stream, int width, const pl_model *model, const pl_job *job,
                            const pl_job_origin *origin) {
-  if (origin->seq != PL_SOURCE_ASSUMED || model->parts != NULL) return;
+  if (origin->seq != PL_SOURCE_ASSUMED || model->parts != NULL || model->max_positions == 1) return;
   fprintf(stream, "%-*s%" PRId64 " tokens, assumed: ", width, "sequence", job->seq);
   if (job->seq == model->max_positions) {
     fputs("all positions of the model", stream);
@@ -101,12 +101,19 @@ static void print_sequence(FILE *stream, int width, const pl_model *model, const
 
 void pl_job_origin_print(FILE *stream, int width, const pl_model *model, const pl_job *job,
                          const pl_job_origin *origin) {
+  if (model->is_text_part)
+    fprintf(stream, "%-*s%s\n", width, "part",
+            "the language model of the file's text_config; towers and projectors of "
+            "pictures and sound are left out");
   print_type(stream, width, model, job, origin);
   print_products(stream, width, model, job, origin);
   print_sequence(stream, width, model, job, origin);
+  if (model->of_one_sample)
+    fprintf(stream, "%-*sany number of them, assumed: the file was exported for 1\n", width, "samples");
 }
 
 void pl_job_origin_json(pl_json *json, const pl_model *model, const pl_job_origin *origin) {
+  if (model->is_text_part) pl_json_put_boolean(json, "text_part", true);
   pl_json_put_string(json, "dtype_from", pl_job_source_names[origin->dtype]);
   pl_json_put_string(json, "seq_from", pl_job_source_names[origin->seq]);
   if (model->quantization == NULL) return;

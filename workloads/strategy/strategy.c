@@ -1,6 +1,6 @@
 /* The flat strategy: what must hold between it, the model, the job and the cluster; printing. */
 #include "workloads/strategy/strategy.h"
-#include "workloads/block/block_program.h"
+#include "workloads/lower/block_program.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -169,13 +169,17 @@ static pl_code check_assignment(const pl_strategy *strategy, const pl_model *mod
 
 /* Does not depend on the placement: the expert group's ranks are counted inside a stage. */
 static pl_code check_experts(const pl_strategy *strategy, const pl_model *model, pl_error *error) {
-  int64_t ranks = (int64_t)pl_strategy_replicas(strategy) * strategy->tmp;
+  bool cuts = pl_strategy_cuts_experts(strategy);
+  if (cuts && (model->n_experts == 0 || strategy->etp != strategy->tmp))
+    return pl_fail(error, PL_BAD_INPUT, "strategy: etp=%d, but %s; use etp=1%s", strategy->etp,
+                   model->n_experts == 0 ? "the model has no experts" : "experts are cut over all tensor ranks or none",
+                   model->n_experts == 0 ? "" : " or etp=tmp");
+  int64_t ranks = (int64_t)pl_strategy_replicas(strategy) * (cuts ? 1 : strategy->tmp);
   if (strategy->ep <= 1 || (model->n_experts > 0 && ranks % strategy->ep == 0)) return PL_OK;
   if (model->n_experts == 0)
     return pl_fail(error, PL_BAD_INPUT, "strategy: ep=%d, but %s has no experts; use ep=1", strategy->ep, model->name);
-  return pl_fail(error, PL_BAD_INPUT,
-                 "strategy: ep=%d does not divide the dp * cp * tmp = %" PRId64 " ranks of a stage", strategy->ep,
-                 ranks);
+  return pl_fail(error, PL_BAD_INPUT, "strategy: ep=%d does not divide the dp * cp%s = %" PRId64 " %s of a stage",
+                 strategy->ep, cuts ? "" : " * tmp", ranks, cuts ? "replicas (etp=tmp)" : "ranks");
 }
 
 static pl_code check_shard(const pl_strategy *strategy, const pl_model *model, pl_error *error) {
@@ -194,17 +198,22 @@ static pl_code check_shard(const pl_strategy *strategy, const pl_model *model, p
 }
 
 static pl_code check_options(const pl_strategy *strategy, const pl_model *model, const pl_job *job, pl_error *error) {
+  if (strategy->recompute_layers > 0 && strategy->recompute == PL_RECOMPUTE_NONE)
+    return pl_fail(
+        error, PL_BAD_INPUT,
+        "strategy: recompute_layers=%d of each chunk, and recompute=none; say how: full, selective or alternate",
+        strategy->recompute_layers);
   if (strategy->sp && strategy->tmp == 1)
     return pl_fail(error, PL_BAD_INPUT, "strategy: sp=1 (sequence parallelism) needs tmp > 1");
   if (strategy->sp && job->seq / pl_strategy_cp(strategy) % strategy->tmp != 0)
     return pl_fail(error, PL_BAD_INPUT,
                    "strategy: sp=1 needs a sequence length that tmp divides; tmp=%d does not divide %" PRId64,
                    strategy->tmp, job->seq / pl_strategy_cp(strategy));
-  if (strategy->zero >= 2 && strategy->pp > 1)
+  if (strategy->zero >= 2 && pl_strategy_splits_backward(strategy))
     return pl_fail(error, PL_BAD_INPUT,
-                   "strategy: zero=%d shards gradients over every microbatch and cannot be combined with pp=%d; use "
-                   "zero=1 or pp=1",
-                   strategy->zero, strategy->pp);
+                   "strategy: zero=%d shards gradients in every backward pass, which schedule=%s splits in two; use "
+                   "zero=1 or schedule=1f1b",
+                   strategy->zero, pl_schedule_name(strategy->schedule));
   if (model->learned_positions && job->seq > model->max_positions)
     return pl_fail(error, PL_BAD_INPUT,
                    "sequence length %" PRId64 " exceeds the model's %" PRId64 " learned positions; lower --seq",
@@ -218,6 +227,7 @@ pl_block_shard pl_strategy_shard(const pl_strategy *strategy, const pl_job *job)
                           .cp = strategy->cp,
                           .cp_gather = strategy->cp_gather,
                           .ep = strategy->ep,
+                          .etp = strategy->etp,
                           .mbs = strategy->mbs,
                           .seq = job->seq,
                           .recompute = strategy->recompute,
@@ -273,17 +283,28 @@ int pl_strategy_format_assign(const pl_strategy *strategy, const pl_model *model
 }
 
 /* What only some strategies have: "" or ",cp=2,cp_comm=gather,ep=8,shard=4". */
-static void format_extras(const pl_strategy *strategy, char text[64]) {
+enum { EXTRAS_BYTES = 128 };
+static void format_extras(const pl_strategy *strategy, char text[EXTRAS_BYTES]) {
   size_t length = 0;
   text[0] = '\0';
   if (strategy->cp > 1)
-    length = (size_t)snprintf(text, 64, ",cp=%d%s", strategy->cp, strategy->cp_gather ? ",cp_comm=gather" : "");
-  if (strategy->ep > 1) length += (size_t)snprintf(text + length, 64 - length, ",ep=%d", strategy->ep);
-  if (strategy->shard > 0) snprintf(text + length, 64 - length, ",shard=%d", strategy->shard);
+    length =
+        (size_t)snprintf(text, EXTRAS_BYTES, ",cp=%d%s", strategy->cp, strategy->cp_gather ? ",cp_comm=gather" : "");
+  if (strategy->ep > 1) length += (size_t)snprintf(text + length, EXTRAS_BYTES - length, ",ep=%d", strategy->ep);
+  if (strategy->etp > 1) length += (size_t)snprintf(text + length, EXTRAS_BYTES - length, ",etp=%d", strategy->etp);
+  if (strategy->shard > 0)
+    length += (size_t)snprintf(text + length, EXTRAS_BYTES - length, ",shard=%d", strategy->shard);
+  if (strategy->offload_states || strategy->offload_kept)
+    length += (size_t)snprintf(text + length, EXTRAS_BYTES - length, ",offload=%s",
+                               !strategy->offload_kept     ? "states"
+                               : !strategy->offload_states ? "kept"
+                                                           : "both");
+  if (strategy->recompute_layers > 0)
+    snprintf(text + length, EXTRAS_BYTES - length, ",recompute_layers=%d", strategy->recompute_layers);
 }
 
 int pl_strategy_format(const pl_strategy *strategy, const pl_model *model, char *text, size_t size) {
-  char extras[64];
+  char extras[EXTRAS_BYTES];
   bool listed = strategy->schedule == PL_SCHEDULE_LISTED;
   format_extras(strategy, extras);
   int length = snprintf(

@@ -3,20 +3,25 @@
  *
  * Text form, key=value pairs separated by commas:
  *   pp=4,dp=4,tmp=1,mbs=1,assign=0:9:15:21:30,schedule=1f1b,vpp=1,sp=0,recompute=none,zero=0,overlap=1,order=tdp
- * and cp=1,cp_comm=p2p,ep=1,placement=0-7:12:8-11,idle=0,split=3:1,shard=8. pp * dp * cp * tmp must be the number of
- * devices, unless a placement or idle=1 leaves some out. The ep ranks that share the experts of a layer are neighbours
- * among the dp * cp * tmp ranks of a stage, in that order with tmp innermost, whatever `order` says (Megatron Core's,
- * with expert-tensor-parallel-size 1): ep divides dp * cp * tmp. assign: pp * vpp + 1 strictly increasing boundaries
- * from 0 to the number of transformer layers (embedding goes with the first, head with the last stage) or to the number
- * of blocks (AMP's way of counting); "uniform", "balanced", "optimal" and others are recipes. order: placement,
- * innermost first, a permutation of t, d, p, or of t, c, d, p; without c, context ranks come right behind t. It numbers
- * the ranks; rank i is on device i of the cluster, or on the i-th device of `placement`: devices and ranges of them
- * (7-4 runs down), each device at most once. idle=1: without a placement the first devices are used and the others left
- * idle. split: microbatches of each of the dp replicas (3x8 = eight times 3), in all gbs / mbs; without it they have
- * equally many. overlap=0: gradients are reduced when the last backward pass is over; ZeRO 2 and 3 reduce each bucket
- * at once all the same, and computing waits for it. shard: so many neighbours among the dp * cp ranks share a copy of
- * what ZeRO shards, and their shares of gradients are all-reduced with those of the other copies (PyTorch's
- * HYBRID_SHARD, MiCS, Megatron's distributed optimizer instances); without it all of them share one.
+ * and cp=1,cp_comm=p2p,ep=1,etp=1,placement=0-7:12:8-11,idle=0,split=3:1,shard=8. pp * dp * cp * tmp must be the number
+ * of devices, unless a placement or idle=1 leaves some out. The ep ranks that share the experts of a layer are
+ * neighbours among the dp * cp * tmp ranks of a stage, in that order with tmp innermost, whatever `order` says
+ * (Megatron Core's, with expert-tensor-parallel-size 1): ep divides dp * cp * tmp. etp=tmp cuts each expert over the
+ * tensor ranks as dense layers are (Megatron Core's default): the ep ranks are neighbours among the dp * cp replicas,
+ * and ep divides these. assign: pp * vpp + 1 strictly increasing boundaries from 0 to the number of transformer layers
+ * (embedding goes with the first, head with the last stage) or to the number of blocks (AMP's way of counting);
+ * "uniform", "balanced", "optimal" and others are recipes. order: placement, innermost first, a permutation of t, d, p,
+ * or of t, c, d, p; without c, context ranks come right behind t. It numbers the ranks; rank i is on device i of the
+ * cluster, or on the i-th device of `placement`: devices and ranges of them (7-4 runs down), each device at most once.
+ * idle=1: without a placement the first devices are used and the others left idle. split: microbatches of each of the
+ * dp replicas (3x8 = eight times 3), in all gbs / mbs; without it they have equally many. overlap=0: gradients are
+ * reduced when the last backward pass is over; ZeRO 2 and 3 reduce each bucket at once all the same, and computing
+ * waits for it. shard: so many neighbours among the dp * cp ranks share a copy of what ZeRO shards, and their shares of
+ * gradients are all-reduced with those of the other copies (PyTorch's HYBRID_SHARD, MiCS, Megatron's distributed
+ * optimizer instances); without it all of them share one. offload: none, states (of the optimizer, which the host then
+ * updates), kept (activations) or both in the memory of the host (workloads/tree/README.md). recompute_layers: of each
+ * chunk so many layers, the first, are recomputed, not all (Megatron's --recompute-method block). These two are
+ * simulated as programs (pl_strategy_is_of_programs).
  */
 #ifndef PL_WORKLOADS_STRATEGY_H
 #define PL_WORKLOADS_STRATEGY_H
@@ -64,14 +69,16 @@ extern const char *const pl_assign_names[];
 
 typedef struct pl_strategy {
   int32_t pp, dp, tmp, mbs, vpp;
-  int32_t cp, ep; /* 0 counts as 1 */
-  bool cp_gather; /* cp_comm=gather */
+  int32_t cp, ep, etp; /* 0 counts as 1; etp, expert tensor parallelism: 1 or tmp */
+  bool cp_gather;      /* cp_comm=gather */
   pl_schedule_kind schedule;
   const struct pl_listed_schedule *listed; /* of PL_SCHEDULE_LISTED (workloads/strategy/listed_schedule.h) */
   bool sp, overlap;
   bool assign_is_given;  /* false: as the framework cuts, or uniform (pl_strategy_adopt) */
   bool overlap_is_given; /* false: what the framework does, or 1 (pl_strategy_adopt) */
   pl_recompute recompute;
+  int32_t recompute_layers; /* of each chunk; 0: all */
+  bool offload_states, offload_kept;
   int32_t zero;
   int32_t shard; /* 0: all replicas */
   char order[5]; /* "tdp", "tcdp" */
@@ -87,6 +94,13 @@ typedef struct pl_strategy {
    * stage pl_strategy_stage_of(c). */
   const int32_t *boundary;
 } pl_strategy;
+
+/* Whether only programs can say it: offload, recompute_layers. */
+static inline bool pl_strategy_is_of_programs(const pl_strategy *strategy) {
+  return strategy->offload_states || strategy->offload_kept || strategy->recompute_layers > 0;
+}
+/* The same of its text form. */
+bool pl_strategy_text_is_of_programs(const char *text);
 
 static inline int32_t pl_strategy_n_chunks(const pl_strategy *strategy) {
   return strategy->pp * strategy->vpp;
@@ -126,9 +140,14 @@ static inline int32_t pl_strategy_copies(const pl_strategy *strategy) {
 static inline int64_t pl_strategy_microbatches(const pl_strategy *strategy, const pl_job *job, int32_t data) {
   return strategy->split != NULL ? strategy->split[data] : job->gbs / ((int64_t)strategy->dp * strategy->mbs);
 }
-/* Ranks of a stage that hold the same experts. */
+/* Whether each expert is cut over the tensor ranks. */
+static inline bool pl_strategy_cuts_experts(const pl_strategy *strategy) {
+  return strategy->etp > 1;
+}
+/* Ranks of a stage that hold the same experts, or the same parts of them. */
 static inline int32_t pl_strategy_expert_replicas(const pl_strategy *strategy) {
-  return pl_strategy_replicas(strategy) * strategy->tmp / pl_strategy_ep(strategy);
+  int32_t ranks = pl_strategy_replicas(strategy) * (pl_strategy_cuts_experts(strategy) ? 1 : strategy->tmp);
+  return ranks / pl_strategy_ep(strategy);
 }
 
 /* Parses the text form; syntax only (unknown key, number, missing pp/dp/tmp/mbs). Recipes leave boundary NULL. */

@@ -175,6 +175,7 @@ static pl_code take_packing(const pl_strategy *strategy, const pl_model *model, 
                             pl_error *error) {
   const pl_block_shard shard = pl_strategy_shard(strategy, job);
   const pl_block_program *programs;
+  PL_ASSERT(cluster != NULL);
   pl_block_cache_begin(cache, cluster, model);
   PL_TRY(pl_block_cache_programs(cache, model, &shard, arena, &programs, error));
   double *share = PL_TAKE(arena, double, (size_t)strategy->pp * cluster->n_profiles);

@@ -80,9 +80,11 @@ static bool is_even(const int32_t *split, int64_t first, int64_t last) {
   return true;
 }
 
-/* Expert groups are neighbours among the dp * cp * tmp ranks of a stage, data ranks outermost. */
+/* Expert groups are neighbours among the dp * cp * tmp ranks of a stage, data ranks outermost; among dp * cp where
+ * experts are cut over the tensor ranks. */
 static pl_code check_experts(const pl_strategy *strategy, pl_error *error) {
-  int64_t per_replica = (int64_t)pl_strategy_cp(strategy) * strategy->tmp, ep = pl_strategy_ep(strategy);
+  int64_t per_replica = (int64_t)pl_strategy_cp(strategy) * (pl_strategy_cuts_experts(strategy) ? 1 : strategy->tmp);
+  int64_t ep = pl_strategy_ep(strategy);
   if (ep == 1) return PL_OK;
   for (int64_t first = 0; first < strategy->dp * per_replica; first += ep) {
     int64_t last = (first + ep - 1) / per_replica;

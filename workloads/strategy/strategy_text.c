@@ -50,6 +50,7 @@ static pl_code read_degree(parsing *state, const key_value *pair) {
                     : strcmp(pair->key, "mbs") == 0 ? &strategy->mbs
                     : strcmp(pair->key, "cp") == 0  ? &strategy->cp
                     : strcmp(pair->key, "ep") == 0  ? &strategy->ep
+                    : strcmp(pair->key, "etp") == 0 ? &strategy->etp
                                                     : &strategy->vpp;
   state->vpp_given |= target == &strategy->vpp;
   return read_integer(state, pair, 1, LARGEST_DEGREE, target);
@@ -97,6 +98,32 @@ static pl_code read_recompute(parsing *state, const key_value *pair) {
   return PL_OK;
 }
 
+static const char *const offloads[] = {"none", "states", "kept", "both", NULL};
+
+static pl_code read_offload(parsing *state, const key_value *pair) {
+  int chosen = 0;
+  PL_TRY(read_choice(state, pair, offloads, &chosen));
+  state->strategy->offload_states = (chosen & 1) != 0;
+  state->strategy->offload_kept = (chosen & 2) != 0;
+  return PL_OK;
+}
+
+static pl_code read_recompute_layers(parsing *state, const key_value *pair) {
+  return read_integer(state, pair, 0, LARGEST_DEGREE, &state->strategy->recompute_layers);
+}
+
+bool pl_strategy_text_is_of_programs(const char *text) {
+  static const char *const keys[] = {"offload=", "recompute_layers="}, *const nothing[] = {"none", "0"};
+  for (int i = 0; i < 2; i++)
+    for (const char *at = text; (at = strstr(at, keys[i])) != NULL; at++) {
+      const char *value = at + strlen(keys[i]);
+      size_t length = strlen(nothing[i]);
+      bool is_nothing = strncmp(value, nothing[i], length) == 0 && (value[length] == 0 || value[length] == ',');
+      if ((at == text || at[-1] == ',') && !is_nothing) return true;
+    }
+  return false;
+}
+
 bool pl_strategy_is_order(const char *text) {
   size_t length = strlen(text);
   if (length != 3 && length != 4) return false;
@@ -140,25 +167,17 @@ static const struct {
   const char *key;
   pl_code (*read)(parsing *state, const key_value *pair);
 } keys[] = {
-    {"pp", read_degree},
-    {"dp", read_degree},
-    {"tmp", read_degree},
-    {"mbs", read_degree},
-    {"assign", read_assign},
-    {"schedule", read_schedule},
-    {"vpp", read_degree},
-    {"sp", read_flag},
-    {"recompute", read_recompute},
-    {"zero", read_zero},
-    {"overlap", read_flag},
-    {"order", read_order},
-    {"cp", read_degree},
-    {"ep", read_degree},
-    {"cp_comm", read_context_communication},
-    {"idle", read_flag},
-    {"placement", read_placement},
-    {"split", read_split},
-    {"shard", read_shard},
+    {"pp", read_degree},           {"dp", read_degree},
+    {"tmp", read_degree},          {"mbs", read_degree},
+    {"assign", read_assign},       {"schedule", read_schedule},
+    {"vpp", read_degree},          {"sp", read_flag},
+    {"recompute", read_recompute}, {"zero", read_zero},
+    {"overlap", read_flag},        {"order", read_order},
+    {"cp", read_degree},           {"ep", read_degree},
+    {"etp", read_degree},          {"cp_comm", read_context_communication},
+    {"idle", read_flag},           {"placement", read_placement},
+    {"split", read_split},         {"shard", read_shard},
+    {"offload", read_offload},     {"recompute_layers", read_recompute_layers},
 };
 enum { N_KEYS = sizeof keys / sizeof *keys };
 
@@ -180,7 +199,7 @@ static pl_code read_pair(parsing *state, char *item, uint32_t *seen) {
     names[i] = keys[i].key;
   return pl_fail(state->error, PL_BAD_INPUT,
                  "strategy: unknown key '%s'; known are pp, dp, tmp, mbs, assign, schedule, vpp, sp, recompute, zero, "
-                 "overlap, order, cp, cp_comm, ep, placement, idle, split, shard%s",
+                 "overlap, order, cp, cp_comm, ep, etp, placement, idle, split, shard, offload, recompute_layers%s",
                  pair.key, pl_words_hint(names, pair.key, hint));
 }
 
@@ -274,8 +293,14 @@ static pl_code parse_placement(parsing *state) {
 
 pl_code pl_strategy_parse(const char *text, const pl_model *model, pl_arena *arena, pl_strategy *strategy,
                           pl_error *error) {
-  *strategy = (pl_strategy){
-      .vpp = 1, .cp = 1, .ep = 1, .schedule = PL_SCHEDULE_1F1B, .overlap = true, .order = "tdp", .counts_layers = true};
+  *strategy = (pl_strategy){.vpp = 1,
+                            .cp = 1,
+                            .ep = 1,
+                            .etp = 1,
+                            .schedule = PL_SCHEDULE_1F1B,
+                            .overlap = true,
+                            .order = "tdp",
+                            .counts_layers = true};
   parsing state = {.model = model, .arena = arena, .strategy = strategy, .error = error};
   char *copy = pl_arena_strdup(arena, text);
   if (copy == NULL) return pl_fail_memory(error, "the strategy");

@@ -150,12 +150,30 @@ static pl_code estimate(const pl_trace *trace, const pl_trace_meetings *meetings
   return PL_OK;
 }
 
+/* Clocks whose drift cannot be; true if there are any. */
+static bool undo_impossible(pl_trace_clocks *clocks) {
+  static const double most_ns_per_s = 1e6,
+                      near_ns = 1e9; /* ten times the worst of oscillators; clocks set by a network */
+  bool any = false;
+  for (uint32_t h = 0; h < clocks->n; h++) {
+    pl_trace_clock *clock = &clocks->clocks[h];
+    if (!(fabs(clock->drift_ns_per_s) > most_ns_per_s)) continue;
+    any = clock->is_contradicted = true;
+    clock->contradiction_ns_per_s = clock->drift_ns_per_s;
+    clock->more_ns = clock->drift_ns_per_s = 0;
+    clock->offset_sd_ns = clock->drift_sd_ns_per_s = NAN;
+    if (fabs((double)clock->offset_ns) < near_ns) clock->offset_ns = 0;
+  }
+  return any;
+}
+
 pl_code pl_trace_clocks_make(const pl_trace *trace, const pl_trace_meetings *meetings, pl_trace_clocks *clocks,
                              pl_error *error) {
   PL_TRY(find_hosts(trace, clocks, error));
   if (clocks->n > 1) PL_TRY(estimate(trace, meetings, clocks, error));
   set_middle(trace, clocks);
   if (clocks->n > 1) PL_TRY(pl_trace_clocks_refine(trace, meetings, clocks, error));
+  if (undo_impossible(clocks)) set_middle(trace, clocks);
   set_base(trace, clocks);
   return PL_OK;
 }

@@ -9,6 +9,10 @@
  * ends before its last member has come. The paper lets transfers of one direction vary least, which leaves the offset
  * to the constraints alone: here both directions are one family. Drifts of real oscillators stay within some 100 ppm;
  * short recordings say less about them than that does, so it counts as one observation.
+ *
+ * Where a host's clock would have to drift by more than any oscillator does, what was taken for the same messages are
+ * different ones, as in traces from which events were left out. Its dates are then left as recorded (a host that is
+ * more than a second off is brought near by the median of its messages).
  */
 #ifndef PL_WORKLOADS_TRACE_CLOCKS_H
 #define PL_WORKLOADS_TRACE_CLOCKS_H
@@ -23,6 +27,8 @@ typedef struct pl_trace_clock {
   double offset_sd_ns, drift_sd_ns_per_s; /* one standard deviation, from the residuals */
   uint32_t n_ties;                        /* observations that tie it to others */
   bool is_tied;                           /* to the reference, the first host; else left as it is */
+  bool is_contradicted; /* by its own messages; drift_ns_per_s is then 0, contradiction_ns_per_s what they asked for */
+  double contradiction_ns_per_s;
 } pl_trace_clock;
 
 typedef struct pl_trace_clocks {

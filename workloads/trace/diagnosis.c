@@ -4,12 +4,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "workloads/trace/diagnosis_medians.h"
 #include "workloads/trace/diagnosis_ranks.h"
+#include "workloads/trace/replay_links.h"
 
 const char *const pl_trace_share_names[] = {"computing", "copies",         "data between ranks", "runtime calls",
                                             "host",      "launch latency", "unexplained lag",    "step before"};
-const char *const pl_trace_state_names[] = {"computes",       "exposed communication", "waits for a rank",
-                                            "waits for data", "waits for the host",    "stands still",
+const char *const pl_trace_state_names[] = {"computes",
+                                            "exposed communication",
+                                            "waits for a rank",
+                                            "waits for data",
+                                            "waits after a synchronisation",
+                                            "waits for the host",
+                                            "stands still",
                                             "is done"};
 
 static pl_trace_share share_of(const pl_trace_replay *replay, uint32_t task) {
@@ -80,16 +87,22 @@ static bool read_path(const pl_trace_replay *replay, const pl_ticks *finish, pl_
 /* ---- changes ---- */
 
 typedef struct trial {
-  const pl_trace_replay *replay;
+  const pl_trace_window *window;
+  const pl_trace_replay *replay; /* of the window */
   const pl_trace_fits *fits;
+  pl_trace_links links;
   pl_arena *arena;
   pl_ticks *ticks, *finish;
   pl_trace_diagnosis *out;
 } trial;
 
+/* The step with the durations as they are now, as `replay --scale` does it; -1: no memory. */
 static pl_ticks play(trial *own) {
+  pl_ticks makespan = PL_TICKS_NEVER;
   own->out->n_replays++;
-  return pl_trace_replay_run(own->replay, own->ticks, own->finish);
+  if (own->links.are_served) makespan = pl_trace_links_run(own->replay, &own->links, own->ticks, own->finish);
+  if (makespan == PL_TICKS_NEVER) makespan = pl_trace_replay_run(own->replay, own->ticks, own->finish);
+  return makespan < 0 ? makespan : pl_trace_window_time(own->window, own->finish);
 }
 
 static void reset(trial *own) {
@@ -98,8 +111,9 @@ static void reset(trial *own) {
 
 static bool add_change(trial *own, char *what) {
   if (what == NULL) return false;
-  own->out->changes[own->out->n_changes++] = (pl_trace_change){what, play(own)};
-  return true;
+  pl_ticks makespan = play(own);
+  own->out->changes[own->out->n_changes++] = (pl_trace_change){what, makespan};
+  return makespan >= 0;
 }
 
 static bool try_name(trial *own, uint32_t name) {
@@ -132,6 +146,24 @@ static bool try_launches(trial *own) {
   return !any || add_change(own, pl_arena_strdup(own->arena, "no launch latency (graphs of kernels)"));
 }
 
+/* Each rank like the median of the ranks, and all of them at once. */
+static bool try_medians(trial *own, const pl_trace_medians *medians) {
+  pl_trace_diagnosis *out = own->out;
+  for (uint32_t r = 0; r < own->replay->trace->n_ranks; r++) {
+    reset(own);
+    pl_trace_medians_apply(medians, own->replay, r, own->ticks);
+    char *what = pl_arena_printf(own->arena, "rank %lld as fast as the median of the ranks",
+                                 (long long)own->replay->trace->ranks[r].number);
+    if (!add_change(own, what)) return false;
+    out->ranks[r].without = out->changes[out->n_changes - 1].makespan;
+    out->ranks[r].compared = medians->share[r];
+  }
+  reset(own);
+  pl_trace_medians_apply(medians, own->replay, PL_NONE, own->ticks);
+  out->balanced = play(own);
+  return out->balanced >= 0;
+}
+
 static int by_makespan(const void *a_, const void *b_) {
   const pl_trace_change *a = a_, *b = b_;
   if (a->makespan != b->makespan) return a->makespan < b->makespan ? -1 : 1;
@@ -145,43 +177,40 @@ static bool try_changes(trial *own, const pl_trace_medians *medians) {
   uint32_t n_ranks = own->replay->trace->n_ranks;
   out->changes = PL_TAKE(own->arena, pl_trace_change, MOST_NAMES + OTHER_CHANGES + n_ranks);
   if (out->changes == NULL) return false;
+  out->balanced = out->ranks[0].without = PL_TICKS_NEVER;
   for (uint32_t k = 0; k < out->n_names && k < MOST_NAMES; k++)
     if (!try_name(own, out->names[k].name)) return false;
   const pl_trace_scale link = {PL_TRACE_SCALE_LINK, NULL, 2}, host = {PL_TRACE_SCALE_HOST, NULL, 0.5};
   if (!try_scale(own, link, "links twice as fast") || !try_scale(own, host, "the host's work in half the time") ||
       !try_launches(own))
     return false;
-  for (uint32_t r = 0; r < n_ranks; r++) {
-    out->ranks[r].without = PL_TICKS_NEVER;
-    if (!out->are_alike) continue;
-    reset(own);
-    pl_trace_medians_apply(medians, own->replay, r, own->ticks);
-    char *what = pl_arena_printf(own->arena, "rank %lld as fast as the median of the ranks",
-                                 (long long)own->replay->trace->ranks[r].number);
-    if (!add_change(own, what)) return false;
-    out->ranks[r].without = out->changes[out->n_changes - 1].makespan;
-  }
+  if (n_ranks > 1 && !try_medians(own, medians)) return false;
   qsort(out->changes, out->n_changes, sizeof *out->changes, by_makespan);
   return true;
 }
 
-pl_code pl_trace_diagnosis_take(const pl_trace_replay *replay, pl_arena *arena, pl_trace_diagnosis *out,
-                                pl_error *error) {
-  uint32_t n = replay->graph.n_tasks;
-  pl_trace_fits fits;
-  pl_trace_medians medians;
+static bool take_room(trial *own, uint32_t n_tasks) {
+  own->ticks = PL_TAKE(own->arena, pl_ticks, (size_t)n_tasks + 1);
+  own->finish = PL_TAKE(own->arena, pl_ticks, (size_t)n_tasks + 1);
+  return own->ticks != NULL && own->finish != NULL;
+}
+
+pl_code pl_trace_diagnosis_take(const pl_trace_replay *replay, const pl_trace_window *window, const pl_trace_fits *fits,
+                                pl_arena *arena, pl_trace_diagnosis *out, pl_error *error) {
+  pl_trace_medians medians = {.are_alike = false};
   *out = (pl_trace_diagnosis){.n_path = 0};
-  PL_TRY(pl_trace_fits_take(replay, arena, &fits, error));
-  trial own = {.replay = replay, .fits = &fits, .arena = arena, .out = out};
-  own.ticks = PL_TAKE(arena, pl_ticks, n + 1);
-  own.finish = PL_TAKE(arena, pl_ticks, n + 1);
+  trial own = {.window = window, .replay = &window->replay, .fits = fits, .arena = arena, .out = out};
+  PL_TRY(pl_trace_links_take(own.replay, arena, &own.links, error));
+  out->are_served = own.links.are_served;
+  pl_ticks *finish = PL_TAKE(arena, pl_ticks, (size_t)replay->graph.n_tasks + 1);
   out->ranks = PL_TAKE(arena, pl_trace_rank_times, replay->trace->n_ranks + 1);
-  bool good = own.ticks != NULL && own.finish != NULL && out->ranks != NULL;
+  bool good = finish != NULL && out->ranks != NULL && take_room(&own, own.replay->graph.n_tasks);
   if (good) {
-    reset(&own);
-    out->makespan = play(&own);
-    good = read_path(replay, own.finish, arena, out) && pl_trace_rank_times_read(replay, own.finish, arena, out) &&
-           pl_trace_medians_take(replay, arena, &medians, &out->are_alike) && try_changes(&own, &medians);
+    out->n_replays++;
+    out->makespan = pl_trace_replay_run(replay, replay->ticks, finish);
+    good = read_path(replay, finish, arena, out) && pl_trace_rank_times_read(replay, finish, arena, out) &&
+           pl_trace_medians_take(own.replay, arena, &medians) && try_changes(&own, &medians);
+    out->are_alike = medians.are_alike;
   }
   return good ? PL_OK : pl_fail_memory(error, "a diagnosis");
 }

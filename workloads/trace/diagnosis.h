@@ -4,7 +4,7 @@
 #ifndef PL_WORKLOADS_TRACE_DIAGNOSIS_H
 #define PL_WORKLOADS_TRACE_DIAGNOSIS_H
 
-#include "workloads/trace/replay.h"
+#include "workloads/trace/replay_window.h"
 #include "workloads/trace/what_if.h"
 
 /* What the tasks of a critical path are. */
@@ -24,13 +24,14 @@ extern const char *const pl_trace_share_names[PL_TRACE_SHARE_COUNT];
 
 /* A rank's time, each moment to the first that holds. */
 typedef enum pl_trace_state {
-  PL_TRACE_COMPUTES = 0,   /* computing or copying */
-  PL_TRACE_EXPOSED,        /* data moves and nothing is computed: exposed communication */
-  PL_TRACE_WAITS_FOR_RANK, /* in a collective that has not begun: a member is missing */
-  PL_TRACE_WAITS_FOR_DATA, /* in a receive whose message was not sent, or is on its way */
-  PL_TRACE_WAITS_FOR_HOST, /* nothing runs on the device, and its next task is not launched yet */
-  PL_TRACE_STANDS,         /* nothing runs, for another reason */
-  PL_TRACE_IS_DONE,        /* behind its last task of the step */
+  PL_TRACE_COMPUTES = 0,     /* computing or copying */
+  PL_TRACE_EXPOSED,          /* data moves and nothing is computed: exposed communication */
+  PL_TRACE_WAITS_FOR_RANK,   /* in a collective that has not begun: a member is missing */
+  PL_TRACE_WAITS_FOR_DATA,   /* in a receive whose message was not sent, or is on its way */
+  PL_TRACE_WAITS_AFTER_SYNC, /* likewise, and the host had waited for the device meanwhile: it ran dry by that */
+  PL_TRACE_WAITS_FOR_HOST,   /* nothing runs on the device, and its next task is not launched yet */
+  PL_TRACE_STANDS,           /* nothing runs, for another reason */
+  PL_TRACE_IS_DONE,          /* behind its last task of the step */
   PL_TRACE_STATE_COUNT
 } pl_trace_state;
 
@@ -47,7 +48,8 @@ typedef struct pl_trace_rank_times {
   pl_ticks on_path;
   uint32_t waited_for; /* rank whose lateness held it up longest in collectives; PL_NONE */
   pl_ticks waited;     /* for that one */
-  pl_ticks without;    /* makespan if this rank's ops took the median over the ranks; PL_TICKS_NEVER: ranks not alike */
+  pl_ticks without;    /* makespan if this rank's ops took the median over the ranks; PL_TICKS_NEVER: one rank only */
+  double compared;     /* share of the rank's own time whose ops are compared with other ranks' (diagnosis_medians.h) */
 } pl_trace_rank_times;
 
 typedef struct pl_trace_change {
@@ -66,11 +68,15 @@ typedef struct pl_trace_diagnosis {
   pl_trace_change *changes; /* by makespan */
   uint32_t n_changes;
   uint32_t n_replays;
-  bool are_alike; /* all ranks do the same ops in the same order */
+  pl_ticks balanced; /* makespan if all ranks' ops took the median; PL_TICKS_NEVER: one rank only */
+  bool are_alike;    /* all ranks do the same ops */
+  bool are_served;   /* changes: links served the message that was ready first (replay_links.h) */
 } pl_trace_diagnosis;
 
-/* Takes everything from `arena`. O((ops + edges) * changes). */
-pl_code pl_trace_diagnosis_take(const pl_trace_replay *replay, pl_arena *arena, pl_trace_diagnosis *diagnosis,
-                                pl_error *error);
+/* `window`: the same step with the one before it, in which changes are played. `fits`: lines through the job's
+ * messages. Takes everything from `arena`. O((ops + edges) * changes), with links that serve by readiness times a
+ * logarithm. */
+pl_code pl_trace_diagnosis_take(const pl_trace_replay *replay, const pl_trace_window *window, const pl_trace_fits *fits,
+                                pl_arena *arena, pl_trace_diagnosis *diagnosis, pl_error *error);
 
 #endif

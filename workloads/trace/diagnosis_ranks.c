@@ -55,12 +55,23 @@ static void add_message(const pl_trace_replay *replay, const pl_ticks *finish, u
   add(all, n, moves, end, PL_TRACE_EXPOSED);
 }
 
-/* Until its start a task of the device that a call launched waited for the host, if the call came after all else. */
-static bool host_is_late(const pl_trace_replay *replay, const pl_ticks *finish, uint32_t op) {
+/* Until its start a task of the device that a call launched waited for the host, if the call came after all else: that
+ * call; PL_NONE. */
+static uint32_t late_call(const pl_trace_replay *replay, const pl_ticks *finish, uint32_t op) {
   uint32_t gate = replay->gate[op], last = PL_NONE;
   for (uint32_t e = replay->pred_offset[gate]; e < replay->pred_offset[gate + 1]; e++)
     if (last == PL_NONE || finish[replay->preds[e]] > finish[last]) last = replay->preds[e];
-  return last != PL_NONE && replay->role[last] == PL_TRACE_LATENCY;
+  if (last == PL_NONE || replay->role[last] != PL_TRACE_LATENCY) return PL_NONE;
+  return replay->subject[replay->preds[replay->pred_offset[last]]];
+}
+
+/* On the thread of the call a wait for the device ended since `idle`: nothing was queued behind what it waited for. */
+static bool follows_wait(const pl_trace_replay *replay, const pl_ticks *finish, uint32_t call, pl_ticks idle) {
+  for (uint32_t op = call; op != PL_NONE; op = pl_trace_previous(replay->trace, op)) {
+    if (replay->gate[op] == PL_NONE || finish[replay->body[op]] < idle) return false;
+    if (replay->trace->ops[op].kind == PL_TRACE_WAIT) return true;
+  }
+  return false;
 }
 
 static bool is_work(const pl_trace_replay *replay, uint32_t op, bool has_device) {
@@ -73,14 +84,14 @@ static void sweep(const stretch *all, uint32_t n, pl_ticks makespan, pl_trace_ra
   int32_t under_way[PL_TRACE_STATE_COUNT] = {0};
   pl_ticks date = 0, last_end = 0;
   for (uint32_t k = 0; k < n; k++)
-    if (all[k].state < PL_TRACE_WAITS_FOR_HOST && all[k].date > last_end) last_end = all[k].date;
+    if (all[k].state < PL_TRACE_WAITS_AFTER_SYNC && all[k].date > last_end) last_end = all[k].date;
   for (uint32_t k = 0; k <= n; k++) {
     pl_ticks until = k < n ? all[k].date : makespan;
     if (until > date) {
       int state = 0;
       while (state < PL_TRACE_STANDS && under_way[state] == 0)
         state++;
-      if (state >= PL_TRACE_WAITS_FOR_HOST && date >= last_end) state = PL_TRACE_IS_DONE;
+      if (state >= PL_TRACE_WAITS_AFTER_SYNC && date >= last_end) state = PL_TRACE_IS_DONE;
       times->ticks[state] += until - date;
       date = until;
     }
@@ -102,10 +113,12 @@ static void read_rank(const pl_trace_replay *replay, const pl_ticks *finish, uin
     if (is_work(replay, op, has_device)) {
       uint32_t previous = pl_trace_previous(replay->trace, op);
       add(all, &n, start, finish[replay->body[op]], PL_TRACE_COMPUTES);
-      if (previous != PL_NONE && replay->gate[previous] != PL_NONE && host_is_late(replay, finish, op))
-        add(all, &n, finish[replay->body[previous]], start, PL_TRACE_WAITS_FOR_HOST);
-      else if (host_is_late(replay, finish, op))
-        add(all, &n, 0, start, PL_TRACE_WAITS_FOR_HOST);
+      bool first = previous == PL_NONE || replay->gate[previous] == PL_NONE;
+      pl_ticks idle = first ? 0 : finish[replay->body[previous]];
+      uint32_t call = late_call(replay, finish, op);
+      if (call != PL_NONE)
+        add(all, &n, idle, start,
+            !first && follows_wait(replay, finish, call, idle) ? PL_TRACE_WAITS_AFTER_SYNC : PL_TRACE_WAITS_FOR_HOST);
     } else if (replay->trace->ops[op].message != PL_NONE) {
       add_message(replay, finish, op, all, &n, waited);
     }
@@ -128,85 +141,4 @@ bool pl_trace_rank_times_read(const pl_trace_replay *replay, const pl_ticks *fin
   for (uint32_t r = 0; r < replay->trace->n_ranks; r++)
     read_rank(replay, finish, r, all, waited, out);
   return true;
-}
-
-/* ---- medians ---- */
-
-typedef struct placed {
-  uint32_t stream, position; /* of the rank */
-  uint32_t rank, op;
-} placed;
-
-static int by_position(const void *a_, const void *b_) {
-  const placed *a = a_, *b = b_;
-  if (a->stream != b->stream) return a->stream < b->stream ? -1 : 1;
-  if (a->position != b->position) return a->position < b->position ? -1 : 1;
-  return a->rank < b->rank ? -1 : a->rank > b->rank;
-}
-
-static uint32_t place_ops(const pl_trace_replay *replay, placed *all) {
-  const pl_trace *trace = replay->trace;
-  uint32_t n = 0;
-  for (uint32_t r = 0; r < trace->n_ranks; r++) {
-    uint32_t stream = 0, position = 0, last = PL_NONE;
-    for (uint32_t op = trace->ranks[r].first_op; op < trace->ranks[r].first_op + trace->ranks[r].n_ops; op++) {
-      if (replay->gate[op] == PL_NONE) continue;
-      if (trace->ops[op].stream != last) {
-        stream += last != PL_NONE;
-        position = 0;
-        last = trace->ops[op].stream;
-      }
-      all[n++] = (placed){stream, position++, r, op};
-    }
-  }
-  return n;
-}
-
-static int by_ticks(const void *a_, const void *b_) {
-  pl_ticks a = *(const pl_ticks *)a_, b = *(const pl_ticks *)b_;
-  return (a > b) - (a < b);
-}
-
-static pl_ticks median_of(const pl_trace_replay *replay, const placed *all, uint32_t n, const uint32_t *task,
-                          pl_ticks *scratch) {
-  for (uint32_t k = 0; k < n; k++)
-    scratch[k] = replay->ticks[task[all[k].op]];
-  qsort(scratch, n, sizeof *scratch, by_ticks);
-  return scratch[(n - 1) / 2];
-}
-
-bool pl_trace_medians_take(const pl_trace_replay *replay, pl_arena *arena, pl_trace_medians *medians, bool *are_alike) {
-  const pl_trace *trace = replay->trace;
-  placed *all = PL_TAKE(arena, placed, replay->n_ops + 1);
-  pl_ticks *scratch = PL_TAKE(arena, pl_ticks, trace->n_ranks + 1);
-  medians->ticks = PL_TAKE(arena, pl_ticks, replay->graph.n_tasks + 1);
-  if (all == NULL || scratch == NULL || medians->ticks == NULL) return false;
-  memcpy(medians->ticks, replay->ticks, replay->graph.n_tasks * sizeof *medians->ticks);
-  uint32_t n = place_ops(replay, all);
-  qsort(all, n, sizeof *all, by_position);
-  *are_alike = trace->n_ranks > 1 && n % trace->n_ranks == 0;
-  for (uint32_t k = 0; *are_alike && k < n; k += trace->n_ranks)
-    for (uint32_t r = 0; r < trace->n_ranks; r++)
-      *are_alike &= all[k + r].rank == r && all[k + r].position == all[k].position &&
-                    trace->ops[all[k + r].op].kind == trace->ops[all[k].op].kind &&
-                    trace->ops[all[k + r].op].name == trace->ops[all[k].op].name;
-  for (uint32_t k = 0; *are_alike && k < n; k += trace->n_ranks) {
-    pl_ticks gate = median_of(replay, all + k, trace->n_ranks, replay->gate, scratch);
-    pl_ticks body = median_of(replay, all + k, trace->n_ranks, replay->body, scratch);
-    for (uint32_t r = 0; r < trace->n_ranks; r++) {
-      medians->ticks[replay->gate[all[k + r].op]] = gate;
-      if (trace->ops[all[k + r].op].message == PL_NONE) medians->ticks[replay->body[all[k + r].op]] = body;
-    }
-  }
-  return true;
-}
-
-void pl_trace_medians_apply(const pl_trace_medians *medians, const pl_trace_replay *replay, uint32_t r,
-                            pl_ticks *ticks) {
-  const pl_trace_rank *rank = &replay->trace->ranks[r];
-  for (uint32_t op = rank->first_op; op < rank->first_op + rank->n_ops; op++) {
-    if (replay->gate[op] == PL_NONE) continue;
-    ticks[replay->gate[op]] = medians->ticks[replay->gate[op]];
-    ticks[replay->body[op]] = medians->ticks[replay->body[op]];
-  }
 }

@@ -57,6 +57,7 @@ static void find_spans(const pl_trace *trace, const pl_trace_clocks *clocks, pl_
     }
   }
   uint32_t n = 0; /* a mark without an op is no step */
+  PL_ASSERT(steps->n == 0 || steps->steps != NULL);
   for (uint32_t s = 0; s < steps->n; s++)
     if (steps->steps[s].end_ns >= steps->steps[s].start_ns) steps->steps[n++] = steps->steps[s];
   steps->n_partial += steps->n - n;

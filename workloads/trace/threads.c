@@ -82,6 +82,7 @@ static bool link_all(pl_trace *trace, const pl_trace_rank *rank, streams *own) {
       own->kind[own->n_streams++] = trace->streams[stream].kind;
       last = stream;
     }
+    PL_ASSERT(own->n_streams > 0);
     own->n[own->n_streams - 1]++;
   }
   if (own->n_streams < 2) return true;

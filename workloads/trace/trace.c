@@ -1,4 +1,4 @@
-/* See workloads/trace/trace.h. Arrays grow by halves with realloc: of large ones the system moves pages, not bytes. */
+/* See workloads/trace/trace.h. */
 #include "workloads/trace/trace.h"
 
 #include <stdarg.h>
@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/digest.h"
+#include "core/base/growing.h"
 
 const char *const pl_trace_op_kind_names[] = {"compute", "copy", "collective", "send", "receive", "call", "wait", NULL};
 const char *const pl_trace_stream_kind_names[] = {"host", "device", "network", NULL};
@@ -30,27 +31,15 @@ void pl_trace_release(pl_trace *trace) {
   free(trace->steps);
   free(trace->ranks);
   free(trace->notes);
+  free(trace->blocks);
   pl_arena_release(&trace->texts);
   pl_trace_init(trace);
 }
 
-enum { NAMES, OPS, EDGES, STREAMS, MESSAGES, GROUPS, MEMBERS, STEPS, RANKS, NOTES };
-
-/* Room for `more` elements behind the `n` that are there. */
-static bool make_room(pl_trace *trace, int which, void **array, uint32_t n, uint32_t more, size_t size) {
-  uint32_t room = trace->room[which];
-  if (more <= room - n) return true;
-  if (n >= UINT32_MAX / 4 || more >= UINT32_MAX / 4) return false;
-  room = n + more > 64 ? (n + more) / 2 * 3 : 64;
-  void *larger = realloc(*array, (size_t)room * size);
-  if (larger == NULL) return false;
-  *array = larger;
-  trace->room[which] = room;
-  return true;
-}
+enum { NAMES, OPS, EDGES, STREAMS, MESSAGES, GROUPS, MEMBERS, STEPS, RANKS, NOTES, BLOCKS };
 
 #define ADD(trace, which, array, value)                                                                                \
-  (make_room(trace, which, (void **)&(trace)->array, (trace)->n_##array, 1, sizeof *(trace)->array)                    \
+  (PL_GROW((trace)->array, (trace)->n_##array, (trace)->room[which])                                                   \
        ? ((trace)->array[(trace)->n_##array] = (value), (trace)->n_##array++)                                          \
        : PL_NONE)
 
@@ -97,7 +86,7 @@ static int by_number(const void *a, const void *b) {
 
 uint32_t pl_trace_add_group(pl_trace *trace, uint32_t name, const int64_t *members, uint32_t n_members) {
   uint32_t first = trace->n_members;
-  if (!make_room(trace, MEMBERS, (void **)&trace->members, first, n_members, sizeof *members)) return PL_NONE;
+  if (!pl_grow(&trace->members, first, n_members, &trace->room[MEMBERS], sizeof *members)) return PL_NONE;
   int64_t *own = trace->members + first;
   if (n_members > 0) {
     memcpy(own, members, n_members * sizeof *members);
@@ -120,6 +109,10 @@ uint32_t pl_trace_add_step(pl_trace *trace, pl_trace_step step) {
 
 uint32_t pl_trace_add_rank(pl_trace *trace, pl_trace_rank rank) {
   return ADD(trace, RANKS, ranks, rank);
+}
+
+uint32_t pl_trace_add_block(pl_trace *trace, pl_trace_block block) {
+  return ADD(trace, BLOCKS, blocks, block);
 }
 
 uint32_t pl_trace_add_note(pl_trace *trace, const char *format, ...) {
@@ -218,6 +211,10 @@ pl_code pl_trace_end_rank(pl_trace *trace, uint32_t r, uint32_t first_edge, pl_e
     op->start_ns -= rank->epoch_ns;
     if (op->step == PL_NONE) op->step = step_at(trace, rank, op->start_ns);
   }
+  for (uint32_t b = trace->n_blocks; b-- > 0 && trace->streams[trace->blocks[b].taken_stream].rank == r;) {
+    trace->blocks[b].taken_ns -= rank->epoch_ns;
+    if (trace->blocks[b].freed_stream != PL_NONE) trace->blocks[b].freed_ns -= rank->epoch_ns;
+  }
   if (is_sorted(trace, first, n)) return PL_OK;
   uint32_t *place = malloc((n + 1) * sizeof *place);
   if (place == NULL) return pl_fail_memory(error, "the ops of a trace");
@@ -279,6 +276,14 @@ static bool parts_are_valid(const pl_trace *trace) {
       return false;
   for (uint32_t k = 0; k < trace->n_notes; k++)
     if (trace->notes[k] >= trace->n_names) return false;
+  for (uint32_t b = 0; b < trace->n_blocks; b++) {
+    const pl_trace_block *block = &trace->blocks[b];
+    bool freed = block->freed_stream != PL_NONE;
+    if (block->taken_stream >= trace->n_streams || block->size_bytes <= 0 || block->freed_ns < block->taken_ns ||
+        (freed && (block->freed_stream >= trace->n_streams ||
+                   trace->streams[block->freed_stream].rank != trace->streams[block->taken_stream].rank)))
+      return false;
+  }
   return true;
 }
 

@@ -93,6 +93,13 @@ typedef struct pl_trace_group {
   uint32_t first_member, n_members; /* rank numbers, ascending, into members */
 } pl_trace_group;
 
+/* Memory that a rank's allocator gave out. Which op it belongs to is concluded where that is asked for. */
+typedef struct pl_trace_block {
+  int64_t taken_ns, freed_ns;          /* since the rank's epoch; freed_ns INT64_MAX: not while it was recorded */
+  uint32_t taken_stream, freed_stream; /* threads; PL_NONE: not freed */
+  int64_t size_bytes;
+} pl_trace_block;
+
 typedef struct pl_trace_step {
   uint32_t rank;
   int64_t number; /* as the framework counts */
@@ -109,7 +116,7 @@ typedef struct pl_trace_rank {
   int64_t world_size; /* as recorded; 0: not said */
 } pl_trace_rank;
 
-enum { PL_TRACE_ARRAYS = 10 };
+enum { PL_TRACE_ARRAYS = 11 };
 #define PL_TRACE_SPAN_NS ((int64_t)30 * 86400 * 1000000000) /* of a rank at most: ticks hold it */
 
 typedef struct pl_trace {
@@ -135,6 +142,8 @@ typedef struct pl_trace {
   uint32_t n_ranks;
   uint32_t *notes; /* into names: what was assumed or left out while reading, a line each */
   uint32_t n_notes;
+  pl_trace_block *blocks; /* by rank */
+  uint32_t n_blocks;
   uint32_t room[PL_TRACE_ARRAYS];
 } pl_trace;
 
@@ -151,6 +160,7 @@ uint32_t pl_trace_add_message(pl_trace *trace, pl_trace_message message);
 uint32_t pl_trace_add_group(pl_trace *trace, uint32_t name, const int64_t *members, uint32_t n_members);
 uint32_t pl_trace_add_step(pl_trace *trace, pl_trace_step step);
 uint32_t pl_trace_add_rank(pl_trace *trace, pl_trace_rank rank);
+uint32_t pl_trace_add_block(pl_trace *trace, pl_trace_block block); /* of a rank that is not ended yet */
 uint32_t pl_trace_add_note(pl_trace *trace, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Ends rank `rank`, whose ops and edges stand behind `first_op` and `first_edge`: dates count from its epoch, ops are

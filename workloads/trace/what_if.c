@@ -50,54 +50,28 @@ static uint32_t members_of(const pl_trace_replay *replay, uint32_t task) {
   return replay->role[task] == PL_TRACE_JOIN ? replay->meetings->meetings[replay->subject[task]].n : 2;
 }
 
-static pl_trace_latency_fit *find_fit(pl_trace_fits *fits, uint8_t kind, uint32_t n_members) {
+const pl_trace_fit *pl_trace_fits_find(const pl_trace_fits *fits, uint8_t kind, uint32_t n_members) {
   for (uint32_t f = 0; f < fits->n; f++)
     if (fits->fits[f].kind == kind && fits->fits[f].n_members == n_members) return &fits->fits[f];
   return NULL;
 }
 
-typedef struct sums {
-  double n, x, y, xx, xy;
-} sums;
-
-static void fit_line(pl_trace_latency_fit *fit, const sums *s) {
-  double spread = s->xx - s->x * s->x / s->n;
-  fit->n = (uint32_t)s->n;
-  fit->is_line = spread > 1e-9 * s->xx;
-  if (!fit->is_line) return;
-  fit->slope_s_per_byte = fmax(0, (s->xy - s->x * s->y / s->n) / spread);
-  fit->latency_s = (s->y - fit->slope_s_per_byte * s->x) / s->n;
-  if (fit->latency_s < 0) {
-    fit->latency_s = 0;
-    fit->slope_s_per_byte = s->xy / s->xx;
-  }
-}
-
-pl_code pl_trace_fits_take(const pl_trace_replay *replay, pl_arena *arena, pl_trace_fits *fits, pl_error *error) {
-  enum { MOST = 256 }; /* kinds times sizes of groups; what comes after counts as without latency */
-  fits->n = 0;
-  fits->fits = PL_TAKE(arena, pl_trace_latency_fit, MOST);
-  sums *all = PL_TAKE(arena, sums, MOST);
-  if (fits->fits == NULL || all == NULL) return pl_fail_memory(error, "the messages of a step");
+void pl_trace_fits_add(const pl_trace_replay *replay, pl_trace_fits *fits) {
   for (uint32_t t = 0; t < replay->graph.n_tasks; t++) {
     if (!pl_trace_task_moves_data(replay, t)) continue;
     const pl_trace_message *message = message_of(replay, t);
     /* of a message the flight, or the send; what a receive takes beside these is no time by size */
     bool receives = replay->trace->ops[pl_trace_task_op(replay, t)].kind == PL_TRACE_RECEIVE;
     if (message->size_bytes < 0 || (receives && replay->role[t] == PL_TRACE_BODY)) continue;
-    pl_trace_latency_fit *fit = find_fit(fits, message->kind, members_of(replay, t));
-    if (fit == NULL && fits->n < MOST) {
-      fit = &fits->fits[fits->n++];
-      *fit = (pl_trace_latency_fit){.kind = message->kind, .n_members = members_of(replay, t)};
-    }
-    if (fit == NULL) continue;
-    sums *s = &all[fit - fits->fits];
-    double x = (double)message->size_bytes, y = pl_ticks_to_s(replay->ticks[t]);
-    *s = (sums){s->n + 1, s->x + x, s->y + y, s->xx + x * x, s->xy + x * y};
+    uint32_t n_members = members_of(replay, t);
+    const pl_trace_fit *known = pl_trace_fits_find(fits, message->kind, n_members);
+    if (known == NULL && fits->n == PL_TRACE_MOST_FITS) continue;
+    if (known == NULL) fits->fits[fits->n] = (pl_trace_fit){.kind = message->kind, .n_members = n_members};
+    pl_trace_fit *fit = &fits->fits[known != NULL ? (uint32_t)(known - fits->fits) : fits->n++];
+    pl_message_sums_add(&fit->sums, (double)message->size_bytes, pl_ticks_to_s(replay->ticks[t]));
   }
   for (uint32_t f = 0; f < fits->n; f++)
-    fit_line(&fits->fits[f], &all[f]);
-  return PL_OK;
+    fits->fits[f].line = pl_message_line_fit(&fits->fits[f].sums);
 }
 
 /* ---- scales ---- */
@@ -109,9 +83,8 @@ static pl_ticks times(pl_ticks ticks, double factor) {
 
 static pl_ticks on_link(const pl_trace_replay *replay, const pl_trace_fits *fits, uint32_t task, pl_ticks ticks,
                         double factor) {
-  const pl_trace_latency_fit *fit =
-      find_fit((pl_trace_fits *)fits, message_of(replay, task)->kind, members_of(replay, task));
-  pl_ticks latency = fit != NULL && fit->is_line ? pl_ticks_from_s(fit->latency_s) : 0;
+  const pl_trace_fit *fit = pl_trace_fits_find(fits, message_of(replay, task)->kind, members_of(replay, task));
+  pl_ticks latency = fit != NULL && fit->line.is_line ? pl_ticks_from_s(fit->line.latency_s) : 0;
   return ticks <= latency ? ticks : pl_ticks_sum(latency, times(ticks - latency, 1 / factor));
 }
 
@@ -122,6 +95,7 @@ static pl_ticks scaled(const pl_trace_replay *replay, const pl_trace_fits *fits,
   bool moves = pl_trace_task_moves_data(replay, task);
   switch (scale->kind) {
   case PL_TRACE_SCALE_LINK:
+    if (moves && message_of(replay, task)->kind == PL_TRACE_BARRIER) return ticks; /* has no bytes */
     return moves ? on_link(replay, fits, task, ticks, scale->factor) : ticks;
   case PL_TRACE_SCALE_HOST: {
     bool works =

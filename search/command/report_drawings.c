@@ -1,0 +1,133 @@
+/* See search/command/report_drawings.h. */
+#include "search/command/report_drawings.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/system/child.h"
+#include "core/system/command_line.h"
+#include "netmodel/show/platform_svg.h"
+#include "search/command/recorded_job.h"
+#include "search/results/results_reader.h"
+#include "workloads/command/job_session.h"
+
+/* ---- what the file says: the command, and the fastest strategy that fits ---- */
+
+static pl_code put_best(pl_results_reader *reader, FILE *out, pl_arena *arena, pl_error *error) {
+  pl_results_summary summary;
+  pl_search_values values = {0};
+  pl_result_row r = {0};
+  bool searched = pl_results_reader_has_search(reader);
+  const char *command = pl_results_reader_command(reader, arena);
+  PL_TRY(pl_results_reader_summarise(reader, arena, &summary, error));
+  fprintf(out, "%s\n", command != NULL ? command : "");
+  if (summary.best == UINT32_MAX) return PL_OK;
+  PL_TRY(pl_results_reader_rows(reader, summary.best, 1, &r, searched ? &values : NULL, error));
+  if (searched && values.strategy.text[0] != '\0')
+    fprintf(out, "%.1024s", values.strategy.text);
+  else
+    fprintf(out,
+            "pp=%d,dp=%d,tmp=%d,cp=%d,ep=%d,mbs=%d,schedule=%.16s,vpp=%d,sp=%d,recompute=%.16s,zero=%d,overlap=%d,"
+            "order=%.16s,assign=%.512s",
+            r.pp, r.dp, r.tmp, r.cp, r.ep, r.mbs, r.schedule.text, r.vpp, r.sp, r.recompute.text, r.zero, r.overlap,
+            r.order.text, r.assign.text);
+  return PL_OK;
+}
+
+static pl_code read_results(void *path, FILE *out, FILE *notes, pl_error *error) {
+  (void)notes;
+  pl_results_reader *reader;
+  pl_arena arena;
+  PL_TRY(pl_results_reader_create(path, &reader, error));
+  pl_arena_init(&arena, 0);
+  pl_code code = put_best(reader, out, &arena, error);
+  pl_arena_release(&arena);
+  pl_results_reader_destroy(reader);
+  return code;
+}
+
+/* ---- drawings ---- */
+
+typedef struct drawing {
+  pl_job_options options;
+  pl_job_session job;
+  pl_report_drawings *drawings;
+} drawing;
+
+static error_t read_option(int key, char *value, struct argp_state *state) {
+  (void)value;
+  if (key != ARGP_KEY_INIT) return ARGP_ERR_UNKNOWN;
+  state->child_inputs[0] = state->input;
+  return 0;
+}
+
+static pl_code parse(drawing *own, char *command, pl_error *error) {
+  static const struct argp_child children[] = {{&pl_job_options_argp, 0, NULL, 0}, {0}};
+  static const struct argp argp = {.parser = read_option, .children = children};
+  char *kept[2 * PL_RECORDED_WORDS + 2], *words[PL_RECORDED_WORDS + 1], name[] = "paceline report";
+  int n_kept = 1, n = pl_recorded_words(command, words);
+  kept[0] = name;
+  pl_recorded_job(words, n, kept, &n_kept);
+  kept[n_kept] = NULL;
+  PL_TRY(pl_command_line_parse("report", &argp, n_kept, kept, false, &own->options, error));
+  return pl_job_options_check(&own->options, error);
+}
+
+static pl_code draw_pipeline(drawing *own, FILE *stream, const char *strategy, pl_error *error) {
+  pl_simulate_options *simulate = &own->options.simulate;
+  pl_simulate_report report;
+  simulate->diagram = stream;
+  simulate->diagram_title = own->job.model.name;
+  simulate->diagram_subtitle = strategy;
+  return pl_simulate(own->job.cluster, &own->job.model, &own->options.job, &own->job.strategy, simulate,
+                     &own->job.arena, &report, error);
+}
+
+/* Into *text, which is there only if all went well. */
+static pl_code draw(drawing *own, const char *strategy, char **text, pl_error *error) {
+  size_t size = 0;
+  FILE *stream = open_memstream(text, &size);
+  if (stream == NULL) return pl_fail_memory(error, "a drawing");
+  pl_code code = strategy != NULL ? draw_pipeline(own, stream, strategy, error)
+                                  : pl_platform_svg_draw(stream, own->job.platform, error);
+  if (fclose(stream) != 0 && code == PL_OK) code = pl_fail_memory(error, "a drawing");
+  if (code == PL_OK) return PL_OK;
+  free(*text);
+  *text = NULL;
+  return code;
+}
+
+static pl_code draw_both(drawing *own, char *command, const char *strategy, pl_error *error) {
+  PL_TRY(parse(own, command, error));
+  PL_TRY(pl_job_session_read(&own->job, &own->options, strategy, error));
+  PL_TRY(pl_job_session_place(&own->job, &own->options, error));
+  PL_TRY(draw(own, NULL, &own->drawings->platform, error));
+  return draw(own, strategy, &own->drawings->pipeline, error);
+}
+
+pl_code pl_report_drawings_take(const char *path, pl_report_drawings *drawings, pl_error *error) {
+  char *text = NULL;
+  size_t size = 0;
+  *drawings = (pl_report_drawings){.why_not = PL_ERROR_INIT};
+  FILE *stream = open_memstream(&text, &size);
+  if (stream == NULL) return pl_fail_memory(error, "a drawing");
+  const pl_child child = {.path = path, .kind = "HDF5", .work = read_results, .context = (void *)path};
+  pl_code code = pl_child_run(&child, stream, stderr, error);
+  if (fclose(stream) != 0 && code == PL_OK) code = pl_fail_memory(error, "a drawing");
+  char *strategy = code == PL_OK ? strchr(text, '\n') : NULL;
+  if (strategy != NULL && strategy[1] != '\0') {
+    *strategy++ = '\0';
+    drawing own = {.drawings = drawings};
+    pl_job_options_init(&own.options);
+    pl_job_session_init(&own.job);
+    draw_both(&own, text, strategy, &drawings->why_not);
+    pl_job_session_release(&own.job);
+  }
+  free(text);
+  return code;
+}
+
+void pl_report_drawings_release(pl_report_drawings *drawings) {
+  free(drawings->pipeline);
+  free(drawings->platform);
+}

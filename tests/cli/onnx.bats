@@ -1,0 +1,103 @@
+#!/usr/bin/env bats
+# ONNX files on the command line: what reads them, and how files that are wrong are refused.
+
+setup_file() {
+  export FILES="$BATS_FILE_TMPDIR"
+  /usr/bin/python3 -c 'import onnx, numpy' 2>/dev/null || skip "python3 has no onnx (Debian: python3-onnx)"
+  /usr/bin/python3 tests/support/onnx_files.py "$FILES"
+}
+
+# refused FILE PATTERN: one line, exit status 2.
+refused() {
+  run "$PACELINE" program print --model "$FILES/$1.onnx" --gbs 4 --level model
+  [ "$status" -eq 2 ] && [ "${#lines[@]}" -eq 1 ] && [[ $output == *"$1.onnx"*$2* ]] || { echo "$1: $status: $output"; return 1; }
+}
+
+@test "good files print, check, verify, show and simulate" {
+  "$PACELINE" program print --model "$FILES/good.onnx" --gbs 4 --level training -o "$BATS_TEST_TMPDIR/p.plir"
+  "$PACELINE" program check "$BATS_TEST_TMPDIR/p.plir"
+  run "$PACELINE" verify --model "$FILES/good.onnx" --gbs 4 --strategy pp=2,dp=2,tmp=1,mbs=1 --weights
+  [ "$status" -eq 0 ] && [[ $output == *equal* ]]
+  run "$PACELINE" model show "$FILES/good.onnx"
+  [ "$status" -eq 0 ] && [[ $output == *"parameters 48"* && $output == *"cross entropy over the last dimension of 'y', assumed"* ]]
+  run "$PACELINE" simulate --platform dgx-1v --model "$FILES/good.onnx" --gbs 64 --strategy pp=1,dp=8,tmp=1,mbs=8 --json
+  [ "$status" -eq 0 ] && [ "$(jq -r .n_devices <<<"$output")" -eq 8 ] && [ "$(jq .iter_time_s <<<"$output")" != 0 ]
+}
+
+@test "inference is the forward pass alone" {
+  both=$("$PACELINE" simulate --platform dgx-1v --model "$FILES/good.onnx" --gbs 64 --strategy pp=1,dp=8,tmp=1,mbs=8 --json)
+  forward=$("$PACELINE" simulate --platform dgx-1v --model "$FILES/good.onnx" --gbs 64 --strategy pp=1,dp=8,tmp=1,mbs=8 --json --inference)
+  [ "$(jq .backward_s <<<"$forward")" = 0 ] && [ "$(jq .n_collectives <<<"$forward")" = 0 ]
+  [ "$(jq -n "$(jq .forward_s <<<"$forward") >= $(jq .forward_s <<<"$both")")" = true ] # nothing is fused
+  kernels=$("$PACELINE" simulate --platform dgx-1v --model "$FILES/good.onnx" --gbs 64 --strategy pp=1,dp=8,tmp=1,mbs=8 --json --inference --framework ideal)
+  [ "$(jq .forward_s <<<"$kernels")" = "$(jq .forward_s <<<"$both")" ] # as training launches it
+  [ "$(jq .n_kernels <<<"$forward")" -gt "$(jq .n_kernels <<<"$kernels")" ] # op by op
+}
+
+@test "a file that is broken, or of another version" {
+  refused cut "broken or cut off"
+  refused text "not an ONNX"
+  refused empty "no ONNX model"
+  refused opset "operator set 99"
+  refused ir "IR version 99"
+  run "$PACELINE" model show "$FILES/none.onnx"
+  [ "$status" -eq 2 ] && [[ $output == *"cannot open"* ]]
+}
+
+@test "an op that is not known is named, with its node and how many are understood" {
+  refused unknown "node 'my/det': op Det is not known; 4 of the 5 nodes are understood"
+  refused domain "com.example.Foo is not known; 3 of the 4"
+  refused unused_unknown "NonZero is not known"
+}
+
+@test "a graph that makes no sense" {
+  refused cycle "a cycle"
+  refused nowhere "reads 'nowhere', which is no input"
+  refused shapes "matrices that do not fit"
+}
+
+@test "one sample that the file says is any number of them, which is said" {
+  run "$PACELINE" model show "$FILES/one.onnx"
+  [ "$status" -eq 0 ] && [[ $output == *"inputs     any number of samples; the file says 1, taken for any number, assumed"* ]]
+  job=(--platform dgx-1v --gbs 64 --strategy pp=1,dp=8,tmp=1,mbs=8)
+  run "$PACELINE" simulate "${job[@]}" --model "$FILES/one.onnx"
+  [ "$status" -eq 0 ] && [[ $output == *"samples          any number of them, assumed: the file was exported for 1"* ]]
+  one=$("$PACELINE" simulate "${job[@]}" --model "$FILES/one.onnx" --json | jq -c '[.iter_time_s, .peak_mem_bytes, .n_kernels]')
+  [ "$one" = "$("$PACELINE" simulate "${job[@]}" --model "$FILES/good.onnx" --json | jq -c '[.iter_time_s, .peak_mem_bytes, .n_kernels]')" ]
+  run "$PACELINE" search --platform dgx-1v --gbs 8 --mbs 1 --model "$FILES/one.onnx"
+  [ "$status" -eq 0 ] && [[ $output == *"any number of them, assumed"* ]]
+  run "$PACELINE" simulate "${job[@]}" --model "$FILES/good.onnx"
+  [[ $output != *"exported for"* ]]
+}
+
+@test "shapes that stay open, or are of one size" {
+  refused open "has 1 tokens, and"  || refused open "(width)"
+  refused fixed "has 3 samples, and the job has 4"
+  refused stuck "node 'squeeze'"*"exported for one sample, and the job has 4"*dynamic_axes
+  "$PACELINE" program print --model "$FILES/stuck.onnx" --gbs 1 --level model -o "$BATS_TEST_TMPDIR/stuck.plir"
+}
+
+@test "softmax as operator sets before 13 have it, over one axis of several" {
+  "$PACELINE" verify --model "$FILES/points.onnx" --gbs 4 --strategy pp=1,dp=2,tmp=1,mbs=1
+}
+
+@test "a decoder with a cache is told how to be exported" {
+  refused past "dimension 3 of input 'past_0' (past) is open"*"without its cache of past keys and values"
+}
+
+@test "weights in other files are not read unless they are asked for" {
+  for file in external lost; do
+    "$PACELINE" program print --model "$FILES/$file.onnx" --gbs 4 --level model | grep -q 'param "w"'
+    "$PACELINE" verify --model "$FILES/$file.onnx" --gbs 4 --strategy pp=1,dp=2,tmp=1,mbs=1
+  done
+  "$PACELINE" verify --model "$FILES/external.onnx" --gbs 4 --strategy pp=1,dp=2,tmp=1,mbs=1 --weights
+  run "$PACELINE" verify --model "$FILES/lost.onnx" --gbs 4 --strategy pp=1,dp=2,tmp=1,mbs=1 --weights
+  [ "$status" -eq 2 ] && [[ $output == *"lost.bin, which cannot be opened"* ]]
+}
+
+@test "ten million nodes are refused in bounded memory" {
+  case $PACELINE in */asan/* | */tsan/*) skip "a sanitizer maps more memory than that" ;; esac
+  run bash -c "ulimit -v 1500000; '$PACELINE' model show '$FILES/many.onnx'"
+  [ "$status" -eq 2 ] && [[ $output == *"10000000 nodes"* ]] || { echo "$status $output"; return 1; }
+  rm "$FILES/many.onnx"
+}

@@ -1,0 +1,156 @@
+#!/usr/bin/env bats
+# What is simulated as programs, in sweeps and searches: ONNX files, and strategy spaces (trees with choices).
+
+setup_file() {
+  export FILES="$BATS_FILE_TMPDIR"
+  /usr/bin/python3 -c 'import onnx, numpy' 2>/dev/null && /usr/bin/python3 tests/support/onnx_files.py "$FILES" && rm -f "$FILES/many.onnx"
+  true
+}
+
+setup() {
+  export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_btl=self,vader OMPI_MCA_hwloc_base_binding_policy=none
+  export OMPI_MCA_mpi_yield_when_idle=1 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+  folder=$BATS_TEST_TMPDIR
+  out=$folder/out.h5
+  space=workloads/strategies/spaces/vgg.yaml
+  vgg=(--platform dgx-1v --model vgg-16 --gbs 32 --strategy-space "$space")
+}
+
+has_onnx() {
+  [ -e "$FILES/good.onnx" ] || skip "python3 has no onnx (Debian: python3-onnx)"
+}
+
+# refused MESSAGE COMMAND OPTIONS...: one line, exit status 2, and no file.
+refused() {
+  local message=$1
+  shift
+  run "$PACELINE" "$@"
+  [ "$status" -eq 2 ] || { echo "status $status: $output"; return 1; }
+  [[ "${lines[0]}" == "paceline $1: "*"$message"* && "${#lines[@]}" -eq 1 ]] || { echo "said: $output"; return 1; }
+  [ ! -e "$out" ]
+}
+
+@test "an ONNX file sweeps: rows are what simulate says, the same bytes for any ranks and threads" {
+  has_onnx
+  job=(--platform dgx-1v --model "$FILES/good.onnx" --gbs 32 --mbs 1,4)
+  run "$PACELINE" sweep "${job[@]}" -o "$out" --threads 1
+  [ "$status" -eq 0 ] && [[ $output == *", peak "* && $output == *"failed      0"* ]]
+  "$PACELINE" sweep "${job[@]}" -o "$folder/threads.h5" --threads 3 --quiet
+  mpirun -n 2 "$PACELINE" sweep "${job[@]}" -o "$folder/ranks.h5" --quiet
+  cmp "$out" "$folder/threads.h5"
+  cmp "$out" "$folder/ranks.h5"
+  row=$("$PACELINE" show "$out" --json --where "pp == 1 and dp == 8 and mbs == 4 and recompute == 'none' and zero == 1")
+  [ "$(jq '.rows | length' <<<"$row")" -eq 1 ] && [ "$(jq '.rows[0].fits' <<<"$row")" -eq 1 ] && [ "$(jq -c .rows[0].peak_stage <<<"$row")" = 0 ]
+  one=$("$PACELINE" simulate --platform dgx-1v --model "$FILES/good.onnx" --gbs 32 --strategy pp=1,dp=8,tmp=1,mbs=4,zero=1 --json)
+  [ "$(jq .rows[0].run_digest <<<"$row")" = "$(jq .run_digest <<<"$one")" ] && [ "$(jq .rows[0].iter_time_s <<<"$row")" = "$(jq .iter_time_s <<<"$one")" ]
+  [ "$(jq .rows[0].peak_mem_bytes <<<"$row")" = "$(jq .peak_mem_bytes <<<"$one")" ] && [ "$(jq .rows[0].mem_capacity_bytes <<<"$row")" = "$(jq .mem_capacity_bytes <<<"$one")" ]
+}
+
+@test "what does not fit is told from what does, and no search takes it" {
+  gpt=(--platform dgx-1v --model gpt3-5b --gbs 64 --strategy-space workloads/strategies/spaces/gpt-3d.yaml)
+  run "$PACELINE" sweep "${gpt[@]}" -o "$out"
+  [ "$status" -eq 0 ] && [[ $output == *"out of mem. "[1-9]* && $output != *"fit         0"* ]]
+  rows=$("$PACELINE" show "$out" --json --where true --top 99)
+  [ "$(jq '[.rows[] | (.fits == 1) == (.peak_mem_bytes <= .mem_capacity_bytes) and (.fits == 1) == (.status == "done")] | all' <<<"$rows")" = true ]
+  [ "$(jq '[.rows[] | (.mem_parameters_bytes + .mem_gradients_bytes + .mem_optimizer_bytes + .mem_activations_bytes + .mem_buffers_bytes - .peak_mem_bytes) | fabs < 8] | all' <<<"$rows")" = true ]
+  best=$(jq '[.rows[] | select(.fits == 1) | .iter_time_s] | min' <<<"$rows")
+  [ "$(jq -n "$best > $(jq '[.rows[].iter_time_s] | min' <<<"$rows")")" = true ] # the fastest of all does not fit
+  [ "$("$PACELINE" search "${gpt[@]}" --json | jq '.top[0].iter_time_s')" = "$best" ]
+  run "$PACELINE" search "${gpt[@]/gpt3-5b/gpt3-175b}" --must-fit
+  [ "$status" -eq 3 ] && [[ ${lines[-1]} == *"none of 48 strategies fits in memory: the nearest lacks "*"; use more devices"* ]]
+}
+
+@test "a candidate that is refused is a row with its reason" {
+  has_onnx
+  run "$PACELINE" sweep --platform dgx-1v --model "$FILES/good.onnx" --gbs 8 --pp 1,2 --mbs 1 --order tdp,pdt --zero 0 -o "$out"
+  [ "$status" -eq 0 ] && [[ $output == *"first failure, candidate "*"order=pdt: programs number their devices tcdp"* ]]
+  run "$PACELINE" show "$out" --where "status == 'failed'" --columns order,reason --csv
+  [[ ${lines[1]} == "pdt,order=pdt: programs number"* ]]
+}
+
+@test "searches of ONNX files go through all, or through some in random order, and are resumed" {
+  has_onnx
+  job=(--platform dgx-1v --model "$FILES/good.onnx" --gbs 32)
+  run "$PACELINE" search "${job[@]}" --top 2
+  [ "$status" -eq 0 ] && [[ $output == "method        exhaustive"* && $output == *"best "*"pp="* ]]
+  "$PACELINE" search "${job[@]}" --method random --budget 10 -o "$out" --quiet
+  "$PACELINE" search "${job[@]}" --method random --budget 20 -o "$out" --quiet --resume
+  mpirun -n 2 "$PACELINE" search "${job[@]}" --method random --budget 20 -o "$folder/once.h5" --quiet
+  cmp "$out" "$folder/once.h5"
+  rm "$out"
+  refused "method bound knows no programs" search "${job[@]}" --method bound
+  refused "method amp knows no programs" search "${job[@]}" --compare random,amp
+}
+
+@test "a search none of whose candidates can be simulated says why" {
+  has_onnx
+  run "$PACELINE" search --platform dgx-1v --model "$FILES/fixed.onnx" --gbs 8
+  [ "$status" -eq 2 ] && [[ $output == *"best          none could be simulated"* ]]
+  [[ ${lines[-1]} == "paceline search: none of "*" could be simulated; the first: "*"has 3 samples, and the job has 8"* ]]
+}
+
+@test "what programs have no choice of is said" {
+  has_onnx
+  job=(--platform dgx-1v --model "$FILES/good.onnx" --gbs 32 -o "$out")
+  refused "--assign: an ONNX file is simulated as a program" sweep "${job[@]}" --assign balanced
+  refused "--overlap: an ONNX file" sweep "${job[@]}" --overlap both
+  refused "--features: not known of programs" sweep "${job[@]}" --features
+  refused "--network simgrid" sweep "${job[@]}" --network simgrid
+  refused "fluid collectives" sweep "${job[@]}" --collectives chunked
+  refused "broken or cut off" sweep --platform dgx-1v --model "$FILES/cut.onnx" --gbs 32 -o "$out"
+}
+
+@test "a strategy space sweeps: a column for each choice, and the best as a file" {
+  run "$PACELINE" sweep "${vgg[@]}" -o "$out" --threads 2
+  [ "$status" -eq 0 ] && [[ ${lines[0]} == "candidates    6" && $output == *"best "*"microbatches="*",linears="* ]]
+  mpirun -n 2 "$PACELINE" sweep "${vgg[@]}" -o "$folder/ranks.h5" --threads 1 --quiet
+  cmp "$out" "$folder/ranks.h5"
+  best=$("$PACELINE" show "$out" --json --top 1)
+  labels="microbatches=$(jq -r .rows[0].choice_microbatches <<<"$best"),linears=$(jq -r .rows[0].choice_linears <<<"$best")"
+  [[ $output == *"paceline strategy choose $space --take $labels"* ]]
+  "$PACELINE" strategy choose "$space" --take "$labels" -o "$folder/best.yaml"
+  one=$("$PACELINE" simulate --platform dgx-1v --model vgg-16 --gbs 32 --strategy "$folder/best.yaml" --json)
+  [ "$(jq .rows[0].run_digest <<<"$best")" = "$(jq .run_digest <<<"$one")" ]
+  run "$PACELINE" show "$out" --where "choice_linears == 'owt'" --columns choice_microbatches --csv
+  [ "${#lines[@]}" -eq 4 ]
+  run "$PACELINE" search "${vgg[@]}" --json
+  [ "$(jq -r .top[0].strategy <<<"$output")" = "$labels" ] && [ "$(jq .rows <<<"$output")" -eq 6 ]
+}
+
+@test "trees that do not suit the model or the batch are rows with file, line and column" {
+  printf 'partition: {b: {choose: [2, 3]}}\n' >"$folder/s.yaml"
+  run "$PACELINE" sweep --platform dgx-1v --model vgg-16 --gbs 32 --strategy-space "$folder/s.yaml" -o "$out"
+  [ "$status" -eq 0 ] && [[ $output == *"first failure, candidate 1: $folder/s.yaml:1:"*"3 parts do not divide b = 32"* ]]
+  run "$PACELINE" show "$out" --where "status == 'failed'" --columns choice_b,reason --csv
+  [[ ${lines[1]} == 3,*"s.yaml:1:29: 3 parts"* ]] || [[ ${lines[1]} == 3,*"s.yaml:1:"* ]]
+}
+
+@test "spaces that are wrong: one line with the place" {
+  wrong() {
+    cat >"$folder/s.yaml"
+    refused "$folder/s.yaml:$1" sweep --platform dgx-1v --model vgg-16 --gbs 32 --strategy-space "$folder/s.yaml" -o "$out"
+  }
+  wrong "1:25: choose has a list" <<<'partition: {b: {choose: []}}'
+  wrong "1:29: a choice inside of another" <<<'partition: {choose: {x: {b: {choose: [2, 4]}}}}'
+  wrong "1:33: 'of' beside choose" <<<'partition: {b: {choose: [2, 4], of: x}}'
+  wrong " nothing to choose from" <<<'partition: {b: 2}'
+  refused "leave out --pp" sweep "${vgg[@]}" --pp 2 -o "$out"
+  refused "No such file" sweep --platform dgx-1v --model vgg-16 --gbs 32 --strategy-space nowhere.yaml -o "$out"
+  run "$PACELINE" simulate --platform dgx-1v --model vgg-16 --gbs 32 --strategy "$space"
+  [ "$status" -eq 2 ] && [[ ${lines[0]} == *"$space:2:26: a choice: 'paceline sweep'"* ]]
+}
+
+@test "explain of a program: what a device computes, waits for and idles is the iteration" {
+  run "$PACELINE" explain --platform dgx-1v --model gpt2-345m --gbs 32 --seq 64 --strategy gpt-megatron-3d.yaml --stage all --json
+  [ "$status" -eq 0 ] && [ "$(jq '.lists | length' <<<"$output")" -eq 2 ]
+  [ "$(jq '[.iter_time_s as $all | .lists[] | ([.computing[].time_s, .communication[].waited_s] | add) + .idle_s - $all | fabs < 1e-12 * $all] | all' <<<"$output")" = true ]
+  [ "$(jq '[.lists[0].computing[].name] | map(startswith("h.*.mlp")) | any' <<<"$output")" = true ]
+  one=$("$PACELINE" simulate --platform dgx-1v --model gpt2-345m --gbs 32 --seq 64 --strategy gpt-megatron-3d.yaml --json)
+  [ "$(jq .iter_time_s <<<"$output")" = "$(jq .iter_time_s <<<"$one")" ]
+  run "$PACELINE" explain --platform dgx-1v --model gpt2-345m --gbs 32 --seq 64 --strategy gpt-megatron-3d.yaml --top 2
+  [[ $output == *"list "*"(the busiest)"*"more (--top 0 shows all)"*"waiting for communication"* ]]
+  refused "--stage: 2 is out of range" explain --platform dgx-1v --model gpt2-345m --gbs 32 --seq 64 --strategy gpt-megatron-3d.yaml --stage 2
+  has_onnx
+  run "$PACELINE" explain --platform dgx-1v --model "$FILES/good.onnx" --gbs 32 --strategy pp=1,dp=8,tmp=1,mbs=4
+  [ "$status" -eq 0 ] && [[ $output == *"list 0 of 1, "*"computing what"*"all_reduce"* ]]
+}

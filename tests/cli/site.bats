@@ -1,0 +1,88 @@
+#!/usr/bin/env bats
+# Sites: what a few measured runs teach, where it acts, and what is refused.
+
+bats_require_minimum_version 1.5.0
+
+setup_file() {
+  export TABLE=validation/measured/amp_homogeneous.csv RUNS=$BATS_FILE_TMPDIR/three.csv SITE=$BATS_FILE_TMPDIR/site.json
+  { head -1 $TABLE && sed -n '5p;20p;40p' $TABLE; } >"$RUNS"
+  "$PACELINE" calibrate --runs "$RUNS" -o "$SITE" >"$BATS_FILE_TMPDIR/learnt.txt"
+}
+
+refused() {
+  local message=$1
+  shift
+  run "$PACELINE" "$@"
+  [ "$status" -eq 2 ] || { echo "status $status: $output"; return 1; }
+  [[ "${lines[-1]}" == "paceline $1: "*"$message"* ]] || { echo "said: $output"; return 1; }
+}
+
+# error FILE ARGUMENTS...: mean absolute error of all rows
+error() {
+  local table=$1
+  shift
+  "$PACELINE" validate "$table" --csv "$BATS_TEST_TMPDIR/rows.csv" --force "$@" >/dev/null
+  /usr/bin/python3 - "$BATS_TEST_TMPDIR/rows.csv" <<'END'
+import csv, sys
+errors = [abs(float(r["error_pct"])) for r in csv.DictReader(open(sys.argv[1])) if r["error_pct"]]
+print(sum(errors) / len(errors))
+END
+}
+
+@test "three runs of a site: figures, what is left of their doubt, each run; a file" {
+  run cat "$BATS_FILE_TMPDIR/learnt.txt"
+  [[ $output == *"inside_rate "*" %"*"memory beside tensors"*"scatter of runs"*"three.csv:2: measured 1.2 s, without the site"*"written to "* ]]
+  [ "$(jq -r '.runs' "$SITE")" = 3 ]
+  "$PACELINE" calibrate --runs "$RUNS" -o "$BATS_TEST_TMPDIR/again.json"
+  cmp "$SITE" "$BATS_TEST_TMPDIR/again.json"
+}
+
+@test "runs that were not learnt from come out nearer, and most of them in their intervals" {
+  before=$(error $TABLE) after=$(error $TABLE --site "$SITE")
+  awk -v a="$before" -v b="$after" 'BEGIN { exit !(b < 0.5 * a) }' || { echo "$before, $after"; return 1; }
+}
+
+@test "one run is better than none here" {
+  { head -1 $TABLE && sed -n '20p' $TABLE; } >"$BATS_TEST_TMPDIR/one.csv"
+  "$PACELINE" calibrate --runs "$BATS_TEST_TMPDIR/one.csv" -o "$BATS_TEST_TMPDIR/one.json"
+  before=$(error $TABLE) after=$(error $TABLE --site "$BATS_TEST_TMPDIR/one.json")
+  awk -v a="$before" -v b="$after" 'BEGIN { exit !(b < a) }' || { echo "$before, $after"; return 1; }
+}
+
+job=(--platform amp-homogeneous --model gpt2-345m --gbs 64)
+
+@test "simulate, explain, sweep and search at a site; a site of no figures changes nothing" {
+  with=$("$PACELINE" simulate "${job[@]}" --strategy pp=2,dp=4,tmp=2,mbs=1 --site "$SITE" --json | jq .iter_time_s)
+  without=$("$PACELINE" simulate "${job[@]}" --strategy pp=2,dp=4,tmp=2,mbs=1 --json | jq .iter_time_s)
+  explained=$("$PACELINE" explain "${job[@]}" --strategy pp=2,dp=4,tmp=2,mbs=1 --site "$SITE" --json | jq .iter_time_s)
+  [ "$explained" = "$with" ]
+  awk -v a="$with" -v b="$without" 'BEGIN { exit !(a > 1.05 * b) }' || { echo "$with, $without"; return 1; }
+  found=$("$PACELINE" search "${job[@]}" --pp 2 --dp 4 --tmp 2 --mbs 1 --schedule 1f1b --sp off --zero 0 --recompute none --overlap on --site "$SITE" --json | jq '.best[0].iter_time_s // .top[0].iter_time_s')
+  [ "$found" = "$with" ] || { echo "$found, $with"; return 1; }
+  jq '.figures |= map_values(if has("factor") then .factor = 1 else .seconds = 0 end) | .memory.bytes = 0' "$SITE" >"$BATS_TEST_TMPDIR/none.json"
+  same=$("$PACELINE" simulate "${job[@]}" --strategy pp=2,dp=4,tmp=2,mbs=1 --site "$BATS_TEST_TMPDIR/none.json" --json | jq .iter_time_s)
+  [ "$same" = "$without" ]
+}
+
+@test "suggested runs are strategies that can be simulated" {
+  run -0 --separate-stderr "$PACELINE" calibrate --suggest 2 "${job[@]}"
+  [ "$(grep -c '^run [12]: --strategy pp=' <<<"$output")" = 2 ]
+  strategy=$(sed -n 's/^run 1: --strategy //p' <<<"$output")
+  "$PACELINE" simulate "${job[@]}" --strategy "$strategy" >/dev/null
+}
+
+@test "refused" {
+  printf 'gpu,n_gpus\nT4,4\n' >"$BATS_TEST_TMPDIR/bad.csv"
+  refused "no columns" calibrate --runs "$BATS_TEST_TMPDIR/bad.csv"
+  { head -1 $TABLE && sed -n '5s/T4/Z80/p' $TABLE; } >"$BATS_TEST_TMPDIR/unknown.csv"
+  refused "can be learnt from" calibrate --runs "$BATS_TEST_TMPDIR/unknown.csv"
+  refused "exists; --force replaces it" calibrate --runs "$RUNS" -o "$SITE"
+  refused "--runs has a run of its own" calibrate --runs "$RUNS" --residuals validation/calibration
+  refused "--platform P --model M --gbs N" calibrate --suggest 3
+  refused "--suggest writes no file" calibrate --suggest 3 "${job[@]}" -o "$BATS_TEST_TMPDIR/x.json"
+  refused "the column" calibrate --sites "$RUNS"
+  refused "add --csv FILE" validate $TABLE --sensitivities
+  refused "SimGrid has the platform file's figures only" simulate "${job[@]}" --strategy pp=2,dp=4,tmp=2,mbs=1 --site "$SITE" --network simgrid
+  echo '{}' >"$BATS_TEST_TMPDIR/empty.json"
+  refused "empty.json:1:1" simulate "${job[@]}" --strategy pp=2,dp=4,tmp=2,mbs=1 --site "$BATS_TEST_TMPDIR/empty.json"
+}

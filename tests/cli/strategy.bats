@@ -1,0 +1,124 @@
+#!/usr/bin/env bats
+# Strategy trees on the command line: what is shown, and what is said of trees that are wrong: one line, with the place, what would do,
+# and the line with a caret.
+
+setup() {
+  tree=$BATS_TEST_TMPDIR/t.yaml
+}
+
+# refused TEXT...: the tree on standard input is refused on tiny-gpt2 with status 2, and every TEXT is said.
+refused() {
+  cat >"$tree"
+  run "$PACELINE" strategy check "$tree" --model tiny-gpt2 --seq 16 --gbs 8
+  echo "$output"
+  [ "$status" -eq 2 ]
+  [[ ${lines[0]} == "paceline strategy: $tree:"[0-9]*:[0-9]*": "* ]]
+  [[ ${lines[1]} == *" | "* && ${lines[2]} == *" | "*"^" && ${#lines[@]} -eq 3 ]]
+  for text; do
+    [[ ${lines[0]} == *"$text"* ]] || { echo "not said: $text"; return 1; }
+  done
+}
+
+@test "a shipped tree is shown with stages, leaves, origins and collectives" {
+  run "$PACELINE" strategy show --model tiny-gpt2 --seq 16 --strategy workloads/strategies/gpt-degrees-by-layer.yaml
+  [ "$status" -eq 0 ]
+  [[ $output == *"mesh      dp=2, dp.2=2, tp=2"* ]]
+  [[ $output == *"stage 0   devices 0-7: embedding ... loss"* ]]
+  [[ $output == *"gpt-degrees-by-layer.yaml:5:"* ]]
+  [[ $output == *"mlp.up "*"explicit"* && $output == *"active "*"inferred from %mlp.up"* ]]
+  [[ $output == *"+ all_reduce over tp of %attention.out, "*"read by %attention.out.2"* ]]
+  [[ $output == *"@layer_2: h.1"* && $output == *"@layer_2.backward: h.1"* ]]
+}
+
+@test "every shipped tree is in order" {
+  for file in workloads/strategies/*.yaml; do
+    "$PACELINE" strategy check "$file"
+    [ "$(grep -vc '^ *#' "$file")" -lt 20 ]
+  done
+}
+
+@test "on a platform conversions are the fastest there, each with its time and the next best" {
+  show() { "$PACELINE" strategy show --model gpt2-345m --seq 1024 --gbs 16 --strategy gpt-context-ring.yaml "$@"; }
+  run show
+  [[ $output == *"layouts   by bytes on the wire; with --platform"* ]]
+  [[ $output != *" us, against "* ]]
+  run show --platform dgx-1v
+  [ "$status" -eq 0 ]
+  [[ $output == *"layouts   each conversion the fastest on this platform"* ]]
+  [[ $output =~ "+ "[a-z_]+" over "[^\;]*"; "[^:]*": "[0-9.]+" "[mu]"s, against "[a-z_]+" over "[^\;]*" "[0-9.]+" "[mu]"s" ]]
+}
+
+@test "a platform that is too small is said before anything is laid out" {
+  run "$PACELINE" strategy show --model tiny-gpt2 --seq 16 --strategy gpt-degrees-by-stage.yaml --platform dgx-1v
+  [ "$status" -eq 2 ]
+  [[ ${lines[0]} == *"gpt-degrees-by-stage.yaml:8:14: device 8 is missing: the platform has 8, 0 to 7"* ]]
+}
+
+@test "a tuple is shown as the tree that it fills" {
+  run "$PACELINE" strategy show --model tiny-gpt2 --seq 16 --gbs 8 --strategy pp=2,dp=2,tmp=2,mbs=1
+  [ "$status" -eq 0 ]
+  [[ $output == *"mesh      pp=2, dp=2, tp=2"* && $output == *"stage 1   devices 4-7: h.2 ... loss"* ]]
+  [[ $output == *"layouts   as frameworks have them"* ]]
+}
+
+@test "unknown keys, patterns, dimensions, axes and ops have near misses" {
+  refused "'partitoin' is no key" "did you mean 'partition'" <<<'partitoin: {b: 2}'
+  refused "'hh.1' matches nothing" "embedding" <<<$'partition: {b: 2}\nchildren:\n  - {match: hh.1, partition: {b: 4}}'
+  refused "'h.0.mlp.uq' matches nothing" "did you mean 'h.0.mlp.up'" <<<$'partition: {b: 2}\nchildren:\n  - {match: h.0.mlp.uq, partition: {b: 4}}'
+  refused "no dimension 'ff'" "there are" <<<'partition: {ff: 2}'
+  refused "'dat' is no axis" "did you mean 'data'" <<<$'mesh: {data: 2, tp: 2}\npartition: {b: dat}'
+  refused "'prodct' is not an op" "did you mean 'product'" <<<$'partition: {b: 2}\nchildren:\n  - {match: h.*, ops: prodct, partition: {b: 4}}'
+  refused "'bb' is no dimension that the partition cuts" <<<$'partition: {b: 2}\nmemory: {states: bb}'
+}
+
+@test "degrees that do not divide, and devices that are not there" {
+  refused "3 parts do not divide f = 128 of h.0.mlp.up" "1, 2, 4, 8" <<<$'partition: {}\nchildren:\n  - {match: h.*.mlp, partition: {f: 3}}\ndevices: 0-5'
+  refused "16 parts do not divide b = 8" <<<'partition: {b: 16}'
+  refused "a stage has 4 devices: they cannot be cut into 8" <<<$'devices: 0-3\npartition: {b: 8}'
+  refused "no op runs on device 4" <<<$'partition: {b: 4}\nchildren:\n  - {match: [embedding, h.0-1], devices: 0-3}\n  - {match: [h.2-3, loss], devices: 5-8}'
+  refused "is on stage 1, which has 2 devices: they cannot be cut into 4" <<<$'partition: {b: 4}\nchildren:\n  - {match: [embedding, h.0-1], devices: 0-3}\n  - {match: [h.2-3, loss], devices: 4-5}'
+  printf 'devices: 0-15\npartition: {b: 16}\n' >"$tree"
+  run "$PACELINE" simulate --platform hc1 --model gpt2-117m --gbs 32 --seq 64 --strategy "$tree"
+  [ "$status" -eq 2 ]
+  [[ ${lines[0]} == *":1:10: device 8 is missing: the platform has 8, 0 to 7" ]]
+}
+
+@test "what may lie in the memory of the host, and platforms that have none" {
+  refused "parameters stay on the devices: host is for states" <<<$'partition: {b: 2}\nmemory: {parameters: host}'
+  sed 's/<prop id="cpu"/<prop id="other"/' platforms/dgx-1v.xml >"$BATS_TEST_TMPDIR/p.xml"
+  cp -r platforms/devices "$BATS_TEST_TMPDIR/"
+  run "$PACELINE" simulate --platform "$BATS_TEST_TMPDIR/p.xml" --model tiny-gpt2 --gbs 16 --seq 16 --strategy gpt-offload-optimizer.yaml
+  echo "$output"
+  [ "$status" -eq 2 ]
+  [[ ${lines[0]} == *"p.xml: GPU 'n0g0' "*"has no way to the memory of its host; add a CPU socket"* ]]
+  run "$PACELINE" simulate --platform dgx-1v --model tiny-gpt2 --gbs 16 --seq 16 --strategy gpt-offload-optimizer.yaml
+  [ "$status" -eq 0 ]
+  [[ $output == *"offloading       "*" a device and iteration"* && $output == *"host's update    assumed: 250 ms"* ]]
+}
+
+@test "conflicts name both places" {
+  refused "t.yaml:3:31" "of h.1 is said here and otherwise at" <<<$'partition: {b: 2}\nchildren:\n  - {match: h.0-1, partition: {b: 4}}\n  - {match: h.1-2, partition: {b: 8}}'
+  refused "first 3 here and into the first 2 at" "no axes say both" <<<$'partition: {b: 2, f: 3}\nchildren:\n  - {match: h.1, partition: {g: 3, b: 2}}'
+  refused "embedding.table is read by head" "by embedding, partitioned at" <<<$'partition: {b: 2, v: 2}\nchildren:\n  - {match: head, partition: {b: 4}}'
+}
+
+@test "too few microbatches, too few layers, schedules that wait for ever" {
+  refused "16 microbatches of a batch of 8" <<<$'schedule: {microbatches: 16}\npartition: {b: 1}'
+  refused "3 microbatches do not divide a batch of 8; 2 do" <<<$'schedule: {microbatches: 3}\npartition: {b: 1}'
+  refused "1 microbatches: interleaved needs a multiple of the 2 stages" <<<$'pipeline: {stages: 2, chunks: 2}\npartition: {b: 2}'
+  refused "8 stages of 1 chunks need 8 layers; tiny-gpt2 has 4" <<<$'pipeline: {stages: 8}\npartition: {b: 1}'
+  refused "would wait for the rest for ever" <<<$'pipeline: {stages: 2}\nschedule: {microbatches: 4}\npartition: {b: 1}\nchildren:\n  - {match: h.3, schedule: {max_ongoing: 4}}'
+}
+
+@test "includes: what is said beside them wins, a file that includes itself is refused" {
+  printf 'schedule: {microbatches: 2}\npartition: {b: 2}\nchildren:\n  - {match: h.1, partition: {b: 4}}\n' >"$BATS_TEST_TMPDIR/base.yaml"
+  printf 'include: base.yaml\npartition: {b: 1, v|g|r|f: 2}\nchildren:\n  - {match: h.1, partition: {g|r|f: 4}}\n' >"$tree"
+  run "$PACELINE" strategy show "$tree" --model tiny-gpt2 --seq 16 --gbs 8
+  [ "$status" -eq 0 ]
+  [[ $output == *"2 microbatches"* && $output == *"t.yaml:4:29"* && $output != *"base.yaml:4"* ]]
+  printf 'include: t.yaml\n' >"$BATS_TEST_TMPDIR/other.yaml"
+  printf 'include: other.yaml\n' >"$tree"
+  run "$PACELINE" strategy check "$tree"
+  [ "$status" -eq 2 ]
+  [[ ${lines[0]} == *"other.yaml:1:10: "*"t.yaml includes itself, by way of "* && ${lines[2]} == *"^" ]]
+}

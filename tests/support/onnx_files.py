@@ -1,0 +1,82 @@
+"""Writes small ONNX files, good and bad ones, into a folder: python3 onnx_files.py FOLDER"""
+import sys
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+FLOAT = TensorProto.FLOAT
+
+
+def weight(name, *shape):
+    return numpy_helper.from_array(np.arange(np.prod(shape), dtype=np.float32).reshape(shape) / 100, name)
+
+
+def graph(nodes, inputs, weights, output=("y", ["batch", 4])):
+    return helper.make_graph(nodes, "g", [helper.make_tensor_value_info(name, kind, shape) for name, kind, shape in inputs],
+                             [helper.make_tensor_value_info(output[0], FLOAT, output[1])], weights)
+
+
+def model(made, opset=13, ir=8):
+    return helper.make_model(made, opset_imports=[helper.make_opsetid("", opset)], ir_version=ir)
+
+
+def linear(opset=13, ir=8, nodes=(), shape=("batch", 4), first="x"):
+    return model(graph([*nodes, helper.make_node("MatMul", [first, "w"], ["h"], "fc"), helper.make_node("Relu", ["h"], ["r"], "act"),
+                        helper.make_node("MatMul", ["r", "v"], ["y"], "out")],
+                       [("x", FLOAT, list(shape))], [weight("w", 4, 6), weight("v", 6, 4)]), opset, ir)
+
+
+folder = sys.argv[1]
+onnx.save(linear(), f"{folder}/good.onnx")
+data = linear().SerializeToString()
+with open(f"{folder}/cut.onnx", "wb") as file:
+    file.write(data[:len(data) // 2])
+with open(f"{folder}/text.onnx", "w") as file:
+    file.write('{"model_type": "gpt2"}\n')
+open(f"{folder}/empty.onnx", "w").close()
+onnx.save(linear(opset=99), f"{folder}/opset.onnx")
+onnx.save(linear(ir=99), f"{folder}/ir.onnx")
+onnx.save(linear(nodes=[helper.make_node("Det", ["x"], ["d"], "my/det"), helper.make_node("Add", ["x", "d"], ["z"], "plus")], first="z"),
+          f"{folder}/unknown.onnx")
+onnx.save(linear(nodes=[helper.make_node("Foo", ["x"], ["z"], "own", domain="com.example")], first="z"), f"{folder}/domain.onnx")
+onnx.save(model(graph([helper.make_node("Add", ["b", "x"], ["a"], "one"), helper.make_node("Relu", ["a"], ["b"], "two"),
+                       helper.make_node("MatMul", ["b", "w"], ["y"], "out")], [("x", FLOAT, ["batch", 4])], [weight("w", 4, 4)])),
+          f"{folder}/cycle.onnx")
+onnx.save(linear(first="nowhere"), f"{folder}/nowhere.onnx")
+onnx.save(linear(shape=("batch", "width")), f"{folder}/open.onnx")
+onnx.save(linear(shape=(3, 4)), f"{folder}/fixed.onnx")
+flat = [helper.make_node("Reshape", ["x", "four"], ["f"], "flat"), helper.make_node("Reshape", ["f", "one_four"], ["z"], "back")]
+single = linear(shape=(1, 4), nodes=flat, first="z")
+single.graph.initializer.extend([numpy_helper.from_array(np.array(v), n) for n, v in (("four", [4]), ("one_four", [1, 4]))])
+onnx.save(single, f"{folder}/one.onnx")
+stuck = linear(shape=(1, 4), nodes=[helper.make_node("Squeeze", ["x"], ["f"], "squeeze", axes=[0]),
+                                    helper.make_node("Unsqueeze", ["f"], ["z"], "back", axes=[0])], first="z", opset=11)
+onnx.save(stuck, f"{folder}/stuck.onnx")
+onnx.save(model(graph([helper.make_node("NonZero", ["x"], ["i"], "where"), helper.make_node("MatMul", ["x", "w"], ["y"], "out")],
+                      [("x", FLOAT, ["batch", 4])], [weight("w", 4, 4)])), f"{folder}/unused_unknown.onnx")
+onnx.save(model(graph([helper.make_node("MatMul", ["x", "w"], ["y"], "out")], [("x", FLOAT, ["batch", 4])], [weight("w", 5, 4)])),
+          f"{folder}/shapes.onnx")
+onnx.save(model(graph([helper.make_node("Conv", ["x", "w"], ["h"], "conv", kernel_shape=[2, 2]), helper.make_node("Softmax", ["h"], ["y"], "probabilities", axis=1)],
+                      [("x", FLOAT, ["batch", 3, 2, 2])], [weight("w", 4, 3, 2, 2)], ("y", ["batch", 4, 1, 1])), opset=9), f"{folder}/points.onnx")
+onnx.save(model(graph([helper.make_node("Add", ["x", "past_0"], ["y"], "add")],
+                      [("x", FLOAT, ["batch", 4]), ("past_0", FLOAT, ["batch", 4, "past"])], [])), f"{folder}/past.onnx")
+external = linear()
+onnx.save_model(external, f"{folder}/external.onnx", save_as_external_data=True, location="external.bin", size_threshold=0)
+onnx.save_model(linear(), f"{folder}/lost.onnx", save_as_external_data=True, location="lost.bin", size_threshold=0)
+import os  # noqa: E402
+
+os.remove(f"{folder}/lost.bin")
+node = helper.make_node("Relu", ["x"], ["y"]).SerializeToString()
+nodes = (b"\x0a" + bytes([len(node)]) + node) * 10_000_000
+
+
+def varint(n):
+    made = b""
+    while n > 127:
+        made, n = made + bytes([n & 127 | 128]), n >> 7
+    return made + bytes([n])
+
+
+with open(f"{folder}/many.onnx", "wb") as file:  # ten million nodes
+    file.write(b"\x08\x08\x42\x02\x10\x0d\x3a" + varint(len(nodes)) + nodes)

@@ -1,0 +1,301 @@
+"""Small models as torch modules, written as the libraries write them that people export from: what torch.onnx.export makes of these
+is what ONNX files look like. Debian has neither transformers nor torchvision."""
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Conv1D(nn.Module):  # as GPT-2 has it
+    def __init__(self, out, inp):
+        super().__init__()
+        self.out, self.weight, self.bias = out, nn.Parameter(torch.randn(inp, out) * 0.05), nn.Parameter(torch.randn(out) * 0.1)
+
+    def forward(self, x):
+        size = x.size()[:-1] + (self.out,)
+        return torch.addmm(self.bias, x.view(-1, x.size(-1)), self.weight).view(size)
+
+
+class GPT2Attention(nn.Module):
+    def __init__(self, h, heads):
+        super().__init__()
+        self.heads, self.h = heads, h
+        self.c_attn, self.c_proj = Conv1D(3 * h, h), Conv1D(h, h)
+        self.register_buffer("bias", torch.tril(torch.ones(64, 64, dtype=torch.uint8)).view(1, 1, 64, 64))
+        self.register_buffer("masked_bias", torch.tensor(-1e4))
+
+    def split(self, x):
+        return x.view(x.size()[:-1] + (self.heads, self.h // self.heads)).permute(0, 2, 1, 3)
+
+    def forward(self, x):
+        q, k, v = self.c_attn(x).split(self.h, dim=2)
+        q, k, v = self.split(q), self.split(k), self.split(v)
+        w = torch.matmul(q, k.transpose(-1, -2)) / (float(v.size(-1)) ** 0.5)
+        mask = self.bias[:, :, k.size(-2) - q.size(-2):k.size(-2), :k.size(-2)].bool()
+        w = F.softmax(torch.where(mask, w, self.masked_bias.to(w.dtype)), dim=-1)
+        a = torch.matmul(w, v).permute(0, 2, 1, 3).contiguous()
+        return self.c_proj(a.view(a.size()[:-2] + (self.h,)))
+
+
+class GPT2Block(nn.Module):
+    def __init__(self, h, heads):
+        super().__init__()
+        self.ln_1, self.attn, self.ln_2 = nn.LayerNorm(h), GPT2Attention(h, heads), nn.LayerNorm(h)
+        self.c_fc, self.c_proj = Conv1D(4 * h, h), Conv1D(h, 4 * h)
+
+    def forward(self, x):
+        x = x + self.attn(self.ln_1(x))
+        y = self.c_fc(self.ln_2(x))
+        y = 0.5 * y * (1.0 + torch.tanh(math.sqrt(2.0 / math.pi) * (y + 0.044715 * torch.pow(y, 3.0))))
+        return x + self.c_proj(y)
+
+
+class GPT2(nn.Module):
+    def __init__(self, v=97, h=32, heads=4, layers=3, positions=64):
+        super().__init__()
+        self.wte, self.wpe = nn.Embedding(v, h), nn.Embedding(positions, h)
+        self.h = nn.ModuleList([GPT2Block(h, heads) for _ in range(layers)])
+        self.ln_f, self.lm_head = nn.LayerNorm(h), nn.Linear(h, v, bias=False)
+
+    def forward(self, input_ids):
+        ids = input_ids.view(-1, input_ids.size(-1))
+        places = torch.arange(0, ids.size(-1), dtype=torch.long, device=ids.device).unsqueeze(0).view(-1, ids.size(-1))
+        x = self.wte(ids) + self.wpe(places)
+        for block in self.h:
+            x = block(x)
+        return self.lm_head(self.ln_f(x))
+
+
+class RMSNorm(nn.Module):
+    def __init__(self, h):
+        super().__init__()
+        self.weight = nn.Parameter(torch.rand(h) + 0.5)
+
+    def forward(self, x):
+        return self.weight * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6))
+
+
+def rotate_half(x):
+    return torch.cat((-x[..., x.shape[-1] // 2:], x[..., : x.shape[-1] // 2]), dim=-1)
+
+
+class LlamaAttention(nn.Module):
+    def __init__(self, h, heads, groups):
+        super().__init__()
+        self.heads, self.groups, self.d = heads, groups, h // heads
+        self.q_proj, self.o_proj = nn.Linear(h, h, bias=False), nn.Linear(h, h, bias=False)
+        self.k_proj, self.v_proj = nn.Linear(h, groups * self.d, bias=False), nn.Linear(h, groups * self.d, bias=False)
+        self.register_buffer("inv_freq", 1.0 / (10000 ** (torch.arange(0, self.d, 2).float() / self.d)))
+
+    def repeat(self, x, b, t):
+        return x[:, :, None, :, :].expand(b, self.groups, self.heads // self.groups, t, self.d).reshape(b, self.heads, t, self.d)
+
+    def forward(self, x, mask):
+        b, t, h = x.size()
+        q = self.q_proj(x).view(b, t, self.heads, self.d).transpose(1, 2)
+        k = self.k_proj(x).view(b, t, self.groups, self.d).transpose(1, 2)
+        v = self.v_proj(x).view(b, t, self.groups, self.d).transpose(1, 2)
+        freqs = torch.einsum("i,j->ij", torch.arange(t, dtype=self.inv_freq.dtype), self.inv_freq)
+        both = torch.cat((freqs, freqs), dim=-1)
+        cos, sin = both.cos()[None, None], both.sin()[None, None]
+        q, k = q * cos + rotate_half(q) * sin, k * cos + rotate_half(k) * sin
+        k, v = self.repeat(k, b, t), self.repeat(v, b, t)
+        w = torch.matmul(q, k.transpose(2, 3)) / math.sqrt(self.d) + mask
+        o = torch.matmul(F.softmax(w, dim=-1), v).transpose(1, 2).contiguous().reshape(b, t, h)
+        return self.o_proj(o)
+
+
+class LlamaBlock(nn.Module):
+    def __init__(self, h, heads, groups, f):
+        super().__init__()
+        self.input_layernorm, self.self_attn, self.post_attention_layernorm = RMSNorm(h), LlamaAttention(h, heads, groups), RMSNorm(h)
+        self.gate_proj, self.up_proj, self.down_proj = (nn.Linear(h, f, bias=False), nn.Linear(h, f, bias=False),
+                                                        nn.Linear(f, h, bias=False))
+
+    def forward(self, x, mask):
+        x = x + self.self_attn(self.input_layernorm(x), mask)
+        y = self.post_attention_layernorm(x)
+        return x + self.down_proj(F.silu(self.gate_proj(y)) * self.up_proj(y))
+
+
+class Llama(nn.Module):
+    def __init__(self, v=101, h=32, heads=4, groups=2, f=88, layers=3):
+        super().__init__()
+        self.embed_tokens = nn.Embedding(v, h)
+        self.layers = nn.ModuleList([LlamaBlock(h, heads, groups, f) for _ in range(layers)])
+        self.norm, self.lm_head = RMSNorm(h), nn.Linear(h, v, bias=False)
+
+    def forward(self, input_ids):
+        b, t = input_ids.shape
+        mask, places = torch.full((t, t), torch.finfo(torch.float32).min), torch.arange(t)
+        mask = mask.masked_fill(places < (places + 1).view(t, 1), 0.0)[None, None, :, :].expand(b, 1, t, t)
+        x = self.embed_tokens(input_ids)
+        for layer in self.layers:
+            x = layer(x, mask)
+        return self.lm_head(self.norm(x))
+
+
+class BertLayer(nn.Module):
+    def __init__(self, h, heads, f):
+        super().__init__()
+        self.heads, self.d = heads, h // heads
+        self.query, self.key, self.value, self.dense = (nn.Linear(h, h) for _ in range(4))
+        self.attention_norm, self.output_norm = nn.LayerNorm(h, eps=1e-12), nn.LayerNorm(h, eps=1e-12)
+        self.intermediate, self.output = nn.Linear(h, f), nn.Linear(f, h)
+
+    def split(self, x):
+        return x.view(x.size()[:-1] + (self.heads, self.d)).permute(0, 2, 1, 3)
+
+    def forward(self, x, mask):
+        q, k, v = self.split(self.query(x)), self.split(self.key(x)), self.split(self.value(x))
+        p = F.softmax(torch.matmul(q, k.transpose(-1, -2)) / math.sqrt(self.d) + mask, dim=-1)
+        c = torch.matmul(p, v).permute(0, 2, 1, 3).contiguous()
+        x = self.attention_norm(self.dense(c.view(c.size()[:-2] + (self.heads * self.d,))) + x)
+        return self.output_norm(self.output(F.gelu(self.intermediate(x))) + x)
+
+
+class Bert(nn.Module):
+    def __init__(self, v=99, h=32, heads=4, f=128, layers=3, positions=64):
+        super().__init__()
+        self.words, self.positions, self.types = nn.Embedding(v, h), nn.Embedding(positions, h), nn.Embedding(2, h)
+        self.norm, self.layer = nn.LayerNorm(h, eps=1e-12), nn.ModuleList([BertLayer(h, heads, f) for _ in range(layers)])
+        self.transform, self.transform_norm, self.decoder = nn.Linear(h, h), nn.LayerNorm(h), nn.Linear(h, v)
+        self.register_buffer("position_ids", torch.arange(positions).expand((1, -1)))
+
+    def forward(self, input_ids, attention_mask, token_type_ids):
+        mask = (1.0 - attention_mask[:, None, None, :].to(self.norm.weight.dtype)) * -10000.0
+        x = self.words(input_ids) + self.types(token_type_ids) + self.positions(self.position_ids[:, :input_ids.size(1)])
+        x = self.norm(x)
+        for layer in self.layer:
+            x = layer(x, mask)
+        return self.decoder(self.transform_norm(F.gelu(self.transform(x))))
+
+
+class Bottleneck(nn.Module):
+    def __init__(self, inp, w, stride, down):
+        super().__init__()
+        self.conv1, self.bn1 = nn.Conv2d(inp, w, 1, bias=False), nn.BatchNorm2d(w)
+        self.conv2, self.bn2 = nn.Conv2d(w, w, 3, stride, 1, bias=False), nn.BatchNorm2d(w)
+        self.conv3, self.bn3 = nn.Conv2d(w, 4 * w, 1, bias=False), nn.BatchNorm2d(4 * w)
+        self.downsample = nn.Sequential(nn.Conv2d(inp, 4 * w, 1, stride, bias=False), nn.BatchNorm2d(4 * w)) if down else None
+
+    def forward(self, x):
+        y = F.relu(self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x))))))
+        return F.relu(self.bn3(self.conv3(y)) + (x if self.downsample is None else self.downsample(x)))
+
+
+class ResNet(nn.Module):
+    def __init__(self, base=64, layers=(3, 4, 6, 3), classes=1000):
+        super().__init__()
+        self.conv1, self.bn1, self.pool = nn.Conv2d(3, base, 7, 2, 3, bias=False), nn.BatchNorm2d(base), nn.MaxPool2d(3, 2, 1)
+        blocks, inp = [], base
+        for stage, count in enumerate(layers):
+            for i in range(count):
+                blocks.append(Bottleneck(inp, base * 2**stage, 2 if stage > 0 and i == 0 else 1, i == 0))
+                inp = 4 * base * 2**stage
+        self.blocks, self.mean, self.fc = nn.Sequential(*blocks), nn.AdaptiveAvgPool2d((1, 1)), nn.Linear(inp, classes)
+
+    def forward(self, x):
+        return self.fc(torch.flatten(self.mean(self.blocks(self.pool(F.relu(self.bn1(self.conv1(x)))))), 1))
+
+
+class VGG(nn.Module):
+    def __init__(self, widths=(64, 64, 0, 128, 128, 0, 256, 256, 256, 0, 512, 512, 512, 0, 512, 512, 512, 0), w=4096, classes=1000, side=7):
+        super().__init__()
+        layers, inp = [], 3
+        for width in widths:
+            layers += [nn.MaxPool2d(2, 2)] if width == 0 else [nn.Conv2d(inp, width, 3, padding=1), nn.ReLU()]
+            inp = width or inp
+        self.features, self.mean = nn.Sequential(*layers), nn.AdaptiveAvgPool2d((side, side))
+        self.classifier = nn.Sequential(nn.Linear(inp * side * side, w), nn.ReLU(), nn.Dropout(), nn.Linear(w, w), nn.ReLU(), nn.Dropout(),
+                                        nn.Linear(w, classes))
+
+    def forward(self, x):
+        return self.classifier(torch.flatten(self.mean(self.features(x)), 1))
+
+
+class LRN(torch.autograd.Function):
+    """The op that files of AlexNet and GoogLeNet have; torch itself exports a pad and a pooling of it."""
+
+    @staticmethod
+    def forward(ctx, x, size, alpha, beta, k):
+        return F.local_response_norm(x, size, alpha, beta, k)
+
+    @staticmethod
+    def symbolic(g, x, size, alpha, beta, k):
+        return g.op("LRN", x, size_i=size, alpha_f=alpha, beta_f=beta, bias_f=k)
+
+
+def response_norm(x, size, alpha, beta, k):
+    function = LRN.apply if torch.onnx.is_in_onnx_export() else F.local_response_norm
+    return function(x, size, alpha, beta, k)
+
+
+class Joined(nn.Module):
+    """Unequal parts behind each other whose channels are groups, as are those of what reads them; norms over neighbours of both."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.a, self.b = nn.Conv2d(3, 12, 3, padding=1), nn.Conv2d(12, 16, 1, groups=2), nn.Conv2d(12, 6, 3, padding=1, groups=2)
+        self.groups, self.all, self.head = nn.Conv2d(22, 22, 3, groups=11), nn.Conv2d(22, 9, 1), nn.Linear(9, 5)
+
+    def forward(self, x):
+        x = response_norm(F.relu(self.stem(x)), 5, 0.3, 0.75, 1.0)
+        x = torch.cat([self.a(x), self.b(x)], 1)
+        x = self.all(self.groups(response_norm(x, 7, 0.2, 0.6, 2.0)))
+        return self.head(response_norm(x, 3, 0.5, 0.75, 1.0).mean((2, 3)))
+
+
+class ViTBlock(nn.Module):
+    def __init__(self, h, heads):
+        super().__init__()
+        self.a, self.qkv, self.out, self.b, self.up, self.down = (nn.LayerNorm(h), nn.Linear(h, 3 * h), nn.Linear(h, h), nn.LayerNorm(h),
+                                                                  nn.Linear(h, 4 * h), nn.Linear(4 * h, h))
+        self.heads = heads
+
+    def forward(self, x):
+        b, t, h = x.shape
+        q, k, v = self.qkv(self.a(x)).reshape(b, t, 3, self.heads, h // self.heads).permute(2, 0, 3, 1, 4).unbind(0)
+        y = ((q @ k.transpose(-1, -2)) * (h // self.heads)**-0.5).softmax(-1) @ v
+        x = x + self.out(y.transpose(1, 2).reshape(b, t, h))
+        return x + self.down(F.gelu(self.up(self.b(x))))
+
+
+class ViT(nn.Module):
+    def __init__(self, h=16, layers=2):
+        super().__init__()
+        self.patches, self.first, self.places = nn.Conv2d(3, h, 4, 4), nn.Parameter(torch.randn(1, 1, h)), nn.Parameter(torch.randn(1, 5, h) * 0.1)
+        self.layers, self.norm, self.head = nn.ModuleList([ViTBlock(h, 2) for _ in range(layers)]), nn.LayerNorm(h), nn.Linear(h, 10)
+
+    def forward(self, x):
+        x = self.patches(x).flatten(2).transpose(1, 2)
+        x = torch.cat([self.first.expand(x.shape[0], -1, -1), x], 1) + self.places
+        for layer in self.layers:
+            x = layer(x)
+        return self.head(self.norm(x)[:, 0])
+
+
+class Encoder(nn.Module):
+    """torch's own layers, whose attention has samples between tokens and heads."""
+
+    def __init__(self, h=16):
+        super().__init__()
+        self.embed, self.head = nn.Embedding(30, h), nn.Linear(h, 30)
+        self.layers = nn.ModuleList([nn.TransformerEncoderLayer(h, 4, 32, batch_first=True, dropout=0.0) for _ in range(2)])
+
+    def forward(self, input_ids):
+        x = self.embed(input_ids)
+        for layer in self.layers:
+            x = layer(x)
+        return self.head(x)
+
+
+def export(module, inputs, path, opset=13, dynamic=True, train=False, folds=True):
+    """`inputs`: name -> tensor."""
+    mode = torch.onnx.TrainingMode.TRAINING if train else torch.onnx.TrainingMode.EVAL
+    axes = {name: ({0: "batch", 1: "sequence"} if value.dim() == 2 and not value.is_floating_point() else {0: "batch"})
+            for name, value in inputs.items()}
+    module.train(train)
+    torch.onnx.export(module, tuple(inputs.values()), path, input_names=list(inputs), output_names=["logits"], opset_version=opset,
+                      dynamic_axes={**axes, "logits": {0: "batch"}} if dynamic else None, training=mode, do_constant_folding=folds and not train)

@@ -1,0 +1,232 @@
+/* See validation/command/calibrate_runs.h. Gauss-Newton: the times are simulated with the site that was found so far,
+ * the logarithms taken for linear around it, and the site found anew from the prior. */
+#include "validation/command/calibrate_runs.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <omp.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/units.h"
+#include "core/system/command.h"
+#include "core/system/output_file.h"
+#include "validation/fit/site_posterior.h"
+#include "validation/rows/case.h"
+#include "workloads/run/site_file.h"
+#include "workloads/run/site_interval.h"
+
+enum { ROUNDS = 6 };
+static const double SETTLED = 1e-3; /* of a figure's logarithm: then the next round would say the same */
+
+typedef struct session {
+  const pl_calibrate_runs *options;
+  pl_arena arena;
+  pl_measured table;
+  pl_csv known;
+  pl_cases cases;
+  pl_case_options run;
+  pl_site prior, site;
+  double *first_s, *first_bytes; /* of each case, without a site */
+  pl_error *error;
+} session;
+
+/* ---- reading ---- */
+
+static bool is_learnt(const pl_case *c) {
+  return c->reason == NULL && !c->crashed && c->measured_s > 0;
+}
+
+static bool has_peak(const pl_case *c) {
+  return c->reason == NULL && !c->crashed && c->measured_mem_bytes > 0;
+}
+
+static pl_code load(session *own) {
+  const pl_calibrate_runs *options = own->options;
+  pl_error *error = own->error;
+  own->run = (pl_case_options){.n_threads = (uint32_t)omp_get_max_threads(),
+                               .platform_path = options->platform,
+                               .framework = options->framework,
+                               .sensitivities = true};
+  PL_TRY(pl_site_load_prior(&own->arena, &own->prior, error));
+  PL_TRY(pl_row_known_load(&own->arena, &own->known, error));
+  PL_TRY(pl_measured_load(options->rows, &own->arena, &own->table, error));
+  PL_TRY(pl_cases_take(&own->table, 1, &own->arena, &own->cases, error));
+  PL_TRY(pl_cases_express(&own->cases, &own->known, &own->run, &own->arena, error));
+  own->first_s = PL_TAKE(&own->arena, double, own->cases.n_cases);
+  own->first_bytes = PL_TAKE(&own->arena, double, own->cases.n_cases);
+  return own->arena.failed ? pl_fail_memory(error, "the runs") : PL_OK;
+}
+
+static pl_code check_learnt(const session *own) {
+  const pl_cases *cases = &own->cases;
+  for (uint32_t i = 0; i < cases->n_cases; i++)
+    if (is_learnt(&cases->cases[i]) || has_peak(&cases->cases[i])) return PL_OK;
+  const pl_case *c = &cases->cases[0];
+  return pl_fail(own->error, PL_BAD_INPUT, "%s:%u: %s; no run of %s can be learnt from", c->row->file, c->row->line,
+                 c->reason != NULL ? c->reason : "has neither a time nor a peak", own->options->rows);
+}
+
+/* ---- learning ---- */
+
+static void learn_times(session *own) {
+  pl_site_sums sums = {.n = 0};
+  for (uint32_t i = 0; i < own->cases.n_cases; i++) {
+    const pl_case *c = &own->cases.cases[i];
+    if (!is_learnt(c)) continue;
+    pl_site_run run;
+    memcpy(run.x, c->sensitivity, sizeof run.x);
+    run.y = log(c->measured_s / c->result.iter_time_s) + pl_site_middle(&own->site, run.x);
+    pl_site_sums_add(&sums, &run);
+  }
+  const pl_site before = own->site;
+  own->site = pl_site_posterior(&own->prior, &sums);
+  own->site.memory_bytes = before.memory_bytes;
+  own->site.memory_sd_bytes = before.memory_sd_bytes;
+  own->site.n_peaks = before.n_peaks;
+}
+
+/* Of the predictions without a site: what lies beside the tensors is added to them. */
+static void learn_peaks(session *own) {
+  double sum = 0;
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < own->cases.n_cases; i++) {
+    if (!has_peak(&own->cases.cases[i])) continue;
+    sum += own->cases.cases[i].measured_mem_bytes - own->first_bytes[i];
+    n++;
+  }
+  double between = pow(own->prior.memory_sd_bytes, 2), inside = pow(own->prior.memory_scatter_bytes, 2);
+  own->site.n_peaks = n;
+  if (n == 0 || !(between > 0) || !(inside > 0)) return;
+  double precision = 1 / between + n / inside;
+  own->site.memory_bytes = sum / inside / precision;
+  own->site.memory_sd_bytes = sqrt(1 / precision);
+}
+
+static double moved_by(const pl_site *a, const pl_site *b) {
+  double most = 0;
+  for (int i = 0; i < PL_SITE_COUNT; i++)
+    most = fmax(most, fabs(a->mean[i] - b->mean[i]));
+  return most;
+}
+
+static pl_code simulate(session *own) {
+  own->run.site = &own->site;
+  return pl_cases_simulate(&own->cases, &own->run, &own->arena, own->error);
+}
+
+/* From no site at all, whose predictions are those that a user knows; to the last round's site, with its predictions.
+ */
+static pl_code learn(session *own) {
+  own->site =
+      (pl_site){.memory_sd_bytes = own->prior.memory_sd_bytes, .memory_scatter_bytes = own->prior.memory_scatter_bytes};
+  PL_TRY(simulate(own));
+  PL_TRY(check_learnt(own));
+  for (uint32_t i = 0; i < own->cases.n_cases; i++) {
+    own->first_s[i] = own->cases.cases[i].result.iter_time_s;
+    own->first_bytes[i] = own->cases.cases[i].predicted_mem_bytes;
+  }
+  learn_peaks(own);
+  for (int round = 0; round < ROUNDS; round++) {
+    const pl_site before = own->site;
+    learn_times(own);
+    PL_TRY(simulate(own));
+    if (moved_by(&before, &own->site) < SETTLED) break;
+  }
+  return PL_OK;
+}
+
+/* ---- the report ---- */
+
+static void print_figure(const session *own, int i) {
+  double half = PL_SITE_HALF * sqrt(own->site.covariance[i][i]), mean = own->site.mean[i];
+  double half_before = PL_SITE_HALF * sqrt(own->prior.covariance[i][i]), mean_before = own->prior.mean[i];
+  double left = own->prior.covariance[i][i] > 0 ? half / half_before : 1;
+  if (i == PL_SITE_step)
+    printf("%-16s %8.3f s %9.3f to %.3f %14.3f to %.3f", pl_site_figure_names[i], mean, fmax(0, mean - half),
+           mean + half, fmax(0, mean_before - half_before), mean_before + half_before);
+  else
+    printf("%-16s x%8.2f %10.2f to %.2f %15.2f to %.2f", pl_site_figure_names[i], exp(mean), exp(mean - half),
+           exp(mean + half), exp(mean_before - half_before), exp(mean_before + half_before));
+  printf("%9.0f %%\n", 100 * left);
+}
+
+static void print_run(const session *own, uint32_t i) {
+  const pl_case *c = &own->cases.cases[i];
+  char interval[PL_INTERVAL_TEXT_BYTES], measured[PL_UNIT_TEXT_BYTES], first[PL_UNIT_TEXT_BYTES],
+      now[PL_UNIT_TEXT_BYTES];
+  if (c->reason != NULL) {
+    printf("%s:%u: not learnt from: %s\n", c->row->file, c->row->line, c->reason);
+    return;
+  }
+  printf("%s:%u:", c->row->file, c->row->line);
+  if (is_learnt(c))
+    printf(" measured %s, without the site %s (%+.1f %%), with it %s (%+.1f %%; 80 %%: %s)",
+           pl_format_time(c->measured_s, measured), pl_format_time(own->first_s[i], first),
+           100 * (own->first_s[i] / c->measured_s - 1), pl_format_time(c->result.iter_time_s, now),
+           100 * pl_case_error(c), pl_interval_format(&c->interval, interval));
+  if (has_peak(c))
+    printf("%s peak %.1f GiB, without %.1f, with it %.1f", is_learnt(c) ? ";" : "", c->measured_mem_bytes / (1 << 30),
+           own->first_bytes[i] / (1 << 30), c->predicted_mem_bytes / (1 << 30));
+  putchar('\n');
+}
+
+static double usual_half(const pl_site *site) {
+  const double nothing[PL_SITE_COUNT] = {0};
+  return pl_site_half_width(site, nothing);
+}
+
+/* Figures are of one machine and one software: of others they would be an average. */
+static void print_mixture(const session *own) {
+  const pl_case *first = NULL;
+  for (uint32_t i = 0; i < own->cases.n_cases; i++) {
+    const pl_case *c = &own->cases.cases[i];
+    if (!is_learnt(c)) continue;
+    if (first == NULL) first = c;
+    if (strcmp(first->row->gpu, c->row->gpu) != 0 || strcmp(first->habits.framework, c->habits.framework) != 0) {
+      printf("note: runs of several GPUs or software; a site is one of each, and these figures are between them\n");
+      return;
+    }
+  }
+}
+
+static void print(const session *own) {
+  printf("figures: time takes this factor, 80 %% interval; before any run of this site; what is left of the doubt\n");
+  for (int i = 0; i < PL_SITE_COUNT; i++)
+    print_figure(own, i);
+  printf("memory beside tensors: %+.2f GiB more than without a site (80 %%: +- %.2f, from %u peaks)\n",
+         own->site.memory_bytes / (1 << 30), PL_SITE_HALF * own->site.memory_sd_bytes / (1 << 30), own->site.n_peaks);
+  printf("scatter of runs around the figures: +- %.1f %% holds 80 %%; before any run +- %.1f %%\n\n",
+         100 * (exp(usual_half(&own->site)) - 1), 100 * (exp(usual_half(&own->prior)) - 1));
+  for (uint32_t i = 0; i < own->cases.n_cases; i++)
+    print_run(own, i);
+  print_mixture(own);
+}
+
+static pl_code run(session *own) {
+  const pl_calibrate_runs *options = own->options;
+  if (options->output != NULL) {
+    PL_TRY(pl_command_refuse_input(options->output, options->rows, own->error));
+    PL_TRY(pl_output_file_check(options->output, options->force, own->error));
+  }
+  PL_TRY(load(own));
+  PL_TRY(learn(own));
+  print(own);
+  if (options->output == NULL) return PL_OK;
+  const char *about = pl_arena_printf(&own->arena, "paceline calibrate --runs %s", options->rows);
+  if (about == NULL) return pl_fail_memory(own->error, "the site");
+  pl_output_file file;
+  PL_TRY(pl_output_file_open(&file, options->output, options->force, own->error));
+  pl_site_write(file.stream, &own->site, about);
+  PL_TRY(pl_output_file_close(&file, PL_OK, own->error));
+  pl_command_print_written(options->output, "--site of simulate, explain, sweep, search, validate");
+  return PL_OK;
+}
+
+pl_code pl_calibrate_runs_run(const pl_calibrate_runs *options, pl_error *error) {
+  session own = {.options = options, .error = error};
+  pl_arena_init(&own.arena, 0);
+  pl_code code = run(&own);
+  pl_arena_release(&own.arena);
+  return code;
+}

@@ -1,0 +1,118 @@
+/* See validation/fit/site_rows.h. */
+#include "validation/fit/site_rows.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/base/digest.h"
+#include "core/base/hash_index.h"
+
+enum { MEASURED_S, PREDICTED_S, LOW_S, HIGH_S, MEASURED_MEM, PREDICTED_MEM, N_NUMBERS };
+static const char *const number_names[N_NUMBERS] = {"measured_s",       "predicted_s",        "predicted_low_s",
+                                                    "predicted_high_s", "measured_mem_bytes", "predicted_mem_bytes"};
+enum { SOURCE, DEVICE, FRAMEWORK, PRECISION, REASON, CRASHED, N_TEXTS };
+static const char *const text_names[N_TEXTS] = {"source",    "device", "framework_profile",
+                                                "precision", "reason", "crashed"};
+
+typedef struct reading {
+  const pl_csv *csv;
+  pl_arena *arena;
+  uint32_t numbers[N_NUMBERS], texts[N_TEXTS], sensitivities[PL_SITE_COUNT];
+  pl_hash_index sources, sites;
+  const char **source_names;
+} reading;
+
+static pl_code find_column(const pl_csv *csv, const char *name, uint32_t *column, pl_error *error) {
+  *column = pl_csv_column(csv, name);
+  if (*column != PL_CSV_NO_COLUMN) return PL_OK;
+  return pl_fail(error, PL_BAD_INPUT, "%s: the column %s is missing (paceline validate FILE... --sensitivities --csv)",
+                 csv->name, name);
+}
+
+static pl_code find_columns(reading *own, pl_error *error) {
+  for (int i = 0; i < N_NUMBERS; i++)
+    PL_TRY(find_column(own->csv, number_names[i], &own->numbers[i], error));
+  for (int i = 0; i < N_TEXTS; i++)
+    PL_TRY(find_column(own->csv, text_names[i], &own->texts[i], error));
+  for (int figure = 0; figure < PL_SITE_COUNT; figure++) {
+    const char *name = pl_arena_printf(own->arena, "d_%s", pl_site_figure_names[figure]);
+    if (name == NULL) return pl_fail_memory(error, own->csv->name);
+    PL_TRY(find_column(own->csv, name, &own->sensitivities[figure], error));
+  }
+  return PL_OK;
+}
+
+static pl_code number(const reading *own, uint32_t row, uint32_t column, double otherwise, double *value,
+                      pl_error *error) {
+  bool given;
+  *value = otherwise;
+  return pl_csv_number(own->csv, row, column, &given, value, error);
+}
+
+/* "github:OWNER/NAME", "arXiv:NUMBER". */
+static size_t publisher_length(const char *source) {
+  const char *colon = strchr(source, ':');
+  return colon != NULL ? (size_t)(colon - source) + 1 + strcspn(colon + 1, ":@ ") : strlen(source);
+}
+
+/* The number of `text` among those seen, new ones last; UINT32_MAX: no memory. The value is 1 + number: 0 is none. */
+static uint32_t index_of(pl_hash_index *index, const char *text, uint32_t *n, pl_arena *arena) {
+  pl_digest digest;
+  pl_digest_init(&digest);
+  pl_digest_text(&digest, text);
+  uint32_t probe = 0;
+  uintptr_t found = (uintptr_t)pl_hash_index_find(index, digest.value, &probe);
+  if (found != 0) return (uint32_t)(found - 1);
+  if (!pl_hash_index_put(index, digest.value, (const void *)(uintptr_t)(*n + 1), arena)) return UINT32_MAX;
+  return (*n)++;
+}
+
+static pl_code place(reading *own, uint32_t row, pl_site_rows *rows, pl_site_row *into, pl_error *error) {
+  const char *cells[N_TEXTS];
+  for (int i = 0; i < N_TEXTS; i++)
+    cells[i] = pl_csv_cell(own->csv, row, own->texts[i]);
+  const char *source = pl_arena_printf(own->arena, "%.*s", (int)publisher_length(cells[SOURCE]), cells[SOURCE]);
+  const char *site = pl_arena_printf(own->arena, "%s|%s|%s|%s", source != NULL ? source : "", cells[DEVICE],
+                                     cells[FRAMEWORK], cells[PRECISION]);
+  if (source == NULL || site == NULL) return pl_fail_memory(error, own->csv->name);
+  uint32_t n_before = rows->n_sources;
+  into->source = index_of(&own->sources, source, &rows->n_sources, own->arena);
+  into->site = index_of(&own->sites, site, &rows->n_sites, own->arena);
+  if (into->source == UINT32_MAX || into->site == UINT32_MAX) return pl_fail_memory(error, own->csv->name);
+  if (rows->n_sources > n_before) own->source_names[n_before] = source;
+  return PL_OK;
+}
+
+static pl_code read_row(reading *own, uint32_t row, pl_site_rows *rows, pl_site_row *into, bool *is_measured,
+                        pl_error *error) {
+  double values[N_NUMBERS];
+  *is_measured = false;
+  for (int i = 0; i < N_NUMBERS; i++)
+    PL_TRY(number(own, row, own->numbers[i], NAN, &values[i], error));
+  bool expressed = pl_csv_cell(own->csv, row, own->texts[REASON])[0] == '\0';
+  bool crashed = strcmp(pl_csv_cell(own->csv, row, own->texts[CRASHED]), "1") == 0;
+  if (!expressed || crashed || !(values[MEASURED_S] > 0) || !(values[PREDICTED_S] > 0)) return PL_OK;
+  into->run.y = log(values[MEASURED_S] / values[PREDICTED_S]);
+  into->low = log(values[LOW_S] / values[PREDICTED_S]);
+  into->high = log(values[HIGH_S] / values[PREDICTED_S]);
+  into->memory_bytes = values[MEASURED_MEM] - values[PREDICTED_MEM];
+  for (int figure = 0; figure < PL_SITE_COUNT; figure++)
+    PL_TRY(number(own, row, own->sensitivities[figure], 0, &into->run.x[figure], error));
+  *is_measured = true;
+  return place(own, row, rows, into, error);
+}
+
+pl_code pl_site_rows_take(const pl_csv *csv, pl_arena *arena, pl_site_rows *rows, pl_error *error) {
+  reading own = {.csv = csv, .arena = arena, .source_names = PL_TAKE(arena, const char *, csv->n_rows + 1)};
+  pl_site_row *list = PL_TAKE(arena, pl_site_row, csv->n_rows + 1);
+  *rows = (pl_site_rows){.rows = list, .source_names = own.source_names};
+  if (arena->failed) return pl_fail_memory(error, csv->name);
+  PL_TRY(find_columns(&own, error));
+  for (uint32_t row = 0; row < csv->n_rows; row++) {
+    bool is_measured;
+    PL_TRY(read_row(&own, row, rows, &list[rows->n], &is_measured, error));
+    rows->n += is_measured;
+  }
+  if (rows->n == 0) return pl_fail(error, PL_BAD_INPUT, "%s: no row has a measured and a predicted time", csv->name);
+  return PL_OK;
+}

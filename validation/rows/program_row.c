@@ -1,0 +1,59 @@
+/* See validation/rows/program_row.h. */
+#include "validation/rows/program_row.h"
+
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "workloads/language/ir_check.h"
+#include "workloads/language/ir_text.h"
+#include "workloads/run/simulate_program.h"
+
+/* As seen from the folder of the table, if there is such a file. */
+static const char *beside(const pl_measured_row *row, const char *path, pl_arena *arena) {
+  const char *slash = strrchr(row->file, '/');
+  if (path[0] == '/' || slash == NULL) return path;
+  const char *there = pl_arena_printf(arena, "%.*s%s", (int)(slash - row->file) + 1, row->file, path);
+  return there == NULL || access(there, F_OK) == 0 ? there : path;
+}
+
+pl_code pl_program_row_express(pl_case *c, const pl_case_options *options, pl_arena *arena, pl_error *error) {
+  const pl_measured_row *row = c->row;
+  if (options->platform_path == NULL && row->platform[0] == '\0')
+    return pl_fail(error, PL_UNSUPPORTED, "not stated: platform (or --platform, for all rows)");
+  c->program = beside(row, row->program, arena);
+  c->platform = options->platform_path != NULL ? options->platform_path : beside(row, row->platform, arena);
+  c->assumptions = "";
+  if (c->program == NULL || c->platform == NULL) return pl_fail_memory(error, "the names of the programs");
+  if (access(c->program, R_OK) != 0) return pl_fail(error, PL_UNSUPPORTED, "program: %s cannot be read", c->program);
+  return PL_OK;
+}
+
+pl_code pl_program_row_simulate(pl_case *c, const pl_cluster *cluster, const pl_case_options *rules,
+                                const pl_simulate_options *options, pl_arena *arena, pl_error *error) {
+  pl_ir_module module;
+  pl_program_report report;
+  pl_simulate_options here = *options;
+  pl_collective_profile profile;
+  const char *path = NULL;
+  if (rules->collective_profile == NULL) {
+    PL_TRY(pl_collective_profile_path(NULL, c->platform, arena, &path, error));
+    if (path != NULL) PL_TRY(pl_collective_profile_load(path, arena, &profile, error));
+    here.collective_profile = path != NULL ? &profile : NULL;
+  }
+  pl_error why = PL_ERROR_INIT;
+  pl_code code = pl_ir_load(c->program, arena, &module, &why);
+  if (code == PL_OK) code = pl_ir_check(&module, &why);
+  if (code == PL_OK) code = pl_simulate_program(cluster, &module, NULL, &here, arena, &report, &why);
+  if (code == PL_BAD_INPUT || code == PL_UNSUPPORTED) return pl_fail(error, code, "program: %s", why.message);
+  if (code != PL_OK) return pl_fail(error, code, "%s", why.message);
+  c->result = (pl_result_row){.iter_time_s = report.iter_time_s};
+  const double *spent = report.spent_s;
+  c->result.compute_s = spent[PL_CATEGORY_FORWARD] + spent[PL_CATEGORY_BACKWARD] + spent[PL_CATEGORY_OPTIMIZER];
+  c->result.tensor_comm_s = spent[PL_CATEGORY_TENSOR];
+  c->result.pipeline_comm_s = spent[PL_CATEGORY_PIPELINE];
+  c->result.data_comm_s = spent[PL_CATEGORY_DATA];
+  c->result.bubble_s = report.idle_s;
+  c->flops = report.flops;
+  return PL_OK;
+}

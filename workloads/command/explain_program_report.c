@@ -1,0 +1,156 @@
+/* See workloads/command/explain_program_report.h. */
+#include "workloads/command/explain_program_report.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "core/base/units.h"
+#include "core/system/command.h"
+#include "core/text/json_writer.h"
+
+pl_code pl_explain_program_choose(const pl_explain_program_view *view, const pl_program_explanation *explanation,
+                                  uint32_t *first, uint32_t *end, pl_error *error) {
+  int64_t stage = explanation->busiest;
+  bool all = view->stage != NULL && strcmp(view->stage, "all") == 0;
+  if (all) stage = 0;
+  if (view->stage != NULL && !all) PL_TRY(pl_parse_integer(view->stage, "--stage", 0, INT32_MAX, &stage, error));
+  if (stage >= explanation->n_lists)
+    return pl_fail(error, PL_BAD_INPUT, "--stage: %lld is out of range: the program has lists 0 to %u",
+                   (long long)stage, explanation->n_lists - 1);
+  *first = (uint32_t)stage;
+  *end = all ? explanation->n_lists : *first + 1;
+  return PL_OK;
+}
+
+static double share_of(const pl_program_explanation *explanation, pl_ticks time) {
+  return 100 * (double)time / (double)explanation->makespan;
+}
+
+static uint32_t n_computing(const pl_program_list *list) {
+  uint32_t n = 0;
+  while (n < list->n_parts && list->parts[n].computes)
+    n++;
+  return n;
+}
+
+/* ---- text ---- */
+
+static void print_more(FILE *stream, const pl_program_explanation *explanation, const pl_program_part *parts,
+                       uint32_t from, uint32_t n) {
+  char text[PL_UNIT_TEXT_BYTES];
+  pl_ticks rest = 0;
+  if (from == n) return;
+  for (uint32_t i = from; i < n; i++)
+    rest += parts[i].time;
+  fprintf(stream, "  %u more (--top 0 shows all)  %s, %.1f %%\n", n - from, pl_format_time(pl_ticks_to_s(rest), text),
+          share_of(explanation, rest));
+}
+
+static uint32_t shown(uint32_t n, uint32_t top) {
+  return top > 0 && top < n ? top : n;
+}
+
+static void print_computing(FILE *stream, const pl_program_explanation *explanation, const pl_program_list *list,
+                            uint32_t top) {
+  char text[2][PL_UNIT_TEXT_BYTES];
+  uint32_t n = n_computing(list), most = shown(n, top);
+  fprintf(stream, "\n  %-9s %-40s %7s %9s %9s %8s\n", "computing", "what", "calls", "each", "all", "share");
+  for (uint32_t i = 0; i < most; i++) {
+    const pl_program_part *part = &list->parts[i];
+    double all_s = pl_ticks_to_s(part->time);
+    fprintf(stream, "  %-9s %-40s %7" PRIu64 " %9s %9s  %5.1f %%\n", pl_category_name((pl_category)part->category),
+            part->name, part->calls, pl_format_time(all_s / (double)part->calls, text[0]),
+            pl_format_time(all_s, text[1]), share_of(explanation, part->time));
+  }
+  print_more(stream, explanation, list->parts, most, n);
+}
+
+static void print_communication(FILE *stream, const pl_program_explanation *explanation, const pl_program_list *list,
+                                uint32_t top) {
+  char text[2][PL_UNIT_TEXT_BYTES];
+  uint32_t first = n_computing(list), n = list->n_parts - first, most = shown(n, top);
+  if (n == 0) return;
+  fprintf(stream, "\n  %-9s %-40s %7s %9s %9s %8s\n", "for", "communication", "calls", "each", "waited", "share");
+  for (uint32_t i = first; i < first + most; i++) {
+    const pl_program_part *part = &list->parts[i];
+    double calls = (double)part->calls;
+    fprintf(stream, "  %-9s %-40s %7" PRIu64 " %9s %9s  %5.1f %%\n", pl_category_name((pl_category)part->category),
+            part->name, part->calls, part->calls > 0 ? pl_format_time(pl_ticks_to_s(part->run) / calls, text[0]) : "-",
+            pl_format_time(pl_ticks_to_s(part->time), text[1]), share_of(explanation, part->time));
+  }
+  print_more(stream, explanation, list->parts + first, most, n);
+}
+
+static void print_sums(FILE *stream, const pl_program_explanation *explanation, const pl_program_list *list) {
+  char text[PL_UNIT_TEXT_BYTES];
+  pl_ticks computing = 0, waiting = 0;
+  for (uint32_t i = 0; i < list->n_parts; i++)
+    *(list->parts[i].computes ? &computing : &waiting) += list->parts[i].time;
+  const struct {
+    const char *name;
+    pl_ticks time;
+  } sums[] = {{"computing", computing},
+              {"waiting for communication", waiting},
+              {"idle", list->idle},
+              {"iteration", explanation->makespan}};
+  fprintf(stream, "\n");
+  for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++)
+    fprintf(stream, "  %-68s %9s  %5.1f %%\n", sums[i].name, pl_format_time(pl_ticks_to_s(sums[i].time), text),
+            share_of(explanation, sums[i].time));
+}
+
+void pl_explain_program_print(FILE *stream, const pl_cluster *cluster, const pl_program_explanation *explanation,
+                              uint32_t first, uint32_t end, uint32_t top) {
+  for (uint32_t l = first; l < end; l++) {
+    const pl_program_list *list = &explanation->lists[l];
+    fprintf(stream, "\nlist %u of %u, %s%s, device %s (%s)\n", l, explanation->n_lists, list->name,
+            explanation->n_lists > 1 && l == explanation->busiest ? " (the busiest)" : "",
+            cluster->devices[list->device].name, pl_cluster_profile(cluster, list->device)->name);
+    print_computing(stream, explanation, list, top);
+    print_communication(stream, explanation, list, top);
+    print_sums(stream, explanation, list);
+  }
+}
+
+/* ---- JSON ---- */
+
+static void put_parts(pl_json *json, const pl_program_list *list, bool computes, uint32_t top) {
+  uint32_t n = 0;
+  pl_json_key(json, computes ? "computing" : "communication");
+  pl_json_open_array(json);
+  for (uint32_t i = 0; i < list->n_parts; i++) {
+    const pl_program_part *part = &list->parts[i];
+    if (part->computes != computes || (top > 0 && n++ == top)) continue;
+    pl_json_open_object(json);
+    pl_json_put_string(json, "name", part->name);
+    pl_json_put_string(json, "category", pl_category_name((pl_category)part->category));
+    pl_json_put_integer(json, "calls", (int64_t)part->calls);
+    pl_json_put_number(json, computes ? "time_s" : "waited_s", pl_ticks_to_s(part->time));
+    if (!computes) pl_json_put_number(json, "run_s", pl_ticks_to_s(part->run));
+    pl_json_close_object(json);
+  }
+  pl_json_close_array(json);
+}
+
+void pl_explain_program_json(FILE *stream, const pl_cluster *cluster, const pl_program_explanation *explanation,
+                             uint32_t first, uint32_t end, uint32_t top) {
+  pl_json json;
+  pl_json_init(&json, stream, true);
+  pl_json_open_object(&json);
+  pl_json_put_number(&json, "iter_time_s", pl_ticks_to_s(explanation->makespan));
+  pl_json_key(&json, "lists");
+  pl_json_open_array(&json);
+  for (uint32_t l = first; l < end; l++) {
+    const pl_program_list *list = &explanation->lists[l];
+    pl_json_open_object(&json);
+    pl_json_put_integer(&json, "list", l);
+    pl_json_put_string(&json, "name", list->name);
+    pl_json_put_string(&json, "device", cluster->devices[list->device].name);
+    pl_json_put_number(&json, "idle_s", pl_ticks_to_s(list->idle));
+    put_parts(&json, list, true, top);
+    put_parts(&json, list, false, top);
+    pl_json_close_object(&json);
+  }
+  pl_json_close_array(&json);
+  pl_json_close_object(&json);
+}

@@ -1,0 +1,232 @@
+/* See workloads/compile/ir_graph_state.h: of programs of level kernels, what frameworks send beside computing.
+ *
+ * An update's reductions of gradients begin where the last backward pass has added to them, a bucket of the framework's
+ * size at a time, not before their function is through (bucket_unit); or all behind the backward passes
+ * (overlaps_gradients). Parameters that a function gathers (ZeRO-3) come all at once, while the function before it
+ * runs. Shards of gradients are added to their buffers by whoever reduces them: nothing of the pass waits.
+ */
+#include <string.h>
+
+#include "workloads/compile/ir_graph_state.h"
+
+static bool is(const pl_ir_op *op, const char *row) {
+  return strcmp(pl_ir_row_at(op->row)->name, row) == 0;
+}
+
+static bool is_meeting(const pl_ir_op *op) {
+  return is(op, "all_reduce") || is(op, "reduce_scatter") || is(op, "all_gather");
+}
+
+static const char *path_of(pl_ir_graphing *own, const char *prefix, const char *path) {
+  return prefix[0] != 0 && path[0] != 0 ? pl_arena_printf(own->arena, "%s.%s", prefix, path)
+         : path[0] != 0                 ? path
+                                        : prefix;
+}
+
+static pl_ir_reduction *find(const pl_ir_graphing *own, const char *path) {
+  uint32_t probe = 0;
+  for (const void *found; (found = pl_hash_index_find(&own->reductions, pl_hash_text(5, path), &probe)) != NULL;) {
+    pl_ir_reduction *is_one = (pl_ir_reduction *)(uintptr_t)found; /* ours */
+    if (strcmp(is_one->path, path) == 0) return is_one;
+  }
+  return NULL;
+}
+
+/* ---- what an update reduces ---- */
+
+/* The collective that takes a gradient, perhaps cast; NULL: none, or several. */
+static const pl_ir_op *meeting_of(const pl_ir_function *f, int32_t value) {
+  const pl_ir_op *found = NULL;
+  for (int32_t i = 0; i < f->n_ops; i++)
+    for (int32_t k = 0; k < f->ops[i].n_inputs; k++) {
+      if (f->ops[i].inputs[k] != value) continue;
+      if (found != NULL) return NULL;
+      found = &f->ops[i];
+    }
+  if (found != NULL && is(found, "cast")) return meeting_of(f, found->first_output);
+  return found != NULL && is_meeting(found) ? found : NULL;
+}
+
+static bool note(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *gradient, const char *prefix) {
+  const pl_ir_op *op = meeting_of(f, gradient->first_output);
+  const char *path = path_of(own, prefix, gradient->path);
+  pl_ir_reduction *made = PL_TAKE(own->arena, pl_ir_reduction, 1);
+  if (path == NULL || made == NULL) return false;
+  *made = (pl_ir_reduction){.path = path};
+  if (op != NULL) made->meeting = pl_ir_graph_meeting_of(own, f, op);
+  return pl_hash_index_put(&own->reductions, pl_hash_text(5, path), made, own->arena);
+}
+
+static bool scan(pl_ir_graphing *own, int32_t function, const char *prefix) {
+  const pl_ir_function *f = own->module->functions[function];
+  for (int32_t i = 0; i < f->n_ops; i++) {
+    const pl_ir_op *op = &f->ops[i];
+    if (is(op, "gradient") && !note(own, f, op, prefix)) return false;
+    if (!is(op, "call")) continue;
+    const char *inner = path_of(own, prefix, op->path);
+    if (inner == NULL || !scan(own, op->callee, inner)) return false;
+  }
+  return true;
+}
+
+/* Who adds to gradients in the last pass of a chunk. */
+static bool count_adds(pl_ir_graphing *own, int32_t function, const char *prefix) {
+  if (function == PL_IR_NONE) return true;
+  const pl_ir_function *f = own->module->functions[function];
+  for (int32_t i = 0; i < f->n_ops; i++) {
+    const pl_ir_op *op = &f->ops[i];
+    bool calls = is(op, "call") || op->row == own->kernel;
+    const char *path = calls || is(op, "accumulate") ? path_of(own, prefix, op->path) : "";
+    if (path == NULL || (calls && !count_adds(own, op->callee, path))) return false;
+    pl_ir_reduction *reduction = is(op, "accumulate") ? find(own, path) : NULL;
+    if (reduction != NULL) reduction->n_adds++;
+  }
+  return true;
+}
+
+pl_code pl_ir_graph_find_reductions(pl_ir_graphing *own) {
+  own->reductions = (pl_hash_index){0};
+  own->n_buckets = 0;
+  own->unit = PL_TAKE(own->arena, uint32_t, own->now->n_devices + 1);
+  own->unit_before = PL_TAKE(own->arena, uint32_t, own->now->n_devices + 1);
+  if (own->arena->failed) return pl_ir_graph_no_memory(own);
+  for (uint32_t d = 0; d < own->now->n_devices; d++)
+    own->unit[d] = own->unit_before[d] = PL_NONE;
+  if (own->module->level != PL_IR_KERNELS || own->now->class->update == PL_IR_NONE) return PL_OK;
+  const pl_ir_class *class = own->now->class;
+  bool fits = scan(own, class->update, "");
+  for (int32_t c = 0; fits && c < class->n_chunks; c++) {
+    const pl_ir_chunk *chunk = &class->chunks[c];
+    fits = count_adds(own, chunk->backward, "") && count_adds(own, chunk->weights, "");
+  }
+  return fits ? PL_OK : pl_ir_graph_no_memory(own);
+}
+
+/* ---- buckets ---- */
+
+static pl_code put(pl_ir_graphing *own, pl_ir_reduction *reduction) {
+  uint32_t i = 0;
+  while (i < own->n_buckets && (own->buckets[i].meeting.axes != reduction->meeting.axes ||
+                                own->buckets[i].meeting.kind != reduction->meeting.kind))
+    i++;
+  if (i == PL_IR_BUCKETS_MAX) return PL_OK; /* it meets in the update */
+  pl_ir_bucket *bucket = &own->buckets[i];
+  if (i == own->n_buckets) {
+    *bucket = (pl_ir_bucket){.meeting = reduction->meeting};
+    bucket->meeting.bytes = 0;
+    own->n_buckets++;
+  }
+  bucket->members = (pl_ir_reduction **)pl_arena_grown(own->arena, (const void *)bucket->members, bucket->n, 1,
+                                                       sizeof(pl_ir_reduction *), &bucket->room);
+  if (bucket->members == NULL) return pl_ir_graph_no_memory(own);
+  bucket->members[bucket->n++] = reduction;
+  bucket->meeting.bytes += reduction->meeting.bytes;
+  return PL_OK;
+}
+
+pl_code pl_ir_graph_send_buckets(pl_ir_graphing *own, bool all) {
+  double full = own->framework->bucket_bytes > 0 ? own->framework->bucket_bytes : 1e300;
+  for (uint32_t i = 0; i < own->n_buckets; i++) {
+    pl_ir_bucket *bucket = &own->buckets[i];
+    if (bucket->n == 0 || (!all && bucket->meeting.bytes < full)) continue;
+    pl_ir_arrival arrival;
+    pl_ir_graph_flush(own);
+    PL_TRY(pl_ir_graph_meet(own, &bucket->meeting, own->now->last, NULL, &arrival));
+    for (uint32_t k = 0; k < bucket->n; k++) {
+      bucket->members[k]->tasks = arrival.tasks;
+      PL_TRY(pl_ir_graph_offload_gradient(own, bucket->members[k]->path, arrival.tasks));
+    }
+    bucket->n = bucket->room = 0;
+    bucket->members = NULL;
+    bucket->meeting.bytes = 0;
+  }
+  return PL_OK;
+}
+
+static pl_code added(pl_ir_graphing *own, const pl_ir_op *accumulate, const pl_ir_arrival *shard) {
+  const char *path = path_of(own, own->prefix, accumulate->path);
+  if (path == NULL) return pl_ir_graph_no_memory(own);
+  pl_ir_reduction *reduction = find(own, path);
+  if (reduction == NULL) return PL_OK;
+  if (own->is_last && ++reduction->n_added < reduction->n_adds) return PL_OK;
+  if (shard != NULL && shard->tasks != NULL)
+    reduction->tasks = shard->tasks; /* reduced already */
+  else if (reduction->meeting.axes != 0 && own->is_last)
+    return put(own, reduction);
+  return own->is_last ? pl_ir_graph_offload_gradient(own, path, reduction->tasks) : PL_OK;
+}
+
+pl_code pl_ir_graph_added(pl_ir_graphing *own, const pl_ir_op *op, const pl_ir_arrival *values) {
+  if (own->module->level != PL_IR_KERNELS) return PL_OK;
+  if (is(op, "accumulate")) PL_TRY(added(own, op, &values[op->inputs[0]]));
+  if (op->row != own->kernel) return PL_OK;
+  const pl_ir_function *f = own->module->functions[op->callee];
+  bool any = false;
+  for (int32_t i = 0; i < f->n_ops; i++) {
+    if (!is(&f->ops[i], "accumulate")) continue;
+    int32_t value = f->ops[i].inputs[0];
+    while (f->values[value].op != PL_IR_NONE && is(&f->ops[f->values[value].op], "cast"))
+      value = f->ops[f->values[value].op].inputs[0];
+    bool outer = f->values[value].op == PL_IR_NONE; /* an argument */
+    PL_TRY(added(own, &f->ops[i], outer ? &values[op->inputs[value]] : NULL));
+    any = true;
+  }
+  bool at_once = own->framework->overlaps_gradients && own->framework->bucket_unit == PL_BUCKET_TENSOR;
+  return any && at_once ? pl_ir_graph_send_buckets(own, false) : PL_OK;
+}
+
+bool pl_ir_graph_adds_shards(const pl_ir_graphing *own, const pl_ir_op *op, const pl_ir_arrival *values) {
+  if (own->module->level != PL_IR_KERNELS) return false;
+  if (is(op, "store")) return true; /* for the next iteration */
+  for (int32_t i = 0; i < op->n_inputs; i++)
+    if (values[op->inputs[i]].tasks == NULL) return false;
+  if (is(op, "accumulate")) return true;
+  if (op->row != own->kernel || op->n_outputs > 0 || op->n_inputs == 0) return false;
+  const pl_ir_function *f = own->module->functions[op->callee];
+  for (int32_t i = 0; i < f->n_ops; i++)
+    if (!is(&f->ops[i], "accumulate") && !is(&f->ops[i], "cast")) return false;
+  return true;
+}
+
+void pl_ir_graph_gradient(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_arrival *values) {
+  if (own->module->level != PL_IR_KERNELS || !is(op, "gradient")) return;
+  const char *path = path_of(own, own->prefix, op->path);
+  const pl_ir_reduction *reduction = path != NULL ? find(own, path) : NULL;
+  if (reduction == NULL || reduction->tasks == NULL) return;
+  const pl_ir_op *meeting = meeting_of(f, op->first_output);
+  values[meeting != NULL ? meeting->first_output : op->first_output].tasks = reduction->tasks;
+}
+
+/* ---- parameters ---- */
+
+static bool gathers_param(const pl_ir_function *f, const pl_ir_op *op) {
+  if (!is(op, "all_gather")) return false;
+  int32_t maker = f->values[op->inputs[0]].op;
+  return maker != PL_IR_NONE && is(&f->ops[maker], "param");
+}
+
+pl_code pl_ir_graph_gather(pl_ir_graphing *own, const pl_ir_function *f, pl_ir_arrival *values) {
+  pl_ir_meeting all = {.axes = 0};
+  bool any = false;
+  if (own->module->level != PL_IR_KERNELS || !own->framework->gathers_ahead) return PL_OK;
+  for (int32_t i = 0; i < f->n_ops; i++) {
+    if (!gathers_param(f, &f->ops[i])) continue;
+    const pl_ir_meeting one = pl_ir_graph_meeting_of(own, f, &f->ops[i]);
+    if (any && one.axes != all.axes) return PL_OK; /* one by one */
+    double bytes = all.bytes + one.bytes;
+    all = one;
+    all.bytes = bytes;
+    any = true;
+  }
+  if (!any) return PL_OK;
+  pl_ir_arrival arrival;
+  pl_ir_graph_flush(own);
+  PL_TRY(pl_ir_graph_meet(own, &all, own->unit_before, NULL, &arrival));
+  for (int32_t i = 0; i < f->n_ops; i++)
+    if (gathers_param(f, &f->ops[i])) values[f->ops[i].first_output] = arrival;
+  for (uint32_t d = 0; d < own->now->n_devices; d++) {
+    own->unit_before[d] = own->unit[d];
+    own->unit[d] = own->now->last[d];
+  }
+  return PL_OK;
+}

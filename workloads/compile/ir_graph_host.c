@@ -1,0 +1,109 @@
+/* See workloads/compile/ir_graph_state.h: by how much the host of an eager framework is late in the passes of a program
+ * of level kernels. As of a tuple's blocks (workloads/compile/host_floor.h): over a window in which nothing makes it
+ * wait, a forward and a backward pass or each by itself, the device takes at least what the host needs to launch it
+ * all; what is missing is put behind the functions that a chunk calls, in proportion to what the host has to launch for
+ * each. Collectives of the tensor group count on the device with what they take alone on the network.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "workloads/compile/ir_graph_state.h"
+
+static bool is_in_time(const pl_framework *framework) {
+  return framework->launch_s <= 0 && framework->backward_launch_s <= 0 && framework->collective_s <= 0 &&
+         framework->layer_s <= 0;
+}
+
+/* Computing waits for the tensor group. */
+static pl_code add_meeting(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_load *load) {
+  load->host_s += own->framework->collective_s;
+  if (pl_ir_row_at(op->row)->effect != PL_IR_COLLECTIVE || strncmp(pl_ir_row_at(op->row)->name, "ring_", 5) == 0 ||
+      strcmp(pl_ir_row_at(op->row)->name, "shift") == 0)
+    return PL_OK;
+  const pl_ir_meeting meeting = pl_ir_graph_meeting_of(own, f, op);
+  double alone_s = 0;
+  if (meeting.stream == PL_STREAM_FEATURE && meeting.axes != 0)
+    PL_TRY(pl_ir_graph_meeting_alone(own, &meeting, &alone_s));
+  for (uint32_t p = 0; p < own->cluster->n_profiles; p++)
+    load->device_s[p] += alone_s;
+  return PL_OK;
+}
+
+/* Of a function in a pass, through its calls. */
+static pl_code load_of(pl_ir_graphing *own, int32_t function, pl_category category, const pl_ir_load **load) {
+  int32_t pass = category == PL_CATEGORY_FORWARD ? 0 : 1;
+  pl_ir_load *made = &own->loads[2 * function + pass];
+  const pl_ir_function *f = own->module->functions[function];
+  *load = made;
+  if (made->known) return PL_OK;
+  made->known = true;
+  if (strstr(f->name, "layer") != NULL && strchr(f->name, '.') == NULL) made->host_s += own->framework->layer_s;
+  if (strstr(f->name, "layer") != NULL && strstr(f->name, ".backward") != NULL) made->host_s += own->framework->layer_s;
+  int32_t outer = own->function;
+  pl_category before = own->category;
+  for (int32_t i = 0; i < f->n_ops; i++) {
+    const pl_ir_op *op = &f->ops[i];
+    if (op->callee != PL_IR_NONE && op->row != own->kernel) {
+      const pl_ir_load *inner;
+      PL_TRY(load_of(own, op->callee, category, &inner));
+      made->host_s += inner->host_s;
+      for (uint32_t p = 0; p < own->cluster->n_profiles; p++)
+        made->device_s[p] += inner->device_s[p];
+      continue;
+    }
+    if (pl_ir_graph_moves(op)) {
+      PL_TRY(add_meeting(own, f, op, made));
+      continue;
+    }
+    own->function = function;
+    own->category = category;
+    const pl_ir_price *price = pl_ir_graph_price(own, op);
+    own->function = outer;
+    own->category = before;
+    if (price == NULL) return pl_ir_graph_no_memory(own);
+    if (!price->computes) continue;
+    made->host_s += pass == 0 ? own->framework->launch_s : own->framework->backward_launch_s;
+    for (uint32_t p = 0; p < own->cluster->n_profiles; p++)
+      made->device_s[p] += pl_ticks_to_s(price->ticks[p]);
+  }
+  return PL_OK;
+}
+
+/* Seconds by which the host is late in a step, on each profile. */
+static void find_late(pl_ir_graphing *own, bool forward, const pl_ir_load *first, const pl_ir_load *second) {
+  const pl_framework *framework = own->framework;
+  bool waits = framework->host_window == PL_HOST_PASS && own->module->n_classes > 1;
+  for (uint32_t p = 0; p < own->cluster->n_profiles; p++) {
+    const pl_ir_load *step = forward ? first : second;
+    PL_ASSERT(step != NULL);
+    double alone = fmax(0, step->host_s - step->device_s[p]);
+    own->late_s[p] = framework->host_window == PL_HOST_KERNEL ? step->host_s : alone;
+    if (waits || framework->host_window == PL_HOST_KERNEL || first == NULL || second == NULL) continue;
+    double rest = fmax(0, first->host_s + second->host_s - first->device_s[p] - second->device_s[p]);
+    double of_first = fmin(fmax(0, first->host_s - first->device_s[p]), rest);
+    own->late_s[p] = forward ? of_first : rest - of_first;
+  }
+}
+
+pl_code pl_ir_graph_begin_step(pl_ir_graphing *own, const pl_ir_chunk *chunk, pl_ir_step_kind kind) {
+  own->is_late = false;
+  if (own->module->level != PL_IR_KERNELS || is_in_time(own->framework) || kind == PL_IR_STEP_W) return PL_OK;
+  const pl_ir_load *first = NULL, *second = NULL;
+  if (chunk->forward != PL_IR_NONE) PL_TRY(load_of(own, chunk->forward, PL_CATEGORY_FORWARD, &first));
+  if (chunk->backward != PL_IR_NONE) PL_TRY(load_of(own, chunk->backward, PL_CATEGORY_BACKWARD, &second));
+  own->step = kind == PL_IR_STEP_F ? first : second;
+  find_late(own, kind == PL_IR_STEP_F, first, second);
+  for (uint32_t p = 0; p < own->cluster->n_profiles; p++)
+    own->is_late = own->is_late || own->late_s[p] > 0;
+  return PL_OK;
+}
+
+pl_code pl_ir_graph_wait_for_host(pl_ir_graphing *own, int32_t function) {
+  if (!own->is_late || own->depth != 1 || own->step->host_s <= 0) return PL_OK;
+  const pl_ir_load *load;
+  pl_ticks ticks[PL_IR_GRAPH_PROFILES_MAX];
+  PL_TRY(load_of(own, function, own->category, &load));
+  for (uint32_t p = 0; p < own->cluster->n_profiles; p++)
+    ticks[p] = pl_ticks_from_s(own->late_s[p] * load->host_s / own->step->host_s);
+  return pl_ir_graph_part(own, ticks, PL_NONE) ? PL_OK : pl_ir_graph_no_memory(own);
+}

@@ -1,0 +1,403 @@
+/* See workloads/compile/ir_graph_state.h: what devices send each other. */
+#include <string.h>
+
+#include "workloads/compile/ir_graph_state.h"
+#include "workloads/cost/ir_cost.h"
+
+/* A transfer that both sides know by a key, made by whoever comes first. */
+typedef struct promised {
+  const char *key;
+  uint32_t *tasks; /* per position of a device in its crew */
+} promised;
+
+static pl_category category_of(const pl_ir_op *op, pl_stream_kind *stream) {
+  const pl_ir_attribute *over = pl_ir_attribute_find(op, "over");
+  const char *axis = over != NULL && over->n_names > 0 ? over->names[0].text : "";
+  if (strcmp(pl_ir_row_at(op->row)->name, "all_to_all") == 0) {
+    *stream = PL_STREAM_EXPERT;
+    return PL_CATEGORY_EXPERT;
+  }
+  if (strncmp(axis, "dp", 2) == 0) {
+    *stream = PL_STREAM_GRADIENT;
+    return PL_CATEGORY_DATA;
+  }
+  *stream = strncmp(axis, "cp", 2) == 0 ? PL_STREAM_CONTEXT : PL_STREAM_FEATURE;
+  return strncmp(axis, "cp", 2) == 0 ? PL_CATEGORY_CONTEXT : PL_CATEGORY_TENSOR;
+}
+
+static pl_collective_kind collective_of(const pl_ir_op *op) {
+  const char *name = pl_ir_row_at(op->row)->name;
+  return strcmp(name, "all_reduce") == 0       ? PL_ALL_REDUCE
+         : strcmp(name, "reduce_scatter") == 0 ? PL_REDUCE_SCATTER
+         : strcmp(name, "all_to_all") == 0     ? PL_ALL_TO_ALL
+                                               : PL_ALL_GATHER;
+}
+
+/* Axes that the op goes over, one bit each. */
+static uint32_t axes_of(const pl_ir_mesh *mesh, const pl_ir_op *op) {
+  uint32_t axes = 0;
+  for (int32_t axis = 0; axis < mesh->n_axes; axis++)
+    if (pl_ir_op_has_name(op, "over", mesh->axes[axis].name)) axes |= 1u << axis;
+  return axes;
+}
+
+/* The device of the group that has coordinate 0 along all of its axes. */
+static uint32_t origin_of(const pl_ir_mesh *mesh, uint32_t axes, uint32_t device) {
+  for (int32_t axis = 0; axis < mesh->n_axes; axis++)
+    if ((axes >> axis & 1) != 0)
+      device -= (uint32_t)pl_ir_mesh_coordinate(mesh, device, axis) * pl_ir_mesh_stride(mesh, axis);
+  return device;
+}
+
+/* Devices of the crew by groups: by first members, and inside a group in the order of the mesh. */
+static bool part_crew(pl_ir_graphing *own, uint32_t axes, pl_ir_groups *made) {
+  const pl_ir_mesh *mesh = &own->module->mesh;
+  const pl_ir_crew *crew = own->now;
+  uint32_t n_devices = pl_ir_mesh_devices(mesh), n_groups = 0;
+  uint32_t *members = PL_TAKE(own->arena, uint32_t, crew->n_devices);
+  pl_arena_mark mark = pl_arena_mark_here(own->arena);
+  uint32_t *count = PL_TAKE(own->arena, uint32_t, crew->n_devices);
+  uint32_t *group = PL_TAKE(own->arena, uint32_t, n_devices); /* by origin, from 1 on */
+  if (own->arena->failed) return false;
+  for (uint32_t d = 0; d < crew->n_devices; d++) {
+    uint32_t *of = &group[origin_of(mesh, axes, crew->devices[d])];
+    if (*of == 0) *of = ++n_groups;
+    count[*of - 1]++;
+  }
+  /* A class is whole along the axes that it is not cut out by, so that all groups are as large. */
+  *made = (pl_ir_groups){.axes = axes, .size = n_groups > 0 ? crew->n_devices / n_groups : 0, .members = members};
+  PL_ASSERT(n_groups * made->size == crew->n_devices);
+  for (uint32_t d = crew->n_devices; d-- > 0;) {
+    uint32_t of = group[origin_of(mesh, axes, crew->devices[d])] - 1;
+    members[of * made->size + --count[of]] = d;
+  }
+  pl_arena_release_to(own->arena, mark);
+  return true;
+}
+
+/* The groups of devices along axes; NULL: no memory. */
+static const pl_ir_groups *groups_over(pl_ir_graphing *own, uint32_t axes) {
+  pl_ir_crew *crew = own->now;
+  for (uint32_t i = 0; i < crew->n_groups; i++)
+    if (crew->groups[i].axes == axes) return &crew->groups[i];
+  pl_ir_groups *groups =
+      (pl_ir_groups *)pl_arena_grown(own->arena, crew->groups, crew->n_groups, 1, sizeof *groups, &crew->room_groups);
+  if (groups == NULL) return NULL;
+  crew->groups = groups;
+  return part_crew(own, axes, &groups[crew->n_groups]) ? &groups[crew->n_groups++] : NULL;
+}
+
+static void depends(pl_ir_graphing *own, uint32_t task, uint32_t d, const pl_ir_arrival *input) {
+  PL_ASSERT(input != NULL);
+  if (own->now->last[d] != PL_NONE) pl_graph_builder_edge(own->builder, own->now->last[d], task);
+  if (input->tasks != NULL) pl_graph_builder_edge(own->builder, input->tasks[d], task);
+}
+
+uint32_t pl_ir_graph_label(pl_ir_graphing *own, const char *text) {
+  return own->options->names ? pl_graph_builder_name(own->builder, text) : PL_NONE;
+}
+
+static uint32_t label_of(pl_ir_graphing *own, const char *text) {
+  return pl_ir_graph_label(own, text);
+}
+
+static const pl_ir_groups *groups_of(pl_ir_graphing *own, const pl_ir_op *op) {
+  return groups_over(own, axes_of(&own->module->mesh, op));
+}
+
+pl_ir_meeting pl_ir_graph_meeting_of(const pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op) {
+  pl_ir_meeting made = {.kind = collective_of(op),
+                        .axes = axes_of(&own->module->mesh, op),
+                        .bytes = pl_ir_collective_bytes(&own->module->mesh, f, op),
+                        .label = pl_ir_row_at(op->row)->name};
+  made.category = category_of(op, &made.stream);
+  return made;
+}
+
+pl_code pl_ir_graph_meeting_alone(pl_ir_graphing *own, const pl_ir_meeting *meeting, double *time_s) {
+  const pl_ir_groups *groups = groups_over(own, meeting->axes);
+  uint32_t spec, *devices = groups != NULL ? PL_TAKE(own->arena, uint32_t, groups->size + 1) : NULL;
+  double progress;
+  if (devices == NULL) return pl_ir_graph_no_memory(own);
+  for (uint32_t i = 0; i < groups->size; i++)
+    devices[i] = own->now->devices[groups->members[i]];
+  PL_TRY(pl_ir_transfers_collective(&own->transfers, meeting->kind, devices, groups->size, meeting->bytes, &spec,
+                                    &progress, own->error));
+  *time_s = pl_ir_transfers_alone_s(&own->transfers, spec, progress);
+  return PL_OK;
+}
+
+/* One collective per group of devices; their tasks are the value's. */
+pl_code pl_ir_graph_meet(pl_ir_graphing *own, const pl_ir_meeting *meeting, const uint32_t *after,
+                         const pl_ir_arrival *input, pl_ir_arrival *output) {
+  const pl_ir_groups *groups = groups_over(own, meeting->axes);
+  uint32_t n = own->now->n_devices;
+  uint32_t *tasks = PL_TAKE(own->arena, uint32_t, n);
+  uint32_t *streams = PL_TAKE(own->arena, uint32_t, n), *devices = PL_TAKE(own->arena, uint32_t, n);
+  if (own->arena->failed) return pl_ir_graph_no_memory(own);
+  for (uint32_t first = 0; first < n; first += groups->size) {
+    const uint32_t *members = &groups->members[first];
+    for (uint32_t i = 0; i < groups->size; i++) {
+      devices[i] = own->now->devices[members[i]];
+      streams[i] = pl_graph_builder_stream(own->builder, devices[i], meeting->stream);
+    }
+    uint32_t spec;
+    double progress;
+    PL_TRY(pl_ir_transfers_collective(&own->transfers, meeting->kind, devices, groups->size, meeting->bytes, &spec,
+                                      &progress, own->error));
+    uint32_t task = pl_graph_builder_transfer(own->builder, spec, progress, meeting->category, streams, groups->size,
+                                              label_of(own, meeting->label), own->microbatch);
+    for (uint32_t i = 0; i < groups->size; i++) {
+      uint32_t d = members[i];
+      tasks[d] = task;
+      if (after[d] != PL_NONE) pl_graph_builder_edge(own->builder, after[d], task);
+      if (input != NULL && input->tasks != NULL) pl_graph_builder_edge(own->builder, input->tasks[d], task);
+    }
+    own->made->n_collectives++;
+  }
+  output->tasks = tasks;
+  return PL_OK;
+}
+
+static pl_code collective(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, double bytes,
+                          pl_collective_kind kind, pl_ir_arrival *input, pl_ir_arrival *output) {
+  pl_ir_graph_flush(own);
+  pl_ir_meeting meeting = pl_ir_graph_meeting_of(own, f, op);
+  meeting.kind = kind;
+  meeting.bytes = bytes;
+  return pl_ir_graph_meet(own, &meeting, own->now->last, input, output);
+}
+
+/* Tasks under a key, one per device of a crew; *fresh: nobody had asked for them. */
+static uint32_t *promise(pl_ir_graphing *own, const char *key, uint32_t n, bool *fresh) {
+  uint64_t hash = pl_hash_text(3, key);
+  uint32_t probe = 0;
+  const promised *known;
+  *fresh = false;
+  while ((known = (const promised *)pl_hash_index_find(&own->promises, hash, &probe)) != NULL)
+    if (strcmp(known->key, key) == 0) return known->tasks;
+  promised *made = PL_TAKE(own->arena, promised, 1);
+  uint32_t *tasks = PL_TAKE(own->arena, uint32_t, n);
+  if (made == NULL || tasks == NULL) return NULL;
+  *made = (promised){.key = key, .tasks = tasks};
+  *fresh = true;
+  return pl_hash_index_put(&own->promises, hash, made, own->arena) ? tasks : NULL;
+}
+
+static const pl_ir_crew *crew_named(const pl_ir_graphing *own, const char *name) {
+  for (int32_t c = 0; c < own->module->n_classes; c++)
+    if (strcmp(own->module->classes[c].name, name) == 0) return &own->crews[c];
+  return NULL;
+}
+
+/* Where the device of a crew that this one hears from stands in it. */
+static uint32_t position_of(const pl_ir_graphing *own, const pl_ir_crew *in, uint32_t device) {
+  uint32_t wanted = pl_ir_class_partner(own->module, in->class, device), low = 0, high = in->n_devices;
+  while (low + 1 < high) {
+    uint32_t middle = low + (high - low) / 2;
+    *(in->devices[middle] <= wanted ? &low : &high) = middle;
+  }
+  return low;
+}
+
+/* A message is one transfer for each device that receives. */
+static pl_code message(pl_ir_graphing *own, const pl_ir_crew *from, const pl_ir_crew *to, const char *tag, double bytes,
+                       uint32_t **tasks) {
+  const char *key =
+      pl_arena_printf(own->arena, "%s>%s %s %d", from->class->name, to->class->name, tag, own->microbatch);
+  bool fresh;
+  uint32_t *own_tasks = key != NULL ? promise(own, key, to->n_devices, &fresh) : NULL;
+  *tasks = own_tasks;
+  if (own_tasks == NULL) return pl_ir_graph_no_memory(own);
+  for (uint32_t d = 0; d < to->n_devices && fresh; d++) {
+    uint32_t pair[] = {from->devices[position_of(own, from, to->devices[d])], to->devices[d]}, spec;
+    double progress;
+    if (pair[0] == pair[1]) { /* two chunks of one stage */
+      own_tasks[d] = pl_graph_builder_delay(own->builder, 0, PL_CATEGORY_PIPELINE, NULL, 0, PL_NONE, own->microbatch);
+      continue;
+    }
+    PL_TRY(pl_ir_transfers_collective(&own->transfers, PL_SEND, pair, 2, bytes, &spec, &progress, own->error));
+    own_tasks[d] = pl_graph_builder_transfer(own->builder, spec, progress, PL_CATEGORY_PIPELINE, NULL, 0,
+                                             label_of(own, tag), own->microbatch);
+    own->made->n_sends++;
+  }
+  return PL_OK;
+}
+
+static pl_code send(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_arrival *input) {
+  const pl_ir_crew *to = crew_named(own, pl_ir_text_of(op, "to"));
+  uint32_t *tasks;
+  pl_ir_graph_flush(own);
+  PL_TRY(message(own, own->now, to, pl_ir_text_of(op, "tag"),
+                 pl_ir_type_local_bytes(&own->module->mesh, &f->values[op->inputs[0]].type), &tasks));
+  PL_ASSERT(tasks != NULL);
+  for (uint32_t d = 0; d < to->n_devices; d++)
+    depends(own, tasks[d], position_of(own, own->now, to->devices[d]), input);
+  return PL_OK;
+}
+
+static pl_code receive(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_arrival *output) {
+  const pl_ir_crew *from = crew_named(own, pl_ir_text_of(op, "from"));
+  return message(own, from, own->now, pl_ir_text_of(op, "tag"),
+                 pl_ir_type_local_bytes(&own->module->mesh, &f->values[op->first_output].type), &output->tasks);
+}
+
+/* An all-reduce between the devices of several classes. */
+static pl_code sum_classes(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_arrival *input,
+                           pl_ir_arrival *output) {
+  const pl_ir_attribute *classes = pl_ir_attribute_find(op, "classes");
+  const char *key = pl_arena_printf(own->arena, "sum %s %s", own->prefix, pl_ir_text_of(op, "tag"));
+  bool fresh;
+  pl_ir_graph_flush(own);
+  output->tasks = key != NULL ? promise(own, key, own->now->n_devices, &fresh) : NULL;
+  uint32_t *members = PL_TAKE(own->arena, uint32_t, classes->n_names);
+  if (output->tasks == NULL || members == NULL) return pl_ir_graph_no_memory(own);
+  for (uint32_t d = 0; d < own->now->n_devices; d++) {
+    uint32_t n = 0, spec;
+    double progress;
+    for (int32_t i = 0; fresh && i < classes->n_names; i++)
+      members[n++] = crew_named(own, classes->names[i].text)->devices[d];
+    if (fresh) {
+      PL_TRY(pl_ir_transfers_collective(&own->transfers, PL_ALL_REDUCE, members, n,
+                                        pl_ir_type_local_bytes(&own->module->mesh, &f->values[op->inputs[0]].type),
+                                        &spec, &progress, own->error));
+      output->tasks[d] = pl_graph_builder_transfer(own->builder, spec, progress, PL_CATEGORY_DATA, NULL, 0,
+                                                   label_of(own, "sum_classes"), own->microbatch);
+      own->made->n_collectives++;
+    }
+    depends(own, output->tasks[d], d, input);
+  }
+  return PL_OK;
+}
+
+/* Round the ring: every device's value to the neighbour `by` further, all at once. */
+static pl_code shift(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_arrival *input,
+                     pl_ir_arrival *output) {
+  pl_ir_graph_flush(own);
+  pl_stream_kind stream;
+  pl_category category = category_of(op, &stream);
+  double bytes = pl_ir_type_local_bytes(&own->module->mesh, &f->values[op->inputs[0]].type);
+  const pl_ir_groups *groups = groups_of(own, op);
+  uint32_t n = own->now->n_devices;
+  uint32_t *tasks = PL_TAKE(own->arena, uint32_t, n);
+  if (own->arena->failed) return pl_ir_graph_no_memory(own);
+  PL_ASSERT(tasks != NULL && groups->size > 0);
+  int64_t by = pl_ir_integer_of(op, "by", 1) % (int64_t)groups->size;
+  uint32_t away = (uint32_t)(by < 0 ? by + groups->size : by);
+  for (uint32_t i = 0; i < n; i++) {
+    uint32_t first = i - i % groups->size, spec;
+    uint32_t from = groups->members[i], to = groups->members[first + (i - first + away) % groups->size];
+    const uint32_t pair[] = {own->now->devices[from], own->now->devices[to]};
+    double progress;
+    if (from == to) {
+      tasks[to] = pl_graph_builder_delay(own->builder, 0, category, NULL, 0, PL_NONE, own->microbatch);
+    } else {
+      PL_TRY(pl_ir_transfers_collective(&own->transfers, PL_SEND, pair, 2, bytes, &spec, &progress, own->error));
+      tasks[to] = pl_graph_builder_transfer(own->builder, spec, progress, category, NULL, 0, label_of(own, "shift"),
+                                            own->microbatch);
+      own->made->n_sends++;
+    }
+    depends(own, tasks[to], from, input);
+  }
+  output->tasks = tasks;
+  return PL_OK;
+}
+
+/* The most bytes that a device lacks of its part on one side. */
+static double halo_bytes(const pl_ir_mesh *mesh, const pl_ir_type *whole, const pl_ir_type *apart, const pl_ir_op *op,
+                         bool behind) {
+  const pl_ir_attribute *to = pl_ir_attribute_find(op, "to");
+  int32_t y = pl_ir_type_find(whole, pl_ir_attribute_find(op, "dim")->names[0]);
+  int64_t parts = apart->dims[pl_ir_type_find(apart, to->names[0])].extent;
+  int64_t rows = apart->dims[pl_ir_type_find(apart, to->names[1])].extent;
+  int64_t held = whole->dims[y].extent / parts, first = pl_ir_integer_of(op, "first", 0),
+          step = pl_ir_integer_of(op, "step", 1), most = 0;
+  for (int64_t p = behind ? 0 : 1; p < parts - behind; p++) {
+    int64_t from = first + p * step, lacks = behind ? from + rows - (p + 1) * held : p * held - from;
+    if (lacks > most) most = lacks;
+  }
+  return pl_ir_type_local_bytes(mesh, whole) / (double)pl_ir_type_local_extent(mesh, whole, y) * (double)most;
+}
+
+/* Rows from both neighbours, or back to them, all at once; there are none beyond the ends. */
+static pl_code halo(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_arrival *input,
+                    pl_ir_arrival *output) {
+  const pl_ir_mesh *mesh = &own->module->mesh;
+  const pl_ir_type *in = &f->values[op->inputs[0]].type, *out = &f->values[op->first_output].type;
+  bool back = pl_ir_type_find(out, pl_ir_attribute_find(op, "dim")->names[0]) >= 0;
+  pl_ir_graph_flush(own);
+  pl_stream_kind stream;
+  pl_category category = category_of(op, &stream);
+  const pl_ir_groups *groups = groups_of(own, op);
+  uint32_t n = own->now->n_devices;
+  uint32_t *tasks = PL_TAKE(own->arena, uint32_t, n);
+  if (own->arena->failed) return pl_ir_graph_no_memory(own);
+  for (uint32_t d = 0; d < n; d++) {
+    tasks[d] = pl_graph_builder_delay(own->builder, 0, category, NULL, 0, PL_NONE, own->microbatch);
+    depends(own, tasks[d], d, input);
+  }
+  for (int behind = 0; behind < 2; behind++) {
+    double bytes = halo_bytes(mesh, back ? out : in, back ? in : out, op, behind == 1);
+    for (uint32_t i = 0; i < n && bytes > 0; i++) {
+      uint32_t place = i % groups->size, spec;
+      if (place + 1 == groups->size) continue; /* i and the next one are neighbours */
+      bool up = (behind == 0) != back;         /* from i to the next */
+      uint32_t from = groups->members[up ? i : i + 1], to = groups->members[up ? i + 1 : i];
+      const uint32_t pair[] = {own->now->devices[from], own->now->devices[to]};
+      double progress;
+      PL_TRY(pl_ir_transfers_collective(&own->transfers, PL_SEND, pair, 2, bytes, &spec, &progress, own->error));
+      uint32_t task = pl_graph_builder_transfer(own->builder, spec, progress, category, NULL, 0, label_of(own, "halo"),
+                                                own->microbatch);
+      own->made->n_sends++;
+      depends(own, task, from, input);
+      pl_graph_builder_edge(own->builder, task, tasks[to]);
+    }
+  }
+  output->tasks = tasks;
+  return PL_OK;
+}
+
+/* Keys and values go round while attention works on those that came before (workloads/lower/lower_context.c says the
+ * same of a layer's program): all but the last of the pieces beside the whole exchange, the last behind it,
+ * (n - 1) max(piece, send) + piece. Backward their gradients go with them, but for the last step home. */
+static pl_code ring(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op) {
+  const pl_ir_mesh *mesh = &own->module->mesh;
+  int32_t pieces = 1;
+  double bytes = 0;
+  pl_ir_arrival nothing = {NULL}, round = {NULL};
+  for (int32_t axis = 0; axis < mesh->n_axes; axis++)
+    if (pl_ir_op_has_name(op, "over", mesh->axes[axis].name)) pieces *= mesh->axes[axis].extent;
+  for (int32_t i = 1; i < 3; i++)
+    bytes += pieces * pl_ir_type_local_bytes(mesh, &f->values[op->inputs[i]].type);
+  if (op->n_outputs > 2) bytes *= 2;
+  if (pieces > 1) PL_TRY(collective(own, f, op, bytes, PL_ALL_GATHER, &nothing, &round));
+  for (int32_t piece = 0; piece < pieces; piece++) {
+    if (piece == pieces - 1) PL_TRY(pl_ir_graph_await(own, &round));
+    if (!pl_ir_graph_compute(own, op)) return pl_ir_graph_no_memory(own);
+  }
+  return PL_OK;
+}
+
+bool pl_ir_graph_moves(const pl_ir_op *op) {
+  const pl_ir_row *row = pl_ir_row_at(op->row);
+  return row->effect == PL_IR_SENDS || (row->effect == PL_IR_COLLECTIVE && strcmp(row->name, "cut") != 0);
+}
+
+pl_code pl_ir_graph_move(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_arrival *values) {
+  const char *name = pl_ir_row_at(op->row)->name;
+  pl_ir_arrival *input = op->n_inputs > 0 ? &values[op->inputs[0]] : NULL,
+                *output = op->n_outputs > 0 ? &values[op->first_output] : NULL;
+  if (strcmp(name, "send") == 0) return send(own, f, op, input);
+  PL_ASSERT(output != NULL);
+  if (strcmp(name, "receive") == 0) return receive(own, f, op, output);
+  if (strcmp(name, "sum_classes") == 0) return sum_classes(own, f, op, input, output);
+  if (strcmp(name, "shift") == 0) return shift(own, f, op, input, output);
+  if (strncmp(name, "halo", 4) == 0) return halo(own, f, op, input, output);
+  if (strncmp(name, "ring_", 5) != 0)
+    return output->tasks != NULL ? PL_OK /* on its way since before */
+                                 : collective(own, f, op, pl_ir_collective_bytes(&own->module->mesh, f, op),
+                                              collective_of(op), input, output);
+  for (int32_t i = 0; i < op->n_inputs; i++)
+    PL_TRY(pl_ir_graph_await(own, &values[op->inputs[i]]));
+  return ring(own, f, op);
+}

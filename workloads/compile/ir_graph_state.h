@@ -1,0 +1,189 @@
+/* What the files of the graph of a program share. Internal to workloads/compile/. */
+#ifndef PL_WORKLOADS_IR_GRAPH_STATE_H
+#define PL_WORKLOADS_IR_GRAPH_STATE_H
+
+#include "core/base/hash_index.h"
+#include "workloads/compile/ir_graph.h"
+#include "workloads/compile/ir_transfers.h"
+#include "workloads/language/ir_table.h"
+
+enum { PL_IR_GRAPH_PROFILES_MAX = 16, PL_IR_GRAPH_CATEGORIES = 3 };
+
+/* Devices of a class, parted by the axes over which collectives join them: groups in the order of their first devices,
+ * `size` members each, as positions in the crew, rising. */
+typedef struct pl_ir_groups {
+  uint32_t axes; /* one bit each */
+  uint32_t size;
+  const uint32_t *members;
+} pl_ir_groups;
+
+typedef struct pl_ir_crew {
+  const pl_ir_class *class;
+  uint32_t *devices; /* of the mesh; graph devices are numbered alike */
+  uint32_t n_devices;
+  uint32_t *last; /* per device: its last task on the compute stream; PL_NONE: none yet */
+  pl_ir_groups *groups;
+  uint32_t n_groups, room_groups;
+} pl_ir_crew;
+
+/* A kernel's time, per profile of the cluster. */
+typedef struct pl_ir_price {
+  bool known, computes;
+  bool is_update; /* one launch for all of them */
+  double flops;
+  const char *name;
+  pl_ticks *ticks;
+} pl_ir_price;
+
+/* A value: computed here, or on its way. NULL tasks: computed. */
+typedef struct pl_ir_arrival {
+  uint32_t *tasks; /* per device of the crew */
+} pl_ir_arrival;
+
+/* A collective to be. */
+typedef struct pl_ir_meeting {
+  pl_collective_kind kind;
+  pl_category category;
+  pl_stream_kind stream;
+  uint32_t axes; /* one bit each */
+  double bytes;
+  const char *label;
+} pl_ir_meeting;
+
+/* Copies to the memory of the host and back, and what is computed there, per device of the crew; PL_NONE: none yet.
+ * Those one way run one after the other, as on a stream. */
+typedef struct pl_ir_offload {
+  uint32_t *out, *back, *host;    /* the last ones */
+  uint32_t *left, *left_before;   /* the last that a function which keeps in the host sent out, and the one before */
+  uint32_t *began, *began_before; /* where the last function that reads from the host began, and the one before */
+  pl_hash_index kept;             /* by path, chunk and microbatch */
+  pl_hash_index states;           /* by path */
+} pl_ir_offload;
+
+/* Reductions of gradients of one class (ir_graph_gradients.c). */
+typedef struct pl_ir_reduction {
+  const char *path;        /* of the parameter */
+  pl_ir_meeting meeting;   /* of its gradient in the update; no axes: none */
+  uint32_t *tasks;         /* per device of the crew; NULL: not begun */
+  int32_t n_adds, n_added; /* functions that add to it in their last passes (a table that embedding and head read has
+                              two), and how many have */
+} pl_ir_reduction;
+
+enum { PL_IR_BUCKETS_MAX = 8 };
+typedef struct pl_ir_bucket {
+  pl_ir_meeting meeting; /* bytes: so far */
+  pl_ir_reduction **members;
+  uint32_t n, room;
+} pl_ir_bucket;
+
+/* What a function takes of device and host in a pass, through its calls. */
+typedef struct pl_ir_load {
+  bool known;
+  double host_s, device_s[PL_IR_GRAPH_PROFILES_MAX];
+} pl_ir_load;
+
+typedef struct pl_ir_graphing {
+  const pl_cluster *cluster;
+  const pl_ir_module *module;
+  const uint32_t *places; /* per device of the mesh that of the cluster */
+  const pl_ir_graph_options *options;
+  pl_arena *arena;
+  pl_graph_builder *builder;
+  pl_ir_transfers transfers;
+  pl_ir_crew *crews;
+  pl_ir_crew *now;
+  pl_ir_graph *made;
+  pl_error *error;
+  int32_t microbatch, depth;
+  pl_category category;
+  const pl_framework *framework;
+  int32_t kernel;   /* row */
+  bool updates;     /* the launch of this class's optimizer step is counted */
+  int32_t function; /* that runs */
+  const char *prefix;
+  pl_ir_price **prices; /* per function and category, by op; NULL: not yet asked for */
+  pl_ir_load *loads;    /* per function, forward and backward */
+  const pl_ir_load *step;
+  bool is_late;
+  double late_s[PL_IR_GRAPH_PROFILES_MAX]; /* of this step, by profile */
+  /* Of a program of level kernels: gradients on their way. */
+  pl_hash_index reductions; /* of the class that is made, by path */
+  pl_ir_bucket buckets[PL_IR_BUCKETS_MAX];
+  uint32_t n_buckets;
+  bool is_last;                 /* no later pass adds to the gradients of this one */
+  uint32_t *unit, *unit_before; /* per device: its last task when this call of a function with parameters began, and
+                                   the one before */
+  /* What has been computed since the last task was made, as parts, per profile of the cluster. */
+  pl_part *parts[PL_IR_GRAPH_PROFILES_MAX];
+  uint32_t n_parts, room_parts;
+  /* Tasks, per device, that what is computed next waits for. */
+  uint32_t **awaited;
+  uint32_t n_awaited, room_awaited;
+  pl_hash_index promises;
+  pl_ir_offload offload; /* of the class that is made */
+  int32_t chunk;
+} pl_ir_graphing;
+
+pl_code pl_ir_graph_no_memory(const pl_ir_graphing *own);
+
+/* ---- ir_graph_work.c: stretches of computing ---- */
+/* The op's kernel behind those that were computed before; nothing of an op without one. */
+bool pl_ir_graph_compute(pl_ir_graphing *own, const pl_ir_op *op);
+/* What was computed since becomes one task per device, behind all that it waits for. */
+void pl_ir_graph_flush(pl_ir_graphing *own);
+/* What is computed from here on waits for these tasks. */
+pl_code pl_ir_graph_await(pl_ir_graphing *own, pl_ir_arrival *value);
+
+/* An op's price; NULL: no memory. Of the function and pass that run. */
+const pl_ir_price *pl_ir_graph_price(pl_ir_graphing *own, const pl_ir_op *op);
+/* A stretch of time more, by profile. False: no memory. */
+bool pl_ir_graph_part(pl_ir_graphing *own, const pl_ticks *ticks, uint32_t name);
+
+/* ---- ir_graph_host.c: a host that is late ---- */
+pl_code pl_ir_graph_begin_step(pl_ir_graphing *own, const pl_ir_chunk *chunk, pl_ir_step_kind kind);
+/* Behind a call of a chunk's function. */
+pl_code pl_ir_graph_wait_for_host(pl_ir_graphing *own, int32_t function);
+
+/* ---- ir_graph_gradients.c: gradients and parameters on their way beside computing ---- */
+/* What the class's update reduces, by path. In front of its list. */
+pl_code pl_ir_graph_find_reductions(pl_ir_graphing *own);
+/* Behind an op: gradients that it has added up for the last time go into buckets. */
+pl_code pl_ir_graph_added(pl_ir_graphing *own, const pl_ir_op *op, const pl_ir_arrival *values);
+/* Whether the op only adds to gradients what comes from a collective, which nothing waits for. */
+bool pl_ir_graph_adds_shards(const pl_ir_graphing *own, const pl_ir_op *op, const pl_ir_arrival *values);
+/* Buckets that are full, or all of them, begin their way. */
+pl_code pl_ir_graph_send_buckets(pl_ir_graphing *own, bool all);
+/* The gradient of a path that is on its way since the backward pass: as the update reads it. */
+void pl_ir_graph_gradient(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_arrival *values);
+/* Parameters that a function gathers, all at once, while the function before it runs. */
+pl_code pl_ir_graph_gather(pl_ir_graphing *own, const pl_ir_function *f, pl_ir_arrival *values);
+
+/* ---- ir_graph_offload.c: to the memory of the host and back ---- */
+/* In front of a class's list. */
+pl_code pl_ir_graph_begin_offload(pl_ir_graphing *own);
+/* In front of a function: waits until what the one before the last sent out has left the device, so that two at most
+ * are on their way; and sends for what this one reads from the host, while the function before it runs. */
+pl_code pl_ir_graph_enter_offload(pl_ir_graphing *own, const pl_ir_function *f, pl_ir_arrival *values);
+void pl_ir_graph_leave_offload(pl_ir_graphing *own, const pl_ir_function *f);
+/* A gradient that nothing is added to any more, `ready` behind these tasks (per device of the crew; NULL: behind all
+ * that was computed), goes out, if the host has the state of its parameter. */
+pl_code pl_ir_graph_offload_gradient(pl_ir_graphing *own, const char *path, const uint32_t *ready);
+/* Whether the op is one that the host has its part in: keep and kept there, and updates of states that lie there. */
+bool pl_ir_graph_is_offloaded(const pl_ir_function *f, const pl_ir_op *op);
+pl_code pl_ir_graph_offload(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_arrival *values);
+
+/* ---- ir_graph_move.c: communication ---- */
+pl_ir_meeting pl_ir_graph_meeting_of(const pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op);
+/* A name for timelines; PL_NONE: there are none. */
+uint32_t pl_ir_graph_label(pl_ir_graphing *own, const char *text);
+/* Seconds of such a collective in the first group of the crew, alone on the network. */
+pl_code pl_ir_graph_meeting_alone(pl_ir_graphing *own, const pl_ir_meeting *meeting, double *time_s);
+/* One transfer per group of devices along its axes, behind tasks `after` (per device of the crew; PL_NONE: none) and
+ * what the value waits for (NULL: nothing). */
+pl_code pl_ir_graph_meet(pl_ir_graphing *own, const pl_ir_meeting *meeting, const uint32_t *after,
+                         const pl_ir_arrival *input, pl_ir_arrival *output);
+/* Whether the op moves something (`cut` does not). Such ops await their operands themselves. */
+bool pl_ir_graph_moves(const pl_ir_op *op);
+pl_code pl_ir_graph_move(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_arrival *values);
+
+#endif

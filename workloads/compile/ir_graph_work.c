@@ -1,0 +1,113 @@
+/* See workloads/compile/ir_graph_state.h: what devices compute between two meetings with others. */
+#include "workloads/compile/ir_graph_state.h"
+#include "workloads/cost/ir_kernel.h"
+
+static bool time_of(const pl_ir_graphing *own, const pl_device_profile *profile, const pl_ir_op *op, pl_op *kernel,
+                    double *time_s) {
+  const pl_ir_function *f = own->module->functions[own->function];
+  return own->module->level == PL_IR_KERNELS
+             ? pl_ir_launched_time(profile, own->module, f, op, own->framework, own->category, kernel, time_s)
+             : pl_ir_op_time(profile, &own->module->mesh, f, op, own->category, kernel, time_s);
+}
+
+/* An op of a function in a pass has one price per profile, whatever the microbatch and the instance. */
+const pl_ir_price *pl_ir_graph_price(pl_ir_graphing *own, const pl_ir_op *op) {
+  const pl_ir_function *f = own->module->functions[own->function];
+  int32_t pass = own->category == PL_CATEGORY_FORWARD ? 0 : own->category == PL_CATEGORY_BACKWARD ? 1 : 2;
+  pl_ir_price **of_pass = &own->prices[own->function * PL_IR_GRAPH_CATEGORIES + pass];
+  if (*of_pass == NULL && (*of_pass = PL_TAKE(own->arena, pl_ir_price, f->n_ops)) == NULL) return NULL;
+  pl_ir_price *price = &(*of_pass)[op - f->ops];
+  if (price->known) return price;
+  pl_ticks *ticks = PL_TAKE(own->arena, pl_ticks, own->cluster->n_profiles);
+  if (ticks == NULL) return NULL;
+  const char *name = op->row == own->kernel ? own->module->functions[op->callee]->name : pl_ir_row_at(op->row)->name;
+  *price = (pl_ir_price){
+      .known = true, .is_update = pl_ir_attribute_find(op, "moves") != NULL, .name = name, .ticks = ticks};
+  for (uint32_t p = 0; p < own->cluster->n_profiles; p++) {
+    pl_op kernel;
+    double time_s;
+    if (!time_of(own, &own->cluster->profiles[p], op, &kernel, &time_s)) continue;
+    price->computes = true;
+    price->flops = kernel.flops;
+    ticks[p] = pl_ticks_from_s(time_s);
+  }
+  return price;
+}
+
+static uint32_t name_of(pl_ir_graphing *own, const pl_ir_op *op, const char *otherwise) {
+  const pl_ir_function *f = own->module->functions[own->function];
+  const char *value = op->n_outputs > 0 ? f->values[op->first_output].name : op->path;
+  if (value != NULL && value[0] == 0) value = NULL;
+  if (value == NULL && op->callee != PL_IR_NONE) value = own->module->functions[op->callee]->name;
+  const char *text = pl_arena_printf(own->arena, "%s%s%s", own->prefix, own->prefix[0] != 0 ? "." : "",
+                                     value != NULL ? value : otherwise);
+  return text != NULL ? pl_graph_builder_name(own->builder, text) : PL_NONE;
+}
+
+/* One more part on every profile; `ticks` by profile. */
+bool pl_ir_graph_part(pl_ir_graphing *own, const pl_ticks *ticks, uint32_t name) {
+  uint32_t room = own->room_parts;
+  for (uint32_t p = 0; p < own->cluster->n_profiles; p++) {
+    own->room_parts = room;
+    own->parts[p] =
+        (pl_part *)pl_arena_grown(own->arena, own->parts[p], own->n_parts, 1, sizeof(pl_part), &own->room_parts);
+    if (own->parts[p] == NULL) return false;
+    own->parts[p][own->n_parts] = (pl_part){
+        .ticks = ticks[p], .category = (uint8_t)own->category, .computes = true, .name = name, .spec = PL_NONE};
+  }
+  own->n_parts++;
+  return true;
+}
+
+/* The launch that all steps of the optimizer share. */
+static bool launch_update(pl_ir_graphing *own, uint32_t name) {
+  pl_ticks ticks[PL_IR_GRAPH_PROFILES_MAX];
+  for (uint32_t p = 0; p < own->cluster->n_profiles; p++)
+    ticks[p] = pl_ticks_from_s(pl_optimizer_cost(&own->cluster->profiles[p], 1, 0).time_s);
+  own->updates = true;
+  return pl_ir_graph_part(own, ticks, name);
+}
+
+bool pl_ir_graph_compute(pl_ir_graphing *own, const pl_ir_op *op) {
+  const pl_ir_price *price = pl_ir_graph_price(own, op);
+  if (price == NULL) return false;
+  if (!price->computes) return true;
+  uint32_t name = own->options->names ? name_of(own, op, price->name) : PL_NONE;
+  if (price->is_update && !own->updates && !launch_update(own, name)) return false;
+  if (!pl_ir_graph_part(own, price->ticks, name)) return false;
+  own->made->n_kernels += own->now->n_devices;
+  own->made->flops += price->flops * own->now->n_devices;
+  return true;
+}
+
+void pl_ir_graph_flush(pl_ir_graphing *own) {
+  if (own->n_parts == 0 && own->n_awaited == 0) return;
+  uint32_t segments[PL_IR_GRAPH_PROFILES_MAX];
+  for (uint32_t p = 0; p < own->cluster->n_profiles && own->n_parts > 0; p++)
+    segments[p] = pl_graph_builder_segment(own->builder, own->parts[p], own->n_parts);
+  for (uint32_t d = 0; d < own->now->n_devices; d++) {
+    uint32_t device = own->now->devices[d];
+    uint32_t stream = pl_graph_builder_stream(own->builder, device, PL_STREAM_COMPUTE);
+    uint32_t task =
+        own->n_parts > 0
+            ? pl_graph_builder_work(own->builder, segments[own->cluster->devices[own->places[device]].profile], stream,
+                                    PL_NONE, PL_NONE, own->microbatch)
+            : pl_graph_builder_delay(own->builder, 0, own->category, &stream, 1, PL_NONE, own->microbatch);
+    for (uint32_t i = 0; i < own->n_awaited; i++)
+      pl_graph_builder_edge(own->builder, own->awaited[i][d], task);
+    own->now->last[d] = task;
+  }
+  own->n_parts = own->n_awaited = 0;
+}
+
+/* What is computed from here on waits for these tasks. */
+pl_code pl_ir_graph_await(pl_ir_graphing *own, pl_ir_arrival *value) {
+  if (value->tasks == NULL) return PL_OK;
+  if (own->n_parts > 0) pl_ir_graph_flush(own);
+  own->awaited = (uint32_t **)pl_arena_grown(own->arena, (const void *)own->awaited, own->n_awaited, 1,
+                                             sizeof(*own->awaited), &own->room_awaited);
+  if (own->awaited == NULL) return pl_ir_graph_no_memory(own);
+  own->awaited[own->n_awaited++] = value->tasks;
+  value->tasks = NULL;
+  return PL_OK;
+}

@@ -1,0 +1,375 @@
+/* See workloads/cost/ir_kernel.h. */
+#include "workloads/cost/ir_kernel.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "workloads/ir/chain.h"
+#include "workloads/language/ir_work.h"
+
+/* Ops that are launched at once, and the values at their border. */
+typedef struct launch {
+  const pl_ir_mesh *mesh;
+  const pl_ir_function *f; /* that they are ops of */
+  const pl_ir_op *ops;
+  int32_t n_ops, n_inputs, n_outputs;
+  int32_t inputs[PL_IR_OPERANDS_MAX];
+  int32_t results[PL_IR_OPERANDS_MAX];
+} launch;
+
+static bool is(const pl_ir_op *op, const char *row) {
+  return strcmp(pl_ir_row_at(op->row)->name, row) == 0;
+}
+
+static const pl_ir_type *type_of(const launch *own, int32_t value) {
+  return &own->f->values[value].type;
+}
+
+static double bytes_of(const launch *own, int32_t value) {
+  const pl_ir_type *type = type_of(own, value);
+  return type->element == PL_IR_I32 ? 0 : pl_ir_type_local_bytes(own->mesh, type);
+}
+
+static double elements_of(const launch *own, int32_t value) {
+  return pl_ir_type_local_elements(own->mesh, type_of(own, value));
+}
+
+static launch launch_of(const pl_ir_module *module, const pl_ir_function *function, const pl_ir_op *op) {
+  launch own = {.mesh = &module->mesh, .f = function, .ops = op, .n_ops = 1};
+  if (is(op, "kernel")) {
+    own.f = module->functions[op->callee];
+    own.ops = own.f->ops;
+    own.n_ops = own.f->n_ops;
+    own.n_inputs = own.f->n_arguments;
+    for (int32_t i = 0; i < own.n_inputs; i++)
+      own.inputs[i] = i;
+    own.n_outputs = own.f->n_results;
+    for (int32_t i = 0; i < own.n_outputs; i++)
+      own.results[i] = own.f->results[i];
+    return own;
+  }
+  for (int32_t i = 0; i < op->n_inputs; i++) {
+    bool known = false; /* what is read twice is there */
+    for (int32_t k = 0; k < own.n_inputs; k++)
+      known = known || own.inputs[k] == op->inputs[i];
+    if (!known) own.inputs[own.n_inputs++] = op->inputs[i];
+  }
+  own.n_outputs = op->n_outputs;
+  for (int32_t i = 0; i < op->n_outputs; i++)
+    own.results[i] = op->first_output + i;
+  return own;
+}
+
+/* The first op of a row; NULL: none. */
+static const pl_ir_op *find(const launch *own, const char *row) {
+  for (int32_t i = 0; i < own->n_ops; i++)
+    if (is(&own->ops[i], row)) return &own->ops[i];
+  return NULL;
+}
+
+/* ---- traffic ---- */
+
+/* What is read of a border value: all of it, or the rows or elements that are looked up. */
+static double read_bytes(const launch *own, int32_t value) {
+  double picked = 0;
+  bool whole = false, any = false;
+  for (int32_t i = 0; i < own->n_ops; i++) {
+    const pl_ir_op *op = &own->ops[i];
+    for (int32_t k = 0; k < op->n_inputs; k++) {
+      if (op->inputs[k] != value) continue;
+      any = true;
+      bool looks_up = (is(op, "embedding") && k == 1) || (is(op, "pick") && k == 0);
+      if (looks_up)
+        picked += bytes_of(own, op->first_output);
+      else
+        whole = true;
+    }
+  }
+  for (int32_t i = 0; i < own->n_outputs; i++) /* a copy */
+    whole = whole || (!any && own->results[i] == value);
+  return whole ? bytes_of(own, value) : picked;
+}
+
+static bool is_made_by(const launch *own, int32_t value, const char *row) {
+  int32_t op = own->f->values[value].op;
+  return op != PL_IR_NONE && is(&own->f->ops[op], row);
+}
+
+/* A gradient buffer is read and written; what is added to it is counted where it comes from outside. Of a table, rows
+ * are added to a dense gradient, which then is; of learned positions the kernel that sums over sequences does it. */
+static double accumulated_bytes(const launch *own, const pl_ir_op *op) {
+  return 2 * bytes_of(own, op->inputs[0]);
+}
+
+static bool is_of_table(const launch *own, const pl_ir_op *op) {
+  return is(op, "embedding_backward") && !is_made_by(own, op->inputs[1], "sum");
+}
+
+/* Set to zero and its rows read and written; then read to be added to the buffer. */
+static double table_bytes(const launch *own, const pl_ir_op *op) {
+  bool handed = false;
+  double table = bytes_of(own, op->first_output), rows = bytes_of(own, op->inputs[1]);
+  for (int32_t i = 0; i < own->n_outputs; i++)
+    handed = handed || own->results[i] == op->first_output;
+  return 2 * rows + (handed ? 0 : 2 * table);
+}
+
+static double positions_bytes(const launch *own, const pl_ir_op *op) {
+  return 2 * elements_of(own, op->inputs[1]) * pl_ir_element_bytes(PL_IR_F32);
+}
+
+static double traffic(const launch *own) {
+  double bytes = 0;
+  bool positions = false;
+  for (int32_t i = 0; i < own->n_inputs; i++)
+    bytes += read_bytes(own, own->inputs[i]);
+  for (int32_t i = 0; i < own->n_outputs; i++)
+    bytes += bytes_of(own, own->results[i]);
+  for (int32_t i = 0; i < own->n_ops; i++) {
+    const pl_ir_op *op = &own->ops[i];
+    if (is_of_table(own, op)) bytes += table_bytes(own, op);
+    if (is(op, "embedding_backward") && !is_of_table(own, op)) {
+      bytes += positions_bytes(own, op);
+      positions = true;
+    }
+    if (is(op, "accumulate") && !positions) bytes += accumulated_bytes(own, op);
+    if (is(op, "dropout")) bytes += elements_of(own, op->first_output); /* the mask */
+    if (is(op, "batch_norm")) bytes += bytes_of(own, op->inputs[0]);
+    if (is(op, "batch_norm_backward")) bytes += 2 * bytes_of(own, op->inputs[2]);
+  }
+  return bytes;
+}
+
+/* ---- products ---- */
+
+static int64_t extents(const pl_ir_type *type, const pl_ir_op *op, const char *attribute, bool named) {
+  int64_t n = 1;
+  for (int32_t i = 0; i < type->rank; i++)
+    if (pl_ir_op_has_name(op, attribute, type->dims[i].name) == named) n *= type->dims[i].extent;
+  return n;
+}
+
+/* batch x [m, k] x [k, n] of one product. */
+static void shape_of(const launch *own, const pl_ir_op *op, pl_op *shape) {
+  const pl_ir_type a = pl_ir_type_local(own->mesh, type_of(own, op->inputs[0])),
+                   b = pl_ir_type_local(own->mesh, type_of(own, op->inputs[1]));
+  shape->batch = shape->m = shape->n = 1;
+  shape->k = extents(&a, op, "over", true);
+  for (int32_t i = 0; i < a.rank; i++)
+    if (!pl_ir_op_has_name(op, "over", a.dims[i].name))
+      *(pl_ir_type_find(&b, a.dims[i].name) >= 0 ? &shape->batch : &shape->m) *= a.dims[i].extent;
+  for (int32_t i = 0; i < b.rank; i++)
+    if (pl_ir_type_find(&a, b.dims[i].name) < 0) shape->n *= b.dims[i].extent;
+  /* What is summed over lies outermost: the weight gradient reads its input so. */
+  shape->transposed = a.rank > 0 && pl_ir_op_has_name(op, "over", a.dims[0].name) &&
+                      !pl_ir_op_has_name(op, "over", a.dims[a.rank - 1].name);
+}
+
+/* False: no matrix product but something as fast as memory. */
+static bool as_products(const launch *own, pl_op *kernel) {
+  const pl_ir_op *first = find(own, "product");
+  pl_op shape;
+  shape_of(own, first, kernel);
+  if (kernel->k == 1 || (kernel->m == 1 && kernel->n == 1)) return false;
+  for (const pl_ir_op *op = first + 1; op < own->ops + own->n_ops; op++) {
+    if (!is(op, "product")) continue;
+    shape_of(own, op, &shape);
+    if (op->inputs[0] == first->inputs[0])
+      kernel->n += shape.n;
+    else
+      kernel->k += shape.k;
+  }
+  kernel->kind = PL_OP_GEMM;
+  double m = (double)kernel->m, n = (double)kernel->n, k = (double)kernel->k;
+  double element = pl_ir_element_bytes((pl_ir_element)type_of(own, first->inputs[0])->element), out = element;
+  const pl_ir_op *accumulate = find(own, "accumulate");
+  if (accumulate != NULL) out = 2 * pl_ir_element_bytes((pl_ir_element)type_of(own, accumulate->inputs[0])->element);
+  kernel->flops = 2 * (double)kernel->batch * m * n * k;
+  kernel->bytes = (double)kernel->batch * (element * (m * k + k * n) + out * m * n);
+  return true;
+}
+
+static int32_t number_of(const char *text) {
+  int n = 1;
+  return text[0] != 0 && sscanf(text, "%d", &n) == 1 && n > 0 ? n : 1;
+}
+
+static int32_t extent_at(const pl_ir_type *type, const pl_ir_attribute *names, int32_t i) {
+  int32_t at = names != NULL && i < names->n_names ? pl_ir_type_find(type, names->names[i]) : -1;
+  return at >= 0 ? (int32_t)type->dims[at].extent : 1;
+}
+
+/* The product that a convolution is, of its three forms (workloads/cost/convolution_cost.h). */
+static void as_convolution(const launch *own, const pl_ir_op *op, pl_op *kernel, pl_chain_step *step) {
+  bool data = is(op, "convolution_backward_data"), weights = is(op, "convolution_backward_weights");
+  int32_t given = data ? op->first_output : op->inputs[0], made = data      ? op->inputs[0]
+                                                                  : weights ? op->inputs[1]
+                                                                            : op->first_output;
+  const pl_ir_type x = pl_ir_type_local(own->mesh, type_of(own, given)),
+                   y = pl_ir_type_local(own->mesh, type_of(own, made)),
+                   w = pl_ir_type_local(own->mesh, type_of(own, weights ? op->first_output : op->inputs[1]));
+  const pl_ir_attribute *taps = pl_ir_attribute_find(op, "kernel"), *window = pl_ir_attribute_find(op, "window");
+  int64_t n_taps = extents(&w, op, "kernel", true), in = extents(&w, op, "over", true), out = 1;
+  out = (int64_t)(pl_ir_type_elements(&w) / (double)(n_taps * in));
+  *step = (pl_chain_step){.filter_height = extent_at(&w, taps, 0),
+                          .filter_width = extent_at(&w, taps, 1),
+                          .stride = number_of(pl_ir_text_of(op, "stride")),
+                          .in = {(int32_t)in, extent_at(&x, window, 0), extent_at(&x, window, 1)},
+                          .out = {(int32_t)out, extent_at(&y, window, 0), extent_at(&y, window, 1)}};
+  int64_t rows = (int64_t)(pl_ir_type_elements(&y) / (double)out), depth = in * n_taps;
+  int64_t area = (int64_t)step->stride * step->stride, turned = out * n_taps / area;
+  kernel->kind = PL_OP_CONVOLUTION;
+  kernel->convolution = step;
+  kernel->convolution_pass = (uint8_t)(data ? PL_CONVOLUTION_DATA : weights ? PL_CONVOLUTION_WEIGHT : 0);
+  kernel->batch = 1;
+  kernel->m = data ? (int64_t)(pl_ir_type_elements(&x) / (double)in) : weights ? depth : rows;
+  kernel->n = data ? in : out;
+  kernel->k = data ? (turned > 0 ? turned : 1) : weights ? rows : depth;
+  kernel->flops = 2 * (double)rows * (double)out * (double)depth;
+}
+
+/* ---- kinds ---- */
+
+static bool has_vocabulary(const launch *own, int32_t value) {
+  return pl_ir_type_find(type_of(own, value), pl_ir_name_of("v")) >= 0;
+}
+
+static pl_op_kind kind_of(const launch *own) {
+  static const struct {
+    const char *row;
+    pl_op_kind kind;
+  } kinds[] = {{"layer_norm", PL_OP_NORM},        {"rms_norm", PL_OP_NORM},
+               {"batch_norm", PL_OP_NORM},        {"layer_norm_backward", PL_OP_NORM},
+               {"rms_norm_backward", PL_OP_NORM}, {"batch_norm_backward", PL_OP_NORM},
+               {"softmax", PL_OP_SOFTMAX},        {"softmax_backward", PL_OP_SOFTMAX},
+               {"maximum", PL_OP_CROSS_ENTROPY},  {"exp", PL_OP_CROSS_ENTROPY},
+               {"place", PL_OP_CROSS_ENTROPY},    {"embedding_backward", PL_OP_EMBEDDING},
+               {"embedding", PL_OP_EMBEDDING}};
+  for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+    if (find(own, kinds[i].row) != NULL) {
+      bool positions = kinds[i].kind == PL_OP_EMBEDDING && (find(own, "add") != NULL || find(own, "sum") != NULL);
+      return positions ? PL_OP_ELEMENTWISE : kinds[i].kind;
+    }
+  static const char *const steps[] = {"subtract", "divide", "sum", "pick"};
+  for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+    const pl_ir_op *op = find(own, steps[i]);
+    if (op != NULL && find(own, "accumulate") == NULL && has_vocabulary(own, op->inputs[0])) return PL_OP_CROSS_ENTROPY;
+  }
+  return PL_OP_ELEMENTWISE;
+}
+
+static const pl_ir_op *find_attention(const launch *own) {
+  static const char *const rows[] = {"attention", "attention_backward", "ring_attention", "ring_attention_backward"};
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    const pl_ir_op *op = find(own, rows[i]);
+    if (op != NULL) return op;
+  }
+  return NULL;
+}
+
+/* ---- the kernel ---- */
+
+/* The same elements in the same order: dimensions of one that stand side by side as they are numbered. */
+static bool is_flat(const launch *own, const pl_ir_op *op) {
+  const pl_ir_attribute *from = pl_ir_attribute_find(op, "from");
+  if (is(op, "split")) return true;
+  if (!is(op, "join") || from == NULL) return false;
+  int32_t first = pl_ir_type_find(type_of(own, op->inputs[0]), from->names[0]);
+  for (int32_t i = 0; i < from->n_names; i++)
+    if (pl_ir_type_find(type_of(own, op->inputs[0]), from->names[i]) != first + i) return false;
+  return true;
+}
+
+static bool moves_nothing(const launch *own) {
+  static const char *const rows[] = {"rename", "cut", "spread", "constant", "loss", "store", "keep"};
+  for (int32_t i = 0; i < own->n_ops; i++) {
+    const pl_ir_row *row = pl_ir_row_at(own->ops[i].row);
+    bool none = row->effect == PL_IR_READS || row->effect == PL_IR_SENDS || row->effect == PL_IR_CALLS ||
+                (row->effect == PL_IR_COLLECTIVE && strncmp(row->name, "ring_", 5) != 0);
+    for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++)
+      none = none || strcmp(row->name, rows[k]) == 0;
+    none = none || is_flat(own, &own->ops[i]);
+    if (!none) return false;
+  }
+  return own->n_ops > 0;
+}
+
+static void shape_sweep(const launch *own, pl_op *kernel) {
+  int32_t value = own->n_outputs > 0 ? own->results[0] : own->n_inputs > 0 ? own->inputs[0] : PL_IR_NONE;
+  if (value == PL_IR_NONE) return;
+  const pl_ir_type widest = pl_ir_type_local(own->mesh, type_of(own, value));
+  kernel->n = widest.rank > 0 ? widest.dims[widest.rank - 1].extent : 1;
+  kernel->m = (int64_t)(pl_ir_type_elements(&widest) / (double)kernel->n);
+}
+
+static bool describe(const launch *own, const pl_framework *framework, pl_category category, pl_op *kernel,
+                     pl_chain_step *step) {
+  if (moves_nothing(own)) return false;
+  const pl_ir_type *first = own->n_inputs > 0 ? type_of(own, own->inputs[0]) : NULL;
+  uint8_t element = first == NULL || first->element == PL_IR_I32 ? (uint8_t)PL_IR_F32 : first->element;
+  *kernel = (pl_op){.name = pl_ir_row_at(own->ops[0].row)->name,
+                    .kind = (uint8_t)kind_of(own),
+                    .category = (uint8_t)category,
+                    .dtype = element,
+                    .batch = 1,
+                    .deterministic = framework->deterministic,
+                    .attention_kernel = (uint8_t)framework->attention_kernel,
+                    .bytes = traffic(own)};
+  for (int32_t i = 0; i < own->n_ops; i++)
+    kernel->flops += pl_ir_op_flops(own->mesh, own->f, &own->ops[i]);
+  shape_sweep(own, kernel);
+  const pl_ir_op *attention = find_attention(own), *product = find(own, "product");
+  if (attention != NULL) {
+    double bytes = kernel->bytes;
+    pl_ir_kernel(own->mesh, own->f, attention, category, kernel);
+    kernel->deterministic = framework->deterministic;
+    kernel->attention_kernel = (uint8_t)framework->attention_kernel;
+    kernel->bytes = bytes;
+    return true;
+  }
+  if (product != NULL && as_products(own, kernel)) {
+    kernel->dtype = type_of(own, product->inputs[0])->element;
+    return true;
+  }
+  static const char *const forms[] = {"convolution", "convolution_backward_data", "convolution_backward_weights"};
+  for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+    const pl_ir_op *op = find(own, forms[i]);
+    if (op != NULL) as_convolution(own, op, kernel, step);
+  }
+  return true;
+}
+
+/* New tensors are filled before a library's kernel writes them, in deterministic runs. */
+static void fill(const launch *own, pl_op *kernel) {
+  bool allocates = kernel->kind == PL_OP_GEMM || kernel->kind == PL_OP_ATTENTION || kernel->kind == PL_OP_NORM;
+  if (kernel->deterministic && allocates && own->n_outputs > 0) kernel->filled_bytes = bytes_of(own, own->results[0]);
+}
+
+bool pl_ir_launched(const pl_ir_module *module, const pl_ir_function *function, const pl_ir_op *op,
+                    const pl_framework *framework, pl_category category, pl_op *kernel) {
+  const launch own = launch_of(module, function, op);
+  pl_chain_step step;
+  bool computes = describe(&own, framework, category, kernel, &step);
+  kernel->convolution = NULL; /* what it points to ends here */
+  return computes;
+}
+
+bool pl_ir_launched_time(const pl_device_profile *profile, const pl_ir_module *module, const pl_ir_function *function,
+                         const pl_ir_op *op, const pl_framework *framework, pl_category category, pl_op *kernel,
+                         double *time_s) {
+  const launch own = launch_of(module, function, op);
+  pl_chain_step step;
+  *kernel = (pl_op){0};
+  if (!describe(&own, framework, category, kernel, &step)) return false;
+  double moved = pl_ir_real_of(op, "moves", 0);
+  if (moved > 0) { /* one launch for all of an update: see pl_ir_graph */
+    double n = elements_of(&own, op->inputs[0]);
+    kernel->bytes = n * moved;
+    *time_s = pl_optimizer_cost(profile, n, moved).time_s - pl_optimizer_cost(profile, 1, 0).time_s;
+  } else {
+    fill(&own, kernel);
+    *time_s = pl_op_cost(profile, kernel).time_s;
+  }
+  kernel->convolution = NULL;
+  return true;
+}

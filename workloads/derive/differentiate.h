@@ -1,0 +1,55 @@
+/* From a model program to a training program: backward functions by reverse-mode differentiation, what they need of the
+ * forward pass kept or made again, gradients accumulated, an optimizer.
+ *
+ *   @layer            keeps what @layer.backward reads of it
+ *   @layer.backward   arguments: gradients of its results; results: gradients of its arguments
+ *   @layer.weights    where the backward pass is split: what only gradients of weights need (Qi et al. 2023, B and W)
+ *   @layer.update     its weights' optimizer step
+ *   @main, @main.backward, @main.weights, @update      call them by instance
+ *
+ * Nobody says what is kept: a value is kept exactly if a backward function reads it and does not make it again.
+ * Parameters, data and what is only another name for a value are read again.
+ */
+#ifndef PL_WORKLOADS_DIFFERENTIATE_H
+#define PL_WORKLOADS_DIFFERENTIATE_H
+
+#include "workloads/ir/op.h"
+#include "workloads/language/ir_module.h"
+
+/* What a backward function makes again (pl_recompute of workloads/ir/op.h):
+ *   none        nothing
+ *   selective   the rows `selected`, where they are needed
+ *   full        all ops but calls, in program order in front of everything else: arguments alone are kept
+ *   alternate   the same but for attention and every second product with a weight, whose results are kept (torchtitan)
+ */
+typedef struct pl_recompute_choice {
+  const char *function; /* of the model program */
+  uint8_t recompute;    /* pl_recompute */
+  const uint8_t *ops;   /* per op of the function what is said of it alone (pl_recompute_of_op); NULL: nothing */
+} pl_recompute_choice;
+
+typedef struct pl_differentiate_options {
+  bool sgd; /* else Adam, with fp32 states m and v */
+  double rate, beta1, beta2, epsilon;
+  bool splits_weights;
+  int32_t n_choices; /* functions that are not named recompute nothing */
+  const pl_recompute_choice *choices;
+  const char *const *selected; /* names of rows; NULL ends them; NULL: attention */
+} pl_differentiate_options;
+
+/* Adam, rate 1e-3, 0.9, 0.999, 1e-8; no recomputation, no split. */
+pl_differentiate_options pl_differentiate_defaults(void);
+
+/* `training` is made in `arena` and shares nothing with `model`, which is at level model, with one class. PL_BAD_INPUT:
+ * a choice names a function or a row that is not there, an op without a derivative stands where a gradient must pass.
+ */
+pl_code pl_ir_differentiate(const pl_ir_module *model, const pl_differentiate_options *options, pl_arena *arena,
+                            pl_ir_module *training, pl_error *error);
+
+/* The same of one function of `model` alone, whose classes are not looked at: `training` gets what it calls and itself,
+ * with what they keep, and their backward functions. Recomputation is that of no choice. *backward: index in
+ * `training`, PL_IR_NONE: no gradient comes back to it. */
+pl_code pl_ir_differentiate_function(const pl_ir_module *model, int32_t function, pl_arena *arena,
+                                     pl_ir_module *training, int32_t *forward, int32_t *backward, pl_error *error);
+
+#endif

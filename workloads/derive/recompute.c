@@ -1,0 +1,140 @@
+/* See workloads/derive/backward.h and differentiate.h: what a backward function makes again instead of reading what was
+ * kept. */
+#include <string.h>
+
+#include "workloads/derive/backward.h"
+
+bool pl_backward_is_reread(const pl_backward_rows *rows, const pl_ir_op *op) {
+  return op->row == rows->param || op->row == rows->input || op->row == rows->constant || op->row == rows->kept;
+}
+
+static bool has_effect(const pl_ir_op *op) {
+  uint8_t effect = pl_ir_row_at(op->row)->effect;
+  return effect == PL_IR_WRITES || effect == PL_IR_SENDS || effect == PL_IR_CALLS;
+}
+
+static bool is_selected(const pl_differentiate_options *options, const pl_ir_op *op) {
+  static const char *const attention[] = {"attention", NULL};
+  const char *const *rows = options->selected != NULL ? options->selected : attention;
+  for (; *rows != NULL; rows++)
+    if (strcmp(*rows, pl_ir_row_at(op->row)->name) == 0) return true;
+  return false;
+}
+
+static bool has_weight(const pl_backward_rows *rows, const pl_ir_function *function, const pl_ir_op *op) {
+  for (int32_t i = 0; i < op->n_inputs; i++) {
+    int32_t maker = function->values[op->inputs[i]].op;
+    if (maker != PL_IR_NONE && function->ops[maker].row == rows->param) return true;
+  }
+  return false;
+}
+
+pl_code pl_recompute_decide(pl_draft *draft, pl_error *error) {
+  const pl_backward_pass *pass = draft->pass;
+  const pl_ir_function *forward = pass->model->functions[draft->of];
+  uint8_t what = pass->derived[draft->of].recompute;
+  int32_t n_products = 0;
+  draft->makes_again = PL_TAKE(pass->training->arena, bool, forward->n_ops);
+  draft->needed = PL_TAKE(pass->training->arena, bool, forward->n_ops);
+  if (draft->makes_again == NULL || draft->needed == NULL) return pl_fail_memory(error, "a backward function");
+  for (int32_t i = 0; i < forward->n_ops; i++) {
+    const pl_ir_op *op = &forward->ops[i];
+    bool again = what == PL_RECOMPUTE_FULL || what == PL_RECOMPUTE_ALTERNATE;
+    if (what == PL_RECOMPUTE_SELECTIVE) again = is_selected(pass->options, op);
+    if (what == PL_RECOMPUTE_ALTERNATE && op->row == pass->rows.attention) again = false;
+    if (what == PL_RECOMPUTE_ALTERNATE && op->row == pass->rows.product && has_weight(&pass->rows, forward, op))
+      again = ++n_products % 2 == 0;
+    const uint8_t *ops = pass->derived[draft->of].ops;
+    if (ops != NULL && ops[i] != PL_RECOMPUTE_OP_AS_FUNCTION) again = ops[i] == PL_RECOMPUTE_OP_AGAIN;
+    bool reread = pl_backward_is_reread(&pass->rows, op) || op->row == pass->rows.rename;
+    draft->makes_again[i] = reread || (again && !has_effect(op));
+  }
+  return PL_OK;
+}
+
+/* ---- reading ---- */
+
+/* Room for what is noted of one more op of the draft. */
+static bool note_again(pl_draft *draft, int32_t op, int32_t forward_op) {
+  pl_arena *arena = draft->pass->training->arena;
+  if (op >= draft->room) {
+    int32_t larger = 2 * op + 64;
+    int32_t *again = PL_TAKE(arena, int32_t, larger);
+    if (again == NULL) return false;
+    for (int32_t i = 0; i < larger; i++)
+      again[i] = i < draft->room ? draft->again[i] : PL_IR_NONE;
+    draft->again = again;
+    draft->room = larger;
+  }
+  draft->again[op] = forward_op;
+  return true;
+}
+
+static int32_t kept(pl_draft *draft, int32_t value) {
+  const pl_ir_value *is = &draft->differ.forward->values[value];
+  int32_t made =
+      pl_ir_op_typed(draft->pass->training, &draft->function, "kept", is->name, is->name, 0, NULL, &is->type, 0, NULL);
+  int32_t from = is->op != PL_IR_NONE ? is->op : PL_DRAFT_ARGUMENT;
+  return made != PL_IR_NONE && note_again(draft, draft->function.n_ops - 1, from) ? made : PL_IR_NONE;
+}
+
+enum { OPERANDS_MAX = 64 };
+
+/* The op once more; what it reads is there, or kept. False: no memory. */
+static bool append_again(pl_draft *draft, int32_t op_index) {
+  const pl_ir_function *forward = draft->differ.forward;
+  const pl_ir_op *op = &forward->ops[op_index];
+  int32_t inputs[OPERANDS_MAX];
+  const char *names[OPERANDS_MAX];
+  pl_ir_type types[OPERANDS_MAX];
+  PL_ASSERT(op->n_inputs <= OPERANDS_MAX && op->n_outputs <= OPERANDS_MAX);
+  for (int32_t i = 0; i < op->n_inputs; i++) {
+    inputs[i] = pl_ir_differ_value(&draft->differ, op->inputs[i]);
+    if (inputs[i] == PL_IR_NONE) return false;
+  }
+  for (int32_t i = 0; i < op->n_outputs; i++) {
+    names[i] = forward->values[op->first_output + i].name;
+    types[i] = forward->values[op->first_output + i].type;
+  }
+  int32_t first = pl_ir_op_add(draft->pass->training, &draft->function,
+                               &(pl_ir_making){.row = op->row,
+                                               .n_inputs = op->n_inputs,
+                                               .n_outputs = op->n_outputs,
+                                               .n_attributes = op->n_attributes,
+                                               .inputs = inputs,
+                                               .attributes = op->attributes,
+                                               .output_names = names,
+                                               .output_types = types,
+                                               .path = op->path,
+                                               .callee = PL_IR_NONE});
+  if (first == PL_IR_NONE || !note_again(draft, draft->function.n_ops - 1, op_index)) return false;
+  for (int32_t i = 0; i < op->n_outputs; i++)
+    draft->differ.seen[op->first_output + i] = first + i;
+  return true;
+}
+
+static bool is_there(const pl_draft *draft, int32_t op) {
+  return draft->differ.seen[draft->differ.forward->ops[op].first_output] != PL_IR_NONE;
+}
+
+/* What the op needs that is made again too comes first, in program order: O(ops). */
+static bool make_again(pl_draft *draft, int32_t op_index) {
+  const pl_ir_function *forward = draft->differ.forward;
+  memset(draft->needed, 0, (size_t)forward->n_ops * sizeof *draft->needed);
+  draft->needed[op_index] = true;
+  for (int32_t i = op_index; i >= 0; i--)
+    for (int32_t k = 0; draft->needed[i] && !is_there(draft, i) && k < forward->ops[i].n_inputs; k++) {
+      int32_t maker = forward->values[forward->ops[i].inputs[k]].op;
+      if (maker != PL_IR_NONE && draft->makes_again[maker]) draft->needed[maker] = true;
+    }
+  for (int32_t i = 0; i <= op_index; i++)
+    if (draft->needed[i] && !is_there(draft, i) && !append_again(draft, i)) return false;
+  return true;
+}
+
+int32_t pl_recompute_see(pl_ir_differ *differ, int32_t value) {
+  pl_draft *draft = (pl_draft *)differ->context;
+  int32_t op = differ->forward->values[value].op;
+  if (op == PL_IR_NONE || !draft->makes_again[op]) return kept(draft, value);
+  return make_again(draft, op) ? draft->differ.seen[value] : PL_IR_NONE;
+}

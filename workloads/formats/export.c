@@ -1,0 +1,92 @@
+/* See workloads/formats/export.h. */
+#include "workloads/formats/export.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/base/words.h"
+#include "core/system/output_file.h"
+#include "core/text/json_writer.h"
+#include "workloads/formats/chakra.h"
+
+const char *const pl_export_format_names[] = {"perfetto", "chakra", "kineto", NULL};
+
+pl_code pl_export_format_parse(const char *text, pl_export_format *format, pl_error *error) {
+  int found = pl_words_find(pl_export_format_names, text);
+  if (found < 0)
+    return pl_fail(error, PL_BAD_INPUT, "--trace-format: '%.64s' is none of perfetto, chakra and kineto", text);
+  *format = (pl_export_format)found;
+  return PL_OK;
+}
+
+pl_code pl_export_check(const char *folder, bool force, pl_error *error) {
+  struct stat info;
+  if (stat(folder, &info) != 0) return PL_OK; /* it is made */
+  if (!S_ISDIR(info.st_mode))
+    return pl_fail(error, PL_BAD_INPUT, "%s is a file; traces of ranks need a folder", folder);
+  DIR *open = opendir(folder);
+  if (open == NULL) return pl_fail(error, PL_BAD_INPUT, "%s: %s", folder, strerror(errno));
+  bool empty = true;
+  for (const struct dirent *entry; (entry = readdir(open)) != NULL;)
+    empty &= entry->d_name[0] == '.';
+  closedir(open);
+  if (!empty && !force)
+    return pl_fail(error, PL_BAD_INPUT, "%s is not empty; --force replaces the files of the ranks in it", folder);
+  return PL_OK;
+}
+
+static pl_code put_rank(const char *path, pl_export_format format, bool force, const pl_trace *trace, uint32_t rank,
+                        pl_error *error) {
+  pl_output_file file = {0};
+  PL_TRY(pl_output_file_open(&file, path, force, error));
+  pl_code code = format == PL_EXPORT_CHAKRA ? pl_chakra_write(file.stream, trace, rank, error)
+                                            : pl_kineto_write(file.stream, trace, rank, error);
+  return pl_output_file_close(&file, code, error);
+}
+
+/* ASTRA-sim's --comm-group-configuration: members by the number that nodes call their group by. */
+static pl_code put_groups(const char *path, bool force, const pl_trace *trace, pl_error *error) {
+  pl_output_file file = {0};
+  pl_json json;
+  char number[16];
+  PL_TRY(pl_output_file_open(&file, path, force, error));
+  pl_json_init(&json, file.stream, true);
+  pl_json_open_object(&json);
+  for (uint32_t g = 0; g < trace->n_groups; g++) {
+    const pl_trace_group *group = &trace->groups[g];
+    if (group->n_members == 0) continue;
+    snprintf(number, sizeof number, "%u", g);
+    pl_json_key(&json, number);
+    pl_json_open_array(&json);
+    for (uint32_t m = 0; m < group->n_members; m++)
+      pl_json_integer(&json, trace->members[group->first_member + m]);
+    pl_json_close_array(&json);
+  }
+  pl_json_close_object(&json);
+  return pl_output_file_close(&file, PL_OK, error);
+}
+
+pl_code pl_export_store(const char *folder, pl_export_format format, bool force, const pl_trace *trace,
+                        pl_error *error) {
+  PL_ASSERT(format == PL_EXPORT_CHAKRA || format == PL_EXPORT_KINETO);
+  PL_TRY(pl_export_check(folder, force, error));
+  if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+    return pl_fail(error, PL_BAD_INPUT, "%s: cannot be made: %s", folder, strerror(errno));
+  pl_code code = PL_OK;
+  for (uint32_t r = 0; r <= trace->n_ranks && code == PL_OK; r++) {
+    char *path = NULL;
+    bool groups = r == trace->n_ranks;
+    if (groups && format != PL_EXPORT_CHAKRA) break;
+    int n = groups ? asprintf(&path, "%s/comm_group.json", folder)
+                   : asprintf(&path, format == PL_EXPORT_CHAKRA ? "%s/trace.%lld.et" : "%s/rank%lld.json", folder,
+                              (long long)trace->ranks[r].number);
+    if (n < 0) return pl_fail_memory(error, "a path");
+    code = groups ? put_groups(path, force, trace, error) : put_rank(path, format, force, trace, r, error);
+    free(path);
+  }
+  return code;
+}

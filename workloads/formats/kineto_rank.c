@@ -1,0 +1,126 @@
+/* From events to a rank of the trace: order, steps, and then the ops of one of the two kinds of jobs. */
+#include "workloads/formats/kineto_rank.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "workloads/trace/threads.h"
+
+static int by_place(const void *a_, const void *b_, void *events_) {
+  const pl_kineto_event *events = events_;
+  uint32_t a = *(const uint32_t *)a_, b = *(const uint32_t *)b_;
+  const pl_kineto_event *x = &events[a], *y = &events[b];
+  if (x->thread != y->thread) return x->thread < y->thread ? -1 : 1;
+  if (x->start_ns != y->start_ns) return x->start_ns < y->start_ns ? -1 : 1;
+  if (x->duration_ns != y->duration_ns) return x->duration_ns > y->duration_ns ? -1 : 1;
+  return a < b ? -1 : a > b;
+}
+
+static void sort_events(pl_kineto_rank *own) {
+  pl_kineto *kineto = own->kineto;
+  for (uint32_t k = 0; k < kineto->n_events; k++) {
+    own->order[k] = k;
+    own->op[k] = PL_NONE;
+  }
+  qsort_r(own->order, kineto->n_events, sizeof *own->order, by_place, kineto->events);
+  uint32_t thread = 0;
+  own->first_event[0] = 0;
+  for (uint32_t k = 0; k < kineto->n_events; k++)
+    while (thread < pl_kineto_at(own, k)->thread)
+      own->first_event[++thread] = k;
+  while (thread < kineto->n_threads)
+    own->first_event[++thread] = kineto->n_events;
+}
+
+static int by_step_start(const void *a_, const void *b_) {
+  const pl_trace_step *a = a_, *b = b_;
+  if (a->start_ns != b->start_ns) return a->start_ns < b->start_ns ? -1 : 1;
+  return (a->number > b->number) - (a->number < b->number);
+}
+
+/* ProfilerStep#7, on the host; the same number once. */
+static bool add_steps(pl_kineto_rank *own) {
+  pl_trace *trace = own->trace;
+  uint32_t first = trace->n_steps;
+  for (uint32_t k = 0; k < own->kineto->n_events; k++) {
+    const pl_kineto_event *event = &own->kineto->events[k];
+    const char *name = trace->names[event->name];
+    if (strncmp(name, "ProfilerStep#", 13) != 0 || own->kineto->threads[event->thread].is_device) continue;
+    pl_trace_step step = {own->rank, strtoll(name + 13, NULL, 10), event->start_ns, event->duration_ns};
+    bool known = false;
+    for (uint32_t s = first; s < trace->n_steps; s++)
+      known |= trace->steps[s].number == step.number;
+    if (!known && pl_trace_add_step(trace, step) == PL_NONE) return false;
+  }
+  if (trace->n_steps > first) qsort(trace->steps + first, trace->n_steps - first, sizeof *trace->steps, by_step_start);
+  return true;
+}
+
+static pl_code make_ops(pl_kineto_rank *own, pl_error *error) {
+  sort_events(own);
+  if (!add_steps(own)) return pl_fail_memory(error, "the steps of a trace");
+  bool has_device = false;
+  for (uint32_t t = 0; t < own->kineto->n_threads; t++)
+    has_device |= own->kineto->threads[t].is_device;
+  if (has_device) {
+    PL_TRY(pl_kineto_device_ops(own, error));
+  } else {
+    PL_TRY(pl_kineto_host_ops(own, error));
+  }
+  return pl_kineto_memory_blocks(own, has_device, error);
+}
+
+static void note(const pl_kineto_rank *own) {
+  const pl_kineto *kineto = own->kineto;
+  long long number = (long long)own->number;
+  if (kineto->end.is_gzip_cut)
+    pl_trace_add_note(own->trace, "%s: rank %lld: the gzip file ends too early; read as far as it goes", kineto->path,
+                      number);
+  else if (kineto->end.is_cut)
+    pl_trace_add_note(own->trace, "%s: rank %lld: the JSON is never closed; read as far as it goes", kineto->path,
+                      number);
+  if (kineto->n_negative > 0)
+    pl_trace_add_note(own->trace, "%s: rank %lld: %u events with negative durations, taken as 0", kineto->path, number,
+                      kineto->n_negative);
+  if (kineto->n_without_time > 0)
+    pl_trace_add_note(own->trace, "%s: rank %lld: %u events without start or duration, left out", kineto->path, number,
+                      kineto->n_without_time);
+  if (kineto->n_nowhere > 0)
+    pl_trace_add_note(own->trace, "%s: rank %lld: %u events of the allocator without an address, left out",
+                      kineto->path, number, kineto->n_nowhere);
+  if (own->n_assumed_group > 0)
+    pl_trace_add_note(own->trace, "%s: rank %lld: %u messages do not say their group; taken as %s", kineto->path,
+                      number, own->n_assumed_group,
+                      kineto->world_size > 0 ? "all ranks" : "all ranks that were recorded");
+}
+
+pl_code pl_kineto_add_rank(pl_kineto *kineto, int64_t number, uint32_t host, pl_trace *trace, pl_error *error) {
+  uint32_t file = pl_trace_name(trace, kineto->path, strlen(kineto->path));
+  pl_kineto_rank own = {.kineto = kineto, .trace = trace, .number = number, .rank = trace->n_ranks};
+  uint32_t first_edge = trace->n_edges;
+  pl_trace_rank rank = {.number = number,
+                        .host = host,
+                        .file = file,
+                        .first_op = trace->n_ops,
+                        .first_step = trace->n_steps,
+                        .world_size = kineto->world_size > 0 ? kineto->world_size : 0};
+  if (file == PL_NONE || pl_trace_add_rank(trace, rank) == PL_NONE) return pl_fail_memory(error, "a trace");
+  own.order = malloc(((size_t)kineto->n_events + 1) * sizeof *own.order);
+  own.op = malloc(((size_t)kineto->n_events + 1) * sizeof *own.op);
+  own.first_event = malloc(((size_t)kineto->n_threads + 2) * sizeof *own.first_event);
+  pl_code code = own.order == NULL || own.op == NULL || own.first_event == NULL ? pl_fail_memory(error, "a trace")
+                                                                                : make_ops(&own, error);
+  free(own.order);
+  free(own.op);
+  free(own.first_event);
+  PL_TRY(code);
+  if (trace->n_ops == rank.first_op)
+    return pl_fail(error, PL_BAD_INPUT, "%s: rank %lld: no op, call or kernel in it", kineto->path, (long long)number);
+  note(&own);
+  PL_TRY(pl_trace_end_rank(trace, own.rank, first_edge, error));
+  trace->ranks[own.rank].epoch_ns += kineto->base_ns;
+  /* What the device does belongs to the step that launched it. */
+  for (uint32_t e = first_edge; e < trace->n_edges; e++)
+    if (trace->edges[e].from_start) trace->ops[trace->edges[e].after].step = trace->ops[trace->edges[e].before].step;
+  return pl_trace_link_threads(trace, own.rank, error);
+}

@@ -1,0 +1,20 @@
+/* Launch files that are documents, as flat settings: keys joined by dots ("model.optim.lr"). */
+#ifndef PL_WORKLOADS_LAUNCH_DOCUMENTS_H
+#define PL_WORKLOADS_LAUNCH_DOCUMENTS_H
+
+#include "core/text/document.h"
+#include "workloads/launch/settings.h"
+
+/* TOML: tables, dotted and quoted keys, strings, numbers, booleans, dates as text; arrays and inline tables are one
+ * value, as written. PL_BAD_INPUT with the line. `text` ends in a NUL and must outlive the settings. */
+pl_code pl_launch_toml_read(const char *path, const char *text, pl_settings *settings, pl_error *error);
+
+/* `text` with y in place of every "${X:y}", nothing in place of "${X}", as Primus has it. NULL: no memory. */
+const char *pl_launch_plain(const char *text, pl_arena *arena);
+
+/* Everything under `node`, each key behind `prefix`; sequences are one value, their scalars joined by commas.
+ * pl_launch_plain is applied to them. Strings are copied. */
+pl_code pl_launch_document_read(const pl_document *document, const pl_node *node, const char *prefix,
+                                pl_settings *settings, pl_error *error);
+
+#endif

@@ -1,0 +1,431 @@
+/* See workloads/layout/laying.h: each op of a function in the way that costs least. */
+#include "workloads/layout/laying.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "workloads/language/ir_layout.h"
+#include "workloads/language/ir_place.h"
+
+enum { OPERANDS_MAX = 32 };
+
+/* ---- what must not move ---- */
+
+static const pl_ir_op *maker(const pl_laying *part, int32_t value) {
+  int32_t op = part->from->values[value].op;
+  return op == PL_IR_NONE ? NULL : &part->from->ops[op];
+}
+
+static bool is_row(const pl_ir_op *op, const char *name) {
+  return op != NULL && strcmp(pl_ir_row_at(op->row)->name, name) == 0;
+}
+
+static const pl_layout_rules *rules_of_path(const pl_laying *part, const char *path) {
+  const pl_laying_leaves *leaves = part->own->leaves;
+  return leaves != NULL ? leaves->of_path(leaves->context, part->from, path) : part->own->rules;
+}
+
+static bool is_gathered(const pl_laying *part, int32_t axis) {
+  uint8_t role = part->rules->on[axis].role;
+  return role == PL_AXIS_DATA || role == PL_AXIS_CONTEXT;
+}
+
+/* How much a way is held to: an op that was chosen by name is cut as its rules say; then so that what is converted
+ * needs no dimension gathered whole and weights stay where they are; then any way. */
+typedef enum strictness { AS_NAMED = 0, IN_ORDER, ANY_WAY, N_STRICTNESSES } strictness;
+
+/* Experts are spread over this axis: tokens go to them, not their weights to tokens. */
+static bool holds_experts(const pl_laying *part, const pl_ir_type *type, int32_t axis) {
+  const pl_ir_name experts = pl_ir_name_of("x");
+  return type->on[axis] >= 0 && pl_ir_name_equal(type->dims[type->on[axis]].name, experts) &&
+         pl_layout_may_cut(part->rules, axis, experts);
+}
+
+static double input_cost(const pl_laying *part, const pl_ir_op *op, int32_t k, int32_t axis, int8_t to,
+                         strictness how) {
+  const pl_variants *variants = &part->variants[op->inputs[k]];
+  int32_t n = part->own->rules->mesh.axes[axis].extent;
+  const pl_ir_type *type = &part->to->values[variants->value[0]].type;
+  bool parameter = is_row(maker(part, op->inputs[k]), "param");
+  bool may_move = (is_gathered(part, axis) || how == ANY_WAY) && to == PL_IR_SAME && !holds_experts(part, type, axis);
+  if (parameter && type->on[axis] != to && !part->update && !may_move) return HUGE_VAL;
+  for (int32_t i = 0; i < variants->n; i++)
+    if (part->to->values[variants->value[i]].type.on[axis] == to) return 0;
+  return pl_laying_cost(part, type->on[axis], to, axis,
+                        pl_ir_type_local_elements(&part->own->rules->mesh, type) * (type->on[axis] >= 0 ? n : 1) *
+                            pl_ir_element_bytes((pl_ir_element)type->element));
+}
+
+/* The gradient of a parameter that is cut over a tensor or expert axis is made cut. */
+static bool suits_parameter(const pl_laying *part, const pl_ir_op *op, int32_t k, int32_t axis, int8_t on) {
+  const char *path = part->fed[op->first_output + k];
+  if (path == NULL) return true;
+  pl_ir_type type = part->from->values[op->first_output + k].type;
+  pl_layout_parameter(rules_of_path(part, path), path, &type);
+  if (type.on[axis] < 0) return true;
+  bool of_experts = strcmp(type.dims[type.on[axis]].name.text, "x") == 0;
+  return (is_gathered(part, axis) && !of_experts) || type.on[axis] == on;
+}
+
+/* What bringing an output to where it is stored costs: optimizers write the layout that state is kept in. */
+static double stored_cost(const pl_laying *part, const pl_ir_op *op, int32_t k, int32_t axis, int8_t on) {
+  const pl_ir_op *store = part->stored[op->first_output + k];
+  if (store == NULL) return 0;
+  pl_ir_type type = part->from->values[op->first_output + k].type;
+  if (pl_ir_attribute_find(store, "slot") != NULL) {
+    pl_layout_state(rules_of_path(part, store->path), store->path, &type);
+  } else {
+    pl_layout_parameter(rules_of_path(part, store->path), store->path, &type);
+  }
+  return pl_laying_cost(part, on, type.on[axis], axis,
+                        pl_ir_type_elements(&type) * pl_ir_element_bytes((pl_ir_element)type.element));
+}
+
+/* Dimensions are gathered from the innermost axis that cuts them outwards: where an axis further out gives a cut up,
+ * this one cannot keep it, and where one further out takes a cut on, this one cannot have had it. */
+static bool suits_outer_axes(const pl_laying *part, const pl_ir_type *is, const pl_ir_type *wanted, int32_t axis,
+                             int8_t to) {
+  for (int32_t outer = 0; outer < axis; outer++) {
+    if (part->rules->on[outer].role == PL_AXIS_PIPELINE || is->on[outer] == wanted->on[outer]) continue;
+    if (is->on[outer] >= 0 && is->on[axis] == is->on[outer] && to == is->on[outer]) return false;
+    if (wanted->on[outer] >= 0 && is->on[axis] == wanted->on[outer] && to == wanted->on[outer]) return false;
+  }
+  return true;
+}
+
+/* A sum over experts would meet at every token what only some experts know. */
+static bool is_allowed(const pl_laying *part, const pl_ir_op *op, const pl_ir_way *way, int32_t axis,
+                       const int8_t *outputs_on) {
+  if (part->update || way->kind != 0) return true;
+  if (!pl_layout_may_cut(part->rules, axis, way->dim)) return false;
+  const pl_ir_type *first = op->n_inputs > 0 ? &part->from->values[op->inputs[0]].type : NULL;
+  bool picture = first != NULL && pl_ir_type_find(first, pl_ir_name_of("y")) >= 0; /* x is its width then */
+  bool experts = strcmp(way->dim.text, "x") == 0 && !picture;
+  for (int32_t i = 0; experts && i < op->n_outputs; i++)
+    if (outputs_on[i] == PL_IR_PARTIAL) return false;
+  return true;
+}
+
+static bool divides(const pl_laying *part, const pl_ir_type *type, int32_t axis, int8_t on) {
+  if (on < 0) return true;
+  int64_t parts = part->own->rules->mesh.axes[axis].extent;
+  for (int32_t other = 0; other < part->own->rules->mesh.n_axes; other++)
+    if (other != axis && type->on[other] == on) parts *= part->own->rules->mesh.axes[other].extent;
+  return type->dims[on].extent % parts == 0;
+}
+
+typedef struct choice {
+  const pl_ir_op *op;
+  pl_ir_type inputs[OPERANDS_MAX], outputs[OPERANDS_MAX]; /* as they will lie */
+} choice;
+
+/* A partial sum has to be added up sooner or later. What is made of partial sums here carries that on, but for
+ * gradients of parameters, which are added up behind the last microbatch whatever is done here. */
+static double owed_cost(const pl_laying *part, const pl_ir_op *op, int32_t k, int32_t axis, const pl_ir_way *way) {
+  if (way->kind != PL_IR_PARTIAL || part->fed[op->first_output + k] != NULL) return 0;
+  const pl_ir_type *type = &part->from->values[op->first_output + k].type;
+  double parts = pl_ir_type_elements(type) * pl_ir_element_bytes((pl_ir_element)type->element);
+  for (int32_t other = 0; other < part->own->rules->mesh.n_axes; other++)
+    if (part->rules->on[other].role == PL_AXIS_DATA || part->rules->on[other].role == PL_AXIS_CONTEXT)
+      parts /= part->own->rules->mesh.axes[other].extent;
+  return pl_laying_cost(part, PL_IR_PARTIAL, PL_IR_SAME, axis, parts);
+}
+
+static bool is_possible(const pl_laying *part, const choice *own, int32_t axis, const pl_ir_way *way,
+                        const int8_t *inputs_on, const int8_t *outputs_on, strictness how) {
+  const pl_ir_op *op = own->op;
+  if (!is_allowed(part, op, way, axis, outputs_on)) return false;
+  if (how == AS_NAMED && (way->kind != 0 || !pl_layout_may_cut(part->rules, axis, way->dim))) return false;
+  for (int32_t i = 0; i < op->n_inputs; i++) {
+    const pl_ir_type *is = &part->to->values[pl_laying_value(part, op->inputs[i])].type;
+    if (!divides(part, &own->inputs[i], axis, inputs_on[i])) return false;
+    if (how != ANY_WAY && !suits_outer_axes(part, is, &own->inputs[i], axis, inputs_on[i])) return false;
+  }
+  for (int32_t i = 0; i < op->n_outputs; i++)
+    if (!divides(part, &own->outputs[i], axis, outputs_on[i]) ||
+        (how != ANY_WAY && !suits_parameter(part, op, i, axis, outputs_on[i])))
+      return false;
+  return true;
+}
+
+/* The cheapest way along `axis`; of several the one that leaves most operands as they are. */
+static bool choose_so(const pl_laying *part, choice *own, int32_t axis, strictness how) {
+  const pl_ir_op *op = own->op;
+  pl_ir_way ways[PL_IR_WAYS_MAX];
+  int8_t inputs_on[OPERANDS_MAX], outputs_on[OPERANDS_MAX], best_inputs[OPERANDS_MAX] = {0},
+                                                            best_outputs[OPERANDS_MAX] = {0};
+  int32_t n = pl_ir_ways_of(op, own->inputs, own->outputs, ways), least_moves = 0;
+  double least = HUGE_VAL;
+  for (int32_t w = 0; w < n; w++) {
+    pl_ir_way_apply(op, &ways[w], own->inputs, own->outputs, inputs_on, outputs_on);
+    double cost = 0;
+    int32_t moves = 0;
+    if (!is_possible(part, own, axis, &ways[w], inputs_on, outputs_on, how)) continue;
+    for (int32_t i = 0; i < op->n_inputs; i++) {
+      cost += input_cost(part, op, i, axis, inputs_on[i], how);
+      moves += part->to->values[pl_laying_value(part, op->inputs[i])].type.on[axis] != inputs_on[i];
+    }
+    for (int32_t i = 0; i < op->n_outputs; i++)
+      cost += stored_cost(part, op, i, axis, outputs_on[i]) + owed_cost(part, op, i, axis, &ways[w]);
+    if (cost > least || (cost == least && moves >= least_moves) || cost == HUGE_VAL) continue;
+    least = cost;
+    least_moves = moves;
+    memcpy(best_inputs, inputs_on, sizeof(best_inputs));
+    memcpy(best_outputs, outputs_on, sizeof(best_outputs));
+  }
+  if (least == HUGE_VAL) return false;
+  for (int32_t i = 0; i < op->n_inputs; i++)
+    own->inputs[i].on[axis] = best_inputs[i];
+  for (int32_t i = 0; i < op->n_outputs; i++)
+    own->outputs[i].on[axis] = best_outputs[i];
+  return true;
+}
+
+static bool choose(const pl_laying *part, choice *own, int32_t axis) {
+  bool named = part->named && !part->update && part->rules->on[axis].n_dims > 0;
+  for (strictness how = named ? AS_NAMED : IN_ORDER; how < N_STRICTNESSES; how++)
+    if (choose_so(part, own, axis, how)) return true;
+  return false;
+}
+
+/* ---- ring attention ---- */
+
+static bool is_ring(const pl_laying *part, const pl_ir_op *op) {
+  return part->rules->ring && (is_row(op, "attention") || is_row(op, "attention_backward"));
+}
+
+static int32_t context_axes(const pl_layout_rules *rules, pl_ir_name *axes) {
+  int32_t n = 0;
+  for (int32_t axis = 0; axis < rules->mesh.n_axes; axis++)
+    if (rules->on[axis].role == PL_AXIS_CONTEXT) axes[n++] = rules->mesh.axes[axis].name;
+  return n;
+}
+
+/* Along context axes who has the queries' sequence is cut on it, and who has the keys' on that. */
+static void lay_in_ring(choice *own, int32_t axis) {
+  pl_ir_name s = pl_ir_name_of("s"), t = pl_ir_name_of("t");
+  for (int32_t i = 0; i < own->op->n_inputs + own->op->n_outputs; i++) {
+    pl_ir_type *type = i < own->op->n_inputs ? &own->inputs[i] : &own->outputs[i - own->op->n_inputs];
+    int32_t dim = pl_ir_type_find(type, s);
+    type->on[axis] = (int8_t)(dim >= 0 ? dim : pl_ir_type_find(type, t));
+  }
+}
+
+/* ---- ops ---- */
+
+/* Axes that cut the parts of a halo. */
+static int32_t axes_of_parts(const pl_laying *part, const pl_ir_op *op, const int32_t *inputs, const pl_ir_type *types,
+                             pl_ir_name *axes) {
+  const pl_ir_name parts = pl_ir_attribute_find(op, "to")->names[0];
+  const pl_ir_type *apart = pl_ir_type_find(types, parts) >= 0 ? types : &part->to->values[inputs[0]].type;
+  int32_t at = pl_ir_type_find(apart, parts), n = 0;
+  for (int32_t axis = 0; axis < part->own->rules->mesh.n_axes; axis++)
+    if (apart->on[axis] == at) axes[n++] = part->own->rules->mesh.axes[axis].name;
+  return n;
+}
+
+/* The op in the new function, over `inputs`, with outputs of `types`. */
+static pl_code copy_op(pl_laying *part, const pl_ir_op *op, const int32_t *inputs, const pl_ir_type *types,
+                       pl_error *error) {
+  const char *names[OPERANDS_MAX];
+  for (int32_t i = 0; i < op->n_outputs; i++)
+    names[i] = part->from->values[op->first_output + i].name;
+  pl_ir_attribute attributes[8];
+  int32_t n = op->n_attributes;
+  for (int32_t i = 0; i < n; i++)
+    attributes[i] = op->attributes[i];
+  bool ordered = is_row(op, "input") || is_row(op, "dropout");
+  if (ordered && part->own->rules->cp > 1) attributes[n++] = pl_ir_integer("zigzag", part->own->rules->cp);
+  int32_t row = op->row;
+  pl_ir_name around[PL_IR_AXES_MAX];
+  if (is_ring(part, op)) {
+    row = pl_ir_row_of(is_row(op, "attention") ? "ring_attention" : "ring_attention_backward");
+    attributes[n++] = pl_ir_names("over", context_axes(part->rules, around), around);
+  }
+  if (strncmp(pl_ir_row_at(op->row)->name, "halo", 4) == 0) {
+    int32_t n_around = axes_of_parts(part, op, inputs, types, around);
+    if (n_around > 0) attributes[n++] = pl_ir_names("over", n_around, around);
+  }
+  int32_t first = pl_ir_op_add(part->own->to, part->to,
+                               &(pl_ir_making){.row = row,
+                                               .n_inputs = op->n_inputs,
+                                               .inputs = inputs,
+                                               .n_outputs = op->n_outputs,
+                                               .output_names = names,
+                                               .output_types = types,
+                                               .n_attributes = n,
+                                               .attributes = attributes,
+                                               .path = op->path,
+                                               .reason = op->reason,
+                                               .origin = op->origin,
+                                               .callee = op->callee,
+                                               .place = op->place});
+  if (part->own->to->arena->failed) return pl_fail_memory(error, "the distributed program");
+  for (int32_t i = 0; i < op->n_outputs; i++)
+    pl_laying_set(part, op->first_output + i, first + i);
+  return PL_OK;
+}
+
+static pl_code spread_over_ways(pl_laying *part, const pl_ir_op *op, pl_error *error) {
+  choice own = {.op = op};
+  for (int32_t i = 0; i < op->n_inputs; i++) {
+    own.inputs[i] = part->from->values[op->inputs[i]].type;
+    if (pl_laying_value(part, op->inputs[i]) == PL_IR_NONE)
+      return pl_fail(error, PL_UNSUPPORTED, "@%s: %%%s is used before it is made", part->from->name,
+                     part->from->values[op->inputs[i]].name);
+  }
+  for (int32_t i = 0; i < op->n_outputs; i++)
+    own.outputs[i] = part->from->values[op->first_output + i].type;
+  for (int32_t axis = 0; axis < part->own->rules->mesh.n_axes; axis++) {
+    if (part->rules->on[axis].role == PL_AXIS_PIPELINE) continue;
+    if (is_ring(part, op) && part->rules->on[axis].role == PL_AXIS_CONTEXT) {
+      lay_in_ring(&own, axis);
+      continue;
+    }
+    if (!choose(part, &own, axis))
+      return pl_fail(error, PL_UNSUPPORTED, "@%s: no way to lay out %s (%%%s) along axis %s", part->from->name,
+                     pl_ir_row_at(op->row)->name, op->n_outputs > 0 ? part->from->values[op->first_output].name : "",
+                     part->own->rules->mesh.axes[axis].name.text);
+  }
+  int32_t inputs[OPERANDS_MAX];
+  const char *reader = op->n_outputs > 0 ? part->from->values[op->first_output].name : pl_ir_row_at(op->row)->name;
+  const char *reason = pl_arena_printf(part->own->scratch, "read by %%%s", reader);
+  if (reason == NULL) return pl_fail_memory(error, "the distributed program");
+  for (int32_t i = 0; i < op->n_inputs; i++)
+    PL_TRY(pl_laying_convert(part, op->inputs[i], &own.inputs[i], reason, &inputs[i], error));
+  return copy_op(part, op, inputs, own.outputs, error);
+}
+
+/* The same, in the memory of the host. */
+static pl_code copy_placed(pl_laying *part, const pl_ir_op *op, bool host, const int32_t *inputs,
+                           const pl_ir_type *types, pl_error *error) {
+  pl_ir_op placed = *op;
+  pl_ir_attribute attributes[4];
+  PL_ASSERT(op->n_attributes < 4);
+  for (int32_t i = 0; i < op->n_attributes; i++)
+    attributes[i] = op->attributes[i];
+  if (host) attributes[placed.n_attributes++] = pl_ir_text(PL_IR_PLACE, PL_IR_PLACE_HOST);
+  placed.attributes = attributes;
+  return copy_op(part, &placed, inputs, types, error);
+}
+
+static const char *agreed_name(pl_laying *part, const pl_ir_op *op, bool kept) {
+  if (!kept) return pl_arena_printf(part->own->scratch, "/%s/%s", part->from->name, op->path);
+  size_t length = strcspn(part->from->name, "."); /* "layer" of layer.backward */
+  return pl_arena_printf(part->own->scratch, "%.*s/%s", (int)length, part->from->name, op->path);
+}
+
+/* What is kept of a value: as it was made, or added up, if that was done here. */
+static int32_t kept_variant(const pl_laying *part, int32_t value) {
+  const pl_variants *variants = &part->variants[value];
+  for (int32_t i = 0; i < variants->n; i++) {
+    const pl_ir_type *type = &part->to->values[variants->value[i]].type;
+    bool whole = true;
+    for (int32_t axis = 0; axis < part->own->rules->mesh.n_axes; axis++)
+      whole = whole && type->on[axis] != PL_IR_PARTIAL && type->on[axis] != PL_IR_MAXIMUM;
+    if (whole) return variants->value[i];
+  }
+  return variants->value[0];
+}
+
+static pl_code lay_kept(pl_laying *part, const pl_ir_op *op, bool keep, pl_error *error) {
+  const char *name = agreed_name(part, op, true);
+  int32_t input = keep ? kept_variant(part, op->inputs[0]) : PL_IR_NONE;
+  pl_ir_type type = keep ? part->to->values[input].type : part->from->values[op->first_output].type;
+  if (keep) pl_layout_kept(part->rules, &type);
+  bool host = keep && part->rules->host[PL_LAYOUT_KEPT];
+  if (name == NULL || !pl_layout_agree(part->own, name, &type, &host))
+    return pl_fail_memory(error, "the distributed program");
+  if (keep) PL_TRY(pl_laying_convert_from(part, op->inputs[0], input, &type, "as it is kept", &input, error));
+  return copy_placed(part, op, host, &input, &type, error);
+}
+
+static pl_code lay_call(pl_laying *part, const pl_ir_op *op, pl_error *error) {
+  int32_t inputs[OPERANDS_MAX], made;
+  pl_ir_type types[OPERANDS_MAX];
+  PL_ASSERT(op->n_inputs <= OPERANDS_MAX && op->n_outputs <= OPERANDS_MAX);
+  PL_TRY(pl_partition_function(part->own, op->callee, &made, error));
+  const pl_ir_function *callee = part->own->to->functions[made];
+  for (int32_t i = 0; i < op->n_inputs; i++)
+    PL_TRY(
+        pl_laying_convert(part, op->inputs[i], &callee->values[i].type, "as functions hand it on", &inputs[i], error));
+  for (int32_t i = 0; i < op->n_outputs; i++)
+    types[i] = callee->values[callee->results[i]].type;
+  pl_ir_op call = *op;
+  call.callee = made;
+  return copy_op(part, &call, inputs, types, error);
+}
+
+/* The gradient buffer: as the gradients come, or as ZeRO 2 and 3 cut it. */
+static pl_code lay_accumulate(pl_laying *part, const pl_ir_op *op, pl_error *error) {
+  const pl_layout_rules *rules = rules_of_path(part, op->path);
+  pl_ir_type type = part->to->values[pl_laying_value(part, op->inputs[0])].type;
+  int32_t converted;
+  pl_ir_type buffer = part->from->values[op->inputs[0]].type;
+  if (pl_layout_gradient(rules, op->path, &buffer))
+    for (int32_t axis = 0; axis < rules->mesh.n_axes; axis++)
+      if (buffer.on[axis] >= 0) type.on[axis] = buffer.on[axis];
+  PL_TRY(pl_laying_convert(part, op->inputs[0], &type, "as gradients are kept", &converted, error));
+  return copy_op(part, op, &converted, NULL, error);
+}
+
+static pl_code lay_store(pl_laying *part, const pl_ir_op *op, pl_error *error) {
+  pl_ir_type type = part->from->values[op->inputs[0]].type;
+  int32_t converted;
+  if (pl_ir_attribute_find(op, "slot") != NULL) {
+    pl_layout_state(rules_of_path(part, op->path), op->path, &type);
+  } else {
+    pl_layout_parameter(rules_of_path(part, op->path), op->path, &type);
+  }
+  PL_TRY(pl_laying_convert(part, op->inputs[0], &type, "as it is stored", &converted, error));
+  return copy_op(part, op, &converted, NULL, error);
+}
+
+static pl_code lay_held(pl_laying *part, const pl_ir_op *op, pl_error *error) {
+  pl_ir_type type = part->from->values[op->first_output].type;
+  if (is_row(op, "input")) pl_layout_input(part->rules, &type);
+  if (is_row(op, "param")) pl_layout_parameter(rules_of_path(part, op->path), op->path, &type);
+  if (is_row(op, "state")) pl_layout_state(rules_of_path(part, op->path), op->path, &type);
+  bool host = is_row(op, "state") && rules_of_path(part, op->path)->host[PL_LAYOUT_STATES];
+  if (is_row(op, "gradient")) {
+    /* of @layer.update, as the accumulate of @layer.backward or @layer.weights left it */
+    size_t length = strcspn(part->from->name, ".");
+    const char *name = pl_arena_printf(part->own->scratch, "/%.*s/%s", (int)length, part->from->name, op->path);
+    if (name == NULL || !pl_layout_agree(part->own, name, &type, NULL))
+      return pl_fail_memory(error, "the distributed program");
+  }
+  return copy_placed(part, op, host, NULL, &type, error);
+}
+
+/* Where the gradient buffer of this path lies, for who updates: noted as it is written. */
+static pl_code note_gradient(pl_laying *part, const pl_ir_op *op, pl_error *error) {
+  size_t length = strcspn(part->from->name, ".");
+  const char *name = pl_arena_printf(part->own->scratch, "/%.*s/%s", (int)length, part->from->name, op->path);
+  const pl_ir_op *made = &part->to->ops[part->to->n_ops - 1];
+  pl_ir_type type = part->to->values[made->inputs[0]].type, agreed = type;
+  if (name == NULL || !pl_layout_agree(part->own, name, &agreed, NULL))
+    return pl_fail_memory(error, "the distributed program");
+  if (!pl_ir_type_equal(&type, &agreed))
+    return pl_fail(error, PL_UNSUPPORTED, "@%s: gradients of %s come in two layouts", part->from->name, op->path);
+  return PL_OK;
+}
+
+pl_code pl_laying_op(pl_laying *part, const pl_ir_op *op, pl_error *error) {
+  const pl_laying_leaves *leaves = part->own->leaves;
+  part->named = false;
+  if (leaves != NULL) part->rules = leaves->of_op(leaves->context, part->from, op, &part->named);
+  if (is_row(op, "call")) return lay_call(part, op, error);
+  if (is_row(op, "keep")) return lay_kept(part, op, true, error);
+  if (is_row(op, "kept")) return lay_kept(part, op, false, error);
+  if (is_row(op, "store")) return lay_store(part, op, error);
+  if (is_row(op, "accumulate")) {
+    PL_TRY(lay_accumulate(part, op, error));
+    return note_gradient(part, op, error);
+  }
+  if (is_row(op, "loss")) {
+    int32_t input = pl_laying_value(part, op->inputs[0]);
+    return copy_op(part, op, &input, NULL, error);
+  }
+  if (pl_ir_row_at(op->row)->effect == PL_IR_READS) return lay_held(part, op, error);
+  return spread_over_ways(part, op, error);
+}

@@ -1,0 +1,253 @@
+/* See workloads/lower/block_function.h. */
+#include "workloads/lower/block_function.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/cluster/cluster.h"
+#include "workloads/derive/differentiate.h"
+#include "workloads/import/program_build.h"
+#include "workloads/layout/laying.h"
+#include "workloads/lower/lowering.h"
+
+/* ---- what the framework holds of the model ---- */
+
+static int64_t multiple_of(int64_t n, int64_t of) {
+  return (n + of - 1) / of * of;
+}
+
+/* Ranks with unlike numbers of heads wait for the one with the most. Training scripts that pick the masked tokens have
+ * no tensor parallelism: under it all tokens are computed, as where a rank has no more of them. */
+static pl_model held(const pl_model *model, const pl_block_shard *shard, pl_block_function *block) {
+  pl_model own = *model;
+  const pl_framework *framework = pl_framework_or_ideal(shard->framework);
+  int64_t tokens = shard->seq / (shard->cp > 1 ? shard->cp : 1);
+  if (shard->tmp > 1 || own.predictions >= tokens) own.predictions = 0;
+  if (model->vocab > 0) own.vocab = multiple_of(model->vocab, framework->vocab_multiple * shard->tmp);
+  block->whole['v' - 'a'] = model->vocab;
+  if (model->n_heads % shard->tmp != 0) {
+    own.n_heads = own.n_kv_heads = multiple_of(model->n_heads, shard->tmp);
+    block->whole['g' - 'a'] = model->n_kv_heads;
+  }
+  return own;
+}
+
+static int32_t greatest_common(int64_t a, int64_t b) {
+  while (b != 0) {
+    int64_t rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return (int32_t)a;
+}
+
+/* Layers of a plain MLP are split by outputs and by inputs in turn: what is between them stays cut. */
+static void hand_mlp_on(pl_layout_rules *rules) {
+  for (int32_t axis = 0; axis < rules->mesh.n_axes; axis++)
+    if (rules->on[axis].role == PL_AXIS_TENSOR && rules->on[axis].n_handed < PL_LAYOUT_DIMS_MAX)
+      rules->on[axis].handed[rules->on[axis].n_handed++] = pl_ir_name_of("f");
+}
+
+static pl_layout_rules rules_of(const pl_model *model, const pl_block_shard *shard) {
+  int32_t tmp = shard->tmp, cp = shard->cp > 1 ? shard->cp : 1, ep = shard->ep > 1 ? shard->ep : 1;
+  int32_t kv = model->n_kv_heads > 0 ? greatest_common(model->n_kv_heads, tmp) : tmp;
+  pl_layout_rules rules = {.sequence = shard->sp, .ring = cp > 1 && !shard->cp_gather, .cp = cp};
+  pl_layout_axis(&rules, "ep", ep, PL_AXIS_DATA, true, false);
+  pl_layout_axis(&rules, "cp", cp, PL_AXIS_CONTEXT, false, false);
+  pl_layout_axis(&rules, "tp", kv, PL_AXIS_TENSOR, false, false);
+  pl_layout_axis(&rules, "tpr", tmp / kv, PL_AXIS_TENSOR, false, false);
+  if (model->parts != NULL) hand_mlp_on(&rules);
+  return rules;
+}
+
+/* ---- laying it out ---- */
+
+static bool is_row(const pl_ir_op *op, const char *name) {
+  return strcmp(pl_ir_row_at(op->row)->name, name) == 0;
+}
+
+/* Collectives and cuts are laying's, the model has none; a ring of attention is the model's attention. */
+static bool is_inserted(const pl_ir_op *op) {
+  bool ring = is_row(op, "ring_attention") || is_row(op, "ring_attention_backward");
+  return (pl_ir_row_at(op->row)->effect == PL_IR_COLLECTIVE && !ring) || is_row(op, "cut");
+}
+
+/* Per op of `whole` the op that it is in `laid`, which has them in the same order but for what is kept, which is last.
+ */
+static int32_t *places_of(const pl_ir_function *whole, const pl_ir_function *laid, pl_arena *scratch) {
+  int32_t *places = PL_TAKE(scratch, int32_t, whole->n_ops + 1);
+  for (int32_t i = 0, at = 0; places != NULL && i < whole->n_ops; i++) {
+    places[i] = PL_IR_NONE;
+    if (is_row(&whole->ops[i], "keep")) continue;
+    while (is_inserted(&laid->ops[at]))
+      at++;
+    places[i] = at++;
+  }
+  return places;
+}
+
+/* What laying inserted belongs to the op that it was inserted for, the next one. */
+static const int32_t *origins_of(const pl_ir_function *whole, const pl_ir_function *laid,
+                                 const pl_ir_function *backward, pl_arena *scratch, pl_arena *arena) {
+  const int32_t *places = places_of(whole, laid, scratch);
+  int32_t *from = PL_TAKE(arena, int32_t, backward->n_ops + 1), next = PL_IR_NONE;
+  for (int32_t i = backward->n_ops; places != NULL && from != NULL && i-- > 0;) {
+    const pl_ir_op *op = &backward->ops[i];
+    int32_t value = op->origin != NULL ? pl_ir_value_find(whole, op->origin) : PL_IR_NONE;
+    int32_t maker = value != PL_IR_NONE ? whole->values[value].op : PL_IR_NONE;
+    if (!is_inserted(op)) next = maker != PL_IR_NONE ? places[maker] : PL_IR_NONE;
+    from[i] = next;
+  }
+  return places != NULL ? from : NULL;
+}
+
+static pl_code lay(const pl_ir_module *training, const pl_layout_rules *rules, int32_t forward, int32_t backward,
+                   pl_arena *scratch, pl_block_function *block, pl_error *error) {
+  pl_ir_module *laid = &block->module;
+  pl_partitioning own = {.rules = rules, .from = training, .to = laid, .scratch = scratch};
+  own.made = PL_TAKE(scratch, int32_t, training->n_functions);
+  if (own.made == NULL) return pl_fail_memory(error, "the program of a block");
+  for (int32_t i = 0; i < training->n_functions; i++)
+    own.made[i] = PL_IR_NONE;
+  int32_t made;
+  PL_TRY(pl_partition_function(&own, forward, &made, error));
+  block->function = laid->functions[made];
+  if (backward == PL_IR_NONE) return PL_OK;
+  PL_TRY(pl_partition_function(&own, backward, &made, error));
+  block->backward = laid->functions[made];
+  block->derived_from =
+      origins_of(training->functions[forward], block->function, block->backward, scratch, laid->arena);
+  return block->derived_from != NULL ? PL_OK : pl_fail_memory(error, "the program of a block");
+}
+
+static pl_code make(const pl_model *model, int32_t class_of_blocks, const pl_block_shard *shard, pl_arena *scratch,
+                    pl_block_function *block, pl_arena *arena, pl_error *error) {
+  pl_model own = held(model, shard, block);
+  const pl_layout_rules rules = rules_of(&own, shard);
+  int32_t ep = shard->ep > 1 ? shard->ep : 1;
+  pl_model_program_options options = pl_model_program_defaults(ep, 1, shard->seq);
+  options.element = (pl_ir_element)shard->dtype;
+  pl_ir_module whole, training;
+  int32_t forward, backward;
+  PL_TRY(pl_model_program_block(&own, class_of_blocks, &options, scratch, &whole, error));
+  pl_ir_module_init(&block->module, arena, model->name, PL_IR_DISTRIBUTED);
+  block->module.mesh = rules.mesh;
+  block->module.n_microbatches = 1;
+  PL_TRY(pl_ir_differentiate_function(&whole, whole.n_functions - 1, scratch, &training, &forward, &backward, error));
+  PL_TRY(lay(&training, &rules, forward, backward, scratch, block, error));
+  block->window_period = model->window_period;
+  block->capacity_factor = model->capacity_factor * pl_model_expert_load(model, ep);
+  block->kind = pl_model_class_kind(model, class_of_blocks);
+  if (model->parts == NULL) {
+    if (block->kind >= PL_BLOCK_LATENT) block->kind = PL_BLOCK_IDENTITY; /* which only models of parts have */
+    return PL_OK;
+  }
+  block->chain = model->parts[class_of_blocks].chain;
+  block->takes_data = block->chain != NULL && model->parts[class_of_blocks].first_block == 0;
+  return PL_OK;
+}
+
+/* ---- what lowering wants to know of each op ---- */
+
+/* The path of the parameter that an op reads, NULL: none. */
+static const char *path_of(const pl_ir_function *function, const pl_ir_op *op) {
+  for (int32_t i = 1; i < op->n_inputs; i++) {
+    int32_t maker = function->values[op->inputs[i]].op;
+    if (maker != PL_IR_NONE && is_row(&function->ops[maker], "param")) return function->ops[maker].path;
+  }
+  return NULL;
+}
+
+/* Length without what makes the names of values unique: 1 of "y.2.2". */
+static size_t without_numbers(const char *name) {
+  size_t length = strlen(name), at = length;
+  for (; at > 0 && (name[at - 1] == '.' || (name[at - 1] >= '0' && name[at - 1] <= '9')); at--)
+    if (name[at - 1] == '.') length = at - 1;
+  return length;
+}
+
+/* Length without the last part: 5 of "norm1.scale". */
+static size_t without_last(const char *path) {
+  const char *last = strrchr(path, '.');
+  return last != NULL ? (size_t)(last - path) : strlen(path);
+}
+
+/* The module whose product an activation is of: "mlp" of "mlp.gate.weight"; NULL: none. */
+static const char *module_of(const pl_ir_function *function, const pl_ir_op *op, size_t *length) {
+  if (!is_row(op, "gelu") && !is_row(op, "silu") && !is_row(op, "relu")) return NULL;
+  int32_t maker = function->values[op->inputs[0]].op;
+  if (maker != PL_IR_NONE && is_row(&function->ops[maker], "add"))
+    maker = function->values[function->ops[maker].inputs[0]].op;
+  const char *path = maker != PL_IR_NONE ? path_of(function, &function->ops[maker]) : NULL;
+  if (path == NULL || strchr(path, '.') == strrchr(path, '.')) return NULL;
+  *length = strcspn(path, ".");
+  return path;
+}
+
+/* "norm1" of "norm1.scale", "y" of "y.2.2"; of a head that is tied to the embedding "pooler" of "head.pooler.weight";
+ * of an activation "mlp.active". */
+static const pl_tape_names *names_of(const pl_ir_function *function, const pl_ir_op *op, pl_block_kind kind) {
+  enum { STEM = 64 };
+  char stem[STEM];
+  const char *path = path_of(function, op), *name = op->n_outputs > 0 ? function->values[op->first_output].name : "";
+  size_t length = 0;
+  const char *module = kind != PL_BLOCK_HEAD ? module_of(function, op, &length) : NULL;
+  if (module != NULL) {
+    snprintf(stem, sizeof stem, "%.*s.active", (int)(length < STEM / 2 ? length : STEM / 2), module);
+    return pl_kernel_names_of(kind, stem);
+  }
+  if (path != NULL && (strcmp(path, "weight") == 0 || strcmp(path, "embedding.table") == 0)) path = "logits.weight";
+  if (path != NULL && kind == PL_BLOCK_HEAD && strncmp(path, "head.", 5) == 0) path += 5;
+  if (path == NULL) path = name;
+  length = path == name ? without_numbers(name) : without_last(path);
+  if (length >= sizeof stem) return NULL;
+  memcpy(stem, path, length);
+  stem[length] = '\0';
+  return pl_kernel_names_of(kind, stem);
+}
+
+static pl_code note_ops(pl_block_function *block, pl_block_kind kind, pl_arena *arena, pl_error *error) {
+  const pl_ir_function *function = block->function;
+  uint8_t *kernels = PL_TAKE(arena, uint8_t, function->n_ops + 1);
+  const pl_tape_names **names = PL_TAKE(arena, const pl_tape_names *, function->n_ops + 1);
+  int32_t *n_readers = PL_TAKE(arena, int32_t, function->n_values + 1);
+  int32_t *reader = PL_TAKE(arena, int32_t, function->n_values + 1);
+  if (kernels == NULL || names == NULL || n_readers == NULL || reader == NULL)
+    return pl_fail_memory(error, "the program of a block");
+  for (int32_t i = 0; i < function->n_values; i++)
+    reader[i] = PL_IR_NONE;
+  for (int32_t i = 0; i < function->n_ops; i++) {
+    const pl_ir_op *op = &function->ops[i];
+    kernels[i] = pl_ir_row_at(op->row)->kernels;
+    names[i] = names_of(function, op, kind);
+    for (int32_t j = 0; j < op->n_inputs && !is_row(op, "keep"); j++) {
+      if (n_readers[op->inputs[j]]++ == 0) reader[op->inputs[j]] = i;
+    }
+  }
+  block->kernels = kernels;
+  block->names = names;
+  block->n_readers = n_readers;
+  block->reader = reader;
+  return PL_OK;
+}
+
+static pl_code take(const pl_model *model, int32_t class_of_blocks, const pl_block_shard *shard, pl_arena *arena,
+                    pl_block_function *block, pl_error *error) {
+  pl_arena scratch;
+  pl_arena_init(&scratch, 1 << 16);
+  *block = (pl_block_function){0};
+  pl_code code = make(model, class_of_blocks, shard, &scratch, block, arena, error);
+  pl_arena_release(&scratch);
+  PL_TRY(code);
+  return note_ops(block, pl_model_class_kind(model, class_of_blocks), arena, error);
+}
+
+pl_code pl_block_function_take(const pl_model *model, int32_t class_of_blocks, const pl_block_shard *shard,
+                               pl_arena *arena, pl_block_function *block, pl_error *error) {
+  if (model->parts == NULL || pl_model_class_kind(model, class_of_blocks) != PL_BLOCK_LAYER)
+    return take(model, class_of_blocks, shard, arena, block, error);
+  const pl_model_part *part = &model->parts[class_of_blocks]; /* a layer with widths of its own */
+  pl_block_shard own = *shard;
+  own.seq = part->rows;
+  return take(part->model, PL_BLOCK_LAYER, &own, arena, block, error);
+}

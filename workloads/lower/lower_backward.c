@@ -1,0 +1,285 @@
+/* See workloads/lower/lower_backward.h: the walk, and the kernels of norms, sums and functions of each element. */
+#include "workloads/lower/lower_backward.h"
+
+#include <string.h>
+
+#include "core/cluster/cluster.h"
+
+static const double norm_flops = 11, pointwise_flops = 12, dropout_flops = 2;
+
+/* ---- the derivative ---- */
+
+int32_t pl_back_find(const pl_back *d, const pl_tape_node *node, const char *row) {
+  for (int32_t op = d->first[node->head]; op != PL_IR_NONE; op = d->next[op])
+    if (pl_lower_is(&d->own, op, row)) return op;
+  return PL_IR_NONE;
+}
+
+/* Ops that nothing is launched for: what they give is read where it is used. */
+static bool is_read(const pl_back *d, int32_t op) {
+  uint8_t effect = pl_ir_row_at(pl_lower_op(&d->own, op)->row)->effect;
+  return effect == PL_IR_READS || effect == PL_IR_WRITES;
+}
+
+bool pl_back_has(const pl_back *d, const pl_tape_node *node) {
+  for (int32_t op = d->first[node->head]; op != PL_IR_NONE; op = d->next[op])
+    if (!is_read(d, op)) return true;
+  return false;
+}
+
+/* Groups of no op of their own, or of ops that only hand a gradient on: a gradient that has come goes through them. */
+static bool hands_on(const pl_tape_node *node) {
+  return node->rule == PL_RULE_ADD || node->rule == PL_RULE_REDUCE || node->rule == PL_RULE_RESIDUAL;
+}
+
+void pl_back_write_for(pl_back *d, int32_t op) {
+  d->tape->writes_for_inputs = op != PL_IR_NONE && d->for_inputs[op];
+}
+
+void pl_back_write_for_group(pl_back *d) {
+  bool any = hands_on(d->node) && d->tape->input != PL_NONE;
+  for (int32_t op = d->first[d->node->head]; op != PL_IR_NONE; op = d->next[op])
+    any = any || d->for_inputs[op];
+  d->tape->writes_for_inputs = any;
+}
+
+/* From the results backwards: an op is for inputs if one that is reads what it makes. The data that a first block is
+ * given wants no gradient. */
+static void divide(pl_back *d) {
+  const pl_ir_function *function = d->own.function;
+  bool needed[PL_LOWERING_VALUES] = {false};
+  if (function == NULL || d->tape->input == PL_NONE) return;
+  for (int32_t i = 0; i < function->n_results; i++)
+    needed[function->results[i]] = true;
+  for (int32_t i = function->n_ops; i-- > 0;) {
+    const pl_ir_op *op = &function->ops[i];
+    for (int32_t k = 0; k < op->n_outputs; k++)
+      d->for_inputs[i] = d->for_inputs[i] || needed[op->first_output + k];
+    for (int32_t k = 0; d->for_inputs[i] && k < op->n_inputs; k++)
+      needed[op->inputs[k]] = true;
+  }
+}
+
+/* ---- gradients ---- */
+
+/* A new gradient tensor shaped like activation `of`. */
+uint32_t pl_back_fresh(pl_back *d, uint32_t of) {
+  pl_tape *tape = d->tape;
+  return pl_tape_like(tape, of, tape->tensors[of].name, PL_TENSOR_GRADIENT, (pl_dtype)tape->tensors[of].dtype);
+}
+
+static void assign(pl_back *d, uint32_t activation, uint32_t gradient) {
+  d->gradient[activation] = gradient;
+  d->users[gradient]++;
+}
+
+/* `gradient` has arrived for `activation`. */
+void pl_back_arrive(pl_back *d, uint32_t activation, uint32_t gradient) {
+  pl_tape *tape = d->tape;
+  uint32_t old = d->gradient[activation];
+  if (old == PL_NONE) {
+    assign(d, activation, gradient);
+    return;
+  }
+  double old_bytes = tape->tensors[old].size_bytes, new_bytes = tape->tensors[gradient].size_bytes;
+  uint32_t sum = d->users[gradient] == 0 && new_bytes == old_bytes ? gradient
+                 : d->users[old] == 1                              ? old
+                                                                   : pl_back_fresh(d, activation);
+  pl_op *op = pl_tape_sweep(tape, "gradient_add", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, gradient, old, PL_NONE,
+                            sum, PL_NONE);
+  if (new_bytes < old_bytes) op->bytes = 3 * new_bytes; /* a slice: BERT's pooler */
+  if (sum != old) {
+    d->users[old]--;
+    assign(d, activation, sum);
+  }
+}
+
+/* ---- kernels ---- */
+
+static void max_pool(pl_back *d, const pl_tape_node *node, uint32_t g) {
+  uint32_t dx = pl_back_fresh(d, node->input);
+  pl_tape_sweep(d->tape, node->names.backward, PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, g, node->input, node->output,
+                dx, PL_NONE);
+  pl_back_arrive(d, node->input, dx);
+}
+
+static void norm(pl_back *d, const pl_tape_node *node, uint32_t g) {
+  uint32_t dx = pl_back_fresh(d, node->input);
+  uint32_t dw = node->weight != PL_NONE ? pl_back_parameter_gradient(d, node->weight) : PL_NONE;
+  pl_tape_sweep(d->tape, node->names.backward, PL_OP_NORM, PL_CATEGORY_BACKWARD, norm_flops, g, node->input,
+                node->weight, dx, dw);
+  pl_back_arrive(d, node->input, dx);
+}
+
+/* One memory-bound op from g and up to one kept tensor to the gradient of the input. */
+void pl_back_sweep(pl_back *d, const pl_tape_node *node, pl_op_kind kind, double flops, uint32_t g, uint32_t kept) {
+  uint32_t dx = pl_back_fresh(d, node->input);
+  pl_tape_sweep(d->tape, node->names.backward, kind, PL_CATEGORY_BACKWARD, flops, g, kept, PL_NONE, dx, PL_NONE);
+  pl_back_arrive(d, node->input, dx);
+}
+
+/* The product's two derivatives, silu's, and both halves packed into one tensor again. */
+static void gated(pl_back *d, const pl_tape_node *node, uint32_t g) {
+  pl_tape *tape = d->tape;
+  double half = tape->tensors[g].size_bytes;
+  uint32_t dgate = pl_tape_like(tape, node->second, "gate", PL_TENSOR_GRADIENT, tape->shard->dtype);
+  uint32_t dother = pl_tape_like(tape, node->second, "gate", PL_TENSOR_GRADIENT, tape->shard->dtype);
+  uint32_t dx = pl_back_fresh(d, node->input);
+  pl_tape_sweep(tape, "gate_other_backward", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, g, node->second, PL_NONE,
+                dother, PL_NONE);
+  pl_tape_sweep(tape, node->names.backward, PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, g, node->input, PL_NONE, dgate,
+                PL_NONE)
+      ->bytes = 3 * half;
+  pl_tape_sweep(tape, "gate_backward", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, pointwise_flops, dgate, node->input,
+                PL_NONE, dgate, PL_NONE)
+      ->bytes = 3 * half;
+  pl_tape_sweep(tape, "gate_pack", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, dgate, dother, PL_NONE, dx, PL_NONE);
+  pl_back_arrive(d, node->input, dx);
+}
+
+static void residual(pl_back *d, const pl_tape_node *node, uint32_t g) {
+  pl_back_arrive(d, node->second, g);
+  if (node->auxiliary != PL_NONE)
+    pl_back_sweep(d, node, PL_OP_ELEMENTWISE, dropout_flops, g, node->auxiliary);
+  else
+    pl_back_arrive(d, node->input, g);
+  pl_back_bias_gradient(d, node->names.bias_grad, node->bias, d->gradient[node->input]);
+  pl_back_bias_gradient(d, node->names.bias_grad, node->weight,
+                        d->gradient[node->input]); /* the second bias of a parallel residual */
+}
+
+/* Where the op multiplied by a second activation, the same kernel makes that one's gradient too. */
+static void pointwise(pl_back *d, const pl_tape_node *node, uint32_t g) {
+  if (node->second == PL_NONE) {
+    pl_back_sweep(d, node, PL_OP_ELEMENTWISE, pointwise_flops, g, node->input);
+    return;
+  }
+  uint32_t dx = pl_back_fresh(d, node->input), dsecond = pl_back_fresh(d, node->second);
+  pl_tape_sweep(d->tape, node->names.backward, PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, pointwise_flops, g, node->input,
+                node->second, dx, dsecond);
+  pl_back_arrive(d, node->input, dx);
+  pl_back_arrive(d, node->second, dsecond);
+}
+
+/* What was sent to an expert, or came back from one, returns the same way. */
+static void all_to_all(pl_back *d, const pl_tape_node *node, uint32_t g) {
+  uint32_t dx = pl_back_fresh(d, node->input);
+  pl_tape_group_collective(d->tape, node->names.backward, PL_ALL_TO_ALL, PL_GROUP_EXPERT, true,
+                           d->tape->forward[node->op].size_bytes, g, dx);
+  pl_back_arrive(d, node->input, dx);
+}
+
+/* Selective recomputation: the attention core once more, in front of the first of its ops that is differentiated. */
+static void repeat_core(pl_back *d) {
+  pl_tape *tape = d->tape;
+  if (d->core_repeated || tape->shard->recompute != PL_RECOMPUTE_SELECTIVE) return;
+  d->core_repeated = true;
+  tape->writes_for_inputs = tape->input != PL_NONE;
+  for (uint32_t i = 0; i < tape->n_nodes; i++)
+    if (tape->nodes[i].core) pl_lower_repeat(tape, tape->nodes[i].first_op, tape->nodes[i].op + 1);
+  pl_back_write_for_group(d);
+}
+
+static void add(pl_back *d, const pl_tape_node *node, uint32_t g) {
+  pl_back_arrive(d, node->input, g);
+  pl_back_arrive(d, node->second, g);
+}
+
+static void copy(pl_back *d, const pl_tape_node *node, uint32_t g) {
+  pl_back_sweep(d, node, PL_OP_ELEMENTWISE, 1, g, PL_NONE);
+}
+
+static void tangent(pl_back *d, const pl_tape_node *node, uint32_t g) {
+  pl_back_sweep(d, node, PL_OP_ELEMENTWISE, pointwise_flops, g, node->output);
+}
+
+static void relu(pl_back *d, const pl_tape_node *node, uint32_t g) {
+  pl_back_sweep(d, node, PL_OP_ELEMENTWISE, 1, g, node->output);
+}
+
+static void dropout(pl_back *d, const pl_tape_node *node, uint32_t g) {
+  pl_back_sweep(d, node, PL_OP_ELEMENTWISE, dropout_flops, g, node->auxiliary);
+}
+
+/* Mean and variance first: two passes. */
+static void batch_norm(pl_back *d, const pl_tape_node *node, uint32_t g) {
+  norm(d, node, g);
+  d->tape->backward[d->tape->n_backward - 1].bytes += 2 * d->tape->tensors[g].size_bytes;
+}
+
+/* ---- the walk ---- */
+
+static const pl_backs kernels[] = {[PL_RULE_LINEAR] = pl_back_linear,
+                                   [PL_RULE_REDUCE] = pl_back_reduce,
+                                   [PL_RULE_GATHER] = pl_back_gather,
+                                   [PL_RULE_NORM] = norm,
+                                   [PL_RULE_RESIDUAL] = residual,
+                                   [PL_RULE_ADD] = add,
+                                   [PL_RULE_POINTWISE] = pointwise,
+                                   [PL_RULE_GATED] = gated,
+                                   [PL_RULE_CAST] = copy,
+                                   [PL_RULE_TANH] = tangent,
+                                   [PL_RULE_DROPOUT] = dropout,
+                                   [PL_RULE_ROTARY] = pl_back_rotary,
+                                   [PL_RULE_PACK] = pl_back_pack,
+                                   [PL_RULE_COPIES] = pl_back_copies,
+                                   [PL_RULE_PERMUTE] = copy,
+                                   [PL_RULE_ALL_TO_ALL] = all_to_all,
+                                   [PL_RULE_GROUPED] = pl_back_grouped,
+                                   [PL_RULE_ATTENTION] = pl_back_attention,
+                                   [PL_RULE_SCORES] = pl_back_scores,
+                                   [PL_RULE_SOFTMAX] = pl_back_softmax,
+                                   [PL_RULE_CONTEXT] = pl_back_context,
+                                   [PL_RULE_EMBEDDING] = pl_back_embedding,
+                                   [PL_RULE_POSITIONS] = pl_back_positions,
+                                   [PL_RULE_LOSS] = pl_back_loss,
+                                   [PL_RULE_NEXT_SENTENCE_LOSS] = pl_back_next_sentence,
+                                   [PL_RULE_CONVOLUTION] = pl_back_convolution,
+                                   [PL_RULE_BATCH_NORM] = batch_norm,
+                                   [PL_RULE_RELU] = relu,
+                                   [PL_RULE_MAX_POOL] = max_pool,
+                                   [PL_RULE_MEAN_LOSS] = pl_back_mean};
+
+static void run_group(pl_back *d, const pl_tape_node *node) {
+  uint32_t g = node->output == PL_NONE ? PL_NONE : d->gradient[node->output];
+  if (node->output != PL_NONE && g == PL_NONE) return; /* nothing depends on it: the pooler of a bare BertModel */
+  PL_ASSERT(hands_on(node) || pl_back_has(d, node));
+  d->node = node;
+  pl_back_write_for_group(d);
+  if (node->core) repeat_core(d);
+  kernels[node->rule](d, node, g);
+}
+
+static void note_ops(pl_back *d) {
+  const pl_block_function *block = d->forward->block;
+  for (int32_t i = 0; i < block->function->n_ops; i++)
+    d->first[i] = PL_IR_NONE;
+  for (int32_t i = d->own.function != NULL ? d->own.function->n_ops : 0; i-- > 0;) {
+    if (block->derived_from[i] == PL_IR_NONE) continue;
+    int32_t *first = &d->first[d->forward->head[block->derived_from[i]]];
+    d->next[i] = *first;
+    *first = i;
+  }
+}
+
+void pl_lower_backward(const pl_lowering *to) {
+  pl_tape *tape = to->tape;
+  pl_back d = {.tape = tape, .forward = to};
+  d.own = (pl_lowering){.tape = tape, .block = to->block, .mesh = to->mesh, .function = to->block->backward};
+  PL_ASSERT(d.own.function == NULL ||
+            (d.own.function->n_ops <= PL_LOWERING_VALUES && d.own.function->n_values <= PL_LOWERING_VALUES));
+  note_ops(&d);
+  divide(&d);
+  memset(d.gradient, 0xff, sizeof d.gradient);
+  if (tape->output != PL_NONE) {
+    tape->output_gradient = pl_back_fresh(&d, tape->output);
+    assign(&d, tape->output, tape->output_gradient);
+  }
+  tape->writes_for_inputs = tape->input != PL_NONE;
+  pl_lower_recompute(tape);
+  for (uint32_t i = tape->n_nodes; i-- > 0;)
+    run_group(&d, &tape->nodes[i]);
+  pl_back_write_for(&d, PL_IR_NONE);
+  pl_block_pass_gradients(tape, d.unsharded);
+  if (tape->input != PL_NONE) tape->input_gradient = d.gradient[tape->input];
+}

@@ -1,0 +1,123 @@
+/* MLPs: gate and up projection are one product; bias and activation, or the activation of one half times the other, are
+ * one kernel where the profile fuses them. */
+#include "core/cluster/cluster.h"
+#include "workloads/lower/lowering.h"
+
+static const double activation_flops = 8;
+
+static bool is_activation(const pl_lowering *to, int32_t op) {
+  return pl_lower_is(to, op, "gelu") || pl_lower_is(to, op, "silu") || pl_lower_is(to, op, "relu");
+}
+
+/* `op`, or the addition of a bias behind it. */
+static int32_t value_behind(const pl_lowering *to, int32_t op, int32_t *bias) {
+  *bias = pl_lower_bias_of(to, pl_lower_op(to, op)->first_output);
+  return pl_lower_op(to, *bias != PL_IR_NONE ? *bias : op)->first_output;
+}
+
+/* The activation that `value` is the result of, with its square if there is one. */
+static bool find_activation(const pl_lowering *to, int32_t value, pl_mlp_ops *found) {
+  int32_t op = pl_lower_maker(to, value);
+  found->squared = PL_IR_NONE;
+  if (pl_lower_is(to, op, "multiply") && pl_lower_op(to, op)->inputs[0] == pl_lower_op(to, op)->inputs[1]) {
+    found->squared = op;
+    op = pl_lower_maker(to, pl_lower_op(to, op)->inputs[0]);
+  }
+  found->activation = op;
+  return is_activation(to, op);
+}
+
+/* The gate whose activation is multiplied with `up`. */
+static bool find_gate(const pl_lowering *to, int32_t up, pl_mlp_ops *found) {
+  int32_t multiply = pl_lower_reader(to, up);
+  if (!pl_lower_is(to, multiply, "multiply")) return false;
+  const pl_ir_op *op = pl_lower_op(to, multiply);
+  if (op->inputs[0] == op->inputs[1] || !find_activation(to, op->inputs[op->inputs[0] == up], found)) return false;
+  int32_t from = pl_lower_maker(to, pl_lower_op(to, found->activation)->inputs[0]), bias;
+  found->gate = pl_lower_is(to, from, "add") ? pl_lower_maker(to, pl_lower_op(to, from)->inputs[0]) : from;
+  if (!pl_lower_is(to, found->gate, "product")) return false;
+  value_behind(to, found->gate, &bias);
+  found->gate_bias = bias;
+  found->multiply = multiply;
+  return true;
+}
+
+/* The activation behind an ungated projection. */
+static bool find_plain(const pl_lowering *to, int32_t up, pl_mlp_ops *found) {
+  int32_t reader = pl_lower_reader(to, up);
+  if (!is_activation(to, reader)) return false;
+  found->activation = reader;
+  int32_t behind = to->block->reader[pl_lower_op(to, reader)->first_output];
+  if (pl_lower_is(to, behind, "multiply") && pl_lower_op(to, behind)->inputs[0] == pl_lower_op(to, behind)->inputs[1])
+    found->squared = behind;
+  return true;
+}
+
+/* SwiGLU in PyTorch ops: silu of one half is a tensor of its own, kept for the product's derivative. */
+static void eager_gated(pl_tape *tape, const pl_tape_names *names, uint32_t up, uint32_t active) {
+  double half = tape->tensors[active].size_bytes;
+  uint32_t gate = pl_tape_like(tape, active, "gate", PL_TENSOR_ACTIVATION, tape->shard->dtype);
+  pl_tape_sweep(tape, "gate", PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, activation_flops / 2, up, PL_NONE, PL_NONE, gate,
+                PL_NONE)
+      ->bytes = 2 * half;
+  pl_tape_sweep(tape, names->forward, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 1, gate, up, PL_NONE, active, PL_NONE)
+      ->bytes = 3 * half;
+  pl_tape_node *node = pl_tape_note(tape, PL_RULE_GATED, *names, up, active);
+  node->second = gate;
+  node->first_op = node->op - 1;
+}
+
+static void activate(pl_lowering *to, const pl_tape_names *names, bool gated, bool bias, uint32_t up, uint32_t active) {
+  pl_tape *tape = to->tape;
+  bool fuses = tape->framework->fuses_activation;
+  if (gated && !fuses) {
+    eager_gated(tape, names, up, active);
+    return;
+  }
+  if (!fuses && bias) /* the bias by a kernel of its own, in place */
+    pl_tape_sweep(tape, "mlp_up_bias", PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 1, up, PL_NONE, PL_NONE, up, PL_NONE);
+  pl_tape_sweep(tape, names->forward, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, activation_flops, up, PL_NONE, PL_NONE,
+                active, PL_NONE);
+  pl_tape_note(tape, PL_RULE_POINTWISE, *names, up, active);
+}
+
+int32_t pl_lower_mlp_last(const pl_mlp_ops *found) {
+  return found->multiply != PL_IR_NONE  ? found->multiply
+         : found->squared != PL_IR_NONE ? found->squared
+                                        : found->activation;
+}
+
+bool pl_lower_find_mlp(const pl_lowering *to, int32_t up, pl_mlp_ops *found) {
+  *found = (pl_mlp_ops){up, PL_IR_NONE, PL_IR_NONE, PL_IR_NONE, PL_IR_NONE, PL_IR_NONE, PL_IR_NONE};
+  if (!pl_lower_is_param(to, pl_lower_op(to, up)->inputs[1])) return false;
+  int32_t value = value_behind(to, up, &found->up_bias);
+  if (!find_gate(to, value, found) && !find_plain(to, value, found)) return false;
+  return pl_lower_is(to, pl_lower_reader(to, pl_lower_op(to, pl_lower_mlp_last(found))->first_output), "product");
+}
+
+bool pl_lower_mlp(pl_lowering *to, int32_t op) {
+  static const pl_tape_names plain = PL_OP_NAMES("activation");
+  pl_mlp_ops found;
+  if (!pl_lower_find_mlp(to, op, &found)) return false;
+  bool gated = found.multiply != PL_IR_NONE;
+  pl_tape *tape = to->tape;
+  pl_linear linear = pl_lower_linear(to, op);
+  int64_t f = linear.out, rows = linear.m / tape->mbs;
+  uint32_t up = gated ? pl_tape_tensor(tape, linear.names.forward, PL_TENSOR_ACTIVATION, tape->shard->dtype, "bsgf",
+                                       (const int64_t[]){tape->mbs, rows, 2, f})
+                      : pl_tape_activation(tape, linear.names.forward, rows, 'f', f);
+  linear.bias = found.up_bias != PL_IR_NONE;
+  if (gated) {
+    const pl_linear gate = pl_lower_linear(to, found.gate);
+    pl_lower_beside(&linear, &gate);
+  }
+  pl_tape_linear(tape, &linear, pl_lower_input(to, op, 0), PL_NONE, up);
+  const pl_tape_names *names = to->block->names[found.activation];
+  uint32_t active = pl_tape_activation(tape, names != NULL ? names->forward : plain.forward, rows, 'f', f);
+  activate(to, names != NULL ? names : &plain, gated, linear.bias, up, active);
+  const int32_t all[] = {found.up_bias, found.gate, found.gate_bias, found.activation, found.squared, found.multiply};
+  for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+    if (all[i] != PL_IR_NONE) pl_lower_done(to, all[i]);
+  pl_lower_set(to, pl_lower_mlp_last(&found), 0, active);
+  return true;
+}

@@ -1,0 +1,211 @@
+/* Sums of activations: residual additions with the bias and the dropout in front of them, learned positions, and plain
+ * ones; dropout by itself. */
+#include <string.h>
+
+#include "core/cluster/cluster.h"
+#include "workloads/lower/lowering.h"
+
+static const double add_flops = 1;
+
+static const pl_tape_names *names_or(const pl_lowering *to, int32_t op, const pl_tape_names *otherwise) {
+  return to->block->names[op] != NULL ? to->block->names[op] : otherwise;
+}
+
+static bool is_bias(const pl_lowering *to, int32_t op) {
+  return pl_lower_is(to, op, "add") && pl_lower_is_param(to, pl_lower_op(to, op)->inputs[1]);
+}
+
+bool pl_lower_is_before_residual(const pl_lowering *to, int32_t op) {
+  int32_t at = op;
+  while (is_bias(to, at) || pl_lower_is(to, at, "dropout") || pl_lower_is_reduction(to, at))
+    at = pl_lower_reader(to, pl_lower_op(to, at)->first_output);
+  return pl_lower_is(to, at, "add");
+}
+
+/* ---- learned positions ---- */
+
+static bool looks_up(const pl_lowering *to, int32_t value) {
+  int32_t op = pl_lower_maker(to, value);
+  while (pl_lower_is(to, op, "cut"))
+    op = pl_lower_maker(to, pl_lower_op(to, op)->inputs[0]);
+  return pl_lower_is(to, op, "embedding");
+}
+
+/* Rows of the tables that are looked up and added one after the other. */
+static int64_t rows_of(const pl_lowering *to, int32_t value, int64_t *width) {
+  int32_t op = pl_lower_maker(to, value);
+  while (pl_lower_is(to, op, "cut"))
+    op = pl_lower_maker(to, pl_lower_op(to, op)->inputs[0]);
+  const pl_ir_type *table = pl_lower_type(to, pl_lower_op(to, op)->inputs[1]);
+  *width = table->dims[1].extent;
+  return table->dims[0].extent;
+}
+
+/* One table and one kernel for all of them. Only the rows of this sequence are read, once: the batch shares them. */
+static void positions(pl_lowering *to, int32_t op) {
+  static const pl_tape_names names = PL_OP_NAMES("positions");
+  pl_tape *tape = to->tape;
+  int64_t width, rows = rows_of(to, pl_lower_op(to, op)->inputs[1], &width);
+  int32_t last = op;
+  for (int32_t next; next = pl_lower_reader(to, pl_lower_op(to, last)->first_output),
+                     pl_lower_is(to, next, "add") && looks_up(to, pl_lower_op(to, next)->inputs[1]);
+       last = next) {
+    rows += rows_of(to, pl_lower_op(to, next)->inputs[1], &width);
+    pl_lower_done(to, next);
+  }
+  uint32_t words = pl_lower_input(to, op, 0), table = pl_tape_parameter(tape, names.forward, "ph", rows, width);
+  uint32_t sum = pl_tape_like(tape, words, names.forward, PL_TENSOR_ACTIVATION, tape->shard->dtype);
+  pl_op *kernel = pl_tape_sweep(tape, names.forward, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, add_flops, words, PL_NONE,
+                                PL_NONE, sum, PL_NONE);
+  kernel->inputs[1] = table;
+  kernel->bytes += tape->tensors[sum].size_bytes / (double)tape->mbs;
+  pl_tape_note(tape, PL_RULE_POSITIONS, names, words, sum)->weight = table;
+  pl_lower_set(to, last, 0, sum);
+}
+
+/* A row for each token of all sequences, read once: the batch shares it. */
+static void token_positions(pl_lowering *to, int32_t op) {
+  static const pl_tape_names names = PL_OP_NAMES("positions");
+  pl_tape *tape = to->tape;
+  int32_t param = pl_lower_op(to, op)->inputs[1];
+  uint32_t input = pl_lower_input(to, op, 0);
+  uint32_t table =
+      pl_tape_parameter(tape, names.forward, "ph", pl_lower_extent(to, param, 's'), pl_lower_extent(to, param, 'h'));
+  uint32_t sum = pl_tape_like(tape, input, names.forward, PL_TENSOR_ACTIVATION, tape->shard->dtype);
+  pl_op *kernel = pl_tape_sweep(tape, names.forward, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, add_flops, input, PL_NONE,
+                                PL_NONE, sum, PL_NONE);
+  kernel->inputs[1] = table;
+  kernel->bytes += tape->tensors[table].size_bytes;
+  pl_tape_note(tape, PL_RULE_POSITIONS, names, input, sum)->weight = table;
+  pl_lower_set(to, op, 0, sum);
+}
+
+/* ---- residual additions ---- */
+
+/* What a branch came out with, before a norm of its own. */
+static uint32_t branch_of(const pl_lowering *to, int32_t value) {
+  int32_t op = pl_lower_maker(to, value);
+  bool norm = pl_lower_is(to, op, "rms_norm") || pl_lower_is(to, op, "layer_norm");
+  return to->tensor[norm ? pl_lower_op(to, op)->inputs[0] : value];
+}
+
+/* Where configured, dropout acts once on the sum behind the biases; two biases (of a parallel residual) act as one. */
+static void residual(pl_lowering *to, int32_t op) {
+  static const pl_tape_names plain = PL_OP_NAMES("residual");
+  const pl_ir_op *add = pl_lower_op(to, op);
+  int32_t at = pl_lower_maker(to, add->inputs[1]), value = add->inputs[1], n_biases = 0;
+  bool dropout = pl_lower_is(to, at, "dropout");
+  if (dropout) to->head[at] = op;
+  if (dropout) at = pl_lower_maker(to, value = pl_lower_op(to, at)->inputs[0]);
+  if (!dropout && pl_lower_is_reduction(to, at)) { /* of what was dropped: see pl_lower_dropout */
+    value = pl_lower_op(to, at)->inputs[0];
+    dropout = pl_lower_is(to, pl_lower_maker(to, value), "dropout");
+    if (dropout) to->head[pl_lower_maker(to, value)] = op;
+    if (!dropout) value = add->inputs[1];
+    at = PL_IR_NONE;
+  }
+  int64_t width = 1;
+  for (; is_bias(to, at) && to->tensor[value] == PL_NONE; at = pl_lower_maker(to, value)) {
+    const pl_ir_op *bias = pl_lower_op(to, at);
+    to->head[at] = op;
+    n_biases++;
+    width = pl_lower_extent(to, bias->inputs[1], 'h');
+    value = bias->inputs[0];
+  }
+  pl_tape *tape = to->tape;
+  bool only = to->n_residuals == 0 && to->block->n_readers[add->first_output] == 0; /* of both branches */
+  const pl_tape_names *names = only ? &plain : names_or(to, op, &plain);
+  uint32_t second = n_biases > 1 ? pl_tape_parameter(tape, "attention_out_bias", "h", width, 0) : PL_NONE;
+  uint32_t stream = to->tensor[add->inputs[0]];
+  uint32_t sum = pl_tape_residual(tape, *names, to->tensor[value], stream, n_biases > 0 ? width : 0, dropout);
+  if (second != PL_NONE) tape->nodes[tape->n_nodes - 1].weight = second;
+  pl_lower_set(to, op, 0, sum);
+  if (to->n_residuals++ == 0)
+    to->first_branch = branch_of(to, value);
+  else if (tape->queries != PL_NONE)
+    pl_lower_hold(tape, to->first_branch);
+}
+
+static void plain_add(pl_lowering *to, int32_t op) {
+  static const pl_tape_names plain = PL_OP_NAMES("add");
+  const pl_tape_names *names = names_or(to, op, &plain);
+  uint32_t left = pl_lower_input(to, op, 0), right = pl_lower_input(to, op, 1);
+  bool partial = strcmp(names->forward, "parallel_add") == 0;
+  uint32_t sum = pl_tape_like(to->tape, left, partial ? "parallel_sum" : names->forward, PL_TENSOR_ACTIVATION,
+                              to->tape->shard->dtype);
+  pl_tape_sweep(to->tape, names->forward, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, add_flops, left, right, PL_NONE, sum,
+                PL_NONE);
+  pl_tape_note(to->tape, PL_RULE_ADD, *names, left, sum)->second = right;
+  pl_lower_set(to, op, 0, sum);
+}
+
+void pl_lower_add(pl_lowering *to, int32_t op) {
+  const pl_ir_op *add = pl_lower_op(to, op);
+  if (is_bias(to, op) && pl_lower_has_dim(to, add->inputs[1], pl_ir_name_of("s"))) {
+    token_positions(to, op);
+    return;
+  }
+  if (is_bias(to, op)) {
+    if (!pl_lower_is_before_residual(to, op)) pl_lower_same(to, op);
+    return;
+  }
+  if (pl_lower_join(to, op)) return;
+  if (looks_up(to, add->inputs[1]))
+    positions(to, op);
+  else if (to->block->n_readers[add->inputs[0]] > 1 && to->block->chain == NULL)
+    residual(to, op);
+  else
+    plain_add(to, op);
+}
+
+/* Partial sums may be dropped before they are added up, which is the same; frameworks add them up first. */
+void pl_lower_dropout(pl_lowering *to, int32_t op) {
+  static const pl_tape_names plain = PL_OP_NAMES("dropout");
+  const pl_ir_op *dropout = pl_lower_op(to, op);
+  int32_t reduction = pl_lower_reader(to, dropout->first_output), last = op;
+  uint32_t input = pl_lower_input(to, op, 0);
+  if (input != PL_NONE && pl_lower_is_reduction(to, reduction)) {
+    input = pl_lower_reduced(to, dropout->inputs[0], input);
+    pl_lower_done(to, reduction);
+    pl_lower_set(to, op, 0, input);
+    last = reduction;
+  }
+  if (pl_lower_is_before_residual(to, op)) return;
+  pl_lower_set(to, last, 0, pl_tape_dropout(to->tape, *names_or(to, op, &plain), input));
+}
+
+/* A function of each element. The derivative of tanh, and of relu where a profile does not say otherwise, is made of
+ * the output. */
+void pl_lower_activation(pl_lowering *to, int32_t op) {
+  static const pl_tape_names plain = PL_OP_NAMES("activation"), relu_names = PL_OP_NAMES("relu");
+  static const double activation_flops = 8, relu_flops = 1;
+  bool relu = pl_lower_is(to, op, "relu") && to->block->kind != PL_BLOCK_HEAD;
+  const pl_tape_names *names = names_or(to, op, relu ? &relu_names : &plain);
+  uint32_t input = pl_lower_input(to, op, 0);
+  uint32_t output = pl_tape_like(to->tape, input, names->forward, PL_TENSOR_ACTIVATION, to->tape->shard->dtype);
+  pl_tape_sweep(to->tape, names->forward, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, relu ? relu_flops : activation_flops,
+                input, PL_NONE, PL_NONE, output, PL_NONE);
+  pl_tape_rule rule = pl_lower_is(to, op, "tanh")        ? PL_RULE_TANH
+                      : relu && to->block->chain != NULL ? PL_RULE_RELU
+                                                         : PL_RULE_POINTWISE;
+  pl_tape_note(to->tape, rule, *names, input, output);
+  pl_lower_set(to, op, 0, output);
+}
+
+/* The square of an activation is part of its kernel (relu squared); a factor for each row of another tensor. */
+void pl_lower_multiply(pl_lowering *to, int32_t op) {
+  static const pl_tape_names plain = PL_OP_NAMES("scale");
+  static const double scale_flops = 8;
+  const int32_t *inputs = pl_lower_op(to, op)->inputs;
+  if (inputs[0] == inputs[1]) {
+    pl_lower_same(to, op);
+    return;
+  }
+  const pl_tape_names *names = names_or(to, op, &plain);
+  uint32_t left = to->tensor[inputs[0]], right = to->tensor[inputs[1]];
+  uint32_t scaled = pl_tape_like(to->tape, left, names->forward, PL_TENSOR_ACTIVATION, to->tape->shard->dtype);
+  pl_tape_sweep(to->tape, names->forward, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, scale_flops, left, right, PL_NONE,
+                scaled, PL_NONE);
+  pl_tape_note(to->tape, PL_RULE_POINTWISE, *names, left, scaled)->second = right;
+  pl_lower_set(to, op, 0, scaled);
+}

@@ -1,0 +1,160 @@
+/* Lowering: from the ops of a block's function (block_function.h) to the kernels that a framework launches for them.
+ *
+ * Each row of the op table says which kernels an op of it becomes (its column `kernels`); what lowers them (kernels.c)
+ * looks at the ops around it where a framework's profile makes one kernel of several (queries, keys and values are one
+ * product; addition, bias and dropout one sweep), and then marks those as done. Ops are lowered in program order. What
+ * is emitted into is the tape (workloads/block/block_tape.h), which derives the backward pass and the memory of what
+ * was launched.
+ *
+ * Everything about the block is read off its function: local extents off the types, column and row splits and
+ * collectives off the layouts. The shard says what no layout depends on: microbatch, types, which attention, profile.
+ */
+#ifndef PL_WORKLOADS_LOWERING_H
+#define PL_WORKLOADS_LOWERING_H
+
+#include "workloads/block/block_tape.h"
+#include "workloads/lower/block_function.h"
+
+enum { PL_LOWERING_VALUES = 768 };
+
+typedef struct pl_lowering {
+  pl_tape *tape;
+  const pl_block_function *block;
+  const pl_ir_mesh *mesh;
+  const pl_ir_function *function;
+  uint32_t tensor[PL_LOWERING_VALUES]; /* of the tape, per value; PL_NONE: none (yet), or inside a kernel */
+  bool done[PL_LOWERING_VALUES];       /* per op: part of what an op before it became */
+  /* Per op: the one that it was lowered with, whose kernels are its own (itself, where it was not done before). */
+  int32_t head[PL_LOWERING_VALUES];
+  uint32_t n_residuals, first_branch; /* residual additions so far; what the first one added */
+} pl_lowering;
+
+/* What ops of one row become, by the op table's column; `op` is an index in to->function. kernels.c */
+typedef void (*pl_lowers)(pl_lowering *to, int32_t op);
+pl_lowers pl_lowers_of(pl_ir_kernel_kind kernels);
+
+/* What frameworks call the kernels around a parameter: the names for the module at `path` of a block of this kind,
+ * NULL: none of its own. kernel_names.c */
+const pl_tape_names *pl_kernel_names_of(pl_block_kind kind, const char *path);
+
+/* The forward pass: ops and notes on the tape, its input, output and what else pl_tape says of a block. */
+void pl_lower_block(const pl_block_function *block, pl_tape *tape, pl_lowering *to);
+/* The backward pass (lower_backward.h). */
+void pl_lower_backward(const pl_lowering *to);
+/* What a layer recomputes before its backward pass begins (lower_recompute.c). */
+void pl_lower_recompute(pl_tape *tape);
+/* Forward ops [first, end) once more, at the end of the backward list. */
+void pl_lower_repeat(pl_tape *tape, uint32_t first, uint32_t end);
+
+/* ---- reading the function (lowering.c) ---- */
+static inline const pl_ir_op *pl_lower_op(const pl_lowering *to, int32_t op) {
+  return &to->function->ops[op];
+}
+bool pl_lower_is(const pl_lowering *to, int32_t op, const char *row); /* false for PL_IR_NONE */
+/* The op that makes a value; PL_IR_NONE: an argument. */
+static inline int32_t pl_lower_maker(const pl_lowering *to, int32_t value) {
+  return to->function->values[value].op;
+}
+/* The op that reads a value if there is one only, else PL_IR_NONE. */
+int32_t pl_lower_reader(const pl_lowering *to, int32_t value);
+static inline const pl_ir_type *pl_lower_type(const pl_lowering *to, int32_t value) {
+  return &to->function->values[value].type;
+}
+/* What this rank has of dimension `dim`, batches times the microbatch; 1: the value has no such dimension. */
+int64_t pl_lower_extent(const pl_lowering *to, int32_t value, char dim);
+/* Of the whole model, unpadded. */
+double pl_lower_whole(const pl_lowering *to, int32_t value, char dim);
+/* Whether a dimension of the value is cut over the tensor group. */
+bool pl_lower_is_cut(const pl_lowering *to, int32_t value, char dim);
+bool pl_lower_is_param(const pl_lowering *to, int32_t value);
+
+/* ---- writing (lowering.c) ---- */
+/* What the tape calls the last dimension of a value: a dense layer's output is hidden, experts are e ... */
+char pl_lower_last_letter(const pl_lowering *to, int32_t value);
+/* An activation with the local extents of `value`, in the shard's type. */
+uint32_t pl_lower_tensor(pl_lowering *to, const char *name, int32_t value);
+static inline uint32_t pl_lower_input(const pl_lowering *to, int32_t op, int32_t i) {
+  return to->tensor[pl_lower_op(to, op)->inputs[i]];
+}
+static inline void pl_lower_set(pl_lowering *to, int32_t op, int32_t output, uint32_t tensor) {
+  to->tensor[pl_lower_op(to, op)->first_output + output] = tensor;
+}
+/* The op is part of what the op that is being lowered becomes. */
+static inline void pl_lower_done(pl_lowering *to, int32_t op) {
+  to->done[op] = true;
+  to->head[op] = to->tape->head;
+}
+
+bool pl_lower_has_dim(const pl_lowering *to, int32_t value, pl_ir_name dim);
+
+/* ---- parts of patterns ---- */
+/* Rows and widths of a product with a weight, as a linear layer without bias. */
+pl_linear pl_lower_linear(const pl_lowering *to, int32_t op);
+/* The same without names, of a function of the caller's. */
+pl_linear pl_lower_shape(const pl_lowering *to, int32_t op);
+/* Another product of the same rows becomes part of the same kernel. */
+void pl_lower_beside(pl_linear *linear, const pl_linear *other);
+/* The addition of a parameter to `value` if nothing else reads it; PL_IR_NONE: none. */
+int32_t pl_lower_bias_of(const pl_lowering *to, int32_t value);
+/* A sum over the tensor group; and its kernel, of a `value` that is one of partial sums. */
+bool pl_lower_is_reduction(const pl_lowering *to, int32_t op);
+uint32_t pl_lower_reduced(pl_lowering *to, int32_t value, uint32_t partial);
+/* Whether the addition of a bias, or a dropout, belongs to a residual addition behind it, with nothing in between that
+ * others read. */
+bool pl_lower_is_before_residual(const pl_lowering *to, int32_t op);
+int64_t pl_lower_norm_vectors(const pl_lowering *to, int32_t op);
+/* Patterns that begin with a product: true if it was one of theirs. */
+bool pl_lower_attention(pl_lowering *to, int32_t op);
+bool pl_lower_mlp(pl_lowering *to, int32_t op);
+bool pl_lower_join(pl_lowering *to, int32_t op); /* one that begins with an addition */
+bool pl_lower_latent(pl_lowering *to, int32_t op);
+bool pl_lower_gate(pl_lowering *to, int32_t op);
+/* An MLP's ops from its (up) projection to what its last product reads; PL_IR_NONE = none. */
+typedef struct pl_mlp_ops {
+  int32_t up, up_bias, gate, gate_bias, activation, squared, multiply;
+} pl_mlp_ops;
+bool pl_lower_find_mlp(const pl_lowering *to, int32_t up, pl_mlp_ops *found);
+int32_t pl_lower_mlp_last(const pl_mlp_ops *found);
+/* What attention computes of queries, keys and values (values of the function); as one op, or where a table of relative
+ * positions is added to the scores step by step. `op` gives the context. */
+typedef struct pl_core {
+  int32_t op, q, k, v;
+  bool causal, drops;
+  int64_t window;
+  int32_t table; /* the parameter that is added to the scores, PL_IR_NONE = none */
+} pl_core;
+/* Whether `op` is the last of one. */
+bool pl_lower_find_core(const pl_lowering *to, int32_t op, pl_core *core);
+/* Numbers of heads, as `core` has them on this rank. */
+void pl_lower_heads(pl_lowering *to, const pl_core *core);
+/* It on packed queries, keys and values. */
+void pl_lower_core(pl_lowering *to, const pl_core *core, uint32_t qkv);
+/* The fused kernels of a sequence that is cut over ranks (lower_context.c). */
+void pl_lower_context(pl_lowering *to, const pl_core *core, uint32_t qkv, uint32_t context, uint32_t log_sum,
+                      double flops);
+/* The last kernel is the last before which `tensor` may not go: the caller's variables have it. */
+void pl_lower_hold(pl_tape *tape, uint32_t tensor);
+
+/* ---- what rows become ---- */
+void pl_lower_nothing(pl_lowering *to, int32_t op); /* parameters, data, what is read where it is used */
+void pl_lower_same(pl_lowering *to, int32_t op);    /* another name for the same tensor */
+void pl_lower_sweep(pl_lowering *to, int32_t op);   /* one memory-bound kernel */
+void pl_lower_norm(pl_lowering *to, int32_t op);    /* lower_norm.c */
+void pl_lower_product(pl_lowering *to, int32_t op); /* lower_linear.c */
+void pl_lower_reduce(pl_lowering *to, int32_t op);
+void pl_lower_add(pl_lowering *to, int32_t op); /* lower_sum.c */
+void pl_lower_dropout(pl_lowering *to, int32_t op);
+void pl_lower_activation(pl_lowering *to, int32_t op);
+void pl_lower_multiply(pl_lowering *to, int32_t op);
+void pl_lower_top_k(pl_lowering *to, int32_t op); /* lower_experts.c */
+void pl_lower_spread(pl_lowering *to, int32_t op);
+void pl_lower_convolution(pl_lowering *to, int32_t op); /* lower_chain.c */
+void pl_lower_pool(pl_lowering *to, int32_t op);
+void pl_lower_batch_norm(pl_lowering *to, int32_t op);
+void pl_lower_rearranged(pl_lowering *to, int32_t op);
+void pl_lower_sum(pl_lowering *to, int32_t op);
+void pl_lower_embedding(pl_lowering *to, int32_t op); /* lower_ends.c */
+void pl_lower_cross_entropy(pl_lowering *to, int32_t op);
+void pl_lower_cast(pl_lowering *to, int32_t op);
+
+#endif

@@ -1,0 +1,125 @@
+/* See workloads/memory/outlook.h. */
+#include "workloads/memory/outlook.h"
+
+#include <string.h>
+
+#include "workloads/language/ir_place.h"
+#include "workloads/language/ir_table.h"
+
+typedef struct looking {
+  const pl_ir_module *module;
+  const pl_framework *framework;
+  pl_arena *arena;
+} looking;
+
+static bool is(const pl_ir_op *op, const char *row) {
+  return strcmp(pl_ir_row_at(op->row)->name, row) == 0;
+}
+
+bool pl_memory_op_reads(const pl_ir_op *op) {
+  return pl_ir_row_at(op->row)->effect == PL_IR_READS || op->n_outputs == 0;
+}
+
+static int32_t *last_reads(const pl_ir_function *f, pl_arena *arena) {
+  int32_t *last = PL_TAKE(arena, int32_t, f->n_values + 1);
+  if (last == NULL) return NULL;
+  for (int32_t i = 0; i < f->n_values; i++)
+    last[i] = -1;
+  for (int32_t i = 0; i < f->n_ops; i++)
+    for (int32_t k = 0; k < f->ops[i].n_inputs; k++)
+      last[f->ops[i].inputs[k]] = i;
+  for (int32_t i = 0; i < f->n_results; i++)
+    last[f->results[i]] = f->n_ops;
+  return last;
+}
+
+/* Whether an update reads states that lie in the host. */
+static bool in_host(const pl_ir_function *f, const pl_ir_op *op) {
+  for (int32_t i = 0; i < op->n_inputs; i++) {
+    int32_t maker = f->values[op->inputs[i]].op;
+    if (maker != PL_IR_NONE && is(&f->ops[maker], "state") && pl_ir_op_is_in_host(&f->ops[maker])) return true;
+  }
+  return false;
+}
+
+static pl_memory_role role_of(const pl_ir_function *f, const pl_ir_op *op) {
+  static const struct {
+    const char *row;
+    pl_memory_role role;
+  } roles[] = {{"call", PL_ROLE_CALLS},         {"rename", PL_ROLE_SHARES},        {"cut", PL_ROLE_SHARES},
+               {"spread", PL_ROLE_SHARES},      {"constant", PL_ROLE_SHARES},      {"split", PL_ROLE_SHARES},
+               {"param", PL_ROLE_IS_PARAMETER}, {"gradient", PL_ROLE_IS_GRADIENT}, {"sgd", PL_ROLE_IS_UPDATE}};
+  for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++)
+    if (is(op, roles[i].row) && (op->n_outputs > 0 || roles[i].role < PL_ROLE_IS_PARAMETER)) return roles[i].role;
+  if (is(op, "adam") && op->n_outputs > 0) return in_host(f, op) ? PL_ROLE_IS_UPDATE_IN_HOST : PL_ROLE_IS_UPDATE;
+  if (is(op, "keep")) return pl_ir_op_is_in_host(op) ? PL_ROLE_SENDS_TO_HOST : PL_ROLE_KEEPS;
+  if (is(op, "kept")) return pl_ir_op_is_in_host(op) ? PL_ROLE_TAKES_FROM_HOST : PL_ROLE_TAKES;
+  return pl_memory_op_reads(op) ? PL_ROLE_READS : PL_ROLE_MAKES;
+}
+
+/* Bytes of the masks that an op writes. */
+static double mask_bytes(const looking *own, const pl_ir_function *f, const pl_ir_op *op) {
+  const pl_ir_function *of = is(op, "kernel") ? own->module->functions[op->callee] : f;
+  const pl_ir_op *first = is(op, "kernel") ? of->ops : op, *end = is(op, "kernel") ? of->ops + of->n_ops : op + 1;
+  double bytes = 0;
+  for (; first < end; first++)
+    if (is(first, "dropout"))
+      bytes += pl_ir_type_local_elements(&own->module->mesh, &of->values[first->first_output].type);
+  return bytes;
+}
+
+/* A loss that works on one fp32 copy of the logits, or on a second one of them shifted. */
+static bool is_in_place(const looking *own, const pl_ir_op *op, const pl_ir_type *type) {
+  pl_loss_form form = own->framework->loss;
+  bool logits = type->element == PL_IR_F32 && pl_ir_type_find(type, pl_ir_name_of("v")) >= 0;
+  return logits && (form == PL_LOSS_IN_PLACE || (form == PL_LOSS_COPY && !is(op, "subtract")));
+}
+
+static int32_t written_over(const looking *own, const pl_ir_function *f, const pl_ir_op *op, const pl_ir_type *type) {
+  bool all = is(op, "all_reduce");
+  for (int32_t i = 0; (all || is_in_place(own, op, type)) && i < op->n_inputs; i++)
+    if (pl_ir_type_same_shape(&f->values[op->inputs[i]].type, type)) return op->inputs[i];
+  return PL_IR_NONE;
+}
+
+static int32_t dropouts_in(const pl_ir_module *module, const pl_ir_function *f) {
+  int32_t n = 0;
+  for (int32_t i = 0; i < f->n_ops; i++) {
+    n += is(&f->ops[i], "dropout");
+    if (is(&f->ops[i], "kernel")) n += dropouts_in(module, module->functions[f->ops[i].callee]);
+  }
+  return n;
+}
+
+static bool look_at_ops(const looking *own, const pl_ir_function *f, pl_outlook *look) {
+  look->last = last_reads(f, own->arena);
+  look->over = PL_TAKE(own->arena, int32_t, f->n_values + 1);
+  look->bytes = PL_TAKE(own->arena, double, f->n_values + 1);
+  look->masks = PL_TAKE(own->arena, double, f->n_ops + 1);
+  look->roles = PL_TAKE(own->arena, uint8_t, f->n_ops + 1);
+  for (int32_t i = 0; !own->arena->failed && i < f->n_ops; i++) {
+    const pl_ir_op *op = &f->ops[i];
+    look->roles[i] = (uint8_t)role_of(f, op);
+    look->masks[i] = mask_bytes(own, f, op);
+    for (int32_t value = op->first_output; value < op->first_output + op->n_outputs; value++) {
+      const pl_ir_type *type = &f->values[value].type;
+      look->over[value] = written_over(own, f, op, type);
+      look->bytes[value] = type->element == PL_IR_I32 ? 0 : pl_ir_type_local_bytes(&own->module->mesh, type);
+    }
+  }
+  return !own->arena->failed;
+}
+
+pl_outlook *pl_outlooks_take(const pl_ir_module *module, const pl_framework *framework, pl_arena *arena) {
+  const looking own = {.module = module, .framework = framework, .arena = arena};
+  pl_outlook *all = PL_TAKE(arena, pl_outlook, module->n_functions + 1);
+  for (int32_t i = 0; i < module->n_functions && !arena->failed; i++) {
+    const pl_ir_function *f = module->functions[i];
+    if (!look_at_ops(&own, f, &all[i])) return NULL;
+    const char *name = pl_arena_printf(arena, "%s.backward", f->name);
+    int32_t backward = name != NULL ? pl_ir_function_find(module, name) : PL_IR_NONE;
+    if (backward != PL_IR_NONE)
+      all[i].makes_again = dropouts_in(module, module->functions[backward]) > dropouts_in(module, f);
+  }
+  return arena->failed ? NULL : all;
+}

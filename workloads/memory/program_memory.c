@@ -1,0 +1,412 @@
+/* See workloads/memory/program_memory.h. */
+#include "workloads/memory/program_memory.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/digest.h"
+#include "workloads/language/ir_table.h"
+#include "workloads/memory/outlook.h"
+#include "workloads/program/program.h"
+
+enum { PATH_BYTES = 1024, DEPTH_MAX = 64 };
+
+/* Memory of one or more values. */
+typedef struct storage {
+  double bytes;
+  int32_t references;
+} storage;
+
+/* What a path keeps, by microbatch; or that its state is counted. */
+typedef struct entry {
+  const char *path;
+  int32_t kind; /* the chunk, or what is counted */
+  storage **of; /* per microbatch; NULL: none now */
+} entry;
+
+enum { COUNTED_PARAMETER = -1, COUNTED_GRADIENT = -2 };
+
+typedef struct walk {
+  const pl_ir_module *module;
+  const pl_framework *framework;
+  pl_training_state state;
+  pl_arena *arena;
+  pl_arena frames; /* values of the functions that are in the middle of it */
+  pl_class_memory *made;
+  pl_hash_index entries;
+  const pl_outlook *outlooks; /* per function */
+  bool *is_counted;           /* per function: its parameters and gradients, in the class at hand */
+  char path[PATH_BYTES];      /* of the calls that it is in */
+  size_t path_length;
+  storage **free_list;
+  uint32_t n_free, room_free;
+  double live, peak; /* of values */
+  double *masks_of;  /* per microbatch and chunk: bytes of masks */
+  int32_t microbatch, chunk, depth;
+  pl_ir_step_kind kind;
+  bool keeps_for_weights, counts;
+  double elements; /* of optimizer states on the device */
+  double host_elements, host_live, host_peak;
+  /* On their way to the host or back: of the function that runs, and of the one before. */
+  storage **moving[2];
+  uint32_t n_moving[2], room_moving[2];
+} walk;
+
+static bool is(const pl_ir_op *op, const char *row) {
+  return strcmp(pl_ir_row_at(op->row)->name, row) == 0;
+}
+
+/* ---- storage ---- */
+
+static storage *take(walk *own, double bytes) {
+  storage *made = own->n_free > 0 ? own->free_list[--own->n_free] : PL_TAKE(own->arena, storage, 1);
+  if (made == NULL) return NULL;
+  *made = (storage){.bytes = bytes, .references = 1};
+  own->live += bytes;
+  if (own->live > own->peak) own->peak = own->live;
+  return made;
+}
+
+static storage *share(storage *is_one) {
+  if (is_one != NULL) is_one->references++;
+  return is_one;
+}
+
+static void drop(walk *own, storage *is_one) {
+  if (is_one == NULL || --is_one->references > 0) return;
+  own->live -= is_one->bytes;
+  own->free_list = (storage **)pl_arena_grown(own->arena, (const void *)own->free_list, own->n_free, 1,
+                                              sizeof(storage *), &own->room_free);
+  if (own->free_list != NULL) own->free_list[own->n_free++] = is_one;
+}
+
+/* ---- on the way to the host and back ---- */
+
+/* Stays on the device until the function that comes behind this one is through. */
+static bool move(walk *own, storage *is_one) {
+  own->moving[0] = (storage **)pl_arena_grown(own->arena, (const void *)own->moving[0], own->n_moving[0], 1,
+                                              sizeof(storage *), &own->room_moving[0]);
+  if (own->moving[0] == NULL) return false;
+  own->moving[0][own->n_moving[0]++] = share(is_one);
+  return true;
+}
+
+/* A function that moved some is through: what the one before moved has arrived. */
+static void arrive(walk *own) {
+  for (uint32_t i = 0; i < own->n_moving[1]; i++)
+    drop(own, own->moving[1][i]);
+  storage **list = own->moving[1];
+  uint32_t room = own->room_moving[1];
+  own->moving[1] = own->moving[0];
+  own->n_moving[1] = own->n_moving[0];
+  own->room_moving[1] = own->room_moving[0];
+  own->moving[0] = list;
+  own->n_moving[0] = 0;
+  own->room_moving[0] = room;
+}
+
+static void count_in_host(walk *own, double bytes) {
+  own->host_live += bytes;
+  if (own->host_live > own->host_peak) own->host_peak = own->host_live;
+}
+
+/* ---- paths ---- */
+
+/* Goes into a call, and to what is in it; `path_length` put back comes out. */
+static void enter(walk *own, const char *segment) {
+  size_t n = segment != NULL ? strlen(segment) : 0, at = own->path_length + (own->path_length > 0);
+  if (n == 0 || at + 1 >= PATH_BYTES) return;
+  if (at > 0) own->path[at - 1] = '.';
+  own->path_length = at;
+  if (n > PATH_BYTES - 1 - at) n = PATH_BYTES - 1 - at;
+  memcpy(own->path + own->path_length, segment, n);
+  own->path_length += n;
+}
+
+/* Of an op's path. */
+static entry *find(walk *own, int32_t kind, const char *segment) {
+  uint32_t probe = 0;
+  size_t before = own->path_length;
+  enter(own, segment);
+  size_t n = own->path_length;
+  own->path[n] = 0;
+  own->path_length = before;
+  uint64_t hash = pl_hash_bytes(own->path, n, pl_hash_bytes(&kind, sizeof kind, 7));
+  for (const void *found; (found = pl_hash_index_find(&own->entries, hash, &probe)) != NULL;) {
+    entry *known = (entry *)(uintptr_t)found; /* ours */
+    if (known->kind == kind && strcmp(known->path, own->path) == 0) return known;
+  }
+  entry *made = PL_TAKE(own->arena, entry, 1);
+  if (made == NULL) return NULL;
+  made->kind = kind;
+  made->path = pl_arena_strdup(own->arena, own->path);
+  if (made->path == NULL || !pl_hash_index_put(&own->entries, hash, made, own->arena)) return NULL;
+  return made;
+}
+
+/* True the first time. */
+static bool is_new(walk *own, int32_t kind, const char *segment) {
+  entry *known = find(own, kind, segment);
+  if (known == NULL || known->of != NULL) return false;
+  known->of = PL_TAKE(own->arena, storage *, 1);
+  return true;
+}
+
+/* ---- what stays ---- */
+
+/* Sharded parameters are gathered in the type that is computed in; others have a copy of it beside fp32 weights. */
+static bool is_gathered(const pl_ir_function *f, const pl_ir_op *param) {
+  for (int32_t i = 0; i < f->n_ops; i++)
+    if (is(&f->ops[i], "all_gather") && f->ops[i].inputs[0] == param->first_output) return true;
+  return false;
+}
+
+static void count_state(walk *own, const pl_ir_function *f, const pl_ir_op *op, pl_memory_role does) {
+  const pl_ir_type *type = &f->values[op->first_output].type;
+  double n = pl_ir_type_local_elements(&own->module->mesh, type);
+  double narrow = pl_ir_element_bytes((pl_ir_element)type->element);
+  if (does == PL_ROLE_IS_UPDATE) {
+    own->elements += n;
+  } else if (does == PL_ROLE_IS_UPDATE_IN_HOST) {
+    own->host_elements += n;
+  } else if (does == PL_ROLE_IS_PARAMETER && is_new(own, COUNTED_PARAMETER, op->path)) {
+    own->made->parameters += n * (narrow < 4 ? own->state.parameter_bytes : narrow);
+    if (narrow < 4 && !is_gathered(f, op)) own->made->parameters += n * own->state.cast_bytes;
+  } else if (does == PL_ROLE_IS_GRADIENT && is_new(own, COUNTED_GRADIENT, op->path)) {
+    own->made->gradients += n * fmax(narrow, own->state.gradient_bytes);
+  }
+}
+
+/* ---- ops ---- */
+
+static storage **kept_at(walk *own, const char *path) {
+  entry *known = find(own, own->chunk, path);
+  if (known == NULL) return NULL;
+  if (known->of == NULL) known->of = PL_TAKE(own->arena, storage *, own->module->n_microbatches + 1);
+  return known->of != NULL ? &known->of[own->microbatch] : NULL;
+}
+
+static double *masks_at(const walk *own) {
+  return &own->masks_of[own->chunk * own->module->n_microbatches + own->microbatch];
+}
+
+static bool make(walk *own, const pl_outlook *look, const pl_ir_op *op, storage **values) {
+  for (int32_t value = op->first_output; value < op->first_output + op->n_outputs; value++) {
+    int32_t over = look->over[value];
+    values[value] = over != PL_IR_NONE ? share(values[over]) : take(own, look->bytes[value]);
+    if (over == PL_IR_NONE && values[value] == NULL) return false;
+  }
+  return true;
+}
+
+static bool run_function(walk *own, int32_t function, storage **arguments, storage **results);
+
+/* An argument that nobody reads behind the call is the callee's. */
+static bool run_call(walk *own, const int32_t *last, int32_t index, const pl_ir_op *op, storage **values) {
+  storage *arguments[PL_IR_OPERANDS_MAX], *results[PL_IR_OPERANDS_MAX];
+  size_t outside = own->path_length;
+  for (int32_t i = 0; i < op->n_inputs; i++)
+    arguments[i] = share(values[op->inputs[i]]);
+  for (int32_t i = 0; i < op->n_inputs; i++) {
+    if (last[op->inputs[i]] > index) continue;
+    drop(own, values[op->inputs[i]]);
+    values[op->inputs[i]] = NULL;
+  }
+  enter(own, op->path);
+  bool fits = run_function(own, op->callee, arguments, results);
+  own->path_length = outside;
+  for (int32_t i = 0; fits && i < op->n_outputs; i++)
+    values[op->first_output + i] = results[i];
+  return fits;
+}
+
+static bool run_op(walk *own, const pl_ir_function *f, const pl_outlook *look, int32_t index, storage **values) {
+  const pl_ir_op *op = &f->ops[index];
+  pl_memory_role does = (pl_memory_role)look->roles[index];
+  if (does >= PL_ROLE_IS_UPDATE || (does >= PL_ROLE_IS_PARAMETER && own->counts)) count_state(own, f, op, does);
+  if (does == PL_ROLE_CALLS) return run_call(own, look->last, index, op, values);
+  if (does == PL_ROLE_SENDS_TO_HOST) {
+    count_in_host(own, pl_ir_type_local_bytes(&own->module->mesh, &f->values[op->inputs[0]].type));
+    return move(own, values[op->inputs[0]]);
+  }
+  if (does == PL_ROLE_TAKES_FROM_HOST) {
+    double bytes = pl_ir_type_local_bytes(&own->module->mesh, &f->values[op->first_output].type);
+    values[op->first_output] = take(own, bytes);
+    if (!own->keeps_for_weights) count_in_host(own, -bytes);
+    return values[op->first_output] != NULL && move(own, values[op->first_output]);
+  }
+  if (does == PL_ROLE_KEEPS) {
+    storage **at = kept_at(own, op->path);
+    if (at != NULL) *at = share(values[op->inputs[0]]);
+    return at != NULL;
+  }
+  if (does == PL_ROLE_TAKES) { /* which lets go of it, where nobody else reads it later */
+    storage **at = kept_at(own, op->path);
+    if (at == NULL) return false;
+    values[op->first_output] = own->keeps_for_weights ? share(*at) : *at;
+    if (!own->keeps_for_weights) *at = NULL;
+    return true;
+  }
+  if (does == PL_ROLE_READS || (does >= PL_ROLE_IS_PARAMETER && pl_memory_op_reads(op))) return true;
+  if (does == PL_ROLE_SHARES) {
+    values[op->first_output] = op->n_inputs > 0 ? share(values[op->inputs[0]]) : NULL;
+    return true;
+  }
+  double masks = own->kind == PL_IR_STEP_F && !look->makes_again ? look->masks[index] : 0;
+  own->live += masks;
+  *masks_at(own) += masks;
+  return make(own, look, op, values);
+}
+
+static bool run_function(walk *own, int32_t function, storage **arguments, storage **results) {
+  const pl_ir_function *f = own->module->functions[function];
+  const pl_outlook *look = &own->outlooks[function];
+  if (++own->depth > DEPTH_MAX) return false;
+  pl_arena_mark frame = pl_arena_mark_here(&own->frames);
+  storage **values = PL_TAKE(&own->frames, storage *, f->n_values + 1);
+  bool fits = values != NULL;
+  PL_ASSERT((f->n_arguments == 0 || arguments != NULL) && (f->n_results == 0 || results != NULL));
+  for (int32_t i = 0; fits && i < f->n_arguments; i++)
+    values[i] = arguments[i];
+  for (int32_t i = 0; fits && i < f->n_ops; i++) {
+    const pl_ir_op *op = &f->ops[i];
+    fits = run_op(own, f, look, i, values);
+    for (int32_t k = 0; fits && k < op->n_inputs + op->n_outputs; k++) {
+      int32_t value = k < op->n_inputs ? op->inputs[k] : op->first_output + k - op->n_inputs;
+      if (look->last[value] > i) continue;
+      drop(own, values[value]);
+      values[value] = NULL;
+    }
+  }
+  for (int32_t i = 0; fits && i < f->n_results; i++)
+    results[i] = share(values[f->results[i]]);
+  for (int32_t i = 0; fits && i < f->n_values; i++)
+    if (look->last[i] >= f->n_ops) drop(own, values[i]);
+  if (own->n_moving[0] > 0) arrive(own);
+  pl_arena_release_to(&own->frames, frame);
+  own->depth--;
+  return fits;
+}
+
+/* ---- a class ---- */
+
+/* A function of a chunk or of the update; the next time that it is run there is nothing in it to be counted. */
+static bool run_whole(walk *own, int32_t function) {
+  own->counts = !own->is_counted[function];
+  own->is_counted[function] = true;
+  return run_function(own, function, NULL, NULL);
+}
+
+static bool run_class(walk *own, const pl_ir_class *class) {
+  own->entries = (pl_hash_index){0};
+  for (int32_t i = 0; i < own->module->n_functions; i++)
+    own->is_counted[i] = false;
+  own->live = own->peak = own->elements = 0;
+  own->host_elements = own->host_live = own->host_peak = 0;
+  int32_t n_chunks = 0;
+  for (int32_t i = 0; i < class->n_chunks; i++)
+    if (class->chunks[i].chunk >= n_chunks) n_chunks = class->chunks[i].chunk + 1;
+  own->masks_of = PL_TAKE(own->arena, double, (size_t)(n_chunks + 1) * (size_t)(own->module->n_microbatches + 1));
+  if (own->masks_of == NULL) return false;
+  for (int32_t s = 0; s < class->n_steps; s++) {
+    const pl_ir_step *step = &class->steps[s];
+    int32_t c = 0;
+    while (class->chunks[c].chunk != step->chunk)
+      c++;
+    const pl_ir_chunk *chunk = &class->chunks[c];
+    own->chunk = step->chunk;
+    own->microbatch = step->microbatch;
+    own->kind = (pl_ir_step_kind)step->kind;
+    own->keeps_for_weights = step->kind == PL_IR_STEP_B && chunk->weights != PL_IR_NONE;
+    int32_t function = step->kind == PL_IR_STEP_F   ? chunk->forward
+                       : step->kind == PL_IR_STEP_B ? chunk->backward
+                                                    : chunk->weights;
+    if (!run_whole(own, function)) return false;
+    arrive(own);
+    arrive(own);
+    if (step->kind == PL_IR_STEP_F) continue;
+    own->live -= *masks_at(own);
+    *masks_at(own) = 0;
+  }
+  double peak = own->peak; /* in the update its values are the optimizer's */
+  own->kind = PL_IR_STEP_B;
+  own->keeps_for_weights = false;
+  if (class->update != PL_IR_NONE && !run_whole(own, class->update)) return false;
+  own->made->values = peak;
+  own->made->optimizer = own->elements * own->state.optimizer_bytes;
+  own->made->host = own->host_elements * own->state.optimizer_bytes + own->host_peak;
+  double stays = own->made->parameters + own->made->gradients + own->made->optimizer;
+  own->made->peak = stays + fmax(peak, own->elements * own->state.update_bytes);
+  return true;
+}
+
+/* Communicators that a device belongs to: one for each set of axes that collectives of the program go over, one with
+ * each class that it exchanges messages with, and that of all. */
+static int32_t communicators_of(const pl_ir_module *module) {
+  uint32_t known[64], n = 0;
+  for (int32_t f = 0; f < module->n_functions; f++)
+    for (int32_t i = 0; i < module->functions[f]->n_ops; i++) {
+      const pl_ir_op *op = &module->functions[f]->ops[i];
+      uint32_t axes = 0, k = 0;
+      if (pl_ir_row_at(op->row)->effect != PL_IR_COLLECTIVE || is(op, "cut")) continue;
+      for (int32_t axis = 0; axis < module->mesh.n_axes; axis++)
+        if (pl_ir_op_has_name(op, "over", module->mesh.axes[axis].name)) axes |= 1u << axis;
+      while (k < n && known[k] != axes)
+        k++;
+      if (k == n && n < 64) known[n++] = axes;
+    }
+  return (int32_t)n + (module->n_classes > 1) + (pl_ir_mesh_devices(&module->mesh) > 1);
+}
+
+static double capacity_of(const walk *own, const pl_cluster *cluster, const pl_ir_class *class) {
+  double least = HUGE_VAL;
+  const pl_framework *framework = own->framework;
+  for (uint32_t d = 0; d < pl_ir_mesh_devices(&own->module->mesh) && d < cluster->n_devices; d++) {
+    const pl_device_profile *profile = &cluster->profiles[cluster->devices[d].profile];
+    if (!pl_ir_class_has(own->module, class, d)) continue;
+    double outside = framework->context_bytes < 0 ? profile->reserved_bytes : framework->context_bytes;
+    outside += communicators_of(own->module) * framework->communicator_bytes;
+    least =
+        fmin(least, (profile->memory_bytes - outside) / (1 + framework->fragmentation) - framework->workspace_bytes);
+  }
+  return least;
+}
+
+/* The type that a program computes in: that of its narrowest parameter. */
+pl_dtype pl_program_dtype(const pl_ir_module *module) {
+  pl_dtype found = PL_DTYPE_COUNT;
+  for (int32_t f = 0; f < module->n_functions; f++)
+    for (int32_t i = 0; i < module->functions[f]->n_ops; i++) {
+      const pl_ir_op *op = &module->functions[f]->ops[i];
+      if (!is(op, "param")) continue;
+      pl_dtype dtype = (pl_dtype)module->functions[f]->values[op->first_output].type.element;
+      if (found == PL_DTYPE_COUNT || pl_dtype_bytes(dtype) < pl_dtype_bytes(found)) found = dtype;
+    }
+  return found == PL_DTYPE_COUNT ? PL_DTYPE_FP32 : found;
+}
+
+pl_code pl_program_memory_take(const pl_cluster *cluster, const pl_ir_module *module, const pl_framework *framework,
+                               pl_arena *arena, pl_class_memory **memory, pl_error *error) {
+  const pl_job job = {.dtype = pl_program_dtype(module), .framework = framework};
+  *memory = PL_TAKE(arena, pl_class_memory, module->n_classes + 1);
+  if (*memory == NULL) return pl_fail_memory(error, "what a program holds");
+  pl_arena scratch;
+  pl_arena_init(&scratch, 0);
+  walk own = {.module = module,
+              .framework = pl_framework_or_ideal(framework),
+              .state = pl_training_state_of(&job, 1),
+              .arena = &scratch};
+  pl_arena_init(&own.frames, 0);
+  own.outlooks = pl_outlooks_take(module, own.framework, &scratch);
+  own.is_counted = PL_TAKE(&scratch, bool, module->n_functions + 1);
+  bool fits = own.outlooks != NULL && own.is_counted != NULL;
+  for (int32_t c = 0; fits && c < module->n_classes; c++) {
+    own.made = &(*memory)[c];
+    fits = run_class(&own, &module->classes[c]);
+    own.made->capacity = capacity_of(&own, cluster, &module->classes[c]);
+  }
+  pl_arena_release(&own.frames);
+  pl_arena_release(&scratch);
+  return fits ? PL_OK : pl_fail_memory(error, "what a program holds");
+}

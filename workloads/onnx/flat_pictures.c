@@ -1,0 +1,327 @@
+/* Convolutions, pooling and batch norm (workloads/onnx/flat.h). Programs have rows and columns of extent 1 too where a
+ * window slides over them: such are put in before and taken out behind. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "workloads/onnx/flat.h"
+
+static int32_t *axes_made(pl_flat *own, const pl_step *step) {
+  return &own->axis[(size_t)step->out * PL_ONNX_RANK_MAX];
+}
+
+static int64_t listed(const pl_step *step, const char *name, int32_t index, int64_t otherwise) {
+  const pl_onnx_attribute *list = pl_onnx_attribute_find(step->node, name);
+  return list != NULL && index < list->n_integers ? list->integers[index] : otherwise;
+}
+
+static int32_t n_points(const pl_flat *own, const pl_step *step) {
+  return pl_flat_shape(own, step->in[0])->rank - 2;
+}
+
+/* Rows, columns: of a picture, or of a filter. */
+static int32_t role_of(int32_t point, int32_t points, bool filter) {
+  bool column = point + 1 == points && points > 1;
+  if (filter) return column ? PL_AXIS_FILTER_COLUMNS : PL_AXIS_FILTER_ROWS;
+  return column ? PL_AXIS_COLUMNS : PL_AXIS_ROWS;
+}
+
+static pl_code relate_points(pl_flat *own, pl_step *step) {
+  const pl_onnx_abstract *in = pl_flat_shape(own, step->in[0]), *out = pl_flat_shape(own, step->out);
+  const int32_t *from = pl_flat_axes(own, step->in[0]);
+  int32_t points = n_points(own, step), *to = axes_made(own, step);
+  if (points < 1 || points > 2)
+    return pl_flat_fail(own, step, "pictures have one or two dimensions here, not %d", points);
+  to[0] = from[0];
+  for (int32_t i = 0; i < points; i++) {
+    int32_t axis = from[i + 2];
+    pl_axis_list of = {0};
+    (void)pl_axis_leaves(&own->axes, axis, &of);
+    if (of.n > 1) return pl_flat_fail(own, step, "slides over a dimension that is made of several");
+    if (axis != PL_AXIS_NONE) pl_axis_mark(&own->axes, axis, role_of(i, points, false) | PL_AXIS_FIXED);
+    if (axis != PL_AXIS_NONE && out->dims[i + 2] == in->dims[i + 2]) {
+      to[i + 2] = axis;
+      continue;
+    }
+    to[i + 2] = out->dims[i + 2] == 1 ? PL_AXIS_NONE : pl_axis_new(&own->axes, out->dims[i + 2]);
+    if (to[i + 2] == PL_AXIS_NONE) continue;
+    pl_axis_mark(&own->axes, to[i + 2], role_of(i, points, false) | PL_AXIS_FIXED);
+    if (axis != PL_AXIS_NONE) pl_axis_same_name(&own->axes, axis, to[i + 2]);
+  }
+  return PL_OK;
+}
+
+/* Names of a picture's rows and columns, in the file's order; those that it has not (extent 1) are put in. */
+static pl_code with_points(pl_flat *own, const pl_step *step, int32_t *made, pl_ir_name names[2]) {
+  static const char *const spare[] = {"y", "x"};
+  int32_t points = n_points(own, step);
+  PL_ASSERT(points <= 2); /* relate_points has refused others */
+  for (int32_t i = 0; i < points; i++) {
+    int32_t axis = pl_flat_axes(own, step->in[0])[i + 2], out = axes_made(own, step)[i + 2];
+    int32_t known = axis != PL_AXIS_NONE ? axis : out;
+    pl_axis_list of = {0};
+    (void)pl_axis_leaves(&own->axes, known, &of);
+    names[i] = of.n > 0 ? pl_axis_name(&own->axes, of.leaf[0]) : pl_ir_name_of(spare[points == 1 ? 0 : i]);
+    if (*made == PL_IR_NONE || pl_ir_type_find(pl_flat_type(own, *made), names[i]) >= 0) continue;
+    pl_ir_type type = *pl_flat_type(own, *made);
+    if (type.rank == PL_IR_RANK_MAX) return pl_flat_fail(own, step, "too many dimensions");
+    type.dims[type.rank++] = (pl_ir_dim){names[i], pl_flat_shape(own, step->in[0])->dims[i + 2]};
+    *made = pl_flat_typed(own, "spread", "spread", NULL, 1, made, &type, 0, NULL);
+  }
+  return PL_OK;
+}
+
+/* Without rows or columns of which one is left. */
+static int32_t without_ones(pl_flat *own, const pl_step *step, int32_t made, const pl_ir_name names[2]) {
+  pl_ir_name gone[2] = {{{0}}};
+  int32_t n = 0, points = n_points(own, step);
+  PL_ASSERT(points <= 2);
+  for (int32_t i = 0; i < points; i++)
+    if (axes_made(own, step)[i + 2] == PL_AXIS_NONE) gone[n++] = names[i];
+  const pl_ir_attribute over = pl_ir_names("over", n, gone);
+  return n == 0 ? made : pl_flat_op1(own, "sum", "points", made, 1, &over);
+}
+
+static const char *by_points(pl_flat *own, const pl_step *step, const char *name, int32_t offset, int64_t otherwise) {
+  int32_t points = n_points(own, step);
+  long long first = (long long)listed(step, name, offset, otherwise),
+            second = (long long)listed(step, name, offset + 1, otherwise);
+  const char *made = points == 1 ? pl_arena_printf(own->module->arena, "%lld", first)
+                                 : pl_arena_printf(own->module->arena, "%lldx%lld", first, second);
+  return made != NULL ? made : "1";
+}
+
+/* Zeros behind the picture: those that are asked for, and those that windows reach into when they are rounded up. */
+static const char *padding_after(pl_flat *own, const pl_step *step, const char *kernel_list, const int64_t kernel[2]) {
+  int32_t points = n_points(own, step);
+  int64_t behind[2] = {0, 0};
+  PL_ASSERT(points <= 2);
+  (void)kernel_list;
+  for (int32_t i = 0; i < points; i++) {
+    int64_t in = pl_flat_shape(own, step->in[0])->dims[i + 2], out = pl_flat_shape(own, step->out)->dims[i + 2];
+    int64_t seen = (out - 1) * listed(step, "strides", i, 1) + listed(step, "dilations", i, 1) * (kernel[i] - 1) + 1;
+    int64_t lacks = seen - in - listed(step, "pads", i, 0), said = listed(step, "pads", i + points, 0);
+    behind[i] = lacks > said ? lacks : said;
+  }
+  const char *made = points == 1 ? pl_arena_printf(own->module->arena, "%" PRId64, behind[0])
+                                 : pl_arena_printf(own->module->arena, "%" PRId64 "x%" PRId64, behind[0], behind[1]);
+  return made != NULL ? made : "0";
+}
+
+enum { ATTRIBUTES_MAX = 8 };
+
+static int32_t sliding(pl_flat *own, const pl_step *step, const pl_ir_name *names, const int64_t kernel[2],
+                       pl_ir_attribute *attributes, int32_t n) {
+  attributes[n++] = pl_ir_names("window", n_points(own, step), names);
+  attributes[n++] = pl_ir_text("stride", by_points(own, step, "strides", 0, 1));
+  attributes[n++] = pl_ir_text("padding", by_points(own, step, "pads", 0, 0));
+  attributes[n++] = pl_ir_text("padding_after", padding_after(own, step, "kernel_shape", kernel));
+  attributes[n++] = pl_ir_text("dilation", by_points(own, step, "dilations", 0, 1));
+  return n;
+}
+
+/* ---- convolution ---- */
+
+/* A filter has rows and columns of its own, of extent 1 too. */
+static pl_code relate_convolution(pl_flat *own, pl_step *step) {
+  int32_t filter = step->in[1], points = n_points(own, step);
+  int64_t groups = pl_onnx_integer_of(step->node, "group", 1);
+  const pl_onnx_abstract *shape = pl_flat_shape(own, filter);
+  int32_t *w = &own->axis[(size_t)filter * PL_ONNX_RANK_MAX];
+  PL_TRY(relate_points(own, step));
+  if (own->has_axes[filter]) return pl_flat_fail(own, step, "its filter is used elsewhere, or computed");
+  (void)pl_flat_axes(own, filter);
+  for (int32_t i = 0; i < points; i++) {
+    if (w[i + 2] == PL_AXIS_NONE) w[i + 2] = pl_axis_new(&own->axes, shape->dims[i + 2]);
+    if (w[i + 2] != PL_AXIS_NONE) pl_axis_mark(&own->axes, w[i + 2], role_of(i, points, true) | PL_AXIS_FIXED);
+  }
+  int32_t c = pl_flat_axes(own, step->in[0])[1];
+  axes_made(own, step)[1] = w[0];
+  if (groups > 1) { /* channels are groups of channels, as filters are */
+    pl_axis_list of = {0}, made = {0};
+    int64_t each = shape->dims[1];
+    int32_t group = pl_axis_new(&own->axes, groups);
+    made.leaf[made.n++] = group;
+    if (each > 1 && w[1] != PL_AXIS_NONE) made.leaf[made.n++] = w[1];
+    (void)pl_axis_unite(&own->axes, pl_axis_of(&own->axes, &made), c);
+    if (shape->dims[0] % groups != 0) return pl_flat_fail(own, step, "filters do not divide into groups");
+    made.n = 0;
+    made.leaf[made.n++] = group;
+    if (shape->dims[0] > groups) made.leaf[made.n++] = pl_axis_new(&own->axes, shape->dims[0] / groups);
+    w[0] = axes_made(own, step)[1] = pl_axis_of(&own->axes, &made);
+    (void)pl_axis_leaves(&own->axes, w[0], &of);
+  } else {
+    (void)pl_axis_unite(&own->axes, w[1], c);
+  }
+  if (w[0] != PL_AXIS_NONE) pl_axis_mark(&own->axes, w[0], PL_AXIS_CHANNELS | PL_AXIS_FIXED);
+  if (c != PL_AXIS_NONE) pl_axis_mark(&own->axes, c, PL_AXIS_CHANNELS | PL_AXIS_FIXED);
+  if (step->n_in > 2 && step->in[2] != PL_ONNX_NONE)
+    (void)pl_axis_unite(&own->axes, pl_flat_axes(own, step->in[2])[0], w[0]);
+  return PL_OK;
+}
+
+static pl_code write_convolution(pl_flat *own, pl_step *step) {
+  int32_t x, w, bias, points = n_points(own, step);
+  int64_t groups = pl_onnx_integer_of(step->node, "group", 1), kernel[2] = {1, 1};
+  pl_ir_name names[2], filter[2], over[PL_AXIS_LEAVES_MAX];
+  pl_ir_attribute attributes[ATTRIBUTES_MAX];
+  PL_TRY(pl_flat_value(own, step, step->in[0], &x));
+  PL_TRY(pl_flat_value(own, step, step->in[1], &w));
+  const int32_t *of_w = pl_flat_axes(own, step->in[1]);
+  if (groups == 1) PL_TRY(pl_flat_conform(own, step, of_w[1], pl_flat_axes(own, step->in[0])[1], &w));
+  PL_TRY(with_points(own, step, &x, names));
+  pl_axis_list contracted = {0};
+  (void)pl_axis_leaves(&own->axes, groups == 1 ? pl_flat_axes(own, step->in[0])[1] : of_w[1], &contracted);
+  int32_t n_over = w == PL_IR_NONE ? 0 : pl_flat_names(own, w, &contracted, over), n = 0;
+  for (int32_t i = 0; i < points; i++) {
+    kernel[i] = pl_flat_shape(own, step->in[1])->dims[i + 2];
+    filter[i] = pl_flat_dim(own, of_w[i + 2]).name;
+  }
+  if (n_over > 0) attributes[n++] = pl_ir_names("over", n_over, over);
+  attributes[n++] = pl_ir_names("kernel", points, filter);
+  n = sliding(own, step, names, kernel, attributes, n);
+  int32_t made = pl_flat_op2(own, "convolution", "convolution", x, w, n, attributes);
+  made = without_ones(own, step, made, names);
+  if (step->n_in > 2 && step->in[2] != PL_ONNX_NONE) {
+    PL_TRY(pl_flat_value(own, step, step->in[2], &bias));
+    PL_TRY(pl_flat_conform(own, step, pl_flat_axes(own, step->in[2])[0], axes_made(own, step)[1], &bias));
+    made = pl_flat_pair(own, "add", "biased", made, bias);
+  }
+  pl_flat_set(own, step, made);
+  return PL_OK;
+}
+
+/* ---- pooling ---- */
+
+static pl_code relate_pool(pl_flat *own, pl_step *step) {
+  PL_TRY(relate_points(own, step));
+  axes_made(own, step)[1] = pl_flat_axes(own, step->in[0])[1];
+  return PL_OK;
+}
+
+static pl_code write_pool(pl_flat *own, pl_step *step) {
+  bool max = strcmp(step->row->op, "MaxPool") == 0, one = true;
+  int64_t kernel[2] = {listed(step, "kernel_shape", 0, 1), listed(step, "kernel_shape", 1, 1)};
+  bool inside = !max && pl_onnx_integer_of(step->node, "count_include_pad", 0) == 0;
+  pl_ir_name names[2];
+  pl_ir_attribute attributes[ATTRIBUTES_MAX];
+  int32_t x, n = 0;
+  PL_TRY(pl_flat_value(own, step, step->in[0], &x));
+  const int32_t points = n_points(own, step);
+  PL_ASSERT(points <= 2);
+  for (int32_t i = 0; i < points; i++)
+    one = one && kernel[i] == 1 && listed(step, "strides", i, 1) == 1 && listed(step, "pads", i, 0) == 0;
+  if (one) { /* a picture that is as large as is asked for already */
+    pl_flat_set(own, step, x);
+    return PL_OK;
+  }
+  PL_TRY(with_points(own, step, &x, names));
+  attributes[n++] = pl_ir_text("size", by_points(own, step, "kernel_shape", 0, 1));
+  n = sliding(own, step, names, kernel, attributes, n);
+  if (inside) attributes[n++] = pl_ir_integer("inside", 1);
+  int32_t made = pl_flat_op1(own, max ? "max_pool" : "average_pool", "pool", x, n, attributes);
+  pl_flat_set(own, step, without_ones(own, step, made, names));
+  return PL_OK;
+}
+
+static pl_code relate_global(pl_flat *own, pl_step *step) {
+  int32_t rank = pl_flat_shape(own, step->out)->rank;
+  for (int32_t i = 0; i < rank; i++)
+    axes_made(own, step)[i] = i < 2 ? pl_flat_axes(own, step->in[0])[i] : PL_AXIS_NONE;
+  for (int32_t i = 2; i < rank; i++)
+    if (pl_flat_axes(own, step->in[0])[i] != PL_AXIS_NONE)
+      pl_axis_mark(&own->axes, pl_flat_axes(own, step->in[0])[i], PL_AXIS_FIXED);
+  return PL_OK;
+}
+
+static pl_code write_global(pl_flat *own, pl_step *step) {
+  const pl_onnx_abstract *in = pl_flat_shape(own, step->in[0]);
+  pl_axis_list over = {0};
+  double n = 1;
+  int32_t x;
+  PL_TRY(pl_flat_value(own, step, step->in[0], &x));
+  for (int32_t i = 2; i < in->rank; i++) {
+    (void)pl_axis_leaves(&own->axes, pl_flat_axes(own, step->in[0])[i], &over);
+    n *= (double)in->dims[i];
+  }
+  pl_flat_set(own, step, pl_flat_scale(own, pl_flat_over(own, "sum", "mean", x, &over), 1 / n));
+  return PL_OK;
+}
+
+/* ---- response normalisation over neighbouring channels: x / (bias + alpha * mean of squares) ^ beta ---- */
+
+static pl_code relate_response_norm(pl_flat *own, pl_step *step) {
+  int32_t c = pl_flat_axes(own, step->in[0])[1];
+  if (c != PL_AXIS_NONE) pl_axis_mark(&own->axes, c, PL_AXIS_CHANNELS | PL_AXIS_FIXED);
+  return pl_flat_relate_same(own, step);
+}
+
+/* Means of `size` neighbours along channels, (size - 1) / 2 of them in front: zeros beside the first and last count. */
+static pl_code mean_of_neighbours(pl_flat *own, const pl_step *step, int64_t size, int32_t a, int32_t *made) {
+  long long front = (size - 1) / 2, behind = size - 1 - front;
+  pl_axis_list of = {0};
+  (void)pl_axis_leaves(&own->axes, pl_flat_axes(own, step->in[0])[1], &of);
+  if (of.n == 0) return pl_flat_fail(own, step, "there is one channel: it has no neighbours");
+  pl_ir_name name = of.n > 1 ? pl_ir_name_of("joined") : pl_axis_name(&own->axes, of.leaf[0]);
+  if (of.n > 1) PL_TRY(pl_flat_join(own, step, &of, name, &a));
+  const char *width = pl_arena_printf(own->module->arena, "%lld", (long long)size),
+             *before = pl_arena_printf(own->module->arena, "%lld", front),
+             *after = pl_arena_printf(own->module->arena, "%lld", behind);
+  if (width == NULL || before == NULL || after == NULL) return pl_fail_memory(own->error, "a norm");
+  const pl_ir_attribute attributes[] = {pl_ir_names("window", 1, &name), pl_ir_text("size", width),
+                                        pl_ir_text("padding", before), pl_ir_text("padding_after", after)};
+  *made = pl_flat_op1(own, "average_pool", "neighbours", a, 4, attributes);
+  return of.n > 1 ? pl_flat_split(own, step, name, &of, made) : PL_OK;
+}
+
+static pl_code write_response_norm(pl_flat *own, pl_step *step) {
+  int64_t size = pl_onnx_integer_of(step->node, "size", 0);
+  double alpha = pl_onnx_real_of(step->node, "alpha", 1e-4), beta = pl_onnx_real_of(step->node, "beta", 0.75);
+  int32_t x, made = 0;
+  if (size < 1 || size > 1 << 20) return pl_flat_fail(own, step, "its size is missing, or no number of channels");
+  PL_TRY(pl_flat_value(own, step, step->in[0], &x));
+  PL_TRY(mean_of_neighbours(own, step, size, pl_flat_op2(own, "multiply", "squares", x, x, 0, NULL), &made));
+  made = pl_flat_add_number(own, pl_flat_scale(own, made, alpha), pl_onnx_real_of(step->node, "bias", 1));
+  made = pl_flat_scale(own, pl_flat_op1(own, "log", "log", made, 0, NULL), -beta);
+  made = pl_flat_op1(own, "exp", "power", made, 0, NULL);
+  pl_flat_set(own, step, pl_flat_op2(own, "multiply", "norm", x, made, 0, NULL));
+  return PL_OK;
+}
+
+/* ---- batch norm, by the statistics of the microbatch, as it is trained ---- */
+
+static pl_code relate_batch_norm(pl_flat *own, pl_step *step) {
+  PL_TRY(pl_flat_relate_same(own, step));
+  if (step->n_in < 3) return pl_flat_fail(own, step, "it has no scale and shift");
+  int32_t c = pl_flat_axes(own, step->in[0])[1];
+  for (int32_t k = 1; k < 3; k++)
+    (void)pl_axis_unite(&own->axes, c, pl_flat_axes(own, step->in[k])[0]);
+  if (c != PL_AXIS_NONE) pl_axis_mark(&own->axes, c, PL_AXIS_CHANNELS | PL_AXIS_FIXED);
+  return PL_OK;
+}
+
+static pl_code write_batch_norm(pl_flat *own, pl_step *step) {
+  int32_t inputs[3];
+  pl_axis_list over = {0};
+  pl_ir_name names[PL_AXIS_LEAVES_MAX];
+  PL_TRY(pl_flat_value(own, step, step->in[0], &inputs[0]));
+  for (int32_t k = 1; k < 3; k++) {
+    PL_TRY(pl_flat_value(own, step, step->in[k], &inputs[k]));
+    PL_TRY(
+        pl_flat_conform(own, step, pl_flat_axes(own, step->in[k])[0], pl_flat_axes(own, step->in[0])[1], &inputs[k]));
+  }
+  if (inputs[0] == PL_IR_NONE) return PL_OK;
+  for (int32_t i = 0; i < pl_flat_shape(own, step->in[0])->rank; i++)
+    if (i != 1) (void)pl_axis_leaves(&own->axes, pl_flat_axes(own, step->in[0])[i], &over);
+  const pl_ir_attribute attributes[] = {pl_ir_names("over", pl_flat_names(own, inputs[0], &over, names), names),
+                                        pl_ir_real("epsilon", pl_onnx_real_of(step->node, "epsilon", 1e-5))};
+  pl_flat_set(own, step, pl_flat_infer(own, "batch_norm", "norm", 3, inputs, 2, attributes));
+  return PL_OK;
+}
+
+const pl_flat_row pl_flat_pictures[] = {{"Conv", relate_convolution, write_convolution},
+                                        {"MaxPool", relate_pool, write_pool},
+                                        {"AveragePool", relate_pool, write_pool},
+                                        {"GlobalAveragePool", relate_global, write_global},
+                                        {"LRN", relate_response_norm, write_response_norm},
+                                        {"BatchNormalization", relate_batch_norm, write_batch_norm},
+                                        {NULL, NULL, NULL}};

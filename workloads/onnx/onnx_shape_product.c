@@ -1,0 +1,125 @@
+/* Shape rules of products, convolutions and pooling (see workloads/onnx/onnx_shape.h). */
+#include <inttypes.h>
+#include <string.h>
+
+#include "workloads/onnx/onnx_shape.h"
+
+/* ---- products ---- */
+
+pl_code pl_onnx_shape_matmul(pl_onnx_op *op) {
+  PL_TRY(pl_onnx_shape_needs(op, 2));
+  const pl_onnx_abstract *a = op->in[0], *b = op->in[1];
+  char first[PL_ONNX_SHAPE_TEXT_BYTES], second[PL_ONNX_SHAPE_TEXT_BYTES];
+  bool fits = a->rank >= 2 && b->rank >= 2 && a->dims[a->rank - 1] == b->dims[b->rank - 2];
+  if (!fits)
+    return pl_onnx_op_fail(op, "%s times %s: matrices that do not fit, or vectors", pl_onnx_shape_text(a, first),
+                           pl_onnx_shape_text(b, second));
+  pl_onnx_abstract batches = *b;
+  PL_TRY(pl_onnx_shape_same(op));
+  op->out.rank -= 2;
+  batches.rank -= 2;
+  PL_TRY(pl_onnx_shape_spread(op, &batches));
+  if (op->out.rank + 2 > PL_ONNX_RANK_MAX) return pl_onnx_op_fail(op, "too many dimensions");
+  op->out.dims[op->out.rank++] = a->dims[a->rank - 2];
+  op->out.dims[op->out.rank++] = b->dims[b->rank - 1];
+  return PL_OK;
+}
+
+pl_code pl_onnx_shape_gemm(pl_onnx_op *op) {
+  PL_TRY(pl_onnx_shape_needs(op, 2));
+  const pl_onnx_abstract *a = op->in[0], *b = op->in[1];
+  int64_t turned_a = pl_onnx_integer_of(op->node, "transA", 0) != 0,
+          turned_b = pl_onnx_integer_of(op->node, "transB", 0) != 0;
+  if (a->rank != 2 || b->rank != 2 || a->dims[1 - turned_a] != b->dims[turned_b])
+    return pl_onnx_op_fail(op, "matrices that do not fit");
+  op->out = (pl_onnx_abstract){.type = a->type, .rank = 2, .dims = {a->dims[turned_a], b->dims[1 - turned_b]}};
+  return PL_OK;
+}
+
+/* Letters of an equation without an ellipsis: "bhid,bhjd->bhij". */
+pl_code pl_onnx_shape_einsum(pl_onnx_op *op) {
+  const pl_onnx_attribute *equation = pl_onnx_attribute_find(op->node, "equation");
+  int64_t extent[256] = {0};
+  if (equation == NULL || equation->text == NULL || op->n_in > 2)
+    return pl_onnx_op_fail(op, "an equation of one or two operands is read");
+  const char *at = equation->text;
+  PL_TRY(pl_onnx_shape_needs(op, op->n_in));
+  for (int32_t k = 0; k < op->n_in; k++) {
+    int32_t dim = 0;
+    for (; *at != 0 && *at != ',' && *at != '-'; at++) {
+      if (*at == ' ') continue;
+      if (*at == '.' || dim == op->in[k]->rank) return pl_onnx_op_fail(op, "equation '%s' is not read", equation->text);
+      int64_t *of = &extent[(unsigned char)*at];
+      if (*of != 0 && *of != op->in[k]->dims[dim]) return pl_onnx_op_fail(op, "dimensions %c differ", *at);
+      *of = op->in[k]->dims[dim++];
+    }
+    if (dim != op->in[k]->rank || (k + 1 < op->n_in) != (*at == ','))
+      return pl_onnx_op_fail(op, "equation '%s' is not read", equation->text);
+    at += *at == ',';
+  }
+  if (strncmp(at, "->", 2) != 0) return pl_onnx_op_fail(op, "equation '%s' does not say its result", equation->text);
+  op->out = (pl_onnx_abstract){.type = op->in[0]->type};
+  for (at += 2; *at != 0; at++) {
+    if (*at == ' ') continue;
+    if (op->out.rank == PL_ONNX_RANK_MAX) return pl_onnx_op_fail(op, "equation '%s' is not read", equation->text);
+    if (extent[(unsigned char)*at] == 0)
+      return pl_onnx_op_fail(op, "equation '%s' makes a dimension of nothing", equation->text);
+    op->out.dims[op->out.rank++] = extent[(unsigned char)*at];
+  }
+  return PL_OK;
+}
+
+/* ---- pictures ---- */
+
+static int64_t listed(const pl_onnx_op *op, const char *name, int32_t index, int64_t otherwise) {
+  const pl_onnx_attribute *list = pl_onnx_attribute_find(op->node, name);
+  return list != NULL && index < list->n_integers ? list->integers[index] : otherwise;
+}
+
+static pl_code slide(pl_onnx_op *op, int32_t axis, int64_t kernel) {
+  int32_t points = op->in[0]->rank - 2;
+  const pl_onnx_attribute *pad = pl_onnx_attribute_find(op->node, "auto_pad");
+  int64_t stride = listed(op, "strides", axis, 1), dilation = listed(op, "dilations", axis, 1),
+          in = op->in[0]->dims[axis + 2];
+  int64_t padding = 0, before = listed(op, "pads", axis, 0), behind = listed(op, "pads", axis + points, 0),
+          most = 1 << 20;
+  if (pad != NULL && pad->text != NULL && strcmp(pad->text, "NOTSET") != 0 && strcmp(pad->text, "VALID") != 0)
+    return pl_onnx_op_fail(op, "auto_pad=%s is not read; export it with pads", pad->text);
+  if (stride < 1 || dilation < 1 || kernel < 1 || stride > most || dilation > most || kernel > most || before < 0 ||
+      behind < 0 || before > most || behind > most)
+    return pl_onnx_op_fail(op, "strides, dilations, pads or kernel_shape are out of range");
+  padding = before + behind;
+  int64_t seen = dilation * (kernel - 1) + 1, room = in + padding - seen;
+  if (room < 0) return pl_onnx_op_fail(op, "a window of %" PRId64 " does not fit into %" PRId64, seen, in + padding);
+  bool up = pl_onnx_integer_of(op->node, "ceil_mode", 0) != 0;
+  op->out.dims[axis + 2] = (room + (up ? stride - 1 : 0)) / stride + 1;
+  return PL_OK;
+}
+
+pl_code pl_onnx_shape_convolution(pl_onnx_op *op) {
+  PL_TRY(pl_onnx_shape_needs(op, 2));
+  const pl_onnx_abstract *x = op->in[0], *w = op->in[1];
+  int64_t groups = pl_onnx_integer_of(op->node, "group", 1);
+  if (x->rank < 3 || w->rank != x->rank || groups < 1 || x->dims[1] != w->dims[1] * groups)
+    return pl_onnx_op_fail(op, "picture and filter do not fit");
+  PL_TRY(pl_onnx_shape_same(op));
+  op->out.dims[1] = w->dims[0];
+  for (int32_t i = 0; i + 2 < x->rank; i++)
+    PL_TRY(slide(op, i, w->dims[i + 2]));
+  return PL_OK;
+}
+
+pl_code pl_onnx_shape_pool(pl_onnx_op *op) {
+  PL_TRY(pl_onnx_shape_same(op));
+  if (op->out.rank < 3) return pl_onnx_op_fail(op, "a picture has at least 3 dimensions");
+  for (int32_t i = 0; i + 2 < op->in[0]->rank; i++)
+    PL_TRY(slide(op, i, listed(op, "kernel_shape", i, 0)));
+  return PL_OK;
+}
+
+pl_code pl_onnx_shape_global_pool(pl_onnx_op *op) {
+  PL_TRY(pl_onnx_shape_same(op));
+  for (int32_t i = 2; i < op->out.rank; i++)
+    op->out.dims[i] = 1;
+  return PL_OK;
+}

@@ -1,0 +1,300 @@
+/* See workloads/passes/kernel_steps.h. */
+#include "workloads/passes/kernel_steps.h"
+
+#include <string.h>
+
+#include "workloads/passes/kernel_groups.h"
+
+typedef struct stepping {
+  const pl_ir_module *from;
+  pl_ir_module *to;
+  const pl_kernels_options *options;
+  pl_arena scratch;
+  pl_kernel_live live;
+  int32_t index;             /* of that function */
+  pl_kernel_finding finding; /* of the function that is written */
+  pl_ir_function *function;  /* that it becomes */
+  int32_t *map;              /* per value of the old function */
+  bool *widens;              /* per value: a gradient that is cast to the type of its buffer as soon as it is there */
+} stepping;
+
+static bool is(const stepping *own, int32_t op, const char *row) {
+  return pl_kernel_is(&own->finding, op, row);
+}
+
+int32_t pl_kernel_copy(pl_ir_module *module, pl_ir_function *to, const pl_ir_function *from, const pl_ir_op *op,
+                       const int32_t *map, int32_t callee) {
+  int32_t inputs[PL_IR_OPERANDS_MAX];
+  const char *names[PL_IR_OPERANDS_MAX];
+  pl_ir_type types[PL_IR_OPERANDS_MAX];
+  for (int32_t i = 0; i < op->n_inputs; i++)
+    if ((inputs[i] = map != NULL ? map[op->inputs[i]] : op->inputs[i]) == PL_IR_NONE) return PL_IR_NONE; /* no memory */
+  for (int32_t i = 0; i < op->n_outputs; i++) {
+    names[i] = from->values[op->first_output + i].name;
+    types[i] = from->values[op->first_output + i].type;
+  }
+  return pl_ir_op_add(module, to,
+                      &(pl_ir_making){.row = op->row,
+                                      .n_inputs = op->n_inputs,
+                                      .n_outputs = op->n_outputs,
+                                      .n_attributes = op->n_attributes,
+                                      .inputs = inputs,
+                                      .attributes = op->attributes,
+                                      .output_names = names,
+                                      .output_types = types,
+                                      .path = op->path,
+                                      .reason = op->reason,
+                                      .origin = op->origin,
+                                      .callee = callee,
+                                      .place = op->place});
+}
+
+static int32_t append(stepping *own, const char *row, int32_t n_inputs, const int32_t *inputs, const char *name,
+                      const pl_ir_type *type, const char *reason) {
+  return pl_ir_op_add(own->to, own->function,
+                      &(pl_ir_making){.row = pl_ir_row_of(row),
+                                      .n_inputs = n_inputs,
+                                      .n_outputs = 1,
+                                      .inputs = inputs,
+                                      .output_names = &name,
+                                      .output_types = type,
+                                      .reason = reason,
+                                      .callee = PL_IR_NONE});
+}
+
+/* The same elements in another type. */
+static int32_t cast(stepping *own, int32_t value, uint8_t element, const char *reason) {
+  if (value == PL_IR_NONE) return PL_IR_NONE;
+  pl_ir_type type = own->function->values[value].type;
+  if (type.element == element) return value;
+  type.element = element;
+  return append(own, "cast", 1, &value, own->function->values[value].name, &type, reason);
+}
+
+/* ---- gradients ---- */
+
+/* Of the buffer of a gradient that is made in `element`. */
+static uint8_t kept_element(const stepping *own, uint8_t element) {
+  return (uint8_t)pl_framework_gradient_dtype(own->options->framework, (pl_dtype)element);
+}
+
+static bool passes_on(const stepping *own, int32_t op) {
+  return pl_kernel_is_collective(&own->finding, op) || pl_kernel_is_view(&own->finding, op) || is(own, op, "scale");
+}
+
+/* Cast in front of their reduction, where they are reduced in the type that they are kept in. */
+static void find_widened(stepping *own) {
+  bool before = own->options->framework->reduce_dtype < 0;
+  for (int32_t i = 0; i < own->finding.f->n_ops; i++) {
+    if (!is(own, i, "accumulate")) continue;
+    int32_t value = pl_kernel_op(&own->finding, i)->inputs[0];
+    while (before && passes_on(own, pl_kernel_maker(&own->finding, value)) && own->finding.n_readers[value] == 1)
+      value = pl_kernel_op(&own->finding, pl_kernel_maker(&own->finding, value))->inputs[0];
+    uint8_t element = own->finding.f->values[value].type.element;
+    own->widens[value] = element != kept_element(own, element);
+  }
+}
+
+/* A gradient buffer on its way to its reduction, in another type than it is kept in. */
+static bool is_reduced_narrow(const stepping *own, int32_t value) {
+  return own->options->framework->reduce_dtype >= 0 && is(own, pl_kernel_maker(&own->finding, value), "gradient") &&
+         pl_kernel_is_collective(&own->finding, pl_kernel_reader(&own->finding, value));
+}
+
+/* What is made of a value in another type than it was is in that type too, as far as rows want it so. */
+static void follow_element(const stepping *own, const pl_ir_op *op, int32_t index, pl_ir_type *type) {
+  bool follows = passes_on(own, index) || is(own, index, "sum_classes") || is(own, index, "add");
+  if (follows && op->n_inputs > 0) type->element = own->function->values[own->map[op->inputs[0]]].type.element;
+}
+
+/* ---- ops ---- */
+
+/* An RMS norm in PyTorch ops works on an fp32 copy: the copy, its squares, and the rest in a kernel of its own. */
+static int32_t eager_norm(stepping *own, const pl_ir_op *op) {
+  int32_t inputs[3], n = op->n_inputs;
+  PL_ASSERT(n >= 1 && n <= 3);
+  for (int32_t i = 0; i < n; i++)
+    inputs[i] = own->map[op->inputs[i]];
+  int32_t wide = cast(own, inputs[0], PL_IR_F32, "a norm in steps");
+  if (wide == PL_IR_NONE || wide == inputs[0]) return PL_IR_NONE;
+  const int32_t pair[] = {wide, wide};
+  pl_ir_type type = own->function->values[wide].type;
+  append(own, "multiply", 2, pair, "squares", &type, "a norm in steps");
+  return wide;
+}
+
+/* What the update moves, said of its op. */
+static int32_t copy_update(stepping *own, const pl_ir_op *op) {
+  pl_ir_op moved = *op;
+  pl_ir_attribute attributes[PL_IR_ATTRIBUTES_MAX + 1];
+  for (int32_t i = 0; i < op->n_attributes; i++)
+    attributes[i] = op->attributes[i];
+  attributes[moved.n_attributes++] = pl_ir_real("moves", own->options->update_bytes);
+  moved.attributes = attributes;
+  return pl_kernel_copy(own->to, own->function, own->finding.f, &moved, own->map, PL_IR_NONE);
+}
+
+/* With the results that are asked for, here or elsewhere. */
+static int32_t copy_call(stepping *own, const pl_ir_op *op) {
+  int32_t inputs[PL_IR_OPERANDS_MAX], n = 0;
+  const char *names[PL_IR_OPERANDS_MAX];
+  pl_ir_type types[PL_IR_OPERANDS_MAX];
+  for (int32_t i = 0; i < op->n_inputs; i++)
+    if ((inputs[i] = own->map[op->inputs[i]]) == PL_IR_NONE) return PL_IR_NONE;
+  for (int32_t i = 0; i < op->n_outputs; i++) {
+    if (!own->live.result[op->callee][i]) continue;
+    names[n] = own->finding.f->values[op->first_output + i].name;
+    types[n++] = own->finding.f->values[op->first_output + i].type;
+  }
+  int32_t first = pl_ir_op_add(own->to, own->function,
+                               &(pl_ir_making){.row = op->row,
+                                               .n_inputs = op->n_inputs,
+                                               .n_outputs = n,
+                                               .inputs = inputs,
+                                               .output_names = names,
+                                               .output_types = types,
+                                               .path = op->path,
+                                               .reason = op->reason,
+                                               .callee = op->callee,
+                                               .place = op->place});
+  for (int32_t i = 0, k = 0; i < op->n_outputs; i++) {
+    bool asked = first != PL_IR_NONE && own->live.result[op->callee][i];
+    own->map[op->first_output + i] = asked ? first + k++ : PL_IR_NONE;
+  }
+  return PL_IR_NONE; /* the map is made */
+}
+
+/* What is kept under a path, as it was read before; PL_IR_NONE: not yet. */
+static int32_t read_before(const stepping *own, const char *path) {
+  int32_t kept = pl_ir_row_of("kept");
+  for (int32_t i = 0; i < own->function->n_ops; i++)
+    if (own->function->ops[i].row == kept && strcmp(own->function->ops[i].path, path) == 0)
+      return own->function->ops[i].first_output;
+  return PL_IR_NONE;
+}
+
+/* An activation once more, of its operand, which is kept. */
+static int32_t remake(stepping *own, const pl_ir_op *kept, const pl_kernel_remade *made) {
+  const char *path = made->keep->path, *name = own->finding.f->values[kept->first_output].name;
+  int32_t operand = read_before(own, path);
+  if (operand == PL_IR_NONE)
+    operand = pl_ir_op_typed(own->to, own->function, "kept", path, path, 0, NULL, made->type, 0, NULL);
+  if (operand == PL_IR_NONE) return PL_IR_NONE;
+  return pl_ir_op_add(own->to, own->function,
+                      &(pl_ir_making){.row = made->op->row,
+                                      .n_inputs = 1,
+                                      .n_outputs = 1,
+                                      .n_attributes = made->op->n_attributes,
+                                      .inputs = &operand,
+                                      .attributes = made->op->attributes,
+                                      .output_names = &name,
+                                      .output_types = made->type,
+                                      .reason = "made again by the kernel that reads it",
+                                      .callee = PL_IR_NONE});
+}
+
+static int32_t copy_op(stepping *own, int32_t index) {
+  const pl_ir_op *op = pl_kernel_op(&own->finding, index);
+  pl_kernel_remade made;
+  bool remakes = own->options->framework->fuses_activation;
+  if (remakes && is(own, index, "keep") && pl_kernel_is_remade(own->finding.f, op, &made)) return PL_IR_NONE;
+  if (remakes && is(own, index, "kept") && pl_kernel_remade_of(own->from, own->finding.f, op, &made))
+    return remake(own, op, &made);
+  if (is(own, index, "kept") && read_before(own, op->path) != PL_IR_NONE) return read_before(own, op->path);
+  bool updates = (is(own, index, "adam") || is(own, index, "sgd")) && own->options->update_bytes > 0;
+  if (updates && pl_ir_attribute_find(op, "moves") == NULL) return copy_update(own, op);
+  bool in_steps = is(own, index, "rms_norm") && !own->options->framework->fuses_norm &&
+                  pl_kernel_weight(&own->finding, index) != NULL;
+  if (in_steps) eager_norm(own, op);
+  if (op->callee != PL_IR_NONE) return copy_call(own, op);
+  return pl_kernel_copy(own->to, own->function, own->finding.f, op, own->map, op->callee);
+}
+
+static void write_op(stepping *own, int32_t index) {
+  const pl_ir_op *op = pl_kernel_op(&own->finding, index);
+  if (!own->live.op[own->index][index]) return;
+  int32_t first = copy_op(own, index);
+  for (int32_t k = 0; k < op->n_outputs && op->callee == PL_IR_NONE; k++) {
+    int32_t made = first != PL_IR_NONE ? first + k : PL_IR_NONE, of = op->first_output + k;
+    own->map[of] = made;
+    if (made == PL_IR_NONE) continue;
+    pl_ir_type *type = &own->function->values[made].type;
+    if (is(own, index, "gradient")) type->element = kept_element(own, type->element);
+    follow_element(own, op, index, type);
+    if (own->widens[of]) own->map[of] = cast(own, made, kept_element(own, type->element), "as gradients are kept");
+    if (is_reduced_narrow(own, of))
+      own->map[of] = cast(own, made, (uint8_t)own->options->framework->reduce_dtype, "as gradients are reduced");
+  }
+}
+
+/* Before its gradient, the softmax is made of the exponentials, in place. */
+static void divide_loss(stepping *own) {
+  if (own->options->framework->loss == PL_LOSS_FUSED) return;
+  const pl_kernel_finding *f = &own->finding;
+  for (int32_t i = 0; i < f->f->n_ops; i++) {
+    if (!is(own, i, "log")) continue;
+    int32_t sum = pl_kernel_op(f, i)->inputs[0], at = pl_kernel_maker(f, sum);
+    while (pl_kernel_is_collective(f, at))
+      at = pl_kernel_made(f, at, 0);
+    if (!is(own, at, "sum") || !is(own, pl_kernel_made(f, at, 0), "exp")) continue;
+    int32_t pair[] = {own->map[pl_kernel_op(f, at)->inputs[0]], own->map[sum]};
+    if (pair[0] == PL_IR_NONE || pair[1] == PL_IR_NONE) return;
+    const pl_ir_type type = own->function->values[pair[0]].type, of = own->function->values[pair[1]].type;
+    bool alike = true; /* not where the sums of other tokens are here */
+    for (int32_t k = 0; k < of.rank; k++)
+      for (int32_t axis = 0; axis < own->to->mesh.n_axes; axis++) {
+        int32_t dim = pl_ir_type_find(&type, of.dims[k].name);
+        alike = alike && dim >= 0 && (of.on[axis] == k) == (type.on[axis] == dim);
+      }
+    if (alike) append(own, "divide", 2, pair, "softmax", &type, "the loss in steps");
+  }
+}
+
+static pl_code write_function(stepping *own, int32_t index, pl_error *error) {
+  const pl_ir_function *from = own->from->functions[index];
+  pl_arena_mark mark = pl_arena_mark_here(&own->scratch);
+  own->index = index;
+  own->function = pl_ir_function_add(own->to, from->name);
+  own->map = PL_TAKE(&own->scratch, int32_t, from->n_values + 1);
+  own->widens = PL_TAKE(&own->scratch, bool, from->n_values + 1);
+  if (own->function == NULL || own->map == NULL || own->widens == NULL ||
+      !pl_kernel_finding_init(&own->finding, own->from, index, own->options->framework, NULL, &own->scratch))
+    return pl_fail_memory(error, "a program's kernels");
+  find_widened(own);
+  for (int32_t i = 0; i < from->n_values; i++)
+    own->map[i] = PL_IR_NONE;
+  for (int32_t i = 0; i < from->n_arguments; i++)
+    own->map[i] = pl_ir_argument(own->to, own->function, from->values[i].name, &from->values[i].type);
+  for (int32_t i = 0; i < from->n_ops && !own->to->arena->failed; i++)
+    write_op(own, i);
+  divide_loss(own);
+  int32_t *results = PL_TAKE(&own->scratch, int32_t, from->n_results + 1);
+  if (results == NULL || own->to->arena->failed) return pl_fail_memory(error, "a program's kernels");
+  int32_t n_results = 0;
+  for (int32_t i = 0; i < from->n_results; i++)
+    if (own->live.result[index][i]) results[n_results++] = own->map[from->results[i]];
+  pl_ir_results_set(own->to, own->function, n_results, results);
+  own->function->place = from->place;
+  pl_arena_release_to(&own->scratch, mark);
+  return PL_OK;
+}
+
+pl_code pl_kernel_steps(const pl_ir_module *module, const pl_kernels_options *options, pl_arena *arena,
+                        pl_ir_module *made, pl_error *error) {
+  stepping own = {.from = module, .to = made, .options = options};
+  pl_ir_module_init(made, arena, module->name, PL_IR_KERNELS);
+  made->mesh = module->mesh;
+  made->places = module->places;
+  made->n_places = module->n_places;
+  made->n_microbatches = module->n_microbatches;
+  made->source = module->source;
+  pl_arena_init(&own.scratch, 1 << 16);
+  pl_arena kept; /* while functions give back what they took */
+  pl_arena_init(&kept, 1 << 16);
+  pl_code code = pl_kernel_live_take(module, &kept, &own.live) ? PL_OK : pl_fail_memory(error, "a program's kernels");
+  for (int32_t i = 0; i < module->n_functions && code == PL_OK; i++)
+    code = write_function(&own, i, error);
+  pl_arena_release(&own.scratch);
+  pl_arena_release(&kept);
+  return code;
+}

@@ -1,0 +1,37 @@
+/* What a framework launches besides the ops of a program, or in more steps than the program has: casts of gradients to
+ * the type of their buffers and of their reduction, norms in PyTorch ops, the loss's division. A program in, the same
+ * with these ops out: functions keep their places. Internal to workloads/passes/kernel*.c. */
+#ifndef PL_WORKLOADS_KERNEL_STEPS_H
+#define PL_WORKLOADS_KERNEL_STEPS_H
+
+#include "workloads/language/ir_table.h"
+#include "workloads/passes/kernels.h"
+
+pl_code pl_kernel_steps(const pl_ir_module *module, const pl_kernels_options *options, pl_arena *arena,
+                        pl_ir_module *made, pl_error *error);
+
+/* Per function: its ops, values and results that somebody asks for. */
+typedef struct pl_kernel_live {
+  bool **op, **value, **result;
+} pl_kernel_live;
+
+/* False: no memory. kernel_live.c */
+bool pl_kernel_live_take(const pl_ir_module *module, pl_arena *scratch, pl_kernel_live *live);
+
+/* An activation that is made again of what is kept anyhow. */
+typedef struct pl_kernel_remade {
+  const pl_ir_op *op, *keep; /* of the forward function: the activation, and what keeps its operand */
+  const pl_ir_type *type;
+} pl_kernel_remade;
+
+/* Whether what `keep` of f keeps is one; and what `kept` of a backward function f reads. kernel_remade.c */
+bool pl_kernel_is_remade(const pl_ir_function *f, const pl_ir_op *keep, pl_kernel_remade *made);
+bool pl_kernel_remade_of(const pl_ir_module *module, const pl_ir_function *f, const pl_ir_op *kept,
+                         pl_kernel_remade *made);
+
+/* `op` of `from` once more in `to`, operands by `map` (NULL: the same values), with another callee where it calls.
+ * Returns its first output. */
+int32_t pl_kernel_copy(pl_ir_module *module, pl_ir_function *to, const pl_ir_function *from, const pl_ir_op *op,
+                       const int32_t *map, int32_t callee);
+
+#endif

@@ -1,0 +1,38 @@
+/* Where each second of a program's iteration goes: what each device computed, by the names of kernels, and what it
+ * waited for. On every device computing, waiting for communication and idling add up to the iteration exactly. */
+#ifndef PL_WORKLOADS_EXPLAIN_PROGRAM_H
+#define PL_WORKLOADS_EXPLAIN_PROGRAM_H
+
+#include "core/engine/engine.h"
+#include "workloads/language/ir_module.h"
+
+/* Kernels of one name and pass, or communication of one name and kind; whatever the layer: "h.*.mlp.up". */
+typedef struct pl_program_part {
+  const char *name;
+  uint8_t category; /* pl_category */
+  bool computes;
+  uint64_t calls; /* communication: 0, where the device waited for what it had no part in */
+  pl_ticks time;  /* computing: as it ran; communication: what the device waited for it */
+  pl_ticks run;   /* communication: from start to end, of all calls */
+} pl_program_part;
+
+/* Of one list of the program the device that is idle least. */
+typedef struct pl_program_list {
+  const char *name; /* of the class */
+  uint32_t device;
+  pl_ticks idle;
+  uint32_t n_parts;
+  const pl_program_part *parts; /* longest first; those of computing in front */
+} pl_program_list;
+
+typedef struct pl_program_explanation {
+  pl_ticks makespan;
+  uint32_t n_lists, busiest;
+  const pl_program_list *lists; /* by class */
+} pl_program_explanation;
+
+/* Of a run of the module's graph, which has names, with parts and charges recorded. Memory from `arena`. */
+pl_code pl_program_explanation_take(const pl_ir_module *module, const pl_graph *graph, const pl_engine_result *result,
+                                    pl_arena *arena, pl_program_explanation *explanation, pl_error *error);
+
+#endif

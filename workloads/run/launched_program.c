@@ -1,0 +1,59 @@
+/* See workloads/run/launched_program.h. */
+#include "workloads/run/launched_program.h"
+
+#include "workloads/memory/program_memory.h"
+#include "workloads/passes/kernels.h"
+#include "workloads/passes/program_of.h"
+#include "workloads/program/program.h"
+
+pl_code pl_program_kernels(const pl_ir_module *module, const pl_framework *framework, pl_arena *arena,
+                           pl_ir_module *made, pl_error *error) {
+  const pl_job job = {.dtype = pl_program_dtype(module), .framework = framework};
+  const pl_kernels_options options = {.framework = framework,
+                                      .update_bytes = pl_training_state_of(&job, 1).update_traffic_bytes};
+  return pl_ir_kernels(module, &options, arena, made, error);
+}
+
+pl_code pl_program_launched(const pl_cluster *cluster, const pl_ir_module *module, const pl_framework *framework,
+                            pl_arena *arena, pl_ir_module *made, pl_error *error) {
+  bool measured = false;
+  for (uint32_t p = 0; p < cluster->n_profiles; p++)
+    measured = measured || cluster->profiles[p].n_programs > 0;
+  *made = *module;
+  return measured || module->level != PL_IR_DISTRIBUTED ? PL_OK
+                                                        : pl_program_kernels(module, framework, arena, made, error);
+}
+
+/* ---- what the framework holds ---- */
+
+pl_model pl_model_held(const pl_model *model, const pl_framework *framework, int64_t tmp) {
+  pl_model own = *model;
+  int64_t multiple = pl_framework_or_ideal(framework)->vocab_multiple * tmp;
+  if (model->vocab > 0 && model->onnx == NULL) own.vocab = (model->vocab + multiple - 1) / multiple * multiple;
+  return own;
+}
+
+static int64_t tensor_ranks_of(const pl_tree_plan *plan) {
+  int64_t most = 1;
+  for (int32_t i = 0; i < plan->n_leaves; i++) {
+    const pl_layout_rules *rules = &plan->leaves[i].rules;
+    int64_t n = 1;
+    for (int32_t axis = 0; axis < rules->mesh.n_axes; axis++)
+      if (rules->on[axis].role == PL_AXIS_TENSOR) n *= rules->mesh.axes[axis].extent;
+    if (n > most) most = n;
+  }
+  return most;
+}
+
+pl_model pl_model_held_by_plan(const pl_model *model, const pl_framework *framework, const pl_tree_plan *plan) {
+  return pl_model_held(model, framework, tensor_ranks_of(plan));
+}
+
+pl_code pl_model_held_by_tree(const pl_model *model, const pl_job *job, const pl_strategy_tree *tree, pl_arena *arena,
+                              pl_model *held, pl_error *error) {
+  pl_tree_plan plan;
+  pl_ir_module module;
+  PL_TRY(pl_program_of_tree(model, job, tree, PL_IR_MODEL, arena, &plan, &module, error));
+  *held = pl_model_held_by_plan(model, job->framework, &plan);
+  return PL_OK;
+}

@@ -1,0 +1,27 @@
+/* What devices launch for a program (workloads/passes/kernels.h): made of a job's distributed program. */
+#ifndef PL_WORKLOADS_LAUNCHED_PROGRAM_H
+#define PL_WORKLOADS_LAUNCHED_PROGRAM_H
+
+#include "core/cluster/cluster.h"
+#include "workloads/framework/job.h"
+#include "workloads/ir/model.h"
+#include "workloads/language/ir_module.h"
+#include "workloads/tree/tree_plan.h"
+
+/* Kernels of a distributed program under the framework (NULL: ideal), on whatever devices. */
+pl_code pl_program_kernels(const pl_ir_module *module, const pl_framework *framework, pl_arena *arena,
+                           pl_ir_module *made, pl_error *error);
+/* The same for a cluster. As it is stays a program of another level, and one for devices whose profile was measured op
+ * by op (programs). */
+pl_code pl_program_launched(const pl_cluster *cluster, const pl_ir_module *module, const pl_framework *framework,
+                            pl_arena *arena, pl_ir_module *made, pl_error *error);
+
+/* The model as the framework holds it on `tmp` tensor ranks: its vocabulary is padded to a multiple. */
+pl_model pl_model_held(const pl_model *model, const pl_framework *framework, int64_t tmp);
+/* The same by a plan, whose leaf that cuts parameters into most parts counts. */
+pl_model pl_model_held_by_plan(const pl_model *model, const pl_framework *framework, const pl_tree_plan *plan);
+/* The same by a tree, whose leaf that cuts parameters into most parts counts. */
+pl_code pl_model_held_by_tree(const pl_model *model, const pl_job *job, const pl_strategy_tree *tree, pl_arena *arena,
+                              pl_model *held, pl_error *error);
+
+#endif

@@ -1,0 +1,104 @@
+/* See workloads/run/site_interval.h. */
+#include "workloads/run/site_interval.h"
+
+#include <math.h>
+
+bool pl_site_can_matter(const pl_cluster *cluster, const pl_job *job, int figure) {
+  const pl_framework *framework = pl_framework_or_ideal(job->framework);
+  if (figure == PL_SITE_host)
+    return framework->launch_s > 0 || framework->backward_launch_s > 0 || framework->collective_s > 0 ||
+           framework->layer_s > 0;
+  if (figure == PL_SITE_between_rate || figure == PL_SITE_between_latency) return cluster->n_nodes > 1;
+  return cluster->n_devices > 1 || (figure != PL_SITE_inside_rate && figure != PL_SITE_inside_latency);
+}
+
+pl_code pl_site_sensitivities_take(const pl_cluster *cluster, const pl_model *model, const pl_job *job,
+                                   const pl_strategy *strategy, const pl_simulate_options *options, double time_s,
+                                   pl_arena *arena, double x[PL_SITE_COUNT], pl_error *error) {
+  pl_simulate_options own = pl_simulate_options_quiet(options);
+  for (int figure = 0; figure < PL_SITE_step; figure++) {
+    x[figure] = 0;
+    if (!pl_site_can_matter(cluster, job, figure)) continue;
+    pl_arena_mark mark = pl_arena_mark_here(arena);
+    pl_site moved = {.n_runs = 0};
+    pl_site_view view;
+    pl_simulate_report report;
+    moved.mean[figure] = PL_SITE_STEP;
+    PL_TRY(pl_site_view_take(&moved, cluster, options->collective_profile, arena, &view, error));
+    own.collective_profile = view.collectives;
+    const pl_framework framework = pl_site_framework(&moved, job->framework);
+    pl_job at_site = *job;
+    at_site.framework = &framework;
+    PL_TRY(pl_simulate(view.cluster, model, &at_site, strategy, &own, arena, &report, error));
+    x[figure] = log(report.row.iter_time_s / time_s) / PL_SITE_STEP;
+    pl_arena_release_to(arena, mark);
+  }
+  x[PL_SITE_step] = 1 / time_s;
+  return PL_OK;
+}
+
+/* ---- the interval ---- */
+
+static double variance_of(const pl_site *site, const double x[PL_SITE_COUNT], double parts[PL_SITE_COUNT]) {
+  double sum = 0;
+  for (int i = 0; i < PL_SITE_COUNT; i++) {
+    double along = 0;
+    for (int k = 0; k < PL_SITE_COUNT; k++)
+      along += site->covariance[i][k] * x[k];
+    parts[i] = fmax(0, x[i] * along);
+    sum += x[i] * along;
+  }
+  return fmax(0, sum);
+}
+
+/* Share of the mixture within +- half. */
+static double share_within(const pl_site *site, double variance, double half) {
+  double share = 0;
+  for (int g = 0; g < PL_SITE_SCATTERS; g++)
+    share += site->scatter_weight[g] * erf(half / sqrt(2 * (variance + pl_site_scatters[g] * pl_site_scatters[g])));
+  return share;
+}
+
+static double half_of(const pl_site *site, double variance) {
+  double low = 0,
+         high = 8 * sqrt(variance + pl_site_scatters[PL_SITE_SCATTERS - 1] * pl_site_scatters[PL_SITE_SCATTERS - 1]);
+  for (int i = 0; i < 60; i++) {
+    double middle = (low + high) / 2;
+    if (share_within(site, variance, middle) < PL_INTERVAL_SHARE)
+      low = middle;
+    else
+      high = middle;
+  }
+  return high;
+}
+
+double pl_site_half_width(const pl_site *site, const double x[PL_SITE_COUNT]) {
+  double parts[PL_SITE_COUNT];
+  return half_of(site, variance_of(site, x, parts));
+}
+
+pl_interval pl_site_interval(const pl_site *site, const double x[PL_SITE_COUNT], double time_s) {
+  static const pl_doubt kinds[PL_SITE_COUNT] = {[PL_SITE_compute] = PL_DOUBT_GEMM,
+                                                [PL_SITE_memory] = PL_DOUBT_KERNELS,
+                                                [PL_SITE_host] = PL_DOUBT_HOST,
+                                                [PL_SITE_inside_rate] = PL_DOUBT_NVLINK,
+                                                [PL_SITE_inside_latency] = PL_DOUBT_NVLINK,
+                                                [PL_SITE_between_rate] = PL_DOUBT_NETWORK,
+                                                [PL_SITE_between_latency] = PL_DOUBT_NETWORK,
+                                                [PL_SITE_step] = PL_DOUBT_HOST};
+  double parts[PL_SITE_COUNT], variance = variance_of(site, x, parts), half = half_of(site, variance), sum = 0;
+  pl_interval interval = {.low_s = time_s * exp(-half), .high_s = time_s * exp(half)};
+  for (int i = 0; i < PL_SITE_COUNT; i++)
+    sum += parts[i];
+  /* Parts add up to the figures' share of the square, the scatter has the rest. */
+  double figures = sum > 0 ? fmin(half * half, PL_SITE_HALF * PL_SITE_HALF * variance) / sum : 0;
+  for (int i = 0; i < PL_SITE_COUNT; i++)
+    interval.half[kinds[i]] += parts[i] * figures;
+  double rest = half * half;
+  for (int kind = 0; kind < PL_DOUBT_COUNT; kind++)
+    rest -= interval.half[kind];
+  for (int kind = 0; kind < PL_DOUBT_COUNT; kind++)
+    interval.half[kind] = sqrt(interval.half[kind]);
+  interval.half[PL_DOUBT_RUN] = sqrt(fmax(0, rest));
+  return interval;
+}

@@ -1,0 +1,24 @@
+/* What a site says of a run: how its time moves with the figures, and how far it may lie from the prediction. */
+#ifndef PL_WORKLOADS_SITE_INTERVAL_H
+#define PL_WORKLOADS_SITE_INTERVAL_H
+
+#include "workloads/run/simulate.h"
+#include "workloads/run/site.h"
+
+/* Whether a figure has anything to act on in this job. */
+bool pl_site_can_matter(const pl_cluster *cluster, const pl_job *job, int figure);
+/* d ln(time) / d ln(factor), of the step d ln(time) / d seconds, by simulating once more with each factor PL_SITE_STEP
+ * larger. `cluster` and `options` as the site has them, `strategy` with boundaries, `time_s` what they were simulated
+ * to take. Up to seven simulations. Memory is given back. */
+pl_code pl_site_sensitivities_take(const pl_cluster *cluster, const pl_model *model, const pl_job *job,
+                                   const pl_strategy *strategy, const pl_simulate_options *options, double time_s,
+                                   pl_arena *arena, double x[PL_SITE_COUNT], pl_error *error);
+
+/* Half the width of the interval that holds 80 % of ln(time) of runs with these sensitivities. */
+double pl_site_half_width(const pl_site *site, const double x[PL_SITE_COUNT]);
+/* That as an interval around a prediction at the site; `half` says which figures it comes from, scatter as
+ * PL_DOUBT_RUN.
+ */
+pl_interval pl_site_interval(const pl_site *site, const double x[PL_SITE_COUNT], double time_s);
+
+#endif
