@@ -4,14 +4,14 @@ set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON) # no tests are built to install or pac
 
 # The data that the program looks for in or beside its folder (core/system/data_folder.h), and where they lie in the sources.
 set(data_folder ${CMAKE_INSTALL_DATAROOTDIR}/paceline)
-set(data platforms models frameworks residuals.json models.csv report.html)
-set(data_sources platforms workloads/models workloads/frameworks workloads/residuals.json validation/models.csv search/command/report.html)
+set(data platforms models frameworks strategies residuals.json sites.json models.csv report.html torch_runtime.py)
+set(data_sources platforms workloads/models workloads/frameworks workloads/strategies workloads/residuals.json workloads/sites.json validation/models.csv search/command/report.html workloads/emit/torch_runtime.py)
 
 file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/share/paceline)
 foreach(name source IN ZIP_LISTS data data_sources)
   file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${source} ${CMAKE_BINARY_DIR}/share/paceline/${name} SYMBOLIC)
   if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/${source})
-    install(DIRECTORY ${source}/ DESTINATION ${data_folder}/${name} FILES_MATCHING PATTERN "*.xml" PATTERN "*.json")
+    install(DIRECTORY ${source}/ DESTINATION ${data_folder}/${name} FILES_MATCHING PATTERN "*.xml" PATTERN "*.json" PATTERN "*.yaml")
   else()
     install(FILES ${source} DESTINATION ${data_folder})
   endif()
@@ -19,6 +19,9 @@ endforeach()
 
 # The module for Python (its program is ../../../bin/paceline from there).
 install(FILES search/python/paceline.py DESTINATION ${data_folder}/python)
+
+# What a pass of one's own for `paceline optimize` includes.
+install(FILES search/optimize/pass_interface.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/paceline)
 
 # The program finds the library of its own, and those that lie where no loader looks (parallel HDF5 on Debian), by itself.
 file(RELATIVE_PATH to_library ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR}/paceline)

@@ -28,6 +28,9 @@ class Paceline(CMakePackage):
     depends_on("xxhash")
     depends_on("expat")
     depends_on("zlib-api")
+    depends_on("yajl")
+    depends_on("protobuf-c")
+    depends_on("sqlite")
     depends_on("openblas")
     depends_on("cmocka", when="+tests", type="build")
 
