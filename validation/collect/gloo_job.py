@@ -10,6 +10,7 @@ import argparse
 import datetime
 import json
 import os
+import sys
 import tempfile
 import time
 
@@ -20,6 +21,7 @@ from torch import nn
 from torch.profiler import ProfilerActivity, profile, schedule
 
 WARM_UP = 2
+RECORDINGS = 8  # at most
 
 
 class Gathered(torch.autograd.Function):
@@ -59,25 +61,39 @@ def job(rank, meeting, options):
     else:
         model = nn.Sequential(*[ShardedLinear(width, options.ranks) for _ in range(depth)])
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    times = []
-
-    def keep(p):
-        p.export_chrome_trace(f"{options.folder}/rank{rank}.json")
-
     plan = schedule(wait=WARM_UP - 1, warmup=1, active=options.steps)
-    with profile(activities=[ProfilerActivity.CPU], schedule=plan, on_trace_ready=keep, record_shapes=True) as profiler:
-        for _ in range(WARM_UP + options.steps):
-            begun = time.perf_counter()
-            optimizer.zero_grad()
-            model(torch.randn(128, width)).square().mean().backward()
-            optimizer.step()
-            times.append(time.perf_counter() - begun)
-            profiler.step()
+
+    def record():
+        """Trains and writes this rank's trace; returns its steps on the wall clock and how many collectives the trace shows."""
+        times, shown = [], []
+
+        def keep(p):
+            p.export_chrome_trace(f"{options.folder}/rank{rank}.json")
+            shown.append(sum(event.name.startswith("gloo:") for event in p.events()))
+
+        with profile(activities=[ProfilerActivity.CPU], schedule=plan, on_trace_ready=keep, record_shapes=True) as profiler:
+            for _ in range(WARM_UP + options.steps):
+                begun = time.perf_counter()
+                optimizer.zero_grad()
+                model(torch.randn(128, width)).square().mean().backward()
+                optimizer.step()
+                times.append(time.perf_counter() - begun)
+                profiler.step()
+        return times[WARM_UP:], shown[0]
+
+    # A thread of gloo wakes who waits for a collective before it tells the profiler that it has ended: the last collective of the
+    # last step is lost when the profiler stops in between. Such a recording is not one of whole steps, and is made again.
     everyone = [None] * options.ranks
-    dist.all_gather_object(everyone, times[WARM_UP:])
+    for _ in range(RECORDINGS):
+        dist.all_gather_object(everyone, record())
+        whole = len({shown for _, shown in everyone}) == 1 and everyone[0][1] % options.steps == 0
+        if whole:
+            break
+    if not whole:
+        sys.exit(f"gloo_job.py: in {RECORDINGS} recordings the profiler lost collectives, here {[shown for _, shown in everyone]}")
     if rank == 0:
         with open(options.folder.rstrip("/") + ".measured.json", "w") as out:
-            json.dump(dict(kind=options.kind, torch=torch.__version__, ranks=everyone), out)
+            json.dump(dict(kind=options.kind, torch=torch.__version__, ranks=[times for times, _ in everyone]), out)
     dist.barrier()
     os._exit(0)  # at once: threads of gloo and of the profiler may wait for each other at the end of the process
 
