@@ -10,13 +10,9 @@
  */
 #include <string.h>
 
-#include "workloads/block/block_tape.h"
+#include "workloads/block/block_lifetimes.h"
 
 enum { INPUTS = 0, WEIGHTS };
-
-static bool is_counted(const pl_tensor *tensor) {
-  return tensor->kind == PL_TENSOR_ACTIVATION || tensor->kind == PL_TENSOR_MASK || tensor->kind == PL_TENSOR_GRADIENT;
-}
 
 static void mark_made(const pl_op *op, bool *made) {
   if (op->output != PL_NONE) made[op->output] = true;
@@ -60,7 +56,7 @@ static double mark_waiting(pl_tape *tape, const pl_op_list *weights) {
     for (uint32_t j = 0; j < PL_OP_INPUTS; j++) {
       if (op->inputs[j] == PL_NONE || made[op->inputs[j]]) continue;
       pl_tensor *tensor = &tape->tensors[op->inputs[j]];
-      if (tensor->waits || !is_counted(tensor)) continue;
+      if (tensor->waits || !pl_tensor_comes_and_goes(tensor)) continue;
       tensor->waits = true;
       bytes += tensor->size_bytes;
     }
@@ -69,51 +65,12 @@ static double mark_waiting(pl_tape *tape, const pl_op_list *weights) {
   return bytes;
 }
 
-/* Highest sum of live bytes over a half above what there was before it. What is there at its start gives back its bytes
- * when its last reader is done: what was saved, or what waits; what was not kept of it comes back with the first reader
- * of the first half. Of that half, what waits and the gradient that is handed on outlive it. */
-static double peak_of(const pl_tape *tape, const pl_op_list *list, int half) {
-  uint32_t last[PL_TAPE_TENSORS], tensors[PL_OP_TENSORS];
-  bool alive[PL_TAPE_TENSORS], whole[PL_TAPE_TENSORS];
-  double live = 0;
-  for (uint32_t t = 0; t < tape->n_tensors; t++) {
-    alive[t] = half == INPUTS ? tape->tensors[t].saved : tape->tensors[t].waits;
-    whole[t] = half != INPUTS || !alive[t] || tape->tensors[t].remade_bytes == 0;
-  }
-  for (uint32_t i = 0; i < list->n_ops; i++)
-    for (uint32_t j = pl_op_tensors(&list->ops[i], tensors); j-- > 0;)
-      last[tensors[j]] = i;
-  if (half == INPUTS && tape->output_gradient != PL_NONE) {
-    alive[tape->output_gradient] = true;
-    live = tape->tensors[tape->output_gradient].size_bytes;
-  }
-  double peak = live;
-  for (uint32_t i = 0; i < list->n_ops; i++) {
-    uint32_t n = pl_op_tensors(&list->ops[i], tensors);
-    for (uint32_t j = 0; j < n; j++) {
-      if (!whole[tensors[j]]) live += tape->tensors[tensors[j]].remade_bytes;
-      whole[tensors[j]] = true;
-      if (alive[tensors[j]] || !is_counted(&tape->tensors[tensors[j]])) continue;
-      alive[tensors[j]] = true;
-      live += tape->tensors[tensors[j]].size_bytes;
-    }
-    if (live > peak) peak = live;
-    for (uint32_t j = 0; j < n; j++) {
-      const pl_tensor *tensor = &tape->tensors[tensors[j]];
-      bool stays = half == INPUTS && (tensor->waits || tensors[j] == tape->input_gradient);
-      if (!alive[tensors[j]] || last[tensors[j]] != i || stays) continue;
-      alive[tensors[j]] = false;
-      live -= tensor->size_bytes;
-    }
-  }
-  return peak;
-}
-
 bool pl_block_halves(pl_tape *tape, pl_arena *arena, pl_block_program *program) {
   for (int half = INPUTS; half <= WEIGHTS; half++)
     if (!copy_half(tape, half, arena, &program->halves[half])) return false;
   program->waiting_bytes = mark_waiting(tape, &program->halves[WEIGHTS]);
-  program->inputs_peak_bytes = peak_of(tape, &program->halves[INPUTS], INPUTS);
-  program->weights_peak_bytes = peak_of(tape, &program->halves[WEIGHTS], WEIGHTS);
+  const pl_op_list *inputs = &program->halves[INPUTS], *weights = &program->halves[WEIGHTS];
+  program->inputs_peak_bytes = pl_tape_peak(tape, PL_PASS_INPUTS, inputs->ops, inputs->n_ops);
+  program->weights_peak_bytes = pl_tape_peak(tape, PL_PASS_WEIGHTS, weights->ops, weights->n_ops);
   return true;
 }

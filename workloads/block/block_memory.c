@@ -10,14 +10,10 @@
 #include <string.h>
 
 #include "core/cluster/cluster.h"
-#include "workloads/block/block_tape.h"
+#include "workloads/block/block_lifetimes.h"
 
 static bool is_activation(const pl_tensor *tensor) {
   return tensor->kind == PL_TENSOR_ACTIVATION || tensor->kind == PL_TENSOR_MASK;
-}
-
-static bool is_counted(const pl_tensor *tensor) {
-  return is_activation(tensor) || tensor->kind == PL_TENSOR_GRADIENT;
 }
 
 static double mark_saved(pl_tape *tape) {
@@ -42,53 +38,10 @@ static double mark_saved(pl_tape *tape) {
   return saved_bytes;
 }
 
-/* Highest sum of live bytes over a list. `given` (PL_NONE = none) is alive and counted from the start; `kept` outlives
- * the list. In the forward pass saved tensors outlive it too; in the backward pass they are there before, uncounted,
- * and give back their bytes when freed; what was not kept of them comes back with their first reader. */
-static double peak_of(const pl_tape *tape, const pl_op *ops, uint32_t n_ops, uint32_t given, uint32_t kept,
-                      bool backward) {
-  uint32_t last[PL_TAPE_TENSORS], tensors[PL_OP_TENSORS];
-  bool alive[PL_TAPE_TENSORS], whole[PL_TAPE_TENSORS];
-  for (uint32_t i = 0; i < tape->n_tensors; i++) {
-    alive[i] = backward && tape->tensors[i].saved;
-    whole[i] = !alive[i] || tape->tensors[i].remade_bytes == 0;
-  }
-  for (uint32_t i = 0; i < n_ops; i++)
-    for (uint32_t j = pl_op_tensors(&ops[i], tensors); j-- > 0;)
-      last[tensors[j]] = i;
-  double live = 0, peak;
-  if (given != PL_NONE) {
-    alive[given] = true;
-    live = tape->tensors[given].size_bytes;
-  }
-  peak = live;
-  for (uint32_t i = 0; i < n_ops; i++) {
-    uint32_t n = pl_op_tensors(&ops[i], tensors);
-    for (uint32_t j = 0; j < n; j++) {
-      const pl_tensor *tensor = &tape->tensors[tensors[j]];
-      if (!whole[tensors[j]]) live += tensor->remade_bytes;
-      whole[tensors[j]] = true;
-      if (alive[tensors[j]] || !is_counted(tensor)) continue;
-      alive[tensors[j]] = true;
-      live += tensor->size_bytes;
-    }
-    if (live > peak) peak = live;
-    for (uint32_t j = 0; j < n; j++) {
-      const pl_tensor *tensor = &tape->tensors[tensors[j]];
-      if (!alive[tensors[j]] || last[tensors[j]] != i || tensors[j] == kept) continue;
-      if (tensor->saved && !backward) continue;
-      alive[tensors[j]] = false;
-      live -= tensor->size_bytes;
-    }
-  }
-  return peak;
-}
-
 void pl_block_memory(pl_tape *tape, pl_block_program *program) {
   program->saved_bytes = mark_saved(tape);
-  program->forward_peak_bytes = peak_of(tape, tape->forward, tape->n_forward, tape->input, tape->output, false);
-  program->backward_peak_bytes =
-      peak_of(tape, tape->backward, tape->n_backward, tape->output_gradient, tape->input_gradient, true);
+  program->forward_peak_bytes = pl_tape_peak(tape, PL_PASS_FORWARD, tape->forward, tape->n_forward);
+  program->backward_peak_bytes = pl_tape_peak(tape, PL_PASS_BACKWARD, tape->backward, tape->n_backward);
   program->output_bytes = tape->output == PL_NONE ? 0 : tape->tensors[tape->output].size_bytes;
   for (uint32_t i = 0; i < tape->n_tensors; i++) {
     if (tape->tensors[i].kind != PL_TENSOR_PARAMETER) continue;

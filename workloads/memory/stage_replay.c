@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "workloads/block/block_tape.h"
+#include "workloads/block/block_lifetimes.h"
 #include "workloads/memory/caching_allocator.h"
 #include "workloads/memory/stage_memory.h"
 
@@ -69,10 +69,6 @@ static void give(replay *own, uint32_t *held) {
   *held = PL_NONE;
 }
 
-static bool is_counted(const pl_tensor *tensor) {
-  return tensor->kind == PL_TENSOR_ACTIVATION || tensor->kind == PL_TENSOR_MASK || tensor->kind == PL_TENSOR_GRADIENT;
-}
-
 /* Of what a tensor collective gathers, where the framework keeps such buffers. They only grow. */
 static bool lies_in_buffer(replay *own, const pl_block_program *block, const pl_op *op, uint32_t tensor) {
   if (!pl_framework_or_ideal(own->program->job->framework)->keeps_gathered || block->kind == PL_BLOCK_EMBEDDING)
@@ -91,7 +87,7 @@ static bool lies_in_buffer(replay *own, const pl_block_program *block, const pl_
 }
 
 static void take_for(replay *own, const pl_block_program *block, const pl_op *op, uint32_t tensor, uint32_t *held) {
-  if (*held != PL_NONE || !is_counted(&block->tensors[tensor])) return;
+  if (*held != PL_NONE || !pl_tensor_comes_and_goes(&block->tensors[tensor])) return;
   *held = lies_in_buffer(own, block, op, tensor) ? BORROWED : take(own, block->tensors[tensor].size_bytes);
 }
 
@@ -115,13 +111,6 @@ static void take_product(replay *own, const pl_block_program *block, const pl_op
   if (tensor->kind == PL_TENSOR_PARAMETER_GRADIENT) take_gradient(own, tensor);
 }
 
-/* Whether a tensor outlives the pass it was last touched in: what is handed on, what is saved, what waits. */
-static bool outlives(const pl_block_program *block, pl_block_pass pass, uint32_t tensor) {
-  const pl_tensor *own = &block->tensors[tensor];
-  if (pass == PL_PASS_FORWARD) return tensor == block->output || own->saved;
-  return tensor == block->input_gradient || (pass == PL_PASS_INPUTS && own->waits);
-}
-
 /* Of a tensor that a recomputation makes again in part, that part is given up behind the forward pass and taken again
  * by its first reader of the backward pass. */
 static void resize(replay *own, const pl_tensor *tensor, double size_bytes, uint32_t *held) {
@@ -135,30 +124,43 @@ static void keep_part(replay *own, const pl_block_program *block, kept_block *ke
     resize(own, &block->tensors[t], block->tensors[t].size_bytes - block->tensors[t].remade_bytes, &kept->held[t]);
 }
 
-/* The ops of one list. */
+/* The ops of one pass. */
+typedef struct pass_replay {
+  replay *own;
+  const pl_block_program *block;
+  kept_block *kept;
+  bool makes_weights, begins_backward;
+} pass_replay;
+
+static void touch(void *context, const pl_op *op, uint32_t tensor, bool first) {
+  const pass_replay *pass = context;
+  const pl_tensor *touched = &pass->block->tensors[tensor];
+  uint32_t *held = &pass->kept->held[tensor];
+  if (pass->own->failed) return;
+  if (first && pass->begins_backward) resize(pass->own, touched, touched->size_bytes, held);
+  take_for(pass->own, pass->block, op, tensor, held);
+}
+
+static void run_op(void *context, const pl_op *op) {
+  const pass_replay *pass = context;
+  if (pass->makes_weights && !pass->own->failed) take_product(pass->own, pass->block, op);
+}
+
+static void give_back(void *context, uint32_t tensor) {
+  const pass_replay *pass = context;
+  if (!pass->own->failed) give(pass->own, &pass->kept->held[tensor]);
+}
+
 static void run_ops(replay *own, const pl_block_program *block, pl_block_pass pass, kept_block *kept) {
+  static const pl_lifetime_visitor visitor = {.touch = touch, .run = run_op, .give_back = give_back};
+  const pl_lifetime_tensors of = {block->tensors, block->n_tensors, block->output, block->input_gradient};
   const pl_op_list *list = pl_block_ops(block, pass);
-  bool makes_weights = pass == PL_PASS_BACKWARD || pass == PL_PASS_WEIGHTS;
-  bool begins_backward = pass == PL_PASS_BACKWARD || pass == PL_PASS_INPUTS;
-  uint32_t tensors[PL_OP_TENSORS];
-  uint32_t last[PL_TAPE_TENSORS] = {0};
-  bool whole[PL_TAPE_TENSORS] = {false};
-  PL_ASSERT(block->n_tensors <= PL_TAPE_TENSORS);
-  for (uint32_t i = 0; i < list->n_ops && !own->failed; i++)
-    for (uint32_t j = pl_op_tensors(&list->ops[i], tensors); j-- > 0;)
-      last[tensors[j]] = i;
-  for (uint32_t i = 0; i < list->n_ops && !own->failed; i++) {
-    uint32_t n = pl_op_tensors(&list->ops[i], tensors);
-    for (uint32_t j = 0; j < n && !own->failed; j++) {
-      uint32_t t = tensors[j];
-      if (!whole[t] && begins_backward) resize(own, &block->tensors[t], block->tensors[t].size_bytes, &kept->held[t]);
-      whole[t] = true;
-      take_for(own, block, &list->ops[i], t, &kept->held[t]);
-    }
-    if (makes_weights) take_product(own, block, &list->ops[i]);
-    for (uint32_t j = 0; j < n && !own->failed; j++)
-      if (last[tensors[j]] == i && !outlives(block, pass, tensors[j])) give(own, &kept->held[tensors[j]]);
-  }
+  pass_replay replayed = {.own = own,
+                          .block = block,
+                          .kept = kept,
+                          .makes_weights = pass == PL_PASS_BACKWARD || pass == PL_PASS_WEIGHTS,
+                          .begins_backward = pass == PL_PASS_BACKWARD || pass == PL_PASS_INPUTS};
+  if (!own->failed) pl_lifetimes_walk(&of, pass, list->ops, list->n_ops, &visitor, &replayed);
 }
 
 static void forward_block(replay *own, int32_t microbatch, int32_t index, uint32_t *handed) {
