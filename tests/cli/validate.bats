@@ -214,6 +214,60 @@ END
   says recompute fulll "recomputation: 'fulll' is unknown, did you mean 'full'?"
 }
 
+# predicts COLUMN VALUE PATTERN: a row of 16 GPUs, 4 of each node, with that word; PATTERN is in what comes out of it.
+predicts() {
+  local table=$BATS_TEST_TMPDIR/named.csv gpu=A100-SXM4-80GB interconnect="" precision=bf16 notes=""
+  local "$1=$2"
+  printf '%s\nnet,8,1024,16,50257,1024,"%s",16,4,"%s","%s","%s",4,1,4,64,1\n' \
+    model,n_layers,hidden,n_heads,vocab,seq_len,gpu,n_gpus,gpus_per_node,interconnect,precision,notes,tp,pp,dp,gbs,step_time_s \
+    "$gpu" "$interconnect" "$precision" "$notes" >"$table"
+  run --separate-stderr "$PACELINE" validate "$table" --csv "$BATS_TEST_TMPDIR/named.out" --force
+  outcome="$(cat "$BATS_TEST_TMPDIR/named.out") $stderr" && rm -f "$BATS_TEST_TMPDIR/named.out"
+  grep -qE -- "$3" <<<"$outcome" || { printf '%s=%s: %s\n' "$1" "$2" "$outcome"; return 1; }
+}
+
+@test "GPUs by the names that drivers, shops and tables give them; a number beside a name is no name" {
+  local of_80="dgx-a100 --nodes 4 --gpus-per-node 4(,| --nic)"
+  predicts gpu "A100-SXM4-80GB 300 W" "$of_80" # holds "GB 300"
+  predicts gpu "NVIDIA A100-SXM4-40GB" "dgx-a100 .*--device A100-SXM4-40GB"
+  predicts gpu "8xA100 40GB" "dgx-a100 .*--device A100-SXM4-40GB"
+  predicts gpu "NVIDIA A100 80GB PCIe" "pcie4-server --nodes 4 --gpus-per-node 4,"
+  predicts gpu "A100-PCIE-40GB" "pcie4-server .*--device A100-PCIe-40GB"
+  predicts gpu "NVIDIA H100 80GB HBM3" "dgx-h100 "
+  predicts gpu "NVIDIA H100 PCIe" "pcie5-server "
+  predicts gpu "GH200 480GB" "gh200-quad "
+  predicts gpu "L40S" "pcie4-server .*--device L40S"
+  predicts gpu "H100 NVL" "gpu: 'H100 NVL' has no profile; nearest is .*H100-PCIe-80GB \(400 W, 94GB, 3.9TB/s\)"
+  predicts gpu "H100-PCIe-80GB (400 W, 94GB, 3.9TB/s)" "pcie5-server "
+  predicts gpu "A1000" "unknown GPU: 'A1000'; known are "
+  predicts gpu "GTX 1080" "unknown GPU: 'GTX 1080'; known are "
+}
+
+@test "rates of the NICs that the node's GPUs use, and of no other link" {
+  local plain="dgx-a100 --nodes 4 --gpus-per-node 4," # its NICs: 25 GB/s
+  predicts interconnect "4x200Gb" "$plain"
+  predicts interconnect "800 Gb/s per node" "$plain"
+  predicts interconnect "200 Gb/s per GPU" "$plain"
+  predicts interconnect "NVLink 2400 Gb/s" "$plain"
+  predicts interconnect "NVLink 2400 Gb/s; 4x100Gb HDR" "--nic-rate 12.5GBps"
+  predicts interconnect "400 Gb/s per node" "--nic-rate 12.5GBps"
+  predicts interconnect "3.2 Tb/s" "--nic-rate 100GBps"
+  predicts interconnect "10GbE" "--transport socket"
+  predicts interconnect "ENA" "--transport socket"
+  predicts interconnect "RoCE, ENABLED" "$plain"
+}
+
+@test "amp is fp16, and fp32 where autocast is said to be off" {
+  local seconds amp off fp16 fp32
+  seconds() {
+    predicts "$@"
+    sed -n 2p <<<"$outcome" | cut -d, -f27 # predicted_s
+  }
+  amp=$(seconds precision amp .) && off=$(seconds precision "amp (autocast off)" .)
+  fp16=$(seconds precision fp16 .) && fp32=$(seconds precision fp32 .)
+  [[ $amp == "$fp16" && $off == "$fp32" && $fp16 != "$fp32" ]]
+}
+
 @test "one platform for every row" {
   run -0 --separate-stderr "$PACELINE" validate "$few" --platform platforms/dgx-a100.xml
   [[ $output == *"3 rows, 3 different configurations, 0 expressed"* && $output == *"platform "*"it has 8 GPUs, the row 384"* ]]

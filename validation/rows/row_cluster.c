@@ -13,23 +13,26 @@
 #include "core/base/words.h"
 #include "validation/rows/row.h"
 
-/* First match wins: every word of `words` (separated by '+') must be in gpu or interconnect. */
+/* First match wins: every word of `words` (separated by '+') must be in gpu or interconnect. Without a kind: a GPU that
+ * none of ours stands for, and what is nearest (its figures by NVIDIA's data sheets). */
 static const struct {
   const char *words, *kind, *device;
 } machines[] = {
+    {"H100+NVL", NULL, "H100-PCIe-80GB (400 W, 94GB, 3.9TB/s)"},
+    {"H200+NVL", NULL, "H200-SXM5-141GB (600 W)"},
     {"GB300", "gb200-nvl72", "GB300"},
     {"GB200", "gb200-nvl72", NULL},
     {"B300", "dgx-b200", "B300"},
     {"B200", "dgx-b200", NULL},
-    {"GH200", "gh200-quad", NULL}, /* before H200, which is in it */
+    {"GH200", "gh200-quad", NULL},
     {"H200", "dgx-h100", "H200-SXM5-141GB"},
     {"H800", "hgx-h800", NULL},
-    {"H100-PCIe", "pcie5-server", NULL},
+    {"H100+PCIe", "pcie5-server", NULL},
     {"H100+EFA", "p5.48xlarge", NULL},
     {"H100", "dgx-h100", NULL},
     {"A800", "hgx-a800", NULL},
-    {"A100-PCIe+40GB", "pcie4-server", "A100-PCIe-40GB"},
-    {"A100-PCIe", "pcie4-server", NULL},
+    {"A100+PCIe+40GB", "pcie4-server", "A100-PCIe-40GB"},
+    {"A100+PCIe", "pcie4-server", NULL}, /* also "A100 80GB PCIe", as the driver calls it */
     {"A100+Omni-Path", "jean-zay-a100", NULL},
     {"A100+EFA+80GB", "p4d.24xlarge", "A100-SXM4-80GB"},
     {"A100+EFA", "p4d.24xlarge", NULL},
@@ -57,7 +60,29 @@ static const struct {
     {"not stated", "v100-cube-1ib", "V100-SXM2-32GB"},
 };
 
-/* Without blanks and hyphens: "A100-PCIe", "A100 PCIe"; "40 GB". */
+/* Whether `gpu` has the name of a device, with or without blanks and hyphens in it. The name begins where a word does,
+ * or behind a small letter ("8xA100"), and no digit follows: "80GB 300 W" is no GB300, an L40 no L4. */
+static bool names_device(const char *gpu, const char *name) {
+  for (const char *start = gpu; *start != '\0'; start++) {
+    if (start > gpu && isalnum((unsigned char)start[-1]) && !islower((unsigned char)start[-1])) continue;
+    if (strchr(" -", *start) != NULL) continue;
+    const char *at = start, *wanted = name;
+    while (*wanted != '\0' && *at != '\0') {
+      if (strchr(" -", *wanted) != NULL) {
+        wanted++;
+      } else if (strchr(" -", *at) != NULL) {
+        at++;
+      } else if (tolower((unsigned char)*at++) != tolower((unsigned char)*wanted++)) {
+        break;
+      } else if (*wanted == '\0' && !isdigit((unsigned char)*at)) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+/* Without blanks and hyphens: "40 GB", "40-GB". */
 static void squeeze(const char *text, char *plain, size_t size) {
   size_t n = 0;
   for (; *text != '\0' && n + 1 < size; text++)
@@ -76,8 +101,14 @@ static bool gpu_mentions(const char *gpu, const char *word) {
   return at != NULL && !isalpha((unsigned char)at[length - 1]);
 }
 
-/* The device, the first word, and sizes of memory in `gpu` ("40Gb/s" is none); what stands around them there or in
- * `interconnect`. */
+/* Whether a word belongs to the GPU and not to what stands around it: its board, its size of memory ("40Gb/s" is
+ * none). */
+static bool is_of_gpu(const char *word) {
+  size_t length = strlen(word);
+  return strcmp(word, "PCIe") == 0 || strcmp(word, "NVL") == 0 || (length > 2 && strcmp(word + length - 2, "GB") == 0);
+}
+
+/* The device, the first word, and what is said of it in `gpu`; what stands around them there or in `interconnect`. */
 static bool names_all(const pl_measured_row *row, const char *words) {
   char gpu[128], word[32], plain[32];
   squeeze(row->gpu, gpu, sizeof gpu);
@@ -85,8 +116,9 @@ static bool names_all(const pl_measured_row *row, const char *words) {
     size_t length = strcspn(at, "+");
     snprintf(word, sizeof word, "%.*s", (int)length, at);
     squeeze(word, plain, sizeof plain);
-    bool own = at == words || (length > 2 && strncmp(at + length - 2, "GB", 2) == 0);
-    if (!gpu_mentions(gpu, plain) && (own || !pl_row_mentions(row->interconnect, word))) return false;
+    bool is_named = at == words ? names_device(row->gpu, word) : gpu_mentions(gpu, plain);
+    bool is_around = at != words && !is_of_gpu(word) && pl_row_mentions(row->interconnect, word);
+    if (!is_named && !is_around) return false;
     at += length + (at[length] == '+');
   }
   return true;
@@ -95,6 +127,10 @@ static bool names_all(const pl_measured_row *row, const char *words) {
 static pl_code find_machine(const pl_measured_row *row, pl_platform_plan *plan, pl_error *error) {
   for (size_t i = 0; i < sizeof machines / sizeof machines[0]; i++) {
     if (!names_all(row, machines[i].words)) continue;
+    if (machines[i].kind == NULL)
+      return pl_fail(error, PL_UNSUPPORTED,
+                     "gpu: '%.60s' has no profile; nearest is what the column could say instead: %s", row->gpu,
+                     machines[i].device);
     /* Of the machines with V100s one has 16. */
     bool sixteen = strcmp(machines[i].kind, "dgx-1v") == 0 && row->gpus_per_node == 16;
     plan->parts[0].kind = pl_node_kind_find(sixteen ? "dgx-2" : machines[i].kind);
