@@ -189,7 +189,9 @@ END
   jq -e '.assumptions | length == 3 and .[0].line == 2 and (.[1].assumed | test("vocab: 32000"))' <<<"$output"
   sed -i '1s/$/;recomputation;mfu/; 2,$s/$/;full;x/' "$table"
   run -0 --separate-stderr "$PACELINE" validate "$table" --assumptions
-  [[ $output == *"$table: columns not read: recomputation (recompute?), mfu"* ]]
+  [[ $output == *"$table: columns not read: recomputation (recompute?), mfu"* && -z $stderr ]]
+  run -0 --separate-stderr "$PACELINE" validate "$table" # said without being asked too
+  [[ $stderr == "paceline validate: $table: columns not read: recomputation (recompute?), mfu" ]]
 }
 
 @test "a word that is not known is its row's reason, with the nearest one" {
@@ -212,15 +214,17 @@ END
   says reshard_after_forward true "reshard_after_forward: on behind a pipeline" 2
   says etp 2 "etp: 2: experts are cut over all tp 1 tensor ranks or none"
   says recompute fulll "recomputation: 'fulll' is unknown, did you mean 'full'?"
+  says recompute "full, 16 layers" "recomputation: of some layers and not of others: 'full, 16 layers'"
+  says schedule 1f1b-interleaved "not stated: vpp, of an interleaved schedule" 2
 }
 
-# predicts COLUMN VALUE PATTERN: a row of 16 GPUs, 4 of each node, with that word; PATTERN is in what comes out of it.
+# predicts COLUMN VALUE PATTERN [FSDP]: a row of 16 GPUs, 4 of each node, with that word; PATTERN is in what comes of it.
 predicts() {
-  local table=$BATS_TEST_TMPDIR/named.csv gpu=A100-SXM4-80GB interconnect="" precision=bf16 notes=""
+  local table=$BATS_TEST_TMPDIR/named.csv gpu=A100-SXM4-80GB interconnect="" precision=bf16 framework="" fsdp=${4:-}
   local "$1=$2"
-  printf '%s\nnet,8,1024,16,50257,1024,"%s",16,4,"%s","%s","%s",4,1,4,64,1\n' \
-    model,n_layers,hidden,n_heads,vocab,seq_len,gpu,n_gpus,gpus_per_node,interconnect,precision,notes,tp,pp,dp,gbs,step_time_s \
-    "$gpu" "$interconnect" "$precision" "$notes" >"$table"
+  printf '%s\nnet,8,1024,16,50257,1024,"%s",16,4,"%s","%s","%s",%s,4,1,4,64,1\n' \
+    model,n_layers,hidden,n_heads,vocab,seq_len,gpu,n_gpus,gpus_per_node,interconnect,precision,framework,fsdp,tp,pp,dp,gbs,step_time_s \
+    "$gpu" "$interconnect" "$precision" "$framework" "$fsdp" >"$table"
   run --separate-stderr "$PACELINE" validate "$table" --csv "$BATS_TEST_TMPDIR/named.out" --force
   outcome="$(cat "$BATS_TEST_TMPDIR/named.out") $stderr" && rm -f "$BATS_TEST_TMPDIR/named.out"
   grep -qE -- "$3" <<<"$outcome" || { printf '%s=%s: %s\n' "$1" "$2" "$outcome"; return 1; }
@@ -255,6 +259,25 @@ predicts() {
   predicts interconnect "10GbE" "--transport socket"
   predicts interconnect "ENA" "--transport socket"
   predicts interconnect "RoCE, ENABLED" "$plain"
+  predicts interconnect "200 Gb/s" "$plain" # the machine's own
+  predicts interconnect "NVLink + IB HDR" "$plain"
+  predicts interconnect "4x HDR" "$plain"
+  predicts interconnect "4x ConnectX-6 HDR" "$plain"
+  predicts interconnect "4x ConnectX-7 NDR 400Gb/s" "--nic-rate 50GBps"
+  predicts interconnect "1x Ethernet 100Gb/s, 4x CX7 InfiniBand (400Gb/s)" "--nic-rate 50GBps"
+  predicts interconnect "100Gb/s InfiniBand" "--nic-rate 12.5GBps.*network: 100 Gb/s for each of the NICs"
+  predicts interconnect "8xA100 SXM, 200Gb/s" "$plain"
+  predicts interconnect "100 Gb/s" "interconnect: 100 Gb/s, of a node or of each NIC\? \('100 Gb/s per node', '8x100Gb'; dgx-a100 has 8x200Gb\)"
+  predicts interconnect "800 Gb/s IB" "interconnect: 800 Gb/s, of a node or of each NIC"
+}
+
+@test "the stage of ZeRO that only the framework's name says; a dash says nothing" {
+  zero() { # FRAMEWORK FSDP
+    predicts framework "$1" . "$2"
+    sed -n 2p <<<"$outcome" | cut -d, -f22
+  }
+  [[ $(zero "DeepSpeed ZeRO-3" "") == 3 && $(zero "DeepSpeed ZeRO stage 2" -) == 2 ]]
+  [[ $(zero "DeepSpeed ZeRO-3" no) == 0 && $(zero "DeepSpeed ZeRO-Offload" "") == 0 ]]
 }
 
 @test "amp is fp16, and fp32 where autocast is said to be off" {

@@ -13,6 +13,7 @@
 #include "core/system/command_line.h"
 #include "core/system/output_file.h"
 #include "validation/report/ablation.h"
+#include "validation/report/assumptions.h"
 #include "validation/report/report.h"
 #include "validation/rows/case_columns.h"
 #include "workloads/command/job_options.h"
@@ -69,7 +70,7 @@ static const struct argp_option option_table[] = {
     {"ablation", KEY_ABLATION, NULL, 0,
      "also without the overlap factor, without sharing and without both; and where sharing changes predictions", 0},
     {"assumptions", KEY_ASSUMPTIONS, NULL, 0,
-     "also what was taken where rows say nothing, and which columns are not read (always in --csv, -o and --json)", 0},
+     "also what was taken where rows say nothing (always in --csv, -o and --json)", 0},
     {"sensitivities", KEY_SENSITIVITIES, NULL, 0,
      "simulate each configuration eight times and write to --csv how its time moves with each figure of a site; what "
      "paceline calibrate --sites reads",
@@ -303,6 +304,7 @@ int pl_cmd_validate(int argc, char **argv) {
   if (code != PL_OK) {
     status = pl_command_report("validate", &error);
   } else {
+    if (!options->assumptions) pl_ignored_print(stderr, "paceline validate: ", &own->cases);
     (options->json ? pl_report_json : pl_report_print)(stdout, &own->report);
     if (!options->json) print_written(options);
   }

@@ -31,13 +31,18 @@ static const char *ignored_at(const pl_cases *cases, uint32_t index) {
   return first && row->table != NULL && row->table->ignored[0] != '\0' ? row->table->ignored : NULL;
 }
 
+void pl_ignored_print(FILE *stream, const char *prefix, const pl_cases *cases) {
+  for (uint32_t i = 0; i < cases->n_cases; i++)
+    if (ignored_at(cases, i) != NULL)
+      fprintf(stream, "%s%s: columns not read: %s\n", prefix, cases->cases[i].row->file, ignored_at(cases, i));
+}
+
 void pl_assumptions_print(FILE *stream, const pl_cases *cases) {
   fprintf(stream, "assumed where rows say nothing\n");
+  pl_ignored_print(stream, "  ", cases);
   for (uint32_t i = 0; i < cases->n_cases; i++) {
     const pl_case *c = &cases->cases[i];
     uint32_t n = count_alike(cases, i);
-    if (ignored_at(cases, i) != NULL)
-      fprintf(stream, "  %s: columns not read: %s\n", c->row->file, ignored_at(cases, i));
     if (n > 0)
       fprintf(stream, "  %s:%" PRIu32 ", %u configuration%s: %s\n", c->row->file, c->row->line, n, n == 1 ? "" : "s",
               c->assumptions);

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "validation/rows/row_network.h"
+
 typedef struct writer {
   FILE *stream;
   const pl_case *c;
@@ -46,6 +48,8 @@ static void say_machines(writer *w) {
   bool rated = plan->nic_GBps > 0;
   if (plan->parts[0].n_nodes > 1 && !rated && !is_blank(w->row->interconnect))
     say(w, "network: %u NICs of %g Gb/s per node", kind->n_nics, 8 * kind->nic_GBps);
+  if (rated && pl_row_rate_of(w->row->interconnect, 1, plan->transport == PL_TRANSPORT_SOCKET).each_GBps > 0)
+    say(w, "network: %g Gb/s for each of the NICs", 8 * plan->nic_GBps);
   if (w->row->gpus_per_node == 0 && w->row->n_gpus >= (int64_t)kind->n_gpus) say(w, "gpus_per_node: %u", kind->n_gpus);
 }
 

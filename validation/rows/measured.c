@@ -66,9 +66,13 @@ static const char *trim(const char *header, size_t *length) {
   return header;
 }
 
+/* A field, or a column that is kept for the record. */
 static bool is_read(const char *header) {
+  static const char *const records[] = {"origin_file", "mfu_pct_published"};
   size_t length;
   header = trim(header, &length);
+  for (size_t i = 0; i < sizeof records / sizeof records[0]; i++)
+    if (strlen(records[i]) == length && strncasecmp(records[i], header, length) == 0) return true;
   return is_field(header, length);
 }
 
@@ -147,7 +151,8 @@ static bool says_nothing(const char *text) {
 
 /* Flags of other tools are words. */
 static bool is_flag(const char *text, double *value) {
-  bool on = strcasecmp(text, "true") == 0, off = strcasecmp(text, "false") == 0;
+  bool on = strcasecmp(text, "true") == 0 || strcasecmp(text, "yes") == 0 || strcasecmp(text, "on") == 0;
+  bool off = strcasecmp(text, "false") == 0 || strcasecmp(text, "no") == 0 || strcasecmp(text, "off") == 0;
   if (on || off) *value = on;
   return on || off;
 }
@@ -188,12 +193,14 @@ static pl_code read_field(const pl_csv *csv, uint32_t row, const field *f, const
                           pl_measured_row *into, pl_error *error) {
   void *place = (char *)into + f->offset;
   switch (f->type) {
-  case TEXT:
+  case TEXT: {
     *(const char **)place = pl_printable_name(pl_csv_cell(csv, row, columns[0]), arena);
     if (*(const char **)place == NULL) return pl_fail_memory(error, csv->name);
-    /* "none" is an answer to some of them. */
-    if (strcasecmp(pl_csv_cell(csv, row, columns[0]), "nan") == 0) *(const char **)place = "";
+    /* "none" is an answer to some of them, and NA may be a name. */
+    const char *text = pl_csv_cell(csv, row, columns[0]);
+    if (says_nothing(text) && strcasecmp(text, "none") != 0 && strcasecmp(text, "na") != 0) *(const char **)place = "";
     return PL_OK;
+  }
   case COUNT:
     return read_count(csv, row, columns[0], f, place, error);
   case NUMBER:

@@ -68,7 +68,7 @@ int pl_row_gated(const pl_measured_row *row);
 int pl_row_tied(const pl_measured_row *row);
 int pl_row_fused_norms(const pl_measured_row *row);
 int pl_row_resharding(const pl_measured_row *row);
-/* Stage of ZeRO that `fsdp` says, -1: nothing. */
+/* Stage of ZeRO that `fsdp` says, and where it is empty the framework's name ("DeepSpeed ZeRO-3"); -1: nothing. */
 int pl_row_sharding(const pl_measured_row *row);
 pl_schedule_kind pl_row_schedule(const pl_measured_row *row, int32_t vpp);
 /* Chunks per stage that the row's schedule has; `otherwise` where it may have any number. */

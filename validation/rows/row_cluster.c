@@ -209,6 +209,27 @@ static uint32_t n_nics_used(const pl_node_kind *kind, uint32_t n_gpus) {
   return used > 0 ? used : 1;
 }
 
+/* The rate that the row states, shared out over the NICs that are used. One that is not said to be of a node or of each
+ * NIC is the machine's own, or a port's. */
+static pl_code take_rate(const pl_measured_row *row, const pl_node_kind *kind, uint32_t n_gpus, bool is_socket,
+                         pl_platform_plan *plan, pl_error *error) {
+  enum { TRAY_GPUS = 4 }; /* of a rack, whose nodes are what tables count NICs of */
+  bool is_rack = kind->n_gpus > 16;
+  pl_row_rate rate = pl_row_rate_of(row->interconnect, is_rack ? TRAY_GPUS : n_gpus, is_socket);
+  if (is_rack) rate.node_GBps *= (double)n_gpus / TRAY_GPUS;
+  bool is_own = rate.each_GBps == kind->nic_GBps || rate.each_GBps == kind->n_nics * kind->nic_GBps;
+  bool is_ports = rate.is_port && rate.each_GBps <= 2 * kind->nic_GBps; /* more is a node's */
+  if (rate.each_GBps > 0 && !is_own && !is_ports)
+    return pl_fail(error, PL_UNSUPPORTED,
+                   "interconnect: %g Gb/s, of a node or of each NIC? ('%g Gb/s per node', '%ux%gGb'; %s has %ux%gGb)",
+                   8 * rate.each_GBps, 8 * rate.each_GBps, kind->n_nics, 8 * rate.each_GBps, kind->name, kind->n_nics,
+                   8 * kind->nic_GBps);
+  plan->nic_GBps = rate.node_GBps / (is_socket ? 1 : n_nics_used(kind, n_gpus));
+  if (rate.each_GBps > 0 && !is_own) plan->nic_GBps = rate.each_GBps;
+  if (plan->nic_GBps == kind->nic_GBps) plan->nic_GBps = 0;
+  return PL_OK;
+}
+
 pl_code pl_row_cluster(const pl_measured_row *row, pl_platform_plan *plan, char name[PL_ROW_PLATFORM_BYTES],
                        pl_error *error) {
   *plan = (pl_platform_plan){.n_parts = 1, .oversubscription = 1, .sockets = PL_SOCKETS_NEVER};
@@ -221,13 +242,11 @@ pl_code pl_row_cluster(const pl_measured_row *row, pl_platform_plan *plan, char 
   uint32_t n_gpus = plan->gpus_per_node > 0 ? plan->gpus_per_node : kind->n_gpus;
   bool is_networked = plan->parts[0].n_nodes > 1 && kind->n_nics > 0;
   bool is_socket = is_networked && pl_row_runs_over_sockets(row->interconnect);
-  double rate_GBps = is_networked ? pl_row_node_rate_GBps(row->interconnect, n_gpus, is_socket) : 0;
-  plan->nic_GBps = rate_GBps / (is_socket ? 1 : n_nics_used(kind, n_gpus));
+  if (is_networked) PL_TRY(take_rate(row, kind, n_gpus, is_socket, plan, error));
   if (is_socket) {
     plan->transport = PL_TRANSPORT_SOCKET;
     plan->fabric = PL_FABRIC_SINGLE;
   }
-  if (plan->nic_GBps == kind->nic_GBps) plan->nic_GBps = 0;
   if (plan->parts[0].n_nodes > 1 && kind->n_nics == 0)
     return pl_fail(error, PL_UNSUPPORTED, "machine: the network between the nodes of %s is not known", kind->name);
   snprintf(name, PL_ROW_PLATFORM_BYTES, "%s --nodes %u --gpus-per-node %u%s%s", kind->name, plan->parts[0].n_nodes,

@@ -154,7 +154,8 @@ bool pl_row_framework_is_known(const pl_measured_row *row) {
 pl_row_habits pl_row_habits_of(const pl_measured_row *row) {
   size_t i = find_framework(row);
   pl_row_habits habits = i < N_FRAMEWORKS ? frameworks[i].habits : habits_of_others(row);
-  if (strcmp(habits.framework, "deepspeed") == 0 && row->zero_stage == 3) habits.framework = "deepspeed-zero3";
+  int stage = row->zero_stage >= 0 ? (int)row->zero_stage : pl_row_sharding(row);
+  if (strcmp(habits.framework, "deepspeed") == 0 && stage == 3) habits.framework = "deepspeed-zero3";
   if (pl_row_mentions(row->framework, "TensorFlow") && pl_row_mentions(row->framework, "XLA"))
     habits.framework = "jax-xla";
   bool old = !has_flash_hardware(row) || denies_flash(row) ||

@@ -10,8 +10,15 @@ double pl_row_number_before(const char *text, const char *at, const char **start
 /* NCCL over TCP sockets: said so, or Ethernet without any word of RDMA; not the Ethernet of storage and management. */
 bool pl_row_runs_over_sockets(const char *text);
 
-/* "400Gbps per node", "8x200Gb HDR": the rate of all NICs of a node with `n_gpus` GPUs together, GB/s; 0 when no such
- * words are there. */
-double pl_row_node_rate_GBps(const char *text, double n_gpus, bool is_socket);
+/* Of the NICs that training uses, not NVLink's, PCIe's, storage's or management's; all 0: none is said. */
+typedef struct pl_row_rate {
+  double node_GBps; /* of all NICs of a node together: "800 Gb/s per node", "8x200Gb HDR", "4x HDR" */
+  double each_GBps; /* without a word of how many: "InfiniBand 200Gb/s", "100Gbps" */
+  bool is_port; /* `each_GBps` stands beside the name of a port (InfiniBand, RoCE, HDR ...), whose rate is a NIC's */
+} pl_row_rate;
+
+/* A rate in numbers, else by the generation's name (EDR 100, HDR 200, NDR 400 Gb/s); with a count if any is said with
+ * one. `n_gpus`: GPUs of a node, for rates per GPU. Over sockets a node has one interface. */
+pl_row_rate pl_row_rate_of(const char *text, double n_gpus, bool is_socket);
 
 #endif

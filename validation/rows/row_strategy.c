@@ -67,9 +67,9 @@ static bool begins_with(const char *text, const char *word, bool alone) {
   return text[length] == '\0' || (!alone && strchr(" (,;:", text[length]) != NULL);
 }
 
-/* "selective (layer: every 2nd)", "selective (per layer)": torchtitan's other way. */
+/* "selective (layer: every 2nd)", "selective (per layer)": torchtitan's other way; "full, 16 layers". */
 static bool skips_layers(const char *text) {
-  return pl_row_mentions(text, "selective") && pl_row_mentions(text, "layer");
+  return pl_row_mentions(text, "layer") && (pl_row_mentions(text, "selective") || strpbrk(text, "0123456789") != NULL);
 }
 
 static pl_code find_recompute(const pl_measured_row *row, const pl_row_habits *habits, pl_recompute *recompute,

@@ -1,5 +1,6 @@
 /* Words of a row's columns (see validation/rows/row.h). One table per column: a word that is not in it makes the row
  * not expressed, with the nearest one that is. Case and blanks around a word do not count. */
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,6 +34,8 @@ static const column_words mlp = WORDS("mlp_type", mlp_words);
 
 static const meaning schedule_words[] = {{"1f1b", PL_SCHEDULE_1F1B},
                                          {"non-interleaved", PL_SCHEDULE_1F1B},
+                                         {"pipedream-flush", PL_SCHEDULE_1F1B},
+                                         {"dapple", PL_SCHEDULE_1F1B},
                                          {"gpipe", PL_SCHEDULE_GPIPE},
                                          {"afab", PL_SCHEDULE_GPIPE},
                                          {"f-then-b", PL_SCHEDULE_GPIPE},
@@ -40,6 +43,8 @@ static const meaning schedule_words[] = {{"1f1b", PL_SCHEDULE_1F1B},
                                          {"interleaved 1f1b", PL_SCHEDULE_INTERLEAVED},
                                          {"interleaved-1f1b", PL_SCHEDULE_INTERLEAVED},
                                          {"interleaved1f1b", PL_SCHEDULE_INTERLEAVED},
+                                         {"1f1b-interleaved", PL_SCHEDULE_INTERLEAVED},
+                                         {"1f1b-int", PL_SCHEDULE_INTERLEAVED},
                                          {"vpp", PL_SCHEDULE_INTERLEAVED},
                                          {"fifo", PL_SCHEDULE_FIFO},
                                          {"breadth-first", PL_SCHEDULE_BREADTH_FIRST},
@@ -231,7 +236,20 @@ int pl_row_resharding(const pl_measured_row *row) {
   return flag_of(&reshards, row->reshard_after_forward);
 }
 
+/* "DeepSpeed ZeRO-3", "zero stage 2"; -1: no such words ("zero bubble"). */
+static int sharding_of_name(const char *framework) {
+  for (const char *at = framework; (at = strcasestr(at, "zero")) != NULL;) {
+    at += strlen("zero");
+    at += strspn(at, " -_");
+    if (strncasecmp(at, "stage", strlen("stage")) == 0) at += strlen("stage");
+    at += strspn(at, " -_");
+    if (*at >= '1' && *at <= '3' && !isdigit((unsigned char)at[1])) return *at - '0';
+  }
+  return -1;
+}
+
 int pl_row_sharding(const pl_measured_row *row) {
+  if (row->fsdp[strspn(row->fsdp, " ")] == '\0') return sharding_of_name(row->framework);
   if (is_number(row->fsdp)) return strtol(row->fsdp, NULL, 10) > 0 ? 3 : -1;
   return flag_of(&fsdp, row->fsdp);
 }
