@@ -74,8 +74,9 @@ static void networks(void **state) {
                {"H100", "8", "IB 200Gb/s x 8", "dgx-h100 --nodes 8 --gpus-per-node 8 --nic-rate 25GBps"},
                {"H100", "8", "IB 400Gb/s (mlx5_0)", "dgx-h100 --nodes 8 --gpus-per-node 8"},
                {"NVIDIA A100 SXM4 40 GB", "8", "", "dgx-a100 --nodes 8 --gpus-per-node 8 --device A100-SXM4-40GB"},
-               {"A100-40G", "8", "40Gb/s", "dgx-a100 --nodes 8 --gpus-per-node 8 --device A100-SXM4-40GB"},
-               {"A100-80G", "8", "40Gb/s", "dgx-a100 --nodes 8 --gpus-per-node 8"},
+               {"A100-40G", "8", "400Gb/s per node",
+                "dgx-a100 --nodes 8 --gpus-per-node 8 --device A100-SXM4-40GB --nic-rate 6.25GBps"},
+               {"A100-80G", "8", "40Gb/s per node", "dgx-a100 --nodes 8 --gpus-per-node 8 --nic-rate 0.625GBps"},
                {"A100 PCI-e 40GB", "1", "", "pcie4-server --nodes 64 --gpus-per-node 1 --device A100-PCIe-40GB"},
                {"V100", "16", "", "dgx-2 --nodes 4 --gpus-per-node 16"}};
   for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++) {
