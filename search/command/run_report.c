@@ -98,11 +98,11 @@ static const pl_ir_class *class_of(const pl_ir_module *module, int32_t rank) {
  * where profiles tell passes apart; its forward cost is taken. */
 static double predicted_op_s(const pl_run_report *report, int32_t rank, const pl_ir_function *f, const pl_ir_op *op) {
   pl_op kernel;
-  double time_s;
+  pl_op_time time;
   pl_category category = strstr(f->name, ".backward") != NULL ? PL_CATEGORY_BACKWARD : PL_CATEGORY_FORWARD;
   if (report->cluster == NULL) return NAN;
   const pl_device_profile *profile = pl_cluster_profile(report->cluster, (uint32_t)rank);
-  return pl_ir_op_time(profile, &report->module->mesh, f, op, category, &kernel, &time_s) ? time_s : NAN;
+  return pl_ir_op_time(profile, &report->module->mesh, f, op, category, &kernel, &time) ? time.time_s : NAN;
 }
 
 static void put_number(FILE *stream, double value) {

@@ -43,6 +43,10 @@ refused() {
   [ "$(jq '.rows | length' <<<"$row")" -eq 1 ] && [ "$(jq '.rows[0].fits' <<<"$row")" -eq 1 ] && [ "$(jq -c .rows[0].peak_stage <<<"$row")" = 0 ]
   one=$("$PACELINE" simulate --platform dgx-1v --model "$FILES/good.onnx" --gbs 32 --strategy pp=1,dp=8,tmp=1,mbs=4,zero=1 --json)
   [ "$(jq .rows[0].run_digest <<<"$row")" = "$(jq .run_digest <<<"$one")" ] && [ "$(jq .rows[0].iter_time_s <<<"$row")" = "$(jq .iter_time_s <<<"$one")" ]
+  for end in low high; do
+    [ "$(jq ".rows[0].iter_time_${end}_s" <<<"$row")" = "$(jq ".iter_time_${end}_s" <<<"$one")" ]
+  done
+  [ "$(jq '.iter_time_low_s < .iter_time_s and .iter_time_s < .iter_time_high_s' <<<"$one")" = true ]
   [ "$(jq .rows[0].peak_mem_bytes <<<"$row")" = "$(jq .peak_mem_bytes <<<"$one")" ] && [ "$(jq .rows[0].mem_capacity_bytes <<<"$row")" = "$(jq .mem_capacity_bytes <<<"$one")" ]
 }
 

@@ -112,14 +112,14 @@ static void what_is_written_is_read(void **state) {
   /* gelu by its name: 1 us + 2048 FLOPs and 16 KiB at those rates; tanh, which is not listed, as on other devices. */
   pl_ir_module module;
   pl_op kernel;
-  double time_s;
+  pl_op_time time;
   assert_int_equal(pl_ir_parse("program", program, strlen(program), &arena, &module, &error), PL_OK);
   const pl_ir_function *f = module.functions[0];
-  assert_true(pl_ir_op_time(&profile, &module.mesh, f, &f->ops[1], PL_CATEGORY_FORWARD, &kernel, &time_s));
-  assert_true(fabs(time_s / (1e-6 + 2048 / 1e9 + 16384 / 2e9) - 1) < 1e-3);
-  assert_true(pl_ir_op_time(&profile, &module.mesh, f, &f->ops[2], PL_CATEGORY_FORWARD, &kernel, &time_s));
-  assert_true(time_s == pl_op_cost(&profile, &kernel).time_s);
-  assert_false(pl_ir_op_time(&profile, &module.mesh, f, &f->ops[3], PL_CATEGORY_FORWARD, &kernel, &time_s));
+  assert_true(pl_ir_op_time(&profile, &module.mesh, f, &f->ops[1], PL_CATEGORY_FORWARD, &kernel, &time));
+  assert_true(fabs(time.time_s / (1e-6 + 2048 / 1e9 + 16384 / 2e9) - 1) < 1e-3);
+  assert_true(pl_ir_op_time(&profile, &module.mesh, f, &f->ops[2], PL_CATEGORY_FORWARD, &kernel, &time));
+  assert_true(time.time_s == pl_op_cost(&profile, &kernel).time_s);
+  assert_false(pl_ir_op_time(&profile, &module.mesh, f, &f->ops[3], PL_CATEGORY_FORWARD, &kernel, &time));
   pl_arena_release(&arena);
 }
 

@@ -21,6 +21,7 @@
 #include "workloads/passes/partition.h"
 #include "workloads/passes/program_of.h"
 #include "workloads/run/launched_program.h"
+#include "workloads/run/program_interval.h"
 #include "workloads/run/simulate_program.h"
 #include "workloads/run/tree_prices.h"
 #include "workloads/tree/tree_show.h"
@@ -71,6 +72,7 @@ typedef struct subject {
   pl_ir_module module;   /* as it was read or made */
   pl_ir_module launched; /* what of it is simulated */
   pl_program_explanation explanation;
+  const char *schedule; /* of several lists */
 } subject;
 
 typedef struct share {
@@ -194,7 +196,10 @@ static void print_text(const subject *of, const pl_program_report *report) {
     printf("nothing is fused\n");
   print_offload(of, report);
   print_verdict(of, report);
-  printf("iteration        %s\n", pl_format_time(report->iter_time_s, text));
+  char interval[PL_INTERVAL_TEXT_BYTES];
+  printf("iteration        %s", pl_format_time(report->iter_time_s, text));
+  if (!isnan(report->interval.low_s)) printf(" (80 %%: %s)", pl_interval_format(&report->interval, interval));
+  putchar('\n');
   if (request->strategy != NULL)
     printf("throughput       %.6g samples/s\n", (double)of->options->job.gbs / report->iter_time_s);
   printf("\nwhere the time goes (mean over devices)\n");
@@ -241,6 +246,8 @@ static void print_json(const subject *of, const pl_program_report *report) {
   pl_json_put_number(&json, "flops", report->flops);
   put_memory(&json, of, report);
   pl_json_put_number(&json, "iter_time_s", report->iter_time_s);
+  pl_json_put_number(&json, "iter_time_low_s", report->interval.low_s);
+  pl_json_put_number(&json, "iter_time_high_s", report->interval.high_s);
   for (int category = 0; category < PL_CATEGORY_COUNT; category++) {
     char name[64];
     snprintf(name, sizeof(name), "%s_s", pl_category_name((pl_category)category));
@@ -306,6 +313,7 @@ static pl_code make_of_strategy(subject *to, const pl_cluster *cluster, pl_arena
   PL_TRY(pl_strategy_parse(to->request->strategy, &to->model, arena, &strategy, error));
   pl_strategy_adopt(&strategy, job);
   PL_TRY(pl_strategy_check(&strategy, &to->model, job, cluster->n_devices, error));
+  to->schedule = pl_schedule_name(strategy.schedule);
   PL_TRY(pl_strategy_assign_unplaced(
       &strategy, &to->model, job, ": nothing is priced for programs; give boundaries, uniform or ends", arena, error));
   if (is_lowered(to)) to->model = pl_model_held(&to->model, job->framework, strategy.tmp);
@@ -325,7 +333,26 @@ static pl_code take_module(pl_job_options *options, subject *to, const pl_cluste
   PL_TRY(pl_job_options_adopt(options, &to->model, arena, error));
   PL_TRY(pl_job_options_complete(options, &to->model, cluster, error));
   if (request->tree_path == NULL) return make_of_strategy(to, cluster, arena, &to->module, error);
-  return make_of_tree(to, request->tree_path, cluster, arena, &to->plan, &to->module, error);
+  PL_TRY(make_of_tree(to, request->tree_path, cluster, arena, &to->plan, &to->module, error));
+  to->schedule = pl_schedule_name(to->plan.schedule.schedule);
+  return PL_OK;
+}
+
+/* With a site, whose figures say how far a strategy's time may lie off, programs have no interval. */
+static pl_code ask_for_interval(pl_job_options *options, const subject *of, pl_arena *arena, pl_error *error) {
+  if (options->site_path != NULL) return PL_OK;
+  const pl_program_kind kind = {.job = &options->job,
+                                .schedule = of->schedule != NULL ? of->schedule : "of a program",
+                                .experts = of->model.n_experts > 0,
+                                .trains = !of->request->inference};
+  pl_residuals *residuals = PL_TAKE(arena, pl_residuals, 1);
+  pl_aspects *aspects = PL_TAKE(arena, pl_aspects, 1);
+  if (residuals == NULL || aspects == NULL) return pl_fail_memory(error, "an interval");
+  PL_TRY(pl_residuals_load(arena, residuals, error));
+  *aspects = pl_aspects_of_program(of->cluster, &of->launched, &kind);
+  options->simulate.residuals = residuals;
+  options->simulate.program_aspects = aspects;
+  return PL_OK;
 }
 
 static pl_code simulate(pl_job_options *options, const pl_program_request *request, const pl_platform *platform,
@@ -345,6 +372,7 @@ static pl_code simulate(pl_job_options *options, const pl_program_request *reque
   if (is_lowered(&of))
     PL_TRY(pl_program_launched(of.cluster, &of.module, options->job.framework, arena, &of.launched, error));
   if (of.launched.level != of.module.level) PL_TRY(pl_ir_check(&of.launched, error));
+  PL_TRY(ask_for_interval(options, &of, arena, error));
   PL_TRY(open_trace(options, request, &file, &trace, error));
   options->simulate.trace = trace;
   if (request->explain != NULL) options->simulate.of_program = &of.explanation;

@@ -170,10 +170,12 @@ pl_code pl_ir_graph_take(const pl_cluster *cluster, const pl_ir_module *module, 
   for (int32_t c = 0; c < module->n_classes; c++) {
     own.now = &own.crews[c];
     PL_TRY(run_list(&own));
+    if (options->spendings) PL_TRY(pl_ir_graph_spend(&own, c));
   }
   pl_transfer_table *table = PL_TAKE(arena, pl_transfer_table, 1);
   if (table == NULL) return pl_ir_graph_no_memory(&own);
   PL_TRY(pl_ir_transfers_table(&own.transfers, table, error));
   pl_graph_builder_transfers(own.builder, table);
+  made->sent = own.transfers.sent;
   return pl_graph_builder_freeze(own.builder, &made->graph, error);
 }

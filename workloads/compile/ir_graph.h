@@ -13,7 +13,8 @@
 #define PL_WORKLOADS_IR_GRAPH_H
 
 #include "core/graph/graph.h"
-#include "netmodel/collective/collective.h"
+#include "workloads/compile/ir_transfers.h"
+#include "workloads/cost/op_cost.h"
 #include "workloads/framework/framework.h"
 #include "workloads/language/ir_module.h"
 
@@ -22,7 +23,20 @@ typedef struct pl_ir_graph_options {
   const pl_framework *framework; /* of a program of level kernels: what it says of its kernels; NULL: ideal */
   bool names;                    /* for timelines */
   bool no_overlap_factor;        /* ignore the profiles' gamma */
+  bool spendings;                /* says what devices compute, and of which collectives transfers are */
 } pl_ir_graph_options;
+
+/* What each device of a class computes in an iteration: so often this kernel; or the optimizer's one launch, or what
+ * the host is late by, which have none. */
+typedef struct pl_ir_spending {
+  int32_t class;
+  bool has_kernel;
+  pl_op kernel;
+  pl_category category;
+  uint64_t n;
+  const pl_ticks *ticks;  /* of one, per profile of the cluster */
+  const uint8_t *sources; /* pl_cost_source, likewise */
+} pl_ir_spending;
 
 typedef struct pl_ir_graph {
   pl_graph graph;
@@ -31,6 +45,9 @@ typedef struct pl_ir_graph {
   double offloaded_bytes;                     /* by them */
   bool host_updates;                          /* the host's processors update some parameters */
   double flops;                               /* of all devices */
+  const pl_ir_spending *spendings;            /* NULL: not asked for */
+  uint32_t n_spendings;
+  const pl_ir_sent *sent; /* per transfer spec of the graph */
 } pl_ir_graph;
 
 /* What the processors of a node take to update a parameter of theirs, all of them at it: an assumption. They read and

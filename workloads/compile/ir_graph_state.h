@@ -33,6 +33,9 @@ typedef struct pl_ir_price {
   double flops;
   const char *name;
   pl_ticks *ticks;
+  pl_op kernel;
+  uint8_t *sources; /* pl_cost_source, likewise */
+  uint64_t n_runs;  /* on each device of the class that is made */
 } pl_ir_price;
 
 /* A value: computed here, or on its way. NULL tasks: computed. */
@@ -97,8 +100,10 @@ typedef struct pl_ir_graphing {
   int32_t microbatch, depth;
   pl_category category;
   const pl_framework *framework;
-  int32_t kernel;   /* row */
-  bool updates;     /* the launch of this class's optimizer step is counted */
+  int32_t kernel; /* row */
+  bool updates;   /* the launch of this class's optimizer step is counted */
+  pl_ticks late_ticks[PL_IR_GRAPH_PROFILES_MAX], launch_ticks[PL_IR_GRAPH_PROFILES_MAX]; /* of this class, so far */
+  uint32_t room_spendings;
   int32_t function; /* that runs */
   const char *prefix;
   pl_ir_price **prices; /* per function and category, by op; NULL: not yet asked for */
@@ -138,6 +143,9 @@ pl_code pl_ir_graph_await(pl_ir_graphing *own, pl_ir_arrival *value);
 const pl_ir_price *pl_ir_graph_price(pl_ir_graphing *own, const pl_ir_op *op);
 /* A stretch of time more, by profile. False: no memory. */
 bool pl_ir_graph_part(pl_ir_graphing *own, const pl_ticks *ticks, uint32_t name);
+
+/* ---- ir_graph_spending.c: what a class computed, as its list was made ---- */
+pl_code pl_ir_graph_spend(pl_ir_graphing *own, int32_t class);
 
 /* ---- ir_graph_host.c: a host that is late ---- */
 pl_code pl_ir_graph_begin_step(pl_ir_graphing *own, const pl_ir_chunk *chunk, pl_ir_step_kind kind);

@@ -3,15 +3,15 @@
 #include "workloads/cost/ir_kernel.h"
 
 static bool time_of(const pl_ir_graphing *own, const pl_device_profile *profile, const pl_ir_op *op, pl_op *kernel,
-                    double *time_s) {
+                    pl_op_time *time) {
   const pl_ir_function *f = own->module->functions[own->function];
   return own->module->level == PL_IR_KERNELS
-             ? pl_ir_launched_time(profile, own->module, f, op, own->framework, own->category, kernel, time_s)
-             : pl_ir_op_time(profile, &own->module->mesh, f, op, own->category, kernel, time_s);
+             ? pl_ir_launched_time(profile, own->module, f, op, own->framework, own->category, kernel, time)
+             : pl_ir_op_time(profile, &own->module->mesh, f, op, own->category, kernel, time);
 }
 
 /* An op of a function in a pass has one price per profile, whatever the microbatch and the instance. */
-const pl_ir_price *pl_ir_graph_price(pl_ir_graphing *own, const pl_ir_op *op) {
+static pl_ir_price *price_of(pl_ir_graphing *own, const pl_ir_op *op) {
   const pl_ir_function *f = own->module->functions[own->function];
   int32_t pass = own->category == PL_CATEGORY_FORWARD ? 0 : own->category == PL_CATEGORY_BACKWARD ? 1 : 2;
   pl_ir_price **of_pass = &own->prices[own->function * PL_IR_GRAPH_CATEGORIES + pass];
@@ -19,19 +19,27 @@ const pl_ir_price *pl_ir_graph_price(pl_ir_graphing *own, const pl_ir_op *op) {
   pl_ir_price *price = &(*of_pass)[op - f->ops];
   if (price->known) return price;
   pl_ticks *ticks = PL_TAKE(own->arena, pl_ticks, own->cluster->n_profiles);
-  if (ticks == NULL) return NULL;
+  uint8_t *sources = PL_TAKE(own->arena, uint8_t, own->cluster->n_profiles);
+  if (ticks == NULL || sources == NULL) return NULL;
   const char *name = op->row == own->kernel ? own->module->functions[op->callee]->name : pl_ir_row_at(op->row)->name;
-  *price = (pl_ir_price){
-      .known = true, .is_update = pl_ir_attribute_find(op, "moves") != NULL, .name = name, .ticks = ticks};
+  *price = (pl_ir_price){.known = true,
+                         .is_update = pl_ir_attribute_find(op, "moves") != NULL,
+                         .name = name,
+                         .ticks = ticks,
+                         .sources = sources};
   for (uint32_t p = 0; p < own->cluster->n_profiles; p++) {
-    pl_op kernel;
-    double time_s;
-    if (!time_of(own, &own->cluster->profiles[p], op, &kernel, &time_s)) continue;
+    pl_op_time time;
+    if (!time_of(own, &own->cluster->profiles[p], op, &price->kernel, &time)) continue;
     price->computes = true;
-    price->flops = kernel.flops;
-    ticks[p] = pl_ticks_from_s(time_s);
+    price->flops = price->kernel.flops;
+    ticks[p] = pl_ticks_from_s(time.time_s);
+    sources[p] = (uint8_t)time.source;
   }
   return price;
+}
+
+const pl_ir_price *pl_ir_graph_price(pl_ir_graphing *own, const pl_ir_op *op) {
+  return price_of(own, op);
 }
 
 static uint32_t name_of(pl_ir_graphing *own, const pl_ir_op *op, const char *otherwise) {
@@ -61,7 +69,7 @@ bool pl_ir_graph_part(pl_ir_graphing *own, const pl_ticks *ticks, uint32_t name)
 
 /* The launch that all steps of the optimizer share. */
 static bool launch_update(pl_ir_graphing *own, uint32_t name) {
-  pl_ticks ticks[PL_IR_GRAPH_PROFILES_MAX];
+  pl_ticks *ticks = own->launch_ticks;
   for (uint32_t p = 0; p < own->cluster->n_profiles; p++)
     ticks[p] = pl_ticks_from_s(pl_optimizer_cost(&own->cluster->profiles[p], 1, 0).time_s);
   own->updates = true;
@@ -69,9 +77,10 @@ static bool launch_update(pl_ir_graphing *own, uint32_t name) {
 }
 
 bool pl_ir_graph_compute(pl_ir_graphing *own, const pl_ir_op *op) {
-  const pl_ir_price *price = pl_ir_graph_price(own, op);
+  pl_ir_price *price = price_of(own, op);
   if (price == NULL) return false;
   if (!price->computes) return true;
+  price->n_runs++;
   uint32_t name = own->options->names ? name_of(own, op, price->name) : PL_NONE;
   if (price->is_update && !own->updates && !launch_update(own, name)) return false;
   if (!pl_ir_graph_part(own, price->ticks, name)) return false;

@@ -60,11 +60,15 @@ static pl_code add_group(pl_ir_transfers *own, const uint32_t *members, uint32_t
   return PL_OK;
 }
 
-static pl_code add_spec(pl_ir_transfers *own, const pl_fluid_collective *fluid, uint32_t *spec, pl_error *error) {
+static pl_code add_spec(pl_ir_transfers *own, const pl_fluid_collective *fluid, const pl_ir_sent *is, uint32_t *spec,
+                        pl_error *error) {
   uint32_t n_uses = fluid->spec.n_uses;
   void *specs = pl_arena_grown(own->arena, own->specs, own->n_specs, 1, sizeof(pl_transfer_spec), &own->room_specs);
   void *uses = pl_arena_grown(own->arena, own->uses, own->n_uses, n_uses, sizeof(pl_link_use), &own->room_uses);
+  void *sent = pl_arena_grown(own->arena, own->sent, own->n_specs, 1, sizeof(pl_ir_sent), &own->room_sent);
   if (own->arena->failed) return no_memory(error);
+  own->sent = (pl_ir_sent *)sent;
+  own->sent[own->n_specs] = *is;
   own->specs = (pl_transfer_spec *)specs;
   own->uses = (pl_link_use *)uses;
   own->specs[own->n_specs] = fluid->spec;
@@ -100,7 +104,8 @@ pl_code pl_ir_transfers_collective(pl_ir_transfers *own, pl_collective_kind kind
   pl_fluid_collective fluid;
   PL_TRY(pl_collective_fluid(group->group, kind, size_bytes, own->arena, &fluid, error));
   PL_TRY(pl_fluid_collective_merge(own->cluster, own->arena, &fluid, error));
-  PL_TRY(add_spec(own, &fluid, spec, error));
+  const pl_ir_sent is = {.group = group->group, .kind = kind, .size_bytes = size_bytes};
+  PL_TRY(add_spec(own, &fluid, &is, spec, error));
   *progress_bytes = fluid.progress_bytes;
   known_spec *made = PL_TAKE(own->arena, known_spec, 1);
   if (made == NULL) return no_memory(error);
@@ -121,7 +126,7 @@ pl_code pl_ir_transfers_host(pl_ir_transfers *own, uint32_t device, bool out, ui
                        own->arena, &uses, &flow.spec, error));
   flow.spec.source = flow.spec.destination = PL_NONE;
   flow.uses = uses;
-  PL_TRY(add_spec(own, &flow, spec, error));
+  PL_TRY(add_spec(own, &flow, &(pl_ir_sent){.group = NULL}, spec, error));
   *known = *spec + 1;
   return PL_OK;
 }

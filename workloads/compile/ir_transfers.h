@@ -6,6 +6,13 @@
 #include "core/base/hash_index.h"
 #include "netmodel/collective/collective.h"
 
+/* The collective that a transfer is. */
+typedef struct pl_ir_sent {
+  const pl_collective_group *group; /* NULL: a copy between a device and its host */
+  pl_collective_kind kind;
+  double size_bytes;
+} pl_ir_sent;
+
 typedef struct pl_ir_transfers {
   const pl_cluster *cluster;
   const pl_collective_options *options;
@@ -14,8 +21,9 @@ typedef struct pl_ir_transfers {
   pl_hash_index groups, known; /* by members; by group, kind and size */
   uint32_t *host_specs;        /* per device of the cluster, out and back: its spec + 1; NULL: none yet */
   pl_transfer_spec *specs;
+  pl_ir_sent *sent; /* per spec */
   pl_link_use *uses;
-  uint32_t n_specs, room_specs, n_uses, room_uses;
+  uint32_t n_specs, room_specs, room_sent, n_uses, room_uses;
 } pl_ir_transfers;
 
 void pl_ir_transfers_init(pl_ir_transfers *transfers, const pl_cluster *cluster, const pl_collective_options *options,

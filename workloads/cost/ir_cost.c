@@ -133,17 +133,19 @@ static const pl_program_kernel *measured(const pl_device_profile *profile, const
 }
 
 bool pl_ir_op_time(const pl_device_profile *profile, const pl_ir_mesh *mesh, const pl_ir_function *function,
-                   const pl_ir_op *op, pl_category category, pl_op *kernel, double *time_s) {
+                   const pl_ir_op *op, pl_category category, pl_op *kernel, pl_op_time *time) {
   *kernel = (pl_op){0};
   bool computes = pl_ir_kernel(mesh, function, op, category, kernel);
   const pl_program_kernel *known = measured(profile, pl_ir_row_at(op->row)->name);
   if (known == NULL) {
-    *time_s = computes ? pl_op_cost(profile, kernel).time_s : 0;
+    *time = computes ? pl_op_cost(profile, kernel) : (pl_op_time){.source = PL_COST_TABLE};
     return computes;
   }
   double flops = pl_ir_op_flops(mesh, function, op), bytes = pl_ir_op_bytes(mesh, function, op);
-  *time_s = known->overhead_s;
-  if (known->flops_rate > 0) *time_s += flops / known->flops_rate;
-  if (known->bytes_rate > 0) *time_s += bytes / known->bytes_rate;
+  double products_s = known->flops_rate > 0 ? flops / known->flops_rate : 0,
+         traffic_s = known->bytes_rate > 0 ? bytes / known->bytes_rate : 0;
+  *time = (pl_op_time){.time_s = known->overhead_s + products_s + traffic_s,
+                       .source = PL_COST_ROOFLINE,
+                       .bound = products_s > traffic_s ? PL_BOUND_COMPUTE : PL_BOUND_MEMORY};
   return true;
 }

@@ -12,9 +12,10 @@
 bool pl_ir_kernel(const pl_ir_mesh *mesh, const pl_ir_function *function, const pl_ir_op *op, pl_category category,
                   pl_op *kernel);
 /* What the op takes on a device; false: nothing. A profile that lists its row by name says it, also of views and state;
- * others price the kernel. `kernel` is that of pl_ir_kernel, all zero where it has none. */
+ * others price the kernel. Such a rate of one's own is a roofline's. `kernel` is that of pl_ir_kernel, all zero where
+ * it has none. */
 bool pl_ir_op_time(const pl_device_profile *profile, const pl_ir_mesh *mesh, const pl_ir_function *function,
-                   const pl_ir_op *op, pl_category category, pl_op *kernel, double *time_s);
+                   const pl_ir_op *op, pl_category category, pl_op *kernel, pl_op_time *time);
 /* Bytes of a collective of this op on each device, as netmodel/collective/collective.h counts them. */
 double pl_ir_collective_bytes(const pl_ir_mesh *mesh, const pl_ir_function *function, const pl_ir_op *op);
 

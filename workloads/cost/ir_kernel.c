@@ -356,7 +356,7 @@ bool pl_ir_launched(const pl_ir_module *module, const pl_ir_function *function, 
 
 bool pl_ir_launched_time(const pl_device_profile *profile, const pl_ir_module *module, const pl_ir_function *function,
                          const pl_ir_op *op, const pl_framework *framework, pl_category category, pl_op *kernel,
-                         double *time_s) {
+                         pl_op_time *time) {
   const launch own = launch_of(module, function, op);
   pl_chain_step step;
   *kernel = (pl_op){0};
@@ -365,10 +365,11 @@ bool pl_ir_launched_time(const pl_device_profile *profile, const pl_ir_module *m
   if (moved > 0) { /* one launch for all of an update: see pl_ir_graph */
     double n = elements_of(&own, op->inputs[0]);
     kernel->bytes = n * moved;
-    *time_s = pl_optimizer_cost(profile, n, moved).time_s - pl_optimizer_cost(profile, 1, 0).time_s;
+    *time = pl_optimizer_cost(profile, n, moved);
+    time->time_s -= pl_optimizer_cost(profile, 1, 0).time_s;
   } else {
     fill(&own, kernel);
-    *time_s = pl_op_cost(profile, kernel).time_s;
+    *time = pl_op_cost(profile, kernel);
   }
   kernel->convolution = NULL;
   return true;

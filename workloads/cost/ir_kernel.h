@@ -20,6 +20,6 @@ bool pl_ir_launched(const pl_ir_module *module, const pl_ir_function *function, 
  * share. */
 bool pl_ir_launched_time(const pl_device_profile *profile, const pl_ir_module *module, const pl_ir_function *function,
                          const pl_ir_op *op, const pl_framework *framework, pl_category category, pl_op *kernel,
-                         double *time_s);
+                         pl_op_time *time);
 
 #endif

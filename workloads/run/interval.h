@@ -28,54 +28,11 @@
 #ifndef PL_WORKLOADS_INTERVAL_H
 #define PL_WORKLOADS_INTERVAL_H
 
+#include "workloads/run/doubts.h"
 #include "workloads/run/explanation.h"
-#include "workloads/run/residuals.h"
-
-/* Kinds of doubt; what is in one goes together. */
-typedef enum pl_doubt {
-  PL_DOUBT_GEMM = 0,
-  PL_DOUBT_ATTENTION,
-  PL_DOUBT_KERNELS, /* memory-bound, the optimizer's too */
-  PL_DOUBT_HOST,
-  PL_DOUBT_OVERLAP,
-  PL_DOUBT_NVLINK,  /* communication inside nodes */
-  PL_DOUBT_PCIE,    /* likewise, without NVLink */
-  PL_DOUBT_NETWORK, /* between nodes */
-  PL_DOUBT_IDEAL,   /* communication that no entry of the collective profile prices */
-  PL_DOUBT_RUN,
-  PL_DOUBT_SOURCE,
-  PL_DOUBT_COUNT
-} pl_doubt;
-
-extern const char *const pl_doubt_names[PL_DOUBT_COUNT]; /* "matrix products" */
-
-enum { PL_ASPECTS_MAX = 12, PL_ASPECT_BYTES = 48 };
-
-/* What a run is like beyond its kernels: "framework nanotron", "architecture hopper", "schedule interleaved", "tensor
- * parallelism" ... */
-typedef struct pl_aspects {
-  char text[PL_ASPECTS_MAX][PL_ASPECT_BYTES];
-  uint32_t n;
-} pl_aspects;
-
-typedef struct pl_interval {
-  double low_s, high_s;
-  double half[PL_DOUBT_COUNT]; /* of ln(time) */
-  pl_aspects unseen;
-} pl_interval;
-
-/* No interval: NaN. */
-pl_interval pl_interval_none(void);
-
-pl_aspects pl_aspects_of(const pl_cluster *cluster, const pl_model *model, const pl_job *job,
-                         const pl_strategy *strategy);
 
 /* Of a run that was explained with charges recorded. Scratch from `arena`. O(classes * ops). */
 pl_code pl_interval_take(const pl_explanation *explanation, const pl_residuals *residuals, pl_arena *arena,
                          pl_interval *interval, pl_error *error);
-
-/* "120 to 141 s" after a prediction in the same unit, with three digits. */
-enum { PL_INTERVAL_TEXT_BYTES = 64 };
-const char *pl_interval_format(const pl_interval *interval, char text[PL_INTERVAL_TEXT_BYTES]);
 
 #endif

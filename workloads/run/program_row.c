@@ -10,6 +10,7 @@
 #include "workloads/passes/adapt.h"
 #include "workloads/passes/program_of.h"
 #include "workloads/run/launched_program.h"
+#include "workloads/run/program_interval.h"
 #include "workloads/run/tree_prices.h"
 
 /* A larger cache begins anew: files of thousands of nodes with dozens of numbers of microbatches. */
@@ -160,6 +161,8 @@ static void say_speed(const pl_program_candidate *c, const pl_program_report *re
   for (uint32_t device = 0; device < report->n_devices; device++)
     peak_flops += pl_cluster_profile(c->cluster, device)->peak_flops[c->job->dtype];
   row->iter_time_s = report->iter_time_s;
+  row->iter_time_low_s = report->interval.low_s;
+  row->iter_time_high_s = report->interval.high_s;
   row->samples_per_s = (double)c->job->gbs / report->iter_time_s;
   row->tokens_per_s = row->samples_per_s * (double)c->job->seq;
   row->mfu = peak_flops > 0 ? flops / report->iter_time_s / peak_flops : (double)NAN;
@@ -200,8 +203,15 @@ pl_code pl_program_row_take(const pl_program_candidate *candidate, const pl_simu
   pl_program_report report;
   if (to == NULL) return pl_fail_memory(error, "a program");
   PL_TRY(take(candidate, options, cache, arena, to, error));
+  const pl_program_kind kind = {.job = candidate->job,
+                                .schedule = pl_schedule_name(to->plan.schedule.schedule),
+                                .experts = candidate->model->n_experts > 0,
+                                .trains = true};
+  const pl_aspects aspects = pl_aspects_of_program(candidate->cluster, &to->module, &kind);
+  pl_simulate_options asked = *options;
+  asked.program_aspects = &aspects;
   PL_TRY(
-      pl_simulate_program(candidate->cluster, &to->module, candidate->job->framework, options, arena, &report, error));
+      pl_simulate_program(candidate->cluster, &to->module, candidate->job->framework, &asked, arena, &report, error));
   pl_program_row_clear(row);
   say_strategy(candidate, &to->plan, row);
   say_speed(candidate, &report, to->model_flops, row);

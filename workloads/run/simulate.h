@@ -56,6 +56,7 @@ typedef struct pl_simulate_options {
   uint32_t n_feature_stages; /* that `features` has room for; at least pp */
   const pl_residuals *residuals; /* fills the report's interval; NULL = nobody asks. No effect on chunked runs and READY
                                     streams, which calibration never saw */
+  const pl_aspects *program_aspects; /* of a program: what it is like; without them it has no interval */
   /* Devices that compute slower than their profiles say. The run has the factors of --slow; NULL = none. Jitter implies
    * no folding. */
   const pl_stragglers *stragglers;

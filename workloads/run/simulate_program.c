@@ -5,13 +5,19 @@
 #include "core/engine/timeline.h"
 #include "core/graph/graph_pace.h"
 #include "workloads/run/explain_program.h"
+#include "workloads/run/program_interval.h"
 #include "workloads/run/simulate_state.h"
 #include "workloads/run/tree_prices.h"
+
+static bool has_interval(const pl_simulate_options *options) {
+  return options->residuals != NULL && options->program_aspects != NULL;
+}
 
 static pl_code run(const pl_graph *graph, const pl_simulate_options *options, pl_arena *arena, pl_engine_result *result,
                    pl_error *error) {
   bool explains = options->of_program != NULL;
-  const pl_engine_options engine = {.record_parts = options->trace != NULL || explains, .record_charges = explains};
+  const pl_engine_options engine = {.record_parts = options->trace != NULL || explains,
+                                    .record_charges = explains || has_interval(options)};
   return pl_simulate_graph(graph, options, &engine, arena, result, error);
 }
 
@@ -48,6 +54,7 @@ static pl_code play(void *context, const double *factor, pl_ticks *makespan, pl_
   pl_simulate_options options = *own->options;
   options.trace = NULL;
   options.of_program = NULL;
+  options.residuals = NULL;
   pl_code code = run(&own->pace.graph, &options, own->arena, &result, error);
   *makespan = result.makespan;
   pl_arena_release_to(own->arena, mark);
@@ -98,7 +105,8 @@ pl_code pl_simulate_program(const pl_cluster *cluster, const pl_ir_module *modul
   const pl_ir_graph_options graphing = {.collective = pl_program_collectives(options),
                                         .framework = framework,
                                         .names = options->trace != NULL || options->of_program != NULL,
-                                        .no_overlap_factor = options->no_overlap_factor};
+                                        .no_overlap_factor = options->no_overlap_factor,
+                                        .spendings = has_interval(options)};
   pl_ir_graph made;
   pl_engine_result result;
   PL_TRY(pl_ir_graph_take(cluster, module, &graphing, arena, &made, error));
@@ -115,7 +123,8 @@ pl_code pl_simulate_program(const pl_cluster *cluster, const pl_ir_module *modul
                                 .host_updates = made.host_updates,
                                 .n_tasks = made.graph.n_tasks,
                                 .run_digest = result.digest,
-                                .flops = made.flops};
+                                .flops = made.flops,
+                                .interval = pl_interval_none()};
   PL_TRY(note_memory(cluster, module, framework, arena, report, error));
   const uint32_t *places = pl_ir_places_take(module, arena);
   if (places == NULL) return pl_fail_memory(error, "a report");
@@ -126,6 +135,9 @@ pl_code pl_simulate_program(const pl_cluster *cluster, const pl_ir_module *modul
       report->spent_s[category] +=
           pl_ticks_to_s(result.spent[(size_t)d * PL_CATEGORY_COUNT + (size_t)category]) / report->n_devices;
   }
+  if (has_interval(options))
+    PL_TRY(pl_program_interval_take(cluster, module, &made, &result, options->residuals, options->program_aspects,
+                                    arena, &report->interval, error));
   if (options->of_program != NULL)
     PL_TRY(pl_program_explanation_take(module, &made.graph, &result, arena, options->of_program, error));
   return options->trace != NULL ? write_trace(module, &made, &result, options->trace, arena, error) : PL_OK;
