@@ -61,6 +61,7 @@ static pl_result_row row_of(const char *text, const pl_residuals *residuals, uin
   const pl_program_candidate candidate = {.cluster = cluster, .model = &model, .job = &job, .strategy = &strategy};
   pl_simulate_options options = PL_SIMULATE_OPTIONS_DEFAULT;
   options.residuals = residuals;
+  options.no_overlap_factor = true;
   pl_program_cache cache;
   pl_result_row row = {0};
   pl_error error = PL_ERROR_INIT;
@@ -104,6 +105,7 @@ static void all_time_is_doubted_once(void **state) {
       sum += shares[k] = half_of(&row);
     }
     if (fabs(sum - 0.3) > 1e-5) fail_msg("%s: kinds add up to %.9g of 0.3", strategies[i], sum);
+    assert_true(shares[4] == 0); /* nothing is slowed down */
     if (shares[0] <= 0 || shares[2] <= 0 || shares[5] <= 0)
       fail_msg("%s: products %g, kernels %g, communication %g", strategies[i], shares[0], shares[2], shares[5]);
   }
@@ -124,6 +126,7 @@ static void programs_have_the_interval_of_their_strategies(void **state) {
     const pl_strategy strategy = strategy_of(strategies[i]);
     pl_simulate_options options = PL_SIMULATE_OPTIONS_DEFAULT;
     options.residuals = &residuals;
+    options.no_overlap_factor = true;
     pl_simulate_report report;
     pl_error error = PL_ERROR_INIT;
     if (pl_simulate(cluster, &model, &job, &strategy, &options, &arena, &report, &error) != PL_OK)
