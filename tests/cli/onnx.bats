@@ -81,8 +81,23 @@ refused() {
   "$PACELINE" verify --model "$FILES/points.onnx" --gbs 4 --strategy pp=1,dp=2,tmp=1,mbs=1
 }
 
-@test "a decoder with a cache is told how to be exported" {
-  refused past "dimension 3 of input 'past_0' (past) is open"*"without its cache of past keys and values"
+@test "a decoder's cache of keys and values is empty, which is said" {
+  run "$PACELINE" model show "$FILES/past.onnx"
+  [ "$status" -eq 0 ] && [[ $output == *"cache      of keys and values: empty; attention_mask hides nothing, position_ids count from 0, assumed"* ]]
+  run "$PACELINE" simulate --platform dgx-1v --gbs 64 --strategy pp=1,dp=8,tmp=1,mbs=8 --model "$FILES/past.onnx"
+  [ "$status" -eq 0 ] && [[ $output == *"cache            of keys and values: empty"* ]]
+  "$PACELINE" verify --model "$FILES/past.onnx" --gbs 4 --strategy pp=1,dp=2,tmp=1,mbs=1
+}
+
+@test "rows without a number are none, and a decoder merged of two is told how to be exported" {
+  "$PACELINE" verify --model "$FILES/nan.onnx" --gbs 4 --strategy pp=1,dp=2,tmp=1,mbs=1
+  refused merged "node 'branch': op If is not known; 3 of the 4 nodes are understood; a decoder that was merged"
+}
+
+@test "pads and bounds that cannot be are refused" {
+  refused reflect "node 'pad' (Pad): mode 'reflect' is not read"
+  refused crop "node 'pad' (Pad): a pad is less than nothing"
+  refused odd "node 'pad' (Pad): pads are missing, follow from data, or are not two for each dimension"
 }
 
 @test "weights in other files are not read unless they are asked for" {

@@ -23,7 +23,8 @@ from torch import nn
 SOURCE, PACELINE = os.environ.get("SOURCE_DIR", "."), os.environ["PACELINE"]
 TOOL = os.environ["BUILD_DIR"] + "/tests/onnx_values_tool"
 sys.path.insert(0, SOURCE + "/tests/support")
-from onnx_modules import VGG, GPT2, Bert, Encoder, Joined, Llama, ResNet, ViT, export  # noqa: E402
+from onnx_modules import (VGG, GPT2, Bert, Encoder, GPT2Cached, Joined, Llama, LlamaCached, Padded, ResNet, ViT, export,
+                          export_cached)  # noqa: E402
 
 warnings.simplefilter("ignore")
 torch.manual_seed(5)
@@ -93,6 +94,10 @@ CASES = {  # module, inputs, options of the export, tolerance
     "bert-one-sample": (lambda: Bert(), bert_inputs, {"one": True}, 1e-7),
     "llama-one-sample": (lambda: Llama(layers=2), words, {"one": True}, 1e-7),
     "vgg-one-sample": (lambda: VGG((4, 4, 0, 8, 0), 16, 10, 2), lambda: {"x": torch.randn(BATCH, 3, 8, 8)}, {"one": True}, 1e-7),
+    "gpt2-cached": (lambda: GPT2Cached(layers=2), words, {"cache": (4, 8, 2)}, 1e-7),
+    "llama-cached": (lambda: LlamaCached(layers=2), words, {"cache": (2, 8, 2)}, 1e-7),
+    "llama-cached-tables": (lambda: LlamaCached(tables=True, layers=2), words, {"cache": (2, 8, 2)}, 1e-7),
+    "padded": (Padded, lambda: {"x": torch.randn(BATCH, 3, 9, 9)}, {}, 1e-7),
     "fused": (Fused, lambda: {"input_ids": tokens(20)}, {"folds": False}, 1e-7),
 }
 
@@ -111,13 +116,18 @@ def check(name, folder):
     for parameter in module.parameters():  # no two are equal by accident
         if parameter.dim() == 1:
             parameter.data += 0.1 * torch.randn_like(parameter)
-    if options.pop("one", False):  # which the file says, and is run with more
+    past = []
+    if "cache" in options:  # which is empty, and all tokens are seen
+        past = [torch.ones(BATCH, SEQ, dtype=torch.long), torch.arange(SEQ).expand(BATCH, SEQ)]
+        past += export_cached(module, BATCH, SEQ, *options["cache"], path)
+    elif options.pop("one", False):  # which the file says, and is run with more
         export(module, {key: value[:1] for key, value in inputs.items()}, path, dynamic=False, **options)
     else:
         export(module, inputs, path, **options)
     module = module.double().train(options.get("train", False))
     reals = {key: value.double() if value.is_floating_point() else value for key, value in inputs.items()}
-    output = module(*reals.values())
+    output = module(*reals.values(), *past)
+    output = output[0] if past else output
     targets = None if name == "plain" else torch.randint(0, output.size(-1), output.shape[:-1])
     loss = loss_of(module, output, targets)
     loss.backward()

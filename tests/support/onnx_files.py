@@ -59,8 +59,17 @@ onnx.save(model(graph([helper.make_node("MatMul", ["x", "w"], ["y"], "out")], [(
           f"{folder}/shapes.onnx")
 onnx.save(model(graph([helper.make_node("Conv", ["x", "w"], ["h"], "conv", kernel_shape=[2, 2]), helper.make_node("Softmax", ["h"], ["y"], "probabilities", axis=1)],
                       [("x", FLOAT, ["batch", 3, 2, 2])], [weight("w", 4, 3, 2, 2)], ("y", ["batch", 4, 1, 1])), opset=9), f"{folder}/points.onnx")
-onnx.save(model(graph([helper.make_node("Add", ["x", "past_0"], ["y"], "add")],
-                      [("x", FLOAT, ["batch", 4]), ("past_0", FLOAT, ["batch", 4, "past"])], [])), f"{folder}/past.onnx")
+onnx.save(model(graph([helper.make_node("Concat", ["past_0", "x"], ["k"], "concat", axis=2), helper.make_node("MatMul", ["k", "w"], ["y"], "product")],
+                      [("x", FLOAT, ["batch", 4, 3]), ("past_0", FLOAT, ["batch", 4, "past"])], [weight("w", 3, 2)])), f"{folder}/past.onnx")
+onnx.save(linear(nodes=[helper.make_node("Softmax", ["x"], ["s"], "soft"), helper.make_node("IsNaN", ["s"], ["n"], "nan"),
+                        helper.make_node("Where", ["n", "none", "s"], ["z"], "where")], first="z"), f"{folder}/nan.onnx")
+made = onnx.load(f"{folder}/nan.onnx")
+made.graph.initializer.append(numpy_helper.from_array(np.float32(0), "none"))
+onnx.save(made, f"{folder}/nan.onnx")
+onnx.save(linear(nodes=[helper.make_node("If", ["x"], ["z"], "branch")], first="z"), f"{folder}/merged.onnx")
+for name, mode, pads in (("reflect", "reflect", [0, 1, 0, 1]), ("crop", "constant", [0, -1, 0, 0]), ("odd", "constant", [0, 1, 0])):
+    onnx.save(model(graph([helper.make_node("MatMul", ["x", "w"], ["h"], "product"), helper.make_node("Pad", ["h", "pads"], ["y"], "pad", mode=mode)],
+                          [("x", FLOAT, ["batch", 4])], [weight("w", 4, 4), numpy_helper.from_array(np.array(pads), "pads")])), f"{folder}/{name}.onnx")
 external = linear()
 onnx.save_model(external, f"{folder}/external.onnx", save_as_external_data=True, location="external.bin", size_threshold=0)
 onnx.save_model(linear(), f"{folder}/lost.onnx", save_as_external_data=True, location="lost.bin", size_threshold=0)

@@ -291,6 +291,111 @@ class Encoder(nn.Module):
         return self.head(x)
 
 
+class GPT2Cached(GPT2):
+    """As text-generation exports of GPT-2 are: a cache of keys and values in and out, a mask and places beside it."""
+
+    def attend(self, a, x, past, mask):
+        q, k, v = (a.split(part) for part in a.c_attn(x).split(a.h, dim=2))
+        k, v = torch.cat((past[0], k), dim=-2), torch.cat((past[1], v), dim=-2)
+        w = torch.matmul(q, k.transpose(-1, -2)) / (float(v.size(-1)) ** 0.5)
+        seen = a.bias[:, :, k.size(-2) - q.size(-2):k.size(-2), :k.size(-2)].bool()
+        w = torch.where(seen, w, torch.full([], torch.finfo(torch.float32).min, dtype=w.dtype)) + mask
+        y = torch.matmul(F.softmax(w, dim=-1), v).permute(0, 2, 1, 3).contiguous()
+        return a.c_proj(y.view(y.size()[:-2] + (a.h,))), (k, v)
+
+    def forward(self, input_ids, attention_mask, position_ids, *past):
+        mask = attention_mask.view(input_ids.shape[0], -1)[:, None, None, :].to(self.wte.weight.dtype)
+        mask = (1.0 - mask) * torch.finfo(torch.float32).min
+        x = self.wte(input_ids) + self.wpe(position_ids.view(-1, input_ids.shape[-1]))
+        present = []
+        for i, block in enumerate(self.h):
+            y, both = self.attend(block.attn, block.ln_1(x), past[2 * i:2 * i + 2], mask)
+            present += both
+            x = x + y
+            y = block.c_fc(block.ln_2(x))
+            y = 0.5 * y * (1.0 + torch.tanh(math.sqrt(2.0 / math.pi) * (y + 0.044715 * torch.pow(y, 3.0))))
+            x = x + block.c_proj(y)
+        return (self.lm_head(self.ln_f(x)), *present)
+
+
+class LlamaCached(Llama):
+    """The same of Llama: rotations by the places that it is handed, or by rows of tables (`tables`); a mask that is written into."""
+
+    def __init__(self, tables=False, **options):
+        super().__init__(**options)
+        a = self.layers[0].self_attn
+        both = torch.outer(torch.arange(64).float(), a.inv_freq).repeat(1, 2)
+        if tables:
+            self.register_buffer("cos_cached", both.cos()[None, None])
+            self.register_buffer("sin_cached", both.sin()[None, None])
+
+    def turns(self, a, position_ids, total):
+        if hasattr(self, "cos_cached"):
+            rows = [table[0, 0, :total][position_ids] for table in (self.cos_cached, self.sin_cached)]
+            return [row.unsqueeze(1) for row in rows]
+        freqs = a.inv_freq[None, :, None].float().expand(position_ids.shape[0], -1, 1)
+        freqs = torch.matmul(freqs, position_ids[:, None, :].float()).transpose(1, 2)
+        both = torch.cat((freqs, freqs), dim=-1)
+        return both.cos().unsqueeze(1), both.sin().unsqueeze(1)
+
+    def attend(self, a, x, past, mask, position_ids):
+        b, t, h = x.size()
+        q = a.q_proj(x).view(b, t, a.heads, a.d).transpose(1, 2)
+        k, v = (p(x).view(b, t, a.groups, a.d).transpose(1, 2) for p in (a.k_proj, a.v_proj))
+        cos, sin = self.turns(a, position_ids, t + past[0].shape[2])
+        q, k = q * cos + rotate_half(q) * sin, k * cos + rotate_half(k) * sin
+        k, v = torch.cat((past[0], k), dim=2), torch.cat((past[1], v), dim=2)
+        total = k.shape[2]
+        w = torch.matmul(q, a.repeat(k, b, total).transpose(2, 3)) / math.sqrt(a.d) + mask[:, :, :, :total]
+        y = torch.matmul(F.softmax(w, dim=-1), a.repeat(v, b, total)).transpose(1, 2).contiguous()
+        return a.o_proj(y.reshape(b, t, h)), (k, v)
+
+    def forward(self, input_ids, attention_mask, position_ids, *past):
+        b, t = input_ids.shape
+        before, least = past[0].shape[2], torch.finfo(torch.float32).min
+        mask = torch.full((t, before + t), least)
+        mask = torch.triu(mask, diagonal=1) * (torch.arange(before + t) > torch.arange(before, before + t).reshape(-1, 1))
+        mask = mask[None, None, :, :].expand(b, 1, -1, -1).clone()
+        hidden = (mask[:, :, :, :attention_mask.shape[-1]] + attention_mask[:, None, None, :]) == 0
+        mask[:, :, :, :attention_mask.shape[-1]] = mask[:, :, :, :attention_mask.shape[-1]].masked_fill(hidden, least)
+        x, present = self.embed_tokens(input_ids), []
+        for i, layer in enumerate(self.layers):
+            y, both = self.attend(layer.self_attn, layer.input_layernorm(x), past[2 * i:2 * i + 2], mask, position_ids)
+            present += both
+            x = x + y
+            y = layer.post_attention_layernorm(x)
+            x = x + layer.down_proj(F.silu(layer.gate_proj(y)) * layer.up_proj(y))
+        return (self.lm_head(self.norm(x)), *present)
+
+
+def export_cached(module, batch, seq, heads, d, layers, path, opset=14):
+    """As optimum exports decoders: two tokens behind a cache of three."""
+    past = [torch.randn(batch, heads, 3, d) for _ in range(2 * layers)]
+    names = [f"past_key_values.{i // 2}.{'key' if i % 2 == 0 else 'value'}" for i in range(2 * layers)]
+    axes = {"input_ids": {0: "batch_size", 1: "sequence_length"}, "position_ids": {0: "batch_size", 1: "sequence_length"},
+            "attention_mask": {0: "batch_size", 1: "past_sequence_length + 1"},
+            **{name: {0: "batch_size", 2: "past_sequence_length"} for name in names}}
+    inputs = (torch.randint(0, 9, (batch, 2)), torch.ones(batch, 5, dtype=torch.long), torch.arange(3, 5).expand(batch, 2), *past)
+    module.train(False)
+    torch.onnx.export(module, inputs, path, input_names=["input_ids", "attention_mask", "position_ids", *names],
+                      output_names=["logits", *[name.replace("past_key_values", "present") for name in names]], opset_version=opset,
+                      dynamic_axes=axes, do_constant_folding=True)
+    return [torch.zeros(batch, heads, 0, d, dtype=torch.double) for _ in names]
+
+
+class Padded(nn.Module):
+    """Pictures with rows in front and columns behind, channels besides, and bounds, as exports from other frameworks have them."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.head = nn.Conv2d(3, 8, 3, 2), nn.Conv2d(12, 8, 3), nn.Linear(8, 5)
+
+    def forward(self, x):
+        x = F.hardtanh(self.a(F.pad(x, (0, 1, 2, 0))), -0.4, 0.6)
+        x = F.relu6(8 * self.b(F.pad(x, (1, 1, 1, 1, 0, 4), value=0.25)))
+        return self.head(F.pad(x, (0, 0, 0, 0)).mean((2, 3)))
+
+
 def export(module, inputs, path, opset=13, dynamic=True, train=False, folds=True):
     """`inputs`: name -> tensor."""
     mode = torch.onnx.TrainingMode.TRAINING if train else torch.onnx.TrainingMode.EVAL

@@ -52,6 +52,7 @@ static void print_onnx(const pl_model *model) {
   printf("%s: ONNX, operator set %" PRId64 ", %d nodes", model->name, onnx->opset, onnx->n_nodes);
   if (onnx->producer[0] != 0) printf(", by %s", pl_printable(onnx->producer, name, sizeof(name)));
   printf("\n  inputs     %s\n", sizes(onnx, model->of_one_sample, name));
+  if (onnx->empty_cache) printf("  cache      %s\n", PL_ONNX_EMPTY_CACHE);
   printf("  parameters %.0f\n  layers     %d\n", model->parameters, model->n_layers);
   printf("  loss       %s\n", pl_onnx_loss_text(model, text));
   if (onnx->n_outputs > 1) printf("  outputs    %d; the others have no loss and are left out\n", onnx->n_outputs);

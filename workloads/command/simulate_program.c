@@ -105,6 +105,7 @@ static void print_model(const subject *of) {
   } else if (model->onnx != NULL) {
     printf("loss             %s\n", pl_onnx_loss_text(model, loss));
   }
+  if (model->onnx != NULL && model->onnx->empty_cache) printf("cache            %s\n", PL_ONNX_EMPTY_CACHE);
 }
 
 static void print_verdict(const subject *of, const pl_program_report *report) {

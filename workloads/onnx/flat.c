@@ -89,6 +89,7 @@ static void relate_inputs(pl_flat *own) {
     const pl_onnx_port *port = &own->graph->inputs[i];
     int32_t *axes = &own->axis[(size_t)port->value * PL_ONNX_RANK_MAX];
     const pl_onnx_abstract *shape = pl_flat_shape(own, port->value);
+    if (shape->numbers != NULL || pl_onnx_is_cache(own->graph, port)) continue; /* nobody reads them */
     own->has_axes[port->value] = true;
     for (int32_t k = 0; k < shape->rank; k++) {
       bool tokens = pl_onnx_counts_tokens(port, k);
@@ -110,7 +111,8 @@ static void relate_inputs(pl_flat *own) {
 /* ---- which nodes ---- */
 
 static const pl_flat_row *find_row(const char *op) {
-  static const pl_flat_row *const tables[] = {pl_flat_pointwise, pl_flat_places, pl_flat_products, pl_flat_pictures};
+  static const pl_flat_row *const tables[] = {pl_flat_pointwise, pl_flat_places, pl_flat_products, pl_flat_pictures,
+                                              pl_flat_pads};
   for (size_t t = 0; t < sizeof(tables) / sizeof(tables[0]); t++)
     for (const pl_flat_row *row = tables[t]; row->op != NULL; row++)
       if (strcmp(row->op, op) == 0) return row;
@@ -132,6 +134,16 @@ static const char *matched_name(pl_match_kind kind) {
 static pl_step step_of(const pl_flat *own, int32_t node) {
   const pl_onnx_node *of = &own->graph->nodes[node];
   const pl_match *match = own->matches[node].kind != PL_MATCH_NONE ? &own->matches[node] : NULL;
+  const int32_t *handed_on = &own->inference->handed_on[node];
+  if (match == NULL && *handed_on != PL_ONNX_NONE)
+    return (pl_step){.node = of,
+                     .row = find_row("Dropout"), /* does nothing */
+                     .in = handed_on,
+                     .n_in = 1,
+                     .out = of->outputs[0],
+                     .column = PL_AXIS_NONE,
+                     .depth = PL_AXIS_NONE,
+                     .values = PL_AXIS_NONE};
   return (pl_step){.node = of,
                    .match = match,
                    .row = find_row(match != NULL ? matched_name(match->kind) : of->op),

@@ -119,7 +119,7 @@ pl_code pl_flat_weight(pl_flat *own, int32_t value, int32_t *made);
 /* A table of numbers of the file, or made of them: data that is read, and not trained. */
 pl_code pl_flat_table(pl_flat *own, int32_t value, int32_t *made);
 
-extern const pl_flat_row pl_flat_pointwise[], pl_flat_places[], pl_flat_products[], pl_flat_pictures[];
+extern const pl_flat_row pl_flat_pointwise[], pl_flat_places[], pl_flat_products[], pl_flat_pictures[], pl_flat_pads[];
 
 /* An axis that several ops share code for. */
 pl_code pl_flat_relate_same(pl_flat *own, pl_step *step);

@@ -221,6 +221,29 @@ static pl_code write_softmax(pl_flat *own, pl_step *step) {
   return PL_OK;
 }
 
+/* Numbers between two others: low + relu(x - low) - relu(x - high). */
+static pl_code write_clip(pl_flat *own, pl_step *step) {
+  double bound[2] = {pl_onnx_real_of(step->node, "min", (double)-INFINITY),
+                     pl_onnx_real_of(step->node, "max", (double)INFINITY)};
+  int32_t x, made;
+  for (int32_t k = 1; k < 3; k++)
+    if (k < step->n_in && step->in[k] != PL_ONNX_NONE && !pl_flat_scalar(own, step->in[k], &bound[k - 1]))
+      return pl_flat_fail(own, step, "its bounds follow from data");
+  PL_TRY(pl_flat_conformed(own, step, step->in[0], &x));
+  PL_TRY(refuse_integers(own, step, x));
+  made = x;
+  if (isfinite(bound[0])) {
+    made = pl_flat_op1(own, "relu", "above", pl_flat_add_number(own, x, -bound[0]), 0, NULL);
+    made = pl_flat_add_number(own, made, bound[0]);
+  }
+  if (isfinite(bound[1])) {
+    int32_t over = pl_flat_op1(own, "relu", "over", pl_flat_add_number(own, x, -bound[1]), 0, NULL);
+    made = pl_flat_op2(own, "subtract", "clipped", made, over, 0, NULL);
+  }
+  pl_flat_set(own, step, made);
+  return PL_OK;
+}
+
 /* Axes that a norm goes over: as many as its scale has, or from `axis` on. */
 static int32_t first_normed(const pl_flat *own, const pl_step *step) {
   int32_t rank = pl_flat_shape(own, step->out)->rank;
@@ -320,6 +343,7 @@ const pl_flat_row pl_flat_pointwise[] = {{"Add", pl_flat_relate_elementwise, wri
                                          {"Identity", relate_identity, write_same},
                                          {"Dropout", pl_flat_relate_same, write_same},
                                          {"Cast", relate_cast, write_cast},
+                                         {"Clip", pl_flat_relate_same, write_clip},
                                          {"Softmax", relate_softmax, write_softmax},
                                          {"LayerNormalization", relate_norm, write_norm},
                                          {"RMSNormalization", relate_norm, write_norm},

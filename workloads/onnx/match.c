@@ -36,6 +36,12 @@ static const pl_onnx_node *made_by(const matcher *own, int32_t value, const char
 /* A value behind what changes neither its numbers nor its shape. A copy of a weight is a weight of its own. */
 static int32_t behind(const matcher *own, int32_t value) {
   for (;;) {
+    int32_t maker = own->graph->values[value].node;
+    if (maker != PL_ONNX_NONE && own->inference->handed_on[maker] != PL_ONNX_NONE &&
+        own->graph->nodes[maker].outputs[0] == value) {
+      value = own->inference->handed_on[maker];
+      continue;
+    }
     const pl_onnx_node *node = shape_of(own, value)->weight == NULL ? made_by(own, value, "Identity") : NULL;
     if (node == NULL) node = made_by(own, value, "Dropout");
     if (node == NULL && (node = made_by(own, value, "Cast")) != NULL &&
@@ -316,14 +322,15 @@ static void match_rotary(const matcher *own, const pl_onnx_node *add, pl_match *
 
 enum { SEES_ALL = 0, SEES_PAST, SEES_OTHERWISE };
 
-/* Who sees whom: `hidden` of a pair's number. */
-static int sees(const pl_onnx_abstract *mask, bool (*hidden)(double number)) {
+/* Who sees whom: `hidden` of a pair's number. What is added to scores is nothing else but 0 where it hides none. */
+static int sees(const pl_onnx_abstract *mask, bool (*hidden)(double number), bool added) {
   if (mask->numbers == NULL) return SEES_OTHERWISE;
   int64_t t = mask->rank > 0 ? mask->dims[mask->rank - 1] : 1, s = mask->rank > 1 ? mask->dims[mask->rank - 2] : 1;
   int64_t n = (int64_t)pl_onnx_elements(mask);
   bool all = true, past = s == t;
   for (int64_t i = 0; i < n && (all || past); i++) {
     bool is = hidden(mask->numbers[i]);
+    if (added && !is && mask->numbers[i] != 0) return SEES_OTHERWISE;
     all = all && !is;
     past = past && is == (i % t > i / t % s);
   }
@@ -342,8 +349,8 @@ static bool is_true(double number) {
   return number != 0;
 }
 
-/* Scores without their mask; *saw gets who sees whom. */
-static int32_t unmasked(const matcher *own, int32_t value, int *saw) {
+/* Scores without one mask; *saw gets who sees whom by it. */
+static int32_t without_mask(const matcher *own, int32_t value, int *saw) {
   double number;
   value = behind(own, value);
   const pl_onnx_node *add = made_by(own, value, "Add"), *where = made_by(own, value, "Where");
@@ -351,17 +358,29 @@ static int32_t unmasked(const matcher *own, int32_t value, int *saw) {
   for (int k = 0; add != NULL && add->n_inputs == 2 && k < 2; k++) {
     const pl_onnx_abstract *mask = shape_of(own, add->inputs[k]);
     if (mask->numbers == NULL) continue;
-    *saw = sees(mask, is_much_less);
+    *saw = sees(mask, is_much_less, true);
     return behind(own, add->inputs[1 - k]);
   }
   if (add != NULL) *saw = SEES_OTHERWISE;
   if (where == NULL || where->n_inputs != 3) return value;
   for (int k = 1; k < 3; k++)
     if (is_scalar(own, where->inputs[3 - k], &number) && is_much_less(number)) {
-      *saw = sees(shape_of(own, where->inputs[0]), k == 1 ? is_false : is_true);
+      *saw = sees(shape_of(own, where->inputs[0]), k == 1 ? is_false : is_true, false);
       return behind(own, where->inputs[k]);
     }
   *saw = SEES_OTHERWISE;
+  return value;
+}
+
+/* Scores without their masks: one of who comes first, and perhaps one that hides nothing. */
+static int32_t unmasked(const matcher *own, int32_t value, int *saw) {
+  *saw = SEES_ALL;
+  for (int32_t next; *saw != SEES_OTHERWISE; value = next) {
+    int by_this;
+    next = without_mask(own, value, &by_this);
+    if (by_this != SEES_ALL) *saw = by_this;
+    if (next == behind(own, value)) return next;
+  }
   return value;
 }
 

@@ -59,6 +59,9 @@ static double sigmoid(double a) {
 static double above_zero(double a) {
   return a < 0 ? 0 : a;
 }
+static double is_no_number(double a) {
+  return isnan(a);
+}
 static double itself(double a) {
   return a;
 }
@@ -67,11 +70,11 @@ static const struct {
   const char *op;
   double (*f)(double a);
 } ones[] = {
-    {"Abs", fabs},           {"Ceil", ceil},       {"Cos", cos},         {"Erf", erf},        {"Exp", exp},
-    {"Floor", floor},        {"Identity", itself}, {"Log", log},         {"Neg", negated},    {"Not", opposite},
-    {"Reciprocal", inverse}, {"Relu", above_zero}, {"Sigmoid", sigmoid}, {"Sin", sin},        {"Sqrt", sqrt},
-    {"Tanh", tanh},          {"Reshape", itself},  {"Flatten", itself},  {"Squeeze", itself}, {"Unsqueeze", itself},
-    {"Dropout", itself}};
+    {"Abs", fabs},           {"Ceil", ceil},         {"Cos", cos},         {"Erf", erf},        {"Exp", exp},
+    {"Floor", floor},        {"Identity", itself},   {"Log", log},         {"Neg", negated},    {"Not", opposite},
+    {"Reciprocal", inverse}, {"Relu", above_zero},   {"Sigmoid", sigmoid}, {"Sin", sin},        {"Sqrt", sqrt},
+    {"Tanh", tanh},          {"Reshape", itself},    {"Flatten", itself},  {"Squeeze", itself}, {"Unsqueeze", itself},
+    {"Dropout", itself},     {"IsNaN", is_no_number}};
 
 static bool one(const pl_onnx_op *op, int64_t n, double *numbers) {
   for (size_t k = 0; k < sizeof(ones) / sizeof(ones[0]); k++) {
@@ -213,6 +216,103 @@ static bool gather(const pl_onnx_op *op, int64_t n, double *numbers) {
   return true;
 }
 
+/* Updates [..., rest] at places [..., k] of the first operand. */
+static bool scatter(const pl_onnx_op *op, int64_t n, double *numbers) {
+  if (op->n_in != 3 || op->in[1]->rank < 1) return false;
+  const pl_onnx_abstract *to = op->in[0], *ids = op->in[1], *updates = op->in[2];
+  int64_t k = ids->dims[ids->rank - 1], rest = 1;
+  if (k < 1 || k > to->rank) return false;
+  for (int32_t i = (int32_t)k; i < to->rank; i++)
+    rest *= to->dims[i];
+  int64_t n_ids = (int64_t)pl_onnx_elements(ids) / k;
+  if (pl_onnx_elements(updates) != (double)(n_ids * rest)) return false;
+  memcpy(numbers, to->numbers, (size_t)n * sizeof *numbers);
+  for (int64_t i = 0; i < n_ids; i++) {
+    int64_t place = 0;
+    for (int64_t d = 0; d < k; d++) {
+      int64_t id = pl_onnx_integer(ids->numbers[i * k + d]);
+      if (id < 0) id += to->dims[d];
+      if (id < 0 || id >= to->dims[d]) return false;
+      place = place * to->dims[d] + id;
+    }
+    memcpy(&numbers[place * rest], &updates->numbers[i * rest], (size_t)rest * sizeof *numbers);
+  }
+  return true;
+}
+
+static bool pad(const pl_onnx_op *op, int64_t n, double *numbers) {
+  const pl_onnx_attribute *mode = pl_onnx_attribute_find(op->node, "mode");
+  int64_t before[PL_ONNX_RANK_MAX], behind[PL_ONNX_RANK_MAX], place[PL_ONNX_RANK_MAX];
+  double all = op->n_in > 2 && op->in[2] != NULL ? op->in[2]->numbers[0] : pl_onnx_real_of(op->node, "value", 0);
+  if (!pl_onnx_pads(op, before, behind) || (mode != NULL && mode->text != NULL && strcmp(mode->text, "constant") != 0))
+    return false;
+  walk w = walk_of(&op->out);
+  for (int64_t i = 0; i < n; i++, step(&w)) {
+    bool inside = true;
+    for (int32_t k = 0; k < w.rank; k++) {
+      place[k] = w.at[k] - before[k];
+      inside = inside && place[k] >= 0 && place[k] < op->in[0]->dims[k];
+    }
+    numbers[i] = inside ? at_place(op->in[0], place) : all;
+  }
+  return true;
+}
+
+static bool tile(const pl_onnx_op *op, int64_t n, double *numbers) {
+  walk w = walk_of(&op->out);
+  int64_t place[PL_ONNX_RANK_MAX];
+  for (int64_t i = 0; i < n; i++, step(&w)) {
+    for (int32_t k = 0; k < w.rank; k++)
+      place[k] = w.at[k] % op->in[0]->dims[k];
+    numbers[i] = at_place(op->in[0], place);
+  }
+  return true;
+}
+
+static bool running_sum(const pl_onnx_op *op, int64_t n, double *numbers) {
+  if (op->n_in < 2 || pl_onnx_elements(op->in[1]) != 1) return false;
+  int32_t axis = pl_onnx_axis(pl_onnx_integer(op->in[1]->numbers[0]), op->out.rank);
+  bool without = pl_onnx_integer_of(op->node, "exclusive", 0) != 0;
+  if (axis < 0 || pl_onnx_integer_of(op->node, "reverse", 0) != 0) return false;
+  int64_t inner = 1, extent = op->out.dims[axis];
+  for (int32_t i = axis + 1; i < op->out.rank; i++)
+    inner *= op->out.dims[i];
+  for (int64_t i = 0; i < n; i++) {
+    bool first = i / inner % extent == 0;
+    double before = first ? 0 : numbers[i - inner] + (without ? op->in[0]->numbers[i - inner] : 0);
+    numbers[i] = without ? before : before + op->in[0]->numbers[i];
+  }
+  return true;
+}
+
+/* Frequencies times places. */
+static bool matmul(const pl_onnx_op *op, int64_t n, double *numbers) {
+  const double most = 1e9;
+  const pl_onnx_abstract *a = op->in[0], *b = op->in[1];
+  int64_t depth = a->dims[a->rank - 1];
+  walk w = walk_of(&op->out);
+  if ((double)n * (double)depth > most) return false;
+  for (int64_t i = 0; i < n; i++, step(&w)) {
+    walk at_a = w, at_b = w;
+    numbers[i] = 0;
+    for (int64_t k = 0; k < depth; k++) {
+      at_a.at[w.rank - 1] = at_b.at[w.rank - 2] = k;
+      numbers[i] += spread_at(a, &at_a) * spread_at(b, &at_b);
+    }
+  }
+  return true;
+}
+
+static bool clip(const pl_onnx_op *op, int64_t n, double *numbers) {
+  double low = op->n_in > 1 && op->in[1] != NULL ? op->in[1]->numbers[0]
+                                                 : pl_onnx_real_of(op->node, "min", (double)-INFINITY),
+         high = op->n_in > 2 && op->in[2] != NULL ? op->in[2]->numbers[0]
+                                                  : pl_onnx_real_of(op->node, "max", (double)INFINITY);
+  for (int64_t i = 0; i < n; i++)
+    numbers[i] = fmin(fmax(op->in[0]->numbers[i], low), high);
+  return true;
+}
+
 static bool concat(const pl_onnx_op *op, int64_t n, double *numbers) {
   int32_t axis = pl_onnx_axis(pl_onnx_integer_of(op->node, "axis", 0), op->out.rank);
   walk w = walk_of(&op->out);
@@ -318,7 +418,13 @@ static const struct {
               {"Range", range},
               {"Trilu", trilu},
               {"Einsum", einsum},
-              {"ConstantOfShape", constant_of_shape}};
+              {"ConstantOfShape", constant_of_shape},
+              {"ScatterND", scatter},
+              {"Pad", pad},
+              {"Tile", tile},
+              {"CumSum", running_sum},
+              {"MatMul", matmul},
+              {"Clip", clip}};
 
 bool pl_onnx_evaluate(const pl_onnx_op *op, double *numbers) {
   int64_t n = (int64_t)pl_onnx_elements(&op->out);

@@ -51,7 +51,7 @@ pl_onnx_openness pl_onnx_openness_of(const pl_onnx_graph *graph) {
   pl_onnx_openness made = {0};
   for (int32_t i = 0; i < graph->n_inputs; i++) {
     const pl_onnx_port *port = &graph->inputs[i];
-    for (int32_t k = 0; k < port->rank; k++) {
+    for (int32_t k = 0; k < port->rank && !pl_onnx_is_cache(graph, port); k++) {
       bool open = port->dims[k].extent < 0, batch = pl_onnx_counts_samples(port, k);
       bool tokens = pl_onnx_counts_tokens(port, k);
       if (batch && open) made.open_batch = true;
@@ -84,6 +84,10 @@ static pl_code bind_input(pl_onnx_inference *own, int32_t index, const pl_onnx_b
     return pl_fail(own->error, PL_UNSUPPORTED, "%s: input '%s' has no shape, or is no tensor", own->graph->path, name);
   to->type = port->type;
   to->rank = port->rank;
+  if (pl_onnx_is_cache(own->graph, port)) {
+    pl_onnx_cache_bind(port, binding->batch, to);
+    return PL_OK;
+  }
   for (int32_t k = 0; k < port->rank; k++) {
     const pl_onnx_dim *dim = &port->dims[k];
     if (pl_onnx_counts_samples(port, k)) {
@@ -94,9 +98,8 @@ static pl_code bind_input(pl_onnx_inference *own, int32_t index, const pl_onnx_b
     } else if (dim->extent < 0) {
       return pl_fail(own->error, PL_BAD_INPUT,
                      "%s: dimension %d of input '%s' (%s) is open: only the first one, samples, and the second one, "
-                     "tokens, follow from the job; export the others with their size%s",
-                     own->graph->path, k + 1, name, dim->symbol != NULL ? dim->symbol : "without a name",
-                     strncmp(name, "past", 4) == 0 ? ", and the model without its cache of past keys and values" : "");
+                     "tokens, follow from the job; export the others with their size",
+                     own->graph->path, k + 1, name, dim->symbol != NULL ? dim->symbol : "without a name");
     } else {
       to->dims[k] = dim->extent;
     }
@@ -148,6 +151,19 @@ static pl_code read_numbers(pl_onnx_inference *own, const pl_onnx_tensor *tensor
   return code;
 }
 
+/* Mask and places beside an empty cache. */
+static pl_code take_cache_input(pl_onnx_inference *own, const pl_onnx_port *port) {
+  pl_onnx_abstract *to = &own->values[port->value];
+  if (!pl_onnx_cache_input(own->graph, port, to, NULL) || pl_onnx_elements(to) > PL_ONNX_NUMBERS_MAX) return PL_OK;
+  int64_t n = (int64_t)pl_onnx_elements(to);
+  double *numbers = malloc((size_t)(n + 1) * sizeof *numbers);
+  if (numbers == NULL) return pl_fail_memory(own->error, "an input");
+  (void)pl_onnx_cache_input(own->graph, port, to, numbers);
+  to->numbers = keep(own, numbers, n);
+  free(numbers);
+  return PL_OK;
+}
+
 static void take_tensor(const pl_onnx_tensor *tensor, pl_onnx_abstract *to) {
   to->type = tensor->type;
   to->rank = tensor->rank;
@@ -161,7 +177,7 @@ static pl_code take_initializers(pl_onnx_inference *own) {
     if (tensor == NULL) continue;
     take_tensor(tensor, &own->values[i]);
     own->values[i].weight = tensor;
-    if (pl_onnx_type_is_real(tensor->type) && tensor->n != 1) continue;
+    if (pl_onnx_type_is_real(tensor->type) && tensor->n != 1 && !pl_onnx_is_rotation(own->graph, tensor)) continue;
     PL_TRY(read_numbers(own, tensor, &own->values[i].numbers));
   }
   return PL_OK;
@@ -192,9 +208,12 @@ static pl_code unknown(const pl_onnx_inference *own, int32_t index) {
   int32_t known = 0;
   for (int32_t i = 0; i < own->graph->n_nodes; i++)
     known += pl_onnx_shape_rule_of(own->graph->nodes[i].op) != NULL && own->graph->nodes[i].domain[0] == 0;
-  return pl_fail(own->error, PL_UNSUPPORTED, "%s: node '%s': op %s%s%s is not known; %d of the %d nodes are understood",
-                 own->graph->path, node->name, node->domain, node->domain[0] != 0 ? "." : "", node->op, known,
-                 own->graph->n_nodes);
+  return pl_fail(own->error, PL_UNSUPPORTED,
+                 "%s: node '%s': op %s%s%s is not known; %d of the %d nodes are understood%s", own->graph->path,
+                 node->name, node->domain, node->domain[0] != 0 ? "." : "", node->op, known, own->graph->n_nodes,
+                 strcmp(node->op, "If") == 0 ? "; a decoder that was merged from two (with and without a cache): take "
+                                               "one of those, or export it without merging"
+                                             : "");
 }
 
 /* Weights take part in arithmetic of constants where those have several numbers (tables of frequencies times
@@ -311,6 +330,7 @@ static pl_code infer_node(pl_onnx_inference *own, int32_t index) {
       if (op.out.dims[i] < 0) return pl_onnx_op_fail(&op, "dimension %d of its result is negative", i + 1);
     if (pl_onnx_elements(&op.out) > 0x1p53) return pl_onnx_op_fail(&op, "its result has too many elements to count");
     PL_TRY(evaluate(own, &op));
+    own->handed_on[index] = pl_onnx_handed_on(&op);
   }
   if (op.node->n_outputs > 0 && op.node->outputs[0] != PL_ONNX_NONE) own->values[op.node->outputs[0]] = op.out;
   for (int32_t i = 1; i < op.node->n_outputs; i++) /* masks of Dropout, statistics of norms: nobody may read them */
@@ -331,11 +351,16 @@ static pl_code infer(const pl_onnx_graph *graph, const pl_onnx_binding *binding,
                      pl_arena *arena, pl_onnx_inference *own, pl_error *error) {
   *own = (pl_onnx_inference){.graph = graph, .arena = arena, .exported = exported, .error = error};
   own->values = PL_TAKE(arena, pl_onnx_abstract, graph->n_values + 1);
-  if (own->values == NULL) return pl_fail_memory(error, "the shapes of a graph");
+  own->handed_on = PL_TAKE(arena, int32_t, graph->n_nodes + 1);
+  if (arena->failed) return pl_fail_memory(error, "the shapes of a graph");
+  for (int32_t i = 0; i < graph->n_nodes; i++)
+    own->handed_on[i] = PL_ONNX_NONE;
   for (int32_t i = 0; i < graph->n_values; i++)
     own->values[i].rank = -1;
   for (int32_t i = 0; i < graph->n_inputs; i++)
     PL_TRY(bind_input(own, i, binding));
+  for (int32_t i = 0; i < graph->n_inputs; i++)
+    PL_TRY(take_cache_input(own, &graph->inputs[i]));
   PL_TRY(take_initializers(own));
   for (int32_t i = 0; i < graph->n_nodes; i++) {
     PL_TRY(check_read(own, &graph->nodes[i]));

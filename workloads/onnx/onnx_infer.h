@@ -33,6 +33,7 @@ typedef struct pl_onnx_inference {
    * whose target is written down gets the samples where the operand has them, and parts of a Concat that have none
    * spread. */
   const pl_onnx_abstract *exported;
+  int32_t *handed_on;    /* by node: the operand that its output is, under the binding; PL_ONNX_NONE: it computes one */
   pl_hash_index numbers; /* each set of numbers once */
   int64_t n_numbers;
   pl_error *error;
@@ -53,6 +54,10 @@ pl_code pl_onnx_infer(const pl_onnx_graph *graph, const pl_onnx_binding *binding
  * two, and an open second one of reals that have three and more. */
 bool pl_onnx_counts_samples(const pl_onnx_port *port, int32_t k);
 bool pl_onnx_counts_tokens(const pl_onnx_port *port, int32_t k);
+
+/* Inputs that are a decoder's cache of keys and values, which is empty (onnx_cache.c). */
+bool pl_onnx_is_cache(const pl_onnx_graph *graph, const pl_onnx_port *port);
+bool pl_onnx_has_cache(const pl_onnx_graph *graph);
 
 /* What a graph leaves open: whether its inputs have samples and tokens in symbols, and what they are if not. */
 typedef struct pl_onnx_openness {
@@ -85,6 +90,15 @@ bool pl_onnx_slice(const pl_onnx_op *op, int64_t first[PL_ONNX_RANK_MAX], int64_
 /* Which axes Reduce* goes over. False: not known. */
 bool pl_onnx_reduced(const pl_onnx_op *op, bool over[PL_ONNX_RANK_MAX]);
 bool pl_onnx_is_reduction(const char *op);
+
+/* What Pad adds along each axis; less than nothing cuts off. False: not known. */
+bool pl_onnx_pads(const pl_onnx_op *op, int64_t before[PL_ONNX_RANK_MAX], int64_t behind[PL_ONNX_RANK_MAX]);
+/* onnx_cache.c: dimensions of a cache; mask and places beside it, whose shape is bound (numbers NULL: asked for the
+ * shape alone); whether a tensor is frequencies, or cosines or sines of places; what a node hands on. */
+void pl_onnx_cache_bind(const pl_onnx_port *port, int64_t batch, pl_onnx_abstract *to);
+bool pl_onnx_cache_input(const pl_onnx_graph *graph, const pl_onnx_port *port, pl_onnx_abstract *to, double *numbers);
+bool pl_onnx_is_rotation(const pl_onnx_graph *graph, const pl_onnx_tensor *tensor);
+int32_t pl_onnx_handed_on(const pl_onnx_op *op);
 
 typedef pl_code (*pl_onnx_shape_rule)(pl_onnx_op *op);
 /* NULL: the op is not known. */

@@ -241,6 +241,7 @@ static pl_code look(const pl_onnx_graph *graph, pl_arena *scratch, pl_arena *are
   enum { BATCH = 2, SEQ = 8 };
   pl_onnx_openness open = pl_onnx_openness_of(graph);
   model->has_seq = open.has_seq;
+  model->empty_cache = pl_onnx_has_cache(graph);
   model->batch = open.open_batch ? 0 : open.batch;
   model->seq = open.open_seq ? 0 : open.seq;
   model->one_sample = model->batch == 1;

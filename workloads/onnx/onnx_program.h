@@ -10,6 +10,9 @@
 #include "workloads/language/ir_module.h"
 #include "workloads/onnx/outline.h"
 
+#define PL_ONNX_EMPTY_CACHE                                                                                            \
+  "of keys and values: empty; attention_mask hides nothing, position_ids count from 0, assumed"
+
 typedef struct pl_onnx_model {
   const char *path, *name, *producer;
   uint64_t digest;
@@ -19,6 +22,7 @@ typedef struct pl_onnx_model {
   bool has_seq;       /* inputs have tokens */
   int64_t batch, seq; /* where the file is for one size only; 0: any */
   bool one_sample;    /* it was exported for one; batch 0: any number of them goes through its nodes */
+  bool empty_cache;   /* inputs are a decoder's cache: without keys and values, all tokens seen, in order */
   int64_t rows;       /* of the smallest table of positions that tokens' places are looked up in; 0: none is */
   bool tied, cross_entropy;
   const char *output; /* what has the loss */

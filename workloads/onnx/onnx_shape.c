@@ -322,6 +322,53 @@ bool pl_onnx_reduced(const pl_onnx_op *op, bool over[PL_ONNX_RANK_MAX]) {
   return true;
 }
 
+/* ---- more of it ---- */
+
+static bool is_huge(int64_t count) {
+  return count < INT32_MIN || count > INT32_MAX;
+}
+
+bool pl_onnx_pads(const pl_onnx_op *op, int64_t before[PL_ONNX_RANK_MAX], int64_t behind[PL_ONNX_RANK_MAX]) {
+  int64_t pads[INTEGERS_MAX], axes[INTEGERS_MAX];
+  int32_t n, n_axes = 0, rank = op->in[0]->rank;
+  if (!pl_onnx_op_integers(op, 1, "pads", pads, &n)) return false;
+  if (op->n_in > 3 && op->in[3] != NULL && !pl_onnx_op_integers(op, 3, "axes", axes, &n_axes)) return false;
+  for (int32_t i = 0; i < rank; i++)
+    before[i] = behind[i] = 0;
+  if (n % 2 != 0 || n / 2 != (n_axes > 0 ? n_axes : rank)) return false;
+  for (int32_t i = 0; i < n / 2; i++) {
+    int32_t axis = n_axes > 0 ? pl_onnx_axis(axes[i], rank) : i;
+    if (axis < 0 || is_huge(pads[i]) || is_huge(pads[i + n / 2])) return false;
+    before[axis] = pads[i];
+    behind[axis] = pads[i + n / 2];
+  }
+  return true;
+}
+
+static pl_code pad(pl_onnx_op *op) {
+  int64_t before[PL_ONNX_RANK_MAX], behind[PL_ONNX_RANK_MAX];
+  PL_TRY(pl_onnx_shape_same(op));
+  if (!pl_onnx_pads(op, before, behind))
+    return pl_onnx_op_fail(op, "pads are missing, follow from data, or are not two for each dimension");
+  for (int32_t i = 0; i < op->out.rank; i++)
+    op->out.dims[i] += before[i] + behind[i];
+  return PL_OK;
+}
+
+static pl_code tile(pl_onnx_op *op) {
+  int64_t repeats[INTEGERS_MAX];
+  int32_t n;
+  PL_TRY(pl_onnx_shape_same(op));
+  if (!pl_onnx_op_integers(op, 1, "repeats", repeats, &n)) return open_shape(op, "its result");
+  if (n != op->out.rank) return pl_onnx_op_fail(op, "%d repeats for %d dimensions", n, op->out.rank);
+  for (int32_t i = 0; i < n; i++) {
+    if (repeats[i] < 0 || is_huge(repeats[i]) || is_huge(op->out.dims[i]))
+      return pl_onnx_op_fail(op, "repeats are out of range");
+    op->out.dims[i] *= repeats[i];
+  }
+  return PL_OK;
+}
+
 static pl_code reduce(pl_onnx_op *op) {
   bool over[PL_ONNX_RANK_MAX], keeps = pl_onnx_integer_of(op->node, "keepdims", 1) != 0;
   int32_t made = 0;
@@ -344,11 +391,13 @@ static const struct {
     {"BatchNormalization", pl_onnx_shape_same},
     {"Cast", cast},
     {"Ceil", pl_onnx_shape_same},
+    {"Clip", pl_onnx_shape_same},
     {"Concat", concat},
     {"Constant", pl_onnx_shape_same},
     {"ConstantOfShape", constant_of_shape},
     {"Conv", pl_onnx_shape_convolution},
     {"Cos", pl_onnx_shape_same},
+    {"CumSum", pl_onnx_shape_same},
     {"Div", elementwise},
     {"Dropout", pl_onnx_shape_same},
     {"Einsum", pl_onnx_shape_einsum},
@@ -365,6 +414,7 @@ static const struct {
     {"Greater", comparison},
     {"GreaterOrEqual", comparison},
     {"Identity", pl_onnx_shape_same},
+    {"IsNaN", boolean},
     {"LayerNormalization", pl_onnx_shape_same},
     {"LRN", pl_onnx_shape_same},
     {"Less", comparison},
@@ -379,6 +429,7 @@ static const struct {
     {"Neg", pl_onnx_shape_same},
     {"Not", boolean},
     {"Or", comparison},
+    {"Pad", pad},
     {"Pow", elementwise},
     {"Range", range},
     {"Reciprocal", pl_onnx_shape_same},
@@ -389,6 +440,7 @@ static const struct {
     {"ReduceSum", reduce},
     {"Relu", pl_onnx_shape_same},
     {"Reshape", reshape},
+    {"ScatterND", pl_onnx_shape_same},
     {"Shape", shape},
     {"Sigmoid", pl_onnx_shape_same},
     {"Sin", pl_onnx_shape_same},
@@ -401,6 +453,7 @@ static const struct {
     {"Sub", elementwise},
     {"Sum", elementwise},
     {"Tanh", pl_onnx_shape_same},
+    {"Tile", tile},
     {"Transpose", transpose},
     {"Trilu", pl_onnx_shape_same},
     {"Unsqueeze", unsqueeze},
