@@ -63,7 +63,8 @@ typedef struct session {
   char *page;          /* the template */
   const char *data_at; /* the word in it that the data take the place of */
   FILE *out;
-  bool uses_cp, uses_ep;
+  bool is_left_out[PL_RESULT_N_COLUMNS]; /* of the strategy's columns: no row has anything to say there */
+  pl_column_list columns;
   pl_report_drawings drawings;
 } session;
 
@@ -135,13 +136,14 @@ static void put_element(FILE *out, const pl_column_info *column, const void *at)
   }
 }
 
-static pl_code put_column(session *own, const char *name, bool first, pl_error *error) {
-  const pl_column_info *column = find_column(name);
+static pl_code put_column(session *own, const pl_column_info *column, bool first, pl_error *error) {
   PL_ASSERT(column != NULL);
   pl_arena_mark mark = pl_arena_mark_here(&own->arena);
   void *values;
   PL_TRY(pl_results_reader_column(own->reader, column, &own->arena, &values, error));
-  fprintf(own->out, "%s\n\"%s\":[", first ? "" : ",", name);
+  fputs(first ? "\n" : ",\n", own->out);
+  put_text(own->out, column->name, SIZE_MAX);
+  fputs(":[", own->out);
   for (uint32_t i = 0; i < pl_results_reader_n_rows(own->reader); i++) {
     if (i > 0) fputc(',', own->out);
     put_element(own->out, column, (const char *)values + (size_t)i * column->size);
@@ -151,23 +153,44 @@ static pl_code put_column(session *own, const char *name, bool first, pl_error *
   return PL_OK;
 }
 
+/* Missing everywhere (degrees of strategy trees, which differ from op to op), or a cp or ep of 1. */
 static pl_code is_used(session *own, const char *name, bool *used, pl_error *error) {
+  const pl_column_info *column = find_column(name);
+  bool seldom = strcmp(name, "cp") == 0 || strcmp(name, "ep") == 0;
   void *values;
   *used = false;
-  PL_TRY(pl_results_reader_column(own->reader, find_column(name), &own->arena, &values, error));
-  for (uint32_t i = 0; i < pl_results_reader_n_rows(own->reader); i++)
-    *used |= ((const int32_t *)values)[i] > 1;
+  PL_TRY(pl_results_reader_column(own->reader, column, &own->arena, &values, error));
+  for (uint32_t i = 0; i < pl_results_reader_n_rows(own->reader); i++) {
+    const char *at = (const char *)values + (size_t)i * column->size;
+    *used |= column->type == PL_COLUMN_i32 ? *(const int32_t *)(const void *)at > (seldom ? 1 : -1) : at[0] != '\0';
+  }
   return PL_OK;
 }
 
-static bool is_left_out(const session *own, const char *key) {
-  return (strcmp(key, "cp") == 0 && !own->uses_cp) || (strcmp(key, "ep") == 0 && !own->uses_ep);
+static pl_code find_used(session *own, pl_error *error) {
+  for (int k = 0; strategy_keys[k] != NULL; k++) {
+    bool used;
+    PL_TRY(is_used(own, strategy_keys[k], &used, error));
+    own->is_left_out[k] = !used;
+  }
+  return PL_OK;
+}
+
+/* What was chosen of a strategy space. */
+static bool is_choice(const pl_column_info *column) {
+  return strncmp(column->name, "choice_", 7) == 0;
 }
 
 static void put_keys(const session *own, const char *name) {
+  int n = 0;
   fprintf(own->out, "\"%s\":[", name);
-  for (int k = 0, n = 0; strategy_keys[k] != NULL; k++)
-    if (!is_left_out(own, strategy_keys[k])) fprintf(own->out, "%s\"%s\"", n++ > 0 ? "," : "", strategy_keys[k]);
+  for (int k = 0; strategy_keys[k] != NULL; k++)
+    if (!own->is_left_out[k]) fprintf(own->out, "%s\"%s\"", n++ > 0 ? "," : "", strategy_keys[k]);
+  for (uint32_t c = 0; c < own->columns.n; c++)
+    if (is_choice(&own->columns.at[c])) {
+      fputs(n++ > 0 ? "," : "", own->out);
+      put_text(own->out, own->columns.at[c].name, SIZE_MAX);
+    }
   fputs("],\n", own->out);
 }
 
@@ -223,8 +246,8 @@ static void put_origin(session *own, const char *command) {
 
 static pl_code put_data(session *own, pl_error *error) {
   const char *command = pl_results_reader_command(own->reader, &own->arena);
-  PL_TRY(is_used(own, "cp", &own->uses_cp, error));
-  PL_TRY(is_used(own, "ep", &own->uses_ep, error));
+  own->columns = pl_results_reader_columns(own->reader);
+  PL_TRY(find_used(own, error));
   fputs("{", own->out);
   put_origin(own, command != NULL ? command : "");
   fputs("\"drawings\":{\"pipeline\":", own->out);
@@ -236,9 +259,11 @@ static pl_code put_data(session *own, pl_error *error) {
   put_keys(own, "strategy_keys");
   fprintf(own->out, "\"n_rows\":%u,\n\"columns\":{", pl_results_reader_n_rows(own->reader));
   for (int k = 0; measured[k] != NULL; k++)
-    PL_TRY(put_column(own, measured[k], k == 0, error));
+    PL_TRY(put_column(own, find_column(measured[k]), k == 0, error));
   for (int k = 0; strategy_keys[k] != NULL; k++)
-    if (!is_left_out(own, strategy_keys[k])) PL_TRY(put_column(own, strategy_keys[k], false, error));
+    if (!own->is_left_out[k]) PL_TRY(put_column(own, find_column(strategy_keys[k]), false, error));
+  for (uint32_t c = 0; c < own->columns.n; c++)
+    if (is_choice(&own->columns.at[c])) PL_TRY(put_column(own, &own->columns.at[c], false, error));
   fputs("}}", own->out);
   return PL_OK;
 }

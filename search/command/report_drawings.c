@@ -9,9 +9,24 @@
 #include "netmodel/show/platform_svg.h"
 #include "search/command/recorded_job.h"
 #include "search/results/results_reader.h"
+#include "search/run/space_session.h"
 #include "workloads/command/job_session.h"
+#include "workloads/onnx/onnx_file.h"
 
 /* ---- what the file says: the command, and the fastest strategy that fits ---- */
+
+/* What was taken of a strategy space; nothing of files that have none. */
+static bool put_choices(pl_results_reader *reader, const pl_result_row *row, FILE *out) {
+  const pl_column_list columns = pl_results_reader_columns(reader);
+  bool any = false;
+  for (uint32_t c = PL_RESULT_FIRST_PROGRAM + 1; pl_results_reader_has_program(reader) && c < columns.n; c++) {
+    const char *name = columns.at[c].name;
+    if (strncmp(name, "choice_", 7) != 0) continue;
+    fprintf(out, "%s%s=%.48s", any ? "," : "", name + 7, (const char *)row + columns.at[c].offset);
+    any = true;
+  }
+  return any;
+}
 
 static pl_code put_best(pl_results_reader *reader, FILE *out, pl_arena *arena, pl_error *error) {
   pl_results_summary summary;
@@ -25,7 +40,7 @@ static pl_code put_best(pl_results_reader *reader, FILE *out, pl_arena *arena, p
   PL_TRY(pl_results_reader_rows(reader, summary.best, 1, &r, searched ? &values : NULL, error));
   if (searched && values.strategy.text[0] != '\0')
     fprintf(out, "%.1024s", values.strategy.text);
-  else
+  else if (!put_choices(reader, &r, out))
     fprintf(out,
             "pp=%d,dp=%d,tmp=%d,cp=%d,ep=%d,mbs=%d,schedule=%.16s,vpp=%d,sp=%d,recompute=%.16s,zero=%d,overlap=%d,"
             "order=%.16s,assign=%.512s",
@@ -51,6 +66,8 @@ static pl_code read_results(void *path, FILE *out, FILE *notes, pl_error *error)
 typedef struct drawing {
   pl_job_options options;
   pl_job_session job;
+  pl_space_options space; /* of programs */
+  pl_space_session programs;
   pl_report_drawings *drawings;
 } drawing;
 
@@ -64,11 +81,17 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
 static pl_code parse(drawing *own, char *command, pl_error *error) {
   static const struct argp_child children[] = {{&pl_job_options_argp, 0, NULL, 0}, {0}};
   static const struct argp argp = {.parser = read_option, .children = children};
+  static const char space[] = "--strategy-space";
   char *kept[2 * PL_RECORDED_WORDS + 2], *words[PL_RECORDED_WORDS + 1], name[] = "paceline report";
   int n_kept = 1, n = pl_recorded_words(command, words);
   kept[0] = name;
   pl_recorded_job(words, n, kept, &n_kept);
   kept[n_kept] = NULL;
+  for (int i = 1; i < n; i++) {
+    if (strncmp(words[i], space, strlen(space)) != 0) continue;
+    const char *value = words[i][strlen(space)] == '=' ? words[i] + strlen(space) + 1 : words[i + 1];
+    if (value != NULL) own->space.trees = pl_arena_strdup(&own->programs.arena, value);
+  }
   PL_TRY(pl_command_line_parse("report", &argp, n_kept, kept, false, &own->options, error));
   return pl_job_options_check(&own->options, error);
 }
@@ -83,13 +106,41 @@ static pl_code draw_pipeline(drawing *own, FILE *stream, const char *strategy, p
                      &own->job.arena, &report, error);
 }
 
+/* The same of a tree of a strategy space, or of a strategy of an ONNX file. */
+static pl_code draw_program(drawing *own, FILE *stream, const char *text, pl_error *error) {
+  const pl_evaluation *e = &own->programs.evaluation;
+  pl_simulate_options *simulate = &own->options.simulate;
+  pl_result_row row = {.pp = 0};
+  pl_worker worker;
+  pl_strategy strategy;
+  uint32_t index = 0;
+  pl_worker_init(&worker);
+  simulate->diagram = stream;
+  simulate->diagram_title = e->model->name;
+  simulate->diagram_subtitle = text;
+  pl_code code = e->trees != NULL ? pl_tree_space_find(e->trees, text, &index, error)
+                                  : pl_strategy_parse(text, e->model, &worker.arena, &strategy, error);
+  if (code == PL_OK)
+    code = e->trees != NULL ? pl_evaluate_tree(e, index, &worker, &row, error)
+                            : pl_evaluate_strategy(e, &strategy, &worker, &row, error);
+  pl_worker_release(&worker);
+  return code;
+}
+
+static bool is_of_programs(const drawing *own) {
+  return own->space.trees != NULL || pl_onnx_is_path(own->options.model_path);
+}
+
 /* Into *text, which is there only if all went well. */
 static pl_code draw(drawing *own, const char *strategy, char **text, pl_error *error) {
   size_t size = 0;
   FILE *stream = open_memstream(text, &size);
   if (stream == NULL) return pl_fail_memory(error, "a drawing");
-  pl_code code = strategy != NULL ? draw_pipeline(own, stream, strategy, error)
-                                  : pl_platform_svg_draw(stream, own->job.platform, error);
+  bool programs = is_of_programs(own);
+  const pl_platform *platform = programs ? own->programs.platform : own->job.platform;
+  pl_code code = strategy == NULL ? pl_platform_svg_draw(stream, platform, error)
+                 : programs       ? draw_program(own, stream, strategy, error)
+                                  : draw_pipeline(own, stream, strategy, error);
   if (fclose(stream) != 0 && code == PL_OK) code = pl_fail_memory(error, "a drawing");
   if (code == PL_OK) return PL_OK;
   free(*text);
@@ -99,8 +150,12 @@ static pl_code draw(drawing *own, const char *strategy, char **text, pl_error *e
 
 static pl_code draw_both(drawing *own, char *command, const char *strategy, pl_error *error) {
   PL_TRY(parse(own, command, error));
-  PL_TRY(pl_job_session_read(&own->job, &own->options, strategy, error));
-  PL_TRY(pl_job_session_place(&own->job, &own->options, error));
+  if (is_of_programs(own)) {
+    PL_TRY(pl_space_session_load(&own->programs, &own->options, &own->space, error));
+  } else {
+    PL_TRY(pl_job_session_read(&own->job, &own->options, strategy, error));
+    PL_TRY(pl_job_session_place(&own->job, &own->options, error));
+  }
   PL_TRY(draw(own, NULL, &own->drawings->platform, error));
   return draw(own, strategy, &own->drawings->pipeline, error);
 }
@@ -120,7 +175,10 @@ pl_code pl_report_drawings_take(const char *path, pl_report_drawings *drawings, 
     drawing own = {.drawings = drawings};
     pl_job_options_init(&own.options);
     pl_job_session_init(&own.job);
+    pl_space_session_init(&own.programs);
+    pl_space_options_init(&own.space, &drawings->why_not);
     draw_both(&own, text, strategy, &drawings->why_not);
+    pl_space_session_release(&own.programs);
     pl_job_session_release(&own.job);
   }
   free(text);

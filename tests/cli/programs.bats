@@ -121,6 +121,28 @@ refused() {
   [ "$(jq -r .top[0].strategy <<<"$output")" = "$labels" ] && [ "$(jq .rows <<<"$output")" -eq 6 ]
 }
 
+@test "a page of programs: what does not apply is not there, and the best one is drawn" {
+  "$PACELINE" sweep "${vgg[@]}" -o "$out" --quiet
+  "$PACELINE" search "${vgg[@]}" -o "$folder/search.h5" >"$folder/said"
+  for file in "$out" "$folder/search.h5"; do
+    "$PACELINE" report "$file" -o "$folder/page.html" --force 2>"$folder/stderr"
+    [ ! -s "$folder/stderr" ]
+    grep -qF '"strategy_keys":["pp","schedule","vpp","choice_microbatches","choice_linears"],' "$folder/page.html"
+    ! grep -q -e '"dp":' -e '[[,]-1[],]' "$folder/page.html"
+    python3 - "$folder/page.html" <<'END'
+import json, re, sys
+from xml.etree import ElementTree
+data = json.loads(re.search(r"^const data = (.*?);$", open(sys.argv[1]).read(), re.S | re.M).group(1))
+text = data["drawings"]["pipeline"]
+assert ElementTree.fromstring(text).tag.endswith("svg") and "linears=owt" in text and "#2f9e44" in text, text[:300]
+END
+  done
+  has_onnx
+  "$PACELINE" sweep --platform dgx-1v --model "$FILES/good.onnx" --gbs 32 --mbs 1 -o "$folder/onnx.h5" --quiet
+  "$PACELINE" report "$folder/onnx.h5" -o "$folder/onnx.html" 2>"$folder/stderr"
+  [ ! -s "$folder/stderr" ] && grep -q "microbatches: pp=1,dp=8,tmp=1" "$folder/onnx.html" && grep -q '"pp","dp","tmp","mbs"' "$folder/onnx.html"
+}
+
 @test "trees that do not suit the model or the batch are rows with file, line and column" {
   printf 'partition: {b: {choose: [2, 3]}}\n' >"$folder/s.yaml"
   run "$PACELINE" sweep --platform dgx-1v --model vgg-16 --gbs 32 --strategy-space "$folder/s.yaml" -o "$out"

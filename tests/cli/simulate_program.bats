@@ -96,6 +96,15 @@ END
   jq -e '[.traceEvents[] | select(.ph == "X") | .name] | any(test("mlp.up"))' "$BATS_TEST_TMPDIR/t.json"
 }
 
+@test "simulate --program: a drawing, a row per list" {
+  run -0 "${run_program[@]}" "$program" --svg "$BATS_TEST_TMPDIR/p.svg"
+  [[ $output == *"drawing          $BATS_TEST_TMPDIR/p.svg"* ]]
+  python3 -c 'import sys, xml.etree.ElementTree as e
+texts = [t.text for t in e.parse(sys.argv[1]).iter("{http://www.w3.org/2000/svg}text")]
+assert "stage0" in texts and "stage1" in texts and "forward" in texts, texts' "$BATS_TEST_TMPDIR/p.svg"
+  run -2 "${run_program[@]}" "$program" --svg "$BATS_TEST_TMPDIR/p.svg"
+}
+
 @test "simulate --program: what does not go together is one line" {
   run -2 --separate-stderr "${run_program[@]}" "$program" --strategy pp=1,dp=1,tmp=1,mbs=1
   [[ $stderr == *"--program is simulated as it is written"* ]]

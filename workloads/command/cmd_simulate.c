@@ -418,17 +418,17 @@ static const char *why_by_program(const simulate_options *options) {
 static pl_code simulate_program(simulate_options *options, pl_error *error) {
   bool file = options->program_path != NULL, tree = !file && is_of_tree(options);
   if ((file && (options->strategy != NULL || options->inference)) || options->n_vary > 0 || options->sensitivity ||
-      options->print_program || options->microbatches != NULL || options->svg_path != NULL ||
-      options->cost.tokens > 0 || options->beside.n_paths > 0 || options->format != PL_EXPORT_PERFETTO ||
-      options->launch_path != NULL)
+      options->print_program || options->microbatches != NULL || options->cost.tokens > 0 ||
+      options->beside.n_paths > 0 || options->format != PL_EXPORT_PERFETTO || options->launch_path != NULL)
     return pl_fail(error, PL_BAD_INPUT,
                    "%s: leave out %s--from, --vary, --sensitivity, --print-program, --trace-microbatches, "
-                   "--trace-format, --svg, --beside and --tokens",
+                   "--trace-format, --beside and --tokens",
                    why_by_program(options), file ? "--strategy, --inference, " : "");
   const pl_program_request request = {.program_path = options->program_path,
                                       .tree_path = tree ? options->strategy : NULL,
                                       .strategy = file || tree ? NULL : options->strategy,
                                       .trace_path = options->trace_path,
+                                      .svg_path = options->svg_path,
                                       .force = options->force,
                                       .json = options->json,
                                       .digest = options->digest,

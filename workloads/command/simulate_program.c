@@ -175,16 +175,19 @@ static void put_memory(pl_json *json, const subject *of, const pl_program_report
   pl_json_close_array(json);
 }
 
+static const char *what_is_run(const pl_program_request *request) {
+  return request->program_path != NULL ? request->program_path
+         : request->tree_path != NULL  ? request->tree_path
+                                       : request->strategy;
+}
+
 static void print_text(const subject *of, const pl_program_report *report) {
   const pl_program_request *request = of->request;
   const pl_ir_module *module = &of->module;
   char text[PL_UNIT_TEXT_BYTES], digest[PL_DIGEST_TEXT_BYTES];
   bool file = request->program_path != NULL;
   if (request->strategy != NULL) print_model(of);
-  printf("%-16s %s, %s: %u devices, %u lists, %d microbatches\n", file ? "program" : "strategy",
-         file                         ? request->program_path
-         : request->tree_path != NULL ? request->tree_path
-                                      : request->strategy,
+  printf("%-16s %s, %s: %u devices, %u lists, %d microbatches\n", file ? "program" : "strategy", what_is_run(request),
          file ? pl_ir_level_names[module->level] : module->name, report->n_devices, report->n_classes,
          module->n_microbatches);
   pl_tree_print_notes(stdout, &of->plan);
@@ -217,6 +220,7 @@ static void print_text(const subject *of, const pl_program_report *report) {
   if (request->digest) printf("\nrun digest       %s\n", pl_digest_format(report->run_digest, digest));
   if (request->trace_path != NULL)
     printf("\ntimeline         %s (open it in https://ui.perfetto.dev)\n", request->trace_path);
+  if (request->svg_path != NULL) printf("\ndrawing          %s\n", request->svg_path);
 }
 
 static void print_json(const subject *of, const pl_program_report *report) {
@@ -285,6 +289,20 @@ static pl_code open_trace(const pl_job_options *options, const pl_program_reques
   *stream = pl_gzip_is_wanted(request->trace_path) ? pl_gzip_stream_open(file->stream) : file->stream;
   if (*stream != NULL) return PL_OK;
   return pl_output_file_close(file, pl_fail_memory(error, "the timeline"), error);
+}
+
+static pl_code open_svg(pl_job_options *options, const pl_program_request *request, const subject *of,
+                        pl_output_file *file, pl_error *error) {
+  if (request->svg_path == NULL) return PL_OK;
+  PL_TRY(pl_command_refuse_input(request->svg_path, options->platform_path, error));
+  if (request->tree_path != NULL) PL_TRY(pl_command_refuse_input(request->svg_path, request->tree_path, error));
+  const char *source = request->program_path != NULL ? request->program_path : options->model_path;
+  PL_TRY(pl_command_refuse_input(request->svg_path, source, error));
+  PL_TRY(pl_output_file_open(file, request->svg_path, request->force, error));
+  options->simulate.diagram = file->stream;
+  options->simulate.diagram_title = request->program_path != NULL ? of->module.name : of->model.name;
+  options->simulate.diagram_subtitle = what_is_run(request);
+  return PL_OK;
 }
 
 /* Forward passes alone are priced op by op, unless a framework is named. */
@@ -360,7 +378,7 @@ static pl_code simulate(pl_job_options *options, const pl_program_request *reque
                         pl_arena *arena, pl_error *error) {
   subject of = {.options = options, .request = request, .cluster = pl_platform_cluster(platform)};
   pl_program_report report;
-  pl_output_file file = {0};
+  pl_output_file file = {0}, svg = {0};
   FILE *trace;
   PL_TRY(pl_straggler_options_parse(request->stragglers, arena, error));
   PL_TRY(take_module(options, &of, of.cluster, arena, error));
@@ -377,8 +395,11 @@ static pl_code simulate(pl_job_options *options, const pl_program_request *reque
   PL_TRY(open_trace(options, request, &file, &trace, error));
   options->simulate.trace = trace;
   if (request->explain != NULL) options->simulate.of_program = &of.explanation;
-  pl_code code =
-      pl_simulate_program(of.cluster, &of.launched, options->job.framework, &options->simulate, arena, &report, error);
+  pl_code code = open_svg(options, request, &of, &svg, error);
+  if (code == PL_OK)
+    code = pl_simulate_program(of.cluster, &of.launched, options->job.framework, &options->simulate, arena, &report,
+                               error);
+  code = pl_output_file_close(&svg, code, error);
   if (trace != file.stream && fclose(trace) != 0 && code == PL_OK)
     code = pl_fail(error, PL_IO, "cannot write %s: %s", request->trace_path, strerror(errno));
   PL_TRY(pl_output_file_close(&file, code, error));

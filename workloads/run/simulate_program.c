@@ -1,8 +1,13 @@
 /* See workloads/run/simulate_program.h. */
 #include "workloads/run/simulate_program.h"
 
+#include <inttypes.h>
+#include <math.h>
+
+#include "core/base/units.h"
 #include "core/engine/engine.h"
 #include "core/engine/timeline.h"
+#include "core/engine/timeline_svg.h"
 #include "core/graph/graph_pace.h"
 #include "workloads/run/explain_program.h"
 #include "workloads/run/program_interval.h"
@@ -37,6 +42,33 @@ static pl_code write_trace(const pl_ir_module *module, const pl_ir_graph *made, 
   return PL_OK;
 }
 
+/* Of each list its first device. */
+static pl_code write_diagram(const pl_ir_module *module, const pl_ir_graph *made, const pl_engine_result *result,
+                             const pl_simulate_options *options, pl_arena *arena, pl_error *error) {
+  uint32_t n = (uint32_t)module->n_classes, *devices = PL_TAKE(arena, uint32_t, n);
+  const char **labels = PL_TAKE(arena, const char *, n);
+  char time[PL_UNIT_TEXT_BYTES];
+  pl_format_time(pl_ticks_to_s(result->makespan), time);
+  const char *subtitle = pl_arena_printf(arena, "%s per iteration of %" PRId32 " microbatches: %s", time,
+                                         module->n_microbatches, options->diagram_subtitle);
+  for (uint32_t c = 0; !arena->failed && c < n; c++) {
+    devices[c] = 0;
+    for (uint32_t d = made->graph.n_devices; d-- > 0;)
+      if (pl_ir_class_has(module, &module->classes[c], d)) devices[c] = d;
+    labels[c] = module->classes[c].name;
+  }
+  if (arena->failed) return pl_fail_memory(error, "the diagram");
+  const pl_diagram diagram = {.devices = devices,
+                              .labels = labels,
+                              .n_rows = n,
+                              .title = options->diagram_title,
+                              .subtitle = subtitle,
+                              .n_microbatches = module->n_microbatches,
+                              .usable_bytes = (double)INFINITY};
+  pl_timeline_write_svg(options->diagram, &made->graph, result, &diagram);
+  return PL_OK;
+}
+
 /* ---- devices at paces of their own ---- */
 
 typedef struct straggling {
@@ -53,6 +85,7 @@ static pl_code play(void *context, const double *factor, pl_ticks *makespan, pl_
   pl_graph_pace_set(&own->pace, factor);
   pl_simulate_options options = *own->options;
   options.trace = NULL;
+  options.diagram = NULL;
   options.of_program = NULL;
   options.residuals = NULL;
   pl_code code = run(&own->pace.graph, &options, own->arena, &result, error);
@@ -140,5 +173,6 @@ pl_code pl_simulate_program(const pl_cluster *cluster, const pl_ir_module *modul
                                     arena, &report->interval, error));
   if (options->of_program != NULL)
     PL_TRY(pl_program_explanation_take(module, &made.graph, &result, arena, options->of_program, error));
+  if (options->diagram != NULL) PL_TRY(write_diagram(module, &made, &result, options, arena, error));
   return options->trace != NULL ? write_trace(module, &made, &result, options->trace, arena, error) : PL_OK;
 }
