@@ -139,12 +139,14 @@ char *pl_arena_strdup(pl_arena *arena, const char *text) {
 
 char *pl_arena_printf(pl_arena *arena, const char *format, ...) {
   va_list arguments, again;
+  char brief[256]; /* most texts are formatted once */
   va_start(arguments, format);
   va_copy(again, arguments);
-  int length = vsnprintf(NULL, 0, format, arguments);
+  int length = vsnprintf(brief, sizeof brief, format, arguments);
   va_end(arguments);
   char *text = length < 0 ? NULL : pl_arena_take(arena, (size_t)length + 1, 1);
-  if (text != NULL) vsnprintf(text, (size_t)length + 1, format, again);
+  if (text != NULL && (size_t)length < sizeof brief) memcpy(text, brief, (size_t)length + 1);
+  if (text != NULL && (size_t)length >= sizeof brief) vsnprintf(text, (size_t)length + 1, format, again);
   va_end(again);
   return text;
 }

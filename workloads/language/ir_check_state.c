@@ -1,6 +1,5 @@
 /* See workloads/language/ir_checking.h: what stays on devices between ops: parameters, gradients, optimizer state by
  * path, and what a forward function keeps for its backward functions. */
-#include <stdio.h>
 #include <string.h>
 
 #include "core/base/digest.h"
@@ -51,7 +50,11 @@ static const char *kind_of(const pl_ir_op *op, char slot[PL_IR_TEXT_MAX + 2]) {
   if (strcmp(row, "accumulate") == 0 || strcmp(row, "gradient") == 0) return "gradient";
   if (strcmp(row, "param") != 0 && strcmp(row, "store") != 0 && !state) return NULL;
   if (named == NULL) return "param";
-  snprintf(slot, PL_IR_TEXT_MAX + 2, ":%s", named->text);
+  size_t length = strlen(named->text);
+  if (length > PL_IR_TEXT_MAX) length = PL_IR_TEXT_MAX;
+  slot[0] = ':';
+  memcpy(slot + 1, named->text, length);
+  slot[length + 1] = '\0';
   return slot;
 }
 
@@ -80,11 +83,9 @@ static pl_code check_path(pl_ir_checking *checking, pl_hash_index *index, const 
                             own->path, pl_ir_type_text(mesh, own->type, a), pl_ir_type_text(mesh, first->type, b),
                             pl_ir_where(first->function, first->op, where));
   entry any = *own;
-  char kind[PL_IR_TEXT_MAX + 2];
-  snprintf(kind, sizeof kind, "%s", own->kind);
   any.kind = "";
   entry kept = *own;
-  kept.kind = pl_arena_strdup(checking->scratch, kind);
+  kept.kind = pl_arena_strdup(checking->scratch, own->kind);
   if (kept.kind == NULL || !put(checking, index, &kept) || (first == NULL && !put(checking, index, &any)))
     return pl_ir_check_no_memory(checking);
   return PL_OK;

@@ -39,6 +39,11 @@ const pl_ir_op *pl_ir_inside_next(pl_ir_inside *walk) {
 
 const char *pl_ir_inside_path(pl_ir_inside *walk, const pl_ir_op *op) {
   const pl_ir_frame *frame = &walk->frames[walk->depth - 1];
-  snprintf(walk->path, sizeof walk->path, "%.*s%s", (int)frame->prefix_length, walk->prefix, op->path);
+  size_t most = sizeof walk->path - 1, length = strlen(op->path);
+  size_t prefix = frame->prefix_length < most ? frame->prefix_length : most;
+  if (length > most - prefix) length = most - prefix; /* what is too long is cut off */
+  memcpy(walk->path, walk->prefix, prefix);
+  memcpy(walk->path + prefix, op->path, length);
+  walk->path[prefix + length] = '\0';
   return walk->path;
 }
