@@ -94,6 +94,12 @@ refused() {
   refused merged "node 'branch': op If is not known; 3 of the 4 nodes are understood; a decoder that was merged"
 }
 
+@test "a constant that is added to scores is a mask only if it hides or does nothing" {
+  "$PACELINE" program print --model "$FILES/causal.onnx" --gbs 4 --seq 8 --level model | grep -q ' attention(.*causal'
+  run "$PACELINE" program print --model "$FILES/distance.onnx" --gbs 4 --seq 8 --level model
+  [ "$status" -eq 0 ] && [[ $output == *" softmax("* && $output != *" attention("* ]]
+}
+
 @test "pads and bounds that cannot be are refused" {
   refused reflect "node 'pad' (Pad): mode 'reflect' is not read"
   refused crop "node 'pad' (Pad): a pad is less than nothing"

@@ -66,6 +66,13 @@ onnx.save(linear(nodes=[helper.make_node("Softmax", ["x"], ["s"], "soft"), helpe
 made = onnx.load(f"{folder}/nan.onnx")
 made.graph.initializer.append(numpy_helper.from_array(np.float32(0), "none"))
 onnx.save(made, f"{folder}/nan.onnx")
+for name, added in (("distance", -np.abs(np.subtract.outer(np.arange(8), np.arange(8)))), ("causal", -1e4 * np.triu(np.ones((8, 8)), 1))):
+    onnx.save(model(graph([helper.make_node("MatMul", ["x", "a"], ["q"], "q"), helper.make_node("MatMul", ["x", "b"], ["k"], "k"),
+                           helper.make_node("MatMul", ["x", "c"], ["v"], "v"), helper.make_node("Transpose", ["k"], ["t"], "turn", perm=[0, 2, 1]),
+                           helper.make_node("Constant", [], ["m"], "numbers", value=numpy_helper.from_array(added.astype(np.float32))),
+                           helper.make_node("MatMul", ["q", "t"], ["s"], "scores"), helper.make_node("Add", ["s", "m"], ["z"], "plus"),
+                           helper.make_node("Softmax", ["z"], ["p"], "soft", axis=-1), helper.make_node("MatMul", ["p", "v"], ["y"], "out")],
+                          [("x", FLOAT, ["batch", "tokens", 4])], [weight(n, 4, 4) for n in "abc"], ("y", ["batch", 3, 4]))), f"{folder}/{name}.onnx")
 onnx.save(linear(nodes=[helper.make_node("If", ["x"], ["z"], "branch")], first="z"), f"{folder}/merged.onnx")
 for name, mode, pads in (("reflect", "reflect", [0, 1, 0, 1]), ("crop", "constant", [0, -1, 0, 0]), ("odd", "constant", [0, 1, 0])):
     onnx.save(model(graph([helper.make_node("MatMul", ["x", "w"], ["h"], "product"), helper.make_node("Pad", ["h", "pads"], ["y"], "pad", mode=mode)],
