@@ -9,7 +9,7 @@ import tempfile
 PACELINE = os.environ["PACELINE"]
 MODELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "unit", "models")
 CASES = [("tiny-gpt2", "pp=1,dp=2,tmp=1,mbs=2"), ("tiny-llama", "pp=2,dp=1,tmp=1,mbs=4"),
-         (f"{MODELS}/tiny-bloom.json", "pp=1,dp=1,tmp=2,mbs=4"), ("tiny-gpt2", "pp=1,dp=1,tmp=2,mbs=4,sp=1")]
+         (f"{MODELS}/tiny-bloom.json", "pp=1,dp=1,tmp=2,mbs=4"), (f"{MODELS}/tiny-gpt-oss.json", "pp=1,dp=2,tmp=1,mbs=2"), ("tiny-gpt2", "pp=1,dp=1,tmp=2,mbs=4,sp=1")]
 
 
 def losses(folder, model, strategy, steps):
@@ -37,7 +37,7 @@ def main():
     except ImportError:
         print("no python3-torch: nothing is compared")
         return
-    cases = CASES if os.environ.get("PACELINE_LONG") else CASES[:3]
+    cases = CASES if os.environ.get("PACELINE_LONG") else CASES[:4]
     with tempfile.TemporaryDirectory() as folder:
         for model, strategy in cases:
             ours, theirs = losses(folder, model, strategy, 3)

@@ -316,6 +316,24 @@ class Job:
         dy = dy.ordered(y.type.names)
         return Value(y.data * (dy - (y.data * dy).sum(y.type.names.index(over), keepdim=True)), types[0])
 
+    def chosen(self, p, over, k):
+        """1 for the k largest of each row, of equal ones the first; and the dimension."""
+        at = p.type.names.index(over)
+        order = torch.sort(p.data, stable=True, dim=at, descending=True)[1]
+        return torch.zeros_like(p.data).scatter_(at, order.narrow(at, 0, k), 1.0), at
+
+    def top_k(self, p, types, over, k=1, normalise=0):
+        mask, at = self.chosen(p, over, k)
+        kept = p.data * mask
+        return Value((kept / kept.sum(at, keepdim=True) if normalise else kept).clone(), types[0])
+
+    def top_k_backward(self, p, w, dw, types, over, k=1, normalise=0):
+        mask, at = self.chosen(p, over, k)
+        w, dw = w.ordered(p.type.names), dw.ordered(p.type.names)
+        if normalise:
+            dw = (dw - (w * dw).sum(at, keepdim=True)) / (p.data * mask).sum(at, keepdim=True)
+        return Value(dw * mask, types[0])
+
     def norm_parts(self, x, over, epsilon, centred):
         dims = [x.type.names.index(n) for n in listed(over)]
         rest = x.data - x.data.mean(dims, keepdim=True) if centred else x.data

@@ -49,6 +49,8 @@ static const struct {
                {"dropout", NULL},
                {"softmax", NULL},
                {"softmax_backward", NULL},
+               {"top_k", NULL},
+               {"top_k_backward", NULL},
                {"layer_norm", NULL},
                {"rms_norm", NULL},
                {"layer_norm_backward", NULL},
