@@ -66,10 +66,10 @@ refused() {
 
 @test "a candidate that is refused is a row with its reason" {
   has_onnx
-  run "$PACELINE" sweep --platform dgx-1v --model "$FILES/good.onnx" --gbs 8 --pp 1,2 --mbs 1 --order tdp,pdt --zero 0 -o "$out"
-  [ "$status" -eq 0 ] && [[ $output == *"first failure, candidate "*"order=pdt: programs number their devices tcdp"* ]]
-  run "$PACELINE" show "$out" --where "status == 'failed'" --columns order,reason --csv
-  [[ ${lines[1]} == "pdt,order=pdt: programs number"* ]]
+  run "$PACELINE" sweep --platform dgx-1v --model "$FILES/fixed.onnx" --gbs 24 --pp 1 --mbs 1,3 --zero 0 -o "$out"
+  [ "$status" -eq 0 ] && [[ $output == *"first failure, candidate "*"input 'x' has 3 samples, and the job has 8"* ]]
+  run "$PACELINE" show "$out" --where "status == 'failed'" --columns mbs,reason --csv
+  [[ ${lines[1]} == 1,*"fixed.onnx: input 'x' has 3 samples"* ]]
 }
 
 @test "searches of ONNX files go through all, or through some in random order, and are resumed" {

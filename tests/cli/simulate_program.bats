@@ -117,6 +117,18 @@ assert "stage0" in texts and "stage1" in texts and "forward" in texts, texts' "$
   [[ ${#stderr_lines[@]} -ge 1 ]]
 }
 
+@test "an order of ranks costs a program what it costs the strategy: groups between nodes" {
+  gpt=(--model gpt2-345m --gbs 32 --seq 1024 --strategy)
+  for order in tdp pdt; do
+    a=$("$PACELINE" simulate --platform amp-homogeneous "${gpt[@]}" "pp=2,dp=2,tmp=4,mbs=2,order=$order" --json | jq .iter_time_s)
+    "$PACELINE" program print --level kernels "${gpt[@]}" "pp=2,dp=2,tmp=4,mbs=2,order=$order" --force -o "$BATS_TEST_TMPDIR/o.plir"
+    b=$("$PACELINE" simulate --platform amp-homogeneous --program "$BATS_TEST_TMPDIR/o.plir" --json | jq .iter_time_s)
+    python3 -c 'import sys; a, b = map(float, sys.argv[1:]); assert abs(b / a - 1) < 0.02, (a, b)' "$a" "$b"
+    [ "$order" = pdt ] || first=$b
+  done
+  python3 -c 'import sys; assert float(sys.argv[2]) > 1.4 * float(sys.argv[1])' "$first" "$b"
+}
+
 @test "tuples that offload or recompute some layers are simulated as programs, between those that do all and nothing" {
   figure() { # of a strategy, by name
     "$PACELINE" simulate --platform dgx-a100 --model gpt2-345m --gbs 32 --seq 1024 --strategy "pp=2,dp=2,tmp=2,mbs=2,$1" --json >"$BATS_TEST_TMPDIR/r.json"

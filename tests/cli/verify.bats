@@ -34,8 +34,15 @@ setup() {
 @test "verify: what programs cannot say is one line" {
   run -2 --separate-stderr "$PACELINE" verify "${tiny[@]}" --strategy pp=1,dp=2,tmp=1,mbs=1,split=5:3
   [[ -z $output && $stderr == "paceline verify: split: "* ]]
-  run -2 --separate-stderr "$PACELINE" verify "${tiny[@]}" --strategy pp=2,dp=2,tmp=1,mbs=1,order=dtp
-  [[ -z $output && $stderr == "paceline verify: order=dtp: "* ]]
+}
+
+@test "verify: orders and placements say where the devices of a program are" {
+  for where in order=dtp order=ptd placement=5:4:7:6:0-3; do
+    run -0 "$PACELINE" verify "${tiny[@]}" --strategy "pp=2,dp=2,tmp=2,mbs=1,$where"
+    [[ $output == *"equal: "* ]]
+  done
+  "$PACELINE" program print "${tiny[@]}" --strategy pp=2,dp=2,tmp=2,mbs=1,order=dtp | grep -qx 'devices 0, 2, 1, 3, 4, 6, 5, 7'
+  ! "$PACELINE" program print "${tiny[@]}" --strategy pp=2,dp=2,tmp=2,mbs=1,order=tdp | grep -q '^devices'
 }
 
 @test "verify: bad input is one line" {

@@ -103,7 +103,9 @@ typedef struct pl_strategy_tree {
   pl_ir_mesh mesh;     /* of a stage, as the root names it; no axes: found from what partitions need */
   pl_tree_place mesh_at;
   pl_tree_pipeline pipeline;
-  pl_strategy strategy;           /* of a tree that a recipe filled: what it was filled from; else pp = 0 */
+  pl_strategy strategy;   /* of a tree that a recipe filled: what it was filled from; else pp = 0 */
+  const uint32_t *places; /* of a recipe: the platform's device of each of the mesh; NULL: as they are numbered */
+  int32_t n_places;
   const pl_layout_prices *prices; /* of the devices that it is for: what layouts are chosen by; NULL: bytes */
   pl_arena *arena;
 } pl_strategy_tree;

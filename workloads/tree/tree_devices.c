@@ -178,6 +178,8 @@ pl_code pl_tree_count_devices(pl_tree_planning *own, const pl_tree_group *groups
   for (int32_t stage = 0; stage < pp; stage++)
     each[stage] = unlike ? (int32_t)groups[stage].n : (int32_t)most;
   own->plan->stage_devices = each;
+  own->plan->places = tree->places;
+  own->plan->n_places = tree->n_places;
   if (n_groups > 0) PL_TRY(take_places(own, groups, n_groups, unlike));
   return unlike ? check_unlike(own) : PL_OK;
 }

@@ -113,8 +113,8 @@ int32_t pl_tree_plan_op(const pl_tree_plan *plan, int32_t function, const pl_ir_
 
 /* The tree that says what the tuple says: the mesh of its degrees, a child for each chunk of the pipeline. `strategy`
  * has boundaries. PL_UNSUPPORTED names what cannot be said on a mesh: replicas with unlike numbers of microbatches;
- * experts and key-value heads that split the tensor axis in two ways; another order of ranks than t innermost, then c,
- * d, p. */
+ * experts and key-value heads that split the tensor axis in two ways. Orders of ranks and placements
+ * become places of the mesh's devices. */
 pl_code pl_tree_of_strategy(const pl_strategy *strategy, const pl_model *model, const pl_ir_module *program,
                             pl_arena *arena, pl_strategy_tree *tree, pl_error *error);
 

@@ -52,11 +52,7 @@ static int32_t greatest_common(int64_t a, int64_t b) {
   return (int32_t)a;
 }
 
-static pl_code check_order(const pl_strategy *strategy, pl_error *error) {
-  bool plain = strcmp(strategy->order, "tdp") == 0 || strcmp(strategy->order, "tcdp") == 0;
-  if (!plain)
-    return pl_fail(error, PL_UNSUPPORTED, "order=%s: programs number their devices tcdp; leave order out",
-                   strategy->order);
+static pl_code check_split(const pl_strategy *strategy, pl_error *error) {
   if (strategy->split != NULL)
     return pl_fail(error, PL_UNSUPPORTED,
                    "split: replicas with unlike numbers of microbatches have no program yet; leave it out");
@@ -66,7 +62,7 @@ static pl_code check_order(const pl_strategy *strategy, pl_error *error) {
 static pl_code take_mesh(filling *own, pl_error *error) {
   const pl_strategy *strategy = own->strategy;
   int32_t cp = pl_strategy_cp(strategy), ep = pl_strategy_ep(strategy), tmp = strategy->tmp, dp = strategy->dp;
-  PL_TRY(check_order(strategy, error));
+  PL_TRY(check_split(strategy, error));
   if (pl_strategy_cuts_experts(strategy))
     return pl_fail(error, PL_UNSUPPORTED,
                    "etp=%d has no program yet; a strategy tree can say it (workloads/strategies/"
@@ -105,6 +101,25 @@ static pl_code take_mesh(filling *own, pl_error *error) {
     add_axis(own, "tp", kv, tensor, false, false);
     add_axis(own, "tpr", tmp / kv, rest, false, false);
   }
+  return PL_OK;
+}
+
+/* The mesh numbers its devices tcdp; orders and placements say where each of them is. */
+static pl_code take_places(filling *own, pl_error *error) {
+  const pl_strategy *strategy = own->strategy;
+  int32_t replicas = pl_strategy_replicas(strategy), at = 0;
+  bool in_order = true;
+  uint32_t *places = PL_TAKE(own->tree->arena, uint32_t, pl_strategy_n_ranks(strategy));
+  if (places == NULL) return pl_fail_memory(error, "a strategy tree");
+  for (int32_t stage = 0; stage < strategy->pp; stage++)
+    for (int32_t replica = 0; replica < replicas; replica++)
+      for (int32_t tensor = 0; tensor < strategy->tmp; tensor++, at++) {
+        places[at] = pl_strategy_device(strategy, stage, replica, tensor);
+        in_order = in_order && places[at] == (uint32_t)at;
+      }
+  if (in_order) return PL_OK;
+  own->tree->places = places;
+  own->tree->n_places = at;
   return PL_OK;
 }
 
@@ -195,6 +210,7 @@ pl_code pl_tree_of_strategy(const pl_strategy *strategy, const pl_model *model, 
   own.cuts = PL_TAKE(arena, pl_tree_cut, PL_TREE_CUTS_MAX);
   if (own.cuts == NULL) return pl_fail_memory(error, "a strategy tree");
   PL_TRY(take_mesh(&own, error));
+  PL_TRY(take_places(&own, error));
   pl_tree_node *root = &tree->nodes[0];
   root->cuts = own.cuts;
   root->n_cuts = own.n_cuts;
