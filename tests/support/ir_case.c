@@ -75,7 +75,7 @@ void ir_case_init(ir_case *one, pl_arena *arena, uint64_t seed, const char *row,
     attributes += strspn(attributes, ", ");
   }
   one->op.attributes = one->attributes;
-  one->op.n_outputs = (uint16_t)of->n_outputs;
+  one->op.n_outputs = (uint16_t)(of->n_outputs < 0 ? 2 : of->n_outputs); /* deal: of any number */
 }
 
 static double *add_operand(ir_case *one, const char *dims, pl_ir_element element, int64_t *n) {

@@ -65,6 +65,7 @@ const ir_spec ir_specs[] = {
     {"batch_norm", "over=(b,y), epsilon=0.01", {"bcy", "c", "c"}, NULL},
     {"batch_norm_backward", "over=(b,y), epsilon=0.01", {"bcgy", "c", "ycgb"}, NULL},
     {"concatenate", "over=c", {"bcy", "yCb"}, NULL},
+    {"deal", "over=d", {"bd"}, NULL}, {"interleave", "over=c", {"bcy", "ycb"}, NULL},
     {"split", "from=d, to=(y,x)", {"bd"}, "x=2 b y=6"},
     {"join", "from=(y,x), to=s", {"xby"}, NULL},
     {"triangle", "from=(y,x), to=t", {"y=5 b x=5"}, NULL},

@@ -119,7 +119,13 @@ static const edit edits[] = {
      "25:8: @layer has 0 operands; it takes 1"},
     {"call @layer.backward \"h.0\"(%dy)", "%r = call @layer.backward \"h.0\"(%dy) : fp32[]",
      "30:8: @layer.backward has 1 result; it gives 0"},
+    {"call @layer.backward \"h.0\"(%dy)", "call @layer.backward \"h.0\"(%dy) {piece=2, pieces=2}",
+     "30:3: piece=2 of a call: of 2 pieces there are 0 to 1"},
+    {"call @layer.backward \"h.0\"(%dy)", "call @layer.backward \"h.0\"(%dy) {pieces=0}",
+     "30:3: pieces=0 of a call: 1 or more"},
     /* state */
+    {"call @layer.backward \"h.0\"(%dy)", "call @layer.backward \"h.0\"(%dy) {piece=1, pieces=2}",
+     "11:8: nothing keeps \"h.0.x of piece 1\" before the backward function reads it: *"},
     {"call @layer.backward \"h.0\"(%dy)", "call @layer.backward \"h.1\"(%dy)",
      "11:8: nothing keeps \"h.1.x\" before the backward function reads it: *"},
     {"kept \"x\"() : fp32[b=4/dp, h=8]", "kept \"z\"() : fp32[b=4/dp, h=8]",

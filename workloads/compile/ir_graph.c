@@ -22,7 +22,10 @@ static pl_code run_call(pl_ir_graphing *own, const pl_ir_op *op, pl_ir_arrival *
   if (prefix == NULL || arguments == NULL || results == NULL) return pl_ir_graph_no_memory(own);
   for (int32_t i = 0; i < op->n_inputs; i++)
     arguments[i] = values[op->inputs[i]];
+  const pl_ir_piece piece = own->piece;
+  own->piece = pl_ir_piece_inside(piece, op);
   PL_TRY(run_function(own, op->callee, prefix, arguments, results));
+  own->piece = piece;
   own->prefix = outer;
   PL_TRY(pl_ir_graph_wait_for_host(own, op->callee));
   for (int32_t i = 0; i < op->n_outputs; i++)

@@ -164,7 +164,9 @@ static pl_code update(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_
 
 static const char *key_of(pl_ir_graphing *own, const pl_ir_op *op) {
   const char *path = path_of(own, op->path);
-  return path != NULL ? pl_arena_printf(own->arena, "%d %d %s", own->chunk, own->microbatch, path) : NULL;
+  return path != NULL ? pl_arena_printf(own->arena, "%d %d %lld %s", own->chunk, own->microbatch,
+                                        (long long)own->piece.index, path)
+                      : NULL;
 }
 
 static const kept_out *find_kept(const pl_ir_graphing *own, const char *key) {

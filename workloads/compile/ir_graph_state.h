@@ -127,6 +127,7 @@ typedef struct pl_ir_graphing {
   pl_hash_index promises;
   pl_ir_offload offload; /* of the class that is made */
   int32_t chunk;
+  pl_ir_piece piece; /* of the samples, that the function which runs is on */
 } pl_ir_graphing;
 
 pl_code pl_ir_graph_no_memory(const pl_ir_graphing *own);

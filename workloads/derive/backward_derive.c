@@ -84,6 +84,8 @@ static void derive_call(pl_draft *draft, const pl_ir_op *op) {
                                               .n_outputs = called->n_results,
                                               .output_names = names,
                                               .output_types = types,
+                                              .n_attributes = op->n_attributes,
+                                              .attributes = op->attributes,
                                               .path = op->path != NULL ? op->path : "",
                                               .callee = callee->backward});
   for (int32_t k = 0, given = 0; made != PL_IR_NONE && k < op->n_inputs; k++)

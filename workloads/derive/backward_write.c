@@ -194,7 +194,11 @@ static void call_weights(cutting *cut, pl_ir_function *to) {
     const pl_ir_op *op = &forward->ops[i];
     if (op->row != pass->rows.call || pass->derived[op->callee].weights == PL_IR_NONE) continue;
     pl_ir_op_add(pass->training, to,
-                 &(pl_ir_making){.row = op->row, .path = op->path, .callee = pass->derived[op->callee].weights});
+                 &(pl_ir_making){.row = op->row,
+                                 .n_attributes = op->n_attributes,
+                                 .attributes = op->attributes,
+                                 .path = op->path,
+                                 .callee = pass->derived[op->callee].weights});
   }
 }
 

@@ -6,6 +6,7 @@
 #include "core/base/digest.h"
 #include "core/base/hash_index.h"
 #include "workloads/derive/backward.h"
+#include "workloads/language/ir_piece.h"
 
 pl_differentiate_options pl_differentiate_defaults(void) {
   return (pl_differentiate_options){.rate = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8};
@@ -36,7 +37,7 @@ static pl_code check_model(const pl_ir_module *model, pl_error *error) {
   return PL_OK;
 }
 
-/* What a function keeps is found by instance: two calls as one instance would keep in one place. */
+/* What a function keeps is found by instance and piece: two calls as one instance would keep in one place. */
 static pl_code check_instances(const pl_backward_pass *pass, const pl_ir_function *function, pl_error *error) {
   pl_hash_index calls = {0};
   for (int32_t i = 0; i < function->n_ops; i++) {
@@ -44,12 +45,15 @@ static pl_code check_instances(const pl_backward_pass *pass, const pl_ir_functio
     if (op->row != pass->rows.call) continue;
     const char *instance = op->path != NULL ? op->path : "";
     uint64_t hash = pl_hash_word(pl_hash_bytes(instance, strlen(instance), 0), (uint64_t)op->callee);
+    int64_t piece = pl_ir_integer_of(op, PL_IR_PIECE, 0);
+    hash = pl_hash_word(hash, (uint64_t)piece);
     uint32_t probe = 0;
     while ((other = (const pl_ir_op *)pl_hash_index_find(&calls, hash, &probe)) != NULL)
-      if (other->callee == op->callee && strcmp(other->path != NULL ? other->path : "", instance) == 0)
+      if (other->callee == op->callee && pl_ir_integer_of(other, PL_IR_PIECE, 0) == piece &&
+          strcmp(other->path != NULL ? other->path : "", instance) == 0)
         return pl_fail(error, PL_UNSUPPORTED,
                        "@%s calls @%s twice as \"%s\": what it keeps for its backward function would be in one place; "
-                       "each call needs an instance of its own",
+                       "each call needs an instance of its own, or to be a piece (piece=, pieces=)",
                        function->name, pass->model->functions[op->callee]->name, instance);
     if (!pl_hash_index_put(&calls, hash, op, pass->training->arena)) return pl_fail_memory(error, "a training program");
   }

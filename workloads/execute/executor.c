@@ -33,7 +33,8 @@ static pl_code run_compute(pl_execution *own, pl_member *m, pl_frame *f, const p
                                .single = own->options.single,
                                .scratch = &own->scratch,
                                .iteration = (uint64_t)own->iteration,
-                               .microbatch = m->microbatch};
+                               .microbatch = m->microbatch,
+                               .piece = f->piece};
   for (uint32_t d = 0; d < m->crew.n_devices; d++) {
     for (int32_t i = 0; i < op->n_inputs; i++)
       inputs[i] = f->values[op->inputs[i]]->parts[d];
@@ -116,6 +117,7 @@ static pl_code run_call(pl_execution *own, pl_member *m, const pl_frame *f, cons
   int32_t index = (int32_t)(op - f->function->ops);
   PL_TRY(enter(own, m, op->callee, pl_execution_joined(own, f->prefix, op->path), index, error));
   pl_frame *inner = &m->frames[m->n_frames - 1];
+  inner->piece = pl_ir_piece_inside(f->piece, op);
   for (int32_t i = 0; i < op->n_inputs; i++)
     inner->values[i] = pl_holding_share(f->values[op->inputs[i]]);
   return PL_OK;

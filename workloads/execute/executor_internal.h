@@ -36,6 +36,7 @@ typedef struct pl_frame {
   int32_t next;        /* op */
   int32_t call;        /* op of the frame below that called */
   const char *prefix;
+  pl_ir_piece piece;
   pl_holding **values;
 } pl_frame;
 
@@ -57,6 +58,7 @@ typedef struct pl_early_input {
   const pl_ir_op *op;
   const pl_ir_function *function;
   int32_t microbatch;
+  pl_ir_piece piece;
   pl_holding *holding;
 } pl_early_input;
 

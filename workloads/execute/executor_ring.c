@@ -36,7 +36,8 @@ static pl_code compute(const ring *own, const char *row, uint16_t n_inputs, cons
                                      .single = own->execution->options.single,
                                      .scratch = &own->execution->scratch,
                                      .iteration = (uint64_t)own->execution->iteration,
-                                     .microbatch = own->member->microbatch};
+                                     .microbatch = own->member->microbatch,
+                                     .piece = own->frame->piece};
   return pl_ir_row_at(op.row)->compute(&computing, own->error);
 }
 

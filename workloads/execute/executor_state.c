@@ -18,7 +18,7 @@ static const char *key_of(pl_execution *own, const pl_member *m, pl_special what
   const char *path = pl_execution_joined(own, f->prefix, op->path);
   if (path == NULL) return NULL;
   if (what == PL_SPECIAL_KEEP || what == PL_SPECIAL_KEPT)
-    return pl_arena_printf(&own->arena, "%d/%d/%s", m->chunk, m->microbatch, path);
+    return pl_arena_printf(&own->arena, "%d/%d/%lld/%s", m->chunk, m->microbatch, (long long)f->piece.index, path);
   const pl_ir_attribute *slot = pl_ir_attribute_find(op, "slot");
   return slot != NULL ? pl_arena_printf(&own->arena, "%s:%s", path, slot->text) : path;
 }
@@ -59,26 +59,31 @@ static pl_code read_parameter(pl_execution *own, pl_member *m, const pl_ir_type 
   return PL_OK;
 }
 
-static pl_code fill_input(pl_execution *own, pl_member *m, const pl_ir_function *function, const pl_ir_op *op,
-                          pl_holding **input, pl_error *error) {
+static pl_code fill_input(pl_execution *own, pl_member *m, const pl_ir_function *function, pl_ir_piece piece,
+                          const pl_ir_op *op, pl_holding **input, pl_error *error) {
   bool given;
   pl_holding *made = pl_holding_create(&m->crew, &function->values[op->first_output].type);
   if (made == NULL) return pl_execution_no_memory(error);
   *input = made;
   giver give = own->options.source != NULL ? own->options.source->input : NULL;
+  if (give != NULL && piece.of > 1)
+    return pl_fail(error, PL_UNSUPPORTED,
+                   "input \"%s\" from elsewhere is of a whole batch, and here is read in %lld pieces", op->path,
+                   (long long)piece.of);
   PL_TRY(take_given(own, give, op->path, m, made, &given, error));
   for (uint32_t d = 0; !given && d < m->crew.n_devices; d++)
-    pl_data_input(own->options.seed, op, own->iteration, m->microbatch, &made->parts[d]);
+    pl_data_input(own->options.seed, op, own->iteration, m->microbatch, piece, &made->parts[d]);
   return PL_OK;
 }
 
 /* The next of those that were made early, or one that is made now and noted for the iterations to come. */
 static pl_code read_input(pl_execution *own, pl_member *m, pl_frame *f, const pl_ir_op *op, pl_error *error) {
   pl_holding **input = &f->values[op->first_output];
-  if (!own->makes_early) return fill_input(own, m, f->function, op, input, error);
+  if (!own->makes_early) return fill_input(own, m, f->function, f->piece, op, input, error);
   if (own->next_input < own->n_inputs) {
     pl_early_input *early = &own->inputs[own->next_input++];
-    PL_ASSERT(early->op == op && early->microbatch == m->microbatch && early->holding != NULL);
+    PL_ASSERT(early->op == op && early->microbatch == m->microbatch && early->piece.index == f->piece.index &&
+              early->holding != NULL);
     *input = early->holding;
     early->holding = NULL;
     return PL_OK;
@@ -86,9 +91,10 @@ static pl_code read_input(pl_execution *own, pl_member *m, pl_frame *f, const pl
   void *inputs = pl_arena_grown(&own->arena, own->inputs, own->n_inputs, 1, sizeof(*own->inputs), &own->room_inputs);
   if (inputs == NULL) return pl_execution_no_memory(error);
   own->inputs = (pl_early_input *)inputs;
-  own->inputs[own->n_inputs++] = (pl_early_input){.op = op, .function = f->function, .microbatch = m->microbatch};
+  own->inputs[own->n_inputs++] =
+      (pl_early_input){.op = op, .function = f->function, .microbatch = m->microbatch, .piece = f->piece};
   own->next_input = own->n_inputs;
-  return fill_input(own, m, f->function, op, input, error);
+  return fill_input(own, m, f->function, f->piece, op, input, error);
 }
 
 pl_code pl_execution_make_inputs(pl_execution *own, pl_member *m, pl_error *error) {
@@ -96,7 +102,7 @@ pl_code pl_execution_make_inputs(pl_execution *own, pl_member *m, pl_error *erro
   for (uint32_t i = 0; i < own->n_inputs; i++) {
     pl_early_input *early = &own->inputs[i];
     m->microbatch = early->microbatch;
-    PL_TRY(fill_input(own, m, early->function, early->op, &early->holding, error));
+    PL_TRY(fill_input(own, m, early->function, early->piece, early->op, &early->holding, error));
   }
   m->microbatch = microbatch;
   own->next_input = 0;

@@ -187,7 +187,7 @@ static bool is_seen(const attention *of, const query *one, int64_t key) {
 static double kept(const attention *of, const query *one, int64_t key) {
   if (of->p == 0) return 1;
   return pl_ir_dropout_factor(of->computing, of->p, of->seed, (uint64_t)(one->place + of->key_position[key]),
-                              of->n_pairs);
+                              of->n_pairs, of->computing->inputs[0].type.dims[0].extent);
 }
 
 /* ---- loops ---- */

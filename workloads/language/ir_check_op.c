@@ -8,6 +8,7 @@
 #include "workloads/language/ir_layout.h"
 #include "workloads/language/ir_operands.h"
 #include "workloads/language/ir_parse.h"
+#include "workloads/language/ir_piece.h"
 #include "workloads/language/ir_text.h"
 
 /* ---- the form ---- */
@@ -195,11 +196,20 @@ static pl_code check_handed(const pl_ir_mesh *mesh, const char *what, int32_t k,
                  pl_ir_type_text(mesh, is, a), callee, pl_ir_type_text(mesh, should, b));
 }
 
+static pl_code check_piece(const pl_ir_op *op, pl_error *error) {
+  int64_t of = pl_ir_integer_of(op, PL_IR_PIECES, 1), index = pl_ir_integer_of(op, PL_IR_PIECE, 0);
+  if (of < 1 || of > INT32_MAX) return pl_fail(error, PL_BAD_INPUT, "pieces=%lld of a call: 1 or more", (long long)of);
+  if (index >= 0 && index < of) return PL_OK;
+  return pl_fail(error, PL_BAD_INPUT, "piece=%lld of a call: of %lld pieces there are 0 to %lld", (long long)index,
+                 (long long)of, (long long)of - 1);
+}
+
 static pl_code check_call(const pl_ir_module *module, const pl_ir_op *op, const pl_ir_type *inputs,
                           const pl_ir_type *outputs, pl_error *error) {
   const pl_ir_function *callee = module->functions[op->callee];
   char name[64];
   snprintf(name, sizeof name, "@%.60s", callee->name);
+  PL_TRY(check_piece(op, error));
   PL_TRY(check_count(name, "operand", op->n_inputs, callee->n_arguments, callee->n_arguments, error));
   PL_TRY(check_count(name, "result", op->n_outputs, callee->n_results, callee->n_results, error));
   for (int32_t i = 0; i < op->n_inputs; i++)

@@ -133,13 +133,15 @@ static pl_code check_op(pl_ir_checking *checking, pl_hash_index *paths, pl_hash_
   if (!row->has_path) return PL_OK;
   entry own = {
       .path = pl_ir_inside_path(walk, op), .kind = "", .type = type_of(function, op), .function = function, .op = op};
-  if (strcmp(row->name, "keep") == 0) {
+  bool keeps = strcmp(row->name, "keep") == 0, reads = strcmp(row->name, "kept") == 0;
+  if (keeps || reads) own.path = pl_ir_inside_kept(walk, op);
+  if (keeps) {
     if (kept == NULL)
       return pl_ir_check_fail(checking, op->place, function, op, "%s keeps nothing: it belongs to no microbatch",
                               reader);
     return check_keep(checking, kept, &own);
   }
-  if (strcmp(row->name, "kept") == 0) {
+  if (reads) {
     const pl_hash_index none = {0};
     return check_kept(checking, kept != NULL ? kept : &none, &own, reader);
   }

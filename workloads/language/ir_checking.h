@@ -5,6 +5,7 @@
 
 #include "workloads/language/ir_check.h"
 #include "workloads/language/ir_check_op.h"
+#include "workloads/language/ir_piece.h"
 
 typedef struct pl_ir_checking {
   const pl_ir_module *module;
@@ -36,6 +37,7 @@ typedef struct pl_ir_frame {
   const pl_ir_function *function;
   int32_t at;
   size_t prefix_length;
+  pl_ir_piece piece;
 } pl_ir_frame;
 
 typedef struct pl_ir_inside {
@@ -44,6 +46,7 @@ typedef struct pl_ir_inside {
   int32_t depth;
   char prefix[PL_IR_TEXT_MAX + 2]; /* "decoder.h.3." or "" */
   char path[PL_IR_TEXT_MAX + 1];
+  char kept[PL_IR_TEXT_MAX + 32];
 } pl_ir_inside;
 
 /* pl_ir_check_functions has passed. `function` PL_IR_NONE: no ops. */
@@ -52,5 +55,7 @@ void pl_ir_inside_begin(pl_ir_inside *walk, const pl_ir_module *module, int32_t 
 const pl_ir_op *pl_ir_inside_next(pl_ir_inside *walk);
 /* The whole path of this op, ended by NUL; valid until the next call. */
 const char *pl_ir_inside_path(pl_ir_inside *walk, const pl_ir_op *op);
+/* The same of what is kept: a piece of the samples has its own, "h.3.norm1 of piece 2". */
+const char *pl_ir_inside_kept(pl_ir_inside *walk, const pl_ir_op *op);
 
 #endif

@@ -43,6 +43,40 @@ pl_code pl_ir_compute_concatenate(const pl_ir_computing *computing, pl_error *er
   return PL_OK;
 }
 
+/* Element i of `piece` along `over` is element i * n + at of `whole`, whose elements they are in turn. Between parts of
+ * one cut of both: piece and whole have like parts then. */
+static void turn(const pl_ir_computing *computing, const pl_ir_tensor *piece, const pl_ir_tensor *whole, int64_t n,
+                 int64_t at, bool gathers) {
+  pl_ir_name over = pl_ir_one_name_of(computing->op, "over");
+  int64_t step = pl_ir_tensor_step(whole, over), own_step = pl_ir_tensor_step(piece, over);
+  int64_t extent = piece->extent[pl_ir_type_find(&piece->type, over)];
+  const pl_ir_type rest = pl_ir_type_without_dim(&piece->type, over);
+  PL_ASSERT(whole->extent[pl_ir_type_find(&whole->type, over)] == n * extent);
+  pl_ir_walk walk = pl_ir_walk_over(rest.rank, rest.dims, 2, (const pl_ir_tensor *[]){whole, piece});
+  do {
+    for (int64_t i = 0; i < extent; i++) {
+      double *large = &whole->data[walk.at[0] + (i * n + at) * step], *small = &piece->data[walk.at[1] + i * own_step];
+      *(gathers ? large : small) = gathers ? *small : *large;
+    }
+  } while (pl_ir_walk_next(&walk));
+}
+
+pl_code pl_ir_compute_deal(const pl_ir_computing *computing, pl_error *error) {
+  int32_t n = computing->op->n_outputs;
+  (void)error;
+  for (int32_t k = 0; k < n; k++)
+    turn(computing, &computing->outputs[k], &computing->inputs[0], n, k, false);
+  return PL_OK;
+}
+
+pl_code pl_ir_compute_interleave(const pl_ir_computing *computing, pl_error *error) {
+  int32_t n = computing->op->n_inputs;
+  (void)error;
+  for (int32_t k = 0; k < n; k++)
+    turn(computing, &computing->inputs[k], &computing->outputs[0], n, k, true);
+  return PL_OK;
+}
+
 /* The dimensions that `apart` has where `joined` has one, beside each other in that one's place: the same elements in
  * the same order. */
 static pl_ir_tensor beside(const pl_ir_tensor *joined, pl_ir_name one, const pl_ir_tensor *apart,

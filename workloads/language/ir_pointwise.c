@@ -82,9 +82,10 @@ pl_code pl_ir_compute_dropout(const pl_ir_computing *computing, pl_error *error)
   int64_t ranks = pl_ir_integer_of(computing->op, "zigzag", 1);
   int32_t sequence = pl_ir_type_find(&a->type, pl_ir_name_of("s"));
   double n = pl_ir_type_elements(&a->type);
+  int64_t samples = a->type.rank > 0 ? a->type.dims[0].extent : 1;
   for (int64_t i = 0; i < a->n; i++) {
     uint64_t place = place_in_whole(a, i, sequence, ranks);
-    computing->outputs[0].data[i] = a->data[i] * pl_ir_dropout_factor(computing, p, seed, place, n);
+    computing->outputs[0].data[i] = a->data[i] * pl_ir_dropout_factor(computing, p, seed, place, n, samples);
   }
   return PL_OK;
 }

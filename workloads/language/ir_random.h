@@ -10,8 +10,9 @@ double pl_ir_hash_uniform(uint64_t seed, uint64_t iteration, uint64_t index);
 
 /* What dropout with probability p multiplies an element by: 0, or 1 / (1 - p). `index` is its place in the whole value
  * of `n` elements, row-major, samples outermost: microbatches go on where the last one ended, so that the same samples
- * draw the same numbers however a batch is divided. */
-double pl_ir_dropout_factor(const pl_ir_computing *computing, double p, uint64_t seed, uint64_t index, double n);
+ * draw the same numbers however a batch is divided. `samples`: how many the value has. */
+double pl_ir_dropout_factor(const pl_ir_computing *computing, double p, uint64_t seed, uint64_t index, double n,
+                            int64_t samples);
 
 /* The token at place `at` of a sequence of `n` that `ranks` context ranks hold in 2 `ranks` chunks, the first and the
  * last, the second and the last but one ... (as Megatron Core cuts sequences, so that causal attention is equal work).

@@ -120,6 +120,41 @@ static pl_code infer_triangle_backward(const pl_ir_op *op, const pl_ir_type *inp
   return pl_ir_written_matches(op, &triangle, &inputs[0], error);
 }
 
+/* Of the piece that a result of deal or an operand of interleave is: extents divide by how many there are. */
+static pl_code infer_deal(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_type *outputs, pl_error *error) {
+  PL_TRY(pl_ir_op_has_one_name(op, "over", error));
+  PL_TRY(pl_ir_operand_has_names(op, inputs, 0, "over", error));
+  pl_ir_type dealt = pl_ir_type_whole(&inputs[0]);
+  pl_ir_dim *over = &dealt.dims[pl_ir_type_find(&dealt, pl_ir_one_name_of(op, "over"))];
+  if (op->n_outputs == 0 || over->extent % op->n_outputs != 0)
+    return pl_fail(error, PL_BAD_INPUT, "deal has %d results, which do not divide %s=%" PRId64, op->n_outputs,
+                   over->name.text, over->extent);
+  over->extent /= op->n_outputs;
+  for (int32_t i = 0; i < op->n_outputs; i++)
+    outputs[i] = dealt;
+  return PL_OK;
+}
+
+static pl_code infer_interleave(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_type *outputs, pl_error *error) {
+  PL_TRY(pl_ir_op_has_one_name(op, "over", error));
+  for (int32_t k = 0; k < op->n_inputs; k++) {
+    char first[PL_IR_SHAPE_TEXT_BYTES], text[PL_IR_SHAPE_TEXT_BYTES];
+    PL_TRY(pl_ir_operand_has_names(op, inputs, k, "over", error));
+    const pl_ir_type is = pl_ir_type_whole(&inputs[k]), should = pl_ir_type_whole(&inputs[0]);
+    if (pl_ir_written_matches(op, &should, &is, NULL) != PL_OK || is.element != should.element)
+      return pl_fail(error, PL_BAD_INPUT, "operand %d of interleave is %s: it is to be like operand 1, %s", k + 1,
+                     pl_ir_shape_text(&inputs[k], text), pl_ir_shape_text(&inputs[0], first));
+  }
+  outputs[0] = pl_ir_type_whole(&inputs[0]);
+  int64_t *extent = &outputs[0].dims[pl_ir_type_find(&inputs[0], pl_ir_one_name_of(op, "over"))].extent;
+  if (*extent <= PL_IR_EXTENT_MAX / op->n_inputs) {
+    *extent *= op->n_inputs;
+    return PL_OK;
+  }
+  return pl_fail(error, PL_BAD_INPUT, "interleave makes dimension %s too large to count",
+                 pl_ir_one_name_of(op, "over").text);
+}
+
 /* ---- layouts ---- */
 
 /* Parts of the outermost dimension are parts of the joined one; of the inner ones they are not. */
@@ -171,6 +206,51 @@ static pl_code derive_concatenate(pl_ir_differ *differ, const pl_ir_op *op, pl_e
           pl_ir_op_typed(differ->module, differ->backward, "part", "da", NULL, 1, &dy, &part, 2, attributes));
     first += extent;
   }
+  return PL_OK;
+}
+
+/* Pieces that nothing depends on have a gradient of zero. */
+static pl_code derive_deal(pl_ir_differ *differ, const pl_ir_op *op, pl_error *error) {
+  (void)error;
+  int32_t gradients[PL_IR_OPERANDS_MAX];
+  const pl_ir_attribute zero = pl_ir_real("value", 0);
+  if (!pl_ir_differ_wants(differ, op, 0)) return PL_OK;
+  for (int32_t k = 0; k < op->n_outputs; k++) {
+    gradients[k] = pl_ir_differ_gradient(differ, op, k);
+    if (gradients[k] != PL_IR_NONE) continue;
+    const pl_ir_type *type = &differ->forward->values[op->first_output + k].type;
+    gradients[k] = pl_ir_op_typed(differ->module, differ->backward, "constant", "zero", NULL, 0, NULL, type, 1, &zero);
+    if (gradients[k] == PL_IR_NONE) return PL_OK; /* no memory: the caller looks */
+  }
+  pl_ir_differ_give(
+      differ, op, 0,
+      pl_ir_differ_op(differ, "interleave", "da", op->n_outputs, gradients, op->n_attributes, op->attributes));
+  return PL_OK;
+}
+
+static pl_code derive_interleave(pl_ir_differ *differ, const pl_ir_op *op, pl_error *error) {
+  (void)error;
+  int32_t dy = pl_ir_differ_gradient(differ, op, 0);
+  const char *names[PL_IR_OPERANDS_MAX];
+  pl_ir_type types[PL_IR_OPERANDS_MAX];
+  if (dy == PL_IR_NONE) return PL_OK;
+  for (int32_t k = 0; k < op->n_inputs; k++) {
+    names[k] = "da";
+    types[k] = differ->backward->values[dy].type; /* in the order of dy */
+    types[k].dims[pl_ir_type_find(&types[k], pl_ir_one_name_of(op, "over"))].extent /= op->n_inputs;
+  }
+  int32_t first = pl_ir_op_add(differ->module, differ->backward,
+                               &(pl_ir_making){.row = pl_ir_row_of("deal"),
+                                               .n_inputs = 1,
+                                               .n_outputs = op->n_inputs,
+                                               .n_attributes = op->n_attributes,
+                                               .inputs = &dy,
+                                               .attributes = op->attributes,
+                                               .output_names = names,
+                                               .output_types = types,
+                                               .callee = PL_IR_NONE});
+  for (int32_t k = 0; first != PL_IR_NONE && k < op->n_inputs; k++)
+    if (pl_ir_differ_wants(differ, op, k)) pl_ir_differ_give(differ, op, k, first + k);
   return PL_OK;
 }
 
@@ -247,6 +327,28 @@ const pl_ir_row pl_ir_rows_join[] = {
      .compute = pl_ir_compute_concatenate,
      .derive = derive_concatenate,
      .onnx = "Concat"},
+    {.name = "deal",
+     .meaning = "elements of `over` in turn to the n results: result i has those at i, i + n ...",
+     .least_inputs = 1,
+     .most_inputs = 1,
+     .n_outputs = -1,
+     .linear = PL_IR_LINEAR_JOINT,
+     .attributes = {NAMES("over", "the dimension that is dealt out")},
+     .infer = infer_deal,
+     .flops = pl_ir_no_flops,
+     .compute = pl_ir_compute_deal,
+     .derive = derive_deal},
+    {.name = "interleave",
+     .meaning = "elements of `over` of the n operands in turn: what deal gave, whole again",
+     .least_inputs = 1,
+     .most_inputs = -1,
+     .n_outputs = 1,
+     .linear = PL_IR_LINEAR_JOINT,
+     .attributes = {NAMES("over", "the dimension along which they take turns")},
+     .infer = infer_interleave,
+     .flops = pl_ir_no_flops,
+     .compute = pl_ir_compute_interleave,
+     .derive = derive_interleave},
     {.name = "split",
      .kernels = PL_IR_KERNELS_SAME,
      .meaning = "dimension `from` as the dimensions `to`, outermost first, in the written type",

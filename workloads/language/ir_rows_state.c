@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "workloads/language/ir_operands.h"
+#include "workloads/language/ir_piece.h"
 #include "workloads/language/ir_place.h"
 
 /* What is held is cut or the same: a parameter that is a sum of terms would be no parameter. */
@@ -125,6 +126,8 @@ const pl_ir_row pl_ir_rows_state[] = {
      .has_path = true,
      .typed = true,
      .effect = PL_IR_CALLS,
+     .attributes = {{PL_IR_PIECE, PL_IR_INTEGER, false, "which piece of the samples it runs on, from 0"},
+                    {PL_IR_PIECES, PL_IR_INTEGER, false, "how many pieces there are; 1"}},
      .layout = anyhow,
      .flops = pl_ir_no_flops},
     {.name = "kernel",

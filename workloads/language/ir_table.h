@@ -23,6 +23,7 @@
 #define PL_WORKLOADS_IR_TABLE_H
 
 #include "workloads/language/ir_module.h"
+#include "workloads/language/ir_piece.h"
 
 typedef enum pl_ir_missing { PL_IR_MISSING_NONE = 0, PL_IR_MISSING_SUM, PL_IR_MISSING_MAXIMUM } pl_ir_missing;
 typedef enum pl_ir_linear {
@@ -93,6 +94,7 @@ typedef struct pl_ir_computing {
   pl_arena *scratch;     /* given back behind the op */
   uint64_t iteration;    /* of dropout masks: by seed, iteration, microbatch and index in the whole value */
   int32_t microbatch;
+  pl_ir_piece piece; /* of the samples of the microbatch */
 } pl_ir_computing;
 
 struct pl_ir_differ;

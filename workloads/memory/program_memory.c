@@ -44,6 +44,7 @@ typedef struct walk {
   double live, peak; /* of values */
   double *masks_of;  /* per microbatch and chunk: bytes of masks */
   int32_t microbatch, chunk, depth;
+  pl_ir_piece piece;
   pl_ir_step_kind kind;
   bool keeps_for_weights, counts;
   double elements; /* of optimizer states on the device */
@@ -181,7 +182,12 @@ static void count_state(walk *own, const pl_ir_function *f, const pl_ir_op *op, 
 /* ---- ops ---- */
 
 static storage **kept_at(walk *own, const char *path) {
+  size_t outside = own->path_length;
+  char piece[24];
+  snprintf(piece, sizeof piece, "#%lld", (long long)own->piece.index);
+  if (own->piece.of > 1) enter(own, piece);
   entry *known = find(own, own->chunk, path);
+  own->path_length = outside;
   if (known == NULL) return NULL;
   if (known->of == NULL) known->of = PL_TAKE(own->arena, storage *, own->module->n_microbatches + 1);
   return known->of != NULL ? &known->of[own->microbatch] : NULL;
@@ -213,9 +219,12 @@ static bool run_call(walk *own, const int32_t *last, int32_t index, const pl_ir_
     drop(own, values[op->inputs[i]]);
     values[op->inputs[i]] = NULL;
   }
+  const pl_ir_piece piece = own->piece;
+  own->piece = pl_ir_piece_inside(piece, op);
   enter(own, op->path);
   bool fits = run_function(own, op->callee, arguments, results);
   own->path_length = outside;
+  own->piece = piece;
   for (int32_t i = 0; fits && i < op->n_outputs; i++)
     values[op->first_output + i] = results[i];
   return fits;
