@@ -122,3 +122,17 @@ refused() {
   [ "$status" -eq 2 ]
   [[ ${lines[0]} == *"other.yaml:1:10: "*"t.yaml includes itself, by way of "* && ${lines[2]} == *"^" ]]
 }
+
+@test "head and loss in four pieces: of 4 sequences of logits in fp32 three quarters are not held, and no time is gained" {
+  job="--platform dgx-a100 --model gpt2-345m --gbs 16 --seq 1024 --json"
+  sed 's/microbatches: 4, recompute/recompute/' workloads/strategies/gpt-loss-in-pieces.yaml >"$tree"
+  "$PACELINE" simulate $job --strategy "$tree" >"$BATS_TEST_TMPDIR/whole.json"
+  "$PACELINE" simulate $job --strategy gpt-loss-in-pieces.yaml >"$BATS_TEST_TMPDIR/pieces.json"
+  run jq -n --slurpfile a "$BATS_TEST_TMPDIR/whole.json" --slurpfile b "$BATS_TEST_TMPDIR/pieces.json" \
+    '[($a[0].peak_mem_bytes - $b[0].peak_mem_bytes) / (0.75 * 4 * 1024 * 50257 * 4), $b[0].iter_time_s / $a[0].iter_time_s]
+     | .[0] >= 1 and .[0] < 1.01 and .[1] >= 1 and .[1] < 1.02'
+  echo "$output"
+  [ "$output" = true ]
+  run "$PACELINE" strategy show --model tiny-gpt2 --seq 16 --gbs 16 --strategy gpt-microbatches-by-layer.yaml
+  [[ $output == *"@layer_2: h.1, h.2; recompute full; 4 times a microbatch, each on one part of its samples"* ]]
+}

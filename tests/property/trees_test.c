@@ -255,6 +255,17 @@ static void write_unlike_stages(FILE *to, uint64_t *random, const shape *of, int
   fprintf(to, "}\n");
 }
 
+/* Some layers in pieces of a microbatch, one of them perhaps in pieces of these. */
+static void write_pieces(FILE *to, uint64_t *random, int32_t n_layers) {
+  uint32_t first = random_below(random, (uint32_t)n_layers);
+  uint32_t last = (uint32_t)random_between(random, first, (uint32_t)n_layers - 1), inner = random_below(random, 2);
+  fprintf(to, "  - {match: [h.%u-%u%s], schedule: {microbatches: 2%s}", first, last,
+          random_below(random, 2) == 0 && last + 1 == (uint32_t)n_layers ? ", loss" : "",
+          random_below(random, 2) == 0 ? ", kind: breadth-first" : "");
+  if (inner) fprintf(to, ", children: [{match: h.%u, schedule: {microbatches: 2, recompute: full}}]", last);
+  fprintf(to, "}\n");
+}
+
 static char *write_tree(uint64_t *random, const shape *of, int32_t *n_microbatches) {
   static const char *const kinds[] = {"1f1b", "gpipe", "fifo"};
   char *text;
@@ -280,10 +291,12 @@ static char *write_tree(uint64_t *random, const shape *of, int32_t *n_microbatch
   const char *memory = random_memory(random);
   if (cuts_batch && memory != NULL) fprintf(to, "memory: %s\n", memory);
   int32_t n_children = (int32_t)random_below(random, 3), first = (int32_t)random_below(random, 5);
-  if (n_children > 0 || unlike) fprintf(to, "children:\n");
+  bool pieces = random_below(random, 3) == 0;
+  if (n_children > 0 || unlike || pieces) fprintf(to, "children:\n");
   if (unlike) write_unlike_stages(to, random, of, each, BATCH / *n_microbatches, &cuts_batch);
   for (int32_t i = 0; i < n_children; i++)
     write_child(to, random, (uint32_t)((i + first) % of->n_layers), each, BATCH / *n_microbatches, &cuts_batch);
+  if (pieces) write_pieces(to, random, of->n_layers);
   fclose(to);
   return text;
 }

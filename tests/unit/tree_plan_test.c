@@ -11,6 +11,7 @@
 
 #include "workloads/import/model_file.h"
 #include "workloads/import/program_build.h"
+#include "workloads/language/ir_table.h"
 #include "workloads/language/ir_text.h"
 #include "workloads/passes/program_of.h"
 
@@ -150,10 +151,87 @@ static void between_modules(void **state) {
                "t.yaml:3:53: loss is on stage 1, which has 2 devices: they cannot be cut into 4");
 }
 
+/* ---- microbatches of inner nodes ---- */
+
+static int32_t count_rows(const pl_ir_function *function, const char *row) {
+  int32_t n = 0;
+  for (int32_t i = 0; i < function->n_ops; i++)
+    n += strcmp(pl_ir_row_at(function->ops[i].row)->name, row) == 0;
+  return n;
+}
+
+static const char in_pieces[] = "partition: {b: 2}\n"
+                                "children:\n"
+                                "  - match: h.0-2\n"
+                                "    schedule: {microbatches: 2}\n"
+                                "    children:\n"
+                                "      - {match: h.1, schedule: {microbatches: 2}}\n";
+
+/* Calls of @main in their order: instance, piece of pieces. */
+static void check_calls(const char *tree_text, const char *wanted) {
+  pl_arena arena;
+  pl_arena_init(&arena, 0);
+  pl_ir_module model;
+  pl_strategy_tree tree;
+  pl_tree_plan plan;
+  pl_error error;
+  char is[512] = "";
+  gpt(4, &arena, &model);
+  if (plan_of(tree_text, &model, &arena, &tree, &plan, &error) != PL_OK) fail_msg("%s", error.message);
+  const pl_ir_function *main = plan.program.functions[plan.program.n_functions - 1];
+  for (int32_t i = 0; i < main->n_ops; i++) {
+    const pl_ir_op *op = &main->ops[i];
+    size_t n = strlen(is);
+    if (op->callee == PL_IR_NONE || strncmp(op->path, "h.", 2) != 0) continue;
+    const pl_ir_function *callee = plan.program.functions[op->callee];
+    snprintf(is + n, sizeof is - n, "%s:%d/%d(%d) ", op->path + 2, (int)pl_ir_integer_of(op, "piece", 0),
+             (int)pl_ir_integer_of(op, "pieces", 1), (int)callee->values[0].type.dims[0].extent);
+  }
+  assert_string_equal(is, wanted);
+  assert_int_equal(count_rows(main, "deal"), count_rows(main, "interleave"));
+  pl_arena_release(&arena);
+}
+
+static void pieces(void **state) {
+  (void)state;
+  check_calls(in_pieces, "0:0/2(4) 1:0/4(2) 1:2/4(2) 2:0/2(4) 0:1/2(4) 1:1/4(2) 1:3/4(2) 2:1/2(4) 3:0/1(8) ");
+  check_calls("partition: {b: 2}\nchildren:\n"
+              "  - {match: h.0-1, schedule: {microbatches: 2, kind: breadth-first}}\n",
+              "0:0/2(4) 0:1/2(4) 1:0/2(4) 1:1/2(4) 2:0/1(8) 3:0/1(8) ");
+}
+
+static void check_refused(const char *child, const char *message) {
+  pl_arena arena;
+  pl_arena_init(&arena, 0);
+  pl_ir_module model;
+  pl_strategy_tree tree;
+  pl_tree_plan plan;
+  pl_error error;
+  char text[256];
+  gpt(3, &arena, &model);
+  snprintf(text, sizeof text, "partition: {b: 2}\nchildren:\n  - {match: %s}\n", child);
+  assert_int_equal(plan_of(text, &model, &arena, &tree, &plan, &error), PL_BAD_INPUT);
+  if (strstr(error.message, message) == NULL) fail_msg("%s", error.message);
+  pl_arena_release(&arena);
+}
+
+static void refused_pieces(void **state) {
+  (void)state;
+  check_refused("h.*, schedule: {microbatches: 3}",
+                "t.yaml:3:43: 3 microbatches do not divide the 8 samples that h.0 runs on");
+  check_refused("h.*, schedule: {microbatches: 64}", "t.yaml:3:43: 64 microbatches of a child: at most 32");
+  check_refused("h.*, schedule: {microbatches: 8}", "t.yaml:1:13: 2 parts do not divide b = 1 of h.0");
+  check_refused("h.*.mlp, schedule: {microbatches: 2}", "microbatches is chosen by module, and h.0.mlp.up.weight lies");
+  check_refused("h.*, schedule: {kind: gpipe}", "t.yaml:3:35: kind of a child is the order of its microbatches");
+  check_refused("h.*, schedule: {microbatches: 2, kind: 1f1b}", "module by module (breadth-first), not 1f1b");
+  check_refused("h.*, schedule: {microbatches: 4, max_ongoing: 2}", "max_ongoing is 4 or more; recompute: full");
+  check_refused("h.*, schedule: {microbatches: 2}}\n  - {match: h.*, schedule: {microbatches: 4}",
+                "microbatches of h.0 is said here and otherwise at t.yaml:3:43");
+}
+
 /* ---- memory ---- */
 
-static void every_allocation_fails_once(void **state) {
-  (void)state;
+static void fail_allocations(const char *tree_text) {
   pl_arena models;
   pl_arena_init(&models, 0);
   pl_ir_module model;
@@ -167,7 +245,7 @@ static void every_allocation_fails_once(void **state) {
     pl_error error;
     pl_arena_init(&arena, 1 << 12);
     arena.fail_after = k;
-    code = plan_of(by_layer, &model, &arena, &tree, &plan, &error);
+    code = plan_of(tree_text, &model, &arena, &tree, &plan, &error);
     if (code == PL_OK && k % 7 == 0)
       code = pl_program_of_plan(&plan, true, PL_IR_DISTRIBUTED, &arena, &distributed, &error);
     if (code != PL_OK && (code != PL_NO_MEMORY || error.code != PL_NO_MEMORY))
@@ -179,8 +257,15 @@ static void every_allocation_fails_once(void **state) {
   pl_arena_release(&models);
 }
 
+static void every_allocation_fails_once(void **state) {
+  (void)state;
+  fail_allocations(by_layer);
+  fail_allocations(in_pieces);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(who_holds), cmocka_unit_test(linear),
-                                     cmocka_unit_test(between_modules), cmocka_unit_test(every_allocation_fails_once)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(who_holds),       cmocka_unit_test(linear),
+                                     cmocka_unit_test(between_modules), cmocka_unit_test(pieces),
+                                     cmocka_unit_test(refused_pieces),  cmocka_unit_test(every_allocation_fails_once)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,9 +61,9 @@ typedef struct pl_tree_pattern {
 } pl_tree_pattern;
 
 typedef struct pl_tree_schedule { /* 0 or `has`: not said in this node */
-  int64_t microbatches;           /* of an iteration; root only */
+  int64_t microbatches;           /* of an iteration; of a child: pieces of what its parent runs on */
   int64_t max_ongoing;            /* forward passes whose backward pass is not done, on a stage */
-  pl_schedule_kind kind;          /* root only */
+  pl_schedule_kind kind;          /* of a child: the order of its pieces, gpipe or breadth-first */
   pl_recompute recompute;
   bool has_kind, has_recompute;
   pl_tree_place microbatches_at, max_ongoing_at, kind_at, recompute_at;

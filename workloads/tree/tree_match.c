@@ -19,6 +19,8 @@ static bool says(const pl_tree_node *node, int32_t key) {
     return node->has_devices;
   case PL_TREE_KEY_MAX_ONGOING:
     return node->schedule.max_ongoing > 0;
+  case PL_TREE_KEY_MICROBATCHES:
+    return node->parent >= 0 && node->schedule.microbatches > 0;
   case PL_TREE_KEY_RECOMPUTE:
     return node->schedule.has_recompute;
   default:
@@ -36,6 +38,8 @@ static pl_tree_place place_of(const pl_tree_node *node, int32_t key) {
     return node->devices_at;
   case PL_TREE_KEY_MAX_ONGOING:
     return node->schedule.max_ongoing_at;
+  case PL_TREE_KEY_MICROBATCHES:
+    return node->schedule.microbatches_at;
   case PL_TREE_KEY_RECOMPUTE:
     return node->schedule.recompute_at;
   default:
@@ -44,7 +48,7 @@ static pl_tree_place place_of(const pl_tree_node *node, int32_t key) {
 }
 
 static const char *name_of(int32_t key) {
-  static const char *const names[] = {"partition", "ring", "devices", "max_ongoing", "recompute"};
+  static const char *const names[] = {"partition", "ring", "devices", "max_ongoing", "microbatches", "recompute"};
   return key < PL_TREE_KEY_MEMORY ? names[key] : pl_tree_tensor_names[key - PL_TREE_KEY_MEMORY];
 }
 
@@ -69,6 +73,8 @@ static bool same(const pl_tree_node *a, const pl_tree_node *b, int32_t key) {
     return pl_tree_same_devices(a, b);
   case PL_TREE_KEY_MAX_ONGOING:
     return a->schedule.max_ongoing == b->schedule.max_ongoing;
+  case PL_TREE_KEY_MICROBATCHES:
+    return a->schedule.microbatches == b->schedule.microbatches && a->schedule.kind == b->schedule.kind;
   case PL_TREE_KEY_RECOMPUTE:
     return a->schedule.recompute == b->schedule.recompute;
   default:
@@ -186,7 +192,7 @@ static bool has_row(const pl_tree_node *node, const pl_ir_op *op) {
 /* Inside a module there are partitions, memory and recomputation; the rest is by module. */
 static pl_code check_inside(const pl_tree_planning *own, int32_t index, const char *path) {
   const pl_tree_node *node = pl_tree_node_at(own, index);
-  static const int32_t of_modules[] = {PL_TREE_KEY_DEVICES, PL_TREE_KEY_MAX_ONGOING};
+  static const int32_t of_modules[] = {PL_TREE_KEY_DEVICES, PL_TREE_KEY_MAX_ONGOING, PL_TREE_KEY_MICROBATCHES};
   for (size_t i = 0; i < sizeof(of_modules) / sizeof(of_modules[0]); i++)
     if (says(node, of_modules[i]))
       return pl_tree_fail(place_of(node, of_modules[i]), own->error,

@@ -61,6 +61,7 @@ static pl_code take(pl_tree_planning *own) {
   PL_TRY(check_model(own));
   PL_TRY(take_modules(own));
   PL_TRY(pl_tree_match(own));
+  PL_TRY(pl_tree_check_pieces(own));
   PL_TRY(pl_tree_propagate(own));
   PL_TRY(pl_tree_take_stages(own));
   PL_TRY(pl_tree_take_mesh(own));

@@ -46,6 +46,7 @@ typedef struct pl_tree_op_plan {
 typedef struct pl_tree_function_plan {
   int32_t leaf;         /* of what is handed in and out */
   uint8_t recompute;    /* pl_recompute */
+  int64_t pieces;       /* of the samples of a microbatch, one of which a call runs on */
   int32_t module;       /* the first that calls it */
   pl_tree_op_plan *ops; /* per op of the function */
 } pl_tree_function_plan;

@@ -10,6 +10,7 @@ typedef enum pl_tree_key {
   PL_TREE_KEY_RING,
   PL_TREE_KEY_DEVICES,
   PL_TREE_KEY_MAX_ONGOING,
+  PL_TREE_KEY_MICROBATCHES, /* of children */
   PL_TREE_KEY_RECOMPUTE,
   PL_TREE_KEY_MEMORY, /* and the others of pl_layout_tensor behind it */
   PL_TREE_KEY_COUNT = PL_TREE_KEY_MEMORY + PL_LAYOUT_TENSOR_COUNT
@@ -84,6 +85,18 @@ int64_t pl_tree_degree_of(const pl_strategy_tree *tree, int32_t node);
 
 /* tree_specialise.c: functions by how they are laid out. */
 pl_code pl_tree_specialise(pl_tree_planning *own);
+
+/* tree_pieces.c: modules whose nodes say microbatches run in pieces of the batch. */
+/* What nodes say of it makes sense. */
+pl_code pl_tree_check_pieces(const pl_tree_planning *own);
+/* Into how many pieces the samples of a microbatch are cut for this module, by all nodes together. */
+int64_t pl_tree_pieces_of(const pl_tree_planning *own, int32_t module);
+/* Function `of` of the model on one of `pieces` pieces. PL_BAD_INPUT: it computes something over all samples. */
+pl_code pl_tree_cut_function(const pl_tree_planning *own, int32_t module, int64_t pieces, pl_ir_function *made);
+/* Calls of @main piece by piece, into `to`, which is empty; `callees` per module. `leaf_of`: per op of `to`, the module
+ * that it hands to or takes from, and for calls itself. */
+pl_code pl_tree_write_pieces(const pl_tree_planning *own, const int32_t *callees, pl_ir_function *to,
+                             int32_t **module_of);
 
 /* tree_fit.c: extents divide, parameters that several modules read lie in one way. */
 pl_code pl_tree_check_fit(pl_tree_planning *own);

@@ -89,10 +89,29 @@ const pl_node *pl_tree_reading_item(const pl_node *node, size_t index) {
 
 /* ---- schedules ---- */
 
-static pl_code root_only(const pl_tree_reading *own, const pl_node *node, const pl_tree_node *of, const char *what) {
-  if (of->parent < 0) return PL_OK;
-  return pl_document_fail(own->document, node, own->error,
-                          "%s is the same for the whole program: say it at the top of the tree", what);
+/* Of a child: the order in which its pieces run. */
+static pl_code check_kind(const pl_tree_reading *own, const pl_node *at, const pl_tree_node *node) {
+  const pl_tree_schedule *schedule = &node->schedule;
+  if (node->parent < 0) return PL_OK;
+  if (schedule->microbatches == 0)
+    return pl_document_fail(own->document, at, own->error,
+                            "kind of a child is the order of its microbatches, and it has none: say microbatches "
+                            "beside it, or kind at the top of the tree");
+  if (schedule->kind == PL_SCHEDULE_GPIPE || schedule->kind == PL_SCHEDULE_BREADTH_FIRST) return PL_OK;
+  return pl_document_fail(own->document, at, own->error,
+                          "microbatches of a child run one behind the other through all of its modules (gpipe), or "
+                          "module by module (breadth-first), not %s: forward passes come before backward passes",
+                          pl_schedule_name(schedule->kind));
+}
+
+/* All microbatches of a child run forward before the first of them runs backward. */
+static pl_code check_ongoing(const pl_tree_reading *own, const pl_node *at, const pl_tree_node *node) {
+  const pl_tree_schedule *schedule = &node->schedule;
+  if (node->parent < 0 || schedule->microbatches == 0 || schedule->max_ongoing >= schedule->microbatches) return PL_OK;
+  return pl_document_fail(own->document, at, own->error,
+                          "all %lld microbatches of a child run forward before the first of them runs backward: "
+                          "max_ongoing is %lld or more; recompute: full lets go of what they keep",
+                          (long long)schedule->microbatches, (long long)schedule->microbatches);
 }
 
 static pl_code read_schedule(const pl_tree_reading *own, const pl_node *value, pl_tree_node *node) {
@@ -102,18 +121,18 @@ static pl_code read_schedule(const pl_tree_reading *own, const pl_node *value, p
   PL_TRY(pl_tree_reading_check_keys(own, value, "schedule", keys));
   const pl_node *at = pl_node_get(value, "microbatches");
   if (at != NULL) {
-    PL_TRY(root_only(own, at, node, "microbatches"));
     PL_TRY(pl_tree_reading_integer(own, at, "microbatches", INT32_MAX, &schedule->microbatches));
     schedule->microbatches_at = pl_tree_reading_place(own, at);
   }
   if ((at = pl_node_get(value, "max_ongoing")) != NULL) {
     PL_TRY(pl_tree_reading_integer(own, at, "max_ongoing", INT32_MAX, &schedule->max_ongoing));
+    PL_TRY(check_ongoing(own, at, node));
     schedule->max_ongoing_at = pl_tree_reading_place(own, at);
   }
   if ((at = pl_node_get(value, "kind")) != NULL) {
-    PL_TRY(root_only(own, at, node, "kind"));
     PL_TRY(pl_tree_reading_word(own, at, "schedule", pl_schedule_names, &found));
     schedule->kind = (pl_schedule_kind)found;
+    PL_TRY(check_kind(own, at, node));
     schedule->has_kind = true;
     schedule->kind_at = pl_tree_reading_place(own, at);
   }

@@ -173,6 +173,9 @@ static void show_function(const showing *own, const pl_ir_function *function) {
   show_callers(own, index);
   uint8_t recompute = own->plan->functions[index].recompute;
   if (recompute != PL_RECOMPUTE_NONE) fprintf(own->stream, "; recompute %s", pl_recompute_names[recompute]);
+  if (own->plan->functions[index].pieces > 1)
+    fprintf(own->stream, "; %" PRId64 " times a microbatch, each on one part of its samples",
+            own->plan->functions[index].pieces);
   fputc('\n', own->stream);
   for (int32_t i = 0; i < function->n_ops; i++)
     show_op(own, index, function, &function->ops[i]);

@@ -46,6 +46,7 @@ static bool alike(pl_tree_planning *own, int32_t a, int32_t b) {
   int32_t n = pl_tree_callee(own, a)->n_ops;
   if (leaf_of(own, own->calls[a].spec) != leaf_of(own, own->calls[b].spec)) return false;
   if (recompute_of(own, a) != recompute_of(own, b)) return false;
+  if (pl_tree_pieces_of(own, a) != pl_tree_pieces_of(own, b)) return false;
   if (own->calls[a].ops == NULL && own->calls[b].ops == NULL) return true;
   own->plan->n_visits += n;
   for (int32_t i = 0; i < n; i++)
@@ -81,14 +82,16 @@ static const char *variant_name(const pl_tree_planning *own, const char *of, int
   }
 }
 
-/* It shares ops and values with the model's. */
-static int32_t add_function(pl_tree_planning *own, int32_t of, const char *name) {
-  pl_ir_module *program = &own->plan->program;
+/* It shares ops, and where it runs on whole batches values, with the model's. */
+static pl_code add_function(pl_tree_planning *own, const variant *way, const char *name, int32_t *index) {
   pl_ir_function *made = PL_TAKE(own->arena, pl_ir_function, 1);
-  if (made == NULL || name == NULL) return PL_IR_NONE;
-  *made = *own->model->functions[of];
+  if (made == NULL || name == NULL) return pl_fail_memory(own->error, "a strategy tree");
+  *made = *own->model->functions[way->of];
   made->name = name;
-  return pl_ir_function_append(program, made);
+  int64_t pieces = pl_tree_pieces_of(own, way->module);
+  if (pieces > 1) PL_TRY(pl_tree_cut_function(own, way->module, pieces, made));
+  *index = pl_ir_function_append(&own->plan->program, made);
+  return *index != PL_IR_NONE ? PL_OK : pl_fail_memory(own->error, "a strategy tree");
 }
 
 static pl_code plan_function(specialising *all, const variant *way) {
@@ -99,6 +102,7 @@ static pl_code plan_function(specialising *all, const variant *way) {
   made->leaf = leaf_of(own, own->calls[way->module].spec);
   made->recompute = recompute_of(own, way->module);
   made->module = way->module;
+  made->pieces = pl_tree_pieces_of(own, way->module);
   made->ops = PL_TAKE(own->arena, pl_tree_op_plan, function->n_ops + 1);
   if (made->ops == NULL) return pl_fail_memory(own->error, "a strategy tree");
   own->plan->n_visits += function->n_ops;
@@ -111,27 +115,43 @@ static pl_code plan_function(specialising *all, const variant *way) {
 }
 
 /* @main with its calls as they are now. */
-static pl_code add_main(specialising *all, int32_t main) {
+static pl_code write_calls(specialising *all, pl_ir_function *made) {
   pl_tree_planning *own = all->own;
   pl_ir_op *ops = PL_TAKE(own->arena, pl_ir_op, own->main->n_ops + 1);
-  int32_t made = add_function(own, main, own->main->name), module = 0;
-  if (ops == NULL || made == PL_IR_NONE) return pl_fail_memory(own->error, "a strategy tree");
-  for (int32_t i = 0; i < own->main->n_ops; i++) {
+  if (ops == NULL) return pl_fail_memory(own->error, "a strategy tree");
+  for (int32_t i = 0, module = 0; i < own->main->n_ops; i++) {
     ops[i] = own->main->ops[i];
-    if (ops[i].callee == PL_IR_NONE) continue;
-    int32_t callee = all->of_module[module]->made;
-    own->plan->modules[module++].function = callee;
-    ops[i].callee = callee;
+    if (ops[i].callee != PL_IR_NONE) ops[i].callee = own->plan->modules[module++].function;
   }
-  pl_ir_function *function = own->plan->program.functions[made];
-  function->ops = ops;
-  function->room_ops = 0;
-  pl_tree_function_plan *plan = &own->plan->functions[made];
+  *made = *own->main;
+  made->ops = ops;
+  made->room_ops = 0;
+  return PL_OK;
+}
+
+static pl_code add_main(specialising *all) {
+  pl_tree_planning *own = all->own;
+  pl_ir_function *made = PL_TAKE(own->arena, pl_ir_function, 1);
+  int32_t *callees = PL_TAKE(own->scratch, int32_t, own->plan->n_modules + 1), *module_of = NULL;
+  if (made == NULL || callees == NULL) return pl_fail_memory(own->error, "a strategy tree");
+  bool pieces = false;
+  for (int32_t i = 0; i < own->plan->n_modules; i++) {
+    own->plan->modules[i].function = callees[i] = all->of_module[i]->made;
+    pieces = pieces || pl_tree_pieces_of(own, i) > 1;
+  }
+  made->name = own->main->name;
+  PL_TRY(pieces ? pl_tree_write_pieces(own, callees, made, &module_of) : write_calls(all, made));
+  int32_t index = pl_ir_function_append(&own->plan->program, made);
+  if (index == PL_IR_NONE) return pl_fail_memory(own->error, "a strategy tree");
+  pl_tree_function_plan *plan = &own->plan->functions[index];
   *plan = (pl_tree_function_plan){.leaf = own->plan->n_modules > 0 ? leaf_of(own, own->calls[0].spec) : 0};
-  plan->ops = PL_TAKE(own->arena, pl_tree_op_plan, function->n_ops + 1);
+  plan->ops = PL_TAKE(own->arena, pl_tree_op_plan, made->n_ops + 1);
   if (plan->ops == NULL) return pl_fail_memory(own->error, "a strategy tree");
-  for (int32_t i = 0; i < function->n_ops; i++)
-    plan->ops[i] = (pl_tree_op_plan){.leaf = plan->leaf, .from = PL_IR_NONE};
+  for (int32_t i = 0; i < made->n_ops; i++) {
+    int32_t leaf = module_of != NULL ? leaf_of(own, own->calls[module_of[i]].spec) : plan->leaf;
+    plan->ops[i] = (pl_tree_op_plan){.leaf = leaf, .from = PL_IR_NONE};
+    own->plan->named_ops = own->plan->named_ops || leaf != plan->leaf;
+  }
   return PL_OK;
 }
 
@@ -162,12 +182,12 @@ static pl_code write_program(specialising *all) {
     int32_t number = 1;
     if (i == main) continue;
     for (variant *way = all->variants[i]; way != NULL; way = way->next) {
-      way->made = add_function(own, i, variant_name(own, own->model->functions[i]->name, number++));
-      if (way->made == PL_IR_NONE) return pl_fail_memory(own->error, "a strategy tree");
+      const char *name = variant_name(own, own->model->functions[i]->name, number++);
+      PL_TRY(add_function(own, way, name, &way->made));
       PL_TRY(plan_function(all, way));
     }
   }
-  PL_TRY(add_main(all, main));
+  PL_TRY(add_main(all));
   own->plan->n_functions = own->plan->program.n_functions;
   return take_class(own);
 }
