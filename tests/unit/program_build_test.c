@@ -37,9 +37,9 @@ static int check_parameters(const char *folder, const char *name, void *n_refuse
     return 0;
   }
   if (code != PL_OK) fail_msg("%s: %s", name, error.message);
-  if (parameters(&module) != model.trained_parameters)
-    fail_msg("%s: %.0f parameters in the program, %.0f in the model", name, parameters(&module),
-             model.trained_parameters);
+  double wanted = model.trained_parameters + pl_model_prediction_parameters(&model);
+  if (parameters(&module) != wanted)
+    fail_msg("%s: %.0f parameters in the program, %.0f in the model", name, parameters(&module), wanted);
   return 1;
 }
 
@@ -51,6 +51,27 @@ static void test_parameters(void **state) {
   print_message("%d models, %d refused\n", n, n_refused);
   assert_true(n >= 50);
   assert_int_equal(n_refused, 1); /* transgan-amp */
+}
+
+/* DeepSeek-V3's module: 11.5e9 parameters of its own (README_WEIGHTS of its repository, in billions, cut off), three
+ * norms, 14336 x 7168, and a layer of 256 experts: 7168 (1536 + 576) + 1536 128 192 + 512 128 256 + 128 128 7168
+ * + 1536 + 512 of attention, 257 3 7168 2048 + 256 7168 of experts, 2 7168 of norms. */
+static void test_predictions(void **state) {
+  (void)state;
+  pl_model model = load_model("workloads/models", "deepseek-v3", &arena);
+  pl_ir_module module;
+  pl_error error;
+  double attention = 7168.0 * (1536 + 576) + 1536.0 * 128 * 192 + 512.0 * 128 * 256 + 128.0 * 128 * 7168 + 1536 + 512;
+  double own = 5 * 7168.0 + 2 * 7168.0 * 7168 + attention + 257.0 * 3 * 7168 * 2048 + 256.0 * 7168;
+  model.n_predictions = 1;
+  assert_true(pl_model_prediction_parameters(&model) == own);
+  assert_int_equal(build(&model, 16, &module, &error), PL_OK);
+  print_message("%.0f and %.0f\n", model.trained_parameters, own);
+  assert_true(parameters(&module) == model.trained_parameters + own);
+  pl_model other = load_model("workloads/models", "gpt2-345m", &arena);
+  other.n_predictions = 1;
+  assert_int_equal(build(&other, 16, &module, &error), PL_UNSUPPORTED);
+  assert_non_null(strstr(error.message, "num_nextn_predict_layers = 1"));
 }
 
 /* Layers are one function that is called again and again. */
@@ -162,6 +183,7 @@ static void test_pairs(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(test_parameters, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_predictions, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_functions, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_window, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_refused, set_up, tear_down),

@@ -234,6 +234,9 @@ static void print_transformer(const pl_model *model) {
          model->gated_mlp ? " gated" : "", model->activation, (long long)model->n_heads, (long long)model->head_size,
          (long long)model->n_kv_heads);
   print_kinds(model);
+  if (model->n_predictions > 0)
+    printf("  multi-token prediction: %d modules of %.0f parameters besides, in programs and strategy trees\n",
+           model->n_predictions, pl_model_prediction_parameters(model) / model->n_predictions);
   printf("  vocabulary %lld%s, positions %lld %s, %s norms%s%s\n", (long long)model->vocab,
          model->tied_embeddings ? " (tied head)" : "", (long long)model->max_positions,
          model->rotary              ? "rotary"
@@ -373,6 +376,8 @@ static void print_json(const report *out, bool ops) {
   pl_json_put_boolean(&json, "tied_embeddings", model->tied_embeddings);
   pl_json_put_number(&json, "parameters", model->parameters);
   pl_json_put_number(&json, "trained_parameters", model->trained_parameters);
+  if (model->n_predictions > 0)
+    pl_json_put_number(&json, "multi_token_parameters", pl_model_prediction_parameters(model));
   pl_json_put_number(&json, "flops_per_sequence", pl_model_flops_per_sequence(model, out->shard->seq));
   pl_job_origin_json(&json, model, out->origin);
   put_shard(&json, out->shard);

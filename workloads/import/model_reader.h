@@ -17,7 +17,7 @@ typedef struct pl_model_reader {
 
 /* Far above any model, and low enough that no product of two overflows. */
 enum { PL_MODEL_LAYERS_MAX = 100000, PL_MODEL_WIDTH_MAX = 1 << 22, PL_MODEL_HEADS_MAX = 1 << 16 };
-enum { PL_MODEL_VOCAB_MAX = 1 << 30 };
+enum { PL_MODEL_VOCAB_MAX = 1 << 30, PL_MODEL_PREDICTIONS_MAX = 16 };
 static const int64_t pl_model_positions_max = INT64_C(1) << 31;
 
 /* Present, and not null. */

@@ -54,5 +54,10 @@ pl_code pl_model_traits_read(const pl_model_reader *in, const pl_model_family *f
     model->output_bias = model->attention_bias;
     if (!family->qk_norm) PL_TRY(pl_reader_optional_boolean(in, "mlp_bias", &model->mlp_bias)); /* Qwen3's has none */
   }
+  int64_t n = 0;
+  if (pl_reader_has(in, "num_nextn_predict_layers"))
+    PL_TRY(pl_node_integer(in->document, in->root, "num_nextn_predict_layers", 0, PL_MODEL_PREDICTIONS_MAX, &n,
+                           in->error));
+  model->n_predictions = (int32_t)n;
   return family->turn != NULL ? family->turn(in, model) : PL_OK;
 }

@@ -90,9 +90,11 @@ static void write_main(pl_program_writer *to) {
     const char *instance = pl_arena_printf(to->module->arena, "h.%d", layer);
     x = pl_write_call(to, name_of(model, kind_of(model, to->options->seq, layer)), instance, x);
   }
+  int32_t made = x;
   if (model->final_norm) x = pl_write_call(to, "final_norm", "final_norm", x);
   x = pl_write_call(to, "head", model->tied_embeddings ? "" : "head", x);
   pl_write_call(to, "loss", "loss", x);
+  pl_program_call_predictions(to, name_of(model, kind_of(model, to->options->seq, model->n_layers - 1)), made);
 }
 
 static void write_transformer(pl_program_writer *to) {
@@ -101,6 +103,7 @@ static void write_transformer(pl_program_writer *to) {
   pl_program_final_norm(to);
   pl_program_head(to);
   pl_program_loss(to);
+  pl_program_predictions(to);
   write_main(to);
 }
 
@@ -140,6 +143,7 @@ pl_code pl_model_program_build(const pl_model *model, const pl_model_program_opt
                                pl_ir_module *module, pl_error *error) {
   PL_TRY(check_job(model, options, error));
   if (model->onnx != NULL) return build_onnx(model, options, arena, module, error);
+  PL_TRY(pl_program_check_predictions(model, error));
   if (model->dlrm == NULL)
     PL_TRY(model->parts != NULL ? pl_program_check_parts(model, error) : pl_program_check_layer(model, error));
   pl_ir_module_init(module, arena, model->name, PL_IR_MODEL);

@@ -77,7 +77,7 @@ int32_t pl_write_call_of(pl_program_writer *to, const char *name, const char *in
 void pl_write_loss(pl_program_writer *to, int32_t losses, const char *over, double n);
 
 /* Blocks. program_layer.c, program_experts.c, program_latent.c, program_ends.c, program_chain.c,
- * program_parts.c, program_dlrm.c */
+ * program_parts.c, program_prediction.c, program_dlrm.c */
 typedef struct pl_layer_kind {
   bool experts, window;
 } pl_layer_kind;
@@ -95,6 +95,11 @@ void pl_program_embedding(pl_program_writer *to);
 void pl_program_final_norm(pl_program_writer *to);
 void pl_program_head(pl_program_writer *to);
 void pl_program_loss(pl_program_writer *to);
+/* Multi-token prediction: program_prediction.c. Behind all other functions but @main; in @main, on what the layers
+ * made; `layer` is the function of the modules' layers. */
+pl_code pl_program_check_predictions(const pl_model *model, pl_error *error);
+void pl_program_predictions(pl_program_writer *to);
+void pl_program_call_predictions(pl_program_writer *to, const char *layer, int32_t x);
 /* Minus the logarithm of the probability of each target, whose logits are along `over`. */
 int32_t pl_program_cross_entropy(pl_program_writer *to, int32_t logits, int32_t targets, const char *over);
 

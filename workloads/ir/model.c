@@ -101,6 +101,13 @@ static double layer_parameters(const pl_model *model, bool experts) {
   return attention_parameters(model) + mlp + norms * norm(model);
 }
 
+/* Three norms, a projection of two vectors to one, and a layer like the last (DeepSeek-V3, section 2.2). */
+double pl_model_prediction_parameters(const pl_model *model) {
+  if (model->n_predictions == 0) return 0;
+  double h = (double)model->hidden, layer = layer_parameters(model, pl_model_has_experts(model, model->n_layers - 1));
+  return model->n_predictions * (3 * norm(model) + linear(2 * h, h, false) + layer);
+}
+
 double pl_model_active_parameters(const pl_model *model) {
   double idle = (double)(model->n_experts - model->topk) * mlp_parameters(model, model->expert_ffn);
   return model->parameters - idle * pl_model_count_blocks(model, PL_BLOCK_EXPERT_LAYER);

@@ -77,6 +77,7 @@ typedef struct pl_model {
   bool router_bias, head_bias;
   bool shared_gate;                      /* the shared experts' output is scaled by a gate per token (Qwen2-MoE) */
   bool final_norm, pooler, lm_transform; /* BERT: no final norm, pooler, MLM transform */
+  int32_t n_predictions; /* modules of multi-token prediction behind the layers; in programs, and no blocks of them */
   int64_t predictions; /* BERT: masked tokens of a sequence, whose vectors alone the head and the loss read; 0 = all */
   bool next_sentence;  /* BertForPreTraining: the head of two classes behind the pooler */
   bool embedding_norm; /* BERT */
@@ -141,6 +142,9 @@ double pl_model_relative_positions(const pl_model *model);
 /* Tokens of the fullest of `ep` devices that the experts are spread over, over the mean: all exchange and wait for it.
  * Each has n_experts / ep neighbours. */
 double pl_model_expert_load(const pl_model *model, int32_t ep);
+/* Those of the modules of multi-token prediction alone, without the embedding and the head that they share: not among
+ * `parameters`, which are those of the class. */
+double pl_model_prediction_parameters(const pl_model *model);
 /* Parameters that a token meets: all but those of the experts that it is not sent to. */
 double pl_model_active_parameters(const pl_model *model);
 

@@ -12,7 +12,8 @@ enum { OPERANDS_MAX = 32 };
 typedef struct stages {
   pl_partitioning *own;
   const pl_tree_plan *plan;
-  bool tied; /* the head reads the embedding's table */
+  bool tied;     /* somebody else reads the embedding's table: a tied head, multi-token prediction */
+  int32_t other; /* the stage of those that do, where it is another than the embedding's; else that one */
   int32_t n_chunks;
 } stages;
 
@@ -198,12 +199,12 @@ static pl_code stage_update(stages *own, int32_t update, int32_t stage, int32_t 
   pl_ir_function *to = PL_TAKE(p->to->arena, pl_ir_function, 1);
   if (to == NULL) return no_memory(error);
   to->name = pl_arena_printf(p->to->arena, "update%d", stage);
-  int32_t head = stage_of_module(own, "head"), embedding = stage_of_module(own, "embedding");
+  int32_t head = own->other, embedding = stage_of_module(own, "embedding");
   bool tied = own->tied && head != embedding;
   if (tied && own->plan->fixed_axes != NULL)
     return pl_fail(error, PL_UNSUPPORTED,
-                   "the head reads the embedding's table on another stage: programs add up their gradients only where "
-                   "all stages have as many devices");
+                   "the embedding's table is read on another stage too: programs add up its gradients only where all "
+                   "stages have as many devices");
   for (int32_t i = 0; i < from->n_ops; i++) {
     const pl_ir_op *op = &from->ops[i];
     if (op->callee == PL_IR_NONE)
@@ -360,6 +361,44 @@ static void note_sums(const pl_tree_plan *plan, const pl_ir_module *training, in
   }
 }
 
+/* ---- parameters of several modules ---- */
+
+/* The first module that has the parameter with this whole path as its own; NULL: none. */
+static const pl_tree_module_plan *owner_of(const pl_tree_plan *plan, const char *path) {
+  for (int32_t i = 0; i < plan->n_modules; i++) {
+    size_t length = strlen(plan->modules[i].name);
+    if (strncmp(path, plan->modules[i].name, length) == 0 && path[length] == '.') return &plan->modules[i];
+  }
+  return NULL;
+}
+
+/* Functions without an instance read parameters of others by their whole paths: those of the embedding's table may be
+ * on one other stage, all others are where the parameter is. */
+static pl_code find_readers(stages *own, const pl_tree_module_plan *module, pl_error *error) {
+  const pl_ir_function *function = own->plan->program.functions[module->function];
+  int32_t embedding = stage_of_module(own, "embedding"), here = stage_of(own, module->chunk);
+  for (int32_t i = 0; i < function->n_ops; i++) {
+    const pl_ir_op *op = &function->ops[i];
+    if (strcmp(pl_ir_row_at(op->row)->name, "param") != 0) continue;
+    const pl_tree_module_plan *owner = owner_of(own->plan, op->path);
+    if (owner == NULL || owner == module) continue;
+    int32_t there = stage_of(own, owner->chunk);
+    if (strcmp(op->path, "embedding.table") == 0) {
+      own->tied = true;
+      if (own->other != embedding && here != embedding && here != own->other)
+        return pl_fail(error, PL_UNSUPPORTED,
+                       "the embedding's table is read on stages %d and %d besides its own: programs add up its "
+                       "gradients with those of one other stage; put %s there too",
+                       own->other, here, module->name);
+      if (here != embedding) own->other = here;
+    } else if (here != there) {
+      return pl_fail(error, PL_UNSUPPORTED, "%s, on stage %d, reads %s of %s, on stage %d: put both on one stage",
+                     module->name, here, op->path, owner->name, there);
+    }
+  }
+  return PL_OK;
+}
+
 static pl_code partition(const pl_ir_module *training, const pl_tree_plan *plan, bool tied, pl_arena *scratch,
                          pl_ir_module *distributed, pl_error *error) {
   const pl_laying_leaves leaves = {
@@ -369,6 +408,11 @@ static pl_code partition(const pl_ir_module *training, const pl_tree_plan *plan,
   own.unpriced = (pl_error)PL_ERROR_INIT;
   if (plan->n_leaves > 1 || plan->named_ops) own.leaves = &leaves;
   stages all = {.own = &own, .plan = plan, .tied = tied, .n_chunks = pl_strategy_n_chunks(&plan->schedule)};
+  all.other = stage_of_module(&all, tied ? "head" : "embedding");
+  for (int32_t i = 0; i < plan->n_modules; i++) {
+    bool bare = strcmp(plan->modules[i].name, plan->program.functions[plan->modules[i].function]->name) == 0;
+    if (bare) PL_TRY(find_readers(&all, &plan->modules[i], error));
+  }
   own.made = PL_TAKE(scratch, int32_t, training->n_functions + 1);
   if (own.made == NULL) return no_memory(error);
   for (int32_t i = 0; i < training->n_functions; i++)

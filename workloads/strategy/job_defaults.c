@@ -105,6 +105,10 @@ void pl_job_origin_print(FILE *stream, int width, const pl_model *model, const p
     fprintf(stream, "%-*s%s\n", width, "part",
             "the language model of the file's text_config; towers and projectors of "
             "pictures and sound are left out");
+  if (model->n_predictions > 0)
+    fprintf(stream, "%-*s%d %s of %.0f parameters; programs and strategy trees have them, tuples leave them out\n",
+            width, "multi-token", model->n_predictions, model->n_predictions == 1 ? "module" : "modules",
+            pl_model_prediction_parameters(model) / model->n_predictions);
   print_type(stream, width, model, job, origin);
   print_products(stream, width, model, job, origin);
   print_sequence(stream, width, model, job, origin);
@@ -114,6 +118,7 @@ void pl_job_origin_print(FILE *stream, int width, const pl_model *model, const p
 
 void pl_job_origin_json(pl_json *json, const pl_model *model, const pl_job_origin *origin) {
   if (model->is_text_part) pl_json_put_boolean(json, "text_part", true);
+  if (model->n_predictions > 0) pl_json_put_integer(json, "multi_token_modules", model->n_predictions);
   pl_json_put_string(json, "dtype_from", pl_job_source_names[origin->dtype]);
   pl_json_put_string(json, "seq_from", pl_job_source_names[origin->seq]);
   if (model->quantization == NULL) return;

@@ -142,6 +142,7 @@ static int32_t block_of(const filling *own, const char *callee, const char *inst
   int32_t behind = PL_MODEL_BLOCKS_BEFORE_LAYERS + own->model->n_layers;
   for (int32_t i = 0; i < 3; i++)
     if (strcmp(callee, ends[i]) == 0) return behind + 1 + i;
+  if (strncmp(callee, "mtp", 3) == 0 || strncmp(instance, "mtp.", 4) == 0) return behind + 3; /* beside the loss */
   if (strncmp(instance, "h.", 2) != 0) return 0;
   return block_of_layer(own->model, (int32_t)strtol(instance + 2, NULL, 10));
 }
