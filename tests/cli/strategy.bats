@@ -136,3 +136,23 @@ refused() {
   run "$PACELINE" strategy show --model tiny-gpt2 --seq 16 --gbs 16 --strategy gpt-microbatches-by-layer.yaml
   [[ $output == *"@layer_2: h.1, h.2; recompute full; 4 times a microbatch, each on one part of its samples"* ]]
 }
+
+@test "what runs where nobody said, and ranges beyond the last layer, are said" {
+  cat >"$tree" <<<$'partition: {b: 2}\nchildren:\n  - {match: h.0-1, devices: 0-1}\n  - {match: h.2-20, devices: 2-3}'
+  run "$PACELINE" strategy check "$tree" --model tiny-gpt2 --seq 16 --gbs 8
+  [ "$status" -eq 0 ]
+  [[ ${lines[1]} == "pattern   'h.2-20' ($tree:4:13) reaches beyond h.3, the last that there is" ]]
+  [[ ${lines[2]} == "placed    embedding on devices 0-1, as what it is joined to; no node gives it any" ]]
+  [[ ${lines[3]} == "placed    final_norm ... loss on devices 2-3, as what they are joined to; no node gives them any" ]]
+  run "$PACELINE" strategy check gpt-max-ongoing.yaml --model tiny-gpt2 --seq 16 --gbs 8
+  [ "${#lines[@]}" -eq 1 ]
+}
+
+@test "modules of multi-token prediction on another stage than the head are refused, and tuples say that they leave them out" {
+  cat >"$tree" <<<$'partition: {b: 2}\nchildren:\n  - {match: [embedding, h.*, final_norm, head, loss], devices: 0-1}\n  - {match: [mtp.*, mtp*], devices: 2-3}'
+  run "$PACELINE" verify --model tiny-deepseek --seq 8 --gbs 8 --strategy "$tree"
+  [ "$status" -eq 2 ]
+  [[ $output == *"mtp0_head, on stage 1, reads head.weight of head, on stage 0: put both on one stage"* ]]
+  run "$PACELINE" simulate --platform dgx-1v --model tiny-deepseek --seq 8 --gbs 16 --strategy pp=1,dp=8,tmp=1,mbs=1
+  [[ $output == *"multi-token"*"2 modules of 13240 parameters; programs and strategy trees have them, tuples leave them out"* ]] || { echo "$output"; false; }
+}

@@ -17,14 +17,12 @@ static int64_t count_of(const pl_tree_node *node) {
   return n;
 }
 
-/* "0-3, 8": what a node says, or the beginning of it. */
-enum { RANGES_BYTES = 64 };
-static const char *ranges_text(const pl_tree_node *node, char text[RANGES_BYTES]) {
+const char *pl_tree_devices_text(const pl_tree_node *node, char text[PL_TREE_RANGES_BYTES]) {
   int length = 0;
-  for (int32_t i = 0; i < node->n_ranges && length < RANGES_BYTES; i++) {
+  for (int32_t i = 0; i < node->n_ranges && length < PL_TREE_RANGES_BYTES; i++) {
     const pl_tree_devices *at = &node->ranges[i];
     const char *between = i > 0 ? ", " : "";
-    size_t left = (size_t)(RANGES_BYTES - length);
+    size_t left = (size_t)(PL_TREE_RANGES_BYTES - length);
     length += at->first == at->last
                   ? snprintf(text + length, left, "%s%lld", between, (long long)at->first)
                   : snprintf(text + length, left, "%s%lld-%lld", between, (long long)at->first, (long long)at->last);
@@ -40,7 +38,7 @@ int32_t pl_tree_group_of(const pl_tree_planning *own, const pl_tree_group *group
 
 /* Every device of 0, 1 ... is one group's. */
 static pl_code check_groups(const pl_tree_planning *own, const pl_tree_group *groups, int32_t n_groups) {
-  char mine[RANGES_BYTES], other[RANGES_BYTES], place[PL_TREE_PLACE_BYTES];
+  char mine[PL_TREE_RANGES_BYTES], other[PL_TREE_RANGES_BYTES], place[PL_TREE_PLACE_BYTES];
   int64_t n = 0;
   for (int32_t i = 0; i < n_groups; i++)
     n += groups[i].n;
@@ -62,7 +60,7 @@ static pl_code check_groups(const pl_tree_planning *own, const pl_tree_group *gr
           const pl_tree_node *first = pl_tree_node_at(own, groups[owner[d] - 1].node);
           return pl_tree_fail(node->devices_at, own->error,
                               "devices %s and %s (%s) share some: stages are on the same devices or on others",
-                              ranges_text(node, mine), ranges_text(first, other),
+                              pl_tree_devices_text(node, mine), pl_tree_devices_text(first, other),
                               pl_tree_place_text(first->devices_at, place));
         }
         owner[d] = i + 1;

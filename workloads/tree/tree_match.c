@@ -1,11 +1,13 @@
 /* See workloads/tree/tree_planning.h: which nodes speak of which modules and ops, and who holds. */
+#include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/words.h"
 #include "workloads/language/ir_table.h"
 #include "workloads/tree/tree_planning.h"
 
-enum { NAMES_MAX = 4000 };
+enum { NAMES_MAX = 4000, REMARKS_MAX = 64 };
 
 /* ---- what a node says ---- */
 
@@ -281,11 +283,50 @@ static pl_code fail_pattern(pl_tree_planning *own, int32_t index, const pl_tree_
                       rows, pl_words_list(names, list, sizeof(list) / 2), pl_words_hint(names, pattern->text, hint));
 }
 
+pl_code pl_tree_remark(pl_tree_planning *own, const char *format, ...) {
+  char text[512];
+  va_list arguments;
+  if (own->plan->n_remarks == REMARKS_MAX) return PL_OK;
+  if (own->plan->remarks == NULL) own->plan->remarks = PL_TAKE(own->arena, const char *, REMARKS_MAX);
+  if (own->plan->remarks == NULL) return pl_fail_memory(own->error, "a strategy tree");
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  const char *made = pl_arena_strdup(own->arena, text);
+  if (made == NULL) return pl_fail_memory(own->error, "a strategy tree");
+  own->plan->remarks[own->plan->n_remarks++] = made;
+  return PL_OK;
+}
+
+/* "h.2-9" of a model whose last layer is h.3: what is meant may be another model. The first range of a pattern. */
+static pl_code remark_range(pl_tree_planning *own, const pl_tree_pattern *pattern) {
+  size_t at = 0, length = strcspn(pattern->text, ".");
+  long first, last, most = -1;
+  char behind;
+  for (; sscanf(pattern->text + at, "%ld-%ld%c", &first, &last, &behind) < 2;
+       length = strcspn(pattern->text + at, ".")) {
+    if (pattern->text[at + length] == 0) return PL_OK;
+    at += length + 1;
+  }
+  for (int32_t i = 0; i < own->plan->n_modules; i++) {
+    const char *name = own->plan->modules[i].name;
+    if (strncmp(name, pattern->text, at) != 0 || name[at] < '0' || name[at] > '9') continue;
+    long number = strtol(name + at, NULL, 10);
+    if (number > most) most = number;
+  }
+  char place[PL_TREE_PLACE_BYTES];
+  if (most < 0 || last <= most) return PL_OK;
+  return pl_tree_remark(own, "pattern   '%s' (%s) reaches beyond %.*s%ld, the last that there is", pattern->text,
+                        pl_tree_place_text(pattern->place, place), (int)at, pattern->text, most);
+}
+
 static pl_code check_patterns(pl_tree_planning *own) {
   for (int32_t i = 1; i < own->tree->n_nodes; i++) {
     const pl_tree_node *node = pl_tree_node_at(own, i);
     for (int32_t k = 0; k < node->n_patterns; k++)
       if (!own->used[i][k] && pl_tree_is_said(node->patterns[k].place)) return fail_pattern(own, i, &node->patterns[k]);
+    for (int32_t k = 0; k < node->n_patterns; k++)
+      if (pl_tree_is_said(node->patterns[k].place)) PL_TRY(remark_range(own, &node->patterns[k]));
   }
   return PL_OK;
 }

@@ -89,6 +89,8 @@ typedef struct pl_tree_plan {
   bool has_pipeline_axis, named_ops; /* named_ops: some op has another leaf than its module */
   int32_t n_notes;
   pl_tree_note *notes;
+  int32_t n_remarks; /* what else was made of the tree that it does not say: one line each */
+  const char **remarks;
   int64_t n_visits;
 } pl_tree_plan;
 
@@ -99,7 +101,7 @@ pl_code pl_tree_plan_take(const pl_strategy_tree *tree, const pl_ir_module *mode
 pl_code pl_tree_microbatches(const pl_strategy_tree *tree, int64_t gbs, int32_t *n, pl_error *error);
 /* Of the training program's function `name` ("layer_2.backward"): function of the plan's program; PL_IR_NONE: none. */
 int32_t pl_tree_plan_function(const pl_tree_plan *plan, const char *name);
-/* One line for each note: what stays whole, and why. */
+/* One line for each note: what stays whole, and why; what runs where nobody said; patterns that reach too far. */
 void pl_tree_print_notes(FILE *stream, const pl_tree_plan *plan);
 /* The plan's devices are there: PL_BAD_INPUT names the first that is not, and where it was said. */
 pl_code pl_tree_check_devices(const pl_tree_plan *plan, uint32_t n_devices, pl_error *error);

@@ -59,6 +59,9 @@ pl_code pl_tree_spec_take(pl_tree_planning *own, const pl_tree_settings *setting
 /* The same as spec `of` with another partition. */
 pl_code pl_tree_spec_with(pl_tree_planning *own, int32_t of, int32_t partition, int32_t *spec);
 
+/* tree_match.c: notes a remark. PL_NO_MEMORY. */
+pl_code pl_tree_remark(pl_tree_planning *own, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 /* tree_propagate.c: specs of modules that have none, of ops between those that are named. */
 pl_code pl_tree_propagate(pl_tree_planning *own);
 
@@ -69,6 +72,9 @@ typedef struct pl_tree_group {
   int32_t node;
   int64_t n; /* devices */
 } pl_tree_group;
+/* "0-3, 8": what a node says, or the beginning of it. */
+enum { PL_TREE_RANGES_BYTES = 64 };
+const char *pl_tree_devices_text(const pl_tree_node *node, char text[PL_TREE_RANGES_BYTES]);
 bool pl_tree_same_devices(const pl_tree_node *a, const pl_tree_node *b);
 pl_code pl_tree_take_groups(pl_tree_planning *own, pl_tree_group *groups, int32_t *n_groups);
 int32_t pl_tree_group_of(const pl_tree_planning *own, const pl_tree_group *groups, int32_t n_groups, int32_t node);

@@ -197,6 +197,8 @@ void pl_tree_print_notes(FILE *stream, const pl_tree_plan *plan) {
     fprintf(stream, "not cut   %s = %" PRId64 " of %s: %" PRId64 " parts do not divide it (%s)\n", note->dim.name.text,
             note->dim.extent, note->path, note->parts, pl_tree_place_text(note->place, text));
   }
+  for (int32_t i = 0; i < plan->n_remarks; i++)
+    fprintf(stream, "%s\n", plan->remarks[i]);
 }
 
 void pl_tree_show(FILE *stream, const pl_tree_plan *plan, const pl_ir_module *distributed) {

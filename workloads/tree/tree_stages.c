@@ -43,6 +43,29 @@ static pl_code place_modules(staging *all) {
   return PL_OK;
 }
 
+/* Modules behind one another that no node gives devices, on the same ones. */
+static pl_code remark_places(staging *all) {
+  pl_tree_planning *own = all->own;
+  const pl_tree_module_plan *modules = own->plan->modules;
+  for (int32_t i = 0, end; i < own->plan->n_modules; i = end) {
+    char text[PL_TREE_RANGES_BYTES];
+    bool open = own->calls[i].settings.node[PL_TREE_KEY_DEVICES] < 0;
+    for (end = i + 1; end < own->plan->n_modules && all->of_module[end] == all->of_module[i] &&
+                      (own->calls[end].settings.node[PL_TREE_KEY_DEVICES] < 0) == open;)
+      end++;
+    const pl_tree_node *node = pl_tree_node_at(own, all->groups[all->of_module[i]].node);
+    if (open)
+      PL_TRY(pl_tree_remark(own, "placed    %s%s%s on devices %s, as what %s joined to; no node gives %s any",
+                            modules[i].name,
+                            end > i + 2   ? " ... "
+                            : end > i + 1 ? ", "
+                                          : "",
+                            end > i + 1 ? modules[end - 1].name : "", pl_tree_devices_text(node, text),
+                            end > i + 1 ? "they are" : "it is", end > i + 1 ? "them" : "it"));
+  }
+  return PL_OK;
+}
+
 /* ---- chunks ---- */
 
 static pl_code check_chunks(const staging *all, const int32_t *group_of_chunk, const int32_t *first_module) {
@@ -229,6 +252,7 @@ pl_code pl_tree_take_stages(pl_tree_planning *own) {
     PL_TRY(cut_pipeline(own));
   } else if (all.n_groups > 0) {
     PL_TRY(place_modules(&all));
+    PL_TRY(remark_places(&all));
     PL_TRY(take_chunks(&all));
   }
   for (int32_t i = 0; i < n; i++)
