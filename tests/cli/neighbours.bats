@@ -91,3 +91,24 @@ json() { "$PACELINE" simulate "${job[@]}" "$@" --json; }
   run -2 "$PACELINE" simulate "${job[@]}" --strategy "$half" --beside "$other"
   [[ $output == *"--beside $other: $BATS_TEST_TMPDIR/d.yaml:1:"*"do not divide b = 16"* ]]
 }
+
+@test "the job of the command line may be a strategy tree, and loses what the tuple that says the same loses" {
+  printf 'partition: {b: 6}\n' >"$BATS_TEST_TMPDIR/d.yaml"
+  write 'strategy: pp=1,dp=6,tmp=1,mbs=1'
+  sed -i 's/gbs: 16/gbs: 12/' "$other"
+  job=(--platform amp-p3-4 --model gpt2-345m --gbs 12 --seq 1024)
+  run -0 "$PACELINE" simulate "${job[@]}" --strategy "$BATS_TEST_TMPDIR/d.yaml" --beside "$other" --trace "$BATS_TEST_TMPDIR/t.json"
+  [[ $output == *"memory at the peak"*"jobs beside each other"*"gpt2-345m "*"other.yaml "* ]]
+  jq -e '[.traceEvents[] | select(.name == "process_name") | .args.name] | .[0] == "gpt2-345m: n0g0" and .[11] == "other.yaml: n2g3"' "$BATS_TEST_TMPDIR/t.json"
+  for strategy in "$BATS_TEST_TMPDIR/d.yaml" pp=1,dp=6,tmp=1,mbs=2,idle=1; do
+    json --strategy "$strategy" --beside "$other" >"$BATS_TEST_TMPDIR/$((++n)).json"
+  done
+  jq -e -s '. as $all | [.[].beside.jobs[0]] as [$tree, $tuple] | $tree.alone_s == $all[0].iter_time_s and $tree.beside_s > 1.1 * $tree.alone_s
+    and ($tree.beside_s / $tree.alone_s) / ($tuple.beside_s / $tuple.alone_s) > 0.98
+    and ($tree.beside_s / $tree.alone_s) / ($tuple.beside_s / $tuple.alone_s) < 1.02' "$BATS_TEST_TMPDIR"/[12].json
+  write 'strategy: pp=1,dp=12,tmp=1,mbs=1'
+  run -2 "$PACELINE" simulate "${job[@]}" --strategy "$BATS_TEST_TMPDIR/d.yaml" --beside "$other"
+  [[ $output == *"other.yaml:4:11: the strategy needs 12 devices, and free are 10"* ]]
+  run -2 "$PACELINE" simulate "${job[@]}" --strategy "$BATS_TEST_TMPDIR/d.yaml" --beside "$other" --jitter 1,0.1
+  [[ $output == *"--beside: leave out"* ]]
+}

@@ -51,7 +51,7 @@ struct pl_beside_entry {
 /* Jobs while they are read. */
 typedef struct reading {
   pl_beside_options *options;
-  pl_job_session *main;
+  const pl_beside_main *main;
   const pl_cluster *cluster;
   const char **owner; /* per device of the cluster: name of the job that has it; NULL: nobody */
   pl_error *error;
@@ -274,18 +274,32 @@ static pl_code read_job(const reading *own, const pl_job_options *main, const ch
   return PL_OK;
 }
 
+/* Devices of a program that the cluster lacks are refused when its graph is made. */
+static pl_code claim_for_program(const reading *own, const char *name) {
+  const pl_ir_module *program = own->main->program;
+  const uint32_t *places = pl_ir_places_take(program, own->main->arena);
+  if (places == NULL) return pl_fail_memory(own->error, "the jobs");
+  for (uint32_t d = 0; d < pl_ir_mesh_devices(&program->mesh); d++)
+    if (places[d] != PL_IR_NOWHERE && places[d] < own->cluster->n_devices) own->owner[places[d]] = name;
+  return PL_OK;
+}
+
 static pl_code take_main(const reading *own, const pl_job_options *options, pl_beside_job *job) {
-  uint32_t *devices = PL_TAKE(&own->main->arena, uint32_t, own->cluster->n_devices);
+  static const char *const name = "the job of the command line";
+  uint32_t *devices = PL_TAKE(own->main->arena, uint32_t, own->cluster->n_devices);
   if (devices == NULL) return pl_fail_memory(own->error, "the jobs");
   for (uint32_t d = 0; d < own->cluster->n_devices; d++)
     devices[d] = d;
-  const pl_strategy *strategy = &own->main->strategy;
-  for (uint32_t rank = 0; rank < pl_strategy_n_ranks(strategy); rank++)
-    own->owner[pl_strategy_device_of_rank(strategy, rank)] = "the job of the command line";
-  *job = (pl_beside_job){.name = own->main->model.name,
-                         .model = &own->main->model,
+  const pl_strategy *strategy = own->main->strategy;
+  for (uint32_t rank = 0; strategy != NULL && rank < pl_strategy_n_ranks(strategy); rank++)
+    own->owner[pl_strategy_device_of_rank(strategy, rank)] = name;
+  if (strategy == NULL) PL_TRY(claim_for_program(own, name));
+  *job = (pl_beside_job){.name = own->main->model->name,
+                         .model = own->main->model,
                          .job = &options->job,
                          .strategy = strategy,
+                         .program = own->main->program,
+                         .strategy_text = own->main->strategy_text,
                          .part = own->cluster,
                          .devices = devices,
                          .collectives = options->simulate.collective_profile,
@@ -293,16 +307,16 @@ static pl_code take_main(const reading *own, const pl_job_options *options, pl_b
   return PL_OK;
 }
 
-pl_code pl_beside_options_read(pl_beside_options *options, pl_job_session *main, const pl_job_options *job,
+pl_code pl_beside_options_read(pl_beside_options *options, const pl_beside_main *main, const pl_job_options *job,
                                pl_error *error) {
   if (options->n_paths == 0) return PL_OK;
   if (options->n_paths > PL_BESIDE_JOBS_MAX)
     return pl_fail(error, PL_BAD_INPUT, "--beside: at most %d jobs", PL_BESIDE_JOBS_MAX);
   reading own = {.options = options, .main = main, .cluster = main->cluster, .error = error};
-  own.owner = PL_TAKE(&main->arena, const char *, main->cluster->n_devices);
-  options->result.jobs = PL_TAKE(&main->arena, pl_beside_job, options->n_paths + 1);
-  options->entries = PL_TAKE(&main->arena, pl_beside_entry, options->n_paths);
-  if (main->arena.failed) return pl_fail_memory(error, "the jobs");
+  own.owner = PL_TAKE(main->arena, const char *, main->cluster->n_devices);
+  options->result.jobs = PL_TAKE(main->arena, pl_beside_job, options->n_paths + 1);
+  options->entries = PL_TAKE(main->arena, pl_beside_entry, options->n_paths);
+  if (main->arena->failed) return pl_fail_memory(error, "the jobs");
   PL_TRY(take_main(&own, job, &options->result.jobs[0]));
   for (options->result.n_jobs = 1; options->result.n_jobs <= options->n_paths;) {
     uint32_t number = options->result.n_jobs++;
@@ -312,12 +326,12 @@ pl_code pl_beside_options_read(pl_beside_options *options, pl_job_session *main,
   return PL_OK;
 }
 
-pl_code pl_beside_options_run(pl_beside_options *options, pl_job_session *main, const pl_job_options *job, FILE *trace,
-                              pl_error *error) {
+pl_code pl_beside_options_run(pl_beside_options *options, const pl_beside_main *main, const pl_job_options *job,
+                              FILE *trace, pl_error *error) {
   if (options->result.n_jobs == 0) return PL_OK;
   pl_simulate_options simulate = job->simulate;
   simulate.trace = trace;
-  return pl_beside_run(main->cluster, options->result.jobs, options->result.n_jobs, &simulate, &main->arena,
+  return pl_beside_run(main->cluster, options->result.jobs, options->result.n_jobs, &simulate, main->arena,
                        &options->result.report, error);
 }
 

@@ -28,15 +28,25 @@ typedef struct pl_beside_options {
   pl_beside_result result;
 } pl_beside_options;
 
+/* The job of the command line, placed: a tuple's, or the program that a strategy tree makes. */
+typedef struct pl_beside_main {
+  const pl_cluster *cluster;
+  pl_arena *arena;
+  const pl_model *model;
+  const pl_strategy *strategy;        /* NULL: `program` */
+  const struct pl_ir_module *program; /* as it is launched */
+  const char *strategy_text;          /* of a program: what says it */
+} pl_beside_main;
+
 /* A child parser; its input is a pl_beside_options. */
 extern const struct argp pl_beside_options_argp;
 
-/* Reads the jobs and gives each its devices, beside `main`, which is placed. PL_BAD_INPUT with file, line and column:
+/* Reads the jobs and gives each its devices, beside those of `main`. PL_BAD_INPUT with file, line and column:
  * what is wrong in a file, a device that two jobs have. Memory from main's arena, but for what release gives back. */
-pl_code pl_beside_options_read(pl_beside_options *options, pl_job_session *main, const pl_job_options *job,
+pl_code pl_beside_options_read(pl_beside_options *options, const pl_beside_main *main, const pl_job_options *job,
                                pl_error *error);
-pl_code pl_beside_options_run(pl_beside_options *options, pl_job_session *main, const pl_job_options *job, FILE *trace,
-                              pl_error *error);
+pl_code pl_beside_options_run(pl_beside_options *options, const pl_beside_main *main, const pl_job_options *job,
+                              FILE *trace, pl_error *error);
 /* Safe when nothing was read. */
 void pl_beside_options_release(pl_beside_options *options);
 

@@ -255,6 +255,11 @@ static pl_code check_beside(const simulate_options *options, pl_error *error) {
   return PL_OK;
 }
 
+static pl_beside_main main_of(session *own) {
+  return (pl_beside_main){
+      .cluster = own->job.cluster, .arena = &own->job.arena, .model = &own->job.model, .strategy = &own->job.strategy};
+}
+
 static pl_code load(session *own, pl_error *error) {
   simulate_options *options = own->options;
   if (options->launch_path != NULL && options->job.error.code == PL_OK)
@@ -288,7 +293,8 @@ static pl_code load(session *own, pl_error *error) {
   own->given = own->job.strategy;
   own->job.strategy.idle |= options->beside.n_paths > 0; /* the others have what it leaves */
   PL_TRY(pl_job_session_place(&own->job, &options->job, error));
-  PL_TRY(pl_beside_options_read(&options->beside, &own->job, &options->job, error));
+  const pl_beside_main main = main_of(own);
+  PL_TRY(pl_beside_options_read(&options->beside, &main, &options->job, error));
   return pl_straggler_options_place(&options->stragglers, own->job.cluster, &own->job.strategy, 0, &own->job.arena,
                                     &options->job.simulate, error);
 }
@@ -339,7 +345,8 @@ static pl_code run(session *own, FILE *trace, pl_error *error) {
   if (options->format != PL_EXPORT_PERFETTO)
     PL_TRY(pl_export_store(options->trace_path, options->format, options->force, &own->recording, error));
   PL_TRY(check_window(own, error));
-  PL_TRY(pl_beside_options_run(&options->beside, &own->job, &options->job, trace, error));
+  const pl_beside_main main = main_of(own);
+  PL_TRY(pl_beside_options_run(&options->beside, &main, &options->job, trace, error));
   PL_TRY(pl_job_session_interval(&own->job, &options->job, &own->report, error));
   if (own->vary.n_points > 0) PL_TRY(simulate_variations(own, error));
   if (!options->sensitivity) return PL_OK;
@@ -419,11 +426,12 @@ static pl_code simulate_program(simulate_options *options, pl_error *error) {
   bool file = options->program_path != NULL, tree = !file && is_of_tree(options);
   if ((file && (options->strategy != NULL || options->inference)) || options->n_vary > 0 || options->sensitivity ||
       options->print_program || options->microbatches != NULL || options->cost.tokens > 0 ||
-      options->beside.n_paths > 0 || options->format != PL_EXPORT_PERFETTO || options->launch_path != NULL)
+      (options->beside.n_paths > 0 && !tree) || options->format != PL_EXPORT_PERFETTO || options->launch_path != NULL)
     return pl_fail(error, PL_BAD_INPUT,
                    "%s: leave out %s--from, --vary, --sensitivity, --print-program, --trace-microbatches, "
-                   "--trace-format, --beside and --tokens",
-                   why_by_program(options), file ? "--strategy, --inference, " : "");
+                   "--trace-format%s and --tokens",
+                   why_by_program(options), file ? "--strategy, --inference, " : "", tree ? "" : ", --beside");
+  PL_TRY(check_beside(options, error));
   const pl_program_request request = {.program_path = options->program_path,
                                       .tree_path = tree ? options->strategy : NULL,
                                       .strategy = file || tree ? NULL : options->strategy,
@@ -433,6 +441,7 @@ static pl_code simulate_program(simulate_options *options, pl_error *error) {
                                       .json = options->json,
                                       .digest = options->digest,
                                       .inference = options->inference,
+                                      .beside = options->beside.n_paths > 0 ? &options->beside : NULL,
                                       .stragglers = &options->stragglers};
   return pl_simulate_program_command(&options->job, &request, error);
 }

@@ -217,6 +217,7 @@ static void print_text(const subject *of, const pl_program_report *report) {
          100 * report->idle_s / report->iter_time_s);
   pl_stragglers_print(stdout, request->stragglers, of->cluster);
   print_memory(of, report);
+  if (request->beside != NULL) pl_beside_print(stdout, &request->beside->result);
   if (request->digest) printf("\nrun digest       %s\n", pl_digest_format(report->run_digest, digest));
   if (request->trace_path != NULL)
     printf("\ntimeline         %s (open it in https://ui.perfetto.dev)\n", request->trace_path);
@@ -262,6 +263,7 @@ static void print_json(const subject *of, const pl_program_report *report) {
   char digest[PL_DIGEST_TEXT_BYTES];
   pl_json_put_string(&json, "run_digest", pl_digest_format(report->run_digest, digest));
   pl_stragglers_json(&json, of->request->stragglers, of->cluster);
+  if (of->request->beside != NULL) pl_beside_json(&json, &of->request->beside->result);
   pl_json_close_object(&json);
 }
 
@@ -374,6 +376,22 @@ static pl_code ask_for_interval(pl_job_options *options, const subject *of, pl_a
   return PL_OK;
 }
 
+/* The program by itself, and once more beside the other jobs, whose timeline it is then. */
+static pl_code run(pl_job_options *options, const subject *of, FILE *trace, pl_arena *arena, pl_program_report *report,
+                   pl_error *error) {
+  pl_beside_options *beside = of->request->beside;
+  const pl_beside_main main = {.cluster = of->cluster,
+                               .arena = arena,
+                               .model = &of->model,
+                               .program = &of->launched,
+                               .strategy_text = of->request->tree_path};
+  options->simulate.trace = beside == NULL ? trace : NULL;
+  if (beside != NULL) PL_TRY(pl_beside_options_read(beside, &main, options, error));
+  PL_TRY(pl_simulate_program(of->cluster, &of->launched, options->job.framework, &options->simulate, arena, report,
+                             error));
+  return beside != NULL ? pl_beside_options_run(beside, &main, options, trace, error) : PL_OK;
+}
+
 static pl_code simulate(pl_job_options *options, const pl_program_request *request, const pl_platform *platform,
                         pl_arena *arena, pl_error *error) {
   subject of = {.options = options, .request = request, .cluster = pl_platform_cluster(platform)};
@@ -393,12 +411,9 @@ static pl_code simulate(pl_job_options *options, const pl_program_request *reque
   if (of.launched.level != of.module.level) PL_TRY(pl_ir_check(&of.launched, error));
   PL_TRY(ask_for_interval(options, &of, arena, error));
   PL_TRY(open_trace(options, request, &file, &trace, error));
-  options->simulate.trace = trace;
   if (request->explain != NULL) options->simulate.of_program = &of.explanation;
   pl_code code = open_svg(options, request, &of, &svg, error);
-  if (code == PL_OK)
-    code = pl_simulate_program(of.cluster, &of.launched, options->job.framework, &options->simulate, arena, &report,
-                               error);
+  if (code == PL_OK) code = run(options, &of, trace, arena, &report, error);
   code = pl_output_file_close(&svg, code, error);
   if (trace != file.stream && fclose(trace) != 0 && code == PL_OK)
     code = pl_fail(error, PL_IO, "cannot write %s: %s", request->trace_path, strerror(errno));
@@ -416,6 +431,7 @@ pl_code pl_simulate_program_command(pl_job_options *options, const pl_program_re
   pl_arena_init(&arena, 0);
   pl_code code = pl_platform_load(options->platform_path, NULL, &platform, error);
   if (code == PL_OK) code = simulate(options, request, platform, &arena, error);
+  if (request->beside != NULL) pl_beside_options_release(request->beside); /* which has memory from the arena */
   pl_platform_destroy(platform);
   pl_arena_release(&arena);
   return code;

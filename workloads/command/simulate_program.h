@@ -4,6 +4,7 @@
 #ifndef PL_WORKLOADS_COMMAND_SIMULATE_PROGRAM_H
 #define PL_WORKLOADS_COMMAND_SIMULATE_PROGRAM_H
 
+#include "workloads/command/beside_jobs.h"
 #include "workloads/command/explain_program_report.h"
 #include "workloads/command/job_options.h"
 #include "workloads/command/straggler_options.h"
@@ -14,6 +15,7 @@ typedef struct pl_program_request {
   bool force, json, digest;
   bool inference; /* the forward pass alone */
   pl_straggler_options *stragglers;
+  pl_beside_options *beside; /* other jobs on the fabric, of a tree; given back at the end; NULL: none */
   const pl_explain_program_view *explain; /* also where each second goes; NULL: nobody asks */
 } pl_program_request;
 
