@@ -1,6 +1,8 @@
 /* See workloads/compile/ir_graph.h. */
 #include "workloads/compile/ir_graph.h"
 
+#include <string.h>
+
 #include "workloads/compile/ir_graph_state.h"
 
 enum { DEPTH_MAX = 64 };
@@ -112,31 +114,115 @@ static pl_code run_list(pl_ir_graphing *own) {
 
 /* ---- all devices ---- */
 
+static void add_device(pl_ir_graphing *own, uint32_t place, uint32_t multiplicity) {
+  const pl_device_profile *profile = &own->cluster->profiles[own->cluster->devices[place].profile];
+  bool ignore = own->options->no_overlap_factor;
+  const pl_graph_device made = {.device = place,
+                                .multiplicity = multiplicity,
+                                .overlap_compute = ignore ? 0 : profile->overlap_compute,
+                                .overlap_communication = ignore ? 0 : profile->overlap_communication};
+  pl_graph_builder_device(own->builder, &made);
+}
+
+static bool take_crew(pl_ir_graphing *own, const pl_ir_class *class, pl_ir_crew *made) {
+  uint32_t n = pl_ir_mesh_devices(&own->module->mesh);
+  *made = (pl_ir_crew){
+      .class = class, .devices = PL_TAKE(own->arena, uint32_t, n), .last = PL_TAKE(own->arena, uint32_t, n)};
+  for (uint32_t device = 0; !own->arena->failed && device < n; device++) {
+    made->last[device] = PL_NONE;
+    if (pl_ir_class_has(own->module, class, device)) made->devices[made->n_devices++] = device;
+  }
+  return !own->arena->failed;
+}
+
 static pl_code take_devices(pl_ir_graphing *own) {
   uint32_t n = pl_ir_mesh_devices(&own->module->mesh);
-  for (uint32_t device = 0; device < n; device++) {
-    uint32_t place = own->places[device] != PL_IR_NOWHERE ? own->places[device] : 0; /* where nothing runs */
-    const pl_device_profile *profile = &own->cluster->profiles[own->cluster->devices[place].profile];
-    bool ignore = own->options->no_overlap_factor;
-    const pl_graph_device made = {.device = place,
-                                  .multiplicity = 1,
-                                  .overlap_compute = ignore ? 0 : profile->overlap_compute,
-                                  .overlap_communication = ignore ? 0 : profile->overlap_communication};
-    pl_graph_builder_device(own->builder, &made);
-  }
+  for (uint32_t device = 0; device < n; device++)
+    add_device(own, own->places[device] != PL_IR_NOWHERE ? own->places[device] : 0, 1); /* 0: where nothing runs */
   own->crews = PL_TAKE(own->arena, pl_ir_crew, own->module->n_classes + 1);
   if (own->crews == NULL) return pl_ir_graph_no_memory(own);
-  for (int32_t c = 0; c < own->module->n_classes; c++) {
-    pl_ir_crew *made = &own->crews[c];
-    made->class = &own->module->classes[c];
-    made->devices = PL_TAKE(own->arena, uint32_t, n);
-    made->last = PL_TAKE(own->arena, uint32_t, n);
-    if (made->devices == NULL || made->last == NULL) return pl_ir_graph_no_memory(own);
-    for (uint32_t device = 0; device < n; device++) {
-      made->last[device] = PL_NONE;
-      if (pl_ir_class_has(own->module, made->class, device)) made->devices[made->n_devices++] = device;
-    }
+  for (int32_t c = 0; c < own->module->n_classes; c++)
+    if (!take_crew(own, &own->module->classes[c], &own->crews[c])) return pl_ir_graph_no_memory(own);
+  return PL_OK;
+}
+
+/* One device of the only class while it is recorded, else the first of each class of interchangeable ones. */
+static pl_code take_representatives(pl_ir_graphing *own) {
+  const pl_partition *classes = &own->fold->folding.fold.devices;
+  own->crews = PL_TAKE(own->arena, pl_ir_crew, 1);
+  if (own->crews == NULL || !take_crew(own, &own->module->classes[0], &own->crews[0]))
+    return pl_ir_graph_no_memory(own);
+  own->crews[0].n_devices = own->fold->is_recording ? 1 : classes->n_classes;
+  for (uint32_t d = 0; d < own->crews[0].n_devices; d++) {
+    if (!own->fold->is_recording) own->crews[0].devices[d] = classes->first[d];
+    add_device(own, own->places[own->crews[0].devices[d]], own->fold->is_recording ? 1 : classes->size[d]);
   }
+  return PL_OK;
+}
+
+/* Builder, and what is found while lists run, anew. */
+static pl_code begin(pl_ir_graphing *own, pl_ir_folding *fold) {
+  const pl_ir_module *module = own->module;
+  const pl_ir_graphing fresh = {.cluster = own->cluster,
+                                .module = module,
+                                .places = own->places,
+                                .options = own->options,
+                                .arena = own->arena,
+                                .made = own->made,
+                                .error = own->error,
+                                .framework = own->framework,
+                                .kernel = own->kernel,
+                                .prices = own->prices,
+                                .transfers = own->transfers,
+                                .fold = fold,
+                                .prefix = ""};
+  *own = fresh;
+  *own->made = (pl_ir_graph){0};
+  own->builder = pl_graph_builder_take(own->arena, PL_STREAMS_IN_ORDER);
+  own->loads = PL_TAKE(own->arena, pl_ir_load, 2 * (size_t)module->n_functions + 1);
+  return own->builder == NULL || own->loads == NULL ? pl_ir_graph_no_memory(own) : PL_OK;
+}
+
+static pl_code run_lists(pl_ir_graphing *own) {
+  for (int32_t c = 0; c < own->module->n_classes; c++) {
+    own->now = &own->crews[c];
+    PL_TRY(run_list(own));
+    if (own->options->spendings) PL_TRY(pl_ir_graph_spend(own, c));
+  }
+  return PL_OK;
+}
+
+/* Whether something moves otherwise than in collectives, or to and from a host. */
+static bool moves_otherwise(const pl_ir_module *module) {
+  static const char *const rows[] = {"shift", "halo", "halo_backward", "sum_classes"};
+  for (int32_t f = 0; f < module->n_functions; f++)
+    for (int32_t i = 0; i < module->functions[f]->n_ops; i++) {
+      const pl_ir_op *op = &module->functions[f]->ops[i];
+      const pl_ir_row *row = pl_ir_row_at(op->row);
+      if (row->effect == PL_IR_SENDS || pl_ir_graph_is_offloaded(module->functions[f], op)) return true;
+      for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++)
+        if (strcmp(row->name, rows[k]) == 0) return true;
+    }
+  return false;
+}
+
+/* *folded false: the graph is still to be made. */
+static pl_code make_folded(pl_ir_graphing *own, pl_ir_folding *fold, bool *folded) {
+  *folded = false;
+  if (!own->options->fold || own->options->names || own->module->n_classes != 1 || moves_otherwise(own->module))
+    return PL_OK;
+  *fold = (pl_ir_folding){.arena = own->arena, .is_recording = true};
+  if (!take_crew(own, &own->module->classes[0], &fold->whole)) return pl_ir_graph_no_memory(own);
+  if (fold->whole.n_devices < 4 || fold->whole.n_devices != pl_ir_mesh_devices(&own->module->mesh)) return PL_OK;
+  PL_TRY(begin(own, fold));
+  PL_TRY(take_representatives(own));
+  PL_TRY(run_lists(own));
+  PL_TRY(pl_ir_graph_fold(own, folded));
+  if (!*folded) return PL_OK;
+  PL_TRY(begin(own, fold));
+  PL_TRY(take_representatives(own));
+  PL_TRY(run_lists(own));
+  own->made->device_class = fold->folding.fold.devices.class_of;
   return PL_OK;
 }
 
@@ -163,22 +249,22 @@ pl_code pl_ir_graph_take(const pl_cluster *cluster, const pl_ir_module *module, 
                         .framework = pl_framework_or_ideal(options->framework),
                         .kernel = pl_ir_row_of("kernel"),
                         .prefix = ""};
-  own.builder = pl_graph_builder_take(arena, PL_STREAMS_IN_ORDER);
   own.prices = PL_TAKE(arena, pl_ir_price *, (size_t)module->n_functions * PL_IR_GRAPH_CATEGORIES);
-  own.loads = PL_TAKE(arena, pl_ir_load, 2 * (size_t)module->n_functions + 1);
-  if (own.builder == NULL || own.prices == NULL || own.loads == NULL) return pl_ir_graph_no_memory(&own);
+  if (own.prices == NULL) return pl_ir_graph_no_memory(&own);
   pl_ir_transfers_init(&own.transfers, cluster, &options->collective, arena);
   if (module->places != NULL) own.transfers.places = places;
-  PL_TRY(take_devices(&own));
-  for (int32_t c = 0; c < module->n_classes; c++) {
-    own.now = &own.crews[c];
-    PL_TRY(run_list(&own));
-    if (options->spendings) PL_TRY(pl_ir_graph_spend(&own, c));
+  pl_ir_folding fold;
+  bool folded;
+  PL_TRY(make_folded(&own, &fold, &folded));
+  if (!folded) {
+    PL_TRY(begin(&own, NULL));
+    PL_TRY(take_devices(&own));
+    PL_TRY(run_lists(&own));
   }
-  pl_transfer_table *table = PL_TAKE(arena, pl_transfer_table, 1);
+  pl_transfer_table *table = folded ? fold.table : PL_TAKE(arena, pl_transfer_table, 1);
   if (table == NULL) return pl_ir_graph_no_memory(&own);
-  PL_TRY(pl_ir_transfers_table(&own.transfers, table, error));
+  if (!folded) PL_TRY(pl_ir_transfers_table(&own.transfers, table, error));
   pl_graph_builder_transfers(own.builder, table);
-  made->sent = own.transfers.sent;
+  made->sent = folded ? fold.sent : own.transfers.sent;
   return pl_graph_builder_freeze(own.builder, &made->graph, error);
 }

@@ -6,8 +6,9 @@
  * others: feature), and is waited for where its value is first read, as a framework that launches it on another stream
  * waits by an event. A send starts when its value is there; its receiver waits where it reads what came.
  *
- * Nothing is folded, fused or leapt over: O(devices * (ops behind all steps)) tasks at most, one per stretch of
- * computing. Device i of the mesh is device i of the cluster.
+ * Nothing is fused or leapt over: O(devices * (ops behind all steps)) tasks at most, one per stretch of computing.
+ * Programs of one class without messages are folded (ir_graph_fold.c): O(classes of devices) tasks, the same dates.
+ * Device i of the mesh is device i of the cluster.
  */
 #ifndef PL_WORKLOADS_IR_GRAPH_H
 #define PL_WORKLOADS_IR_GRAPH_H
@@ -22,6 +23,7 @@ typedef struct pl_ir_graph_options {
   pl_collective_options collective;
   const pl_framework *framework; /* of a program of level kernels: what it says of its kernels; NULL: ideal */
   bool names;                    /* for timelines */
+  bool fold;                     /* one device for each class of interchangeable ones, where there are some */
   bool no_overlap_factor;        /* ignore the profiles' gamma */
   bool spendings;                /* says what devices compute, and of which collectives transfers are */
 } pl_ir_graph_options;
@@ -40,6 +42,7 @@ typedef struct pl_ir_spending {
 
 typedef struct pl_ir_graph {
   pl_graph graph;
+  const uint32_t *device_class;               /* per device of the mesh that of the graph; NULL: the same */
   uint64_t n_kernels, n_collectives, n_sends; /* on all devices, over all microbatches */
   uint64_t n_offloads;                        /* copies between devices and their hosts */
   double offloaded_bytes;                     /* by them */

@@ -50,9 +50,8 @@ static uint32_t origin_of(const pl_ir_mesh *mesh, uint32_t axes, uint32_t device
 }
 
 /* Devices of the crew by groups: by first members, and inside a group in the order of the mesh. */
-static bool part_crew(pl_ir_graphing *own, uint32_t axes, pl_ir_groups *made) {
+static bool part_crew(pl_ir_graphing *own, const pl_ir_crew *crew, uint32_t axes, pl_ir_groups *made) {
   const pl_ir_mesh *mesh = &own->module->mesh;
-  const pl_ir_crew *crew = own->now;
   uint32_t n_devices = pl_ir_mesh_devices(mesh), n_groups = 0;
   uint32_t *members = PL_TAKE(own->arena, uint32_t, crew->n_devices);
   pl_arena_mark mark = pl_arena_mark_here(own->arena);
@@ -75,16 +74,15 @@ static bool part_crew(pl_ir_graphing *own, uint32_t axes, pl_ir_groups *made) {
   return true;
 }
 
-/* The groups of devices along axes; NULL: no memory. */
-static const pl_ir_groups *groups_over(pl_ir_graphing *own, uint32_t axes) {
-  pl_ir_crew *crew = own->now;
+const pl_ir_groups *pl_ir_graph_groups_over(pl_ir_graphing *own, uint32_t axes) {
+  pl_ir_crew *crew = own->fold != NULL ? &own->fold->whole : own->now;
   for (uint32_t i = 0; i < crew->n_groups; i++)
     if (crew->groups[i].axes == axes) return &crew->groups[i];
   pl_ir_groups *groups =
       (pl_ir_groups *)pl_arena_grown(own->arena, crew->groups, crew->n_groups, 1, sizeof *groups, &crew->room_groups);
   if (groups == NULL) return NULL;
   crew->groups = groups;
-  return part_crew(own, axes, &groups[crew->n_groups]) ? &groups[crew->n_groups++] : NULL;
+  return part_crew(own, crew, axes, &groups[crew->n_groups]) ? &groups[crew->n_groups++] : NULL;
 }
 
 static void depends(pl_ir_graphing *own, uint32_t task, uint32_t d, const pl_ir_arrival *input) {
@@ -102,7 +100,7 @@ static uint32_t label_of(pl_ir_graphing *own, const char *text) {
 }
 
 static const pl_ir_groups *groups_of(pl_ir_graphing *own, const pl_ir_op *op) {
-  return groups_over(own, axes_of(&own->module->mesh, op));
+  return pl_ir_graph_groups_over(own, axes_of(&own->module->mesh, op));
 }
 
 pl_ir_meeting pl_ir_graph_meeting_of(const pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op) {
@@ -115,12 +113,13 @@ pl_ir_meeting pl_ir_graph_meeting_of(const pl_ir_graphing *own, const pl_ir_func
 }
 
 pl_code pl_ir_graph_meeting_alone(pl_ir_graphing *own, const pl_ir_meeting *meeting, double *time_s) {
-  const pl_ir_groups *groups = groups_over(own, meeting->axes);
+  const pl_ir_groups *groups = pl_ir_graph_groups_over(own, meeting->axes);
+  const pl_ir_crew *crew = own->fold != NULL ? &own->fold->whole : own->now;
   uint32_t spec, *devices = groups != NULL ? PL_TAKE(own->arena, uint32_t, groups->size + 1) : NULL;
   double progress;
   if (devices == NULL) return pl_ir_graph_no_memory(own);
   for (uint32_t i = 0; i < groups->size; i++)
-    devices[i] = own->now->devices[groups->members[i]];
+    devices[i] = crew->devices[groups->members[i]];
   PL_TRY(pl_ir_transfers_collective(&own->transfers, meeting->kind, devices, groups->size, meeting->bytes, &spec,
                                     &progress, own->error));
   *time_s = pl_ir_transfers_alone_s(&own->transfers, spec, progress);
@@ -130,7 +129,8 @@ pl_code pl_ir_graph_meeting_alone(pl_ir_graphing *own, const pl_ir_meeting *meet
 /* One collective per group of devices; their tasks are the value's. */
 pl_code pl_ir_graph_meet(pl_ir_graphing *own, const pl_ir_meeting *meeting, const uint32_t *after,
                          const pl_ir_arrival *input, pl_ir_arrival *output) {
-  const pl_ir_groups *groups = groups_over(own, meeting->axes);
+  if (own->fold != NULL) return pl_ir_graph_meet_folded(own, meeting, after, input, output);
+  const pl_ir_groups *groups = pl_ir_graph_groups_over(own, meeting->axes);
   uint32_t n = own->now->n_devices;
   uint32_t *tasks = PL_TAKE(own->arena, uint32_t, n);
   uint32_t *streams = PL_TAKE(own->arena, uint32_t, n), *devices = PL_TAKE(own->arena, uint32_t, n);

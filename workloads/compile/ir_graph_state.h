@@ -3,6 +3,7 @@
 #define PL_WORKLOADS_IR_GRAPH_STATE_H
 
 #include "core/base/hash_index.h"
+#include "netmodel/collective/topology_cache.h"
 #include "workloads/compile/ir_graph.h"
 #include "workloads/compile/ir_transfers.h"
 #include "workloads/language/ir_table.h"
@@ -85,6 +86,29 @@ typedef struct pl_ir_load {
   double host_s, device_s[PL_IR_GRAPH_PROFILES_MAX];
 } pl_ir_load;
 
+/* A collective of a program, over all devices: its groups are transfers `first` ... of the fold. */
+typedef struct pl_ir_pattern {
+  uint32_t axes;
+  pl_collective_kind kind;
+  double bytes;
+  const pl_ir_groups *groups;
+  uint32_t *group_of; /* per device */
+  uint32_t first;
+} pl_ir_pattern;
+
+typedef struct pl_ir_folding {
+  pl_arena *arena;
+  bool is_recording;
+  pl_ir_crew whole; /* all devices of the one class */
+  pl_ir_pattern *patterns;
+  uint32_t n_patterns, room_patterns, n_transfers;
+  uint32_t *specs; /* per transfer, of the unfolded table */
+  double *progress_bytes;
+  pl_folding folding;
+  pl_transfer_table *table;
+  const pl_ir_sent *sent; /* per spec of it */
+} pl_ir_folding;
+
 typedef struct pl_ir_graphing {
   const pl_cluster *cluster;
   const pl_ir_module *module;
@@ -127,7 +151,8 @@ typedef struct pl_ir_graphing {
   pl_hash_index promises;
   pl_ir_offload offload; /* of the class that is made */
   int32_t chunk;
-  pl_ir_piece piece; /* of the samples, that the function which runs is on */
+  pl_ir_folding *fold; /* NULL: every device is in the graph */
+  pl_ir_piece piece;   /* of the samples, that the function which runs is on */
 } pl_ir_graphing;
 
 pl_code pl_ir_graph_no_memory(const pl_ir_graphing *own);
@@ -191,8 +216,17 @@ pl_code pl_ir_graph_meeting_alone(pl_ir_graphing *own, const pl_ir_meeting *meet
  * what the value waits for (NULL: nothing). */
 pl_code pl_ir_graph_meet(pl_ir_graphing *own, const pl_ir_meeting *meeting, const uint32_t *after,
                          const pl_ir_arrival *input, pl_ir_arrival *output);
+/* Devices by groups along axes: of the crew, or of all where the graph is folded. NULL: no memory. */
+const pl_ir_groups *pl_ir_graph_groups_over(pl_ir_graphing *own, uint32_t axes);
 /* Whether the op moves something (`cut` does not). Such ops await their operands themselves. */
 bool pl_ir_graph_moves(const pl_ir_op *op);
 pl_code pl_ir_graph_move(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_arrival *values);
+
+/* ---- ir_graph_fold.c: one device per class ---- */
+/* Once the lists have been recorded: *folds false, they are to be run on all devices. */
+pl_code pl_ir_graph_fold(pl_ir_graphing *own, bool *folds);
+/* pl_ir_graph_meet where own->fold. */
+pl_code pl_ir_graph_meet_folded(pl_ir_graphing *own, const pl_ir_meeting *meeting, const uint32_t *after,
+                                const pl_ir_arrival *input, pl_ir_arrival *output);
 
 #endif

@@ -84,8 +84,9 @@ bool pl_ir_graph_compute(pl_ir_graphing *own, const pl_ir_op *op) {
   uint32_t name = own->options->names ? name_of(own, op, price->name) : PL_NONE;
   if (price->is_update && !own->updates && !launch_update(own, name)) return false;
   if (!pl_ir_graph_part(own, price->ticks, name)) return false;
-  own->made->n_kernels += own->now->n_devices;
-  own->made->flops += price->flops * own->now->n_devices;
+  uint32_t n_devices = own->fold != NULL ? own->fold->whole.n_devices : own->now->n_devices;
+  own->made->n_kernels += n_devices;
+  own->made->flops += price->flops * n_devices;
   return true;
 }
 
@@ -95,8 +96,8 @@ void pl_ir_graph_flush(pl_ir_graphing *own) {
   for (uint32_t p = 0; p < own->cluster->n_profiles && own->n_parts > 0; p++)
     segments[p] = pl_graph_builder_segment(own->builder, own->parts[p], own->n_parts);
   for (uint32_t d = 0; d < own->now->n_devices; d++) {
-    uint32_t device = own->now->devices[d];
-    uint32_t stream = pl_graph_builder_stream(own->builder, device, PL_STREAM_COMPUTE);
+    uint32_t device = own->now->devices[d], number = own->fold != NULL ? d : device; /* in the graph */
+    uint32_t stream = pl_graph_builder_stream(own->builder, number, PL_STREAM_COMPUTE);
     uint32_t task =
         own->n_parts > 0
             ? pl_graph_builder_work(own->builder, segments[own->cluster->devices[own->places[device]].profile], stream,

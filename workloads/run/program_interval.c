@@ -39,7 +39,7 @@ typedef struct composing {
 /* Devices of a class that are of a profile. */
 static uint32_t count_devices(const composing *own, int32_t class, uint32_t profile) {
   uint32_t n = 0;
-  for (uint32_t d = 0; d < own->made->graph.n_devices; d++)
+  for (uint32_t d = 0; d < pl_ir_mesh_devices(&own->module->mesh); d++)
     n += own->places[d] != PL_IR_NOWHERE && own->cluster->devices[own->places[d]].profile == profile &&
          pl_ir_class_has(own->module, &own->module->classes[class], d);
   return n;
@@ -82,7 +82,9 @@ static pl_code add_waiting(composing *own) {
   for (uint32_t i = 0; i < own->result->n_charges; i++) {
     const pl_charge *charge = &own->result->charges[i];
     const pl_task *task = &graph->tasks[charge->task];
-    pl_doubts_add(&own->doubts, task->kind == PL_TASK_TRANSFER ? known[task->index] : other, (uint64_t)charge->ticks);
+    uint64_t n_devices = graph->devices[charge->device].multiplicity;
+    pl_doubts_add(&own->doubts, task->kind == PL_TASK_TRANSFER ? known[task->index] : other,
+                  (uint64_t)charge->ticks * n_devices);
   }
   return PL_OK;
 }
@@ -91,12 +93,13 @@ static pl_code add_waiting(composing *own) {
 static void add_overlap(composing *own, pl_device_ticks alone) {
   const pl_engine_result *result = own->result;
   pl_device_ticks computing = 0;
-  for (uint32_t d = 0; d < own->made->graph.n_devices; d++) {
+  for (uint32_t d = 0; d < pl_ir_mesh_devices(&own->module->mesh); d++) {
+    uint32_t number = own->made->device_class != NULL ? own->made->device_class[d] : d;
     if (own->places[d] == PL_IR_NOWHERE) continue;
-    own->doubts.busy += (uint64_t)(result->makespan - result->idle[d]);
+    own->doubts.busy += (uint64_t)(result->makespan - result->idle[number]);
     for (int category = 0; category < PL_CATEGORY_COUNT; category++)
       if (!pl_category_is_communication((pl_category)category))
-        computing += (uint64_t)result->spent[(size_t)d * PL_CATEGORY_COUNT + (size_t)category];
+        computing += (uint64_t)result->spent[(size_t)number * PL_CATEGORY_COUNT + (size_t)category];
   }
   const pl_doubt_of_one overlap = {.kind = PL_DOUBT_OVERLAP, .residual = own->residuals->half[PL_RESIDUAL_overlap]};
   if (computing > alone) pl_doubts_add(&own->doubts, overlap, computing - alone);

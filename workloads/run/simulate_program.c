@@ -132,12 +132,20 @@ static pl_code note_memory(const pl_cluster *cluster, const pl_ir_module *module
   return PL_OK;
 }
 
+/* As tuples are; what is told of single devices, and networks without contention, need all of them. */
+static bool folds(const pl_simulate_options *options) {
+  return options->fold && options->executor == PL_EXECUTOR_ENGINE && options->streams == PL_STREAMS_IN_ORDER &&
+         options->network == PL_NETWORK_FLOW && options->stragglers == NULL && options->trace == NULL &&
+         options->diagram == NULL && options->of_program == NULL;
+}
+
 pl_code pl_simulate_program(const pl_cluster *cluster, const pl_ir_module *module, const pl_framework *framework,
                             const pl_simulate_options *options, pl_arena *arena, pl_program_report *report,
                             pl_error *error) {
   const pl_ir_graph_options graphing = {.collective = pl_program_collectives(options),
                                         .framework = framework,
                                         .names = options->trace != NULL || options->of_program != NULL,
+                                        .fold = folds(options),
                                         .no_overlap_factor = options->no_overlap_factor,
                                         .spendings = has_interval(options)};
   pl_ir_graph made;
@@ -161,12 +169,13 @@ pl_code pl_simulate_program(const pl_cluster *cluster, const pl_ir_module *modul
   PL_TRY(note_memory(cluster, module, framework, arena, report, error));
   const uint32_t *places = pl_ir_places_take(module, arena);
   if (places == NULL) return pl_fail_memory(error, "a report");
-  for (uint32_t d = 0; d < made.graph.n_devices; d++) {
+  for (uint32_t d = 0; d < pl_ir_mesh_devices(&module->mesh); d++) {
+    uint32_t number = made.device_class != NULL ? made.device_class[d] : d;
     if (places[d] == PL_IR_NOWHERE) continue;
-    report->idle_s += pl_ticks_to_s(result.idle[d]) / report->n_devices;
+    report->idle_s += pl_ticks_to_s(result.idle[number]) / report->n_devices;
     for (int category = 0; category < PL_CATEGORY_COUNT; category++)
       report->spent_s[category] +=
-          pl_ticks_to_s(result.spent[(size_t)d * PL_CATEGORY_COUNT + (size_t)category]) / report->n_devices;
+          pl_ticks_to_s(result.spent[(size_t)number * PL_CATEGORY_COUNT + (size_t)category]) / report->n_devices;
   }
   if (has_interval(options))
     PL_TRY(pl_program_interval_take(cluster, module, &made, &result, options->residuals, options->program_aspects,
