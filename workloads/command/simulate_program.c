@@ -96,7 +96,8 @@ static void print_model(const subject *of) {
   const pl_model *model = &of->model;
   printf("model            %s, %.4g million parameters, %" PRId64 " samples", model->name, model->parameters * 1e-6,
          of->options->job.gbs);
-  if (model->dlrm == NULL && (model->onnx == NULL || model->onnx->has_seq))
+  bool has_tokens = model->onnx != NULL ? model->onnx->has_seq : model->dlrm == NULL && model->max_positions != 1;
+  if (has_tokens)
     printf(" of %" PRId64 " tokens", of->options->job.seq);
   printf(" per iteration, %s\n", pl_dtype_name(of->options->job.dtype));
   pl_job_origin_print(stdout, 17, model, &of->options->job, &of->options->origin);
@@ -186,7 +187,7 @@ static void print_text(const subject *of, const pl_program_report *report) {
   const pl_ir_module *module = &of->module;
   char text[PL_UNIT_TEXT_BYTES], digest[PL_DIGEST_TEXT_BYTES];
   bool file = request->program_path != NULL;
-  if (request->strategy != NULL) print_model(of);
+  if (!file) print_model(of);
   printf("%-16s %s, %s: %u devices, %u lists, %d microbatches\n", file ? "program" : "strategy", what_is_run(request),
          file ? pl_ir_level_names[module->level] : module->name, report->n_devices, report->n_classes,
          module->n_microbatches);
@@ -204,7 +205,7 @@ static void print_text(const subject *of, const pl_program_report *report) {
   printf("iteration        %s", pl_format_time(report->iter_time_s, text));
   if (!isnan(report->interval.low_s)) printf(" (80 %%: %s)", pl_interval_format(&report->interval, interval));
   putchar('\n');
-  if (request->strategy != NULL)
+  if (!file)
     printf("throughput       %.6g samples/s\n", (double)of->options->job.gbs / report->iter_time_s);
   printf("\nwhere the time goes (mean over devices)\n");
   for (int i = 0; i < N_SHARES; i++) {
@@ -229,9 +230,10 @@ static void print_json(const subject *of, const pl_program_report *report) {
   pl_json json;
   pl_json_init(&json, stdout, true);
   pl_json_open_object(&json);
-  if (of->request->strategy != NULL) {
+  if (of->request->program_path == NULL) {
     pl_json_put_string(&json, "model", of->model.name);
-    pl_json_put_string(&json, "strategy", of->request->strategy);
+    pl_json_put_string(&json, "strategy",
+                       of->request->strategy != NULL ? of->request->strategy : of->request->tree_path);
     pl_json_put_boolean(&json, "inference", of->request->inference);
     pl_json_put_number(&json, "parameters", of->model.parameters);
     pl_json_put_integer(&json, "gbs", of->options->job.gbs);
