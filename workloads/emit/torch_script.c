@@ -94,10 +94,15 @@ pl_code pl_torch_script_check(const pl_ir_module *module, pl_error *error) {
     for (int32_t k = 0; k < module->functions[f]->n_ops; k++) {
       const pl_ir_op *op = &module->functions[f]->ops[k];
       bool in_blocks = pl_ir_attribute_find(op, "blocks") != NULL;
-      if (calls(op) || (method_of(op) != NULL && !in_blocks)) continue;
+      bool in_pieces = calls(op) && pl_ir_integer_of(op, PL_IR_PIECES, 1) > 1;
+      if (calls(op) ? !in_pieces : method_of(op) != NULL && !in_blocks) continue;
       return pl_fail(error, PL_UNSUPPORTED, "%s:%d: %s%s of @%s cannot be written for PyTorch",
                      module->source != NULL ? module->source : module->name, op->place.line,
-                     pl_ir_row_at(op->row)->name, in_blocks ? " in blocks" : "", module->functions[f]->name);
+                     pl_ir_row_at(op->row)->name,
+                     in_blocks   ? " in blocks"
+                     : in_pieces ? " in pieces"
+                                 : "",
+                     module->functions[f]->name);
     }
   return PL_OK;
 }
