@@ -9,7 +9,7 @@ setup() {
 }
 
 time_s() { "${run_program[@]}" "$1" --json | jq .iter_time_s; }
-near() { awk "BEGIN { exit !($1 > 0.99 * $2 && $1 < 1.01 * $2) }"; }
+near() { awk "BEGIN { exit !($1 > 0.996 * $2 && $1 < 1.004 * $2) }"; }
 longer() { awk "BEGIN { exit !($1 > $2) }"; }
 
 @test "simulate --program: text" {

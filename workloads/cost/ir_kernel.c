@@ -339,6 +339,25 @@ static bool describe(const launch *own, const pl_framework *framework, pl_catego
   return true;
 }
 
+/* A gradient from elsewhere among the sum of products: autograd adds it in a kernel of its own, in front of the rest or
+ * behind it. False: there is none. */
+static bool adds_another(const launch *own, pl_op *sweep) {
+  for (const pl_ir_op *op = own->ops; op < own->ops + own->n_ops; op++) {
+    if (!is(op, "add") || !pl_ir_type_same_shape(type_of(own, op->inputs[0]), type_of(own, op->inputs[1]))) continue;
+    int32_t other = own->f->values[op->inputs[0]].op == PL_IR_NONE ? op->inputs[0] : op->inputs[1];
+    if (own->f->values[other].op != PL_IR_NONE) continue;
+    *sweep = (pl_op){.name = "add",
+                     .kind = PL_OP_ELEMENTWISE,
+                     .category = PL_CATEGORY_BACKWARD,
+                     .dtype = type_of(own, other)->element,
+                     .batch = 1,
+                     .bytes = 3 * bytes_of(own, other)};
+    shape_sweep(own, sweep);
+    return true;
+  }
+  return false;
+}
+
 /* New tensors are filled before a library's kernel writes them, in deterministic runs. */
 static void fill(const launch *own, pl_op *kernel) {
   bool allocates = kernel->kind == PL_OP_GEMM || kernel->kind == PL_OP_ATTENTION || kernel->kind == PL_OP_NORM;
@@ -370,6 +389,9 @@ bool pl_ir_launched_time(const pl_device_profile *profile, const pl_ir_module *m
   } else {
     fill(&own, kernel);
     *time = pl_op_cost(profile, kernel);
+    pl_op sweep;
+    if (kernel->kind == PL_OP_GEMM && own.n_ops > 1 && adds_another(&own, &sweep))
+      time->time_s += pl_op_cost(profile, &sweep).time_s;
   }
   kernel->convolution = NULL;
   return true;
