@@ -113,11 +113,12 @@ static void recipes_are_equal(void **state) {
 static pl_code run_tree(const char *path, size_t index, pl_arena *arena, pl_error *error) {
   const char *name = strrchr(path, '/') + 1;
   bool pictures = strncmp(name, "vgg", 3) == 0, tables = strncmp(name, "dlrm", 4) == 0;
-  const char *file = pictures                           ? "tests/unit/models/tiny-vgg.json"
-                     : tables                           ? "tests/unit/models/tiny-dlrm.json"
-                     : strncmp(name, "llama", 5) == 0   ? "workloads/models/tiny-llama.json"
-                     : strncmp(name, "mixtral", 7) == 0 ? "workloads/models/tiny-mixtral.json"
-                                                        : "workloads/models/tiny-gpt2.json";
+  const char *file = pictures                            ? "tests/unit/models/tiny-vgg.json"
+                     : tables                            ? "tests/unit/models/tiny-dlrm.json"
+                     : strncmp(name, "llama", 5) == 0    ? "workloads/models/tiny-llama.json"
+                     : strncmp(name, "deepseek", 8) == 0 ? "workloads/models/tiny-deepseek.json"
+                     : strncmp(name, "mixtral", 7) == 0  ? "workloads/models/tiny-mixtral.json"
+                                                         : "workloads/models/tiny-gpt2.json";
   pl_model model;
   pl_job job = {.gbs = 16, .seq = pictures || tables ? 1 : 8, .dtype = PL_DTYPE_BF16, .flash = true};
   pl_strategy_tree tree;
