@@ -11,7 +11,7 @@
 
 typedef struct pl_program_request {
   const char *program_path, *tree_path, *strategy, *trace_path; /* one of the first three */
-  const char *svg_path; /* NULL: no drawing */
+  const char *svg_path;                                         /* NULL: no drawing */
   bool force, json, digest;
   bool inference; /* the forward pass alone */
   pl_straggler_options *stragglers;

@@ -169,9 +169,11 @@ static pl_code run_op(pl_execution *own, pl_member *m, pl_frame *f, const pl_ir_
 
 static pl_code placed(const pl_member *m, const pl_frame *f, const pl_ir_op *op, const pl_error *cause,
                       pl_error *error) {
-  return pl_fail(error, cause->code, "%s, @%s%s%s%s, %s (line %d): %s", m->class->name, f->function->name,
+  char line[32] = ""; /* programs that no file was read for have none */
+  if (op->place.line > 0) snprintf(line, sizeof line, " (line %d)", op->place.line);
+  return pl_fail(error, cause->code, "%s, @%s%s%s%s, %s%s: %s", m->class->name, f->function->name,
                  f->prefix[0] != 0 ? " as \"" : "", f->prefix, f->prefix[0] != 0 ? "\"" : "",
-                 pl_ir_row_at(op->row)->name, op->place.line, cause->message);
+                 pl_ir_row_at(op->row)->name, line, cause->message);
 }
 
 static double now_s(const pl_execution *own) {
