@@ -21,27 +21,83 @@ typedef struct array_field {
   field_type type;
 } array_field;
 
-enum { MOST_FIELDS = 12 };
+enum { MOST_FIELDS = 12, BLOCK = 1 << 13 };
+
+/* Ops and edges as HDF5 has them; in memory they are packed. */
+typedef struct filed_op {
+  int64_t start_ns, duration_ns;
+  uint32_t name, stream, message, step;
+  uint8_t kind;
+} filed_op;
+
+typedef struct filed_edge {
+  uint32_t before, after;
+  uint8_t from_start;
+} filed_edge;
 
 /* An array of the trace: where it stands in pl_trace, and what its elements are. */
 typedef struct array_table {
   const char *name;
-  size_t array, count; /* offsets of the pointer and of the number */
-  size_t size;         /* of an element */
+  size_t array, count;                                       /* offsets of the pointer and of the number */
+  size_t size;                                               /* of an element */
+  size_t filed;                                              /* of an element as HDF5 has it */
+  void (*unpack)(const void *values, void *filed, size_t n); /* NULL: the same in memory */
+  bool (*pack)(const void *filed, void *values, size_t n);   /* false: a number is too large */
   array_field fields[MOST_FIELDS + 1];
 } array_table;
 
-#define TABLE(array, type) #array, offsetof(pl_trace, array), offsetof(pl_trace, n_##array), sizeof(type)
+static void unpack_ops(const void *values, void *filed, size_t n) {
+  const pl_trace_op *ops = values;
+  filed_op *out = filed;
+  for (size_t k = 0; k < n; k++)
+    out[k] = (filed_op){ops[k].start_ns, ops[k].duration_ns, ops[k].name,         ops[k].stream,
+                        ops[k].message,  ops[k].step,        (uint8_t)ops[k].kind};
+}
+
+static bool pack_ops(const void *filed, void *values, size_t n) {
+  const filed_op *in = filed;
+  pl_trace_op *ops = values;
+  bool good = true;
+  for (size_t k = 0; k < n; k++) {
+    good = good && in[k].kind < PL_TRACE_OP_KIND_COUNT && in[k].name <= PL_TRACE_MOST_NAMES;
+    ops[k] = pl_trace_op_of(in[k].start_ns, in[k].duration_ns, in[k].name, in[k].stream, in[k].message, in[k].step,
+                            (pl_trace_op_kind)in[k].kind);
+  }
+  return good;
+}
+
+static void unpack_edges(const void *values, void *filed, size_t n) {
+  const pl_trace_edge *edges = values;
+  filed_edge *out = filed;
+  for (size_t k = 0; k < n; k++)
+    out[k] = (filed_edge){edges[k].before, edges[k].after, edges[k].from_start};
+}
+
+static bool pack_edges(const void *filed, void *values, size_t n) {
+  const filed_edge *in = filed;
+  pl_trace_edge *edges = values;
+  bool good = true;
+  for (size_t k = 0; k < n; k++) {
+    good = good && in[k].after <= INT32_MAX && in[k].from_start <= 1;
+    edges[k] = (pl_trace_edge){in[k].before, in[k].after & INT32_MAX, in[k].from_start != 0};
+  }
+  return good;
+}
+
+#define TABLE(array, type)                                                                                             \
+#array, offsetof(pl_trace, array), offsetof(pl_trace, n_##array), sizeof(type), sizeof(type), NULL, NULL
+#define PACKED(array, type, filed, unpack, pack)                                                                       \
+#array, offsetof(pl_trace, array), offsetof(pl_trace, n_##array), sizeof(type), sizeof(filed), unpack, pack
 #define FIELD(type, name, kind)                                                                                        \
   { #name, offsetof(type, name), kind }
 
 static const array_table tables[] = {
-    {TABLE(ops, pl_trace_op),
-     {FIELD(pl_trace_op, start_ns, I64), FIELD(pl_trace_op, duration_ns, I64), FIELD(pl_trace_op, name, U32),
-      FIELD(pl_trace_op, stream, U32), FIELD(pl_trace_op, message, U32), FIELD(pl_trace_op, step, U32),
-      FIELD(pl_trace_op, kind, U8)}},
-    {TABLE(edges, pl_trace_edge),
-     {FIELD(pl_trace_edge, before, U32), FIELD(pl_trace_edge, after, U32), FIELD(pl_trace_edge, from_start, U8)}},
+    {PACKED(ops, pl_trace_op, filed_op, unpack_ops, pack_ops),
+     {FIELD(filed_op, start_ns, I64), FIELD(filed_op, duration_ns, I64), FIELD(filed_op, name, U32),
+      FIELD(filed_op, stream, U32), FIELD(filed_op, message, U32), FIELD(filed_op, step, U32),
+      FIELD(filed_op, kind, U8)}},
+    {PACKED(edges, pl_trace_edge, filed_edge, unpack_edges, pack_edges),
+     {FIELD(filed_edge, before, U32), FIELD(filed_edge, after, U32), FIELD(filed_edge, from_start, U8)}},
     {TABLE(streams, pl_trace_stream),
      {FIELD(pl_trace_stream, rank, U32), FIELD(pl_trace_stream, name, U32), FIELD(pl_trace_stream, kind, U8)}},
     {TABLE(messages, pl_trace_message),
@@ -85,7 +141,7 @@ static hid_t element_type(const array_table *table, bool packed) {
   size_t size = 0;
   for (const array_field *f = table->fields; f->name != NULL; f++)
     size += width(f->type);
-  hid_t type = H5Tcreate(H5T_COMPOUND, packed ? size : table->size);
+  hid_t type = H5Tcreate(H5T_COMPOUND, packed ? size : table->filed);
   size = 0;
   for (const array_field *f = table->fields; f->name != NULL; f++) {
     if (H5Tinsert(type, f->name, packed ? size : f->offset, native(f->type)) < 0) return -1;
@@ -96,13 +152,42 @@ static hid_t element_type(const array_table *table, bool packed) {
 
 /* ---- storing ---- */
 
-static bool put(hid_t file, const char *name, hid_t file_type, hid_t memory_type, hsize_t n, const void *values) {
+/* Elements [first, first + n) of the dataset and `filed`, which has only these. */
+static bool move_block(hid_t dataset, hid_t type, hsize_t first, hsize_t n, void *filed, bool writes) {
+  hid_t all = H5Dget_space(dataset), some = H5Screate_simple(1, &n, NULL);
+  bool good = all >= 0 && some >= 0 && H5Sselect_hyperslab(all, H5S_SELECT_SET, &first, NULL, &n, NULL) >= 0 &&
+              (writes ? H5Dwrite(dataset, type, some, all, H5P_DEFAULT, filed)
+                      : H5Dread(dataset, type, some, all, H5P_DEFAULT, filed)) >= 0;
+  if (all >= 0) H5Sclose(all);
+  if (some >= 0) H5Sclose(some);
+  return good;
+}
+
+/* Between the dataset and `values`, block by block. */
+static bool move_packed(hid_t dataset, hid_t type, const array_table *table, hsize_t n, void *values, bool writes) {
+  void *filed = calloc(BLOCK, table->filed); /* what lies between fields is written by nobody */
+  bool good = filed != NULL;
+  for (hsize_t first = 0; good && first < n; first += BLOCK) {
+    hsize_t some = n - first < BLOCK ? n - first : BLOCK;
+    char *at = (char *)values + first * table->size;
+    if (writes) table->unpack(at, filed, some);
+    good = move_block(dataset, type, first, some, filed, writes) && (writes || table->pack(filed, at, some));
+  }
+  free(filed);
+  return good;
+}
+
+static bool put(hid_t file, const char *name, hid_t file_type, hid_t memory_type, hsize_t n, const void *values,
+                const array_table *packed) {
   static const char nothing = '\0';
   hid_t space = H5Screate_simple(1, &n, NULL), plist = H5Pcreate(H5P_DATASET_CREATE);
   H5Pset_obj_track_times(plist, false); /* equal traces, equal bytes */
   hid_t dataset = H5Dcreate2(file, name, file_type, space, H5P_DEFAULT, plist, H5P_DEFAULT);
-  bool good = dataset >= 0 && (n == 0 || H5Dwrite(dataset, memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT,
-                                                  values != NULL ? values : &nothing) >= 0);
+  bool good = dataset >= 0;
+  if (good && n > 0 && packed != NULL && packed->unpack != NULL)
+    good = move_packed(dataset, memory_type, packed, n, (void *)values, true);
+  else if (good && n > 0)
+    good = H5Dwrite(dataset, memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values != NULL ? values : &nothing) >= 0;
   if (dataset >= 0) good = H5Dclose(dataset) >= 0 && good;
   H5Pclose(plist);
   H5Sclose(space);
@@ -115,7 +200,7 @@ static bool put_table(hid_t file, const array_table *table, const pl_trace *trac
   memcpy(&values, (const char *)trace + table->array, sizeof values);
   memcpy(&n, (const char *)trace + table->count, sizeof n);
   hid_t memory = element_type(table, false), packed = element_type(table, true);
-  bool good = memory >= 0 && packed >= 0 && put(file, table->name, packed, memory, n, values);
+  bool good = memory >= 0 && packed >= 0 && put(file, table->name, packed, memory, n, values, table);
   H5Tclose(memory);
   H5Tclose(packed);
   return good;
@@ -133,7 +218,7 @@ static bool put_names(hid_t file, const pl_trace *trace) {
     memcpy(block + at, trace->names[k], length);
     at += length;
   }
-  bool good = put(file, "names", H5T_STD_U8LE, H5T_NATIVE_UINT8, size, block);
+  bool good = put(file, "names", H5T_STD_U8LE, H5T_NATIVE_UINT8, size, block, NULL);
   free(block);
   return good;
 }
@@ -170,8 +255,8 @@ static pl_code damaged(const char *path, const char *what, pl_error *error) {
 }
 
 /* The whole dataset in memory of its own; *n elements of `size` bytes. */
-static pl_code get(const char *path, hid_t file, const char *name, hid_t type, size_t size, void **values, uint32_t *n,
-                   pl_error *error) {
+static pl_code get(const char *path, hid_t file, const char *name, hid_t type, size_t size, const array_table *packed,
+                   void **values, uint32_t *n, pl_error *error) {
   hsize_t count = 0;
   *values = NULL;
   hid_t dataset = H5Dopen2(file, name, H5P_DEFAULT);
@@ -185,8 +270,12 @@ static pl_code get(const char *path, hid_t file, const char *name, hid_t type, s
     *values = calloc((size_t)count + 1, size);
     if (*values == NULL) code = pl_fail_memory(error, path);
   }
-  if (code == PL_OK && count > 0 && H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, *values) < 0)
-    code = damaged(path, name, error);
+  if (code == PL_OK && count > 0) {
+    bool read = packed != NULL && packed->pack != NULL
+                    ? move_packed(dataset, type, packed, count, *values, false)
+                    : H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, *values) >= 0;
+    if (!read) code = damaged(path, name, error);
+  }
   H5Dclose(dataset);
   *n = (uint32_t)count;
   return code;
@@ -196,7 +285,7 @@ static pl_code get_table(const char *path, hid_t file, const array_table *table,
   void *values;
   uint32_t n;
   hid_t type = element_type(table, false);
-  pl_code code = get(path, file, table->name, type, table->size, &values, &n, error);
+  pl_code code = get(path, file, table->name, type, table->size, table, &values, &n, error);
   H5Tclose(type);
   if (code != PL_OK) {
     free(values);
@@ -210,7 +299,7 @@ static pl_code get_table(const char *path, hid_t file, const array_table *table,
 static pl_code get_names(const char *path, hid_t file, pl_trace *trace, pl_error *error) {
   void *block;
   uint32_t size;
-  pl_code code = get(path, file, "names", H5T_NATIVE_UINT8, 1, &block, &size, error);
+  pl_code code = get(path, file, "names", H5T_NATIVE_UINT8, 1, NULL, &block, &size, error);
   const char *at = block;
   while (code == PL_OK && size > 0) {
     const char *end = memchr(at, '\0', size);

@@ -42,18 +42,19 @@ static void add_rank(pl_trace *trace, uint32_t r, uint32_t layers) {
   int64_t ready = 0;
   for (uint32_t layer = 0; layer < layers; layer++) {
     uint32_t backward =
-        pl_trace_add_op(trace, (pl_trace_op){layer * backward_ns, backward_ns, name_of(trace, "backward", layer, 0),
-                                             gpu, PL_NONE, PL_NONE, PL_TRACE_COMPUTE});
+        pl_trace_add_op(trace, pl_trace_op_of(layer * backward_ns, backward_ns, name_of(trace, "backward", layer, 0),
+                                              gpu, PL_NONE, PL_NONE, PL_TRACE_COMPUTE));
     if ((layer + 1) * backward_ns > ready) ready = (layer + 1) * backward_ns;
     for (uint32_t chunk = 0; chunk < CHUNKS; chunk++, ready += chunk_ns) {
       uint32_t tag = name_of(trace, "grad", layer, chunk);
       pl_trace_message message = {PL_TRACE_POINT_TO_POINT, PL_NONE, (int32_t)((r + 1) % RANKS), tag, -1, 100000};
-      uint32_t sent = pl_trace_add_op(
-          trace, (pl_trace_op){ready, chunk_ns, tag, to, pl_trace_add_message(trace, message), PL_NONE, PL_TRACE_SEND});
+      uint32_t sent =
+          pl_trace_add_op(trace, pl_trace_op_of(ready, chunk_ns, tag, to, pl_trace_add_message(trace, message), PL_NONE,
+                                                PL_TRACE_SEND));
       pl_trace_add_edge(trace, chunk == 0 ? backward : received, sent, false);
       message.peer = (int32_t)((r + RANKS - 1) % RANKS);
-      received = pl_trace_add_op(trace, (pl_trace_op){ready, chunk_ns, tag, from, pl_trace_add_message(trace, message),
-                                                      PL_NONE, PL_TRACE_RECEIVE});
+      received = pl_trace_add_op(trace, pl_trace_op_of(ready, chunk_ns, tag, from, pl_trace_add_message(trace, message),
+                                                       PL_NONE, PL_TRACE_RECEIVE));
     }
   }
   pl_error error = PL_ERROR_INIT;

@@ -31,7 +31,7 @@ static void add_rank(pl_trace *trace, uint64_t *random, uint32_t r, uint32_t gro
   uint32_t streams[STREAMS];
   for (uint32_t s = 0; s < STREAMS; s++)
     streams[s] = pl_trace_add_stream(trace, r, name(trace, "s"), s == 0 ? PL_TRACE_HOST : PL_TRACE_DEVICE);
-  pl_trace_add_op(trace, (pl_trace_op){0, 0, name(trace, "begin"), streams[0], PL_NONE, PL_NONE, PL_TRACE_COMPUTE});
+  pl_trace_add_op(trace, pl_trace_op_of(0, 0, name(trace, "begin"), streams[0], PL_NONE, PL_NONE, PL_TRACE_COMPUTE));
   for (int64_t round = 0; round < ROUNDS; round++) {
     uint32_t latest[STREAMS - 1];
     for (uint32_t s = 0; s < STREAMS - 1; s++) {
@@ -40,16 +40,16 @@ static void add_rank(pl_trace *trace, uint64_t *random, uint32_t r, uint32_t gro
         int64_t length = (int64_t)random_below(random, 100000);
         bool calls = s == 0 && n == 1;
         latest[s] =
-            pl_trace_add_op(trace, (pl_trace_op){date, length, name(trace, s == 0 ? "call" : "kernel"), streams[s],
-                                                 PL_NONE, PL_NONE, calls ? PL_TRACE_CALL : PL_TRACE_COMPUTE});
+            pl_trace_add_op(trace, pl_trace_op_of(date, length, name(trace, s == 0 ? "call" : "kernel"), streams[s],
+                                                  PL_NONE, PL_NONE, calls ? PL_TRACE_CALL : PL_TRACE_COMPUTE));
         date += length + (int64_t)random_below(random, 20000);
       }
     }
     pl_trace_message message = {PL_TRACE_ALL_REDUCE, group, -1, PL_NONE, -1, 1000 * (1 + round % 3)};
     int64_t start = round * WINDOW_NS + 600000 + (int64_t)random_below(random, 100000);
     uint32_t op =
-        pl_trace_add_op(trace, (pl_trace_op){start, (round + 1) * WINDOW_NS - start, name(trace, "reduce"), streams[3],
-                                             pl_trace_add_message(trace, message), PL_NONE, PL_TRACE_COLLECTIVE});
+        pl_trace_add_op(trace, pl_trace_op_of(start, (round + 1) * WINDOW_NS - start, name(trace, "reduce"), streams[3],
+                                              pl_trace_add_message(trace, message), PL_NONE, PL_TRACE_COLLECTIVE));
     for (uint32_t s = 0; s < STREAMS - 1; s++)
       if (random_below(random, 2) == 0) pl_trace_add_edge(trace, latest[s], op, s == 0);
   }

@@ -260,14 +260,15 @@ static pl_code read_node(pl_chakra *own, const Chakra__Node *node, pl_error *err
   PL_TRY(read_dates(own, node, &op, error));
   PL_TRY(find_step(own, node, &op, error));
   PL_TRY(choose_stream(own, node, on_host, &op.stream, error));
-  op.name = intern(own, node->name[0] != '\0' ? node->name : "node");
-  if (op.name == PL_NONE) return pl_fail_memory(error, "the names of a trace");
+  uint32_t name = intern(own, node->name[0] != '\0' ? node->name : "node");
+  op.name = name & PL_TRACE_MOST_NAMES;
+  if (name == PL_NONE) return pl_fail_memory(error, "the names of a trace");
   if (node->type == PL_CHAKRA_LOAD || node->type == PL_CHAKRA_STORE) op.kind = PL_TRACE_COPY;
   if (on_host) op.kind = PL_TRACE_CALL; /* of a rank without device computing: see pl_chakra_finish */
   const char *kind = text(node, "op_kind");
   int known = kind != NULL ? pl_words_find(pl_trace_op_kind_names, kind) : -1;
   if (known >= 0 && known != PL_TRACE_COLLECTIVE && known != PL_TRACE_SEND && known != PL_TRACE_RECEIVE)
-    op.kind = (uint8_t)known;
+    op.kind = (unsigned)known & 15;
   if (moves && !on_host) PL_TRY(add_message(own, node, &op, error));
   own->n_messages_undone += moves && !on_host && op.duration_ns == 0;
   if (pl_trace_add_op(own->trace, op) == PL_NONE) return pl_fail_memory(error, "the ops of a trace");

@@ -203,11 +203,11 @@ static bool add_ops(finishing *at) {
                       .message = PL_NONE,
                       .step = (uint32_t)event->step};
     bool computes = event->kind == PL_DPRO_COMPUTING || event->kind == PL_DPRO_WORK;
-    op.name = computes ? event->name : name_of(at, prefixes[event->kind], event, chunk);
+    uint32_t name = computes ? event->name : name_of(at, prefixes[event->kind], event, chunk);
+    op.name = name & PL_TRACE_MOST_NAMES;
     op.kind = computes ? PL_TRACE_COMPUTE : PL_TRACE_COPY;
     bool meets = event->kind == PL_DPRO_SYNC || event->kind == PL_DPRO_ALL_REDUCE || pl_dpro_is_transfer(event);
-    if (op.name == PL_NONE || !find_lane(at, event, &op.stream) || (meets && !add_message(at, event, &op)))
-      return false;
+    if (name == PL_NONE || !find_lane(at, event, &op.stream) || (meets && !add_message(at, event, &op))) return false;
     event->op = pl_trace_add_op(at->trace, op);
     if (event->op == PL_NONE) return false;
   }

@@ -6,23 +6,57 @@
 
 #include "workloads/trace/threads.h"
 
+static int compare_events(const pl_kineto_event *a, const pl_kineto_event *b) {
+  if (a->thread != b->thread) return a->thread < b->thread ? -1 : 1;
+  if (a->start_ns != b->start_ns) return a->start_ns < b->start_ns ? -1 : 1;
+  return (a->duration_ns < b->duration_ns) - (a->duration_ns > b->duration_ns);
+}
+
 static int by_place(const void *a_, const void *b_, void *events_) {
   const pl_kineto_event *events = events_;
   uint32_t a = *(const uint32_t *)a_, b = *(const uint32_t *)b_;
-  const pl_kineto_event *x = &events[a], *y = &events[b];
-  if (x->thread != y->thread) return x->thread < y->thread ? -1 : 1;
-  if (x->start_ns != y->start_ns) return x->start_ns < y->start_ns ? -1 : 1;
-  if (x->duration_ns != y->duration_ns) return x->duration_ns > y->duration_ns ? -1 : 1;
-  return a < b ? -1 : a > b;
+  int order = compare_events(&events[a], &events[b]);
+  return order != 0 ? order : (a > b) - (a < b);
 }
 
-static void sort_events(pl_kineto_rank *own) {
+/* Threads of the host first, for that is the order in which they become ops. */
+static void number_threads(pl_kineto *kineto, uint32_t *number) {
+  uint32_t n = 0;
+  for (int device = 0; device < 2; device++)
+    for (uint32_t t = 0; t < kineto->n_threads; t++)
+      if (kineto->threads[t].is_device == (device == 1)) number[t] = n++;
+}
+
+static bool sort_threads(pl_kineto *kineto) {
+  uint32_t n = kineto->n_threads;
+  uint32_t *number = malloc(((size_t)n + 1) * sizeof *number);
+  pl_kineto_thread *threads = malloc(((size_t)n + 1) * sizeof *threads);
+  bool good = number != NULL && threads != NULL;
+  if (good) number_threads(kineto, number);
+  for (uint32_t t = 0; good && t < n; t++)
+    threads[number[t]] = kineto->threads[t];
+  if (good) memcpy(kineto->threads, threads, n * sizeof *threads);
+  for (uint32_t k = 0; good && k < kineto->n_events; k++)
+    kineto->events[k].thread = number[kineto->events[k].thread];
+  for (uint32_t k = 0; good && k < kineto->n_memory; k++)
+    kineto->memory[k].thread = number[kineto->memory[k].thread];
+  free(number);
+  free(threads);
+  return good;
+}
+
+static bool sort_events(pl_kineto_rank *own) {
   pl_kineto *kineto = own->kineto;
-  for (uint32_t k = 0; k < kineto->n_events; k++) {
-    own->order[k] = k;
-    own->op[k] = PL_NONE;
+  uint32_t *order = malloc(((size_t)kineto->n_events + 1) * sizeof *order);
+  if (order == NULL || !sort_threads(kineto)) {
+    free(order);
+    return false;
   }
-  qsort_r(own->order, kineto->n_events, sizeof *own->order, by_place, kineto->events);
+  for (uint32_t k = 0; k < kineto->n_events; k++)
+    order[k] = k;
+  qsort_r(order, kineto->n_events, sizeof *order, by_place, kineto->events);
+  pl_permute(kineto->events, kineto->n_events, sizeof *kineto->events, order);
+  free(order);
   uint32_t thread = 0;
   own->first_event[0] = 0;
   for (uint32_t k = 0; k < kineto->n_events; k++)
@@ -30,6 +64,7 @@ static void sort_events(pl_kineto_rank *own) {
       own->first_event[++thread] = k;
   while (thread < kineto->n_threads)
     own->first_event[++thread] = kineto->n_events;
+  return true;
 }
 
 static int by_step_start(const void *a_, const void *b_) {
@@ -57,8 +92,8 @@ static bool add_steps(pl_kineto_rank *own) {
 }
 
 static pl_code make_ops(pl_kineto_rank *own, pl_error *error) {
-  sort_events(own);
-  if (!add_steps(own)) return pl_fail_memory(error, "the steps of a trace");
+  if (!add_steps(own)) return pl_fail_memory(error, "the steps of a trace"); /* in the order of the file */
+  if (!sort_events(own)) return pl_fail_memory(error, "the events of a trace");
   bool has_device = false;
   for (uint32_t t = 0; t < own->kineto->n_threads; t++)
     has_device |= own->kineto->threads[t].is_device;
@@ -67,6 +102,9 @@ static pl_code make_ops(pl_kineto_rank *own, pl_error *error) {
   } else {
     PL_TRY(pl_kineto_host_ops(own, error));
   }
+  free(own->kineto->events); /* every event is an op now, or left out */
+  own->kineto->events = NULL;
+  own->kineto->n_events = own->kineto->room = 0;
   return pl_kineto_memory_blocks(own, has_device, error);
 }
 
@@ -105,13 +143,8 @@ pl_code pl_kineto_add_rank(pl_kineto *kineto, int64_t number, uint32_t host, pl_
                         .first_step = trace->n_steps,
                         .world_size = kineto->world_size > 0 ? kineto->world_size : 0};
   if (file == PL_NONE || pl_trace_add_rank(trace, rank) == PL_NONE) return pl_fail_memory(error, "a trace");
-  own.order = malloc(((size_t)kineto->n_events + 1) * sizeof *own.order);
-  own.op = malloc(((size_t)kineto->n_events + 1) * sizeof *own.op);
   own.first_event = malloc(((size_t)kineto->n_threads + 2) * sizeof *own.first_event);
-  pl_code code = own.order == NULL || own.op == NULL || own.first_event == NULL ? pl_fail_memory(error, "a trace")
-                                                                                : make_ops(&own, error);
-  free(own.order);
-  free(own.op);
+  pl_code code = own.first_event == NULL ? pl_fail_memory(error, "a trace") : make_ops(&own, error);
   free(own.first_event);
   PL_TRY(code);
   if (trace->n_ops == rank.first_op)

@@ -2,6 +2,7 @@
 #ifndef PL_WORKLOADS_TRACE_KINETO_RANK_H
 #define PL_WORKLOADS_TRACE_KINETO_RANK_H
 
+#include "core/base/permutation.h"
 #include "workloads/formats/kineto_events.h"
 
 typedef struct pl_kineto_rank {
@@ -9,9 +10,8 @@ typedef struct pl_kineto_rank {
   pl_trace *trace;
   uint32_t rank;         /* index in the trace */
   int64_t number;        /* of the rank */
-  uint32_t *order;       /* events by (thread, start, longest first) */
-  uint32_t *first_event; /* per thread, n_threads + 1, into order */
-  uint32_t *op;          /* per event: the op made of it, PL_NONE */
+  uint32_t *first_event; /* per thread, n_threads + 1: events stand by (thread, start, longest first) */
+  size_t given_back;     /* events in front of this place are gone: ops were made of them */
   uint32_t n_assumed_group;
 } pl_kineto_rank;
 
@@ -29,7 +29,12 @@ uint32_t pl_kineto_message(pl_kineto_rank *own, const char *name, uint32_t commu
                            pl_trace_op_kind *kind);
 
 static inline const pl_kineto_event *pl_kineto_at(const pl_kineto_rank *own, uint32_t place) {
-  return &own->kineto->events[own->order[place]];
+  return &own->kineto->events[place];
+}
+/* Events and the ops that they become would not both fit: what is done with is given back as ops are made. */
+static inline void pl_kineto_forget_before(pl_kineto_rank *own, uint32_t place) {
+  if (place > own->given_back)
+    own->given_back = pl_give_back(own->kineto->events, sizeof *own->kineto->events, own->given_back, place);
 }
 static inline int64_t pl_kineto_end(const pl_kineto_event *event) {
   return event->start_ns + event->duration_ns;

@@ -89,7 +89,7 @@ static pl_code op_text(pl_plain *own, const char *text, size_t size, pl_error *e
   int kind;
   switch ((field)own->key) {
   case NAME:
-    own->op.name = name;
+    own->op.name = name & PL_TRACE_MOST_NAMES;
     own->has_name = true;
     return PL_OK;
   case STREAM:
@@ -99,7 +99,7 @@ static pl_code op_text(pl_plain *own, const char *text, size_t size, pl_error *e
     kind = pl_words_find(pl_trace_op_kind_names, word);
     if (kind < 0)
       return bad(own, error, "kind", text, size, "it is compute, copy, collective, send, receive, call or wait");
-    own->op.kind = (uint8_t)kind;
+    own->op.kind = (unsigned)kind & 15;
     return PL_OK;
   case COLLECTIVE:
     kind = pl_words_find(pl_trace_message_kind_names, word);
@@ -184,7 +184,7 @@ static pl_code end_op(pl_plain *own, pl_error *error) {
 }
 
 static void begin_op(pl_plain *own) {
-  own->op = (pl_trace_op){.name = PL_NONE, .stream = PL_NONE, .message = PL_NONE, .step = PL_NONE};
+  own->op = (pl_trace_op){.stream = PL_NONE, .message = PL_NONE, .step = PL_NONE};
   own->message = (pl_trace_message){PL_TRACE_OTHER_COLLECTIVE, PL_NONE, -1, PL_NONE, -1, -1};
   own->more = (pl_plain_op){INT64_MIN, PL_NONE};
   own->id = own->n_ops;

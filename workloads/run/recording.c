@@ -130,10 +130,9 @@ static bool add_ops(recording *own, uint32_t device, uint32_t step) {
       if (graph->streams[stream].device != device) continue;
       uint32_t name = name_of(own, label_of(own, t));
       int64_t start_ns = ns_of(own->run->result->start[t]);
-      pl_trace_op op = {
-          start_ns,        ns_of(own->run->result->finish[t]) - start_ns, name, own->stream[stream], PL_NONE, step,
-          PL_TRACE_COMPUTE};
       if (name == PL_NONE) return false;
+      pl_trace_op op = pl_trace_op_of(start_ns, ns_of(own->run->result->finish[t]) - start_ns, name,
+                                      own->stream[stream], PL_NONE, step, PL_TRACE_COMPUTE);
       if (task->n_streams > 1 && communication_of(own, t) != NULL && !add_message(own, t, m, name, &op)) return false;
       uint32_t added = pl_trace_add_op(own->trace, op);
       if (added == PL_NONE) return false;

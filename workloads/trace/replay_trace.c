@@ -50,7 +50,8 @@ static bool add_ops(recording *own, const pl_trace_rank *rank, uint32_t step, co
       stream = pl_trace_add_stream(own->to, r, name_of(own, own->from->streams[from].name),
                                    (pl_trace_stream_kind)own->from->streams[from].kind);
     }
-    op.name = name_of(own, op.name);
+    uint32_t name = name_of(own, op.name);
+    op.name = name & PL_TRACE_MOST_NAMES;
     op.stream = stream;
     op.step = step;
     op.start_ns = ns_of(finish[own->replay->gate[k]]);
@@ -58,7 +59,7 @@ static bool add_ops(recording *own, const pl_trace_rank *rank, uint32_t step, co
     if (op.start_ns + op.duration_ns > *end_ns) *end_ns = op.start_ns + op.duration_ns;
     if (op.message != PL_NONE && (op.message = message_of(own, op.message)) == PL_NONE) return false;
     own->op[k] = pl_trace_add_op(own->to, op);
-    if (op.name == PL_NONE || stream == PL_NONE || own->op[k] == PL_NONE) return false;
+    if (name == PL_NONE || stream == PL_NONE || own->op[k] == PL_NONE) return false;
   }
   return true;
 }

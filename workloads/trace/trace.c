@@ -8,6 +8,7 @@
 
 #include "core/base/digest.h"
 #include "core/base/growing.h"
+#include "core/base/permutation.h"
 
 const char *const pl_trace_op_kind_names[] = {"compute", "copy", "collective", "send", "receive", "call", "wait", NULL};
 const char *const pl_trace_stream_kind_names[] = {"host", "device", "network", NULL};
@@ -54,6 +55,7 @@ uint32_t pl_trace_name(pl_trace *trace, const char *text, size_t size) {
   uint32_t probe = 0;
   for (const name_entry *entry; (entry = pl_hash_index_find(&trace->index, hash, &probe)) != NULL;)
     if (entry->size == size && memcmp(entry->text, text, size) == 0) return entry->index;
+  if (trace->n_names >= PL_TRACE_MOST_NAMES) return PL_NONE;
   name_entry *entry = pl_arena_take(&trace->texts, sizeof *entry + size + 1, _Alignof(name_entry));
   if (entry == NULL) return PL_NONE;
   *entry = (name_entry){.index = trace->n_names, .size = size};
@@ -68,7 +70,7 @@ uint32_t pl_trace_add_op(pl_trace *trace, pl_trace_op op) {
 }
 
 uint32_t pl_trace_add_edge(pl_trace *trace, uint32_t before, uint32_t after, bool from_start) {
-  return ADD(trace, EDGES, edges, ((pl_trace_edge){before, after, from_start}));
+  return ADD(trace, EDGES, edges, ((pl_trace_edge){before, after & 0x7fffffff, from_start}));
 }
 
 uint32_t pl_trace_add_stream(pl_trace *trace, uint32_t rank, uint32_t name, pl_trace_stream_kind kind) {
@@ -139,32 +141,36 @@ uint32_t pl_trace_find_rank(const pl_trace *trace, int64_t number) {
 
 /* ---- the end of a rank ---- */
 
-typedef struct sorted_op {
-  pl_trace_op op;
-  uint32_t was;
-} sorted_op;
-
-static int by_stream_and_start(const void *a_, const void *b_) {
-  const sorted_op *a = a_, *b = b_;
-  if (a->op.stream != b->op.stream) return a->op.stream < b->op.stream ? -1 : 1;
-  if (a->op.start_ns != b->op.start_ns) return a->op.start_ns < b->op.start_ns ? -1 : 1;
-  if (a->op.duration_ns != b->op.duration_ns) return a->op.duration_ns < b->op.duration_ns ? -1 : 1;
-  return a->was < b->was ? -1 : a->was > b->was;
+static int compare_ops(const pl_trace_op *a, const pl_trace_op *b) {
+  if (a->stream != b->stream) return a->stream < b->stream ? -1 : 1;
+  if (a->start_ns != b->start_ns) return a->start_ns < b->start_ns ? -1 : 1;
+  return (a->duration_ns > b->duration_ns) - (a->duration_ns < b->duration_ns);
 }
 
-/* Ops in their order, `place` what became of each. */
-static pl_code sort_ops(pl_trace *trace, uint32_t first, uint32_t n, uint32_t *place, pl_error *error) {
-  sorted_op *sorted = malloc((n + 1) * sizeof *sorted);
-  if (sorted == NULL) return pl_fail_memory(error, "the ops of a trace");
-  for (uint32_t k = 0; k < n; k++)
-    sorted[k] = (sorted_op){trace->ops[first + k], k};
-  qsort(sorted, n, sizeof *sorted, by_stream_and_start);
-  for (uint32_t k = 0; k < n; k++) {
-    trace->ops[first + k] = sorted[k].op;
-    place[sorted[k].was] = first + k;
+static int by_stream_and_start(const void *a_, const void *b_, void *ops_) {
+  const pl_trace_op *ops = ops_;
+  uint32_t a = *(const uint32_t *)a_, b = *(const uint32_t *)b_;
+  int order = compare_ops(&ops[a], &ops[b]);
+  return order != 0 ? order : (a > b) - (a < b);
+}
+
+/* Ops in their order, edges with them. */
+static pl_code sort_ops(pl_trace *trace, uint32_t first, uint32_t n, uint32_t first_edge, pl_error *error) {
+  uint32_t *order = malloc(((size_t)n + 1) * sizeof *order), *place = malloc(((size_t)n + 1) * sizeof *place);
+  bool good = order != NULL && place != NULL;
+  for (uint32_t k = 0; good && k < n; k++)
+    order[k] = k;
+  if (good) qsort_r(order, n, sizeof *order, by_stream_and_start, trace->ops + first);
+  for (uint32_t k = 0; good && k < n; k++)
+    place[order[k]] = first + k;
+  if (good) pl_permute(trace->ops + first, n, sizeof *trace->ops, order);
+  for (uint32_t e = first_edge; good && e < trace->n_edges; e++) {
+    pl_trace_edge *edge = &trace->edges[e];
+    *edge = (pl_trace_edge){place[edge->before - first], place[edge->after - first] & 0x7fffffff, edge->from_start};
   }
-  free(sorted);
-  return PL_OK;
+  free(order);
+  free(place);
+  return good ? PL_OK : pl_fail_memory(error, "the ops of a trace");
 }
 
 /* Steps stand by start and do not overlap, but for what a recording may hold: then the last that began counts. */
@@ -183,10 +189,8 @@ static uint32_t step_at(const pl_trace *trace, const pl_trace_rank *rank, int64_
 }
 
 static bool is_sorted(const pl_trace *trace, uint32_t first, uint32_t n) {
-  for (uint32_t k = first + 1; k < first + n; k++) {
-    sorted_op a = {trace->ops[k - 1], k - 1}, b = {trace->ops[k], k};
-    if (by_stream_and_start(&a, &b) > 0) return false;
-  }
+  for (uint32_t k = first + 1; k < first + n; k++)
+    if (compare_ops(&trace->ops[k - 1], &trace->ops[k]) > 0) return false;
   return true;
 }
 
@@ -215,16 +219,7 @@ pl_code pl_trace_end_rank(pl_trace *trace, uint32_t r, uint32_t first_edge, pl_e
     trace->blocks[b].taken_ns -= rank->epoch_ns;
     if (trace->blocks[b].freed_stream != PL_NONE) trace->blocks[b].freed_ns -= rank->epoch_ns;
   }
-  if (is_sorted(trace, first, n)) return PL_OK;
-  uint32_t *place = malloc((n + 1) * sizeof *place);
-  if (place == NULL) return pl_fail_memory(error, "the ops of a trace");
-  pl_code code = sort_ops(trace, first, n, place, error);
-  for (uint32_t e = first_edge; code == PL_OK && e < trace->n_edges; e++) {
-    trace->edges[e].before = place[trace->edges[e].before - first];
-    trace->edges[e].after = place[trace->edges[e].after - first];
-  }
-  free(place);
-  return code;
+  return is_sorted(trace, first, n) ? PL_OK : sort_ops(trace, first, n, first_edge, error);
 }
 
 /* ---- validity ---- */
@@ -309,7 +304,7 @@ bool pl_trace_is_valid(const pl_trace *trace) {
   for (uint32_t e = 0; e < trace->n_edges; e++) {
     const pl_trace_edge *edge = &trace->edges[e];
     if (edge->before >= trace->n_ops || edge->after >= trace->n_ops || edge->before == edge->after ||
-        edge->from_start > 1 || pl_trace_rank_of(trace, edge->before) != pl_trace_rank_of(trace, edge->after))
+        pl_trace_rank_of(trace, edge->before) != pl_trace_rank_of(trace, edge->after))
       return false;
   }
   return true;

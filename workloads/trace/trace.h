@@ -9,7 +9,7 @@
  *
  * Ops stand by rank, within it by stream, within that by start. A stream does one op after the other; `edges` say what
  * else an op waited for on its rank. Ranks meet in messages only: a collective is the n-th of its group in its step, a
- * send meets the receive with the same ends, tag and place. Sizes: 40 bytes an op, 12 an edge.
+ * send meets the receive with the same ends, tag and place. Sizes: 32 bytes an op, 8 an edge.
  */
 #ifndef PL_WORKLOADS_TRACE_TRACE_H
 #define PL_WORKLOADS_TRACE_TRACE_H
@@ -60,17 +60,16 @@ extern const char *const pl_trace_message_kind_names[PL_TRACE_MESSAGE_KIND_COUNT
 
 typedef struct pl_trace_op {
   int64_t start_ns, duration_ns; /* since the rank's epoch; duration >= 0 */
-  uint32_t name;                 /* into names */
   uint32_t stream;               /* into streams */
   uint32_t message;              /* into messages; PL_NONE: none */
   uint32_t step;                 /* into steps; PL_NONE: outside of every step */
-  uint8_t kind;                  /* pl_trace_op_kind */
+  uint32_t name : 28, kind : 4;  /* into names; pl_trace_op_kind */
 } pl_trace_op;
 
 /* Of ops of one rank. */
 typedef struct pl_trace_edge {
-  uint32_t before, after;
-  uint8_t from_start; /* `after` may start once `before` has started (a launch), not finished */
+  uint32_t before;
+  uint32_t after : 31, from_start : 1; /* from_start: once `before` has started (a launch), not finished */
 } pl_trace_edge;
 
 typedef struct pl_trace_stream {
@@ -116,7 +115,7 @@ typedef struct pl_trace_rank {
   int64_t world_size; /* as recorded; 0: not said */
 } pl_trace_rank;
 
-enum { PL_TRACE_ARRAYS = 11 };
+enum { PL_TRACE_ARRAYS = 11, PL_TRACE_MOST_NAMES = (1 << 28) - 1 };
 #define PL_TRACE_SPAN_NS ((int64_t)30 * 86400 * 1000000000) /* of a rank at most: ticks hold it */
 
 typedef struct pl_trace {
@@ -170,6 +169,16 @@ pl_code pl_trace_end_rank(pl_trace *trace, uint32_t rank, uint32_t first_edge, p
 /* Every index in range and the order kept: holds of what readers made, and is asked of job.h5. */
 bool pl_trace_is_valid(const pl_trace *trace);
 
+static inline pl_trace_op pl_trace_op_of(int64_t start_ns, int64_t duration_ns, uint32_t name, uint32_t stream,
+                                         uint32_t message, uint32_t step, pl_trace_op_kind kind) {
+  return (pl_trace_op){.start_ns = start_ns,
+                       .duration_ns = duration_ns,
+                       .stream = stream,
+                       .message = message,
+                       .step = step,
+                       .name = name & PL_TRACE_MOST_NAMES,
+                       .kind = (unsigned)kind & 15};
+}
 static inline int64_t pl_trace_end_ns(const pl_trace_op *op) {
   return op->start_ns + op->duration_ns;
 }
