@@ -62,8 +62,8 @@ static const struct argp_option option_table[] = {
      "of --platform: what collectives cost, or 'ideal' (default: the one beside the platform's devices)", 0},
     {"trace", KEY_TRACE, "FILE", 0, "write the replayed step (the median one) as a Chrome trace", 0},
     {"trace-format", KEY_FORMAT, "FORMAT", 0,
-     "of --trace: perfetto (default), or a folder of files, one per rank: chakra (ASTRA-sim), kineto "
-     "(HolisticTraceAnalysis)",
+     "of --trace: timeline (default), for looking at; or what 'paceline trace import' reads back: perfetto (one file), "
+     "or a folder with a file per rank: chakra (ASTRA-sim), kineto (HolisticTraceAnalysis)",
      0},
     {"force", KEY_FORCE, NULL, 0, "replace FILE", 0},
     {"json", KEY_JSON, NULL, 0, "print JSON", 0},
@@ -137,7 +137,7 @@ typedef struct own_session {
 
 static pl_code store(const replay_options *options, const pl_trace_replay *replay, const pl_ticks *finish,
                      pl_error *error) {
-  if (options->format == PL_EXPORT_PERFETTO)
+  if (options->format == PL_EXPORT_TIMELINE)
     return pl_replay_timeline_store(options->timeline, options->force, replay, finish, error);
   pl_trace trace;
   pl_trace_init(&trace);
@@ -355,11 +355,12 @@ static pl_code run(own_session *own, pl_error *error) {
   replay_options *options = own->options;
   if (options->error.code != PL_OK) return pl_fail(error, options->error.code, "%s", options->error.message);
   if (options->path == NULL) return pl_fail(error, PL_BAD_INPUT, "which job file? paceline replay job.h5");
-  if (options->timeline == NULL && options->format != PL_EXPORT_PERFETTO)
-    return pl_fail(error, PL_BAD_INPUT, "--trace-format: of what? Add --trace FOLDER");
+  if (options->timeline == NULL && options->format != PL_EXPORT_TIMELINE)
+    return pl_fail(error, PL_BAD_INPUT, "--trace-format: of what? Add --trace FILE or FOLDER");
   if (options->timeline != NULL)
-    PL_TRY((options->format == PL_EXPORT_PERFETTO ? pl_output_file_check : pl_export_check)(options->timeline,
-                                                                                            options->force, error));
+    PL_TRY(options->format == PL_EXPORT_TIMELINE
+               ? pl_output_file_check(options->timeline, options->force, error)
+               : pl_export_check(options->timeline, options->format, options->force, error));
   for (uint32_t s = 0; s < options->n_scales; s++)
     PL_TRY(pl_trace_scale_parse(options->scale_texts[s], &own->scales[s], error));
   PL_TRY(load_platform(own, error));

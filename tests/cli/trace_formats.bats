@@ -132,9 +132,9 @@ simulate() {
   "$PACELINE" simulate --platform dgx-a100 --model gpt2-345m --gbs 4 --seq 256 --strategy pp=2,dp=2,tmp=2,mbs=1,zero=1 "$@"
 }
 
-@test "a simulated run as Chakra and as Kineto: imported and played again it takes the same time" {
+@test "a simulated run as Chakra, Kineto and Perfetto: imported and played again it takes the same time" {
   ns=$(simulate --json | jq '.iter_time_s * 1e9 | round')
-  for format in chakra kineto; do
+  for format in chakra kineto perfetto; do
     run -0 simulate --trace out.$format --trace-format $format
     [[ $output == *"out.$format (8 ranks, $format)"* ]]
     "$PACELINE" trace import out.$format -o $format.h5 2>/dev/null
@@ -145,13 +145,20 @@ simulate() {
   done
   # What if: only Chakra has the dependencies whole; both must feel twice as fast computing.
   "$PACELINE" replay chakra.h5 --scale 'op:*=0.5' --json | jq -e '.steps[0] | .what_if_s < 0.9 * .replayed_s'
+  # Perfetto has them as Chakra has: every what-if is the same.
+  for scale in 'op:*=0.5' link=2; do
+    for format in chakra perfetto; do
+      "$PACELINE" replay $format.h5 --scale "$scale" --json | jq '.steps[0].what_if_s' >what.$format
+    done
+    cmp what.chakra what.perfetto
+  done
 }
 
-@test "a replayed step as Chakra and as Kineto, and again: the times stay" {
+@test "a replayed step as Chakra, Kineto and Perfetto, and again: the times stay" {
   python3 "$BATS_TEST_DIRNAME/../support/synthetic_job.py" pipeline job clocks=5000
   "$PACELINE" trace import job -o job.h5
   before=$("$PACELINE" replay job.h5 --step 0 --json | jq '.steps[0].replayed_s * 1e9 | round')
-  for format in chakra kineto; do
+  for format in chakra kineto perfetto; do
     "$PACELINE" replay job.h5 --step 0 --trace $format --trace-format $format >/dev/null
     "$PACELINE" trace import $format -o $format.h5 2>/dev/null
     run -0 times_of $format.h5
@@ -161,21 +168,61 @@ simulate() {
   "$PACELINE" replay job.h5 --step 0 --scale link=0.5 --json | jq '.steps[0].what_if_s' >a
   "$PACELINE" replay chakra.h5 --scale link=0.5 --json | jq '.steps[0].what_if_s' >b
   jq -es '(.[0] / .[1] - 1) | fabs < 1e-6' a b
+  "$PACELINE" replay perfetto.h5 --scale link=0.5 --json | jq '.steps[0].what_if_s' >c
+  jq -es '(.[0] / .[1] - 1) | fabs < 1e-6' a c
 }
 
-@test "--trace-format perfetto is for looking at: import says so, and what comes back" {
+@test "Perfetto's file: packed, cut off, edited, of another version; what Perfetto draws by" {
+  python3 "$BATS_TEST_DIRNAME/../support/synthetic_job.py" pipeline seen clocks=5000
+  "$PACELINE" trace import seen -o seen.h5
+  "$PACELINE" replay seen.h5 --step 0 --trace out.json.gz --trace-format perfetto
+  "$PACELINE" trace import out.json.gz -o first.h5
+  "$PACELINE" replay first.h5 --trace again.json --trace-format perfetto
+  "$PACELINE" trace import again.json -o second.h5
+  [[ $(times_of first.h5) == "$(times_of second.h5)" ]]
+  # slices with a place and dates, arrows in pairs that begin within a slice and end where one begins
+  zcat out.json.gz | jq -e '.traceEvents as $all | [$all[] | select(.ph == "X")] as $slices
+    | ([$slices[] | {"\(.pid) \(.tid) \(.ts)": 1}] | add) as $starts
+    | [$all[] | select(.ph == "s")] as $tails | [$all[] | select(.ph == "f")] as $heads
+    | ($tails | length > 0) and ($tails | map(.id)) == ($heads | map(.id)) and all($heads[]; .bp == "e" and $starts["\(.pid) \(.tid) \(.ts)"] == 1)
+      and all($tails[]; . as $t | any($slices[]; .pid == $t.pid and .tid == $t.tid and .ts <= $t.ts and ($t.ts <= .ts + .dur)))
+      and all($slices[]; .dur >= 0) and ([$all[] | select(.name == "process_name")] | length) > 1'
+  mv again.json job/again.json
+  cp job/again.json whole.json
+  truncate -s $(($(stat -c %s whole.json) * 3 / 5)) job/again.json
+  run -0 --separate-stderr "$PACELINE" trace import job -o cut.h5
+  [[ $stderr == *"again.json: ends too early; read as far as it goes"* ]]
+  sed 's/"paceline_perfetto":1/"paceline_perfetto":2/' whole.json >job/again.json
+  refused "paceline_perfetto is '2'; 1 is known"
+  sed 's/"cat":"step"/"cat":"stop"/' whole.json >job/again.json
+  refused "an event is of no kind of op: 'step 0'"
+  sed 's/"id":7,/"id":8,/' whole.json >job/again.json
+  refused "two ops have id 8"
+  sed 's/"kind":"device"/"kind":"magic"/' whole.json >job/again.json
+  refused "a thread is neither of host, device nor network: 'magic'"
+  sed 's/"peer":[0-9]*,//g' whole.json >job/again.json
+  refused "a message does not say its other end ('peer')"
+  sed 's/"message":"send"/"message":"all-reduce"/g' whole.json >job/again.json
+  refused "an op that communicates does not say what: 'all-reduce'"
+  jq -c '.traceEvents |= map(select(.name != "process_name"))' whole.json >job/again.json
+  refused "no process_name stands in front of thread"
+  jq -c '.traceEvents = []' whole.json >job/again.json
+  refused "no rank in it: nothing was recorded"
+}
+
+@test "--trace-format timeline, the default, is for looking at: import says so, and what comes back" {
   python3 "$BATS_TEST_DIRNAME/../support/synthetic_job.py" collective seen
   "$PACELINE" trace import seen -o seen.h5
-  "$PACELINE" replay seen.h5 --trace seen.json --trace-format perfetto
+  "$PACELINE" replay seen.h5 --trace seen.json --trace-format timeline
   run -2 "$PACELINE" trace import seen.json -o again.h5
-  [[ $output == *"none of its events is one of PyTorch's profiler. Is it a timeline, for looking at?"*"--trace-format chakra or kineto"* && ! -e again.h5 ]]
+  [[ $output == *"none of its events is one of PyTorch's profiler. Is it a timeline, for looking at?"*"--trace-format perfetto, chakra or kineto"* && ! -e again.h5 ]]
 }
 
 @test "--trace-format: wrong words and places" {
   run -2 simulate --trace out --trace-format nsys
-  [[ $output == *"'nsys' is none of perfetto, chakra and kineto"* ]]
+  [[ $output == *"'nsys' is none of timeline, perfetto, chakra and kineto"* ]]
   run -2 simulate --trace-format chakra
-  [[ $output == *"--trace-format: of what? Add --trace FOLDER"* ]]
+  [[ $output == *"--trace-format: of what? Add --trace FILE or FOLDER"* ]]
   run -2 simulate --trace-format chakra --trace out --collectives chunked
   [[ $output == *"leave out --collectives chunked"* ]]
   mkdir out && : >out/mine

@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (pl_nsys_parse("fuzz.sqlite", data, size, &names, &trace, &error) == PL_OK)
     PL_ASSERT(pl_trace_is_valid(&trace));
   else
-    PL_ASSERT((error.code == PL_BAD_INPUT || error.code == PL_IO) &&
+    PL_ASSERT((error.code == PL_BAD_INPUT || error.code == PL_IO || error.code == PL_NO_MEMORY) &&
               strstr(error.message, "fuzz.sqlite:") == error.message);
   pl_trace_release(&trace);
   return 0;

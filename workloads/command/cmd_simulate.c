@@ -66,8 +66,9 @@ static const struct argp_option option_table[] = {
     {"trace", KEY_TRACE, "FILE", 0,
      "write the timeline as a Chrome trace (Perfetto, chrome://tracing), compressed if its name ends in .gz", 0},
     {"trace-format", KEY_FORMAT, "FORMAT", 0,
-     "of --trace: perfetto (default), or a folder of files, one per rank, of all ranks and ops: chakra (ASTRA-sim), "
-     "kineto (HolisticTraceAnalysis)",
+     "of --trace: timeline (default), for looking at; or what 'paceline trace import' reads back, of all ranks and "
+     "ops: "
+     "perfetto (one file), or a folder with a file per rank: chakra (ASTRA-sim), kineto (HolisticTraceAnalysis)",
      0},
     {"trace-microbatches", KEY_MICROBATCHES, "A-B", 0,
      "of the timeline only these microbatches, from 0 on, and what belongs to none", 0},
@@ -218,24 +219,25 @@ static void take_view(session *own) {
   own->options->job.simulate.view = &own->view;
 }
 
-/* A folder of files in a format of recordings. */
-static pl_code check_folder(const simulate_options *options, pl_error *error) {
+/* A format of recordings. */
+static pl_code check_export(const simulate_options *options, pl_error *error) {
   const pl_simulate_options *simulate = &options->job.simulate;
-  if (options->trace_path == NULL) return pl_fail(error, PL_BAD_INPUT, "--trace-format: of what? Add --trace FOLDER");
+  if (options->trace_path == NULL)
+    return pl_fail(error, PL_BAD_INPUT, "--trace-format: of what? Add --trace FILE or FOLDER");
   if (options->microbatches != NULL)
-    return pl_fail(error, PL_BAD_INPUT, "--trace-microbatches is of the format perfetto; files of ranks are whole");
+    return pl_fail(error, PL_BAD_INPUT, "--trace-microbatches is of the format timeline; the others are whole");
   if (simulate->chunked || simulate->network == PL_NETWORK_SIMGRID)
     return pl_fail(error, PL_BAD_INPUT,
                    "--trace-format %s: has collectives whole, not in chunks; leave out --collectives chunked and "
                    "--network simgrid",
                    pl_export_format_names[options->format]);
-  return pl_export_check(options->trace_path, options->force, error);
+  return pl_export_check(options->trace_path, options->format, options->force, error);
 }
 
 static pl_code check_executor(const simulate_options *options, pl_error *error) {
   const pl_simulate_options *simulate = &options->job.simulate;
   if (simulate->executor == PL_EXECUTOR_ENGINE) return PL_OK;
-  if (!simulate->chunked && simulate->network != PL_NETWORK_SIMGRID && options->format == PL_EXPORT_PERFETTO)
+  if (!simulate->chunked && simulate->network != PL_NETWORK_SIMGRID && options->format == PL_EXPORT_TIMELINE)
     return PL_OK;
   return pl_fail(error, PL_BAD_INPUT,
                  "--executor %s: collectives are whole; leave out --collectives chunked, --network simgrid and "
@@ -247,7 +249,7 @@ static pl_code check_executor(const simulate_options *options, pl_error *error) 
 static pl_code check_beside(const simulate_options *options, pl_error *error) {
   if (options->beside.n_paths == 0) return PL_OK;
   if (options->n_vary > 0 || options->sensitivity || options->svg_path != NULL || options->job.site_path != NULL ||
-      options->format != PL_EXPORT_PERFETTO || pl_straggler_options_are_given(&options->stragglers))
+      options->format != PL_EXPORT_TIMELINE || pl_straggler_options_are_given(&options->stragglers))
     return pl_fail(
         error, PL_BAD_INPUT,
         "--beside: leave out --vary, --sensitivity, --svg, --site, --trace-format, --slow and --jitter, which "
@@ -273,7 +275,7 @@ static pl_code load(session *own, pl_error *error) {
     return pl_fail(error, PL_BAD_INPUT, "--trace-microbatches %s: of a timeline; add --trace FILE",
                    options->microbatches);
   if (options->microbatches != NULL) PL_TRY(read_window(options->microbatches, &own->view, error));
-  if (options->format != PL_EXPORT_PERFETTO) PL_TRY(check_folder(options, error));
+  if (options->format != PL_EXPORT_TIMELINE) PL_TRY(check_export(options, error));
   if (options->json && options->print_program)
     return pl_fail(error, PL_BAD_INPUT, "--print-program prints text; leave out --json");
   if (options->n_vary > 0 && options->sensitivity)
@@ -308,7 +310,7 @@ static pl_code simulate_variations(session *own, pl_error *error) {
 static pl_code open_trace(session *own, pl_output_file *file, FILE **stream, pl_error *error) {
   const simulate_options *options = own->options;
   *stream = NULL;
-  if (options->trace_path == NULL || options->format != PL_EXPORT_PERFETTO) return PL_OK;
+  if (options->trace_path == NULL || options->format != PL_EXPORT_TIMELINE) return PL_OK;
   PL_TRY(pl_command_refuse_input(options->trace_path, options->job.platform_path, error));
   PL_TRY(pl_command_refuse_input(options->trace_path, options->job.model_path, error));
   PL_TRY(pl_output_file_open(file, options->trace_path, options->force, error));
@@ -337,12 +339,12 @@ static pl_code run(session *own, FILE *trace, pl_error *error) {
   const pl_cluster *cluster = own->job.cluster;
   options->job.simulate.platform = own->job.platform;
   options->job.simulate.trace = options->beside.n_paths > 0 ? NULL : trace;
-  if (options->format != PL_EXPORT_PERFETTO) options->job.simulate.recording = &own->recording;
+  if (options->format != PL_EXPORT_TIMELINE) options->job.simulate.recording = &own->recording;
   if (options->print_program) options->job.simulate.print_program = stdout;
   PL_TRY(pl_simulate(cluster, &own->job.model, &options->job.job, &own->job.strategy, &options->job.simulate,
                      &own->job.arena, &own->report, error));
   options->job.simulate.recording = NULL; /* of this run only */
-  if (options->format != PL_EXPORT_PERFETTO)
+  if (options->format != PL_EXPORT_TIMELINE)
     PL_TRY(pl_export_store(options->trace_path, options->format, options->force, &own->recording, error));
   PL_TRY(check_window(own, error));
   const pl_beside_main main = main_of(own);
@@ -389,9 +391,9 @@ static pl_code print(session *own, pl_error *error) {
     pl_beside_print(stdout, &options->beside.result);
     char text[PL_DIGEST_TEXT_BYTES];
     if (options->digest) printf("\nrun digest       %s\n", pl_digest_format(own->report.row.run_digest, text));
-    if (options->trace_path != NULL && options->format == PL_EXPORT_PERFETTO)
+    if (options->trace_path != NULL && options->format == PL_EXPORT_TIMELINE)
       printf("\ntimeline         %s (open it in https://ui.perfetto.dev)\n", options->trace_path);
-    if (options->trace_path != NULL && options->format != PL_EXPORT_PERFETTO)
+    if (options->trace_path != NULL && options->format != PL_EXPORT_TIMELINE)
       printf("\ntraces           %s (%u ranks, %s)\n", options->trace_path, own->recording.n_ranks,
              pl_export_format_names[options->format]);
     if (options->svg_path != NULL) printf("\ndrawing          %s\n", options->svg_path);
@@ -426,7 +428,7 @@ static pl_code simulate_program(simulate_options *options, pl_error *error) {
   bool file = options->program_path != NULL, tree = !file && is_of_tree(options);
   if ((file && (options->strategy != NULL || options->inference)) || options->n_vary > 0 || options->sensitivity ||
       options->print_program || options->microbatches != NULL || options->cost.tokens > 0 ||
-      (options->beside.n_paths > 0 && !tree) || options->format != PL_EXPORT_PERFETTO || options->launch_path != NULL)
+      (options->beside.n_paths > 0 && !tree) || options->format != PL_EXPORT_TIMELINE || options->launch_path != NULL)
     return pl_fail(error, PL_BAD_INPUT,
                    "%s: leave out %s--from, --vary, --sensitivity, --print-program, --trace-microbatches, "
                    "--trace-format%s and --tokens",

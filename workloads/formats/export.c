@@ -9,21 +9,24 @@
 #include <sys/stat.h>
 
 #include "core/base/words.h"
+#include "core/system/gzip_stream.h"
 #include "core/system/output_file.h"
 #include "core/text/json_writer.h"
 #include "workloads/formats/chakra.h"
+#include "workloads/formats/perfetto.h"
 
-const char *const pl_export_format_names[] = {"perfetto", "chakra", "kineto", NULL};
+const char *const pl_export_format_names[] = {"timeline", "chakra", "kineto", "perfetto", NULL};
 
 pl_code pl_export_format_parse(const char *text, pl_export_format *format, pl_error *error) {
   int found = pl_words_find(pl_export_format_names, text);
   if (found < 0)
-    return pl_fail(error, PL_BAD_INPUT, "--trace-format: '%.64s' is none of perfetto, chakra and kineto", text);
+    return pl_fail(error, PL_BAD_INPUT, "--trace-format: '%.64s' is none of timeline, perfetto, chakra and kineto",
+                   text);
   *format = (pl_export_format)found;
   return PL_OK;
 }
 
-pl_code pl_export_check(const char *folder, bool force, pl_error *error) {
+static pl_code check_folder(const char *folder, bool force, pl_error *error) {
   struct stat info;
   if (stat(folder, &info) != 0) return PL_OK; /* it is made */
   if (!S_ISDIR(info.st_mode))
@@ -37,6 +40,11 @@ pl_code pl_export_check(const char *folder, bool force, pl_error *error) {
   if (!empty && !force)
     return pl_fail(error, PL_BAD_INPUT, "%s is not empty; --force replaces the files of the ranks in it", folder);
   return PL_OK;
+}
+
+pl_code pl_export_check(const char *path, pl_export_format format, bool force, pl_error *error) {
+  if (format == PL_EXPORT_PERFETTO) return pl_output_file_check(path, force, error);
+  return check_folder(path, force, error);
 }
 
 static pl_code put_rank(const char *path, pl_export_format format, bool force, const pl_trace *trace, uint32_t rank,
@@ -70,23 +78,33 @@ static pl_code put_groups(const char *path, bool force, const pl_trace *trace, p
   return pl_output_file_close(&file, PL_OK, error);
 }
 
-pl_code pl_export_store(const char *folder, pl_export_format format, bool force, const pl_trace *trace,
-                        pl_error *error) {
-  PL_ASSERT(format == PL_EXPORT_CHAKRA || format == PL_EXPORT_KINETO);
-  PL_TRY(pl_export_check(folder, force, error));
-  if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-    return pl_fail(error, PL_BAD_INPUT, "%s: cannot be made: %s", folder, strerror(errno));
+static pl_code store_one(const char *path, bool force, const pl_trace *trace, pl_error *error) {
+  pl_output_file file = {0};
+  PL_TRY(pl_output_file_open(&file, path, force, error));
+  FILE *stream = pl_gzip_is_wanted(path) ? pl_gzip_stream_open(file.stream) : file.stream;
+  pl_code code = stream != NULL ? pl_perfetto_write(stream, trace, error) : pl_fail_memory(error, "a compressed file");
+  if (stream != NULL && stream != file.stream && fclose(stream) != 0 && code == PL_OK)
+    code = pl_fail(error, PL_IO, "%s: cannot be written: %s", path, strerror(errno));
+  return pl_output_file_close(&file, code, error);
+}
+
+pl_code pl_export_store(const char *path, pl_export_format format, bool force, const pl_trace *trace, pl_error *error) {
+  PL_ASSERT(format != PL_EXPORT_TIMELINE && format < PL_EXPORT_FORMAT_COUNT);
+  if (format == PL_EXPORT_PERFETTO) return store_one(path, force, trace, error);
+  PL_TRY(check_folder(path, force, error));
+  if (mkdir(path, 0777) != 0 && errno != EEXIST)
+    return pl_fail(error, PL_BAD_INPUT, "%s: cannot be made: %s", path, strerror(errno));
   pl_code code = PL_OK;
   for (uint32_t r = 0; r <= trace->n_ranks && code == PL_OK; r++) {
-    char *path = NULL;
+    char *name = NULL;
     bool groups = r == trace->n_ranks;
     if (groups && format != PL_EXPORT_CHAKRA) break;
-    int n = groups ? asprintf(&path, "%s/comm_group.json", folder)
-                   : asprintf(&path, format == PL_EXPORT_CHAKRA ? "%s/trace.%lld.et" : "%s/rank%lld.json", folder,
+    int n = groups ? asprintf(&name, "%s/comm_group.json", path)
+                   : asprintf(&name, format == PL_EXPORT_CHAKRA ? "%s/trace.%lld.et" : "%s/rank%lld.json", path,
                               (long long)trace->ranks[r].number);
     if (n < 0) return pl_fail_memory(error, "a path");
-    code = groups ? put_groups(path, force, trace, error) : put_rank(path, format, force, trace, r, error);
-    free(path);
+    code = groups ? put_groups(name, force, trace, error) : put_rank(name, format, force, trace, r, error);
+    free(name);
   }
   return code;
 }

@@ -11,6 +11,7 @@
 #include "workloads/formats/execution.h"
 #include "workloads/formats/import_files.h"
 #include "workloads/formats/nsys.h"
+#include "workloads/formats/perfetto.h"
 #include "workloads/formats/plain.h"
 #include "workloads/trace/meeting_gaps.h"
 
@@ -84,7 +85,7 @@ static pl_code load_kineto(importing *own, const char *path, pl_error *error) {
     code =
         pl_fail(error, PL_BAD_INPUT,
                 "%s: none of its events is one of PyTorch's profiler. Is it a timeline, for looking at? Paceline's own "
-                "runs come back with --trace-format chakra or kineto",
+                "runs come back with --trace-format perfetto, chakra or kineto",
                 path);
   } else if (code == PL_OK && own->files.n == 1) {
     code = pl_fail(error, PL_BAD_INPUT, "%s: none of its events has a duration: nothing was recorded", path);
@@ -99,6 +100,19 @@ static pl_code load_kineto(importing *own, const char *path, pl_error *error) {
 static pl_code load_plain(const importing *own, const char *path, pl_error *error) {
   PL_TRY(pl_plain_load(path, own->trace, own->options->progress, error));
   return choose_host(own, path, error);
+}
+
+/* Ranks of one file; their hosts stand in it. */
+static pl_code load_perfetto(const importing *own, const char *path, pl_error *error) {
+  uint32_t first = own->trace->n_ranks;
+  PL_TRY(pl_perfetto_load(path, own->trace, own->options->progress, error));
+  for (uint32_t r = first; r < own->trace->n_ranks; r++) {
+    pl_trace_rank *rank = &own->trace->ranks[r];
+    if (own->options->ranks_per_host > 0 || own->trace->names[rank->host][0] == '\0')
+      rank->host = host_of(own, path, rank->number);
+    if (rank->host == PL_NONE) return pl_fail_memory(error, path);
+  }
+  return PL_OK;
 }
 
 static pl_code load_chakra(const importing *own, const char *path, pl_error *error) {
@@ -214,6 +228,8 @@ static pl_code load(importing *own, uint32_t k, pl_error *error) {
     return load_kineto(own, path, error);
   case PL_IMPORT_PLAIN:
     return load_plain(own, path, error);
+  case PL_IMPORT_PERFETTO:
+    return load_perfetto(own, path, error);
   case PL_IMPORT_CHAKRA:
     return load_chakra(own, path, error);
   case PL_IMPORT_NSYS:

@@ -28,9 +28,13 @@ typedef struct detective {
 } detective;
 
 static pl_code detect_token(void *context, pl_json_token token, const char *text, size_t size, pl_error *error) {
-  static const pl_json_word words[] = {{"traceEvents", PL_IMPORT_KINETO},      {"distributedInfo", PL_IMPORT_KINETO},
-                                       {"deviceProperties", PL_IMPORT_KINETO}, {"paceline_trace", PL_IMPORT_PLAIN},
-                                       {"nodes", PL_IMPORT_EXECUTION},         {NULL, PL_IMPORT_UNKNOWN}};
+  static const pl_json_word words[] = {{"traceEvents", PL_IMPORT_KINETO},
+                                       {"distributedInfo", PL_IMPORT_KINETO},
+                                       {"deviceProperties", PL_IMPORT_KINETO},
+                                       {"paceline_trace", PL_IMPORT_PLAIN},
+                                       {"nodes", PL_IMPORT_EXECUTION},
+                                       {"paceline_perfetto", PL_IMPORT_PERFETTO},
+                                       {NULL, PL_IMPORT_UNKNOWN}};
   detective *own = context;
   (void)error;
   if (token == PL_JSON_OPEN_ARRAY && own->depth == 0) own->format = PL_IMPORT_KINETO;

@@ -12,6 +12,7 @@ typedef enum pl_import_format {
   PL_IMPORT_CHAKRA,
   PL_IMPORT_GROUPS, /* comm_group.json beside Chakra traces */
   PL_IMPORT_NSYS,
+  PL_IMPORT_PERFETTO,
   PL_IMPORT_BYTEPS, /* comm_timeline.json, with server_timeline.json beside it */
   PL_IMPORT_DPRO    /* a folder of files of one rank */
 } pl_import_format;

@@ -35,7 +35,7 @@ static bool sort_threads(pl_kineto *kineto) {
   if (good) number_threads(kineto, number);
   for (uint32_t t = 0; good && t < n; t++)
     threads[number[t]] = kineto->threads[t];
-  if (good) memcpy(kineto->threads, threads, n * sizeof *threads);
+  if (good && n > 0) memcpy(kineto->threads, threads, n * sizeof *threads);
   for (uint32_t k = 0; good && k < kineto->n_events; k++)
     kineto->events[k].thread = number[kineto->events[k].thread];
   for (uint32_t k = 0; good && k < kineto->n_memory; k++)

@@ -17,7 +17,8 @@ typedef struct nsys {
 
 static pl_code fail(const nsys *own, const char *doing, pl_error *error) {
   int code = sqlite3_errcode(own->database) & 0xff;
-  if (code == SQLITE_NOMEM) return pl_fail_memory(error, own->path);
+  if (code == SQLITE_NOMEM) /* also what a damaged schema asks for */
+    return pl_fail(error, PL_NO_MEMORY, "%s: SQLite is out of memory; is the file damaged?", own->path);
   if (code == SQLITE_IOERR || code == SQLITE_FULL)
     return pl_fail(error, PL_IO, "%s: %s", own->path, sqlite3_errmsg(own->database));
   return pl_fail(error, PL_BAD_INPUT, "%s: %s: %.200s", own->path, doing, sqlite3_errmsg(own->database));

@@ -89,7 +89,7 @@ static int by_number(const void *a, const void *b) {
 uint32_t pl_trace_add_group(pl_trace *trace, uint32_t name, const int64_t *members, uint32_t n_members) {
   uint32_t first = trace->n_members;
   if (!pl_grow(&trace->members, first, n_members, &trace->room[MEMBERS], sizeof *members)) return PL_NONE;
-  int64_t *own = trace->members + first;
+  int64_t *own = n_members > 0 ? trace->members + first : NULL;
   if (n_members > 0) {
     memcpy(own, members, n_members * sizeof *members);
     qsort(own, n_members, sizeof *own, by_number);
