@@ -15,6 +15,7 @@
 #include "workloads/formats/dpro.h"
 #include "workloads/formats/execution.h"
 #include "workloads/formats/nsys.h"
+#include "workloads/formats/perfetto.h"
 
 #define CORPUS PACELINE_SOURCE_DIR "/tests/fuzz/corpus/"
 
@@ -77,6 +78,10 @@ static pl_code read_byteps(const char *text, size_t size, pl_trace *trace, pl_er
   return code;
 }
 
+static pl_code read_perfetto(const char *text, size_t size, pl_trace *trace, pl_error *error) {
+  return pl_perfetto_parse("t.json", text, size, trace, error);
+}
+
 static void every_name_fails_once(const char *path, reader read, int64_t fewest) {
   char *text;
   size_t size;
@@ -104,6 +109,7 @@ static void test_readers(void **state) {
   every_name_fails_once(CORPUS "chakra/ours.et", read_chakra, 10);
   every_name_fails_once(CORPUS "execution/new.json", read_execution, 2);
   every_name_fails_once(CORPUS "nsys/good.sqlite", read_nsys, 8);
+  every_name_fails_once(CORPUS "perfetto/two_ranks.json", read_perfetto, 8);
   every_name_fails_once(CORPUS "dpro/rank.txt", read_dpro, 20);
   every_name_fails_once(CORPUS "dpro/tree.txt", read_dpro, 20);
   every_name_fails_once(CORPUS "byteps/server.txt", read_byteps, 10);
