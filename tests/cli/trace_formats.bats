@@ -172,6 +172,41 @@ simulate() {
   jq -es '(.[0] / .[1] - 1) | fabs < 1e-6' a c
 }
 
+readers() { python3 "$BATS_TEST_DIRNAME/../support/other_readers.py" "$@"; }
+
+@test "what ASTRA-sim and HolisticTraceAnalysis ask of the files that are for them" {
+  # Groups of some ranks and of all, messages with tags and without, a barrier, a reduce, sizes that nobody knows.
+  simulate --trace one.chakra --trace-format chakra >/dev/null
+  simulate --trace one.kineto --trace-format kineto >/dev/null
+  for rank in 0 1; do
+    cat >"job/rank$rank.json" <<JSON
+{"paceline_trace": 1, "rank": $rank, "world_size": 2, "groups": {"all": [0, 1]}, "steps": [{"number": 0, "start_ns": 0, "duration_ns": 900}], "ops": [
+{"name": "a", "stream": "gpu", "start_ns": 0, "duration_ns": 100},
+{"name": "b", "stream": "net", "kind": "collective", "collective": "barrier", "group": "all", "start_ns": 100, "duration_ns": 100, "after": [0]},
+{"name": "c", "stream": "net", "kind": "collective", "collective": "reduce", "group": "all", "bytes": 64, "start_ns": 200, "duration_ns": 100},
+{"name": "d", "stream": "net", "kind": "collective", "collective": "all-reduce", "group": "all", "start_ns": 300, "duration_ns": 100},
+{"name": "e", "stream": "p2p", "kind": "$([[ $rank == 0 ]] && echo send || echo receive)", "peer": $((1 - rank)), "start_ns": 400, "duration_ns": 100, "after": [3]}]}
+JSON
+  done
+  "$PACELINE" trace import job -o two.h5
+  for format in chakra kineto; do
+    "$PACELINE" replay two.h5 --trace two.$format --trace-format $format >/dev/null
+  done
+  for run in one two; do
+    readers astra-sim $run.chakra
+    readers hta $run.kineto
+  done
+  # What is called otherwise for their sake comes back as it was.
+  "$PACELINE" trace import two.chakra -o again.h5
+  /usr/bin/python3 - two.h5 again.h5 <<'PY'
+import sys, h5py
+def said(path):
+    job = h5py.File(path)
+    return sorted((int(m["kind"]), int(m["size_bytes"]), int(m["tag"]) == 2**32 - 1) for m in job["messages"])
+assert said(sys.argv[1]) == said(sys.argv[2]), (said(sys.argv[1]), said(sys.argv[2]))
+PY
+}
+
 @test "Perfetto's file: packed, cut off, edited, of another version; what Perfetto draws by" {
   python3 "$BATS_TEST_DIRNAME/../support/synthetic_job.py" pipeline seen clocks=5000
   "$PACELINE" trace import seen -o seen.h5

@@ -172,7 +172,7 @@ static pl_trace_message_kind collective_of(const Chakra__Node *node) {
 
 static pl_code add_message(pl_chakra *own, const Chakra__Node *node, pl_trace_op *op, pl_error *error) {
   pl_trace_message message = {PL_TRACE_OTHER_COLLECTIVE, PL_NONE, -1, PL_NONE, integer(node, "sequence", -1), -1};
-  int64_t size = integer(node, "comm_size", -1);
+  int64_t size = integer(node, "comm_size_unknown", 0) != 0 ? -1 : integer(node, "comm_size", -1);
   if (size >= 0 && size <= (int64_t)1 << 56) message.size_bytes = size;
   if (message.sequence < -1) message.sequence = -1;
   int64_t peer = node->type == PL_CHAKRA_COLLECTIVE
@@ -182,7 +182,7 @@ static pl_code add_message(pl_chakra *own, const Chakra__Node *node, pl_trace_op
   if (peer >= 0 && peer <= INT32_MAX && peer != own->rank.number) {
     char number[32];
     const char *tag = text(node, "tag");
-    int64_t as_number = integer(node, "comm_tag", -1);
+    int64_t as_number = integer(node, "comm_tag_unknown", 0) != 0 ? -1 : integer(node, "comm_tag", -1);
     snprintf(number, sizeof number, "%lld", (long long)as_number);
     op->kind = node->type == PL_CHAKRA_SEND ? PL_TRACE_SEND : PL_TRACE_RECEIVE;
     message.kind = PL_TRACE_POINT_TO_POINT;

@@ -26,7 +26,8 @@ typedef enum pl_chakra_type {
   PL_CHAKRA_TYPE_COUNT
 } pl_chakra_type;
 
-enum { PL_CHAKRA_COLLECTIVES = 10 };
+/* Groups of our files count from 1: to ASTRA-sim 0 is all ranks. */
+enum { PL_CHAKRA_COLLECTIVES = 10, PL_CHAKRA_FIRST_GROUP = 1 };
 extern const uint8_t pl_chakra_collectives[PL_CHAKRA_COLLECTIVES]; /* comm_type -> pl_trace_message_kind */
 
 /* Groups of ranks by name, as ASTRA-sim's comm_group.json has them: {"0": [0, 1], ...}. */

@@ -100,19 +100,29 @@ static uint32_t type_of(const pl_trace_op *op) {
                                          : PL_CHAKRA_COMPUTE; /* copies too: loads and stores are of remote memory */
 }
 
+/* ASTRA-sim times all-reduces, all-to-alls, all-gathers and reduce-scatters of known sizes and gives up at others but
+ * broadcasts, which it takes as long as recorded: so the others are called broadcasts, and `collective` says what they
+ * are. */
+static int64_t comm_type_of(const pl_trace_message *message) {
+  bool timed =
+      message->size_bytes >= 0 && (message->kind == PL_TRACE_ALL_REDUCE || message->kind == PL_TRACE_ALL_TO_ALL ||
+                                   message->kind == PL_TRACE_ALL_GATHER || message->kind == PL_TRACE_REDUCE_SCATTER);
+  uint8_t kind = timed ? message->kind : PL_TRACE_BROADCAST;
+  for (int64_t type = 0; type < PL_CHAKRA_COLLECTIVES; type++)
+    if (pl_chakra_collectives[type] == kind) return type;
+  return -1;
+}
+
 /* `group` has room for the group's number as text. */
 static void add_message(draft *own, const pl_trace *trace, const pl_trace_rank *rank, const pl_trace_op *op,
                         char group[16]) {
   const pl_trace_message *message = &trace->messages[op->message];
-  if (message->size_bytes >= 0) add_integer(own, "comm_size", message->size_bytes);
+  add_integer(own, "comm_size", message->size_bytes >= 0 ? message->size_bytes : 0); /* it has to be there */
+  if (message->size_bytes < 0) add_integer(own, "comm_size_unknown", 1);
   if (message->sequence >= 0) add_integer(own, "sequence", message->sequence);
   if (op->kind == PL_TRACE_COLLECTIVE) {
-    for (int64_t type = 0; type < PL_CHAKRA_COLLECTIVES; type++)
-      if (pl_chakra_collectives[type] == message->kind && message->kind != PL_TRACE_OTHER_COLLECTIVE) {
-        add_integer(own, "comm_type", type);
-        break;
-      }
-    snprintf(group, 16, "%u", message->group);
+    add_integer(own, "comm_type", comm_type_of(message));
+    snprintf(group, 16, "%u", message->group + PL_CHAKRA_FIRST_GROUP);
     add_text(own, "collective", pl_trace_message_kind_names[message->kind]);
     if (trace->groups[message->group].n_members > 0) add_text(own, "pg_name", group);
     add_text(own, "group_name", trace->names[trace->groups[message->group].name]);
@@ -121,8 +131,9 @@ static void add_message(draft *own, const pl_trace *trace, const pl_trace_rank *
   bool sends = op->kind == PL_TRACE_SEND;
   add_short(own, "comm_src", sends ? rank->number : message->peer);
   add_short(own, "comm_dst", sends ? message->peer : rank->number);
+  add_short(own, "comm_tag", message->tag == PL_NONE ? 0 : message->tag & 0x7fffffff);
+  if (message->tag == PL_NONE) add_integer(own, "comm_tag_unknown", 1);
   if (message->tag == PL_NONE) return;
-  add_short(own, "comm_tag", message->tag & 0x7fffffff);
   add_text(own, "tag", trace->names[message->tag]);
 }
 

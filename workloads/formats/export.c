@@ -67,7 +67,7 @@ static pl_code put_groups(const char *path, bool force, const pl_trace *trace, p
   for (uint32_t g = 0; g < trace->n_groups; g++) {
     const pl_trace_group *group = &trace->groups[g];
     if (group->n_members == 0) continue;
-    snprintf(number, sizeof number, "%u", g);
+    snprintf(number, sizeof number, "%u", g + PL_CHAKRA_FIRST_GROUP);
     pl_json_key(&json, number);
     pl_json_open_array(&json);
     for (uint32_t m = 0; m < group->n_members; m++)
