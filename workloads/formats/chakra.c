@@ -238,8 +238,10 @@ static pl_code find_step(pl_chakra *own, const Chakra__Node *node, pl_trace_op *
 static pl_code add_waits(pl_chakra *own, const Chakra__Node *node, pl_error *error) {
   uint32_t place = own->edges.n_ids;
   bool good = pl_edges_by_id_op(&own->edges, (int64_t)(node->id & INT64_MAX));
+  int64_t order = integer(node, "order_after", -1); /* of our own: pl_chakra_order */
   for (size_t d = 0; good && d < node->n_data_dependencies; d++)
-    good = pl_edges_by_id_wait(&own->edges, (int64_t)(node->data_dependencies[d] & INT64_MAX), place, false);
+    good = (order >= 0 && node->data_dependencies[d] == (uint64_t)order) ||
+           pl_edges_by_id_wait(&own->edges, (int64_t)(node->data_dependencies[d] & INT64_MAX), place, false);
   /* Callers, by which simulators do not order, and which with data dependencies can form a circle; launches in files of
    * our own. */
   bool is_ours = integer(node, "start_ns", INT64_MIN) != INT64_MIN;

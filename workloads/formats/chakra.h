@@ -48,6 +48,10 @@ pl_code pl_chakra_load(const char *path, int64_t number, const pl_chakra_groups 
 pl_code pl_chakra_parse(const char *name, const uint8_t *data, size_t size, int64_t number,
                         const pl_chakra_groups *groups, pl_trace *trace, pl_error *error);
 
+/* Per op of rank `rank`, counted from its first: the send or collective that the rank did before it, which is another
+ * one (PL_NONE: none, or it is neither). In files that is a dependency, and `order_after` says that it is no other. */
+bool pl_chakra_order(const pl_trace *trace, uint32_t rank, uint32_t *before);
+
 /* Rank `rank` as an .et file; whole or not at all is the caller's affair. */
 pl_code pl_chakra_write(FILE *file, const pl_trace *trace, uint32_t rank, pl_error *error);
 

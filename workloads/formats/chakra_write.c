@@ -141,6 +141,7 @@ static void add_message(draft *own, const pl_trace *trace, const pl_trace_rank *
 typedef struct waits {
   uint32_t *first, *edge;
   uint64_t *finish, *start; /* room for the dependencies of one node */
+  uint32_t *order;          /* per op: see pl_chakra_order */
 } waits;
 
 static bool list_waits(const pl_trace *trace, const pl_trace_rank *rank, waits *own) {
@@ -153,9 +154,11 @@ static bool list_waits(const pl_trace *trace, const pl_trace_rank *rank, waits *
     n++;
   }
   own->edge = malloc(((size_t)n + 1) * sizeof *own->edge);
-  own->finish = malloc(((size_t)n + 2) * sizeof *own->finish);
+  own->finish = malloc(((size_t)n + 3) * sizeof *own->finish);
   own->start = malloc(((size_t)n + 2) * sizeof *own->start);
-  if (own->first == NULL || own->edge == NULL || own->finish == NULL || own->start == NULL) return false;
+  own->order = malloc(((size_t)rank->n_ops + 1) * sizeof *own->order);
+  if (own->first == NULL || own->edge == NULL || own->finish == NULL || own->start == NULL || own->order == NULL)
+    return false;
   for (uint32_t k = 2; k < rank->n_ops + 2; k++)
     own->first[k] += own->first[k - 1];
   for (uint32_t e = 0; e < trace->n_edges; e++) {
@@ -179,6 +182,14 @@ static void add_waits(const pl_trace *trace, uint32_t op, const waits *own, uint
   }
 }
 
+/* Behind the message that the rank did before it. True: that is no dependency otherwise. */
+static bool add_order(uint32_t before, const waits *own, Chakra__Node *node) {
+  for (size_t d = 0; d < node->n_data_dependencies; d++)
+    if (own->finish[d] == before) return false;
+  if (before != PL_NONE) own->finish[node->n_data_dependencies++] = before;
+  return before != PL_NONE;
+}
+
 static pl_code put_op(FILE *file, const pl_trace *trace, const pl_trace_rank *rank, uint32_t k, const waits *edges,
                       uint8_t **buffer, size_t *room, pl_error *error) {
   const pl_trace_op *op = &trace->ops[k];
@@ -193,6 +204,8 @@ static pl_code put_op(FILE *file, const pl_trace *trace, const pl_trace_rank *ra
   node.start_us = start_ns > 0 ? (uint64_t)start_ns / 1000 : 0;
   node.duration_us = ((uint64_t)op->duration_ns + 999) / 1000;
   add_waits(trace, k, edges, rank->first_op, &node);
+  uint32_t before = edges->order[k - rank->first_op];
+  if (add_order(before, edges, &node)) add_integer(&own, "order_after", before);
   add(&own, "is_cpu_op", CHAKRA__ATTRIBUTE__VALUE_BOOL_VALUE)->bool_value =
       stream->kind == PL_TRACE_HOST && op->message == PL_NONE;
   add_integer(&own, "start_ns", start_ns);
@@ -212,7 +225,9 @@ pl_code pl_chakra_write(FILE *file, const pl_trace *trace, uint32_t r, pl_error 
   waits edges = {.first = NULL};
   uint8_t *buffer = NULL;
   size_t room = 0;
-  pl_code code = list_waits(trace, rank, &edges) ? PL_OK : pl_fail_memory(error, "a Chakra trace");
+  pl_code code = list_waits(trace, rank, &edges) && pl_chakra_order(trace, r, edges.order)
+                     ? PL_OK
+                     : pl_fail_memory(error, "a Chakra trace");
   if (code == PL_OK) code = put_head(file, trace, rank, &buffer, &room, error);
   for (uint32_t k = rank->first_op; k < rank->first_op + rank->n_ops && code == PL_OK; k++)
     code = put_op(file, trace, rank, k, &edges, &buffer, &room, error);
@@ -220,6 +235,7 @@ pl_code pl_chakra_write(FILE *file, const pl_trace *trace, uint32_t r, pl_error 
   free(edges.edge);
   free(edges.finish);
   free(edges.start);
+  free(edges.order);
   free(buffer);
   return code;
 }
