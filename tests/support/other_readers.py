@@ -137,7 +137,7 @@ def astra_sim(folder):
 
 
 def hta(folder):
-    ranks = set()
+    ranks, streams = set(), []
     for name in os.listdir(folder):
         with open(f"{folder}/{name}") as file:
             found = next((m for m in map(re.compile(r'"rank":\s+(\d+)').search, file) if m), None)
@@ -151,10 +151,12 @@ def hta(folder):
         assert any(e["name"].startswith("ProfilerStep#") for e in trace["traceEvents"]), f"{name}: no step"
         for event in trace["traceEvents"]:
             assert {"ph", "cat", "name", "pid", "tid", "ts", "dur"} <= set(event), f"{name}: {event}"
+        streams.append({k["tid"] for k in kernels})
         for kernel in kernels:
-            assert kernel["args"]["stream"] == kernel["tid"] and kernel["args"]["correlation"] in launches, f"{name}: {kernel}"
+            assert kernel["args"]["stream"] == kernel["tid"] and kernel["args"].get("correlation", min(launches)) in launches, f"{name}: {kernel}"
             assert ("Collective name" in kernel["args"]) == bool(re.match(r"nccl|ncclDev", kernel["name"])), f"{name}: {kernel}"
     assert ranks == set(range(len(ranks))), ranks
+    assert set.intersection(*streams), "no stream of one number on all ranks: stragglers are found by comparing those"
     print(f"{len(ranks)} ranks")
 
 

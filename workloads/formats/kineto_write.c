@@ -11,7 +11,8 @@
 typedef struct writing {
   const pl_trace *trace;
   const pl_trace_rank *rank;
-  int64_t base_ns; /* what dates of the file count from, less that of the rank */
+  uint32_t first_stream; /* of the rank */
+  int64_t base_ns;       /* what dates of the file count from, less that of the rank */
   pl_json json;
   uint32_t *correlation; /* per op of the rank: of its call and of what that launched; 0: none */
   bool *waits;           /* per op: on another stream's */
@@ -26,6 +27,11 @@ static const struct {
     {"barrier", "AllReduce"},   {"collective", "Generic"},           {"send", "SendRecv"}};
 
 /* ---- events ---- */
+
+/* Of the rank's own, from 1: readers compare streams of one number over ranks. */
+static int64_t number_of(const writing *own, uint32_t stream) {
+  return (int64_t)stream - own->first_stream + 1;
+}
 
 static void open_event(writing *own, const char *category, const char *name, int64_t thread, int64_t start_ns,
                        int64_t duration_ns) {
@@ -102,10 +108,10 @@ static void put_device_op(writing *own, uint32_t k) {
              name);
     name = kernel;
   }
-  open_event(own, op->kind == PL_TRACE_COPY ? "gpu_memcpy" : "kernel", name, (int64_t)op->stream + 1, op->start_ns,
+  open_event(own, op->kind == PL_TRACE_COPY ? "gpu_memcpy" : "kernel", name, number_of(own, op->stream), op->start_ns,
              op->duration_ns);
   pl_json_put_integer(&own->json, "device", 0);
-  pl_json_put_integer(&own->json, "stream", (int64_t)op->stream + 1);
+  pl_json_put_integer(&own->json, "stream", number_of(own, op->stream));
   if (correlation > 0) pl_json_put_integer(&own->json, "correlation", correlation);
   if (op->message != PL_NONE) put_message(own, op);
   close_event(own);
@@ -124,7 +130,7 @@ static void put_host_op(writing *own, uint32_t k) {
              op->message != PL_NONE ? "user_annotation"
              : calls                ? "cuda_runtime"
                                     : "cpu_op",
-             name, (int64_t)op->stream + 1, op->start_ns, op->duration_ns);
+             name, number_of(own, op->stream), op->start_ns, op->duration_ns);
   uint32_t correlation = own->correlation[k - own->rank->first_op];
   if (correlation > 0) pl_json_put_integer(&own->json, "correlation", correlation);
   if (op->message != PL_NONE) put_message(own, op);
@@ -180,6 +186,8 @@ static void look_at(writing *own) {
     has_host |= trace->streams[trace->ops[k].stream].kind == PL_TRACE_HOST;
   }
   own->is_host_only = has_host && !has_device;
+  while (own->first_stream < trace->n_streams && &trace->ranks[trace->streams[own->first_stream].rank] != rank)
+    own->first_stream++;
   uint32_t n = 0;
   for (uint32_t e = 0; e < trace->n_edges; e++) {
     const pl_trace_edge *edge = &trace->edges[e];
