@@ -324,6 +324,44 @@ static void note_missing(pl_trace *trace) {
   }
 }
 
+static int by_value(const void *a_, const void *b_) {
+  int64_t a = *(const int64_t *)a_, b = *(const int64_t *)b_;
+  return (a > b) - (a < b);
+}
+
+/* Steps that others recorded, a line for each rank that lacks some. A rank without any is one that marked none. */
+static pl_code note_steps(pl_trace *trace, pl_error *error) {
+  int64_t *all = malloc(((size_t)trace->n_steps + 1) * sizeof *all);
+  if (all == NULL) return pl_fail_memory(error, "the steps of a job");
+  uint32_t n = 0;
+  for (uint32_t s = 0; s < trace->n_steps; s++)
+    all[s] = trace->steps[s].number;
+  if (trace->n_steps > 0) qsort(all, trace->n_steps, sizeof *all, by_value);
+  for (uint32_t s = 0; s < trace->n_steps; s++)
+    if (n == 0 || all[n - 1] != all[s]) all[n++] = all[s];
+  for (uint32_t r = 0; r < trace->n_ranks; r++) {
+    const pl_trace_rank *rank = &trace->ranks[r];
+    uint32_t n_lost = 0;
+    int64_t first = 0;
+    for (uint32_t k = 0; k < n && rank->n_steps > 0 && rank->n_steps < n; k++) {
+      bool has = false;
+      for (uint32_t s = rank->first_step; s < rank->first_step + rank->n_steps && !has; s++)
+        has = trace->steps[s].number == all[k];
+      if (!has && n_lost++ == 0) first = all[k];
+    }
+    if (n_lost == 1)
+      pl_trace_add_note(trace, "rank %lld lacks step %lld, which other ranks recorded; left out of replay",
+                        (long long)rank->number, (long long)first);
+    if (n_lost > 1)
+      pl_trace_add_note(trace,
+                        "rank %lld lacks %u steps that other ranks recorded, the first being step %lld; left out of "
+                        "replay",
+                        (long long)rank->number, n_lost, (long long)first);
+  }
+  free(all);
+  return PL_OK;
+}
+
 /* Ranks that do not fit together can be looked at all the same: what is wrong is said, a line for each. */
 static pl_code note_gaps(pl_trace *trace, pl_error *error) {
   pl_error parts = PL_ERROR_INIT;
@@ -378,6 +416,7 @@ static pl_code load_all(const char *job, importing *own, pl_error *error) {
   PL_TRY(check_one_job(trace, error));
   note_unused(own);
   note_missing(trace);
+  PL_TRY(note_steps(trace, error));
   return note_gaps(trace, error);
 }
 
