@@ -84,7 +84,7 @@ static pl_code make_dates(pl_chakra *own, pl_error *error) {
     if (left > 0)
       code =
           pl_fail(error, PL_BAD_INPUT, "%s: its dependencies have a cycle: %u nodes can never start, node %lld is one",
-                  own->path, left, (long long)own->edges.ids[one]);
+                  own->path, left, (long long)pl_edges_by_id_of(&own->edges, one));
   }
   pl_arena_release(&arena);
   return code;

@@ -12,7 +12,8 @@ typedef struct pl_edge_by_id {
 } pl_edge_by_id;
 
 typedef struct pl_edges_by_id {
-  int64_t *ids; /* of the rank's ops, in the order of the file */
+  int64_t *ids; /* of the rank's ops, in the order of the file; NULL: they count from first_id */
+  int64_t first_id;
   uint32_t n_ids, id_room;
   pl_edge_by_id *edges;
   uint32_t n_edges, edge_room;
@@ -20,6 +21,7 @@ typedef struct pl_edges_by_id {
 
 /* False: no memory. */
 bool pl_edges_by_id_op(pl_edges_by_id *edges, int64_t id);
+int64_t pl_edges_by_id_of(const pl_edges_by_id *edges, uint32_t place);
 bool pl_edges_by_id_wait(pl_edges_by_id *edges, int64_t before, uint32_t after, bool from_start);
 void pl_edges_by_id_release(pl_edges_by_id *edges);
 

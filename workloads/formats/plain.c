@@ -157,6 +157,18 @@ static pl_code op_number(pl_plain *own, const char *text, size_t size, pl_error 
   }
 }
 
+/* The op's step, by its place among the numbers that ops say, until all steps are known. */
+static bool number_step(pl_plain *own) {
+  if (own->more.step == INT64_MIN) return true;
+  for (uint32_t k = own->n_step_numbers; k-- > 0 && own->op.step == PL_NONE;)
+    if (own->step_numbers[k] == own->more.step) own->op.step = k;
+  if (own->op.step != PL_NONE) return true;
+  if (!PL_GROW(own->step_numbers, own->n_step_numbers, own->step_number_room)) return false;
+  own->op.step = own->n_step_numbers;
+  own->step_numbers[own->n_step_numbers++] = own->more.step;
+  return true;
+}
+
 static pl_code end_op(pl_plain *own, pl_error *error) {
   const char *missing = !own->has_name                                                      ? "name"
                         : own->op.stream == PL_NONE                                         ? "stream"
@@ -172,14 +184,15 @@ static pl_code end_op(pl_plain *own, pl_error *error) {
     own->op.duration_ns = 0;
   }
   if (alone) own->message.kind = PL_TRACE_POINT_TO_POINT;
+  if (!number_step(own)) return pl_fail_memory(error, "the steps of a trace");
+  if (own->op.kind == PL_TRACE_COLLECTIVE) own->message.group = own->more.group; /* its name, until all are known */
   if (alone || own->op.kind == PL_TRACE_COLLECTIVE) {
     own->op.message = pl_trace_add_message(own->trace, own->message);
     if (own->op.message == PL_NONE) return pl_fail_memory(error, "the messages of a trace");
   }
-  if (!PL_GROW(own->ops, own->n_ops, own->op_room) || !pl_edges_by_id_op(&own->edges, own->id) ||
-      pl_trace_add_op(own->trace, own->op) == PL_NONE)
+  if (!pl_edges_by_id_op(&own->edges, own->id) || pl_trace_add_op(own->trace, own->op) == PL_NONE)
     return pl_fail_memory(error, "the ops of a trace");
-  own->ops[own->n_ops++] = own->more;
+  own->n_ops++;
   return PL_OK;
 }
 
@@ -353,7 +366,7 @@ static pl_code load(pl_plain *own, const char *data, size_t size, pl_error *erro
 
 static pl_code load_and_release(pl_plain *own, const char *data, size_t size, pl_error *error) {
   pl_code code = load(own, data, size, error);
-  free(own->ops);
+  free(own->step_numbers);
   pl_edges_by_id_release(&own->edges);
   free(own->streams);
   free(own->groups);

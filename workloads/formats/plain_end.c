@@ -12,24 +12,27 @@ static int by_start(const void *a_, const void *b_) {
 static pl_code resolve_group(pl_plain *own, uint32_t k, pl_error *error) {
   pl_trace_op *op = &own->trace->ops[own->rank.first_op + k];
   if (op->kind != PL_TRACE_COLLECTIVE) return PL_OK;
+  uint32_t name = own->trace->messages[op->message].group;
   for (uint32_t g = own->n_groups; g-- > 0;)
-    if (own->groups[g].name == own->ops[k].group) {
+    if (own->groups[g].name == name) {
       own->trace->messages[op->message].group = own->groups[g].index;
       return PL_OK;
     }
   return pl_fail(error, PL_BAD_INPUT, "%s: op %u is a collective of group '%s', which 'groups' does not have",
-                 own->path, k, own->trace->names[own->ops[k].group]);
+                 own->path, k, own->trace->names[name]);
 }
 
 static pl_code resolve_step(pl_plain *own, uint32_t k, pl_error *error) {
-  if (own->ops[k].step == INT64_MIN) return PL_OK;
+  pl_trace_op *op = &own->trace->ops[own->rank.first_op + k];
+  if (op->step == PL_NONE) return PL_OK;
+  int64_t number = own->step_numbers[op->step];
   for (uint32_t s = own->trace->n_steps; s-- > own->rank.first_step;)
-    if (own->trace->steps[s].number == own->ops[k].step) {
-      own->trace->ops[own->rank.first_op + k].step = s;
+    if (own->trace->steps[s].number == number) {
+      op->step = s;
       return PL_OK;
     }
   return pl_fail(error, PL_BAD_INPUT, "%s: op %u is of step %lld, which 'steps' does not have", own->path, k,
-                 (long long)own->ops[k].step);
+                 (long long)number);
 }
 
 static pl_code resolve_waits(pl_plain *own, pl_error *error) {

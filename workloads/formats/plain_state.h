@@ -30,11 +30,12 @@ typedef struct pl_plain {
   pl_plain_op more;
   int64_t id;
   bool has_start, has_duration, has_name;
-  pl_plain_op *ops;
+  int64_t *step_numbers; /* that ops say, each once; until the end an op's step is its place here */
   pl_edges_by_id edges;
   pl_plain_name *streams, *groups;
   int64_t *members;
-  uint32_t n_ops, op_room, n_streams, stream_room, n_groups, group_room, n_members, member_room;
+  uint32_t n_ops, n_step_numbers, step_number_room, n_streams, stream_room, n_groups, group_room, n_members,
+      member_room;
   pl_json_end end;
 } pl_plain;
 
