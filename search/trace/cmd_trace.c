@@ -133,9 +133,8 @@ static const action actions[] = {
       .doc = "Reads what each rank of a job recorded and writes it into one job file.\v"
              "JOB is a trace or a folder of them, one per rank: JSON of PyTorch's profiler (Kineto), with execution "
              "traces "
-             "beside it if there are any, Chakra (.et), nsys' SQLite, folders of dPRO, or Paceline's plain JSON "
-             "(workloads/trace/README.md), also "
-             "gzipped.\n\n"
+             "beside it if there are any, Chakra (.et), nsys' SQLite, folders of dPRO, Paceline's plain "
+             "JSON (workloads/trace/README.md) or what it wrote for Perfetto, also gzipped.\n\n"
              "Example:\n  paceline trace import traces -o job.h5"},
      import},
     {"check",

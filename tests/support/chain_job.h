@@ -92,10 +92,10 @@ static inline void chain_add_rank(chain_step *step, const chain_job *job, uint32
     int64_t length = (int64_t)((double)o->compute_ns * job->slow[r]), end = chain_computed(job, r, k);
     snprintf(name, sizeof name, "op%u", k);
     op = pl_trace_add_op(
-        trace, (pl_trace_op){end - length, length, chain_name(trace, name), gpu, PL_NONE, PL_NONE, PL_TRACE_COMPUTE});
+        trace, pl_trace_op_of(end - length, length, chain_name(trace, name), gpu, PL_NONE, PL_NONE, PL_TRACE_COMPUTE));
     if (o->beside_ns > 0) {
-      uint32_t other = pl_trace_add_op(trace, (pl_trace_op){end, o->beside_ns, chain_name(trace, "beside"), side,
-                                                            PL_NONE, PL_NONE, PL_TRACE_COMPUTE});
+      uint32_t other = pl_trace_add_op(trace, pl_trace_op_of(end, o->beside_ns, chain_name(trace, "beside"), side,
+                                                             PL_NONE, PL_NONE, PL_TRACE_COMPUTE));
       pl_trace_add_edge(trace, op, other, false);
     }
     if (o->size_bytes == 0) continue;
@@ -108,8 +108,8 @@ static inline void chain_add_rank(chain_step *step, const chain_job *job, uint32
     pl_trace_message message = {PL_TRACE_ALL_REDUCE, group, -1, PL_NONE, -1, o->size_bytes};
     snprintf(name, sizeof name, "grad%u", k);
     uint32_t reduce =
-        pl_trace_add_op(trace, (pl_trace_op){through[r], whole - through[r], chain_name(trace, name), net,
-                                             pl_trace_add_message(trace, message), PL_NONE, PL_TRACE_COLLECTIVE});
+        pl_trace_add_op(trace, pl_trace_op_of(through[r], whole - through[r], chain_name(trace, name), net,
+                                              pl_trace_add_message(trace, message), PL_NONE, PL_TRACE_COLLECTIVE));
     pl_trace_add_edge(trace, op, reduce, false);
     if (first == PL_NONE) first = reduce;
   }
