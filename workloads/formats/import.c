@@ -329,37 +329,50 @@ static int by_value(const void *a_, const void *b_) {
   return (a > b) - (a < b);
 }
 
+/* Numbers of the steps [first, first + n), ascending, each once; returns how many. */
+static uint32_t list_steps(const pl_trace *trace, uint32_t first, uint32_t n, int64_t *numbers) {
+  uint32_t n_listed = 0;
+  for (uint32_t s = 0; s < n; s++)
+    numbers[s] = trace->steps[first + s].number;
+  if (n > 0) qsort(numbers, n, sizeof *numbers, by_value);
+  for (uint32_t s = 0; s < n; s++)
+    if (n_listed == 0 || numbers[n_listed - 1] != numbers[s]) numbers[n_listed++] = numbers[s];
+  return n_listed;
+}
+
+static void note_lacking(pl_trace *trace, uint32_t r, const int64_t *all, uint32_t n, const int64_t *own,
+                         uint32_t n_own) {
+  int64_t number = trace->ranks[r].number, first = 0;
+  uint32_t n_lost = 0;
+  for (uint32_t k = 0, o = 0; k < n; k++) {
+    if (o < n_own && own[o] == all[k])
+      o++;
+    else if (n_lost++ == 0)
+      first = all[k];
+  }
+  if (n_lost == 1)
+    pl_trace_add_note(trace, "rank %lld lacks step %lld, which other ranks recorded; left out of replay",
+                      (long long)number, (long long)first);
+  if (n_lost > 1)
+    pl_trace_add_note(trace,
+                      "rank %lld lacks %u steps that other ranks recorded, the first being step %lld; left out of "
+                      "replay",
+                      (long long)number, n_lost, (long long)first);
+}
+
 /* Steps that others recorded, a line for each rank that lacks some. A rank without any is one that marked none. */
 static pl_code note_steps(pl_trace *trace, pl_error *error) {
   int64_t *all = malloc(((size_t)trace->n_steps + 1) * sizeof *all);
-  if (all == NULL) return pl_fail_memory(error, "the steps of a job");
-  uint32_t n = 0;
-  for (uint32_t s = 0; s < trace->n_steps; s++)
-    all[s] = trace->steps[s].number;
-  if (trace->n_steps > 0) qsort(all, trace->n_steps, sizeof *all, by_value);
-  for (uint32_t s = 0; s < trace->n_steps; s++)
-    if (n == 0 || all[n - 1] != all[s]) all[n++] = all[s];
-  for (uint32_t r = 0; r < trace->n_ranks; r++) {
-    const pl_trace_rank *rank = &trace->ranks[r];
-    uint32_t n_lost = 0;
-    int64_t first = 0;
-    for (uint32_t k = 0; k < n && rank->n_steps > 0 && rank->n_steps < n; k++) {
-      bool has = false;
-      for (uint32_t s = rank->first_step; s < rank->first_step + rank->n_steps && !has; s++)
-        has = trace->steps[s].number == all[k];
-      if (!has && n_lost++ == 0) first = all[k];
-    }
-    if (n_lost == 1)
-      pl_trace_add_note(trace, "rank %lld lacks step %lld, which other ranks recorded; left out of replay",
-                        (long long)rank->number, (long long)first);
-    if (n_lost > 1)
-      pl_trace_add_note(trace,
-                        "rank %lld lacks %u steps that other ranks recorded, the first being step %lld; left out of "
-                        "replay",
-                        (long long)rank->number, n_lost, (long long)first);
+  int64_t *own = malloc(((size_t)trace->n_steps + 1) * sizeof *own);
+  bool good = all != NULL && own != NULL;
+  uint32_t n = good ? list_steps(trace, 0, trace->n_steps, all) : 0;
+  for (uint32_t r = 0; good && r < trace->n_ranks; r++) {
+    uint32_t n_own = list_steps(trace, trace->ranks[r].first_step, trace->ranks[r].n_steps, own);
+    if (n_own > 0) note_lacking(trace, r, all, n, own, n_own);
   }
   free(all);
-  return PL_OK;
+  free(own);
+  return good ? PL_OK : pl_fail_memory(error, "the steps of a job");
 }
 
 /* Ranks that do not fit together can be looked at all the same: what is wrong is said, a line for each. */
