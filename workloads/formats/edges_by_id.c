@@ -12,7 +12,8 @@ bool pl_edges_by_id_op(pl_edges_by_id *own, int64_t id) {
     return own->n_ids < UINT32_MAX / 4;
   }
   bool counted = own->ids == NULL;
-  if (!pl_grow(&own->ids, counted ? 0 : own->n_ids, counted ? own->n_ids + 1 : 1, &own->id_room, sizeof *own->ids))
+  uint32_t more = counted ? own->n_ids + 1 : 1;
+  if (!pl_grow(&own->ids, counted ? 0 : own->n_ids, more, &own->id_room, sizeof *own->ids) || own->ids == NULL)
     return false;
   for (uint32_t k = 0; counted && k < own->n_ids; k++)
     own->ids[k] = own->first_id + k;
