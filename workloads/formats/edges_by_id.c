@@ -90,8 +90,8 @@ static pl_code add(const pl_edges_by_id *own, const numbered_op *sorted, pl_trac
   return PL_OK;
 }
 
-pl_code pl_edges_by_id_add(const pl_edges_by_id *own, pl_trace *trace, uint32_t first_op, const char *path,
-                           const char *what, uint32_t *lost, pl_error *error) {
+static pl_code find_and_add(const pl_edges_by_id *own, pl_trace *trace, uint32_t first_op, const char *path,
+                            const char *what, uint32_t *lost, pl_error *error) {
   if (own->ids == NULL) return add(own, NULL, trace, first_op, path, what, lost, error);
   numbered_op *sorted = malloc(((size_t)own->n_ids + 1) * sizeof *sorted);
   if (sorted == NULL) return pl_fail_memory(error, "the ops of a trace");
@@ -100,5 +100,14 @@ pl_code pl_edges_by_id_add(const pl_edges_by_id *own, pl_trace *trace, uint32_t 
   if (own->n_ids > 0) qsort(sorted, own->n_ids, sizeof *sorted, by_id);
   pl_code code = add(own, sorted, trace, first_op, path, what, lost, error);
   free(sorted);
+  return code;
+}
+
+pl_code pl_edges_by_id_add(pl_edges_by_id *own, pl_trace *trace, uint32_t first_op, const char *path, const char *what,
+                           uint32_t *lost, pl_error *error) {
+  pl_code code = find_and_add(own, trace, first_op, path, what, lost, error);
+  free(own->edges);
+  own->edges = NULL;
+  own->n_edges = own->edge_room = 0;
   return code;
 }

@@ -25,10 +25,10 @@ int64_t pl_edges_by_id_of(const pl_edges_by_id *edges, uint32_t place);
 bool pl_edges_by_id_wait(pl_edges_by_id *edges, int64_t before, uint32_t after, bool from_start);
 void pl_edges_by_id_release(pl_edges_by_id *edges);
 
-/* Adds the edges to the trace, whose ops of the rank stand from `first_op` on in the order of the ids. `what` an op is
- * called in messages. PL_BAD_INPUT: two ops have one id or, if `lost` is NULL, one waits for itself or for an op that
- * is not there; else these are left out and counted. */
-pl_code pl_edges_by_id_add(const pl_edges_by_id *edges, pl_trace *trace, uint32_t first_op, const char *path,
+/* Adds the edges to the trace, whose ops of the rank stand from `first_op` on in the order of the ids, which stay while
+ * the edges here are forgotten. `what` an op is called in messages. PL_BAD_INPUT: two ops have one id or, if `lost` is
+ * NULL, one waits for itself or for an op that is not there; else these are left out and counted. */
+pl_code pl_edges_by_id_add(pl_edges_by_id *edges, pl_trace *trace, uint32_t first_op, const char *path,
                            const char *what, uint32_t *lost, pl_error *error);
 
 #endif
