@@ -20,7 +20,7 @@ typedef struct pl_evaluation {
 
 /* Whether candidates are simulated as programs (workloads/run/program_row.h). */
 static inline bool pl_evaluates_programs(const pl_evaluation *evaluation) {
-  return evaluation->trees != NULL || evaluation->model->onnx != NULL;
+  return evaluation->trees != NULL || !pl_model_has_blocks(evaluation->model);
 }
 
 /* Gives a strategy without boundaries some, after a check of it. */

@@ -9,7 +9,6 @@
 #include "core/system/command.h"
 #include "workloads/command/simulate_program.h"
 #include "workloads/import/model_file.h"
-#include "workloads/onnx/onnx_file.h"
 
 void pl_space_session_init(pl_space_session *session) {
   *session = (pl_space_session){0};
@@ -36,8 +35,10 @@ static pl_code take_columns(pl_space_session *session, pl_error *error) {
 /* What is simulated as programs (workloads/run/program_row.h). */
 static pl_code load_programs(pl_space_session *session, const pl_job_options *job, pl_space_options *space,
                              pl_error *error) {
-  const char *what = space->trees != NULL ? "a strategy space" : "an ONNX file";
-  if (space->trees == NULL && session->model.onnx == NULL) return PL_OK;
+  const char *what = space->trees != NULL          ? "a strategy space"
+                     : session->model.onnx != NULL ? "an ONNX file"
+                                                   : "a model without blocks";
+  if (space->trees == NULL && pl_model_has_blocks(&session->model)) return PL_OK;
   PL_TRY(pl_program_options_check(job, what, error));
   if (space->trees != NULL) {
     PL_TRY(pl_tree_space_load(space->trees, &session->arena, &session->trees, error));
@@ -48,15 +49,10 @@ static pl_code load_programs(pl_space_session *session, const pl_job_options *jo
   return take_columns(session, error);
 }
 
-static pl_code load_model(pl_space_session *session, const pl_job_options *job, pl_error *error) {
-  return (pl_onnx_is_path(job->model_path) ? pl_model_load_any : pl_model_load)(job->model_path, &session->arena,
-                                                                                &session->model, error);
-}
-
 pl_code pl_space_session_load(pl_space_session *session, pl_job_options *job, pl_space_options *space,
                               pl_error *error) {
   PL_TRY(pl_space_options_check(space, error));
-  PL_TRY(load_model(session, job, error));
+  PL_TRY(pl_model_load_any(job->model_path, &session->arena, &session->model, error));
   PL_TRY(load_programs(session, job, space, error));
   PL_TRY(pl_job_options_adopt(job, &session->model, &session->arena, error));
   pl_space_choices_adopt(&space->choices, &job->job);

@@ -125,6 +125,8 @@ static const char *const not_said[][2] = {
     /* Parameters are never sums of terms. */
     {"rms_norm", "operand 2 partial"},
     {"sgd", "all operands partial"},
+    /* Linear in q and in v; which of them is a sum of terms is said of the first alone. */
+    {"delta_rule_scan", "operand 3 partial"},
     /* Linear in the last operand but one, or in two together, where the gradient of the log-sum-exp stands behind. */
     {"attention_backward", "operand 6 partial"},
     {"attention_merge_backward", "operand 7 partial"},

@@ -9,7 +9,7 @@
 #include "workloads/command/explain_report.h"
 #include "workloads/command/job_session.h"
 #include "workloads/command/simulate_program.h"
-#include "workloads/onnx/onnx_file.h"
+#include "workloads/import/model_file.h"
 #include "workloads/tree/tree.h"
 
 enum { KEY_STRATEGY = 'S', KEY_TOP = 'n', KEY_STAGE = 'g', KEY_JSON = 'j', DEFAULT_TOP = 15 };
@@ -106,7 +106,7 @@ static pl_code load(session *own, pl_error *error) {
 /* Of an ONNX file, or by a strategy tree: nothing has blocks. */
 static bool is_program(const explain_options *options) {
   return (options->strategy != NULL && pl_tree_is_file(options->strategy)) ||
-         (options->job.model_path != NULL && pl_onnx_is_path(options->job.model_path));
+         (options->job.model_path != NULL && pl_model_is_program_alone(options->job.model_path));
 }
 
 static pl_code explain_program(session *own, pl_error *error) {

@@ -399,7 +399,10 @@ static pl_code show(request *in, pl_arena *arena) {
   PL_TRY(pl_job_defaults_take(&model, in->file, &job, &in->origin, &in->error));
   if (!pl_model_has_blocks(&model) && in->ops)
     return pl_fail(&in->error, PL_BAD_INPUT, "--ops: of %s 'paceline program print --model %s' lists them",
-                   model.onnx != NULL ? "an ONNX file" : "a recommendation model", in->file);
+                   model.onnx != NULL   ? "an ONNX file"
+                   : model.dlrm != NULL ? "a recommendation model"
+                                        : "a model of several kinds of layers",
+                   in->file);
   if (!pl_model_has_blocks(&model))
     return pl_program_model_show(&model, &job, in->shard.mbs, in->json, arena, &in->error);
   in->shard.dtype = job.dtype;

@@ -8,6 +8,7 @@
 #include "core/text/json_writer.h"
 #include "workloads/import/program_build.h"
 #include "workloads/ir/dlrm.h"
+#include "workloads/ir/stack.h"
 #include "workloads/language/ir_parameters.h"
 #include "workloads/language/ir_table.h"
 #include "workloads/language/ir_work.h"
@@ -80,11 +81,75 @@ static void print_dlrm(const pl_model *model) {
   print_mlp("top", dlrm->top, dlrm->n_top);
 }
 
+/* What is taken for the time of kernels that no device was measured with. */
+static const char *const kernels_assumed =
+    "assumed: a scan is the batched products of its chunks, one after the other, and their states as fast as memory; "
+    "convolutions along tokens are as fast as memory";
+
+static bool has_scans(const pl_model *model) {
+  bool any = false;
+  for (int32_t i = 0; model->stack != NULL && model->stack->kind == PL_STACK_MIXERS && i < model->n_layers; i++)
+    any = any || model->stack->layers[i].mixer > PL_MIXER_ATTENTION;
+  return any;
+}
+
+const char *pl_program_kernels_assumed(const pl_model *model) {
+  return has_scans(model) ? kernels_assumed : NULL;
+}
+
+static void print_layers(const pl_model *model) {
+  static const char *const mixers[PL_MIXER_COUNT] = {[PL_MIXER_ATTENTION] = "attention",
+                                                     [PL_MIXER_STATE_SPACE] = "state space",
+                                                     [PL_MIXER_BESIDE] = "attention and state space side by side",
+                                                     [PL_MIXER_DELTA_RULE] = "gated delta rule"};
+  static const char *const feeds[PL_FEED_COUNT] = {[PL_FEED_MLP] = "MLP", [PL_FEED_EXPERTS] = "experts"};
+  int32_t n[PL_MIXER_COUNT][PL_FEED_COUNT] = {{0}};
+  const char *between = "";
+  for (int32_t i = 0; i < model->n_layers; i++)
+    n[model->stack->layers[i].mixer][model->stack->layers[i].feed]++;
+  printf("  layers     ");
+  for (int m = 0; m < PL_MIXER_COUNT; m++)
+    for (int f = 0; f < PL_FEED_COUNT; f++) {
+      if (n[m][f] == 0) continue;
+      const char *mixer = mixers[m] != NULL ? mixers[m] : "", *feed = feeds[f] != NULL ? feeds[f] : "";
+      printf("%s%d of %s%s%s", between, n[m][f], mixer, mixer[0] != 0 && feed[0] != 0 ? " and " : "", feed);
+      between = ", ";
+    }
+  printf("\n");
+}
+
+static void print_stack(const pl_model *model) {
+  const pl_stack *stack = model->stack;
+  printf("%s: %s (%s), %s\n  parameters %.0f", model->name, model->family, model->architecture, stack->title,
+         model->parameters);
+  if (model->trained_parameters != model->parameters)
+    printf("; %.0f with what training it needs", model->trained_parameters);
+  printf("\n");
+  print_layers(model);
+  printf("  hidden     %" PRId64 "\n", model->hidden);
+  if (stack->kind == PL_STACK_PATCHES)
+    printf("  patches    %" PRId64 " of %" PRId64 "x%" PRId64 " points and %" PRId64
+           " channels, and the class: %" PRId64 " tokens; %" PRId64 " classes\n",
+           pl_stack_patches(stack), stack->patch_height, stack->patch_width, stack->channels,
+           pl_stack_patches(stack) + 1, stack->classes);
+  if (stack->state_heads > 0)
+    printf("  state      %" PRId64 " heads of %" PRId64 " in %" PRId64 " groups, %" PRId64
+           " states each, chunks of %" PRId64 "\n",
+           stack->state_heads, stack->state_head_size, stack->state_groups, stack->state_size, stack->chunk);
+  if (has_scans(model)) printf("  kernels    %s\n", kernels_assumed);
+}
+
+bool pl_program_model_has_tokens(const pl_model *model) {
+  if (model->stack != NULL) return model->stack->kind != PL_STACK_PATCHES;
+  if (model->onnx != NULL) return model->onnx->has_seq;
+  return model->dlrm == NULL && model->max_positions != 1;
+}
+
 static void print_text(const pl_model *model, const pl_ir_module *module, const pl_job *job, int64_t mbs,
                        pl_arena *arena) {
-  (model->onnx != NULL ? print_onnx : print_dlrm)(model);
+  (model->onnx != NULL ? print_onnx : model->stack != NULL ? print_stack : print_dlrm)(model);
   printf("forward pass of %" PRId64 " samples", mbs);
-  if (model->onnx != NULL && model->onnx->has_seq) printf(" of %" PRId64 " tokens", job->seq);
+  if (pl_program_model_has_tokens(model)) printf(" of %" PRId64 " tokens", job->seq);
   printf(":\n  %-14s %6s %6s %14s %12s\n", "function", "calls", "ops", "parameters", "GFLOP");
   for (int32_t f = 0; f + 1 < module->n_functions; f++) {
     const pl_ir_work work = pl_ir_function_work(module, f);
@@ -114,6 +179,16 @@ static void put_dlrm(pl_json *json, const pl_model *model) {
   pl_json_put_string(json, "loss", "cross_entropy");
 }
 
+static void put_stack(pl_json *json, const pl_model *model) {
+  pl_json_put_string(json, "class", model->architecture);
+  pl_json_put_integer(json, "n_layers", model->n_layers);
+  pl_json_put_integer(json, "hidden_size", model->hidden);
+  pl_json_put_number(json, "parameters", model->parameters);
+  pl_json_put_number(json, "trained_parameters", model->trained_parameters);
+  pl_json_put_boolean(json, "tied_embeddings", model->tied_embeddings);
+  pl_json_put_string(json, "loss", "cross_entropy");
+}
+
 static void print_json(const pl_model *model, const pl_ir_module *module, const pl_job *job, int64_t mbs,
                        pl_arena *arena) {
   pl_json json;
@@ -121,7 +196,7 @@ static void print_json(const pl_model *model, const pl_ir_module *module, const 
   pl_json_open_object(&json);
   pl_json_put_string(&json, "model", model->name);
   pl_json_put_string(&json, "family", model->family);
-  (model->onnx != NULL ? put_onnx : put_dlrm)(&json, model);
+  (model->onnx != NULL ? put_onnx : model->stack != NULL ? put_stack : put_dlrm)(&json, model);
   pl_json_put_integer(&json, "mbs", mbs);
   pl_json_put_integer(&json, "seq", job->seq);
   pl_json_key(&json, "functions");

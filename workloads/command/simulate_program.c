@@ -96,11 +96,10 @@ static void print_model(const subject *of) {
   const pl_model *model = &of->model;
   printf("model            %s, %.4g million parameters, %" PRId64 " samples", model->name, model->parameters * 1e-6,
          of->options->job.gbs);
-  bool has_tokens = model->onnx != NULL ? model->onnx->has_seq : model->dlrm == NULL && model->max_positions != 1;
-  if (has_tokens)
-    printf(" of %" PRId64 " tokens", of->options->job.seq);
+  if (pl_program_model_has_tokens(model)) printf(" of %" PRId64 " tokens", of->options->job.seq);
   printf(" per iteration, %s\n", pl_dtype_name(of->options->job.dtype));
   pl_job_origin_print(stdout, 17, model, &of->options->job, &of->options->origin);
+  if (pl_program_kernels_assumed(model) != NULL) printf("kernels          %s\n", pl_program_kernels_assumed(model));
   if (of->request->inference) {
     printf("pass             forward alone: no backward pass, no gradients, no optimizer\n");
   } else if (model->onnx != NULL) {

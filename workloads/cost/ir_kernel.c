@@ -1,10 +1,12 @@
 /* See workloads/cost/ir_kernel.h. */
 #include "workloads/cost/ir_kernel.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "workloads/ir/chain.h"
+#include "workloads/language/ir_scan.h"
 #include "workloads/language/ir_work.h"
 
 /* Ops that are launched at once, and the values at their border. */
@@ -228,6 +230,69 @@ static void as_convolution(const launch *own, const pl_ir_op *op, pl_op *kernel,
   kernel->flops = 2 * (double)rows * (double)out * (double)depth;
 }
 
+/* Each channel along one dimension, a few taps: as fast as memory. */
+static bool is_along_tokens(const pl_ir_op *op) {
+  const pl_ir_attribute *over = pl_ir_attribute_find(op, "over"), *window = pl_ir_attribute_find(op, "window");
+  return (over == NULL || over->n_names == 0) && window != NULL && window->n_names == 1;
+}
+
+static const pl_ir_op *find_scan(const launch *own) {
+  for (int32_t i = 0; i < own->n_ops; i++)
+    if (strstr(pl_ir_row_at(own->ops[i].row)->name, "_scan") != NULL) return &own->ops[i];
+  return NULL;
+}
+
+static void local_inputs(const launch *own, const pl_ir_op *op, pl_ir_type *inputs) {
+  for (int32_t i = 0; i < op->n_inputs; i++)
+    inputs[i] = pl_ir_type_local(own->mesh, type_of(own, op->inputs[i]));
+}
+
+/* Shown as one product: of a chunk's tokens by a head's width, as deep as all products of the chunk together. */
+static void as_scan(const launch *own, const pl_ir_op *op, pl_op *kernel) {
+  pl_ir_type inputs[PL_IR_OPERANDS_MAX];
+  pl_ir_scan_dims dims;
+  local_inputs(own, op, inputs);
+  if (pl_ir_scan_dims_of(op, inputs, &dims, NULL) != PL_OK) return;
+  kernel->kind = PL_OP_GEMM;
+  kernel->dtype = inputs[0].element;
+  kernel->m = dims.chunk;
+  kernel->n = dims.own.extent;
+  kernel->batch = (int64_t)ceil(dims.heads / (double)dims.chunk);
+  kernel->k = (int64_t)ceil(kernel->flops / (2 * (double)kernel->batch * (double)kernel->m * (double)kernel->n));
+  kernel->bytes += pl_ir_scan_state_bytes(op, inputs);
+}
+
+/* Its products one after the other, each with what it reads and writes, and the chunks' states handed on as fast as
+ * memory. No device was measured with such kernels. */
+static double scan_time(const pl_device_profile *profile, const launch *own, const pl_ir_op *op, const pl_op *kernel) {
+  pl_ir_type inputs[PL_IR_OPERANDS_MAX];
+  pl_ir_scan_product products[PL_IR_SCAN_PRODUCTS_MAX];
+  local_inputs(own, op, inputs);
+  pl_op states = {.name = kernel->name,
+                  .kind = PL_OP_ELEMENTWISE,
+                  .category = kernel->category,
+                  .dtype = PL_DTYPE_FP32,
+                  .batch = 1,
+                  .bytes = pl_ir_scan_state_bytes(op, inputs) / 2};
+  double time_s = pl_op_cost(profile, &states).time_s, element = pl_dtype_bytes((pl_dtype)kernel->dtype);
+  for (int32_t i = 0, n = pl_ir_scan_products(op, inputs, products); i < n; i++) {
+    const pl_ir_scan_product *is = &products[i];
+    double batch = (double)is->batch, m = (double)is->m, width = (double)is->n, k = (double)is->k;
+    pl_op one = {.name = kernel->name,
+                 .kind = PL_OP_GEMM,
+                 .category = kernel->category,
+                 .dtype = kernel->dtype,
+                 .batch = is->batch,
+                 .m = is->m,
+                 .n = is->n,
+                 .k = is->k,
+                 .flops = 2 * batch * m * width * k,
+                 .bytes = batch * element * (m * k + k * width + m * width)};
+    time_s += is->times * pl_op_cost(profile, &one).time_s;
+  }
+  return time_s;
+}
+
 /* ---- kinds ---- */
 
 static bool has_vocabulary(const launch *own, int32_t value) {
@@ -331,10 +396,15 @@ static bool describe(const launch *own, const pl_framework *framework, pl_catego
     kernel->dtype = type_of(own, product->inputs[0])->element;
     return true;
   }
+  const pl_ir_op *scan = find_scan(own);
+  if (scan != NULL) {
+    as_scan(own, scan, kernel);
+    return true;
+  }
   static const char *const forms[] = {"convolution", "convolution_backward_data", "convolution_backward_weights"};
   for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
     const pl_ir_op *op = find(own, forms[i]);
-    if (op != NULL) as_convolution(own, op, kernel, step);
+    if (op != NULL && !is_along_tokens(op)) as_convolution(own, op, kernel, step);
   }
   return true;
 }
@@ -388,7 +458,9 @@ bool pl_ir_launched_time(const pl_device_profile *profile, const pl_ir_module *m
     time->time_s -= pl_optimizer_cost(profile, 1, 0).time_s;
   } else {
     fill(&own, kernel);
+    const pl_ir_op *scan = find_scan(&own);
     *time = pl_op_cost(profile, kernel);
+    if (scan != NULL) time->time_s = scan_time(profile, &own, scan, kernel);
     pl_op sweep;
     if (kernel->kind == PL_OP_GEMM && own.n_ops > 1 && adds_another(&own, &sweep))
       time->time_s += pl_op_cost(profile, &sweep).time_s;

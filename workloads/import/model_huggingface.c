@@ -8,6 +8,7 @@
 #include "core/system/data_folder.h"
 #include "workloads/import/model_families.h"
 #include "workloads/import/model_file.h"
+#include "workloads/import/model_stack.h"
 #include "workloads/ir/model.h"
 #include "workloads/onnx/onnx_file.h"
 
@@ -18,13 +19,14 @@ static const struct {
                    {"mt5", "an encoder with a decoder", "bert"},
                    {"bart", "an encoder with a decoder", "bert"},
                    {"whisper", "an encoder with a decoder", "bert"},
-                   {"vit", "pictures in patches", "bert"},
                    {"clip", "pictures and text side by side", "bert"},
-                   {"mamba", "a state space", "llama"},
-                   {"mamba2", "a state space", "llama"},
-                   {"falcon_mamba", "a state space", "llama"},
-                   {"jamba", "state spaces between layers of attention", "mixtral"},
-                   {"nemotron_h", "state spaces between layers of attention", "nemotron"},
+                   {"mamba", "a state space of the first kind", "mamba2"},
+                   {"falcon_mamba", "a state space of the first kind", "mamba2"},
+                   {"jamba", "state spaces of the first kind between layers of attention", "bamba"},
+                   {"zamba2", "state spaces and layers of attention that share weights", "bamba"},
+                   {"clip_vision_model", "pictures in patches", "vit"},
+                   {"siglip_vision_model", "pictures in patches", "vit"},
+                   {"deit", "pictures in patches", "vit"},
                    {"qwen3_next", "linear attention in most layers", "qwen3_moe"}};
 
 /* The supported family that has most in common with a file of an unknown one. */
@@ -59,6 +61,8 @@ static pl_code find_family(const pl_model_reader *in, const pl_model_family **fo
   pl_word_list list = pl_word_list_begin(text_bytes, sizeof text_bytes);
   for (size_t i = 0; i < pl_model_n_families; i++)
     pl_word_list_add(&list, pl_model_families[i].type);
+  for (size_t i = 0; i < pl_stack_n_families; i++)
+    pl_word_list_add(&list, pl_stack_families[i].type);
   const char *nearest = nearest_family(in), *what = NULL;
   for (size_t i = 0; i < sizeof other_kinds / sizeof other_kinds[0]; i++)
     if (strcmp(other_kinds[i].type, type) == 0) {
@@ -223,6 +227,12 @@ static void take_language_model(pl_model_reader *in, pl_model *model) {
   model->is_text_part = true;
 }
 
+static pl_code read_stack(const pl_model_reader *in, const pl_stack_family *family, pl_arena *arena, pl_model *model) {
+  model->digest = pl_document_digest(in->document);
+  PL_TRY(read_name(in, arena, model));
+  return pl_model_stack_read(in, family, arena, model);
+}
+
 static pl_code read_document(const pl_document *document, pl_arena *arena, pl_model *model, pl_error *error) {
   pl_model_reader in = {document, pl_document_root(document), error, NULL};
   const pl_model_family *family = NULL;
@@ -233,6 +243,10 @@ static pl_code read_document(const pl_document *document, pl_arena *arena, pl_mo
   if (is_of_type(&in, "mlp")) return pl_model_mlp_read(document, arena, model, error);
   if (is_of_type(&in, "dlrm")) return pl_model_dlrm_read(document, arena, model, error);
   take_language_model(&in, model);
+  const char *type = "";
+  (void)pl_node_string(document, in.root, "model_type", &type, NULL);
+  const pl_stack_family *stack = pl_stack_family_find(type);
+  if (stack != NULL) return read_stack(&in, stack, arena, model);
   PL_TRY(find_family(&in, &family));
   PL_ASSERT(family != NULL);
   model->family = family->type;
@@ -292,11 +306,14 @@ static pl_code refuse_name(const char *name, pl_arena *arena, pl_error *error) {
 /* Of a model that was read: it has blocks. */
 static pl_code demand_blocks(const char *path, pl_model *model, pl_error *error) {
   if (pl_model_has_blocks(model)) return PL_OK;
+  const char *family = model->family;
   *model = (pl_model){0};
-  return pl_fail(error, PL_UNSUPPORTED,
-                 "%s: a recommendation model is its program, and has no blocks that are priced one by one, which this "
-                 "needs; 'paceline simulate', 'verify', 'strategy', 'program' and 'model show' read it",
-                 path);
+  return pl_fail(
+      error, PL_UNSUPPORTED,
+      "%s: a model of model_type '%s' is its program, and has no blocks that are priced one by one, which this "
+      "needs; 'paceline simulate', 'explain', 'sweep', 'search', 'verify', 'strategy', 'program' and 'model "
+      "show' read it",
+      path, family);
 }
 
 pl_code pl_model_load_json(const char *path, pl_arena *arena, pl_model *model, pl_error *error) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "workloads/import/program_write.h"
+#include "workloads/ir/stack.h"
 #include "workloads/onnx/onnx_program.h"
 
 pl_model_program_options pl_model_program_defaults(int64_t gbs, int32_t n_microbatches, int64_t seq) {
@@ -22,10 +23,17 @@ static pl_code check_job(const pl_model *model, const pl_model_program_options *
                    options->n_microbatches, (long long)options->batch, (long long)options->gbs);
   if (options->seq < 1)
     return pl_fail(error, PL_BAD_INPUT, "%lld tokens a sequence: at least one is needed", (long long)options->seq);
+  if (model->stack != NULL && model->stack->kind == PL_STACK_PATCHES) return PL_OK; /* has its own */
   if (model->parts == NULL && model->learned_positions && options->seq > model->max_positions)
     return pl_fail(error, PL_BAD_INPUT, "%s: sequences of %lld tokens, but its table of positions has %lld rows",
                    model->name, (long long)options->seq, (long long)model->max_positions);
   return PL_OK;
+}
+
+static int64_t tokens_of(const pl_program_writer *to) {
+  const pl_stack *stack = to->model->stack;
+  bool pictures = stack != NULL && stack->kind == PL_STACK_PATCHES;
+  return pictures ? pl_stack_patches(stack) + 1 : to->options->seq;
 }
 
 /* Letters: program_write.h. */
@@ -35,8 +43,8 @@ static void set_extents(pl_program_writer *to) {
     char letter;
     int64_t extent;
   } all[] = {{'b', to->options->batch},
-             {'s', to->options->seq},
-             {'t', to->options->seq},
+             {'s', tokens_of(to)},
+             {'t', tokens_of(to)},
              {'h', model->hidden},
              {'g', model->n_kv_heads},
              {'r', model->n_kv_heads > 0 ? model->n_heads / model->n_kv_heads : 1},
@@ -144,7 +152,7 @@ pl_code pl_model_program_build(const pl_model *model, const pl_model_program_opt
   PL_TRY(check_job(model, options, error));
   if (model->onnx != NULL) return build_onnx(model, options, arena, module, error);
   PL_TRY(pl_program_check_predictions(model, error));
-  if (model->dlrm == NULL)
+  if (pl_model_has_blocks(model))
     PL_TRY(model->parts != NULL ? pl_program_check_parts(model, error) : pl_program_check_layer(model, error));
   pl_ir_module_init(module, arena, model->name, PL_IR_MODEL);
   module->n_microbatches = options->n_microbatches;
@@ -152,6 +160,8 @@ pl_code pl_model_program_build(const pl_model *model, const pl_model_program_opt
   set_extents(&to);
   if (model->dlrm != NULL)
     pl_program_dlrm(&to);
+  else if (model->stack != NULL)
+    pl_program_stack(&to);
   else if (model->parts != NULL)
     pl_program_parts(&to);
   else

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "workloads/import/program_write.h"
+#include "workloads/ir/stack.h"
 
 /* Families' names of what the language computes. "gelu" of BERT and "gelu_fast" of GPT-NeoX differ from the form with
  * tanh by less than 1e-3. */
@@ -155,13 +156,17 @@ static int32_t relative_core(pl_program_writer *to, const int32_t qkv[3]) {
 }
 
 /* Without its bias, which acts behind the sum over the tensor group. */
-static int32_t attention(pl_program_writer *to, int32_t x, bool window) {
-  int32_t positions = pl_write_input(to, "positions", "s", to->options->seq), qkv[3];
+int32_t pl_program_attention(pl_program_writer *to, int32_t x, bool window) {
+  int32_t positions = pl_write_input(to, "positions", "s", to->extent['s' - 'a']), qkv[3];
   if (to->model->kv_rank > 0)
     pl_program_latent(to, x, positions, qkv);
   else
     plain_heads(to, x, positions, qkv);
   int32_t context = to->model->relative_window > 0 ? relative_core(to, qkv) : core(to, qkv, positions, window);
+  if (to->model->stack != NULL && to->model->stack->gated_attention) {
+    int32_t gate = pl_write_linear(to, "attention.gate", x, "hgre", "h", to->model->attention_bias);
+    context = pl_write_two(to, "multiply", "context", context, pl_write_one(to, "sigmoid", "gate", gate));
+  }
   return pl_write_linear(to, "attention.out", context, "greh", "gre", false);
 }
 
@@ -194,7 +199,7 @@ static int32_t residual(pl_program_writer *to, const char *name, int32_t x, int3
 static int32_t sequential(pl_program_writer *to, int32_t x, pl_layer_kind kind) {
   const pl_model *model = to->model;
   bool in_front = !model->post_norm && !model->norms_behind;
-  int32_t y = attention(to, in_front ? pl_write_norm(to, "norm1", x, "h") : x, kind.window);
+  int32_t y = pl_program_attention(to, in_front ? pl_write_norm(to, "norm1", x, "h") : x, kind.window);
   if (model->norms_behind) y = pl_write_norm(to, "norm1", y, "h");
   if (model->sandwich_norms) y = pl_write_norm(to, "attention.post_norm", y, "h");
   x = residual(to, "attended", x, y, model->output_bias ? "attention.out.bias" : NULL);
@@ -210,7 +215,7 @@ static int32_t sequential(pl_program_writer *to, int32_t x, pl_layer_kind kind) 
 /* Dropout, where configured, acts once on the sum. */
 static int32_t parallel(pl_program_writer *to, int32_t x, pl_layer_kind kind) {
   const pl_model *model = to->model;
-  int32_t normed = pl_write_norm(to, "norm1", x, "h"), left = attention(to, normed, kind.window);
+  int32_t normed = pl_write_norm(to, "norm1", x, "h"), left = pl_program_attention(to, normed, kind.window);
   if (!model->shared_norm) normed = pl_write_norm(to, "norm2", x, "h");
   int32_t right = pl_program_mlp(to, "mlp", normed, model->ffn_hidden);
   int32_t sum = pl_write_two(to, "add", "sum", left, right);

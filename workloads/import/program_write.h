@@ -8,6 +8,7 @@
  *   u tokens made of one  c channels  y, x points of a picture  i, j of a filter
  *   q, k ranks of compressed queries and key-values   a share of a head that is not rotated   z that is
  *   n tables of embeddings, m the same again  l ids of a bag  w features behind an interaction
+ * Of layers of several kinds: n the state of a head  w taps of a convolution along tokens
  */
 #ifndef PL_WORKLOADS_PROGRAM_WRITE_H
 #define PL_WORKLOADS_PROGRAM_WRITE_H
@@ -84,6 +85,8 @@ typedef struct pl_layer_kind {
 
 pl_code pl_program_check_layer(const pl_model *model, pl_error *error);
 void pl_program_layer(pl_program_writer *to, const char *name, pl_layer_kind kind);
+/* Attention of x [b,s,h], behind its output projection and without that one's bias. */
+int32_t pl_program_attention(pl_program_writer *to, int32_t x, bool window);
 /* Gated or not: x [b,s,h] -> [b,s,h]. */
 int32_t pl_program_mlp(pl_program_writer *to, const char *path, int32_t x, int64_t width);
 int32_t pl_program_experts(pl_program_writer *to, int32_t x);
@@ -108,6 +111,11 @@ void pl_program_chain(pl_program_writer *to, const char *name, const struct pl_c
 
 /* A recommendation model: all of its functions, @main among them. */
 void pl_program_dlrm(pl_program_writer *to);
+
+/* Layers of several kinds (workloads/ir/stack.h): all functions, @main among them. program_stack.c, program_mixers.c */
+void pl_program_stack(pl_program_writer *to);
+int32_t pl_program_state_space(pl_program_writer *to, int32_t x);
+int32_t pl_program_delta_rule(pl_program_writer *to, int32_t x);
 
 /* A model of unlike blocks: all of its functions, @main among them. */
 pl_code pl_program_check_parts(const pl_model *model, pl_error *error);

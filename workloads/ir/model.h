@@ -95,6 +95,8 @@ typedef struct pl_model {
   const struct pl_onnx_model *onnx; /* read from an ONNX file (workloads/onnx/onnx_program.h); NULL: from a config.json.
                                        Such a model has a program, and neither widths nor blocks that are priced */
   const struct pl_dlrm *dlrm; /* a recommendation model (workloads/ir/dlrm.h): likewise a program alone; else NULL */
+  const struct pl_stack
+      *stack; /* layers of several kinds (workloads/ir/stack.h): likewise a program alone; else NULL */
   pl_model_numbers numbers;
   /* What the file says of the types of its numbers (workloads/import/model_types.c); jobs have it for a default. */
   const char *dtype_key, *dtype_name; /* "torch_dtype", "bfloat16"; NULL: nothing */
@@ -110,7 +112,7 @@ typedef struct pl_model {
 
 /* Whether it has blocks that are priced one by one; else it is its program alone. */
 static inline bool pl_model_has_blocks(const pl_model *model) {
-  return model->onnx == NULL && model->dlrm == NULL;
+  return model->onnx == NULL && model->dlrm == NULL && model->stack == NULL;
 }
 
 /* Blocks in front of and behind the layers: embedding, identity; identity, final norm, head, loss. */

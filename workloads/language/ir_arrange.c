@@ -58,6 +58,20 @@ void pl_ir_arrange(const pl_ir_tensor *from, const pl_ir_tensor *like, double *t
   }
 }
 
+void pl_ir_arrange_sum(const pl_ir_tensor *like, const double *from, pl_ir_tensor *into) {
+  int64_t strides[PL_IR_RANK_MAX], index[PL_IR_RANK_MAX] = {0}, at = 0;
+  strides_in(into, like, strides);
+  for (int64_t done = 0; done < like->n; done++) {
+    into->data[at] += from[done];
+    for (int32_t i = like->type.rank - 1; i >= 0; i--) {
+      at += strides[i];
+      if (++index[i] < like->extent[i]) break;
+      at -= strides[i] * like->extent[i];
+      index[i] = 0;
+    }
+  }
+}
+
 const double *pl_ir_arranged(pl_arena *scratch, const pl_ir_tensor *from, const pl_ir_tensor *like) {
   bool same = from->type.rank == like->type.rank;
   for (int32_t i = 0; same && i < from->type.rank; i++)

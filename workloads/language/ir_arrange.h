@@ -15,7 +15,9 @@ int64_t pl_ir_order_push_named(pl_ir_tensor *order, const pl_ir_tensor *tensor, 
 
 /* `from`, in the order of `like`, into to[like->n]. Every dimension of `from` is one of `like`. */
 void pl_ir_arrange(const pl_ir_tensor *from, const pl_ir_tensor *like, double *to);
-/* The same, in scratch memory, or from's own data where it lies so already; NULL: no memory. */
+/* The other way round: adds what lies in the order of `like` to `into`, which may lack dimensions of it. */
+void pl_ir_arrange_sum(const pl_ir_tensor *like, const double *from, pl_ir_tensor *into);
+/* pl_ir_arrange, in scratch memory, or from's own data where it lies so already; NULL: no memory. */
 const double *pl_ir_arranged(pl_arena *scratch, const pl_ir_tensor *from, const pl_ir_tensor *like);
 
 #endif

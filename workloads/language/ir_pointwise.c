@@ -123,3 +123,20 @@ double pl_ir_silu_backward(double a, double dy) {
   double gate = 1 / (1 + exp(-a));
   return dy * gate * (1 + a * (1 - gate));
 }
+
+double pl_ir_sigmoid(double a) {
+  return 1 / (1 + exp(-a));
+}
+
+double pl_ir_sigmoid_backward(double y, double dy) {
+  return dy * y * (1 - y);
+}
+
+/* log(1 + exp(a)), where exp(a) would not fit as well. */
+double pl_ir_softplus(double a) {
+  return (a > 0 ? a : 0) + log1p(exp(-fabs(a)));
+}
+
+double pl_ir_softplus_backward(double a, double dy) {
+  return dy * pl_ir_sigmoid(a);
+}

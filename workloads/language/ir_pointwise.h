@@ -23,6 +23,10 @@ double pl_ir_exact_gelu(double a);
 double pl_ir_exact_gelu_backward(double a, double dy);
 double pl_ir_silu(double a);
 double pl_ir_silu_backward(double a, double dy);
+double pl_ir_sigmoid(double a);
+double pl_ir_sigmoid_backward(double y, double dy); /* of the output */
+double pl_ir_softplus(double a);
+double pl_ir_softplus_backward(double a, double dy);
 
 /* Derivatives; `again` is that of scale and dropout. */
 pl_code pl_ir_derive_add(struct pl_ir_differ *differ, const pl_ir_op *op, pl_error *error);
@@ -36,6 +40,8 @@ pl_code pl_ir_derive_spread(struct pl_ir_differ *differ, const pl_ir_op *op, pl_
 pl_code pl_ir_derive_rename(struct pl_ir_differ *differ, const pl_ir_op *op, pl_error *error);
 pl_code pl_ir_derive_gelu(struct pl_ir_differ *differ, const pl_ir_op *op, pl_error *error);
 pl_code pl_ir_derive_silu(struct pl_ir_differ *differ, const pl_ir_op *op, pl_error *error);
+pl_code pl_ir_derive_sigmoid(struct pl_ir_differ *differ, const pl_ir_op *op, pl_error *error);
+pl_code pl_ir_derive_softplus(struct pl_ir_differ *differ, const pl_ir_op *op, pl_error *error);
 pl_code pl_ir_derive_relu(struct pl_ir_differ *differ, const pl_ir_op *op, pl_error *error);
 pl_code pl_ir_derive_tanh(struct pl_ir_differ *differ, const pl_ir_op *op, pl_error *error);
 pl_code pl_ir_derive_exp(struct pl_ir_differ *differ, const pl_ir_op *op, pl_error *error);

@@ -157,6 +157,16 @@ pl_code pl_ir_derive_silu(pl_ir_differ *differ, const pl_ir_op *op, pl_error *er
   return derive_with(differ, op, "silu_backward", false, false);
 }
 
+pl_code pl_ir_derive_sigmoid(pl_ir_differ *differ, const pl_ir_op *op, pl_error *error) {
+  (void)error;
+  return derive_with(differ, op, "sigmoid_backward", true, false);
+}
+
+pl_code pl_ir_derive_softplus(pl_ir_differ *differ, const pl_ir_op *op, pl_error *error) {
+  (void)error;
+  return derive_with(differ, op, "softplus_backward", false, false);
+}
+
 pl_code pl_ir_derive_relu(pl_ir_differ *differ, const pl_ir_op *op, pl_error *error) {
   (void)error;
   return derive_with(differ, op, "relu_backward", true, false);

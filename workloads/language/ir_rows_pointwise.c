@@ -134,6 +134,8 @@ static double tanh_backward(double y, double dy) {
     return pl_ir_map(computing, f);                                                                                    \
   }
 COMPUTE_ONE(silu, pl_ir_silu)
+COMPUTE_ONE(sigmoid, pl_ir_sigmoid)
+COMPUTE_ONE(softplus, pl_ir_softplus)
 COMPUTE_ONE(relu, above_zero)
 COMPUTE_ONE(tanh, tanh)
 COMPUTE_ONE(exp, exp)
@@ -160,6 +162,8 @@ static pl_code gelu_backward_compute(const pl_ir_computing *computing, pl_error 
 }
 
 COMPUTE_TWO(silu_backward, pl_ir_silu_backward)
+COMPUTE_TWO(sigmoid_backward, pl_ir_sigmoid_backward)
+COMPUTE_TWO(softplus_backward, pl_ir_softplus_backward)
 COMPUTE_TWO(relu_backward, relu_backward)
 COMPUTE_TWO(tanh_backward, tanh_backward)
 
@@ -299,6 +303,16 @@ const pl_ir_row pl_ir_rows_pointwise[] = {
      .compute = silu_compute,
      .derive = pl_ir_derive_silu,
      .onnx = "Swish"},
+    {.name = "sigmoid",
+     .meaning = "1 / (1 + exp(-a))",
+     UNARY,
+     .compute = sigmoid_compute,
+     .derive = pl_ir_derive_sigmoid},
+    {.name = "softplus",
+     .meaning = "log(1 + exp(a))",
+     UNARY,
+     .compute = softplus_compute,
+     .derive = pl_ir_derive_softplus},
     {.name = "relu",
      .kernels = PL_IR_KERNELS_ACTIVATION,
      .meaning = "max(a, 0)",
@@ -335,6 +349,14 @@ const pl_ir_row pl_ir_rows_pointwise[] = {
      .meaning = "dy times the derivative of silu at a",
      BACKWARD,
      .compute = silu_backward_compute},
+    {.name = "sigmoid_backward",
+     .meaning = "dy y (1 - y), y being the output of sigmoid",
+     BACKWARD,
+     .compute = sigmoid_backward_compute},
+    {.name = "softplus_backward",
+     .meaning = "dy times the sigmoid of a",
+     BACKWARD,
+     .compute = softplus_backward_compute},
     {.name = "relu_backward",
      .meaning = "dy where y, the output of relu, is above 0",
      BACKWARD,

@@ -19,7 +19,8 @@ static const kind kinds[] = {{pl_ir_rows_state, &pl_ir_n_rows_state},
                              {pl_ir_rows_shape, &pl_ir_n_rows_shape},
                              {pl_ir_rows_picture, &pl_ir_n_rows_picture},
                              {pl_ir_rows_join, &pl_ir_n_rows_join},
-                             {pl_ir_rows_halo, &pl_ir_n_rows_halo}};
+                             {pl_ir_rows_halo, &pl_ir_n_rows_halo},
+                             {pl_ir_rows_scan, &pl_ir_n_rows_scan}};
 enum { N_KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
 int32_t pl_ir_n_rows(void) {

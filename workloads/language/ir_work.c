@@ -50,7 +50,8 @@ pl_ir_work pl_ir_function_work(const pl_ir_module *module, int32_t index) {
     const char *row = pl_ir_row_at(op->row)->name;
     double flops = pl_ir_op_flops(&module->mesh, function, op);
     bool is_attention = strcmp(row, "attention") == 0 || strcmp(row, "attention_backward") == 0;
-    bool is_product = strcmp(row, "product") == 0 || strncmp(row, "convolution", strlen("convolution")) == 0;
+    bool is_product = strcmp(row, "product") == 0 || strncmp(row, "convolution", strlen("convolution")) == 0 ||
+                      strstr(row, "_scan") != NULL;
     *(is_product ? &work.product_flops : is_attention ? &work.attention_flops : &work.other_flops) += flops;
     work.bytes += pl_ir_op_bytes(&module->mesh, function, op);
   }

@@ -5,7 +5,7 @@
 #include "workloads/language/ir_table.h"
 
 typedef struct pl_ir_work {
-  double product_flops;   /* of `product` and convolutions */
+  double product_flops;   /* of `product`, convolutions and scans */
   double attention_flops; /* of attention and its derivative: pairs that the mask leaves */
   double other_flops;
   double bytes; /* operands read and results written, each op for itself */

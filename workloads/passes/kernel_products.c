@@ -28,6 +28,11 @@ typedef struct source {
   const char *weight, *bias;
 } source;
 
+/* The gate's projection is packed with that of what is scanned first. */
+static bool is_scan(const pl_kernel_finding *own, int32_t op) {
+  return pl_kernel_is(own, op, "state_space_scan") || pl_kernel_is(own, op, "delta_rule_scan");
+}
+
 static source source_of(const pl_kernel_finding *own, int32_t value) {
   source found = {.product = PL_IR_NONE};
   for (int32_t op = pl_kernel_maker(own, value); op != PL_IR_NONE; op = pl_kernel_made(own, op, 0)) {
@@ -38,7 +43,9 @@ static source source_of(const pl_kernel_finding *own, int32_t value) {
     }
     bool passes = pl_kernel_is_view(own, op) || pl_kernel_is_collective(own, op) || pl_kernel_is(own, op, "rotary") ||
                   pl_kernel_is(own, op, "rms_norm") || pl_kernel_is(own, op, "layer_norm") ||
-                  pl_kernel_is_activation(own, op) || pl_kernel_is_bias(own, op);
+                  pl_kernel_is_activation(own, op) || pl_kernel_is_bias(own, op) ||
+                  pl_kernel_is(own, op, "convolution") || pl_kernel_is(own, op, "softplus") ||
+                  pl_kernel_is(own, op, "scale") || is_scan(own, op);
     if (!passes) return found;
     if (pl_kernel_is_bias(own, op)) found.bias = pl_kernel_weight(own, op);
   }
@@ -53,11 +60,21 @@ static bool pack(const pl_kernel_finding *own, pl_kernel_packs *packs, int32_t n
       return true;
   }
   bool fits = true;
+  int32_t number = packs->n_packs;
+  for (int32_t i = 0; i < n; i++) /* that one of them is in already */
+    if (pl_kernel_pack_of(packs, sources[i].weight) != PL_IR_NONE) number = pl_kernel_pack_of(packs, sources[i].weight);
   for (int32_t i = 0; i < n; i++)
-    fits = note(packs, sources[i].weight, packs->n_packs, scratch) &&
-           note(packs, sources[i].bias, packs->n_packs + 1, scratch) && fits;
-  packs->n_packs += 2;
+    fits = note(packs, sources[i].weight, number, scratch) && note(packs, sources[i].bias, number + 1, scratch) && fits;
+  if (number == packs->n_packs) packs->n_packs += 2;
   return fits;
+}
+
+static bool pack_scan(const pl_kernel_finding *own, pl_kernel_packs *packs, int32_t op, pl_arena *scratch) {
+  const pl_ir_op *is = pl_kernel_op(own, op);
+  bool state_space = pl_kernel_is(own, op, "state_space_scan");
+  const source of[] = {source_of(own, is->inputs[0]), source_of(own, is->inputs[state_space ? 3 : 1]),
+                       source_of(own, is->inputs[state_space ? 4 : 2]), source_of(own, is->inputs[1])};
+  return pack(own, packs, state_space ? 4 : 3, of, scratch);
 }
 
 static bool pack_op(const pl_kernel_finding *own, pl_kernel_packs *packs, int32_t op, pl_arena *scratch) {
@@ -67,6 +84,7 @@ static bool pack_op(const pl_kernel_finding *own, pl_kernel_packs *packs, int32_
                             source_of(own, is->inputs[2])};
     return pack(own, packs, 3, heads, scratch);
   }
+  if (is_scan(own, op)) return pack_scan(own, packs, op, scratch);
   if (!pl_kernel_is(own, op, "multiply") || is->inputs[0] == is->inputs[1]) return true;
   int32_t gate = pl_kernel_is_activation(own, pl_kernel_made(own, op, 0)) ? 0 : 1;
   if (!pl_kernel_is_activation(own, pl_kernel_made(own, op, gate))) return true;

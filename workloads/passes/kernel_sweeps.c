@@ -105,12 +105,33 @@ static void join_positions(pl_kernel_finding *own, int32_t op) {
   if (positions && pl_kernel_next(own, before) == op) pl_kernel_join(own, op, before);
 }
 
+/* The activation of a value that may be kept besides; PL_IR_NONE: none. */
+static int32_t activation_of(const pl_kernel_finding *own, int32_t value) {
+  for (int32_t i = 0; i < own->f->n_ops; i++)
+    if (pl_kernel_is_activation(own, i) && pl_kernel_op(own, i)->inputs[0] == value) return i;
+  return PL_IR_NONE;
+}
+
+/* Convolution along tokens, bias and activation are one kernel (causal_conv1d). */
+static void join_convolution(pl_kernel_finding *own, int32_t op) {
+  const pl_ir_attribute *over = pl_ir_attribute_find(pl_kernel_op(own, op), "over"),
+                        *window = pl_ir_attribute_find(pl_kernel_op(own, op), "window");
+  if ((over != NULL && over->n_names > 0) || window == NULL || window->n_names != 1) return;
+  int32_t bias = pl_kernel_next(own, op), last = op;
+  if (bias != PL_IR_NONE && pl_kernel_is_bias(own, bias)) {
+    pl_kernel_join(own, op, bias);
+    last = bias;
+  }
+  pl_kernel_join(own, op, activation_of(own, pl_kernel_op(own, last)->first_output));
+}
+
 void pl_kernel_sweeps(pl_kernel_finding *own) {
   for (int32_t i = 0; i < own->f->n_ops; i++) {
     if (pl_kernel_is(own, i, "add") && !pl_kernel_is_bias(own, i) && pl_kernel_group(own, i) == i) {
       join_positions(own, i);
       join_residual(own, i);
     }
+    if (pl_kernel_is(own, i, "convolution")) join_convolution(own, i);
     if (pl_kernel_is_activation(own, i)) join_activation(own, i);
     if (is_activation_backward(own, i)) join_gate_backward(own, i);
     if (pl_kernel_is(own, i, "rotary")) join_alike(own, i, 1);

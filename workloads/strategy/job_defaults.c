@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "workloads/ir/stack.h"
+
 const char *const pl_job_source_names[] = {
     [PL_SOURCE_OPTION] = "option", [PL_SOURCE_MODEL] = "model", [PL_SOURCE_ASSUMED] = "assumed"};
 
@@ -47,11 +49,19 @@ static pl_code take_products(const pl_model *model, const char *path, pl_job *jo
   return PL_OK;
 }
 
+/* Whose tokens are patches: as many as the file says. */
+static bool is_of_pictures(const pl_model *model) {
+  return model->stack != NULL && model->stack->kind == PL_STACK_PATCHES;
+}
+
 pl_code pl_job_defaults_take(const pl_model *model, const char *path, pl_job *job, pl_job_origin *origin,
                              pl_error *error) {
   PL_TRY(take_type(model, path, job, origin, error));
   PL_TRY(take_products(model, path, job, origin, error));
   origin->seq = origin->seq_is_given ? PL_SOURCE_OPTION : PL_SOURCE_ASSUMED;
+  if (origin->seq_is_given && is_of_pictures(model) && job->seq != model->max_positions)
+    return pl_fail(error, PL_BAD_INPUT, "--seq %" PRId64 ": a picture is %" PRId64 " tokens for %s; leave --seq out",
+                   job->seq, model->max_positions, path);
   if (origin->seq_is_given) return PL_OK;
   job->seq = pl_model_default_seq(model);
   if (job->seq > 0) return PL_OK;
@@ -87,7 +97,8 @@ static void print_products(FILE *stream, int width, const pl_model *model, const
 /* Pictures and vectors have no length to choose. */
 static void print_sequence(FILE *stream, int width, const pl_model *model, const pl_job *job,
                            const pl_job_origin *origin) {
-  if (origin->seq != PL_SOURCE_ASSUMED || model->parts != NULL || model->max_positions == 1) return;
+  if (origin->seq != PL_SOURCE_ASSUMED || model->parts != NULL || is_of_pictures(model) || model->max_positions == 1)
+    return;
   fprintf(stream, "%-*s%" PRId64 " tokens, assumed: ", width, "sequence", job->seq);
   if (job->seq == model->max_positions) {
     fputs("all positions of the model", stream);

@@ -1,0 +1,42 @@
+# Models of several kinds of layers: shown, simulated, explained, swept, searched and verified.
+bats_require_minimum_version 1.5.0
+
+setup() {
+  cd "$BATS_TEST_DIRNAME/../.."
+  models=tests/unit/models
+}
+
+@test "each computes what the sequential program computes" {
+  for model in tiny-vit tiny-mamba2 tiny-bamba tiny-nemotron-h tiny-falcon-h1; do
+    for strategy in pp=2,dp=2,tmp=2,mbs=1 pp=2,dp=1,tmp=2,mbs=2,sp=1,zero=1 pp=1,dp=2,tmp=4,mbs=1,zero=3 \
+      pp=2,dp=1,tmp=1,mbs=2,schedule=zb-h1 pp=1,dp=1,tmp=1,mbs=2,cp=2,recompute=full; do
+      seq=(--seq 16)
+      [[ $model == tiny-vit ]] && seq=()
+      run -0 "$PACELINE" verify --model $models/$model.json --gbs 8 "${seq[@]}" --steps 1 --strategy $strategy
+      [[ ${lines[-1]} == "equal: "* ]]
+    done
+  done
+}
+
+@test "model show says layers, state and what is assumed of their kernels" {
+  run -0 "$PACELINE" model show $models/tiny-bamba.json
+  [[ $output == *"layers     2 of attention and MLP, 2 of state space and MLP"* ]]
+  [[ $output == *"8 heads of 4 in 1 groups, 6 states each, chunks of 4"* ]]
+  [[ $output == *"kernels    assumed: a scan is the batched products of its chunks"* ]]
+  run -0 "$PACELINE" model show $models/tiny-vit.json
+  [[ $output == *"15 of 2x2 points and 3 channels, and the class: 16 tokens; 8 classes"* ]]
+  run -2 "$PACELINE" model show $models/tiny-vit.json --seq 17
+  [[ $output == *"a picture is 16 tokens"* ]]
+}
+
+@test "simulate, explain, sweep and search take them" {
+  run -0 "$PACELINE" simulate --platform dgx-1v --model $models/tiny-mamba2.json --gbs 16 --seq 16 --strategy pp=2,dp=2,tmp=2,mbs=2
+  [[ $output == *"kernels          assumed: a scan"* ]]
+  run -0 "$PACELINE" explain --platform dgx-1v --model $models/tiny-mamba2.json --gbs 16 --seq 16 --strategy pp=1,dp=8,tmp=1,mbs=2 --top 0
+  [[ $output == *"h.*.scan"* ]]
+  run -0 "$PACELINE" search --platform dgx-1v --model $models/tiny-vit.json --gbs 16 --pp 1 --zero 0 --recompute none
+  [[ $output == *"best "* ]]
+  run -0 "$PACELINE" sweep --platform dgx-1v --model $models/tiny-mamba2.json --gbs 16 --seq 16 --pp 1 --tmp 2 --zero 0,1 -o "$BATS_TEST_TMPDIR/a.h5"
+  run -0 "$PACELINE" show "$BATS_TEST_TMPDIR/a.h5" --csv --columns iter_time_s,fits
+  [[ ${#lines[@]} -gt 2 ]]
+}

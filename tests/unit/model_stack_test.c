@@ -1,0 +1,119 @@
+/* Models of several kinds of layers: parameters to the unit, as the published checkpoints of these configurations have
+ * them, or by the rules of the classes of transformers that are named; and what is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/support/arena_fixture.h"
+#include "workloads/import/model_file.h"
+#include "workloads/ir/stack.h"
+
+#define VIT_B                                                                                                          \
+  "\"model_type\": \"vit\", \"hidden_size\": 768, \"num_hidden_layers\": 12, \"num_attention_heads\": 12, "            \
+  "\"intermediate_size\": 3072"
+#define MAMBA2                                                                                                         \
+  "\"model_type\": \"mamba2\", \"hidden_size\": 2560, \"num_hidden_layers\": 64, \"num_heads\": 80, \"head_dim\": "    \
+  "64, "                                                                                                               \
+  "\"n_groups\": 1, \"vocab_size\": 50288"
+#define BAMBA                                                                                                          \
+  "\"model_type\": \"bamba\", \"hidden_size\": 4096, \"num_hidden_layers\": 32, \"num_attention_heads\": 32, "         \
+  "\"num_key_value_heads\": 8, \"intermediate_size\": 14336, \"vocab_size\": 128256, \"mamba_n_heads\": 128, "         \
+  "\"mamba_d_head\": \"auto\", \"mamba_d_state\": 128, \"mamba_n_groups\": 1"
+#define NEMOTRON_H                                                                                                     \
+  "\"model_type\": \"nemotron_h\", \"hidden_size\": 512, \"num_attention_heads\": 8, \"num_key_value_heads\": 2, "     \
+  "\"attention_head_dim\": 128, \"intermediate_size\": 1024, \"vocab_size\": 1000, \"mamba_num_heads\": 16, "          \
+  "\"mamba_head_dim\": 64, \"n_groups\": 8, \"ssm_state_size\": 128"
+
+/* Mamba2Mixer: in_proj, conv1d, dt_bias, A_log and D, norm, out_proj. */
+static double mixer(double h, double inner, double groups, double state, double heads, bool bias, bool norm) {
+  double channels = inner + 2 * groups * state;
+  return h * (inner + channels + heads) + channels * 5 + 3 * heads + (norm ? inner : 0) + inner * h +
+         (bias ? inner + channels + heads + h : 0);
+}
+
+static void expect(const char *text, double parameters, double trained) {
+  pl_model model;
+  pl_error error = PL_ERROR_INIT;
+  char path[] = "/tmp/model_stack_XXXXXX.json";
+  int descriptor = mkstemps(path, 5);
+  FILE *file = descriptor >= 0 ? fdopen(descriptor, "w") : NULL;
+  assert_non_null(file);
+  fprintf(file, "{%s}", text);
+  fclose(file);
+  pl_code code = pl_model_load_any(path, &arena, &model, &error);
+  remove(path);
+  if (code != PL_OK) fail_msg("%s", error.message);
+  if (model.parameters != parameters) fail_msg("%s: %.0f parameters, not %.0f", text, model.parameters, parameters);
+  if (model.trained_parameters != trained) fail_msg("%s: %.0f trained", text, model.trained_parameters);
+}
+
+static void test_published_counts(void **state) {
+  (void)state;
+  const double vit_b = 85798656; /* without pooler and classes */
+  expect(VIT_B ", \"num_labels\": 1000", 86567656, 86567656);
+  expect(VIT_B ", \"architectures\": [\"ViTModel\"]", 86389248, 86389248 + 2 * 769);
+  expect(VIT_B, vit_b + 2 * 769, vit_b + 2 * 769);
+  expect(MAMBA2 ", \"tie_word_embeddings\": true", 2702599680, 2702599680);
+  expect(MAMBA2, 2702599680 + 50288.0 * 2560, 2702599680 + 50288.0 * 2560);
+  expect(MAMBA2 ", \"architectures\": [\"Mamba2Model\"]", 2702599680, 2702599680 + 50288.0 * 2560);
+}
+
+static void test_hybrids_by_the_rules_of_their_classes(void **state) {
+  (void)state;
+  double h = 4096, mlp = 3 * h * 14336, attention = 2 * h * h + 2 * h * 1024;
+  double bamba =
+      2 * 128256 * h + h + 32 * (mlp + 2 * h) + 3 * attention + 29 * mixer(h, 8192, 1, 128, 128, false, true);
+  expect(BAMBA ", \"attn_layer_indices\": [9, 18, 27]", bamba, bamba);
+  h = 512;
+  double nemotron = 2 * 1000 * h + h + 6 * h + 3 * mixer(h, 1024, 8, 128, 16, false, true) + 2 * 2 * h * 1024 +
+                    h * (2 * 1024 + 2 * 256);
+  expect(NEMOTRON_H ", \"num_hidden_layers\": 6, \"hybrid_override_pattern\": \"M-M*-M\"", nemotron, nemotron);
+  h = 1024;
+  double falcon = 2 * 32784 * h + h +
+                  36 * (2 * h + 3 * h * 2048 + h * 64 * (8 + 2 * 2 + 8) + mixer(h, 1536, 1, 128, 24, false, false));
+  expect("\"model_type\": \"falcon_h1\", \"hidden_size\": 1024, \"num_hidden_layers\": 36, \"num_attention_heads\": 8, "
+         "\"num_key_value_heads\": 2, \"head_dim\": 64, \"intermediate_size\": 2048, \"vocab_size\": 32784, "
+         "\"mamba_d_ssm\": 1536, \"mamba_n_heads\": 24, \"mamba_d_head\": 64, \"mamba_d_state\": 128",
+         falcon, falcon);
+}
+
+static void test_refuses(void **state) {
+  (void)state;
+  static const struct {
+    const char *text, *says;
+  } cases[] = {
+      {VIT_B ", \"patch_size\": 15", "'patch_size' = 15x15 does not divide 'image_size' = 224x224"},
+      {VIT_B ", \"image_size\": [224]", "'image_size' must be a number, or height and width"},
+      {VIT_B ", \"architectures\": [\"ViTForMaskedImageModeling\"]", "architecture 'ViTForMaskedImageModeling'"},
+      {MAMBA2 ", \"expand\": 4", "are not the 10240 channels of the state space"},
+      {"\"model_type\": \"mamba2\", \"hidden_size\": 64, \"num_hidden_layers\": 2, \"num_heads\": 4, \"head_dim\": 32, "
+       "\"n_groups\": 3, \"vocab_size\": 8",
+       "'n_groups' = 3 does not divide 'num_heads' = 4"},
+      {BAMBA ", \"attn_layer_indices\": [32]", "32 is no layer from 0 to 31"},
+      {NEMOTRON_H ", \"num_hidden_layers\": 3, \"hybrid_override_pattern\": \"M-\"", "has 2 letters"},
+      {NEMOTRON_H ", \"num_hidden_layers\": 2, \"hybrid_override_pattern\": \"ME\"", "letter 2 is 'E'"},
+      {"\"model_type\": \"jamba\"", "the nearest that is seems to be bamba"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    char text[1024];
+    pl_model model;
+    pl_error error = PL_ERROR_INIT;
+    snprintf(text, sizeof text, "{%s}", cases[i].text);
+    assert_int_equal(pl_model_parse("m.json", text, strlen(text), &arena, &model, &error), PL_BAD_INPUT);
+    if (strstr(error.message, cases[i].says) == NULL) fail_msg("%s: %s", cases[i].text, error.message);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(test_published_counts, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_hybrids_by_the_rules_of_their_classes, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_refuses, set_up, tear_down)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
