@@ -7,7 +7,7 @@ setup() {
 }
 
 @test "each computes what the sequential program computes" {
-  for model in tiny-vit tiny-mamba2 tiny-bamba tiny-nemotron-h tiny-falcon-h1; do
+  for model in tiny-vit tiny-mamba2 tiny-bamba tiny-nemotron-h tiny-falcon-h1 tiny-t5; do
     for strategy in pp=2,dp=2,tmp=2,mbs=1 pp=2,dp=1,tmp=2,mbs=2,sp=1,zero=1 pp=1,dp=2,tmp=4,mbs=1,zero=3 \
       pp=2,dp=1,tmp=1,mbs=2,schedule=zb-h1 pp=1,dp=1,tmp=1,mbs=2,cp=2,recompute=full; do
       seq=(--seq 16)

@@ -64,6 +64,21 @@ static void test_published_counts(void **state) {
   expect(MAMBA2 ", \"architectures\": [\"Mamba2Model\"]", 2702599680, 2702599680 + 50288.0 * 2560);
 }
 
+#define T5 "\"d_model\": 512, \"d_kv\": 64, \"num_heads\": 8, \"num_layers\": 6, \"vocab_size\": 32128, \"d_ff\": 2048"
+
+static void test_encoders_with_decoders(void **state) {
+  (void)state;
+  expect("\"model_type\": \"t5\", " T5, 60506624, 60506624); /* t5-small */
+  expect(
+      "\"model_type\": \"t5\", \"d_model\": 768, \"d_kv\": 64, \"d_ff\": 2048, \"num_layers\": 12, \"num_heads\": 12, "
+      "\"vocab_size\": 32128, \"feed_forward_proj\": \"gated-gelu\", \"tie_word_embeddings\": false",
+      247577856, 247577856); /* t5-v1_1-base */
+  expect(
+      "\"model_type\": \"mt5\", \"d_model\": 512, \"d_kv\": 64, \"d_ff\": 1024, \"num_layers\": 8, \"num_heads\": 6, "
+      "\"vocab_size\": 250112, \"num_decoder_layers\": 8",
+      300176768, 300176768); /* mt5-small */
+}
+
 static void test_hybrids_by_the_rules_of_their_classes(void **state) {
   (void)state;
   double h = 4096, mlp = 3 * h * 14336, attention = 2 * h * h + 2 * h * 1024;
@@ -98,6 +113,7 @@ static void test_refuses(void **state) {
       {BAMBA ", \"attn_layer_indices\": [32]", "32 is no layer from 0 to 31"},
       {NEMOTRON_H ", \"num_hidden_layers\": 3, \"hybrid_override_pattern\": \"M-\"", "has 2 letters"},
       {NEMOTRON_H ", \"num_hidden_layers\": 2, \"hybrid_override_pattern\": \"ME\"", "letter 2 is 'E'"},
+      {"\"model_type\": \"t5\", " T5 ", \"relative_attention_num_buckets\": 7", "must be even, at least 4"},
       {"\"model_type\": \"jamba\"", "the nearest that is seems to be bamba"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -113,6 +129,7 @@ static void test_refuses(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(test_published_counts, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_encoders_with_decoders, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_hybrids_by_the_rules_of_their_classes, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_refuses, set_up, tear_down)};
   return cmocka_run_group_tests(tests, NULL, NULL);

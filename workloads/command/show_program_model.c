@@ -105,6 +105,11 @@ static void print_layers(const pl_model *model) {
   static const char *const feeds[PL_FEED_COUNT] = {[PL_FEED_MLP] = "MLP", [PL_FEED_EXPERTS] = "experts"};
   int32_t n[PL_MIXER_COUNT][PL_FEED_COUNT] = {{0}};
   const char *between = "";
+  if (model->stack->kind == PL_STACK_ENCODER_DECODER) {
+    printf("  layers     %d of the encoder, %d of the decoder, which has as many tokens (assumed)\n",
+           model->stack->n_encoder, model->n_layers - model->stack->n_encoder);
+    return;
+  }
   for (int32_t i = 0; i < model->n_layers; i++)
     n[model->stack->layers[i].mixer][model->stack->layers[i].feed]++;
   printf("  layers     ");

@@ -15,10 +15,9 @@
 /* Types that transformers has and that are of another kind than any family here: what they are, and the nearest. */
 static const struct {
   const char *type, *what, *nearest;
-} other_kinds[] = {{"t5", "an encoder with a decoder", "bert"},
-                   {"mt5", "an encoder with a decoder", "bert"},
-                   {"bart", "an encoder with a decoder", "bert"},
-                   {"whisper", "an encoder with a decoder", "bert"},
+} other_kinds[] = {{"bart", "an encoder with a decoder", "t5"},
+                   {"umt5", "an encoder with a decoder", "t5"},
+                   {"whisper", "an encoder with a decoder", "t5"},
                    {"clip", "pictures and text side by side", "bert"},
                    {"mamba", "a state space of the first kind", "mamba2"},
                    {"falcon_mamba", "a state space of the first kind", "mamba2"},

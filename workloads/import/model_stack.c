@@ -17,7 +17,9 @@ const pl_stack_family pl_stack_families[] = {
     {"falcon_h1",
      "a state space and attention side by side",
      {"FalconH1ForCausalLM", "FalconH1Model"},
-     pl_stack_read_falcon_h1}};
+     pl_stack_read_falcon_h1},
+    {"t5", "an encoder with a decoder", {"T5ForConditionalGeneration", "T5WithLMHeadModel"}, pl_stack_read_t5},
+    {"mt5", "an encoder with a decoder", {"MT5ForConditionalGeneration", "MT5WithLMHeadModel"}, pl_stack_read_t5}};
 const size_t pl_stack_n_families = sizeof pl_stack_families / sizeof pl_stack_families[0];
 
 const pl_stack_family *pl_stack_family_find(const char *type) {
@@ -91,6 +93,7 @@ static pl_code read_class(const pl_model_reader *in, const pl_stack_family *fami
 
 /* A bare class lacks what is behind the final norm, but for a pooler. */
 static double beyond_class(const pl_model *model, const pl_ir_module *module, pl_arena *arena) {
+  if (model->stack->kind == PL_STACK_ENCODER_DECODER) return 0; /* all have a head (T5WithLMHeadModel: an old name) */
   if (strcmp(model->architecture + strlen(model->architecture) - 5, "Model") != 0) return 0;
   double head = pl_ir_parameters_count(module, pl_ir_function_find(module, "head"), arena);
   if (model->stack->kind == PL_STACK_PATCHES) /* the pooler is the class's */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "workloads/import/program_write.h"
+#include "workloads/ir/stack.h"
 
 /* Gemma multiplies embeddings by the root of their width. */
 static bool scales_embeddings(const pl_model *model) {
@@ -86,6 +87,8 @@ void pl_program_head(pl_program_writer *to) {
     x = pl_write_rename(to, pl_write_activation(to, "active", x), "j", "h");
     x = pl_write_norm(to, own(to, "transform_norm"), x, "h");
   }
+  bool scaled = model->stack != NULL && model->stack->kind == PL_STACK_ENCODER_DECODER && model->tied_embeddings;
+  if (scaled) x = pl_write_scale(to, "scaled", x, 1 / sqrt((double)model->hidden));
   int32_t table = pl_write_param(to, model->tied_embeddings ? "embedding.table" : "weight", "vh");
   int32_t logits = pl_write_product(to, "logits", x, table, "h");
   if (model->lm_transform || model->head_bias) logits = pl_write_bias(to, own(to, "bias"), logits, "v");

@@ -153,6 +153,10 @@ static void write_main(pl_program_writer *to) {
 void pl_program_stack(pl_program_writer *to) {
   const pl_stack *stack = to->model->stack;
   bool pictures = stack->kind == PL_STACK_PATCHES;
+  if (stack->kind == PL_STACK_ENCODER_DECODER) {
+    pl_program_encoder_decoder(to);
+    return;
+  }
   if (pictures)
     patch_embedding(to, stack);
   else

@@ -211,8 +211,10 @@ int32_t pl_write_call_of(pl_program_writer *to, const char *name, const char *in
   int32_t callee = pl_ir_function_find(to->module, name);
   if (callee == PL_IR_NONE || to->module->arena->failed) return PL_IR_NONE;
   const pl_ir_function *called = to->module->functions[callee];
-  pl_ir_type types[1];
-  const char *const names[] = {"x"};
+  enum { RESULTS_MAX = 2 };
+  pl_ir_type types[RESULTS_MAX];
+  const char *const names[RESULTS_MAX] = {"x", "x"};
+  PL_ASSERT(called->n_results <= RESULTS_MAX);
   for (int32_t i = 0; i < called->n_results; i++)
     types[i] = called->values[called->results[i]].type;
   return pl_ir_op_add(to->module, to->function,

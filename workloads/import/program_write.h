@@ -72,7 +72,7 @@ int32_t pl_write_chosen(pl_program_writer *to, const char *name, int32_t a, int3
 
 /* A call of function `name`, which is there; its only result, if it has one. */
 int32_t pl_write_call(pl_program_writer *to, const char *name, const char *instance, int32_t x);
-/* The same with as many arguments as the function has. */
+/* The same with as many arguments as the function has; the first of its results, which stand side by side. */
 int32_t pl_write_call_of(pl_program_writer *to, const char *name, const char *instance, const int32_t *arguments);
 /* The loss of the iteration gets the sum of `losses` over their dimensions `over`, divided by n. */
 void pl_write_loss(pl_program_writer *to, int32_t losses, const char *over, double n);
@@ -114,6 +114,7 @@ void pl_program_dlrm(pl_program_writer *to);
 
 /* Layers of several kinds (workloads/ir/stack.h): all functions, @main among them. program_stack.c, program_mixers.c */
 void pl_program_stack(pl_program_writer *to);
+void pl_program_encoder_decoder(pl_program_writer *to); /* program_t5.c */
 int32_t pl_program_state_space(pl_program_writer *to, int32_t x);
 int32_t pl_program_delta_rule(pl_program_writer *to, int32_t x);
 

@@ -85,6 +85,8 @@ const pl_ir_row pl_ir_rows_state[] = {
      .typed = true,
      .effect = PL_IR_READS,
      .attributes = {{"below", PL_IR_INTEGER, false, "integers of it are 0 to this less one"},
+                    {"distance", PL_IR_INTEGER, false,
+                     "of buckets of distances: from which on all are in the last one"},
                     {"zigzag", PL_IR_INTEGER, false, "context ranks whose order of chunks the sequence is in; 1"}},
      .layout = held,
      .flops = pl_ir_no_flops},

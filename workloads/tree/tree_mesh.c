@@ -264,7 +264,7 @@ static bool is(pl_ir_name name, const char *text) {
 /* What modules hand each other lies as it is computed with; along a recipe's axes as frameworks have it. */
 static bool is_handed(pl_ir_name dim, bool recipe, pl_axis_role role) {
   if (is(dim, "t") || (recipe && is(dim, "x"))) return false;
-  return !recipe || role != PL_AXIS_TENSOR || is(dim, "v") || is(dim, "s");
+  return !recipe || role != PL_AXIS_TENSOR || is(dim, "v") || is(dim, "g") || is(dim, "s");
 }
 
 static void use_axis(const pl_tree_cut *cut, bool recipe, bool pictures, pl_layout_use *use) {
