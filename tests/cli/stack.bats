@@ -18,6 +18,16 @@ setup() {
   done
 }
 
+@test "linear attention and experts too, experts spread over devices" {
+  for strategy in pp=2,dp=2,tmp=2,mbs=1,sp=1 pp=1,dp=2,tmp=1,mbs=1,ep=2 pp=1,dp=2,tmp=2,mbs=1,sp=1,zero=3 pp=2,dp=1,tmp=1,mbs=2,schedule=zb-h1; do
+    run -0 "$PACELINE" verify --model $models/tiny-qwen3-next.json --gbs 8 --seq 16 --steps 1 --strategy $strategy
+    [[ ${lines[-1]} == "equal: "* ]]
+  done
+  # Of 4 experts a token goes to 2: half of the rows are computed, exchanged and held.
+  run -0 --separate-stderr "$PACELINE" simulate --platform dgx-1v --model $models/tiny-qwen3-next.json --gbs 16 --seq 64 --strategy pp=1,dp=8,tmp=1,mbs=2,ep=2
+  [[ $output == *"expert communication"* ]]
+}
+
 @test "model show says layers, state and what is assumed of their kernels" {
   run -0 "$PACELINE" model show $models/tiny-bamba.json
   [[ $output == *"layers     2 of attention and MLP, 2 of state space and MLP"* ]]

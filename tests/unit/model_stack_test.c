@@ -13,6 +13,7 @@
 #include "tests/support/arena_fixture.h"
 #include "workloads/import/model_file.h"
 #include "workloads/ir/stack.h"
+#include "workloads/language/ir_routing.h"
 
 #define VIT_B                                                                                                          \
   "\"model_type\": \"vit\", \"hidden_size\": 768, \"num_hidden_layers\": 12, \"num_attention_heads\": 12, "            \
@@ -79,6 +80,60 @@ static void test_encoders_with_decoders(void **state) {
       300176768, 300176768); /* mt5-small */
 }
 
+#define QWEN3_NEXT                                                                                                     \
+  "\"hidden_size\": 2048, \"num_hidden_layers\": 48, \"num_attention_heads\": 16, \"num_key_value_heads\": 2, "        \
+  "\"head_dim\": 256, \"intermediate_size\": 5120, \"vocab_size\": 151936"
+#define EXPERTS                                                                                                        \
+  ", \"num_experts\": 512, \"num_experts_per_tok\": 10, \"moe_intermediate_size\": 512, "                              \
+  "\"shared_expert_intermediate_size\": 512"
+
+/* Qwen3NextGatedDeltaNet: in_proj_qkvz, in_proj_ba, conv1d, dt_bias and A_log, norm, out_proj. Qwen3NextAttention:
+ * twice the queries, norms of heads. A router, experts, a shared one and its gate; or an MLP. */
+static void test_linear_attention_by_the_rules_of_its_class(void **state) {
+  (void)state;
+  double h = 2048, delta = h * (2 * 2048 + 2 * 4096) + h * 64 + 8192 * 4 + 64 + 128 + 4096 * h;
+  double attention = h * (2 * 4096 + 2 * 512) + 2 * 256 + 4096 * h, mlp = 3 * h * 5120;
+  double experts = 512 * h + 513 * 3 * h * 512 + h, ends = 2 * 151936 * h + h + 48 * 2 * h;
+  double next = ends + 36 * delta + 12 * attention + 48 * experts;
+  expect("\"model_type\": \"qwen3_next\", " QWEN3_NEXT EXPERTS, next, next);
+  assert_true(next == 79674391296); /* Qwen3-Next-80B-A3B without its layer for multi-token prediction */
+  double dense = ends + 36 * delta + 12 * attention + 48 * mlp;
+  expect("\"model_type\": \"qwen3_5_text\", " QWEN3_NEXT, dense, dense);
+  double other = ends + 47 * delta + attention + 48 * mlp - 24 * (mlp - experts);
+  char text[2048], types[1024] = "\"full_attention\"";
+  for (int i = 1; i < 48; i++)
+    strcat(types, ", \"linear_attention\"");
+  snprintf(text, sizeof text,
+           "\"model_type\": \"qwen3_5_moe_text\", " QWEN3_NEXT EXPERTS
+           ", \"decoder_sparse_step\": 2, \"layer_types\": [%s]",
+           types);
+  expect(text, other, other);
+}
+
+/* Of 8 experts 2 are chosen: of rows of experts a quarter is there, of what has no width or no tokens all. */
+static void test_sparse_choices(void **state) {
+  (void)state;
+  pl_ir_module module;
+  pl_ir_module_init(&module, &arena, "m", PL_IR_MODEL);
+  pl_ir_function *f = pl_ir_function_add(&module, "f");
+  assert_true(pl_ir_routing_of(&module).share == 1);
+  const pl_ir_dim b = {pl_ir_name_of("b"), 3}, s = {pl_ir_name_of("s"), 10}, x = {pl_ir_name_of("x"), 8},
+                  h = {pl_ir_name_of("h"), 4};
+  const pl_ir_type all = pl_ir_type_of(PL_IR_F32, 3, (const pl_ir_dim[]){b, s, x});
+  const pl_ir_type rows = pl_ir_type_of(PL_IR_F32, 4, (const pl_ir_dim[]){x, b, s, h});
+  const pl_ir_type weights = pl_ir_type_of(PL_IR_F32, 2, (const pl_ir_dim[]){x, h});
+  int32_t p = pl_ir_argument(&module, f, "p", &all);
+  const pl_ir_attribute attributes[] = {pl_ir_names("over", 1, &x.name), pl_ir_integer("k", 2),
+                                        pl_ir_integer("sparse", 1)};
+  (void)pl_ir_op_infer(&module, f, "top_k", "w", 1, &p, 2, attributes);
+  assert_true(pl_ir_routing_of(&module).share == 1);
+  (void)pl_ir_op_infer(&module, f, "top_k", "w", 1, &p, 3, attributes);
+  const pl_ir_routing routing = pl_ir_routing_of(&module);
+  assert_true(pl_ir_routed_share(&routing, &rows) == 0.25);
+  assert_true(pl_ir_routed_share(&routing, &all) == 1 && pl_ir_routed_share(&routing, &weights) == 1);
+  assert_int_equal(pl_ir_routed_part(&routing, &rows).dims[2].extent, 3); /* of 10, rounded up */
+}
+
 static void test_hybrids_by_the_rules_of_their_classes(void **state) {
   (void)state;
   double h = 4096, mlp = 3 * h * 14336, attention = 2 * h * h + 2 * h * 1024;
@@ -130,6 +185,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(test_published_counts, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_encoders_with_decoders, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_linear_attention_by_the_rules_of_its_class, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_sparse_choices, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_hybrids_by_the_rules_of_their_classes, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_refuses, set_up, tear_down)};
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -171,6 +171,7 @@ static pl_code begin(pl_ir_graphing *own, pl_ir_folding *fold) {
                                 .made = own->made,
                                 .error = own->error,
                                 .framework = own->framework,
+                                .routing = own->routing,
                                 .kernel = own->kernel,
                                 .prices = own->prices,
                                 .transfers = own->transfers,
@@ -248,6 +249,7 @@ pl_code pl_ir_graph_take(const pl_cluster *cluster, const pl_ir_module *module, 
                         .error = error,
                         .framework = pl_framework_or_ideal(options->framework),
                         .kernel = pl_ir_row_of("kernel"),
+                        .routing = pl_ir_routing_of(module),
                         .prefix = ""};
   own.prices = PL_TAKE(arena, pl_ir_price *, (size_t)module->n_functions * PL_IR_GRAPH_CATEGORIES);
   if (own.prices == NULL) return pl_ir_graph_no_memory(&own);

@@ -103,10 +103,16 @@ static const pl_ir_groups *groups_of(pl_ir_graphing *own, const pl_ir_op *op) {
   return pl_ir_graph_groups_over(own, axes_of(&own->module->mesh, op));
 }
 
+/* What of it is there (workloads/language/ir_routing.h). */
+static double collective_bytes(const pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op) {
+  return pl_ir_collective_bytes(&own->module->mesh, f, op) *
+         pl_ir_routed_share(&own->routing, &f->values[op->inputs[0]].type);
+}
+
 pl_ir_meeting pl_ir_graph_meeting_of(const pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op) {
   pl_ir_meeting made = {.kind = collective_of(op),
                         .axes = axes_of(&own->module->mesh, op),
-                        .bytes = pl_ir_collective_bytes(&own->module->mesh, f, op),
+                        .bytes = collective_bytes(own, f, op),
                         .label = pl_ir_row_at(op->row)->name};
   made.category = category_of(op, &made.stream);
   return made;
@@ -394,9 +400,9 @@ pl_code pl_ir_graph_move(pl_ir_graphing *own, const pl_ir_function *f, const pl_
   if (strcmp(name, "shift") == 0) return shift(own, f, op, input, output);
   if (strncmp(name, "halo", 4) == 0) return halo(own, f, op, input, output);
   if (strncmp(name, "ring_", 5) != 0)
-    return output->tasks != NULL ? PL_OK /* on its way since before */
-                                 : collective(own, f, op, pl_ir_collective_bytes(&own->module->mesh, f, op),
-                                              collective_of(op), input, output);
+    return output->tasks != NULL
+               ? PL_OK /* on its way since before */
+               : collective(own, f, op, collective_bytes(own, f, op), collective_of(op), input, output);
   for (int32_t i = 0; i < op->n_inputs; i++)
     PL_TRY(pl_ir_graph_await(own, &values[op->inputs[i]]));
   return ring(own, f, op);

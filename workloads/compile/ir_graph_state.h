@@ -6,7 +6,7 @@
 #include "netmodel/collective/topology_cache.h"
 #include "workloads/compile/ir_graph.h"
 #include "workloads/compile/ir_transfers.h"
-#include "workloads/language/ir_table.h"
+#include "workloads/language/ir_routing.h"
 
 enum { PL_IR_GRAPH_PROFILES_MAX = 16, PL_IR_GRAPH_CATEGORIES = 3 };
 
@@ -124,8 +124,9 @@ typedef struct pl_ir_graphing {
   int32_t microbatch, depth;
   pl_category category;
   const pl_framework *framework;
-  int32_t kernel; /* row */
-  bool updates;   /* the launch of this class's optimizer step is counted */
+  pl_ir_routing routing; /* of the module */
+  int32_t kernel;        /* row */
+  bool updates;          /* the launch of this class's optimizer step is counted */
   pl_ticks late_ticks[PL_IR_GRAPH_PROFILES_MAX], launch_ticks[PL_IR_GRAPH_PROFILES_MAX]; /* of this class, so far */
   uint32_t room_spendings;
   int32_t function; /* that runs */

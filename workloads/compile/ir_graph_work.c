@@ -6,7 +6,8 @@ static bool time_of(const pl_ir_graphing *own, const pl_device_profile *profile,
                     pl_op_time *time) {
   const pl_ir_function *f = own->module->functions[own->function];
   return own->module->level == PL_IR_KERNELS
-             ? pl_ir_launched_time(profile, own->module, f, op, own->framework, own->category, kernel, time)
+             ? pl_ir_launched_time(profile, own->module, &own->routing, f, op, own->framework, own->category, kernel,
+                                   time)
              : pl_ir_op_time(profile, &own->module->mesh, f, op, own->category, kernel, time);
 }
 

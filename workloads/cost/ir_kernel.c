@@ -6,12 +6,14 @@
 #include <string.h>
 
 #include "workloads/ir/chain.h"
+#include "workloads/language/ir_routing.h"
 #include "workloads/language/ir_scan.h"
 #include "workloads/language/ir_work.h"
 
 /* Ops that are launched at once, and the values at their border. */
 typedef struct launch {
   const pl_ir_mesh *mesh;
+  const pl_ir_routing *routing;
   const pl_ir_function *f; /* that they are ops of */
   const pl_ir_op *ops;
   int32_t n_ops, n_inputs, n_outputs;
@@ -27,17 +29,28 @@ static const pl_ir_type *type_of(const launch *own, int32_t value) {
   return &own->f->values[value].type;
 }
 
+/* What the device has of it. */
+static pl_ir_type local_of(const launch *own, int32_t value) {
+  const pl_ir_type part = pl_ir_type_local(own->mesh, type_of(own, value));
+  return pl_ir_routed_part(own->routing, &part);
+}
+
+static double share_of(const launch *own, int32_t value) {
+  return pl_ir_routed_share(own->routing, type_of(own, value));
+}
+
 static double bytes_of(const launch *own, int32_t value) {
   const pl_ir_type *type = type_of(own, value);
-  return type->element == PL_IR_I32 ? 0 : pl_ir_type_local_bytes(own->mesh, type);
+  return type->element == PL_IR_I32 ? 0 : pl_ir_type_local_bytes(own->mesh, type) * share_of(own, value);
 }
 
 static double elements_of(const launch *own, int32_t value) {
-  return pl_ir_type_local_elements(own->mesh, type_of(own, value));
+  return pl_ir_type_local_elements(own->mesh, type_of(own, value)) * share_of(own, value);
 }
 
-static launch launch_of(const pl_ir_module *module, const pl_ir_function *function, const pl_ir_op *op) {
-  launch own = {.mesh = &module->mesh, .f = function, .ops = op, .n_ops = 1};
+static launch launch_of(const pl_ir_module *module, const pl_ir_routing *routing, const pl_ir_function *function,
+                        const pl_ir_op *op) {
+  launch own = {.mesh = &module->mesh, .routing = routing, .f = function, .ops = op, .n_ops = 1};
   if (is(op, "kernel")) {
     own.f = module->functions[op->callee];
     own.ops = own.f->ops;
@@ -153,8 +166,7 @@ static int64_t extents(const pl_ir_type *type, const pl_ir_op *op, const char *a
 
 /* batch x [m, k] x [k, n] of one product. */
 static void shape_of(const launch *own, const pl_ir_op *op, pl_op *shape) {
-  const pl_ir_type a = pl_ir_type_local(own->mesh, type_of(own, op->inputs[0])),
-                   b = pl_ir_type_local(own->mesh, type_of(own, op->inputs[1]));
+  const pl_ir_type a = local_of(own, op->inputs[0]), b = local_of(own, op->inputs[1]);
   shape->batch = shape->m = shape->n = 1;
   shape->k = extents(&a, op, "over", true);
   for (int32_t i = 0; i < a.rank; i++)
@@ -362,9 +374,18 @@ static bool moves_nothing(const launch *own) {
 static void shape_sweep(const launch *own, pl_op *kernel) {
   int32_t value = own->n_outputs > 0 ? own->results[0] : own->n_inputs > 0 ? own->inputs[0] : PL_IR_NONE;
   if (value == PL_IR_NONE) return;
-  const pl_ir_type widest = pl_ir_type_local(own->mesh, type_of(own, value));
+  const pl_ir_type widest = local_of(own, value);
   kernel->n = widest.rank > 0 ? widest.dims[widest.rank - 1].extent : 1;
   kernel->m = (int64_t)(pl_ir_type_elements(&widest) / (double)kernel->n);
+}
+
+static double share_of_op(const launch *own, const pl_ir_op *op) {
+  double share = 1;
+  for (int32_t i = 0; i < op->n_inputs; i++)
+    share = fmin(share, share_of(own, op->inputs[i]));
+  for (int32_t i = 0; i < op->n_outputs; i++)
+    share = fmin(share, share_of(own, op->first_output + i));
+  return share;
 }
 
 static bool describe(const launch *own, const pl_framework *framework, pl_category category, pl_op *kernel,
@@ -381,7 +402,7 @@ static bool describe(const launch *own, const pl_framework *framework, pl_catego
                     .attention_kernel = (uint8_t)framework->attention_kernel,
                     .bytes = traffic(own)};
   for (int32_t i = 0; i < own->n_ops; i++)
-    kernel->flops += pl_ir_op_flops(own->mesh, own->f, &own->ops[i]);
+    kernel->flops += pl_ir_op_flops(own->mesh, own->f, &own->ops[i]) * share_of_op(own, &own->ops[i]);
   shape_sweep(own, kernel);
   const pl_ir_op *attention = find_attention(own), *product = find(own, "product");
   if (attention != NULL) {
@@ -434,19 +455,19 @@ static void fill(const launch *own, pl_op *kernel) {
   if (kernel->deterministic && allocates && own->n_outputs > 0) kernel->filled_bytes = bytes_of(own, own->results[0]);
 }
 
-bool pl_ir_launched(const pl_ir_module *module, const pl_ir_function *function, const pl_ir_op *op,
-                    const pl_framework *framework, pl_category category, pl_op *kernel) {
-  const launch own = launch_of(module, function, op);
+bool pl_ir_launched(const pl_ir_module *module, const pl_ir_routing *routing, const pl_ir_function *function,
+                    const pl_ir_op *op, const pl_framework *framework, pl_category category, pl_op *kernel) {
+  const launch own = launch_of(module, routing, function, op);
   pl_chain_step step;
   bool computes = describe(&own, framework, category, kernel, &step);
   kernel->convolution = NULL; /* what it points to ends here */
   return computes;
 }
 
-bool pl_ir_launched_time(const pl_device_profile *profile, const pl_ir_module *module, const pl_ir_function *function,
-                         const pl_ir_op *op, const pl_framework *framework, pl_category category, pl_op *kernel,
-                         pl_op_time *time) {
-  const launch own = launch_of(module, function, op);
+bool pl_ir_launched_time(const pl_device_profile *profile, const pl_ir_module *module, const pl_ir_routing *routing,
+                         const pl_ir_function *function, const pl_ir_op *op, const pl_framework *framework,
+                         pl_category category, pl_op *kernel, pl_op_time *time) {
+  const launch own = launch_of(module, routing, function, op);
   pl_chain_step step;
   *kernel = (pl_op){0};
   if (!describe(&own, framework, category, kernel, &step)) return false;

@@ -12,14 +12,16 @@
 
 #include "workloads/cost/ir_cost.h"
 #include "workloads/framework/framework.h"
+#include "workloads/language/ir_routing.h"
 
-/* The kernel of an op of function `function`; false: it launches none. O(ops of the kernel). */
-bool pl_ir_launched(const pl_ir_module *module, const pl_ir_function *function, const pl_ir_op *op,
-                    const pl_framework *framework, pl_category category, pl_op *kernel);
+/* The kernel of an op of function `function`; false: it launches none. `routing`: the module's. O(ops of the kernel).
+ */
+bool pl_ir_launched(const pl_ir_module *module, const pl_ir_routing *routing, const pl_ir_function *function,
+                    const pl_ir_op *op, const pl_framework *framework, pl_category category, pl_op *kernel);
 /* And its time on a device; of an optimizer's step that says what it moves without the launch, which all of an update
  * share. */
-bool pl_ir_launched_time(const pl_device_profile *profile, const pl_ir_module *module, const pl_ir_function *function,
-                         const pl_ir_op *op, const pl_framework *framework, pl_category category, pl_op *kernel,
-                         pl_op_time *time);
+bool pl_ir_launched_time(const pl_device_profile *profile, const pl_ir_module *module, const pl_ir_routing *routing,
+                         const pl_ir_function *function, const pl_ir_op *op, const pl_framework *framework,
+                         pl_category category, pl_op *kernel, pl_op_time *time);
 
 #endif

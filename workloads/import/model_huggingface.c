@@ -25,8 +25,7 @@ static const struct {
                    {"zamba2", "state spaces and layers of attention that share weights", "bamba"},
                    {"clip_vision_model", "pictures in patches", "vit"},
                    {"siglip_vision_model", "pictures in patches", "vit"},
-                   {"deit", "pictures in patches", "vit"},
-                   {"qwen3_next", "linear attention in most layers", "qwen3_moe"}};
+                   {"deit", "pictures in patches", "vit"}};
 
 /* The supported family that has most in common with a file of an unknown one. */
 static const char *nearest_family(const pl_model_reader *in) {

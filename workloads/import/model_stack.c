@@ -18,6 +18,18 @@ const pl_stack_family pl_stack_families[] = {
      "a state space and attention side by side",
      {"FalconH1ForCausalLM", "FalconH1Model"},
      pl_stack_read_falcon_h1},
+    {"qwen3_next",
+     "a gated delta rule between layers of attention",
+     {"Qwen3NextForCausalLM", "Qwen3NextModel"},
+     pl_stack_read_qwen3_next},
+    {"qwen3_5_text",
+     "a gated delta rule between layers of attention",
+     {"Qwen3_5ForCausalLM", "Qwen3_5TextModel"},
+     pl_stack_read_qwen3_next},
+    {"qwen3_5_moe_text",
+     "a gated delta rule between layers of attention",
+     {"Qwen3_5MoeForCausalLM", "Qwen3_5MoeTextModel"},
+     pl_stack_read_qwen3_next},
     {"t5", "an encoder with a decoder", {"T5ForConditionalGeneration", "T5WithLMHeadModel"}, pl_stack_read_t5},
     {"mt5", "an encoder with a decoder", {"MT5ForConditionalGeneration", "MT5WithLMHeadModel"}, pl_stack_read_t5}};
 const size_t pl_stack_n_families = sizeof pl_stack_families / sizeof pl_stack_families[0];

@@ -30,12 +30,13 @@ pl_code pl_stack_read_heads(const pl_model_reader *in, pl_model *model);
 /* A number from `least` to `most`; `value` stays where the key is absent. */
 pl_code pl_stack_read_number(const pl_model_reader *in, const char *key, double least, double most, double *value);
 
-/* model_vit.c, model_mamba.c, model_t5.c */
+/* model_vit.c, model_mamba.c, model_t5.c, model_linear_attention.c */
 pl_code pl_stack_read_vit(const pl_model_reader *in, pl_arena *arena, pl_model *model, pl_stack *stack);
 pl_code pl_stack_read_mamba2(const pl_model_reader *in, pl_arena *arena, pl_model *model, pl_stack *stack);
 pl_code pl_stack_read_bamba(const pl_model_reader *in, pl_arena *arena, pl_model *model, pl_stack *stack);
 pl_code pl_stack_read_nemotron_h(const pl_model_reader *in, pl_arena *arena, pl_model *model, pl_stack *stack);
 pl_code pl_stack_read_falcon_h1(const pl_model_reader *in, pl_arena *arena, pl_model *model, pl_stack *stack);
+pl_code pl_stack_read_qwen3_next(const pl_model_reader *in, pl_arena *arena, pl_model *model, pl_stack *stack);
 pl_code pl_stack_read_t5(const pl_model_reader *in, pl_arena *arena, pl_model *model, pl_stack *stack);
 
 #endif

@@ -228,8 +228,9 @@ static pl_code derive_top_k(pl_ir_differ *differ, const pl_ir_op *op, pl_error *
 #define TOP_K                                                                                                          \
   {                                                                                                                    \
     OVER("the dimension to choose along"),                                                                             \
-        {.name = "k", .kind = PL_IR_INTEGER, .required = true, .meaning = "how many are chosen"}, {                    \
-      .name = "normalise", .kind = PL_IR_INTEGER, .meaning = "1: the chosen add up to one"                             \
+        {.name = "k", .kind = PL_IR_INTEGER, .required = true, .meaning = "how many are chosen"},                      \
+        {.name = "normalise", .kind = PL_IR_INTEGER, .meaning = "1: the chosen add up to one"}, {                      \
+      .name = "sparse", .kind = PL_IR_INTEGER, .meaning = "1: kernels have the rows of the chosen alone"               \
     }                                                                                                                  \
   }
 

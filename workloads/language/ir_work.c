@@ -1,7 +1,10 @@
 /* See workloads/language/ir_work.h. */
 #include "workloads/language/ir_work.h"
 
+#include <math.h>
 #include <string.h>
+
+#include "workloads/language/ir_routing.h"
 
 enum { OPERANDS_MAX = 64 };
 
@@ -37,18 +40,27 @@ static void add(pl_ir_work *to, const pl_ir_work *more) {
   to->bytes += more->bytes;
 }
 
-pl_ir_work pl_ir_function_work(const pl_ir_module *module, int32_t index) {
+static double share_of(const pl_ir_routing *routing, const pl_ir_function *function, const pl_ir_op *op) {
+  double share = 1;
+  for (int32_t i = 0; i < op->n_inputs; i++)
+    share = fmin(share, pl_ir_routed_share(routing, &function->values[op->inputs[i]].type));
+  for (int32_t i = 0; i < op->n_outputs; i++)
+    share = fmin(share, pl_ir_routed_share(routing, &function->values[op->first_output + i].type));
+  return share;
+}
+
+static pl_ir_work work_of(const pl_ir_module *module, const pl_ir_routing *routing, int32_t index) {
   const pl_ir_function *function = module->functions[index];
   pl_ir_work work = {0};
   for (int32_t i = 0; i < function->n_ops; i++) {
     const pl_ir_op *op = &function->ops[i];
     if (op->callee != PL_IR_NONE) {
-      const pl_ir_work called = pl_ir_function_work(module, op->callee);
+      const pl_ir_work called = work_of(module, routing, op->callee);
       add(&work, &called);
       continue;
     }
     const char *row = pl_ir_row_at(op->row)->name;
-    double flops = pl_ir_op_flops(&module->mesh, function, op);
+    double flops = pl_ir_op_flops(&module->mesh, function, op) * share_of(routing, function, op);
     bool is_attention = strcmp(row, "attention") == 0 || strcmp(row, "attention_backward") == 0;
     bool is_product = strcmp(row, "product") == 0 || strncmp(row, "convolution", strlen("convolution")) == 0 ||
                       strstr(row, "_scan") != NULL;
@@ -56,4 +68,9 @@ pl_ir_work pl_ir_function_work(const pl_ir_module *module, int32_t index) {
     work.bytes += pl_ir_op_bytes(&module->mesh, function, op);
   }
   return work;
+}
+
+pl_ir_work pl_ir_function_work(const pl_ir_module *module, int32_t function) {
+  const pl_ir_routing routing = pl_ir_routing_of(module);
+  return work_of(module, &routing, function);
 }

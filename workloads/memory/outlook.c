@@ -4,12 +4,14 @@
 #include <string.h>
 
 #include "workloads/language/ir_place.h"
+#include "workloads/language/ir_routing.h"
 #include "workloads/language/ir_table.h"
 
 typedef struct looking {
   const pl_ir_module *module;
   const pl_framework *framework;
   pl_arena *arena;
+  pl_ir_routing routing;
 } looking;
 
 static bool is(const pl_ir_op *op, const char *row) {
@@ -104,14 +106,16 @@ static bool look_at_ops(const looking *own, const pl_ir_function *f, pl_outlook 
     for (int32_t value = op->first_output; value < op->first_output + op->n_outputs; value++) {
       const pl_ir_type *type = &f->values[value].type;
       look->over[value] = written_over(own, f, op, type);
-      look->bytes[value] = type->element == PL_IR_I32 ? 0 : pl_ir_type_local_bytes(&own->module->mesh, type);
+      look->bytes[value] = type->element == PL_IR_I32 ? 0
+                                                      : pl_ir_type_local_bytes(&own->module->mesh, type) *
+                                                            pl_ir_routed_share(&own->routing, type);
     }
   }
   return !own->arena->failed;
 }
 
 pl_outlook *pl_outlooks_take(const pl_ir_module *module, const pl_framework *framework, pl_arena *arena) {
-  const looking own = {.module = module, .framework = framework, .arena = arena};
+  const looking own = {.module = module, .framework = framework, .arena = arena, .routing = pl_ir_routing_of(module)};
   pl_outlook *all = PL_TAKE(arena, pl_outlook, module->n_functions + 1);
   for (int32_t i = 0; i < module->n_functions && !arena->failed; i++) {
     const pl_ir_function *f = module->functions[i];

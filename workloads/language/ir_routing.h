@@ -1,0 +1,23 @@
+/* Which part of the experts' rows is really there. A program of a mixture of experts is dense: every expert is given
+ * every token, and the weights of those that a token does not go to are zero. Where its choice (`top_k`) says `sparse`,
+ * kernels compute, devices hold and exchange only the k rows of each token: taken as evenly spread over the experts,
+ * k of E of the rows that the program writes down. */
+#ifndef PL_WORKLOADS_IR_ROUTING_H
+#define PL_WORKLOADS_IR_ROUTING_H
+
+#include "workloads/language/ir_table.h"
+
+typedef struct pl_ir_routing {
+  double share;      /* k / E; 1: nothing in the program is sparse */
+  pl_ir_type chosen; /* of what was chosen from: tokens and experts */
+  pl_ir_name experts;
+} pl_ir_routing;
+
+/* Of the first sparse choice of the module. O(ops). */
+pl_ir_routing pl_ir_routing_of(const pl_ir_module *module);
+/* Of a value of this type: `share` for rows of tokens and experts that have a width, else 1. */
+double pl_ir_routed_share(const pl_ir_routing *routing, const pl_ir_type *type);
+/* A device's part (pl_ir_type_local) with as many tokens as are there. */
+pl_ir_type pl_ir_routed_part(const pl_ir_routing *routing, const pl_ir_type *part);
+
+#endif
