@@ -167,7 +167,7 @@ static void test_refuses(void **state) {
        "'n_groups' = 3 does not divide 'num_heads' = 4"},
       {BAMBA ", \"attn_layer_indices\": [32]", "32 is no layer from 0 to 31"},
       {NEMOTRON_H ", \"num_hidden_layers\": 3, \"hybrid_override_pattern\": \"M-\"", "has 2 letters"},
-      {NEMOTRON_H ", \"num_hidden_layers\": 2, \"hybrid_override_pattern\": \"ME\"", "letter 2 is 'E'"},
+      {NEMOTRON_H ", \"num_hidden_layers\": 2, \"hybrid_override_pattern\": \"MX\"", "letter 2 is 'X'"},
       {"\"model_type\": \"t5\", " T5 ", \"relative_attention_num_buckets\": 7", "must be even, at least 4"},
       {"\"model_type\": \"jamba\"", "the nearest that is seems to be bamba"},
   };

@@ -199,8 +199,26 @@ pl_code pl_stack_read_falcon_h1(const pl_model_reader *in, pl_arena *arena, pl_m
   return take_layers(in, arena, model, stack, (pl_stack_layer){PL_MIXER_BESIDE, PL_FEED_MLP}, &layers);
 }
 
-/* "M-M*-": a state space, an MLP or attention, each a layer of its own. */
-static pl_code set_pattern(const pl_model_reader *in, const pl_model *model, pl_stack_layer *layers) {
+/* Of layers E (Nemotron 3): experts without gates, and a shared one. */
+static pl_code read_experts(const pl_model_reader *in, pl_model *model) {
+  const int64_t experts_max = 1 << 16;
+  int64_t shared = 0;
+  PL_TRY(pl_reader_integer(in, "n_routed_experts", experts_max, &model->n_experts));
+  PL_TRY(pl_reader_integer(in, "num_experts_per_tok", model->n_experts, &model->topk));
+  PL_TRY(pl_reader_integer(in, "moe_intermediate_size", PL_MODEL_WIDTH_MAX, &model->expert_ffn));
+  if (pl_reader_has(in, "n_shared_experts"))
+    PL_TRY(pl_node_integer(in->document, in->root, "n_shared_experts", 0, experts_max, &shared, in->error));
+  if (shared > 0)
+    PL_TRY(pl_reader_integer(in, "moe_shared_expert_intermediate_size", PL_MODEL_WIDTH_MAX, &model->shared_ffn));
+  model->shared_ffn *= shared;
+  model->numbers.normalises_routing = true;
+  PL_TRY(pl_reader_optional_boolean(in, "norm_topk_prob", &model->numbers.normalises_routing));
+  return pl_stack_read_number(in, "routed_scaling_factor", 1e-6, 1e6, &model->numbers.routing_scale);
+}
+
+/* "M-M*E": a state space, an MLP, attention or experts, each a layer of its own. */
+static pl_code set_pattern(const pl_model_reader *in, pl_model *model, pl_stack_layer *layers) {
+  bool experts = false;
   const char *key = "hybrid_override_pattern", *pattern;
   PL_TRY(pl_node_string(in->document, in->root, key, &pattern, in->error));
   const pl_node *node = pl_node_get(in->root, key);
@@ -208,15 +226,20 @@ static pl_code set_pattern(const pl_model_reader *in, const pl_model *model, pl_
     return pl_document_fail(in->document, node, in->error, "'%s' has %zu letters, and 'num_hidden_layers' is %d", key,
                             strlen(pattern), model->n_layers);
   for (int32_t i = 0; i < model->n_layers; i++) {
-    if (pattern[i] != 'M' && pattern[i] != '*' && pattern[i] != '-')
-      return pl_document_fail(in->document, node, in->error,
-                              "'%s': letter %d is '%c'; supported are M (state space), * (attention) and - (MLP)", key,
-                              i + 1, pattern[i] > ' ' && pattern[i] < 0x7f ? pattern[i] : '?');
-    layers[i] = pattern[i] == '-'
-                    ? (pl_stack_layer){PL_MIXER_NONE, PL_FEED_MLP}
-                    : (pl_stack_layer){pattern[i] == '*' ? PL_MIXER_ATTENTION : PL_MIXER_STATE_SPACE, PL_FEED_NONE};
+    if (strchr("M*-E", pattern[i]) == NULL)
+      return pl_document_fail(
+          in->document, node, in->error,
+          "'%s': letter %d is '%c'; supported are M (state space), * (attention), - (MLP) and E (experts)", key, i + 1,
+          pattern[i] > ' ' && pattern[i] < 0x7f ? pattern[i] : '?');
+    layers[i] = (pl_stack_layer){.mixer = pattern[i] == 'M'   ? PL_MIXER_STATE_SPACE
+                                          : pattern[i] == '*' ? PL_MIXER_ATTENTION
+                                                              : PL_MIXER_NONE,
+                                 .feed = pattern[i] == '-'   ? PL_FEED_MLP
+                                         : pattern[i] == 'E' ? PL_FEED_EXPERTS
+                                                             : PL_FEED_NONE};
+    experts = experts || pattern[i] == 'E';
   }
-  return PL_OK;
+  return experts ? read_experts(in, model) : PL_OK;
 }
 
 pl_code pl_stack_read_nemotron_h(const pl_model_reader *in, pl_arena *arena, pl_model *model, pl_stack *stack) {
