@@ -99,15 +99,37 @@ static uint32_t category_of(const pl_timeline_drawing *d, const pl_task *task) {
   return task->kind == PL_TASK_WORK && d->pass_of != NULL ? d->pass_of[task->index] : task->category;
 }
 
-static void put_bars(const pl_timeline_drawing *d, uint32_t row, uint32_t category) {
+static int32_t n_chunks_of(const pl_timeline_drawing *d) {
+  return d->diagram->chunk_of != NULL ? d->diagram->n_chunks : 1;
+}
+
+static int32_t chunk_of(const pl_timeline_drawing *d, const pl_task *task) {
+  return d->diagram->chunk_of != NULL && task->kind == PL_TASK_WORK ? d->diagram->chunk_of[task->index] : 0;
+}
+
+/* Of a chunk's bars: microbatch 3 of chunk 0 and of chunk 1 are told apart. */
+static double opacity_of(const pl_timeline_drawing *d, int32_t chunk) {
+  int32_t n = n_chunks_of(d);
+  return n < 2 ? 1 : 1 - 0.62 * chunk / (n - 1);
+}
+
+static void begin_path(const pl_timeline_drawing *d, uint32_t category, int32_t chunk) {
+  fprintf(d->stream, "<path fill=\"%s\"", fills[category]);
+  if (chunk > 0) fprintf(d->stream, " fill-opacity=\"%.2f\"", opacity_of(d, chunk));
+  fputs(" d=\"", d->stream);
+}
+
+static void put_bars(const pl_timeline_drawing *d, uint32_t row, uint32_t category, int32_t chunk) {
   bool open = false, computes = false;
   for (uint32_t at = 0; at < d->graph->n_tasks; at++) {
     const pl_task *task = &d->graph->tasks[at];
-    if (category_of(d, task) != category || !is_on(d, task, d->diagram->devices[row], &computes)) continue;
+    if (category_of(d, task) != category || chunk_of(d, task) != chunk ||
+        !is_on(d, task, d->diagram->devices[row], &computes))
+      continue;
     for (int second = 0; second < 2; second++) {
       pl_ticks start = d->result->start[at], finish = d->result->finish[at];
       if (!pl_timeline_clip(d, second == 1, &start, &finish)) continue;
-      if (!open) fprintf(d->stream, "<path fill=\"%s\" d=\"", fills[category]);
+      if (!open) begin_path(d, category, chunk);
       open = true;
       put_bar(d, row, computes, start, finish);
     }
@@ -131,8 +153,9 @@ static void put_numbers(const pl_timeline_drawing *d, uint32_t row) {
       double x = pl_timeline_x_of(d, start), width = pl_timeline_x_of(d, finish) - x;
       int digits = task->microbatch < 10 ? 1 : task->microbatch < 100 ? 2 : task->microbatch < 1000 ? 3 : 5;
       if (width < 0.62 * size * digits + 2) continue;
-      fprintf(d->stream, "<text x=\"%.1f\" y=\"%.1f\">%" PRId32 "</text>", x + width / 2,
-              y_of(d, row) + 0.37 * d->row_height + 0.36 * size, task->microbatch);
+      fprintf(d->stream, "<text x=\"%.1f\" y=\"%.1f\"%s>%" PRId32 "</text>", x + width / 2,
+              y_of(d, row) + 0.37 * d->row_height + 0.36 * size,
+              opacity_of(d, chunk_of(d, task)) < 0.6 ? " fill=\"#1d2733\"" : "", task->microbatch);
     }
   }
   fputs("</g>\n", d->stream);
@@ -151,7 +174,8 @@ static void put_row(const pl_timeline_drawing *d, uint32_t row) {
     fprintf(d->stream, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"#eef1f4\"/>\n", first_x + GAP,
             y, WIDTH - RIGHT - first_x - GAP, height);
   for (uint32_t category = 0; category < PL_CATEGORY_COUNT; category++)
-    if (fills[category] != NULL) put_bars(d, row, category);
+    for (int32_t chunk = 0; fills[category] != NULL && chunk < n_chunks_of(d); chunk++)
+      put_bars(d, row, category, chunk);
   put_numbers(d, row);
 }
 
@@ -174,6 +198,13 @@ static void put_legend(const pl_timeline_drawing *d, double y) {
         "<rect x=\"%.0f\" y=\"%.0f\" width=\"12\" height=\"12\" fill=\"%s\"/><text x=\"%.0f\" y=\"%.0f\">%s</text>\n",
         x, y, waits ? "#eef1f4" : fills[category], x + 17, y + 11, name);
     x += 32 + 7.2 * (double)strlen(name);
+  }
+  for (int32_t chunk = 0; n_chunks_of(d) > 1 && chunk < n_chunks_of(d); chunk++) {
+    fprintf(d->stream,
+            "<rect x=\"%.0f\" y=\"%.0f\" width=\"12\" height=\"12\" fill=\"%s\" fill-opacity=\"%.2f\"/>"
+            "<text x=\"%.0f\" y=\"%.0f\">%s%" PRId32 "</text>\n",
+            x, y, fills[PL_CATEGORY_FORWARD], opacity_of(d, chunk), x + 17, y + 11, chunk == 0 ? "chunk " : "", chunk);
+    x += chunk == 0 ? 82 : 44;
   }
 }
 

@@ -17,7 +17,9 @@ typedef struct pl_diagram {
   uint32_t n_rows;
   const char *title, *subtitle;
   int32_t n_microbatches;
-  double usable_bytes; /* what the stage with least room has of it: the line to stay below; INFINITY: unknown */
+  const uint8_t *chunk_of; /* per segment of the graph: chunk of its stage, the later the lighter; NULL: one each */
+  int32_t n_chunks;        /* of a stage */
+  double usable_bytes;     /* what the stage with least room has of it: the line to stay below; INFINITY: unknown */
 } pl_diagram;
 
 /* The caller checks ferror and closes. O(tasks log tasks). */

@@ -114,3 +114,23 @@ bert-large 512 pp=4,dp=32,tmp=1,mbs=1,recompute=full
 nemotron-4-340b 4096 pp=16,dp=1,tmp=8,mbs=1,recompute=full
 JOBS
 }
+
+@test "--svg: chunks of interleaved stages are told apart, each with all of its microbatches" {
+  "$PACELINE" simulate "${small[@]/mbs=1/mbs=1,schedule=interleaved,vpp=2}" --svg p.svg >/dev/null
+  xmllint --noout p.svg
+  /usr/bin/python3 - <<'PYTHON'
+import re
+svg = open("p.svg").read()
+for stage in range(4):
+    row = svg[svg.index(f">stage {stage}<"):]
+    row = row[:row.index("</g>")]
+    for fill in ("#2f9e44", "#1c7ed6"):
+        first = re.search(f'fill="{fill}" d="([^"]*)"', row).group(1)
+        second = re.search(f'fill="{fill}" fill-opacity="0.38" d="([^"]*)"', row).group(1)
+        n = (first.count("M"), second.count("M")) # a backward pass may be several bars: gradients go beside the last
+        assert n == (8, 8) if fill == "#2f9e44" else min(n) >= 8, (stage, fill, n)
+assert ">chunk 0<" in svg and ">1</text>" in svg
+PYTHON
+  "$PACELINE" simulate "${small[@]}" --svg q.svg >/dev/null
+  ! grep -q 'fill-opacity' q.svg
+}

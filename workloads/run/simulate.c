@@ -35,7 +35,7 @@ static bool has_interval(const pl_simulate_options *options) {
 
 static bool tells_origins(const pl_simulate_options *options) {
   return options->explanation != NULL || options->features != NULL || options->recording != NULL ||
-         options->trace != NULL || has_interval(options);
+         options->trace != NULL || options->diagram != NULL || has_interval(options);
 }
 
 /* ---- running ---- */
@@ -394,32 +394,6 @@ static pl_code record(const simulation *state) {
   return pl_recording_take(&run, state->options->recording, state->error);
 }
 
-/* Of each stage the first class of devices. */
-static pl_code write_diagram(simulation *state, const pl_simulate_report *report) {
-  uint32_t n_stages = (uint32_t)state->strategy->pp, *devices = PL_TAKE(state->arena, uint32_t, n_stages);
-  const char **labels = PL_TAKE(state->arena, const char *, n_stages);
-  char time[PL_UNIT_TEXT_BYTES];
-  pl_format_time(pl_ticks_to_s(state->result.makespan), time);
-  const char *subtitle = pl_arena_printf(state->arena, "%s per iteration of %" PRId32 " microbatches: %s", time,
-                                         state->program.n_microbatches, state->options->diagram_subtitle);
-  for (uint32_t stage = 0; !state->arena->failed && stage < n_stages; stage++) {
-    devices[stage] = 0;
-    for (uint32_t c = state->plan.n_device_classes; c-- > 0;)
-      if ((uint32_t)state->plan.device_classes[c].stage == stage) devices[stage] = c;
-    labels[stage] = pl_arena_printf(state->arena, "stage %" PRIu32, stage);
-  }
-  if (state->arena->failed) return pl_fail_memory(state->error, "the diagram");
-  const pl_diagram diagram = {.devices = devices,
-                              .labels = labels,
-                              .n_rows = n_stages,
-                              .title = state->options->diagram_title,
-                              .subtitle = subtitle,
-                              .n_microbatches = state->program.n_microbatches,
-                              .usable_bytes = (double)report->row.mem_capacity_bytes};
-  pl_timeline_write_svg(state->options->diagram, &state->compiled.graph, &state->result, &diagram);
-  return PL_OK;
-}
-
 /* The program outlives this call in the arena, with the explanation. */
 static pl_code explain(simulation *state, pl_explanation *explanation) {
   pl_program *program = PL_TAKE(state->arena, pl_program, 1);
@@ -487,7 +461,7 @@ pl_code pl_simulate(const pl_cluster *cluster, const pl_model *model, const pl_j
   report->row.status = report->row.fits ? PL_RESULT_DONE : PL_RESULT_OOM;
   PL_TRY(explain_all(&state, report));
   if (options->straggling != NULL) PL_TRY(pl_simulation_straggle(&state));
-  if (options->diagram != NULL) PL_TRY(write_diagram(&state, report));
+  if (options->diagram != NULL) PL_TRY(pl_simulation_draw(&state, report));
   if (options->recording != NULL) PL_TRY(record(&state));
   return options->trace != NULL ? write_trace(&state) : PL_OK;
 }
