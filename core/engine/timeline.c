@@ -239,11 +239,18 @@ static void put_blocks(chrome_trace *trace) {
   free(open);
 }
 
+static bool has_ops(const chrome_trace *trace, uint32_t task) {
+  const pl_timeline_view *view = trace->view;
+  int32_t microbatch = trace->graph->tasks[task].microbatch;
+  if (view == NULL || !view->has_ops_window || microbatch < 0) return true;
+  return microbatch >= view->first_ops && microbatch <= view->last_ops;
+}
+
 static void put_parts(chrome_trace *trace) {
   for (uint32_t at = 0; trace->result->part_spans != NULL && at < trace->result->n_part_spans; at++) {
     const pl_part_span *span = &trace->result->part_spans[at];
     const pl_part *part = &trace->graph->parts[span->part];
-    if (!has_parts(trace, span)) continue;
+    if (!has_parts(trace, span) || !has_ops(trace, span->task)) continue;
     const pl_timeline_part *known = known_part(trace, span->part);
     const pl_slice slice = {.name = part->name != PL_NONE ? part->name : trace->graph->tasks[span->task].label,
                             .category = part->category,

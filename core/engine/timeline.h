@@ -33,6 +33,8 @@ typedef struct pl_timeline_view {
   const char *const *block_names; /* "layer 12": what parents of neighbouring parts are called */
   bool is_window;                 /* only these microbatches, and what belongs to none */
   int32_t first_microbatch, last_microbatch;
+  bool has_ops_window; /* ops only of these microbatches; passes, blocks, transfers and memory of all that are shown */
+  int32_t first_ops, last_ops;
 } pl_timeline_view;
 
 /* Streams the trace; memory beyond the result O(tasks), for the counters. `view` or its arrays may be NULL: "device 0".

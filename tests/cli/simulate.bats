@@ -548,3 +548,23 @@ assert own['iter_time_high_s'] / own['iter_time_low_s'] < 1 + 1e-7, own"
   run "$PACELINE" simulate --platform hc2 --model gpt2-345m --gbs 64 --strategy pp=1,dp=32,tmp=1,mbs=1 --vary device:*.power=200W
   [ "$status" -eq 2 ] && [[ $output == *"has no 'power' of its own"* ]]
 }
+
+@test "--trace-ops: passes, layers and transfers of all microbatches, ops of some" {
+  "$PACELINE" simulate --platform $platform --model $model --gbs 32 --strategy $strategy --trace "$BATS_TEST_TMPDIR/all.json" >/dev/null
+  "$PACELINE" simulate --platform $platform --model $model --gbs 32 --strategy $strategy --trace "$BATS_TEST_TMPDIR/some.json" --trace-ops 1-2 >/dev/null
+  /usr/bin/python3 - "$BATS_TEST_TMPDIR" <<'PYTHON'
+import json, sys
+def events(name):
+    return [json.dumps(e) for e in json.load(open(f"{sys.argv[1]}/{name}.json"))["traceEvents"]]
+whole, some = events("all"), events("some")
+def is_left_out(text):
+    e = json.loads(text)
+    is_op = e["ph"] == "X" and e["cat"] not in ("pass", "block") and e["tid"] == 1
+    return is_op and e["args"].get("microbatch", 1) not in (1, 2)
+assert [e for e in whole if e not in set(some)] and all(is_left_out(e) for e in whole if e not in set(some))
+kept = set(some)
+assert all(e in kept for e in whole if not is_left_out(e)) and kept <= set(whole)
+PYTHON
+  refuses "--trace-ops: '2-1' is neither a microbatch (3) nor a range (0-3)" --platform $platform --model $model --gbs 32 --strategy $strategy \
+    --trace "$dir/out2.json" --trace-ops=2-1
+}

@@ -17,6 +17,7 @@
 #include "workloads/command/simulate_program.h"
 #include "workloads/command/simulate_report.h"
 #include "workloads/command/simulate_vary.h"
+#include "workloads/command/trace_window.h"
 #include "workloads/formats/export.h"
 #include "workloads/import/model_file.h"
 #include "workloads/language/ir_text.h"
@@ -32,6 +33,7 @@ enum {
   KEY_VARY,
   KEY_SENSITIVITY,
   KEY_MICROBATCHES,
+  KEY_TRACE_OPS,
   KEY_READ_PROGRAM,
   KEY_SVG,
   KEY_FORMAT,
@@ -42,7 +44,7 @@ enum {
 
 typedef struct simulate_options {
   pl_job_options job;
-  const char *strategy, *trace_path, *microbatches, *program_path, *launch_path, *svg_path;
+  const char *strategy, *trace_path, *microbatches, *trace_ops, *program_path, *launch_path, *svg_path;
   pl_export_format format; /* of trace_path: a file, or a folder */
   pl_training_cost cost;
   pl_straggler_options stragglers;
@@ -72,6 +74,8 @@ static const struct argp_option option_table[] = {
      0},
     {"trace-microbatches", KEY_MICROBATCHES, "A-B", 0,
      "of the timeline only these microbatches, from 0 on, and what belongs to none", 0},
+    {"trace-ops", KEY_TRACE_OPS, "A-B", 0,
+     "in the timeline the ops of microbatches A to B alone; passes and layers of all", 0},
     {"svg", KEY_SVG, "FILE", 0, "draw the iteration: stages over time and their memory, for a slide", 0},
     {"force", KEY_FORCE, NULL, 0, "overwrite the files of --trace and --svg", 0},
     {"print-program", KEY_PROGRAM, NULL, 0, "print the program: one op list per pipeline stage", 0},
@@ -119,6 +123,9 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     return 0;
   case KEY_SVG:
     options->svg_path = value;
+    return 0;
+  case KEY_TRACE_OPS:
+    options->trace_ops = value;
     return 0;
   case KEY_MICROBATCHES:
     options->microbatches = value;
@@ -183,22 +190,6 @@ typedef struct session {
 /* ---- the timeline ---- */
 
 /* "3" or "0-3". */
-static pl_code read_window(const char *text, pl_timeline_view *view, pl_error *error) {
-  int first = 0, last = 0, end = 0;
-  bool good = sscanf(text, "%d-%d%n", &first, &last, &end) == 2 && text[end] == '\0';
-  if (!good) {
-    good = sscanf(text, "%d%n", &first, &end) == 1 && text[end] == '\0';
-    last = first;
-  }
-  if (!good || first < 0 || last < first)
-    return pl_fail(error, PL_BAD_INPUT, "--trace-microbatches: '%.64s' is neither a microbatch (3) nor a range (0-3)",
-                   text);
-  view->is_window = true;
-  view->first_microbatch = first;
-  view->last_microbatch = last;
-  return PL_OK;
-}
-
 static pl_code check_window(const session *own, pl_error *error) {
   if (!own->view.is_window || own->view.first_microbatch < own->report.row.n_microbatches) return PL_OK;
   return pl_fail(error, PL_BAD_INPUT, "--trace-microbatches %s: there are microbatches 0 to %d",
@@ -274,7 +265,9 @@ static pl_code load(session *own, pl_error *error) {
   if (options->microbatches != NULL && options->trace_path == NULL)
     return pl_fail(error, PL_BAD_INPUT, "--trace-microbatches %s: of a timeline; add --trace FILE",
                    options->microbatches);
-  if (options->microbatches != NULL) PL_TRY(read_window(options->microbatches, &own->view, error));
+  if (options->trace_ops != NULL && (options->trace_path == NULL || options->format != PL_EXPORT_TIMELINE))
+    return pl_fail(error, PL_BAD_INPUT, "--trace-ops %s: of a timeline; add --trace FILE", options->trace_ops);
+  PL_TRY(pl_trace_windows_read(options->microbatches, options->trace_ops, &own->view, error));
   if (options->format != PL_EXPORT_TIMELINE) PL_TRY(check_export(options, error));
   if (options->json && options->print_program)
     return pl_fail(error, PL_BAD_INPUT, "--print-program prints text; leave out --json");
@@ -427,10 +420,11 @@ static const char *why_by_program(const simulate_options *options) {
 static pl_code simulate_program(simulate_options *options, pl_error *error) {
   bool file = options->program_path != NULL, tree = !file && is_of_tree(options);
   if ((file && (options->strategy != NULL || options->inference)) || options->n_vary > 0 || options->sensitivity ||
-      options->print_program || options->microbatches != NULL || options->cost.tokens > 0 ||
-      (options->beside.n_paths > 0 && !tree) || options->format != PL_EXPORT_TIMELINE || options->launch_path != NULL)
+      options->print_program || options->microbatches != NULL || options->trace_ops != NULL ||
+      options->cost.tokens > 0 || (options->beside.n_paths > 0 && !tree) || options->format != PL_EXPORT_TIMELINE ||
+      options->launch_path != NULL)
     return pl_fail(error, PL_BAD_INPUT,
-                   "%s: leave out %s--from, --vary, --sensitivity, --print-program, --trace-microbatches, "
+                   "%s: leave out %s--from, --vary, --sensitivity, --print-program, --trace-microbatches, --trace-ops, "
                    "--trace-format%s and --tokens",
                    why_by_program(options), file ? "--strategy, --inference, " : "", tree ? "" : ", --beside");
   PL_TRY(check_beside(options, error));
