@@ -198,6 +198,7 @@ static pl_code write_op(writing *w, int32_t index, scope *in) {
                                                .origin = op->origin,
                                                .callee = calls ? w->callees[w->modules[index]] : PL_IR_NONE,
                                                .place = op->place});
+  if (w->own->arena->failed) return no_memory(w);
   for (int32_t i = 0; i < op->n_outputs; i++)
     in->values[op->first_output + i] = first + i;
   return note_op(w, w->modules[index]) ? PL_OK : no_memory(w);
