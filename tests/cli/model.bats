@@ -64,9 +64,9 @@ refused() { # MESSAGE ARGUMENT...
   refused "--attention 'none'" show "$model" --attention none
   refused "--dtype 'int4'" show "$model" --dtype int4
   refused "fp8" show "$model" --dtype fp8
-  printf '{"model_type": "t5"}' >"$BATS_TEST_TMPDIR/t5.json"
+  printf '{"model_type": "bart"}' >"$BATS_TEST_TMPDIR/t5.json"
   refused "t5.json:1:" show "$BATS_TEST_TMPDIR/t5.json"
-  refused "(an encoder with a decoder) is not supported; the nearest that is seems to be bert, of gpt2" show "$BATS_TEST_TMPDIR/t5.json"
+  refused "(an encoder with a decoder) is not supported; the nearest that is seems to be t5, of gpt2" show "$BATS_TEST_TMPDIR/t5.json"
   sed 's/"gpt2-345m"/"a\\nb"/' "$model" >"$BATS_TEST_TMPDIR/name.json"
   refused "'name' has characters that cannot be printed" show "$BATS_TEST_TMPDIR/name.json"
   python3 -c "
