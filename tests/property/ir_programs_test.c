@@ -16,6 +16,7 @@
 #include "tests/support/arena_fixture.h"
 #include "tests/support/random.h"
 #include "workloads/import/model_file.h"
+#include "workloads/ir/stack.h"
 #include "workloads/language/ir_check.h"
 #include "workloads/language/ir_table.h"
 #include "workloads/language/ir_text.h"
@@ -57,8 +58,9 @@ static void load(const char *path, job_case *own) {
   pl_error error = PL_ERROR_INIT;
   pl_job_origin origin = {.dtype_is_given = true, .products_are_given = true, .seq_is_given = true};
   if (pl_model_load_any(path, &arena, &own->model, &error) != PL_OK) fail_msg("%s", error.message);
+  bool pictures = own->model.stack != NULL && own->model.stack->kind == PL_STACK_PATCHES; /* as many as patches */
   own->job = (pl_job){.gbs = 8,
-                      .seq = own->model.max_positions < 16 ? own->model.max_positions : 16,
+                      .seq = pictures || own->model.max_positions < 16 ? own->model.max_positions : 16,
                       .dtype = PL_DTYPE_BF16,
                       .flash = true};
   if (pl_job_defaults_take(&own->model, path, &own->job, &origin, &error) != PL_OK) fail_msg("%s", error.message);
