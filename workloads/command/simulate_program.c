@@ -204,8 +204,7 @@ static void print_text(const subject *of, const pl_program_report *report) {
   printf("iteration        %s", pl_format_time(report->iter_time_s, text));
   if (!isnan(report->interval.low_s)) printf(" (80 %%: %s)", pl_interval_format(&report->interval, interval));
   putchar('\n');
-  if (!file)
-    printf("throughput       %.6g samples/s\n", (double)of->options->job.gbs / report->iter_time_s);
+  if (!file) printf("throughput       %.6g samples/s\n", (double)of->options->job.gbs / report->iter_time_s);
   printf("\nwhere the time goes (mean over devices)\n");
   for (int i = 0; i < N_SHARES; i++) {
     double time_s = report->spent_s[shares[i].category];

@@ -15,7 +15,7 @@ typedef struct pl_program_request {
   bool force, json, digest;
   bool inference; /* the forward pass alone */
   pl_straggler_options *stragglers;
-  pl_beside_options *beside; /* other jobs on the fabric, of a tree; given back at the end; NULL: none */
+  pl_beside_options *beside;              /* other jobs on the fabric, of a tree; given back at the end; NULL: none */
   const pl_explain_program_view *explain; /* also where each second goes; NULL: nobody asks */
 } pl_program_request;
 
