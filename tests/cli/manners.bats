@@ -30,8 +30,11 @@ setup() {
   grep -qF "this goes on: paceline sweep ${large[*]} -o 'a b/s.h5' --resume" err || { cat err; return 1; }
 }
 
+# In a container without /dev/ptmx there is none.
+has_terminal() { command -v script >/dev/null && script -qec true /dev/null </dev/null >/dev/null 2>&1; }
+
 @test "at a terminal progress is drawn in place; in a log it is lines, if asked for; --quiet has none" {
-  command -v script >/dev/null || skip "no script(1)"
+  has_terminal || skip "no script(1), or no pseudo-terminals"
   job="$PACELINE sweep ${large[*]} --pp 8,16 --tmp 8 --threads 1 --no-leap --force" # takes some seconds
   script -qec "$job -o s.h5" /dev/null </dev/null >terminal
   grep -qP '\rpaceline sweep: \d+ of \d+ strategies, \d+ per second, about \d+ s left; best .*\x1b\[K' terminal || { cat -A terminal | head; return 1; }
@@ -48,7 +51,7 @@ setup() {
 }
 
 @test "no colours: neither NO_COLOR nor a terminal changes a byte of what is printed" {
-  command -v script >/dev/null || skip "no script(1)"
+  has_terminal || skip "no script(1), or no pseudo-terminals"
   "$PACELINE" simulate "${small[@]}" --strategy pp=4,dp=4,tmp=1,mbs=1 >plain
   NO_COLOR=1 "$PACELINE" simulate "${small[@]}" --strategy pp=4,dp=4,tmp=1,mbs=1 | cmp - plain
   script -qec "$PACELINE simulate ${small[*]} --strategy pp=4,dp=4,tmp=1,mbs=1" /dev/null </dev/null | tr -d '\r' | cmp - plain
