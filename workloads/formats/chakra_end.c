@@ -9,7 +9,7 @@
 typedef struct plan {
   uint32_t *first, *edge; /* n_ops + 2; per edge */
   uint32_t *n_waits;      /* per op */
-  int64_t *ready_ns;      /* per op */
+  int64_t *ready_ns;      /* per op; NULL: none has a date, and ready_of stands in place of them */
   int64_t *free_ns;       /* per stream of the trace */
   pl_event_heap heap;
   uint32_t n;
@@ -22,10 +22,11 @@ static bool take_plan(const pl_chakra *own, pl_arena *arena, plan *p) {
   p->first = PL_TAKE(arena, uint32_t, p->n + 2);
   p->edge = PL_TAKE(arena, uint32_t, n_edges + 1);
   p->n_waits = PL_TAKE(arena, uint32_t, p->n + 1);
-  p->ready_ns = PL_TAKE(arena, int64_t, p->n + 1);
+  bool all_undated = own->n_undated == p->n;
+  p->ready_ns = all_undated ? NULL : PL_TAKE(arena, int64_t, p->n + 1);
   p->free_ns = PL_TAKE(arena, int64_t, trace->n_streams + 1);
-  if (p->first == NULL || p->edge == NULL || p->n_waits == NULL || p->ready_ns == NULL || p->free_ns == NULL ||
-      !pl_event_heap_init(&p->heap, p->n + 1, arena))
+  if (p->first == NULL || p->edge == NULL || p->n_waits == NULL || (p->ready_ns == NULL && !all_undated) ||
+      p->free_ns == NULL || !pl_event_heap_init(&p->heap, p->n + 1, arena))
     return false;
   for (uint32_t e = own->first_edge; e < trace->n_edges; e++) {
     p->first[trace->edges[e].before - first_op + 2]++;
@@ -38,25 +39,40 @@ static bool take_plan(const pl_chakra *own, pl_arena *arena, plan *p) {
   return true;
 }
 
+/* Where no op has a date, each keeps the one of its readiness in its start until it is served, counted from INT64_MIN:
+ * eight bytes an op less. */
+static int64_t ready_of(const plan *p, const pl_trace_op *ops, uint32_t k) {
+  return p->ready_ns != NULL ? p->ready_ns[k] : ops[k].start_ns - INT64_MIN;
+}
+
+static void put_off(const plan *p, pl_trace_op *ops, uint32_t k, int64_t date) {
+  if (date <= ready_of(p, ops, k)) return;
+  if (p->ready_ns != NULL)
+    p->ready_ns[k] = date;
+  else
+    ops[k].start_ns = INT64_MIN + date;
+}
+
 /* What is ready is served in the order of readiness; what has a date keeps it. */
 static void schedule(pl_chakra *own, plan *p) {
   pl_trace *trace = own->trace;
   uint32_t first_op = own->rank.first_op;
+  pl_trace_op *ops = trace->ops + first_op;
   for (uint32_t k = 0; k < p->n; k++)
     if (p->n_waits[k] == 0) pl_event_heap_set(&p->heap, k, 0);
   while (p->heap.count > 0) {
     uint32_t k = pl_event_heap_pop(&p->heap).id;
-    pl_trace_op *op = &trace->ops[first_op + k];
-    int64_t *lane = &p->free_ns[op->stream];
-    if (op->start_ns == INT64_MIN) op->start_ns = p->ready_ns[k] > *lane ? p->ready_ns[k] : *lane;
+    pl_trace_op *op = &ops[k];
+    int64_t *lane = &p->free_ns[op->stream], ready_ns = ready_of(p, ops, k);
+    if (p->ready_ns == NULL || op->start_ns == INT64_MIN) op->start_ns = ready_ns > *lane ? ready_ns : *lane;
     if (pl_trace_end_ns(op) > *lane) *lane = pl_trace_end_ns(op);
     p->n_waits[k] = PL_NONE; /* done */
     for (uint32_t e = p->first[k]; e < p->first[k + 1]; e++) {
       const pl_trace_edge *edge = &trace->edges[p->edge[e]];
       uint32_t next = edge->after - first_op;
       int64_t date = edge->from_start ? op->start_ns : pl_trace_end_ns(op);
-      if (date > p->ready_ns[next]) p->ready_ns[next] = date;
-      if (--p->n_waits[next] == 0) pl_event_heap_set(&p->heap, next, p->ready_ns[next]);
+      put_off(p, ops, next, date);
+      if (--p->n_waits[next] == 0) pl_event_heap_set(&p->heap, next, ready_of(p, ops, next));
     }
   }
 }
