@@ -23,8 +23,8 @@ from torch import nn
 SOURCE, PACELINE = os.environ.get("SOURCE_DIR", "."), os.environ["PACELINE"]
 TOOL = os.environ["BUILD_DIR"] + "/tests/onnx_values_tool"
 sys.path.insert(0, SOURCE + "/tests/support")
-from onnx_modules import (VGG, GPT2, Bert, Encoder, GPT2Cached, Joined, Llama, LlamaCached, Padded, ResNet, ViT, export,
-                          export_cached)  # noqa: E402
+from onnx_modules import (VGG, GPT2, Bert, Encoder, GPT2Cached, Joined, Llama, LlamaCached, Padded, ResNet, SamePadded, ViT,
+                          export, export_cached)  # noqa: E402
 
 warnings.simplefilter("ignore")
 torch.manual_seed(5)
@@ -98,6 +98,7 @@ CASES = {  # module, inputs, options of the export, tolerance
     "llama-cached": (lambda: LlamaCached(layers=2), words, {"cache": (2, 8, 2)}, 1e-7),
     "llama-cached-tables": (lambda: LlamaCached(tables=True, layers=2), words, {"cache": (2, 8, 2)}, 1e-7),
     "padded": (Padded, lambda: {"x": torch.randn(BATCH, 3, 9, 9)}, {}, 1e-7),
+    "same-padded": (SamePadded, lambda: {"x": torch.randn(BATCH, 3, 8, 7)}, {}, 1e-7),
     "fused": (Fused, lambda: {"input_ids": tokens(20)}, {"folds": False}, 1e-7),
 }
 
@@ -120,6 +121,8 @@ def check(name, folder):
     if "cache" in options:  # which is empty, and all tokens are seen
         past = [torch.ones(BATCH, SEQ, dtype=torch.long), torch.arange(SEQ).expand(BATCH, SEQ)]
         past += export_cached(module, BATCH, SEQ, *options["cache"], path)
+    elif hasattr(module, "write"):
+        module.write(path)
     elif options.pop("one", False):  # which the file says, and is run with more
         export(module, {key: value[:1] for key, value in inputs.items()}, path, dynamic=False, **options)
     else:

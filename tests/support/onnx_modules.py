@@ -396,6 +396,35 @@ class Padded(nn.Module):
         return self.head(F.pad(x, (0, 0, 0, 0)).mean((2, 3)))
 
 
+class SamePadded(nn.Module):
+    """Windows that auto_pad places, as exports from TensorFlow have them; torch has no such attribute, so the file is written here."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.head = nn.Conv2d(3, 4, (3, 2), 2), nn.Conv2d(4, 6, 4), nn.Linear(6, 5)
+
+    def forward(self, x):  # 8x7 -> 4x4 -> 4x4 -> 4x4 -> 2x2
+        x = torch.tanh(self.a(F.pad(x, (0, 1, 0, 1))))
+        x = F.max_pool2d(F.pad(x, (1, 0, 1, 0), value=-math.inf), 2, 1)
+        x = torch.tanh(self.b(F.pad(x, (2, 1, 2, 1))))
+        shares = F.avg_pool2d(F.pad(torch.ones_like(x), (0, 1, 0, 1)), 3, 2)
+        return self.head((F.avg_pool2d(F.pad(x, (0, 1, 0, 1)), 3, 2) / shares).mean((2, 3)))
+
+    def write(self, path):
+        import onnx
+        node, real = onnx.helper.make_node, onnx.TensorProto.FLOAT
+        nodes = [node("Conv", ["x", "a.weight", "a.bias"], ["a"], "a", kernel_shape=[3, 2], strides=[2, 2], auto_pad="SAME_UPPER"), node("Tanh", ["a"], ["at"]),
+                 node("MaxPool", ["at"], ["m"], kernel_shape=[2, 2], strides=[1, 1], auto_pad="SAME_LOWER"),
+                 node("Conv", ["m", "b.weight", "b.bias"], ["b"], "b", kernel_shape=[4, 4], auto_pad="SAME_LOWER"), node("Tanh", ["b"], ["bt"]),
+                 node("AveragePool", ["bt"], ["v"], kernel_shape=[3, 3], strides=[2, 2], auto_pad="SAME_UPPER"),
+                 node("GlobalAveragePool", ["v"], ["g"]), node("Flatten", ["g"], ["f"]),
+                 node("Gemm", ["f", "head.weight", "head.bias"], ["logits"], "head", transB=1)]
+        graph = onnx.helper.make_graph(nodes, "same", [onnx.helper.make_tensor_value_info("x", real, ["batch", 3, 8, 7])],
+                                       [onnx.helper.make_tensor_value_info("logits", real, ["batch", 5])],
+                                       [onnx.numpy_helper.from_array(p.detach().numpy(), name) for name, p in self.named_parameters()])
+        onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)], ir_version=8), path)
+
+
 def export(module, inputs, path, opset=13, dynamic=True, train=False, folds=True):
     """`inputs`: name -> tensor."""
     mode = torch.onnx.TrainingMode.TRAINING if train else torch.onnx.TrainingMode.EVAL

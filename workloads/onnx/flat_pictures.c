@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "workloads/onnx/flat.h"
+#include "workloads/onnx/onnx_shape.h"
 
 static int32_t *axes_made(pl_flat *own, const pl_step *step) {
   return &own->axis[(size_t)step->out * PL_ONNX_RANK_MAX];
@@ -81,41 +82,46 @@ static int32_t without_ones(pl_flat *own, const pl_step *step, int32_t made, con
   return n == 0 ? made : pl_flat_op1(own, "sum", "points", made, 1, &over);
 }
 
-static const char *by_points(pl_flat *own, const pl_step *step, const char *name, int32_t offset, int64_t otherwise) {
-  int32_t points = n_points(own, step);
-  long long first = (long long)listed(step, name, offset, otherwise),
-            second = (long long)listed(step, name, offset + 1, otherwise);
-  const char *made = points == 1 ? pl_arena_printf(own->module->arena, "%lld", first)
-                                 : pl_arena_printf(own->module->arena, "%lldx%lld", first, second);
+static const char *joined(pl_flat *own, const pl_step *step, const int64_t numbers[2]) {
+  const char *made = n_points(own, step) == 1
+                         ? pl_arena_printf(own->module->arena, "%" PRId64, numbers[0])
+                         : pl_arena_printf(own->module->arena, "%" PRId64 "x%" PRId64, numbers[0], numbers[1]);
   return made != NULL ? made : "1";
 }
 
-/* Zeros behind the picture: those that are asked for, and those that windows reach into when they are rounded up. */
-static const char *padding_after(pl_flat *own, const pl_step *step, const char *kernel_list, const int64_t kernel[2]) {
+static const char *by_points(pl_flat *own, const pl_step *step, const char *name, int64_t otherwise) {
+  const int64_t numbers[2] = {listed(step, name, 0, otherwise), listed(step, name, 1, otherwise)};
+  return joined(own, step, numbers);
+}
+
+/* Zeros around the picture: those that are asked for, and behind it those that windows reach into when they are rounded
+ * up. */
+static void find_padding(pl_flat *own, const pl_step *step, const int64_t kernel[2], int64_t before[2],
+                         int64_t behind[2]) {
   int32_t points = n_points(own, step);
-  int64_t behind[2] = {0, 0};
   PL_ASSERT(points <= 2);
-  (void)kernel_list;
   for (int32_t i = 0; i < points; i++) {
     int64_t in = pl_flat_shape(own, step->in[0])->dims[i + 2], out = pl_flat_shape(own, step->out)->dims[i + 2];
     int64_t seen = (out - 1) * listed(step, "strides", i, 1) + listed(step, "dilations", i, 1) * (kernel[i] - 1) + 1;
-    int64_t lacks = seen - in - listed(step, "pads", i, 0), said = listed(step, "pads", i + points, 0);
-    behind[i] = lacks > said ? lacks : said;
+    int64_t pads[2];
+    pl_onnx_window_pads(step->node, i, points, in, kernel[i], pads);
+    int64_t lacks = seen - in - pads[0];
+    before[i] = pads[0];
+    behind[i] = lacks > pads[1] ? lacks : pads[1];
   }
-  const char *made = points == 1 ? pl_arena_printf(own->module->arena, "%" PRId64, behind[0])
-                                 : pl_arena_printf(own->module->arena, "%" PRId64 "x%" PRId64, behind[0], behind[1]);
-  return made != NULL ? made : "0";
 }
 
 enum { ATTRIBUTES_MAX = 8 };
 
 static int32_t sliding(pl_flat *own, const pl_step *step, const pl_ir_name *names, const int64_t kernel[2],
                        pl_ir_attribute *attributes, int32_t n) {
+  int64_t before[2] = {0, 0}, behind[2] = {0, 0};
+  find_padding(own, step, kernel, before, behind);
   attributes[n++] = pl_ir_names("window", n_points(own, step), names);
-  attributes[n++] = pl_ir_text("stride", by_points(own, step, "strides", 0, 1));
-  attributes[n++] = pl_ir_text("padding", by_points(own, step, "pads", 0, 0));
-  attributes[n++] = pl_ir_text("padding_after", padding_after(own, step, "kernel_shape", kernel));
-  attributes[n++] = pl_ir_text("dilation", by_points(own, step, "dilations", 0, 1));
+  attributes[n++] = pl_ir_text("stride", by_points(own, step, "strides", 1));
+  attributes[n++] = pl_ir_text("padding", joined(own, step, before));
+  attributes[n++] = pl_ir_text("padding_after", joined(own, step, behind));
+  attributes[n++] = pl_ir_text("dilation", by_points(own, step, "dilations", 1));
   return n;
 }
 
@@ -208,14 +214,17 @@ static pl_code write_pool(pl_flat *own, pl_step *step) {
   PL_TRY(pl_flat_value(own, step, step->in[0], &x));
   const int32_t points = n_points(own, step);
   PL_ASSERT(points <= 2);
-  for (int32_t i = 0; i < points; i++)
-    one = one && kernel[i] == 1 && listed(step, "strides", i, 1) == 1 && listed(step, "pads", i, 0) == 0;
+  for (int32_t i = 0; i < points; i++) {
+    int64_t pads[2];
+    pl_onnx_window_pads(step->node, i, points, pl_flat_shape(own, step->in[0])->dims[i + 2], kernel[i], pads);
+    one = one && kernel[i] == 1 && listed(step, "strides", i, 1) == 1 && pads[0] == 0;
+  }
   if (one) { /* a picture that is as large as is asked for already */
     pl_flat_set(own, step, x);
     return PL_OK;
   }
   PL_TRY(with_points(own, step, &x, names));
-  attributes[n++] = pl_ir_text("size", by_points(own, step, "kernel_shape", 0, 1));
+  attributes[n++] = pl_ir_text("size", by_points(own, step, "kernel_shape", 1));
   n = sliding(own, step, names, kernel, attributes, n);
   if (inside) attributes[n++] = pl_ir_integer("inside", 1);
   int32_t made = pl_flat_op1(own, max ? "max_pool" : "average_pool", "pool", x, n, attributes);

@@ -16,6 +16,12 @@ pl_code pl_onnx_shape_spread(pl_onnx_op *op, const pl_onnx_abstract *with);
 bool pl_onnx_samples_reshaped(pl_onnx_op *op, int64_t *dims, int32_t *n);
 void pl_onnx_samples_follow(pl_onnx_op *op);
 
+/* Zeros in front of and behind axis `axis` of the picture's points, which has `in` of them, where a window of `kernel`
+ * slides over it: those that `pads` lists or, with auto_pad=SAME_UPPER or SAME_LOWER, as many as make
+ * ceil(in / stride) windows, the odd one behind or in front (ONNX, Conv-11). `points` axes. */
+void pl_onnx_window_pads(const pl_onnx_node *node, int32_t axis, int32_t points, int64_t in, int64_t kernel,
+                         int64_t pads[2]);
+
 pl_code pl_onnx_shape_matmul(pl_onnx_op *op);
 pl_code pl_onnx_shape_gemm(pl_onnx_op *op);
 pl_code pl_onnx_shape_einsum(pl_onnx_op *op);

@@ -71,27 +71,48 @@ pl_code pl_onnx_shape_einsum(pl_onnx_op *op) {
 
 /* ---- pictures ---- */
 
-static int64_t listed(const pl_onnx_op *op, const char *name, int32_t index, int64_t otherwise) {
-  const pl_onnx_attribute *list = pl_onnx_attribute_find(op->node, name);
+static int64_t listed(const pl_onnx_node *node, const char *name, int32_t index, int64_t otherwise) {
+  const pl_onnx_attribute *list = pl_onnx_attribute_find(node, name);
   return list != NULL && index < list->n_integers ? list->integers[index] : otherwise;
+}
+
+/* What pads follow from; "NOTSET": they are listed. */
+static const char *auto_pad_of(const pl_onnx_node *node) {
+  const pl_onnx_attribute *pad = pl_onnx_attribute_find(node, "auto_pad");
+  return pad != NULL && pad->text != NULL ? pad->text : "NOTSET";
+}
+
+void pl_onnx_window_pads(const pl_onnx_node *node, int32_t axis, int32_t points, int64_t in, int64_t kernel,
+                         int64_t pads[2]) {
+  const char *rule = auto_pad_of(node);
+  bool listed_ones = strcmp(rule, "NOTSET") == 0, lower = strcmp(rule, "SAME_LOWER") == 0;
+  pads[0] = listed_ones ? listed(node, "pads", axis, 0) : 0;
+  pads[1] = listed_ones ? listed(node, "pads", axis + points, 0) : 0;
+  if (!lower && strcmp(rule, "SAME_UPPER") != 0) return;
+  int64_t stride = listed(node, "strides", axis, 1), seen = listed(node, "dilations", axis, 1) * (kernel - 1) + 1;
+  int64_t lacks = ((in + stride - 1) / stride - 1) * stride + seen - in;
+  if (lacks <= 0) return;
+  pads[0] = lower ? lacks - lacks / 2 : lacks / 2;
+  pads[1] = lacks - pads[0];
 }
 
 static pl_code slide(pl_onnx_op *op, int32_t axis, int64_t kernel) {
   int32_t points = op->in[0]->rank - 2;
-  const pl_onnx_attribute *pad = pl_onnx_attribute_find(op->node, "auto_pad");
-  int64_t stride = listed(op, "strides", axis, 1), dilation = listed(op, "dilations", axis, 1),
-          in = op->in[0]->dims[axis + 2];
-  int64_t padding = 0, before = listed(op, "pads", axis, 0), behind = listed(op, "pads", axis + points, 0),
-          most = 1 << 20;
-  if (pad != NULL && pad->text != NULL && strcmp(pad->text, "NOTSET") != 0 && strcmp(pad->text, "VALID") != 0)
-    return pl_onnx_op_fail(op, "auto_pad=%s is not read; export it with pads", pad->text);
-  if (stride < 1 || dilation < 1 || kernel < 1 || stride > most || dilation > most || kernel > most || before < 0 ||
-      behind < 0 || before > most || behind > most)
-    return pl_onnx_op_fail(op, "strides, dilations, pads or kernel_shape are out of range");
-  padding = before + behind;
+  const char *rule = auto_pad_of(op->node);
+  bool same = strcmp(rule, "SAME_UPPER") == 0 || strcmp(rule, "SAME_LOWER") == 0;
+  int64_t stride = listed(op->node, "strides", axis, 1), dilation = listed(op->node, "dilations", axis, 1),
+          in = op->in[0]->dims[axis + 2], most = 1 << 20, pads[2];
+  if (!same && strcmp(rule, "NOTSET") != 0 && strcmp(rule, "VALID") != 0)
+    return pl_onnx_op_fail(op, "auto_pad=%s is not known: NOTSET, VALID, SAME_UPPER or SAME_LOWER", rule);
+  if (stride < 1 || dilation < 1 || kernel < 1 || stride > most || dilation > most || kernel > most)
+    return pl_onnx_op_fail(op, "strides, dilations or kernel_shape are out of range");
+  pl_onnx_window_pads(op->node, axis, points, in, kernel, pads);
+  if (pads[0] < 0 || pads[1] < 0 || (!same && (pads[0] > most || pads[1] > most)))
+    return pl_onnx_op_fail(op, "pads are out of range");
+  int64_t padding = pads[0] + pads[1];
   int64_t seen = dilation * (kernel - 1) + 1, room = in + padding - seen;
   if (room < 0) return pl_onnx_op_fail(op, "a window of %" PRId64 " does not fit into %" PRId64, seen, in + padding);
-  bool up = pl_onnx_integer_of(op->node, "ceil_mode", 0) != 0;
+  bool up = !same && pl_onnx_integer_of(op->node, "ceil_mode", 0) != 0;
   op->out.dims[axis + 2] = (room + (up ? stride - 1 : 0)) / stride + 1;
   return PL_OK;
 }
@@ -113,7 +134,7 @@ pl_code pl_onnx_shape_pool(pl_onnx_op *op) {
   PL_TRY(pl_onnx_shape_same(op));
   if (op->out.rank < 3) return pl_onnx_op_fail(op, "a picture has at least 3 dimensions");
   for (int32_t i = 0; i + 2 < op->in[0]->rank; i++)
-    PL_TRY(slide(op, i, listed(op, "kernel_shape", i, 0)));
+    PL_TRY(slide(op, i, listed(op->node, "kernel_shape", i, 0)));
   return PL_OK;
 }
 
