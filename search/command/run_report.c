@@ -186,6 +186,9 @@ void pl_run_print(const pl_run_report *report) {
     printf("predicted        %s on %s (%+.1f %%)\n", pl_format_time(report->predicted_s, text[0]),
            report->platform_path,
            100 * (report->predicted_s / (report->least ? spread->least_s : spread->median_s) - 1));
+  if (report->csv_path != NULL && report->platform_path == NULL)
+    printf("platform         none: that of the row in %s is empty, and paceline validate asks for --platform\n",
+           report->csv_path);
   printf("loss             %.6g in the first iteration, %.6g in the last\n", times->losses[0],
          times->losses[report->options->warmup + report->options->iterations - 1]);
   printf("\nwhere the time goes (medians of ops, mean over ranks; waiting counts where it happens)\n");

@@ -20,8 +20,15 @@ setup() {
   grep -q '^1,stage1,.*,receive,' out/ops.csv
   grep -q '^0,stage0,layer,.*,product,.*,[0-9.]*,[0-9.]*,[0-9.e-]*$' out/ops.csv
   run -0 "$PACELINE" validate out/runs.csv
-  [[ $output == *"1 rows, 1 different configurations, 1 expressed, 1 compared"* ]]
-  # Without a platform nothing is made up.
+  [[ $output == *"1 rows, 1 different configurations, 1 expressed, 1 compared; "*" % of them in their 80 % intervals"* ]]
+  [[ $output == *", two.plir"$'\n'"    measured "*" (80 %: "*" to "*"), "* && $output != *nan* && $output != *MFU* ]]
+  # The interval holds what is predicted, which is what `run` said.
+  said=$(mpirun -n 2 "$PACELINE" run two.plir --iterations 2 --platform dgx-a100 --json | jq .predicted_s)
+  "$PACELINE" validate out/runs.csv --json | jq -e --argjson said "$said" \
+    '.worst[0] | .predicted_low_s < .predicted_s and .predicted_s < .predicted_high_s and (.predicted_s / $said - 1 | fabs) < 1e-9'
+  # Without a platform nothing is made up, which is said.
+  run -0 mpirun -n 2 "$PACELINE" run two.plir --iterations 2 --csv nameless.csv
+  [[ $output == *"platform         none: that of the row in nameless.csv is empty, and paceline validate asks for --platform"* ]]
   sed 's/dgx-a100//' out/runs.csv >out/without.csv
   run -0 "$PACELINE" validate out/without.csv
   [[ $output == *"0 expressed"*"platform (or --platform, for all rows)"* ]]

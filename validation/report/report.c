@@ -19,6 +19,11 @@ void pl_report_parts(const pl_case *c, double percent[PL_REPORT_PARTS]) {
 
 void pl_report_strategy(const pl_case *c, char *text, size_t size) {
   const pl_strategy *s = &c->strategy;
+  if (c->program != NULL) { /* which says how it is cut */
+    const char *slash = strrchr(c->program, '/');
+    snprintf(text, size, "%s", slash != NULL ? slash + 1 : c->program);
+    return;
+  }
   int used = snprintf(text, size, "tp %d pp %d dp %d mbs %d", s->tmp, s->pp, s->dp, s->mbs);
   const struct {
     bool shown;

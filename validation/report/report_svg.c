@@ -100,10 +100,12 @@ static void draw_point(FILE *stream, const panel *p, const pl_case *c, bool titl
   pl_report_strategy(c, strategy, sizeof strategy);
   fputs("><title>", stream);
   pl_xml_text(stream, c->row->model);
-  fprintf(stream, ", %" PRId64 " GPUs, %s: measured %s, predicted %s (80 %%: %s), %+.0f %%</title></circle>\n",
-          c->row->n_gpus, strategy, pl_format_time(c->measured_s, measured),
-          pl_format_time(c->result.iter_time_s, predicted), pl_interval_format(&c->interval, range),
-          100 * pl_case_error(c));
+  fprintf(stream, ", %" PRId64 " GPUs, ", c->row->n_gpus);
+  pl_xml_text(stream, strategy);
+  fprintf(stream, ": measured %s, predicted %s", pl_format_time(c->measured_s, measured),
+          pl_format_time(c->result.iter_time_s, predicted));
+  if (!isnan(c->interval.low_s)) fprintf(stream, " (80 %%: %s)", pl_interval_format(&c->interval, range));
+  fprintf(stream, ", %+.0f %%</title></circle>\n", 100 * pl_case_error(c));
 }
 
 bool pl_scatter_draw(FILE *stream, const pl_case_group *group, double left, double top, bool titles) {

@@ -141,13 +141,16 @@ static void print_worst(FILE *stream, const pl_report *report) {
     pl_report_parts(c, percent);
     fprintf(stream, "  %s:%u %s, %" PRId64 " %s, %s\n", c->row->file, c->row->line, c->row->model, c->row->n_gpus,
             c->row->gpu, strategy);
-    fprintf(stream, "    measured %s, predicted %s (80 %%: %s), %+.0f %%:", pl_format_time(c->measured_s, measured),
-            pl_format_time(c->result.iter_time_s, predicted), pl_interval_format(&c->interval, interval),
-            100 * pl_case_error(c));
+    fprintf(stream, "    measured %s, predicted %s", pl_format_time(c->measured_s, measured),
+            pl_format_time(c->result.iter_time_s, predicted));
+    if (!isnan(c->interval.low_s)) fprintf(stream, " (80 %%: %s)", pl_interval_format(&c->interval, interval));
+    fprintf(stream, ", %+.0f %%:", 100 * pl_case_error(c));
     for (int part = 0; part < PL_REPORT_PARTS; part++)
       fprintf(stream, " %s %.0f %%", pl_report_part_names[part], percent[part]);
-    fprintf(stream, "; MFU %.1f %%, predicted %.1f %%\n", 100 * c->result.mfu * c->result.iter_time_s / c->measured_s,
-            100 * c->result.mfu);
+    if (c->program == NULL)
+      fprintf(stream, "; MFU %.1f %%, predicted %.1f %%", 100 * c->result.mfu * c->result.iter_time_s / c->measured_s,
+              100 * c->result.mfu);
+    fputc('\n', stream);
   }
 }
 

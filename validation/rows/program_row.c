@@ -7,6 +7,7 @@
 
 #include "workloads/language/ir_check.h"
 #include "workloads/language/ir_text.h"
+#include "workloads/run/program_interval.h"
 #include "workloads/run/simulate_program.h"
 
 /* As seen from the folder of the table, if there is such a file. */
@@ -44,6 +45,11 @@ pl_code pl_program_row_simulate(pl_case *c, const pl_cluster *cluster, const pl_
   pl_error why = PL_ERROR_INIT;
   pl_code code = pl_ir_load(c->program, arena, &module, &why);
   if (code == PL_OK) code = pl_ir_check(&module, &why);
+  const pl_job job = {.framework = NULL};
+  const pl_program_kind kind = {.job = &job, .schedule = "of a program", .trains = true};
+  pl_aspects aspects = {.n = 0};
+  if (code == PL_OK) aspects = pl_aspects_of_program(cluster, &module, &kind);
+  here.program_aspects = rules->site == NULL ? &aspects : NULL; /* as simulate --program has it */
   if (code == PL_OK) code = pl_simulate_program(cluster, &module, NULL, &here, arena, &report, &why);
   if (code == PL_BAD_INPUT || code == PL_UNSUPPORTED) return pl_fail(error, code, "program: %s", why.message);
   if (code != PL_OK) return pl_fail(error, code, "%s", why.message);
@@ -55,5 +61,6 @@ pl_code pl_program_row_simulate(pl_case *c, const pl_cluster *cluster, const pl_
   c->result.data_comm_s = spent[PL_CATEGORY_DATA];
   c->result.bubble_s = report.idle_s;
   c->flops = report.flops;
+  c->interval = report.interval;
   return PL_OK;
 }
