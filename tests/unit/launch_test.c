@@ -172,6 +172,34 @@ static void nemo_is_read(void **state) {
   refuses("x.yaml", "- 1\n", "a mapping of settings is expected");
 }
 
+static void references_are_followed(void **state) {
+  (void)state;
+  pl_launch launch = parse(
+      "gpt.yaml", "trainer: {precision: bf16}\nmodel:\n  micro_batch_size: 1\n  num_layers: 24\n"
+                  "  ffn_hidden_size: ${multiply:4, ${.hidden_size}}\n  hidden_size: 1024\n  num_attention_heads: 16\n"
+                  "  max_position_embeddings: ${.encoder_seq_length}\n  encoder_seq_length: ${model.data.seq_length}\n"
+                  "  global_batch_size: ${.data.global}\n  data: {seq_length: 512, global: '${..pair.a}4'}\n"
+                  "  pair: {a: '${.b}', b: 6}\n");
+  assert_int_equal(launch.model.ffn, 4096);
+  assert_int_equal(launch.model.positions, 512);
+  assert_int_equal(launch.seq, 512);
+  assert_int_equal(launch.gbs, 64);
+  /* what leads nowhere, out of the file or back to itself is no value; many of these end */
+  const char *const bad[] = {"${.no}",
+                             "${.....hidden_size}",
+                             "${.num_layers}",
+                             "${multiply:2, ${.num_layers}}",
+                             "${.num_layers}${.num_layers}${.num_layers}${.num_layers}",
+                             "${optim.x",
+                             "${}",
+                             "${.}"};
+  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    char text[256];
+    snprintf(text, sizeof text, "model:\n  hidden_size: 8\n  optim: 1\n  num_layers: '%s'\n", bad[i]);
+    refuses("x.yaml", text, "num_layers");
+  }
+}
+
 static void deepspeed_is_read(void **state) {
   (void)state;
   pl_launch launch = parse("ds.json", "{\"train_batch_size\": 64, \"gradient_accumulation_steps\": 2, "
@@ -203,6 +231,7 @@ int main(void) {
                                      cmocka_unit_test(torchtitan_is_read),
                                      cmocka_unit_test(toml_errors_have_a_line),
                                      cmocka_unit_test(nemo_is_read),
+                                     cmocka_unit_test(references_are_followed),
                                      cmocka_unit_test(deepspeed_is_read)};
   return cmocka_run_group_tests(tests, begin, end);
 }

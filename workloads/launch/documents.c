@@ -9,7 +9,8 @@ typedef struct reader {
   const pl_document *document;
   pl_settings *settings;
   pl_error *error;
-  int depth;
+  int depth;                        /* of mappings that are open */
+  const pl_node *within[DEPTH_MAX]; /* these, from the outermost */
 } reader;
 
 const char *pl_launch_plain(const char *text, pl_arena *arena) {
@@ -44,9 +45,13 @@ static pl_code read_list(const reader *in, const pl_node *node, const char *key)
 
 static pl_code read_node(reader *in, const pl_node *node, const char *key) {
   if (pl_node_is_sequence(node)) return read_list(in, node, key);
-  if (!pl_node_is_mapping(node)) return put(in, node, key, pl_launch_plain(pl_node_text(node), in->settings->arena));
-  if (++in->depth > DEPTH_MAX)
+  if (!pl_node_is_mapping(node)) {
+    const char *text = pl_launch_follow(in->within, in->depth, pl_node_text(node), in->settings->arena);
+    return put(in, node, key, text != NULL ? pl_launch_plain(text, in->settings->arena) : NULL);
+  }
+  if (in->depth == DEPTH_MAX)
     return pl_document_fail(in->document, node, in->error, "mappings are nested more than %d deep", DEPTH_MAX);
+  in->within[in->depth++] = node;
   for (size_t i = 0; i < pl_node_count(node); i++) {
     const char *name = "";
     const pl_node *value = pl_node_entry(in->document, node, i, &name);
