@@ -433,6 +433,7 @@ int pl_space_format_reason(const pl_space *space, pl_space_reason reason, char *
 
 pl_code pl_space_refuse_empty(const pl_space *space, uint32_t n_devices, pl_error *error) {
   char text[PL_ERROR_MESSAGE_BYTES] = "", reason[128];
+  PL_TRY(pl_strategy_check_layers(space->model, error));
   for (int r = 0; r < PL_DROP_COUNT; r++) {
     if (space->dropped[r] == 0) continue;
     pl_space_format_reason(space, (pl_space_reason)r, reason, sizeof reason);

@@ -26,6 +26,17 @@ setup() {
   # Of 4 experts a token goes to 2: half of the rows are computed, exchanged and held.
   run -0 --separate-stderr "$PACELINE" simulate --platform dgx-1v --model $models/tiny-qwen3-next.json --gbs 16 --seq 64 --strategy pp=1,dp=8,tmp=1,mbs=2,ep=2
   [[ $output == *"expert communication"* ]]
+  [[ $output == *"kernels          assumed: a scan"*"tokens are evenly spread over the experts"* ]]
+}
+
+@test "a model without a stack of layers sends to the strategy trees" {
+  local job=(--platform dgx-1v --model dlrm-516m --gbs 64) says="dlrm-516m has no stack of layers that pp, dp and tmp could cut: name a strategy tree"
+  run -2 "$PACELINE" search "${job[@]}"
+  [[ $output == *"$says"* ]]
+  run -2 "$PACELINE" sweep "${job[@]}" -o "$BATS_TEST_TMPDIR/dlrm.h5"
+  [[ $output == *"$says"* ]]
+  run -2 "$PACELINE" simulate "${job[@]}" --strategy pp=1,dp=8,tmp=1,mbs=8
+  [[ $output == *"$says"* ]]
 }
 
 @test "model show says layers, state and what is assumed of their kernels" {

@@ -81,20 +81,32 @@ static void print_dlrm(const pl_model *model) {
   print_mlp("top", dlrm->top, dlrm->n_top);
 }
 
-/* What is taken for the time of kernels that no device was measured with. */
-static const char *const kernels_assumed =
-    "assumed: a scan is the batched products of its chunks, one after the other, and their states as fast as memory; "
-    "convolutions along tokens are as fast as memory";
+/* What is taken for the time of kernels that no device was measured with, and of those that a program has not. */
+#define SCANS_ASSUMED                                                                                                  \
+  "assumed: a scan is the batched products of its chunks, one after the other, and their states as fast as memory; "   \
+  "convolutions along tokens are as fast as memory"
+#define EXPERTS_ASSUMED                                                                                                \
+  "tokens are evenly spread over the experts; moving them to their places costs nothing on a device"
 
-static bool has_scans(const pl_model *model) {
+static bool has_scans(const pl_stack *stack, int32_t n_layers) {
   bool any = false;
-  for (int32_t i = 0; model->stack != NULL && model->stack->kind == PL_STACK_MIXERS && i < model->n_layers; i++)
-    any = any || model->stack->layers[i].mixer > PL_MIXER_ATTENTION;
+  for (int32_t i = 0; i < n_layers; i++)
+    any = any || stack->layers[i].mixer > PL_MIXER_ATTENTION;
+  return any;
+}
+
+static bool has_experts(const pl_stack *stack, int32_t n_layers) {
+  bool any = false;
+  for (int32_t i = 0; i < n_layers; i++)
+    any = any || stack->layers[i].feed == PL_FEED_EXPERTS;
   return any;
 }
 
 const char *pl_program_kernels_assumed(const pl_model *model) {
-  return has_scans(model) ? kernels_assumed : NULL;
+  if (model->stack == NULL || model->stack->kind != PL_STACK_MIXERS) return NULL;
+  bool scans = has_scans(model->stack, model->n_layers), experts = has_experts(model->stack, model->n_layers);
+  if (scans) return experts ? SCANS_ASSUMED "; " EXPERTS_ASSUMED : SCANS_ASSUMED;
+  return experts ? "assumed: " EXPERTS_ASSUMED : NULL;
 }
 
 static void print_layers(const pl_model *model) {
@@ -141,7 +153,8 @@ static void print_stack(const pl_model *model) {
     printf("  state      %" PRId64 " heads of %" PRId64 " in %" PRId64 " groups, %" PRId64
            " states each, chunks of %" PRId64 "\n",
            stack->state_heads, stack->state_head_size, stack->state_groups, stack->state_size, stack->chunk);
-  if (has_scans(model)) printf("  kernels    %s\n", kernels_assumed);
+  const char *assumed = pl_program_kernels_assumed(model);
+  if (assumed != NULL) printf("  kernels    %s\n", assumed);
 }
 
 bool pl_program_model_has_tokens(const pl_model *model) {

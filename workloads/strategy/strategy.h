@@ -160,6 +160,8 @@ bool pl_strategy_is_order(const char *text);
 /* Everything that must hold between strategy, model, job and cluster; says which limit is broken and what would do. */
 pl_code pl_strategy_check(const pl_strategy *strategy, const pl_model *model, const pl_job *job, uint32_t n_devices,
                           pl_error *error);
+/* Whether the model has a stack of layers; one without (DLRM) takes strategy trees only. */
+pl_code pl_strategy_check_layers(const pl_model *model, pl_error *error);
 /* Whether the recipe has something for each of pp * vpp chunks: a layer; with `ends` the embedding and the head too. */
 pl_code pl_strategy_check_chunks(const pl_strategy *strategy, const pl_model *model, pl_error *error);
 /* How the blocks are cut under this strategy and job. */

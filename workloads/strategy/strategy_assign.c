@@ -310,6 +310,14 @@ static void cut_by_kind(const pl_model *model, int32_t n_chunks, int32_t *cut) {
   }
 }
 
+pl_code pl_strategy_check_layers(const pl_model *model, pl_error *error) {
+  if (model->n_layers > 0) return PL_OK;
+  return pl_fail(error, PL_BAD_INPUT,
+                 "strategy: %s has no stack of layers that pp, dp and tmp could cut: name a strategy tree (simulate "
+                 "--strategy TREE.yaml), or trees with choices (search, sweep --strategy-space FILE)",
+                 model->name);
+}
+
 pl_code pl_strategy_check_chunks(const pl_strategy *strategy, const pl_model *model, pl_error *error) {
   int32_t n_chunks = pl_strategy_n_chunks(strategy), n_units = model->n_layers;
   if (strategy->recipe == PL_ASSIGN_ENDS) n_units += 2;
@@ -319,6 +327,7 @@ pl_code pl_strategy_check_chunks(const pl_strategy *strategy, const pl_model *mo
     return n_chunks < n_blocks ? PL_OK : refuse_empty_stage(n_chunks, error);
   }
   if (n_chunks <= n_units) return PL_OK;
+  PL_TRY(pl_strategy_check_layers(model, error));
   return pl_fail(error, PL_BAD_INPUT,
                  "strategy: pp * vpp = %d stages for a model of %d layers; at most one stage per layer%s", n_chunks,
                  counts_kind(model, strategy) ? n_units : model->n_layers,
