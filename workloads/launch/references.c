@@ -4,7 +4,7 @@
 
 #include "workloads/launch/documents.h"
 
-enum { FOLLOWED_MAX = 256, NESTED_MAX = 32 };
+enum { FOLLOWED_MAX = 256, NESTED_MAX = 32, VALUE_MAX = 1000 };
 
 typedef struct place {
   const pl_node *within[NESTED_MAX];
@@ -39,10 +39,10 @@ static const char *value_of(const place *at, char *name, pl_arena *arena) {
   }
   const pl_node *node = pl_node_get(to.within[to.depth - 1], name);
   const char *text = node != NULL ? pl_node_text(node) : NULL;
-  return text != NULL ? follow(&to, text, arena) : NULL;
+  return text != NULL && strlen(text) <= VALUE_MAX ? follow(&to, text, arena) : NULL;
 }
 
-/* "multiply:A, B": the product as text; NULL when A or B is no whole number. */
+/* "multiply:A, B": the product as text; NULL when A or B is no number. */
 static const char *product_of(const char *factors, pl_arena *arena) {
   char *end, *end_of_all;
   double a = strtod(factors, &end);
