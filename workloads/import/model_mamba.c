@@ -81,27 +81,29 @@ static pl_code read_positions(const pl_model_reader *in, pl_model *model) {
   return pl_reader_optional_integer(in, "max_position_embeddings", pl_model_positions_max, &model->max_positions);
 }
 
+/* transformers' Mamba2Config. */
+static const state_keys mamba2_keys = {.heads = "num_heads",
+                                       .head_size = "head_dim",
+                                       .groups = "n_groups",
+                                       .state = "state_size",
+                                       .taps = "conv_kernel",
+                                       .chunk = "chunk_size",
+                                       .in_bias = "use_bias",
+                                       .out_bias = "use_bias",
+                                       .convolution_bias = "use_conv_bias",
+                                       .inner = "expand",
+                                       .heads_default = 128,
+                                       .head_size_default = 64,
+                                       .groups_default = 8,
+                                       .state_default = 128,
+                                       .chunk_default = 256};
+
 pl_code pl_stack_read_mamba2(const pl_model_reader *in, pl_arena *arena, pl_model *model, pl_stack *stack) {
-  static const state_keys keys = {"num_heads",
-                                  "head_dim",
-                                  "n_groups",
-                                  "state_size",
-                                  "conv_kernel",
-                                  "chunk_size",
-                                  "use_bias",
-                                  "use_bias",
-                                  "use_conv_bias",
-                                  "expand",
-                                  128,
-                                  64,
-                                  8,
-                                  128,
-                                  256};
   pl_stack_layer *layers;
   int64_t inner;
   PL_TRY(pl_stack_read_widths(in, true, false, model));
-  PL_TRY(read_inner(in, keys.inner, model, &inner));
-  PL_TRY(read_state_space(in, &keys, inner, stack));
+  PL_TRY(read_inner(in, mamba2_keys.inner, model, &inner));
+  PL_TRY(read_state_space(in, &mamba2_keys, inner, stack));
   PL_TRY(pl_stack_read_number(in, "layer_norm_epsilon", 0, 1, &model->numbers.norm_epsilon));
   PL_TRY(read_positions(in, model)); /* the class has none: what it was trained on */
   model->n_heads = stack->state_heads;
@@ -148,21 +150,21 @@ static pl_code set_attention_layers(const pl_model_reader *in, const pl_model *m
   return PL_OK;
 }
 
-static const state_keys prefixed = {"mamba_n_heads",
-                                    "mamba_d_head",
-                                    "mamba_n_groups",
-                                    "mamba_d_state",
-                                    "mamba_d_conv",
-                                    "mamba_chunk_size",
-                                    "mamba_proj_bias",
-                                    "mamba_proj_bias",
-                                    "mamba_conv_bias",
-                                    "mamba_expand",
-                                    128,
-                                    0,
-                                    1,
-                                    256,
-                                    256};
+static const state_keys prefixed = {.heads = "mamba_n_heads",
+                                    .head_size = "mamba_d_head",
+                                    .groups = "mamba_n_groups",
+                                    .state = "mamba_d_state",
+                                    .taps = "mamba_d_conv",
+                                    .chunk = "mamba_chunk_size",
+                                    .in_bias = "mamba_proj_bias",
+                                    .out_bias = "mamba_proj_bias",
+                                    .convolution_bias = "mamba_conv_bias",
+                                    .inner = "mamba_expand",
+                                    .heads_default = 128,
+                                    .head_size_default = 0,
+                                    .groups_default = 1,
+                                    .state_default = 256,
+                                    .chunk_default = 256};
 
 pl_code pl_stack_read_bamba(const pl_model_reader *in, pl_arena *arena, pl_model *model, pl_stack *stack) {
   pl_stack_layer *layers;
@@ -243,21 +245,10 @@ static pl_code set_pattern(const pl_model_reader *in, pl_model *model, pl_stack_
 }
 
 pl_code pl_stack_read_nemotron_h(const pl_model_reader *in, pl_arena *arena, pl_model *model, pl_stack *stack) {
-  static const state_keys keys = {"mamba_num_heads",
-                                  "mamba_head_dim",
-                                  "n_groups",
-                                  "ssm_state_size",
-                                  "conv_kernel",
-                                  "chunk_size",
-                                  "use_bias",
-                                  "use_bias",
-                                  "use_conv_bias",
-                                  "expand",
-                                  128,
-                                  64,
-                                  8,
-                                  128,
-                                  256};
+  state_keys keys = mamba2_keys;
+  keys.heads = "mamba_num_heads";
+  keys.head_size = "mamba_head_dim";
+  keys.state = "ssm_state_size";
   pl_stack_layer *layers;
   PL_TRY(pl_stack_read_widths(in, true, false, model));
   PL_TRY(read_attention(in, "layer_norm_epsilon", model)); /* without positions */
