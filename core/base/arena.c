@@ -15,7 +15,13 @@ typedef struct pl_arena_chunk {
   _Alignas(64) unsigned char bytes[];
 } pl_arena_chunk;
 
-enum { DEFAULT_CHUNK_BYTES = 1 << 20 };
+/* Lies at the start of the block that it is about. */
+typedef struct pl_arena_spare {
+  struct pl_arena_spare *next;
+  size_t size; /* of the block */
+} pl_arena_spare;
+
+enum { DEFAULT_CHUNK_BYTES = 1 << 20, SMALLEST_SPARE_BYTES = 1 << 14 };
 
 void pl_arena_init(pl_arena *arena, size_t chunk_bytes) {
   *arena = (pl_arena){.chunk_bytes = chunk_bytes ? chunk_bytes : DEFAULT_CHUNK_BYTES, .fail_after = -1};
@@ -32,12 +38,14 @@ static void free_chunks(pl_arena_chunk *chunk) {
 void pl_arena_release(pl_arena *arena) {
   free_chunks(arena->chunks);
   arena->chunks = arena->current = NULL;
+  arena->spares = NULL;
 }
 
 void pl_arena_reset(pl_arena *arena) {
   for (pl_arena_chunk *chunk = arena->chunks; chunk != NULL; chunk = chunk->next)
     chunk->used = 0;
   arena->current = arena->chunks;
+  arena->spares = NULL;
   arena->failed = false;
 }
 
@@ -68,10 +76,40 @@ static void *take_from(pl_arena_chunk *chunk, size_t size, size_t align) {
   return chunk->bytes + start;
 }
 
+static size_t bytes_to_alignment(const void *memory, size_t align) {
+  return (size_t)(-(uintptr_t)memory & (align - 1));
+}
+
+void pl_arena_give(pl_arena *arena, void *memory, size_t size) {
+  size_t skipped = bytes_to_alignment(memory, _Alignof(pl_arena_spare));
+  if (memory == NULL || size < skipped + SMALLEST_SPARE_BYTES) return;
+  pl_arena_spare *spare = (pl_arena_spare *)(void *)((unsigned char *)memory + skipped);
+  *spare = (pl_arena_spare){.next = arena->spares, .size = size - skipped};
+  arena->spares = spare;
+}
+
+/* The first spare block that is large enough; what it has more remains one. */
+static void *take_spare(pl_arena *arena, size_t size, size_t align) {
+  for (pl_arena_spare **at = &arena->spares; *at != NULL; at = &(*at)->next) {
+    pl_arena_spare *spare = *at;
+    unsigned char *memory = (unsigned char *)spare + bytes_to_alignment(spare, align);
+    unsigned char *end = (unsigned char *)spare + spare->size;
+    if (memory > end || size > (size_t)(end - memory)) continue;
+    *at = spare->next;
+    pl_arena_give(arena, memory + size, (size_t)(end - memory) - size);
+    return memory;
+  }
+  return NULL;
+}
+
 void *pl_arena_take(pl_arena *arena, size_t size, size_t align) {
   if (arena->fail_after == 0) return fail(arena);
   if (arena->fail_after > 0) arena->fail_after--;
   if (size > SIZE_MAX / 4) return fail(arena);
+  if (arena->spares != NULL && size >= SMALLEST_SPARE_BYTES) {
+    void *memory = take_spare(arena, size, align);
+    if (memory != NULL) return memory;
+  }
   while (arena->current != NULL) {
     void *memory = take_from(arena->current, size, align);
     if (memory != NULL) return memory;
@@ -164,6 +202,7 @@ void pl_arena_release_to(pl_arena *arena, pl_arena_mark mark) {
   }
   arena->current = mark.chunk;
   arena->current->used = mark.used;
+  arena->spares = NULL;
 }
 
 size_t pl_arena_used_bytes(const pl_arena *arena) {

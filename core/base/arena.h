@@ -1,8 +1,8 @@
 /* Arena: all memory of one simulation.
  *
- * Memory is handed out from chunks, never given back one by one; `reset` makes everything reusable for
- * the next candidate without returning chunks to the system, `mark`/`release` frees what was taken since
- * a point (scratch space). An arena belongs to one thread.
+ * Memory is handed out from chunks and not given back one by one, but for large blocks (`give`); `reset` makes
+ * everything reusable for the next candidate without returning chunks to the system, `mark`/`release` frees what was
+ * taken since a point (scratch space). An arena belongs to one thread.
  *
  * A failed allocation returns NULL and sets the sticky `failed` flag; callers in hot loops may check the
  * flag once at the end of a phase. `fail_after` lets tests make the k-th chunk request fail.
@@ -15,12 +15,14 @@
 #include <stdint.h>
 
 struct pl_arena_chunk;
+struct pl_arena_spare;
 
 typedef struct pl_arena {
   struct pl_arena_chunk *chunks; /* all chunks, in the order they are filled */
   struct pl_arena_chunk *current;
-  size_t chunk_bytes; /* size of the next ordinary chunk */
-  int64_t fail_after; /* tests: number of takes that still succeed; negative = no limit */
+  struct pl_arena_spare *spares; /* blocks that were given back, the last one first */
+  size_t chunk_bytes;            /* size of the next ordinary chunk */
+  int64_t fail_after;            /* tests: number of takes that still succeed; negative = no limit */
   bool failed;
 } pl_arena;
 
@@ -49,6 +51,9 @@ void *pl_arena_take_zeroed(pl_arena *arena, size_t count, size_t size, size_t al
  * given back. */
 static inline void *pl_arena_grown(pl_arena *arena, const void *array, size_t n, size_t more, size_t size,
                                    uint32_t *room);
+/* `memory`, taken from the arena with `size` bytes, is no longer needed: a later take of a large block may have it.
+ * What is small is left where it is. Forgotten at reset and at any release_to. */
+void pl_arena_give(pl_arena *arena, void *memory, size_t size);
 char *pl_arena_strdup(pl_arena *arena, const char *text);
 char *pl_arena_printf(pl_arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

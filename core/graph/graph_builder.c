@@ -66,6 +66,38 @@ static bool widen(const pl_graph_builder *builder, void **items, uint32_t *room,
   return true;
 }
 
+static uint32_t next_capacity(const pl_edge_chunk *last) {
+  if (last == NULL) return FIRST_EDGES;
+  return last->capacity < MOST_EDGES_IN_CHUNK ? 2 * last->capacity : last->capacity;
+}
+
+static bool add_edge_chunk(pl_graph_builder *builder, uint32_t capacity) {
+  pl_edge_chunk *chunk =
+      pl_arena_take(builder->arena, sizeof *chunk + capacity * sizeof(pl_edge), _Alignof(pl_edge_chunk));
+  if (chunk == NULL) {
+    builder->failed = true;
+    return false;
+  }
+  chunk->next = NULL;
+  chunk->count = 0;
+  chunk->capacity = capacity;
+  if (builder->last_edges == NULL) {
+    builder->first_edges = chunk;
+  } else {
+    builder->last_edges->next = chunk;
+  }
+  builder->last_edges = chunk;
+  return true;
+}
+
+/* In one chunk, which serves the engine when the edges are in their rows. */
+static void expect_edges(pl_graph_builder *builder, uint32_t times) {
+  uint64_t wanted = builder->n_raw_edges * times;
+  const pl_edge_chunk *last = builder->last_edges;
+  if (last == NULL || wanted <= last->capacity - last->count || wanted >= PL_NONE) return;
+  add_edge_chunk(builder, (uint32_t)wanted);
+}
+
 void pl_graph_builder_expect(pl_graph_builder *builder, uint32_t times) {
   if (builder->failed) return;
   uint64_t n_tasks = (uint64_t)builder->n_tasks * (times + 1ULL);
@@ -74,6 +106,7 @@ void pl_graph_builder_expect(pl_graph_builder *builder, uint32_t times) {
                            sizeof *builder->tasks) ||
                     !widen(builder, (void **)&builder->task_streams, &builder->task_streams_room,
                            builder->n_task_streams, n_streams, sizeof *builder->task_streams);
+  if (!builder->failed) expect_edges(builder, times);
 }
 
 uint32_t pl_graph_builder_n_tasks(const pl_graph_builder *builder) {
@@ -183,33 +216,20 @@ uint32_t pl_graph_builder_effect(pl_graph_builder *builder, int64_t peak_bytes, 
 
 /* ---- tasks and edges ---- */
 
-static bool add_edge_chunk(pl_graph_builder *builder) {
-  uint32_t capacity = builder->last_edges == NULL ? FIRST_EDGES : builder->last_edges->capacity;
-  if (builder->last_edges != NULL && capacity < MOST_EDGES_IN_CHUNK) capacity *= 2;
-  pl_edge_chunk *chunk =
-      pl_arena_take(builder->arena, sizeof *chunk + capacity * sizeof(pl_edge), _Alignof(pl_edge_chunk));
-  if (chunk == NULL) {
-    builder->failed = true;
-    return false;
-  }
-  chunk->next = NULL;
-  chunk->count = 0;
-  chunk->capacity = capacity;
-  if (builder->last_edges == NULL) {
-    builder->first_edges = chunk;
-  } else {
-    builder->last_edges->next = chunk;
-  }
-  builder->last_edges = chunk;
-  return true;
+/* Sender and receiver of one send after another say the same: a fifth of all edges. */
+static inline bool was_last(const pl_edge_chunk *chunk, uint32_t before, uint32_t after) {
+  if (chunk->count == 0) return false;
+  const pl_edge *last = &chunk->edges[chunk->count - 1];
+  return last->before == before && last->after == after;
 }
 
 static inline void append_edge(pl_graph_builder *builder, uint32_t before, uint32_t after) {
   pl_edge_chunk *chunk = builder->last_edges;
   if (chunk == NULL || chunk->count == chunk->capacity) {
-    if (!add_edge_chunk(builder)) return;
+    if (!add_edge_chunk(builder, next_capacity(chunk))) return;
     chunk = builder->last_edges;
   }
+  if (was_last(chunk, before, after)) return;
   chunk->edges[chunk->count++] = (pl_edge){before, after};
   builder->n_raw_edges++;
 }

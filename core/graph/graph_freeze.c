@@ -65,6 +65,15 @@ static void place_edges(const pl_graph_builder *builder, uint32_t *offset, uint3
       successors[--offset[chunk->edges[at].before]] = chunk->edges[at].after;
 }
 
+/* They are in the rows now. In the largest runs they are an eighth of the memory, which the engine takes next. */
+static void give_edges(pl_graph_builder *builder) {
+  for (pl_edge_chunk *chunk = builder->first_edges, *next; chunk != NULL; chunk = next) {
+    next = chunk->next;
+    pl_arena_give(builder->arena, chunk, sizeof *chunk + chunk->capacity * sizeof *chunk->edges);
+  }
+  builder->first_edges = builder->last_edges = NULL;
+}
+
 /* Sorts and dedupes each row in place, moving rows together. Returns the number of edges left. */
 static uint32_t merge_duplicates(pl_graph_builder *builder, uint32_t *offset, uint32_t *successors,
                                  uint32_t *n_predecessors) {
@@ -175,5 +184,7 @@ pl_code pl_graph_builder_freeze(pl_graph_builder *builder, pl_graph *graph, pl_e
   graph->successor_offset = offset;
   graph->successors = successors;
   graph->n_predecessors = n_predecessors;
-  return builder->has_backward_edge ? check_acyclic(graph, builder->arena, error) : PL_OK;
+  if (builder->has_backward_edge) PL_TRY(check_acyclic(graph, builder->arena, error));
+  give_edges(builder);
+  return PL_OK;
 }

@@ -110,6 +110,40 @@ static void marks_give_back_scratch_only(void **state) {
   pl_arena_release(&arena);
 }
 
+/* A large block that was given serves later takes, aligned as they ask and one beside the other, until the arena is
+ * reset or taken back; small takes, and those that do not fit, go where they went. */
+static void given_blocks_are_taken_again(void **state) {
+  (void)state;
+  enum { BLOCK = 1 << 20, PIECE = 3 << 18, LARGE = 1 << 19 };
+  pl_arena arena;
+  pl_arena_init(&arena, 0);
+  unsigned char *block = pl_arena_take(&arena, BLOCK, 64);
+  unsigned char *behind = pl_arena_take(&arena, 1, 1);
+  pl_arena_give(&arena, block, BLOCK);
+  size_t used = pl_arena_used_bytes(&arena);
+  unsigned char *first = pl_arena_take(&arena, PIECE - 100, 1);
+  assert_true(first >= block && first + PIECE - 100 <= block + BLOCK);
+  assert_int_equal(pl_arena_used_bytes(&arena), used);
+  unsigned char *small = pl_arena_take(&arena, 100, 1);
+  assert_true(small > behind);
+  unsigned char *large = pl_arena_take(&arena, LARGE, 1); /* does not fit beside the first */
+  assert_true(large > behind || large + LARGE <= block);
+  unsigned char *second = pl_arena_take(&arena, 1 << 17, 4096);
+  assert_true(second >= first + PIECE - 100 && second + (1 << 17) <= block + BLOCK);
+  assert_int_equal((uintptr_t)second % 4096, 0);
+  pl_arena_give(&arena, second, 100); /* too small to keep account of */
+  pl_arena_give(&arena, first, PIECE - 100);
+  pl_arena_reset(&arena);
+  assert_ptr_equal(pl_arena_take(&arena, 1 << 15, 64), block); /* and not what was given */
+  assert_true((unsigned char *)pl_arena_take(&arena, 1 << 15, 64) >= block + (1 << 15));
+  pl_arena_mark mark = pl_arena_mark_here(&arena);
+  pl_arena_give(&arena, pl_arena_take(&arena, 1 << 16, 64), 1 << 16);
+  pl_arena_release_to(&arena, mark);
+  unsigned char *one = pl_arena_take(&arena, 1 << 16, 64), *other = pl_arena_take(&arena, 1 << 16, 64);
+  assert_true(other >= one + (1 << 16) || one >= other + (1 << 16));
+  pl_arena_release(&arena);
+}
+
 static void zeroed_after_reuse(void **state) {
   (void)state;
   pl_arena arena;
@@ -240,6 +274,7 @@ int main(void) {
       cmocka_unit_test(reset_reuses_what_is_held),
       cmocka_unit_test(trim_gives_back_the_peak),
       cmocka_unit_test(marks_give_back_scratch_only),
+      cmocka_unit_test(given_blocks_are_taken_again),
       cmocka_unit_test(zeroed_after_reuse),
       cmocka_unit_test(overflow_is_a_failure),
       cmocka_unit_test(the_kth_take_fails_for_every_k),
