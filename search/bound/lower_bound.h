@@ -19,7 +19,7 @@
  *
  * The largest of these over all stages, and over ranks on unlike devices. For like stages the first is exact but for
  * communication. Peaks of memory are those of the schedule's passes on the stage, which is what a simulation finds as
- * well, as tasks of a device run in order; a few bytes of rounding are left as slack.
+ * well, as tasks of a device run in order.
  *
  * With an op profile (measured layers) computing counts nothing here, since its scale is found from what the
  * communication plan knows. With chunked collectives, and with ready streams, where other

@@ -51,36 +51,26 @@ static chunk_memory chunk_memory_of(const pl_program *program, int32_t chunk) {
   return sum;
 }
 
-/* Forward passes before the first backward pass (workloads/strategy/schedule.c). */
+/* Forward passes before the first backward pass (workloads/strategy/schedule.c), of a stage with one chunk. */
 static int64_t forwards_of(const pl_strategy *strategy, int64_t total, int32_t stage) {
   int64_t ahead = strategy->pp - stage - 1;
-  if (strategy->schedule == PL_SCHEDULE_INTERLEAVED) ahead = 2 * ahead + (int64_t)(strategy->vpp - 1) * strategy->pp;
-  if (strategy->schedule == PL_SCHEDULE_GPIPE || strategy->schedule == PL_SCHEDULE_FIFO || ahead >= total) return total;
-  return ahead + 1;
-}
-
-/* Of the first `n` forward passes those of chunk `chunk`. */
-static int64_t passes_of(const pl_strategy *strategy, int64_t n, int32_t chunk) {
-  int64_t pp = strategy->pp, group = pp * strategy->vpp, rest = n % group - chunk * pp;
-  return n / group * pp + (rest < 0 ? 0 : rest > pp ? pp : rest);
+  return strategy->schedule != PL_SCHEDULE_1F1B || ahead >= total ? total : ahead + 1;
 }
 
 /* What the passes hold when the first backward pass is due, and its own peak or that of the forward pass before it. */
 static double passes_bytes(const pl_program *program, int32_t stage) {
   const pl_strategy *strategy = program->strategy;
-  int64_t total = (int64_t)strategy->vpp * program->n_microbatches, n = forwards_of(strategy, total, stage);
-  int32_t last = strategy->vpp == 1 ? 0 : (int32_t)((n - 1) % ((int64_t)strategy->pp * strategy->vpp) / strategy->pp);
-  double held = 0, last_saved = 0, last_peak = 0, backward_peak = 0;
-  for (int32_t chunk = 0; chunk < strategy->vpp; chunk++) {
-    chunk_memory own = chunk_memory_of(program, pl_strategy_chunk_at(strategy, stage, chunk));
-    held += own.saved * (double)(strategy->vpp == 1 ? n : passes_of(strategy, n, chunk));
-    if (chunk == last) {
-      last_saved = own.saved;
-      last_peak = own.forward_peak;
-    }
-    if (chunk == strategy->vpp - 1) backward_peak = own.backward_peak;
-  }
-  return fmax(held + backward_peak, held - last_saved + last_peak);
+  chunk_memory own = chunk_memory_of(program, pl_strategy_chunk_at(strategy, stage, 0));
+  double held = own.saved * (double)forwards_of(strategy, program->n_microbatches, stage);
+  return fmax(held + own.backward_peak, held - own.saved + own.forward_peak);
+}
+
+/* As many as all, but for whole rounds of the steady state, each of which holds what the one before it held. */
+static int32_t telling_microbatches(const pl_program *program) {
+  const pl_strategy *strategy = program->strategy;
+  int64_t round = pl_schedule_round(strategy), enough = pl_schedule_filling(strategy) + 2 * round;
+  if (!pl_schedule_recurs(strategy) || program->n_microbatches <= enough) return program->n_microbatches;
+  return (int32_t)(program->n_microbatches - (program->n_microbatches - enough) / round * round);
 }
 
 /* Likewise, step by step: of schedules whose highest step is not known beforehand. Of chunks beyond those that are kept
@@ -88,7 +78,7 @@ static double passes_bytes(const pl_program *program, int32_t stage) {
 static double steps_bytes(const pl_program *program, int32_t stage) {
   enum { KEPT = 16 };
   const pl_strategy *strategy = program->strategy;
-  const pl_schedule schedule = pl_schedule_of(strategy, program->n_microbatches, stage);
+  const pl_schedule schedule = pl_schedule_of(strategy, telling_microbatches(program), stage);
   pass_memory kept[KEPT][PL_PASS_COUNT];
   double held = 0, most = 0;
   for (int32_t chunk = 0; chunk < strategy->vpp && chunk < KEPT; chunk++)
@@ -106,9 +96,10 @@ static double steps_bytes(const pl_program *program, int32_t stage) {
   return most;
 }
 
-/* Of GPipe, FIFO, 1F1B and interleaved schedules the highest step is known. */
+/* The highest step is known. */
 static bool is_simple(const pl_strategy *strategy) {
-  return strategy->schedule <= PL_SCHEDULE_FIFO;
+  return strategy->schedule == PL_SCHEDULE_GPIPE || strategy->schedule == PL_SCHEDULE_FIFO ||
+         strategy->schedule == PL_SCHEDULE_1F1B;
 }
 
 double pl_stage_peak_bytes(const pl_program *program, int32_t stage, bool in_order) {

@@ -1,14 +1,13 @@
 /* The peak of tensors on a device of a stage, from the program alone: what is resident, and what the schedule's passes
- * hold on top of it. As tasks of a device run in order it is what a simulation finds, but for rounding of every effect
- * to whole bytes. */
+ * hold on top of it. As tasks of a device run in order it is what a simulation finds, to the byte. */
 #ifndef PL_WORKLOADS_STAGE_PEAK_H
 #define PL_WORKLOADS_STAGE_PEAK_H
 
 #include "workloads/program/program.h"
 
 /* `program` may be an outline. `in_order`: the stage's tasks run in the order of its one schedule; else only what is
- * resident, and the optimizer's step, count. O(blocks of the stage), and O(steps) of schedules beyond GPipe, FIFO, 1F1B
- * and interleaved ones. */
+ * resident, and the optimizer's step, count. O(blocks of the stage) of GPipe, FIFO and 1F1B; of others
+ * also O(steps) until they are steady. */
 double pl_stage_peak_bytes(const pl_program *program, int32_t stage, bool in_order);
 
 #endif
