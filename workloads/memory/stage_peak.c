@@ -7,7 +7,7 @@
 
 /* Of one chunk's passes, relative to what there was before. */
 typedef struct chunk_memory {
-  double saved, forward_peak, backward_peak;
+  double saved, freed, forward_peak, backward_peak;
 } chunk_memory;
 
 /* Of one pass of a chunk, likewise: what it needs for a moment, and what it leaves. */
@@ -40,13 +40,12 @@ static chunk_memory chunk_memory_of(const pl_program *program, int32_t chunk) {
       sum.saved += (double)effect.net_bytes;
     }
   }
-  double freed = 0;
   for (int32_t block = boundary[chunk + 1] - 1; block >= boundary[chunk]; block--) {
     const pl_block_program *own = &program->blocks[pl_model_block_class(program->model, block)];
     if (own->backward.n_ops == 0) continue;
     pl_memory_effect effect = pl_block_effect(own, PL_PASS_BACKWARD);
-    sum.backward_peak = fmax(sum.backward_peak, (double)effect.peak_bytes - freed);
-    freed -= (double)effect.net_bytes;
+    sum.backward_peak = fmax(sum.backward_peak, (double)effect.peak_bytes - sum.freed);
+    sum.freed -= (double)effect.net_bytes;
   }
   return sum;
 }
@@ -63,6 +62,66 @@ static double passes_bytes(const pl_program *program, int32_t stage) {
   chunk_memory own = chunk_memory_of(program, pl_strategy_chunk_at(strategy, stage, 0));
   double held = own.saved * (double)forwards_of(strategy, program->n_microbatches, stage);
   return fmax(held + own.backward_peak, held - own.saved + own.forward_peak);
+}
+
+/* Passes in a row that are of one chunk each way: at their ends is the most. */
+typedef struct chunk_run {
+  const chunk_memory *forward, *backward; /* NULL: none of these */
+  int64_t n;
+} chunk_run;
+
+static void run_chunk(const chunk_run *run, double *held, double *most) {
+  double gained = run->forward == NULL ? 0 : run->forward->saved,
+         lost = run->backward == NULL ? 0 : run->backward->freed;
+  for (int end = 0; end < 2; end++) {
+    double before = *held + (end == 0 ? 0 : (double)(run->n - 1) * (gained - lost));
+    if (run->backward != NULL) *most = fmax(*most, before + run->backward->backward_peak);
+    if (run->forward != NULL) *most = fmax(*most, before - lost + run->forward->forward_peak);
+  }
+  *held += (double)run->n * (gained - lost);
+}
+
+static int64_t least(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
+/* `n` forward passes from the from-th on, backward passes from the back-th on, or, in turns, both; negative: none. */
+static void run_chunks(const pl_strategy *strategy, const chunk_memory *chunks, int64_t from, int64_t back, int64_t n,
+                       double *held, double *most) {
+  int64_t pp = strategy->pp, vpp = strategy->vpp;
+  for (int64_t done = 0; done < n;) {
+    chunk_run run = {.n = n - done};
+    if (from >= 0) {
+      run.forward = &chunks[(from + done) / pp % vpp];
+      run.n = least(run.n, pp - (from + done) % pp);
+    }
+    if (back >= 0) {
+      run.backward = &chunks[vpp - 1 - (back + done) / pp % vpp];
+      run.n = least(run.n, pp - (back + done) % pp);
+    }
+    run_chunk(&run, held, most);
+    done += run.n;
+  }
+}
+
+enum { MOST_CHUNKS = 16 };
+
+/* Of an interleaved schedule: forward passes, backward and forward ones in turns, of which whole periods but one add
+ * nothing, and the rest of the backward ones (workloads/strategy/schedule.c). */
+static double interleaved_bytes(const pl_program *program, int32_t stage) {
+  const pl_strategy *strategy = program->strategy;
+  chunk_memory chunks[MOST_CHUNKS];
+  for (int32_t chunk = 0; chunk < strategy->vpp; chunk++)
+    chunks[chunk] = chunk_memory_of(program, pl_strategy_chunk_at(strategy, stage, chunk));
+  int64_t period = (int64_t)strategy->pp * strategy->vpp, total = (int64_t)strategy->vpp * program->n_microbatches;
+  int64_t first = least(2 * (strategy->pp - stage - 1) + (int64_t)(strategy->vpp - 1) * strategy->pp + 1, total);
+  int64_t turns = total - first;
+  if (turns > period) turns -= (turns - 1) / period * period;
+  double held = 0, most = 0;
+  run_chunks(strategy, chunks, 0, -1, first, &held, &most);
+  run_chunks(strategy, chunks, first, 0, turns, &held, &most);
+  run_chunks(strategy, chunks, -1, turns, first, &held, &most);
+  return most;
 }
 
 /* As many as all, but for whole rounds of the steady state, each of which holds what the one before it held. */
@@ -96,15 +155,23 @@ static double steps_bytes(const pl_program *program, int32_t stage) {
   return most;
 }
 
-/* The highest step is known. */
-static bool is_simple(const pl_strategy *strategy) {
-  return strategy->schedule == PL_SCHEDULE_GPIPE || strategy->schedule == PL_SCHEDULE_FIFO ||
-         strategy->schedule == PL_SCHEDULE_1F1B;
+static double passes_of(const pl_program *program, int32_t stage) {
+  switch (program->strategy->schedule) {
+  case PL_SCHEDULE_GPIPE:
+  case PL_SCHEDULE_FIFO:
+  case PL_SCHEDULE_1F1B:
+    return passes_bytes(program, stage);
+  case PL_SCHEDULE_INTERLEAVED:
+    if (program->strategy->vpp <= MOST_CHUNKS) return interleaved_bytes(program, stage);
+    return steps_bytes(program, stage);
+  default:
+    return steps_bytes(program, stage);
+  }
 }
 
 double pl_stage_peak_bytes(const pl_program *program, int32_t stage, bool in_order) {
   pl_resident_memory resident = pl_resident_memory_of(program, stage);
   double passes = 0;
-  if (in_order) passes = is_simple(program->strategy) ? passes_bytes(program, stage) : steps_bytes(program, stage);
+  if (in_order) passes = passes_of(program, stage);
   return pl_resident_bytes(&resident) + fmax(passes, resident.update);
 }

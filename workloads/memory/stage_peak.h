@@ -6,8 +6,8 @@
 #include "workloads/program/program.h"
 
 /* `program` may be an outline. `in_order`: the stage's tasks run in the order of its one schedule; else only what is
- * resident, and the optimizer's step, count. O(blocks of the stage) of GPipe, FIFO and 1F1B; of others
- * also O(steps) until they are steady. */
+ * resident, and the optimizer's step, count. O(blocks of the stage) of GPipe, FIFO, 1F1B and interleaved ones; of
+ * others also O(steps) until they are steady. */
 double pl_stage_peak_bytes(const pl_program *program, int32_t stage, bool in_order);
 
 #endif
