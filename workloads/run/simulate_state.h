@@ -37,6 +37,10 @@ pl_code pl_simulation_compile(pl_simulation *state);
 pl_code pl_simulate_graph(const pl_graph *graph, const pl_simulate_options *options, const pl_engine_options *engine,
                           pl_arena *arena, pl_engine_result *result, pl_error *error);
 
+/* ---- simulate_memory.c ---- */
+/* Of state->result.peak_bytes: the stages, and the columns of the row that are about memory. */
+pl_code pl_simulation_report_memory(pl_simulation *state, pl_simulate_report *report);
+
 /* simulate_diagram.c: to options->diagram, of what ran. */
 pl_code pl_simulation_draw(pl_simulation *state, const pl_simulate_report *report);
 

@@ -1,0 +1,81 @@
+/* The memory of a simulation: peaks of its devices, what the allocator holds beyond them, the device with the least
+ * room.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "workloads/memory/stage_memory.h"
+#include "workloads/run/simulate_state.h"
+
+/* Of the stage's devices the smallest. */
+static double limit_of(const pl_simulation *state, int32_t stage) {
+  double limit = INFINITY;
+  for (uint32_t c = 0; c < state->plan.n_device_classes; c++) {
+    const pl_device_class *class = &state->plan.device_classes[c];
+    if (class->stage != stage) continue;
+    limit = fmin(limit, pl_allocator_limit(&state->program, stage, pl_cluster_profile(state->cluster, class->device)));
+  }
+  return fmax(limit, 1); /* a device that is too small for its context has room for nothing */
+}
+
+/* Per stage; NULL where the framework's allocator holds nothing beyond the tensors. */
+static pl_code replay_stages(pl_simulation *state, const pl_replayed_memory **replayed) {
+  *replayed = NULL;
+  if (pl_framework_or_ideal(state->job->framework)->allocator == PL_ALLOCATOR_EXACT) return PL_OK;
+  pl_replayed_memory *memory = PL_TAKE(state->arena, pl_replayed_memory, state->strategy->pp);
+  if (memory == NULL) return pl_fail_memory(state->error, "the replay of the stages");
+  for (int32_t s = 0; s < state->strategy->pp; s++)
+    PL_TRY(pl_stage_replay(&state->program, s, limit_of(state, s), state->arena, &memory[s], state->error));
+  *replayed = memory;
+  return PL_OK;
+}
+
+/* The worst device of each stage is the one with the least room left. */
+pl_code pl_simulation_report_memory(pl_simulation *state, pl_simulate_report *report) {
+  pl_stage_memory *stages = PL_TAKE(state->arena, pl_stage_memory, state->strategy->pp);
+  if (stages == NULL) return pl_fail_memory(state->error, "the memory of the stages");
+  const pl_replayed_memory *replayed;
+  PL_TRY(replay_stages(state, &replayed));
+  int32_t worst = 0;
+  for (int32_t s = 0; s < state->strategy->pp; s++)
+    stages[s].capacity = INFINITY; /* nothing is known yet; what is usable may be below 0 */
+  for (uint32_t c = 0; c < state->plan.n_device_classes; c++) {
+    const pl_device_class *class = &state->plan.device_classes[c];
+    pl_resident_memory resident = pl_resident_memory_of(&state->program, class->stage);
+    double peak = (double)state->result.peak_bytes[c];
+    pl_held_memory held =
+        pl_held_memory_of(&state->program, class->stage, pl_cluster_profile(state->cluster, class->device), peak,
+                          replayed == NULL ? NULL : &replayed[class->stage]);
+    double capacity = held.usable;
+    pl_stage_memory *stage = &stages[class->stage];
+    if (stage->capacity - stage->peak <= capacity - peak) continue;
+    double above = peak - (double)(int64_t)pl_resident_bytes(&resident), update = (double)llrint(resident.update);
+    bool updates = above == update; /* the optimizer needs more than any pass did: no activation is there */
+    *stage = (pl_stage_memory){.parameters = resident.parameters,
+                               .gradients = resident.gradients,
+                               .optimizer = resident.optimizer,
+                               .buffers = resident.buffers + (updates ? update : 0),
+                               .activations = updates ? 0 : above,
+                               .peak = peak,
+                               .reserved = held.allocator,
+                               .device = held.device,
+                               .capacity = capacity};
+  }
+  for (int32_t s = 1; s < state->strategy->pp; s++)
+    if (stages[s].capacity - stages[s].peak < stages[worst].capacity - stages[worst].peak) worst = s;
+  report->stages = stages;
+  report->n_stages = state->strategy->pp;
+  pl_result_row *row = &report->row;
+  row->peak_mem_bytes = llrint(stages[worst].peak);
+  row->reserved_mem_bytes = llrint(stages[worst].reserved);
+  row->device_mem_bytes = llrint(stages[worst].device);
+  row->mem_capacity_bytes = llrint(stages[worst].capacity);
+  row->fits = stages[worst].peak <= stages[worst].capacity;
+  row->peak_stage = worst;
+  row->mem_parameters_bytes = llrint(stages[worst].parameters);
+  row->mem_gradients_bytes = llrint(stages[worst].gradients);
+  row->mem_optimizer_bytes = llrint(stages[worst].optimizer);
+  row->mem_activations_bytes = llrint(stages[worst].activations);
+  row->mem_buffers_bytes = llrint(stages[worst].buffers);
+  return PL_OK;
+}
