@@ -33,6 +33,8 @@ static pl_code load(session *own, pl_error *error) {
   PL_TRY(pl_space_session_load(&own->base, &own->options.job, &own->options.space, error));
   if (own->options.features && pl_evaluates_programs(evaluation))
     return pl_fail(error, PL_UNSUPPORTED, "--features: not known of programs yet; leave it out");
+  if (own->options.skip_oom && pl_evaluates_programs(evaluation))
+    return pl_fail(error, PL_UNSUPPORTED, "--skip-oom: not known of programs yet; leave it out");
   PL_TRY(pl_space_session_enumerate(&own->base, &own->options.space.choices, &own->space, error));
   for (uint32_t i = 0; own->options.features && i < own->space.n_candidates; i++)
     if ((uint32_t)own->space.candidates[i].pp > evaluation->n_stages)
@@ -48,6 +50,7 @@ static void describe(session *own, pl_provenance *provenance) {
   *provenance = (pl_provenance){.n_stages = base->evaluation.n_stages};
   pl_space_session_describe(base, &own->options.job, own->command, provenance);
   pl_provenance_integer(provenance, "features", own->options.features, true);
+  pl_provenance_integer(provenance, "skip_oom", own->options.skip_oom, true);
   pl_provenance_text(provenance, "space_digest", pl_space_session_digest(base, own->space.digest), true);
   pl_provenance_integer(provenance, "n_candidates", own->space.n_candidates, true);
   pl_space_session_describe_versions(base, provenance);
@@ -98,6 +101,7 @@ static pl_code print(void *session_, pl_error *error) {
   session *own = session_;
   const pl_run_options *run = &own->options.run;
   uint32_t n_fit;
+  own->outcome.skips_oom = own->options.skip_oom;
   if (run->quiet && !own->options.job.must_fit) return PL_OK;
   PL_TRY(pl_sweep_summary_print(run->quiet ? NULL : stdout, run->output, &own->space, &own->outcome, run->json,
                                 &own->base.arena, &n_fit, error));

@@ -3,11 +3,13 @@
 
 #include "core/system/command_line.h"
 
-enum { KEY_FEATURES = 0x400 };
+enum { KEY_FEATURES = 0x400, KEY_SKIP_OOM };
 
 static const struct argp_option option_table[] = {
     {"features", KEY_FEATURES, NULL, 0,
      "write what a learned cost model needs, too: work, bytes and time by kind, shapes, loads of the stages", 3},
+    {"skip-oom", KEY_SKIP_OOM, NULL, 0,
+     "do not simulate what does not fit in memory: such rows have their memory and no times", 3},
     {0},
 };
 
@@ -21,6 +23,9 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     return 0;
   case KEY_FEATURES:
     options->features = true;
+    return 0;
+  case KEY_SKIP_OOM:
+    options->skip_oom = options->job.simulate.skip_oom = true;
     return 0;
   case ARGP_KEY_ARG:
     pl_command_line_refuse_argument(value, &options->error);

@@ -10,7 +10,7 @@ typedef struct pl_sweep_options {
   pl_job_options job;
   pl_space_options space;
   pl_run_options run;
-  bool features;
+  bool features, skip_oom;
   pl_error error; /* first bad option */
 } pl_sweep_options;
 

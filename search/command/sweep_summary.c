@@ -25,6 +25,7 @@ static void print_json(FILE *stream, const summary *s) {
   pl_json_put_integer(&json, "simulated_now", s->outcome->n_computed);
   pl_json_put_integer(&json, "fit", s->counts.n_by_status[PL_RESULT_DONE]);
   pl_json_put_integer(&json, "out_of_memory", s->counts.n_by_status[PL_RESULT_OOM]);
+  pl_json_put_boolean(&json, "skip_oom", s->outcome->skips_oom);
   pl_json_put_integer(&json, "failed", s->counts.n_by_status[PL_RESULT_FAILED]);
   pl_json_put_number(&json, "elapsed_s", s->outcome->elapsed_s);
   pl_json_key(&json, "dropped");
@@ -78,7 +79,8 @@ static void print_text(FILE *stream, const summary *s) {
   if (s->counts.best != UINT32_MAX && s->best.fits < 0)
     fprintf(stream, "  done        %u\n", n[PL_RESULT_DONE]);
   else
-    fprintf(stream, "  fit         %u\n  out of mem. %u\n", n[PL_RESULT_DONE], n[PL_RESULT_OOM]);
+    fprintf(stream, "  fit         %u\n  out of mem. %u%s\n", n[PL_RESULT_DONE], n[PL_RESULT_OOM],
+            s->outcome->skips_oom && n[PL_RESULT_OOM] > 0 ? ", not run (--skip-oom): memory, no times" : "");
   fprintf(stream, "  failed      %u\n", n[PL_RESULT_FAILED]);
   if (s->outcome->n_failed > 0)
     fprintf(stream, "  first failure, candidate %u: %s\n", s->outcome->first_failed, s->outcome->first_message);

@@ -39,6 +39,7 @@ typedef struct pl_sweep_outcome {
   char first_message[PL_ERROR_MESSAGE_BYTES];
   double elapsed_s;
   bool split; /* some ranks hold the file open and others could not open it: only MPI_Abort ends this without a hang */
+  bool skips_oom; /* set by who asked for it: for summaries */
 } pl_sweep_outcome;
 
 /* Collective over `comm` (or PL_ALONE); MPI_THREAD_FUNNELED, by the thread that initialised MPI. All ranks return the

@@ -45,6 +45,35 @@ assert s["candidates"] == s["fit"] + s["out_of_memory"] + s["failed"]
 assert s["best"]["pp"] * s["best"]["dp"] * s["best"]["tmp"] == 16 and s["best"]["iter_time_s"] > 0'
 }
 
+@test "--skip-oom: what fits as without it, what does not with its memory and no times" {
+  local wide=(--platform platforms/dgx-a100-16.xml --model workloads/models/gpt3-175b.json --gbs 128 --seq 2048 --pp 4,8 --mbs 1,2
+    --schedule gpipe,1f1b,interleaved --vpp 3 --overlap on)
+  "$PACELINE" sweep "${wide[@]}" -o "$out" --quiet
+  run "$PACELINE" sweep "${wide[@]}" --skip-oom -o "$folder/skipped.h5"
+  [ "$status" -eq 0 ]
+  [[ "$output" == *", not run (--skip-oom): memory, no times"* ]]
+  /usr/bin/python3 - "$out" "$folder/skipped.h5" << 'END'
+import sys, h5py
+whole, skipped = (h5py.File(path) for path in sys.argv[1:])
+played = {"iter_time_s", "iter_time_low_s", "iter_time_high_s", "samples_per_s", "tokens_per_s", "mfu", "bubble_s", "compute_s", "data_comm_s",
+          "tensor_comm_s", "pipeline_comm_s", "context_comm_s", "expert_comm_s", "n_tasks", "run_digest"}
+fits = whole["fits"][:] == 1
+assert 0 < fits.sum() < len(fits), fits.sum()
+for name in whole:
+    a, b = whole[name][:], skipped[name][:]
+    assert (a[fits] == b[fits]).all(), name
+    same = a[~fits] == b[~fits]
+    assert not same.any() if name in played else same.all(), name
+    if name in played:
+        assert (b[~fits] == 0).all() if name in ("n_tasks", "run_digest") else (b[~fits] != b[~fits]).all(), name
+END
+  left=$'out.h5\nskipped.h5'
+  refused "cannot be resumed: skip_oom is not the one of this run (1 there, 0 here)" "${wide[@]}" -o "$folder/skipped.h5" --resume
+  run "$PACELINE" show "$folder/skipped.h5" --where "status == 'oom'" --top 1 --csv
+  [ "$status" -eq 0 ]
+  [[ "${lines[1]}" == *",oom"* ]]
+}
+
 @test "only rank 0 speaks, and mpirun leaves with its status" {
   run mpirun -n 2 "$PACELINE" sweep "${job[@]}" --pp x -o "$out"
   [ "$status" -eq 2 ]

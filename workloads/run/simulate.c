@@ -243,6 +243,22 @@ static void report_speed(const simulation *state, pl_result_row *row) {
   if (!(peak_flops > 0)) row->mfu = NAN;
 }
 
+/* Of what nobody ran. */
+static void report_unplayed(const simulation *state, pl_simulate_report *report) {
+  const pl_simulate_options *options = state->options;
+  pl_result_row *row = &report->row;
+  report_strategy(state, row);
+  row->iter_time_s = row->samples_per_s = row->tokens_per_s = row->mfu = (double)NAN;
+  row->compute_s = row->tensor_comm_s = row->pipeline_comm_s = row->data_comm_s = (double)NAN;
+  row->context_comm_s = row->expert_comm_s = row->bubble_s = (double)NAN;
+  pl_simulate_report_mark(report, &report->interval);
+  row->n_classes = state->plan.n_device_classes;
+  row->status = PL_RESULT_OOM;
+  uint32_t n_features = options->features == NULL ? 0 : PL_N_FEATURES + PL_N_STAGE_FEATURES * options->n_feature_stages;
+  for (uint32_t i = 0; i < n_features; i++)
+    options->features[i] = (double)NAN;
+}
+
 /* The link of the cluster that carries the largest share of what it could: bytes of progress of each transfer class
  * times its weight on the link class. */
 static pl_code report_bottleneck(simulation *state, pl_simulate_report *report) {
@@ -365,13 +381,19 @@ pl_code pl_simulate(const pl_cluster *cluster, const pl_model *model, const pl_j
                       .arena = arena,
                       .error = error,
                       .chunked = options->chunked || options->network == PL_NETWORK_SIMGRID};
+  bool foreseen = false;
   PL_TRY(pl_simulation_build(&state));
+  if (options->skip_oom) PL_TRY(pl_simulation_foresee_memory(&state, report, &foreseen));
+  if (foreseen && !report->row.fits) {
+    report_unplayed(&state, report);
+    return PL_OK;
+  }
   PL_TRY(run(&state));
   report_strategy(&state, &report->row);
   report_speed(&state, &report->row);
   report_breakdown(&state, &report->row);
   PL_TRY(report_stages(&state, report));
-  PL_TRY(pl_simulation_report_memory(&state, report));
+  if (!foreseen) PL_TRY(pl_simulation_report_memory(&state, report));
   PL_TRY(report_bottleneck(&state, report));
   report->entries =
       pl_collective_entries_of(&state.program, &state.plan, state.chunked ? NULL : options->collective_profile);

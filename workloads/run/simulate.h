@@ -57,6 +57,10 @@ typedef struct pl_simulate_options {
   const pl_residuals *residuals; /* fills the report's interval; NULL = nobody asks. No effect on chunked runs and READY
                                     streams, which calibration never saw */
   const pl_aspects *program_aspects; /* of a program: what it is like; without them it has no interval */
+  /* What certainly does not fit in memory is not run: its report has the row's strategy and memory, NaN for times and 0
+   * tasks. Of runs whose peaks are not known beforehand (ready streams, chunked collectives, unlike numbers of
+   * microbatches) all are run. */
+  bool skip_oom;
   /* Devices that compute slower than their profiles say. The run has the factors of --slow; NULL = none. Jitter implies
    * no folding. */
   const pl_stragglers *stragglers;
@@ -108,7 +112,7 @@ void pl_simulate_report_mark(pl_simulate_report *report, const pl_interval *inte
 
 /* `strategy` must have passed pl_strategy_check and have boundaries. All memory from `arena` (the caller resets it).
  * Thread-safe for distinct arenas and caches. A candidate that does not fit in memory is simulated and reported
- * (row.fits = 0, status OOM). */
+ * (row.fits = 0, status OOM) unless options->skip_oom. */
 pl_code pl_simulate(const pl_cluster *cluster, const pl_model *model, const pl_job *job, const pl_strategy *strategy,
                     const pl_simulate_options *options, pl_arena *arena, pl_simulate_report *report, pl_error *error);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "workloads/memory/stage_memory.h"
+#include "workloads/memory/stage_peak.h"
 #include "workloads/run/simulate_state.h"
 
 /* Of the stage's devices the smallest. */
@@ -78,4 +79,18 @@ pl_code pl_simulation_report_memory(pl_simulation *state, pl_simulate_report *re
   row->mem_activations_bytes = llrint(stages[worst].activations);
   row->mem_buffers_bytes = llrint(stages[worst].buffers);
   return PL_OK;
+}
+
+pl_code pl_simulation_foresee_memory(pl_simulation *state, pl_simulate_report *report, bool *is_known) {
+  const pl_simulate_options *options = state->options;
+  *is_known = !state->chunked && options->streams == PL_STREAMS_IN_ORDER && options->executor == PL_EXECUTOR_ENGINE &&
+              state->program.n_schedules == 1;
+  if (!*is_known) return PL_OK;
+  const pl_communication_plan *plan = &state->plan;
+  int64_t *peaks = PL_TAKE(state->arena, int64_t, plan->n_device_classes);
+  if (peaks == NULL) return pl_fail_memory(state->error, "the peaks of the devices");
+  for (uint32_t c = 0; c < plan->n_device_classes; c++)
+    peaks[c] = (int64_t)pl_stage_peak_bytes(&state->program, plan->device_classes[c].stage, true);
+  state->result.peak_bytes = peaks;
+  return pl_simulation_report_memory(state, report);
 }

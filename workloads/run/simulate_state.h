@@ -40,6 +40,9 @@ pl_code pl_simulate_graph(const pl_graph *graph, const pl_simulate_options *opti
 /* ---- simulate_memory.c ---- */
 /* Of state->result.peak_bytes: the stages, and the columns of the row that are about memory. */
 pl_code pl_simulation_report_memory(pl_simulation *state, pl_simulate_report *report);
+/* The same from the program alone, to the byte, before anything ran. *is_known: false, and nothing is reported, where
+ * that cannot be. */
+pl_code pl_simulation_foresee_memory(pl_simulation *state, pl_simulate_report *report, bool *is_known);
 
 /* simulate_diagram.c: to options->diagram, of what ran. */
 pl_code pl_simulation_draw(pl_simulation *state, const pl_simulate_report *report);
