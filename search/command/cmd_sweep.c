@@ -117,7 +117,8 @@ int pl_cmd_sweep(int argc, char **argv) {
   pl_error error = PL_ERROR_INIT;
   bool silent = pl_ranks_must_be_silent();
   own.command = pl_run_options_command("paceline sweep", argc, argv, &own.base.arena);
-  if (own.command == NULL) pl_fail_memory(&error, "the command line");
+  const char *typed = pl_run_options_typed("paceline sweep", argc, argv, &own.base.arena);
+  if (own.command == NULL || typed == NULL) pl_fail_memory(&error, "the command line");
   char name[] = "paceline sweep";
   if (argc > 0) argv[0] = name; /* what argp calls the program */
   int status;
@@ -125,7 +126,7 @@ int pl_cmd_sweep(int argc, char **argv) {
   if (error.code == PL_OK) pl_results_vet(&own.options.run, silent, &own.damage);
   own.interrupt = (pl_interrupt){.command = "sweep", .path = own.options.run.output, .silent = silent};
   if (error.code == PL_OK && own.interrupt.path != NULL)
-    own.interrupt.again = pl_run_options_again(own.command, own.interrupt.path, &own.base.arena);
+    own.interrupt.again = pl_run_options_again(typed, own.interrupt.path, &own.base.arena);
   if (own.interrupt.path != NULL && own.interrupt.again == NULL) pl_fail_memory(&error, "the command line");
   if (error.code != PL_OK) {
     status = silent ? pl_code_exit_status(error.code) : pl_command_report("sweep", &error);

@@ -62,33 +62,56 @@ pl_code pl_run_options_check(const pl_run_options *options, pl_error *error) {
 
 /* ---- the command line as recorded ---- */
 
-/* How many elements of argv a neutral option at argv[i] takes: 0 = not neutral. Long options may be shortened as argp
- * allows; what would be ambiguous has no meaning for argp either. */
-static int neutral_length(char *const *argv, int i) {
-  static const char *const flags[] = {"force", "resume", "progress", "quiet", "json", "must-fit"};
-  static const char *const valued[] = {"output", "threads", "top", "tokens", "price"};
+/* Options that are left out; NULL ends a list. -o is one of `valued` in both. */
+typedef struct left_out {
+  const char *const *flags, *const *valued;
+} left_out;
+
+static const left_out neutral = {
+    .flags = (const char *const[]){"force", "resume", "progress", "quiet", "json", "must-fit", NULL},
+    .valued = (const char *const[]){"output", "threads", "top", "tokens", "price", NULL}};
+
+/* What going on with a file says itself. */
+static const left_out of_the_file = {.flags = (const char *const[]){"force", "resume", NULL},
+                                     .valued = (const char *const[]){"output", NULL}};
+
+static bool is_one_of(const char *const *names, const char *word, size_t length) {
+  for (; *names != NULL; names++)
+    if (strncmp(word, *names, length) == 0) return true;
+  return false;
+}
+
+/* How many elements of argv an option at argv[i] takes that is left out: 0 = it is not. Long options may be shortened
+ * as argp allows; what would be ambiguous has no meaning for argp either. */
+static int left_out_length(const left_out *which, char *const *argv, int i) {
   const char *word = argv[i];
   if (strncmp(word, "-o", 2) == 0) return word[2] == '\0' && argv[i + 1] != NULL ? 2 : 1;
   if (strncmp(word, "--", 2) != 0 || word[2] == '\0') return 0;
   size_t length = strcspn(word + 2, "=");
-  for (size_t k = 0; k < sizeof flags / sizeof flags[0]; k++)
-    if (strncmp(word + 2, flags[k], length) == 0) return 1;
-  for (size_t k = 0; k < sizeof valued / sizeof valued[0]; k++)
-    if (strncmp(word + 2, valued[k], length) == 0) return word[2 + length] == '=' || argv[i + 1] == NULL ? 1 : 2;
-  return 0;
+  if (is_one_of(which->flags, word + 2, length)) return 1;
+  if (!is_one_of(which->valued, word + 2, length)) return 0;
+  return word[2 + length] == '=' || argv[i + 1] == NULL ? 1 : 2;
 }
 
-const char *pl_run_options_command(const char *command, int argc, char **argv, pl_arena *arena) {
+static const char *command_without(const left_out *which, const char *command, int argc, char **argv, pl_arena *arena) {
   const char *text = command;
   for (int i = 1; i < argc && text != NULL;) {
-    int neutral = neutral_length(argv, i);
-    if (neutral == 0) {
+    int length = left_out_length(which, argv, i);
+    if (length == 0) {
       const char *word = pl_command_quote(argv[i], arena);
       text = word != NULL ? pl_arena_printf(arena, "%s %s", text, word) : NULL;
     }
-    i += neutral ? neutral : 1;
+    i += length > 0 ? length : 1;
   }
   return text;
+}
+
+const char *pl_run_options_command(const char *command, int argc, char **argv, pl_arena *arena) {
+  return command_without(&neutral, command, argc, argv, arena);
+}
+
+const char *pl_run_options_typed(const char *command, int argc, char **argv, pl_arena *arena) {
+  return command_without(&of_the_file, command, argc, argv, arena);
 }
 
 const char *pl_run_options_again(const char *command, const char *path, pl_arena *arena) {

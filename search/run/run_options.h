@@ -24,8 +24,10 @@ pl_code pl_run_options_check(const pl_run_options *options, pl_error *error);
  * --progress, --quiet, --json, --top), so that runs that must give the same bytes record the same text. Call it before
  * the parse, which reorders argv; in `arena`, NULL when out of memory. */
 const char *pl_run_options_command(const char *command, int argc, char **argv, pl_arena *arena);
-/* The command line that goes on with the results file at `path`, of which `command` is the recorded one; NULL when out
- * of memory. */
+/* The same with all but what says which file it is: -o, --force and --resume. */
+const char *pl_run_options_typed(const char *command, int argc, char **argv, pl_arena *arena);
+/* The command line that goes on with the results file at `path`, of which `command` is the recorded one, or the one
+ * that was typed; NULL when out of memory. */
 const char *pl_run_options_again(const char *command, const char *path, pl_arena *arena);
 
 /* Whether this process says how far it is (rank 0 alone does): asked for, or at a terminal; never under --quiet. The
