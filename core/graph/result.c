@@ -35,3 +35,7 @@ const pl_column_info *pl_result_column(const char *name) {
     if (c != PL_RESULT_CANDIDATE && strcmp(pl_result_columns[c].name, name) == 0) return &pl_result_columns[c];
   return NULL;
 }
+
+const char *pl_throughput_unit(double samples_per_s, double tokens_per_s) {
+  return samples_per_s == tokens_per_s ? "samples/s" : "tokens/s";
+}

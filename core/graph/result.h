@@ -180,6 +180,9 @@ typedef struct pl_column_list {
 enum { PL_RESULT_FIRST_PROGRAM = PL_RESULT_N_ALL, PL_RESULT_MOST = PL_RESULT_N_ALL + 1 + PL_RESULT_CHOICES_MAX };
 extern const pl_column_list pl_result_column_list;
 extern const pl_column_info pl_stage_feature_columns[PL_N_STAGE_FEATURES];
+/* What throughput is said in: of models that know no tokens (pictures, clicks: sequences of one) "samples/s", else
+ * "tokens/s". */
+const char *pl_throughput_unit(double samples_per_s, double tokens_per_s);
 /* Of every file, a feature or of searches; NULL when unknown. */
 const pl_column_info *pl_result_column(const char *name);
 

@@ -57,6 +57,7 @@ static pl_code read_side(pl_compare_side *side, pl_arena *arena, pl_error *error
                             side->iter_time_s);
   PL_TRY(read_number(side, root, "iter_time_low_s", &side->low_s, error));
   PL_TRY(read_number(side, root, "iter_time_high_s", &side->high_s, error));
+  PL_TRY(read_number(side, root, "samples_per_s", &side->samples_per_s, error));
   PL_TRY(read_number(side, root, "tokens_per_s", &side->tokens_per_s, error));
   PL_TRY(read_number(side, root, "mfu", &side->mfu, error));
   PL_TRY(read_number(side, root, "n_devices", &side->n_devices, error));

@@ -21,10 +21,10 @@ extern const char *const pl_compare_kind_names[PL_COMPARE_KINDS]; /* of memory: 
 typedef struct pl_compare_side {
   const char *label; /* as given */
   pl_document *document;
-  double iter_time_s, low_s, high_s; /* of the 80 % interval; NaN: none */
-  double tokens_per_s, mfu, n_devices;
-  double part_s[PL_STAGE_PARTS]; /* means over devices, in the order of pl_stage_part_names */
-  const pl_stage_times *stages;  /* NULL: not known */
+  double iter_time_s, low_s, high_s;                  /* of the 80 % interval; NaN: none */
+  double samples_per_s, tokens_per_s, mfu, n_devices; /* samples_per_s NaN: not known */
+  double part_s[PL_STAGE_PARTS];                      /* means over devices, in the order of pl_stage_part_names */
+  const pl_stage_times *stages;                       /* NULL: not known */
   uint32_t n_stages;
   bool fits;
   int64_t peak_bytes, capacity_bytes, kind_bytes[PL_COMPARE_KINDS];

@@ -240,14 +240,15 @@ static void print_speed(FILE *stream, const pl_comparison *c) {
   }
   print_pair(stream, "80 % interval", text[0], text[1]);
   for (int i = 0; i < 2; i++)
-    snprintf(text[i], sizeof text[i], "%s tokens/s, MFU %.1f %%",
-             pl_format_figure(c->side[i].tokens_per_s, figure_text), 100 * c->side[i].mfu);
+    snprintf(text[i], sizeof text[i], "%s %s, MFU %.1f %%", pl_format_figure(c->side[i].tokens_per_s, figure_text),
+             pl_throughput_unit(c->side[i].samples_per_s, c->side[i].tokens_per_s), 100 * c->side[i].mfu);
   print_pair(stream, "throughput", text[0], text[1]);
   if (!(c->side[0].n_devices > 0) || !(c->side[1].n_devices > 0) || c->side[0].n_devices == c->side[1].n_devices)
     return;
   for (int i = 0; i < 2; i++)
-    snprintf(text[i], sizeof text[i], "%s tokens/s",
-             pl_format_figure(c->side[i].tokens_per_s / c->side[i].n_devices, figure_text));
+    snprintf(text[i], sizeof text[i], "%s %s",
+             pl_format_figure(c->side[i].tokens_per_s / c->side[i].n_devices, figure_text),
+             pl_throughput_unit(c->side[i].samples_per_s, c->side[i].tokens_per_s));
   print_pair(stream, "per GPU", text[0], text[1]);
 }
 

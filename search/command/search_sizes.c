@@ -279,7 +279,11 @@ static void print_answer(FILE *stream, const pl_search_sizes *sizes, const pl_tr
 }
 
 static void print_text(FILE *stream, const pl_search_sizes *sizes, const pl_training_cost *cost) {
-  fprintf(stream, "%6s %6s %10s %10s %8s %6s", "GPUs", "nodes", "iteration", "tokens/s", "per GPU", "MFU[%]");
+  const char *unit = "tokens/s";
+  for (uint32_t i = 0; i < sizes->n; i++)
+    if (sizes->sizes[i].fits)
+      unit = pl_throughput_unit(sizes->sizes[i].best.samples_per_s, sizes->sizes[i].best.tokens_per_s);
+  fprintf(stream, "%6s %6s %10s %10s %8s %6s", "GPUs", "nodes", "iteration", unit, "per GPU", "MFU[%]");
   if (cost->tokens > 0) fprintf(stream, " %10s %14s %9s", "training", cost->price > 0 ? "cost" : "GPU hours", "energy");
   fputc('\n', stream);
   for (uint32_t i = 0; i < sizes->n; i++)

@@ -103,8 +103,9 @@ void pl_row_json(pl_json *json, const pl_result_row *row) {
 const char *pl_row_figures(const pl_result_row *row, char text[PL_ROW_FIGURES_BYTES]) {
   char time[PL_UNIT_TEXT_BYTES], tokens[PL_UNIT_TEXT_BYTES], memory[PL_UNIT_TEXT_BYTES];
   bool known = row->peak_mem_bytes >= 0;
-  snprintf(text, PL_ROW_FIGURES_BYTES, "%s, %s tokens/s, MFU %.1f %%, %s%s", pl_format_time(row->iter_time_s, time),
-           pl_format_figure(row->tokens_per_s, tokens), 100 * row->mfu, known ? "peak " : "memory not looked at",
+  snprintf(text, PL_ROW_FIGURES_BYTES, "%s, %s %s, MFU %.1f %%, %s%s", pl_format_time(row->iter_time_s, time),
+           pl_format_figure(row->tokens_per_s, tokens), pl_throughput_unit(row->samples_per_s, row->tokens_per_s),
+           100 * row->mfu, known ? "peak " : "memory not looked at",
            known ? pl_format_bytes((double)row->peak_mem_bytes, memory) : "");
   return text;
 }

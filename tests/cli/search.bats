@@ -185,3 +185,13 @@ PYTHON
     [[ "$output" == *"$word"* ]]
   done
 }
+
+@test "of models that know no tokens throughput is samples/s" {
+  local pictures=(--platform dgx-1v --model vgg-16 --gbs 64)
+  run "$PACELINE" search "${pictures[@]}" --pp 1 --tmp 1 --mbs 8
+  [[ "$output" == *"best "*" samples/s, MFU "* && "$output" != *"tokens"* ]]
+  run "$PACELINE" simulate "${pictures[@]}" --strategy pp=1,dp=8,tmp=1,mbs=8
+  [[ "$output" == *" 64 samples per iteration"* && "$output" == *"throughput "*" samples/s"* && "$output" != *"tokens"* ]]
+  run "$PACELINE" compare "${pictures[@]}" pp=1,dp=8,tmp=1,mbs=8 pp=1,dp=8,tmp=1,mbs=4
+  [[ "$output" == *"throughput "*" samples/s"* && "$output" != *"tokens/s"* ]]
+}

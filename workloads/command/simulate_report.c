@@ -19,10 +19,14 @@ void pl_simulate_subject_print(FILE *stream, const pl_simulate_subject *subject)
   double parameters = subject->model->parameters;
   bool is_large = parameters >= 1e9;
   if (subject->launch != NULL) pl_launch_print(stream, subject->launch);
-  fprintf(stream,
-          "model            %s, %s %s parameters, %" PRId64 " sequences of %" PRId64 " tokens per iteration, %s%s\n",
-          subject->model->name, pl_format_figure(parameters / (is_large ? 1e9 : 1e6), figure),
-          is_large ? "billion" : "million", subject->job->gbs, subject->job->seq, pl_dtype_name(subject->job->dtype),
+  fprintf(stream, "model            %s, %s %s parameters, %" PRId64, subject->model->name,
+          pl_format_figure(parameters / (is_large ? 1e9 : 1e6), figure), is_large ? "billion" : "million",
+          subject->job->gbs);
+  if (subject->job->seq == 1)
+    fputs(" samples", stream);
+  else
+    fprintf(stream, " sequences of %" PRId64 " tokens", subject->job->seq);
+  fprintf(stream, " per iteration, %s%s\n", pl_dtype_name(subject->job->dtype),
           subject->job->fp4   ? " with fp4 products"
           : subject->job->fp8 ? " with fp8 products"
                               : "");
@@ -85,8 +89,11 @@ void pl_simulate_speed_print(FILE *stream, const pl_result_row *row, const pl_in
   if (!isnan(interval->low_s)) fprintf(stream, " (80 %%: %s)", pl_interval_format(interval, range));
   if (!row->fits) fputs(", if memory sufficed", stream);
   fputc('\n', stream);
-  fprintf(stream, "throughput       %s sequences/s, %s tokens/s\n", pl_format_figure(row->samples_per_s, text),
-          pl_format_figure(row->tokens_per_s, tokens));
+  if (row->samples_per_s == row->tokens_per_s)
+    fprintf(stream, "throughput       %s samples/s\n", pl_format_figure(row->samples_per_s, text));
+  else
+    fprintf(stream, "throughput       %s sequences/s, %s tokens/s\n", pl_format_figure(row->samples_per_s, text),
+            pl_format_figure(row->tokens_per_s, tokens));
   fprintf(stream, "MFU              %.1f %%\n", 100 * row->mfu);
 }
 

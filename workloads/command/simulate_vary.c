@@ -64,8 +64,8 @@ void pl_vary_print(FILE *stream, const pl_simulate_subject *subject, const pl_si
   }
   if (width >= (int)sizeof label) width = (int)sizeof label - 1;
   pl_simulate_subject_print(stream, subject);
-  fprintf(stream, "\n%-*s  %11s  %7s  %10s  %6s  %9s\n", width, "variation", "iteration", "to base", "tokens/s",
-          "MFU[%]", "peak mem.");
+  fprintf(stream, "\n%-*s  %11s  %7s  %10s  %6s  %9s\n", width, "variation", "iteration", "to base",
+          pl_throughput_unit(base->row.samples_per_s, base->row.tokens_per_s), "MFU[%]", "peak mem.");
   print_row(stream, width, "as it is", &base->row, base->row.iter_time_s);
   for (uint32_t p = 0; p < grid->n_points; p++) {
     pl_vary_format(grid, p, label, sizeof label);
