@@ -19,7 +19,7 @@ refuses() {
   run --separate-stderr "$PACELINE" "$@"
   [ "$status" -eq 2 ]
   [ "${#stderr_lines[@]}" -eq 1 ]
-  [[ $stderr == *"$says"* ]]
+  [[ $stderr == *"$says"* ]] || { echo "said: $stderr"; return 1; }
 }
 
 # round FORM EXTENSION MODEL STRATEGY [OPTION ...]: what is written and read again is the same strategy and the same time.
@@ -89,4 +89,59 @@ S
   refuses "--platform is missing" simulate --from "$dir/ds.json"
   printf '[training]\nseq_len = "long"\n' >"$dir/t.toml"
   refuses "t.toml:2: 'training.seq_len' is 'long'" simulate --from "$dir/t.toml" --platform "$platform"
+}
+
+# counts N WORD ...: N parameters, as they are printed, has the model of a Megatron job with these words beside its own.
+counts() {
+  local wanted=$1
+  shift
+  cat >"$dir/moe.sh" <<S
+torchrun --nproc_per_node 8 --nnodes 2 pretrain_gpt.py --num-layers 24 --hidden-size 2048 --num-attention-heads 16 --ffn-hidden-size 8192 \\
+  --seq-length 4096 --max-position-embeddings 4096 --micro-batch-size 1 --global-batch-size 64 --swiglu --normalization RMSNorm \\
+  --disable-bias-linear --position-embedding-type rope --vocab-size 32000 --untie-embeddings-and-output-weights --bf16 $*
+S
+  run "$PACELINE" simulate --from "$dir/moe.sh" --platform dgx-a100:2
+  [[ "$output" == *"launched, $(printf %.4g "${wanted}e-9") billion parameters"* ]] || { echo "$output"; return 1; }
+}
+
+@test "Megatron-LM: which layers hold experts, by number and by list; latent attention without experts" {
+  local experts=(--num-experts 8 --moe-router-topk 2 --moe-ffn-hidden-size 2048)
+  # attention, two norms; a dense MLP; experts and their router; embedding, head and last norm
+  local layer=$((4 * 2048 * 2048 + 2 * 2048)) dense=$((3 * 2048 * 8192)) sparse=$((8 * 3 * 2048 * 2048 + 8 * 2048)) ends=$((2 * 32000 * 2048 + 2048))
+  counts $((24 * layer + 24 * sparse + ends)) "${experts[@]}"
+  counts $((24 * layer + 12 * dense + 12 * sparse + ends)) "${experts[@]}" --moe-layer-freq 2
+  counts $((24 * layer + 19 * dense + 5 * sparse + ends)) "${experts[@]}" --moe-layer-freq 5 # 0, 5, 10, 15, 20
+  counts $((24 * layer + 3 * dense + 21 * sparse + ends)) "${experts[@]}" --moe-layer-freq "'([0]*3+[1]*21)'"
+  counts $((24 * layer + 16 * dense + 8 * sparse + ends)) "${experts[@]}" --moe-layer-freq "'([0,0,1]*8)'"
+  counts $((24 * layer + 24 * sparse + ends)) "${experts[@]}" --moe-layer-freq "'[1]*24'"
+  local frequency
+  for frequency in 0 "'([1,1,0]*8)'" "'[0]*24'" "'([2]*24)'" "'[1'" often; do
+    counts 0 "${experts[@]}" --moe-layer-freq "$frequency" >/dev/null || true
+    refuses "moe.sh:3: 'moe_layer_freq' is" simulate --from "$dir/moe.sh" --platform dgx-a100:2
+  done
+  # queries by 1536, keys and values by 512, heads of 128 + 64 and 128: down, up, norms, and the output
+  local latent=$((2048 * 1536 + 1536 + 1536 * 16 * 192 + 2048 * (512 + 64) + 512 + 512 * 16 * 256 + 16 * 128 * 2048 + 2 * 2048))
+  counts $((24 * (latent + dense) + ends)) --multi-latent-attention --q-lora-rank 1536 --kv-lora-rank 512
+}
+
+@test "Megatron-LM: arguments alone, a line each, and MODEL_ARGS of YAML, are what a script with them is" {
+  local words=(--num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 1024 --micro-batch-size 4 --global-batch-size 64
+    --tensor-model-parallel-size 2 --vocab-size 50257 --bf16)
+  echo "torchrun pretrain_gpt.py ${words[*]}" >"$dir/job.sh"
+  { echo "# a job"; printf '%s\n' "${words[*]}" | sed 's/ --/\n--/g'; } >"$dir/job.args"
+  { echo "ENV_VARS:"; echo "  X: 1"; echo "MODEL_ARGS:"; echo "  --fp16: false"; printf '%s\n' "${words[*]}" | sed 's/ --/\n--/g' |
+    sed 's/^--bf16$/--bf16 true/; s/^\(--[a-z0-9-]*\) /  \1: /'; } >"$dir/job.yaml"
+  local form
+  for form in sh args yaml; do
+    "$PACELINE" simulate --from "$dir/job.$form" --platform dgx-a100:2 --json | jq -S 'del(.from, .model, .platform)' >"$dir/$form"
+  done
+  cmp "$dir/sh" "$dir/args"
+  cmp "$dir/sh" "$dir/yaml"
+  cp "$dir/job.sh" "$dir/job.conf" # by no name that says what it is
+  run "$PACELINE" simulate --from "$dir/job.conf" --platform dgx-a100:2
+  [[ $output == *"assumed  "*"its name ends in none of .toml, .yaml, .json"* ]]
+  run "$PACELINE" simulate --from "$dir/job.sh" --platform dgx-a100:2
+  [[ $output != *"its name ends in none"* ]]
+  sed -i "s/--seq-length 1024/--seq-length long/" "$dir/job.args"
+  refuses "job.args:5: 'seq_length' is 'long'" simulate --from "$dir/job.args" --platform dgx-a100:2
 }

@@ -50,17 +50,16 @@ static pl_code read_load(const pl_model_reader *in, pl_arena *arena, pl_model *m
 /* Which layers hold experts. */
 static pl_code read_expert_layers(const pl_model_reader *in, const pl_model_family *family, pl_model *model) {
   const pl_node *dense = pl_node_get(in->root, "mlp_only_layers");
-  int64_t first = 0, step = 1;
+  int64_t first = 0, step = 1, phase = 0;
   if (family->latent || family->dense_first) {
     if (pl_reader_has(in, "first_k_dense_replace"))
       PL_TRY(
           pl_node_integer(in->document, in->root, "first_k_dense_replace", 0, PL_MODEL_LAYERS_MAX, &first, in->error));
     PL_TRY(pl_reader_optional_integer(in, "moe_layer_freq", PL_MODEL_LAYERS_MAX, &step));
-    if (step != 1)
-      return pl_document_fail(in->document, pl_node_get(in->root, "moe_layer_freq"), in->error,
-                              "'moe_layer_freq' is %lld; only 1 is supported", (long long)step);
+    PL_TRY(pl_reader_optional_integer(in, "moe_layer_phase", step - 1, &phase)); /* a key of our own */
   } else {
     PL_TRY(pl_reader_optional_integer(in, "decoder_sparse_step", PL_MODEL_LAYERS_MAX, &step));
+    phase = step - 1;
     if (dense != NULL && pl_node_is_sequence(dense) && pl_node_count(dense) > 0)
       return pl_document_fail(in->document, dense, in->error,
                               "'mlp_only_layers' must be empty: dense layers in between "
@@ -68,6 +67,7 @@ static pl_code read_expert_layers(const pl_model_reader *in, const pl_model_fami
   }
   model->first_expert_layer = (int32_t)first;
   model->expert_layer_step = (int32_t)step;
+  model->expert_layer_phase = (int32_t)phase;
   return PL_OK;
 }
 
@@ -88,6 +88,7 @@ static pl_code read_interleaved(const pl_model_reader *in, pl_model *model) {
                             "not supported");
   model->first_expert_layer = 0;
   model->expert_layer_step = (int32_t)step;
+  model->expert_layer_phase = (int32_t)step - 1;
   return PL_OK;
 }
 
@@ -95,6 +96,9 @@ pl_code pl_model_experts_read(const pl_model_reader *in, const pl_model_family *
                               pl_model *model) {
   const int64_t experts_max = 1 << 16;
   int64_t shared = 0;
+  model->expert_layer_step = 1;
+  if (family->latent && pl_reader_mentions(in, family->experts) && !pl_reader_has(in, family->experts))
+    return PL_OK; /* null: all layers are dense */
   PL_TRY(pl_reader_integer(in, family->experts, experts_max, &model->n_experts));
   PL_TRY(pl_reader_integer(in, "num_experts_per_tok", experts_max, &model->topk));
   if (model->topk > model->n_experts)

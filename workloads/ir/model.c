@@ -30,7 +30,8 @@ int32_t pl_model_count_class(const pl_model *model, int32_t class_of_blocks) {
 }
 
 bool pl_model_has_experts(const pl_model *model, int32_t layer) {
-  return model->n_experts > 0 && layer >= model->first_expert_layer && (layer + 1) % model->expert_layer_step == 0;
+  return model->n_experts > 0 && layer >= model->first_expert_layer &&
+         layer % model->expert_layer_step == model->expert_layer_phase;
 }
 
 int32_t pl_model_count_blocks(const pl_model *model, pl_block_kind kind) {

@@ -61,7 +61,8 @@ typedef struct pl_model {
    * each of the n_experts how many go to it, in any unit (NULL: not said). */
   double expert_load;
   const double *expert_loads;
-  int32_t first_expert_layer, expert_layer_step; /* layer i holds experts from the first on where step divides i + 1 */
+  /* Layer i holds experts from the first on where i mod step is the phase (below step). */
+  int32_t first_expert_layer, expert_layer_step, expert_layer_phase;
   pl_norm_kind norm;
   bool gated_mlp, causal, tied_embeddings, learned_positions, rotary;
   bool attention_bias, output_bias, mlp_bias; /* q,k,v projections; attention output; MLP */

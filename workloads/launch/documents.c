@@ -68,3 +68,26 @@ pl_code pl_launch_document_read(const pl_document *document, const pl_node *node
   reader in = {.document = document, .settings = settings, .error = error};
   return read_node(&in, node, prefix);
 }
+
+/* "--num-layers" as num_layers. */
+static char *argument_key(const char *name, pl_arena *arena) {
+  char *key = pl_arena_strdup(arena, name + strspn(name, "-"));
+  for (char *at = key; at != NULL && *at != '\0'; at++)
+    if (*at == '-') *at = '_';
+  return key;
+}
+
+pl_code pl_launch_arguments_read(const pl_document *document, const pl_node *node, pl_settings *settings,
+                                 pl_error *error) {
+  reader in = {.document = document, .settings = settings, .error = error};
+  for (size_t i = 0; i < pl_node_count(node); i++) {
+    const char *name = "";
+    const pl_node *value = pl_node_entry(document, node, i, &name);
+    const char *key = argument_key(name, settings->arena), *text = pl_node_text(value);
+    if (key == NULL) return pl_fail_memory(error, "the settings of a launch file");
+    if (text != NULL && strcmp(text, "false") == 0) continue;
+    if (text != NULL) text = pl_arena_strdup(settings->arena, strcmp(text, "true") == 0 ? "" : text);
+    PL_TRY(pl_node_text(value) != NULL ? put(&in, value, key, text) : read_node(&in, value, key));
+  }
+  return PL_OK;
+}

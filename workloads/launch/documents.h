@@ -23,4 +23,8 @@ const char *pl_launch_follow(const pl_node *const *within, int depth, const char
 pl_code pl_launch_document_read(const pl_document *document, const pl_node *node, const char *prefix,
                                 pl_settings *settings, pl_error *error);
 
+/* A mapping of command-line arguments: "--num-layers: 24"; a flag is true, one that is false is not there. */
+pl_code pl_launch_arguments_read(const pl_document *document, const pl_node *node, pl_settings *settings,
+                                 pl_error *error);
+
 #endif

@@ -46,6 +46,10 @@ static pl_code read_document(const char *name, const char *text, size_t size, pl
     code = pl_document_fail(document, root, error, "a mapping of settings is expected here");
   } else if (pl_node_is_mapping(pl_node_get(root, "modules"))) {
     code = pl_launch_primus_read(document, launch, error);
+  } else if (pl_node_is_mapping(pl_node_get(root, "MODEL_ARGS"))) {
+    code = pl_launch_arguments_read(document, pl_node_get(root, "MODEL_ARGS"), &launch->settings, error);
+    launch->form = PL_LAUNCH_MEGATRON;
+    launch->title = "MODEL_ARGS of Megatron-LM";
   } else {
     code = pl_launch_document_read(document, root, "", &launch->settings, error);
     launch->form = ends_in(name, ".json") ? PL_LAUNCH_DEEPSPEED : PL_LAUNCH_NEMO;
@@ -53,6 +57,44 @@ static pl_code read_document(const char *name, const char *text, size_t size, pl
   }
   pl_document_destroy(document);
   return code;
+}
+
+/* By what scripts, and files of arguments, are called. */
+static bool is_script(const char *path) {
+  static const char *const ends[] = {".sh", ".bash", ".slurm", ".sbatch", ".sub", ".job", ".txt", ".args"};
+  const char *name = strrchr(path, '/') == NULL ? path : strrchr(path, '/') + 1;
+  if (strchr(name, '.') == NULL) return true;
+  for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
+    if (ends_in(path, ends[i])) return true;
+  return false;
+}
+
+/* Of a file that holds arguments and nothing else, a line each, the one command that they are of; else `text`. NULL: no
+ * memory. */
+static const char *join_arguments(const char *text, pl_arena *arena) {
+  size_t n_lines = 1, at = 0;
+  for (const char *line = text; *line != '\0';) {
+    const char *word = line + strspn(line, " \t");
+    if (strncmp(word, "--", 2) != 0 && strchr("#\r\n", *word) == NULL) return text; /* strchr finds the end, too */
+    line += strcspn(line, "\n");
+    line += *line == '\n';
+    n_lines++;
+  }
+  char *joined = pl_arena_take(arena, strlen(text) + 3 * n_lines + 1, 1);
+  for (const char *line = text; joined != NULL && *line != '\0';) {
+    size_t length = strcspn(line, "\n");
+    if (line[strspn(line, " \t")] != '#') {
+      memcpy(joined + at, line, length);
+      at += length;
+      while (at > 0 && (joined[at - 1] == '\r' || joined[at - 1] == '\\'))
+        at--;
+    }
+    line += length + (line[length] == '\n');
+    for (const char *end = *line != '\0' ? " \\\n" : "\n"; *end != '\0'; end++)
+      joined[at++] = *end;
+  }
+  if (joined != NULL) joined[at] = '\0';
+  return joined;
 }
 
 static pl_code read_text(const char *path, const char *text, size_t size, pl_launch *launch, pl_error *error) {
@@ -67,7 +109,12 @@ static pl_code read_text(const char *path, const char *text, size_t size, pl_lau
     return read_document(path, text, size, launch, error);
   launch->form = PL_LAUNCH_MEGATRON;
   launch->title = "arguments of Megatron-LM";
-  return pl_launch_shell_read(path, text, marks, &launch->settings, error);
+  if (!is_script(path))
+    PL_TRY(pl_launch_assume(
+        launch, error, "a shell script, or Megatron's arguments alone: its name ends in none of .toml, .yaml, .json"));
+  const char *script = join_arguments(text, launch->settings.arena);
+  if (script == NULL) return pl_fail_memory(error, "a launch file");
+  return pl_launch_shell_read(path, script, marks, &launch->settings, error);
 }
 
 static pl_code take(pl_launch *launch, pl_error *error) {

@@ -31,8 +31,9 @@ extern const char *const pl_launch_form_names[];
 /* The dimensions that a launch file states of a model; 0 = not stated. */
 typedef struct pl_launch_model {
   int64_t n_layers, hidden, ffn, n_heads, n_kv_heads, head_size, vocab, positions;
-  int64_t n_experts, topk, expert_ffn, shared_ffn, n_dense_layers; /* in front of the layers with experts */
-  int64_t q_rank, kv_rank, nope_size, rope_size, value_size;       /* latent attention if kv_rank > 0 */
+  int64_t n_experts, topk, expert_ffn, shared_ffn;
+  int64_t n_dense_layers, expert_step, expert_phase;         /* as pl_model's first, step and phase; step 0: 1 */
+  int64_t q_rank, kv_rank, nope_size, rope_size, value_size; /* latent attention if kv_rank > 0 */
   bool bert, gated, rms_norm, rotary, squared_relu;
   bool bias, qkv_bias, qk_norm, untied;
   double attention_dropout, hidden_dropout, capacity_factor;

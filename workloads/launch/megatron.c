@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "workloads/launch/expert_layers.h"
 #include "workloads/launch/readers.h"
 
 /* Without effect on the time of a step, or on what Paceline says of it: learning rates, data, checkpoints, logs; and
@@ -154,6 +155,24 @@ static const char *const harmless[] = {"lr",
 
 /* ---- the model ---- */
 
+/* --moe-layer-freq: N, every N-th from the first on; or a list in Python. */
+static pl_code take_expert_layers(pl_launch *launch, pl_error *error) {
+  pl_launch_model *m = &launch->model;
+  const pl_setting *setting = pl_settings_take(&launch->settings, "moe_layer_freq");
+  if (!pl_setting_is_given(setting)) return PL_OK;
+  char *end;
+  long step = strtol(setting->value, &end, 10);
+  if (*end == '\0' && step >= 1 && step <= PL_EXPERT_LAYERS_MAX) {
+    m->expert_step = step;
+    return PL_OK;
+  }
+  if (pl_expert_layers_read(setting->value, &m->n_dense_layers, &m->expert_step, &m->expert_phase)) return PL_OK;
+  return pl_setting_fail(setting, error,
+                         "'%s' is '%.64s': known are N, and lists as ([0]*A+[1]*B) or ([1,0]*A) of dense layers and "
+                         "then one with experts every so many",
+                         setting->key, setting->value);
+}
+
 static pl_code take_experts(pl_launch *launch, pl_error *error) {
   pl_launch_model *m = &launch->model;
   pl_settings *settings = &launch->settings;
@@ -178,19 +197,7 @@ static pl_code take_experts(pl_launch *launch, pl_error *error) {
     if (m->value_size == 0) m->value_size = 128;
   }
   PL_TRY(pl_settings_number(settings, "moe_expert_capacity_factor", &m->capacity_factor, error));
-  /* "([0]*3+[1]*58)": layers without experts, then layers with them */
-  const pl_setting *frequency = pl_settings_take(settings, "moe_layer_freq");
-  int zeros = 0, ones = 0, end = 0;
-  if (pl_setting_is_given(frequency) && strcmp(frequency->value, "1") != 0) {
-    const char *text = frequency->value;
-    while (*text != '\0' && strchr("('\"", *text) != NULL)
-      text++;
-    if (sscanf(text, "[0]*%d+[1]*%d%n", &zeros, &ones, &end) != 2 || zeros < 0 || ones < 1)
-      return pl_setting_fail(frequency, error, "'%s' is '%.64s': known are 1 and ([0]*A+[1]*B)", frequency->key,
-                             frequency->value);
-    m->n_dense_layers = zeros;
-  }
-  return PL_OK;
+  return take_expert_layers(launch, error);
 }
 
 static void take_traits(pl_launch *launch) {

@@ -15,6 +15,21 @@ static void put_if(FILE *out, bool wanted, const char *name) {
   if (wanted) fprintf(out, "    --%s\n", name);
 }
 
+/* As a list where it is more than every so many from the first on. */
+static void put_expert_layers(FILE *out, const pl_model *m) {
+  if (m->first_expert_layer == 0 && m->expert_layer_phase == 0) {
+    if (m->expert_layer_step > 1) put(out, "moe-layer-freq", m->expert_layer_step);
+  } else if (m->expert_layer_step == 1) {
+    fprintf(out, "    --moe-layer-freq '([0]*%d+[1]*%d)'\n", m->first_expert_layer,
+            m->n_layers - m->first_expert_layer);
+  } else {
+    fputs("    --moe-layer-freq '[", out);
+    for (int32_t layer = 0; layer < m->n_layers; layer++)
+      fprintf(out, "%s%d", layer > 0 ? "," : "", pl_model_has_experts(m, layer));
+    fputs("]'\n", out);
+  }
+}
+
 static void put_experts(FILE *out, const pl_launched *l) {
   const pl_model *m = l->model;
   if (m->n_experts == 0) return;
@@ -22,9 +37,7 @@ static void put_experts(FILE *out, const pl_launched *l) {
   put(out, "moe-router-topk", m->topk);
   put(out, "moe-ffn-hidden-size", m->expert_ffn);
   if (m->shared_ffn > 0) put(out, "moe-shared-expert-intermediate-size", m->shared_ffn);
-  if (m->first_expert_layer > 0)
-    fprintf(out, "    --moe-layer-freq '([0]*%d+[1]*%d)'\n", m->first_expert_layer,
-            m->n_layers - m->first_expert_layer);
+  put_expert_layers(out, m);
   if (m->capacity_factor != 1) fprintf(out, "    --moe-expert-capacity-factor %g\n", m->capacity_factor);
   fprintf(out, "    --moe-grouped-gemm\n    --moe-token-dispatcher-type alltoall\n");
 }

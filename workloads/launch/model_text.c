@@ -9,6 +9,7 @@
 
 static const char *family_of(const pl_launch_model *m) {
   if (m->kv_rank > 0) return "deepseek_v3";
+  if (m->n_experts > 1 && (m->n_dense_layers > 0 || m->expert_step > 1)) return "glm4_moe";
   if (m->n_experts > 1) return m->qk_norm ? "qwen3_moe" : m->shared_ffn > 0 ? "qwen2_moe" : "mixtral";
   if (m->gated) return m->qk_norm ? "qwen3" : "llama";
   if (m->bert) return "bert";
@@ -26,8 +27,8 @@ static pl_code assume_family(pl_launch *launch, const char *family, pl_error *er
   if (!layer_norm && !m->rotary) PL_TRY(pl_launch_assume(launch, error, "rotary positions, which %s has", family));
   if (m->hidden_dropout > 0 && !layer_norm)
     PL_TRY(pl_launch_assume(launch, error, "no dropout behind products: %s has none", family));
-  if (m->n_dense_layers > 0 && m->kv_rank == 0)
-    PL_TRY(pl_launch_assume(launch, error, "experts in all layers: %s has no dense ones before them", family));
+  if (m->kv_rank > 0 && (m->bias || m->qkv_bias))
+    PL_TRY(pl_launch_assume(launch, error, "no biases in latent attention: %s has none", family));
   return PL_OK;
 }
 
@@ -45,6 +46,9 @@ static void put_experts(pl_json *json, const pl_launch_model *m) {
   if (m->shared_ffn > 0 && m->expert_ffn > 0) put_given(json, "n_shared_experts", m->shared_ffn / m->expert_ffn);
   if (m->capacity_factor > 0) pl_json_put_number(json, "expert_capacity_factor", m->capacity_factor);
   put_given(json, "first_k_dense_replace", m->n_dense_layers);
+  put_given(json, "moe_layer_freq", m->expert_step);
+  put_given(json, "moe_layer_phase", m->expert_phase);
+  pl_json_put_boolean(json, "use_qk_norm", m->qk_norm);
 }
 
 static void put_latent(pl_json *json, const pl_launch_model *m) {
@@ -76,9 +80,13 @@ static void put_configuration(pl_json *json, const pl_launch *launch, const char
   pl_json_put_integer(json, gpt2 ? "n_positions" : "max_position_embeddings", m->positions);
   if (m->kv_rank == 0 && m->head_size > 0) pl_json_put_integer(json, "head_dim", m->head_size);
   if (m->n_experts > 1) put_experts(json, m);
+  if (m->n_experts <= 1 && m->kv_rank > 0) {
+    pl_json_key(json, "n_routed_experts");
+    pl_json_string(json, NULL);
+  }
   if (m->kv_rank > 0) put_latent(json, m);
   pl_json_put_boolean(json, "tie_word_embeddings", !m->untied);
-  pl_json_put_boolean(json, "attention_bias", m->bias || m->qkv_bias);
+  pl_json_put_boolean(json, "attention_bias", (m->bias || m->qkv_bias) && m->kv_rank == 0);
   pl_json_put_boolean(json, "mlp_bias", m->bias);
   pl_json_put_boolean(json, "use_parallel_residual", false);
   static const char *const hidden[] = {"embd_pdrop", "resid_pdrop", "hidden_dropout_prob", "hidden_dropout"};
@@ -103,11 +111,6 @@ static pl_code check_stated(const pl_launch *launch, pl_error *error) {
     if (needed[i].value == 0)
       return pl_fail(error, PL_BAD_INPUT, "%s: %s is not in this file; name the model with --model", launch->path,
                      needed[i].what);
-  if (m->kv_rank > 0 && m->n_experts < 2)
-    return pl_fail(
-        error, PL_UNSUPPORTED,
-        "%s: latent attention without experts is no model that Paceline knows; name the nearest with --model",
-        launch->path);
   return PL_OK;
 }
 
