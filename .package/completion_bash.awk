@@ -35,7 +35,7 @@ END {
   print "  esac"
   print "  [[ $COMP_CWORD -gt 1 ]] || words=\"" substr(top, 2) " help --help --version\""
   print "  case $before in"
-  for (k in special) printf "  %s) names=$(paceline list %s 2>/dev/null | cut -d' ' -f1) words='' ;;\n", substr(special[k], 2), k
+  for (k in special) printf "  %s) names=$(paceline list %s 2>/dev/null | cut -d' ' -f1 | grep -v :NODES) words='' ;;\n", substr(special[k], 2), k
   printf "  %s) words='' ;;\n", substr(valued, 2)
   print "  esac"
   print "  COMPREPLY=($(compgen -W \"$words $names\" -- \"$current\"))"

@@ -22,6 +22,6 @@ BEGIN { print "# Completion of paceline for fish; made from its tables of option
   printf "complete -c paceline -n '%s' -l %s", where, $3
   if ($4 != "") printf " -s %s", $4
   if ($5 != "") printf " -r"
-  if ($3 == "model" || $3 == "platform" || $3 == "framework") printf " -a '(paceline list %ss 2>/dev/null | cut -d\" \" -f1)'", $3
+  if ($3 == "model" || $3 == "platform" || $3 == "framework") printf " -a '(paceline list %ss 2>/dev/null | cut -d\" \" -f1 | grep -v :NODES)'", $3
   printf " -d '%s'\n", quoted($6)
 }

@@ -16,7 +16,7 @@ BEGIN {
   print "# Completion of paceline for zsh; made from its tables of options."
   print "_paceline_names() {"
   print "  local -a names"
-  print "  names=(${(f)\"$(paceline list $1 2>/dev/null | cut -d' ' -f1)\"})"
+  print "  names=(${(f)\"$(paceline list ${@[-1]} 2>/dev/null | cut -d' ' -f1 | grep -v :NODES)\"})"
   print "  _alternative \"names:name:($names)\" 'files:file:_files'"
   print "}"
   print "_paceline() {"

@@ -115,6 +115,29 @@ away() {
   [[ $(complete_words search --platform dgx-h1) == *" dgx-h100 "* ]]
   [[ $(complete_words platform m) == " make " ]]
   [[ $(complete_words platform make --no) == " --nodes " ]]
+  # The other two say so when they are asked, as a user asks.
+  if command -v fish >/dev/null; then
+    offers() { # LINE WANTED
+      HOME=$PWD fish --no-config -c "source $prefix/share/fish/vendor_completions.d/paceline.fish; complete -C '$1'" | grep -qE "^$2(\$|	)" ||
+        { echo "fish: $1: no $2"; return 1; }
+    }
+    offers "paceline si" simulate
+    offers "paceline simulate --strat" --strategy
+    offers "paceline sweep --model llama-3.1-" llama-3.1-70b
+    offers "paceline search --platform dgx-h1" dgx-h100-16
+    offers "paceline platform make --no" --nodes
+  fi
+  if command -v zsh >/dev/null; then
+    offers() {
+      HOME=$PWD timeout 30 zsh -f "$source_dir/tests/cli/complete.zsh" "$prefix/share/zsh/site-functions" "$1" "$2" >shown || [[ $? -eq 77 ]] ||
+        { echo "zsh: $1: no $2"; cat -A shown; return 1; }
+    }
+    offers "paceline si" "paceline simulate"
+    offers "paceline simulate --strat" "--strategy="
+    offers "paceline sweep --model llama-3.1-" llama-3.1-70b
+    offers "paceline search --platform=dgx-h" dgx-h100
+    offers "paceline platform make --no" "--nodes="
+  fi
   # A man page per help that there is.
   command -v help2man >/dev/null || skip "no help2man: no man pages"
   for page in paceline paceline-simulate paceline-platform-make; do
