@@ -3,6 +3,11 @@
 #   spack repo add REPO && spack install paceline
 from spack.package import *
 
+try:
+    from spack_repo.builtin.build_systems.cmake import CMakePackage  # since Spack 1.0; before, spack.package has it
+except ImportError:
+    pass
+
 
 class Paceline(CMakePackage):
     """Predicts how fast a distributed DNN training job runs: a parallel discrete-event simulator."""
