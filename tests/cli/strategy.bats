@@ -75,7 +75,6 @@ refused() {
   refused "3 parts do not divide f = 128 of h.0.mlp.up" "1, 2, 4, 8" <<<$'partition: {}\nchildren:\n  - {match: h.*.mlp, partition: {f: 3}}\ndevices: 0-5'
   refused "16 parts do not divide b = 8" <<<'partition: {b: 16}'
   refused "a stage has 4 devices: they cannot be cut into 8" <<<$'devices: 0-3\npartition: {b: 8}'
-  refused "no op runs on device 4" <<<$'partition: {b: 4}\nchildren:\n  - {match: [embedding, h.0-1], devices: 0-3}\n  - {match: [h.2-3, loss], devices: 5-8}'
   refused "is on stage 1, which has 2 devices: they cannot be cut into 4" <<<$'partition: {b: 4}\nchildren:\n  - {match: [embedding, h.0-1], devices: 0-3}\n  - {match: [h.2-3, loss], devices: 4-5}'
   printf 'devices: 0-15\npartition: {b: 16}\n' >"$tree"
   run "$PACELINE" simulate --platform hc1 --model gpt2-117m --gbs 32 --seq 64 --strategy "$tree"
@@ -155,4 +154,30 @@ refused() {
   [[ $output == *"mtp0_head, on stage 1, reads head.weight of head, on stage 0: put both on one stage"* ]]
   run "$PACELINE" simulate --platform dgx-1v --model tiny-deepseek --seq 8 --gbs 16 --strategy pp=1,dp=8,tmp=1,mbs=1
   [[ $output == *"multi-token"*"2 modules of 13240 parameters; programs and strategy trees have them, tuples leave them out"* ]] || { echo "$output"; false; }
+}
+
+@test "devices that no node gives anything stay idle, are said, and change nothing but where ops run" {
+  local job=(--model tiny-gpt2 --seq 16 --gbs 8)
+  stages() { # FIRST SECOND: a tree with two stages on these devices
+    printf 'mesh: {dp: 2, tp: 2}\nschedule: {microbatches: 2, kind: 1f1b}\npartition: {b: dp, v|g|r|f: tp}\nchildren:\n'
+    printf '  - {match: embedding, devices: %s}\n  - {match: h.0-1, devices: %s}\n  - {match: h.2-3, devices: %s}\n' "$1" "$1" "$2"
+  }
+  stages 0-3 4-7 >"$tree"
+  "$PACELINE" simulate --platform dgx-a100:2 "${job[@]}" --strategy "$tree" --json | jq -S 'del(.strategy)' >"$BATS_TEST_TMPDIR/dense"
+  stages 8-11 12-15 >"$tree" # the other machine, whole
+  run "$PACELINE" simulate --platform dgx-a100:2 "${job[@]}" --strategy "$tree"
+  [[ $output == *"idle      devices 0-7: 8 of the devices 0 to 15, which no node gives anything"* ]]
+  for key in iter_time_s peak_mem_bytes n_tasks; do
+    "$PACELINE" simulate --platform dgx-a100:2 "${job[@]}" --strategy "$tree" --json | jq ".$key" | cmp - <(jq ".$key" "$BATS_TEST_TMPDIR/dense")
+  done
+  stages "[1, 0, 3-4]" "[9, 12-14]" >"$tree" # of both
+  run "$PACELINE" strategy show "${job[@]}" --strategy "$tree"
+  [[ $output == *"idle      devices 2, 5-8, 10-11: 7 of the devices 0 to 14, "* ]]
+  "$PACELINE" verify "${job[@]}" --strategy "$tree"
+  "$PACELINE" program print --platform dgx-a100:2 "${job[@]}" --strategy "$tree" -o "$BATS_TEST_TMPDIR/p.plir"
+  "$PACELINE" simulate --program "$BATS_TEST_TMPDIR/p.plir" --platform dgx-a100:2
+  run "$PACELINE" simulate --platform dgx-a100:1 "${job[@]}" --strategy "$tree"
+  [ "$status" -eq 2 ]
+  [[ ${lines[0]} == *"t.yaml:7:"*": device 9 is missing: the platform has 8, 0 to 7" ]]
+  stages "[0, 1, 2, 3]" "[3, 9-11]" | refused "devices 3, 9-11 and 0, 1, 2, 3 (" "share some: stages are on the same devices or on others"
 }

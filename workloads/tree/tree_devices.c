@@ -36,26 +36,47 @@ int32_t pl_tree_group_of(const pl_tree_planning *own, const pl_tree_group *group
   return -1;
 }
 
-/* Every device of 0, 1 ... is one group's. */
-static pl_code check_groups(const pl_tree_planning *own, const pl_tree_group *groups, int32_t n_groups) {
+/* The devices that no group has, below the greatest that one has: left out on purpose, or by mistake. */
+static pl_code remark_idle(pl_tree_planning *own, const int32_t *owner, int64_t n_numbers) {
+  char text[PL_TREE_RANGES_BYTES] = "";
+  int64_t n_idle = 0;
+  size_t length = 0;
+  for (int64_t d = 0; d < n_numbers; d++) {
+    int64_t end = d;
+    while (end < n_numbers && owner[end] == 0)
+      end++;
+    if (end == d) continue;
+    int written = snprintf(text + length, sizeof text - length, end == d + 1 ? "%s%lld" : "%s%lld-%lld",
+                           n_idle > 0 ? ", " : "", (long long)d, (long long)end - 1);
+    if (length + (size_t)written < sizeof text) length += (size_t)written;
+    n_idle += end - d;
+    d = end;
+  }
+  if (n_idle == 0) return PL_OK;
+  text[length] = '\0'; /* whole ranges only */
+  return pl_tree_remark(own, "idle      %s %s: %lld of the devices 0 to %lld, which no node gives anything",
+                        n_idle == 1 ? "device" : "devices", text, (long long)n_idle, (long long)n_numbers - 1);
+}
+
+/* No device is two groups'. */
+static pl_code check_groups(pl_tree_planning *own, const pl_tree_group *groups, int32_t n_groups) {
   char mine[PL_TREE_RANGES_BYTES], other[PL_TREE_RANGES_BYTES], place[PL_TREE_PLACE_BYTES];
-  int64_t n = 0;
-  for (int32_t i = 0; i < n_groups; i++)
+  int64_t n = 0, n_numbers = 0;
+  for (int32_t i = 0; i < n_groups; i++) {
+    const pl_tree_node *node = pl_tree_node_at(own, groups[i].node);
     n += groups[i].n;
+    for (int32_t r = 0; r < node->n_ranges; r++)
+      if (node->ranges[r].last >= n_numbers) n_numbers = node->ranges[r].last + 1;
+  }
   if (n > PL_TREE_DEGREE_MAX)
     return pl_tree_fail(pl_tree_node_at(own, groups[0].node)->devices_at, own->error, "%lld devices: at most %d",
                         (long long)n, PL_TREE_DEGREE_MAX);
-  int32_t *owner = PL_TAKE(own->scratch, int32_t, n + 1); /* group, from 1 on */
+  int32_t *owner = PL_TAKE(own->scratch, int32_t, n_numbers + 1); /* group, from 1 on */
   if (owner == NULL) return pl_fail_memory(own->error, "a strategy tree");
-  const pl_tree_node *beyond = NULL;
   for (int32_t i = 0; i < n_groups; i++) {
     const pl_tree_node *node = pl_tree_node_at(own, groups[i].node);
     for (int32_t r = 0; r < node->n_ranges; r++)
       for (int64_t d = node->ranges[r].first; d <= node->ranges[r].last; d++) {
-        if (d >= n) {
-          beyond = node;
-          break;
-        }
         if (owner[d] != 0) {
           const pl_tree_node *first = pl_tree_node_at(own, groups[owner[d] - 1].node);
           return pl_tree_fail(node->devices_at, own->error,
@@ -66,13 +87,7 @@ static pl_code check_groups(const pl_tree_planning *own, const pl_tree_group *gr
         owner[d] = i + 1;
       }
   }
-  int64_t missing = 0;
-  while (missing < n && owner[missing] != 0)
-    missing++;
-  if (missing == n) return PL_OK;
-  PL_ASSERT(beyond != NULL);
-  return pl_tree_fail(beyond->devices_at, own->error, "no op runs on device %lld: number them from 0 without a gap",
-                      (long long)missing);
+  return n_groups > 0 ? remark_idle(own, owner, n_numbers) : PL_OK;
 }
 
 pl_code pl_tree_take_groups(pl_tree_planning *own, pl_tree_group *groups, int32_t *n_groups) {

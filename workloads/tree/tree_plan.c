@@ -108,6 +108,8 @@ pl_code pl_tree_check_devices(const pl_tree_plan *plan, uint32_t n_devices, pl_e
   uint32_t needed = plan->places != NULL ? (uint32_t)plan->n_places : pl_ir_mesh_devices(&plan->mesh);
   const pl_tree_node *nodes = plan->tree->nodes;
   pl_tree_place place = pl_tree_is_said(plan->tree->mesh_at) ? plan->tree->mesh_at : nodes[0].place;
+  for (int32_t i = 0; plan->places != NULL && i < plan->n_places; i++)
+    if (plan->places[i] >= needed) needed = plan->places[i] + 1; /* some are left out */
   if (needed <= n_devices) return PL_OK;
   for (int32_t i = 0; i < plan->tree->n_nodes; i++)
     for (int32_t r = 0; nodes[i].has_devices && r < nodes[i].n_ranges; r++)
