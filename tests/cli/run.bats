@@ -19,7 +19,10 @@ setup() {
   grep -q '^0,stage0,.*,send,' out/ops.csv
   grep -q '^1,stage1,.*,receive,' out/ops.csv
   grep -q '^0,stage0,layer,.*,product,.*,[0-9.]*,[0-9.]*,[0-9.e-]*$' out/ops.csv
-  run -0 "$PACELINE" validate out/runs.csv
+  run -0 "$PACELINE" validate out/runs.csv --csv rows.csv
+  /usr/bin/python3 -c 'import csv
+row = next(csv.DictReader(open("rows.csv")))
+assert row["predicted_mfu"] in ("", "nan") and float(row["predicted_mem_bytes"]) > 0 and row["predicted_fits"] == "1", row'
   [[ $output == *"1 rows, 1 different configurations, 1 expressed, 1 compared; "*" % of them in their 80 % intervals"* ]]
   [[ $output == *", two.plir"$'\n'"    measured "*" (80 %: "*" to "*"), "* && $output != *nan* && $output != *MFU* ]]
   # The interval holds what is predicted, which is what `run` said.

@@ -60,6 +60,12 @@ pl_code pl_program_row_simulate(pl_case *c, const pl_cluster *cluster, const pl_
   c->result.pipeline_comm_s = spent[PL_CATEGORY_PIPELINE];
   c->result.data_comm_s = spent[PL_CATEGORY_DATA];
   c->result.bubble_s = report.idle_s;
+  const pl_class_memory *fullest = &report.memory[report.fullest];
+  c->result.peak_mem_bytes = llrint(fullest->peak);
+  c->result.mem_capacity_bytes = llrint(fullest->capacity);
+  c->result.fits = report.fits;
+  c->predicted_mem_bytes = fullest->peak;
+  c->result.mfu = (double)NAN; /* a program's products may be of several types */
   c->flops = report.flops;
   c->interval = report.interval;
   return PL_OK;
