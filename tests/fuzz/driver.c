@@ -2,14 +2,17 @@
  * folder, then deterministic mutations of them.
  *
  *   NAME_fuzz CORPUS_FOLDER [MUTATIONS]     the seed comes from PACELINE_SEED and is printed
+ *   NAME_fuzz CORPUS_FOLDER MUTATIONS words edits lines and words in place of bytes: what still reads as a language
  *   NAME_fuzz FILE                          one input, to look at a finding (PACELINE_FINDING=FILE keeps the one that
  *                                           broke an invariant)
  *
  * Structure-blind mutation from a good corpus reaches most error paths of these small readers; coverage-guided search
  * (clang, PACELINE_FUZZ=ON) is for digging deeper and feeds what it finds back into the corpus. */
+#include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -134,6 +137,57 @@ static size_t edit(uint8_t *bytes, size_t size, const corpus *c, uint64_t *rando
   }
 }
 
+/* ---- lines and words ---- */
+
+/* A place inside of an input: what is around it is [*from, *from + length). */
+static size_t line_at(const uint8_t *bytes, size_t size, size_t at, size_t *from) {
+  size_t end = at;
+  for (*from = at; *from > 0 && bytes[*from - 1] != '\n';)
+    --*from;
+  while (end < size && bytes[end] != '\n')
+    end++;
+  return end + (end < size) - *from;
+}
+
+static bool is_of_word(uint8_t byte) {
+  return isalnum(byte) || byte == '_' || byte == '.' || byte == '%' || byte == '@';
+}
+
+static size_t word_at(const uint8_t *bytes, size_t size, size_t at, size_t *from) {
+  size_t end = at;
+  for (*from = at; *from > 0 && is_of_word(bytes[*from - 1]);)
+    --*from;
+  while (end < size && is_of_word(bytes[end]))
+    end++;
+  return end - *from;
+}
+
+/* A line is left out, doubled, or a line of this or another input comes in; a word becomes another, a number another
+ * number. */
+static size_t edit_words(uint8_t *bytes, size_t size, const corpus *c, uint64_t *random) {
+  static const char *const numbers[] = {"0", "1", "2", "3", "4", "8", "16", "-1", "9223372036854775807"};
+  uint8_t piece[512];
+  const input own = {bytes, size}, *other = below(random, 4) == 0 ? &c->inputs[below(random, c->n)] : &own;
+  bool lines = below(random, 2) == 0;
+  size_t from, length, taken;
+  size_t at = below(random, size + 1), source = below(random, other->size + 1);
+  taken =
+      lines ? line_at(other->bytes, other->size, source, &source) : word_at(other->bytes, other->size, source, &source);
+  if (taken > sizeof piece) taken = sizeof piece;
+  memcpy(piece, other->bytes + source, taken);
+  if (lines) {
+    length = line_at(bytes, size, at, &from);
+    return below(random, 2) == 0 ? cut(bytes, size, from, length) : insert(bytes, size, from, piece, taken);
+  }
+  length = word_at(bytes, size, at, &from);
+  if (length > 0 && isdigit(bytes[from]) && below(random, 2) == 0) {
+    const char *number = numbers[below(random, sizeof numbers / sizeof numbers[0])];
+    taken = strlen(number);
+    memcpy(piece, number, taken);
+  }
+  return insert(bytes, cut(bytes, size, from, length), from, piece, taken);
+}
+
 /* The input that is being run, for what a crash leaves behind. */
 static const uint8_t *running;
 static size_t running_size;
@@ -159,7 +213,7 @@ static void run(const uint8_t *bytes, size_t size) {
   free(copy);
 }
 
-static void run_mutations(const corpus *c, long mutations, uint64_t seed) {
+static void run_mutations(const corpus *c, long mutations, uint64_t seed, bool words) {
   uint8_t *bytes = malloc(SIZE_MAX_BYTES);
   if (bytes == NULL) stop("no memory", "mutations");
   for (long i = 0; i < mutations; i++) {
@@ -168,7 +222,7 @@ static void run_mutations(const corpus *c, long mutations, uint64_t seed) {
     size_t size = start->size;
     memcpy(bytes, start->bytes, size);
     for (size_t edits = 1 + below(&random, 6); edits > 0; edits--)
-      size = edit(bytes, size, c, &random);
+      size = words ? edit_words(bytes, size, c, &random) : edit(bytes, size, c, &random);
     run(bytes, size);
   }
   free(bytes);
@@ -192,7 +246,7 @@ int main(int argc, char **argv) {
   fflush(stdout);
   for (size_t i = 0; i < c.n; i++)
     run(c.inputs[i].bytes, c.inputs[i].size);
-  run_mutations(&c, mutations, seed);
+  run_mutations(&c, mutations, seed, argc > 3 && strcmp(argv[3], "words") == 0);
   for (size_t i = 0; i < c.n; i++)
     free(c.inputs[i].bytes);
   free(c.inputs);
