@@ -92,15 +92,18 @@ static const pair pairs[] = {
      "mesh: {dp: 2, tp: 2}\npipeline: {stages: 2}\nschedule: {microbatches: 4}\npartition: {b: dp, v|g|r|f: tp}\n"
      "memory: {states: b}\nchildren:\n  - {match: h.*, schedule: {recompute: full}}\n"},
     {"tiny-gpt2", "pp=2,dp=1,tmp=2,mbs=4,vpp=2,sp=1",
-     "pipeline: {stages: 2, chunks: 2}\nschedule: {microbatches: 4}\npartition: {v|g|r|f|s: 2}\n"},
+     "pipeline: {stages: 2, chunks: 2}\nschedule: {microbatches: 4}\npartition: {v|g|r|f|s: 2}\n"
+     "children:\n  - {match: loss, partition: {v|g|r|f: 2}}\n"},
     {"tiny-llama", "pp=1,dp=4,tmp=1,mbs=2,zero=3",
      "schedule: {microbatches: 2}\npartition: {b: 4}\nmemory: {states: b, gradients: b, parameters: b}\n"},
     {"tiny-llama", "pp=1,dp=1,tmp=8,mbs=4,sp=1", /* fewer key-value heads than ranks */
-     "mesh: {tp: 2, tpr: 4}\nschedule: {microbatches: 4}\npartition: {v|g|r|f|s: tp, v|r|f|s: tpr}\n"},
+     "mesh: {tp: 2, tpr: 4}\nschedule: {microbatches: 4}\npartition: {v|g|r|f|s: tp, v|r|f|s: tpr}\n"
+     "children:\n  - {match: loss, partition: {v|g|r|f: tp, v|r|f: tpr}}\n"},
     {"tiny-llama", "pp=1,dp=2,tmp=1,mbs=2,cp=2", "schedule: {microbatches: 4}\npartition: {b: 2, s: 2}\nring: true\n"},
     {"tiny-mixtral", "pp=2,dp=2,tmp=2,mbs=4,ep=4,sp=1",
      "mesh: {dpe: 2, tpe: 2}\npipeline: {stages: 2}\nschedule: {microbatches: 2}\n"
-     "partition: {b|x: dpe, v|g|r|f|s|x: tpe}\n"},
+     "partition: {b|x: dpe, v|g|r|f|s|x: tpe}\n"
+     "children:\n  - {match: loss, partition: {b|x: dpe, v|g|r|f|x: tpe}}\n"},
 };
 
 static char *text_of(const pl_ir_module *module) {

@@ -174,6 +174,47 @@ static pl_code recompute_first(filling *own, int32_t chunk_node, pl_error *error
   return PL_OK;
 }
 
+/* Cuts of the loss under sequence parallelism: ranks that have a part of the vocabulary have all tokens, as what comes
+ * out of the logits is one number a token; cut on s it would take the logits' derivative, v times as large, from parts
+ * of v to parts of s and back. */
+static pl_tree_cut *cuts_of_loss(const filling *own) {
+  pl_tree_cut *cuts = PL_TAKE(own->tree->arena, pl_tree_cut, PL_TREE_CUTS_MAX);
+  const pl_ir_name v = pl_ir_name_of("v"), s = pl_ir_name_of("s");
+  for (int32_t i = 0; cuts != NULL && i < own->n_cuts; i++) {
+    const pl_tree_cut *from = &own->cuts[i];
+    bool of_vocabulary = false;
+    cuts[i] = *from;
+    cuts[i].n_dims = 0;
+    for (int32_t d = 0; d < from->n_dims; d++)
+      of_vocabulary = of_vocabulary || pl_ir_name_equal(from->dims[d], v);
+    for (int32_t d = 0; d < from->n_dims; d++)
+      if (!of_vocabulary || !pl_ir_name_equal(from->dims[d], s)) cuts[i].dims[cuts[i].n_dims++] = from->dims[d];
+  }
+  return cuts;
+}
+
+static bool is_loss(const char *name) {
+  size_t length = strlen(name);
+  return strcmp(name, "loss") == 0 || (strncmp(name, "mtp", 3) == 0 && strcmp(name + length - 5, "_loss") == 0);
+}
+
+static pl_code lay_out_losses(filling *own, int32_t chunk_node, pl_error *error) {
+  int32_t n = own->tree->nodes[chunk_node].n_patterns;
+  pl_tree_cut *cuts = NULL;
+  for (int32_t i = 0; i < n; i++) {
+    const pl_tree_pattern *pattern = &own->tree->nodes[chunk_node].patterns[i];
+    if (!is_loss(pattern->text)) continue;
+    if (cuts == NULL) cuts = cuts_of_loss(own);
+    pl_tree_node *node = pl_tree_add(own->tree, chunk_node);
+    if (node == NULL || cuts == NULL) return pl_fail_memory(error, "a strategy tree");
+    node->patterns = pattern;
+    node->n_patterns = 1;
+    node->cuts = cuts;
+    node->n_cuts = own->n_cuts;
+  }
+  return PL_OK;
+}
+
 static pl_code add_chunks(filling *own, const pl_ir_module *program, pl_error *error) {
   const pl_ir_function *main = program->functions[program->classes[0].chunks[0].forward];
   int32_t n_chunks = pl_strategy_n_chunks(own->strategy);
@@ -201,6 +242,8 @@ static pl_code add_chunks(filling *own, const pl_ir_module *program, pl_error *e
   }
   for (int32_t chunk = 0; chunk < n_chunks; chunk++)
     PL_TRY(recompute_first(own, 1 + chunk, error));
+  for (int32_t chunk = 0; own->strategy->sp && own->strategy->tmp > 1 && chunk < n_chunks; chunk++)
+    PL_TRY(lay_out_losses(own, 1 + chunk, error));
   return PL_OK;
 }
 
