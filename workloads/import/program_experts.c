@@ -14,8 +14,7 @@ static int32_t routing(pl_program_writer *to, int32_t x) {
   const pl_ir_attribute attributes[] = {pl_ir_names("over", 1, &over), pl_ir_integer("k", to->model->topk),
                                         pl_ir_integer("normalise", to->model->numbers.normalises_routing),
                                         pl_ir_integer("sparse", 1)};
-  return pl_ir_op_infer(to->module, to->function, "top_k", "routing", 1, &all, to->model->stack != NULL ? 4 : 3,
-                        attributes);
+  return pl_ir_op_infer(to->module, to->function, "top_k", "routing", 1, &all, 4, attributes);
 }
 
 static int32_t routed(pl_program_writer *to, int32_t x) {
