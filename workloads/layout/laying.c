@@ -67,7 +67,8 @@ static bool suits_parameter(const pl_laying *part, const pl_ir_op *op, int32_t k
   return (is_gathered(part, axis) && !of_experts) || type.on[axis] == on;
 }
 
-/* What bringing an output to where it is stored costs: optimizers write the layout that state is kept in. */
+/* What bringing an output to where it is stored costs, of the part that a device has along the other axes, as of
+ * inputs: optimizers write the layout that state is kept in. */
 static double stored_cost(const pl_laying *part, const pl_ir_op *op, int32_t k, int32_t axis, int8_t on) {
   const pl_ir_op *store = part->stored[op->first_output + k];
   if (store == NULL) return 0;
@@ -77,8 +78,10 @@ static double stored_cost(const pl_laying *part, const pl_ir_op *op, int32_t k, 
   } else {
     pl_layout_parameter(rules_of_path(part, store->path), store->path, &type);
   }
+  const pl_ir_mesh *mesh = &part->own->rules->mesh;
   return pl_laying_cost(part, on, type.on[axis], axis,
-                        pl_ir_type_elements(&type) * pl_ir_element_bytes((pl_ir_element)type.element));
+                        pl_ir_type_local_elements(mesh, &type) * (type.on[axis] >= 0 ? mesh->axes[axis].extent : 1) *
+                            pl_ir_element_bytes((pl_ir_element)type.element));
 }
 
 /* Dimensions are gathered from the innermost axis that cuts them outwards: where an axis further out gives a cut up,
