@@ -37,6 +37,9 @@ static pl_code run_call(pl_ir_graphing *own, const pl_ir_op *op, pl_ir_arrival *
 
 static pl_code run_op(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_arrival *values) {
   if (pl_ir_row_at(op->row)->effect == PL_IR_CALLS && op->row != own->kernel) return run_call(own, op, values);
+  bool deferred = false;
+  PL_TRY(pl_ir_graph_defer_shard(own, f, op, values, &deferred));
+  if (deferred) return PL_OK;
   if (pl_ir_graph_moves(op)) return pl_ir_graph_move(own, f, op, values);
   if (pl_ir_graph_is_offloaded(f, op)) return pl_ir_graph_offload(own, f, op, values);
   pl_ir_graph_gradient(own, f, op, values);
@@ -58,6 +61,7 @@ static pl_code run_function(pl_ir_graphing *own, int32_t function, const char *p
   for (int32_t i = 0; i < f->n_arguments; i++)
     values[i] = arguments[i];
   PL_TRY(pl_ir_graph_gather(own, f, values));
+  PL_TRY(pl_ir_graph_send_shards(own));
   PL_TRY(pl_ir_graph_enter_offload(own, f, values));
   for (int32_t i = 0; i < f->n_ops; i++) {
     own->prefix = prefix;
@@ -101,6 +105,7 @@ static pl_code run_list(pl_ir_graphing *own) {
                         : step->kind == PL_IR_STEP_B ? chunk->backward
                                                      : chunk->weights,
                         "", NULL, NULL));
+    PL_TRY(pl_ir_graph_send_shards(own));
   }
   own->microbatch = -1;
   own->is_last = own->is_late = false;

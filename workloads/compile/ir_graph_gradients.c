@@ -3,7 +3,8 @@
  * An update's reductions of gradients begin where the last backward pass has added to them, a bucket of the framework's
  * size at a time, not before their function is through (bucket_unit); or all behind the backward passes
  * (overlaps_gradients). Parameters that a function gathers (ZeRO-3) come all at once, while the function before it
- * runs. Shards of gradients are added to their buffers by whoever reduces them: nothing of the pass waits.
+ * runs. Shards of gradients are added to their buffers by whoever reduces them: nothing of the pass waits. They go out
+ * once for each function, behind what the next one gathers, as FSDP orders its stream (backward prefetch).
  */
 #include <string.h>
 
@@ -143,12 +144,22 @@ pl_code pl_ir_graph_send_buckets(pl_ir_graphing *own, bool all) {
   return PL_OK;
 }
 
+static pl_code put_shard(pl_ir_graphing *own, pl_ir_reduction *reduction) {
+  pl_ir_bucket *shards = &own->shards;
+  shards->members = (pl_ir_reduction **)pl_arena_grown(own->arena, (const void *)shards->members, shards->n, 1,
+                                                       sizeof(pl_ir_reduction *), &shards->room);
+  if (shards->members == NULL) return pl_ir_graph_no_memory(own);
+  shards->members[shards->n++] = reduction;
+  return PL_OK;
+}
+
 static pl_code added(pl_ir_graphing *own, const pl_ir_op *accumulate, const pl_ir_arrival *shard) {
   const char *path = path_of(own, own->prefix, accumulate->path);
   if (path == NULL) return pl_ir_graph_no_memory(own);
   pl_ir_reduction *reduction = find(own, path);
   if (reduction == NULL) return PL_OK;
   if (own->is_last && ++reduction->n_added < reduction->n_adds) return PL_OK;
+  if (shard != NULL && shard->is_shard) return own->is_last ? put_shard(own, reduction) : PL_OK;
   if (shard != NULL && shard->tasks != NULL)
     reduction->tasks = shard->tasks; /* reduced already */
   else if (reduction->meeting.axes != 0 && own->is_last)
@@ -175,17 +186,65 @@ pl_code pl_ir_graph_added(pl_ir_graphing *own, const pl_ir_op *op, const pl_ir_a
   return any && at_once ? pl_ir_graph_send_buckets(own, false) : PL_OK;
 }
 
-bool pl_ir_graph_adds_shards(const pl_ir_graphing *own, const pl_ir_op *op, const pl_ir_arrival *values) {
-  if (own->module->level != PL_IR_KERNELS) return false;
-  if (is(op, "store")) return true; /* for the next iteration */
-  for (int32_t i = 0; i < op->n_inputs; i++)
-    if (values[op->inputs[i]].tasks == NULL) return false;
+static bool only_adds(const pl_ir_graphing *own, const pl_ir_op *op) {
   if (is(op, "accumulate")) return true;
   if (op->row != own->kernel || op->n_outputs > 0 || op->n_inputs == 0) return false;
   const pl_ir_function *f = own->module->functions[op->callee];
   for (int32_t i = 0; i < f->n_ops; i++)
     if (!is(&f->ops[i], "accumulate") && !is(&f->ops[i], "cast")) return false;
   return true;
+}
+
+bool pl_ir_graph_adds_shards(const pl_ir_graphing *own, const pl_ir_op *op, const pl_ir_arrival *values) {
+  if (own->module->level != PL_IR_KERNELS) return false;
+  if (is(op, "store")) return true; /* for the next iteration */
+  for (int32_t i = 0; i < op->n_inputs; i++)
+    if (values[op->inputs[i]].tasks == NULL && !values[op->inputs[i]].is_shard) return false;
+  return only_adds(own, op);
+}
+
+/* The one op that reads a value; NULL: none, or several, or a result. */
+static const pl_ir_op *reader_of(const pl_ir_function *f, int32_t value) {
+  const pl_ir_op *found = NULL;
+  for (int32_t i = 0; i < f->n_results; i++)
+    if (f->results[i] == value) return NULL;
+  for (int32_t i = 0; i < f->n_ops; i++)
+    for (int32_t k = 0; k < f->ops[i].n_inputs; k++) {
+      if (f->ops[i].inputs[k] != value) continue;
+      if (found != NULL) return NULL;
+      found = &f->ops[i];
+    }
+  return found;
+}
+
+pl_code pl_ir_graph_defer_shard(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_arrival *values,
+                                bool *deferred) {
+  *deferred = false;
+  if (own->module->level != PL_IR_KERNELS || !own->framework->gathers_ahead || !is(op, "reduce_scatter")) return PL_OK;
+  const pl_ir_op *reader = reader_of(f, op->first_output);
+  if (values[op->inputs[0]].tasks != NULL || reader == NULL || !only_adds(own, reader)) return PL_OK;
+  const pl_ir_meeting meeting = pl_ir_graph_meeting_of(own, f, op);
+  if (own->shards.meeting.axes != meeting.axes) PL_TRY(pl_ir_graph_send_shards(own));
+  double bytes = own->shards.meeting.bytes + meeting.bytes;
+  own->shards.meeting = meeting;
+  own->shards.meeting.bytes = bytes;
+  values[op->first_output].is_shard = true;
+  *deferred = true;
+  return PL_OK;
+}
+
+pl_code pl_ir_graph_send_shards(pl_ir_graphing *own) {
+  const pl_ir_bucket shards = own->shards;
+  pl_ir_arrival arrival;
+  if (shards.meeting.axes == 0) return PL_OK;
+  pl_ir_graph_flush(own);
+  PL_TRY(pl_ir_graph_meet(own, &shards.meeting, own->now->last, NULL, &arrival));
+  own->shards = (pl_ir_bucket){0};
+  for (uint32_t i = 0; i < shards.n; i++) {
+    shards.members[i]->tasks = arrival.tasks;
+    PL_TRY(pl_ir_graph_offload_gradient(own, shards.members[i]->path, arrival.tasks));
+  }
+  return PL_OK;
 }
 
 void pl_ir_graph_gradient(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_arrival *values) {

@@ -42,6 +42,7 @@ typedef struct pl_ir_price {
 /* A value: computed here, or on its way. NULL tasks: computed. */
 typedef struct pl_ir_arrival {
   uint32_t *tasks; /* per device of the crew */
+  bool is_shard;   /* of a gradient, whose reduction is still to begin (pl_ir_graph_send_shards) */
 } pl_ir_arrival;
 
 /* A collective to be. */
@@ -140,6 +141,7 @@ typedef struct pl_ir_graphing {
   pl_hash_index reductions; /* of the class that is made, by path */
   pl_ir_bucket buckets[PL_IR_BUCKETS_MAX];
   uint32_t n_buckets;
+  pl_ir_bucket shards;          /* that go out behind the next function's gather; no axes: none */
   bool is_last;                 /* no later pass adds to the gradients of this one */
   uint32_t *unit, *unit_before; /* per device: its last task when this call of a function with parameters began, and
                                    the one before */
@@ -190,6 +192,11 @@ bool pl_ir_graph_adds_shards(const pl_ir_graphing *own, const pl_ir_op *op, cons
 pl_code pl_ir_graph_send_buckets(pl_ir_graphing *own, bool all);
 /* The gradient of a path that is on its way since the backward pass: as the update reads it. */
 void pl_ir_graph_gradient(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_arrival *values);
+/* A reduction whose shard is only added up: it goes out with those of its function, behind what the next one gathers,
+ * which would else wait on their stream for the end of this one. *deferred false: it goes at once. */
+pl_code pl_ir_graph_defer_shard(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_arrival *values,
+                                bool *deferred);
+pl_code pl_ir_graph_send_shards(pl_ir_graphing *own);
 /* Parameters that a function gathers, all at once, while the function before it runs. */
 pl_code pl_ir_graph_gather(pl_ir_graphing *own, const pl_ir_function *f, pl_ir_arrival *values);
 

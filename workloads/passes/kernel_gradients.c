@@ -57,6 +57,17 @@ static void join_source(pl_kernel_finding *own, int32_t accumulate) {
   if (pl_kernel_is(own, dy, "sum") && pl_kernel_next(own, dy) == maker) pl_kernel_join(own, maker, dy);
 }
 
+/* In front of the collective that cuts it, a product writes its gradient in the buffer's type itself. */
+static void join_cast(pl_kernel_finding *own, int32_t accumulate) {
+  bool fused = own->framework->gradient_path == PL_GRADIENTS_ADDED && own->framework->fuses_accumulation;
+  int32_t meeting = pl_kernel_made(own, accumulate, 0);
+  if (!fused || !pl_kernel_is_collective(own, meeting)) return;
+  int32_t cast = pl_kernel_made(own, meeting, 0);
+  if (!pl_kernel_is(own, cast, "cast")) return;
+  int32_t maker = pl_kernel_made(own, cast, 0);
+  if (is_weight_gradient(own, maker) || is_summed_up(own, maker)) pl_kernel_join(own, cast, maker);
+}
+
 /* Sharded gradients pass through kernels over all of a block's, however few its tokens are. */
 static void join_all(pl_kernel_finding *own) {
   int32_t first = PL_IR_NONE;
@@ -73,6 +84,8 @@ static void join_all(pl_kernel_finding *own) {
 void pl_kernel_gradients(pl_kernel_finding *own) {
   for (int32_t i = 0; i < own->f->n_ops; i++)
     if (pl_kernel_is(own, i, "accumulate")) join_source(own, i);
+  for (int32_t i = 0; i < own->f->n_ops; i++)
+    if (pl_kernel_is(own, i, "accumulate")) join_cast(own, i);
   for (int32_t i = 0; i < own->f->n_ops; i++)
     if (pl_kernel_is(own, i, "accumulate")) join_pack(own, i);
   if (own->framework->gradient_path != PL_GRADIENTS_ADDED) join_all(own);
