@@ -39,7 +39,7 @@ static pl_code run_op(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_
   if (pl_ir_row_at(op->row)->effect == PL_IR_CALLS && op->row != own->kernel) return run_call(own, op, values);
   bool deferred = false;
   PL_TRY(pl_ir_graph_defer_shard(own, f, op, values, &deferred));
-  if (deferred) return PL_OK;
+  if (deferred || pl_ir_graph_defer_gather(own, f, op, values)) return PL_OK;
   if (pl_ir_graph_moves(op)) return pl_ir_graph_move(own, f, op, values);
   if (pl_ir_graph_is_offloaded(f, op)) return pl_ir_graph_offload(own, f, op, values);
   pl_ir_graph_gradient(own, f, op, values);
@@ -113,6 +113,7 @@ static pl_code run_list(pl_ir_graphing *own) {
   own->category = PL_CATEGORY_OPTIMIZER;
   own->updates = false;
   if (class->update != PL_IR_NONE) PL_TRY(run_function(own, class->update, "", NULL, NULL));
+  PL_TRY(pl_ir_graph_send_gathers(own));
   pl_ir_graph_flush(own);
   return PL_OK;
 }

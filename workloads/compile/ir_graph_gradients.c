@@ -258,6 +258,33 @@ void pl_ir_graph_gradient(pl_ir_graphing *own, const pl_ir_function *f, const pl
 
 /* ---- parameters ---- */
 
+bool pl_ir_graph_defer_gather(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op,
+                              const pl_ir_arrival *values) {
+  if (own->module->level != PL_IR_KERNELS || own->category != PL_CATEGORY_OPTIMIZER || !is(op, "all_gather"))
+    return false;
+  const pl_ir_op *reader = reader_of(f, op->first_output);
+  if (values[op->inputs[0]].tasks != NULL || reader == NULL || !is(reader, "store")) return false;
+  const pl_ir_meeting meeting = pl_ir_graph_meeting_of(own, f, op);
+  uint32_t i = 0;
+  while (i < own->n_gathers && own->gathers[i].axes != meeting.axes)
+    i++;
+  if (i == PL_IR_BUCKETS_MAX) return false;
+  double bytes = i < own->n_gathers ? own->gathers[i].bytes : 0;
+  own->gathers[i] = meeting;
+  own->gathers[i].bytes += bytes;
+  if (i == own->n_gathers) own->n_gathers++;
+  return true;
+}
+
+pl_code pl_ir_graph_send_gathers(pl_ir_graphing *own) {
+  pl_ir_arrival arrival;
+  pl_ir_graph_flush(own);
+  for (uint32_t i = 0; i < own->n_gathers; i++)
+    PL_TRY(pl_ir_graph_meet(own, &own->gathers[i], own->now->last, NULL, &arrival));
+  own->n_gathers = 0;
+  return PL_OK;
+}
+
 static bool gathers_param(const pl_ir_function *f, const pl_ir_op *op) {
   if (!is(op, "all_gather")) return false;
   int32_t maker = f->values[op->inputs[0]].op;

@@ -141,7 +141,9 @@ typedef struct pl_ir_graphing {
   pl_hash_index reductions; /* of the class that is made, by path */
   pl_ir_bucket buckets[PL_IR_BUCKETS_MAX];
   uint32_t n_buckets;
-  pl_ir_bucket shards;          /* that go out behind the next function's gather; no axes: none */
+  pl_ir_bucket shards;                      /* that go out behind the next function's gather; no axes: none */
+  pl_ir_meeting gathers[PL_IR_BUCKETS_MAX]; /* of the update, by axes: new parameters on their way to be stored */
+  uint32_t n_gathers;
   bool is_last;                 /* no later pass adds to the gradients of this one */
   uint32_t *unit, *unit_before; /* per device: its last task when this call of a function with parameters began, and
                                    the one before */
@@ -197,6 +199,11 @@ void pl_ir_graph_gradient(pl_ir_graphing *own, const pl_ir_function *f, const pl
 pl_code pl_ir_graph_defer_shard(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_arrival *values,
                                 bool *deferred);
 pl_code pl_ir_graph_send_shards(pl_ir_graphing *own);
+/* What an update gathers to store it: once for all parameters that lie over the same axes, behind the optimizer's one
+ * launch. False: the op is none of these, or there is no room. */
+bool pl_ir_graph_defer_gather(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op,
+                              const pl_ir_arrival *values);
+pl_code pl_ir_graph_send_gathers(pl_ir_graphing *own);
 /* Parameters that a function gathers, all at once, while the function before it runs. */
 pl_code pl_ir_graph_gather(pl_ir_graphing *own, const pl_ir_function *f, pl_ir_arrival *values);
 
