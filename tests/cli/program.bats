@@ -104,6 +104,17 @@ refused() { # FROM TO MESSAGE LINE CARET
   [[ $stderr == *"is of level training: kernels are made of level distributed" ]]
 }
 
+@test "a vocabulary that tensor ranks cannot share is said, and a framework pads it" {
+  job="--model gpt2-345m --gbs 8 --seq 8 --strategy pp=1,dp=1,tmp=2,mbs=8"
+  run -0 --separate-stderr "$PACELINE" program print $job -o "$BATS_TEST_TMPDIR/whole.plir"
+  [[ $stderr == *"vocabulary of 50257 does not divide by tmp=2"*"50432"* ]]
+  grep -q 'param "embedding.table"() : fp16\[v=50257, h=1024\]\|param "table"() : fp16\[v=50257, h=1024\]' "$BATS_TEST_TMPDIR/whole.plir"
+  run -0 --separate-stderr "$PACELINE" program print $job --framework ideal -o "$BATS_TEST_TMPDIR/cut.plir"
+  [ -z "$stderr" ]
+  grep -q 'v=50432/tp' "$BATS_TEST_TMPDIR/cut.plir"
+  run ! grep -q 'v=50257' "$BATS_TEST_TMPDIR/cut.plir"
+}
+
 @test "bad input: one message, exit status 2, nothing on standard output" {
   for arguments in "" "check" "print" "chekc $example" "check $example $example" "check nosuch.plir" "check --bogus $example" \
     "check . " "check $example -o x" "check README.md"; do

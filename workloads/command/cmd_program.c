@@ -143,6 +143,21 @@ static pl_code place(session *own, const pl_job_options *options, pl_error *erro
                               error);
 }
 
+/* Whether the program has the model as the framework holds it: its kernels, and what a named one makes of it. */
+static bool is_held(const request *in) {
+  return in->level == PL_IR_KERNELS || (in->level == PL_IR_DISTRIBUTED && in->job.framework_choice != NULL);
+}
+
+/* A vocabulary that does not divide stays whole on every tensor rank, which takes them as often as long. */
+static void note_vocabulary(const session *own, const request *in) {
+  int64_t vocab = own->job.model.vocab, tmp = own->job.strategy.tmp;
+  if (in->strategy == NULL || in->level != PL_IR_DISTRIBUTED || tmp < 2 || vocab % tmp == 0) return;
+  fprintf(stderr,
+          "paceline program: the vocabulary of %" PRId64 " does not divide by tmp=%" PRId64 " and is whole on every "
+          "tensor rank; --framework (ideal, or another) pads it to %" PRId64 ", as 'paceline simulate' does\n",
+          vocab, tmp, pl_model_held(&own->job.model, in->job.job.framework, tmp).vocab);
+}
+
 static pl_code make(session *own, request *in, pl_error *error) {
   pl_job_options *options = &in->job;
   pl_ir_level level = in->level < PL_IR_KERNELS ? in->level : PL_IR_DISTRIBUTED;
@@ -160,13 +175,12 @@ static pl_code make(session *own, request *in, pl_error *error) {
     pl_model *model = &own->job.model;
     PL_TRY(pl_tree_load(in->strategy, &own->job.arena, &own->tree, error));
     PL_TRY(place(own, options, error));
-    if (in->level == PL_IR_KERNELS)
-      PL_TRY(pl_model_held_by_tree(model, &options->job, &own->tree, &own->job.arena, model, error));
+    if (is_held(in)) PL_TRY(pl_model_held_by_tree(model, &options->job, &own->tree, &own->job.arena, model, error));
     return pl_program_of_tree(model, &options->job, &own->tree, level, &own->job.arena, &own->plan, &own->module,
                               error);
   }
-  if (in->level == PL_IR_KERNELS)
-    own->job.model = pl_model_held(&own->job.model, options->job.framework, own->job.strategy.tmp);
+  if (is_held(in)) own->job.model = pl_model_held(&own->job.model, options->job.framework, own->job.strategy.tmp);
+  note_vocabulary(own, in);
   return pl_program_of(&own->job.model, &options->job, in->strategy != NULL ? &own->job.strategy : NULL, level,
                        &own->job.arena, &own->module, error);
 }
