@@ -115,6 +115,19 @@ refused() { # FROM TO MESSAGE LINE CARET
   run ! grep -q 'v=50257' "$BATS_TEST_TMPDIR/cut.plir"
 }
 
+@test "the optimizer is the framework's, and so is what attention is not" {
+  job="--model tiny-gpt2 --gbs 8 --seq 8 --strategy pp=1,dp=2,tmp=1,mbs=2 --framework distir"
+  run -0 "$PACELINE" program print $job -o "$BATS_TEST_TMPDIR/sgd.plir"
+  grep -q '= sgd(' "$BATS_TEST_TMPDIR/sgd.plir"
+  run ! grep -q 'adam(\|state "' "$BATS_TEST_TMPDIR/sgd.plir"
+  run -0 "$PACELINE" verify $job
+  [[ $output == *"equal: "* ]]
+  run -0 "$PACELINE" simulate --program "$BATS_TEST_TMPDIR/sgd.plir" --platform hc1 --framework distir
+  [[ $output == *"attention        one fused kernel, which framework distir's is not: programs cannot say it unfused"* ]]
+  run -0 "$PACELINE" simulate --program "$BATS_TEST_TMPDIR/sgd.plir" --platform hc1
+  [[ $output != *"attention        one fused"* ]]
+}
+
 @test "bad input: one message, exit status 2, nothing on standard output" {
   for arguments in "" "check" "print" "chekc $example" "check $example $example" "check nosuch.plir" "check --bogus $example" \
     "check . " "check $example -o x" "check README.md"; do

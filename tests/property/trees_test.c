@@ -460,7 +460,7 @@ static pl_code run(const char *plain_text, const char *model_text, const char *t
   if (network != 0) tree.prices = &prices;
   PL_TRY(pl_tree_plan_take(&tree, &model, arena, &plan, error));
   PL_TRY(pl_plan_adapt(&plan, error));
-  PL_TRY(pl_program_of_plan(&plan, false, PL_IR_DISTRIBUTED, arena, &distributed, error));
+  PL_TRY(pl_program_of_plan(&plan, NULL, false, PL_IR_DISTRIBUTED, arena, &distributed, error));
   PL_TRY(pl_ir_check(&distributed, error));
   tally_of->n_again += has_op_alone(&plan);
   tally_of->n_below += check_bytes(&distributed, &tally_of->n_checked);

@@ -53,7 +53,7 @@ static pl_code make(network *of, pl_arena *arena, pl_ir_module *made, pl_error *
   tree.prices = &prices;
   PL_TRY(pl_tree_plan_take(&tree, &model, arena, &plan, error));
   PL_TRY(pl_plan_adapt(&plan, error));
-  PL_TRY(pl_program_of_plan(&plan, false, PL_IR_DISTRIBUTED, arena, made, error));
+  PL_TRY(pl_program_of_plan(&plan, NULL, false, PL_IR_DISTRIBUTED, arena, made, error));
   return pl_ir_check(made, error);
 }
 

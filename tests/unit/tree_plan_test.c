@@ -247,7 +247,7 @@ static void fail_allocations(const char *tree_text) {
     arena.fail_after = k;
     code = plan_of(tree_text, &model, &arena, &tree, &plan, &error);
     if (code == PL_OK && k % 7 == 0)
-      code = pl_program_of_plan(&plan, true, PL_IR_DISTRIBUTED, &arena, &distributed, &error);
+      code = pl_program_of_plan(&plan, NULL, true, PL_IR_DISTRIBUTED, &arena, &distributed, &error);
     if (code != PL_OK && (code != PL_NO_MEMORY || error.code != PL_NO_MEMORY))
       fail_msg("allocation %lld: %s", (long long)k, error.message);
     pl_arena_release(&arena);

@@ -16,6 +16,7 @@
 #include "workloads/command/show_program_model.h"
 #include "workloads/import/model_file.h"
 #include "workloads/language/ir_check.h"
+#include "workloads/language/ir_table.h"
 #include "workloads/language/ir_text.h"
 #include "workloads/onnx/onnx_program.h"
 #include "workloads/passes/partition.h"
@@ -181,6 +182,22 @@ static const char *what_is_run(const pl_program_request *request) {
                                        : request->strategy;
 }
 
+/* Attention is one op, whose kernel is fused. */
+static void print_attention(const subject *of) {
+  const pl_framework *framework = pl_framework_or_ideal(of->options->job.framework);
+  if (of->launched.level != PL_IR_KERNELS || (framework->flash && of->options->job.flash)) return;
+  for (int32_t f = 0; f < of->module.n_functions; f++)
+    for (int32_t i = 0; i < of->module.functions[f]->n_ops; i++) {
+      if (of->module.functions[f]->ops[i].row != pl_ir_row_of("attention")) continue;
+      if (framework->flash)
+        printf("attention        one fused kernel, whatever --attention says: programs cannot say it unfused\n");
+      else
+        printf("attention        one fused kernel, which framework %s's is not: programs cannot say it unfused\n",
+               framework->name);
+      return;
+    }
+}
+
 static void print_text(const subject *of, const pl_program_report *report) {
   const pl_program_request *request = of->request;
   const pl_ir_module *module = &of->module;
@@ -198,6 +215,7 @@ static void print_text(const subject *of, const pl_program_report *report) {
     printf("kernels of framework %s\n", pl_framework_or_ideal(of->options->job.framework)->name);
   else
     printf("nothing is fused\n");
+  print_attention(of);
   print_offload(of, report);
   print_verdict(of, report);
   char interval[PL_INTERVAL_TEXT_BYTES];

@@ -29,10 +29,17 @@ static pl_code take_ops(const pl_tree_plan *plan, int32_t function, pl_arena *ar
   return PL_OK;
 }
 
-pl_code pl_program_of_plan(const pl_tree_plan *plan, bool tied, pl_ir_level level, pl_arena *arena,
-                           pl_ir_module *module, pl_error *error) {
-  pl_ir_module training;
+/* What a framework says of the training step itself. */
+static pl_differentiate_options backward_of(const pl_framework *framework) {
   pl_differentiate_options backward = pl_differentiate_defaults();
+  backward.sgd = pl_framework_or_ideal(framework)->optimizer == PL_OPTIMIZER_SGD;
+  return backward;
+}
+
+pl_code pl_program_of_plan(const pl_tree_plan *plan, const pl_framework *framework, bool tied, pl_ir_level level,
+                           pl_arena *arena, pl_ir_module *module, pl_error *error) {
+  pl_ir_module training;
+  pl_differentiate_options backward = backward_of(framework);
   pl_recompute_choice *choices = PL_TAKE(arena, pl_recompute_choice, plan->n_functions + 1);
   if (choices == NULL) return pl_fail_memory(error, "a program");
   for (int32_t i = 0; i < plan->n_functions; i++) {
@@ -61,7 +68,7 @@ static pl_code of_nothing(const pl_model *model, const pl_job *job, pl_ir_level 
   PL_TRY(pl_model_program_of(model, job, 1, arena, level == PL_IR_MODEL ? module : &forward, error));
   PL_TRY(pl_ir_group_norms(level == PL_IR_MODEL ? module : &forward, job->norm_groups, error));
   if (level == PL_IR_MODEL) return PL_OK;
-  const pl_differentiate_options backward = pl_differentiate_defaults();
+  const pl_differentiate_options backward = backward_of(job->framework);
   return pl_ir_differentiate(&forward, &backward, arena, module, error);
 }
 
@@ -83,7 +90,7 @@ pl_code pl_program_of_strategy(const pl_model *model, const pl_job *job, const p
   PL_TRY(pl_model_program_of(model, job, microbatches_of(job, strategy), arena, forward, error));
   PL_TRY(pl_tree_of_strategy(strategy, model, forward, arena, tree, error));
   PL_TRY(plan_of(tree, forward, arena, plan, error));
-  return pl_program_of_plan(plan, model->tied_embeddings, level, arena, module, error);
+  return pl_program_of_plan(plan, job->framework, model->tied_embeddings, level, arena, module, error);
 }
 
 pl_code pl_inference_program_of(const pl_model *model, const pl_job *job, const pl_strategy *strategy,
@@ -121,5 +128,7 @@ pl_code pl_program_of_tree(const pl_model *model, const pl_job *job, const pl_st
   PL_TRY(plan_of(tree, forward, arena, plan, error));
   if (tree->prices != NULL) PL_TRY(pl_tree_check_devices(plan, tree->prices->n_devices, error));
   *module = plan->program;
-  return level == PL_IR_MODEL ? PL_OK : pl_program_of_plan(plan, model->tied_embeddings, level, arena, module, error);
+  return level == PL_IR_MODEL
+             ? PL_OK
+             : pl_program_of_plan(plan, job->framework, model->tied_embeddings, level, arena, module, error);
 }

@@ -31,8 +31,9 @@ pl_code pl_program_of_strategy(const pl_model *model, const pl_job *job, const p
 pl_code pl_program_of_tree(const pl_model *model, const pl_job *job, const pl_strategy_tree *tree, pl_ir_level level,
                            pl_arena *arena, pl_tree_plan *plan, pl_ir_module *module, pl_error *error);
 
-/* Of a planned program: what training makes of it, and devices. `tied`: its head reads the embedding's table. */
-pl_code pl_program_of_plan(const pl_tree_plan *plan, bool tied, pl_ir_level level, pl_arena *arena,
-                           pl_ir_module *module, pl_error *error);
+/* Of a planned program: what training makes of it, and devices. `framework`: whose optimizer it is (NULL: ideal).
+ * `tied`: its head reads the embedding's table. */
+pl_code pl_program_of_plan(const pl_tree_plan *plan, const pl_framework *framework, bool tied, pl_ir_level level,
+                           pl_arena *arena, pl_ir_module *module, pl_error *error);
 
 #endif

@@ -110,7 +110,8 @@ static pl_code take(const pl_program_candidate *c, const pl_simulate_options *op
   pl_ir_module module;
   PL_TRY(plan_whole(c, options, cache, arena, to, error));
   PL_TRY(pl_tree_check_devices(&to->plan, c->cluster->n_devices, error));
-  PL_TRY(pl_program_of_plan(&to->plan, c->model->tied_embeddings, PL_IR_DISTRIBUTED, arena, &module, error));
+  PL_TRY(pl_program_of_plan(&to->plan, c->job->framework, c->model->tied_embeddings, PL_IR_DISTRIBUTED, arena, &module,
+                            error));
   PL_TRY(pl_ir_check(&module, error));
   PL_TRY(pl_program_launched(c->cluster, &module, c->job->framework, arena, &to->module, error));
 #ifndef NDEBUG /* what lowering makes of a program that passed the check passes it too; simulate and verify check both \
