@@ -174,3 +174,24 @@ tree, tuple_ = (json.load(open(f"{sys.argv[1]}/{n}.json"))["iter_time_s"] for n 
 assert abs(tree / tuple_ - 1) < 0.01, (tree, tuple_)
 END
 }
+
+@test "kernels of a tuple's program take the tuple's time, ZeRO and sequence parallelism too" {
+  compared() { # PLATFORM MODEL GBS SEQ STRATEGY LEAST MOST
+    local job="--platform $1 --gbs $3 --seq $4 --strategy $5"
+    "$PACELINE" program print --model "$2" $job --level kernels -o "$BATS_TEST_TMPDIR/k.plir" --force
+    "$PACELINE" simulate --program "$BATS_TEST_TMPDIR/k.plir" --platform "$1" --json >"$BATS_TEST_TMPDIR/program.json"
+    "$PACELINE" simulate --model "$2" $job --json >"$BATS_TEST_TMPDIR/tuple.json"
+    python3 - "$BATS_TEST_TMPDIR/program.json" "$BATS_TEST_TMPDIR/tuple.json" "$6" "$7" <<'END'
+import json, sys
+program, own = (json.load(open(path))["iter_time_s"] for path in sys.argv[1:3])
+print(program / own)
+sys.exit(not float(sys.argv[3]) <= program / own <= float(sys.argv[4]))
+END
+  }
+  compared dgx-a100 gpt2-345m 32 1024 pp=2,dp=2,tmp=2,mbs=2,sp=1 0.99 1.01
+  compared dgx-a100-16 gpt3-175b 128 2048 pp=8,dp=2,tmp=8,mbs=1,zero=1 0.99 1.01
+  compared dgx-h100 llama-3.1-8b 16 2048 pp=1,dp=8,tmp=1,mbs=1,zero=1 0.99 1.01
+  compared dgx-h100 llama-3.1-8b 16 2048 pp=1,dp=8,tmp=1,mbs=1,zero=2 0.99 1.01
+  compared dgx-h100 llama-3.1-8b 16 2048 pp=1,dp=8,tmp=1,mbs=1,zero=3 0.96 1.01
+  compared dgx-h100 mixtral-8x7b 8 2048 pp=1,dp=8,tmp=1,mbs=1,ep=8,zero=1 0.99 1.06
+}
