@@ -339,9 +339,9 @@ pl_code pl_lower_bound_of(pl_lower_bounds *bounds, const pl_strategy *strategy, 
   if (bound->shortfall_bytes > 0) return PL_OK;
   PL_TRY(pl_program_making_finish(making));
   PL_TRY(pl_bound_layout_find_groups(bounds, &program, state.layout, error));
-  state.ahead = framework->gathers_ahead;
+  state.ahead = framework->gathers.gathers_ahead;
   state.hosts = bounds->options->streams != PL_STREAMS_READY;
-  state.waits = framework->host_window == PL_HOST_PASS && strategy->pp > 1;
+  state.waits = framework->launch.host_window == PL_HOST_PASS && strategy->pp > 1;
   state.stages = PL_TAKE(&bounds->scratch, stage_time, strategy->pp);
   if (state.stages == NULL) return pl_fail_memory(error, "the lower bounds");
   for (uint32_t i = 0; i < state.layout->n_chains; i++) {

@@ -56,13 +56,14 @@ static bool make_pass(const pl_lower_bounds *bounds, const pl_bound_blocks *bloc
   pl_ticks *compute = PL_TAKE(bounds->arena, pl_ticks, bounds->cluster->n_profiles);
   if (compute == NULL) return false;
   pass->compute = compute;
-  if (block->kind == PL_BLOCK_LAYER || block->kind == PL_BLOCK_EXPERT_LAYER) pass->host_s = framework->layer_s;
+  if (block->kind == PL_BLOCK_LAYER || block->kind == PL_BLOCK_EXPERT_LAYER) pass->host_s = framework->launch.layer_s;
   for (uint32_t i = 0; i < list->n_ops; i++) {
     const pl_op *op = &list->ops[i];
     if (op->kind == PL_OP_COLLECTIVE) {
       pl_family_kind family = pl_program_family_kind((pl_group_role)op->group);
       if (!has_family(&blocks->shard, family)) continue;
-      bool less = family == PL_FAMILY_EXPERT && framework->sends_tokens_per_node; /* depends on where the group is */
+      bool less =
+          family == PL_FAMILY_EXPERT && framework->pipeline.sends_tokens_per_node; /* depends on where the group is */
       if (op->overlap == PL_OVERLAP_NONE && !less) note_collective(pass, family, op);
     } else {
       for (uint32_t p = 0; p < bounds->cluster->n_profiles && bounds->job->op_profile == NULL; p++)

@@ -20,7 +20,7 @@ pl_code pl_method_space_take(const pl_search_problem *problem, pl_arena *arena, 
 }
 
 uint32_t pl_method_space_plain_sp(const pl_search_problem *problem) {
-  uint32_t given = problem->choices->sp, wanted = problem->model->n_experts > 0 ? 2 : 1;
+  uint32_t given = problem->choices->sp, wanted = problem->model->moe.n_experts > 0 ? 2 : 1;
   return (given & wanted) != 0 ? wanted : given;
 }
 

@@ -35,9 +35,9 @@ static pl_code take_columns(pl_space_session *session, pl_error *error) {
 /* What is simulated as programs (workloads/run/program_row.h). */
 static pl_code load_programs(pl_space_session *session, const pl_job_options *job, pl_space_options *space,
                              pl_error *error) {
-  const char *what = space->trees != NULL          ? "a strategy space"
-                     : session->model.onnx != NULL ? "an ONNX file"
-                                                   : "a model without blocks";
+  const char *what = space->trees != NULL                  ? "a strategy space"
+                     : session->model.program.onnx != NULL ? "an ONNX file"
+                                                           : "a model without blocks";
   if (space->trees == NULL && pl_model_has_blocks(&session->model)) return PL_OK;
   PL_TRY(pl_program_options_check(job, what, error));
   if (space->trees != NULL) {

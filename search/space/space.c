@@ -20,7 +20,7 @@ void pl_space_choices_init(pl_space_choices *choices) {
 void pl_space_choices_adopt(pl_space_choices *choices, const pl_job *job) {
   choices->only_offered = choices->only_offered && job->framework != NULL && job->framework->offers.known;
   if (job->framework != NULL && !choices->overlap_is_given)
-    choices->overlap = 1u << (job->framework->overlaps_gradients ? 1 : 0);
+    choices->overlap = 1u << (job->framework->gradients.overlaps_gradients ? 1 : 0);
 }
 
 pl_code pl_space_choices_for_programs(pl_space_choices *choices, const char *what, pl_error *error) {
@@ -84,8 +84,9 @@ static pl_strategy strategy_of(const pl_space *space, const pl_candidate *candid
 
 static bool breaks_tensor_rule(const pl_model *model, const pl_candidate *candidate, pl_space_reason *reason) {
   int64_t tmp = candidate->tmp;
-  if (model->n_heads % tmp != 0) return *reason = PL_DROP_HEADS, true;
-  if (model->n_kv_heads % tmp != 0 && tmp % model->n_kv_heads != 0) return *reason = PL_DROP_KV_HEADS, true;
+  if (model->attention.n_heads % tmp != 0) return *reason = PL_DROP_HEADS, true;
+  if (model->attention.n_kv_heads % tmp != 0 && tmp % model->attention.n_kv_heads != 0)
+    return *reason = PL_DROP_KV_HEADS, true;
   int64_t width;
   if (!pl_model_splits_mlp(model, candidate->tmp, &width)) return *reason = PL_DROP_FFN, true;
   return false;
@@ -114,13 +115,13 @@ static bool breaks_pipeline_rule(const pl_space *space, const pl_candidate *cand
 static bool breaks_group_rule(const pl_space *space, const pl_candidate *candidate, pl_space_reason *reason) {
   const pl_model *model = space->model;
   int64_t ranks = (int64_t)candidate->dp * candidate->cp * candidate->tmp, chunks = candidate->cp;
-  if (model->causal) chunks *= 2;
+  if (model->attention.causal) chunks *= 2;
   if (candidate->cp > 1 && (space->job->seq % chunks != 0 || !space->job->flash))
     return *reason = PL_DROP_CONTEXT, true;
-  if (candidate->ep > 1 && (model->n_experts == 0 || model->n_experts % candidate->ep != 0))
+  if (candidate->ep > 1 && (model->moe.n_experts == 0 || model->moe.n_experts % candidate->ep != 0))
     return *reason = PL_DROP_EXPERTS, true;
   if (ranks % candidate->ep != 0) return *reason = PL_DROP_EXPERT_RANKS, true;
-  if (model->n_experts > 0 && candidate->tmp > 1 && !candidate->sp) return *reason = PL_DROP_EXPERT_SEQUENCE, true;
+  if (model->moe.n_experts > 0 && candidate->tmp > 1 && !candidate->sp) return *reason = PL_DROP_EXPERT_SEQUENCE, true;
   return false;
 }
 
@@ -387,11 +388,12 @@ int pl_space_format_reason(const pl_space *space, pl_space_reason reason, char *
   const pl_job *job = space->job;
   switch (reason) {
   case PL_DROP_HEADS:
-    return snprintf(text, size, "tmp does not divide %lld heads", (long long)model->n_heads);
+    return snprintf(text, size, "tmp does not divide %lld heads", (long long)model->attention.n_heads);
   case PL_DROP_KV_HEADS:
-    return snprintf(text, size, "tmp neither divides nor is a multiple of %lld kv heads", (long long)model->n_kv_heads);
+    return snprintf(text, size, "tmp neither divides nor is a multiple of %lld kv heads",
+                    (long long)model->attention.n_kv_heads);
   case PL_DROP_FFN:
-    return snprintf(text, size, "tmp does not divide the feed-forward width %lld", (long long)model->ffn_hidden);
+    return snprintf(text, size, "tmp does not divide the feed-forward width %lld", (long long)model->width.ffn_hidden);
   case PL_DROP_GBS:
     return snprintf(text, size, "dp does not divide gbs %lld", (long long)job->gbs);
   case PL_DROP_MBS:
@@ -412,7 +414,7 @@ int pl_space_format_reason(const pl_space *space, pl_space_reason reason, char *
     return snprintf(text, size, "cp needs fused attention and chunks that divide the sequence length %lld",
                     (long long)job->seq);
   case PL_DROP_EXPERTS:
-    return snprintf(text, size, "ep does not divide %lld experts", (long long)model->n_experts);
+    return snprintf(text, size, "ep does not divide %lld experts", (long long)model->moe.n_experts);
   case PL_DROP_EXPERT_RANKS:
     return snprintf(text, size, "ep does not divide dp * cp * tmp");
   case PL_DROP_EXPERT_SEQUENCE:

@@ -108,7 +108,7 @@ static void experts(void **state) {
     own.profile.n_ops = 0; /* attention takes no time either */
     own.model = mixture(&own);
     own.job.gbs = (int64_t)N_MICROBATCHES * n;
-    double expert = 8.0 * 3 * ATTENTION_HIDDEN * 512 * N_LAYERS, dense = own.model.parameters - expert;
+    double expert = 8.0 * 3 * ATTENTION_HIDDEN * 512 * N_LAYERS, dense = own.model.count.parameters - expert;
     double y = (n - 1.0) / n * (ATTENTION_SEQ * 2.0 * ATTENTION_HIDDEN * 2) / port_Bps;
     char text[128];
     snprintf(text, sizeof text, "pp=1,dp=%d,tmp=1,ep=%d,mbs=1,overlap=0", n, n);
@@ -178,9 +178,9 @@ static void loads(void **state) {
       own.profile.n_ops = 0;
       own.model = mixture(&own);
       if (listed == 1)
-        own.model.expert_loads = loads_of;
+        own.model.moe.expert_loads = loads_of;
       else
-        own.model.expert_load = wanted[k];
+        own.model.moe.expert_load = wanted[k];
       own.job.gbs = (int64_t)N_MICROBATCHES * n;
       double tokens = ATTENTION_SEQ * 2.0 * wanted[k]; /* each to 2 experts */
       double y = (n - 1.0) / n * (tokens * ATTENTION_HIDDEN * 2) / port_Bps;
@@ -233,7 +233,7 @@ static void tokens_go_once_to_a_node(void **state) {
     own.job.framework = &framework;
     const char *text = "pp=1,dp=8,tmp=1,ep=8,mbs=1,overlap=0";
     double copies_s = attention_job_simulate(&own, text).row.expert_comm_s;
-    framework.sends_tokens_per_node = true;
+    framework.pipeline.sends_tokens_per_node = true;
     double once_s = attention_job_simulate(&own, text).row.expert_comm_s;
     /* two experts, both on one of the other nodes or not */
     static const double share[] = {[1] = 1, [2] = 0.75, [4] = 3 * (1 - 0.75 * 0.75) / (2 * 0.75)};

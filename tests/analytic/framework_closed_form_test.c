@@ -67,15 +67,15 @@ static void host_and_device_take_the_longer(void **state) {
   bool late = false, ahead = false;
   for (int i = -24; i <= -8; i++) {
     pl_framework framework = pl_framework_ideal;
-    framework.launch_s = ldexp(1, i);
-    framework.backward_launch_s = ldexp(1, i - 2);
-    double host_s = launches_s(&own, framework.launch_s, framework.backward_launch_s);
+    framework.launch.launch_s = ldexp(1, i);
+    framework.launch.backward_launch_s = ldexp(1, i - 2);
+    double host_s = launches_s(&own, framework.launch.launch_s, framework.launch.backward_launch_s);
     late |= host_s > device_s;
     ahead |= host_s < device_s;
     pl_result_row row = simulate(&own, &framework, "pp=1,dp=1,tmp=1,mbs=1");
     /* the shares of the blocks are rounded one by one */
     expect_time("host", row.iter_time_s, MICROBATCHES * fmax(device_s, host_s), MICROBATCHES * 2 * (LAYERS + 6));
-    framework.host_window = PL_HOST_KERNEL;
+    framework.launch.host_window = PL_HOST_KERNEL;
     double turns_s = simulate(&own, &framework, "pp=1,dp=1,tmp=1,mbs=1").iter_time_s;
     expect_time("waited for", turns_s, MICROBATCHES * (device_s + host_s), MICROBATCHES * 2 * (LAYERS + 6));
     double sum_s = row.compute_s + row.bubble_s;
@@ -91,9 +91,9 @@ static void waiting_at_sends_costs(void **state) {
   attention_job own;
   build(&own, 2, 0);
   pl_framework framework = pl_framework_ideal;
-  framework.launch_s = 3 * forward_s / 10; /* late in the forward pass, ahead in the backward pass */
+  framework.launch.launch_s = 3 * forward_s / 10; /* late in the forward pass, ahead in the backward pass */
   double together_s = simulate(&own, &framework, "pp=2,dp=1,tmp=1,mbs=1").iter_time_s;
-  framework.host_window = PL_HOST_PASS;
+  framework.launch.host_window = PL_HOST_PASS;
   double apart_s = simulate(&own, &framework, "pp=2,dp=1,tmp=1,mbs=1").iter_time_s;
   double ideal_s = simulate(&own, NULL, "pp=2,dp=1,tmp=1,mbs=1").iter_time_s;
   if (!(apart_s > together_s && together_s == ideal_s))
@@ -114,27 +114,28 @@ static void unhidden_zero_3(void **state) {
   enum { TICKS = 400 }; /* dozens of transfers a microbatch, each rounded */
 
   pl_framework framework = pl_framework_ideal;
-  framework.gathers_ahead = false;
+  framework.gathers.gathers_ahead = false;
   double plain_s = MICROBATCHES * (compute_s + 3 * all_s);
   expect_time("not ahead", simulate(&own, &framework, text).iter_time_s, plain_s, TICKS);
 
-  framework.scatters_by_all_reduce = true;
+  framework.gradients.scatters_by_all_reduce = true;
   expect_time("all-reduce", simulate(&own, &framework, text).iter_time_s, plain_s + MICROBATCHES * all_s, TICKS);
-  framework.scatters_by_all_reduce = false;
+  framework.gradients.scatters_by_all_reduce = false;
 
-  framework.copies_per_rank = true;
-  framework.launch_s = 0x1p-16;
-  framework.backward_launch_s = 0;  /* the host is ahead: 4 launches of a copy, and of the ops, are less than a layer */
+  framework.gathers.copies_per_rank = true;
+  framework.launch.launch_s = 0x1p-16;
+  framework.launch.backward_launch_s =
+      0;                            /* the host is ahead: 4 launches of a copy, and of the ops, are less than a layer */
   int n_gathers = 2 * (LAYERS + 3); /* embedding, final norm and head have parameters; the loss has none */
-  double copies_s = MICROBATCHES * n_gathers * RANKS * framework.launch_s;
+  double copies_s = MICROBATCHES * n_gathers * RANKS * framework.launch.launch_s;
   expect_time("copies", simulate(&own, &framework, text).iter_time_s, plain_s + copies_s, TICKS);
-  framework.copies_per_rank = false;
-  framework.copies_gathered = true;
+  framework.gathers.copies_per_rank = false;
+  framework.gathers.copies_gathered = true;
   expect_time("one copy", simulate(&own, &framework, text).iter_time_s, plain_s + copies_s / RANKS, TICKS);
   framework = pl_framework_ideal;
 
-  framework.gathers_ahead = false;
-  framework.reuse_parameters = 1;
+  framework.gathers.gathers_ahead = false;
+  framework.gathers.reuse_parameters = 1;
   double again_s = MICROBATCHES * (LAYERS * forward_s + layers_s);
   expect_time("gathered again",
               simulate(&own, &framework, "pp=1,dp=4,tmp=1,mbs=1,zero=3,overlap=0,recompute=full").iter_time_s,
@@ -150,9 +151,9 @@ static void gathers_per_tensor(void **state) {
   build(&own, RANKS, port_Bps);
   const char *text = "pp=1,dp=4,tmp=1,mbs=1,zero=3,overlap=0";
   pl_framework framework = pl_framework_ideal;
-  framework.gathers_ahead = false;
+  framework.gathers.gathers_ahead = false;
   double whole_s = simulate(&own, &framework, text).iter_time_s;
-  framework.gather_unit = PL_GATHER_TENSOR;
+  framework.gathers.gather_unit = PL_GATHER_TENSOR;
   double apart_s = simulate(&own, &framework, text).iter_time_s;
   /* of a layer: norms 4 h, biases 3 h + h + 4 h + h; the final norm has no matrix and is gathered as it is; positions
    * are vectors too */
@@ -172,7 +173,7 @@ static void fsdp_state(void **state) {
   own.job.bucket_bytes = 1;
   double psi = attention_job_all_gradient_bytes(&own) / 2;
   pl_framework framework = pl_framework_ideal;
-  framework.weights = PL_WEIGHTS_FP32;
+  framework.update.weights = PL_WEIGHTS_FP32;
   for (int32_t zero = 0; zero < 4; zero++) {
     char text[64];
     snprintf(text, sizeof text, "pp=1,dp=%d,tmp=1,mbs=1,zero=%d", RANKS, zero);
@@ -194,8 +195,8 @@ static void nothing_in_fp32(void **state) {
   own.job.bucket_bytes = 1;
   double psi = attention_job_all_gradient_bytes(&own) / 2;
   pl_framework framework = pl_framework_ideal;
-  framework.weights = PL_WEIGHTS_ALONE;
-  framework.gradient_dtype = PL_DTYPE_BF16;
+  framework.update.weights = PL_WEIGHTS_ALONE;
+  framework.gradients.gradient_dtype = PL_DTYPE_BF16;
   for (int32_t zero = 0; zero < 4; zero++) {
     char text[64];
     snprintf(text, sizeof text, "pp=1,dp=%d,tmp=1,mbs=1,zero=%d", RANKS, zero);
@@ -216,19 +217,19 @@ static void around_the_tensors(void **state) {
   pl_result_row ideal = simulate(&own, NULL, text);
   assert_true(ideal.reserved_mem_bytes == ideal.peak_mem_bytes && ideal.device_mem_bytes == ideal.peak_mem_bytes);
   assert_true(ideal.mem_capacity_bytes == own.profile.memory_bytes && ideal.fits);
-  framework.workspace_bytes = 1e9;
-  framework.fragmentation = 0.25;
-  framework.context_bytes = 2e9;
-  framework.communicator_bytes = 1e8;
+  framework.memory.workspace_bytes = 1e9;
+  framework.memory.fragmentation = 0.25;
+  framework.memory.context_bytes = 2e9;
+  framework.memory.communicator_bytes = 1e8;
   pl_result_row row = simulate(&own, &framework, text);
   assert_true(row.peak_mem_bytes == ideal.peak_mem_bytes);
   assert_true(row.reserved_mem_bytes == ((double)row.peak_mem_bytes + 1e9) * 1.25);
   assert_true((double)row.device_mem_bytes ==
               (double)row.reserved_mem_bytes + 2e9 + 2e8); /* of all devices, and of the replicas */
   /* the largest context with which it fits, and one byte more */
-  framework.context_bytes = own.profile.memory_bytes - (double)row.reserved_mem_bytes - 2e8;
+  framework.memory.context_bytes = own.profile.memory_bytes - (double)row.reserved_mem_bytes - 2e8;
   assert_true(simulate(&own, &framework, text).fits);
-  framework.context_bytes += 4;
+  framework.memory.context_bytes += 4;
   assert_false(simulate(&own, &framework, text).fits);
   attention_job_release(&own);
 }
@@ -243,12 +244,12 @@ static void gradients_of_a_pass(void **state) {
   pl_framework framework = pl_framework_ideal;
   const char *text = "pp=1,dp=1,tmp=1,mbs=1,recompute=full";
   int64_t without = simulate(&own, &framework, text).peak_mem_bytes;
-  framework.keeps_16bit_gradients = true;
+  framework.gradients.keeps_16bit_gradients = true;
   int64_t with = simulate(&own, &framework, text).peak_mem_bytes;
   if (!(with > without && with - without <= 2 * psi)) fail_msg("%g bytes more, of %g", with - without, 2 * psi);
   own.job.dtype = PL_DTYPE_FP16; /* gradients are of 16 bits anyway */
   with = simulate(&own, &framework, text).peak_mem_bytes;
-  framework.keeps_16bit_gradients = false;
+  framework.gradients.keeps_16bit_gradients = false;
   assert_true(with == simulate(&own, &framework, text).peak_mem_bytes);
   attention_job_release(&own);
 }
@@ -260,7 +261,7 @@ static void a_flat_update_stays(void **state) {
   double psi = attention_job_all_gradient_bytes(&own) / 2;
   pl_framework framework = pl_framework_ideal;
   pl_result_row shared = simulate(&own, &framework, "pp=1,dp=1,tmp=1,mbs=1");
-  framework.holds_update = true;
+  framework.update.holds_update = true;
   pl_result_row held = simulate(&own, &framework, "pp=1,dp=1,tmp=1,mbs=1");
   double resident = 16 * psi, activations = (double)held.mem_activations_bytes;
   assert_true(held.peak_mem_bytes == resident + 4 * psi + activations);
@@ -310,7 +311,7 @@ static void collectives_run_beside_products(void **state) {
     pl_framework framework = pl_framework_ideal;
     const char *text = "pp=1,dp=1,tmp=4,mbs=1,sp=1";
     pl_result_row apart = simulate(&own, &framework, text);
-    framework.overlaps_tensor = true;
+    framework.pipeline.overlaps_tensor = true;
     pl_result_row beside = simulate(&own, &framework, text);
     const double passes = MICROBATCHES * LAYERS;
     expect_time("saved", apart.iter_time_s - beside.iter_time_s, passes * saved_s, 400);
@@ -318,7 +319,7 @@ static void collectives_run_beside_products(void **state) {
     expect_time("exposed", apart.tensor_comm_s - beside.tensor_comm_s, passes * saved_s, 400);
     /* without sequence parallelism nothing changes */
     double plain_s = simulate(&own, &framework, "pp=1,dp=1,tmp=4,mbs=1").iter_time_s;
-    framework.overlaps_tensor = false;
+    framework.pipeline.overlaps_tensor = false;
     expect_time("all-reduces", plain_s, simulate(&own, &framework, "pp=1,dp=1,tmp=4,mbs=1").iter_time_s, 0);
     attention_job_release(&own);
   }
@@ -346,22 +347,22 @@ static void copies_of_gradients(void **state) {
   double psi = attention_job_all_gradient_bytes(&own) / 2, largest = 4.0 * ATTENTION_HIDDEN * ATTENTION_HIDDEN;
   pl_framework framework = pl_framework_ideal;
   own.job.gbs = 8 * RANKS;
-  framework.flat_elements = 1000;
+  framework.memory.flat_elements = 1000;
   expect_buffers(&own, &framework, 0, 2000);
   expect_buffers(&own, &framework, 1, 4000);
-  framework.flat_elements = 2 * psi;
+  framework.memory.flat_elements = 2 * psi;
   expect_buffers(&own, &framework, 1, 4 * psi);
-  framework.flat_elements = 0;
-  framework.copies_gradient = true;
+  framework.memory.flat_elements = 0;
+  framework.memory.copies_gradient = true;
   expect_buffers(&own, &framework, 0, 4 * largest);
   expect_buffers(&own, &framework, 1, 8 * largest);
-  framework.holds_update = framework.lists_update = true;
+  framework.update.holds_update = framework.update.lists_update = true;
   expect_buffers(&own, &framework, 0, 4 * largest + 8 * psi);
   expect_buffers(&own, &framework, 1, 8 * largest + 4 * psi / RANKS);
   own.job.dtype = PL_DTYPE_BF16; /* gradients are of 32 bits: nothing to convert, one is cast to be added */
   expect_buffers(&own, &framework, 1, 4 * largest);
-  framework.keeps_16bit_gradients = framework.holds_16bit_gradients = true;
-  framework.reduce_dtype = PL_DTYPE_BF16;
+  framework.gradients.keeps_16bit_gradients = framework.gradients.holds_16bit_gradients = true;
+  framework.gradients.reduce_dtype = PL_DTYPE_BF16;
   own.job.bucket_bytes = 0; /* one bucket for all */
   expect_buffers(&own, &framework, 1, 4 * largest + 4 * psi);
   own.job.bucket_bytes = 1e6;
@@ -380,9 +381,9 @@ static void gathered_by_tensor(void **state) {
   own.job.gbs = 8 * RANKS;
   own.job.bucket_bytes = 1;
   expect_buffers(&own, &framework, 3, (2 + 1) * 2 * layer);
-  framework.gather_unit = PL_GATHER_TENSOR;
+  framework.gathers.gather_unit = PL_GATHER_TENSOR;
   expect_buffers(&own, &framework, 3, (2 + 1) * 2 * largest);
-  framework.gathers_ahead = false;
+  framework.gathers.gathers_ahead = false;
   expect_buffers(&own, &framework, 3, (1 + 1) * 2 * largest);
   attention_job_release(&own);
 }
@@ -394,11 +395,11 @@ static void buffers_of_a_static_pipeline(void **state) {
   attention_job own;
   build(&own, RANKS, 0);
   pl_framework framework = pl_framework_ideal;
-  framework.weights = PL_WEIGHTS_FP32;
+  framework.update.weights = PL_WEIGHTS_FP32;
   own.job.framework = &framework;
   const char *text = "pp=4,dp=1,tmp=1,mbs=1";
   pl_simulate_report plain = attention_job_simulate(&own, text);
-  framework.pipeline_buffers = 2;
+  framework.pipeline.pipeline_buffers = 2;
   pl_simulate_report buffered = attention_job_simulate(&own, text);
   pl_block_program layer = attention_job_block(&own, PL_BLOCK_LAYER, 1);
   for (int s = 1; s < RANKS; s++) { /* a layer each; stage 0 has the embedding besides */
@@ -409,7 +410,7 @@ static void buffers_of_a_static_pipeline(void **state) {
   }
   own.job.gbs = 1; /* a single microbatch needs no buffer */
   buffered = attention_job_simulate(&own, text);
-  framework.pipeline_buffers = 0;
+  framework.pipeline.pipeline_buffers = 0;
   assert_true(buffered.row.peak_mem_bytes == attention_job_simulate(&own, text).row.peak_mem_bytes);
   attention_job_release(&own);
 }
@@ -440,9 +441,9 @@ static void a_caching_allocator_holds_more(void **state) {
   static const char *const texts[] = {"pp=4,dp=1,tmp=1,mbs=16", "pp=1,dp=4,tmp=1,mbs=16,recompute=full",
                                       "pp=2,dp=2,tmp=1,mbs=8,schedule=gpipe", "pp=2,dp=2,tmp=1,mbs=8,zero=1"};
   for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-    framework.allocator = PL_ALLOCATOR_EXACT;
+    framework.memory.allocator = PL_ALLOCATOR_EXACT;
     pl_simulate_report exact = attention_job_simulate(&own, texts[i]);
-    framework.allocator = PL_ALLOCATOR_CACHING;
+    framework.memory.allocator = PL_ALLOCATOR_CACHING;
     pl_simulate_report caching = attention_job_simulate(&own, texts[i]);
     for (int32_t s = 0; s < exact.n_stages; s++) {
       assert_true(caching.stages[s].peak == exact.stages[s].peak);
@@ -467,7 +468,7 @@ static void a_device_suffices_or_not(void **state) {
   own.job.gbs = 64 * RANKS;
   own.job.dtype = PL_DTYPE_BF16;
   pl_framework framework = pl_framework_ideal;
-  framework.allocator = PL_ALLOCATOR_CACHING;
+  framework.memory.allocator = PL_ALLOCATOR_CACHING;
   own.job.framework = &framework;
   const char *text = "pp=2,dp=2,tmp=1,mbs=16,zero=1";
   pl_replayed_memory enough = replay(&own, text, 0, 0);
@@ -487,12 +488,12 @@ static void copied_heads(void **state) {
   attention_job own;
   build(&own, 1, 0);
   pl_framework framework = pl_framework_ideal;
-  framework.launch_s = framework.backward_launch_s = 1;
-  framework.layer_s = 1;
+  framework.launch.launch_s = framework.launch.backward_launch_s = 1;
+  framework.launch.layer_s = 1;
   own.job.framework = &framework;
   pl_block_program plain = attention_job_block(&own, PL_BLOCK_LAYER, 1);
   double plain_s = simulate(&own, &framework, "pp=1,dp=1,tmp=1,mbs=1").iter_time_s;
-  framework.copies_qkv = true;
+  framework.kernels.copies_qkv = true;
   pl_block_program copied = attention_job_block(&own, PL_BLOCK_LAYER, 1);
   assert_true(copied.saved_bytes == plain.saved_bytes);
   assert_int_equal(copied.forward.n_ops, plain.forward.n_ops + 3);
@@ -513,11 +514,11 @@ static void gradients_reduced_whole(void **state) {
   build(&own, RANKS, port_Bps);
   double psi = attention_job_all_gradient_bytes(&own) / 2;
   pl_framework framework = pl_framework_ideal;
-  framework.bucket_bytes = 1e15;
-  framework.copies_buckets = true;
+  framework.gradients.bucket_bytes = 1e15;
+  framework.gradients.copies_buckets = true;
   const char *text = "pp=1,dp=4,tmp=1,mbs=1,zero=1,overlap=0";
   pl_result_row scattered = simulate(&own, &framework, text);
-  framework.reduces_whole = true;
+  framework.gradients.reduces_whole = true;
   pl_result_row whole = simulate(&own, &framework, text);
   pl_strategy strategy;
   pl_error error = PL_ERROR_INIT;
@@ -532,7 +533,7 @@ static void gradients_reduced_whole(void **state) {
   assert_true(scattered.mem_buffers_bytes - whole.mem_buffers_bytes == 2 * psi);
   text = "pp=1,dp=4,tmp=1,mbs=1"; /* without ZeRO the switch says nothing */
   pl_result_row plain = simulate(&own, &framework, text);
-  framework.reduces_whole = false;
+  framework.gradients.reduces_whole = false;
   expect_time("without ZeRO", plain.iter_time_s, simulate(&own, &framework, text).iter_time_s, 0);
   attention_job_release(&own);
 }

@@ -36,7 +36,7 @@ typedef struct reductions {
 
 static reductions reductions_of(attention_job *own, pl_bucket_unit unit, double bucket_bytes) {
   pl_framework framework = pl_framework_ideal;
-  framework.bucket_unit = unit;
+  framework.gradients.bucket_unit = unit;
   own->job.framework = &framework;
   own->job.bucket_bytes = bucket_bytes;
   pl_strategy strategy;
@@ -103,7 +103,7 @@ static void updates_are_copied_by_tensor(void **state) {
     if (kind != PL_BLOCK_EXPERT_LAYER)
       n += tensors_of(&own, (pl_block_kind)kind) * (kind == PL_BLOCK_LAYER ? LAYERS : 1);
   pl_framework plain = pl_framework_ideal, copying = pl_framework_ideal;
-  copying.copies_per_tensor = true;
+  copying.gathers.copies_per_tensor = true;
   const char *const zero_1 = "pp=1,dp=4,tmp=1,mbs=1,zero=1", *const zero_0 = "pp=1,dp=4,tmp=1,mbs=1";
   double copies_s = RANKS * (1.0 + n) * own.profile.launch_overhead_s;
   expect_time("copies", time_of(&own, &copying, zero_1), time_of(&own, &plain, zero_1) + copies_s, 4);
@@ -132,7 +132,7 @@ static void hybrid_shards_stay_in_a_node(void **state) {
   attention_job own;
   build_nodes(&own, port_Bps, nic_Bps);
   pl_framework framework = pl_framework_ideal;
-  framework.gathers_ahead = false;
+  framework.gathers.gathers_ahead = false;
   double all = attention_job_all_gradient_bytes(&own), inside_s = (RANKS - 1.0) / RANKS * all / port_Bps;
   double across_s = 2 * (NODES - 1.0) / NODES * all / RANKS / nic_Bps;
   expect_time("zero 3", time_of(&own, &framework, "pp=1,dp=8,tmp=1,mbs=1,zero=3,overlap=0,shard=4"),

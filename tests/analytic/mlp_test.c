@@ -56,8 +56,8 @@ static void one_device(void **state) {
   build(&own, 1, MICROBATCHES * VECTORS);
   pl_result_row row = attention_job_simulate(&own, "pp=1,dp=1,tmp=1,mbs=64").row;
   expect_time("one device", row.iter_time_s, MICROBATCHES * LAYERS * layer_s(), TICKS);
-  assert_true(own.model.parameters == (double)LAYERS * WIDTH * WIDTH);
-  assert_true(pl_model_flops_per_sequence(&own.model, 1) == 6 * own.model.parameters);
+  assert_true(own.model.count.parameters == (double)LAYERS * WIDTH * WIDTH);
+  assert_true(pl_model_flops_per_sequence(&own.model, 1) == 6 * own.model.count.parameters);
   assert_int_equal(pl_model_n_blocks(&own.model), LAYERS + 6);
   attention_job_release(&own);
 }
@@ -97,16 +97,16 @@ static void replicas_with_sgd(void **state) {
   enum { REPLICAS = 4 };
   build(&own, REPLICAS, REPLICAS * VECTORS);
   pl_framework framework = pl_framework_ideal;
-  framework.optimizer = PL_OPTIMIZER_SGD;
-  framework.bucket_bytes = 1;
-  framework.overlaps_gradients = false;
+  framework.update.optimizer = PL_OPTIMIZER_SGD;
+  framework.gradients.bucket_bytes = 1;
+  framework.gradients.overlaps_gradients = false;
   own.job.framework = &framework;
   own.job.bucket_bytes = 1;
   pl_simulate_report report = attention_job_simulate(&own, "pp=1,dp=4,tmp=1,mbs=64,overlap=0");
   double reduce_s = ring_all_reduce_s(REPLICAS, 2.0 * WIDTH * WIDTH, port_Bps);
   expect_time("replicas", report.row.iter_time_s, LAYERS * (layer_s() + reduce_s), TICKS);
-  assert_true(report.stages[0].parameters == 2 * own.model.parameters);
-  assert_true(report.stages[0].gradients == 2 * own.model.parameters);
+  assert_true(report.stages[0].parameters == 2 * own.model.count.parameters);
+  assert_true(report.stages[0].gradients == 2 * own.model.count.parameters);
   assert_true(report.stages[0].optimizer == 0);
   attention_job_release(&own);
 }

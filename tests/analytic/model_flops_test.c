@@ -52,7 +52,7 @@ static void test_megatron(void **state) {
   for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
     for (int32_t tmp = 1; tmp <= 8; tmp *= 2) {
       pl_model model = load(table[i]);
-      double s = 2048, B = 4, l = model.n_layers, h = (double)model.hidden, V = (double)model.vocab;
+      double s = 2048, B = 4, l = model.n_layers, h = (double)model.width.hidden, V = (double)model.width.vocab;
       pl_block_shard shard = {.tmp = tmp, .mbs = 4, .seq = 2048, .dtype = PL_DTYPE_FP16, .sp = i % 2 == 0};
       double head = passes(&model, PL_BLOCK_HEAD, shard), none = l * passes(&model, PL_BLOCK_LAYER, shard) + head;
       shard.recompute = PL_RECOMPUTE_FULL;
@@ -102,9 +102,9 @@ static void test_recomputation_by_products(void **state) {
     expect("keys, output, up", passes(&model, PL_BLOCK_LAYER, shard), none + 2 * s * (h * kd + h * h + h * f));
     shard.recompute = PL_RECOMPUTE_FULL;
     double all = passes(&model, PL_BLOCK_LAYER, shard);
-    framework.ends_recompute = true;
+    framework.kernels.ends_recompute = true;
     expect("all but down", passes(&model, PL_BLOCK_LAYER, shard), all - 2 * s * h * f);
-    framework.ends_recompute = false;
+    framework.kernels.ends_recompute = false;
   }
 }
 

@@ -50,8 +50,8 @@ static void test_korthikanti(void **state) {
     for (int32_t t = 1; t <= 8; t *= 2)
       for (int32_t mbs = 1; mbs <= 4; mbs *= 4) {
         load(gpts[i]);
-        int64_t seq = model.max_positions;
-        double s = (double)seq, b = mbs, h = (double)model.hidden, a = (double)model.n_heads;
+        int64_t seq = model.positions.max_positions;
+        double s = (double)seq, b = mbs, h = (double)model.width.hidden, a = (double)model.attention.n_heads;
         pl_block_shard shard = {.tmp = t, .mbs = mbs, .seq = seq, .dtype = PL_DTYPE_FP16};
         expect("tensor", take(PL_BLOCK_LAYER, shard).saved_bytes,
                s * b * h * 10 + s * b * h * 24 / t + 5 * a * s * s * b / t);

@@ -80,11 +80,12 @@ static void test_published_counts(void **state) {
   pl_arena_init(&arena, 0);
   for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
     pl_model model = load(&arena, table[i].file);
-    print_message("%-44s %.0f\n", table[i].file, model.parameters);
-    if (model.parameters != table[i].parameters)
-      fail_msg("%s: %.0f, not %.0f", table[i].file, model.parameters, table[i].parameters);
-    assert_true(block_sum(&model) == model.trained_parameters);
-    assert_true(strcmp(model.architecture, "BertModel") == 0 || model.trained_parameters == model.parameters);
+    print_message("%-44s %.0f\n", table[i].file, model.count.parameters);
+    if (model.count.parameters != table[i].parameters)
+      fail_msg("%s: %.0f, not %.0f", table[i].file, model.count.parameters, table[i].parameters);
+    assert_true(block_sum(&model) == model.count.trained_parameters);
+    assert_true(strcmp(model.architecture, "BertModel") == 0 ||
+                model.count.trained_parameters == model.count.parameters);
   }
   pl_arena_release(&arena);
 }
@@ -104,14 +105,15 @@ static void test_megatron_table(void **state) {
     char file[128];
     snprintf(file, sizeof file, "workloads/models/megatron-%s.json", table[i].size);
     pl_model model = load(&arena, file);
-    double h = (double)model.hidden, l = model.n_layers, V = 51200, s = 2048;
-    assert_true(model.parameters - 2 * h == 12 * l * h * h + 13 * l * h + (V + s) * h);
-    print_message("%-40s %.0f\n", file, model.parameters);
-    if (!(model.parameters > (table[i].billions - 0.051) * 1e9 && model.parameters < (table[i].billions + 0.051) * 1e9))
-      fail_msg("%s: %.0f parameters", file, model.parameters);
+    double h = (double)model.width.hidden, l = model.n_layers, V = 51200, s = 2048;
+    assert_true(model.count.parameters - 2 * h == 12 * l * h * h + 13 * l * h + (V + s) * h);
+    print_message("%-40s %.0f\n", file, model.count.parameters);
+    if (!(model.count.parameters > (table[i].billions - 0.051) * 1e9 &&
+          model.count.parameters < (table[i].billions + 0.051) * 1e9))
+      fail_msg("%s: %.0f parameters", file, model.count.parameters);
   }
   pl_model gpt3 = load(&arena, "workloads/models/gpt3-175b.json");
-  assert_true(gpt3.parameters ==
+  assert_true(gpt3.count.parameters ==
               51200.0 * 12288 + 2048.0 * 12288 + 96 * (12.0 * 12288 * 12288 + 13.0 * 12288) + 2 * 12288);
   pl_arena_release(&arena);
 }
@@ -123,7 +125,7 @@ static void test_shards(void **state) {
   pl_arena arena;
   pl_arena_init(&arena, 0);
   pl_model model = load(&arena, "workloads/models/megatron-18.4b.json");
-  double h = (double)model.hidden, replicated = 6 * h;
+  double h = (double)model.width.hidden, replicated = 6 * h;
   for (int32_t tmp = 1; tmp <= 16; tmp *= 2) {
     pl_block_shard shard = {.tmp = tmp, .sp = tmp > 1, .mbs = 2, .seq = 2048, .dtype = PL_DTYPE_BF16, .flash = true};
     pl_block_program program;

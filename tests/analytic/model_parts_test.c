@@ -57,8 +57,8 @@ static void parameters_of_the_paper(void **state) {
     pl_model model = parse(&arena, text);
     double expected = (c + 1) * 64 * c + 64 * c + 256 * c / 4 + 1024 * c / 16 + d[0] * layer(c) + d[1] * layer(c / 4) +
                       d[2] * layer(c / 16) + 3 * (c / 16 + 1);
-    assert_true(model.parameters == expected);
-    assert_true(fabs(model.parameters - 1e6 * sizes[i].millions) <= 0.003 * model.parameters);
+    assert_true(model.count.parameters == expected);
+    assert_true(fabs(model.count.parameters - 1e6 * sizes[i].millions) <= 0.003 * model.count.parameters);
   }
   pl_arena_release(&arena);
 }
@@ -73,8 +73,8 @@ static void blocks_of_amp(void **state) {
   for (int32_t block = 0; block < 56; block++) {
     bool wide = block >= 3 && block <= 14, narrow = block >= 41 && block <= 52;
     assert_int_equal(pl_model_block_kind(&model, block) == PL_BLOCK_LAYER, wide || narrow);
-    const pl_model_part *part = &model.parts[model.part_of[block]];
-    if (wide || narrow) assert_int_equal(part->model->hidden, wide ? 1024 : 16);
+    const pl_model_part *part = &model.unlike.parts[model.unlike.part_of[block]];
+    if (wide || narrow) assert_int_equal(part->model->width.hidden, wide ? 1024 : 16);
     if (wide || narrow) assert_int_equal(part->windows, wide ? 1 : 256);
     if (wide || narrow) assert_int_equal(part->rows, wide ? 81 : 324);
   }
@@ -119,8 +119,8 @@ static void programs_of_amp(void **state) {
       const pl_block_program *before = &programs[pl_model_block_class(&model, block - 1)];
       assert_true(before->output_bytes == program->tensors[program->input].size_bytes);
     }
-    if (tmp == 1) assert_true(sum == model.parameters);
-    assert_true(sum <= model.parameters && sum >= model.parameters / tmp);
+    if (tmp == 1) assert_true(sum == model.count.parameters);
+    assert_true(sum <= model.count.parameters && sum >= model.count.parameters / tmp);
     assert_true(fabs(3 * flops - 2 * pl_model_flops_per_sequence(&model, 81)) <= 1e-12 * 3 * flops);
   }
   pl_arena_release(&arena);

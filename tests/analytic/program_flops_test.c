@@ -55,7 +55,7 @@ static void check(const pl_model *model, const pl_ir_module *module) {
              attention, expected);
   /* What is picked has one gradient, BERT's pooler without a classifier none, and data, which convolutions read, none.
    */
-  if (model->pooler || model->parts != NULL) return;
+  if (model->ends.pooler || model->unlike.parts != NULL) return;
   const pl_differentiate_options options = pl_differentiate_defaults();
   if (pl_ir_differentiate(module, &options, &arena, &training, &error) != PL_OK) fail_msg("%s", error.message);
   const pl_ir_work backward = pl_ir_function_work(&training, training.classes[0].chunks[0].backward);
@@ -73,7 +73,7 @@ static int check_file(const char *folder, const char *name, void *context) {
   const pl_model_program_options options = pl_model_program_defaults(GBS, MICROBATCHES, SEQ);
   pl_ir_module module;
   pl_error error = PL_ERROR_INIT;
-  if (model.n_experts > 0 || !pl_model_has_blocks(&model)) return 0;
+  if (model.moe.n_experts > 0 || !pl_model_has_blocks(&model)) return 0;
   pl_code code = pl_model_program_build(&model, &options, &arena, &module, &error);
   if (code == PL_UNSUPPORTED) return 0;
   if (code != PL_OK) fail_msg("%s", error.message);

@@ -67,7 +67,7 @@ static pl_code run(char **argv, pl_arena *arena, pl_error *error) {
   PL_TRY(pl_model_load_any(argv[1], arena, &model, error));
   PL_TRY(pl_program_of(&model, &job, NULL, PL_IR_TRAINING, arena, &module, error));
   PL_TRY(pl_ir_check(&module, error));
-  PL_TRY(pl_onnx_weights_open(model.onnx, &own.weights, error));
+  PL_TRY(pl_onnx_weights_open(model.program.onnx, &own.weights, error));
   const pl_data_source source = {.parameter = weight, .input = input, .context = &own};
   const pl_execution_options options = {.seed = 1, .iterations = 1, .source = &source};
   PL_TRY(pl_execute(&module, &options, &execution, error));

@@ -17,19 +17,22 @@ const char *__lsan_default_suppressions(void) {
 
 static void check_framework(const pl_framework *f) {
   PL_ASSERT(f->name[0] != '\0' && strlen(f->name) <= PL_FRAMEWORK_NAME_MAX);
-  PL_ASSERT(f->vocab_multiple >= 1);
-  PL_ASSERT((unsigned)f->loss <= PL_LOSS_FUSED && (unsigned)f->optimizer <= PL_OPTIMIZER_LOOP);
-  PL_ASSERT((unsigned)f->gather_unit <= PL_GATHER_TENSOR && (unsigned)f->bucket_unit <= PL_BUCKET_TENSOR &&
-            (unsigned)f->weights <= PL_WEIGHTS_FP32);
-  PL_ASSERT((unsigned)f->gradient_path <= PL_GRADIENTS_CHUNKED);
-  PL_ASSERT((unsigned)f->host_window <= PL_HOST_PASS);
-  PL_ASSERT((unsigned)f->attention_kernel < PL_ATTENTION_KERNEL_COUNT);
-  PL_ASSERT(f->gradient_dtype >= -1 && f->gradient_dtype < PL_DTYPE_FP8);
-  PL_ASSERT(f->reduce_dtype >= -1 && f->reduce_dtype < PL_DTYPE_FP8);
-  PL_ASSERT(f->bucket_bytes >= 0 && f->launch_s >= 0 && f->backward_launch_s >= 0 && f->collective_s >= 0);
-  PL_ASSERT(f->layer_s >= 0 && f->communicator_bytes >= 0 && f->workspace_bytes >= 0 && f->context_bytes >= -1);
-  PL_ASSERT(f->fragmentation >= 0 && f->fragmentation < 1 && f->reuse_parameters >= 0);
-  PL_ASSERT(isfinite(f->bucket_bytes) && isfinite(f->workspace_bytes) && isfinite(f->reuse_parameters));
+  PL_ASSERT(f->kernels.vocab_multiple >= 1);
+  PL_ASSERT((unsigned)f->kernels.loss <= PL_LOSS_FUSED && (unsigned)f->update.optimizer <= PL_OPTIMIZER_LOOP);
+  PL_ASSERT((unsigned)f->gathers.gather_unit <= PL_GATHER_TENSOR &&
+            (unsigned)f->gradients.bucket_unit <= PL_BUCKET_TENSOR && (unsigned)f->update.weights <= PL_WEIGHTS_FP32);
+  PL_ASSERT((unsigned)f->gradients.gradient_path <= PL_GRADIENTS_CHUNKED);
+  PL_ASSERT((unsigned)f->launch.host_window <= PL_HOST_PASS);
+  PL_ASSERT((unsigned)f->kernels.attention_kernel < PL_ATTENTION_KERNEL_COUNT);
+  PL_ASSERT(f->gradients.gradient_dtype >= -1 && f->gradients.gradient_dtype < PL_DTYPE_FP8);
+  PL_ASSERT(f->gradients.reduce_dtype >= -1 && f->gradients.reduce_dtype < PL_DTYPE_FP8);
+  PL_ASSERT(f->gradients.bucket_bytes >= 0 && f->launch.launch_s >= 0 && f->launch.backward_launch_s >= 0 &&
+            f->launch.collective_s >= 0);
+  PL_ASSERT(f->launch.layer_s >= 0 && f->memory.communicator_bytes >= 0 && f->memory.workspace_bytes >= 0 &&
+            f->memory.context_bytes >= -1);
+  PL_ASSERT(f->memory.fragmentation >= 0 && f->memory.fragmentation < 1 && f->gathers.reuse_parameters >= 0);
+  PL_ASSERT(isfinite(f->gradients.bucket_bytes) && isfinite(f->memory.workspace_bytes) &&
+            isfinite(f->gathers.reuse_parameters));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -38,7 +38,7 @@ static void check_training(const pl_model *model, pl_arena *arena) {
   PL_ASSERT(code == error.code && (code == PL_OK || code == PL_UNSUPPORTED || code == PL_BAD_INPUT));
   if (code != PL_OK) return;
   double n = pl_ir_parameters_count(&forward, forward.classes[0].chunks[0].forward, arena);
-  PL_ASSERT(n == model->trained_parameters || n >= exact);
+  PL_ASSERT(n == model->count.trained_parameters || n >= exact);
   options.splits_weights = true;
   PL_ASSERT(pl_ir_differentiate(&forward, &options, arena, &training, &error) == PL_OK);
 }
@@ -53,8 +53,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (code != PL_OK) {
     PL_ASSERT(model.name == NULL && strncmp(error.message, "fuzz", 4) == 0);
   } else {
-    PL_ASSERT(model.n_layers > 0 && model.n_heads % model.n_kv_heads == 0 && model.parameters > 0 &&
-              isfinite(model.parameters));
+    PL_ASSERT(model.n_layers > 0 && model.attention.n_heads % model.attention.n_kv_heads == 0 &&
+              model.count.parameters > 0 && isfinite(model.count.parameters));
     PL_ASSERT(pl_model_flops_per_sequence(&model, 16) > 0);
     for (int kind = 0; kind < PL_BLOCK_KIND_COUNT; kind++)
       for (int32_t tmp = 1; tmp <= 4; tmp *= 4) {

@@ -44,7 +44,8 @@ static pl_code evaluate(const void *context, const pl_space *space, uint32_t ind
 static int set_up(void **state) {
   fixture *f = calloc(1, sizeof *f);
   pl_arena_init(&f->arena, 0);
-  f->model = (pl_model){.n_layers = 8, .hidden = 8, .ffn_hidden = 16, .n_heads = 8, .n_kv_heads = 8};
+  f->model = (pl_model){
+      .n_layers = 8, .width.hidden = 8, .width.ffn_hidden = 16, .attention.n_heads = 8, .attention.n_kv_heads = 8};
   f->job = (pl_job){.gbs = 16, .seq = 8};
   pl_space_choices choices;
   pl_space_choices_init(&choices);

@@ -41,9 +41,9 @@ static pl_cluster *make_cluster(uint64_t *random, uint32_t n) {
 }
 
 static pl_job job_of(const pl_model *model) {
-  bool has_length = model->parts != NULL || model->max_positions < 64;
+  bool has_length = model->unlike.parts != NULL || model->positions.max_positions < 64;
   return (pl_job){.gbs = 1 << 12,
-                  .seq = has_length ? model->max_positions : 64,
+                  .seq = has_length ? model->positions.max_positions : 64,
                   .dtype = PL_DTYPE_FP16,
                   .flash = true,
                   .bucket_bytes = 25e6};

@@ -192,16 +192,16 @@ static pl_block_shard random_shard(uint64_t *random, const pl_model *model, pl_a
                           .cp = random_below(random, 4) == 0 ? 2 : 1,
                           .cp_gather = random_below(random, 2) == 0,
                           .mbs = 1 + (int32_t)random_below(random, 2),
-                          .seq = model->parts != NULL ? model->max_positions : 128,
+                          .seq = model->unlike.parts != NULL ? model->positions.max_positions : 128,
                           .recompute = (pl_recompute)random_below(random, PL_RECOMPUTE_COUNT),
                           .dtype = random_below(random, 2) == 0 ? PL_DTYPE_BF16 : PL_DTYPE_FP16,
                           .flash = random_below(random, 2) == 0,
                           .framework = random_program_framework(random_below(random, 64), arena),
                           .halves = true};
-  shard.sp = shard.tmp > 1 && (random_below(random, 2) == 0 || model->n_experts > 0);
+  shard.sp = shard.tmp > 1 && (random_below(random, 2) == 0 || model->moe.n_experts > 0);
   shard.flash |= shard.cp > 1;
   shard.fp8 = random_below(random, 4) == 0;
-  if (model->parts != NULL) {
+  if (model->unlike.parts != NULL) {
     shard.cp = 1;
     shard.sp = false;
   }

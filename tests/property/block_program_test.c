@@ -39,33 +39,34 @@ static pl_model random_model(uint64_t *state) {
   pl_model model = {.name = "random",
                     .family = families[random_below(state, 5)],
                     .n_layers = 2,
-                    .vocab = 2048 * (1 + random_below(state, 5))};
-  model.n_heads = 16 * (1 + random_below(state, 3));
-  model.n_kv_heads = coin(state) ? model.n_heads : 16;
-  model.head_size = 8 * (1 + random_below(state, 16));
-  model.value_size = model.head_size;
-  model.hidden = coin(state) ? model.n_heads * model.head_size : 32 * (1 + random_below(state, 40));
-  model.ffn_hidden = 16 * (1 + random_below(state, 300));
-  model.max_positions = 1 << 20;
-  model.type_vocab = random_below(state, 3);
-  model.norm_bias = coin(state);
-  model.gated_mlp = coin(state);
-  model.causal = coin(state);
-  model.tied_embeddings = coin(state);
-  model.rotary = coin(state);
-  model.learned_positions = coin(state);
-  model.attention_bias = coin(state);
-  model.output_bias = coin(state);
-  model.mlp_bias = coin(state);
-  model.final_norm = coin(state);
-  model.pooler = model.next_sentence = coin(state);
-  model.lm_transform = coin(state);
-  model.embedding_norm = coin(state);
-  model.parallel_residual = random_below(state, 3) == 0;
-  model.post_norm = !model.parallel_residual && coin(state);
-  model.embedding_dropout = coin(state);
-  model.attention_dropout = coin(state);
-  model.hidden_dropout = coin(state);
+                    .width.vocab = 2048 * (1 + random_below(state, 5))};
+  model.attention.n_heads = 16 * (1 + random_below(state, 3));
+  model.attention.n_kv_heads = coin(state) ? model.attention.n_heads : 16;
+  model.attention.head_size = 8 * (1 + random_below(state, 16));
+  model.attention.value_size = model.attention.head_size;
+  model.width.hidden =
+      coin(state) ? model.attention.n_heads * model.attention.head_size : 32 * (1 + random_below(state, 40));
+  model.width.ffn_hidden = 16 * (1 + random_below(state, 300));
+  model.positions.max_positions = 1 << 20;
+  model.width.type_vocab = random_below(state, 3);
+  model.norms.norm_bias = coin(state);
+  model.mlp.gated_mlp = coin(state);
+  model.attention.causal = coin(state);
+  model.ends.tied_embeddings = coin(state);
+  model.positions.rotary = coin(state);
+  model.positions.learned_positions = coin(state);
+  model.attention.attention_bias = coin(state);
+  model.attention.output_bias = coin(state);
+  model.mlp.mlp_bias = coin(state);
+  model.norms.final_norm = coin(state);
+  model.ends.pooler = model.ends.next_sentence = coin(state);
+  model.ends.lm_transform = coin(state);
+  model.norms.embedding_norm = coin(state);
+  model.norms.parallel_residual = random_below(state, 3) == 0;
+  model.norms.post_norm = !model.norms.parallel_residual && coin(state);
+  model.dropout.embedding_dropout = coin(state);
+  model.dropout.attention_dropout = coin(state);
+  model.dropout.hidden_dropout = coin(state);
   return model;
 }
 
@@ -114,7 +115,7 @@ static void check_products(const pl_model *model, const pl_block_program *split,
   expect("forward, all ranks", ranks * products(split->forward, PL_CATEGORY_FORWARD), forward);
   expect("backward is twice forward", ranks * products(split->backward, PL_CATEGORY_BACKWARD), 2 * forward);
   double again = ranks * products(split->backward, PL_CATEGORY_RECOMPUTE);
-  bool layer = kind == PL_BLOCK_LAYER || (kind == PL_BLOCK_EXPERT_LAYER && model->n_experts > 0);
+  bool layer = kind == PL_BLOCK_LAYER || (kind == PL_BLOCK_EXPERT_LAYER && model->moe.n_experts > 0);
   if (!layer || shard.recompute == PL_RECOMPUTE_NONE)
     expect("no recomputation", again, 0);
   else if (shard.recompute == PL_RECOMPUTE_FULL)
@@ -293,12 +294,12 @@ static traffic count_traffic(pl_op_list list) {
 static void check_collectives(const pl_model *model, const pl_block_program *program, pl_block_shard shard) {
   traffic forward = count_traffic(program->forward), backward = count_traffic(program->backward);
   bool split = shard.tmp > 1, sp = split && shard.sp;
-  uint32_t r = model->parallel_residual ? 1 : 2, again = shard.recompute == PL_RECOMPUTE_FULL ? 1 : 0;
+  uint32_t r = model->norms.parallel_residual ? 1 : 2, again = shard.recompute == PL_RECOMPUTE_FULL ? 1 : 0;
   /* Every second product: inputs are gathered again, sums are scattered once; sums that stay whole are made again in
    * front of the last product. */
   bool alternates = shard.recompute == PL_RECOMPUTE_ALTERNATE;
   uint32_t gathers = alternates ? 1 : again,
-           behind = model->post_norm || model->sandwich_norms || model->hidden_dropout;
+           behind = model->norms.post_norm || model->norms.sandwich_norms || model->dropout.hidden_dropout;
   assert_int_equal(forward.n[PL_ALL_REDUCE], split && !sp ? r : 0);
   uint32_t sums = alternates ? r - (behind ? 0 : 1) : again * r;
   assert_int_equal(backward.n[PL_ALL_REDUCE], split && !sp ? 2 + sums : 0);
@@ -306,7 +307,7 @@ static void check_collectives(const pl_model *model, const pl_block_program *pro
   assert_int_equal(forward.n[PL_REDUCE_SCATTER], sp ? r : 0);
   assert_int_equal(backward.n[PL_ALL_GATHER], sp ? 2 + r + gathers * 2 : 0);
   assert_int_equal(backward.n[PL_REDUCE_SCATTER], sp ? 2 + again * r : 0);
-  double full = pl_dtype_bytes(shard.dtype) * shard.mbs * (double)shard.seq * (double)model->hidden;
+  double full = pl_dtype_bytes(shard.dtype) * shard.mbs * (double)shard.seq * (double)model->width.hidden;
   for (int kind = 0; kind < PL_COLLECTIVE_COUNT && !shard.fp8; kind++) { /* inputs are gathered in fp8 */
     expect("forward volume", forward.bytes[kind], full * forward.n[kind]);
     expect("backward volume", backward.bytes[kind], full * backward.n[kind]);
@@ -321,7 +322,7 @@ static void check_end_collectives(const pl_model *model, pl_block_kind kind, con
   bool split = shard.tmp > 1, sp = split && shard.sp, embedding = kind == PL_BLOCK_EMBEDDING,
        head = kind == PL_BLOCK_HEAD, loss = kind == PL_BLOCK_LOSS;
   double tokens = (double)shard.mbs * (double)shard.seq,
-         full = pl_dtype_bytes(shard.dtype) * tokens * (double)model->hidden;
+         full = pl_dtype_bytes(shard.dtype) * tokens * (double)model->width.hidden;
   assert_int_equal(forward.n[PL_ALL_REDUCE], loss && split ? 3 : embedding && split && !sp ? 1 : 0);
   expect("all-reduce", forward.bytes[PL_ALL_REDUCE],
          loss ? 4 * tokens * forward.n[PL_ALL_REDUCE] : full * forward.n[PL_ALL_REDUCE]);
@@ -404,40 +405,41 @@ static void check_fp8(const pl_block_program *program, pl_block_shard shard) {
 /* Experts, latent attention and norms per head. Heads, ranks and experts divide, and so do the tokens of an expert. */
 static pl_model random_expert_model(uint64_t *state) {
   pl_model model = random_model(state);
-  model.pooler = model.next_sentence = model.parallel_residual = model.post_norm = model.mlp_bias = false;
-  model.lm_transform = model.norm_bias = false;
-  model.qk_norm = coin(state);
-  model.sandwich_norms = coin(state);
+  model.ends.pooler = model.ends.next_sentence = model.norms.parallel_residual = model.norms.post_norm =
+      model.mlp.mlp_bias = false;
+  model.ends.lm_transform = model.norms.norm_bias = false;
+  model.attention.qk_norm = coin(state);
+  model.norms.sandwich_norms = coin(state);
   if (coin(state)) {
-    model.kv_rank = 16 * (1 + random_below(state, 32));
-    model.q_rank = coin(state) ? 0 : 16 * (1 + random_below(state, 32));
-    model.rope_size = 1 + random_below(state, (uint32_t)model.head_size - 1);
-    model.value_size = 8 * (1 + random_below(state, 16));
-    model.n_kv_heads = model.n_heads;
-    model.attention_bias = model.output_bias = model.qk_norm = false;
+    model.attention.kv_rank = 16 * (1 + random_below(state, 32));
+    model.attention.q_rank = coin(state) ? 0 : 16 * (1 + random_below(state, 32));
+    model.attention.rope_size = 1 + random_below(state, (uint32_t)model.attention.head_size - 1);
+    model.attention.value_size = 8 * (1 + random_below(state, 16));
+    model.attention.n_kv_heads = model.attention.n_heads;
+    model.attention.attention_bias = model.attention.output_bias = model.attention.qk_norm = false;
   }
-  model.n_experts = power(state, 4);
-  model.topk = 1 + random_below(state, (uint32_t)model.n_experts);
-  model.expert_ffn = 8 * (1 + random_below(state, 100));
-  model.shared_ffn = coin(state) ? 0 : 16 * (1 + random_below(state, 100));
-  model.shared_gate = model.shared_ffn > 0 && coin(state);
-  model.capacity_factor = 1;
-  model.first_expert_layer = 1;
-  model.expert_layer_step = 1;
+  model.moe.n_experts = power(state, 4);
+  model.moe.topk = 1 + random_below(state, (uint32_t)model.moe.n_experts);
+  model.moe.expert_ffn = 8 * (1 + random_below(state, 100));
+  model.moe.shared_ffn = coin(state) ? 0 : 16 * (1 + random_below(state, 100));
+  model.moe.shared_gate = model.moe.shared_ffn > 0 && coin(state);
+  model.moe.capacity_factor = 1;
+  model.moe.first_expert_layer = 1;
+  model.moe.expert_layer_step = 1;
   return model;
 }
 
 /* Router, dispatch and combine: each rank sends its own tokens times k there and back, forward and backward. */
 static void check_exchanges(const pl_model *model, const pl_block_program *program, pl_block_shard shard) {
   const pl_op_list lists[] = {program->forward, program->backward};
-  double tokens = (double)shard.mbs * (double)shard.seq / (shard.tmp * shard.cp) * (double)model->topk;
+  double tokens = (double)shard.mbs * (double)shard.seq / (shard.tmp * shard.cp) * (double)model->moe.topk;
   for (int pass = 0; pass < 2; pass++) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < lists[pass].n_ops; i++) {
       const pl_op *op = &lists[pass].ops[i];
       if (op->kind != PL_OP_COLLECTIVE || op->group != PL_GROUP_EXPERT) continue;
       assert_int_equal(op->collective, PL_ALL_TO_ALL);
-      expect("exchange", op->size_bytes, tokens * (double)model->hidden * pl_dtype_bytes(shard.dtype));
+      expect("exchange", op->size_bytes, tokens * (double)model->width.hidden * pl_dtype_bytes(shard.dtype));
       n++;
     }
     uint32_t again = pass == 1 && shard.recompute >= PL_RECOMPUTE_FULL ? 2 : 0;
@@ -449,10 +451,11 @@ static void check_exchanges(const pl_model *model, const pl_block_program *progr
  * gradients, once backward, beside the kernel of cp - 1 steps; or they are gathered, gathered again and reduced. */
 static void check_ring(const pl_model *model, const pl_block_program *program, pl_block_shard shard) {
   const pl_op_list lists[] = {program->forward, program->backward};
-  int64_t kv_heads = model->n_kv_heads > shard.tmp ? model->n_kv_heads / shard.tmp : 1;
-  double width = (double)(2 * kv_heads * model->head_size);
-  int64_t heads = model->n_heads / shard.tmp;
-  if (model->kv_rank > 0) width = (double)(heads * (model->head_size + model->value_size));
+  int64_t kv_heads = model->attention.n_kv_heads > shard.tmp ? model->attention.n_kv_heads / shard.tmp : 1;
+  double width = (double)(2 * kv_heads * model->attention.head_size);
+  int64_t heads = model->attention.n_heads / shard.tmp;
+  if (model->attention.kv_rank > 0)
+    width = (double)(heads * (model->attention.head_size + model->attention.value_size));
   double bytes = shard.mbs * (double)shard.seq * width * pl_dtype_bytes(shard.dtype);
   bool repeats = shard.recompute == PL_RECOMPUTE_SELECTIVE || shard.recompute == PL_RECOMPUTE_FULL;
   for (int pass = 0; pass < 2; pass++) {
@@ -483,8 +486,8 @@ static void test_experts(void **state) {
     pl_block_shard shard = random_shard(&random), one;
     shard.seq = 256 * (1 + random_below(&random, 8));
     shard.sp = shard.tmp > 1;
-    shard.ep = (int32_t)(model.n_experts / (INT64_C(1) << random_below(&random, 5)));
-    shard.etp = model.expert_ffn % shard.tmp == 0 && coin(&random) ? shard.tmp : 1;
+    shard.ep = (int32_t)(model.moe.n_experts / (INT64_C(1) << random_below(&random, 5)));
+    shard.etp = model.moe.expert_ffn % shard.tmp == 0 && coin(&random) ? shard.tmp : 1;
     shard.cp = coin(&random) ? 1 + (int32_t)random_below(&random, 4) : 1;
     shard.seq *= shard.cp;
     shard.cp_gather = coin(&random);

@@ -256,7 +256,7 @@ static void count_features(const pl_cluster *cluster, const pl_model *model, con
       [FEATURE_HIERARCHICAL] = communicates && options->algorithm == PL_ALGORITHM_HIERARCHICAL && cluster->n_nodes > 1,
       [FEATURE_DIRECT] = communicates && options->algorithm == PL_ALGORITHM_DIRECT,
       [FEATURE_UNEVEN] = is_uneven(strategy),
-      [FEATURE_TIED_ACROSS_STAGES] = model->tied_embeddings && strategy->pp > 1,
+      [FEATURE_TIED_ACROSS_STAGES] = model->ends.tied_embeddings && strategy->pp > 1,
       [FEATURE_ZERO_1] = strategy->zero == 1 && strategy->dp > 1,
       [FEATURE_ZERO_2] = strategy->zero == 2 && strategy->dp > 1,
       [FEATURE_ZERO_3_PREFETCH] = strategy->zero == 3 && strategy->dp > 1,
@@ -295,7 +295,7 @@ static void choose_framework(uint64_t seed, const pl_strategy *strategy, pl_job 
   pl_framework *framework = PL_TAKE(arena, pl_framework, 1);
   assert_non_null(framework);
   *framework = *random_program_framework((uint32_t)(seed / 2), arena);
-  if (seed % 3 == 0) framework->overlaps_tensor = framework->sends_tokens_per_node = true;
+  if (seed % 3 == 0) framework->pipeline.overlaps_tensor = framework->pipeline.sends_tokens_per_node = true;
   if (seed % 2 == 0) pl_framework_apply(framework, job);
   if (strategy->cp > 1) job->flash = true;
   job->framework = framework;

@@ -58,11 +58,13 @@ static void load(const char *path, job_case *own) {
   pl_error error = PL_ERROR_INIT;
   pl_job_origin origin = {.dtype_is_given = true, .products_are_given = true, .seq_is_given = true};
   if (pl_model_load_any(path, &arena, &own->model, &error) != PL_OK) fail_msg("%s", error.message);
-  bool pictures = own->model.stack != NULL && own->model.stack->kind == PL_STACK_PATCHES; /* as many as patches */
-  own->job = (pl_job){.gbs = 8,
-                      .seq = pictures || own->model.max_positions < 16 ? own->model.max_positions : 16,
-                      .dtype = PL_DTYPE_BF16,
-                      .flash = true};
+  bool pictures =
+      own->model.program.stack != NULL && own->model.program.stack->kind == PL_STACK_PATCHES; /* as many as patches */
+  own->job =
+      (pl_job){.gbs = 8,
+               .seq = pictures || own->model.positions.max_positions < 16 ? own->model.positions.max_positions : 16,
+               .dtype = PL_DTYPE_BF16,
+               .flash = true};
   if (pl_job_defaults_take(&own->model, path, &own->job, &origin, &error) != PL_OK) fail_msg("%s", error.message);
 }
 

@@ -194,7 +194,7 @@ static void count(const problem *own, const outcome *leapt, tally *all) {
       [FEATURE_CONTEXT] = strategy->cp > 1,
       [FEATURE_EXPERTS] = strategy->ep > 1,
       [FEATURE_SPLIT] = strategy->split != NULL && strategy->split[0] != strategy->split[strategy->dp - 1],
-      [FEATURE_LATE_HOST] = own->job->framework != NULL && own->job->framework->launch_s > 0,
+      [FEATURE_LATE_HOST] = own->job->framework != NULL && own->job->framework->launch.launch_s > 0,
       [FEATURE_EXPLAINED] = own->asked == ASK_EXPLANATION};
   bool leaps = leapt->report.n_played < leapt->report.row.n_microbatches;
   for (int i = 0; i < N_FEATURES; i++) {

@@ -90,7 +90,7 @@ static void check_one(subject *own, pl_lower_bounds *bounds, const pl_strategy *
   free(text);
   if (own->ratios != NULL && bound.time_s > 0) own->ratios[own->n_ratios++] = bound.time_s / row.iter_time_s;
   check_anywhere(bounds, &strategy, row.iter_time_s);
-  own->n_experts += p->model->n_experts > 0 && strategy.overlap && pl_strategy_replicas(&strategy) > 1;
+  own->n_experts += p->model->moe.n_experts > 0 && strategy.overlap && pl_strategy_replicas(&strategy) > 1;
   own->n_checked++;
   own->n_oom += !row.fits;
   own->n_known_oom += !row.fits && bound.shortfall_bytes > 0;
@@ -329,7 +329,7 @@ static void random_choices(subject *own, uint64_t *random) {
   pl_error error = PL_ERROR_INIT;
   pl_int_set_parse("1,2,4", "mbs", 1, 8, &choices->mbs, &error);
   pl_int_set_parse(degrees[random_below(random, 3) == 0], "cp", 1, 8, &choices->cp, &error);
-  if (own->model.n_experts > 0) pl_int_set_parse("1,2,4,8", "ep", 1, 8, &choices->ep, &error);
+  if (own->model.moe.n_experts > 0) pl_int_set_parse("1,2,4,8", "ep", 1, 8, &choices->ep, &error);
   choices->recomputes = 15;
   if (random_below(random, 2) == 0) choices->schedules = (1u << PL_SCHEDULE_LISTED) - 1;
   own->problem.allow_idle = random_below(random, 4) == 0;

@@ -134,8 +134,8 @@ static void change_job(uint64_t *random, pl_job *job) {
   static const pl_dtype types[] = {PL_DTYPE_FP16, PL_DTYPE_BF16, PL_DTYPE_FP32};
   static pl_framework launching; /* as the ideal one, but its host takes time */
   launching = *pl_framework_or_ideal(NULL);
-  launching.launch_s = launching.backward_launch_s = 5e-6;
-  launching.fuses_residual = !launching.fuses_residual;
+  launching.launch.launch_s = launching.launch.backward_launch_s = 5e-6;
+  launching.kernels.fuses_residual = !launching.kernels.fuses_residual;
   job->seq = random_below(random, 2) == 0 ? 64 : 128;
   job->dtype = types[random_below(random, 3)];
   job->flash = random_below(random, 2) == 0;
@@ -250,8 +250,8 @@ static void tells_shards_apart(void **state) {
   synthetic_options options = synthetic_cluster_defaults();
   subject own;
   make_subject(&own, synthetic_cluster_create(&options), 32);
-  own.model.n_experts = own.model.topk = 2;
-  own.model.expert_ffn = own.model.ffn_hidden;
+  own.model.moe.n_experts = own.model.moe.topk = 2;
+  own.model.moe.expert_ffn = own.model.width.ffn_hidden;
   const pl_block_shard same = {
       .tmp = 2, .ep = 1, .cp = 1, .sp = true, .mbs = 1, .seq = 64, .dtype = PL_DTYPE_FP16, .flash = true};
   enum { FIELDS = 16 };

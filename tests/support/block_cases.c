@@ -63,14 +63,14 @@ pl_block_shard block_cases_shard(uint64_t *random, const pl_model *model, const 
   shard.fp4 = shard.fp8 && one_of(random, 3);
   shard.attention_kernel = (pl_attention_kernel)random_below(random, 3);
   shard.halves = one_of(random, 2);
-  if (model->parts != NULL) {
-    shard.seq = model->max_positions;
-    if (model->parts[0].chain != NULL) shard.tmp = 1;
+  if (model->unlike.parts != NULL) {
+    shard.seq = model->positions.max_positions;
+    if (model->unlike.parts[0].chain != NULL) shard.tmp = 1;
     shard.ep = shard.cp = (int32_t)random_below(random, 2);
     return shard;
   }
-  if (model->n_experts > 0) shard.ep = (int32_t)power(random, 4);
-  shard.sp = model->n_experts > 0 ? shard.tmp > 1 : one_of(random, 2);
+  if (model->moe.n_experts > 0) shard.ep = (int32_t)power(random, 4);
+  shard.sp = model->moe.n_experts > 0 ? shard.tmp > 1 : one_of(random, 2);
   if (one_of(random, 3)) {
     shard.cp = (int32_t)power(random, 3);
     shard.cp_gather = one_of(random, 2);
@@ -90,41 +90,41 @@ static void turn_dropout(uint64_t *random, bool *trait, double *probability) {
 
 pl_model block_cases_turned(uint64_t *random, const pl_model *model) {
   pl_model turned = *model;
-  turn(random, &turned.parallel_residual);
-  turned.parallel_residual = turned.parallel_residual && model->n_experts == 0;
-  turn(random, &turned.attention_bias);
-  turn(random, &turned.output_bias);
-  turn(random, &turned.mlp_bias);
-  turned.mlp_bias = turned.mlp_bias && model->n_experts == 0;
-  turn(random, &turned.gated_mlp);
-  turn(random, &turned.causal);
-  turn(random, &turned.tied_embeddings);
-  turn(random, &turned.learned_positions);
-  turned.max_positions = 1 << 20;
-  turn(random, &turned.norm_bias);
-  turn(random, &turned.sandwich_norms);
-  turn(random, &turned.shared_gate);
-  turn(random, &turned.final_norm);
-  turn(random, &turned.pooler);
-  turn(random, &turned.lm_transform);
-  turn(random, &turned.next_sentence);
-  turn(random, &turned.embedding_norm);
-  turn(random, &turned.post_norm);
-  bool every_other = model->window_period == 2;
+  turn(random, &turned.norms.parallel_residual);
+  turned.norms.parallel_residual = turned.norms.parallel_residual && model->moe.n_experts == 0;
+  turn(random, &turned.attention.attention_bias);
+  turn(random, &turned.attention.output_bias);
+  turn(random, &turned.mlp.mlp_bias);
+  turned.mlp.mlp_bias = turned.mlp.mlp_bias && model->moe.n_experts == 0;
+  turn(random, &turned.mlp.gated_mlp);
+  turn(random, &turned.attention.causal);
+  turn(random, &turned.ends.tied_embeddings);
+  turn(random, &turned.positions.learned_positions);
+  turned.positions.max_positions = 1 << 20;
+  turn(random, &turned.norms.norm_bias);
+  turn(random, &turned.norms.sandwich_norms);
+  turn(random, &turned.moe.shared_gate);
+  turn(random, &turned.norms.final_norm);
+  turn(random, &turned.ends.pooler);
+  turn(random, &turned.ends.lm_transform);
+  turn(random, &turned.ends.next_sentence);
+  turn(random, &turned.norms.embedding_norm);
+  turn(random, &turned.norms.post_norm);
+  bool every_other = model->attention.window_period == 2;
   turn(random, &every_other);
-  turned.window_period = every_other ? 2 : 0;
-  turned.norm = one_of(random, 2) ? PL_NORM_LAYER : PL_NORM_RMS;
-  turned.norm_bias = turned.norm_bias && turned.norm == PL_NORM_LAYER;
-  turned.predictions = one_of(random, 3) ? 1 + (int64_t)random_below(random, 200) : 0;
-  turned.sliding_window = one_of(random, 3) ? 1 + (int64_t)random_below(random, 5000) : 0;
-  turned.activation = one_of(random, 3) ? "relu2" : "gelu";
-  if (model->kv_rank == 0) {
-    turn(random, &turned.rotary);
-    turn(random, &turned.qk_norm);
+  turned.attention.window_period = every_other ? 2 : 0;
+  turned.norms.norm = one_of(random, 2) ? PL_NORM_LAYER : PL_NORM_RMS;
+  turned.norms.norm_bias = turned.norms.norm_bias && turned.norms.norm == PL_NORM_LAYER;
+  turned.ends.predictions = one_of(random, 3) ? 1 + (int64_t)random_below(random, 200) : 0;
+  turned.attention.sliding_window = one_of(random, 3) ? 1 + (int64_t)random_below(random, 5000) : 0;
+  turned.mlp.activation = one_of(random, 3) ? "relu2" : "gelu";
+  if (model->attention.kv_rank == 0) {
+    turn(random, &turned.positions.rotary);
+    turn(random, &turned.attention.qk_norm);
   }
-  turn_dropout(random, &turned.embedding_dropout, &turned.numbers.embedding_dropout);
-  turn_dropout(random, &turned.attention_dropout, &turned.numbers.attention_dropout);
-  turn_dropout(random, &turned.hidden_dropout, &turned.numbers.hidden_dropout);
+  turn_dropout(random, &turned.dropout.embedding_dropout, &turned.numbers.embedding_dropout);
+  turn_dropout(random, &turned.dropout.attention_dropout, &turned.numbers.attention_dropout);
+  turn_dropout(random, &turned.dropout.hidden_dropout, &turned.numbers.hidden_dropout);
   return turned;
 }
 

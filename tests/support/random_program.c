@@ -79,8 +79,8 @@ bool random_program_strategy(uint64_t *random, int32_t devices, const pl_model *
     strategy->dp *= 2;
   }
   int32_t ranks = strategy->dp * strategy->cp * strategy->tmp;
-  strategy->ep = model->n_experts > 0 ? random_divisor(random, ranks) : 1;
-  if (strategy->ep > 1 && model->n_experts % strategy->ep != 0) strategy->ep = ranks % 2 == 0 ? 2 : 1;
+  strategy->ep = model->moe.n_experts > 0 ? random_divisor(random, ranks) : 1;
+  if (strategy->ep > 1 && model->moe.n_experts % strategy->ep != 0) strategy->ep = ranks % 2 == 0 ? 2 : 1;
   strategy->mbs = 1 + (int32_t)random_below(random, 2);
   int32_t n_microbatches = 1 + (int32_t)random_below(random, 6);
   if (strategy->pp > 1 && strategy->pp <= 4 && random_below(random, 3) == 0) {
@@ -90,10 +90,10 @@ bool random_program_strategy(uint64_t *random, int32_t devices, const pl_model *
   }
   if (strategy->vpp == 1 && random_below(random, 3) == 0) random_schedule(random, strategy, &n_microbatches);
   if (pl_strategy_n_chunks(strategy) > model->n_layers) return false;
-  strategy->sp = strategy->tmp > 1 && (random_below(random, 2) == 0 || model->n_experts > 0);
+  strategy->sp = strategy->tmp > 1 && (random_below(random, 2) == 0 || model->moe.n_experts > 0);
   strategy->recompute = (pl_recompute)random_below(random, 3);
   strategy->zero = (int32_t)random_below(random, strategy->pp > 1 ? 2 : 4);
-  if (strategy->zero > 0 && model->n_experts == 0 && random_below(random, 2) == 0)
+  if (strategy->zero > 0 && model->moe.n_experts == 0 && random_below(random, 2) == 0)
     strategy->shard = random_divisor(random, pl_strategy_replicas(strategy));
   if (strategy->shard == 1) strategy->shard = 0;
   memcpy(strategy->order, orders[random_below(random, 10)], 5);

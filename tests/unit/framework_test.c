@@ -70,15 +70,15 @@ static void test_values(void **state) {
             "\"sends_tokens_per_node\": true},"
             " \"host\": {\"launch\": \"10us\", \"window\": \"pass\"},"
             " \"memory\": {\"context\": \"1GiB\", \"fragmentation\": 0.25}}");
-  assert_int_equal(f.loss, PL_LOSS_COPIES);
-  assert_int_equal(f.vocab_multiple, 64);
-  assert_int_equal(f.gradient_dtype, PL_DTYPE_BF16);
-  assert_int_equal(f.optimizer, PL_OPTIMIZER_FOREACH);
-  assert_int_equal(f.weights, PL_WEIGHTS_FP32);
-  assert_int_equal(f.reduce_dtype, PL_DTYPE_FP16);
-  assert_true(f.overlaps_tensor && f.sends_tokens_per_node);
-  assert_int_equal(f.host_window, PL_HOST_PASS);
-  assert_true(f.launch_s == 10e-6 && f.context_bytes == 0x1p30 && f.fragmentation == 0.25);
+  assert_int_equal(f.kernels.loss, PL_LOSS_COPIES);
+  assert_int_equal(f.kernels.vocab_multiple, 64);
+  assert_int_equal(f.gradients.gradient_dtype, PL_DTYPE_BF16);
+  assert_int_equal(f.update.optimizer, PL_OPTIMIZER_FOREACH);
+  assert_int_equal(f.update.weights, PL_WEIGHTS_FP32);
+  assert_int_equal(f.gradients.reduce_dtype, PL_DTYPE_FP16);
+  assert_true(f.pipeline.overlaps_tensor && f.pipeline.sends_tokens_per_node);
+  assert_int_equal(f.launch.host_window, PL_HOST_PASS);
+  assert_true(f.launch.launch_s == 10e-6 && f.memory.context_bytes == 0x1p30 && f.memory.fragmentation == 0.25);
   pl_job job = {.dtype = PL_DTYPE_BF16};
   pl_framework_apply(&f, &job);
   assert_true(isinf(job.bucket_bytes) && job.flash && job.split_sends && job.framework == &f);
@@ -188,7 +188,7 @@ static void test_layer_switches(void **state) {
     pl_block_program with = take(&model, PL_BLOCK_LAYER, &framework, own->flash);
     pl_block_program without = take(&model, PL_BLOCK_LAYER, NULL, own->flash);
     layer_sum a = sum_of(&with), b = sum_of(&without);
-    double unit = 2 * 1024 * (double)model.hidden;
+    double unit = 2 * 1024 * (double)model.width.hidden;
     if (a.flops != b.flops || a.parameters != b.parameters) fail_msg("%s: changes FLOPs or parameters", own->text);
     if (!(a.bytes > b.bytes)) fail_msg("%s: no more traffic", own->text);
     if ((int)a.forward - (int)b.forward != own->forward_ops || (int)a.backward - (int)b.backward != own->backward_ops)
@@ -225,7 +225,7 @@ static void test_deterministic(void **state) {
 static void test_uneven_heads(void **state) {
   (void)state;
   pl_model model = load_model("workloads/models", "gpt2-345m", &arena);
-  model.ffn_hidden = 3 * model.hidden;
+  model.width.ffn_hidden = 3 * model.width.hidden;
   pl_framework framework = parse("{\"name\": \"x\", \"kernels\": {\"uneven_heads\": true}}");
   pl_block_shard shard = {.tmp = 3, .mbs = 2, .seq = 1024, .dtype = PL_DTYPE_BF16};
   pl_block_program program;
@@ -260,7 +260,7 @@ static void test_traffic_of_eager_swiglu(void **state) {
   pl_framework framework = parse("{\"name\": \"x\", \"kernels\": {\"fused_activation\": false}}");
   pl_block_program with = take(&model, PL_BLOCK_LAYER, &framework, true);
   pl_block_program without = take(&model, PL_BLOCK_LAYER, NULL, true);
-  double half = 2.0 * 2 * 1024 * (double)model.ffn_hidden;
+  double half = 2.0 * 2 * 1024 * (double)model.width.ffn_hidden;
   assert_true(forward_traffic(&with) - forward_traffic(&without) == 2 * half);
 }
 
@@ -273,7 +273,7 @@ static void test_loss_forms(void **state) {
     double saved, forward_peak, backward_peak;
   } forms[] = {{"in_place", 4, 6, 2}, {"copy", 4, 8, 2}, {"copies", 6, 10, 8}, {"fused", 2, 2, 2}};
   pl_model model = load_model("workloads/models", "llama-2-7b", &arena);
-  double logits = 2 * 1024 * (double)model.vocab; /* 32,000 is a multiple of 128 */
+  double logits = 2 * 1024 * (double)model.width.vocab; /* 32,000 is a multiple of 128 */
   for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
     pl_framework framework =
         parse(pl_arena_printf(&arena, "{\"name\": \"x\", \"kernels\": {\"loss\": \"%s\"}}", forms[i].form));
@@ -292,19 +292,19 @@ static void test_loss_forms(void **state) {
 static void test_masked_tokens(void **state) {
   (void)state;
   pl_model model = load_model("workloads/models", "bert-large", &arena);
-  model.max_positions = 1024;
+  model.positions.max_positions = 1024;
   pl_framework framework = parse("{\"name\": \"x\"}");
   pl_block_program whole = take(&model, PL_BLOCK_HEAD, &framework, true);
   pl_block_program loss = take(&model, PL_BLOCK_LOSS, &framework, true);
   double per_token = loss.saved_bytes / 1024;
   int64_t rows = find_op(&whole.forward, "logits")->m;
-  model.predictions = 20;
+  model.ends.predictions = 20;
   pl_block_program picked = take(&model, PL_BLOCK_HEAD, &framework, true);
   assert_int_equal(find_op(&picked.forward, "logits")->m * 1024, rows * 20);
   assert_int_equal(find_op(&picked.forward, "transform")->m * 1024, rows * 20);
   loss = take(&model, PL_BLOCK_LOSS, &framework, true);
   assert_true(fabs(loss.saved_bytes - 20 * per_token) <= 1e-6 * loss.saved_bytes);
-  model.predictions = 4096; /* more than there are */
+  model.ends.predictions = 4096; /* more than there are */
   picked = take(&model, PL_BLOCK_HEAD, &framework, true);
   assert_int_equal(find_op(&picked.forward, "logits")->m, rows);
 }
@@ -317,7 +317,7 @@ static double bytes_of(const pl_block_program *program, const char *name) {
 static void test_gradient_paths(void **state) {
   (void)state;
   pl_model model = load_model("workloads/models", "gpt2-345m", &arena);
-  double h = (double)model.hidden, elements = 12 * h * h;
+  double h = (double)model.width.hidden, elements = 12 * h * h;
   const char *form = "{\"name\": \"x\", \"kernels\": {\"fused_accumulation\": false}, \"state\": "
                      "{\"gradient_path\": \"%s\"}, \"communication\": {\"reduce_dtype\": \"%s\"}}";
   pl_framework added = parse(pl_arena_printf(&arena, form, "added", "fp32"));

@@ -38,7 +38,7 @@ static void test_published_counts(void **state) {
                {"inception-v3", 23834568, 5.71}};
   for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
     pl_model model = load(known[i].name);
-    assert_true(model.parameters == known[i].parameters);
+    assert_true(model.count.parameters == known[i].parameters);
     double macs = pl_model_flops_per_sequence(&model, 1) / 6 * 1e-9;
     assert_true(fabs(macs - known[i].giga_macs) < 0.01);
   }

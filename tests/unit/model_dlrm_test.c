@@ -29,10 +29,10 @@ static void test_published_counts(void **state) {
     pl_error error = PL_ERROR_INIT;
     pl_ir_module module;
     if (pl_model_load_any(known[i].name, &arena, &model, &error) != PL_OK) fail_msg("%s", error.message);
-    assert_true(model.parameters == known[i].parameters);
-    assert_int_equal(pl_dlrm_n_tables(model.dlrm), known[i].tables);
-    assert_int_equal(model.dlrm->n_groups, known[i].groups);
-    assert_int_equal(model.dlrm->top[0], known[i].features);
+    assert_true(model.count.parameters == known[i].parameters);
+    assert_int_equal(pl_dlrm_n_tables(model.program.dlrm), known[i].tables);
+    assert_int_equal(model.program.dlrm->n_groups, known[i].groups);
+    assert_int_equal(model.program.dlrm->top[0], known[i].features);
     const pl_model_program_options options = pl_model_program_defaults(4, 1, 1);
     assert_int_equal(pl_model_program_build(&model, &options, &arena, &module, &error), PL_OK);
     double sum = 0;

@@ -164,8 +164,8 @@ static void parameters_are_those_of_the_checkpoints(void **state) {
     pl_model model;
     pl_error error = PL_ERROR_INIT;
     if (parse(published[i].text, &model, &error) != PL_OK) fail_msg("%s", error.message);
-    if (model.parameters != published[i].parameters)
-      fail_msg("%s: %.0f, not %.0f", model.family, model.parameters, published[i].parameters);
+    if (model.count.parameters != published[i].parameters)
+      fail_msg("%s: %.0f, not %.0f", model.family, model.count.parameters, published[i].parameters);
   }
 }
 
@@ -180,8 +180,8 @@ static void a_language_model_is_taken_out_of_what_sees(void **state) {
             "\"num_key_value_heads\": 2, \"intermediate_size\": 128, \"vocab_size\": 256}}",
             &model, &error),
       PL_OK);
-  assert_true(model.is_text_part && model.tied_embeddings && model.qk_norm);
-  assert_string_equal(model.dtype_name, "bfloat16");
+  assert_true(model.is_text_part && model.ends.tied_embeddings && model.attention.qk_norm);
+  assert_string_equal(model.types.dtype_name, "bfloat16");
   assert_string_equal(model.family, "qwen3");
 }
 

@@ -27,12 +27,13 @@ static void test_gpt2(void **state) {
   pl_model model = load("gpt2-medium");
   assert_string_equal(model.name, "gpt2-medium");
   assert_string_equal(model.family, "gpt2");
-  assert_string_equal(model.activation, "gelu_new");
-  assert_int_equal(model.ffn_hidden, 4096);
-  assert_int_equal(model.head_size, 64);
-  assert_true(model.tied_embeddings && model.learned_positions && !model.rotary && model.causal);
-  assert_true(model.embedding_dropout && model.attention_dropout && model.hidden_dropout);
-  assert_true(model.parameters == 354823168);
+  assert_string_equal(model.mlp.activation, "gelu_new");
+  assert_int_equal(model.width.ffn_hidden, 4096);
+  assert_int_equal(model.attention.head_size, 64);
+  assert_true(model.ends.tied_embeddings && model.positions.learned_positions && !model.positions.rotary &&
+              model.attention.causal);
+  assert_true(model.dropout.embedding_dropout && model.dropout.attention_dropout && model.dropout.hidden_dropout);
+  assert_true(model.count.parameters == 354823168);
 }
 
 /* AMP's assignment units: 0:9:15:21:30 cuts 30 blocks. */
@@ -56,69 +57,75 @@ static void test_blocks(void **state) {
 static void test_gpt_neox(void **state) {
   (void)state;
   pl_model model = load("gpt-neox-20b");
-  assert_true(model.parallel_residual && model.rotary && !model.learned_positions && !model.tied_embeddings);
-  assert_true(!model.hidden_dropout && !model.attention_dropout && model.output_bias);
-  assert_int_equal(model.head_size, 96);
-  assert_true(model.parameters == 20554567680);
+  assert_true(model.norms.parallel_residual && model.positions.rotary && !model.positions.learned_positions &&
+              !model.ends.tied_embeddings);
+  assert_true(!model.dropout.hidden_dropout && !model.dropout.attention_dropout && model.attention.output_bias);
+  assert_int_equal(model.attention.head_size, 96);
+  assert_true(model.count.parameters == 20554567680);
 }
 
 static void test_bert(void **state) {
   (void)state;
   pl_model model = load("bert-base-uncased");
-  assert_true(!model.causal && model.post_norm && model.embedding_norm && model.lm_transform && !model.pooler &&
-              !model.final_norm);
+  assert_true(!model.attention.causal && model.norms.post_norm && model.norms.embedding_norm &&
+              model.ends.lm_transform && !model.ends.pooler && !model.norms.final_norm);
   assert_string_equal(model.architecture, "BertForMaskedLM");
   model = load("bert-pretraining");
-  assert_true(model.pooler && model.next_sentence);
+  assert_true(model.ends.pooler && model.ends.next_sentence);
 }
 
 static void test_llama(void **state) {
   (void)state;
   pl_model model = load("llama-2-7b-hf");
   assert_string_equal(model.name, "meta-llama/Llama-2-7b-hf");
-  assert_true(model.gated_mlp && model.norm == PL_NORM_RMS && !model.norm_bias && !model.attention_bias &&
-              !model.mlp_bias);
-  assert_true(model.parameters == 6738415616);
+  assert_true(model.mlp.gated_mlp && model.norms.norm == PL_NORM_RMS && !model.norms.norm_bias &&
+              !model.attention.attention_bias && !model.mlp.mlp_bias);
+  assert_true(model.count.parameters == 6738415616);
   model = load("llama-3.2-1b");
-  assert_int_equal(model.head_size, 64);
-  assert_int_equal(model.n_kv_heads, 8);
-  assert_true(model.tied_embeddings);
+  assert_int_equal(model.attention.head_size, 64);
+  assert_int_equal(model.attention.n_kv_heads, 8);
+  assert_true(model.ends.tied_embeddings);
 }
 
 static void test_mistral(void **state) {
   (void)state;
   pl_model model = load("mistral-7b");
-  assert_int_equal(model.n_kv_heads, 8);
-  assert_int_equal(model.sliding_window, 4096);
-  assert_true(model.parameters == 7241732096);
+  assert_int_equal(model.attention.n_kv_heads, 8);
+  assert_int_equal(model.attention.sliding_window, 4096);
+  assert_true(model.count.parameters == 7241732096);
 }
 
 /* Experts, latent attention and what else the newer families have. */
 static void test_experts(void **state) {
   (void)state;
   pl_model model = load_model("workloads/models", "mixtral-8x7b", &arena);
-  assert_true(model.n_experts == 8 && model.topk == 2 && model.expert_ffn == 14336 && model.shared_ffn == 0);
+  assert_true(model.moe.n_experts == 8 && model.moe.topk == 2 && model.moe.expert_ffn == 14336 &&
+              model.moe.shared_ffn == 0);
   assert_int_equal(pl_model_count_blocks(&model, PL_BLOCK_EXPERT_LAYER), 32);
   assert_int_equal(pl_model_count_blocks(&model, PL_BLOCK_LAYER), 0);
   /* 12.9 billion active (Jiang et al. 2024, table 1) */
   assert_true(pl_model_active_parameters(&model) == 12879925248);
   model = load_model("workloads/models", "qwen3-30b-a3b", &arena);
-  assert_true(model.head_size == 128 && model.n_heads * model.head_size == 2 * model.hidden && model.qk_norm);
+  assert_true(model.attention.head_size == 128 &&
+              model.attention.n_heads * model.attention.head_size == 2 * model.width.hidden && model.attention.qk_norm);
   model = load("qwen1.5-moe-a2.7b");
-  assert_true(model.shared_ffn == 5632 && model.shared_gate && model.attention_bias && !model.output_bias);
+  assert_true(model.moe.shared_ffn == 5632 && model.moe.shared_gate && model.attention.attention_bias &&
+              !model.attention.output_bias);
   model = load_model("workloads/models", "deepseek-v3", &arena);
-  assert_true(model.q_rank == 1536 && model.kv_rank == 512 && model.head_size == 192 && model.value_size == 128);
+  assert_true(model.attention.q_rank == 1536 && model.attention.kv_rank == 512 && model.attention.head_size == 192 &&
+              model.attention.value_size == 128);
   assert_int_equal(pl_model_block_kind(&model, 4), PL_BLOCK_LAYER);
   assert_int_equal(pl_model_block_kind(&model, 5), PL_BLOCK_EXPERT_LAYER);
   assert_int_equal(pl_model_count_blocks(&model, PL_BLOCK_EXPERT_LAYER), 58);
   model = load_model("workloads/models", "deepseek-v2-lite", &arena);
-  assert_true(model.q_rank == 0 && model.shared_ffn == 2 * 1408);
+  assert_true(model.attention.q_rank == 0 && model.moe.shared_ffn == 2 * 1408);
   model = load_model("workloads/models", "nemotron-4-15b", &arena);
-  assert_true(!model.gated_mlp && model.n_kv_heads == 8 && model.norm_bias && model.rotary);
+  assert_true(!model.mlp.gated_mlp && model.attention.n_kv_heads == 8 && model.norms.norm_bias &&
+              model.positions.rotary);
   model = load("gemma-2-9b");
-  assert_true(model.sandwich_norms && model.window_period == 2 && model.sliding_window == 4096 &&
-              model.head_size == 256);
-  assert_string_equal(model.activation, "gelu_pytorch_tanh");
+  assert_true(model.norms.sandwich_norms && model.attention.window_period == 2 &&
+              model.attention.sliding_window == 4096 && model.attention.head_size == 256);
+  assert_string_equal(model.mlp.activation, "gelu_pytorch_tanh");
 }
 
 #define LLAMA                                                                                                          \
@@ -144,34 +151,34 @@ static void test_defaults_and_extras(void **state) {
   pl_model model;
   pl_error error;
   assert_int_equal(parse("{" LLAMA "}", &model, &error), PL_OK);
-  assert_int_equal(model.n_kv_heads, 8);
+  assert_int_equal(model.attention.n_kv_heads, 8);
   assert_string_equal(model.name, "config");
   assert_string_equal(model.architecture, "LlamaForCausalLM");
   assert_int_equal(
       parse("{" LLAMA ", \"num_key_value_heads\": null, \"architectures\": null, \"head_dim\": 128}", &model, &error),
       PL_OK);
-  assert_int_equal(model.head_size, 128);
+  assert_int_equal(model.attention.head_size, 128);
   /* attention_bias covers q, k, v and the output; mlp_bias all three matrices */
   double plain = 4 * (4.0 * 512 * 512 + 3 * 512 * 1024 + 2 * 512) + 512 + 2 * 512000.0;
   assert_int_equal(parse("{" LLAMA ", \"attention_bias\": true, \"mlp_bias\": true}", &model, &error), PL_OK);
-  assert_true(model.parameters == plain + 4 * (4 * 512 + 2 * 1024 + 512));
+  assert_true(model.count.parameters == plain + 4 * (4 * 512 + 2 * 1024 + 512));
   /* a bare class is counted without the head that training adds */
   assert_int_equal(parse("{" LLAMA ", \"architectures\": [\"LlamaModel\"]}", &model, &error), PL_OK);
-  assert_true(model.trained_parameters == plain && model.parameters == plain - 512000);
+  assert_true(model.count.trained_parameters == plain && model.count.parameters == plain - 512000);
   assert_int_equal(
       parse("{" GPT2 ", \"ffn_hidden_size\": 100, \"name\": \"mine\", \"resid_pdrop\": 0}", &model, &error), PL_OK);
-  assert_int_equal(model.ffn_hidden, 100);
+  assert_int_equal(model.width.ffn_hidden, 100);
   assert_string_equal(model.name, "mine");
-  assert_true(!model.hidden_dropout && model.attention_dropout);
+  assert_true(!model.dropout.hidden_dropout && model.dropout.attention_dropout);
   assert_int_equal(parse("{" GPT2 ", \"n_inner\": 100, \"_name_or_path\": \"./gpt\"}", &model, &error), PL_OK);
-  assert_int_equal(model.ffn_hidden, 100);
+  assert_int_equal(model.width.ffn_hidden, 100);
   assert_string_equal(model.name, "config");
   assert_int_equal(
       parse(
           "{\"model_type\": \"gpt2\", \"n_embd\": 64, \"n_layer\": 2, \"n_head\": 4, \"n_ctx\": 32, \"vocab_size\": 9}",
           &model, &error),
       PL_OK);
-  assert_int_equal(model.max_positions, 32);
+  assert_int_equal(model.positions.max_positions, 32);
 }
 
 /* MistralConfig differs: 8 key-value heads and a window of 4096 when the keys are absent, all heads and none when they
@@ -184,10 +191,10 @@ static void test_mistral_defaults(void **state) {
   "\"model_type\": \"mistral\", \"hidden_size\": 512, \"intermediate_size\": 1024, \"num_hidden_layers\": 4,"          \
   " \"num_attention_heads\": 16, \"vocab_size\": 1000"
   assert_int_equal(parse("{" MISTRAL "}", &model, &error), PL_OK);
-  assert_true(model.n_kv_heads == 8 && model.sliding_window == 4096);
+  assert_true(model.attention.n_kv_heads == 8 && model.attention.sliding_window == 4096);
   assert_int_equal(parse("{" MISTRAL ", \"num_key_value_heads\": null, \"sliding_window\": null}", &model, &error),
                    PL_OK);
-  assert_true(model.n_kv_heads == 16 && model.sliding_window == 0);
+  assert_true(model.attention.n_kv_heads == 16 && model.attention.sliding_window == 0);
 }
 
 static void test_bad_input(void **state) {
@@ -276,7 +283,7 @@ static void test_bad_input(void **state) {
     if (code != PL_BAD_INPUT) fail_msg("accepted or wrong code %d: %s", code, cases[i].text);
     if (strncmp(error.message, "config.json:", 12) != 0 || strstr(error.message, cases[i].message) == NULL)
       fail_msg("%s\n-> %s\nlacks '%s'", cases[i].text, error.message, cases[i].message);
-    assert_true(model.name == NULL && model.hidden == 0 && model.family == NULL); /* nothing half read */
+    assert_true(model.name == NULL && model.width.hidden == 0 && model.family == NULL); /* nothing half read */
   }
 }
 

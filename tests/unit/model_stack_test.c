@@ -50,8 +50,9 @@ static void expect(const char *text, double parameters, double trained) {
   pl_code code = pl_model_load_any(path, &arena, &model, &error);
   remove(path);
   if (code != PL_OK) fail_msg("%s", error.message);
-  if (model.parameters != parameters) fail_msg("%s: %.0f parameters, not %.0f", text, model.parameters, parameters);
-  if (model.trained_parameters != trained) fail_msg("%s: %.0f trained", text, model.trained_parameters);
+  if (model.count.parameters != parameters)
+    fail_msg("%s: %.0f parameters, not %.0f", text, model.count.parameters, parameters);
+  if (model.count.trained_parameters != trained) fail_msg("%s: %.0f trained", text, model.count.trained_parameters);
 }
 
 static void test_published_counts(void **state) {

@@ -37,7 +37,7 @@ static int check_parameters(const char *folder, const char *name, void *n_refuse
     return 0;
   }
   if (code != PL_OK) fail_msg("%s: %s", name, error.message);
-  double wanted = model.trained_parameters + pl_model_prediction_parameters(&model);
+  double wanted = model.count.trained_parameters + pl_model_prediction_parameters(&model);
   if (parameters(&module) != wanted)
     fail_msg("%s: %.0f parameters in the program, %.0f in the model", name, parameters(&module), wanted);
   return 1;
@@ -63,13 +63,13 @@ static void test_predictions(void **state) {
   pl_error error;
   double attention = 7168.0 * (1536 + 576) + 1536.0 * 128 * 192 + 512.0 * 128 * 256 + 128.0 * 128 * 7168 + 1536 + 512;
   double own = 5 * 7168.0 + 2 * 7168.0 * 7168 + attention + 257.0 * 3 * 7168 * 2048 + 256.0 * 7168;
-  model.n_predictions = 1;
+  model.ends.n_predictions = 1;
   assert_true(pl_model_prediction_parameters(&model) == own);
   assert_int_equal(build(&model, 16, &module, &error), PL_OK);
-  print_message("%.0f and %.0f\n", model.trained_parameters, own);
-  assert_true(parameters(&module) == model.trained_parameters + own);
+  print_message("%.0f and %.0f\n", model.count.trained_parameters, own);
+  assert_true(parameters(&module) == model.count.trained_parameters + own);
   pl_model other = load_model("workloads/models", "gpt2-345m", &arena);
-  other.n_predictions = 1;
+  other.ends.n_predictions = 1;
   assert_int_equal(build(&other, 16, &module, &error), PL_UNSUPPORTED);
   assert_non_null(strstr(error.message, "num_nextn_predict_layers = 1"));
 }
@@ -126,7 +126,7 @@ static void test_refused(void **state) {
   error = PL_ERROR_INIT;
   assert_int_equal(pl_model_program_build(&model, &options, &arena, &module, &error), PL_BAD_INPUT);
   assert_string_equal(error.message, "2 microbatches of 4 sequences are not the 9 sequences of an iteration");
-  model.activation = "mish";
+  model.mlp.activation = "mish";
   assert_int_equal(build(&model, 128, &module, &error), PL_UNSUPPORTED);
   assert_non_null(strstr(error.message, "activation 'mish'"));
 }

@@ -10,11 +10,11 @@
 static void expect(const char *framework, bool flash, int kernel) {
   const pl_measured_row row = {.framework = framework};
   pl_framework chosen = pl_framework_ideal;
-  chosen.flash = false;
-  chosen.attention_kernel = PL_ATTENTION_ANY;
+  chosen.kernels.flash = false;
+  chosen.kernels.attention_kernel = PL_ATTENTION_ANY;
   pl_row_choose_attention(&row, &chosen);
-  assert_int_equal(chosen.flash, flash);
-  assert_int_equal(chosen.attention_kernel, kernel);
+  assert_int_equal(chosen.kernels.flash, flash);
+  assert_int_equal(chosen.kernels.attention_kernel, kernel);
 }
 
 static void test_backends(void **state) {
@@ -39,9 +39,9 @@ static void test_dispatchers(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     const pl_measured_row row = {.framework = cases[i].framework};
     pl_framework chosen = pl_framework_ideal;
-    chosen.sends_tokens_per_node = cases[i].before;
+    chosen.pipeline.sends_tokens_per_node = cases[i].before;
     pl_row_choose_dispatcher(&row, &chosen);
-    assert_int_equal(chosen.sends_tokens_per_node, cases[i].after);
+    assert_int_equal(chosen.pipeline.sends_tokens_per_node, cases[i].after);
   }
 }
 
@@ -63,11 +63,11 @@ static void test_determinism(void **state) {
     const pl_measured_row row = {.gpu = cases[i].gpu, .notes = cases[i].notes};
     const pl_row_habits habits = {.dropout = cases[i].dropout};
     pl_framework chosen = pl_framework_ideal;
-    chosen.attention_kernel = PL_ATTENTION_CUDNN;
+    chosen.kernels.attention_kernel = PL_ATTENTION_CUDNN;
     pl_row_choose_determinism(&row, &habits, &chosen);
-    assert_int_equal(chosen.deterministic, cases[i].deterministic);
-    assert_int_equal(chosen.attention_kernel, cases[i].kernel);
-    assert_int_equal(chosen.fuses_accumulation, cases[i].fuses_accumulation);
+    assert_int_equal(chosen.kernels.deterministic, cases[i].deterministic);
+    assert_int_equal(chosen.kernels.attention_kernel, cases[i].kernel);
+    assert_int_equal(chosen.kernels.fuses_accumulation, cases[i].fuses_accumulation);
   }
 }
 

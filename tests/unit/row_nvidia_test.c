@@ -50,7 +50,7 @@ static void names_and_vocabularies(void **state) {
       assert_non_null(strstr(c->reason, "not stated: vocab"));
     } else {
       if (c->reason != NULL) fail_msg("%s: %s", rows[i].model, c->reason);
-      assert_int_equal(c->model->vocab, rows[i].vocab);
+      assert_int_equal(c->model->width.vocab, rows[i].vocab);
     }
   }
 }
@@ -70,9 +70,9 @@ static void overlap_of_tensor_groups(void **state) {
   row r = gpt;
   r.framework = "Megatron-Core";
   r.tp = "2";
-  assert_false(express(r)->framework.overlaps_tensor);
+  assert_false(express(r)->framework.pipeline.overlaps_tensor);
   r.notes = "--tp-comm-overlap";
-  assert_true(express(r)->framework.overlaps_tensor);
+  assert_true(express(r)->framework.pipeline.overlaps_tensor);
 }
 
 static void compiled_by_xla(void **state) {
@@ -92,18 +92,18 @@ static void compiled_by_xla(void **state) {
 static void losses_of_bert(void **state) {
   (void)state;
   row r = bert;
-  assert_int_equal(express(r)->model->predictions, 80);
+  assert_int_equal(express(r)->model->ends.predictions, 80);
   assert_string_equal(express(r)->framework.name, "torch-ddp");
   r.framework = "TensorFlow 1 Horovod (XLA)";
   assert_string_equal(express(r)->framework.name, "jax-xla");
   r.gpu = "A100";
   r.seq = "128";
-  assert_int_equal(express(r)->model->predictions, 20);
+  assert_int_equal(express(r)->model->ends.predictions, 20);
   assert_false(express(r)->job.flash);
   r.framework = "PyTorch (DeepLearningExamples 21.11)";
-  assert_int_equal(express(r)->model->predictions, 20);
+  assert_int_equal(express(r)->model->ends.predictions, 20);
   r.framework = "Megatron-LM";
-  assert_int_equal(express(r)->model->predictions, 0);
+  assert_int_equal(express(r)->model->ends.predictions, 0);
   r = bert;
   r.notes = "sequences are binned by length";
   assert_non_null(strstr(express(r)->reason, "not stated: lengths"));

@@ -121,24 +121,27 @@ static void kernels(void **state) {
   (void)state;
   row r = plain;
   const pl_case *c = express(&r);
-  assert_true(c->framework.fuses_norm && c->framework.launch_s == 0 && c->strategy.zero == 3);
+  assert_true(c->framework.kernels.fuses_norm && c->framework.launch.launch_s == 0 && c->strategy.zero == 3);
   r.framework = "torchtitan (FSDP2, eager)";
   c = express(&r);
-  assert_true(!c->framework.fuses_norm && !c->framework.fuses_rotary && c->framework.launch_s > 0);
+  assert_true(!c->framework.kernels.fuses_norm && !c->framework.kernels.fuses_rotary &&
+              c->framework.launch.launch_s > 0);
   r.framework = "torchtune (compile)";
   c = express(&r);
   assert_string_equal(c->framework.name, "torchtune");
-  assert_true(c->framework.weights == PL_WEIGHTS_ALONE && c->framework.fuses_norm && c->framework.launch_s == 0);
+  assert_true(c->framework.update.weights == PL_WEIGHTS_ALONE && c->framework.kernels.fuses_norm &&
+              c->framework.launch.launch_s == 0);
   r.framework = "PyTorch FSDP, compiled", r.precision = "bf16-true";
   c = express(&r);
-  assert_true(c->framework.weights == PL_WEIGHTS_ALONE && c->framework.gradient_dtype == PL_DTYPE_BF16);
-  assert_true(c->framework.fuses_norm && c->job.dtype == PL_DTYPE_BF16);
+  assert_true(c->framework.update.weights == PL_WEIGHTS_ALONE &&
+              c->framework.gradients.gradient_dtype == PL_DTYPE_BF16);
+  assert_true(c->framework.kernels.fuses_norm && c->job.dtype == PL_DTYPE_BF16);
   r.framework = "fms-fsdp (PyTorch FSDP, no compile)";
   c = express(&r);
   assert_string_equal(c->framework.name, "fms-fsdp");
-  assert_false(c->framework.fuses_activation);
+  assert_false(c->framework.kernels.fuses_activation);
   r.framework = "Megatron-Core (compiled with foo)"; /* fuses by hand */
-  assert_true(express(&r)->framework.fuses_activation);
+  assert_true(express(&r)->framework.kernels.fuses_activation);
 }
 
 /* Behind a pipeline FSDP gathers and scatters once per iteration. */
@@ -203,7 +206,7 @@ static void software(void **state) {
   row r = plain;
   r.framework = "PaddleNLP (fused RMSNorm)";
   const pl_case *c = express(&r);
-  assert_true(c->framework.fuses_norm && !c->framework.fuses_rotary);
+  assert_true(c->framework.kernels.fuses_norm && !c->framework.kernels.fuses_rotary);
 }
 
 int main(void) {

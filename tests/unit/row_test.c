@@ -36,7 +36,7 @@ static void a_row_of_megatron(void **state) {
   assert_string_equal(c->platform, "dgx-a100 --nodes 48 --gpus-per-node 8");
   assert_string_equal(c->framework.name, "megatron-lm-2021");
   assert_string_equal(c->model->family, "gpt2");
-  assert_true(c->model->ffn_hidden == 4 * 12288 && c->model->hidden_dropout);
+  assert_true(c->model->width.ffn_hidden == 4 * 12288 && c->model->dropout.hidden_dropout);
   assert_true(!c->job.flash && c->job.dtype == PL_DTYPE_FP16 && c->job.gbs == 1536 && c->job.seq == 2048);
   assert_true(c->strategy.tmp == 8 && c->strategy.pp == 12 && c->strategy.dp == 4 && c->strategy.mbs == 1);
   assert_true(c->strategy.schedule == PL_SCHEDULE_1F1B && c->strategy.recompute == PL_RECOMPUTE_FULL &&
@@ -57,11 +57,12 @@ static void what_is_left_open(void **state) {
   assert_int_equal(cases.cases[0].strategy.mbs, 16);
   assert_string_equal(cases.cases[0].platform, "dgx-a100 --nodes 16 --gpus-per-node 8 --device A100-SXM4-40GB");
   assert_int_equal(cases.cases[1].strategy.mbs, 1);
-  assert_int_equal(cases.cases[2].model->vocab, 250000);
+  assert_int_equal(cases.cases[2].model->width.vocab, 250000);
   assert_string_equal(cases.cases[2].platform, "jean-zay-a100 --nodes 1 --gpus-per-node 8");
   const pl_case *c = &cases.cases[3];
   assert_null(c->reason);
-  assert_true(c->model->vocab == 128256 && c->model->gated_mlp && c->job.flash && c->job.dtype == PL_DTYPE_BF16);
+  assert_true(c->model->width.vocab == 128256 && c->model->mlp.gated_mlp && c->job.flash &&
+              c->job.dtype == PL_DTYPE_BF16);
   assert_true(cases.cases[2].strategy.zero == 1 && !cases.cases[2].strategy.sp);
   assert_true(c->strategy.sp && c->strategy.zero == 1 && c->strategy.schedule == PL_SCHEDULE_INTERLEAVED);
 }
@@ -213,7 +214,7 @@ static void dialects(void **state) {
   const pl_case *c = cases.cases;
   assert_null(c[0].reason);
   assert_true(c[0].strategy.dp == 16 && c[0].strategy.recompute == PL_RECOMPUTE_FULL && c[0].strategy.vpp == 1);
-  assert_true(c[0].job.dtype == PL_DTYPE_BF16 && c[0].model->n_kv_heads == 32);
+  assert_true(c[0].job.dtype == PL_DTYPE_BF16 && c[0].model->attention.n_kv_heads == 32);
   assert_true(c[1].job.dtype == PL_DTYPE_FP16 && c[1].strategy.recompute == PL_RECOMPUTE_SELECTIVE);
   assert_true(c[2].strategy.dp == 1 && c[2].strategy.recompute == PL_RECOMPUTE_NONE); /* 64 is no multiple of 2 * 3 */
 }
@@ -298,7 +299,7 @@ static void memory_is_compared_with_what_was_published(void **state) {
     assert_null(c[i].reason);
   assert_true(c[0].result.peak_stage == 1 && c[0].predicted_mem_bytes < c[0].result.reserved_mem_bytes);
   assert_true(c[1].result.peak_stage == 1 && c[1].predicted_mem_bytes == c[1].result.peak_mem_bytes);
-  assert_true(c[1].model->hidden_dropout && strcmp(c[1].model->family, "nemotron") == 0);
+  assert_true(c[1].model->dropout.hidden_dropout && strcmp(c[1].model->family, "nemotron") == 0);
   assert_true(llround(c[2].predicted_mem_bytes) == c[2].result.device_mem_bytes);
   assert_true(c[3].strategy.zero == 1 && c[3].predicted_mem_bytes == c[3].result.peak_mem_bytes);
 }

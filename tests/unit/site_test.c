@@ -124,15 +124,15 @@ static void visits(void **state) {
 static void hosts(void **state) {
   (void)state;
   pl_framework framework = pl_framework_ideal;
-  framework.launch_s = 1e-6;
-  framework.workspace_bytes = 1e9;
+  framework.launch.launch_s = 1e-6;
+  framework.memory.workspace_bytes = 1e9;
   pl_site site = {.memory_bytes = -3e9};
   site.mean[PL_SITE_host] = log(3);
   site.mean[PL_SITE_step] = 0.25;
   const pl_framework own = pl_site_framework(&site, &framework);
-  near(own.launch_s, 3e-6);
-  near(own.step_s, 0.25);
-  near(own.workspace_bytes, 0); /* there is no less than nothing */
+  near(own.launch.launch_s, 3e-6);
+  near(own.launch.step_s, 0.25);
+  near(own.memory.workspace_bytes, 0); /* there is no less than nothing */
   assert_true(own.digest != framework.digest);
 }
 

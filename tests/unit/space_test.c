@@ -14,7 +14,8 @@
 #include "search/space/space.h"
 #include "tests/support/random.h"
 
-static const pl_model small_model = {.n_layers = 4, .hidden = 8, .ffn_hidden = 16, .n_heads = 4, .n_kv_heads = 4};
+static const pl_model small_model = {
+    .n_layers = 4, .width.hidden = 8, .width.ffn_hidden = 16, .attention.n_heads = 4, .attention.n_kv_heads = 4};
 
 static pl_space_choices plain_choices(void) {
   pl_space_choices choices;
@@ -64,9 +65,9 @@ static void context_and_experts_only_when_asked_for(void **state) {
   assert_int_equal(pl_int_set_parse("1", "--mbs", 1, 8, &choices.mbs, &error), PL_OK);
   assert_int_equal(pl_int_set_parse("1", "--tmp", 1, 8, &choices.tmp, &error), PL_OK);
   pl_model model = small_model;
-  model.causal = true;
-  model.n_experts = 4;
-  model.expert_layer_step = 1;
+  model.attention.causal = true;
+  model.moe.n_experts = 4;
+  model.moe.expert_layer_step = 1;
   uint64_t before = space_of(&model, &job, 4, &choices, NULL, &arena).digest;
   assert_int_equal(space_of(&model, &job, 4, &choices, NULL, &arena).n_candidates, 3); /* pp dp */
   assert_int_equal(pl_int_set_parse("1-8", "--cp", 1, 8, &choices.cp, &error), PL_OK);
@@ -144,7 +145,8 @@ static void offers_factors_that_are_no_powers_of_two(void **state) {
   (void)state;
   pl_arena arena;
   pl_arena_init(&arena, 0);
-  const pl_model model = {.n_layers = 6, .hidden = 12, .ffn_hidden = 48, .n_heads = 6, .n_kv_heads = 6};
+  const pl_model model = {
+      .n_layers = 6, .width.hidden = 12, .width.ffn_hidden = 48, .attention.n_heads = 6, .attention.n_kv_heads = 6};
   const pl_job job = {.gbs = 12, .seq = 8};
   pl_space_choices choices = plain_choices();
   pl_error error = PL_ERROR_INIT;
@@ -162,7 +164,8 @@ static void counts_what_the_model_refuses(void **state) {
   (void)state;
   pl_arena arena;
   pl_arena_init(&arena, 0);
-  const pl_model model = {.n_layers = 2, .hidden = 12, .ffn_hidden = 10, .n_heads = 6, .n_kv_heads = 4};
+  const pl_model model = {
+      .n_layers = 2, .width.hidden = 12, .width.ffn_hidden = 10, .attention.n_heads = 6, .attention.n_kv_heads = 4};
   const pl_job job = {.gbs = 12, .seq = 9};
   pl_space_choices choices = plain_choices();
   pl_error error = PL_ERROR_INIT;
@@ -222,8 +225,9 @@ static void drops_a_balanced_twin(void **state) {
 /* Independent of space.c: is this tuple valid? */
 static bool tuple_is_valid(const pl_model *model, const pl_job *job, int n, const pl_candidate *c) {
   if (c->pp * c->dp * c->tmp != n || c->pp > model->n_layers) return false;
-  if (model->n_heads % c->tmp || (model->n_kv_heads % c->tmp && c->tmp % model->n_kv_heads) ||
-      model->ffn_hidden % c->tmp)
+  if (model->attention.n_heads % c->tmp ||
+      (model->attention.n_kv_heads % c->tmp && c->tmp % model->attention.n_kv_heads) ||
+      model->width.ffn_hidden % c->tmp)
     return false;
   if (job->gbs % (c->dp * c->mbs)) return false;
   int64_t n_microbatches = job->gbs / c->dp / c->mbs;
@@ -279,9 +283,9 @@ static void equals_the_filtered_product(void **state) {
     const int layers[] = {2, 6, 12, 24, 30}, heads[] = {4, 6, 12, 16}, batches[] = {8, 12, 30, 48},
               devices[] = {1, 6, 8, 12, 16, 24};
     pl_model model = {.n_layers = layers[random_below(&random, 5)]};
-    model.n_heads = heads[random_below(&random, 4)];
-    model.n_kv_heads = random_below(&random, 2) ? model.n_heads : 2;
-    model.ffn_hidden = random_below(&random, 2) ? 48 : 40;
+    model.attention.n_heads = heads[random_below(&random, 4)];
+    model.attention.n_kv_heads = random_below(&random, 2) ? model.attention.n_heads : 2;
+    model.width.ffn_hidden = random_below(&random, 2) ? 48 : 40;
     pl_job job = {.gbs = batches[random_below(&random, 4)]};
     job.seq = random_below(&random, 2) ? 16 : 24;
     int n = devices[random_below(&random, 6)];

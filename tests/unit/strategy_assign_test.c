@@ -77,14 +77,14 @@ static void filled_cuts_as_nanotron_does(void **state) {
   const pl_cluster cluster = plain_cluster(&profile);
   const pl_job job = {.gbs = 1024, .seq = 128, .dtype = PL_DTYPE_BF16, .flash = true};
   pl_model model = own->model;
-  model.gated_mlp = true;
-  model.vocab = 131072;
-  model.n_heads = model.n_kv_heads = 32;
+  model.mlp.gated_mlp = true;
+  model.width.vocab = 131072;
+  model.attention.n_heads = model.attention.n_kv_heads = 32;
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     model.n_layers = (int32_t)rows[i].layers;
-    model.hidden = rows[i].hidden;
-    model.head_size = rows[i].hidden / 32;
-    model.ffn_hidden = rows[i].ffn;
+    model.width.hidden = rows[i].hidden;
+    model.attention.head_size = rows[i].hidden / 32;
+    model.width.ffn_hidden = rows[i].ffn;
     pl_strategy strategy = {
         .pp = (int32_t)rows[i].pp, .dp = 1, .tmp = 1, .mbs = 1, .vpp = 1, .recipe = PL_ASSIGN_FILLED};
     pl_error error = PL_ERROR_INIT;
@@ -100,9 +100,9 @@ static void filled_cuts_as_nanotron_does(void **state) {
   assert_true(strategy.boundary[1] == 4 && strategy.boundary[30] == 36 && strategy.boundary[31] == 37);
   /* 16 layers on 16 stages: nothing is left for the last one, and nanotron does not start. */
   model.n_layers = 16;
-  model.hidden = 2048;
-  model.head_size = 64;
-  model.ffn_hidden = 8192;
+  model.width.hidden = 2048;
+  model.attention.head_size = 64;
+  model.width.ffn_hidden = 8192;
   strategy = (pl_strategy){.pp = 16, .dp = 1, .tmp = 1, .mbs = 1, .vpp = 1, .recipe = PL_ASSIGN_FILLED};
   assert_int_equal(pl_strategy_assign(&strategy, &model, &job, &cluster, &own->arena, &error), PL_BAD_INPUT);
   assert_non_null(strstr(error.message, "leaves the last of 16 stages empty"));
@@ -177,8 +177,8 @@ static void balanced_makes_the_largest_stage_minimal(void **state) {
   for (int i = 0; i < 120; i++) {
     pl_model model = own->model;
     model.n_layers = (int32_t)random_between(&random, 1, 11);
-    model.vocab = (int64_t)random_between(&random, 1, 300) * 1000; /* heads from nothing to many layers' worth */
-    own->model.vocab = model.vocab;
+    model.width.vocab = (int64_t)random_between(&random, 1, 300) * 1000; /* heads from nothing to many layers' worth */
+    own->model.width.vocab = model.width.vocab;
     int32_t n_chunks = (int32_t)random_between(&random, 1, model.n_layers < 5 ? (uint32_t)model.n_layers : 5);
     pl_device_profile profile = plain_profile(random_below(&random, 2) ? 0 : 5e-6);
     const pl_cluster cluster = plain_cluster(&profile);
@@ -277,7 +277,7 @@ static void balanced_weighs_each_stage_by_its_devices(void **state) {
   int n_better = 0;
   for (int i = 0; i < 200; i++) {
     own->model.n_layers = (int32_t)random_between(&random, 1, 11);
-    own->model.vocab = (int64_t)random_between(&random, 1, 300) * 1000;
+    own->model.width.vocab = (int64_t)random_between(&random, 1, 300) * 1000;
     pl_device_profile profiles[2] = {plain_profile(0), plain_profile(5e-6)};
     profiles[1].bandwidth_Bps *= 0.7;
     for (int dtype = 0; dtype < PL_DTYPE_COUNT; dtype++)

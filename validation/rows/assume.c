@@ -60,10 +60,10 @@ static void say_software(writer *w, const pl_case_options *options) {
     say(w, "framework: %s%s%s", w->c->habits.framework, is_blank(w->row->framework) ? "" : " for ", w->row->framework);
   const char *names = w->row->framework;
   bool says_attention = strcasestr(names, "flash") != NULL || strcasestr(names, "attention") != NULL;
-  bool attends = w->c->model->parts == NULL;
+  bool attends = w->c->model->unlike.parts == NULL;
   if (attends && !says_attention) say(w, "attention: %s", w->c->job.flash ? "fused" : "unfused");
-  if (attends && w->c->model->norm == PL_NORM_RMS && pl_row_fused_norms(w->row) < 0)
-    say(w, "norms: %s", w->c->framework.fuses_norm ? "fused" : "eager");
+  if (attends && w->c->model->norms.norm == PL_NORM_RMS && pl_row_fused_norms(w->row) < 0)
+    say(w, "norms: %s", w->c->framework.kernels.fuses_norm ? "fused" : "eager");
   if (is_blank(w->row->precision) || w->row->precision[0] == '(')
     say(w, "precision: %s%s", pl_dtype_name(w->c->job.dtype), w->c->job.fp8 ? " with fp8" : "");
   else if (w->c->job.dtype == PL_DTYPE_TF32 && strcasestr(w->row->precision, "tf32") == NULL)
@@ -75,13 +75,14 @@ static void say_software(writer *w, const pl_case_options *options) {
 static void say_model(writer *w) {
   const pl_model *model = w->c->model;
   const pl_measured_row *row = w->row;
-  if (model->parts != NULL) return;
-  if (row->ffn_hidden == 0) say(w, "ffn_hidden: %" PRId64, model->ffn_hidden);
-  if (row->n_kv_heads == 0 && model->n_kv_heads != model->n_heads) say(w, "n_kv_heads: %" PRId64, model->n_kv_heads);
-  if (row->vocab == 0) say(w, "vocab: %" PRId64, model->vocab);
-  if (pl_row_gated(row) < 0) say(w, "mlp_type: %s", model->gated_mlp ? "gated" : "2-matrix");
-  if (pl_row_tied(row) < 0) say(w, "tied_embeddings: %s", model->tied_embeddings ? "tied" : "untied");
-  if (model->hidden_dropout || model->attention_dropout) say(w, "dropout: 0.1");
+  if (model->unlike.parts != NULL) return;
+  if (row->ffn_hidden == 0) say(w, "ffn_hidden: %" PRId64, model->width.ffn_hidden);
+  if (row->n_kv_heads == 0 && model->attention.n_kv_heads != model->attention.n_heads)
+    say(w, "n_kv_heads: %" PRId64, model->attention.n_kv_heads);
+  if (row->vocab == 0) say(w, "vocab: %" PRId64, model->width.vocab);
+  if (pl_row_gated(row) < 0) say(w, "mlp_type: %s", model->mlp.gated_mlp ? "gated" : "2-matrix");
+  if (pl_row_tied(row) < 0) say(w, "tied_embeddings: %s", model->ends.tied_embeddings ? "tied" : "untied");
+  if (model->dropout.hidden_dropout || model->dropout.attention_dropout) say(w, "dropout: 0.1");
 }
 
 /* ---- strategy ---- */
@@ -106,7 +107,7 @@ static void say_strategy(writer *w) {
   if (row->sp < 0 && strategy->tmp > 1) say(w, "sp: %d", strategy->sp);
   if (row->zero_stage < 0 && pl_row_sharding(row) < 0 && replicas > 1) say(w, "zero_stage: %d", strategy->zero);
   if (is_blank(row->recompute)) say(w, "recompute: %s", pl_recompute_names[strategy->recompute]);
-  if (w->c->model->n_experts > 0 && strategy->tmp > 1 && row->etp == 0) say(w, "etp: %d", strategy->etp);
+  if (w->c->model->moe.n_experts > 0 && strategy->tmp > 1 && row->etp == 0) say(w, "etp: %d", strategy->etp);
   say_pipeline(w);
 }
 

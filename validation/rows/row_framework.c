@@ -191,15 +191,15 @@ void pl_row_choose_attention(const pl_measured_row *row, pl_framework *framework
                   {"EFFICIENT_ATTENTION", PL_ATTENTION_FLASH1}};
   for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++)
     if (pl_row_mentions(row->framework, backends[i].word)) {
-      framework->flash = true;
-      framework->attention_kernel = (int)backends[i].kernel;
+      framework->kernels.flash = true;
+      framework->kernels.attention_kernel = (int)backends[i].kernel;
       return;
     }
   if (strcmp(framework->name, "torchtitan") == 0 && is_blackwell(row))
-    framework->attention_kernel = (int)PL_ATTENTION_CUDNN; /* torchtitan/models/attention.py since 2025 */
-  if (framework->flash || !says_flash(row) || denies_flash(row)) return;
-  framework->flash = true;
-  framework->attention_kernel = (int)PL_ATTENTION_FLASH2;
+    framework->kernels.attention_kernel = (int)PL_ATTENTION_CUDNN; /* torchtitan/models/attention.py since 2025 */
+  if (framework->kernels.flash || !says_flash(row) || denies_flash(row)) return;
+  framework->kernels.flash = true;
+  framework->kernels.attention_kernel = (int)PL_ATTENTION_FLASH2;
 }
 
 /* Only for profiles of PyTorch's own ops: others fuse by hand. Compiled: norms, rotary, gated activations and additions
@@ -213,16 +213,18 @@ static void choose_compilation(const pl_measured_row *row, pl_framework *framewo
   bool eager = pl_row_mentions(row->framework, "eager") || pl_row_mentions(row->framework, "no compile") ||
                pl_row_mentions(row->framework, "without compile");
   if (!is_native || (!eager && !pl_row_mentions(row->framework, "compile"))) return;
-  framework->fuses_activation = framework->fuses_residual = framework->fuses_rotary = framework->fuses_norm = !eager;
-  framework->launch_s = framework->backward_launch_s = eager ? 25e-6 : 0;
-  framework->collective_s = eager ? 82e-6 : 0;
+  framework->kernels.fuses_activation = framework->kernels.fuses_residual = framework->kernels.fuses_rotary =
+      framework->kernels.fuses_norm = !eager;
+  framework->launch.launch_s = framework->launch.backward_launch_s = eager ? 25e-6 : 0;
+  framework->launch.collective_s = eager ? 82e-6 : 0;
 }
 
 /* torchtitan compiles the loss where it compiles blocks: from 22 October to 18 December 2024 and since 2 April 2025
  * (pytorch/torchtitan@e10cb949, e8977b00, bbb1b616). Rows of between say "loss not compiled". */
 static void choose_loss(const pl_measured_row *row, pl_framework *framework) {
   if (strcmp(framework->name, "torchtitan") != 0) return;
-  if (!framework->fuses_norm || pl_row_mentions(row->framework, "loss not compiled")) framework->loss = PL_LOSS_COPIES;
+  if (!framework->kernels.fuses_norm || pl_row_mentions(row->framework, "loss not compiled"))
+    framework->kernels.loss = PL_LOSS_COPIES;
 }
 
 /* Lightning's "bf16-true" and "16-true", "pure bf16": nothing is kept in fp32. */
@@ -230,9 +232,9 @@ static void choose_weights(const pl_measured_row *row, pl_framework *framework) 
   bool brain = pl_row_mentions(row->precision, "bf16");
   bool alone = pl_row_mentions(row->precision, "16-true") || pl_row_mentions(row->precision, "pure");
   if (!alone) return;
-  framework->weights = PL_WEIGHTS_ALONE;
-  framework->gradient_dtype = brain ? PL_DTYPE_BF16 : PL_DTYPE_FP16;
-  framework->reduce_dtype = -1;
+  framework->update.weights = PL_WEIGHTS_ALONE;
+  framework->gradients.gradient_dtype = brain ? PL_DTYPE_BF16 : PL_DTYPE_FP16;
+  framework->gradients.reduce_dtype = -1;
 }
 
 /* Transformer Engine's userbuffers, which Megatron-LM has switched off unless --tp-comm-overlap is given. */
@@ -241,29 +243,29 @@ static void choose_overlap(const pl_measured_row *row, pl_framework *framework) 
                                       "tensor and pipeline communication overlapped"};
   for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
     if (pl_row_mentions(row->notes, words[i]) || pl_row_mentions(row->framework, words[i]))
-      framework->overlaps_tensor = true;
+      framework->pipeline.overlaps_tensor = true;
 }
 
 /* Paddle's fused kernels are chosen run by run; norms where the row says so. */
 static void choose_fusions(const pl_measured_row *row, pl_framework *framework) {
-  if (pl_row_fused_norms(row) >= 0) framework->fuses_norm = pl_row_fused_norms(row) == 1;
+  if (pl_row_fused_norms(row) >= 0) framework->kernels.fuses_norm = pl_row_fused_norms(row) == 1;
   if (strcmp(framework->name, "paddlenlp") != 0) return;
-  if (pl_row_fused_norms(row) < 0) framework->fuses_norm = pl_row_mentions(row->framework, "fused RMSNorm");
-  framework->fuses_rotary = pl_row_mentions(row->framework, "fused rotary");
+  if (pl_row_fused_norms(row) < 0) framework->kernels.fuses_norm = pl_row_mentions(row->framework, "fused RMSNorm");
+  framework->kernels.fuses_rotary = pl_row_mentions(row->framework, "fused rotary");
 }
 
 /* Composer's mixed_precision PURE reduces gradients in the type of computing, DEFAULT in fp32. */
 static void choose_reduction(const pl_measured_row *row, pl_framework *framework) {
   if (pl_row_mentions(row->framework, "Composer") && pl_row_mentions(row->notes, "mode=PURE"))
-    framework->reduce_dtype = PL_DTYPE_BF16;
+    framework->gradients.reduce_dtype = PL_DTYPE_BF16;
 }
 
 /* "Megatron-Core DeepEP", "Megatron-Core A2A". */
 void pl_row_choose_dispatcher(const pl_measured_row *row, pl_framework *framework) {
   static const char *const per_node[] = {"DeepEP", "HybridEP"}, *const all_to_all[] = {"A2A", "alltoall"};
   for (int i = 0; i < 2; i++) {
-    if (pl_row_mentions(row->framework, per_node[i])) framework->sends_tokens_per_node = true;
-    if (pl_row_mentions(row->framework, all_to_all[i])) framework->sends_tokens_per_node = false;
+    if (pl_row_mentions(row->framework, per_node[i])) framework->pipeline.sends_tokens_per_node = true;
+    if (pl_row_mentions(row->framework, all_to_all[i])) framework->pipeline.sends_tokens_per_node = false;
   }
 }
 
@@ -272,14 +274,14 @@ void pl_row_choose_dispatcher(const pl_measured_row *row, pl_framework *framewor
  * "determinism on Blackwell", at d0067d0da). */
 void pl_row_choose_determinism(const pl_measured_row *row, const pl_row_habits *habits, pl_framework *framework) {
   static const char *const hopper[] = {"H100", "H200", "H800", "H20"};
-  if (pl_row_mentions(row->notes, "no-gradient-accumulation-fusion")) framework->fuses_accumulation = false;
+  if (pl_row_mentions(row->notes, "no-gradient-accumulation-fusion")) framework->kernels.fuses_accumulation = false;
   if (!pl_row_mentions(row->notes, "deterministic-mode")) return;
-  framework->deterministic = true;
+  framework->kernels.deterministic = true;
   bool has_cudnn = false;
   for (size_t i = 0; i < sizeof hopper / sizeof hopper[0]; i++)
     has_cudnn = has_cudnn || pl_row_mentions(row->gpu, hopper[i]);
   has_cudnn = has_cudnn || (!habits->dropout && is_blackwell(row));
-  if (!has_cudnn) framework->attention_kernel = (int)PL_ATTENTION_FLASH2;
+  if (!has_cudnn) framework->kernels.attention_kernel = (int)PL_ATTENTION_FLASH2;
 }
 
 void pl_row_choose(const pl_measured_row *row, const pl_row_habits *habits, pl_framework *framework) {

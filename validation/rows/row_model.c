@@ -360,8 +360,8 @@ pl_code pl_row_model(const pl_measured_row *row, const pl_row_habits *habits, co
   pl_code code = parse(row, habits, &d, found, arena, model, &why);
   if (code == PL_BAD_INPUT) return pl_fail(error, PL_UNSUPPORTED, "model: %s", why.message);
   if (code != PL_OK) return pl_fail(error, code, "%s", why.message);
-  if (habits->dropout && !model->gated_mlp) /* also where the family's files have none: Nemotron's */
-    model->embedding_dropout = model->attention_dropout = model->hidden_dropout = true;
+  if (habits->dropout && !model->mlp.gated_mlp) /* also where the family's files have none: Nemotron's */
+    model->dropout.embedding_dropout = model->dropout.attention_dropout = model->dropout.hidden_dropout = true;
   model->name = row->model;
   return PL_OK;
 }

@@ -153,7 +153,7 @@ static pl_assign_recipe recipe_of(const pl_measured_row *row, const pl_strategy 
 /* Stated; without a word where the ranks of a tensor group hold different tokens anyway, as experts need it. */
 static bool has_sequence_parallelism(const pl_measured_row *row, const pl_row_habits *habits, const pl_model *model) {
   if (row->sp >= 0) return row->sp == 1;
-  return habits->sequence_parallel || model->n_experts > 0;
+  return habits->sequence_parallel || model->moe.n_experts > 0;
 }
 
 /* Boundaries as --strategy takes them, in layers or blocks. */
@@ -179,7 +179,7 @@ static pl_code given_assignment(const pl_measured_row *row, const pl_model *mode
  * expert_tensor_parallel_size), where the expert ranks leave room for it; NVIDIA's recipes in NeMo and Megatron-Bridge
  * say 1. */
 static int32_t expert_tensor_degree(const pl_measured_row *row, const pl_model *model, const pl_strategy *strategy) {
-  if (model->n_experts == 0 || strategy->tmp == 1) return 1;
+  if (model->moe.n_experts == 0 || strategy->tmp == 1) return 1;
   if (row->etp > 0) return (int32_t)row->etp;
   static const char *const ones[] = {"NeMo", "Bridge"};
   bool megatron = pl_row_mentions(row->framework, "Megatron");
@@ -213,7 +213,7 @@ pl_code pl_row_strategy(const pl_measured_row *row, const pl_row_habits *habits,
   }
   strategy->sp = strategy->tmp > 1 && has_sequence_parallelism(row, habits, model);
   strategy->zero = zero_stage(row, habits);
-  strategy->shard = model->n_experts == 0 ? shard_of(row, strategy) : 0;
+  strategy->shard = model->moe.n_experts == 0 ? shard_of(row, strategy) : 0;
   strategy->recipe = recipe_of(row, strategy, model);
   strategy->assign_is_given = strategy->recipe != PL_ASSIGN_UNIFORM;
   if (row->assign[0] != '\0') PL_TRY(given_assignment(row, model, arena, strategy, error));

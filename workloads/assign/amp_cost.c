@@ -106,7 +106,7 @@ static pl_code price_layers(const costing *state, double tensor_cost_s, double *
   double own_s[PL_MODEL_CLASSES_MAX] = {0}, own_parameters[PL_MODEL_CLASSES_MAX] = {0};
   int32_t n = state->model->n_layers;
   shard.mbs = 1;
-  shard.sp = state->model->n_experts > 0 && shard.tmp > 1; /* experts know no other way */
+  shard.sp = state->model->moe.n_experts > 0 && shard.tmp > 1; /* experts know no other way */
   shard.recompute = PL_RECOMPUTE_NONE;
   *crossing_bytes = 0;
   for (int32_t c = 0; c < pl_model_n_classes(state->model); c++) {

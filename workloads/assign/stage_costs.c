@@ -234,7 +234,7 @@ static double passing_of(const pl_block_program *block) {
 /* Of any block that the stage may have: layers anywhere, the ends at the ends; of unlike blocks, all anywhere. */
 static double largest_passing(const costing *state, int32_t stage) {
   const int32_t first = PL_MODEL_BLOCKS_BEFORE_LAYERS, end = first + state->model->n_layers;
-  bool has_parts = state->model->parts != NULL;
+  bool has_parts = state->model->unlike.parts != NULL;
   double largest = 0;
   for (int32_t block = 0; block < pl_model_n_blocks(state->model); block++) {
     bool fits = has_parts || (block < first ? stage == 0 : block < end || stage == state->strategy->pp - 1);

@@ -99,7 +99,7 @@ pl_op *pl_tape_op(pl_tape *tape, const char *name, pl_op_kind kind, pl_category 
                   uint32_t second, uint32_t third, uint32_t output) {
   pl_op *op = append(tape, category != PL_CATEGORY_FORWARD);
   bool allocates = kind == PL_OP_GEMM || kind == PL_OP_ATTENTION || kind == PL_OP_NORM;
-  bool deterministic = pl_framework_or_ideal(tape->shard->framework)->deterministic;
+  bool deterministic = pl_framework_or_ideal(tape->shard->framework)->kernels.deterministic;
   *op = (pl_op){.name = name,
                 .kind = (uint8_t)kind,
                 .category = (uint8_t)category,
@@ -287,7 +287,7 @@ static uint32_t mask_of(pl_tape *tape, const char *name, uint32_t tensor) {
 
 uint32_t pl_tape_residual(pl_tape *tape, pl_tape_names names, uint32_t input, uint32_t residual, int64_t bias,
                           bool dropout) {
-  if (dropout && !tape->framework->fuses_residual) {
+  if (dropout && !tape->framework->kernels.fuses_residual) {
     input = pl_tape_dropout(tape, PL_OP_NAMES("hidden_dropout"), input);
     dropout = false;
   }

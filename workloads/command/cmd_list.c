@@ -46,7 +46,7 @@ static pl_code list_models(pl_arena *arena, pl_error *error) {
   for (; *names != NULL; names++) {
     pl_model model;
     PL_TRY(pl_model_load_any(*names, arena, &model, error));
-    printf("%-22s %8.4g B parameters, %s\n", *names, model.parameters * 1e-9, model.architecture);
+    printf("%-22s %8.4g B parameters, %s\n", *names, model.count.parameters * 1e-9, model.architecture);
   }
   return PL_OK;
 }

@@ -194,8 +194,8 @@ enum { CLASS_NAME_BYTES = 32 };
 /* "layer"; of unlike blocks "layer@3", with the first block of the class. */
 static const char *class_name(const pl_model *model, int32_t class_of_blocks, char name[CLASS_NAME_BYTES]) {
   const char *kind = pl_block_kind_name(pl_model_class_kind(model, class_of_blocks));
-  if (model->parts == NULL) return kind;
-  snprintf(name, CLASS_NAME_BYTES, "%s@%d", kind, model->parts[class_of_blocks].first_block);
+  if (model->unlike.parts == NULL) return kind;
+  snprintf(name, CLASS_NAME_BYTES, "%s@%d", kind, model->unlike.parts[class_of_blocks].first_block);
   return name;
 }
 
@@ -217,39 +217,41 @@ static void print_blocks(const report *out) {
 
 /* What is there only in some models. */
 static void print_kinds(const pl_model *model) {
-  if (model->kv_rank > 0)
+  if (model->attention.kv_rank > 0)
     printf("  latent attention: queries of rank %lld, key-values of rank %lld, %lld rotary, values of %lld\n",
-           (long long)model->q_rank, (long long)model->kv_rank, (long long)model->rope_size,
-           (long long)model->value_size);
-  if (model->n_experts == 0) return;
-  printf("  %lld experts of width %lld in %d layers, %lld per token", (long long)model->n_experts,
-         (long long)model->expert_ffn, pl_model_count_blocks(model, PL_BLOCK_EXPERT_LAYER), (long long)model->topk);
-  if (model->shared_ffn > 0) printf(", shared experts of width %lld", (long long)model->shared_ffn);
+           (long long)model->attention.q_rank, (long long)model->attention.kv_rank,
+           (long long)model->attention.rope_size, (long long)model->attention.value_size);
+  if (model->moe.n_experts == 0) return;
+  printf("  %lld experts of width %lld in %d layers, %lld per token", (long long)model->moe.n_experts,
+         (long long)model->moe.expert_ffn, pl_model_count_blocks(model, PL_BLOCK_EXPERT_LAYER),
+         (long long)model->moe.topk);
+  if (model->moe.shared_ffn > 0) printf(", shared experts of width %lld", (long long)model->moe.shared_ffn);
   printf("; %.0f parameters active per token\n", pl_model_active_parameters(model));
 }
 
 static void print_transformer(const pl_model *model) {
   printf("  layers %d in %d blocks, hidden %lld, ffn %lld%s (%s), heads %lld x %lld, key-value heads %lld\n",
-         model->n_layers, pl_model_n_blocks(model), (long long)model->hidden, (long long)model->ffn_hidden,
-         model->gated_mlp ? " gated" : "", model->activation, (long long)model->n_heads, (long long)model->head_size,
-         (long long)model->n_kv_heads);
+         model->n_layers, pl_model_n_blocks(model), (long long)model->width.hidden, (long long)model->width.ffn_hidden,
+         model->mlp.gated_mlp ? " gated" : "", model->mlp.activation, (long long)model->attention.n_heads,
+         (long long)model->attention.head_size, (long long)model->attention.n_kv_heads);
   print_kinds(model);
-  if (model->n_predictions > 0)
+  if (model->ends.n_predictions > 0)
     printf("  multi-token prediction: %d modules of %.0f parameters besides, in programs and strategy trees\n",
-           model->n_predictions, pl_model_prediction_parameters(model) / model->n_predictions);
-  printf("  vocabulary %lld%s, positions %lld %s, %s norms%s%s\n", (long long)model->vocab,
-         model->tied_embeddings ? " (tied head)" : "", (long long)model->max_positions,
-         model->rotary              ? "rotary"
-         : model->learned_positions ? "learned"
-                                    : "without encoding",
-         model->norm == PL_NORM_RMS     ? "RMS"
-         : model->norm == PL_NORM_PIXEL ? "pixel"
-                                        : "layer",
-         model->parallel_residual ? ", parallel residual" : "", model->post_norm ? " behind the residual" : "");
+           model->ends.n_predictions, pl_model_prediction_parameters(model) / model->ends.n_predictions);
+  printf("  vocabulary %lld%s, positions %lld %s, %s norms%s%s\n", (long long)model->width.vocab,
+         model->ends.tied_embeddings ? " (tied head)" : "", (long long)model->positions.max_positions,
+         model->positions.rotary              ? "rotary"
+         : model->positions.learned_positions ? "learned"
+                                              : "without encoding",
+         model->norms.norm == PL_NORM_RMS     ? "RMS"
+         : model->norms.norm == PL_NORM_PIXEL ? "pixel"
+                                              : "layer",
+         model->norms.parallel_residual ? ", parallel residual" : "",
+         model->norms.post_norm ? " behind the residual" : "");
 }
 
 static void print_network(const pl_model *model) {
-  const pl_picture *picture = &model->parts[0].chain->in;
+  const pl_picture *picture = &model->unlike.parts[0].chain->in;
   printf("  %d blocks on pictures of %d x %d x %d\n", pl_model_n_blocks(model), picture->channels, picture->height,
          picture->width);
 }
@@ -258,13 +260,13 @@ static void print_text(const report *out, bool ops) {
   const pl_model *model = out->model;
   const pl_block_shard *shard = out->shard;
   printf("%s: %s, %s\n", model->name, model->family, model->architecture);
-  if (model->parts != NULL && model->parts[0].chain != NULL)
+  if (model->unlike.parts != NULL && model->unlike.parts[0].chain != NULL)
     print_network(model);
   else
     print_transformer(model);
-  printf("  parameters %.0f", model->parameters);
-  if (model->trained_parameters != model->parameters)
-    printf(" (%.0f trained, with the language-model head)", model->trained_parameters);
+  printf("  parameters %.0f", model->count.parameters);
+  if (model->count.trained_parameters != model->count.parameters)
+    printf(" (%.0f trained, with the language-model head)", model->count.trained_parameters);
   printf("\n  %.6g TFLOP per sequence of %lld, forward and backward\n",
          pl_model_flops_per_sequence(model, shard->seq) * 1e-12, (long long)shard->seq);
   printf("one rank of tmp=%d,sp=%d,mbs=%d,seq=%lld,recompute=%s, %s, %s attention:\n", shard->tmp, shard->sp,
@@ -347,11 +349,11 @@ static void put_shard(pl_json *json, const pl_block_shard *shard) {
 }
 
 static void put_experts(pl_json *json, const pl_model *model) {
-  if (model->n_experts == 0) return;
-  pl_json_put_integer(json, "n_experts", model->n_experts);
-  pl_json_put_integer(json, "experts_per_token", model->topk);
-  pl_json_put_integer(json, "expert_ffn", model->expert_ffn);
-  pl_json_put_integer(json, "shared_ffn", model->shared_ffn);
+  if (model->moe.n_experts == 0) return;
+  pl_json_put_integer(json, "n_experts", model->moe.n_experts);
+  pl_json_put_integer(json, "experts_per_token", model->moe.topk);
+  pl_json_put_integer(json, "expert_ffn", model->moe.expert_ffn);
+  pl_json_put_integer(json, "shared_ffn", model->moe.shared_ffn);
   pl_json_put_number(json, "active_parameters", pl_model_active_parameters(model));
 }
 
@@ -365,18 +367,18 @@ static void print_json(const report *out, bool ops) {
   pl_json_put_string(&json, "architecture", model->architecture);
   pl_json_put_integer(&json, "n_layers", model->n_layers);
   pl_json_put_integer(&json, "n_blocks", pl_model_n_blocks(model));
-  pl_json_put_integer(&json, "hidden", model->hidden);
-  pl_json_put_integer(&json, "ffn_hidden", model->ffn_hidden);
-  pl_json_put_integer(&json, "n_heads", model->n_heads);
-  pl_json_put_integer(&json, "n_kv_heads", model->n_kv_heads);
-  pl_json_put_integer(&json, "head_size", model->head_size);
+  pl_json_put_integer(&json, "hidden", model->width.hidden);
+  pl_json_put_integer(&json, "ffn_hidden", model->width.ffn_hidden);
+  pl_json_put_integer(&json, "n_heads", model->attention.n_heads);
+  pl_json_put_integer(&json, "n_kv_heads", model->attention.n_kv_heads);
+  pl_json_put_integer(&json, "head_size", model->attention.head_size);
   put_experts(&json, model);
-  pl_json_put_integer(&json, "vocab", model->vocab);
-  pl_json_put_integer(&json, "max_positions", model->max_positions);
-  pl_json_put_boolean(&json, "tied_embeddings", model->tied_embeddings);
-  pl_json_put_number(&json, "parameters", model->parameters);
-  pl_json_put_number(&json, "trained_parameters", model->trained_parameters);
-  if (model->n_predictions > 0)
+  pl_json_put_integer(&json, "vocab", model->width.vocab);
+  pl_json_put_integer(&json, "max_positions", model->positions.max_positions);
+  pl_json_put_boolean(&json, "tied_embeddings", model->ends.tied_embeddings);
+  pl_json_put_number(&json, "parameters", model->count.parameters);
+  pl_json_put_number(&json, "trained_parameters", model->count.trained_parameters);
+  if (model->ends.n_predictions > 0)
     pl_json_put_number(&json, "multi_token_parameters", pl_model_prediction_parameters(model));
   pl_json_put_number(&json, "flops_per_sequence", pl_model_flops_per_sequence(model, out->shard->seq));
   pl_job_origin_json(&json, model, out->origin);
@@ -399,9 +401,9 @@ static pl_code show(request *in, pl_arena *arena) {
   PL_TRY(pl_job_defaults_take(&model, in->file, &job, &in->origin, &in->error));
   if (!pl_model_has_blocks(&model) && in->ops)
     return pl_fail(&in->error, PL_BAD_INPUT, "--ops: of %s 'paceline program print --model %s' lists them",
-                   model.onnx != NULL   ? "an ONNX file"
-                   : model.dlrm != NULL ? "a recommendation model"
-                                        : "a model of several kinds of layers",
+                   model.program.onnx != NULL   ? "an ONNX file"
+                   : model.program.dlrm != NULL ? "a recommendation model"
+                                                : "a model of several kinds of layers",
                    in->file);
   if (!pl_model_has_blocks(&model))
     return pl_program_model_show(&model, &job, in->shard.mbs, in->json, arena, &in->error);

@@ -150,12 +150,12 @@ static bool is_held(const request *in) {
 
 /* A vocabulary that does not divide stays whole on every tensor rank, which takes them as often as long. */
 static void note_vocabulary(const session *own, const request *in) {
-  int64_t vocab = own->job.model.vocab, tmp = own->job.strategy.tmp;
+  int64_t vocab = own->job.model.width.vocab, tmp = own->job.strategy.tmp;
   if (in->strategy == NULL || in->level != PL_IR_DISTRIBUTED || tmp < 2 || vocab % tmp == 0) return;
   fprintf(stderr,
           "paceline program: the vocabulary of %" PRId64 " does not divide by tmp=%" PRId64 " and is whole on every "
           "tensor rank; --framework (ideal, or another) pads it to %" PRId64 ", as 'paceline simulate' does\n",
-          vocab, tmp, pl_model_held(&own->job.model, in->job.job.framework, tmp).vocab);
+          vocab, tmp, pl_model_held(&own->job.model, in->job.job.framework, tmp).width.vocab);
 }
 
 static pl_code make(session *own, request *in, pl_error *error) {

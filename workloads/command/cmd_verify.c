@@ -148,12 +148,12 @@ static pl_code read_job(const verify_request *in, verify_job *own, pl_arena *are
   own->job.flash = true;
   PL_TRY(pl_model_load_any(in->model, arena, &own->model, error));
   PL_TRY(pl_job_defaults_take(&own->model, in->model, &own->job, &origin, error));
-  if (own->model.trained_parameters > parameters_most)
+  if (own->model.count.trained_parameters > parameters_most)
     return pl_fail(
         error, PL_BAD_INPUT,
         "%s has %.0f parameters: programs are run in full, so take a model of the same family with fewer and "
         "smaller layers (at most %.0f)",
-        in->model, own->model.trained_parameters, parameters_most);
+        in->model, own->model.count.trained_parameters, parameters_most);
   own->by_tree = pl_tree_is_file(in->strategy);
   if (in->platform != NULL && !own->by_tree)
     return pl_fail(error, PL_BAD_INPUT, "--platform: tuples are laid out alike wherever they run; leave it out");
@@ -242,11 +242,11 @@ static pl_code verify_job_of(const verify_request *in, verify_job *job, pl_arena
 static pl_code verify_with_weights(const verify_request *in, verify_job *own, pl_arena *arena, bool *holds,
                                    pl_error *error) {
   if (!in->weights) return verify_job_of(in, own, arena, holds, error);
-  if (own->model.onnx == NULL)
+  if (own->model.program.onnx == NULL)
     return pl_fail(error, PL_BAD_INPUT, "--weights: %s is no ONNX file, and has none; leave it out", in->model);
   pl_data_source source = {.parameter = pl_onnx_weights_read};
   pl_onnx_weights *weights;
-  PL_TRY(pl_onnx_weights_open(own->model.onnx, &weights, error));
+  PL_TRY(pl_onnx_weights_open(own->model.program.onnx, &weights, error));
   source.context = weights;
   own->options.source = &source;
   pl_code code = verify_job_of(in, own, arena, holds, error);

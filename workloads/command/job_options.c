@@ -315,7 +315,7 @@ static pl_code check_dtype(const pl_job_options *options, const pl_model *model,
       snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", list[0] ? ", " : "",
                pl_dtype_name((pl_dtype)other));
   return pl_fail(error, PL_BAD_INPUT, "%s %s%s: %s does not compute in it; what every GPU here does%s: %s",
-                 source == PL_SOURCE_MODEL ? model->dtype_key : "--dtype", pl_dtype_name(dtype),
+                 source == PL_SOURCE_MODEL ? model->types.dtype_key : "--dtype", pl_dtype_name(dtype),
                  source == PL_SOURCE_MODEL     ? " of the model"
                  : source == PL_SOURCE_ASSUMED ? ", which is assumed"
                                                : "",
@@ -344,7 +344,7 @@ static pl_code check_op_profile(const pl_job_options *options, const pl_model *m
   return pl_fail(error, PL_BAD_INPUT,
                  "--op-profile %s: no row is of a block of %s (hidden %" PRId64 ") in %s at %" PRId64
                  " tokens on a GPU of this platform (%s ...)",
-                 job->op_profile->path, model->name, model->hidden, pl_dtype_name(job->dtype), job->seq,
+                 job->op_profile->path, model->name, model->width.hidden, pl_dtype_name(job->dtype), job->seq,
                  cluster->profiles[0].name);
 }
 

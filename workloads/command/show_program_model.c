@@ -17,7 +17,7 @@
 enum { NAME_BYTES = 100 };
 
 const char *pl_onnx_loss_text(const pl_model *model, char text[PL_ONNX_LOSS_TEXT_BYTES]) {
-  const pl_onnx_model *onnx = model->onnx;
+  const pl_onnx_model *onnx = model->program.onnx;
   char name[NAME_BYTES];
   if (onnx->cross_entropy)
     snprintf(text, PL_ONNX_LOSS_TEXT_BYTES,
@@ -48,13 +48,13 @@ static const char *sizes(const pl_onnx_model *onnx, bool more, char text[NAME_BY
 }
 
 static void print_onnx(const pl_model *model) {
-  const pl_onnx_model *onnx = model->onnx;
+  const pl_onnx_model *onnx = model->program.onnx;
   char text[PL_ONNX_LOSS_TEXT_BYTES], name[NAME_BYTES];
   printf("%s: ONNX, operator set %" PRId64 ", %d nodes", model->name, onnx->opset, onnx->n_nodes);
   if (onnx->producer[0] != 0) printf(", by %s", pl_printable(onnx->producer, name, sizeof(name)));
   printf("\n  inputs     %s\n", sizes(onnx, model->of_one_sample, name));
   if (onnx->empty_cache) printf("  cache      %s\n", PL_ONNX_EMPTY_CACHE);
-  printf("  parameters %.0f\n  layers     %d\n", model->parameters, model->n_layers);
+  printf("  parameters %.0f\n  layers     %d\n", model->count.parameters, model->n_layers);
   printf("  loss       %s\n", pl_onnx_loss_text(model, text));
   if (onnx->n_outputs > 1) printf("  outputs    %d; the others have no loss and are left out\n", onnx->n_outputs);
   if (onnx->tied) printf("  tied       the head reads the embedding's table\n");
@@ -68,8 +68,8 @@ static void print_mlp(const char *name, const int64_t *widths, int32_t n_layers)
 }
 
 static void print_dlrm(const pl_model *model) {
-  const pl_dlrm *dlrm = model->dlrm;
-  printf("%s: DLRM\n  parameters %.0f\n", model->name, model->parameters);
+  const pl_dlrm *dlrm = model->program.dlrm;
+  printf("%s: DLRM\n  parameters %.0f\n", model->name, model->count.parameters);
   print_mlp("bottom", dlrm->bottom, dlrm->n_bottom);
   for (int32_t i = 0; i < dlrm->n_groups; i++)
     printf("  %-10s %" PRId64 " of %" PRId64 " rows, %" PRId64 " wide, %" PRId64 " id%s each\n", "tables",
@@ -103,8 +103,9 @@ static bool has_experts(const pl_stack *stack, int32_t n_layers) {
 }
 
 const char *pl_program_kernels_assumed(const pl_model *model) {
-  if (model->stack == NULL || model->stack->kind != PL_STACK_MIXERS) return NULL;
-  bool scans = has_scans(model->stack, model->n_layers), experts = has_experts(model->stack, model->n_layers);
+  if (model->program.stack == NULL || model->program.stack->kind != PL_STACK_MIXERS) return NULL;
+  bool scans = has_scans(model->program.stack, model->n_layers),
+       experts = has_experts(model->program.stack, model->n_layers);
   if (scans) return experts ? SCANS_ASSUMED "; " EXPERTS_ASSUMED : SCANS_ASSUMED;
   return experts ? "assumed: " EXPERTS_ASSUMED : NULL;
 }
@@ -117,13 +118,13 @@ static void print_layers(const pl_model *model) {
   static const char *const feeds[PL_FEED_COUNT] = {[PL_FEED_MLP] = "MLP", [PL_FEED_EXPERTS] = "experts"};
   int32_t n[PL_MIXER_COUNT][PL_FEED_COUNT] = {{0}};
   const char *between = "";
-  if (model->stack->kind == PL_STACK_ENCODER_DECODER) {
+  if (model->program.stack->kind == PL_STACK_ENCODER_DECODER) {
     printf("  layers     %d of the encoder, %d of the decoder, which has as many tokens (assumed)\n",
-           model->stack->n_encoder, model->n_layers - model->stack->n_encoder);
+           model->program.stack->n_encoder, model->n_layers - model->program.stack->n_encoder);
     return;
   }
   for (int32_t i = 0; i < model->n_layers; i++)
-    n[model->stack->layers[i].mixer][model->stack->layers[i].feed]++;
+    n[model->program.stack->layers[i].mixer][model->program.stack->layers[i].feed]++;
   printf("  layers     ");
   for (int m = 0; m < PL_MIXER_COUNT; m++)
     for (int f = 0; f < PL_FEED_COUNT; f++) {
@@ -136,14 +137,14 @@ static void print_layers(const pl_model *model) {
 }
 
 static void print_stack(const pl_model *model) {
-  const pl_stack *stack = model->stack;
+  const pl_stack *stack = model->program.stack;
   printf("%s: %s (%s), %s\n  parameters %.0f", model->name, model->family, model->architecture, stack->title,
-         model->parameters);
-  if (model->trained_parameters != model->parameters)
-    printf("; %.0f with what training it needs", model->trained_parameters);
+         model->count.parameters);
+  if (model->count.trained_parameters != model->count.parameters)
+    printf("; %.0f with what training it needs", model->count.trained_parameters);
   printf("\n");
   print_layers(model);
-  printf("  hidden     %" PRId64 "\n", model->hidden);
+  printf("  hidden     %" PRId64 "\n", model->width.hidden);
   if (stack->kind == PL_STACK_PATCHES)
     printf("  patches    %" PRId64 " of %" PRId64 "x%" PRId64 " points and %" PRId64
            " channels, and the class: %" PRId64 " tokens; %" PRId64 " classes\n",
@@ -158,14 +159,14 @@ static void print_stack(const pl_model *model) {
 }
 
 bool pl_program_model_has_tokens(const pl_model *model) {
-  if (model->stack != NULL) return model->stack->kind != PL_STACK_PATCHES;
-  if (model->onnx != NULL) return model->onnx->has_seq;
-  return model->dlrm == NULL && model->max_positions != 1;
+  if (model->program.stack != NULL) return model->program.stack->kind != PL_STACK_PATCHES;
+  if (model->program.onnx != NULL) return model->program.onnx->has_seq;
+  return model->program.dlrm == NULL && model->positions.max_positions != 1;
 }
 
 static void print_text(const pl_model *model, const pl_ir_module *module, const pl_job *job, int64_t mbs,
                        pl_arena *arena) {
-  (model->onnx != NULL ? print_onnx : model->stack != NULL ? print_stack : print_dlrm)(model);
+  (model->program.onnx != NULL ? print_onnx : model->program.stack != NULL ? print_stack : print_dlrm)(model);
   printf("forward pass of %" PRId64 " samples", mbs);
   if (pl_program_model_has_tokens(model)) printf(" of %" PRId64 " tokens", job->seq);
   printf(":\n  %-14s %6s %6s %14s %12s\n", "function", "calls", "ops", "parameters", "GFLOP");
@@ -178,32 +179,32 @@ static void print_text(const pl_model *model, const pl_ir_module *module, const 
 }
 
 static void put_onnx(pl_json *json, const pl_model *model) {
-  const pl_onnx_model *onnx = model->onnx;
+  const pl_onnx_model *onnx = model->program.onnx;
   pl_json_put_integer(json, "opset", onnx->opset);
   pl_json_put_string(json, "producer", onnx->producer);
   pl_json_put_integer(json, "n_nodes", onnx->n_nodes);
   pl_json_put_integer(json, "n_layers", model->n_layers);
-  pl_json_put_number(json, "parameters", model->parameters);
+  pl_json_put_number(json, "parameters", model->count.parameters);
   pl_json_put_boolean(json, "tied_embeddings", onnx->tied);
   pl_json_put_string(json, "output", onnx->output);
   pl_json_put_string(json, "loss", onnx->cross_entropy ? "cross_entropy" : "mean");
 }
 
 static void put_dlrm(pl_json *json, const pl_model *model) {
-  pl_json_put_integer(json, "n_tables", pl_dlrm_n_tables(model->dlrm));
-  pl_json_put_integer(json, "embedding_size", model->dlrm->width);
-  pl_json_put_integer(json, "lookups", model->dlrm->lookups);
-  pl_json_put_number(json, "parameters", model->parameters);
+  pl_json_put_integer(json, "n_tables", pl_dlrm_n_tables(model->program.dlrm));
+  pl_json_put_integer(json, "embedding_size", model->program.dlrm->width);
+  pl_json_put_integer(json, "lookups", model->program.dlrm->lookups);
+  pl_json_put_number(json, "parameters", model->count.parameters);
   pl_json_put_string(json, "loss", "cross_entropy");
 }
 
 static void put_stack(pl_json *json, const pl_model *model) {
   pl_json_put_string(json, "class", model->architecture);
   pl_json_put_integer(json, "n_layers", model->n_layers);
-  pl_json_put_integer(json, "hidden_size", model->hidden);
-  pl_json_put_number(json, "parameters", model->parameters);
-  pl_json_put_number(json, "trained_parameters", model->trained_parameters);
-  pl_json_put_boolean(json, "tied_embeddings", model->tied_embeddings);
+  pl_json_put_integer(json, "hidden_size", model->width.hidden);
+  pl_json_put_number(json, "parameters", model->count.parameters);
+  pl_json_put_number(json, "trained_parameters", model->count.trained_parameters);
+  pl_json_put_boolean(json, "tied_embeddings", model->ends.tied_embeddings);
   pl_json_put_string(json, "loss", "cross_entropy");
 }
 
@@ -214,7 +215,7 @@ static void print_json(const pl_model *model, const pl_ir_module *module, const 
   pl_json_open_object(&json);
   pl_json_put_string(&json, "model", model->name);
   pl_json_put_string(&json, "family", model->family);
-  (model->onnx != NULL ? put_onnx : model->stack != NULL ? put_stack : put_dlrm)(&json, model);
+  (model->program.onnx != NULL ? put_onnx : model->program.stack != NULL ? put_stack : put_dlrm)(&json, model);
   pl_json_put_integer(&json, "mbs", mbs);
   pl_json_put_integer(&json, "seq", job->seq);
   pl_json_key(&json, "functions");
@@ -235,7 +236,7 @@ static void print_json(const pl_model *model, const pl_ir_module *module, const 
 
 pl_code pl_program_model_show(const pl_model *model, const pl_job *job, int64_t mbs, bool json, pl_arena *arena,
                               pl_error *error) {
-  int64_t batch = model->onnx != NULL && model->onnx->batch > 0 ? model->onnx->batch : mbs;
+  int64_t batch = model->program.onnx != NULL && model->program.onnx->batch > 0 ? model->program.onnx->batch : mbs;
   pl_model_program_options options = pl_model_program_defaults(batch, 1, job->seq);
   options.element = (pl_ir_element)job->dtype;
   pl_ir_module module;

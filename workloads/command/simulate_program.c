@@ -95,18 +95,19 @@ enum { N_SHARES = sizeof(shares) / sizeof(shares[0]) };
 static void print_model(const subject *of) {
   char loss[PL_ONNX_LOSS_TEXT_BYTES];
   const pl_model *model = &of->model;
-  printf("model            %s, %.4g million parameters, %" PRId64 " samples", model->name, model->parameters * 1e-6,
-         of->options->job.gbs);
+  printf("model            %s, %.4g million parameters, %" PRId64 " samples", model->name,
+         model->count.parameters * 1e-6, of->options->job.gbs);
   if (pl_program_model_has_tokens(model)) printf(" of %" PRId64 " tokens", of->options->job.seq);
   printf(" per iteration, %s\n", pl_dtype_name(of->options->job.dtype));
   pl_job_origin_print(stdout, 17, model, &of->options->job, &of->options->origin);
   if (pl_program_kernels_assumed(model) != NULL) printf("kernels          %s\n", pl_program_kernels_assumed(model));
   if (of->request->inference) {
     printf("pass             forward alone: no backward pass, no gradients, no optimizer\n");
-  } else if (model->onnx != NULL) {
+  } else if (model->program.onnx != NULL) {
     printf("loss             %s\n", pl_onnx_loss_text(model, loss));
   }
-  if (model->onnx != NULL && model->onnx->empty_cache) printf("cache            %s\n", PL_ONNX_EMPTY_CACHE);
+  if (model->program.onnx != NULL && model->program.onnx->empty_cache)
+    printf("cache            %s\n", PL_ONNX_EMPTY_CACHE);
 }
 
 static void print_verdict(const subject *of, const pl_program_report *report) {
@@ -185,11 +186,11 @@ static const char *what_is_run(const pl_program_request *request) {
 /* Attention is one op, whose kernel is fused. */
 static void print_attention(const subject *of) {
   const pl_framework *framework = pl_framework_or_ideal(of->options->job.framework);
-  if (of->launched.level != PL_IR_KERNELS || (framework->flash && of->options->job.flash)) return;
+  if (of->launched.level != PL_IR_KERNELS || (framework->kernels.flash && of->options->job.flash)) return;
   for (int32_t f = 0; f < of->module.n_functions; f++)
     for (int32_t i = 0; i < of->module.functions[f]->n_ops; i++) {
       if (of->module.functions[f]->ops[i].row != pl_ir_row_of("attention")) continue;
-      if (framework->flash)
+      if (framework->kernels.flash)
         printf("attention        one fused kernel, whatever --attention says: programs cannot say it unfused\n");
       else
         printf("attention        one fused kernel, which framework %s's is not: programs cannot say it unfused\n",
@@ -251,7 +252,7 @@ static void print_json(const subject *of, const pl_program_report *report) {
     pl_json_put_string(&json, "strategy",
                        of->request->strategy != NULL ? of->request->strategy : of->request->tree_path);
     pl_json_put_boolean(&json, "inference", of->request->inference);
-    pl_json_put_number(&json, "parameters", of->model.parameters);
+    pl_json_put_number(&json, "parameters", of->model.count.parameters);
     pl_json_put_integer(&json, "gbs", of->options->job.gbs);
     pl_json_put_number(&json, "throughput_samples_per_s", (double)of->options->job.gbs / report->iter_time_s);
   }
@@ -341,7 +342,7 @@ static pl_code make_of_tree(subject *to, const char *path, const pl_cluster *clu
   PL_TRY(pl_tree_prices_adopt(tree, cluster, &to->options->simulate, arena, error));
   if (is_lowered(to)) PL_TRY(pl_model_held_by_tree(&to->model, &to->options->job, tree, arena, &to->model, error));
   PL_TRY(pl_program_of_tree(&to->model, &to->options->job, tree, level, arena, plan, made, error));
-  return to->request->inference ? pl_ir_partition(forward, plan, to->model.tied_embeddings, arena, module, error)
+  return to->request->inference ? pl_ir_partition(forward, plan, to->model.ends.tied_embeddings, arena, module, error)
                                 : PL_OK;
 }
 
@@ -382,7 +383,7 @@ static pl_code ask_for_interval(pl_job_options *options, const subject *of, pl_a
   if (options->site_path != NULL) return PL_OK;
   const pl_program_kind kind = {.job = &options->job,
                                 .schedule = of->schedule != NULL ? of->schedule : "of a program",
-                                .experts = of->model.n_experts > 0,
+                                .experts = of->model.moe.n_experts > 0,
                                 .trains = !of->request->inference};
   pl_residuals *residuals = PL_TAKE(arena, pl_residuals, 1);
   pl_aspects *aspects = PL_TAKE(arena, pl_aspects, 1);

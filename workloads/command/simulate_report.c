@@ -16,7 +16,7 @@
 void pl_simulate_subject_print(FILE *stream, const pl_simulate_subject *subject) {
   const pl_cluster *cluster = subject->cluster;
   char figure[PL_UNIT_TEXT_BYTES];
-  double parameters = subject->model->parameters;
+  double parameters = subject->model->count.parameters;
   bool is_large = parameters >= 1e9;
   if (subject->launch != NULL) pl_launch_print(stream, subject->launch);
   fprintf(stream, "model            %s, %s %s parameters, %" PRId64, subject->model->name,

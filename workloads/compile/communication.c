@@ -28,8 +28,8 @@ static double copies_saved(double n_nodes, double k) {
 
 /* Whether the size of an op depends on where its group is. */
 static bool is_sent_per_node(const pl_program *program, const pl_family *family, uint32_t op) {
-  return pl_framework_or_ideal(program->job->framework)->sends_tokens_per_node && family->kind == PL_FAMILY_EXPERT &&
-         family->ops[op].kind == PL_ALL_TO_ALL;
+  return pl_framework_or_ideal(program->job->framework)->pipeline.sends_tokens_per_node &&
+         family->kind == PL_FAMILY_EXPERT && family->ops[op].kind == PL_ALL_TO_ALL;
 }
 
 double pl_communication_bytes(const pl_cluster *cluster, const pl_program *program, uint32_t family, uint32_t group,
@@ -38,7 +38,7 @@ double pl_communication_bytes(const pl_cluster *cluster, const pl_program *progr
   double size_bytes = own->ops[op].size_bytes;
   if (!is_sent_per_node(program, own, op)) return size_bytes;
   uint32_t n_nodes = pl_cluster_count_nodes(cluster, group_members(own, group), own->group_size);
-  return n_nodes > 1 ? size_bytes * copies_saved(n_nodes, (double)program->model->topk) : size_bytes;
+  return n_nodes > 1 ? size_bytes * copies_saved(n_nodes, (double)program->model->moe.topk) : size_bytes;
 }
 
 /* ---- lowering ---- */

@@ -37,10 +37,11 @@ static double launches_of(const pl_block_program *block, const pl_op *op) {
 }
 
 double pl_host_s_of_op(const pl_framework *framework, const pl_block_program *block, const pl_op *op, bool backward) {
-  if (op->kind == PL_OP_COLLECTIVE) return framework->collective_s;
+  if (op->kind == PL_OP_COLLECTIVE) return framework->launch.collective_s;
   if (op->host_free) return 0;
   bool again = op->category == PL_CATEGORY_RECOMPUTE; /* a forward op in the backward pass */
-  return launches_of(block, op) * (backward && !again ? framework->backward_launch_s : framework->launch_s);
+  return launches_of(block, op) *
+         (backward && !again ? framework->launch.backward_launch_s : framework->launch.launch_s);
 }
 
 /* `cost`: of the op on the device, without scales. */
@@ -76,7 +77,7 @@ pl_host_load pl_host_load_of_instruction(const pl_piece_context *context, const 
     add_op(context, block, &list->ops[i], times[i], instruction->backward, &load);
   bool is_layer = block->kind == PL_BLOCK_LAYER || block->kind == PL_BLOCK_EXPERT_LAYER;
   if (is_layer && pass != PL_PASS_WEIGHTS) /* the calls around the ops are those of the first half */
-    load.host_s += framework_of(context)->layer_s;
+    load.host_s += framework_of(context)->launch.layer_s;
   if (context->scales != NULL) {
     double floor_s = context->scales[block->block_class][instruction->backward].floor_s;
     load.host_s = fmax(load.host_s, floor_s * share_of_pass(context, block, pass));
@@ -96,8 +97,9 @@ pl_host_load pl_host_load_of(const pl_piece_context *context, const pl_pass *pas
 
 bool pl_host_is_in_time(const pl_program *program) {
   const pl_framework *framework = pl_framework_or_ideal(program->job->framework);
-  return program->job->op_profile == NULL && framework->launch_s <= 0 && framework->backward_launch_s <= 0 &&
-         framework->collective_s <= 0 && framework->layer_s <= 0;
+  return program->job->op_profile == NULL && framework->launch.launch_s <= 0 &&
+         framework->launch.backward_launch_s <= 0 && framework->launch.collective_s <= 0 &&
+         framework->launch.layer_s <= 0;
 }
 
 void pl_host_floors(const pl_piece_context *context, const pl_pass *const *passes, int n, double *late_s) {
@@ -111,12 +113,12 @@ void pl_host_floors(const pl_piece_context *context, const pl_pass *const *passe
   for (int i = 0; i < n; i++) {
     loads[i] = pl_host_load_of(context, passes[i]);
     host_s += loads[i].host_s;
-    late_s[i] =
-        framework->host_window == PL_HOST_KERNEL ? loads[i].host_s : fmax(0, loads[i].host_s - loads[i].device_s);
+    late_s[i] = framework->launch.host_window == PL_HOST_KERNEL ? loads[i].host_s
+                                                                : fmax(0, loads[i].host_s - loads[i].device_s);
   }
-  bool waits = framework->host_window == PL_HOST_PASS && context->program->strategy->pp > 1;
-  if (waits || framework->host_window == PL_HOST_KERNEL) return; /* with KERNEL nothing is launched ahead */
-  double rest = host_s;                                          /* that no device time covers */
+  bool waits = framework->launch.host_window == PL_HOST_PASS && context->program->strategy->pp > 1;
+  if (waits || framework->launch.host_window == PL_HOST_KERNEL) return; /* with KERNEL nothing is launched ahead */
+  double rest = host_s;                                                 /* that no device time covers */
   for (int i = 0; i < n; i++)
     rest -= loads[i].device_s;
   rest = fmax(0, rest);

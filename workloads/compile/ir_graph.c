@@ -72,7 +72,7 @@ static pl_code run_function(pl_ir_graphing *own, int32_t function, const char *p
   pl_ir_graph_leave_offload(own, f);
   for (int32_t i = 0; i < f->n_results; i++)
     results[i] = values[f->results[i]];
-  if (own->is_last && own->framework->overlaps_gradients) PL_TRY(pl_ir_graph_send_buckets(own, false));
+  if (own->is_last && own->framework->gradients.overlaps_gradients) PL_TRY(pl_ir_graph_send_buckets(own, false));
   own->depth--;
   return PL_OK;
 }

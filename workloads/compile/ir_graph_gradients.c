@@ -126,7 +126,7 @@ static pl_code put(pl_ir_graphing *own, pl_ir_reduction *reduction) {
 }
 
 pl_code pl_ir_graph_send_buckets(pl_ir_graphing *own, bool all) {
-  double full = own->framework->bucket_bytes > 0 ? own->framework->bucket_bytes : 1e300;
+  double full = own->framework->gradients.bucket_bytes > 0 ? own->framework->gradients.bucket_bytes : 1e300;
   for (uint32_t i = 0; i < own->n_buckets; i++) {
     pl_ir_bucket *bucket = &own->buckets[i];
     if (bucket->n == 0 || (!all && bucket->meeting.bytes < full)) continue;
@@ -182,7 +182,8 @@ pl_code pl_ir_graph_added(pl_ir_graphing *own, const pl_ir_op *op, const pl_ir_a
     PL_TRY(added(own, &f->ops[i], outer ? &values[op->inputs[value]] : NULL));
     any = true;
   }
-  bool at_once = own->framework->overlaps_gradients && own->framework->bucket_unit == PL_BUCKET_TENSOR;
+  bool at_once =
+      own->framework->gradients.overlaps_gradients && own->framework->gradients.bucket_unit == PL_BUCKET_TENSOR;
   return any && at_once ? pl_ir_graph_send_buckets(own, false) : PL_OK;
 }
 
@@ -220,7 +221,8 @@ static const pl_ir_op *reader_of(const pl_ir_function *f, int32_t value) {
 pl_code pl_ir_graph_defer_shard(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_arrival *values,
                                 bool *deferred) {
   *deferred = false;
-  if (own->module->level != PL_IR_KERNELS || !own->framework->gathers_ahead || !is(op, "reduce_scatter")) return PL_OK;
+  if (own->module->level != PL_IR_KERNELS || !own->framework->gathers.gathers_ahead || !is(op, "reduce_scatter"))
+    return PL_OK;
   const pl_ir_op *reader = reader_of(f, op->first_output);
   if (values[op->inputs[0]].tasks != NULL || reader == NULL || !only_adds(own, reader)) return PL_OK;
   const pl_ir_meeting meeting = pl_ir_graph_meeting_of(own, f, op);
@@ -294,7 +296,7 @@ static bool gathers_param(const pl_ir_function *f, const pl_ir_op *op) {
 pl_code pl_ir_graph_gather(pl_ir_graphing *own, const pl_ir_function *f, pl_ir_arrival *values) {
   pl_ir_meeting all = {.axes = 0};
   bool any = false;
-  if (own->module->level != PL_IR_KERNELS || !own->framework->gathers_ahead) return PL_OK;
+  if (own->module->level != PL_IR_KERNELS || !own->framework->gathers.gathers_ahead) return PL_OK;
   for (int32_t i = 0; i < f->n_ops; i++) {
     if (!gathers_param(f, &f->ops[i])) continue;
     const pl_ir_meeting one = pl_ir_graph_meeting_of(own, f, &f->ops[i]);

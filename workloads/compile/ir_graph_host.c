@@ -10,13 +10,13 @@
 #include "workloads/compile/ir_graph_state.h"
 
 static bool is_in_time(const pl_framework *framework) {
-  return framework->launch_s <= 0 && framework->backward_launch_s <= 0 && framework->collective_s <= 0 &&
-         framework->layer_s <= 0;
+  return framework->launch.launch_s <= 0 && framework->launch.backward_launch_s <= 0 &&
+         framework->launch.collective_s <= 0 && framework->launch.layer_s <= 0;
 }
 
 /* Computing waits for the tensor group. */
 static pl_code add_meeting(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_load *load) {
-  load->host_s += own->framework->collective_s;
+  load->host_s += own->framework->launch.collective_s;
   if (pl_ir_row_at(op->row)->effect != PL_IR_COLLECTIVE || strncmp(pl_ir_row_at(op->row)->name, "ring_", 5) == 0 ||
       strcmp(pl_ir_row_at(op->row)->name, "shift") == 0)
     return PL_OK;
@@ -37,8 +37,9 @@ static pl_code load_of(pl_ir_graphing *own, int32_t function, pl_category catego
   *load = made;
   if (made->known) return PL_OK;
   made->known = true;
-  if (strstr(f->name, "layer") != NULL && strchr(f->name, '.') == NULL) made->host_s += own->framework->layer_s;
-  if (strstr(f->name, "layer") != NULL && strstr(f->name, ".backward") != NULL) made->host_s += own->framework->layer_s;
+  if (strstr(f->name, "layer") != NULL && strchr(f->name, '.') == NULL) made->host_s += own->framework->launch.layer_s;
+  if (strstr(f->name, "layer") != NULL && strstr(f->name, ".backward") != NULL)
+    made->host_s += own->framework->launch.layer_s;
   int32_t outer = own->function;
   pl_category before = own->category;
   for (int32_t i = 0; i < f->n_ops; i++) {
@@ -62,7 +63,7 @@ static pl_code load_of(pl_ir_graphing *own, int32_t function, pl_category catego
     own->category = before;
     if (price == NULL) return pl_ir_graph_no_memory(own);
     if (!price->computes) continue;
-    made->host_s += pass == 0 ? own->framework->launch_s : own->framework->backward_launch_s;
+    made->host_s += pass == 0 ? own->framework->launch.launch_s : own->framework->launch.backward_launch_s;
     for (uint32_t p = 0; p < own->cluster->n_profiles; p++)
       made->device_s[p] += pl_ticks_to_s(price->ticks[p]);
   }
@@ -72,13 +73,13 @@ static pl_code load_of(pl_ir_graphing *own, int32_t function, pl_category catego
 /* Seconds by which the host is late in a step, on each profile. */
 static void find_late(pl_ir_graphing *own, bool forward, const pl_ir_load *first, const pl_ir_load *second) {
   const pl_framework *framework = own->framework;
-  bool waits = framework->host_window == PL_HOST_PASS && own->module->n_classes > 1;
+  bool waits = framework->launch.host_window == PL_HOST_PASS && own->module->n_classes > 1;
   for (uint32_t p = 0; p < own->cluster->n_profiles; p++) {
     const pl_ir_load *step = forward ? first : second;
     PL_ASSERT(step != NULL);
     double alone = fmax(0, step->host_s - step->device_s[p]);
-    own->late_s[p] = framework->host_window == PL_HOST_KERNEL ? step->host_s : alone;
-    if (waits || framework->host_window == PL_HOST_KERNEL || first == NULL || second == NULL) continue;
+    own->late_s[p] = framework->launch.host_window == PL_HOST_KERNEL ? step->host_s : alone;
+    if (waits || framework->launch.host_window == PL_HOST_KERNEL || first == NULL || second == NULL) continue;
     double rest = fmax(0, first->host_s + second->host_s - first->device_s[p] - second->device_s[p]);
     double of_first = fmin(fmax(0, first->host_s - first->device_s[p]), rest);
     own->late_s[p] = forward ? of_first : rest - of_first;

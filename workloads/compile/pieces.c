@@ -363,8 +363,8 @@ static void add_copies(gathering *state, const pl_instruction *instruction) {
   const pl_family *family = &program->families[program->family_of[stage][pl_instruction_family(instruction)]];
   const pl_framework *framework = pl_framework_or_ideal(program->job->framework);
   bool updated = instruction->block < 0;
-  double launch_s = updated ? 0 : framework->launch_s, times = updated ? 2 : 1;
-  double n_copies = updated || framework->copies_per_rank ? (double)family->group_size : 1;
+  double launch_s = updated ? 0 : framework->launch.launch_s, times = updated ? 2 : 1;
+  double n_copies = updated || framework->gathers.copies_per_rank ? (double)family->group_size : 1;
   if (updated) n_copies *= 1 + program->stages[stage].n_tensors;
   double bytes = 2 * times * family->ops[instruction->op].size_bytes;
   pl_op_time cost = pl_optimizer_cost(context->profile, 1, bytes);
@@ -386,12 +386,12 @@ static void add_optimizer(gathering *state) {
     owned = (stage->parameters - stage->expert_parameters) / pl_program_shards(context->program, false) +
             stage->expert_parameters / pl_program_shards(context->program, true);
   pl_op_time cost = pl_optimizer_cost(context->profile, owned, bytes.update_traffic_bytes);
-  bool held = pl_framework_or_ideal(context->program->job->framework)->holds_update;
+  bool held = pl_framework_or_ideal(context->program->job->framework)->update.holds_update;
   if (!held) add_effect(state, llrint(owned * bytes.update_bytes), 0);
   pl_origin origin = origin_of(PL_CATEGORY_OPTIMIZER, "optimizer", cost);
   origin.bytes = owned * bytes.update_traffic_bytes;
   add_work(state, &origin);
-  double step_s = pl_framework_or_ideal(context->program->job->framework)->step_s;
+  double step_s = pl_framework_or_ideal(context->program->job->framework)->launch.step_s;
   if (step_s <= 0) return;
   const pl_op_time constant = {.time_s = step_s, .source = PL_COST_ROOFLINE, .bound = PL_BOUND_LAUNCH};
   pl_origin behind = origin_of(PL_CATEGORY_HOST, "step", constant);

@@ -398,8 +398,8 @@ static bool describe(const launch *own, const pl_framework *framework, pl_catego
                     .category = (uint8_t)category,
                     .dtype = element,
                     .batch = 1,
-                    .deterministic = framework->deterministic,
-                    .attention_kernel = (uint8_t)framework->attention_kernel,
+                    .deterministic = framework->kernels.deterministic,
+                    .attention_kernel = (uint8_t)framework->kernels.attention_kernel,
                     .bytes = traffic(own)};
   for (int32_t i = 0; i < own->n_ops; i++)
     kernel->flops += pl_ir_op_flops(own->mesh, own->f, &own->ops[i]) * share_of_op(own, &own->ops[i]);
@@ -408,8 +408,8 @@ static bool describe(const launch *own, const pl_framework *framework, pl_catego
   if (attention != NULL) {
     double bytes = kernel->bytes;
     pl_ir_kernel(own->mesh, own->f, attention, category, kernel);
-    kernel->deterministic = framework->deterministic;
-    kernel->attention_kernel = (uint8_t)framework->attention_kernel;
+    kernel->deterministic = framework->kernels.deterministic;
+    kernel->attention_kernel = (uint8_t)framework->kernels.attention_kernel;
     kernel->bytes = bytes;
     return true;
   }

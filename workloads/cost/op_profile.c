@@ -183,16 +183,16 @@ pl_code pl_op_profile_load(const char *path, pl_arena *arena, pl_op_profile *pro
 bool pl_pass_time_is_of(const pl_pass_time *time, const pl_model *model, int32_t block_class, pl_dtype dtype,
                         int64_t seq) {
   pl_block_kind kind = pl_model_class_kind(model, block_class);
-  if (model->parts != NULL) {
-    if (seq != model->max_positions) return false;
-    seq = model->parts[block_class].rows;
-    model = model->parts[block_class].model;
+  if (model->unlike.parts != NULL) {
+    if (seq != model->positions.max_positions) return false;
+    seq = model->unlike.parts[block_class].rows;
+    model = model->unlike.parts[block_class].model;
   }
-  return time->block == kind && time->dtype == dtype && time->seq == seq && time->hidden == model->hidden &&
-         (time->ffn_hidden == 0 || time->ffn_hidden == model->ffn_hidden) &&
-         (time->n_heads == 0 || time->n_heads == model->n_heads) &&
-         (time->n_kv_heads == 0 || time->n_kv_heads == model->n_kv_heads) &&
-         (time->vocab == 0 || time->vocab == model->vocab);
+  return time->block == kind && time->dtype == dtype && time->seq == seq && time->hidden == model->width.hidden &&
+         (time->ffn_hidden == 0 || time->ffn_hidden == model->width.ffn_hidden) &&
+         (time->n_heads == 0 || time->n_heads == model->attention.n_heads) &&
+         (time->n_kv_heads == 0 || time->n_kv_heads == model->attention.n_kv_heads) &&
+         (time->vocab == 0 || time->vocab == model->width.vocab);
 }
 
 bool pl_op_profile_applies(const pl_op_profile *profile, const pl_model *model, pl_dtype dtype, int64_t seq,

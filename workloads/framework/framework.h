@@ -76,73 +76,88 @@ enum { PL_FRAMEWORK_NAME_MAX = 32 };
 
 typedef struct pl_framework {
   const char *name;
-  uint64_t digest;       /* of the file; 0 = ideal */
-  bool flash;            /* fused attention by default (--attention) */
-  int attention_kernel;  /* pl_attention_kernel: which fused attention */
-  bool fuses_softmax;    /* unfused attention: scale, mask and softmax are one kernel */
-  bool fuses_activation; /* bias + GELU, or SwiGLU, is one kernel and keeps only its input */
-  bool fuses_residual;   /* bias + dropout + addition is one kernel */
-  bool fuses_rotary;
-  bool copies_qkv;    /* queries, keys and values are copied on their way to fused attention, and the product that they
-                         came   out of stays until it is done, attention's output until the layer is */
-  bool uneven_heads;  /* tmp need not divide the heads: ranks have unlike numbers, and all wait for the largest */
-  bool fuses_norm;    /* RMS norm; layer norm is one kernel everywhere */
-  bool deterministic; /* the same bits every time: see workloads/README.md, "Deterministic runs" */
-  bool fuses_accumulation; /* the weight gradient's GEMM adds into the gradient buffer; else a kernel per microbatch */
-  pl_loss_form loss;
-  pl_weight_form weights;
-  pl_gradient_path gradient_path;
-  int gradient_dtype;         /* pl_dtype in which gradients are kept, -1: pl_gradient_dtype */
-  int reduce_dtype;           /* pl_dtype in which they travel, -1: as kept */
-  bool keeps_16bit_gradients; /* beside the buffer that they are added into */
-  bool holds_16bit_gradients; /* and these until the next backward pass begins, not until that one ends */
-  bool copies_buckets;        /* gradients are copied into buckets of their own (DDP without gradient_as_bucket_view) */
-  double bucket_bytes;        /* 0: one bucket for all gradients */
-  pl_bucket_unit bucket_unit;
-  bool overlaps_tensor; /* with sequence parallelism, collectives of dense layers run beside the matrix product that
-                           they feed or are fed by, or the next one */
-  bool sends_tokens_per_node;  /* to the nodes of their experts once each, and copied there (DeepEP, HybridEP) */
-  bool overlaps_gradients;     /* default of the strategy's `overlap` */
-  bool scatters_by_all_reduce; /* ZeRO 2 and 3: gradients are all-reduced, each rank keeps its share */
-  bool reduces_whole;          /* ZeRO 1: gradients are all-reduced at once behind the last backward pass, no buckets */
-  bool copies_per_tensor; /* ZeRO 1 and 2: updated parameters are gathered into one flat tensor per rank, from which
-                             every tensor's share of that rank is copied by itself */
-  bool copies_per_rank;   /* gathers have a list of per-rank tensors for output: as many copies behind each gather */
-  bool copies_gathered;   /* behind each gather one kernel copies what came to where it is used */
-  bool gathers_ahead;     /* ZeRO-3 gathers the next unit while this one runs */
-  pl_gather_unit gather_unit;
-  double reuse_parameters; /* ZeRO-3 with full recomputation: a block with more parameters than this is gathered for the
-                              recomputation and once more for the backward pass; 0: never */
-  int assign;              /* default of the strategy's `assign`: recipe PL_ASSIGN_UNIFORM + assign */
-  bool splits_sends;       /* default of --pipeline-sends */
-  pl_optimizer_form optimizer;
-  bool clips_gradients;   /* norm over all gradients before the step, and their scaling */
-  bool ends_recompute;    /* full recomputation ends with what the backward pass reads (lower_recompute.c) */
-  int64_t vocab_multiple; /* the vocabulary is padded to a multiple of this times tmp; 1: not at all */
-  /* The host: seconds. All 0: never late. */
-  double launch_s;          /* of one kernel in the forward pass, Python and dispatch included */
-  double backward_launch_s; /* the same from the autograd engine */
-  double collective_s;      /* of one collective */
-  double layer_s; /* per transformer layer and pass, on top of the kernels: modules, hooks, context managers */
-  double step_s;  /* of every step, on all devices behind the optimizer: a site's (workloads/run/site.h), in no file */
-  pl_host_window host_window;
-  /* Memory that tensors do not account for, bytes. */
-  pl_allocator_form allocator;
-  bool keeps_gathered;       /* what tensor collectives gather lies in buffers that are never given back */
-  bool holds_update;         /* the optimizer's working memory is one flat tensor: no freed activations make room for
-                                it, and the allocator never gives it back */
-  bool lists_update;         /* it is first a list of tensors, then the flat one: twice as much without ZeRO */
-  bool copies_gradient;      /* a gradient is cast to a wider type in a block of its own: to fp32 to be added to others
-                                or looked at for infinities, to fp64 for the norm of 16-bit ones under ZeRO */
-  double flat_elements;      /* tensors are copied into one of so many elements, to be reduced and to be gathered; 0: no
-                                copy */
-  double pipeline_buffers;   /* what a stage but the last keeps for its backward passes is there this many times pp,
-                                16-bit copies of fp32 weights included; 0: once per microbatch on its way */
-  double context_bytes;      /* CUDA context, loaded kernels, library workspaces; negative: the profile's `reserved` */
-  double communicator_bytes; /* per communicator that a device belongs to */
-  double workspace_bytes;    /* of libraries, and what the allocator holds whatever the job: inside it */
-  double fragmentation;      /* share of the tensors' peak that the allocator holds and cannot use */
+  uint64_t digest; /* of the file; 0 = ideal */
   pl_offers offers;
+  struct {
+    bool flash;            /* fused attention by default (--attention) */
+    int attention_kernel;  /* pl_attention_kernel: which fused attention */
+    bool fuses_softmax;    /* unfused attention: scale, mask and softmax are one kernel */
+    bool fuses_activation; /* bias + GELU, or SwiGLU, is one kernel and keeps only its input */
+    bool fuses_residual;   /* bias + dropout + addition is one kernel */
+    bool fuses_rotary;
+    bool copies_qkv;   /* queries, keys and values are copied on their way to fused attention, and the product that they
+                          came out of stays until it is done, attention's output until the layer is */
+    bool uneven_heads; /* tmp need not divide the heads: ranks have unlike numbers, and all wait for the largest */
+    bool fuses_norm;   /* RMS norm; layer norm is one kernel everywhere */
+    bool deterministic; /* the same bits every time: see workloads/README.md, "Deterministic runs" */
+    bool
+        fuses_accumulation; /* the weight gradient's GEMM adds into the gradient buffer; else a kernel per microbatch */
+    pl_loss_form loss;
+    bool ends_recompute;    /* full recomputation ends with what the backward pass reads (lower_recompute.c) */
+    int64_t vocab_multiple; /* the vocabulary is padded to a multiple of this times tmp; 1: not at all */
+  } kernels;
+  struct {
+    pl_weight_form weights;
+    pl_optimizer_form optimizer;
+    bool clips_gradients; /* norm over all gradients before the step, and their scaling */
+    bool holds_update;    /* the optimizer's working memory is one flat tensor: no freed activations make room for
+                             it, and the allocator never gives it back */
+    bool lists_update;    /* it is first a list of tensors, then the flat one: twice as much without ZeRO */
+  } update;
+  struct {
+    pl_gradient_path gradient_path;
+    int gradient_dtype;         /* pl_dtype in which gradients are kept, -1: pl_gradient_dtype */
+    int reduce_dtype;           /* pl_dtype in which they travel, -1: as kept */
+    bool keeps_16bit_gradients; /* beside the buffer that they are added into */
+    bool holds_16bit_gradients; /* and these until the next backward pass begins, not until that one ends */
+    bool copies_buckets; /* gradients are copied into buckets of their own (DDP without gradient_as_bucket_view) */
+    double bucket_bytes; /* 0: one bucket for all gradients */
+    pl_bucket_unit bucket_unit;
+    bool overlaps_gradients;     /* default of the strategy's `overlap` */
+    bool scatters_by_all_reduce; /* ZeRO 2 and 3: gradients are all-reduced, each rank keeps its share */
+    bool reduces_whole; /* ZeRO 1: gradients are all-reduced at once behind the last backward pass, no buckets */
+  } gradients;
+  struct {
+    bool overlaps_tensor; /* with sequence parallelism, collectives of dense layers run beside the matrix product that
+                             they feed or are fed by, or the next one */
+    bool sends_tokens_per_node; /* to the nodes of their experts once each, and copied there (DeepEP, HybridEP) */
+    int assign;                 /* default of the strategy's `assign`: recipe PL_ASSIGN_UNIFORM + assign */
+    bool splits_sends;          /* default of --pipeline-sends */
+    double pipeline_buffers;    /* what a stage but the last keeps for its backward passes is there this many times pp,
+                                   16-bit copies of fp32 weights included; 0: once per microbatch on its way */
+  } pipeline;
+  struct {
+    bool copies_per_tensor; /* ZeRO 1 and 2: updated parameters are gathered into one flat tensor per rank, from which
+                               every tensor's share of that rank is copied by itself */
+    bool copies_per_rank;   /* gathers have a list of per-rank tensors for output: as many copies behind each gather */
+    bool copies_gathered;   /* behind each gather one kernel copies what came to where it is used */
+    bool gathers_ahead;     /* ZeRO-3 gathers the next unit while this one runs */
+    pl_gather_unit gather_unit;
+    double reuse_parameters; /* ZeRO-3 with full recomputation: a block with more parameters than this is gathered for
+                                the recomputation and once more for the backward pass; 0: never */
+  } gathers;
+  /* The host: seconds. All 0: never late. */
+  struct {
+    double launch_s;          /* of one kernel in the forward pass, Python and dispatch included */
+    double backward_launch_s; /* the same from the autograd engine */
+    double collective_s;      /* of one collective */
+    double layer_s; /* per transformer layer and pass, on top of the kernels: modules, hooks, context managers */
+    double step_s; /* of every step, on all devices behind the optimizer: a site's (workloads/run/site.h), in no file */
+    pl_host_window host_window;
+  } launch;
+  /* Memory that tensors do not account for, bytes. */
+  struct {
+    pl_allocator_form allocator;
+    bool keeps_gathered;  /* what tensor collectives gather lies in buffers that are never given back */
+    bool copies_gradient; /* a gradient is cast to a wider type in a block of its own: to fp32 to be added to others
+                             or looked at for infinities, to fp64 for the norm of 16-bit ones under ZeRO */
+    double flat_elements; /* tensors are copied into one of so many elements, to be reduced and to be gathered; 0: no
+                             copy */
+    double context_bytes; /* CUDA context, loaded kernels, library workspaces; negative: the profile's `reserved` */
+    double communicator_bytes; /* per communicator that a device belongs to */
+    double workspace_bytes;    /* of libraries, and what the allocator holds whatever the job: inside it */
+    double fragmentation;      /* share of the tensors' peak that the allocator holds and cannot use */
+  } memory;
 } pl_framework;
 
 extern const pl_framework pl_framework_ideal;
@@ -172,7 +187,7 @@ static inline const pl_framework *pl_framework_or_ideal(const pl_framework *fram
 
 /* Whether gradients are all-reduced at once, whatever else the profile says of their travels. */
 static inline bool pl_framework_reduces_whole(const pl_framework *framework, int32_t zero) {
-  return zero == 1 && pl_framework_or_ideal(framework)->reduces_whole;
+  return zero == 1 && pl_framework_or_ideal(framework)->gradients.reduces_whole;
 }
 
 #endif

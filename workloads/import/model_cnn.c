@@ -65,16 +65,16 @@ static pl_code read_norm(reader *in) {
 static void describe(pl_model *model) {
   model->family = "cnn";
   model->architecture = "CNN";
-  model->activation = "relu";
-  model->n_heads = model->n_kv_heads = 1;
-  model->head_size = model->value_size = 1;
-  model->hidden = model->ffn_hidden = 1;
-  model->vocab = model->max_positions = 1;
-  model->norm = PL_NORM_LAYER;
-  model->norm_bias = true;
-  model->capacity_factor = 1;
+  model->mlp.activation = "relu";
+  model->attention.n_heads = model->attention.n_kv_heads = 1;
+  model->attention.head_size = model->attention.value_size = 1;
+  model->width.hidden = model->width.ffn_hidden = 1;
+  model->width.vocab = model->positions.max_positions = 1;
+  model->norms.norm = PL_NORM_LAYER;
+  model->norms.norm_bias = true;
+  model->moe.capacity_factor = 1;
   model->numbers = (pl_model_numbers){.norm_epsilon = 1e-5, .hidden_dropout = 0.5};
-  model->expert_layer_step = 1;
+  model->moe.expert_layer_step = 1;
 }
 
 /* ---- blocks ---- */
@@ -84,17 +84,17 @@ static pl_code model_of(const reader *in, const pl_picture *picture, const pl_mo
   if (model == NULL) return pl_fail_memory(in->error, "the parts of a model");
   *model = *in->model;
   model->n_layers = 1;
-  model->hidden = model->ffn_hidden = picture->channels;
+  model->width.hidden = model->width.ffn_hidden = picture->channels;
   *made = model;
   return PL_OK;
 }
 
 static pl_code add_part(reader *in, const pl_model_part *part, const char *text) {
-  if (in->model->n_parts == PL_MODEL_PARTS_MAX)
+  if (in->model->unlike.n_parts == PL_MODEL_PARTS_MAX)
     return pl_document_fail(in->document, in->root, in->error, "'blocks': more than %d different ones",
                             PL_MODEL_PARTS_MAX);
-  in->texts[in->model->n_parts] = text;
-  in->parts[in->model->n_parts++] = *part;
+  in->texts[in->model->unlike.n_parts] = text;
+  in->parts[in->model->unlike.n_parts++] = *part;
   return PL_OK;
 }
 
@@ -111,11 +111,11 @@ static pl_code make_chain(const reader *in, const pl_node *node, const char *tex
 /* The class of such a block, made if it is a new one. The first block is a class of its own: its input needs no
  * gradient. */
 static pl_code find_part(reader *in, const pl_node *node, const char *text, int32_t *p) {
-  for (*p = 1; *p < in->model->n_parts; (*p)++)
+  for (*p = 1; *p < in->model->unlike.n_parts; (*p)++)
     if (in->texts[*p] != NULL && strcmp(in->texts[*p], text) == 0 &&
         pl_picture_equal(in->parts[*p].chain->in, in->picture))
       return PL_OK;
-  *p = in->model->n_parts;
+  *p = in->model->unlike.n_parts;
   pl_model_part part = {.kind = PL_BLOCK_CHAIN, .windows = 1, .first_block = in->n_blocks};
   PL_TRY(make_chain(in, node, text, &part.chain));
   PL_TRY(model_of(in, &in->picture, &part.model));
@@ -160,7 +160,7 @@ static pl_code add_loss(reader *in) {
   part.out_width = in->picture.channels;
   PL_TRY(model_of(in, &in->picture, &part.model));
   PL_TRY(add_part(in, &part, ""));
-  in->part_of[in->n_blocks++] = (uint8_t)(in->model->n_parts - 1);
+  in->part_of[in->n_blocks++] = (uint8_t)(in->model->unlike.n_parts - 1);
   return PL_OK;
 }
 
@@ -190,11 +190,11 @@ pl_code pl_model_cnn_read(const pl_document *document, pl_arena *arena, pl_model
   PL_TRY(pl_model_read_name(in.document, arena, model, error));
   describe(model);
   PL_TRY(read_blocks(&in));
-  model->parts = in.parts;
-  model->part_of = in.part_of;
+  model->unlike.parts = in.parts;
+  model->unlike.part_of = in.part_of;
   model->n_layers = in.n_blocks - PL_MODEL_BLOCKS_BEFORE_LAYERS - PL_MODEL_BLOCKS_AFTER_LAYERS;
   for (int32_t block = 0; block < in.n_blocks; block++)
-    model->trained_parameters += pl_model_block_parameters(model, block);
-  model->parameters = model->trained_parameters;
+    model->count.trained_parameters += pl_model_block_parameters(model, block);
+  model->count.parameters = model->count.trained_parameters;
   return PL_OK;
 }

@@ -118,13 +118,13 @@ pl_code pl_model_dlrm_read(const pl_document *document, pl_arena *arena, pl_mode
   PL_TRY(pl_model_read_name(document, arena, model, error));
   model->family = "dlrm";
   model->architecture = "DLRM";
-  model->activation = "relu";
+  model->mlp.activation = "relu";
   model->digest = pl_document_digest(document);
-  model->head_size = model->value_size = 1;
-  model->max_positions = 1;
-  model->capacity_factor = 1;
-  model->expert_layer_step = 1;
-  model->dlrm = dlrm;
-  model->parameters = model->trained_parameters = pl_dlrm_parameters(dlrm);
+  model->attention.head_size = model->attention.value_size = 1;
+  model->positions.max_positions = 1;
+  model->moe.capacity_factor = 1;
+  model->moe.expert_layer_step = 1;
+  model->program.dlrm = dlrm;
+  model->count.parameters = model->count.trained_parameters = pl_dlrm_parameters(dlrm);
   return PL_OK;
 }

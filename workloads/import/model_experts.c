@@ -5,22 +5,22 @@
 
 static pl_code read_capacity(const pl_model_reader *in, pl_model *model) {
   const char *key = "expert_capacity_factor";
-  model->capacity_factor = 1;
+  model->moe.capacity_factor = 1;
   if (!pl_reader_has(in, key)) return PL_OK;
-  PL_TRY(pl_node_number(in->document, in->root, key, &model->capacity_factor, in->error));
-  if (model->capacity_factor > 0 && model->capacity_factor <= 1024) return PL_OK;
+  PL_TRY(pl_node_number(in->document, in->root, key, &model->moe.capacity_factor, in->error));
+  if (model->moe.capacity_factor > 0 && model->moe.capacity_factor <= 1024) return PL_OK;
   return pl_document_fail(in->document, pl_node_get(in->root, key), in->error,
-                          "'%s' is %g: a factor above 0, at most 1024, is needed", key, model->capacity_factor);
+                          "'%s' is %g: a factor above 0, at most 1024, is needed", key, model->moe.capacity_factor);
 }
 
 static pl_code read_loads(const pl_model_reader *in, const pl_node *list, pl_arena *arena, pl_model *model) {
   double sum = 0;
-  double *loads = PL_TAKE(arena, double, model->n_experts);
+  double *loads = PL_TAKE(arena, double, model->moe.n_experts);
   if (loads == NULL) return pl_fail_memory(in->error, "the loads of experts");
-  if (pl_node_count(list) != (size_t)model->n_experts)
+  if (pl_node_count(list) != (size_t)model->moe.n_experts)
     return pl_document_fail(in->document, list, in->error, "'expert_load' has %zu numbers, and the model %lld experts",
-                            pl_node_count(list), (long long)model->n_experts);
-  for (int64_t i = 0; i < model->n_experts; i++) {
+                            pl_node_count(list), (long long)model->moe.n_experts);
+  for (int64_t i = 0; i < model->moe.n_experts; i++) {
     const pl_node *at = pl_node_at(list, (size_t)i);
     PL_TRY(pl_node_as_number(in->document, at, &loads[i], in->error));
     if (!(loads[i] >= 0 && loads[i] <= 1e15))
@@ -28,7 +28,7 @@ static pl_code read_loads(const pl_model_reader *in, const pl_node *list, pl_are
     sum += loads[i];
   }
   if (!(sum > 0)) return pl_document_fail(in->document, list, in->error, "'expert_load': no expert has any tokens");
-  model->expert_loads = loads;
+  model->moe.expert_loads = loads;
   return PL_OK;
 }
 
@@ -38,13 +38,13 @@ static pl_code read_load(const pl_model_reader *in, pl_arena *arena, pl_model *m
   const pl_node *at = pl_node_get(in->root, key);
   if (at == NULL || !pl_reader_has(in, key)) return PL_OK;
   if (pl_node_is_sequence(at)) return read_loads(in, at, arena, model);
-  PL_TRY(pl_node_number(in->document, in->root, key, &model->expert_load, in->error));
-  if (model->expert_load >= 1 && model->expert_load <= 1024) return PL_OK;
+  PL_TRY(pl_node_number(in->document, in->root, key, &model->moe.expert_load, in->error));
+  if (model->moe.expert_load >= 1 && model->moe.expert_load <= 1024) return PL_OK;
   return pl_document_fail(
       in->document, at, in->error,
       "'%s' is %g: tokens of the fullest device over the mean, from 1 to 1024, or a list of as many "
       "numbers as there are experts",
-      key, model->expert_load);
+      key, model->moe.expert_load);
 }
 
 /* Which layers hold experts. */
@@ -65,9 +65,9 @@ static pl_code read_expert_layers(const pl_model_reader *in, const pl_model_fami
                               "'mlp_only_layers' must be empty: dense layers in between "
                               "are not supported");
   }
-  model->first_expert_layer = (int32_t)first;
-  model->expert_layer_step = (int32_t)step;
-  model->expert_layer_phase = (int32_t)phase;
+  model->moe.first_expert_layer = (int32_t)first;
+  model->moe.expert_layer_step = (int32_t)step;
+  model->moe.expert_layer_phase = (int32_t)phase;
   return PL_OK;
 }
 
@@ -86,9 +86,9 @@ static pl_code read_interleaved(const pl_model_reader *in, pl_model *model) {
     return pl_document_fail(in->document, list, in->error,
                             "'moe_layers' is not every layer that 'interleave_moe_layer_step' names: other orders are "
                             "not supported");
-  model->first_expert_layer = 0;
-  model->expert_layer_step = (int32_t)step;
-  model->expert_layer_phase = (int32_t)step - 1;
+  model->moe.first_expert_layer = 0;
+  model->moe.expert_layer_step = (int32_t)step;
+  model->moe.expert_layer_phase = (int32_t)step - 1;
   return PL_OK;
 }
 
@@ -96,24 +96,24 @@ pl_code pl_model_experts_read(const pl_model_reader *in, const pl_model_family *
                               pl_model *model) {
   const int64_t experts_max = 1 << 16;
   int64_t shared = 0;
-  model->expert_layer_step = 1;
+  model->moe.expert_layer_step = 1;
   if (family->latent && pl_reader_mentions(in, family->experts) && !pl_reader_has(in, family->experts))
     return PL_OK; /* null: all layers are dense */
-  PL_TRY(pl_reader_integer(in, family->experts, experts_max, &model->n_experts));
-  PL_TRY(pl_reader_integer(in, "num_experts_per_tok", experts_max, &model->topk));
-  if (model->topk > model->n_experts)
+  PL_TRY(pl_reader_integer(in, family->experts, experts_max, &model->moe.n_experts));
+  PL_TRY(pl_reader_integer(in, "num_experts_per_tok", experts_max, &model->moe.topk));
+  if (model->moe.topk > model->moe.n_experts)
     return pl_document_fail(in->document, pl_node_get(in->root, "num_experts_per_tok"), in->error,
-                            "'num_experts_per_tok' = %lld exceeds '%s' = %lld", (long long)model->topk, family->experts,
-                            (long long)model->n_experts);
-  model->expert_ffn = model->ffn_hidden;
+                            "'num_experts_per_tok' = %lld exceeds '%s' = %lld", (long long)model->moe.topk,
+                            family->experts, (long long)model->moe.n_experts);
+  model->moe.expert_ffn = model->width.ffn_hidden;
   if (family->expert_ffn != NULL)
-    PL_TRY(pl_reader_integer(in, family->expert_ffn, PL_MODEL_WIDTH_MAX, &model->expert_ffn));
+    PL_TRY(pl_reader_integer(in, family->expert_ffn, PL_MODEL_WIDTH_MAX, &model->moe.expert_ffn));
   if (pl_reader_has(in, "n_shared_experts"))
     PL_TRY(pl_node_integer(in->document, in->root, "n_shared_experts", 0, experts_max, &shared, in->error));
-  model->shared_ffn = (family->shares_expert ? 1 : shared) * model->expert_ffn;
-  model->shared_gate = strcmp(family->type, "qwen2_moe") == 0;
-  if (model->shared_gate)
-    PL_TRY(pl_reader_integer(in, "shared_expert_intermediate_size", PL_MODEL_WIDTH_MAX, &model->shared_ffn));
+  model->moe.shared_ffn = (family->shares_expert ? 1 : shared) * model->moe.expert_ffn;
+  model->moe.shared_gate = strcmp(family->type, "qwen2_moe") == 0;
+  if (model->moe.shared_gate)
+    PL_TRY(pl_reader_integer(in, "shared_expert_intermediate_size", PL_MODEL_WIDTH_MAX, &model->moe.shared_ffn));
   PL_TRY(read_capacity(in, model));
   PL_TRY(read_load(in, arena, model));
   return family->shares_expert ? read_interleaved(in, model) : read_expert_layers(in, family, model);

@@ -107,76 +107,78 @@ static pl_code read_widths(const pl_model_reader *in, const pl_model_family *fam
   int64_t layers;
   PL_TRY(dimension(in, family->layers, PL_MODEL_LAYERS_MAX, 0, &layers));
   model->n_layers = (int32_t)layers;
-  PL_TRY(dimension(in, family->hidden, PL_MODEL_WIDTH_MAX, 0, &model->hidden));
-  PL_TRY(dimension(in, family->heads, PL_MODEL_HEADS_MAX, family->default_heads, &model->n_heads));
-  PL_TRY(dimension(in, "vocab_size", PL_MODEL_VOCAB_MAX, family->default_vocab, &model->vocab));
+  PL_TRY(dimension(in, family->hidden, PL_MODEL_WIDTH_MAX, 0, &model->width.hidden));
+  PL_TRY(dimension(in, family->heads, PL_MODEL_HEADS_MAX, family->default_heads, &model->attention.n_heads));
+  PL_TRY(dimension(in, "vocab_size", PL_MODEL_VOCAB_MAX, family->default_vocab, &model->width.vocab));
   if (pl_reader_has(in, "ffn_hidden_size"))
-    return pl_reader_integer(in, "ffn_hidden_size", PL_MODEL_WIDTH_MAX, &model->ffn_hidden);
-  model->ffn_hidden = 4 * model->hidden;
+    return pl_reader_integer(in, "ffn_hidden_size", PL_MODEL_WIDTH_MAX, &model->width.ffn_hidden);
+  model->width.ffn_hidden = 4 * model->width.hidden;
   if (family->ffn == NULL) return PL_OK;
-  int64_t otherwise = family->ffn_is_optional ? model->ffn_hidden : 0;
+  int64_t otherwise = family->ffn_is_optional ? model->width.ffn_hidden : 0;
   return dimension(in, family->ffn, family->ffn_is_optional ? 4 * PL_MODEL_WIDTH_MAX : PL_MODEL_WIDTH_MAX, otherwise,
-                   &model->ffn_hidden);
+                   &model->width.ffn_hidden);
 }
 
 /* Latent attention: every head has keys and values of its own, of sizes of their own. */
 static pl_code read_latent(const pl_model_reader *in, pl_model *model) {
   int64_t plain = 0;
-  PL_TRY(pl_reader_integer(in, "kv_lora_rank", PL_MODEL_WIDTH_MAX, &model->kv_rank));
+  PL_TRY(pl_reader_integer(in, "kv_lora_rank", PL_MODEL_WIDTH_MAX, &model->attention.kv_rank));
   PL_TRY(pl_reader_integer(in, "qk_nope_head_dim", PL_MODEL_HEADS_MAX, &plain));
-  PL_TRY(pl_reader_integer(in, "qk_rope_head_dim", PL_MODEL_HEADS_MAX, &model->rope_size));
-  PL_TRY(pl_reader_integer(in, "v_head_dim", PL_MODEL_HEADS_MAX, &model->value_size));
-  model->head_size = plain + model->rope_size;
-  if (!pl_reader_mentions(in, "q_lora_rank")) model->q_rank = 1536; /* null: queries are not compressed */
-  PL_TRY(pl_reader_optional_integer(in, "q_lora_rank", PL_MODEL_WIDTH_MAX, &model->q_rank));
+  PL_TRY(pl_reader_integer(in, "qk_rope_head_dim", PL_MODEL_HEADS_MAX, &model->attention.rope_size));
+  PL_TRY(pl_reader_integer(in, "v_head_dim", PL_MODEL_HEADS_MAX, &model->attention.value_size));
+  model->attention.head_size = plain + model->attention.rope_size;
+  if (!pl_reader_mentions(in, "q_lora_rank")) model->attention.q_rank = 1536; /* null: queries are not compressed */
+  PL_TRY(pl_reader_optional_integer(in, "q_lora_rank", PL_MODEL_WIDTH_MAX, &model->attention.q_rank));
   return pl_reader_refuse(in, "attention_bias", "biases of latent attention are not supported");
 }
 
 static pl_code read_head_size(const pl_model_reader *in, const pl_model_family *family, pl_model *model) {
-  model->head_size = family->default_head_size;
+  model->attention.head_size = family->default_head_size;
   if (family->grouped && pl_reader_has(in, "head_dim"))
-    return pl_reader_integer(in, "head_dim", PL_MODEL_HEADS_MAX, &model->head_size);
-  if (model->head_size > 0) return PL_OK;
-  if (model->hidden % model->n_heads != 0)
+    return pl_reader_integer(in, "head_dim", PL_MODEL_HEADS_MAX, &model->attention.head_size);
+  if (model->attention.head_size > 0) return PL_OK;
+  if (model->width.hidden % model->attention.n_heads != 0)
     return pl_document_fail(in->document, pl_node_get(in->root, family->hidden), in->error,
-                            "'%s' = %lld is not a multiple of '%s' = %lld", family->hidden, (long long)model->hidden,
-                            family->heads, (long long)model->n_heads);
-  model->head_size = model->hidden / model->n_heads;
+                            "'%s' = %lld is not a multiple of '%s' = %lld", family->hidden,
+                            (long long)model->width.hidden, family->heads, (long long)model->attention.n_heads);
+  model->attention.head_size = model->width.hidden / model->attention.n_heads;
   return PL_OK;
 }
 
 static pl_code read_heads(const pl_model_reader *in, const pl_model_family *family, pl_model *model) {
   const char *kv_key = "num_key_value_heads";
-  model->n_kv_heads = model->n_heads;
+  model->attention.n_kv_heads = model->attention.n_heads;
   if (family->latent) return read_latent(in, model);
-  if (family->default_kv_heads > 0 && !pl_reader_mentions(in, kv_key)) model->n_kv_heads = family->default_kv_heads;
-  if (family->grouped) PL_TRY(pl_reader_optional_integer(in, kv_key, PL_MODEL_HEADS_MAX, &model->n_kv_heads));
-  if (model->n_heads % model->n_kv_heads != 0)
+  if (family->default_kv_heads > 0 && !pl_reader_mentions(in, kv_key))
+    model->attention.n_kv_heads = family->default_kv_heads;
+  if (family->grouped) PL_TRY(pl_reader_optional_integer(in, kv_key, PL_MODEL_HEADS_MAX, &model->attention.n_kv_heads));
+  if (model->attention.n_heads % model->attention.n_kv_heads != 0)
     return pl_document_fail(in->document, pl_node_get(in->root, pl_reader_has(in, kv_key) ? kv_key : family->heads),
-                            in->error, "'%s' = %lld does not divide '%s' = %lld", kv_key, (long long)model->n_kv_heads,
-                            family->heads, (long long)model->n_heads);
+                            in->error, "'%s' = %lld does not divide '%s' = %lld", kv_key,
+                            (long long)model->attention.n_kv_heads, family->heads, (long long)model->attention.n_heads);
   PL_TRY(read_head_size(in, family, model));
-  model->value_size = model->head_size;
+  model->attention.value_size = model->attention.head_size;
   return PL_OK;
 }
 
 /* Rotary models have no table of positions: their limit is not needed. */
 static pl_code read_positions(const pl_model_reader *in, const pl_model_family *family, pl_model *model) {
   const char *key = pl_reader_dimension(in, family->positions);
-  model->learned_positions = family->learned_positions;
-  model->alibi = family->alibi;
-  model->position_offset = family->position_offset;
-  model->rotary = !family->learned_positions && !family->alibi;
-  return family->learned_positions ? pl_reader_integer(in, key, pl_model_positions_max, &model->max_positions)
-                                   : pl_reader_optional_integer(in, key, pl_model_positions_max, &model->max_positions);
+  model->positions.learned_positions = family->learned_positions;
+  model->positions.alibi = family->alibi;
+  model->positions.position_offset = family->position_offset;
+  model->positions.rotary = !family->learned_positions && !family->alibi;
+  return family->learned_positions
+             ? pl_reader_integer(in, key, pl_model_positions_max, &model->positions.max_positions)
+             : pl_reader_optional_integer(in, key, pl_model_positions_max, &model->positions.max_positions);
 }
 
 static pl_code read_dropout(const pl_model_reader *in, const pl_model_family *family, pl_model *model) {
   double otherwise = family->default_dropout;
-  PL_TRY(pl_reader_probability(in, family->embedding_dropout, otherwise, &model->embedding_dropout));
+  PL_TRY(pl_reader_probability(in, family->embedding_dropout, otherwise, &model->dropout.embedding_dropout));
   PL_TRY(pl_reader_probability(in, family->attention_dropout, family->default_attention_dropout,
-                               &model->attention_dropout));
-  return pl_reader_probability(in, family->hidden_dropout, otherwise, &model->hidden_dropout);
+                               &model->dropout.attention_dropout));
+  return pl_reader_probability(in, family->hidden_dropout, otherwise, &model->dropout.hidden_dropout);
 }
 
 /* "name", else "_name_or_path" unless it is a path on somebody's disk, else the file's name without folder and ".json".
@@ -194,16 +196,16 @@ static pl_code read_name(const pl_model_reader *in, pl_arena *arena, pl_model *m
 }
 
 static void count_parameters(pl_model *model) {
-  model->trained_parameters = 0;
+  model->count.trained_parameters = 0;
   for (int32_t block = 0; block < pl_model_n_blocks(model); block++)
-    model->trained_parameters += pl_model_block_parameters(model, block);
-  model->parameters = model->trained_parameters;
+    model->count.trained_parameters += pl_model_block_parameters(model, block);
+  model->count.parameters = model->count.trained_parameters;
   size_t length = strlen(model->architecture);
   bool has_head = strcmp(model->architecture, "GPT2LMHeadModel") == 0 || length < 5 ||
                   strcmp(model->architecture + length - 5, "Model") != 0;
   if (has_head) return;
-  model->parameters -= pl_model_block_parameters(model, model->n_layers + 4);
-  if (model->pooler) model->parameters += (double)model->hidden * (double)(model->hidden + 1);
+  model->count.parameters -= pl_model_block_parameters(model, model->n_layers + 4);
+  if (model->ends.pooler) model->count.parameters += (double)model->width.hidden * (double)(model->width.hidden + 1);
 }
 
 static bool is_of_type(const pl_model_reader *in, const char *wanted) {
@@ -258,7 +260,7 @@ static pl_code read_document(const pl_document *document, pl_arena *arena, pl_mo
   PL_TRY(pl_model_numbers_read(document, in.root, family, model, error));
   bool is_gemma = strncmp(family->type, "gemma", 5) == 0 && pl_reader_has(&in, "hidden_activation");
   const char *activation = is_gemma ? "hidden_activation" : family->activation;
-  PL_TRY(pl_reader_text(&in, activation, family->default_activation, arena, &model->activation));
+  PL_TRY(pl_reader_text(&in, activation, family->default_activation, arena, &model->mlp.activation));
   PL_TRY(read_name(&in, arena, model));
   count_parameters(model);
   return PL_OK;

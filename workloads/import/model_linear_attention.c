@@ -26,11 +26,11 @@ static pl_code read_delta_rule(const pl_model_reader *in, pl_stack *stack) {
 
 static pl_code read_attention(const pl_model_reader *in, pl_model *model) {
   PL_TRY(pl_stack_read_heads(in, model));
-  model->qk_norm = model->rotary = true;
-  PL_TRY(pl_reader_optional_boolean(in, "attention_bias", &model->attention_bias));
-  model->output_bias = model->attention_bias;
+  model->attention.qk_norm = model->positions.rotary = true;
+  PL_TRY(pl_reader_optional_boolean(in, "attention_bias", &model->attention.attention_bias));
+  model->attention.output_bias = model->attention.attention_bias;
   PL_TRY(pl_stack_read_number(in, "attention_dropout", 0, 1, &model->numbers.attention_dropout));
-  model->attention_dropout = model->numbers.attention_dropout > 0;
+  model->dropout.attention_dropout = model->numbers.attention_dropout > 0;
   model->numbers.norm_epsilon = 1e-6;
   PL_TRY(pl_stack_read_number(in, "rms_norm_eps", 0, 1, &model->numbers.norm_epsilon));
   model->numbers.rotary_share = 0.25;
@@ -39,7 +39,8 @@ static pl_code read_attention(const pl_model_reader *in, pl_model *model) {
                                 NULL};
   PL_TRY(pl_stack_read_number(&rope, "partial_rotary_factor", 0, 1, &model->numbers.rotary_share));
   PL_TRY(pl_stack_read_number(&rope, "rope_theta", 1e-6, 1e12, &model->numbers.rotary_base));
-  return pl_reader_optional_integer(in, "max_position_embeddings", pl_model_positions_max, &model->max_positions);
+  return pl_reader_optional_integer(in, "max_position_embeddings", pl_model_positions_max,
+                                    &model->positions.max_positions);
 }
 
 /* layer_types, or every so many-th layer attends. */
@@ -67,16 +68,16 @@ static pl_code read_experts(const pl_model_reader *in, pl_model *model, pl_stack
   const int64_t experts_max = 1 << 16;
   int64_t step = 1;
   const pl_node *dense = pl_node_get(in->root, "mlp_only_layers");
-  PL_TRY(pl_reader_optional_integer(in, "num_experts", experts_max, &model->n_experts));
-  if (model->n_experts == 0) return PL_OK;
+  PL_TRY(pl_reader_optional_integer(in, "num_experts", experts_max, &model->moe.n_experts));
+  if (model->moe.n_experts == 0) return PL_OK;
   if (dense != NULL && pl_node_is_sequence(dense) && pl_node_count(dense) > 0)
     return pl_document_fail(in->document, dense, in->error,
                             "'mlp_only_layers' must be empty: dense layers in between are not supported");
-  PL_TRY(pl_reader_integer(in, "num_experts_per_tok", model->n_experts, &model->topk));
-  PL_TRY(pl_reader_integer(in, "moe_intermediate_size", PL_MODEL_WIDTH_MAX, &model->expert_ffn));
-  PL_TRY(pl_reader_integer(in, "shared_expert_intermediate_size", PL_MODEL_WIDTH_MAX, &model->shared_ffn));
+  PL_TRY(pl_reader_integer(in, "num_experts_per_tok", model->moe.n_experts, &model->moe.topk));
+  PL_TRY(pl_reader_integer(in, "moe_intermediate_size", PL_MODEL_WIDTH_MAX, &model->moe.expert_ffn));
+  PL_TRY(pl_reader_integer(in, "shared_expert_intermediate_size", PL_MODEL_WIDTH_MAX, &model->moe.shared_ffn));
   PL_TRY(pl_reader_optional_integer(in, "decoder_sparse_step", PL_MODEL_LAYERS_MAX, &step));
-  model->shared_gate = true;
+  model->moe.shared_gate = true;
   model->numbers.normalises_routing = true;
   PL_TRY(pl_reader_optional_boolean(in, "norm_topk_prob", &model->numbers.normalises_routing));
   for (int32_t i = 0; i < model->n_layers; i++)
@@ -94,12 +95,12 @@ pl_code pl_stack_read_qwen3_next(const pl_model_reader *in, pl_arena *arena, pl_
   for (int32_t i = 0; i < model->n_layers; i++)
     layers[i].feed = PL_FEED_MLP;
   stack->layers = layers;
-  model->gated_mlp = true;
-  PL_TRY(pl_reader_text(in, "hidden_act", "silu", arena, &model->activation));
+  model->mlp.gated_mlp = true;
+  PL_TRY(pl_reader_text(in, "hidden_act", "silu", arena, &model->mlp.activation));
   PL_TRY(read_mixers(in, model, layers));
   PL_TRY(read_experts(in, model, layers));
   for (int32_t i = 0; i < model->n_layers; i++)
     if (layers[i].feed == PL_FEED_MLP)
-      return pl_reader_integer(in, "intermediate_size", PL_MODEL_WIDTH_MAX, &model->ffn_hidden);
+      return pl_reader_integer(in, "intermediate_size", PL_MODEL_WIDTH_MAX, &model->width.ffn_hidden);
   return PL_OK;
 }

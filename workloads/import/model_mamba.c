@@ -73,12 +73,13 @@ static pl_code take_layers(const pl_model_reader *in, pl_arena *arena, const pl_
 static pl_code read_inner(const pl_model_reader *in, const char *key, const pl_model *model, int64_t *inner) {
   double expand = 2;
   PL_TRY(pl_stack_read_number(in, key, 1.0 / 64, 64, &expand));
-  *inner = (int64_t)(expand * (double)model->hidden);
+  *inner = (int64_t)(expand * (double)model->width.hidden);
   return PL_OK;
 }
 
 static pl_code read_positions(const pl_model_reader *in, pl_model *model) {
-  return pl_reader_optional_integer(in, "max_position_embeddings", pl_model_positions_max, &model->max_positions);
+  return pl_reader_optional_integer(in, "max_position_embeddings", pl_model_positions_max,
+                                    &model->positions.max_positions);
 }
 
 /* transformers' Mamba2Config. */
@@ -106,7 +107,7 @@ pl_code pl_stack_read_mamba2(const pl_model_reader *in, pl_arena *arena, pl_mode
   PL_TRY(read_state_space(in, &mamba2_keys, inner, stack));
   PL_TRY(pl_stack_read_number(in, "layer_norm_epsilon", 0, 1, &model->numbers.norm_epsilon));
   PL_TRY(read_positions(in, model)); /* the class has none: what it was trained on */
-  model->n_heads = stack->state_heads;
+  model->attention.n_heads = stack->state_heads;
   return take_layers(in, arena, model, stack, (pl_stack_layer){PL_MIXER_STATE_SPACE, PL_FEED_NONE}, &layers);
 }
 
@@ -115,10 +116,10 @@ pl_code pl_stack_read_mamba2(const pl_model_reader *in, pl_arena *arena, pl_mode
 /* Llama's, but for the share of a head that is turned. */
 static pl_code read_attention(const pl_model_reader *in, const char *epsilon, pl_model *model) {
   PL_TRY(pl_stack_read_heads(in, model));
-  PL_TRY(pl_reader_optional_boolean(in, "attention_bias", &model->attention_bias));
-  model->output_bias = model->attention_bias;
+  PL_TRY(pl_reader_optional_boolean(in, "attention_bias", &model->attention.attention_bias));
+  model->attention.output_bias = model->attention.attention_bias;
   PL_TRY(pl_stack_read_number(in, "attention_dropout", 0, 1, &model->numbers.attention_dropout));
-  model->attention_dropout = model->numbers.attention_dropout > 0;
+  model->dropout.attention_dropout = model->numbers.attention_dropout > 0;
   PL_TRY(pl_stack_read_number(in, epsilon, 0, 1, &model->numbers.norm_epsilon));
   PL_TRY(pl_stack_read_number(in, "rope_theta", 1e-6, 1e12, &model->numbers.rotary_base));
   return read_positions(in, model);
@@ -126,10 +127,10 @@ static pl_code read_attention(const pl_model_reader *in, const char *epsilon, pl
 
 static pl_code read_mlp(const pl_model_reader *in, const char *activation, bool gated, pl_arena *arena,
                         pl_model *model) {
-  model->gated_mlp = gated;
-  PL_TRY(pl_reader_integer(in, "intermediate_size", PL_MODEL_WIDTH_MAX, &model->ffn_hidden));
-  PL_TRY(pl_reader_optional_boolean(in, "mlp_bias", &model->mlp_bias));
-  return pl_reader_text(in, activation, gated ? "silu" : "relu2", arena, &model->activation);
+  model->mlp.gated_mlp = gated;
+  PL_TRY(pl_reader_integer(in, "intermediate_size", PL_MODEL_WIDTH_MAX, &model->width.ffn_hidden));
+  PL_TRY(pl_reader_optional_boolean(in, "mlp_bias", &model->mlp.mlp_bias));
+  return pl_reader_text(in, activation, gated ? "silu" : "relu2", arena, &model->mlp.activation);
 }
 
 /* attn_layer_indices: which layers attend. */
@@ -171,7 +172,7 @@ pl_code pl_stack_read_bamba(const pl_model_reader *in, pl_arena *arena, pl_model
   int64_t inner;
   PL_TRY(pl_stack_read_widths(in, true, false, model));
   PL_TRY(read_attention(in, "rms_norm_eps", model));
-  model->rotary = true;
+  model->positions.rotary = true;
   model->numbers.rotary_share = 0.5;
   PL_TRY(pl_stack_read_number(in, "partial_rotary_factor", 0, 1, &model->numbers.rotary_share));
   PL_TRY(read_mlp(in, "hidden_act", true, arena, model));
@@ -188,7 +189,7 @@ pl_code pl_stack_read_falcon_h1(const pl_model_reader *in, pl_arena *arena, pl_m
   int64_t inner;
   PL_TRY(pl_stack_read_widths(in, true, false, model));
   PL_TRY(read_attention(in, "rms_norm_eps", model));
-  model->rotary = true;
+  model->positions.rotary = true;
   PL_TRY(read_mlp(in, "hidden_act", true, arena, model));
   PL_TRY(read_inner(in, prefixed.inner, model, &inner));
   PL_TRY(pl_reader_optional_integer(in, "mamba_d_ssm", PL_MODEL_WIDTH_MAX, &inner));
@@ -205,14 +206,14 @@ pl_code pl_stack_read_falcon_h1(const pl_model_reader *in, pl_arena *arena, pl_m
 static pl_code read_experts(const pl_model_reader *in, pl_model *model) {
   const int64_t experts_max = 1 << 16;
   int64_t shared = 0;
-  PL_TRY(pl_reader_integer(in, "n_routed_experts", experts_max, &model->n_experts));
-  PL_TRY(pl_reader_integer(in, "num_experts_per_tok", model->n_experts, &model->topk));
-  PL_TRY(pl_reader_integer(in, "moe_intermediate_size", PL_MODEL_WIDTH_MAX, &model->expert_ffn));
+  PL_TRY(pl_reader_integer(in, "n_routed_experts", experts_max, &model->moe.n_experts));
+  PL_TRY(pl_reader_integer(in, "num_experts_per_tok", model->moe.n_experts, &model->moe.topk));
+  PL_TRY(pl_reader_integer(in, "moe_intermediate_size", PL_MODEL_WIDTH_MAX, &model->moe.expert_ffn));
   if (pl_reader_has(in, "n_shared_experts"))
     PL_TRY(pl_node_integer(in->document, in->root, "n_shared_experts", 0, experts_max, &shared, in->error));
   if (shared > 0)
-    PL_TRY(pl_reader_integer(in, "moe_shared_expert_intermediate_size", PL_MODEL_WIDTH_MAX, &model->shared_ffn));
-  model->shared_ffn *= shared;
+    PL_TRY(pl_reader_integer(in, "moe_shared_expert_intermediate_size", PL_MODEL_WIDTH_MAX, &model->moe.shared_ffn));
+  model->moe.shared_ffn *= shared;
   model->numbers.normalises_routing = true;
   PL_TRY(pl_reader_optional_boolean(in, "norm_topk_prob", &model->numbers.normalises_routing));
   return pl_stack_read_number(in, "routed_scaling_factor", 1e-6, 1e6, &model->numbers.routing_scale);
@@ -252,8 +253,8 @@ pl_code pl_stack_read_nemotron_h(const pl_model_reader *in, pl_arena *arena, pl_
   pl_stack_layer *layers;
   PL_TRY(pl_stack_read_widths(in, true, false, model));
   PL_TRY(read_attention(in, "layer_norm_epsilon", model)); /* without positions */
-  PL_TRY(pl_reader_optional_integer(in, "attention_head_dim", PL_MODEL_WIDTH_MAX, &model->head_size));
-  model->value_size = model->head_size;
+  PL_TRY(pl_reader_optional_integer(in, "attention_head_dim", PL_MODEL_WIDTH_MAX, &model->attention.head_size));
+  model->attention.value_size = model->attention.head_size;
   PL_TRY(read_mlp(in, "mlp_hidden_act", false, arena, model));
   PL_TRY(read_state_space(in, &keys, 0, stack));
   stack->norm_by_group = true;

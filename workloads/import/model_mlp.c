@@ -22,7 +22,7 @@ static pl_code read_sizes(const pl_document *document, const pl_node *root, pl_m
   const char *layers_key = "num_hidden_layers";
   int64_t layers;
   PL_TRY(pl_node_integer(document, root, layers_key, 2, layers_max, &layers, error));
-  PL_TRY(pl_node_integer(document, root, "hidden_size", 1, width_max, &model->hidden, error));
+  PL_TRY(pl_node_integer(document, root, "hidden_size", 1, width_max, &model->width.hidden, error));
   if (layers % 2 != 0)
     return pl_document_fail(document, pl_node_get(root, layers_key), error,
                             "'%s' = %lld: layers are split in pairs, their number must be even", layers_key,
@@ -34,12 +34,13 @@ static pl_code read_sizes(const pl_document *document, const pl_node *root, pl_m
 static void describe(pl_model *model) {
   model->family = "mlp";
   model->architecture = "MLP";
-  model->activation = "relu";
-  model->ffn_hidden = model->n_heads = model->n_kv_heads = model->hidden; /* what tmp must divide */
-  model->head_size = model->value_size = 1;
-  model->vocab = model->max_positions = 1;
-  model->capacity_factor = 1;
-  model->expert_layer_step = 1;
+  model->mlp.activation = "relu";
+  model->width.ffn_hidden = model->attention.n_heads = model->attention.n_kv_heads =
+      model->width.hidden; /* what tmp must divide */
+  model->attention.head_size = model->attention.value_size = 1;
+  model->width.vocab = model->positions.max_positions = 1;
+  model->moe.capacity_factor = 1;
+  model->moe.expert_layer_step = 1;
 }
 
 static pl_code make_parts(pl_arena *arena, pl_model *model, pl_error *error) {
@@ -56,7 +57,7 @@ static pl_code make_parts(pl_arena *arena, pl_model *model, pl_error *error) {
   layer->n_layers = 1;
   for (int p = 0; p < N_PARTS; p++)
     parts[p] = (pl_model_part){
-        .kind = kinds[p], .model = layer, .windows = 1, .rows = 1, .out_rows = 1, .out_width = model->hidden};
+        .kind = kinds[p], .model = layer, .windows = 1, .rows = 1, .out_rows = 1, .out_width = model->width.hidden};
   for (int32_t block = 0; block < n_blocks; block++) {
     bool is_layer = block >= first && block < first + model->n_layers;
     part_of[block] = (uint8_t)(is_layer ? PART_OUT + (block - first) % 2 : PART_EMPTY);
@@ -65,9 +66,9 @@ static pl_code make_parts(pl_arena *arena, pl_model *model, pl_error *error) {
   parts[PART_OUT].first_block = first;
   parts[PART_IN].first_block = first + 1;
   parts[PART_LOSS].first_block = n_blocks - 1;
-  model->parts = parts;
-  model->part_of = part_of;
-  model->n_parts = N_PARTS;
+  model->unlike.parts = parts;
+  model->unlike.part_of = part_of;
+  model->unlike.n_parts = N_PARTS;
   return PL_OK;
 }
 
@@ -79,7 +80,7 @@ pl_code pl_model_mlp_read(const pl_document *document, pl_arena *arena, pl_model
   describe(model);
   PL_TRY(make_parts(arena, model, error));
   for (int32_t block = 0; block < pl_model_n_blocks(model); block++)
-    model->trained_parameters += pl_model_block_parameters(model, block);
-  model->parameters = model->trained_parameters;
+    model->count.trained_parameters += pl_model_block_parameters(model, block);
+  model->count.parameters = model->count.trained_parameters;
   return PL_OK;
 }

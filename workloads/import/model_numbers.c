@@ -98,10 +98,10 @@ pl_code pl_model_numbers_read(const pl_document *document, const pl_node *root, 
                                 .normalises_routing = of->normalises};
   if (strcmp(family->type, "deepseek_v3") == 0) numbers->routing_scale = 2.5;
   PL_TRY(number(document, root, of->epsilon_key, 0, 1, &numbers->norm_epsilon, error));
-  PL_TRY(read_rotary(document, root, of, model->head_size, numbers, error));
-  if (model->n_experts > 0 && strcmp(family->type, "mixtral") != 0 && strcmp(family->type, "gpt_oss") != 0)
+  PL_TRY(read_rotary(document, root, of, model->attention.head_size, numbers, error));
+  if (model->moe.n_experts > 0 && strcmp(family->type, "mixtral") != 0 && strcmp(family->type, "gpt_oss") != 0)
     PL_TRY(read_routing(document, root, numbers, error));
-  model->rotary = model->rotary && numbers->rotary_share > 0;
+  model->positions.rotary = model->positions.rotary && numbers->rotary_share > 0;
   double otherwise = family->default_dropout;
   PL_TRY(dropout(document, root, family->embedding_dropout, otherwise, &numbers->embedding_dropout, error));
   PL_TRY(dropout(document, root, family->attention_dropout, family->default_attention_dropout,

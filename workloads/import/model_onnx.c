@@ -10,22 +10,22 @@ static pl_code read_onnx(const char *path, pl_arena *arena, pl_model *model, pl_
   *model = (pl_model){.name = onnx->name,
                       .family = "onnx",
                       .architecture = "ONNX graph",
-                      .activation = "",
+                      .mlp.activation = "",
                       .digest = onnx->digest,
                       .n_layers = onnx->n_layers,
-                      .head_size = 1,
-                      .value_size = 1,
-                      .capacity_factor = 1,
-                      .expert_layer_step = 1,
-                      .tied_embeddings = onnx->tied,
-                      .learned_positions = onnx->rows > 0 && onnx->seq == 0,
-                      .max_positions = onnx->seq > 0    ? onnx->seq
-                                       : onnx->rows > 0 ? onnx->rows
-                                                        : !onnx->has_seq,
-                      .onnx = onnx,
+                      .attention.head_size = 1,
+                      .attention.value_size = 1,
+                      .moe.capacity_factor = 1,
+                      .moe.expert_layer_step = 1,
+                      .ends.tied_embeddings = onnx->tied,
+                      .positions.learned_positions = onnx->rows > 0 && onnx->seq == 0,
+                      .positions.max_positions = onnx->seq > 0    ? onnx->seq
+                                                 : onnx->rows > 0 ? onnx->rows
+                                                                  : !onnx->has_seq,
+                      .program.onnx = onnx,
                       .of_one_sample = onnx->one_sample && onnx->batch == 0,
-                      .parameters = onnx->parameters,
-                      .trained_parameters = onnx->parameters};
+                      .count.parameters = onnx->parameters,
+                      .count.trained_parameters = onnx->parameters};
   return PL_OK;
 }
 

@@ -53,13 +53,13 @@ pl_code pl_stack_read_number(const pl_model_reader *in, const char *key, double 
 pl_code pl_stack_read_widths(const pl_model_reader *in, bool vocabulary, bool tied, pl_model *model) {
   const int64_t layers_max = 4096; /* a program has a function call for each */
   int64_t layers;
-  PL_TRY(pl_reader_integer(in, "hidden_size", PL_MODEL_WIDTH_MAX, &model->hidden));
+  PL_TRY(pl_reader_integer(in, "hidden_size", PL_MODEL_WIDTH_MAX, &model->width.hidden));
   PL_TRY(pl_reader_integer(in, "num_hidden_layers", layers_max, &layers));
   model->n_layers = (int32_t)layers;
   if (!vocabulary) return PL_OK;
-  model->tied_embeddings = tied;
-  PL_TRY(pl_reader_integer(in, "vocab_size", PL_MODEL_VOCAB_MAX, &model->vocab));
-  return pl_reader_optional_boolean(in, "tie_word_embeddings", &model->tied_embeddings);
+  model->ends.tied_embeddings = tied;
+  PL_TRY(pl_reader_integer(in, "vocab_size", PL_MODEL_VOCAB_MAX, &model->width.vocab));
+  return pl_reader_optional_boolean(in, "tie_word_embeddings", &model->ends.tied_embeddings);
 }
 
 static pl_code does_not_divide(const pl_model_reader *in, const char *key, int64_t value, const char *of,
@@ -69,19 +69,20 @@ static pl_code does_not_divide(const pl_model_reader *in, const char *key, int64
 }
 
 pl_code pl_stack_read_heads(const pl_model_reader *in, pl_model *model) {
-  PL_TRY(pl_reader_integer(in, "num_attention_heads", PL_MODEL_HEADS_MAX, &model->n_heads));
-  model->n_kv_heads = model->n_heads;
-  PL_TRY(pl_reader_optional_integer(in, "num_key_value_heads", PL_MODEL_HEADS_MAX, &model->n_kv_heads));
-  if (model->n_heads % model->n_kv_heads != 0)
-    return does_not_divide(in, "num_key_value_heads", model->n_kv_heads, "'num_attention_heads'", model->n_heads);
+  PL_TRY(pl_reader_integer(in, "num_attention_heads", PL_MODEL_HEADS_MAX, &model->attention.n_heads));
+  model->attention.n_kv_heads = model->attention.n_heads;
+  PL_TRY(pl_reader_optional_integer(in, "num_key_value_heads", PL_MODEL_HEADS_MAX, &model->attention.n_kv_heads));
+  if (model->attention.n_heads % model->attention.n_kv_heads != 0)
+    return does_not_divide(in, "num_key_value_heads", model->attention.n_kv_heads, "'num_attention_heads'",
+                           model->attention.n_heads);
   if (pl_reader_has(in, "head_dim")) {
-    PL_TRY(pl_reader_integer(in, "head_dim", PL_MODEL_WIDTH_MAX, &model->head_size));
-  } else if (model->hidden % model->n_heads != 0) {
-    return does_not_divide(in, "num_attention_heads", model->n_heads, "'hidden_size'", model->hidden);
+    PL_TRY(pl_reader_integer(in, "head_dim", PL_MODEL_WIDTH_MAX, &model->attention.head_size));
+  } else if (model->width.hidden % model->attention.n_heads != 0) {
+    return does_not_divide(in, "num_attention_heads", model->attention.n_heads, "'hidden_size'", model->width.hidden);
   } else {
-    model->head_size = model->hidden / model->n_heads;
+    model->attention.head_size = model->width.hidden / model->attention.n_heads;
   }
-  model->value_size = model->head_size;
+  model->attention.value_size = model->attention.head_size;
   return PL_OK;
 }
 
@@ -105,24 +106,25 @@ static pl_code read_class(const pl_model_reader *in, const pl_stack_family *fami
 
 /* A bare class lacks what is behind the final norm, but for a pooler. */
 static double beyond_class(const pl_model *model, const pl_ir_module *module, pl_arena *arena) {
-  if (model->stack->kind == PL_STACK_ENCODER_DECODER) return 0; /* all have a head (T5WithLMHeadModel: an old name) */
+  if (model->program.stack->kind == PL_STACK_ENCODER_DECODER)
+    return 0; /* all have a head (T5WithLMHeadModel: an old name) */
   if (strcmp(model->architecture + strlen(model->architecture) - 5, "Model") != 0) return 0;
   double head = pl_ir_parameters_count(module, pl_ir_function_find(module, "head"), arena);
-  if (model->stack->kind == PL_STACK_PATCHES) /* the pooler is the class's */
-    return (double)model->stack->classes * (double)(model->hidden + 1);
-  return model->tied_embeddings ? 0 : head;
+  if (model->program.stack->kind == PL_STACK_PATCHES) /* the pooler is the class's */
+    return (double)model->program.stack->classes * (double)(model->width.hidden + 1);
+  return model->ends.tied_embeddings ? 0 : head;
 }
 
 /* By the program: there is no other account of what a layer has. */
 static pl_code count_parameters(pl_model *model, pl_error *error) {
   pl_arena scratch;
   pl_ir_module module;
-  const pl_model_program_options options = pl_model_program_defaults(1, 1, model->max_positions == 1 ? 1 : 2);
+  const pl_model_program_options options = pl_model_program_defaults(1, 1, model->positions.max_positions == 1 ? 1 : 2);
   pl_arena_init(&scratch, 0);
   pl_code code = pl_model_program_build(model, &options, &scratch, &module, error);
   if (code == PL_OK) {
-    model->trained_parameters = pl_ir_parameters_count(&module, module.n_functions - 1, &scratch);
-    model->parameters = model->trained_parameters - beyond_class(model, &module, &scratch);
+    model->count.trained_parameters = pl_ir_parameters_count(&module, module.n_functions - 1, &scratch);
+    model->count.parameters = model->count.trained_parameters - beyond_class(model, &module, &scratch);
     if (scratch.failed) code = pl_fail_memory(error, "the parameters of a model");
   }
   pl_arena_release(&scratch);
@@ -135,15 +137,15 @@ pl_code pl_model_stack_read(const pl_model_reader *in, const pl_stack_family *fa
   if (stack == NULL) return pl_fail_memory(in->error, "a model");
   stack->title = family->title;
   model->family = family->type;
-  model->norm = PL_NORM_RMS;
-  model->causal = model->final_norm = true;
-  model->head_size = model->value_size = 1;
-  model->capacity_factor = 1;
-  model->expert_layer_step = 1;
-  model->activation = "silu";
+  model->norms.norm = PL_NORM_RMS;
+  model->attention.causal = model->norms.final_norm = true;
+  model->attention.head_size = model->attention.value_size = 1;
+  model->moe.capacity_factor = 1;
+  model->moe.expert_layer_step = 1;
+  model->mlp.activation = "silu";
   model->numbers =
       (pl_model_numbers){.norm_epsilon = 1e-5, .rotary_base = 10000, .rotary_share = 1, .routing_scale = 1};
-  model->stack = stack;
+  model->program.stack = stack;
   PL_TRY(read_class(in, family, model));
   PL_TRY(family->read(in, arena, model, stack));
   return count_parameters(model, in->error);

@@ -7,11 +7,11 @@
 /* "relu", "gated-gelu": an activation, and whether a second projection is multiplied by it. */
 static pl_code read_feed(const pl_model_reader *in, const char *otherwise, pl_arena *arena, pl_model *model) {
   static const char gated[] = "gated-";
-  PL_TRY(pl_reader_text(in, "feed_forward_proj", otherwise, arena, &model->activation));
-  model->gated_mlp = strncmp(model->activation, gated, strlen(gated)) == 0;
-  if (!model->gated_mlp) return PL_OK;
-  model->activation += strlen(gated);
-  if (strcmp(model->activation, "gelu") == 0) model->activation = "gelu_new";
+  PL_TRY(pl_reader_text(in, "feed_forward_proj", otherwise, arena, &model->mlp.activation));
+  model->mlp.gated_mlp = strncmp(model->mlp.activation, gated, strlen(gated)) == 0;
+  if (!model->mlp.gated_mlp) return PL_OK;
+  model->mlp.activation += strlen(gated);
+  if (strcmp(model->mlp.activation, "gelu") == 0) model->mlp.activation = "gelu_new";
   return PL_OK;
 }
 
@@ -29,10 +29,10 @@ static pl_code read_layers(const pl_model_reader *in, pl_model *model, pl_stack 
 static pl_code read_positions(const pl_model_reader *in, pl_model *model, pl_stack *stack) {
   stack->buckets = 32;
   stack->max_distance = 128;
-  model->max_positions = 512; /* what T5 and mT5 were trained on; the class has no limit */
+  model->positions.max_positions = 512; /* what T5 and mT5 were trained on; the class has no limit */
   PL_TRY(pl_reader_optional_integer(in, "relative_attention_num_buckets", 1 << 16, &stack->buckets));
   PL_TRY(pl_reader_optional_integer(in, "relative_attention_max_distance", 1 << 24, &stack->max_distance));
-  PL_TRY(pl_reader_optional_integer(in, "n_positions", pl_model_positions_max, &model->max_positions));
+  PL_TRY(pl_reader_optional_integer(in, "n_positions", pl_model_positions_max, &model->positions.max_positions));
   if (stack->buckets >= 4 && stack->buckets % 2 == 0 && stack->max_distance > stack->buckets / 2) return PL_OK;
   return pl_document_fail(in->document, in->root, in->error,
                           "'relative_attention_num_buckets' = %lld must be even, at least 4, and below twice "
@@ -43,23 +43,23 @@ static pl_code read_positions(const pl_model_reader *in, pl_model *model, pl_sta
 pl_code pl_stack_read_t5(const pl_model_reader *in, pl_arena *arena, pl_model *model, pl_stack *stack) {
   bool multilingual = strcmp(model->family, "mt5") == 0;
   stack->kind = PL_STACK_ENCODER_DECODER;
-  PL_TRY(pl_reader_integer(in, "d_model", PL_MODEL_WIDTH_MAX, &model->hidden));
-  PL_TRY(pl_reader_integer(in, "d_ff", PL_MODEL_WIDTH_MAX, &model->ffn_hidden));
-  PL_TRY(pl_reader_integer(in, "num_heads", PL_MODEL_HEADS_MAX, &model->n_heads));
-  PL_TRY(pl_reader_integer(in, "d_kv", PL_MODEL_WIDTH_MAX, &model->head_size));
-  PL_TRY(pl_reader_integer(in, "vocab_size", PL_MODEL_VOCAB_MAX, &model->vocab));
-  model->n_kv_heads = model->n_heads;
-  model->value_size = model->head_size;
+  PL_TRY(pl_reader_integer(in, "d_model", PL_MODEL_WIDTH_MAX, &model->width.hidden));
+  PL_TRY(pl_reader_integer(in, "d_ff", PL_MODEL_WIDTH_MAX, &model->width.ffn_hidden));
+  PL_TRY(pl_reader_integer(in, "num_heads", PL_MODEL_HEADS_MAX, &model->attention.n_heads));
+  PL_TRY(pl_reader_integer(in, "d_kv", PL_MODEL_WIDTH_MAX, &model->attention.head_size));
+  PL_TRY(pl_reader_integer(in, "vocab_size", PL_MODEL_VOCAB_MAX, &model->width.vocab));
+  model->attention.n_kv_heads = model->attention.n_heads;
+  model->attention.value_size = model->attention.head_size;
   PL_TRY(read_layers(in, model, stack));
   PL_TRY(read_feed(in, multilingual ? "gated-gelu" : "relu", arena, model));
   PL_TRY(read_positions(in, model, stack));
-  model->tied_embeddings = !multilingual;
-  PL_TRY(pl_reader_optional_boolean(in, "tie_word_embeddings", &model->tied_embeddings));
+  model->ends.tied_embeddings = !multilingual;
+  PL_TRY(pl_reader_optional_boolean(in, "tie_word_embeddings", &model->ends.tied_embeddings));
   double dropout = 0.1;
   model->numbers.norm_epsilon = 1e-6;
   PL_TRY(pl_stack_read_number(in, "layer_norm_epsilon", 0, 1, &model->numbers.norm_epsilon));
   PL_TRY(pl_stack_read_number(in, "dropout_rate", 0, 0.999, &dropout));
   model->numbers.hidden_dropout = model->numbers.attention_dropout = model->numbers.embedding_dropout = dropout;
-  model->hidden_dropout = model->attention_dropout = model->embedding_dropout = dropout > 0;
+  model->dropout.hidden_dropout = model->dropout.attention_dropout = model->dropout.embedding_dropout = dropout > 0;
   return PL_OK;
 }

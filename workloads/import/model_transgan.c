@@ -81,8 +81,8 @@ static pl_code read_norm(const reader *in) {
   if (pl_node_get(in->root, "g_norm") != NULL)
     PL_TRY(pl_node_string(in->document, in->root, "g_norm", &norm, in->error));
   bool is_pixel = strcmp(norm, "pn") == 0;
-  in->model->norm = is_pixel ? PL_NORM_PIXEL : PL_NORM_LAYER;
-  in->model->norm_bias = !is_pixel;
+  in->model->norms.norm = is_pixel ? PL_NORM_PIXEL : PL_NORM_LAYER;
+  in->model->norms.norm_bias = !is_pixel;
   if (is_pixel || strcmp(norm, "ln") == 0) return PL_OK;
   return pl_document_fail(in->document, pl_node_get(in->root, "g_norm"), in->error,
                           "'g_norm' is '%s'; supported are ln and pn", norm);
@@ -96,7 +96,7 @@ static pl_code read_traits(reader *in) {
   PL_TRY(integer(in, "latent_dim", width_max, 0, &in->latent));
   PL_TRY(integer(in, "gf_dim", width_max, 0, &in->channels));
   PL_TRY(integer(in, "bottom_width", side_max, 0, &in->side));
-  PL_TRY(integer(in, "num_heads", width_max, 0, &model->n_heads));
+  PL_TRY(integer(in, "num_heads", width_max, 0, &model->attention.n_heads));
   PL_TRY(integer(in, "mlp_ratio", 1024, 4, &in->mlp_ratio));
   PL_TRY(integer(in, "g_window_size", side_max, INT64_MAX, &in->window));
   PL_TRY(boolean(in, "qkv_bias", &qkv_bias));
@@ -105,14 +105,14 @@ static pl_code read_traits(reader *in) {
   PL_TRY(pl_model_read_name(in->document, in->arena, in->model, in->error));
   model->family = "transgan";
   model->architecture = "TransGANGenerator";
-  model->activation = "gelu";
-  model->n_kv_heads = model->n_heads;
-  model->attention_bias = qkv_bias;
-  model->output_bias = model->mlp_bias = model->learned_positions = true;
-  model->vocab = 1;
-  model->capacity_factor = 1;
-  model->expert_layer_step = 1;
-  model->max_positions = in->side * in->side;
+  model->mlp.activation = "gelu";
+  model->attention.n_kv_heads = model->attention.n_heads;
+  model->attention.attention_bias = qkv_bias;
+  model->attention.output_bias = model->mlp.mlp_bias = model->positions.learned_positions = true;
+  model->width.vocab = 1;
+  model->moe.capacity_factor = 1;
+  model->moe.expert_layer_step = 1;
+  model->positions.max_positions = in->side * in->side;
   return PL_OK;
 }
 
@@ -144,7 +144,7 @@ static pl_code check_place(const reader *in, const pl_node *node, shape_change c
     return refuse(in, node, "pixel_shuffle needs channels that 4 divides");
   if ((change == PIXEL_SHUFFLE || change == UPSAMPLE) && in->side > 1 << 14)
     return refuse(in, node, "the picture becomes too large");
-  if (change == LAYER && in->channels % in->model->n_heads != 0)
+  if (change == LAYER && in->channels % in->model->attention.n_heads != 0)
     return refuse(in, node, "'num_heads' does not divide the channels");
   return PL_OK;
 }
@@ -189,19 +189,20 @@ static pl_code model_of(const reader *in, const pl_model_part *part, int64_t wid
   if (model == NULL) return pl_fail_memory(in->error, "the parts of a model");
   *model = *in->model;
   model->n_layers = 1;
-  model->hidden = width;
-  model->ffn_hidden = in->mlp_ratio * width;
-  model->head_size = model->value_size = width / model->n_heads > 0 ? width / model->n_heads : 1;
-  model->learned_positions = false; /* a block of their own */
+  model->width.hidden = width;
+  model->width.ffn_hidden = in->mlp_ratio * width;
+  model->attention.head_size = model->attention.value_size =
+      width / model->attention.n_heads > 0 ? width / model->attention.n_heads : 1;
+  model->positions.learned_positions = false; /* a block of their own */
   for (int64_t side = 1; in->relative && part->kind == PL_BLOCK_LAYER && side * side <= part->rows; side++)
-    model->relative_window = side;
+    model->positions.relative_window = side;
   *made = model;
   return PL_OK;
 }
 
 static bool is_same(const pl_model_part *a, const pl_model_part *b, int64_t width) {
   return a->kind == b->kind && a->windows == b->windows && a->rows == b->rows && a->out_rows == b->out_rows &&
-         a->out_width == b->out_width && a->model->hidden == width;
+         a->out_width == b->out_width && a->model->width.hidden == width;
 }
 
 static pl_code add_block(reader *in, const pl_node *node, shape_change change) {
@@ -210,12 +211,12 @@ static pl_code add_block(reader *in, const pl_node *node, shape_change change) {
   int64_t width;
   pl_model_part part = make_part(in, change, &width);
   int32_t p = 0;
-  while (p < in->model->n_parts && !is_same(&in->parts[p], &part, width))
+  while (p < in->model->unlike.n_parts && !is_same(&in->parts[p], &part, width))
     p++;
   if (p == PL_MODEL_PARTS_MAX) return refuse(in, node, "too many different ones");
-  if (p == in->model->n_parts) {
+  if (p == in->model->unlike.n_parts) {
     PL_TRY(model_of(in, &part, width, &part.model));
-    in->parts[in->model->n_parts++] = part;
+    in->parts[in->model->unlike.n_parts++] = part;
   }
   in->part_of[in->n_blocks++] = (uint8_t)p;
   return PL_OK;
@@ -263,12 +264,12 @@ static pl_code read_blocks(reader *in) {
 
 /* The whole speaks of its first layer where a report asks for a width. */
 static void adopt_first_layer(pl_model *model) {
-  const pl_model *first = model->parts[0].model;
-  for (int32_t p = model->n_parts; p-- > 0;)
-    if (model->parts[p].kind == PL_BLOCK_LAYER) first = model->parts[p].model;
-  model->hidden = first->hidden;
-  model->ffn_hidden = first->ffn_hidden;
-  model->head_size = model->value_size = first->head_size;
+  const pl_model *first = model->unlike.parts[0].model;
+  for (int32_t p = model->unlike.n_parts; p-- > 0;)
+    if (model->unlike.parts[p].kind == PL_BLOCK_LAYER) first = model->unlike.parts[p].model;
+  model->width.hidden = first->width.hidden;
+  model->width.ffn_hidden = first->width.ffn_hidden;
+  model->attention.head_size = model->attention.value_size = first->attention.head_size;
 }
 
 pl_code pl_model_transgan_read(const pl_document *document, pl_arena *arena, pl_model *model, pl_error *error) {
@@ -277,12 +278,12 @@ pl_code pl_model_transgan_read(const pl_document *document, pl_arena *arena, pl_
   model->digest = pl_document_digest(document);
   PL_TRY(read_traits(&in));
   PL_TRY(read_blocks(&in));
-  model->parts = in.parts;
-  model->part_of = in.part_of;
+  model->unlike.parts = in.parts;
+  model->unlike.part_of = in.part_of;
   model->n_layers = in.n_blocks - PL_MODEL_BLOCKS_BEFORE_LAYERS - PL_MODEL_BLOCKS_AFTER_LAYERS;
   adopt_first_layer(model);
   for (int32_t block = 0; block < in.n_blocks; block++)
-    model->trained_parameters += pl_model_block_parameters(model, block);
-  model->parameters = model->trained_parameters;
+    model->count.trained_parameters += pl_model_block_parameters(model, block);
+  model->count.parameters = model->count.trained_parameters;
   return PL_OK;
 }

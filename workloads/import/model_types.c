@@ -29,13 +29,13 @@ static pl_code read_type(const pl_document *document, const pl_node *root, pl_ar
     if (pl_node_get(root, keys[i]) == NULL) continue;
     PL_TRY(take_string(document, root, keys[i], arena, &name, error));
     if (strcmp(name, "auto") == 0) continue;
-    if (model->dtype_name != NULL && strcmp(model->dtype_name, name) != 0)
+    if (model->types.dtype_name != NULL && strcmp(model->types.dtype_name, name) != 0)
       return pl_document_fail(document, pl_node_get(root, keys[i]), error,
-                              "'%s' is '%s', but '%s' is '%s': leave one out", keys[i], name, model->dtype_key,
-                              model->dtype_name);
-    if (model->dtype_name != NULL) continue;
-    model->dtype_key = keys[i];
-    model->dtype_name = name;
+                              "'%s' is '%s', but '%s' is '%s': leave one out", keys[i], name, model->types.dtype_key,
+                              model->types.dtype_name);
+    if (model->types.dtype_name != NULL) continue;
+    model->types.dtype_key = keys[i];
+    model->types.dtype_name = name;
   }
   return PL_OK;
 }
@@ -46,9 +46,9 @@ static pl_code read_quantization(const pl_document *document, const pl_node *roo
   if (config == NULL) return PL_OK;
   if (!pl_node_is_mapping(config))
     return pl_document_fail(document, config, error, "'quantization_config' must be an object");
-  model->quantization = "unnamed";
+  model->types.quantization = "unnamed";
   if (pl_node_get(config, "quant_method") == NULL) return PL_OK;
-  return take_string(document, config, "quant_method", arena, &model->quantization, error);
+  return take_string(document, config, "quant_method", arena, &model->types.quantization, error);
 }
 
 /* Positions before they were stretched: beside max_position_embeddings (Phi-3), or among the parameters of the rotary
@@ -63,7 +63,7 @@ static pl_code read_original_positions(const pl_document *document, const pl_nod
     if (group != NULL && pl_node_is_mapping(group) && pl_node_get(group, key) != NULL) from = group;
   }
   if (from == NULL) return PL_OK;
-  return pl_node_integer(document, from, key, 1, positions_max, &model->original_positions, error);
+  return pl_node_integer(document, from, key, 1, positions_max, &model->positions.original_positions, error);
 }
 
 pl_code pl_model_types_read(const pl_document *document, pl_arena *arena, pl_model *model, pl_error *error) {
@@ -71,6 +71,6 @@ pl_code pl_model_types_read(const pl_document *document, pl_arena *arena, pl_mod
   PL_TRY(read_type(document, root, arena, model, error));
   PL_TRY(read_quantization(document, root, arena, model, error));
   if (!model->is_text_part) return read_original_positions(document, root, model, error);
-  if (model->dtype_name == NULL) PL_TRY(read_type(document, text, arena, model, error));
+  if (model->types.dtype_name == NULL) PL_TRY(read_type(document, text, arena, model, error));
   return read_original_positions(document, text, model, error);
 }

@@ -23,15 +23,16 @@ static pl_code check_job(const pl_model *model, const pl_model_program_options *
                    options->n_microbatches, (long long)options->batch, (long long)options->gbs);
   if (options->seq < 1)
     return pl_fail(error, PL_BAD_INPUT, "%lld tokens a sequence: at least one is needed", (long long)options->seq);
-  if (model->stack != NULL && model->stack->kind == PL_STACK_PATCHES) return PL_OK; /* has its own */
-  if (model->parts == NULL && model->learned_positions && options->seq > model->max_positions)
+  if (model->program.stack != NULL && model->program.stack->kind == PL_STACK_PATCHES) return PL_OK; /* has its own */
+  if (model->unlike.parts == NULL && model->positions.learned_positions &&
+      options->seq > model->positions.max_positions)
     return pl_fail(error, PL_BAD_INPUT, "%s: sequences of %lld tokens, but its table of positions has %lld rows",
-                   model->name, (long long)options->seq, (long long)model->max_positions);
+                   model->name, (long long)options->seq, (long long)model->positions.max_positions);
   return PL_OK;
 }
 
 static int64_t tokens_of(const pl_program_writer *to) {
-  const pl_stack *stack = to->model->stack;
+  const pl_stack *stack = to->model->program.stack;
   bool pictures = stack != NULL && stack->kind == PL_STACK_PATCHES;
   return pictures ? pl_stack_patches(stack) + 1 : to->options->seq;
 }
@@ -45,22 +46,22 @@ static void set_extents(pl_program_writer *to) {
   } all[] = {{'b', to->options->batch},
              {'s', tokens_of(to)},
              {'t', tokens_of(to)},
-             {'h', model->hidden},
-             {'g', model->n_kv_heads},
-             {'r', model->n_kv_heads > 0 ? model->n_heads / model->n_kv_heads : 1},
-             {'d', model->head_size},
-             {'e', model->value_size},
-             {'v', model->vocab},
-             {'x', model->n_experts},
-             {'p', model->max_positions + model->position_offset},
-             {'y', model->type_vocab},
-             {'m', model->predictions},
-             {'j', model->hidden},
+             {'h', model->width.hidden},
+             {'g', model->attention.n_kv_heads},
+             {'r', model->attention.n_kv_heads > 0 ? model->attention.n_heads / model->attention.n_kv_heads : 1},
+             {'d', model->attention.head_size},
+             {'e', model->attention.value_size},
+             {'v', model->width.vocab},
+             {'x', model->moe.n_experts},
+             {'p', model->positions.max_positions + model->positions.position_offset},
+             {'y', model->width.type_vocab},
+             {'m', model->ends.predictions},
+             {'j', model->width.hidden},
              {'o', 2},
-             {'q', model->q_rank},
-             {'k', model->kv_rank},
-             {'a', model->head_size - model->rope_size},
-             {'z', model->rope_size}};
+             {'q', model->attention.q_rank},
+             {'k', model->attention.kv_rank},
+             {'a', model->attention.head_size - model->attention.rope_size},
+             {'z', model->attention.rope_size}};
   for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
     to->extent[all[i].letter - 'a'] = all[i].extent;
 }
@@ -69,13 +70,14 @@ static void set_extents(pl_program_writer *to) {
 
 /* Gemma: some layers see a window, and every so many-th sees all. */
 static pl_layer_kind kind_of(const pl_model *model, int64_t seq, int32_t layer) {
-  bool window = model->sliding_window > 0 && model->sliding_window < seq;
-  return (pl_layer_kind){.experts = pl_model_has_experts(model, layer),
-                         .window = window && (model->window_period < 2 || (layer + 1) % model->window_period != 0)};
+  bool window = model->attention.sliding_window > 0 && model->attention.sliding_window < seq;
+  return (pl_layer_kind){
+      .experts = pl_model_has_experts(model, layer),
+      .window = window && (model->attention.window_period < 2 || (layer + 1) % model->attention.window_period != 0)};
 }
 
 static const char *name_of(const pl_model *model, pl_layer_kind kind) {
-  if (kind.window && model->window_period > 1) return kind.experts ? "window_expert_layer" : "window_layer";
+  if (kind.window && model->attention.window_period > 1) return kind.experts ? "window_expert_layer" : "window_layer";
   return kind.experts ? "expert_layer" : "layer";
 }
 
@@ -99,8 +101,8 @@ static void write_main(pl_program_writer *to) {
     x = pl_write_call(to, name_of(model, kind_of(model, to->options->seq, layer)), instance, x);
   }
   int32_t made = x;
-  if (model->final_norm) x = pl_write_call(to, "final_norm", "final_norm", x);
-  x = pl_write_call(to, "head", model->tied_embeddings ? "" : "head", x);
+  if (model->norms.final_norm) x = pl_write_call(to, "final_norm", "final_norm", x);
+  x = pl_write_call(to, "head", model->ends.tied_embeddings ? "" : "head", x);
   pl_write_call(to, "loss", "loss", x);
   pl_program_call_predictions(to, name_of(model, kind_of(model, to->options->seq, model->n_layers - 1)), made);
 }
@@ -142,7 +144,7 @@ static pl_code build_onnx(const pl_model *model, const pl_model_program_options 
                            .seq = options->seq,
                            .n_microbatches = options->n_microbatches,
                            .element = options->element};
-  PL_TRY(pl_onnx_program_build(model->onnx, &job, arena, module, NULL, error));
+  PL_TRY(pl_onnx_program_build(model->program.onnx, &job, arena, module, NULL, error));
   write_class(module);
   return arena->failed ? pl_fail_memory(error, "the program of a model") : PL_OK;
 }
@@ -150,19 +152,19 @@ static pl_code build_onnx(const pl_model *model, const pl_model_program_options 
 pl_code pl_model_program_build(const pl_model *model, const pl_model_program_options *options, pl_arena *arena,
                                pl_ir_module *module, pl_error *error) {
   PL_TRY(check_job(model, options, error));
-  if (model->onnx != NULL) return build_onnx(model, options, arena, module, error);
+  if (model->program.onnx != NULL) return build_onnx(model, options, arena, module, error);
   PL_TRY(pl_program_check_predictions(model, error));
   if (pl_model_has_blocks(model))
-    PL_TRY(model->parts != NULL ? pl_program_check_parts(model, error) : pl_program_check_layer(model, error));
+    PL_TRY(model->unlike.parts != NULL ? pl_program_check_parts(model, error) : pl_program_check_layer(model, error));
   pl_ir_module_init(module, arena, model->name, PL_IR_MODEL);
   module->n_microbatches = options->n_microbatches;
   pl_program_writer to = {.module = module, .model = model, .options = options, .error = error};
   set_extents(&to);
-  if (model->dlrm != NULL)
+  if (model->program.dlrm != NULL)
     pl_program_dlrm(&to);
-  else if (model->stack != NULL)
+  else if (model->program.stack != NULL)
     pl_program_stack(&to);
-  else if (model->parts != NULL)
+  else if (model->unlike.parts != NULL)
     pl_program_parts(&to);
   else
     write_transformer(&to);
@@ -175,8 +177,8 @@ pl_code pl_model_program_build(const pl_model *model, const pl_model_program_opt
 static void write_block(pl_program_writer *to, int32_t class_of_blocks) {
   const pl_model *model = to->model;
   pl_block_kind kind = pl_model_class_kind(model, class_of_blocks);
-  bool window = model->sliding_window > 0 && model->sliding_window < to->options->seq;
-  if (model->parts != NULL) {
+  bool window = model->attention.sliding_window > 0 && model->attention.sliding_window < to->options->seq;
+  if (model->unlike.parts != NULL) {
     pl_program_part(to, class_of_blocks);
     return;
   }
@@ -188,11 +190,11 @@ static void write_block(pl_program_writer *to, int32_t class_of_blocks) {
     pl_program_layer(to, "layer", (pl_layer_kind){.window = window});
     return;
   case PL_BLOCK_EXPERT_LAYER:
-    if (model->n_experts == 0) break; /* without experts there is no such layer */
+    if (model->moe.n_experts == 0) break; /* without experts there is no such layer */
     pl_program_layer(to, "expert_layer", (pl_layer_kind){.experts = true, .window = window});
     return;
   case PL_BLOCK_FINAL_NORM:
-    if (!model->final_norm) break;
+    if (!model->norms.final_norm) break;
     pl_program_final_norm(to);
     return;
   case PL_BLOCK_HEAD:
@@ -216,15 +218,16 @@ static void set_dropout(bool drops, double *probability) {
 /* Numbers that no time depends on, where they are none that a program can compute with. */
 static pl_model with_numbers(const pl_model *model) {
   pl_model own = *model;
-  if (model->parts != NULL) return own;
-  int64_t turned = llround(own.numbers.rotary_share * (double)own.head_size);
+  if (model->unlike.parts != NULL) return own;
+  int64_t turned = llround(own.numbers.rotary_share * (double)own.attention.head_size);
   if (!(own.numbers.rotary_base > 0)) own.numbers.rotary_base = 10000;
-  own.rotary = own.rotary && own.head_size > 1;
-  if (turned < 2 || turned % 2 != 0 || turned > own.head_size)
-    own.numbers.rotary_share = (double)(turned < 3 || turned > own.head_size ? 2 : turned - 1) / (double)own.head_size;
-  set_dropout(own.embedding_dropout, &own.numbers.embedding_dropout);
-  set_dropout(own.attention_dropout, &own.numbers.attention_dropout);
-  set_dropout(own.hidden_dropout, &own.numbers.hidden_dropout);
+  own.positions.rotary = own.positions.rotary && own.attention.head_size > 1;
+  if (turned < 2 || turned % 2 != 0 || turned > own.attention.head_size)
+    own.numbers.rotary_share =
+        (double)(turned < 3 || turned > own.attention.head_size ? 2 : turned - 1) / (double)own.attention.head_size;
+  set_dropout(own.dropout.embedding_dropout, &own.numbers.embedding_dropout);
+  set_dropout(own.dropout.attention_dropout, &own.numbers.attention_dropout);
+  set_dropout(own.dropout.hidden_dropout, &own.numbers.hidden_dropout);
   return own;
 }
 

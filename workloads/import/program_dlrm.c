@@ -108,7 +108,7 @@ static void loss(pl_program_writer *to) {
 }
 
 void pl_program_dlrm(pl_program_writer *to) {
-  const pl_dlrm *dlrm = to->model->dlrm;
+  const pl_dlrm *dlrm = to->model->program.dlrm;
   int32_t vectors[1 + PL_DLRM_GROUPS_MAX];
   to->extent['h' - 'a'] = dlrm->width;
   to->extent['l' - 'a'] = dlrm->lookups;

@@ -18,21 +18,22 @@ static int32_t looked_up(pl_program_writer *to, const char *path, const char *ta
 void pl_program_embedding(pl_program_writer *to) {
   const pl_model *model = to->model;
   if (pl_write_function(to, "embedding") == NULL) return;
-  int32_t x = looked_up(to, "table", "vh", 'v', pl_write_input(to, "tokens", "bs", model->vocab));
-  if (scales_embeddings(model)) x = pl_write_scale(to, "scaled", x, sqrt((double)model->hidden));
-  if (model->learned_positions) {
+  int32_t x = looked_up(to, "table", "vh", 'v', pl_write_input(to, "tokens", "bs", model->width.vocab));
+  if (scales_embeddings(model)) x = pl_write_scale(to, "scaled", x, sqrt((double)model->width.hidden));
+  if (model->positions.learned_positions) {
     int32_t places = looked_up(to, "positions", "ph", 'p', pl_write_input(to, "positions", "s", to->options->seq));
     x = pl_write_two(to, "add", "placed", x, places);
   }
-  if (model->learned_positions && model->type_vocab > 0)
-    x = pl_write_two(to, "add", "placed", x,
-                     looked_up(to, "segments", "yh", 'y', pl_write_input(to, "segments", "bs", model->type_vocab)));
-  if (model->embedding_norm) x = pl_write_norm(to, "norm", x, "h");
+  if (model->positions.learned_positions && model->width.type_vocab > 0)
+    x = pl_write_two(
+        to, "add", "placed", x,
+        looked_up(to, "segments", "yh", 'y', pl_write_input(to, "segments", "bs", model->width.type_vocab)));
+  if (model->norms.embedding_norm) x = pl_write_norm(to, "norm", x, "h");
   pl_write_result(to, pl_write_dropout(to, "x", x, model->numbers.embedding_dropout));
 }
 
 void pl_program_final_norm(pl_program_writer *to) {
-  if (!to->model->final_norm || pl_write_function(to, "final_norm") == NULL) return;
+  if (!to->model->norms.final_norm || pl_write_function(to, "final_norm") == NULL) return;
   pl_write_result(to, pl_write_norm(to, "norm", pl_write_argument(to, "x", "bsh"), "h"));
 }
 
@@ -49,7 +50,7 @@ int32_t pl_program_cross_entropy(pl_program_writer *to, int32_t logits, int32_t 
 
 /* Paths of the head: whole where it reads the embedding's table too, since it is called without an instance then. */
 static const char *own(pl_program_writer *to, const char *path) {
-  if (!to->model->tied_embeddings) return path;
+  if (!to->model->ends.tied_embeddings) return path;
   const char *whole = pl_arena_printf(to->module->arena, "head.%s", path);
   return whole != NULL ? whole : path;
 }
@@ -60,14 +61,14 @@ static void pooler(pl_program_writer *to, int32_t x) {
   x = pl_write_chosen(to, "first_token", x, pl_write_input(to, "first", "b", 1), "b", "s");
   x = pl_write_linear(to, own(to, "pooler"), x, "hj", "h", true);
   x = pl_write_rename(to, pl_write_one(to, "tanh", "pooled", x), "j", "h");
-  if (!to->model->next_sentence) return;
+  if (!to->model->ends.next_sentence) return;
   x = pl_write_linear(to, own(to, "next_sentence"), x, "ho", "h", true);
   pl_write_loss(to, pl_program_cross_entropy(to, x, pl_write_input(to, "next_sentence", "b", 2), "o"), "b",
                 (double)to->options->gbs);
 }
 
 static bool predicts_some(const pl_program_writer *to) {
-  return to->model->predictions > 0 && to->model->predictions < to->options->seq;
+  return to->model->ends.predictions > 0 && to->model->ends.predictions < to->options->seq;
 }
 
 /* What the head predicts of a sequence: all tokens, or as many as are masked (input "masked": their places). */
@@ -79,19 +80,20 @@ void pl_program_head(pl_program_writer *to) {
   const pl_model *model = to->model;
   if (pl_write_function(to, "head") == NULL) return;
   int32_t x = pl_write_argument(to, "x", "bsh");
-  if (model->pooler) pooler(to, x);
+  if (model->ends.pooler) pooler(to, x);
   if (predicts_some(to))
     x = pl_write_chosen(to, "masked_tokens", x, pl_write_input(to, "masked", "bm", to->options->seq), "bm", "s");
-  if (model->lm_transform) {
+  if (model->ends.lm_transform) {
     x = pl_write_linear(to, own(to, "transform"), x, "hj", "h", true);
     x = pl_write_rename(to, pl_write_activation(to, "active", x), "j", "h");
     x = pl_write_norm(to, own(to, "transform_norm"), x, "h");
   }
-  bool scaled = model->stack != NULL && model->stack->kind == PL_STACK_ENCODER_DECODER && model->tied_embeddings;
-  if (scaled) x = pl_write_scale(to, "scaled", x, 1 / sqrt((double)model->hidden));
-  int32_t table = pl_write_param(to, model->tied_embeddings ? "embedding.table" : "weight", "vh");
+  bool scaled = model->program.stack != NULL && model->program.stack->kind == PL_STACK_ENCODER_DECODER &&
+                model->ends.tied_embeddings;
+  if (scaled) x = pl_write_scale(to, "scaled", x, 1 / sqrt((double)model->width.hidden));
+  int32_t table = pl_write_param(to, model->ends.tied_embeddings ? "embedding.table" : "weight", "vh");
   int32_t logits = pl_write_product(to, "logits", x, table, "h");
-  if (model->lm_transform || model->head_bias) logits = pl_write_bias(to, own(to, "bias"), logits, "v");
+  if (model->ends.lm_transform || model->ends.head_bias) logits = pl_write_bias(to, own(to, "bias"), logits, "v");
   pl_write_result(to, logits);
 }
 
@@ -99,7 +101,8 @@ void pl_program_loss(pl_program_writer *to) {
   if (pl_write_function(to, "loss") == NULL) return;
   const char *dims = predicted(to);
   int32_t logits = pl_write_argument(to, "logits", predicts_some(to) ? "bmv" : "bsv");
-  int64_t tokens = predicts_some(to) ? to->model->predictions : to->options->seq;
-  int32_t losses = pl_program_cross_entropy(to, logits, pl_write_input(to, "targets", dims, to->model->vocab), "v");
+  int64_t tokens = predicts_some(to) ? to->model->ends.predictions : to->options->seq;
+  int32_t losses =
+      pl_program_cross_entropy(to, logits, pl_write_input(to, "targets", dims, to->model->width.vocab), "v");
   pl_write_loss(to, losses, dims, (double)to->options->gbs * (double)tokens);
 }

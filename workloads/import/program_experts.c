@@ -8,10 +8,10 @@
 #include "workloads/import/program_write.h"
 
 static int32_t routing(pl_program_writer *to, int32_t x) {
-  int32_t logits = pl_write_linear(to, "router", x, "hx", "h", to->model->router_bias);
+  int32_t logits = pl_write_linear(to, "router", x, "hx", "h", to->model->moe.router_bias);
   int32_t all = pl_write_over(to, "softmax", "probabilities", logits, "x");
   const pl_ir_name over = pl_ir_name_of("x");
-  const pl_ir_attribute attributes[] = {pl_ir_names("over", 1, &over), pl_ir_integer("k", to->model->topk),
+  const pl_ir_attribute attributes[] = {pl_ir_names("over", 1, &over), pl_ir_integer("k", to->model->moe.topk),
                                         pl_ir_integer("normalise", to->model->numbers.normalises_routing),
                                         pl_ir_integer("sparse", 1)};
   return pl_ir_op_infer(to->module, to->function, "top_k", "routing", 1, &all, 4, attributes);
@@ -21,18 +21,18 @@ static int32_t routed(pl_program_writer *to, int32_t x) {
   const pl_model *model = to->model;
   int32_t weights = routing(to, x);
   int32_t sent = pl_write_spread(to, "dispatch", x, "xbsh");
-  to->extent['f' - 'a'] = model->expert_ffn;
+  to->extent['f' - 'a'] = model->moe.expert_ffn;
   int32_t y = pl_write_linear(to, "experts.up", sent, "xhf", "h", false);
-  if (model->mlp_bias) y = pl_write_bias(to, "experts.up.bias", y, "xf");
-  if (model->gated_mlp) {
+  if (model->mlp.mlp_bias) y = pl_write_bias(to, "experts.up.bias", y, "xf");
+  if (model->mlp.gated_mlp) {
     int32_t gate = pl_write_linear(to, "experts.gate", sent, "xhf", "h", false);
-    if (model->mlp_bias) gate = pl_write_bias(to, "experts.gate.bias", gate, "xf");
+    if (model->mlp.mlp_bias) gate = pl_write_bias(to, "experts.gate.bias", gate, "xf");
     y = pl_write_two(to, "multiply", "active", pl_write_activation(to, "active", gate), y);
   } else {
     y = pl_write_activation(to, "active", y);
   }
   y = pl_write_linear(to, "experts.down", y, "xfh", "f", false);
-  if (model->mlp_bias) y = pl_write_bias(to, "experts.down.bias", y, "xh");
+  if (model->mlp.mlp_bias) y = pl_write_bias(to, "experts.down.bias", y, "xh");
   y = pl_write_product(to, "combined", weights, y, "x");
   return model->numbers.routing_scale != 1 ? pl_write_scale(to, "combined", y, model->numbers.routing_scale) : y;
 }
@@ -47,9 +47,9 @@ static int32_t gate_of(pl_program_writer *to, int32_t x) {
 int32_t pl_program_experts(pl_program_writer *to, int32_t x) {
   const pl_model *model = to->model;
   int32_t y = routed(to, x);
-  if (model->shared_ffn == 0) return y;
-  int32_t shared = pl_program_mlp(to, "shared", x, model->shared_ffn);
-  if (model->mlp_bias) shared = pl_write_bias(to, "shared.down.bias", shared, "h");
-  if (model->shared_gate) shared = pl_write_two(to, "multiply", "shared", shared, gate_of(to, x));
+  if (model->moe.shared_ffn == 0) return y;
+  int32_t shared = pl_program_mlp(to, "shared", x, model->moe.shared_ffn);
+  if (model->mlp.mlp_bias) shared = pl_write_bias(to, "shared.down.bias", shared, "h");
+  if (model->moe.shared_gate) shared = pl_write_two(to, "multiply", "shared", shared, gate_of(to, x));
   return pl_write_two(to, "add", "sum", y, shared);
 }

@@ -8,9 +8,9 @@
 
 static int32_t queries(pl_program_writer *to, int32_t x, int32_t positions) {
   const pl_model *model = to->model;
-  double share = (double)model->rope_size / (double)model->head_size;
+  double share = (double)model->attention.rope_size / (double)model->attention.head_size;
   int32_t q;
-  if (model->q_rank > 0) {
+  if (model->attention.q_rank > 0) {
     int32_t low = pl_write_linear(to, "attention.q_down", x, "hq", "h", false);
     low = pl_write_norm(to, "attention.q_norm", low, "q");
     q = pl_write_linear(to, "attention.q_up", low, "qgrd", "q", false);
@@ -29,7 +29,7 @@ void pl_program_latent(pl_program_writer *to, int32_t x, int32_t positions, int3
   int32_t low = pl_write_linear(to, "attention.kv_down", x, "hk", "h", false);
   low = pl_write_norm(to, "attention.kv_norm", low, "k");
   int32_t k = pl_write_linear(to, "attention.k_up", low, "kga", "k", false);
-  k = pl_write_padded(to, "keys", pl_write_rename(to, k, "a", "d"), "d", model->rope_size, "bsgd");
+  k = pl_write_padded(to, "keys", pl_write_rename(to, k, "a", "d"), "d", model->attention.rope_size, "bsgd");
   qkv[1] = pl_write_rename(to, pl_write_two(to, "add", "keys", k, turned), "s", "t");
   qkv[2] = pl_write_rename(to, pl_write_linear(to, "attention.v_up", low, "kge", "k", false), "s", "t");
 }

@@ -24,12 +24,13 @@ static int find_activation(const char *name) {
 
 /* Turned elements come in pairs. */
 static pl_code check_rotary(const pl_model *model, pl_error *error) {
-  bool latent = model->kv_rank > 0;
-  long long turned = latent ? model->rope_size : llround(model->numbers.rotary_share * (double)model->head_size);
-  if ((!model->rotary && !latent) || (turned > 0 && turned % 2 == 0)) return PL_OK;
+  bool latent = model->attention.kv_rank > 0;
+  long long turned =
+      latent ? model->attention.rope_size : llround(model->numbers.rotary_share * (double)model->attention.head_size);
+  if ((!model->positions.rotary && !latent) || (turned > 0 && turned % 2 == 0)) return PL_OK;
   return pl_fail(error, PL_UNSUPPORTED,
                  "%s: rotary positions turn %lld of the %lld elements of a head; programs turn pairs of them",
-                 model->name, turned, (long long)model->head_size);
+                 model->name, turned, (long long)model->attention.head_size);
 }
 
 static pl_code check_dropout(const pl_model *model, pl_error *error) {
@@ -42,22 +43,22 @@ static pl_code check_dropout(const pl_model *model, pl_error *error) {
 pl_code pl_program_check_layer(const pl_model *model, pl_error *error) {
   PL_TRY(check_rotary(model, error));
   PL_TRY(check_dropout(model, error));
-  if (find_activation(model->activation) < 0)
+  if (find_activation(model->mlp.activation) < 0)
     return pl_fail(error, PL_UNSUPPORTED,
                    "%s: activation '%.32s' is not one that programs can say: gelu, gelu_new, gelu_fast, "
                    "gelu_pytorch_tanh, silu, swish, relu, relu2",
-                   model->name, model->activation);
-  if (model->norm == PL_NORM_PIXEL)
+                   model->name, model->mlp.activation);
+  if (model->norms.norm == PL_NORM_PIXEL)
     return pl_fail(error, PL_UNSUPPORTED, "%s: norms without parameters are not what programs can say yet",
                    model->name);
-  if (model->relative_window > 0)
+  if (model->positions.relative_window > 0)
     return pl_fail(error, PL_UNSUPPORTED, "%s: tables of relative positions are not what programs can say yet",
                    model->name);
   return PL_OK;
 }
 
 int32_t pl_write_activation(pl_program_writer *to, const char *name, int32_t a) {
-  int found = to->model->activation != NULL ? find_activation(to->model->activation) : -1;
+  int found = to->model->mlp.activation != NULL ? find_activation(to->model->mlp.activation) : -1;
   if (found < 0) found = 0; /* of a block alone, whose time does not depend on it */
   int32_t y = pl_write_one(to, activations[found].row, name, a);
   return activations[found].squared ? pl_write_two(to, "multiply", name, y, y) : y;
@@ -83,21 +84,21 @@ int32_t pl_program_rotary(pl_program_writer *to, const char *name, int32_t x, in
 /* Weights for all heads (`heads`: the letters that count them), of one mean per head (Cohere) or of all together (OLMo
  * 2). Of a block alone, whose kernel is the same, it is one per head. */
 static int32_t normed(pl_program_writer *to, const char *norm, int32_t x, const char *heads) {
-  if (to->alone || !to->model->qk_norm_whole) return pl_write_norm(to, norm, x, "d");
+  if (to->alone || !to->model->attention.qk_norm_whole) return pl_write_norm(to, norm, x, "d");
   const char *all = pl_arena_printf(to->module->arena, "%sd", heads);
   if (all == NULL) return PL_IR_NONE;
-  return pl_write_norm_of(to, norm, x, to->model->qk_norm_joint ? all : "d", all);
+  return pl_write_norm_of(to, norm, x, to->model->attention.qk_norm_joint ? all : "d", all);
 }
 
 /* Queries and keys, normalised and turned. */
 static int32_t finished_heads(pl_program_writer *to, const char *name, const char *norm, int32_t x, const char *heads,
                               int32_t positions) {
-  if (to->model->qk_norm) x = normed(to, norm, x, heads);
-  return to->model->rotary ? pl_program_rotary(to, name, x, positions, to->model->numbers.rotary_share) : x;
+  if (to->model->attention.qk_norm) x = normed(to, norm, x, heads);
+  return to->model->positions.rotary ? pl_program_rotary(to, name, x, positions, to->model->numbers.rotary_share) : x;
 }
 
 static void plain_heads(pl_program_writer *to, int32_t x, int32_t positions, int32_t qkv[3]) {
-  bool bias = to->model->attention_bias;
+  bool bias = to->model->attention.attention_bias;
   qkv[0] = pl_write_linear(to, "attention.q", x, "hgrd", "h", bias);
   qkv[0] = finished_heads(to, "queries", "attention.q_norm", qkv[0], "gr", positions);
   qkv[1] = pl_write_linear(to, "attention.k", x, "hgd", "h", bias);
@@ -124,19 +125,19 @@ static int32_t core(pl_program_writer *to, const int32_t qkv[3], int32_t positio
   const pl_model *model = to->model;
   const int32_t inputs[] = {qkv[0], qkv[1], qkv[2], positions, pl_write_rename(to, positions, "s", "t")};
   static const pl_ir_name heads[] = {{"g"}, {"r"}};
-  pl_ir_attribute attributes[7] = {pl_ir_real("scale", 1 / sqrt((double)model->head_size))};
+  pl_ir_attribute attributes[7] = {pl_ir_real("scale", 1 / sqrt((double)model->attention.head_size))};
   int32_t n = 1;
-  if (model->causal) attributes[n++] = pl_ir_integer("causal", 1);
-  if (window) attributes[n++] = pl_ir_integer("window", model->sliding_window);
+  if (model->attention.causal) attributes[n++] = pl_ir_integer("causal", 1);
+  if (window) attributes[n++] = pl_ir_integer("window", model->attention.sliding_window);
   if (model->numbers.attention_dropout > 0 && to->options->dropout) {
     attributes[n++] = pl_ir_real("p", model->numbers.attention_dropout);
     attributes[n++] = pl_ir_integer("seed", to->n_dropouts++);
   }
-  if (model->alibi && !to->alone) attributes[n++] = pl_ir_names("alibi", 2, heads);
-  if (model->alibi && !to->alone && model->alibi_scaled)
-    attributes[n++] = pl_ir_real("slope", 1 / sqrt((double)model->head_size));
+  if (model->positions.alibi && !to->alone) attributes[n++] = pl_ir_names("alibi", 2, heads);
+  if (model->positions.alibi && !to->alone && model->positions.alibi_scaled)
+    attributes[n++] = pl_ir_real("slope", 1 / sqrt((double)model->attention.head_size));
   int32_t context = pl_ir_op_infer(to->module, to->function, "attention", "context", 5, inputs, n, attributes);
-  return model->attention_sinks && !to->alone ? with_sinks(to, context) : context;
+  return model->attention.attention_sinks && !to->alone ? with_sinks(to, context) : context;
 }
 
 /* Attention whose scores have a number per head and pair of tokens added to them, from a table (Liu et al. 2021, Swin,
@@ -145,7 +146,7 @@ static int32_t relative_core(pl_program_writer *to, const int32_t qkv[3]) {
   const pl_model *model = to->model;
   to->extent['p' - 'a'] = (int64_t)pl_model_relative_positions(model);
   int32_t scores = pl_write_product(to, "scores", qkv[0], qkv[1], "d");
-  scores = pl_write_scale(to, "scores", scores, 1 / sqrt((double)model->head_size));
+  scores = pl_write_scale(to, "scores", scores, 1 / sqrt((double)model->attention.head_size));
   int32_t pairs = pl_write_input(to, "relative_positions", "st", to->extent['p' - 'a']);
   int32_t table = pl_write_param(to, "attention.relative_positions.table", "pg");
   scores = pl_write_two(to, "add", "placed", scores,
@@ -158,13 +159,14 @@ static int32_t relative_core(pl_program_writer *to, const int32_t qkv[3]) {
 /* Without its bias, which acts behind the sum over the tensor group. */
 int32_t pl_program_attention(pl_program_writer *to, int32_t x, bool window) {
   int32_t positions = pl_write_input(to, "positions", "s", to->extent['s' - 'a']), qkv[3];
-  if (to->model->kv_rank > 0)
+  if (to->model->attention.kv_rank > 0)
     pl_program_latent(to, x, positions, qkv);
   else
     plain_heads(to, x, positions, qkv);
-  int32_t context = to->model->relative_window > 0 ? relative_core(to, qkv) : core(to, qkv, positions, window);
-  if (to->model->stack != NULL && to->model->stack->gated_attention) {
-    int32_t gate = pl_write_linear(to, "attention.gate", x, "hgre", "h", to->model->attention_bias);
+  int32_t context =
+      to->model->positions.relative_window > 0 ? relative_core(to, qkv) : core(to, qkv, positions, window);
+  if (to->model->program.stack != NULL && to->model->program.stack->gated_attention) {
+    int32_t gate = pl_write_linear(to, "attention.gate", x, "hgre", "h", to->model->attention.attention_bias);
     context = pl_write_two(to, "multiply", "context", context, pl_write_one(to, "sigmoid", "gate", gate));
   }
   return pl_write_linear(to, "attention.out", context, "greh", "gre", false);
@@ -179,9 +181,9 @@ int32_t pl_program_mlp(pl_program_writer *to, const char *path, int32_t x, int64
   const char *down = pl_arena_printf(arena, "%s.down", path);
   if (arena->failed) return PL_IR_NONE;
   to->extent['f' - 'a'] = width;
-  int32_t y = pl_write_linear(to, up, x, "hf", "h", model->mlp_bias);
-  if (model->gated_mlp) {
-    int32_t gated = pl_write_activation(to, "active", pl_write_linear(to, gate, x, "hf", "h", model->mlp_bias));
+  int32_t y = pl_write_linear(to, up, x, "hf", "h", model->mlp.mlp_bias);
+  if (model->mlp.gated_mlp) {
+    int32_t gated = pl_write_activation(to, "active", pl_write_linear(to, gate, x, "hf", "h", model->mlp.mlp_bias));
     y = pl_write_two(to, "multiply", "active", gated, y);
   } else {
     y = pl_write_activation(to, "active", y);
@@ -198,33 +200,33 @@ static int32_t residual(pl_program_writer *to, const char *name, int32_t x, int3
 
 static int32_t sequential(pl_program_writer *to, int32_t x, pl_layer_kind kind) {
   const pl_model *model = to->model;
-  bool in_front = !model->post_norm && !model->norms_behind;
+  bool in_front = !model->norms.post_norm && !model->norms.norms_behind;
   int32_t y = pl_program_attention(to, in_front ? pl_write_norm(to, "norm1", x, "h") : x, kind.window);
-  if (model->norms_behind) y = pl_write_norm(to, "norm1", y, "h");
-  if (model->sandwich_norms) y = pl_write_norm(to, "attention.post_norm", y, "h");
-  x = residual(to, "attended", x, y, model->output_bias ? "attention.out.bias" : NULL);
-  if (model->post_norm) x = pl_write_norm(to, "norm1", x, "h");
+  if (model->norms.norms_behind) y = pl_write_norm(to, "norm1", y, "h");
+  if (model->norms.sandwich_norms) y = pl_write_norm(to, "attention.post_norm", y, "h");
+  x = residual(to, "attended", x, y, model->attention.output_bias ? "attention.out.bias" : NULL);
+  if (model->norms.post_norm) x = pl_write_norm(to, "norm1", x, "h");
   y = in_front ? pl_write_norm(to, "norm2", x, "h") : x;
-  y = kind.experts ? pl_program_experts(to, y) : pl_program_mlp(to, "mlp", y, model->ffn_hidden);
-  if (model->norms_behind) y = pl_write_norm(to, "norm2", y, "h");
-  if (model->sandwich_norms) y = pl_write_norm(to, "mlp.post_norm", y, "h");
-  x = residual(to, "y", x, y, model->mlp_bias && !kind.experts ? "mlp.down.bias" : NULL);
-  return model->post_norm ? pl_write_norm(to, "norm2", x, "h") : x;
+  y = kind.experts ? pl_program_experts(to, y) : pl_program_mlp(to, "mlp", y, model->width.ffn_hidden);
+  if (model->norms.norms_behind) y = pl_write_norm(to, "norm2", y, "h");
+  if (model->norms.sandwich_norms) y = pl_write_norm(to, "mlp.post_norm", y, "h");
+  x = residual(to, "y", x, y, model->mlp.mlp_bias && !kind.experts ? "mlp.down.bias" : NULL);
+  return model->norms.post_norm ? pl_write_norm(to, "norm2", x, "h") : x;
 }
 
 /* Dropout, where configured, acts once on the sum. */
 static int32_t parallel(pl_program_writer *to, int32_t x, pl_layer_kind kind) {
   const pl_model *model = to->model;
   int32_t normed = pl_write_norm(to, "norm1", x, "h"), left = pl_program_attention(to, normed, kind.window);
-  if (!model->shared_norm) normed = pl_write_norm(to, "norm2", x, "h");
-  int32_t right = pl_program_mlp(to, "mlp", normed, model->ffn_hidden);
+  if (!model->norms.shared_norm) normed = pl_write_norm(to, "norm2", x, "h");
+  int32_t right = pl_program_mlp(to, "mlp", normed, model->width.ffn_hidden);
   int32_t sum = pl_write_two(to, "add", "sum", left, right);
-  if (model->output_bias) sum = pl_write_bias(to, "attention.out.bias", sum, "h");
-  return residual(to, "y", x, sum, model->mlp_bias ? "mlp.down.bias" : NULL);
+  if (model->attention.output_bias) sum = pl_write_bias(to, "attention.out.bias", sum, "h");
+  return residual(to, "y", x, sum, model->mlp.mlp_bias ? "mlp.down.bias" : NULL);
 }
 
 void pl_program_layer(pl_program_writer *to, const char *name, pl_layer_kind kind) {
   if (pl_write_function(to, name) == NULL) return;
   int32_t x = pl_write_argument(to, "x", "bsh");
-  pl_write_result(to, to->model->parallel_residual ? parallel(to, x, kind) : sequential(to, x, kind));
+  pl_write_result(to, to->model->norms.parallel_residual ? parallel(to, x, kind) : sequential(to, x, kind));
 }

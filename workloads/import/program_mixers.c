@@ -15,7 +15,7 @@ static void set_extents(pl_program_writer *to, const char *letters, const int64_
 static int32_t convolved(pl_program_writer *to, const char *name, int32_t x, const char *dims) {
   static const pl_ir_name window = {"s"}, kernel = {"w"};
   pl_arena *arena = to->module->arena;
-  const pl_stack *stack = to->model->stack;
+  const pl_stack *stack = to->model->program.stack;
   const char *weight = pl_arena_printf(arena, "mixer.convolution.%s.weight", name);
   const char *bias = pl_arena_printf(arena, "mixer.convolution.%s.bias", name),
              *all = pl_arena_printf(arena, "%sw", dims);
@@ -41,12 +41,13 @@ static int32_t rate_of(pl_program_writer *to) {
 
 static int32_t scan(pl_program_writer *to, const char *row, int32_t n, const int32_t *inputs) {
   static const pl_ir_name over = {"s"};
-  const pl_ir_attribute attributes[] = {pl_ir_names("over", 1, &over), pl_ir_integer("chunk", to->model->stack->chunk)};
+  const pl_ir_attribute attributes[] = {pl_ir_names("over", 1, &over),
+                                        pl_ir_integer("chunk", to->model->program.stack->chunk)};
   return pl_ir_op_infer(to->module, to->function, row, "scan", n, inputs, 2, attributes);
 }
 
 int32_t pl_program_state_space(pl_program_writer *to, int32_t x) {
-  const pl_stack *stack = to->model->stack;
+  const pl_stack *stack = to->model->program.stack;
   int64_t saved[26];
   for (int i = 0; i < 26; i++)
     saved[i] = to->extent[i];
@@ -82,7 +83,7 @@ static int32_t unit(pl_program_writer *to, const char *name, int32_t x) {
 }
 
 int32_t pl_program_delta_rule(pl_program_writer *to, int32_t x) {
-  const pl_stack *stack = to->model->stack;
+  const pl_stack *stack = to->model->program.stack;
   int64_t saved[26];
   for (int i = 0; i < 26; i++)
     saved[i] = to->extent[i];

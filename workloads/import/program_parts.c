@@ -10,8 +10,8 @@ static bool is_known(pl_block_kind kind) {
 }
 
 pl_code pl_program_check_parts(const pl_model *model, pl_error *error) {
-  for (int32_t i = 0; i < model->n_parts; i++)
-    if (!is_known(model->parts[i].kind))
+  for (int32_t i = 0; i < model->unlike.n_parts; i++)
+    if (!is_known(model->unlike.parts[i].kind))
       return pl_fail(error, PL_UNSUPPORTED,
                      "%s: models of model_type '%s' cut pictures into windows and have tables of relative positions, "
                      "which programs cannot say yet",
@@ -46,7 +46,7 @@ static void mean_loss(pl_program_writer *to, const pl_picture *picture) {
   if (pl_write_function(to, "loss") == NULL) return;
   const char *dims = set_shape(to, picture);
   int32_t x = pl_write_cast(to, "x.fp32", pl_write_argument(to, "x", dims), PL_IR_F32);
-  double n = picture != NULL ? (double)pl_picture_points(picture) * picture->channels : (double)to->model->hidden;
+  double n = picture != NULL ? (double)pl_picture_points(picture) * picture->channels : (double)to->model->width.hidden;
   pl_write_loss(to, x, dims, (double)to->options->gbs * n);
 }
 
@@ -54,12 +54,13 @@ static void mean_loss(pl_program_writer *to, const pl_picture *picture) {
 static const pl_picture *last_picture(const pl_model *model) {
   const pl_picture *last = NULL;
   for (int32_t block = 0; block < pl_model_n_blocks(model); block++)
-    if (pl_model_block_kind(model, block) == PL_BLOCK_CHAIN) last = &model->parts[model->part_of[block]].chain->out;
+    if (pl_model_block_kind(model, block) == PL_BLOCK_CHAIN)
+      last = &model->unlike.parts[model->unlike.part_of[block]].chain->out;
   return last;
 }
 
 static const char *name_of(pl_program_writer *to, int32_t part) {
-  pl_block_kind kind = to->model->parts[part].kind;
+  pl_block_kind kind = to->model->unlike.parts[part].kind;
   if (kind == PL_BLOCK_DENSE_OUT) return "dense_out";
   if (kind == PL_BLOCK_DENSE_IN) return "dense_in";
   const char *made = pl_arena_printf(to->module->arena, "chain%d", part);
@@ -68,9 +69,10 @@ static const char *name_of(pl_program_writer *to, int32_t part) {
 
 static void write_part(pl_program_writer *to, int32_t part) {
   const char *name = name_of(to, part);
-  if (to->model->parts[part].kind == PL_BLOCK_DENSE_OUT) dense(to, name, "bh", "hf", "h");
-  if (to->model->parts[part].kind == PL_BLOCK_DENSE_IN) dense(to, name, "bf", "fh", "f");
-  if (to->model->parts[part].kind == PL_BLOCK_CHAIN) pl_program_chain(to, name, to->model->parts[part].chain);
+  if (to->model->unlike.parts[part].kind == PL_BLOCK_DENSE_OUT) dense(to, name, "bh", "hf", "h");
+  if (to->model->unlike.parts[part].kind == PL_BLOCK_DENSE_IN) dense(to, name, "bf", "fh", "f");
+  if (to->model->unlike.parts[part].kind == PL_BLOCK_CHAIN)
+    pl_program_chain(to, name, to->model->unlike.parts[part].chain);
 }
 
 /* ---- parts alone ---- */
@@ -88,7 +90,7 @@ static int32_t reshaped(pl_program_writer *to, const pl_model_part *own) {
   static const pl_ir_name h[] = {{"h"}}, split[] = {{"u"}, {"h"}}, joined[] = {{"s"}, {"u"}}, s[] = {{"s"}};
   to->extent['u' - 'a'] = own->out_rows / own->rows;
   to->extent['h' - 'a'] = own->out_width;
-  if (own->out_width < own->model->hidden) {
+  if (own->out_width < own->model->width.hidden) {
     pl_ir_type type = pl_write_type(to, to->options->element, "bsuh");
     const pl_ir_attribute attributes[] = {pl_ir_names("from", 1, h), pl_ir_names("to", 2, split)};
     x = pl_ir_op_typed(to->module, to->function, "split", "x", NULL, 1, &x, &type, 2, attributes);
@@ -114,9 +116,9 @@ static void token_part(pl_program_writer *to, const pl_model_part *own) {
 }
 
 void pl_program_part(pl_program_writer *to, int32_t part) {
-  const pl_model_part *own = &to->model->parts[part];
-  to->extent['f' - 'a'] = own->model->hidden;
-  to->extent['h' - 'a'] = own->model->hidden;
+  const pl_model_part *own = &to->model->unlike.parts[part];
+  to->extent['f' - 'a'] = own->model->width.hidden;
+  to->extent['h' - 'a'] = own->model->width.hidden;
   if (own->kind == PL_BLOCK_MEAN)
     mean_loss(to, last_picture(to->model));
   else if (own->kind == PL_BLOCK_CHAIN || own->kind == PL_BLOCK_DENSE_OUT || own->kind == PL_BLOCK_DENSE_IN)
@@ -127,10 +129,10 @@ void pl_program_part(pl_program_writer *to, int32_t part) {
 
 void pl_program_parts(pl_program_writer *to) {
   const pl_model *model = to->model;
-  const pl_model_part *parts = model->parts, *first = &parts[model->part_of[0]];
-  to->extent['f' - 'a'] = model->hidden;
+  const pl_model_part *parts = model->unlike.parts, *first = &parts[model->unlike.part_of[0]];
+  to->extent['f' - 'a'] = model->width.hidden;
   data(to, first->kind == PL_BLOCK_CHAIN ? &first->chain->in : NULL);
-  for (int32_t part = 0; part < model->n_parts; part++)
+  for (int32_t part = 0; part < model->unlike.n_parts; part++)
     write_part(to, part);
   mean_loss(to, last_picture(model));
   if (pl_write_function(to, "main") == NULL) return;
@@ -139,6 +141,6 @@ void pl_program_parts(pl_program_writer *to) {
     pl_block_kind kind = pl_model_block_kind(model, block);
     if (kind == PL_BLOCK_IDENTITY) continue;
     const char *instance = kind == PL_BLOCK_MEAN ? "loss" : pl_arena_printf(to->module->arena, "h.%d", layer++);
-    x = pl_write_call(to, kind == PL_BLOCK_MEAN ? "loss" : name_of(to, model->part_of[block]), instance, x);
+    x = pl_write_call(to, kind == PL_BLOCK_MEAN ? "loss" : name_of(to, model->unlike.part_of[block]), instance, x);
   }
 }

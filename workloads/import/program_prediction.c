@@ -24,12 +24,14 @@ static const char *named(const pl_program_writer *to, const char *format, int32_
 }
 
 pl_code pl_program_check_predictions(const pl_model *model, pl_error *error) {
-  if (model->n_predictions == 0) return PL_OK;
-  if (model->causal && model->rotary && !model->embedding_norm && !model->post_norm && model->final_norm) return PL_OK;
+  if (model->ends.n_predictions == 0) return PL_OK;
+  if (model->attention.causal && model->positions.rotary && !model->norms.embedding_norm && !model->norms.post_norm &&
+      model->norms.final_norm)
+    return PL_OK;
   return pl_fail(error, PL_UNSUPPORTED,
                  "%s: num_nextn_predict_layers = %d: modules of multi-token prediction are those of DeepSeek-V3, for "
                  "decoders with rotary positions and norms in front",
-                 model->name, model->n_predictions);
+                 model->name, model->ends.n_predictions);
 }
 
 /* h' of the module. */
@@ -37,7 +39,7 @@ static void write_in(pl_program_writer *to, int32_t k) {
   if (pl_write_function(to, named(to, "mtp%d_in", k)) == NULL) return;
   int64_t *h = &to->extent['h' - 'a'], hidden = *h;
   int32_t x = pl_write_norm(to, named(to, "mtp.%d.hidden_norm", k), pl_write_argument(to, "x", "bsh"), "h");
-  int32_t ids = pl_write_input(to, named(to, "tokens%d", k + 1), "bs", to->model->vocab);
+  int32_t ids = pl_write_input(to, named(to, "tokens%d", k + 1), "bs", to->model->width.vocab);
   int32_t table = pl_write_param(to, "embedding.table", "vh");
   int32_t e = pl_write_two_over(to, "embedding", "embedded", ids, table, "v");
   e = pl_write_norm(to, named(to, "mtp.%d.embedding_norm", k), e, "h");
@@ -55,20 +57,21 @@ static void write_in(pl_program_writer *to, int32_t k) {
 static void write_head(pl_program_writer *to, int32_t k) {
   if (pl_write_function(to, named(to, "mtp%d_head", k)) == NULL) return;
   int32_t x = pl_write_norm(to, named(to, "mtp.%d.norm", k), pl_write_argument(to, "x", "bsh"), "h");
-  int32_t table = pl_write_param(to, to->model->tied_embeddings ? "embedding.table" : "head.weight", "vh");
+  int32_t table = pl_write_param(to, to->model->ends.tied_embeddings ? "embedding.table" : "head.weight", "vh");
   pl_write_result(to, pl_write_product(to, "logits", x, table, "h"));
 }
 
 static void write_loss(pl_program_writer *to, int32_t k) {
   if (pl_write_function(to, named(to, "mtp%d_loss", k)) == NULL) return;
   int32_t logits = pl_write_argument(to, "logits", "bsv");
-  int32_t targets = pl_write_input(to, named(to, "targets%d", k + 1), "bs", to->model->vocab);
+  int32_t targets = pl_write_input(to, named(to, "targets%d", k + 1), "bs", to->model->width.vocab);
   pl_write_loss(to, pl_program_cross_entropy(to, logits, targets, "v"), "bs",
-                (double)to->options->gbs * (double)to->options->seq * to->model->n_predictions / prediction_weight);
+                (double)to->options->gbs * (double)to->options->seq * to->model->ends.n_predictions /
+                    prediction_weight);
 }
 
 void pl_program_predictions(pl_program_writer *to) {
-  for (int32_t k = 0; k < to->model->n_predictions; k++) {
+  for (int32_t k = 0; k < to->model->ends.n_predictions; k++) {
     write_in(to, k);
     write_head(to, k);
     write_loss(to, k);
@@ -76,7 +79,7 @@ void pl_program_predictions(pl_program_writer *to) {
 }
 
 void pl_program_call_predictions(pl_program_writer *to, const char *layer, int32_t x) {
-  for (int32_t k = 0; k < to->model->n_predictions; k++) {
+  for (int32_t k = 0; k < to->model->ends.n_predictions; k++) {
     x = pl_write_call(to, named(to, "mtp%d_in", k), "", x);
     x = pl_write_call(to, layer, named(to, "mtp.%d", k), x);
     pl_write_call(to, named(to, "mtp%d_loss", k), "", pl_write_call(to, named(to, "mtp%d_head", k), "", x));

@@ -64,7 +64,7 @@ static void class_head(pl_program_writer *to, const pl_stack *stack) {
   x = pl_write_over(to, "sum", "class", x, "s");
   set_extent(to, 's', pl_stack_patches(stack) + 1);
   set_extent(to, 'o', stack->classes);
-  set_extent(to, 'j', to->model->hidden);
+  set_extent(to, 'j', to->model->width.hidden);
   if (stack->pooler) {
     x = pl_write_linear(to, "pooler", x, "hj", "h", true);
     x = pl_write_rename(to, pl_write_one(to, "tanh", "pooled", x), "j", "h");
@@ -88,7 +88,7 @@ static int32_t added(pl_program_writer *to, const char *name, int32_t x, int32_t
 
 static int32_t attended(pl_program_writer *to, int32_t normed) {
   int32_t y = pl_program_attention(to, normed, false);
-  return to->model->output_bias ? pl_write_bias(to, "attention.out.bias", y, "h") : y;
+  return to->model->attention.output_bias ? pl_write_bias(to, "attention.out.bias", y, "h") : y;
 }
 
 static int32_t mixed(pl_program_writer *to, int32_t x, pl_mixer mixer) {
@@ -103,7 +103,7 @@ static int32_t mixed(pl_program_writer *to, int32_t x, pl_mixer mixer) {
                  pl_write_two(to, "add", "both", pl_program_state_space(to, normed), attended(to, normed)), NULL);
   default:
     return added(to, "attended", x, pl_program_attention(to, normed, false),
-                 to->model->output_bias ? "attention.out.bias" : NULL);
+                 to->model->attention.output_bias ? "attention.out.bias" : NULL);
   }
 }
 
@@ -130,8 +130,8 @@ static void write_layer(pl_program_writer *to, const pl_stack_layer *layer) {
   if (layer->feed != PL_FEED_NONE) {
     bool experts = layer->feed == PL_FEED_EXPERTS;
     int32_t y = pl_write_norm(to, "norm2", x, "h");
-    y = experts ? pl_program_experts(to, y) : pl_program_mlp(to, "mlp", y, model->ffn_hidden);
-    x = added(to, "y", x, y, model->mlp_bias && !experts ? "mlp.down.bias" : NULL);
+    y = experts ? pl_program_experts(to, y) : pl_program_mlp(to, "mlp", y, model->width.ffn_hidden);
+    x = added(to, "y", x, y, model->mlp.mlp_bias && !experts ? "mlp.down.bias" : NULL);
   }
   pl_write_result(to, x);
 }
@@ -144,14 +144,14 @@ static void write_main(pl_program_writer *to) {
   int32_t x = pl_write_call(to, "embedding", "embedding", PL_IR_NONE);
   for (int32_t layer = 0; layer < model->n_layers; layer++) {
     const char *instance = pl_arena_printf(to->module->arena, "h.%d", layer);
-    x = pl_write_call(to, name_of(to, &model->stack->layers[layer]), instance, x);
+    x = pl_write_call(to, name_of(to, &model->program.stack->layers[layer]), instance, x);
   }
   x = pl_write_call(to, "final_norm", "final_norm", x);
-  pl_write_call(to, "loss", "loss", pl_write_call(to, "head", model->tied_embeddings ? "" : "head", x));
+  pl_write_call(to, "loss", "loss", pl_write_call(to, "head", model->ends.tied_embeddings ? "" : "head", x));
 }
 
 void pl_program_stack(pl_program_writer *to) {
-  const pl_stack *stack = to->model->stack;
+  const pl_stack *stack = to->model->program.stack;
   bool pictures = stack->kind == PL_STACK_PATCHES;
   if (stack->kind == PL_STACK_ENCODER_DECODER) {
     pl_program_encoder_decoder(to);

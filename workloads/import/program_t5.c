@@ -31,7 +31,7 @@ static int32_t attention(pl_program_writer *to, const char *name, int32_t x, int
 
 static int32_t feed(pl_program_writer *to, int32_t x) {
   int32_t y = pl_write_linear(to, "mlp.up", x, "hf", "h", false);
-  if (to->model->gated_mlp) {
+  if (to->model->mlp.gated_mlp) {
     int32_t gate = pl_write_activation(to, "active", pl_write_linear(to, "mlp.gate", x, "hf", "h", false));
     y = pl_write_two(to, "multiply", "active", gate, y);
   } else {
@@ -47,7 +47,7 @@ static int32_t added(pl_program_writer *to, const char *name, int32_t x, int32_t
 
 static void layer(pl_program_writer *to, bool decodes) {
   if (pl_write_function(to, decodes ? "decoder_layer" : "encoder_layer") == NULL) return;
-  to->extent['f' - 'a'] = to->model->ffn_hidden;
+  to->extent['f' - 'a'] = to->model->width.ffn_hidden;
   int32_t x = pl_write_argument(to, "x", "bsh"), bias = pl_write_argument(to, "bias", "stg");
   int32_t memory = decodes ? pl_write_argument(to, "memory", "bth") : PL_IR_NONE;
   int32_t normed = pl_write_norm(to, "norm1", x, "h");
@@ -63,7 +63,7 @@ static void layer(pl_program_writer *to, bool decodes) {
 /* Input "buckets" or "causal_buckets": the row of the table for each pair of tokens. */
 static void position_bias(pl_program_writer *to, bool decodes) {
   static const pl_ir_name over = {"p"};
-  const pl_stack *stack = to->model->stack;
+  const pl_stack *stack = to->model->program.stack;
   if (pl_write_function(to, decodes ? "decoder_bias" : "encoder_bias") == NULL) return;
   const pl_ir_attribute input[] = {pl_ir_integer("below", stack->buckets + decodes),
                                    pl_ir_integer("distance", stack->max_distance)};
@@ -88,8 +88,8 @@ static void embeddings(pl_program_writer *to) {
   int32_t table = pl_write_param(to, "table", "vh");
   int32_t results[2];
   for (int i = 0; i < 2; i++) {
-    int32_t x =
-        pl_write_two_over(to, "embedding", names[i], pl_write_input(to, names[i], "bs", to->model->vocab), table, "v");
+    int32_t x = pl_write_two_over(to, "embedding", names[i], pl_write_input(to, names[i], "bs", to->model->width.vocab),
+                                  table, "v");
     results[i] = pl_write_dropout(to, names[i], x, to->model->numbers.embedding_dropout);
   }
   pl_ir_results_set(to->module, to->function, 2, results);
@@ -110,7 +110,7 @@ static const char *instance_of(pl_program_writer *to, int32_t index, const char 
 
 static void write_main(pl_program_writer *to) {
   const pl_model *model = to->model;
-  int32_t n_encoder = model->stack->n_encoder;
+  int32_t n_encoder = model->program.stack->n_encoder;
   if (pl_write_function(to, "main") == NULL) return;
   int32_t x[2] = {pl_write_call(to, "embedding", "embedding", PL_IR_NONE)};
   int32_t y[3] = {x[0] == PL_IR_NONE ? PL_IR_NONE : x[0] + 1};
@@ -122,7 +122,7 @@ static void write_main(pl_program_writer *to) {
   for (int32_t i = n_encoder; i < model->n_layers; i++)
     y[0] = pl_write_call_of(to, "decoder_layer", instance_of(to, i, ""), y);
   y[0] = pl_write_call(to, "final_norm", "final_norm", y[0]);
-  pl_write_call(to, "loss", "loss", pl_write_call(to, "head", model->tied_embeddings ? "" : "head", y[0]));
+  pl_write_call(to, "loss", "loss", pl_write_call(to, "head", model->ends.tied_embeddings ? "" : "head", y[0]));
 }
 
 void pl_program_encoder_decoder(pl_program_writer *to) {

@@ -157,13 +157,13 @@ int32_t pl_write_norm(pl_program_writer *to, const char *path, int32_t a, const 
 }
 
 int32_t pl_write_norm_of(pl_program_writer *to, const char *path, int32_t a, const char *over, const char *dims) {
-  bool pixel = to->model->norm == PL_NORM_PIXEL, rms = to->model->norm == PL_NORM_RMS || pixel;
+  bool pixel = to->model->norms.norm == PL_NORM_PIXEL, rms = to->model->norms.norm == PL_NORM_RMS || pixel;
   int32_t scale = pixel ? pl_write_constant(to, 1, dims) : pl_write_param(to, path_of(to, path, "scale"), dims);
   int32_t inputs[3] = {a, scale, PL_IR_NONE};
   int32_t n = 2;
   if (!rms)
-    inputs[n++] =
-        to->model->norm_bias ? pl_write_param(to, path_of(to, path, "shift"), dims) : pl_write_constant(to, 0, dims);
+    inputs[n++] = to->model->norms.norm_bias ? pl_write_param(to, path_of(to, path, "shift"), dims)
+                                             : pl_write_constant(to, 0, dims);
   pl_ir_name names[LETTERS_MAX];
   const pl_ir_attribute attributes[] = {pl_ir_names("over", names_of(over, names), names),
                                         pl_ir_real("epsilon", to->model->numbers.norm_epsilon)};

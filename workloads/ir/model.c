@@ -6,7 +6,7 @@
 
 pl_block_kind pl_model_block_kind(const pl_model *model, int32_t block) {
   PL_ASSERT(block >= 0 && block < pl_model_n_blocks(model));
-  if (model->parts != NULL) return model->parts[model->part_of[block]].kind;
+  if (model->unlike.parts != NULL) return model->unlike.parts[model->unlike.part_of[block]].kind;
   if (block == 0) return PL_BLOCK_EMBEDDING;
   int32_t behind = block - (model->n_layers + 2);
   if (block == 1 || behind == 0) return PL_BLOCK_IDENTITY;
@@ -15,11 +15,11 @@ pl_block_kind pl_model_block_kind(const pl_model *model, int32_t block) {
 }
 
 int32_t pl_model_block_class(const pl_model *model, int32_t block) {
-  return model->parts != NULL ? model->part_of[block] : (int32_t)pl_model_block_kind(model, block);
+  return model->unlike.parts != NULL ? model->unlike.part_of[block] : (int32_t)pl_model_block_kind(model, block);
 }
 
 pl_block_kind pl_model_class_kind(const pl_model *model, int32_t class_of_blocks) {
-  return model->parts != NULL ? model->parts[class_of_blocks].kind : (pl_block_kind)class_of_blocks;
+  return model->unlike.parts != NULL ? model->unlike.parts[class_of_blocks].kind : (pl_block_kind)class_of_blocks;
 }
 
 int32_t pl_model_count_class(const pl_model *model, int32_t class_of_blocks) {
@@ -30,8 +30,8 @@ int32_t pl_model_count_class(const pl_model *model, int32_t class_of_blocks) {
 }
 
 bool pl_model_has_experts(const pl_model *model, int32_t layer) {
-  return model->n_experts > 0 && layer >= model->first_expert_layer &&
-         layer % model->expert_layer_step == model->expert_layer_phase;
+  return model->moe.n_experts > 0 && layer >= model->moe.first_expert_layer &&
+         layer % model->moe.expert_layer_step == model->moe.expert_layer_phase;
 }
 
 int32_t pl_model_count_blocks(const pl_model *model, pl_block_kind kind) {
@@ -42,11 +42,11 @@ int32_t pl_model_count_blocks(const pl_model *model, pl_block_kind kind) {
 }
 
 static bool has_dense_layers(const pl_model *model) {
-  return model->n_experts == 0 || model->first_expert_layer > 0 || model->expert_layer_step > 1;
+  return model->moe.n_experts == 0 || model->moe.first_expert_layer > 0 || model->moe.expert_layer_step > 1;
 }
 
 bool pl_model_splits_mlp(const pl_model *model, int32_t tmp, int64_t *width) {
-  const int64_t widths[] = {has_dense_layers(model) ? model->ffn_hidden : 0, model->shared_ffn};
+  const int64_t widths[] = {has_dense_layers(model) ? model->width.ffn_hidden : 0, model->moe.shared_ffn};
   for (int i = 0; i < 2; i++)
     if (widths[i] % tmp != 0) {
       *width = widths[i];
@@ -56,8 +56,8 @@ bool pl_model_splits_mlp(const pl_model *model, int32_t tmp, int64_t *width) {
 }
 
 double pl_model_relative_positions(const pl_model *model) {
-  double side = 2 * (double)model->relative_window - 1;
-  return model->relative_window > 0 ? side * side : 0;
+  double side = 2 * (double)model->positions.relative_window - 1;
+  return model->positions.relative_window > 0 ? side * side : 0;
 }
 
 static double linear(double in, double out, bool bias) {
@@ -65,74 +65,80 @@ static double linear(double in, double out, bool bias) {
 }
 
 static double norm(const pl_model *model) {
-  if (model->norm == PL_NORM_PIXEL) return 0;
-  return (double)model->hidden * (model->norm_bias ? 2 : 1);
+  if (model->norms.norm == PL_NORM_PIXEL) return 0;
+  return (double)model->width.hidden * (model->norms.norm_bias ? 2 : 1);
 }
 
 static double mlp_parameters(const pl_model *model, int64_t width) {
-  double h = (double)model->hidden, f = (double)width;
-  return linear(h, model->gated_mlp ? 2 * f : f, model->mlp_bias) + linear(f, h, model->mlp_bias);
+  double h = (double)model->width.hidden, f = (double)width;
+  return linear(h, model->mlp.gated_mlp ? 2 * f : f, model->mlp.mlp_bias) + linear(f, h, model->mlp.mlp_bias);
 }
 
 static double attention_parameters(const pl_model *model) {
-  double h = (double)model->hidden, d = (double)model->head_size, heads = (double)model->n_heads;
-  double wide = heads * d, narrow = (double)model->n_kv_heads * d;
-  double normed = !model->qk_norm ? 0 : model->qk_norm_whole ? wide + narrow : 2 * d;
-  normed += model->attention_sinks ? heads : 0;
+  double h = (double)model->width.hidden, d = (double)model->attention.head_size,
+         heads = (double)model->attention.n_heads;
+  double wide = heads * d, narrow = (double)model->attention.n_kv_heads * d;
+  double normed = !model->attention.qk_norm ? 0 : model->attention.qk_norm_whole ? wide + narrow : 2 * d;
+  normed += model->attention.attention_sinks ? heads : 0;
   normed += pl_model_relative_positions(model) * heads;
-  if (model->kv_rank == 0)
-    return linear(h, wide + 2 * narrow, model->attention_bias) + linear(wide, h, model->output_bias) + normed;
-  double q = (double)model->q_rank, kv = (double)model->kv_rank, rope = (double)model->rope_size;
-  double value = (double)model->value_size;
+  if (model->attention.kv_rank == 0)
+    return linear(h, wide + 2 * narrow, model->attention.attention_bias) +
+           linear(wide, h, model->attention.output_bias) + normed;
+  double q = (double)model->attention.q_rank, kv = (double)model->attention.kv_rank,
+         rope = (double)model->attention.rope_size;
+  double value = (double)model->attention.value_size;
   double queries = q > 0 ? h * q + q + q * wide : h * wide;
   return queries + h * (kv + rope) + kv + kv * heads * (d - rope + value) + heads * value * h;
 }
 
 /* What all tokens of a layer with experts meet: router, shared experts and their gate. */
 static double shared_parameters(const pl_model *model) {
-  double h = (double)model->hidden;
-  double shared = model->shared_ffn > 0 ? mlp_parameters(model, model->shared_ffn) : 0;
-  return linear(h, (double)model->n_experts, model->router_bias) + shared + (model->shared_gate ? h : 0);
+  double h = (double)model->width.hidden;
+  double shared = model->moe.shared_ffn > 0 ? mlp_parameters(model, model->moe.shared_ffn) : 0;
+  return linear(h, (double)model->moe.n_experts, model->moe.router_bias) + shared + (model->moe.shared_gate ? h : 0);
 }
 
 static double layer_parameters(const pl_model *model, bool experts) {
-  double mlp = experts ? shared_parameters(model) + (double)model->n_experts * mlp_parameters(model, model->expert_ffn)
-                       : mlp_parameters(model, model->ffn_hidden);
-  double norms = model->sandwich_norms ? 4 : model->parallel_residual && model->shared_norm ? 1 : 2;
+  double mlp =
+      experts ? shared_parameters(model) + (double)model->moe.n_experts * mlp_parameters(model, model->moe.expert_ffn)
+              : mlp_parameters(model, model->width.ffn_hidden);
+  double norms = model->norms.sandwich_norms ? 4 : model->norms.parallel_residual && model->norms.shared_norm ? 1 : 2;
   return attention_parameters(model) + mlp + norms * norm(model);
 }
 
 /* Three norms, a projection of two vectors to one, and a layer like the last (DeepSeek-V3, section 2.2). */
 double pl_model_prediction_parameters(const pl_model *model) {
-  if (model->n_predictions == 0) return 0;
-  double h = (double)model->hidden, layer = layer_parameters(model, pl_model_has_experts(model, model->n_layers - 1));
-  return model->n_predictions * (3 * norm(model) + linear(2 * h, h, false) + layer);
+  if (model->ends.n_predictions == 0) return 0;
+  double h = (double)model->width.hidden,
+         layer = layer_parameters(model, pl_model_has_experts(model, model->n_layers - 1));
+  return model->ends.n_predictions * (3 * norm(model) + linear(2 * h, h, false) + layer);
 }
 
 double pl_model_active_parameters(const pl_model *model) {
-  double idle = (double)(model->n_experts - model->topk) * mlp_parameters(model, model->expert_ffn);
-  return model->parameters - idle * pl_model_count_blocks(model, PL_BLOCK_EXPERT_LAYER);
+  double idle = (double)(model->moe.n_experts - model->moe.topk) * mlp_parameters(model, model->moe.expert_ffn);
+  return model->count.parameters - idle * pl_model_count_blocks(model, PL_BLOCK_EXPERT_LAYER);
 }
 
 static double embedding_parameters(const pl_model *model) {
-  double rows = (double)model->vocab;
-  if (model->learned_positions)
-    rows += (double)model->max_positions + (double)model->position_offset + (double)model->type_vocab;
-  return rows * (double)model->hidden + (model->embedding_norm ? norm(model) : 0);
+  double rows = (double)model->width.vocab;
+  if (model->positions.learned_positions)
+    rows += (double)model->positions.max_positions + (double)model->positions.position_offset +
+            (double)model->width.type_vocab;
+  return rows * (double)model->width.hidden + (model->norms.embedding_norm ? norm(model) : 0);
 }
 
 static double head_parameters(const pl_model *model) {
-  double h = (double)model->hidden, count = 0;
-  if (!model->tied_embeddings) count += h * (double)model->vocab;
-  if (model->pooler) count += linear(h, h, true);
-  if (model->next_sentence) count += linear(h, 2, true);
-  if (model->lm_transform) count += linear(h, h, true) + norm(model) + (double)model->vocab;
-  if (model->head_bias) count += (double)model->vocab;
+  double h = (double)model->width.hidden, count = 0;
+  if (!model->ends.tied_embeddings) count += h * (double)model->width.vocab;
+  if (model->ends.pooler) count += linear(h, h, true);
+  if (model->ends.next_sentence) count += linear(h, 2, true);
+  if (model->ends.lm_transform) count += linear(h, h, true) + norm(model) + (double)model->width.vocab;
+  if (model->ends.head_bias) count += (double)model->width.vocab;
   return count;
 }
 
 static double part_parameters(const pl_model_part *part) {
-  double in = (double)part->model->hidden, out = (double)part->out_width;
+  double in = (double)part->model->width.hidden, out = (double)part->out_width;
   switch (part->kind) {
   case PL_BLOCK_LAYER:
     return layer_parameters(part->model, false);
@@ -152,7 +158,7 @@ static double part_parameters(const pl_model_part *part) {
 }
 
 double pl_model_block_parameters(const pl_model *model, int32_t block) {
-  if (model->parts != NULL) return part_parameters(&model->parts[model->part_of[block]]);
+  if (model->unlike.parts != NULL) return part_parameters(&model->unlike.parts[model->unlike.part_of[block]]);
   switch (pl_model_block_kind(model, block)) {
   case PL_BLOCK_EMBEDDING:
     return embedding_parameters(model);
@@ -160,7 +166,7 @@ double pl_model_block_parameters(const pl_model *model, int32_t block) {
   case PL_BLOCK_EXPERT_LAYER:
     return layer_parameters(model, pl_model_block_kind(model, block) == PL_BLOCK_EXPERT_LAYER);
   case PL_BLOCK_FINAL_NORM:
-    return model->final_norm ? norm(model) : 0;
+    return model->norms.final_norm ? norm(model) : 0;
   case PL_BLOCK_HEAD:
     return head_parameters(model);
   default:
@@ -170,12 +176,12 @@ double pl_model_block_parameters(const pl_model *model, int32_t block) {
 
 double pl_model_expert_load(const pl_model *model, int32_t ep) {
   if (ep < 2) return 1;
-  if (model->expert_loads == NULL) return model->expert_load > 0 ? model->expert_load : 1;
-  int64_t each = model->n_experts / ep;
+  if (model->moe.expert_loads == NULL) return model->moe.expert_load > 0 ? model->moe.expert_load : 1;
+  int64_t each = model->moe.n_experts / ep;
   double all = 0, most = 0, own = 0;
-  for (int64_t i = 0; i < model->n_experts; i++) {
-    own = i % each == 0 ? model->expert_loads[i] : own + model->expert_loads[i];
-    all += model->expert_loads[i];
+  for (int64_t i = 0; i < model->moe.n_experts; i++) {
+    own = i % each == 0 ? model->moe.expert_loads[i] : own + model->moe.expert_loads[i];
+    all += model->moe.expert_loads[i];
     if (own > most) most = own;
   }
   return most * ep / all;

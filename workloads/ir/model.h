@@ -36,84 +36,118 @@ typedef struct pl_model_numbers {
   bool normalises_routing;                                     /* weights of a token's experts add up to one */
 } pl_model_numbers;
 
+/* Parts that are said of every model, and parts that few have. Booleans are false, and numbers 0, where a family does
+ * not say otherwise (workloads/import/model_families.c). */
 typedef struct pl_model {
   const char *name;         /* "name" or "_name_or_path" of the file, else the file's base name */
   const char *family;       /* model_type */
   const char *architecture; /* class whose parameters are counted: the first of "architectures", else the family's class
                                with a language-model head */
-  const char *activation;   /* of the MLP, for display */
   uint64_t digest;          /* of the file */
   int32_t n_layers;
-  int64_t hidden, ffn_hidden, n_heads, n_kv_heads, head_size, vocab, max_positions, type_vocab;
-  int64_t position_offset; /* rows of the table of positions in front of the first one (OPT) */
-  int64_t sliding_window;  /* keys that a query sees; 0 = all */
-  int32_t window_period;   /* n > 1: every n-th layer sees all keys, and each is given the mean work of both kinds */
-  int64_t value_size;      /* of one head's values and context; head_size but for latent attention */
-  /* Multi-head latent attention (DeepSeek-V2, section 2.1): ranks of the compressed queries (0 = not compressed) and
-   * key-values (0 = ordinary attention), and the rotary share of a head. head_size is that of queries and keys. */
-  int64_t q_rank, kv_rank, rope_size;
+  bool is_text_part;  /* of a model that also sees or hears: its text_config alone; the rest is left out */
+  bool of_one_sample; /* the file says 1, taken for any number of them */
+  pl_model_numbers numbers;
+  struct {
+    int64_t hidden, ffn_hidden, vocab, type_vocab;
+  } width;
+  struct {
+    bool gated_mlp, mlp_bias;
+    const char *activation; /* for display */
+  } mlp;
+  struct {
+    int64_t n_heads, n_kv_heads;
+    int64_t head_size;  /* of queries and keys */
+    int64_t value_size; /* of one head's values and context; head_size but for latent attention */
+    /* Multi-head latent attention (DeepSeek-V2, section 2.1): ranks of the compressed queries (0 = not compressed) and
+     * key-values (0 = ordinary attention), and the rotary share of a head. */
+    int64_t q_rank, kv_rank, rope_size;
+    int64_t sliding_window; /* keys that a query sees; 0 = all */
+    int32_t window_period;  /* n > 1: every n-th layer sees all keys, and each is given the mean work of both kinds */
+    bool causal;
+    bool attention_bias, output_bias; /* of the projections to queries, keys and values; of the one behind */
+    bool qk_norm;                     /* queries and keys are normalised per head */
+    bool qk_norm_whole;               /* with weights for each head, or over all of them (Cohere, OLMo 2) */
+    bool qk_norm_joint;               /* then one mean over all of them (OLMo 2), not one for each head (Cohere) */
+    bool attention_sinks;             /* a number per head in the softmax that no key stands for (gpt-oss) */
+  } attention;
+  struct {
+    int64_t max_positions;
+    int64_t original_positions; /* max_positions before the rotary encoding was stretched; 0: it was not */
+    int64_t position_offset;    /* rows of the table of positions in front of the first one (OPT) */
+    int64_t relative_window;    /* side of the square of tokens that a table of relative positions covers, per head;
+                                   0 = none */
+    bool learned_positions, rotary;
+    bool alibi;        /* scores get a penalty that is linear in the distance; no other positions */
+    bool alibi_scaled; /* the penalty is scaled as the scores are (Falcon) */
+  } positions;
   /* Mixture of experts; n_experts = 0: none. Every token goes to `topk` experts of width expert_ffn and through shared
    * experts of shared_ffn together (0 = none). Routing is taken as balanced: each expert gets the same number of
    * tokens, times capacity_factor (1: as many as dropless routing has on average). */
-  int64_t n_experts, topk, expert_ffn, shared_ffn;
-  double capacity_factor;
-  /* Routing that is not balanced: tokens of the fullest device of an expert group over the mean (0: as many), or of
-   * each of the n_experts how many go to it, in any unit (NULL: not said). */
-  double expert_load;
-  const double *expert_loads;
-  /* Layer i holds experts from the first on where i mod step is the phase (below step). */
-  int32_t first_expert_layer, expert_layer_step, expert_layer_phase;
-  pl_norm_kind norm;
-  bool gated_mlp, causal, tied_embeddings, learned_positions, rotary;
-  bool attention_bias, output_bias, mlp_bias; /* q,k,v projections; attention output; MLP */
-  bool norm_bias;
-  bool qk_norm;         /* queries and keys are normalised per head */
-  bool qk_norm_whole;   /* with weights for each head, or over all of them (Cohere, OLMo 2) */
-  bool sandwich_norms;  /* norms behind attention and MLP too (Gemma 2) */
-  bool norms_behind;    /* norms behind attention and MLP only, in front of the sum (OLMo 2) */
-  bool qk_norm_joint;   /* then one mean over all of them (OLMo 2), not one for each head (Cohere) */
-  bool alibi_scaled;    /* the penalty is scaled as the scores are (Falcon) */
-  bool alibi;           /* scores get a penalty that is linear in the distance; no other positions */
-  bool attention_sinks; /* a number per head in the softmax that no key stands for (gpt-oss) */
-  bool router_bias, head_bias;
-  bool shared_gate;                      /* the shared experts' output is scaled by a gate per token (Qwen2-MoE) */
-  bool final_norm, pooler, lm_transform; /* BERT: no final norm, pooler, MLM transform */
-  int32_t n_predictions; /* modules of multi-token prediction behind the layers; in programs, and no blocks of them */
-  int64_t predictions; /* BERT: masked tokens of a sequence, whose vectors alone the head and the loss read; 0 = all */
-  bool next_sentence;  /* BertForPreTraining: the head of two classes behind the pooler */
-  bool embedding_norm; /* BERT */
-  bool post_norm;      /* BERT: norms behind the residual additions */
-  bool parallel_residual; /* GPT-NeoX: attention and MLP read the same input and share one all-reduce */
-  bool shared_norm;       /* of a parallel residual: attention and MLP read the same norm too (GPT-J, Phi, Falcon 7B) */
-  bool embedding_dropout, attention_dropout, hidden_dropout; /* probability above 0 in the file */
-  int64_t
-      relative_window; /* side of the square of tokens that a table of relative positions covers, per head; 0 = none */
+  struct {
+    int64_t n_experts, topk, expert_ffn, shared_ffn;
+    double capacity_factor;
+    /* Routing that is not balanced: tokens of the fullest device of an expert group over the mean (0: as many), or of
+     * each of the n_experts how many go to it, in any unit (NULL: not said). */
+    double expert_load;
+    const double *expert_loads;
+    /* Layer i holds experts from the first on where i mod step is the phase (below step). */
+    int32_t first_expert_layer, expert_layer_step, expert_layer_phase;
+    bool router_bias;
+    bool shared_gate; /* the shared experts' output is scaled by a gate per token (Qwen2-MoE) */
+  } moe;
+  struct {
+    pl_norm_kind norm;
+    bool norm_bias;
+    bool sandwich_norms;    /* norms behind attention and MLP too (Gemma 2) */
+    bool norms_behind;      /* norms behind attention and MLP only, in front of the sum (OLMo 2) */
+    bool post_norm;         /* BERT: norms behind the residual additions */
+    bool embedding_norm;    /* BERT */
+    bool final_norm;        /* all but BERT */
+    bool parallel_residual; /* GPT-NeoX: attention and MLP read the same input and share one all-reduce */
+    bool shared_norm; /* of a parallel residual: attention and MLP read the same norm too (GPT-J, Phi, Falcon 7B) */
+  } norms;
+  /* The table of tokens, the head and what is behind the layers. */
+  struct {
+    bool tied_embeddings, head_bias;
+    bool pooler, lm_transform; /* BERT */
+    bool next_sentence;        /* BertForPreTraining: the head of two classes behind the pooler */
+    int64_t
+        predictions; /* BERT: masked tokens of a sequence, whose vectors alone the head and the loss read; 0 = all */
+    int32_t n_predictions; /* modules of multi-token prediction behind the layers; in programs, and no blocks of them */
+  } ends;
+  struct {
+    bool embedding_dropout, attention_dropout, hidden_dropout; /* probability above 0 in the file */
+  } dropout;
   /* A model of unlike blocks (workloads/import/model_transgan.c): n_layers is then its blocks but the first two and the
-   * last four, for which other models have their ends, and what is said above of widths is said of its first layers. */
-  const pl_model_part *parts; /* NULL: all layers are alike */
-  const uint8_t *part_of;     /* of each block */
-  int32_t n_parts;
-  const struct pl_onnx_model *onnx; /* read from an ONNX file (workloads/onnx/onnx_program.h); NULL: from a config.json.
-                                       Such a model has a program, and neither widths nor blocks that are priced */
-  const struct pl_dlrm *dlrm; /* a recommendation model (workloads/ir/dlrm.h): likewise a program alone; else NULL */
-  const struct pl_stack
-      *stack; /* layers of several kinds (workloads/ir/stack.h): likewise a program alone; else NULL */
-  pl_model_numbers numbers;
+   * last four, for which other models have their ends, and what is said of widths is said of its first layers. */
+  struct {
+    const pl_model_part *parts; /* NULL: all layers are alike */
+    const uint8_t *part_of;     /* of each block */
+    int32_t n_parts;
+  } unlike;
+  /* Models that have a program, and neither widths nor blocks that are priced; NULL: not this one. */
+  struct {
+    const struct pl_onnx_model *onnx; /* of an ONNX file (workloads/onnx/onnx_program.h) */
+    const struct pl_dlrm *dlrm;       /* recommendation (workloads/ir/dlrm.h) */
+    const struct pl_stack *stack;     /* layers of several kinds (workloads/ir/stack.h) */
+  } program;
   /* What the file says of the types of its numbers (workloads/import/model_types.c); jobs have it for a default. */
-  const char *dtype_key, *dtype_name; /* "torch_dtype", "bfloat16"; NULL: nothing */
-  const char *quantization;           /* method of its quantization_config, "unnamed" without one; NULL: none */
-  int64_t original_positions;         /* max_positions before the rotary encoding was stretched; 0: it was not */
-  bool is_text_part;  /* of a model that also sees or hears: its text_config alone; the rest is left out */
-  bool of_one_sample; /* the file says 1, taken for any number of them */
-  double parameters;  /* exact count of `architecture` as Hugging Face builds it (unpadded vocabulary) */
-  /* What is trained: the sum over the blocks. It differs from `parameters` only for a bare BertModel, LlamaModel ...:
-   * training needs a language-model head, which the bare class lacks. */
-  double trained_parameters;
+  struct {
+    const char *dtype_key, *dtype_name; /* "torch_dtype", "bfloat16"; NULL: nothing */
+    const char *quantization;           /* method of its quantization_config, "unnamed" without one; NULL: none */
+  } types;
+  struct {
+    double parameters; /* exact count of `architecture` as Hugging Face builds it (unpadded vocabulary) */
+    /* What is trained: the sum over the blocks. It differs from `parameters` only for a bare BertModel, LlamaModel ...:
+     * training needs a language-model head, which the bare class lacks. */
+    double trained_parameters;
+  } count;
 } pl_model;
 
 /* Whether it has blocks that are priced one by one; else it is its program alone. */
 static inline bool pl_model_has_blocks(const pl_model *model) {
-  return model->onnx == NULL && model->dlrm == NULL && model->stack == NULL;
+  return model->program.onnx == NULL && model->program.dlrm == NULL && model->program.stack == NULL;
 }
 
 /* Blocks in front of and behind the layers: embedding, identity; identity, final norm, head, loss. */
@@ -127,7 +161,7 @@ pl_block_kind pl_model_block_kind(const pl_model *model, int32_t block);
 int32_t pl_model_count_blocks(const pl_model *model, pl_block_kind kind);
 /* Classes of equal blocks: the kinds of an ordinary model, the parts of one of unlike blocks. */
 static inline int32_t pl_model_n_classes(const pl_model *model) {
-  return model->parts != NULL ? model->n_parts : (int32_t)PL_BLOCK_LATENT;
+  return model->unlike.parts != NULL ? model->unlike.n_parts : (int32_t)PL_BLOCK_LATENT;
 }
 int32_t pl_model_block_class(const pl_model *model, int32_t block);
 pl_block_kind pl_model_class_kind(const pl_model *model, int32_t class_of_blocks);

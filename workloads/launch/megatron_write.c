@@ -17,11 +17,11 @@ static void put_if(FILE *out, bool wanted, const char *name) {
 
 /* As a list where it is more than every so many from the first on. */
 static void put_expert_layers(FILE *out, const pl_model *m) {
-  if (m->first_expert_layer == 0 && m->expert_layer_phase == 0) {
-    if (m->expert_layer_step > 1) put(out, "moe-layer-freq", m->expert_layer_step);
-  } else if (m->expert_layer_step == 1) {
-    fprintf(out, "    --moe-layer-freq '([0]*%d+[1]*%d)'\n", m->first_expert_layer,
-            m->n_layers - m->first_expert_layer);
+  if (m->moe.first_expert_layer == 0 && m->moe.expert_layer_phase == 0) {
+    if (m->moe.expert_layer_step > 1) put(out, "moe-layer-freq", m->moe.expert_layer_step);
+  } else if (m->moe.expert_layer_step == 1) {
+    fprintf(out, "    --moe-layer-freq '([0]*%d+[1]*%d)'\n", m->moe.first_expert_layer,
+            m->n_layers - m->moe.first_expert_layer);
   } else {
     fputs("    --moe-layer-freq '[", out);
     for (int32_t layer = 0; layer < m->n_layers; layer++)
@@ -32,49 +32,49 @@ static void put_expert_layers(FILE *out, const pl_model *m) {
 
 static void put_experts(FILE *out, const pl_launched *l) {
   const pl_model *m = l->model;
-  if (m->n_experts == 0) return;
-  put(out, "num-experts", m->n_experts);
-  put(out, "moe-router-topk", m->topk);
-  put(out, "moe-ffn-hidden-size", m->expert_ffn);
-  if (m->shared_ffn > 0) put(out, "moe-shared-expert-intermediate-size", m->shared_ffn);
+  if (m->moe.n_experts == 0) return;
+  put(out, "num-experts", m->moe.n_experts);
+  put(out, "moe-router-topk", m->moe.topk);
+  put(out, "moe-ffn-hidden-size", m->moe.expert_ffn);
+  if (m->moe.shared_ffn > 0) put(out, "moe-shared-expert-intermediate-size", m->moe.shared_ffn);
   put_expert_layers(out, m);
-  if (m->capacity_factor != 1) fprintf(out, "    --moe-expert-capacity-factor %g\n", m->capacity_factor);
+  if (m->moe.capacity_factor != 1) fprintf(out, "    --moe-expert-capacity-factor %g\n", m->moe.capacity_factor);
   fprintf(out, "    --moe-grouped-gemm\n    --moe-token-dispatcher-type alltoall\n");
 }
 
 static void put_latent(FILE *out, const pl_model *m) {
-  if (m->kv_rank == 0) return;
+  if (m->attention.kv_rank == 0) return;
   fprintf(out, "    --multi-latent-attention\n");
-  if (m->q_rank > 0) put(out, "q-lora-rank", m->q_rank);
-  put(out, "kv-lora-rank", m->kv_rank);
-  put(out, "qk-head-dim", m->head_size - m->rope_size);
-  put(out, "qk-pos-emb-head-dim", m->rope_size);
-  put(out, "v-head-dim", m->value_size);
+  if (m->attention.q_rank > 0) put(out, "q-lora-rank", m->attention.q_rank);
+  put(out, "kv-lora-rank", m->attention.kv_rank);
+  put(out, "qk-head-dim", m->attention.head_size - m->attention.rope_size);
+  put(out, "qk-pos-emb-head-dim", m->attention.rope_size);
+  put(out, "v-head-dim", m->attention.value_size);
 }
 
 static void put_model(FILE *out, const pl_launched *l) {
   const pl_model *m = l->model;
   fprintf(out, "MODEL_ARGS=(\n");
   put(out, "num-layers", m->n_layers);
-  put(out, "hidden-size", m->hidden);
-  put(out, "ffn-hidden-size", m->ffn_hidden);
-  put(out, "num-attention-heads", m->n_heads);
-  if (m->n_kv_heads != m->n_heads && m->kv_rank == 0) {
+  put(out, "hidden-size", m->width.hidden);
+  put(out, "ffn-hidden-size", m->width.ffn_hidden);
+  put(out, "num-attention-heads", m->attention.n_heads);
+  if (m->attention.n_kv_heads != m->attention.n_heads && m->attention.kv_rank == 0) {
     fprintf(out, "    --group-query-attention\n");
-    put(out, "num-query-groups", m->n_kv_heads);
+    put(out, "num-query-groups", m->attention.n_kv_heads);
   }
-  if (m->kv_rank == 0) put(out, "kv-channels", m->head_size);
+  if (m->attention.kv_rank == 0) put(out, "kv-channels", m->attention.head_size);
   put(out, "seq-length", l->job->seq);
-  put(out, "max-position-embeddings", m->max_positions);
-  fprintf(out, "    --position-embedding-type %s\n", m->rotary ? "rope" : "learned_absolute");
-  fprintf(out, "    --normalization %s\n", m->norm == PL_NORM_RMS ? "RMSNorm" : "LayerNorm");
-  put_if(out, m->gated_mlp, "swiglu");
-  put_if(out, !m->mlp_bias, "disable-bias-linear");
-  put_if(out, m->attention_bias && !m->mlp_bias, "add-qkv-bias");
-  put_if(out, m->qk_norm, "qk-layernorm");
-  put_if(out, !m->tied_embeddings, "untie-embeddings-and-output-weights");
-  fprintf(out, "    --attention-dropout %g\n", m->attention_dropout ? m->numbers.attention_dropout : 0.0);
-  fprintf(out, "    --hidden-dropout %g\n", m->hidden_dropout ? m->numbers.hidden_dropout : 0.0);
+  put(out, "max-position-embeddings", m->positions.max_positions);
+  fprintf(out, "    --position-embedding-type %s\n", m->positions.rotary ? "rope" : "learned_absolute");
+  fprintf(out, "    --normalization %s\n", m->norms.norm == PL_NORM_RMS ? "RMSNorm" : "LayerNorm");
+  put_if(out, m->mlp.gated_mlp, "swiglu");
+  put_if(out, !m->mlp.mlp_bias, "disable-bias-linear");
+  put_if(out, m->attention.attention_bias && !m->mlp.mlp_bias, "add-qkv-bias");
+  put_if(out, m->attention.qk_norm, "qk-layernorm");
+  put_if(out, !m->ends.tied_embeddings, "untie-embeddings-and-output-weights");
+  fprintf(out, "    --attention-dropout %g\n", m->dropout.attention_dropout ? m->numbers.attention_dropout : 0.0);
+  fprintf(out, "    --hidden-dropout %g\n", m->dropout.hidden_dropout ? m->numbers.hidden_dropout : 0.0);
   put_experts(out, l);
   put_latent(out, m);
   fprintf(out, "    --attention-backend %s\n)\n\n", l->job->flash ? "flash" : "unfused");
@@ -89,7 +89,7 @@ static void put_parallelism(FILE *out, const pl_launched *l) {
   if (s->cp > 1) put(out, "context-parallel-size", s->cp);
   if (s->cp > 1) fprintf(out, "    --cp-comm-type %s\n", s->cp_gather ? "all_gather" : "p2p");
   if (s->ep > 1) put(out, "expert-model-parallel-size", s->ep);
-  if (l->model->n_experts > 0) put(out, "expert-tensor-parallel-size", s->etp > 1 ? s->etp : 1);
+  if (l->model->moe.n_experts > 0) put(out, "expert-tensor-parallel-size", s->etp > 1 ? s->etp : 1);
   put_if(out, s->sp, "sequence-parallel");
   put_if(out, strcmp(s->order, "tpd") == 0, "use-tp-pp-dp-mapping");
   put_if(out, s->zero == 1, "use-distributed-optimizer");
@@ -142,7 +142,7 @@ pl_code pl_launch_write_megatron(FILE *stream, const pl_launched *l, pl_error *e
           "torchrun --nproc_per_node $GPUS_PER_NODE --nnodes $NUM_NODES --node_rank $NODE_RANK \\\n"
           "    --master_addr $MASTER_ADDR --master_port $MASTER_PORT pretrain_gpt.py \\\n"
           "    ${MODEL_ARGS[@]} ${PARALLEL_ARGS[@]} ${TRAINING_ARGS[@]} ${DATA_ARGS[@]}\n",
-          l->model->vocab);
+          l->model->width.vocab);
   return PL_OK;
 }
 
@@ -160,7 +160,8 @@ static pl_code check_nemo(const pl_launched *l, pl_error *error) {
   if (s->cp > 1 && s->cp_gather) return pl_fail(error, PL_UNSUPPORTED, "cp_comm=gather: NeMo has p2p");
   if (strncmp(s->order, "tdp", 3) != 0 && strcmp(s->order, "tcdp") != 0)
     return pl_fail(error, PL_UNSUPPORTED, "order=%s: NeMo has tdp", s->order);
-  if (l->model->kv_rank > 0 || l->model->shared_ffn > 0 || l->model->first_expert_layer > 0 || l->model->qk_norm)
+  if (l->model->attention.kv_rank > 0 || l->model->moe.shared_ffn > 0 || l->model->moe.first_expert_layer > 0 ||
+      l->model->attention.qk_norm)
     return pl_fail(error, PL_UNSUPPORTED, "%s: NeMo's configuration has no keys for this architecture", l->model->name);
   return PL_OK;
 }
@@ -171,17 +172,19 @@ static void put_nemo_model(FILE *out, const pl_launched *l) {
           "  encoder_seq_length: %" PRId64 "\n  max_position_embeddings: %" PRId64 "\n  num_layers: %d\n"
           "  hidden_size: %" PRId64 "\n  ffn_hidden_size: %" PRId64 "\n  num_attention_heads: %" PRId64
           "\n  num_query_groups: %" PRId64 "\n  kv_channels: %" PRId64 "\n",
-          l->job->seq, m->max_positions, m->n_layers, m->hidden, m->n_experts > 0 ? m->expert_ffn : m->ffn_hidden,
-          m->n_heads, m->n_kv_heads, m->head_size);
+          l->job->seq, m->positions.max_positions, m->n_layers, m->width.hidden,
+          m->moe.n_experts > 0 ? m->moe.expert_ffn : m->width.ffn_hidden, m->attention.n_heads, m->attention.n_kv_heads,
+          m->attention.head_size);
   fprintf(out, "  activation: %s\n  normalization: %s\n  position_embedding_type: %s\n",
-          m->gated_mlp ? "fast-swiglu" : "gelu", m->norm == PL_NORM_RMS ? "rmsnorm" : "layernorm1p",
-          m->rotary ? "rope" : "learned_absolute");
-  fprintf(out, "  bias: %s\n  qkv_bias: %s\n  share_embeddings_and_output_weights: %s\n", boolean(m->mlp_bias),
-          boolean(m->attention_bias), boolean(m->tied_embeddings));
-  fprintf(out, "  hidden_dropout: %g\n  attention_dropout: %g\n", m->hidden_dropout ? m->numbers.hidden_dropout : 0.0,
-          m->attention_dropout ? m->numbers.attention_dropout : 0.0);
-  if (m->n_experts > 0)
-    fprintf(out, "  num_moe_experts: %" PRId64 "\n  moe_router_topk: %" PRId64 "\n", m->n_experts, m->topk);
+          m->mlp.gated_mlp ? "fast-swiglu" : "gelu", m->norms.norm == PL_NORM_RMS ? "rmsnorm" : "layernorm1p",
+          m->positions.rotary ? "rope" : "learned_absolute");
+  fprintf(out, "  bias: %s\n  qkv_bias: %s\n  share_embeddings_and_output_weights: %s\n", boolean(m->mlp.mlp_bias),
+          boolean(m->attention.attention_bias), boolean(m->ends.tied_embeddings));
+  fprintf(out, "  hidden_dropout: %g\n  attention_dropout: %g\n",
+          m->dropout.hidden_dropout ? m->numbers.hidden_dropout : 0.0,
+          m->dropout.attention_dropout ? m->numbers.attention_dropout : 0.0);
+  if (m->moe.n_experts > 0)
+    fprintf(out, "  num_moe_experts: %" PRId64 "\n  moe_router_topk: %" PRId64 "\n", m->moe.n_experts, m->moe.topk);
 }
 
 pl_code pl_launch_write_nemo(FILE *stream, const pl_launched *l, pl_error *error) {
@@ -212,7 +215,7 @@ pl_code pl_launch_write_nemo(FILE *stream, const pl_launched *l, pl_error *error
   if (s->recompute == PL_RECOMPUTE_FULL)
     fprintf(stream, "  activations_checkpoint_method: uniform\n  activations_checkpoint_num_layers: 1\n");
   fprintf(stream, "  tokenizer:\n    library: megatron\n    type: null\n    vocab_size: %" PRId64 "\n",
-          l->model->vocab);
+          l->model->width.vocab);
   fprintf(stream, "  data:\n    data_impl: mock\n    seq_length: %" PRId64 "\n", l->job->seq);
   fprintf(stream, "  optim:\n    name: %s\n    overlap_grad_sync: %s\n    lr: 1e-4\n",
           s->zero == 1 ? "distributed_fused_adam" : "fused_adam", boolean(s->overlap));

@@ -19,7 +19,7 @@ void pl_back_embedding(pl_back *d, const pl_tape_node *node, uint32_t g) {
   op->n = tape->forward[node->op].n;
   op->flops = elements;
   op->bytes = 3 * tape->tensors[g].size_bytes + tape->tensors[node->weight].size_bytes;
-  if (tape->framework->gradient_path != PL_GRADIENTS_ADDED)
+  if (tape->framework->gradients.gradient_path != PL_GRADIENTS_ADDED)
     pl_back_hand_over(d, node->weight, dw);
   else
     op->bytes += tape->tensors[node->weight].size_bytes + 2 * tape->tensors[dw].size_bytes;
@@ -46,7 +46,7 @@ void pl_back_loss(pl_back *d, const pl_tape_node *node, uint32_t g) {
   pl_tape *tape = d->tape;
   uint32_t dlogits = pl_back_fresh(d, tape->input), wide = node->input;
   bool cast = tape->tensors[wide].dtype != tape->tensors[tape->input].dtype;
-  bool copies = tape->framework->loss == PL_LOSS_COPIES;
+  bool copies = tape->framework->kernels.loss == PL_LOSS_COPIES;
   uint32_t scattered = copies ? pl_back_fresh(d, node->input) : PL_NONE;
   if (cast && copies) wide = pl_back_fresh(d, node->input);
   pl_op *op = pl_tape_sweep(tape, node->names.backward, PL_OP_CROSS_ENTROPY, PL_CATEGORY_BACKWARD, cross_entropy_flops,

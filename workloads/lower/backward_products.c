@@ -38,17 +38,18 @@ static uint32_t make_weight_gradient(pl_back *d, const pl_tape_node *node, const
                                      uint32_t g) {
   pl_tape *tape = d->tape;
   uint32_t weight = node->weight, sum = pl_back_parameter_gradient(d, weight), at = tape->n_backward;
-  if (tape->framework->gradient_path == PL_GRADIENTS_ADDED && tape->framework->fuses_accumulation) {
+  if (tape->framework->gradients.gradient_path == PL_GRADIENTS_ADDED && tape->framework->kernels.fuses_accumulation) {
     pl_tape_gemm(tape, node->names.wgrad, PL_CATEGORY_BACKWARD, of->batch, of->m, of->n, of->k, input, g, sum, sum)
         ->transposed = true;
     return at;
   }
   /* Where the profile keeps all of them until the pass is over, they are not this block's to count. */
-  pl_tensor_kind kind = tape->framework->keeps_16bit_gradients ? PL_TENSOR_PARAMETER_GRADIENT : PL_TENSOR_GRADIENT;
+  pl_tensor_kind kind =
+      tape->framework->gradients.keeps_16bit_gradients ? PL_TENSOR_PARAMETER_GRADIENT : PL_TENSOR_GRADIENT;
   uint32_t dw = pl_tape_like(tape, weight, tape->tensors[weight].name, kind, tape->shard->dtype);
   pl_tape_gemm(tape, node->names.wgrad, PL_CATEGORY_BACKWARD, of->batch, of->m, of->n, of->k, input, g, PL_NONE, dw)
       ->transposed = true;
-  if (tape->framework->gradient_path != PL_GRADIENTS_ADDED)
+  if (tape->framework->gradients.gradient_path != PL_GRADIENTS_ADDED)
     pl_back_hand_over(d, weight, dw);
   else
     pl_tape_sweep(tape, "accumulate", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, dw, sum, PL_NONE, sum, PL_NONE);

@@ -25,14 +25,14 @@ static double part_flops(const pl_model_part *part) {
   if (part->kind == PL_BLOCK_CHAIN) return pl_chain_flops(part->chain);
   bool is_linear = part->kind == PL_BLOCK_LATENT || part->kind == PL_BLOCK_PIXELS || part->kind == PL_BLOCK_DENSE_OUT ||
                    part->kind == PL_BLOCK_DENSE_IN;
-  return is_linear ? 2 * (double)part->rows * (double)part->model->hidden * (double)part->out_width : 0;
+  return is_linear ? 2 * (double)part->rows * (double)part->model->width.hidden * (double)part->out_width : 0;
 }
 
 double pl_model_flops_per_sequence(const pl_model *model, int64_t seq) {
-  if (model->parts != NULL) {
+  if (model->unlike.parts != NULL) {
     double forward = 0;
     for (int32_t block = 0; block < pl_model_n_blocks(model); block++)
-      forward += part_flops(&model->parts[model->part_of[block]]);
+      forward += part_flops(&model->unlike.parts[model->unlike.part_of[block]]);
     return 3 * forward;
   }
   const pl_block_shard shard = {.tmp = 1, .mbs = 1, .seq = seq, .dtype = PL_DTYPE_FP16, .flash = true};

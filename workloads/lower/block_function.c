@@ -22,12 +22,13 @@ static pl_model held(const pl_model *model, const pl_block_shard *shard, pl_bloc
   pl_model own = *model;
   const pl_framework *framework = pl_framework_or_ideal(shard->framework);
   int64_t tokens = shard->seq / (shard->cp > 1 ? shard->cp : 1);
-  if (shard->tmp > 1 || own.predictions >= tokens) own.predictions = 0;
-  if (model->vocab > 0) own.vocab = multiple_of(model->vocab, framework->vocab_multiple * shard->tmp);
-  block->whole['v' - 'a'] = model->vocab;
-  if (model->n_heads % shard->tmp != 0) {
-    own.n_heads = own.n_kv_heads = multiple_of(model->n_heads, shard->tmp);
-    block->whole['g' - 'a'] = model->n_kv_heads;
+  if (shard->tmp > 1 || own.ends.predictions >= tokens) own.ends.predictions = 0;
+  if (model->width.vocab > 0)
+    own.width.vocab = multiple_of(model->width.vocab, framework->kernels.vocab_multiple * shard->tmp);
+  block->whole['v' - 'a'] = model->width.vocab;
+  if (model->attention.n_heads % shard->tmp != 0) {
+    own.attention.n_heads = own.attention.n_kv_heads = multiple_of(model->attention.n_heads, shard->tmp);
+    block->whole['g' - 'a'] = model->attention.n_kv_heads;
   }
   return own;
 }
@@ -50,13 +51,13 @@ static void hand_mlp_on(pl_layout_rules *rules) {
 
 static pl_layout_rules rules_of(const pl_model *model, const pl_block_shard *shard) {
   int32_t tmp = shard->tmp, cp = shard->cp > 1 ? shard->cp : 1, ep = shard->ep > 1 ? shard->ep : 1;
-  int32_t kv = model->n_kv_heads > 0 ? greatest_common(model->n_kv_heads, tmp) : tmp;
+  int32_t kv = model->attention.n_kv_heads > 0 ? greatest_common(model->attention.n_kv_heads, tmp) : tmp;
   pl_layout_rules rules = {.sequence = shard->sp, .ring = cp > 1 && !shard->cp_gather, .cp = cp};
   pl_layout_axis(&rules, "ep", ep, PL_AXIS_DATA, true, false);
   pl_layout_axis(&rules, "cp", cp, PL_AXIS_CONTEXT, false, false);
   pl_layout_axis(&rules, "tp", kv, PL_AXIS_TENSOR, false, false);
   pl_layout_axis(&rules, "tpr", tmp / kv, PL_AXIS_TENSOR, false, false);
-  if (model->parts != NULL) hand_mlp_on(&rules);
+  if (model->unlike.parts != NULL) hand_mlp_on(&rules);
   return rules;
 }
 
@@ -135,15 +136,15 @@ static pl_code make(const pl_model *model, int32_t class_of_blocks, const pl_blo
   block->module.n_microbatches = 1;
   PL_TRY(pl_ir_differentiate_function(&whole, whole.n_functions - 1, scratch, &training, &forward, &backward, error));
   PL_TRY(lay(&training, &rules, forward, backward, scratch, block, error));
-  block->window_period = model->window_period;
-  block->capacity_factor = model->capacity_factor * pl_model_expert_load(model, ep);
+  block->window_period = model->attention.window_period;
+  block->capacity_factor = model->moe.capacity_factor * pl_model_expert_load(model, ep);
   block->kind = pl_model_class_kind(model, class_of_blocks);
-  if (model->parts == NULL) {
+  if (model->unlike.parts == NULL) {
     if (block->kind >= PL_BLOCK_LATENT) block->kind = PL_BLOCK_IDENTITY; /* which only models of parts have */
     return PL_OK;
   }
-  block->chain = model->parts[class_of_blocks].chain;
-  block->takes_data = block->chain != NULL && model->parts[class_of_blocks].first_block == 0;
+  block->chain = model->unlike.parts[class_of_blocks].chain;
+  block->takes_data = block->chain != NULL && model->unlike.parts[class_of_blocks].first_block == 0;
   return PL_OK;
 }
 
@@ -244,9 +245,9 @@ static pl_code take(const pl_model *model, int32_t class_of_blocks, const pl_blo
 
 pl_code pl_block_function_take(const pl_model *model, int32_t class_of_blocks, const pl_block_shard *shard,
                                pl_arena *arena, pl_block_function *block, pl_error *error) {
-  if (model->parts == NULL || pl_model_class_kind(model, class_of_blocks) != PL_BLOCK_LAYER)
+  if (model->unlike.parts == NULL || pl_model_class_kind(model, class_of_blocks) != PL_BLOCK_LAYER)
     return take(model, class_of_blocks, shard, arena, block, error);
-  const pl_model_part *part = &model->parts[class_of_blocks]; /* a layer with widths of its own */
+  const pl_model_part *part = &model->unlike.parts[class_of_blocks]; /* a layer with widths of its own */
   pl_block_shard own = *shard;
   own.seq = part->rows;
   return take(part->model, PL_BLOCK_LAYER, &own, arena, block, error);

@@ -39,7 +39,7 @@ static layout layout_of(const pl_block_shard *shard) {
                   .gathers = shard->cp > 1 && shard->cp_gather,
                   .dtype = shard->dtype,
                   .seq = shard->seq,
-                  .vocab_multiple = pl_framework_or_ideal(shard->framework)->vocab_multiple};
+                  .vocab_multiple = pl_framework_or_ideal(shard->framework)->kernels.vocab_multiple};
 }
 
 static bool is_same(const layout *a, const layout *b) {

@@ -12,12 +12,12 @@
 
 /* Unlike numbers of heads per rank: with a key and value for each. */
 static bool spreads_heads(const pl_model *model, const pl_block_shard *shard) {
-  return pl_framework_or_ideal(shard->framework)->uneven_heads && model->n_kv_heads == model->n_heads &&
-         model->n_heads >= shard->tmp;
+  return pl_framework_or_ideal(shard->framework)->kernels.uneven_heads &&
+         model->attention.n_kv_heads == model->attention.n_heads && model->attention.n_heads >= shard->tmp;
 }
 
 static pl_code check_network(const pl_model *model, const pl_block_shard *shard, pl_error *error) {
-  if (shard->tmp == 1 || model->parts == NULL || model->parts[0].chain == NULL) return PL_OK;
+  if (shard->tmp == 1 || model->unlike.parts == NULL || model->unlike.parts[0].chain == NULL) return PL_OK;
   return pl_fail(error, PL_BAD_INPUT, "%s: convolutions are not split over tensor ranks; use tmp=1", model->name);
 }
 
@@ -26,12 +26,12 @@ static pl_code check_heads(const pl_model *model, const pl_block_shard *shard, p
   if (!pl_model_has_blocks(model)) return PL_OK; /* what does not divide is not cut */
   PL_TRY(check_network(model, shard, error));
   bool spreads = spreads_heads(model, shard);
-  if (model->n_heads % tmp != 0 && !spreads)
+  if (model->attention.n_heads % tmp != 0 && !spreads)
     return pl_fail(error, PL_BAD_INPUT, "%s: tmp=%d does not divide the %lld attention heads", model->name, tmp,
-                   (long long)model->n_heads);
-  if (model->n_kv_heads % tmp != 0 && tmp % model->n_kv_heads != 0 && !spreads)
+                   (long long)model->attention.n_heads);
+  if (model->attention.n_kv_heads % tmp != 0 && tmp % model->attention.n_kv_heads != 0 && !spreads)
     return pl_fail(error, PL_BAD_INPUT, "%s: tmp=%d neither divides the %lld key-value heads nor is a multiple of them",
-                   model->name, tmp, (long long)model->n_kv_heads);
+                   model->name, tmp, (long long)model->attention.n_kv_heads);
   int64_t width;
   if (!pl_model_splits_mlp(model, tmp, &width))
     return pl_fail(error, PL_BAD_INPUT, "%s: tmp=%d does not divide the MLP width %lld", model->name, tmp,
@@ -41,7 +41,7 @@ static pl_code check_heads(const pl_model *model, const pl_block_shard *shard, p
 
 static pl_code check_context(const pl_model *model, const pl_block_shard *shard, pl_error *error) {
   if (shard->cp <= 1) return PL_OK;
-  int64_t chunks = (int64_t)shard->cp * (model->causal ? 2 : 1);
+  int64_t chunks = (int64_t)shard->cp * (model->attention.causal ? 2 : 1);
   if (shard->seq % chunks != 0)
     return pl_fail(error, PL_BAD_INPUT,
                    "%s: cp=%d cuts a sequence into %lld chunks, which do not divide its length %lld", model->name,
@@ -52,23 +52,24 @@ static pl_code check_context(const pl_model *model, const pl_block_shard *shard,
 }
 
 static pl_code check_experts(const pl_model *model, const pl_block_shard *shard, pl_error *error) {
-  if (shard->ep > 1 && model->n_experts == 0)
+  if (shard->ep > 1 && model->moe.n_experts == 0)
     return pl_fail(error, PL_BAD_INPUT, "%s: ep=%d, but the model has no experts; use ep=1", model->name, shard->ep);
-  if (shard->ep > 1 && model->n_experts % shard->ep != 0)
+  if (shard->ep > 1 && model->moe.n_experts % shard->ep != 0)
     return pl_fail(error, PL_BAD_INPUT, "%s: ep=%d does not divide the %lld experts", model->name, shard->ep,
-                   (long long)model->n_experts);
-  if (shard->etp > 1 && (shard->etp != shard->tmp || model->n_experts == 0 || model->expert_ffn % shard->etp != 0))
+                   (long long)model->moe.n_experts);
+  if (shard->etp > 1 &&
+      (shard->etp != shard->tmp || model->moe.n_experts == 0 || model->moe.expert_ffn % shard->etp != 0))
     return pl_fail(error, PL_BAD_INPUT,
                    "%s: etp=%d: experts of width %lld are cut over all tmp=%d tensor ranks or none", model->name,
-                   shard->etp, (long long)model->expert_ffn, shard->tmp);
-  if (model->n_experts > 0 && shard->tmp > 1 && !shard->sp)
+                   shard->etp, (long long)model->moe.expert_ffn, shard->tmp);
+  if (model->moe.n_experts > 0 && shard->tmp > 1 && !shard->sp)
     return pl_fail(error, PL_BAD_INPUT,
                    "%s: experts with tmp=%d need sequence parallelism (sp=1): without it the ranks of a tensor group "
                    "would send the same tokens",
                    model->name, shard->tmp);
-  double tokens = (double)shard->mbs * (double)shard->seq * (double)model->topk * model->capacity_factor *
+  double tokens = (double)shard->mbs * (double)shard->seq * (double)model->moe.topk * model->moe.capacity_factor *
                   pl_model_expert_load(model, shard->ep);
-  if (model->n_experts > 0 && tokens > 0x1p53)
+  if (model->moe.n_experts > 0 && tokens > 0x1p53)
     return pl_fail(error, PL_BAD_INPUT,
                    "%s: mbs=%d, seq=%lld: %.3g tokens for the experts are more than can be counted", model->name,
                    shard->mbs, (long long)shard->seq, tokens);
@@ -92,11 +93,11 @@ pl_code pl_block_check_shard(const pl_model *model, const pl_block_shard *shard,
   if (shard->sp && seq % shard->tmp != 0)
     return pl_fail(error, PL_BAD_INPUT, "%s: sequence parallelism with tmp=%d does not divide the sequence length %lld",
                    model->name, shard->tmp, (long long)seq);
-  if (model->learned_positions && shard->seq > model->max_positions)
+  if (model->positions.learned_positions && shard->seq > model->positions.max_positions)
     return pl_fail(error, PL_BAD_INPUT,
                    "%s: sequence length %lld exceeds the model's %lld learned positions: use --seq %lld or less",
-                   model->name, (long long)shard->seq, (long long)model->max_positions,
-                   (long long)model->max_positions);
+                   model->name, (long long)shard->seq, (long long)model->positions.max_positions,
+                   (long long)model->positions.max_positions);
   if (shard->fp8 && pl_dtype_bytes(shard->dtype) != 2)
     return pl_fail(error, PL_BAD_INPUT, "%s: products in fp8 need everything else in 16 bits (fp16 or bf16), not %s",
                    model->name, pl_dtype_name(shard->dtype));
@@ -124,9 +125,9 @@ static pl_code take(const pl_model *model, pl_block_kind kind, const pl_block_sh
   *program = (pl_block_program){.kind = kind};
   pl_tape tape;
   pl_tape_init(&tape, shard);
-  bool experts = kind == PL_BLOCK_EXPERT_LAYER && model->n_experts > 0;
+  bool experts = kind == PL_BLOCK_EXPERT_LAYER && model->moe.n_experts > 0;
   tape.layer = kind == PL_BLOCK_LAYER || experts || kind == PL_BLOCK_CHAIN; /* what recomputation acts on */
-  tape.overlaps = kind == PL_BLOCK_LAYER && tape.sp && tape.framework->overlaps_tensor;
+  tape.overlaps = kind == PL_BLOCK_LAYER && tape.sp && tape.framework->pipeline.overlaps_tensor;
   pl_lowering lowering;
   pl_lower_block(function, &tape, &lowering);
   pl_lower_backward(&lowering);
@@ -152,11 +153,11 @@ static pl_code take(const pl_model *model, pl_block_kind kind, const pl_block_sh
 
 static pl_code check_part_shard(const pl_model *model, const pl_block_shard *shard, pl_error *error) {
   PL_TRY(check_network(model, shard, error));
-  if (shard->seq != model->max_positions)
+  if (shard->seq != model->positions.max_positions)
     return pl_fail(error, PL_BAD_INPUT,
                    "%s: its samples have %lld tokens in the first layer and other numbers further on, not %lld: leave "
                    "out --seq",
-                   model->name, (long long)model->max_positions, (long long)shard->seq);
+                   model->name, (long long)model->positions.max_positions, (long long)shard->seq);
   if (shard->sp || shard->cp > 1 || shard->ep > 1)
     return pl_fail(error, PL_BAD_INPUT, "%s: layers of unlike lengths know no %s", model->name,
                    shard->sp       ? "sequence parallelism; use sp=0"
@@ -168,8 +169,8 @@ static pl_code check_part_shard(const pl_model *model, const pl_block_shard *sha
 /* The shard of one class: a model of unlike blocks has sequences of its own length. */
 static pl_block_shard shard_of(const pl_model *model, int32_t class_of_blocks, const pl_block_shard *shard) {
   pl_block_shard own = *shard;
-  if (model->parts == NULL) return own;
-  const pl_model_part *part = &model->parts[class_of_blocks];
+  if (model->unlike.parts == NULL) return own;
+  const pl_model_part *part = &model->unlike.parts[class_of_blocks];
   int64_t sequences = own.mbs * part->windows;
   own.mbs = sequences < INT32_MAX ? (int32_t)sequences : INT32_MAX;
   own.seq = part->rows;
@@ -179,14 +180,15 @@ static pl_block_shard shard_of(const pl_model *model, int32_t class_of_blocks, c
 pl_code pl_block_check_class(const pl_model *model, int32_t class_of_blocks, const pl_block_shard *shard,
                              pl_error *error) {
   const pl_block_shard own = shard_of(model, class_of_blocks, shard);
-  if (model->parts != NULL) PL_TRY(check_part_shard(model, shard, error));
-  return pl_block_check_shard(model->parts != NULL ? model->parts[class_of_blocks].model : model, &own, error);
+  if (model->unlike.parts != NULL) PL_TRY(check_part_shard(model, shard, error));
+  return pl_block_check_shard(model->unlike.parts != NULL ? model->unlike.parts[class_of_blocks].model : model, &own,
+                              error);
 }
 
 pl_code pl_block_program_make(const pl_model *model, int32_t class_of_blocks, const pl_block_shard *shard,
                               const pl_block_function *function, pl_arena *arena, pl_block_program *program,
                               pl_error *error) {
-  const pl_model_part *part = model->parts != NULL ? &model->parts[class_of_blocks] : NULL;
+  const pl_model_part *part = model->unlike.parts != NULL ? &model->unlike.parts[class_of_blocks] : NULL;
   const pl_block_shard own = shard_of(model, class_of_blocks, shard);
   *program = (pl_block_program){0};
   PL_TRY(pl_block_check_class(model, class_of_blocks, shard, error));
@@ -212,7 +214,7 @@ pl_code pl_block_class_program_take(const pl_model *model, int32_t class_of_bloc
 pl_code pl_block_program_take(const pl_model *model, pl_block_kind kind, const pl_block_shard *shard, pl_arena *arena,
                               pl_block_program *program, pl_error *error) {
   pl_model plain = *model; /* of a model of unlike blocks: as if all were like its first layers */
-  plain.parts = NULL;
+  plain.unlike.parts = NULL;
   return pl_block_class_program_take(&plain, (int32_t)kind, shard, arena, program, error);
 }
 

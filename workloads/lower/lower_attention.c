@@ -168,7 +168,7 @@ static void rotary(pl_tape *tape, uint32_t qkv) {
   op->bytes *= share;
   op->flops *= share;
   uint32_t first_op = tape->n_forward - 1;
-  if (!tape->framework->fuses_rotary) eager_rotary(tape, qkv, share);
+  if (!tape->framework->kernels.fuses_rotary) eager_rotary(tape, qkv, share);
   pl_tape_note(tape, PL_RULE_ROTARY, names, qkv, qkv)->first_op = first_op;
 }
 
@@ -216,7 +216,7 @@ static void fused(pl_lowering *to, const pl_core *core, uint32_t qkv, uint32_t c
  * there). Otherwise the mask is a kernel of its own, in place, whose derivative is the identity. */
 static uint32_t masked_softmax(pl_lowering *to, bool causal, uint32_t scores, uint32_t probabilities) {
   pl_tape *tape = to->tape;
-  bool fuses = tape->framework->fuses_softmax;
+  bool fuses = tape->framework->kernels.fuses_softmax;
   uint32_t first_op = tape->n_forward;
   if (!fuses)
     pl_tape_sweep(tape, "mask", PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 1, scores, PL_NONE, PL_NONE, scores, PL_NONE);
@@ -301,7 +301,7 @@ void pl_lower_heads(pl_lowering *to, const pl_core *core) {
 }
 
 static bool copies_heads(const pl_tape *tape, const attention_ops *of) {
-  return tape->framework->copies_qkv && tape->shard->flash && tape->cp == 1 && of->q.norm == PL_IR_NONE &&
+  return tape->framework->kernels.copies_qkv && tape->shard->flash && tape->cp == 1 && of->q.norm == PL_IR_NONE &&
          of->core.table == PL_IR_NONE;
 }
 

@@ -56,7 +56,7 @@ static uint32_t in_fp32(pl_tape *tape, uint32_t logits) {
 /* PyTorch's allocator: the room of the 16-bit logits, given up in front of the backward pass, is half of what each of
  * the two fp32 gradients needs, and the copy's takes but one of them. */
 static void strand_logits(pl_tape *tape, uint32_t logits, uint32_t wide) {
-  if (tape->framework->loss == PL_LOSS_COPIES && wide != logits) tape->tensors[logits].unread = true;
+  if (tape->framework->kernels.loss == PL_LOSS_COPIES && wide != logits) tape->tensors[logits].unread = true;
 }
 
 static void stepwise_loss(pl_tape *tape, bool split, uint32_t logits, const int64_t *extent, double tokens) {
@@ -70,14 +70,14 @@ static void stepwise_loss(pl_tape *tape, bool split, uint32_t logits, const int6
                 PL_NONE);
   token_all_reduce(tape, split, "loss_maximum_all_reduce", maximum, tokens);
   uint32_t shifted = logits;
-  if (tape->framework->loss != PL_LOSS_IN_PLACE)
+  if (tape->framework->kernels.loss != PL_LOSS_IN_PLACE)
     shifted = pl_tape_like(tape, logits, "logits_shifted", PL_TENSOR_ACTIVATION, PL_DTYPE_FP32);
   pl_op *op = pl_tape_sweep(tape, "loss_exponentials", PL_OP_CROSS_ENTROPY, PL_CATEGORY_FORWARD, cross_entropy_flops,
                             logits, maximum, PL_NONE, shifted, sums);
   /* Megatron-LM: three kernels, subtract, exponentiate in place, add up. With the copy to fp32, the maximum
    * and the division 38 bytes a logit, and 39 is what stages with 32 to 256 thousand words take on an A100 at the
    * bandwidth of copies, once their matrix product is taken off (validation/calibration). */
-  if (tape->framework->loss != PL_LOSS_COPIES) op->bytes += 3 * tape->tensors[logits].size_bytes;
+  if (tape->framework->kernels.loss != PL_LOSS_COPIES) op->bytes += 3 * tape->tensors[logits].size_bytes;
   logits = shifted;
   token_all_reduce(tape, split, "loss_target_all_reduce", sums, tokens);
   token_all_reduce(tape, split, "loss_sum_all_reduce", sums, tokens);
@@ -119,7 +119,7 @@ void pl_lower_cross_entropy(pl_lowering *to, int32_t op) {
   double tokens = (double)tape->mbs * (double)tape->seq;
   if (!pl_lower_has_dim(to, value, pl_ir_name_of("v")))
     small_loss(tape, logits);
-  else if (tape->framework->loss == PL_LOSS_FUSED)
+  else if (tape->framework->kernels.loss == PL_LOSS_FUSED)
     fused_loss(tape, split, logits, extent, tokens);
   else
     stepwise_loss(tape, split, logits, extent, tokens);

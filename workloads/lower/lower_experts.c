@@ -40,7 +40,8 @@ void pl_lower_top_k(pl_lowering *to, int32_t op) {
   uint32_t weights = pl_tape_tensor(tape, "routing", PL_TENSOR_ACTIVATION, PL_DTYPE_FP32, "bse", extent);
   pl_tape_sweep(tape, names.forward, PL_OP_SOFTMAX, PL_CATEGORY_FORWARD, routing_flops, logits, PL_NONE, PL_NONE,
                 weights, PL_NONE);
-  pl_tape_note(tape, PL_RULE_SOFTMAX, names, logits, weights)->masked = is_causal(to) && tape->framework->fuses_softmax;
+  pl_tape_note(tape, PL_RULE_SOFTMAX, names, logits, weights)->masked =
+      is_causal(to) && tape->framework->kernels.fuses_softmax;
   pl_lower_set(to, op, 0, weights);
 }
 

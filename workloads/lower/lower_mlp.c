@@ -69,7 +69,7 @@ static void eager_gated(pl_tape *tape, const pl_tape_names *names, uint32_t up, 
 
 static void activate(pl_lowering *to, const pl_tape_names *names, bool gated, bool bias, uint32_t up, uint32_t active) {
   pl_tape *tape = to->tape;
-  bool fuses = tape->framework->fuses_activation;
+  bool fuses = tape->framework->kernels.fuses_activation;
   if (gated && !fuses) {
     eager_gated(tape, names, up, active);
     return;

@@ -30,7 +30,7 @@ void pl_lower_norm(pl_lowering *to, int32_t op) {
                       *names = to->block->names[op] != NULL ? to->block->names[op] : &plain;
   uint32_t input = pl_lower_input(to, op, 0);
   bool rms = pl_lower_is(to, op, "rms_norm") && pl_lower_norm_vectors(to, op) > 0;
-  if (rms && !to->tape->framework->fuses_norm) input = eager(to->tape, input);
+  if (rms && !to->tape->framework->kernels.fuses_norm) input = eager(to->tape, input);
   int64_t vectors = pl_lower_norm_vectors(to, op), width = 1;
   for (int32_t i = 0; i < pl_lower_type(to, norm->inputs[1])->rank; i++)
     width *= pl_ir_type_local_extent(to->mesh, pl_lower_type(to, norm->inputs[1]), i);

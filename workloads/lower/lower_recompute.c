@@ -107,7 +107,7 @@ static void keep_unread(pl_tape *tape, uint32_t i, uint32_t *n_products) {
 
 static void repeat_alternate(pl_tape *tape) {
   uint32_t n_products = 0, end = needed_ops(tape);
-  bool lists_attention = tape->framework->attention_kernel != (int)PL_ATTENTION_CUDNN;
+  bool lists_attention = tape->framework->kernels.attention_kernel != (int)PL_ATTENTION_CUDNN;
   for (uint32_t i = 0; i < end; i++) {
     const pl_op *op = &tape->forward[i];
     const pl_tape_node *product = product_at(tape, i);
@@ -119,13 +119,13 @@ static void repeat_alternate(pl_tape *tape) {
     else
       repeat_op(tape, i);
   }
-  for (uint32_t i = end; i < tape->n_forward && !tape->framework->fuses_residual; i++)
+  for (uint32_t i = end; i < tape->n_forward && !tape->framework->kernels.fuses_residual; i++)
     keep_unread(tape, i, &n_products);
 }
 
 void pl_lower_recompute(pl_tape *tape) {
   if (!tape->layer) return;
   if (tape->shard->recompute == PL_RECOMPUTE_FULL)
-    pl_lower_repeat(tape, 0, tape->framework->ends_recompute ? needed_ops(tape) : tape->n_forward);
+    pl_lower_repeat(tape, 0, tape->framework->kernels.ends_recompute ? needed_ops(tape) : tape->n_forward);
   if (tape->shard->recompute == PL_RECOMPUTE_ALTERNATE) repeat_alternate(tape);
 }

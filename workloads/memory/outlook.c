@@ -72,7 +72,7 @@ static double mask_bytes(const looking *own, const pl_ir_function *f, const pl_i
 
 /* A loss that works on one fp32 copy of the logits, or on a second one of them shifted. */
 static bool is_in_place(const looking *own, const pl_ir_op *op, const pl_ir_type *type) {
-  pl_loss_form form = own->framework->loss;
+  pl_loss_form form = own->framework->kernels.loss;
   bool logits = type->element == PL_IR_F32 && pl_ir_type_find(type, pl_ir_name_of("v")) >= 0;
   return logits && (form == PL_LOSS_IN_PLACE || (form == PL_LOSS_COPY && !is(op, "subtract")));
 }

@@ -371,14 +371,14 @@ static int32_t communicators_of(const pl_ir_module *module) {
 static double capacity_of(const walk *own, const pl_cluster *cluster, const pl_ir_class *class) {
   double least = HUGE_VAL;
   const pl_framework *framework = own->framework;
-  double communicators = communicators_of(own->module) * framework->communicator_bytes;
+  double communicators = communicators_of(own->module) * framework->memory.communicator_bytes;
   for (uint32_t d = 0; d < pl_ir_mesh_devices(&own->module->mesh) && d < cluster->n_devices; d++) {
     const pl_device_profile *profile = &cluster->profiles[cluster->devices[d].profile];
     if (!pl_ir_class_has(own->module, class, d)) continue;
-    double outside = framework->context_bytes < 0 ? profile->reserved_bytes : framework->context_bytes;
+    double outside = framework->memory.context_bytes < 0 ? profile->reserved_bytes : framework->memory.context_bytes;
     outside += communicators;
-    least =
-        fmin(least, (profile->memory_bytes - outside) / (1 + framework->fragmentation) - framework->workspace_bytes);
+    least = fmin(least, (profile->memory_bytes - outside) / (1 + framework->memory.fragmentation) -
+                            framework->memory.workspace_bytes);
   }
   return least;
 }

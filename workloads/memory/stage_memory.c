@@ -35,7 +35,7 @@ static double copy_bytes(const pl_program *program, const pl_stage_program *own,
   const pl_framework *framework = pl_framework_or_ideal(program->job->framework);
   int32_t zero = program->strategy->zero;
   bool narrow = bytes->gradient_bytes < fp32_bytes; /* gradients are kept in 16 bits */
-  double sum = 0, flat = fmin(own->parameters, framework->flat_elements);
+  double sum = 0, flat = fmin(own->parameters, framework->memory.flat_elements);
   if (pl_program_shards(program, false) > 1) {
     if (narrow) sum += flat * bytes->gradient_bytes;
     if (zero >= 1) sum += flat * bytes->gathered_bytes;
@@ -44,7 +44,7 @@ static double copy_bytes(const pl_program *program, const pl_stage_program *own,
     double bucket = program->job->bucket_bytes > 0 ? program->job->bucket_bytes / bytes->reduced_bytes : INFINITY;
     if (converted) sum += fmin(own->parameters, bucket) * bytes->reduced_bytes;
   }
-  if (!framework->copies_gradient) return sum;
+  if (!framework->memory.copies_gradient) return sum;
   if (!narrow || zero == 0) return sum + own->largest_parameters * fp32_bytes;
   return sum + fmin(own->largest_parameters, sharded_parameters(program, own)) * fp64_bytes;
 }
@@ -54,7 +54,7 @@ static double copy_bytes(const pl_program *program, const pl_stage_program *own,
 static double pipeline_buffer_bytes(const pl_program *program, const pl_stage_program *own,
                                     const pl_training_state *bytes) {
   const pl_strategy *strategy = program->strategy;
-  double buffers = pl_framework_or_ideal(program->job->framework)->pipeline_buffers * strategy->pp;
+  double buffers = pl_framework_or_ideal(program->job->framework)->pipeline.pipeline_buffers * strategy->pp;
   if (buffers == 0 || strategy->pp == 1 || own->stage == strategy->pp - 1 || program->n_microbatches == 1) return 0;
   double saved = 0, needed = fmin(strategy->pp - own->stage, program->n_microbatches);
   for (int32_t block = strategy->boundary[own->stage]; block < strategy->boundary[own->stage + 1]; block++)
@@ -66,14 +66,14 @@ static double buffer_bytes(const pl_program *program, int32_t stage, const pl_tr
   const pl_strategy *strategy = program->strategy;
   const pl_stage_program *own = &program->stages[stage];
   const pl_framework *framework = pl_framework_or_ideal(program->job->framework);
-  bool by_tensor = framework->gather_unit == PL_GATHER_TENSOR; /* its gradients are reduced one by one too */
+  bool by_tensor = framework->gathers.gather_unit == PL_GATHER_TENSOR; /* its gradients are reduced one by one too */
   double largest = by_tensor ? own->largest_parameters : own->largest_block_parameters;
   double sum = 2 * (largest_message(program, PL_FAMILY_DOWN, stage) + largest_message(program, PL_FAMILY_UP, stage));
   if (pl_strategy_is_v(strategy))
     sum += 2 * (largest_message(program, PL_FAMILY_DOWN_2, stage) + largest_message(program, PL_FAMILY_UP_2, stage));
   sum += copy_bytes(program, own, bytes) + pipeline_buffer_bytes(program, own, bytes);
   if (pl_program_shards(program, false) > 1 || pl_program_shards(program, true) > 1) {
-    if (strategy->zero >= 3) sum += (framework->gathers_ahead ? 2 : 1) * largest * bytes->gathered_bytes;
+    if (strategy->zero >= 3) sum += (framework->gathers.gathers_ahead ? 2 : 1) * largest * bytes->gathered_bytes;
     if (strategy->zero >= 2)
       sum += fmin(fmax(program->job->bucket_bytes, largest * bytes->gradient_bytes),
                   fmax(own->parameters, largest) * bytes->gradient_bytes);
@@ -94,8 +94,8 @@ pl_resident_memory pl_resident_memory_of(const pl_program *program, int32_t stag
       .buffers = buffer_bytes(program, stage, &bytes),
   };
   const pl_framework *framework = pl_framework_or_ideal(program->job->framework);
-  if (framework->lists_update && strategy->zero == 0) memory.update *= 2;
-  if (framework->holds_update) {
+  if (framework->update.lists_update && strategy->zero == 0) memory.update *= 2;
+  if (framework->update.holds_update) {
     memory.buffers += memory.update;
     memory.update = 0;
   }
@@ -113,8 +113,8 @@ static int32_t communicators_of(const pl_program *program, int32_t stage) {
 
 static double outside_bytes(const pl_program *program, int32_t stage, const pl_device_profile *profile) {
   const pl_framework *framework = pl_framework_or_ideal(program->job->framework);
-  double context = framework->context_bytes < 0 ? profile->reserved_bytes : framework->context_bytes;
-  return context + communicators_of(program, stage) * framework->communicator_bytes;
+  double context = framework->memory.context_bytes < 0 ? profile->reserved_bytes : framework->memory.context_bytes;
+  return context + communicators_of(program, stage) * framework->memory.communicator_bytes;
 }
 
 double pl_allocator_limit(const pl_program *program, int32_t stage, const pl_device_profile *profile) {
@@ -124,9 +124,9 @@ double pl_allocator_limit(const pl_program *program, int32_t stage, const pl_dev
 pl_held_memory pl_held_memory_of(const pl_program *program, int32_t stage, const pl_device_profile *profile,
                                  double peak_bytes, const pl_replayed_memory *replayed) {
   const pl_framework *framework = pl_framework_or_ideal(program->job->framework);
-  double outside = outside_bytes(program, stage, profile), stretch = 1 + framework->fragmentation;
-  pl_held_memory held = {.allocator = (peak_bytes + framework->workspace_bytes) * stretch,
-                         .usable = (profile->memory_bytes - outside) / stretch - framework->workspace_bytes};
+  double outside = outside_bytes(program, stage, profile), stretch = 1 + framework->memory.fragmentation;
+  pl_held_memory held = {.allocator = (peak_bytes + framework->memory.workspace_bytes) * stretch,
+                         .usable = (profile->memory_bytes - outside) / stretch - framework->memory.workspace_bytes};
   if (replayed != NULL) {
     held.allocator = replayed->reserved;
     held.usable -= replayed->stuck;

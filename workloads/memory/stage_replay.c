@@ -71,7 +71,7 @@ static void give(replay *own, uint32_t *held) {
 
 /* Of what a tensor collective gathers, where the framework keeps such buffers. They only grow. */
 static bool lies_in_buffer(replay *own, const pl_block_program *block, const pl_op *op, uint32_t tensor) {
-  if (!pl_framework_or_ideal(own->program->job->framework)->keeps_gathered || block->kind == PL_BLOCK_EMBEDDING)
+  if (!pl_framework_or_ideal(own->program->job->framework)->memory.keeps_gathered || block->kind == PL_BLOCK_EMBEDDING)
     return false;
   if (op->kind != PL_OP_COLLECTIVE || op->collective != PL_ALL_GATHER || op->group != PL_GROUP_TENSOR ||
       tensor != op->output || tensor == op->inputs[0])
@@ -283,7 +283,7 @@ static void take_buckets(replay *own) {
 static void take_weights(replay *own) {
   const pl_framework *framework = pl_framework_or_ideal(own->program->job->framework);
   int32_t zero = own->program->strategy->zero, sharded_from = own->bytes.cast_bytes > 0 ? 2 : 3;
-  take_some(own, framework->workspace_bytes);
+  take_some(own, framework->memory.workspace_bytes);
   for (uint32_t i = 0; i < own->n_weights; i++) {
     const held_weight *weight = &own->weights[i];
     take_some(own, (zero >= sharded_from ? weight->share : weight->elements) * own->bytes.parameter_bytes);
@@ -304,7 +304,7 @@ static void step_optimizer(replay *own, bool first) {
     for (int moment = 0; moment < 2; moment++)
       take_some(own, own->weights[i].share * fp32_bytes);
   double shards = pl_program_shards(own->program, false), share_bytes = sum_of(own, true) * own->bytes.gathered_bytes;
-  if (!framework->copies_per_tensor || (strategy->zero != 1 && strategy->zero != 2) || shards <= 1) return;
+  if (!framework->gathers.copies_per_tensor || (strategy->zero != 1 && strategy->zero != 2) || shards <= 1) return;
   own->n_gradients = 0; /* none is there */
   own->gradients[own->n_gradients++] = take(own, share_bytes);
   for (double i = 0; i < shards && own->n_gradients < MOST_TENSORS / 2 && !own->failed; i++)

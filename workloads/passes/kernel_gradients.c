@@ -49,9 +49,9 @@ static void join_pack(pl_kernel_finding *own, int32_t accumulate) {
 
 static void join_source(pl_kernel_finding *own, int32_t accumulate) {
   int32_t maker = maker_of(own, accumulate);
-  bool added = own->framework->gradient_path == PL_GRADIENTS_ADDED;
+  bool added = own->framework->gradients.gradient_path == PL_GRADIENTS_ADDED;
   if (maker == PL_IR_NONE) return;
-  if (is_weight_gradient(own, maker) ? added && own->framework->fuses_accumulation : is_summed_up(own, maker))
+  if (is_weight_gradient(own, maker) ? added && own->framework->kernels.fuses_accumulation : is_summed_up(own, maker))
     pl_kernel_join(own, accumulate, maker);
   int32_t dy = pl_kernel_is(own, maker, "embedding_backward") ? pl_kernel_made(own, maker, 1) : PL_IR_NONE;
   if (pl_kernel_is(own, dy, "sum") && pl_kernel_next(own, dy) == maker) pl_kernel_join(own, maker, dy);
@@ -59,7 +59,8 @@ static void join_source(pl_kernel_finding *own, int32_t accumulate) {
 
 /* In front of the collective that cuts it, a product writes its gradient in the buffer's type itself. */
 static void join_cast(pl_kernel_finding *own, int32_t accumulate) {
-  bool fused = own->framework->gradient_path == PL_GRADIENTS_ADDED && own->framework->fuses_accumulation;
+  bool fused =
+      own->framework->gradients.gradient_path == PL_GRADIENTS_ADDED && own->framework->kernels.fuses_accumulation;
   int32_t meeting = pl_kernel_made(own, accumulate, 0);
   if (!fused || !pl_kernel_is_collective(own, meeting)) return;
   int32_t cast = pl_kernel_made(own, meeting, 0);
@@ -88,5 +89,5 @@ void pl_kernel_gradients(pl_kernel_finding *own) {
     if (pl_kernel_is(own, i, "accumulate")) join_cast(own, i);
   for (int32_t i = 0; i < own->f->n_ops; i++)
     if (pl_kernel_is(own, i, "accumulate")) join_pack(own, i);
-  if (own->framework->gradient_path != PL_GRADIENTS_ADDED) join_all(own);
+  if (own->framework->gradients.gradient_path != PL_GRADIENTS_ADDED) join_all(own);
 }

@@ -58,10 +58,10 @@ static void join_rest(pl_kernel_finding *own, const loss_ops *of) {
 static void join_forward(pl_kernel_finding *own, int32_t maximum) {
   loss_ops of;
   if (!find(own, maximum, &of)) return;
-  bool fused = own->framework->loss == PL_LOSS_FUSED;
+  bool fused = own->framework->kernels.loss == PL_LOSS_FUSED;
   join_rest(own, &of);
   pl_kernel_join(own, of.exp, of.pick);
-  if (fused || own->framework->loss == PL_LOSS_COPIES) {
+  if (fused || own->framework->kernels.loss == PL_LOSS_COPIES) {
     pl_kernel_join(own, of.exp, of.subtract);
     pl_kernel_join(own, of.exp, of.sum);
   }
@@ -95,7 +95,7 @@ static void join_backward(pl_kernel_finding *own, int32_t place) {
   for (int32_t k = 0; k < 2; k++)
     join_numbers(own, at, pl_kernel_op(own, at)->inputs[k]);
   int32_t cast = pl_kernel_next(own, at);
-  if (own->framework->loss == PL_LOSS_FUSED && pl_kernel_is(own, cast, "cast")) pl_kernel_join(own, at, cast);
+  if (own->framework->kernels.loss == PL_LOSS_FUSED && pl_kernel_is(own, cast, "cast")) pl_kernel_join(own, at, cast);
 }
 
 void pl_kernel_losses(pl_kernel_finding *own) {

@@ -180,7 +180,7 @@ static void join_bias(pl_kernel_finding *own, int32_t op) {
   if (!pl_kernel_is_product(own, product) || pl_kernel_reader(own, is->inputs[0]) != op) return;
   if (pl_kernel_is_partial(own, is->inputs[0]) || is_before_residual(own, op)) return;
   int32_t reader = pl_kernel_next(own, op);
-  if (!own->framework->fuses_activation && pl_kernel_is_activation(own, reader)) return;
+  if (!own->framework->kernels.fuses_activation && pl_kernel_is_activation(own, reader)) return;
   pl_kernel_join(own, op, product);
 }
 

@@ -84,7 +84,7 @@ static bool passes_on(const stepping *own, int32_t op) {
 
 /* Cast in front of their reduction, where they are reduced in the type that they are kept in. */
 static void find_widened(stepping *own) {
-  bool before = own->options->framework->reduce_dtype < 0;
+  bool before = own->options->framework->gradients.reduce_dtype < 0;
   for (int32_t i = 0; i < own->finding.f->n_ops; i++) {
     if (!is(own, i, "accumulate")) continue;
     int32_t value = pl_kernel_op(&own->finding, i)->inputs[0];
@@ -97,7 +97,8 @@ static void find_widened(stepping *own) {
 
 /* A gradient buffer on its way to its reduction, in another type than it is kept in. */
 static bool is_reduced_narrow(const stepping *own, int32_t value) {
-  return own->options->framework->reduce_dtype >= 0 && is(own, pl_kernel_maker(&own->finding, value), "gradient") &&
+  return own->options->framework->gradients.reduce_dtype >= 0 &&
+         is(own, pl_kernel_maker(&own->finding, value), "gradient") &&
          pl_kernel_is_collective(&own->finding, pl_kernel_reader(&own->finding, value));
 }
 
@@ -198,14 +199,14 @@ static int32_t remake(stepping *own, const pl_ir_op *kept, const pl_kernel_remad
 static int32_t copy_op(stepping *own, int32_t index) {
   const pl_ir_op *op = pl_kernel_op(&own->finding, index);
   pl_kernel_remade made;
-  bool remakes = own->options->framework->fuses_activation;
+  bool remakes = own->options->framework->kernels.fuses_activation;
   if (remakes && is(own, index, "keep") && pl_kernel_is_remade(own->finding.f, op, &made)) return PL_IR_NONE;
   if (remakes && is(own, index, "kept") && pl_kernel_remade_of(own->from, own->finding.f, op, &made))
     return remake(own, op, &made);
   if (is(own, index, "kept") && read_before(own, op->path) != PL_IR_NONE) return read_before(own, op->path);
   bool updates = (is(own, index, "adam") || is(own, index, "sgd")) && own->options->update_bytes > 0;
   if (updates && pl_ir_attribute_find(op, "moves") == NULL) return copy_update(own, op);
-  bool in_steps = is(own, index, "rms_norm") && !own->options->framework->fuses_norm &&
+  bool in_steps = is(own, index, "rms_norm") && !own->options->framework->kernels.fuses_norm &&
                   pl_kernel_weight(&own->finding, index) != NULL;
   if (in_steps) eager_norm(own, op);
   if (op->callee != PL_IR_NONE) return copy_call(own, op);
@@ -225,13 +226,14 @@ static void write_op(stepping *own, int32_t index) {
     follow_element(own, op, index, type);
     if (own->widens[of]) own->map[of] = cast(own, made, kept_element(own, type->element), "as gradients are kept");
     if (is_reduced_narrow(own, of))
-      own->map[of] = cast(own, made, (uint8_t)own->options->framework->reduce_dtype, "as gradients are reduced");
+      own->map[of] =
+          cast(own, made, (uint8_t)own->options->framework->gradients.reduce_dtype, "as gradients are reduced");
   }
 }
 
 /* Before its gradient, the softmax is made of the exponentials, in place. */
 static void divide_loss(stepping *own) {
-  if (own->options->framework->loss == PL_LOSS_FUSED) return;
+  if (own->options->framework->kernels.loss == PL_LOSS_FUSED) return;
   const pl_kernel_finding *f = &own->finding;
   for (int32_t i = 0; i < f->f->n_ops; i++) {
     if (!is(own, i, "log")) continue;

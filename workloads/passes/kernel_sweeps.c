@@ -29,7 +29,7 @@ static void join_residual(pl_kernel_finding *own, int32_t op) {
     join_biases(own, op, 1);
     return;
   }
-  if (own->framework->fuses_residual) pl_kernel_join(own, op, branch);
+  if (own->framework->kernels.fuses_residual) pl_kernel_join(own, op, branch);
   join_biases(own, branch, 0);
 }
 
@@ -41,7 +41,7 @@ static void join_activation(pl_kernel_finding *own, int32_t op) {
   int32_t behind = own->reader[pl_kernel_op(own, op)->first_output];
   if (is_square(own, behind)) {
     pl_kernel_join(own, op, behind);
-  } else if (own->framework->fuses_activation && pl_kernel_is(own, pl_kernel_next(own, op), "multiply")) {
+  } else if (own->framework->kernels.fuses_activation && pl_kernel_is(own, pl_kernel_next(own, op), "multiply")) {
     pl_kernel_join(own, op, behind);
   }
 }
@@ -61,7 +61,7 @@ static bool is_forward(const pl_kernel_finding *own, int32_t value) {
 /* Of act(gate) * up: both gradients come out of one kernel, dy times each of the other two. */
 static void join_gate_backward(pl_kernel_finding *own, int32_t op) {
   int32_t times_up = pl_kernel_made(own, op, 1);
-  if (!own->framework->fuses_activation || !pl_kernel_is(own, times_up, "multiply")) return;
+  if (!own->framework->kernels.fuses_activation || !pl_kernel_is(own, times_up, "multiply")) return;
   const int32_t *factors = pl_kernel_op(own, times_up)->inputs;
   int32_t dy = factors[is_forward(own, factors[0])];
   pl_kernel_join(own, op, times_up);

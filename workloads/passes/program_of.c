@@ -32,7 +32,7 @@ static pl_code take_ops(const pl_tree_plan *plan, int32_t function, pl_arena *ar
 /* What a framework says of the training step itself. */
 static pl_differentiate_options backward_of(const pl_framework *framework) {
   pl_differentiate_options backward = pl_differentiate_defaults();
-  backward.sgd = pl_framework_or_ideal(framework)->optimizer == PL_OPTIMIZER_SGD;
+  backward.sgd = pl_framework_or_ideal(framework)->update.optimizer == PL_OPTIMIZER_SGD;
   return backward;
 }
 
@@ -90,7 +90,7 @@ pl_code pl_program_of_strategy(const pl_model *model, const pl_job *job, const p
   PL_TRY(pl_model_program_of(model, job, microbatches_of(job, strategy), arena, forward, error));
   PL_TRY(pl_tree_of_strategy(strategy, model, forward, arena, tree, error));
   PL_TRY(plan_of(tree, forward, arena, plan, error));
-  return pl_program_of_plan(plan, job->framework, model->tied_embeddings, level, arena, module, error);
+  return pl_program_of_plan(plan, job->framework, model->ends.tied_embeddings, level, arena, module, error);
 }
 
 pl_code pl_inference_program_of(const pl_model *model, const pl_job *job, const pl_strategy *strategy,
@@ -104,7 +104,7 @@ pl_code pl_inference_program_of(const pl_model *model, const pl_job *job, const 
   PL_TRY(pl_model_program_of(model, job, microbatches_of(job, strategy), arena, forward, error));
   PL_TRY(pl_tree_of_strategy(strategy, model, forward, arena, tree, error));
   PL_TRY(plan_of(tree, forward, arena, plan, error));
-  return pl_ir_partition(&plan->program, plan, model->tied_embeddings, arena, module, error);
+  return pl_ir_partition(&plan->program, plan, model->ends.tied_embeddings, arena, module, error);
 }
 
 pl_code pl_program_of(const pl_model *model, const pl_job *job, const pl_strategy *strategy, pl_ir_level level,
@@ -130,5 +130,5 @@ pl_code pl_program_of_tree(const pl_model *model, const pl_job *job, const pl_st
   *module = plan->program;
   return level == PL_IR_MODEL
              ? PL_OK
-             : pl_program_of_plan(plan, job->framework, model->tied_embeddings, level, arena, module, error);
+             : pl_program_of_plan(plan, job->framework, model->ends.tied_embeddings, level, arena, module, error);
 }

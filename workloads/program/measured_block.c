@@ -28,7 +28,7 @@ pl_code pl_measured_blocks_take(const pl_model *model, const pl_job *job, const 
   *n_blocks = 0;
   if (profile == NULL) return PL_OK;
   int32_t n_classes = pl_model_n_classes(model);
-  uint32_t room = profile->n_times * (model->parts != NULL ? (uint32_t)n_classes : 1); /* a kind is one class */
+  uint32_t room = profile->n_times * (model->unlike.parts != NULL ? (uint32_t)n_classes : 1); /* a kind is one class */
   pl_measured_block *made = PL_TAKE(arena, pl_measured_block, room);
   if (made == NULL) return pl_fail_memory(error, "the op profile");
   for (uint32_t i = 0; i < profile->n_times; i++)

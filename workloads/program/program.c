@@ -13,65 +13,68 @@
 static const double foreach_passes = 21, fused_passes = 7, fp32_bytes = 4;
 
 static double update_traffic_of(const pl_framework *framework, double gradient, double cast) {
-  bool fused = framework->optimizer == PL_OPTIMIZER_FUSED;
+  bool fused = framework->update.optimizer == PL_OPTIMIZER_FUSED;
   double steps = (fused ? fused_passes : foreach_passes) * fp32_bytes;
   /* A gradient of 16 bits is first turned into fp32: read, written, and read again. The norm reads all gradients, the
    * clipping reads and writes them. */
   double converted = gradient < fp32_bytes ? gradient + fp32_bytes : 0;
-  double clipped = framework->clips_gradients ? 3 * fp32_bytes : 0;
+  double clipped = framework->update.clips_gradients ? 3 * fp32_bytes : 0;
   /* The foreach form casts the weights back by copies of their own. */
   return steps + converted + clipped + cast + (fused || cast == 0 ? 0 : fp32_bytes);
 }
 
 /* Weights in one type and nothing beside them. */
 static pl_training_state state_of_sgd(const pl_framework *framework, double compute) {
-  return (pl_training_state){
-      .parameter_bytes = compute,
-      .gathered_bytes = compute,
-      .gradient_bytes = compute,
-      .reduced_bytes = framework->reduce_dtype < 0 ? compute : pl_dtype_bytes((pl_dtype)framework->reduce_dtype),
-      .update_traffic_bytes = 3 * compute};
+  return (pl_training_state){.parameter_bytes = compute,
+                             .gathered_bytes = compute,
+                             .gradient_bytes = compute,
+                             .reduced_bytes = framework->gradients.reduce_dtype < 0
+                                                  ? compute
+                                                  : pl_dtype_bytes((pl_dtype)framework->gradients.reduce_dtype),
+                             .update_traffic_bytes = 3 * compute};
 }
 
 /* Adam on tensors of one type: as many passes over them as in fp32, and no conversions. */
 static pl_training_state state_of_alone(const pl_framework *framework, double compute, double gradient) {
-  bool fused = framework->optimizer == PL_OPTIMIZER_FUSED;
-  return (pl_training_state){
-      .parameter_bytes = compute,
-      .gathered_bytes = compute,
-      .gradient_bytes = gradient,
-      .reduced_bytes = framework->reduce_dtype < 0 ? gradient : pl_dtype_bytes((pl_dtype)framework->reduce_dtype),
-      .optimizer_bytes = 2 * compute,
-      .update_bytes = framework->optimizer == PL_OPTIMIZER_FOREACH ? compute : 0,
-      .update_traffic_bytes =
-          (fused ? fused_passes : foreach_passes) * compute + (framework->clips_gradients ? 3 * gradient : 0)};
+  bool fused = framework->update.optimizer == PL_OPTIMIZER_FUSED;
+  return (pl_training_state){.parameter_bytes = compute,
+                             .gathered_bytes = compute,
+                             .gradient_bytes = gradient,
+                             .reduced_bytes = framework->gradients.reduce_dtype < 0
+                                                  ? gradient
+                                                  : pl_dtype_bytes((pl_dtype)framework->gradients.reduce_dtype),
+                             .optimizer_bytes = 2 * compute,
+                             .update_bytes = framework->update.optimizer == PL_OPTIMIZER_FOREACH ? compute : 0,
+                             .update_traffic_bytes = (fused ? fused_passes : foreach_passes) * compute +
+                                                     (framework->update.clips_gradients ? 3 * gradient : 0)};
 }
 
 pl_training_state pl_training_state_of(const pl_job *job, int32_t dp) {
   const pl_framework *framework = pl_framework_or_ideal(job->framework);
   double compute = pl_dtype_bytes(job->dtype);
   double gradient = pl_dtype_bytes(pl_framework_gradient_dtype(framework, job->dtype));
-  if (framework->optimizer == PL_OPTIMIZER_SGD) return state_of_sgd(framework, compute);
-  if (framework->weights == PL_WEIGHTS_ALONE) return state_of_alone(framework, compute, gradient);
+  if (framework->update.optimizer == PL_OPTIMIZER_SGD) return state_of_sgd(framework, compute);
+  if (framework->update.weights == PL_WEIGHTS_ALONE) return state_of_alone(framework, compute, gradient);
   bool single = compute >= fp32_bytes; /* weights are their own master copy, beside momentum and variance */
-  bool own_master = single || framework->weights == PL_WEIGHTS_FP32;
-  pl_training_state state = {
-      .parameter_bytes = own_master ? fp32_bytes : compute,
-      .cast_bytes = own_master && !single ? compute : 0,
-      .gathered_bytes = compute,
-      .gradient_bytes = gradient,
-      .reduced_bytes = framework->reduce_dtype < 0 ? gradient : pl_dtype_bytes((pl_dtype)framework->reduce_dtype),
-      .optimizer_bytes = own_master ? 2 * fp32_bytes : 3 * fp32_bytes,
-      .update_bytes = gradient < fp32_bytes ? fp32_bytes : 0,
-      .update_traffic_bytes = update_traffic_of(framework, gradient, single ? 0 : compute)};
-  if (framework->keeps_16bit_gradients && gradient > compute) {
-    state.pass_gradient_bytes = framework->holds_16bit_gradients ? 0 : compute;
-    state.extra_gradient_bytes = framework->holds_16bit_gradients ? compute : 0;
+  bool own_master = single || framework->update.weights == PL_WEIGHTS_FP32;
+  pl_training_state state = {.parameter_bytes = own_master ? fp32_bytes : compute,
+                             .cast_bytes = own_master && !single ? compute : 0,
+                             .gathered_bytes = compute,
+                             .gradient_bytes = gradient,
+                             .reduced_bytes = framework->gradients.reduce_dtype < 0
+                                                  ? gradient
+                                                  : pl_dtype_bytes((pl_dtype)framework->gradients.reduce_dtype),
+                             .optimizer_bytes = own_master ? 2 * fp32_bytes : 3 * fp32_bytes,
+                             .update_bytes = gradient < fp32_bytes ? fp32_bytes : 0,
+                             .update_traffic_bytes = update_traffic_of(framework, gradient, single ? 0 : compute)};
+  if (framework->gradients.keeps_16bit_gradients && gradient > compute) {
+    state.pass_gradient_bytes = framework->gradients.holds_16bit_gradients ? 0 : compute;
+    state.extra_gradient_bytes = framework->gradients.holds_16bit_gradients ? compute : 0;
   }
-  if (framework->copies_buckets && dp > 1)
-    state.extra_gradient_bytes += framework->keeps_16bit_gradients && gradient > compute ? compute : gradient;
+  if (framework->gradients.copies_buckets && dp > 1)
+    state.extra_gradient_bytes += framework->gradients.keeps_16bit_gradients && gradient > compute ? compute : gradient;
   /* The foreach form makes the denominator as a list of its own. */
-  if (framework->optimizer == PL_OPTIMIZER_FOREACH) state.update_bytes += fp32_bytes;
+  if (framework->update.optimizer == PL_OPTIMIZER_FOREACH) state.update_bytes += fp32_bytes;
   return state;
 }
 

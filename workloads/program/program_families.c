@@ -33,7 +33,7 @@ uint32_t pl_making_op(pl_program_making *state, uint32_t family, pl_collective_k
 
 bool pl_program_has_expert_data(const pl_model *model, const pl_strategy *strategy) {
   bool apart = strategy->tmp > 1 && !pl_strategy_cuts_experts(strategy);
-  return model->n_experts > 0 && (apart || pl_strategy_ep(strategy) > 1);
+  return model->moe.n_experts > 0 && (apart || pl_strategy_ep(strategy) > 1);
 }
 
 double pl_program_shards(const pl_program *program, bool experts) {
@@ -74,7 +74,7 @@ static int32_t head_stage(const pl_program *program) {
 }
 
 bool pl_making_splits_tied_embedding(const pl_program *program) {
-  return program->model->tied_embeddings && head_stage(program) != 0;
+  return program->model->ends.tied_embeddings && head_stage(program) != 0;
 }
 
 static bool family_exists(const pl_program *program, pl_family_kind kind, int32_t stage) {

@@ -41,8 +41,8 @@ static uint32_t data_family(const pass_making *pass, bool experts) {
 pl_collective_kind pl_program_reduction(const pl_program *program) {
   const pl_framework *framework = framework_of(program);
   int32_t zero = program->strategy->zero;
-  bool whole =
-      zero == 0 || pl_framework_reduces_whole(framework, zero) || (zero >= 2 && framework->scatters_by_all_reduce);
+  bool whole = zero == 0 || pl_framework_reduces_whole(framework, zero) ||
+               (zero >= 2 && framework->gradients.scatters_by_all_reduce);
   return whole ? PL_ALL_REDUCE : PL_REDUCE_SCATTER;
 }
 
@@ -111,7 +111,7 @@ static bool is_layer(pl_block_kind kind) {
 
 /* Parameters that are let go after the recomputation, because too many others come before their next use. */
 static bool gathers_again(const pl_program *program, int32_t block, double parameters) {
-  double most = framework_of(program)->reuse_parameters;
+  double most = framework_of(program)->gathers.reuse_parameters;
   return most > 0 && parameters > most && program->strategy->recompute == PL_RECOMPUTE_FULL &&
          is_layer(pl_model_block_kind(program->model, block));
 }
@@ -136,7 +136,7 @@ static void add_gathers(pass_making *pass, int32_t block, bool backward, gathere
   double parameters[GATHERS_PER_BLOCK];
   uint32_t n = 0;
   gathered->n = 0;
-  if (framework_of(program)->gather_unit == PL_GATHER_TENSOR)
+  if (framework_of(program)->gathers.gather_unit == PL_GATHER_TENSOR)
     n = matrices_of(pl_making_block(program, block), experts == 0, parameters);
   if (n == 0) parameters[n++] = held;
   int times = backward && gathers_again(program, block, held + experts) ? 2 : 1;
@@ -149,7 +149,7 @@ static void add_gathers(pass_making *pass, int32_t block, bool backward, gathere
 
 static void add_awaits(pass_making *pass, int32_t block, bool backward, const gathered_block *gathered) {
   const pl_framework *framework = framework_of(pass->state->program);
-  bool copies = framework->copies_per_rank || framework->copies_gathered;
+  bool copies = framework->gathers.copies_per_rank || framework->gathers.copies_gathered;
   for (uint32_t i = 0; i < gathered->n; i++)
     add(pass, PL_INSTRUCTION_AWAIT, backward, block, PL_NONE);
   for (uint32_t i = 0; copies && i < gathered->n; i++) {
@@ -184,7 +184,7 @@ static void add_pending_tensors(pass_making *pass, int32_t block) {
 
 static void add_pending(pass_making *pass, int32_t block) {
   const pl_program *program = pass->state->program;
-  if (framework_of(program)->bucket_unit == PL_BUCKET_TENSOR)
+  if (framework_of(program)->gradients.bucket_unit == PL_BUCKET_TENSOR)
     add_pending_tensors(pass, block);
   else
     pass->pending[0] += held_part(program, block, false);
@@ -197,7 +197,7 @@ static void add_pending(pass_making *pass, int32_t block) {
 static void add_blocks(pass_making *pass, int32_t first, int32_t count, bool backward, bool reduces) {
   const pl_program *program = pass->state->program;
   bool gathers = program->strategy->zero == 3;
-  int32_t step = backward ? -1 : 1, ahead = framework_of(program)->gathers_ahead ? GATHER_WINDOW : 1;
+  int32_t step = backward ? -1 : 1, ahead = framework_of(program)->gathers.gathers_ahead ? GATHER_WINDOW : 1;
   gathered_block gathered[GATHER_WINDOW] = {{0}};
   for (int32_t i = 0; gathers && ahead > 1 && i < ahead && i < count; i++)
     add_gathers(pass, first + i * step, backward, &gathered[i]);
@@ -240,7 +240,7 @@ pl_code pl_making_pass(pl_program_making *state, int32_t stage, int32_t chunk, p
   int32_t start = strategy->boundary[global], end = strategy->boundary[global + 1];
   pass_making pass = {.state = state, .stage = stage};
   if (backward) pass.half = (uint8_t)(which - PL_PASS_BACKWARD);
-  bool by_tensor = reduces && framework_of(state->program)->bucket_unit == PL_BUCKET_TENSOR;
+  bool by_tensor = reduces && framework_of(state->program)->gradients.bucket_unit == PL_BUCKET_TENSOR;
   bool plain = strategy->zero < 3 && !by_tensor;
   size_t most = (size_t)(plain ? PLAIN_INSTRUCTIONS_PER_BLOCK : INSTRUCTIONS_PER_BLOCK) * (size_t)(end - start) + 4;
   pass.list = pl_arena_take(state->arena, most * sizeof *pass.list, _Alignof(pl_instruction));
@@ -279,7 +279,7 @@ pl_code pl_making_epilogue(pl_program_making *state, pl_stage_program *own) {
   gathered_block gathered = {0};
   for (int experts = 0; experts <= 1 && (strategy->zero == 1 || strategy->zero == 2); experts++)
     add_gather(&pass, -1, parts[experts], experts, false, &gathered);
-  if (framework_of(program)->copies_per_tensor) add_updates(&pass, &gathered);
+  if (framework_of(program)->gathers.copies_per_tensor) add_updates(&pass, &gathered);
   own->epilogue = (pl_pass){pass.list, pass.n};
   return PL_OK;
 }

@@ -44,7 +44,7 @@ pl_aspects pl_aspects_of(const pl_cluster *cluster, const pl_model *model, const
   if (strategy->pp > 1) pl_aspects_add(&aspects, "schedule", pl_schedule_name(strategy->schedule));
   if (strategy->tmp > 1) pl_aspects_add(&aspects, "tensor parallelism", "");
   if (pl_strategy_cp(strategy) > 1) pl_aspects_add(&aspects, "context parallelism", "");
-  if (model->n_experts > 0) pl_aspects_add(&aspects, "experts", "");
+  if (model->moe.n_experts > 0) pl_aspects_add(&aspects, "experts", "");
   if (job->fp8) pl_aspects_add(&aspects, job->fp4 ? "fp4" : "fp8", "");
   return aspects;
 }

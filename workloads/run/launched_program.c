@@ -28,8 +28,9 @@ pl_code pl_program_launched(const pl_cluster *cluster, const pl_ir_module *modul
 
 pl_model pl_model_held(const pl_model *model, const pl_framework *framework, int64_t tmp) {
   pl_model own = *model;
-  int64_t multiple = pl_framework_or_ideal(framework)->vocab_multiple * tmp;
-  if (model->vocab > 0 && model->onnx == NULL) own.vocab = (model->vocab + multiple - 1) / multiple * multiple;
+  int64_t multiple = pl_framework_or_ideal(framework)->kernels.vocab_multiple * tmp;
+  if (model->width.vocab > 0 && model->program.onnx == NULL)
+    own.width.vocab = (model->width.vocab + multiple - 1) / multiple * multiple;
   return own;
 }
 

@@ -68,7 +68,7 @@ pl_code pl_strategy_shortfall(const pl_cluster *cluster, const pl_model *model, 
   weighing own = {.cluster = cluster, .outline = &outline, .scratch = scratch, .error = error};
   *stage = 0;
   PL_TRY(find_worst(&own, short_bytes, stage));
-  if (*short_bytes > 0 || pl_framework_or_ideal(job->framework)->allocator == PL_ALLOCATOR_EXACT) return PL_OK;
+  if (*short_bytes > 0 || pl_framework_or_ideal(job->framework)->memory.allocator == PL_ALLOCATOR_EXACT) return PL_OK;
   PL_TRY(pl_program_take(model, job, strategy, scratch, &whole, error));
   own.whole = &whole;
   return find_worst(&own, short_bytes, stage);

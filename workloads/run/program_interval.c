@@ -15,7 +15,7 @@ static int64_t extent_of(const pl_ir_mesh *mesh, bool context) {
 }
 
 pl_aspects pl_aspects_of_program(const pl_cluster *cluster, const pl_ir_module *module, const pl_program_kind *kind) {
-  const pl_model model = {.n_experts = kind->experts};
+  const pl_model model = {.moe.n_experts = kind->experts};
   const pl_strategy strategy = {
       .pp = 1, .tmp = (int32_t)extent_of(&module->mesh, false), .cp = (int32_t)extent_of(&module->mesh, true)};
   pl_aspects aspects = pl_aspects_of(cluster, &model, kind->job, &strategy);

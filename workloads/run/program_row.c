@@ -48,7 +48,7 @@ static pl_code cached(const pl_program_candidate *c, int64_t vocab, int32_t n_mi
   pl_model *held = PL_TAKE(&cache->arena, pl_model, 1);
   if (program == NULL || held == NULL) return pl_fail_memory(error, "a model program");
   *held = *c->model;
-  held->vocab = vocab;
+  held->width.vocab = vocab;
   PL_TRY(pl_model_program_of(held, c->job, n_microbatches, &cache->arena, program, error));
   struct pl_cached_program *entry = &cache->entries[cache->n++];
   *entry = (struct pl_cached_program){.model = c->model,
@@ -93,13 +93,14 @@ static pl_code plan_whole(const pl_program_candidate *c, const pl_simulate_optio
                           pl_arena *arena, made *to, pl_error *error) {
   const pl_framework *framework = c->job->framework;
   const struct pl_cached_program *found = NULL;
-  int64_t vocab = c->tree != NULL ? c->model->vocab : pl_model_held(c->model, framework, c->strategy->tmp).vocab;
+  int64_t vocab =
+      c->tree != NULL ? c->model->width.vocab : pl_model_held(c->model, framework, c->strategy->tmp).width.vocab;
   int32_t n_microbatches;
   PL_TRY(microbatches_of(c, &n_microbatches, error));
   PL_TRY(cached(c, vocab, n_microbatches, cache, &found, error));
   to->model_flops = found->model_flops;
   PL_TRY(plan_of(c, options, found->program, arena, &to->plan, error));
-  int64_t held = c->tree != NULL ? pl_model_held_by_plan(c->model, framework, &to->plan).vocab : vocab;
+  int64_t held = c->tree != NULL ? pl_model_held_by_plan(c->model, framework, &to->plan).width.vocab : vocab;
   if (held == vocab) return PL_OK;
   PL_TRY(cached(c, held, n_microbatches, cache, &found, error));
   return plan_of(c, options, found->program, arena, &to->plan, error);
@@ -110,8 +111,8 @@ static pl_code take(const pl_program_candidate *c, const pl_simulate_options *op
   pl_ir_module module;
   PL_TRY(plan_whole(c, options, cache, arena, to, error));
   PL_TRY(pl_tree_check_devices(&to->plan, c->cluster->n_devices, error));
-  PL_TRY(pl_program_of_plan(&to->plan, c->job->framework, c->model->tied_embeddings, PL_IR_DISTRIBUTED, arena, &module,
-                            error));
+  PL_TRY(pl_program_of_plan(&to->plan, c->job->framework, c->model->ends.tied_embeddings, PL_IR_DISTRIBUTED, arena,
+                            &module, error));
   PL_TRY(pl_ir_check(&module, error));
   PL_TRY(pl_program_launched(c->cluster, &module, c->job->framework, arena, &to->module, error));
 #ifndef NDEBUG /* what lowering makes of a program that passed the check passes it too; simulate and verify check both \
@@ -210,7 +211,7 @@ pl_code pl_program_row_take(const pl_program_candidate *candidate, const pl_simu
   PL_TRY(take(candidate, options, cache, arena, to, error));
   const pl_program_kind kind = {.job = candidate->job,
                                 .schedule = pl_schedule_name(to->plan.schedule.schedule),
-                                .experts = candidate->model->n_experts > 0,
+                                .experts = candidate->model->moe.n_experts > 0,
                                 .trains = true};
   const pl_aspects aspects = pl_aspects_of_program(candidate->cluster, &to->module, &kind);
   pl_simulate_options asked = *options;

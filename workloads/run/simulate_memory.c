@@ -22,7 +22,7 @@ static double limit_of(const pl_simulation *state, int32_t stage) {
 /* Per stage; NULL where the framework's allocator holds nothing beyond the tensors. */
 static pl_code replay_stages(pl_simulation *state, const pl_replayed_memory **replayed) {
   *replayed = NULL;
-  if (pl_framework_or_ideal(state->job->framework)->allocator == PL_ALLOCATOR_EXACT) return PL_OK;
+  if (pl_framework_or_ideal(state->job->framework)->memory.allocator == PL_ALLOCATOR_EXACT) return PL_OK;
   pl_replayed_memory *memory = PL_TAKE(state->arena, pl_replayed_memory, state->strategy->pp);
   if (memory == NULL) return pl_fail_memory(state->error, "the replay of the stages");
   for (int32_t s = 0; s < state->strategy->pp; s++)

@@ -118,16 +118,16 @@ pl_code pl_site_view_take(const pl_site *site, const pl_cluster *cluster, const 
 pl_framework pl_site_framework(const pl_site *site, const pl_framework *framework) {
   pl_framework own = *pl_framework_or_ideal(framework);
   double host = exp(site->mean[PL_SITE_host]);
-  own.launch_s *= host;
-  own.backward_launch_s *= host;
-  own.collective_s *= host;
-  own.layer_s *= host;
-  own.step_s += fmax(0, site->mean[PL_SITE_step]);
-  own.workspace_bytes = fmax(0, own.workspace_bytes + site->memory_bytes);
-  if (host == 1 && own.step_s == 0 && site->memory_bytes == 0) return own;
+  own.launch.launch_s *= host;
+  own.launch.backward_launch_s *= host;
+  own.launch.collective_s *= host;
+  own.launch.layer_s *= host;
+  own.launch.step_s += fmax(0, site->mean[PL_SITE_step]);
+  own.memory.workspace_bytes = fmax(0, own.memory.workspace_bytes + site->memory_bytes);
+  if (host == 1 && own.launch.step_s == 0 && site->memory_bytes == 0) return own;
   pl_digest digest = {.value = own.digest};
   pl_digest_f64(&digest, host);
-  pl_digest_f64(&digest, own.step_s);
+  pl_digest_f64(&digest, own.launch.step_s);
   pl_digest_f64(&digest, site->memory_bytes);
   own.digest = digest.value;
   return own;

@@ -170,13 +170,14 @@ static pl_code check_assignment(const pl_strategy *strategy, const pl_model *mod
 /* Does not depend on the placement: the expert group's ranks are counted inside a stage. */
 static pl_code check_experts(const pl_strategy *strategy, const pl_model *model, pl_error *error) {
   bool cuts = pl_strategy_cuts_experts(strategy);
-  if (cuts && (model->n_experts == 0 || strategy->etp != strategy->tmp))
+  if (cuts && (model->moe.n_experts == 0 || strategy->etp != strategy->tmp))
     return pl_fail(error, PL_BAD_INPUT, "strategy: etp=%d, but %s; use etp=1%s", strategy->etp,
-                   model->n_experts == 0 ? "the model has no experts" : "experts are cut over all tensor ranks or none",
-                   model->n_experts == 0 ? "" : " or etp=tmp");
+                   model->moe.n_experts == 0 ? "the model has no experts"
+                                             : "experts are cut over all tensor ranks or none",
+                   model->moe.n_experts == 0 ? "" : " or etp=tmp");
   int64_t ranks = (int64_t)pl_strategy_replicas(strategy) * (cuts ? 1 : strategy->tmp);
-  if (strategy->ep <= 1 || (model->n_experts > 0 && ranks % strategy->ep == 0)) return PL_OK;
-  if (model->n_experts == 0)
+  if (strategy->ep <= 1 || (model->moe.n_experts > 0 && ranks % strategy->ep == 0)) return PL_OK;
+  if (model->moe.n_experts == 0)
     return pl_fail(error, PL_BAD_INPUT, "strategy: ep=%d, but %s has no experts; use ep=1", strategy->ep, model->name);
   return pl_fail(error, PL_BAD_INPUT, "strategy: ep=%d does not divide the dp * cp%s = %" PRId64 " %s of a stage",
                  strategy->ep, cuts ? "" : " * tmp", ranks, cuts ? "replicas (etp=tmp)" : "ranks");
@@ -191,7 +192,7 @@ static pl_code check_shard(const pl_strategy *strategy, const pl_model *model, p
     return pl_fail(error, PL_BAD_INPUT,
                    "strategy: shard=%d %s; it divides the dp * cp = %d ranks and is at least 2 (0: all of them)", shard,
                    shard == 1 ? "shards nothing" : "does not divide", replicas);
-  if (model->n_experts == 0 || (strategy->tmp == 1 && pl_strategy_ep(strategy) == 1)) return PL_OK;
+  if (model->moe.n_experts == 0 || (strategy->tmp == 1 && pl_strategy_ep(strategy) == 1)) return PL_OK;
   return pl_fail(error, PL_BAD_INPUT,
                  "strategy: shard=%d with tmp=%d, ep=%d: experts have groups of their own; use shard=0", shard,
                  strategy->tmp, pl_strategy_ep(strategy));
@@ -214,10 +215,10 @@ static pl_code check_options(const pl_strategy *strategy, const pl_model *model,
                    "strategy: zero=%d shards gradients in every backward pass, which schedule=%s splits in two; use "
                    "zero=1 or schedule=1f1b",
                    strategy->zero, pl_schedule_name(strategy->schedule));
-  if (model->learned_positions && job->seq > model->max_positions)
+  if (model->positions.learned_positions && job->seq > model->positions.max_positions)
     return pl_fail(error, PL_BAD_INPUT,
                    "sequence length %" PRId64 " exceeds the model's %" PRId64 " learned positions; lower --seq",
-                   job->seq, model->max_positions);
+                   job->seq, model->positions.max_positions);
   return PL_OK;
 }
 
@@ -236,17 +237,17 @@ pl_block_shard pl_strategy_shard(const pl_strategy *strategy, const pl_job *job)
                           .fp4 = job->fp4,
                           .flash = job->flash,
                           .attention_kernel =
-                              (pl_attention_kernel)pl_framework_or_ideal(job->framework)->attention_kernel,
+                              (pl_attention_kernel)pl_framework_or_ideal(job->framework)->kernels.attention_kernel,
                           .framework = job->framework,
                           .halves = pl_strategy_splits_backward(strategy)};
 }
 
 void pl_strategy_adopt(pl_strategy *strategy, const pl_job *job) {
   if (!strategy->overlap_is_given)
-    strategy->overlap = pl_framework_or_ideal(job->framework)->overlaps_gradients &&
+    strategy->overlap = pl_framework_or_ideal(job->framework)->gradients.overlaps_gradients &&
                         !pl_framework_reduces_whole(job->framework, strategy->zero);
   if (!strategy->assign_is_given && strategy->boundary == NULL)
-    strategy->recipe = (pl_assign_recipe)(PL_ASSIGN_UNIFORM + pl_framework_or_ideal(job->framework)->assign);
+    strategy->recipe = (pl_assign_recipe)(PL_ASSIGN_UNIFORM + pl_framework_or_ideal(job->framework)->pipeline.assign);
 }
 
 pl_code pl_strategy_check(const pl_strategy *strategy, const pl_model *model, const pl_job *job, uint32_t n_devices,

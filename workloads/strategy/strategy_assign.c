@@ -224,15 +224,15 @@ static void cut_uniformly(int32_t n_layers, int32_t n_chunks, int32_t *cut) {
  * their own (huggingface/nanotron@0e0a27ea83cf, models/llama.py, get_block_compute_costs). */
 static double matrix_elements(const pl_model *model, int32_t block) {
   pl_block_kind kind = pl_model_block_kind(model, block);
-  if (model->parts != NULL) model = model->parts[model->part_of[block]].model;
-  double h = (double)model->hidden;
+  if (model->unlike.parts != NULL) model = model->unlike.parts[model->unlike.part_of[block]].model;
+  double h = (double)model->width.hidden;
   switch (kind) {
   case PL_BLOCK_LAYER:
   case PL_BLOCK_EXPERT_LAYER:
-    return 4 * (double)(model->n_heads * model->head_size) * h +
-           (model->gated_mlp ? 3 : 2) * (double)model->ffn_hidden * h;
+    return 4 * (double)(model->attention.n_heads * model->attention.head_size) * h +
+           (model->mlp.gated_mlp ? 3 : 2) * (double)model->width.ffn_hidden * h;
   case PL_BLOCK_HEAD:
-    return (double)model->vocab * h;
+    return (double)model->width.vocab * h;
   default:
     return 0;
   }
@@ -298,7 +298,7 @@ static void cut_with_ends(int32_t n_layers, int32_t n_chunks, int32_t *cut) {
  * partition by type, which AMP's Megatron baseline has (0 14 30 of GPT-2's blocks, 0 41 56 of TransGAN's). */
 static bool counts_kind(const pl_model *model, const pl_strategy *strategy) {
   if (pl_model_count_blocks(model, PL_BLOCK_LAYER) == 0) return false; /* MLPs */
-  return model->parts != NULL && (strategy->recipe == PL_ASSIGN_UNIFORM || strategy->recipe == PL_ASSIGN_ENDS);
+  return model->unlike.parts != NULL && (strategy->recipe == PL_ASSIGN_UNIFORM || strategy->recipe == PL_ASSIGN_ENDS);
 }
 
 static void cut_by_kind(const pl_model *model, int32_t n_chunks, int32_t *cut) {

@@ -68,14 +68,14 @@ static pl_code take_mesh(filling *own, pl_error *error) {
                    "etp=%d has no program yet; a strategy tree can say it (workloads/strategies/"
                    "mixtral-expert-tensor.yaml)",
                    strategy->etp);
-  int32_t kv = own->model->n_kv_heads > 0 ? greatest_common(own->model->n_kv_heads, tmp)
-                                          : tmp; /* ranks with heads of their own */
+  int32_t kv = own->model->attention.n_kv_heads > 0 ? greatest_common(own->model->attention.n_kv_heads, tmp)
+                                                    : tmp; /* ranks with heads of their own */
   int32_t tensor_experts = ep > 1 ? greatest_common(ep, tmp) : 1;
   if (ep > 1 && kv != tmp)
     return pl_fail(error, PL_UNSUPPORTED,
                    "experts over %d ranks and %lld key-value heads over %d: programs split the "
                    "tensor axis in one way only",
-                   ep, (long long)own->model->n_kv_heads, tmp);
+                   ep, (long long)own->model->attention.n_kv_heads, tmp);
   int32_t outer = ep > 1 ? ep / tensor_experts : 1; /* of experts, over context and data ranks */
   if (ep > 1 && tensor_experts != tmp && outer > 1)
     return pl_fail(error, PL_UNSUPPORTED, "ep=%d: groups that take a part of the tensor ranks and several replicas",
@@ -128,7 +128,7 @@ static pl_code take_places(filling *own, pl_error *error) {
 /* Block of layer `layer` of a program: of a model of unlike blocks those that do nothing, and the loss, have no number.
  */
 static int32_t block_of_layer(const pl_model *model, int32_t layer) {
-  if (model->parts == NULL) return PL_MODEL_BLOCKS_BEFORE_LAYERS + layer;
+  if (model->unlike.parts == NULL) return PL_MODEL_BLOCKS_BEFORE_LAYERS + layer;
   for (int32_t block = 0; block < pl_model_n_blocks(model); block++) {
     pl_block_kind kind = pl_model_block_kind(model, block);
     if (kind != PL_BLOCK_IDENTITY && kind != PL_BLOCK_MEAN && layer-- == 0) return block;
