@@ -222,7 +222,7 @@ static void test_bad_input(void **state) {
       {"{" QWEN3_MOE ", \"mlp_only_layers\": [1]}", "dense layers in between"},
       {"{" QWEN3_MOE ", \"use_sliding_window\": true}", "some layers only"},
       {"{" DEEPSEEK ", \"attention_bias\": true}", "latent attention"},
-      {"{" DEEPSEEK ", \"moe_layer_freq\": 2}", "only 1"},
+      {"{" DEEPSEEK ", \"moe_layer_freq\": 0}", "moe_layer_freq"},
       {"{" LLAMA ", \"num_key_value_heads\": 0}", "num_key_value_heads"},
       {"{" LLAMA ", \"num_key_value_heads\": 16}", "does not divide"},
       {"{" LLAMA ", \"head_dim\": -64}", "head_dim"},

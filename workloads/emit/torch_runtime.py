@@ -322,12 +322,12 @@ class Job:
         order = torch.sort(p.data, stable=True, dim=at, descending=True)[1]
         return torch.zeros_like(p.data).scatter_(at, order.narrow(at, 0, k), 1.0), at
 
-    def top_k(self, p, types, over, k=1, normalise=0):
+    def top_k(self, p, types, over, k=1, normalise=0, sparse=0):  # sparse: what kernels have, and no value
         mask, at = self.chosen(p, over, k)
         kept = p.data * mask
         return Value((kept / kept.sum(at, keepdim=True) if normalise else kept).clone(), types[0])
 
-    def top_k_backward(self, p, w, dw, types, over, k=1, normalise=0):
+    def top_k_backward(self, p, w, dw, types, over, k=1, normalise=0, sparse=0):
         mask, at = self.chosen(p, over, k)
         w, dw = w.ordered(p.type.names), dw.ordered(p.type.names)
         if normalise:
