@@ -17,10 +17,21 @@ void pl_space_choices_init(pl_space_choices *choices) {
   memcpy(choices->orders[0], "tdp", 4);
 }
 
+/* A picture, or a row of clicks, is less work than a sequence of tokens: hundreds at once are usual. */
+static void allow_batches_of_samples(pl_int_set *mbs, int64_t gbs) {
+  static const int32_t ranges[][2] = {{1, PL_SPACE_DEFAULT_MBS}, {16, 16}, {32, 32}, {64, 64}, {128, 128}, {256, 256}};
+  for (size_t i = 0; i < sizeof ranges / sizeof ranges[0] && ranges[i][0] <= gbs; i++) {
+    mbs->lowest[i] = ranges[i][0];
+    mbs->highest[i] = ranges[i][1];
+    mbs->n_ranges++;
+  }
+}
+
 void pl_space_choices_adopt(pl_space_choices *choices, const pl_job *job) {
   choices->only_offered = choices->only_offered && job->framework != NULL && job->framework->offers.known;
   if (job->framework != NULL && !choices->overlap_is_given)
     choices->overlap = 1u << (job->framework->gradients.overlaps_gradients ? 1 : 0);
+  if (job->seq == 1 && choices->mbs.n_ranges == 0) allow_batches_of_samples(&choices->mbs, job->gbs);
 }
 
 pl_code pl_space_choices_for_programs(pl_space_choices *choices, const char *what, pl_error *error) {

@@ -42,7 +42,7 @@ enum { PL_SPACE_ORDERS = 30, PL_SPACE_DEFAULT_MBS = 8, PL_SPACE_DEFAULT_VPP = 4,
 typedef struct pl_space_choices {
   pl_int_set pp, dp, tmp; /* empty: every divisor of the devices */
   pl_int_set cp, ep;      /* empty: 1 */
-  pl_int_set mbs;         /* empty: 1 to PL_SPACE_DEFAULT_MBS */
+  pl_int_set mbs;         /* empty: 1 to PL_SPACE_DEFAULT_MBS, unless pl_space_choices_adopt widens it */
   pl_int_set vpp;         /* of interleaved and breadth-first schedules; empty: 2 to PL_SPACE_DEFAULT_VPP */
   pl_int_set zero;        /* empty: 0 to 3 */
   /* Bit i = value i of the enumeration is allowed (sp, overlap: bit 0 = off, bit 1 = on). */
@@ -58,8 +58,8 @@ typedef struct pl_space_choices {
 
 /* What the space holds by itself, and the placement order tdp. */
 void pl_space_choices_init(pl_space_choices *choices);
-/* A framework named in the job decides whether gradients are reduced beside the backward pass, unless the choice is
- * given. */
+/* A framework named in the job decides whether gradients are reduced beside the backward pass, and the length of its
+ * sequences (1: samples) which microbatches are tried, unless these choices are given. */
 void pl_space_choices_adopt(pl_space_choices *choices, const pl_job *job);
 
 /* What programs have no choice of (gradients are always reduced beside what does not wait for them; nothing is priced
