@@ -32,8 +32,17 @@ setup() {
 }
 
 @test "verify: what programs cannot say is one line" {
-  run -2 --separate-stderr "$PACELINE" verify "${tiny[@]}" --strategy pp=1,dp=2,tmp=1,mbs=1,split=5:3
+  run -2 --separate-stderr "$PACELINE" verify "${tiny[@]}" --strategy pp=2,dp=2,tmp=1,mbs=1,vpp=2,schedule=zb-v,split=5:3
   [[ -z $output && $stderr == "paceline verify: split: "* ]]
+}
+
+@test "verify: replicas with unlike numbers of microbatches" {
+  run -0 "$PACELINE" verify "${tiny[@]}" --strategy pp=2,dp=2,tmp=2,mbs=1,split=5:3,zero=1
+  [[ ${lines[0]} == *" on 8 devices: 2 lists, "*", 5 microbatches, "* && ${lines[-1]} == "equal: "* ]]
+  "$PACELINE" program print "${tiny[@]}" --strategy pp=1,dp=3,tmp=1,mbs=1,split=2:4:2 -o "$BATS_TEST_TMPDIR/p.plir"
+  grep -A2 '^microbatches 4$' "$BATS_TEST_TMPDIR/p.plir" | tail -2 | diff - <(printf 'microbatches 2 at dp=%d\n' 0 2)
+  run -2 --separate-stderr "$PACELINE" program torch "$BATS_TEST_TMPDIR/p.plir"
+  [[ -z $output && $stderr == "paceline program: "*"fewer microbatches"* ]]
 }
 
 @test "verify: orders and placements say where the devices of a program are" {

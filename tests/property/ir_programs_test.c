@@ -296,10 +296,27 @@ static void random_class(uint64_t *random, pl_ir_module *module, pl_ir_class *ow
   own->update = random_callee(random, module);
 }
 
+/* Each at one coordinate or more. */
+static void random_fewer(uint64_t *random, pl_ir_module *module) {
+  const pl_ir_mesh *mesh = &module->mesh;
+  pl_ir_fewer *made = PL_TAKE(&arena, pl_ir_fewer, 3);
+  module->fewer = made;
+  for (uint32_t i = mesh->n_axes > 0 ? random_below(random, 4) : 0; i > 0; i--) {
+    pl_ir_fewer *own = &made[module->n_fewer++];
+    own->n_microbatches = (int32_t)random_between(random, 1, 9);
+    int32_t always = (int32_t)random_below(random, (uint32_t)mesh->n_axes);
+    for (int32_t axis = 0; axis < PL_IR_AXES_MAX; axis++) {
+      bool is_said = axis == always || (axis < mesh->n_axes && random_below(random, 3) == 0);
+      own->at[axis] = is_said ? (int32_t)random_below(random, (uint32_t)mesh->axes[axis].extent) : PL_IR_NONE;
+    }
+  }
+}
+
 static void random_module(uint64_t *random, pl_ir_module *module) {
   pl_ir_module_init(module, &arena, random_text(random), (pl_ir_level)random_below(random, PL_IR_LEVEL_COUNT));
   random_mesh(random, &module->mesh);
   module->n_microbatches = (int32_t)random_between(random, 1, 9);
+  random_fewer(random, module);
   for (uint32_t i = random_below(random, 6); i > 0; i--)
     random_function(random, module);
   module->classes = PL_TAKE(&arena, pl_ir_class, 4);

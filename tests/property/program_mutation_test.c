@@ -1,7 +1,8 @@
-/* What proofs are worth: each collective, send, receive, sum between stages, scale, accumulation and step of a correct
- * distributed program is left out, doubled or misplaced in turn (tests/support/mutation.h), and pl_ir_check or
- * pl_verify must find every one of them. Of every recipe and every shipped strategy tree; as a test some of each kind,
- * with PACELINE_MUTATIONS=all every one, which takes fifteen times as long. */
+/* What proofs are worth: each collective, send, receive, sum between stages, scale, accumulation, step and place of
+ * fewer microbatches of a correct distributed program is left out, doubled or misplaced in turn
+ * (tests/support/mutation.h), and pl_ir_check or pl_verify must find every one of them. Of every recipe and every
+ * shipped strategy tree; as a test some of each kind, with PACELINE_MUTATIONS=all every one, which takes fifteen times
+ * as long. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -103,6 +104,17 @@ static void mutate_step(trial *own, int32_t c, int32_t at) {
   }
 }
 
+static void mutate_fewer(trial *own, int32_t at) {
+  const pl_ir_module original = own->distributed;
+  for (int k = 0; k < N_MUTATIONS; k++) {
+    pl_arena_mark mark = pl_arena_mark_here(&own->arena);
+    mutation_of_fewer(&own->distributed, at, (mutation)k, &own->arena);
+    if (!is_found(own, (mutation)k)) printf("  not found: place %d of fewer microbatches %s\n", at, mutation_names[k]);
+    own->distributed = original;
+    pl_arena_release_to(&own->arena, mark);
+  }
+}
+
 static void mutate(trial *own, total *of_all) {
   pl_error error = PL_ERROR_INIT;
   const char *all = getenv("PACELINE_MUTATIONS");
@@ -116,6 +128,8 @@ static void mutate(trial *own, total *of_all) {
   for (int32_t c = 0; c < own->distributed.n_classes; c++)
     for (int32_t at = 0; at < own->distributed.classes[c].n_steps; at++)
       mutate_step(own, c, at);
+  for (int32_t at = 0; at < own->distributed.n_fewer; at++)
+    mutate_fewer(own, at);
   printf("%s:", own->name);
   for (int kind = 0; kind < N_MUTATIONS; kind++) {
     printf(" %s %d + %d of %d;", mutation_names[kind], own->checked[kind], own->verified[kind], own->tried[kind]);

@@ -137,8 +137,13 @@ static pl_ir_tensor whole_tensor(const pl_ir_type *type, double *data) {
 
 static pl_code compute(pl_arena *scratch, const pl_ir_op *op, const pl_ir_tensor *in, pl_ir_tensor *out, bool single,
                        pl_error *error) {
-  const pl_ir_computing computing = {
-      .op = op, .inputs = in, .outputs = out, .scratch = scratch, .single = single, .iteration = 3, .microbatch = 1};
+  const pl_ir_computing computing = {.op = op,
+                                     .inputs = in,
+                                     .outputs = out,
+                                     .scratch = scratch,
+                                     .single = single,
+                                     .iteration = 3,
+                                     .turn.microbatch = 1};
   return pl_ir_row_at(op->row)->compute(&computing, error);
 }
 

@@ -213,3 +213,15 @@ void mutation_of_step(pl_ir_class *class, int32_t at, mutation kind, pl_arena *a
   }
   class->steps = steps;
 }
+
+void mutation_of_fewer(pl_ir_module *module, int32_t at, mutation kind, pl_arena *arena) {
+  pl_ir_fewer *copy = PL_TAKE(arena, pl_ir_fewer, module->n_fewer + 1);
+  int32_t n = 0;
+  for (int32_t i = 0; i < module->n_fewer; i++) {
+    if (i != at || kind != LEAVE_OUT) copy[n++] = module->fewer[i];
+    if (i == at && kind == DOUBLE) copy[n++] = module->fewer[i];
+    if (i == at && kind == MISPLACE) copy[n - 1].n_microbatches++;
+  }
+  module->fewer = copy;
+  module->n_fewer = n;
+}

@@ -9,6 +9,7 @@
  *   scale                        its value is its operand     on what it gave       of another value of the same type
  *   accumulate                   not there                    again                 of another parameter
  *   step F, B, W                 not there                    again                 forward last, the others first
+ *   place of fewer microbatches  not there                    again                 with one microbatch more
  */
 #ifndef PL_TESTS_SUPPORT_MUTATION_H
 #define PL_TESTS_SUPPORT_MUTATION_H
@@ -24,5 +25,8 @@ bool mutation_is_subject(const pl_ir_op *op);
 bool mutation_of_op(pl_ir_module *module, int32_t f, int32_t at, mutation kind, pl_arena *arena);
 /* class->steps becomes a copy in `arena`. */
 void mutation_of_step(pl_ir_class *class, int32_t at, mutation kind, pl_arena *arena);
+
+/* module->fewer becomes a copy in `arena`. */
+void mutation_of_fewer(pl_ir_module *module, int32_t at, mutation kind, pl_arena *arena);
 
 #endif

@@ -98,6 +98,14 @@ static const recipe recipes[] = {
     {"cnn", cnn, "pp=2,dp=2,tmp=1,mbs=1,recompute=full", 8, 1},
     {"resnet", resnet, "pp=1,dp=4,tmp=1,mbs=2", 8, 1}, /* each replica has batch norms of its own */
     {"resnet", resnet, "pp=2,dp=2,tmp=1,mbs=2,zero=1", 16, 1},
+    /* replicas that run unlike numbers of microbatches */
+    RECIPE(gpt2, "pp=2,dp=2,tmp=2,mbs=1,split=5:3,zero=1"),
+    RECIPE(gpt2, "pp=2,dp=2,tmp=1,mbs=1,split=6:2,schedule=interleaved,vpp=2"),
+    RECIPE(llama, "pp=1,dp=2,cp=2,tmp=1,mbs=1,split=5:3"),
+    RECIPE(llama, "pp=2,dp=4,tmp=1,mbs=1,split=3:2:1:2,zero=1,shard=2,schedule=zb-h1"),
+    RECIPE(mixtral, "pp=1,dp=4,ep=2,tmp=1,mbs=1,split=3:3:1:1"),
+    RECIPE(bert, "pp=2,dp=2,tmp=1,mbs=2,split=3:1,recompute=full"),
+    {"resnet", resnet, "pp=1,dp=2,tmp=1,mbs=2,split=3:1", 8, 1},
     {"mlp", mlp, "pp=1,dp=1,tmp=1,mbs=8", 8, 1},
     {"mlp", mlp, "pp=2,dp=2,tmp=2,mbs=1", 8, 1}, /* DistIR's D, T, P */
 };

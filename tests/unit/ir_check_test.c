@@ -175,6 +175,25 @@ static const edit edits[] = {
     {"F0.0 F0.1 B0.0 B0.1", "F0.0 F0.1 B0.0 B0.1 F1.0", "51:29: F1.0: class a has no chunk 1"},
     {"F0.0 F0.1 B0.0 B0.1", "F0.0 F0.1 B0.0 B0.1 W0.0", "51:29: W0.0: chunk 0 has no weights function"},
     {"microbatches 2", "microbatches 2000000000", "49:7: class a lacks step F0.2"},
+    /* places of fewer microbatches */
+    {"microbatches 2", "microbatches 2\nmicrobatches 1 at dp=1", NULL},
+    {"microbatches 2", "microbatches 2\nmicrobatches 2 at dp=1",
+     "4:1: 2 microbatches: a place that is named runs fewer than the 2 of all others, and one or more"},
+    {"microbatches 2", "microbatches 2\nmicrobatches 1 at dp=1\nmicrobatches 1 at dp=1, pp=0",
+     "5:1: devices at this place have 1 microbatches already: see line 4"},
+    {"microbatches 2", "microbatches 2\nmicrobatches 1 at dp=0\nmicrobatches 1 at dp=1",
+     "4:1: no device runs all 2 microbatches: *"},
+    {"microbatches 2", "microbatches 2\nmicrobatches 1 at pp=1",
+     "50:7: class a is at one place of axis pp, along which devices run unlike numbers of microbatches: *"},
+    {"microbatches 2\nfunc @layer(%x: fp32[b=4/dp, h=8]) {",
+     "microbatches 2\nmicrobatches 1 at dp=1\nfunc @layer(%x: fp32[b=4/dp, h=8]) {\n%a = all_gather(%x) {over=dp, "
+     "dim=b} : "
+     "fp32[b=4, h=8]",
+     "6:6: all_gather meets along axis dp in a step, and some devices along it run fewer microbatches: *"},
+    {"microbatches 2\nfunc @layer(%x: fp32[b=4/dp, h=8]) {",
+     "microbatches 2\nmicrobatches 1 at dp=1\nfunc @layer(%x: fp32[b=4/dp, h=8]) {\n%a = input \"more\"() : fp32[b=4, "
+     "h=8]",
+     "6:6: input \"more\" is not cut on b along axis dp, and some devices along it run fewer microbatches: *"},
     /* order */
     {"F0.0 F0.1 B0.0 B0.1", "F0.0 B0.0 F0.1 B0.1", NULL},
     {"F1.0 B1.0 F1.1 B1.1", "F1.1 B1.1 F1.0 B1.0", NULL}, /* sends do not wait */

@@ -221,7 +221,7 @@ static void test_dropout(void **state) {
   const pl_ir_tensor first = again(&own, (pl_ir_computing){0});
   const pl_ir_tensor same = again(&own, (pl_ir_computing){0});
   const pl_ir_tensor iteration = again(&own, (pl_ir_computing){.iteration = 1});
-  const pl_ir_tensor microbatch = again(&own, (pl_ir_computing){.microbatch = 1});
+  const pl_ir_tensor microbatch = again(&own, (pl_ir_computing){.turn.microbatch = 1});
   assert_memory_equal(same.data, first.data, bytes);
   assert_memory_not_equal(iteration.data, first.data, bytes);
   assert_memory_not_equal(microbatch.data, first.data, bytes);

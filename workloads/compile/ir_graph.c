@@ -95,6 +95,7 @@ static pl_code run_list(pl_ir_graphing *own) {
     while (class->chunks[c].chunk != step->chunk)
       c++;
     const pl_ir_chunk *chunk = &class->chunks[c];
+    if (own->module->n_fewer > 0) pl_ir_graph_flush(own); /* others may pass over the next */
     own->microbatch = step->microbatch;
     own->chunk = step->chunk;
     own->is_last = is_last_of_chunk(class, s);
@@ -107,7 +108,8 @@ static pl_code run_list(pl_ir_graphing *own) {
                         "", NULL, NULL));
     PL_TRY(pl_ir_graph_send_shards(own));
   }
-  own->microbatch = -1;
+  if (own->module->n_fewer > 0) pl_ir_graph_flush(own);
+  own->microbatch = PL_IR_NONE;
   own->is_last = own->is_late = false;
   PL_TRY(pl_ir_graph_send_buckets(own, true));
   own->category = PL_CATEGORY_OPTIMIZER;
@@ -216,7 +218,8 @@ static bool moves_otherwise(const pl_ir_module *module) {
 /* *folded false: the graph is still to be made. */
 static pl_code make_folded(pl_ir_graphing *own, pl_ir_folding *fold, bool *folded) {
   *folded = false;
-  if (!own->options->fold || own->options->names || own->module->n_classes != 1 || moves_otherwise(own->module))
+  if (!own->options->fold || own->options->names || own->module->n_classes != 1 || own->module->n_fewer > 0 ||
+      moves_otherwise(own->module))
     return PL_OK;
   *fold = (pl_ir_folding){.arena = own->arena, .is_recording = true};
   if (!take_crew(own, &own->module->classes[0], &fold->whole)) return pl_ir_graph_no_memory(own);

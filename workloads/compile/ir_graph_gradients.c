@@ -125,18 +125,26 @@ static pl_code put(pl_ir_graphing *own, pl_ir_reduction *reduction) {
   return PL_OK;
 }
 
+/* Gradients of all devices meet in the last step of any, which some may pass over: theirs are done since before. */
+static pl_code meet_all(pl_ir_graphing *own, pl_ir_bucket *bucket) {
+  pl_ir_arrival arrival;
+  pl_ir_graph_flush(own);
+  own->everybody = true;
+  PL_TRY(pl_ir_graph_meet(own, &bucket->meeting, own->now->last, NULL, &arrival));
+  for (uint32_t k = 0; k < bucket->n; k++) {
+    bucket->members[k]->tasks = arrival.tasks;
+    PL_TRY(pl_ir_graph_offload_gradient(own, bucket->members[k]->path, arrival.tasks));
+  }
+  own->everybody = false;
+  return PL_OK;
+}
+
 pl_code pl_ir_graph_send_buckets(pl_ir_graphing *own, bool all) {
   double full = own->framework->gradients.bucket_bytes > 0 ? own->framework->gradients.bucket_bytes : 1e300;
   for (uint32_t i = 0; i < own->n_buckets; i++) {
     pl_ir_bucket *bucket = &own->buckets[i];
     if (bucket->n == 0 || (!all && bucket->meeting.bytes < full)) continue;
-    pl_ir_arrival arrival;
-    pl_ir_graph_flush(own);
-    PL_TRY(pl_ir_graph_meet(own, &bucket->meeting, own->now->last, NULL, &arrival));
-    for (uint32_t k = 0; k < bucket->n; k++) {
-      bucket->members[k]->tasks = arrival.tasks;
-      PL_TRY(pl_ir_graph_offload_gradient(own, bucket->members[k]->path, arrival.tasks));
-    }
+    PL_TRY(meet_all(own, bucket));
     bucket->n = bucket->room = 0;
     bucket->members = NULL;
     bucket->meeting.bytes = 0;

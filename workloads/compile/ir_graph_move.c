@@ -87,6 +87,7 @@ const pl_ir_groups *pl_ir_graph_groups_over(pl_ir_graphing *own, uint32_t axes) 
 
 static void depends(pl_ir_graphing *own, uint32_t task, uint32_t d, const pl_ir_arrival *input) {
   PL_ASSERT(input != NULL);
+  if (task == PL_NONE) return; /* whoever hears it passes over the step */
   if (own->now->last[d] != PL_NONE) pl_graph_builder_edge(own->builder, own->now->last[d], task);
   if (input->tasks != NULL) pl_graph_builder_edge(own->builder, input->tasks[d], task);
 }
@@ -143,6 +144,11 @@ pl_code pl_ir_graph_meet(pl_ir_graphing *own, const pl_ir_meeting *meeting, cons
   if (own->arena->failed) return pl_ir_graph_no_memory(own);
   for (uint32_t first = 0; first < n; first += groups->size) {
     const uint32_t *members = &groups->members[first];
+    if (pl_ir_graph_is_absent(own, own->now->devices[members[0]])) { /* as all of them */
+      for (uint32_t i = 0; i < groups->size; i++)
+        tasks[members[i]] = PL_NONE;
+      continue;
+    }
     for (uint32_t i = 0; i < groups->size; i++) {
       devices[i] = own->now->devices[members[i]];
       streams[i] = pl_graph_builder_stream(own->builder, devices[i], meeting->stream);
@@ -216,6 +222,8 @@ static pl_code message(pl_ir_graphing *own, const pl_ir_crew *from, const pl_ir_
   *tasks = own_tasks;
   if (own_tasks == NULL) return pl_ir_graph_no_memory(own);
   for (uint32_t d = 0; d < to->n_devices && fresh; d++) {
+    own_tasks[d] = PL_NONE;
+    if (pl_ir_graph_is_absent(own, to->devices[d])) continue;
     uint32_t pair[] = {from->devices[position_of(own, from, to->devices[d])], to->devices[d]}, spec;
     double progress;
     if (pair[0] == pair[1]) { /* two chunks of one stage */
@@ -295,6 +303,8 @@ static pl_code shift(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_o
     uint32_t from = groups->members[i], to = groups->members[first + (i - first + away) % groups->size];
     const uint32_t pair[] = {own->now->devices[from], own->now->devices[to]};
     double progress;
+    tasks[to] = PL_NONE;
+    if (pl_ir_graph_is_absent(own, pair[1])) continue;
     if (from == to) {
       tasks[to] = pl_graph_builder_delay(own->builder, 0, category, NULL, 0, PL_NONE, own->microbatch);
     } else {
@@ -339,6 +349,8 @@ static pl_code halo(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op
   uint32_t *tasks = PL_TAKE(own->arena, uint32_t, n);
   if (own->arena->failed) return pl_ir_graph_no_memory(own);
   for (uint32_t d = 0; d < n; d++) {
+    tasks[d] = PL_NONE;
+    if (pl_ir_graph_is_absent(own, own->now->devices[d])) continue;
     tasks[d] = pl_graph_builder_delay(own->builder, 0, category, NULL, 0, PL_NONE, own->microbatch);
     depends(own, tasks[d], d, input);
   }
@@ -351,6 +363,7 @@ static pl_code halo(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op
       uint32_t from = groups->members[up ? i : i + 1], to = groups->members[up ? i + 1 : i];
       const uint32_t pair[] = {own->now->devices[from], own->now->devices[to]};
       double progress;
+      if (pl_ir_graph_is_absent(own, pair[1])) continue;
       PL_TRY(pl_ir_transfers_collective(&own->transfers, PL_SEND, pair, 2, bytes, &spec, &progress, own->error));
       uint32_t task = pl_graph_builder_transfer(own->builder, spec, progress, category, NULL, 0, label_of(own, "halo"),
                                                 own->microbatch);

@@ -58,6 +58,7 @@ static pl_code copy(pl_ir_graphing *own, bool out, double bytes, const uint32_t 
   if (tasks == NULL) return pl_ir_graph_no_memory(own);
   for (uint32_t d = 0; d < own->now->n_devices; d++) {
     uint32_t spec;
+    if (pl_ir_graph_is_absent(own, own->now->devices[d])) continue;
     PL_TRY(pl_ir_transfers_host(&own->transfers, own->now->devices[d], out, &spec, own->error));
     tasks[d] = pl_graph_builder_transfer(own->builder, spec, bytes, PL_CATEGORY_OTHER, NULL, 0,
                                          pl_ir_graph_label(own, out ? "to_host" : "from_host"), own->microbatch);
@@ -65,9 +66,9 @@ static pl_code copy(pl_ir_graphing *own, bool out, double bytes, const uint32_t 
     if (after != NULL) depends(own, after[d], tasks[d]);
     if (arrival != NULL) depends(own, arrival[d], tasks[d]);
     last[d] = tasks[d];
+    own->made->n_offloads++;
+    own->made->offloaded_bytes += bytes;
   }
-  own->made->n_offloads += own->now->n_devices;
-  own->made->offloaded_bytes += bytes * own->now->n_devices;
   return PL_OK;
 }
 
@@ -137,7 +138,11 @@ pl_code pl_ir_graph_offload_gradient(pl_ir_graphing *own, const char *path, cons
   hosted *state = find(own, path);
   if (state == NULL || state->out != NULL) return PL_OK;
   if (ready == NULL) pl_ir_graph_flush(own);
-  return copy(own, true, state->gradient_bytes, ready == NULL ? own->now->last : NULL, ready, &state->out);
+  bool everybody = own->everybody;
+  own->everybody = true; /* those that pass over this step as well: their gradient is done */
+  pl_code code = copy(own, true, state->gradient_bytes, ready == NULL ? own->now->last : NULL, ready, &state->out);
+  own->everybody = everybody;
+  return code;
 }
 
 /* The host's part of the update: behind all gradients that are out, and what it updated before. */

@@ -6,6 +6,7 @@
 #include "netmodel/collective/topology_cache.h"
 #include "workloads/compile/ir_graph.h"
 #include "workloads/compile/ir_transfers.h"
+#include "workloads/language/ir_fewer.h"
 #include "workloads/language/ir_routing.h"
 
 enum { PL_IR_GRAPH_PROFILES_MAX = 16, PL_IR_GRAPH_CATEGORIES = 3 };
@@ -123,6 +124,7 @@ typedef struct pl_ir_graphing {
   pl_ir_graph *made;
   pl_error *error;
   int32_t microbatch, depth;
+  bool everybody; /* meets, though some may pass over this step: gradients */
   pl_category category;
   const pl_framework *framework;
   pl_ir_routing routing; /* of the module */
@@ -161,6 +163,10 @@ typedef struct pl_ir_graphing {
 } pl_ir_graphing;
 
 pl_code pl_ir_graph_no_memory(const pl_ir_graphing *own);
+/* Whether a device of the mesh passes over the step that is made (language/ir_fewer.h): it has no tasks there. */
+static inline bool pl_ir_graph_is_absent(const pl_ir_graphing *own, uint32_t device) {
+  return !own->everybody && !pl_ir_runs(own->module, device, own->microbatch);
+}
 
 /* ---- ir_graph_work.c: stretches of computing ---- */
 /* The op's kernel behind those that were computed before; nothing of an op without one. */

@@ -86,6 +86,8 @@ bool pl_ir_graph_compute(pl_ir_graphing *own, const pl_ir_op *op) {
   if (price->is_update && !own->updates && !launch_update(own, name)) return false;
   if (!pl_ir_graph_part(own, price->ticks, name)) return false;
   uint32_t n_devices = own->fold != NULL ? own->fold->whole.n_devices : own->now->n_devices;
+  for (uint32_t d = 0; own->module->n_fewer > 0 && d < own->now->n_devices; d++)
+    n_devices -= pl_ir_graph_is_absent(own, own->now->devices[d]);
   own->made->n_kernels += n_devices;
   own->made->flops += price->flops * n_devices;
   return true;
@@ -97,6 +99,7 @@ void pl_ir_graph_flush(pl_ir_graphing *own) {
   for (uint32_t p = 0; p < own->cluster->n_profiles && own->n_parts > 0; p++)
     segments[p] = pl_graph_builder_segment(own->builder, own->parts[p], own->n_parts);
   for (uint32_t d = 0; d < own->now->n_devices; d++) {
+    if (pl_ir_graph_is_absent(own, own->now->devices[d])) continue;
     uint32_t device = own->now->devices[d], number = own->fold != NULL ? d : device; /* in the graph */
     uint32_t stream = pl_graph_builder_stream(own->builder, number, PL_STREAM_COMPUTE);
     uint32_t task =
@@ -105,7 +108,7 @@ void pl_ir_graph_flush(pl_ir_graphing *own) {
                                     PL_NONE, PL_NONE, own->microbatch)
             : pl_graph_builder_delay(own->builder, 0, own->category, &stream, 1, PL_NONE, own->microbatch);
     for (uint32_t i = 0; i < own->n_awaited; i++)
-      pl_graph_builder_edge(own->builder, own->awaited[i][d], task);
+      if (own->awaited[i][d] != PL_NONE) pl_graph_builder_edge(own->builder, own->awaited[i][d], task);
     own->now->last[d] = task;
   }
   own->n_parts = own->n_awaited = 0;

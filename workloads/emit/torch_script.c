@@ -90,6 +90,9 @@ pl_code pl_torch_script_check(const pl_ir_module *module, pl_error *error) {
                    "%s: devices in another order, or stages of unlike numbers of them, cannot be "
                    "written for PyTorch",
                    module->name);
+  if (module->n_fewer > 0)
+    return pl_fail(error, PL_UNSUPPORTED, "%s: devices that run fewer microbatches cannot be written for PyTorch",
+                   module->name);
   for (int32_t f = 0; f < module->n_functions; f++)
     for (int32_t k = 0; k < module->functions[f]->n_ops; k++) {
       const pl_ir_op *op = &module->functions[f]->ops[k];

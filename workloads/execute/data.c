@@ -77,7 +77,7 @@ static bool fill_buckets(const pl_ir_op *op, pl_ir_tensor *part) {
   return true;
 }
 
-void pl_data_input(uint64_t seed, const pl_ir_op *op, int64_t iteration, int64_t microbatch, pl_ir_piece piece,
+void pl_data_input(uint64_t seed, const pl_ir_op *op, int64_t iteration, pl_ir_turn turn, pl_ir_piece piece,
                    pl_ir_tensor *part) {
   int32_t b = pl_ir_type_find(&part->type, pl_ir_name_of("b")), s = pl_ir_type_find(&part->type, pl_ir_name_of("s"));
   int64_t below = pl_ir_integer_of(op, "below", 0), ranks = pl_ir_integer_of(op, "zigzag", 1);
@@ -87,7 +87,7 @@ void pl_data_input(uint64_t seed, const pl_ir_op *op, int64_t iteration, int64_t
   for (int64_t i = 0; i < part->n; i++) {
     int64_t place[PL_IR_RANK_MAX] = {0};
     place_of(part, i, place);
-    if (b >= 0) place[b] = pl_ir_piece_sample(piece, microbatch, part->type.dims[b].extent, place[b]);
+    if (b >= 0) place[b] = pl_ir_piece_sample(piece, turn, part->type.dims[b].extent, place[b]);
     if (s >= 0) place[s] = pl_ir_zigzag(place[s], part->type.dims[s].extent, ranks);
     uint64_t hash = base;
     for (int32_t dim = 0; dim < part->type.rank; dim++)

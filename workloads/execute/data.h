@@ -24,8 +24,8 @@ void pl_data_part_of(const double *whole, pl_ir_tensor *part);
 
 /* Fills one device's part of the parameter with this whole path. */
 void pl_data_parameter(uint64_t seed, const char *path, pl_ir_tensor *part);
-/* Of the input op's value, in one microbatch and iteration, for these of its samples. */
-void pl_data_input(uint64_t seed, const pl_ir_op *op, int64_t iteration, int64_t microbatch, pl_ir_piece piece,
+/* Of the input op's value, in one turn of an iteration, for these of its samples. */
+void pl_data_input(uint64_t seed, const pl_ir_op *op, int64_t iteration, pl_ir_turn turn, pl_ir_piece piece,
                    pl_ir_tensor *part);
 
 #endif

@@ -33,9 +33,9 @@ static pl_code run_compute(pl_execution *own, pl_member *m, pl_frame *f, const p
                                .single = own->options.single,
                                .scratch = &own->scratch,
                                .iteration = (uint64_t)own->iteration,
-                               .microbatch = m->microbatch,
                                .piece = f->piece};
   for (uint32_t d = 0; d < m->crew.n_devices; d++) {
+    computing.turn = m->turns[d];
     for (int32_t i = 0; i < op->n_inputs; i++)
       inputs[i] = f->values[op->inputs[i]]->parts[d];
     for (int32_t i = 0; i < op->n_outputs; i++)
@@ -219,6 +219,19 @@ static pl_code run_frames(pl_execution *own, pl_member *m, bool *moved, pl_error
 
 /* ---- lists ---- */
 
+/* False: none of the devices that are here runs this step. Where all devices of a class are in one process, those that
+ * pass over a step compute beside the others, and nothing of it is added to what they hold. */
+static bool take_turns(pl_execution *own, pl_member *m, int32_t microbatch) {
+  bool any = false;
+  for (uint32_t d = 0; d < m->crew.n_devices; d++) {
+    m->turns[d] = pl_ir_turn_of(own->module, own->sample_axes, m->crew.devices[d], microbatch);
+    bool runs = pl_ir_runs(own->module, m->crew.devices[d], microbatch);
+    if (m->absent != NULL) m->absent[d] = !runs;
+    any = any || runs;
+  }
+  return any;
+}
+
 static const pl_ir_chunk *chunk_of(const pl_ir_class *class, int32_t chunk) {
   for (int32_t i = 0; i < class->n_chunks; i++)
     if (class->chunks[i].chunk == chunk) return &class->chunks[i];
@@ -229,6 +242,7 @@ static pl_code begin_step(pl_execution *own, pl_member *m, pl_error *error) {
   const pl_ir_class *class = m->class;
   if (m->step == class->n_steps) {
     m->step++;
+    take_turns(own, m, PL_IR_NONE);
     return class->update != PL_IR_NONE ? enter(own, m, class->update, "", PL_IR_NONE, error) : PL_OK;
   }
   const pl_ir_step *step = &class->steps[m->step++];
@@ -240,6 +254,7 @@ static pl_code begin_step(pl_execution *own, pl_member *m, pl_error *error) {
   if (function == PL_IR_NONE) return pl_fail(error, PL_BAD_INPUT, "%s: step %d has no function", class->name, m->step);
   m->chunk = step->chunk;
   m->microbatch = step->microbatch;
+  if (!take_turns(own, m, step->microbatch)) return PL_OK;
   return enter(own, m, function, "", PL_IR_NONE, error);
 }
 
@@ -338,7 +353,9 @@ static bool take_crew(pl_execution *own, const pl_ir_class *class, pl_member *m)
   pl_crew *crew = &m->crew;
   uint32_t n = pl_ir_mesh_devices(&own->module->mesh);
   uint32_t *devices = PL_TAKE(&own->arena, uint32_t, n);
-  if (devices == NULL) return false;
+  m->turns = PL_TAKE(&own->arena, pl_ir_turn, n);
+  if (own->module->n_fewer > 0) m->absent = PL_TAKE(&own->arena, bool, n);
+  if (own->arena.failed) return false;
   *crew = (pl_crew){.mesh = &own->module->mesh, .devices = devices};
   for (uint32_t device = 0; device < n; device++)
     if (pl_ir_class_has(own->module, class, device)) devices[crew->n_devices++] = device;
@@ -389,6 +406,7 @@ static bool take_times(pl_execution *own) {
 
 static pl_code prepare(pl_execution *own, pl_error *error) {
   const pl_ir_module *module = own->module;
+  own->sample_axes = pl_ir_sample_axes(module);
   own->special = PL_TAKE(&own->arena, uint8_t, pl_ir_n_rows());
   own->last = PL_TAKE(&own->arena, int32_t *, module->n_functions + 1);
   own->members = PL_TAKE(&own->arena, pl_member, module->n_classes + 1);

@@ -4,6 +4,7 @@
 
 #include "workloads/execute/executor.h"
 #include "workloads/execute/state.h"
+#include "workloads/language/ir_fewer.h"
 
 /* Kinds of entries beside those that users ask for. */
 enum { PL_EXECUTION_KEPT = PL_EXECUTION_STATE + 1, PL_EXECUTION_MAIL };
@@ -49,7 +50,9 @@ typedef struct pl_member {
   pl_store store;
   pl_frame frames[PL_FRAMES_MAX];
   int32_t n_frames, step, microbatch, chunk;
-  int32_t *n_sums; /* sum_classes done in this iteration */
+  pl_ir_turn *turns; /* per device of the crew, in this step */
+  bool *absent;      /* per device of the crew: it passes over this step; NULL: nobody ever does */
+  int32_t *n_sums;   /* sum_classes done in this iteration */
   bool finished, blocked;
 } pl_member;
 
@@ -57,7 +60,7 @@ typedef struct pl_member {
 typedef struct pl_early_input {
   const pl_ir_op *op;
   const pl_ir_function *function;
-  int32_t microbatch;
+  pl_ir_turn turn;
   pl_ir_piece piece;
   pl_holding *holding;
 } pl_early_input;
@@ -74,6 +77,7 @@ struct pl_execution {
   double *losses;
   int32_t iteration;
   const char **tags; /* of messages, each once */
+  uint32_t sample_axes;
   /* timed: */
   int32_t n_ops;              /* of all functions */
   int32_t *first_op;          /* per function */

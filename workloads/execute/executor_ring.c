@@ -23,8 +23,8 @@ static bool meets(const ring *own, uint32_t d, uint32_t other) {
   return pl_ir_op_joins(crew->mesh, own->op, crew->devices[d], crew->devices[other]);
 }
 
-/* One of the ordinary ops, with the attributes of the ring's. */
-static pl_code compute(const ring *own, const char *row, uint16_t n_inputs, const pl_ir_tensor *inputs,
+/* One of the ordinary ops on device `d` of the crew, with the attributes of the ring's. */
+static pl_code compute(const ring *own, uint32_t d, const char *row, uint16_t n_inputs, const pl_ir_tensor *inputs,
                        uint16_t n_outputs, pl_ir_tensor *outputs) {
   pl_ir_op op = *own->op;
   op.row = (uint16_t)pl_ir_row_of(row);
@@ -36,7 +36,7 @@ static pl_code compute(const ring *own, const char *row, uint16_t n_inputs, cons
                                      .single = own->execution->options.single,
                                      .scratch = &own->execution->scratch,
                                      .iteration = (uint64_t)own->execution->iteration,
-                                     .microbatch = own->member->microbatch,
+                                     .turn = own->member->turns[d],
                                      .piece = own->frame->piece};
   return pl_ir_row_at(op.row)->compute(&computing, own->error);
 }
@@ -79,10 +79,10 @@ static pl_code forward(const ring *own, uint32_t d) {
         !like(own, &l, &merged[1]))
       return pl_execution_no_memory(own->error);
     gather_inputs(own, d, other, inputs);
-    PL_TRY(compute(own, "attention", own->op->n_inputs, inputs, 2, piece));
+    PL_TRY(compute(own, d, "attention", own->op->n_inputs, inputs, 2, piece));
     if (!first) {
       const pl_ir_tensor both[] = {y, l, piece[0], piece[1]};
-      PL_TRY(compute(own, "attention_merge", 4, both, 2, merged));
+      PL_TRY(compute(own, d, "attention_merge", 4, both, 2, merged));
     }
     copy_to(&y, first ? &piece[0] : &merged[0]);
     copy_to(&l, first ? &piece[1] : &merged[1]);
@@ -101,7 +101,7 @@ static pl_code backward(const ring *own, uint32_t d) {
       if (!like(own, &sums[k], &terms[k])) return pl_execution_no_memory(own->error);
     }
     gather_inputs(own, d, other, inputs);
-    PL_TRY(compute(own, "attention_backward", own->op->n_inputs, inputs, 3, terms));
+    PL_TRY(compute(own, d, "attention_backward", own->op->n_inputs, inputs, 3, terms));
     for (int32_t k = 0; k < 3; k++)
       for (int64_t i = 0; i < sums[k].n; i++)
         sums[k].data[i] += terms[k].data[i];
@@ -176,10 +176,10 @@ static pl_code forward_apart(const ring *own) {
     if (!last) PL_TRY(send_operands(own, &r));
     for (int k = 0; k < 2; k++)
       memset(piece[k].data, 0, (size_t)piece[k].n * sizeof(double));
-    PL_TRY(compute(own, "attention", own->op->n_inputs, r.here, 2, piece));
+    PL_TRY(compute(own, 0, "attention", own->op->n_inputs, r.here, 2, piece));
     if (step > 0) {
       const pl_ir_tensor both[] = {y, l, piece[0], piece[1]};
-      PL_TRY(compute(own, "attention_merge", 4, both, 2, merged));
+      PL_TRY(compute(own, 0, "attention_merge", 4, both, 2, merged));
     }
     copy_to(&y, step == 0 ? &piece[0] : &merged[0]);
     copy_to(&l, step == 0 ? &piece[1] : &merged[1]);
@@ -202,7 +202,7 @@ static pl_code backward_apart(const ring *own) {
     if (!last) PL_TRY(send_operands(own, &r));
     for (int k = 0; k < 3; k++)
       memset(terms[k].data, 0, (size_t)terms[k].n * sizeof(double));
-    PL_TRY(compute(own, "attention_backward", own->op->n_inputs, r.here, 3, terms));
+    PL_TRY(compute(own, 0, "attention_backward", own->op->n_inputs, r.here, 3, terms));
     for (int32_t k = 0; k < 3; k++)
       for (int64_t i = 0; i < sums[k].n; i++)
         sums[k].data[i] += terms[k].data[i];

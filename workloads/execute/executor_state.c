@@ -72,7 +72,7 @@ static pl_code fill_input(pl_execution *own, pl_member *m, const pl_ir_function 
                    (long long)piece.of);
   PL_TRY(take_given(own, give, op->path, m, made, &given, error));
   for (uint32_t d = 0; !given && d < m->crew.n_devices; d++)
-    pl_data_input(own->options.seed, op, own->iteration, m->microbatch, piece, &made->parts[d]);
+    pl_data_input(own->options.seed, op, own->iteration, m->turns[d], piece, &made->parts[d]);
   return PL_OK;
 }
 
@@ -82,7 +82,7 @@ static pl_code read_input(pl_execution *own, pl_member *m, pl_frame *f, const pl
   if (!own->makes_early) return fill_input(own, m, f->function, f->piece, op, input, error);
   if (own->next_input < own->n_inputs) {
     pl_early_input *early = &own->inputs[own->next_input++];
-    PL_ASSERT(early->op == op && early->microbatch == m->microbatch && early->piece.index == f->piece.index &&
+    PL_ASSERT(early->op == op && early->turn.microbatch == m->microbatch && early->piece.index == f->piece.index &&
               early->holding != NULL);
     *input = early->holding;
     early->holding = NULL;
@@ -92,19 +92,17 @@ static pl_code read_input(pl_execution *own, pl_member *m, pl_frame *f, const pl
   if (inputs == NULL) return pl_execution_no_memory(error);
   own->inputs = (pl_early_input *)inputs;
   own->inputs[own->n_inputs++] =
-      (pl_early_input){.op = op, .function = f->function, .microbatch = m->microbatch, .piece = f->piece};
+      (pl_early_input){.op = op, .function = f->function, .turn = m->turns[0], .piece = f->piece};
   own->next_input = own->n_inputs;
   return fill_input(own, m, f->function, f->piece, op, input, error);
 }
 
 pl_code pl_execution_make_inputs(pl_execution *own, pl_member *m, pl_error *error) {
-  int32_t microbatch = m->microbatch;
   for (uint32_t i = 0; i < own->n_inputs; i++) {
     pl_early_input *early = &own->inputs[i];
-    m->microbatch = early->microbatch;
+    m->turns[0] = early->turn; /* one device is here */
     PL_TRY(fill_input(own, m, early->function, early->piece, early->op, &early->holding, error));
   }
-  m->microbatch = microbatch;
   own->next_input = 0;
   return PL_OK;
 }
@@ -121,6 +119,7 @@ static pl_code add_to(pl_member *m, pl_kept *entry, const pl_holding *more, pl_e
     return pl_fail(error, PL_BAD_INPUT, "the gradient of %s is accumulated with two layouts", entry->key);
   PL_ASSERT(entry->holding != NULL);
   for (uint32_t d = 0; d < m->crew.n_devices; d++) {
+    if (m->absent != NULL && m->absent[d]) continue;
     double *sum = entry->holding->parts[d].data;
     const double *added = more->parts[d].data;
     PL_ASSERT(more->parts[d].n == 0 || (sum != NULL && added != NULL));
@@ -140,8 +139,10 @@ static bool speaks(const pl_execution *own, const pl_member *m, const pl_ir_type
   return true;
 }
 
-static pl_code add_loss(pl_execution *own, pl_member *m, const pl_holding *value) {
+static pl_code add_loss(pl_execution *own, pl_member *m, pl_holding *value) {
   PL_ASSERT(m->crew.n_devices > 0 && value->parts[0].data != NULL);
+  for (uint32_t d = 0; m->absent != NULL && d < m->crew.n_devices; d++)
+    if (m->absent[d]) memset(value->parts[d].data, 0, (size_t)value->parts[d].n * sizeof(double));
   double whole = value->parts[0].data[0];
   if (own->options.peers == NULL) {
     pl_holding_whole(&m->crew, value, &whole);

@@ -18,7 +18,9 @@ pl_model_program_options pl_model_program_defaults(int64_t gbs, int32_t n_microb
 }
 
 static pl_code check_job(const pl_model *model, const pl_model_program_options *options, pl_error *error) {
-  if (options->n_microbatches < 1 || options->batch < 1 || options->batch * options->n_microbatches != options->gbs)
+  int64_t most = options->batch * options->n_microbatches;
+  if (options->n_microbatches < 1 || options->batch < 1 ||
+      (options->fewer ? most < options->gbs : most != options->gbs))
     return pl_fail(error, PL_BAD_INPUT, "%d microbatches of %lld sequences are not the %lld sequences of an iteration",
                    options->n_microbatches, (long long)options->batch, (long long)options->gbs);
   if (options->seq < 1)

@@ -18,6 +18,7 @@ typedef struct pl_model_program_options {
   int64_t gbs; /* sequences of an iteration */
   int32_t n_microbatches;
   int64_t batch; /* sequences of a microbatch, of all replicas together: gbs / n_microbatches */
+  bool fewer;    /* some replicas run fewer microbatches: n_microbatches * batch is more than gbs */
   int64_t seq;
   pl_ir_element element; /* of weights and activations; the loss is made in fp32 */
   bool dropout;          /* where and as the file has it; false: none */

@@ -209,6 +209,7 @@ pl_code pl_ir_check(const pl_ir_module *module, pl_error *error) {
   pl_code code = pl_ir_check_functions(&checking);
   if (code == PL_OK) code = index_classes(&checking);
   if (code == PL_OK) code = pl_ir_check_classes(&checking);
+  if (code == PL_OK) code = pl_ir_check_fewer(&checking);
   if (code == PL_OK) code = pl_ir_check_state(&checking);
   if (code == PL_OK) code = pl_ir_check_flow(&checking);
   pl_arena_release(&scratch);

@@ -6,8 +6,10 @@
  *             in all classes; what a function reads with `kept` its forward function keeps once, with that type
  *   classes   cover the mesh once; their functions hold nothing along an axis of which they have only a part
  *   steps     each chunk and microbatch forward once, backward once behind it, weights once behind that
- *   order     all lists together come to their end: no receive waits for what is never sent, no list for another that
- *             waits for it; what is sent is received, with the type that it has
+ *   fewer     places with fewer microbatches are on the mesh, some device runs all; inside steps nothing meets along
+ * the axes that they are places of, and data is cut along these order     all lists together come to their end: no
+ * receive waits for what is never sent, no list for another that waits for it; what is sent is received, with the type
+ * that it has
  */
 #ifndef PL_WORKLOADS_IR_CHECK_H
 #define PL_WORKLOADS_IR_CHECK_H

@@ -26,6 +26,7 @@ int32_t pl_ir_class_find(const pl_ir_checking *checking, pl_ir_name name); /* PL
 
 pl_code pl_ir_check_functions(pl_ir_checking *checking);
 pl_code pl_ir_check_classes(pl_ir_checking *checking); /* steps, and where they are */
+pl_code pl_ir_check_fewer(pl_ir_checking *checking);   /* devices with fewer microbatches than others */
 pl_code pl_ir_check_state(pl_ir_checking *checking);
 pl_code pl_ir_check_flow(pl_ir_checking *checking);
 

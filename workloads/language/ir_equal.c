@@ -76,10 +76,20 @@ static bool same_mesh(const pl_ir_mesh *a, const pl_ir_mesh *b) {
   return a->n_axes == b->n_axes;
 }
 
+static bool same_fewer(const pl_ir_module *a, const pl_ir_module *b) {
+  if (a->n_fewer != b->n_fewer) return false;
+  for (int32_t i = 0; i < a->n_fewer; i++) {
+    if (a->fewer[i].n_microbatches != b->fewer[i].n_microbatches) return false;
+    for (int32_t axis = 0; axis < a->mesh.n_axes; axis++)
+      if (a->fewer[i].at[axis] != b->fewer[i].at[axis]) return false;
+  }
+  return true;
+}
+
 bool pl_ir_module_equal(const pl_ir_module *a, const pl_ir_module *b) {
   if (a->level != b->level || a->n_microbatches != b->n_microbatches || a->n_functions != b->n_functions ||
       a->n_classes != b->n_classes || !same_text(a->name, b->name) || !same_mesh(&a->mesh, &b->mesh) ||
-      a->n_places != b->n_places)
+      a->n_places != b->n_places || !same_fewer(a, b))
     return false;
   for (int32_t i = 0; i < a->n_places; i++)
     if (a->places[i] != b->places[i]) return false;

@@ -121,6 +121,13 @@ typedef struct pl_ir_class {
   pl_ir_place place;
 } pl_ir_class;
 
+/* Devices that run fewer microbatches than all others (ir_fewer.h). */
+typedef struct pl_ir_fewer {
+  int32_t at[PL_IR_AXES_MAX]; /* coordinate on the mesh; PL_IR_NONE: all along that axis */
+  int32_t n_microbatches;
+  pl_ir_place place;
+} pl_ir_fewer;
+
 typedef struct pl_ir_module {
   const char *name;
   const char *source; /* the file that it was read from; NULL: made by a pass */
@@ -131,6 +138,8 @@ typedef struct pl_ir_module {
   const uint32_t *places;
   int32_t n_places;
   int32_t n_microbatches;
+  const pl_ir_fewer *fewer; /* no device is at two of them */
+  int32_t n_fewer;
   pl_ir_function **functions; /* callees before callers */
   int32_t n_functions;
   uint32_t room_functions;

@@ -97,10 +97,21 @@ static pl_code read_devices(pl_ir_reader *reader) {
 }
 
 static pl_code read_microbatches(pl_ir_reader *reader) {
+  pl_ir_fewer fewer = {.place = reader->token.place};
   int64_t n;
   PL_TRY(pl_ir_read_next(reader));
   PL_TRY(pl_ir_read_integer(reader, "the number of microbatches", 1, INT32_MAX, &n));
-  reader->module->n_microbatches = (int32_t)n;
+  if (!pl_ir_read_sees_word(reader, "at")) {
+    reader->module->n_microbatches = (int32_t)n;
+    return pl_ir_read_statement_end(reader);
+  }
+  PL_TRY(pl_ir_read_at(reader, "devices are", fewer.at));
+  fewer.n_microbatches = (int32_t)n;
+  pl_ir_fewer *room = (pl_ir_fewer *)pl_ir_list_add(reader, &reader->fewer, sizeof fewer);
+  if (room == NULL) return pl_fail_memory(reader->error, reader->lexer.name);
+  *room = fewer;
+  reader->module->fewer = (const pl_ir_fewer *)reader->fewer.items;
+  reader->module->n_fewer = reader->fewer.n;
   return pl_ir_read_statement_end(reader);
 }
 

@@ -22,7 +22,7 @@ typedef struct pl_ir_reader {
   pl_ir_module *module;
   pl_arena *arena;
   pl_error *error;
-  pl_ir_list outputs, inputs, attributes, types, names, text, chunks, steps, classes;
+  pl_ir_list outputs, inputs, attributes, types, names, text, chunks, steps, classes, fewer;
   pl_hash_index class_names;
 } pl_ir_reader;
 
@@ -59,5 +59,7 @@ pl_code pl_ir_read_callee(pl_ir_reader *reader, int32_t *callee);
 /* The value that a %name means. */
 pl_code pl_ir_read_value(pl_ir_reader *reader, const pl_ir_function *function, int32_t *value);
 pl_code pl_ir_read_class(pl_ir_reader *reader);
+/* "at dp=1, tp=0", or nothing: all coordinates PL_IR_NONE. `who`: "a class is", of messages. */
+pl_code pl_ir_read_at(pl_ir_reader *reader, const char *who, int32_t at[PL_IR_AXES_MAX]);
 
 #endif

@@ -7,7 +7,7 @@
 
 /* ---- where it is ---- */
 
-static pl_code read_coordinate(pl_ir_reader *reader, pl_ir_class *own) {
+static pl_code read_coordinate(pl_ir_reader *reader, const char *who, int32_t coordinates[PL_IR_AXES_MAX]) {
   const pl_ir_mesh *mesh = &reader->module->mesh;
   pl_ir_place place = reader->token.place;
   pl_ir_name name;
@@ -22,19 +22,21 @@ static pl_code read_coordinate(pl_ir_reader *reader, pl_ir_class *own) {
     return pl_ir_read_fail(reader, place, "'%s' is not an axis of the mesh%s", name.text,
                            pl_ir_hint(name.text, words, hint));
   }
-  if (own->at[axis] != PL_IR_NONE)
-    return pl_ir_read_fail(reader, place, "axis %s is given twice: a class is at one coordinate", name.text);
+  if (coordinates[axis] != PL_IR_NONE)
+    return pl_ir_read_fail(reader, place, "axis %s is given twice: %s at one coordinate", name.text, who);
   PL_TRY(pl_ir_read_mark(reader, '=', "'=' and a coordinate"));
   PL_TRY(pl_ir_read_integer(reader, "a coordinate on this axis", 0, mesh->axes[axis].extent - 1, &at));
-  own->at[axis] = (int32_t)at;
+  coordinates[axis] = (int32_t)at;
   return PL_OK;
 }
 
-static pl_code read_at(pl_ir_reader *reader, pl_ir_class *own) {
+pl_code pl_ir_read_at(pl_ir_reader *reader, const char *who, int32_t at[PL_IR_AXES_MAX]) {
+  for (int axis = 0; axis < PL_IR_AXES_MAX; axis++)
+    at[axis] = PL_IR_NONE;
   if (!pl_ir_read_sees_word(reader, "at")) return PL_OK;
   PL_TRY(pl_ir_read_next(reader));
   for (bool more = true; more;) {
-    PL_TRY(read_coordinate(reader, own));
+    PL_TRY(read_coordinate(reader, who, at));
     PL_TRY(pl_ir_read_comma(reader, &more));
   }
   return PL_OK;
@@ -142,7 +144,7 @@ static pl_code read_class_head(pl_ir_reader *reader, pl_ir_class *own) {
   if (own->name == NULL ||
       !pl_hash_index_put(&reader->class_names, pl_hash_bytes(name.text, PL_IR_NAME_MAX, 0), own->name, reader->arena))
     return pl_fail_memory(reader->error, reader->lexer.name);
-  PL_TRY(read_at(reader, own));
+  PL_TRY(pl_ir_read_at(reader, "a class is", own->at));
   PL_TRY(pl_ir_read_mark(reader, '{', "'at' and a coordinate, or '{' and the class's chunks"));
   return pl_ir_read_lines(reader);
 }
@@ -169,8 +171,6 @@ static pl_code add_class(pl_ir_reader *reader, pl_ir_class *own) {
 
 pl_code pl_ir_read_class(pl_ir_reader *reader) {
   pl_ir_class own = {.update = PL_IR_NONE};
-  for (int axis = 0; axis < PL_IR_AXES_MAX; axis++)
-    own.at[axis] = PL_IR_NONE;
   reader->chunks.n = reader->steps.n = 0;
   PL_TRY(read_class_head(reader, &own));
   while (pl_ir_read_sees_word(reader, "chunk"))

@@ -24,9 +24,17 @@ static inline pl_ir_piece pl_ir_piece_inside(pl_ir_piece outer, const pl_ir_op *
   return (pl_ir_piece){.index = index * outer_of + outer.index, .of = of * outer_of};
 }
 
-/* The place among all samples of sample `at` of a piece, in microbatch `microbatch` of `extent` samples a piece. */
-static inline int64_t pl_ir_piece_sample(pl_ir_piece piece, int64_t microbatch, int64_t extent, int64_t at) {
-  int64_t place = microbatch * extent + at;
+/* Which samples a device is at: those of a microbatch, where `missing` of the parts in front of its own, of `parts` a
+ * microbatch, are run by nobody (ir_fewer.h). */
+typedef struct pl_ir_turn {
+  int64_t microbatch, missing, parts; /* parts 0: none is missing */
+} pl_ir_turn;
+
+/* The place among all samples of sample `at` of a piece, in this turn, with microbatches of `extent` samples a piece.
+ */
+static inline int64_t pl_ir_piece_sample(pl_ir_piece piece, pl_ir_turn turn, int64_t extent, int64_t at) {
+  int64_t place = turn.microbatch * extent + at;
+  if (turn.parts > 0) place -= turn.missing * (extent / turn.parts);
   return piece.of > 1 ? place * piece.of + piece.index : place;
 }
 

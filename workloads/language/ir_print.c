@@ -256,15 +256,19 @@ static void put_steps(writer *out, const pl_ir_class *own) {
   end_line(out);
 }
 
-static void put_class(writer *out, const pl_ir_class *own) {
-  put(out, GLUED, "\nclass ", own->name, "");
+static void put_coordinates(writer *out, const int32_t at[PL_IR_AXES_MAX]) {
   bool any = false;
   for (int32_t axis = 0; axis < out->module->mesh.n_axes; axis++) {
-    if (own->at[axis] == PL_IR_NONE) continue;
+    if (at[axis] == PL_IR_NONE) continue;
     put(out, GLUED, any ? ", " : " at ", out->module->mesh.axes[axis].name.text, "=");
-    put_integer(out, GLUED, "", own->at[axis], "");
+    put_integer(out, GLUED, "", at[axis], "");
     any = true;
   }
+}
+
+static void put_class(writer *out, const pl_ir_class *own) {
+  put(out, GLUED, "\nclass ", own->name, "");
+  put_coordinates(out, own->at);
   put(out, GLUED, " {", "", "");
   end_line(out);
   for (int32_t i = 0; i < own->n_chunks; i++) {
@@ -303,6 +307,11 @@ static void put_head(writer *out) {
   if (module->n_places > 0) end_line(out);
   put_integer(out, GLUED, "microbatches ", module->n_microbatches, "");
   end_line(out);
+  for (int32_t i = 0; i < module->n_fewer; i++) {
+    put_integer(out, GLUED, "microbatches ", module->fewer[i].n_microbatches, "");
+    put_coordinates(out, module->fewer[i].at);
+    end_line(out);
+  }
 }
 
 void pl_ir_print(FILE *stream, const pl_ir_module *module) {

@@ -13,10 +13,10 @@ double pl_ir_hash_uniform(uint64_t seed, uint64_t iteration, uint64_t index) {
 
 double pl_ir_dropout_factor(const pl_ir_computing *computing, double p, uint64_t seed, uint64_t index, double n,
                             int64_t samples) {
-  uint64_t before = (uint64_t)computing->microbatch * (uint64_t)n;
-  if (computing->piece.of > 1) {
+  uint64_t before = (uint64_t)computing->turn.microbatch * (uint64_t)n;
+  if (computing->piece.of > 1 || computing->turn.parts > 0) {
     uint64_t each = (uint64_t)n / (uint64_t)samples, sample = index / each;
-    before = (uint64_t)pl_ir_piece_sample(computing->piece, computing->microbatch, samples, (int64_t)sample) * each;
+    before = (uint64_t)pl_ir_piece_sample(computing->piece, computing->turn, samples, (int64_t)sample) * each;
     index -= sample * each;
   }
   return pl_ir_hash_uniform(seed, computing->iteration, before + index) < p ? 0 : 1 / (1 - p);

@@ -93,8 +93,8 @@ typedef struct pl_ir_computing {
   bool single;           /* fp32: products in single precision; what is computed is rounded behind the op */
   pl_arena *scratch;     /* given back behind the op */
   uint64_t iteration;    /* of dropout masks: by seed, iteration, microbatch and index in the whole value */
-  int32_t microbatch;
-  pl_ir_piece piece; /* of the samples of the microbatch */
+  pl_ir_turn turn;       /* microbatch */
+  pl_ir_piece piece;     /* of the samples of the microbatch */
 } pl_ir_computing;
 
 struct pl_ir_differ;

@@ -1,6 +1,8 @@
 /* See workloads/passes/adapt.h: batch norms of each replica's own pictures. */
+#include <math.h>
 #include <string.h>
 
+#include "workloads/language/ir_fewer.h"
 #include "workloads/language/ir_table.h"
 #include "workloads/passes/adapting.h"
 
@@ -42,7 +44,8 @@ int32_t pl_norm_groups_of_program(const pl_ir_module *distributed) {
       if (!pl_adapt_is_norm(op)) continue;
       const pl_ir_type *type = &distributed->functions[f]->values[op->inputs[0]].type;
       int32_t dim = pl_ir_type_find(type, replica);
-      int32_t n = distributed->n_microbatches * (dim >= 0 ? (int32_t)type->dims[dim].extent : 1);
+      double each = distributed->n_microbatches * pl_ir_share_run(distributed);
+      int32_t n = (int32_t)lround(each * (dim >= 0 ? (double)type->dims[dim].extent : 1));
       found = found < 0 || found == n ? n : 0;
     }
   return found < 0 ? 1 : found;

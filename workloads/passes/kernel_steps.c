@@ -291,6 +291,8 @@ pl_code pl_kernel_steps(const pl_ir_module *module, const pl_kernels_options *op
   made->places = module->places;
   made->n_places = module->n_places;
   made->n_microbatches = module->n_microbatches;
+  made->fewer = module->fewer;
+  made->n_fewer = module->n_fewer;
   made->source = module->source;
   pl_arena_init(&own.scratch, 1 << 16);
   pl_arena kept; /* while functions give back what they took */

@@ -304,6 +304,8 @@ pl_code pl_ir_kernels(const pl_ir_module *module, const pl_kernels_options *opti
   made->places = module->places;
   made->n_places = module->n_places;
   made->n_microbatches = module->n_microbatches;
+  made->fewer = module->fewer;
+  made->n_fewer = module->n_fewer;
   made->source = module->source;
   pl_code code = pl_kernel_steps(module, &own, &scratch, &stepped, error);
   stepped.classes = module->classes;

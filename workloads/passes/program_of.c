@@ -55,9 +55,22 @@ pl_code pl_program_of_plan(const pl_tree_plan *plan, const pl_framework *framewo
   return pl_ir_partition(&training, plan, tied, arena, module, error);
 }
 
-pl_code pl_model_program_of(const pl_model *model, const pl_job *job, int32_t n_microbatches, pl_arena *arena,
+pl_batch_cut pl_batch_cut_of(const pl_job *job, const pl_strategy *strategy) {
+  const int32_t *split = strategy->split;
+  if (split == NULL) return pl_batch_cut_evenly(job, (int32_t)(job->gbs / ((int64_t)strategy->dp * strategy->mbs)));
+  pl_batch_cut cut = {.n = split[0], .samples = (int64_t)strategy->dp * strategy->mbs};
+  for (int32_t data = 1; data < strategy->dp; data++) {
+    cut.fewer = cut.fewer || split[data] != split[0];
+    if (split[data] > cut.n) cut.n = split[data];
+  }
+  return cut;
+}
+
+pl_code pl_model_program_of(const pl_model *model, const pl_job *job, pl_batch_cut cut, pl_arena *arena,
                             pl_ir_module *module, pl_error *error) {
-  pl_model_program_options options = pl_model_program_defaults(job->gbs, n_microbatches, job->seq);
+  pl_model_program_options options = pl_model_program_defaults(job->gbs, cut.n, job->seq);
+  options.batch = cut.samples;
+  options.fewer = cut.fewer;
   options.element = (pl_ir_element)job->dtype;
   return pl_model_program_build(model, &options, arena, module, error);
 }
@@ -65,7 +78,8 @@ pl_code pl_model_program_of(const pl_model *model, const pl_job *job, int32_t n_
 static pl_code of_nothing(const pl_model *model, const pl_job *job, pl_ir_level level, pl_arena *arena,
                           pl_ir_module *module, pl_error *error) {
   pl_ir_module forward;
-  PL_TRY(pl_model_program_of(model, job, 1, arena, level == PL_IR_MODEL ? module : &forward, error));
+  PL_TRY(pl_model_program_of(model, job, pl_batch_cut_evenly(job, 1), arena, level == PL_IR_MODEL ? module : &forward,
+                             error));
   PL_TRY(pl_ir_group_norms(level == PL_IR_MODEL ? module : &forward, job->norm_groups, error));
   if (level == PL_IR_MODEL) return PL_OK;
   const pl_differentiate_options backward = backward_of(job->framework);
@@ -78,16 +92,12 @@ static pl_code plan_of(const pl_strategy_tree *tree, const pl_ir_module *forward
   return pl_plan_adapt(plan, error);
 }
 
-static int32_t microbatches_of(const pl_job *job, const pl_strategy *strategy) {
-  return (int32_t)(job->gbs / ((int64_t)strategy->dp * strategy->mbs));
-}
-
 pl_code pl_program_of_strategy(const pl_model *model, const pl_job *job, const pl_strategy *strategy, pl_ir_level level,
                                pl_arena *arena, pl_strategy_tree *tree, pl_tree_plan *plan, pl_ir_module *module,
                                pl_error *error) {
   pl_ir_module *forward = PL_TAKE(arena, pl_ir_module, 1);
   if (forward == NULL) return pl_fail_memory(error, "a program");
-  PL_TRY(pl_model_program_of(model, job, microbatches_of(job, strategy), arena, forward, error));
+  PL_TRY(pl_model_program_of(model, job, pl_batch_cut_of(job, strategy), arena, forward, error));
   PL_TRY(pl_tree_of_strategy(strategy, model, forward, arena, tree, error));
   PL_TRY(plan_of(tree, forward, arena, plan, error));
   return pl_program_of_plan(plan, job->framework, model->ends.tied_embeddings, level, arena, module, error);
@@ -100,8 +110,8 @@ pl_code pl_inference_program_of(const pl_model *model, const pl_job *job, const 
   pl_ir_module *forward = PL_TAKE(arena, pl_ir_module, 1);
   if (tree == NULL || plan == NULL || forward == NULL) return pl_fail_memory(error, "a strategy tree");
   if (level == PL_IR_MODEL)
-    return pl_model_program_of(model, job, microbatches_of(job, strategy), arena, module, error);
-  PL_TRY(pl_model_program_of(model, job, microbatches_of(job, strategy), arena, forward, error));
+    return pl_model_program_of(model, job, pl_batch_cut_of(job, strategy), arena, module, error);
+  PL_TRY(pl_model_program_of(model, job, pl_batch_cut_of(job, strategy), arena, forward, error));
   PL_TRY(pl_tree_of_strategy(strategy, model, forward, arena, tree, error));
   PL_TRY(plan_of(tree, forward, arena, plan, error));
   return pl_ir_partition(&plan->program, plan, model->ends.tied_embeddings, arena, module, error);
@@ -111,7 +121,7 @@ pl_code pl_program_of(const pl_model *model, const pl_job *job, const pl_strateg
                       pl_arena *arena, pl_ir_module *module, pl_error *error) {
   if (strategy == NULL) return of_nothing(model, job, level, arena, module, error);
   if (level == PL_IR_MODEL)
-    return pl_model_program_of(model, job, microbatches_of(job, strategy), arena, module, error);
+    return pl_model_program_of(model, job, pl_batch_cut_of(job, strategy), arena, module, error);
   pl_strategy_tree *tree = PL_TAKE(arena, pl_strategy_tree, 1);
   pl_tree_plan *plan = PL_TAKE(arena, pl_tree_plan, 1);
   if (tree == NULL || plan == NULL) return pl_fail_memory(error, "a strategy tree");
@@ -124,7 +134,7 @@ pl_code pl_program_of_tree(const pl_model *model, const pl_job *job, const pl_st
   pl_ir_module *forward = PL_TAKE(arena, pl_ir_module, 1);
   if (forward == NULL) return pl_fail_memory(error, "a program");
   PL_TRY(pl_tree_microbatches(tree, job->gbs, &n_microbatches, error));
-  PL_TRY(pl_model_program_of(model, job, n_microbatches, arena, forward, error));
+  PL_TRY(pl_model_program_of(model, job, pl_batch_cut_evenly(job, n_microbatches), arena, forward, error));
   PL_TRY(plan_of(tree, forward, arena, plan, error));
   if (tree->prices != NULL) PL_TRY(pl_tree_check_devices(plan, tree->prices->n_devices, error));
   *module = plan->program;

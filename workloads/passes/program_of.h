@@ -13,8 +13,20 @@
 pl_code pl_program_of(const pl_model *model, const pl_job *job, const pl_strategy *strategy, pl_ir_level level,
                       pl_arena *arena, pl_ir_module *module, pl_error *error);
 
-/* The model program of so many microbatches: what candidates of a job that have as many have in common. */
-pl_code pl_model_program_of(const pl_model *model, const pl_job *job, int32_t n_microbatches, pl_arena *arena,
+/* How a batch is cut into microbatches. */
+typedef struct pl_batch_cut {
+  int32_t n;       /* microbatches, of the replicas that run most */
+  int64_t samples; /* of one, of all replicas together */
+  bool fewer;      /* some replicas run fewer */
+} pl_batch_cut;
+
+static inline pl_batch_cut pl_batch_cut_evenly(const pl_job *job, int32_t n) {
+  return (pl_batch_cut){.n = n, .samples = n > 0 ? job->gbs / n : 0};
+}
+pl_batch_cut pl_batch_cut_of(const pl_job *job, const pl_strategy *strategy);
+
+/* The model program of such microbatches: what candidates of a job that cut its batch alike have in common. */
+pl_code pl_model_program_of(const pl_model *model, const pl_job *job, pl_batch_cut cut, pl_arena *arena,
                             pl_ir_module *module, pl_error *error);
 
 /* The forward pass alone, at MODEL or DISTRIBUTED. */

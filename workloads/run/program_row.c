@@ -25,19 +25,20 @@ void pl_program_cache_release(pl_program_cache *cache) {
   pl_arena_release(&cache->arena);
 }
 
-static double model_flops(const pl_ir_module *program) {
+static double model_flops(const pl_ir_module *program, const pl_job *job, pl_batch_cut cut) {
   const pl_ir_chunk *chunk = &program->classes[0].chunks[0];
   pl_ir_work work = pl_ir_function_work(program, chunk->forward);
-  return 3 * (work.product_flops + work.attention_flops) * program->n_microbatches;
+  double n = cut.fewer ? (double)job->gbs / (double)cut.samples : program->n_microbatches;
+  return 3 * (work.product_flops + work.attention_flops) * n;
 }
 
 /* The model program with a vocabulary of that size. */
-static pl_code cached(const pl_program_candidate *c, int64_t vocab, int32_t n_microbatches, pl_program_cache *cache,
+static pl_code cached(const pl_program_candidate *c, int64_t vocab, pl_batch_cut cut, pl_program_cache *cache,
                       const struct pl_cached_program **found, pl_error *error) {
   for (uint32_t i = 0; i < cache->n; i++) {
     *found = &cache->entries[i];
     if ((*found)->model == c->model && (*found)->job == c->job && (*found)->vocab == vocab &&
-        (*found)->n_microbatches == n_microbatches)
+        (*found)->cut.n == cut.n && (*found)->cut.samples == cut.samples)
       return PL_OK;
   }
   if (cache->n == PL_PROGRAM_CACHE_MOST || pl_arena_held_bytes(&cache->arena) > CACHE_BYTES) {
@@ -49,14 +50,14 @@ static pl_code cached(const pl_program_candidate *c, int64_t vocab, int32_t n_mi
   if (program == NULL || held == NULL) return pl_fail_memory(error, "a model program");
   *held = *c->model;
   held->width.vocab = vocab;
-  PL_TRY(pl_model_program_of(held, c->job, n_microbatches, &cache->arena, program, error));
+  PL_TRY(pl_model_program_of(held, c->job, cut, &cache->arena, program, error));
   struct pl_cached_program *entry = &cache->entries[cache->n++];
   *entry = (struct pl_cached_program){.model = c->model,
                                       .job = c->job,
                                       .vocab = vocab,
-                                      .n_microbatches = n_microbatches,
+                                      .cut = cut,
                                       .program = program,
-                                      .model_flops = model_flops(program)};
+                                      .model_flops = model_flops(program, c->job, cut)};
   *found = entry;
   return PL_OK;
 }
@@ -68,9 +69,15 @@ typedef struct made {
   double model_flops;
 } made;
 
-static pl_code microbatches_of(const pl_program_candidate *c, int32_t *n, pl_error *error) {
-  if (c->tree != NULL) return pl_tree_microbatches(c->tree, c->job->gbs, n, error);
-  *n = (int32_t)(c->job->gbs / ((int64_t)c->strategy->dp * c->strategy->mbs));
+static pl_code cut_of(const pl_program_candidate *c, pl_batch_cut *cut, pl_error *error) {
+  int32_t n;
+  *cut = (pl_batch_cut){0};
+  if (c->tree == NULL) {
+    *cut = pl_batch_cut_of(c->job, c->strategy);
+    return PL_OK;
+  }
+  PL_TRY(pl_tree_microbatches(c->tree, c->job->gbs, &n, error));
+  *cut = pl_batch_cut_evenly(c->job, n);
   return PL_OK;
 }
 
@@ -95,14 +102,14 @@ static pl_code plan_whole(const pl_program_candidate *c, const pl_simulate_optio
   const struct pl_cached_program *found = NULL;
   int64_t vocab =
       c->tree != NULL ? c->model->width.vocab : pl_model_held(c->model, framework, c->strategy->tmp).width.vocab;
-  int32_t n_microbatches;
-  PL_TRY(microbatches_of(c, &n_microbatches, error));
-  PL_TRY(cached(c, vocab, n_microbatches, cache, &found, error));
+  pl_batch_cut cut;
+  PL_TRY(cut_of(c, &cut, error));
+  PL_TRY(cached(c, vocab, cut, cache, &found, error));
   to->model_flops = found->model_flops;
   PL_TRY(plan_of(c, options, found->program, arena, &to->plan, error));
   int64_t held = c->tree != NULL ? pl_model_held_by_plan(c->model, framework, &to->plan).width.vocab : vocab;
   if (held == vocab) return PL_OK;
-  PL_TRY(cached(c, held, n_microbatches, cache, &found, error));
+  PL_TRY(cached(c, held, cut, cache, &found, error));
   return plan_of(c, options, found->program, arena, &to->plan, error);
 }
 

@@ -7,6 +7,7 @@
 #ifndef PL_WORKLOADS_PROGRAM_ROW_H
 #define PL_WORKLOADS_PROGRAM_ROW_H
 
+#include "workloads/passes/program_of.h"
 #include "workloads/run/simulate_program.h"
 #include "workloads/tree/tree_plan.h"
 
@@ -20,7 +21,7 @@ typedef struct pl_program_cache {
     const pl_model *model;
     const pl_job *job;
     int64_t vocab; /* as the framework holds it */
-    int32_t n_microbatches;
+    pl_batch_cut cut;
     const pl_ir_module *program;
     double model_flops; /* of an iteration: matrix products and attention, forward and twice that backward */
   } entries[PL_PROGRAM_CACHE_MOST];

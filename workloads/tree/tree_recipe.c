@@ -52,17 +52,9 @@ static int32_t greatest_common(int64_t a, int64_t b) {
   return (int32_t)a;
 }
 
-static pl_code check_split(const pl_strategy *strategy, pl_error *error) {
-  if (strategy->split != NULL)
-    return pl_fail(error, PL_UNSUPPORTED,
-                   "split: replicas with unlike numbers of microbatches have no program yet; leave it out");
-  return PL_OK;
-}
-
 static pl_code take_mesh(filling *own, pl_error *error) {
   const pl_strategy *strategy = own->strategy;
   int32_t cp = pl_strategy_cp(strategy), ep = pl_strategy_ep(strategy), tmp = strategy->tmp, dp = strategy->dp;
-  PL_TRY(check_split(strategy, error));
   if (pl_strategy_cuts_experts(strategy))
     return pl_fail(error, PL_UNSUPPORTED,
                    "etp=%d has no program yet; a strategy tree can say it (workloads/strategies/"
