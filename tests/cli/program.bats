@@ -115,16 +115,21 @@ refused() { # FROM TO MESSAGE LINE CARET
   run ! grep -q 'v=50257' "$BATS_TEST_TMPDIR/cut.plir"
 }
 
-@test "the optimizer is the framework's, and so is what attention is not" {
+@test "the optimizer is the framework's, and so is attention" {
   job="--model tiny-gpt2 --gbs 8 --seq 8 --strategy pp=1,dp=2,tmp=1,mbs=2 --framework distir"
   run -0 "$PACELINE" program print $job -o "$BATS_TEST_TMPDIR/sgd.plir"
   grep -q '= sgd(' "$BATS_TEST_TMPDIR/sgd.plir"
   run ! grep -q 'adam(\|state "' "$BATS_TEST_TMPDIR/sgd.plir"
+  grep -q '= mask(.*{causal=1}' "$BATS_TEST_TMPDIR/sgd.plir"
+  run ! grep -q '= attention(' "$BATS_TEST_TMPDIR/sgd.plir"
   run -0 "$PACELINE" verify $job
   [[ $output == *"equal: "* ]]
   run -0 "$PACELINE" simulate --program "$BATS_TEST_TMPDIR/sgd.plir" --platform hc1 --framework distir
-  [[ $output == *"attention        one fused kernel, which framework distir's is not: programs cannot say it unfused"* ]]
-  run -0 "$PACELINE" simulate --program "$BATS_TEST_TMPDIR/sgd.plir" --platform hc1
+  [[ $output != *"attention        one fused"* ]]
+  "$PACELINE" program print ${job/--framework distir/} -o "$BATS_TEST_TMPDIR/fused.plir"
+  run -0 "$PACELINE" simulate --program "$BATS_TEST_TMPDIR/fused.plir" --platform hc1 --framework distir
+  [[ $output == *"attention        one fused kernel, as the program says, which framework distir's is not"* ]]
+  run -0 "$PACELINE" simulate --program "$BATS_TEST_TMPDIR/fused.plir" --platform hc1
   [[ $output != *"attention        one fused"* ]]
 }
 

@@ -42,6 +42,8 @@ const ir_spec ir_specs[] = {
     {"delta_rule_scan_backward", "over=s, chunk=2", {"bsgd", "gbsd", "bsgre", "bsgr", "bsrg", "besgr"}, NULL},
     {"dropout", "p=0.3, seed=7", {"bsh"}, NULL},
     {"softmax", "over=v", {"bsv"}, NULL}, {"softmax", "over=s", {"bsv"}, NULL},
+    {"mask", "causal=1, otherwise=0.5", {"bsgt", "#s<s", "#t<t"}, NULL},
+    {"mask", "window=2, alibi=(g,r), slope=0.5, otherwise=-3", {"tgsbr", "#s<s", "#t<t"}, NULL},
     {"softmax_backward", "over=v", {"bsv", "vbs"}, NULL},
     {"layer_norm", NORM, {"bsh", "h", "h"}, NULL}, {"layer_norm", NORM, {"bsh", "sh", "hs"}, NULL},
     {"rms_norm", NORM, {"bsgh", "h"}, NULL}, {"rms_norm", "over=(g,r), epsilon=0.01", {"bgr", "gr"}, NULL},

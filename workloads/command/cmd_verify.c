@@ -213,11 +213,22 @@ static void print_json(const verify_job *own, const pl_verification *v) {
   pl_json_close_object(&json);
 }
 
-/* To what the framework launches. */
-static pl_code lower(const verify_request *in, pl_ir_module *module, pl_arena *arena, pl_error *error) {
+/* The program of the job; with --framework with its attention, and what it launches. */
+static pl_code take_distributed(const verify_request *in, verify_job *own, pl_arena *arena, pl_ir_module *module,
+                                pl_error *error) {
   pl_framework framework;
-  const pl_ir_module distributed = *module;
-  PL_TRY(pl_framework_load(in->framework, arena, &framework, error));
+  pl_ir_module distributed;
+  pl_job job = own->job;
+  if (in->framework != NULL) {
+    PL_TRY(pl_framework_load(in->framework, arena, &framework, error));
+    job.flash = framework.kernels.flash;
+  }
+  PL_TRY(
+      own->by_tree
+          ? pl_program_of_tree(&own->model, &job, &own->tree, PL_IR_DISTRIBUTED, arena, &own->plan, &distributed, error)
+          : pl_program_of(&own->model, &job, &own->strategy, PL_IR_DISTRIBUTED, arena, &distributed, error));
+  *module = distributed;
+  if (in->framework == NULL) return PL_OK;
   PL_TRY(pl_program_kernels(&distributed, &framework, arena, module, error));
   return pl_ir_check(module, error);
 }
@@ -226,13 +237,9 @@ static pl_code lower(const verify_request *in, pl_ir_module *module, pl_arena *a
 static pl_code verify_job_of(const verify_request *in, verify_job *job, pl_arena *arena, bool *holds, pl_error *error) {
   pl_ir_module plain, distributed;
   pl_verification result;
-  PL_TRY(job->by_tree
-             ? pl_program_of_tree(&job->model, &job->job, &job->tree, PL_IR_DISTRIBUTED, arena, &job->plan,
-                                  &distributed, error)
-             : pl_program_of(&job->model, &job->job, &job->strategy, PL_IR_DISTRIBUTED, arena, &distributed, error));
+  PL_TRY(take_distributed(in, job, arena, &distributed, error));
   job->job.norm_groups = pl_norm_groups_of_program(&distributed);
   PL_TRY(pl_program_of(&job->model, &job->job, NULL, PL_IR_TRAINING, arena, &plain, error));
-  if (in->framework != NULL) PL_TRY(lower(in, &distributed, arena, error));
   PL_TRY(pl_verify(&plain, &distributed, &job->options, arena, &result, error));
   (in->json ? print_json : print_text)(job, &result);
   *holds = pl_verification_holds(&result, &job->options);

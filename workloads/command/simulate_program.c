@@ -183,17 +183,20 @@ static const char *what_is_run(const pl_program_request *request) {
                                        : request->strategy;
 }
 
-/* Attention is one op, whose kernel is fused. */
+/* What a program says is played, whatever framework or option would have it otherwise. */
 static void print_attention(const subject *of) {
   const pl_framework *framework = pl_framework_or_ideal(of->options->job.framework);
   if (of->launched.level != PL_IR_KERNELS || (framework->kernels.flash && of->options->job.flash)) return;
   for (int32_t f = 0; f < of->module.n_functions; f++)
     for (int32_t i = 0; i < of->module.functions[f]->n_ops; i++) {
       if (of->module.functions[f]->ops[i].row != pl_ir_row_of("attention")) continue;
-      if (framework->kernels.flash)
-        printf("attention        one fused kernel, whatever --attention says: programs cannot say it unfused\n");
+      if (of->request->program_path == NULL)
+        printf("attention        one fused kernel in @%s: with a log-sum-exp that is read, programs have no other\n",
+               of->module.functions[f]->name);
+      else if (framework->kernels.flash)
+        printf("attention        one fused kernel, as the program says; --attention acts where programs are made\n");
       else
-        printf("attention        one fused kernel, which framework %s's is not: programs cannot say it unfused\n",
+        printf("attention        one fused kernel, as the program says, which framework %s's is not\n",
                framework->name);
       return;
     }

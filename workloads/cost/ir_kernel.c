@@ -155,6 +155,15 @@ static double traffic(const launch *own) {
   return bytes;
 }
 
+/* A softmax in one kernel with its causal mask does not read the masked half of what it works on (Megatron's writes
+ * zeros there). */
+static double unread_bytes(const launch *own, const pl_framework *framework) {
+  const pl_ir_op *mask = find(own, "mask"), *softmax = find(own, "softmax"), *back = find(own, "softmax_backward");
+  if (!framework->kernels.fuses_softmax || mask == NULL || pl_ir_integer_of(mask, "causal", 0) == 0) return 0;
+  if (back != NULL) return (bytes_of(own, back->inputs[0]) + bytes_of(own, back->inputs[1])) / 2;
+  return softmax != NULL ? bytes_of(own, softmax->inputs[0]) / 2 : 0;
+}
+
 /* ---- products ---- */
 
 static int64_t extents(const pl_ir_type *type, const pl_ir_op *op, const char *attribute, bool named) {
@@ -400,7 +409,7 @@ static bool describe(const launch *own, const pl_framework *framework, pl_catego
                     .batch = 1,
                     .deterministic = framework->kernels.deterministic,
                     .attention_kernel = (uint8_t)framework->kernels.attention_kernel,
-                    .bytes = traffic(own)};
+                    .bytes = traffic(own) - unread_bytes(own, framework)};
   for (int32_t i = 0; i < own->n_ops; i++)
     kernel->flops += pl_ir_op_flops(own->mesh, own->f, &own->ops[i]) * share_of_op(own, &own->ops[i]);
   shape_sweep(own, kernel);

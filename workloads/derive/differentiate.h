@@ -34,7 +34,7 @@ typedef struct pl_differentiate_options {
   bool splits_weights;
   int32_t n_choices; /* functions that are not named recompute nothing */
   const pl_recompute_choice *choices;
-  const char *const *selected; /* names of rows; NULL ends them; NULL: attention */
+  const char *const *selected; /* names of rows; NULL ends them; NULL: attention, in one op or in steps */
 } pl_differentiate_options;
 
 /* Adam, rate 1e-3, 0.9, 0.999, 1e-8; no recomputation, no split. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "workloads/derive/backward.h"
+#include "workloads/language/ir_core.h"
 
 bool pl_backward_is_reread(const pl_backward_rows *rows, const pl_ir_op *op) {
   return op->row == rows->param || op->row == rows->input || op->row == rows->constant || op->row == rows->kept;
@@ -13,12 +14,25 @@ static bool has_effect(const pl_ir_op *op) {
   return effect == PL_IR_WRITES || effect == PL_IR_SENDS || effect == PL_IR_CALLS;
 }
 
-static bool is_selected(const pl_differentiate_options *options, const pl_ir_op *op) {
-  static const char *const attention[] = {"attention", NULL};
-  const char *const *rows = options->selected != NULL ? options->selected : attention;
+static bool is_selected(const pl_draft *draft, const pl_ir_op *op, bool attends) {
+  const char *const *rows = draft->pass->options->selected;
+  if (rows == NULL) return attends;
   for (; *rows != NULL; rows++)
     if (strcmp(*rows, pl_ir_row_at(op->row)->name) == 0) return true;
   return false;
+}
+
+/* Ops that are attention, in one or in steps. NULL: no memory. */
+static bool *find_attention(const pl_draft *draft, const pl_ir_function *forward) {
+  bool *attends = PL_TAKE(draft->pass->training->arena, bool, forward->n_ops + 1);
+  pl_ir_core core;
+  for (int32_t i = 0; attends != NULL && i < forward->n_ops; i++) {
+    attends[i] = attends[i] || forward->ops[i].row == draft->pass->rows.attention;
+    if (!pl_ir_core_find(forward, i, &core)) continue;
+    for (int32_t k = core.scores; k <= i; k++)
+      attends[k] = attends[k] || pl_ir_core_has(&core, k);
+  }
+  return attends;
 }
 
 static bool has_weight(const pl_backward_rows *rows, const pl_ir_function *function, const pl_ir_op *op) {
@@ -36,12 +50,14 @@ pl_code pl_recompute_decide(pl_draft *draft, pl_error *error) {
   int32_t n_products = 0;
   draft->makes_again = PL_TAKE(pass->training->arena, bool, forward->n_ops);
   draft->needed = PL_TAKE(pass->training->arena, bool, forward->n_ops);
-  if (draft->makes_again == NULL || draft->needed == NULL) return pl_fail_memory(error, "a backward function");
+  const bool *attends = find_attention(draft, forward);
+  if (draft->makes_again == NULL || draft->needed == NULL || attends == NULL)
+    return pl_fail_memory(error, "a backward function");
   for (int32_t i = 0; i < forward->n_ops; i++) {
     const pl_ir_op *op = &forward->ops[i];
     bool again = what == PL_RECOMPUTE_FULL || what == PL_RECOMPUTE_ALTERNATE;
-    if (what == PL_RECOMPUTE_SELECTIVE) again = is_selected(pass->options, op);
-    if (what == PL_RECOMPUTE_ALTERNATE && op->row == pass->rows.attention) again = false;
+    if (what == PL_RECOMPUTE_SELECTIVE) again = is_selected(draft, op, attends[i]);
+    if (what == PL_RECOMPUTE_ALTERNATE && attends[i]) again = false;
     if (what == PL_RECOMPUTE_ALTERNATE && op->row == pass->rows.product && has_weight(&pass->rows, forward, op))
       again = ++n_products % 2 == 0;
     const uint8_t *ops = pass->derived[draft->of].ops;

@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "workloads/language/ir_mask.h"
 #include "workloads/language/ir_operands.h"
 #include "workloads/language/ir_random.h"
 #include "workloads/language/ir_walk.h"
@@ -20,9 +21,8 @@ typedef struct attention {
   pl_ir_attention_dims dims;
   int64_t n_batch, n_rows, n_keys, d, e; /* local */
   double scale, p;
-  int64_t window;
   uint64_t seed;
-  bool causal;
+  pl_ir_mask mask;
   query *queries;         /* [n_batch, n_rows] */
   int64_t *key_block;     /* [n_keys] */
   int64_t *key_position;  /* [n_keys] */
@@ -87,16 +87,6 @@ static int64_t place_of(const attention *of, const pl_ir_tensor *q, const pl_ir_
   return place * of->dims.t.extent;
 }
 
-/* Of head i of n (Press et al. 2022, section 3): powers of 2^(-8/n) where n is a power of two; else those of the next
- * smaller one, and behind them every second of the next larger one. */
-static double slope_of(int64_t head, int64_t n_heads) {
-  int64_t lower = 1;
-  while (2 * lower <= n_heads)
-    lower *= 2;
-  if (head < lower) return exp2(-8.0 * (double)(head + 1) / (double)lower);
-  return exp2(-4.0 * (double)(2 * (head - lower) + 1) / (double)lower);
-}
-
 /* 0: the op has no penalties. */
 static double slope_at(const attention *of, const pl_ir_dim *dims, int32_t n_dims, const pl_ir_walk *walk) {
   const pl_ir_attribute *heads = pl_ir_attribute_find(of->computing->op, "alibi");
@@ -108,7 +98,7 @@ static double slope_at(const attention *of, const pl_ir_dim *dims, int32_t n_dim
       head = head * dims[w].extent + walk->origin[w] + walk->index[w];
       n_heads *= dims[w].extent;
     }
-  return slope_of(head, n_heads) * pl_ir_real_of(of->computing->op, "slope", 1);
+  return pl_ir_alibi_slope(head, n_heads) * pl_ir_real_of(of->computing->op, "slope", 1);
 }
 
 static void set_queries(attention *of, const pl_ir_tensor *q, const pl_ir_tensor *positions) {
@@ -160,9 +150,8 @@ static pl_code begin(attention *of, const pl_ir_computing *computing, pl_error *
   of->e = extent_of(&in[2], of->dims.e.name);
   of->scale = pl_ir_real_of(op, "scale", 1 / sqrt((double)of->dims.d.extent));
   of->p = pl_ir_real_of(op, "p", 0);
-  of->window = pl_ir_integer_of(op, "window", 0);
   of->seed = (uint64_t)pl_ir_integer_of(op, "seed", 0);
-  of->causal = pl_ir_integer_of(op, "causal", 0) != 0;
+  of->mask = pl_ir_mask_of(op);
   of->n_pairs = pl_ir_type_elements(&in[0].type) / (double)of->dims.d.extent * (double)of->dims.t.extent;
   of->q = dense(of, &in[0], false, &of->dims.d);
   of->k = dense(of, &in[1], true, &of->dims.d);
@@ -179,9 +168,7 @@ static pl_code begin(attention *of, const pl_ir_computing *computing, pl_error *
 }
 
 static bool is_seen(const attention *of, const query *one, int64_t key) {
-  int64_t away = one->position - of->key_position[key];
-  if (one->block != of->key_block[key] || (of->causal && away < 0)) return false;
-  return of->window == 0 || (away < of->window && -away < of->window);
+  return one->block == of->key_block[key] && pl_ir_mask_sees(&of->mask, one->position, of->key_position[key]);
 }
 
 static double kept(const attention *of, const query *one, int64_t key) {

@@ -20,7 +20,8 @@ static const kind kinds[] = {{pl_ir_rows_state, &pl_ir_n_rows_state},
                              {pl_ir_rows_picture, &pl_ir_n_rows_picture},
                              {pl_ir_rows_join, &pl_ir_n_rows_join},
                              {pl_ir_rows_halo, &pl_ir_n_rows_halo},
-                             {pl_ir_rows_scan, &pl_ir_n_rows_scan}};
+                             {pl_ir_rows_scan, &pl_ir_n_rows_scan},
+                             {pl_ir_rows_mask, &pl_ir_n_rows_mask}};
 enum { N_KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
 int32_t pl_ir_n_rows(void) {

@@ -145,9 +145,9 @@ int32_t pl_ir_op_typed(pl_ir_module *module, pl_ir_function *function, const cha
 /* Rows by kind, each array ended by a row without a name. */
 extern const pl_ir_row pl_ir_rows_state[], pl_ir_rows_product[], pl_ir_rows_pointwise[], pl_ir_rows_norm[],
     pl_ir_rows_attention[], pl_ir_rows_token[], pl_ir_rows_collective[], pl_ir_rows_update[], pl_ir_rows_shape[],
-    pl_ir_rows_picture[], pl_ir_rows_join[], pl_ir_rows_halo[], pl_ir_rows_scan[];
+    pl_ir_rows_picture[], pl_ir_rows_join[], pl_ir_rows_halo[], pl_ir_rows_scan[], pl_ir_rows_mask[];
 extern const int32_t pl_ir_n_rows_state, pl_ir_n_rows_product, pl_ir_n_rows_pointwise, pl_ir_n_rows_norm,
     pl_ir_n_rows_attention, pl_ir_n_rows_token, pl_ir_n_rows_collective, pl_ir_n_rows_update, pl_ir_n_rows_shape,
-    pl_ir_n_rows_picture, pl_ir_n_rows_join, pl_ir_n_rows_halo, pl_ir_n_rows_scan;
+    pl_ir_n_rows_picture, pl_ir_n_rows_join, pl_ir_n_rows_halo, pl_ir_n_rows_scan, pl_ir_n_rows_mask;
 
 #endif

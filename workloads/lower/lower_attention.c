@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/cluster/cluster.h"
+#include "workloads/language/ir_core.h"
 #include "workloads/lower/lowering.h"
 
 static const double rotary_flops = 6, softmax_flops = 5;
@@ -49,23 +50,16 @@ static bool trace(const pl_lowering *to, int32_t value, head_ops *found) {
   }
 }
 
-/* Scores, with what is added to them, softmax, dropout, and the mean of values that it weighs. */
+/* Scores, with what a table adds to them, softmax, dropout, and the mean of values that it weighs. */
 static bool find_steps(const pl_lowering *to, int32_t op, pl_core *core) {
-  if (!pl_lower_is(to, op, "product")) return false;
-  int32_t at = pl_lower_maker(to, pl_lower_op(to, op)->inputs[0]);
-  core->drops = pl_lower_is(to, at, "dropout");
-  if (core->drops) at = pl_lower_maker(to, pl_lower_op(to, at)->inputs[0]);
-  if (!pl_lower_is(to, at, "softmax")) return false;
-  at = pl_lower_maker(to, pl_lower_op(to, at)->inputs[0]);
-  if (!pl_lower_is(to, at, "add")) return false;
-  int32_t table = pl_lower_maker(to, pl_lower_op(to, at)->inputs[1]);
+  pl_ir_core steps;
+  if (!pl_ir_core_find(to->function, op, &steps) || steps.added == PL_IR_NONE) return false;
+  int32_t table = pl_lower_maker(to, pl_lower_op(to, steps.added)->inputs[1]);
   if (!pl_lower_is(to, table, "embedding")) return false;
   core->table = pl_lower_op(to, table)->inputs[1];
-  at = pl_lower_maker(to, pl_lower_op(to, at)->inputs[0]);
-  if (pl_lower_is(to, at, "scale")) at = pl_lower_maker(to, pl_lower_op(to, at)->inputs[0]);
-  if (!pl_lower_is(to, at, "product")) return false;
-  core->q = pl_lower_op(to, at)->inputs[0];
-  core->k = pl_lower_op(to, at)->inputs[1];
+  core->drops = steps.dropout != PL_IR_NONE;
+  core->q = pl_lower_op(to, steps.scores)->inputs[0];
+  core->k = pl_lower_op(to, steps.scores)->inputs[1];
   core->v = pl_lower_op(to, op)->inputs[1];
   return true;
 }

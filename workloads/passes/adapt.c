@@ -7,8 +7,6 @@
 #include "workloads/language/ir_table.h"
 #include "workloads/passes/adapting.h"
 
-enum { OPERANDS_MAX = 64 };
-
 /* The dimension of `type` that an axis is taken for: the first that divides. */
 static int32_t taken_for(const pl_layout_rules *rules, int32_t axis, const pl_ir_type *type, const int64_t *parts) {
   const pl_layout_use *use = &rules->on[axis];
@@ -45,7 +43,7 @@ void pl_adapting_split_type(pl_ir_type *type, int32_t at, pl_ir_dim outer, pl_ir
   type->dims[at + 1] = inner;
 }
 
-int32_t pl_adapting_join(pl_adapting *own, const char *name, int32_t value, pl_ir_name outer, pl_ir_name inner,
+int32_t pl_adapting_join(pl_rewriting *own, const char *name, int32_t value, pl_ir_name outer, pl_ir_name inner,
                          pl_ir_name to) {
   const pl_ir_name both[] = {outer, inner};
   const pl_ir_attribute joins[] = {pl_ir_names("from", 2, both), pl_ir_names("to", 1, &to)};
@@ -54,34 +52,6 @@ int32_t pl_adapting_join(pl_adapting *own, const char *name, int32_t value, pl_i
 }
 
 /* ---- one function ---- */
-
-static void copy_op(pl_adapting *own, const pl_ir_op *op) {
-  int32_t inputs[OPERANDS_MAX];
-  const char *names[OPERANDS_MAX];
-  pl_ir_type types[OPERANDS_MAX];
-  for (int32_t i = 0; i < op->n_inputs; i++)
-    inputs[i] = own->made[op->inputs[i]];
-  for (int32_t i = 0; i < op->n_outputs; i++) {
-    names[i] = own->from->values[op->first_output + i].name;
-    types[i] = own->from->values[op->first_output + i].type;
-  }
-  int32_t first = pl_ir_op_add(own->module, own->to,
-                               &(pl_ir_making){.row = op->row,
-                                               .n_inputs = op->n_inputs,
-                                               .inputs = inputs,
-                                               .n_outputs = op->n_outputs,
-                                               .output_names = names,
-                                               .output_types = types,
-                                               .n_attributes = op->n_attributes,
-                                               .attributes = op->attributes,
-                                               .path = op->path,
-                                               .reason = op->reason,
-                                               .origin = op->origin,
-                                               .callee = op->callee,
-                                               .place = op->place});
-  for (int32_t i = 0; i < op->n_outputs; i++)
-    own->made[op->first_output + i] = first + i;
-}
 
 /* Which ops are said otherwise. */
 typedef struct choosing {
@@ -102,54 +72,24 @@ static int32_t norm_parts(const choosing *how, const pl_ir_function *function, i
   return pl_adapt_norm_parts(function, &function->ops[op], replicas);
 }
 
-static bool is_chosen(const choosing *how, const pl_ir_function *function, int32_t op) {
+static bool is_chosen(const void *context, const pl_ir_function *function, int32_t op) {
+  const choosing *how = context;
   const pl_layout_rules *rules = rules_of(how, op);
   return norm_parts(how, function, op) > 1 || (rules != NULL && pl_adapt_has_halo(function, &function->ops[op], rules));
 }
 
-static void write_op(pl_adapting *own, const choosing *how, int32_t op) {
-  const pl_ir_op *from = &own->from->ops[op];
-  int32_t parts = norm_parts(how, own->from, op);
+static void write_op(const void *context, pl_rewriting *own, const pl_ir_op *op) {
+  const choosing *how = context;
+  int32_t index = (int32_t)(op - own->from->ops), parts = norm_parts(how, own->from, index);
   if (parts > 1)
-    pl_adapt_norm(own, from, parts);
-  else if (is_chosen(how, own->from, op))
-    pl_adapt_windows(own, from, rules_of(how, op));
+    pl_adapt_norm(own, op, parts);
   else
-    copy_op(own, from);
+    pl_adapt_windows(own, op, rules_of(how, index));
 }
 
-/* `*of`: per op of the new function, the op that it comes from; NULL: nothing was said otherwise. */
 static pl_code rewrite(pl_ir_module *module, const choosing *how, const int32_t **of, pl_error *error) {
-  pl_adapting own = {.module = module, .from = module->functions[how->function]};
-  bool any = false;
-  *of = NULL;
-  for (int32_t i = 0; i < own.from->n_ops; i++)
-    any = any || is_chosen(how, own.from, i);
-  if (!any) return PL_OK;
-  own.to = PL_TAKE(module->arena, pl_ir_function, 1);
-  own.made = PL_TAKE(module->arena, int32_t, own.from->n_values + 1);
-  int32_t *results = PL_TAKE(module->arena, int32_t, own.from->n_results + 1), *from = NULL;
-  uint32_t room = 0;
-  if (own.to == NULL || own.made == NULL || results == NULL) return pl_fail_memory(error, "a program");
-  own.to->name = own.from->name;
-  own.to->place = own.from->place;
-  for (int32_t i = 0; i < own.from->n_arguments; i++)
-    own.made[i] = pl_ir_argument(module, own.to, own.from->values[i].name, &own.from->values[i].type);
-  for (int32_t i = 0, n = 0; i < own.from->n_ops; i++) {
-    PL_ASSERT(own.from->ops[i].n_inputs <= OPERANDS_MAX && own.from->ops[i].n_outputs <= OPERANDS_MAX);
-    write_op(&own, how, i);
-    from =
-        (int32_t *)pl_arena_grown(module->arena, from, (uint32_t)n, (uint32_t)(own.to->n_ops - n), sizeof *from, &room);
-    if (from == NULL || module->arena->failed) return pl_fail_memory(error, "a program");
-    while (n < own.to->n_ops)
-      from[n++] = i;
-  }
-  for (int32_t i = 0; i < own.from->n_results; i++)
-    results[i] = own.made[own.from->results[i]];
-  pl_ir_results_set(module, own.to, own.from->n_results, results);
-  module->functions[how->function] = own.to;
-  *of = from;
-  return module->arena->failed ? pl_fail_memory(error, "a program") : PL_OK;
+  const pl_rewrite_rule rule = {.context = how, .chooses = is_chosen, .write = write_op};
+  return pl_rewrite_function(module, how->function, &rule, of, error);
 }
 
 /* ---- plans ---- */

@@ -19,7 +19,7 @@ int32_t pl_adapt_norm_parts(const pl_ir_function *function, const pl_ir_op *op, 
 }
 
 /* split, batch_norm, join. */
-void pl_adapt_norm(pl_adapting *own, const pl_ir_op *op, int32_t groups) {
+void pl_adapt_norm(pl_rewriting *own, const pl_ir_op *op, int32_t groups) {
   const char *name = own->from->values[op->first_output].name;
   pl_ir_type apart = own->from->values[op->inputs[0]].type;
   int32_t b = pl_ir_type_find(&apart, pictures);

@@ -80,7 +80,7 @@ static pl_ir_name rows_name(pl_ir_name dim) {
 }
 
 /* The picture with the rows that each part sees. */
-static int32_t halo(pl_adapting *own, const char *name, int32_t x, pl_ir_name dim, const sliced *is, bool lowest) {
+static int32_t halo(pl_rewriting *own, const char *name, int32_t x, pl_ir_name dim, const sliced *is, bool lowest) {
   pl_ir_type type = own->to->values[x].type;
   const pl_ir_name both[] = {pl_adapting_parts_name(dim), rows_name(dim)};
   pl_adapting_split_type(&type, pl_ir_type_find(&type, dim), (pl_ir_dim){.name = both[0], .extent = is->parts},
@@ -92,7 +92,7 @@ static int32_t halo(pl_adapting *own, const char *name, int32_t x, pl_ir_name di
 }
 
 /* One number for each dimension of the window: "2x1". */
-static pl_ir_attribute numbers(pl_adapting *own, const char *attribute, int32_t n, const int64_t *of) {
+static pl_ir_attribute numbers(pl_rewriting *own, const char *attribute, int32_t n, const int64_t *of) {
   const char *text = "";
   for (int32_t i = 0; i < n && text != NULL; i++)
     text = pl_arena_printf(own->module->arena, "%s%s%" PRId64, text, i > 0 ? "x" : "", of[i]);
@@ -100,7 +100,7 @@ static pl_ir_attribute numbers(pl_adapting *own, const char *attribute, int32_t 
 }
 
 /* The op's attributes, over rows of parts, which are padded already. */
-static int32_t attributes_of(pl_adapting *own, const pl_ir_op *op, const pl_ir_windows *windows, const sliced *is,
+static int32_t attributes_of(pl_rewriting *own, const pl_ir_op *op, const pl_ir_windows *windows, const sliced *is,
                              pl_ir_name *names, pl_ir_attribute *attributes) {
   int64_t before[PL_IR_WINDOWS_MAX], after[PL_IR_WINDOWS_MAX];
   int32_t n = 0;
@@ -121,7 +121,7 @@ static int32_t attributes_of(pl_adapting *own, const pl_ir_op *op, const pl_ir_w
   return n;
 }
 
-void pl_adapt_windows(pl_adapting *own, const pl_ir_op *op, const pl_layout_rules *rules) {
+void pl_adapt_windows(pl_rewriting *own, const pl_ir_op *op, const pl_layout_rules *rules) {
   const pl_ir_attribute *window = pl_ir_attribute_find(op, "window");
   const char *name = own->from->values[op->first_output].name;
   pl_ir_windows windows;

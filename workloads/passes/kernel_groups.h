@@ -78,6 +78,9 @@ void pl_kernel_products(pl_kernel_finding *own);  /* kernel_products.c */
 void pl_kernel_gradients(pl_kernel_finding *own); /* kernel_gradients.c */
 void pl_kernel_sweeps(pl_kernel_finding *own);    /* kernel_sweeps.c */
 void pl_kernel_losses(pl_kernel_finding *own);    /* kernel_losses.c */
+void pl_kernel_cores(pl_kernel_finding *own);     /* kernel_core.c */
+/* Whether the op weighs values by a softmax of scores: attention in steps. Operands: queries, keys, values. */
+bool pl_kernel_core_of(const pl_kernel_finding *own, int32_t op, int32_t operands[3]);
 /* What stands between members of a group, and what only scales for one: behind all others. */
 void pl_kernel_views(pl_kernel_finding *own);
 

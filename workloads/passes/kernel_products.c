@@ -79,9 +79,11 @@ static bool pack_scan(const pl_kernel_finding *own, pl_kernel_packs *packs, int3
 
 static bool pack_op(const pl_kernel_finding *own, pl_kernel_packs *packs, int32_t op, pl_arena *scratch) {
   const pl_ir_op *is = pl_kernel_op(own, op);
-  if (pl_kernel_is(own, op, "attention") || pl_kernel_is(own, op, "ring_attention")) {
-    const source heads[] = {source_of(own, is->inputs[0]), source_of(own, is->inputs[1]),
-                            source_of(own, is->inputs[2])};
+  int32_t operands[] = {is->n_inputs > 2 ? is->inputs[0] : 0, is->n_inputs > 2 ? is->inputs[1] : 0,
+                        is->n_inputs > 2 ? is->inputs[2] : 0};
+  if (pl_kernel_is(own, op, "attention") || pl_kernel_is(own, op, "ring_attention") ||
+      pl_kernel_core_of(own, op, operands)) {
+    const source heads[] = {source_of(own, operands[0]), source_of(own, operands[1]), source_of(own, operands[2])};
     return pack(own, packs, 3, heads, scratch);
   }
   if (is_scan(own, op)) return pack_scan(own, packs, op, scratch);

@@ -235,6 +235,7 @@ static pl_code write_function(writing *w, const pl_ir_module *from, int32_t inde
   pl_kernel_gradients(&w->own);
   pl_kernel_sweeps(&w->own);
   pl_kernel_losses(&w->own);
+  pl_kernel_cores(&w->own);
   pl_kernel_views(&w->own);
   order_ops(w);
   w->function->name = pl_arena_strdup(w->to->arena, f->name);

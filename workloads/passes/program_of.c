@@ -7,6 +7,7 @@
 #include "workloads/import/program_build.h"
 #include "workloads/passes/adapt.h"
 #include "workloads/passes/partition.h"
+#include "workloads/passes/unfuse.h"
 
 /* Of a recipe's functions layers are what recomputation acts on. */
 static bool recomputes(const pl_tree_plan *plan, int32_t function) {
@@ -72,7 +73,8 @@ pl_code pl_model_program_of(const pl_model *model, const pl_job *job, pl_batch_c
   options.batch = cut.samples;
   options.fewer = cut.fewer;
   options.element = (pl_ir_element)job->dtype;
-  return pl_model_program_build(model, &options, arena, module, error);
+  PL_TRY(pl_model_program_build(model, &options, arena, module, error));
+  return job->flash ? PL_OK : pl_ir_unfuse(module, error);
 }
 
 static pl_code of_nothing(const pl_model *model, const pl_job *job, pl_ir_level level, pl_arena *arena,
