@@ -21,6 +21,22 @@ setup() {
   done
 }
 
+@test "verify: a picture that grows, in windows and with tables of relative positions" {
+  gan=tests/unit/models/tiny-transgan.json
+  for strategy in pp=2,dp=2,tmp=2,mbs=1,assign=0:8:15,zero=1 pp=1,dp=2,tmp=1,mbs=1,recompute=full,zero=3 pp=1,dp=2,tmp=2,mbs=1,recompute=selective,split=3:1; do
+    run -0 "$PACELINE" verify --model $gan --gbs 4 --strategy $strategy
+    [[ ${lines[-1]} == "equal: "* ]] || { echo "$strategy: $output"; false; }
+  done
+  # into windows and back is as if nothing was: what stands behind it sees tokens by their places
+  loss() {
+    jq --argjson blocks "$1" '.bottom_width = 4 | .g_window_size = 2 | .blocks = $blocks' $gan >"$BATS_TEST_TMPDIR/m.json"
+    "$PACELINE" verify --model "$BATS_TEST_TMPDIR/m.json" --gbs 2 --strategy pp=1,dp=1,tmp=1,mbs=2 --json | jq .loss
+  }
+  there=$(loss '["latent", "positions", "partition", "merge", "positions", "layer", "pixels"]')
+  [[ $there == "$(loss '["latent", "positions", "copy", "copy", "positions", "layer", "pixels"]')" ]]
+  [[ $there != "$(loss '["latent", "positions", "partition", "layer", "merge", "layer", "pixels"]')" ]]
+}
+
 @test "verify: fp32 and other data" {
   run -0 "$PACELINE" verify "${tiny[@]}" --fp32 --seed 9 --steps 1 --strategy pp=1,dp=1,tmp=2,mbs=2,sp=1
   [[ ${lines[-1]} == "equal: "* ]]

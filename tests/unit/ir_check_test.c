@@ -194,6 +194,10 @@ static const edit edits[] = {
      "microbatches 2\nmicrobatches 1 at dp=1\nfunc @layer(%x: fp32[b=4/dp, h=8]) {\n%a = input \"more\"() : fp32[b=4, "
      "h=8]",
      "6:6: input \"more\" is not cut on b along axis dp, and some devices along it run fewer microbatches: *"},
+    {"microbatches 2\nfunc @layer(%x: fp32[b=4/dp, h=8]) {\n  %w = param \"w\"() : fp32[h=8, f=6]\n",
+     "microbatches 2\nmicrobatches 1 at dp=1\nfunc @layer(%x: fp32[b=4/dp, h=8]) {\n  %w = param \"w\"() : fp32[h=8, "
+     "f=6]\n  accumulate \"w\"(%w)\n",
+     "7:3: accumulate adds up what devices along axis dp hold alike, and some of them run fewer microbatches: *"},
     /* order */
     {"F0.0 F0.1 B0.0 B0.1", "F0.0 B0.0 F0.1 B0.1", NULL},
     {"F1.0 B1.0 F1.1 B1.1", "F1.1 B1.1 F1.0 B1.0", NULL}, /* sends do not wait */

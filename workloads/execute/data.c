@@ -77,11 +77,26 @@ static bool fill_buckets(const pl_ir_op *op, pl_ir_tensor *part) {
   return true;
 }
 
+/* Tokens of a square picture, row by row: the row of a table with one for each difference of places (Liu et al. 2021,
+ * Swin, eq. 4). False: the input is another. */
+static bool fill_differences(const pl_ir_op *op, pl_ir_tensor *part) {
+  int32_t s = pl_ir_type_find(&part->type, pl_ir_name_of("s")), t = pl_ir_type_find(&part->type, pl_ir_name_of("t"));
+  int64_t below = pl_ir_integer_of(op, "below", 0), across = llround(sqrt((double)below)), side = (across + 1) / 2;
+  if (strcmp(op->path, "relative_positions") != 0 || s < 0 || t < 0 || across * across != below) return false;
+  for (int64_t i = 0; i < part->n; i++) {
+    int64_t place[PL_IR_RANK_MAX] = {0};
+    place_of(part, i, place);
+    int64_t down = place[s] / side - place[t] / side, right = place[s] % side - place[t] % side;
+    part->data[i] = (double)((down + side - 1) * across + right + side - 1);
+  }
+  return true;
+}
+
 void pl_data_input(uint64_t seed, const pl_ir_op *op, int64_t iteration, pl_ir_turn turn, pl_ir_piece piece,
                    pl_ir_tensor *part) {
   int32_t b = pl_ir_type_find(&part->type, pl_ir_name_of("b")), s = pl_ir_type_find(&part->type, pl_ir_name_of("s"));
   int64_t below = pl_ir_integer_of(op, "below", 0), ranks = pl_ir_integer_of(op, "zigzag", 1);
-  if (fill_buckets(op, part)) return;
+  if (fill_buckets(op, part) || fill_differences(op, part)) return;
   bool positions = strcmp(op->path, "positions") == 0, integers = part->type.element == PL_IR_I32;
   uint64_t base = pl_hash_word(pl_hash_text(pl_hash_word(seed, 3), op->path), (uint64_t)iteration);
   for (int64_t i = 0; i < part->n; i++) {

@@ -1,7 +1,8 @@
 /* What a program is run on: parameters and data made from a seed, the same for every program of a model whatever its
  * layouts, since each number is a function of its path and its place in the whole value.
  *
- * Inputs: `tokens`, `targets` (integers below `below`), `positions` (0, 1 ...); other integers below `below`, or 0
+ * Inputs: `tokens`, `targets` (integers below `below`), `positions` (0, 1 ...), `relative_positions` of pairs
+ * of tokens; other integers below `below`, or 0
  * without it; anything else real numbers in [-1, 1).
  * Dimension b counts samples, which go on from microbatch to microbatch; dimension s counts tokens, with zigzag=c in
  * the order in which c context ranks hold them: 2c chunks, the first and the last, the second and the last but one ...

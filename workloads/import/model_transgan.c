@@ -58,7 +58,7 @@ typedef struct reader {
   int64_t side, channels;
   bool is_windowed;
   pl_model_part *parts;
-  uint8_t *part_of;
+  uint8_t *part_of, *changes;
   int32_t n_blocks;
 } reader;
 
@@ -83,6 +83,7 @@ static pl_code read_norm(const reader *in) {
   bool is_pixel = strcmp(norm, "pn") == 0;
   in->model->norms.norm = is_pixel ? PL_NORM_PIXEL : PL_NORM_LAYER;
   in->model->norms.norm_bias = !is_pixel;
+  in->model->numbers.norm_epsilon = is_pixel ? 1e-8 : 1e-5;
   if (is_pixel || strcmp(norm, "ln") == 0) return PL_OK;
   return pl_document_fail(in->document, pl_node_get(in->root, "g_norm"), in->error,
                           "'g_norm' is '%s'; supported are ln and pn", norm);
@@ -205,6 +206,10 @@ static bool is_same(const pl_model_part *a, const pl_model_part *b, int64_t widt
          a->out_width == b->out_width && a->model->width.hidden == width;
 }
 
+static const uint8_t changes[] = {
+    [COPY] = PL_SHAPE_COPY,           [UPSAMPLE] = PL_SHAPE_UPSAMPLE, [PIXEL_SHUFFLE] = PL_SHAPE_PIXEL_SHUFFLE,
+    [PARTITION] = PL_SHAPE_PARTITION, [MERGE] = PL_SHAPE_MERGE,       [PIXELS] = PL_SHAPE_NONE};
+
 static pl_code add_block(reader *in, const pl_node *node, shape_change change) {
   PL_TRY(check_place(in, node, change));
   if (in->n_blocks == BLOCKS_MAX) return refuse(in, node, "too many");
@@ -218,6 +223,7 @@ static pl_code add_block(reader *in, const pl_node *node, shape_change change) {
     PL_TRY(model_of(in, &part, width, &part.model));
     in->parts[in->model->unlike.n_parts++] = part;
   }
+  in->changes[in->n_blocks] = changes[change];
   in->part_of[in->n_blocks++] = (uint8_t)p;
   return PL_OK;
 }
@@ -251,7 +257,9 @@ static pl_code read_blocks(reader *in) {
                             "'blocks' must be a list of block names");
   in->parts = PL_TAKE(in->arena, pl_model_part, PL_MODEL_PARTS_MAX);
   in->part_of = PL_TAKE(in->arena, uint8_t, BLOCKS_MAX);
-  if (in->parts == NULL || in->part_of == NULL) return pl_fail_memory(in->error, "the blocks of a model");
+  in->changes = PL_TAKE(in->arena, uint8_t, BLOCKS_MAX);
+  if (in->parts == NULL || in->part_of == NULL || in->changes == NULL)
+    return pl_fail_memory(in->error, "the blocks of a model");
   for (size_t i = 0; i < pl_node_count(list); i++)
     PL_TRY(read_block(in, pl_node_at(list, i)));
   if (in->n_blocks < LEAST_BLOCKS)
@@ -280,6 +288,7 @@ pl_code pl_model_transgan_read(const pl_document *document, pl_arena *arena, pl_
   PL_TRY(read_blocks(&in));
   model->unlike.parts = in.parts;
   model->unlike.part_of = in.part_of;
+  model->unlike.changes = in.changes;
   model->n_layers = in.n_blocks - PL_MODEL_BLOCKS_BEFORE_LAYERS - PL_MODEL_BLOCKS_AFTER_LAYERS;
   adopt_first_layer(model);
   for (int32_t block = 0; block < in.n_blocks; block++)

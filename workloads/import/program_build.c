@@ -156,8 +156,7 @@ pl_code pl_model_program_build(const pl_model *model, const pl_model_program_opt
   PL_TRY(check_job(model, options, error));
   if (model->program.onnx != NULL) return build_onnx(model, options, arena, module, error);
   PL_TRY(pl_program_check_predictions(model, error));
-  if (pl_model_has_blocks(model))
-    PL_TRY(model->unlike.parts != NULL ? pl_program_check_parts(model, error) : pl_program_check_layer(model, error));
+  if (pl_model_has_blocks(model) && model->unlike.parts == NULL) PL_TRY(pl_program_check_layer(model, error));
   pl_ir_module_init(module, arena, model->name, PL_IR_MODEL);
   module->n_microbatches = options->n_microbatches;
   pl_program_writer to = {.module = module, .model = model, .options = options, .error = error};

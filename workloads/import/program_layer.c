@@ -48,12 +48,6 @@ pl_code pl_program_check_layer(const pl_model *model, pl_error *error) {
                    "%s: activation '%.32s' is not one that programs can say: gelu, gelu_new, gelu_fast, "
                    "gelu_pytorch_tanh, silu, swish, relu, relu2",
                    model->name, model->mlp.activation);
-  if (model->norms.norm == PL_NORM_PIXEL)
-    return pl_fail(error, PL_UNSUPPORTED, "%s: norms without parameters are not what programs can say yet",
-                   model->name);
-  if (model->positions.relative_window > 0)
-    return pl_fail(error, PL_UNSUPPORTED, "%s: tables of relative positions are not what programs can say yet",
-                   model->name);
   return PL_OK;
 }
 

@@ -1,23 +1,7 @@
-/* Models of unlike blocks as programs: plain MLPs and convolutional networks. TransGAN is refused: attention has no
- * table of relative positions.
- */
+/* Models of unlike blocks as programs: plain MLPs and convolutional networks; those that grow pictures:
+ * program_transgan.c. */
 #include "workloads/import/program_write.h"
 #include "workloads/ir/chain.h"
-
-static bool is_known(pl_block_kind kind) {
-  return kind == PL_BLOCK_IDENTITY || kind == PL_BLOCK_DENSE_OUT || kind == PL_BLOCK_DENSE_IN ||
-         kind == PL_BLOCK_CHAIN || kind == PL_BLOCK_MEAN;
-}
-
-pl_code pl_program_check_parts(const pl_model *model, pl_error *error) {
-  for (int32_t i = 0; i < model->unlike.n_parts; i++)
-    if (!is_known(model->unlike.parts[i].kind))
-      return pl_fail(error, PL_UNSUPPORTED,
-                     "%s: models of model_type '%s' cut pictures into windows and have tables of relative positions, "
-                     "which programs cannot say yet",
-                     model->name, model->family);
-  return PL_OK;
-}
 
 /* y = relu(x W), from h to f wide and back from f to h: the two may be cut differently. */
 static void dense(pl_program_writer *to, const char *name, const char *from, const char *weight, const char *over) {
@@ -129,6 +113,10 @@ void pl_program_part(pl_program_writer *to, int32_t part) {
 
 void pl_program_parts(pl_program_writer *to) {
   const pl_model *model = to->model;
+  if (model->unlike.changes != NULL) {
+    pl_program_transgan(to);
+    return;
+  }
   const pl_model_part *parts = model->unlike.parts, *first = &parts[model->unlike.part_of[0]];
   to->extent['f' - 'a'] = model->width.hidden;
   data(to, first->kind == PL_BLOCK_CHAIN ? &first->chain->in : NULL);

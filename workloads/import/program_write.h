@@ -119,8 +119,8 @@ int32_t pl_program_state_space(pl_program_writer *to, int32_t x);
 int32_t pl_program_delta_rule(pl_program_writer *to, int32_t x);
 
 /* A model of unlike blocks: all of its functions, @main among them. */
-pl_code pl_program_check_parts(const pl_model *model, pl_error *error);
 void pl_program_parts(pl_program_writer *to);
+void pl_program_transgan(pl_program_writer *to); /* program_transgan.c */
 /* The function of one part alone: a chain, a dense layer, the loss; of TransGAN all but its layers. */
 void pl_program_part(pl_program_writer *to, int32_t part);
 

@@ -17,6 +17,16 @@ typedef enum pl_norm_kind { PL_NORM_LAYER = 0, PL_NORM_RMS, PL_NORM_PIXEL } pl_n
 
 enum { PL_MODEL_PARTS_MAX = 48, PL_MODEL_CLASSES_MAX = PL_MODEL_PARTS_MAX };
 
+/* What a block of kind RESHAPE makes of a picture; no time depends on which it is. */
+typedef enum pl_shape_change {
+  PL_SHAPE_NONE = 0,
+  PL_SHAPE_COPY,
+  PL_SHAPE_UPSAMPLE,
+  PL_SHAPE_PIXEL_SHUFFLE,
+  PL_SHAPE_PARTITION,
+  PL_SHAPE_MERGE
+} pl_shape_change;
+
 /* What blocks of a model of unlike blocks have in common: a sample reaches them as `windows` sequences of `rows` tokens
  * of model->hidden channels, which attention sees apart, and leaves each with out_rows tokens of out_width channels. */
 typedef struct pl_model_part {
@@ -124,6 +134,7 @@ typedef struct pl_model {
   struct {
     const pl_model_part *parts; /* NULL: all layers are alike */
     const uint8_t *part_of;     /* of each block */
+    const uint8_t *changes;     /* of each block, pl_shape_change; NULL: none reshapes */
     int32_t n_parts;
   } unlike;
   /* Models that have a program, and neither widths nor blocks that are priced; NULL: not this one. */

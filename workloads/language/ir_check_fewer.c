@@ -61,6 +61,18 @@ static uint32_t met_axes(const pl_ir_mesh *mesh, const pl_ir_op *op) {
   return axes;
 }
 
+/* Sums over microbatches of what devices along the axis all hold would differ with their numbers. */
+static pl_code check_added(const pl_ir_checking *checking, const pl_ir_function *f, const pl_ir_op *op, uint32_t axes) {
+  const pl_ir_type *type = &f->values[op->inputs[0]].type;
+  for (int32_t axis = 0; axis < checking->module->mesh.n_axes; axis++)
+    if ((axes >> axis & 1) != 0 && type->on[axis] == PL_IR_SAME)
+      return pl_ir_check_fail(checking, op->place, f, op,
+                              "%s adds up what devices along axis %s hold alike, and some of them run fewer "
+                              "microbatches: it needs to be cut or partial along it",
+                              pl_ir_row_at(op->row)->name, checking->module->mesh.axes[axis].name.text);
+  return PL_OK;
+}
+
 static pl_code check_op(const pl_ir_checking *checking, const pl_ir_function *f, const pl_ir_op *op, uint32_t axes) {
   const pl_ir_module *module = checking->module;
   const char *row = pl_ir_row_at(op->row)->name;
@@ -70,6 +82,7 @@ static pl_code check_op(const pl_ir_checking *checking, const pl_ir_function *f,
                             "%s meets along axis %s in a step, and some devices along it run fewer microbatches: it "
                             "would wait for them for ever",
                             row, axis_name(module, met));
+  if (strcmp(row, "accumulate") == 0 || strcmp(row, "loss") == 0) return check_added(checking, f, op, axes);
   if (strcmp(row, "input") != 0) return PL_OK;
   const pl_ir_type *type = &f->values[op->first_output].type;
   int32_t b = pl_ir_type_find(type, pl_ir_name_of("b"));
