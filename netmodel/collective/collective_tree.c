@@ -106,48 +106,106 @@ static void shape(const pl_collective_group *group, pl_collective_kind kind, uin
   sort_by_depth(tree);
 }
 
-/* Latency of the deepest path, given the latency of each position's hop from or to its parent. `sum` is scratch. */
-static pl_ticks deepest(const pl_tree *tree, const pl_ticks *hop, pl_ticks *sum) {
+/* ---- fluid ---- */
+
+/* The trees of all channels by node: between nodes they have the same shape for every channel, inside them the same
+ * hops whichever of the two it is. */
+typedef struct tree_of_nodes {
+  uint32_t *parent;    /* of one tree; PL_NONE at the root */
+  pl_ticks *to_parent; /* of one channel and direction: the hop between the heads */
+  pl_ticks *chain_up;  /* as group->hop_latency, of the way back */
+} tree_of_nodes;
+
+static pl_code nodes_take(const pl_collective_group *group, pl_arena *arena, tree_of_nodes *nodes, pl_error *error) {
+  *nodes = (tree_of_nodes){.parent = PL_TAKE(arena, uint32_t, group->n_nodes),
+                           .to_parent = PL_TAKE(arena, pl_ticks, group->n_nodes),
+                           .chain_up = PL_TAKE(arena, pl_ticks, (size_t)group->n_channels * group->n)};
+  return arena->failed ? pl_fail_memory(error, "a tree") : PL_OK;
+}
+
+/* The hops between heads in one direction. */
+static pl_code add_heads(const pl_collective_group *group, const uint32_t *ring, bool upwards,
+                         const tree_of_nodes *nodes, pl_usage_builder *builder, pl_error *error) {
+  for (uint32_t k = 0; k < group->n_nodes; k++) {
+    if (nodes->parent[k] == PL_NONE) continue;
+    uint32_t child = ring[group->nodes[k].first], parent = ring[group->nodes[nodes->parent[k]].first];
+    PL_TRY(pl_usage_hop(builder, upwards ? child : parent, upwards ? parent : child, 1, &nodes->to_parent[k], error));
+    nodes->to_parent[k] += group->step_overhead;
+  }
+  return PL_OK;
+}
+
+/* From the root to the end of the chain of the node that is farthest, or back. */
+static pl_ticks deepest(const pl_collective_group *group, const tree_of_nodes *nodes, const pl_ticks *chain) {
   pl_ticks largest = 0;
-  for (uint32_t i = 0; i < tree->n; i++) {
-    uint32_t at = tree->by_depth[i], parent = tree->parent[at];
-    sum[at] = parent == PL_NONE ? 0 : pl_ticks_sum(sum[parent], hop[at]);
-    if (sum[at] > largest) largest = sum[at];
+  for (uint32_t k = 0; k < group->n_nodes; k++) {
+    pl_ticks sum = 0;
+    for (uint32_t i = 0; i + 1 < group->nodes[k].count; i++)
+      sum = pl_ticks_sum(sum, chain[group->nodes[k].first + i]);
+    for (uint32_t at = k; nodes->parent[at] != PL_NONE; at = nodes->parent[at])
+      sum = pl_ticks_sum(sum, nodes->to_parent[at]);
+    if (sum > largest) largest = sum;
   }
   return largest;
 }
 
-/* Adds the hops of one tree; returns its latency. `hop` and `sum`: scratch of n each. */
-static pl_code add_tree(const pl_collective_group *group, const pl_tree *tree, bool upwards, pl_usage_builder *builder,
-                        pl_ticks *hop, pl_ticks *sum, pl_ticks *latency, pl_error *error) {
-  for (uint32_t i = 0; i < tree->n; i++) {
-    if (tree->parent[i] == PL_NONE) continue;
-    uint32_t child = tree->devices[i], parent = tree->devices[tree->parent[i]];
-    PL_TRY(pl_usage_hop(builder, upwards ? child : parent, upwards ? parent : child, 1, &hop[i], error));
-    hop[i] += group->step_overhead;
+static pl_code add_all_reduce_trees(const pl_collective_group *group, pl_arena *arena, pl_usage_builder *builder,
+                                    pl_ticks *latency, pl_error *error) {
+  tree_of_nodes nodes;
+  PL_TRY(nodes_take(group, arena, &nodes, error));
+  PL_TRY(pl_chains_add(group, false, 2, arena, builder, NULL, error));
+  PL_TRY(pl_chains_add(group, true, 2, arena, builder, nodes.chain_up, error));
+  for (uint32_t which = 0; which < 2; which++) {
+    for (uint32_t k = 0; k < group->n_nodes; k++)
+      nodes.parent[k] = pl_tree_parent_node(k, group->n_nodes, which);
+    for (uint32_t c = 0; c < group->n_channels; c++) {
+      const size_t first = (size_t)c * group->n;
+      PL_TRY(add_heads(group, group->rings + first, true, &nodes, builder, error));
+      pl_ticks both = deepest(group, &nodes, nodes.chain_up + first);
+      PL_TRY(add_heads(group, group->rings + first, false, &nodes, builder, error));
+      both = pl_ticks_sum(both, deepest(group, &nodes, group->hop_latency + first));
+      if (both > *latency) *latency = both;
+    }
   }
-  *latency = pl_ticks_sum(*latency, deepest(tree, hop, sum));
+  return PL_OK;
+}
+
+/* The tree of a channel as it is built for its messages. `hop` and `sum`: scratch of n each. */
+static pl_code add_broadcast_tree(const pl_collective_group *group, const pl_tree *tree, pl_usage_builder *builder,
+                                  pl_ticks *hop, pl_ticks *sum, pl_ticks *latency, pl_error *error) {
+  for (uint32_t i = 0; i < tree->n; i++) {
+    uint32_t at = tree->by_depth[i], parent = tree->parent[at];
+    sum[at] = 0;
+    if (parent == PL_NONE) continue;
+    PL_TRY(pl_usage_hop(builder, tree->devices[parent], tree->devices[at], 1, &hop[at], error));
+    sum[at] = pl_ticks_sum(sum[parent], hop[at] + group->step_overhead);
+    if (sum[at] > *latency) *latency = sum[at];
+  }
+  return PL_OK;
+}
+
+static pl_code add_broadcast_trees(const pl_collective_group *group, pl_arena *arena, pl_usage_builder *builder,
+                                   pl_ticks *latency, pl_error *error) {
+  pl_tree tree;
+  PL_TRY(tree_take(group, arena, &tree, error));
+  pl_ticks *scratch = PL_TAKE(arena, pl_ticks, 2 * (size_t)group->n);
+  if (scratch == NULL) return pl_fail_memory(error, "a tree");
+  for (uint32_t c = 0; c < group->n_channels; c++) {
+    shape(group, PL_BROADCAST, c, 0, &tree);
+    PL_TRY(add_broadcast_tree(group, &tree, builder, scratch, scratch + group->n, latency, error));
+  }
   return PL_OK;
 }
 
 pl_code pl_tree_fluid(const pl_collective_group *group, pl_collective_kind kind, double size_bytes, pl_arena *arena,
                       pl_fluid_collective *fluid, pl_error *error) {
-  pl_tree tree;
   pl_usage_builder builder;
-  PL_TRY(tree_take(group, arena, &tree, error));
-  pl_ticks *scratch = PL_TAKE(arena, pl_ticks, 2 * (size_t)group->n), largest = 0;
-  if (scratch == NULL) return pl_fail_memory(error, "a tree");
+  pl_usage usage;
+  pl_ticks latency = 0;
   PL_TRY(pl_usage_begin(&builder, group->cluster, 8 * group->n, arena, error));
-  for (uint32_t c = 0; c < group->n_channels; c++)
-    for (uint32_t which = 0; which < trees_per_channel(kind); which++) {
-      pl_ticks latency = 0;
-      shape(group, kind, c, which, &tree);
-      for (int upwards = kind == PL_BROADCAST ? 0 : 1; upwards >= 0; upwards--)
-        PL_TRY(add_tree(group, &tree, upwards, &builder, scratch, scratch + group->n, &latency, error));
-      if (latency > largest) largest = latency;
-    }
-  pl_usage usage = pl_usage_end(&builder);
-  pl_fluid_from_usage(group, &usage, largest, size_bytes / group->n_channels / trees_per_channel(kind), fluid);
+  PL_TRY((kind == PL_BROADCAST ? add_broadcast_trees : add_all_reduce_trees)(group, arena, &builder, &latency, error));
+  PL_TRY(pl_usage_end(&builder, &usage, error));
+  pl_fluid_from_usage(group, &usage, latency, size_bytes / group->n_channels / trees_per_channel(kind), fluid);
   return PL_OK;
 }
 

@@ -98,8 +98,7 @@ static pl_code nvls_usage(const pl_collective_group *group, pl_arena *arena, pl_
       }
     }
   }
-  *usage = pl_usage_end(&builder);
-  return PL_OK;
+  return pl_usage_end(&builder, usage, error);
 }
 
 static pl_code prepare_nvls(pl_collective_group *group, pl_arena *arena, pl_error *error) {
