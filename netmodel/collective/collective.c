@@ -40,40 +40,47 @@ static bool tree_is_worth_a_look(const pl_collective_group *group, pl_collective
   return tree_s < ring_time_s(group, kind, size_bytes);
 }
 
-static double alone_s(const pl_collective_group *group, const pl_fluid_collective *fluid) {
-  return pl_ticks_to_s(fluid->spec.latency) + fluid->progress_bytes / pl_fluid_alone_Bps(group->cluster, fluid);
+static double alone_s(const pl_fluid_collective *fluid, double alone_Bps) {
+  return pl_ticks_to_s(fluid->spec.latency) + fluid->progress_bytes / alone_Bps;
+}
+
+/* Below three nodes a tree is a chain and never weighed. */
+pl_code pl_ideal_prepare(pl_collective_group *group, pl_arena *arena, pl_error *error) {
+  bool is_priced = group->tuning.inside != NULL || group->tuning.between != NULL;
+  bool is_weighed = group->options.algorithm == PL_ALGORITHM_AUTO && group->n_nodes >= 3;
+  if (is_priced || (!is_weighed && group->options.algorithm != PL_ALGORITHM_TREE)) return PL_OK;
+  return pl_tree_prepare(group, arena, error);
 }
 
 /* AUTO between ring and tree: the faster alone, latency + bytes / rate of either on its own links; the ring when equal.
- * `tree`: its flow, where it wins. */
+ */
 static pl_code weigh_tree(const pl_collective_group *group, pl_collective_kind kind, double size_bytes, pl_arena *arena,
-                          pl_collective_algorithm *algorithm, pl_fluid_collective *tree, pl_error *error) {
+                          pl_collective_algorithm *algorithm, pl_error *error) {
   *algorithm = PL_ALGORITHM_RING;
   if (!tree_is_worth_a_look(group, kind, size_bytes)) return PL_OK;
   pl_arena_mark mark = pl_arena_mark_here(arena);
-  pl_fluid_collective ring;
+  pl_fluid_collective ring, tree;
   PL_TRY(pl_ring_fluid(group, kind, size_bytes, arena, &ring, error));
-  PL_TRY(pl_tree_fluid(group, kind, size_bytes, arena, tree, error));
-  if (alone_s(group, tree) < alone_s(group, &ring)) {
-    *algorithm = PL_ALGORITHM_TREE;
-    return PL_OK;
-  }
-  *tree = (pl_fluid_collective){0};
+  PL_TRY(pl_tree_fluid(group, kind, size_bytes, arena, &tree, error));
+  bool is_known = kind == PL_ALL_REDUCE && group->has_tree; /* as pl_fluid_alone_Bps has it */
+  double ring_Bps =
+      is_known ? fmin(ring.spec.rate_cap_Bps, group->ring.rate_Bps) : pl_fluid_alone_Bps(group->cluster, &ring);
+  double tree_Bps =
+      is_known ? fmin(tree.spec.rate_cap_Bps, group->tree.rate_Bps) : pl_fluid_alone_Bps(group->cluster, &tree);
+  if (alone_s(&tree, tree_Bps) < alone_s(&ring, ring_Bps)) *algorithm = PL_ALGORITHM_TREE;
   pl_arena_release_to(arena, mark);
   return PL_OK;
 }
 
-/* Without a profile. `tree`: the flow of a tree that had to be made to choose it; else of no uses. */
+/* Without a profile. */
 static pl_code ideal_algorithm(const pl_collective_group *group, pl_collective_kind kind, double size_bytes,
-                               pl_arena *arena, pl_collective_algorithm *algorithm, pl_fluid_collective *tree,
-                               pl_error *error) {
-  *tree = (pl_fluid_collective){0};
+                               pl_arena *arena, pl_collective_algorithm *algorithm, pl_error *error) {
   bool has_tree = kind == PL_ALL_REDUCE || kind == PL_BROADCAST;
   *algorithm = kind == PL_ALL_TO_ALL || kind == PL_SEND ? PL_ALGORITHM_DIRECT : PL_ALGORITHM_RING;
   if (*algorithm == PL_ALGORITHM_DIRECT) return PL_OK;
   switch (group->options.algorithm) {
   case PL_ALGORITHM_AUTO:
-    return has_tree ? weigh_tree(group, kind, size_bytes, arena, algorithm, tree, error) : PL_OK;
+    return has_tree ? weigh_tree(group, kind, size_bytes, arena, algorithm, error) : PL_OK;
   case PL_ALGORITHM_TREE:
     if (has_tree) *algorithm = PL_ALGORITHM_TREE;
     return PL_OK;
@@ -96,13 +103,10 @@ pl_code pl_collective_group_algorithm(const pl_collective_group *group, pl_colle
                                                                    [PL_TUNED_NVLS] = PL_ALGORITHM_NVLS};
   pl_arena_mark mark = pl_arena_mark_here(arena);
   pl_collective_weighing weighing = {0};
-  pl_fluid_collective tree;
   PL_TRY(pl_collective_weigh(group, kind, size_bytes, arena, &weighing, error));
-  if (weighing.n_works > 0)
-    *algorithm = of_tuned[weighing.works[weighing.chosen].algorithm];
-  else
-    PL_TRY(ideal_algorithm(group, kind, size_bytes, arena, algorithm, &tree, error));
   pl_arena_release_to(arena, mark);
+  if (weighing.n_works == 0) return ideal_algorithm(group, kind, size_bytes, arena, algorithm, error);
+  *algorithm = of_tuned[weighing.works[weighing.chosen].algorithm];
   return PL_OK;
 }
 
@@ -138,15 +142,12 @@ static pl_code check(const pl_collective_group *group, pl_collective_kind kind, 
 static pl_code lower(const pl_collective_group *group, pl_collective_kind kind, double size_bytes, pl_arena *arena,
                      pl_fluid_collective *fluid, pl_error *error) {
   pl_collective_algorithm algorithm;
-  pl_fluid_collective tree;
   bool tuned;
   PL_TRY(pl_tuned_fluid(group, kind, size_bytes, arena, fluid, &tuned, error));
   if (tuned) return PL_OK;
-  PL_TRY(ideal_algorithm(group, kind, size_bytes, arena, &algorithm, &tree, error));
+  PL_TRY(ideal_algorithm(group, kind, size_bytes, arena, &algorithm, error));
   switch (algorithm) {
   case PL_ALGORITHM_TREE:
-    *fluid = tree;
-    if (tree.spec.n_uses > 0) return PL_OK;
     return pl_tree_fluid(group, kind, size_bytes, arena, fluid, error);
   case PL_ALGORITHM_HIERARCHICAL:
     return pl_hierarchical_fluid(group, kind, size_bytes, arena, fluid, error);
@@ -206,9 +207,8 @@ pl_code pl_collective_chunked(const pl_collective_group *group, pl_collective_ki
   PL_TRY(check(group, kind, size_bytes, &nothing, error));
   if (nothing) return PL_OK;
   pl_collective_algorithm algorithm;
-  pl_fluid_collective tree;
   pl_step_builder steps;
-  PL_TRY(ideal_algorithm(group, kind, size_bytes, arena, &algorithm, &tree, error));
+  PL_TRY(ideal_algorithm(group, kind, size_bytes, arena, &algorithm, error));
   PL_TRY(pl_steps_begin(&steps, expected_steps(group, kind, chunks, algorithm), arena, error));
   steps.latency_with_bytes = group->options.sharing == PL_SHARING_RTT;
   PL_TRY(emit(group, kind, size_bytes, chunks, algorithm, &steps, error));

@@ -58,14 +58,17 @@ static uint32_t find_runs(const placed_member *placed, uint32_t n, pl_group_node
 
 static pl_code group_by_node(pl_collective_group *group, pl_arena *arena, pl_error *error) {
   uint32_t n = group->n, *devices = PL_TAKE(arena, uint32_t, n), next = 0;
-  placed_member *placed = PL_TAKE(arena, placed_member, n);
-  pl_group_node *nodes = PL_TAKE(arena, pl_group_node, n);
-  if (devices == NULL || placed == NULL || nodes == NULL) return pl_fail_memory(error, "a group");
+  placed_member *placed = pl_arena_take(arena, n * sizeof *placed, _Alignof(placed_member));
+  if (devices == NULL || placed == NULL) return pl_fail_memory(error, "a group");
   bool increasing = true;
+  uint32_t n_changes = 0;
   for (uint32_t i = 0; i < n; i++) {
     placed[i] = (placed_member){.node = group->cluster->devices[group->members[i]].node, .position = i};
     increasing &= i == 0 || placed[i].node >= placed[i - 1].node;
+    n_changes += i > 0 && placed[i].node != placed[i - 1].node;
   }
+  pl_group_node *nodes = PL_TAKE(arena, pl_group_node, n_changes + 1); /* as many nodes at most */
+  if (nodes == NULL) return pl_fail_memory(error, "a group");
   if (!increasing) qsort(placed, n, sizeof *placed, by_node);
   group->n_nodes = find_runs(placed, n, nodes);
   for (uint32_t k = 0; k < group->n_nodes; k++) /* order nodes by where their first member stands */
@@ -257,7 +260,7 @@ static pl_code plan_channels(const pl_collective_group *group, channel_plan *pla
 
 static pl_code write_rings(pl_collective_group *group, const channel_plan *plan, pl_arena *arena, pl_error *error) {
   size_t n = group->n;
-  uint32_t *rings = PL_TAKE(arena, uint32_t, plan->n_channels * n);
+  uint32_t *rings = pl_arena_take(arena, plan->n_channels * n * sizeof *rings, _Alignof(uint32_t));
   if (rings == NULL) return pl_fail_memory(error, "the rings of a group");
   for (uint32_t c = 0; c < plan->n_channels; c++)
     for (uint32_t k = 0; k < group->n_nodes; k++)
@@ -315,7 +318,7 @@ static void find_slowest(pl_collective_group *group) {
 
 static pl_code measure_hops(pl_collective_group *group, pl_arena *arena, pl_error *error) {
   uint32_t n_hops = group->n_channels * group->n;
-  pl_ticks *latency = PL_TAKE(arena, pl_ticks, n_hops);
+  pl_ticks *latency = pl_arena_take(arena, n_hops * sizeof *latency, _Alignof(pl_ticks)); /* all are written below */
   if (latency == NULL) return pl_fail_memory(error, "the hops of a group");
   pl_usage_builder builder;
   PL_TRY(pl_usage_begin(&builder, group->cluster, 2 * n_hops, arena, error));
@@ -346,7 +349,8 @@ static pl_code fill(pl_collective_group *group, pl_arena *arena, pl_error *error
   PL_TRY(write_rings(group, &plan, arena, error));
   if (group->n == 1) return PL_OK;
   PL_TRY(measure_hops(group, arena, error));
-  return pl_tuned_prepare(group, arena, error);
+  PL_TRY(pl_tuned_prepare(group, arena, error));
+  return pl_ideal_prepare(group, arena, error);
 }
 
 pl_code pl_collective_group_take(const pl_cluster *cluster, const uint32_t *members, uint32_t n,

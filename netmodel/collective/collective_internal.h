@@ -128,6 +128,9 @@ struct pl_collective_group {
   pl_ticks once_round;                     /* largest sum of n - 1 consecutive hops of a channel */
   pl_ticks twice_round;                    /* of 2 (n - 1) */
   pl_ticks slowest_inside, slowest_across; /* hops within and between nodes, step overhead included */
+  bool has_tree;                           /* made for every size of all-reduce at once */
+  pl_usage tree;
+  pl_ticks tree_latency;
   pl_group_tuning tuning;
 };
 
@@ -138,6 +141,11 @@ struct pl_collective_group {
  * not written. */
 pl_code pl_chains_add(const pl_collective_group *group, bool backwards, uint32_t times, pl_arena *arena,
                       pl_usage_builder *builder, pl_ticks *latency, pl_error *error);
+
+/* ---- collective.c ---- */
+
+/* Makes what ideal collectives weigh again and again; no effect with a profile that prices the group. */
+pl_code pl_ideal_prepare(pl_collective_group *group, pl_arena *arena, pl_error *error);
 
 /* ---- algorithms ---- */
 
@@ -160,6 +168,8 @@ typedef struct pl_step_chain {
 pl_code pl_ring_chunked(const pl_collective_group *group, pl_collective_kind kind, double size_bytes, uint32_t chunks,
                         pl_step_builder *steps, const pl_step_chain *before, const pl_step_chain *after,
                         pl_error *error);
+/* The trees of an all-reduce, kept in the group where collectives will ask for them. */
+pl_code pl_tree_prepare(pl_collective_group *group, pl_arena *arena, pl_error *error);
 pl_code pl_tree_fluid(const pl_collective_group *group, pl_collective_kind kind, double size_bytes, pl_arena *arena,
                       pl_fluid_collective *fluid, pl_error *error);
 /* Parent of node `node` in all-reduce tree number `which` (0, 1) over nodes; PL_NONE at the root. */

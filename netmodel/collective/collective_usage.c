@@ -75,20 +75,27 @@ static uint32_t crossings(const pl_route *route, uint32_t link) {
   return count;
 }
 
+static void bound(pl_usage_builder *builder, const pl_route *route, uint32_t link) {
+  double cap_Bps = builder->cluster->links[link].capacity_Bps / crossings(route, link);
+  if (cap_Bps < builder->rate_cap_Bps) builder->rate_cap_Bps = cap_Bps;
+}
+
 pl_code pl_usage_hop(pl_usage_builder *builder, uint32_t source, uint32_t destination, uint32_t times,
                      pl_ticks *latency, pl_error *error) {
   pl_route route;
   PL_TRY(pl_cluster_route(builder->cluster, source, destination, &route, error));
   if (route.latency > builder->slowest_hop) builder->slowest_hop = route.latency;
   if (latency != NULL) *latency = route.latency;
+  const pl_link *links = builder->cluster->links;
+  double *weight_of = builder->weight_of, weight = times;
   for (uint32_t i = 0; i < route.n_links; i++) {
-    const pl_link *link = &builder->cluster->links[route.links[i]];
-    if (link->policy == PL_LINK_FATPIPE) {
-      double cap_Bps = link->capacity_Bps / crossings(&route, route.links[i]);
-      if (cap_Bps < builder->rate_cap_Bps) builder->rate_cap_Bps = cap_Bps;
-      continue;
-    }
-    PL_TRY(add_use(builder, route.links[i], times, error));
+    uint32_t link = route.links[i];
+    if (links[link].policy == PL_LINK_FATPIPE)
+      bound(builder, &route, link);
+    else if (weight_of != NULL)
+      weight_of[link] += weight;
+    else
+      PL_TRY(add_use(builder, link, weight, error));
   }
   return PL_OK;
 }
@@ -108,11 +115,12 @@ static pl_code list_uses(pl_usage_builder *builder, pl_error *error) {
   uint32_t n_links = builder->cluster->n_links, n = 0;
   for (uint32_t link = 0; link < n_links; link++)
     n += weight_of[link] > 0;
-  builder->uses = pl_arena_take(builder->arena, n * sizeof *builder->uses, _Alignof(pl_link_use));
-  if (builder->uses == NULL) return pl_fail_memory(error, "the links of a collective");
-  builder->n_uses = 0;
+  pl_link_use *uses = pl_arena_take(builder->arena, n * sizeof *uses, _Alignof(pl_link_use));
+  if (uses == NULL) return pl_fail_memory(error, "the links of a collective");
+  builder->uses = uses;
+  builder->n_uses = n;
   for (uint32_t link = 0; link < n_links; link++)
-    if (weight_of[link] > 0) builder->uses[builder->n_uses++] = (pl_link_use){.link = link, .weight = weight_of[link]};
+    if (weight_of[link] > 0) *uses++ = (pl_link_use){.link = link, .weight = weight_of[link]};
   return PL_OK;
 }
 
@@ -121,17 +129,18 @@ pl_code pl_usage_end(pl_usage_builder *builder, pl_usage *usage, pl_error *error
     PL_TRY(list_uses(builder, error));
   else
     merge(builder);
-  *usage = (pl_usage){
-      .uses = builder->uses,
-      .n_uses = builder->n_uses,
-      .rate_cap_Bps = builder->rate_cap_Bps,
-      .rate_Bps = builder->rate_cap_Bps,
-      .slowest_hop = builder->slowest_hop,
-  };
-  for (uint32_t i = 0; i < usage->n_uses; i++) {
-    double rate_Bps = builder->cluster->links[usage->uses[i].link].capacity_Bps / usage->uses[i].weight;
-    if (rate_Bps < usage->rate_Bps) usage->rate_Bps = rate_Bps;
+  const pl_link_use *uses = builder->uses;
+  const pl_link *links = builder->cluster->links;
+  double rate_Bps = builder->rate_cap_Bps;
+  for (uint32_t i = 0; i < builder->n_uses; i++) {
+    double own_Bps = links[uses[i].link].capacity_Bps / uses[i].weight;
+    rate_Bps = own_Bps < rate_Bps ? own_Bps : rate_Bps;
   }
+  *usage = (pl_usage){.uses = uses,
+                      .n_uses = builder->n_uses,
+                      .rate_cap_Bps = builder->rate_cap_Bps,
+                      .rate_Bps = rate_Bps,
+                      .slowest_hop = builder->slowest_hop};
   return PL_OK;
 }
 
