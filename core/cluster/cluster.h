@@ -53,6 +53,13 @@ typedef struct pl_node_info {
   uint32_t n_devices;
 } pl_node_info;
 
+/* Nodes of one kind are wired alike: the route from their i-th device to their j-th crosses the same links, counted
+ * from the first of each node, and these have the same capacity, latency, policy and kind. */
+typedef struct pl_node_shape {
+  uint32_t kind; /* equal numbers, equal wiring */
+  uint32_t first_link, n_links;
+} pl_node_shape;
+
 typedef struct pl_route {
   const uint32_t *links; /* directed link indices in crossing order, owned by the cluster */
   uint32_t n_links;
@@ -65,6 +72,7 @@ typedef struct pl_cluster {
   uint32_t n_devices, n_nodes, n_links, n_profiles;
   const pl_device *devices;
   const pl_node_info *nodes;
+  const pl_node_shape *shapes; /* per node; NULL: not known */
   const pl_link *links;
   /* A variation (netmodel/platform/platform_vary.h): the links as the file has them, by whose figures kinds of wiring
    * are told; else NULL. */

@@ -40,8 +40,16 @@ static bool tree_is_worth_a_look(const pl_collective_group *group, pl_collective
   return tree_s < ring_time_s(group, kind, size_bytes);
 }
 
-static double alone_s(const pl_collective_group *group, const pl_fluid_collective *fluid) {
-  return pl_ticks_to_s(fluid->spec.latency) + fluid->progress_bytes / pl_fluid_alone_Bps(group->cluster, fluid);
+static double alone_s(const pl_fluid_collective *fluid, double alone_Bps) {
+  return pl_ticks_to_s(fluid->spec.latency) + fluid->progress_bytes / alone_Bps;
+}
+
+/* Below three nodes a tree is a chain and never weighed. */
+pl_code pl_ideal_prepare(pl_collective_group *group, pl_arena *arena, pl_error *error) {
+  bool is_priced = group->tuning.inside != NULL || group->tuning.between != NULL;
+  bool is_weighed = group->options.algorithm == PL_ALGORITHM_AUTO && group->n_nodes >= 3;
+  if (is_priced || (!is_weighed && group->options.algorithm != PL_ALGORITHM_TREE)) return PL_OK;
+  return pl_tree_prepare(group, arena, error);
 }
 
 /* AUTO between ring and tree: the faster alone, latency + bytes / rate of either on its own links; the ring when equal.
@@ -54,7 +62,12 @@ static pl_code weigh_tree(const pl_collective_group *group, pl_collective_kind k
   pl_fluid_collective ring, tree;
   PL_TRY(pl_ring_fluid(group, kind, size_bytes, arena, &ring, error));
   PL_TRY(pl_tree_fluid(group, kind, size_bytes, arena, &tree, error));
-  if (alone_s(group, &tree) < alone_s(group, &ring)) *algorithm = PL_ALGORITHM_TREE;
+  bool is_known = kind == PL_ALL_REDUCE && group->has_tree; /* as pl_fluid_alone_Bps has it */
+  double ring_Bps =
+      is_known ? fmin(ring.spec.rate_cap_Bps, group->ring.rate_Bps) : pl_fluid_alone_Bps(group->cluster, &ring);
+  double tree_Bps =
+      is_known ? fmin(tree.spec.rate_cap_Bps, group->tree.rate_Bps) : pl_fluid_alone_Bps(group->cluster, &tree);
+  if (alone_s(&tree, tree_Bps) < alone_s(&ring, ring_Bps)) *algorithm = PL_ALGORITHM_TREE;
   pl_arena_release_to(arena, mark);
   return PL_OK;
 }

@@ -44,8 +44,7 @@ static pl_code direct_usage(const pl_collective_group *group, pl_collective_kind
     pair_of(group, kind, pair, &source, &destination);
     PL_TRY(pl_usage_hop(&builder, source, destination, 1, NULL, error));
   }
-  *usage = pl_usage_end(&builder);
-  return PL_OK;
+  return pl_usage_end(&builder, usage, error);
 }
 
 pl_code pl_direct_fluid(const pl_collective_group *group, pl_collective_kind kind, double size_bytes, pl_arena *arena,

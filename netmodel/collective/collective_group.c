@@ -20,6 +20,9 @@
 
 #include "netmodel/collective/collective_internal.h"
 
+/* Kinds of nodes in a group that are told apart; of others each is looked up by itself. */
+enum { MOST_KINDS = 16 };
+
 typedef struct channel_plan {
   uint32_t n_channels;
   uint32_t *ring;  /* per channel: which local ring of a node, modulo the node's number of rings */
@@ -55,14 +58,17 @@ static uint32_t find_runs(const placed_member *placed, uint32_t n, pl_group_node
 
 static pl_code group_by_node(pl_collective_group *group, pl_arena *arena, pl_error *error) {
   uint32_t n = group->n, *devices = PL_TAKE(arena, uint32_t, n), next = 0;
-  placed_member *placed = PL_TAKE(arena, placed_member, n);
-  pl_group_node *nodes = PL_TAKE(arena, pl_group_node, n);
-  if (devices == NULL || placed == NULL || nodes == NULL) return pl_fail_memory(error, "a group");
+  placed_member *placed = pl_arena_take(arena, n * sizeof *placed, _Alignof(placed_member));
+  if (devices == NULL || placed == NULL) return pl_fail_memory(error, "a group");
   bool increasing = true;
+  uint32_t n_changes = 0;
   for (uint32_t i = 0; i < n; i++) {
     placed[i] = (placed_member){.node = group->cluster->devices[group->members[i]].node, .position = i};
     increasing &= i == 0 || placed[i].node >= placed[i - 1].node;
+    n_changes += i > 0 && placed[i].node != placed[i - 1].node;
   }
+  pl_group_node *nodes = PL_TAKE(arena, pl_group_node, n_changes + 1); /* as many nodes at most */
+  if (nodes == NULL) return pl_fail_memory(error, "a group");
   if (!increasing) qsort(placed, n, sizeof *placed, by_node);
   group->n_nodes = find_runs(placed, n, nodes);
   for (uint32_t k = 0; k < group->n_nodes; k++) /* order nodes by where their first member stands */
@@ -77,10 +83,54 @@ static pl_code group_by_node(pl_collective_group *group, pl_arena *arena, pl_err
   }
   group->devices = devices;
   group->nodes = nodes;
-  for (uint32_t k = 0; k < group->n_nodes; k++)
-    PL_TRY(
-        pl_local_rings_take(group->cluster, devices + nodes[k].first, nodes[k].count, arena, &nodes[k].rings, error));
   return PL_OK;
+}
+
+/* Whether the members of two nodes stand at the same places of nodes that are wired alike. */
+static bool have_equal_places(const pl_collective_group *group, uint32_t a, uint32_t b) {
+  const pl_group_node *x = &group->nodes[a], *y = &group->nodes[b];
+  const pl_device *devices = group->cluster->devices;
+  const uint32_t *left = group->devices + x->first, *right = group->devices + y->first;
+  const pl_node_shape *shapes = group->cluster->shapes;
+  if (x->count != y->count || shapes[devices[*left].node].kind != shapes[devices[*right].node].kind) return false;
+  for (uint32_t i = 0; i < x->count; i++)
+    if (devices[left[i]].local_index != devices[right[i]].local_index) return false;
+  return true;
+}
+
+/* Local rings; of nodes alike they are found once. */
+static pl_code find_local_rings(pl_collective_group *group, pl_arena *arena, pl_error *error) {
+  pl_group_node *nodes = (pl_group_node *)group->nodes; /* ours until the group is made */
+  uint32_t kinds[MOST_KINDS], n_kinds = 0;
+  for (uint32_t k = 0; k < group->n_nodes; k++) {
+    uint32_t at = 0;
+    nodes[k].copy_of = k;
+    nodes[k].turned = PL_NONE;
+    while (at < n_kinds && !have_equal_places(group, kinds[at], k))
+      at++;
+    if (at < n_kinds) {
+      nodes[k].copy_of = kinds[at];
+      nodes[k].rings = nodes[kinds[at]].rings;
+      continue;
+    }
+    if (group->cluster->shapes != NULL && n_kinds < MOST_KINDS) kinds[n_kinds++] = k;
+    PL_TRY(pl_local_rings_take(group->cluster, group->devices + nodes[k].first, nodes[k].count, arena, &nodes[k].rings,
+                               error));
+  }
+  return PL_OK;
+}
+
+/* Of nodes with the same rings those are copies that channels pass in the same direction. */
+static void find_copies(pl_collective_group *group, const channel_plan *plan) {
+  pl_group_node *nodes = (pl_group_node *)group->nodes;
+  for (uint32_t k = 0; k < group->n_nodes; k++) {
+    uint32_t *turned = &nodes[nodes[k].copy_of].turned;
+    if (plan->zigzag && (k - nodes[k].copy_of) % 2 == 1) {
+      if (*turned == PL_NONE) *turned = k;
+      nodes[k].copy_of = *turned;
+    }
+    nodes[nodes[k].copy_of].is_copied |= nodes[k].copy_of != k;
+  }
 }
 
 /* The members of node k along channel c, first the entry, last the exit. */
@@ -113,7 +163,9 @@ static pl_code plan_rate(const pl_collective_group *group, const channel_plan *p
     for (uint32_t i = 0; i < g; i++)
       PL_TRY(pl_usage_hop(&builder, path[i], path[i + 1], 1, NULL, error));
   }
-  *total_Bps = plan->n_channels * pl_usage_end(&builder).rate_Bps;
+  pl_usage usage;
+  PL_TRY(pl_usage_end(&builder, &usage, error));
+  *total_Bps = plan->n_channels * usage.rate_Bps;
   pl_arena_release_to(arena, mark);
   return PL_OK;
 }
@@ -208,7 +260,7 @@ static pl_code plan_channels(const pl_collective_group *group, channel_plan *pla
 
 static pl_code write_rings(pl_collective_group *group, const channel_plan *plan, pl_arena *arena, pl_error *error) {
   size_t n = group->n;
-  uint32_t *rings = PL_TAKE(arena, uint32_t, plan->n_channels * n);
+  uint32_t *rings = pl_arena_take(arena, plan->n_channels * n * sizeof *rings, _Alignof(uint32_t));
   if (rings == NULL) return pl_fail_memory(error, "the rings of a group");
   for (uint32_t c = 0; c < plan->n_channels; c++)
     for (uint32_t k = 0; k < group->n_nodes; k++)
@@ -236,22 +288,45 @@ static void measure_rounds(pl_collective_group *group) {
   }
 }
 
-static pl_code measure_hops(pl_collective_group *group, pl_arena *arena, pl_error *error) {
-  uint32_t n = group->n, n_hops = group->n_channels * n;
-  pl_ticks *latency = PL_TAKE(arena, pl_ticks, n_hops);
-  uint64_t *keys = PL_TAKE(arena, uint64_t, n_hops);
-  if (latency == NULL || keys == NULL) return pl_fail_memory(error, "the hops of a group");
-  for (uint32_t i = 0; i < n_hops; i++)
-    keys[i] = pl_hop_key(group->rings[i], group->rings[i + 1 - ((i + 1) % n == 0 ? n : 0)]);
-  PL_TRY(pl_usage_of_hops(group->cluster, keys, n_hops, arena, latency, &group->ring, error));
-  for (uint32_t i = 0; i < n_hops; i++) {
-    latency[i] += group->step_overhead;
-    const pl_device *devices = group->cluster->devices;
-    bool inside = devices[keys[i] >> 32].node == devices[(uint32_t)keys[i]].node;
-    pl_ticks *slowest = inside ? &group->slowest_inside : &group->slowest_across;
-    if (latency[i] > *slowest) *slowest = latency[i];
+/* The hop of each channel out of each node into the next, which in a group of one node closes the ring. */
+static pl_code add_crossings(const pl_collective_group *group, pl_usage_builder *builder, pl_ticks *latency,
+                             pl_error *error) {
+  for (uint32_t c = 0; c < group->n_channels; c++) {
+    const uint32_t *ring = group->rings + (size_t)c * group->n;
+    pl_ticks *hop = latency + (size_t)c * group->n;
+    for (uint32_t k = 0; k < group->n_nodes; k++) {
+      uint32_t last = group->nodes[k].first + group->nodes[k].count - 1;
+      PL_TRY(pl_usage_hop(builder, ring[last], ring[(last + 1) % group->n], 1, &hop[last], error));
+      hop[last] += group->step_overhead;
+    }
   }
+  return PL_OK;
+}
+
+static void find_slowest(pl_collective_group *group) {
+  for (uint32_t k = 0; k < group->n_nodes; k++)
+    for (uint32_t c = 0; c < group->n_channels; c++) {
+      const pl_ticks *hop = group->hop_latency + (size_t)c * group->n + group->nodes[k].first;
+      uint32_t last = group->nodes[k].count - 1;
+      for (uint32_t i = 0; i <= last; i++) {
+        bool inside = i < last || group->n_nodes == 1;
+        pl_ticks *slowest = inside ? &group->slowest_inside : &group->slowest_across;
+        if (hop[i] > *slowest) *slowest = hop[i];
+      }
+    }
+}
+
+static pl_code measure_hops(pl_collective_group *group, pl_arena *arena, pl_error *error) {
+  uint32_t n_hops = group->n_channels * group->n;
+  pl_ticks *latency = pl_arena_take(arena, n_hops * sizeof *latency, _Alignof(pl_ticks)); /* all are written below */
+  if (latency == NULL) return pl_fail_memory(error, "the hops of a group");
+  pl_usage_builder builder;
+  PL_TRY(pl_usage_begin(&builder, group->cluster, 2 * n_hops, arena, error));
+  PL_TRY(pl_chains_add(group, false, 1, arena, &builder, latency, error));
+  PL_TRY(add_crossings(group, &builder, latency, error));
+  PL_TRY(pl_usage_end(&builder, &group->ring, error));
   group->hop_latency = latency;
+  find_slowest(group);
   measure_rounds(group);
   return PL_OK;
 }
@@ -267,12 +342,15 @@ static pl_code check_members(const pl_cluster *cluster, const uint32_t *members,
 
 static pl_code fill(pl_collective_group *group, pl_arena *arena, pl_error *error) {
   PL_TRY(group_by_node(group, arena, error));
+  PL_TRY(find_local_rings(group, arena, error));
   channel_plan plan = {0};
   PL_TRY(plan_channels(group, &plan, arena, error));
+  find_copies(group, &plan);
   PL_TRY(write_rings(group, &plan, arena, error));
   if (group->n == 1) return PL_OK;
   PL_TRY(measure_hops(group, arena, error));
-  return pl_tuned_prepare(group, arena, error);
+  PL_TRY(pl_tuned_prepare(group, arena, error));
+  return pl_ideal_prepare(group, arena, error);
 }
 
 pl_code pl_collective_group_take(const pl_cluster *cluster, const uint32_t *members, uint32_t n,

@@ -73,8 +73,7 @@ static pl_code union_usage(pl_collective_group *const *groups, uint32_t n, pl_ar
       for (uint32_t i = 0; i < groups[k]->n; i++)
         PL_TRY(pl_usage_hop(&builder, ring[i], ring[(i + 1) % groups[k]->n], 1, NULL, error));
     }
-  *usage = pl_usage_end(&builder);
-  return PL_OK;
+  return pl_usage_end(&builder, usage, error);
 }
 
 static pl_code phase_fluid(const pl_collective_group *group, const hierarchy *levels, const phase *step,

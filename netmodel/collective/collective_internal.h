@@ -4,6 +4,7 @@
  *   collective_tuned.c         what a collective profile makes of them: candidates, choice, cost
  *   collective_group.c         members by node, channels across nodes, hops and latencies of the rings
  *   collective_local.c         the rings inside one node
+ *   collective_chains.c        the hops of all channels inside nodes, of nodes that are copies looked up once
  *   collective_usage.c         hops -> links and integer weights, bounds by FATPIPE, latency; steps and their
  * dependencies collective_ring.c  collective_tree.c  collective_hierarchical.c  collective_direct.c    one algorithm
  * each, fluid and chunked
@@ -15,7 +16,8 @@
 
 /* ---- collective_usage.c ---- */
 
-/* Links and weights of a set of hops that move at one rate. */
+/* Links and weights of a set of hops that move at one rate. Of few hops a list that is sorted and merged; of many an
+ * array over all links. */
 typedef struct pl_usage {
   const pl_link_use *uses; /* sorted by link, SHARED links only */
   uint32_t n_uses;
@@ -27,7 +29,8 @@ typedef struct pl_usage {
 typedef struct pl_usage_builder {
   const pl_cluster *cluster;
   pl_arena *arena;
-  pl_link_use *uses; /* appended unmerged; merged when full */
+  double *weight_of; /* per link; NULL: a list, appended unmerged, merged when full */
+  pl_link_use *uses;
   uint32_t n_uses, capacity;
   double rate_cap_Bps;
   pl_ticks slowest_hop;
@@ -39,16 +42,10 @@ pl_code pl_usage_begin(pl_usage_builder *builder, const pl_cluster *cluster, uin
 /* `times` channels cross from source to destination. `latency` may be NULL. */
 pl_code pl_usage_hop(pl_usage_builder *builder, uint32_t source, uint32_t destination, uint32_t times,
                      pl_ticks *latency, pl_error *error);
-/* May be called again after more hops; the result is valid until the next hop. */
-pl_usage pl_usage_end(pl_usage_builder *builder);
-
-/* Hops with repetitions, each route looked up once. keys[i] = source << 32 | destination; latency[i] is written for
- * each. */
-pl_code pl_usage_of_hops(const pl_cluster *cluster, const uint64_t *keys, uint32_t n, pl_arena *arena,
-                         pl_ticks *latency, pl_usage *usage, pl_error *error);
-static inline uint64_t pl_hop_key(uint32_t source, uint32_t destination) {
-  return (uint64_t)source << 32 | destination;
-}
+/* The hops of a usage once more, `times` each, over links that lie `shift` further (modulo 2^32). */
+pl_code pl_usage_add(pl_usage_builder *builder, const pl_usage *usage, uint32_t shift, uint32_t times, pl_error *error);
+/* The result is valid until the next hop of a builder; a builder of many links ends once. */
+pl_code pl_usage_end(pl_usage_builder *builder, pl_usage *usage, pl_error *error);
 
 /* Growing list of steps. */
 typedef struct pl_step_builder {
@@ -82,7 +79,7 @@ typedef struct pl_local_rings {
   const uint32_t *order; /* n_rings x n positions among the members given; order[0] of each ring need not be 0 */
 } pl_local_rings;
 
-/* Ring channels among devices of one node. */
+/* Ring channels among devices of one node. They depend on the places of the devices in it and on how it is wired. */
 pl_code pl_local_rings_take(const pl_cluster *cluster, const uint32_t *devices, uint32_t n, pl_arena *arena,
                             pl_local_rings *rings, pl_error *error);
 
@@ -90,6 +87,9 @@ pl_code pl_local_rings_take(const pl_cluster *cluster, const uint32_t *devices, 
 
 typedef struct pl_group_node {
   uint32_t first, count; /* into group->devices */
+  uint32_t copy_of; /* an earlier node that has the same members, rings and channels on the same wiring; or itself */
+  uint32_t turned;  /* the first node with the same rings that channels pass the other way round; PL_NONE */
+  bool is_copied;
   pl_local_rings rings;
 } pl_group_node;
 
@@ -128,8 +128,24 @@ struct pl_collective_group {
   pl_ticks once_round;                     /* largest sum of n - 1 consecutive hops of a channel */
   pl_ticks twice_round;                    /* of 2 (n - 1) */
   pl_ticks slowest_inside, slowest_across; /* hops within and between nodes, step overhead included */
+  bool has_tree;                           /* made for every size of all-reduce at once */
+  pl_usage tree;
+  pl_ticks tree_latency;
   pl_group_tuning tuning;
 };
+
+/* ---- collective_chains.c ---- */
+
+/* Adds the hops of all channels between neighbours inside nodes, each `times`. latency[c * n + i] (NULL: not wanted) is
+ * that of ring[i] -> ring[i + 1] of channel c, or of the way back, step overhead included; hops that leave a node are
+ * not written. */
+pl_code pl_chains_add(const pl_collective_group *group, bool backwards, uint32_t times, pl_arena *arena,
+                      pl_usage_builder *builder, pl_ticks *latency, pl_error *error);
+
+/* ---- collective.c ---- */
+
+/* Makes what ideal collectives weigh again and again; no effect with a profile that prices the group. */
+pl_code pl_ideal_prepare(pl_collective_group *group, pl_arena *arena, pl_error *error);
 
 /* ---- algorithms ---- */
 
@@ -152,6 +168,8 @@ typedef struct pl_step_chain {
 pl_code pl_ring_chunked(const pl_collective_group *group, pl_collective_kind kind, double size_bytes, uint32_t chunks,
                         pl_step_builder *steps, const pl_step_chain *before, const pl_step_chain *after,
                         pl_error *error);
+/* The trees of an all-reduce, kept in the group where collectives will ask for them. */
+pl_code pl_tree_prepare(pl_collective_group *group, pl_arena *arena, pl_error *error);
 pl_code pl_tree_fluid(const pl_collective_group *group, pl_collective_kind kind, double size_bytes, pl_arena *arena,
                       pl_fluid_collective *fluid, pl_error *error);
 /* Parent of node `node` in all-reduce tree number `which` (0, 1) over nodes; PL_NONE at the root. */

@@ -45,7 +45,9 @@ static pl_code ring_rate(const pl_cluster *cluster, const uint32_t *devices, con
   PL_TRY(pl_usage_begin(&builder, cluster, 4 * n, arena, error));
   for (uint32_t i = 0; i < n; i++)
     PL_TRY(pl_usage_hop(&builder, devices[order[i]], devices[order[(i + 1) % n]], 1, NULL, error));
-  *rate_Bps = pl_usage_end(&builder).rate_Bps;
+  pl_usage usage;
+  PL_TRY(pl_usage_end(&builder, &usage, error));
+  *rate_Bps = usage.rate_Bps;
   pl_arena_release_to(arena, mark);
   return PL_OK;
 }

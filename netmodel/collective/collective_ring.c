@@ -30,10 +30,9 @@ double pl_ring_progress_bytes(const pl_collective_group *group, pl_collective_ki
 
 static pl_code broadcast_usage(const pl_collective_group *group, pl_arena *arena, pl_usage *usage, pl_ticks *latency,
                                pl_error *error) {
-  uint32_t n = group->n, n_hops = group->n_channels * (n - 1), next = 0;
-  uint64_t *keys = PL_TAKE(arena, uint64_t, n_hops);
-  pl_ticks *hop_latency = PL_TAKE(arena, pl_ticks, n_hops);
-  if (keys == NULL || hop_latency == NULL) return pl_fail_memory(error, "a broadcast");
+  uint32_t n = group->n;
+  pl_usage_builder builder;
+  PL_TRY(pl_usage_begin(&builder, group->cluster, 2 * group->n_channels * n, arena, error));
   *latency = 0;
   for (uint32_t c = 0; c < group->n_channels; c++) {
     const uint32_t *ring = ring_of(group, c);
@@ -41,12 +40,12 @@ static pl_code broadcast_usage(const pl_collective_group *group, pl_arena *arena
     pl_ticks chain = 0;
     for (uint32_t i = 0; i + 1 < n; i++) {
       uint32_t at = (root + i) % n;
-      keys[next++] = pl_hop_key(ring[at], ring[(at + 1) % n]);
+      PL_TRY(pl_usage_hop(&builder, ring[at], ring[(at + 1) % n], 1, NULL, error));
       chain = pl_ticks_sum(chain, group->hop_latency[(size_t)c * n + at]);
     }
     if (chain > *latency) *latency = chain;
   }
-  return pl_usage_of_hops(group->cluster, keys, n_hops, arena, hop_latency, usage, error);
+  return pl_usage_end(&builder, usage, error);
 }
 
 pl_code pl_ring_fluid(const pl_collective_group *group, pl_collective_kind kind, double size_bytes, pl_arena *arena,

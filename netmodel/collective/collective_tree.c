@@ -106,48 +106,138 @@ static void shape(const pl_collective_group *group, pl_collective_kind kind, uin
   sort_by_depth(tree);
 }
 
-/* Latency of the deepest path, given the latency of each position's hop from or to its parent. `sum` is scratch. */
-static pl_ticks deepest(const pl_tree *tree, const pl_ticks *hop, pl_ticks *sum) {
+/* ---- fluid ---- */
+
+/* The trees by node: between nodes they have the same shape for every channel, inside them the same hops whichever of
+ * the two it is. */
+typedef struct tree_of_nodes {
+  uint32_t *parent[2]; /* of either tree; PL_NONE at the root */
+  pl_ticks *to_parent; /* of one tree of one channel, in one direction: the hop between the heads */
+  pl_ticks *chain[2];  /* of one channel: the hops inside a node, down and up */
+} tree_of_nodes;
+
+static pl_code nodes_take(uint32_t n_nodes, pl_arena *arena, tree_of_nodes *nodes, pl_error *error) {
+  *nodes = (tree_of_nodes){.parent = {PL_TAKE(arena, uint32_t, n_nodes), PL_TAKE(arena, uint32_t, n_nodes)},
+                           .to_parent = PL_TAKE(arena, pl_ticks, n_nodes),
+                           .chain = {PL_TAKE(arena, pl_ticks, n_nodes), PL_TAKE(arena, pl_ticks, n_nodes)}};
+  return arena->failed ? pl_fail_memory(error, "a tree") : PL_OK;
+}
+
+static void measure_chains(const pl_collective_group *group, const pl_ticks *hop, pl_ticks *chain) {
+  for (uint32_t k = 0; k < group->n_nodes; k++) {
+    chain[k] = 0;
+    for (uint32_t i = group->nodes[k].first; i + 1 < group->nodes[k].first + group->nodes[k].count; i++)
+      chain[k] = pl_ticks_sum(chain[k], hop[i]);
+  }
+}
+
+/* The hops between heads of one tree in one direction. */
+static pl_code add_heads(const pl_collective_group *group, const uint32_t *ring, const uint32_t *parent, bool upwards,
+                         pl_ticks *to_parent, pl_usage_builder *builder, pl_error *error) {
+  for (uint32_t k = 0; k < group->n_nodes; k++) {
+    if (parent[k] == PL_NONE) continue;
+    uint32_t below = ring[group->nodes[k].first], above = ring[group->nodes[parent[k]].first];
+    PL_TRY(pl_usage_hop(builder, upwards ? below : above, upwards ? above : below, 1, &to_parent[k], error));
+    to_parent[k] += group->step_overhead;
+  }
+  return PL_OK;
+}
+
+/* From the root to the end of the chain of the node that is farthest, or back. */
+static pl_ticks deepest(const uint32_t *parent, const pl_ticks *to_parent, const pl_ticks *chain, uint32_t n_nodes) {
   pl_ticks largest = 0;
-  for (uint32_t i = 0; i < tree->n; i++) {
-    uint32_t at = tree->by_depth[i], parent = tree->parent[at];
-    sum[at] = parent == PL_NONE ? 0 : pl_ticks_sum(sum[parent], hop[at]);
-    if (sum[at] > largest) largest = sum[at];
+  for (uint32_t k = 0; k < n_nodes; k++) {
+    pl_ticks sum = chain[k];
+    for (uint32_t at = k; parent[at] != PL_NONE; at = parent[at])
+      sum = pl_ticks_sum(sum, to_parent[at]);
+    if (sum > largest) largest = sum;
   }
   return largest;
 }
 
-/* Adds the hops of one tree; returns its latency. `hop` and `sum`: scratch of n each. */
-static pl_code add_tree(const pl_collective_group *group, const pl_tree *tree, bool upwards, pl_usage_builder *builder,
-                        pl_ticks *hop, pl_ticks *sum, pl_ticks *latency, pl_error *error) {
-  for (uint32_t i = 0; i < tree->n; i++) {
-    if (tree->parent[i] == PL_NONE) continue;
-    uint32_t child = tree->devices[i], parent = tree->devices[tree->parent[i]];
-    PL_TRY(pl_usage_hop(builder, upwards ? child : parent, upwards ? parent : child, 1, &hop[i], error));
-    hop[i] += group->step_overhead;
+/* Both trees of a channel. */
+static pl_code add_trees(const pl_collective_group *group, const uint32_t *ring, const tree_of_nodes *nodes,
+                         pl_usage_builder *builder, pl_ticks *latency, pl_error *error) {
+  for (int which = 0; which < 2; which++) {
+    pl_ticks both = 0;
+    for (int upwards = 1; upwards >= 0; upwards--) {
+      PL_TRY(add_heads(group, ring, nodes->parent[which], upwards, nodes->to_parent, builder, error));
+      both = pl_ticks_sum(both, deepest(nodes->parent[which], nodes->to_parent, nodes->chain[upwards], group->n_nodes));
+    }
+    if (both > *latency) *latency = both;
   }
-  *latency = pl_ticks_sum(*latency, deepest(tree, hop, sum));
+  return PL_OK;
+}
+
+static pl_code add_all_reduce_trees(const pl_collective_group *group, pl_arena *arena, pl_usage_builder *builder,
+                                    pl_ticks *latency, pl_error *error) {
+  tree_of_nodes nodes;
+  PL_TRY(nodes_take(group->n_nodes, arena, &nodes, error));
+  pl_ticks *back = pl_arena_take(arena, (size_t)group->n_channels * group->n * sizeof *back, _Alignof(pl_ticks));
+  if (back == NULL) return pl_fail_memory(error, "a tree");
+  PL_TRY(pl_chains_add(group, false, 2, arena, builder, NULL, error));
+  PL_TRY(pl_chains_add(group, true, 2, arena, builder, back, error));
+  for (uint32_t k = 0; k < group->n_nodes; k++)
+    for (uint32_t which = 0; which < 2; which++)
+      nodes.parent[which][k] = pl_tree_parent_node(k, group->n_nodes, which);
+  for (uint32_t c = 0; c < group->n_channels; c++) {
+    size_t first = (size_t)c * group->n;
+    measure_chains(group, group->hop_latency + first, nodes.chain[0]);
+    measure_chains(group, back + first, nodes.chain[1]);
+    PL_TRY(add_trees(group, group->rings + first, &nodes, builder, latency, error));
+  }
+  return PL_OK;
+}
+
+/* The tree of a channel as it is built for its messages. `hop` and `sum`: scratch of n each. */
+static pl_code add_broadcast_tree(const pl_collective_group *group, const pl_tree *tree, pl_usage_builder *builder,
+                                  pl_ticks *hop, pl_ticks *sum, pl_ticks *latency, pl_error *error) {
+  for (uint32_t i = 0; i < tree->n; i++) {
+    uint32_t at = tree->by_depth[i], parent = tree->parent[at];
+    sum[at] = 0;
+    if (parent == PL_NONE) continue;
+    PL_TRY(pl_usage_hop(builder, tree->devices[parent], tree->devices[at], 1, &hop[at], error));
+    sum[at] = pl_ticks_sum(sum[parent], hop[at] + group->step_overhead);
+    if (sum[at] > *latency) *latency = sum[at];
+  }
+  return PL_OK;
+}
+
+static pl_code add_broadcast_trees(const pl_collective_group *group, pl_arena *arena, pl_usage_builder *builder,
+                                   pl_ticks *latency, pl_error *error) {
+  pl_tree tree;
+  PL_TRY(tree_take(group, arena, &tree, error));
+  pl_ticks *scratch = PL_TAKE(arena, pl_ticks, 2 * (size_t)group->n);
+  if (scratch == NULL) return pl_fail_memory(error, "a tree");
+  for (uint32_t c = 0; c < group->n_channels; c++) {
+    shape(group, PL_BROADCAST, c, 0, &tree);
+    PL_TRY(add_broadcast_tree(group, &tree, builder, scratch, scratch + group->n, latency, error));
+  }
+  return PL_OK;
+}
+
+static pl_code measure(const pl_collective_group *group, pl_collective_kind kind, pl_arena *arena, pl_usage *usage,
+                       pl_ticks *latency, pl_error *error) {
+  pl_usage_builder builder;
+  *latency = 0;
+  PL_TRY(pl_usage_begin(&builder, group->cluster, 8 * group->n, arena, error));
+  PL_TRY((kind == PL_BROADCAST ? add_broadcast_trees : add_all_reduce_trees)(group, arena, &builder, latency, error));
+  return pl_usage_end(&builder, usage, error);
+}
+
+pl_code pl_tree_prepare(pl_collective_group *group, pl_arena *arena, pl_error *error) {
+  if (group->has_tree) return PL_OK;
+  PL_TRY(measure(group, PL_ALL_REDUCE, arena, &group->tree, &group->tree_latency, error));
+  group->has_tree = true;
   return PL_OK;
 }
 
 pl_code pl_tree_fluid(const pl_collective_group *group, pl_collective_kind kind, double size_bytes, pl_arena *arena,
                       pl_fluid_collective *fluid, pl_error *error) {
-  pl_tree tree;
-  pl_usage_builder builder;
-  PL_TRY(tree_take(group, arena, &tree, error));
-  pl_ticks *scratch = PL_TAKE(arena, pl_ticks, 2 * (size_t)group->n), largest = 0;
-  if (scratch == NULL) return pl_fail_memory(error, "a tree");
-  PL_TRY(pl_usage_begin(&builder, group->cluster, 8 * group->n, arena, error));
-  for (uint32_t c = 0; c < group->n_channels; c++)
-    for (uint32_t which = 0; which < trees_per_channel(kind); which++) {
-      pl_ticks latency = 0;
-      shape(group, kind, c, which, &tree);
-      for (int upwards = kind == PL_BROADCAST ? 0 : 1; upwards >= 0; upwards--)
-        PL_TRY(add_tree(group, &tree, upwards, &builder, scratch, scratch + group->n, &latency, error));
-      if (latency > largest) largest = latency;
-    }
-  pl_usage usage = pl_usage_end(&builder);
-  pl_fluid_from_usage(group, &usage, largest, size_bytes / group->n_channels / trees_per_channel(kind), fluid);
+  pl_usage usage = group->tree;
+  pl_ticks latency = group->tree_latency;
+  if (kind != PL_ALL_REDUCE || !group->has_tree) PL_TRY(measure(group, kind, arena, &usage, &latency, error));
+  pl_fluid_from_usage(group, &usage, latency, size_bytes / group->n_channels / trees_per_channel(kind), fluid);
   return PL_OK;
 }
 

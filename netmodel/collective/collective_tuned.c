@@ -98,8 +98,7 @@ static pl_code nvls_usage(const pl_collective_group *group, pl_arena *arena, pl_
       }
     }
   }
-  *usage = pl_usage_end(&builder);
-  return PL_OK;
+  return pl_usage_end(&builder, usage, error);
 }
 
 static pl_code prepare_nvls(pl_collective_group *group, pl_arena *arena, pl_error *error) {
@@ -122,6 +121,7 @@ static pl_code prepare_tree(pl_collective_group *group, pl_arena *arena, pl_erro
   pl_group_tuning *tuning = &group->tuning;
   tuning->has_tree = group->n_nodes > 1;
   if (!tuning->has_tree) return PL_OK;
+  PL_TRY(pl_tree_prepare(group, arena, error));
   pl_fluid_collective *fluid = &tuning->tree_fluid;
   PL_TRY(pl_tree_fluid(group, PL_ALL_REDUCE, 1, arena, fluid, error));
   tuning->tree = level_rates(group, fluid->uses, fluid->spec.n_uses, fluid->spec.rate_cap_Bps);

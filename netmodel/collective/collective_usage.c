@@ -4,10 +4,9 @@
  * so they are small integers and their sums are exact in double, whatever the order of addition: that is what lets a
  * folded network equal the unfolded one bit for bit.
  *
- * Uses are appended and merged whenever the buffer is full: few of them by sorting, which needs no second structure;
- * those of thousands of devices, about as many as the cluster has links, by adding them up in an array over all links,
- * which sorting took a third of the time of compiling 4,096 GPUs for. Both leave the result sorted by link as the
- * interface promises. */
+ * Few uses are a list, merged by sorting whenever it is full, which needs no second structure. Those of thousands of
+ * devices, about as many as the cluster has links, are added up in an array over all links: sorting them took a third
+ * of the time of compiling 4,096 GPUs. Both end sorted by link as the interface promises. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +18,10 @@ static const double most_steps = 134217728.0; /* 2^27 */
 pl_code pl_usage_begin(pl_usage_builder *builder, const pl_cluster *cluster, uint32_t expected, pl_arena *arena,
                        pl_error *error) {
   *builder = (pl_usage_builder){.cluster = cluster, .arena = arena, .rate_cap_Bps = INFINITY};
+  if (expected >= MANY_USES && expected >= cluster->n_links / 8) {
+    builder->weight_of = PL_TAKE(arena, double, cluster->n_links);
+    return builder->weight_of != NULL ? PL_OK : pl_fail_memory(error, "the links of a collective");
+  }
   builder->capacity = expected < LEAST_CAPACITY ? LEAST_CAPACITY : expected;
   builder->uses = pl_arena_take(arena, builder->capacity * sizeof *builder->uses, _Alignof(pl_link_use));
   return builder->uses != NULL ? PL_OK : pl_fail_memory(error, "the links of a collective");
@@ -29,26 +32,8 @@ static int by_link(const void *a, const void *b) {
   return (left > right) - (left < right);
 }
 
-/* By an array over the links. False: no memory for one. */
-static bool merge_many(pl_usage_builder *builder) {
-  pl_link_use *uses = builder->uses;
-  uint32_t n_links = builder->cluster->n_links, kept = 0;
-  pl_arena_mark mark = pl_arena_mark_here(builder->arena);
-  double *weight = PL_TAKE(builder->arena, double, n_links);
-  if (weight == NULL) return false;
-  for (uint32_t i = 0; i < builder->n_uses; i++)
-    weight[uses[i].link] += uses[i].weight;
-  for (uint32_t link = 0; link < n_links; link++)
-    if (weight[link] > 0) uses[kept++] = (pl_link_use){.link = link, .weight = weight[link]};
-  builder->n_uses = kept;
-  pl_arena_release_to(builder->arena, mark);
-  return true;
-}
-
 static void merge(pl_usage_builder *builder) {
   pl_link_use *uses = builder->uses;
-  bool many = builder->n_uses >= MANY_USES && builder->n_uses >= builder->cluster->n_links / 8;
-  if (many && merge_many(builder)) return;
   qsort(uses, builder->n_uses, sizeof *uses, by_link);
   uint32_t kept = 0;
   for (uint32_t i = 0; i < builder->n_uses; i++) {
@@ -73,11 +58,26 @@ static pl_code make_room(pl_usage_builder *builder, pl_error *error) {
   return PL_OK;
 }
 
+static pl_code add_use(pl_usage_builder *builder, uint32_t link, double weight, pl_error *error) {
+  if (builder->weight_of != NULL) {
+    builder->weight_of[link] += weight;
+    return PL_OK;
+  }
+  if (builder->n_uses == builder->capacity) PL_TRY(make_room(builder, error));
+  builder->uses[builder->n_uses++] = (pl_link_use){.link = link, .weight = weight};
+  return PL_OK;
+}
+
 static uint32_t crossings(const pl_route *route, uint32_t link) {
   uint32_t count = 0;
   for (uint32_t i = 0; i < route->n_links; i++)
     count += route->links[i] == link;
   return count;
+}
+
+static void bound(pl_usage_builder *builder, const pl_route *route, uint32_t link) {
+  double cap_Bps = builder->cluster->links[link].capacity_Bps / crossings(route, link);
+  if (cap_Bps < builder->rate_cap_Bps) builder->rate_cap_Bps = cap_Bps;
 }
 
 pl_code pl_usage_hop(pl_usage_builder *builder, uint32_t source, uint32_t destination, uint32_t times,
@@ -86,65 +86,61 @@ pl_code pl_usage_hop(pl_usage_builder *builder, uint32_t source, uint32_t destin
   PL_TRY(pl_cluster_route(builder->cluster, source, destination, &route, error));
   if (route.latency > builder->slowest_hop) builder->slowest_hop = route.latency;
   if (latency != NULL) *latency = route.latency;
+  const pl_link *links = builder->cluster->links;
+  double *weight_of = builder->weight_of, weight = times;
   for (uint32_t i = 0; i < route.n_links; i++) {
-    const pl_link *link = &builder->cluster->links[route.links[i]];
-    if (link->policy == PL_LINK_FATPIPE) {
-      double cap_Bps = link->capacity_Bps / crossings(&route, route.links[i]);
-      if (cap_Bps < builder->rate_cap_Bps) builder->rate_cap_Bps = cap_Bps;
-      continue;
-    }
-    if (builder->n_uses == builder->capacity) PL_TRY(make_room(builder, error));
-    builder->uses[builder->n_uses++] = (pl_link_use){.link = route.links[i], .weight = times};
+    uint32_t link = route.links[i];
+    if (links[link].policy == PL_LINK_FATPIPE)
+      bound(builder, &route, link);
+    else if (weight_of != NULL)
+      weight_of[link] += weight;
+    else
+      PL_TRY(add_use(builder, link, weight, error));
   }
   return PL_OK;
 }
 
-pl_usage pl_usage_end(pl_usage_builder *builder) {
-  merge(builder);
-  pl_usage usage = {
-      .uses = builder->uses,
-      .n_uses = builder->n_uses,
-      .rate_cap_Bps = builder->rate_cap_Bps,
-      .rate_Bps = builder->rate_cap_Bps,
-      .slowest_hop = builder->slowest_hop,
-  };
-  for (uint32_t i = 0; i < usage.n_uses; i++) {
-    double rate_Bps = builder->cluster->links[usage.uses[i].link].capacity_Bps / usage.uses[i].weight;
-    if (rate_Bps < usage.rate_Bps) usage.rate_Bps = rate_Bps;
-  }
-  return usage;
+pl_code pl_usage_add(pl_usage_builder *builder, const pl_usage *usage, uint32_t shift, uint32_t times,
+                     pl_error *error) {
+  if (usage->slowest_hop > builder->slowest_hop) builder->slowest_hop = usage->slowest_hop;
+  builder->rate_cap_Bps = fmin(builder->rate_cap_Bps, usage->rate_cap_Bps);
+  for (uint32_t i = 0; i < usage->n_uses; i++)
+    PL_TRY(add_use(builder, usage->uses[i].link + shift, times * usage->uses[i].weight, error));
+  return PL_OK;
 }
 
-typedef struct keyed_hop {
-  uint64_t key;
-  uint32_t position;
-} keyed_hop;
-
-static int by_key(const void *a, const void *b) {
-  const keyed_hop *left = a, *right = b;
-  if (left->key != right->key) return left->key < right->key ? -1 : 1;
-  return (left->position > right->position) - (left->position < right->position);
+/* The array's links as a list. */
+static pl_code list_uses(pl_usage_builder *builder, pl_error *error) {
+  const double *weight_of = builder->weight_of;
+  uint32_t n_links = builder->cluster->n_links, n = 0;
+  for (uint32_t link = 0; link < n_links; link++)
+    n += weight_of[link] > 0;
+  pl_link_use *uses = pl_arena_take(builder->arena, n * sizeof *uses, _Alignof(pl_link_use));
+  if (uses == NULL) return pl_fail_memory(error, "the links of a collective");
+  builder->uses = uses;
+  builder->n_uses = n;
+  for (uint32_t link = 0; link < n_links; link++)
+    if (weight_of[link] > 0) *uses++ = (pl_link_use){.link = link, .weight = weight_of[link]};
+  return PL_OK;
 }
 
-pl_code pl_usage_of_hops(const pl_cluster *cluster, const uint64_t *keys, uint32_t n, pl_arena *arena,
-                         pl_ticks *latency, pl_usage *usage, pl_error *error) {
-  keyed_hop *hops = PL_TAKE(arena, keyed_hop, n);
-  if (hops == NULL) return pl_fail_memory(error, "the hops of a collective");
-  for (uint32_t i = 0; i < n; i++)
-    hops[i] = (keyed_hop){.key = keys[i], .position = i};
-  qsort(hops, n, sizeof *hops, by_key);
-  pl_usage_builder builder;
-  PL_TRY(pl_usage_begin(&builder, cluster, 2 * n, arena, error));
-  for (uint32_t i = 0; i < n;) {
-    uint32_t end = i;
-    while (end < n && hops[end].key == hops[i].key)
-      end++;
-    pl_ticks hop_latency;
-    PL_TRY(pl_usage_hop(&builder, (uint32_t)(hops[i].key >> 32), (uint32_t)hops[i].key, end - i, &hop_latency, error));
-    for (; i < end; i++)
-      latency[hops[i].position] = hop_latency;
+pl_code pl_usage_end(pl_usage_builder *builder, pl_usage *usage, pl_error *error) {
+  if (builder->weight_of != NULL)
+    PL_TRY(list_uses(builder, error));
+  else
+    merge(builder);
+  const pl_link_use *uses = builder->uses;
+  const pl_link *links = builder->cluster->links;
+  double rate_Bps = builder->rate_cap_Bps;
+  for (uint32_t i = 0; i < builder->n_uses; i++) {
+    double own_Bps = links[uses[i].link].capacity_Bps / uses[i].weight;
+    rate_Bps = own_Bps < rate_Bps ? own_Bps : rate_Bps;
   }
-  *usage = pl_usage_end(&builder);
+  *usage = (pl_usage){.uses = uses,
+                      .n_uses = builder->n_uses,
+                      .rate_cap_Bps = builder->rate_cap_Bps,
+                      .rate_Bps = rate_Bps,
+                      .slowest_hop = builder->slowest_hop};
   return PL_OK;
 }
 

@@ -178,16 +178,6 @@ pl_code pl_topology_cache_family_fluids(pl_topology_cache *cache, const pl_group
 
 /* ---- foldings ---- */
 
-pl_code pl_folding_take(pl_fold_problem *problem, pl_fold_transfer *transfers, pl_link_use *uses,
-                        const double *link_capacity_Bps, pl_arena *arena, pl_folding *folding, pl_error *error) {
-  PL_TRY(pl_quotient_drop_implied_links(problem->n_links, link_capacity_Bps, transfers, problem->n_transfers, uses,
-                                        arena, &folding->n_implied_links, error));
-  problem->transfers = transfers;
-  problem->uses = uses;
-  PL_TRY(pl_fold_refine(problem, arena, &folding->fold, error));
-  return pl_quotient_take(problem, &folding->fold, link_capacity_Bps, NULL, arena, &folding->quotient, error);
-}
-
 typedef struct extent {
   uint32_t n_members, n_uses;
 } extent;
@@ -256,17 +246,17 @@ static bool equal_keys(const folding_key *a, const folding_key *b) {
 static pl_code make_folding(pl_topology_cache *cache, const pl_fold_problem *problem, const double *link_capacity_Bps,
                             const folding_key *key, pl_arena *scratch, const pl_folding **folding, pl_error *error) {
   uint32_t n_uses = extent_of(problem).n_uses;
-  pl_fold_problem own = *problem;
-  pl_fold_transfer *transfers = pl_arena_take(scratch, own.n_transfers * sizeof *transfers, _Alignof(pl_fold_transfer));
+  uint32_t n_transfers = problem->n_transfers;
+  pl_fold_transfer *transfers = pl_arena_take(scratch, n_transfers * sizeof *transfers, _Alignof(pl_fold_transfer));
   pl_link_use *uses = pl_arena_take(scratch, n_uses * sizeof *uses, _Alignof(pl_link_use));
   kept_folding *made = PL_TAKE(&cache->arena, kept_folding, 1);
   uint32_t *words = pl_arena_take(&cache->arena, key->n_words * sizeof *words, _Alignof(uint32_t));
   if (transfers == NULL || uses == NULL || made == NULL || words == NULL) return no_memory(error);
-  if (own.n_transfers > 0) memcpy(transfers, own.transfers, own.n_transfers * sizeof *transfers);
-  if (n_uses > 0) memcpy(uses, own.uses, n_uses * sizeof *uses);
+  if (n_transfers > 0) memcpy(transfers, problem->transfers, n_transfers * sizeof *transfers);
+  if (n_uses > 0) memcpy(uses, problem->uses, n_uses * sizeof *uses);
   append_words(words, key->words, key->n_words);
   made->key = (folding_key){.words = words, .n_words = key->n_words, .hash = key->hash};
-  PL_TRY(pl_folding_take(&own, transfers, uses, link_capacity_Bps, &cache->arena, &made->folding, error));
+  PL_TRY(pl_folding_take(problem, transfers, uses, link_capacity_Bps, &cache->arena, &made->folding, error));
   *folding = &made->folding;
   return pl_hash_index_put(&cache->foldings, key->hash, made, &cache->arena) ? PL_OK : no_memory(error);
 }

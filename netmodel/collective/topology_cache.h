@@ -19,8 +19,7 @@
 
 #include "core/base/hash_index.h"
 #include "netmodel/collective/collective.h"
-#include "netmodel/fold/fold.h"
-#include "netmodel/fold/quotient.h"
+#include "netmodel/fold/folding.h"
 
 enum {
   PL_TOPOLOGY_CACHE_BYTES = 1 << 24
@@ -41,19 +40,6 @@ typedef struct pl_group_family {
   const uint32_t *members; /* [n_groups][group_size] */
   pl_collective_group *const *groups;
 } pl_group_family;
-
-/* A fold problem solved. */
-typedef struct pl_folding {
-  pl_fold fold;
-  pl_quotient quotient; /* before pl_quotient_rivals; serials are 0 */
-  uint32_t n_implied_links;
-} pl_folding;
-
-/* pl_quotient_drop_implied_links, pl_fold_refine and pl_quotient_take in a row. `transfers` and `uses` are the
- * problem's arrays, which the first of them rewrites; `link_capacity_Bps` per link of the problem. Results from
- * `arena`. */
-pl_code pl_folding_take(pl_fold_problem *problem, pl_fold_transfer *transfers, pl_link_use *uses,
-                        const double *link_capacity_Bps, pl_arena *arena, pl_folding *folding, pl_error *error);
 
 /* Caller's storage; takes no memory yet. */
 void pl_topology_cache_init(pl_topology_cache *cache, size_t most_bytes);

@@ -2,6 +2,7 @@
 #include "netmodel/fold/quotient.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- incidence of transfers on links ---- */
@@ -22,7 +23,7 @@ static bool crossings_take(crossings *by_link, uint32_t n_links, const pl_fold_t
   for (uint32_t t = 0; t < n_transfers; t++)
     n_uses += transfers[t].n_uses;
   by_link->offset = PL_TAKE(arena, uint32_t, n_links + 2);
-  by_link->entry = PL_TAKE(arena, crossing, n_uses);
+  by_link->entry = pl_arena_take(arena, n_uses * sizeof *by_link->entry, _Alignof(crossing));
   if (arena->failed) return false;
   uint32_t *cursor = by_link->offset + 1; /* counts, then running positions, then the offsets of the next link */
   for (uint32_t t = 0; t < n_transfers; t++)
@@ -71,8 +72,8 @@ pl_code pl_quotient_take(const pl_fold_problem *problem, const pl_fold *fold, co
   quotient->link_capacity_Bps = PL_TAKE(arena, double, quotient->n_links);
   quotient->link_policy = PL_TAKE(arena, uint8_t, quotient->n_links); /* zero is PL_LINK_SHARED */
   quotient->transfers = PL_TAKE(arena, pl_quotient_transfer, quotient->n_transfers);
-  quotient->uses = PL_TAKE(arena, pl_link_use, n_uses);
-  quotient->full_uses = PL_TAKE(arena, pl_link_use, n_uses);
+  quotient->uses = pl_arena_take(arena, n_uses * sizeof *quotient->uses, _Alignof(pl_link_use));
+  quotient->full_uses = pl_arena_take(arena, n_uses * sizeof *quotient->full_uses, _Alignof(pl_link_use));
   pl_arena_mark scratch = pl_arena_mark_here(arena);
   uint32_t *mark = PL_TAKE(arena, uint32_t, quotient->n_links);
   crossings by_link;
@@ -216,6 +217,8 @@ typedef struct implication {
 } implication;
 
 static double weight_of(const implication *state, uint32_t transfer, uint32_t link) {
+  const pl_link_use *limit = &state->uses[state->bottleneck[transfer]]; /* mostly what is asked for */
+  if (limit->link == link) return limit->weight;
   uint32_t low = state->transfers[transfer].first_use, high = low + state->transfers[transfer].n_uses;
   while (low < high) {
     uint32_t middle = low + (high - low) / 2;
@@ -332,10 +335,21 @@ static bool leave_out_feeders(implication *state, const crossings *by_link, uint
   return true;
 }
 
+/* What is_implied finds for a link that one transfer crosses, and that one too large to vote: its bottleneck must feed
+ * it. Most links of a ring over thousands of devices are such. */
+static bool is_implied_alone(const implication *state, const crossing *only, uint32_t link) {
+  const pl_link_use *limit = &state->uses[state->bottleneck[only->transfer]];
+  if (!may_feed(state, limit->link, link)) return false;
+  return only->weight / limit->weight * state->capacity_Bps[limit->link] <= state->capacity_Bps[link];
+}
+
 /* Can the feeders of the transfers that cross `link` fill it? Each feeder counts once, at its capacity times the
  * largest ratio of weights. */
 static bool is_implied(implication *state, const crossings *by_link, uint32_t link, bool thoroughly) {
   double capacity_Bps = state->capacity_Bps[link];
+  const crossing *first = &by_link->entry[by_link->offset[link]];
+  if (by_link->offset[link + 1] - by_link->offset[link] == 1 && state->transfers[first->transfer].n_uses > VOTING_USES)
+    return is_implied_alone(state, first, link);
   vote(state, by_link, link);
   bool fed = feed_all(state, by_link, link, false) && feed_all(state, by_link, link, true);
   bool implied = fed && most_of_feeders(state) <= capacity_Bps;
@@ -362,39 +376,52 @@ static uint32_t drop_alike(implication *state, const crossings *by_link, const u
 static void find_bottlenecks(const double *capacity_Bps, const pl_fold_transfer *transfers, uint32_t n_transfers,
                              const pl_link_use *uses, uint32_t *bottleneck) {
   for (uint32_t t = 0; t < n_transfers; t++) {
-    bottleneck[t] = PL_NONE;
-    for (uint32_t u = transfers[t].first_use; u < transfers[t].first_use + transfers[t].n_uses; u++)
-      if (bottleneck[t] == PL_NONE || capacity_Bps[uses[u].link] / uses[u].weight <
-                                          capacity_Bps[uses[bottleneck[t]].link] / uses[bottleneck[t]].weight)
-        bottleneck[t] = u;
-  }
-}
-
-static void sift_down(const double *capacity, uint32_t *heap, uint32_t n, uint32_t at) {
-  for (;;) {
-    uint32_t least = at;
-    for (uint32_t child = 2 * at + 1; child <= 2 * at + 2 && child < n; child++) {
-      double a = capacity[heap[child]], b = capacity[heap[least]];
-      if (a < b || (a == b && heap[child] > heap[least])) least = child;
+    double least_Bps = INFINITY;
+    bottleneck[t] = transfers[t].n_uses > 0 ? transfers[t].first_use : PL_NONE;
+    for (uint32_t u = transfers[t].first_use; u < transfers[t].first_use + transfers[t].n_uses; u++) {
+      double own_Bps = capacity_Bps[uses[u].link] / uses[u].weight;
+      if (!(own_Bps < least_Bps)) continue;
+      least_Bps = own_Bps;
+      bottleneck[t] = u;
     }
-    if (least == at) return;
-    uint32_t x = heap[at];
-    heap[at] = heap[least];
-    heap[least] = x;
-    at = least;
   }
 }
 
-/* Heap sort: largest capacity first, of equals the lowest index. */
-static void sort_by_capacity(const double *capacity, uint32_t *links, uint32_t n) {
-  for (uint32_t i = n / 2; i-- > 0;)
-    sift_down(capacity, links, n, i);
-  for (uint32_t left = n; left > 1; left--) {
-    uint32_t x = links[0];
-    links[0] = links[left - 1];
-    links[left - 1] = x;
-    sift_down(capacity, links, left - 1, 0);
+typedef struct capacity_class {
+  double capacity_Bps;
+  uint32_t class;
+} capacity_class;
+
+static int larger_first(const void *a, const void *b) {
+  const capacity_class *x = a, *y = b;
+  return (x->capacity_Bps < y->capacity_Bps) - (x->capacity_Bps > y->capacity_Bps);
+}
+
+/* The `n` links at `links`, which increase: largest capacity first, of equals the lowest index. Platforms have few
+ * capacities, so links are put together by capacity and those are sorted. */
+static bool sort_by_capacity(const double *capacity_Bps, uint32_t *links, uint32_t n, pl_arena *arena) {
+  pl_arena_mark scratch = pl_arena_mark_here(arena);
+  uint64_t *bits = pl_arena_take(arena, n * sizeof *bits, _Alignof(uint64_t));
+  uint32_t *sorted = pl_arena_take(arena, n * sizeof *sorted, _Alignof(uint32_t));
+  capacity_class *classes = pl_arena_take(arena, n * sizeof *classes, _Alignof(capacity_class));
+  uint32_t *end = pl_arena_take(arena, n * sizeof *end, _Alignof(uint32_t));
+  pl_partition partition;
+  if (arena->failed) return false;
+  for (uint32_t i = 0; i < n; i++)
+    memcpy(&bits[i], &capacity_Bps[links[i]], sizeof *bits);
+  if (!pl_partition_of_colours(bits, n, arena, &partition)) return false;
+  for (uint32_t class = 0; class < partition.n_classes; class ++)
+    classes[class] = (capacity_class){capacity_Bps[links[partition.first[class]]], class};
+  qsort(classes, partition.n_classes, sizeof *classes, larger_first);
+  for (uint32_t i = 0, next = 0; i < partition.n_classes; i++) {
+    end[classes[i].class] = next;
+    next += partition.size[classes[i].class];
   }
+  for (uint32_t i = 0; i < n; i++)
+    sorted[end[partition.class_of[i]]++] = links[i];
+  memcpy(links, sorted, n * sizeof *links);
+  pl_arena_release_to(arena, scratch);
+  return true;
 }
 
 static void remove_dropped(pl_fold_transfer *transfers, uint32_t n_transfers, pl_link_use *uses, const bool *dropped) {
@@ -414,7 +441,7 @@ pl_code pl_quotient_drop_implied_links(uint32_t n_links, const double *link_capa
   pl_arena_mark scratch = pl_arena_mark_here(arena);
   crossings by_link;
   bool *dropped = PL_TAKE(arena, bool, n_links);
-  uint32_t *order = PL_TAKE(arena, uint32_t, n_links);
+  uint32_t *order = pl_arena_take(arena, n_links * sizeof *order, _Alignof(uint32_t));
   uint32_t *bottleneck = PL_TAKE(arena, uint32_t, n_transfers);
   implication state = {.capacity_Bps = link_capacity_Bps,
                        .dropped = dropped,
@@ -424,8 +451,8 @@ pl_code pl_quotient_drop_implied_links(uint32_t n_links, const double *link_capa
                        .arena = arena,
                        .votes = PL_TAKE(arena, uint32_t, n_links),
                        .ratio = PL_TAKE(arena, double, n_links),
-                       .voted = PL_TAKE(arena, uint32_t, n_links),
-                       .fed = PL_TAKE(arena, uint32_t, n_links)};
+                       .voted = pl_arena_take(arena, n_links * sizeof(uint32_t), _Alignof(uint32_t)),
+                       .fed = pl_arena_take(arena, n_links * sizeof(uint32_t), _Alignof(uint32_t))};
   if (!crossings_take(&by_link, n_links, transfers, n_transfers, uses, arena) || arena->failed)
     return pl_fail_memory(error, "the implied links");
   find_bottlenecks(link_capacity_Bps, transfers, n_transfers, uses, bottleneck);
@@ -434,7 +461,7 @@ pl_code pl_quotient_drop_implied_links(uint32_t n_links, const double *link_capa
     if (by_link.offset[l + 1] > by_link.offset[l]) order[n_used++] = l;
   /* From the largest: what implies a link is smaller, so it has not been judged yet, and dropping it later, because
    * still smaller links imply it, takes nothing from the argument. */
-  sort_by_capacity(link_capacity_Bps, order, n_used);
+  if (!sort_by_capacity(link_capacity_Bps, order, n_used, arena)) return pl_fail_memory(error, "the implied links");
   for (uint32_t i = 0, end; i < n_used; i = end) {
     for (end = i + 1; end < n_used && link_capacity_Bps[order[end]] == link_capacity_Bps[order[i]];)
       end++;

@@ -15,6 +15,7 @@
 #include "core/base/words.h"
 #include "netmodel/device/device_profile.h"
 #include "netmodel/platform/link_kind.h"
+#include "netmodel/platform/node_shape.h"
 #include "netmodel/platform/platform_choice.h"
 #include "netmodel/platform/platform_copy.h"
 #include "netmodel/platform/platform_scan.h"
@@ -275,10 +276,22 @@ static pl_code list_sockets(pl_platform *platform, pl_error *error) {
   return platform->arena.failed ? pl_fail_memory(error, "the CPU sockets of the platform") : PL_OK;
 }
 
+static pl_code find_shapes(pl_platform *platform, pl_error *error) {
+  pl_cluster *cluster = &platform->cluster;
+  if (platform->tree == NULL) return PL_OK;
+  uint32_t *zone_of = PL_TAKE(&platform->arena, uint32_t, cluster->n_nodes);
+  if (zone_of == NULL) return pl_fail_memory(error, "the shapes of the nodes");
+  for (uint32_t z = 0; z < platform->n_zones; z++)
+    if (platform->zones[z].node != PL_NONE) zone_of[platform->zones[z].node] = z;
+  return pl_node_shape_take(platform->tree, zone_of, cluster->n_nodes, cluster->links, &platform->arena,
+                            &cluster->shapes, error);
+}
+
 static pl_code make_cluster(pl_platform *platform, const char *path, pl_error *error) {
   PL_TRY(convert_links(platform, path, error));
   PL_TRY(make_nodes(platform, error));
   PL_TRY(place_devices(platform, error));
+  PL_TRY(find_shapes(platform, error));
   return list_sockets(platform, error);
 }
 

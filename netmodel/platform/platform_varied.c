@@ -12,6 +12,7 @@
 #include "netmodel/device/device_power.h"
 #include "netmodel/device/device_profile.h"
 #include "netmodel/platform/link_kind.h"
+#include "netmodel/platform/node_shape.h"
 #include "netmodel/platform/platform.h"
 #include "netmodel/platform/platform_vary.h"
 
@@ -321,6 +322,7 @@ pl_code pl_vary_cluster_take(const pl_vary_grid *grid, uint32_t point, const pl_
   own.cluster->route = varied_route;
   own.cluster->routes = routes;
   PL_TRY(vary(&own, grid, point, error));
+  PL_TRY(pl_node_shape_vary(base->shapes, own.cluster->n_nodes, own.links, arena, &own.cluster->shapes, error));
   own.cluster->digest = digest_of(own.cluster, base);
   *cluster = own.cluster;
   return PL_OK;

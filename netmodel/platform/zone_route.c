@@ -153,12 +153,13 @@ static bool take_tables(pl_zone_tree *tree, tree_zone *zone) {
 static void fill_tables(pl_zone_tree *tree) {
   tree_zone *zones = tree->zones.items;
   const tree_point *points = tree->points.items;
-  const tree_route *const *routes = tree->floyd_routes.items;
+  const tree_route *const *routes = tree->declared.items;
   for (uint32_t p = 0; p < tree->points.count; p++)
     if (points[p].zone != PL_SHIM_NONE && zones[points[p].zone].routing == TREE_FLOYD)
       zones[points[p].zone].members[points[p].rank] = p;
-  for (uint32_t r = 0; r < tree->floyd_routes.count; r++) {
+  for (uint32_t r = 0; r < tree->declared.count; r++) {
     tree_zone *zone = &zones[points[routes[r]->source].zone];
+    if (zone->routing != TREE_FLOYD) continue;
     uint32_t from = points[routes[r]->source].rank, to = points[routes[r]->destination].rank;
     zone->costs[(size_t)from * zone->n_points + to] = routes[r]->n_links;
     zone->predecessors[(size_t)from * zone->n_points + to] = from;

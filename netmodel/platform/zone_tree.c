@@ -113,7 +113,13 @@ tree_zone *tree_open_zone(tree *t, const char *id, tree_routing routing) {
   tree_zone *zone = append(t, &t->zones, sizeof *zone);
   pl_shim_zone *out = append(t, &t->out_zones, sizeof *out);
   if (t->unknown != NULL || t->arena->failed || zone == NULL || out == NULL) return NULL;
-  *zone = (tree_zone){.routing = routing, .point = point, .parent = parent, .backbone = PL_SHIM_NONE};
+  *zone = (tree_zone){.routing = routing,
+                      .point = point,
+                      .parent = parent,
+                      .first_point = t->points.count,
+                      .first_link = t->out_links.count,
+                      .first_route = t->declared.count,
+                      .backbone = PL_SHIM_NONE};
   zone->depth = parent != PL_SHIM_NONE ? zone_at(t, parent)->depth + 1 : 0;
   *out = (pl_shim_zone){.name = point_at(t, point)->name, .parent = parent};
   open->zone = own;
@@ -124,8 +130,29 @@ tree_zone *tree_open_zone(tree *t, const char *id, tree_routing routing) {
   return zone;
 }
 
+/* The links from the first to the last that ways between devices may cross, wherever they are declared: large platforms
+ * have the links of all nodes in one zone. A star has its own. */
+static void find_span(const tree *t, tree_zone *zone) {
+  if (zone->routing == TREE_STAR) {
+    zone->n_links = t->out_links.count - zone->first_link;
+    return;
+  }
+  const tree_route *const *declared = t->declared.items;
+  uint32_t first = UINT32_MAX, end = 0;
+  for (uint32_t r = zone->first_route; r < zone->first_route + zone->n_routes; r++)
+    for (uint32_t l = 0; tree_joins_devices(t, zone, declared[r]) && l < declared[r]->n_links; l++) {
+      if (declared[r]->links[l] < first) first = declared[r]->links[l];
+      if (declared[r]->links[l] >= end) end = declared[r]->links[l] + 1;
+    }
+  zone->first_link = end > 0 ? first : 0;
+  zone->n_links = end > 0 ? end - first : 0;
+}
+
 void tree_close_zone(tree *t) {
-  t->open->zone = zone_at(t, t->open->zone)->parent;
+  tree_zone *zone = zone_at(t, t->open->zone);
+  zone->n_routes = t->declared.count - zone->first_route;
+  find_span(t, zone);
+  t->open->zone = zone->parent;
   t->open->n_zones--;
 }
 
@@ -161,6 +188,7 @@ void tree_add_host(tree *t, const pl_shim_host *host, uint32_t point) {
   if (point_of == NULL || out == NULL) return;
   *point_of = point;
   *out = *host;
+  point_at(t, point)->has_device = host->device != NULL;
 }
 
 static void begin_host(tree *t, const char **attributes) {
@@ -328,8 +356,7 @@ static void put_route(tree *t, const tree_route *ends, const uint32_t *hops, boo
   for (uint32_t i = 0; i < n; i++)
     route->links[i] = hops[is_reverse ? n - 1 - i : i];
   pl_hash_index_put(&t->routes, tree_hash_ends(route->source, route->destination), route, t->arena);
-  if (zone_at(t, t->open->zone)->routing != TREE_FLOYD) return;
-  const tree_route **listed = append(t, &t->floyd_routes, sizeof *listed);
+  const tree_route **listed = append(t, &t->declared, sizeof *listed);
   if (listed != NULL) *listed = route;
 }
 

@@ -36,4 +36,11 @@ pl_shim_status pl_zone_tree_route(const pl_zone_tree *tree, uint32_t source_host
                                   uint32_t *links, uint32_t capacity, uint32_t *n_links, char *message,
                                   size_t message_bytes);
 
+/* Of a good tree: whether two zones without others in them declare the same hosts and routes in the same order, those
+ * between devices over links that lie equally far from the first of either, whatever these can do. Then the routes
+ * between devices inside them are the same, counted so. */
+bool pl_zone_tree_alike(const pl_zone_tree *tree, uint32_t left, uint32_t right);
+/* The links from the first to the last that routes between devices inside such a zone cross. */
+void pl_zone_tree_links(const pl_zone_tree *tree, uint32_t zone, uint32_t *first, uint32_t *n);
+
 #endif

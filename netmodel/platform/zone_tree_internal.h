@@ -19,6 +19,7 @@ typedef struct tree_point {
   uint32_t rank; /* among the points of that zone, in file order */
   tree_kind kind;
   uint32_t index; /* of the zone that it is; of a star's host, its first link */
+  bool has_device;
 } tree_point;
 
 /* A declared route; one that holds both ways is two. Gateways are the ends themselves where these are no zones. */
@@ -31,12 +32,14 @@ typedef struct tree_route {
 typedef struct tree_zone {
   tree_routing routing;
   uint32_t point, parent, depth, n_points;
-  bool has_zones, has_leaves; /* other zones, or hosts and routers; never both */
-  uint32_t *members;          /* Floyd: rank -> point */
-  uint32_t *costs;            /* Floyd: by row, while it is solved */
-  uint32_t *predecessors;     /* Floyd: by row; the last rank before the column's on the way from the row's */
-  uint32_t backbone;          /* star: link or PL_SHIM_NONE */
-  bool is_duplex;             /* star: two links per host, up and down */
+  uint32_t first_point, first_route, n_routes; /* its own; in one piece where it has no other zones */
+  uint32_t first_link, n_links;                /* from the first to the last between its devices */
+  bool has_zones, has_leaves;                  /* other zones, or hosts and routers; never both */
+  uint32_t *members;                           /* Floyd: rank -> point */
+  uint32_t *costs;                             /* Floyd: by row, while it is solved */
+  uint32_t *predecessors; /* Floyd: by row; the last rank before the column's on the way from the row's */
+  uint32_t backbone;      /* star: link or PL_SHIM_NONE */
+  bool is_duplex;         /* star: two links per host, up and down */
 } tree_zone;
 
 /* Things of one type in an array that grows. */
@@ -49,7 +52,7 @@ struct pl_zone_tree {
   pl_arena *arena;
   const char *unknown;
   tree_list zones, points;                   /* tree_zone, tree_point */
-  tree_list floyd_routes;                    /* const tree_route * */
+  tree_list declared;                        /* const tree_route *, in file order */
   tree_list host_points;                     /* uint32_t, by host */
   tree_list out_zones, out_hosts, out_links; /* pl_shim_zone, pl_shim_host, pl_shim_link */
   pl_hash_index point_names, link_names, routes;
@@ -118,6 +121,9 @@ void tree_begin_cluster(pl_zone_tree *tree, const char **attributes);
 void tree_end_cluster(pl_zone_tree *tree);
 
 /* ---- routes ---- */
+
+/* Whether a way between two devices of its zone may cross this declared route: of a Full zone, that route itself. */
+bool tree_joins_devices(const pl_zone_tree *tree, const tree_zone *zone, const tree_route *route);
 
 /* NULL: not declared. */
 const tree_route *tree_find_route(const pl_zone_tree *tree, uint32_t source, uint32_t destination);

@@ -188,17 +188,24 @@ static uint64_t rank_colour(const pl_planning *state, uint32_t rank, int32_t sta
   return (uint64_t)stage << 40 | (uint64_t)schedule << 16 | profile;
 }
 
-static uint64_t link_colour(const pl_link *link) {
-  return pl_hash_word(bits_of(link->capacity_Bps), link->policy);
+/* Not folded, links have none. */
+static uint64_t *colour_links(pl_planning *state) {
+  const pl_link *links = state->cluster->links;
+  uint32_t n = state->options->fold ? state->cluster->n_links : 0;
+  uint64_t *colours = pl_arena_take(state->arena, n * sizeof *colours, _Alignof(uint64_t));
+  for (uint32_t l = 0; colours != NULL && l < n; l++)
+    colours[l] = pl_hash_word(bits_of(links[l].capacity_Bps), links[l].policy);
+  return colours;
 }
 
 static uint64_t *colour_ranks(pl_planning *state) {
   const pl_strategy *strategy = state->program->strategy;
+  const pl_rank_strides strides = pl_strategy_rank_strides(strategy);
   uint64_t *colours = PL_TAKE(state->arena, uint64_t, pl_strategy_n_ranks(strategy));
   for (int32_t stage = 0; colours != NULL && stage < strategy->pp; stage++)
     for (int32_t r = 0; r < pl_strategy_replicas(strategy); r++)
       for (int32_t t = 0; t < strategy->tmp; t++) {
-        uint32_t rank = pl_strategy_rank(strategy, stage, r, t);
+        uint32_t rank = pl_rank_at(&strides, stage, r, t);
         colours[rank] = rank_colour(state, rank, stage, pl_program_schedule(state->program, r));
       }
   return colours;
@@ -232,16 +239,14 @@ static pl_code make_problem(pl_planning *state) {
     n_members += state->program->families[state->patterns[p].family].group_size;
     n_uses += state->patterns[p].n_uses;
   }
-  uint64_t *rank_colours = colour_ranks(state), *link_colours = PL_TAKE(state->arena, uint64_t, cluster->n_links);
+  uint64_t *rank_colours = colour_ranks(state), *link_colours = colour_links(state);
   pl_fold_transfer *transfers = PL_TAKE(state->arena, pl_fold_transfer, state->n_patterns);
-  pl_fold_member *members = PL_TAKE(state->arena, pl_fold_member, n_members);
-  pl_link_use *uses = PL_TAKE(state->arena, pl_link_use, n_uses);
-  double *capacity_Bps = PL_TAKE(state->arena, double, cluster->n_links);
+  pl_fold_member *members = pl_arena_take(state->arena, n_members * sizeof *members, _Alignof(pl_fold_member));
+  pl_link_use *uses = pl_arena_take(state->arena, n_uses * sizeof *uses, _Alignof(pl_link_use));
+  double *capacity_Bps = pl_arena_take(state->arena, cluster->n_links * sizeof *capacity_Bps, _Alignof(double));
   if (state->arena->failed) return no_memory(state);
-  for (uint32_t l = 0; l < cluster->n_links; l++) {
+  for (uint32_t l = 0; l < cluster->n_links; l++)
     capacity_Bps[l] = cluster->links[l].capacity_Bps;
-    if (state->options->fold) link_colours[l] = link_colour(&cluster->links[l]);
-  }
   n_members = n_uses = 0;
   for (uint32_t p = 0; p < state->n_patterns; p++) {
     const pl_pattern *own = &state->patterns[p];
@@ -367,6 +372,7 @@ static uint32_t slot_group(const pl_planning *state, const pl_device_class *own,
 
 static pl_code number_devices(pl_planning *state) {
   const pl_strategy *strategy = state->program->strategy;
+  const pl_rank_strides strides = pl_strategy_rank_strides(strategy);
   uint32_t n_classes = state->folding.fold.devices.n_classes;
   pl_device_class *classes = PL_TAKE(state->arena, pl_device_class, n_classes);
   if (classes == NULL) return no_memory(state);
@@ -374,7 +380,7 @@ static pl_code number_devices(pl_planning *state) {
   for (int32_t stage = 0; stage < strategy->pp; stage++)
     for (int32_t r = 0; r < pl_strategy_replicas(strategy); r++)
       for (int32_t t = 0; t < strategy->tmp; t++) {
-        uint32_t rank = pl_strategy_rank(strategy, stage, r, t), class = state->folding.fold.devices.class_of[rank];
+        uint32_t rank = pl_rank_at(&strides, stage, r, t), class = state->folding.fold.devices.class_of[rank];
         if (state->folding.fold.devices.first[class] != rank) continue;
         pl_device_class *own = &classes[class];
         *own = (pl_device_class){

@@ -4,14 +4,21 @@
 #include "workloads/compile/communication_state.h"
 
 /* With no other transfer on its links. Classes do not know this rate: the uses of a folded transfer are those of all
- * transfers of its class on a link. The arithmetic is that of pl_transfer_solo_rate. */
+ * transfers of its class on a link. The arithmetic is that of pl_transfer_solo_rate. Ops of one pattern have the same
+ * links. */
 static double alone_rate(const pl_planning *state, const pl_raw_op *raw) {
-  const pl_pattern *pattern = &state->patterns[raw->pattern];
-  double rate_Bps = raw->rate_cap_Bps, share = raw->share_weight;
-  for (uint32_t use = 0; use < pattern->n_uses; use++)
-    rate_Bps = fmin(rate_Bps, state->cluster->links[pattern->uses[use].link].capacity_Bps /
-                                  (pattern->uses[use].weight * share) * share);
-  return rate_Bps;
+  pl_pattern *pattern = &state->patterns[raw->pattern];
+  double share = raw->share_weight;
+  if (pattern->wires_for != share) {
+    pattern->wires_for = share;
+    pattern->wires_Bps = INFINITY;
+    for (uint32_t use = 0; use < pattern->n_uses; use++) {
+      double capacity_Bps = state->cluster->links[pattern->uses[use].link].capacity_Bps;
+      double own_Bps = capacity_Bps / (pattern->uses[use].weight * share) * share;
+      if (own_Bps < pattern->wires_Bps) pattern->wires_Bps = own_Bps;
+    }
+  }
+  return fmin(raw->rate_cap_Bps, pattern->wires_Bps);
 }
 
 static pl_transfer_spec alone_spec(const pl_planning *state, const pl_raw_op *raw) {

@@ -17,7 +17,8 @@ typedef struct pl_pattern {
   const pl_link_use *uses;
   uint32_t n_uses;
   uint64_t colour;
-  double rate_bound_Bps; /* the largest cap of its ops */
+  double rate_bound_Bps;       /* the largest cap of its ops */
+  double wires_Bps, wires_for; /* what its links allow one transfer alone, under this share weight; 0: not looked at */
 } pl_pattern;
 
 typedef struct pl_planning {

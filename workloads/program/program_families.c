@@ -170,29 +170,33 @@ static int32_t other_stage(const pl_program *program, const pl_family *family) {
 }
 
 /* The member that (r, t) is of its group, and the other of a pair. */
-static void seat_member(const pl_program *program, const pl_family *family, int32_t other, int32_t r, int32_t t,
-                        uint32_t *group, int32_t position) {
-  group[position] = pl_strategy_device(program->strategy, family->stage, r, t);
-  if (is_pair(family->kind)) group[1] = pl_strategy_device(program->strategy, other, r, t);
+static void seat_member(const pl_program *program, const pl_rank_strides *strides, const pl_family *family,
+                        int32_t other, int32_t r, int32_t t, uint32_t *group, int32_t position) {
+  const pl_strategy *strategy = program->strategy;
+  group[position] = pl_strategy_device_of_rank(strategy, pl_rank_at(strides, family->stage, r, t));
+  if (is_pair(family->kind)) group[1] = pl_strategy_device_of_rank(strategy, pl_rank_at(strides, other, r, t));
 }
 
 static void fill_members(const pl_program *program, pl_family *family, uint32_t *members) {
   const pl_strategy *strategy = program->strategy;
+  const pl_rank_strides strides = pl_strategy_rank_strides(strategy);
   int32_t other = other_stage(program, family);
   for (int32_t r = 0; r < pl_strategy_replicas(strategy); r++)
     for (int32_t t = 0; t < strategy->tmp; t++) {
       const seat own = seat_of(strategy, family->kind, r, t);
-      seat_member(program, family, other, r, t, &members[(size_t)own.group * family->group_size], own.position);
+      seat_member(program, &strides, family, other, r, t, &members[(size_t)own.group * family->group_size],
+                  own.position);
     }
 }
 
 void pl_program_group_members(const pl_program *program, const pl_family *family, int32_t group, uint32_t *members) {
   const pl_strategy *strategy = program->strategy;
+  const pl_rank_strides strides = pl_strategy_rank_strides(strategy);
   int32_t other = other_stage(program, family);
   for (int32_t r = 0; r < pl_strategy_replicas(strategy); r++)
     for (int32_t t = 0; t < strategy->tmp; t++) {
       const seat own = seat_of(strategy, family->kind, r, t);
-      if (own.group == group) seat_member(program, family, other, r, t, members, own.position);
+      if (own.group == group) seat_member(program, &strides, family, other, r, t, members, own.position);
     }
 }
 

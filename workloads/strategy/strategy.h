@@ -206,6 +206,16 @@ static inline uint32_t pl_strategy_n_ranks(const pl_strategy *strategy) {
 /* Number of the rank at coordinates (pipeline stage, replica, tensor rank) under strategy->order; without context
  * parallelism the replica is the data rank. */
 uint32_t pl_strategy_rank(const pl_strategy *strategy, int32_t stage, int32_t replica, int32_t tensor);
+/* For loops over many ranks. */
+typedef struct pl_rank_strides {
+  int32_t cp;
+  uint32_t stage, data, context, tensor;
+} pl_rank_strides;
+pl_rank_strides pl_strategy_rank_strides(const pl_strategy *strategy);
+static inline uint32_t pl_rank_at(const pl_rank_strides *strides, int32_t stage, int32_t replica, int32_t tensor) {
+  return (uint32_t)stage * strides->stage + (uint32_t)(replica / strides->cp) * strides->data +
+         (uint32_t)(replica % strides->cp) * strides->context + (uint32_t)tensor * strides->tensor;
+}
 static inline uint32_t pl_strategy_device_of_rank(const pl_strategy *strategy, uint32_t rank) {
   return strategy->placement == NULL ? rank : strategy->placement[rank];
 }

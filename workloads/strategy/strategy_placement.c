@@ -15,36 +15,32 @@ enum { HIGHEST_DEVICE = (1 << 24) - 1 };
 
 /* ---- ranks and devices ---- */
 
-typedef struct counting {
-  const pl_strategy *strategy;
-  int32_t stage, replica, tensor;
-  uint32_t rank, stride;
-} counting;
-
-static void count(counting *own, char letter) {
-  int32_t cp = pl_strategy_cp(own->strategy), degree = own->strategy->tmp, coordinate = own->tensor;
-  if (letter == 'd') {
-    degree = own->strategy->dp;
-    coordinate = own->replica / cp;
-  } else if (letter == 'c') {
-    degree = cp;
-    coordinate = own->replica % cp;
-  } else if (letter == 'p') {
-    degree = own->strategy->pp;
-    coordinate = own->stage;
+/* Letters of the order say which coordinate counts fastest; replicas are data ranks times context ranks. */
+static void take_letter(const pl_strategy *strategy, char letter, uint32_t *stride, pl_rank_strides *strides) {
+  uint32_t *own = letter == 'd' ? &strides->data : letter == 'c' ? &strides->context : &strides->tensor;
+  int32_t degree = letter == 'd' ? strategy->dp : letter == 'c' ? strides->cp : strategy->tmp;
+  if (letter == 'p') {
+    own = &strides->stage;
+    degree = strategy->pp;
   }
-  own->rank += (uint32_t)coordinate * own->stride;
-  own->stride *= (uint32_t)degree;
+  *own = *stride;
+  *stride *= (uint32_t)degree;
+}
+
+pl_rank_strides pl_strategy_rank_strides(const pl_strategy *strategy) {
+  pl_rank_strides strides = {.cp = pl_strategy_cp(strategy)};
+  uint32_t stride = 1;
+  bool has_context = strchr(strategy->order, 'c') != NULL;
+  for (const char *letter = strategy->order; *letter != '\0'; letter++) {
+    take_letter(strategy, *letter, &stride, &strides);
+    if (*letter == 't' && !has_context) take_letter(strategy, 'c', &stride, &strides);
+  }
+  return strides;
 }
 
 uint32_t pl_strategy_rank(const pl_strategy *strategy, int32_t stage, int32_t replica, int32_t tensor) {
-  counting own = {.strategy = strategy, .stage = stage, .replica = replica, .tensor = tensor, .stride = 1};
-  bool has_context = strchr(strategy->order, 'c') != NULL;
-  for (const char *letter = strategy->order; *letter != '\0'; letter++) {
-    count(&own, *letter);
-    if (*letter == 't' && !has_context) count(&own, 'c');
-  }
-  return own.rank;
+  const pl_rank_strides strides = pl_strategy_rank_strides(strategy);
+  return pl_rank_at(&strides, stage, replica, tensor);
 }
 
 uint32_t pl_strategy_device(const pl_strategy *strategy, int32_t stage, int32_t replica, int32_t tensor) {
