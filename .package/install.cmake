@@ -18,7 +18,7 @@ foreach(name source IN ZIP_LISTS data data_sources)
 endforeach()
 
 # The module for Python (its program is ../../../bin/paceline from there).
-install(FILES search/python/paceline.py DESTINATION ${data_folder}/python)
+install(FILES search/python/paceline.py search/python/sweep_in_plots.py DESTINATION ${data_folder}/python)
 
 # What a pass of one's own for `paceline optimize` includes.
 install(FILES search/optimize/pass_interface.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/paceline)

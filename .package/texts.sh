@@ -17,10 +17,21 @@ table() {
       "$program" "$name" --print-options | sed "s|^|$name\t$summary\t|"
       continue
     fi
+    local actions=0
     while IFS=$'\t' read -r action meaning; do
       "$program" "$name" "$action" --print-options | sed "s|^|$name $action\t$meaning\t|"
+      actions=1
     done < <("$program" "$name" --help | entries)
+    ((actions)) || printf '%s\t%s\thelp\t\t\tgive this help list\n' "$name" "$summary" # a command without options
   done < <("$program" --help | sed '/^Example/,$d' | entries)
+}
+
+# COMMAND WORD...: what may stand behind a command, by its usage: "paceline model [OPTION...] show FILE", "[models|platforms]".
+words() {
+  local name
+  for name in $(cut -f1 "$folder/options.tsv" | uniq | grep -v ' '); do
+    "$program" "$name" --help | sed -nE "s/^(Usage:|  or: ) paceline $name \\[OPTION\\.\\.\\.\\] \\[?([a-z|]+)\\]?( .*)?$/\\2/p" | tr '|' '\n' | awk '!seen[$0]++' | paste -sd ' ' | sed -nE "s/(.+)/$name \\1/p"
+  done
 }
 
 man_page() { # FILE SUMMARY WORD ...
@@ -34,9 +45,10 @@ man_page() { # FILE SUMMARY WORD ...
 }
 
 table >"$folder/options.tsv"
+words >"$folder/words"
 for shell in bash zsh fish; do
   case $shell in zsh) to=$folder/_paceline ;; *) to=$folder/paceline.$shell ;; esac
-  awk -F'\t' -f "$here/completion_$shell.awk" "$folder/options.tsv" >"$to.part"
+  awk -F'\t' -v words="$folder/words" -f "$here/completion_$shell.awk" "$folder/options.tsv" >"$to.part"
   mv "$to.part" "$to"
 done
 

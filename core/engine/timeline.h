@@ -35,6 +35,7 @@ typedef struct pl_timeline_view {
   int32_t first_microbatch, last_microbatch;
   bool has_ops_window; /* ops only of these microbatches; passes, blocks, transfers and memory of all that are shown */
   int32_t first_ops, last_ops;
+  bool is_perfetto; /* in Perfetto's own format (core/engine/timeline_perfetto.h) */
 } pl_timeline_view;
 
 /* Streams the trace; memory beyond the result O(tasks), for the counters. `view` or its arrays may be NULL: "device 0".

@@ -16,7 +16,7 @@
 #include "core/system/text_file.h"
 #include "core/text/document_tree.h"
 
-enum { DEPTH_MAX = 64, FILE_BYTES_MAX = 64 << 20 };
+enum { DEPTH_MAX = 64, FILE_BYTES_MAX = 64 << 20, REPEATED_MAX = 64 };
 
 /* ---- the bytes ---- */
 
@@ -119,18 +119,46 @@ static int compare_keys(const void *a, const void *b) {
   return (x->column > y->column) - (x->column < y->column);
 }
 
-static pl_code refuse_duplicates(const reader *r, const pl_node *mapping) {
+static pl_code refuse_duplicates(const reader *r, const pl_node *const *sorted, uint32_t n) {
+  for (uint32_t i = 1; i < n; i++)
+    if (strcmp(sorted[i - 1]->text, sorted[i]->text) == 0)
+      return pl_fail(r->error, PL_BAD_INPUT, "%s:%d:%d: key '%.64s' occurs twice (first in line %d)", r->document->name,
+                     sorted[i]->line, sorted[i]->column, sorted[i]->text, sorted[i - 1]->line);
+  return PL_OK;
+}
+
+static uint32_t place_of(const pl_node *mapping, const pl_node *key) {
+  uint32_t i = 0;
+  while (mapping->keys[i] != key)
+    i++;
+  return i;
+}
+
+/* Those in front of the last become entries without effect: with the value of the last. */
+static pl_code overrule_duplicates(const reader *r, const pl_node *mapping, const pl_node *const *sorted, uint32_t n) {
+  pl_document *document = r->document;
+  for (uint32_t i = n; i-- > 1;) { /* from the last on: it counts */
+    if (strcmp(sorted[i - 1]->text, sorted[i]->text) != 0) continue;
+    if (document->n_repeated++ == REPEATED_MAX) return refuse_duplicates(r, sorted, n);
+    pl_node *kept = PL_TAKE(&document->arena, pl_node, 1);
+    if (kept == NULL) return pl_fail_memory(r->error, document->name);
+    mapping->values[place_of(mapping, sorted[i - 1])] = mapping->values[place_of(mapping, sorted[i])];
+    *kept = *sorted[i];
+    kept->next = document->repeated;
+    document->repeated = kept;
+  }
+  return PL_OK;
+}
+
+static pl_code treat_duplicates(const reader *r, const pl_node *mapping) {
   pl_arena *arena = &r->document->arena;
   pl_arena_mark mark = pl_arena_mark_here(arena);
   const pl_node **sorted = PL_TAKE(arena, const pl_node *, mapping->count);
   if (sorted == NULL) return pl_fail_memory(r->error, r->document->name);
   if (mapping->count > 0) memcpy(sorted, mapping->keys, mapping->count * sizeof *sorted);
   qsort(sorted, mapping->count, sizeof *sorted, compare_keys);
-  pl_code code = PL_OK;
-  for (uint32_t i = 1; i < mapping->count && code == PL_OK; i++)
-    if (strcmp(sorted[i - 1]->text, sorted[i]->text) == 0)
-      code = pl_fail(r->error, PL_BAD_INPUT, "%s:%d:%d: key '%.64s' occurs twice (first in line %d)", r->document->name,
-                     sorted[i]->line, sorted[i]->column, sorted[i]->text, sorted[i - 1]->line);
+  if (r->document->is_loose) return overrule_duplicates(r, mapping, sorted, mapping->count);
+  pl_code code = refuse_duplicates(r, sorted, mapping->count);
   pl_arena_release_to(arena, mark);
   return code;
 }
@@ -152,7 +180,7 @@ static pl_code close_node(reader *r) {
     }
     node->values[i++] = child;
   }
-  return is_mapping ? refuse_duplicates(r, node) : PL_OK;
+  return is_mapping ? treat_duplicates(r, node) : PL_OK;
 }
 
 static pl_code take_event(reader *r, struct fy_event *event) {
@@ -241,8 +269,8 @@ static pl_code parse_into(pl_document *document, const char *text, size_t size, 
   return code;
 }
 
-pl_code pl_document_parse(const char *name, const char *text, size_t size, bool json, pl_document **document,
-                          pl_error *error) {
+static pl_code parse(const char *name, const char *text, size_t size, bool json, bool is_loose, pl_document **document,
+                     pl_error *error) {
   *document = NULL;
   if (size > FILE_BYTES_MAX)
     return pl_fail(error, PL_BAD_INPUT, "%s: %zu bytes are too many for a configuration (at most 64 MiB)", name, size);
@@ -254,6 +282,7 @@ pl_code pl_document_parse(const char *name, const char *text, size_t size, bool 
   if (made == NULL) return pl_fail_memory(error, name);
   pl_arena_init(&made->arena, (size_t)1 << 14);
   made->json = json;
+  made->is_loose = is_loose;
   made->digest = digest;
   made->name = pl_arena_strdup(&made->arena, name);
   pl_code code = made->name == NULL ? pl_fail_memory(error, name) : parse_into(made, text, size, error);
@@ -268,6 +297,23 @@ pl_code pl_document_parse(const char *name, const char *text, size_t size, bool 
 static bool ends_with(const char *text, const char *tail) {
   size_t length = strlen(text), tail_length = strlen(tail);
   return length >= tail_length && strcmp(text + length - tail_length, tail) == 0;
+}
+
+pl_code pl_document_parse(const char *name, const char *text, size_t size, bool json, pl_document **document,
+                          pl_error *error) {
+  return parse(name, text, size, json, false, document, error);
+}
+
+pl_code pl_document_parse_loose(const char *name, const char *text, size_t size, bool json, pl_document **document,
+                                pl_error *error) {
+  return parse(name, text, size, json, true, document, error);
+}
+
+const pl_node *pl_document_repeated(const pl_document *document, size_t index) {
+  const pl_node *node = document->repeated;
+  for (; node != NULL && index > 0; index--)
+    node = node->next;
+  return node;
 }
 
 pl_code pl_document_load(const char *path, pl_document **document, pl_error *error) {

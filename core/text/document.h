@@ -23,6 +23,12 @@ pl_code pl_document_load(const char *path, pl_document **document, pl_error *err
 /* `name` stands for the path in messages; `json` chooses the grammar. */
 pl_code pl_document_parse(const char *name, const char *text, size_t size, bool json, pl_document **document,
                           pl_error *error);
+/* As Python's readers take files of others: of a key that a mapping has twice the last counts (up to 64 times in a
+ * file; more are an error). */
+pl_code pl_document_parse_loose(const char *name, const char *text, size_t size, bool json, pl_document **document,
+                                pl_error *error);
+/* Keys that were written again, by number from 0: the key as written where it counts. NULL: no more. */
+const pl_node *pl_document_repeated(const pl_document *document, size_t index);
 void pl_document_destroy(pl_document *document);
 const pl_node *pl_document_root(const pl_document *document);
 const char *pl_document_name(const pl_document *document);

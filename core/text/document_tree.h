@@ -24,6 +24,9 @@ struct pl_document {
   const pl_node *root;
   uint64_t digest;
   bool json;
+  bool is_loose; /* keys may occur twice */
+  uint32_t n_repeated;
+  pl_node *repeated; /* keys that occurred before in their mapping, the last one first, by `next` */
 };
 
 #endif

@@ -2,6 +2,7 @@
 #include "netmodel/make/platform_make.h"
 
 #include <argp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -172,8 +173,9 @@ static pl_code parse_kinds(const request *r, pl_platform_plan *plan, pl_error *e
     const char *number = mixture ? count : r->nodes;
     if (mixture && count == NULL) return pl_fail(error, PL_BAD_INPUT, "'%s' lacks a count: write %s:N", r->kind, part);
     int64_t n = kind->default_nodes;
-    if (number != NULL)
-      PL_TRY(pl_parse_integer(number, mixture ? "count in KIND" : "--nodes", 1, PL_PLAN_NODES_MAX, &n, error));
+    char what[64];
+    snprintf(what, sizeof what, "nodes of %.40s", part);
+    if (number != NULL) PL_TRY(pl_parse_integer(number, mixture ? what : "--nodes", 1, PL_PLAN_NODES_MAX, &n, error));
     plan->parts[plan->n_parts].kind = kind;
     plan->parts[plan->n_parts++].n_nodes = (uint32_t)n;
   }

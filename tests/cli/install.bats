@@ -112,8 +112,15 @@ away() {
   [[ $(complete_words si) == " simulate " ]]
   [[ $(complete_words simulate --strat) == " --strategy " ]]
   [[ $(complete_words sweep --model llama-3.1-) == " llama-3.1-70b llama-3.1-8b " ]]
-  [[ $(complete_words search --platform dgx-h1) == *" dgx-h100 "* ]]
+  [[ $(complete_words search --platform dgx-h1) == *" dgx-h100 "*" dgx-h100: "* ]]
+  [[ $(complete_words search --platform p5) == " p5.48xlarge: " ]]
+  [[ $(complete_words search --platform dgx-h100 :) == *" 1 2 4 8 16 "* ]]
+  [[ $(complete_words search --platform = dgx-h100 : 12) == " 128 " ]]
+  [[ $(complete_words search --vary device : 12) != *128* ]]
   [[ $(complete_words platform m) == " make " ]]
+  [[ $(complete_words li) == " list " ]]
+  [[ $(complete_words list pl) == " platforms " ]]
+  [[ $(complete_words program "") == *" check print torch "* ]]
   [[ $(complete_words platform make --no) == " --nodes " ]]
   # The other two say so when they are asked, as a user asks.
   if command -v fish >/dev/null; then
@@ -125,7 +132,11 @@ away() {
     offers "paceline simulate --strat" --strategy
     offers "paceline sweep --model llama-3.1-" llama-3.1-70b
     offers "paceline search --platform dgx-h1" dgx-h100-16
+    offers "paceline search --platform p5" p5.48xlarge:
+    offers "paceline search --platform p5.48xlarge:12" p5.48xlarge:128
     offers "paceline platform make --no" --nodes
+    offers "paceline list pl" platforms
+    offers "paceline program pr" print
   fi
   if command -v zsh >/dev/null; then
     offers() {
@@ -136,7 +147,11 @@ away() {
     offers "paceline simulate --strat" "--strategy="
     offers "paceline sweep --model llama-3.1-" llama-3.1-70b
     offers "paceline search --platform=dgx-h" dgx-h100
+    offers "paceline search --platform p5" p5.48xlarge:
+    offers "paceline search --platform=p5.48xlarge:12" p5.48xlarge:128
     offers "paceline platform make --no" "--nodes="
+    offers "paceline li" "paceline list"
+    offers "paceline program pr" "paceline program print"
   fi
   # A man page per help that there is.
   command -v help2man >/dev/null || skip "no help2man: no man pages"

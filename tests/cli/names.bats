@@ -34,7 +34,7 @@ says() { # 'MESSAGE' WORD ...: on standard error, all of it, with exit status 2
   done
   run -0 "$PACELINE" platform show p3.8xlarge:3,g4dn.12xlarge:1
   [[ $output == "p3.8xlarge:3,g4dn.12xlarge:1: 16 GPUs (12 x V100-SXM2-16GB, 4 x T4) in 4 nodes"* ]]
-  says "platform show: count in KIND: 0 is out of range: 1 to 65536" platform show dgx-h100:0
+  says "platform show: nodes of dgx-h100: 0 is out of range: 1 to 65536" platform show dgx-h100:0
 }
 
 @test "a file of that name comes first; a folder does not hide what comes with Paceline" {

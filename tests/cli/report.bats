@@ -88,6 +88,14 @@ browse() {
     grep -q '<button type="button" aria-pressed="true">interleaved</button>' dom
     # What is seen: boxes where they were, the bars of the iteration and the points of the plot in their colours.
     /usr/bin/python3 "$BATS_TEST_DIRNAME/../support/screenshot.py" shot-$width.png "$BATS_TEST_DIRNAME/screenshots/report-$width.txt" '#2f9e44' '#1c7ed6'
+    # A double click keeps one value, a click takes another in again.
+    only='const press = (name, kind) => [...document.querySelectorAll("#filters button")].find(b => b.textContent === name).dispatchEvent(new MouseEvent(kind));'
+    sed "s|</body>|<script>$only press(\"interleaved\", \"dblclick\");</script></body>|" sweep.html >only.html
+    browse $width only.html >only
+    grep -q 'aria-pressed="false">1f1b<' only && grep -q 'aria-pressed="true">interleaved<' only
+    [[ $(grep -o '<td>1f1b</td>' only | wc -l) -eq 0 && $(grep -o '<td>interleaved</td>' only | wc -l) -gt 0 ]]
+    sed "s|</body>|<script>$only press(\"interleaved\", \"dblclick\"); press(\"1f1b\", \"click\");</script></body>|" sweep.html >both.html
+    browse $width both.html | grep -q '<td>1f1b</td>'
   done
 }
 

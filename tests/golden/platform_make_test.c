@@ -161,7 +161,7 @@ static void test_bad_requests(void **state) {
       {"p3.8xlarge --nodes 4 --oversubscription 2", "no uplinks"},
       {"p3.8xlarge:3,g4dn.12xlarge", "lacks a count"},
       {"p3.8xlarge:3,g4dn.12xlarge:1 --nodes 4", "already has counts"},
-      {"p3.8xlarge:0,g4dn.12xlarge:1", "count in KIND"},
+      {"p3.8xlarge:0,g4dn.12xlarge:1", "nodes of p3.8xlarge: 0"},
       {"dgx-1v:1,dgx-2:1 --fabric rail", "machines of one kind"},
       {"hc1 --nodes 2", "no network card"},
       {"dgx-a100 dgx-h100", "one KIND only"},

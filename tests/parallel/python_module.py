@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The Python module: every row of a sweep is read with the types that one expects, its strategies go back into a simulation that gives
-the same time to the bit, a refusal is an exception with the command's words, and three plots are drawn where there is matplotlib."""
+the same time to the bit, a refusal is an exception with the command's words, and sweep_in_plots.py draws its three plots where there is matplotlib."""
 import os
 import subprocess
 import sys
@@ -30,16 +30,13 @@ with tempfile.TemporaryDirectory() as folder:
     except paceline.PacelineError as error:
         assert error.status == 2 and str(error).startswith("paceline simulate: strategy: "), error
     try:
-        import matplotlib
+        import matplotlib  # noqa: F401
     except ImportError:
         print(f"{len(frame)} rows read, five strategies simulated again to the bit; no matplotlib: no plots")
         sys.exit()
-    matplotlib.use("Agg")
-    fit = frame[frame.fits]
-    plots = {"front.png": fit.plot.scatter("peak_mem_bytes", "iter_time_s", logy=True),
-             "recompute.png": fit.groupby("recompute").iter_time_s.min().plot.bar(),
-             "where.png": best[["compute_s", "tensor_comm_s", "pipeline_comm_s", "data_comm_s", "bubble_s"]].plot.bar(stacked=True)}
-    for name, axes in plots.items():
-        axes.figure.savefig(name)
-        assert os.path.getsize(name) > 5000, name
+    environment = {**os.environ, "MPLBACKEND": "Agg", "PYTHONPATH": sys.path[0]}
+    said = subprocess.run([sys.executable, os.path.join(sys.path[0], "sweep_in_plots.py"), "sweep.h5"], env=environment, check=True, capture_output=True, text=True)
+    assert said.stderr == "" and len(said.stdout.splitlines()) == 12, said  # the command, a head and ten lines
+    for name in ("time_over_memory", "best_of_each", "where_the_time_goes"):
+        assert os.path.getsize(name + ".png") > 10000, name
 print(f"{len(frame)} rows read, five strategies simulated again to the bit, three plots")

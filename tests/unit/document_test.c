@@ -177,6 +177,33 @@ static void json_is_strict(void **state) {
     refuse(bad[i], true, "f:");
 }
 
+/* As Python's readers have it: of three the last, in its own mapping alone; too many are refused. */
+static void of_repeated_keys_the_last_counts(void **state) {
+  (void)state;
+  static const char text[] = "a: 1\nb: {a: 5, c: 6}\na: 2\nb: {d: 7, d: 8}\na: 3\n";
+  pl_document *document = NULL;
+  pl_error error = PL_ERROR_INIT;
+  double number;
+  assert_int_equal(pl_document_parse_loose("f", text, strlen(text), false, &document, &error), PL_OK);
+  const pl_node *root = pl_document_root(document);
+  assert_int_equal(pl_node_number(document, root, "a", &number, &error), PL_OK);
+  assert_true(number == 3);
+  assert_int_equal(pl_node_number(document, pl_node_get(root, "b"), "d", &number, &error), PL_OK);
+  assert_true(number == 8 && pl_node_get(pl_node_get(root, "b"), "c") == NULL);
+  int lines[4] = {0}, column, n = 0;
+  for (const pl_node *key; (key = pl_document_repeated(document, (size_t)n)) != NULL; n++) {
+    assert_true(n < 4);
+    pl_node_place(key, &lines[n], &column);
+  }
+  assert_true(n == 4 && lines[0] + lines[1] + lines[2] + lines[3] == 3 + 4 + 4 + 5);
+  pl_document_destroy(document);
+  char many[2048] = "";
+  for (int i = 0; i < 66; i++)
+    strcat(many, "a: 1\n"); /* NOLINT: 330 bytes */
+  assert_int_equal(pl_document_parse_loose("f", many, strlen(many), false, &document, &error), PL_BAD_INPUT);
+  assert_string_equal(error.message, "f:2:1: key 'a' occurs twice (first in line 1)");
+}
+
 static void bad_documents(void **state) {
   (void)state;
   refuse("", true, "f: the document is empty");
@@ -294,7 +321,7 @@ int main(void) {
       cmocka_unit_test(json_is_strict),     cmocka_unit_test(failures_name_position_key_and_value),
       cmocka_unit_test(bad_documents),      cmocka_unit_test(deep_nesting_is_refused),
       cmocka_unit_test(large_documents),    cmocka_unit_test(files),
-      cmocka_unit_test(nothing_is_printed),
+      cmocka_unit_test(nothing_is_printed), cmocka_unit_test(of_repeated_keys_the_last_counts),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -126,6 +126,18 @@ static void no_script_is_too_wild(void **state) {
 
 /* ---- documents ---- */
 
+static void of_repeated_arguments_the_last_counts_and_that_is_said(void **state) {
+  (void)state;
+  pl_launch launch = parse("model_config.yaml", "MODEL_ARGS:\n  --num-layers: 12\n  --hidden-size: 512\n"
+                                                "  --num-attention-heads: 8\n  --num-layers: 24\n  --seq-length: 1024\n"
+                                                "  --max-position-embeddings: 1024\n  --micro-batch-size: 4\n");
+  assert_int_equal(launch.model.n_layers, 24);
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < launch.n_assumed; i++)
+    n += strcmp(launch.assumed[i], "'--num-layers' as line 5 has it, the last of several") == 0;
+  assert_int_equal(n, 1);
+}
+
 static const char toml[] = "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\nlocal_batch_size = 4 # per rank\n"
                            "seq_len = 8_192\n[parallelism]\ndata_parallel_shard_degree = -1\n"
                            "tensor_parallel_degree = 2\npipeline_parallel_degree = 2\n"
@@ -232,6 +244,7 @@ int main(void) {
                                      cmocka_unit_test(toml_errors_have_a_line),
                                      cmocka_unit_test(nemo_is_read),
                                      cmocka_unit_test(references_are_followed),
+                                     cmocka_unit_test(of_repeated_arguments_the_last_counts_and_that_is_said),
                                      cmocka_unit_test(deepspeed_is_read)};
   return cmocka_run_group_tests(tests, begin, end);
 }

@@ -7,6 +7,7 @@
 
 #include "core/base/digest.h"
 #include "core/base/words.h"
+#include "core/engine/timeline_perfetto.h"
 #include "core/system/command.h"
 #include "core/system/command_line.h"
 #include "core/system/gzip_stream.h"
@@ -66,7 +67,9 @@ static const struct argp_option option_table[] = {
     {"inference", KEY_INFERENCE, NULL, 0,
      "the forward pass alone, as a program: op by op, nothing fused, unless --framework is given", 0},
     {"trace", KEY_TRACE, "FILE", 0,
-     "write the timeline as a Chrome trace (Perfetto, chrome://tracing), compressed if its name ends in .gz", 0},
+     "write the timeline as a Chrome trace (Perfetto, chrome://tracing), or in Perfetto's own format, which is much "
+     "smaller, if its name ends in .pftrace; compressed if it ends in .gz",
+     0},
     {"trace-format", KEY_FORMAT, "FORMAT", 0,
      "of --trace: timeline (default), for looking at; or what 'paceline trace import' reads back, of all ranks and "
      "ops: "
@@ -207,6 +210,7 @@ static void take_view(session *own) {
   memcpy(own->header, header, sizeof header);
   own->view.header = own->header;
   own->view.n_header = sizeof header / sizeof header[0];
+  own->view.is_perfetto = pl_timeline_is_perfetto(options->trace_path);
   own->options->job.simulate.view = &own->view;
 }
 

@@ -8,6 +8,7 @@
 
 #include "core/base/digest.h"
 #include "core/base/units.h"
+#include "core/engine/timeline_perfetto.h"
 #include "core/system/command.h"
 #include "core/system/gzip_stream.h"
 #include "core/system/output_file.h"
@@ -433,6 +434,8 @@ static pl_code simulate(pl_job_options *options, const pl_program_request *reque
   if (of.launched.level != of.module.level) PL_TRY(pl_ir_check(&of.launched, error));
   PL_TRY(ask_for_interval(options, &of, arena, error));
   PL_TRY(open_trace(options, request, &file, &trace, error));
+  const pl_timeline_view view = {.is_perfetto = trace != NULL && pl_timeline_is_perfetto(request->trace_path)};
+  options->simulate.view = &view;
   if (request->explain != NULL) options->simulate.of_program = &of.explanation;
   pl_code code = open_svg(options, request, &of, &svg, error);
   if (code == PL_OK) code = run(options, &of, trace, arena, &report, error);

@@ -36,13 +36,25 @@ static bool ends_in(const char *path, const char *end) {
   return length >= n && strcmp(path + length - n, end) == 0;
 }
 
+static pl_code tell_repeated(const pl_document *document, pl_launch *launch, pl_error *error) {
+  const pl_node *key;
+  for (size_t i = 0; (key = pl_document_repeated(document, i)) != NULL; i++) {
+    int line = 0, column = 0;
+    pl_node_place(key, &line, &column);
+    PL_TRY(pl_launch_assume(launch, error, "'%.64s' as line %d has it, the last of several", pl_node_text(key), line));
+  }
+  return PL_OK;
+}
+
 /* YAML and JSON, told apart by what is in them. */
 static pl_code read_document(const char *name, const char *text, size_t size, pl_launch *launch, pl_error *error) {
   pl_document *document = NULL;
-  PL_TRY(pl_document_parse(name, text, size, ends_in(name, ".json"), &document, error));
+  PL_TRY(pl_document_parse_loose(name, text, size, ends_in(name, ".json"), &document, error));
   const pl_node *root = pl_document_root(document);
-  pl_code code = PL_OK;
-  if (!pl_node_is_mapping(root)) {
+  pl_code code = tell_repeated(document, launch, error);
+  if (code != PL_OK) {
+    /* said */
+  } else if (!pl_node_is_mapping(root)) {
     code = pl_document_fail(document, root, error, "a mapping of settings is expected here");
   } else if (pl_node_is_mapping(pl_node_get(root, "modules"))) {
     code = pl_launch_primus_read(document, launch, error);

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "core/engine/timeline_perfetto.h"
 #include "core/graph/graph_join.h"
 #include "workloads/run/simulate_program.h"
 #include "workloads/run/simulate_state.h"
@@ -132,8 +133,7 @@ static pl_code write_trace(const besides *own) {
   if (own->arena->failed) return pl_fail_memory(own->error, "the names of the timeline");
   pl_timeline_view view = own->options->view != NULL ? *own->options->view : (pl_timeline_view){0};
   view.device = names;
-  pl_timeline_write_chrome(own->options->trace, &own->graph, &own->result, &view);
-  return PL_OK;
+  return pl_timeline_write(own->options->trace, &own->graph, &own->result, &view, own->error);
 }
 
 pl_code pl_beside_run(const pl_cluster *cluster, pl_beside_job *jobs, uint32_t n_jobs,

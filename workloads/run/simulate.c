@@ -7,7 +7,7 @@
 
 #include "core/base/units.h"
 #include "core/engine/htae.h"
-#include "core/engine/timeline.h"
+#include "core/engine/timeline_perfetto.h"
 #include "core/engine/timeline_svg.h"
 #include "workloads/lower/block_program.h"
 #include "workloads/run/features.h"
@@ -319,8 +319,7 @@ static pl_code write_trace(simulation *state) {
   timeline.device = names;
   describe_parts(state, &timeline);
   if (state->arena->failed) return pl_fail_memory(state->error, "the names of the timeline");
-  pl_timeline_write_chrome(state->options->trace, &state->compiled.graph, &state->result, &timeline);
-  return PL_OK;
+  return pl_timeline_write(state->options->trace, &state->compiled.graph, &state->result, &timeline, state->error);
 }
 
 static pl_code record(const simulation *state) {

@@ -42,7 +42,7 @@ typedef struct pl_simulate_options {
                                   SimGrid, `explanation`, `features` and `recording` */
   pl_stream_policy streams;    /* READY implies no folding and no fusing */
   const pl_platform *platform; /* only for PL_NETWORK_SIMGRID */
-  FILE *trace;                 /* Chrome trace; NULL = none */
+  FILE *trace;                 /* timeline, as `view` has it; NULL = none */
   const pl_timeline_view *view; /* of the trace, but for the names of devices; NULL = all of it */
   pl_trace *recording; /* empty; filled with the run as its ranks would have recorded it. Implies no folding and no
                           fusing; not with `chunked` and PL_NETWORK_SIMGRID. NULL = none */

@@ -6,7 +6,7 @@
 
 #include "core/base/units.h"
 #include "core/engine/engine.h"
-#include "core/engine/timeline.h"
+#include "core/engine/timeline_perfetto.h"
 #include "core/engine/timeline_svg.h"
 #include "core/graph/graph_pace.h"
 #include "workloads/run/explain_program.h"
@@ -27,7 +27,7 @@ static pl_code run(const pl_graph *graph, const pl_simulate_options *options, pl
 }
 
 static pl_code write_trace(const pl_ir_module *module, const pl_ir_graph *made, const pl_engine_result *result,
-                           FILE *trace, pl_arena *arena, pl_error *error) {
+                           const pl_simulate_options *options, pl_arena *arena, pl_error *error) {
   const char **names = PL_TAKE(arena, const char *, made->graph.n_devices);
   if (names == NULL) return pl_fail_memory(error, "the timeline");
   for (uint32_t device = 0; device < made->graph.n_devices; device++) {
@@ -37,9 +37,9 @@ static pl_code write_trace(const pl_ir_module *module, const pl_ir_graph *made, 
     names[device] = pl_arena_printf(arena, "device %u: %s", device, name);
     if (names[device] == NULL) return pl_fail_memory(error, "the timeline");
   }
-  const pl_timeline_view view = {.device = names};
-  pl_timeline_write_chrome(trace, &made->graph, result, &view);
-  return PL_OK;
+  pl_timeline_view view = options->view != NULL ? *options->view : (pl_timeline_view){0};
+  view.device = names;
+  return pl_timeline_write(options->trace, &made->graph, result, &view, error);
 }
 
 /* Of each list its first device. */
@@ -183,5 +183,5 @@ pl_code pl_simulate_program(const pl_cluster *cluster, const pl_ir_module *modul
   if (options->of_program != NULL)
     PL_TRY(pl_program_explanation_take(module, &made.graph, &result, arena, options->of_program, error));
   if (options->diagram != NULL) PL_TRY(write_diagram(module, &made, &result, options, arena, error));
-  return options->trace != NULL ? write_trace(module, &made, &result, options->trace, arena, error) : PL_OK;
+  return options->trace != NULL ? write_trace(module, &made, &result, options, arena, error) : PL_OK;
 }

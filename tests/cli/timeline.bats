@@ -1,0 +1,54 @@
+# Timelines in Perfetto's own format: read by its schema, they say what the Chrome trace of the same run says.
+bats_require_minimum_version 1.5.0
+
+setup() {
+  : "${PACELINE:=$BATS_TEST_DIRNAME/../../.build/release/paceline}"
+  cd "$BATS_TEST_TMPDIR"
+  reader=$BATS_TEST_DIRNAME/../support/perfetto_trace.py
+  gpt2=(--platform amp-homogeneous --model gpt2-345m --gbs 32)
+}
+
+# same SIMULATE-OPTION ...: slices with names, tracks, dates, figures and depth, arrows and memory are equal in both.
+same() {
+  "$PACELINE" simulate "$@" --trace t.json --force >/dev/null
+  "$PACELINE" simulate "$@" --trace t.pftrace --force >/dev/null
+  /usr/bin/python3 "$reader" t.pftrace t.json
+}
+
+@test "--trace x.pftrace says what x.json says: schedules, windows, experts, programs, jobs side by side" {
+  same "${gpt2[@]}" --strategy pp=4,dp=4,tmp=1,mbs=1
+  same "${gpt2[@]}" --strategy pp=4,dp=4,tmp=1,mbs=1,schedule=interleaved,vpp=2
+  same "${gpt2[@]}" --strategy pp=4,dp=4,tmp=1,mbs=1,schedule=zb-v
+  same "${gpt2[@]}" --strategy pp=4,dp=2,tmp=2,mbs=1,sp=1,recompute=full --framework megatron-core
+  same "${gpt2[@]}" --strategy pp=4,dp=4,tmp=1,mbs=1 --trace-microbatches 1-2
+  same "${gpt2[@]}" --strategy pp=4,dp=4,tmp=1,mbs=1 --trace-ops 0
+  same --platform dgx-a100:2 --model qwen3-30b-a3b --gbs 8 --seq 2048 --dtype bf16 --framework megatron-core \
+    --strategy pp=1,dp=4,tmp=2,cp=2,ep=4,mbs=1,sp=1,recompute=full
+  same --platform hc1 --model vgg-16 --gbs 64 --strategy vgg-owt.yaml
+  printf '%s\n' 'model: gpt2-345m' 'gbs: 16' 'seq: 1024' 'strategy: pp=1,dp=8,tmp=1,mbs=1' >other.yaml
+  same --platform amp-p3-4 --model gpt2-345m --gbs 16 --seq 1024 --strategy pp=1,dp=8,tmp=1,mbs=1,placement=0-1:4-5:8-9:12-13 --beside other.yaml
+}
+
+@test "--trace x.pftrace.gz: packed it is the same file, and microbatches that repeat others cost next to nothing" {
+  for n in 32 256; do
+    "$PACELINE" simulate --platform amp-homogeneous --model gpt2-345m --gbs $n --strategy pp=4,dp=4,tmp=1,mbs=1 --trace $n.pftrace.gz >said
+    "$PACELINE" simulate --platform amp-homogeneous --model gpt2-345m --gbs $n --strategy pp=4,dp=4,tmp=1,mbs=1 --trace $n.json.gz >/dev/null
+    grep -qx "timeline         $n.pftrace.gz (open it in https://ui.perfetto.dev)" said
+  done
+  "$PACELINE" simulate --platform amp-homogeneous --model gpt2-345m --gbs 32 --strategy pp=4,dp=4,tmp=1,mbs=1 --trace 32.perfetto-trace >/dev/null
+  zcat 32.json.gz >32.json
+  /usr/bin/python3 "$reader" 32.perfetto-trace 32.json
+  few=$(stat -c %s 32.pftrace.gz) many=$(stat -c %s 256.pftrace.gz) json=$(stat -c %s 256.json.gz)
+  echo "$few $many $json"
+  ((many < 4 * few && json > 12 * many)) # of 8 times as many microbatches
+}
+
+@test "--trace x.pftrace: a full disk and a file that is there" {
+  run "$PACELINE" simulate "${gpt2[@]}" --strategy pp=4,dp=4,tmp=1,mbs=1 --trace t.pftrace
+  [ "$status" -eq 0 ]
+  run "$PACELINE" simulate "${gpt2[@]}" --strategy pp=4,dp=4,tmp=1,mbs=1 --trace t.pftrace
+  [[ $status == 2 && $output == *"t.pftrace"* && $output == *"--force"* ]]
+  ln -s /dev/full full.pftrace
+  run "$PACELINE" simulate "${gpt2[@]}" --strategy pp=4,dp=4,tmp=1,mbs=1 --trace full.pftrace --force
+  [[ $status == 1 && $output == *"full.pftrace"* ]]
+}
