@@ -178,11 +178,10 @@ static int write_perceptron(uint64_t *random, char *text, size_t size) {
 
 static void random_models_are_cut(void **state) {
   (void)state;
-  enum { N_MODELS = 240 };
   static int (*const write[])(uint64_t *, char *, size_t) = {write_transformer, write_network, write_perceptron};
   uint64_t random = test_seed(20261123);
   tally found[N_RECIPES] = {0};
-  for (int i = 0; i < N_MODELS; i++) {
+  for (uint64_t i = 0, n = test_cases(240); i < n; i++) {
     pl_arena_mark mark = pl_arena_mark_here(&arena);
     char text[1024];
     pl_model model;

@@ -23,7 +23,7 @@
 #include "workloads/ir/model.h"
 #include "workloads/lower/block_program.h"
 
-enum { ROUNDS = 3000, TENSORS = 256 };
+enum { TENSORS = 256 };
 
 static const char *const families[] = {"gpt2", "gpt_neox", "bert", "llama", "mistral"};
 
@@ -357,7 +357,7 @@ static void test_random(void **state) {
   uint64_t random = test_seed(20240607);
   pl_arena arena;
   pl_arena_init(&arena, 0);
-  for (int round = 0; round < ROUNDS; round++) {
+  for (uint64_t round = 0, n = test_cases(3000); round < n; round++) {
     pl_arena_reset(&arena);
     pl_model model = random_model(&random);
     pl_block_shard shard = random_shard(&random), one = shard;
@@ -480,7 +480,7 @@ static void test_experts(void **state) {
   uint64_t random = test_seed(20250101);
   pl_arena arena;
   pl_arena_init(&arena, 0);
-  for (int round = 0; round < ROUNDS; round++) {
+  for (uint64_t round = 0, n = test_cases(3000); round < n; round++) {
     pl_arena_reset(&arena);
     pl_model model = random_expert_model(&random);
     pl_block_shard shard = random_shard(&random), one;

@@ -115,7 +115,7 @@ static void try_case(uint64_t seed, tally counts[2][N_KINDS]) {
 
 static void test_faster_links(void **state) {
   (void)state;
-  uint64_t first = test_number("PACELINE_SEED", 1), n = test_number("PACELINE_CASES", 300);
+  uint64_t first = test_number("PACELINE_SEED", 1), n = test_cases(300);
   tally counts[2][N_KINDS] = {0};
   for (uint64_t i = 0; i < n; i++)
     try_case(first + i, counts);

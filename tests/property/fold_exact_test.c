@@ -345,7 +345,7 @@ static void try_case(uint64_t seed, const kind_of_case *kind, tally *count) {
 
 static void run(kind_of_case kind, uint64_t n_cases, tally *all) {
   uint64_t first = test_number("PACELINE_SEED", 1);
-  n_cases = test_number("PACELINE_CASES", n_cases);
+  n_cases = test_cases(n_cases);
   tally count = {0};
   for (uint64_t i = 0; i < n_cases; i++)
     try_case(first + i, &kind, &count);
@@ -378,7 +378,7 @@ static void test_cases_hold_what_can_go_wrong(void **state) {
   const tally *all = *state;
   for (int i = 0; i < N_FEATURES; i++)
     print_message("%-30s in %u folded cases\n", feature_names[i], all->features[i]);
-  if (getenv("PACELINE_SEED") != NULL || getenv("PACELINE_CASES") != NULL) return;
+  if (TEST_IS_SANITIZED || getenv("PACELINE_SEED") != NULL || getenv("PACELINE_CASES") != NULL) return;
   for (int i = 0; i < N_FEATURES; i++)
     if (all->features[i] < 5) fail_msg("%s: only %u folded cases", feature_names[i], all->features[i]);
 }

@@ -178,7 +178,7 @@ static void check_one(const char *text, size_t size, tally *count) {
 
 static void what_passes_runs(void **state) {
   (void)state;
-  uint64_t random = test_seed(1729), n = test_number("PACELINE_CASES", 1200);
+  uint64_t random = test_seed(1729), n = test_cases(1200);
   for (size_t s = 0; s < sizeof strategies / sizeof strategies[0]; s++) {
     size_t size;
     char *text = program_text(strategies[s], &size), *to = malloc(3 * size);

@@ -329,7 +329,7 @@ static void random_module(uint64_t *random, pl_ir_module *module) {
 
 static void random_modules_read_as_printed(void **state) {
   (void)state;
-  uint64_t random = test_seed(20260711), n = test_number("PACELINE_CASES", 3000);
+  uint64_t random = test_seed(20260711), n = test_cases(3000);
   for (uint64_t i = 0; i < n; i++) {
     char what[64];
     pl_ir_module module;
@@ -372,7 +372,7 @@ static void check_changed(const char *text, size_t size) {
 
 static void bytes_may_be_changed(void **state) {
   (void)state;
-  uint64_t random = test_seed(4711), n = test_number("PACELINE_CASES", 3000);
+  uint64_t random = test_seed(4711), n = test_cases(3000);
   job_case own;
   load(PACELINE_SOURCE_DIR "/workloads/models/tiny-llama.json", &own);
   pl_strategy strategy;

@@ -26,6 +26,22 @@ static inline uint64_t test_number(const char *name, uint64_t otherwise) {
   return text != NULL ? strtoull(text, NULL, 10) : otherwise;
 }
 
+#ifndef __has_feature
+#define __has_feature(name) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || __has_feature(address_sanitizer) ||               \
+    __has_feature(thread_sanitizer)
+enum { TEST_IS_SANITIZED = 1 };
+#else
+enum { TEST_IS_SANITIZED = 0 };
+#endif
+
+/* How many random cases: PACELINE_CASES, else `n`, of which a sanitizer is shown a quarter: there a case costs five to
+ * twenty times as much, and what it looks for is in nearly every one. */
+static inline uint64_t test_cases(uint64_t n) {
+  return test_number("PACELINE_CASES", TEST_IS_SANITIZED ? (n + 3) / 4 : n);
+}
+
 static inline uint64_t random_u64(uint64_t *state) {
   uint64_t word = *state += UINT64_C(0x9E3779B97F4A7C15);
   word = (word ^ (word >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
