@@ -77,6 +77,12 @@ typedef struct named_link {
 
 typedef enum open_owner { OWNER_NONE, OWNER_ZONE, OWNER_HOST, OWNER_LINK, OWNER_CLUSTER } open_owner;
 
+/* A quantity and the text that it was read from last; links of one kind follow each other. */
+typedef struct last_quantity {
+  char text[16]; /* "": none yet */
+  double value;
+} last_quantity;
+
 struct tree_open {
   uint32_t zone, n_zones; /* the innermost; how many are open */
   zone_phase phases[DEPTH_MAX];
@@ -84,6 +90,7 @@ struct tree_open {
   pl_shim_host host;
   pl_shim_link link;
   bool is_duplex;
+  last_quantity bandwidth, latency, speed;
   /* of the cluster that is open */
   const char *cluster_id, *prefix, *suffix, *radical, *router;
   double backbone_Bps, backbone_s;
@@ -100,7 +107,7 @@ struct tree_open {
 void tree_give_up(pl_zone_tree *tree, const char *unknown);
 const char *tree_keep(pl_zone_tree *tree, const char *text);
 /* The value of an attribute that must be given and not be empty; else the tree is given up. */
-const char *tree_need(pl_zone_tree *tree, const char **attributes, const char *name);
+const char *tree_need(pl_zone_tree *tree, const pl_platform_element *element, pl_platform_attribute attribute);
 /* A new point of the zone that is open; PL_SHIM_NONE when it failed. */
 uint32_t tree_add_point(pl_zone_tree *tree, const char *name, tree_kind kind, uint32_t index);
 /* A new zone inside the one that is open, which it replaces until tree_close_zone; NULL when it failed. */
@@ -112,9 +119,9 @@ uint32_t tree_add_link(pl_zone_tree *tree, const pl_shim_link *link, const char 
 void tree_read_policy(pl_zone_tree *tree, const char *policy, const char *otherwise, bool *is_duplex,
                       uint8_t *is_fatpipe);
 void tree_read_wire(pl_zone_tree *tree, const char *bandwidth, const char *latency, pl_shim_link *link);
-uint32_t tree_core_count(pl_zone_tree *tree, const char **attributes);
-void tree_check_speed(pl_zone_tree *tree, const char **attributes);
-void tree_begin_cluster(pl_zone_tree *tree, const char **attributes);
+uint32_t tree_core_count(pl_zone_tree *tree, const pl_platform_element *element);
+void tree_check_speed(pl_zone_tree *tree, const pl_platform_element *element);
+void tree_begin_cluster(pl_zone_tree *tree, const pl_platform_element *element);
 void tree_end_cluster(pl_zone_tree *tree);
 
 /* ---- routes ---- */
