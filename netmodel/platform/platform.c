@@ -49,7 +49,7 @@ struct pl_platform {
 /* *tree: NULL if it does not understand the file, or by_simgrid. */
 static pl_code scan_text(pl_platform *platform, const char *path, const pl_platform_text *file, bool by_simgrid,
                          pl_zone_tree **tree, pl_error *error) {
-  *tree = by_simgrid ? NULL : pl_zone_tree_take(&platform->arena);
+  *tree = by_simgrid ? NULL : pl_zone_tree_take(file->size, &platform->arena);
   if (!by_simgrid && *tree == NULL) return pl_fail_memory(error, "the platform");
   const pl_platform_sink sink = by_simgrid ? (pl_platform_sink){0} : pl_zone_tree_sink(*tree);
   PL_TRY(pl_platform_scan_text(path, file->text, file->size, by_simgrid ? NULL : &sink, &platform->arena,

@@ -73,7 +73,8 @@ static void add_member(tree *t, uint32_t number) {
   int host_length = snprintf(host_name, sizeof host_name, "%s%u%s", open->prefix, number, open->suffix);
   int link_length = snprintf(link_name, sizeof link_name, "%s_link_%u", open->cluster_id, number);
   if (host_length >= NAME_BYTES || link_length >= NAME_BYTES) tree_give_up(t, "very long names");
-  uint32_t link = tree_add_link(t, &open->link, link_name, open->is_duplex);
+  const char *kept = tree_keep(t, link_name);
+  uint32_t link = kept != NULL ? tree_add_link(t, &open->link, kept, open->is_duplex) : PL_SHIM_NONE;
   uint32_t point = tree_add_point(t, host_name, TREE_HOST, link);
   if (link == PL_SHIM_NONE || point == PL_SHIM_NONE) return;
   open->host.name = ((tree_point *)t->points.items)[point].name;

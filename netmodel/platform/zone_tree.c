@@ -55,15 +55,44 @@ static const named_point *find_point(const tree *t, const char *name) {
   return find_hashed_point(t, name, hash_name(name));
 }
 
-static const named_link *find_hashed_link(const tree *t, const char *name, uint64_t hash) {
+static const named_link *find_given_link(const tree *t, const char *name, size_t length, uint64_t hash) {
   uint32_t probe = 0;
   for (const named_link *l; (l = pl_hash_index_find(&t->link_names, hash, &probe)) != NULL;)
-    if (strcmp(l->name, name) == 0) return l;
+    if (strncmp(l->name, name, length) == 0 && l->name[length] == '\0') return l;
   return NULL;
 }
 
-static const named_link *find_link(const tree *t, const char *name) {
-  return find_hashed_link(t, name, hash_name(name));
+static const char *const half_ends[2] = {"_UP", "_DOWN"};
+
+static bool is_called_half(const char *name, size_t length, int half) {
+  size_t end = strlen(half_ends[half]);
+  return length >= end && memcmp(name + length - end, half_ends[half], end) == 0;
+}
+
+/* The pair whose half 0 or 1 would be called `name`. */
+static const named_link *find_pair_of(const tree *t, const char *name, size_t length, int half) {
+  if (!is_called_half(name, length, half)) return NULL;
+  size_t stem = length - strlen(half_ends[half]);
+  const named_link *pair = find_given_link(t, name, stem, pl_hash_bytes(name, stem, 0));
+  return pair != NULL && pair->is_pair ? pair : NULL;
+}
+
+/* False: there is no such link. */
+static bool find_link(const tree *t, const char *name, named_link *found) {
+  size_t length = strlen(name);
+  const named_link *given = find_given_link(t, name, length, pl_hash_bytes(name, length, 0));
+  if (given != NULL) {
+    *found = *given;
+    return true;
+  }
+  for (int half = 0; half < 2; half++) {
+    const named_link *pair = find_pair_of(t, name, length, half);
+    if (pair == NULL) continue;
+    uint32_t link = half == 0 ? pair->up : pair->down;
+    *found = (named_link){.name = name, .up = link, .down = link};
+    return true;
+  }
+  return false;
 }
 
 static tree_zone *zone_at(const tree *t, uint32_t zone) {
@@ -213,45 +242,50 @@ static void begin_router(tree *t, const pl_platform_element *element) {
 
 /* ---- links ---- */
 
+/* Whether a link, a pair or a half of a pair that is there is called as `link` or one of its halves. */
+static bool is_name_taken(tree *t, const named_link *link, size_t length, uint64_t hash) {
+  const char *name = link->name;
+  if (find_given_link(t, name, length, hash) != NULL || strcmp(name, "__loopback__") == 0) return true;
+  for (int half = 0; half < 2; half++) {
+    if (find_pair_of(t, name, length, half) != NULL) return true;
+    if (!link->is_pair || !t->has_half_names) continue;
+    const char *half_name = pl_arena_printf(t->arena, "%s%s", name, half_ends[half]);
+    if (half_name != NULL && find_given_link(t, half_name, strlen(half_name), hash_name(half_name)) != NULL)
+      return true;
+  }
+  return false;
+}
+
 static void name_link(tree *t, const named_link *link) {
-  uint64_t hash = hash_name(link->name);
-  if (find_hashed_link(t, link->name, hash) != NULL || strcmp(link->name, "__loopback__") == 0)
-    tree_give_up(t, "a link's name used twice");
+  size_t length = strlen(link->name);
+  uint64_t hash = pl_hash_bytes(link->name, length, 0);
+  if (is_name_taken(t, link, length, hash)) tree_give_up(t, "a link's name used twice");
   named_link *named = pl_arena_take(t->arena, sizeof *named, _Alignof(named_link));
   if (named == NULL || t->unknown != NULL) return;
   *named = *link;
+  t->has_half_names |= is_called_half(link->name, length, 0) || is_called_half(link->name, length, 1);
   pl_hash_index_put(&t->link_names, hash, named, t->arena);
 }
 
-static const char *keep_with_end(tree *t, const char *name, const char *end) {
-  size_t length = strlen(name), more = strlen(end) + 1;
-  char *kept = pl_arena_take(t->arena, length + more, 1);
-  if (kept == NULL) return NULL;
-  memcpy(kept, name, length);
-  memcpy(kept + length, end, more);
-  return kept;
+static const char *name_half(tree *t, const char *name, int half) {
+  size_t length = strlen(name), more = strlen(half_ends[half]) + 1;
+  char *made = pl_arena_take(t->arena, length + more, 1);
+  if (made == NULL) return NULL;
+  memcpy(made, name, length);
+  memcpy(made + length, half_ends[half], more);
+  return made;
 }
 
-static bool add_half(tree *t, const pl_shim_link *link, const char *name, const char *end) {
-  uint32_t own = t->out_links.count;
-  pl_shim_link *out = append(t, &t->out_links, sizeof *out);
-  const char *kept = keep_with_end(t, name, end);
-  if (out == NULL || kept == NULL) return false;
-  *out = *link;
-  out->name = kept;
-  name_link(t, &(named_link){.name = kept, .up = own, .down = own});
-  return true;
-}
-
-/* Its first index, PL_SHIM_NONE when it failed. */
 uint32_t tree_add_link(tree *t, const pl_shim_link *link, const char *name, bool is_duplex) {
   uint32_t own = t->out_links.count;
-  if (!add_half(t, link, name, is_duplex ? "_UP" : "")) return PL_SHIM_NONE;
-  if (is_duplex) {
-    const char *kept = tree_keep(t, name);
-    if (!add_half(t, link, name, "_DOWN") || kept == NULL) return PL_SHIM_NONE;
-    name_link(t, &(named_link){.name = kept, .up = own, .down = own + 1, .is_pair = true});
+  for (int half = 0; half < 1 + is_duplex; half++) {
+    pl_shim_link *out = append(t, &t->out_links, sizeof *out);
+    if (out == NULL) return PL_SHIM_NONE;
+    *out = *link;
+    out->name = is_duplex ? name_half(t, name, half) : name;
+    if (out->name == NULL) return PL_SHIM_NONE;
   }
+  name_link(t, &(named_link){.name = name, .up = own, .down = own + is_duplex, .is_pair = is_duplex});
   return t->unknown == NULL ? own : PL_SHIM_NONE;
 }
 
@@ -343,6 +377,8 @@ static void begin_route(tree *t, const pl_platform_element *element, bool betwee
   open->ends.source_gateway = open->ends.source;
   open->ends.destination_gateway = open->ends.destination;
   if (open->ends.source == open->ends.destination) tree_give_up(t, "a route to where it begins");
+  pl_hash_index_prefetch(&t->routes, tree_hash_ends(open->ends.source, open->ends.destination));
+  pl_hash_index_prefetch(&t->routes, tree_hash_ends(open->ends.destination, open->ends.source));
   if (!between_zones || t->unknown != NULL) return;
   open->ends.source_gateway = find_gateway(t, tree_need(t, element, PL_ATTRIBUTE_GW_SRC), open->ends.source);
   open->ends.destination_gateway = find_gateway(t, tree_need(t, element, PL_ATTRIBUTE_GW_DST), open->ends.destination);
@@ -351,29 +387,30 @@ static void begin_route(tree *t, const pl_platform_element *element, bool betwee
 static void begin_hop(tree *t, const pl_platform_element *element) {
   struct tree_open *open = t->open;
   const char *direction = pl_platform_value(element, PL_ATTRIBUTE_DIRECTION);
-  const named_link *link = find_link(t, tree_need(t, element, PL_ATTRIBUTE_ID));
   bool is_up = direction != NULL && strcmp(direction, "UP") == 0,
        is_down = direction != NULL && strcmp(direction, "DOWN") == 0;
   bool is_none = direction == NULL || strcmp(direction, "NONE") == 0;
-  if (!open->is_route || link == NULL || open->n_hops == HOPS_MAX || !(is_up || is_down || is_none) ||
-      link->is_pair == is_none) {
+  named_link link;
+  if (!find_link(t, tree_need(t, element, PL_ATTRIBUTE_ID), &link) || !open->is_route || open->n_hops == HOPS_MAX ||
+      !(is_up || is_down || is_none) || link.is_pair == is_none) {
     tree_give_up(t, "a strange link in a route");
     return;
   }
-  open->hops[open->n_hops] = is_down ? link->down : link->up;
-  open->back_hops[open->n_hops++] = is_down ? link->up : link->down;
+  open->hops[open->n_hops] = is_down ? link.down : link.up;
+  open->back_hops[open->n_hops++] = is_down ? link.up : link.down;
 }
 
 static void put_route(tree *t, const tree_route *ends, const uint32_t *hops, bool is_reverse) {
   uint32_t n = t->open->n_hops;
   tree_route *route = pl_arena_take(t->arena, sizeof *route + n * sizeof route->links[0], _Alignof(tree_route));
+  uint64_t hash = tree_hash_ends(ends->source, ends->destination);
   if (tree_find_route(t, ends->source, ends->destination) != NULL) tree_give_up(t, "a route declared twice");
   if (route == NULL || t->unknown != NULL) return;
   *route = *ends;
   route->n_links = n;
   for (uint32_t i = 0; i < n; i++)
     route->links[i] = hops[is_reverse ? n - 1 - i : i];
-  pl_hash_index_put(&t->routes, tree_hash_ends(route->source, route->destination), route, t->arena);
+  pl_hash_index_put(&t->routes, hash, route, t->arena);
   if (zone_at(t, t->open->zone)->routing != TREE_FLOYD) return;
   const tree_route **listed = append(t, &t->floyd_routes, sizeof *listed);
   if (listed != NULL) *listed = route;
@@ -456,14 +493,16 @@ static void restart(void *data) {
   *t = (tree){.arena = t->arena, .open = open};
 }
 
-pl_zone_tree *pl_zone_tree_take(pl_arena *arena) {
+pl_zone_tree *pl_zone_tree_take(size_t text_bytes, pl_arena *arena) {
+  enum { ROUTE_BYTES = 128 }; /* of text for a route and one way of it; a tree that has less has room to spare */
   tree *t = PL_TAKE(arena, tree, 1);
   struct tree_open *open = PL_TAKE(arena, struct tree_open, 1);
   if (t == NULL || open == NULL) return NULL;
   t->arena = arena;
   t->open = open;
   restart(t);
-  return t;
+  uint32_t n_routes = (uint32_t)(text_bytes / ROUTE_BYTES < UINT32_MAX / 4 ? text_bytes / ROUTE_BYTES : 0);
+  return pl_hash_index_expect(&t->routes, n_routes, arena) ? t : NULL;
 }
 
 pl_platform_sink pl_zone_tree_sink(pl_zone_tree *t) {

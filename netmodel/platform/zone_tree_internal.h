@@ -53,6 +53,7 @@ struct pl_zone_tree {
   tree_list host_points;                     /* uint32_t, by host */
   tree_list out_zones, out_hosts, out_links; /* pl_shim_zone, pl_shim_host, pl_shim_link */
   pl_hash_index point_names, link_names, routes;
+  bool has_half_names; /* a link of the file is called X_UP or X_DOWN */
   struct tree_open *open;
 };
 
@@ -68,7 +69,8 @@ typedef struct named_point {
   uint32_t point;
 } named_point;
 
-/* A link, or the pair that a SPLITDUPLEX link stands for: X with its halves X_UP and X_DOWN, which have names too. */
+/* A link, or the pair that a SPLITDUPLEX link stands for: X with its halves X_UP and X_DOWN, which have names too but
+ * are found by the name of the pair. */
 typedef struct named_link {
   const char *name;
   uint32_t up, down; /* the same for a plain link */
@@ -114,7 +116,7 @@ uint32_t tree_add_point(pl_zone_tree *tree, const char *name, tree_kind kind, ui
 tree_zone *tree_open_zone(pl_zone_tree *tree, const char *id, tree_routing routing);
 void tree_close_zone(pl_zone_tree *tree);
 void tree_add_host(pl_zone_tree *tree, const pl_shim_host *host, uint32_t point);
-/* The first index of the link or pair, PL_SHIM_NONE when it failed. */
+/* The first index of the link or pair, PL_SHIM_NONE when it failed. `name` must stay. */
 uint32_t tree_add_link(pl_zone_tree *tree, const pl_shim_link *link, const char *name, bool is_duplex);
 void tree_read_policy(pl_zone_tree *tree, const char *policy, const char *otherwise, bool *is_duplex,
                       uint8_t *is_fatpipe);

@@ -66,7 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   pl_arena_init(&arena, 1 << 14);
   pl_platform_scan scan;
   pl_error error = PL_ERROR_INIT;
-  pl_zone_tree *tree = pl_zone_tree_take(&arena);
+  pl_zone_tree *tree = pl_zone_tree_take(size, &arena);
   PL_ASSERT(tree != NULL);
   const pl_platform_sink sink = pl_zone_tree_sink(tree);
   pl_code code = pl_platform_scan_text("fuzz", (const char *)data, size, &sink, &arena, &scan, &error);
