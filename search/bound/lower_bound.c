@@ -326,19 +326,15 @@ pl_code pl_lower_bound_of(pl_lower_bounds *bounds, const pl_strategy *strategy, 
                           pl_error *error) {
   PL_ASSERT(strategy->boundary != NULL);
   const pl_framework *framework = pl_framework_or_ideal(bounds->job->framework);
-  pl_program program;
-  bounding state = {.bounds = bounds, .program = &program, .error = error};
+  const pl_bound_frame *frame = &bounds->frame;
   *bound = (pl_lower_bound){.time_s = 0};
-  pl_arena_reset(&bounds->scratch);
-  PL_TRY(pl_bound_blocks_find(bounds, strategy, &state.blocks, error));
-  pl_program_making *making;
-  PL_TRY(pl_program_outline_begin(bounds->model, bounds->job, strategy, state.blocks->programs, &bounds->scratch,
-                                  &program, &making, error));
-  PL_TRY(pl_bound_layout_find(bounds, &program, &state.layout, error));
-  pl_bound_memory(bounds, &program, state.layout, bound);
+  PL_TRY(pl_bound_frame_find(bounds, strategy, error));
+  pl_bound_memory(bounds, bound);
   if (bound->shortfall_bytes > 0) return PL_OK;
-  PL_TRY(pl_program_making_finish(making));
-  PL_TRY(pl_bound_layout_find_groups(bounds, &program, state.layout, error));
+  PL_TRY(pl_program_making_finish(frame->making));
+  PL_TRY(pl_bound_layout_find_groups(bounds, &frame->program, frame->layout, error));
+  bounding state = {
+      .bounds = bounds, .program = &frame->program, .blocks = frame->blocks, .layout = frame->layout, .error = error};
   state.ahead = framework->gathers.gathers_ahead;
   state.hosts = bounds->options->streams != PL_STREAMS_READY;
   state.waits = framework->launch.host_window == PL_HOST_PASS && strategy->pp > 1;
