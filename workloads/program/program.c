@@ -179,10 +179,11 @@ static void count_parameters(const pl_program_making *state, pl_stage_program *o
 static pl_code make_frame(pl_program_making *state, int32_t stage, pl_stage_program *own) {
   const pl_program *program = state->program;
   int32_t vpp = program->strategy->vpp;
-  uint32_t *send_down = PL_TAKE(state->arena, uint32_t, vpp), *send_up = PL_TAKE(state->arena, uint32_t, vpp);
+  uint32_t *sends = pl_arena_take(state->arena, 2 * (size_t)vpp * sizeof *sends, _Alignof(uint32_t));
   own->stage = stage;
-  if (state->arena->failed || (!state->outline && !make_schedules(state, stage, own)))
+  if (sends == NULL || (!state->outline && !make_schedules(state, stage, own)))
     return pl_fail_memory(state->error, "the program");
+  uint32_t *send_down = sends, *send_up = sends + vpp;
   count_parameters(state, own);
   for (int32_t chunk = 0; chunk < vpp; chunk++) {
     send_down[chunk] = send_op(state, false, stage, chunk);
@@ -215,9 +216,9 @@ static pl_code make_passes(pl_program_making *state, int32_t stage, pl_stage_pro
   pl_program *program = state->program;
   const pl_strategy *strategy = program->strategy;
   size_t vpp = (size_t)strategy->vpp;
-  pl_pass *forward = PL_TAKE(state->arena, pl_pass, vpp), *backward = PL_TAKE(state->arena, pl_pass, vpp);
-  pl_pass *last_backward = PL_TAKE(state->arena, pl_pass, vpp);
-  if (state->arena->failed) return pl_fail_memory(state->error, "the program");
+  pl_pass *passes = pl_arena_take(state->arena, 3 * vpp * sizeof *passes, _Alignof(pl_pass));
+  if (passes == NULL) return pl_fail_memory(state->error, "the program");
+  pl_pass *forward = passes, *backward = forward + vpp, *last_backward = backward + vpp;
   uint64_t seen = 0; /* classes, whose ops are there */
   for (int32_t chunk = 0; chunk < strategy->vpp; chunk++) {
     int32_t global = pl_strategy_chunk_at(strategy, stage, chunk);
