@@ -31,6 +31,13 @@ const void *pl_hash_index_find(const pl_hash_index *index, uint64_t hash, uint32
 /* Adds a record (not NULL), whether or not the hash is known. False: no memory, index unchanged. */
 bool pl_hash_index_put(pl_hash_index *index, uint64_t hash, const void *record, pl_arena *arena);
 
+/* Room for `n` records at once, where about so many will come. False: no memory, index unchanged. */
+bool pl_hash_index_expect(pl_hash_index *index, uint32_t n, pl_arena *arena);
+/* Brings the place of a hash near: for who will look for it, or put it, a few hundred steps later. */
+static inline void pl_hash_index_prefetch(const pl_hash_index *index, uint64_t hash) {
+  if (index->n_slots > 0) __builtin_prefetch(&index->slots[(uint32_t)hash & (index->n_slots - 1)]);
+}
+
 /* The next hash of a sequence of words: a multiply and two shifts per word, all bits good. */
 static inline uint64_t pl_hash_word(uint64_t hash, uint64_t word) {
   hash = (hash ^ word) * 0xd6e8feb86659fd93u;

@@ -36,7 +36,7 @@ struct pl_platform {
   simgrid_side *simgrid;
   pl_shim_parts parts;
   uint64_t text_digest;
-  pl_platform_scan scan;   /* sorted by host */
+  pl_platform_scan scan;
   const uint32_t *host_of; /* device -> host of the shim */
   const pl_platform_zone *zones;
   uint32_t n_zones;
@@ -50,12 +50,11 @@ struct pl_platform {
 /* *tree: NULL if it does not understand the file, or by_simgrid. */
 static pl_code scan_text(pl_platform *platform, const char *path, const pl_platform_text *file, bool by_simgrid,
                          pl_zone_tree **tree, pl_error *error) {
-  *tree = by_simgrid ? NULL : pl_zone_tree_take(&platform->arena);
+  *tree = by_simgrid ? NULL : pl_zone_tree_take(file->size, &platform->arena);
   if (!by_simgrid && *tree == NULL) return pl_fail_memory(error, "the platform");
   const pl_platform_sink sink = by_simgrid ? (pl_platform_sink){0} : pl_zone_tree_sink(*tree);
   PL_TRY(pl_platform_scan_text(path, file->text, file->size, by_simgrid ? NULL : &sink, &platform->arena,
                                &platform->scan, error));
-  platform->text_digest = pl_hash_bytes(file->text, file->size, 0);
   if (platform->scan.n_devices > 0) return PL_OK;
   return pl_fail(error, PL_BAD_INPUT,
                  "%s: no GPU in it: mark each <host> that is one with <prop id=\"device\" value=\"PROFILE\"/>", path);
@@ -154,6 +153,11 @@ static pl_link_kind kind_of(const pl_shim_link *link) {
   return kind;
 }
 
+/* A tree's names are in the platform's arena; SimGrid's go with SimGrid. */
+static const char *keep_name(pl_platform *platform, const char *name) {
+  return platform->tree != NULL ? name : pl_arena_strdup(&platform->arena, name);
+}
+
 static pl_code convert_link(pl_platform *platform, const char *path, uint32_t index, pl_link *link, uint32_t *zone,
                             pl_error *error) {
   const pl_shim_link given = platform->parts.links[index];
@@ -167,7 +171,7 @@ static pl_code convert_link(pl_platform *platform, const char *path, uint32_t in
     return pl_fail(error, PL_BAD_INPUT, "%s: link '%s' has a latency of %g s: it must be from 0 to 1e6 s", path,
                    given.name, given.latency_s);
   pl_link_kind kind = kind_of(&given);
-  *link = (pl_link){.name = pl_arena_strdup(&platform->arena, given.name),
+  *link = (pl_link){.name = keep_name(platform, given.name),
                     .capacity_Bps = given.bandwidth_Bps,
                     .latency = pl_ticks_from_s(given.latency_s),
                     .policy = given.is_fatpipe ? PL_LINK_FATPIPE : PL_LINK_SHARED,
@@ -207,8 +211,7 @@ static pl_code make_nodes(pl_platform *platform, pl_error *error) {
   if (counts == NULL || zones == NULL || nodes == NULL) return pl_fail_memory(error, "the nodes of the platform");
   for (uint32_t z = 0; z < n_zones; z++) {
     const pl_shim_zone zone = platform->parts.zones[z];
-    zones[z] = (pl_platform_zone){
-        .name = pl_arena_strdup(&platform->arena, zone.name), .parent = zone.parent, .node = PL_NONE};
+    zones[z] = (pl_platform_zone){.name = keep_name(platform, zone.name), .parent = zone.parent, .node = PL_NONE};
     if (counts[z] == 0) continue;
     zones[z].node = n_nodes;
     nodes[n_nodes++] = (pl_node_info){.name = zones[z].name, .first_device = first};
@@ -235,7 +238,7 @@ static pl_code place_devices(pl_platform *platform, pl_error *error) {
     uint32_t node = platform->zones[host.zone].node, local = nodes[node].n_devices++;
     uint32_t device = nodes[node].first_device + local;
     host_of[device] = i;
-    devices[device] = (pl_device){.name = pl_arena_strdup(&platform->arena, host.name),
+    devices[device] = (pl_device){.name = keep_name(platform, host.name),
                                   .node = node,
                                   .profile = find_profile(cluster->profiles, cluster->n_profiles, host.device),
                                   .local_index = local};
@@ -266,8 +269,8 @@ static pl_code list_sockets(pl_platform *platform, pl_error *error) {
   for (uint32_t i = 0; i < platform->parts.n_hosts; i++) {
     const pl_shim_host host = platform->parts.hosts[i];
     if (!is_socket(&host)) continue;
-    sockets[platform->n_sockets++] = (pl_platform_socket){.name = pl_arena_strdup(&platform->arena, host.name),
-                                                          .cpu = pl_arena_strdup(&platform->arena, host.cpu),
+    sockets[platform->n_sockets++] = (pl_platform_socket){.name = keep_name(platform, host.name),
+                                                          .cpu = keep_name(platform, host.cpu),
                                                           .zone = host.zone,
                                                           .n_cores = host.n_cores,
                                                           .host = i};
@@ -401,13 +404,13 @@ static pl_code load_text(pl_platform *platform, const char *path, const pl_platf
   pl_zone_tree *tree;
   pl_digest_init(&digest);
   pl_digest_bytes(&digest, file->text, file->size);
+  platform->text_digest = digest.value;
   platform->cluster.path = pl_arena_strdup(&platform->arena, path);
   if (platform->cluster.path == NULL) return pl_fail_memory(error, "the platform");
   PL_TRY(scan_text(platform, path, file, by_simgrid, &tree, error));
   PL_TRY(load_profiles(platform, path, profile_folder, &digest, error));
   PL_TRY(take_parts(platform, path, file, tree, error));
   PL_TRY(make_cluster(platform, path, error));
-  pl_platform_scan_sort(&platform->scan, &platform->arena);
   pl_cluster *cluster = &platform->cluster;
   platform->routes = pl_route_cache_create(resolve_route, platform, cluster->links, cluster->n_devices);
   if (platform->routes == NULL || platform->arena.failed) return pl_fail_memory(error, "the platform");
@@ -460,7 +463,10 @@ static pl_code load_side(const pl_platform *platform, pl_error *error) {
   const char *path = platform->cluster.path;
   pl_platform_text file;
   pl_code code = pl_platform_text_read(path, &file, error);
-  if (code == PL_OK && pl_hash_bytes(file.text, file.size, 0) != platform->text_digest)
+  pl_digest digest;
+  pl_digest_init(&digest);
+  if (code == PL_OK) pl_digest_bytes(&digest, file.text, file.size);
+  if (code == PL_OK && digest.value != platform->text_digest)
     code = pl_fail(error, PL_BAD_INPUT, "%s: has changed since it was read", path);
   if (code == PL_OK) code = load_simgrid(path, &file, platform->simgrid, error);
   free(file.text);

@@ -2,6 +2,7 @@
 #include "netmodel/platform/platform_copy.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 typedef struct copier {
   FILE *out;
   uint32_t line; /* that the copy has reached */
+  bool has_failed;
 } copier;
 
 static void move_to(copier *c, uint32_t line) {
@@ -36,11 +38,11 @@ static void put_value(FILE *out, const char *text) {
   }
 }
 
-static void begin(void *data, const char *element, const char **attributes, uint32_t line) {
+static void begin(void *data, const pl_platform_element *element, uint32_t line) {
   copier *c = data;
   move_to(c, line);
-  fprintf(c->out, "<%s", element);
-  for (const char **a = attributes; a[0] != NULL; a += 2) {
+  fprintf(c->out, "<%s", element->name);
+  for (const char **a = element->pairs; a[0] != NULL; a += 2) {
     fprintf(c->out, " %s=\"", a[0]);
     put_value(c->out, a[1]);
     putc('"', c->out);
@@ -48,20 +50,31 @@ static void begin(void *data, const char *element, const char **attributes, uint
   putc('>', c->out);
 }
 
-static void end(void *data, const char *element, uint32_t line) {
+static void end(void *data, pl_platform_word word, uint32_t line) {
   copier *c = data;
   move_to(c, line);
-  fprintf(c->out, "</%s>", element);
+  fprintf(c->out, "</%s>", pl_platform_word_name(word));
+}
+
+/* Also the first thing that is written. */
+static void restart(void *data) {
+  copier *c = data;
+  rewind(c->out);
+  if (ftruncate(fileno(c->out), 0) != 0) c->has_failed = true;
+  fputs("<?xml version=\"1.0\"?><!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">", c->out);
+  c->line = 1;
 }
 
 static pl_code write_copy(FILE *out, const char *name, const char *text, size_t size, pl_arena *arena,
                           pl_error *error) {
-  copier c = {.out = out, .line = 1};
-  const pl_platform_sink sink = {begin, end, &c};
+  copier c = {.out = out};
+  const pl_platform_sink sink = {begin, end, restart, &c};
   pl_platform_scan scan;
-  fputs("<?xml version=\"1.0\"?><!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">", out);
+  restart(&c);
   PL_TRY(pl_platform_scan_text(name, text, size, &sink, arena, &scan, error));
-  return fflush(out) == 0 && !ferror(out) ? PL_OK : pl_fail(error, PL_IO, "%s: no memory for a copy: %m", name);
+  return fflush(out) == 0 && !ferror(out) && !c.has_failed
+             ? PL_OK
+             : pl_fail(error, PL_IO, "%s: no memory for a copy: %m", name);
 }
 
 pl_code pl_platform_copy_open(const char *name, const char *text, size_t size, pl_arena *arena, int *file,

@@ -9,32 +9,33 @@
 
 #include "core/base/printable.h"
 #include "netmodel/platform/link_kind.h"
+#include "netmodel/platform/plain_xml.h"
 #include "netmodel/platform/platform_shape.h"
 #include "netmodel/platform/platform_words.h"
 
 enum { DEPTH_MAX = 64, ATTRIBUTE_BYTES_MAX = 4096, FEED_BYTES = 1 << 20 };
-
-typedef enum element_kind { ELEMENT_OTHER, ELEMENT_HOST, ELEMENT_LINK, ELEMENT_CLUSTER, ELEMENT_ZONE } element_kind;
 
 /* The routings whose cost and memory SimGrid pays in advance: table of all pairs; all pairs over all points. */
 typedef enum zone_routing { ROUTING_OTHER, ROUTING_FULL, ROUTING_FLOYD, ROUTING_CLUSTER } zone_routing;
 enum { FULL_POINTS_MAX = 1 << 15, FLOYD_POINTS_MAX = 1 << 12 }; /* 8 GiB; a minute or two */
 
 typedef struct open_element {
-  element_kind kind;
+  pl_platform_word word;
   zone_routing routing;
-  const char *element; /* its name, in the arena */
-  const char *id;      /* of a host or zone, in the arena */
+  const char *id; /* of a host or zone, in the arena */
   uint32_t line, n_points;
 } open_element;
 
 typedef struct scanner {
-  XML_Parser parser;
+  XML_Parser parser; /* one of these two reads; the other is NULL */
+  const pl_plain_xml *plain;
   const char *name, *text;
   pl_arena *arena;
   pl_error *error;
   pl_code code;
   bool has_doctype;
+  pl_platform_element element; /* that begins now */
+  char rate[16], delay[16];    /* the last good ones, as they stand there: links of one kind follow each other */
   uint32_t depth;
   open_element open[DEPTH_MAX];
   uint64_t n_hosts;
@@ -44,24 +45,29 @@ typedef struct scanner {
 } scanner;
 
 static uint32_t line_of(const scanner *s) {
-  return (uint32_t)XML_GetCurrentLineNumber(s->parser);
+  return s->plain != NULL ? s->plain->line : (uint32_t)XML_GetCurrentLineNumber(s->parser);
+}
+
+static uint32_t column_of(const scanner *s) {
+  return s->plain != NULL ? pl_plain_xml_column(s->plain) : (uint32_t)XML_GetCurrentColumnNumber(s->parser) + 1;
+}
+
+static void stop(scanner *s, pl_code code) {
+  s->code = code;
+  if (s->parser != NULL) XML_StopParser(s->parser, XML_FALSE);
 }
 
 /* Records the failure at the current line and stops the parser. */
 #define FAIL(s, failure, format, ...)                                                                                  \
-  do {                                                                                                                 \
-    (s)->code = pl_fail((s)->error, (failure), "%s:%u: " format, (s)->name, line_of(s), __VA_ARGS__);                  \
-    XML_StopParser((s)->parser, XML_FALSE);                                                                            \
-  } while (0)
+  stop((s), pl_fail((s)->error, (failure), "%s:%u: " format, (s)->name, line_of(s), __VA_ARGS__))
 
 /* The same with the column, for what need not be the only thing in its line. */
 static void fail_here(scanner *s, pl_code failure, const char *why) {
-  s->code = pl_fail(s->error, failure, "%s:%u:%u: %s", s->name, line_of(s),
-                    (uint32_t)XML_GetCurrentColumnNumber(s->parser) + 1, why);
-  XML_StopParser(s->parser, XML_FALSE);
+  stop(s, pl_fail(s->error, failure, "%s:%u:%u: %s", s->name, line_of(s), column_of(s), why));
 }
 
-#define attribute pl_platform_attribute
+/* Of the element that begins now. */
+#define VALUE(s, name) pl_platform_value(&(s)->element, PL_ATTRIBUTE_##name)
 
 /* The figure in front of the unit; units are SimGrid's business. */
 static bool figure_of(const char *text, double *value) {
@@ -70,18 +76,24 @@ static bool figure_of(const char *text, double *value) {
   return end != text && isfinite(*value);
 }
 
-static void check_quantity(scanner *s, const char *element, const char **attributes, const char *name,
-                           bool zero_allowed) {
-  const char *text = attribute(attributes, name);
-  if (text == NULL || s->code != PL_OK) return;
-  const char *id = attribute(attributes, "id");
+static bool is_good_figure(double value, bool zero_allowed) {
+  return value > 0 || (value == 0 && zero_allowed);
+}
+
+static void check_quantity(scanner *s, pl_platform_attribute attribute, bool zero_allowed) {
+  const char *text = pl_platform_value(&s->element, attribute);
+  char *last = zero_allowed ? s->delay : s->rate;
+  if (text == NULL || s->code != PL_OK || strcmp(text, last) == 0) return;
+  const char *id = VALUE(s, ID), *name = pl_platform_attribute_name(attribute);
   double value;
   if (!figure_of(text, &value))
-    FAIL(s, PL_BAD_INPUT, "%s of <%s id=\"%s\">: '%.64s' is not a number with a unit", name, element, id ? id : "",
-         text);
-  else if (value < 0 || (value == 0 && !zero_allowed))
-    FAIL(s, PL_BAD_INPUT, "%s of <%s id=\"%s\"> is '%.64s': it must be %s", name, element, id ? id : "", text,
+    FAIL(s, PL_BAD_INPUT, "%s of <%s id=\"%s\">: '%.64s' is not a number with a unit", name, s->element.name,
+         id ? id : "", text);
+  else if (!is_good_figure(value, zero_allowed))
+    FAIL(s, PL_BAD_INPUT, "%s of <%s id=\"%s\"> is '%.64s': it must be %s", name, s->element.name, id ? id : "", text,
          zero_allowed ? "zero or more" : "more than zero");
+  else if (strlen(text) < sizeof s->rate)
+    memcpy(last, text, strlen(text) + 1);
 }
 
 /* expat drops an entity that it does not know where a DTD outside the file might define it. */
@@ -100,38 +112,45 @@ static void check_entities(scanner *s) {
   }
 }
 
-/* Only what is known, where it may stand, and readable. */
-static void check_words(scanner *s, const char *element, const char **attributes) {
+/* What is plain cannot have either. */
+static void check_characters(scanner *s) {
   enum { VALUE_BYTES = 96 };
   char why[512], value[VALUE_BYTES];
-  const char *parent = s->depth > 0 ? s->open[s->depth - 1].element : NULL;
-  check_entities(s);
-  if (s->code != PL_OK) return;
-  pl_code code = pl_platform_words_check(element, parent, attributes, why, sizeof why);
-  if (code != PL_OK) fail_here(s, code, why);
-  for (const char **a = attributes; s->code == PL_OK && a[0] != NULL; a += 2) {
-    if (*pl_printable_end(a[1]) == '\0') continue;
-    snprintf(why, sizeof why, "%s=\"%s\" of <%s> has characters that cannot be printed", a[0],
-             pl_printable(a[1], value, sizeof value), element);
+  for (const char **pair = s->element.pairs; s->code == PL_OK && pair[0] != NULL; pair += 2) {
+    if (*pl_printable_end(pair[1]) == '\0') continue;
+    snprintf(why, sizeof why, "%s=\"%s\" of <%s> has characters that cannot be printed", pair[0],
+             pl_printable(pair[1], value, sizeof value), s->element.name);
     fail_here(s, PL_BAD_INPUT, why);
   }
 }
 
-static void refuse_unsupported(scanner *s, const char *element, const char **attributes) {
-  const char *routing = attribute(attributes, "routing"), *policy = attribute(attributes, "sharing_policy");
+/* Only what is known, where it may stand, and readable. */
+static void check_words(scanner *s) {
+  char why[512];
+  if (s->plain == NULL) check_entities(s);
+  if (s->code != PL_OK) return;
+  pl_platform_word parent = s->depth > 0 ? s->open[s->depth - 1].word : PL_WORD_COUNT;
+  pl_code code = pl_platform_words_check(&s->element, parent, why, sizeof why);
+  if (code != PL_OK) fail_here(s, code, why);
+  if (s->plain == NULL) check_characters(s);
+}
+
+static void refuse_unsupported(scanner *s) {
+  const char *routing = VALUE(s, ROUTING), *policy = VALUE(s, SHARING_POLICY);
   if (routing != NULL && (strcasecmp(routing, "Vivaldi") == 0 || strcasecmp(routing, "Wifi") == 0))
     FAIL(s, PL_UNSUPPORTED, "routing=\"%s\": its delays do not come from links; use Full, Floyd or Cluster", routing);
   else if (policy != NULL && strcmp(policy, "WIFI") == 0)
     FAIL(s, PL_UNSUPPORTED, "sharing_policy=\"%s\" of <%s>: it must be SHARED, SPLITDUPLEX or FATPIPE", policy,
-         element);
+         s->element.name);
 }
 
-static void check_root(scanner *s, const char *element, const char **attributes) {
-  if (strcmp(element, "platform") != 0) {
-    FAIL(s, PL_BAD_INPUT, "the outermost element is <%.64s>, not <platform>: this is no SimGrid platform", element);
+static void check_root(scanner *s) {
+  if (s->element.word != PL_WORD_PLATFORM) {
+    FAIL(s, PL_BAD_INPUT, "the outermost element is <%.64s>, not <platform>: this is no SimGrid platform",
+         s->element.name);
     return;
   }
-  const char *version = attribute(attributes, "version");
+  const char *version = VALUE(s, VERSION);
   double number;
   if (version == NULL || !figure_of(version, &number) || number < 4 || number > 4.1)
     FAIL(s, PL_BAD_INPUT, "platform version '%.16s' is not 4.1; simgrid_update_xml converts older files",
@@ -151,48 +170,45 @@ static void add_device(scanner *s, const open_element *owner, const char *type) 
   const char *previous = s->n_devices > 0 && s->devices != NULL ? s->devices[s->n_devices - 1].type : NULL;
   const char *kept = previous != NULL && strcmp(previous, type) == 0 ? previous : pl_arena_strdup(s->arena, type);
   if (s->arena->failed) {
-    s->code = pl_fail_memory(s->error, "the devices of the platform");
-    XML_StopParser(s->parser, XML_FALSE);
+    stop(s, pl_fail_memory(s->error, "the devices of the platform"));
     return;
   }
   PL_ASSERT(s->devices != NULL);
   s->devices[s->n_devices++] = (pl_scanned_device){.host = owner->id, .type = kept, .line = owner->line};
 }
 
-static void check_property(scanner *s, const char **attributes) {
-  const char *id = attribute(attributes, "id"), *value = attribute(attributes, "value");
+static void check_property(scanner *s) {
+  const char *id = VALUE(s, ID), *value = VALUE(s, VALUE);
   if (id == NULL || value == NULL || s->depth == 0) return;
   const open_element *owner = &s->open[s->depth - 1];
   pl_link_kind kind;
-  if (strcmp(id, "device") == 0 && (owner->kind == ELEMENT_HOST || owner->kind == ELEMENT_CLUSTER))
+  if (strcmp(id, "device") == 0 && (owner->word == PL_WORD_HOST || owner->word == PL_WORD_CLUSTER))
     add_device(s, owner, value);
-  else if (strcmp(id, "kind") == 0 && owner->kind == ELEMENT_LINK && !pl_link_kind_from_name(value, &kind))
+  else if (strcmp(id, "kind") == 0 && owner->word == PL_WORD_LINK && !pl_link_kind_from_name(value, &kind))
     FAIL(s, PL_BAD_INPUT, "link kind '%.64s' is none of %s", value, pl_link_kind_names());
 }
 
-/* SimGrid 3.32 follows a null pointer when a route begins or ends at a zone that it stands in. */
-static void check_route(scanner *s, const char *element, const char **attributes) {
-  static const char *const ends[] = {"src", "dst", "gw_src", "gw_dst"};
-  for (size_t e = 0; e < sizeof ends / sizeof ends[0]; e++) {
-    const char *id = attribute(attributes, ends[e]);
-    for (uint32_t i = 0; id != NULL && i < s->depth && s->code == PL_OK; i++)
-      if (s->open[i].kind == ELEMENT_ZONE && strcmp(s->open[i].id, id) == 0)
-        FAIL(s, PL_BAD_INPUT, "%s=\"%.64s\" of <%s> is the zone around it, not something in it", ends[e], id, element);
-  }
+static bool is_zone(pl_platform_word word) {
+  return word == PL_WORD_ZONE || word == PL_WORD_AS;
 }
 
-static bool is_route(const char *element) {
-  static const char *const names[] = {"route",       "zoneRoute",       "ASroute",
-                                      "bypassRoute", "bypassZoneRoute", "bypassASroute"};
-  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-    if (strcmp(names[i], element) == 0) return true;
-  return false;
+/* SimGrid 3.32 follows a null pointer when a route begins or ends at a zone that it stands in. */
+static void check_route(scanner *s) {
+  static const pl_platform_attribute ends[] = {PL_ATTRIBUTE_SRC, PL_ATTRIBUTE_DST, PL_ATTRIBUTE_GW_SRC,
+                                               PL_ATTRIBUTE_GW_DST};
+  for (size_t e = 0; e < sizeof ends / sizeof ends[0]; e++) {
+    const char *id = pl_platform_value(&s->element, ends[e]);
+    for (uint32_t i = 0; id != NULL && i < s->depth && s->code == PL_OK; i++)
+      if (is_zone(s->open[i].word) && strcmp(s->open[i].id, id) == 0)
+        FAIL(s, PL_BAD_INPUT, "%s=\"%.64s\" of <%s> is the zone around it, not something in it",
+             pl_platform_attribute_name(ends[e]), id, s->element.name);
+  }
 }
 
 /* ---- sizes ---- */
 
-static zone_routing routing_of(const char **attributes) {
-  const char *routing = attribute(attributes, "routing");
+static zone_routing routing_of(const scanner *s) {
+  const char *routing = VALUE(s, ROUTING);
   if (routing == NULL) return ROUTING_OTHER;
   if (strcasecmp(routing, "Full") == 0) return ROUTING_FULL;
   if (strcasecmp(routing, "Cluster") == 0) return ROUTING_CLUSTER;
@@ -202,7 +218,7 @@ static zone_routing routing_of(const char **attributes) {
 /* Hosts, routers and zones directly in the zone that is open. */
 static void count_points(scanner *s, uint32_t n) {
   open_element *zone = s->depth > 0 ? &s->open[s->depth - 1] : NULL;
-  if (s->code != PL_OK || zone == NULL || zone->kind != ELEMENT_ZONE) return;
+  if (s->code != PL_OK || zone == NULL || !is_zone(zone->word)) return;
   uint32_t most = zone->routing == ROUTING_FULL    ? FULL_POINTS_MAX
                   : zone->routing == ROUTING_FLOYD ? FLOYD_POINTS_MAX
                                                    : UINT32_MAX;
@@ -220,70 +236,101 @@ static void count_hosts(scanner *s, uint32_t n) {
 }
 
 /* SimGrid keeps these for the Cluster zone that is closed next, whichever that is. */
-static void check_cluster_part(scanner *s, const char *element) {
+static void check_cluster_part(scanner *s) {
   if (s->open[s->depth - 1].routing != ROUTING_CLUSTER)
-    FAIL(s, PL_BAD_INPUT, "<%s> outside a zone with routing=\"Cluster\"", element);
+    FAIL(s, PL_BAD_INPUT, "<%s> outside a zone with routing=\"Cluster\"", s->element.name);
 }
 
-static void check_size(scanner *s, const char *element, const char **attributes) {
+/* Of a cluster or cabinet: the hosts that it stands for. */
+static bool count_radical(scanner *s, uint32_t *n) {
   char why[512];
+  const char *radical = VALUE(s, RADICAL);
+  pl_code code = s->element.word == PL_WORD_CLUSTER
+                     ? pl_cluster_shape_check(&s->element, n, why, sizeof why)
+                     : pl_radical_count(radical != NULL ? radical : "", n, why, sizeof why);
+  if (code != PL_OK) fail_here(s, code, why);
+  return code == PL_OK;
+}
+
+static void check_size(scanner *s) {
+  pl_platform_word word = s->element.word;
   uint32_t n = 1;
-  pl_code code = PL_OK;
-  bool is_cabinet = strcmp(element, "cabinet") == 0, is_cluster = strcmp(element, "cluster") == 0;
-  bool is_host = strcmp(element, "host") == 0;
-  if (is_cabinet || strcmp(element, "backbone") == 0 || strcmp(element, "host_link") == 0)
-    check_cluster_part(s, element);
+  if (word == PL_WORD_CABINET || word == PL_WORD_BACKBONE || word == PL_WORD_HOST_LINK) check_cluster_part(s);
   if (s->code != PL_OK) return;
-  if (is_cluster) code = pl_cluster_shape_check(attributes, &n, why, sizeof why);
-  if (is_cabinet) {
-    const char *radical = attribute(attributes, "radical");
-    code = pl_radical_count(radical != NULL ? radical : "", &n, why, sizeof why);
-  }
-  if (code != PL_OK) {
-    fail_here(s, code, why);
-    return;
-  }
-  bool is_zone = strcmp(element, "zone") == 0 || strcmp(element, "AS") == 0;
-  if (is_host || is_cluster || is_cabinet) count_hosts(s, n);
-  if (is_host || is_cabinet || is_zone || is_cluster || strcmp(element, "router") == 0)
-    count_points(s, is_cluster ? 1 : n);
+  bool is_many = word == PL_WORD_CLUSTER || word == PL_WORD_CABINET, is_host = is_many || word == PL_WORD_HOST;
+  if (is_many && !count_radical(s, &n)) return;
+  if (is_host) count_hosts(s, n);
+  if (is_host || is_zone(word) || word == PL_WORD_ROUTER) count_points(s, word == PL_WORD_CLUSTER ? 1 : n);
 }
 
 /* ---- events ---- */
 
-static void open_next(scanner *s, const char *element, const char **attributes) {
+static void open_next(scanner *s) {
   if (s->depth == DEPTH_MAX) {
     FAIL(s, PL_BAD_INPUT, "elements nested more than %d deep", DEPTH_MAX);
     return;
   }
+  pl_platform_word word = s->element.word;
   open_element *opened = &s->open[s->depth++];
-  *opened = (open_element){.line = line_of(s), .element = pl_platform_word(element)};
-  bool is_zone = strcmp(element, "zone") == 0 || strcmp(element, "AS") == 0;
-  if (is_zone || strcmp(element, "host") == 0) {
-    const char *id = attribute(attributes, "id");
-    opened->kind = is_zone ? ELEMENT_ZONE : ELEMENT_HOST;
-    opened->routing = is_zone ? routing_of(attributes) : ROUTING_OTHER;
-    opened->id = pl_arena_strdup(s->arena, id ? id : "");
-    if (opened->id == NULL) opened->kind = ELEMENT_OTHER; /* the arena remembers */
-  } else if (strcmp(element, "link") == 0) {
-    opened->kind = ELEMENT_LINK;
-  } else if (strcmp(element, "cluster") == 0) {
-    opened->kind = ELEMENT_CLUSTER;
-  }
+  *opened = (open_element){.word = word};
+  if (word == PL_WORD_HOST || word == PL_WORD_CLUSTER) opened->line = line_of(s);
+  if (!is_zone(word) && word != PL_WORD_HOST) return;
+  const char *id = VALUE(s, ID);
+  opened->routing = is_zone(word) ? routing_of(s) : ROUTING_OTHER;
+  opened->id = pl_arena_strdup(s->arena, id ? id : "");
+  if (opened->id == NULL) stop(s, pl_fail_memory(s->error, "the devices of the platform"));
 }
 
-static bool has_quantities(const char *element) {
-  return strcmp(element, "link") == 0 || strcmp(element, "cluster") == 0 || strcmp(element, "cabinet") == 0 ||
-         strcmp(element, "backbone") == 0;
-}
-
-static void check_quantities(scanner *s, const char *element, const char **attributes) {
-  static const char *const rates[] = {"bandwidth", "bw", "bb_bw"}, *const delays[] = {"latency", "lat", "bb_lat"};
+static void check_quantities(scanner *s) {
+  static const pl_platform_attribute rates[] = {PL_ATTRIBUTE_BANDWIDTH, PL_ATTRIBUTE_BW, PL_ATTRIBUTE_BB_BW},
+                                     delays[] = {PL_ATTRIBUTE_LATENCY, PL_ATTRIBUTE_LAT, PL_ATTRIBUTE_BB_LAT};
   for (int i = 0; i < 3; i++) {
-    check_quantity(s, element, attributes, rates[i], false);
-    check_quantity(s, element, attributes, delays[i], true);
+    check_quantity(s, rates[i], false);
+    check_quantity(s, delays[i], true);
   }
 }
+
+static void check_by_word(scanner *s) {
+  switch (s->element.word) {
+  case PL_WORD_LINK:
+  case PL_WORD_CLUSTER:
+  case PL_WORD_CABINET:
+  case PL_WORD_BACKBONE:
+    check_quantities(s);
+    break;
+  case PL_WORD_PROP:
+    check_property(s);
+    break;
+  case PL_WORD_ROUTE:
+  case PL_WORD_ZONE_ROUTE:
+  case PL_WORD_AS_ROUTE:
+  case PL_WORD_BYPASS_ROUTE:
+  case PL_WORD_BYPASS_ZONE_ROUTE:
+  case PL_WORD_BYPASS_AS_ROUTE:
+    check_route(s);
+    break;
+  default:
+    break;
+  }
+}
+
+static void begin_element(scanner *s, const char *name, const char **pairs) {
+  pl_platform_element_read(&s->element, name, pairs);
+  if (s->depth == 0) check_root(s);
+  if (s->code == PL_OK) check_words(s);
+  if (s->code == PL_OK) refuse_unsupported(s);
+  if (s->code == PL_OK) check_by_word(s);
+  if (s->code == PL_OK && s->depth > 0) check_size(s);
+  if (s->code == PL_OK) open_next(s);
+  if (s->code == PL_OK && s->sink != NULL) s->sink->begin(s->sink->data, &s->element, line_of(s));
+}
+
+static void end_element(scanner *s, uint32_t line) {
+  s->depth--;
+  if (s->sink != NULL) s->sink->end(s->sink->data, s->open[s->depth].word, line);
+}
+
+/* ---- expat ---- */
 
 static void on_start(void *data, const char *element, const char **attributes) {
   scanner *s = data;
@@ -293,22 +340,13 @@ static void on_start(void *data, const char *element, const char **attributes) {
       FAIL(s, PL_BAD_INPUT, "an attribute of <%.64s> has more than %d bytes", element, ATTRIBUTE_BYTES_MAX);
       return;
     }
-  if (s->depth == 0) check_root(s, element, attributes);
-  if (s->code == PL_OK) check_words(s, element, attributes);
-  if (s->code == PL_OK) refuse_unsupported(s, element, attributes);
-  if (has_quantities(element)) check_quantities(s, element, attributes);
-  if (s->code == PL_OK && s->depth > 0) check_size(s, element, attributes);
-  if (s->code == PL_OK && strcmp(element, "prop") == 0) check_property(s, attributes);
-  if (s->code == PL_OK && is_route(element)) check_route(s, element, attributes);
-  if (s->code == PL_OK) open_next(s, element, attributes);
-  if (s->code == PL_OK && s->sink != NULL) s->sink->begin(s->sink->data, element, attributes, line_of(s));
+  begin_element(s, element, attributes);
 }
 
 static void on_end(void *data, const char *element) {
+  (void)element;
   scanner *s = data;
-  if (s->code != PL_OK) return;
-  s->depth--;
-  if (s->sink != NULL) s->sink->end(s->sink->data, element, line_of(s));
+  if (s->code == PL_OK) end_element(s, line_of(s));
 }
 
 static void on_text(void *data, const char *text, int size) {
@@ -348,42 +386,74 @@ static void feed(scanner *s, const char *text, size_t size) {
   }
 }
 
-pl_code pl_platform_scan_text(const char *name, const char *text, size_t size, const pl_platform_sink *sink,
-                              pl_arena *arena, pl_platform_scan *scan, pl_error *error) {
+static void scan_by_expat(scanner *s, size_t size) {
+  s->parser = XML_ParserCreate("UTF-8"); /* whatever the file says: SimGrid's reader takes bytes as they come */
+  if (s->parser == NULL) {
+    s->code = pl_fail_memory(s->error, "the XML parser");
+    return;
+  }
+  XML_SetUserData(s->parser, s);
+  XML_SetElementHandler(s->parser, on_start, on_end);
+  XML_SetCharacterDataHandler(s->parser, on_text);
+  XML_SetSkippedEntityHandler(s->parser, on_skipped_entity);
+  XML_SetStartDoctypeDeclHandler(s->parser, on_doctype);
+  feed(s, s->text, size);
+  XML_ParserFree(s->parser);
+}
+
+/* ---- plain files ---- */
+
+/* False: the file is not plain, and what has been taken from it does not count. */
+static bool scan_plain(scanner *s, pl_plain_xml *plain, size_t size) {
+  if (!pl_plain_xml_begin(plain, s->text, size)) return false;
+  s->plain = plain;
+  s->has_doctype = true;
+  pl_plain_kind kind = PL_PLAIN_START;
+  while (s->code == PL_OK && kind < PL_PLAIN_DONE) {
+    kind = pl_plain_xml_next(plain);
+    if (kind == PL_PLAIN_START || kind == PL_PLAIN_EMPTY) begin_element(s, plain->name, plain->pairs);
+    if (s->code == PL_OK && kind == PL_PLAIN_EMPTY) end_element(s, plain->end_line);
+    if (kind == PL_PLAIN_END) end_element(s, plain->line);
+  }
+  return kind != PL_PLAIN_NOT;
+}
+
+/* ---- the whole ---- */
+
+static void scan_either_way(scanner *s, size_t size) {
+  const scanner at_start = *s;
+  pl_plain_xml *plain = malloc(sizeof *plain);
+  bool is_plain = plain != NULL && scan_plain(s, plain, size);
+  free(plain);
+  if (is_plain) return;
+  *s = at_start;
+  if (s->sink != NULL) s->sink->restart(s->sink->data);
+  scan_by_expat(s, size);
+}
+
+static pl_code scan_by(void (*way)(scanner *s, size_t size), const char *name, const char *text, size_t size,
+                       const pl_platform_sink *sink, pl_arena *arena, pl_platform_scan *scan, pl_error *error) {
   *scan = (pl_platform_scan){0};
   if (size == 0) return pl_fail(error, PL_BAD_INPUT, "%s:1: the file is empty", name);
   scanner s = {.name = name, .text = text, .sink = sink, .arena = arena, .error = error};
-  s.parser = XML_ParserCreate("UTF-8"); /* whatever the file says: SimGrid's reader takes bytes as they come */
-  if (s.parser == NULL) return pl_fail_memory(error, "the XML parser");
-  XML_SetUserData(s.parser, &s);
-  XML_SetElementHandler(s.parser, on_start, on_end);
-  XML_SetCharacterDataHandler(s.parser, on_text);
-  XML_SetSkippedEntityHandler(s.parser, on_skipped_entity);
-  XML_SetStartDoctypeDeclHandler(s.parser, on_doctype);
-  feed(&s, text, size);
-  XML_ParserFree(s.parser);
+  way(&s, size);
   if (s.code == PL_OK && arena->failed) s.code = pl_fail_memory(error, "the devices of the platform");
   if (s.code == PL_OK) *scan = (pl_platform_scan){.devices = s.devices, .n_devices = s.n_devices};
   return s.code;
 }
 
-static int compare_hosts(const void *left, const void *right) {
-  const pl_scanned_device *a = left, *b = right;
-  if (a->host == NULL || b->host == NULL) return (a->host != NULL) - (b->host != NULL);
-  return strcmp(a->host, b->host);
+pl_code pl_platform_scan_text(const char *name, const char *text, size_t size, const pl_platform_sink *sink,
+                              pl_arena *arena, pl_platform_scan *scan, pl_error *error) {
+  return scan_by(scan_either_way, name, text, size, sink, arena, scan, error);
 }
 
-void pl_platform_scan_sort(pl_platform_scan *scan, pl_arena *arena) {
-  pl_scanned_device *sorted = PL_TAKE(arena, pl_scanned_device, scan->n_devices);
-  if (sorted == NULL || scan->n_devices == 0) return;
-  memcpy(sorted, scan->devices, scan->n_devices * sizeof *sorted);
-  qsort(sorted, scan->n_devices, sizeof *sorted, compare_hosts);
-  scan->devices = sorted;
+pl_code pl_platform_scan_text_by_expat(const char *name, const char *text, size_t size, const pl_platform_sink *sink,
+                                       pl_arena *arena, pl_platform_scan *scan, pl_error *error) {
+  return scan_by(scan_by_expat, name, text, size, sink, arena, scan, error);
 }
 
 uint32_t pl_platform_scan_line(const pl_platform_scan *scan, const char *host) {
-  const pl_scanned_device key = {.host = host};
-  const pl_scanned_device *found =
-      scan->n_devices > 0 ? bsearch(&key, scan->devices, scan->n_devices, sizeof key, compare_hosts) : NULL;
-  return found != NULL ? found->line : 0;
+  for (uint32_t d = 0; d < scan->n_devices; d++)
+    if (scan->devices[d].host != NULL && strcmp(scan->devices[d].host, host) == 0) return scan->devices[d].line;
+  return 0;
 }

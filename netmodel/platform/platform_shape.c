@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "netmodel/platform/platform_words.h"
-
 static pl_code refuse(char *why, size_t size, const char *format, const char *value) {
   snprintf(why, size, format, value);
   return PL_BAD_INPUT;
@@ -179,10 +177,10 @@ static pl_code check_count(const shape_count *count, uint32_t n_hosts, const cha
   return PL_BAD_INPUT;
 }
 
-pl_code pl_cluster_shape_check(const char **attributes, uint32_t *n_hosts, char *why, size_t size) {
-  const char *radical = pl_platform_attribute(attributes, "radical");
-  const char *topology = pl_platform_attribute(attributes, "topology");
-  const char *parameters = pl_platform_attribute(attributes, "topo_parameters");
+pl_code pl_cluster_shape_check(const pl_platform_element *cluster, uint32_t *n_hosts, char *why, size_t size) {
+  const char *radical = pl_platform_value(cluster, PL_ATTRIBUTE_RADICAL);
+  const char *topology = pl_platform_value(cluster, PL_ATTRIBUTE_TOPOLOGY);
+  const char *parameters = pl_platform_value(cluster, PL_ATTRIBUTE_TOPO_PARAMETERS);
   if (radical == NULL) return refuse(why, size, "<cluster> without %s", "radical");
   PL_TRY(pl_radical_count(radical, n_hosts, why, size));
   if (topology == NULL || strcmp(topology, "FLAT") == 0) return PL_OK;

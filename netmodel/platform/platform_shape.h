@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "core/base/status.h"
+#include "netmodel/platform/platform_words.h"
 
 enum {
   PL_PLATFORM_HOSTS_MAX = 1 << 20,    /* of a file; the largest machines announced have a fifth of it */
@@ -39,6 +40,6 @@ int pl_radical_next(const char **at, pl_radical_state *state, uint32_t *number);
 pl_code pl_fat_tree_parse(const char *parameters, pl_fat_tree_shape *shape, char *why, size_t size);
 
 /* All of a <cluster>; *n_hosts as pl_radical_count. `why` as in platform_words.h. */
-pl_code pl_cluster_shape_check(const char **attributes, uint32_t *n_hosts, char *why, size_t size);
+pl_code pl_cluster_shape_check(const pl_platform_element *cluster, uint32_t *n_hosts, char *why, size_t size);
 
 #endif

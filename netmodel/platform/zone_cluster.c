@@ -13,15 +13,16 @@ static tree_zone *zone_at(const tree *t, uint32_t zone) {
   return &((tree_zone *)t->zones.items)[zone];
 }
 
-static void refuse_optional(tree *t, const char **attributes, const char *name) {
-  const char *value = pl_platform_attribute(attributes, name);
+static void refuse_optional(tree *t, const pl_platform_element *element, pl_platform_attribute attribute) {
+  const char *value = pl_platform_value(element, attribute);
   if (value != NULL && value[0] != '\0') tree_give_up(t, "a cluster with loopback or limiter links");
 }
 
-static void read_backbone(tree *t, const char **attributes) {
+static void read_backbone(tree *t, const pl_platform_element *element) {
   struct tree_open *open = t->open;
-  const char *rate = pl_platform_attribute(attributes, "bb_bw"), *delay = pl_platform_attribute(attributes, "bb_lat");
-  const char *policy = pl_platform_attribute(attributes, "bb_sharing_policy");
+  const char *rate = pl_platform_value(element, PL_ATTRIBUTE_BB_BW),
+             *delay = pl_platform_value(element, PL_ATTRIBUTE_BB_LAT);
+  const char *policy = pl_platform_value(element, PL_ATTRIBUTE_BB_SHARING_POLICY);
   pl_shim_link wire = {.bandwidth_Bps = 0};
   open->backbone_Bps = 0;
   if (rate != NULL && rate[0] != '\0') {
@@ -36,33 +37,33 @@ static void read_backbone(tree *t, const char **attributes) {
     tree_give_up(t, "a strange backbone");
 }
 
-void tree_begin_cluster(tree *t, const char **attributes) {
+void tree_begin_cluster(tree *t, const pl_platform_element *element) {
   struct tree_open *open = t->open;
-  const char *topology = pl_platform_attribute(attributes, "topology");
+  const char *topology = pl_platform_value(element, PL_ATTRIBUTE_TOPOLOGY);
   if (topology != NULL && strcmp(topology, "FLAT") != 0) tree_give_up(t, "a cluster with a topology");
-  refuse_optional(t, attributes, "limiter_link");
-  refuse_optional(t, attributes, "loopback_bw");
-  refuse_optional(t, attributes, "loopback_lat");
-  open->host = (pl_shim_host){.n_cores = tree_core_count(t, attributes)};
+  refuse_optional(t, element, PL_ATTRIBUTE_LIMITER_LINK);
+  refuse_optional(t, element, PL_ATTRIBUTE_LOOPBACK_BW);
+  refuse_optional(t, element, PL_ATTRIBUTE_LOOPBACK_LAT);
+  open->host = (pl_shim_host){.n_cores = tree_core_count(t, element)};
   open->link = (pl_shim_link){.is_shareable = 1};
   uint8_t is_fatpipe; /* SimGrid 3.32 makes the links of a FATPIPE cluster SHARED */
-  tree_read_policy(t, pl_platform_attribute(attributes, "sharing_policy"), "SPLITDUPLEX", &open->is_duplex,
+  tree_read_policy(t, pl_platform_value(element, PL_ATTRIBUTE_SHARING_POLICY), "SPLITDUPLEX", &open->is_duplex,
                    &is_fatpipe);
-  tree_read_wire(t, tree_need(t, attributes, "bw"), tree_need(t, attributes, "lat"), &open->link);
-  tree_check_speed(t, attributes);
-  read_backbone(t, attributes);
-  const char *prefix = pl_platform_attribute(attributes, "prefix"),
-             *suffix = pl_platform_attribute(attributes, "suffix");
-  const char *router = pl_platform_attribute(attributes, "router_id");
+  tree_read_wire(t, tree_need(t, element, PL_ATTRIBUTE_BW), tree_need(t, element, PL_ATTRIBUTE_LAT), &open->link);
+  tree_check_speed(t, element);
+  read_backbone(t, element);
+  const char *prefix = pl_platform_value(element, PL_ATTRIBUTE_PREFIX),
+             *suffix = pl_platform_value(element, PL_ATTRIBUTE_SUFFIX);
+  const char *router = pl_platform_value(element, PL_ATTRIBUTE_ROUTER_ID);
   if (prefix == NULL || suffix == NULL) tree_give_up(t, "a cluster without prefix or suffix");
   if (t->unknown != NULL) return;
-  open->cluster_id = tree_keep(t, tree_need(t, attributes, "id"));
-  open->radical = tree_keep(t, tree_need(t, attributes, "radical"));
+  open->cluster_id = tree_keep(t, tree_need(t, element, PL_ATTRIBUTE_ID));
+  open->radical = tree_keep(t, tree_need(t, element, PL_ATTRIBUTE_RADICAL));
   open->prefix = tree_keep(t, prefix);
   open->suffix = tree_keep(t, suffix);
-  open->router = router != NULL && router[0] != '\0'
-                     ? tree_keep(t, router)
-                     : pl_arena_printf(t->arena, "%s%s_router%s", prefix, tree_need(t, attributes, "id"), suffix);
+  open->router = router != NULL && router[0] != '\0' ? tree_keep(t, router)
+                                                     : pl_arena_printf(t->arena, "%s%s_router%s", prefix,
+                                                                       tree_need(t, element, PL_ATTRIBUTE_ID), suffix);
   open->owner = OWNER_CLUSTER;
 }
 
@@ -72,7 +73,8 @@ static void add_member(tree *t, uint32_t number) {
   int host_length = snprintf(host_name, sizeof host_name, "%s%u%s", open->prefix, number, open->suffix);
   int link_length = snprintf(link_name, sizeof link_name, "%s_link_%u", open->cluster_id, number);
   if (host_length >= NAME_BYTES || link_length >= NAME_BYTES) tree_give_up(t, "very long names");
-  uint32_t link = tree_add_link(t, &open->link, link_name, open->is_duplex);
+  const char *kept = tree_keep(t, link_name);
+  uint32_t link = kept != NULL ? tree_add_link(t, &open->link, kept, open->is_duplex) : PL_SHIM_NONE;
   uint32_t point = tree_add_point(t, host_name, TREE_HOST, link);
   if (link == PL_SHIM_NONE || point == PL_SHIM_NONE) return;
   open->host.name = ((tree_point *)t->points.items)[point].name;

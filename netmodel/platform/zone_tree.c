@@ -38,24 +38,61 @@ const char *tree_keep(tree *t, const char *text) {
 }
 
 /* The value of an attribute that must be given and not be empty; else the tree is given up. */
-const char *tree_need(tree *t, const char **attributes, const char *name) {
-  const char *value = pl_platform_attribute(attributes, name);
+const char *tree_need(tree *t, const pl_platform_element *element, pl_platform_attribute attribute) {
+  const char *value = pl_platform_value(element, attribute);
   if (value == NULL || value[0] == '\0') tree_give_up(t, "a missing or empty attribute");
   return value != NULL ? value : "";
 }
 
-static const named_point *find_point(const tree *t, const char *name) {
+static const named_point *find_hashed_point(const tree *t, const char *name, uint64_t hash) {
   uint32_t probe = 0;
-  for (const named_point *p; (p = pl_hash_index_find(&t->point_names, hash_name(name), &probe)) != NULL;)
+  for (const named_point *p; (p = pl_hash_index_find(&t->point_names, hash, &probe)) != NULL;)
     if (strcmp(p->name, name) == 0) return p;
   return NULL;
 }
 
-static const named_link *find_link(const tree *t, const char *name) {
+static const named_point *find_point(const tree *t, const char *name) {
+  return find_hashed_point(t, name, hash_name(name));
+}
+
+static const named_link *find_given_link(const tree *t, const char *name, size_t length, uint64_t hash) {
   uint32_t probe = 0;
-  for (const named_link *l; (l = pl_hash_index_find(&t->link_names, hash_name(name), &probe)) != NULL;)
-    if (strcmp(l->name, name) == 0) return l;
+  for (const named_link *l; (l = pl_hash_index_find(&t->link_names, hash, &probe)) != NULL;)
+    if (strncmp(l->name, name, length) == 0 && l->name[length] == '\0') return l;
   return NULL;
+}
+
+static const char *const half_ends[2] = {"_UP", "_DOWN"};
+
+static bool is_called_half(const char *name, size_t length, int half) {
+  size_t end = strlen(half_ends[half]);
+  return length >= end && memcmp(name + length - end, half_ends[half], end) == 0;
+}
+
+/* The pair whose half 0 or 1 would be called `name`. */
+static const named_link *find_pair_of(const tree *t, const char *name, size_t length, int half) {
+  if (!is_called_half(name, length, half)) return NULL;
+  size_t stem = length - strlen(half_ends[half]);
+  const named_link *pair = find_given_link(t, name, stem, pl_hash_bytes(name, stem, 0));
+  return pair != NULL && pair->is_pair ? pair : NULL;
+}
+
+/* False: there is no such link. */
+static bool find_link(const tree *t, const char *name, named_link *found) {
+  size_t length = strlen(name);
+  const named_link *given = find_given_link(t, name, length, pl_hash_bytes(name, length, 0));
+  if (given != NULL) {
+    *found = *given;
+    return true;
+  }
+  for (int half = 0; half < 2; half++) {
+    const named_link *pair = find_pair_of(t, name, length, half);
+    if (pair == NULL) continue;
+    uint32_t link = half == 0 ? pair->up : pair->down;
+    *found = (named_link){.name = name, .up = link, .down = link};
+    return true;
+  }
+  return false;
 }
 
 static tree_zone *zone_at(const tree *t, uint32_t zone) {
@@ -69,7 +106,8 @@ static tree_point *point_at(const tree *t, uint32_t point) {
 /* A new point of the zone that is open. PL_SHIM_NONE when it failed. */
 uint32_t tree_add_point(tree *t, const char *name, tree_kind kind, uint32_t index) {
   uint32_t zone = t->open->zone, own = t->points.count;
-  if (find_point(t, name) != NULL) tree_give_up(t, "a name used twice");
+  uint64_t hash = hash_name(name);
+  if (find_hashed_point(t, name, hash) != NULL) tree_give_up(t, "a name used twice");
   named_point *named = PL_TAKE(t->arena, named_point, 1);
   tree_point *point = append(t, &t->points, sizeof *point);
   if (t->unknown != NULL || named == NULL || point == NULL) return PL_SHIM_NONE;
@@ -80,7 +118,7 @@ uint32_t tree_add_point(tree *t, const char *name, tree_kind kind, uint32_t inde
     zone_at(t, zone)->has_zones |= kind == TREE_ZONE;
   }
   *named = (named_point){.name = point->name, .point = own};
-  if (point->name != NULL) pl_hash_index_put(&t->point_names, hash_name(name), named, t->arena);
+  if (point->name != NULL) pl_hash_index_put(&t->point_names, hash, named, t->arena);
   return own;
 }
 
@@ -156,29 +194,45 @@ void tree_close_zone(tree *t) {
   t->open->n_zones--;
 }
 
-static void begin_zone(tree *t, const char **attributes) {
-  const char *routing = tree_need(t, attributes, "routing");
+static void begin_zone(tree *t, const pl_platform_element *element) {
+  const char *routing = tree_need(t, element, PL_ATTRIBUTE_ROUTING);
   bool is_full = strcasecmp(routing, "Full") == 0;
   if (!is_full && strcasecmp(routing, "Floyd") != 0) tree_give_up(t, "routing other than Full and Floyd");
-  const char *id = tree_need(t, attributes, "id");
+  const char *id = tree_need(t, element, PL_ATTRIBUTE_ID);
   if (t->unknown == NULL) tree_open_zone(t, id, is_full ? TREE_FULL : TREE_FLOYD);
   t->open->owner = OWNER_ZONE;
 }
 
+/* ---- quantities ---- */
+
+/* As `read` reads it. */
+static bool read_again(last_quantity *last, bool (*read)(const char *, double *), const char *text, double *value) {
+  if (last->text[0] == '\0' || strcmp(last->text, text) != 0) {
+    if (!read(text, &last->value)) {
+      last->text[0] = '\0';
+      return false;
+    }
+    snprintf(last->text, sizeof last->text, "%s", strlen(text) < sizeof last->text ? text : "");
+  }
+  *value = last->value;
+  return true;
+}
+
 /* ---- hosts ---- */
 
-uint32_t tree_core_count(tree *t, const char **attributes) {
-  const char *text = pl_platform_attribute(attributes, "core");
+uint32_t tree_core_count(tree *t, const pl_platform_element *element) {
+  const char *text = pl_platform_value(element, PL_ATTRIBUTE_CORE);
   if (text == NULL) return 1;
   size_t digits = strspn(text, "0123456789");
   if (digits == 0 || digits > 9 || text[digits] != '\0' || text[0] == '0') tree_give_up(t, "a strange number of cores");
   return (uint32_t)strtoul(text, NULL, 10);
 }
 
-void tree_check_speed(tree *t, const char **attributes) {
+void tree_check_speed(tree *t, const pl_platform_element *element) {
   double speed;
-  const char *state = pl_platform_attribute(attributes, "pstate");
-  if (!pl_simgrid_speed(tree_need(t, attributes, "speed"), &speed) || !(speed > 0)) tree_give_up(t, "a strange speed");
+  const char *state = pl_platform_value(element, PL_ATTRIBUTE_PSTATE);
+  if (!read_again(&t->open->speed, pl_simgrid_speed, tree_need(t, element, PL_ATTRIBUTE_SPEED), &speed) || !(speed > 0))
+    tree_give_up(t, "a strange speed");
   if (state != NULL && strcmp(state, "0") != 0) tree_give_up(t, "a state of the processor");
 }
 
@@ -191,11 +245,11 @@ void tree_add_host(tree *t, const pl_shim_host *host, uint32_t point) {
   point_at(t, point)->has_device = host->device != NULL;
 }
 
-static void begin_host(tree *t, const char **attributes) {
+static void begin_host(tree *t, const pl_platform_element *element) {
   struct tree_open *open = t->open;
-  open->host = (pl_shim_host){.n_cores = tree_core_count(t, attributes)};
-  tree_check_speed(t, attributes);
-  const char *id = tree_need(t, attributes, "id");
+  open->host = (pl_shim_host){.n_cores = tree_core_count(t, element)};
+  tree_check_speed(t, element);
+  const char *id = tree_need(t, element, PL_ATTRIBUTE_ID);
   if (t->unknown != NULL || !enter_phase(t, PHASE_CONTENT, true, false)) return;
   uint32_t point = tree_add_point(t, id, TREE_HOST, 0);
   if (point == PL_SHIM_NONE) return;
@@ -209,34 +263,57 @@ static void end_host(tree *t) {
   t->open->owner = OWNER_NONE;
 }
 
-static void begin_router(tree *t, const char **attributes) {
-  const char *id = tree_need(t, attributes, "id");
+static void begin_router(tree *t, const pl_platform_element *element) {
+  const char *id = tree_need(t, element, PL_ATTRIBUTE_ID);
   if (t->unknown == NULL && enter_phase(t, PHASE_CONTENT, true, false)) tree_add_point(t, id, TREE_ROUTER, 0);
 }
 
 /* ---- links ---- */
 
-static void name_link(tree *t, const char *name, uint32_t up, uint32_t down, bool is_pair) {
-  if (find_link(t, name) != NULL || strcmp(name, "__loopback__") == 0) tree_give_up(t, "a link's name used twice");
-  named_link *named = PL_TAKE(t->arena, named_link, 1);
-  if (named == NULL || t->unknown != NULL) return;
-  *named = (named_link){.name = name, .up = up, .down = down, .is_pair = is_pair};
-  pl_hash_index_put(&t->link_names, hash_name(name), named, t->arena);
+/* Whether a link, a pair or a half of a pair that is there is called as `link` or one of its halves. */
+static bool is_name_taken(tree *t, const named_link *link, size_t length, uint64_t hash) {
+  const char *name = link->name;
+  if (find_given_link(t, name, length, hash) != NULL || strcmp(name, "__loopback__") == 0) return true;
+  for (int half = 0; half < 2; half++) {
+    if (find_pair_of(t, name, length, half) != NULL) return true;
+    if (!link->is_pair || !t->has_half_names) continue;
+    const char *half_name = pl_arena_printf(t->arena, "%s%s", name, half_ends[half]);
+    if (half_name != NULL && find_given_link(t, half_name, strlen(half_name), hash_name(half_name)) != NULL)
+      return true;
+  }
+  return false;
 }
 
-/* Its first index, PL_SHIM_NONE when it failed. */
+static void name_link(tree *t, const named_link *link) {
+  size_t length = strlen(link->name);
+  uint64_t hash = pl_hash_bytes(link->name, length, 0);
+  if (is_name_taken(t, link, length, hash)) tree_give_up(t, "a link's name used twice");
+  named_link *named = pl_arena_take(t->arena, sizeof *named, _Alignof(named_link));
+  if (named == NULL || t->unknown != NULL) return;
+  *named = *link;
+  t->has_half_names |= is_called_half(link->name, length, 0) || is_called_half(link->name, length, 1);
+  pl_hash_index_put(&t->link_names, hash, named, t->arena);
+}
+
+static const char *name_half(tree *t, const char *name, int half) {
+  size_t length = strlen(name), more = strlen(half_ends[half]) + 1;
+  char *made = pl_arena_take(t->arena, length + more, 1);
+  if (made == NULL) return NULL;
+  memcpy(made, name, length);
+  memcpy(made + length, half_ends[half], more);
+  return made;
+}
+
 uint32_t tree_add_link(tree *t, const pl_shim_link *link, const char *name, bool is_duplex) {
   uint32_t own = t->out_links.count;
   for (int half = 0; half < 1 + is_duplex; half++) {
     pl_shim_link *out = append(t, &t->out_links, sizeof *out);
     if (out == NULL) return PL_SHIM_NONE;
     *out = *link;
-    out->name = is_duplex ? pl_arena_printf(t->arena, "%s%s", name, half == 0 ? "_UP" : "_DOWN") : tree_keep(t, name);
+    out->name = is_duplex ? name_half(t, name, half) : name;
     if (out->name == NULL) return PL_SHIM_NONE;
-    name_link(t, out->name, own + (uint32_t)half, own + (uint32_t)half, false);
   }
-  const char *kept = is_duplex ? tree_keep(t, name) : NULL;
-  if (kept != NULL) name_link(t, kept, own, own + 1, true);
+  name_link(t, &(named_link){.name = name, .up = own, .down = own + is_duplex, .is_pair = is_duplex});
   return t->unknown == NULL ? own : PL_SHIM_NONE;
 }
 
@@ -249,19 +326,21 @@ void tree_read_policy(tree *t, const char *policy, const char *otherwise, bool *
 }
 
 void tree_read_wire(tree *t, const char *bandwidth, const char *latency, pl_shim_link *link) {
-  bool is_plain = pl_simgrid_bandwidth(bandwidth, &link->bandwidth_Bps) && pl_simgrid_time(latency, &link->latency_s);
+  bool is_plain = read_again(&t->open->bandwidth, pl_simgrid_bandwidth, bandwidth, &link->bandwidth_Bps) &&
+                  read_again(&t->open->latency, pl_simgrid_time, latency, &link->latency_s);
   if (!is_plain || !(link->bandwidth_Bps > 0) || !(link->latency_s >= 0))
     tree_give_up(t, "a strange bandwidth or latency");
 }
 
-static void begin_link(tree *t, const char **attributes) {
+static void begin_link(tree *t, const pl_platform_element *element) {
   struct tree_open *open = t->open;
   if (!enter_phase(t, PHASE_CONTENT, false, false)) return;
   open->link = (pl_shim_link){.zone = open->zone, .is_shareable = 1};
-  tree_read_policy(t, pl_platform_attribute(attributes, "sharing_policy"), "SHARED", &open->is_duplex,
+  tree_read_policy(t, pl_platform_value(element, PL_ATTRIBUTE_SHARING_POLICY), "SHARED", &open->is_duplex,
                    &open->link.is_fatpipe);
-  tree_read_wire(t, tree_need(t, attributes, "bandwidth"), tree_need(t, attributes, "latency"), &open->link);
-  open->link.name = tree_keep(t, tree_need(t, attributes, "id"));
+  tree_read_wire(t, tree_need(t, element, PL_ATTRIBUTE_BANDWIDTH), tree_need(t, element, PL_ATTRIBUTE_LATENCY),
+                 &open->link);
+  open->link.name = tree_keep(t, tree_need(t, element, PL_ATTRIBUTE_ID));
   open->owner = OWNER_LINK;
 }
 
@@ -272,9 +351,10 @@ static void end_link(tree *t) {
 
 /* ---- properties ---- */
 
-static void begin_property(tree *t, const char **attributes) {
+static void begin_property(tree *t, const pl_platform_element *element) {
   struct tree_open *open = t->open;
-  const char *id = tree_need(t, attributes, "id"), *value = pl_platform_attribute(attributes, "value"), **place = NULL;
+  const char *id = tree_need(t, element, PL_ATTRIBUTE_ID), *value = pl_platform_value(element, PL_ATTRIBUTE_VALUE),
+             **place = NULL;
   if (value == NULL) tree_give_up(t, "a property without value");
   if (open->owner == OWNER_ZONE) enter_phase(t, PHASE_PROPERTIES, false, false);
   if (open->owner == OWNER_NONE) tree_give_up(t, "a property in a strange place");
@@ -311,12 +391,12 @@ static uint32_t find_gateway(tree *t, const char *name, uint32_t end) {
   return 0;
 }
 
-static void begin_route(tree *t, const char **attributes, bool between_zones) {
+static void begin_route(tree *t, const pl_platform_element *element, bool between_zones) {
   struct tree_open *open = t->open;
-  const char *symmetrical = pl_platform_attribute(attributes, "symmetrical");
+  const char *symmetrical = pl_platform_value(element, PL_ATTRIBUTE_SYMMETRICAL);
   open->is_symmetrical = symmetrical == NULL || strcasecmp(symmetrical, "yes") == 0;
   if (!open->is_symmetrical && strcasecmp(symmetrical, "no") != 0) tree_give_up(t, "a strange symmetry");
-  const char *source = tree_need(t, attributes, "src"), *destination = tree_need(t, attributes, "dst");
+  const char *source = tree_need(t, element, PL_ATTRIBUTE_SRC), *destination = tree_need(t, element, PL_ATTRIBUTE_DST);
   if (t->unknown != NULL || !enter_phase(t, PHASE_ROUTES, !between_zones, between_zones)) return;
   open->is_route = true;
   open->n_hops = 0;
@@ -325,37 +405,40 @@ static void begin_route(tree *t, const char **attributes, bool between_zones) {
   open->ends.source_gateway = open->ends.source;
   open->ends.destination_gateway = open->ends.destination;
   if (open->ends.source == open->ends.destination) tree_give_up(t, "a route to where it begins");
+  pl_hash_index_prefetch(&t->routes, tree_hash_ends(open->ends.source, open->ends.destination));
+  pl_hash_index_prefetch(&t->routes, tree_hash_ends(open->ends.destination, open->ends.source));
   if (!between_zones || t->unknown != NULL) return;
-  open->ends.source_gateway = find_gateway(t, tree_need(t, attributes, "gw_src"), open->ends.source);
-  open->ends.destination_gateway = find_gateway(t, tree_need(t, attributes, "gw_dst"), open->ends.destination);
+  open->ends.source_gateway = find_gateway(t, tree_need(t, element, PL_ATTRIBUTE_GW_SRC), open->ends.source);
+  open->ends.destination_gateway = find_gateway(t, tree_need(t, element, PL_ATTRIBUTE_GW_DST), open->ends.destination);
 }
 
-static void begin_hop(tree *t, const char **attributes) {
+static void begin_hop(tree *t, const pl_platform_element *element) {
   struct tree_open *open = t->open;
-  const char *direction = pl_platform_attribute(attributes, "direction");
-  const named_link *link = find_link(t, tree_need(t, attributes, "id"));
+  const char *direction = pl_platform_value(element, PL_ATTRIBUTE_DIRECTION);
   bool is_up = direction != NULL && strcmp(direction, "UP") == 0,
        is_down = direction != NULL && strcmp(direction, "DOWN") == 0;
   bool is_none = direction == NULL || strcmp(direction, "NONE") == 0;
-  if (!open->is_route || link == NULL || open->n_hops == HOPS_MAX || !(is_up || is_down || is_none) ||
-      link->is_pair == is_none) {
+  named_link link;
+  if (!find_link(t, tree_need(t, element, PL_ATTRIBUTE_ID), &link) || !open->is_route || open->n_hops == HOPS_MAX ||
+      !(is_up || is_down || is_none) || link.is_pair == is_none) {
     tree_give_up(t, "a strange link in a route");
     return;
   }
-  open->hops[open->n_hops] = is_down ? link->down : link->up;
-  open->back_hops[open->n_hops++] = is_down ? link->up : link->down;
+  open->hops[open->n_hops] = is_down ? link.down : link.up;
+  open->back_hops[open->n_hops++] = is_down ? link.up : link.down;
 }
 
 static void put_route(tree *t, const tree_route *ends, const uint32_t *hops, bool is_reverse) {
   uint32_t n = t->open->n_hops;
   tree_route *route = pl_arena_take(t->arena, sizeof *route + n * sizeof route->links[0], _Alignof(tree_route));
+  uint64_t hash = tree_hash_ends(ends->source, ends->destination);
   if (tree_find_route(t, ends->source, ends->destination) != NULL) tree_give_up(t, "a route declared twice");
   if (route == NULL || t->unknown != NULL) return;
   *route = *ends;
   route->n_links = n;
   for (uint32_t i = 0; i < n; i++)
     route->links[i] = hops[is_reverse ? n - 1 - i : i];
-  pl_hash_index_put(&t->routes, tree_hash_ends(route->source, route->destination), route, t->arena);
+  pl_hash_index_put(&t->routes, hash, route, t->arena);
   const tree_route **listed = append(t, &t->declared, sizeof *listed);
   if (listed != NULL) *listed = route;
 }
@@ -376,58 +459,81 @@ static void end_route(tree *t) {
 
 /* ---- events ---- */
 
-static void begin(void *data, const char *element, const char **attributes, uint32_t line) {
+static void begin(void *data, const pl_platform_element *element, uint32_t line) {
   tree *t = data;
   (void)line;
   if (t->unknown != NULL || t->arena->failed) return;
-  if (strcmp(element, "link_ctn") == 0) {
-    begin_hop(t, attributes);
-  } else if (strcmp(element, "prop") == 0) {
-    begin_property(t, attributes);
-  } else if (strcmp(element, "link") == 0) {
-    begin_link(t, attributes);
-  } else if (strcmp(element, "route") == 0 || strcmp(element, "zoneRoute") == 0) {
-    begin_route(t, attributes, element[0] == 'z');
-  } else if (strcmp(element, "host") == 0) {
-    begin_host(t, attributes);
-  } else if (strcmp(element, "router") == 0) {
-    begin_router(t, attributes);
-  } else if (strcmp(element, "zone") == 0) {
-    begin_zone(t, attributes);
-  } else if (strcmp(element, "cluster") == 0) {
-    tree_begin_cluster(t, attributes);
-  } else if (strcmp(element, "platform") != 0) {
-    tree_give_up(t, pl_platform_word(element));
+  switch (element->word) {
+  case PL_WORD_LINK_CTN:
+    begin_hop(t, element);
+    break;
+  case PL_WORD_PROP:
+    begin_property(t, element);
+    break;
+  case PL_WORD_LINK:
+    begin_link(t, element);
+    break;
+  case PL_WORD_ROUTE:
+  case PL_WORD_ZONE_ROUTE:
+    begin_route(t, element, element->word == PL_WORD_ZONE_ROUTE);
+    break;
+  case PL_WORD_HOST:
+    begin_host(t, element);
+    break;
+  case PL_WORD_ROUTER:
+    begin_router(t, element);
+    break;
+  case PL_WORD_ZONE:
+    begin_zone(t, element);
+    break;
+  case PL_WORD_CLUSTER:
+    tree_begin_cluster(t, element);
+    break;
+  case PL_WORD_PLATFORM:
+    break;
+  default:
+    tree_give_up(t, pl_platform_word_name(element->word));
   }
 }
 
-static void end(void *data, const char *element, uint32_t line) {
+static void end(void *data, pl_platform_word word, uint32_t line) {
   tree *t = data;
   (void)line;
   if (t->unknown != NULL || t->arena->failed) return;
-  if (strcmp(element, "link") == 0)
+  if (word == PL_WORD_LINK)
     end_link(t);
-  else if (strcmp(element, "route") == 0 || strcmp(element, "zoneRoute") == 0)
+  else if (word == PL_WORD_ROUTE || word == PL_WORD_ZONE_ROUTE)
     end_route(t);
-  else if (strcmp(element, "host") == 0)
+  else if (word == PL_WORD_HOST)
     end_host(t);
-  else if (strcmp(element, "zone") == 0)
+  else if (word == PL_WORD_ZONE)
     tree_close_zone(t);
-  else if (strcmp(element, "cluster") == 0)
+  else if (word == PL_WORD_CLUSTER)
     tree_end_cluster(t);
 }
 
-pl_zone_tree *pl_zone_tree_take(pl_arena *arena) {
+/* What was there stays in the arena. */
+static void restart(void *data) {
+  tree *t = data;
+  struct tree_open *open = t->open;
+  *open = (struct tree_open){.zone = PL_SHIM_NONE};
+  *t = (tree){.arena = t->arena, .open = open};
+}
+
+pl_zone_tree *pl_zone_tree_take(size_t text_bytes, pl_arena *arena) {
+  enum { ROUTE_BYTES = 128 }; /* of text for a route and one way of it; a tree that has less has room to spare */
   tree *t = PL_TAKE(arena, tree, 1);
   struct tree_open *open = PL_TAKE(arena, struct tree_open, 1);
   if (t == NULL || open == NULL) return NULL;
-  open->zone = PL_SHIM_NONE;
-  *t = (tree){.arena = arena, .open = open};
-  return t;
+  t->arena = arena;
+  t->open = open;
+  restart(t);
+  uint32_t n_routes = (uint32_t)(text_bytes / ROUTE_BYTES < UINT32_MAX / 4 ? text_bytes / ROUTE_BYTES : 0);
+  return pl_hash_index_expect(&t->routes, n_routes, arena) ? t : NULL;
 }
 
 pl_platform_sink pl_zone_tree_sink(pl_zone_tree *t) {
-  return (pl_platform_sink){begin, end, t};
+  return (pl_platform_sink){begin, end, restart, t};
 }
 
 const char *pl_zone_tree_finish(pl_zone_tree *t) {

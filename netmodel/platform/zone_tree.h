@@ -22,8 +22,8 @@
 
 typedef struct pl_zone_tree pl_zone_tree;
 
-/* Everything lives in `arena`, which must outlive the tree. NULL: no memory. */
-pl_zone_tree *pl_zone_tree_take(pl_arena *arena);
+/* For a file of `text_bytes`. Everything lives in `arena`, which must outlive the tree. NULL: no memory. */
+pl_zone_tree *pl_zone_tree_take(size_t text_bytes, pl_arena *arena);
 /* For pl_platform_scan_text; the tree is then finished, once. */
 pl_platform_sink pl_zone_tree_sink(pl_zone_tree *tree);
 /* NULL: the tree is good. Else what it does not understand; it must not be asked for anything then. */

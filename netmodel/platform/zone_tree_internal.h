@@ -56,6 +56,7 @@ struct pl_zone_tree {
   tree_list host_points;                     /* uint32_t, by host */
   tree_list out_zones, out_hosts, out_links; /* pl_shim_zone, pl_shim_host, pl_shim_link */
   pl_hash_index point_names, link_names, routes;
+  bool has_half_names; /* a link of the file is called X_UP or X_DOWN */
   struct tree_open *open;
 };
 
@@ -71,7 +72,8 @@ typedef struct named_point {
   uint32_t point;
 } named_point;
 
-/* A link, or the pair that a SPLITDUPLEX link stands for: X with its halves X_UP and X_DOWN, which have names too. */
+/* A link, or the pair that a SPLITDUPLEX link stands for: X with its halves X_UP and X_DOWN, which have names too but
+ * are found by the name of the pair. */
 typedef struct named_link {
   const char *name;
   uint32_t up, down; /* the same for a plain link */
@@ -80,6 +82,12 @@ typedef struct named_link {
 
 typedef enum open_owner { OWNER_NONE, OWNER_ZONE, OWNER_HOST, OWNER_LINK, OWNER_CLUSTER } open_owner;
 
+/* A quantity and the text that it was read from last; links of one kind follow each other. */
+typedef struct last_quantity {
+  char text[16]; /* "": none yet */
+  double value;
+} last_quantity;
+
 struct tree_open {
   uint32_t zone, n_zones; /* the innermost; how many are open */
   zone_phase phases[DEPTH_MAX];
@@ -87,6 +95,7 @@ struct tree_open {
   pl_shim_host host;
   pl_shim_link link;
   bool is_duplex;
+  last_quantity bandwidth, latency, speed;
   /* of the cluster that is open */
   const char *cluster_id, *prefix, *suffix, *radical, *router;
   double backbone_Bps, backbone_s;
@@ -103,21 +112,21 @@ struct tree_open {
 void tree_give_up(pl_zone_tree *tree, const char *unknown);
 const char *tree_keep(pl_zone_tree *tree, const char *text);
 /* The value of an attribute that must be given and not be empty; else the tree is given up. */
-const char *tree_need(pl_zone_tree *tree, const char **attributes, const char *name);
+const char *tree_need(pl_zone_tree *tree, const pl_platform_element *element, pl_platform_attribute attribute);
 /* A new point of the zone that is open; PL_SHIM_NONE when it failed. */
 uint32_t tree_add_point(pl_zone_tree *tree, const char *name, tree_kind kind, uint32_t index);
 /* A new zone inside the one that is open, which it replaces until tree_close_zone; NULL when it failed. */
 tree_zone *tree_open_zone(pl_zone_tree *tree, const char *id, tree_routing routing);
 void tree_close_zone(pl_zone_tree *tree);
 void tree_add_host(pl_zone_tree *tree, const pl_shim_host *host, uint32_t point);
-/* The first index of the link or pair, PL_SHIM_NONE when it failed. */
+/* The first index of the link or pair, PL_SHIM_NONE when it failed. `name` must stay. */
 uint32_t tree_add_link(pl_zone_tree *tree, const pl_shim_link *link, const char *name, bool is_duplex);
 void tree_read_policy(pl_zone_tree *tree, const char *policy, const char *otherwise, bool *is_duplex,
                       uint8_t *is_fatpipe);
 void tree_read_wire(pl_zone_tree *tree, const char *bandwidth, const char *latency, pl_shim_link *link);
-uint32_t tree_core_count(pl_zone_tree *tree, const char **attributes);
-void tree_check_speed(pl_zone_tree *tree, const char **attributes);
-void tree_begin_cluster(pl_zone_tree *tree, const char **attributes);
+uint32_t tree_core_count(pl_zone_tree *tree, const pl_platform_element *element);
+void tree_check_speed(pl_zone_tree *tree, const pl_platform_element *element);
+void tree_begin_cluster(pl_zone_tree *tree, const pl_platform_element *element);
 void tree_end_cluster(pl_zone_tree *tree);
 
 /* ---- routes ---- */

@@ -66,25 +66,35 @@ static pl_code family_op_s(bounding *state, pl_family_kind kind, uint32_t op, do
   return collective_s(state, kind, own->kind, own->size_bytes, time_s);
 }
 
+/* What `count` blocks of a class need beside their computing. */
+static pl_code add_beside(bounding *state, const pl_bound_pass *own, int32_t count, pass_time *sum) {
+  double time_s;
+  if (state->hosts) sum->host += count * own->host_s;
+  for (uint32_t i = 0; count > 0 && i < own->n_collectives; i++) {
+    const pl_bound_collective *collective = &own->collectives[i];
+    PL_TRY(collective_s(state, collective->family, collective->kind, collective->size_bytes, &time_s));
+    sum->work += count * collective->count * time_s;
+  }
+  return PL_OK;
+}
+
 /* Computing and collectives of `count` blocks of each class. */
 static pl_code add_blocks(bounding *state, const int32_t *count, int pass, pass_time *sum) {
   uint32_t profile = state->chain->profiles[state->stage];
   pl_ticks ticks = 0;
-  double time_s;
   int32_t n_classes = pl_model_n_classes(state->program->model);
   for (int32_t c = 0; c < n_classes; c++)
     ticks += count[c] * state->blocks->passes[c][pass].compute[profile];
   sum->work += pl_ticks_to_s(ticks);
-  for (int32_t c = 0; c < n_classes; c++) {
-    const pl_bound_pass *own = &state->blocks->passes[c][pass];
-    if (state->hosts) sum->host += count[c] * own->host_s;
-    for (uint32_t i = 0; count[c] > 0 && i < own->n_collectives; i++) {
-      const pl_bound_collective *collective = &own->collectives[i];
-      PL_TRY(collective_s(state, collective->family, collective->kind, collective->size_bytes, &time_s));
-      sum->work += count[c] * collective->count * time_s;
-    }
-  }
+  for (int32_t c = 0; c < n_classes; c++)
+    PL_TRY(add_beside(state, &state->blocks->passes[c][pass], count[c], sum));
   return PL_OK;
+}
+
+static pl_code add_block(bounding *state, int32_t class_of_block, int pass, pass_time *sum) {
+  const pl_bound_pass *own = &state->blocks->passes[class_of_block][pass];
+  sum->work += pl_ticks_to_s(own->compute[state->chain->profiles[state->stage]]);
+  return add_beside(state, own, 1, sum);
 }
 
 static pl_code add_instruction(bounding *state, const pl_instruction *instruction, int32_t *count, pass_time *sum) {
@@ -179,12 +189,11 @@ static pl_code add_reduction(bounding *state, const pl_instruction *instruction,
 }
 
 static pl_code add_to_tail(bounding *state, const pl_instruction *instruction, tail *own) {
-  int32_t count[PL_MODEL_CLASSES_MAX] = {0};
   if (instruction->kind == PL_INSTRUCTION_REDUCE) return add_reduction(state, instruction, own);
   if (instruction->kind != PL_INSTRUCTION_BLOCK) return PL_OK;
   own->n_after--;
-  count[pl_model_block_class(state->program->model, instruction->block)] = 1;
-  return add_blocks(state, count, PL_BOUND_BACKWARD, &own->so_far);
+  int32_t class_of_block = pl_model_block_class(state->program->model, instruction->block);
+  return add_block(state, class_of_block, PL_BOUND_BACKWARD, &own->so_far);
 }
 
 /* How much later than the pass its reductions are over, of both streams. */
@@ -326,19 +335,15 @@ pl_code pl_lower_bound_of(pl_lower_bounds *bounds, const pl_strategy *strategy, 
                           pl_error *error) {
   PL_ASSERT(strategy->boundary != NULL);
   const pl_framework *framework = pl_framework_or_ideal(bounds->job->framework);
-  pl_program program;
-  bounding state = {.bounds = bounds, .program = &program, .error = error};
+  const pl_bound_frame *frame = &bounds->frame;
   *bound = (pl_lower_bound){.time_s = 0};
-  pl_arena_reset(&bounds->scratch);
-  PL_TRY(pl_bound_blocks_find(bounds, strategy, &state.blocks, error));
-  pl_program_making *making;
-  PL_TRY(pl_program_outline_begin(bounds->model, bounds->job, strategy, state.blocks->programs, &bounds->scratch,
-                                  &program, &making, error));
-  PL_TRY(pl_bound_layout_find(bounds, &program, &state.layout, error));
-  pl_bound_memory(bounds, &program, state.layout, bound);
+  PL_TRY(pl_bound_frame_find(bounds, strategy, error));
+  pl_bound_memory(bounds, bound);
   if (bound->shortfall_bytes > 0) return PL_OK;
-  PL_TRY(pl_program_making_finish(making));
-  PL_TRY(pl_bound_layout_find_groups(bounds, &program, state.layout, error));
+  PL_TRY(pl_program_making_finish(frame->making));
+  PL_TRY(pl_bound_layout_find_groups(bounds, &frame->program, frame->layout, error));
+  bounding state = {
+      .bounds = bounds, .program = &frame->program, .blocks = frame->blocks, .layout = frame->layout, .error = error};
   state.ahead = framework->gathers.gathers_ahead;
   state.hosts = bounds->options->streams != PL_STREAMS_READY;
   state.waits = framework->launch.host_window == PL_HOST_PASS && strategy->pp > 1;

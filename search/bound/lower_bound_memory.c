@@ -6,20 +6,28 @@
 #include "workloads/memory/stage_memory.h"
 #include "workloads/memory/stage_peak.h"
 
-void pl_bound_memory(const pl_lower_bounds *bounds, const pl_program *program, const pl_bound_layout *layout,
-                     pl_lower_bound *bound) {
+static pl_lower_bound find_shortfall(const pl_lower_bounds *bounds) {
   const pl_cluster *cluster = bounds->cluster;
-  int32_t pp = program->strategy->pp;
-  bool in_order = bounds->options->streams != PL_STREAMS_READY && program->n_schedules == 1;
-  bound->shortfall_bytes = -INFINITY;
-  for (int32_t stage = 0; stage < pp; stage++) {
-    double peak = pl_stage_peak_bytes(program, stage, in_order);
+  const pl_bound_frame *frame = &bounds->frame;
+  pl_lower_bound found = {.shortfall_bytes = -INFINITY};
+  for (int32_t stage = 0; stage < frame->program.strategy->pp; stage++) {
+    double peak = pl_stage_peak_of(&frame->program, stage, frame->passes_bytes[stage]);
     for (uint32_t p = 0; p < cluster->n_profiles && p < PL_BOUND_PROFILES; p++) {
-      if ((layout->profiles[stage] >> p & 1) == 0) continue;
-      double short_by = peak - pl_held_memory_of(program, stage, &cluster->profiles[p], peak, NULL).usable;
-      if (short_by <= bound->shortfall_bytes) continue;
-      bound->shortfall_bytes = short_by;
-      bound->stage = stage;
+      if ((frame->layout->profiles[stage] >> p & 1) == 0) continue;
+      double short_by = peak - pl_held_memory_of(&frame->program, stage, &cluster->profiles[p], peak, NULL).usable;
+      if (short_by <= found.shortfall_bytes) continue;
+      found.shortfall_bytes = short_by;
+      found.stage = stage;
     }
   }
+  return found;
+}
+
+void pl_bound_memory(pl_lower_bounds *bounds, pl_lower_bound *bound) {
+  pl_bound_frame *frame = &bounds->frame;
+  int32_t zero = frame->program.strategy->zero;
+  if (frame->memory_zero != zero) frame->memory = find_shortfall(bounds);
+  frame->memory_zero = zero;
+  bound->shortfall_bytes = frame->memory.shortfall_bytes;
+  bound->stage = frame->memory.stage;
 }

@@ -77,8 +77,11 @@ static bool make_pass(const pl_lower_bounds *bounds, const pl_bound_blocks *bloc
 static pl_code make_blocks(pl_lower_bounds *bounds, const pl_strategy *strategy, pl_bound_blocks *blocks,
                            pl_error *error) {
   const pl_block_program *made;
+  pl_block_cache *cache = bounds->options->blocks; /* may forget its programs, but functions are only looked at here */
   blocks->shard = pl_strategy_shard(strategy, bounds->job);
-  PL_TRY(pl_block_functions_programs(&bounds->functions, bounds->model, &blocks->shard, bounds->arena, &made, error));
+  pl_block_cache_begin(cache, bounds->cluster, bounds->model);
+  PL_TRY(pl_block_functions_programs(cache != NULL ? &cache->functions : &bounds->functions, bounds->model,
+                                     &blocks->shard, bounds->arena, &made, error));
   for (int32_t c = 0; c < pl_model_n_classes(bounds->model); c++) {
     pl_block_program *program = &blocks->programs[c];
     *program = made[c];

@@ -58,6 +58,23 @@ typedef struct pl_bound_layout {
   pl_arena *arena;
 } pl_bound_layout;
 
+/* ---- what strategies share that differ in ZeRO and overlap only ---- */
+
+/* Neighbours in a space do: the outline that was made last stays until one comes that differs in more. */
+typedef struct pl_bound_frame {
+  bool is_kept;
+  pl_strategy key;         /* of the strategies, without what may differ and without boundaries */
+  const int32_t *boundary; /* a copy */
+  const pl_bound_blocks *blocks;
+  pl_program program;
+  pl_program_making *making;
+  pl_bound_layout *layout;
+  const double *passes_bytes; /* per stage; 0 where tasks do not run in order */
+  int32_t memory_zero;        /* ZeRO that `memory` is of; -1: none yet */
+  pl_lower_bound memory;
+  pl_arena_mark mark; /* in the scratch arena: what is behind it is of one strategy */
+} pl_bound_frame;
+
 struct pl_lower_bounds {
   const pl_cluster *cluster;
   const pl_model *model;
@@ -65,7 +82,8 @@ struct pl_lower_bounds {
   const pl_simulate_options *options;
   pl_collective_options collectives;
   pl_arena *arena;
-  pl_arena scratch; /* of one bound */
+  pl_arena scratch; /* of the frame and, behind that, of one bound */
+  pl_bound_frame frame;
   pl_hash_index blocks, layouts;
   pl_block_functions functions;
 };
@@ -84,8 +102,10 @@ pl_code pl_bound_layout_find_groups(pl_lower_bounds *bounds, const pl_program *p
 pl_code pl_bound_collective_ticks(pl_lower_bounds *bounds, pl_bound_layout *layout, const pl_collective_group *group,
                                   pl_collective_kind kind, double size_bytes, pl_ticks *ticks, pl_error *error);
 
-/* Fills shortfall_bytes and stage of `bound`. */
-void pl_bound_memory(const pl_lower_bounds *bounds, const pl_program *program, const pl_bound_layout *layout,
-                     pl_lower_bound *bound);
+/* The frame of the strategy, with its program begun: the one that is there, or a new one. */
+pl_code pl_bound_frame_find(pl_lower_bounds *bounds, const pl_strategy *strategy, pl_error *error);
+
+/* Fills shortfall_bytes and stage of `bound`, of the strategy of the frame. */
+void pl_bound_memory(pl_lower_bounds *bounds, pl_lower_bound *bound);
 
 #endif

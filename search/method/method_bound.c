@@ -46,7 +46,7 @@ typedef struct bound {
   uint32_t n_best;
   /* The boundaries found last, and for what: neighbours in the space differ in ZeRO and overlap only. */
   pl_strategy assigned;
-  pl_simulate_options options; /* the problem's, with a cache of blocks */
+  pl_simulate_options options; /* the problem's, while candidates are ranked with a cache of blocks */
   const pl_search_problem *problem;
   pl_placement_search *placing;   /* NULL: devices and nodes are alike, or their order is given */
   uint64_t n_placed, most_placed; /* bounded, and how many may be */
@@ -126,21 +126,15 @@ static int by_bound(const void *left, const void *right) {
 
 static pl_code rank(const pl_search_problem *problem, bound *own, pl_arena *arena, pl_error *error) {
   pl_arena kept, scratch;
-  pl_block_cache blocks;
-  pl_block_cache_init(&blocks, PL_BLOCK_CACHE_BYTES);
-  own->options = *problem->options;
-  own->options.blocks = &blocks;
   pl_arena_init(&kept, 0);
   pl_arena_init(&scratch, 0);
   own->order = PL_TAKE(arena, ranked, own->space.n_candidates);
-  pl_lower_bounds *bounds =
-      pl_lower_bounds_take(problem->cluster, problem->model, problem->job, problem->options, &kept);
+  pl_lower_bounds *bounds = pl_lower_bounds_take(problem->cluster, problem->model, problem->job, &own->options, &kept);
   pl_code code = own->order == NULL || bounds == NULL ? pl_fail_memory(error, "the bounds of the candidates")
                                                       : bound_all(problem, own, bounds, &scratch, error);
   pl_lower_bounds_release(bounds);
   pl_arena_release(&scratch);
   pl_arena_release(&kept);
-  pl_block_cache_release(&blocks);
   own->assigned.boundary = NULL;
   PL_TRY(code);
   if (own->n == 0) {
@@ -160,6 +154,22 @@ static pl_code open_placing(const pl_search_problem *problem, bound *own, pl_are
   return pl_placement_search_init(own->placing, problem, arena, error);
 }
 
+/* The space asks for balanced assignments, and so do bounds: of the same blocks. */
+static pl_code walk_and_rank(const pl_search_problem *problem, bound *own, pl_arena *arena, pl_error *error) {
+  pl_block_cache blocks;
+  pl_search_problem with_blocks = *problem;
+  pl_block_cache_init(&blocks, PL_BLOCK_CACHE_BYTES);
+  own->options = *problem->options;
+  own->options.blocks = &blocks;
+  with_blocks.options = &own->options;
+  pl_code code = pl_method_space_take(&with_blocks, arena, &own->space, error);
+  if (code == PL_OK) code = open_placing(problem, own, arena, error);
+  if (code == PL_OK) code = rank(problem, own, arena, error);
+  own->options.blocks = NULL;
+  pl_block_cache_release(&blocks);
+  return code;
+}
+
 static pl_code open(const pl_search_problem *problem, pl_arena *arena, void **state, pl_error *error) {
   bound *own = PL_TAKE(arena, bound, 1);
   if (own == NULL) return pl_fail_memory(error, "the search");
@@ -171,9 +181,7 @@ static pl_code open(const pl_search_problem *problem, pl_arena *arena, void **st
   if (own->best_s == NULL) return pl_fail_memory(error, "the search");
   for (uint32_t i = 0; i < own->n_best; i++)
     own->best_s[i] = INFINITY;
-  PL_TRY(pl_method_space_take(problem, arena, &own->space, error));
-  PL_TRY(open_placing(problem, own, arena, error));
-  return rank(problem, own, arena, error);
+  return walk_and_rank(problem, own, arena, error);
 }
 
 /* What a candidate has to beat. */

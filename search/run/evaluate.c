@@ -123,7 +123,7 @@ void pl_evaluate_failed_row(const pl_strategy *strategy, const pl_job *job, uint
 typedef struct question {
   const pl_evaluation *evaluation;
   pl_arena arena;
-  pl_block_cache blocks;
+  pl_block_cache *blocks;
 } question;
 
 static pl_code balanced_differs(void *context, const pl_strategy *strategy, bool *differs, pl_error *error) {
@@ -132,7 +132,7 @@ static pl_code balanced_differs(void *context, const pl_strategy *strategy, bool
   pl_strategy balanced = *strategy, uniform = *strategy;
   uniform.recipe = PL_ASSIGN_UNIFORM;
   pl_arena_reset(&own->arena);
-  PL_TRY(pl_strategy_assign_cached(&balanced, e->model, e->job, e->cluster, &own->blocks, &own->arena, error));
+  PL_TRY(pl_strategy_assign_cached(&balanced, e->model, e->job, e->cluster, own->blocks, &own->arena, error));
   PL_TRY(pl_strategy_assign(&uniform, e->model, e->job, e->cluster, &own->arena, error));
   size_t n = (size_t)pl_strategy_n_chunks(strategy) + 1;
   *differs = memcmp(balanced.boundary, uniform.boundary, n * sizeof *uniform.boundary) != 0;
@@ -141,13 +141,15 @@ static pl_code balanced_differs(void *context, const pl_strategy *strategy, bool
 
 pl_code pl_evaluate_space(const pl_evaluation *evaluation, const pl_space_choices *choices, pl_arena *arena,
                           pl_space *space, pl_error *error) {
-  question own = {.evaluation = evaluation};
+  pl_block_cache blocks;
+  question own = {.evaluation = evaluation, .blocks = evaluation->options->blocks};
   pl_arena_init(&own.arena, 1 << 16);
-  pl_block_cache_init(&own.blocks, PL_BLOCK_CACHE_BYTES);
+  pl_block_cache_init(&blocks, PL_BLOCK_CACHE_BYTES);
+  if (own.blocks == NULL) own.blocks = &blocks;
   const pl_space_rules rules = {.balanced_differs = balanced_differs, .context = &own};
   pl_code code = pl_space_take(evaluation->model, evaluation->job, evaluation->cluster->n_devices, choices, &rules,
                                arena, space, error);
-  pl_block_cache_release(&own.blocks);
+  pl_block_cache_release(&blocks);
   pl_arena_release(&own.arena);
   return code;
 }

@@ -56,7 +56,7 @@ static void test_tree(void **state) {
     pl_arena arena;
     pl_arena_init(&arena, 0);
     arena.fail_after = k;
-    pl_zone_tree *tree = pl_zone_tree_take(&arena);
+    pl_zone_tree *tree = pl_zone_tree_take(size, &arena);
     const pl_platform_sink sink = tree != NULL ? pl_zone_tree_sink(tree) : (pl_platform_sink){0};
     pl_platform_scan scan;
     pl_error error = PL_ERROR_INIT;

@@ -66,7 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   pl_arena_init(&arena, 1 << 14);
   pl_platform_scan scan;
   pl_error error = PL_ERROR_INIT;
-  pl_zone_tree *tree = pl_zone_tree_take(&arena);
+  pl_zone_tree *tree = pl_zone_tree_take(size, &arena);
   PL_ASSERT(tree != NULL);
   const pl_platform_sink sink = pl_zone_tree_sink(tree);
   pl_code code = pl_platform_scan_text("fuzz", (const char *)data, size, &sink, &arena, &scan, &error);
@@ -74,7 +74,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (code == PL_OK) {
     if (pl_zone_tree_finish(tree) == NULL) check_routes(tree);
     if (size < EXPANDED_MAX) check_copy((const char *)data, size, &scan, &arena);
-    pl_platform_scan_sort(&scan, &arena);
     for (uint32_t i = 0; i < scan.n_devices; i++) {
       PL_ASSERT(scan.devices[i].type[0] != '\0' && scan.devices[i].line > 0);
       if (scan.devices[i].host != NULL) PL_ASSERT(pl_platform_scan_line(&scan, scan.devices[i].host) > 0);

@@ -65,6 +65,39 @@ static void check_anywhere(pl_lower_bounds *bounds, const pl_strategy *strategy,
   if (!(time_s <= iter_time_s)) fail_msg("%.9g s, below %.9g s, which holds anywhere", iter_time_s, time_s);
 }
 
+/* Bounds that keep what earlier ones made say what new ones say, to the bit. */
+static void check_kept(const pl_search_problem *p, pl_lower_bounds *bounds, const pl_strategy *strategy) {
+  pl_arena arena;
+  pl_lower_bound kept, made;
+  pl_error error = PL_ERROR_INIT;
+  pl_arena_init(&arena, 0);
+  pl_lower_bounds *fresh = pl_lower_bounds_take(p->cluster, p->model, p->job, p->options, &arena);
+  assert_int_equal(pl_lower_bound_of(bounds, strategy, &kept, &error), PL_OK);
+  assert_int_equal(pl_lower_bound_of(fresh, strategy, &made, &error), PL_OK);
+  if (kept.time_s != made.time_s || kept.shortfall_bytes != made.shortfall_bytes || kept.stage != made.stage)
+    fail_msg("%.17g s, %.17g bytes short; anew %.17g s, %.17g bytes", kept.time_s, kept.shortfall_bytes, made.time_s,
+             made.shortfall_bytes);
+  pl_lower_bounds_release(fresh);
+  pl_arena_release(&arena);
+}
+
+/* A walk over what shares an outline: other ZeRO and overlap, the same again, and another cut at the same place. */
+static void check_neighbours(const pl_search_problem *p, pl_lower_bounds *bounds, const pl_strategy *strategy,
+                             pl_arena *scratch) {
+  int32_t n = pl_strategy_n_chunks(strategy), *boundary = PL_TAKE(scratch, int32_t, n + 1);
+  memcpy(boundary, strategy->boundary, ((size_t)n + 1) * sizeof *boundary);
+  for (int step = 0; step < 6; step++) {
+    pl_strategy near = *strategy;
+    pl_error refused = PL_ERROR_INIT;
+    near.boundary = boundary;
+    near.zero = step / 2 == 1 ? (strategy->zero + 1) % 4 : strategy->zero;
+    near.overlap = step % 2 == 1 ? !strategy->overlap : strategy->overlap;
+    if (step == 4 && n > 1 && boundary[n - 1] - 1 > boundary[n - 2]) boundary[n - 1]--;
+    if (pl_strategy_check(&near, p->model, p->job, p->cluster->n_devices, &refused) != PL_OK) continue;
+    check_kept(p, bounds, &near);
+  }
+}
+
 static void check_one(subject *own, pl_lower_bounds *bounds, const pl_strategy *given, pl_arena *scratch) {
   pl_strategy strategy = *given;
   pl_lower_bound bound;
@@ -75,6 +108,7 @@ static void check_one(subject *own, pl_lower_bounds *bounds, const pl_strategy *
   if (strategy.boundary == NULL)
     assert_int_equal(pl_strategy_assign(&strategy, p->model, p->job, p->cluster, scratch, &error), PL_OK);
   assert_int_equal(pl_lower_bound_of(bounds, &strategy, &bound, &error), PL_OK);
+  if (own->n_checked % 4 == 0) check_neighbours(p, bounds, &strategy, scratch);
   simulate(own, &strategy, &row);
   char *text = pl_strategy_text(&strategy, p->model);
   if (!(bound.time_s <= row.iter_time_s) && own->n_above++ < SHOWN)

@@ -73,11 +73,34 @@ static void no_memory_changes_nothing(void **state) {
   pl_arena_release(&arena);
 }
 
+static void room_is_made_at_once(void **state) {
+  (void)state;
+  pl_arena arena;
+  pl_arena_init(&arena, 0);
+  pl_hash_index index = {0};
+  record one = {.hash = 3};
+  assert_true(pl_hash_index_put(&index, 3, &one, &arena));
+  uint32_t n_slots = index.n_slots;
+  arena.fail_after = 0;
+  assert_false(pl_hash_index_expect(&index, RECORDS, &arena));
+  assert_true(index.n_slots == n_slots && pl_hash_index_expect(&index, 1, &arena)); /* there already */
+  arena.fail_after = -1;
+  assert_true(pl_hash_index_expect(&index, RECORDS, &arena));
+  assert_true(index.n_slots >= 2 * RECORDS && index.count == 1);
+  arena.fail_after = 0; /* no more is taken */
+  while (index.count < RECORDS)
+    assert_true(pl_hash_index_put(&index, 10 + index.count, &one, &arena));
+  uint32_t probe = 0;
+  assert_ptr_equal(pl_hash_index_find(&index, 3, &probe), &one);
+  pl_arena_release(&arena);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(finds_every_record_once),
       cmocka_unit_test(empty_has_nothing),
       cmocka_unit_test(no_memory_changes_nothing),
+      cmocka_unit_test(room_is_made_at_once),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

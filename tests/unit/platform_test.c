@@ -213,6 +213,49 @@ static void test_several(void **state) {
   pl_platform_destroy(second);
 }
 
+/* A pair X has halves X_UP and X_DOWN, which routes may name and no other link may be called. Where a name is used
+ * twice, SimGrid is asked, which lets some pass. */
+static void test_halves(void **state) {
+  (void)state;
+  static const struct {
+    const char *from, *to;
+    pl_code code;
+    bool is_from_simgrid;
+  } cases[] = {
+      {"<link_ctn id=\"nvlink\" direction=\"UP\"/>", "<link_ctn id=\"nvlink_UP\"/>", PL_OK, false},
+      {"<link_ctn id=\"nvlink\" direction=\"UP\"/>", "<link_ctn id=\"nvlink_UP\" direction=\"NONE\"/>", PL_OK, false},
+      {"<link_ctn id=\"nvlink\" direction=\"UP\"/>", "<link_ctn id=\"nvlink_UP\" direction=\"UP\"/>", PL_BAD_INPUT,
+       true},
+      {"<link_ctn id=\"nvlink\" direction=\"UP\"/>", "<link_ctn id=\"pcie2_UP\"/>", PL_BAD_INPUT, true},
+      {"\"pcie2\"", "\"other_UP\"", PL_OK, false},
+      {"\"pcie2\"", "\"nvlink_UP\"", PL_BAD_INPUT, true},
+      {"\"nic10\"", "\"nvlink_UP\"", PL_OK, true},         /* a pair whose name is a half's */
+      {"id=\"nvlink\"", "id=\"nic10_DOWN\"", PL_OK, true}, /* which comes first */
+  };
+  for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+    char path[] = "/tmp/paceline_platform_XXXXXX.xml";
+    close(mkstemps(path, 4));
+    char *text = edit(cases[c].from, cases[c].to);
+    store(path, text);
+    free(text);
+    pid_t child = fork();
+    if (child == 0) {
+      pl_error error = PL_ERROR_INIT;
+      pl_platform *platform = NULL;
+      pl_code code = pl_platform_load(path, FOLDER "/devices", &platform, &error);
+      if (code == PL_OK && pl_platform_is_from_simgrid(platform) != cases[c].is_from_simgrid) _exit(100);
+      if (code == PL_OK && !cases[c].is_from_simgrid)
+        expect_route(pl_platform_cluster(platform), 0, 1, 1, (const uint32_t[]){0});
+      _exit((int)code);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    unlink(path);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != (int)cases[c].code)
+      fail_msg("'%s' for '%s': child ended with %d", cases[c].to, cases[c].from, status);
+  }
+}
+
 /* The file may not change between the two readings. */
 static void test_changed(void **state) {
   (void)state;
@@ -392,17 +435,12 @@ static void test_digest(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_refused),
-      cmocka_unit_test(test_no_file),
-      cmocka_unit_test(test_arrays),
-      cmocka_unit_test(test_routes),
-      cmocka_unit_test(test_cluster_element),
-      cmocka_unit_test(test_digest),
-      cmocka_unit_test(test_second_load),
-      cmocka_unit_test(test_several),
-      cmocka_unit_test(test_changed),
-      cmocka_unit_test(test_threads),
-      cmocka_unit_test(test_signal_handlers_stay),
+      cmocka_unit_test(test_refused),         cmocka_unit_test(test_no_file),
+      cmocka_unit_test(test_arrays),          cmocka_unit_test(test_routes),
+      cmocka_unit_test(test_cluster_element), cmocka_unit_test(test_digest),
+      cmocka_unit_test(test_second_load),     cmocka_unit_test(test_several),
+      cmocka_unit_test(test_halves),          cmocka_unit_test(test_changed),
+      cmocka_unit_test(test_threads),         cmocka_unit_test(test_signal_handlers_stay),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

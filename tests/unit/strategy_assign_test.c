@@ -11,6 +11,7 @@
 
 #include "tests/support/random.h"
 #include "tests/support/strategy_fixture.h"
+#include "workloads/cost/block_cache.h"
 #include "workloads/cost/op_cost.h"
 #include "workloads/lower/block_program.h"
 
@@ -319,6 +320,44 @@ static void a_recipe_needs_a_layer_per_stage(void **state) {
   }
 }
 
+/* On devices of one kind cuts are kept and prices looked up once: the same cut as without a cache, and as where a
+ * second profile that nobody has makes every chunk look for its devices. */
+static void balanced_on_one_kind_is_the_same_cut(void **state) {
+  fixture *own = *state;
+  const pl_device_profile profiles[2] = {plain_profile(0), plain_profile(1e-5)};
+  pl_cluster cluster = plain_cluster(profiles), two_kinds = cluster;
+  two_kinds.n_profiles = 2;
+  uint64_t random = test_seed(12), n_found = 0;
+  pl_block_cache cache;
+  pl_block_cache_init(&cache, PL_BLOCK_CACHE_BYTES);
+  for (int c = 0; c < 400; c++) {
+    pl_strategy strategy = {.dp = 1, .vpp = 1, .schedule = PL_SCHEDULE_1F1B, .recipe = PL_ASSIGN_BALANCED};
+    strategy.pp = (int32_t)random_between(&random, 1, 12);
+    if (random_below(&random, 2) == 0) strategy.vpp = 2;
+    if (strategy.vpp == 2) strategy.schedule = PL_SCHEDULE_INTERLEAVED;
+    strategy.tmp = (int32_t)random_between(&random, 1, 2);
+    strategy.mbs = (int32_t)random_between(&random, 1, 2);
+    strategy.recompute = random_below(&random, 2) == 0 ? PL_RECOMPUTE_FULL : PL_RECOMPUTE_NONE;
+    pl_strategy kept = strategy, general = strategy;
+    pl_error error = PL_ERROR_INIT;
+    pl_arena_reset(&own->arena);
+    const pl_block_shard shard = pl_strategy_shard(&kept, &own->job);
+    const pl_block_program *blocks;
+    pl_block_cache_begin(&cache, &cluster, &own->model);
+    assert_int_equal(pl_block_cache_programs(&cache, &own->model, &shard, &own->arena, &blocks, &error), PL_OK);
+    n_found += pl_block_cache_cut(&cache, blocks, pl_strategy_n_chunks(&kept)) != NULL;
+    assert_int_equal(pl_strategy_assign(&strategy, &own->model, &own->job, &cluster, &own->arena, &error), PL_OK);
+    assert_int_equal(pl_strategy_assign(&general, &own->model, &own->job, &two_kinds, &own->arena, &error), PL_OK);
+    assert_int_equal(pl_strategy_assign_cached(&kept, &own->model, &own->job, &cluster, &cache, &own->arena, &error),
+                     PL_OK);
+    size_t bytes = ((size_t)pl_strategy_n_chunks(&kept) + 1) * sizeof *kept.boundary;
+    assert_memory_equal(kept.boundary, strategy.boundary, bytes);
+    assert_memory_equal(general.boundary, strategy.boundary, bytes);
+  }
+  assert_true(n_found > 100 && n_found < 350);
+  pl_block_cache_release(&cache);
+}
+
 static void a_given_assignment_is_left_alone(void **state) {
   fixture *own = *state;
   pl_strategy strategy = parse(own, DEGREES ",assign=0:9:15:21:30");
@@ -338,6 +377,7 @@ int main(void) {
       TEST(balanced_makes_the_largest_stage_minimal),
       TEST(balanced_weighs_each_stage_by_its_devices),
       TEST(a_recipe_needs_a_layer_per_stage),
+      TEST(balanced_on_one_kind_is_the_same_cut),
       TEST(a_given_assignment_is_left_alone),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

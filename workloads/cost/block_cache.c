@@ -1,5 +1,8 @@
 /* See workloads/cost/block_cache.h. */
 #include "workloads/cost/block_cache.h"
+
+#include <string.h>
+
 #include "workloads/lower/block_program.h"
 
 typedef struct kept_programs {
@@ -12,6 +15,12 @@ typedef struct kept_prices {
   const pl_device_profile *profile;
   const pl_block_prices *prices;
 } kept_prices;
+
+typedef struct kept_cut {
+  const pl_block_program *blocks;
+  int32_t n_chunks;
+  int32_t cut[];
+} kept_cut;
 
 void pl_block_cache_init(pl_block_cache *cache, size_t most_bytes) {
   *cache = (pl_block_cache){.most_bytes = most_bytes};
@@ -33,7 +42,7 @@ void pl_block_cache_begin(pl_block_cache *cache, const pl_cluster *cluster, cons
   if (cache->cluster != cluster || cache->model != model) pl_block_functions_forget(&cache->functions);
   cache->cluster = cluster;
   cache->model = model;
-  cache->programs = cache->prices = (pl_hash_index){0};
+  cache->programs = cache->prices = cache->cuts = (pl_hash_index){0};
   cache->flops_seq = 0;
 }
 
@@ -112,6 +121,32 @@ pl_code pl_block_cache_prices(pl_block_cache *cache, const pl_model *model, cons
   PL_TRY(pl_block_prices_take(model, blocks, profile, &cache->arena, &made->prices, error));
   *prices = made->prices;
   return pl_hash_index_put(&cache->prices, hash, made, &cache->arena) ? PL_OK : no_memory(error);
+}
+
+/* ---- cuts ---- */
+
+static uint64_t hash_cut(const pl_block_program *blocks, int32_t n_chunks) {
+  return pl_hash_word(pl_hash_word(3, (uintptr_t)blocks), (uint32_t)n_chunks);
+}
+
+const int32_t *pl_block_cache_cut(const pl_block_cache *cache, const pl_block_program *blocks, int32_t n_chunks) {
+  uint32_t probe = 0;
+  if (cache == NULL) return NULL;
+  for (const kept_cut *kept; (kept = pl_hash_index_find(&cache->cuts, hash_cut(blocks, n_chunks), &probe)) != NULL;)
+    if (kept->blocks == blocks && kept->n_chunks == n_chunks) return kept->cut;
+  return NULL;
+}
+
+void pl_block_cache_keep_cut(pl_block_cache *cache, const pl_block_program *blocks, int32_t n_chunks,
+                             const int32_t *cut) {
+  if (cache == NULL) return;
+  size_t bytes = ((size_t)n_chunks + 1) * sizeof *cut;
+  kept_cut *made = pl_arena_take(&cache->arena, sizeof *made + bytes, _Alignof(kept_cut));
+  if (made == NULL) return;
+  made->blocks = blocks;
+  made->n_chunks = n_chunks;
+  memcpy(made->cut, cut, bytes);
+  (void)pl_hash_index_put(&cache->cuts, hash_cut(blocks, n_chunks), made, &cache->arena);
 }
 
 /* ---- FLOPs ---- */

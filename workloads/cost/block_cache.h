@@ -24,7 +24,7 @@ typedef struct pl_block_cache {
   size_t most_bytes;
   const pl_cluster *cluster; /* what the content holds for, with the model; NULL = nothing kept */
   const pl_model *model;
-  pl_hash_index programs, prices;
+  pl_hash_index programs, prices, cuts;
   pl_block_functions functions;
   int64_t flops_seq; /* sequence length of `flops`; 0: not counted yet */
   double flops;
@@ -47,6 +47,14 @@ pl_code pl_block_cache_programs(pl_block_cache *cache, const pl_model *model, co
 pl_code pl_block_cache_prices(pl_block_cache *cache, const pl_model *model, const pl_block_program *blocks,
                               const pl_device_profile *profile, pl_arena *arena, const pl_block_prices **prices,
                               pl_error *error);
+
+/* Layers balanced over chunks that all run on one kind of device (workloads/strategy/strategy_assign.c): the cut that
+ * was kept of these blocks, which come from this cache since it began, and so many chunks; NULL: none. n_chunks + 1
+ * numbers. */
+const int32_t *pl_block_cache_cut(const pl_block_cache *cache, const pl_block_program *blocks, int32_t n_chunks);
+/* Without a cache, and without memory, nothing is kept. */
+void pl_block_cache_keep_cut(pl_block_cache *cache, const pl_block_program *blocks, int32_t n_chunks,
+                             const int32_t *cut);
 
 /* As pl_model_flops_per_sequence, which is what happens without a cache. */
 double pl_block_cache_flops(pl_block_cache *cache, const pl_model *model, int64_t seq);

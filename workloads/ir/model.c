@@ -4,20 +4,6 @@
 
 #include "workloads/ir/chain.h"
 
-pl_block_kind pl_model_block_kind(const pl_model *model, int32_t block) {
-  PL_ASSERT(block >= 0 && block < pl_model_n_blocks(model));
-  if (model->unlike.parts != NULL) return model->unlike.parts[model->unlike.part_of[block]].kind;
-  if (block == 0) return PL_BLOCK_EMBEDDING;
-  int32_t behind = block - (model->n_layers + 2);
-  if (block == 1 || behind == 0) return PL_BLOCK_IDENTITY;
-  if (behind < 0) return pl_model_has_experts(model, block - 2) ? PL_BLOCK_EXPERT_LAYER : PL_BLOCK_LAYER;
-  return behind == 1 ? PL_BLOCK_FINAL_NORM : behind == 2 ? PL_BLOCK_HEAD : PL_BLOCK_LOSS;
-}
-
-int32_t pl_model_block_class(const pl_model *model, int32_t block) {
-  return model->unlike.parts != NULL ? model->unlike.part_of[block] : (int32_t)pl_model_block_kind(model, block);
-}
-
 pl_block_kind pl_model_class_kind(const pl_model *model, int32_t class_of_blocks) {
   return model->unlike.parts != NULL ? model->unlike.parts[class_of_blocks].kind : (pl_block_kind)class_of_blocks;
 }
@@ -27,11 +13,6 @@ int32_t pl_model_count_class(const pl_model *model, int32_t class_of_blocks) {
   for (int32_t block = 0; block < pl_model_n_blocks(model); block++)
     count += pl_model_block_class(model, block) == class_of_blocks;
   return count;
-}
-
-bool pl_model_has_experts(const pl_model *model, int32_t layer) {
-  return model->moe.n_experts > 0 && layer >= model->moe.first_expert_layer &&
-         layer % model->moe.expert_layer_step == model->moe.expert_layer_phase;
 }
 
 int32_t pl_model_count_blocks(const pl_model *model, pl_block_kind kind) {

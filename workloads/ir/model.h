@@ -167,18 +167,34 @@ enum { PL_MODEL_BLOCKS_BEFORE_LAYERS = 2, PL_MODEL_BLOCKS_AFTER_LAYERS = 4 };
 static inline int32_t pl_model_n_blocks(const pl_model *model) {
   return PL_MODEL_BLOCKS_BEFORE_LAYERS + model->n_layers + PL_MODEL_BLOCKS_AFTER_LAYERS;
 }
-pl_block_kind pl_model_block_kind(const pl_model *model, int32_t block);
+/* Whether layer `layer` (0 is the first) holds experts. */
+static inline bool pl_model_has_experts(const pl_model *model, int32_t layer) {
+  return model->moe.n_experts > 0 && layer >= model->moe.first_expert_layer &&
+         layer % model->moe.expert_layer_step == model->moe.expert_layer_phase;
+}
+/* In the header, as the two below: loops over blocks do little else. */
+static inline pl_block_kind pl_model_block_kind(const pl_model *model, int32_t block) {
+  PL_ASSERT(block >= 0 && block < pl_model_n_blocks(model));
+  if (model->unlike.parts != NULL) return model->unlike.parts[model->unlike.part_of[block]].kind;
+  int32_t layer = block - PL_MODEL_BLOCKS_BEFORE_LAYERS, behind = layer - model->n_layers;
+  if (layer < 0) return block == 0 ? PL_BLOCK_EMBEDDING : PL_BLOCK_IDENTITY;
+  if (behind < 0) return pl_model_has_experts(model, layer) ? PL_BLOCK_EXPERT_LAYER : PL_BLOCK_LAYER;
+  return behind == 0   ? PL_BLOCK_IDENTITY
+         : behind == 1 ? PL_BLOCK_FINAL_NORM
+         : behind == 2 ? PL_BLOCK_HEAD
+                       : PL_BLOCK_LOSS;
+}
 /* How many of the model's blocks are of this kind. O(layers). */
 int32_t pl_model_count_blocks(const pl_model *model, pl_block_kind kind);
 /* Classes of equal blocks: the kinds of an ordinary model, the parts of one of unlike blocks. */
 static inline int32_t pl_model_n_classes(const pl_model *model) {
   return model->unlike.parts != NULL ? model->unlike.n_parts : (int32_t)PL_BLOCK_LATENT;
 }
-int32_t pl_model_block_class(const pl_model *model, int32_t block);
+static inline int32_t pl_model_block_class(const pl_model *model, int32_t block) {
+  return model->unlike.parts != NULL ? model->unlike.part_of[block] : (int32_t)pl_model_block_kind(model, block);
+}
 pl_block_kind pl_model_class_kind(const pl_model *model, int32_t class_of_blocks);
 int32_t pl_model_count_class(const pl_model *model, int32_t class_of_blocks);
-/* Whether layer `layer` (0 is the first) holds experts. */
-bool pl_model_has_experts(const pl_model *model, int32_t layer);
 /* Whether `tmp` cuts the MLPs that tensor parallelism splits into equal parts: those of dense layers and the shared
  * experts. `width` is the one that it does not divide. */
 bool pl_model_splits_mlp(const pl_model *model, int32_t tmp, int64_t *width);

@@ -84,7 +84,7 @@ static double buffer_bytes(const pl_program *program, int32_t stage, const pl_tr
 pl_resident_memory pl_resident_memory_of(const pl_program *program, int32_t stage) {
   const pl_strategy *strategy = program->strategy;
   const pl_stage_program *own = &program->stages[stage];
-  pl_training_state bytes = pl_program_training_state(program);
+  const pl_training_state bytes = program->training;
   double whole = own->parameters, sharded = sharded_parameters(program, own);
   pl_resident_memory memory = {
       .parameters = parameter_bytes(program, own, &bytes),

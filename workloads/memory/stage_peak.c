@@ -155,7 +155,7 @@ static double steps_bytes(const pl_program *program, int32_t stage) {
   return most;
 }
 
-static double passes_of(const pl_program *program, int32_t stage) {
+double pl_stage_passes_bytes(const pl_program *program, int32_t stage) {
   switch (program->strategy->schedule) {
   case PL_SCHEDULE_GPIPE:
   case PL_SCHEDULE_FIFO:
@@ -169,9 +169,11 @@ static double passes_of(const pl_program *program, int32_t stage) {
   }
 }
 
-double pl_stage_peak_bytes(const pl_program *program, int32_t stage, bool in_order) {
+double pl_stage_peak_of(const pl_program *program, int32_t stage, double passes_bytes) {
   pl_resident_memory resident = pl_resident_memory_of(program, stage);
-  double passes = 0;
-  if (in_order) passes = passes_of(program, stage);
-  return pl_resident_bytes(&resident) + fmax(passes, resident.update);
+  return pl_resident_bytes(&resident) + fmax(passes_bytes, resident.update);
+}
+
+double pl_stage_peak_bytes(const pl_program *program, int32_t stage, bool in_order) {
+  return pl_stage_peak_of(program, stage, in_order ? pl_stage_passes_bytes(program, stage) : 0);
 }

@@ -9,5 +9,9 @@
  * resident, and the optimizer's step, count. O(blocks of the stage) of GPipe, FIFO, 1F1B and interleaved ones; of
  * others also O(steps) until they are steady. */
 double pl_stage_peak_bytes(const pl_program *program, int32_t stage, bool in_order);
+/* In two steps: what the passes of its one schedule hold, which ZeRO and overlap do not change, and the peak with that
+ * or, with 0, of what is resident. */
+double pl_stage_passes_bytes(const pl_program *program, int32_t stage);
+double pl_stage_peak_of(const pl_program *program, int32_t stage, double passes_bytes);
 
 #endif

@@ -352,7 +352,7 @@ pl_code pl_stage_replay(const pl_program *program, int32_t stage, double limit_b
                   .stage = own,
                   .arena = arena,
                   .gathered = {{.held = PL_NONE}, {.held = PL_NONE}},
-                  .bytes = pl_program_training_state(program)};
+                  .bytes = program->training};
   pl_caching_allocator_init(&state.allocator, arena);
   state.allocator.limit_bytes = limit_bytes > 0 ? llrint(limit_bytes) : 0;
   state.kept = PL_TAKE(arena, kept_block, (size_t)most * (size_t)pl_model_n_blocks(program->model));

@@ -78,7 +78,7 @@ pl_training_state pl_training_state_of(const pl_job *job, int32_t dp) {
   return state;
 }
 
-pl_training_state pl_program_training_state(const pl_program *program) {
+static pl_training_state training_state_of(const pl_program *program) {
   bool whole = pl_framework_reduces_whole(program->job->framework, program->strategy->zero);
   return pl_training_state_of(program->job, whole ? 1 : pl_strategy_replicas(program->strategy));
 }
@@ -179,10 +179,11 @@ static void count_parameters(const pl_program_making *state, pl_stage_program *o
 static pl_code make_frame(pl_program_making *state, int32_t stage, pl_stage_program *own) {
   const pl_program *program = state->program;
   int32_t vpp = program->strategy->vpp;
-  uint32_t *send_down = PL_TAKE(state->arena, uint32_t, vpp), *send_up = PL_TAKE(state->arena, uint32_t, vpp);
+  uint32_t *sends = pl_arena_take(state->arena, 2 * (size_t)vpp * sizeof *sends, _Alignof(uint32_t));
   own->stage = stage;
-  if (state->arena->failed || (!state->outline && !make_schedules(state, stage, own)))
+  if (sends == NULL || (!state->outline && !make_schedules(state, stage, own)))
     return pl_fail_memory(state->error, "the program");
+  uint32_t *send_down = sends, *send_up = sends + vpp;
   count_parameters(state, own);
   for (int32_t chunk = 0; chunk < vpp; chunk++) {
     send_down[chunk] = send_op(state, false, stage, chunk);
@@ -215,13 +216,18 @@ static pl_code make_passes(pl_program_making *state, int32_t stage, pl_stage_pro
   pl_program *program = state->program;
   const pl_strategy *strategy = program->strategy;
   size_t vpp = (size_t)strategy->vpp;
-  pl_pass *forward = PL_TAKE(state->arena, pl_pass, vpp), *backward = PL_TAKE(state->arena, pl_pass, vpp);
-  pl_pass *last_backward = PL_TAKE(state->arena, pl_pass, vpp);
-  if (state->arena->failed) return pl_fail_memory(state->error, "the program");
+  pl_pass *passes = pl_arena_take(state->arena, 3 * vpp * sizeof *passes, _Alignof(pl_pass));
+  if (passes == NULL) return pl_fail_memory(state->error, "the program");
+  pl_pass *forward = passes, *backward = forward + vpp, *last_backward = backward + vpp;
+  uint64_t seen = 0; /* classes, whose ops are there */
   for (int32_t chunk = 0; chunk < strategy->vpp; chunk++) {
     int32_t global = pl_strategy_chunk_at(strategy, stage, chunk);
-    for (int32_t block = strategy->boundary[global]; block < strategy->boundary[global + 1]; block++)
-      pl_making_block_collectives(state, stage, pl_making_block(program, block));
+    for (int32_t block = strategy->boundary[global]; block < strategy->boundary[global + 1]; block++) {
+      int32_t class_of_block = pl_model_block_class(program->model, block);
+      if ((seen >> class_of_block & 1) == 0)
+        pl_making_block_collectives(state, stage, &program->blocks[class_of_block]);
+      seen |= (uint64_t)1 << class_of_block;
+    }
     bool every_time = strategy->zero >= 2; /* gradients are sharded as soon as they are made */
     PL_TRY(pl_making_pass(state, stage, chunk, PL_PASS_FORWARD, false, &forward[chunk]));
     PL_TRY(pl_making_pass(state, stage, chunk, PL_PASS_BACKWARD, every_time, &backward[chunk]));
@@ -242,6 +248,7 @@ static pl_code make_passes(pl_program_making *state, int32_t stage, pl_stage_pro
 static pl_code make_frames(pl_program_making *state) {
   pl_program *program = state->program;
   int32_t pp = program->strategy->pp;
+  program->training = training_state_of(program);
   PL_TRY(number_schedules(program, state->arena, state->error));
   PL_TRY(pl_making_families(state));
   PL_TRY(hold_classes(state));
@@ -284,5 +291,13 @@ pl_code pl_program_outline_begin(const pl_model *model, const pl_job *job, const
   *making = PL_TAKE(arena, pl_program_making, 1);
   if (*making == NULL) return pl_fail_memory(error, "the program");
   **making = (pl_program_making){.program = program, .outline = true, .arena = arena, .error = error};
-  return make_frames(*making);
+  PL_TRY(make_frames(*making));
+  return pl_making_note_starts(*making) ? PL_OK : pl_fail_memory(error, "the program");
+}
+
+void pl_program_outline_again(pl_program_making *making, const pl_strategy *strategy, pl_error *error) {
+  making->error = error;
+  making->program->strategy = strategy;
+  making->program->training = training_state_of(making->program);
+  pl_making_start_again(making);
 }

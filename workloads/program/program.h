@@ -109,6 +109,22 @@ typedef struct pl_stage_program {
   uint32_t n_tensors;              /* of parameters */
 } pl_stage_program;
 
+/* ---- training state with Adam: one convention for memory, communication and time (workloads/README.md, "Mixed
+ * precision"; Rajbhandari et al. 2020, section 3.1) ---- */
+typedef struct pl_training_state {
+  double parameter_bytes, gradient_bytes, optimizer_bytes; /* per parameter, kept */
+  double cast_bytes;           /* 16-bit copies of fp32 weights (PL_WEIGHTS_FP32): sharded where the weights are */
+  double gathered_bytes;       /* of a parameter as it is computed with and as it travels */
+  double reduced_bytes;        /* of a gradient as it travels */
+  double extra_gradient_bytes; /* kept beside the gradients: copies in buckets, 16-bit ones of the last pass */
+  double pass_gradient_bytes;  /* from the backward pass of its block to the end of that of the microbatch: 16-bit
+                                  gradients that are added then */
+  double update_bytes;         /* per parameter that the optimizer owns, while it runs: its fp32 gradient */
+  double update_traffic_bytes; /* read and written by the optimizer, per parameter that it owns */
+} pl_training_state;
+/* With data parallelism or without: buckets are only there to be reduced. */
+pl_training_state pl_training_state_of(const pl_job *job, int32_t dp);
+
 typedef struct pl_program {
   const pl_model *model;
   const pl_job *job;
@@ -123,6 +139,7 @@ typedef struct pl_program {
   const pl_stage_program *stages; /* pp */
   const pl_family *families;
   uint32_t n_families;
+  pl_training_state training; /* of its ranks */
   /* Per stage the family of each kind as seen by its devices; PL_NONE = none. */
   uint32_t (*family_of)[PL_FAMILY_KIND_COUNT];
 } pl_program;
@@ -146,6 +163,9 @@ pl_code pl_program_outline_begin(const pl_model *model, const pl_job *job, const
                                  const pl_block_program *blocks, pl_arena *arena, pl_program *program,
                                  pl_program_making **making, pl_error *error);
 pl_code pl_program_making_finish(pl_program_making *making);
+/* The outline as it was after the first step, of a strategy that differs from its own in ZeRO and overlap, neither of
+ * which the first step asks for. What was taken from the arena since may be given back before. O(families). */
+void pl_program_outline_again(pl_program_making *making, const pl_strategy *strategy, pl_error *error);
 /* Members of one group of a family, also of an outline: as many as its group_size. O(ranks of a stage). */
 void pl_program_group_members(const pl_program *program, const pl_family *family, int32_t group, uint32_t *members);
 
@@ -182,24 +202,6 @@ static inline bool pl_family_is_wire(pl_family_kind kind) {
 static inline pl_block_pass pl_instruction_pass(const pl_instruction *instruction) {
   return (pl_block_pass)(instruction->backward + instruction->half);
 }
-
-/* ---- training state with Adam: one convention for memory, communication and time (workloads/README.md, "Mixed
- * precision"; Rajbhandari et al. 2020, section 3.1) ---- */
-typedef struct pl_training_state {
-  double parameter_bytes, gradient_bytes, optimizer_bytes; /* per parameter, kept */
-  double cast_bytes;           /* 16-bit copies of fp32 weights (PL_WEIGHTS_FP32): sharded where the weights are */
-  double gathered_bytes;       /* of a parameter as it is computed with and as it travels */
-  double reduced_bytes;        /* of a gradient as it travels */
-  double extra_gradient_bytes; /* kept beside the gradients: copies in buckets, 16-bit ones of the last pass */
-  double pass_gradient_bytes;  /* from the backward pass of its block to the end of that of the microbatch: 16-bit
-                                  gradients that are added then */
-  double update_bytes;         /* per parameter that the optimizer owns, while it runs: its fp32 gradient */
-  double update_traffic_bytes; /* read and written by the optimizer, per parameter that it owns */
-} pl_training_state;
-/* With data parallelism or without: buckets are only there to be reduced. */
-pl_training_state pl_training_state_of(const pl_job *job, int32_t dp);
-/* The same of a program's ranks. */
-pl_training_state pl_program_training_state(const pl_program *program);
 
 /* Prints the program: per stage its blocks' ops (identical blocks once, with a count), schedule and epilogue. */
 void pl_program_print(FILE *stream, const pl_program *program);

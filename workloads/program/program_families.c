@@ -12,7 +12,7 @@ const pl_block_program *pl_making_block(const pl_program *program, int32_t block
 static bool grow_ops(pl_program_making *state, uint32_t family) {
   pl_family *own = &state->families[family];
   uint32_t capacity = own->n_ops == 0 ? FIRST_OPS : 2 * own->n_ops;
-  pl_communication *bigger = PL_TAKE(state->arena, pl_communication, capacity);
+  pl_communication *bigger = pl_arena_take(state->arena, capacity * sizeof *bigger, _Alignof(pl_communication));
   if (bigger == NULL) return false;
   if (own->n_ops > 0) memcpy(bigger, own->ops, own->n_ops * sizeof *bigger);
   own->ops = state->ops[family] = bigger;
@@ -29,6 +29,23 @@ uint32_t pl_making_op(pl_program_making *state, uint32_t family, pl_collective_k
   if (own->n_ops == state->capacity[family] && !grow_ops(state, family)) return 0;
   state->ops[family][own->n_ops] = (pl_communication){kind, size_bytes};
   return own->n_ops++;
+}
+
+bool pl_making_note_starts(pl_program_making *state) {
+  uint32_t n = state->program->n_families;
+  state->starts = pl_arena_take(state->arena, n * sizeof *state->starts, _Alignof(pl_family_start));
+  for (uint32_t f = 0; state->starts != NULL && f < n; f++)
+    state->starts[f] = (pl_family_start){state->ops[f], state->families[f].n_ops, state->capacity[f]};
+  return state->starts != NULL;
+}
+
+void pl_making_start_again(pl_program_making *state) {
+  for (uint32_t f = 0; f < state->program->n_families; f++) {
+    const pl_family_start *start = &state->starts[f];
+    state->families[f].ops = state->ops[f] = start->ops;
+    state->families[f].n_ops = start->n_ops;
+    state->capacity[f] = start->capacity;
+  }
 }
 
 bool pl_program_has_expert_data(const pl_model *model, const pl_strategy *strategy) {
@@ -206,6 +223,8 @@ static pl_code make_family(pl_program_making *state, pl_family_kind kind, int32_
   uint32_t index = program->n_families++, n_ranks = (uint32_t)(pl_strategy_replicas(strategy) * strategy->tmp);
   pl_family *family = &state->families[index];
   *family = (pl_family){.kind = kind, .stage = stage, .group_size = (uint32_t)group_size(strategy, kind)};
+  state->ops[index] = NULL;
+  state->capacity[index] = 0;
   family->n_groups = is_pair(kind) ? n_ranks : n_ranks / family->group_size;
   if (!state->outline) {
     uint32_t *members = PL_TAKE(state->arena, uint32_t, (size_t)family->n_groups * family->group_size);
@@ -221,9 +240,9 @@ static pl_code make_family(pl_program_making *state, pl_family_kind kind, int32_
 pl_code pl_making_families(pl_program_making *state) {
   pl_program *program = state->program;
   uint32_t most = (uint32_t)program->strategy->pp * PL_FAMILY_KIND_COUNT;
-  state->families = PL_TAKE(state->arena, pl_family, most);
-  state->ops = PL_TAKE(state->arena, pl_communication *, most);
-  state->capacity = PL_TAKE(state->arena, uint32_t, most);
+  state->families = pl_arena_take(state->arena, most * sizeof *state->families, _Alignof(pl_family));
+  state->ops = pl_arena_take(state->arena, most * sizeof *state->ops, _Alignof(pl_communication *));
+  state->capacity = pl_arena_take(state->arena, most * sizeof *state->capacity, _Alignof(uint32_t));
   program->family_of =
       pl_arena_take(state->arena, sizeof(uint32_t[PL_FAMILY_KIND_COUNT]) * (size_t)program->strategy->pp, 8);
   if (state->arena->failed) return pl_fail_memory(state->error, "the communicators");

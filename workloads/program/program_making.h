@@ -14,6 +14,12 @@ typedef struct pl_held_class {
   uint32_t n_tensors;
 } pl_held_class;
 
+/* What a family had after the first step of an outline. */
+typedef struct pl_family_start {
+  pl_communication *ops;
+  uint32_t n_ops, capacity;
+} pl_family_start;
+
 struct pl_program_making {
   pl_program *program;
   pl_arena *arena;
@@ -23,6 +29,7 @@ struct pl_program_making {
   bool outline;              /* without members and schedules */
   const pl_held_class *held; /* by class */
   pl_stage_program *stages;  /* the program's */
+  pl_family_start *starts;   /* of an outline, per family */
   pl_error *error;
 };
 
@@ -30,6 +37,9 @@ const pl_block_program *pl_making_block(const pl_program *program, int32_t block
 
 /* The op of this kind and size of a family, added if it is new; out of memory is seen by the arena's flag. */
 uint32_t pl_making_op(pl_program_making *state, uint32_t family, pl_collective_kind kind, double size_bytes);
+/* Keeps what the families of an outline have, and puts it back. */
+bool pl_making_note_starts(pl_program_making *state);
+void pl_making_start_again(pl_program_making *state);
 /* Whether the head holds the embedding's table on a stage of its own. */
 bool pl_making_splits_tied_embedding(const pl_program *program);
 pl_code pl_making_families(pl_program_making *state);

@@ -29,10 +29,6 @@ static const pl_framework *framework_of(const pl_program *program) {
   return pl_framework_or_ideal(program->job->framework);
 }
 
-static pl_training_state training_state_of(const pl_program *program) {
-  return pl_program_training_state(program);
-}
-
 /* The family that reduces and gathers what belongs to experts, or all else. */
 static uint32_t data_family(const pass_making *pass, bool experts) {
   return pass->state->program->family_of[pass->stage][experts ? PL_FAMILY_EXPERT_DATA : PL_FAMILY_DATA];
@@ -52,13 +48,13 @@ static void add_reduce(pass_making *pass, double parameters, bool experts) {
   uint32_t family = data_family(pass, experts);
   if (family == PL_NONE || parameters <= 0) return;
   add(pass, PL_INSTRUCTION_REDUCE, true, -1,
-      pl_making_op(pass->state, family, kind, parameters * training_state_of(program).reduced_bytes));
+      pl_making_op(pass->state, family, kind, parameters * program->training.reduced_bytes));
   pass->list[pass->n - 1].experts = experts;
   uint32_t copies = program->family_of[pass->stage][PL_FAMILY_COPIES];
   if (copies == PL_NONE) return;
   double share = parameters / pl_program_shards(program, experts);
   add(pass, PL_INSTRUCTION_REDUCE, true, -1,
-      pl_making_op(pass->state, copies, PL_ALL_REDUCE, share * training_state_of(program).reduced_bytes));
+      pl_making_op(pass->state, copies, PL_ALL_REDUCE, share * program->training.reduced_bytes));
   pass->list[pass->n - 1].across = true;
 }
 
@@ -120,7 +116,7 @@ static void add_gather(pass_making *pass, int32_t block, double parameters, bool
                        gathered_block *gathered) {
   uint32_t family = data_family(pass, experts);
   if (family == PL_NONE || parameters <= 0) return;
-  double bytes = training_state_of(pass->state->program).gathered_bytes;
+  double bytes = pass->state->program->training.gathered_bytes;
   uint32_t op = pl_making_op(pass->state, family, PL_ALL_GATHER, parameters * bytes);
   add(pass, PL_INSTRUCTION_GATHER, backward, block, op);
   pass->list[pass->n - 1].experts = experts;
@@ -161,7 +157,7 @@ static void add_awaits(pass_making *pass, int32_t block, bool backward, const ga
 /* Closes the buckets that are full, or all that hold something. */
 static void close_buckets(pass_making *pass, bool all) {
   const pl_program *program = pass->state->program;
-  double gradient_bytes = training_state_of(program).gradient_bytes;
+  double gradient_bytes = program->training.gradient_bytes;
   for (int experts = 0; experts <= 1; experts++) {
     if (!all && pass->pending[experts] * gradient_bytes < program->job->bucket_bytes) continue;
     add_reduce(pass, pass->pending[experts], experts);
@@ -272,7 +268,7 @@ pl_code pl_making_epilogue(pl_program_making *state, pl_stage_program *own) {
     add_reduce(&pass, parts[experts], experts);
   uint32_t embedding = program->family_of[own->stage][PL_FAMILY_EMBEDDING];
   if (embedding != PL_NONE) {
-    double size_bytes = program->blocks[PL_BLOCK_HEAD].tied_parameters * training_state_of(program).reduced_bytes;
+    double size_bytes = program->blocks[PL_BLOCK_HEAD].tied_parameters * program->training.reduced_bytes;
     add(&pass, PL_INSTRUCTION_EMBEDDING, true, -1, pl_making_op(state, embedding, PL_ALL_REDUCE, size_bytes));
   }
   add(&pass, PL_INSTRUCTION_OPTIMIZER, false, -1, PL_NONE);

@@ -17,6 +17,7 @@
  * Every recipe ends in pl_strategy_is_cut, which stays on.
  */
 #include <math.h>
+#include <string.h>
 
 #include "workloads/cost/block_cache.h"
 #include "workloads/strategy/strategy.h"
@@ -32,6 +33,7 @@ typedef struct packing {
 } packing;
 
 static double chunk_time_s(const packing *pack, int32_t chunk, int32_t first, int32_t end) {
+  if (pack->n_profiles == 1) return pack->prefix[0][end] - pack->prefix[0][first]; /* shares are 1 */
   const double *share = &pack->share[(ptrdiff_t)pl_strategy_stage_of(pack->strategy, chunk) * pack->n_profiles];
   double time_s = 0;
   for (int32_t p = 0; p < pack->n_profiles; p++)
@@ -104,6 +106,7 @@ static void earliest_starts(const packing *pack, double bound_s, int32_t *earlie
 /* How many times the work of chunk c the chunks from c on do in the time in which that one does its own. */
 static double work_left(const packing *pack, int32_t c) {
   double own_s = chunk_time_s(pack, c, 0, pack->n_layers), sum = 0;
+  if (pack->n_profiles == 1 && own_s > 0) return pack->n_chunks - c;
   for (int32_t other = c; other < pack->n_chunks; other++)
     sum += own_s / chunk_time_s(pack, other, 0, pack->n_layers);
   return sum;
@@ -171,13 +174,8 @@ static void find_shares(const pl_strategy *strategy, const pl_job *job, const pl
 }
 
 static pl_code take_packing(const pl_strategy *strategy, const pl_model *model, const pl_job *job,
-                            const pl_cluster *cluster, pl_block_cache *cache, pl_arena *arena, packing *pack,
-                            pl_error *error) {
-  const pl_block_shard shard = pl_strategy_shard(strategy, job);
-  const pl_block_program *programs;
-  PL_ASSERT(cluster != NULL);
-  pl_block_cache_begin(cache, cluster, model);
-  PL_TRY(pl_block_cache_programs(cache, model, &shard, arena, &programs, error));
+                            const pl_cluster *cluster, const pl_block_program *programs, pl_block_cache *cache,
+                            pl_arena *arena, packing *pack, pl_error *error) {
   double *share = PL_TAKE(arena, double, (size_t)strategy->pp * cluster->n_profiles);
   bool *is_used = PL_TAKE(arena, bool, cluster->n_profiles);
   const double **prefix = PL_TAKE(arena, const double *, cluster->n_profiles);
@@ -200,17 +198,37 @@ static pl_code take_packing(const pl_strategy *strategy, const pl_model *model, 
   return arena->failed ? pl_fail_memory(error, "the layer assignment") : PL_OK;
 }
 
+static pl_code pack_layers(const pl_strategy *strategy, const pl_model *model, const pl_job *job,
+                           const pl_cluster *cluster, const pl_block_program *programs, pl_block_cache *cache,
+                           pl_arena *arena, int32_t *cut, pl_error *error) {
+  int32_t *earliest = PL_TAKE(arena, int32_t, pl_strategy_n_chunks(strategy));
+  packing pack;
+  if (earliest == NULL) return pl_fail_memory(error, "the layer assignment");
+  PL_TRY(take_packing(strategy, model, job, cluster, programs, cache, arena, &pack, error));
+  double bound_s = smallest_bound(&pack);
+  earliest_starts(&pack, bound_s, earliest);
+  spread(&pack, bound_s, earliest, cut);
+  return PL_OK;
+}
+
+/* On devices of one kind the cut depends on the blocks and the number of chunks alone, wherever these are. */
 static pl_code cut_balanced(const pl_strategy *strategy, const pl_model *model, const pl_job *job,
                             const pl_cluster *cluster, pl_block_cache *cache, pl_arena *arena, int32_t *cut,
                             pl_error *error) {
   pl_arena_mark scratch = pl_arena_mark_here(arena);
-  int32_t *earliest = PL_TAKE(arena, int32_t, pl_strategy_n_chunks(strategy));
-  packing pack;
-  if (earliest == NULL) return pl_fail_memory(error, "the layer assignment");
-  PL_TRY(take_packing(strategy, model, job, cluster, cache, arena, &pack, error));
-  double bound_s = smallest_bound(&pack);
-  earliest_starts(&pack, bound_s, earliest);
-  spread(&pack, bound_s, earliest, cut);
+  const pl_block_shard shard = pl_strategy_shard(strategy, job);
+  const pl_block_program *programs;
+  int32_t n_chunks = pl_strategy_n_chunks(strategy);
+  PL_ASSERT(cluster != NULL);
+  pl_block_cache_begin(cache, cluster, model);
+  PL_TRY(pl_block_cache_programs(cache, model, &shard, arena, &programs, error));
+  const int32_t *kept = cluster->n_profiles == 1 ? pl_block_cache_cut(cache, programs, n_chunks) : NULL;
+  if (kept != NULL) {
+    memcpy(cut, kept, ((size_t)n_chunks + 1) * sizeof *cut);
+    return PL_OK;
+  }
+  PL_TRY(pack_layers(strategy, model, job, cluster, programs, cache, arena, cut, error));
+  if (cluster->n_profiles == 1) pl_block_cache_keep_cut(cache, programs, n_chunks, cut);
   pl_arena_release_to(arena, scratch);
   return PL_OK;
 }
