@@ -52,6 +52,14 @@ int32_t pl_recompute_see(pl_ir_differ *differ, int32_t value);
 /* Values that any function of the same instance can read again, at no cost: parameters, data, kept values ... */
 bool pl_backward_is_reread(const pl_backward_rows *rows, const pl_ir_op *op);
 
+/* Whether all of the function is made again, up to its results. */
+static inline bool pl_backward_is_whole(const pl_draft *draft) {
+  return draft->pass->options->whole && draft->pass->derived[draft->of].recompute == PL_RECOMPUTE_FULL;
+}
+/* recompute.c: behind all derivatives, what a function gives is made again too, though nobody reads it. False: no
+ * memory. */
+bool pl_recompute_whole(pl_draft *draft);
+
 /* backward_derive.c: fills the draft, whose forward function has been begun in the training program. */
 pl_code pl_backward_derive(pl_draft *draft, pl_error *error);
 

@@ -154,3 +154,12 @@ int32_t pl_recompute_see(pl_ir_differ *differ, int32_t value) {
   if (op == PL_IR_NONE || !draft->makes_again[op]) return kept(draft, value);
   return make_again(draft, op) ? draft->differ.seen[value] : PL_IR_NONE;
 }
+
+bool pl_recompute_whole(pl_draft *draft) {
+  const pl_ir_function *forward = draft->differ.forward;
+  for (int32_t i = 0; i < forward->n_results; i++) {
+    int32_t op = forward->values[forward->results[i]].op;
+    if (op != PL_IR_NONE && draft->makes_again[op] && !is_there(draft, op) && !make_again(draft, op)) return false;
+  }
+  return true;
+}
