@@ -98,6 +98,10 @@ static const recipe recipes[] = {
     {"cnn", cnn, "pp=2,dp=2,tmp=1,mbs=1,recompute=full", 8, 1},
     {"resnet", resnet, "pp=1,dp=4,tmp=1,mbs=2", 8, 1}, /* each replica has batch norms of its own */
     {"resnet", resnet, "pp=2,dp=2,tmp=1,mbs=2,zero=1", 16, 1},
+    /* experts cut over the tensor ranks too; experts over ranks that share a key-value head */
+    RECIPE(mixtral, "pp=1,dp=2,tmp=2,mbs=1,ep=2,etp=2,sp=1,zero=1"),
+    RECIPE(mixtral, "pp=2,dp=2,tmp=2,mbs=1,etp=2,sp=1,recompute=full"),
+    RECIPE(phimoe, "pp=1,dp=2,tmp=4,mbs=1,ep=4,sp=1"),
     /* replicas that run unlike numbers of microbatches */
     RECIPE(gpt2, "pp=2,dp=2,tmp=2,mbs=1,split=5:3,zero=1"),
     RECIPE(gpt2, "pp=2,dp=2,tmp=1,mbs=1,split=6:2,schedule=interleaved,vpp=2"),

@@ -55,21 +55,17 @@ static int32_t greatest_common(int64_t a, int64_t b) {
 static pl_code take_mesh(filling *own, pl_error *error) {
   const pl_strategy *strategy = own->strategy;
   int32_t cp = pl_strategy_cp(strategy), ep = pl_strategy_ep(strategy), tmp = strategy->tmp, dp = strategy->dp;
-  if (pl_strategy_cuts_experts(strategy))
-    return pl_fail(error, PL_UNSUPPORTED,
-                   "etp=%d has no program yet; a strategy tree can say it (workloads/strategies/"
-                   "mixtral-expert-tensor.yaml)",
-                   strategy->etp);
   int32_t kv = own->model->attention.n_kv_heads > 0 ? greatest_common(own->model->attention.n_kv_heads, tmp)
                                                     : tmp; /* ranks with heads of their own */
-  int32_t tensor_experts = ep > 1 ? greatest_common(ep, tmp) : 1;
-  if (ep > 1 && kv != tmp)
+  bool cuts_experts = pl_strategy_cuts_experts(strategy);  /* over the tensor axis, as dense layers */
+  int32_t tensor_experts = ep > 1 && !cuts_experts ? greatest_common(ep, tmp) : 1;
+  if (ep > 1 && kv != tmp && tensor_experts != 1 && tensor_experts != tmp && tensor_experts != tmp / kv)
     return pl_fail(error, PL_UNSUPPORTED,
-                   "experts over %d ranks and %lld key-value heads over %d: programs split the "
-                   "tensor axis in one way only",
-                   ep, (long long)own->model->attention.n_kv_heads, tmp);
+                   "ep=%d and %lld key-value heads over tmp=%d: %d tensor ranks with experts of their own are neither "
+                   "those that share a head nor all of them",
+                   ep, (long long)own->model->attention.n_kv_heads, tmp, tensor_experts);
   int32_t outer = ep > 1 ? ep / tensor_experts : 1; /* of experts, over context and data ranks */
-  if (ep > 1 && tensor_experts != tmp && outer > 1)
+  if (ep > 1 && !cuts_experts && tensor_experts != tmp && outer > 1)
     return pl_fail(error, PL_UNSUPPORTED, "ep=%d: groups that take a part of the tensor ranks and several replicas",
                    ep);
   int32_t context_experts = greatest_common(outer, cp), data_experts = outer / context_experts;
@@ -87,11 +83,11 @@ static pl_code take_mesh(filling *own, pl_error *error) {
   }
   add_split(own, "cp", "cpe", cp, context_experts, "st", true, true);
   const char *tensor = strategy->sp ? "vgrfs" : "vgrf", *rest = strategy->sp ? "vrfs" : "vrf";
-  if (ep > 1) {
+  if (ep > 1 && kv == tmp) {
     add_split(own, "tp", "tpe", tmp, tensor_experts, tensor, true, false);
   } else { /* tpr: ranks that share a key-value head */
-    add_axis(own, "tp", kv, tensor, false, false);
-    add_axis(own, "tpr", tmp / kv, rest, false, false);
+    add_axis(own, "tp", kv, tensor, tensor_experts == tmp && tmp > 1, false);
+    add_axis(own, "tpr", tmp / kv, rest, tensor_experts > 1, false);
   }
   return PL_OK;
 }
