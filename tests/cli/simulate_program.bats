@@ -76,6 +76,8 @@ gpt2-345m 32 1024 pp=4,dp=2,tmp=1,mbs=2 megatron-lm-2021
 bert-large 64 512 pp=1,dp=8,tmp=1,mbs=8 megatron-lm-2021
 resnet-50 64 1 pp=1,dp=1,tmp=1,mbs=64,idle=1 ideal
 mlp-1b 64 1 pp=1,dp=1,tmp=1,mbs=64,idle=1 ideal
+transgan-amp 8 81 pp=1,dp=8,tmp=1,mbs=1 ideal
+gpt2-345m 32 1024 pp=1,dp=8,tmp=1,mbs=2,recompute=full megatron-core
 END
   "$PACELINE" program print --platform platforms/dgx-a100.xml --model gpt2-345m --gbs 8 --seq 1024 --dtype bf16 --strategy pp=1,dp=1,tmp=1,mbs=8,idle=1 -o "$BATS_TEST_TMPDIR/p.plir" --force
   run -0 "${run_program[@]}" "$BATS_TEST_TMPDIR/p.plir"

@@ -44,7 +44,7 @@ static bool trace(const pl_lowering *to, int32_t value, head_ops *found) {
       found->norm = op;
     else if (pl_lower_is(to, op, "add") && pl_lower_is_param(to, pl_lower_op(to, op)->inputs[1]))
       found->bias = op;
-    else if (!is_view(to, op))
+    else if (!is_view(to, op) && !pl_lower_is(to, op, "scale"))
       return false;
     value = pl_lower_op(to, op)->inputs[0];
   }
