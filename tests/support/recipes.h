@@ -98,6 +98,9 @@ static const recipe recipes[] = {
     {"cnn", cnn, "pp=2,dp=2,tmp=1,mbs=1,recompute=full", 8, 1},
     {"resnet", resnet, "pp=1,dp=4,tmp=1,mbs=2", 8, 1}, /* each replica has batch norms of its own */
     {"resnet", resnet, "pp=2,dp=2,tmp=1,mbs=2,zero=1", 16, 1},
+    /* copies that context ranks share, and a part of them */
+    RECIPE(llama, "pp=1,dp=4,cp=2,tmp=1,mbs=1,zero=3,shard=4"),
+    RECIPE(llama, "pp=1,dp=2,cp=4,tmp=1,mbs=1,zero=2,shard=2"),
     /* experts cut over the tensor ranks too; experts over ranks that share a key-value head */
     RECIPE(mixtral, "pp=1,dp=2,tmp=2,mbs=1,ep=2,etp=2,sp=1,zero=1"),
     RECIPE(mixtral, "pp=2,dp=2,tmp=2,mbs=1,etp=2,sp=1,recompute=full"),

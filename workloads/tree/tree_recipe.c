@@ -52,6 +52,26 @@ static int32_t greatest_common(int64_t a, int64_t b) {
   return (int32_t)a;
 }
 
+/* Of dp * cp replicas, context ranks innermost, neighbours share one copy of what ZeRO shards. */
+static pl_code add_sharers(filling *own, int32_t sharers, pl_error *error) {
+  int32_t cp = pl_strategy_cp(own->strategy), dp = own->strategy->dp;
+  if (pl_strategy_ep(own->strategy) > 1)
+    return pl_fail(error, PL_UNSUPPORTED, "shard=%d with expert parallelism has no program yet", sharers);
+  if (sharers % cp == 0) {
+    add_axis(own, "dp", dp / (sharers / cp), "b", false, false);
+    add_axis(own, "dps", sharers / cp, "b", false, true);
+    add_axis(own, "cp", cp, "st", false, true);
+    return PL_OK;
+  }
+  if (cp % sharers != 0)
+    return pl_fail(error, PL_UNSUPPORTED, "shard=%d takes a part of the %d context ranks of several replicas", sharers,
+                   cp);
+  add_axis(own, "dp", dp, "b", false, false);
+  add_axis(own, "cp", cp / sharers, "st", false, false);
+  add_axis(own, "cps", sharers, "st", false, true);
+  return PL_OK;
+}
+
 static pl_code take_mesh(filling *own, pl_error *error) {
   const pl_strategy *strategy = own->strategy;
   int32_t cp = pl_strategy_cp(strategy), ep = pl_strategy_ep(strategy), tmp = strategy->tmp, dp = strategy->dp;
@@ -72,16 +92,13 @@ static pl_code take_mesh(filling *own, pl_error *error) {
   if (context_experts != cp && data_experts > 1)
     return pl_fail(error, PL_UNSUPPORTED, "ep=%d: groups that take a part of the context ranks and several replicas",
                    ep);
-  int32_t copies = strategy->shard > 0 && strategy->zero > 0 ? strategy->shard : 0;
-  if (copies > 0 && (cp > 1 || ep > 1))
-    return pl_fail(error, PL_UNSUPPORTED, "shard=%d with context or expert parallelism has no program yet", copies);
-  if (copies > 0 && copies < dp) {
-    add_axis(own, "dp", dp / copies, "b", false, false);
-    add_axis(own, "dps", copies, "b", false, true);
+  int32_t sharers = strategy->zero > 0 ? pl_strategy_sharers(strategy) : dp * cp;
+  if (sharers < dp * cp) {
+    PL_TRY(add_sharers(own, sharers, error));
   } else {
     add_split(own, "dp", "dpe", dp, data_experts, "b", true, true);
+    add_split(own, "cp", "cpe", cp, context_experts, "st", true, true);
   }
-  add_split(own, "cp", "cpe", cp, context_experts, "st", true, true);
   const char *tensor = strategy->sp ? "vgrfs" : "vgrf", *rest = strategy->sp ? "vrfs" : "vrf";
   if (ep > 1 && kv == tmp) {
     add_split(own, "tp", "tpe", tmp, tensor_experts, tensor, true, false);
