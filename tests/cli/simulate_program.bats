@@ -69,6 +69,8 @@ longer() { awk "BEGIN { exit !($1 > $2) }"; }
 gpt2-345m 8 1024 pp=1,dp=1,tmp=1,mbs=8,idle=1 ideal
 gpt2-345m 32 1024 pp=2,dp=2,tmp=2,mbs=2 ideal
 gpt2-345m 48 1024 pp=2,dp=2,tmp=2,mbs=4,split=8:4 ideal
+gpt2-345m 56 1024 pp=4,dp=2,tmp=1,mbs=2,schedule=zb-h1 ideal
+gpt2-345m 56 1024 pp=4,vpp=2,dp=2,tmp=1,mbs=2,schedule=zb-v ideal
 gpt2-345m 48 1024 pp=1,dp=8,tmp=1,mbs=2,split=4x4:2x4,zero=1 ideal
 llama-3.2-1b 2 4096 pp=1,dp=1,tmp=1,mbs=2,idle=1 megatron-core
 bert-large 64 512 pp=1,dp=8,tmp=1,mbs=8 ideal
