@@ -111,6 +111,8 @@ static const recipe recipes[] = {
     RECIPE(llama, "pp=1,dp=2,cp=2,tmp=1,mbs=1,split=5:3"),
     RECIPE(llama, "pp=2,dp=4,tmp=1,mbs=1,split=3:2:1:2,zero=1,shard=2,schedule=zb-h1"),
     RECIPE(mixtral, "pp=1,dp=4,ep=2,tmp=1,mbs=1,split=3:3:1:1"),
+    RECIPE(gpt2, "pp=2,vpp=2,dp=2,tmp=1,mbs=1,split=5:3,schedule=zb-v,zero=1"),
+    {"gpt2", gpt2, "pp=2,vpp=2,dp=2,tmp=1,mbs=1,split=8:4,schedule=dualpipe-v", 12, 8},
     RECIPE(bert, "pp=2,dp=2,tmp=1,mbs=2,split=3:1,recompute=full"),
     {"resnet", resnet, "pp=1,dp=2,tmp=1,mbs=2,split=3:1", 8, 1},
     {"mlp", mlp, "pp=1,dp=1,tmp=1,mbs=8", 8, 1},
