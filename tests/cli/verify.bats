@@ -47,6 +47,11 @@ setup() {
   [[ $(jq -r '.equal, .n_devices' <<<"$output" | tr '\n' ' ') == "true 2 " ]]
 }
 
+@test "verify: what is kept goes with its last reader, also where the backward pass is in two" {
+  peak() { "$PACELINE" verify "${tiny[@]}" --json --strategy "pp=2,dp=1,tmp=1,mbs=1,schedule=$1" | jq .peak_bytes; }
+  (($(peak zb-h1) <= $(peak 1f1b))) # as many passes in flight
+}
+
 @test "verify: what programs cannot say is one line" {
   run -2 --separate-stderr "$PACELINE" verify "${tiny[@]}" --gbs 3 --strategy pp=1,dp=3,cp=4,tmp=1,mbs=1,zero=1,shard=6
   [[ -z $output && $stderr == "paceline verify: shard=6 takes a part of the 4 context ranks of several replicas" ]]
