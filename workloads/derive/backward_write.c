@@ -73,7 +73,8 @@ static void mark(cutting *cut, bool splits) {
     need_value(cut, draft->results[i], IN_B);
   for (int32_t i = 0; i < function->n_ops; i++)
     if (has_effect(&function->ops[i]) && (!splits || !is_row(cut, i, rows->accumulate))) cut->in[i] |= IN_B;
-  for (int32_t i = 0; pl_backward_is_whole(draft) && i < function->n_ops; i++)
+  bool all = draft->pass->derived[draft->of].recompute == PL_RECOMPUTE_FULL; /* that is made again */
+  for (int32_t i = 0; all && i < function->n_ops; i++)
     if (is_early(cut, i) && draft->again[i] >= 0) cut->in[i] |= IN_B;
   spread_need(cut, IN_B);
   if (!splits) return;

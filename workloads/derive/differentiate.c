@@ -23,6 +23,7 @@ static pl_backward_rows find_rows(void) {
                             .accumulate = pl_ir_row_of("accumulate"),
                             .loss = pl_ir_row_of("loss"),
                             .product = pl_ir_row_of("product"),
+                            .dropout = pl_ir_row_of("dropout"),
                             .attention = pl_ir_row_of("attention"),
                             .maximum = pl_ir_row_of("maximum")};
 }

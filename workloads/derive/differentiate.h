@@ -20,7 +20,8 @@
  *   none        nothing
  *   selective   the rows `selected`, where they are needed
  *   full        all ops but calls, in program order in front of everything else: arguments alone are kept. `whole`: up
- *               to the results, which nobody reads (checkpoints that run a block once more); else what is read
+ *               to the results, which nobody reads (checkpoints that run a block once more); else what is read,
+ *               and up to the last dropout
  *   alternate   the same but for attention and every second product with a weight, whose results are kept (torchtitan)
  */
 typedef struct pl_recompute_choice {

@@ -155,11 +155,19 @@ int32_t pl_recompute_see(pl_ir_differ *differ, int32_t value) {
   return make_again(draft, op) ? draft->differ.seen[value] : PL_IR_NONE;
 }
 
-bool pl_recompute_whole(pl_draft *draft) {
+static bool make_if_missing(pl_draft *draft, int32_t op) {
+  return op == PL_IR_NONE || !draft->makes_again[op] || is_there(draft, op) || make_again(draft, op);
+}
+
+/* A checkpoint that runs the block to its end makes its results. One that ends early runs to the last tensor that was
+ * saved: masks of dropout are, though programs draw them anew. */
+bool pl_recompute_rest(pl_draft *draft) {
   const pl_ir_function *forward = draft->differ.forward;
-  for (int32_t i = 0; i < forward->n_results; i++) {
-    int32_t op = forward->values[forward->results[i]].op;
-    if (op != PL_IR_NONE && draft->makes_again[op] && !is_there(draft, op) && !make_again(draft, op)) return false;
-  }
-  return true;
+  bool whole = draft->pass->options->whole, fits = true;
+  if (draft->pass->derived[draft->of].recompute != PL_RECOMPUTE_FULL) return true;
+  for (int32_t i = 0; whole && fits && i < forward->n_results; i++)
+    fits = make_if_missing(draft, forward->values[forward->results[i]].op);
+  for (int32_t i = 0; !whole && fits && i < forward->n_ops; i++)
+    if (forward->ops[i].row == draft->pass->rows.dropout) fits = make_if_missing(draft, i);
+  return fits;
 }
