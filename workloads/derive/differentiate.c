@@ -24,7 +24,6 @@ static pl_backward_rows find_rows(void) {
                             .loss = pl_ir_row_of("loss"),
                             .product = pl_ir_row_of("product"),
                             .dropout = pl_ir_row_of("dropout"),
-                            .attention = pl_ir_row_of("attention"),
                             .maximum = pl_ir_row_of("maximum")};
 }
 

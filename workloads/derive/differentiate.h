@@ -39,6 +39,9 @@ typedef struct pl_differentiate_options {
   const char *const *selected; /* names of rows; NULL ends them; NULL: attention, in one op or in steps */
 } pl_differentiate_options;
 
+/* Ops that are attention, in one or in steps, which `selective` makes again. `attends` is false, per op. */
+void pl_recompute_find_attention(const pl_ir_function *function, bool *attends);
+
 /* Adam, rate 1e-3, 0.9, 0.999, 1e-8; no recomputation, no split. */
 pl_differentiate_options pl_differentiate_defaults(void);
 
