@@ -115,6 +115,15 @@ refused() { # FROM TO MESSAGE LINE CARET
   run ! grep -q 'v=50257' "$BATS_TEST_TMPDIR/cut.plir"
 }
 
+@test "rotary positions are in steps where the framework has no kernel for them" {
+  job="--model tiny-llama --gbs 8 --seq 8 --strategy pp=1,dp=2,tmp=1,mbs=2 --level kernels"
+  steps() { "$PACELINE" program print $job --framework "$1" | grep -c '# rotary positions in steps$' || true; }
+  [ "$(steps megatron-core)" = 0 ]
+  [ "$(steps torch-fsdp)" = 12 ] # queries and keys, forward and backward, three each
+  run -0 "$PACELINE" verify --model tiny-llama --gbs 8 --seq 8 --strategy pp=1,dp=2,tmp=1,mbs=2 --framework torch-fsdp
+  [[ ${lines[-1]} == "equal: "* ]]
+}
+
 @test "the optimizer is the framework's, and so is attention" {
   job="--model tiny-gpt2 --gbs 8 --seq 8 --strategy pp=1,dp=2,tmp=1,mbs=2 --framework distir"
   run -0 "$PACELINE" program print $job -o "$BATS_TEST_TMPDIR/sgd.plir"

@@ -69,6 +69,8 @@ longer() { awk "BEGIN { exit !($1 > $2) }"; }
 gpt2-345m 8 1024 pp=1,dp=1,tmp=1,mbs=8,idle=1 ideal
 gpt2-345m 32 1024 pp=2,dp=2,tmp=2,mbs=2 ideal
 gpt2-345m 48 1024 pp=2,dp=2,tmp=2,mbs=4,split=8:4 ideal
+gpt2-345m 56 1024 pp=4,dp=2,tmp=1,mbs=2,schedule=zb-h1 ideal
+gpt2-345m 56 1024 pp=4,vpp=2,dp=2,tmp=1,mbs=2,schedule=zb-v ideal
 gpt2-345m 48 1024 pp=1,dp=8,tmp=1,mbs=2,split=4x4:2x4,zero=1 ideal
 llama-3.2-1b 2 4096 pp=1,dp=1,tmp=1,mbs=2,idle=1 megatron-core
 bert-large 64 512 pp=1,dp=8,tmp=1,mbs=8 ideal
@@ -76,6 +78,8 @@ gpt2-345m 32 1024 pp=4,dp=2,tmp=1,mbs=2 megatron-lm-2021
 bert-large 64 512 pp=1,dp=8,tmp=1,mbs=8 megatron-lm-2021
 resnet-50 64 1 pp=1,dp=1,tmp=1,mbs=64,idle=1 ideal
 mlp-1b 64 1 pp=1,dp=1,tmp=1,mbs=64,idle=1 ideal
+transgan-amp 8 81 pp=1,dp=8,tmp=1,mbs=1 ideal
+gpt2-345m 32 1024 pp=1,dp=8,tmp=1,mbs=2,recompute=full megatron-core
 END
   "$PACELINE" program print --platform platforms/dgx-a100.xml --model gpt2-345m --gbs 8 --seq 1024 --dtype bf16 --strategy pp=1,dp=1,tmp=1,mbs=8,idle=1 -o "$BATS_TEST_TMPDIR/p.plir" --force
   run -0 "${run_program[@]}" "$BATS_TEST_TMPDIR/p.plir"

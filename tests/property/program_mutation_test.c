@@ -39,13 +39,27 @@ typedef struct total {
   int32_t tried, found;
 } total;
 
+/* Whether something is done with what the op gives, here or by who reads it. Checkpoints that run a block once more
+ * make its result, which nobody reads. */
+static bool is_used(const pl_ir_function *f, const pl_ir_op *op) {
+  uint8_t effect = pl_ir_row_at(op->row)->effect;
+  if (effect != PL_IR_PURE && effect != PL_IR_COLLECTIVE) return true;
+  for (int32_t k = 0; k < op->n_outputs; k++) {
+    for (int32_t i = 0; i < f->n_results; i++)
+      if (f->results[i] == op->first_output + k) return true;
+    for (int32_t i = 0; i < f->n_ops; i++)
+      for (int32_t in = 0; in < f->ops[i].n_inputs; in++)
+        if (f->ops[i].inputs[in] == op->first_output + k && is_used(f, &f->ops[i])) return true;
+  }
+  return false;
+}
+
 /* Mistakes that change nothing.
  *
  * The bias of the keys moves all scores of a query alike, which a softmax does not see: its gradient is zero. */
-static bool changes_nothing(const trial *own, const pl_ir_op *op, mutation kind) {
-  (void)own;
-  (void)kind;
-  return strcmp(pl_ir_row_at(op->row)->name, "accumulate") == 0 && strstr(op->path, "k.bias") != NULL;
+static bool changes_nothing(const pl_ir_function *f, const pl_ir_op *op) {
+  return !is_used(f, op) ||
+         (strcmp(pl_ir_row_at(op->row)->name, "accumulate") == 0 && strstr(op->path, "k.bias") != NULL);
 }
 
 /* A short run takes the first of each row, and of its mistakes those whose turn it is, from program to program. */
@@ -76,7 +90,7 @@ static void mutate_op(trial *own, int32_t f, int32_t at) {
   for (int k = 0; k < N_MUTATIONS; k++) {
     mutation kind = (mutation)k;
     pl_arena_mark mark = pl_arena_mark_here(&own->arena);
-    if (changes_nothing(own, op, kind) || !mutation_of_op(&own->distributed, f, at, kind, &own->arena)) continue;
+    if (changes_nothing(original, op) || !mutation_of_op(&own->distributed, f, at, kind, &own->arena)) continue;
     if (is_tried(own, op->row, kind) && !is_found(own, kind))
       printf("  not found: %s of @%s (%s) %s\n", pl_ir_row_at(op->row)->name, original->name,
              op->n_outputs > 0  ? original->values[op->first_output].name

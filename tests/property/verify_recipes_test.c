@@ -11,6 +11,7 @@
 
 #include "tests/support/recipes.h"
 #include "workloads/import/model_file.h"
+#include "workloads/language/ir_text.h"
 #include "workloads/passes/adapt.h"
 #include "workloads/passes/program_of.h"
 #include "workloads/passes/verify.h"
@@ -68,7 +69,24 @@ static void in_single(void **state) {
   assert_int_equal(run_all(true), 0);
 }
 
+static void nothing_is_not_equal(void **state) {
+  (void)state;
+  static const char text[] = "plir 1 training nothing\nfunc @f() {\n  %c = constant() {value=0.0} : fp32[]\n  "
+                             "loss(%c)\n}\nclass all {\n  chunk 0 forward @f\n  steps F0.0\n}\n";
+  const pl_verify_options options = {.seed = 5, .iterations = 1};
+  pl_arena arena;
+  pl_ir_module module;
+  pl_verification v;
+  pl_error error = PL_ERROR_INIT;
+  pl_arena_init(&arena, 0);
+  assert_int_equal(pl_ir_parse("nothing", text, sizeof text - 1, &arena, &module, &error), PL_OK);
+  assert_int_equal(pl_verify(&module, &module, &options, &arena, &v, &error), PL_BAD_INPUT);
+  assert_non_null(strstr(error.message, "there is nothing to compare"));
+  pl_arena_release(&arena);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(in_double), cmocka_unit_test(in_single)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(in_double), cmocka_unit_test(in_single),
+                                     cmocka_unit_test(nothing_is_not_equal)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -98,12 +98,21 @@ static const recipe recipes[] = {
     {"cnn", cnn, "pp=2,dp=2,tmp=1,mbs=1,recompute=full", 8, 1},
     {"resnet", resnet, "pp=1,dp=4,tmp=1,mbs=2", 8, 1}, /* each replica has batch norms of its own */
     {"resnet", resnet, "pp=2,dp=2,tmp=1,mbs=2,zero=1", 16, 1},
+    /* copies that context ranks share, and a part of them */
+    RECIPE(llama, "pp=1,dp=4,cp=2,tmp=1,mbs=1,zero=3,shard=4"),
+    RECIPE(llama, "pp=1,dp=2,cp=4,tmp=1,mbs=1,zero=2,shard=2"),
+    /* experts cut over the tensor ranks too; experts over ranks that share a key-value head */
+    RECIPE(mixtral, "pp=1,dp=2,tmp=2,mbs=1,ep=2,etp=2,sp=1,zero=1"),
+    RECIPE(mixtral, "pp=2,dp=2,tmp=2,mbs=1,etp=2,sp=1,recompute=full"),
+    RECIPE(phimoe, "pp=1,dp=2,tmp=4,mbs=1,ep=4,sp=1"),
     /* replicas that run unlike numbers of microbatches */
     RECIPE(gpt2, "pp=2,dp=2,tmp=2,mbs=1,split=5:3,zero=1"),
     RECIPE(gpt2, "pp=2,dp=2,tmp=1,mbs=1,split=6:2,schedule=interleaved,vpp=2"),
     RECIPE(llama, "pp=1,dp=2,cp=2,tmp=1,mbs=1,split=5:3"),
     RECIPE(llama, "pp=2,dp=4,tmp=1,mbs=1,split=3:2:1:2,zero=1,shard=2,schedule=zb-h1"),
     RECIPE(mixtral, "pp=1,dp=4,ep=2,tmp=1,mbs=1,split=3:3:1:1"),
+    RECIPE(gpt2, "pp=2,vpp=2,dp=2,tmp=1,mbs=1,split=5:3,schedule=zb-v,zero=1"),
+    {"gpt2", gpt2, "pp=2,vpp=2,dp=2,tmp=1,mbs=1,split=8:4,schedule=dualpipe-v", 12, 8},
     RECIPE(bert, "pp=2,dp=2,tmp=1,mbs=2,split=3:1,recompute=full"),
     {"resnet", resnet, "pp=1,dp=2,tmp=1,mbs=2,split=3:1", 8, 1},
     {"mlp", mlp, "pp=1,dp=1,tmp=1,mbs=8", 8, 1},

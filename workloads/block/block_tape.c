@@ -216,7 +216,8 @@ pl_tape_node *pl_tape_note(pl_tape *tape, pl_tape_rule rule, pl_tape_names names
                          .output = output,
                          .auxiliary = PL_NONE,
                          .quantised = PL_NONE,
-                         .head = tape->head};
+                         .head = tape->head,
+                         .of = tape->of};
   return node;
 }
 

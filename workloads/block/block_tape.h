@@ -93,12 +93,12 @@ typedef struct pl_tape_node {
   pl_tape_names names;
   uint8_t rule;     /* pl_tape_rule */
   uint8_t parallel; /* pl_parallel */
-  bool core;        /* inside the attention core, which selective recomputation repeats */
   bool masked;      /* a softmax whose kernel leaves the masked half out */
   uint32_t first_op, op;
   uint32_t input, second, weight, bias, output, auxiliary;
   uint32_t quantised;                 /* the input in fp8, which the product read instead; PL_NONE = none */
   int32_t head;                       /* the op of the block's function that is being lowered */
+  int32_t of;                         /* the op that these kernels are of: that, or one that is lowered with it */
   int32_t products[PL_TAPE_PRODUCTS]; /* of a matrix product: those of the function that it is, side by side */
   uint8_t n_products;
 } pl_tape_node;
@@ -120,7 +120,7 @@ typedef struct pl_tape {
   bool for_inputs[PL_TAPE_BACKWARD_OPS]; /* per backward op: what the gradient of the block's input is made from */
   bool writes_for_inputs;                /* the same of those that are written now */
   uint32_t n_tensors, n_forward, n_backward, n_nodes;
-  int32_t head;                             /* of the nodes that are noted now */
+  int32_t head, of;                         /* of the nodes that are noted now */
   uint32_t input, output;                   /* activations handed in and out, PL_NONE = none */
   uint32_t output_gradient, input_gradient; /* the same of the backward pass */
   uint32_t data;                            /* input of the model that no gradient is made for, PL_NONE = none */

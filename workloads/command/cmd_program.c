@@ -15,6 +15,7 @@
 #include "workloads/language/ir_check.h"
 #include "workloads/language/ir_text.h"
 #include "workloads/passes/program_of.h"
+#include "workloads/passes/unlike_replicas.h"
 #include "workloads/run/launched_program.h"
 #include "workloads/run/tree_prices.h"
 
@@ -158,6 +159,18 @@ static void note_vocabulary(const session *own, const request *in) {
           vocab, tmp, pl_model_held(&own->job.model, in->job.job.framework, tmp).width.vocab);
 }
 
+/* Replicas have one list, so that one of fewer microbatches may run them in another order than its schedule's. */
+static void note_orders(const session *own, const request *in) {
+  int32_t n;
+  if (in->strategy == NULL || in->level < PL_IR_DISTRIBUTED || !pl_unlike_replicas_differ(&own->job.strategy, &n))
+    return;
+  fprintf(
+      stderr,
+      "paceline program: schedule %s orders %d microbatches otherwise than the others' with some left out, which is "
+      "what replicas of %d run here\n",
+      pl_schedule_name(own->job.strategy.schedule), n, n);
+}
+
 static pl_code make(session *own, request *in, pl_error *error) {
   pl_job_options *options = &in->job;
   pl_ir_level level = in->level < PL_IR_KERNELS ? in->level : PL_IR_DISTRIBUTED;
@@ -181,6 +194,7 @@ static pl_code make(session *own, request *in, pl_error *error) {
   }
   if (is_held(in)) own->job.model = pl_model_held(&own->job.model, options->job.framework, own->job.strategy.tmp);
   note_vocabulary(own, in);
+  note_orders(own, in);
   return pl_program_of(&own->job.model, &options->job, in->strategy != NULL ? &own->job.strategy : NULL, level,
                        &own->job.arena, &own->module, error);
 }

@@ -83,6 +83,7 @@ typedef struct share {
 } share;
 
 static const share shares[] = {{"forward", PL_CATEGORY_FORWARD},
+                               {"made again", PL_CATEGORY_RECOMPUTE},
                                {"backward", PL_CATEGORY_BACKWARD},
                                {"optimizer", PL_CATEGORY_OPTIMIZER},
                                {"tensor communication", PL_CATEGORY_TENSOR},

@@ -182,6 +182,7 @@ static pl_code begin(pl_ir_graphing *own, pl_ir_folding *fold) {
                                 .routing = own->routing,
                                 .kernel = own->kernel,
                                 .prices = own->prices,
+                                .again = own->again,
                                 .transfers = own->transfers,
                                 .fold = fold,
                                 .prefix = ""};
@@ -261,7 +262,8 @@ pl_code pl_ir_graph_take(const pl_cluster *cluster, const pl_ir_module *module, 
                         .routing = pl_ir_routing_of(module),
                         .prefix = ""};
   own.prices = PL_TAKE(arena, pl_ir_price *, (size_t)module->n_functions * PL_IR_GRAPH_CATEGORIES);
-  if (own.prices == NULL) return pl_ir_graph_no_memory(&own);
+  own.again = PL_TAKE(arena, bool *, (size_t)module->n_functions + 1);
+  if (own.prices == NULL || own.again == NULL) return pl_ir_graph_no_memory(&own);
   pl_ir_transfers_init(&own.transfers, cluster, &options->collective, arena);
   if (module->places != NULL) own.transfers.places = places;
   pl_ir_folding fold;

@@ -63,7 +63,8 @@ static pl_code load_of(pl_ir_graphing *own, int32_t function, pl_category catego
     own->category = before;
     if (price == NULL) return pl_ir_graph_no_memory(own);
     if (!price->computes) continue;
-    made->host_s += pass == 0 ? own->framework->launch.launch_s : own->framework->launch.backward_launch_s;
+    bool forward = pass == 0 || price->kernel.category == PL_CATEGORY_RECOMPUTE;
+    made->host_s += forward ? own->framework->launch.launch_s : own->framework->launch.backward_launch_s;
     for (uint32_t p = 0; p < own->cluster->n_profiles; p++)
       made->device_s[p] += pl_ticks_to_s(price->ticks[p]);
   }
@@ -106,5 +107,5 @@ pl_code pl_ir_graph_wait_for_host(pl_ir_graphing *own, int32_t function) {
   PL_TRY(load_of(own, function, own->category, &load));
   for (uint32_t p = 0; p < own->cluster->n_profiles; p++)
     own->late_ticks[p] += ticks[p] = pl_ticks_from_s(own->late_s[p] * load->host_s / own->step->host_s);
-  return pl_ir_graph_part(own, ticks, PL_NONE) ? PL_OK : pl_ir_graph_no_memory(own);
+  return pl_ir_graph_part(own, own->category, ticks, PL_NONE) ? PL_OK : pl_ir_graph_no_memory(own);
 }

@@ -10,10 +10,29 @@ typedef struct promised {
   uint32_t *tasks; /* per position of a device in its crew */
 } promised;
 
-static pl_category category_of(const pl_ir_op *op, pl_stream_kind *stream) {
+/* Behind casts, the op that makes what `op` moves. */
+static const pl_ir_op *source_of(const pl_ir_function *f, const pl_ir_op *op) {
+  int32_t at = op->n_inputs > 0 ? f->values[op->inputs[0]].op : PL_IR_NONE;
+  while (at != PL_IR_NONE && strcmp(pl_ir_row_at(f->ops[at].row)->name, "cast") == 0)
+    at = f->values[f->ops[at].inputs[0]].op;
+  return at != PL_IR_NONE ? &f->ops[at] : NULL;
+}
+
+/* Whether the expert group gathers tokens, or gradients of them: on axes that cut experts of a layer, and neither a
+ * parameter nor what is added to a gradient buffer. */
+static bool gathers_tokens(const pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, const char *axis) {
+  bool of_experts = strcmp(axis, "dpe") == 0 || strcmp(axis, "cpe") == 0;
+  if (!of_experts || own->microbatch == PL_IR_NONE || strcmp(pl_ir_row_at(op->row)->name, "all_gather") != 0)
+    return false;
+  const pl_ir_op *source = source_of(f, op);
+  return source == NULL || strcmp(pl_ir_row_at(source->row)->name, "param") != 0;
+}
+
+static pl_category category_of(const pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op,
+                               pl_stream_kind *stream) {
   const pl_ir_attribute *over = pl_ir_attribute_find(op, "over");
   const char *axis = over != NULL && over->n_names > 0 ? over->names[0].text : "";
-  if (strcmp(pl_ir_row_at(op->row)->name, "all_to_all") == 0) {
+  if (strcmp(pl_ir_row_at(op->row)->name, "all_to_all") == 0 || gathers_tokens(own, f, op, axis)) {
     *stream = PL_STREAM_EXPERT;
     return PL_CATEGORY_EXPERT;
   }
@@ -115,7 +134,7 @@ pl_ir_meeting pl_ir_graph_meeting_of(const pl_ir_graphing *own, const pl_ir_func
                         .axes = axes_of(&own->module->mesh, op),
                         .bytes = collective_bytes(own, f, op),
                         .label = pl_ir_row_at(op->row)->name};
-  made.category = category_of(op, &made.stream);
+  made.category = category_of(own, f, op, &made.stream);
   return made;
 }
 
@@ -289,7 +308,7 @@ static pl_code shift(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_o
                      pl_ir_arrival *output) {
   pl_ir_graph_flush(own);
   pl_stream_kind stream;
-  pl_category category = category_of(op, &stream);
+  pl_category category = category_of(own, f, op, &stream);
   double bytes = pl_ir_type_local_bytes(&own->module->mesh, &f->values[op->inputs[0]].type);
   const pl_ir_groups *groups = groups_of(own, op);
   uint32_t n = own->now->n_devices;
@@ -343,7 +362,7 @@ static pl_code halo(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op
   bool back = pl_ir_type_find(out, pl_ir_attribute_find(op, "dim")->names[0]) >= 0;
   pl_ir_graph_flush(own);
   pl_stream_kind stream;
-  pl_category category = category_of(op, &stream);
+  pl_category category = category_of(own, f, op, &stream);
   const pl_ir_groups *groups = groups_of(own, op);
   uint32_t n = own->now->n_devices;
   uint32_t *tasks = PL_TAKE(own->arena, uint32_t, n);

@@ -135,6 +135,7 @@ typedef struct pl_ir_graphing {
   int32_t function; /* that runs */
   const char *prefix;
   pl_ir_price **prices; /* per function and category, by op; NULL: not yet asked for */
+  bool **again;         /* per function, by op: made again in a backward pass; NULL: not yet asked for */
   pl_ir_load *loads;    /* per function, forward and backward */
   const pl_ir_load *step;
   bool is_late;
@@ -179,7 +180,7 @@ pl_code pl_ir_graph_await(pl_ir_graphing *own, pl_ir_arrival *value);
 /* An op's price; NULL: no memory. Of the function and pass that run. */
 const pl_ir_price *pl_ir_graph_price(pl_ir_graphing *own, const pl_ir_op *op);
 /* A stretch of time more, by profile. False: no memory. */
-bool pl_ir_graph_part(pl_ir_graphing *own, const pl_ticks *ticks, uint32_t name);
+bool pl_ir_graph_part(pl_ir_graphing *own, pl_category category, const pl_ticks *ticks, uint32_t name);
 
 /* ---- ir_graph_spending.c: what a class computed, as its list was made ---- */
 pl_code pl_ir_graph_spend(pl_ir_graphing *own, int32_t class);

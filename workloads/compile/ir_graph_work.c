@@ -2,13 +2,34 @@
 #include "workloads/compile/ir_graph_state.h"
 #include "workloads/cost/ir_kernel.h"
 
-static bool time_of(const pl_ir_graphing *own, const pl_device_profile *profile, const pl_ir_op *op, pl_op *kernel,
-                    pl_op_time *time) {
+static bool time_of(const pl_ir_graphing *own, const pl_device_profile *profile, const pl_ir_op *op,
+                    pl_category category, pl_op *kernel, pl_op_time *time) {
   const pl_ir_function *f = own->module->functions[own->function];
   return own->module->level == PL_IR_KERNELS
-             ? pl_ir_launched_time(profile, own->module, &own->routing, f, op, own->framework, own->category, kernel,
-                                   time)
-             : pl_ir_op_time(profile, &own->module->mesh, f, op, own->category, kernel, time);
+             ? pl_ir_launched_time(profile, own->module, &own->routing, f, op, own->framework, category, kernel, time)
+             : pl_ir_op_time(profile, &own->module->mesh, f, op, category, kernel, time);
+}
+
+/* Per op of a backward function: it makes a forward value again, which no gradient that the function is handed has part
+ * in. NULL: no memory. */
+static const bool *made_again(pl_ir_graphing *own, int32_t function) {
+  const pl_ir_function *f = own->module->functions[function];
+  if (own->again[function] != NULL) return own->again[function];
+  bool *again = own->again[function] = PL_TAKE(own->arena, bool, f->n_ops + 1);
+  bool *of_gradients = PL_TAKE(own->arena, bool, f->n_values + 1);
+  if (again == NULL || of_gradients == NULL) return NULL;
+  for (int32_t i = 0; i < f->n_arguments; i++)
+    of_gradients[i] = true;
+  for (int32_t i = 0; i < f->n_ops; i++) {
+    const pl_ir_op *op = &f->ops[i];
+    bool reads = f->n_arguments == 0 || op->n_inputs == 0;
+    for (int32_t k = 0; k < op->n_inputs; k++)
+      reads = reads || of_gradients[op->inputs[k]];
+    again[i] = !reads;
+    for (int32_t k = 0; k < op->n_outputs; k++)
+      of_gradients[op->first_output + k] = reads && op->n_inputs > 0;
+  }
+  return again;
 }
 
 /* An op of a function in a pass has one price per profile, whatever the microbatch and the instance. */
@@ -22,6 +43,12 @@ static pl_ir_price *price_of(pl_ir_graphing *own, const pl_ir_op *op) {
   pl_ticks *ticks = PL_TAKE(own->arena, pl_ticks, own->cluster->n_profiles);
   uint8_t *sources = PL_TAKE(own->arena, uint8_t, own->cluster->n_profiles);
   if (ticks == NULL || sources == NULL) return NULL;
+  pl_category category = own->category;
+  if (category == PL_CATEGORY_BACKWARD) {
+    const bool *again = made_again(own, own->function);
+    if (again == NULL) return NULL;
+    if (again[op - f->ops]) category = PL_CATEGORY_RECOMPUTE;
+  }
   const char *name = op->row == own->kernel ? own->module->functions[op->callee]->name : pl_ir_row_at(op->row)->name;
   *price = (pl_ir_price){.known = true,
                          .is_update = pl_ir_attribute_find(op, "moves") != NULL,
@@ -30,7 +57,7 @@ static pl_ir_price *price_of(pl_ir_graphing *own, const pl_ir_op *op) {
                          .sources = sources};
   for (uint32_t p = 0; p < own->cluster->n_profiles; p++) {
     pl_op_time time;
-    if (!time_of(own, &own->cluster->profiles[p], op, &price->kernel, &time)) continue;
+    if (!time_of(own, &own->cluster->profiles[p], op, category, &price->kernel, &time)) continue;
     price->computes = true;
     price->flops = price->kernel.flops;
     ticks[p] = pl_ticks_from_s(time.time_s);
@@ -54,15 +81,15 @@ static uint32_t name_of(pl_ir_graphing *own, const pl_ir_op *op, const char *oth
 }
 
 /* One more part on every profile; `ticks` by profile. */
-bool pl_ir_graph_part(pl_ir_graphing *own, const pl_ticks *ticks, uint32_t name) {
+bool pl_ir_graph_part(pl_ir_graphing *own, pl_category category, const pl_ticks *ticks, uint32_t name) {
   uint32_t room = own->room_parts;
   for (uint32_t p = 0; p < own->cluster->n_profiles; p++) {
     own->room_parts = room;
     own->parts[p] =
         (pl_part *)pl_arena_grown(own->arena, own->parts[p], own->n_parts, 1, sizeof(pl_part), &own->room_parts);
     if (own->parts[p] == NULL) return false;
-    own->parts[p][own->n_parts] = (pl_part){
-        .ticks = ticks[p], .category = (uint8_t)own->category, .computes = true, .name = name, .spec = PL_NONE};
+    own->parts[p][own->n_parts] =
+        (pl_part){.ticks = ticks[p], .category = (uint8_t)category, .computes = true, .name = name, .spec = PL_NONE};
   }
   own->n_parts++;
   return true;
@@ -74,7 +101,7 @@ static bool launch_update(pl_ir_graphing *own, uint32_t name) {
   for (uint32_t p = 0; p < own->cluster->n_profiles; p++)
     ticks[p] = pl_ticks_from_s(pl_optimizer_cost(&own->cluster->profiles[p], 1, 0).time_s);
   own->updates = true;
-  return pl_ir_graph_part(own, ticks, name);
+  return pl_ir_graph_part(own, own->category, ticks, name);
 }
 
 bool pl_ir_graph_compute(pl_ir_graphing *own, const pl_ir_op *op) {
@@ -84,7 +111,7 @@ bool pl_ir_graph_compute(pl_ir_graphing *own, const pl_ir_op *op) {
   price->n_runs++;
   uint32_t name = own->options->names ? name_of(own, op, price->name) : PL_NONE;
   if (price->is_update && !own->updates && !launch_update(own, name)) return false;
-  if (!pl_ir_graph_part(own, price->ticks, name)) return false;
+  if (!pl_ir_graph_part(own, (pl_category)price->kernel.category, price->ticks, name)) return false;
   uint32_t n_devices = own->fold != NULL ? own->fold->whole.n_devices : own->now->n_devices;
   for (uint32_t d = 0; own->module->n_fewer > 0 && d < own->now->n_devices; d++)
     n_devices -= pl_ir_graph_is_absent(own, own->now->devices[d]);

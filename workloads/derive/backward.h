@@ -17,7 +17,7 @@ typedef struct pl_derived {
 } pl_derived;
 
 typedef struct pl_backward_rows {
-  int32_t param, input, constant, rename, keep, kept, call, accumulate, loss, product, attention, maximum;
+  int32_t param, input, constant, rename, keep, kept, call, accumulate, loss, product, maximum, dropout;
 } pl_backward_rows;
 
 typedef struct pl_backward_pass {
@@ -51,6 +51,10 @@ pl_code pl_recompute_decide(pl_draft *draft, pl_error *error);
 int32_t pl_recompute_see(pl_ir_differ *differ, int32_t value);
 /* Values that any function of the same instance can read again, at no cost: parameters, data, kept values ... */
 bool pl_backward_is_reread(const pl_backward_rows *rows, const pl_ir_op *op);
+
+/* recompute.c: of a function that is made again, behind all derivatives: what a checkpoint makes though no derivative
+ * reads it. False: no memory. */
+bool pl_recompute_rest(pl_draft *draft);
 
 /* backward_derive.c: fills the draft, whose forward function has been begun in the training program. */
 pl_code pl_backward_derive(pl_draft *draft, pl_error *error);

@@ -174,5 +174,8 @@ pl_code pl_backward_derive(pl_draft *draft, pl_error *error) {
     PL_TRY(derive_op(draft, &forward->ops[i], error));
     note_origin(draft, &forward->ops[i], before);
   }
+  int32_t before = draft->function.n_ops;
+  if (!pl_recompute_rest(draft)) return pl_fail_memory(error, "a backward function");
+  if (forward->n_ops > 0) note_origin(draft, &forward->ops[forward->n_ops - 1], before);
   return finish(draft, error);
 }

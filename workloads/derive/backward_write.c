@@ -38,6 +38,10 @@ static bool has_effect(const pl_ir_op *op) {
   return effect != PL_IR_PURE && effect != PL_IR_READS;
 }
 
+static bool is_early(const cutting *cut, int32_t op) {
+  return op < cut->draft->room && cut->draft->again[op] != PL_IR_NONE;
+}
+
 static void need_value(cutting *cut, int32_t value, half in) {
   int32_t maker = cut->draft->function.values[value].op;
   if (maker == PL_IR_NONE) {
@@ -69,6 +73,9 @@ static void mark(cutting *cut, bool splits) {
     need_value(cut, draft->results[i], IN_B);
   for (int32_t i = 0; i < function->n_ops; i++)
     if (has_effect(&function->ops[i]) && (!splits || !is_row(cut, i, rows->accumulate))) cut->in[i] |= IN_B;
+  bool all = draft->pass->derived[draft->of].recompute == PL_RECOMPUTE_FULL; /* that is made again */
+  for (int32_t i = 0; all && i < function->n_ops; i++)
+    if (is_early(cut, i) && draft->again[i] >= 0) cut->in[i] |= IN_B;
   spread_need(cut, IN_B);
   if (!splits) return;
   for (int32_t i = 0; i < function->n_ops; i++) {
@@ -81,10 +88,6 @@ static void mark(cutting *cut, bool splits) {
 }
 
 /* ---- order ---- */
-
-static bool is_early(const cutting *cut, int32_t op) {
-  return op < cut->draft->room && cut->draft->again[op] != PL_IR_NONE;
-}
 
 /* Ops that are made again come first, in the order of the forward function, where all of it is made again. */
 static void put_in_order(cutting *cut) {

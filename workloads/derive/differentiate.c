@@ -23,7 +23,7 @@ static pl_backward_rows find_rows(void) {
                             .accumulate = pl_ir_row_of("accumulate"),
                             .loss = pl_ir_row_of("loss"),
                             .product = pl_ir_row_of("product"),
-                            .attention = pl_ir_row_of("attention"),
+                            .dropout = pl_ir_row_of("dropout"),
                             .maximum = pl_ir_row_of("maximum")};
 }
 

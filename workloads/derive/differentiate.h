@@ -19,7 +19,9 @@
 /* What a backward function makes again (pl_recompute of workloads/ir/op.h):
  *   none        nothing
  *   selective   the rows `selected`, where they are needed
- *   full        all ops but calls, in program order in front of everything else: arguments alone are kept
+ *   full        all ops but calls, in program order in front of everything else: arguments alone are kept. `whole`: up
+ *               to the results, which nobody reads (checkpoints that run a block once more); else what is read,
+ *               and up to the last dropout
  *   alternate   the same but for attention and every second product with a weight, whose results are kept (torchtitan)
  */
 typedef struct pl_recompute_choice {
@@ -31,11 +33,14 @@ typedef struct pl_recompute_choice {
 typedef struct pl_differentiate_options {
   bool sgd; /* else Adam, with fp32 states m and v */
   double rate, beta1, beta2, epsilon;
-  bool splits_weights;
+  bool splits_weights, whole;
   int32_t n_choices; /* functions that are not named recompute nothing */
   const pl_recompute_choice *choices;
   const char *const *selected; /* names of rows; NULL ends them; NULL: attention, in one op or in steps */
 } pl_differentiate_options;
+
+/* Ops that are attention, in one or in steps, which `selective` makes again. `attends` is false, per op. */
+void pl_recompute_find_attention(const pl_ir_function *function, bool *attends);
 
 /* Adam, rate 1e-3, 0.9, 0.999, 1e-8; no recomputation, no split. */
 pl_differentiate_options pl_differentiate_defaults(void);

@@ -22,17 +22,15 @@ static bool is_selected(const pl_draft *draft, const pl_ir_op *op, bool attends)
   return false;
 }
 
-/* Ops that are attention, in one or in steps. NULL: no memory. */
-static bool *find_attention(const pl_draft *draft, const pl_ir_function *forward) {
-  bool *attends = PL_TAKE(draft->pass->training->arena, bool, forward->n_ops + 1);
+void pl_recompute_find_attention(const pl_ir_function *function, bool *attends) {
+  const int32_t whole = pl_ir_row_of("attention"), ring = pl_ir_row_of("ring_attention");
   pl_ir_core core;
-  for (int32_t i = 0; attends != NULL && i < forward->n_ops; i++) {
-    attends[i] = attends[i] || forward->ops[i].row == draft->pass->rows.attention;
-    if (!pl_ir_core_find(forward, i, &core)) continue;
+  for (int32_t i = 0; i < function->n_ops; i++) {
+    attends[i] = attends[i] || function->ops[i].row == whole || function->ops[i].row == ring;
+    if (!pl_ir_core_find(function, i, &core)) continue;
     for (int32_t k = core.scores; k <= i; k++)
       attends[k] = attends[k] || pl_ir_core_has(&core, k);
   }
-  return attends;
 }
 
 static bool has_weight(const pl_backward_rows *rows, const pl_ir_function *function, const pl_ir_op *op) {
@@ -50,9 +48,10 @@ pl_code pl_recompute_decide(pl_draft *draft, pl_error *error) {
   int32_t n_products = 0;
   draft->makes_again = PL_TAKE(pass->training->arena, bool, forward->n_ops);
   draft->needed = PL_TAKE(pass->training->arena, bool, forward->n_ops);
-  const bool *attends = find_attention(draft, forward);
+  bool *attends = PL_TAKE(pass->training->arena, bool, forward->n_ops + 1);
   if (draft->makes_again == NULL || draft->needed == NULL || attends == NULL)
     return pl_fail_memory(error, "a backward function");
+  pl_recompute_find_attention(forward, attends);
   for (int32_t i = 0; i < forward->n_ops; i++) {
     const pl_ir_op *op = &forward->ops[i];
     bool again = what == PL_RECOMPUTE_FULL || what == PL_RECOMPUTE_ALTERNATE;
@@ -153,4 +152,21 @@ int32_t pl_recompute_see(pl_ir_differ *differ, int32_t value) {
   int32_t op = differ->forward->values[value].op;
   if (op == PL_IR_NONE || !draft->makes_again[op]) return kept(draft, value);
   return make_again(draft, op) ? draft->differ.seen[value] : PL_IR_NONE;
+}
+
+static bool make_if_missing(pl_draft *draft, int32_t op) {
+  return op == PL_IR_NONE || !draft->makes_again[op] || is_there(draft, op) || make_again(draft, op);
+}
+
+/* A checkpoint that runs the block to its end makes its results. One that ends early runs to the last tensor that was
+ * saved: masks of dropout are, though programs draw them anew. */
+bool pl_recompute_rest(pl_draft *draft) {
+  const pl_ir_function *forward = draft->differ.forward;
+  bool whole = draft->pass->options->whole, fits = true;
+  if (draft->pass->derived[draft->of].recompute != PL_RECOMPUTE_FULL) return true;
+  for (int32_t i = 0; whole && fits && i < forward->n_results; i++)
+    fits = make_if_missing(draft, forward->values[forward->results[i]].op);
+  for (int32_t i = 0; !whole && fits && i < forward->n_ops; i++)
+    if (forward->ops[i].row == draft->pass->rows.dropout) fits = make_if_missing(draft, i);
+  return fits;
 }

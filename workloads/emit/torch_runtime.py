@@ -88,8 +88,9 @@ def listed(names):
 class Job:
     """The ops of the language, on this rank."""
 
-    def __init__(self, mesh, classes, microbatches, own):
+    def __init__(self, mesh, classes, microbatches, own, fewer=(), sample_axes=()):
         self.mesh, self.microbatches, self.classes = mesh, microbatches, classes
+        self.fewer, self.sample_axes = fewer, sample_axes  # of places on the mesh; axes that cut samples
         self.rank, self.dtype, self.seed = dist.get_rank(), torch.float64 if own.dtype == "fp64" else torch.float32, own.seed
         count = math.prod(mesh.values())
         if dist.get_world_size() != count:
@@ -129,6 +130,24 @@ class Job:
             self.groups[tuple(ranks)] = dist.new_group(list(ranks)) if len(ranks) > 1 else None
         return self.groups[tuple(ranks)]
 
+    # -- microbatches --
+
+    def microbatches_at(self, at):
+        return next((n for place, n in self.fewer if all(at[a] == c for a, c in place.items())), self.microbatches)
+
+    def samples_before(self, samples):
+        """In front of this microbatch, of `samples` a whole one: those that are run; this rank's own begin where they would."""
+        if not self.fewer:
+            return self.microbatch * samples
+        parts, missing, before = math.prod(self.mesh[a] for a in self.sample_axes), 0, True
+        for part in range(parts):
+            at, rest = dict(self.at), part
+            for axis in reversed(self.sample_axes):
+                at[axis], rest = rest % self.mesh[axis], rest // self.mesh[axis]
+            n, before = self.microbatches_at(at), before and at != self.at
+            missing += max(self.microbatch - n, 0) + (before and n <= self.microbatch)
+        return self.microbatch * samples - missing * (samples // parts)
+
     def members(self, over):
         count = math.prod(self.mesh.values())
         return [r for r in range(count)
@@ -145,7 +164,7 @@ class Job:
         ranks = zigzag
         for i, name in enumerate(kind.names):
             if name == "b":
-                places[i] = places[i] + self.microbatch * kind.whole[i]
+                places[i] = places[i] + self.samples_before(kind.whole[i])
             if name == "s":
                 places[i] = globals()["zigzag"](places[i], kind.whole[i], ranks)
         hashed = hash_word(hash_text(hash_word(self.seed, 3), path), self.iteration)
@@ -298,8 +317,9 @@ class Job:
     def tanh_backward(self, y, dy, types):
         return Value(dy.ordered(y.type.names) * (1 - y.data * y.data), types[0])
 
-    def dropout_factors(self, place, n, p, seed):
-        hashed = hash_word(hash_word(hash_word(0, seed), self.iteration), place + self.microbatch * n)
+    def dropout_factors(self, place, n, samples, p, seed):
+        before = self.samples_before(samples) * (n // samples)
+        hashed = hash_word(hash_word(hash_word(0, seed), self.iteration), place + before)
         draw = (hash_word(hashed, 0) >> numpy.uint64(11)).astype(numpy.float64) * 2.0**-53
         return torch.from_numpy(numpy.where(draw < p, 0, 1 / (1 - p))).to(self.dtype)
 
@@ -307,7 +327,7 @@ class Job:
         place = numpy.zeros(a.type.local, dtype=numpy.int64)
         for name, at, whole in zip(a.type.names, a.type.places(), a.type.whole):
             place = place * whole + (globals()["zigzag"](at, whole, zigzag) if name == "s" else at)
-        return Value(a.data * self.dropout_factors(place, math.prod(a.type.whole), p, seed), types[0])
+        return Value(a.data * self.dropout_factors(place, math.prod(a.type.whole), (a.type.whole or [1])[0], p, seed), types[0])
 
     def softmax(self, a, types, over):
         return Value(torch.softmax(a.data, a.type.names.index(over)), types[0])
@@ -386,10 +406,24 @@ class Job:
             head, n = head * whole + grids[name], n * whole
         lower = 1 << (n.bit_length() - 1)
         power = numpy.where(head < lower, -8.0 * (head + 1) / lower, -4.0 * (2 * (head - lower) + 1) / lower)
-        d = next(i for i, name in enumerate(q.type.names) if name not in rows)
+        others = tuple(i for i, name in enumerate(q.type.names) if name not in rows)
         left = [name for name in q.type.names if name in rows]
-        slopes = numpy.take(2.0**power, 0, d)
+        slopes = (2.0**power)[tuple(0 if i in others else slice(None) for i in range(len(q.type.names)))]
         return torch.from_numpy(numpy.ascontiguousarray(slopes.transpose([left.index(name) for name in rows])))
+
+    def mask(self, a, queries, keys, types, causal=0, window=0, otherwise=-1e9, alibi=None, slope=1.0):
+        names = a.type.names
+        away = queries.ordered(names) - keys.ordered(names)
+        seen = torch.ones_like(away, dtype=torch.bool)
+        if causal:
+            seen &= away >= 0
+        if window:
+            seen &= away.abs() < window
+        data = a.data
+        if alibi is not None:
+            heads = [alibi] if isinstance(alibi, str) else alibi
+            data = data - slope * self.alibi_slopes(a, heads, names) * away.abs()
+        return Value(torch.where(seen, data, torch.full((), otherwise, dtype=data.dtype)), types[0])
 
     def attention_parts(self, q, k, v, positions, scale, causal, window, p, seed, alibi=None, slope=1.0):
         names = [set(x.type.names) for x in (q, k, v)]
@@ -438,7 +472,7 @@ class Job:
             key = positions[1].data.numpy().astype(numpy.int64) if positions else k.type.origin[t_at] + numpy.arange(k.type.local[t_at])
             place = place[..., None] * k.type.whole[t_at] + key
             n_pairs = math.prod(q.type.whole) // q.type.whole[q.type.names.index(d)] * k.type.whole[t_at]
-            factor = self.dropout_factors(place, n_pairs, p, seed)
+            factor = self.dropout_factors(place, n_pairs, q.type.whole[0], p, seed)
         return s, factor, batch + rows, dense, text, score, (t, d, e)
 
     @staticmethod
@@ -600,6 +634,8 @@ class Job:
             self.gradients, self.losses = {}, 0.0
             chunks, steps, update = lists[self.name]
             for kind, chunk, self.microbatch in steps:
+                if self.microbatch >= self.microbatches_at(self.at):
+                    continue
                 self.chunk = chunk
                 function = chunks[chunk][kind]
                 function(self, "")
@@ -618,7 +654,7 @@ class Job:
                 print(f"iteration {self.iteration} loss {float(loss):.17g}", flush=True)
 
 
-def main(mesh, classes, microbatches, groups, sums, tags, lists):
+def main(mesh, classes, microbatches, groups, sums, tags, lists, fewer=(), sample_axes=()):
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--iterations", type=int, default=3)
     parser.add_argument("--dtype", choices=["fp32", "fp64"], default="fp32")
@@ -632,7 +668,7 @@ def main(mesh, classes, microbatches, groups, sums, tags, lists):
     dist.init_process_group(own.backend, init_method=f"file://{os.path.abspath(own.meet)}" if own.meet else None,
                             rank=int(os.environ["RANK"]), world_size=int(os.environ["WORLD_SIZE"]))
     with torch.no_grad():
-        job = Job(mesh, classes, microbatches, own)
+        job = Job(mesh, classes, microbatches, own, fewer, sample_axes)
         job.tags = {tag: i for i, tag in enumerate(tags)}
         job.make_groups(groups, sums)
         job.run(lists(job), own.iterations)

@@ -7,6 +7,7 @@
 
 #include "core/system/data_folder.h"
 #include "core/system/text_file.h"
+#include "workloads/language/ir_fewer.h"
 #include "workloads/language/ir_table.h"
 
 /* Rows that torch_runtime.py has, under their own names or another where the name is taken. */
@@ -56,6 +57,7 @@ static const struct {
                {"layer_norm_backward", NULL},
                {"rms_norm_backward", NULL},
                {"rotary", NULL},
+               {"mask", NULL},
                {"attention", NULL},
                {"attention_backward", NULL},
                {"embedding", NULL},
@@ -84,18 +86,27 @@ static bool calls(const pl_ir_op *op) {
   return pl_ir_row_at(op->row)->effect == PL_IR_CALLS;
 }
 
+/* Data that the runtime does not make. */
+static bool is_unknown_data(const pl_ir_op *op) {
+  static const char *const names[] = {"buckets", "causal_buckets", "relative_positions"};
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+    if (strcmp(pl_ir_row_at(op->row)->name, "input") == 0 && strcmp(op->path, names[i]) == 0) return true;
+  return false;
+}
+
 pl_code pl_torch_script_check(const pl_ir_module *module, pl_error *error) {
   if (module->places != NULL)
     return pl_fail(error, PL_UNSUPPORTED,
                    "%s: devices in another order, or stages of unlike numbers of them, cannot be "
                    "written for PyTorch",
                    module->name);
-  if (module->n_fewer > 0)
-    return pl_fail(error, PL_UNSUPPORTED, "%s: devices that run fewer microbatches cannot be written for PyTorch",
-                   module->name);
   for (int32_t f = 0; f < module->n_functions; f++)
     for (int32_t k = 0; k < module->functions[f]->n_ops; k++) {
       const pl_ir_op *op = &module->functions[f]->ops[k];
+      if (is_unknown_data(op))
+        return pl_fail(error, PL_UNSUPPORTED, "%s:%d: input \"%s\" of @%s cannot be written for PyTorch",
+                       module->source != NULL ? module->source : module->name, op->place.line, op->path,
+                       module->functions[f]->name);
       bool in_blocks = pl_ir_attribute_find(op, "blocks") != NULL;
       bool in_pieces = calls(op) && pl_ir_integer_of(op, PL_IR_PIECES, 1) > 1;
       if (calls(op) ? !in_pieces : method_of(op) != NULL && !in_blocks) continue;
@@ -350,6 +361,25 @@ static void write_devices(const writing *own) {
   fputs("}\n", own->out);
 }
 
+/* Places of the mesh with fewer microbatches, and axes that cut samples. */
+static void write_fewer(const writing *own) {
+  const pl_ir_module *module = own->module;
+  uint32_t axes = pl_ir_sample_axes(module);
+  if (module->n_fewer == 0) return;
+  fputs("FEWER = [", own->out);
+  for (int32_t i = 0; i < module->n_fewer; i++) {
+    fputs("({", own->out);
+    for (int32_t axis = 0; axis < module->mesh.n_axes; axis++)
+      if (module->fewer[i].at[axis] != PL_IR_NONE)
+        fprintf(own->out, "\"%s\": %d, ", module->mesh.axes[axis].name.text, module->fewer[i].at[axis]);
+    fprintf(own->out, "}, %d), ", module->fewer[i].n_microbatches);
+  }
+  fputs("]\nSAMPLE_AXES = [", own->out);
+  for (int32_t axis = 0; axis < module->mesh.n_axes; axis++)
+    if ((axes >> axis & 1) != 0) fprintf(own->out, "\"%s\", ", module->mesh.axes[axis].name.text);
+  fputs("]\n", own->out);
+}
+
 static bool take_types(writing *own) {
   for (int32_t f = 0; f < own->module->n_functions; f++)
     for (int32_t i = 0; i < own->module->functions[f]->n_values; i++)
@@ -374,6 +404,7 @@ pl_code pl_torch_script_write(const pl_ir_module *module, FILE *stream, pl_arena
   PL_TRY(write_runtime(stream, arena, error));
   fputs("\n", stream);
   write_devices(&own);
+  write_fewer(&own);
   write_meetings(&own, "GROUPS");
   write_meetings(&own, "SUMS");
   write_meetings(&own, "TAGS");
@@ -385,7 +416,7 @@ pl_code pl_torch_script_write(const pl_ir_module *module, FILE *stream, pl_arena
   fputs("\n    return {\n", stream);
   for (int32_t c = 0; c < module->n_classes; c++)
     write_class(&own, &module->classes[c]);
-  fprintf(stream, "    }\n\n\nif __name__ == \"__main__\":\n    main(MESH, CLASSES, %d, GROUPS, SUMS, TAGS, lists)\n",
-          module->n_microbatches);
+  fprintf(stream, "    }\n\n\nif __name__ == \"__main__\":\n    main(MESH, CLASSES, %d, GROUPS, SUMS, TAGS, lists%s)\n",
+          module->n_microbatches, module->n_fewer > 0 ? ", FEWER, SAMPLE_AXES" : "");
   return PL_OK;
 }

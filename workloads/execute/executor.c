@@ -419,6 +419,7 @@ static pl_code prepare(pl_execution *own, pl_error *error) {
   for (int32_t c = 0; c < module->n_classes; c++) {
     own->members[c].class = &module->classes[c];
     if (!take_crew(own, &module->classes[c], &own->members[c])) return pl_execution_no_memory(error);
+    PL_TRY(pl_execution_count_reads(own, &own->members[c], error));
   }
   own->makes_early = own->options.timed && (own->options.peers != NULL || pl_ir_mesh_devices(&module->mesh) == 1);
   if (!take_tags(own) || !take_times(own)) return pl_execution_no_memory(error);

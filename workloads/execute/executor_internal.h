@@ -48,6 +48,7 @@ typedef struct pl_member {
   const uint32_t *all; /* devices of the class, rising */
   uint32_t position;   /* with peers: of this process's device among them */
   pl_store store;
+  pl_store reads; /* n_reads of what a microbatch keeps, by chunk, piece and path */
   pl_frame frames[PL_FRAMES_MAX];
   int32_t n_frames, step, microbatch, chunk;
   pl_ir_turn *turns; /* per device of the crew, in this step */
@@ -102,6 +103,11 @@ pl_code pl_execution_run_ring(pl_execution *own, pl_member *m, pl_frame *f, cons
 const char *pl_execution_joined(pl_execution *own, const char *prefix, const char *path);
 /* executor_state.c: what the instance was called in state that is kept for a step. */
 void pl_execution_forget_kept(pl_member *m);
+/* executor_kept.c: before anything runs; a value that is kept; one that has been read, perhaps for the last time. */
+pl_code pl_execution_count_reads(pl_execution *own, pl_member *m, pl_error *error);
+pl_code pl_execution_keep(pl_execution *own, pl_member *m, const pl_frame *f, const pl_ir_op *op, pl_kept *entry,
+                          pl_error *error);
+void pl_execution_let_go(pl_member *m, pl_kept *entry);
 pl_code pl_execution_no_memory(pl_error *error);
 
 #endif

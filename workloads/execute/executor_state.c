@@ -177,7 +177,7 @@ pl_code pl_execution_run_state(pl_execution *own, pl_member *m, pl_frame *f, con
   if (what == PL_SPECIAL_ACCUMULATE) return add_to(m, entry, input, error);
   if (what == PL_SPECIAL_KEEP || what == PL_SPECIAL_STORE) {
     replace(m, entry, input);
-    return PL_OK;
+    return what == PL_SPECIAL_KEEP ? pl_execution_keep(own, m, f, op, entry, error) : PL_OK;
   }
   const pl_ir_type *type = &f->function->values[op->first_output].type;
   if (what == PL_SPECIAL_PARAM) PL_TRY(read_parameter(own, m, type, entry, error));
@@ -188,6 +188,7 @@ pl_code pl_execution_run_state(pl_execution *own, pl_member *m, pl_frame *f, con
   if (!pl_ir_type_equal(&entry->holding->type, type))
     return pl_fail(error, PL_BAD_INPUT, "%s is held in another layout than it is read in", key);
   f->values[op->first_output] = pl_holding_share(entry->holding);
+  if (what == PL_SPECIAL_KEPT) pl_execution_let_go(m, entry);
   return PL_OK;
 }
 

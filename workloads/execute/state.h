@@ -10,6 +10,7 @@ typedef struct pl_kept {
   const char *key;
   pl_holding *holding; /* NULL: given back */
   int32_t kind;
+  int32_t n_reads; /* of a kept value: how many ops are still to read it */
 } pl_kept;
 
 /* Empty when zeroed. Entries stay where they are. */

@@ -139,8 +139,9 @@ static int32_t core(pl_program_writer *to, const int32_t qkv[3], int32_t positio
 static int32_t relative_core(pl_program_writer *to, const int32_t qkv[3]) {
   const pl_model *model = to->model;
   to->extent['p' - 'a'] = (int64_t)pl_model_relative_positions(model);
-  int32_t scores = pl_write_product(to, "scores", qkv[0], qkv[1], "d");
-  scores = pl_write_scale(to, "scores", scores, 1 / sqrt((double)model->attention.head_size));
+  /* of the queries, so that the scores' gradient, which the table's and theirs read, is not scaled for one of both */
+  int32_t scaled = pl_write_scale(to, "scaled", qkv[0], 1 / sqrt((double)model->attention.head_size));
+  int32_t scores = pl_write_product(to, "scores", scaled, qkv[1], "d");
   int32_t pairs = pl_write_input(to, "relative_positions", "st", to->extent['p' - 'a']);
   int32_t table = pl_write_param(to, "attention.relative_positions.table", "pg");
   scores = pl_write_two(to, "add", "placed", scores,

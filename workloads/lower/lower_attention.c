@@ -44,7 +44,7 @@ static bool trace(const pl_lowering *to, int32_t value, head_ops *found) {
       found->norm = op;
     else if (pl_lower_is(to, op, "add") && pl_lower_is_param(to, pl_lower_op(to, op)->inputs[1]))
       found->bias = op;
-    else if (!is_view(to, op))
+    else if (!is_view(to, op) && !pl_lower_is(to, op, "scale"))
       return false;
     value = pl_lower_op(to, op)->inputs[0];
   }
@@ -203,7 +203,6 @@ static void fused(pl_lowering *to, const pl_core *core, uint32_t qkv, uint32_t c
   pl_tape_node *node = pl_tape_note(tape, PL_RULE_ATTENTION, names, qkv, context);
   node->first_op = first_op;
   node->auxiliary = log_sum;
-  node->core = true;
 }
 
 /* Masked softmax in one kernel; causality saves it the reading of the masked half (Megatron's kernel writes zeros
@@ -219,7 +218,6 @@ static uint32_t masked_softmax(pl_lowering *to, bool causal, uint32_t scores, ui
   if (causal && fuses) op->bytes -= tape->tensors[scores].size_bytes / 2;
   pl_tape_node *node = pl_tape_note(tape, PL_RULE_SOFTMAX, PL_OP_NAMES("softmax"), scores, probabilities);
   node->first_op = first_op;
-  node->core = true;
   node->masked = causal && fuses;
   return probabilities;
 }
@@ -237,7 +235,6 @@ static uint32_t relative_positions(pl_lowering *to, int32_t param, uint32_t scor
   op->bytes += 2 * tape->tensors[scores].size_bytes / (double)tape->mbs;
   pl_tape_node *node = pl_tape_note(tape, PL_RULE_POSITIONS, names, scores, sum);
   node->weight = table;
-  node->core = true;
   return sum;
 }
 
@@ -250,21 +247,16 @@ static void unfused(pl_lowering *to, const pl_core *core, uint32_t qkv, uint32_t
   uint32_t scores = pl_tape_tensor(tape, "scores", PL_TENSOR_ACTIVATION, tape->shard->dtype, "bass", square);
   pl_tape_gemm(tape, "scores", PL_CATEGORY_FORWARD, batch, seq, seq, d, qkv, PL_NONE, PL_NONE, scores);
   pl_tape_note(tape, PL_RULE_SCORES,
-               (pl_tape_names){.forward = "scores", .backward = "scores_dq", .wgrad = "scores_dk"}, qkv, scores)
-      ->core = true;
+               (pl_tape_names){.forward = "scores", .backward = "scores_dq", .wgrad = "scores_dk"}, qkv, scores);
   if (core->table != PL_IR_NONE) scores = relative_positions(to, core->table, scores);
   uint32_t probabilities =
       pl_tape_tensor(tape, "probabilities", PL_TENSOR_ACTIVATION, tape->shard->dtype, "bass", square);
   masked_softmax(to, core->causal, scores, probabilities);
-  if (core->drops) {
-    probabilities = pl_tape_dropout(tape, PL_OP_NAMES("attention_dropout"), probabilities);
-    tape->nodes[tape->n_nodes - 1].core = true;
-  }
+  if (core->drops) probabilities = pl_tape_dropout(tape, PL_OP_NAMES("attention_dropout"), probabilities);
   pl_tape_gemm(tape, "context", PL_CATEGORY_FORWARD, batch, seq, value, seq, probabilities, qkv, PL_NONE, context);
   const pl_tape_names names = {.forward = "context", .backward = "context_dprobabilities", .wgrad = "context_dv"};
   pl_tape_node *node = pl_tape_note(tape, PL_RULE_CONTEXT, names, probabilities, context);
   node->second = qkv;
-  node->core = true;
 }
 
 /* ---- all of it ---- */
@@ -278,6 +270,7 @@ void pl_lower_core(pl_lowering *to, const pl_core *core, uint32_t qkv) {
   int64_t d = pl_lower_extent(to, core->q, 'd'), value = pl_lower_extent(to, core->v, 'e');
   double heads = pl_lower_whole(to, core->q, 'g') * pl_lower_whole(to, core->q, 'r');
   double seq = (double)tape->model_seq;
+  tape->of = core->op;
   uint32_t context = pl_tape_tensor(tape, "context", PL_TENSOR_ACTIVATION, tape->shard->dtype, "bsad",
                                     (const int64_t[]){tape->mbs, tape->seq, tape->heads, value});
   if (tape->shard->flash && core->table == PL_IR_NONE) /* such kernels take no table of positions */
@@ -287,6 +280,7 @@ void pl_lower_core(pl_lowering *to, const pl_core *core, uint32_t qkv) {
   tape->model_flops += 2 * (double)tape->mbs * seq * seq * heads * (double)(d + value);
   pl_lower_set(to, core->op, 0, context);
   pl_lower_done(to, core->op);
+  tape->of = tape->head;
 }
 
 void pl_lower_heads(pl_lowering *to, const pl_core *core) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/cluster/cluster.h"
+#include "workloads/derive/differentiate.h"
 
 static const double norm_flops = 11, pointwise_flops = 12, dropout_flops = 2;
 
@@ -176,7 +177,7 @@ static void repeat_core(pl_back *d) {
   d->core_repeated = true;
   tape->writes_for_inputs = tape->input != PL_NONE;
   for (uint32_t i = 0; i < tape->n_nodes; i++)
-    if (tape->nodes[i].core) pl_lower_repeat(tape, tape->nodes[i].first_op, tape->nodes[i].op + 1);
+    if (d->attends[tape->nodes[i].of]) pl_lower_repeat(tape, tape->nodes[i].first_op, tape->nodes[i].op + 1);
   pl_back_write_for_group(d);
 }
 
@@ -246,7 +247,7 @@ static void run_group(pl_back *d, const pl_tape_node *node) {
   PL_ASSERT(hands_on(node) || pl_back_has(d, node));
   d->node = node;
   pl_back_write_for_group(d);
-  if (node->core) repeat_core(d);
+  if (d->attends[node->of]) repeat_core(d);
   kernels[node->rule](d, node, g);
 }
 
@@ -269,6 +270,7 @@ void pl_lower_backward(const pl_lowering *to) {
   PL_ASSERT(d.own.function == NULL ||
             (d.own.function->n_ops <= PL_LOWERING_VALUES && d.own.function->n_values <= PL_LOWERING_VALUES));
   note_ops(&d);
+  pl_recompute_find_attention(to->function, d.attends);
   divide(&d);
   memset(d.gradient, 0xff, sizeof d.gradient);
   if (tape->output != PL_NONE) {

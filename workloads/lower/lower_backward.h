@@ -26,6 +26,7 @@ typedef struct pl_back {
   uint8_t users[PL_TAPE_TENSORS];
   bool for_inputs[PL_LOWERING_VALUES]; /* per op of the derivative: what its results are made from */
   const pl_tape_node *node;            /* the group that is lowered */
+  bool attends[PL_LOWERING_VALUES];    /* per op of the function: attention, which selective recomputation repeats */
   bool core_repeated;
   uint32_t queries; /* gradient of tape->queries */
   double unsharded; /* elements of gradients that go to their reduction in a tensor of their own */

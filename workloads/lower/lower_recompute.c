@@ -11,7 +11,7 @@
  *             cuDNN's attention is not on its list (_save_list), and so made again. Eager, the checkpoint's cache holds
  *             what the list names whether somebody reads it backward or not: the output of the layer's last product
  *             too. Compiled, the partitioner drops it.
- * selective   the attention core alone, in the middle of the backward pass: lower_backward.c.
+ * selective   what derive/recompute.c names of the function, in the middle of the backward pass: lower_backward.c.
  *
  * In fp8 torchtitan's list of kept ops does not name the scaled product, but its published runs hold as much memory as
  * in bf16: products are counted alike in both.

@@ -120,7 +120,7 @@ void pl_lower_block(const pl_block_function *block, pl_tape *tape, pl_lowering *
     *(block->takes_data ? &tape->data : &tape->input) = to->tensor[0];
   for (int32_t i = 0; i < function->n_ops; i++) {
     if (to->done[i]) continue;
-    tape->head = to->head[i] = i;
+    tape->head = tape->of = to->head[i] = i;
     pl_lowers_of((pl_ir_kernel_kind)block->kernels[i])(to, i);
   }
   if (function->n_results > 0) tape->output = to->tensor[function->results[0]];

@@ -21,8 +21,9 @@ typedef struct storage {
 /* What a path keeps, by microbatch; or that its state is counted. */
 typedef struct entry {
   const char *path;
-  int32_t kind; /* the chunk, or what is counted */
-  storage **of; /* per microbatch; NULL: none now */
+  int32_t kind;     /* the chunk, or what is counted */
+  storage **of;     /* per microbatch; NULL: none now */
+  bool for_weights; /* the weights function reads it */
 } entry;
 
 enum { COUNTED_PARAMETER = -1, COUNTED_GRADIENT = -2 };
@@ -181,13 +182,17 @@ static void count_state(walk *own, const pl_ir_function *f, const pl_ir_op *op, 
 
 /* ---- ops ---- */
 
-static storage **kept_at(walk *own, const char *path) {
+static entry *kept_entry(walk *own, const char *path) {
   size_t outside = own->path_length;
   char piece[24];
   snprintf(piece, sizeof piece, "#%lld", (long long)own->piece.index);
   if (own->piece.of > 1) enter(own, piece);
   entry *known = find(own, own->chunk, path);
   own->path_length = outside;
+  return known;
+}
+
+static storage **kept_at(walk *own, entry *known) {
   if (known == NULL) return NULL;
   if (known->of == NULL) known->of = PL_TAKE(own->arena, storage *, own->module->n_microbatches + 1);
   return known->of != NULL ? &known->of[own->microbatch] : NULL;
@@ -246,15 +251,17 @@ static bool run_op(walk *own, const pl_ir_function *f, const pl_outlook *look, i
     return values[op->first_output] != NULL && move(own, values[op->first_output]);
   }
   if (does == PL_ROLE_KEEPS) {
-    storage **at = kept_at(own, op->path);
+    storage **at = kept_at(own, kept_entry(own, op->path));
     if (at != NULL) *at = share(values[op->inputs[0]]);
     return at != NULL;
   }
   if (does == PL_ROLE_TAKES) { /* which lets go of it, where nobody else reads it later */
-    storage **at = kept_at(own, op->path);
+    entry *known = kept_entry(own, op->path);
+    storage **at = kept_at(own, known);
     if (at == NULL) return false;
-    values[op->first_output] = own->keeps_for_weights ? share(*at) : *at;
-    if (!own->keeps_for_weights) *at = NULL;
+    bool stays = own->keeps_for_weights && known->for_weights;
+    values[op->first_output] = stays ? share(*at) : *at;
+    if (!stays) *at = NULL;
     return true;
   }
   if (does == PL_ROLE_READS || (does >= PL_ROLE_IS_PARAMETER && pl_memory_op_reads(op))) return true;
@@ -300,6 +307,31 @@ static bool run_function(walk *own, int32_t function, storage **arguments, stora
 
 /* ---- a class ---- */
 
+/* What a weights function reads, through its calls, is there until then. */
+static bool note_weights(walk *own, int32_t function) {
+  const pl_ir_function *f = own->module->functions[function];
+  bool fits = ++own->depth <= DEPTH_MAX;
+  for (int32_t i = 0; fits && i < f->n_ops; i++) {
+    const pl_ir_op *op = &f->ops[i];
+    pl_memory_role does = (pl_memory_role)own->outlooks[function].roles[i];
+    if (does == PL_ROLE_TAKES) {
+      entry *known = kept_entry(own, op->path);
+      fits = known != NULL;
+      if (fits) known->for_weights = true;
+    }
+    if (does != PL_ROLE_CALLS) continue;
+    size_t outside = own->path_length;
+    const pl_ir_piece piece = own->piece;
+    own->piece = pl_ir_piece_inside(piece, op);
+    enter(own, op->path);
+    fits = note_weights(own, op->callee);
+    own->path_length = outside;
+    own->piece = piece;
+  }
+  own->depth--;
+  return fits;
+}
+
 /* A function of a chunk or of the update; the next time that it is run there is nothing in it to be counted. */
 static bool run_whole(walk *own, int32_t function) {
   own->counts = !own->is_counted[function];
@@ -318,6 +350,10 @@ static bool run_class(walk *own, const pl_ir_class *class) {
     if (class->chunks[i].chunk >= n_chunks) n_chunks = class->chunks[i].chunk + 1;
   own->masks_of = PL_TAKE(own->arena, double, (size_t)(n_chunks + 1) * (size_t)(own->module->n_microbatches + 1));
   if (own->masks_of == NULL) return false;
+  for (int32_t i = 0; i < class->n_chunks; i++) {
+    own->chunk = class->chunks[i].chunk;
+    if (class->chunks[i].weights != PL_IR_NONE && !note_weights(own, class->chunks[i].weights)) return false;
+  }
   for (int32_t s = 0; s < class->n_steps; s++) {
     const pl_ir_step *step = &class->steps[s];
     int32_t c = 0;

@@ -124,6 +124,21 @@ static int32_t eager_norm(stepping *own, const pl_ir_op *op) {
   return wide;
 }
 
+/* x cos + rotate(x) sin in PyTorch ops: the halves exchanged, the other product, their sum; the op itself stands for
+ * one of the products. */
+static void eager_rotary(stepping *own, const pl_ir_op *op, int32_t turned) {
+  static const char *const reason = "rotary positions in steps";
+  if (turned == PL_IR_NONE) return;
+  const pl_ir_type type = own->function->values[turned].type;
+  int32_t pair[] = {own->map[op->inputs[0]], turned};
+  const int32_t exchanged[] = {pair[0], pair[0]};
+  pair[0] = append(own, "multiply", 2, exchanged, "rotated", &type, reason);
+  if (pair[0] == PL_IR_NONE) return;
+  const int32_t product[] = {pair[0], pair[0]};
+  append(own, "multiply", 2, product, "turned", &type, reason);
+  append(own, "add", 2, pair, "positioned", &type, reason);
+}
+
 /* What the update moves, said of its op. */
 static int32_t copy_update(stepping *own, const pl_ir_op *op) {
   pl_ir_op moved = *op;
@@ -210,7 +225,9 @@ static int32_t copy_op(stepping *own, int32_t index) {
                   pl_kernel_weight(&own->finding, index) != NULL;
   if (in_steps) eager_norm(own, op);
   if (op->callee != PL_IR_NONE) return copy_call(own, op);
-  return pl_kernel_copy(own->to, own->function, own->finding.f, op, own->map, op->callee);
+  int32_t first = pl_kernel_copy(own->to, own->function, own->finding.f, op, own->map, op->callee);
+  if (is(own, index, "rotary") && !own->options->framework->kernels.fuses_rotary) eager_rotary(own, op, first);
+  return first;
 }
 
 static void write_op(stepping *own, int32_t index) {

@@ -238,10 +238,10 @@ static void take_limited_steps(const pl_tree_plan *plan, int32_t chunk, int64_t 
   }
 }
 
-static pl_code take_steps(stages *own, int32_t stage, int32_t n_microbatches, bool backward, bool weights,
-                          pl_ir_class *class, pl_error *error) {
+static pl_code take_steps(stages *own, int32_t stage, bool backward, bool weights, pl_ir_class *class,
+                          pl_error *error) {
   const pl_strategy *order = &own->plan->schedule;
-  pl_schedule schedule = pl_schedule_of(order, n_microbatches, stage);
+  pl_schedule schedule = pl_schedule_of(order, own->own->to->n_microbatches, stage);
   pl_schedule_cursor cursor = {0};
   int64_t n = pl_schedule_n_steps(&schedule);
   class->steps = PL_TAKE(own->own->to->arena, pl_ir_step, 2 * n + 1);
@@ -265,30 +265,6 @@ static pl_code take_steps(stages *own, int32_t stage, int32_t n_microbatches, bo
   return PL_OK;
 }
 
-/* A replica of fewer microbatches runs its stage's list without those that it does not have. Whether that is the list
- * that its schedule has for so few. */
-static pl_code check_fewer(stages *own, const pl_ir_class *class, int32_t stage, bool backward, bool weights,
-                           pl_error *error) {
-  const pl_ir_module *to = own->own->to;
-  for (int32_t i = 0; i < to->n_fewer; i++) {
-    pl_ir_class alone = {0};
-    int32_t n = to->fewer[i].n_microbatches, at = 0;
-    PL_TRY(take_steps(own, stage, n, backward, weights, &alone, error));
-    for (int32_t s = 0; s < class->n_steps; s++) {
-      const pl_ir_step *step = &class->steps[s], *wanted = &alone.steps[at];
-      if (step->microbatch >= n) continue;
-      at++;
-      if (at > alone.n_steps || step->kind != wanted->kind || step->chunk != wanted->chunk ||
-          step->microbatch != wanted->microbatch)
-        return pl_fail(error, PL_UNSUPPORTED,
-                       "split: schedule %s orders %d microbatches otherwise than the first %d of %d, and a program has "
-                       "one order for all replicas; take schedule=1f1b, gpipe or fifo",
-                       pl_schedule_name(own->plan->schedule.schedule), n, n, to->n_microbatches);
-    }
-  }
-  return PL_OK;
-}
-
 static pl_code take_class(stages *own, int32_t stage, int32_t update, const int32_t *forward, const int32_t *backward,
                           const int32_t *weights, pl_ir_class *class, pl_error *error) {
   pl_arena *arena = own->own->to->arena;
@@ -306,8 +282,7 @@ static pl_code take_class(stages *own, int32_t stage, int32_t update, const int3
                                                        .forward = forward[chunk],
                                                        .backward = backward != NULL ? backward[chunk] : PL_IR_NONE,
                                                        .weights = weights != NULL ? weights[chunk] : PL_IR_NONE};
-  PL_TRY(take_steps(own, stage, own->own->to->n_microbatches, backward != NULL, weights != NULL, class, error));
-  PL_TRY(check_fewer(own, class, stage, backward != NULL, weights != NULL, error));
+  PL_TRY(take_steps(own, stage, backward != NULL, weights != NULL, class, error));
   return update != PL_IR_NONE ? stage_update(own, update, stage, &class->update, error) : PL_OK;
 }
 

@@ -34,6 +34,7 @@ static pl_code take_ops(const pl_tree_plan *plan, int32_t function, pl_arena *ar
 static pl_differentiate_options backward_of(const pl_framework *framework) {
   pl_differentiate_options backward = pl_differentiate_defaults();
   backward.sgd = pl_framework_or_ideal(framework)->update.optimizer == PL_OPTIMIZER_SGD;
+  backward.whole = !pl_framework_or_ideal(framework)->kernels.ends_recompute;
   return backward;
 }
 

@@ -1,6 +1,8 @@
 /* See workloads/passes/unlike_replicas.h. */
 #include "workloads/passes/unlike_replicas.h"
 
+#include "workloads/strategy/schedule.h"
+
 /* Axes that count data-parallel replicas, outermost first (workloads/tree/tree_recipe.c). */
 static const char *const replica_axes[] = {"dp", "dpe", "dps"};
 enum { N_REPLICA_AXES = sizeof replica_axes / sizeof replica_axes[0] };
@@ -62,4 +64,32 @@ pl_code pl_unlike_replicas(const pl_strategy *strategy, pl_ir_module *module, pl
   take_places(&own, n, &at);
   module->fewer = own.made;
   return PL_OK;
+}
+
+/* ---- orders ---- */
+
+static bool is_left_out_of(const pl_strategy *strategy, int32_t stage, int32_t n, int32_t most) {
+  pl_schedule few = pl_schedule_of(strategy, n, stage), all = pl_schedule_of(strategy, most, stage);
+  pl_schedule_cursor at = {0}, of_all = {0};
+  int64_t n_all = pl_schedule_n_steps(&all);
+  for (int64_t i = 0; i < n_all; i++) {
+    pl_schedule_step step = pl_schedule_next(&all, &of_all);
+    if (step.microbatch >= n) continue;
+    pl_schedule_step own = pl_schedule_next(&few, &at);
+    if (own.kind != step.kind || own.chunk != step.chunk || own.microbatch != step.microbatch) return false;
+  }
+  return true;
+}
+
+bool pl_unlike_replicas_differ(const pl_strategy *strategy, int32_t *n) {
+  const int32_t *split = strategy->split;
+  int32_t most = 0;
+  for (int32_t data = 0; split != NULL && data < strategy->dp; data++)
+    if (split[data] > most) most = split[data];
+  for (int32_t data = 0; split != NULL && data < strategy->dp; data++)
+    for (int32_t stage = 0; split[data] < most && stage < strategy->pp; stage++) {
+      *n = split[data];
+      if (!is_left_out_of(strategy, stage, *n, most)) return true;
+    }
+  return false;
 }

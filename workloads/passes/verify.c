@@ -90,6 +90,18 @@ static void count_ops(const pl_ir_module *module, pl_verification *v) {
     }
 }
 
+/* Where loss and all gradients are zero anything is equal. */
+static pl_code check_something(const pl_execution *plain, const pl_verify_options *options, const char *name,
+                               pl_error *error) {
+  bool any = largest_of_all(plain, PL_EXECUTION_GRADIENT) != 0;
+  for (int32_t i = 0; i < options->iterations; i++)
+    any = any || pl_execution_loss(plain, i) != 0;
+  if (any) return PL_OK;
+  return pl_fail(error, PL_BAD_INPUT,
+                 "%s: the plain program's loss and all of its gradients are zero, so that there is nothing to compare",
+                 name);
+}
+
 static pl_code compare(const pl_execution *plain, const pl_execution *other, const pl_verify_options *options,
                        pl_arena *arena, pl_verification *v, pl_error *error) {
   for (int32_t i = 0; i < options->iterations; i++) {
@@ -121,6 +133,7 @@ pl_code pl_verify(const pl_ir_module *plain, const pl_ir_module *distributed, co
   if (code == PL_OK) code = pl_execute(distributed, &run, &second, error);
   for (int32_t c = 0; code == PL_OK && c < distributed->n_classes; c++)
     v->peak_bytes = fmax(v->peak_bytes, pl_execution_peak_bytes(second, c));
+  if (code == PL_OK) code = check_something(first, options, plain->name, error);
   if (code == PL_OK) code = compare(first, second, options, arena, v, error);
   pl_execution_destroy(first);
   pl_execution_destroy(second);

@@ -52,46 +52,59 @@ static int32_t greatest_common(int64_t a, int64_t b) {
   return (int32_t)a;
 }
 
+/* Of dp * cp replicas, context ranks innermost, neighbours share one copy of what ZeRO shards. */
+static pl_code add_sharers(filling *own, int32_t sharers, pl_error *error) {
+  int32_t cp = pl_strategy_cp(own->strategy), dp = own->strategy->dp;
+  if (pl_strategy_ep(own->strategy) > 1)
+    return pl_fail(error, PL_UNSUPPORTED, "shard=%d with expert parallelism has no program yet", sharers);
+  if (sharers % cp == 0) {
+    add_axis(own, "dp", dp / (sharers / cp), "b", false, false);
+    add_axis(own, "dps", sharers / cp, "b", false, true);
+    add_axis(own, "cp", cp, "st", false, true);
+    return PL_OK;
+  }
+  if (cp % sharers != 0)
+    return pl_fail(error, PL_UNSUPPORTED, "shard=%d takes a part of the %d context ranks of several replicas", sharers,
+                   cp);
+  add_axis(own, "dp", dp, "b", false, false);
+  add_axis(own, "cp", cp / sharers, "st", false, false);
+  add_axis(own, "cps", sharers, "st", false, true);
+  return PL_OK;
+}
+
 static pl_code take_mesh(filling *own, pl_error *error) {
   const pl_strategy *strategy = own->strategy;
   int32_t cp = pl_strategy_cp(strategy), ep = pl_strategy_ep(strategy), tmp = strategy->tmp, dp = strategy->dp;
-  if (pl_strategy_cuts_experts(strategy))
-    return pl_fail(error, PL_UNSUPPORTED,
-                   "etp=%d has no program yet; a strategy tree can say it (workloads/strategies/"
-                   "mixtral-expert-tensor.yaml)",
-                   strategy->etp);
   int32_t kv = own->model->attention.n_kv_heads > 0 ? greatest_common(own->model->attention.n_kv_heads, tmp)
                                                     : tmp; /* ranks with heads of their own */
-  int32_t tensor_experts = ep > 1 ? greatest_common(ep, tmp) : 1;
-  if (ep > 1 && kv != tmp)
+  bool cuts_experts = pl_strategy_cuts_experts(strategy);  /* over the tensor axis, as dense layers */
+  int32_t tensor_experts = ep > 1 && !cuts_experts ? greatest_common(ep, tmp) : 1;
+  if (ep > 1 && kv != tmp && tensor_experts != 1 && tensor_experts != tmp && tensor_experts != tmp / kv)
     return pl_fail(error, PL_UNSUPPORTED,
-                   "experts over %d ranks and %lld key-value heads over %d: programs split the "
-                   "tensor axis in one way only",
-                   ep, (long long)own->model->attention.n_kv_heads, tmp);
+                   "ep=%d and %lld key-value heads over tmp=%d: %d tensor ranks with experts of their own are neither "
+                   "those that share a head nor all of them",
+                   ep, (long long)own->model->attention.n_kv_heads, tmp, tensor_experts);
   int32_t outer = ep > 1 ? ep / tensor_experts : 1; /* of experts, over context and data ranks */
-  if (ep > 1 && tensor_experts != tmp && outer > 1)
+  if (ep > 1 && !cuts_experts && tensor_experts != tmp && outer > 1)
     return pl_fail(error, PL_UNSUPPORTED, "ep=%d: groups that take a part of the tensor ranks and several replicas",
                    ep);
   int32_t context_experts = greatest_common(outer, cp), data_experts = outer / context_experts;
   if (context_experts != cp && data_experts > 1)
     return pl_fail(error, PL_UNSUPPORTED, "ep=%d: groups that take a part of the context ranks and several replicas",
                    ep);
-  int32_t copies = strategy->shard > 0 && strategy->zero > 0 ? strategy->shard : 0;
-  if (copies > 0 && (cp > 1 || ep > 1))
-    return pl_fail(error, PL_UNSUPPORTED, "shard=%d with context or expert parallelism has no program yet", copies);
-  if (copies > 0 && copies < dp) {
-    add_axis(own, "dp", dp / copies, "b", false, false);
-    add_axis(own, "dps", copies, "b", false, true);
+  int32_t sharers = strategy->zero > 0 ? pl_strategy_sharers(strategy) : dp * cp;
+  if (sharers < dp * cp) {
+    PL_TRY(add_sharers(own, sharers, error));
   } else {
     add_split(own, "dp", "dpe", dp, data_experts, "b", true, true);
+    add_split(own, "cp", "cpe", cp, context_experts, "st", true, true);
   }
-  add_split(own, "cp", "cpe", cp, context_experts, "st", true, true);
   const char *tensor = strategy->sp ? "vgrfs" : "vgrf", *rest = strategy->sp ? "vrfs" : "vrf";
-  if (ep > 1) {
+  if (ep > 1 && kv == tmp) {
     add_split(own, "tp", "tpe", tmp, tensor_experts, tensor, true, false);
   } else { /* tpr: ranks that share a key-value head */
-    add_axis(own, "tp", kv, tensor, false, false);
-    add_axis(own, "tpr", tmp / kv, rest, false, false);
+    add_axis(own, "tp", kv, tensor, tensor_experts == tmp && tmp > 1, false);
+    add_axis(own, "tpr", tmp / kv, rest, tensor_experts > 1, false);
   }
   return PL_OK;
 }
