@@ -120,6 +120,9 @@ refused() {
   run "$PACELINE" strategy check "$tree"
   [ "$status" -eq 2 ]
   [[ ${lines[0]} == *"other.yaml:1:10: "*"t.yaml includes itself, by way of "* && ${lines[2]} == *"^" ]]
+  printf '\ninclude: [nowhere.yaml]\n' >"$tree"
+  run "$PACELINE" strategy check "$tree"
+  [ "$status" -eq 2 ] && [[ ${lines[0]} == *"t.yaml:2:11: include: "*"nowhere.yaml: cannot open: "* && ${lines[2]} == *"^" ]]
 }
 
 @test "head and loss in four pieces: of 4 sequences of logits in fp32 three quarters are not held, and no time is gained" {
