@@ -73,12 +73,7 @@ static int unload(void **state) {
   "}\n"                                                                                                                \
   "class all {\n  chunk 0 forward @forward backward @backward\n  steps F0.0 B0.0\n  update @update\n}\n"
 
-static pl_program_report simulate(pl_arena *arena, const char *format, int devices, const char *place) {
-  char text[4096];
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-  snprintf(text, sizeof text, format, devices, place, place);
-#pragma GCC diagnostic pop
+static pl_program_report simulate_text(pl_arena *arena, const char *text) {
   pl_ir_module module;
   pl_program_report report;
   pl_error error = PL_ERROR_INIT;
@@ -88,6 +83,15 @@ static pl_program_report simulate(pl_arena *arena, const char *format, int devic
       pl_simulate_program(cluster, &module, NULL, &options, arena, &report, &error) != PL_OK)
     fail_msg("%s", error.message);
   return report;
+}
+
+static pl_program_report simulate(pl_arena *arena, const char *format, int devices, const char *place) {
+  char text[4096];
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+  snprintf(text, sizeof text, format, devices, place, place);
+#pragma GCC diagnostic pop
+  return simulate_text(arena, text);
 }
 
 static void assert_close(double is, double should, double most) {
@@ -147,8 +151,79 @@ static void the_host_updates(void **state) {
   pl_arena_release(&arena);
 }
 
+/* %d microbatches; %s: what stands behind accumulate, gradient and state. */
+#define SUMMED                                                                                                         \
+  "plir 1 distributed \"summed\"\nmesh tp=1\nmicrobatches %d\n"                                                        \
+  "func @forward() {\n"                                                                                                \
+  "  %%x = input \"x\"() : fp16[b=64, h=4096]\n"                                                                       \
+  "  keep \"x\"(%%x)\n"                                                                                                \
+  "}\n"                                                                                                                \
+  "func @backward() {\n"                                                                                               \
+  "  %%x = kept \"x\"() : fp16[b=64, h=4096]\n"                                                                        \
+  "  %%y = input \"y\"() : fp16[b=64, f=8192]\n"                                                                       \
+  "  %%d = product(%%x, %%y) {over=b} : fp16[h=4096, f=8192]\n"                                                        \
+  "  accumulate \"w\"(%%d)%s\n"                                                                                        \
+  "}\n"                                                                                                                \
+  "func @update() {\n"                                                                                                 \
+  "  %%w = param \"w\"() : fp16[h=4096, f=8192]\n"                                                                     \
+  "  %%g = gradient \"w\"()%s : fp16[h=4096, f=8192]\n"                                                                \
+  "  %%m = state \"w\"() {slot=\"m\", in=\"host\"} : fp32[h=4096, f=8192]\n"                                           \
+  "  %%v = state \"w\"() {slot=\"v\", in=\"host\"} : fp32[h=4096, f=8192]\n"                                           \
+  "  %%new, %%m2, %%v2 = adam(%%w, %%g, %%m, %%v) {rate=0.001, beta1=0.9, beta2=0.99, epsilon=1e-08} : "               \
+  "fp16[h=4096, f=8192], fp32[h=4096, f=8192], fp32[h=4096, f=8192]\n"                                                 \
+  "}\n"                                                                                                                \
+  "class all {\n  chunk 0 forward @forward backward @backward\n  steps %s\n  update @update\n}\n"
+
+static pl_program_report simulate_sum(pl_arena *arena, const char *place, int n) {
+  char text[4096];
+  snprintf(text, sizeof text, SUMMED, n, place, place, n == 1 ? "F0.0 B0.0" : "F0.0 B0.0 F0.1 B0.1 F0.2 B0.2");
+  return simulate_text(arena, text);
+}
+
+/* One microbatch: as with states alone. Of three each but the first fetches the sum and each sends one: nothing else is
+ * on the way in between, so that T grows by the copies of two more microbatches beside their passes. */
+static void gradients_are_added_up_in_the_host(void **state) {
+  (void)state;
+  pl_arena arena;
+  pl_arena_init(&arena, 0);
+  const char *place = " {in=\"host\"}";
+  const double bytes = 2 * 4096.0 * 8192;
+  const pl_program_report one = simulate_sum(&arena, place, 1), kept = simulate_sum(&arena, "", 1);
+  const pl_program_report three = simulate_sum(&arena, place, 3), on_device = simulate_sum(&arena, "", 3);
+  assert_close(one.iter_time_s, kept.iter_time_s, 0);
+  assert_close(one.memory[0].gradients, 0, 0);
+  assert_close(kept.memory[0].gradients, bytes, 0);
+  assert_close(one.memory[0].host, kept.memory[0].host + bytes, 0);
+  assert_int_equal(one.n_offloads, 2);   /* the gradient out, the parameter back */
+  assert_int_equal(three.n_offloads, 6); /* out; back and out; back and, to the update, out; the parameter back */
+  assert_close(three.offloaded_bytes, 6 * bytes, 0);
+  assert_int_equal(on_device.n_offloads, 2);
+  double copies = 2 * copy_s(true, bytes, 1) + 2 * copy_s(false, bytes, 1),
+         passes = on_device.iter_time_s - kept.iter_time_s;
+  assert_true(three.iter_time_s > on_device.iter_time_s + copies - passes);
+  assert_true(three.iter_time_s <= on_device.iter_time_s + copies);
+  pl_arena_release(&arena);
+}
+
+/* Who adds and who reads agree on the place. */
+static void one_gradient_lies_in_one_place(void **state) {
+  (void)state;
+  char text[4096];
+  pl_arena arena;
+  pl_ir_module module;
+  pl_error error = PL_ERROR_INIT;
+  pl_arena_init(&arena, 0);
+  snprintf(text, sizeof text, SUMMED, 1, " {in=\"host\"}", "", "F0.0 B0.0");
+  assert_int_equal(pl_ir_parse("program", text, strlen(text), &arena, &module, &error), PL_OK);
+  assert_int_equal(pl_ir_check(&module, &error), PL_BAD_INPUT);
+  if (strstr(error.message, "the gradient \"w\" lies on the device here and in=\"host\" in line 12") == NULL)
+    fail_msg("%s", error.message);
+  pl_arena_release(&arena);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(what_is_kept_goes_out_and_comes_back),
-                                     cmocka_unit_test(the_host_updates)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(what_is_kept_goes_out_and_comes_back), cmocka_unit_test(the_host_updates),
+      cmocka_unit_test(gradients_are_added_up_in_the_host), cmocka_unit_test(one_gradient_lies_in_one_place)};
   return cmocka_run_group_tests(tests, load, unload);
 }

@@ -100,3 +100,24 @@ json.dump(m, open('$BATS_TEST_TMPDIR/huge.json', 'w'))"
   [ "$status" -eq 2 ]
   [[ "$output" == "paceline simulate: resnet-50: "*"tmp=1"* ]]
 }
+
+@test "loads of experts come from a file beside the model's, and change its digest" {
+  jq '.name = "loaded" | .expert_load = "loads.txt"' workloads/models/tiny-mixtral.json >"$BATS_TEST_TMPDIR/loaded.json"
+  jq '.name = "loaded" | .expert_load = [3, 1, 1, 1]' workloads/models/tiny-mixtral.json >"$BATS_TEST_TMPDIR/listed.json"
+  [ "$(jq .num_local_experts workloads/models/tiny-mixtral.json)" = 4 ]
+  of() { "$PACELINE" simulate --platform dgx-a100 --model "$BATS_TEST_TMPDIR/$1.json" --gbs 16 --seq 16 --strategy pp=1,dp=4,tmp=1,mbs=1,ep=4,idle=1 --json; }
+  printf '# tokens of each\n3 1\n1, 1\n' >"$BATS_TEST_TMPDIR/loads.txt"
+  [ "$(of loaded | jq .iter_time_s)" = "$(of listed | jq .iter_time_s)" ]
+  first=$(of loaded | jq .model_digest)
+  for layer in 0 1; do printf '2 1 1 0 # of layer %s\n' "$layer"; done >"$BATS_TEST_TMPDIR/loads.txt"
+  [ "$(of loaded | jq .model_digest)" != "$first" ]
+  printf '3 1\n1 one\n' >"$BATS_TEST_TMPDIR/loads.txt"
+  run of loaded
+  [ "$status" -eq 2 ] && [[ $output == *"loads.txt:2:3: 'one' is no number of tokens"* ]]
+  printf '3 1 1\n' >"$BATS_TEST_TMPDIR/loads.txt"
+  run of loaded
+  [ "$status" -eq 2 ] && [[ $output == *"loaded.json:"*"'expert_load': "*"loads.txt has 3 numbers, and the model 4 experts"* ]]
+  rm "$BATS_TEST_TMPDIR/loads.txt"
+  run of loaded
+  [ "$status" -eq 2 ] && [[ $output == *"loaded.json:"*"'expert_load': "*"loads.txt: cannot open"* ]]
+}

@@ -64,6 +64,14 @@ refused() {
   [ "$status" -eq 3 ] && [[ ${lines[-1]} == *"none of 48 strategies fits in memory: the nearest lacks "*"; use more devices"* ]]
 }
 
+@test "what lies in the host is searched: without, everything has to be made again" {
+  gpt=(--platform dgx-1v --model gpt3-5b --gbs 64 --strategy-space workloads/strategies/spaces/gpt-offload.yaml)
+  run "$PACELINE" search "${gpt[@]}" --must-fit
+  [ "$status" -eq 0 ] && [[ $output == *"out of mem. 4"* && $output == *"host=states,microbatches=4,recompute=none"* ]]
+  "$PACELINE" sweep "${gpt[@]}" -o "$out" >/dev/null
+  [ "$("$PACELINE" show "$out" --where "fits == 1 and choice_host == 'nothing'" --columns choice_recompute --csv | tail -n +2 | sort -u)" = full ]
+}
+
 @test "a candidate that is refused is a row with its reason" {
   has_onnx
   run "$PACELINE" sweep --platform dgx-1v --model "$FILES/fixed.onnx" --gbs 24 --pp 1 --mbs 1,3 --zero 0 -o "$out"

@@ -113,8 +113,8 @@ static void recipes_are_equal(void **state) {
 static pl_code run_tree(const char *path, size_t index, pl_arena *arena, pl_error *error) {
   const char *name = strrchr(path, '/') + 1;
   bool pictures = strncmp(name, "vgg", 3) == 0, tables = strncmp(name, "dlrm", 4) == 0;
-  const char *file = pictures                            ? "tests/unit/models/tiny-vgg.json"
-                     : tables                            ? "tests/unit/models/tiny-dlrm.json"
+  const char *file = pictures                            ? "workloads/models/tiny-vgg.json"
+                     : tables                            ? "workloads/models/tiny-dlrm.json"
                      : strncmp(name, "llama", 5) == 0    ? "workloads/models/tiny-llama.json"
                      : strncmp(name, "deepseek", 8) == 0 ? "workloads/models/tiny-deepseek.json"
                      : strncmp(name, "mixtral", 7) == 0  ? "workloads/models/tiny-mixtral.json"

@@ -30,8 +30,8 @@ typedef struct own_state {
 
 static const char *model_of(const char *path) {
   const char *name = strrchr(path, '/') + 1;
-  return strncmp(name, "vgg", 3) == 0        ? "tests/unit/models/tiny-vgg.json"
-         : strncmp(name, "dlrm", 4) == 0     ? "tests/unit/models/tiny-dlrm.json"
+  return strncmp(name, "vgg", 3) == 0        ? "workloads/models/tiny-vgg.json"
+         : strncmp(name, "dlrm", 4) == 0     ? "workloads/models/tiny-dlrm.json"
          : strncmp(name, "llama", 5) == 0    ? "workloads/models/tiny-llama.json"
          : strncmp(name, "deepseek", 8) == 0 ? "workloads/models/tiny-deepseek.json"
          : strncmp(name, "mixtral", 7) == 0  ? "workloads/models/tiny-mixtral.json"

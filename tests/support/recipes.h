@@ -57,6 +57,7 @@ static const recipe recipes[] = {
     RECIPE(gpt2, "pp=1,dp=2,tmp=2,mbs=1,sp=1,cp=2,recompute=full"),
     RECIPE(gpt2, "pp=4,dp=1,tmp=1,mbs=1,schedule=gpipe"),
     RECIPE(gpt2, "pp=2,dp=2,tmp=2,mbs=1,recompute=full,recompute_layers=1,offload=both,zero=1"),
+    RECIPE(gpt2, "pp=2,dp=2,tmp=2,mbs=1,offload=gradients,zero=2"),
     RECIPE(gpt2, "pp=2,dp=1,tmp=1,mbs=1,assign=0:1:4,recompute=selective"), /* uneven */
     RECIPE(llama, "pp=1,dp=1,tmp=2,mbs=1"),
     RECIPE(llama, "pp=1,dp=2,tmp=4,mbs=1,sp=1"), /* fewer key-value heads than ranks */

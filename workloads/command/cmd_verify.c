@@ -152,7 +152,8 @@ static pl_code read_job(const verify_request *in, verify_job *own, pl_arena *are
     return pl_fail(
         error, PL_BAD_INPUT,
         "%s has %.0f parameters: programs are run in full, so take a model of the same family with fewer and "
-        "smaller layers (at most %.0f)",
+        "smaller layers, as tiny-gpt2, tiny-llama, tiny-mixtral, tiny-deepseek, tiny-vgg and tiny-dlrm have (at most "
+        "%.0f)",
         in->model, own->model.count.trained_parameters, parameters_most);
   own->by_tree = pl_tree_is_file(in->strategy);
   if (in->platform != NULL && !own->by_tree)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "workloads/compile/ir_graph_state.h"
+#include "workloads/language/ir_place.h"
 
 static bool is(const pl_ir_op *op, const char *row) {
   return strcmp(pl_ir_row_at(op->row)->name, row) == 0;
@@ -53,7 +54,7 @@ static bool note(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *g
   const char *path = path_of(own, prefix, gradient->path);
   pl_ir_reduction *made = PL_TAKE(own->arena, pl_ir_reduction, 1);
   if (path == NULL || made == NULL) return false;
-  *made = (pl_ir_reduction){.path = path};
+  *made = (pl_ir_reduction){.path = path, .in_host = pl_ir_op_is_in_host(gradient)};
   if (op != NULL) made->meeting = pl_ir_graph_meeting_of(own, f, op);
   return pl_hash_index_put(&own->reductions, pl_hash_text(5, path), made, own->arena);
 }
@@ -166,8 +167,10 @@ static pl_code added(pl_ir_graphing *own, const pl_ir_op *accumulate, const pl_i
   if (path == NULL) return pl_ir_graph_no_memory(own);
   pl_ir_reduction *reduction = find(own, path);
   if (reduction == NULL) return PL_OK;
-  if (own->is_last && ++reduction->n_added < reduction->n_adds) return PL_OK;
-  if (shard != NULL && shard->is_shard) return own->is_last ? put_shard(own, reduction) : PL_OK;
+  bool whole = own->is_last && ++reduction->n_added >= reduction->n_adds;
+  if (shard != NULL && shard->is_shard) return whole || reduction->in_host ? put_shard(own, reduction) : PL_OK;
+  if (reduction->in_host) PL_TRY(pl_ir_graph_offload_sum(own, path, shard != NULL ? shard->tasks : NULL, whole));
+  if (own->is_last && !whole) return PL_OK;
   if (shard != NULL && shard->tasks != NULL)
     reduction->tasks = shard->tasks; /* reduced already */
   else if (reduction->meeting.axes != 0 && own->is_last)
@@ -175,8 +178,16 @@ static pl_code added(pl_ir_graphing *own, const pl_ir_op *accumulate, const pl_i
   return own->is_last ? pl_ir_graph_offload_gradient(own, path, reduction->tasks) : PL_OK;
 }
 
+/* At other levels reductions are the update's: nobody knows here when a gradient is whole, and the update sends it. */
+static pl_code added_there(pl_ir_graphing *own, const pl_ir_op *op, const pl_ir_arrival *values) {
+  if (!is(op, "accumulate") || !pl_ir_op_is_in_host(op)) return PL_OK;
+  const char *path = path_of(own, own->prefix, op->path);
+  return path != NULL ? pl_ir_graph_offload_sum(own, path, values[op->inputs[0]].tasks, own->is_last)
+                      : pl_ir_graph_no_memory(own);
+}
+
 pl_code pl_ir_graph_added(pl_ir_graphing *own, const pl_ir_op *op, const pl_ir_arrival *values) {
-  if (own->module->level != PL_IR_KERNELS) return PL_OK;
+  if (own->module->level != PL_IR_KERNELS) return added_there(own, op, values);
   if (is(op, "accumulate")) PL_TRY(added(own, op, &values[op->inputs[0]]));
   if (op->row != own->kernel) return PL_OK;
   const pl_ir_function *f = own->module->functions[op->callee];
@@ -251,8 +262,12 @@ pl_code pl_ir_graph_send_shards(pl_ir_graphing *own) {
   PL_TRY(pl_ir_graph_meet(own, &shards.meeting, own->now->last, NULL, &arrival));
   own->shards = (pl_ir_bucket){0};
   for (uint32_t i = 0; i < shards.n; i++) {
-    shards.members[i]->tasks = arrival.tasks;
-    PL_TRY(pl_ir_graph_offload_gradient(own, shards.members[i]->path, arrival.tasks));
+    pl_ir_reduction *member = shards.members[i];
+    bool whole = member->n_added >= member->n_adds; /* they are counted in the last pass */
+    if (member->in_host) PL_TRY(pl_ir_graph_offload_sum(own, member->path, arrival.tasks, whole));
+    if (!whole) continue;
+    member->tasks = arrival.tasks;
+    PL_TRY(pl_ir_graph_offload_gradient(own, member->path, arrival.tasks));
   }
   return PL_OK;
 }

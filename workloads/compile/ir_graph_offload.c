@@ -6,10 +6,13 @@
  * on the device (as transformer engines' double buffers do). Backward a function's values are sent for when the
  * function before it begins.
  *
+ * Gradients that lie in the host are added up on the device, as DeepSpeed does: from the second microbatch on what
+ * there is of one comes back when the next is ready, and the sum goes out again.
+ *
  * States: the host's processors update (ZeRO-Offload, Ren et al. 2021). Gradients go out as they are ready, a bucket
  * that was reduced or a gradient that the last backward pass has added up; behind the last of them the host updates one
- * parameter after the other, each of which goes back at once. What the host takes for it is an assumption:
- * HOST_UPDATE_S a parameter and node, shared by the node's devices.
+ * parameter after the other, each of which goes back at once. What the host takes for it is
+ * PL_HOST_UPDATE_S a parameter and node, shared by the node's devices.
  */
 #include <string.h>
 
@@ -26,6 +29,7 @@ typedef struct hosted {
   const char *path;
   double gradient_bytes; /* of a device's part */
   uint32_t *out;         /* copies of the gradient; NULL: not yet */
+  uint32_t *sum, *back;  /* of one that is added up in the host: the last copies of what there was of it; NULL: none */
 } hosted;
 
 static bool is(const pl_ir_op *op, const char *row) {
@@ -140,9 +144,23 @@ pl_code pl_ir_graph_offload_gradient(pl_ir_graphing *own, const char *path, cons
   if (ready == NULL) pl_ir_graph_flush(own);
   bool everybody = own->everybody;
   own->everybody = true; /* those that pass over this step as well: their gradient is done */
-  pl_code code = copy(own, true, state->gradient_bytes, ready == NULL ? own->now->last : NULL, ready, &state->out);
+  pl_code code =
+      copy(own, true, state->gradient_bytes, ready == NULL ? own->now->last : ready, state->back, &state->out);
   own->everybody = everybody;
   return code;
+}
+
+pl_code pl_ir_graph_offload_sum(pl_ir_graphing *own, const char *path, const uint32_t *ready, bool whole) {
+  hosted *state = find(own, path);
+  if (state == NULL || (whole && state->sum == NULL)) return PL_OK;
+  if (ready == NULL) pl_ir_graph_flush(own);
+  const uint32_t *after = ready == NULL ? own->now->last : ready;
+  state->back = NULL;
+  if (state->sum != NULL) PL_TRY(copy(own, false, state->gradient_bytes, after, state->sum, &state->back));
+  if (!whole) return copy(own, true, state->gradient_bytes, after, state->back, &state->sum);
+  if (ready != NULL) return PL_OK;
+  pl_ir_arrival back = {.tasks = state->back}; /* who reduces what was added up has it first */
+  return pl_ir_graph_await(own, &back);
 }
 
 /* The host's part of the update: behind all gradients that are out, and what it updated before. */

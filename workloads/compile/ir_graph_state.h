@@ -71,6 +71,7 @@ typedef struct pl_ir_reduction {
   const char *path;        /* of the parameter */
   pl_ir_meeting meeting;   /* of its gradient in the update; no axes: none */
   uint32_t *tasks;         /* per device of the crew; NULL: not begun */
+  bool in_host;            /* there it is added up */
   int32_t n_adds, n_added; /* functions that add to it in their last passes (a table that embedding and head read has
                               two), and how many have */
 } pl_ir_reduction;
@@ -224,6 +225,9 @@ void pl_ir_graph_leave_offload(pl_ir_graphing *own, const pl_ir_function *f);
 /* A gradient that nothing is added to any more, `ready` behind these tasks (per device of the crew; NULL: behind all
  * that was computed), goes out, if the host has the state of its parameter. */
 pl_code pl_ir_graph_offload_gradient(pl_ir_graphing *own, const char *path, const uint32_t *ready);
+/* A gradient that is added up in the host, `ready` likewise: what is there of it comes back, this is added to it, and
+ * unless it is `whole` it goes out again; the whole does by pl_ir_graph_offload_gradient. */
+pl_code pl_ir_graph_offload_sum(pl_ir_graphing *own, const char *path, const uint32_t *ready, bool whole);
 /* Whether the op is one that the host has its part in: keep and kept there, and updates of states that lie there. */
 bool pl_ir_graph_is_offloaded(const pl_ir_function *f, const pl_ir_op *op);
 pl_code pl_ir_graph_offload(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_arrival *values);

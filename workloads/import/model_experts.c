@@ -1,6 +1,9 @@
 /* Mixtures of experts in Hugging Face configurations: how many there are, how wide, in which layers. */
+#include <stdlib.h>
 #include <string.h>
 
+#include "core/base/digest.h"
+#include "core/system/text_file.h"
 #include "workloads/import/model_families.h"
 
 static pl_code read_capacity(const pl_model_reader *in, pl_model *model) {
@@ -32,18 +35,101 @@ static pl_code read_loads(const pl_model_reader *in, const pl_node *list, pl_are
   return PL_OK;
 }
 
-/* A factor, or a number of tokens for each expert. */
+/* Numbers of a text, which ends with NUL, at most `most` of them: between them blanks, commas and line ends; what
+ * stands behind # is passed over. Returns how many; *wrong: where something else stands, else NULL. */
+static size_t numbers_of(const char *text, double *numbers, size_t most, const char **wrong) {
+  size_t n = 0;
+  *wrong = NULL;
+  for (const char *at = text;;) {
+    at += strspn(at, " \t\r\n,");
+    if (*at == '#') {
+      at += strcspn(at, "\n");
+      continue;
+    }
+    if (*at == '\0') return n;
+    char *end;
+    double number = strtod(at, &end);
+    bool ends = end > at && (*end == '\0' || strchr(" \t\r\n,#", *end) != NULL);
+    if (!ends || !(number >= 0 && number <= 1e15)) {
+      *wrong = at;
+      return n;
+    }
+    if (n < most) numbers[n] = number;
+    n++;
+    at = end;
+  }
+}
+
+static pl_code fail_load_at(const char *path, const char *text, const char *at, pl_error *error) {
+  int line = 1, column = 1;
+  for (const char *c = text; c < at; c++) {
+    column = *c == '\n' ? 1 : column + 1;
+    line += *c == '\n';
+  }
+  return pl_fail(error, PL_BAD_INPUT, "%s:%d:%d: '%.*s' is no number of tokens", path, line, column,
+                 (int)strcspn(at, " \t\r\n,#"), at);
+}
+
+/* "loads.txt", beside the model's file: as many numbers as there are experts; with several times as many, those of one
+ * layer behind those of another, each expert has the sum of its own. */
+static pl_code take_loads(const pl_model_reader *in, const pl_node *at, const char *path, const char *text,
+                          pl_arena *arena, pl_model *model) {
+  size_t n_experts = (size_t)model->moe.n_experts, most = n_experts * (size_t)model->n_layers;
+  double *numbers = PL_TAKE(arena, double, most), *loads = PL_TAKE(arena, double, n_experts), sum = 0;
+  const char *wrong;
+  if (numbers == NULL || loads == NULL) return pl_fail_memory(in->error, "the loads of experts");
+  size_t n = numbers_of(text, numbers, most, &wrong);
+  if (wrong != NULL) return fail_load_at(path, text, wrong, in->error);
+  if (n == 0 || n > most || n % n_experts != 0)
+    return pl_document_fail(in->document, at, in->error,
+                            "'expert_load': %s has %zu numbers, and the model %zu experts in at most %d layers", path,
+                            n, n_experts, model->n_layers);
+  for (size_t i = 0; i < n; i++) {
+    loads[i % n_experts] += numbers[i];
+    sum += numbers[i];
+  }
+  if (!(sum > 0))
+    return pl_document_fail(in->document, at, in->error, "'expert_load': in %s no expert has any tokens", path);
+  model->moe.expert_loads = loads;
+  model->digest = pl_hash_bytes(text, strlen(text), model->digest); /* the model is both files */
+  return PL_OK;
+}
+
+static pl_code read_load_file(const pl_model_reader *in, const pl_node *at, const char *name, pl_arena *arena,
+                              pl_model *model) {
+  enum { MOST_BYTES = 1 << 26 };
+  const char *of = pl_document_name(in->document), *slash = strrchr(of, '/');
+  int folder = name[0] == '/' || slash == NULL ? 0 : (int)(slash - of) + 1;
+  const char *path = pl_arena_printf(arena, "%.*s%s", folder, of, name);
+  char *text;
+  size_t size;
+  pl_error reason = PL_ERROR_INIT;
+  if (path == NULL) return pl_fail_memory(in->error, "the loads of experts");
+  pl_code code = pl_text_file_load(path, MOST_BYTES, &text, &size, &reason);
+  if (code != PL_OK) return pl_document_fail(in->document, at, in->error, "'expert_load': %s", reason.message);
+  code = pl_text_check(path, text, size, in->error);
+  if (code == PL_OK) code = take_loads(in, at, path, text, arena, model);
+  free(text);
+  return code;
+}
+
+/* A factor, a number of tokens for each expert, or a file of these. */
 static pl_code read_load(const pl_model_reader *in, pl_arena *arena, pl_model *model) {
   const char *key = "expert_load";
   const pl_node *at = pl_node_get(in->root, key);
   if (at == NULL || !pl_reader_has(in, key)) return PL_OK;
   if (pl_node_is_sequence(at)) return read_loads(in, at, arena, model);
+  double number;
+  const char *name;
+  if (pl_node_as_number(in->document, at, &number, NULL) != PL_OK &&
+      pl_node_as_string(in->document, at, &name, NULL) == PL_OK)
+    return read_load_file(in, at, name, arena, model);
   PL_TRY(pl_node_number(in->document, in->root, key, &model->moe.expert_load, in->error));
   if (model->moe.expert_load >= 1 && model->moe.expert_load <= 1024) return PL_OK;
   return pl_document_fail(
       in->document, at, in->error,
       "'%s' is %g: tokens of the fullest device over the mean, from 1 to 1024, or a list of as many "
-      "numbers as there are experts",
+      "numbers as there are experts, or the name of a file of them",
       key, model->moe.expert_load);
 }
 

@@ -64,11 +64,23 @@ static const char *kind_words(const char *kind) {
 
 /* ---- paths ---- */
 
+/* One gradient lies in one place. */
+static pl_code check_place(pl_ir_checking *checking, const entry *own, const entry *same) {
+  char where[PL_IR_WHERE_BYTES];
+  if (same == NULL || strcmp(own->kind, "gradient") != 0) return PL_OK;
+  bool here = pl_ir_op_is_in_host(own->op), there = pl_ir_op_is_in_host(same->op);
+  if (here == there) return PL_OK;
+  return pl_ir_check_fail(checking, own->op->place, own->function, own->op,
+                          "the gradient \"%s\" lies %s here and %s in %s: it lies in one place", own->path,
+                          here ? "in=\"host\"" : "on the device", there ? "in=\"host\"" : "on the device",
+                          pl_ir_where(same->function, same->op, where));
+}
+
 static pl_code check_path(pl_ir_checking *checking, pl_hash_index *index, const entry *own) {
   char a[PL_IR_TYPE_TEXT_BYTES], b[PL_IR_TYPE_TEXT_BYTES], where[PL_IR_WHERE_BYTES];
   const pl_ir_mesh *mesh = &checking->module->mesh;
   const entry *same = find(index, own->path, own->kind), *first = find(index, own->path, "");
-  if (same != NULL && pl_ir_type_equal(same->type, own->type)) return PL_OK;
+  if (same != NULL && pl_ir_type_equal(same->type, own->type)) return check_place(checking, own, same);
   if (same != NULL)
     return pl_ir_check_fail(checking, own->op->place, own->function, own->op,
                             "%s \"%s\"%s%s is %s here and %s in %s: one path has one type", kind_words(own->kind),

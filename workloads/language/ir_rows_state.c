@@ -64,6 +64,11 @@ static pl_code state_infer(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_t
   return written_number_infer(op, inputs, outputs, error);
 }
 
+static pl_code placed_number_infer(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_type *outputs, pl_error *error) {
+  PL_TRY(place_infer(op, inputs, outputs, error));
+  return number_infer(op, inputs, outputs, error);
+}
+
 static pl_code loss_infer(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_type *outputs, pl_error *error) {
   char text[PL_IR_SHAPE_TEXT_BYTES];
   (void)outputs;
@@ -147,7 +152,8 @@ const pl_ir_row pl_ir_rows_state[] = {
      .most_inputs = 1,
      .has_path = true,
      .effect = PL_IR_WRITES,
-     .infer = number_infer,
+     .attributes = {PLACE},
+     .infer = placed_number_infer,
      .layout = summed,
      .flops = pl_ir_flops_of_first},
     {.name = "gradient",
@@ -156,7 +162,8 @@ const pl_ir_row pl_ir_rows_state[] = {
      .has_path = true,
      .typed = true,
      .effect = PL_IR_READS,
-     .infer = written_number_infer,
+     .attributes = {PLACE},
+     .infer = state_infer,
      .layout = summed,
      .flops = pl_ir_no_flops},
     {.name = "state",

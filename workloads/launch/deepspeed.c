@@ -70,7 +70,8 @@ static pl_code take_zero(pl_launch *launch, pl_error *error) {
     const pl_setting *device = pl_settings_take(settings, *key);
     if (pl_setting_is_given(device))
       PL_TRY(pl_launch_assume(launch, error, "everything on the GPUs: %s (%.16s) %s", *key, device->value,
-                              key == offloads ? "--strategy says, with offload=states" : "is not modelled"));
+                              key == offloads ? "--strategy says, with offload=gradients (stages 2 and 3) or states"
+                                              : "is not modelled"));
   }
   return PL_OK;
 }

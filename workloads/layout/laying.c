@@ -369,7 +369,7 @@ static pl_code lay_accumulate(pl_laying *part, const pl_ir_op *op, pl_error *err
     for (int32_t axis = 0; axis < rules->mesh.n_axes; axis++)
       if (buffer.on[axis] >= 0) type.on[axis] = buffer.on[axis];
   PL_TRY(pl_laying_convert(part, op->inputs[0], &type, "as gradients are kept", &converted, error));
-  return copy_op(part, op, &converted, NULL, error);
+  return copy_placed(part, op, rules->host[PL_LAYOUT_GRADIENTS], &converted, NULL, error);
 }
 
 static pl_code lay_store(pl_laying *part, const pl_ir_op *op, pl_error *error) {
@@ -389,8 +389,10 @@ static pl_code lay_held(pl_laying *part, const pl_ir_op *op, pl_error *error) {
   if (is_row(op, "input")) pl_layout_input(part->rules, &type);
   if (is_row(op, "param")) pl_layout_parameter(rules_of_path(part, op->path), op->path, &type);
   if (is_row(op, "state")) pl_layout_state(rules_of_path(part, op->path), op->path, &type);
-  bool host = is_row(op, "state") && rules_of_path(part, op->path)->host[PL_LAYOUT_STATES];
-  if (is_row(op, "gradient")) {
+  bool is_gradient = is_row(op, "gradient"), host = false;
+  if (is_gradient || is_row(op, "state"))
+    host = rules_of_path(part, op->path)->host[is_gradient ? PL_LAYOUT_GRADIENTS : PL_LAYOUT_STATES];
+  if (is_gradient) {
     /* of @layer.update, as the accumulate of @layer.backward or @layer.weights left it */
     size_t length = strcspn(part->from->name, ".");
     const char *name = pl_arena_printf(part->own->scratch, "/%.*s/%s", (int)length, part->from->name, op->path);

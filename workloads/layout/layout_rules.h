@@ -42,7 +42,7 @@ typedef struct pl_layout_rules {
   pl_layout_use on[PL_IR_AXES_MAX];
   bool sequence;                     /* sequence parallelism */
   bool whole_experts;                /* experts are not cut over tensor axes (expert-tensor-parallel-size 1) */
-  bool host[PL_LAYOUT_TENSOR_COUNT]; /* these lie in the memory of the device's host: states, kept */
+  bool host[PL_LAYOUT_TENSOR_COUNT]; /* these lie in the memory of the device's host: states, gradients, kept */
   bool ring;                         /* attention over context axes by a ring, instead of gathered keys and values */
   int32_t zero;
   int32_t cp; /* s is in the order of so many context ranks (attribute zigzag of `input`); 0, 1: as it comes */

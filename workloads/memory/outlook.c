@@ -51,6 +51,8 @@ static pl_memory_role role_of(const pl_ir_function *f, const pl_ir_op *op) {
   } roles[] = {{"call", PL_ROLE_CALLS},         {"rename", PL_ROLE_SHARES},        {"cut", PL_ROLE_SHARES},
                {"spread", PL_ROLE_SHARES},      {"constant", PL_ROLE_SHARES},      {"split", PL_ROLE_SHARES},
                {"param", PL_ROLE_IS_PARAMETER}, {"gradient", PL_ROLE_IS_GRADIENT}, {"sgd", PL_ROLE_IS_UPDATE}};
+  if (is(op, "accumulate") && pl_ir_op_is_in_host(op)) return PL_ROLE_ADDS_IN_HOST;
+  if (is(op, "gradient") && pl_ir_op_is_in_host(op)) return PL_ROLE_IS_GRADIENT_IN_HOST;
   for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++)
     if (is(op, roles[i].row) && (op->n_outputs > 0 || roles[i].role < PL_ROLE_IS_PARAMETER)) return roles[i].role;
   if (is(op, "adam") && op->n_outputs > 0) return in_host(f, op) ? PL_ROLE_IS_UPDATE_IN_HOST : PL_ROLE_IS_UPDATE;

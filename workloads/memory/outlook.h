@@ -13,10 +13,12 @@ typedef enum pl_memory_role {
   PL_ROLE_TAKES, /* what an earlier one kept */
   PL_ROLE_SENDS_TO_HOST,
   PL_ROLE_TAKES_FROM_HOST,
-  PL_ROLE_SHARES, /* its operand's */
+  PL_ROLE_ADDS_IN_HOST, /* a gradient, to what is there */
+  PL_ROLE_SHARES,       /* its operand's */
   PL_ROLE_READS,
   PL_ROLE_IS_PARAMETER,
   PL_ROLE_IS_GRADIENT,
+  PL_ROLE_IS_GRADIENT_IN_HOST,
   PL_ROLE_IS_UPDATE,
   PL_ROLE_IS_UPDATE_IN_HOST
 } pl_memory_role;

@@ -49,7 +49,7 @@ typedef struct walk {
   pl_ir_step_kind kind;
   bool keeps_for_weights, counts;
   double elements; /* of optimizer states on the device */
-  double host_elements, host_live, host_peak;
+  double host_elements, host_gradients, host_live, host_peak;
   /* On their way to the host or back: of the function that runs, and of the one before. */
   storage **moving[2];
   uint32_t n_moving[2], room_moving[2];
@@ -177,6 +177,8 @@ static void count_state(walk *own, const pl_ir_function *f, const pl_ir_op *op, 
     if (narrow < 4 && !is_gathered(f, op)) own->made->parameters += n * own->state.cast_bytes;
   } else if (does == PL_ROLE_IS_GRADIENT && is_new(own, COUNTED_GRADIENT, op->path)) {
     own->made->gradients += n * fmax(narrow, own->state.gradient_bytes);
+  } else if (does == PL_ROLE_IS_GRADIENT_IN_HOST && is_new(own, COUNTED_GRADIENT, op->path)) {
+    own->host_gradients += n * fmax(narrow, own->state.gradient_bytes);
   }
 }
 
@@ -244,6 +246,7 @@ static bool run_op(walk *own, const pl_ir_function *f, const pl_outlook *look, i
     count_in_host(own, pl_ir_type_local_bytes(&own->module->mesh, &f->values[op->inputs[0]].type));
     return move(own, values[op->inputs[0]]);
   }
+  if (does == PL_ROLE_ADDS_IN_HOST) return move(own, values[op->inputs[0]]);
   if (does == PL_ROLE_TAKES_FROM_HOST) {
     double bytes = pl_ir_type_local_bytes(&own->module->mesh, &f->values[op->first_output].type);
     values[op->first_output] = take(own, bytes);
@@ -344,7 +347,7 @@ static bool run_class(walk *own, const pl_ir_class *class) {
   for (int32_t i = 0; i < own->module->n_functions; i++)
     own->is_counted[i] = false;
   own->live = own->peak = own->elements = 0;
-  own->host_elements = own->host_live = own->host_peak = 0;
+  own->host_elements = own->host_gradients = own->host_live = own->host_peak = 0;
   int32_t n_chunks = 0;
   for (int32_t i = 0; i < class->n_chunks; i++)
     if (class->chunks[i].chunk >= n_chunks) n_chunks = class->chunks[i].chunk + 1;
@@ -380,7 +383,7 @@ static bool run_class(walk *own, const pl_ir_class *class) {
   if (class->update != PL_IR_NONE && !run_whole(own, class->update)) return false;
   own->made->values = peak;
   own->made->optimizer = own->elements * own->state.optimizer_bytes;
-  own->made->host = own->host_elements * own->state.optimizer_bytes + own->host_peak;
+  own->made->host = own->host_elements * own->state.optimizer_bytes + own->host_gradients + own->host_peak;
   double stays = own->made->parameters + own->made->gradients + own->made->optimizer;
   own->made->peak = stays + fmax(peak, own->elements * own->state.update_bytes);
   return true;

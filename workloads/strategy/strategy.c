@@ -283,6 +283,12 @@ int pl_strategy_format_assign(const pl_strategy *strategy, const pl_model *model
   return length;
 }
 
+static const char *offload_name(const pl_strategy *strategy) {
+  if (strategy->offload_gradients) return strategy->offload_kept ? "all" : "gradients";
+  if (!strategy->offload_states) return "kept";
+  return strategy->offload_kept ? "both" : "states";
+}
+
 /* What only some strategies have: "" or ",cp=2,cp_comm=gather,ep=8,shard=4". */
 enum { EXTRAS_BYTES = 128 };
 static void format_extras(const pl_strategy *strategy, char text[EXTRAS_BYTES]) {
@@ -296,10 +302,7 @@ static void format_extras(const pl_strategy *strategy, char text[EXTRAS_BYTES]) 
   if (strategy->shard > 0)
     length += (size_t)snprintf(text + length, EXTRAS_BYTES - length, ",shard=%d", strategy->shard);
   if (strategy->offload_states || strategy->offload_kept)
-    length += (size_t)snprintf(text + length, EXTRAS_BYTES - length, ",offload=%s",
-                               !strategy->offload_kept     ? "states"
-                               : !strategy->offload_states ? "kept"
-                                                           : "both");
+    length += (size_t)snprintf(text + length, EXTRAS_BYTES - length, ",offload=%s", offload_name(strategy));
   if (strategy->recompute_layers > 0)
     snprintf(text + length, EXTRAS_BYTES - length, ",recompute_layers=%d", strategy->recompute_layers);
 }

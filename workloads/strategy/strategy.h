@@ -19,9 +19,9 @@
  * waits for it. shard: so many neighbours among the dp * cp ranks share a copy of what ZeRO shards, and their shares of
  * gradients are all-reduced with those of the other copies (PyTorch's HYBRID_SHARD, MiCS, Megatron's distributed
  * optimizer instances); without it all of them share one. offload: none, states (of the optimizer, which the host then
- * updates), kept (activations) or both in the memory of the host (workloads/tree/README.md). recompute_layers: of each
- * chunk so many layers, the first, are recomputed, not all (Megatron's --recompute-method block). These two are
- * simulated as programs (pl_strategy_is_of_programs).
+ * updates), kept (activations), both, gradients (states and gradients) or all in the memory of the host
+ * (workloads/tree/README.md). recompute_layers: of each chunk so many layers, the first, are recomputed, not all
+ * (Megatron's --recompute-method block). These two are simulated as programs (pl_strategy_is_of_programs).
  */
 #ifndef PL_WORKLOADS_STRATEGY_H
 #define PL_WORKLOADS_STRATEGY_H
@@ -78,7 +78,7 @@ typedef struct pl_strategy {
   bool overlap_is_given; /* false: what the framework does, or 1 (pl_strategy_adopt) */
   pl_recompute recompute;
   int32_t recompute_layers; /* of each chunk; 0: all */
-  bool offload_states, offload_kept;
+  bool offload_states, offload_gradients, offload_kept;
   int32_t zero;
   int32_t shard; /* 0: all replicas */
   char order[5]; /* "tdp", "tcdp" */

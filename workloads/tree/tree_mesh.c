@@ -329,6 +329,11 @@ static pl_code take_rules(const meshing *all, const pl_tree_spec *spec, pl_layou
   }
   for (int32_t tensor = 0; tensor < PL_LAYOUT_TENSOR_COUNT; tensor++)
     rules->host[tensor] = spec->memory[tensor] >= 0 && pl_tree_node_at(own, spec->memory[tensor])->memory[tensor].host;
+  if (rules->host[PL_LAYOUT_GRADIENTS] && !rules->host[PL_LAYOUT_STATES]) {
+    const pl_tree_spread *said = &pl_tree_node_at(own, spec->memory[PL_LAYOUT_GRADIENTS])->memory[PL_LAYOUT_GRADIENTS];
+    return pl_tree_fail(said->place, own->error,
+                        "gradients lie in the host for its processors to update with: say states: host too");
+  }
   rules->ring = spec->ring >= 0 && pl_tree_node_at(own, spec->ring)->ring && context;
   return PL_OK;
 }

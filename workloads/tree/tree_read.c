@@ -264,6 +264,12 @@ static pl_code read_children(const pl_tree_reading *own, const pl_node *value, i
 static pl_code read_file(const char *path, const pl_document *document, const pl_tree_reading *within,
                          pl_strategy_tree *tree, pl_error *error);
 
+/* "PATH:12:3: ...": what is wrong inside. Else the file itself is, and who includes it has to be named. */
+static bool names_line(const char *message, const char *path) {
+  size_t n = strlen(path);
+  return strncmp(message, path, n) == 0 && message[n] == ':' && message[n + 1] >= '0' && message[n + 1] <= '9';
+}
+
 static pl_code read_include(const pl_tree_reading *own, const pl_node *at) {
   const char *name;
   PL_TRY(pl_node_as_string(own->document, at, &name, own->error));
@@ -280,7 +286,7 @@ static pl_code read_include(const pl_tree_reading *own, const pl_node *at) {
   pl_document *document;
   pl_error reason = PL_ERROR_INIT;
   pl_code code = pl_document_load(path, &document, &reason);
-  if (code == PL_BAD_INPUT && strstr(reason.message, ".yaml:") == NULL && strstr(reason.message, ".yml:") == NULL)
+  if (code == PL_BAD_INPUT && !names_line(reason.message, path))
     return pl_document_fail(own->document, at, own->error, "include: %s", reason.message);
   if (code != PL_OK) return pl_fail(own->error, code, "%s", reason.message);
   code = read_file(path, document, own, own->tree, own->error);

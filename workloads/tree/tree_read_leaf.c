@@ -228,11 +228,11 @@ pl_code pl_tree_reading_memory(const pl_tree_reading *own, const pl_node *value,
   for (int32_t i = 0; i < PL_LAYOUT_TENSOR_COUNT; i++) {
     const pl_node *at = pl_node_get(value, pl_tree_tensor_names[i]);
     if (at != NULL) PL_TRY(read_spread(own, at, &node->memory[i]));
-    if (at != NULL && node->memory[i].host && i != PL_LAYOUT_STATES && i != PL_LAYOUT_KEPT)
+    if (at != NULL && node->memory[i].host && i == PL_LAYOUT_PARAMETERS)
       return pl_document_fail(
           own->document, at, own->error,
-          "%s stay on the devices: host is for states, with which the host's processors update, and "
-          "for what is kept",
+          "%s stay on the devices: host is for states, with which the host's processors update, for gradients "
+          "beside them, and for what is kept",
           pl_tree_tensor_names[i]);
   }
   return PL_OK;

@@ -268,7 +268,9 @@ pl_code pl_tree_of_strategy(const pl_strategy *strategy, const pl_model *model, 
   root->schedule.has_recompute = true;
   root->schedule.recompute = strategy->recompute_layers > 0 ? PL_RECOMPUTE_NONE : strategy->recompute;
   for (int32_t i = 0; i < PL_LAYOUT_TENSOR_COUNT; i++) {
-    bool host = i == PL_LAYOUT_STATES ? strategy->offload_states : i == PL_LAYOUT_KEPT && strategy->offload_kept;
+    bool host = (i == PL_LAYOUT_STATES && strategy->offload_states) ||
+                (i == PL_LAYOUT_GRADIENTS && strategy->offload_gradients) ||
+                (i == PL_LAYOUT_KEPT && strategy->offload_kept);
     root->memory[i].host = host;
     root->memory[i].is_said = root->memory[i].is_said || host;
   }
