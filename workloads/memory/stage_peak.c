@@ -40,11 +40,13 @@ static chunk_memory chunk_memory_of(const pl_program *program, int32_t chunk) {
       sum.saved += (double)effect.net_bytes;
     }
   }
+  double made = 0; /* gradients, until the pass is over */
   for (int32_t block = boundary[chunk + 1] - 1; block >= boundary[chunk]; block--) {
     const pl_block_program *own = &program->blocks[pl_model_block_class(program->model, block)];
     if (own->backward.n_ops == 0) continue;
     pl_memory_effect effect = pl_block_effect(own, PL_PASS_BACKWARD);
-    sum.backward_peak = fmax(sum.backward_peak, (double)effect.peak_bytes - sum.freed);
+    made += (double)llrint(pl_program_made_gradient_bytes(program, block));
+    sum.backward_peak = fmax(sum.backward_peak, (double)effect.peak_bytes - sum.freed + made);
     sum.freed -= (double)effect.net_bytes;
   }
   return sum;

@@ -201,6 +201,14 @@ pl_training_state pl_training_state_of(const pl_job *job, int32_t dp);
 /* The same of a program's ranks. */
 pl_training_state pl_program_training_state(const pl_program *program);
 
+/* How long the program's gradients live: what its framework says, where there is one microbatch and one backward pass
+ * of it; else the sums over microbatches, or chunks, have to stay. */
+pl_gradient_life pl_program_gradient_life(const pl_program *program);
+/* Of gradients that do not stay: what the backward pass of a block leaves until the pass is over; and what a rank of
+ * the stage then has for the optimizer's step. Bytes; 0 where gradients stay. */
+double pl_program_made_gradient_bytes(const pl_program *program, int32_t block);
+double pl_program_stepped_gradient_bytes(const pl_program *program, int32_t stage);
+
 /* Prints the program: per stage its blocks' ops (identical blocks once, with a count), schedule and epilogue. */
 void pl_program_print(FILE *stream, const pl_program *program);
 
