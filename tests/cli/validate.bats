@@ -278,6 +278,7 @@ predicts() {
   }
   [[ $(zero "DeepSpeed ZeRO-3" "") == 3 && $(zero "DeepSpeed ZeRO stage 2" -) == 2 ]]
   [[ $(zero "DeepSpeed ZeRO-3" no) == 0 && $(zero "DeepSpeed ZeRO-Offload" "") == 0 ]]
+  [[ $(zero "Megatron-LM" "") == 0 && $(zero "Megatron-LM (--use-distributed-optimizer)" "") == 1 && $(zero "Megatron-LM with distributed optimizer" no) == 0 ]]
 }
 
 @test "amp is fp16, and fp32 where autocast is said to be off" {
