@@ -164,6 +164,8 @@ pl_row_habits pl_row_habits_of(const pl_measured_row *row) {
   if (old) habits.no_flash = true;
   habits.picks_masked = picks_masked(row);
   if (is_watched(row)) habits.memory_figure = PL_MEMORY_DEVICE;
+  if (pl_row_mentions(row->notes, "max_memory_allocated")) habits.memory_figure = PL_MEMORY_ALLOCATED;
+  if (pl_row_mentions(row->notes, "max_memory_reserved")) habits.memory_figure = PL_MEMORY_RESERVED;
   if (waits_for_launches(row) && strcmp(habits.framework, "megatron-deepspeed") == 0)
     habits.framework = "megatron-deepspeed-bloom";
   if (predates_torch_2_1(row) && strcmp(habits.framework, "fsdp-composer") == 0)

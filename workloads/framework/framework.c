@@ -361,9 +361,10 @@ pl_code pl_framework_load(const char *choice, pl_arena *arena, pl_framework *fra
 
 pl_dtype pl_framework_gradient_dtype(const pl_framework *framework, pl_dtype dtype) {
   const pl_framework *own = pl_framework_or_ideal(framework);
-  bool single = pl_dtype_bytes(dtype) >= pl_dtype_bytes(PL_DTYPE_FP32);
-  return own->gradients.gradient_dtype < 0 || single ? pl_gradient_dtype(dtype)
-                                                     : (pl_dtype)own->gradients.gradient_dtype;
+  if (own->gradients.gradient_dtype < 0 || pl_dtype_bytes(dtype) >= pl_dtype_bytes(PL_DTYPE_FP32))
+    return pl_gradient_dtype(dtype);
+  pl_dtype said = (pl_dtype)own->gradients.gradient_dtype;
+  return pl_dtype_bytes(said) == pl_dtype_bytes(dtype) ? dtype : said; /* the other 16 bits: as the weights */
 }
 
 void pl_framework_apply(const pl_framework *framework, pl_job *job) {
