@@ -250,6 +250,15 @@ static void choose_optimizer(const pl_measured_row *row, pl_framework *framework
   if (says_one_of(row, early)) framework->gradients.life = PL_GRADIENTS_CONSUMED;
 }
 
+/* Without a pipeline DeepSpeed's ZeRO keeps bf16 gradients as they are (deepspeed/runtime/engine.py,
+ * _do_optimizer_sanity_check); fp32 sums beside them are its BF16_Optimizer's, which Megatron-DeepSpeed has in its
+ * pipelines, and had in all it ran before FlashAttention. */
+static void choose_gradients(const pl_measured_row *row, pl_framework *framework) {
+  if (strcmp(framework->name, "megatron-deepspeed") != 0 || row->pp > 1 || !says_flash(row)) return;
+  framework->gradients.gradient_dtype = PL_DTYPE_BF16;
+  framework->gradients.keeps_16bit_gradients = framework->gradients.holds_16bit_gradients = false;
+}
+
 /* Lightning's "bf16-true" and "16-true", "pure bf16": nothing is kept in fp32. */
 static void choose_weights(const pl_measured_row *row, pl_framework *framework) {
   bool brain = pl_row_mentions(row->precision, "bf16");
@@ -311,6 +320,7 @@ void pl_row_choose(const pl_measured_row *row, const pl_row_habits *habits, pl_f
   pl_row_choose_attention(row, framework);
   choose_compilation(row, framework);
   choose_loss(row, framework);
+  choose_gradients(row, framework);
   choose_weights(row, framework);
   choose_optimizer(row, framework);
   choose_fusions(row, framework);
