@@ -112,7 +112,7 @@ enum { MOST_CHUNKS = 16 };
  * nothing, and the rest of the backward ones (workloads/strategy/schedule.c). */
 static double interleaved_bytes(const pl_program *program, int32_t stage) {
   const pl_strategy *strategy = program->strategy;
-  chunk_memory chunks[MOST_CHUNKS];
+  chunk_memory chunks[MOST_CHUNKS] = {{0}};
   for (int32_t chunk = 0; chunk < strategy->vpp; chunk++)
     chunks[chunk] = chunk_memory_of(program, pl_strategy_chunk_at(strategy, stage, chunk));
   int64_t period = (int64_t)strategy->pp * strategy->vpp, total = (int64_t)strategy->vpp * program->n_microbatches;
