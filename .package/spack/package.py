@@ -34,6 +34,7 @@ class Paceline(CMakePackage):
     depends_on("expat")
     depends_on("zlib-api")
     depends_on("yajl")
+    depends_on("random123")
     depends_on("protobuf-c")
     depends_on("sqlite")
     depends_on("openblas")

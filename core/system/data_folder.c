@@ -1,8 +1,10 @@
 /* See core/system/data_folder.h. */
 #include "core/system/data_folder.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <limits.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -62,10 +64,21 @@ static bool ends_in(const char *text, const char *ending) {
   return length >= tail && strcmp(text + length - tail, ending) == 0;
 }
 
+/* "meta-llama/Llama-3.1-8B": an owner and a name, as model hubs have them, where no such folder is. */
+static bool is_hub_name(const char *choice) {
+  const char *slash = strchr(choice, '/');
+  return choice[0] != '.' && choice[0] != '~' && slash != choice && slash[1] != '\0' &&
+         strchr(slash + 1, '/') == NULL && access(choice, F_OK) != 0;
+}
+
 pl_code pl_data_choose(const char *choice, const char *folder, const char *ending, pl_arena *arena, const char **path,
                        pl_error *error) {
   *path = choice;
-  if (choice[0] == '\0' || strchr(choice, '/') != NULL || ends_in(choice, ending) || is_file(choice)) return PL_OK;
+  if (choice[0] == '\0' || ends_in(choice, ending) || is_file(choice)) return PL_OK;
+  if (strchr(choice, '/') != NULL) {
+    if (is_hub_name(choice)) *path = NULL;
+    return PL_OK;
+  }
   const char *own = pl_data_path(folder, arena);
   *path = own != NULL ? pl_arena_printf(arena, "%s/%s%s", own, choice, ending) : NULL;
   if (*path == NULL) return pl_fail_memory(error, "a file name");
@@ -74,9 +87,36 @@ pl_code pl_data_choose(const char *choice, const char *folder, const char *endin
   return PL_OK;
 }
 
+/* Letters and digits alone, small. */
+static void squeeze(const char *text, char *to, size_t size) {
+  size_t n = 0;
+  for (; *text != '\0' && n + 1 < size; text++)
+    if (isalnum((unsigned char)*text)) to[n++] = (char)tolower((unsigned char)*text);
+  to[n] = '\0';
+}
+
+/* The nearest; else the shortest that has it somewhere ("h100", "GPT-3"); -1: none. */
+static int nearest_name(const char *const *names, const char *choice) {
+  enum { LONGEST = 128, SHORTEST = 2 };
+  char own[LONGEST], other[LONGEST];
+  const char *slash = strrchr(choice, '/');
+  if (slash != NULL) choice = slash + 1;
+  int near = pl_words_nearest(names, choice);
+  squeeze(choice, own, sizeof own);
+  if (near >= 0 || names == NULL || strlen(own) < SHORTEST) return near;
+  size_t least = SIZE_MAX;
+  for (int i = 0; names[i] != NULL; i++) {
+    squeeze(names[i], other, sizeof other);
+    if (strstr(other, own) == NULL || strlen(other) >= least) continue;
+    least = strlen(other);
+    near = i;
+  }
+  return near;
+}
+
 pl_code pl_data_refuse(const char *choice, const char *what, const char *const *names, const char *lists,
                        pl_error *error) {
-  int near = pl_words_nearest(names, choice);
+  int near = nearest_name(names, choice);
   return pl_fail(error, PL_BAD_INPUT, "'%.128s' is neither a file nor %s that comes with Paceline; %s%s%s'%s' lists %s",
                  choice, what, near >= 0 ? "did you mean " : "", near >= 0 ? names[near] : "", near >= 0 ? "? " : "",
                  lists, near >= 0 ? "all" : "them");

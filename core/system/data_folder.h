@@ -24,11 +24,13 @@ pl_code pl_data_find(const char *name, pl_arena *arena, const char **path, pl_er
 
 /* What an option's `choice` of a model or platform stands for: itself where it is written as a path (with a '/' or
  * `ending`) or a file has that name, else the file NAME`ending` of the folder that comes with Paceline; NULL in *path
- * if that has none. PL_NO_MEMORY is the only failure. */
+ * if that has none, and for OWNER/NAME, as model hubs have it, where no such file is. PL_NO_MEMORY is the only failure.
+ */
 pl_code pl_data_choose(const char *choice, const char *folder, const char *ending, pl_arena *arena, const char **path,
                        pl_error *error);
 /* PL_BAD_INPUT for a choice that stands for nothing: `what` ("a model") says what it should be, `names` are those that
- * it could be (core/base/words.h), of which the nearest is proposed, `lists` what lists them. */
+ * it could be (core/base/words.h), of which the nearest is proposed, or one that has the choice in it, `lists` what
+ * lists them. */
 pl_code pl_data_refuse(const char *choice, const char *what, const char *const *names, const char *lists,
                        pl_error *error);
 

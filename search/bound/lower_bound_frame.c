@@ -63,7 +63,8 @@ static pl_code make_frame(pl_lower_bounds *bounds, const pl_strategy *strategy, 
   PL_TRY(measure_passes(bounds, error));
   frame->key = key_of(strategy);
   frame->mark = pl_arena_mark_here(&bounds->scratch);
-  frame->is_kept = !points_elsewhere(strategy);
+  /* Gradients that come and go are the passes' memory, and ZeRO shards them. */
+  frame->is_kept = !points_elsewhere(strategy) && pl_program_gradient_life(&frame->program) == PL_GRADIENTS_STAY;
   return PL_OK;
 }
 

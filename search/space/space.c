@@ -122,6 +122,14 @@ static bool breaks_pipeline_rule(const pl_space *space, const pl_candidate *cand
   return false;
 }
 
+/* As workloads/program/program.c has it. */
+static bool breaks_gradient_rule(const pl_job *job, const pl_candidate *candidate, pl_space_reason *reason) {
+  if (pl_framework_or_ideal(job->framework)->gradients.life != PL_GRADIENTS_CONSUMED) return false;
+  bool once = job->gbs / candidate->dp == candidate->mbs, alone = (int64_t)candidate->dp * candidate->cp == 1;
+  if (once && (alone || candidate->zero >= 2)) return false;
+  return *reason = PL_DROP_CONSUMED, true;
+}
+
 /* Of cp and ep. */
 static bool breaks_group_rule(const pl_space *space, const pl_candidate *candidate, pl_space_reason *reason) {
   const pl_model *model = space->model;
@@ -140,6 +148,7 @@ static bool breaks_rule(const pl_space *space, const pl_candidate *candidate, pl
   if (breaks_tensor_rule(space->model, candidate, reason)) return true;
   if (breaks_batch_rule(space->job, candidate, reason)) return true;
   if (breaks_pipeline_rule(space, candidate, reason)) return true;
+  if (breaks_gradient_rule(space->job, candidate, reason)) return true;
   if (candidate->zero >= 2 && candidate->pp > 1) return *reason = PL_DROP_ZERO, true;
   if (candidate->sp && space->job->seq / candidate->cp % candidate->tmp != 0) return *reason = PL_DROP_SEQUENCE, true;
   return breaks_group_rule(space, candidate, reason) || pl_space_breaks_offer(space, candidate, reason);
@@ -430,6 +439,9 @@ int pl_space_format_reason(const pl_space *space, pl_space_reason reason, char *
     return snprintf(text, size, "ep does not divide dp * cp * tmp");
   case PL_DROP_EXPERT_SEQUENCE:
     return snprintf(text, size, "experts need sp with tmp > 1");
+  case PL_DROP_CONSUMED:
+    return snprintf(text, size, "%s steps in the backward pass: one microbatch, and dp=1 or zero 2 and 3",
+                    pl_framework_or_ideal(space->job->framework)->name);
   case PL_DROP_FEW_MICROBATCHES:
     return snprintf(text, size, "dualpipe-v: fewer microbatches than 2 * pp");
   case PL_DROP_OFFER_DEGREE:

@@ -94,6 +94,7 @@ typedef enum pl_space_reason {
   PL_DROP_OFFER_RECOMPUTE,
   PL_DROP_OFFER_SP,
   PL_DROP_OFFER_ZERO,
+  PL_DROP_CONSUMED, /* what an optimizer in the backward pass cannot do */
   PL_DROP_COUNT
 } pl_space_reason;
 

@@ -107,3 +107,16 @@ column() {
       and .provenance.offers != null)' "$profile" >/dev/null || { echo "$profile"; return 1; }
   done
 }
+
+@test "an optimizer in the backward pass: searches leave out what it cannot do, and the rest is simulated" {
+  jq '.name = "early" | .state.gradients = "consumed" | .state.optimizer = "fused_8bit" | .kernels.loss = "chunked"' workloads/frameworks/torchtune.json >"$own"
+  small=(--platform platforms/amp-homogeneous.xml --model workloads/models/gpt2-345m.json --gbs 32 --seq 512 --framework "$own")
+  run "$PACELINE" search "${small[@]}"
+  [ "$status" -eq 0 ]
+  [[ "$output" == *"early steps in the backward pass: one microbatch, and dp=1 or zero 2 and 3"* ]]
+  "$PACELINE" sweep "${small[@]}" --pp 1,2 -o "$BATS_TEST_TMPDIR/early.h5" --quiet
+  "$PACELINE" show "$BATS_TEST_TMPDIR/early.h5" --where true --top 100000 --json |
+    jq -e '(.rows | length) > 10 and all(.rows[]; .dp * .mbs == 32 and (.dp == 1 or .zero >= 2) and .iter_time_s > 0)'
+  run "$PACELINE" simulate "${small[@]}" --strategy pp=1,dp=16,tmp=1,mbs=1,zero=3
+  [[ "$status" -eq 2 && "$output" == *"needs one microbatch per step; here are 2"* ]]
+}

@@ -200,7 +200,8 @@ names = {"libfyaml": "libfyaml", "libxxhash": "xxhash", "zlib": "zlib-api", "lib
 cmake, tests = open(f"{source}/CMakeLists.txt").read(), open(f"{source}/tests/CMakeLists.txt").read()
 wanted = re.findall(r"pkg_check_modules\(\w+ REQUIRED IMPORTED_TARGET ([\w-]+)\)", cmake)
 assert len(wanted) >= 9
-for name in [names.get(name, name) for name in wanted] + ["mpi", "hdf5", "pkgconfig"]:
+assert set(re.findall(r"find_path\(\w+ (\w+)/", cmake)) == {"Random123"}
+for name in [names.get(name, name) for name in wanted] + ["mpi", "hdf5", "pkgconfig", "random123"]:
     assert name in needs and "build" not in needs[name][1].get("type", "") or name == "pkgconfig", name
 assert "+mpi" in needs["hdf5"][0] and "+hl" in needs["hdf5"][0]
 assert needs["cmocka"][1]["when"] == "+tests" and "pkg_check_modules(CMOCKA" in tests

@@ -54,6 +54,17 @@ says() { # 'MESSAGE' WORD ...: on standard error, all of it, with exit status 2
     model show llama-3.1-8
   says "simulate: 'dgx-h10' is neither a file nor a platform that comes with Paceline; did you mean dgx-h100? 'paceline list platforms' lists all" \
     simulate "${job[@]}" --platform dgx-h10:16
+  # Names as hubs have them, and words that are in a name.
+  says "model: 'meta-llama/Llama-3.1-8B' is neither a file nor a model that comes with Paceline; did you mean llama-3.1-8b? 'paceline list models' lists all" \
+    model show meta-llama/Llama-3.1-8B
+  says "model: 'GPT-3' is neither a file nor a model that comes with Paceline; did you mean gpt3-5b? 'paceline list models' lists all" model show GPT-3
+  says "simulate: 'h100' is neither a file nor a platform that comes with Paceline; did you mean dgx-h100? 'paceline list platforms' lists all" \
+    simulate "${job[@]}" --platform h100:2
+  says "platform show: 'p5' is neither a file nor a platform that comes with Paceline; did you mean p5.48xlarge? 'paceline list platforms' lists all" platform show p5:2
+  for path in ./no/such no/such/file /no/such models/such.json; do
+    run -2 "$PACELINE" model show $path
+    [[ $output == *"$path: cannot open: No such file or directory" ]]
+  done
   says "model: 'zzz' is neither a file nor a model that comes with Paceline; 'paceline list models' lists them" model show zzz
   says "list: 'model' is not a list; there are: models, platforms, frameworks, devices; did you mean 'models'?" list model
   says "simulate: --network: 'flaw' is unknown; choose one of flow, analytic, simgrid; did you mean 'flow'?" simulate "${job[@]}" --network flaw

@@ -278,6 +278,7 @@ predicts() {
   }
   [[ $(zero "DeepSpeed ZeRO-3" "") == 3 && $(zero "DeepSpeed ZeRO stage 2" -) == 2 ]]
   [[ $(zero "DeepSpeed ZeRO-3" no) == 0 && $(zero "DeepSpeed ZeRO-Offload" "") == 0 ]]
+  [[ $(zero "Megatron-LM" "") == 0 && $(zero "Megatron-LM (--use-distributed-optimizer)" "") == 1 && $(zero "Megatron-LM with distributed optimizer" no) == 0 ]]
 }
 
 @test "amp is fp16, and fp32 where autocast is said to be off" {
@@ -332,4 +333,26 @@ predicts() {
   TMPDIR=$BATS_TEST_TMPDIR/empty run -0 "$PACELINE" validate "$few" # nor left behind
   [[ -z $(ls -A "$BATS_TEST_TMPDIR/empty") ]]
   TMPDIR=$BATS_TEST_TMPDIR/nosuch run -1 "$PACELINE" validate "$few"
+}
+
+@test "words of torchtune: a loss in chunks, an optimizer in the backward pass and 8-bit moments need less" {
+  awk -F, 'NR == 1 || /42.9/' validation/measured/torchtune.csv >"$BATS_TEST_TMPDIR/one.csv"
+  row=$(sed -n 2p "$BATS_TEST_TMPDIR/one.csv")
+  {
+    sed -n 1p "$BATS_TEST_TMPDIR/one.csv"
+    echo "${row/, chunked cross entropy/}"
+    echo "$row"
+    echo "${row/chunked cross entropy/chunked cross entropy, optimizer in backward}"
+    echo "${row/chunked cross entropy/chunked cross entropy, optimizer in backward, AdamW8bit}"
+  } >"$BATS_TEST_TMPDIR/words.csv"
+  "$PACELINE" validate "$BATS_TEST_TMPDIR/words.csv" --csv "$BATS_TEST_TMPDIR/out.csv" >/dev/null
+  /usr/bin/python3 - "$BATS_TEST_TMPDIR/out.csv" <<'PYTHON'
+import csv, sys
+plain, chunked, early, small = (float(r["predicted_mem_bytes"]) for r in csv.DictReader(open(sys.argv[1])))
+logits, parameters = 2 * 4096 * 128256, 3.21e9
+# fp32 logits and as wide a gradient, against 16 bits and an eighth of their gradient.
+assert abs((plain - chunked) / (logits * (4 + 4 - 2 - 2 / 8)) - 1) < 0.02, (plain, chunked)
+# The peak is at the loss: no gradient is there, with either; a moment of a byte instead of two.
+assert early <= chunked and abs((early - small) / (parameters * 2 * (2 - 1 - 4 / 256)) - 1) < 0.02, (chunked, early, small)
+PYTHON
 }

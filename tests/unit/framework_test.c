@@ -397,6 +397,11 @@ static void test_training_state(void **state) {
                                    .gathered_bytes = 4,
                                    .reduced_bytes = 4,
                                    .update_traffic_bytes = 28});
+  /* Gradients like the weights: of 16 bits those that the job has. */
+  pl_framework narrow = parse("{\"name\": \"x\", \"state\": {\"gradient_dtype\": \"bf16\"}}");
+  assert_int_equal(pl_framework_gradient_dtype(&narrow, PL_DTYPE_BF16), PL_DTYPE_BF16);
+  assert_int_equal(pl_framework_gradient_dtype(&narrow, PL_DTYPE_FP16), PL_DTYPE_FP16);
+  assert_int_equal(pl_framework_gradient_dtype(&narrow, PL_DTYPE_FP32), PL_DTYPE_FP32);
   /* A norm over fp32 gradients, and their scaling: one reading, one reading and writing. */
   expect_state("\"state\": {\"clips_gradients\": true}", PL_DTYPE_BF16, 1,
                (pl_training_state){.parameter_bytes = 2,

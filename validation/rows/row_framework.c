@@ -87,7 +87,8 @@ static const struct {
     {"fms-fsdp", {.framework = "fms-fsdp", .zero = 3}},
     /* Selective recomputation per op is what its Llama configurations have. */
     {"torchtitan", {.framework = "torchtitan", .sequence_parallel = true, .selects_ops = true, .zero = 3}},
-    {"torchtune", {.framework = "torchtune"}},
+    /* Its README has "Peak Memory Active". */
+    {"torchtune", {.framework = "torchtune", .memory_figure = PL_MEMORY_ALLOCATED}},
     {"InternEvo", {.framework = "internevo", .zero = 1}},
     /* BERT of before fused attention: modeling.py of each multiplies scores, masks, softmax, dropout 0.1. */
     {"DeepLearningExamples", {.framework = "torch-ddp", .no_flash = true, .dropout = true}},
@@ -163,6 +164,8 @@ pl_row_habits pl_row_habits_of(const pl_measured_row *row) {
   if (old) habits.no_flash = true;
   habits.picks_masked = picks_masked(row);
   if (is_watched(row)) habits.memory_figure = PL_MEMORY_DEVICE;
+  if (pl_row_mentions(row->notes, "max_memory_allocated")) habits.memory_figure = PL_MEMORY_ALLOCATED;
+  if (pl_row_mentions(row->notes, "max_memory_reserved")) habits.memory_figure = PL_MEMORY_RESERVED;
   if (waits_for_launches(row) && strcmp(habits.framework, "megatron-deepspeed") == 0)
     habits.framework = "megatron-deepspeed-bloom";
   if (predates_torch_2_1(row) && strcmp(habits.framework, "fsdp-composer") == 0)
@@ -222,9 +225,38 @@ static void choose_compilation(const pl_measured_row *row, pl_framework *framewo
 /* torchtitan compiles the loss where it compiles blocks: from 22 October to 18 December 2024 and since 2 April 2025
  * (pytorch/torchtitan@e10cb949, e8977b00, bbb1b616). Rows of between say "loss not compiled". */
 static void choose_loss(const pl_measured_row *row, pl_framework *framework) {
+  /* torchtune compiles the loss with the layers, behind a head that has cast the logits to fp32; with chunks the cast
+   * is inside (torchtune/modules/loss/ce_chunked_output_loss.py at bd2a0fc7c). */
+  if (strcmp(framework->name, "torchtune") == 0 && framework->kernels.fuses_norm)
+    framework->kernels.loss =
+        pl_row_mentions(row->framework, "chunked cross entropy") ? PL_LOSS_CHUNKED : PL_LOSS_FUSED_FP32;
   if (strcmp(framework->name, "torchtitan") != 0) return;
   if (!framework->kernels.fuses_norm || pl_row_mentions(row->framework, "loss not compiled"))
     framework->kernels.loss = PL_LOSS_COPIES;
+}
+
+static bool says_one_of(const pl_measured_row *row, const char *const *words) {
+  for (; *words != NULL; words++)
+    if (pl_row_mentions(row->framework, *words) || pl_row_mentions(row->notes, *words)) return true;
+  return false;
+}
+
+/* bitsandbytes' Adam; and torchtune's step of each parameter when its gradient is there. */
+static void choose_optimizer(const pl_measured_row *row, pl_framework *framework) {
+  static const char *const small[] = {"8-bit Adam", "8-bit paged Adam", "AdamW8bit", "Adam8bit", NULL};
+  static const char *const early[] = {"optimizer in backward", "optimizer in the backward", "optimizer_in_bwd",
+                                      "AdamW in the backward", NULL};
+  if (says_one_of(row, small)) framework->update.optimizer = PL_OPTIMIZER_FUSED_8BIT;
+  if (says_one_of(row, early)) framework->gradients.life = PL_GRADIENTS_CONSUMED;
+}
+
+/* Without a pipeline DeepSpeed's ZeRO keeps bf16 gradients as they are (deepspeed/runtime/engine.py,
+ * _do_optimizer_sanity_check); fp32 sums beside them are its BF16_Optimizer's, which Megatron-DeepSpeed has in its
+ * pipelines, and had in all it ran before FlashAttention. */
+static void choose_gradients(const pl_measured_row *row, pl_framework *framework) {
+  if (strcmp(framework->name, "megatron-deepspeed") != 0 || row->pp > 1 || !says_flash(row)) return;
+  framework->gradients.gradient_dtype = PL_DTYPE_BF16;
+  framework->gradients.keeps_16bit_gradients = framework->gradients.holds_16bit_gradients = false;
 }
 
 /* Lightning's "bf16-true" and "16-true", "pure bf16": nothing is kept in fp32. */
@@ -288,7 +320,9 @@ void pl_row_choose(const pl_measured_row *row, const pl_row_habits *habits, pl_f
   pl_row_choose_attention(row, framework);
   choose_compilation(row, framework);
   choose_loss(row, framework);
+  choose_gradients(row, framework);
   choose_weights(row, framework);
+  choose_optimizer(row, framework);
   choose_fusions(row, framework);
   choose_overlap(row, framework);
   choose_reduction(row, framework);

@@ -248,8 +248,20 @@ static int sharding_of_name(const char *framework) {
   return -1;
 }
 
+/* Megatron's switch, under `framework` or among the notes. */
+static bool says_distributed_optimizer(const pl_measured_row *row) {
+  static const char *const words[] = {"use-distributed-optimizer", "use_distributed_optimizer",
+                                      "with distributed optimizer"};
+  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+    if (pl_row_mentions(row->framework, words[i]) || pl_row_mentions(row->notes, words[i])) return true;
+  return false;
+}
+
 int pl_row_sharding(const pl_measured_row *row) {
-  if (row->fsdp[strspn(row->fsdp, " ")] == '\0') return sharding_of_name(row->framework);
+  if (row->fsdp[strspn(row->fsdp, " ")] == '\0') {
+    int named = sharding_of_name(row->framework);
+    return named < 0 && says_distributed_optimizer(row) ? 1 : named;
+  }
   if (is_number(row->fsdp)) return strtol(row->fsdp, NULL, 10) > 0 ? 3 : -1;
   return flag_of(&fsdp, row->fsdp);
 }

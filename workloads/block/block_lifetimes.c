@@ -49,7 +49,7 @@ static void count(void *own, const pl_op *op, uint32_t tensor, bool first) {
   if (first && live->remakes && touched->saved) live->now += touched->remade_bytes;
   if (live->alive[tensor] || !pl_tensor_comes_and_goes(touched)) return;
   live->alive[tensor] = true;
-  live->now += touched->size_bytes;
+  live->now += pl_tensor_held_bytes(touched);
 }
 
 static void note_peak(void *own, const pl_op *op) {
@@ -62,7 +62,7 @@ static void discount(void *own, uint32_t tensor) {
   live_bytes *live = own;
   if (!live->alive[tensor]) return;
   live->alive[tensor] = false;
-  live->now -= live->tensors[tensor].size_bytes;
+  live->now -= pl_tensor_held_bytes(&live->tensors[tensor]);
 }
 
 double pl_tape_peak(const pl_tape *tape, pl_block_pass pass, const pl_op *ops, uint32_t n_ops) {
@@ -75,7 +75,7 @@ double pl_tape_peak(const pl_tape *tape, pl_block_pass pass, const pl_op *ops, u
     live.alive[i] = begins_backward ? tape->tensors[i].saved : pass == PL_PASS_WEIGHTS && tape->tensors[i].waits;
   if (given != PL_NONE) {
     live.alive[given] = true;
-    live.now = live.peak = tape->tensors[given].size_bytes;
+    live.now = live.peak = pl_tensor_held_bytes(&tape->tensors[given]);
   }
   pl_lifetimes_walk(&of, pass, ops, n_ops, &visitor, &live);
   return live.peak;

@@ -55,6 +55,7 @@ uint32_t pl_tape_like(pl_tape *tape, uint32_t tensor, const char *name, pl_tenso
   copy->dtype = (uint8_t)dtype;
   copy->size_bytes = pl_tape_elements(tape, tensor) * pl_dtype_bytes(dtype);
   copy->remade_bytes = 0;
+  copy->pieces = 0;
   copy->unread = false;
   return tape->n_tensors++;
 }

@@ -240,7 +240,8 @@ static void begin_collective_of(gathering *state, const pl_op_list *list, uint32
 
 /* Gradients that are added into the buffers when the pass is over: this block's stay, the last one lets go of all. */
 static void keep_gradients(gathering *state, const pl_block_program *block, pl_memory_effect *effect) {
-  int64_t own = llrint(block->parameters * state->pass_gradient_bytes);
+  int64_t own = llrint(block->parameters * state->pass_gradient_bytes) +
+                llrint(pl_program_made_gradient_bytes(state->context->program, state->block));
   state->kept_bytes += own;
   effect->peak_bytes += own;
   effect->net_bytes += own;
@@ -314,7 +315,7 @@ static void add_block(gathering *state, const pl_instruction *instruction) {
   if (makes_gradients) keep_gradients(state, block, &effect);
   if (repeat_block(state, list)) return;
   uint32_t first_part = state->n_parts, first_piece = state->n_pieces;
-  bool is_alike = !state->next_has_effect && (!makes_gradients || state->pass_gradient_bytes <= 0);
+  bool is_alike = !state->next_has_effect && (!makes_gradients || state->kept_bytes == 0);
   uint32_t last = list->n_ops - 1; /* the last op that computes: there the block settles its balance */
   while (last > 0 && list->ops[last].kind == PL_OP_COLLECTIVE)
     last--;
@@ -387,7 +388,8 @@ static void add_optimizer(gathering *state) {
             stage->expert_parameters / pl_program_shards(context->program, true);
   pl_op_time cost = pl_optimizer_cost(context->profile, owned, bytes.update_traffic_bytes);
   bool held = pl_framework_or_ideal(context->program->job->framework)->update.holds_update;
-  if (!held) add_effect(state, llrint(owned * bytes.update_bytes), 0);
+  double stepped = pl_program_stepped_gradient_bytes(context->program, context->device->stage);
+  if (!held || stepped > 0) add_effect(state, llrint((held ? 0 : owned * bytes.update_bytes) + stepped), 0);
   pl_origin origin = origin_of(PL_CATEGORY_OPTIMIZER, "optimizer", cost);
   origin.bytes = owned * bytes.update_traffic_bytes;
   add_work(state, &origin);

@@ -55,8 +55,9 @@ typedef struct switch_row {
 
 #define AT(field) offsetof(pl_framework, field)
 static const char *const attention_words[] = {"any", "flash1", "flash2", "flash3", "cudnn", NULL};
-static const char *const loss_words[] = {"in_place", "copy", "copies", "fused", NULL};
-static const char *const optimizer_words[] = {"fused", "foreach", "loop", "sgd", NULL};
+static const char *const loss_words[] = {"in_place", "copy", "copies", "fused", "fused_fp32", "chunked", NULL};
+static const char *const optimizer_words[] = {"fused", "foreach", "loop", "fused_8bit", "sgd", NULL};
+static const char *const life_words[] = {"stay", "made", "consumed", NULL};
 static const char *const unit_words[] = {"layer", "tensor", NULL};
 static const char *const path_words[] = {"added", "flat", "chunked", NULL};
 static const char *const weight_words[] = {"with_master", "fp32", "alone", NULL};
@@ -83,6 +84,7 @@ static const switch_row switches[] = {
     {"kernels", "vocab_multiple", SWITCH_COUNT, AT(kernels.vocab_multiple), NULL, 0},
     {"state", "weights", SWITCH_WORD, AT(update.weights), weight_words, 0},
     {"state", "gradient_path", SWITCH_WORD, AT(gradients.gradient_path), path_words, 0},
+    {"state", "gradients", SWITCH_WORD, AT(gradients.life), life_words, 0},
     {"state", "gradient_dtype", SWITCH_DTYPE, AT(gradients.gradient_dtype), default_word, -1},
     {"state", "keeps_16bit_gradients", SWITCH_FLAG, AT(gradients.keeps_16bit_gradients), NULL, 0},
     {"state", "holds_16bit_gradients", SWITCH_FLAG, AT(gradients.holds_16bit_gradients), NULL, 0},
@@ -285,6 +287,11 @@ static pl_code read_framework(const pl_document *document, pl_arena *arena, pl_f
     if (find_switch(key, NULL) == NULL) return pl_document_fail(document, value, error, "unknown key '%.32s'", key);
     PL_TRY(read_section(document, key, value, &made, error));
   }
+  if (made.gradients.life == PL_GRADIENTS_CONSUMED && made.update.clips_gradients)
+    return pl_document_fail(
+        document, pl_node_get(root, "state"), error,
+        "gradients: consumed: an optimizer that steps in the backward pass cannot clip by a norm of "
+        "all gradients; clips_gradients must be false");
   *framework = made;
   return PL_OK;
 }
@@ -354,9 +361,10 @@ pl_code pl_framework_load(const char *choice, pl_arena *arena, pl_framework *fra
 
 pl_dtype pl_framework_gradient_dtype(const pl_framework *framework, pl_dtype dtype) {
   const pl_framework *own = pl_framework_or_ideal(framework);
-  bool single = pl_dtype_bytes(dtype) >= pl_dtype_bytes(PL_DTYPE_FP32);
-  return own->gradients.gradient_dtype < 0 || single ? pl_gradient_dtype(dtype)
-                                                     : (pl_dtype)own->gradients.gradient_dtype;
+  if (own->gradients.gradient_dtype < 0 || pl_dtype_bytes(dtype) >= pl_dtype_bytes(PL_DTYPE_FP32))
+    return pl_gradient_dtype(dtype);
+  pl_dtype said = (pl_dtype)own->gradients.gradient_dtype;
+  return pl_dtype_bytes(said) == pl_dtype_bytes(dtype) ? dtype : said; /* the other 16 bits: as the weights */
 }
 
 void pl_framework_apply(const pl_framework *framework, pl_job *job) {

@@ -27,8 +27,20 @@ typedef enum pl_loss_form {
   PL_LOSS_COPY,         /* the shifted logits are another fp32 tensor, the rest in place (nanotron, newer Megatron) */
   PL_LOSS_COPIES,       /* so are their gradient and that of the targets' elements, and the 16-bit logits' room stays
                            (cross_entropy of PyTorch) */
-  PL_LOSS_FUSED         /* one kernel that reads 16-bit logits, and one for their gradient, which is 16-bit too */
+  PL_LOSS_FUSED,        /* one kernel that reads 16-bit logits, and one for their gradient, which is 16-bit too */
+  PL_LOSS_FUSED_FP32,   /* one kernel each way on logits that were made fp32 before (a compiled loss behind an eager
+                           cast): they are kept, and so wide is their gradient */
+  PL_LOSS_CHUNKED       /* as PL_LOSS_FUSED, a share of the tokens at a time: of the logits' gradient there is one */
 } pl_loss_form;
+enum { PL_LOSS_CHUNKS = 8 }; /* torchtune's num_output_chunks */
+
+/* Whether the loss is one kernel in the forward pass; and whether it reads logits as their product has made them. */
+static inline bool pl_loss_is_one_kernel(pl_loss_form form) {
+  return form == PL_LOSS_FUSED || form == PL_LOSS_FUSED_FP32 || form == PL_LOSS_CHUNKED;
+}
+static inline bool pl_loss_reads_16bit(pl_loss_form form) {
+  return form == PL_LOSS_FUSED || form == PL_LOSS_CHUNKED;
+}
 
 /* Who hands out device memory, and so what is held beyond the tensors. */
 typedef enum pl_allocator_form {
@@ -37,10 +49,12 @@ typedef enum pl_allocator_form {
 } pl_allocator_form;
 
 typedef enum pl_optimizer_form {
-  PL_OPTIMIZER_FUSED = 0, /* one pass over everything: apex multi-tensor Adam, torch fused=True */
-  PL_OPTIMIZER_FOREACH,   /* one pass per arithmetic step over all tensors (torch's default on GPUs) */
-  PL_OPTIMIZER_LOOP,      /* one kernel per arithmetic step and tensor */
-  PL_OPTIMIZER_SGD        /* not Adam: the weight less a share of its gradient, in the weights' type, without state */
+  PL_OPTIMIZER_FUSED = 0,  /* one pass over everything: apex multi-tensor Adam, torch fused=True */
+  PL_OPTIMIZER_FOREACH,    /* one pass per arithmetic step over all tensors (torch's default on GPUs) */
+  PL_OPTIMIZER_LOOP,       /* one kernel per arithmetic step and tensor */
+  PL_OPTIMIZER_FUSED_8BIT, /* fused, with moments of a byte each, and an fp32 scale for every 256 of them
+                              (bitsandbytes' AdamW8bit) */
+  PL_OPTIMIZER_SGD         /* not Adam: the weight less a share of its gradient, in the weights' type, without state */
 } pl_optimizer_form;
 
 /* What ZeRO-3 gathers and scatters at a time. */
@@ -56,6 +70,13 @@ typedef enum pl_gradient_path {
                              ranks: three kernels (FSDP 1); added up as shards */
   PL_GRADIENTS_CHUNKED    /* copied into the reduction's input, cast on the way (FSDP 2); added up as shards */
 } pl_gradient_path;
+
+/* How long gradients live. */
+typedef enum pl_gradient_life {
+  PL_GRADIENTS_STAY = 0, /* buffers that are there before the first step (Megatron's, DeepSpeed's) */
+  PL_GRADIENTS_MADE,     /* none until a backward pass makes them, none after the step: zero_grad(set_to_none=True) */
+  PL_GRADIENTS_CONSUMED  /* each is given up when it is made: the optimizer steps in the backward pass */
+} pl_gradient_life;
 
 /* Where the master weights are: beside 16-bit weights (mixed precision by hand), or as the only weights, cast for use.
  */
@@ -106,6 +127,7 @@ typedef struct pl_framework {
   } update;
   struct {
     pl_gradient_path gradient_path;
+    pl_gradient_life life;
     int gradient_dtype;         /* pl_dtype in which gradients are kept, -1: pl_gradient_dtype */
     int reduce_dtype;           /* pl_dtype in which they travel, -1: as kept */
     bool keeps_16bit_gradients; /* beside the buffer that they are added into */

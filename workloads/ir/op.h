@@ -71,8 +71,13 @@ typedef struct pl_tensor {
   char dims[PL_TENSOR_RANK];
   int64_t extent[PL_TENSOR_RANK];
   double size_bytes;
+  uint8_t pieces;      /* it is made and used up in so many, one of which is there at a time; 0: whole */
   double remade_bytes; /* of size_bytes, what a recomputation makes again: given up in between (of a kept tensor) */
 } pl_tensor;
+
+static inline double pl_tensor_held_bytes(const pl_tensor *tensor) {
+  return tensor->pieces > 1 ? tensor->size_bytes / tensor->pieces : tensor->size_bytes;
+}
 
 /* How a collective stands to the computing behind it. */
 typedef enum pl_op_overlap {

@@ -46,9 +46,10 @@ void pl_back_loss(pl_back *d, const pl_tape_node *node, uint32_t g) {
   pl_tape *tape = d->tape;
   uint32_t dlogits = pl_back_fresh(d, tape->input), wide = node->input;
   bool cast = tape->tensors[wide].dtype != tape->tensors[tape->input].dtype;
-  bool copies = tape->framework->kernels.loss == PL_LOSS_COPIES;
+  pl_loss_form form = tape->framework->kernels.loss;
+  bool copies = form == PL_LOSS_COPIES;
   uint32_t scattered = copies ? pl_back_fresh(d, node->input) : PL_NONE;
-  if (cast && copies) wide = pl_back_fresh(d, node->input);
+  if (cast && (copies || form == PL_LOSS_FUSED_FP32)) wide = pl_back_fresh(d, node->input);
   pl_op *op = pl_tape_sweep(tape, node->names.backward, PL_OP_CROSS_ENTROPY, PL_CATEGORY_BACKWARD, cross_entropy_flops,
                             node->input, PL_NONE, PL_NONE, cast ? wide : dlogits, PL_NONE);
   op->auxiliary = scattered;

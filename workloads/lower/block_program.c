@@ -120,6 +120,17 @@ static pl_op_list list_of(pl_arena *arena, const pl_op *ops, uint32_t n_ops) {
   return list;
 }
 
+/* A loss that takes some of the tokens at a time: of the logits' gradient there is as much, in the loss and in the
+ * head.
+ */
+static void cut_logits_gradient(pl_tape *tape, pl_block_kind kind) {
+  uint32_t gradient = kind == PL_BLOCK_LOSS   ? tape->input_gradient
+                      : kind == PL_BLOCK_HEAD ? tape->output_gradient
+                                              : PL_NONE;
+  if (tape->framework->kernels.loss == PL_LOSS_CHUNKED && gradient != PL_NONE)
+    tape->tensors[gradient].pieces = PL_LOSS_CHUNKS;
+}
+
 static pl_code take(const pl_model *model, pl_block_kind kind, const pl_block_shard *shard,
                     const pl_block_function *function, pl_arena *arena, pl_block_program *program, pl_error *error) {
   *program = (pl_block_program){.kind = kind};
@@ -131,6 +142,7 @@ static pl_code take(const pl_model *model, pl_block_kind kind, const pl_block_sh
   pl_lowering lowering;
   pl_lower_block(function, &tape, &lowering);
   pl_lower_backward(&lowering);
+  cut_logits_gradient(&tape, kind);
 
   pl_block_program result = {.kind = kind,
                              .block_class = (int32_t)kind,

@@ -119,8 +119,9 @@ void pl_lower_cross_entropy(pl_lowering *to, int32_t op) {
   double tokens = (double)tape->mbs * (double)tape->seq;
   if (!pl_lower_has_dim(to, value, pl_ir_name_of("v")))
     small_loss(tape, logits);
-  else if (tape->framework->kernels.loss == PL_LOSS_FUSED)
-    fused_loss(tape, split, logits, extent, tokens);
+  else if (pl_loss_is_one_kernel(tape->framework->kernels.loss))
+    fused_loss(tape, split, pl_loss_reads_16bit(tape->framework->kernels.loss) ? logits : in_fp32(tape, logits), extent,
+               tokens);
   else
     stepwise_loss(tape, split, logits, extent, tokens);
   finish(to, value);

@@ -86,9 +86,10 @@ pl_resident_memory pl_resident_memory_of(const pl_program *program, int32_t stag
   const pl_stage_program *own = &program->stages[stage];
   const pl_training_state bytes = program->training;
   double whole = own->parameters, sharded = sharded_parameters(program, own);
+  bool stay = pl_program_gradient_life(program) == PL_GRADIENTS_STAY;
   pl_resident_memory memory = {
       .parameters = parameter_bytes(program, own, &bytes),
-      .gradients = (strategy->zero >= 2 ? sharded : whole) * bytes.gradient_bytes,
+      .gradients = stay ? (strategy->zero >= 2 ? sharded : whole) * bytes.gradient_bytes : 0,
       .optimizer = (strategy->zero >= 1 ? sharded : whole) * bytes.optimizer_bytes,
       .update = (strategy->zero >= 1 ? sharded : whole) * bytes.update_bytes,
       .buffers = buffer_bytes(program, stage, &bytes),
@@ -99,6 +100,8 @@ pl_resident_memory pl_resident_memory_of(const pl_program *program, int32_t stag
     memory.buffers += memory.update;
     memory.update = 0;
   }
+  memory.stepped = pl_program_stepped_gradient_bytes(program, stage);
+  memory.update += memory.stepped;
   return memory;
 }
 

@@ -14,7 +14,8 @@
 
 typedef struct pl_resident_memory {
   double parameters, gradients, optimizer, buffers; /* bytes */
-  double update; /* of the optimizer while it runs, when no activation is left: gradients in fp32; not resident */
+  double update;  /* of the optimizer while it runs, when no activation is left: gradients in fp32; not resident */
+  double stepped; /* of update, gradients that are there no longer than the step needs them */
 } pl_resident_memory;
 
 pl_resident_memory pl_resident_memory_of(const pl_program *program, int32_t stage);

@@ -40,11 +40,13 @@ static chunk_memory chunk_memory_of(const pl_program *program, int32_t chunk) {
       sum.saved += (double)effect.net_bytes;
     }
   }
+  double made = 0; /* gradients, until the pass is over */
   for (int32_t block = boundary[chunk + 1] - 1; block >= boundary[chunk]; block--) {
     const pl_block_program *own = &program->blocks[pl_model_block_class(program->model, block)];
     if (own->backward.n_ops == 0) continue;
     pl_memory_effect effect = pl_block_effect(own, PL_PASS_BACKWARD);
-    sum.backward_peak = fmax(sum.backward_peak, (double)effect.peak_bytes - sum.freed);
+    made += (double)llrint(pl_program_made_gradient_bytes(program, block));
+    sum.backward_peak = fmax(sum.backward_peak, (double)effect.peak_bytes - sum.freed + made);
     sum.freed -= (double)effect.net_bytes;
   }
   return sum;
@@ -110,7 +112,7 @@ enum { MOST_CHUNKS = 16 };
  * nothing, and the rest of the backward ones (workloads/strategy/schedule.c). */
 static double interleaved_bytes(const pl_program *program, int32_t stage) {
   const pl_strategy *strategy = program->strategy;
-  chunk_memory chunks[MOST_CHUNKS];
+  chunk_memory chunks[MOST_CHUNKS] = {{0}};
   for (int32_t chunk = 0; chunk < strategy->vpp; chunk++)
     chunks[chunk] = chunk_memory_of(program, pl_strategy_chunk_at(strategy, stage, chunk));
   int64_t period = (int64_t)strategy->pp * strategy->vpp, total = (int64_t)strategy->vpp * program->n_microbatches;

@@ -88,7 +88,7 @@ static bool lies_in_buffer(replay *own, const pl_block_program *block, const pl_
 
 static void take_for(replay *own, const pl_block_program *block, const pl_op *op, uint32_t tensor, uint32_t *held) {
   if (*held != PL_NONE || !pl_tensor_comes_and_goes(&block->tensors[tensor])) return;
-  *held = lies_in_buffer(own, block, op, tensor) ? BORROWED : take(own, block->tensors[tensor].size_bytes);
+  *held = lies_in_buffer(own, block, op, tensor) ? BORROWED : take(own, pl_tensor_held_bytes(&block->tensors[tensor]));
 }
 
 static bool is_matrix(const pl_tensor *tensor) {

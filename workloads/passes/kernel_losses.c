@@ -58,7 +58,7 @@ static void join_rest(pl_kernel_finding *own, const loss_ops *of) {
 static void join_forward(pl_kernel_finding *own, int32_t maximum) {
   loss_ops of;
   if (!find(own, maximum, &of)) return;
-  bool fused = own->framework->kernels.loss == PL_LOSS_FUSED;
+  bool fused = pl_loss_is_one_kernel(own->framework->kernels.loss);
   join_rest(own, &of);
   pl_kernel_join(own, of.exp, of.pick);
   if (fused || own->framework->kernels.loss == PL_LOSS_COPIES) {
@@ -66,7 +66,7 @@ static void join_forward(pl_kernel_finding *own, int32_t maximum) {
     pl_kernel_join(own, of.exp, of.sum);
   }
   if (!fused) return;
-  pl_kernel_join(own, of.maximum, of.cast);
+  if (pl_loss_reads_16bit(own->framework->kernels.loss)) pl_kernel_join(own, of.maximum, of.cast);
   if (pl_kernel_made(own, of.subtract, 1) == maximum) pl_kernel_join(own, of.exp, maximum);
 }
 
@@ -95,7 +95,8 @@ static void join_backward(pl_kernel_finding *own, int32_t place) {
   for (int32_t k = 0; k < 2; k++)
     join_numbers(own, at, pl_kernel_op(own, at)->inputs[k]);
   int32_t cast = pl_kernel_next(own, at);
-  if (own->framework->kernels.loss == PL_LOSS_FUSED && pl_kernel_is(own, cast, "cast")) pl_kernel_join(own, at, cast);
+  if (pl_loss_reads_16bit(own->framework->kernels.loss) && pl_kernel_is(own, cast, "cast"))
+    pl_kernel_join(own, at, cast);
 }
 
 void pl_kernel_losses(pl_kernel_finding *own) {

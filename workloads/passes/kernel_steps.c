@@ -250,7 +250,7 @@ static void write_op(stepping *own, int32_t index) {
 
 /* Before its gradient, the softmax is made of the exponentials, in place. */
 static void divide_loss(stepping *own) {
-  if (own->options->framework->kernels.loss == PL_LOSS_FUSED) return;
+  if (pl_loss_is_one_kernel(own->options->framework->kernels.loss)) return;
   const pl_kernel_finding *f = &own->finding;
   for (int32_t i = 0; i < f->f->n_ops; i++) {
     if (!is(own, i, "log")) continue;

@@ -11,10 +11,32 @@
  * read or written), exp_avg_sq.mul_ (2) and addcmul_ (4), sqrt (2), division by the bias correction (2), add of eps
  * (2), addcdiv_ (4), weight decay (2): 21 of four bytes where the fused form has 7 (p, m, v twice, g once). */
 static const double foreach_passes = 21, fused_passes = 7, fp32_bytes = 4;
+/* A moment of a byte, and its share of the scale of 256 of them (Dettmers et al. 2022, block-wise quantization). */
+static const double small_moment_bytes = 1 + 4.0 / 256;
+
+/* Read and written by Adam's arithmetic on tensors of `bytes` a number, and both moments with it. */
+static double adam_traffic(const pl_framework *framework, double bytes) {
+  switch (framework->update.optimizer) {
+  case PL_OPTIMIZER_FUSED:
+    return fused_passes * bytes;
+  case PL_OPTIMIZER_FUSED_8BIT:
+    return (fused_passes - 4) * bytes + 4 * small_moment_bytes;
+  default:
+    return foreach_passes * bytes;
+  }
+}
+
+static double moments_of(const pl_framework *framework, double bytes) {
+  return 2 * (framework->update.optimizer == PL_OPTIMIZER_FUSED_8BIT ? small_moment_bytes : bytes);
+}
+
+static bool is_fused(const pl_framework *framework) {
+  return framework->update.optimizer == PL_OPTIMIZER_FUSED || framework->update.optimizer == PL_OPTIMIZER_FUSED_8BIT;
+}
 
 static double update_traffic_of(const pl_framework *framework, double gradient, double cast) {
-  bool fused = framework->update.optimizer == PL_OPTIMIZER_FUSED;
-  double steps = (fused ? fused_passes : foreach_passes) * fp32_bytes;
+  bool fused = is_fused(framework);
+  double steps = adam_traffic(framework, fp32_bytes);
   /* A gradient of 16 bits is first turned into fp32: read, written, and read again. The norm reads all gradients, the
    * clipping reads and writes them. */
   double converted = gradient < fp32_bytes ? gradient + fp32_bytes : 0;
@@ -36,16 +58,15 @@ static pl_training_state state_of_sgd(const pl_framework *framework, double comp
 
 /* Adam on tensors of one type: as many passes over them as in fp32, and no conversions. */
 static pl_training_state state_of_alone(const pl_framework *framework, double compute, double gradient) {
-  bool fused = framework->update.optimizer == PL_OPTIMIZER_FUSED;
   return (pl_training_state){.parameter_bytes = compute,
                              .gathered_bytes = compute,
                              .gradient_bytes = gradient,
                              .reduced_bytes = framework->gradients.reduce_dtype < 0
                                                   ? gradient
                                                   : pl_dtype_bytes((pl_dtype)framework->gradients.reduce_dtype),
-                             .optimizer_bytes = 2 * compute,
+                             .optimizer_bytes = moments_of(framework, compute),
                              .update_bytes = framework->update.optimizer == PL_OPTIMIZER_FOREACH ? compute : 0,
-                             .update_traffic_bytes = (fused ? fused_passes : foreach_passes) * compute +
+                             .update_traffic_bytes = adam_traffic(framework, compute) +
                                                      (framework->update.clips_gradients ? 3 * gradient : 0)};
 }
 
@@ -64,7 +85,7 @@ pl_training_state pl_training_state_of(const pl_job *job, int32_t dp) {
                              .reduced_bytes = framework->gradients.reduce_dtype < 0
                                                   ? gradient
                                                   : pl_dtype_bytes((pl_dtype)framework->gradients.reduce_dtype),
-                             .optimizer_bytes = own_master ? 2 * fp32_bytes : 3 * fp32_bytes,
+                             .optimizer_bytes = moments_of(framework, fp32_bytes) + (own_master ? 0 : fp32_bytes),
                              .update_bytes = gradient < fp32_bytes ? fp32_bytes : 0,
                              .update_traffic_bytes = update_traffic_of(framework, gradient, single ? 0 : compute)};
   if (framework->gradients.keeps_16bit_gradients && gradient > compute) {
@@ -81,6 +102,42 @@ pl_training_state pl_training_state_of(const pl_job *job, int32_t dp) {
 static pl_training_state training_state_of(const pl_program *program) {
   bool whole = pl_framework_reduces_whole(program->job->framework, program->strategy->zero);
   return pl_training_state_of(program->job, whole ? 1 : pl_strategy_replicas(program->strategy));
+}
+
+/* ---- gradients that are not always there ---- */
+
+pl_gradient_life pl_program_gradient_life(const pl_program *program) {
+  const pl_strategy *strategy = program->strategy;
+  bool once = program->n_microbatches == 1 && strategy->vpp == 1 && !pl_strategy_splits_backward(strategy);
+  return once ? pl_framework_or_ideal(program->job->framework)->gradients.life : PL_GRADIENTS_STAY;
+}
+
+static double shared_among_ranks(const pl_program *program, double all, double experts) {
+  if (program->strategy->zero < 2) return all;
+  return (all - experts) / pl_program_shards(program, false) + experts / pl_program_shards(program, true);
+}
+
+/* Without a pipeline head and embedding have one gradient, which the head makes. */
+double pl_program_made_gradient_bytes(const pl_program *program, int32_t block) {
+  pl_gradient_life life = pl_program_gradient_life(program);
+  if (life == PL_GRADIENTS_STAY) return 0;
+  const pl_model *model = program->model;
+  const pl_block_program *own = &program->blocks[pl_model_block_class(model, block)];
+  double tied = program->strategy->pp == 1 ? own->tied_parameters : 0;
+  if (life == PL_GRADIENTS_CONSUMED) return tied * program->training.gradient_bytes;
+  double parameters = own->parameters + tied;
+  for (int32_t other = 0; own->kind == PL_BLOCK_EMBEDDING && other < pl_model_n_blocks(model); other++)
+    if (program->strategy->pp == 1 && pl_model_block_kind(model, other) == PL_BLOCK_HEAD)
+      parameters -= program->blocks[pl_model_block_class(model, other)].tied_parameters;
+  return shared_among_ranks(program, parameters, own->expert_parameters) *
+         program->training.gradient_bytes;
+}
+
+double pl_program_stepped_gradient_bytes(const pl_program *program, int32_t stage) {
+  const pl_stage_program *own = &program->stages[stage];
+  if (pl_program_gradient_life(program) != PL_GRADIENTS_MADE) return 0;
+  return shared_among_ranks(program, own->parameters, own->expert_parameters) *
+         program->training.gradient_bytes;
 }
 
 /* ---- stages ---- */
@@ -245,11 +302,30 @@ static pl_code make_passes(pl_program_making *state, int32_t stage, pl_stage_pro
   return pl_making_epilogue(state, own);
 }
 
+/* An optimizer that steps while the backward pass goes on needs the whole gradient there and then. */
+static pl_code check_gradient_life(const pl_program_making *state) {
+  const pl_program *program = state->program;
+  const pl_framework *framework = pl_framework_or_ideal(program->job->framework);
+  if (framework->gradients.life != PL_GRADIENTS_CONSUMED) return PL_OK;
+  if (program->n_microbatches > 1)
+    return pl_fail(state->error, PL_BAD_INPUT,
+                   "%s: an optimizer that steps in the backward pass (gradients: consumed) needs one microbatch per "
+                   "step; here are %d: make mbs larger or --gbs smaller",
+                   framework->name, program->n_microbatches);
+  if (pl_program_shards(program, false) > 1 && program->strategy->zero < 2)
+    return pl_fail(state->error, PL_BAD_INPUT,
+                   "%s: an optimizer that steps in the backward pass (gradients: consumed) needs dp=1 or zero=2 or 3: "
+                   "buckets of gradients are reduced later",
+                   framework->name);
+  return PL_OK;
+}
+
 static pl_code make_frames(pl_program_making *state) {
   pl_program *program = state->program;
   int32_t pp = program->strategy->pp;
   program->training = training_state_of(program);
   PL_TRY(number_schedules(program, state->arena, state->error));
+  PL_TRY(check_gradient_life(state));
   PL_TRY(pl_making_families(state));
   PL_TRY(hold_classes(state));
   state->stages = PL_TAKE(state->arena, pl_stage_program, pp);

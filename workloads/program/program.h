@@ -203,6 +203,14 @@ static inline pl_block_pass pl_instruction_pass(const pl_instruction *instructio
   return (pl_block_pass)(instruction->backward + instruction->half);
 }
 
+/* How long the program's gradients live: what its framework says, where there is one microbatch and one backward pass
+ * of it; else the sums over microbatches, or chunks, have to stay. */
+pl_gradient_life pl_program_gradient_life(const pl_program *program);
+/* Of gradients that do not stay: what the backward pass of a block leaves until the pass is over; and what a rank of
+ * the stage then has for the optimizer's step. Bytes; 0 where gradients stay. */
+double pl_program_made_gradient_bytes(const pl_program *program, int32_t block);
+double pl_program_stepped_gradient_bytes(const pl_program *program, int32_t stage);
+
 /* Prints the program: per stage its blocks' ops (identical blocks once, with a count), schedule and epilogue. */
 void pl_program_print(FILE *stream, const pl_program *program);
 

@@ -53,9 +53,9 @@ pl_code pl_simulation_report_memory(pl_simulation *state, pl_simulate_report *re
     double above = peak - (double)(int64_t)pl_resident_bytes(&resident), update = (double)llrint(resident.update);
     bool updates = above == update; /* the optimizer needs more than any pass did: no activation is there */
     *stage = (pl_stage_memory){.parameters = resident.parameters,
-                               .gradients = resident.gradients,
+                               .gradients = resident.gradients + (updates ? resident.stepped : 0),
                                .optimizer = resident.optimizer,
-                               .buffers = resident.buffers + (updates ? update : 0),
+                               .buffers = resident.buffers + (updates ? update - resident.stepped : 0),
                                .activations = updates ? 0 : above,
                                .peak = peak,
                                .reserved = held.allocator,
