@@ -59,7 +59,7 @@ extern const char *const pl_transport_names[]; /* "rdma", "socket"; NULL ends th
 
 enum { PL_PLAN_SOCKET_NS = 18000, PL_PLAN_DELAY_NS_MAX = 2000000000 };
 enum { PL_PLAN_SOCKET_NODES = 256 };
-enum { PL_PLAN_PARTS_MAX = 8, PL_PLAN_NODES_MAX = 65536, PL_PLAN_PODS_MAX = 1024, PL_PLAN_POD_NODES_MAX = 512 };
+enum { PL_PLAN_PARTS_MAX = 32, PL_PLAN_NODES_MAX = 65536, PL_PLAN_PODS_MAX = 1024, PL_PLAN_POD_NODES_MAX = 512 };
 
 typedef struct pl_platform_plan {
   struct {

@@ -43,6 +43,7 @@ static const struct {
     {"A100", "dgx-a100", NULL},
     {"V100+DGX-2", "dgx-2", NULL},
     {"V100+HC2", "hc2", NULL},
+    {"V100+p3.2xlarge", "p3.2xlarge", NULL},
     {"V100+p3.8xlarge", "p3.8xlarge", NULL},
     {"V100+p3.16xlarge", "p3.16xlarge", NULL},
     {"V100+16GB+cube mesh", "v100-cube-1ib", NULL},
