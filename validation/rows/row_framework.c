@@ -87,7 +87,12 @@ static const struct {
     {"Foundry", {.framework = "fsdp-composer", .zero = 3}}, /* MosaicML's LLM Foundry trains with Composer */
     {"fms-fsdp", {.framework = "fms-fsdp", .zero = 3}},
     /* Selective recomputation per op is what its Llama configurations have. */
-    {"torchtitan", {.framework = "torchtitan", .sequence_parallel = true, .selects_ops = true, .zero = 3}},
+    {"torchtitan",
+     {.framework = "torchtitan",
+      .sequence_parallel = true,
+      .selects_ops = true,
+      .gathers_context = true, /* context_parallel_rotate_method, allgather unless told otherwise (its job_config.py) */
+      .zero = 3}},
     {"torchtune", {.framework = "torchtune"}},
     {"InternEvo", {.framework = "internevo", .zero = 1}},
     /* BERT of before fused attention: modeling.py of each multiplies scores, masks, softmax, dropout 0.1. */
