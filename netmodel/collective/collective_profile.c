@@ -74,12 +74,13 @@ static pl_code read_algorithm(const pl_document *document, const pl_node *node, 
 
 static pl_code read_match(const pl_document *document, const pl_node *node, bool inside, pl_wiring *wiring,
                           pl_error *error) {
-  wiring->most_us = wiring->most_pcie_GBps = wiring->limit_GBps = INFINITY;
+  wiring->most_us = wiring->most_pcie_GBps = wiring->most_gpus = wiring->limit_GBps = INFINITY;
   if (!inside) {
     PL_TRY(read_bounds(document, node, "nic_GBps", &wiring->least_GBps, &wiring->most_GBps, error));
     PL_TRY(read_bounds(document, node, "nic_us", &wiring->least_us, &wiring->most_us, error));
     if (pl_node_get(node, "limit_GBps") != NULL)
       PL_TRY(read_number(document, node, "limit_GBps", 1e-6, 1e6, &wiring->limit_GBps, error));
+    PL_TRY(read_bounds(document, node, "node_gpus", &wiring->least_gpus, &wiring->most_gpus, error));
     return read_bounds(document, node, "pcie_GBps", &wiring->least_pcie_GBps, &wiring->most_pcie_GBps, error);
   }
   const char *link;
@@ -109,9 +110,9 @@ static pl_code read_wiring(const pl_document *document, const pl_node *node, boo
                            pl_wiring *wiring, pl_error *error) {
   static const char *const inside_keys[] = {"name", "link", "link_GBps", "host",       "launch_us", "local",
                                             "ring", "nvls", "direct",    "provenance", "like",      NULL};
-  static const char *const between_keys[] = {"name",       "nic_GBps", "nic_us", "pcie_GBps", "limit_GBps",
-                                             "launch_us",  "ring",     "tree",   "direct",    "nvls",
-                                             "provenance", "like",     NULL};
+  static const char *const between_keys[] = {"name",       "nic_GBps",   "nic_us", "pcie_GBps", "node_gpus",
+                                             "limit_GBps", "launch_us",  "ring",   "tree",      "direct",
+                                             "nvls",       "provenance", "like",   NULL};
   const char *name;
   PL_TRY(pl_profile_check_keys(document, node, inside ? inside_keys : between_keys, error));
   PL_TRY(pl_node_name(document, node, "name", &name, error));
@@ -210,6 +211,7 @@ static bool matches_inside(const pl_wiring *wiring, const pl_wiring_facts *facts
 
 static bool matches_between(const pl_wiring *wiring, const pl_wiring_facts *facts) {
   if (facts->pcie_GBps > 0 && !within(facts->pcie_GBps, wiring->least_pcie_GBps, wiring->most_pcie_GBps)) return false;
+  if (!within(facts->node_gpus, wiring->least_gpus, wiring->most_gpus)) return false;
   return facts->nic_GBps > 0 && within(facts->nic_GBps, wiring->least_GBps, wiring->most_GBps) &&
          within(facts->nic_us, wiring->least_us, wiring->most_us);
 }

@@ -46,7 +46,8 @@ typedef struct pl_protocol_cost {
 
 /* One kind of wiring: `link_GBps` bounds the slowest NVLink or, without any, the slowest PCIe link of a group inside
  * its nodes; `nic_us` and `nic_GBps` the slowest NIC in latency and rate, `pcie_GBps` the way to it (old PCIe: no
- * direct access of NICs to GPU memory). An entry matches where all bounds hold. */
+ * direct access of NICs to GPU memory), `node_gpus` how many GPUs a node has (a process for each of eight leaves TCP
+ * less of the wire than one). An entry matches where all bounds hold. */
 typedef struct pl_wiring {
   const char *name;
   const char *like;             /* the entry that calibration starts from, for what no measurement says; NULL: none */
@@ -56,6 +57,7 @@ typedef struct pl_wiring {
   double least_GBps, most_GBps; /* of a link inside, or of a NIC; bounds inclusive, of "link_GBps", "nic_GBps" */
   double least_us, most_us;     /* between: latency of one NIC */
   double least_pcie_GBps, most_pcie_GBps; /* between: slowest PCIe link; groups that cross none match any bounds */
+  double least_gpus, most_gpus;           /* between: GPUs of a node, "node_gpus" */
   double limit_GBps; /* between: what one NIC moves at most, e.g. copies through host memory; INFINITY: no limit */
   double launch_us;
   double local; /* inside: passes of a member's own share through its memory, in crossings of the wire */
@@ -84,6 +86,7 @@ pl_code pl_collective_profile_path(const char *choice, const char *platform_path
 typedef struct pl_wiring_facts {
   double nvlink_GBps, pcie_GBps, nic_GBps; /* slowest of its kind */
   double nic_us;                           /* largest latency of one NIC */
+  uint32_t node_gpus;                      /* of the group's nodes, on the one that has most */
   bool inside, between;                    /* hops inside and between nodes */
   bool host;                               /* some hop crosses a link of kind cpu: memory of the host, or its bus */
 } pl_wiring_facts;

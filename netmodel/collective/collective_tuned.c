@@ -53,6 +53,11 @@ static void keep_least(double *least, double value) {
 /* By the figures of `links`. */
 static pl_wiring_facts facts_of(const pl_collective_group *group, const pl_link *links) {
   pl_wiring_facts facts = {.inside = group->tuning.most_per_node > 1, .between = group->n_nodes > 1};
+  for (uint32_t k = 0; k < group->n_nodes; k++) {
+    uint32_t node = group->cluster->devices[group->devices[group->nodes[k].first]].node;
+    uint32_t n_gpus = group->cluster->nodes[node].n_devices;
+    if (n_gpus > facts.node_gpus) facts.node_gpus = n_gpus;
+  }
   for (uint32_t i = 0; i < group->ring.n_uses; i++) {
     const pl_link *link = &links[group->ring.uses[i].link];
     double GBps = link->capacity_Bps * 1e-9;

@@ -15,8 +15,8 @@
 enum { KIND_BYTES = 256, NAMES_MAX = 128 };
 
 typedef struct request {
-  const char *kind, *nodes, *gpus_per_node, *fabric, *pod_nodes, *oversubscription, *nic_rate, *transport, *sockets,
-      *device, *output;
+  const char *kind, *nodes, *gpus_per_node, *fabric, *pod_nodes, *oversubscription, *nic_rate, *delay, *transport,
+      *sockets, *device, *output;
   bool force, list;
   pl_error error;
 } request;
@@ -27,6 +27,7 @@ enum {
   KEY_POD_NODES,
   KEY_OVERSUBSCRIPTION,
   KEY_NIC_RATE,
+  KEY_DELAY,
   KEY_SOCKETS,
   KEY_DEVICE,
   KEY_TRANSPORT,
@@ -45,6 +46,8 @@ static const struct argp_option options[] = {
     {"oversubscription", KEY_OVERSUBSCRIPTION, "R", 0,
      "Node-facing over spine-facing capacity of a leaf, at least 1 (default 1)", 0},
     {"nic-rate", KEY_NIC_RATE, "RATE", 0, "Rate of every NIC per direction, e.g. 200Gbps or 25GBps", 0},
+    {"delay", KEY_DELAY, "TIME", 0,
+     "What a message between nodes takes beside the machines' own latencies, e.g. 10ms: nodes far apart", 0},
     {"transport", KEY_TRANSPORT, "rdma|socket", 0,
      "How NCCL reaches other nodes: over TCP sockets all GPUs of a node share one interface (default rdma)", 0},
     {"sockets", KEY_SOCKETS, "always|never|auto", 0,
@@ -75,6 +78,9 @@ static error_t parse_option(int key, char *argument, struct argp_state *state) {
     return 0;
   case KEY_NIC_RATE:
     r->nic_rate = argument;
+    return 0;
+  case KEY_DELAY:
+    r->delay = argument;
     return 0;
   case KEY_TRANSPORT:
     r->transport = argument;
@@ -182,6 +188,15 @@ static pl_code parse_kinds(const request *r, pl_platform_plan *plan, pl_error *e
   return PL_OK;
 }
 
+static pl_code parse_delay(const char *text, uint32_t *delay_ns, pl_error *error) {
+  double delay_s;
+  PL_TRY(pl_parse_time(text, "--delay", &delay_s, error));
+  if (!(delay_s >= 0 && delay_s <= 1e-9 * PL_PLAN_DELAY_NS_MAX))
+    return pl_fail(error, PL_BAD_INPUT, "--delay %s: must be from 0 to 2s", text);
+  *delay_ns = (uint32_t)(delay_s * 1e9 + 0.5);
+  return PL_OK;
+}
+
 static pl_code parse_numbers(const request *r, pl_platform_plan *plan, pl_error *error) {
   if (r->gpus_per_node != NULL) {
     int64_t n;
@@ -206,7 +221,7 @@ static pl_code parse_numbers(const request *r, pl_platform_plan *plan, pl_error 
       return pl_fail(error, PL_BAD_INPUT, "--nic-rate %s: must be from 1MBps to 100TBps", r->nic_rate);
     plan->nic_GBps = rate_Bps / 1e9;
   }
-  return PL_OK;
+  return r->delay != NULL ? parse_delay(r->delay, &plan->delay_ns, error) : PL_OK;
 }
 
 static pl_code parse_transport(const char *text, pl_transport *transport, pl_error *error) {
@@ -227,6 +242,10 @@ static pl_code check_leaves(const request *r, const pl_platform_plan *plan, pl_e
   }
   if (plan->transport == PL_TRANSPORT_SOCKET && n_nodes == 1)
     return pl_fail(error, PL_BAD_INPUT, "--transport socket: one node has no other to reach; say --nodes N");
+  if (plan->transport != PL_TRANSPORT_SOCKET && plan->delay_ns > 0)
+    return pl_fail(error, PL_BAD_INPUT,
+                   "--delay %s: collectives over distant InfiniBand or RoCE were not measured; say --transport socket",
+                   r->delay);
   if (plan->transport == PL_TRANSPORT_SOCKET && plan->fabric == PL_FABRIC_RAIL)
     return pl_fail(error, PL_BAD_INPUT, "--fabric rail: over sockets a node has one interface and no rails");
   if (plan->oversubscription > 1 && n_nodes <= plan->pod_nodes)
@@ -238,10 +257,10 @@ static pl_code check_leaves(const request *r, const pl_platform_plan *plan, pl_e
 
 /* Only what the user asked for, so that the same request always writes the same file. */
 static const char *record_command(const request *r, pl_arena *arena) {
-  const char *const names[] = {"nodes",    "gpus-per-node", "fabric",  "pod-nodes", "oversubscription",
-                               "nic-rate", "transport",     "sockets", "device"};
-  const char *const values[] = {r->nodes,    r->gpus_per_node, r->fabric,  r->pod_nodes, r->oversubscription,
-                                r->nic_rate, r->transport,     r->sockets, r->device};
+  const char *const names[] = {"nodes",    "gpus-per-node", "fabric",    "pod-nodes", "oversubscription",
+                               "nic-rate", "delay",         "transport", "sockets",   "device"};
+  const char *const values[] = {r->nodes,    r->gpus_per_node, r->fabric,    r->pod_nodes, r->oversubscription,
+                                r->nic_rate, r->delay,         r->transport, r->sockets,   r->device};
   const char *command = pl_arena_printf(arena, "paceline platform make %s", r->kind);
   for (size_t i = 0; i < sizeof names / sizeof names[0] && command != NULL; i++) {
     const char *value = values[i] != NULL ? pl_command_quote(values[i], arena) : NULL;

@@ -160,7 +160,8 @@ static void write_wire(const writer *w, const pl_node_kind *kind, uint32_t node,
     write_link(w, name, kind->memory_GBps / 2, PL_NODE_MEMORY_NS, "SHARED", "cpu");
     break;
   case PL_WIRE_NIC:
-    write_link(w, name, nic_GBps(w, kind), kind->nic_ns, "SPLITDUPLEX", "nic");
+    /* A message crosses two NICs. */
+    write_link(w, name, nic_GBps(w, kind), kind->nic_ns + w->plan->delay_ns / 2, "SPLITDUPLEX", "nic");
     break;
   }
 }

@@ -57,9 +57,9 @@ typedef enum pl_sockets {
 typedef enum pl_transport { PL_TRANSPORT_RDMA = 0, PL_TRANSPORT_SOCKET } pl_transport;
 extern const char *const pl_transport_names[]; /* "rdma", "socket"; NULL ends them */
 
-enum { PL_PLAN_SOCKET_NS = 18000 };
+enum { PL_PLAN_SOCKET_NS = 18000, PL_PLAN_DELAY_NS_MAX = 2000000000 };
 enum { PL_PLAN_SOCKET_NODES = 256 };
-enum { PL_PLAN_PARTS_MAX = 8, PL_PLAN_NODES_MAX = 65536, PL_PLAN_PODS_MAX = 1024, PL_PLAN_POD_NODES_MAX = 512 };
+enum { PL_PLAN_PARTS_MAX = 32, PL_PLAN_NODES_MAX = 65536, PL_PLAN_PODS_MAX = 1024, PL_PLAN_POD_NODES_MAX = 512 };
 
 typedef struct pl_platform_plan {
   struct {
@@ -72,6 +72,7 @@ typedef struct pl_platform_plan {
   uint32_t pod_nodes;      /* for `single` a grouping that only keeps the file small */
   double oversubscription; /* of leaf uplinks; 1 = non-blocking */
   double nic_GBps;         /* 0: each machine's own */
+  uint32_t delay_ns;       /* of a message between nodes, beside the machines' own: a network far away, or throttled */
   pl_transport transport;
   pl_sockets sockets;  /* write CPU sockets, and the wires that only they use */
   const char *device;  /* NULL: each machine's own */

@@ -253,7 +253,19 @@ PYTHON
       tail -1 | awk -F'|' '{ exit !($7 < 25) }'
     line=$((line + 1))
   done
+  # One GPU per node: two measured systems, and sends of a third on throttled wires, which the entry never saw.
+  local nodes gpus rate
+  for wire in "2 1 32" "4 1 32" "2 8 100" "2 1 100" "2 1 10" "2 1 5" "2 1 2" "2 1 1"; do
+    read -r nodes gpus rate <<<"$wire"
+    "$PACELINE" platform make p3.16xlarge --nodes "$nodes" --gpus-per-node "$gpus" --transport socket --nic-rate "${rate}Gbps" -o "$BATS_TEST_TMPDIR/wire.xml" --force
+    { head -1 $rows && sed -n "${line}p" $rows; } >"$BATS_TEST_TMPDIR/row.csv"
+    "$PACELINE" calibrate --collectives "$BATS_TEST_TMPDIR/row.csv" --platform "$BATS_TEST_TMPDIR/wire.xml" --check |
+      tail -1 | awk -F'|' -v most="$([ "$gpus" = 1 ] && echo 4 || echo 25)" '{ exit !($7 < most) }'
+    line=$((line + 1))
+  done
+  [ "$line" -gt "$(wc -l <$rows)" ]
   "$PACELINE" simulate --platform "$BATS_TEST_TMPDIR/four.xml" --model gpt2-345m --gbs 64 --strategy pp=1,dp=32,tmp=1,mbs=2 | grep -q ' + socket'
+  "$PACELINE" platform make p3.16xlarge --nodes 2 --transport socket --delay 10ms -o - | grep -q 'id="n0nic0".* latency="5018000ns"'
   run "$PACELINE" platform make dgx-a100 --transport socket
   [ "$status" -eq 2 ] && [[ $output == *"one node has no other to reach"* ]]
   run "$PACELINE" platform make dgx-a100 --nodes 2 --transport carrier-pigeon

@@ -25,6 +25,18 @@ amp() {
   echo '```'
 } >"$scratch/parts/AMP"
 
+# mixed LABEL NETWORK: DT-FM's mixed cluster
+mixed() {
+  "$PACELINE" validate validation/papers/dtfm/mixed.csv --platform validation/papers/dtfm/mixed.xml --network "$2" |
+    sed -n '/^family /,/^$/p' | sed -e '/^$/d' -e 's/^\(.\{113\}\).*/\1/' -e "s/^dtfm_mixed.\{30\}/$(printf '%-40s' "$1")/"
+}
+{
+  echo '```'
+  mixed 'transfers share links' flow
+  mixed 'each as if alone' analytic | tail -1
+  echo '```'
+} >"$scratch/parts/DT-FM"
+
 "$PACELINE" validate validation/papers/proteus_table5.csv >"$scratch/proteus.txt"
 {
   echo '```'

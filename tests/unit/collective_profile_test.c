@@ -26,7 +26,7 @@ static const char good[] =
     "            \"Simple\": {\"start_us\": 10, \"step_us\": 3, \"rate\": 0.75, \"ramp\": 2}},\n"
     "   \"direct\": {\"Simple\": {\"start_us\": 1, \"step_us\": 0.5, \"rate\": 1, \"ramp\": 0}}}],\n"
     " \"between\": [{\"name\": \"net\", \"nic_us\": [0, 5], \"pcie_GBps\": [8, 30], "
-    "\"limit_GBps\": 3,\n"
+    "\"node_gpus\": [2, 4], \"limit_GBps\": 3,\n"
     "   \"launch_us\": 7,\n"
     "   \"ring\": {\"Simple\": {\"start_us\": 2, \"step_us\": 9, \"rate\": 0.5, \"ramp\": 1}},\n"
     "   \"tree\": {\"Simple\": {\"start_us\": 4, \"step_us\": 8, \"rate\": 0.5, \"ramp\": 1}},\n"
@@ -52,12 +52,14 @@ static void fields(void **state) {
   assert_false(port->cost[PL_TUNED_NVLS][PL_PROTOCOL_SIMPLE].known);
   assert_true(net->least_us == 0 && net->most_us == 5 && isinf(net->most_GBps) && net->limit_GBps == 3);
   assert_true(net->least_pcie_GBps == 8 && net->most_pcie_GBps == 30);
+  assert_true(net->least_gpus == 2 && net->most_gpus == 4);
   assert_true(net->cost[PL_TUNED_TREE][PL_PROTOCOL_SIMPLE].step_us == 8);
 }
 
 static void same_wiring(const pl_wiring *a, const pl_wiring *b) {
   assert_string_equal(a->name, b->name);
   assert_true(a->launch_us == b->launch_us && a->local == b->local && a->nvlink == b->nvlink);
+  assert_true(a->least_gpus == b->least_gpus && fmin(a->most_gpus, 1e9) == fmin(b->most_gpus, 1e9));
   assert_true(a->limit_GBps == b->limit_GBps || (isinf(a->limit_GBps) && isinf(b->limit_GBps)));
   for (int i = 0; i < PL_TUNED_COUNT; i++)
     for (int p = 0; p < PL_PROTOCOL_COUNT; p++) {
@@ -115,7 +117,7 @@ static void mistakes(void **state) {
   refused("[100, 400]", "[400, 100]", "toy:2:61: link_GBps: from 400 to 100 holds no rate or time");
   refused("[100, 400]", "100", "toy:2:61: link_GBps must be a list of two numbers, the least and the most");
   refused("\"launch_us\": 5", "\"launch_us\": \"5us\"", "toy:3:17: 'launch_us' must be a number, not a string '5us'");
-  refused("\"limit_GBps\": 3", "\"limit_GBps\": 0", "toy:7:84: limit_GBps is 0: it must be from 1e-06 to 1e+06");
+  refused("\"limit_GBps\": 3", "\"limit_GBps\": 0", "toy:7:105: limit_GBps is 0: it must be from 1e-06 to 1e+06");
   refused("\"between\":", "\"beyond\":",
           "toy:7:12: unknown key 'beyond'; known here: library, provenance, inside, between");
   refused("\"direct\": {\"Simple\"", "\"direct\": {\"LL\"", "toy:2:13: 'port' has no direct with the protocol Simple");
@@ -142,12 +144,17 @@ static const char *inside_name(double nvlink_GBps, double pcie_GBps, bool host) 
   return inside != NULL ? inside->name : "none";
 }
 
-static const char *between_name(double nic_GBps, double nic_us, double pcie_GBps) {
+static const char *between_nodes_of(uint32_t n_gpus, double nic_GBps, double nic_us, double pcie_GBps) {
   const pl_wiring *inside, *between;
-  const pl_wiring_facts facts = {.nic_GBps = nic_GBps, .nic_us = nic_us, .pcie_GBps = pcie_GBps, .between = true};
+  const pl_wiring_facts facts = {
+      .nic_GBps = nic_GBps, .nic_us = nic_us, .pcie_GBps = pcie_GBps, .node_gpus = n_gpus, .between = true};
   pl_collective_profile_match(shipped_collective_profile(&arena), &facts, &inside, &between);
   assert_null(inside);
   return between != NULL ? between->name : "none";
+}
+
+static const char *between_name(double nic_GBps, double nic_us, double pcie_GBps) {
+  return between_nodes_of(8, nic_GBps, nic_us, pcie_GBps);
 }
 
 static void matches(void **state) {
@@ -171,6 +178,11 @@ static void matches(void **state) {
   assert_string_equal(between_name(12.5, 15, 26), "efa-100");
   assert_string_equal(between_name(6.25, 15, 6.25), "host-staged");
   assert_string_equal(between_name(1.25, 15, 12), "host-staged");
+  assert_string_equal(between_nodes_of(8, 3.125, 18, 12), "socket");
+  assert_string_equal(between_nodes_of(2, 3.125, 18, 12), "socket");
+  assert_string_equal(between_nodes_of(1, 3.125, 18, 12), "socket-one");
+  assert_string_equal(between_nodes_of(1, 0.125, 5018, 12), "socket-one"); /* throttled, and far away */
+  assert_string_equal(between_nodes_of(1, 25, 0.78, 26), "infiniband-hdr");
   assert_string_equal(between_name(0, 0, 0), "none");
 }
 

@@ -8,7 +8,7 @@
 #include "validation/rows/row.h"
 
 static void expect(const char *framework, bool flash, int kernel) {
-  const pl_measured_row row = {.framework = framework};
+  const pl_measured_row row = {.gpu = "", .framework = framework};
   pl_framework chosen = pl_framework_ideal;
   chosen.kernels.flash = false;
   chosen.kernels.attention_kernel = PL_ATTENTION_ANY;
@@ -24,6 +24,28 @@ static void test_backends(void **state) {
   expect("PyTorch/HF training example, SDPA backend EFFICIENT_ATTENTION", true, PL_ATTENTION_FLASH1);
   expect("PyTorch DDP", false, PL_ATTENTION_ANY);
   expect("", false, PL_ATTENTION_ANY);
+}
+
+static void expect_on(const char *gpu, const char *framework, int kernel) {
+  const pl_measured_row row = {.gpu = gpu, .framework = framework};
+  pl_framework chosen = pl_framework_ideal;
+  chosen.kernels.flash = true;
+  chosen.kernels.attention_kernel = PL_ATTENTION_ANY;
+  pl_row_choose_attention(&row, &chosen);
+  assert_int_equal(chosen.kernels.attention_kernel, kernel);
+}
+
+/* On Hopper; on other GPUs the framework's kernel stays. */
+static void test_engines(void **state) {
+  (void)state;
+  expect_on("NVIDIA H100-SXM5-80GB", "NeMo 1.17 (Transformer Engine 0.8)", PL_ATTENTION_FLASH1);
+  expect_on("H100", "NeMo (Transformer Engine 0.11)", PL_ATTENTION_FLASH2);
+  expect_on("H100", "NeMo (transformer engine 1.0)", PL_ATTENTION_FLASH2);
+  expect_on("H200", "NeMo (Transformer Engine 1.2)", PL_ATTENTION_CUDNN);
+  expect_on("H100", "NeMo (Transformer Engine 2.1)", PL_ATTENTION_CUDNN);
+  expect_on("H100", "NeMo (MLPerf submission; FLASH_ATTENTION: flash-attn 2.0.8)", PL_ATTENTION_FLASH2);
+  expect_on("H100", "NeMo with Transformer Engine", PL_ATTENTION_ANY);
+  expect_on("A100", "NeMo (Transformer Engine 0.8)", PL_ATTENTION_ANY);
 }
 
 static void test_dispatchers(void **state) {
@@ -72,7 +94,7 @@ static void test_determinism(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_backends), cmocka_unit_test(test_dispatchers),
-                                     cmocka_unit_test(test_determinism)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_backends), cmocka_unit_test(test_engines),
+                                     cmocka_unit_test(test_dispatchers), cmocka_unit_test(test_determinism)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,6 +59,29 @@ static void types(void **state) {
   }
 }
 
+/* torchtitan gathers keys and values of a cut sequence, others send them round. */
+static void contexts(void **state) {
+  (void)state;
+  static const struct {
+    const char *framework, *cp;
+    bool gathers;
+  } rows[] = {{"torchtitan (FSDP2 + CP)", "4", true},
+              {"torchtitan (FSDP2)", "1", false},
+              {"Megatron-Core", "4", false},
+              {"NeMo 24.07", "4", false}};
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    char text[1024];
+    snprintf(text, sizeof text,
+             "family,model,n_layers,hidden,ffn_hidden,n_heads,n_kv_heads,seq_len,vocab,gpu,n_gpus,framework,precision,"
+             "mlp_type,tp,pp,cp,dp,mbs,gbs,step_time_s\n"
+             "f,Llama 3 8B,32,4096,14336,32,8,65536,128256,H100,8,%s,bf16,gated,1,1,%s,,1,8,1\n",
+             rows[i].framework, rows[i].cp);
+    const pl_case *c = express_table(text).cases;
+    if (c->reason != NULL) fail_msg("%s: %s", rows[i].framework, c->reason);
+    assert_true(c->strategy.cp_gather == rows[i].gathers);
+  }
+}
+
 /* Rates of all NICs, however their number is written; 16 V100s in a node are a DGX-2. */
 static void networks(void **state) {
   (void)state;
@@ -212,6 +235,7 @@ static void software(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(types, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(contexts, set_up, tear_down),
       cmocka_unit_test_setup_teardown(networks, set_up, tear_down),
       cmocka_unit_test_setup_teardown(recomputation, set_up, tear_down),
       cmocka_unit_test_setup_teardown(kernels, set_up, tear_down),

@@ -346,6 +346,10 @@ static void transports(void **state) {
       {"10GbE", "dgx-a100 --nodes 2 --gpus-per-node 8 --nic-rate 1.25GBps --transport socket"},
       {"25 Gb/s Ethernet per node", "dgx-a100 --nodes 2 --gpus-per-node 8 --nic-rate 3.125GBps --transport socket"},
       {"TCP over 100 Gb/s", "dgx-a100 --nodes 2 --gpus-per-node 8 --nic-rate 12.5GBps --transport socket"},
+      {"10 Gb/s TCP per node; delay 10 ms",
+       "dgx-a100 --nodes 2 --gpus-per-node 8 --nic-rate 1.25GBps --transport socket --delay 10ms"},
+      {"10GbE; delay 500us",
+       "dgx-a100 --nodes 2 --gpus-per-node 8 --nic-rate 1.25GBps --transport socket --delay 0.5ms"},
       {"NCCL_NET=Socket", "dgx-a100 --nodes 2 --gpus-per-node 8 --transport socket"},
       {"ENA", "dgx-a100 --nodes 2 --gpus-per-node 8 --transport socket"},
       {"enabled", "dgx-a100 --nodes 2 --gpus-per-node 8"},
@@ -364,10 +368,31 @@ static void transports(void **state) {
   }
 }
 
+/* A delay that cannot be read, or over what nothing was measured, makes a row not expressed. */
+static void delays(void **state) {
+  (void)state;
+  static const struct {
+    const char *interconnect, *says;
+  } rows[] = {{"10GbE; some delay", "'delay' without a time"},
+              {"10GbE; delay 5", "'delay' without a time"},
+              {"10GbE; delay 3 s", "2 s at most"},
+              {"8x200Gb HDR; delay 10 ms", "only TCP is known"}};
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    char text[512];
+    snprintf(text, sizeof text,
+             "f,GPT,24,1024,,16,,1024,51200,A100,16,8,%s,Megatron-LM,fp16,2-matrix,8,1,,2,,,,1,16,,1,,,,\n",
+             rows[i].interconnect);
+    const pl_case *c = express(text).cases;
+    if (c->reason == NULL || strstr(c->reason, rows[i].says) == NULL)
+      fail_msg("%s: %s", rows[i].interconnect, c->reason != NULL ? c->reason : "expressed");
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(a_row_of_megatron, set_up, tear_down),
       cmocka_unit_test_setup_teardown(transports, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(delays, set_up, tear_down),
       cmocka_unit_test_setup_teardown(limits_of_power, set_up, tear_down),
       cmocka_unit_test_setup_teardown(memory_of_gpus, set_up, tear_down),
       cmocka_unit_test_setup_teardown(what_is_left_open, set_up, tear_down),

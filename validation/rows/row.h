@@ -32,9 +32,11 @@ typedef struct pl_row_habits {
   bool no_flash;          /* the GPU, or the age of the software, rules out fused attention whatever the profile says */
   bool dropout;           /* ungated models train with it */
   bool sequence_parallel; /* where tp > 1 */
-  bool selects_ops;       /* "selective" recomputation is that of every second product, not of the attention core */
-  bool picks_masked;      /* BERT's head and loss compute the masked tokens only */
-  int32_t zero;           /* sharding where dp > 1 and the row states none */
+  bool
+      gathers_context; /* context parallelism gathers keys and values, instead of sending them round beside attention */
+  bool selects_ops;    /* "selective" recomputation is that of every second product, not of the attention core */
+  bool picks_masked;   /* BERT's head and loss compute the masked tokens only */
+  int32_t zero;        /* sharding where dp > 1 and the row states none */
   bool reduces_after_pipelines; /* gradients of stages are reduced when the last microbatch is over */
   pl_memory_figure memory_figure;
   pl_memory_rank memory_rank;

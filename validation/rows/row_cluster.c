@@ -43,6 +43,7 @@ static const struct {
     {"A100", "dgx-a100", NULL},
     {"V100+DGX-2", "dgx-2", NULL},
     {"V100+HC2", "hc2", NULL},
+    {"V100+p3.2xlarge", "p3.2xlarge", NULL},
     {"V100+p3.8xlarge", "p3.8xlarge", NULL},
     {"V100+p3.16xlarge", "p3.16xlarge", NULL},
     {"V100+16GB+cube mesh", "v100-cube-1ib", NULL},
@@ -230,6 +231,20 @@ static pl_code take_rate(const pl_measured_row *row, const pl_node_kind *kind, u
   return PL_OK;
 }
 
+/* Distant or throttled networks are TCP's: no other entry of the collective profile was measured over them. */
+static pl_code take_delay(const pl_measured_row *row, bool is_socket, pl_platform_plan *plan, pl_error *error) {
+  double delay_s;
+  if (!pl_row_delay_of(row->interconnect, &delay_s))
+    return pl_fail(error, PL_UNSUPPORTED, "interconnect: 'delay' without a time ('delay 10 ms')");
+  if (delay_s > 1e-9 * PL_PLAN_DELAY_NS_MAX)
+    return pl_fail(error, PL_UNSUPPORTED, "interconnect: a delay of %g s; 2 s at most", delay_s);
+  if (delay_s > 0 && !is_socket)
+    return pl_fail(error, PL_UNSUPPORTED, "interconnect: a delay of %g ms over what? only TCP is known ('10 Gb/s TCP')",
+                   1e3 * delay_s);
+  plan->delay_ns = (uint32_t)(delay_s * 1e9 + 0.5);
+  return PL_OK;
+}
+
 pl_code pl_row_cluster(const pl_measured_row *row, pl_platform_plan *plan, char name[PL_ROW_PLATFORM_BYTES],
                        pl_error *error) {
   *plan = (pl_platform_plan){.n_parts = 1, .oversubscription = 1, .sockets = PL_SOCKETS_NEVER};
@@ -243,6 +258,7 @@ pl_code pl_row_cluster(const pl_measured_row *row, pl_platform_plan *plan, char 
   bool is_networked = plan->parts[0].n_nodes > 1 && kind->n_nics > 0;
   bool is_socket = is_networked && pl_row_runs_over_sockets(row->interconnect);
   if (is_networked) PL_TRY(take_rate(row, kind, n_gpus, is_socket, plan, error));
+  if (is_networked) PL_TRY(take_delay(row, is_socket, plan, error));
   if (is_socket) {
     plan->transport = PL_TRANSPORT_SOCKET;
     plan->fabric = PL_FABRIC_SINGLE;
@@ -256,6 +272,8 @@ pl_code pl_row_cluster(const pl_measured_row *row, pl_platform_plan *plan, char 
   if (plan->nic_GBps > 0) snprintf(name + used, PL_ROW_PLATFORM_BYTES - used, " --nic-rate %gGBps", plan->nic_GBps);
   used = strlen(name);
   if (is_socket) snprintf(name + used, PL_ROW_PLATFORM_BYTES - used, " --transport socket");
+  used = strlen(name);
+  if (plan->delay_ns > 0) snprintf(name + used, PL_ROW_PLATFORM_BYTES - used, " --delay %gms", 1e-6 * plan->delay_ns);
   if (pl_platform_plan_check(plan, error) != PL_OK) return PL_UNSUPPORTED;
   return PL_OK;
 }

@@ -1,4 +1,5 @@
 /* What frameworks do where a row does not say (see validation/rows/row.h). First match wins. */
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -86,7 +87,12 @@ static const struct {
     {"Foundry", {.framework = "fsdp-composer", .zero = 3}}, /* MosaicML's LLM Foundry trains with Composer */
     {"fms-fsdp", {.framework = "fms-fsdp", .zero = 3}},
     /* Selective recomputation per op is what its Llama configurations have. */
-    {"torchtitan", {.framework = "torchtitan", .sequence_parallel = true, .selects_ops = true, .zero = 3}},
+    {"torchtitan",
+     {.framework = "torchtitan",
+      .sequence_parallel = true,
+      .selects_ops = true,
+      .gathers_context = true, /* context_parallel_rotate_method, allgather unless told otherwise (its job_config.py) */
+      .zero = 3}},
     /* Its README has "Peak Memory Active". */
     {"torchtune", {.framework = "torchtune", .memory_figure = PL_MEMORY_ALLOCATED}},
     {"InternEvo", {.framework = "internevo", .zero = 1}},
@@ -179,6 +185,21 @@ pl_row_habits pl_row_habits_of(const pl_measured_row *row) {
   return habits;
 }
 
+/* Transformer Engine took FlashAttention's first generation until 0.11, whose pull request 329 brought the second, and
+ * cuDNN's kernel on Hopper from 1.2 on (its release notes). The version stands behind its name in `framework`. */
+static bool kernel_of_engine(const pl_measured_row *row, int *kernel) {
+  const char *at = strcasestr(row->framework, "Transformer Engine ");
+  int major, minor;
+  if (at == NULL || sscanf(at + strlen("Transformer Engine "), "%d.%d", &major, &minor) != 2) return false;
+  bool is_first = major == 0 && minor < 11, is_second = major == 0 || (major == 1 && minor < 2);
+  *kernel = is_first ? PL_ATTENTION_FLASH1 : is_second ? PL_ATTENTION_FLASH2 : PL_ATTENTION_CUDNN;
+  return true;
+}
+
+static bool is_hopper(const pl_measured_row *row) {
+  return pl_row_mentions(row->gpu, "H100") || pl_row_mentions(row->gpu, "H200") || pl_row_mentions(row->gpu, "H800");
+}
+
 static bool is_blackwell(const pl_measured_row *row) {
   return pl_row_mentions(row->gpu, "B200") || pl_row_mentions(row->gpu, "B300");
 }
@@ -198,6 +219,11 @@ void pl_row_choose_attention(const pl_measured_row *row, pl_framework *framework
       framework->kernels.attention_kernel = (int)backends[i].kernel;
       return;
     }
+  int kernel;
+  if (is_hopper(row) && kernel_of_engine(row, &kernel)) {
+    framework->kernels.attention_kernel = kernel;
+    return;
+  }
   if (strcmp(framework->name, "torchtitan") == 0 && is_blackwell(row))
     framework->kernels.attention_kernel = (int)PL_ATTENTION_CUDNN; /* torchtitan/models/attention.py since 2025 */
   if (framework->kernels.flash || !says_flash(row) || denies_flash(row)) return;

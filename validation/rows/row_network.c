@@ -115,6 +115,27 @@ static double nic_count(const char *text, const char *start, const char *at, dou
   return count > 0 ? count : rate_Gb >= 1000 || pl_row_mentions(words, "EFA") ? 1 : 0; /* AWS states an instance's */
 }
 
+/* "delay 10 ms", "delay 500us". */
+bool pl_row_delay_of(const char *text, double *delay_s) {
+  static const struct {
+    const char *unit;
+    double s;
+  } units[] = {{"ms", 1e-3}, {"us", 1e-6}, {"s", 1}};
+  *delay_s = 0;
+  const char *at = strcasestr(text, "delay");
+  if (at == NULL) return true;
+  char *end;
+  double value = strtod(at + strlen("delay"), &end);
+  if (end == at + strlen("delay")) return false;
+  end += strspn(end, " ");
+  for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
+    if (strncmp(end, units[i].unit, strlen(units[i].unit)) == 0 && value >= 0) {
+      *delay_s = value * units[i].s;
+      return true;
+    }
+  return false;
+}
+
 bool pl_row_runs_over_sockets(const char *text) {
   static const char *const words[] = {"Socket", "TCP", "Ethernet", "GbE"};
   static const char *const rdma[] = {"InfiniBand", "RoCE", "RDMA", "EFA", "Omni-Path",

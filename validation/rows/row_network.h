@@ -10,6 +10,10 @@ double pl_row_number_before(const char *text, const char *at, const char **start
 /* NCCL over TCP sockets: said so, or Ethernet without any word of RDMA; not the Ethernet of storage and management. */
 bool pl_row_runs_over_sockets(const char *text);
 
+/* What a message between nodes takes beside the machines' own latencies, "delay 10 ms"; 0: none is said. False: the
+ * word is there and no time behind it. */
+bool pl_row_delay_of(const char *text, double *delay_s);
+
 /* Of the NICs that training uses, not NVLink's, PCIe's, storage's or management's; all 0: none is said. */
 typedef struct pl_row_rate {
   double node_GBps; /* of all NICs of a node together: "800 Gb/s per node", "8x200Gb HDR", "4x HDR" */

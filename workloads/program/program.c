@@ -129,15 +129,13 @@ double pl_program_made_gradient_bytes(const pl_program *program, int32_t block) 
   for (int32_t other = 0; own->kind == PL_BLOCK_EMBEDDING && other < pl_model_n_blocks(model); other++)
     if (program->strategy->pp == 1 && pl_model_block_kind(model, other) == PL_BLOCK_HEAD)
       parameters -= program->blocks[pl_model_block_class(model, other)].tied_parameters;
-  return shared_among_ranks(program, parameters, own->expert_parameters) *
-         program->training.gradient_bytes;
+  return shared_among_ranks(program, parameters, own->expert_parameters) * program->training.gradient_bytes;
 }
 
 double pl_program_stepped_gradient_bytes(const pl_program *program, int32_t stage) {
   const pl_stage_program *own = &program->stages[stage];
   if (pl_program_gradient_life(program) != PL_GRADIENTS_MADE) return 0;
-  return shared_among_ranks(program, own->parameters, own->expert_parameters) *
-         program->training.gradient_bytes;
+  return shared_among_ranks(program, own->parameters, own->expert_parameters) * program->training.gradient_bytes;
 }
 
 /* ---- stages ---- */
