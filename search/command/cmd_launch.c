@@ -13,6 +13,7 @@
 #include "core/system/command_line.h"
 #include "core/system/output_file.h"
 #include "search/command/recorded_job.h"
+#include "search/command/strategy_of_row.h"
 #include "search/results/results_reader.h"
 #include "workloads/command/job_session.h"
 #include "workloads/import/model_file.h"
@@ -134,14 +135,9 @@ static pl_code find_rows(const session *own, pl_results_reader *reader, pl_arena
 }
 
 /* "ROW SECONDS STRATEGY" in `arena`; NULL: no memory. */
-static const char *say_row(pl_arena *arena, uint32_t row, const pl_result_row *r) {
-  if (r->search != NULL && r->search->strategy.text[0] != '\0')
-    return pl_arena_printf(arena, "%u %.17g %.1024s", row, r->iter_time_s, r->search->strategy.text);
-  return pl_arena_printf(arena,
-                         "%u %.17g pp=%d,dp=%d,tmp=%d,cp=%d,ep=%d,mbs=%d,schedule=%.16s,vpp=%d,sp=%d,recompute=%.16s,"
-                         "zero=%d,overlap=%d,order=%.16s,assign=%.512s",
-                         row, r->iter_time_s, r->pp, r->dp, r->tmp, r->cp, r->ep, r->mbs, r->schedule.text, r->vpp,
-                         r->sp, r->recompute.text, r->zero, r->overlap, r->order.text, r->assign.text);
+static const char *say_row(pl_results_reader *reader, pl_arena *arena, uint32_t row, const pl_result_row *r) {
+  const char *strategy = pl_strategy_of_row(reader, r, arena);
+  return strategy != NULL ? pl_arena_printf(arena, "%u %.17g %s", row, r->iter_time_s, strategy) : NULL;
 }
 
 static int compare_rows(const void *a, const void *b) {
@@ -151,8 +147,8 @@ static int compare_rows(const void *a, const void *b) {
 
 /* Prints the lines of `found` in their order. The file is read in blocks and in its own order: a read costs about the
  * same for one row and for a block. */
-static pl_code put_rows(FILE *out, pl_results_reader *reader, pl_arena *arena, candidate *found, uint32_t n_found,
-                        pl_error *error) {
+static pl_code put_rows(FILE *out, pl_results_reader *reader, const char *path, pl_arena *arena, candidate *found,
+                        uint32_t n_found, pl_error *error) {
   uint32_t n_rows = pl_results_reader_n_rows(reader), end = 0, first = 0;
   pl_result_row *rows = PL_TAKE(arena, pl_result_row, BLOCK_ROWS);
   pl_search_values *values = PL_TAKE(arena, pl_search_values, BLOCK_ROWS);
@@ -166,8 +162,10 @@ static pl_code put_rows(FILE *out, pl_results_reader *reader, pl_arena *arena, c
       PL_TRY(pl_results_reader_rows(reader, first, end - first, rows, of_search, error));
     }
     const pl_result_row *row = &rows[found[i].row - first];
+    if (row->tmp < 0)
+      return pl_fail(error, PL_UNSUPPORTED, "%s: row %u is of a tree, and launch files say tuples", path, found[i].row);
     found[i].time_s = row->iter_time_s;
-    found[i].text = say_row(arena, found[i].row, row);
+    found[i].text = say_row(reader, arena, found[i].row, row);
     if (found[i].text == NULL) return pl_fail_memory(error, "rows of results");
   }
   qsort(found, n_found, sizeof *found, compare_candidates);
@@ -188,7 +186,7 @@ static pl_code read_results(void *session_, FILE *out, FILE *notes, pl_error *er
   const char *command = pl_results_reader_command(reader, arena);
   pl_code code = find_rows(own, reader, arena, &found, &n_found, error);
   fprintf(out, "%s\n", command != NULL ? command : "");
-  if (code == PL_OK) code = put_rows(out, reader, arena, found, n_found, error);
+  if (code == PL_OK) code = put_rows(out, reader, own->options.path, arena, found, n_found, error);
   pl_results_reader_destroy(reader);
   return code;
 }

@@ -8,25 +8,13 @@
 #include "core/system/command_line.h"
 #include "netmodel/show/platform_svg.h"
 #include "search/command/recorded_job.h"
+#include "search/command/strategy_of_row.h"
 #include "search/results/results_reader.h"
 #include "search/run/space_session.h"
 #include "workloads/command/job_session.h"
 #include "workloads/onnx/onnx_file.h"
 
 /* ---- what the file says: the command, and the fastest strategy that fits ---- */
-
-/* What was taken of a strategy space; nothing of files that have none. */
-static bool put_choices(pl_results_reader *reader, const pl_result_row *row, FILE *out) {
-  const pl_column_list columns = pl_results_reader_columns(reader);
-  bool any = false;
-  for (uint32_t c = PL_RESULT_FIRST_PROGRAM + 1; pl_results_reader_has_program(reader) && c < columns.n; c++) {
-    const char *name = columns.at[c].name;
-    if (strncmp(name, "choice_", 7) != 0) continue;
-    fprintf(out, "%s%s=%.48s", any ? "," : "", name + 7, (const char *)row + columns.at[c].offset);
-    any = true;
-  }
-  return any;
-}
 
 static pl_code put_best(pl_results_reader *reader, FILE *out, pl_arena *arena, pl_error *error) {
   pl_results_summary summary;
@@ -38,14 +26,9 @@ static pl_code put_best(pl_results_reader *reader, FILE *out, pl_arena *arena, p
   fprintf(out, "%s\n", command != NULL ? command : "");
   if (summary.best == UINT32_MAX) return PL_OK;
   PL_TRY(pl_results_reader_rows(reader, summary.best, 1, &r, searched ? &values : NULL, error));
-  if (searched && values.strategy.text[0] != '\0')
-    fprintf(out, "%.1024s", values.strategy.text);
-  else if (!put_choices(reader, &r, out))
-    fprintf(out,
-            "pp=%d,dp=%d,tmp=%d,cp=%d,ep=%d,mbs=%d,schedule=%.16s,vpp=%d,sp=%d,recompute=%.16s,zero=%d,overlap=%d,"
-            "order=%.16s,assign=%.512s",
-            r.pp, r.dp, r.tmp, r.cp, r.ep, r.mbs, r.schedule.text, r.vpp, r.sp, r.recompute.text, r.zero, r.overlap,
-            r.order.text, r.assign.text);
+  const char *strategy = pl_strategy_of_row(reader, &r, arena);
+  if (strategy == NULL) return pl_fail_memory(error, "a strategy");
+  fprintf(out, "%s", strategy);
   return PL_OK;
 }
 
@@ -81,13 +64,14 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
 static pl_code parse(drawing *own, char *command, pl_error *error) {
   static const struct argp_child children[] = {{&pl_job_options_argp, 0, NULL, 0}, {0}};
   static const struct argp argp = {.parser = read_option, .children = children};
-  static const char space[] = "--strategy-space";
+  static const char space[] = "--strategy-space", offload[] = "--offload";
   char *kept[2 * PL_RECORDED_WORDS + 2], *words[PL_RECORDED_WORDS + 1], name[] = "paceline report";
   int n_kept = 1, n = pl_recorded_words(command, words);
   kept[0] = name;
   pl_recorded_job(words, n, kept, &n_kept);
   kept[n_kept] = NULL;
   for (int i = 1; i < n; i++) {
+    if (strncmp(words[i], offload, strlen(offload)) == 0) own->space.choices.offloads = 3; /* some, so of programs */
     if (strncmp(words[i], space, strlen(space)) != 0) continue;
     const char *value = words[i][strlen(space)] == '=' ? words[i] + strlen(space) + 1 : words[i + 1];
     if (value != NULL) own->space.trees = pl_arena_strdup(&own->programs.arena, value);
@@ -128,7 +112,8 @@ static pl_code draw_program(drawing *own, FILE *stream, const char *text, pl_err
 }
 
 static bool is_of_programs(const drawing *own) {
-  return own->space.trees != NULL || pl_onnx_is_path(own->options.model_path);
+  return own->space.trees != NULL || pl_space_choices_offload(&own->space.choices) ||
+         pl_onnx_is_path(own->options.model_path);
 }
 
 /* Into *text, which is there only if all went well. */

@@ -176,10 +176,11 @@ pl_code pl_search_options_for_programs(pl_search_options *options, pl_error *err
   for (uint32_t i = 0; options->is_table && i < options->table.n_methods; i++)
     if (!suits_programs(options->table.methods[i])) wrong = options->table.methods[i];
   if (wrong == NULL) return PL_OK;
-  return pl_fail(error, PL_UNSUPPORTED,
-                 "method %s knows no programs, as which ONNX files and strategy spaces are simulated; exhaustive (the "
-                 "default of these) and random do",
-                 wrong->name);
+  return pl_fail(
+      error, PL_UNSUPPORTED,
+      "method %s knows no programs, as which ONNX files, strategy spaces and --offload are simulated; exhaustive (the "
+      "default of these) and random do",
+      wrong->name);
 }
 
 /* The methods, as the end of the help. */

@@ -347,11 +347,13 @@ static bool take_memory(search_state *state, pl_arena *arena) {
 static void run(search_state *state, pl_arena *arena, pl_error *error) {
   const pl_search *search = state->search;
   const pl_search_problem *problem = search->problem;
-  state->evaluation = (pl_evaluation){.cluster = problem->cluster,
-                                      .model = problem->model,
-                                      .job = problem->job,
-                                      .options = problem->options,
-                                      .trees = problem->trees};
+  state->evaluation =
+      (pl_evaluation){.cluster = problem->cluster,
+                      .model = problem->model,
+                      .job = problem->job,
+                      .options = problem->options,
+                      .trees = problem->trees,
+                      .by_programs = problem->trees == NULL && pl_space_choices_offload(problem->choices)};
   state->arena = arena;
   bool good = take_memory(state, arena);
   if (!good) pl_fail_memory(error, "a round of the search");

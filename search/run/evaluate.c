@@ -23,6 +23,12 @@ static pl_code evaluate_program(const pl_evaluation *e, const pl_strategy *strat
   return pl_program_row_take(&candidate, e->options, &worker->programs, &worker->arena, row, error);
 }
 
+/* The one choice that strategies have beside their columns. */
+static void say_offload(const pl_strategy *strategy, pl_result_row *row) {
+  snprintf(row->program.choices[0].text, sizeof row->program.choices[0].text, "%s",
+           pl_offload_names[pl_strategy_offload(strategy)]);
+}
+
 /* Which of the strategy space was taken. */
 static void say_choices(const pl_tree_space *trees, uint32_t index, pl_result_row *row) {
   for (int32_t i = 0; i < trees->n_choices; i++)
@@ -52,7 +58,9 @@ pl_code pl_evaluate_strategy(const pl_evaluation *evaluation, const pl_strategy 
   PL_TRY(pl_strategy_check(&whole, e->model, e->job, e->cluster->n_devices, error));
   if (pl_evaluates_programs(e)) {
     PL_TRY(pl_evaluate_assign(e, &whole, &worker->arena, error));
-    return evaluate_program(e, &whole, NULL, worker, row, error);
+    PL_TRY(evaluate_program(e, &whole, NULL, worker, row, error));
+    if (e->by_programs) say_offload(&whole, row);
+    return PL_OK;
   }
   if (whole.boundary == NULL) PL_TRY(pl_assign(&whole, e->model, e->job, e->cluster, &options, &worker->arena, error));
   pl_simulate_report report;
@@ -117,6 +125,7 @@ void pl_evaluate_failed_row(const pl_strategy *strategy, const pl_job *job, uint
   snprintf(row->order.text, sizeof row->order.text, "%s", strategy->order);
   snprintf(row->assign.text, sizeof row->assign.text, "%s", pl_assign_names[strategy->recipe]);
   say_reason(why, row);
+  say_offload(strategy, row);
 }
 
 /* What the question whether a balanced assignment is worth a candidate of its own needs from one to the next. */

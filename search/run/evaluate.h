@@ -15,12 +15,13 @@ typedef struct pl_evaluation {
   const pl_job *job;
   const pl_simulate_options *options;
   const pl_tree_space *trees; /* candidates are its trees; NULL: strategies */
+  bool by_programs;           /* candidates are programs though the model has blocks: some offload */
   uint32_t n_stages;          /* of the features; 0: none */
 } pl_evaluation;
 
 /* Whether candidates are simulated as programs (workloads/run/program_row.h). */
 static inline bool pl_evaluates_programs(const pl_evaluation *evaluation) {
-  return evaluation->trees != NULL || !pl_model_has_blocks(evaluation->model);
+  return evaluation->trees != NULL || evaluation->by_programs || !pl_model_has_blocks(evaluation->model);
 }
 
 /* Gives a strategy without boundaries some, after a check of it. */

@@ -23,7 +23,7 @@ void pl_space_session_release(pl_space_session *session) {
 
 /* Names of its choices, with commas between them. */
 static pl_code take_columns(pl_space_session *session, pl_error *error) {
-  const char *names = "";
+  const char *names = session->evaluation.by_programs ? "offload" : "";
   for (int32_t i = 0; names != NULL && i < session->trees.n_choices; i++)
     names = pl_arena_printf(&session->arena, "%s%s%s", names, i > 0 ? "," : "", session->trees.choices[i].name);
   if (names == NULL) return pl_fail_memory(error, "the columns of choices");
@@ -35,10 +35,12 @@ static pl_code take_columns(pl_space_session *session, pl_error *error) {
 /* What is simulated as programs (workloads/run/program_row.h). */
 static pl_code load_programs(pl_space_session *session, const pl_job_options *job, pl_space_options *space,
                              pl_error *error) {
-  const char *what = space->trees != NULL                  ? "a strategy space"
-                     : session->model.program.onnx != NULL ? "an ONNX file"
-                                                           : "a model without blocks";
-  if (space->trees == NULL && pl_model_has_blocks(&session->model)) return PL_OK;
+  const char *what = space->trees != NULL                   ? "a strategy space"
+                     : session->model.program.onnx != NULL  ? "an ONNX file"
+                     : pl_model_has_blocks(&session->model) ? "--offload"
+                                                            : "a model without blocks";
+  session->evaluation.by_programs = space->trees == NULL && pl_space_choices_offload(&space->choices);
+  if (space->trees == NULL && !session->evaluation.by_programs && pl_model_has_blocks(&session->model)) return PL_OK;
   PL_TRY(pl_program_options_check(job, what, error));
   if (space->trees != NULL) {
     PL_TRY(pl_tree_space_load(space->trees, &session->arena, &session->trees, error));

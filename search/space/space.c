@@ -12,7 +12,8 @@
 
 void pl_space_choices_init(pl_space_choices *choices) {
   uint32_t schedules = 1u << PL_SCHEDULE_GPIPE | 1u << PL_SCHEDULE_1F1B | 1u << PL_SCHEDULE_INTERLEAVED;
-  *choices = (pl_space_choices){.schedules = schedules, .recomputes = 7, .sp = 3, .overlap = 3, .n_orders = 1};
+  *choices =
+      (pl_space_choices){.schedules = schedules, .recomputes = 7, .sp = 3, .overlap = 3, .offloads = 1, .n_orders = 1};
   choices->recipes = 1u << PL_ASSIGN_UNIFORM | 1u << PL_ASSIGN_BALANCED;
   memcpy(choices->orders[0], "tdp", 4);
 }
@@ -88,6 +89,7 @@ static pl_strategy strategy_of(const pl_space *space, const pl_candidate *candid
                           .counts_layers = true};
   memcpy(strategy.order, space->choices.orders[candidate->order], sizeof strategy.order);
   strategy.idle = leaves_idle(space, candidate);
+  pl_strategy_set_offload(&strategy, candidate->offload);
   return strategy;
 }
 
@@ -243,17 +245,26 @@ static pl_code walk_order(walk *w, pl_candidate candidate) {
   return PL_OK;
 }
 
+static pl_code walk_offload(walk *w, pl_candidate candidate) {
+  for (uint8_t offload = 0; offload < PL_OFFLOAD_COUNT; offload++) {
+    if (!has_bit(w->space->choices.offloads, offload)) continue;
+    candidate.offload = offload;
+    PL_TRY(walk_order(w, candidate));
+  }
+  return PL_OK;
+}
+
 static pl_code walk_zero(walk *w, pl_candidate candidate) {
   const pl_space_choices *choices = &w->space->choices;
   w->asked = false;
-  if (candidate.dp * candidate.cp == 1) return walk_order(w, candidate);
+  if (candidate.dp * candidate.cp == 1) return walk_offload(w, candidate);
   for (uint8_t zero = 0; zero <= 3; zero++) {
     if (!pl_int_set_has(&choices->zero, zero)) continue;
     for (uint8_t overlap = 0; overlap <= 1; overlap++) {
       if (!has_bit(choices->overlap, overlap)) continue;
       candidate.zero = zero;
       candidate.overlap = overlap;
-      PL_TRY(walk_order(w, candidate));
+      PL_TRY(walk_offload(w, candidate));
     }
   }
   return PL_OK;
@@ -358,6 +369,7 @@ static void digest_candidate(pl_digest *digest, const pl_space *space, const pl_
   pl_digest_bytes(digest, degrees, sizeof degrees);
   if (c->cp > 1 || c->ep > 1) pl_digest_bytes(digest, extras, sizeof extras);
   pl_digest_bytes(digest, kinds, sizeof kinds);
+  if (c->offload != 0) pl_digest_bytes(digest, &c->offload, 1);
   const char *order = space->choices.orders[c->order];
   pl_digest_bytes(digest, order, strlen(order) == 3 ? 4 : 5);
 }
@@ -483,9 +495,11 @@ int pl_space_format_candidate(const pl_space *space, uint32_t index, char *text,
   PL_ASSERT(index < space->n_candidates);
   if (space->trees != NULL) return pl_tree_space_format(space->trees, index, text, size);
   const pl_candidate *c = &space->candidates[index];
-  char extras[48] = "";
+  char extras[64] = "";
   if (c->cp > 1) snprintf(extras, sizeof extras, ",cp=%d", c->cp);
   if (c->ep > 1) snprintf(extras + strlen(extras), sizeof extras - strlen(extras), ",ep=%d", c->ep);
+  if (c->offload != 0)
+    snprintf(extras + strlen(extras), sizeof extras - strlen(extras), ",offload=%s", pl_offload_names[c->offload]);
   if (leaves_idle(space, c)) snprintf(extras + strlen(extras), sizeof extras - strlen(extras), ",idle=1");
   return snprintf(
       text, size,
@@ -505,7 +519,8 @@ static double pass_cost(const pl_space *space, const pl_candidate *c) {
 }
 
 double pl_space_cost(const pl_space *space, uint32_t index) {
-  if (space->trees != NULL) return 30000; /* programs of one model: nobody knows before */
+  if (space->trees != NULL || pl_space_choices_offload(&space->choices))
+    return 30000; /* programs of one model: nobody knows before */
   const pl_candidate *c = &space->candidates[index];
   int64_t n_microbatches = space->job->gbs / c->dp / c->mbs;
   double passes = (double)n_microbatches * c->pp * c->vpp;

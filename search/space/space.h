@@ -2,7 +2,7 @@
  *
  * A candidate is 36 bytes; its index is its row in the results file, so the order is part of the file's meaning and
  * `digest` covers it. The order is lexicographic in (pp, tmp, cp, dp, ep, mbs, schedule, vpp, sp, recompute, zero,
- * overlap, order, recipe), so that neighbours cost about the same to simulate.
+ * overlap, offload, order, recipe), so that neighbours cost about the same to simulate.
  *
  * What is in the space:
  *   pp * dp * cp * tmp = devices, any factors (not only powers of two); with allow_idle <= devices, the first of which
@@ -47,6 +47,7 @@ typedef struct pl_space_choices {
   pl_int_set zero;        /* empty: 0 to 3 */
   /* Bit i = value i of the enumeration is allowed (sp, overlap: bit 0 = off, bit 1 = on). */
   uint32_t schedules, recomputes, sp, overlap, recipes;
+  uint32_t offloads;                /* of pl_offload_names; where one but none is allowed, candidates are programs */
   bool order_is_given;              /* orders or layers: where a search may place by itself, it does not */
   bool allow_idle;                  /* also strategies that leave devices idle */
   bool only_offered;                /* without what the job's framework does not offer, as far as its profile says */
@@ -66,9 +67,14 @@ void pl_space_choices_adopt(pl_space_choices *choices, const pl_job *job);
  * that a balanced assignment would need) is one; PL_BAD_INPUT where another was asked for. */
 pl_code pl_space_choices_for_programs(pl_space_choices *choices, const char *what, pl_error *error);
 
+/* Whether some of it only programs can say, so that all of it is simulated as programs. */
+static inline bool pl_space_choices_offload(const pl_space_choices *choices) {
+  return choices->offloads > 1;
+}
+
 typedef struct pl_candidate {
   int32_t pp, dp, tmp, cp, ep, mbs, vpp;
-  uint8_t schedule, sp, recompute, zero, overlap, recipe;
+  uint8_t schedule, sp, recompute, zero, overlap, recipe, offload;
   uint8_t order; /* index into the choices' orders */
 } pl_candidate;
 

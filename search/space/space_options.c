@@ -18,6 +18,7 @@ enum {
   KEY_RECOMPUTE,
   KEY_SP,
   KEY_OVERLAP,
+  KEY_OFFLOAD,
   KEY_ASSIGN,
   KEY_ORDER,
   KEY_STRATEGY_SPACE,
@@ -39,6 +40,10 @@ static const struct argp_option option_table[] = {
     {"zero", KEY_ZERO, "LIST", 0, "ZeRO stages where dp > 1, of 0-3 (2 and 3 only with pp = 1)", 4},
     {"overlap", KEY_OVERLAP, "WHICH", 0,
      "overlap of gradient reduction where dp > 1: on, off or both (default: both, or what --framework does)", 4},
+    {"offload", KEY_OFFLOAD, "LIST", 0,
+     "what lies in the memory of the host, of none (default), states, kept, both, gradients (and states), all; "
+     "candidates are then simulated as programs",
+     4},
     {"assign", KEY_ASSIGN, "LIST", 0, "layer assignments, of uniform, balanced, optimal, amp-dp", 4},
     {"any-strategy", KEY_ANY_STRATEGY, NULL, 0,
      "with --framework also strategies that its profile says it does not offer", 4},
@@ -157,6 +162,9 @@ static bool read_choice(int key, const char *value, pl_space_choices *choices, p
   case KEY_OVERLAP:
     read_switch(error, "--overlap", value, &choices->overlap);
     choices->overlap_is_given = true;
+    return true;
+  case KEY_OFFLOAD:
+    read_words(error, "--offload", value, pl_offload_names, &choices->offloads);
     return true;
   case KEY_ASSIGN:
     read_recipes(error, value, choices);

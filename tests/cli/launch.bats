@@ -82,6 +82,10 @@ S
   refuses "schedule=gpipe: Megatron has" launch "${job[@]}" --strategy pp=4,dp=8,tmp=1,mbs=1,schedule=gpipe --as megatron -o "$dir/x.sh"
   [ ! -e "$dir/x.sh" ]
   refuses "says data parallelism and ZeRO" launch "${job[@]}" --strategy pp=4,dp=8,tmp=1,mbs=1 --as deepspeed
+  refuses "offload=states: of what lies" launch "${job[@]}" --strategy pp=1,dp=32,tmp=1,mbs=1,zero=1,offload=states --as megatron
+  refuses "DeepSpeed's offload_optimizer goes with" launch "${job[@]}" --strategy pp=1,dp=32,tmp=1,mbs=1,offload=gradients --as deepspeed
+  refuses "Megatron counts layers of" launch "${job[@]}" --strategy pp=1,dp=32,tmp=1,mbs=1,recompute=selective,recompute_layers=2 --as megatron
+  "$PACELINE" launch "${job[@]}" --strategy pp=1,dp=32,tmp=1,mbs=1,recompute=full,recompute_layers=2 --as megatron | grep -A1 'recompute-method block' | grep -q 'num-layers 2'
   refuses "none of the models" launch --platform "$platform" --model gpt2-345m --gbs 64 --strategy pp=1,dp=32,tmp=1,mbs=1 --as torchtitan
   refuses "No such file" simulate --from "$dir/none.sh" --platform "$platform"
   printf '{"train_batch_size": 64}' >"$dir/ds.json"

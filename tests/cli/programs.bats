@@ -72,6 +72,32 @@ refused() {
   [ "$("$PACELINE" show "$out" --where "fits == 1 and choice_host == 'nothing'" --columns choice_recompute --csv | tail -n +2 | sort -u)" = full ]
 }
 
+@test "tuples that put something into the host are a dimension: rows, strategies, launch files and resumption have the word" {
+  gpt=(--platform dgx-a100 --model gpt2-345m --gbs 32 --seq 1024)
+  few=(--pp 1 --tmp 1 --dp 8 --mbs 4 --zero 1,2 --recompute none --offload none,states,gradients)
+  run "$PACELINE" sweep "${gpt[@]}" "${few[@]}" -o "$out"
+  [ "$status" -eq 0 ] && [[ $output == *"simulated     6 "* ]]
+  [ "$("$PACELINE" show "$out" --columns choice_offload --csv | tail -n +2 | sort | uniq -c | tr -s ' ' | tr '\n' ';')" = " 2 gradients; 2 none; 2 states;" ]
+  row=$("$PACELINE" show "$out" --where "choice_offload == 'gradients' and zero == 2" --json | jq -r '.rows[0].run_digest')
+  [ "$row" = "$("$PACELINE" simulate "${gpt[@]}" --strategy pp=1,dp=8,tmp=1,mbs=4,zero=2,offload=gradients --json | jq -r .run_digest)" ]
+  cp "$out" "$folder/whole.h5"
+  "$PACELINE" sweep "${gpt[@]}" "${few[@]}" -o "$out" --resume >/dev/null
+  cmp "$out" "$folder/whole.h5"
+  "$PACELINE" launch "$out" --as deepspeed --row 5 -o "$folder/ds.json"
+  [ "$(jq -c '[.zero_optimization.stage, .zero_optimization.offload_optimizer.device]' "$folder/ds.json")" = '[2,"cpu"]' ]
+  run "$PACELINE" launch "$out" --as megatron --row 5
+  [ "$status" -eq 2 ] && [[ $output == *"offload=gradients: of what lies in the memory of the host only"* ]]
+  "$PACELINE" report "$out" -o "$folder/page.html"
+  run grep -c '"pipeline":""' "$folder/page.html"
+  [ "$output" = 0 ]
+  rm "$out"
+  run "$PACELINE" search "${gpt[@]}" "${few[@]/none,states,gradients/states,gradients}" -o "$out"
+  [ "$status" -eq 0 ] && [[ $output == *"offload=states,"* ]]
+  rm "$out"
+  refused "'none,kep' is not a list of none, states, kept, both, gradients, all" sweep "${gpt[@]}" --offload none,kep -o "$out"
+  refused "--overlap: --offload is simulated as a program" sweep "${gpt[@]}" --offload states --overlap off -o "$out"
+}
+
 @test "a candidate that is refused is a row with its reason" {
   has_onnx
   run "$PACELINE" sweep --platform dgx-1v --model "$FILES/fixed.onnx" --gbs 24 --pp 1 --mbs 1,3 --zero 0 -o "$out"

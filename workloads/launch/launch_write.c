@@ -29,9 +29,22 @@ static bool is_even(const pl_launched *launched) {
   return true;
 }
 
+pl_code pl_launch_check_host(const pl_launched *launched, pl_error *error) {
+  int offload = pl_strategy_offload(launched->strategy);
+  if (offload == 0) return PL_OK;
+  return pl_fail(error, PL_UNSUPPORTED,
+                 "offload=%s: of what lies in the memory of the host only offload=gradients is written, by --as "
+                 "deepspeed",
+                 pl_offload_names[offload]);
+}
+
 pl_code pl_launch_check_megatron(const pl_launched *launched, pl_error *error) {
   const pl_strategy *s = launched->strategy;
   PL_TRY(pl_launch_check_model(launched->model, error));
+  PL_TRY(pl_launch_check_host(launched, error));
+  if (s->recompute_layers > 0 && s->recompute != PL_RECOMPUTE_FULL)
+    return pl_fail(error, PL_UNSUPPORTED, "recompute=%s,recompute_layers=%d: Megatron counts layers of recompute=full",
+                   pl_recompute_names[s->recompute], s->recompute_layers);
   if (s->pp > 1 && s->schedule != PL_SCHEDULE_1F1B && s->schedule != PL_SCHEDULE_INTERLEAVED)
     return pl_fail(error, PL_UNSUPPORTED, "schedule=%s: Megatron has 1f1b and interleaved",
                    pl_schedule_name(s->schedule));

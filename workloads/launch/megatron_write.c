@@ -100,7 +100,8 @@ static void put_parallelism(FILE *out, const pl_launched *l) {
   put_if(out, s->overlap, "overlap-grad-reduce");
   if (s->recompute == PL_RECOMPUTE_SELECTIVE) fprintf(out, "    --recompute-granularity selective\n");
   if (s->recompute == PL_RECOMPUTE_FULL)
-    fprintf(out, "    --recompute-granularity full\n    --recompute-method uniform\n    --recompute-num-layers 1\n");
+    fprintf(out, "    --recompute-granularity full\n    --recompute-method %s\n    --recompute-num-layers %d\n",
+            s->recompute_layers > 0 ? "block" : "uniform", s->recompute_layers > 0 ? s->recompute_layers : 1);
   fprintf(out, ")\n\n");
 }
 
@@ -213,7 +214,8 @@ pl_code pl_launch_write_nemo(FILE *stream, const pl_launched *l, pl_error *error
   if (s->recompute != PL_RECOMPUTE_NONE)
     fprintf(stream, "  activations_checkpoint_granularity: %s\n", pl_recompute_names[s->recompute]);
   if (s->recompute == PL_RECOMPUTE_FULL)
-    fprintf(stream, "  activations_checkpoint_method: uniform\n  activations_checkpoint_num_layers: 1\n");
+    fprintf(stream, "  activations_checkpoint_method: %s\n  activations_checkpoint_num_layers: %d\n",
+            s->recompute_layers > 0 ? "block" : "uniform", s->recompute_layers > 0 ? s->recompute_layers : 1);
   fprintf(stream, "  tokenizer:\n    library: megatron\n    type: null\n    vocab_size: %" PRId64 "\n",
           l->model->width.vocab);
   fprintf(stream, "  data:\n    data_impl: mock\n    seq_length: %" PRId64 "\n", l->job->seq);

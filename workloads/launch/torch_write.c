@@ -56,6 +56,10 @@ static pl_code check_torchtitan(const pl_launched *l, pl_error *error) {
                    "zero=%d with pp=%d: torchtitan shards with FSDP (zero=3; behind a pipeline 1) "
                    "or, with pp=1, not at all (0)",
                    s->zero, s->pp);
+  PL_TRY(pl_launch_check_host(l, error));
+  if (s->recompute_layers > 0)
+    return pl_fail(error, PL_UNSUPPORTED, "recompute_layers=%d: torchtitan recomputes all layers or none",
+                   s->recompute_layers);
   if (s->placement != NULL || s->split != NULL || l->job->fp4 || l->job->dtype == PL_DTYPE_FP16)
     return pl_fail(error, PL_UNSUPPORTED, "placement, split, fp16 and fp4: torchtitan has no setting for them");
   return PL_OK;
@@ -100,6 +104,31 @@ pl_code pl_launch_write_torchtitan(FILE *stream, const pl_launched *l, pl_error 
 
 /* ---- DeepSpeed ---- */
 
+/* With offload_optimizer gradients go to the host as they are made: offload=gradients, and nothing else is. */
+static pl_code check_offload(const pl_launched *l, pl_error *error) {
+  const pl_strategy *s = l->strategy;
+  if (!s->offload_gradients || s->offload_kept) return pl_launch_check_host(l, error);
+  if (s->zero > 0) return PL_OK;
+  return pl_fail(error, PL_UNSUPPORTED,
+                 "offload=gradients,zero=0: DeepSpeed's offload_optimizer goes with ZeRO 1 to 3");
+}
+
+static void put_zero(pl_json *json, const pl_strategy *s) {
+  pl_json_key(json, "zero_optimization");
+  pl_json_open_object(json);
+  pl_json_put_integer(json, "stage", s->zero);
+  pl_json_put_boolean(json, "overlap_comm", s->overlap);
+  if (s->shard > 0) pl_json_put_integer(json, "mics_shard_size", s->shard);
+  if (s->offload_gradients) {
+    pl_json_key(json, "offload_optimizer");
+    pl_json_open_object(json);
+    pl_json_put_string(json, "device", "cpu");
+    pl_json_put_boolean(json, "pin_memory", true);
+    pl_json_close_object(json);
+  }
+  pl_json_close_object(json);
+}
+
 pl_code pl_launch_write_deepspeed(FILE *stream, const pl_launched *l, pl_error *error) {
   const pl_strategy *s = l->strategy;
   if (s->pp > 1 || s->tmp > 1 || s->cp > 1 || s->ep > 1 || s->placement != NULL || s->split != NULL)
@@ -112,6 +141,7 @@ pl_code pl_launch_write_deepspeed(FILE *stream, const pl_launched *l, pl_error *
     return pl_fail(error, PL_UNSUPPORTED,
                    "recompute=%s: it is the training script that recomputes, not DeepSpeed's file",
                    pl_recompute_names[s->recompute]);
+  PL_TRY(check_offload(l, error));
   pl_json json;
   pl_json_init(&json, stream, true);
   pl_json_open_object(&json);
@@ -119,12 +149,7 @@ pl_code pl_launch_write_deepspeed(FILE *stream, const pl_launched *l, pl_error *
   pl_json_put_integer(&json, "train_batch_size", l->job->gbs);
   pl_json_put_integer(&json, "train_micro_batch_size_per_gpu", s->mbs);
   pl_json_put_integer(&json, "gradient_accumulation_steps", l->job->gbs / ((int64_t)s->mbs * s->dp));
-  pl_json_key(&json, "zero_optimization");
-  pl_json_open_object(&json);
-  pl_json_put_integer(&json, "stage", s->zero);
-  pl_json_put_boolean(&json, "overlap_comm", s->overlap);
-  if (s->shard > 0) pl_json_put_integer(&json, "mics_shard_size", s->shard);
-  pl_json_close_object(&json);
+  put_zero(&json, s);
   const char *const names[] = {"fp16", "bf16"};
   const pl_dtype types[] = {PL_DTYPE_FP16, PL_DTYPE_BF16};
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {

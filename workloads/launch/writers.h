@@ -12,6 +12,8 @@ pl_code pl_launch_write_deepspeed(FILE *stream, const pl_launched *launched, pl_
 /* What all of Megatron's kin share: layers in equal stages, 1F1B or interleaved, no recomputation of every other
  * product, ranks in one of two orders. */
 pl_code pl_launch_check_megatron(const pl_launched *launched, pl_error *error);
+/* Refuses whatever lies in the memory of the host. */
+pl_code pl_launch_check_host(const pl_launched *launched, pl_error *error);
 /* Whether the model is one that arguments can say: PL_UNSUPPORTED with its model_type. */
 pl_code pl_launch_check_model(const pl_model *model, pl_error *error);
 

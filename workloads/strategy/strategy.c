@@ -283,10 +283,24 @@ int pl_strategy_format_assign(const pl_strategy *strategy, const pl_model *model
   return length;
 }
 
-static const char *offload_name(const pl_strategy *strategy) {
-  if (strategy->offload_gradients) return strategy->offload_kept ? "all" : "gradients";
-  if (!strategy->offload_states) return "kept";
-  return strategy->offload_kept ? "both" : "states";
+const char *const pl_offload_names[PL_OFFLOAD_COUNT + 1] = {"none", "states", "kept", "both", "gradients", "all", NULL};
+
+/* Bits: states, kept, and gradients, which need states there. */
+static const uint8_t offload_bits[PL_OFFLOAD_COUNT] = {0, 1, 2, 3, 5, 7};
+
+void pl_strategy_set_offload(pl_strategy *strategy, int offload) {
+  strategy->offload_states = (offload_bits[offload] & 1) != 0;
+  strategy->offload_kept = (offload_bits[offload] & 2) != 0;
+  strategy->offload_gradients = (offload_bits[offload] & 4) != 0;
+}
+
+int pl_strategy_offload(const pl_strategy *strategy) {
+  int bits =
+      (strategy->offload_states ? 1 : 0) | (strategy->offload_kept ? 2 : 0) | (strategy->offload_gradients ? 4 : 0);
+  int offload = 0;
+  while (offload + 1 < PL_OFFLOAD_COUNT && offload_bits[offload] != bits)
+    offload++;
+  return offload;
 }
 
 /* What only some strategies have: "" or ",cp=2,cp_comm=gather,ep=8,shard=4". */
@@ -302,7 +316,8 @@ static void format_extras(const pl_strategy *strategy, char text[EXTRAS_BYTES]) 
   if (strategy->shard > 0)
     length += (size_t)snprintf(text + length, EXTRAS_BYTES - length, ",shard=%d", strategy->shard);
   if (strategy->offload_states || strategy->offload_kept)
-    length += (size_t)snprintf(text + length, EXTRAS_BYTES - length, ",offload=%s", offload_name(strategy));
+    length += (size_t)snprintf(text + length, EXTRAS_BYTES - length, ",offload=%s",
+                               pl_offload_names[pl_strategy_offload(strategy)]);
   if (strategy->recompute_layers > 0)
     snprintf(text + length, EXTRAS_BYTES - length, ",recompute_layers=%d", strategy->recompute_layers);
 }

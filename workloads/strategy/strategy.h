@@ -95,6 +95,12 @@ typedef struct pl_strategy {
   const int32_t *boundary;
 } pl_strategy;
 
+/* What offload= may be: names, NULL ends them, and which of them a strategy has. */
+enum { PL_OFFLOAD_COUNT = 6 };
+extern const char *const pl_offload_names[PL_OFFLOAD_COUNT + 1];
+void pl_strategy_set_offload(pl_strategy *strategy, int offload);
+int pl_strategy_offload(const pl_strategy *strategy);
+
 /* Whether only programs can say it: offload, recompute_layers. */
 static inline bool pl_strategy_is_of_programs(const pl_strategy *strategy) {
   return strategy->offload_states || strategy->offload_kept || strategy->recompute_layers > 0;

@@ -98,16 +98,10 @@ static pl_code read_recompute(parsing *state, const key_value *pair) {
   return PL_OK;
 }
 
-/* Bits: states, kept, gradients, which need states there. */
-static const char *const offloads[] = {"none", "states", "kept", "both", "gradients", "all", NULL};
-static const uint8_t offload_bits[] = {0, 1, 2, 3, 5, 7};
-
 static pl_code read_offload(parsing *state, const key_value *pair) {
   int chosen = 0;
-  PL_TRY(read_choice(state, pair, offloads, &chosen));
-  state->strategy->offload_states = (offload_bits[chosen] & 1) != 0;
-  state->strategy->offload_kept = (offload_bits[chosen] & 2) != 0;
-  state->strategy->offload_gradients = (offload_bits[chosen] & 4) != 0;
+  PL_TRY(read_choice(state, pair, pl_offload_names, &chosen));
+  pl_strategy_set_offload(state->strategy, chosen);
   return PL_OK;
 }
 

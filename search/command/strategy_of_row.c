@@ -1,0 +1,30 @@
+/* See search/command/strategy_of_row.h. */
+#include "search/command/strategy_of_row.h"
+
+#include <string.h>
+
+/* What was taken of a strategy space. */
+static const char *choices_of(pl_results_reader *reader, const pl_result_row *row, pl_arena *arena) {
+  const pl_column_list columns = pl_results_reader_columns(reader);
+  const char *text = "";
+  for (uint32_t c = PL_RESULT_FIRST_PROGRAM + 1; text != NULL && c < columns.n; c++) {
+    const char *name = columns.at[c].name;
+    if (strncmp(name, "choice_", 7) != 0) continue;
+    text = pl_arena_printf(arena, "%s%s%s=%.48s", text, text[0] != '\0' ? "," : "", name + 7,
+                           (const char *)row + columns.at[c].offset);
+  }
+  return text;
+}
+
+const char *pl_strategy_of_row(pl_results_reader *reader, const pl_result_row *row, pl_arena *arena) {
+  if (row->search != NULL && row->search->strategy.text[0] != '\0')
+    return pl_arena_printf(arena, "%.1024s", row->search->strategy.text);
+  const char *choices = pl_results_reader_has_program(reader) ? choices_of(reader, row, arena) : "";
+  if (choices == NULL || row->tmp < 0) return choices; /* a tree has no one degree */
+  return pl_arena_printf(arena,
+                         "pp=%d,dp=%d,tmp=%d,cp=%d,ep=%d,mbs=%d,schedule=%.16s,vpp=%d,sp=%d,recompute=%.16s,zero=%d,"
+                         "overlap=%d,order=%.16s,assign=%.512s%s%s",
+                         row->pp, row->dp, row->tmp, row->cp, row->ep, row->mbs, row->schedule.text, row->vpp, row->sp,
+                         row->recompute.text, row->zero, row->overlap, row->order.text, row->assign.text,
+                         choices[0] != '\0' ? "," : "", choices);
+}
