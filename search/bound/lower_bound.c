@@ -340,6 +340,7 @@ pl_code pl_lower_bound_of(pl_lower_bounds *bounds, const pl_strategy *strategy, 
   PL_TRY(pl_bound_frame_find(bounds, strategy, error));
   pl_bound_memory(bounds, bound);
   if (bound->shortfall_bytes > 0) return PL_OK;
+  PL_TRY(pl_bound_frame_passes(bounds));
   PL_TRY(pl_program_making_finish(frame->making));
   PL_TRY(pl_bound_layout_find_groups(bounds, &frame->program, frame->layout, error));
   bounding state = {

@@ -75,3 +75,9 @@ pl_code pl_bound_frame_find(pl_lower_bounds *bounds, const pl_strategy *strategy
   pl_program_outline_again(frame->making, strategy, error);
   return PL_OK;
 }
+
+pl_code pl_bound_frame_passes(pl_lower_bounds *bounds) {
+  PL_TRY(pl_program_making_plain(bounds->frame.making));
+  bounds->frame.mark = pl_arena_mark_here(&bounds->scratch);
+  return PL_OK;
+}

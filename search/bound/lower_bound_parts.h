@@ -105,6 +105,9 @@ pl_code pl_bound_collective_ticks(pl_lower_bounds *bounds, pl_bound_layout *layo
 /* The frame of the strategy, with its program begun: the one that is there, or a new one. */
 pl_code pl_bound_frame_find(pl_lower_bounds *bounds, const pl_strategy *strategy, pl_error *error);
 
+/* The passes that stay with the frame are there. */
+pl_code pl_bound_frame_passes(pl_lower_bounds *bounds);
+
 /* Fills shortfall_bytes and stage of `bound`, of the strategy of the frame. */
 void pl_bound_memory(pl_lower_bounds *bounds, pl_lower_bound *bound);
 

@@ -267,13 +267,19 @@ static pl_code make_halves(pl_program_making *state, int32_t stage, bool reduces
   return PL_OK;
 }
 
+/* Gradients are sharded as soon as they are made: with every backward pass. */
+static bool reduces_every_time(const pl_strategy *strategy) {
+  return strategy->zero >= 2;
+}
+
+/* All passes but the last backward ones. */
 static pl_code make_passes(pl_program_making *state, int32_t stage, pl_stage_program *own) {
   pl_program *program = state->program;
   const pl_strategy *strategy = program->strategy;
   size_t vpp = (size_t)strategy->vpp;
-  pl_pass *passes = pl_arena_take(state->arena, 3 * vpp * sizeof *passes, _Alignof(pl_pass));
+  pl_pass *passes = pl_arena_take(state->arena, 2 * vpp * sizeof *passes, _Alignof(pl_pass));
   if (passes == NULL) return pl_fail_memory(state->error, "the program");
-  pl_pass *forward = passes, *backward = forward + vpp, *last_backward = backward + vpp;
+  pl_pass *forward = passes, *backward = forward + vpp;
   uint64_t seen = 0; /* classes, whose ops are there */
   for (int32_t chunk = 0; chunk < strategy->vpp; chunk++) {
     int32_t global = pl_strategy_chunk_at(strategy, stage, chunk);
@@ -283,17 +289,27 @@ static pl_code make_passes(pl_program_making *state, int32_t stage, pl_stage_pro
         pl_making_block_collectives(state, stage, &program->blocks[class_of_block]);
       seen |= (uint64_t)1 << class_of_block;
     }
-    bool every_time = strategy->zero >= 2; /* gradients are sharded as soon as they are made */
     PL_TRY(pl_making_pass(state, stage, chunk, PL_PASS_FORWARD, false, &forward[chunk]));
-    PL_TRY(pl_making_pass(state, stage, chunk, PL_PASS_BACKWARD, every_time, &backward[chunk]));
-    last_backward[chunk] = backward[chunk];
-    if (strategy->overlap && !every_time)
-      PL_TRY(pl_making_pass(state, stage, chunk, PL_PASS_BACKWARD, true, &last_backward[chunk]));
+    PL_TRY(pl_making_pass(state, stage, chunk, PL_PASS_BACKWARD, reduces_every_time(strategy), &backward[chunk]));
   }
   for (uint32_t i = 0; i < program->n_measured; i++) /* never run: what they take alone is asked for */
     if (program->measured[i].tmp > 1) pl_making_block_collectives(state, stage, &program->measured[i].program);
   own->forward = forward;
   own->backward = backward;
+  return PL_OK;
+}
+
+/* What follows: the last backward passes and the epilogue. */
+static pl_code make_last_passes(pl_program_making *state, int32_t stage, pl_stage_program *own) {
+  const pl_strategy *strategy = state->program->strategy;
+  size_t vpp = (size_t)strategy->vpp;
+  pl_pass *last_backward = pl_arena_take(state->arena, vpp * sizeof *last_backward, _Alignof(pl_pass));
+  if (last_backward == NULL) return pl_fail_memory(state->error, "the program");
+  for (int32_t chunk = 0; chunk < strategy->vpp; chunk++) {
+    last_backward[chunk] = own->backward[chunk];
+    if (strategy->overlap && !reduces_every_time(strategy))
+      PL_TRY(pl_making_pass(state, stage, chunk, PL_PASS_BACKWARD, true, &last_backward[chunk]));
+  }
   own->last_backward = last_backward;
   if (pl_strategy_splits_backward(strategy)) /* ZeRO is below 2 then */
     PL_TRY(make_halves(state, stage, strategy->overlap, own));
@@ -334,9 +350,20 @@ static pl_code make_frames(pl_program_making *state) {
   return state->arena->failed ? pl_fail_memory(state->error, "the program") : PL_OK;
 }
 
-pl_code pl_program_making_finish(pl_program_making *state) {
+pl_code pl_program_making_plain(pl_program_making *state) {
+  if (state->has_plain) return PL_OK;
   for (int32_t stage = 0; stage < state->program->strategy->pp; stage++)
     PL_TRY(make_passes(state, stage, &state->stages[stage]));
+  state->has_plain = true;
+  state->keeps_plain = !reduces_every_time(state->program->strategy);
+  if (state->outline && state->keeps_plain) state->plain_starts = pl_making_note_starts(state);
+  return state->arena->failed ? pl_fail_memory(state->error, "the program") : PL_OK;
+}
+
+pl_code pl_program_making_finish(pl_program_making *state) {
+  PL_TRY(pl_program_making_plain(state));
+  for (int32_t stage = 0; stage < state->program->strategy->pp; stage++)
+    PL_TRY(make_last_passes(state, stage, &state->stages[stage]));
   return state->arena->failed ? pl_fail_memory(state->error, "the program") : PL_OK;
 }
 
@@ -366,12 +393,14 @@ pl_code pl_program_outline_begin(const pl_model *model, const pl_job *job, const
   if (*making == NULL) return pl_fail_memory(error, "the program");
   **making = (pl_program_making){.program = program, .outline = true, .arena = arena, .error = error};
   PL_TRY(make_frames(*making));
-  return pl_making_note_starts(*making) ? PL_OK : pl_fail_memory(error, "the program");
+  (*making)->starts = pl_making_note_starts(*making);
+  return (*making)->starts != NULL ? PL_OK : pl_fail_memory(error, "the program");
 }
 
 void pl_program_outline_again(pl_program_making *making, const pl_strategy *strategy, pl_error *error) {
   making->error = error;
   making->program->strategy = strategy;
   making->program->training = training_state_of(making->program);
-  pl_making_start_again(making);
+  making->has_plain = making->has_plain && making->keeps_plain && !reduces_every_time(strategy);
+  pl_making_start_again(making, making->has_plain ? making->plain_starts : making->starts);
 }

@@ -163,8 +163,12 @@ pl_code pl_program_outline_begin(const pl_model *model, const pl_job *job, const
                                  const pl_block_program *blocks, pl_arena *arena, pl_program *program,
                                  pl_program_making **making, pl_error *error);
 pl_code pl_program_making_finish(pl_program_making *making);
+/* A part of the second step, which does it where nobody has: all passes but the last backward ones. Of an outline they
+ * stay for strategies that pl_program_outline_again brings, as long as neither reduces with every pass (ZeRO 2, 3). */
+pl_code pl_program_making_plain(pl_program_making *making);
 /* The outline as it was after the first step, of a strategy that differs from its own in ZeRO and overlap, neither of
- * which the first step asks for. What was taken from the arena since may be given back before. O(families). */
+ * which the first step asks for. What was taken from the arena since may be given back before, but for what
+ * pl_program_making_plain took. O(families). */
 void pl_program_outline_again(pl_program_making *making, const pl_strategy *strategy, pl_error *error);
 /* Members of one group of a family, also of an outline: as many as its group_size. O(ranks of a stage). */
 void pl_program_group_members(const pl_program *program, const pl_family *family, int32_t group, uint32_t *members);

@@ -31,17 +31,17 @@ uint32_t pl_making_op(pl_program_making *state, uint32_t family, pl_collective_k
   return own->n_ops++;
 }
 
-bool pl_making_note_starts(pl_program_making *state) {
+pl_family_start *pl_making_note_starts(pl_program_making *state) {
   uint32_t n = state->program->n_families;
-  state->starts = pl_arena_take(state->arena, n * sizeof *state->starts, _Alignof(pl_family_start));
-  for (uint32_t f = 0; state->starts != NULL && f < n; f++)
-    state->starts[f] = (pl_family_start){state->ops[f], state->families[f].n_ops, state->capacity[f]};
-  return state->starts != NULL;
+  pl_family_start *starts = pl_arena_take(state->arena, n * sizeof *starts, _Alignof(pl_family_start));
+  for (uint32_t f = 0; starts != NULL && f < n; f++)
+    starts[f] = (pl_family_start){state->ops[f], state->families[f].n_ops, state->capacity[f]};
+  return starts;
 }
 
-void pl_making_start_again(pl_program_making *state) {
+void pl_making_start_again(pl_program_making *state, const pl_family_start *starts) {
   for (uint32_t f = 0; f < state->program->n_families; f++) {
-    const pl_family_start *start = &state->starts[f];
+    const pl_family_start *start = &starts[f];
     state->families[f].ops = state->ops[f] = start->ops;
     state->families[f].n_ops = start->n_ops;
     state->capacity[f] = start->capacity;

@@ -14,7 +14,7 @@ typedef struct pl_held_class {
   uint32_t n_tensors;
 } pl_held_class;
 
-/* What a family had after the first step of an outline. */
+/* What a family had after a step of an outline. */
 typedef struct pl_family_start {
   pl_communication *ops;
   uint32_t n_ops, capacity;
@@ -26,10 +26,12 @@ struct pl_program_making {
   pl_family *families;
   pl_communication **ops; /* per family: what families[].ops points to, and how many it holds */
   uint32_t *capacity;
-  bool outline;              /* without members and schedules */
-  const pl_held_class *held; /* by class */
-  pl_stage_program *stages;  /* the program's */
-  pl_family_start *starts;   /* of an outline, per family */
+  bool outline;                           /* without members and schedules */
+  const pl_held_class *held;              /* by class */
+  pl_stage_program *stages;               /* the program's */
+  bool has_plain;                         /* all passes but the last backward ones are there */
+  bool keeps_plain;                       /* these are the same with any ZeRO that does not reduce every time */
+  pl_family_start *starts, *plain_starts; /* of an outline, per family: at first, and with these passes */
   pl_error *error;
 };
 
@@ -37,9 +39,9 @@ const pl_block_program *pl_making_block(const pl_program *program, int32_t block
 
 /* The op of this kind and size of a family, added if it is new; out of memory is seen by the arena's flag. */
 uint32_t pl_making_op(pl_program_making *state, uint32_t family, pl_collective_kind kind, double size_bytes);
-/* Keeps what the families of an outline have, and puts it back. */
-bool pl_making_note_starts(pl_program_making *state);
-void pl_making_start_again(pl_program_making *state);
+/* Keeps what the families of an outline have (NULL: no memory), and puts it back. */
+pl_family_start *pl_making_note_starts(pl_program_making *state);
+void pl_making_start_again(pl_program_making *state, const pl_family_start *starts);
 /* Whether the head holds the embedding's table on a stage of its own. */
 bool pl_making_splits_tied_embedding(const pl_program *program);
 pl_code pl_making_families(pl_program_making *state);
