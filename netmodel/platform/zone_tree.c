@@ -521,7 +521,8 @@ static void restart(void *data) {
 }
 
 pl_zone_tree *pl_zone_tree_take(size_t text_bytes, pl_arena *arena) {
-  enum { ROUTE_BYTES = 128 }; /* of text for a route and one way of it; a tree that has less has room to spare */
+  /* Of text per way of a route, as platform make writes them; few routes leave room to spare. */
+  enum { ROUTE_BYTES = 90 };
   tree *t = PL_TAKE(arena, tree, 1);
   struct tree_open *open = PL_TAKE(arena, struct tree_open, 1);
   if (t == NULL || open == NULL) return NULL;
