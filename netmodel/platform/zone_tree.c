@@ -21,15 +21,14 @@ void tree_give_up(tree *t, const char *unknown) {
 
 /* ---- lists and names ---- */
 
-/* Room for one more, zeroed; NULL when there is no memory. */
-static void *append(tree *t, tree_list *list, size_t size) {
+void *tree_append(tree *t, tree_list *list, size_t size) {
   void *items = pl_arena_grown(t->arena, list->items, list->count, 1, size, &list->room);
   if (items == NULL) return NULL;
   list->items = items;
   return (char *)list->items + size * list->count++;
 }
 
-static uint64_t hash_name(const char *name) {
+uint64_t tree_hash_name(const char *name) {
   return pl_hash_bytes(name, strlen(name), 0);
 }
 
@@ -52,47 +51,7 @@ static const named_point *find_hashed_point(const tree *t, const char *name, uin
 }
 
 static const named_point *find_point(const tree *t, const char *name) {
-  return find_hashed_point(t, name, hash_name(name));
-}
-
-static const named_link *find_given_link(const tree *t, const char *name, size_t length, uint64_t hash) {
-  uint32_t probe = 0;
-  for (const named_link *l; (l = pl_hash_index_find(&t->link_names, hash, &probe)) != NULL;)
-    if (strncmp(l->name, name, length) == 0 && l->name[length] == '\0') return l;
-  return NULL;
-}
-
-static const char *const half_ends[2] = {"_UP", "_DOWN"};
-
-static bool is_called_half(const char *name, size_t length, int half) {
-  size_t end = strlen(half_ends[half]);
-  return length >= end && memcmp(name + length - end, half_ends[half], end) == 0;
-}
-
-/* The pair whose half 0 or 1 would be called `name`. */
-static const named_link *find_pair_of(const tree *t, const char *name, size_t length, int half) {
-  if (!is_called_half(name, length, half)) return NULL;
-  size_t stem = length - strlen(half_ends[half]);
-  const named_link *pair = find_given_link(t, name, stem, pl_hash_bytes(name, stem, 0));
-  return pair != NULL && pair->is_pair ? pair : NULL;
-}
-
-/* False: there is no such link. */
-static bool find_link(const tree *t, const char *name, named_link *found) {
-  size_t length = strlen(name);
-  const named_link *given = find_given_link(t, name, length, pl_hash_bytes(name, length, 0));
-  if (given != NULL) {
-    *found = *given;
-    return true;
-  }
-  for (int half = 0; half < 2; half++) {
-    const named_link *pair = find_pair_of(t, name, length, half);
-    if (pair == NULL) continue;
-    uint32_t link = half == 0 ? pair->up : pair->down;
-    *found = (named_link){.name = name, .up = link, .down = link};
-    return true;
-  }
-  return false;
+  return find_hashed_point(t, name, tree_hash_name(name));
 }
 
 static tree_zone *zone_at(const tree *t, uint32_t zone) {
@@ -106,10 +65,10 @@ static tree_point *point_at(const tree *t, uint32_t point) {
 /* A new point of the zone that is open. PL_SHIM_NONE when it failed. */
 uint32_t tree_add_point(tree *t, const char *name, tree_kind kind, uint32_t index) {
   uint32_t zone = t->open->zone, own = t->points.count;
-  uint64_t hash = hash_name(name);
+  uint64_t hash = tree_hash_name(name);
   if (find_hashed_point(t, name, hash) != NULL) tree_give_up(t, "a name used twice");
   named_point *named = PL_TAKE(t->arena, named_point, 1);
-  tree_point *point = append(t, &t->points, sizeof *point);
+  tree_point *point = tree_append(t, &t->points, sizeof *point);
   if (t->unknown != NULL || named == NULL || point == NULL) return PL_SHIM_NONE;
   *point = (tree_point){.name = tree_keep(t, name), .zone = zone, .kind = kind, .index = index};
   if (zone != PL_SHIM_NONE) {
@@ -148,8 +107,8 @@ tree_zone *tree_open_zone(tree *t, const char *id, tree_routing routing) {
     return NULL;
   }
   uint32_t point = tree_add_point(t, id, TREE_ZONE, own);
-  tree_zone *zone = append(t, &t->zones, sizeof *zone);
-  pl_shim_zone *out = append(t, &t->out_zones, sizeof *out);
+  tree_zone *zone = tree_append(t, &t->zones, sizeof *zone);
+  pl_shim_zone *out = tree_append(t, &t->out_zones, sizeof *out);
   if (t->unknown != NULL || t->arena->failed || zone == NULL || out == NULL) return NULL;
   *zone = (tree_zone){.routing = routing,
                       .point = point,
@@ -205,8 +164,7 @@ static void begin_zone(tree *t, const pl_platform_element *element) {
 
 /* ---- quantities ---- */
 
-/* As `read` reads it. */
-static bool read_again(last_quantity *last, bool (*read)(const char *, double *), const char *text, double *value) {
+bool tree_read_again(last_quantity *last, bool (*read)(const char *, double *), const char *text, double *value) {
   if (last->text[0] == '\0' || strcmp(last->text, text) != 0) {
     if (!read(text, &last->value)) {
       last->text[0] = '\0';
@@ -231,14 +189,15 @@ uint32_t tree_core_count(tree *t, const pl_platform_element *element) {
 void tree_check_speed(tree *t, const pl_platform_element *element) {
   double speed;
   const char *state = pl_platform_value(element, PL_ATTRIBUTE_PSTATE);
-  if (!read_again(&t->open->speed, pl_simgrid_speed, tree_need(t, element, PL_ATTRIBUTE_SPEED), &speed) || !(speed > 0))
+  if (!tree_read_again(&t->open->speed, pl_simgrid_speed, tree_need(t, element, PL_ATTRIBUTE_SPEED), &speed) ||
+      !(speed > 0))
     tree_give_up(t, "a strange speed");
   if (state != NULL && strcmp(state, "0") != 0) tree_give_up(t, "a state of the processor");
 }
 
 void tree_add_host(tree *t, const pl_shim_host *host, uint32_t point) {
-  uint32_t *point_of = append(t, &t->host_points, sizeof *point_of);
-  pl_shim_host *out = append(t, &t->out_hosts, sizeof *out);
+  uint32_t *point_of = tree_append(t, &t->host_points, sizeof *point_of);
+  pl_shim_host *out = tree_append(t, &t->out_hosts, sizeof *out);
   if (point_of == NULL || out == NULL) return;
   *point_of = point;
   *out = *host;
@@ -269,68 +228,6 @@ static void begin_router(tree *t, const pl_platform_element *element) {
 }
 
 /* ---- links ---- */
-
-/* Whether a link, a pair or a half of a pair that is there is called as `link` or one of its halves. */
-static bool is_name_taken(tree *t, const named_link *link, size_t length, uint64_t hash) {
-  const char *name = link->name;
-  if (find_given_link(t, name, length, hash) != NULL || strcmp(name, "__loopback__") == 0) return true;
-  for (int half = 0; half < 2; half++) {
-    if (find_pair_of(t, name, length, half) != NULL) return true;
-    if (!link->is_pair || !t->has_half_names) continue;
-    const char *half_name = pl_arena_printf(t->arena, "%s%s", name, half_ends[half]);
-    if (half_name != NULL && find_given_link(t, half_name, strlen(half_name), hash_name(half_name)) != NULL)
-      return true;
-  }
-  return false;
-}
-
-static void name_link(tree *t, const named_link *link) {
-  size_t length = strlen(link->name);
-  uint64_t hash = pl_hash_bytes(link->name, length, 0);
-  if (is_name_taken(t, link, length, hash)) tree_give_up(t, "a link's name used twice");
-  named_link *named = pl_arena_take(t->arena, sizeof *named, _Alignof(named_link));
-  if (named == NULL || t->unknown != NULL) return;
-  *named = *link;
-  t->has_half_names |= is_called_half(link->name, length, 0) || is_called_half(link->name, length, 1);
-  pl_hash_index_put(&t->link_names, hash, named, t->arena);
-}
-
-static const char *name_half(tree *t, const char *name, int half) {
-  size_t length = strlen(name), more = strlen(half_ends[half]) + 1;
-  char *made = pl_arena_take(t->arena, length + more, 1);
-  if (made == NULL) return NULL;
-  memcpy(made, name, length);
-  memcpy(made + length, half_ends[half], more);
-  return made;
-}
-
-uint32_t tree_add_link(tree *t, const pl_shim_link *link, const char *name, bool is_duplex) {
-  uint32_t own = t->out_links.count;
-  for (int half = 0; half < 1 + is_duplex; half++) {
-    pl_shim_link *out = append(t, &t->out_links, sizeof *out);
-    if (out == NULL) return PL_SHIM_NONE;
-    *out = *link;
-    out->name = is_duplex ? name_half(t, name, half) : name;
-    if (out->name == NULL) return PL_SHIM_NONE;
-  }
-  name_link(t, &(named_link){.name = name, .up = own, .down = own + is_duplex, .is_pair = is_duplex});
-  return t->unknown == NULL ? own : PL_SHIM_NONE;
-}
-
-/* SHARED where nothing is said, or what the element takes then. */
-void tree_read_policy(tree *t, const char *policy, const char *otherwise, bool *is_duplex, uint8_t *is_fatpipe) {
-  if (policy == NULL) policy = otherwise;
-  *is_duplex = strcmp(policy, "SPLITDUPLEX") == 0 || strcmp(policy, "FULLDUPLEX") == 0;
-  *is_fatpipe = strcmp(policy, "FATPIPE") == 0;
-  if (!*is_duplex && !*is_fatpipe && strcmp(policy, "SHARED") != 0) tree_give_up(t, "a strange sharing policy");
-}
-
-void tree_read_wire(tree *t, const char *bandwidth, const char *latency, pl_shim_link *link) {
-  bool is_plain = read_again(&t->open->bandwidth, pl_simgrid_bandwidth, bandwidth, &link->bandwidth_Bps) &&
-                  read_again(&t->open->latency, pl_simgrid_time, latency, &link->latency_s);
-  if (!is_plain || !(link->bandwidth_Bps > 0) || !(link->latency_s >= 0))
-    tree_give_up(t, "a strange bandwidth or latency");
-}
 
 static void begin_link(tree *t, const pl_platform_element *element) {
   struct tree_open *open = t->open;
@@ -419,8 +316,8 @@ static void begin_hop(tree *t, const pl_platform_element *element) {
        is_down = direction != NULL && strcmp(direction, "DOWN") == 0;
   bool is_none = direction == NULL || strcmp(direction, "NONE") == 0;
   named_link link;
-  if (!find_link(t, tree_need(t, element, PL_ATTRIBUTE_ID), &link) || !open->is_route || open->n_hops == HOPS_MAX ||
-      !(is_up || is_down || is_none) || link.is_pair == is_none) {
+  if (!tree_find_link(t, tree_need(t, element, PL_ATTRIBUTE_ID), &link) || !open->is_route ||
+      open->n_hops == HOPS_MAX || !(is_up || is_down || is_none) || link.is_pair == is_none) {
     tree_give_up(t, "a strange link in a route");
     return;
   }
@@ -439,7 +336,7 @@ static void put_route(tree *t, const tree_route *ends, const uint32_t *hops, boo
   for (uint32_t i = 0; i < n; i++)
     route->links[i] = hops[is_reverse ? n - 1 - i : i];
   pl_hash_index_put(&t->routes, hash, route, t->arena);
-  const tree_route **listed = append(t, &t->declared, sizeof *listed);
+  const tree_route **listed = tree_append(t, &t->declared, sizeof *listed);
   if (listed != NULL) *listed = route;
 }
 

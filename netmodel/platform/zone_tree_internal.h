@@ -111,6 +111,11 @@ struct tree_open {
 /* The file has something that is not understood; the first reason is kept. */
 void tree_give_up(pl_zone_tree *tree, const char *unknown);
 const char *tree_keep(pl_zone_tree *tree, const char *text);
+/* Room for one more, zeroed; NULL when there is no memory. */
+void *tree_append(pl_zone_tree *tree, tree_list *list, size_t size);
+uint64_t tree_hash_name(const char *name);
+/* As `read` reads it. */
+bool tree_read_again(last_quantity *last, bool (*read)(const char *, double *), const char *text, double *value);
 /* The value of an attribute that must be given and not be empty; else the tree is given up. */
 const char *tree_need(pl_zone_tree *tree, const pl_platform_element *element, pl_platform_attribute attribute);
 /* A new point of the zone that is open; PL_SHIM_NONE when it failed. */
@@ -121,6 +126,9 @@ void tree_close_zone(pl_zone_tree *tree);
 void tree_add_host(pl_zone_tree *tree, const pl_shim_host *host, uint32_t point);
 /* The first index of the link or pair, PL_SHIM_NONE when it failed. `name` must stay. */
 uint32_t tree_add_link(pl_zone_tree *tree, const pl_shim_link *link, const char *name, bool is_duplex);
+/* False: there is no such link. */
+bool tree_find_link(const pl_zone_tree *tree, const char *name, named_link *found);
+/* SHARED where nothing is said, or what the element takes then. */
 void tree_read_policy(pl_zone_tree *tree, const char *policy, const char *otherwise, bool *is_duplex,
                       uint8_t *is_fatpipe);
 void tree_read_wire(pl_zone_tree *tree, const char *bandwidth, const char *latency, pl_shim_link *link);
