@@ -142,6 +142,8 @@ int pl_space_format_reason(const pl_space *space, pl_space_reason reason, char *
 int pl_space_format_choices(const pl_space_choices *choices, char *text, size_t size);
 /* The same of the space, also of trees: the name of their file. */
 int pl_space_format(const pl_space *space, char *text, size_t size);
+/* Whether a rule removes the candidate; the first of pl_space_reason's order says why (search/space/space_rules.c). */
+bool pl_space_breaks_rule(const pl_space *space, const pl_candidate *candidate, pl_space_reason *reason);
 /* Of these two: what the job's framework does not offer (search/space/space_offer.c). */
 bool pl_space_breaks_offer(const pl_space *space, const pl_candidate *candidate, pl_space_reason *reason);
 int pl_space_format_offer(const pl_space *space, pl_space_reason reason, char *text, size_t size);
