@@ -214,3 +214,13 @@ END
   run "$PACELINE" explain --platform dgx-1v --model "$FILES/good.onnx" --gbs 32 --strategy pp=1,dp=8,tmp=1,mbs=4
   [ "$status" -eq 0 ] && [[ $output == *"list 0 of 1, "*"computing what"*"all_reduce"* ]]
 }
+
+@test "gradients in the host of replicas with unlike numbers of microbatches: an even split is none, any is the same training" {
+  one=(--platform dgx-1v --model gpt2-345m --gbs 16 --seq 64)
+  even=$("$PACELINE" simulate "${one[@]}" --strategy pp=2,dp=4,tmp=1,mbs=1,zero=1,offload=gradients --json | jq .iter_time_s)
+  [ "$even" = "$("$PACELINE" simulate "${one[@]}" --strategy pp=2,dp=4,tmp=1,mbs=1,zero=1,split=4x4,offload=gradients --json | jq .iter_time_s)" ]
+  uneven=$("$PACELINE" simulate "${one[@]}" --strategy pp=2,dp=4,tmp=1,mbs=1,zero=1,split=7:3x3,offload=gradients --json | jq .iter_time_s)
+  awk -v a="$uneven" -v b="$even" 'BEGIN { exit !(a > b) }' || { echo "$uneven, $even"; return 1; }
+  run "$PACELINE" verify --model tiny-gpt2 --gbs 8 --seq 8 --strategy pp=1,dp=2,tmp=1,mbs=1,split=6:2,offload=gradients,zero=1
+  [ "$status" -eq 0 ] && [[ $output == *"equal: "* ]]
+}
