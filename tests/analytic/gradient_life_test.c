@@ -1,13 +1,14 @@
 /* Gradients that are there only while they are needed, losses that need less of the logits, and an optimizer with small
  * moments, against closed forms. b sequences of s tokens, V words; P parameters, g bytes of a gradient.
  *
- *   made       where the loss makes the peak, no gradient is there yet: g P less than where they stay; where the
- *              optimizer makes it, all are: as much. Told from the steps it is what the run finds, to the byte
- *   consumed   as made at the loss; and at the end of the backward pass no more than the one that head and embedding
- * share fused      logits of 16 bits are kept, and their gradient beside them: 2 b s V + 2 b s V fused_fp32 logits of
- * 32 bits, and their gradient:                       4 b s V + 4 b s V chunked    logits of 16 bits, and an eighth of
- * their gradient:          2 b s V + 2 b s V / 8 8 bits     two moments of a byte and the scales of 256 each: 2 (1 + 4
- * / 256) bytes instead of 2 x 4
+ * - made: where the loss makes the peak, no gradient is there yet: g P less than where they stay; where the optimizer
+ *   makes it, all are: as much. Told from the steps it is what the run finds, to the byte.
+ * - consumed: as made at the loss; and at the end of the backward pass no more than the one that head and embedding
+ *   share.
+ * - fused: logits of 16 bits are kept, and their gradient beside them: 2 b s V + 2 b s V.
+ * - fused_fp32: logits of 32 bits, and their gradient: 4 b s V + 4 b s V.
+ * - chunked: logits of 16 bits, and an eighth of their gradient: 2 b s V + 2 b s V / 8.
+ * - 8 bits: two moments of a byte and the scales of 256 each: 2 (1 + 4 / 256) bytes instead of 2 x 4.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,25 +20,12 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "tests/support/arena_fixture.h"
 #include "tests/support/attention_job.h"
 #include "tests/support/model_file.h"
 #include "workloads/lower/block_program.h"
 #include "workloads/memory/stage_memory.h"
 #include "workloads/memory/stage_peak.h"
-
-static pl_arena arena;
-
-static int set_up(void **state) {
-  (void)state;
-  pl_arena_init(&arena, 0);
-  return 0;
-}
-
-static int tear_down(void **state) {
-  (void)state;
-  pl_arena_release(&arena);
-  return 0;
-}
 
 static pl_framework living(pl_gradient_life life) {
   pl_framework framework = pl_framework_ideal;
