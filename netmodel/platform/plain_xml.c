@@ -98,7 +98,7 @@ static bool pass_doctype(pl_plain_xml *r) {
 }
 
 bool pl_plain_xml_begin(pl_plain_xml *r, const char *text, size_t size) {
-  while (size > 0 && memchr(" \t\n", text[size - 1], 3) != NULL)
+  while (size > 0 && (text[size - 1] == ' ' || text[size - 1] == '\t' || text[size - 1] == '\n'))
     size--;
   if (size == 0 || text[size - 1] != '>') return false;
   r->text = r->at = r->tag = text;

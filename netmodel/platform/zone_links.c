@@ -78,7 +78,7 @@ static const char *name_half(tree *t, const char *name, int half) {
   size_t length = strlen(name), more = strlen(half_ends[half]) + 1;
   char *made = pl_arena_take(t->arena, length + more, 1);
   if (made == NULL) return NULL;
-  memcpy(made, name, length);
+  memcpy(made, name, length + 1);
   memcpy(made + length, half_ends[half], more);
   return made;
 }
