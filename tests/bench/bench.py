@@ -14,6 +14,19 @@ SOURCE = os.environ.get("SOURCE_DIR", ".")
 PROGRAM = os.environ["PACELINE"]
 BASE = os.path.join(os.environ["BENCH_BASE"], "paceline") if os.environ.get("BENCH_BASE") else None
 SMALL = "--small" in sys.argv
+
+
+def source_of(build):
+    """The repository that a build folder stands in: a program reads the data files of its own time."""
+    folder = os.path.abspath(build)
+    while folder != "/":
+        folder = os.path.dirname(folder)
+        if os.path.isdir(os.path.join(folder, "platforms", "devices")):
+            return folder
+    return SOURCE
+
+
+BASE_SOURCE = source_of(os.environ["BENCH_BASE"]) if BASE else SOURCE
 CORES = len(os.sched_getaffinity(0))
 
 # As in tests/parallel/mpi_environment.sh.inc.
@@ -29,7 +42,8 @@ class Run:
         launcher = ["mpirun", "-n", str(ranks)] if ranks else []
         with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
             start = time.monotonic()
-            child = subprocess.Popen(launcher + [program] + arguments, stdout=output, stderr=errors, cwd=SOURCE)
+            source = BASE_SOURCE if program == BASE else SOURCE
+            child = subprocess.Popen(launcher + [program] + arguments, stdout=output, stderr=errors, cwd=source)
             _, status, usage = os.wait4(child.pid, 0)
             self.wall_s = time.monotonic() - start
             child.returncode = os.waitstatus_to_exitcode(status)
@@ -58,10 +72,10 @@ def end(name):
     sys.exit(0 if n_ratios else 1)
 
 
-def platform(folder, nodes):
-    """A file with `nodes` DGX A100."""
-    path = os.path.join(folder, f"a100-{8 * nodes}.xml")
-    Run(PROGRAM, ["platform", "make", "dgx-a100", "--nodes", str(nodes), "-o", path])
+def platform(folder, nodes, program=PROGRAM):
+    """A file with `nodes` DGX A100, as `program` makes it."""
+    path = os.path.join(folder, f"a100-{8 * nodes}{'-base' if program == BASE else ''}.xml")
+    Run(program, ["platform", "make", "dgx-a100", "--nodes", str(nodes), "-o", path])
     return path
 
 

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """What users wait for: CPU time, wall time and memory of whole commands. With BENCH_BASE=<build folder> against another
-build of Paceline, in turns; and, in any case, against the same command with 16 times the batch."""
+build of Paceline, in turns, each with the data of its own repository, on the tables that the base has; and, in any case,
+against the same command with 16 times the batch."""
 import glob
+import os
 import tempfile
 
 import bench
@@ -10,12 +12,12 @@ from bench import BASE, PROGRAM, SMALL, Run, model, platform, ratio
 GPT3 = ["--model", model("gpt3-175b"), "--seq", "2048"]
 DEMO = ["--platform", "platforms/dgx-a100-16.xml"] + GPT3
 FEW = ["--pp", "8,16", "--tmp", "8", "--recompute", "full"]  # of a small run
-TABLES = sorted(glob.glob("validation/measured/*.csv", root_dir=bench.SOURCE))
+TABLES = sorted(glob.glob(f"{os.path.abspath(bench.BASE_SOURCE)}/validation/measured/*.csv"))
 
 
-def works(folder):
+def works(folder, program):
     """Name, arguments, how often."""
-    large = ["--platform", platform(folder, 8 if SMALL else 128)] + GPT3
+    large = ["--platform", platform(folder, 8 if SMALL else 128, program)] + GPT3
     few = FEW if SMALL else []
     results = ["--threads", "1", "--force", "--quiet", "-o", f"{folder}/results.h5"]
     stages = "pp=8,dp=8,tmp=1,mbs=1" if SMALL else "pp=96,dp=1,tmp=8,mbs=1,idle=1"
@@ -27,8 +29,8 @@ def works(folder):
 
 
 def against_base(folder):
-    for name, arguments, often in works(folder):
-        pairs = [(Run(BASE, arguments), Run(PROGRAM, arguments)) for _ in range(1 if SMALL else often)]
+    for (name, of_base, often), (_, own, _) in zip(works(folder, BASE), works(folder, PROGRAM)):
+        pairs = [(Run(BASE, of_base), Run(PROGRAM, own)) for _ in range(1 if SMALL else often)]
         ratio(f"{name}: CPU time, base", "this build", [base.cpu_s / own.cpu_s for base, own in pairs])
         ratio(f"{name}: wall time, base", "this build", [base.wall_s / own.wall_s for base, own in pairs])
         ratio(f"{name}: memory, base", "this build", [base.peak_bytes / own.peak_bytes for base, own in pairs])
