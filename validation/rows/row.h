@@ -32,11 +32,10 @@ typedef struct pl_row_habits {
   bool no_flash;          /* the GPU, or the age of the software, rules out fused attention whatever the profile says */
   bool dropout;           /* ungated models train with it */
   bool sequence_parallel; /* where tp > 1 */
-  bool
-      gathers_context; /* context parallelism gathers keys and values, instead of sending them round beside attention */
-  bool selects_ops;    /* "selective" recomputation is that of every second product, not of the attention core */
-  bool picks_masked;   /* BERT's head and loss compute the masked tokens only */
-  int32_t zero;        /* sharding where dp > 1 and the row states none */
+  bool gathers_context;   /* context parallelism gathers keys and values, instead of sending them round */
+  bool selects_ops;       /* "selective" recomputation is that of every second product, not of the attention core */
+  bool picks_masked;      /* BERT's head and loss compute the masked tokens only */
+  int32_t zero;           /* sharding where dp > 1 and the row states none */
   bool reduces_after_pipelines; /* gradients of stages are reduced when the last microbatch is over */
   pl_memory_figure memory_figure;
   pl_memory_rank memory_rank;
@@ -116,5 +115,7 @@ pl_code pl_row_strategy(const pl_measured_row *row, const pl_row_habits *habits,
 
 /* Case-blind search, for texts that people wrote. */
 bool pl_row_mentions(const char *text, const char *word);
+/* Whether `framework` or `notes` mention one of the words; NULL ends them. */
+bool pl_row_says_one_of(const pl_measured_row *row, const char *const *words);
 
 #endif

@@ -9,6 +9,12 @@ bool pl_row_mentions(const char *text, const char *word) {
   return strcasestr(text, word) != NULL;
 }
 
+bool pl_row_says_one_of(const pl_measured_row *row, const char *const *words) {
+  for (; *words != NULL; words++)
+    if (pl_row_mentions(row->framework, *words) || pl_row_mentions(row->notes, *words)) return true;
+  return false;
+}
+
 /* FlashAttention needs an A100 or later. */
 static bool has_flash_hardware(const pl_measured_row *row) {
   static const char *const older[] = {"V100", "P100", "T4", "TITAN"};
@@ -261,19 +267,13 @@ static void choose_loss(const pl_measured_row *row, pl_framework *framework) {
     framework->kernels.loss = PL_LOSS_COPIES;
 }
 
-static bool says_one_of(const pl_measured_row *row, const char *const *words) {
-  for (; *words != NULL; words++)
-    if (pl_row_mentions(row->framework, *words) || pl_row_mentions(row->notes, *words)) return true;
-  return false;
-}
-
 /* bitsandbytes' Adam; and torchtune's step of each parameter when its gradient is there. */
 static void choose_optimizer(const pl_measured_row *row, pl_framework *framework) {
   static const char *const small[] = {"8-bit Adam", "8-bit paged Adam", "AdamW8bit", "Adam8bit", NULL};
   static const char *const early[] = {"optimizer in backward", "optimizer in the backward", "optimizer_in_bwd",
                                       "AdamW in the backward", NULL};
-  if (says_one_of(row, small)) framework->update.optimizer = PL_OPTIMIZER_FUSED_8BIT;
-  if (says_one_of(row, early)) framework->gradients.life = PL_GRADIENTS_CONSUMED;
+  if (pl_row_says_one_of(row, small)) framework->update.optimizer = PL_OPTIMIZER_FUSED_8BIT;
+  if (pl_row_says_one_of(row, early)) framework->gradients.life = PL_GRADIENTS_CONSUMED;
 }
 
 /* Without a pipeline DeepSpeed's ZeRO keeps bf16 gradients as they are (deepspeed/runtime/engine.py,

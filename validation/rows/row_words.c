@@ -248,19 +248,13 @@ static int sharding_of_name(const char *framework) {
   return -1;
 }
 
-/* Megatron's switch, under `framework` or among the notes. */
-static bool says_distributed_optimizer(const pl_measured_row *row) {
-  static const char *const words[] = {"use-distributed-optimizer", "use_distributed_optimizer",
-                                      "with distributed optimizer"};
-  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-    if (pl_row_mentions(row->framework, words[i]) || pl_row_mentions(row->notes, words[i])) return true;
-  return false;
-}
-
 int pl_row_sharding(const pl_measured_row *row) {
+  /* Megatron's switch. */
+  static const char *const shares_optimizer[] = {"use-distributed-optimizer", "use_distributed_optimizer",
+                                                 "with distributed optimizer", NULL};
   if (row->fsdp[strspn(row->fsdp, " ")] == '\0') {
     int named = sharding_of_name(row->framework);
-    return named < 0 && says_distributed_optimizer(row) ? 1 : named;
+    return named < 0 && pl_row_says_one_of(row, shares_optimizer) ? 1 : named;
   }
   if (is_number(row->fsdp)) return strtol(row->fsdp, NULL, 10) > 0 ? 3 : -1;
   return flag_of(&fsdp, row->fsdp);
