@@ -112,12 +112,48 @@ static void nothing_is_lost(void **state) {
   assert_true(own.held_bytes == cached_bytes);
 }
 
+/* Against a search through all of them: the smallest that is large enough, of equal ones the one put in last. */
+static void free_blocks_are_found_as_by_looking_at_all(void **state) {
+  (void)state;
+  enum { MOST = 300 };
+  pl_free_blocks free = {.n = 0};
+  struct {
+    int64_t size_bytes;
+    uint32_t put; /* when; 0: it is not in */
+  } all[MOST] = {{0}};
+  uint64_t random = test_seed(7);
+  for (uint32_t i = 1; i < 20000; i++) {
+    uint32_t which = random_below(&random, MOST), best = PL_NONE;
+    assert_true(pl_free_blocks_reserve(&free, MOST, &arena));
+    if (all[which].put > 0) {
+      pl_free_blocks_remove(&free, all[which].size_bytes, which);
+      all[which].put = 0;
+    } else {
+      all[which].size_bytes = 512 * (int64_t)random_between(&random, 1, 40); /* often equal */
+      all[which].put = i;
+      pl_free_blocks_put(&free, all[which].size_bytes, which);
+    }
+    int64_t size_bytes = 512 * (int64_t)random_between(&random, 1, 41);
+    for (uint32_t j = 0; j < MOST; j++)
+      if (all[j].put > 0 && all[j].size_bytes >= size_bytes &&
+          (best == PL_NONE || all[j].size_bytes < all[best].size_bytes ||
+           (all[j].size_bytes == all[best].size_bytes && all[j].put > all[best].put)))
+        best = j;
+    uint32_t found = pl_free_blocks_find(&free, size_bytes);
+    assert_int_equal(found < free.n ? free.blocks[found] : PL_NONE, best);
+    if (best == PL_NONE || random_below(&random, 3) > 0) continue;
+    assert_int_equal(pl_free_blocks_remove_at(&free, found), best);
+    all[best].put = 0;
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(segments_have_the_sizes_of_the_notes),
       cmocka_unit_test(the_smallest_fit_is_split_and_joined),
       cmocka_unit_test(a_full_device_gives_segments_back),
       cmocka_unit_test(nothing_is_lost),
+      cmocka_unit_test(free_blocks_are_found_as_by_looking_at_all),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,39 +1,30 @@
 /* See workloads/memory/caching_allocator.h. */
 #include "workloads/memory/caching_allocator.h"
 
-#include <string.h>
-
 #include "core/cluster/cluster.h"
 
 struct pl_memory_block {
   int64_t size_bytes, requested_bytes;
   uint32_t before, behind; /* neighbours in the segment, PL_NONE at its ends */
-  uint32_t previous, next; /* in the list of free blocks; `next` also in that of unused entries */
+  uint32_t next;           /* in the list of unused entries */
   bool used, small;
 };
 
 static const int64_t MiB = 1 << 20;
 
 void pl_caching_allocator_init(pl_caching_allocator *allocator, pl_arena *arena) {
-  *allocator = (pl_caching_allocator){.unused = PL_NONE, .free_blocks = {PL_NONE, PL_NONE}, .arena = arena};
+  *allocator = (pl_caching_allocator){.unused = PL_NONE, .arena = arena};
 }
 
+/* The size of a block on the list must not change. */
 static void put_on_list(pl_caching_allocator *own, uint32_t index) {
-  pl_memory_block *block = &own->blocks[index];
-  uint32_t *first = &own->free_blocks[block->small];
-  block->previous = PL_NONE;
-  block->next = *first;
-  if (*first != PL_NONE) own->blocks[*first].previous = index;
-  *first = index;
+  const pl_memory_block *block = &own->blocks[index];
+  pl_free_blocks_put(&own->free_blocks[block->small], block->size_bytes, index);
 }
 
 static void take_off_list(pl_caching_allocator *own, uint32_t index) {
   const pl_memory_block *block = &own->blocks[index];
-  if (block->previous != PL_NONE)
-    own->blocks[block->previous].next = block->next;
-  else
-    own->free_blocks[block->small] = block->next;
-  if (block->next != PL_NONE) own->blocks[block->next].previous = block->previous;
+  pl_free_blocks_remove(&own->free_blocks[block->small], block->size_bytes, index);
 }
 
 static bool make_room(pl_caching_allocator *own) {
@@ -41,7 +32,9 @@ static bool make_room(pl_caching_allocator *own) {
       pl_arena_grown(own->arena, own->blocks, own->n_blocks, 1, sizeof *own->blocks, &own->capacity);
   if (blocks == NULL) return false;
   own->blocks = blocks;
-  return true;
+  /* all of them may be free at once, so that giving one back cannot fail */
+  return pl_free_blocks_reserve(&own->free_blocks[0], own->n_blocks + 1, own->arena) &&
+         pl_free_blocks_reserve(&own->free_blocks[1], own->n_blocks + 1, own->arena);
 }
 
 static uint32_t new_entry(pl_caching_allocator *own) {
@@ -54,13 +47,11 @@ static uint32_t new_entry(pl_caching_allocator *own) {
   return own->n_blocks++;
 }
 
-static uint32_t smallest_fit(const pl_caching_allocator *own, bool small, int64_t size_bytes) {
-  uint32_t best = PL_NONE;
-  for (uint32_t i = own->free_blocks[small]; i != PL_NONE; i = own->blocks[i].next)
-    if (own->blocks[i].size_bytes >= size_bytes &&
-        (best == PL_NONE || own->blocks[i].size_bytes < own->blocks[best].size_bytes))
-      best = i;
-  return best;
+/* Taken off its list; PL_NONE: none is large enough. */
+static uint32_t take_smallest_fit(pl_caching_allocator *own, bool small, int64_t size_bytes) {
+  pl_free_blocks *free = &own->free_blocks[small];
+  uint32_t at = pl_free_blocks_find(free, size_bytes);
+  return at == free->n ? PL_NONE : pl_free_blocks_remove_at(free, at);
 }
 
 /* A free block without neighbours is a whole segment. */
@@ -70,16 +61,17 @@ static bool is_segment(const pl_memory_block *block) {
 
 void pl_caching_allocator_trim(pl_caching_allocator *own) {
   for (int small = 0; small <= 1; small++)
-    for (uint32_t i = own->free_blocks[small], next; i != PL_NONE; i = next) {
-      next = own->blocks[i].next;
-      if (!is_segment(&own->blocks[i])) continue;
-      take_off_list(own, i);
-      own->held_bytes -= own->blocks[i].size_bytes;
-      own->blocks[i].next = own->unused;
-      own->unused = i;
+    for (uint32_t at = own->free_blocks[small].n; at-- > 0;) {
+      uint32_t index = own->free_blocks[small].blocks[at];
+      if (!is_segment(&own->blocks[index])) continue;
+      pl_free_blocks_remove_at(&own->free_blocks[small], at);
+      own->held_bytes -= own->blocks[index].size_bytes;
+      own->blocks[index].next = own->unused;
+      own->unused = index;
     }
 }
 
+/* Used by nobody, and on no list. */
 static uint32_t new_segment(pl_caching_allocator *own, bool small, int64_t size_bytes) {
   int64_t segment_bytes = small                   ? 2 * MiB
                           : size_bytes < 10 * MiB ? 20 * MiB
@@ -92,7 +84,6 @@ static uint32_t new_segment(pl_caching_allocator *own, bool small, int64_t size_
       (pl_memory_block){.size_bytes = segment_bytes, .before = PL_NONE, .behind = PL_NONE, .small = small};
   own->held_bytes += segment_bytes;
   if (own->held_bytes > own->most_held_bytes) own->most_held_bytes = own->held_bytes;
-  put_on_list(own, index);
   return index;
 }
 
@@ -116,11 +107,10 @@ uint32_t pl_caching_allocator_take(pl_caching_allocator *own, int64_t requested_
   int64_t size_bytes = requested_bytes < 512 ? 512 : (requested_bytes + 511) / 512 * 512;
   bool small = size_bytes <= MiB;
   if (own->full) return PL_NONE;
-  uint32_t index = smallest_fit(own, small, size_bytes);
+  uint32_t index = take_smallest_fit(own, small, size_bytes);
   if (index == PL_NONE) index = new_segment(own, small, size_bytes);
   if (index == PL_NONE) return PL_NONE;
   if (is_segment(&own->blocks[index])) own->occupied_bytes += own->blocks[index].size_bytes;
-  take_off_list(own, index);
   if (!split(own, index, size_bytes)) return PL_NONE;
   own->blocks[index].used = true;
   own->blocks[index].requested_bytes = requested_bytes;

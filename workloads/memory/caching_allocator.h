@@ -14,30 +14,32 @@
 #include <stdint.h>
 
 #include "core/base/arena.h"
+#include "workloads/memory/free_blocks.h"
 
 typedef struct pl_memory_block pl_memory_block;
 
 typedef struct pl_caching_allocator {
   pl_memory_block *blocks;
   uint32_t n_blocks, capacity;
-  uint32_t unused;         /* list of entries of joined blocks */
-  uint32_t free_blocks[2]; /* lists of free blocks: of large, of small segments */
-  int64_t limit_bytes;     /* of all segments: what the device has; 0: no limit */
-  bool full;               /* a request did not fit, with no unused segment left: nothing more is handed out */
-  int64_t held_bytes;      /* of all segments */
-  int64_t most_held_bytes; /* of all segments so far */
-  int64_t occupied_bytes;  /* of segments with a block in use */
-  int64_t used_bytes;      /* requested, of blocks in use */
+  uint32_t unused;               /* list of entries of joined blocks */
+  pl_free_blocks free_blocks[2]; /* of large, of small segments */
+  int64_t limit_bytes;           /* of all segments: what the device has; 0: no limit */
+  bool full;                     /* a request did not fit, with no unused segment left: nothing more is handed out */
+  int64_t held_bytes;            /* of all segments */
+  int64_t most_held_bytes;       /* of all segments so far */
+  int64_t occupied_bytes;        /* of segments with a block in use */
+  int64_t used_bytes;            /* requested, of blocks in use */
   pl_arena *arena;
 } pl_caching_allocator;
 
 /* Memory comes from the arena as it is needed. `limit_bytes` may be set behind it. */
 void pl_caching_allocator_init(pl_caching_allocator *allocator, pl_arena *arena);
-/* The block's number; PL_NONE: the arena has no memory, or the device (`full`). O(free blocks). */
+/* The block's number; PL_NONE: the arena has no memory, or the device (`full`). O(log free blocks) and a
+ * move of the longer list. */
 uint32_t pl_caching_allocator_take(pl_caching_allocator *allocator, int64_t size_bytes);
 /* Segments that nobody uses go back to the device (torch.cuda.empty_cache). O(free blocks). */
 void pl_caching_allocator_trim(pl_caching_allocator *allocator);
-/* O(1) */
+/* As cheap as take. */
 void pl_caching_allocator_give(pl_caching_allocator *allocator, uint32_t block);
 
 #endif
