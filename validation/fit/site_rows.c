@@ -11,8 +11,7 @@ enum { MEASURED_S, PREDICTED_S, LOW_S, HIGH_S, MEASURED_MEM, PREDICTED_MEM, N_NU
 static const char *const number_names[N_NUMBERS] = {"measured_s",       "predicted_s",        "predicted_low_s",
                                                     "predicted_high_s", "measured_mem_bytes", "predicted_mem_bytes"};
 enum { SOURCE, DEVICE, FRAMEWORK, PRECISION, REASON, CRASHED, N_TEXTS };
-static const char *const text_names[N_TEXTS] = {"source",    "device", "framework_profile",
-                                                "precision", "reason", "crashed"};
+static const char *const text_names[N_TEXTS] = {"source", "device", "framework", "precision", "reason", "crashed"};
 
 typedef struct reading {
   const pl_csv *csv;

@@ -11,7 +11,7 @@ typedef struct pl_site_row {
   double low, high;    /* the prediction's interval, as ln(time / predicted); NaN: none */
   double memory_bytes; /* measured - predicted peak; NaN: none was measured */
   uint32_t source;     /* who published it */
-  uint32_t site;       /* one GPU, software and precision of one source */
+  uint32_t site;       /* one GPU, software (as its rows name it) and precision of one source */
 } pl_site_row;
 
 typedef struct pl_site_rows {
