@@ -148,6 +148,34 @@ const pl_node_kind pl_node_kinds_nvidia[] = {
      .nic_GBps = 50,
      .nic_ns = 780,
      .switch_ns = 130},
+    {.name = "dgx-h200",
+     .title = "NVIDIA DGX H200: 8 H200 on NVSwitch, 8 NDR InfiniBand NICs for compute",
+     .about = "The DGX H100 with other GPUs: NVLink4 and NVSwitch, 18 links per GPU, 450 GB/s into the switches; one\n"
+              "ConnectX-7 of 400 Gb/s per GPU on PCIe 5.0, 2 Xeon Platinum 8480C of 56 cores (NVIDIA DGX H200 "
+              "datasheet; for\n"
+              "compute 8 single-port ConnectX-7). PCIe, sockets and leaf switches as in the file of the DGX H100.\n",
+     .device = "H200-SXM5-141GB",
+     .default_nodes = 1,
+     .pod_nodes = 32,
+     .n_gpus = 8,
+     .n_nics = 8,
+     .n_places = 8,
+     .n_sockets = 2,
+     .cpu = "Xeon Platinum 8480C",
+     .cpu_cores = 56,
+     .cpu_core_Gflops = 128,
+     .switched = true,
+     .gpu_place = {0, 1, 2, 3, 4, 5, 6, 7},
+     .nic_place = {0, 1, 2, 3, 4, 5, 6, 7},
+     .gpu_nic = {0, 1, 2, 3, 4, 5, 6, 7},
+     .place_socket = {0, 0, 0, 0, 1, 1, 1, 1},
+     .port_GBps = 450,
+     .pcie_GBps = 52,
+     .uplink_GBps = 52,
+     .socket_GBps = 22,
+     .nic_GBps = 50,
+     .nic_ns = 780,
+     .switch_ns = 130},
     {.name = "dgx-b200",
      .title = "NVIDIA DGX B200: 8 B200 on NVSwitch, 8 NDR InfiniBand NICs for compute",
      .about =
@@ -178,6 +206,39 @@ const pl_node_kind pl_node_kinds_nvidia[] = {
      .nic_GBps = 50,
      .nic_ns = 780,
      .switch_ns = 130},
+    {.name = "dgx-b300",
+     .title = "NVIDIA DGX B300: 8 B300 on NVSwitch, 8 XDR InfiniBand NICs for compute",
+     .about = "NVLink5 and NVSwitch: 18 links per GPU of 50 GB/s per direction, 900 GB/s into the switches, as on DGX "
+              "B200.\n"
+              "One ConnectX-8 of 800 Gb/s per GPU, on the board of the GPUs (NVIDIA DGX B300 user guide: 8 OSFP "
+              "ports), PCIe\n"
+              "6.0 x16 between both, taken at twice what gen 5 gives (not measured). Sockets: 2 Xeon 6776P of 64 cores "
+              "(NVIDIA\n"
+              "DGX B300 datasheet); between them UPI at 22 GB/s as NCCL has it for Sapphire Rapids (not measured). "
+              "Leaf: 144\n"
+              "ports of 800 Gb/s (Quantum-X800 Q3400), 72 nodes down, 72 uplinks (assumed).\n",
+     .device = "B300",
+     .default_nodes = 1,
+     .pod_nodes = 72,
+     .n_gpus = 8,
+     .n_nics = 8,
+     .n_places = 8,
+     .n_sockets = 2,
+     .cpu = "Xeon 6776P",
+     .cpu_cores = 64,
+     .cpu_core_Gflops = 147.2,
+     .switched = true,
+     .gpu_place = {0, 1, 2, 3, 4, 5, 6, 7},
+     .nic_place = {0, 1, 2, 3, 4, 5, 6, 7},
+     .gpu_nic = {0, 1, 2, 3, 4, 5, 6, 7},
+     .place_socket = {0, 0, 0, 0, 1, 1, 1, 1},
+     .port_GBps = 900,
+     .pcie_GBps = 104,
+     .uplink_GBps = 52,
+     .socket_GBps = 22,
+     .nic_GBps = 100,
+     .nic_ns = 780,
+     .switch_ns = 130},
     {.name = "gb200-nvl72",
      .title = "NVIDIA GB200 NVL72: a rack of 72 GB200 on one NVSwitch domain, one NDR NIC per GPU",
      .about = "NVLink5: 900 GB/s per GPU into the rack's switches, all 72 GPUs in one domain (stas00/ml-engineering\n"
@@ -205,6 +266,36 @@ const pl_node_kind pl_node_kinds_nvidia[] = {
      .pcie_GBps = 52,
      .uplink_GBps = 52,
      .nic_GBps = 50,
+     .nic_ns = 780,
+     .switch_ns = 130},
+    {.name = "gb300-nvl72",
+     .title = "NVIDIA GB300 NVL72: a rack of 72 GB300 on one NVSwitch domain, one XDR NIC per GPU",
+     .about =
+         "NVLink5: 900 GB/s per GPU into the rack's switches, all 72 GPUs in one domain. A tray has 4 GPUs and 2 "
+         "Grace\n"
+         "CPUs; a job on fewer GPUs has the first ones. NIC: one ConnectX-8 of 800 Gb/s per GPU, 4 per tray (NVIDIA\n"
+         "Enterprise Reference Architecture for GB300 NVL72), PCIe 6.0 x16 to its GPU, taken at twice what gen 5 "
+         "gives\n"
+         "(not measured). The Grace CPUs are not described one by one: one socket stands for them, and what it would\n"
+         "carry is not to be believed. Leaf switches: 8 racks under one group, as of GB200 NVL72.\n",
+     .device = "GB300",
+     .default_nodes = 1,
+     .pod_nodes = 8,
+     .n_gpus = 72,
+     .n_nics = 72,
+     .n_places = 72,
+     .n_sockets = 1,
+     .cpu = "Grace",
+     .cpu_cores = 72,
+     .cpu_core_Gflops = 49.6,
+     .switched = true,
+     .gpu_place = ONE_TO_72,
+     .nic_place = ONE_TO_72,
+     .gpu_nic = ONE_TO_72,
+     .port_GBps = 900,
+     .pcie_GBps = 104,
+     .uplink_GBps = 52,
+     .nic_GBps = 100,
      .nic_ns = 780,
      .switch_ns = 130},
 };

@@ -93,6 +93,35 @@ const pl_node_kind pl_node_kinds_sites[] = {
      .nic_GBps = 50,
      .nic_ns = 15000,
      .switch_ns = 0},
+    {.name = "p5en.48xlarge",
+     .title = "AWS p5en.48xlarge: 8 H200 on NVSwitch, 16 EFA NICs of 200 Gb/s",
+     .about = "NVLink4 and NVSwitch as in a DGX H200. EFA v3: 16 devices of 200 Gb/s (AWS, P5 instances), two beside "
+              "each GPU\n"
+              "on its PCIe 5.0 switch, written as one of 400 Gb/s. 15 us per NIC as on g4dn, the network behind them "
+              "counted as\n"
+              "0. Sockets: 2 Xeon of the Sapphire Rapids generation, 48 cores (AWS: 192 vCPUs; taken for 8488C), UPI "
+              "at 22 GB/s (NCCL, Sapphire Rapids).\n",
+     .device = "H200-SXM5-141GB",
+     .default_nodes = 1,
+     .n_gpus = 8,
+     .n_nics = 8,
+     .n_places = 8,
+     .n_sockets = 2,
+     .cpu = "Xeon Platinum 8488C",
+     .cpu_cores = 48,
+     .cpu_core_Gflops = 153.6,
+     .switched = true,
+     .gpu_place = {0, 1, 2, 3, 4, 5, 6, 7},
+     .nic_place = {0, 1, 2, 3, 4, 5, 6, 7},
+     .gpu_nic = {0, 1, 2, 3, 4, 5, 6, 7},
+     .place_socket = {0, 0, 0, 0, 1, 1, 1, 1},
+     .port_GBps = 450,
+     .pcie_GBps = 52,
+     .uplink_GBps = 52,
+     .socket_GBps = 22,
+     .nic_GBps = 50,
+     .nic_ns = 15000,
+     .switch_ns = 0},
     {.name = "p3.16xlarge",
      .title = "AWS p3.16xlarge: 8 V100 in a hybrid cube mesh, 25 Gb/s network",
      .about = "NVLink2 cube mesh of a DGX-1V, 25 GB/s per link; PCIe 3.0 switches of two GPUs (MXNet's design of "
