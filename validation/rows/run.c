@@ -161,22 +161,22 @@ static void settle(const run *r, pl_case *c, pl_code code, const pl_error *why) 
   if (code == PL_NO_MEMORY || code == PL_IO || c->reason == NULL) pl_fail(r->error, code, "%s", why->message);
 }
 
-static void simulate_all(const run *r, pl_case **some, uint32_t n, uint32_t n_threads, const pl_site_view *view) {
-#pragma omp parallel num_threads((int)n_threads) default(none) shared(r, some, n, n_threads, view)
+/* `arenas`: one per thread. */
+static void simulate_all(const run *r, pl_case **some, uint32_t n, uint32_t n_threads, pl_arena *arenas,
+                         const pl_site_view *view) {
+#pragma omp parallel num_threads((int)n_threads) default(none) shared(r, some, n, arenas, view)
   {
-    pl_arena arena;
+    pl_arena *arena = &arenas[omp_get_thread_num()];
     pl_topology_cache cache;
-    pl_arena_init(&arena, 0);
     pl_topology_cache_init(&cache, PL_TOPOLOGY_CACHE_BYTES);
 #pragma omp for schedule(dynamic, 1)
     for (uint32_t i = 0; i < n; i++) {
       pl_error why = PL_ERROR_INIT;
-      pl_code code = simulate(r, some[i], view, &cache, &arena, &why);
+      pl_code code = simulate(r, some[i], view, &cache, arena, &why);
 #pragma omp critical(pl_validation_settle)
       settle(r, some[i], code, &why);
     }
     pl_topology_cache_release(&cache);
-    pl_arena_release(&arena);
   }
 }
 
@@ -219,6 +219,7 @@ typedef struct plan {
   pl_case **some;
   piece *pieces;
   uint32_t n_pieces, n_threads;
+  pl_arena *arenas;  /* per thread, of this process: memory that one piece has taken serves the next */
   finding *findings; /* shared; NULL: this process does the work */
 } plan;
 
@@ -271,7 +272,7 @@ static pl_code simulate_piece(void *context, uint32_t index, pl_error *error) {
   const pl_site none = {.n_runs = 0}, *site = r.options->site != NULL ? r.options->site : &none;
   pl_site_view view;
   pl_code code = pl_site_view_take(site, pl_platform_cluster(platform), r.collective_profile, r.arena, &view, error);
-  if (code == PL_OK) simulate_all(&r, some, p->n, own->n_threads, &view);
+  if (code == PL_OK) simulate_all(&r, some, p->n, own->n_threads, own->arenas, &view);
   pl_platform_destroy(platform);
   for (uint32_t i = 0; i < p->n && own->findings != NULL; i++)
     store_finding(some[i], &own->findings[p->first + i]);
@@ -322,20 +323,28 @@ static pl_code simulate_in_children(plan *own, uint32_t n, uint32_t n_processes,
   return code;
 }
 
+static pl_code simulate_pieces(plan *own, uint32_t n, uint32_t n_processes, pl_error *error) {
+  if (n_processes > 1) return simulate_in_children(own, n, n_processes, error);
+  for (uint32_t i = 0; i < own->n_pieces; i++)
+    PL_TRY(simulate_piece(own, i, error));
+  return PL_OK;
+}
+
 /* SimGrid loads one platform per process: a process per thread, each with platforms of its own; of one platform alone
  * the cases are shared by threads. */
 static pl_code simulate_platforms(const run *r, pl_case **some, uint32_t n, pl_error *error) {
-  plan own = {.r = r, .some = some, .n_threads = r->options->n_threads};
   bool several = n > 0 && strcmp(some[0]->platform, some[n - 1]->platform) != 0;
   uint32_t n_processes = several ? r->options->n_threads : 1;
+  plan own = {.r = r, .some = some, .n_threads = n_processes > 1 ? 1 : r->options->n_threads};
   PL_TRY(cut_pieces(&own, n, n_processes, r->arena, error));
-  if (n_processes > 1) {
-    own.n_threads = 1;
-    return simulate_in_children(&own, n, n_processes, error);
-  }
-  for (uint32_t i = 0; i < own.n_pieces; i++)
-    PL_TRY(simulate_piece(&own, i, error));
-  return PL_OK;
+  own.arenas = PL_TAKE(r->arena, pl_arena, own.n_threads);
+  if (own.arenas == NULL) return pl_fail_memory(error, "the cases");
+  for (uint32_t i = 0; i < own.n_threads; i++)
+    pl_arena_init(&own.arenas[i], 0);
+  pl_code code = simulate_pieces(&own, n, n_processes, error);
+  for (uint32_t i = 0; i < own.n_threads; i++)
+    pl_arena_release(&own.arenas[i]);
+  return code;
 }
 
 static pl_code load_collectives(run *r, pl_collective_profile *profile) {
