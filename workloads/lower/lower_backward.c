@@ -278,7 +278,7 @@ void pl_lower_backward(const pl_lowering *to) {
     assign(&d, tape->output, tape->output_gradient);
   }
   tape->writes_for_inputs = tape->input != PL_NONE;
-  pl_lower_recompute(tape);
+  pl_lower_recompute(to);
   for (uint32_t i = tape->n_nodes; i-- > 0;)
     run_group(&d, &tape->nodes[i]);
   pl_back_write_for(&d, PL_IR_NONE);

@@ -42,7 +42,7 @@ void pl_lower_block(const pl_block_function *block, pl_tape *tape, pl_lowering *
 /* The backward pass (lower_backward.h). */
 void pl_lower_backward(const pl_lowering *to);
 /* What a layer recomputes before its backward pass begins (lower_recompute.c). */
-void pl_lower_recompute(pl_tape *tape);
+void pl_lower_recompute(const pl_lowering *to);
 /* Forward ops [first, end) once more, at the end of the backward list. */
 void pl_lower_repeat(pl_tape *tape, uint32_t first, uint32_t end);
 
