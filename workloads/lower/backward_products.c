@@ -213,19 +213,11 @@ void pl_back_linear(pl_back *d, const pl_tape_node *node, uint32_t g) {
   pl_back_arrive(d, node->input, dx);
 }
 
-/* The gradient of the pictures is a convolution with the filters turned round, at the size of the input; that of the
- * filters a product over all points of the output. */
 static void picture_gradient(pl_back *d, const pl_tape_node *node, const pl_op *forward, uint32_t g) {
-  pl_tape *tape = d->tape;
-  const pl_chain_step *step = forward->convolution;
-  int64_t area = (int64_t)step->stride * step->stride, taps = (int64_t)step->filter_height * step->filter_width;
-  int64_t depth = forward->n * taps / area;
   uint32_t dx = pl_back_fresh(d, node->input);
   pl_op *op =
-      pl_tape_gemm(tape, node->names.backward, PL_CATEGORY_BACKWARD, 1, tape->mbs * pl_picture_points(&step->in),
-                   step->in.channels, depth > 0 ? depth : 1, g, node->weight, PL_NONE, dx);
-  op->flops = forward->flops;
-  pl_tape_as_convolution(tape, op, step, PL_CONVOLUTION_DATA);
+      pl_tape_gemm(d->tape, node->names.backward, PL_CATEGORY_BACKWARD, 1, 1, 1, 1, g, node->weight, PL_NONE, dx);
+  pl_tape_as_convolution(d->tape, op, forward->convolution, PL_CONVOLUTION_DATA);
   pl_back_arrive(d, node->input, dx);
 }
 

@@ -38,13 +38,12 @@ void pl_lower_convolution(pl_lowering *to, int32_t op) {
   const pl_chain_step *step = step_of(to, op);
   const pl_tape_names names = convolution_names(step);
   int32_t y = own->first_output, w = own->inputs[1], added = pl_lower_bias_of(to, y);
-  int64_t m = pl_lower_extent(to, y, 'b') * pl_lower_extent(to, y, 'y') * pl_lower_extent(to, y, 'x');
   int64_t n = pl_lower_extent(to, w, 'o');
   int64_t k = pl_lower_extent(to, w, 'c') * pl_lower_extent(to, w, 'i') * pl_lower_extent(to, w, 'j');
   uint32_t input = pl_lower_input(to, op, 0), weight = pl_tape_parameter(tape, names.forward, "io", k, n);
   uint32_t bias = added != PL_IR_NONE ? pl_tape_parameter(tape, names.bias, "o", n, 0) : PL_NONE;
   uint32_t output = pl_lower_tensor(to, names.forward, y);
-  pl_op *kernel = pl_tape_gemm(tape, names.forward, PL_CATEGORY_FORWARD, 1, m, n, k, input, weight, bias, output);
+  pl_op *kernel = pl_tape_gemm(tape, names.forward, PL_CATEGORY_FORWARD, 1, 1, n, k, input, weight, bias, output);
   pl_tape_as_convolution(tape, kernel, step, PL_CONVOLUTION_FORWARD);
   tape->model_flops += kernel->flops;
   pl_tape_node *node = pl_tape_note(tape, PL_RULE_CONVOLUTION, names, input, output);

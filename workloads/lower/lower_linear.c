@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/cluster/cluster.h"
+#include "workloads/language/ir_product.h"
 #include "workloads/lower/lowering.h"
 
 bool pl_lower_has_dim(const pl_lowering *to, int32_t value, pl_ir_name dim) {
@@ -27,44 +28,41 @@ static pl_parallel parallel_of(const pl_lowering *to, int32_t op) {
   return PL_PARALLEL_NONE;
 }
 
-/* Widths of a product's weight: local and of the model, `in` what is summed over. */
-static void widths_of(const pl_lowering *to, int32_t op, pl_linear *linear) {
-  int32_t weight = pl_lower_op(to, op)->inputs[1];
-  const pl_ir_type *type = pl_lower_type(to, weight);
-  linear->in = linear->out = 1;
-  linear->model_in = linear->model_out = 1;
-  for (int32_t i = 0; i < type->rank; i++) {
-    char dim = type->dims[i].name.text[0];
-    bool summed = sums_over(to, op, type->dims[i].name);
-    *(summed ? &linear->in : &linear->out) *= pl_lower_extent(to, weight, dim);
-    *(summed ? &linear->model_in : &linear->model_out) *= pl_lower_whole(to, weight, dim);
-  }
-}
-
-/* Rows of a product: all dimensions of its output that the weight has not. */
-static void rows_of(const pl_lowering *to, int32_t op, pl_linear *linear) {
-  const pl_ir_op *product = pl_lower_op(to, op);
-  const pl_ir_type *type = pl_lower_type(to, product->first_output);
-  linear->m = 1;
-  linear->model_rows = 1;
-  for (int32_t i = 0; i < type->rank; i++) {
-    char dim = type->dims[i].name.text[0];
-    if (pl_lower_has_dim(to, product->inputs[1], type->dims[i].name)) continue;
-    linear->m *= pl_lower_extent(to, product->first_output, dim);
-    linear->model_rows *= dim == 'b' ? (double)to->tape->mbs : pl_lower_whole(to, product->first_output, dim);
-  }
+/* What this rank has of an operand, of all sequences of the microbatch. */
+static pl_ir_type local_of(const pl_lowering *to, int32_t value) {
+  pl_ir_type type = pl_ir_type_local(to->mesh, pl_lower_type(to, value));
+  int32_t batch = pl_ir_type_find(&type, pl_ir_name_of("b"));
+  if (batch >= 0) type.dims[batch].extent *= to->tape->mbs;
+  return type;
 }
 
 pl_linear pl_lower_shape(const pl_lowering *to, int32_t op) {
-  pl_linear linear = {.parallel = parallel_of(to, op), .products = {op}, .n_products = 1};
-  widths_of(to, op, &linear);
-  rows_of(to, op, &linear);
-  return linear;
+  const int32_t *inputs = pl_lower_op(to, op)->inputs;
+  const pl_ir_type read = local_of(to, inputs[0]), weight = local_of(to, inputs[1]);
+  const pl_ir_product shape = pl_ir_product_of(pl_lower_op(to, op), &read, &weight);
+  return (pl_linear){
+      .parallel = parallel_of(to, op), .in = shape.k, .out = shape.n, .m = shape.m, .products = {op}, .n_products = 1};
+}
+
+/* Rows and widths of the whole model, unpadded. */
+static void size_whole(const pl_lowering *to, int32_t op, pl_linear *linear) {
+  const pl_ir_op *product = pl_lower_op(to, op);
+  const pl_ir_type *made = pl_lower_type(to, product->first_output), *weight = pl_lower_type(to, product->inputs[1]);
+  linear->model_in = linear->model_out = linear->model_rows = 1;
+  for (int32_t i = 0; i < weight->rank; i++)
+    *(sums_over(to, op, weight->dims[i].name) ? &linear->model_in : &linear->model_out) *=
+        pl_lower_whole(to, product->inputs[1], weight->dims[i].name.text[0]);
+  for (int32_t i = 0; i < made->rank; i++) {
+    char dim = made->dims[i].name.text[0];
+    if (pl_lower_has_dim(to, product->inputs[1], made->dims[i].name)) continue;
+    linear->model_rows *= dim == 'b' ? (double)to->tape->mbs : pl_lower_whole(to, product->first_output, dim);
+  }
 }
 
 pl_linear pl_lower_linear(const pl_lowering *to, int32_t op) {
   static const pl_tape_names plain = PL_LINEAR_NAMES("linear");
   pl_linear linear = pl_lower_shape(to, op);
+  size_whole(to, op, &linear);
   linear.names = to->block->names[op] != NULL ? *to->block->names[op] : plain;
   return linear;
 }

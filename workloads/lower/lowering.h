@@ -90,7 +90,7 @@ bool pl_lower_has_dim(const pl_lowering *to, int32_t value, pl_ir_name dim);
 /* ---- parts of patterns ---- */
 /* Rows and widths of a product with a weight, as a linear layer without bias. */
 pl_linear pl_lower_linear(const pl_lowering *to, int32_t op);
-/* The same without names, of a function of the caller's. */
+/* The same without names and what the whole model has, of a function of the caller's. */
 pl_linear pl_lower_shape(const pl_lowering *to, int32_t op);
 /* Another product of the same rows becomes part of the same kernel. */
 void pl_lower_beside(pl_linear *linear, const pl_linear *other);
