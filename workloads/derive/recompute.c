@@ -46,14 +46,12 @@ static bool has_weight(const pl_ir_function *function, const pl_ir_op *op) {
   return false;
 }
 
-/* The router's product and the experts': what they make has experts. */
-static bool has_experts(const pl_ir_function *function, const pl_ir_op *op) {
-  for (int32_t i = 0; i < function->n_ops; i++) {
-    if (!is_row(function, i, "top_k")) continue;
-    const pl_ir_attribute *over = pl_ir_attribute_find(&function->ops[i], "over");
-    if (pl_ir_type_find(&function->values[op->first_output].type, over->names[0]) >= 0) return true;
-  }
-  return false;
+/* The dimension of experts, that something is chosen from; NULL: none. */
+static const pl_ir_name *experts_of(const pl_ir_function *function) {
+  const int32_t choice = pl_ir_row_of("top_k");
+  for (int32_t i = 0; i < function->n_ops; i++)
+    if (function->ops[i].row == choice) return &pl_ir_attribute_find(&function->ops[i], "over")->names[0];
+  return NULL;
 }
 
 /* Part of the layer that the product counted before it is of, of compressed keys and values: `again` has noted it. */
@@ -70,6 +68,7 @@ static void note_parts(const pl_ir_function *function, bool *again) {
 void pl_recompute_alternate(const pl_ir_function *function, bool attention, bool *again) {
   const int32_t product = pl_ir_row_of("product"), fused = pl_ir_row_of("attention"),
                 ring = pl_ir_row_of("ring_attention");
+  const pl_ir_name *experts = experts_of(function);
   int32_t n_counted = 0;
   memset(again, 0, (size_t)function->n_ops * sizeof *again);
   note_parts(function, again);
@@ -77,7 +76,8 @@ void pl_recompute_alternate(const pl_ir_function *function, bool attention, bool
     const pl_ir_op *op = &function->ops[i];
     bool is_part = again[i];
     again[i] = op->row == fused || op->row == ring ? attention : true;
-    if (op->row != product || !has_weight(function, op) || has_experts(function, op)) continue;
+    bool of_experts = experts != NULL && pl_ir_type_find(&function->values[op->first_output].type, *experts) >= 0;
+    if (op->row != product || !has_weight(function, op) || of_experts) continue;
     n_counted += !is_part;
     again[i] = n_counted % 2 == 0;
   }

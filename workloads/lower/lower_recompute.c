@@ -103,7 +103,8 @@ static void repeat_alternate(const pl_lowering *to) {
   pl_tape *tape = to->tape;
   uint32_t end = needed_ops(tape);
   bool attends_again = pl_framework_attends_again(tape->framework);
-  alternation of = {.to = to};
+  alternation of;
+  of.to = to;
   pl_recompute_alternate(to->function, attends_again, of.again);
   for (uint32_t i = 0; i < end; i++) {
     const pl_op *op = &tape->forward[i];

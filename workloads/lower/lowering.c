@@ -111,7 +111,14 @@ void pl_lower_sweep(pl_lowering *to, int32_t op) {
 void pl_lower_block(const pl_block_function *block, pl_tape *tape, pl_lowering *to) {
   const pl_ir_function *function = block->function;
   PL_ASSERT(function->n_values <= PL_LOWERING_VALUES && function->n_ops <= PL_LOWERING_VALUES);
-  *to = (pl_lowering){.tape = tape, .block = block, .mesh = &block->module.mesh, .function = function};
+  to->tape = tape;
+  to->block = block;
+  to->mesh = &block->module.mesh;
+  to->function = function;
+  to->n_residuals = 0;
+  to->first_branch = PL_NONE;
+  memset(to->done, 0, (size_t)function->n_ops);
+  memset(to->head, 0, (size_t)function->n_ops * sizeof *to->head);
   for (int32_t i = 0; i < function->n_values; i++)
     to->tensor[i] = PL_NONE;
   for (int32_t i = 0; i < function->n_arguments; i++)
