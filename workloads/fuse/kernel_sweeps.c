@@ -5,32 +5,14 @@
 
 #include "workloads/fuse/kernel_groups.h"
 
-/* The bias that was added to a value, if nobody else reads either. */
-static int32_t bias_of(const pl_kernel_finding *own, int32_t value) {
-  int32_t op = pl_read_maker(&own->read, value);
-  if (op == PL_IR_NONE || !pl_read_is_bias(&own->read, op) || own->n_readers[value] != 1) return PL_IR_NONE;
-  return op;
-}
-
-static void join_biases(pl_kernel_finding *own, int32_t op, int32_t operand) {
-  int32_t at = op, bias = bias_of(own, pl_read_op(&own->read, op)->inputs[operand]);
-  for (; bias != PL_IR_NONE; bias = bias_of(own, pl_read_op(&own->read, bias)->inputs[0])) {
-    if (pl_kernel_group(own, bias) != bias) return; /* a product's */
-    pl_kernel_join(own, at, bias);
-  }
-}
-
 /* x + dropout(branch + bias). */
 static void join_residual(pl_kernel_finding *own, int32_t op) {
-  const pl_ir_op *is = pl_read_op(&own->read, op);
-  int32_t branch = pl_read_made(&own->read, op, 1);
-  bool drops = pl_read_is(&own->read, branch, "dropout") && own->n_readers[is->inputs[1]] == 1;
-  if (!drops) {
-    join_biases(own, op, 1);
-    return;
-  }
-  if (own->framework->kernels.fuses_residual) pl_kernel_join(own, op, branch);
-  join_biases(own, branch, 0);
+  pl_residual_ops of;
+  pl_read_residual(&own->read, op, &of);
+  if (of.reduction != PL_IR_NONE) return;
+  if (own->framework->kernels.fuses_residual) pl_kernel_join(own, op, of.dropout);
+  for (int32_t i = 0; i < of.n_biases; i++)
+    pl_kernel_join(own, of.dropout != PL_IR_NONE ? of.dropout : op, of.biases[i]);
 }
 
 static void join_activation(pl_kernel_finding *own, int32_t op) {

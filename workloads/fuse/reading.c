@@ -96,6 +96,27 @@ bool pl_read_is_before_residual(const pl_reading *own, int32_t op) {
   return pl_read_is(own, op, "add");
 }
 
+void pl_read_residual(const pl_reading *own, int32_t add, pl_residual_ops *found) {
+  int32_t value = pl_read_op(own, add)->inputs[1], at = pl_read_maker(own, value);
+  *found = (pl_residual_ops){.dropout = PL_IR_NONE, .reduction = PL_IR_NONE, .value = value};
+  if (pl_read_is(own, at, "dropout")) {
+    found->dropout = at;
+    value = pl_read_op(own, at)->inputs[0];
+  } else if (pl_read_is_reduction(own, at) && pl_read_is(own, pl_read_made(own, at, 0), "dropout")) {
+    found->dropout = pl_read_made(own, at, 0);
+    found->reduction = at;
+    found->value = pl_read_op(own, at)->inputs[0];
+    return;
+  }
+  for (at = pl_read_maker(own, value); found->n_biases < PL_RESIDUAL_BIASES && at != PL_IR_NONE &&
+                                       pl_read_is_bias(own, at) && pl_read_is_before_residual(own, at);
+       at = pl_read_maker(own, value)) {
+    found->biases[found->n_biases++] = at;
+    value = pl_read_op(own, at)->inputs[0];
+  }
+  found->value = value;
+}
+
 static bool is_passed(const pl_reading *own, int32_t op) {
   static const char *const rows[] = {"rotary",   "scale",      "convolution",     "softplus", "state_space_scan",
                                      "rms_norm", "layer_norm", "delta_rule_scan", NULL};

@@ -73,6 +73,17 @@ int32_t pl_read_bias_behind(const pl_reading *own, int32_t value);
  * others read. */
 bool pl_read_is_before_residual(const pl_reading *own, int32_t op);
 
+/* What a residual addition (or any other of two activations) adds: the dropout and the biases of a branch, nothing of
+ * which others read, and the value in front of them. Partial sums may be dropped before they are added up, which is the
+ * same: the reduction in between, else PL_IR_NONE, and no biases. */
+enum { PL_RESIDUAL_BIASES = 2 };
+typedef struct pl_residual_ops {
+  int32_t dropout, reduction, value;
+  int32_t biases[PL_RESIDUAL_BIASES], n_biases; /* from the addition back */
+} pl_residual_ops;
+
+void pl_read_residual(const pl_reading *own, int32_t add, pl_residual_ops *found);
+
 /* The ops between an operand of attention, or a half of what a gate multiplies, and the product with a weight that it
  * comes from; PL_IR_NONE: there is none of this. */
 typedef struct pl_head_ops {

@@ -20,10 +20,10 @@ typedef struct latent_ops {
 
 static bool find(const pl_lowering *to, int32_t first, latent_ops *of) {
   int32_t at = first;
-  while (at < to->function->n_ops && !pl_lower_find_core(to, at, &of->core))
+  while (at < to->read.f->n_ops && !pl_lower_find_core(to, at, &of->core))
     at++;
   const int32_t operands[] = {of->core.q, of->core.k, of->core.v};
-  return at < to->function->n_ops && pl_ir_latent_find(to->function, operands, &of->is) &&
+  return at < to->read.f->n_ops && pl_ir_latent_find(to->read.f, operands, &of->is) &&
          first == (of->is.q_down != PL_IR_NONE ? of->is.q_down : of->is.q);
 }
 
@@ -40,8 +40,8 @@ static uint32_t compress(pl_lowering *to, int32_t op, int32_t beside, pl_tape_na
 }
 
 static uint32_t norm(pl_lowering *to, int32_t op, pl_tape_names names, uint32_t input) {
-  const pl_ir_op *own = pl_lower_op(to, op);
-  int64_t width = pl_ir_type_local_extent(to->mesh, pl_lower_type(to, own->inputs[1]), 0);
+  const pl_ir_op *own = pl_read_op(&to->read, op);
+  int64_t width = pl_ir_type_local_extent(to->read.mesh, pl_read_type(&to->read, own->inputs[1]), 0);
   int64_t rows = pl_lower_extent(to, own->first_output, 's');
   return pl_tape_norm_to(to->tape, names, input, pl_lower_norm_vectors(to, op), width,
                          pl_tape_activation(to->tape, names.forward, rows, 'h', width));
@@ -79,7 +79,7 @@ static uint32_t packed(pl_lowering *to, const latent_ops *of) {
   low = norm(to, of->is.kv_norm, PL_OP_NAMES("kv_norm"), low);
   uint32_t kv = expand(to, of->is.k, of->is.v, PL_LINEAR_NAMES("kv_up"), low);
   const pl_tape_names names = PL_OP_NAMES("rotary");
-  int64_t rows = pl_lower_extent(to, pl_lower_op(to, of->core.op)->first_output, 's');
+  int64_t rows = pl_lower_extent(to, pl_read_op(&to->read, of->core.op)->first_output, 's');
   uint32_t qkv = pl_tape_tensor(tape, "qkv", PL_TENSOR_ACTIVATION, tape->shard->dtype, "bsad",
                                 (const int64_t[]){tape->mbs, rows, tape->heads, 2 * d + value});
   pl_tape_sweep(tape, names.forward, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, rotary_flops, q, kv, PL_NONE, qkv,

@@ -105,7 +105,7 @@ static void repeat_alternate(const pl_lowering *to) {
   bool attends_again = pl_framework_attends_again(tape->framework);
   alternation of;
   of.to = to;
-  pl_recompute_alternate(to->function, attends_again, of.again);
+  pl_recompute_alternate(to->read.f, attends_again, of.again);
   for (uint32_t i = 0; i < end; i++) {
     const pl_op *op = &tape->forward[i];
     const pl_tape_node *product = product_at(tape, i);
