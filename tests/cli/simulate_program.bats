@@ -64,7 +64,8 @@ longer() { awk "BEGIN { exit !($1 > $2) }"; }
     near "$kernels" "$tuple" || { echo "$model $strategy: $tuple s, $kernels s"; return 1; }
     tuple=$("$PACELINE" simulate $job --json | jq .peak_mem_bytes)
     kernels=$("${run_program[@]}" "$BATS_TEST_TMPDIR/k.plir" --framework "$framework" --json | jq .peak_mem_bytes)
-    [[ $model == resnet* ]] || near "$kernels" "$tuple" || { echo "$model $strategy: $tuple B, $kernels B"; return 1; }
+    # a tuple's bias in front of an activation is added in place, a program's makes another value
+    [[ $model == resnet* || $framework == deepspeed || $framework == nanotron ]] || near "$kernels" "$tuple" || { echo "$model $strategy: $tuple B, $kernels B"; return 1; }
   done <<'END'
 gpt2-345m 8 1024 pp=1,dp=1,tmp=1,mbs=8,idle=1 ideal
 gpt2-345m 32 1024 pp=2,dp=2,tmp=2,mbs=2 ideal
@@ -80,6 +81,8 @@ resnet-50 64 1 pp=1,dp=1,tmp=1,mbs=64,idle=1 ideal
 mlp-1b 64 1 pp=1,dp=1,tmp=1,mbs=64,idle=1 ideal
 transgan-amp 8 81 pp=1,dp=8,tmp=1,mbs=1 ideal
 gpt2-345m 32 1024 pp=1,dp=8,tmp=1,mbs=2,recompute=full megatron-core
+bert-large 64 512 pp=1,dp=8,tmp=1,mbs=8 deepspeed
+gpt2-345m 32 1024 pp=2,dp=2,tmp=2,mbs=2 nanotron
 END
   "$PACELINE" program print --platform platforms/dgx-a100.xml --model gpt2-345m --gbs 8 --seq 1024 --dtype bf16 --strategy pp=1,dp=1,tmp=1,mbs=8,idle=1 -o "$BATS_TEST_TMPDIR/p.plir" --force
   run -0 "${run_program[@]}" "$BATS_TEST_TMPDIR/p.plir"

@@ -160,10 +160,10 @@ static void join_sum(pl_kernel_finding *own, int32_t op) {
 static void join_bias(pl_kernel_finding *own, int32_t op) {
   int32_t product = pl_read_made(&own->read, op, 0);
   const pl_ir_op *is = pl_read_op(&own->read, op);
-  if (!pl_kernel_is_product(own, product) || pl_kernel_reader(own, is->inputs[0]) != op) return;
+  if (!pl_kernel_is_product(own, product) || pl_read_user(&own->read, is->inputs[0]) != op) return;
   if (pl_read_is_partial(&own->read, is->inputs[0]) || pl_read_is_before_residual(&own->read, op)) return;
-  int32_t reader = pl_kernel_next(own, op);
-  if (!own->framework->kernels.fuses_activation && pl_read_is_activation(&own->read, reader)) return;
+  int32_t user = pl_read_next(&own->read, op); /* which may be kept besides */
+  if (!own->framework->kernels.fuses_activation && pl_read_is_activation(&own->read, user)) return;
   pl_kernel_join(own, op, product);
 }
 

@@ -16,7 +16,7 @@ static void join_residual(pl_kernel_finding *own, int32_t op) {
 }
 
 static void join_activation(pl_kernel_finding *own, int32_t op) {
-  int32_t behind = own->reader[pl_read_op(&own->read, op)->first_output];
+  int32_t behind = own->read.user[pl_read_op(&own->read, op)->first_output];
   if (pl_read_is_square(&own->read, behind)) {
     pl_kernel_join(own, op, behind);
   } else if (own->framework->kernels.fuses_activation && pl_read_is(&own->read, pl_kernel_next(own, op), "multiply")) {
