@@ -5,6 +5,7 @@
 
 #include "workloads/fuse/kernel_groups.h"
 #include "workloads/language/ir_core.h"
+#include "workloads/language/ir_latent.h"
 
 /* ---- packs ---- */
 
@@ -67,12 +68,26 @@ static bool pack_scan(const pl_kernel_finding *own, pl_kernel_packs *packs, int3
   return pack(own, packs, state_space ? 4 : 3, of, scratch);
 }
 
+static source source_at(const pl_kernel_finding *own, int32_t product) {
+  return (source){.product = product, .weight = pl_read_weight(&own->read, product)};
+}
+
+/* Compressed keys and values are one product with the rotated share, expanded ones another. */
+static bool pack_latent(const pl_kernel_finding *own, pl_kernel_packs *packs, const int32_t operands[3],
+                        pl_arena *scratch) {
+  pl_ir_latent of;
+  if (!pl_ir_latent_find(own->read.f, operands, &of)) return true;
+  const source low[] = {source_at(own, of.kv_down), source_at(own, of.k_rotary)},
+               heads[] = {source_at(own, of.k), source_at(own, of.v)};
+  return pack(own, packs, 2, low, scratch) && pack(own, packs, 2, heads, scratch);
+}
+
 static bool pack_op(const pl_kernel_finding *own, pl_kernel_packs *packs, int32_t op, pl_arena *scratch) {
   const pl_ir_op *is = pl_read_op(&own->read, op);
   int32_t operands[3];
   if (pl_ir_core_operands(own->read.f, op, operands)) {
     const source heads[] = {source_of(own, operands[0]), source_of(own, operands[1]), source_of(own, operands[2])};
-    return pack(own, packs, 3, heads, scratch);
+    return pack(own, packs, 3, heads, scratch) && pack_latent(own, packs, operands, scratch);
   }
   if (is_scan(own, op)) return pack_scan(own, packs, op, scratch);
   int32_t gate = pl_read_gate(&own->read, op);
