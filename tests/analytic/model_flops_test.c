@@ -108,6 +108,21 @@ static void test_recomputation_by_products(void **state) {
   }
 }
 
+/* DeepSeek-V3, as torchtitan calls its layers: queries down and up, keys and values down (with the rotated share) and
+ * up, output, gate and up, down: every second one again, but the last. Of a layer of experts besides the router and the
+ * experts' grouped products, which are not counted: shared gate and up are the sixth and the seventh. */
+static void test_recomputation_of_experts(void **state) {
+  (void)state;
+  pl_model model = load("deepseek-v3");
+  double s = 4096, h = 7168, f = 18432, expert = 2048, up = 1536 * 128 * 192 + 512 * 128 * (128 + 128);
+  pl_block_shard shard = {.tmp = 1, .mbs = 1, .seq = 4096, .dtype = PL_DTYPE_BF16, .flash = true};
+  double dense = passes(&model, PL_BLOCK_LAYER, shard), routed = passes(&model, PL_BLOCK_EXPERT_LAYER, shard);
+  shard.recompute = PL_RECOMPUTE_ALTERNATE;
+  expect("queries, keys and values, up", passes(&model, PL_BLOCK_LAYER, shard), dense + 2 * s * (up + h * f));
+  expect("router and experts", passes(&model, PL_BLOCK_EXPERT_LAYER, shard),
+         routed + 2 * s * (up + h * 256 + 8 * 3 * h * expert + h * expert));
+}
+
 /* The MFU numerator must not depend on how the block is cut. */
 static void test_model_flops_invariant(void **state) {
   (void)state;
@@ -128,6 +143,7 @@ int main(void) {
       cmocka_unit_test(test_flash),
       cmocka_unit_test(test_llama),
       cmocka_unit_test(test_recomputation_by_products),
+      cmocka_unit_test(test_recomputation_of_experts),
       cmocka_unit_test(test_model_flops_invariant),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -56,7 +56,10 @@ longer() { awk "BEGIN { exit !($1 > $2) }"; }
 }
 
 @test "simulate --program: a distributed program is lowered to kernels; they take what a tuple's take" {
+  mla=$BATS_TEST_TMPDIR/mla.json # latent attention without experts
+  jq '.first_k_dense_replace = .num_hidden_layers | .n_routed_experts = null' workloads/models/deepseek-v2-lite.json >"$mla"
   while read -r model gbs seq strategy framework; do
+    [[ $model == mla ]] && model=$mla
     job="--platform platforms/dgx-a100.xml --model $model --gbs $gbs --seq $seq --dtype bf16 --strategy $strategy --framework $framework"
     "$PACELINE" program print $job --level kernels -o "$BATS_TEST_TMPDIR/k.plir" --force
     tuple=$("$PACELINE" simulate $job --json | jq .iter_time_s)
@@ -64,7 +67,8 @@ longer() { awk "BEGIN { exit !($1 > $2) }"; }
     near "$kernels" "$tuple" || { echo "$model $strategy: $tuple s, $kernels s"; return 1; }
     tuple=$("$PACELINE" simulate $job --json | jq .peak_mem_bytes)
     kernels=$("${run_program[@]}" "$BATS_TEST_TMPDIR/k.plir" --framework "$framework" --json | jq .peak_mem_bytes)
-    [[ $model == resnet* ]] || near "$kernels" "$tuple" || { echo "$model $strategy: $tuple B, $kernels B"; return 1; }
+    # a tuple's bias in front of an activation is added in place, a program's makes another value
+    [[ $model == resnet* || $framework == deepspeed || $framework == nanotron ]] || near "$kernels" "$tuple" || { echo "$model $strategy: $tuple B, $kernels B"; return 1; }
   done <<'END'
 gpt2-345m 8 1024 pp=1,dp=1,tmp=1,mbs=8,idle=1 ideal
 gpt2-345m 32 1024 pp=2,dp=2,tmp=2,mbs=2 ideal
@@ -80,6 +84,9 @@ resnet-50 64 1 pp=1,dp=1,tmp=1,mbs=64,idle=1 ideal
 mlp-1b 64 1 pp=1,dp=1,tmp=1,mbs=64,idle=1 ideal
 transgan-amp 8 81 pp=1,dp=8,tmp=1,mbs=1 ideal
 gpt2-345m 32 1024 pp=1,dp=8,tmp=1,mbs=2,recompute=full megatron-core
+bert-large 64 512 pp=1,dp=8,tmp=1,mbs=8 deepspeed
+mla 16 4096 pp=1,dp=8,tmp=1,mbs=1 ideal
+gpt2-345m 32 1024 pp=2,dp=2,tmp=2,mbs=2 nanotron
 END
   "$PACELINE" program print --platform platforms/dgx-a100.xml --model gpt2-345m --gbs 8 --seq 1024 --dtype bf16 --strategy pp=1,dp=1,tmp=1,mbs=8,idle=1 -o "$BATS_TEST_TMPDIR/p.plir" --force
   run -0 "${run_program[@]}" "$BATS_TEST_TMPDIR/p.plir"

@@ -99,7 +99,6 @@ static double filled(const pl_tape *tape, uint32_t output) {
 pl_op *pl_tape_op(pl_tape *tape, const char *name, pl_op_kind kind, pl_category category, uint32_t first,
                   uint32_t second, uint32_t third, uint32_t output) {
   pl_op *op = append(tape, category != PL_CATEGORY_FORWARD);
-  bool allocates = kind == PL_OP_GEMM || kind == PL_OP_ATTENTION || kind == PL_OP_NORM;
   bool deterministic = pl_framework_or_ideal(tape->shard->framework)->kernels.deterministic;
   *op = (pl_op){.name = name,
                 .kind = (uint8_t)kind,
@@ -107,35 +106,28 @@ pl_op *pl_tape_op(pl_tape *tape, const char *name, pl_op_kind kind, pl_category 
                 .dtype = (uint8_t)tape->shard->dtype,
                 .batch = 1,
                 .deterministic = deterministic,
-                .filled_bytes = deterministic && allocates ? filled(tape, output) : 0,
                 .inputs = {first, second, third, PL_NONE, PL_NONE, PL_NONE},
                 .output = output,
                 .auxiliary = PL_NONE};
+  if (deterministic && pl_op_allocates(op)) op->filled_bytes = filled(tape, output);
   return op;
 }
 
 pl_op *pl_tape_gemm(pl_tape *tape, const char *name, pl_category category, int64_t batch, int64_t m, int64_t n,
                     int64_t k, uint32_t first, uint32_t second, uint32_t third, uint32_t output) {
   pl_op *op = pl_tape_op(tape, name, PL_OP_GEMM, category, first, second, third, output);
-  op->batch = batch;
-  op->m = m;
-  op->n = n;
-  op->k = k;
-  op->flops = 2.0 * (double)batch * (double)m * (double)n * (double)k;
   /* A gradient of a parameter is added to: read and written, in its own type. */
   bool accumulates = output != PL_NONE && tape->tensors[output].kind == PL_TENSOR_PARAMETER_GRADIENT;
   double element = pl_dtype_bytes(tape->shard->dtype),
          out = accumulates ? 2 * pl_dtype_bytes((pl_dtype)tape->tensors[output].dtype) : element;
-  op->bytes = (double)batch * (element * ((double)m * (double)k + (double)k * (double)n) + out * (double)m * (double)n);
+  pl_op_set_product(op, batch, m, n, k, element, out);
   return op;
 }
 
 void pl_tape_as_convolution(const pl_tape *tape, pl_op *op, const struct pl_chain_step *step,
                             pl_convolution_pass pass) {
   const pl_tensor *output = &tape->tensors[op->output];
-  op->kind = PL_OP_CONVOLUTION;
-  op->convolution = step;
-  op->convolution_pass = (uint8_t)pass;
+  pl_op_set_convolution(op, step, tape->mbs, pass);
   op->bytes = tape->tensors[op->inputs[0]].size_bytes + tape->tensors[op->inputs[1]].size_bytes +
               output->size_bytes * (output->kind == PL_TENSOR_PARAMETER_GRADIENT ? 2 : 1);
 }

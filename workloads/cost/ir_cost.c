@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "workloads/language/ir_product.h"
 #include "workloads/language/ir_work.h"
 
 static const pl_ir_type *type_of(const pl_ir_function *function, int32_t value) {
@@ -17,17 +18,13 @@ static pl_ir_type local(const pl_ir_mesh *mesh, const pl_ir_function *function, 
   return pl_ir_type_local(mesh, type_of(function, value));
 }
 
-/* batch x [m, k] x [k, n]: dimensions of both that stay, of the first, of the second, and those summed over. */
 static void as_product(const pl_ir_op *op, const pl_ir_type *a, const pl_ir_type *b, pl_op *kernel) {
+  const pl_ir_product shape = pl_ir_product_of(op, a, b);
   kernel->kind = PL_OP_GEMM;
-  kernel->batch = kernel->m = kernel->n = kernel->k = 1;
-  for (int32_t i = 0; i < a->rank; i++) {
-    bool in_b = pl_ir_type_find(b, a->dims[i].name) >= 0;
-    int64_t *into = pl_ir_op_has_name(op, "over", a->dims[i].name) ? &kernel->k : in_b ? &kernel->batch : &kernel->m;
-    *into *= a->dims[i].extent;
-  }
-  for (int32_t i = 0; i < b->rank; i++)
-    if (pl_ir_type_find(a, b->dims[i].name) < 0) kernel->n *= b->dims[i].extent;
+  kernel->batch = shape.batch;
+  kernel->m = shape.m;
+  kernel->n = shape.n;
+  kernel->k = shape.k;
   /* A product without a sum, or of vectors, is no matrix product: it is as fast as memory. */
   if (kernel->k == 1 || (kernel->m == 1 && kernel->n == 1)) kernel->kind = PL_OP_ELEMENTWISE;
 }

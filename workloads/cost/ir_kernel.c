@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "workloads/ir/chain.h"
+#include "workloads/language/ir_product.h"
 #include "workloads/language/ir_routing.h"
 #include "workloads/language/ir_scan.h"
 #include "workloads/language/ir_work.h"
@@ -173,42 +174,33 @@ static int64_t extents(const pl_ir_type *type, const pl_ir_op *op, const char *a
   return n;
 }
 
-/* batch x [m, k] x [k, n] of one product. */
-static void shape_of(const launch *own, const pl_ir_op *op, pl_op *shape) {
+static pl_ir_product shape_of(const launch *own, const pl_ir_op *op) {
   const pl_ir_type a = local_of(own, op->inputs[0]), b = local_of(own, op->inputs[1]);
-  shape->batch = shape->m = shape->n = 1;
-  shape->k = extents(&a, op, "over", true);
-  for (int32_t i = 0; i < a.rank; i++)
-    if (!pl_ir_op_has_name(op, "over", a.dims[i].name))
-      *(pl_ir_type_find(&b, a.dims[i].name) >= 0 ? &shape->batch : &shape->m) *= a.dims[i].extent;
-  for (int32_t i = 0; i < b.rank; i++)
-    if (pl_ir_type_find(&a, b.dims[i].name) < 0) shape->n *= b.dims[i].extent;
-  /* What is summed over lies outermost: the weight gradient reads its input so. */
-  shape->transposed = a.rank > 0 && pl_ir_op_has_name(op, "over", a.dims[0].name) &&
-                      !pl_ir_op_has_name(op, "over", a.dims[a.rank - 1].name);
+  return pl_ir_product_of(op, &a, &b);
 }
 
 /* False: no matrix product but something as fast as memory. */
 static bool as_products(const launch *own, pl_op *kernel) {
   const pl_ir_op *first = find(own, "product");
-  pl_op shape;
-  shape_of(own, first, kernel);
-  if (kernel->k == 1 || (kernel->m == 1 && kernel->n == 1)) return false;
+  pl_ir_product sum = shape_of(own, first);
+  kernel->batch = sum.batch;
+  kernel->m = sum.m;
+  kernel->n = sum.n;
+  kernel->k = sum.k;
+  kernel->transposed = sum.transposed;
+  if (sum.k == 1 || (sum.m == 1 && sum.n == 1)) return false;
   for (const pl_ir_op *op = first + 1; op < own->ops + own->n_ops; op++) {
     if (!is(op, "product")) continue;
-    shape_of(own, op, &shape);
+    const pl_ir_product shape = shape_of(own, op);
     if (op->inputs[0] == first->inputs[0])
-      kernel->n += shape.n;
+      sum.n += shape.n;
     else
-      kernel->k += shape.k;
+      sum.k += shape.k;
   }
-  kernel->kind = PL_OP_GEMM;
-  double m = (double)kernel->m, n = (double)kernel->n, k = (double)kernel->k;
   double element = pl_ir_element_bytes((pl_ir_element)type_of(own, first->inputs[0])->element), out = element;
   const pl_ir_op *accumulate = find(own, "accumulate");
   if (accumulate != NULL) out = 2 * pl_ir_element_bytes((pl_ir_element)type_of(own, accumulate->inputs[0])->element);
-  kernel->flops = 2 * (double)kernel->batch * m * n * k;
-  kernel->bytes = (double)kernel->batch * (element * (m * k + k * n) + out * m * n);
+  pl_op_set_product(kernel, sum.batch, sum.m, sum.n, sum.k, element, out);
   return true;
 }
 
@@ -239,16 +231,11 @@ static void as_convolution(const launch *own, const pl_ir_op *op, pl_op *kernel,
                           .stride = number_of(pl_ir_text_of(op, "stride")),
                           .in = {(int32_t)in, extent_at(&x, window, 0), extent_at(&x, window, 1)},
                           .out = {(int32_t)out, extent_at(&y, window, 0), extent_at(&y, window, 1)}};
-  int64_t rows = (int64_t)(pl_ir_type_elements(&y) / (double)out), depth = in * n_taps;
-  int64_t area = (int64_t)step->stride * step->stride, turned = out * n_taps / area;
-  kernel->kind = PL_OP_CONVOLUTION;
-  kernel->convolution = step;
-  kernel->convolution_pass = (uint8_t)(data ? PL_CONVOLUTION_DATA : weights ? PL_CONVOLUTION_WEIGHT : 0);
-  kernel->batch = 1;
-  kernel->m = data ? (int64_t)(pl_ir_type_elements(&x) / (double)in) : weights ? depth : rows;
-  kernel->n = data ? in : out;
-  kernel->k = data ? (turned > 0 ? turned : 1) : weights ? rows : depth;
-  kernel->flops = 2 * (double)rows * (double)out * (double)depth;
+  int64_t rows = (int64_t)(pl_ir_type_elements(&y) / (double)out);
+  pl_op_set_convolution(kernel, step, rows / pl_picture_points(&step->out),
+                        data      ? PL_CONVOLUTION_DATA
+                        : weights ? PL_CONVOLUTION_WEIGHT
+                                  : PL_CONVOLUTION_FORWARD);
 }
 
 /* Each channel along one dimension, a few taps: as fast as memory. */
@@ -460,8 +447,8 @@ static bool adds_another(const launch *own, pl_op *sweep) {
 
 /* New tensors are filled before a library's kernel writes them, in deterministic runs. */
 static void fill(const launch *own, pl_op *kernel) {
-  bool allocates = kernel->kind == PL_OP_GEMM || kernel->kind == PL_OP_ATTENTION || kernel->kind == PL_OP_NORM;
-  if (kernel->deterministic && allocates && own->n_outputs > 0) kernel->filled_bytes = bytes_of(own, own->results[0]);
+  if (kernel->deterministic && pl_op_allocates(kernel) && own->n_outputs > 0)
+    kernel->filled_bytes = bytes_of(own, own->results[0]);
 }
 
 bool pl_ir_launched(const pl_ir_module *module, const pl_ir_routing *routing, const pl_ir_function *function,

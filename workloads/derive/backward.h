@@ -17,7 +17,7 @@ typedef struct pl_derived {
 } pl_derived;
 
 typedef struct pl_backward_rows {
-  int32_t param, input, constant, rename, keep, kept, call, accumulate, loss, product, maximum, dropout;
+  int32_t param, input, constant, rename, keep, kept, call, accumulate, loss, maximum, dropout;
 } pl_backward_rows;
 
 typedef struct pl_backward_pass {

@@ -22,7 +22,6 @@ static pl_backward_rows find_rows(void) {
                             .call = pl_ir_row_of("call"),
                             .accumulate = pl_ir_row_of("accumulate"),
                             .loss = pl_ir_row_of("loss"),
-                            .product = pl_ir_row_of("product"),
                             .dropout = pl_ir_row_of("dropout"),
                             .maximum = pl_ir_row_of("maximum")};
 }

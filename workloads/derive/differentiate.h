@@ -22,7 +22,7 @@
  *   full        all ops but calls, in program order in front of everything else: arguments alone are kept. `whole`: up
  *               to the results, which nobody reads (checkpoints that run a block once more); else what is read,
  *               and up to the last dropout
- *   alternate   the same but for attention and every second product with a weight, whose results are kept (torchtitan)
+ *   alternate   the same but for what pl_recompute_alternate keeps
  */
 typedef struct pl_recompute_choice {
   const char *function; /* of the model program */
@@ -33,14 +33,23 @@ typedef struct pl_recompute_choice {
 typedef struct pl_differentiate_options {
   bool sgd; /* else Adam, with fp32 states m and v */
   double rate, beta1, beta2, epsilon;
-  bool splits_weights, whole;
-  int32_t n_choices; /* functions that are not named recompute nothing */
+  bool splits_weights, whole, attends_again; /* attends_again: what `alternate` does with fused attention */
+  int32_t n_choices;                         /* functions that are not named recompute nothing */
   const pl_recompute_choice *choices;
   const char *const *selected; /* names of rows; NULL ends them; NULL: attention, in one op or in steps */
 } pl_differentiate_options;
 
 /* Ops that are attention, in one or in steps, which `selective` makes again. `attends` is false, per op. */
 void pl_recompute_find_attention(const pl_ir_function *function, bool *attends);
+
+/* Which ops `alternate` makes again: torchtitan's selective checkpointing per op (activation_checkpoint.py,
+ * _apply_op_sac, as of 2025). Matrix products of linear layers are counted as they are called, and every second one is
+ * made again, from the second on; with them all else but fused attention, whose kernel may be on the list of what is
+ * kept (`attention`: it is not). The class has one layer for expanded keys and values, one for the compressed form and
+ * the rotated share (ir_latent.h); routers are made again and not counted (per_op_sac_force_recompute_mm_shapes_by_fqns
+ * of its defaults), nor are the experts' grouped products, which are other ops than aten.mm. Gate and up projection are
+ * two. Collectives are not known here: see workloads/lower/lower_recompute.c. */
+void pl_recompute_alternate(const pl_ir_function *function, bool attention, bool *again);
 
 /* Adam, rate 1e-3, 0.9, 0.999, 1e-8; no recomputation, no split. */
 pl_differentiate_options pl_differentiate_defaults(void);

@@ -4,6 +4,7 @@
 
 #include "workloads/derive/backward.h"
 #include "workloads/language/ir_core.h"
+#include "workloads/language/ir_latent.h"
 
 bool pl_backward_is_reread(const pl_backward_rows *rows, const pl_ir_op *op) {
   return op->row == rows->param || op->row == rows->input || op->row == rows->constant || op->row == rows->kept;
@@ -33,32 +34,71 @@ void pl_recompute_find_attention(const pl_ir_function *function, bool *attends) 
   }
 }
 
-static bool has_weight(const pl_backward_rows *rows, const pl_ir_function *function, const pl_ir_op *op) {
+static bool is_row(const pl_ir_function *function, int32_t op, const char *name) {
+  return strcmp(pl_ir_row_at(function->ops[op].row)->name, name) == 0;
+}
+
+static bool has_weight(const pl_ir_function *function, const pl_ir_op *op) {
   for (int32_t i = 0; i < op->n_inputs; i++) {
     int32_t maker = function->values[op->inputs[i]].op;
-    if (maker != PL_IR_NONE && function->ops[maker].row == rows->param) return true;
+    if (maker != PL_IR_NONE && is_row(function, maker, "param")) return true;
   }
   return false;
+}
+
+/* The dimension of experts, that something is chosen from; NULL: none. */
+static const pl_ir_name *experts_of(const pl_ir_function *function) {
+  const int32_t choice = pl_ir_row_of("top_k");
+  for (int32_t i = 0; i < function->n_ops; i++)
+    if (function->ops[i].row == choice) return &pl_ir_attribute_find(&function->ops[i], "over")->names[0];
+  return NULL;
+}
+
+/* Part of the layer that the product counted before it is of, of compressed keys and values: `again` has noted it. */
+static void note_parts(const pl_ir_function *function, bool *again) {
+  int32_t operands[3];
+  pl_ir_latent latent;
+  for (int32_t i = 0; i < function->n_ops; i++) {
+    if (!pl_ir_core_operands(function, i, operands) || !pl_ir_latent_find(function, operands, &latent)) continue;
+    again[latent.k_rotary > latent.kv_down ? latent.k_rotary : latent.kv_down] = true;
+    again[latent.k > latent.v ? latent.k : latent.v] = true;
+  }
+}
+
+void pl_recompute_alternate(const pl_ir_function *function, bool attention, bool *again) {
+  const int32_t product = pl_ir_row_of("product"), fused = pl_ir_row_of("attention"),
+                ring = pl_ir_row_of("ring_attention");
+  const pl_ir_name *experts = experts_of(function);
+  int32_t n_counted = 0;
+  memset(again, 0, (size_t)function->n_ops * sizeof *again);
+  note_parts(function, again);
+  for (int32_t i = 0; i < function->n_ops; i++) {
+    const pl_ir_op *op = &function->ops[i];
+    bool is_part = again[i];
+    again[i] = op->row == fused || op->row == ring ? attention : true;
+    bool of_experts = experts != NULL && pl_ir_type_find(&function->values[op->first_output].type, *experts) >= 0;
+    if (op->row != product || !has_weight(function, op) || of_experts) continue;
+    n_counted += !is_part;
+    again[i] = n_counted % 2 == 0;
+  }
 }
 
 pl_code pl_recompute_decide(pl_draft *draft, pl_error *error) {
   const pl_backward_pass *pass = draft->pass;
   const pl_ir_function *forward = pass->model->functions[draft->of];
   uint8_t what = pass->derived[draft->of].recompute;
-  int32_t n_products = 0;
   draft->makes_again = PL_TAKE(pass->training->arena, bool, forward->n_ops);
   draft->needed = PL_TAKE(pass->training->arena, bool, forward->n_ops);
   bool *attends = PL_TAKE(pass->training->arena, bool, forward->n_ops + 1);
-  if (draft->makes_again == NULL || draft->needed == NULL || attends == NULL)
+  bool *alternates = PL_TAKE(pass->training->arena, bool, forward->n_ops + 1);
+  if (draft->makes_again == NULL || draft->needed == NULL || attends == NULL || alternates == NULL)
     return pl_fail_memory(error, "a backward function");
   pl_recompute_find_attention(forward, attends);
+  if (what == PL_RECOMPUTE_ALTERNATE) pl_recompute_alternate(forward, pass->options->attends_again, alternates);
   for (int32_t i = 0; i < forward->n_ops; i++) {
     const pl_ir_op *op = &forward->ops[i];
-    bool again = what == PL_RECOMPUTE_FULL || what == PL_RECOMPUTE_ALTERNATE;
+    bool again = what == PL_RECOMPUTE_FULL || alternates[i];
     if (what == PL_RECOMPUTE_SELECTIVE) again = is_selected(draft, op, attends[i]);
-    if (what == PL_RECOMPUTE_ALTERNATE && attends[i]) again = false;
-    if (what == PL_RECOMPUTE_ALTERNATE && op->row == pass->rows.product && has_weight(&pass->rows, forward, op))
-      again = ++n_products % 2 == 0;
     const uint8_t *ops = pass->derived[draft->of].ops;
     if (ops != NULL && ops[i] != PL_RECOMPUTE_OP_AS_FUNCTION) again = ops[i] == PL_RECOMPUTE_OP_AGAIN;
     bool reread = pl_backward_is_reread(&pass->rows, op) || op->row == pass->rows.rename;

@@ -207,6 +207,12 @@ static inline const pl_framework *pl_framework_or_ideal(const pl_framework *fram
   return framework != NULL ? framework : &pl_framework_ideal;
 }
 
+/* Whether fused attention runs once more under `alternate`: cuDNN's is not on torchtitan's list of what is kept
+ * (_save_list, as published). */
+static inline bool pl_framework_attends_again(const pl_framework *framework) {
+  return framework->kernels.attention_kernel == (int)PL_ATTENTION_CUDNN;
+}
+
 /* Whether gradients are all-reduced at once, whatever else the profile says of their travels. */
 static inline bool pl_framework_reduces_whole(const pl_framework *framework, int32_t zero) {
   return zero == 1 && pl_framework_or_ideal(framework)->gradients.reduces_whole;

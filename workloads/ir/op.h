@@ -113,6 +113,19 @@ typedef struct pl_op {
   uint32_t auxiliary; /* second output: dropout mask, log-sum-exp, parameter gradient of a norm */
 } pl_op;
 
+/* Makes `op` a product of `batch` times [m, k] and [k, n]: its shape, FLOPs, and traffic, of operands of
+ * `element_bytes` an element and a result of `out_bytes`, which is twice its type where it is added to. */
+void pl_op_set_product(pl_op *op, int64_t batch, int64_t m, int64_t n, int64_t k, double element_bytes,
+                       double out_bytes);
+/* Makes it the product that convolution `step` of so many pictures is, forward or a derivative of it: the gradient of
+ * the pictures is a convolution with the filters turned round, at the size of the input; that of the filters a product
+ * over all points of the output. Its traffic is the caller's: pictures, not their patches. */
+void pl_op_set_convolution(pl_op *op, const struct pl_chain_step *step, int64_t pictures, pl_convolution_pass pass);
+/* Kernels of libraries whose output is a new tensor, which deterministic runs fill before. */
+static inline bool pl_op_allocates(const pl_op *op) {
+  return op->kind == PL_OP_GEMM || op->kind == PL_OP_ATTENTION || op->kind == PL_OP_NORM;
+}
+
 /* Tensors that an op touches, read ones first, without PL_NONE entries; returns how many. */
 uint32_t pl_op_tensors(const pl_op *op, uint32_t tensors[PL_OP_TENSORS]);
 

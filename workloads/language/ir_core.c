@@ -43,3 +43,18 @@ bool pl_ir_core_has(const pl_ir_core *core, int32_t op) {
   return op == core->context || op == core->dropout || op == core->softmax || op == core->added || op == core->mask ||
          op == core->scale || op == core->scores;
 }
+
+bool pl_ir_core_operands(const pl_ir_function *function, int32_t op, int32_t operands[3]) {
+  pl_ir_core core;
+  const int32_t *inputs = function->ops[op].inputs;
+  if (is(function, op, "attention") || is(function, op, "ring_attention")) {
+    for (int i = 0; i < 3; i++)
+      operands[i] = inputs[i];
+    return true;
+  }
+  if (!pl_ir_core_find(function, op, &core)) return false;
+  operands[0] = function->ops[core.scores].inputs[0];
+  operands[1] = function->ops[core.scores].inputs[1];
+  operands[2] = inputs[1];
+  return true;
+}

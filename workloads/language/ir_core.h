@@ -18,5 +18,7 @@ typedef struct pl_ir_core {
 bool pl_ir_core_find(const pl_ir_function *function, int32_t context, pl_ir_core *core);
 /* Whether `op` is one of its steps. */
 bool pl_ir_core_has(const pl_ir_core *core, int32_t op);
+/* Queries, keys and values of attention whose last or only op `op` is, fused, a ring or in steps. False: it is none. */
+bool pl_ir_core_operands(const pl_ir_function *function, int32_t op, int32_t operands[3]);
 
 #endif

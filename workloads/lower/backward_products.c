@@ -92,9 +92,9 @@ static void overlap_collective(pl_back *d) {
 
 /* Where a value comes from that was only brought to another layout. */
 static int32_t source_of(const pl_back *d, int32_t value) {
-  int32_t op = pl_lower_maker(&d->own, value);
-  while (pl_lower_is(&d->own, op, "all_gather") || pl_lower_is(&d->own, op, "cut"))
-    op = pl_lower_maker(&d->own, pl_lower_op(&d->own, op)->inputs[0]);
+  int32_t op = pl_read_maker(&d->own.read, value);
+  while (pl_read_is(&d->own.read, op, "all_gather") || pl_read_is(&d->own.read, op, "cut"))
+    op = pl_read_maker(&d->own.read, pl_read_op(&d->own.read, op)->inputs[0]);
   return op;
 }
 
@@ -106,8 +106,8 @@ typedef struct derivative {
 static derivative derivative_of(const pl_back *d, const pl_tape_node *node, int32_t forward) {
   derivative of = {PL_IR_NONE, PL_IR_NONE};
   for (int32_t op = d->first[node->head]; op != PL_IR_NONE; op = d->next[op]) {
-    if (d->forward->block->derived_from[op] != forward || !pl_lower_is(&d->own, op, "product")) continue;
-    bool reads_weight = pl_lower_is(&d->own, source_of(d, pl_lower_op(&d->own, op)->inputs[1]), "param");
+    if (d->forward->block->derived_from[op] != forward || !pl_read_is(&d->own.read, op, "product")) continue;
+    bool reads_weight = pl_read_is(&d->own.read, source_of(d, pl_read_op(&d->own.read, op)->inputs[1]), "param");
     *(reads_weight ? &of.data : &of.weight) = op;
   }
   return of;
@@ -144,18 +144,19 @@ static extents weight_extents(const pl_back *d, const pl_tape_node *node) {
 }
 
 static bool is_over_tensor_group(const pl_back *d, int32_t op) {
-  for (int32_t axis = 0; axis < d->own.mesh->n_axes; axis++) {
-    pl_ir_name name = d->own.mesh->axes[axis].name;
-    if (name.text[0] == 't' && pl_ir_op_has_name(pl_lower_op(&d->own, op), "over", name)) return true;
+  for (int32_t axis = 0; axis < d->own.read.mesh->n_axes; axis++) {
+    pl_ir_name name = d->own.read.mesh->axes[axis].name;
+    if (name.text[0] == 't' && pl_ir_op_has_name(pl_read_op(&d->own.read, op), "over", name)) return true;
   }
   return false;
 }
 
 /* Whether what the weight's gradient reads was kept in parts and is gathered over the tensor group. */
 static bool is_gathered_again(const pl_back *d, const pl_tape_node *node) {
-  int32_t value = pl_lower_op(&d->own, derivative_of(d, node, node->products[0]).weight)->inputs[0];
-  int32_t op = pl_lower_maker(&d->own, value);
-  for (; pl_lower_is(&d->own, op, "all_gather"); op = pl_lower_maker(&d->own, pl_lower_op(&d->own, op)->inputs[0]))
+  int32_t value = pl_read_op(&d->own.read, derivative_of(d, node, node->products[0]).weight)->inputs[0];
+  int32_t op = pl_read_maker(&d->own.read, value);
+  for (; pl_read_is(&d->own.read, op, "all_gather");
+       op = pl_read_maker(&d->own.read, pl_read_op(&d->own.read, op)->inputs[0]))
     if (is_over_tensor_group(d, op)) return true;
   return false;
 }
@@ -213,19 +214,11 @@ void pl_back_linear(pl_back *d, const pl_tape_node *node, uint32_t g) {
   pl_back_arrive(d, node->input, dx);
 }
 
-/* The gradient of the pictures is a convolution with the filters turned round, at the size of the input; that of the
- * filters a product over all points of the output. */
 static void picture_gradient(pl_back *d, const pl_tape_node *node, const pl_op *forward, uint32_t g) {
-  pl_tape *tape = d->tape;
-  const pl_chain_step *step = forward->convolution;
-  int64_t area = (int64_t)step->stride * step->stride, taps = (int64_t)step->filter_height * step->filter_width;
-  int64_t depth = forward->n * taps / area;
   uint32_t dx = pl_back_fresh(d, node->input);
   pl_op *op =
-      pl_tape_gemm(tape, node->names.backward, PL_CATEGORY_BACKWARD, 1, tape->mbs * pl_picture_points(&step->in),
-                   step->in.channels, depth > 0 ? depth : 1, g, node->weight, PL_NONE, dx);
-  op->flops = forward->flops;
-  pl_tape_as_convolution(tape, op, step, PL_CONVOLUTION_DATA);
+      pl_tape_gemm(d->tape, node->names.backward, PL_CATEGORY_BACKWARD, 1, 1, 1, 1, g, node->weight, PL_NONE, dx);
+  pl_tape_as_convolution(d->tape, op, forward->convolution, PL_CONVOLUTION_DATA);
   pl_back_arrive(d, node->input, dx);
 }
 

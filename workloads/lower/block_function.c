@@ -211,24 +211,15 @@ static pl_code note_ops(pl_block_function *block, pl_block_kind kind, pl_arena *
   const pl_ir_function *function = block->function;
   uint8_t *kernels = PL_TAKE(arena, uint8_t, function->n_ops + 1);
   const pl_tape_names **names = PL_TAKE(arena, const pl_tape_names *, function->n_ops + 1);
-  int32_t *n_readers = PL_TAKE(arena, int32_t, function->n_values + 1);
-  int32_t *reader = PL_TAKE(arena, int32_t, function->n_values + 1);
-  if (kernels == NULL || names == NULL || n_readers == NULL || reader == NULL)
+  if (kernels == NULL || names == NULL || !pl_reading_take(&block->read, &block->module.mesh, function, arena))
     return pl_fail_memory(error, "the program of a block");
-  for (int32_t i = 0; i < function->n_values; i++)
-    reader[i] = PL_IR_NONE;
   for (int32_t i = 0; i < function->n_ops; i++) {
     const pl_ir_op *op = &function->ops[i];
     kernels[i] = pl_ir_row_at(op->row)->kernels;
     names[i] = names_of(function, op, kind);
-    for (int32_t j = 0; j < op->n_inputs && !is_row(op, "keep"); j++) {
-      if (n_readers[op->inputs[j]]++ == 0) reader[op->inputs[j]] = i;
-    }
   }
   block->kernels = kernels;
   block->names = names;
-  block->n_readers = n_readers;
-  block->reader = reader;
   return PL_OK;
 }
 

@@ -13,6 +13,7 @@
 #define PL_WORKLOADS_BLOCK_FUNCTION_H
 
 #include "workloads/framework/framework.h"
+#include "workloads/fuse/reading.h"
 #include "workloads/ir/model.h"
 #include "workloads/language/ir_table.h"
 
@@ -32,8 +33,7 @@ typedef struct pl_block_function {
   /* Per op: which kernels it becomes; names of its kernels, NULL = its row's. */
   const uint8_t *kernels; /* pl_ir_kernel_kind */
   const struct pl_tape_names *const *names;
-  /* Per value: how many ops read it, and the first of them, PL_IR_NONE = none. */
-  const int32_t *n_readers, *reader;
+  pl_reading read; /* `function` */
 } pl_block_function;
 
 /* In `arena`, which outlives it. The shard must pass pl_block_check_shard. */

@@ -12,62 +12,30 @@
 
 static const double rotary_flops = 6, softmax_flops = 5;
 
-/* The ops between an operand of attention and the product that it comes from. */
-typedef struct head_ops {
-  int32_t product, bias, norm, rotary;
-} head_ops;
-
 typedef struct attention_ops {
   pl_core core;
-  head_ops q, k, v;
+  pl_head_ops q, k, v;
 } attention_ops;
-
-static bool is_view(const pl_lowering *to, int32_t op) {
-  static const char *const views[] = {"rename", "all_gather", "all_reduce", "reduce_scatter", "cut", "all_to_all"};
-  for (size_t i = 0; i < sizeof views / sizeof views[0]; i++)
-    if (pl_lower_is(to, op, views[i])) return true;
-  return false;
-}
-
-static bool trace(const pl_lowering *to, int32_t value, head_ops *found) {
-  *found = (head_ops){PL_IR_NONE, PL_IR_NONE, PL_IR_NONE, PL_IR_NONE};
-  for (;;) {
-    int32_t op = pl_lower_maker(to, value);
-    if (op == PL_IR_NONE) return false;
-    if (pl_lower_is(to, op, "product")) {
-      found->product = op;
-      return pl_lower_is_param(to, pl_lower_op(to, op)->inputs[1]);
-    }
-    if (pl_lower_is(to, op, "rotary"))
-      found->rotary = op;
-    else if (pl_lower_is(to, op, "rms_norm") || pl_lower_is(to, op, "layer_norm"))
-      found->norm = op;
-    else if (pl_lower_is(to, op, "add") && pl_lower_is_param(to, pl_lower_op(to, op)->inputs[1]))
-      found->bias = op;
-    else if (!is_view(to, op) && !pl_lower_is(to, op, "scale"))
-      return false;
-    value = pl_lower_op(to, op)->inputs[0];
-  }
-}
 
 /* Scores, with what a table adds to them, softmax, dropout, and the mean of values that it weighs. */
 static bool find_steps(const pl_lowering *to, int32_t op, pl_core *core) {
   pl_ir_core steps;
-  if (!pl_ir_core_find(to->function, op, &steps) || steps.added == PL_IR_NONE) return false;
-  int32_t table = pl_lower_maker(to, pl_lower_op(to, steps.added)->inputs[1]);
-  if (!pl_lower_is(to, table, "embedding")) return false;
-  core->table = pl_lower_op(to, table)->inputs[1];
+  if (!pl_ir_core_find(to->read.f, op, &steps) || steps.added == PL_IR_NONE) return false;
+  int32_t table = pl_read_maker(&to->read, pl_read_op(&to->read, steps.added)->inputs[1]);
+  if (!pl_read_is(&to->read, table, "embedding")) return false;
+  core->table = pl_read_op(&to->read, table)->inputs[1];
   core->drops = steps.dropout != PL_IR_NONE;
-  core->q = pl_lower_op(to, steps.scores)->inputs[0];
-  core->k = pl_lower_op(to, steps.scores)->inputs[1];
-  core->v = pl_lower_op(to, op)->inputs[1];
+  core->q = pl_read_op(&to->read, steps.scores)->inputs[0];
+  core->k = pl_read_op(&to->read, steps.scores)->inputs[1];
+  core->v = pl_read_op(&to->read, op)->inputs[1];
   return true;
 }
 
 bool pl_lower_find_core(const pl_lowering *to, int32_t op, pl_core *core) {
   *core = (pl_core){.op = op, .table = PL_IR_NONE};
-  if (!pl_lower_is(to, op, "attention") && !pl_lower_is(to, op, "ring_attention")) return find_steps(to, op, core);
-  const pl_ir_op *own = pl_lower_op(to, op);
+  if (!pl_read_is(&to->read, op, "attention") && !pl_read_is(&to->read, op, "ring_attention"))
+    return find_steps(to, op, core);
+  const pl_ir_op *own = pl_read_op(&to->read, op);
   core->q = own->inputs[0];
   core->k = own->inputs[1];
   core->v = own->inputs[2];
@@ -80,13 +48,13 @@ bool pl_lower_find_core(const pl_lowering *to, int32_t op, pl_core *core) {
 /* The attention whose queries `product` makes, with its three products. */
 static bool find(const pl_lowering *to, int32_t product, attention_ops *found) {
   *found = (attention_ops){0};
-  if (!pl_lower_is_param(to, pl_lower_op(to, product)->inputs[1])) return false;
+  if (!pl_lower_is_param(to, pl_read_op(&to->read, product)->inputs[1])) return false;
   int32_t at = product;
-  while (at < to->function->n_ops && !pl_lower_find_core(to, at, &found->core))
+  while (at < to->read.f->n_ops && !pl_lower_find_core(to, at, &found->core))
     at++;
-  if (at == to->function->n_ops) return false;
-  return trace(to, found->core.q, &found->q) && trace(to, found->core.k, &found->k) &&
-         trace(to, found->core.v, &found->v) && found->q.product == product;
+  if (at == to->read.f->n_ops) return false;
+  return pl_read_heads(&to->read, found->core.q, &found->q) && pl_read_heads(&to->read, found->core.k, &found->k) &&
+         pl_read_heads(&to->read, found->core.v, &found->v) && found->q.product == product;
 }
 
 /* ---- queries, keys and values ---- */
@@ -136,7 +104,8 @@ static uint32_t copied_qkv(pl_tape *tape, uint32_t qkv) {
 
 /* Queries and keys normalised per head, one scale for all heads of either. */
 static uint32_t normed_heads(pl_lowering *to, int32_t norm, uint32_t qkv) {
-  int64_t vectors = pl_lower_norm_vectors(to, norm), d = pl_lower_extent(to, pl_lower_op(to, norm)->first_output, 'd');
+  int64_t vectors = pl_lower_norm_vectors(to, norm),
+          d = pl_lower_extent(to, pl_read_op(&to->read, norm)->first_output, 'd');
   uint32_t output = pl_tape_like(to->tape, qkv, "qk_norm", PL_TENSOR_ACTIVATION, to->tape->shard->dtype);
   return pl_tape_norm_to(to->tape, PL_OP_NAMES("qk_norm"), qkv, vectors, 2 * d, output);
 }

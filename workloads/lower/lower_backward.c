@@ -12,13 +12,13 @@ static const double norm_flops = 11, pointwise_flops = 12, dropout_flops = 2;
 
 int32_t pl_back_find(const pl_back *d, const pl_tape_node *node, const char *row) {
   for (int32_t op = d->first[node->head]; op != PL_IR_NONE; op = d->next[op])
-    if (pl_lower_is(&d->own, op, row)) return op;
+    if (pl_read_is(&d->own.read, op, row)) return op;
   return PL_IR_NONE;
 }
 
 /* Ops that nothing is launched for: what they give is read where it is used. */
 static bool is_read(const pl_back *d, int32_t op) {
-  uint8_t effect = pl_ir_row_at(pl_lower_op(&d->own, op)->row)->effect;
+  uint8_t effect = pl_ir_row_at(pl_read_op(&d->own.read, op)->row)->effect;
   return effect == PL_IR_READS || effect == PL_IR_WRITES;
 }
 
@@ -47,7 +47,7 @@ void pl_back_write_for_group(pl_back *d) {
 /* From the results backwards: an op is for inputs if one that is reads what it makes. The data that a first block is
  * given wants no gradient. */
 static void divide(pl_back *d) {
-  const pl_ir_function *function = d->own.function;
+  const pl_ir_function *function = d->own.read.f;
   bool needed[PL_LOWERING_VALUES] = {false};
   if (function == NULL || d->tape->input == PL_NONE) return;
   for (int32_t i = 0; i < function->n_results; i++)
@@ -255,7 +255,7 @@ static void note_ops(pl_back *d) {
   const pl_block_function *block = d->forward->block;
   for (int32_t i = 0; i < block->function->n_ops; i++)
     d->first[i] = PL_IR_NONE;
-  for (int32_t i = d->own.function != NULL ? d->own.function->n_ops : 0; i-- > 0;) {
+  for (int32_t i = d->own.read.f != NULL ? d->own.read.f->n_ops : 0; i-- > 0;) {
     if (block->derived_from[i] == PL_IR_NONE) continue;
     int32_t *first = &d->first[d->forward->head[block->derived_from[i]]];
     d->next[i] = *first;
@@ -263,22 +263,40 @@ static void note_ops(pl_back *d) {
   }
 }
 
+/* Field by field, and of arrays what is used: setting all of it to zero was a quarter of what lowering takes. */
+static void begin(pl_back *d, const pl_lowering *to) {
+  const pl_ir_function *function = to->block->backward;
+  d->tape = to->tape;
+  d->forward = to;
+  d->own.tape = to->tape;
+  d->own.block = to->block;
+  d->own.read.mesh = to->read.mesh;
+  d->own.read.f = function;
+  d->own.read.n_users = d->own.read.user = NULL; /* asked of the forward pass only */
+  d->node = NULL;
+  d->core_repeated = false;
+  d->queries = PL_NONE;
+  d->unsharded = 0;
+  PL_ASSERT(function == NULL || (function->n_ops <= PL_LOWERING_VALUES && function->n_values <= PL_LOWERING_VALUES));
+  memset(d->for_inputs, 0, function != NULL ? (size_t)function->n_ops : 0);
+  memset(d->attends, 0, (size_t)to->read.f->n_ops);
+  memset(d->gradient, 0xff, sizeof d->gradient);
+  memset(d->users, 0, sizeof d->users);
+}
+
 void pl_lower_backward(const pl_lowering *to) {
   pl_tape *tape = to->tape;
-  pl_back d = {.tape = tape, .forward = to};
-  d.own = (pl_lowering){.tape = tape, .block = to->block, .mesh = to->mesh, .function = to->block->backward};
-  PL_ASSERT(d.own.function == NULL ||
-            (d.own.function->n_ops <= PL_LOWERING_VALUES && d.own.function->n_values <= PL_LOWERING_VALUES));
+  pl_back d;
+  begin(&d, to);
   note_ops(&d);
-  pl_recompute_find_attention(to->function, d.attends);
+  pl_recompute_find_attention(to->read.f, d.attends);
   divide(&d);
-  memset(d.gradient, 0xff, sizeof d.gradient);
   if (tape->output != PL_NONE) {
     tape->output_gradient = pl_back_fresh(&d, tape->output);
     assign(&d, tape->output, tape->output_gradient);
   }
   tape->writes_for_inputs = tape->input != PL_NONE;
-  pl_lower_recompute(tape);
+  pl_lower_recompute(to);
   for (uint32_t i = tape->n_nodes; i-- > 0;)
     run_group(&d, &tape->nodes[i]);
   pl_back_write_for(&d, PL_IR_NONE);

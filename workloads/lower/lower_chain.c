@@ -26,7 +26,7 @@ static pl_tape_names convolution_names(const pl_chain_step *step) {
 
 /* Of the chain whose function this is: weights are numbered by their steps, from 1. */
 static const pl_chain_step *step_of(const pl_lowering *to, int32_t op) {
-  const pl_ir_op *param = pl_lower_op(to, pl_lower_maker(to, pl_lower_op(to, op)->inputs[1]));
+  const pl_ir_op *param = pl_read_op(&to->read, pl_read_maker(&to->read, pl_read_op(&to->read, op)->inputs[1]));
   const char *number = strrchr(param->path, '.');
   PL_ASSERT(number != NULL && to->block->chain != NULL);
   return &to->block->chain->steps[strtol(number + 1, NULL, 10) - 1];
@@ -34,17 +34,16 @@ static const pl_chain_step *step_of(const pl_lowering *to, int32_t op) {
 
 void pl_lower_convolution(pl_lowering *to, int32_t op) {
   pl_tape *tape = to->tape;
-  const pl_ir_op *own = pl_lower_op(to, op);
+  const pl_ir_op *own = pl_read_op(&to->read, op);
   const pl_chain_step *step = step_of(to, op);
   const pl_tape_names names = convolution_names(step);
-  int32_t y = own->first_output, w = own->inputs[1], added = pl_lower_bias_of(to, y);
-  int64_t m = pl_lower_extent(to, y, 'b') * pl_lower_extent(to, y, 'y') * pl_lower_extent(to, y, 'x');
+  int32_t y = own->first_output, w = own->inputs[1], added = pl_read_bias_behind(&to->read, y);
   int64_t n = pl_lower_extent(to, w, 'o');
   int64_t k = pl_lower_extent(to, w, 'c') * pl_lower_extent(to, w, 'i') * pl_lower_extent(to, w, 'j');
   uint32_t input = pl_lower_input(to, op, 0), weight = pl_tape_parameter(tape, names.forward, "io", k, n);
   uint32_t bias = added != PL_IR_NONE ? pl_tape_parameter(tape, names.bias, "o", n, 0) : PL_NONE;
   uint32_t output = pl_lower_tensor(to, names.forward, y);
-  pl_op *kernel = pl_tape_gemm(tape, names.forward, PL_CATEGORY_FORWARD, 1, m, n, k, input, weight, bias, output);
+  pl_op *kernel = pl_tape_gemm(tape, names.forward, PL_CATEGORY_FORWARD, 1, 1, n, k, input, weight, bias, output);
   pl_tape_as_convolution(tape, kernel, step, PL_CONVOLUTION_FORWARD);
   tape->model_flops += kernel->flops;
   pl_tape_node *node = pl_tape_note(tape, PL_RULE_CONVOLUTION, names, input, output);
@@ -58,12 +57,12 @@ void pl_lower_convolution(pl_lowering *to, int32_t op) {
 
 /* Each point of the output is made of a window of the input. */
 void pl_lower_pool(pl_lowering *to, int32_t op) {
-  bool max = pl_lower_is(to, op, "max_pool");
+  bool max = pl_read_is(&to->read, op, "max_pool");
   const pl_tape_names names = max ? PL_OP_NAMES("max_pool") : PL_OP_NAMES("average_pool");
   int height = 1, width = 1;
-  if (sscanf(pl_ir_text_of(pl_lower_op(to, op), "size"), "%dx%d", &height, &width) == 1) width = height;
+  if (sscanf(pl_ir_text_of(pl_read_op(&to->read, op), "size"), "%dx%d", &height, &width) == 1) width = height;
   uint32_t input = pl_lower_input(to, op, 0);
-  uint32_t output = pl_lower_tensor(to, names.forward, pl_lower_op(to, op)->first_output);
+  uint32_t output = pl_lower_tensor(to, names.forward, pl_read_op(&to->read, op)->first_output);
   pl_op *kernel = pl_tape_sweep(to->tape, names.forward, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 1, input, PL_NONE,
                                 PL_NONE, output, PL_NONE);
   kernel->flops = pl_tape_elements(to->tape, output) * height * width;
@@ -74,7 +73,7 @@ void pl_lower_pool(pl_lowering *to, int32_t op) {
 /* Mean and variance are over the whole batch, which no cache holds: a pass for them, another to normalise. */
 void pl_lower_batch_norm(pl_lowering *to, int32_t op) {
   const pl_tape_names names = PL_OP_NAMES("batch_norm");
-  const pl_ir_op *own = pl_lower_op(to, op);
+  const pl_ir_op *own = pl_read_op(&to->read, op);
   uint32_t input = pl_lower_input(to, op, 0), output = pl_lower_tensor(to, names.forward, own->first_output);
   pl_tape_norm_to(to->tape, names, input, pl_lower_norm_vectors(to, op), pl_lower_extent(to, own->inputs[1], 'c'),
                   output);
@@ -86,16 +85,16 @@ void pl_lower_batch_norm(pl_lowering *to, int32_t op) {
 /* Channels of both, side by side: what the function adds are pictures that are zero elsewhere. */
 bool pl_lower_join(pl_lowering *to, int32_t op) {
   const pl_tape_names names = PL_OP_NAMES("join");
-  const int32_t *inputs = pl_lower_op(to, op)->inputs;
+  const int32_t *inputs = pl_read_op(&to->read, op)->inputs;
   uint32_t parts[2];
   for (int i = 0; i < 2; i++) {
-    int32_t pad = pl_lower_maker(to, inputs[i]);
-    if (!pl_lower_is(to, pad, "pad")) return false;
+    int32_t pad = pl_read_maker(&to->read, inputs[i]);
+    if (!pl_read_is(&to->read, pad, "pad")) return false;
     parts[i] = pl_lower_input(to, pad, 0);
   }
   for (int i = 0; i < 2; i++)
-    to->head[pl_lower_maker(to, inputs[i])] = op;
-  uint32_t output = pl_lower_tensor(to, names.forward, pl_lower_op(to, op)->first_output);
+    to->head[pl_read_maker(&to->read, inputs[i])] = op;
+  uint32_t output = pl_lower_tensor(to, names.forward, pl_read_op(&to->read, op)->first_output);
   pl_tape_sweep(to->tape, names.forward, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 0, parts[0], parts[1], PL_NONE, output,
                 PL_NONE);
   pl_tape_note(to->tape, PL_RULE_PACK, names, parts[0], output)->second = parts[1];
@@ -107,7 +106,7 @@ bool pl_lower_join(pl_lowering *to, int32_t op) {
 void pl_lower_rearranged(pl_lowering *to, int32_t op) {
   const pl_tape_names names = PL_OP_NAMES("reshape");
   uint32_t input = pl_lower_input(to, op, 0);
-  uint32_t output = pl_lower_tensor(to, names.forward, pl_lower_op(to, op)->first_output);
+  uint32_t output = pl_lower_tensor(to, names.forward, pl_read_op(&to->read, op)->first_output);
   pl_tape_sweep(to->tape, names.forward, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 0, input, PL_NONE, PL_NONE, output,
                 PL_NONE);
   pl_tape_note(to->tape, PL_RULE_PERMUTE, names, input, output);

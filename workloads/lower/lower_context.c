@@ -123,7 +123,7 @@ void pl_back_context_parallel(pl_back *d, const pl_tape_node *node, uint32_t g, 
   pl_tape *tape = d->tape;
   bool gathers = tape->shard->cp_gather;
   int32_t op = pl_back_find(d, node, gathers ? "attention_backward" : "ring_attention_backward");
-  const int32_t *operands = pl_lower_op(&d->own, op)->inputs;
+  const int32_t *operands = pl_read_op(&d->own.read, op)->inputs;
   const part of = part_of(&d->own, operands[0], operands[1], operands[2]);
   uint32_t keys = buffer(&of, "keys_values", PL_TENSOR_GRADIENT, 2);
   pl_tape_group_collective(tape, gathers ? "keys_values_regather" : "keys_values_and_gradients_exchange", PL_ALL_GATHER,

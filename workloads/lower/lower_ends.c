@@ -13,7 +13,7 @@ static const double add_flops = 1, cross_entropy_flops = 4;
 
 void pl_lower_embedding(pl_lowering *to, int32_t op) {
   static const pl_tape_names names = PL_OP_NAMES("embedding");
-  const pl_ir_op *own = pl_lower_op(to, op);
+  const pl_ir_op *own = pl_read_op(&to->read, op);
   if (!pl_lower_has_dim(to, own->inputs[1], pl_ir_name_of("v"))) return; /* positions: where they are added */
   pl_tape *tape = to->tape;
   int64_t h = pl_lower_extent(to, own->first_output, 'h'), s = pl_lower_extent(to, own->first_output, 's');
@@ -97,8 +97,8 @@ static void small_loss(pl_tape *tape, uint32_t logits) {
 static void finish(pl_lowering *to, int32_t value) {
   bool made_of[PL_LOWERING_VALUES] = {false};
   made_of[value] = true;
-  for (int32_t i = 0; i < to->function->n_ops; i++) {
-    const pl_ir_op *op = pl_lower_op(to, i);
+  for (int32_t i = 0; i < to->read.f->n_ops; i++) {
+    const pl_ir_op *op = pl_read_op(&to->read, i);
     bool depends = false;
     for (int32_t j = 0; j < op->n_inputs; j++)
       depends = depends || made_of[op->inputs[j]];
@@ -112,7 +112,7 @@ static void finish(pl_lowering *to, int32_t value) {
 /* A cross entropy begins with the greatest logit, perhaps in fp32: what follows up to the loss belongs to it. */
 void pl_lower_cross_entropy(pl_lowering *to, int32_t op) {
   pl_tape *tape = to->tape;
-  int32_t value = pl_lower_op(to, op)->inputs[0];
+  int32_t value = pl_read_op(&to->read, op)->inputs[0];
   uint32_t logits = to->tensor[value];
   bool split = pl_lower_is_cut(to, value, 'v');
   const int64_t extent[] = {tape->mbs, pl_lower_extent(to, value, 's') * pl_lower_extent(to, value, 'm')};
@@ -134,11 +134,11 @@ static void mean_loss(pl_lowering *to, int32_t op) {
   pl_tape_sweep(to->tape, names.forward, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 1, outputs, PL_NONE, PL_NONE, PL_NONE,
                 PL_NONE);
   pl_tape_note(to->tape, PL_RULE_MEAN_LOSS, names, outputs, PL_NONE);
-  finish(to, pl_lower_op(to, op)->inputs[0]);
+  finish(to, pl_read_op(&to->read, op)->inputs[0]);
 }
 
 void pl_lower_sum(pl_lowering *to, int32_t op) {
-  if (to->function->n_results == 0)
+  if (to->read.f->n_results == 0)
     mean_loss(to, op);
   else
     pl_lower_sweep(to, op);
@@ -146,10 +146,10 @@ void pl_lower_sum(pl_lowering *to, int32_t op) {
 
 /* To fp32, for a loss. */
 void pl_lower_cast(pl_lowering *to, int32_t op) {
-  int32_t reader = to->block->reader[pl_lower_op(to, op)->first_output];
-  if (pl_lower_is(to, reader, "maximum"))
+  int32_t reader = to->read.user[pl_read_op(&to->read, op)->first_output];
+  if (pl_read_is(&to->read, reader, "maximum"))
     pl_lower_cross_entropy(to, op);
-  else if (pl_lower_is(to, reader, "sum") && to->function->n_results == 0)
+  else if (pl_read_is(&to->read, reader, "sum") && to->read.f->n_results == 0)
     mean_loss(to, op);
   else
     pl_lower_sweep(to, op);

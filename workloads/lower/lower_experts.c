@@ -25,8 +25,8 @@ static const double activation_flops = 8, routing_flops = 8;
 /* ---- the weights of the answers ---- */
 
 static bool is_causal(const pl_lowering *to) {
-  for (int32_t i = 0; i < to->function->n_ops; i++)
-    if (pl_ir_integer_of(pl_lower_op(to, i), "causal", 0) != 0) return true;
+  for (int32_t i = 0; i < to->read.f->n_ops; i++)
+    if (pl_ir_integer_of(pl_read_op(&to->read, i), "causal", 0) != 0) return true;
   return false;
 }
 
@@ -34,7 +34,7 @@ static bool is_causal(const pl_lowering *to) {
 void pl_lower_top_k(pl_lowering *to, int32_t op) {
   const pl_tape_names names = PL_OP_NAMES("routing");
   pl_tape *tape = to->tape;
-  const pl_ir_op *own = pl_lower_op(to, op);
+  const pl_ir_op *own = pl_read_op(&to->read, op);
   uint32_t logits = pl_lower_input(to, op, 0);
   const int64_t extent[] = {tape->mbs, pl_lower_extent(to, own->inputs[0], 's'), pl_ir_integer_of(own, "k", 1)};
   uint32_t weights = pl_tape_tensor(tape, "routing", PL_TENSOR_ACTIVATION, PL_DTYPE_FP32, "bse", extent);
@@ -121,7 +121,7 @@ static uint32_t grouped(pl_tape *tape, const routing *of, pl_tape_names names, u
 
 static uint32_t compute(pl_lowering *to, const routing *of, uint32_t input) {
   pl_tape *tape = to->tape;
-  int64_t f = pl_lower_extent(to, pl_lower_op(to, of->mlp.up)->first_output, 'f') / of->etp;
+  int64_t f = pl_lower_extent(to, pl_read_op(&to->read, of->mlp.up)->first_output, 'f') / of->etp;
   int64_t rows = of->per_expert * of->n_local * of->etp;
   int64_t halves = of->mlp.multiply != PL_IR_NONE ? 2 : 1;
   uint32_t up = grouped(tape, of, PL_OP_NAMES("expert_up"), input, of->h, halves * f,
@@ -148,15 +148,15 @@ static uint32_t routed(pl_lowering *to, const routing *of, bool exchanges, uint3
   if (sorts) x = permute(tape, PL_OP_NAMES("unsort"), x, token_tensor(tape, "unsort", held, 'h', h));
   x = scatter(tape, of, x);
   if (exchanges) x = exchange(tape, PL_OP_NAMES("combine"), h, x, token_tensor(tape, "combine", of->sent, 'h', h));
-  uint32_t output = pl_lower_tensor(to, "unpermute", pl_lower_op(to, of->combined)->first_output);
+  uint32_t output = pl_lower_tensor(to, "unpermute", pl_read_op(&to->read, of->combined)->first_output);
   return permute(tape, PL_OP_NAMES("unpermute"), x, output);
 }
 
 /* The first op of a row behind `op` that reads what is made of its output, without branching off. */
 static int32_t next(const pl_lowering *to, int32_t op, const char *row) {
   do
-    op = to->block->reader[pl_lower_op(to, op)->first_output];
-  while (op != PL_IR_NONE && !pl_lower_is(to, op, row));
+    op = to->read.user[pl_read_op(&to->read, op)->first_output];
+  while (op != PL_IR_NONE && !pl_read_is(&to->read, op, row));
   return op;
 }
 
@@ -170,17 +170,17 @@ void pl_lower_spread(pl_lowering *to, int32_t op) {
   }
   of.down = next(to, pl_lower_mlp_last(&of.mlp), "product");
   of.combined = next(to, of.down, "product");
-  int32_t weights = pl_lower_op(to, of.combined)->inputs[0], dispatched = pl_lower_op(to, up)->inputs[0];
-  of.k = pl_ir_integer_of(pl_lower_op(to, pl_lower_maker(to, weights)), "k", 1);
-  of.n_local = pl_lower_extent(to, pl_lower_op(to, up)->inputs[1], 'x');
-  of.h = pl_lower_extent(to, pl_lower_op(to, up)->inputs[1], 'h');
+  int32_t weights = pl_read_op(&to->read, of.combined)->inputs[0], dispatched = pl_read_op(&to->read, up)->inputs[0];
+  of.k = pl_ir_integer_of(pl_read_op(&to->read, pl_read_maker(&to->read, weights)), "k", 1);
+  of.n_local = pl_lower_extent(to, pl_read_op(&to->read, up)->inputs[1], 'x');
+  of.h = pl_lower_extent(to, pl_read_op(&to->read, up)->inputs[1], 'h');
   of.weights = to->tensor[weights];
   of.etp = to->tape->shard->etp > 1 ? to->tape->shard->etp : 1;
-  int64_t seq = pl_lower_extent(to, pl_lower_op(to, op)->first_output, 's');
+  int64_t seq = pl_lower_extent(to, pl_read_op(&to->read, op)->first_output, 's');
   double tokens = (double)to->tape->mbs * (double)seq * (double)of.k * to->block->capacity_factor;
   of.sent = (int64_t)ceil(tokens);
   of.per_expert = (of.sent + of.n_local - 1) / of.n_local;
-  bool exchanges = pl_lower_is(to, pl_lower_maker(to, dispatched), "all_to_all");
+  bool exchanges = pl_read_is(&to->read, pl_read_maker(&to->read, dispatched), "all_to_all");
   uint32_t answers = routed(to, &of, exchanges, pl_lower_input(to, op, 0));
   for (int32_t i = op; i < of.combined; i++) /* nothing else is written down in between */
     pl_lower_done(to, i);
@@ -196,8 +196,8 @@ bool pl_lower_gate(pl_lowering *to, int32_t op) {
   static const pl_tape_names plain = PL_LINEAR_NAMES("gate");
   int32_t ops[4], at = op;
   for (int i = 0; i < 4; i++) {
-    at = pl_lower_reader(to, pl_lower_op(to, at)->first_output);
-    if (!pl_lower_is(to, at, rows[i])) return false;
+    at = pl_read_user(&to->read, pl_read_op(&to->read, at)->first_output);
+    if (!pl_read_is(&to->read, at, rows[i])) return false;
     ops[i] = at;
   }
   pl_linear linear = pl_lower_linear(to, op);

@@ -8,58 +8,23 @@
  * the compressed key-values.
  */
 #include "core/cluster/cluster.h"
+#include "workloads/language/ir_latent.h"
 #include "workloads/lower/lowering.h"
 
 static const double rotary_flops = 6;
 
 typedef struct latent_ops {
   pl_core core;
-  int32_t q, q_norm, q_down, k, k_rotary, v, kv_norm, kv_down;
+  pl_ir_latent is;
 } latent_ops;
-
-/* The nearest op of one of two rows that a value is made by, along first operands; PL_IR_NONE: none. */
-static int32_t behind(const pl_lowering *to, int32_t value, const char *row, const char *other) {
-  int32_t op = pl_lower_maker(to, value);
-  while (op != PL_IR_NONE && !pl_lower_is(to, op, row) && !pl_lower_is(to, op, other)) {
-    if (pl_lower_op(to, op)->n_inputs == 0) return PL_IR_NONE;
-    op = pl_lower_maker(to, pl_lower_op(to, op)->inputs[0]);
-  }
-  return op;
-}
-
-static bool is_norm(const pl_lowering *to, int32_t op) {
-  return pl_lower_is(to, op, "rms_norm") || pl_lower_is(to, op, "layer_norm");
-}
-
-/* The norm and the product in front of an expanding product, if it has a compressing one. */
-static bool find_compressed(const pl_lowering *to, int32_t product, int32_t *norm, int32_t *down) {
-  int32_t maker = pl_lower_maker(to, pl_lower_op(to, product)->inputs[0]);
-  if (pl_lower_is(to, maker, "all_gather")) maker = pl_lower_maker(to, pl_lower_op(to, maker)->inputs[0]);
-  *norm = *down = PL_IR_NONE;
-  if (!is_norm(to, maker)) return false;
-  int32_t before = pl_lower_maker(to, pl_lower_op(to, maker)->inputs[0]);
-  if (!pl_lower_is(to, before, "product")) return false;
-  *norm = maker;
-  *down = before;
-  return true;
-}
 
 static bool find(const pl_lowering *to, int32_t first, latent_ops *of) {
   int32_t at = first;
-  *of = (latent_ops){0};
-  while (at < to->function->n_ops && !pl_lower_find_core(to, at, &of->core))
+  while (at < to->read.f->n_ops && !pl_lower_find_core(to, at, &of->core))
     at++;
-  if (at == to->function->n_ops) return false;
-  int32_t sum = behind(to, of->core.k, "add", "product");
-  if (!pl_lower_is(to, sum, "add") || pl_lower_is_param(to, pl_lower_op(to, sum)->inputs[1])) return false;
-  of->q = behind(to, of->core.q, "product", "product");
-  of->v = behind(to, of->core.v, "product", "product");
-  of->k = behind(to, pl_lower_op(to, sum)->inputs[0], "product", "product");
-  of->k_rotary = behind(to, pl_lower_op(to, sum)->inputs[1], "product", "product");
-  if (of->q == PL_IR_NONE || of->v == PL_IR_NONE || of->k == PL_IR_NONE || of->k_rotary == PL_IR_NONE) return false;
-  find_compressed(to, of->q, &of->q_norm, &of->q_down);
-  return find_compressed(to, of->k, &of->kv_norm, &of->kv_down) &&
-         first == (of->q_down != PL_IR_NONE ? of->q_down : of->q);
+  const int32_t operands[] = {of->core.q, of->core.k, of->core.v};
+  return at < to->read.f->n_ops && pl_ir_latent_find(to->read.f, operands, &of->is) &&
+         first == (of->is.q_down != PL_IR_NONE ? of->is.q_down : of->is.q);
 }
 
 /* h -> rank; `beside`: another product of the same rows that is part of it. */
@@ -75,8 +40,8 @@ static uint32_t compress(pl_lowering *to, int32_t op, int32_t beside, pl_tape_na
 }
 
 static uint32_t norm(pl_lowering *to, int32_t op, pl_tape_names names, uint32_t input) {
-  const pl_ir_op *own = pl_lower_op(to, op);
-  int64_t width = pl_ir_type_local_extent(to->mesh, pl_lower_type(to, own->inputs[1]), 0);
+  const pl_ir_op *own = pl_read_op(&to->read, op);
+  int64_t width = pl_ir_type_local_extent(to->read.mesh, pl_read_type(&to->read, own->inputs[1]), 0);
   int64_t rows = pl_lower_extent(to, own->first_output, 's');
   return pl_tape_norm_to(to->tape, names, input, pl_lower_norm_vectors(to, op), width,
                          pl_tape_activation(to->tape, names.forward, rows, 'h', width));
@@ -99,22 +64,22 @@ static uint32_t expand(pl_lowering *to, int32_t op, int32_t beside, pl_tape_name
 }
 
 static uint32_t queries(pl_lowering *to, const latent_ops *of) {
-  if (of->q_down == PL_IR_NONE)
-    return expand(to, of->q, PL_IR_NONE, PL_LINEAR_NAMES("q"), pl_lower_input(to, of->q, 0));
-  uint32_t low = compress(to, of->q_down, PL_IR_NONE, PL_LINEAR_NAMES("q_down"));
-  low = norm(to, of->q_norm, PL_OP_NAMES("q_norm"), low);
-  return expand(to, of->q, PL_IR_NONE, PL_LINEAR_NAMES("q_up"), low);
+  if (of->is.q_down == PL_IR_NONE)
+    return expand(to, of->is.q, PL_IR_NONE, PL_LINEAR_NAMES("q"), pl_lower_input(to, of->is.q, 0));
+  uint32_t low = compress(to, of->is.q_down, PL_IR_NONE, PL_LINEAR_NAMES("q_down"));
+  low = norm(to, of->is.q_norm, PL_OP_NAMES("q_norm"), low);
+  return expand(to, of->is.q, PL_IR_NONE, PL_LINEAR_NAMES("q_up"), low);
 }
 
 static uint32_t packed(pl_lowering *to, const latent_ops *of) {
   pl_tape *tape = to->tape;
   int64_t d = pl_lower_extent(to, of->core.q, 'd'), value = pl_lower_extent(to, of->core.v, 'e');
   uint32_t q = queries(to, of);
-  uint32_t low = compress(to, of->kv_down, of->k_rotary, PL_LINEAR_NAMES("kv_down"));
-  low = norm(to, of->kv_norm, PL_OP_NAMES("kv_norm"), low);
-  uint32_t kv = expand(to, of->k, of->v, PL_LINEAR_NAMES("kv_up"), low);
+  uint32_t low = compress(to, of->is.kv_down, of->is.k_rotary, PL_LINEAR_NAMES("kv_down"));
+  low = norm(to, of->is.kv_norm, PL_OP_NAMES("kv_norm"), low);
+  uint32_t kv = expand(to, of->is.k, of->is.v, PL_LINEAR_NAMES("kv_up"), low);
   const pl_tape_names names = PL_OP_NAMES("rotary");
-  int64_t rows = pl_lower_extent(to, pl_lower_op(to, of->core.op)->first_output, 's');
+  int64_t rows = pl_lower_extent(to, pl_read_op(&to->read, of->core.op)->first_output, 's');
   uint32_t qkv = pl_tape_tensor(tape, "qkv", PL_TENSOR_ACTIVATION, tape->shard->dtype, "bsad",
                                 (const int64_t[]){tape->mbs, rows, tape->heads, 2 * d + value});
   pl_tape_sweep(tape, names.forward, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, rotary_flops, q, kv, PL_NONE, qkv,

@@ -8,63 +8,62 @@
 #include <string.h>
 
 #include "core/cluster/cluster.h"
+#include "workloads/language/ir_product.h"
 #include "workloads/lower/lowering.h"
 
 bool pl_lower_has_dim(const pl_lowering *to, int32_t value, pl_ir_name dim) {
-  return pl_ir_type_find(pl_lower_type(to, value), dim) >= 0;
+  return pl_ir_type_find(pl_read_type(&to->read, value), dim) >= 0;
 }
 
 static bool sums_over(const pl_lowering *to, int32_t op, pl_ir_name dim) {
-  return pl_ir_op_has_name(pl_lower_op(to, op), "over", dim);
+  return pl_ir_op_has_name(pl_read_op(&to->read, op), "over", dim);
 }
 
 static pl_parallel parallel_of(const pl_lowering *to, int32_t op) {
-  int32_t weight = pl_lower_op(to, op)->inputs[1];
-  const pl_ir_type *type = pl_lower_type(to, weight);
-  for (int32_t axis = 0; axis < to->mesh->n_axes; axis++)
-    if (type->on[axis] >= 0 && to->mesh->axes[axis].name.text[0] == 't')
+  int32_t weight = pl_read_op(&to->read, op)->inputs[1];
+  const pl_ir_type *type = pl_read_type(&to->read, weight);
+  for (int32_t axis = 0; axis < to->read.mesh->n_axes; axis++)
+    if (type->on[axis] >= 0 && to->read.mesh->axes[axis].name.text[0] == 't')
       return sums_over(to, op, type->dims[type->on[axis]].name) ? PL_PARALLEL_ROW : PL_PARALLEL_COLUMN;
   return PL_PARALLEL_NONE;
 }
 
-/* Widths of a product's weight: local and of the model, `in` what is summed over. */
-static void widths_of(const pl_lowering *to, int32_t op, pl_linear *linear) {
-  int32_t weight = pl_lower_op(to, op)->inputs[1];
-  const pl_ir_type *type = pl_lower_type(to, weight);
-  linear->in = linear->out = 1;
-  linear->model_in = linear->model_out = 1;
-  for (int32_t i = 0; i < type->rank; i++) {
-    char dim = type->dims[i].name.text[0];
-    bool summed = sums_over(to, op, type->dims[i].name);
-    *(summed ? &linear->in : &linear->out) *= pl_lower_extent(to, weight, dim);
-    *(summed ? &linear->model_in : &linear->model_out) *= pl_lower_whole(to, weight, dim);
-  }
-}
-
-/* Rows of a product: all dimensions of its output that the weight has not. */
-static void rows_of(const pl_lowering *to, int32_t op, pl_linear *linear) {
-  const pl_ir_op *product = pl_lower_op(to, op);
-  const pl_ir_type *type = pl_lower_type(to, product->first_output);
-  linear->m = 1;
-  linear->model_rows = 1;
-  for (int32_t i = 0; i < type->rank; i++) {
-    char dim = type->dims[i].name.text[0];
-    if (pl_lower_has_dim(to, product->inputs[1], type->dims[i].name)) continue;
-    linear->m *= pl_lower_extent(to, product->first_output, dim);
-    linear->model_rows *= dim == 'b' ? (double)to->tape->mbs : pl_lower_whole(to, product->first_output, dim);
-  }
+/* What this rank has of an operand, of all sequences of the microbatch. */
+static pl_ir_type local_of(const pl_lowering *to, int32_t value) {
+  pl_ir_type type = pl_ir_type_local(to->read.mesh, pl_read_type(&to->read, value));
+  int32_t batch = pl_ir_type_find(&type, pl_ir_name_of("b"));
+  if (batch >= 0) type.dims[batch].extent *= to->tape->mbs;
+  return type;
 }
 
 pl_linear pl_lower_shape(const pl_lowering *to, int32_t op) {
-  pl_linear linear = {.parallel = parallel_of(to, op), .products = {op}, .n_products = 1};
-  widths_of(to, op, &linear);
-  rows_of(to, op, &linear);
-  return linear;
+  const int32_t *inputs = pl_read_op(&to->read, op)->inputs;
+  const pl_ir_type read = local_of(to, inputs[0]), weight = local_of(to, inputs[1]);
+  const pl_ir_product shape = pl_ir_product_of(pl_read_op(&to->read, op), &read, &weight);
+  return (pl_linear){
+      .parallel = parallel_of(to, op), .in = shape.k, .out = shape.n, .m = shape.m, .products = {op}, .n_products = 1};
+}
+
+/* Rows and widths of the whole model, unpadded. */
+static void size_whole(const pl_lowering *to, int32_t op, pl_linear *linear) {
+  const pl_ir_op *product = pl_read_op(&to->read, op);
+  const pl_ir_type *made = pl_read_type(&to->read, product->first_output),
+                   *weight = pl_read_type(&to->read, product->inputs[1]);
+  linear->model_in = linear->model_out = linear->model_rows = 1;
+  for (int32_t i = 0; i < weight->rank; i++)
+    *(sums_over(to, op, weight->dims[i].name) ? &linear->model_in : &linear->model_out) *=
+        pl_lower_whole(to, product->inputs[1], weight->dims[i].name.text[0]);
+  for (int32_t i = 0; i < made->rank; i++) {
+    char dim = made->dims[i].name.text[0];
+    if (pl_lower_has_dim(to, product->inputs[1], made->dims[i].name)) continue;
+    linear->model_rows *= dim == 'b' ? (double)to->tape->mbs : pl_lower_whole(to, product->first_output, dim);
+  }
 }
 
 pl_linear pl_lower_linear(const pl_lowering *to, int32_t op) {
   static const pl_tape_names plain = PL_LINEAR_NAMES("linear");
   pl_linear linear = pl_lower_shape(to, op);
+  size_whole(to, op, &linear);
   linear.names = to->block->names[op] != NULL ? *to->block->names[op] : plain;
   return linear;
 }
@@ -76,47 +75,42 @@ void pl_lower_beside(pl_linear *linear, const pl_linear *other) {
   linear->products[linear->n_products++] = other->products[0];
 }
 
-int32_t pl_lower_bias_of(const pl_lowering *to, int32_t value) {
-  int32_t reader = pl_lower_reader(to, value);
-  if (!pl_lower_is(to, reader, "add")) return PL_IR_NONE;
-  const pl_ir_op *add = pl_lower_op(to, reader);
-  return add->inputs[0] == value && pl_lower_is_param(to, add->inputs[1]) ? reader : PL_IR_NONE;
-}
-
 static uint32_t output_of(pl_lowering *to, int32_t op, const pl_linear *linear) {
   return pl_tape_activation(to->tape, linear->names.forward, linear->m / to->tape->mbs,
-                            pl_lower_last_letter(to, pl_lower_op(to, op)->first_output), linear->out);
+                            pl_lower_last_letter(to, pl_read_op(&to->read, op)->first_output), linear->out);
 }
 
 /* Of the logits: a table that the embedding owns, where the two are tied. */
 static uint32_t weight_of(pl_lowering *to, int32_t op, const pl_linear *linear) {
-  int32_t weight = pl_lower_op(to, op)->inputs[1];
+  int32_t weight = pl_read_op(&to->read, op)->inputs[1];
   if (!pl_lower_has_dim(to, weight, pl_ir_name_of("v"))) return PL_NONE;
   uint32_t made = pl_tape_parameter(to->tape, linear->names.forward, "io", linear->in, linear->out);
-  if (strcmp(pl_lower_op(to, pl_lower_maker(to, weight))->path, "embedding.table") == 0) to->tape->tied = made;
+  if (strcmp(pl_read_op(&to->read, pl_read_maker(&to->read, weight))->path, "embedding.table") == 0)
+    to->tape->tied = made;
   return made;
 }
 
 /* A product with rows that hold a single one. */
 static bool picks_rows(const pl_lowering *to, int32_t op) {
-  int32_t maker = pl_lower_maker(to, pl_lower_op(to, op)->inputs[0]);
-  while (pl_lower_is(to, maker, "cut"))
-    maker = pl_lower_maker(to, pl_lower_op(to, maker)->inputs[0]);
-  return pl_lower_is(to, maker, "place");
+  int32_t maker = pl_read_maker(&to->read, pl_read_op(&to->read, op)->inputs[0]);
+  while (pl_read_is(&to->read, maker, "cut"))
+    maker = pl_read_maker(&to->read, pl_read_op(&to->read, maker)->inputs[0]);
+  return pl_read_is(&to->read, maker, "place");
 }
 
 /* Where a value of the same elements was made. */
 static int32_t source_of(const pl_lowering *to, int32_t value) {
-  int32_t op = pl_lower_maker(to, value);
-  while (pl_lower_is(to, op, "scale") || pl_lower_is(to, op, "rename") || pl_lower_is(to, op, "dropout"))
-    op = pl_lower_maker(to, pl_lower_op(to, op)->inputs[0]);
+  int32_t op = pl_read_maker(&to->read, value);
+  while (pl_read_is(&to->read, op, "scale") || pl_read_is(&to->read, op, "rename") ||
+         pl_read_is(&to->read, op, "dropout"))
+    op = pl_read_maker(&to->read, pl_read_op(&to->read, op)->inputs[0]);
   return op;
 }
 
 /* Vectors of picked tokens lie on the rank that has the token: adding them up is not counted. */
 static bool is_picked(const pl_lowering *to, int32_t value) {
-  for (int32_t op = source_of(to, value); pl_lower_is(to, op, "product");
-       op = source_of(to, pl_lower_op(to, op)->inputs[0]))
+  for (int32_t op = source_of(to, value); pl_read_is(&to->read, op, "product");
+       op = source_of(to, pl_read_op(&to->read, op)->inputs[0]))
     if (picks_rows(to, op)) return true;
   return false;
 }
@@ -124,20 +118,22 @@ static bool is_picked(const pl_lowering *to, int32_t value) {
 /* What is added to a product's output by its kernel: not to partial sums, nor what a residual addition adds. */
 static int32_t bias_of(const pl_lowering *to, int32_t op, pl_parallel parallel) {
   if (parallel == PL_PARALLEL_ROW) return PL_IR_NONE;
-  int32_t value = pl_lower_op(to, op)->first_output, reader = pl_lower_reader(to, value);
-  if (pl_lower_is(to, reader, "all_reduce") && is_picked(to, value)) value = pl_lower_op(to, reader)->first_output;
-  int32_t bias = pl_lower_bias_of(to, value);
-  return bias != PL_IR_NONE && !pl_lower_is_before_residual(to, bias) ? bias : PL_IR_NONE;
+  int32_t value = pl_read_op(&to->read, op)->first_output, reader = pl_read_user(&to->read, value);
+  if (pl_read_is(&to->read, reader, "all_reduce") && is_picked(to, value))
+    value = pl_read_op(&to->read, reader)->first_output;
+  int32_t bias = pl_read_bias_behind(&to->read, value);
+  return bias != PL_IR_NONE && !pl_read_is_before_residual(&to->read, bias) ? bias : PL_IR_NONE;
 }
 
 /* ---- collectives of the tensor group ---- */
 
 static bool is_of_tensor_group(const pl_lowering *to, int32_t op) {
-  return pl_ir_text_of(pl_lower_op(to, op), "over")[0] == 't';
+  return pl_ir_text_of(pl_read_op(&to->read, op), "over")[0] == 't';
 }
 
 bool pl_lower_is_reduction(const pl_lowering *to, int32_t op) {
-  return (pl_lower_is(to, op, "all_reduce") || pl_lower_is(to, op, "reduce_scatter")) && is_of_tensor_group(to, op);
+  return (pl_read_is(&to->read, op, "all_reduce") || pl_read_is(&to->read, op, "reduce_scatter")) &&
+         is_of_tensor_group(to, op);
 }
 
 uint32_t pl_lower_reduced(pl_lowering *to, int32_t value, uint32_t partial) {
@@ -145,16 +141,16 @@ uint32_t pl_lower_reduced(pl_lowering *to, int32_t value, uint32_t partial) {
                              plain = PL_LINEAR_NAMES("sum");
   int32_t source = source_of(to, value);
   const pl_tape_names *names =
-      pl_lower_is(to, source, "add")         ? &sum
-      : pl_lower_is(to, source, "embedding") ? &embedding
-      : source != PL_IR_NONE && pl_lower_is(to, source, "product") && to->block->names[source] != NULL
+      pl_read_is(&to->read, source, "add")         ? &sum
+      : pl_read_is(&to->read, source, "embedding") ? &embedding
+      : source != PL_IR_NONE && pl_read_is(&to->read, source, "product") && to->block->names[source] != NULL
           ? to->block->names[source]
           : &plain;
   return pl_tape_reduce(to->tape, *names, partial);
 }
 
 void pl_lower_reduce(pl_lowering *to, int32_t op) {
-  int32_t value = pl_lower_op(to, op)->inputs[0];
+  int32_t value = pl_read_op(&to->read, op)->inputs[0];
   uint32_t partial = to->tensor[value];
   if (partial != PL_NONE && is_of_tensor_group(to, op) && !is_picked(to, value))
     partial = pl_lower_reduced(to, value, partial);
@@ -167,14 +163,14 @@ static void linear(pl_lowering *to, int32_t op) {
   pl_linear own = pl_lower_linear(to, op);
   int32_t bias = bias_of(to, op, own.parallel);
   own.bias = bias != PL_IR_NONE;
-  own.keeps_precision = pl_lower_has_dim(to, pl_lower_op(to, op)->first_output, pl_ir_name_of("x")); /* routers */
+  own.keeps_precision = pl_lower_has_dim(to, pl_read_op(&to->read, op)->first_output, pl_ir_name_of("x")); /* routers */
   uint32_t weight = weight_of(to, op, &own), output = output_of(to, op, &own);
   pl_lower_set(to, op, 0, pl_tape_linear(to->tape, &own, pl_lower_input(to, op, 0), weight, output));
   if (bias != PL_IR_NONE) {
     pl_lower_set(to, bias, 0, output);
     pl_lower_done(to, bias);
   }
-  int32_t reduction = pl_lower_reader(to, pl_lower_op(to, op)->first_output);
+  int32_t reduction = pl_read_user(&to->read, pl_read_op(&to->read, op)->first_output);
   if (!pl_lower_is_reduction(to, reduction)) return;
   pl_lower_reduce(to, reduction); /* right behind it, whenever it is read */
   pl_lower_done(to, reduction);

@@ -5,51 +5,32 @@
 
 static const double activation_flops = 8;
 
-static bool is_activation(const pl_lowering *to, int32_t op) {
-  return pl_lower_is(to, op, "gelu") || pl_lower_is(to, op, "silu") || pl_lower_is(to, op, "relu");
-}
-
 /* `op`, or the addition of a bias behind it. */
 static int32_t value_behind(const pl_lowering *to, int32_t op, int32_t *bias) {
-  *bias = pl_lower_bias_of(to, pl_lower_op(to, op)->first_output);
-  return pl_lower_op(to, *bias != PL_IR_NONE ? *bias : op)->first_output;
-}
-
-/* The activation that `value` is the result of, with its square if there is one. */
-static bool find_activation(const pl_lowering *to, int32_t value, pl_mlp_ops *found) {
-  int32_t op = pl_lower_maker(to, value);
-  found->squared = PL_IR_NONE;
-  if (pl_lower_is(to, op, "multiply") && pl_lower_op(to, op)->inputs[0] == pl_lower_op(to, op)->inputs[1]) {
-    found->squared = op;
-    op = pl_lower_maker(to, pl_lower_op(to, op)->inputs[0]);
-  }
-  found->activation = op;
-  return is_activation(to, op);
+  *bias = pl_read_bias_behind(&to->read, pl_read_op(&to->read, op)->first_output);
+  return pl_read_op(&to->read, *bias != PL_IR_NONE ? *bias : op)->first_output;
 }
 
 /* The gate whose activation is multiplied with `up`. */
 static bool find_gate(const pl_lowering *to, int32_t up, pl_mlp_ops *found) {
-  int32_t multiply = pl_lower_reader(to, up);
-  if (!pl_lower_is(to, multiply, "multiply")) return false;
-  const pl_ir_op *op = pl_lower_op(to, multiply);
-  if (op->inputs[0] == op->inputs[1] || !find_activation(to, op->inputs[op->inputs[0] == up], found)) return false;
-  int32_t from = pl_lower_maker(to, pl_lower_op(to, found->activation)->inputs[0]), bias;
-  found->gate = pl_lower_is(to, from, "add") ? pl_lower_maker(to, pl_lower_op(to, from)->inputs[0]) : from;
-  if (!pl_lower_is(to, found->gate, "product")) return false;
-  value_behind(to, found->gate, &bias);
-  found->gate_bias = bias;
+  int32_t multiply = pl_read_user(&to->read, up), gate = pl_read_gate(&to->read, multiply);
+  pl_head_ops ops;
+  if (gate < 0 || pl_read_op(&to->read, multiply)->inputs[gate] == up) return false;
+  found->activation = pl_read_activation(&to->read, pl_read_op(&to->read, multiply)->inputs[gate], &found->squared);
+  if (!pl_read_heads(&to->read, pl_read_op(&to->read, found->activation)->inputs[0], &ops)) return false;
+  found->gate = ops.product;
+  found->gate_bias = ops.bias;
   found->multiply = multiply;
   return true;
 }
 
 /* The activation behind an ungated projection. */
 static bool find_plain(const pl_lowering *to, int32_t up, pl_mlp_ops *found) {
-  int32_t reader = pl_lower_reader(to, up);
-  if (!is_activation(to, reader)) return false;
-  found->activation = reader;
-  int32_t behind = to->block->reader[pl_lower_op(to, reader)->first_output];
-  if (pl_lower_is(to, behind, "multiply") && pl_lower_op(to, behind)->inputs[0] == pl_lower_op(to, behind)->inputs[1])
-    found->squared = behind;
+  int32_t user = pl_read_user(&to->read, up);
+  if (!pl_read_is_activation(&to->read, user)) return false;
+  found->activation = user;
+  int32_t behind = to->read.user[pl_read_op(&to->read, user)->first_output];
+  if (pl_read_is_square(&to->read, behind)) found->squared = behind;
   return true;
 }
 
@@ -89,10 +70,11 @@ int32_t pl_lower_mlp_last(const pl_mlp_ops *found) {
 
 bool pl_lower_find_mlp(const pl_lowering *to, int32_t up, pl_mlp_ops *found) {
   *found = (pl_mlp_ops){up, PL_IR_NONE, PL_IR_NONE, PL_IR_NONE, PL_IR_NONE, PL_IR_NONE, PL_IR_NONE};
-  if (!pl_lower_is_param(to, pl_lower_op(to, up)->inputs[1])) return false;
+  if (!pl_lower_is_param(to, pl_read_op(&to->read, up)->inputs[1])) return false;
   int32_t value = value_behind(to, up, &found->up_bias);
   if (!find_gate(to, value, found) && !find_plain(to, value, found)) return false;
-  return pl_lower_is(to, pl_lower_reader(to, pl_lower_op(to, pl_lower_mlp_last(found))->first_output), "product");
+  return pl_read_is(&to->read, pl_read_user(&to->read, pl_read_op(&to->read, pl_lower_mlp_last(found))->first_output),
+                    "product");
 }
 
 bool pl_lower_mlp(pl_lowering *to, int32_t op) {

@@ -17,7 +17,7 @@ static uint32_t eager(pl_tape *tape, uint32_t input) {
 }
 
 int64_t pl_lower_norm_vectors(const pl_lowering *to, int32_t op) {
-  const pl_ir_op *norm = pl_lower_op(to, op);
+  const pl_ir_op *norm = pl_read_op(&to->read, op);
   int64_t vectors = 0;
   for (int32_t i = 1; i < norm->n_inputs; i++)
     vectors += pl_lower_is_param(to, norm->inputs[i]);
@@ -25,15 +25,15 @@ int64_t pl_lower_norm_vectors(const pl_lowering *to, int32_t op) {
 }
 
 void pl_lower_norm(pl_lowering *to, int32_t op) {
-  const pl_ir_op *norm = pl_lower_op(to, op);
+  const pl_ir_op *norm = pl_read_op(&to->read, op);
   const pl_tape_names plain = PL_OP_NAMES("norm"),
                       *names = to->block->names[op] != NULL ? to->block->names[op] : &plain;
   uint32_t input = pl_lower_input(to, op, 0);
-  bool rms = pl_lower_is(to, op, "rms_norm") && pl_lower_norm_vectors(to, op) > 0;
+  bool rms = pl_read_is(&to->read, op, "rms_norm") && pl_lower_norm_vectors(to, op) > 0;
   if (rms && !to->tape->framework->kernels.fuses_norm) input = eager(to->tape, input);
   int64_t vectors = pl_lower_norm_vectors(to, op), width = 1;
-  for (int32_t i = 0; i < pl_lower_type(to, norm->inputs[1])->rank; i++)
-    width *= pl_ir_type_local_extent(to->mesh, pl_lower_type(to, norm->inputs[1]), i);
+  for (int32_t i = 0; i < pl_read_type(&to->read, norm->inputs[1])->rank; i++)
+    width *= pl_ir_type_local_extent(to->read.mesh, pl_read_type(&to->read, norm->inputs[1]), i);
   uint32_t output = pl_tape_like(to->tape, input, names->forward, PL_TENSOR_ACTIVATION, to->tape->shard->dtype);
   pl_lower_set(to, op, 0, pl_tape_norm_to(to->tape, *names, input, vectors, width, output));
 }

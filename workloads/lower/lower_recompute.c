@@ -3,22 +3,17 @@
  * full        everything, as torch.utils.checkpoint does with use_reentrant=True and Megatron's own checkpoint. With a
  *             framework that ends early (use_reentrant=False since PyTorch 2.1: recomputation is abandoned as soon as
  *             all that the backward pass reads is there) nothing behind the last product's operands.
- * alternate   torchtitan's selective checkpointing per op (parallelize_llama.py, _apply_ac_to_transformer_block): the
- *             outputs of attention, of reduce-scatters and of every second matrix product are kept, all else is made
- *             again. Products are counted as its model calls them, queries, keys and values one by one and gate and up
- *             projection one by one, although here they are one op: that part of the product is repeated whose turn it
- *             is, and that part of its tensor is given up in between (pl_tensor, remade_bytes).
- *             cuDNN's attention is not on its list (_save_list), and so made again. Eager, the checkpoint's cache holds
- *             what the list names whether somebody reads it backward or not: the output of the layer's last product
- *             too. Compiled, the partitioner drops it.
+ * alternate   what derive/recompute.c says of the function's ops; of reduce-scatters the results are kept too. Products
+ * that are one op here may be made again in part: that part of the product is repeated, and that part of its tensor is
+ * given up in between (pl_tensor, remade_bytes). Eager, the checkpoint's cache holds what the list names whether
+ * somebody reads it backward or not: the output of the layer's last product too. Compiled, the partitioner drops it.
  * selective   what derive/recompute.c names of the function, in the middle of the backward pass: lower_backward.c.
  *
  * In fp8 torchtitan's list of kept ops does not name the scaled product, but its published runs hold as much memory as
  * in bf16: products are counted alike in both.
  */
-#include <string.h>
-
 #include "core/cluster/cluster.h"
+#include "workloads/derive/differentiate.h"
 #include "workloads/lower/lowering.h"
 
 static pl_op *repeat_op(pl_tape *tape, uint32_t i) {
@@ -56,23 +51,21 @@ static uint32_t needed_ops(const pl_tape *tape) {
   return tape->n_forward;
 }
 
-/* Share of a product's outputs whose turn it is; `n_products` counts on. */
-static double repeated_share(const pl_tape *tape, const pl_tape_node *node, uint32_t *n_products) {
-  double widths[3] = {1, 0, 0}, all = 0, again = 0;
-  uint32_t n = 1;
-  if (strcmp(node->names.forward, "qkv") == 0) {
-    n = 3;
-    widths[0] = (double)tape->heads;
-    widths[1] = widths[2] = (double)tape->kv_heads;
-  } else if (node->n_products == 2 && strcmp(node->names.forward, "mlp_up") == 0) {
-    n = 2;
-    widths[1] = 1;
+/* What `alternate` repeats, per op of the function. */
+typedef struct alternation {
+  const pl_lowering *to;
+  bool again[PL_LOWERING_VALUES];
+} alternation;
+
+/* Share of a product's outputs whose turn it is. */
+static double repeated_share(const alternation *of, const pl_tape_node *node) {
+  double all = 0, again = 0;
+  for (uint8_t i = 0; i < node->n_products; i++) {
+    double width = (double)pl_lower_shape(of->to, node->products[i]).out;
+    all += width;
+    if (of->again[node->products[i]]) again += width;
   }
-  for (uint32_t i = 0; i < n; i++) {
-    all += widths[i];
-    if (++*n_products % 2 == 0) again += widths[i];
-  }
-  return again / all;
+  return node->n_products > 0 ? again / all : 1;
 }
 
 static void repeat_product(pl_tape *tape, uint32_t i, double share) {
@@ -99,33 +92,39 @@ static const pl_tape_node *product_at(const pl_tape *tape, uint32_t i) {
 }
 
 /* Of a product behind all that the backward pass needs. */
-static void keep_unread(pl_tape *tape, uint32_t i, uint32_t *n_products) {
+static void keep_unread(const alternation *of, uint32_t i) {
+  pl_tape *tape = of->to->tape;
   const pl_tape_node *product = product_at(tape, i);
   if (product == NULL || tape->forward[i].output == PL_NONE) return;
-  if (repeated_share(tape, product, n_products) == 0) tape->tensors[tape->forward[i].output].unread = true;
+  if (repeated_share(of, product) == 0) tape->tensors[tape->forward[i].output].unread = true;
 }
 
-static void repeat_alternate(pl_tape *tape) {
-  uint32_t n_products = 0, end = needed_ops(tape);
-  bool lists_attention = tape->framework->kernels.attention_kernel != (int)PL_ATTENTION_CUDNN;
+static void repeat_alternate(const pl_lowering *to) {
+  pl_tape *tape = to->tape;
+  uint32_t end = needed_ops(tape);
+  bool attends_again = pl_framework_attends_again(tape->framework);
+  alternation of;
+  of.to = to;
+  pl_recompute_alternate(to->read.f, attends_again, of.again);
   for (uint32_t i = 0; i < end; i++) {
     const pl_op *op = &tape->forward[i];
     const pl_tape_node *product = product_at(tape, i);
     bool context = op->kind == PL_OP_COLLECTIVE && op->group == PL_GROUP_CONTEXT; /* part of attention */
     bool scatter = op->kind == PL_OP_COLLECTIVE && op->collective == PL_REDUCE_SCATTER;
-    if ((op->kind == PL_OP_ATTENTION && lists_attention) || context || scatter) continue;
+    if ((op->kind == PL_OP_ATTENTION && !attends_again) || context || scatter) continue;
     if (product != NULL)
-      repeat_product(tape, i, repeated_share(tape, product, &n_products));
+      repeat_product(tape, i, repeated_share(&of, product));
     else
       repeat_op(tape, i);
   }
   for (uint32_t i = end; i < tape->n_forward && !tape->framework->kernels.fuses_residual; i++)
-    keep_unread(tape, i, &n_products);
+    keep_unread(&of, i);
 }
 
-void pl_lower_recompute(pl_tape *tape) {
+void pl_lower_recompute(const pl_lowering *to) {
+  pl_tape *tape = to->tape;
   if (!tape->layer) return;
   if (tape->shard->recompute == PL_RECOMPUTE_FULL)
     pl_lower_repeat(tape, 0, tape->framework->kernels.ends_recompute ? needed_ops(tape) : tape->n_forward);
-  if (tape->shard->recompute == PL_RECOMPUTE_ALTERNATE) repeat_alternate(tape);
+  if (tape->shard->recompute == PL_RECOMPUTE_ALTERNATE) repeat_alternate(to);
 }

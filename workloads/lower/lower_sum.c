@@ -11,32 +11,21 @@ static const pl_tape_names *names_or(const pl_lowering *to, int32_t op, const pl
   return to->block->names[op] != NULL ? to->block->names[op] : otherwise;
 }
 
-static bool is_bias(const pl_lowering *to, int32_t op) {
-  return pl_lower_is(to, op, "add") && pl_lower_is_param(to, pl_lower_op(to, op)->inputs[1]);
-}
-
-bool pl_lower_is_before_residual(const pl_lowering *to, int32_t op) {
-  int32_t at = op;
-  while (is_bias(to, at) || pl_lower_is(to, at, "dropout") || pl_lower_is_reduction(to, at))
-    at = pl_lower_reader(to, pl_lower_op(to, at)->first_output);
-  return pl_lower_is(to, at, "add");
-}
-
 /* ---- learned positions ---- */
 
 static bool looks_up(const pl_lowering *to, int32_t value) {
-  int32_t op = pl_lower_maker(to, value);
-  while (pl_lower_is(to, op, "cut"))
-    op = pl_lower_maker(to, pl_lower_op(to, op)->inputs[0]);
-  return pl_lower_is(to, op, "embedding");
+  int32_t op = pl_read_maker(&to->read, value);
+  while (pl_read_is(&to->read, op, "cut"))
+    op = pl_read_maker(&to->read, pl_read_op(&to->read, op)->inputs[0]);
+  return pl_read_is(&to->read, op, "embedding");
 }
 
 /* Rows of the tables that are looked up and added one after the other. */
 static int64_t rows_of(const pl_lowering *to, int32_t value, int64_t *width) {
-  int32_t op = pl_lower_maker(to, value);
-  while (pl_lower_is(to, op, "cut"))
-    op = pl_lower_maker(to, pl_lower_op(to, op)->inputs[0]);
-  const pl_ir_type *table = pl_lower_type(to, pl_lower_op(to, op)->inputs[1]);
+  int32_t op = pl_read_maker(&to->read, value);
+  while (pl_read_is(&to->read, op, "cut"))
+    op = pl_read_maker(&to->read, pl_read_op(&to->read, op)->inputs[0]);
+  const pl_ir_type *table = pl_read_type(&to->read, pl_read_op(&to->read, op)->inputs[1]);
   *width = table->dims[1].extent;
   return table->dims[0].extent;
 }
@@ -45,12 +34,12 @@ static int64_t rows_of(const pl_lowering *to, int32_t value, int64_t *width) {
 static void positions(pl_lowering *to, int32_t op) {
   static const pl_tape_names names = PL_OP_NAMES("positions");
   pl_tape *tape = to->tape;
-  int64_t width, rows = rows_of(to, pl_lower_op(to, op)->inputs[1], &width);
+  int64_t width, rows = rows_of(to, pl_read_op(&to->read, op)->inputs[1], &width);
   int32_t last = op;
-  for (int32_t next; next = pl_lower_reader(to, pl_lower_op(to, last)->first_output),
-                     pl_lower_is(to, next, "add") && looks_up(to, pl_lower_op(to, next)->inputs[1]);
+  for (int32_t next; next = pl_read_user(&to->read, pl_read_op(&to->read, last)->first_output),
+                     pl_read_is(&to->read, next, "add") && looks_up(to, pl_read_op(&to->read, next)->inputs[1]);
        last = next) {
-    rows += rows_of(to, pl_lower_op(to, next)->inputs[1], &width);
+    rows += rows_of(to, pl_read_op(&to->read, next)->inputs[1], &width);
     pl_lower_done(to, next);
   }
   uint32_t words = pl_lower_input(to, op, 0), table = pl_tape_parameter(tape, names.forward, "ph", rows, width);
@@ -67,7 +56,7 @@ static void positions(pl_lowering *to, int32_t op) {
 static void token_positions(pl_lowering *to, int32_t op) {
   static const pl_tape_names names = PL_OP_NAMES("positions");
   pl_tape *tape = to->tape;
-  int32_t param = pl_lower_op(to, op)->inputs[1];
+  int32_t param = pl_read_op(&to->read, op)->inputs[1];
   uint32_t input = pl_lower_input(to, op, 0);
   uint32_t table =
       pl_tape_parameter(tape, names.forward, "ph", pl_lower_extent(to, param, 's'), pl_lower_extent(to, param, 'h'));
@@ -84,44 +73,34 @@ static void token_positions(pl_lowering *to, int32_t op) {
 
 /* What a branch came out with, before a norm of its own. */
 static uint32_t branch_of(const pl_lowering *to, int32_t value) {
-  int32_t op = pl_lower_maker(to, value);
-  bool norm = pl_lower_is(to, op, "rms_norm") || pl_lower_is(to, op, "layer_norm");
-  return to->tensor[norm ? pl_lower_op(to, op)->inputs[0] : value];
+  int32_t op = pl_read_maker(&to->read, value);
+  bool norm = pl_read_is(&to->read, op, "rms_norm") || pl_read_is(&to->read, op, "layer_norm");
+  return to->tensor[norm ? pl_read_op(&to->read, op)->inputs[0] : value];
 }
 
 /* Where configured, dropout acts once on the sum behind the biases; two biases (of a parallel residual) act as one. */
 static void residual(pl_lowering *to, int32_t op) {
   static const pl_tape_names plain = PL_OP_NAMES("residual");
-  const pl_ir_op *add = pl_lower_op(to, op);
-  int32_t at = pl_lower_maker(to, add->inputs[1]), value = add->inputs[1], n_biases = 0;
-  bool dropout = pl_lower_is(to, at, "dropout");
-  if (dropout) to->head[at] = op;
-  if (dropout) at = pl_lower_maker(to, value = pl_lower_op(to, at)->inputs[0]);
-  if (!dropout && pl_lower_is_reduction(to, at)) { /* of what was dropped: see pl_lower_dropout */
-    value = pl_lower_op(to, at)->inputs[0];
-    dropout = pl_lower_is(to, pl_lower_maker(to, value), "dropout");
-    if (dropout) to->head[pl_lower_maker(to, value)] = op;
-    if (!dropout) value = add->inputs[1];
-    at = PL_IR_NONE;
-  }
+  const pl_ir_op *add = pl_read_op(&to->read, op);
+  pl_residual_ops of;
+  pl_read_residual(&to->read, op, &of);
+  if (of.dropout != PL_IR_NONE) to->head[of.dropout] = op;
   int64_t width = 1;
-  for (; is_bias(to, at) && to->tensor[value] == PL_NONE; at = pl_lower_maker(to, value)) {
-    const pl_ir_op *bias = pl_lower_op(to, at);
-    to->head[at] = op;
-    n_biases++;
-    width = pl_lower_extent(to, bias->inputs[1], 'h');
-    value = bias->inputs[0];
+  for (int32_t i = 0; i < of.n_biases; i++) {
+    to->head[of.biases[i]] = op;
+    width = pl_lower_extent(to, pl_read_op(&to->read, of.biases[i])->inputs[1], 'h');
   }
   pl_tape *tape = to->tape;
-  bool only = to->n_residuals == 0 && to->block->n_readers[add->first_output] == 0; /* of both branches */
+  bool only = to->n_residuals == 0 && to->read.n_users[add->first_output] == 0; /* of both branches */
   const pl_tape_names *names = only ? &plain : names_or(to, op, &plain);
-  uint32_t second = n_biases > 1 ? pl_tape_parameter(tape, "attention_out_bias", "h", width, 0) : PL_NONE;
+  uint32_t second = of.n_biases > 1 ? pl_tape_parameter(tape, "attention_out_bias", "h", width, 0) : PL_NONE;
   uint32_t stream = to->tensor[add->inputs[0]];
-  uint32_t sum = pl_tape_residual(tape, *names, to->tensor[value], stream, n_biases > 0 ? width : 0, dropout);
+  uint32_t sum = pl_tape_residual(tape, *names, to->tensor[of.value], stream, of.n_biases > 0 ? width : 0,
+                                  of.dropout != PL_IR_NONE);
   if (second != PL_NONE) tape->nodes[tape->n_nodes - 1].weight = second;
   pl_lower_set(to, op, 0, sum);
   if (to->n_residuals++ == 0)
-    to->first_branch = branch_of(to, value);
+    to->first_branch = branch_of(to, of.value);
   else if (tape->queries != PL_NONE)
     pl_lower_hold(tape, to->first_branch);
 }
@@ -140,19 +119,19 @@ static void plain_add(pl_lowering *to, int32_t op) {
 }
 
 void pl_lower_add(pl_lowering *to, int32_t op) {
-  const pl_ir_op *add = pl_lower_op(to, op);
-  if (is_bias(to, op) && pl_lower_has_dim(to, add->inputs[1], pl_ir_name_of("s"))) {
+  const pl_ir_op *add = pl_read_op(&to->read, op);
+  if (pl_read_is_bias(&to->read, op) && pl_lower_has_dim(to, add->inputs[1], pl_ir_name_of("s"))) {
     token_positions(to, op);
     return;
   }
-  if (is_bias(to, op)) {
-    if (!pl_lower_is_before_residual(to, op)) pl_lower_same(to, op);
+  if (pl_read_is_bias(&to->read, op)) {
+    if (!pl_read_is_before_residual(&to->read, op)) pl_lower_same(to, op);
     return;
   }
   if (pl_lower_join(to, op)) return;
   if (looks_up(to, add->inputs[1]))
     positions(to, op);
-  else if (to->block->n_readers[add->inputs[0]] > 1 && to->block->chain == NULL)
+  else if (to->read.n_users[add->inputs[0]] > 1 && to->block->chain == NULL)
     residual(to, op);
   else
     plain_add(to, op);
@@ -161,8 +140,8 @@ void pl_lower_add(pl_lowering *to, int32_t op) {
 /* Partial sums may be dropped before they are added up, which is the same; frameworks add them up first. */
 void pl_lower_dropout(pl_lowering *to, int32_t op) {
   static const pl_tape_names plain = PL_OP_NAMES("dropout");
-  const pl_ir_op *dropout = pl_lower_op(to, op);
-  int32_t reduction = pl_lower_reader(to, dropout->first_output), last = op;
+  const pl_ir_op *dropout = pl_read_op(&to->read, op);
+  int32_t reduction = pl_read_user(&to->read, dropout->first_output), last = op;
   uint32_t input = pl_lower_input(to, op, 0);
   if (input != PL_NONE && pl_lower_is_reduction(to, reduction)) {
     input = pl_lower_reduced(to, dropout->inputs[0], input);
@@ -170,7 +149,7 @@ void pl_lower_dropout(pl_lowering *to, int32_t op) {
     pl_lower_set(to, op, 0, input);
     last = reduction;
   }
-  if (pl_lower_is_before_residual(to, op)) return;
+  if (pl_read_is_before_residual(&to->read, op)) return;
   pl_lower_set(to, last, 0, pl_tape_dropout(to->tape, *names_or(to, op, &plain), input));
 }
 
@@ -179,13 +158,13 @@ void pl_lower_dropout(pl_lowering *to, int32_t op) {
 void pl_lower_activation(pl_lowering *to, int32_t op) {
   static const pl_tape_names plain = PL_OP_NAMES("activation"), relu_names = PL_OP_NAMES("relu");
   static const double activation_flops = 8, relu_flops = 1;
-  bool relu = pl_lower_is(to, op, "relu") && to->block->kind != PL_BLOCK_HEAD;
+  bool relu = pl_read_is(&to->read, op, "relu") && to->block->kind != PL_BLOCK_HEAD;
   const pl_tape_names *names = names_or(to, op, relu ? &relu_names : &plain);
   uint32_t input = pl_lower_input(to, op, 0);
   uint32_t output = pl_tape_like(to->tape, input, names->forward, PL_TENSOR_ACTIVATION, to->tape->shard->dtype);
   pl_tape_sweep(to->tape, names->forward, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, relu ? relu_flops : activation_flops,
                 input, PL_NONE, PL_NONE, output, PL_NONE);
-  pl_tape_rule rule = pl_lower_is(to, op, "tanh")        ? PL_RULE_TANH
+  pl_tape_rule rule = pl_read_is(&to->read, op, "tanh")  ? PL_RULE_TANH
                       : relu && to->block->chain != NULL ? PL_RULE_RELU
                                                          : PL_RULE_POINTWISE;
   pl_tape_note(to->tape, rule, *names, input, output);
@@ -196,7 +175,7 @@ void pl_lower_activation(pl_lowering *to, int32_t op) {
 void pl_lower_multiply(pl_lowering *to, int32_t op) {
   static const pl_tape_names plain = PL_OP_NAMES("scale");
   static const double scale_flops = 8;
-  const int32_t *inputs = pl_lower_op(to, op)->inputs;
+  const int32_t *inputs = pl_read_op(&to->read, op)->inputs;
   if (inputs[0] == inputs[1]) {
     pl_lower_same(to, op);
     return;

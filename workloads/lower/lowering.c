@@ -7,14 +7,6 @@
 
 /* ---- reading ---- */
 
-bool pl_lower_is(const pl_lowering *to, int32_t op, const char *row) {
-  return op != PL_IR_NONE && strcmp(pl_ir_row_at(pl_lower_op(to, op)->row)->name, row) == 0;
-}
-
-int32_t pl_lower_reader(const pl_lowering *to, int32_t value) {
-  return to->block->n_readers[value] == 1 ? to->block->reader[value] : PL_IR_NONE;
-}
-
 static int32_t find(const pl_ir_type *type, char dim) {
   for (int32_t i = 0; i < type->rank; i++)
     if (type->dims[i].name.text[0] == dim && type->dims[i].name.text[1] == '\0') return i;
@@ -22,13 +14,13 @@ static int32_t find(const pl_ir_type *type, char dim) {
 }
 
 int64_t pl_lower_extent(const pl_lowering *to, int32_t value, char dim) {
-  const pl_ir_type *type = pl_lower_type(to, value);
+  const pl_ir_type *type = pl_read_type(&to->read, value);
   int32_t at = find(type, dim);
-  return at < 0 ? 1 : pl_ir_type_local_extent(to->mesh, type, at) * (dim == 'b' ? to->tape->mbs : 1);
+  return at < 0 ? 1 : pl_ir_type_local_extent(to->read.mesh, type, at) * (dim == 'b' ? to->tape->mbs : 1);
 }
 
 double pl_lower_whole(const pl_lowering *to, int32_t value, char dim) {
-  const pl_ir_type *type = pl_lower_type(to, value);
+  const pl_ir_type *type = pl_read_type(&to->read, value);
   int32_t at = find(type, dim);
   if (at < 0) return 1;
   int64_t whole = to->block->whole[dim - 'a'];
@@ -36,15 +28,15 @@ double pl_lower_whole(const pl_lowering *to, int32_t value, char dim) {
 }
 
 bool pl_lower_is_cut(const pl_lowering *to, int32_t value, char dim) {
-  const pl_ir_type *type = pl_lower_type(to, value);
+  const pl_ir_type *type = pl_read_type(&to->read, value);
   int32_t at = find(type, dim);
-  for (int32_t axis = 0; at >= 0 && axis < to->mesh->n_axes; axis++)
-    if (type->on[axis] == at && to->mesh->axes[axis].name.text[0] == 't') return true;
+  for (int32_t axis = 0; at >= 0 && axis < to->read.mesh->n_axes; axis++)
+    if (type->on[axis] == at && to->read.mesh->axes[axis].name.text[0] == 't') return true;
   return false;
 }
 
 bool pl_lower_is_param(const pl_lowering *to, int32_t value) {
-  return pl_lower_is(to, pl_lower_maker(to, value), "param");
+  return pl_read_is(&to->read, pl_read_maker(&to->read, value), "param");
 }
 
 /* ---- writing ---- */
@@ -60,8 +52,8 @@ static bool has_dim(const pl_ir_type *type, char dim) {
 /* Outputs of dense layers and of chains are o, what a dense layer is given i. */
 char pl_lower_last_letter(const pl_lowering *to, int32_t value) {
   pl_block_kind kind = to->block->kind;
-  const pl_ir_type *type = pl_lower_type(to, value);
-  bool given = pl_lower_maker(to, value) == PL_IR_NONE;
+  const pl_ir_type *type = pl_read_type(&to->read, value);
+  bool given = pl_read_maker(&to->read, value) == PL_IR_NONE;
   if (kind == PL_BLOCK_DENSE_OUT || kind == PL_BLOCK_DENSE_IN) return given ? 'i' : 'o';
   if (kind == PL_BLOCK_CHAIN) return 'o';
   return kind == PL_BLOCK_MEAN ? 'h' : letter_of(type->dims[type->rank - 1].name.text[0]);
@@ -69,7 +61,7 @@ char pl_lower_last_letter(const pl_lowering *to, int32_t value) {
 
 /* Pictures have their points for tokens, vectors one. */
 uint32_t pl_lower_tensor(pl_lowering *to, const char *name, int32_t value) {
-  const pl_ir_type *type = pl_lower_type(to, value);
+  const pl_ir_type *type = pl_read_type(&to->read, value);
   bool picture = has_dim(type, 'y') && has_dim(type, 'x');
   if (picture)
     return pl_tape_activation(to->tape, name, pl_lower_extent(to, value, 'y') * pl_lower_extent(to, value, 'x'),
@@ -91,7 +83,7 @@ void pl_lower_same(pl_lowering *to, int32_t op) {
 }
 
 void pl_lower_sweep(pl_lowering *to, int32_t op) {
-  const pl_ir_op *own = pl_lower_op(to, op);
+  const pl_ir_op *own = pl_read_op(&to->read, op);
   uint32_t given[3] = {PL_NONE, PL_NONE, PL_NONE};
   uint32_t n = 0;
   for (int32_t i = 0; i < own->n_inputs && n < 3; i++)
@@ -111,7 +103,15 @@ void pl_lower_sweep(pl_lowering *to, int32_t op) {
 void pl_lower_block(const pl_block_function *block, pl_tape *tape, pl_lowering *to) {
   const pl_ir_function *function = block->function;
   PL_ASSERT(function->n_values <= PL_LOWERING_VALUES && function->n_ops <= PL_LOWERING_VALUES);
-  *to = (pl_lowering){.tape = tape, .block = block, .mesh = &block->module.mesh, .function = function};
+  to->tape = tape;
+  to->block = block;
+  to->read = block->read;
+  to->read.mesh = &block->module.mesh;
+  to->read.f = function;
+  to->n_residuals = 0;
+  to->first_branch = PL_NONE;
+  memset(to->done, 0, (size_t)function->n_ops);
+  memset(to->head, 0, (size_t)function->n_ops * sizeof *to->head);
   for (int32_t i = 0; i < function->n_values; i++)
     to->tensor[i] = PL_NONE;
   for (int32_t i = 0; i < function->n_arguments; i++)

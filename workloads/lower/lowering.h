@@ -20,8 +20,7 @@ enum { PL_LOWERING_VALUES = 768 };
 typedef struct pl_lowering {
   pl_tape *tape;
   const pl_block_function *block;
-  const pl_ir_mesh *mesh;
-  const pl_ir_function *function;
+  pl_reading read;                     /* of the function */
   uint32_t tensor[PL_LOWERING_VALUES]; /* of the tape, per value; PL_NONE: none (yet), or inside a kernel */
   bool done[PL_LOWERING_VALUES];       /* per op: part of what an op before it became */
   /* Per op: the one that it was lowered with, whose kernels are its own (itself, where it was not done before). */
@@ -29,7 +28,7 @@ typedef struct pl_lowering {
   uint32_t n_residuals, first_branch; /* residual additions so far; what the first one added */
 } pl_lowering;
 
-/* What ops of one row become, by the op table's column; `op` is an index in to->function. kernels.c */
+/* What ops of one row become, by the op table's column; `op` is an index in to->read.f. kernels.c */
 typedef void (*pl_lowers)(pl_lowering *to, int32_t op);
 pl_lowers pl_lowers_of(pl_ir_kernel_kind kernels);
 
@@ -42,24 +41,11 @@ void pl_lower_block(const pl_block_function *block, pl_tape *tape, pl_lowering *
 /* The backward pass (lower_backward.h). */
 void pl_lower_backward(const pl_lowering *to);
 /* What a layer recomputes before its backward pass begins (lower_recompute.c). */
-void pl_lower_recompute(pl_tape *tape);
+void pl_lower_recompute(const pl_lowering *to);
 /* Forward ops [first, end) once more, at the end of the backward list. */
 void pl_lower_repeat(pl_tape *tape, uint32_t first, uint32_t end);
 
-/* ---- reading the function (lowering.c) ---- */
-static inline const pl_ir_op *pl_lower_op(const pl_lowering *to, int32_t op) {
-  return &to->function->ops[op];
-}
-bool pl_lower_is(const pl_lowering *to, int32_t op, const char *row); /* false for PL_IR_NONE */
-/* The op that makes a value; PL_IR_NONE: an argument. */
-static inline int32_t pl_lower_maker(const pl_lowering *to, int32_t value) {
-  return to->function->values[value].op;
-}
-/* The op that reads a value if there is one only, else PL_IR_NONE. */
-int32_t pl_lower_reader(const pl_lowering *to, int32_t value);
-static inline const pl_ir_type *pl_lower_type(const pl_lowering *to, int32_t value) {
-  return &to->function->values[value].type;
-}
+/* ---- reading the function (besides workloads/fuse/reading.h; lowering.c) ---- */
 /* What this rank has of dimension `dim`, batches times the microbatch; 1: the value has no such dimension. */
 int64_t pl_lower_extent(const pl_lowering *to, int32_t value, char dim);
 /* Of the whole model, unpadded. */
@@ -74,10 +60,10 @@ char pl_lower_last_letter(const pl_lowering *to, int32_t value);
 /* An activation with the local extents of `value`, in the shard's type. */
 uint32_t pl_lower_tensor(pl_lowering *to, const char *name, int32_t value);
 static inline uint32_t pl_lower_input(const pl_lowering *to, int32_t op, int32_t i) {
-  return to->tensor[pl_lower_op(to, op)->inputs[i]];
+  return to->tensor[pl_read_op(&to->read, op)->inputs[i]];
 }
 static inline void pl_lower_set(pl_lowering *to, int32_t op, int32_t output, uint32_t tensor) {
-  to->tensor[pl_lower_op(to, op)->first_output + output] = tensor;
+  to->tensor[pl_read_op(&to->read, op)->first_output + output] = tensor;
 }
 /* The op is part of what the op that is being lowered becomes. */
 static inline void pl_lower_done(pl_lowering *to, int32_t op) {
@@ -90,18 +76,13 @@ bool pl_lower_has_dim(const pl_lowering *to, int32_t value, pl_ir_name dim);
 /* ---- parts of patterns ---- */
 /* Rows and widths of a product with a weight, as a linear layer without bias. */
 pl_linear pl_lower_linear(const pl_lowering *to, int32_t op);
-/* The same without names, of a function of the caller's. */
+/* The same without names and what the whole model has, of a function of the caller's. */
 pl_linear pl_lower_shape(const pl_lowering *to, int32_t op);
 /* Another product of the same rows becomes part of the same kernel. */
 void pl_lower_beside(pl_linear *linear, const pl_linear *other);
-/* The addition of a parameter to `value` if nothing else reads it; PL_IR_NONE: none. */
-int32_t pl_lower_bias_of(const pl_lowering *to, int32_t value);
 /* A sum over the tensor group; and its kernel, of a `value` that is one of partial sums. */
 bool pl_lower_is_reduction(const pl_lowering *to, int32_t op);
 uint32_t pl_lower_reduced(pl_lowering *to, int32_t value, uint32_t partial);
-/* Whether the addition of a bias, or a dropout, belongs to a residual addition behind it, with nothing in between that
- * others read. */
-bool pl_lower_is_before_residual(const pl_lowering *to, int32_t op);
 int64_t pl_lower_norm_vectors(const pl_lowering *to, int32_t op);
 /* Patterns that begin with a product: true if it was one of theirs. */
 bool pl_lower_attention(pl_lowering *to, int32_t op);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "workloads/passes/kernel_groups.h"
+#include "workloads/fuse/kernel_groups.h"
 
 typedef struct stepping {
   const pl_ir_module *from;
@@ -19,7 +19,7 @@ typedef struct stepping {
 } stepping;
 
 static bool is(const stepping *own, int32_t op, const char *row) {
-  return pl_kernel_is(&own->finding, op, row);
+  return pl_read_is(&own->finding.read, op, row);
 }
 
 int32_t pl_kernel_copy(pl_ir_module *module, pl_ir_function *to, const pl_ir_function *from, const pl_ir_op *op,
@@ -79,18 +79,19 @@ static uint8_t kept_element(const stepping *own, uint8_t element) {
 }
 
 static bool passes_on(const stepping *own, int32_t op) {
-  return pl_kernel_is_collective(&own->finding, op) || pl_kernel_is_view(&own->finding, op) || is(own, op, "scale");
+  return pl_read_is_collective(&own->finding.read, op) || pl_read_is_view(&own->finding.read, op) ||
+         is(own, op, "scale");
 }
 
 /* Cast in front of their reduction, where they are reduced in the type that they are kept in. */
 static void find_widened(stepping *own) {
   bool before = own->options->framework->gradients.reduce_dtype < 0;
-  for (int32_t i = 0; i < own->finding.f->n_ops; i++) {
+  for (int32_t i = 0; i < own->finding.read.f->n_ops; i++) {
     if (!is(own, i, "accumulate")) continue;
-    int32_t value = pl_kernel_op(&own->finding, i)->inputs[0];
-    while (before && passes_on(own, pl_kernel_maker(&own->finding, value)) && own->finding.n_readers[value] == 1)
-      value = pl_kernel_op(&own->finding, pl_kernel_maker(&own->finding, value))->inputs[0];
-    uint8_t element = own->finding.f->values[value].type.element;
+    int32_t value = pl_read_op(&own->finding.read, i)->inputs[0];
+    while (before && passes_on(own, pl_read_maker(&own->finding.read, value)) && own->finding.n_readers[value] == 1)
+      value = pl_read_op(&own->finding.read, pl_read_maker(&own->finding.read, value))->inputs[0];
+    uint8_t element = own->finding.read.f->values[value].type.element;
     own->widens[value] = element != kept_element(own, element);
   }
 }
@@ -98,8 +99,8 @@ static void find_widened(stepping *own) {
 /* A gradient buffer on its way to its reduction, in another type than it is kept in. */
 static bool is_reduced_narrow(const stepping *own, int32_t value) {
   return own->options->framework->gradients.reduce_dtype >= 0 &&
-         is(own, pl_kernel_maker(&own->finding, value), "gradient") &&
-         pl_kernel_is_collective(&own->finding, pl_kernel_reader(&own->finding, value));
+         is(own, pl_read_maker(&own->finding.read, value), "gradient") &&
+         pl_read_is_collective(&own->finding.read, pl_kernel_reader(&own->finding, value));
 }
 
 /* What is made of a value in another type than it was is in that type too, as far as rows want it so. */
@@ -147,7 +148,7 @@ static int32_t copy_update(stepping *own, const pl_ir_op *op) {
     attributes[i] = op->attributes[i];
   attributes[moved.n_attributes++] = pl_ir_real("moves", own->options->update_bytes);
   moved.attributes = attributes;
-  return pl_kernel_copy(own->to, own->function, own->finding.f, &moved, own->map, PL_IR_NONE);
+  return pl_kernel_copy(own->to, own->function, own->finding.read.f, &moved, own->map, PL_IR_NONE);
 }
 
 /* With the results that are asked for, here or elsewhere. */
@@ -159,8 +160,8 @@ static int32_t copy_call(stepping *own, const pl_ir_op *op) {
     if ((inputs[i] = own->map[op->inputs[i]]) == PL_IR_NONE) return PL_IR_NONE;
   for (int32_t i = 0; i < op->n_outputs; i++) {
     if (!own->live.result[op->callee][i]) continue;
-    names[n] = own->finding.f->values[op->first_output + i].name;
-    types[n++] = own->finding.f->values[op->first_output + i].type;
+    names[n] = own->finding.read.f->values[op->first_output + i].name;
+    types[n++] = own->finding.read.f->values[op->first_output + i].type;
   }
   int32_t first = pl_ir_op_add(own->to, own->function,
                                &(pl_ir_making){.row = op->row,
@@ -193,7 +194,7 @@ static int32_t read_before(const stepping *own, const char *path) {
 
 /* An activation once more, of its operand, which is kept. */
 static int32_t remake(stepping *own, const pl_ir_op *kept, const pl_kernel_remade *made) {
-  const char *path = made->keep->path, *name = own->finding.f->values[kept->first_output].name;
+  const char *path = made->keep->path, *name = own->finding.read.f->values[kept->first_output].name;
   int32_t operand = read_before(own, path);
   if (operand == PL_IR_NONE)
     operand = pl_ir_op_typed(own->to, own->function, "kept", path, path, 0, NULL, made->type, 0, NULL);
@@ -212,26 +213,26 @@ static int32_t remake(stepping *own, const pl_ir_op *kept, const pl_kernel_remad
 }
 
 static int32_t copy_op(stepping *own, int32_t index) {
-  const pl_ir_op *op = pl_kernel_op(&own->finding, index);
+  const pl_ir_op *op = pl_read_op(&own->finding.read, index);
   pl_kernel_remade made;
   bool remakes = own->options->framework->kernels.fuses_activation;
-  if (remakes && is(own, index, "keep") && pl_kernel_is_remade(own->finding.f, op, &made)) return PL_IR_NONE;
-  if (remakes && is(own, index, "kept") && pl_kernel_remade_of(own->from, own->finding.f, op, &made))
+  if (remakes && is(own, index, "keep") && pl_kernel_is_remade(own->finding.read.f, op, &made)) return PL_IR_NONE;
+  if (remakes && is(own, index, "kept") && pl_kernel_remade_of(own->from, own->finding.read.f, op, &made))
     return remake(own, op, &made);
   if (is(own, index, "kept") && read_before(own, op->path) != PL_IR_NONE) return read_before(own, op->path);
   bool updates = (is(own, index, "adam") || is(own, index, "sgd")) && own->options->update_bytes > 0;
   if (updates && pl_ir_attribute_find(op, "moves") == NULL) return copy_update(own, op);
   bool in_steps = is(own, index, "rms_norm") && !own->options->framework->kernels.fuses_norm &&
-                  pl_kernel_weight(&own->finding, index) != NULL;
+                  pl_read_weight(&own->finding.read, index) != NULL;
   if (in_steps) eager_norm(own, op);
   if (op->callee != PL_IR_NONE) return copy_call(own, op);
-  int32_t first = pl_kernel_copy(own->to, own->function, own->finding.f, op, own->map, op->callee);
+  int32_t first = pl_kernel_copy(own->to, own->function, own->finding.read.f, op, own->map, op->callee);
   if (is(own, index, "rotary") && !own->options->framework->kernels.fuses_rotary) eager_rotary(own, op, first);
   return first;
 }
 
 static void write_op(stepping *own, int32_t index) {
-  const pl_ir_op *op = pl_kernel_op(&own->finding, index);
+  const pl_ir_op *op = pl_read_op(&own->finding.read, index);
   if (!own->live.op[own->index][index]) return;
   int32_t first = copy_op(own, index);
   for (int32_t k = 0; k < op->n_outputs && op->callee == PL_IR_NONE; k++) {
@@ -252,13 +253,13 @@ static void write_op(stepping *own, int32_t index) {
 static void divide_loss(stepping *own) {
   if (pl_loss_is_one_kernel(own->options->framework->kernels.loss)) return;
   const pl_kernel_finding *f = &own->finding;
-  for (int32_t i = 0; i < f->f->n_ops; i++) {
+  for (int32_t i = 0; i < f->read.f->n_ops; i++) {
     if (!is(own, i, "log")) continue;
-    int32_t sum = pl_kernel_op(f, i)->inputs[0], at = pl_kernel_maker(f, sum);
-    while (pl_kernel_is_collective(f, at))
-      at = pl_kernel_made(f, at, 0);
-    if (!is(own, at, "sum") || !is(own, pl_kernel_made(f, at, 0), "exp")) continue;
-    int32_t pair[] = {own->map[pl_kernel_op(f, at)->inputs[0]], own->map[sum]};
+    int32_t sum = pl_read_op(&f->read, i)->inputs[0], at = pl_read_maker(&f->read, sum);
+    while (pl_read_is_collective(&f->read, at))
+      at = pl_read_made(&f->read, at, 0);
+    if (!is(own, at, "sum") || !is(own, pl_read_made(&f->read, at, 0), "exp")) continue;
+    int32_t pair[] = {own->map[pl_read_op(&f->read, at)->inputs[0]], own->map[sum]};
     if (pair[0] == PL_IR_NONE || pair[1] == PL_IR_NONE) return;
     const pl_ir_type type = own->function->values[pair[0]].type, of = own->function->values[pair[1]].type;
     bool alike = true; /* not where the sums of other tokens are here */

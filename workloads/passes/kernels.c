@@ -7,12 +7,13 @@
 
 #include <string.h>
 
-#include "workloads/passes/kernel_groups.h"
+#include "workloads/fuse/kernel_groups.h"
 #include "workloads/passes/kernel_steps.h"
 
 typedef enum writing_mark { UNSEEN = 0, UNDER_WAY, WRITTEN } writing_mark;
 
 typedef struct writing {
+  const pl_ir_module *from;
   pl_ir_module *to;
   pl_arena *scratch;
   pl_kernel_finding own;
@@ -37,15 +38,15 @@ static bool meets(const pl_ir_op *op) {
 /* Chains of the ops of a group, and of those that meet other devices, whose order is everybody's. */
 static void chain_ops(writing *w) {
   int32_t last = PL_IR_NONE, *latest = w->order; /* not yet needed: by group, its op that was seen last */
-  for (int32_t i = 0; i < w->own.f->n_ops; i++)
+  for (int32_t i = 0; i < w->own.read.f->n_ops; i++)
     latest[i] = PL_IR_NONE;
-  for (int32_t i = w->own.f->n_ops; i-- > 0;) {
+  for (int32_t i = w->own.read.f->n_ops; i-- > 0;) {
     int32_t group = pl_kernel_group(&w->own, i);
     w->next_of[i] = latest[group];
     latest[group] = i;
   }
-  for (int32_t i = 0; i < w->own.f->n_ops; i++) {
-    if (!meets(pl_kernel_op(&w->own, i))) continue;
+  for (int32_t i = 0; i < w->own.read.f->n_ops; i++) {
+    if (!meets(pl_read_op(&w->own.read, i))) continue;
     w->meets_before[i] = last;
     last = i;
   }
@@ -60,12 +61,12 @@ static bool order_group(writing *w, int32_t group, int32_t *loop) {
   }
   w->marks[group] = UNDER_WAY;
   for (int32_t i = group; i != PL_IR_NONE; i = w->next_of[i]) {
-    const pl_ir_op *op = pl_kernel_op(&w->own, i);
+    const pl_ir_op *op = pl_read_op(&w->own.read, i);
     if (meets(op) && w->meets_before[i] != PL_IR_NONE &&
         !order_group(w, pl_kernel_group(&w->own, w->meets_before[i]), loop))
       return false;
     for (int32_t k = 0; k < op->n_inputs; k++) {
-      int32_t maker = pl_kernel_maker(&w->own, op->inputs[k]);
+      int32_t maker = pl_read_maker(&w->own.read, op->inputs[k]);
       if (maker == PL_IR_NONE || pl_kernel_group(&w->own, maker) == group) continue;
       if (!order_group(w, pl_kernel_group(&w->own, maker), loop)) {
         if (w->next_of[*loop] == PL_IR_NONE) *loop = group; /* one of the groups on the way is to blame */
@@ -89,10 +90,10 @@ static void order_ops(writing *w) {
   for (bool again = true; again;) {
     int32_t loop = PL_IR_NONE;
     chain_ops(w);
-    memset(w->marks, UNSEEN, (size_t)w->own.f->n_ops);
+    memset(w->marks, UNSEEN, (size_t)w->own.read.f->n_ops);
     w->n_order = 0;
     again = false;
-    for (int32_t i = 0; i < w->own.f->n_ops && !again; i++)
+    for (int32_t i = 0; i < w->own.read.f->n_ops && !again; i++)
       again = pl_kernel_group(&w->own, i) == i && !order_group(w, i, &loop);
     if (again) take_apart(w, loop);
   }
@@ -101,7 +102,7 @@ static void order_ops(writing *w) {
 /* ---- kernels ---- */
 
 static bool is_inside(const writing *w, int32_t group, int32_t value) {
-  int32_t maker = pl_kernel_maker(&w->own, value);
+  int32_t maker = pl_read_maker(&w->own.read, value);
   return maker != PL_IR_NONE && pl_kernel_group(&w->own, maker) == group;
 }
 
@@ -110,7 +111,7 @@ static bool take_border(const writing *w, int32_t group, int32_t *inputs, int32_
                         int32_t *n_outputs) {
   *n_inputs = *n_outputs = 0;
   for (int32_t i = group; i != PL_IR_NONE; i = w->next_of[i]) {
-    const pl_ir_op *op = pl_kernel_op(&w->own, i);
+    const pl_ir_op *op = pl_read_op(&w->own.read, i);
     for (int32_t k = 0; k < op->n_inputs; k++) {
       bool known = is_inside(w, group, op->inputs[k]);
       for (int32_t n = 0; n < *n_inputs; n++)
@@ -122,8 +123,8 @@ static bool take_border(const writing *w, int32_t group, int32_t *inputs, int32_
     for (int32_t k = 0; k < op->n_outputs; k++) {
       int32_t value = op->first_output + k, inner = 0;
       for (int32_t r = group; r != PL_IR_NONE; r = w->next_of[r])
-        for (int32_t n = 0; n < pl_kernel_op(&w->own, r)->n_inputs; n++)
-          inner += pl_kernel_op(&w->own, r)->inputs[n] == value;
+        for (int32_t n = 0; n < pl_read_op(&w->own.read, r)->n_inputs; n++)
+          inner += pl_read_op(&w->own.read, r)->inputs[n] == value;
       if (inner == w->own.n_readers[value]) continue;
       if (*n_outputs == PL_IR_OPERANDS_MAX) return false;
       outputs[(*n_outputs)++] = value;
@@ -134,16 +135,16 @@ static bool take_border(const writing *w, int32_t group, int32_t *inputs, int32_
 
 /* By a kernel, or by a function that is still to be written. */
 static bool is_taken(const writing *w, const char *name) {
-  return pl_ir_function_find(w->to, name) != PL_IR_NONE || pl_ir_function_find(w->own.module, name) != PL_IR_NONE;
+  return pl_ir_function_find(w->to, name) != PL_IR_NONE || pl_ir_function_find(w->from, name) != PL_IR_NONE;
 }
 
 /* "layer.attended.2": after what it gives last, or the path that it adds to. */
 static const char *name_of(const writing *w, int32_t group, int32_t n_outputs, const int32_t *outputs) {
-  const char *made = n_outputs > 0 ? w->own.f->values[outputs[n_outputs - 1]].name : NULL;
+  const char *made = n_outputs > 0 ? w->own.read.f->values[outputs[n_outputs - 1]].name : NULL;
   for (int32_t i = group; i != PL_IR_NONE && made == NULL; i = w->next_of[i])
-    if (pl_kernel_op(&w->own, i)->path != NULL) made = pl_kernel_op(&w->own, i)->path;
+    if (pl_read_op(&w->own.read, i)->path != NULL) made = pl_read_op(&w->own.read, i)->path;
   if (made == NULL) made = "kernel";
-  char *stem = pl_arena_printf(w->to->arena, "%s.%s", w->own.f->name, made), *name = stem;
+  char *stem = pl_arena_printf(w->to->arena, "%s.%s", w->own.read.f->name, made), *name = stem;
   for (char *c = stem; c != NULL && *c != 0; c++) /* paths may have any letters */
     if (!((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') || *c == '.')) *c = '_';
   for (int n = 2; name != NULL && is_taken(w, name); n++)
@@ -160,18 +161,18 @@ static bool write_kernel(writing *w, int32_t group) {
   if (kernel == NULL) return true; /* arena->failed says it */
   int32_t callee = w->to->n_functions - 1;
   for (int32_t i = 0; i < n_inputs; i++) {
-    const pl_ir_value *value = &w->own.f->values[inputs[i]];
+    const pl_ir_value *value = &w->own.read.f->values[inputs[i]];
     w->inside[inputs[i]] = pl_ir_argument(w->to, kernel, value->name, &value->type);
   }
   for (int32_t i = group; i != PL_IR_NONE; i = w->next_of[i]) {
-    const pl_ir_op *op = pl_kernel_op(&w->own, i);
-    int32_t first = pl_kernel_copy(w->to, kernel, w->own.f, op, w->inside, PL_IR_NONE);
+    const pl_ir_op *op = pl_read_op(&w->own.read, i);
+    int32_t first = pl_kernel_copy(w->to, kernel, w->own.read.f, op, w->inside, PL_IR_NONE);
     for (int32_t k = 0; k < op->n_outputs; k++)
       w->inside[op->first_output + k] = first == PL_IR_NONE ? PL_IR_NONE : first + k;
   }
   for (int32_t i = 0; i < n_outputs; i++) {
-    names[i] = w->own.f->values[outputs[i]].name;
-    types[i] = w->own.f->values[outputs[i]].type;
+    names[i] = w->own.read.f->values[outputs[i]].name;
+    types[i] = w->own.read.f->values[outputs[i]].type;
   }
   int32_t results[PL_IR_OPERANDS_MAX], operands[PL_IR_OPERANDS_MAX];
   for (int32_t i = 0; i < n_outputs; i++)
@@ -194,9 +195,9 @@ static bool write_kernel(writing *w, int32_t group) {
 }
 
 static void write_op(writing *w, int32_t index) {
-  const pl_ir_op *op = pl_kernel_op(&w->own, index);
+  const pl_ir_op *op = pl_read_op(&w->own.read, index);
   int32_t callee = op->callee != PL_IR_NONE ? w->callees[op->callee] : PL_IR_NONE;
-  int32_t first = pl_kernel_copy(w->to, w->function, w->own.f, op, w->map, callee);
+  int32_t first = pl_kernel_copy(w->to, w->function, w->own.read.f, op, w->map, callee);
   for (int32_t k = 0; k < op->n_outputs; k++)
     w->map[op->first_output + k] = first == PL_IR_NONE ? PL_IR_NONE : first + k;
 }
@@ -231,12 +232,7 @@ static pl_code write_function(writing *w, const pl_ir_module *from, int32_t inde
   pl_arena_mark mark = pl_arena_mark_here(w->scratch);
   if (!pl_kernel_finding_init(&w->own, from, index, framework, packs, w->scratch) || !take_room(w, f))
     return no_memory(error);
-  pl_kernel_products(&w->own);
-  pl_kernel_gradients(&w->own);
-  pl_kernel_sweeps(&w->own);
-  pl_kernel_losses(&w->own);
-  pl_kernel_cores(&w->own);
-  pl_kernel_views(&w->own);
+  pl_kernel_groups_find(&w->own);
   order_ops(w);
   w->function->name = pl_arena_strdup(w->to->arena, f->name);
   w->function->place = f->place;
@@ -286,7 +282,8 @@ static pl_code write_classes(const writing *w, const pl_ir_module *from, pl_erro
 static pl_code write(const pl_ir_module *from, const pl_framework *framework, pl_arena *scratch, pl_ir_module *made,
                      pl_error *error) {
   pl_kernel_packs packs;
-  writing w = {.to = made, .scratch = scratch, .callees = PL_TAKE(scratch, int32_t, from->n_functions + 1)};
+  writing w = {
+      .from = from, .to = made, .scratch = scratch, .callees = PL_TAKE(scratch, int32_t, from->n_functions + 1)};
   if (w.callees == NULL || !pl_kernel_packs_find(from, framework, scratch, &packs)) return no_memory(error);
   for (int32_t i = 0; i < from->n_functions; i++)
     PL_TRY(write_function(&w, from, i, framework, &packs, error));

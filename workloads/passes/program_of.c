@@ -32,9 +32,11 @@ static pl_code take_ops(const pl_tree_plan *plan, int32_t function, pl_arena *ar
 
 /* What a framework says of the training step itself. */
 static pl_differentiate_options backward_of(const pl_framework *framework) {
+  const pl_framework *own = pl_framework_or_ideal(framework);
   pl_differentiate_options backward = pl_differentiate_defaults();
-  backward.sgd = pl_framework_or_ideal(framework)->update.optimizer == PL_OPTIMIZER_SGD;
-  backward.whole = !pl_framework_or_ideal(framework)->kernels.ends_recompute;
+  backward.sgd = own->update.optimizer == PL_OPTIMIZER_SGD;
+  backward.whole = !own->kernels.ends_recompute;
+  backward.attends_again = pl_framework_attends_again(own);
   return backward;
 }
 

@@ -1,9 +1,11 @@
 /* Products with weights: those that are one (packs), and the biases that they add. See
- * workloads/passes/kernel_groups.h.
+ * workloads/fuse/kernel_groups.h.
  */
 #include <string.h>
 
-#include "workloads/passes/kernel_groups.h"
+#include "workloads/fuse/kernel_groups.h"
+#include "workloads/language/ir_core.h"
+#include "workloads/language/ir_latent.h"
 
 /* ---- packs ---- */
 
@@ -30,33 +32,22 @@ typedef struct source {
 
 /* The gate's projection is packed with that of what is scanned first. */
 static bool is_scan(const pl_kernel_finding *own, int32_t op) {
-  return pl_kernel_is(own, op, "state_space_scan") || pl_kernel_is(own, op, "delta_rule_scan");
+  return pl_read_is(&own->read, op, "state_space_scan") || pl_read_is(&own->read, op, "delta_rule_scan");
 }
 
 static source source_of(const pl_kernel_finding *own, int32_t value) {
-  source found = {.product = PL_IR_NONE};
-  for (int32_t op = pl_kernel_maker(own, value); op != PL_IR_NONE; op = pl_kernel_made(own, op, 0)) {
-    if (pl_kernel_is(own, op, "product")) {
-      found.weight = pl_kernel_weight(own, op);
-      if (found.weight != NULL) found.product = op;
-      return found;
-    }
-    bool passes = pl_kernel_is_view(own, op) || pl_kernel_is_collective(own, op) || pl_kernel_is(own, op, "rotary") ||
-                  pl_kernel_is(own, op, "rms_norm") || pl_kernel_is(own, op, "layer_norm") ||
-                  pl_kernel_is_activation(own, op) || pl_kernel_is_bias(own, op) ||
-                  pl_kernel_is(own, op, "convolution") || pl_kernel_is(own, op, "softplus") ||
-                  pl_kernel_is(own, op, "scale") || is_scan(own, op);
-    if (!passes) return found;
-    if (pl_kernel_is_bias(own, op)) found.bias = pl_kernel_weight(own, op);
-  }
-  return found;
+  pl_head_ops ops;
+  if (!pl_read_heads(&own->read, value, &ops)) return (source){.product = PL_IR_NONE};
+  return (source){.product = ops.product,
+                  .weight = pl_read_weight(&own->read, ops.product),
+                  .bias = ops.bias != PL_IR_NONE ? pl_read_weight(&own->read, ops.bias) : NULL};
 }
 
 static bool pack(const pl_kernel_finding *own, pl_kernel_packs *packs, int32_t n, const source *sources,
                  pl_arena *scratch) {
   for (int32_t i = 0; i < n; i++) {
     if (sources[i].product == PL_IR_NONE) return true;
-    if (pl_kernel_op(own, sources[i].product)->inputs[0] != pl_kernel_op(own, sources[0].product)->inputs[0])
+    if (pl_read_op(&own->read, sources[i].product)->inputs[0] != pl_read_op(&own->read, sources[0].product)->inputs[0])
       return true;
   }
   bool fits = true;
@@ -70,26 +61,37 @@ static bool pack(const pl_kernel_finding *own, pl_kernel_packs *packs, int32_t n
 }
 
 static bool pack_scan(const pl_kernel_finding *own, pl_kernel_packs *packs, int32_t op, pl_arena *scratch) {
-  const pl_ir_op *is = pl_kernel_op(own, op);
-  bool state_space = pl_kernel_is(own, op, "state_space_scan");
+  const pl_ir_op *is = pl_read_op(&own->read, op);
+  bool state_space = pl_read_is(&own->read, op, "state_space_scan");
   const source of[] = {source_of(own, is->inputs[0]), source_of(own, is->inputs[state_space ? 3 : 1]),
                        source_of(own, is->inputs[state_space ? 4 : 2]), source_of(own, is->inputs[1])};
   return pack(own, packs, state_space ? 4 : 3, of, scratch);
 }
 
+static source source_at(const pl_kernel_finding *own, int32_t product) {
+  return (source){.product = product, .weight = pl_read_weight(&own->read, product)};
+}
+
+/* Compressed keys and values are one product with the rotated share, expanded ones another. */
+static bool pack_latent(const pl_kernel_finding *own, pl_kernel_packs *packs, const int32_t operands[3],
+                        pl_arena *scratch) {
+  pl_ir_latent of;
+  if (!pl_ir_latent_find(own->read.f, operands, &of)) return true;
+  const source low[] = {source_at(own, of.kv_down), source_at(own, of.k_rotary)},
+               heads[] = {source_at(own, of.k), source_at(own, of.v)};
+  return pack(own, packs, 2, low, scratch) && pack(own, packs, 2, heads, scratch);
+}
+
 static bool pack_op(const pl_kernel_finding *own, pl_kernel_packs *packs, int32_t op, pl_arena *scratch) {
-  const pl_ir_op *is = pl_kernel_op(own, op);
-  int32_t operands[] = {is->n_inputs > 2 ? is->inputs[0] : 0, is->n_inputs > 2 ? is->inputs[1] : 0,
-                        is->n_inputs > 2 ? is->inputs[2] : 0};
-  if (pl_kernel_is(own, op, "attention") || pl_kernel_is(own, op, "ring_attention") ||
-      pl_kernel_core_of(own, op, operands)) {
+  const pl_ir_op *is = pl_read_op(&own->read, op);
+  int32_t operands[3];
+  if (pl_ir_core_operands(own->read.f, op, operands)) {
     const source heads[] = {source_of(own, operands[0]), source_of(own, operands[1]), source_of(own, operands[2])};
-    return pack(own, packs, 3, heads, scratch);
+    return pack(own, packs, 3, heads, scratch) && pack_latent(own, packs, operands, scratch);
   }
   if (is_scan(own, op)) return pack_scan(own, packs, op, scratch);
-  if (!pl_kernel_is(own, op, "multiply") || is->inputs[0] == is->inputs[1]) return true;
-  int32_t gate = pl_kernel_is_activation(own, pl_kernel_made(own, op, 0)) ? 0 : 1;
-  if (!pl_kernel_is_activation(own, pl_kernel_made(own, op, gate))) return true;
+  int32_t gate = pl_read_gate(&own->read, op);
+  if (gate < 0) return true;
   const source halves[] = {source_of(own, is->inputs[gate]), source_of(own, is->inputs[1 - gate])};
   return pack(own, packs, 2, halves, scratch);
 }
@@ -100,7 +102,7 @@ bool pl_kernel_packs_find(const pl_ir_module *module, const pl_framework *framew
   for (int32_t f = 0; f < module->n_functions; f++) {
     pl_kernel_finding own;
     if (!pl_kernel_finding_init(&own, module, f, framework, packs, scratch)) return false;
-    for (int32_t i = 0; i < own.f->n_ops; i++)
+    for (int32_t i = 0; i < own.read.f->n_ops; i++)
       if (!pack_op(&own, packs, i, scratch)) return false;
   }
   return true;
@@ -110,10 +112,11 @@ bool pl_kernel_packs_find(const pl_ir_module *module, const pl_framework *framew
 
 /* The same input times the weights of a pack, forward or made again. */
 static void join_same_input(pl_kernel_finding *own, int32_t op) {
-  int32_t own_pack = pl_kernel_pack_of(own->packs, pl_kernel_weight(own, op));
-  for (int32_t i = op + 1; own_pack != PL_IR_NONE && i < own->f->n_ops; i++)
-    if (pl_kernel_is(own, i, "product") && pl_kernel_op(own, i)->inputs[0] == pl_kernel_op(own, op)->inputs[0] &&
-        pl_kernel_pack_of(own->packs, pl_kernel_weight(own, i)) == own_pack) {
+  int32_t own_pack = pl_kernel_pack_of(own->packs, pl_read_weight(&own->read, op));
+  for (int32_t i = op + 1; own_pack != PL_IR_NONE && i < own->read.f->n_ops; i++)
+    if (pl_read_is(&own->read, i, "product") &&
+        pl_read_op(&own->read, i)->inputs[0] == pl_read_op(&own->read, op)->inputs[0] &&
+        pl_kernel_pack_of(own->packs, pl_read_weight(&own->read, i)) == own_pack) {
       pl_kernel_join(own, op, i);
       return; /* which joins the next */
     }
@@ -121,20 +124,20 @@ static void join_same_input(pl_kernel_finding *own, int32_t op) {
 
 /* The pack whose products an addition's operand is made of, one or a sum of several that nobody else reads. */
 static int32_t summed_pack(const pl_kernel_finding *own, int32_t value) {
-  int32_t op = pl_kernel_maker(own, value);
+  int32_t op = pl_read_maker(&own->read, value);
   if (own->n_readers[value] != 1) return PL_IR_NONE;
-  if (pl_kernel_is(own, op, "product")) return pl_kernel_pack_of(own->packs, pl_kernel_weight(own, op));
-  if (!pl_kernel_is(own, op, "add")) return PL_IR_NONE;
-  int32_t left = summed_pack(own, pl_kernel_op(own, op)->inputs[0]);
-  return left != PL_IR_NONE && left == summed_pack(own, pl_kernel_op(own, op)->inputs[1]) ? left : PL_IR_NONE;
+  if (pl_read_is(&own->read, op, "product")) return pl_kernel_pack_of(own->packs, pl_read_weight(&own->read, op));
+  if (!pl_read_is(&own->read, op, "add")) return PL_IR_NONE;
+  int32_t left = summed_pack(own, pl_read_op(&own->read, op)->inputs[0]);
+  return left != PL_IR_NONE && left == summed_pack(own, pl_read_op(&own->read, op)->inputs[1]) ? left : PL_IR_NONE;
 }
 
 /* A product of the pack that an addition has for an operand and that nobody else reads; PL_IR_NONE: none. */
 static int32_t term_of(const pl_kernel_finding *own, int32_t add, int32_t pack) {
   for (int32_t i = 0; i < 2; i++) {
-    int32_t op = pl_kernel_made(own, add, i);
-    if (pl_kernel_is(own, op, "product") && own->n_readers[pl_kernel_op(own, add)->inputs[i]] == 1 &&
-        pl_kernel_pack_of(own->packs, pl_kernel_weight(own, op)) == pack)
+    int32_t op = pl_read_made(&own->read, add, i);
+    if (pl_read_is(&own->read, op, "product") && own->n_readers[pl_read_op(&own->read, add)->inputs[i]] == 1 &&
+        pl_kernel_pack_of(own->packs, pl_read_weight(&own->read, op)) == pack)
       return op;
   }
   return PL_IR_NONE;
@@ -143,9 +146,9 @@ static int32_t term_of(const pl_kernel_finding *own, int32_t add, int32_t pack) 
 /* (((dy + a) + b) + c: what else is added to the products' sum. */
 static void join_chain(pl_kernel_finding *own, int32_t op) {
   for (int32_t i = 0; i < 2; i++) {
-    int32_t term = pl_kernel_made(own, op, i), before = pl_kernel_made(own, op, 1 - i);
-    if (!pl_kernel_is(own, term, "product") || !pl_kernel_is(own, before, "add")) continue;
-    int32_t pack = pl_kernel_pack_of(own->packs, pl_kernel_weight(own, term));
+    int32_t term = pl_read_made(&own->read, op, i), before = pl_read_made(&own->read, op, 1 - i);
+    if (!pl_read_is(&own->read, term, "product") || !pl_read_is(&own->read, before, "add")) continue;
+    int32_t pack = pl_kernel_pack_of(own->packs, pl_read_weight(&own->read, term));
     int32_t other = pack != PL_IR_NONE ? term_of(own, before, pack) : PL_IR_NONE;
     if (other == PL_IR_NONE || term_of(own, op, pack) != term || pl_kernel_next(own, before) != op) continue;
     pl_kernel_join(own, op, term);
@@ -156,43 +159,36 @@ static void join_chain(pl_kernel_finding *own, int32_t op) {
 
 /* Terms of one sum: the gradient of what all products of a pack read. */
 static void join_sum(pl_kernel_finding *own, int32_t op) {
-  const pl_ir_op *is = pl_kernel_op(own, op);
+  const pl_ir_op *is = pl_read_op(&own->read, op);
   int32_t left = summed_pack(own, is->inputs[0]);
   if (left == PL_IR_NONE || left != summed_pack(own, is->inputs[1])) {
     join_chain(own, op);
     return;
   }
-  pl_kernel_join(own, op, pl_kernel_made(own, op, 0));
-  pl_kernel_join(own, op, pl_kernel_made(own, op, 1));
+  pl_kernel_join(own, op, pl_read_made(&own->read, op, 0));
+  pl_kernel_join(own, op, pl_read_made(&own->read, op, 1));
 }
 
 /* ---- biases ---- */
 
 /* What is added to the residual stream in the end is added by the addition's kernel. */
-static bool is_before_residual(const pl_kernel_finding *own, int32_t op) {
-  while (op != PL_IR_NONE && (pl_kernel_is_bias(own, op) || pl_kernel_is(own, op, "dropout") ||
-                              pl_kernel_is(own, op, "all_reduce") || pl_kernel_is(own, op, "reduce_scatter")))
-    op = pl_kernel_next(own, op);
-  return pl_kernel_is(own, op, "add");
-}
-
 static void join_bias(pl_kernel_finding *own, int32_t op) {
-  int32_t product = pl_kernel_made(own, op, 0);
-  const pl_ir_op *is = pl_kernel_op(own, op);
-  if (!pl_kernel_is_product(own, product) || pl_kernel_reader(own, is->inputs[0]) != op) return;
-  if (pl_kernel_is_partial(own, is->inputs[0]) || is_before_residual(own, op)) return;
-  int32_t reader = pl_kernel_next(own, op);
-  if (!own->framework->kernels.fuses_activation && pl_kernel_is_activation(own, reader)) return;
+  int32_t product = pl_read_made(&own->read, op, 0);
+  const pl_ir_op *is = pl_read_op(&own->read, op);
+  if (!pl_kernel_is_product(own, product) || pl_read_user(&own->read, is->inputs[0]) != op) return;
+  if (pl_read_is_partial(&own->read, is->inputs[0]) || pl_read_is_before_residual(&own->read, op)) return;
+  int32_t user = pl_read_next(&own->read, op); /* which may be kept besides */
+  if (!own->framework->kernels.fuses_activation && pl_read_is_activation(&own->read, user)) return;
   pl_kernel_join(own, op, product);
 }
 
 void pl_kernel_products(pl_kernel_finding *own) {
-  for (int32_t i = 0; i < own->f->n_ops; i++) {
-    if (pl_kernel_is(own, i, "product"))
+  for (int32_t i = 0; i < own->read.f->n_ops; i++) {
+    if (pl_read_is(&own->read, i, "product"))
       join_same_input(own, i);
-    else if (pl_kernel_is_bias(own, i))
+    else if (pl_read_is_bias(&own->read, i))
       join_bias(own, i);
-    else if (pl_kernel_is(own, i, "add"))
+    else if (pl_read_is(&own->read, i, "add"))
       join_sum(own, i);
   }
 }

@@ -1,10 +1,10 @@
 /* The vocabulary's loss in the kernels of its form (workloads/framework/framework.h, pl_loss_form): one, or step by
  * step over fp32 logits. What comes behind its sums is a few numbers a token, and one kernel. See
- * workloads/passes/kernel_groups.h.
+ * workloads/fuse/kernel_groups.h.
  */
 #include <string.h>
 
-#include "workloads/passes/kernel_groups.h"
+#include "workloads/fuse/kernel_groups.h"
 
 /* The ops of exp(logits - greatest), its sum and the targets' elements; PL_IR_NONE: not there. */
 typedef struct loss_ops {
@@ -13,20 +13,21 @@ typedef struct loss_ops {
 
 /* The op of this row that reads a value, the first behind `after`. */
 static int32_t reads(const pl_kernel_finding *own, int32_t after, int32_t value, const char *row) {
-  for (int32_t i = after + 1; i < own->f->n_ops; i++)
-    for (int32_t k = 0; pl_kernel_is(own, i, row) && k < pl_kernel_op(own, i)->n_inputs; k++)
-      if (pl_kernel_op(own, i)->inputs[k] == value) return i;
+  for (int32_t i = after + 1; i < own->read.f->n_ops; i++)
+    for (int32_t k = 0; pl_read_is(&own->read, i, row) && k < pl_read_op(&own->read, i)->n_inputs; k++)
+      if (pl_read_op(&own->read, i)->inputs[k] == value) return i;
   return PL_IR_NONE;
 }
 
 static int32_t output_of(const pl_kernel_finding *own, int32_t op) {
-  return pl_kernel_op(own, op)->first_output;
+  return pl_read_op(&own->read, op)->first_output;
 }
 
 static bool find(const pl_kernel_finding *own, int32_t maximum, loss_ops *found) {
   *found = (loss_ops){.maximum = maximum, .exp = PL_IR_NONE, .sum = PL_IR_NONE, .pick = PL_IR_NONE};
-  int32_t logits = pl_kernel_op(own, maximum)->inputs[0];
-  found->cast = pl_kernel_is(own, pl_kernel_maker(own, logits), "cast") ? pl_kernel_maker(own, logits) : PL_IR_NONE;
+  int32_t logits = pl_read_op(&own->read, maximum)->inputs[0];
+  found->cast = pl_read_is(&own->read, pl_read_maker(&own->read, logits), "cast") ? pl_read_maker(&own->read, logits)
+                                                                                  : PL_IR_NONE;
   found->subtract = reads(own, maximum, logits, "subtract");
   if (found->subtract == PL_IR_NONE) return false;
   found->exp = reads(own, maximum, output_of(own, found->subtract), "exp");
@@ -39,13 +40,13 @@ static bool find(const pl_kernel_finding *own, int32_t maximum, loss_ops *found)
 /* All that is made of the sums, collectives apart. */
 static void join_rest(pl_kernel_finding *own, const loss_ops *of) {
   int32_t first = PL_IR_NONE;
-  for (int32_t i = of->maximum + 1; i < own->f->n_ops; i++) {
-    const pl_ir_op *is = pl_kernel_op(own, i);
-    if (pl_ir_row_at(is->row)->effect != PL_IR_PURE || pl_kernel_is(own, i, "divide")) continue;
+  for (int32_t i = of->maximum + 1; i < own->read.f->n_ops; i++) {
+    const pl_ir_op *is = pl_read_op(&own->read, i);
+    if (pl_ir_row_at(is->row)->effect != PL_IR_PURE || pl_read_is(&own->read, i, "divide")) continue;
     for (int32_t k = 0; k < is->n_inputs; k++) {
-      int32_t from = pl_kernel_maker(own, is->inputs[k]);
-      while (pl_kernel_is_collective(own, from))
-        from = pl_kernel_made(own, from, 0);
+      int32_t from = pl_read_maker(&own->read, is->inputs[k]);
+      while (pl_read_is_collective(&own->read, from))
+        from = pl_read_made(&own->read, from, 0);
       bool behind = from != PL_IR_NONE && (from == of->sum || from == of->pick ||
                                            (first != PL_IR_NONE && pl_kernel_group(own, from) == first));
       if (!behind || pl_kernel_group(own, i) == first) continue;
@@ -67,18 +68,18 @@ static void join_forward(pl_kernel_finding *own, int32_t maximum) {
   }
   if (!fused) return;
   if (pl_loss_reads_16bit(own->framework->kernels.loss)) pl_kernel_join(own, of.maximum, of.cast);
-  if (pl_kernel_made(own, of.subtract, 1) == maximum) pl_kernel_join(own, of.exp, maximum);
+  if (pl_read_made(&own->read, of.subtract, 1) == maximum) pl_kernel_join(own, of.exp, maximum);
 }
 
 /* What makes a value out of numbers per token: spread over the vocabulary, cut, scaled, divided by the sum. */
 static void join_numbers(pl_kernel_finding *own, int32_t op, int32_t value) {
   static const char *const rows[] = {"spread", "cut", "divide", "multiply", "scale", NULL};
-  int32_t at = pl_kernel_maker(own, value);
+  int32_t at = pl_read_maker(&own->read, value);
   for (const char *const *row = rows; *row != NULL; row++) {
-    if (!pl_kernel_is(own, at, *row)) continue;
+    if (!pl_read_is(&own->read, at, *row)) continue;
     pl_kernel_join(own, op, at);
-    for (int32_t k = 0; k < pl_kernel_op(own, at)->n_inputs; k++)
-      join_numbers(own, at, pl_kernel_op(own, at)->inputs[k]);
+    for (int32_t k = 0; k < pl_read_op(&own->read, at)->n_inputs; k++)
+      join_numbers(own, at, pl_read_op(&own->read, at)->inputs[k]);
     return;
   }
 }
@@ -86,22 +87,22 @@ static void join_numbers(pl_kernel_finding *own, int32_t op, int32_t value) {
 /* softmax - target: `place` puts the targets' share in. */
 static void join_backward(pl_kernel_finding *own, int32_t place) {
   int32_t at = pl_kernel_next(own, place);
-  while (pl_kernel_is_view(own, at)) {
+  while (pl_read_is_view(&own->read, at)) {
     pl_kernel_join(own, place, at);
     at = pl_kernel_next(own, at);
   }
-  if (!pl_kernel_is(own, at, "add")) return;
+  if (!pl_read_is(&own->read, at, "add")) return;
   pl_kernel_join(own, place, at);
   for (int32_t k = 0; k < 2; k++)
-    join_numbers(own, at, pl_kernel_op(own, at)->inputs[k]);
+    join_numbers(own, at, pl_read_op(&own->read, at)->inputs[k]);
   int32_t cast = pl_kernel_next(own, at);
-  if (pl_loss_reads_16bit(own->framework->kernels.loss) && pl_kernel_is(own, cast, "cast"))
+  if (pl_loss_reads_16bit(own->framework->kernels.loss) && pl_read_is(&own->read, cast, "cast"))
     pl_kernel_join(own, at, cast);
 }
 
 void pl_kernel_losses(pl_kernel_finding *own) {
-  for (int32_t i = 0; i < own->f->n_ops; i++) {
-    if (pl_kernel_is(own, i, "maximum")) join_forward(own, i);
-    if (pl_kernel_is(own, i, "place")) join_backward(own, i);
+  for (int32_t i = 0; i < own->read.f->n_ops; i++) {
+    if (pl_read_is(&own->read, i, "maximum")) join_forward(own, i);
+    if (pl_read_is(&own->read, i, "place")) join_backward(own, i);
   }
 }

@@ -1,46 +1,47 @@
 /* Gradients of parameters on their way into their buffers: by the product that makes them, or by a kernel of their own;
- * those of biases and norms by the kernel that sums them up. See workloads/passes/kernel_groups.h.
+ * those of biases and norms by the kernel that sums them up. See workloads/fuse/kernel_groups.h.
  */
-#include "workloads/passes/kernel_groups.h"
+#include "workloads/fuse/kernel_groups.h"
 
 /* Behind the cast to the type of the buffer. */
 static int32_t maker_of(pl_kernel_finding *own, int32_t accumulate) {
-  int32_t op = pl_kernel_made(own, accumulate, 0);
-  if (!pl_kernel_is(own, op, "cast")) return op;
+  int32_t op = pl_read_made(&own->read, accumulate, 0);
+  if (!pl_read_is(&own->read, op, "cast")) return op;
   pl_kernel_join(own, accumulate, op);
-  return pl_kernel_made(own, op, 0);
+  return pl_read_made(&own->read, op, 0);
 }
 
 static bool is_weight_gradient(const pl_kernel_finding *own, int32_t op) {
-  return pl_kernel_is(own, op, "product") || pl_kernel_is(own, op, "convolution_backward_weights");
+  return pl_read_is(&own->read, op, "product") || pl_read_is(&own->read, op, "convolution_backward_weights");
 }
 
 static bool is_summed_up(const pl_kernel_finding *own, int32_t op) {
   static const char *const rows[] = {
       "sum", "layer_norm_backward", "rms_norm_backward", "batch_norm_backward", "embedding_backward", NULL};
   for (const char *const *row = rows; *row != NULL; row++)
-    if (pl_kernel_is(own, op, *row)) return true;
+    if (pl_read_is(&own->read, op, *row)) return true;
   return false;
 }
 
 /* What makes the gradient of the parameter, behind casts and collectives. */
 static int32_t source_of(const pl_kernel_finding *own, int32_t accumulate) {
-  int32_t op = pl_kernel_made(own, accumulate, 0);
-  while (pl_kernel_is(own, op, "cast") || pl_kernel_is_collective(own, op) || pl_kernel_is(own, op, "cut"))
-    op = pl_kernel_made(own, op, 0);
+  int32_t op = pl_read_made(&own->read, accumulate, 0);
+  while (pl_read_is(&own->read, op, "cast") || pl_read_is_collective(&own->read, op) ||
+         pl_read_is(&own->read, op, "cut"))
+    op = pl_read_made(&own->read, op, 0);
   return op;
 }
 
 /* Of a pack one kernel makes all gradients, and one adds them up. */
 static void join_pack(pl_kernel_finding *own, int32_t accumulate) {
-  int32_t pack = pl_kernel_pack_of(own->packs, pl_kernel_op(own, accumulate)->path);
+  int32_t pack = pl_kernel_pack_of(own->packs, pl_read_op(&own->read, accumulate)->path);
   int32_t source = source_of(own, accumulate);
-  for (int32_t i = accumulate + 1; pack != PL_IR_NONE && i < own->f->n_ops; i++) {
-    if (!pl_kernel_is(own, i, "accumulate")) continue;
-    if (pl_kernel_pack_of(own->packs, pl_kernel_op(own, i)->path) != pack) continue;
+  for (int32_t i = accumulate + 1; pack != PL_IR_NONE && i < own->read.f->n_ops; i++) {
+    if (!pl_read_is(&own->read, i, "accumulate")) continue;
+    if (pl_kernel_pack_of(own->packs, pl_read_op(&own->read, i)->path) != pack) continue;
     int32_t other = source_of(own, i);
-    bool alike =
-        source != PL_IR_NONE && other != PL_IR_NONE && pl_kernel_op(own, source)->row == pl_kernel_op(own, other)->row;
+    bool alike = source != PL_IR_NONE && other != PL_IR_NONE &&
+                 pl_read_op(&own->read, source)->row == pl_read_op(&own->read, other)->row;
     if (alike) pl_kernel_join(own, source, other);
     if (alike) pl_kernel_join(own, accumulate, i);
     return; /* which joins the next */
@@ -53,27 +54,27 @@ static void join_source(pl_kernel_finding *own, int32_t accumulate) {
   if (maker == PL_IR_NONE) return;
   if (is_weight_gradient(own, maker) ? added && own->framework->kernels.fuses_accumulation : is_summed_up(own, maker))
     pl_kernel_join(own, accumulate, maker);
-  int32_t dy = pl_kernel_is(own, maker, "embedding_backward") ? pl_kernel_made(own, maker, 1) : PL_IR_NONE;
-  if (pl_kernel_is(own, dy, "sum") && pl_kernel_next(own, dy) == maker) pl_kernel_join(own, maker, dy);
+  int32_t dy = pl_read_is(&own->read, maker, "embedding_backward") ? pl_read_made(&own->read, maker, 1) : PL_IR_NONE;
+  if (pl_read_is(&own->read, dy, "sum") && pl_kernel_next(own, dy) == maker) pl_kernel_join(own, maker, dy);
 }
 
 /* In front of the collective that cuts it, a product writes its gradient in the buffer's type itself. */
 static void join_cast(pl_kernel_finding *own, int32_t accumulate) {
   bool fused =
       own->framework->gradients.gradient_path == PL_GRADIENTS_ADDED && own->framework->kernels.fuses_accumulation;
-  int32_t meeting = pl_kernel_made(own, accumulate, 0);
-  if (!fused || !pl_kernel_is_collective(own, meeting)) return;
-  int32_t cast = pl_kernel_made(own, meeting, 0);
-  if (!pl_kernel_is(own, cast, "cast")) return;
-  int32_t maker = pl_kernel_made(own, cast, 0);
+  int32_t meeting = pl_read_made(&own->read, accumulate, 0);
+  if (!fused || !pl_read_is_collective(&own->read, meeting)) return;
+  int32_t cast = pl_read_made(&own->read, meeting, 0);
+  if (!pl_read_is(&own->read, cast, "cast")) return;
+  int32_t maker = pl_read_made(&own->read, cast, 0);
   if (is_weight_gradient(own, maker) || is_summed_up(own, maker)) pl_kernel_join(own, cast, maker);
 }
 
 /* Sharded gradients pass through kernels over all of a block's, however few its tokens are. */
 static void join_all(pl_kernel_finding *own) {
   int32_t first = PL_IR_NONE;
-  for (int32_t i = 0; i < own->f->n_ops; i++) {
-    if (!pl_kernel_is(own, i, "accumulate")) continue;
+  for (int32_t i = 0; i < own->read.f->n_ops; i++) {
+    if (!pl_read_is(&own->read, i, "accumulate")) continue;
     if (!is_weight_gradient(own, source_of(own, i))) continue;
     if (first == PL_IR_NONE)
       first = i;
@@ -83,11 +84,11 @@ static void join_all(pl_kernel_finding *own) {
 }
 
 void pl_kernel_gradients(pl_kernel_finding *own) {
-  for (int32_t i = 0; i < own->f->n_ops; i++)
-    if (pl_kernel_is(own, i, "accumulate")) join_source(own, i);
-  for (int32_t i = 0; i < own->f->n_ops; i++)
-    if (pl_kernel_is(own, i, "accumulate")) join_cast(own, i);
-  for (int32_t i = 0; i < own->f->n_ops; i++)
-    if (pl_kernel_is(own, i, "accumulate")) join_pack(own, i);
+  for (int32_t i = 0; i < own->read.f->n_ops; i++)
+    if (pl_read_is(&own->read, i, "accumulate")) join_source(own, i);
+  for (int32_t i = 0; i < own->read.f->n_ops; i++)
+    if (pl_read_is(&own->read, i, "accumulate")) join_cast(own, i);
+  for (int32_t i = 0; i < own->read.f->n_ops; i++)
+    if (pl_read_is(&own->read, i, "accumulate")) join_pack(own, i);
   if (own->framework->gradients.gradient_path != PL_GRADIENTS_ADDED) join_all(own);
 }

@@ -1,0 +1,120 @@
+/* Memory-bound kernels of several ops: residual additions, activations, rotary positions and norms of heads, learned
+ * positions. See workloads/fuse/kernel_groups.h.
+ */
+#include <string.h>
+
+#include "workloads/fuse/kernel_groups.h"
+
+/* x + dropout(branch + bias). */
+static void join_residual(pl_kernel_finding *own, int32_t op) {
+  pl_residual_ops of;
+  pl_read_residual(&own->read, op, &of);
+  if (of.reduction != PL_IR_NONE) return;
+  if (own->framework->kernels.fuses_residual) pl_kernel_join(own, op, of.dropout);
+  for (int32_t i = 0; i < of.n_biases; i++)
+    pl_kernel_join(own, of.dropout != PL_IR_NONE ? of.dropout : op, of.biases[i]);
+}
+
+static void join_activation(pl_kernel_finding *own, int32_t op) {
+  int32_t behind = own->read.user[pl_read_op(&own->read, op)->first_output];
+  if (pl_read_is_square(&own->read, behind)) {
+    pl_kernel_join(own, op, behind);
+  } else if (own->framework->kernels.fuses_activation && pl_read_is(&own->read, pl_kernel_next(own, op), "multiply")) {
+    pl_kernel_join(own, op, behind);
+  }
+}
+
+static bool is_activation_backward(const pl_kernel_finding *own, int32_t op) {
+  return pl_read_is(&own->read, op, "gelu_backward") || pl_read_is(&own->read, op, "silu_backward") ||
+         pl_read_is(&own->read, op, "relu_backward");
+}
+
+/* Kept, or made again: no gradient. */
+static bool is_forward(const pl_kernel_finding *own, int32_t value) {
+  int32_t op = pl_read_maker(&own->read, value);
+  if (op == PL_IR_NONE || pl_read_is(&own->read, op, "kept") || pl_read_is_bias(&own->read, op)) return true;
+  return pl_read_is(&own->read, op, "product") &&
+         pl_kernel_pack_of(own->packs, pl_read_weight(&own->read, op)) != PL_IR_NONE;
+}
+
+/* Of act(gate) * up: both gradients come out of one kernel, dy times each of the other two. */
+static void join_gate_backward(pl_kernel_finding *own, int32_t op) {
+  int32_t times_up = pl_read_made(&own->read, op, 1);
+  if (!own->framework->kernels.fuses_activation || !pl_read_is(&own->read, times_up, "multiply")) return;
+  const int32_t *factors = pl_read_op(&own->read, times_up)->inputs;
+  int32_t dy = factors[is_forward(own, factors[0])];
+  pl_kernel_join(own, op, times_up);
+  for (int32_t i = 0; i < own->read.f->n_ops; i++) {
+    const pl_ir_op *is = pl_read_op(&own->read, i);
+    if (pl_read_is(&own->read, i, "multiply") && (is->inputs[0] == dy || is->inputs[1] == dy))
+      pl_kernel_join(own, op, i);
+  }
+}
+
+/* The same op on queries and on keys: rotary positions turn both in one kernel, norms of heads work on both. */
+static void join_alike(pl_kernel_finding *own, int32_t op, int32_t operand) {
+  const pl_ir_op *is = pl_read_op(&own->read, op);
+  for (int32_t i = op + 1; i < own->read.f->n_ops; i++) {
+    const pl_ir_op *other = pl_read_op(&own->read, i);
+    if (other->row != is->row || pl_ir_integer_of(other, "inverse", 0) != pl_ir_integer_of(is, "inverse", 0)) continue;
+    if (operand >= 0 && other->inputs[operand] != is->inputs[operand]) continue;
+    if (strcmp(pl_ir_text_of(other, "over"), pl_ir_text_of(is, "over")) != 0) continue;
+    pl_kernel_join(own, op, i);
+    return; /* which joins the next */
+  }
+}
+
+static bool is_norm_of_heads(const pl_kernel_finding *own, int32_t op) {
+  static const char *const rows[] = {"rms_norm", "layer_norm", "rms_norm_backward", "layer_norm_backward"};
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+    if (pl_read_is(&own->read, op, rows[i])) return strcmp(pl_ir_text_of(pl_read_op(&own->read, op), "over"), "d") == 0;
+  return false;
+}
+
+/* Learned positions are looked up by the kernel that adds them, one for all tables that are added. */
+static void join_positions(pl_kernel_finding *own, int32_t op) {
+  int32_t at = pl_read_made(&own->read, op, 1);
+  while (pl_read_is_view(&own->read, at))
+    at = pl_read_made(&own->read, at, 0);
+  if (!pl_read_is(&own->read, at, "embedding")) return;
+  for (int32_t view = pl_read_made(&own->read, op, 1); view != at; view = pl_read_made(&own->read, view, 0))
+    pl_kernel_join(own, op, view);
+  pl_kernel_join(own, op, at);
+  int32_t before = pl_read_made(&own->read, op, 0);
+  bool positions = pl_read_is(&own->read, before, "add") && pl_kernel_group(own, before) != before;
+  if (positions && pl_kernel_next(own, before) == op) pl_kernel_join(own, op, before);
+}
+
+/* The activation of a value that may be kept besides; PL_IR_NONE: none. */
+static int32_t activation_of(const pl_kernel_finding *own, int32_t value) {
+  for (int32_t i = 0; i < own->read.f->n_ops; i++)
+    if (pl_read_is_activation(&own->read, i) && pl_read_op(&own->read, i)->inputs[0] == value) return i;
+  return PL_IR_NONE;
+}
+
+/* Convolution along tokens, bias and activation are one kernel (causal_conv1d). */
+static void join_convolution(pl_kernel_finding *own, int32_t op) {
+  const pl_ir_attribute *over = pl_ir_attribute_find(pl_read_op(&own->read, op), "over"),
+                        *window = pl_ir_attribute_find(pl_read_op(&own->read, op), "window");
+  if ((over != NULL && over->n_names > 0) || window == NULL || window->n_names != 1) return;
+  int32_t bias = pl_kernel_next(own, op), last = op;
+  if (bias != PL_IR_NONE && pl_read_is_bias(&own->read, bias)) {
+    pl_kernel_join(own, op, bias);
+    last = bias;
+  }
+  pl_kernel_join(own, op, activation_of(own, pl_read_op(&own->read, last)->first_output));
+}
+
+void pl_kernel_sweeps(pl_kernel_finding *own) {
+  for (int32_t i = 0; i < own->read.f->n_ops; i++) {
+    if (pl_read_is(&own->read, i, "add") && !pl_read_is_bias(&own->read, i) && pl_kernel_group(own, i) == i) {
+      join_positions(own, i);
+      join_residual(own, i);
+    }
+    if (pl_read_is(&own->read, i, "convolution")) join_convolution(own, i);
+    if (pl_read_is_activation(&own->read, i)) join_activation(own, i);
+    if (is_activation_backward(own, i)) join_gate_backward(own, i);
+    if (pl_read_is(&own->read, i, "rotary")) join_alike(own, i, 1);
+    if (is_norm_of_heads(own, i)) join_alike(own, i, -1);
+  }
+}
