@@ -107,6 +107,7 @@ static pl_code run_list(pl_ir_graphing *own) {
                                                      : chunk->weights,
                         "", NULL, NULL));
     PL_TRY(pl_ir_graph_send_shards(own));
+    if (own->n_parts > 0) pl_ir_graph_flush(own); /* a step's tasks are its own */
   }
   if (own->module->n_fewer > 0) pl_ir_graph_flush(own);
   own->microbatch = PL_IR_NONE;
@@ -197,7 +198,7 @@ static pl_code run_lists(pl_ir_graphing *own) {
   for (int32_t c = 0; c < own->module->n_classes; c++) {
     own->now = &own->crews[c];
     PL_TRY(run_list(own));
-    if (own->options->spendings) PL_TRY(pl_ir_graph_spend(own, c));
+    PL_TRY(pl_ir_graph_spend(own, c));
   }
   return PL_OK;
 }

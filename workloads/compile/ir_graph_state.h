@@ -36,8 +36,9 @@ typedef struct pl_ir_price {
   const char *name;
   pl_ticks *ticks;
   pl_op kernel;
-  uint8_t *sources; /* pl_cost_source, likewise */
-  uint64_t n_runs;  /* on each device of the class that is made */
+  uint8_t *sources;  /* pl_cost_source, likewise */
+  uint64_t n_runs;   /* on each device of the class that is made */
+  uint64_t n_on_all; /* on all its devices together */
 } pl_ir_price;
 
 /* A value: computed here, or on its way. NULL tasks: computed. */
@@ -154,6 +155,7 @@ typedef struct pl_ir_graphing {
   /* What has been computed since the last task was made, as parts, per profile of the cluster. */
   pl_part *parts[PL_IR_GRAPH_PROFILES_MAX];
   uint32_t n_parts, room_parts;
+  pl_hash_index segments; /* by their parts */
   /* Tasks, per device, that what is computed next waits for. */
   uint32_t **awaited;
   uint32_t n_awaited, room_awaited;
@@ -184,6 +186,7 @@ const pl_ir_price *pl_ir_graph_price(pl_ir_graphing *own, const pl_ir_op *op);
 bool pl_ir_graph_part(pl_ir_graphing *own, pl_category category, const pl_ticks *ticks, uint32_t name);
 
 /* ---- ir_graph_spending.c: what a class computed, as its list was made ---- */
+/* Behind its list: FLOPs, and what options->spendings asks for. */
 pl_code pl_ir_graph_spend(pl_ir_graphing *own, int32_t class);
 
 /* ---- ir_graph_host.c: a host that is late ---- */

@@ -1,4 +1,6 @@
 /* See workloads/compile/ir_graph_state.h: what devices compute between two meetings with others. */
+#include <string.h>
+
 #include "workloads/compile/ir_graph_state.h"
 #include "workloads/cost/ir_kernel.h"
 
@@ -116,15 +118,52 @@ bool pl_ir_graph_compute(pl_ir_graphing *own, const pl_ir_op *op) {
   for (uint32_t d = 0; own->module->n_fewer > 0 && d < own->now->n_devices; d++)
     n_devices -= pl_ir_graph_is_absent(own, own->now->devices[d]);
   own->made->n_kernels += n_devices;
-  own->made->flops += price->flops * n_devices;
+  price->n_on_all += n_devices;
   return true;
+}
+
+/* ---- stretches ---- */
+
+/* A stretch that has been in the graph before: passes of a chunk compute the same, microbatch by microbatch. */
+typedef struct known_segment {
+  const pl_part *parts;
+  uint32_t n, segment;
+} known_segment;
+
+static bool same_part(const pl_part *a, const pl_part *b) {
+  return a->ticks == b->ticks && a->category == b->category && a->name == b->name;
+}
+
+static uint64_t hash_of_parts(const pl_part *parts, uint32_t n) {
+  uint64_t hash = pl_hash_word(12, n);
+  for (uint32_t i = 0; i < n; i++)
+    hash = pl_hash_word(hash,
+                        (uint64_t)parts[i].ticks ^ (uint64_t)parts[i].category << 56 ^ (uint64_t)parts[i].name << 24);
+  return hash;
+}
+
+static uint32_t segment_of(pl_ir_graphing *own, const pl_part *parts, uint32_t n) {
+  uint64_t hash = hash_of_parts(parts, n);
+  uint32_t probe = 0, at;
+  const known_segment *known;
+  while ((known = (const known_segment *)pl_hash_index_find(&own->segments, hash, &probe)) != NULL) {
+    for (at = 0; known->n == n && at < n && same_part(&known->parts[at], &parts[at]);)
+      at++;
+    if (known->n == n && at == n) return known->segment;
+  }
+  known_segment *made = PL_TAKE(own->arena, known_segment, 1);
+  pl_part *copy = PL_TAKE(own->arena, pl_part, n);
+  if (made == NULL || copy == NULL) return PL_NONE;
+  memcpy(copy, parts, n * sizeof *copy);
+  *made = (known_segment){.parts = copy, .n = n, .segment = pl_graph_builder_segment(own->builder, parts, n)};
+  return pl_hash_index_put(&own->segments, hash, made, own->arena) ? made->segment : PL_NONE;
 }
 
 void pl_ir_graph_flush(pl_ir_graphing *own) {
   if (own->n_parts == 0 && own->n_awaited == 0) return;
   uint32_t segments[PL_IR_GRAPH_PROFILES_MAX];
   for (uint32_t p = 0; p < own->cluster->n_profiles && own->n_parts > 0; p++)
-    segments[p] = pl_graph_builder_segment(own->builder, own->parts[p], own->n_parts);
+    segments[p] = segment_of(own, own->parts[p], own->n_parts);
   for (uint32_t d = 0; d < own->now->n_devices; d++) {
     if (pl_ir_graph_is_absent(own, own->now->devices[d])) continue;
     uint32_t device = own->now->devices[d], number = own->fold != NULL ? d : device; /* in the graph */
