@@ -85,8 +85,43 @@ static bool is_last_of_chunk(const pl_ir_class *class, int32_t step) {
   return class->steps[step].kind != PL_IR_STEP_F;
 }
 
+/* ---- lanes ---- */
+
+static pl_code take_lanes(pl_ir_graphing *own) {
+  const pl_ir_played *played = own->options->played;
+  size_t n_steps = 0;
+  for (int32_t c = 0; c < own->module->n_classes; c++)
+    n_steps += (size_t)own->module->classes[c].n_steps;
+  if (!pl_lane_making_take(&own->lanes, (uint32_t)own->module->n_classes, n_steps, own->arena))
+    return pl_ir_graph_no_memory(own);
+  if (played == NULL) return PL_OK;
+  own->lanes.n_phases = played->n_phases;
+  own->lanes.n_more = played->n_more;
+  memcpy(own->lanes.period, played->period, sizeof played->period);
+  return PL_OK;
+}
+
+static void begin_lane(pl_ir_graphing *own) {
+  const pl_ir_played *played = own->options->played;
+  pl_lane *lane = pl_lane_begin(&own->lanes, (uint32_t)own->now->class->n_steps);
+  for (int p = 0; played != NULL && p < played->n_phases; p++)
+    lane->phases[p] = played->phases[own->now - own->crews][p];
+}
+
+/* The next step of the list, or what follows it. */
+static void begin_step(pl_ir_graphing *own, int32_t step) {
+  const pl_ir_played *played = own->options->played;
+  pl_lane_begin_step(&own->lanes, own->builder);
+  own->times = 1;
+  if (played != NULL && step < own->now->class->n_steps)
+    own->times = pl_ir_played_times(played, (int32_t)(own->now - own->crews), step);
+}
+
+/* ---- lists ---- */
+
 static pl_code run_list(pl_ir_graphing *own) {
   const pl_ir_class *class = own->now->class;
+  begin_lane(own);
   PL_TRY(pl_ir_graph_find_reductions(own));
   PL_TRY(pl_ir_graph_begin_offload(own));
   for (int32_t s = 0; s < class->n_steps; s++) {
@@ -95,6 +130,7 @@ static pl_code run_list(pl_ir_graphing *own) {
     while (class->chunks[c].chunk != step->chunk)
       c++;
     const pl_ir_chunk *chunk = &class->chunks[c];
+    begin_step(own, s);
     if (own->module->n_fewer > 0) pl_ir_graph_flush(own); /* others may pass over the next */
     own->microbatch = step->microbatch;
     own->chunk = step->chunk;
@@ -109,6 +145,7 @@ static pl_code run_list(pl_ir_graphing *own) {
     PL_TRY(pl_ir_graph_send_shards(own));
     if (own->n_parts > 0) pl_ir_graph_flush(own); /* a step's tasks are its own */
   }
+  begin_step(own, class->n_steps);
   if (own->module->n_fewer > 0) pl_ir_graph_flush(own);
   own->microbatch = PL_IR_NONE;
   own->is_last = own->is_late = false;
@@ -191,7 +228,7 @@ static pl_code begin(pl_ir_graphing *own, pl_ir_folding *fold) {
   *own->made = (pl_ir_graph){0};
   own->builder = pl_graph_builder_take(own->arena, PL_STREAMS_IN_ORDER);
   own->loads = PL_TAKE(own->arena, pl_ir_load, 2 * (size_t)module->n_functions + 1);
-  return own->builder == NULL || own->loads == NULL ? pl_ir_graph_no_memory(own) : PL_OK;
+  return own->builder == NULL || own->loads == NULL ? pl_ir_graph_no_memory(own) : take_lanes(own);
 }
 
 static pl_code run_lists(pl_ir_graphing *own) {
@@ -280,5 +317,7 @@ pl_code pl_ir_graph_take(const pl_cluster *cluster, const pl_ir_module *module, 
   if (!folded) PL_TRY(pl_ir_transfers_table(&own.transfers, table, error));
   pl_graph_builder_transfers(own.builder, table);
   made->sent = folded ? fold.sent : own.transfers.sent;
+  made->lanes = pl_lane_making_finish(&own.lanes, own.builder);
+  made->n_more = own.lanes.n_more;
   return pl_graph_builder_freeze(own.builder, &made->graph, error);
 }

@@ -70,8 +70,8 @@ static pl_code copy(pl_ir_graphing *own, bool out, double bytes, const uint32_t 
     if (after != NULL) depends(own, after[d], tasks[d]);
     if (arrival != NULL) depends(own, arrival[d], tasks[d]);
     last[d] = tasks[d];
-    own->made->n_offloads++;
-    own->made->offloaded_bytes += bytes;
+    own->made->n_offloads += own->times;
+    own->made->offloaded_bytes += bytes * (double)own->times;
   }
   return PL_OK;
 }

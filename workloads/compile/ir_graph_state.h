@@ -4,6 +4,7 @@
 
 #include "core/base/hash_index.h"
 #include "netmodel/collective/topology_cache.h"
+#include "workloads/compile/compile_lanes.h"
 #include "workloads/compile/ir_graph.h"
 #include "workloads/compile/ir_transfers.h"
 #include "workloads/language/ir_fewer.h"
@@ -125,6 +126,8 @@ typedef struct pl_ir_graphing {
   pl_ir_crew *now;
   pl_ir_graph *made;
   pl_error *error;
+  pl_lane_making lanes;
+  uint64_t times; /* that what is made counts, with what is left out */
   int32_t microbatch, depth;
   bool everybody; /* meets, though some may pass over this step: gradients */
   pl_category category;

@@ -110,15 +110,15 @@ bool pl_ir_graph_compute(pl_ir_graphing *own, const pl_ir_op *op) {
   pl_ir_price *price = price_of(own, op);
   if (price == NULL) return false;
   if (!price->computes) return true;
-  price->n_runs++;
+  price->n_runs += own->times;
   uint32_t name = own->options->names ? name_of(own, op, price->name) : PL_NONE;
   if (price->is_update && !own->updates && !launch_update(own, name)) return false;
   if (!pl_ir_graph_part(own, (pl_category)price->kernel.category, price->ticks, name)) return false;
   uint32_t n_devices = own->fold != NULL ? own->fold->whole.n_devices : own->now->n_devices;
   for (uint32_t d = 0; own->module->n_fewer > 0 && d < own->now->n_devices; d++)
     n_devices -= pl_ir_graph_is_absent(own, own->now->devices[d]);
-  own->made->n_kernels += n_devices;
-  price->n_on_all += n_devices;
+  own->made->n_kernels += n_devices * own->times;
+  price->n_on_all += n_devices * own->times;
   return true;
 }
 

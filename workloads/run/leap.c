@@ -40,7 +40,7 @@ pl_leap_search pl_leap_search_of(const pl_leap_outlook *outlook, bool leaps) {
                            .drifts = outlook->by_halves,
                            .settling = outlook->filling + FIRST_SETTLING,
                            .round = outlook->round};
-  int64_t first = search.drifts ? FIRST_DRIFTING : settled(&search);
+  int64_t first = search.drifts ? FIRST_DRIFTING + outlook->carried : settled(&search);
   choose(&search, leaps && outlook->recurs ? first : search.fewest);
   return search;
 }

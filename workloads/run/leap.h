@@ -33,6 +33,7 @@ typedef struct pl_leap_outlook {
   int32_t fewest;  /* microbatches of the replica that has least */
   int32_t round;   /* microbatches of a period */
   int32_t filling; /* microbatches that have to be there before it recurs */
+  int32_t carried; /* of these, those of a region's periods that do not count yet */
 } pl_leap_outlook;
 
 /* The first attempt; `leaps` false: all are played. */
