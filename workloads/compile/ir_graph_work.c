@@ -1,6 +1,4 @@
 /* See workloads/compile/ir_graph_state.h: what devices compute between two meetings with others. */
-#include <string.h>
-
 #include "workloads/compile/ir_graph_state.h"
 #include "workloads/cost/ir_kernel.h"
 
@@ -124,12 +122,6 @@ bool pl_ir_graph_compute(pl_ir_graphing *own, const pl_ir_op *op) {
 
 /* ---- stretches ---- */
 
-/* A stretch that has been in the graph before: passes of a chunk compute the same, microbatch by microbatch. */
-typedef struct known_segment {
-  const pl_part *parts;
-  uint32_t n, segment;
-} known_segment;
-
 static bool same_part(const pl_part *a, const pl_part *b) {
   return a->ticks == b->ticks && a->category == b->category && a->name == b->name;
 }
@@ -142,21 +134,26 @@ static uint64_t hash_of_parts(const pl_part *parts, uint32_t n) {
   return hash;
 }
 
+static bool is_segment(const pl_ir_graphing *own, uint32_t segment, const pl_part *parts, uint32_t n) {
+  uint32_t n_known, at = 0;
+  const pl_part *known = pl_graph_builder_parts(own->builder, segment, &n_known);
+  while (n_known == n && at < n && same_part(&known[at], &parts[at]))
+    at++;
+  return at == n;
+}
+
+/* One that has been in the graph before, if there is: passes of a chunk compute the same, microbatch by microbatch. */
 static uint32_t segment_of(pl_ir_graphing *own, const pl_part *parts, uint32_t n) {
   uint64_t hash = hash_of_parts(parts, n);
-  uint32_t probe = 0, at;
-  const known_segment *known;
-  while ((known = (const known_segment *)pl_hash_index_find(&own->segments, hash, &probe)) != NULL) {
-    for (at = 0; known->n == n && at < n && same_part(&known->parts[at], &parts[at]);)
-      at++;
-    if (known->n == n && at == n) return known->segment;
-  }
-  known_segment *made = PL_TAKE(own->arena, known_segment, 1);
-  pl_part *copy = PL_TAKE(own->arena, pl_part, n);
-  if (made == NULL || copy == NULL) return PL_NONE;
-  memcpy(copy, parts, n * sizeof *copy);
-  *made = (known_segment){.parts = copy, .n = n, .segment = pl_graph_builder_segment(own->builder, parts, n)};
-  return pl_hash_index_put(&own->segments, hash, made, own->arena) ? made->segment : PL_NONE;
+  uint32_t probe = 0;
+  const uint32_t *known;
+  while ((known = (const uint32_t *)pl_hash_index_find(&own->segments, hash, &probe)) != NULL)
+    if (is_segment(own, *known, parts, n)) return *known;
+  uint32_t *made = PL_TAKE(own->arena, uint32_t, 1);
+  if (made == NULL) return PL_NONE;
+  *made = pl_graph_builder_segment(own->builder, parts, n);
+  if (*made == PL_NONE) return PL_NONE; /* the builder knows why */
+  return pl_hash_index_put(&own->segments, hash, made, own->arena) ? *made : PL_NONE;
 }
 
 void pl_ir_graph_flush(pl_ir_graphing *own) {
