@@ -279,7 +279,8 @@ static pl_code receive(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir
 static pl_code sum_classes(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_arrival *input,
                            pl_ir_arrival *output) {
   const pl_ir_attribute *classes = pl_ir_attribute_find(op, "classes");
-  const char *key = pl_arena_printf(own->arena, "sum %s %s", own->prefix, pl_ir_text_of(op, "tag"));
+  const char *key =
+      pl_arena_printf(own->arena, "sum %s %s", pl_ir_graph_prefix(own, own->prefix), pl_ir_text_of(op, "tag"));
   bool fresh;
   pl_ir_graph_flush(own);
   output->tasks = key != NULL ? promise(own, key, own->now->n_devices, &fresh) : NULL;

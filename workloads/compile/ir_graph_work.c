@@ -75,8 +75,9 @@ static uint32_t name_of(pl_ir_graphing *own, const pl_ir_op *op, const char *oth
   const char *value = op->n_outputs > 0 ? f->values[op->first_output].name : op->path;
   if (value != NULL && value[0] == 0) value = NULL;
   if (value == NULL && op->callee != PL_IR_NONE) value = own->module->functions[op->callee]->name;
-  const char *text = pl_arena_printf(own->arena, "%s%s%s", own->prefix, own->prefix[0] != 0 ? "." : "",
-                                     value != NULL ? value : otherwise);
+  const char *prefix = pl_ir_graph_prefix(own, own->prefix);
+  const char *text =
+      pl_arena_printf(own->arena, "%s%s%s", prefix, prefix[0] != 0 ? "." : "", value != NULL ? value : otherwise);
   return text != NULL ? pl_graph_builder_name(own->builder, text) : PL_NONE;
 }
 
