@@ -225,6 +225,16 @@ static void look_beyond(const pl_account *account, uint32_t task) {
     drift->lost = true;
 }
 
+/* Whether copies lie in front of a task that is seen from behind its region: it is the first of it, of those that are
+ * looked at one before the other (PL_NONE: there is none before it). The copies are not among them. */
+static bool follows_copies(const pl_account *account, uint32_t task, uint32_t before) {
+  if (account->place == NULL) return false;
+  const pl_drift *drift = account->engine->drift;
+  int8_t region = drift->places[task].region;
+  if (region < 0 || account->place->zone[region] <= PL_DRIFT_REGION) return false;
+  return before == PL_NONE || drift->places[before].region != region;
+}
+
 /* ---- one stretch of a device ---- */
 
 static bool is_communication(const pl_task *task) {
@@ -270,16 +280,22 @@ static bool is_own_feature(const pl_account *account, uint32_t device, uint32_t 
 static void charge_wait(const pl_account *account, uint32_t device, pl_ticks from, pl_ticks to, uint32_t target) {
   const pl_engine *engine = account->engine;
   pl_ticks charged = 0;
-  for (uint32_t cause = engine->wait[target].last;; cause = engine->wait[cause].last) {
+  for (uint32_t later = target, cause = engine->wait[target].last;; later = cause, cause = engine->wait[cause].last) {
     look_at(account, cause);
     if (cause == PL_NONE) break;
     if (!pl_engine_communicates(engine, cause) && !is_own_feature(account, device, cause)) break;
+    if (follows_copies(account, later, cause)) engine->drift->lost = true;
     pl_ticks ticks = common_ticks(account, cause, from, to);
     charge(account, device, cause, ticks);
     charged += ticks;
     if (start_of(account, cause) <= from) break;
   }
   account->idle[device] += (to - from - charged) * account->weight;
+}
+
+static uint32_t before_on_stream(const pl_account *account, uint32_t device, const uint32_t *at) {
+  return at > account->runs.tasks + account->runs.offset[account->streams[device][PL_STREAM_FEATURE]] ? at[-1]
+                                                                                                      : PL_NONE;
 }
 
 /* [from, to], in which the compute stream stands still, up to the end of the last communication on the feature stream
@@ -298,6 +314,8 @@ static pl_ticks charge_features(const pl_account *account, uint32_t device, pl_t
       break;
     }
     look_at(account, *at);
+    if (start > from && follows_copies(account, *at, before_on_stream(account, device, at)))
+      account->engine->drift->lost = true;
     if (start > from) charge_wait(account, device, from, start, *at);
     charge(account, device, *at, common_ticks(account, *at, from, to));
     if (finish > from) from = finish < to ? finish : to;
@@ -311,9 +329,11 @@ static void charge_gap(const pl_account *account, uint32_t device, pl_ticks from
   if (from < to) charge_wait(account, device, from, to, task);
 }
 
-/* The task before `*at` on the stream with the latest finish, taken from the two gradient streams of a device. */
-static uint32_t take_latest(const pl_account *account, const uint32_t streams[2], uint32_t at[2]) {
+/* The task before `*at` on the stream with the latest finish, taken from the two gradient streams of a device; and the
+ * one before it there. */
+static uint32_t take_latest(const pl_account *account, const uint32_t streams[2], uint32_t at[2], uint32_t *before) {
   uint32_t latest = PL_NONE, from = 0;
+  *before = PL_NONE;
   for (uint32_t i = 0; i < 2; i++) {
     if (streams[i] == PL_NONE || at[i] == account->runs.offset[streams[i]]) continue;
     uint32_t task = account->runs.tasks[at[i] - 1];
@@ -321,7 +341,9 @@ static uint32_t take_latest(const pl_account *account, const uint32_t streams[2]
     latest = task;
     from = i;
   }
-  if (latest != PL_NONE) at[from]--;
+  if (latest == PL_NONE) return PL_NONE;
+  at[from]--;
+  if (at[from] > account->runs.offset[streams[from]]) *before = account->runs.tasks[at[from] - 1];
   return latest;
 }
 
@@ -330,11 +352,11 @@ static uint32_t take_latest(const pl_account *account, const uint32_t streams[2]
 static pl_ticks charge_gradients(const pl_account *account, uint32_t device, pl_ticks from, pl_ticks to) {
   const uint32_t streams[2] = {account->streams[device][PL_STREAM_GRADIENT],
                                account->streams[device][PL_STREAM_EXPERT_GRADIENT]};
-  uint32_t at[2] = {0, 0}, task;
+  uint32_t at[2] = {0, 0}, task, before;
   for (uint32_t i = 0; i < 2; i++)
     if (streams[i] != PL_NONE) at[i] = account->runs.offset[streams[i] + 1];
   pl_ticks charged = 0;
-  while ((task = take_latest(account, streams, at)) != PL_NONE && finish_of(account, task) > from) {
+  while ((task = take_latest(account, streams, at, &before)) != PL_NONE && finish_of(account, task) > from) {
     if (!is_communication(&account->graph->tasks[task])) continue;
     pl_ticks ticks = common_ticks(account, task, from, to);
     charged += ticks;
@@ -342,6 +364,7 @@ static pl_ticks charge_gradients(const pl_account *account, uint32_t device, pl_
     if (account->charges != NULL && ticks > 0) note_charge(account, device, task, ticks);
     if (start_of(account, task) < to) to = start_of(account, task); /* above it all is counted */
     if (to <= from) break;
+    if (follows_copies(account, task, before)) account->engine->drift->lost = true;
   }
   return charged;
 }

@@ -182,6 +182,8 @@ uint32_t pl_graph_builder_stream(pl_graph_builder *builder, uint32_t device, pl_
 uint32_t pl_graph_builder_name(pl_graph_builder *builder, const char *name); /* interned */
 /* Copies the parts (at least one). Identical content is not merged: reuse the index. */
 uint32_t pl_graph_builder_segment(pl_graph_builder *builder, const pl_part *parts, uint32_t n_parts);
+/* Of a segment so far; holds until the next one. */
+const pl_part *pl_graph_builder_parts(const pl_graph_builder *builder, uint32_t segment, uint32_t *n_parts);
 uint32_t pl_graph_builder_effect(pl_graph_builder *builder, int64_t peak_bytes, int64_t net_bytes);
 uint32_t pl_graph_builder_work(pl_graph_builder *builder, uint32_t segment, uint32_t stream, uint32_t effect,
                                uint32_t label, int32_t microbatch);

@@ -206,6 +206,11 @@ uint32_t pl_graph_builder_segment(pl_graph_builder *builder, const pl_part *part
   return builder->n_segments++;
 }
 
+const pl_part *pl_graph_builder_parts(const pl_graph_builder *builder, uint32_t segment, uint32_t *n_parts) {
+  *n_parts = builder->segments[segment].n_parts;
+  return builder->parts + builder->segments[segment].first_part;
+}
+
 uint32_t pl_graph_builder_effect(pl_graph_builder *builder, int64_t peak_bytes, int64_t net_bytes) {
   if (!ROOM(builder, effects, builder->n_effects, 1)) return PL_NONE;
   if (peak_bytes < 0 || peak_bytes < net_bytes)

@@ -210,3 +210,35 @@ END
   compared dgx-h100 llama-3.1-8b 16 2048 pp=1,dp=8,tmp=1,mbs=1,zero=3 0.96 1.01
   compared dgx-h100 mixtral-8x7b 8 2048 pp=1,dp=8,tmp=1,mbs=1,ep=8,zero=1 0.99 1.06
 }
+
+# What a run says, but for what it played.
+said() { jq 'del(.run_digest, .n_played_microbatches)' <<<"$1"; }
+
+@test "simulate: microbatches that a tree's or an edited program's lists repeat are leapt over, to the bit" {
+  printf 'mesh: {dp: 2, tp: 2}\npipeline: {stages: 2}\nschedule: {microbatches: 256, kind: 1f1b}\npartition: {b: dp, v|g|r|f: tp}\n' >"$BATS_TEST_TMPDIR/t.yaml"
+  job="--platform platforms/dgx-a100.xml --model workloads/models/tiny-llama.json --gbs 512 --seq 8"
+  run -0 "$PACELINE" simulate $job --strategy "$BATS_TEST_TMPDIR/t.yaml"
+  [[ $output =~ "microbatches     "([0-9]+)" of 256 played, the others repeat them exactly" ]]
+  ((BASH_REMATCH[1] < 64))
+  leapt=$("$PACELINE" simulate $job --strategy "$BATS_TEST_TMPDIR/t.yaml" --json)
+  whole=$("$PACELINE" simulate $job --strategy "$BATS_TEST_TMPDIR/t.yaml" --json --no-leap)
+  [[ $(said "$leapt") == "$(said "$whole")" && $(jq .n_played_microbatches <<<"$whole") == 256 ]]
+  # one forward more ahead on the first stage
+  "$PACELINE" program print $job --strategy pp=2,dp=2,tmp=2,mbs=1 -o "$BATS_TEST_TMPDIR/many.plir"
+  awk '/^class stage0/ { print; own = 1; next }
+       own && /^  steps/ { printf "  steps F0.0 F0.1"; for (m = 2; m < 256; m++) printf " F0.%d B0.%d", m, m - 2; print " B0.254 B0.255"; skip = 1; next }
+       skip && /^   / { next } { skip = 0; print } /^}/ { own = 0 }' "$BATS_TEST_TMPDIR/many.plir" >"$BATS_TEST_TMPDIR/edited.plir"
+  run -0 "$PACELINE" program check "$BATS_TEST_TMPDIR/edited.plir"
+  leapt=$("${run_program[@]}" "$BATS_TEST_TMPDIR/edited.plir" --json)
+  whole=$("${run_program[@]}" "$BATS_TEST_TMPDIR/edited.plir" --json --no-leap)
+  [[ $(said "$leapt") == "$(said "$whole")" ]]
+  (($(jq .n_played_microbatches <<<"$leapt") < 64))
+}
+
+@test "simulate: a timeline of a program shows every microbatch" {
+  job="--platform platforms/dgx-a100.xml --model workloads/models/tiny-llama.json --gbs 128 --seq 8"
+  "$PACELINE" program print $job --strategy pp=2,dp=2,tmp=2,mbs=1 -o "$BATS_TEST_TMPDIR/many.plir"
+  run -0 "${run_program[@]}" "$BATS_TEST_TMPDIR/many.plir" --trace "$BATS_TEST_TMPDIR/t.json"
+  [[ $output != *" of 64 played"* ]]
+  jq -e '[.. | .microbatch? // empty] | unique | length == 64' "$BATS_TEST_TMPDIR/t.json"
+}

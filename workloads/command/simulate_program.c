@@ -242,6 +242,9 @@ static void print_text(const subject *of, const pl_program_report *report) {
          100 * report->idle_s / report->iter_time_s);
   pl_stragglers_print(stdout, request->stragglers, of->cluster);
   print_memory(of, report);
+  if (report->n_played < module->n_microbatches)
+    printf("\nmicrobatches     %d of %d played, the others repeat them exactly\n", report->n_played,
+           module->n_microbatches);
   if (request->beside != NULL) pl_beside_print(stdout, &request->beside->result);
   if (request->digest) printf("\nrun digest       %s\n", pl_digest_format(report->run_digest, digest));
   if (request->trace_path != NULL)
@@ -270,6 +273,7 @@ static void print_json(const subject *of, const pl_program_report *report) {
   pl_json_put_integer(&json, "n_devices", report->n_devices);
   pl_json_put_integer(&json, "n_lists", report->n_classes);
   pl_json_put_integer(&json, "n_microbatches", module->n_microbatches);
+  pl_json_put_integer(&json, "n_played_microbatches", report->n_played);
   pl_json_put_integer(&json, "n_kernels", (int64_t)report->n_kernels);
   pl_json_put_integer(&json, "n_collectives", (int64_t)report->n_collectives);
   pl_json_put_integer(&json, "n_sends", (int64_t)report->n_sends);

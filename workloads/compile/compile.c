@@ -390,7 +390,7 @@ static bool unroll(compilation *state, uint32_t index, bool *is_unrolled) {
   crew own;
   if (!gather_crew(state, index, &own)) return false;
   const pl_schedule *schedule = &own.members[0].schedule;
-  const pl_lane *lane = pl_lane_begin(&state->lanes, schedule);
+  const pl_lane *lane = pl_lane_begin_schedule(&state->lanes, schedule);
   pl_schedule_cursor cursor = {0};
   for (int64_t i = 0; i < pl_schedule_n_steps(schedule); i++) {
     const pl_schedule_step step = pl_schedule_next(schedule, &cursor);
@@ -430,7 +430,7 @@ pl_code pl_compile(const pl_cluster *cluster, const pl_program *program, const p
     add_device(&state, &plan->device_classes[class]);
   PL_TRY(pl_meetings_init(&state.meetings, cluster, program, plan, options, state.builder, arena, error));
   bool *is_unrolled = PL_TAKE(arena, bool, plan->n_device_classes);
-  if (is_unrolled == NULL || !pl_lane_making_take(&state.lanes, program, plan, options->leapt, arena))
+  if (is_unrolled == NULL || !pl_lane_making_of_schedules(&state.lanes, program, plan, options->leapt, arena))
     return pl_fail_memory(error, "the graph");
   if (!options->chunked) state.transfer_bytes = PL_TAKE(arena, double, plan->n_transfer_classes);
   if (arena->failed) return pl_fail_memory(error, "the graph");

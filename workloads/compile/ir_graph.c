@@ -13,63 +13,66 @@ pl_code pl_ir_graph_no_memory(const pl_ir_graphing *own) {
 
 /* ---- functions ---- */
 
-static pl_code run_function(pl_ir_graphing *own, int32_t function, const char *prefix, const pl_ir_arrival *arguments,
+static pl_code run_function(pl_ir_graphing *own, int32_t function, const pl_ir_arrival *arguments,
                             pl_ir_arrival *results);
 
 static pl_code run_call(pl_ir_graphing *own, const pl_ir_op *op, pl_ir_arrival *values) {
-  const char *outer = own->prefix, *prefix = op->path;
-  if (outer[0] != 0) prefix = op->path[0] != 0 ? pl_arena_printf(own->arena, "%s.%s", outer, op->path) : outer;
+  pl_ir_prefix *outer = own->prefix, inner = {.outer = outer, .segment = op->path};
   pl_ir_arrival *arguments = PL_TAKE(own->arena, pl_ir_arrival, op->n_inputs + 1);
   pl_ir_arrival *results = PL_TAKE(own->arena, pl_ir_arrival, op->n_outputs + 1);
-  if (prefix == NULL || arguments == NULL || results == NULL) return pl_ir_graph_no_memory(own);
+  if (arguments == NULL || results == NULL) return pl_ir_graph_no_memory(own);
   for (int32_t i = 0; i < op->n_inputs; i++)
     arguments[i] = values[op->inputs[i]];
   const pl_ir_piece piece = own->piece;
+  int32_t function = own->function;
   own->piece = pl_ir_piece_inside(piece, op);
-  PL_TRY(run_function(own, op->callee, prefix, arguments, results));
+  if (op->path[0] != 0) own->prefix = &inner;
+  PL_TRY(run_function(own, op->callee, arguments, results));
   own->piece = piece;
   own->prefix = outer;
+  own->function = function;
   PL_TRY(pl_ir_graph_wait_for_host(own, op->callee));
   for (int32_t i = 0; i < op->n_outputs; i++)
     values[op->first_output + i] = results[i];
   return PL_OK;
 }
 
-static pl_code run_op(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_arrival *values) {
-  if (pl_ir_row_at(op->row)->effect == PL_IR_CALLS && op->row != own->kernel) return run_call(own, op, values);
+/* `does`: pl_ir_does. */
+static pl_code run_op(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, uint16_t does,
+                      pl_ir_arrival *values) {
   bool deferred = false;
-  PL_TRY(pl_ir_graph_defer_shard(own, f, op, values, &deferred));
-  if (deferred || pl_ir_graph_defer_gather(own, f, op, values)) return PL_OK;
-  if (pl_ir_graph_moves(op)) return pl_ir_graph_move(own, f, op, values);
-  if (pl_ir_graph_is_offloaded(f, op)) return pl_ir_graph_offload(own, f, op, values);
-  pl_ir_graph_gradient(own, f, op, values);
-  if (pl_ir_graph_adds_shards(own, op, values)) return pl_ir_graph_added(own, op, values);
+  if ((does & PL_IR_DOES_CALL) != 0) return run_call(own, op, values);
+  if ((does & PL_IR_DOES_REDUCE_SCATTER) != 0) PL_TRY(pl_ir_graph_defer_shard(own, f, op, values, &deferred));
+  if ((does & PL_IR_DOES_ALL_GATHER) != 0) deferred = pl_ir_graph_defer_gather(own, f, op, values);
+  if (deferred) return PL_OK;
+  if ((does & PL_IR_DOES_MOVE) != 0) return pl_ir_graph_move(own, f, op, values);
+  if ((does & PL_IR_DOES_OFFLOAD) != 0) return pl_ir_graph_offload(own, f, op, values);
+  if ((does & PL_IR_DOES_READ_GRADIENT) != 0) pl_ir_graph_gradient(own, f, op, values);
+  if (pl_ir_graph_adds_shards(own, op, does, values))
+    return (does & PL_IR_DOES_ADD) != 0 ? pl_ir_graph_added(own, op, values) : PL_OK;
   for (int32_t i = 0; i < op->n_inputs; i++)
     PL_TRY(pl_ir_graph_await(own, &values[op->inputs[i]]));
   if (!pl_ir_graph_compute(own, op)) return pl_ir_graph_no_memory(own);
-  return pl_ir_graph_added(own, op, values);
+  return (does & PL_IR_DOES_ADD) != 0 ? pl_ir_graph_added(own, op, values) : PL_OK;
 }
 
-static pl_code run_function(pl_ir_graphing *own, int32_t function, const char *prefix, const pl_ir_arrival *arguments,
+static pl_code run_function(pl_ir_graphing *own, int32_t function, const pl_ir_arrival *arguments,
                             pl_ir_arrival *results) {
   const pl_ir_function *f = own->module->functions[function];
+  const pl_ir_doing *doing = pl_ir_graph_doing(own, function);
   pl_ir_arrival *values = PL_TAKE(own->arena, pl_ir_arrival, f->n_values + 1);
   PL_ASSERT((f->n_arguments == 0 || arguments != NULL) && (f->n_results == 0 || results != NULL));
-  if (values == NULL) return pl_ir_graph_no_memory(own);
+  if (values == NULL || doing == NULL) return pl_ir_graph_no_memory(own);
   if (++own->depth > DEPTH_MAX) return pl_fail(own->error, PL_BAD_INPUT, "calls nest deeper than %d", (int)DEPTH_MAX);
-  own->prefix = prefix;
+  own->function = function;
   for (int32_t i = 0; i < f->n_arguments; i++)
     values[i] = arguments[i];
-  PL_TRY(pl_ir_graph_gather(own, f, values));
+  if (doing->gathers_params) PL_TRY(pl_ir_graph_gather(own, f, values));
   PL_TRY(pl_ir_graph_send_shards(own));
-  PL_TRY(pl_ir_graph_enter_offload(own, f, values));
-  for (int32_t i = 0; i < f->n_ops; i++) {
-    own->prefix = prefix;
-    own->function = function;
-    PL_TRY(run_op(own, f, &f->ops[i], values));
-  }
-  own->prefix = prefix;
-  pl_ir_graph_leave_offload(own, f);
+  if (doing->keeps_in_host || doing->reads_from_host) PL_TRY(pl_ir_graph_enter_offload(own, f, values));
+  for (int32_t i = 0; i < f->n_ops; i++)
+    PL_TRY(run_op(own, f, &f->ops[i], doing->ops[i], values));
+  if (doing->keeps_in_host) pl_ir_graph_leave_offload(own);
   for (int32_t i = 0; i < f->n_results; i++)
     results[i] = values[f->results[i]];
   if (own->is_last && own->framework->gradients.overlaps_gradients) PL_TRY(pl_ir_graph_send_buckets(own, false));
@@ -85,8 +88,43 @@ static bool is_last_of_chunk(const pl_ir_class *class, int32_t step) {
   return class->steps[step].kind != PL_IR_STEP_F;
 }
 
+/* ---- lanes ---- */
+
+static pl_code take_lanes(pl_ir_graphing *own) {
+  const pl_ir_played *played = own->options->played;
+  size_t n_steps = 0;
+  for (int32_t c = 0; c < own->module->n_classes; c++)
+    n_steps += (size_t)own->module->classes[c].n_steps;
+  if (!pl_lane_making_take(&own->lanes, (uint32_t)own->module->n_classes, n_steps, own->arena))
+    return pl_ir_graph_no_memory(own);
+  if (played == NULL) return PL_OK;
+  own->lanes.n_phases = played->n_phases;
+  own->lanes.n_more = played->n_more;
+  memcpy(own->lanes.period, played->period, sizeof played->period);
+  return PL_OK;
+}
+
+static void begin_lane(pl_ir_graphing *own) {
+  const pl_ir_played *played = own->options->played;
+  pl_lane *lane = pl_lane_begin(&own->lanes, (uint32_t)own->now->class->n_steps);
+  for (int p = 0; played != NULL && p < played->n_phases; p++)
+    lane->phases[p] = played->phases[own->now - own->crews][p];
+}
+
+/* The next step of the list, or what follows it. */
+static void begin_step(pl_ir_graphing *own, int32_t step) {
+  const pl_ir_played *played = own->options->played;
+  pl_lane_begin_step(&own->lanes, own->builder);
+  own->times = 1;
+  if (played != NULL && step < own->now->class->n_steps)
+    own->times = pl_ir_played_times(played, (int32_t)(own->now - own->crews), step);
+}
+
+/* ---- lists ---- */
+
 static pl_code run_list(pl_ir_graphing *own) {
   const pl_ir_class *class = own->now->class;
+  begin_lane(own);
   PL_TRY(pl_ir_graph_find_reductions(own));
   PL_TRY(pl_ir_graph_begin_offload(own));
   for (int32_t s = 0; s < class->n_steps; s++) {
@@ -95,6 +133,7 @@ static pl_code run_list(pl_ir_graphing *own) {
     while (class->chunks[c].chunk != step->chunk)
       c++;
     const pl_ir_chunk *chunk = &class->chunks[c];
+    begin_step(own, s);
     if (own->module->n_fewer > 0) pl_ir_graph_flush(own); /* others may pass over the next */
     own->microbatch = step->microbatch;
     own->chunk = step->chunk;
@@ -105,16 +144,18 @@ static pl_code run_list(pl_ir_graphing *own) {
                         step->kind == PL_IR_STEP_F   ? chunk->forward
                         : step->kind == PL_IR_STEP_B ? chunk->backward
                                                      : chunk->weights,
-                        "", NULL, NULL));
+                        NULL, NULL));
     PL_TRY(pl_ir_graph_send_shards(own));
+    if (own->n_parts > 0) pl_ir_graph_flush(own); /* a step's tasks are its own */
   }
+  begin_step(own, class->n_steps);
   if (own->module->n_fewer > 0) pl_ir_graph_flush(own);
   own->microbatch = PL_IR_NONE;
   own->is_last = own->is_late = false;
   PL_TRY(pl_ir_graph_send_buckets(own, true));
   own->category = PL_CATEGORY_OPTIMIZER;
   own->updates = false;
-  if (class->update != PL_IR_NONE) PL_TRY(run_function(own, class->update, "", NULL, NULL));
+  if (class->update != PL_IR_NONE) PL_TRY(run_function(own, class->update, NULL, NULL));
   PL_TRY(pl_ir_graph_send_gathers(own));
   pl_ir_graph_flush(own);
   return PL_OK;
@@ -185,19 +226,19 @@ static pl_code begin(pl_ir_graphing *own, pl_ir_folding *fold) {
                                 .again = own->again,
                                 .transfers = own->transfers,
                                 .fold = fold,
-                                .prefix = ""};
+                                .doings = own->doings};
   *own = fresh;
   *own->made = (pl_ir_graph){0};
   own->builder = pl_graph_builder_take(own->arena, PL_STREAMS_IN_ORDER);
   own->loads = PL_TAKE(own->arena, pl_ir_load, 2 * (size_t)module->n_functions + 1);
-  return own->builder == NULL || own->loads == NULL ? pl_ir_graph_no_memory(own) : PL_OK;
+  return own->builder == NULL || own->loads == NULL ? pl_ir_graph_no_memory(own) : take_lanes(own);
 }
 
 static pl_code run_lists(pl_ir_graphing *own) {
   for (int32_t c = 0; c < own->module->n_classes; c++) {
     own->now = &own->crews[c];
     PL_TRY(run_list(own));
-    if (own->options->spendings) PL_TRY(pl_ir_graph_spend(own, c));
+    PL_TRY(pl_ir_graph_spend(own, c));
   }
   return PL_OK;
 }
@@ -259,11 +300,11 @@ pl_code pl_ir_graph_take(const pl_cluster *cluster, const pl_ir_module *module, 
                         .error = error,
                         .framework = pl_framework_or_ideal(options->framework),
                         .kernel = pl_ir_row_of("kernel"),
-                        .routing = pl_ir_routing_of(module),
-                        .prefix = ""};
+                        .routing = pl_ir_routing_of(module)};
   own.prices = PL_TAKE(arena, pl_ir_price *, (size_t)module->n_functions * PL_IR_GRAPH_CATEGORIES);
   own.again = PL_TAKE(arena, bool *, (size_t)module->n_functions + 1);
-  if (own.prices == NULL || own.again == NULL) return pl_ir_graph_no_memory(&own);
+  own.doings = PL_TAKE(arena, pl_ir_doing, (size_t)module->n_functions + 1);
+  if (arena->failed) return pl_ir_graph_no_memory(&own);
   pl_ir_transfers_init(&own.transfers, cluster, &options->collective, arena);
   if (module->places != NULL) own.transfers.places = places;
   pl_ir_folding fold;
@@ -279,5 +320,7 @@ pl_code pl_ir_graph_take(const pl_cluster *cluster, const pl_ir_module *module, 
   if (!folded) PL_TRY(pl_ir_transfers_table(&own.transfers, table, error));
   pl_graph_builder_transfers(own.builder, table);
   made->sent = folded ? fold.sent : own.transfers.sent;
+  made->lanes = pl_lane_making_finish(&own.lanes, own.builder);
+  made->n_more = own.lanes.n_more;
   return pl_graph_builder_freeze(own.builder, &made->graph, error);
 }

@@ -6,18 +6,20 @@
  * others: feature), and is waited for where its value is first read, as a framework that launches it on another stream
  * waits by an event. A send starts when its value is there; its receiver waits where it reads what came.
  *
- * Nothing is fused or leapt over: O(devices * (ops behind all steps)) tasks at most, one per stretch of computing.
+ * Nothing is fused: O(devices * (ops behind all steps)) tasks at most, one per stretch of computing; a step's tasks are
+ * its own, so that each list is a lane (core/cluster/lanes.h), and microbatches that recur can be left to the engine.
  * Programs of one class without messages are folded (ir_graph_fold.c): O(classes of devices) tasks, the same dates.
  * Device i of the mesh is device i of the cluster.
  */
 #ifndef PL_WORKLOADS_IR_GRAPH_H
 #define PL_WORKLOADS_IR_GRAPH_H
 
+#include "core/cluster/lanes.h"
 #include "core/graph/graph.h"
 #include "workloads/compile/ir_transfers.h"
 #include "workloads/cost/op_cost.h"
 #include "workloads/framework/framework.h"
-#include "workloads/language/ir_module.h"
+#include "workloads/language/ir_recurrence.h"
 
 typedef struct pl_ir_graph_options {
   pl_collective_options collective;
@@ -26,6 +28,7 @@ typedef struct pl_ir_graph_options {
   bool fold;                     /* one device for each class of interchangeable ones, where there are some */
   bool no_overlap_factor;        /* ignore the profiles' gamma */
   bool spendings;                /* says what devices compute, and of which collectives transfers are */
+  const pl_ir_played *played;    /* `module` is this one's, and numbers are those of the whole; NULL: it is whole */
 } pl_ir_graph_options;
 
 /* What each device of a class computes in an iteration: so often this kernel; or the optimizer's one launch, or what
@@ -42,6 +45,8 @@ typedef struct pl_ir_spending {
 
 typedef struct pl_ir_graph {
   pl_graph graph;
+  pl_lanes lanes;                             /* where something is left out */
+  uint64_t n_more;                            /* periods of it; 0: the phases are too short to tell */
   const uint32_t *device_class;               /* per device of the mesh that of the graph; NULL: the same */
   uint64_t n_kernels, n_collectives, n_sends; /* on all devices, over all microbatches */
   uint64_t n_offloads;                        /* copies between devices and their hosts */

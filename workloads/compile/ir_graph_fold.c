@@ -195,7 +195,7 @@ pl_code pl_ir_graph_meet_folded(pl_ir_graphing *own, const pl_ir_meeting *meetin
       if (input != NULL && input->tasks != NULL) pl_graph_builder_edge(own->builder, input->tasks[e], task);
     }
   }
-  own->made->n_collectives += fold->whole.n_devices / at->groups->size;
+  own->made->n_collectives += fold->whole.n_devices / at->groups->size * own->times;
   output->tasks = tasks;
   return PL_OK;
 }

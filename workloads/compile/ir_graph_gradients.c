@@ -56,6 +56,7 @@ static bool note(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *g
   if (path == NULL || made == NULL) return false;
   *made = (pl_ir_reduction){.path = path, .in_host = pl_ir_op_is_in_host(gradient)};
   if (op != NULL) made->meeting = pl_ir_graph_meeting_of(own, f, op);
+  own->sums_in_host = own->sums_in_host || made->in_host;
   return pl_hash_index_put(&own->reductions, pl_hash_text(5, path), made, own->arena);
 }
 
@@ -88,6 +89,7 @@ static bool count_adds(pl_ir_graphing *own, int32_t function, const char *prefix
 
 pl_code pl_ir_graph_find_reductions(pl_ir_graphing *own) {
   own->reductions = (pl_hash_index){0};
+  own->sums_in_host = false;
   own->n_buckets = 0;
   own->unit = PL_TAKE(own->arena, uint32_t, own->now->n_devices + 1);
   own->unit_before = PL_TAKE(own->arena, uint32_t, own->now->n_devices + 1);
@@ -163,7 +165,8 @@ static pl_code put_shard(pl_ir_graphing *own, pl_ir_reduction *reduction) {
 }
 
 static pl_code added(pl_ir_graphing *own, const pl_ir_op *accumulate, const pl_ir_arrival *shard) {
-  const char *path = path_of(own, own->prefix, accumulate->path);
+  if (!own->is_last && !own->sums_in_host && (shard == NULL || shard->tasks == NULL)) return PL_OK;
+  const char *path = pl_ir_graph_path(own, accumulate->path);
   if (path == NULL) return pl_ir_graph_no_memory(own);
   pl_ir_reduction *reduction = find(own, path);
   if (reduction == NULL) return PL_OK;
@@ -181,7 +184,7 @@ static pl_code added(pl_ir_graphing *own, const pl_ir_op *accumulate, const pl_i
 /* At other levels reductions are the update's: nobody knows here when a gradient is whole, and the update sends it. */
 static pl_code added_there(pl_ir_graphing *own, const pl_ir_op *op, const pl_ir_arrival *values) {
   if (!is(op, "accumulate") || !pl_ir_op_is_in_host(op)) return PL_OK;
-  const char *path = path_of(own, own->prefix, op->path);
+  const char *path = pl_ir_graph_path(own, op->path);
   return path != NULL ? pl_ir_graph_offload_sum(own, path, values[op->inputs[0]].tasks, own->is_last)
                       : pl_ir_graph_no_memory(own);
 }
@@ -206,21 +209,14 @@ pl_code pl_ir_graph_added(pl_ir_graphing *own, const pl_ir_op *op, const pl_ir_a
   return any && at_once ? pl_ir_graph_send_buckets(own, false) : PL_OK;
 }
 
-static bool only_adds(const pl_ir_graphing *own, const pl_ir_op *op) {
-  if (is(op, "accumulate")) return true;
-  if (op->row != own->kernel || op->n_outputs > 0 || op->n_inputs == 0) return false;
-  const pl_ir_function *f = own->module->functions[op->callee];
-  for (int32_t i = 0; i < f->n_ops; i++)
-    if (!is(&f->ops[i], "accumulate") && !is(&f->ops[i], "cast")) return false;
-  return true;
-}
-
-bool pl_ir_graph_adds_shards(const pl_ir_graphing *own, const pl_ir_op *op, const pl_ir_arrival *values) {
+bool pl_ir_graph_adds_shards(const pl_ir_graphing *own, const pl_ir_op *op, uint16_t does,
+                             const pl_ir_arrival *values) {
   if (own->module->level != PL_IR_KERNELS) return false;
-  if (is(op, "store")) return true; /* for the next iteration */
+  if ((does & PL_IR_DOES_STORE) != 0) return true; /* for the next iteration */
+  if ((does & PL_IR_DOES_ONLY_ADD) == 0) return false;
   for (int32_t i = 0; i < op->n_inputs; i++)
     if (values[op->inputs[i]].tasks == NULL && !values[op->inputs[i]].is_shard) return false;
-  return only_adds(own, op);
+  return true;
 }
 
 /* The one op that reads a value; NULL: none, or several, or a result. */
@@ -243,7 +239,9 @@ pl_code pl_ir_graph_defer_shard(pl_ir_graphing *own, const pl_ir_function *f, co
   if (own->module->level != PL_IR_KERNELS || !own->framework->gathers.gathers_ahead || !is(op, "reduce_scatter"))
     return PL_OK;
   const pl_ir_op *reader = reader_of(f, op->first_output);
-  if (values[op->inputs[0]].tasks != NULL || reader == NULL || !only_adds(own, reader)) return PL_OK;
+  if (values[op->inputs[0]].tasks != NULL || reader == NULL ||
+      (own->doings[own->function].ops[reader - f->ops] & PL_IR_DOES_ONLY_ADD) == 0)
+    return PL_OK;
   const pl_ir_meeting meeting = pl_ir_graph_meeting_of(own, f, op);
   if (own->shards.meeting.axes != meeting.axes) PL_TRY(pl_ir_graph_send_shards(own));
   double bytes = own->shards.meeting.bytes + meeting.bytes;
@@ -274,7 +272,7 @@ pl_code pl_ir_graph_send_shards(pl_ir_graphing *own) {
 
 void pl_ir_graph_gradient(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_arrival *values) {
   if (own->module->level != PL_IR_KERNELS || !is(op, "gradient")) return;
-  const char *path = path_of(own, own->prefix, op->path);
+  const char *path = pl_ir_graph_path(own, op->path);
   const pl_ir_reduction *reduction = path != NULL ? find(own, path) : NULL;
   if (reduction == NULL || reduction->tasks == NULL) return;
   const pl_ir_op *meeting = meeting_of(f, op->first_output);

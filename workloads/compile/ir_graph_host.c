@@ -106,6 +106,7 @@ pl_code pl_ir_graph_wait_for_host(pl_ir_graphing *own, int32_t function) {
   pl_ticks ticks[PL_IR_GRAPH_PROFILES_MAX];
   PL_TRY(load_of(own, function, own->category, &load));
   for (uint32_t p = 0; p < own->cluster->n_profiles; p++)
-    own->late_ticks[p] += ticks[p] = pl_ticks_from_s(own->late_s[p] * load->host_s / own->step->host_s);
+    own->late_ticks[p] +=
+        (pl_ticks)own->times * (ticks[p] = pl_ticks_from_s(own->late_s[p] * load->host_s / own->step->host_s));
   return pl_ir_graph_part(own, own->category, ticks, PL_NONE) ? PL_OK : pl_ir_graph_no_memory(own);
 }

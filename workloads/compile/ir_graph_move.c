@@ -184,7 +184,7 @@ pl_code pl_ir_graph_meet(pl_ir_graphing *own, const pl_ir_meeting *meeting, cons
       if (after[d] != PL_NONE) pl_graph_builder_edge(own->builder, after[d], task);
       if (input != NULL && input->tasks != NULL) pl_graph_builder_edge(own->builder, input->tasks[d], task);
     }
-    own->made->n_collectives++;
+    own->made->n_collectives += own->times;
   }
   output->tasks = tasks;
   return PL_OK;
@@ -252,7 +252,7 @@ static pl_code message(pl_ir_graphing *own, const pl_ir_crew *from, const pl_ir_
     PL_TRY(pl_ir_transfers_collective(&own->transfers, PL_SEND, pair, 2, bytes, &spec, &progress, own->error));
     own_tasks[d] = pl_graph_builder_transfer(own->builder, spec, progress, PL_CATEGORY_PIPELINE, NULL, 0,
                                              label_of(own, tag), own->microbatch);
-    own->made->n_sends++;
+    own->made->n_sends += own->times;
   }
   return PL_OK;
 }
@@ -279,7 +279,8 @@ static pl_code receive(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir
 static pl_code sum_classes(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_arrival *input,
                            pl_ir_arrival *output) {
   const pl_ir_attribute *classes = pl_ir_attribute_find(op, "classes");
-  const char *key = pl_arena_printf(own->arena, "sum %s %s", own->prefix, pl_ir_text_of(op, "tag"));
+  const char *key =
+      pl_arena_printf(own->arena, "sum %s %s", pl_ir_graph_prefix(own, own->prefix), pl_ir_text_of(op, "tag"));
   bool fresh;
   pl_ir_graph_flush(own);
   output->tasks = key != NULL ? promise(own, key, own->now->n_devices, &fresh) : NULL;
@@ -296,7 +297,7 @@ static pl_code sum_classes(pl_ir_graphing *own, const pl_ir_function *f, const p
                                         &spec, &progress, own->error));
       output->tasks[d] = pl_graph_builder_transfer(own->builder, spec, progress, PL_CATEGORY_DATA, NULL, 0,
                                                    label_of(own, "sum_classes"), own->microbatch);
-      own->made->n_collectives++;
+      own->made->n_collectives += own->times;
     }
     depends(own, output->tasks[d], d, input);
   }
@@ -330,7 +331,7 @@ static pl_code shift(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_o
       PL_TRY(pl_ir_transfers_collective(&own->transfers, PL_SEND, pair, 2, bytes, &spec, &progress, own->error));
       tasks[to] = pl_graph_builder_transfer(own->builder, spec, progress, category, NULL, 0, label_of(own, "shift"),
                                             own->microbatch);
-      own->made->n_sends++;
+      own->made->n_sends += own->times;
     }
     depends(own, tasks[to], from, input);
   }
@@ -386,7 +387,7 @@ static pl_code halo(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op
       PL_TRY(pl_ir_transfers_collective(&own->transfers, PL_SEND, pair, 2, bytes, &spec, &progress, own->error));
       uint32_t task = pl_graph_builder_transfer(own->builder, spec, progress, category, NULL, 0, label_of(own, "halo"),
                                                 own->microbatch);
-      own->made->n_sends++;
+      own->made->n_sends += own->times;
       depends(own, task, from, input);
       pl_graph_builder_edge(own->builder, task, tasks[to]);
     }

@@ -47,13 +47,6 @@ static void depends(pl_ir_graphing *own, uint32_t before, uint32_t task) {
   if (before != PL_NONE) pl_graph_builder_edge(own->builder, before, task);
 }
 
-static const char *path_of(pl_ir_graphing *own, const char *path) {
-  const char *prefix = own->prefix;
-  return prefix[0] != 0 && path[0] != 0 ? pl_arena_printf(own->arena, "%s.%s", prefix, path)
-         : path[0] != 0                 ? path
-                                        : prefix;
-}
-
 /* One flow per device, behind the last in its direction, `after` and `arrival` (either may be NULL). */
 static pl_code copy(pl_ir_graphing *own, bool out, double bytes, const uint32_t *after, const uint32_t *arrival,
                     uint32_t **made) {
@@ -70,8 +63,8 @@ static pl_code copy(pl_ir_graphing *own, bool out, double bytes, const uint32_t 
     if (after != NULL) depends(own, after[d], tasks[d]);
     if (arrival != NULL) depends(own, arrival[d], tasks[d]);
     last[d] = tasks[d];
-    own->made->n_offloads++;
-    own->made->offloaded_bytes += bytes;
+    own->made->n_offloads += own->times;
+    own->made->offloaded_bytes += bytes * (double)own->times;
   }
   return PL_OK;
 }
@@ -104,18 +97,18 @@ static hosted *find(const pl_ir_graphing *own, const char *path) {
 
 static pl_code scan(pl_ir_graphing *own, int32_t function) {
   const pl_ir_function *f = own->module->functions[function];
-  const char *prefix = own->prefix;
+  pl_ir_prefix *outer = own->prefix;
   for (int32_t i = 0; i < f->n_ops; i++) {
     const pl_ir_op *op = &f->ops[i], *state = state_of(f, op);
     if (is(op, "call")) {
-      own->prefix = path_of(own, op->path);
-      if (own->prefix == NULL) return pl_ir_graph_no_memory(own);
+      pl_ir_prefix inner = {.outer = outer, .segment = op->path};
+      if (op->path[0] != 0) own->prefix = &inner;
       PL_TRY(scan(own, op->callee));
-      own->prefix = prefix;
+      own->prefix = outer;
     }
     if (state == NULL) continue;
     hosted *made = PL_TAKE(own->arena, hosted, 1);
-    const char *path = path_of(own, state->path);
+    const char *path = pl_ir_graph_path(own, state->path);
     if (made == NULL || path == NULL) return pl_ir_graph_no_memory(own);
     *made = (hosted){.path = path, .gradient_bytes = bytes_of(own, f, op->inputs[1])};
     if (!pl_hash_index_put(&own->offload.states, pl_hash_text(8, path), made, own->arena))
@@ -134,7 +127,7 @@ pl_code pl_ir_graph_begin_offload(pl_ir_graphing *own) {
                              .began = take_tasks(own),
                              .began_before = take_tasks(own)};
   if (own->arena->failed) return pl_ir_graph_no_memory(own);
-  own->prefix = "";
+  own->prefix = NULL;
   return own->now->class->update != PL_IR_NONE ? scan(own, own->now->class->update) : PL_OK;
 }
 
@@ -165,7 +158,7 @@ pl_code pl_ir_graph_offload_sum(pl_ir_graphing *own, const char *path, const uin
 
 /* The host's part of the update: behind all gradients that are out, and what it updated before. */
 static pl_code update(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_arrival *values) {
-  const char *path = path_of(own, state_of(f, op)->path);
+  const char *path = pl_ir_graph_path(own, state_of(f, op)->path);
   uint32_t *tasks = take_tasks(own);
   if (path == NULL || tasks == NULL) return pl_ir_graph_no_memory(own);
   own->made->host_updates = true;
@@ -186,7 +179,7 @@ static pl_code update(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_
 /* ---- what is kept ---- */
 
 static const char *key_of(pl_ir_graphing *own, const pl_ir_op *op) {
-  const char *path = path_of(own, op->path);
+  const char *path = pl_ir_graph_path(own, op->path);
   return path != NULL ? pl_arena_printf(own->arena, "%d %d %lld %s", own->chunk, own->microbatch,
                                         (long long)own->piece.index, path)
                       : NULL;
@@ -208,12 +201,6 @@ static pl_code keep(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op
   return pl_hash_index_put(&own->offload.kept, pl_hash_text(9, made->key), made, own->arena)
              ? PL_OK
              : pl_ir_graph_no_memory(own);
-}
-
-static bool has_hosted(const pl_ir_function *f, const char *row) {
-  for (int32_t i = 0; i < f->n_ops; i++)
-    if (is(&f->ops[i], row) && pl_ir_op_is_in_host(&f->ops[i])) return true;
-  return false;
 }
 
 /* Sends for everything that the function reads from the host. */
@@ -238,17 +225,17 @@ static pl_code fetch(pl_ir_graphing *own, const pl_ir_function *f, pl_ir_arrival
 }
 
 pl_code pl_ir_graph_enter_offload(pl_ir_graphing *own, const pl_ir_function *f, pl_ir_arrival *values) {
-  if (has_hosted(f, "keep") && own->now->n_devices > 0 && own->offload.left_before[0] != PL_NONE) {
+  const pl_ir_doing *doing = &own->doings[own->function];
+  if (doing->keeps_in_host && own->now->n_devices > 0 && own->offload.left_before[0] != PL_NONE) {
     pl_ir_arrival left = {.tasks = PL_TAKE(own->arena, uint32_t, own->now->n_devices)};
     if (left.tasks == NULL) return pl_ir_graph_no_memory(own);
     memcpy(left.tasks, own->offload.left_before, own->now->n_devices * sizeof *left.tasks);
     PL_TRY(pl_ir_graph_await(own, &left));
   }
-  return has_hosted(f, "kept") ? fetch(own, f, values) : PL_OK;
+  return doing->reads_from_host ? fetch(own, f, values) : PL_OK;
 }
 
-void pl_ir_graph_leave_offload(pl_ir_graphing *own, const pl_ir_function *f) {
-  if (!has_hosted(f, "keep")) return;
+void pl_ir_graph_leave_offload(pl_ir_graphing *own) {
   for (uint32_t d = 0; d < own->now->n_devices; d++) {
     own->offload.left_before[d] = own->offload.left[d];
     own->offload.left[d] = own->offload.out[d];

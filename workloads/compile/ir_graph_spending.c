@@ -28,12 +28,15 @@ static bool add_time(pl_ir_graphing *own, int32_t class, pl_category category, c
   return add(own, &spending);
 }
 
+/* Sums are of kernels times their number: the same bits whatever was gone through to count them. */
 pl_code pl_ir_graph_spend(pl_ir_graphing *own, int32_t class) {
   for (int32_t i = 0; i < own->module->n_functions * PL_IR_GRAPH_CATEGORIES; i++) {
     int32_t n_ops = own->prices[i] != NULL ? own->module->functions[i / PL_IR_GRAPH_CATEGORIES]->n_ops : 0;
     for (int32_t op = 0; op < n_ops; op++) {
       pl_ir_price *price = &own->prices[i][op];
-      if (price->n_runs == 0) continue;
+      own->made->flops += price->flops * (double)price->n_on_all;
+      price->n_on_all = 0;
+      if (price->n_runs == 0 || !own->options->spendings) continue;
       const pl_ir_spending spending = {.class = class,
                                        .has_kernel = !price->is_update,
                                        .kernel = price->kernel,
@@ -45,6 +48,7 @@ pl_code pl_ir_graph_spend(pl_ir_graphing *own, int32_t class) {
       price->n_runs = 0;
     }
   }
+  if (!own->options->spendings) return PL_OK;
   bool late = false;
   for (uint32_t p = 0; p < own->cluster->n_profiles; p++)
     late = late || own->late_ticks[p] > 0;

@@ -4,6 +4,7 @@
 
 #include "core/base/hash_index.h"
 #include "netmodel/collective/topology_cache.h"
+#include "workloads/compile/compile_lanes.h"
 #include "workloads/compile/ir_graph.h"
 #include "workloads/compile/ir_transfers.h"
 #include "workloads/language/ir_fewer.h"
@@ -36,8 +37,9 @@ typedef struct pl_ir_price {
   const char *name;
   pl_ticks *ticks;
   pl_op kernel;
-  uint8_t *sources; /* pl_cost_source, likewise */
-  uint64_t n_runs;  /* on each device of the class that is made */
+  uint8_t *sources;  /* pl_cost_source, likewise */
+  uint64_t n_runs;   /* on each device of the class that is made */
+  uint64_t n_on_all; /* on all its devices together */
 } pl_ir_price;
 
 /* A value: computed here, or on its way. NULL tasks: computed. */
@@ -112,6 +114,31 @@ typedef struct pl_ir_folding {
   const pl_ir_sent *sent; /* per spec of it */
 } pl_ir_folding;
 
+/* What an op does in a graph besides computing. */
+typedef enum pl_ir_does {
+  PL_IR_DOES_CALL = 1,
+  PL_IR_DOES_MOVE = 2,
+  PL_IR_DOES_OFFLOAD = 4,
+  PL_IR_DOES_READ_GRADIENT = 8,
+  PL_IR_DOES_STORE = 16,
+  PL_IR_DOES_REDUCE_SCATTER = 32,
+  PL_IR_DOES_ALL_GATHER = 64,
+  PL_IR_DOES_ADD = 128,     /* to gradients; or as a kernel of several ops */
+  PL_IR_DOES_ONLY_ADD = 256 /* nothing else */
+} pl_ir_does;
+
+/* Of a function: bits of the above by op; what it does as a whole. */
+typedef struct pl_ir_doing {
+  uint16_t *ops;
+  bool gathers_params, keeps_in_host, reads_from_host;
+} pl_ir_doing;
+
+/* The instances of the calls that are open, innermost first; its text when somebody has asked for it. */
+typedef struct pl_ir_prefix {
+  struct pl_ir_prefix *outer;
+  const char *segment, *text;
+} pl_ir_prefix;
+
 typedef struct pl_ir_graphing {
   const pl_cluster *cluster;
   const pl_ir_module *module;
@@ -124,6 +151,8 @@ typedef struct pl_ir_graphing {
   pl_ir_crew *now;
   pl_ir_graph *made;
   pl_error *error;
+  pl_lane_making lanes;
+  uint64_t times; /* that what is made counts, with what is left out */
   int32_t microbatch, depth;
   bool everybody; /* meets, though some may pass over this step: gradients */
   pl_category category;
@@ -133,8 +162,9 @@ typedef struct pl_ir_graphing {
   bool updates;          /* the launch of this class's optimizer step is counted */
   pl_ticks late_ticks[PL_IR_GRAPH_PROFILES_MAX], launch_ticks[PL_IR_GRAPH_PROFILES_MAX]; /* of this class, so far */
   uint32_t room_spendings;
-  int32_t function; /* that runs */
-  const char *prefix;
+  int32_t function;     /* that runs */
+  pl_ir_prefix *prefix; /* NULL: of no instance */
+  pl_ir_doing *doings;  /* per function; filled when it first runs */
   pl_ir_price **prices; /* per function and category, by op; NULL: not yet asked for */
   bool **again;         /* per function, by op: made again in a backward pass; NULL: not yet asked for */
   pl_ir_load *loads;    /* per function, forward and backward */
@@ -143,6 +173,7 @@ typedef struct pl_ir_graphing {
   double late_s[PL_IR_GRAPH_PROFILES_MAX]; /* of this step, by profile */
   /* Of a program of level kernels: gradients on their way. */
   pl_hash_index reductions; /* of the class that is made, by path */
+  bool sums_in_host;        /* some of them */
   pl_ir_bucket buckets[PL_IR_BUCKETS_MAX];
   uint32_t n_buckets;
   pl_ir_bucket shards;                      /* that go out behind the next function's gather; no axes: none */
@@ -154,6 +185,7 @@ typedef struct pl_ir_graphing {
   /* What has been computed since the last task was made, as parts, per profile of the cluster. */
   pl_part *parts[PL_IR_GRAPH_PROFILES_MAX];
   uint32_t n_parts, room_parts;
+  pl_hash_index segments; /* by their parts */
   /* Tasks, per device, that what is computed next waits for. */
   uint32_t **awaited;
   uint32_t n_awaited, room_awaited;
@@ -170,6 +202,13 @@ static inline bool pl_ir_graph_is_absent(const pl_ir_graphing *own, uint32_t dev
   return !own->everybody && !pl_ir_runs(own->module, device, own->microbatch);
 }
 
+/* ---- ir_graph_doing.c: names, read once ---- */
+const pl_ir_doing *pl_ir_graph_doing(pl_ir_graphing *own, int32_t function); /* NULL: no memory */
+/* "decoder.h.3", of the calls that are open; "": none has an instance. */
+const char *pl_ir_graph_prefix(pl_ir_graphing *own, pl_ir_prefix *prefix);
+/* The path of an op of state in there. NULL: no memory. */
+const char *pl_ir_graph_path(pl_ir_graphing *own, const char *path);
+
 /* ---- ir_graph_work.c: stretches of computing ---- */
 /* The op's kernel behind those that were computed before; nothing of an op without one. */
 bool pl_ir_graph_compute(pl_ir_graphing *own, const pl_ir_op *op);
@@ -184,6 +223,7 @@ const pl_ir_price *pl_ir_graph_price(pl_ir_graphing *own, const pl_ir_op *op);
 bool pl_ir_graph_part(pl_ir_graphing *own, pl_category category, const pl_ticks *ticks, uint32_t name);
 
 /* ---- ir_graph_spending.c: what a class computed, as its list was made ---- */
+/* Behind its list: FLOPs, and what options->spendings asks for. */
 pl_code pl_ir_graph_spend(pl_ir_graphing *own, int32_t class);
 
 /* ---- ir_graph_host.c: a host that is late ---- */
@@ -196,8 +236,8 @@ pl_code pl_ir_graph_wait_for_host(pl_ir_graphing *own, int32_t function);
 pl_code pl_ir_graph_find_reductions(pl_ir_graphing *own);
 /* Behind an op: gradients that it has added up for the last time go into buckets. */
 pl_code pl_ir_graph_added(pl_ir_graphing *own, const pl_ir_op *op, const pl_ir_arrival *values);
-/* Whether the op only adds to gradients what comes from a collective, which nothing waits for. */
-bool pl_ir_graph_adds_shards(const pl_ir_graphing *own, const pl_ir_op *op, const pl_ir_arrival *values);
+/* Whether the op, which does this, only adds to gradients what comes from a collective, which nothing waits for. */
+bool pl_ir_graph_adds_shards(const pl_ir_graphing *own, const pl_ir_op *op, uint16_t does, const pl_ir_arrival *values);
 /* Buckets that are full, or all of them, begin their way. */
 pl_code pl_ir_graph_send_buckets(pl_ir_graphing *own, bool all);
 /* The gradient of a path that is on its way since the backward pass: as the update reads it. */
@@ -221,7 +261,8 @@ pl_code pl_ir_graph_begin_offload(pl_ir_graphing *own);
 /* In front of a function: waits until what the one before the last sent out has left the device, so that two at most
  * are on their way; and sends for what this one reads from the host, while the function before it runs. */
 pl_code pl_ir_graph_enter_offload(pl_ir_graphing *own, const pl_ir_function *f, pl_ir_arrival *values);
-void pl_ir_graph_leave_offload(pl_ir_graphing *own, const pl_ir_function *f);
+/* Behind one that keeps in the host. */
+void pl_ir_graph_leave_offload(pl_ir_graphing *own);
 /* A gradient that nothing is added to any more, `ready` behind these tasks (per device of the crew; NULL: behind all
  * that was computed), goes out, if the host has the state of its parameter. */
 pl_code pl_ir_graph_offload_gradient(pl_ir_graphing *own, const char *path, const uint32_t *ready);

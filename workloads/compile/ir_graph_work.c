@@ -75,8 +75,9 @@ static uint32_t name_of(pl_ir_graphing *own, const pl_ir_op *op, const char *oth
   const char *value = op->n_outputs > 0 ? f->values[op->first_output].name : op->path;
   if (value != NULL && value[0] == 0) value = NULL;
   if (value == NULL && op->callee != PL_IR_NONE) value = own->module->functions[op->callee]->name;
-  const char *text = pl_arena_printf(own->arena, "%s%s%s", own->prefix, own->prefix[0] != 0 ? "." : "",
-                                     value != NULL ? value : otherwise);
+  const char *prefix = pl_ir_graph_prefix(own, own->prefix);
+  const char *text =
+      pl_arena_printf(own->arena, "%s%s%s", prefix, prefix[0] != 0 ? "." : "", value != NULL ? value : otherwise);
   return text != NULL ? pl_graph_builder_name(own->builder, text) : PL_NONE;
 }
 
@@ -108,23 +109,59 @@ bool pl_ir_graph_compute(pl_ir_graphing *own, const pl_ir_op *op) {
   pl_ir_price *price = price_of(own, op);
   if (price == NULL) return false;
   if (!price->computes) return true;
-  price->n_runs++;
+  price->n_runs += own->times;
   uint32_t name = own->options->names ? name_of(own, op, price->name) : PL_NONE;
   if (price->is_update && !own->updates && !launch_update(own, name)) return false;
   if (!pl_ir_graph_part(own, (pl_category)price->kernel.category, price->ticks, name)) return false;
   uint32_t n_devices = own->fold != NULL ? own->fold->whole.n_devices : own->now->n_devices;
   for (uint32_t d = 0; own->module->n_fewer > 0 && d < own->now->n_devices; d++)
     n_devices -= pl_ir_graph_is_absent(own, own->now->devices[d]);
-  own->made->n_kernels += n_devices;
-  own->made->flops += price->flops * n_devices;
+  own->made->n_kernels += n_devices * own->times;
+  price->n_on_all += n_devices * own->times;
   return true;
+}
+
+/* ---- stretches ---- */
+
+static bool same_part(const pl_part *a, const pl_part *b) {
+  return a->ticks == b->ticks && a->category == b->category && a->name == b->name;
+}
+
+static uint64_t hash_of_parts(const pl_part *parts, uint32_t n) {
+  uint64_t hash = pl_hash_word(12, n);
+  for (uint32_t i = 0; i < n; i++)
+    hash = pl_hash_word(hash,
+                        (uint64_t)parts[i].ticks ^ (uint64_t)parts[i].category << 56 ^ (uint64_t)parts[i].name << 24);
+  return hash;
+}
+
+static bool is_segment(const pl_ir_graphing *own, uint32_t segment, const pl_part *parts, uint32_t n) {
+  uint32_t n_known, at = 0;
+  const pl_part *known = pl_graph_builder_parts(own->builder, segment, &n_known);
+  while (n_known == n && at < n && same_part(&known[at], &parts[at]))
+    at++;
+  return at == n;
+}
+
+/* One that has been in the graph before, if there is: passes of a chunk compute the same, microbatch by microbatch. */
+static uint32_t segment_of(pl_ir_graphing *own, const pl_part *parts, uint32_t n) {
+  uint64_t hash = hash_of_parts(parts, n);
+  uint32_t probe = 0;
+  const uint32_t *known;
+  while ((known = (const uint32_t *)pl_hash_index_find(&own->segments, hash, &probe)) != NULL)
+    if (is_segment(own, *known, parts, n)) return *known;
+  uint32_t *made = PL_TAKE(own->arena, uint32_t, 1);
+  if (made == NULL) return PL_NONE;
+  *made = pl_graph_builder_segment(own->builder, parts, n);
+  if (*made == PL_NONE) return PL_NONE; /* the builder knows why */
+  return pl_hash_index_put(&own->segments, hash, made, own->arena) ? *made : PL_NONE;
 }
 
 void pl_ir_graph_flush(pl_ir_graphing *own) {
   if (own->n_parts == 0 && own->n_awaited == 0) return;
   uint32_t segments[PL_IR_GRAPH_PROFILES_MAX];
   for (uint32_t p = 0; p < own->cluster->n_profiles && own->n_parts > 0; p++)
-    segments[p] = pl_graph_builder_segment(own->builder, own->parts[p], own->n_parts);
+    segments[p] = segment_of(own, own->parts[p], own->n_parts);
   for (uint32_t d = 0; d < own->now->n_devices; d++) {
     if (pl_ir_graph_is_absent(own, own->now->devices[d])) continue;
     uint32_t device = own->now->devices[d], number = own->fold != NULL ? d : device; /* in the graph */

@@ -18,13 +18,29 @@ typedef struct storage {
   int32_t references;
 } storage;
 
-/* What a path keeps, by microbatch; or that its state is counted. */
+/* What a path keeps of the microbatch that is walked through; or that its state is counted. */
 typedef struct entry {
   const char *path;
-  int32_t kind;     /* the chunk, or what is counted */
-  storage **of;     /* per microbatch; NULL: none now */
-  bool for_weights; /* the weights function reads it */
+  int32_t kind; /* the chunk, or what is counted */
+  storage *kept;
+  bool is_counted, for_weights; /* for_weights: the weights function reads it */
 } entry;
+
+/* What a pass of a chunk does to the values on the device, and to those in its host: the same for every microbatch,
+ * since it only sees what the passes of its own microbatch before it have kept. */
+typedef struct pass_effect {
+  double net, peak; /* bytes: what it leaves, and the most above what was there */
+  double host_net, host_peak;
+} pass_effect;
+
+enum { PASSES = PL_IR_STEP_W + 1 };
+
+/* The first pass of each kind is walked through, all others do what it did. */
+typedef struct chunk_walk {
+  bool is_known[PASSES];
+  pass_effect effects[PASSES];
+  double masks; /* bytes that the forward pass wrote */
+} chunk_walk;
 
 enum { COUNTED_PARAMETER = -1, COUNTED_GRADIENT = -2 };
 
@@ -43,8 +59,8 @@ typedef struct walk {
   storage **free_list;
   uint32_t n_free, room_free;
   double live, peak; /* of values */
-  double *masks_of;  /* per microbatch and chunk: bytes of masks */
-  int32_t microbatch, chunk, depth;
+  chunk_walk *chunks;
+  int32_t chunk, depth;
   pl_ir_piece piece;
   pl_ir_step_kind kind;
   bool keeps_for_weights, counts;
@@ -150,8 +166,8 @@ static entry *find(walk *own, int32_t kind, const char *segment) {
 /* True the first time. */
 static bool is_new(walk *own, int32_t kind, const char *segment) {
   entry *known = find(own, kind, segment);
-  if (known == NULL || known->of != NULL) return false;
-  known->of = PL_TAKE(own->arena, storage *, 1);
+  if (known == NULL || known->is_counted) return false;
+  known->is_counted = true;
   return true;
 }
 
@@ -192,16 +208,6 @@ static entry *kept_entry(walk *own, const char *path) {
   entry *known = find(own, own->chunk, path);
   own->path_length = outside;
   return known;
-}
-
-static storage **kept_at(walk *own, entry *known) {
-  if (known == NULL) return NULL;
-  if (known->of == NULL) known->of = PL_TAKE(own->arena, storage *, own->module->n_microbatches + 1);
-  return known->of != NULL ? &known->of[own->microbatch] : NULL;
-}
-
-static double *masks_at(const walk *own) {
-  return &own->masks_of[own->chunk * own->module->n_microbatches + own->microbatch];
 }
 
 static bool make(walk *own, const pl_outlook *look, const pl_ir_op *op, storage **values) {
@@ -254,17 +260,16 @@ static bool run_op(walk *own, const pl_ir_function *f, const pl_outlook *look, i
     return values[op->first_output] != NULL && move(own, values[op->first_output]);
   }
   if (does == PL_ROLE_KEEPS) {
-    storage **at = kept_at(own, kept_entry(own, op->path));
-    if (at != NULL) *at = share(values[op->inputs[0]]);
-    return at != NULL;
+    entry *known = kept_entry(own, op->path);
+    if (known != NULL) known->kept = share(values[op->inputs[0]]);
+    return known != NULL;
   }
   if (does == PL_ROLE_TAKES) { /* which lets go of it, where nobody else reads it later */
     entry *known = kept_entry(own, op->path);
-    storage **at = kept_at(own, known);
-    if (at == NULL) return false;
+    if (known == NULL) return false;
     bool stays = own->keeps_for_weights && known->for_weights;
-    values[op->first_output] = stays ? share(*at) : *at;
-    if (!stays) *at = NULL;
+    values[op->first_output] = stays ? share(known->kept) : known->kept;
+    if (!stays) known->kept = NULL;
     return true;
   }
   if (does == PL_ROLE_READS || (does >= PL_ROLE_IS_PARAMETER && pl_memory_op_reads(op))) return true;
@@ -274,7 +279,7 @@ static bool run_op(walk *own, const pl_ir_function *f, const pl_outlook *look, i
   }
   double masks = own->kind == PL_IR_STEP_F && !look->makes_again ? look->masks[index] : 0;
   own->live += masks;
-  *masks_at(own) += masks;
+  if (masks > 0) own->chunks[own->chunk].masks += masks;
   return make(own, look, op, values);
 }
 
@@ -342,6 +347,59 @@ static bool run_whole(walk *own, int32_t function) {
   return run_function(own, function, NULL, NULL);
 }
 
+static const pl_ir_chunk *chunk_of(const pl_ir_class *class, int32_t chunk) {
+  int32_t c = 0;
+  while (class->chunks[c].chunk != chunk)
+    c++;
+  return &class->chunks[c];
+}
+
+/* Up and down from what is there now. */
+static void repeat(walk *own, const pass_effect *effect) {
+  own->peak = fmax(own->peak, own->live + effect->peak);
+  own->live += effect->net;
+  own->host_peak = fmax(own->host_peak, own->host_live + effect->host_peak);
+  own->host_live += effect->host_net;
+}
+
+/* Walks through a pass as if there were nothing else, and notes what it does. */
+static bool walk_through(walk *own, int32_t function, pass_effect *effect) {
+  const double live = own->live, peak = own->peak, host_live = own->host_live, host_peak = own->host_peak;
+  own->live = own->peak = own->host_live = own->host_peak = 0;
+  bool fits = run_whole(own, function);
+  arrive(own);
+  arrive(own);
+  if (own->kind != PL_IR_STEP_F) {
+    own->live -= own->chunks[own->chunk].masks;
+    own->chunks[own->chunk].masks = 0;
+  }
+  effect->net = own->live;
+  effect->peak = own->peak;
+  effect->host_net = own->host_live;
+  effect->host_peak = own->host_peak;
+  own->live = live;
+  own->peak = peak;
+  own->host_live = host_live;
+  own->host_peak = host_peak;
+  return fits;
+}
+
+static bool run_step(walk *own, const pl_ir_class *class, const pl_ir_step *step) {
+  const pl_ir_chunk *chunk = chunk_of(class, step->chunk);
+  chunk_walk *of = &own->chunks[step->chunk];
+  pass_effect *effect = &of->effects[step->kind];
+  own->chunk = step->chunk;
+  own->kind = (pl_ir_step_kind)step->kind;
+  own->keeps_for_weights = step->kind == PL_IR_STEP_B && chunk->weights != PL_IR_NONE;
+  int32_t function = step->kind == PL_IR_STEP_F   ? chunk->forward
+                     : step->kind == PL_IR_STEP_B ? chunk->backward
+                                                  : chunk->weights;
+  if (!of->is_known[step->kind] && !walk_through(own, function, effect)) return false;
+  of->is_known[step->kind] = true;
+  repeat(own, effect);
+  return true;
+}
+
 static bool run_class(walk *own, const pl_ir_class *class) {
   own->entries = (pl_hash_index){0};
   for (int32_t i = 0; i < own->module->n_functions; i++)
@@ -351,32 +409,14 @@ static bool run_class(walk *own, const pl_ir_class *class) {
   int32_t n_chunks = 0;
   for (int32_t i = 0; i < class->n_chunks; i++)
     if (class->chunks[i].chunk >= n_chunks) n_chunks = class->chunks[i].chunk + 1;
-  own->masks_of = PL_TAKE(own->arena, double, (size_t)(n_chunks + 1) * (size_t)(own->module->n_microbatches + 1));
-  if (own->masks_of == NULL) return false;
+  own->chunks = PL_TAKE(own->arena, chunk_walk, n_chunks + 1);
+  if (own->chunks == NULL) return false;
   for (int32_t i = 0; i < class->n_chunks; i++) {
     own->chunk = class->chunks[i].chunk;
     if (class->chunks[i].weights != PL_IR_NONE && !note_weights(own, class->chunks[i].weights)) return false;
   }
-  for (int32_t s = 0; s < class->n_steps; s++) {
-    const pl_ir_step *step = &class->steps[s];
-    int32_t c = 0;
-    while (class->chunks[c].chunk != step->chunk)
-      c++;
-    const pl_ir_chunk *chunk = &class->chunks[c];
-    own->chunk = step->chunk;
-    own->microbatch = step->microbatch;
-    own->kind = (pl_ir_step_kind)step->kind;
-    own->keeps_for_weights = step->kind == PL_IR_STEP_B && chunk->weights != PL_IR_NONE;
-    int32_t function = step->kind == PL_IR_STEP_F   ? chunk->forward
-                       : step->kind == PL_IR_STEP_B ? chunk->backward
-                                                    : chunk->weights;
-    if (!run_whole(own, function)) return false;
-    arrive(own);
-    arrive(own);
-    if (step->kind == PL_IR_STEP_F) continue;
-    own->live -= *masks_at(own);
-    *masks_at(own) = 0;
-  }
+  for (int32_t s = 0; s < class->n_steps; s++)
+    if (!run_step(own, class, &class->steps[s])) return false;
   double peak = own->peak; /* in the update its values are the optimizer's */
   own->kind = PL_IR_STEP_B;
   own->keeps_for_weights = false;

@@ -30,7 +30,7 @@ typedef struct pl_class_memory {
 pl_dtype pl_program_dtype(const pl_ir_module *module);
 
 /* `module` passed pl_ir_check, of level distributed or kernels, and runs on the cluster. `memory`: one per class, from
- * the arena. O(ops behind all steps). */
+ * the arena. O(ops behind the passes of one microbatch + steps). */
 pl_code pl_program_memory_take(const pl_cluster *cluster, const pl_ir_module *module, const pl_framework *framework,
                                pl_arena *arena, pl_class_memory **memory, pl_error *error);
 

@@ -55,6 +55,11 @@ static bool has_stream(const explaining *own, const pl_task *task) {
   return false;
 }
 
+/* How often that of a task which ends at this date comes in the run, with what was leapt over. */
+static uint64_t times_of(const explaining *own, uint32_t task, pl_ticks date) {
+  return pl_leaps_weight(&own->result->leaps, task, date);
+}
+
 static pl_code no_memory(const explaining *own) {
   return pl_fail_memory(own->error, "the explanation of a program");
 }
@@ -68,8 +73,9 @@ static pl_code add_computing(explaining *own) {
       continue;
     pl_program_part *part = part_of(own, of->name, of->category, true);
     if (part == NULL) return no_memory(own);
-    part->calls++;
-    part->time += span->finish - span->start;
+    uint64_t times = times_of(own, span->task, span->finish);
+    part->calls += times;
+    part->time += (span->finish - span->start) * (pl_ticks)times;
   }
   return PL_OK;
 }
@@ -80,8 +86,9 @@ static pl_code add_communication(explaining *own) {
     if (task->kind != PL_TASK_TRANSFER || !has_stream(own, task)) continue;
     pl_program_part *part = part_of(own, task->label, (uint8_t)task->category, false);
     if (part == NULL) return no_memory(own);
-    part->calls++;
-    part->run += own->result->finish[i] - own->result->start[i];
+    uint64_t times = times_of(own, i, own->result->finish[i]);
+    part->calls += times;
+    part->run += (own->result->finish[i] - own->result->start[i]) * (pl_ticks)times;
   }
   for (uint32_t i = 0; i < own->result->n_charges; i++) {
     const pl_charge *charge = &own->result->charges[i];

@@ -35,15 +35,25 @@ static int64_t settled(const pl_leap_search *search) {
   return search->settling + 2 * (int64_t)search->round;
 }
 
+pl_leap_search pl_leap_search_of(const pl_leap_outlook *outlook, bool leaps) {
+  pl_leap_search search = {.fewest = outlook->fewest,
+                           .drifts = outlook->by_halves,
+                           .settling = outlook->filling + FIRST_SETTLING,
+                           .round = outlook->round};
+  int64_t first = search.drifts ? FIRST_DRIFTING + outlook->carried : settled(&search);
+  choose(&search, leaps && outlook->recurs ? first : search.fewest);
+  return search;
+}
+
 pl_leap_search pl_leap_search_begin(const pl_program *program, bool leaps) {
   const pl_strategy *strategy = program->strategy;
-  pl_leap_search search = {.fewest = fewest_microbatches(program),
-                           .drifts = strategy->schedule == PL_SCHEDULE_GPIPE || strategy->schedule == PL_SCHEDULE_FIFO,
-                           .settling = pl_schedule_filling(strategy) + FIRST_SETTLING,
-                           .round = pl_schedule_round(strategy)};
-  int64_t first = search.drifts ? FIRST_DRIFTING : settled(&search);
-  choose(&search, leaps && pl_schedule_recurs(strategy) ? first : search.fewest);
-  return search;
+  const pl_leap_outlook outlook = {.recurs = pl_schedule_recurs(strategy),
+                                   .by_halves = strategy->schedule == PL_SCHEDULE_GPIPE ||
+                                                strategy->schedule == PL_SCHEDULE_FIFO,
+                                   .fewest = fewest_microbatches(program),
+                                   .round = pl_schedule_round(strategy),
+                                   .filling = pl_schedule_filling(strategy)};
+  return pl_leap_search_of(&outlook, leaps);
 }
 
 /* Microbatches that a further attempt with drifting lanes takes; 0: it is not worth one. With GPT-3 175B and 64 stages

@@ -26,7 +26,19 @@ typedef struct pl_leap_search {
   int32_t leapt;    /* of every replica; 0: all are played, and that is the last attempt */
 } pl_leap_search;
 
+/* What lists of steps say beforehand. */
+typedef struct pl_leap_outlook {
+  bool recurs;     /* there are such lists of fewer microbatches, with phases */
+  bool by_halves;  /* all forwards come first */
+  int32_t fewest;  /* microbatches of the replica that has least */
+  int32_t round;   /* microbatches of a period */
+  int32_t filling; /* microbatches that have to be there before it recurs */
+  int32_t carried; /* of these, those of a region's periods that do not count yet */
+} pl_leap_outlook;
+
 /* The first attempt; `leaps` false: all are played. */
+pl_leap_search pl_leap_search_of(const pl_leap_outlook *outlook, bool leaps);
+/* The same for the schedules of a strategy's program. */
 pl_leap_search pl_leap_search_begin(const pl_program *program, bool leaps);
 /* The next one, after a run that was not whole. */
 void pl_leap_search_go_on(pl_leap_search *search, const pl_engine_result *result);

@@ -18,12 +18,11 @@ static bool has_interval(const pl_simulate_options *options) {
   return options->residuals != NULL && options->program_aspects != NULL;
 }
 
-static pl_code run(const pl_graph *graph, const pl_simulate_options *options, pl_arena *arena, pl_engine_result *result,
-                   pl_error *error) {
+static pl_engine_options engine_options_of(const pl_simulate_options *options) {
   bool explains = options->of_program != NULL;
-  const pl_engine_options engine = {.record_parts = options->trace != NULL || explains,
-                                    .record_charges = explains || has_interval(options)};
-  return pl_simulate_graph(graph, options, &engine, arena, result, error);
+  return (pl_engine_options){.record_parts = options->trace != NULL || explains,
+                             .record_charges = explains || has_interval(options),
+                             .left_out = options->left_out};
 }
 
 static pl_code write_trace(const pl_ir_module *module, const pl_ir_graph *made, const pl_engine_result *result,
@@ -88,7 +87,8 @@ static pl_code play(void *context, const double *factor, pl_ticks *makespan, pl_
   options.diagram = NULL;
   options.of_program = NULL;
   options.residuals = NULL;
-  pl_code code = run(&own->pace.graph, &options, own->arena, &result, error);
+  const pl_engine_options engine = engine_options_of(&options);
+  pl_code code = pl_simulate_graph(&own->pace.graph, &options, &engine, own->arena, &result, error);
   *makespan = result.makespan;
   pl_arena_release_to(own->arena, mark);
   return code;
@@ -139,49 +139,120 @@ static bool folds(const pl_simulate_options *options) {
          options->diagram == NULL && options->of_program == NULL;
 }
 
+/* ---- microbatches that are not played (workloads/run/leap.h) ---- */
+
+typedef struct playing {
+  const pl_cluster *cluster;
+  const pl_ir_module *module;
+  const pl_simulate_options *options;
+  pl_ir_graph_options graphing;
+  pl_ir_recurrence recurrence;
+  pl_leap_search leaps;
+  pl_ir_graph made;
+  pl_engine_result result;
+  pl_arena *arena;
+  pl_error *error;
+} playing;
+
+/* Not with paces of single devices, nor where every microbatch is shown. */
+static bool leaps(const pl_simulate_options *options) {
+  return options->leap && options->executor == PL_EXECUTOR_ENGINE && options->streams == PL_STREAMS_IN_ORDER &&
+         options->network != PL_NETWORK_SIMGRID && options->stragglers == NULL && options->trace == NULL &&
+         options->diagram == NULL;
+}
+
+static pl_code begin(playing *own) {
+  bool may_leap = leaps(own->options);
+  own->recurrence = (pl_ir_recurrence){.fewest = own->module->n_microbatches};
+  if (may_leap && !pl_ir_recurrence_find(own->module, own->arena, &own->recurrence))
+    return pl_fail_memory(own->error, "what recurs in a program");
+  const pl_ir_recurrence *found = &own->recurrence;
+  const pl_leap_outlook outlook = {.recurs = found->n_phases > 0,
+                                   .by_halves = found->n_phases > 1,
+                                   .fewest = found->fewest,
+                                   .round = found->n_phases > 0 ? found->round : 1,
+                                   .filling = found->filling,
+                                   .carried = PL_IR_CARRIED_PERIODS * found->round};
+  own->leaps = pl_leap_search_of(&outlook, may_leap);
+  return PL_OK;
+}
+
+/* Of the program without the microbatches that own->leaps leaves out. */
+static pl_code play_some(playing *own) {
+  const pl_simulate_options *options = own->options;
+  pl_ir_played played;
+  bool is_possible = own->leaps.leapt > 0;
+  if (is_possible &&
+      !pl_ir_recurrence_shorten(own->module, &own->recurrence, own->leaps.leapt, own->arena, &played, &is_possible))
+    return pl_fail_memory(own->error, "a program of fewer microbatches");
+  if (!is_possible) own->leaps.leapt = 0;
+  own->graphing.played = is_possible ? &played : NULL;
+  PL_TRY(pl_ir_graph_take(own->cluster, is_possible ? &played.module : own->module, &own->graphing, own->arena,
+                          &own->made, own->error));
+  if (options->stragglers != NULL) PL_TRY(straggle(own->cluster, options, &own->made.graph, own->arena, own->error));
+  pl_engine_options engine = engine_options_of(options);
+  engine.lanes = is_possible ? &own->made.lanes : NULL;
+  engine.n_more = own->made.n_more;
+  engine.drifts = own->leaps.drifts;
+  return pl_simulate_graph(&own->made.graph, options, &engine, own->arena, &own->result, own->error);
+}
+
+static pl_code play_program(playing *own) {
+  PL_TRY(begin(own));
+  for (pl_arena_mark mark = pl_arena_mark_here(own->arena);; pl_arena_release_to(own->arena, mark)) {
+    PL_TRY(play_some(own));
+    if (own->leaps.leapt == 0 || own->result.is_whole) return PL_OK;
+    pl_leap_search_go_on(&own->leaps, &own->result);
+  }
+}
+
 pl_code pl_simulate_program(const pl_cluster *cluster, const pl_ir_module *module, const pl_framework *framework,
                             const pl_simulate_options *options, pl_arena *arena, pl_program_report *report,
                             pl_error *error) {
-  const pl_ir_graph_options graphing = {.collective = pl_program_collectives(options),
-                                        .framework = framework,
-                                        .names = options->trace != NULL || options->of_program != NULL,
-                                        .fold = folds(options),
-                                        .no_overlap_factor = options->no_overlap_factor,
-                                        .spendings = has_interval(options)};
-  pl_ir_graph made;
-  pl_engine_result result;
-  PL_TRY(pl_ir_graph_take(cluster, module, &graphing, arena, &made, error));
-  if (options->stragglers != NULL) PL_TRY(straggle(cluster, options, &made.graph, arena, error));
-  PL_TRY(run(&made.graph, options, arena, &result, error));
-  *report = (pl_program_report){.iter_time_s = pl_ticks_to_s(result.makespan),
+  playing own = {.cluster = cluster,
+                 .module = module,
+                 .options = options,
+                 .graphing = {.collective = pl_program_collectives(options),
+                              .framework = framework,
+                              .names = options->trace != NULL || options->of_program != NULL,
+                              .fold = folds(options),
+                              .no_overlap_factor = options->no_overlap_factor,
+                              .spendings = has_interval(options)},
+                 .arena = arena,
+                 .error = error};
+  PL_TRY(play_program(&own));
+  const pl_ir_graph *made = &own.made;
+  const pl_engine_result *result = &own.result;
+  *report = (pl_program_report){.iter_time_s = pl_ticks_to_s(result->makespan),
                                 .n_devices = pl_ir_module_devices(module),
                                 .n_classes = (uint32_t)module->n_classes,
-                                .n_kernels = made.n_kernels,
-                                .n_collectives = made.n_collectives,
-                                .n_sends = made.n_sends,
-                                .n_offloads = made.n_offloads,
-                                .offloaded_bytes = made.offloaded_bytes,
-                                .host_updates = made.host_updates,
-                                .n_tasks = made.graph.n_tasks,
-                                .run_digest = result.digest,
-                                .flops = made.flops,
+                                .n_kernels = made->n_kernels,
+                                .n_collectives = made->n_collectives,
+                                .n_sends = made->n_sends,
+                                .n_offloads = made->n_offloads,
+                                .offloaded_bytes = made->offloaded_bytes,
+                                .host_updates = made->host_updates,
+                                .n_tasks = made->graph.n_tasks,
+                                .run_digest = result->digest,
+                                .n_played = module->n_microbatches - own.leaps.leapt,
+                                .flops = made->flops,
                                 .interval = pl_interval_none()};
   PL_TRY(note_memory(cluster, module, framework, arena, report, error));
   const uint32_t *places = pl_ir_places_take(module, arena);
   if (places == NULL) return pl_fail_memory(error, "a report");
   for (uint32_t d = 0; d < pl_ir_mesh_devices(&module->mesh); d++) {
-    uint32_t number = made.device_class != NULL ? made.device_class[d] : d;
+    uint32_t number = made->device_class != NULL ? made->device_class[d] : d;
     if (places[d] == PL_IR_NOWHERE) continue;
-    report->idle_s += pl_ticks_to_s(result.idle[number]) / report->n_devices;
+    report->idle_s += pl_ticks_to_s(result->idle[number]) / report->n_devices;
     for (int category = 0; category < PL_CATEGORY_COUNT; category++)
       report->spent_s[category] +=
-          pl_ticks_to_s(result.spent[(size_t)number * PL_CATEGORY_COUNT + (size_t)category]) / report->n_devices;
+          pl_ticks_to_s(result->spent[(size_t)number * PL_CATEGORY_COUNT + (size_t)category]) / report->n_devices;
   }
   if (has_interval(options))
-    PL_TRY(pl_program_interval_take(cluster, module, &made, &result, options->residuals, options->program_aspects,
-                                    arena, &report->interval, error));
+    PL_TRY(pl_program_interval_take(cluster, module, made, result, options->residuals, options->program_aspects, arena,
+                                    &report->interval, error));
   if (options->of_program != NULL)
-    PL_TRY(pl_program_explanation_take(module, &made.graph, &result, arena, options->of_program, error));
-  if (options->diagram != NULL) PL_TRY(write_diagram(module, &made, &result, options, arena, error));
-  return options->trace != NULL ? write_trace(module, &made, &result, options, arena, error) : PL_OK;
+    PL_TRY(pl_program_explanation_take(module, &made->graph, result, arena, options->of_program, error));
+  if (options->diagram != NULL) PL_TRY(write_diagram(module, made, result, options, arena, error));
+  return options->trace != NULL ? write_trace(module, made, result, options, arena, error) : PL_OK;
 }

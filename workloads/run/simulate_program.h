@@ -14,6 +14,7 @@ typedef struct pl_program_report {
   double spent_s[PL_CATEGORY_COUNT], idle_s; /* means over the devices; add up to the iteration */
   uint32_t n_devices, n_classes;
   uint64_t n_kernels, n_collectives, n_sends, n_tasks, run_digest;
+  int32_t n_played;    /* microbatches of the module's; n_tasks and run_digest are of these */
   uint64_t n_offloads; /* copies between devices and the memory of their hosts, and bytes by them */
   double offloaded_bytes;
   bool host_updates;             /* some of them for updates by the host's processors */
@@ -25,7 +26,8 @@ typedef struct pl_program_report {
 } pl_program_report;
 
 /* `module` passed pl_ir_check. Of the options: network (flow or analytic), sharing, algorithm, collective_profile,
- * no_overlap_factor, trace, diagram, stragglers, straggling, residuals with program_aspects. Memory from `arena`. */
+ * no_overlap_factor, leap, trace, diagram, stragglers, straggling, residuals with program_aspects. Memory from `arena`.
+ */
 pl_code pl_simulate_program(const pl_cluster *cluster, const pl_ir_module *module, const pl_framework *framework,
                             const pl_simulate_options *options, pl_arena *arena, pl_program_report *report,
                             pl_error *error);

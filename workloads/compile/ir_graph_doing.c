@@ -1,0 +1,73 @@
+/* See workloads/compile/ir_graph_state.h: what the ops of a function do in a graph, read from their names once, and the
+ * instances that a call is in, put together where somebody asks. */
+#include <string.h>
+
+#include "workloads/compile/ir_graph_state.h"
+#include "workloads/language/ir_place.h"
+
+static bool is(const pl_ir_op *op, const char *row) {
+  return strcmp(pl_ir_row_at(op->row)->name, row) == 0;
+}
+
+static bool gathers_param(const pl_ir_function *f, const pl_ir_op *op) {
+  if (!is(op, "all_gather")) return false;
+  int32_t maker = f->values[op->inputs[0]].op;
+  return maker != PL_IR_NONE && is(&f->ops[maker], "param");
+}
+
+/* Of a kernel by the ops in it. */
+static uint16_t doing_of_kernel(const pl_ir_graphing *own, const pl_ir_op *op) {
+  const pl_ir_function *f = own->module->functions[op->callee];
+  bool adds = false, only = op->n_outputs == 0 && op->n_inputs > 0;
+  for (int32_t i = 0; i < f->n_ops; i++) {
+    bool is_sum = is(&f->ops[i], "accumulate");
+    adds = adds || is_sum;
+    only = only && (is_sum || is(&f->ops[i], "cast"));
+  }
+  return (uint16_t)((adds ? PL_IR_DOES_ADD : 0) | (only ? PL_IR_DOES_ONLY_ADD : 0));
+}
+
+static uint16_t doing_of(const pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op) {
+  if (op->row == own->kernel) return doing_of_kernel(own, op);
+  if (pl_ir_row_at(op->row)->effect == PL_IR_CALLS) return PL_IR_DOES_CALL;
+  uint16_t does = 0;
+  if (pl_ir_graph_moves(op)) does |= PL_IR_DOES_MOVE;
+  if (pl_ir_graph_is_offloaded(f, op)) does |= PL_IR_DOES_OFFLOAD;
+  if (is(op, "gradient")) does |= PL_IR_DOES_READ_GRADIENT;
+  if (is(op, "store")) does |= PL_IR_DOES_STORE;
+  if (is(op, "accumulate")) does |= PL_IR_DOES_ADD | PL_IR_DOES_ONLY_ADD;
+  if (is(op, "reduce_scatter")) does |= PL_IR_DOES_REDUCE_SCATTER;
+  if (is(op, "all_gather")) does |= PL_IR_DOES_ALL_GATHER;
+  return does;
+}
+
+const pl_ir_doing *pl_ir_graph_doing(pl_ir_graphing *own, int32_t function) {
+  const pl_ir_function *f = own->module->functions[function];
+  pl_ir_doing *made = &own->doings[function];
+  if (made->ops != NULL) return made;
+  made->ops = PL_TAKE(own->arena, uint16_t, f->n_ops + 1);
+  if (made->ops == NULL) return NULL;
+  for (int32_t i = 0; i < f->n_ops; i++) {
+    const pl_ir_op *op = &f->ops[i];
+    made->ops[i] = doing_of(own, f, op);
+    made->gathers_params = made->gathers_params || gathers_param(f, op);
+    made->keeps_in_host = made->keeps_in_host || (is(op, "keep") && pl_ir_op_is_in_host(op));
+    made->reads_from_host = made->reads_from_host || (is(op, "kept") && pl_ir_op_is_in_host(op));
+  }
+  return made;
+}
+
+const char *pl_ir_graph_prefix(pl_ir_graphing *own, pl_ir_prefix *prefix) {
+  if (prefix == NULL) return "";
+  if (prefix->text != NULL) return prefix->text;
+  const char *outer = pl_ir_graph_prefix(own, prefix->outer);
+  prefix->text = outer[0] != 0 ? pl_arena_printf(own->arena, "%s.%s", outer, prefix->segment) : prefix->segment;
+  return prefix->text != NULL ? prefix->text : ""; /* the arena knows */
+}
+
+const char *pl_ir_graph_path(pl_ir_graphing *own, const char *path) {
+  const char *prefix = pl_ir_graph_prefix(own, own->prefix);
+  return prefix[0] != 0 && path[0] != 0 ? pl_arena_printf(own->arena, "%s.%s", prefix, path)
+         : path[0] != 0                 ? path
+                                        : prefix;
+}

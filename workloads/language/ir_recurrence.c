@@ -1,0 +1,291 @@
+/* See workloads/language/ir_recurrence.h. */
+#include "workloads/language/ir_recurrence.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Steps of one pass that are tried as the next period's: as many microbatches as a round may have. */
+enum { ROUND_MAX = 256, PASS_KINDS = PL_IR_STEP_W + 1 };
+
+/* A class while its phases are looked for. Passes are numbered by chunk of the class and kind. */
+typedef struct looking {
+  const pl_ir_class *class;
+  int32_t fewest, n_passes;
+  int32_t *pass_of; /* per step */
+  int32_t *last;    /* per pass: its last step; PL_IR_NONE: it has none */
+  int32_t *anchor;  /* per pass: its step of the middle one of the microbatches that everybody runs */
+  int32_t *count;   /* per pass: scratch */
+  int8_t *phase_of; /* per pass; -1: not yet found */
+  int n_phases;
+  pl_lane_phase phases[PL_LANE_PHASES];
+  int32_t period[PL_LANE_PHASES], by[PL_LANE_PHASES]; /* steps, and microbatches with their sign */
+} looking;
+
+/* ---- one class ---- */
+
+static bool look_at(const pl_ir_class *class, int32_t fewest, pl_arena *arena, looking *made) {
+  int32_t n_passes = class->n_chunks * PASS_KINDS;
+  *made = (looking){.class = class, .fewest = fewest, .n_passes = n_passes};
+  made->pass_of = PL_TAKE(arena, int32_t, class->n_steps + 1);
+  made->last = PL_TAKE(arena, int32_t, n_passes + 1);
+  made->anchor = PL_TAKE(arena, int32_t, n_passes + 1);
+  made->count = PL_TAKE(arena, int32_t, n_passes + 1);
+  made->phase_of = PL_TAKE(arena, int8_t, n_passes + 1);
+  if (arena->failed) return false;
+  for (int32_t p = 0; p < n_passes; p++) {
+    made->last[p] = made->anchor[p] = PL_IR_NONE;
+    made->phase_of[p] = -1;
+  }
+  for (int32_t s = 0; s < class->n_steps; s++) {
+    const pl_ir_step *step = &class->steps[s];
+    int32_t c = 0;
+    while (class->chunks[c].chunk != step->chunk)
+      c++;
+    int32_t pass = c * PASS_KINDS + step->kind;
+    made->pass_of[s] = pass;
+    made->last[pass] = s;
+    if (step->microbatch == fewest / 2) made->anchor[pass] = s;
+  }
+  return true;
+}
+
+/* Whether the step so much later is its likeness. */
+static bool recurs(const looking *own, int32_t step, int32_t period, int32_t by) {
+  int32_t later = step + period;
+  if (later >= own->class->n_steps || own->pass_of[later] != own->pass_of[step]) return false;
+  const pl_ir_step *a = &own->class->steps[step], *b = &own->class->steps[later];
+  if (b->microbatch != a->microbatch + by || a->microbatch >= own->fewest || b->microbatch >= own->fewest) return false;
+  return b->kind == PL_IR_STEP_F || own->last[own->pass_of[later]] != later;
+}
+
+static pl_lane_phase stretch_around(const looking *own, int32_t step, int32_t period, int32_t by) {
+  int32_t from = step, to = step;
+  while (recurs(own, to, period, by))
+    to++;
+  if (to == step) return (pl_lane_phase){0, 0};
+  while (from > 0 && recurs(own, from - 1, period, by))
+    from--;
+  return (pl_lane_phase){.from = (uint32_t)from, .to = (uint32_t)(to + period)};
+}
+
+/* Each of its passes is in a period as often as it goes on by microbatches. */
+static bool is_a_round(looking *own, const pl_lane_phase *phase, int32_t period, int32_t by) {
+  bool is_one = true;
+  memset(own->count, 0, (size_t)own->n_passes * sizeof *own->count);
+  for (int32_t s = 0; s < period; s++)
+    own->count[own->pass_of[(int32_t)phase->from + s]]++;
+  for (int32_t p = 0; p < own->n_passes; p++)
+    is_one = is_one && (own->count[p] == 0 || (own->count[p] == abs(by) && own->phase_of[p] < 0));
+  return is_one;
+}
+
+/* The phase around the middle step of a pass: the shortest period that holds for half of the microbatches. */
+static bool find_phase(looking *own, int32_t pass) {
+  int32_t anchor = own->anchor[pass], n_tried = 0;
+  if (anchor == PL_IR_NONE || own->n_phases == PL_LANE_PHASES) return false;
+  for (int32_t s = anchor + 1; s < own->class->n_steps && n_tried < ROUND_MAX; s++) {
+    if (own->pass_of[s] != pass) continue;
+    int32_t period = s - anchor, by = own->class->steps[s].microbatch - own->class->steps[anchor].microbatch;
+    pl_lane_phase phase = stretch_around(own, anchor, period, by);
+    int32_t n_periods = (int32_t)(phase.to - phase.from) / period;
+    n_tried++;
+    if (by == 0 || 2 * (int64_t)n_periods * abs(by) < own->fewest || !is_a_round(own, &phase, period, by)) continue;
+    for (int32_t p = 0; p < own->n_passes; p++)
+      if (own->count[p] > 0) own->phase_of[p] = (int8_t)own->n_phases;
+    phase.from += (uint32_t)(PL_IR_CARRIED_PERIODS * period);
+    n_periods = phase.to > phase.from ? (int32_t)(phase.to - phase.from) / period : 0;
+    phase.to = phase.from + (uint32_t)(n_periods * period);
+    own->period[own->n_phases] = period;
+    own->by[own->n_phases] = by;
+    own->phases[own->n_phases++] = phase;
+    return n_periods > 0;
+  }
+  return false;
+}
+
+static void put_first_first(looking *own) {
+  if (own->n_phases < 2 || own->phases[0].from < own->phases[1].from) return;
+  const pl_lane_phase phase = own->phases[0];
+  int32_t period = own->period[0], by = own->by[0];
+  own->phases[0] = own->phases[1];
+  own->period[0] = own->period[1];
+  own->by[0] = own->by[1];
+  own->phases[1] = phase;
+  own->period[1] = period;
+  own->by[1] = by;
+  for (int32_t p = 0; p < own->n_passes; p++)
+    if (own->phase_of[p] >= 0) own->phase_of[p] = (int8_t)(1 - own->phase_of[p]);
+}
+
+static bool find_phases(looking *own) {
+  for (int32_t pass = 0; pass < own->n_passes; pass++)
+    if (own->last[pass] != PL_IR_NONE && own->phase_of[pass] < 0 && !find_phase(own, pass)) return false;
+  put_first_first(own);
+  return own->n_phases > 0 && (own->n_phases == 1 || own->phases[0].to <= own->phases[1].from);
+}
+
+/* ---- all classes ---- */
+
+/* Kinds of passes in a phase, one bit each. */
+static uint32_t kinds_in(const looking *own, int phase) {
+  uint32_t kinds = 0;
+  for (int32_t p = 0; p < own->n_passes; p++)
+    if (own->phase_of[p] == phase) kinds |= 1u << p % PASS_KINDS;
+  return kinds;
+}
+
+static bool agree(const looking *a, const looking *b) {
+  if (a->n_phases != b->n_phases) return false;
+  for (int p = 0; p < a->n_phases; p++)
+    if (a->period[p] != b->period[p] || a->by[p] != b->by[p] || abs(a->by[p]) != abs(a->by[0]) ||
+        kinds_in(a, p) != kinds_in(b, p))
+      return false;
+  return true;
+}
+
+static int32_t fewest_of(const pl_ir_module *module) {
+  int32_t fewest = module->n_microbatches;
+  for (int32_t i = 0; i < module->n_fewer; i++)
+    if (module->fewer[i].n_microbatches < fewest) fewest = module->fewer[i].n_microbatches;
+  return fewest;
+}
+
+static bool find_in_class(const pl_ir_class *class, int32_t fewest, pl_arena *arena, looking *made, bool *found) {
+  if (!look_at(class, fewest, arena, made)) return false;
+  *found = find_phases(made);
+  return true;
+}
+
+bool pl_ir_recurrence_find(const pl_ir_module *module, pl_arena *arena, pl_ir_recurrence *recurrence) {
+  *recurrence = (pl_ir_recurrence){.fewest = fewest_of(module)};
+  pl_ir_phases *phases = PL_TAKE(arena, pl_ir_phases, module->n_classes + 1);
+  looking first = {.n_phases = 0};
+  bool found = true;
+  if (phases == NULL) return false;
+  for (int32_t c = 0; c < module->n_classes && found; c++) {
+    looking own;
+    if (!find_in_class(&module->classes[c], recurrence->fewest, arena, &own, &found)) return false;
+    if (c == 0) first = own;
+    found = found && agree(&first, &own);
+    for (int p = 0; p < own.n_phases && found; p++) {
+      int32_t inside = (int32_t)(own.phases[p].to - own.phases[p].from) / own.period[p] * abs(own.by[p]);
+      phases[c][p] = own.phases[p];
+      if (recurrence->fewest - inside > recurrence->filling) recurrence->filling = recurrence->fewest - inside;
+    }
+  }
+  if (!found) return true;
+  recurrence->n_phases = first.n_phases;
+  recurrence->round = abs(first.by[0]);
+  recurrence->phases = (const pl_ir_phases *)phases;
+  for (int p = 0; p < first.n_phases; p++) {
+    recurrence->period[p] = (uint32_t)first.period[p];
+    recurrence->backwards[p] = first.by[p] < 0;
+  }
+  return true;
+}
+
+/* ---- fewer microbatches ---- */
+
+typedef struct shortening {
+  const pl_ir_recurrence *recurrence;
+  int32_t leapt, n_left;        /* microbatches */
+  uint32_t cut[PL_LANE_PHASES]; /* steps that are taken out of each phase */
+  pl_arena *arena;
+} shortening;
+
+/* Phase that a step is taken out of; -1: it stays. */
+static int taken_from(const shortening *own, const pl_lane_phase *phases, uint32_t step) {
+  for (int p = 0; p < PL_LANE_PHASES; p++)
+    if (step >= phases[p].from && step < phases[p].from + own->cut[p]) return p;
+  return -1;
+}
+
+/* Per pass the phase that it is in. */
+static void pass_phases(const shortening *own, const looking *of, const pl_lane_phase *phases) {
+  for (int p = 0; p < own->recurrence->n_phases; p++)
+    for (uint32_t s = phases[p].from; s < phases[p].from + own->recurrence->period[p]; s++)
+      of->phase_of[of->pass_of[s]] = (int8_t)p;
+}
+
+/* Microbatches behind those that are taken out move up. What is left has each microbatch of each pass once. */
+static bool shorten_class(const shortening *own, const pl_lane_phase *phases, const looking *of, pl_ir_step *steps,
+                          int32_t *n_steps, bool *is_there) {
+  const pl_ir_class *class = of->class;
+  *n_steps = 0;
+  for (uint32_t s = 0; s < (uint32_t) class->n_steps; s++) {
+    if (taken_from(own, phases, s) >= 0) continue;
+    int p = of->phase_of[of->pass_of[s]];
+    pl_ir_step step = class->steps[s];
+    if ((s >= phases[p].from + own->cut[p]) != own->recurrence->backwards[p]) step.microbatch -= own->leapt;
+    if (step.microbatch < 0 || step.microbatch >= own->n_left) return false;
+    bool *known = &is_there[(int64_t)of->pass_of[s] * own->n_left + step.microbatch];
+    if (*known) return false;
+    *known = true;
+    steps[(*n_steps)++] = step;
+  }
+  return true;
+}
+
+static bool take_class(const shortening *own, const pl_ir_class *class, const pl_lane_phase *phases, pl_ir_class *made,
+                       bool *is_possible) {
+  looking of;
+  pl_ir_step *steps = PL_TAKE(own->arena, pl_ir_step, class->n_steps + 1);
+  pl_arena_mark mark = pl_arena_mark_here(own->arena);
+  bool *is_there = PL_TAKE(own->arena, bool, (size_t) class->n_chunks *PASS_KINDS *(size_t)own->n_left + 1);
+  if (is_there == NULL || !look_at(class, own->recurrence->fewest, own->arena, &of)) return false;
+  *made = *class;
+  pass_phases(own, &of, phases);
+  *is_possible = shorten_class(own, phases, &of, steps, &made->n_steps, is_there);
+  made->steps = steps;
+  pl_arena_release_to(own->arena, mark);
+  return true;
+}
+
+static bool take_fewer(const pl_ir_module *module, int32_t leapt, pl_arena *arena, pl_ir_module *made) {
+  pl_ir_fewer *fewer = PL_TAKE(arena, pl_ir_fewer, module->n_fewer + 1);
+  for (int32_t i = 0; fewer != NULL && i < module->n_fewer; i++) {
+    fewer[i] = module->fewer[i];
+    fewer[i].n_microbatches -= leapt;
+  }
+  made->fewer = fewer;
+  return fewer != NULL;
+}
+
+bool pl_ir_recurrence_shorten(const pl_ir_module *module, const pl_ir_recurrence *recurrence, int32_t leapt,
+                              pl_arena *arena, pl_ir_played *played, bool *is_possible) {
+  shortening own = {.recurrence = recurrence, .leapt = leapt, .n_left = module->n_microbatches - leapt, .arena = arena};
+  uint32_t n_more = (uint32_t)(leapt / recurrence->round);
+  *played = (pl_ir_played){.module = *module, .n_phases = recurrence->n_phases, .n_more = n_more};
+  *is_possible = leapt % recurrence->round == 0;
+  pl_ir_class *classes = PL_TAKE(arena, pl_ir_class, module->n_classes + 1);
+  pl_ir_phases *phases = PL_TAKE(arena, pl_ir_phases, module->n_classes + 1);
+  if (arena->failed || !take_fewer(module, leapt, arena, &played->module)) return false;
+  for (int p = 0; p < recurrence->n_phases; p++) {
+    played->period[p] = recurrence->period[p];
+    own.cut[p] = n_more * recurrence->period[p];
+  }
+  for (int32_t c = 0; c < module->n_classes && *is_possible; c++) {
+    uint32_t gone = 0;
+    for (int p = 0; p < recurrence->n_phases; p++) {
+      const pl_lane_phase *whole = &recurrence->phases[c][p];
+      *is_possible = *is_possible && whole->to - whole->from >= own.cut[p] + recurrence->period[p];
+      phases[c][p] = (pl_lane_phase){.from = whole->from - gone, .to = whole->to - gone - own.cut[p]};
+      gone += own.cut[p];
+    }
+    if (*is_possible && !take_class(&own, &module->classes[c], recurrence->phases[c], &classes[c], is_possible))
+      return false;
+  }
+  played->module.n_microbatches = own.n_left;
+  played->module.classes = classes;
+  played->phases = (const pl_ir_phases *)phases;
+  return true;
+}
+
+/* The last period of a phase, which nothing in front of it reaches into. */
+uint64_t pl_ir_played_times(const pl_ir_played *played, int32_t class, int32_t step) {
+  for (int p = 0; p < played->n_phases; p++) {
+    const pl_lane_phase *phase = &played->phases[class][p];
+    if ((uint32_t)step + played->period[p] >= phase->to && (uint32_t)step < phase->to) return 1 + played->n_more;
+  }
+  return 1;
+}
