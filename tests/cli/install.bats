@@ -113,7 +113,7 @@ away() {
   [[ $(complete_words simulate --strat) == " --strategy " ]]
   [[ $(complete_words sweep --model llama-3.1-) == " llama-3.1-70b llama-3.1-8b " ]]
   [[ $(complete_words search --platform dgx-h1) == *" dgx-h100 "*" dgx-h100: "* ]]
-  [[ $(complete_words search --platform p5) == " p5.48xlarge: " ]]
+  [[ $(complete_words search --platform p5.) == " p5.48xlarge: " ]]
   [[ $(complete_words search --platform dgx-h100 :) == *" 1 2 4 8 16 "* ]]
   [[ $(complete_words search --platform = dgx-h100 : 12) == " 128 " ]]
   [[ $(complete_words search --vary device : 12) != *128* ]]
@@ -132,7 +132,7 @@ away() {
     offers "paceline simulate --strat" --strategy
     offers "paceline sweep --model llama-3.1-" llama-3.1-70b
     offers "paceline search --platform dgx-h1" dgx-h100-16
-    offers "paceline search --platform p5" p5.48xlarge:
+    offers "paceline search --platform p5." p5.48xlarge:
     offers "paceline search --platform p5.48xlarge:12" p5.48xlarge:128
     offers "paceline platform make --no" --nodes
     offers "paceline list pl" platforms
@@ -147,7 +147,7 @@ away() {
     offers "paceline simulate --strat" "--strategy="
     offers "paceline sweep --model llama-3.1-" llama-3.1-70b
     offers "paceline search --platform=dgx-h" dgx-h100
-    offers "paceline search --platform p5" p5.48xlarge:
+    offers "paceline search --platform p5." p5.48xlarge:
     offers "paceline search --platform=p5.48xlarge:12" p5.48xlarge:128
     offers "paceline platform make --no" "--nodes="
     offers "paceline li" "paceline list"

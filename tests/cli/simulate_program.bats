@@ -14,10 +14,21 @@ longer() { awk "BEGIN { exit !($1 > $2) }"; }
 
 @test "simulate --program: text" {
   run -0 "${run_program[@]}" "$program"
-  [[ ${lines[0]} == "program          $program, distributed: 8 devices, 2 lists, 4 microbatches" ]]
+  [[ ${lines[0]} == "platform         platforms/dgx-a100.xml: 8 x A100-SXM4-80GB in 1 node" ]]
+  [[ ${lines[1]} == "program          $program, distributed: 8 devices, 2 lists, 4 microbatches" ]]
   [[ $output == *"memory           fits: "*" at the fullest, stage"* ]]
   [[ $output == *"where the time goes (mean over devices)"*"tensor communication"*"pipeline communication"*"idle"* ]]
   [[ $output == *"memory at the peak (a device of each list)"*"stage0 "*"stage1 "* ]]
+}
+
+@test "simulate with a tree: the summary says what it says of a tuple" {
+  job=(--platform dgx-a100-16 --model gpt2-345m --gbs 32 --seq 1024)
+  run -0 "$PACELINE" simulate "${job[@]}" --strategy pp=2,dp=2,tmp=2,mbs=2,idle=1
+  tuple=("${lines[@]}")
+  run -0 "$PACELINE" simulate "${job[@]}" --strategy gpt-megatron-3d.yaml
+  for i in 0 1 2; do [[ ${lines[i]} == "${tuple[i]}" ]]; done # model, type, platform
+  [[ ${lines[4]} == "idle             120 of 128 GPUs" && ${tuple[4]} == "${lines[4]}" ]]
+  [[ $output == *$'\niteration time   '*" ms (80 %: "*$'\nthroughput       '*" sequences/s, "*" tokens/s"$'\nMFU              '*" %"* ]]
 }
 
 @test "simulate --program: what is spent adds up to the iteration" {

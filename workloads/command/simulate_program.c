@@ -15,10 +15,12 @@
 #include "core/text/json_writer.h"
 #include "netmodel/platform/platform.h"
 #include "workloads/command/show_program_model.h"
+#include "workloads/command/simulate_report.h"
 #include "workloads/import/model_file.h"
 #include "workloads/language/ir_check.h"
 #include "workloads/language/ir_table.h"
 #include "workloads/language/ir_text.h"
+#include "workloads/lower/block_program.h"
 #include "workloads/onnx/onnx_program.h"
 #include "workloads/passes/partition.h"
 #include "workloads/passes/program_of.h"
@@ -97,11 +99,7 @@ enum { N_SHARES = sizeof(shares) / sizeof(shares[0]) };
 static void print_model(const subject *of) {
   char loss[PL_ONNX_LOSS_TEXT_BYTES];
   const pl_model *model = &of->model;
-  printf("model            %s, %.4g million parameters, %" PRId64 " samples", model->name,
-         model->count.parameters * 1e-6, of->options->job.gbs);
-  if (pl_program_model_has_tokens(model)) printf(" of %" PRId64 " tokens", of->options->job.seq);
-  printf(" per iteration, %s\n", pl_dtype_name(of->options->job.dtype));
-  pl_job_origin_print(stdout, 17, model, &of->options->job, &of->options->origin);
+  pl_simulate_model_print(stdout, model, &of->options->job, &of->options->origin);
   if (pl_program_kernels_assumed(model) != NULL) printf("kernels          %s\n", pl_program_kernels_assumed(model));
   if (of->request->inference) {
     printf("pass             forward alone: no backward pass, no gradients, no optimizer\n");
@@ -206,15 +204,44 @@ static void print_attention(const subject *of) {
     }
 }
 
+/* Of models whose FLOPs have a formula. */
+static void print_mfu(const subject *of, const pl_program_report *report, double samples_per_s) {
+  const pl_job *job = &of->options->job;
+  double peak_flops = 0;
+  for (uint32_t device = 0; device < report->n_devices; device++)
+    peak_flops += pl_cluster_profile(of->cluster, device)->peak_flops[job->dtype];
+  if (of->request->inference || !pl_model_has_blocks(&of->model) || !(peak_flops > 0)) return;
+  printf("MFU              %.1f %%\n",
+         100 * pl_model_flops_per_sequence(&of->model, job->seq) * samples_per_s / peak_flops);
+}
+
+static void print_speed(const subject *of, const pl_program_report *report) {
+  const pl_job *job = &of->options->job;
+  char text[PL_UNIT_TEXT_BYTES], tokens[PL_UNIT_TEXT_BYTES], interval[PL_INTERVAL_TEXT_BYTES];
+  bool is_long = report->iter_time_s >= 1;
+  printf("\niteration time   %s %s", pl_format_figure(report->iter_time_s * (is_long ? 1 : 1e3), text),
+         is_long ? "s" : "ms");
+  if (!isnan(report->interval.low_s)) printf(" (80 %%: %s)", pl_interval_format(&report->interval, interval));
+  printf("%s\n", report->fits ? "" : ", if memory sufficed");
+  if (of->request->program_path != NULL) return;
+  double samples_per_s = (double)job->gbs / report->iter_time_s;
+  printf("throughput       %s %s/s", pl_format_figure(samples_per_s, text), job->seq == 1 ? "samples" : "sequences");
+  if (job->seq > 1) printf(", %s tokens/s", pl_format_figure(samples_per_s * (double)job->seq, tokens));
+  putchar('\n');
+  print_mfu(of, report, samples_per_s);
+}
+
 static void print_text(const subject *of, const pl_program_report *report) {
   const pl_program_request *request = of->request;
   const pl_ir_module *module = &of->module;
   char text[PL_UNIT_TEXT_BYTES], digest[PL_DIGEST_TEXT_BYTES];
   bool file = request->program_path != NULL;
   if (!file) print_model(of);
-  printf("%-16s %s, %s: %u devices, %u lists, %d microbatches\n", file ? "program" : "strategy", what_is_run(request),
+  pl_simulate_platform_print(stdout, of->cluster);
+  printf("%-16s %s, %s: %u devices, %u list%s, %d microbatch%s\n", file ? "program" : "strategy", what_is_run(request),
          file ? pl_ir_level_names[module->level] : module->name, report->n_devices, report->n_classes,
-         module->n_microbatches);
+         report->n_classes == 1 ? "" : "s", module->n_microbatches, module->n_microbatches == 1 ? "" : "es");
+  pl_simulate_idle_print(stdout, of->cluster, report->n_devices);
   pl_tree_print_notes(stdout, &of->plan);
   printf("what runs        %llu kernels, %llu collectives, %llu sends on all devices; ",
          (unsigned long long)report->n_kernels, (unsigned long long)report->n_collectives,
@@ -226,11 +253,7 @@ static void print_text(const subject *of, const pl_program_report *report) {
   print_attention(of);
   print_offload(of, report);
   print_verdict(of, report);
-  char interval[PL_INTERVAL_TEXT_BYTES];
-  printf("iteration        %s", pl_format_time(report->iter_time_s, text));
-  if (!isnan(report->interval.low_s)) printf(" (80 %%: %s)", pl_interval_format(&report->interval, interval));
-  putchar('\n');
-  if (!file) printf("throughput       %.6g samples/s\n", (double)of->options->job.gbs / report->iter_time_s);
+  print_speed(of, report);
   printf("\nwhere the time goes (mean over devices)\n");
   for (int i = 0; i < N_SHARES; i++) {
     double time_s = report->spent_s[shares[i].category];

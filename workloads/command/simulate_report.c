@@ -13,24 +13,24 @@
 #include "workloads/command/job_options.h"
 #include "workloads/cost/op_profile.h"
 
-void pl_simulate_subject_print(FILE *stream, const pl_simulate_subject *subject) {
-  const pl_cluster *cluster = subject->cluster;
+void pl_simulate_model_print(FILE *stream, const pl_model *model, const pl_job *job, const pl_job_origin *origin) {
   char figure[PL_UNIT_TEXT_BYTES];
-  double parameters = subject->model->count.parameters;
+  double parameters = model->count.parameters;
   bool is_large = parameters >= 1e9;
-  if (subject->launch != NULL) pl_launch_print(stream, subject->launch);
-  fprintf(stream, "model            %s, %s %s parameters, %" PRId64, subject->model->name,
-          pl_format_figure(parameters / (is_large ? 1e9 : 1e6), figure), is_large ? "billion" : "million",
-          subject->job->gbs);
-  if (subject->job->seq == 1)
+  fprintf(stream, "model            %s, %s %s parameters, %" PRId64, model->name,
+          pl_format_figure(parameters / (is_large ? 1e9 : 1e6), figure), is_large ? "billion" : "million", job->gbs);
+  if (job->seq == 1)
     fputs(" samples", stream);
   else
-    fprintf(stream, " sequences of %" PRId64 " tokens", subject->job->seq);
-  fprintf(stream, " per iteration, %s%s\n", pl_dtype_name(subject->job->dtype),
-          subject->job->fp4   ? " with fp4 products"
-          : subject->job->fp8 ? " with fp8 products"
-                              : "");
-  pl_job_origin_print(stream, 17, subject->model, subject->job, subject->origin);
+    fprintf(stream, " sequences of %" PRId64 " tokens", job->seq);
+  fprintf(stream, " per iteration, %s%s\n", pl_dtype_name(job->dtype),
+          job->fp4   ? " with fp4 products"
+          : job->fp8 ? " with fp8 products"
+                     : "");
+  pl_job_origin_print(stream, 17, model, job, origin);
+}
+
+void pl_simulate_platform_print(FILE *stream, const pl_cluster *cluster) {
   fputs("platform         ", stream);
   pl_printable_put(stream, cluster->path);
   putc(':', stream);
@@ -41,11 +41,22 @@ void pl_simulate_subject_print(FILE *stream, const pl_simulate_subject *subject)
     fprintf(stream, "%s %" PRIu32 " x %s", p == 0 ? "" : " +", n, cluster->profiles[p].name);
   }
   fprintf(stream, " in %" PRIu32 " node%s\n", cluster->n_nodes, cluster->n_nodes == 1 ? "" : "s");
+}
+
+void pl_simulate_idle_print(FILE *stream, const pl_cluster *cluster, uint32_t n_used) {
+  uint32_t n_idle = cluster->n_devices - n_used;
+  if (n_idle > 0) fprintf(stream, "idle             %" PRIu32 " of %" PRIu32 " GPUs\n", n_idle, cluster->n_devices);
+}
+
+void pl_simulate_subject_print(FILE *stream, const pl_simulate_subject *subject) {
+  const pl_cluster *cluster = subject->cluster;
+  if (subject->launch != NULL) pl_launch_print(stream, subject->launch);
+  pl_simulate_model_print(stream, subject->model, subject->job, subject->origin);
+  pl_simulate_platform_print(stream, cluster);
   char *text = pl_strategy_text(subject->strategy, subject->model);
   fprintf(stream, "strategy         %s\n", text == NULL ? "" : text);
   free(text);
-  uint32_t n_idle = cluster->n_devices - pl_strategy_n_ranks(subject->strategy);
-  if (n_idle > 0) fprintf(stream, "idle             %" PRIu32 " of %" PRIu32 " GPUs\n", n_idle, cluster->n_devices);
+  pl_simulate_idle_print(stream, cluster, pl_strategy_n_ranks(subject->strategy));
   if (subject->job->framework != NULL) fprintf(stream, "framework        %s\n", subject->job->framework->name);
   if (subject->job->op_profile == NULL) return;
   fputs("op profile       ", stream);

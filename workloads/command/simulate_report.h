@@ -28,6 +28,11 @@ typedef struct pl_simulate_subject {
   const pl_beside_result *beside;         /* likewise */
 } pl_simulate_subject;
 
+/* The lines of a model with its job, and of a platform; which of its GPUs are idle, where any is. */
+void pl_simulate_model_print(FILE *stream, const pl_model *model, const pl_job *job, const pl_job_origin *origin);
+void pl_simulate_platform_print(FILE *stream, const pl_cluster *cluster);
+void pl_simulate_idle_print(FILE *stream, const pl_cluster *cluster, uint32_t n_used);
+
 /* What `explain` prints too: the job; whether it fits; iteration time, throughput, MFU; and as JSON the job with all
  * columns of the row. */
 void pl_simulate_subject_print(FILE *stream, const pl_simulate_subject *subject);

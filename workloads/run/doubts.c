@@ -178,8 +178,10 @@ void pl_doubts_compose(const pl_doubts *doubts, const pl_residuals *residuals, c
 
 const char *pl_interval_format(const pl_interval *interval, char text[PL_INTERVAL_TEXT_BYTES]) {
   bool is_long = interval->high_s >= 1;
-  double unit = is_long ? 1 : 1e3;
-  snprintf(text, PL_INTERVAL_TEXT_BYTES, "%.3g to %.3g %s", unit * interval->low_s, unit * interval->high_s,
-           is_long ? "s" : "ms");
+  double unit = is_long ? 1 : 1e3, low = unit * interval->low_s, high = unit * interval->high_s;
+  const char *form = low >= 999.5    ? "%.0f to %.0f %s"
+                     : high >= 999.5 ? "%.3g to %.0f %s"
+                                     : "%.3g to %.3g %s"; /* never 1.33e+03 */
+  snprintf(text, PL_INTERVAL_TEXT_BYTES, form, low, high, is_long ? "s" : "ms");
   return text;
 }
