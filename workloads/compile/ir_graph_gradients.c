@@ -19,12 +19,6 @@ static bool is_meeting(const pl_ir_op *op) {
   return is(op, "all_reduce") || is(op, "reduce_scatter") || is(op, "all_gather");
 }
 
-static const char *path_of(pl_ir_graphing *own, const char *prefix, const char *path) {
-  return prefix[0] != 0 && path[0] != 0 ? pl_arena_printf(own->arena, "%s.%s", prefix, path)
-         : path[0] != 0                 ? path
-                                        : prefix;
-}
-
 static pl_ir_reduction *find(const pl_ir_graphing *own, const char *path) {
   uint32_t probe = 0;
   for (const void *found; (found = pl_hash_index_find(&own->reduced->index, pl_hash_text(5, path), &probe)) != NULL;) {
@@ -51,7 +45,7 @@ static const pl_ir_op *meeting_of(const pl_ir_function *f, int32_t value) {
 
 static bool note(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *gradient, const char *prefix) {
   const pl_ir_op *op = meeting_of(f, gradient->first_output);
-  const char *path = path_of(own, prefix, gradient->path);
+  const char *path = pl_ir_graph_join(own, prefix, gradient->path);
   pl_ir_reduction *made = PL_TAKE(own->arena, pl_ir_reduction, 1);
   if (path == NULL || made == NULL) return false;
   *made = (pl_ir_reduction){.path = path, .in_host = pl_ir_op_is_in_host(gradient)};
@@ -71,7 +65,7 @@ static bool scan(pl_ir_graphing *own, int32_t function, const char *prefix) {
     const pl_ir_op *op = &f->ops[i];
     if (is(op, "gradient") && !note(own, f, op, prefix)) return false;
     if (!is(op, "call")) continue;
-    const char *inner = path_of(own, prefix, op->path);
+    const char *inner = pl_ir_graph_join(own, prefix, op->path);
     if (inner == NULL || !scan(own, op->callee, inner)) return false;
   }
   return true;
@@ -84,7 +78,7 @@ static bool count_adds(pl_ir_graphing *own, int32_t function, const char *prefix
   for (int32_t i = 0; i < f->n_ops; i++) {
     const pl_ir_op *op = &f->ops[i];
     bool calls = is(op, "call") || op->row == own->kernel;
-    const char *path = calls || is(op, "accumulate") ? path_of(own, prefix, op->path) : "";
+    const char *path = calls || is(op, "accumulate") ? pl_ir_graph_join(own, prefix, op->path) : "";
     if (path == NULL || (calls && !count_adds(own, op->callee, path))) return false;
     pl_ir_reduction *reduction = is(op, "accumulate") ? find(own, path) : NULL;
     if (reduction != NULL) reduction->n_adds++;

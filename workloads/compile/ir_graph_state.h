@@ -221,6 +221,8 @@ static inline bool pl_ir_graph_is_absent(const pl_ir_graphing *own, uint32_t dev
 const pl_ir_doing *pl_ir_graph_doing(pl_ir_graphing *own, int32_t function); /* NULL: no memory */
 /* "decoder.h.3", of the calls that are open; "": none has an instance. */
 const char *pl_ir_graph_prefix(pl_ir_graphing *own, pl_ir_prefix *prefix);
+/* "a.b"; either may be empty. NULL: no memory. */
+const char *pl_ir_graph_join(pl_ir_graphing *own, const char *outer, const char *inner);
 /* The path of an op of state in there. NULL: no memory. */
 const char *pl_ir_graph_path(pl_ir_graphing *own, const char *path);
 
