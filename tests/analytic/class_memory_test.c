@@ -14,9 +14,10 @@
 #include "workloads/language/ir_text.h"
 #include "workloads/memory/program_memory.h"
 
-#define TYPE "bf16[b=4, h=8]"
-#define PROGRAM(level, head, made, steps)                                                                              \
-  "plir 1 " level " m\nmicrobatches 2\n" head "func @f(%x: " TYPE ") {\n  " made "  keep \"y\"(%y)\n"                  \
+#define TYPE                              "bf16[b=4, h=8]"
+#define PROGRAM(level, head, made, steps) PROGRAM_OF("2", level, head, made, steps)
+#define PROGRAM_OF(n, level, head, made, steps)                                                                        \
+  "plir 1 " level " m\nmicrobatches " n "\n" head "func @f(%x: " TYPE ") {\n  " made "  keep \"y\"(%y)\n"              \
   "  %s = sum(%y) {over=(b, h)} : bf16[]\n  return %s\n}\n"                                                            \
   "func @f.backward() {\n  %y = kept \"y\"() : " TYPE "\n  %dx = dropout(%y) {p=0.5, seed=1} : " TYPE "\n"             \
   "  %g = sum(%dx) {over=b} : bf16[h=8]\n  %w = cast(%g) : fp32[h=8]\n  accumulate \"w\"(%w)\n}\n"                     \
@@ -78,8 +79,20 @@ static void what_a_kernel_holds(void **state) {
   assert_true(two.capacity == 9000);
 }
 
+/* Each microbatch in flight adds the same, whichever it is and in whatever order they come: 3 of 5 at the most, then 5
+ * of 5, backwards. */
+static void what_many_hold(void **state) {
+  (void)state;
+  const pl_class_memory three =
+      memory_of(PROGRAM_OF("5", "distributed", "", OPS, "F0.0 B0.0 F0.3 F0.1 F0.2 B0.1 B0.3 F0.4 B0.2 B0.4"));
+  const pl_class_memory five =
+      memory_of(PROGRAM_OF("5", "distributed", "", OPS, "F0.0 F0.1 F0.2 F0.3 F0.4 B0.4 B0.3 B0.2 B0.1 B0.0"));
+  assert_true(three.values == 160 + 2 * 96);
+  assert_true(five.values == 160 + 4 * 96);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(what_stays), cmocka_unit_test(what_lives),
-                                     cmocka_unit_test(what_a_kernel_holds)};
+                                     cmocka_unit_test(what_a_kernel_holds), cmocka_unit_test(what_many_hold)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What users wait for: CPU time, wall time and memory of whole commands. With BENCH_BASE=<build folder> against another
 build of Paceline, in turns, each with the data of its own repository, on the tables that the base has; and, in any case,
-against the same command with 16 times the batch."""
+against the same command with 16 times the batch, and a strategy tree against its tuple."""
 import glob
 import os
 import tempfile
@@ -44,8 +44,32 @@ def batches(folder):
     ratio("sweep with 16 times the batch: CPU time", "with the batch", [a.cpu_s / b.cpu_s for a, b in pairs])
 
 
+TREE = """mesh: {{dp: 2, tp: 8}}
+pipeline: {{stages: 8}}
+schedule: {{microbatches: {}, kind: 1f1b}}
+partition: {{b: dp, v|g|r|f: tp}}
+"""
+
+
+def trees(folder):
+    """A strategy tree against the tuple that says the same, and against itself with fewer microbatches."""
+    def run(microbatches, strategy):
+        return Run(PROGRAM, ["simulate"] + DEMO + ["--gbs", str(2 * microbatches), "--strategy", strategy])
+
+    few, many = 48, 96 if SMALL else 768
+    for n in few, many:
+        with open(f"{folder}/{n}.yaml", "w") as file:
+            file.write(TREE.format(n))
+    runs = [(run(many, f"{folder}/{many}.yaml"), run(few, f"{folder}/{few}.yaml"), run(many, "pp=8,dp=2,tmp=8,mbs=1"))
+            for _ in range(1 if SMALL else 5)]
+    ratio(f"tree of {many} microbatches: CPU time", f"with {few}", [a.cpu_s / b.cpu_s for a, b, _ in runs])
+    ratio(f"tree of {many} microbatches: CPU time", "its tuple", [a.cpu_s / c.cpu_s for a, _, c in runs])
+    ratio(f"tree of {many} microbatches: memory", "its tuple", [a.peak_bytes / c.peak_bytes for a, _, c in runs])
+
+
 with tempfile.TemporaryDirectory() as folder:
     if BASE is not None:
         against_base(folder)
     batches(folder)
+    trees(folder)
 bench.end("commands_bench")

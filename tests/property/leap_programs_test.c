@@ -166,6 +166,20 @@ static pl_residuals unlike(void) {
   return residuals;
 }
 
+/* What is leapt over is folded as well. */
+static const char *difference_to_unfolded(const problem *own, const pl_program_report *folded) {
+  pl_arena arena;
+  problem other = *own;
+  outcome unfolded;
+  pl_error error = PL_ERROR_INIT;
+  pl_arena_init(&arena, 0);
+  other.options.fold = false;
+  if (!simulate(&other, true, &arena, &unfolded, &error)) fail_msg("seed %" PRIu64 ": %s", own->seed, error.message);
+  const char *found = difference_of_reports(&unfolded.report, folded);
+  pl_arena_release(&arena);
+  return found != NULL ? "unfolded" : NULL;
+}
+
 static void compare(problem *own, bool edited, tally *all) {
   const pl_residuals residuals = unlike();
   const pl_aspects aspects = {0};
@@ -182,6 +196,7 @@ static void compare(problem *own, bool edited, tally *all) {
   } else {
     const char *found = difference_of_reports(&whole.report, &leapt.report);
     if (found == NULL && own->asks) found = difference_of_explanations(&whole.explanation, &leapt.explanation);
+    if (found == NULL && own->options.fold && !own->asks) found = difference_to_unfolded(own, &leapt.report);
     all->n_wrong += found != NULL;
     if (found != NULL) {
       print_message("seed %" PRIu64 ": %s, %u devices, %d lists, edited %d, fold %d, asks %d, framework %s\n%s\n",

@@ -88,10 +88,17 @@ static bool is_last_of_chunk(const pl_ir_class *class, int32_t step) {
   return class->steps[step].kind != PL_IR_STEP_F;
 }
 
+static bool is_first_of_chunk(const pl_ir_class *class, int32_t step) {
+  for (int32_t s = 0; s < step; s++)
+    if (class->steps[s].chunk == class->steps[step].chunk && class->steps[s].kind == class->steps[step].kind)
+      return false;
+  return true;
+}
+
 /* ---- lanes ---- */
 
 static pl_code take_lanes(pl_ir_graphing *own) {
-  const pl_ir_played *played = own->options->played;
+  const pl_ir_played *played = own->played;
   size_t n_steps = 0;
   for (int32_t c = 0; c < own->module->n_classes; c++)
     n_steps += (size_t)own->module->classes[c].n_steps;
@@ -105,7 +112,7 @@ static pl_code take_lanes(pl_ir_graphing *own) {
 }
 
 static void begin_lane(pl_ir_graphing *own) {
-  const pl_ir_played *played = own->options->played;
+  const pl_ir_played *played = own->played;
   pl_lane *lane = pl_lane_begin(&own->lanes, (uint32_t)own->now->class->n_steps);
   for (int p = 0; played != NULL && p < played->n_phases; p++)
     lane->phases[p] = played->phases[own->now - own->crews][p];
@@ -113,7 +120,7 @@ static void begin_lane(pl_ir_graphing *own) {
 
 /* The next step of the list, or what follows it. */
 static void begin_step(pl_ir_graphing *own, int32_t step) {
-  const pl_ir_played *played = own->options->played;
+  const pl_ir_played *played = own->played;
   pl_lane_begin_step(&own->lanes, own->builder);
   own->times = 1;
   if (played != NULL && step < own->now->class->n_steps)
@@ -127,8 +134,10 @@ static pl_code run_list(pl_ir_graphing *own) {
   begin_lane(own);
   PL_TRY(pl_ir_graph_find_reductions(own));
   PL_TRY(pl_ir_graph_begin_offload(own));
+  bool records = own->fold != NULL && own->fold->is_recording;
   for (int32_t s = 0; s < class->n_steps; s++) {
     const pl_ir_step *step = &class->steps[s];
+    if (records && !is_first_of_chunk(class, s) && !is_last_of_chunk(class, s)) continue; /* does what others do */
     int32_t c = 0;
     while (class->chunks[c].chunk != step->chunk)
       c++;
@@ -177,6 +186,7 @@ static bool take_crew(pl_ir_graphing *own, const pl_ir_class *class, pl_ir_crew 
   uint32_t n = pl_ir_mesh_devices(&own->module->mesh);
   *made = (pl_ir_crew){
       .class = class, .devices = PL_TAKE(own->arena, uint32_t, n), .last = PL_TAKE(own->arena, uint32_t, n)};
+  made->numbers = made->devices;
   for (uint32_t device = 0; !own->arena->failed && device < n; device++) {
     made->last[device] = PL_NONE;
     if (pl_ir_class_has(own->module, class, device)) made->devices[made->n_devices++] = device;
@@ -195,17 +205,43 @@ static pl_code take_devices(pl_ir_graphing *own) {
   return PL_OK;
 }
 
-/* One device of the only class while it is recorded, else the first of each class of interchangeable ones. */
+/* One device of each class while it is recorded. */
+static pl_code take_first_devices(pl_ir_graphing *own) {
+  own->crews = PL_TAKE(own->arena, pl_ir_crew, own->module->n_classes + 1);
+  if (own->crews == NULL) return pl_ir_graph_no_memory(own);
+  for (int32_t c = 0; c < own->module->n_classes; c++) {
+    pl_ir_crew *crew = &own->crews[c];
+    if (!take_crew(own, &own->module->classes[c], crew)) return pl_ir_graph_no_memory(own);
+    crew->n_devices = 1;
+    crew->numbers = PL_TAKE(own->arena, uint32_t, 1);
+    if (crew->numbers == NULL) return pl_ir_graph_no_memory(own);
+    crew->numbers[0] = (uint32_t)c;
+    add_device(own, own->places[crew->devices[0]], 1);
+  }
+  return PL_OK;
+}
+
+/* The first of each class of interchangeable ones, each in the crew of its list. */
 static pl_code take_representatives(pl_ir_graphing *own) {
   const pl_partition *classes = &own->fold->folding.fold.devices;
-  own->crews = PL_TAKE(own->arena, pl_ir_crew, 1);
-  if (own->crews == NULL || !take_crew(own, &own->module->classes[0], &own->crews[0]))
-    return pl_ir_graph_no_memory(own);
-  own->crews[0].n_devices = own->fold->is_recording ? 1 : classes->n_classes;
-  for (uint32_t d = 0; d < own->crews[0].n_devices; d++) {
-    if (!own->fold->is_recording) own->crews[0].devices[d] = classes->first[d];
-    add_device(own, own->places[own->crews[0].devices[d]], own->fold->is_recording ? 1 : classes->size[d]);
+  own->crews = PL_TAKE(own->arena, pl_ir_crew, own->module->n_classes + 1);
+  own->fold->place_of = PL_TAKE(own->arena, uint32_t, classes->n_classes + 1);
+  if (own->crews == NULL || own->fold->place_of == NULL) return pl_ir_graph_no_memory(own);
+  for (int32_t c = 0; c < own->module->n_classes; c++) {
+    pl_ir_crew *crew = &own->crews[c];
+    if (!take_crew(own, &own->module->classes[c], crew)) return pl_ir_graph_no_memory(own);
+    crew->n_devices = 0;
+    crew->numbers = PL_TAKE(own->arena, uint32_t, classes->n_classes + 1);
+    if (crew->numbers == NULL) return pl_ir_graph_no_memory(own);
+    for (uint32_t d = 0; d < classes->n_classes; d++) {
+      if (!pl_ir_class_has(own->module, crew->class, classes->first[d])) continue;
+      own->fold->place_of[d] = crew->n_devices;
+      crew->numbers[crew->n_devices] = d;
+      crew->devices[crew->n_devices++] = classes->first[d];
+    }
   }
+  for (uint32_t d = 0; d < classes->n_classes; d++)
+    add_device(own, own->places[classes->first[d]], classes->size[d]);
   return PL_OK;
 }
 
@@ -226,6 +262,8 @@ static pl_code begin(pl_ir_graphing *own, pl_ir_folding *fold) {
                                 .again = own->again,
                                 .transfers = own->transfers,
                                 .fold = fold,
+                                .played = own->played,
+                                .reductions = own->reductions,
                                 .doings = own->doings};
   *own = fresh;
   *own->made = (pl_ir_graph){0};
@@ -243,47 +281,65 @@ static pl_code run_lists(pl_ir_graphing *own) {
   return PL_OK;
 }
 
-/* Whether something moves otherwise than in collectives, or to and from a host. */
+/* Whether something moves otherwise than in collectives and messages, or to and from a host. */
 static bool moves_otherwise(const pl_ir_module *module) {
-  static const char *const rows[] = {"shift", "halo", "halo_backward", "sum_classes"};
+  static const char *const rows[] = {"shift", "halo", "halo_backward"};
   for (int32_t f = 0; f < module->n_functions; f++)
     for (int32_t i = 0; i < module->functions[f]->n_ops; i++) {
       const pl_ir_op *op = &module->functions[f]->ops[i];
       const pl_ir_row *row = pl_ir_row_at(op->row);
-      if (row->effect == PL_IR_SENDS || pl_ir_graph_is_offloaded(module->functions[f], op)) return true;
+      if (pl_ir_graph_is_offloaded(module->functions[f], op)) return true;
       for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++)
         if (strcmp(row->name, rows[k]) == 0) return true;
     }
   return false;
 }
 
-/* *folded false: the graph is still to be made. */
-static pl_code make_folded(pl_ir_graphing *own, pl_ir_folding *fold, bool *folded) {
-  *folded = false;
-  if (!own->options->fold || own->options->names || own->module->n_classes != 1 || own->module->n_fewer > 0 ||
-      moves_otherwise(own->module))
-    return PL_OK;
-  *fold = (pl_ir_folding){.arena = own->arena, .is_recording = true};
-  if (!take_crew(own, &own->module->classes[0], &fold->whole)) return pl_ir_graph_no_memory(own);
-  if (fold->whole.n_devices < 4 || fold->whole.n_devices != pl_ir_mesh_devices(&own->module->mesh)) return PL_OK;
-  PL_TRY(begin(own, fold));
-  PL_TRY(take_representatives(own));
-  PL_TRY(run_lists(own));
-  PL_TRY(pl_ir_graph_fold(own, folded));
-  if (!*folded) return PL_OK;
-  PL_TRY(begin(own, fold));
-  PL_TRY(take_representatives(own));
-  PL_TRY(run_lists(own));
-  own->made->device_class = fold->folding.fold.devices.class_of;
+/* All devices of each class. *all: every device of the mesh is of one. */
+static pl_code take_whole_crews(pl_ir_graphing *own, pl_ir_folding *fold, bool *all) {
+  uint32_t n = 0;
+  fold->whole = PL_TAKE(own->arena, pl_ir_crew, own->module->n_classes + 1);
+  if (fold->whole == NULL) return pl_ir_graph_no_memory(own);
+  for (int32_t c = 0; c < own->module->n_classes; c++) {
+    if (!take_crew(own, &own->module->classes[c], &fold->whole[c])) return pl_ir_graph_no_memory(own);
+    n += fold->whole[c].n_devices;
+  }
+  *all = n == pl_ir_mesh_devices(&own->module->mesh);
   return PL_OK;
 }
 
-pl_code pl_ir_graph_take(const pl_cluster *cluster, const pl_ir_module *module, const pl_ir_graph_options *options,
-                         pl_arena *arena, pl_ir_graph *made, pl_error *error) {
+/* ---- graphs of one program ---- */
+
+struct pl_ir_graph_maker {
+  pl_ir_graphing own;
+  const pl_ir_module *module; /* the whole one */
+  pl_ir_folding fold;
+  bool has_tried, folds; /* to find devices that are alike; there are */
+};
+
+/* Which devices are alike; not in a module where something stands in the way. */
+static pl_code find_alike(pl_ir_graph_maker *maker) {
+  pl_ir_graphing *own = &maker->own;
+  bool all = false;
+  maker->has_tried = true;
+  if (!own->options->fold || own->options->names || own->module->n_fewer > 0 || moves_otherwise(own->module))
+    return PL_OK;
+  maker->fold = (pl_ir_folding){.arena = own->arena, .is_recording = true};
+  PL_TRY(take_whole_crews(own, &maker->fold, &all));
+  if (!all || pl_ir_mesh_devices(&own->module->mesh) < 4) return PL_OK;
+  PL_TRY(begin(own, &maker->fold));
+  PL_TRY(take_first_devices(own));
+  PL_TRY(run_lists(own));
+  return pl_ir_graph_fold(own, &maker->folds);
+}
+
+pl_code pl_ir_graph_maker_take(const pl_cluster *cluster, const pl_ir_module *module,
+                               const pl_ir_graph_options *options, pl_arena *arena, pl_ir_graph_maker **maker,
+                               pl_error *error) {
   uint32_t n = pl_ir_mesh_devices(&module->mesh), last = 0;
-  *made = (pl_ir_graph){0};
   const uint32_t *places = pl_ir_places_take(module, arena);
-  if (places == NULL) return pl_fail_memory(error, "the graph of a program");
+  pl_ir_graph_maker *made = *maker = PL_TAKE(arena, pl_ir_graph_maker, 1);
+  if (places == NULL || made == NULL) return pl_fail_memory(error, "the graph of a program");
   for (uint32_t device = 0; device < n; device++)
     if (places[device] != PL_IR_NOWHERE && places[device] > last) last = places[device];
   if (last >= cluster->n_devices)
@@ -291,36 +347,50 @@ pl_code pl_ir_graph_take(const pl_cluster *cluster, const pl_ir_module *module, 
                    module->places != NULL ? last + 1 : n, cluster->n_devices);
   if (cluster->n_profiles > PL_IR_GRAPH_PROFILES_MAX)
     return pl_fail(error, PL_UNSUPPORTED, "programs run on at most %d types of devices", (int)PL_IR_GRAPH_PROFILES_MAX);
-  pl_ir_graphing own = {.cluster = cluster,
-                        .module = module,
-                        .places = places,
-                        .options = options,
-                        .arena = arena,
-                        .made = made,
-                        .error = error,
-                        .framework = pl_framework_or_ideal(options->framework),
-                        .kernel = pl_ir_row_of("kernel"),
-                        .routing = pl_ir_routing_of(module)};
-  own.prices = PL_TAKE(arena, pl_ir_price *, (size_t)module->n_functions * PL_IR_GRAPH_CATEGORIES);
-  own.again = PL_TAKE(arena, bool *, (size_t)module->n_functions + 1);
-  own.doings = PL_TAKE(arena, pl_ir_doing, (size_t)module->n_functions + 1);
-  if (arena->failed) return pl_ir_graph_no_memory(&own);
-  pl_ir_transfers_init(&own.transfers, cluster, &options->collective, arena);
-  if (module->places != NULL) own.transfers.places = places;
-  pl_ir_folding fold;
-  bool folded;
-  PL_TRY(make_folded(&own, &fold, &folded));
-  if (!folded) {
-    PL_TRY(begin(&own, NULL));
-    PL_TRY(take_devices(&own));
-    PL_TRY(run_lists(&own));
-  }
-  pl_transfer_table *table = folded ? fold.table : PL_TAKE(arena, pl_transfer_table, 1);
-  if (table == NULL) return pl_ir_graph_no_memory(&own);
-  if (!folded) PL_TRY(pl_ir_transfers_table(&own.transfers, table, error));
-  pl_graph_builder_transfers(own.builder, table);
-  made->sent = folded ? fold.sent : own.transfers.sent;
-  made->lanes = pl_lane_making_finish(&own.lanes, own.builder);
-  made->n_more = own.lanes.n_more;
-  return pl_graph_builder_freeze(own.builder, &made->graph, error);
+  made->module = module;
+  pl_ir_graphing *own = &made->own;
+  *own = (pl_ir_graphing){.cluster = cluster,
+                          .places = places,
+                          .options = options,
+                          .arena = arena,
+                          .error = error,
+                          .framework = pl_framework_or_ideal(options->framework),
+                          .kernel = pl_ir_row_of("kernel"),
+                          .routing = pl_ir_routing_of(module)};
+  own->prices = PL_TAKE(arena, pl_ir_price *, (size_t)module->n_functions * PL_IR_GRAPH_CATEGORIES);
+  own->again = PL_TAKE(arena, bool *, (size_t)module->n_functions + 1);
+  own->doings = PL_TAKE(arena, pl_ir_doing, (size_t)module->n_functions + 1);
+  own->reductions = PL_TAKE(arena, pl_ir_reductions, (size_t)module->n_classes + 1);
+  if (arena->failed) return pl_ir_graph_no_memory(own);
+  pl_ir_transfers_init(&own->transfers, cluster, &options->collective, arena);
+  if (module->places != NULL) own->transfers.places = places;
+  return PL_OK;
+}
+
+pl_code pl_ir_graph_make(pl_ir_graph_maker *maker, const pl_ir_played *played, pl_ir_graph *made, pl_error *error) {
+  pl_ir_graphing *own = &maker->own;
+  own->error = error;
+  own->made = made;
+  own->played = played;
+  own->module = played != NULL ? &played->module : maker->module;
+  if (!maker->has_tried) PL_TRY(find_alike(maker));
+  PL_TRY(begin(own, maker->folds ? &maker->fold : NULL));
+  PL_TRY(maker->folds ? take_representatives(own) : take_devices(own));
+  PL_TRY(run_lists(own));
+  pl_transfer_table *table = maker->folds ? maker->fold.table : PL_TAKE(own->arena, pl_transfer_table, 1);
+  if (table == NULL) return pl_ir_graph_no_memory(own);
+  if (!maker->folds) PL_TRY(pl_ir_transfers_table(&own->transfers, table, error));
+  pl_graph_builder_transfers(own->builder, table);
+  made->device_class = maker->folds ? maker->fold.folding.fold.devices.class_of : NULL;
+  made->sent = maker->folds ? maker->fold.sent : own->transfers.sent;
+  made->lanes = pl_lane_making_finish(&own->lanes, own->builder);
+  made->n_more = own->lanes.n_more;
+  return pl_graph_builder_freeze(own->builder, &made->graph, error);
+}
+
+pl_code pl_ir_graph_take(const pl_cluster *cluster, const pl_ir_module *module, const pl_ir_graph_options *options,
+                         pl_arena *arena, pl_ir_graph *made, pl_error *error) {
+  pl_ir_graph_maker *maker;
+  PL_TRY(pl_ir_graph_maker_take(cluster, module, options, arena, &maker, error));
+  return pl_ir_graph_make(maker, NULL, made, error);
 }

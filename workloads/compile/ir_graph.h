@@ -8,7 +8,7 @@
  *
  * Nothing is fused: O(devices * (ops behind all steps)) tasks at most, one per stretch of computing; a step's tasks are
  * its own, so that each list is a lane (core/cluster/lanes.h), and microbatches that recur can be left to the engine.
- * Programs of one class without messages are folded (ir_graph_fold.c): O(classes of devices) tasks, the same dates.
+ * Devices that are alike are folded (ir_graph_fold.c): O(classes of devices) tasks, the same dates.
  * Device i of the mesh is device i of the cluster.
  */
 #ifndef PL_WORKLOADS_IR_GRAPH_H
@@ -28,7 +28,6 @@ typedef struct pl_ir_graph_options {
   bool fold;                     /* one device for each class of interchangeable ones, where there are some */
   bool no_overlap_factor;        /* ignore the profiles' gamma */
   bool spendings;                /* says what devices compute, and of which collectives transfers are */
-  const pl_ir_played *played;    /* `module` is this one's, and numbers are those of the whole; NULL: it is whole */
 } pl_ir_graph_options;
 
 /* What each device of a class computes in an iteration: so often this kernel; or the optimizer's one launch, or what
@@ -66,8 +65,20 @@ typedef struct pl_ir_graph {
  * there. Devices of a node share them. */
 #define PL_HOST_UPDATE_S 0.257e-9
 
-/* `module` passed pl_ir_check and has no more devices than the cluster. Memory from `arena`. PL_BAD_INPUT: a deadlock
- * that only streams make. */
+/* Makes graphs of one program, of all of it or of what is played; what they have in common (prices, transfers, which
+ * devices are alike) is found once. */
+typedef struct pl_ir_graph_maker pl_ir_graph_maker;
+
+/* `module` passed pl_ir_check. Memory from `arena`, of this and of all graphs; `options` outlives the maker.
+ * PL_BAD_INPUT: it has more devices than the cluster. */
+pl_code pl_ir_graph_maker_take(const pl_cluster *cluster, const pl_ir_module *module,
+                               const pl_ir_graph_options *options, pl_arena *arena, pl_ir_graph_maker **maker,
+                               pl_error *error);
+/* NULL: of the whole program. Numbers are those of the whole in any case. PL_BAD_INPUT: a deadlock that only streams
+ * make. */
+pl_code pl_ir_graph_make(pl_ir_graph_maker *maker, const pl_ir_played *played, pl_ir_graph *made, pl_error *error);
+
+/* The graph of a whole program: both in one. */
 pl_code pl_ir_graph_take(const pl_cluster *cluster, const pl_ir_module *module, const pl_ir_graph_options *options,
                          pl_arena *arena, pl_ir_graph *made, pl_error *error);
 

@@ -57,17 +57,25 @@ const pl_ir_doing *pl_ir_graph_doing(pl_ir_graphing *own, int32_t function) {
   return made;
 }
 
+const char *pl_ir_graph_join(pl_ir_graphing *own, const char *outer, const char *inner) {
+  if (outer[0] == 0) return inner;
+  if (inner[0] == 0) return outer;
+  size_t n_outer = strlen(outer), n_inner = strlen(inner);
+  char *text = pl_arena_take(own->arena, n_outer + 1 + n_inner + 1, 1);
+  if (text == NULL) return NULL;
+  memcpy(text, outer, n_outer);
+  text[n_outer] = '.';
+  memcpy(text + n_outer + 1, inner, n_inner + 1);
+  return text;
+}
+
 const char *pl_ir_graph_prefix(pl_ir_graphing *own, pl_ir_prefix *prefix) {
   if (prefix == NULL) return "";
   if (prefix->text != NULL) return prefix->text;
-  const char *outer = pl_ir_graph_prefix(own, prefix->outer);
-  prefix->text = outer[0] != 0 ? pl_arena_printf(own->arena, "%s.%s", outer, prefix->segment) : prefix->segment;
+  prefix->text = pl_ir_graph_join(own, pl_ir_graph_prefix(own, prefix->outer), prefix->segment);
   return prefix->text != NULL ? prefix->text : ""; /* the arena knows */
 }
 
 const char *pl_ir_graph_path(pl_ir_graphing *own, const char *path) {
-  const char *prefix = pl_ir_graph_prefix(own, own->prefix);
-  return prefix[0] != 0 && path[0] != 0 ? pl_arena_printf(own->arena, "%s.%s", prefix, path)
-         : path[0] != 0                 ? path
-                                        : prefix;
+  return pl_ir_graph_join(own, pl_ir_graph_prefix(own, own->prefix), path);
 }

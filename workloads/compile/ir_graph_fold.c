@@ -1,39 +1,63 @@
 /* See workloads/compile/ir_graph_state.h: one device of each class of interchangeable ones.
  *
- * What a program's devices ask of the network is known before its graph is made: a run of the lists on one device alone
- * notes which collectives there are (axes, kind, bytes). All their groups over all devices are the transfers of a fold
- * (netmodel/fold/fold.h); the graph is then made of one device per class, with the quotient's links and weights, and
- * has the same dates as that of all. Where messages are sent, or data go to hosts, or few devices are alike, nothing is
- * folded.
+ * What a program's devices ask of the network is known before its graph is made: a run of the lists on one device of
+ * each alone notes which collectives, messages and sums there are. All of them over all devices are the transfers of a
+ * fold (netmodel/fold/fold.h); the graph is then made of one device per class, with the quotient's links and weights,
+ * and has the same dates as that of all. Where something moves otherwise, or data go to hosts, or few devices are
+ * alike, nothing is folded.
  */
 #include <string.h>
 
 #include "workloads/compile/ir_graph_state.h"
 
-enum { CLASSES_MAX = 64 };
+enum { CLASSES_MAX = 256 };
 
-static pl_ir_pattern *find(const pl_ir_folding *fold, const pl_ir_meeting *meeting) {
+static bool same_classes(const pl_ir_attribute *a, const pl_ir_attribute *b) {
+  if (a == NULL || b == NULL) return a == b;
+  if (a->n_names != b->n_names) return false;
+  for (int32_t i = 0; i < a->n_names; i++)
+    if (!pl_ir_name_equal(a->names[i], b->names[i])) return false;
+  return true;
+}
+
+static pl_ir_pattern *find(const pl_ir_folding *fold, const pl_ir_pattern *pattern) {
   for (uint32_t i = 0; i < fold->n_patterns; i++) {
     pl_ir_pattern *at = &fold->patterns[i];
-    if (at->axes == meeting->axes && at->kind == meeting->kind && at->bytes == meeting->bytes) return at;
+    if (at->from == pattern->from && at->axes == pattern->axes && at->kind == pattern->kind &&
+        at->bytes == pattern->bytes && same_classes(at->classes, pattern->classes) &&
+        (at->class == pattern->class || at->classes != NULL))
+      return at;
   }
   return NULL;
 }
 
-/* ---- the run on one device ---- */
+static int32_t class_of_crew(const pl_ir_graphing *own, const pl_ir_crew *crew) {
+  return (int32_t)(crew - own->crews);
+}
 
-static pl_code record(pl_ir_graphing *own, const pl_ir_meeting *meeting, pl_ir_arrival *output) {
+static pl_ir_pattern pattern_of_meeting(const pl_ir_graphing *own, const pl_ir_meeting *meeting) {
+  return (pl_ir_pattern){.class = class_of_crew(own, own->now),
+                         .from = PL_IR_NONE,
+                         .axes = meeting->axes,
+                         .kind = meeting->kind,
+                         .bytes = meeting->bytes};
+}
+
+pl_ir_crew *pl_ir_graph_whole_crew(const pl_ir_graphing *own) {
+  return &own->fold->whole[class_of_crew(own, own->now)];
+}
+
+/* ---- the run on one device of each list ---- */
+
+static pl_code record(pl_ir_graphing *own, const pl_ir_pattern *pattern, pl_category category, uint32_t *task) {
   pl_ir_folding *fold = own->fold;
-  if (find(fold, meeting) == NULL) {
+  if (find(fold, pattern) == NULL) {
     fold->patterns = (pl_ir_pattern *)pl_arena_grown(fold->arena, fold->patterns, fold->n_patterns, 1,
                                                      sizeof *fold->patterns, &fold->room_patterns);
     if (fold->patterns == NULL) return pl_ir_graph_no_memory(own);
-    fold->patterns[fold->n_patterns++] =
-        (pl_ir_pattern){.axes = meeting->axes, .kind = meeting->kind, .bytes = meeting->bytes};
+    fold->patterns[fold->n_patterns++] = *pattern;
   }
-  output->tasks = PL_TAKE(own->arena, uint32_t, 1);
-  if (output->tasks == NULL) return pl_ir_graph_no_memory(own);
-  output->tasks[0] = pl_graph_builder_delay(own->builder, 0, meeting->category, NULL, 0, PL_NONE, own->microbatch);
+  *task = pl_graph_builder_delay(own->builder, 0, category, NULL, 0, PL_NONE, own->microbatch);
   return PL_OK;
 }
 
@@ -51,66 +75,151 @@ static uint64_t colour_of(const pl_transfer_spec *spec, uint32_t pattern, double
   return pl_hash_word(colour, (uint64_t)spec->latency);
 }
 
-/* The groups of all patterns, and what each asks of the network. */
-static pl_code take_groups(pl_ir_graphing *own, uint32_t *n_members) {
-  pl_ir_folding *fold = own->fold;
-  uint32_t n = fold->whole.n_devices;
-  *n_members = fold->n_transfers = 0;
-  for (uint32_t p = 0; p < fold->n_patterns; p++) {
-    pl_ir_pattern *at = &fold->patterns[p];
-    at->groups = pl_ir_graph_groups_over(own, at->axes);
-    if (at->groups == NULL) return pl_ir_graph_no_memory(own);
-    at->first = fold->n_transfers;
-    fold->n_transfers += n / at->groups->size;
-    *n_members += n;
+/* Transfers of a pattern, as lists of members. */
+typedef struct listing {
+  pl_ir_graphing *own;
+  pl_fold_member *members;
+  uint32_t *first_member; /* per transfer, and the end */
+  uint32_t n_members, n_transfers;
+} listing;
+
+static const pl_ir_crew *whole_named(const pl_ir_graphing *own, const char *name) {
+  for (int32_t c = 0; c < own->module->n_classes; c++)
+    if (strcmp(own->module->classes[c].name, name) == 0) return &own->fold->whole[c];
+  return NULL;
+}
+
+/* The most members that a pattern's transfers have together. */
+static uint32_t room_of(const pl_ir_folding *fold, const pl_ir_pattern *pattern) {
+  uint32_t n = fold->whole[pattern->class].n_devices;
+  return pattern->classes != NULL ? n * (uint32_t)pattern->classes->n_names : pattern->from != PL_IR_NONE ? 2 * n : n;
+}
+
+static void add_member(listing *to, pl_ir_pattern *pattern, uint32_t device, uint32_t role) {
+  to->members[to->n_members++] = (pl_fold_member){device, role};
+  if (pattern->from == PL_IR_NONE || role == 1) pattern->transfer_of[device] = to->n_transfers;
+}
+
+static void end_transfer(listing *to) {
+  to->first_member[++to->n_transfers] = to->n_members;
+}
+
+static bool list_collectives(listing *to, pl_ir_pattern *pattern) {
+  const pl_ir_crew *whole = &to->own->fold->whole[pattern->class];
+  to->own->now = &to->own->crews[pattern->class];
+  const pl_ir_groups *groups = pl_ir_graph_groups_over(to->own, pattern->axes);
+  if (groups == NULL) return false;
+  for (uint32_t first = 0; first < whole->n_devices; first += groups->size) {
+    for (uint32_t i = 0; i < groups->size; i++)
+      add_member(to, pattern, whole->devices[groups->members[first + i]], 0);
+    end_transfer(to);
   }
-  fold->specs = PL_TAKE(fold->arena, uint32_t, fold->n_transfers + 1);
-  fold->progress_bytes = PL_TAKE(fold->arena, double, fold->n_transfers + 1);
-  if (fold->specs == NULL || fold->progress_bytes == NULL) return pl_ir_graph_no_memory(own);
+  return true;
+}
+
+static void list_messages(listing *to, pl_ir_pattern *pattern) {
+  const pl_ir_module *module = to->own->module;
+  const pl_ir_crew *whole = &to->own->fold->whole[pattern->class];
+  for (uint32_t d = 0; d < whole->n_devices; d++) {
+    uint32_t sender = pl_ir_class_partner(module, &module->classes[pattern->from], whole->devices[d]);
+    if (sender == whole->devices[d]) continue;
+    add_member(to, pattern, sender, 0);
+    add_member(to, pattern, whole->devices[d], 1);
+    end_transfer(to);
+  }
+}
+
+static void list_sums(listing *to, pl_ir_pattern *pattern) {
+  for (uint32_t d = 0; d < to->own->fold->whole[pattern->class].n_devices; d++) {
+    for (int32_t i = 0; i < pattern->classes->n_names; i++)
+      add_member(to, pattern, whole_named(to->own, pattern->classes->names[i].text)->devices[d], 0);
+    end_transfer(to);
+  }
+}
+
+static pl_code list_transfers(listing *to) {
+  pl_ir_graphing *own = to->own;
+  pl_ir_folding *fold = own->fold;
+  uint32_t n_mesh = pl_ir_mesh_devices(&own->module->mesh), n_members = 0;
+  for (uint32_t p = 0; p < fold->n_patterns; p++)
+    n_members += room_of(fold, &fold->patterns[p]);
+  to->members = PL_TAKE(fold->arena, pl_fold_member, n_members + 1);
+  to->first_member = PL_TAKE(fold->arena, uint32_t, n_members + 1); /* none is without members */
+  if (to->members == NULL || to->first_member == NULL) return pl_ir_graph_no_memory(own);
   for (uint32_t p = 0; p < fold->n_patterns; p++) {
     pl_ir_pattern *at = &fold->patterns[p];
-    at->group_of = PL_TAKE(fold->arena, uint32_t, n + 1);
-    if (at->group_of == NULL) return pl_ir_graph_no_memory(own);
-    for (uint32_t i = 0; i < n; i++)
-      at->group_of[at->groups->members[i]] = i / at->groups->size;
-    for (uint32_t g = 0; g < n / at->groups->size; g++) /* members of a single class are their own numbers */
-      PL_TRY(pl_ir_transfers_collective(&own->transfers, at->kind, &at->groups->members[g * at->groups->size],
-                                        at->groups->size, at->bytes, &fold->specs[at->first + g],
-                                        &fold->progress_bytes[at->first + g], own->error));
+    at->first = to->n_transfers;
+    at->transfer_of = pl_arena_take(fold->arena, n_mesh * sizeof *at->transfer_of, _Alignof(uint32_t));
+    if (at->transfer_of == NULL) return pl_ir_graph_no_memory(own);
+    memset(at->transfer_of, 0xff, n_mesh * sizeof *at->transfer_of); /* PL_NONE */
+    if (at->classes != NULL)
+      list_sums(to, at);
+    else if (at->from != PL_IR_NONE)
+      list_messages(to, at);
+    else if (!list_collectives(to, at))
+      return pl_ir_graph_no_memory(own);
+    at->n_transfers = to->n_transfers - at->first;
   }
   return PL_OK;
 }
 
-static pl_code refine(pl_ir_graphing *own, uint32_t n_members) {
+/* What each transfer asks of the network. */
+static pl_code take_specs(pl_ir_graphing *own, const listing *of) {
+  pl_ir_folding *fold = own->fold;
+  uint32_t most = pl_ir_mesh_devices(&own->module->mesh);
+  uint32_t *devices = PL_TAKE(fold->arena, uint32_t, most + 1);
+  fold->n_transfers = of->n_transfers;
+  fold->specs = PL_TAKE(fold->arena, uint32_t, fold->n_transfers + 1);
+  fold->progress_bytes = PL_TAKE(fold->arena, double, fold->n_transfers + 1);
+  if (devices == NULL || fold->specs == NULL || fold->progress_bytes == NULL) return pl_ir_graph_no_memory(own);
+  for (uint32_t p = 0; p < fold->n_patterns; p++) {
+    const pl_ir_pattern *at = &fold->patterns[p];
+    for (uint32_t t = at->first; t < at->first + at->n_transfers; t++) {
+      uint32_t n = of->first_member[t + 1] - of->first_member[t];
+      for (uint32_t i = 0; i < n; i++)
+        devices[i] = of->members[of->first_member[t] + i].device;
+      PL_TRY(pl_ir_transfers_collective(&own->transfers, at->kind, devices, n, at->bytes, &fold->specs[t],
+                                        &fold->progress_bytes[t], own->error));
+    }
+  }
+  return PL_OK;
+}
+
+static bool colour_devices(const pl_ir_graphing *own, uint64_t *devices) {
+  for (int32_t c = 0; c < own->module->n_classes; c++)
+    for (uint32_t d = 0; d < own->fold->whole[c].n_devices; d++) {
+      uint32_t device = own->fold->whole[c].devices[d];
+      devices[device] = pl_hash_word(pl_hash_word(3, (uint64_t)c), own->cluster->devices[own->places[device]].profile);
+    }
+  return true;
+}
+
+static pl_code refine(pl_ir_graphing *own, const listing *of) {
   pl_ir_folding *fold = own->fold;
   pl_arena *arena = fold->arena;
   const pl_cluster *cluster = own->cluster;
-  uint32_t n = fold->whole.n_devices, n_uses = 0, member = 0, use = 0;
+  uint32_t n = pl_ir_mesh_devices(&own->module->mesh), n_uses = 0, use = 0;
   for (uint32_t t = 0; t < fold->n_transfers; t++)
     n_uses += own->transfers.specs[fold->specs[t]].n_uses;
   pl_fold_transfer *transfers = PL_TAKE(arena, pl_fold_transfer, fold->n_transfers + 1);
-  pl_fold_member *members = PL_TAKE(arena, pl_fold_member, n_members + 1);
   pl_link_use *uses = PL_TAKE(arena, pl_link_use, n_uses + 1);
   uint64_t *devices = PL_TAKE(arena, uint64_t, n), *links = PL_TAKE(arena, uint64_t, cluster->n_links + 1);
   double *capacity = PL_TAKE(arena, double, cluster->n_links + 1);
   if (arena->failed) return pl_ir_graph_no_memory(own);
-  for (uint32_t d = 0; d < n; d++)
-    devices[d] = pl_hash_word(3, cluster->devices[own->places[d]].profile);
+  colour_devices(own, devices);
   for (uint32_t l = 0; l < cluster->n_links; l++) {
     capacity[l] = cluster->links[l].capacity_Bps;
     links[l] = pl_hash_word(bits_of(capacity[l]), cluster->links[l].policy);
   }
   for (uint32_t p = 0; p < fold->n_patterns; p++) {
     const pl_ir_pattern *at = &fold->patterns[p];
-    for (uint32_t g = 0; g < n / at->groups->size; g++) {
-      const pl_transfer_spec *spec = &own->transfers.specs[fold->specs[at->first + g]];
-      transfers[at->first + g] = (pl_fold_transfer){.colour = colour_of(spec, p, fold->progress_bytes[at->first + g]),
-                                                    .first_member = member,
-                                                    .n_members = at->groups->size,
-                                                    .first_use = use,
-                                                    .n_uses = spec->n_uses};
-      for (uint32_t i = 0; i < at->groups->size; i++)
-        members[member++] = (pl_fold_member){at->groups->members[g * at->groups->size + i], 0};
+    for (uint32_t t = at->first; t < at->first + at->n_transfers; t++) {
+      const pl_transfer_spec *spec = &own->transfers.specs[fold->specs[t]];
+      transfers[t] = (pl_fold_transfer){.colour = colour_of(spec, p, fold->progress_bytes[t]),
+                                        .first_member = of->first_member[t],
+                                        .n_members = of->first_member[t + 1] - of->first_member[t],
+                                        .first_use = use,
+                                        .n_uses = spec->n_uses};
       for (uint32_t i = 0; i < spec->n_uses; i++)
         uses[use++] = own->transfers.uses[spec->first_use + i];
     }
@@ -121,7 +230,7 @@ static pl_code refine(pl_ir_graphing *own, uint32_t n_members) {
                              .device_colour = devices,
                              .link_colour = links,
                              .transfers = transfers,
-                             .members = members,
+                             .members = of->members,
                              .uses = uses};
   return pl_folding_take(&problem, transfers, uses, capacity, arena, &fold->folding, own->error);
 }
@@ -156,11 +265,12 @@ static pl_code take_table(pl_ir_graphing *own) {
 
 pl_code pl_ir_graph_fold(pl_ir_graphing *own, bool *folds) {
   pl_ir_folding *fold = own->fold;
-  uint32_t n_members, n = fold->whole.n_devices;
-  PL_TRY(take_groups(own, &n_members));
-  PL_TRY(refine(own, n_members));
+  listing all = {.own = own};
+  PL_TRY(list_transfers(&all));
+  PL_TRY(take_specs(own, &all));
+  PL_TRY(refine(own, &all));
   const pl_partition *classes = &fold->folding.fold.devices;
-  *folds = classes->n_classes <= CLASSES_MAX && 2 * classes->n_classes <= n;
+  *folds = classes->n_classes <= CLASSES_MAX && 2 * classes->n_classes <= pl_ir_mesh_devices(&own->module->mesh);
   if (!*folds) return PL_OK;
   fold->is_recording = false;
   return take_table(own);
@@ -168,34 +278,84 @@ pl_code pl_ir_graph_fold(pl_ir_graphing *own, bool *folds) {
 
 /* ---- the graph of one device per class ---- */
 
+static uint32_t class_of_transfer(const pl_ir_graphing *own, const pl_ir_pattern *pattern, uint32_t device) {
+  uint32_t transfer = pattern->transfer_of[device];
+  return transfer == PL_NONE ? PL_NONE : own->fold->folding.fold.transfers.class_of[transfer];
+}
+
+static double progress_of_class(const pl_ir_graphing *own, uint32_t class) {
+  return own->fold->progress_bytes[own->fold->folding.fold.transfers.first[class]];
+}
+
 pl_code pl_ir_graph_meet_folded(pl_ir_graphing *own, const pl_ir_meeting *meeting, const uint32_t *after,
                                 const pl_ir_arrival *input, pl_ir_arrival *output) {
-  const pl_ir_folding *fold = own->fold;
   const pl_ir_crew *crew = own->now;
-  if (fold->is_recording) return record(own, meeting, output);
-  const pl_ir_pattern *at = find(fold, meeting);
-  PL_ASSERT(at != NULL && crew->n_devices <= CLASSES_MAX); /* the same lists as when they were noted */
-  uint32_t *tasks = PL_TAKE(own->arena, uint32_t, crew->n_devices), streams[CLASSES_MAX];
+  const pl_ir_pattern pattern = pattern_of_meeting(own, meeting);
+  uint32_t *tasks = PL_TAKE(own->arena, uint32_t, crew->n_devices + 1), streams[CLASSES_MAX];
   if (tasks == NULL) return pl_ir_graph_no_memory(own);
+  output->tasks = tasks;
+  if (own->fold->is_recording) return record(own, &pattern, meeting->category, tasks);
+  const pl_ir_pattern *at = find(own->fold, &pattern);
+  PL_ASSERT(at != NULL && crew->n_devices <= CLASSES_MAX); /* the same lists as when they were noted */
   for (uint32_t d = 0; d < crew->n_devices; d++)
     tasks[d] = PL_NONE;
   for (uint32_t d = 0; d < crew->n_devices; d++) {
-    uint32_t class = fold->folding.fold.transfers.class_of[at->first + at->group_of[crew->devices[d]]], n = 0;
+    uint32_t class = class_of_transfer(own, at, crew->devices[d]), n = 0;
     if (tasks[d] != PL_NONE) continue;
     for (uint32_t e = d; e < crew->n_devices; e++)
-      if (fold->folding.fold.transfers.class_of[at->first + at->group_of[crew->devices[e]]] == class)
-        streams[n++] = pl_graph_builder_stream(own->builder, e, meeting->stream);
-    double progress_bytes = fold->progress_bytes[fold->folding.fold.transfers.first[class]];
-    uint32_t task = pl_graph_builder_transfer(own->builder, class, progress_bytes, meeting->category, streams, n,
-                                              PL_NONE, own->microbatch);
+      if (class_of_transfer(own, at, crew->devices[e]) == class)
+        streams[n++] = pl_graph_builder_stream(own->builder, crew->numbers[e], meeting->stream);
+    uint32_t task = pl_graph_builder_transfer(own->builder, class, progress_of_class(own, class), meeting->category,
+                                              streams, n, PL_NONE, own->microbatch);
     for (uint32_t e = d; e < crew->n_devices; e++) {
-      if (fold->folding.fold.transfers.class_of[at->first + at->group_of[crew->devices[e]]] != class) continue;
+      if (class_of_transfer(own, at, crew->devices[e]) != class) continue;
       tasks[e] = task;
       if (after[e] != PL_NONE) pl_graph_builder_edge(own->builder, after[e], task);
       if (input != NULL && input->tasks != NULL) pl_graph_builder_edge(own->builder, input->tasks[e], task);
     }
   }
-  own->made->n_collectives += fold->whole.n_devices / at->groups->size * own->times;
-  output->tasks = tasks;
+  own->made->n_collectives += at->n_transfers * own->times;
+  return PL_OK;
+}
+
+pl_code pl_ir_graph_message_folded(pl_ir_graphing *own, const pl_ir_crew *from, const pl_ir_crew *to, double bytes,
+                                   uint32_t *tasks) {
+  const pl_ir_pattern pattern = {
+      .class = class_of_crew(own, to), .from = class_of_crew(own, from), .kind = PL_SEND, .bytes = bytes};
+  if (own->fold->is_recording) return record(own, &pattern, PL_CATEGORY_PIPELINE, tasks);
+  const pl_ir_pattern *at = find(own->fold, &pattern);
+  PL_ASSERT(at != NULL);
+  for (uint32_t d = 0; d < to->n_devices; d++) {
+    uint32_t class = class_of_transfer(own, at, to->devices[d]);
+    tasks[d] = class == PL_NONE ? PL_NONE
+                                : pl_graph_builder_transfer(own->builder, class, progress_of_class(own, class),
+                                                            PL_CATEGORY_PIPELINE, NULL, 0, PL_NONE, own->microbatch);
+  }
+  own->made->n_sends += at->n_transfers * own->times;
+  return PL_OK;
+}
+
+uint32_t pl_ir_graph_folded_transfers(const pl_ir_graphing *own) {
+  return own->fold->is_recording ? 1 : own->fold->folding.quotient.n_transfers;
+}
+
+pl_code pl_ir_graph_sum_folded(pl_ir_graphing *own, const pl_ir_attribute *classes, double bytes, uint32_t *known,
+                               uint32_t d, uint32_t *task) {
+  const pl_ir_pattern pattern = {.class = class_of_crew(own, own->now),
+                                 .from = PL_IR_NONE,
+                                 .classes = classes,
+                                 .kind = PL_ALL_REDUCE,
+                                 .bytes = bytes};
+  if (own->fold->is_recording) return record(own, &pattern, PL_CATEGORY_DATA, task);
+  const pl_ir_pattern *at = find(own->fold, &pattern);
+  PL_ASSERT(at != NULL);
+  uint32_t class = class_of_transfer(own, at, own->now->devices[d]);
+  PL_ASSERT(class != PL_NONE);
+  if (known[class] == PL_NONE) {
+    known[class] = pl_graph_builder_transfer(own->builder, class, progress_of_class(own, class), PL_CATEGORY_DATA, NULL,
+                                             0, PL_NONE, own->microbatch);
+    own->made->n_collectives += own->fold->folding.fold.transfers.size[class] * own->times;
+  }
+  *task = known[class];
   return PL_OK;
 }

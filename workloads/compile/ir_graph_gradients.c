@@ -19,15 +19,9 @@ static bool is_meeting(const pl_ir_op *op) {
   return is(op, "all_reduce") || is(op, "reduce_scatter") || is(op, "all_gather");
 }
 
-static const char *path_of(pl_ir_graphing *own, const char *prefix, const char *path) {
-  return prefix[0] != 0 && path[0] != 0 ? pl_arena_printf(own->arena, "%s.%s", prefix, path)
-         : path[0] != 0                 ? path
-                                        : prefix;
-}
-
 static pl_ir_reduction *find(const pl_ir_graphing *own, const char *path) {
   uint32_t probe = 0;
-  for (const void *found; (found = pl_hash_index_find(&own->reductions, pl_hash_text(5, path), &probe)) != NULL;) {
+  for (const void *found; (found = pl_hash_index_find(&own->reduced->index, pl_hash_text(5, path), &probe)) != NULL;) {
     pl_ir_reduction *is_one = (pl_ir_reduction *)(uintptr_t)found; /* ours */
     if (strcmp(is_one->path, path) == 0) return is_one;
   }
@@ -51,13 +45,18 @@ static const pl_ir_op *meeting_of(const pl_ir_function *f, int32_t value) {
 
 static bool note(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *gradient, const char *prefix) {
   const pl_ir_op *op = meeting_of(f, gradient->first_output);
-  const char *path = path_of(own, prefix, gradient->path);
+  const char *path = pl_ir_graph_join(own, prefix, gradient->path);
   pl_ir_reduction *made = PL_TAKE(own->arena, pl_ir_reduction, 1);
   if (path == NULL || made == NULL) return false;
   *made = (pl_ir_reduction){.path = path, .in_host = pl_ir_op_is_in_host(gradient)};
   if (op != NULL) made->meeting = pl_ir_graph_meeting_of(own, f, op);
-  own->sums_in_host = own->sums_in_host || made->in_host;
-  return pl_hash_index_put(&own->reductions, pl_hash_text(5, path), made, own->arena);
+  pl_ir_reductions *all = own->reduced;
+  all->sums_in_host = all->sums_in_host || made->in_host;
+  all->list = (pl_ir_reduction **)pl_arena_grown(own->arena, (const void *)all->list, all->n, 1,
+                                                 sizeof(pl_ir_reduction *), &all->room);
+  if (all->list == NULL) return false;
+  all->list[all->n++] = made;
+  return pl_hash_index_put(&all->index, pl_hash_text(5, path), made, own->arena);
 }
 
 static bool scan(pl_ir_graphing *own, int32_t function, const char *prefix) {
@@ -66,7 +65,7 @@ static bool scan(pl_ir_graphing *own, int32_t function, const char *prefix) {
     const pl_ir_op *op = &f->ops[i];
     if (is(op, "gradient") && !note(own, f, op, prefix)) return false;
     if (!is(op, "call")) continue;
-    const char *inner = path_of(own, prefix, op->path);
+    const char *inner = pl_ir_graph_join(own, prefix, op->path);
     if (inner == NULL || !scan(own, op->callee, inner)) return false;
   }
   return true;
@@ -79,7 +78,7 @@ static bool count_adds(pl_ir_graphing *own, int32_t function, const char *prefix
   for (int32_t i = 0; i < f->n_ops; i++) {
     const pl_ir_op *op = &f->ops[i];
     bool calls = is(op, "call") || op->row == own->kernel;
-    const char *path = calls || is(op, "accumulate") ? path_of(own, prefix, op->path) : "";
+    const char *path = calls || is(op, "accumulate") ? pl_ir_graph_join(own, prefix, op->path) : "";
     if (path == NULL || (calls && !count_adds(own, op->callee, path))) return false;
     pl_ir_reduction *reduction = is(op, "accumulate") ? find(own, path) : NULL;
     if (reduction != NULL) reduction->n_adds++;
@@ -88,8 +87,7 @@ static bool count_adds(pl_ir_graphing *own, int32_t function, const char *prefix
 }
 
 pl_code pl_ir_graph_find_reductions(pl_ir_graphing *own) {
-  own->reductions = (pl_hash_index){0};
-  own->sums_in_host = false;
+  own->reduced = &own->reductions[own->now - own->crews];
   own->n_buckets = 0;
   own->unit = PL_TAKE(own->arena, uint32_t, own->now->n_devices + 1);
   own->unit_before = PL_TAKE(own->arena, uint32_t, own->now->n_devices + 1);
@@ -98,6 +96,12 @@ pl_code pl_ir_graph_find_reductions(pl_ir_graphing *own) {
     own->unit[d] = own->unit_before[d] = PL_NONE;
   if (own->module->level != PL_IR_KERNELS || own->now->class->update == PL_IR_NONE) return PL_OK;
   const pl_ir_class *class = own->now->class;
+  for (uint32_t i = 0; i < own->reduced->n; i++) {
+    own->reduced->list[i]->tasks = NULL;
+    own->reduced->list[i]->n_added = 0;
+  }
+  if (own->reduced->known) return PL_OK;
+  own->reduced->known = true;
   bool fits = scan(own, class->update, "");
   for (int32_t c = 0; fits && c < class->n_chunks; c++) {
     const pl_ir_chunk *chunk = &class->chunks[c];
@@ -165,7 +169,7 @@ static pl_code put_shard(pl_ir_graphing *own, pl_ir_reduction *reduction) {
 }
 
 static pl_code added(pl_ir_graphing *own, const pl_ir_op *accumulate, const pl_ir_arrival *shard) {
-  if (!own->is_last && !own->sums_in_host && (shard == NULL || shard->tasks == NULL)) return PL_OK;
+  if (!own->is_last && !own->reduced->sums_in_host && (shard == NULL || shard->tasks == NULL)) return PL_OK;
   const char *path = pl_ir_graph_path(own, accumulate->path);
   if (path == NULL) return pl_ir_graph_no_memory(own);
   pl_ir_reduction *reduction = find(own, path);

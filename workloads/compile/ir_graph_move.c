@@ -94,7 +94,7 @@ static bool part_crew(pl_ir_graphing *own, const pl_ir_crew *crew, uint32_t axes
 }
 
 const pl_ir_groups *pl_ir_graph_groups_over(pl_ir_graphing *own, uint32_t axes) {
-  pl_ir_crew *crew = own->fold != NULL ? &own->fold->whole : own->now;
+  pl_ir_crew *crew = own->fold != NULL ? pl_ir_graph_whole_crew(own) : own->now;
   for (uint32_t i = 0; i < crew->n_groups; i++)
     if (crew->groups[i].axes == axes) return &crew->groups[i];
   pl_ir_groups *groups =
@@ -140,7 +140,7 @@ pl_ir_meeting pl_ir_graph_meeting_of(const pl_ir_graphing *own, const pl_ir_func
 
 pl_code pl_ir_graph_meeting_alone(pl_ir_graphing *own, const pl_ir_meeting *meeting, double *time_s) {
   const pl_ir_groups *groups = pl_ir_graph_groups_over(own, meeting->axes);
-  const pl_ir_crew *crew = own->fold != NULL ? &own->fold->whole : own->now;
+  const pl_ir_crew *crew = own->fold != NULL ? pl_ir_graph_whole_crew(own) : own->now;
   uint32_t spec, *devices = groups != NULL ? PL_TAKE(own->arena, uint32_t, groups->size + 1) : NULL;
   double progress;
   if (devices == NULL) return pl_ir_graph_no_memory(own);
@@ -190,13 +190,21 @@ pl_code pl_ir_graph_meet(pl_ir_graphing *own, const pl_ir_meeting *meeting, cons
   return PL_OK;
 }
 
-static pl_code collective(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, double bytes,
-                          pl_collective_kind kind, pl_ir_arrival *input, pl_ir_arrival *output) {
+/* Of the function that runs: the same in all its passes, but not in an update. */
+static pl_ir_meeting known_meeting(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op) {
+  pl_ir_doing *doing = &own->doings[own->function];
+  if (own->microbatch == PL_IR_NONE) return pl_ir_graph_meeting_of(own, f, op);
+  if (doing->meetings == NULL) doing->meetings = PL_TAKE(own->arena, pl_ir_meeting, f->n_ops + 1);
+  if (doing->meetings == NULL) return pl_ir_graph_meeting_of(own, f, op); /* the arena knows */
+  pl_ir_meeting *known = &doing->meetings[op - f->ops];
+  if (known->label == NULL) *known = pl_ir_graph_meeting_of(own, f, op);
+  return *known;
+}
+
+static pl_code collective(pl_ir_graphing *own, const pl_ir_meeting *meeting, pl_ir_arrival *input,
+                          pl_ir_arrival *output) {
   pl_ir_graph_flush(own);
-  pl_ir_meeting meeting = pl_ir_graph_meeting_of(own, f, op);
-  meeting.kind = kind;
-  meeting.bytes = bytes;
-  return pl_ir_graph_meet(own, &meeting, own->now->last, input, output);
+  return pl_ir_graph_meet(own, meeting, own->now->last, input, output);
 }
 
 /* Tasks under a key, one per device of a crew; *fresh: nobody had asked for them. */
@@ -224,6 +232,8 @@ static const pl_ir_crew *crew_named(const pl_ir_graphing *own, const char *name)
 /* Where the device of a crew that this one hears from stands in it. */
 static uint32_t position_of(const pl_ir_graphing *own, const pl_ir_crew *in, uint32_t device) {
   uint32_t wanted = pl_ir_class_partner(own->module, in->class, device), low = 0, high = in->n_devices;
+  if (own->fold != NULL)
+    return own->fold->is_recording ? 0 : own->fold->place_of[own->fold->folding.fold.devices.class_of[wanted]];
   while (low + 1 < high) {
     uint32_t middle = low + (high - low) / 2;
     *(in->devices[middle] <= wanted ? &low : &high) = middle;
@@ -240,12 +250,14 @@ static pl_code message(pl_ir_graphing *own, const pl_ir_crew *from, const pl_ir_
   uint32_t *own_tasks = key != NULL ? promise(own, key, to->n_devices, &fresh) : NULL;
   *tasks = own_tasks;
   if (own_tasks == NULL) return pl_ir_graph_no_memory(own);
+  if (own->fold != NULL && fresh) PL_TRY(pl_ir_graph_message_folded(own, from, to, bytes, own_tasks));
   for (uint32_t d = 0; d < to->n_devices && fresh; d++) {
+    if (own->fold != NULL && own_tasks[d] != PL_NONE) continue;
     own_tasks[d] = PL_NONE;
     if (pl_ir_graph_is_absent(own, to->devices[d])) continue;
     uint32_t pair[] = {from->devices[position_of(own, from, to->devices[d])], to->devices[d]}, spec;
     double progress;
-    if (pair[0] == pair[1]) { /* two chunks of one stage */
+    if (own->fold != NULL || pair[0] == pair[1]) { /* two chunks of one stage */
       own_tasks[d] = pl_graph_builder_delay(own->builder, 0, PL_CATEGORY_PIPELINE, NULL, 0, PL_NONE, own->microbatch);
       continue;
     }
@@ -275,6 +287,24 @@ static pl_code receive(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir
                  pl_ir_type_local_bytes(&own->module->mesh, &f->values[op->first_output].type), &output->tasks);
 }
 
+static pl_code sum_classes_folded(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, const char *key,
+                                  const pl_ir_arrival *input, pl_ir_arrival *output) {
+  uint32_t n = pl_ir_graph_folded_transfers(own);
+  bool fresh = false;
+  uint32_t *known = key != NULL ? promise(own, key, n, &fresh) : NULL;
+  output->tasks = PL_TAKE(own->arena, uint32_t, own->now->n_devices + 1);
+  if (known == NULL || output->tasks == NULL) return pl_ir_graph_no_memory(own);
+  for (uint32_t t = 0; t < n && fresh; t++)
+    known[t] = PL_NONE;
+  for (uint32_t d = 0; d < own->now->n_devices; d++) {
+    PL_TRY(pl_ir_graph_sum_folded(own, pl_ir_attribute_find(op, "classes"),
+                                  pl_ir_type_local_bytes(&own->module->mesh, &f->values[op->inputs[0]].type), known, d,
+                                  &output->tasks[d]));
+    depends(own, output->tasks[d], d, input);
+  }
+  return PL_OK;
+}
+
 /* An all-reduce between the devices of several classes. */
 static pl_code sum_classes(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_arrival *input,
                            pl_ir_arrival *output) {
@@ -283,6 +313,7 @@ static pl_code sum_classes(pl_ir_graphing *own, const pl_ir_function *f, const p
       pl_arena_printf(own->arena, "sum %s %s", pl_ir_graph_prefix(own, own->prefix), pl_ir_text_of(op, "tag"));
   bool fresh;
   pl_ir_graph_flush(own);
+  if (own->fold != NULL) return sum_classes_folded(own, f, op, key, input, output);
   output->tasks = key != NULL ? promise(own, key, own->now->n_devices, &fresh) : NULL;
   uint32_t *members = PL_TAKE(own->arena, uint32_t, classes->n_names);
   if (output->tasks == NULL || members == NULL) return pl_ir_graph_no_memory(own);
@@ -409,7 +440,10 @@ static pl_code ring(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op
   for (int32_t i = 1; i < 3; i++)
     bytes += pieces * pl_ir_type_local_bytes(mesh, &f->values[op->inputs[i]].type);
   if (op->n_outputs > 2) bytes *= 2;
-  if (pieces > 1) PL_TRY(collective(own, f, op, bytes, PL_ALL_GATHER, &nothing, &round));
+  pl_ir_meeting meeting = pl_ir_graph_meeting_of(own, f, op);
+  meeting.kind = PL_ALL_GATHER;
+  meeting.bytes = bytes;
+  if (pieces > 1) PL_TRY(collective(own, &meeting, &nothing, &round));
   for (int32_t piece = 0; piece < pieces; piece++) {
     if (piece == pieces - 1) PL_TRY(pl_ir_graph_await(own, &round));
     if (!pl_ir_graph_compute(own, op)) return pl_ir_graph_no_memory(own);
@@ -432,10 +466,11 @@ pl_code pl_ir_graph_move(pl_ir_graphing *own, const pl_ir_function *f, const pl_
   if (strcmp(name, "sum_classes") == 0) return sum_classes(own, f, op, input, output);
   if (strcmp(name, "shift") == 0) return shift(own, f, op, input, output);
   if (strncmp(name, "halo", 4) == 0) return halo(own, f, op, input, output);
-  if (strncmp(name, "ring_", 5) != 0)
-    return output->tasks != NULL
-               ? PL_OK /* on its way since before */
-               : collective(own, f, op, collective_bytes(own, f, op), collective_of(op), input, output);
+  if (strncmp(name, "ring_", 5) != 0) {
+    if (output->tasks != NULL) return PL_OK; /* on its way since before */
+    const pl_ir_meeting meeting = known_meeting(own, f, op);
+    return collective(own, &meeting, input, output);
+  }
   for (int32_t i = 0; i < op->n_inputs; i++)
     PL_TRY(pl_ir_graph_await(own, &values[op->inputs[i]]));
   return ring(own, f, op);

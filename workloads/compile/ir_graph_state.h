@@ -22,7 +22,8 @@ typedef struct pl_ir_groups {
 
 typedef struct pl_ir_crew {
   const pl_ir_class *class;
-  uint32_t *devices; /* of the mesh; graph devices are numbered alike */
+  uint32_t *devices; /* of the mesh */
+  uint32_t *numbers; /* in the graph; the same unless it is folded */
   uint32_t n_devices;
   uint32_t *last; /* per device: its last task on the compute stream; PL_NONE: none yet */
   pl_ir_groups *groups;
@@ -78,6 +79,14 @@ typedef struct pl_ir_reduction {
                               two), and how many have */
 } pl_ir_reduction;
 
+/* All of a class, kept from graph to graph of one program. */
+typedef struct pl_ir_reductions {
+  bool known, sums_in_host; /* some of them are sums in the host */
+  pl_hash_index index;      /* by path */
+  pl_ir_reduction **list;
+  uint32_t n, room;
+} pl_ir_reductions;
+
 enum { PL_IR_BUCKETS_MAX = 8 };
 typedef struct pl_ir_bucket {
   pl_ir_meeting meeting; /* bytes: so far */
@@ -91,25 +100,29 @@ typedef struct pl_ir_load {
   double host_s, device_s[PL_IR_GRAPH_PROFILES_MAX];
 } pl_ir_load;
 
-/* A collective of a program, over all devices: its groups are transfers `first` ... of the fold. */
+/* What classes of a program do together again and again: a collective inside of one, messages from one to another, or a
+ * sum over several. The transfers of it over all devices are numbers `first` ... of the fold. */
 typedef struct pl_ir_pattern {
+  int32_t class;                  /* where it is; of messages the receivers */
+  int32_t from;                   /* of messages the senders; else PL_IR_NONE */
+  const pl_ir_attribute *classes; /* of a sum; else NULL */
   uint32_t axes;
   pl_collective_kind kind;
   double bytes;
-  const pl_ir_groups *groups;
-  uint32_t *group_of; /* per device */
-  uint32_t first;
+  uint32_t first, n_transfers;
+  uint32_t *transfer_of; /* per device of the mesh; PL_NONE: it takes part in none, or keeps the message to itself */
 } pl_ir_pattern;
 
 typedef struct pl_ir_folding {
   pl_arena *arena;
   bool is_recording;
-  pl_ir_crew whole; /* all devices of the one class */
+  pl_ir_crew *whole; /* per class of the program all its devices */
   pl_ir_pattern *patterns;
   uint32_t n_patterns, room_patterns, n_transfers;
   uint32_t *specs; /* per transfer, of the unfolded table */
   double *progress_bytes;
   pl_folding folding;
+  uint32_t *place_of; /* per class of devices, its position in the crew of its class of the program */
   pl_transfer_table *table;
   const pl_ir_sent *sent; /* per spec of it */
 } pl_ir_folding;
@@ -130,6 +143,7 @@ typedef enum pl_ir_does {
 /* Of a function: bits of the above by op; what it does as a whole. */
 typedef struct pl_ir_doing {
   uint16_t *ops;
+  pl_ir_meeting *meetings; /* by op, in a pass; without a label: not yet asked for */
   bool gathers_params, keeps_in_host, reads_from_host;
 } pl_ir_doing;
 
@@ -151,6 +165,7 @@ typedef struct pl_ir_graphing {
   pl_ir_crew *now;
   pl_ir_graph *made;
   pl_error *error;
+  const pl_ir_played *played; /* `module` is this one's; NULL: it is whole */
   pl_lane_making lanes;
   uint64_t times; /* that what is made counts, with what is left out */
   int32_t microbatch, depth;
@@ -172,8 +187,8 @@ typedef struct pl_ir_graphing {
   bool is_late;
   double late_s[PL_IR_GRAPH_PROFILES_MAX]; /* of this step, by profile */
   /* Of a program of level kernels: gradients on their way. */
-  pl_hash_index reductions; /* of the class that is made, by path */
-  bool sums_in_host;        /* some of them */
+  pl_ir_reductions *reductions; /* per class */
+  pl_ir_reductions *reduced;    /* of the class that is made */
   pl_ir_bucket buckets[PL_IR_BUCKETS_MAX];
   uint32_t n_buckets;
   pl_ir_bucket shards;                      /* that go out behind the next function's gather; no axes: none */
@@ -206,6 +221,8 @@ static inline bool pl_ir_graph_is_absent(const pl_ir_graphing *own, uint32_t dev
 const pl_ir_doing *pl_ir_graph_doing(pl_ir_graphing *own, int32_t function); /* NULL: no memory */
 /* "decoder.h.3", of the calls that are open; "": none has an instance. */
 const char *pl_ir_graph_prefix(pl_ir_graphing *own, pl_ir_prefix *prefix);
+/* "a.b"; either may be empty. NULL: no memory. */
+const char *pl_ir_graph_join(pl_ir_graphing *own, const char *outer, const char *inner);
 /* The path of an op of state in there. NULL: no memory. */
 const char *pl_ir_graph_path(pl_ir_graphing *own, const char *path);
 
@@ -292,8 +309,18 @@ pl_code pl_ir_graph_move(pl_ir_graphing *own, const pl_ir_function *f, const pl_
 /* ---- ir_graph_fold.c: one device per class ---- */
 /* Once the lists have been recorded: *folds false, they are to be run on all devices. */
 pl_code pl_ir_graph_fold(pl_ir_graphing *own, bool *folds);
-/* pl_ir_graph_meet where own->fold. */
+/* The rest where own->fold. */
+/* All devices of the class that is made. */
+pl_ir_crew *pl_ir_graph_whole_crew(const pl_ir_graphing *own);
 pl_code pl_ir_graph_meet_folded(pl_ir_graphing *own, const pl_ir_meeting *meeting, const uint32_t *after,
                                 const pl_ir_arrival *input, pl_ir_arrival *output);
+/* What the devices of `to` receive: one task each. PL_NONE: theirs is a message to themselves. */
+pl_code pl_ir_graph_message_folded(pl_ir_graphing *own, const pl_ir_crew *from, const pl_ir_crew *to, double bytes,
+                                   uint32_t *tasks);
+/* The sum of a device of the crew: its task among `known`, per class of transfers, made where it is not. */
+pl_code pl_ir_graph_sum_folded(pl_ir_graphing *own, const pl_ir_attribute *classes, double bytes, uint32_t *known,
+                               uint32_t d, uint32_t *task);
+/* How many there may be. */
+uint32_t pl_ir_graph_folded_transfers(const pl_ir_graphing *own);
 
 #endif

@@ -113,7 +113,7 @@ bool pl_ir_graph_compute(pl_ir_graphing *own, const pl_ir_op *op) {
   uint32_t name = own->options->names ? name_of(own, op, price->name) : PL_NONE;
   if (price->is_update && !own->updates && !launch_update(own, name)) return false;
   if (!pl_ir_graph_part(own, (pl_category)price->kernel.category, price->ticks, name)) return false;
-  uint32_t n_devices = own->fold != NULL ? own->fold->whole.n_devices : own->now->n_devices;
+  uint32_t n_devices = own->fold != NULL ? pl_ir_graph_whole_crew(own)->n_devices : own->now->n_devices;
   for (uint32_t d = 0; own->module->n_fewer > 0 && d < own->now->n_devices; d++)
     n_devices -= pl_ir_graph_is_absent(own, own->now->devices[d]);
   own->made->n_kernels += n_devices * own->times;
@@ -164,8 +164,8 @@ void pl_ir_graph_flush(pl_ir_graphing *own) {
     segments[p] = segment_of(own, own->parts[p], own->n_parts);
   for (uint32_t d = 0; d < own->now->n_devices; d++) {
     if (pl_ir_graph_is_absent(own, own->now->devices[d])) continue;
-    uint32_t device = own->now->devices[d], number = own->fold != NULL ? d : device; /* in the graph */
-    uint32_t stream = pl_graph_builder_stream(own->builder, number, PL_STREAM_COMPUTE);
+    uint32_t device = own->now->devices[d];
+    uint32_t stream = pl_graph_builder_stream(own->builder, own->now->numbers[d], PL_STREAM_COMPUTE);
     uint32_t task =
         own->n_parts > 0
             ? pl_graph_builder_work(own->builder, segments[own->cluster->devices[own->places[device]].profile], stream,

@@ -191,7 +191,7 @@ static void say_shares(const pl_program_report *report, pl_result_row *row) {
   row->context_comm_s = spent_s[PL_CATEGORY_CONTEXT];
   row->expert_comm_s = spent_s[PL_CATEGORY_EXPERT];
   row->bubble_s = report->idle_s;
-  row->n_classes = report->n_devices; /* nothing is folded */
+  row->n_classes = report->n_devices; /* that some stand for others is not said */
   row->n_tasks = (int64_t)report->n_tasks;
   row->run_digest = report->run_digest;
 }

@@ -148,6 +148,7 @@ typedef struct playing {
   pl_ir_graph_options graphing;
   pl_ir_recurrence recurrence;
   pl_leap_search leaps;
+  pl_ir_graph_maker *maker;
   pl_ir_graph made;
   pl_engine_result result;
   pl_arena *arena;
@@ -186,9 +187,7 @@ static pl_code play_some(playing *own) {
       !pl_ir_recurrence_shorten(own->module, &own->recurrence, own->leaps.leapt, own->arena, &played, &is_possible))
     return pl_fail_memory(own->error, "a program of fewer microbatches");
   if (!is_possible) own->leaps.leapt = 0;
-  own->graphing.played = is_possible ? &played : NULL;
-  PL_TRY(pl_ir_graph_take(own->cluster, is_possible ? &played.module : own->module, &own->graphing, own->arena,
-                          &own->made, own->error));
+  PL_TRY(pl_ir_graph_make(own->maker, is_possible ? &played : NULL, &own->made, own->error));
   if (options->stragglers != NULL) PL_TRY(straggle(own->cluster, options, &own->made.graph, own->arena, own->error));
   pl_engine_options engine = engine_options_of(options);
   engine.lanes = is_possible ? &own->made.lanes : NULL;
@@ -197,9 +196,15 @@ static pl_code play_some(playing *own) {
   return pl_simulate_graph(&own->made.graph, options, &engine, own->arena, &own->result, own->error);
 }
 
+/* What attempts have made is given back before all is played. */
 static pl_code play_program(playing *own) {
   PL_TRY(begin(own));
-  for (pl_arena_mark mark = pl_arena_mark_here(own->arena);; pl_arena_release_to(own->arena, mark)) {
+  pl_arena_mark mark = pl_arena_mark_here(own->arena);
+  for (bool is_fresh = true;; is_fresh = false) {
+    bool is_last = own->leaps.leapt == 0;
+    if (is_last) pl_arena_release_to(own->arena, mark);
+    if (is_fresh || is_last)
+      PL_TRY(pl_ir_graph_maker_take(own->cluster, own->module, &own->graphing, own->arena, &own->maker, own->error));
     PL_TRY(play_some(own));
     if (own->leaps.leapt == 0 || own->result.is_whole) return PL_OK;
     pl_leap_search_go_on(&own->leaps, &own->result);
