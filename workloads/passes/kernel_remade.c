@@ -1,5 +1,6 @@
 /* Values that a fused kernel makes again in the backward pass instead of reading them: of act(gate) * up, where that is
- * one kernel, the activation of what is kept anyhow. See workloads/passes/kernel_steps.h.
+ * one kernel, the activation of what is kept anyhow; of a loss in one kernel the exponentials of the logits. See
+ * workloads/passes/kernel_steps.h.
  */
 #include <string.h>
 
@@ -48,12 +49,47 @@ static const pl_ir_function *forward_of(const pl_ir_module *module, const char *
   return NULL;
 }
 
+/* What keeps, in the forward function, what `kept` of a backward function reads; NULL: it is not there. */
+static const pl_ir_op *keep_at(const pl_ir_function *forward, const pl_ir_op *kept) {
+  for (int32_t i = 0; forward != NULL && i < forward->n_ops; i++)
+    if (is(&forward->ops[i], "keep") && strcmp(forward->ops[i].path, kept->path) == 0) return &forward->ops[i];
+  return NULL;
+}
+
 bool pl_kernel_remade_of(const pl_ir_module *module, const pl_ir_function *f, const pl_ir_op *kept,
                          pl_kernel_remade *made) {
   const pl_ir_function *forward = forward_of(module, f->name);
-  for (int32_t i = 0; forward != NULL && i < forward->n_ops; i++) {
-    const pl_ir_op *op = &forward->ops[i];
-    if (is(op, "keep") && strcmp(op->path, kept->path) == 0) return pl_kernel_is_remade(forward, op, made);
-  }
-  return false;
+  const pl_ir_op *keep = keep_at(forward, kept);
+  return keep != NULL && pl_kernel_is_remade(forward, keep, made);
+}
+
+/* ---- the exponentials of a loss ---- */
+
+static const pl_ir_op *maker_of(const pl_ir_function *f, int32_t value) {
+  return f->values[value].op != PL_IR_NONE ? &f->ops[f->values[value].op] : NULL;
+}
+
+bool pl_kernel_is_exponentials(const pl_ir_function *f, const pl_ir_op *keep, bool narrow,
+                               pl_kernel_exponentials *made) {
+  *made = (pl_kernel_exponentials){.forward = f, .exp = maker_of(f, keep->inputs[0])};
+  if (made->exp == NULL || !is(made->exp, "exp")) return false;
+  made->subtract = maker_of(f, made->exp->inputs[0]);
+  if (made->subtract == NULL || !is(made->subtract, "subtract")) return false;
+  made->logits = made->subtract->inputs[0];
+  made->greatest = made->subtract->inputs[1];
+  const pl_ir_op *greatest = maker_of(f, made->greatest), *cast = maker_of(f, made->logits);
+  while (greatest != NULL && pl_ir_row_at(greatest->row)->effect == PL_IR_COLLECTIVE)
+    greatest = maker_of(f, greatest->inputs[0]);
+  if (greatest == NULL || !is(greatest, "maximum")) return false;
+  if (!narrow || cast == NULL || !is(cast, "cast")) return true;
+  made->cast = cast;
+  made->logits = cast->inputs[0];
+  return true;
+}
+
+bool pl_kernel_exponentials_of(const pl_ir_module *module, const pl_ir_function *f, const pl_ir_op *kept, bool narrow,
+                               pl_kernel_exponentials *made) {
+  const pl_ir_function *forward = forward_of(module, f->name);
+  const pl_ir_op *keep = keep_at(forward, kept);
+  return keep != NULL && pl_kernel_is_exponentials(forward, keep, narrow, made);
 }

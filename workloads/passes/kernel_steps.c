@@ -212,9 +212,79 @@ static int32_t remake(stepping *own, const pl_ir_op *kept, const pl_kernel_remad
                                       .callee = PL_IR_NONE});
 }
 
+/* ---- a loss in one kernel ---- */
+
+static const char *path_of_part(stepping *own, const char *path, const char *part) {
+  const char *made = pl_arena_printf(own->to->arena, "%s.%s", path, part);
+  return made != NULL ? made : path;
+}
+
+static void keep_part(stepping *own, const pl_ir_op *keep, const char *part, int32_t value) {
+  int32_t kept = own->map[value];
+  if (kept != PL_IR_NONE)
+    pl_ir_op_typed(own->to, own->function, "keep", NULL, path_of_part(own, keep->path, part), 1, &kept, NULL, 0, NULL);
+}
+
+static int32_t kept_part(stepping *own, const pl_ir_op *kept, const char *part, const pl_ir_type *type) {
+  const char *path = path_of_part(own, kept->path, part);
+  return pl_ir_op_typed(own->to, own->function, "kept", part, path, 0, NULL, type, 0, NULL);
+}
+
+/* exp(logits - greatest) of what is kept of the two. */
+static int32_t remake_exponentials(stepping *own, const pl_ir_op *kept, const pl_kernel_exponentials *made) {
+  static const char *const reason = "made again by the kernel that reads it";
+  const pl_ir_value *values = made->forward->values;
+  int32_t logits = kept_part(own, kept, "logits", &values[made->logits].type);
+  int32_t greatest = kept_part(own, kept, "greatest", &values[made->greatest].type);
+  if (logits == PL_IR_NONE || greatest == PL_IR_NONE) return PL_IR_NONE;
+  if (made->cast != NULL)
+    logits = append(own, "cast", 1, &logits, "logits.fp32", &values[made->cast->first_output].type, reason);
+  const int32_t pair[] = {logits, greatest};
+  if (logits == PL_IR_NONE) return PL_IR_NONE;
+  int32_t shifted = append(own, "subtract", 2, pair, "shifted", &values[made->subtract->first_output].type, reason);
+  if (shifted == PL_IR_NONE) return PL_IR_NONE;
+  return append(own, "exp", 1, &shifted, own->finding.read.f->values[kept->first_output].name,
+                &values[made->exp->first_output].type, reason);
+}
+
+/* Where the greatest of a token is another rank's to say, the kernel that goes on reads logits in 16 bits once more. */
+static void cast_again(stepping *own, int32_t index) {
+  const pl_ir_op *op = pl_read_op(&own->finding.read, index);
+  int32_t cast = pl_read_made(&own->finding.read, index, 0), greatest = pl_read_made(&own->finding.read, index, 1);
+  if (!is(own, cast, "cast") || !pl_read_is_collective(&own->finding.read, greatest)) return;
+  while (pl_read_is_collective(&own->finding.read, greatest))
+    greatest = pl_read_made(&own->finding.read, greatest, 0);
+  int32_t narrow = own->map[pl_read_op(&own->finding.read, cast)->inputs[0]];
+  if (!is(own, greatest, "maximum") || narrow == PL_IR_NONE) return;
+  own->map[op->inputs[0]] = append(own, "cast", 1, &narrow, "logits.fp32",
+                                   &own->finding.read.f->values[op->inputs[0]].type, "read once more");
+}
+
+/* False: the op is none that a loss in one kernel has otherwise. */
+static bool copy_of_loss(stepping *own, int32_t index, int32_t *made) {
+  const pl_ir_op *op = pl_read_op(&own->finding.read, index);
+  pl_loss_form form = own->options->framework->kernels.loss;
+  bool narrow = pl_loss_reads_16bit(form);
+  pl_kernel_exponentials of;
+  *made = PL_IR_NONE;
+  if (!pl_loss_is_one_kernel(form)) return false;
+  if (narrow && is(own, index, "subtract")) cast_again(own, index);
+  if (is(own, index, "keep") && pl_kernel_is_exponentials(own->finding.read.f, op, narrow, &of)) {
+    keep_part(own, op, "logits", of.logits);
+    keep_part(own, op, "greatest", of.greatest);
+    return true;
+  }
+  if (!is(own, index, "kept") || !pl_kernel_exponentials_of(own->from, own->finding.read.f, op, narrow, &of))
+    return false;
+  *made = remake_exponentials(own, op, &of);
+  return true;
+}
+
 static int32_t copy_op(stepping *own, int32_t index) {
   const pl_ir_op *op = pl_read_op(&own->finding.read, index);
   pl_kernel_remade made;
+  int32_t of_loss;
+  if (copy_of_loss(own, index, &of_loss)) return of_loss;
   bool remakes = own->options->framework->kernels.fuses_activation;
   if (remakes && is(own, index, "keep") && pl_kernel_is_remade(own->finding.read.f, op, &made)) return PL_IR_NONE;
   if (remakes && is(own, index, "kept") && pl_kernel_remade_of(own->from, own->finding.read.f, op, &made))

@@ -29,6 +29,21 @@ bool pl_kernel_is_remade(const pl_ir_function *f, const pl_ir_op *keep, pl_kerne
 bool pl_kernel_remade_of(const pl_ir_module *module, const pl_ir_function *f, const pl_ir_op *kept,
                          pl_kernel_remade *made);
 
+/* The exponentials of a vocabulary's loss in one kernel, which it makes again of the logits and the greatest of each
+ * token instead of writing and reading them: exp(logits - greatest). */
+typedef struct pl_kernel_exponentials {
+  const pl_ir_function *forward;
+  const pl_ir_op *cast, *subtract, *exp; /* cast: of logits that are read in 16 bits, else NULL */
+  int32_t logits, greatest;              /* values of the forward function */
+} pl_kernel_exponentials;
+
+/* Whether what `keep` of f keeps are some; and what `kept` of a backward function f reads. `narrow`: logits are read as
+ * their product has made them. kernel_remade.c */
+bool pl_kernel_is_exponentials(const pl_ir_function *f, const pl_ir_op *keep, bool narrow,
+                               pl_kernel_exponentials *made);
+bool pl_kernel_exponentials_of(const pl_ir_module *module, const pl_ir_function *f, const pl_ir_op *kept, bool narrow,
+                               pl_kernel_exponentials *made);
+
 /* `op` of `from` once more in `to`, operands by `map` (NULL: the same values), with another callee where it calls.
  * Returns its first output. */
 int32_t pl_kernel_copy(pl_ir_module *module, pl_ir_function *to, const pl_ir_function *from, const pl_ir_op *op,
