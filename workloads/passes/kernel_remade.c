@@ -10,6 +10,13 @@ static bool is(const pl_ir_op *op, const char *row) {
   return strcmp(pl_ir_row_at(op->row)->name, row) == 0;
 }
 
+static bool is_norm(const pl_ir_function *f, const pl_ir_op *op, const char *row) {
+  int32_t maker = op->n_inputs > 1 ? f->values[op->inputs[1]].op : PL_IR_NONE;
+  while (maker != PL_IR_NONE && is(&f->ops[maker], "all_gather"))
+    maker = f->values[f->ops[maker].inputs[0]].op;
+  return is(op, row) && maker != PL_IR_NONE && is(&f->ops[maker], "param");
+}
+
 static const pl_ir_op *keep_of(const pl_ir_function *f, int32_t value) {
   for (int32_t i = 0; i < f->n_ops; i++)
     if (is(&f->ops[i], "keep") && f->ops[i].inputs[0] == value) return &f->ops[i];
@@ -92,4 +99,47 @@ bool pl_kernel_exponentials_of(const pl_ir_module *module, const pl_ir_function 
   const pl_ir_function *forward = forward_of(module, f->name);
   const pl_ir_op *keep = keep_at(forward, kept);
   return keep != NULL && pl_kernel_is_exponentials(forward, keep, narrow, made);
+}
+
+/* ---- the fp32 copy of a norm in steps ---- */
+
+static const pl_ir_function *backward_of(const pl_ir_module *module, const pl_ir_function *f) {
+  static const char end[] = ".backward";
+  size_t length = strlen(f->name);
+  for (int32_t i = 0; i < module->n_functions; i++) {
+    const char *name = module->functions[i]->name;
+    if (strncmp(name, f->name, length) == 0 && strcmp(name + length, end) == 0) return module->functions[i];
+  }
+  return NULL;
+}
+
+/* Nothing but derivatives of norms reads it, as what they are of. */
+static bool is_read_by_norms(const pl_ir_function *backward, const char *path) {
+  bool any = false, all = true;
+  for (int32_t i = 0; i < backward->n_ops; i++) {
+    const pl_ir_op *op = &backward->ops[i];
+    for (int32_t k = 0; k < op->n_inputs; k++) {
+      const pl_ir_op *maker = maker_of(backward, op->inputs[k]);
+      if (maker == NULL || !is(maker, "kept") || strcmp(maker->path, path) != 0) continue;
+      any = true;
+      all = all && k == 0 && is_norm(backward, op, "rms_norm_backward");
+    }
+  }
+  return any && all;
+}
+
+bool pl_kernel_keeps_wide(const pl_ir_module *module, const pl_ir_function *f, const pl_ir_op *keep) {
+  const pl_ir_function *backward = backward_of(module, f);
+  bool normed = false;
+  if (backward == NULL || pl_ir_element_bytes((pl_ir_element)f->values[keep->inputs[0]].type.element) >= 4)
+    return false;
+  for (int32_t i = 0; i < f->n_ops; i++)
+    normed = normed || (is_norm(f, &f->ops[i], "rms_norm") && f->ops[i].inputs[0] == keep->inputs[0]);
+  return normed && is_read_by_norms(backward, keep->path);
+}
+
+bool pl_kernel_kept_is_wide(const pl_ir_module *module, const pl_ir_function *f, const pl_ir_op *kept) {
+  const pl_ir_function *forward = forward_of(module, f->name);
+  const pl_ir_op *keep = keep_at(forward, kept);
+  return keep != NULL && pl_kernel_keeps_wide(module, forward, keep);
 }
