@@ -70,6 +70,26 @@ bool pl_kernel_remade_of(const pl_ir_module *module, const pl_ir_function *f, co
   return keep != NULL && pl_kernel_is_remade(forward, keep, made);
 }
 
+/* ---- squared activations ---- */
+
+bool pl_kernel_is_squared(const pl_ir_function *f, const pl_ir_op *keep, pl_kernel_remade *made) {
+  int32_t value = keep->inputs[0];
+  bool squared = false;
+  *made = (pl_kernel_remade){.op = f->values[value].op != PL_IR_NONE ? &f->ops[f->values[value].op] : NULL};
+  if (made->op == NULL || (!is(made->op, "relu") && !is(made->op, "gelu") && !is(made->op, "silu"))) return false;
+  made->type = &f->values[made->op->inputs[0]].type;
+  for (int32_t i = 0; i < f->n_ops; i++)
+    squared = squared || (is(&f->ops[i], "multiply") && f->ops[i].inputs[0] == value && f->ops[i].inputs[1] == value);
+  return squared && keep_of(f, made->op->inputs[0]) == NULL && pl_ir_type_equal(made->type, &f->values[value].type);
+}
+
+bool pl_kernel_squared_of(const pl_ir_module *module, const pl_ir_function *f, const pl_ir_op *kept,
+                          pl_kernel_remade *made) {
+  const pl_ir_function *forward = forward_of(module, f->name);
+  const pl_ir_op *keep = keep_at(forward, kept);
+  return keep != NULL && pl_kernel_is_squared(forward, keep, made);
+}
+
 /* ---- the exponentials of a loss ---- */
 
 static const pl_ir_op *maker_of(const pl_ir_function *f, int32_t value) {

@@ -246,12 +246,9 @@ static int32_t read_before(const stepping *own, const char *path) {
   return PL_IR_NONE;
 }
 
-/* An activation once more, of its operand, which is kept. */
-static int32_t remake(stepping *own, const pl_ir_op *kept, const pl_kernel_remade *made) {
-  const char *path = made->keep->path, *name = own->finding.read.f->values[kept->first_output].name;
-  int32_t operand = read_before(own, path);
-  if (operand == PL_IR_NONE)
-    operand = pl_ir_op_typed(own->to, own->function, "kept", path, path, 0, NULL, made->type, 0, NULL);
+/* An activation once more, of its operand. */
+static int32_t append_remade(stepping *own, const pl_ir_op *kept, const pl_kernel_remade *made, int32_t operand) {
+  const char *name = own->finding.read.f->values[kept->first_output].name;
   if (operand == PL_IR_NONE) return PL_IR_NONE;
   return pl_ir_op_add(own->to, own->function,
                       &(pl_ir_making){.row = made->op->row,
@@ -264,6 +261,15 @@ static int32_t remake(stepping *own, const pl_ir_op *kept, const pl_kernel_remad
                                       .output_types = made->type,
                                       .reason = "made again by the kernel that reads it",
                                       .callee = PL_IR_NONE});
+}
+
+/* Of an operand that is kept anyhow. */
+static int32_t remake(stepping *own, const pl_ir_op *kept, const pl_kernel_remade *made) {
+  const char *path = made->keep->path;
+  int32_t operand = read_before(own, path);
+  if (operand == PL_IR_NONE)
+    operand = pl_ir_op_typed(own->to, own->function, "kept", path, path, 0, NULL, made->type, 0, NULL);
+  return append_remade(own, kept, made, operand);
 }
 
 /* ---- a loss in one kernel ---- */
@@ -353,11 +359,26 @@ static bool copy_of_norm(stepping *own, int32_t index, int32_t *made) {
   return true;
 }
 
+/* Of an activation that is squared its operand is kept. False: another op. */
+static bool copy_of_square(stepping *own, int32_t index, int32_t *made) {
+  const pl_ir_op *op = pl_read_op(&own->finding.read, index);
+  pl_kernel_remade of;
+  *made = PL_IR_NONE;
+  if (is(own, index, "keep") && pl_kernel_is_squared(own->finding.read.f, op, &of)) {
+    keep_part(own, op, "operand", of.op->inputs[0]);
+    return true;
+  }
+  if (!is(own, index, "kept") || !pl_kernel_squared_of(own->from, own->finding.read.f, op, &of)) return false;
+  *made = append_remade(own, op, &of, kept_part(own, op, "operand", of.type));
+  return true;
+}
+
 static int32_t copy_op(stepping *own, int32_t index) {
   const pl_ir_op *op = pl_read_op(&own->finding.read, index);
   pl_kernel_remade made;
   int32_t other;
-  if (copy_of_loss(own, index, &other) || copy_of_norm(own, index, &other)) return other;
+  if (copy_of_loss(own, index, &other) || copy_of_norm(own, index, &other) || copy_of_square(own, index, &other))
+    return other;
   bool remakes = own->options->framework->kernels.fuses_activation;
   if (remakes && is(own, index, "keep") && pl_kernel_is_remade(own->finding.read.f, op, &made)) return PL_IR_NONE;
   if (remakes && is(own, index, "kept") && pl_kernel_remade_of(own->from, own->finding.read.f, op, &made))

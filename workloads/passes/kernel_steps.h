@@ -27,6 +27,10 @@ typedef struct pl_kernel_remade {
 
 /* Whether what `keep` of f keeps is one; and what `kept` of a backward function f reads. kernel_remade.c */
 bool pl_kernel_is_remade(const pl_ir_function *f, const pl_ir_op *keep, pl_kernel_remade *made);
+/* The same of an activation that is squared by its kernel, whose operand is kept in its place. */
+bool pl_kernel_is_squared(const pl_ir_function *f, const pl_ir_op *keep, pl_kernel_remade *made);
+bool pl_kernel_squared_of(const pl_ir_module *module, const pl_ir_function *f, const pl_ir_op *kept,
+                          pl_kernel_remade *made);
 bool pl_kernel_remade_of(const pl_ir_module *module, const pl_ir_function *f, const pl_ir_op *kept,
                          pl_kernel_remade *made);
 
