@@ -10,6 +10,10 @@ static const char mixtral[] = TINY_MIXTRAL;
 static const char bert[] =
     "{\"model_type\": \"bert\", \"num_hidden_layers\": 4, \"hidden_size\": 16, \"num_attention_heads\": 4, "
     "\"intermediate_size\": 32, \"vocab_size\": 32, \"max_position_embeddings\": 16, \"type_vocab_size\": 2}";
+static const char nemotron[] =
+    "{\"model_type\": \"nemotron\", \"num_hidden_layers\": 2, \"hidden_size\": 16, \"num_attention_heads\": 4, "
+    "\"num_key_value_heads\": 2, \"intermediate_size\": 24, \"hidden_act\": \"relu2\", \"vocab_size\": 32, "
+    "\"max_position_embeddings\": 16}";
 static const char neox[] = "{\"model_type\": \"gpt_neox\", \"rotary_pct\": 0.5, \"num_hidden_layers\": 2, "
                            "\"hidden_size\": 16, \"num_attention_heads\": 4, "
                            "\"intermediate_size\": 32, \"vocab_size\": 32, \"max_position_embeddings\": 16}";
@@ -118,6 +122,9 @@ static const recipe recipes[] = {
     {"resnet", resnet, "pp=1,dp=2,tmp=1,mbs=2,split=3:1", 8, 1},
     {"mlp", mlp, "pp=1,dp=1,tmp=1,mbs=8", 8, 1},
     {"mlp", mlp, "pp=2,dp=2,tmp=2,mbs=1", 8, 1}, /* DistIR's D, T, P */
+    RECIPE(nemotron, "pp=2,dp=1,tmp=2,mbs=1,sp=1"),
+    RECIPE(nemotron, "pp=1,dp=2,tmp=2,mbs=1,recompute=full"),
+    RECIPE(nemotron, "pp=2,dp=2,tmp=1,mbs=1,schedule=zb-h1"),
 };
 
 #endif

@@ -8,7 +8,7 @@
 
 /* The ops of exp(logits - greatest), its sum and the targets' elements; PL_IR_NONE: not there. */
 typedef struct loss_ops {
-  int32_t cast, maximum, subtract, exp, sum, pick;
+  int32_t cast, own_cast, maximum, subtract, exp, sum, pick;
 } loss_ops;
 
 /* The op of this row that reads a value, the first behind `after`. */
@@ -24,11 +24,17 @@ static int32_t output_of(const pl_kernel_finding *own, int32_t op) {
 }
 
 static bool find(const pl_kernel_finding *own, int32_t maximum, loss_ops *found) {
-  *found = (loss_ops){.maximum = maximum, .exp = PL_IR_NONE, .sum = PL_IR_NONE, .pick = PL_IR_NONE};
+  *found =
+      (loss_ops){.maximum = maximum, .own_cast = PL_IR_NONE, .exp = PL_IR_NONE, .sum = PL_IR_NONE, .pick = PL_IR_NONE};
   int32_t logits = pl_read_op(&own->read, maximum)->inputs[0];
   found->cast = pl_read_is(&own->read, pl_read_maker(&own->read, logits), "cast") ? pl_read_maker(&own->read, logits)
                                                                                   : PL_IR_NONE;
   found->subtract = reads(own, maximum, logits, "subtract");
+  if (found->subtract == PL_IR_NONE && found->cast != PL_IR_NONE) { /* which may have a cast of its own */
+    found->own_cast = reads(own, maximum, pl_read_op(&own->read, found->cast)->inputs[0], "cast");
+    if (found->own_cast == PL_IR_NONE) return false;
+    found->subtract = reads(own, found->own_cast, output_of(own, found->own_cast), "subtract");
+  }
   if (found->subtract == PL_IR_NONE) return false;
   found->exp = reads(own, maximum, output_of(own, found->subtract), "exp");
   found->pick = reads(own, maximum, output_of(own, found->subtract), "pick");
@@ -68,18 +74,23 @@ static void join_forward(pl_kernel_finding *own, int32_t maximum) {
   }
   if (!fused) return;
   if (pl_loss_reads_16bit(own->framework->kernels.loss)) pl_kernel_join(own, of.maximum, of.cast);
+  pl_kernel_join(own, of.subtract, of.own_cast);
   if (pl_read_made(&own->read, of.subtract, 1) == maximum) pl_kernel_join(own, of.exp, maximum);
 }
 
-/* What makes a value out of numbers per token: spread over the vocabulary, cut, scaled, divided by the sum. */
+/* What makes a value out of numbers per token: spread over the vocabulary, cut, scaled, divided by the sum; and what
+ * makes exponentials again, where nobody kept them. */
 static void join_numbers(pl_kernel_finding *own, int32_t op, int32_t value) {
-  static const char *const rows[] = {"spread", "cut", "divide", "multiply", "scale", NULL};
+  static const char *const rows[] = {"spread", "cut", "divide", "multiply", "scale", "exp", "subtract", NULL};
   int32_t at = pl_read_maker(&own->read, value);
   for (const char *const *row = rows; *row != NULL; row++) {
     if (!pl_read_is(&own->read, at, *row)) continue;
     pl_kernel_join(own, op, at);
     for (int32_t k = 0; k < pl_read_op(&own->read, at)->n_inputs; k++)
       join_numbers(own, at, pl_read_op(&own->read, at)->inputs[k]);
+    int32_t cast = pl_read_made(&own->read, at, 0);
+    bool narrow = pl_read_is(&own->read, at, "subtract") && pl_loss_reads_16bit(own->framework->kernels.loss);
+    if (narrow && pl_read_is(&own->read, cast, "cast")) pl_kernel_join(own, at, cast);
     return;
   }
 }

@@ -51,6 +51,22 @@ static void join_gate_backward(pl_kernel_finding *own, int32_t op) {
   }
 }
 
+/* Of act(x)^2: the activation made again, its product with dy from both sides, their sum, the derivative. */
+static void join_square_backward(pl_kernel_finding *own, int32_t op) {
+  int32_t sum = pl_read_made(&own->read, op, 1),
+          sides[] = {pl_read_made(&own->read, sum, 0), pl_read_made(&own->read, sum, 1)};
+  if (!pl_read_is(&own->read, sum, "add") || !pl_read_is(&own->read, sides[0], "multiply") ||
+      !pl_read_is(&own->read, sides[1], "multiply"))
+    return;
+  for (int i = 0; i < 2; i++) {
+    pl_kernel_join(own, op, sides[i]);
+    for (int32_t k = 0; k < 2; k++)
+      if (pl_read_is_activation(&own->read, pl_read_made(&own->read, sides[i], k)))
+        pl_kernel_join(own, op, pl_read_made(&own->read, sides[i], k));
+  }
+  pl_kernel_join(own, op, sum);
+}
+
 /* The same op on queries and on keys: rotary positions turn both in one kernel, norms of heads work on both. */
 static void join_alike(pl_kernel_finding *own, int32_t op, int32_t operand) {
   const pl_ir_op *is = pl_read_op(&own->read, op);
@@ -105,6 +121,17 @@ static void join_convolution(pl_kernel_finding *own, int32_t op) {
   pl_kernel_join(own, op, activation_of(own, pl_read_op(&own->read, last)->first_output));
 }
 
+/* A norm in PyTorch ops works in fp32: what it gives is in the type of the rest, as are its scale and the gradient that
+ * it is given. */
+static void join_casts(pl_kernel_finding *own, int32_t op) {
+  bool back = pl_read_is(&own->read, op, "rms_norm_backward");
+  if (own->framework->kernels.fuses_norm || (!back && !pl_read_is(&own->read, op, "rms_norm"))) return;
+  int32_t casts[] = {pl_read_made(&own->read, op, 1),
+                     back ? pl_read_made(&own->read, op, 2) : pl_read_next(&own->read, op)};
+  for (int i = 0; i < 2; i++)
+    if (pl_read_is(&own->read, casts[i], "cast")) pl_kernel_join(own, op, casts[i]);
+}
+
 void pl_kernel_sweeps(pl_kernel_finding *own) {
   for (int32_t i = 0; i < own->read.f->n_ops; i++) {
     if (pl_read_is(&own->read, i, "add") && !pl_read_is_bias(&own->read, i) && pl_kernel_group(own, i) == i) {
@@ -113,8 +140,12 @@ void pl_kernel_sweeps(pl_kernel_finding *own) {
     }
     if (pl_read_is(&own->read, i, "convolution")) join_convolution(own, i);
     if (pl_read_is_activation(&own->read, i)) join_activation(own, i);
-    if (is_activation_backward(own, i)) join_gate_backward(own, i);
+    if (is_activation_backward(own, i)) {
+      join_gate_backward(own, i);
+      join_square_backward(own, i);
+    }
     if (pl_read_is(&own->read, i, "rotary")) join_alike(own, i, 1);
     if (is_norm_of_heads(own, i)) join_alike(own, i, -1);
+    join_casts(own, i);
   }
 }

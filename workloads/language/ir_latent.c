@@ -26,10 +26,13 @@ static int32_t behind(const pl_ir_function *f, int32_t value, const char *row, c
 /* The norm and the product in front of an expanding product, if it has a compressing one. */
 static bool find_compressed(const pl_ir_function *f, int32_t product, int32_t *norm, int32_t *down) {
   int32_t at = maker(f, f->ops[product].inputs[0]);
-  if (is(f, at, "all_gather")) at = maker(f, f->ops[at].inputs[0]);
+  while (is(f, at, "all_gather") || is(f, at, "cast"))
+    at = maker(f, f->ops[at].inputs[0]);
   *norm = *down = PL_IR_NONE;
   if (!is(f, at, "rms_norm") && !is(f, at, "layer_norm")) return false;
   int32_t before = maker(f, f->ops[at].inputs[0]);
+  while (is(f, before, "cast")) /* a norm that works on a copy in another type */
+    before = maker(f, f->ops[before].inputs[0]);
   if (!is(f, before, "product")) return false;
   *norm = at;
   *down = before;

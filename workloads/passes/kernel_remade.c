@@ -1,5 +1,6 @@
 /* Values that a fused kernel makes again in the backward pass instead of reading them: of act(gate) * up, where that is
- * one kernel, the activation of what is kept anyhow. See workloads/passes/kernel_steps.h.
+ * one kernel, the activation of what is kept anyhow; of a loss in one kernel the exponentials of the logits. See
+ * workloads/passes/kernel_steps.h.
  */
 #include <string.h>
 
@@ -7,6 +8,13 @@
 
 static bool is(const pl_ir_op *op, const char *row) {
   return strcmp(pl_ir_row_at(op->row)->name, row) == 0;
+}
+
+static bool is_norm(const pl_ir_function *f, const pl_ir_op *op, const char *row) {
+  int32_t maker = op->n_inputs > 1 ? f->values[op->inputs[1]].op : PL_IR_NONE;
+  while (maker != PL_IR_NONE && is(&f->ops[maker], "all_gather"))
+    maker = f->values[f->ops[maker].inputs[0]].op;
+  return is(op, row) && maker != PL_IR_NONE && is(&f->ops[maker], "param");
 }
 
 static const pl_ir_op *keep_of(const pl_ir_function *f, int32_t value) {
@@ -48,12 +56,110 @@ static const pl_ir_function *forward_of(const pl_ir_module *module, const char *
   return NULL;
 }
 
+/* What keeps, in the forward function, what `kept` of a backward function reads; NULL: it is not there. */
+static const pl_ir_op *keep_at(const pl_ir_function *forward, const pl_ir_op *kept) {
+  for (int32_t i = 0; forward != NULL && i < forward->n_ops; i++)
+    if (is(&forward->ops[i], "keep") && strcmp(forward->ops[i].path, kept->path) == 0) return &forward->ops[i];
+  return NULL;
+}
+
 bool pl_kernel_remade_of(const pl_ir_module *module, const pl_ir_function *f, const pl_ir_op *kept,
                          pl_kernel_remade *made) {
   const pl_ir_function *forward = forward_of(module, f->name);
-  for (int32_t i = 0; forward != NULL && i < forward->n_ops; i++) {
-    const pl_ir_op *op = &forward->ops[i];
-    if (is(op, "keep") && strcmp(op->path, kept->path) == 0) return pl_kernel_is_remade(forward, op, made);
+  const pl_ir_op *keep = keep_at(forward, kept);
+  return keep != NULL && pl_kernel_is_remade(forward, keep, made);
+}
+
+/* ---- squared activations ---- */
+
+bool pl_kernel_is_squared(const pl_ir_function *f, const pl_ir_op *keep, pl_kernel_remade *made) {
+  int32_t value = keep->inputs[0];
+  bool squared = false;
+  *made = (pl_kernel_remade){.op = f->values[value].op != PL_IR_NONE ? &f->ops[f->values[value].op] : NULL};
+  if (made->op == NULL || (!is(made->op, "relu") && !is(made->op, "gelu") && !is(made->op, "silu"))) return false;
+  made->type = &f->values[made->op->inputs[0]].type;
+  for (int32_t i = 0; i < f->n_ops; i++)
+    squared = squared || (is(&f->ops[i], "multiply") && f->ops[i].inputs[0] == value && f->ops[i].inputs[1] == value);
+  return squared && keep_of(f, made->op->inputs[0]) == NULL && pl_ir_type_equal(made->type, &f->values[value].type);
+}
+
+bool pl_kernel_squared_of(const pl_ir_module *module, const pl_ir_function *f, const pl_ir_op *kept,
+                          pl_kernel_remade *made) {
+  const pl_ir_function *forward = forward_of(module, f->name);
+  const pl_ir_op *keep = keep_at(forward, kept);
+  return keep != NULL && pl_kernel_is_squared(forward, keep, made);
+}
+
+/* ---- the exponentials of a loss ---- */
+
+static const pl_ir_op *maker_of(const pl_ir_function *f, int32_t value) {
+  return f->values[value].op != PL_IR_NONE ? &f->ops[f->values[value].op] : NULL;
+}
+
+bool pl_kernel_is_exponentials(const pl_ir_function *f, const pl_ir_op *keep, bool narrow,
+                               pl_kernel_exponentials *made) {
+  *made = (pl_kernel_exponentials){.forward = f, .exp = maker_of(f, keep->inputs[0])};
+  if (made->exp == NULL || !is(made->exp, "exp")) return false;
+  made->subtract = maker_of(f, made->exp->inputs[0]);
+  if (made->subtract == NULL || !is(made->subtract, "subtract")) return false;
+  made->logits = made->subtract->inputs[0];
+  made->greatest = made->subtract->inputs[1];
+  const pl_ir_op *greatest = maker_of(f, made->greatest), *cast = maker_of(f, made->logits);
+  while (greatest != NULL && pl_ir_row_at(greatest->row)->effect == PL_IR_COLLECTIVE)
+    greatest = maker_of(f, greatest->inputs[0]);
+  if (greatest == NULL || !is(greatest, "maximum")) return false;
+  if (!narrow || cast == NULL || !is(cast, "cast")) return true;
+  made->cast = cast;
+  made->logits = cast->inputs[0];
+  return true;
+}
+
+bool pl_kernel_exponentials_of(const pl_ir_module *module, const pl_ir_function *f, const pl_ir_op *kept, bool narrow,
+                               pl_kernel_exponentials *made) {
+  const pl_ir_function *forward = forward_of(module, f->name);
+  const pl_ir_op *keep = keep_at(forward, kept);
+  return keep != NULL && pl_kernel_is_exponentials(forward, keep, narrow, made);
+}
+
+/* ---- the fp32 copy of a norm in steps ---- */
+
+static const pl_ir_function *backward_of(const pl_ir_module *module, const pl_ir_function *f) {
+  static const char end[] = ".backward";
+  size_t length = strlen(f->name);
+  for (int32_t i = 0; i < module->n_functions; i++) {
+    const char *name = module->functions[i]->name;
+    if (strncmp(name, f->name, length) == 0 && strcmp(name + length, end) == 0) return module->functions[i];
   }
-  return false;
+  return NULL;
+}
+
+/* Nothing but derivatives of norms reads it, as what they are of. */
+static bool is_read_by_norms(const pl_ir_function *backward, const char *path) {
+  bool any = false, all = true;
+  for (int32_t i = 0; i < backward->n_ops; i++) {
+    const pl_ir_op *op = &backward->ops[i];
+    for (int32_t k = 0; k < op->n_inputs; k++) {
+      const pl_ir_op *maker = maker_of(backward, op->inputs[k]);
+      if (maker == NULL || !is(maker, "kept") || strcmp(maker->path, path) != 0) continue;
+      any = true;
+      all = all && k == 0 && is_norm(backward, op, "rms_norm_backward");
+    }
+  }
+  return any && all;
+}
+
+bool pl_kernel_keeps_wide(const pl_ir_module *module, const pl_ir_function *f, const pl_ir_op *keep) {
+  const pl_ir_function *backward = backward_of(module, f);
+  bool normed = false;
+  if (backward == NULL || pl_ir_element_bytes((pl_ir_element)f->values[keep->inputs[0]].type.element) >= 4)
+    return false;
+  for (int32_t i = 0; i < f->n_ops; i++)
+    normed = normed || (is_norm(f, &f->ops[i], "rms_norm") && f->ops[i].inputs[0] == keep->inputs[0]);
+  return normed && is_read_by_norms(backward, keep->path);
+}
+
+bool pl_kernel_kept_is_wide(const pl_ir_module *module, const pl_ir_function *f, const pl_ir_op *kept) {
+  const pl_ir_function *forward = forward_of(module, f->name);
+  const pl_ir_op *keep = keep_at(forward, kept);
+  return keep != NULL && pl_kernel_keeps_wide(module, forward, keep);
 }

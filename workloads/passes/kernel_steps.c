@@ -15,6 +15,7 @@ typedef struct stepping {
   pl_kernel_finding finding; /* of the function that is written */
   pl_ir_function *function;  /* that it becomes */
   int32_t *map;              /* per value of the old function */
+  int32_t *wide;             /* per value of the old function: its fp32 copy, PL_IR_NONE: none yet */
   bool *widens;              /* per value: a gradient that is cast to the type of its buffer as soon as it is there */
 } stepping;
 
@@ -111,18 +112,71 @@ static void follow_element(const stepping *own, const pl_ir_op *op, int32_t inde
 
 /* ---- ops ---- */
 
-/* An RMS norm in PyTorch ops works on an fp32 copy: the copy, its squares, and the rest in a kernel of its own. */
-static int32_t eager_norm(stepping *own, const pl_ir_op *op) {
-  int32_t inputs[3], n = op->n_inputs;
-  PL_ASSERT(n >= 1 && n <= 3);
-  for (int32_t i = 0; i < n; i++)
-    inputs[i] = own->map[op->inputs[i]];
-  int32_t wide = cast(own, inputs[0], PL_IR_F32, "a norm in steps");
-  if (wide == PL_IR_NONE || wide == inputs[0]) return PL_IR_NONE;
-  const int32_t pair[] = {wide, wide};
-  pl_ir_type type = own->function->values[wide].type;
-  append(own, "multiply", 2, pair, "squares", &type, "a norm in steps");
-  return wide;
+bool pl_kernel_is_norm_in_steps(const pl_kernel_finding *own, int32_t op) {
+  static const char *const rows[] = {"rms_norm", "rms_norm_backward", NULL};
+  return !own->framework->kernels.fuses_norm && pl_read_is_one_of(&own->read, op, rows) &&
+         pl_read_weight(&own->read, op) != NULL;
+}
+
+static const char *const norm_reason = "a norm in steps";
+
+/* The op in another type, with other operands. Returns its first output. */
+static int32_t append_norm(stepping *own, const pl_ir_op *op, const int32_t *inputs) {
+  const char *names[PL_IR_OPERANDS_MAX];
+  pl_ir_type types[PL_IR_OPERANDS_MAX];
+  for (int32_t i = 0; i < op->n_outputs; i++) {
+    names[i] = own->finding.read.f->values[op->first_output + i].name;
+    types[i] = own->finding.read.f->values[op->first_output + i].type;
+  }
+  for (int32_t i = 0; i < op->n_outputs; i++)
+    types[i].element = PL_IR_F32;
+  for (int32_t i = 0; i < op->n_inputs; i++)
+    if (inputs[i] == PL_IR_NONE) return PL_IR_NONE;
+  return pl_ir_op_add(own->to, own->function,
+                      &(pl_ir_making){.row = op->row,
+                                      .n_inputs = op->n_inputs,
+                                      .n_outputs = op->n_outputs,
+                                      .n_attributes = op->n_attributes,
+                                      .inputs = inputs,
+                                      .attributes = op->attributes,
+                                      .output_names = names,
+                                      .output_types = types,
+                                      .reason = op->reason,
+                                      .origin = op->origin,
+                                      .callee = PL_IR_NONE,
+                                      .place = op->place});
+}
+
+/* The fp32 copy of a value: made here before, kept, or made now. */
+static int32_t wide_of(stepping *own, int32_t value) {
+  if (own->wide[value] == PL_IR_NONE) own->wide[value] = cast(own, own->map[value], PL_IR_F32, norm_reason);
+  return own->wide[value];
+}
+
+/* An RMS norm in PyTorch ops works on an fp32 copy: the copy, its squares, and the rest in a kernel of its own. Back,
+ * the derivative does, and its result is cast. False: it is in one piece, or in fp32 anyhow. */
+static bool eager_norm(stepping *own, int32_t index) {
+  const pl_ir_op *op = pl_read_op(&own->finding.read, index);
+  bool back = is(own, index, "rms_norm_backward");
+  if (!pl_kernel_is_norm_in_steps(&own->finding, index)) return false;
+  uint8_t element = own->finding.read.f->values[op->inputs[0]].type.element;
+  if (pl_ir_element_bytes((pl_ir_element)element) >= pl_ir_element_bytes(PL_IR_F32)) return false;
+  int32_t inputs[] = {wide_of(own, op->inputs[0]), cast(own, own->map[op->inputs[1]], PL_IR_F32, norm_reason),
+                      PL_IR_NONE};
+  if (inputs[0] == PL_IR_NONE) return false;
+  if (back) {
+    inputs[2] = cast(own, own->map[op->inputs[2]], PL_IR_F32, norm_reason);
+  } else {
+    const int32_t pair[] = {inputs[0], inputs[0]};
+    const pl_ir_type type = own->function->values[inputs[0]].type;
+    append(own, "multiply", 2, pair, "squares", &type, norm_reason);
+  }
+  int32_t first = append_norm(own, op, inputs);
+  own->map[op->first_output] = cast(own, first, element, norm_reason);
+  for (int32_t i = 1; i < op->n_outputs; i++)
+    own->map[op->first_output + i] =
+        first != PL_IR_NONE ? cast(own, first + i, kept_element(own, element), norm_reason) : PL_IR_NONE;
+  return true;
 }
 
 /* x cos + rotate(x) sin in PyTorch ops: the halves exchanged, the other product, their sum; the op itself stands for
@@ -192,12 +246,9 @@ static int32_t read_before(const stepping *own, const char *path) {
   return PL_IR_NONE;
 }
 
-/* An activation once more, of its operand, which is kept. */
-static int32_t remake(stepping *own, const pl_ir_op *kept, const pl_kernel_remade *made) {
-  const char *path = made->keep->path, *name = own->finding.read.f->values[kept->first_output].name;
-  int32_t operand = read_before(own, path);
-  if (operand == PL_IR_NONE)
-    operand = pl_ir_op_typed(own->to, own->function, "kept", path, path, 0, NULL, made->type, 0, NULL);
+/* An activation once more, of its operand. */
+static int32_t append_remade(stepping *own, const pl_ir_op *kept, const pl_kernel_remade *made, int32_t operand) {
+  const char *name = own->finding.read.f->values[kept->first_output].name;
   if (operand == PL_IR_NONE) return PL_IR_NONE;
   return pl_ir_op_add(own->to, own->function,
                       &(pl_ir_making){.row = made->op->row,
@@ -212,9 +263,122 @@ static int32_t remake(stepping *own, const pl_ir_op *kept, const pl_kernel_remad
                                       .callee = PL_IR_NONE});
 }
 
+/* Of an operand that is kept anyhow. */
+static int32_t remake(stepping *own, const pl_ir_op *kept, const pl_kernel_remade *made) {
+  const char *path = made->keep->path;
+  int32_t operand = read_before(own, path);
+  if (operand == PL_IR_NONE)
+    operand = pl_ir_op_typed(own->to, own->function, "kept", path, path, 0, NULL, made->type, 0, NULL);
+  return append_remade(own, kept, made, operand);
+}
+
+/* ---- a loss in one kernel ---- */
+
+static const char *path_of_part(stepping *own, const char *path, const char *part) {
+  const char *made = pl_arena_printf(own->to->arena, "%s.%s", path, part);
+  return made != NULL ? made : path;
+}
+
+static void keep_part(stepping *own, const pl_ir_op *keep, const char *part, int32_t value) {
+  int32_t kept = own->map[value];
+  if (kept != PL_IR_NONE)
+    pl_ir_op_typed(own->to, own->function, "keep", NULL, path_of_part(own, keep->path, part), 1, &kept, NULL, 0, NULL);
+}
+
+static int32_t kept_part(stepping *own, const pl_ir_op *kept, const char *part, const pl_ir_type *type) {
+  const char *path = path_of_part(own, kept->path, part);
+  return pl_ir_op_typed(own->to, own->function, "kept", part, path, 0, NULL, type, 0, NULL);
+}
+
+/* exp(logits - greatest) of what is kept of the two. */
+static int32_t remake_exponentials(stepping *own, const pl_ir_op *kept, const pl_kernel_exponentials *made) {
+  static const char *const reason = "made again by the kernel that reads it";
+  const pl_ir_value *values = made->forward->values;
+  int32_t logits = kept_part(own, kept, "logits", &values[made->logits].type);
+  int32_t greatest = kept_part(own, kept, "greatest", &values[made->greatest].type);
+  if (logits == PL_IR_NONE || greatest == PL_IR_NONE) return PL_IR_NONE;
+  if (made->cast != NULL)
+    logits = append(own, "cast", 1, &logits, "logits.fp32", &values[made->cast->first_output].type, reason);
+  const int32_t pair[] = {logits, greatest};
+  if (logits == PL_IR_NONE) return PL_IR_NONE;
+  int32_t shifted = append(own, "subtract", 2, pair, "shifted", &values[made->subtract->first_output].type, reason);
+  if (shifted == PL_IR_NONE) return PL_IR_NONE;
+  return append(own, "exp", 1, &shifted, own->finding.read.f->values[kept->first_output].name,
+                &values[made->exp->first_output].type, reason);
+}
+
+/* Where the greatest of a token is another rank's to say, the kernel that goes on reads logits in 16 bits once more. */
+static void cast_again(stepping *own, int32_t index) {
+  const pl_ir_op *op = pl_read_op(&own->finding.read, index);
+  int32_t cast = pl_read_made(&own->finding.read, index, 0), greatest = pl_read_made(&own->finding.read, index, 1);
+  if (!is(own, cast, "cast") || !pl_read_is_collective(&own->finding.read, greatest)) return;
+  while (pl_read_is_collective(&own->finding.read, greatest))
+    greatest = pl_read_made(&own->finding.read, greatest, 0);
+  int32_t narrow = own->map[pl_read_op(&own->finding.read, cast)->inputs[0]];
+  if (!is(own, greatest, "maximum") || narrow == PL_IR_NONE) return;
+  own->map[op->inputs[0]] = append(own, "cast", 1, &narrow, "logits.fp32",
+                                   &own->finding.read.f->values[op->inputs[0]].type, "read once more");
+}
+
+/* False: the op is none that a loss in one kernel has otherwise. */
+static bool copy_of_loss(stepping *own, int32_t index, int32_t *made) {
+  const pl_ir_op *op = pl_read_op(&own->finding.read, index);
+  pl_loss_form form = own->options->framework->kernels.loss;
+  bool narrow = pl_loss_reads_16bit(form);
+  pl_kernel_exponentials of;
+  *made = PL_IR_NONE;
+  if (!pl_loss_is_one_kernel(form)) return false;
+  if (narrow && is(own, index, "subtract")) cast_again(own, index);
+  if (is(own, index, "keep") && pl_kernel_is_exponentials(own->finding.read.f, op, narrow, &of)) {
+    keep_part(own, op, "logits", of.logits);
+    keep_part(own, op, "greatest", of.greatest);
+    return true;
+  }
+  if (!is(own, index, "kept") || !pl_kernel_exponentials_of(own->from, own->finding.read.f, op, narrow, &of))
+    return false;
+  *made = remake_exponentials(own, op, &of);
+  return true;
+}
+
+/* What norms in steps keep is the copy that they work on. False: another op. */
+static bool copy_of_norm(stepping *own, int32_t index, int32_t *made) {
+  const pl_ir_op *op = pl_read_op(&own->finding.read, index);
+  *made = PL_IR_NONE;
+  if (own->options->framework->kernels.fuses_norm) return false;
+  if (is(own, index, "keep") && pl_kernel_keeps_wide(own->from, own->finding.read.f, op)) {
+    int32_t wide = wide_of(own, op->inputs[0]);
+    if (wide != PL_IR_NONE)
+      pl_ir_op_typed(own->to, own->function, "keep", NULL, path_of_part(own, op->path, "fp32"), 1, &wide, NULL, 0,
+                     NULL);
+    return true;
+  }
+  if (!is(own, index, "kept") || !pl_kernel_kept_is_wide(own->from, own->finding.read.f, op)) return false;
+  pl_ir_type type = own->finding.read.f->values[op->first_output].type;
+  type.element = PL_IR_F32;
+  *made = own->wide[op->first_output] = kept_part(own, op, "fp32", &type);
+  return true;
+}
+
+/* Of an activation that is squared its operand is kept. False: another op. */
+static bool copy_of_square(stepping *own, int32_t index, int32_t *made) {
+  const pl_ir_op *op = pl_read_op(&own->finding.read, index);
+  pl_kernel_remade of;
+  *made = PL_IR_NONE;
+  if (is(own, index, "keep") && pl_kernel_is_squared(own->finding.read.f, op, &of)) {
+    keep_part(own, op, "operand", of.op->inputs[0]);
+    return true;
+  }
+  if (!is(own, index, "kept") || !pl_kernel_squared_of(own->from, own->finding.read.f, op, &of)) return false;
+  *made = append_remade(own, op, &of, kept_part(own, op, "operand", of.type));
+  return true;
+}
+
 static int32_t copy_op(stepping *own, int32_t index) {
   const pl_ir_op *op = pl_read_op(&own->finding.read, index);
   pl_kernel_remade made;
+  int32_t other;
+  if (copy_of_loss(own, index, &other) || copy_of_norm(own, index, &other) || copy_of_square(own, index, &other))
+    return other;
   bool remakes = own->options->framework->kernels.fuses_activation;
   if (remakes && is(own, index, "keep") && pl_kernel_is_remade(own->finding.read.f, op, &made)) return PL_IR_NONE;
   if (remakes && is(own, index, "kept") && pl_kernel_remade_of(own->from, own->finding.read.f, op, &made))
@@ -222,9 +386,6 @@ static int32_t copy_op(stepping *own, int32_t index) {
   if (is(own, index, "kept") && read_before(own, op->path) != PL_IR_NONE) return read_before(own, op->path);
   bool updates = (is(own, index, "adam") || is(own, index, "sgd")) && own->options->update_bytes > 0;
   if (updates && pl_ir_attribute_find(op, "moves") == NULL) return copy_update(own, op);
-  bool in_steps = is(own, index, "rms_norm") && !own->options->framework->kernels.fuses_norm &&
-                  pl_read_weight(&own->finding.read, index) != NULL;
-  if (in_steps) eager_norm(own, op);
   if (op->callee != PL_IR_NONE) return copy_call(own, op);
   int32_t first = pl_kernel_copy(own->to, own->function, own->finding.read.f, op, own->map, op->callee);
   if (is(own, index, "rotary") && !own->options->framework->kernels.fuses_rotary) eager_rotary(own, op, first);
@@ -234,9 +395,11 @@ static int32_t copy_op(stepping *own, int32_t index) {
 static void write_op(stepping *own, int32_t index) {
   const pl_ir_op *op = pl_read_op(&own->finding.read, index);
   if (!own->live.op[own->index][index]) return;
-  int32_t first = copy_op(own, index);
+  bool in_steps = eager_norm(own, index);
+  int32_t first = in_steps ? PL_IR_NONE : copy_op(own, index);
   for (int32_t k = 0; k < op->n_outputs && op->callee == PL_IR_NONE; k++) {
     int32_t made = first != PL_IR_NONE ? first + k : PL_IR_NONE, of = op->first_output + k;
+    if (in_steps) made = own->map[of];
     own->map[of] = made;
     if (made == PL_IR_NONE) continue;
     pl_ir_type *type = &own->function->values[made].type;
@@ -278,13 +441,14 @@ static pl_code write_function(stepping *own, int32_t index, pl_error *error) {
   own->index = index;
   own->function = pl_ir_function_add(own->to, from->name);
   own->map = PL_TAKE(&own->scratch, int32_t, from->n_values + 1);
+  own->wide = PL_TAKE(&own->scratch, int32_t, from->n_values + 1);
   own->widens = PL_TAKE(&own->scratch, bool, from->n_values + 1);
-  if (own->function == NULL || own->map == NULL || own->widens == NULL ||
+  if (own->function == NULL || own->map == NULL || own->wide == NULL || own->widens == NULL ||
       !pl_kernel_finding_init(&own->finding, own->from, index, own->options->framework, NULL, &own->scratch))
     return pl_fail_memory(error, "a program's kernels");
   find_widened(own);
   for (int32_t i = 0; i < from->n_values; i++)
-    own->map[i] = PL_IR_NONE;
+    own->map[i] = own->wide[i] = PL_IR_NONE;
   for (int32_t i = 0; i < from->n_arguments; i++)
     own->map[i] = pl_ir_argument(own->to, own->function, from->values[i].name, &from->values[i].type);
   for (int32_t i = 0; i < from->n_ops && !own->to->arena->failed; i++)

@@ -4,6 +4,7 @@
 #ifndef PL_WORKLOADS_KERNEL_STEPS_H
 #define PL_WORKLOADS_KERNEL_STEPS_H
 
+#include "workloads/fuse/kernel_groups.h"
 #include "workloads/language/ir_table.h"
 #include "workloads/passes/kernels.h"
 
@@ -26,8 +27,35 @@ typedef struct pl_kernel_remade {
 
 /* Whether what `keep` of f keeps is one; and what `kept` of a backward function f reads. kernel_remade.c */
 bool pl_kernel_is_remade(const pl_ir_function *f, const pl_ir_op *keep, pl_kernel_remade *made);
+/* The same of an activation that is squared by its kernel, whose operand is kept in its place. */
+bool pl_kernel_is_squared(const pl_ir_function *f, const pl_ir_op *keep, pl_kernel_remade *made);
+bool pl_kernel_squared_of(const pl_ir_module *module, const pl_ir_function *f, const pl_ir_op *kept,
+                          pl_kernel_remade *made);
 bool pl_kernel_remade_of(const pl_ir_module *module, const pl_ir_function *f, const pl_ir_op *kept,
                          pl_kernel_remade *made);
+
+/* Whether a norm of this function is made in PyTorch ops, on an fp32 copy (its derivative too): an RMS norm with a
+ * scale, where the profile has no kernel for it. */
+bool pl_kernel_is_norm_in_steps(const pl_kernel_finding *own, int32_t op);
+/* Whether what `keep` of forward function f keeps is the fp32 copy that such a norm works on, because nothing but its
+ * derivative reads it; and of what `kept` of a backward function reads. kernel_remade.c */
+bool pl_kernel_keeps_wide(const pl_ir_module *module, const pl_ir_function *f, const pl_ir_op *keep);
+bool pl_kernel_kept_is_wide(const pl_ir_module *module, const pl_ir_function *f, const pl_ir_op *kept);
+
+/* The exponentials of a vocabulary's loss in one kernel, which it makes again of the logits and the greatest of each
+ * token instead of writing and reading them: exp(logits - greatest). */
+typedef struct pl_kernel_exponentials {
+  const pl_ir_function *forward;
+  const pl_ir_op *cast, *subtract, *exp; /* cast: of logits that are read in 16 bits, else NULL */
+  int32_t logits, greatest;              /* values of the forward function */
+} pl_kernel_exponentials;
+
+/* Whether what `keep` of f keeps are some; and what `kept` of a backward function f reads. `narrow`: logits are read as
+ * their product has made them. kernel_remade.c */
+bool pl_kernel_is_exponentials(const pl_ir_function *f, const pl_ir_op *keep, bool narrow,
+                               pl_kernel_exponentials *made);
+bool pl_kernel_exponentials_of(const pl_ir_module *module, const pl_ir_function *f, const pl_ir_op *kept, bool narrow,
+                               pl_kernel_exponentials *made);
 
 /* `op` of `from` once more in `to`, operands by `map` (NULL: the same values), with another callee where it calls.
  * Returns its first output. */
