@@ -159,13 +159,13 @@ static void put_off_walkers(pl_engine *engine, const pl_watched *island, pl_tick
   }
 }
 
-/* The state says that no task without streams is under way. */
+/* Those of streams, and of the tasks that have none. */
 static void put_off_timers(pl_engine *engine, uint32_t island, pl_ticks by) {
   pl_event_heap *heap = &engine->heap;
-  for (uint32_t stream = 0; stream < engine->graph->n_streams; stream++) {
-    uint32_t at = heap->position[stream];
+  for (uint32_t slot = 0; slot < heap->capacity; slot++) {
+    uint32_t at = heap->position[slot];
     if (at == PL_NONE || pl_watch_island(engine->watch, heap->events[at].order) != island) continue;
-    pl_event_heap_put(heap, stream, put_off(heap->events[at].time, by), heap->events[at].order);
+    pl_event_heap_put(heap, slot, put_off(heap->events[at].time, by), heap->events[at].order);
   }
 }
 

@@ -24,12 +24,23 @@ static void write_tasks(pl_engine *engine, pl_run_state *state) {
   }
 }
 
-/* Dates of tasks without streams have slots of no meaning: not compared. */
+/* Of the tasks without streams that are under way the least from `least` on: their slots have no meaning, so they are
+ * written by tasks, which recur in the order of their lanes. */
+static const pl_event *next_streamless(const pl_engine *engine, const pl_run_state *state, uint32_t least) {
+  const pl_event_heap *heap = &engine->heap;
+  const pl_event *found = NULL;
+  for (uint32_t at = 0; at < heap->count; at++) {
+    const pl_event *event = &heap->events[at];
+    if (event->id < engine->graph->n_streams || event->order < least || !pl_run_state_is_of(state, event->order))
+      continue;
+    if (found == NULL || event->order < found->order) found = event;
+  }
+  return found;
+}
+
 static void write_timers(const pl_engine *engine, pl_run_state *state) {
   const pl_event_heap *heap = &engine->heap;
-  uint32_t n = 0, n_all = 0;
-  for (uint32_t at = 0; at < heap->count; at++)
-    n_all += pl_run_state_is_of(state, heap->events[at].order);
+  uint32_t n = 0;
   for (uint32_t stream = 0; stream < engine->graph->n_streams; stream++) {
     uint32_t at = heap->position[stream];
     if (at == PL_NONE || !pl_run_state_is_of(state, heap->events[at].order)) continue;
@@ -39,7 +50,11 @@ static void write_timers(const pl_engine *engine, pl_run_state *state) {
     pl_run_state_put_date(state, PL_STATE_TIMER_DATE, heap->events[at].time);
   }
   pl_run_state_put(state, PL_STATE_TIMER, n);
-  state->outside |= n != n_all;
+  const pl_event *event = next_streamless(engine, state, 0);
+  for (; event != NULL; event = next_streamless(engine, state, event->order + 1)) {
+    pl_run_state_put_task(state, PL_STATE_TIMER, event->order);
+    pl_run_state_put_date(state, PL_STATE_TIMER_DATE, event->time);
+  }
 }
 
 /* The lists of waiting tasks; a stream is busy while a task on it is under way, which the timers and the network say.
