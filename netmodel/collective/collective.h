@@ -83,6 +83,9 @@ typedef struct pl_fluid_collective {
   const pl_link_use
       *uses; /* over the cluster's links, FATPIPE links already folded into spec.rate_cap_Bps, sorted by link */
   double progress_bytes; /* bytes of progress for the size asked */
+  /* Of a send, the part of spec.latency that the bytes are on the way when their sender is done with them: the sender's
+   * next message follows at once. 0: the sender waits for the arrival. */
+  pl_ticks flight;
   /* The phase that starts on all members when this one has ended; NULL = none. Only hierarchical collectives and the
    * direct all-reduce have phases: no single rate and weight describes links that are busy one after another. */
   const struct pl_fluid_collective *next;

@@ -80,6 +80,8 @@ static pl_code read_match(const pl_document *document, const pl_node *node, bool
     PL_TRY(read_bounds(document, node, "nic_us", &wiring->least_us, &wiring->most_us, error));
     if (pl_node_get(node, "limit_GBps") != NULL)
       PL_TRY(read_number(document, node, "limit_GBps", 1e-6, 1e6, &wiring->limit_GBps, error));
+    if (pl_node_get(node, "buffered_sends") != NULL)
+      PL_TRY(pl_node_boolean(document, node, "buffered_sends", &wiring->buffers_sends, error));
     PL_TRY(read_bounds(document, node, "node_gpus", &wiring->least_gpus, &wiring->most_gpus, error));
     return read_bounds(document, node, "pcie_GBps", &wiring->least_pcie_GBps, &wiring->most_pcie_GBps, error);
   }
@@ -110,9 +112,9 @@ static pl_code read_wiring(const pl_document *document, const pl_node *node, boo
                            pl_wiring *wiring, pl_error *error) {
   static const char *const inside_keys[] = {"name", "link", "link_GBps", "host",       "launch_us", "local",
                                             "ring", "nvls", "direct",    "provenance", "like",      NULL};
-  static const char *const between_keys[] = {"name",       "nic_GBps",   "nic_us", "pcie_GBps", "node_gpus",
-                                             "limit_GBps", "launch_us",  "ring",   "tree",      "direct",
-                                             "nvls",       "provenance", "like",   NULL};
+  static const char *const between_keys[] = {"name",       "nic_GBps",   "nic_us", "pcie_GBps",      "node_gpus",
+                                             "limit_GBps", "launch_us",  "ring",   "tree",           "direct",
+                                             "nvls",       "provenance", "like",   "buffered_sends", NULL};
   const char *name;
   PL_TRY(pl_profile_check_keys(document, node, inside ? inside_keys : between_keys, error));
   PL_TRY(pl_node_name(document, node, "name", &name, error));

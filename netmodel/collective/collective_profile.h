@@ -59,6 +59,9 @@ typedef struct pl_wiring {
   double least_pcie_GBps, most_pcie_GBps; /* between: slowest PCIe link; groups that cross none match any bounds */
   double least_gpus, most_gpus;           /* between: GPUs of a node, "node_gpus" */
   double limit_GBps; /* between: what one NIC moves at most, e.g. copies through host memory; INFINITY: no limit */
+  /* between: a send is over for its sender when its bytes are in the socket's buffer, so that the wire delays its
+   * arrival and nothing behind it ("buffered_sends") */
+  bool buffers_sends;
   double launch_us;
   double local; /* inside: passes of a member's own share through its memory, in crossings of the wire */
   pl_protocol_cost cost[PL_TUNED_COUNT][PL_PROTOCOL_COUNT];

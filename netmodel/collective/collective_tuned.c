@@ -327,6 +327,8 @@ pl_code pl_tuned_fluid(const pl_collective_group *group, pl_collective_kind kind
   *applies = true;
   *fluid = list.fluids[weighing.chosen];
   fluid->progress_bytes *= pl_protocol_factor(weighing.time.protocol);
+  if (kind == PL_SEND && weighing.between != NULL && weighing.between->buffers_sends)
+    fluid->flight = fluid->spec.latency; /* of the route */
   fluid->spec.latency = pl_ticks_from_s(1e-6 * weighing.time.latency_us);
   double cap_Bps = fluid->progress_bytes / (1e-6 * weighing.time.transfer_us);
   fluid->spec.rate_cap_Bps = fmin(fluid->spec.rate_cap_Bps, cap_Bps);

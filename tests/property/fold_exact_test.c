@@ -307,6 +307,7 @@ static void try_case(uint64_t seed, const kind_of_case *kind, tally *count) {
   pl_arena_init(&arena, 0);
   pl_cluster *cluster = kind->regular ? synthetic_cluster_random_regular(seed, kind->most_devices)
                                       : synthetic_cluster_random(seed, kind->most_devices);
+  if (seed % 4 == 1) synthetic_cluster_take_apart(cluster, 17e-6 * (double)(1 + seed % 500));
   pl_model model;
   random_program_model(&random, &arena, &model);
   pl_job job;

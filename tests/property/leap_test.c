@@ -40,6 +40,7 @@ typedef struct problem {
   const pl_strategy *strategy;
   pl_simulate_options options;
   question asked;
+  bool far; /* over sockets, a random time apart */
 } problem;
 
 static outcome *simulate(const problem *own, bool leap) {
@@ -140,6 +141,7 @@ enum feature {
   FEATURE_SPLIT,
   FEATURE_LATE_HOST,
   FEATURE_EXPLAINED,
+  FEATURE_IN_FLIGHT, /* messages are under way on nobody's stream */
   N_FEATURES
 };
 
@@ -162,7 +164,8 @@ static const char *const feature_names[N_FEATURES] = {"1f1b",
                                                       "experts",
                                                       "uneven split",
                                                       "late host",
-                                                      "explained"};
+                                                      "explained",
+                                                      "messages in flight"};
 
 typedef struct tally {
   uint32_t n_cases, n_leapt, n_wrong;
@@ -195,7 +198,9 @@ static void count(const problem *own, const outcome *leapt, tally *all) {
       [FEATURE_EXPERTS] = strategy->ep > 1,
       [FEATURE_SPLIT] = strategy->split != NULL && strategy->split[0] != strategy->split[strategy->dp - 1],
       [FEATURE_LATE_HOST] = own->job->framework != NULL && own->job->framework->launch.launch_s > 0,
-      [FEATURE_EXPLAINED] = own->asked == ASK_EXPLANATION};
+      [FEATURE_EXPLAINED] = own->asked == ASK_EXPLANATION,
+      [FEATURE_IN_FLIGHT] = own->far && options->collective_profile != NULL && !options->chunked && strategy->pp > 1 &&
+                            own->cluster->n_nodes > 1};
   bool leaps = leapt->report.n_played < leapt->report.row.n_microbatches;
   for (int i = 0; i < N_FEATURES; i++) {
     all->cases[i] += has[i];
@@ -257,6 +262,8 @@ static void try_case(uint64_t seed, const kind_of_case *kind, tally *all) {
   pl_arena_init(&arena, 0);
   pl_cluster *cluster = kind->regular ? synthetic_cluster_random_regular(seed, kind->most_devices)
                                       : synthetic_cluster_random(seed, kind->most_devices);
+  bool far = seed % 4 == 1;
+  if (far) synthetic_cluster_take_apart(cluster, 17e-6 * (double)(1 + seed % 500));
   pl_model model;
   random_program_model(&random, &arena, &model);
   pl_job job;
@@ -274,7 +281,8 @@ static void try_case(uint64_t seed, const kind_of_case *kind, tally *all) {
                    .job = &job,
                    .strategy = &strategy,
                    .options = choose_options(&random, kind, &arena),
-                   .asked = (question)random_below(&random, N_QUESTIONS)};
+                   .asked = (question)random_below(&random, N_QUESTIONS),
+                   .far = far};
     outcome *whole = simulate(&own, false), *leapt = simulate(&own, true);
     const char *found = difference(&own, whole, leapt);
     if (found != NULL) {
@@ -333,6 +341,7 @@ static void test_cases_hold_what_can_go_wrong(void **state) {
   const tally *all = *state;
   for (int i = 0; i < N_FEATURES; i++)
     print_message("%-26s in %u cases, %u of them leapt\n", feature_names[i], all->cases[i], all->leapt[i]);
+  if (test_number("PACELINE_CASES", 0) == 0) assert_true(all->leapt[FEATURE_IN_FLIGHT] > 0);
 }
 
 int main(void) {

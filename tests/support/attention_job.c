@@ -50,6 +50,7 @@ void attention_job_build(attention_job *own, const attention_shape *given) {
                                      .nics_per_node = given->gpus_per_node,
                                      .nvlink_Bps = given->port_Bps > 0 ? given->port_Bps : 1e30,
                                      .nic_Bps = given->nic_Bps > 0 ? given->nic_Bps : 1e30,
+                                     .nic_latency_s = given->nic_latency_s,
                                      .pcie_Bps = 1e30,
                                      .cpu_Bps = 1e30,
                                      .profiles = &own->profile,
@@ -65,6 +66,7 @@ void attention_job_release(attention_job *own) {
 pl_simulate_report attention_job_simulate(attention_job *own, const char *text) {
   pl_simulate_options options = PL_SIMULATE_OPTIONS_DEFAULT;
   options.algorithm = PL_ALGORITHM_RING;
+  options.collective_profile = own->profile_of_collectives;
   pl_strategy strategy;
   pl_simulate_report report = {.n_stages = 0};
   pl_error error = PL_ERROR_INIT;

@@ -17,6 +17,7 @@ typedef struct attention_job {
   pl_job job;
   pl_cluster *cluster;
   pl_arena arena;
+  const pl_collective_profile *profile_of_collectives; /* NULL: ideal; set before it is simulated */
 } attention_job;
 
 typedef struct attention_shape {
@@ -24,6 +25,7 @@ typedef struct attention_shape {
   double forward_s, backward_s; /* per layer */
   uint32_t n_nodes, gpus_per_node;
   double port_Bps, nic_Bps; /* 0: so wide that bytes take no time */
+  double nic_latency_s;     /* of the way out and of the way in, each */
   int64_t gbs;
   int32_t tmp;
 } attention_shape;

@@ -351,6 +351,11 @@ void synthetic_cluster_set_latency(pl_cluster *cluster, uint32_t link, double la
   link_of(cluster, link)->latency = pl_ticks_from_s(latency_s);
 }
 
+void synthetic_cluster_take_apart(pl_cluster *cluster, double latency_s) {
+  for (uint32_t link = 0; link < cluster->n_links; link++)
+    if (cluster->links[link].kind == PL_LINK_NIC) synthetic_cluster_set_latency(cluster, link, latency_s);
+}
+
 void synthetic_cluster_set_policy(pl_cluster *cluster, uint32_t link, pl_link_policy policy) {
   link_of(cluster, link)->policy = (uint8_t)policy;
 }

@@ -62,6 +62,8 @@ void synthetic_cluster_release(pl_cluster *cluster);
 void synthetic_cluster_scale_link(pl_cluster *cluster, uint32_t link, double factor);
 void synthetic_cluster_set_capacity(pl_cluster *cluster, uint32_t link, double capacity_Bps);
 void synthetic_cluster_set_latency(pl_cluster *cluster, uint32_t link, double latency_s);
+/* Every NIC as far away as that from its fabric: 17 us and more are taken for TCP sockets. */
+void synthetic_cluster_take_apart(pl_cluster *cluster, double latency_s);
 void synthetic_cluster_set_policy(pl_cluster *cluster, uint32_t link, pl_link_policy policy);
 void synthetic_cluster_set_profile(pl_cluster *cluster, uint32_t device, uint32_t profile);
 /* By name: "n0_g1_nv_up", "n0_g1_nv_down", "n0_nv_1_2" (direct), "n0_g1_pcie_up", "n0_s0_cpu_up", "n0_nic0_up",

@@ -102,6 +102,7 @@ static void colour_op(pl_pattern *own, uint32_t op, const pl_raw_op *raw) {
                             bits_of(raw->progress_bytes)};
   for (uint32_t i = 0; i < sizeof words / sizeof *words; i++)
     own->colour = pl_hash_word(own->colour, words[i]);
+  if (raw->flight > 0) own->colour = pl_hash_word(own->colour, (uint64_t)raw->flight);
   own->rate_bound_Bps = fmax(own->rate_bound_Bps, raw->rate_cap_Bps);
 }
 
@@ -153,6 +154,7 @@ static pl_code lower_group(pl_planning *state, uint32_t f, uint32_t group, const
     pl_raw_op *raw = &state->raw[state->first_raw[f] + group * family->n_ops + op];
     *raw = (pl_raw_op){.pattern = find_pattern(state, first_pattern, f, group, fluid),
                        .latency = fluid->spec.latency,
+                       .flight = fluid->flight,
                        .rate_cap_Bps = fluid->spec.rate_cap_Bps,
                        .share_weight = fluid->spec.share_weight,
                        .progress_bytes = fluid->progress_bytes,

@@ -34,7 +34,9 @@ typedef struct pl_lowered_op {
   double progress_bytes;
   pl_ticks solo_ticks;  /* with all transfers of its class, which are under way at the same time */
   pl_ticks alone_ticks; /* with no other transfer at all */
-  bool has_rivals;      /* false: takes solo_ticks, always */
+  /* How long of either its bytes are on the way while streams are free again; its spec's latency is less by that. */
+  pl_ticks flight_ticks;
+  bool has_rivals; /* false: takes solo_ticks, always */
 } pl_lowered_op;
 
 typedef struct pl_participant {

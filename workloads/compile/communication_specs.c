@@ -24,14 +24,14 @@ static double alone_rate(const pl_planning *state, const pl_raw_op *raw) {
 static pl_transfer_spec alone_spec(const pl_planning *state, const pl_raw_op *raw) {
   return (pl_transfer_spec){.rate_cap_Bps = alone_rate(state, raw),
                             .share_weight = raw->share_weight,
-                            .latency = raw->latency,
+                            .latency = raw->latency - raw->flight,
                             .source = raw->source,
                             .destination = raw->destination};
 }
 
-static pl_ticks alone_ticks(const pl_transfer_spec *alone, const pl_raw_op *raw) {
-  const pl_transfer_table table = {.specs = alone, .n_specs = 1};
-  return pl_transfer_solo_ticks(&table, 0, raw->progress_bytes);
+/* Until it has arrived. */
+static pl_ticks solo_ticks(const pl_transfer_table *table, uint32_t spec, const pl_raw_op *raw) {
+  return pl_ticks_sum(pl_transfer_solo_ticks(table, spec, raw->progress_bytes), raw->flight);
 }
 
 pl_code pl_communication_make_specs(pl_planning *state) {
@@ -64,17 +64,19 @@ pl_code pl_communication_make_specs(pl_planning *state) {
                                        .n_uses = transfer->n_uses,
                                        .rate_cap_Bps = fmin(raw->rate_cap_Bps, transfer->rate_cap_Bps),
                                        .share_weight = raw->share_weight,
-                                       .latency = raw->latency,
+                                       .latency = raw->latency - raw->flight,
                                        .source = raw->source,
                                        .destination = raw->destination};
       const pl_transfer_spec alone = alone_spec(state, raw);
       if (state->options->alone) specs[spec] = alone;
-      ops[spec] = (pl_lowered_op){.spec = spec,
-                                  .transfer_class = transfer_class,
-                                  .progress_bytes = raw->progress_bytes,
-                                  .solo_ticks = pl_transfer_solo_ticks(&plan->table, spec, raw->progress_bytes),
-                                  .alone_ticks = alone_ticks(&alone, raw),
-                                  .has_rivals = !state->options->prune || specs[spec].n_uses > 0};
+      ops[spec] =
+          (pl_lowered_op){.spec = spec,
+                          .transfer_class = transfer_class,
+                          .progress_bytes = raw->progress_bytes,
+                          .solo_ticks = solo_ticks(&plan->table, spec, raw),
+                          .alone_ticks = solo_ticks(&(pl_transfer_table){.specs = &alone, .n_specs = 1}, 0, raw),
+                          .flight_ticks = raw->flight,
+                          .has_rivals = !state->options->prune || specs[spec].n_uses > 0};
     }
   }
   plan->ops = ops;

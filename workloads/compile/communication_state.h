@@ -6,8 +6,8 @@
 
 /* One op of one group, before folding. */
 typedef struct pl_raw_op {
-  uint32_t pattern; /* index of the fold transfer */
-  pl_ticks latency;
+  uint32_t pattern;         /* index of the fold transfer */
+  pl_ticks latency, flight; /* flight: at the end of the latency, holding nobody (pl_fluid_collective) */
   double rate_cap_Bps, share_weight, progress_bytes;
   uint32_t source, destination;
 } pl_raw_op;

@@ -76,6 +76,15 @@ static bool is_fixed(const pl_meetings *meetings, const pl_group_class *class, c
   return true;
 }
 
+/* What has left is on its way, on nobody's stream: the next message follows it. */
+static uint32_t emit_flight(pl_meetings *meetings, uint32_t sent, const pl_lowered_op *lowered,
+                            const pl_task_text *text) {
+  uint32_t task = pl_graph_builder_delay(meetings->builder, lowered->flight_ticks, text->category, NULL, 0, text->name,
+                                         text->microbatch);
+  pl_graph_builder_edge(meetings->builder, sent, task);
+  return task;
+}
+
 static pl_meeting emit_fluid(pl_meetings *meetings, const pl_group_class *class, uint32_t op,
                              const pl_task_text *text) {
   const pl_lowered_op *lowered = &meetings->plan->ops[class->first_op + op];
@@ -83,13 +92,13 @@ static pl_meeting emit_fluid(pl_meetings *meetings, const pl_group_class *class,
   meetings->emitted[class->first_op + op] += meetings->times;
   uint32_t task;
   if (is_fixed(meetings, class, lowered)) {
-    task = pl_graph_builder_delay(meetings->builder, lowered->solo_ticks, text->category, streams,
-                                  class->n_participants, text->name, text->microbatch);
+    task = pl_graph_builder_delay(meetings->builder, lowered->solo_ticks - lowered->flight_ticks, text->category,
+                                  streams, class->n_participants, text->name, text->microbatch);
   } else {
     task = pl_graph_builder_transfer(meetings->builder, lowered->spec, lowered->progress_bytes, text->category, streams,
                                      class->n_participants, text->name, text->microbatch);
   }
-  return (pl_meeting){task, task};
+  return (pl_meeting){task, lowered->flight_ticks > 0 ? emit_flight(meetings, task, lowered, text) : task};
 }
 
 static void note_origin(pl_meetings *meetings, uint32_t class, uint32_t op, const pl_task_text *text, pl_meeting made) {

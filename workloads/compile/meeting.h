@@ -1,8 +1,8 @@
 /* Meetings: where the members of a communicator come together in the graph.
  *
  * Every participant runs the ops of its communicator in the same order, so its k-th arrival is the k-th task of the
- * group class, whoever makes it. A fluid op is one task (open = close). A chunked op is a task that opens it on the
- * streams of all members, its steps, and one that closes it.
+ * group class, whoever makes it. A fluid op is one task (open = close), or one on the streams and its flight on none. A
+ * chunked op is a task that opens it on the streams of all members, its steps, and one that closes it.
  */
 #ifndef PL_WORKLOADS_MEETING_H
 #define PL_WORKLOADS_MEETING_H

@@ -1,0 +1,89 @@
+/* Wires on which a message is long on its way, against closed forms.
+ *
+ * The job is that of tests/support/attention_job.h on p nodes of one GPU: F forward and B backward of a stage, c of a
+ * message's bytes on a NIC, d of its way. A send whose bytes leave into a socket's buffer holds its stream for c alone,
+ * so that with c <= F, B every message after the first hides behind computing, however long d is:
+ *
+ *   GPipe, buffered sends           (m + p - 1) (F + B) + 2 (p - 1) (c + d)
+ *   GPipe, else, p = 2, c + d >= F, B   the m messages of a pass go one after another: 2 (F + B) + 2 m (c + d)
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/support/arena_fixture.h"
+#include "tests/support/attention_job.h"
+
+/* Dyadic, so that products of them are on the grid of ticks. */
+static const double forward_s = 0x1p-7, backward_s = 0x1p-6;
+
+static const pl_collective_profile *free_profile(bool buffers_sends) {
+  static const char form[] = "{\"library\":\"none\",\"inside\":[],\"between\":[{\"name\":\"far\",\"launch_us\":0,"
+                             "\"buffered_sends\":%s,\"ring\":{\"Simple\":{\"start_us\":0,\"step_us\":0,\"rate\":1,"
+                             "\"ramp\":0}},\"direct\":{\"Simple\":{\"start_us\":0,\"step_us\":0,\"rate\":1,"
+                             "\"ramp\":0}}}]}";
+  char text[512];
+  int size = snprintf(text, sizeof text, form, buffers_sends ? "true" : "false");
+  pl_error error = PL_ERROR_INIT;
+  pl_collective_profile *profile = PL_TAKE(&arena, pl_collective_profile, 1);
+  if (profile == NULL || pl_collective_profile_parse("far.json", text, (size_t)size, &arena, profile, &error) != PL_OK)
+    fail_msg("%s", error.message);
+  return profile;
+}
+
+/* ---- sends ---- */
+
+static double pipeline_s(int32_t p, int32_t m, double delay_s, bool buffers_sends, double *send_s) {
+  const double nic_Bps = 512.0 * ATTENTION_HIDDEN * ATTENTION_SEQ;
+  *send_s = 2.0 * ATTENTION_SEQ * ATTENTION_HIDDEN / nic_Bps;
+  assert_true(*send_s <= forward_s && *send_s <= backward_s);
+  attention_job own;
+  attention_job_build(&own, &(attention_shape){.n_layers = p,
+                                               .forward_s = forward_s,
+                                               .backward_s = backward_s,
+                                               .n_nodes = (uint32_t)p,
+                                               .gpus_per_node = 1,
+                                               .nic_Bps = nic_Bps,
+                                               .nic_latency_s = delay_s / 2, /* out of one NIC, into another */
+                                               .gbs = m});
+  own.profile_of_collectives = free_profile(buffers_sends);
+  char text[128];
+  snprintf(text, sizeof text, "pp=%d,dp=1,tmp=1,mbs=1,schedule=gpipe", p);
+  pl_simulate_report report = attention_job_simulate(&own, text);
+  double sum_s = report.row.compute_s + report.row.pipeline_comm_s + report.row.bubble_s;
+  expect_time("breakdown", sum_s, report.row.iter_time_s, 1);
+  attention_job_release(&own);
+  return report.row.iter_time_s;
+}
+
+static void a_wire_delays_what_is_on_it_and_nothing_behind(void **state) {
+  (void)state;
+  for (int32_t p = 2; p <= 8; p *= 2)
+    for (int32_t m = 1; m <= 16; m += 5)
+      for (double delay_s = 0x1p-9; delay_s < 2; delay_s *= 8) {
+        double send_s, time_s = pipeline_s(p, m, delay_s, true, &send_s);
+        double pass_s = forward_s + backward_s;
+        expect_time("buffered sends", time_s, (m + p - 1) * pass_s + 2 * (p - 1) * (send_s + delay_s), 0);
+      }
+}
+
+static void a_send_that_waits_for_its_arrival_holds_the_next(void **state) {
+  (void)state;
+  for (int32_t m = 1; m <= 16; m += 5) {
+    double send_s, delay_s = 0x1p-4, time_s = pipeline_s(2, m, delay_s, false, &send_s);
+    expect_time("sends in turn", time_s, 2 * (forward_s + backward_s) + 2 * m * (send_s + delay_s), 0);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(a_wire_delays_what_is_on_it_and_nothing_behind, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_send_that_waits_for_its_arrival_holds_the_next, set_up, tear_down),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
