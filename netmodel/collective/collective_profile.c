@@ -236,6 +236,21 @@ static const pl_protocol_cost *cost_at(const pl_wiring *wiring, bool inside, pl_
   return &wiring->cost[inside && algorithm == PL_TUNED_TREE ? PL_TUNED_RING : algorithm][protocol];
 }
 
+/* NCCL's ring goes round piece by piece: in each channel a member begins its next piece when it has the last of the
+ * round before, and what it has received it hands on slice by slice. A piece is half of the channel's buffer of 4 MiB,
+ * in two slices (src/include/collectives.h: CHUNKSTEPS NCCL_STEPS / 2, SLICESTEPS NCCL_STEPS / 4;
+ * src/device/all_gather.h, all_reduce.h). A round takes as long as its pieces occupy the wire, or as its first slice
+ * needs to come round: the latencies of all hops, and on each hop between nodes the slice itself. The difference is
+ * time in which the wire idles. What the wires of one machine room add is far below a slice's time: there it is 0. */
+static double idle_us_of(const pl_tuned_work *work, double wire_us) {
+  static const double piece_bytes = 2097152, n_slices = 2;
+  double rounds = work->round_bytes / piece_bytes;
+  if (rounds <= 1) return 0;
+  double round_us = wire_us / rounds, steps = work->inside_steps + work->between_steps;
+  double coming_us = work->latency_us + round_us * work->between_steps / steps / n_slices;
+  return (rounds - 1) * fmax(0, coming_us - round_us);
+}
+
 static pl_tuned_time time_under(const pl_wiring *inside, const pl_wiring *between, const pl_tuned_work *work,
                                 pl_protocol protocol) {
   pl_tuned_time time = {.protocol = protocol, .latency_us = INFINITY, .transfer_us = INFINITY};
@@ -251,7 +266,7 @@ static pl_tuned_time time_under(const pl_wiring *inside, const pl_wiring *betwee
   bool slower_inside = inside_us >= between_us;
   double wire_us = slower_inside ? inside_us : between_us, ramp = slower_inside ? in->ramp : out->ramp;
   time.latency_us = outer->launch_us + first->start_us + work->latency_us + work->inside_steps * in->step_us +
-                    work->between_steps * out->step_us;
+                    work->between_steps * out->step_us + idle_us_of(work, wire_us);
   time.transfer_us = wire_us + ramp * sqrt(wire_us) + (inside != NULL ? inside->local * work->local_us : 0);
   return time;
 }

@@ -107,6 +107,7 @@ typedef struct pl_tuned_work {
   double nic_us;                        /* as between_us, on the busiest NIC alone */
   double nic_GBps;                      /* of the slowest NIC; 0: none */
   double local_us;                      /* a member's own share at the nominal rate inside */
+  double round_bytes; /* of a ring that goes round in pieces: what a member has in one of NCCL's channels; 0: no ring */
 } pl_tuned_work;
 
 typedef struct pl_tuned_time {

@@ -16,6 +16,9 @@
 
 #include "netmodel/collective/collective_internal.h"
 
+/* NCCL makes of each ring across nodes two channels (src/graph/connect.cc, "Duplicate channels"). */
+enum { RING_COPIES = 2 };
+
 /* ---- facts ---- */
 
 static bool is_between(const pl_collective_group *group, const pl_link *link, bool has_nvlink) {
@@ -191,7 +194,9 @@ static void ring_work(const pl_collective_group *group, pl_collective_kind kind,
   if (kind == PL_BROADCAST) rates = level_rates(group, fluid->uses, fluid->spec.n_uses, fluid->spec.rate_cap_Bps);
   *work = work_of(group, PL_TUNED_RING, fluid, &rates, fluid->progress_bytes);
   count_ring_steps(group, kind, work);
-  if (kind != PL_BROADCAST) work->local_us = 1e6 * (size_bytes / group->n / group->n_channels) / rates.inside_Bps;
+  if (kind == PL_BROADCAST) return;
+  work->local_us = 1e6 * (size_bytes / group->n / group->n_channels) / rates.inside_Bps;
+  if (group->n_nodes > 1) work->round_bytes = size_bytes / group->n / (group->n_channels * RING_COPIES);
 }
 
 static void tree_steps(const pl_collective_group *group, bool chains, pl_tuned_work *work) {

@@ -6,18 +6,29 @@
  *
  *   GPipe, buffered sends           (m + p - 1) (F + B) + 2 (p - 1) (c + d)
  *   GPipe, else, p = 2, c + d >= F, B   the m messages of a pass go one after another: 2 (F + B) + 2 m (c + d)
+ *
+ * A ring over n such nodes carries S (n - 1) / n bytes past each NIC of rate W. NCCL's goes round in rounds of 2 MiB
+ * per member and channel, of which it has two: r = S / (n 4 MiB) of them. A round occupies the wire for O = (S (n - 1)
+ * / n / W) / r, and its first slice, half of a piece, is round after (n - 1) d + O / 2, whichever is longer; behind the
+ * last round the wire's latency is seen once:
+ *
+ *   all-gather                      r O + (n - 1) d + (r - 1) max(0, (n - 1) d - O / 2)
+ *   all-reduce                      the same with 2 (n - 1) hops
  */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
 
+#include "netmodel/collective/collective.h"
 #include "tests/support/arena_fixture.h"
 #include "tests/support/attention_job.h"
+#include "tests/support/synthetic_cluster.h"
 
 /* Dyadic, so that products of them are on the grid of ticks. */
 static const double forward_s = 0x1p-7, backward_s = 0x1p-6;
@@ -80,10 +91,50 @@ static void a_send_that_waits_for_its_arrival_holds_the_next(void **state) {
   }
 }
 
+/* ---- rings ---- */
+
+static double ring_s(const pl_collective_group *group, pl_collective_kind kind, double size_bytes, double nic_Bps) {
+  pl_fluid_collective fluid;
+  pl_error error = PL_ERROR_INIT;
+  assert_int_equal(pl_collective_fluid(group, kind, size_bytes, &arena, &fluid, &error), PL_OK);
+  assert_int_equal(fluid.flight, 0);
+  return pl_ticks_to_s(fluid.spec.latency) + fluid.progress_bytes / fmin(fluid.spec.rate_cap_Bps, nic_Bps);
+}
+
+static void rounds_of_a_ring_wait_for_their_first_slice(void **state) {
+  (void)state;
+  const double nic_Bps = 125e6, per_round = 4194304;
+  const uint32_t members[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+  uint32_t n_waiting = 0;
+  for (uint32_t n = 2; n <= 12; n += 5)
+    for (double delay_s = 2e-5; delay_s < 0.1; delay_s *= 10) {
+      pl_cluster *cluster = synthetic_cluster_create(&(synthetic_options){
+          .n_nodes = n, .gpus_per_node = 1, .nics_per_node = 1, .nic_Bps = nic_Bps, .nic_latency_s = delay_s / 2});
+      const pl_collective_options options = {.algorithm = PL_ALGORITHM_RING, .profile = free_profile(true)};
+      pl_collective_group *group;
+      pl_error error = PL_ERROR_INIT;
+      assert_int_equal(pl_collective_group_take(cluster, members, n, &options, &arena, &group, &error), PL_OK);
+      for (double rounds = 0.5; rounds < 100; rounds *= 3)
+        for (int twice = 0; twice < 2; twice++) {
+          double size_bytes = rounds * n * per_round, hops = (n - 1) * (twice ? 2.0 : 1.0);
+          double wire_s = hops / n * size_bytes / nic_Bps, round_s = wire_s / rounds;
+          double wait_s = rounds > 1 ? (rounds - 1) * fmax(0, hops * delay_s - round_s / 2) : 0;
+          double time_s = ring_s(group, twice ? PL_ALL_REDUCE : PL_ALL_GATHER, size_bytes, nic_Bps);
+          double formula_s = wire_s + hops * delay_s + wait_s;
+          if (fabs(time_s - formula_s) > 1e-9 * formula_s)
+            fail_msg("n %u, delay %g s, %g rounds: %.12g s, formula %.12g s", n, delay_s, rounds, time_s, formula_s);
+          n_waiting += wait_s > 0;
+        }
+      synthetic_cluster_release(cluster);
+    }
+  assert_true(n_waiting > 10);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(a_wire_delays_what_is_on_it_and_nothing_behind, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_send_that_waits_for_its_arrival_holds_the_next, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(rounds_of_a_ring_wait_for_their_first_slice, set_up, tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
