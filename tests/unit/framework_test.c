@@ -381,6 +381,17 @@ static void test_training_state(void **state) {
                                    .reduced_bytes = 2,
                                    .update_bytes = 4,
                                    .update_traffic_bytes = 84 + 2 + 4});
+  /* A job in fp32 has no mixed precision: its gradients travel as they are kept. */
+  expect_state("\"state\": {\"weights\": \"fp32\", \"optimizer\": \"foreach\"}, \"communication\": {\"reduce_dtype\": "
+               "\"bf16\"}",
+               PL_DTYPE_FP32, 8,
+               (pl_training_state){.parameter_bytes = 4,
+                                   .gradient_bytes = 4,
+                                   .optimizer_bytes = 8,
+                                   .gathered_bytes = 4,
+                                   .reduced_bytes = 4,
+                                   .update_bytes = 4,
+                                   .update_traffic_bytes = 84});
   /* DDP without bucket views: gradients twice, but only where there is somebody to reduce with. */
   expect_state("\"communication\": {\"copies_buckets\": true}", PL_DTYPE_FP32, 2,
                (pl_training_state){.parameter_bytes = 4,

@@ -26,8 +26,8 @@ void pl_block_pass_gradients(pl_tape *tape, double elements) {
   const pl_framework *framework = tape->framework;
   double made = pl_dtype_bytes(tape->shard->dtype);
   pl_dtype kept = pl_framework_gradient_dtype(framework, tape->shard->dtype);
-  double sent =
-      pl_dtype_bytes(framework->gradients.reduce_dtype < 0 ? kept : (pl_dtype)framework->gradients.reduce_dtype);
+  int narrow = pl_framework_reduce_dtype(framework, tape->shard->dtype);
+  double sent = pl_dtype_bytes(narrow < 0 ? kept : (pl_dtype)narrow);
   if (framework->gradients.gradient_path == PL_GRADIENTS_CHUNKED) {
     sweep(tape, "gradients_chunked", elements, made + sent);
     return;

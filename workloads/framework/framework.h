@@ -202,6 +202,13 @@ void pl_framework_apply(const pl_framework *framework, struct pl_job *job);
  * own). */
 pl_dtype pl_framework_gradient_dtype(const pl_framework *framework, pl_dtype dtype);
 
+/* Type in which the gradients of a job in `dtype` travel; -1: as they are kept. Mixed precision reduces in 16 bits: a
+ * job that computes in 32 has none. */
+static inline int pl_framework_reduce_dtype(const pl_framework *framework, pl_dtype dtype) {
+  int narrow = framework->gradients.reduce_dtype;
+  return narrow >= 0 && pl_dtype_bytes((pl_dtype)narrow) < pl_dtype_bytes(dtype) ? -1 : narrow;
+}
+
 /* NULL is ideal. */
 static inline const pl_framework *pl_framework_or_ideal(const pl_framework *framework) {
   return framework != NULL ? framework : &pl_framework_ideal;

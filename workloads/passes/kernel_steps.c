@@ -79,6 +79,11 @@ static uint8_t kept_element(const stepping *own, uint8_t element) {
   return (uint8_t)pl_framework_gradient_dtype(own->options->framework, (pl_dtype)element);
 }
 
+/* In which a gradient travels that is made as `value`; -1: as it is kept. */
+static int reduced_element(const stepping *own, int32_t value) {
+  return pl_framework_reduce_dtype(own->options->framework, (pl_dtype)own->finding.read.f->values[value].type.element);
+}
+
 static bool passes_on(const stepping *own, int32_t op) {
   return pl_read_is_collective(&own->finding.read, op) || pl_read_is_view(&own->finding.read, op) ||
          is(own, op, "scale");
@@ -86,10 +91,10 @@ static bool passes_on(const stepping *own, int32_t op) {
 
 /* Cast in front of their reduction, where they are reduced in the type that they are kept in. */
 static void find_widened(stepping *own) {
-  bool before = own->options->framework->gradients.reduce_dtype < 0;
   for (int32_t i = 0; i < own->finding.read.f->n_ops; i++) {
     if (!is(own, i, "accumulate")) continue;
     int32_t value = pl_read_op(&own->finding.read, i)->inputs[0];
+    bool before = reduced_element(own, value) < 0;
     while (before && passes_on(own, pl_read_maker(&own->finding.read, value)) && own->finding.n_readers[value] == 1)
       value = pl_read_op(&own->finding.read, pl_read_maker(&own->finding.read, value))->inputs[0];
     uint8_t element = own->finding.read.f->values[value].type.element;
@@ -99,8 +104,7 @@ static void find_widened(stepping *own) {
 
 /* A gradient buffer on its way to its reduction, in another type than it is kept in. */
 static bool is_reduced_narrow(const stepping *own, int32_t value) {
-  return own->options->framework->gradients.reduce_dtype >= 0 &&
-         is(own, pl_read_maker(&own->finding.read, value), "gradient") &&
+  return reduced_element(own, value) >= 0 && is(own, pl_read_maker(&own->finding.read, value), "gradient") &&
          pl_read_is_collective(&own->finding.read, pl_kernel_reader(&own->finding, value));
 }
 
@@ -407,8 +411,7 @@ static void write_op(stepping *own, int32_t index) {
     follow_element(own, op, index, type);
     if (own->widens[of]) own->map[of] = cast(own, made, kept_element(own, type->element), "as gradients are kept");
     if (is_reduced_narrow(own, of))
-      own->map[of] =
-          cast(own, made, (uint8_t)own->options->framework->gradients.reduce_dtype, "as gradients are reduced");
+      own->map[of] = cast(own, made, (uint8_t)reduced_element(own, of), "as gradients are reduced");
   }
 }
 

@@ -45,25 +45,29 @@ static double update_traffic_of(const pl_framework *framework, double gradient, 
   return steps + converted + clipped + cast + (fused || cast == 0 ? 0 : fp32_bytes);
 }
 
+/* Of a gradient on its way, where `kept` are kept. */
+static double reduced_bytes_of(const pl_framework *framework, pl_dtype dtype, double kept) {
+  int narrow = pl_framework_reduce_dtype(framework, dtype);
+  return narrow < 0 ? kept : pl_dtype_bytes((pl_dtype)narrow);
+}
+
 /* Weights in one type and nothing beside them. */
-static pl_training_state state_of_sgd(const pl_framework *framework, double compute) {
+static pl_training_state state_of_sgd(const pl_framework *framework, pl_dtype dtype) {
+  double compute = pl_dtype_bytes(dtype);
   return (pl_training_state){.parameter_bytes = compute,
                              .gathered_bytes = compute,
                              .gradient_bytes = compute,
-                             .reduced_bytes = framework->gradients.reduce_dtype < 0
-                                                  ? compute
-                                                  : pl_dtype_bytes((pl_dtype)framework->gradients.reduce_dtype),
+                             .reduced_bytes = reduced_bytes_of(framework, dtype, compute),
                              .update_traffic_bytes = 3 * compute};
 }
 
 /* Adam on tensors of one type: as many passes over them as in fp32, and no conversions. */
-static pl_training_state state_of_alone(const pl_framework *framework, double compute, double gradient) {
+static pl_training_state state_of_alone(const pl_framework *framework, pl_dtype dtype, double gradient) {
+  double compute = pl_dtype_bytes(dtype);
   return (pl_training_state){.parameter_bytes = compute,
                              .gathered_bytes = compute,
                              .gradient_bytes = gradient,
-                             .reduced_bytes = framework->gradients.reduce_dtype < 0
-                                                  ? gradient
-                                                  : pl_dtype_bytes((pl_dtype)framework->gradients.reduce_dtype),
+                             .reduced_bytes = reduced_bytes_of(framework, dtype, gradient),
                              .optimizer_bytes = moments_of(framework, compute),
                              .update_bytes = framework->update.optimizer == PL_OPTIMIZER_FOREACH ? compute : 0,
                              .update_traffic_bytes = adam_traffic(framework, compute) +
@@ -74,17 +78,15 @@ pl_training_state pl_training_state_of(const pl_job *job, int32_t dp) {
   const pl_framework *framework = pl_framework_or_ideal(job->framework);
   double compute = pl_dtype_bytes(job->dtype);
   double gradient = pl_dtype_bytes(pl_framework_gradient_dtype(framework, job->dtype));
-  if (framework->update.optimizer == PL_OPTIMIZER_SGD) return state_of_sgd(framework, compute);
-  if (framework->update.weights == PL_WEIGHTS_ALONE) return state_of_alone(framework, compute, gradient);
+  if (framework->update.optimizer == PL_OPTIMIZER_SGD) return state_of_sgd(framework, job->dtype);
+  if (framework->update.weights == PL_WEIGHTS_ALONE) return state_of_alone(framework, job->dtype, gradient);
   bool single = compute >= fp32_bytes; /* weights are their own master copy, beside momentum and variance */
   bool own_master = single || framework->update.weights == PL_WEIGHTS_FP32;
   pl_training_state state = {.parameter_bytes = own_master ? fp32_bytes : compute,
                              .cast_bytes = own_master && !single ? compute : 0,
                              .gathered_bytes = compute,
                              .gradient_bytes = gradient,
-                             .reduced_bytes = framework->gradients.reduce_dtype < 0
-                                                  ? gradient
-                                                  : pl_dtype_bytes((pl_dtype)framework->gradients.reduce_dtype),
+                             .reduced_bytes = reduced_bytes_of(framework, job->dtype, gradient),
                              .optimizer_bytes = moments_of(framework, fp32_bytes) + (own_master ? 0 : fp32_bytes),
                              .update_bytes = gradient < fp32_bytes ? fp32_bytes : 0,
                              .update_traffic_bytes = update_traffic_of(framework, gradient, single ? 0 : compute)};
