@@ -232,6 +232,29 @@ static void software(void **state) {
   assert_true(c->framework.kernels.fuses_norm && !c->framework.kernels.fuses_rotary);
 }
 
+/* What fairscale makes of a model that is wrapped once: its root keeps gathered weights, and there is one gradient. */
+static void one_unit(void **state) {
+  (void)state;
+  static const struct {
+    const char *reshard, *notes;
+    int32_t zero;
+    bool whole;
+  } cells[] = {{"", "", 3, false}, {"false", "", 2, false}, {"false", "one FSDP unit around the whole model", 2, true}};
+  for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++) {
+    char text[1024];
+    snprintf(
+        text, sizeof text,
+        "family,model,n_layers,hidden,n_heads,seq_len,vocab,gpu,n_gpus,gpus_per_node,framework,precision,mlp_type,tp,"
+        "pp,dp,fsdp,zero_stage,reshard_after_forward,mbs,gbs,step_time_s,notes\n"
+        "f,GPT,12,768,12,2048,28996,V100,8,8,PyTorch FSDP (fairscale),fp32,2-matrix,1,1,8,FULL_SHARD,3,%s,1,8,1,%s\n",
+        cells[i].reshard, cells[i].notes);
+    const pl_case *c = express_table(text).cases;
+    if (c->reason != NULL) fail_msg("row %zu: %s", i, c->reason);
+    assert_int_equal(c->strategy.zero, cells[i].zero);
+    assert_int_equal(isinf(c->job.bucket_bytes) != 0, cells[i].whole);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(types, set_up, tear_down),
@@ -242,6 +265,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(sharding_behind_pipelines, set_up, tear_down),
       cmocka_unit_test_setup_teardown(sharding, set_up, tear_down),
       cmocka_unit_test_setup_teardown(software, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(one_unit, set_up, tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -312,8 +312,10 @@ static void choose_fusions(const pl_measured_row *row, pl_framework *framework) 
   framework->kernels.fuses_rotary = pl_row_mentions(row->framework, "fused rotary");
 }
 
-/* Composer's mixed_precision PURE reduces gradients in the type of computing, DEFAULT in fp32. */
+/* Composer's mixed_precision PURE reduces gradients in the type of computing, DEFAULT in fp32. A model that is one FSDP
+ * unit has one gradient, which is there when the backward pass is through. */
 static void choose_reduction(const pl_measured_row *row, pl_framework *framework) {
+  if (pl_row_mentions(row->notes, "one FSDP unit")) framework->gradients.bucket_bytes = 0;
   if (pl_row_mentions(row->framework, "Composer") && pl_row_mentions(row->notes, "mode=PURE"))
     framework->gradients.reduce_dtype = PL_DTYPE_BF16;
 }

@@ -105,9 +105,8 @@ static pl_code find_recompute(const pl_measured_row *row, const pl_row_habits *h
 static int32_t zero_stage(const pl_measured_row *row, const pl_row_habits *habits) {
   if (data_degree(row) == 1 && degree(row->cp) == 1) return 0;
   if (row->pp > 1 && habits->zero == 3) return 1;
-  if (row->zero_stage >= 0) return (int32_t)row->zero_stage;
   int sharding = pl_row_sharding(row);
-  int32_t stage = sharding >= 0 ? sharding : habits->zero;
+  int32_t stage = row->zero_stage >= 0 ? (int32_t)row->zero_stage : sharding >= 0 ? sharding : habits->zero;
   return stage == 3 && pl_row_resharding(row) == 0 ? 2 : stage; /* weights stay gathered until the backward pass */
 }
 
