@@ -108,8 +108,10 @@ typedef struct pl_collective_weighing {
 pl_code pl_collective_weigh(const pl_collective_group *group, pl_collective_kind kind, double size_bytes,
                             pl_arena *arena, pl_collective_weighing *weighing, pl_error *error);
 
-/* The profile's entries that a group has; both NULL: it is ideal. */
-void pl_collective_group_entries(const pl_collective_group *group, const pl_wiring **inside, const pl_wiring **between);
+/* The profile's entries that the nodes of kind number `kind` of a group have; both NULL: it is ideal. False: there are
+ * fewer kinds. */
+bool pl_collective_group_entries(const pl_collective_group *group, uint32_t kind, const pl_wiring **inside,
+                                 const pl_wiring **between);
 
 /* Makes one flow of several phases, for callers that want one transfer per collective: bytes per link and the time
  * alone stay exact (the flow's rate is capped at what the phases reach one after another), weights become averages over

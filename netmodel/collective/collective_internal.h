@@ -2,6 +2,7 @@
  *
  *   collective.c               names, which algorithm runs, dispatch
  *   collective_tuned.c         what a collective profile makes of them: candidates, choice, cost
+ *   collective_kinds.c         the same where a group has nodes of several kinds of wiring
  *   collective_group.c         members by node, channels across nodes, hops and latencies of the rings
  *   collective_local.c         the rings inside one node
  *   collective_chains.c        the hops of all channels inside nodes, of nodes that are copies looked up once
@@ -100,6 +101,23 @@ typedef struct pl_level_rates {
   double nic_Bps; /* of the NICs alone, which are part of the way between nodes */
 } pl_level_rates;
 
+/* Nodes of a mixed group that have the same entries. */
+typedef struct pl_group_kind {
+  const pl_wiring *inside, *between;
+  uint32_t n_nodes, n_hops; /* hops inside these nodes, of one channel */
+  uint32_t most_per_node;
+  double nic_GBps;
+  pl_level_rates ring, tree;
+} pl_group_kind;
+
+enum { PL_GROUP_KINDS_MAX = 4 };
+
+/* A link of a node of that kind; `between`: on the way between nodes. */
+typedef struct pl_kind_link {
+  uint32_t link, kind;
+  bool between;
+} pl_kind_link;
+
 /* What a profile adds to a group. */
 typedef struct pl_group_tuning {
   const pl_wiring *inside, *between; /* both NULL: ideal */
@@ -108,6 +126,10 @@ typedef struct pl_group_tuning {
   pl_level_rates ring, tree, nvls;
   pl_fluid_collective tree_fluid, nvls_fluid; /* all-reduces of one byte; no members: not made */
   bool has_tree, has_nvls;
+  pl_group_kind *kinds; /* n_kinds >= 2, or 0: like nodes */
+  uint32_t n_kinds;
+  const pl_kind_link *links; /* with kinds: of all nodes, sorted */
+  uint32_t n_links;
 } pl_group_tuning;
 
 struct pl_collective_group {
@@ -188,6 +210,25 @@ pl_code pl_direct_fluid(const pl_collective_group *group, pl_collective_kind kin
                         pl_fluid_collective *fluid, pl_error *error);
 pl_code pl_direct_chunked(const pl_collective_group *group, pl_collective_kind kind, double size_bytes,
                           pl_step_builder *steps, pl_error *error);
+
+/* ---- collective_kinds.c ---- */
+
+/* Whether a link of a node belongs to the way between nodes: `alone` where the node has one member. */
+bool pl_link_is_between(const pl_link *link, bool has_nvlink, bool alone);
+/* What the links are that `uses` names, by the figures of `links`, as far as entries are matched. */
+void pl_facts_of_uses(const pl_link *links, const pl_link_use *uses, uint32_t n, pl_wiring_facts *facts);
+/* Finds the kinds of nodes of a group over several, if there are several, and the rates of its rings. */
+pl_code pl_kinds_prepare(pl_collective_group *group, pl_arena *arena, pl_error *error);
+/* The rates of each kind under `uses`: as many as there are kinds. */
+void pl_kind_rates(const pl_collective_group *group, const pl_link_use *uses, uint32_t n, double cap_Bps,
+                   pl_level_rates *rates);
+/* Gives a work its kinds; `work` has its steps and bytes already. */
+pl_code pl_kinds_of_ring(const pl_collective_group *group, pl_collective_kind kind, double size_bytes,
+                         const pl_fluid_collective *fluid, pl_arena *arena, pl_tuned_work *work, pl_error *error);
+pl_code pl_kinds_of_tree(const pl_collective_group *group, const pl_fluid_collective *fluid, pl_arena *arena,
+                         pl_tuned_work *work, pl_error *error);
+pl_code pl_kinds_of_direct(const pl_collective_group *group, pl_collective_kind kind, double size_bytes,
+                           const pl_fluid_collective *fluid, pl_arena *arena, pl_tuned_work *work, pl_error *error);
 
 /* ---- collective_tuned.c ---- */
 

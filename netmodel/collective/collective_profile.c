@@ -251,8 +251,53 @@ static double idle_us_of(const pl_tuned_work *work, double wire_us) {
   return (rounds - 1) * fmax(0, coming_us - round_us);
 }
 
+/* What one kind of nodes adds to a work: microseconds. */
+typedef struct kind_time {
+  double start, inside, between, wire, ramp, local;
+} kind_time;
+
+static bool time_kind(const pl_tuned_kind *kind, pl_tuned algorithm, pl_protocol protocol, kind_time *time) {
+  const pl_protocol_cost *in = cost_at(kind->inside, true, algorithm, protocol),
+                         *out = cost_at(kind->between, false, algorithm, protocol);
+  double factor = pl_protocol_factor(protocol);
+  double inside_us = kind->inside_us * factor / in->rate;
+  double nic_us = kind->nic_GBps > 0 ? kind->nic_us * kind->nic_GBps / kind->between->limit_GBps : 0;
+  double between_us = fmax(kind->between_us / out->rate, nic_us) * factor;
+  *time = (kind_time){.start = kind->between->launch_us + out->start_us,
+                      .inside = kind->inside_steps * in->step_us,
+                      .between = kind->between_steps * out->step_us,
+                      .wire = fmax(inside_us, between_us),
+                      .ramp = inside_us >= between_us ? in->ramp : out->ramp,
+                      .local = kind->inside != NULL ? kind->inside->local * kind->local_us : 0};
+  return in->known && out->known;
+}
+
+/* A ring passes all nodes, each with the steps of its own wiring, and moves at the pace of the slowest of them; in
+ * trees and direct exchanges the slowest nodes are the way that counts. */
+static pl_tuned_time time_of_kinds(const pl_tuned_work *work, pl_protocol protocol) {
+  pl_tuned_time never = {.protocol = protocol, .latency_us = INFINITY, .transfer_us = INFINITY};
+  bool adds = work->algorithm == PL_TUNED_RING;
+  kind_time all = {.wire = -1};
+  double steps_us = 0;
+  for (uint32_t k = 0; k < work->n_kinds; k++) {
+    kind_time own;
+    if (!time_kind(&work->kinds[k], work->algorithm, protocol, &own)) return never;
+    all.start = fmax(all.start, own.start);
+    steps_us = adds ? steps_us + own.inside + own.between : fmax(steps_us, own.inside + own.between);
+    all.local = fmax(all.local, own.local);
+    if (own.wire > all.wire) {
+      all.wire = own.wire;
+      all.ramp = own.ramp;
+    }
+  }
+  return (pl_tuned_time){.protocol = protocol,
+                         .latency_us = all.start + work->latency_us + steps_us + idle_us_of(work, all.wire),
+                         .transfer_us = all.wire + all.ramp * sqrt(all.wire) + all.local};
+}
+
 static pl_tuned_time time_under(const pl_wiring *inside, const pl_wiring *between, const pl_tuned_work *work,
                                 pl_protocol protocol) {
+  if (work->n_kinds > 0) return time_of_kinds(work, protocol);
   pl_tuned_time time = {.protocol = protocol, .latency_us = INFINITY, .transfer_us = INFINITY};
   const pl_wiring *outer = between != NULL ? between : inside;
   const pl_protocol_cost *in = cost_at(inside, true, work->algorithm, protocol),

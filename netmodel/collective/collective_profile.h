@@ -98,6 +98,14 @@ typedef struct pl_wiring_facts {
 void pl_collective_profile_match(const pl_collective_profile *profile, const pl_wiring_facts *facts,
                                  const pl_wiring **inside, const pl_wiring **between);
 
+/* What the nodes of one kind do of a work, where a group has nodes of several (netmodel/collective/collective_kinds.c):
+ * the fields are those of pl_tuned_work, for these nodes alone. */
+typedef struct pl_tuned_kind {
+  const pl_wiring *inside, *between; /* inside: NULL for nodes with one member */
+  uint32_t inside_steps, between_steps;
+  double inside_us, between_us, nic_us, nic_GBps, local_us;
+} pl_tuned_kind;
+
 /* One algorithm for one collective, priced at nominal rates. */
 typedef struct pl_tuned_work {
   pl_tuned algorithm;
@@ -107,6 +115,8 @@ typedef struct pl_tuned_work {
   double nic_us;                        /* as between_us, on the busiest NIC alone */
   double nic_GBps;                      /* of the slowest NIC; 0: none */
   double local_us;                      /* a member's own share at the nominal rate inside */
+  const pl_tuned_kind *kinds;           /* of a mixed group, which they price; n_kinds 0: all nodes are of one */
+  uint32_t n_kinds;
   double round_bytes; /* of a ring that goes round in pieces: what a member has in one of NCCL's channels; 0: no ring */
 } pl_tuned_work;
 
@@ -115,7 +125,8 @@ typedef struct pl_tuned_time {
   double latency_us, transfer_us; /* INFINITY: the profile does not know this algorithm here */
 } pl_tuned_time;
 
-/* The fastest protocol for `work`; LL before LL128 before Simple when equal. O(1). */
+/* The fastest protocol for `work`; LL before LL128 before Simple when equal. The entries are those of a group of like
+ * nodes: works of mixed ones have their own. O(1). */
 pl_tuned_time pl_tuned_time_of(const pl_wiring *inside, const pl_wiring *between, const pl_tuned_work *work);
 
 #endif

@@ -22,9 +22,7 @@ enum { RING_COPIES = 2 };
 /* ---- facts ---- */
 
 static bool is_between(const pl_collective_group *group, const pl_link *link, bool has_nvlink) {
-  if (group->n_nodes == 1) return false;
-  if (link->kind == PL_LINK_NIC || link->kind == PL_LINK_FABRIC) return true;
-  return link->kind != PL_LINK_NVLINK && (has_nvlink || group->tuning.most_per_node == 1);
+  return group->n_nodes > 1 && pl_link_is_between(link, has_nvlink, group->tuning.most_per_node == 1);
 }
 
 static bool uses_nvlink(const pl_cluster *cluster, const pl_link_use *uses, uint32_t n) {
@@ -49,10 +47,6 @@ static pl_level_rates level_rates(const pl_collective_group *group, const pl_lin
   return rates;
 }
 
-static void keep_least(double *least, double value) {
-  if (*least == 0 || value < *least) *least = value;
-}
-
 /* By the figures of `links`. */
 static pl_wiring_facts facts_of(const pl_collective_group *group, const pl_link *links) {
   pl_wiring_facts facts = {.inside = group->tuning.most_per_node > 1, .between = group->n_nodes > 1};
@@ -61,16 +55,7 @@ static pl_wiring_facts facts_of(const pl_collective_group *group, const pl_link 
     uint32_t n_gpus = group->cluster->nodes[node].n_devices;
     if (n_gpus > facts.node_gpus) facts.node_gpus = n_gpus;
   }
-  for (uint32_t i = 0; i < group->ring.n_uses; i++) {
-    const pl_link *link = &links[group->ring.uses[i].link];
-    double GBps = link->capacity_Bps * 1e-9;
-    if (link->kind == PL_LINK_NVLINK) keep_least(&facts.nvlink_GBps, GBps);
-    if (link->kind == PL_LINK_PCIE) keep_least(&facts.pcie_GBps, GBps);
-    facts.host |= link->kind == PL_LINK_CPU;
-    if (link->kind != PL_LINK_NIC) continue;
-    keep_least(&facts.nic_GBps, GBps);
-    facts.nic_us = fmax(facts.nic_us, 1e6 * pl_ticks_to_s(link->latency));
-  }
+  pl_facts_of_uses(links, group->ring.uses, group->ring.n_uses, &facts);
   return facts;
 }
 
@@ -78,7 +63,8 @@ static pl_wiring_facts facts_of(const pl_collective_group *group, const pl_link 
 
 static bool nvls_applies(const pl_collective_group *group) {
   const pl_group_tuning *tuning = &group->tuning;
-  if (tuning->inside == NULL || !tuning->inside->cost[PL_TUNED_NVLS][PL_PROTOCOL_SIMPLE].known) return false;
+  if (tuning->n_kinds > 0 || tuning->inside == NULL || !tuning->inside->cost[PL_TUNED_NVLS][PL_PROTOCOL_SIMPLE].known)
+    return false;
   if (group->n_nodes > 1 &&
       (tuning->between == NULL || !tuning->between->cost[PL_TUNED_NVLS][PL_PROTOCOL_SIMPLE].known))
     return false;
@@ -133,6 +119,10 @@ static pl_code prepare_tree(pl_collective_group *group, pl_arena *arena, pl_erro
   pl_fluid_collective *fluid = &tuning->tree_fluid;
   PL_TRY(pl_tree_fluid(group, PL_ALL_REDUCE, 1, arena, fluid, error));
   tuning->tree = level_rates(group, fluid->uses, fluid->spec.n_uses, fluid->spec.rate_cap_Bps);
+  pl_level_rates rates[PL_GROUP_KINDS_MAX];
+  if (tuning->n_kinds > 0) pl_kind_rates(group, fluid->uses, fluid->spec.n_uses, fluid->spec.rate_cap_Bps, rates);
+  for (uint32_t k = 0; k < tuning->n_kinds; k++)
+    tuning->kinds[k].tree = rates[k];
   return PL_OK;
 }
 
@@ -147,6 +137,7 @@ pl_code pl_tuned_prepare(pl_collective_group *group, pl_arena *arena, pl_error *
       facts_of(group, cluster->links_of_file != NULL ? cluster->links_of_file : cluster->links);
   pl_collective_profile_match(group->options.profile, &facts, &tuning->inside, &tuning->between);
   tuning->nic_GBps = facts_of(group, cluster->links).nic_GBps;
+  PL_TRY(pl_kinds_prepare(group, arena, error));
   if (facts.between && tuning->between == NULL) tuning->inside = NULL; /* half a price would be none */
   if (tuning->inside == NULL && tuning->between == NULL) return PL_OK;
   tuning->ring = level_rates(group, group->ring.uses, group->ring.n_uses, group->ring.rate_cap_Bps);
@@ -238,6 +229,7 @@ static pl_code add_ring(const pl_collective_group *group, pl_collective_kind kin
   pl_tuned_work work;
   PL_TRY(pl_ring_fluid(group, kind, size_bytes, arena, &fluid, error));
   ring_work(group, kind, size_bytes, &fluid, &work);
+  PL_TRY(pl_kinds_of_ring(group, kind, size_bytes, &fluid, arena, &work, error));
   add(list, &work, &fluid);
   return PL_OK;
 }
@@ -248,19 +240,23 @@ static pl_code add_direct(const pl_collective_group *group, pl_collective_kind k
   pl_tuned_work work;
   PL_TRY(pl_direct_fluid(group, kind, size_bytes, arena, &fluid, error));
   direct_work(group, kind, size_bytes, &fluid, &work);
+  PL_TRY(pl_kinds_of_direct(group, kind, size_bytes, &fluid, arena, &work, error));
   add(list, &work, &fluid);
   return PL_OK;
 }
 
 /* From an all-reduce of one byte. */
-static void add_prepared(const pl_collective_group *group, pl_tuned algorithm, double size_bytes, candidates *list) {
+static pl_code add_prepared(const pl_collective_group *group, pl_tuned algorithm, double size_bytes, pl_arena *arena,
+                            candidates *list, pl_error *error) {
   bool tree = algorithm == PL_TUNED_TREE;
   pl_fluid_collective fluid = tree ? group->tuning.tree_fluid : group->tuning.nvls_fluid;
   fluid.progress_bytes *= size_bytes;
   pl_tuned_work work =
       work_of(group, algorithm, &fluid, tree ? &group->tuning.tree : &group->tuning.nvls, fluid.progress_bytes);
   tree_steps(group, tree, &work);
+  if (tree) PL_TRY(pl_kinds_of_tree(group, &fluid, arena, &work, error));
   add(list, &work, &fluid);
+  return PL_OK;
 }
 
 /* Whether the profile prices what is forced: phases one after another are no single work, nor is a tree in one node. */
@@ -285,9 +281,9 @@ static pl_code add_candidates(const pl_collective_group *group, pl_collective_ki
     return add_direct(group, kind, size_bytes, arena, list, error);
   bool tree = kind == PL_ALL_REDUCE && group->tuning.has_tree, nvls = kind == PL_ALL_REDUCE && group->tuning.has_nvls;
   if (tree && (forced == PL_ALGORITHM_AUTO || forced == PL_ALGORITHM_TREE))
-    add_prepared(group, PL_TUNED_TREE, size_bytes, list);
+    PL_TRY(add_prepared(group, PL_TUNED_TREE, size_bytes, arena, list, error));
   if (nvls && (forced == PL_ALGORITHM_AUTO || forced == PL_ALGORITHM_NVLS))
-    add_prepared(group, PL_TUNED_NVLS, size_bytes, list);
+    PL_TRY(add_prepared(group, PL_TUNED_NVLS, size_bytes, arena, list, error));
   if (list->weighing->n_works > 0 && forced != PL_ALGORITHM_AUTO) return PL_OK;
   return add_ring(group, kind, size_bytes, arena, list, error);
 }
@@ -322,6 +318,13 @@ pl_code pl_collective_weigh(const pl_collective_group *group, pl_collective_kind
   return weigh(group, kind, size_bytes, arena, &list, error);
 }
 
+static bool buffers_sends(const pl_collective_group *group) {
+  const pl_group_tuning *tuning = &group->tuning;
+  for (uint32_t k = 0; k < tuning->n_kinds; k++)
+    if (!tuning->kinds[k].between->buffers_sends) return false;
+  return tuning->n_kinds > 0 || (tuning->between != NULL && tuning->between->buffers_sends);
+}
+
 pl_code pl_tuned_fluid(const pl_collective_group *group, pl_collective_kind kind, double size_bytes, pl_arena *arena,
                        pl_fluid_collective *fluid, bool *applies, pl_error *error) {
   pl_collective_weighing weighing = {0};
@@ -332,16 +335,19 @@ pl_code pl_tuned_fluid(const pl_collective_group *group, pl_collective_kind kind
   *applies = true;
   *fluid = list.fluids[weighing.chosen];
   fluid->progress_bytes *= pl_protocol_factor(weighing.time.protocol);
-  if (kind == PL_SEND && weighing.between != NULL && weighing.between->buffers_sends)
-    fluid->flight = fluid->spec.latency; /* of the route */
+  if (kind == PL_SEND && buffers_sends(group)) fluid->flight = fluid->spec.latency; /* of the route */
   fluid->spec.latency = pl_ticks_from_s(1e-6 * weighing.time.latency_us);
   double cap_Bps = fluid->progress_bytes / (1e-6 * weighing.time.transfer_us);
   fluid->spec.rate_cap_Bps = fmin(fluid->spec.rate_cap_Bps, cap_Bps);
   return PL_OK;
 }
 
-void pl_collective_group_entries(const pl_collective_group *group, const pl_wiring **inside,
+bool pl_collective_group_entries(const pl_collective_group *group, uint32_t kind, const pl_wiring **inside,
                                  const pl_wiring **between) {
-  *inside = group->tuning.inside;
-  *between = group->tuning.between;
+  const pl_group_tuning *tuning = &group->tuning;
+  bool mixed = tuning->n_kinds > 0;
+  if (kind >= (mixed ? tuning->n_kinds : 1)) return false;
+  *inside = mixed ? tuning->kinds[kind].inside : tuning->inside;
+  *between = mixed ? tuning->kinds[kind].between : tuning->between;
+  return true;
 }

@@ -23,10 +23,10 @@ pl_collective_entries pl_collective_entries_of(const pl_program *program, const 
   for (uint32_t g = 0; profile != NULL && g < plan->n_group_classes; g++) {
     const pl_group_class *class = &plan->group_classes[g];
     const pl_wiring *inside, *between;
-    pl_collective_group_entries(class->channels, &inside, &between);
-    add(&entries, (pl_collective_entry){.role = pl_family_role_name(program->families[class->family].kind),
-                                        .inside = inside != NULL ? inside->name : NULL,
-                                        .between = between != NULL ? between->name : NULL});
+    for (uint32_t kind = 0; pl_collective_group_entries(class->channels, kind, &inside, &between); kind++)
+      add(&entries, (pl_collective_entry){.role = pl_family_role_name(program->families[class->family].kind),
+                                          .inside = inside != NULL ? inside->name : NULL,
+                                          .between = between != NULL ? between->name : NULL});
   }
   return entries;
 }
