@@ -388,6 +388,35 @@ static void gathered_by_tensor(void **state) {
   attention_job_release(&own);
 }
 
+/* FSDP with layers of L parameters in 16 bits, gathered ahead. FSDP 1 gathers two into place and has the gradient of
+ * one, cast if it is reduced in another type; FSDP 2 gathers two beside the parameters of one, which are copied out,
+ * and always copies the gradient. Of a model that is one unit there is one gradient of all, Psi. */
+static void units_of_fsdp(void **state) {
+  (void)state;
+  attention_job own;
+  build(&own, RANKS, 0);
+  double layer = attention_job_block(&own, PL_BLOCK_LAYER, 1).parameters;
+  double psi = attention_job_all_gradient_bytes(&own) / 2;
+  pl_framework framework = pl_framework_ideal;
+  framework.update.weights = PL_WEIGHTS_FP32;
+  framework.gradients.gradient_dtype = PL_DTYPE_FP32;
+  own.job.gbs = 8 * RANKS;
+  own.job.bucket_bytes = 1;
+  framework.gradients.gradient_path = PL_GRADIENTS_FLAT;
+  framework.gradients.reduce_dtype = PL_DTYPE_FP16;
+  expect_buffers(&own, &framework, 3, (2 * 2 + 2) * layer);
+  framework.gradients.reduce_dtype = PL_DTYPE_FP32;
+  expect_buffers(&own, &framework, 3, (2 * 2 + 2 + 4) * layer);
+  framework.gradients.gradient_path = PL_GRADIENTS_CHUNKED;
+  expect_buffers(&own, &framework, 3, (2 * 2 + 2 + 2 + 4) * layer);
+  expect_buffers(&own, &framework, 2, (2 * 2 + 2 + 4) * layer);
+  framework.gathers.gathers_ahead = false;
+  expect_buffers(&own, &framework, 3, (2 + 2 + 2 + 4) * layer);
+  own.job.bucket_bytes = HUGE_VAL;
+  expect_buffers(&own, &framework, 3, (2 + 2) * layer + (2 + 4) * psi);
+  attention_job_release(&own);
+}
+
 /* What p stages keep in a static graph: c p times what a microbatch leaves on them, c p copies of 16-bit weights, on
  * all but the last. */
 static void buffers_of_a_static_pipeline(void **state) {
@@ -556,6 +585,7 @@ int main(void) {
       cmocka_unit_test(copied_heads),
       cmocka_unit_test(gradients_reduced_whole),
       cmocka_unit_test(gathered_by_tensor),
+      cmocka_unit_test(units_of_fsdp),
       cmocka_unit_test(buffers_of_a_static_pipeline),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -62,6 +62,45 @@ static double pipeline_buffer_bytes(const pl_program *program, const pl_stage_pr
   return fmax(buffers - needed, 0) * saved + fmax(buffers - 1, 0) * own->parameters * bytes->cast_bytes;
 }
 
+/* Of two blocks in a row that have most. */
+static double largest_pair(const pl_program *program, const pl_stage_program *own) {
+  const int32_t *boundary = program->strategy->boundary;
+  double most = own->largest_block_parameters, before = 0;
+  for (int32_t chunk = 0; chunk < program->strategy->vpp; chunk++) {
+    int32_t global = pl_strategy_chunk_at(program->strategy, own->stage, chunk);
+    for (int32_t block = boundary[global]; block < boundary[global + 1]; block++) {
+      double parameters = program->blocks[pl_model_block_class(program->model, block)].parameters;
+      most = fmax(most, before + parameters);
+      before = parameters;
+    }
+  }
+  return most;
+}
+
+/* ZeRO's units that are whole at a time, FSDP's in particular. FSDP 2 gathers into a tensor of the stream of its
+ * all-gathers, of which two are there in the forward pass, that of the unit before until this one is copied out
+ * (_fsdp_param_group.py, wait_for_unshard), and copies out to the parameters; of a gradient that autograd has made it
+ * makes a copy in the type of its reduction (_fsdp_collectives.py, foreach_reduce; so does FSDP 1 if that is another
+ * type, _runtime_utils.py, _reduce_grad). What one stream has freed serves no other, so that these stand beside each
+ * other; and the shards of gradients, which are made on the stream of the reductions, stay there from the first step on
+ * whether they are set to None or not. */
+static double unsharded_bytes(const pl_program *program, const pl_stage_program *own, const pl_training_state *bytes,
+                              double largest) {
+  const pl_framework *framework = pl_framework_or_ideal(program->job->framework);
+  pl_gradient_path path = framework->gradients.gradient_path;
+  int32_t zero = program->strategy->zero;
+  double sum = 0, ahead = framework->gathers.gathers_ahead ? 2 : 1, made = pl_dtype_bytes(program->job->dtype);
+  if (path == PL_GRADIENTS_CHUNKED && zero >= 2)
+    sum += (ahead > 1 ? largest_pair(program, own) : largest) * bytes->gathered_bytes;
+  if (zero >= 3) sum += (path == PL_GRADIENTS_CHUNKED ? 1 : ahead) * largest * bytes->gathered_bytes;
+  if (zero < 2) return sum;
+  double unit_bytes = fmin(fmax(program->job->bucket_bytes, largest * bytes->gradient_bytes),
+                           fmax(own->parameters, largest) * bytes->gradient_bytes);
+  if (path == PL_GRADIENTS_ADDED) return sum + unit_bytes;
+  bool copied = path == PL_GRADIENTS_CHUNKED || bytes->reduced_bytes != made;
+  return sum + unit_bytes / bytes->gradient_bytes * (made + (copied ? bytes->reduced_bytes : 0));
+}
+
 static double buffer_bytes(const pl_program *program, int32_t stage, const pl_training_state *bytes) {
   const pl_strategy *strategy = program->strategy;
   const pl_stage_program *own = &program->stages[stage];
@@ -72,12 +111,8 @@ static double buffer_bytes(const pl_program *program, int32_t stage, const pl_tr
   if (pl_strategy_is_v(strategy))
     sum += 2 * (largest_message(program, PL_FAMILY_DOWN_2, stage) + largest_message(program, PL_FAMILY_UP_2, stage));
   sum += copy_bytes(program, own, bytes) + pipeline_buffer_bytes(program, own, bytes);
-  if (pl_program_shards(program, false) > 1 || pl_program_shards(program, true) > 1) {
-    if (strategy->zero >= 3) sum += (framework->gathers.gathers_ahead ? 2 : 1) * largest * bytes->gathered_bytes;
-    if (strategy->zero >= 2)
-      sum += fmin(fmax(program->job->bucket_bytes, largest * bytes->gradient_bytes),
-                  fmax(own->parameters, largest) * bytes->gradient_bytes);
-  }
+  if (pl_program_shards(program, false) > 1 || pl_program_shards(program, true) > 1)
+    sum += unsharded_bytes(program, own, bytes, largest);
   return sum + (strategy->zero >= 2 ? sharded_parameters(program, own) : own->parameters) * bytes->extra_gradient_bytes;
 }
 
