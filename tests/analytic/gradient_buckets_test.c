@@ -2,6 +2,7 @@
  *
  *   bucket_unit layer    a full bucket closes behind a block: as many reductions as blocks with parameters at most
  *   bucket_unit tensor   ... behind a matrix: a layer of 4 matrices has 4; together they are what layers are
+ *   bucket_unit parameter   behind the last backward pass, a reduction for every parameter tensor
  *   shard s of n = s c   what ZeRO shards is shared by s neighbours, here a node: forward and backward gathers and the
  *                        scatter take 3 (s - 1)/s S/W of NVLink, and the shares' all-reduce 2 (c - 1)/c S/s/V of a NIC
  *   copies_per_tensor    ZeRO 1: n (1 + number of tensors) launches behind the gather of what was updated
@@ -34,21 +35,8 @@ typedef struct reductions {
   double bytes, least_bytes; /* least: of all but the last */
 } reductions;
 
-static reductions reductions_of(attention_job *own, pl_bucket_unit unit, double bucket_bytes) {
-  pl_framework framework = pl_framework_ideal;
-  framework.gradients.bucket_unit = unit;
-  own->job.framework = &framework;
-  own->job.bucket_bytes = bucket_bytes;
-  pl_strategy strategy;
-  pl_program program;
-  pl_error error = PL_ERROR_INIT;
-  if (pl_strategy_parse("pp=1,dp=4,tmp=1,mbs=1", &own->model, &own->arena, &strategy, &error) != PL_OK ||
-      pl_strategy_check(&strategy, &own->model, &own->job, RANKS, &error) != PL_OK ||
-      pl_strategy_assign(&strategy, &own->model, &own->job, own->cluster, &own->arena, &error) != PL_OK ||
-      pl_program_take(&own->model, &own->job, &strategy, &own->arena, &program, &error) != PL_OK)
-    fail_msg("%s", error.message);
-  const pl_pass *pass = &program.stages[0].last_backward[0];
-  const pl_family *family = &program.families[program.family_of[0][PL_FAMILY_DATA]];
+static reductions reductions_in(const pl_program *program, const pl_pass *pass) {
+  const pl_family *family = &program->families[program->family_of[0][PL_FAMILY_DATA]];
   reductions found = {.least_bytes = INFINITY};
   double last = INFINITY;
   for (uint32_t i = 0; i < pass->n; i++) {
@@ -58,8 +46,25 @@ static reductions reductions_of(attention_job *own, pl_bucket_unit unit, double 
     found.bytes += last;
     found.n++;
   }
-  own->job.framework = NULL;
   return found;
+}
+
+static reductions reductions_of(attention_job *own, pl_bucket_unit unit, double bucket_bytes, bool overlap) {
+  pl_framework framework = pl_framework_ideal;
+  framework.gradients.bucket_unit = unit;
+  own->job.framework = &framework;
+  own->job.bucket_bytes = bucket_bytes;
+  pl_strategy strategy;
+  pl_program program;
+  pl_error error = PL_ERROR_INIT;
+  if (pl_strategy_parse(overlap ? "pp=1,dp=4,tmp=1,mbs=1" : "pp=1,dp=4,tmp=1,mbs=1,overlap=0", &own->model, &own->arena,
+                        &strategy, &error) != PL_OK ||
+      pl_strategy_check(&strategy, &own->model, &own->job, RANKS, &error) != PL_OK ||
+      pl_strategy_assign(&strategy, &own->model, &own->job, own->cluster, &own->arena, &error) != PL_OK ||
+      pl_program_take(&own->model, &own->job, &strategy, &own->arena, &program, &error) != PL_OK)
+    fail_msg("%s", error.message);
+  const pl_stage_program *stage = &program.stages[0];
+  return reductions_in(&program, overlap ? &stage->last_backward[0] : &stage->epilogue);
 }
 
 static void buckets_close_behind_tensors(void **state) {
@@ -67,15 +72,15 @@ static void buckets_close_behind_tensors(void **state) {
   attention_job own;
   build(&own);
   double all = attention_job_all_gradient_bytes(&own), h = ATTENTION_HIDDEN;
-  reductions layers = reductions_of(&own, PL_BUCKET_LAYER, 1);
-  reductions tensors = reductions_of(&own, PL_BUCKET_TENSOR, 1);
+  reductions layers = reductions_of(&own, PL_BUCKET_LAYER, 1, true);
+  reductions tensors = reductions_of(&own, PL_BUCKET_TENSOR, 1, true);
   assert_true(layers.bytes == all && tensors.bytes == all);
   assert_int_equal(tensors.n, layers.n + LAYERS * 3);
 
   /* a bucket of 8 h^2 is the MLP's last matrix and the first; what is left is open when the next layer begins */
-  reductions wide = reductions_of(&own, PL_BUCKET_TENSOR, 2 * 8 * h * h);
+  reductions wide = reductions_of(&own, PL_BUCKET_TENSOR, 2 * 8 * h * h, true);
   assert_true(wide.bytes == all && wide.least_bytes >= 2 * 8 * h * h && wide.n < tensors.n);
-  reductions one = reductions_of(&own, PL_BUCKET_TENSOR, HUGE_VAL);
+  reductions one = reductions_of(&own, PL_BUCKET_TENSOR, HUGE_VAL, true);
   assert_true(one.n == 1 && one.bytes == all);
   attention_job_release(&own);
 }
@@ -192,11 +197,30 @@ static void shards_that_cannot_be(void **state) {
   attention_job_release(&own);
 }
 
+static void parameters_are_reduced_by_themselves(void **state) {
+  (void)state;
+  attention_job own;
+  build(&own);
+  uint32_t n = 0;
+  for (int kind = 0; kind < PL_BLOCK_KIND_COUNT; kind++)
+    if (kind != PL_BLOCK_EXPERT_LAYER)
+      n += tensors_of(&own, (pl_block_kind)kind) * (kind == PL_BLOCK_LAYER ? LAYERS : 1);
+  double all_bytes = attention_job_all_gradient_bytes(&own);
+  reductions apart = reductions_of(&own, PL_BUCKET_PARAMETER, 25e6, false);
+  reductions whole = reductions_of(&own, PL_BUCKET_TENSOR, 25e6, false);
+  if (apart.n != n) fail_msg("%u reductions, %u parameter tensors", apart.n, n);
+  assert_true(whole.n == 1 && fabs(whole.bytes - all_bytes) < 1);
+  assert_true(fabs(apart.bytes - whole.bytes) < 1 && apart.least_bytes == 2.0 * ATTENTION_HIDDEN);
+  reductions overlapped = reductions_of(&own, PL_BUCKET_PARAMETER, 1, true);
+  assert_int_equal(overlapped.n, reductions_of(&own, PL_BUCKET_TENSOR, 1, true).n);
+  attention_job_release(&own);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(buckets_close_behind_tensors), cmocka_unit_test(updates_are_copied_by_tensor),
       cmocka_unit_test(hybrid_shards_stay_in_a_node), cmocka_unit_test(hybrid_shards_hold_more),
-      cmocka_unit_test(shards_that_cannot_be),
+      cmocka_unit_test(shards_that_cannot_be),        cmocka_unit_test(parameters_are_reduced_by_themselves),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

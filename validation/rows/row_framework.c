@@ -316,6 +316,8 @@ static void choose_fusions(const pl_measured_row *row, pl_framework *framework) 
  * unit has one gradient, which is there when the backward pass is through. */
 static void choose_reduction(const pl_measured_row *row, pl_framework *framework) {
   if (pl_row_mentions(row->notes, "one FSDP unit")) framework->gradients.bucket_bytes = 0;
+  if (pl_row_mentions(row->notes, "one all-reduce per parameter"))
+    framework->gradients.bucket_unit = PL_BUCKET_PARAMETER;
   if (pl_row_mentions(row->framework, "Composer") && pl_row_mentions(row->notes, "mode=PURE"))
     framework->gradients.reduce_dtype = PL_DTYPE_BF16;
 }

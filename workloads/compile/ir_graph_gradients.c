@@ -209,7 +209,7 @@ pl_code pl_ir_graph_added(pl_ir_graphing *own, const pl_ir_op *op, const pl_ir_a
     any = true;
   }
   bool at_once =
-      own->framework->gradients.overlaps_gradients && own->framework->gradients.bucket_unit == PL_BUCKET_TENSOR;
+      own->framework->gradients.overlaps_gradients && own->framework->gradients.bucket_unit != PL_BUCKET_LAYER;
   return any && at_once ? pl_ir_graph_send_buckets(own, false) : PL_OK;
 }
 

@@ -58,7 +58,8 @@ static const char *const attention_words[] = {"any", "flash1", "flash2", "flash3
 static const char *const loss_words[] = {"in_place", "copy", "copies", "fused", "fused_fp32", "chunked", NULL};
 static const char *const optimizer_words[] = {"fused", "foreach", "loop", "fused_8bit", "sgd", NULL};
 static const char *const life_words[] = {"stay", "made", "consumed", NULL};
-static const char *const unit_words[] = {"layer", "tensor", NULL};
+static const char *const unit_words[] = {"layer", "tensor", NULL}, *const bucket_unit_words[] = {"layer", "tensor",
+                                                                                                 "parameter", NULL};
 static const char *const path_words[] = {"added", "flat", "chunked", NULL};
 static const char *const weight_words[] = {"with_master", "fp32", "alone", NULL};
 static const char *const assign_words[] = {"uniform", "balanced", "ends", "filled", NULL};
@@ -93,7 +94,7 @@ static const switch_row switches[] = {
     {"communication", "reduce_dtype", SWITCH_DTYPE, AT(gradients.reduce_dtype), kept_word, -1},
     {"communication", "copies_buckets", SWITCH_FLAG, AT(gradients.copies_buckets), NULL, 0},
     {"communication", "bucket", SWITCH_BYTES, AT(gradients.bucket_bytes), all_word, 0},
-    {"communication", "bucket_unit", SWITCH_WORD, AT(gradients.bucket_unit), unit_words, 0},
+    {"communication", "bucket_unit", SWITCH_WORD, AT(gradients.bucket_unit), bucket_unit_words, 0},
     {"communication", "overlaps_tensor", SWITCH_FLAG, AT(pipeline.overlaps_tensor), NULL, 0},
     {"communication", "sends_tokens_per_node", SWITCH_FLAG, AT(pipeline.sends_tokens_per_node), NULL, 0},
     {"communication", "overlaps_gradients", SWITCH_FLAG, AT(gradients.overlaps_gradients), NULL, 0},

@@ -60,8 +60,9 @@ typedef enum pl_optimizer_form {
 /* What ZeRO-3 gathers and scatters at a time. */
 typedef enum pl_gather_unit { PL_GATHER_LAYER = 0, PL_GATHER_TENSOR } pl_gather_unit;
 
-/* Where a gradient bucket that is full may close. */
-typedef enum pl_bucket_unit { PL_BUCKET_LAYER = 0, PL_BUCKET_TENSOR } pl_bucket_unit;
+/* Where a gradient bucket that is full may close. PARAMETER: there are none, what is reduced behind the last backward
+ * pass goes parameter by parameter, vectors too; what overlaps it closes as with TENSOR. */
+typedef enum pl_bucket_unit { PL_BUCKET_LAYER = 0, PL_BUCKET_TENSOR, PL_BUCKET_PARAMETER } pl_bucket_unit;
 
 /* What becomes of a block's gradients between the products that make them and their reduction. */
 typedef enum pl_gradient_path {

@@ -180,7 +180,7 @@ static void add_pending_tensors(pass_making *pass, int32_t block) {
 
 static void add_pending(pass_making *pass, int32_t block) {
   const pl_program *program = pass->state->program;
-  if (framework_of(program)->gradients.bucket_unit == PL_BUCKET_TENSOR)
+  if (framework_of(program)->gradients.bucket_unit != PL_BUCKET_LAYER)
     add_pending_tensors(pass, block);
   else
     pass->pending[0] += held_part(program, block, false);
@@ -236,7 +236,7 @@ pl_code pl_making_pass(pl_program_making *state, int32_t stage, int32_t chunk, p
   int32_t start = strategy->boundary[global], end = strategy->boundary[global + 1];
   pass_making pass = {.state = state, .stage = stage};
   if (backward) pass.half = (uint8_t)(which - PL_PASS_BACKWARD);
-  bool by_tensor = reduces && framework_of(state->program)->gradients.bucket_unit == PL_BUCKET_TENSOR;
+  bool by_tensor = reduces && framework_of(state->program)->gradients.bucket_unit != PL_BUCKET_LAYER;
   bool plain = strategy->zero < 3 && !by_tensor;
   size_t most = (size_t)(plain ? PLAIN_INSTRUCTIONS_PER_BLOCK : INSTRUCTIONS_PER_BLOCK) * (size_t)(end - start) + 4;
   pass.list = pl_arena_take(state->arena, most * sizeof *pass.list, _Alignof(pl_instruction));
@@ -257,14 +257,44 @@ static void add_updates(pass_making *pass, const gathered_block *gathered) {
   }
 }
 
+/* Reduces what no expert family does, parameter by parameter in the order of the blocks; without `pass` it counts them.
+ * What blocks hold beside their tensors goes last. */
+static uint32_t add_parameters(pass_making *pass, const pl_program *program, const pl_stage_program *own, double left) {
+  const pl_strategy *strategy = program->strategy;
+  bool of_experts = pl_program_has_expert_data(program->model, strategy);
+  uint32_t n = 0;
+  for (int32_t chunk = 0; chunk < strategy->vpp; chunk++) {
+    int32_t global = pl_strategy_chunk_at(strategy, own->stage, chunk);
+    for (int32_t block = strategy->boundary[global]; block < strategy->boundary[global + 1]; block++) {
+      const pl_block_program *held = pl_making_block(program, block);
+      for (uint32_t i = 0; i < held->n_tensors; i++) {
+        const pl_tensor *tensor = &held->tensors[i];
+        double elements = 1;
+        for (uint8_t d = 0; d < tensor->rank; d++)
+          elements *= (double)tensor->extent[d];
+        if (tensor->kind != PL_TENSOR_PARAMETER || (tensor->expert && of_experts) || elements > left) continue;
+        if (pass != NULL) add_reduce(pass, elements, false);
+        left -= elements;
+        n++;
+      }
+    }
+  }
+  if (pass != NULL) add_reduce(pass, left, false);
+  return n + 1;
+}
+
 pl_code pl_making_epilogue(pl_program_making *state, pl_stage_program *own) {
   pl_program *program = state->program;
   const pl_strategy *strategy = program->strategy;
   pass_making pass = {.state = state, .stage = own->stage};
-  pass.list = PL_TAKE(state->arena, pl_instruction, 12);
-  if (pass.list == NULL) return pl_fail_memory(state->error, "the program");
   const double parts[] = {own->parameters - own->expert_parameters, own->expert_parameters};
-  for (int experts = 0; experts <= 1 && !strategy->overlap && strategy->zero < 2; experts++)
+  bool reduces = !strategy->overlap && strategy->zero < 2;
+  bool apart = reduces && framework_of(program)->gradients.bucket_unit == PL_BUCKET_PARAMETER;
+  uint32_t n_apart = apart ? add_parameters(NULL, program, own, parts[0]) : 0;
+  pass.list = PL_TAKE(state->arena, pl_instruction, 12 + 2 * n_apart); /* with those across copies */
+  if (pass.list == NULL) return pl_fail_memory(state->error, "the program");
+  if (apart) add_parameters(&pass, program, own, parts[0]);
+  for (int experts = apart; experts <= 1 && reduces; experts++)
     add_reduce(&pass, parts[experts], experts);
   uint32_t embedding = program->family_of[own->stage][PL_FAMILY_EMBEDDING];
   if (embedding != PL_NONE) {
