@@ -122,7 +122,8 @@ typedef struct pl_kind_link {
 typedef struct pl_group_tuning {
   const pl_wiring *inside, *between; /* both NULL: ideal */
   uint32_t most_per_node;
-  double nic_GBps; /* slowest; 0: none */
+  double nic_GBps;    /* slowest; 0: none */
+  double known_share; /* of the routes' latency what the library's choice knows of, at most 1 */
   pl_level_rates ring, tree, nvls;
   pl_fluid_collective tree_fluid, nvls_fluid; /* all-reduces of one byte; no members: not made */
   bool has_tree, has_nvls;

@@ -74,7 +74,7 @@ static pl_code read_algorithm(const pl_document *document, const pl_node *node, 
 
 static pl_code read_match(const pl_document *document, const pl_node *node, bool inside, pl_wiring *wiring,
                           pl_error *error) {
-  wiring->most_us = wiring->most_pcie_GBps = wiring->most_gpus = wiring->limit_GBps = INFINITY;
+  wiring->most_us = wiring->most_pcie_GBps = wiring->most_gpus = wiring->limit_GBps = wiring->tuner_nic_us = INFINITY;
   if (!inside) {
     PL_TRY(read_bounds(document, node, "nic_GBps", &wiring->least_GBps, &wiring->most_GBps, error));
     PL_TRY(read_bounds(document, node, "nic_us", &wiring->least_us, &wiring->most_us, error));
@@ -82,6 +82,8 @@ static pl_code read_match(const pl_document *document, const pl_node *node, bool
       PL_TRY(read_number(document, node, "limit_GBps", 1e-6, 1e6, &wiring->limit_GBps, error));
     if (pl_node_get(node, "buffered_sends") != NULL)
       PL_TRY(pl_node_boolean(document, node, "buffered_sends", &wiring->buffers_sends, error));
+    if (pl_node_get(node, "tuner_nic_us") != NULL)
+      PL_TRY(read_number(document, node, "tuner_nic_us", 0, 1e6, &wiring->tuner_nic_us, error));
     PL_TRY(read_bounds(document, node, "node_gpus", &wiring->least_gpus, &wiring->most_gpus, error));
     return read_bounds(document, node, "pcie_GBps", &wiring->least_pcie_GBps, &wiring->most_pcie_GBps, error);
   }
@@ -112,9 +114,9 @@ static pl_code read_wiring(const pl_document *document, const pl_node *node, boo
                            pl_wiring *wiring, pl_error *error) {
   static const char *const inside_keys[] = {"name", "link", "link_GBps", "host",       "launch_us", "local",
                                             "ring", "nvls", "direct",    "provenance", "like",      NULL};
-  static const char *const between_keys[] = {"name",       "nic_GBps",   "nic_us", "pcie_GBps",      "node_gpus",
-                                             "limit_GBps", "launch_us",  "ring",   "tree",           "direct",
-                                             "nvls",       "provenance", "like",   "buffered_sends", NULL};
+  static const char *const between_keys[] = {
+      "name", "nic_GBps", "nic_us", "pcie_GBps",  "node_gpus", "limit_GBps",     "launch_us",    "ring",
+      "tree", "direct",   "nvls",   "provenance", "like",      "buffered_sends", "tuner_nic_us", NULL};
   const char *name;
   PL_TRY(pl_profile_check_keys(document, node, inside ? inside_keys : between_keys, error));
   PL_TRY(pl_node_name(document, node, "name", &name, error));
@@ -295,8 +297,8 @@ static pl_tuned_time time_of_kinds(const pl_tuned_work *work, pl_protocol protoc
                          .transfer_us = all.wire + all.ramp * sqrt(all.wire) + all.local};
 }
 
-static pl_tuned_time time_under(const pl_wiring *inside, const pl_wiring *between, const pl_tuned_work *work,
-                                pl_protocol protocol) {
+pl_tuned_time pl_tuned_time_under(const pl_wiring *inside, const pl_wiring *between, const pl_tuned_work *work,
+                                  pl_protocol protocol) {
   if (work->n_kinds > 0) return time_of_kinds(work, protocol);
   pl_tuned_time time = {.protocol = protocol, .latency_us = INFINITY, .transfer_us = INFINITY};
   const pl_wiring *outer = between != NULL ? between : inside;
@@ -320,7 +322,7 @@ pl_tuned_time pl_tuned_time_of(const pl_wiring *inside, const pl_wiring *between
   pl_tuned_time best = {.latency_us = INFINITY, .transfer_us = INFINITY};
   if (inside == NULL && between == NULL) return best;
   for (int protocol = 0; protocol < PL_PROTOCOL_COUNT; protocol++) {
-    pl_tuned_time time = time_under(inside, between, work, (pl_protocol)protocol);
+    pl_tuned_time time = pl_tuned_time_under(inside, between, work, (pl_protocol)protocol);
     if (time.latency_us + time.transfer_us < best.latency_us + best.transfer_us) best = time;
   }
   return best;

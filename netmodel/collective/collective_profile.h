@@ -62,6 +62,9 @@ typedef struct pl_wiring {
   /* between: a send is over for its sender when its bytes are in the socket's buffer, so that the wire delays its
    * arrival and nothing behind it ("buffered_sends") */
   bool buffers_sends;
+  /* between: the latency of one NIC that the library's choice goes by, whatever the wire's ("tuner_nic_us"); INFINITY:
+   * it knows the wire */
+  double tuner_nic_us;
   double launch_us;
   double local; /* inside: passes of a member's own share through its memory, in crossings of the wire */
   pl_protocol_cost cost[PL_TUNED_COUNT][PL_PROTOCOL_COUNT];
@@ -128,5 +131,8 @@ typedef struct pl_tuned_time {
 /* The fastest protocol for `work`; LL before LL128 before Simple when equal. The entries are those of a group of like
  * nodes: works of mixed ones have their own. O(1). */
 pl_tuned_time pl_tuned_time_of(const pl_wiring *inside, const pl_wiring *between, const pl_tuned_work *work);
+/* Under that protocol. */
+pl_tuned_time pl_tuned_time_under(const pl_wiring *inside, const pl_wiring *between, const pl_tuned_work *work,
+                                  pl_protocol protocol);
 
 #endif

@@ -42,6 +42,7 @@ static void put_wiring(pl_json *json, const pl_wiring *wiring, bool inside) {
     put_bounds(json, "pcie_GBps", wiring->least_pcie_GBps, wiring->most_pcie_GBps);
     put_bounds(json, "node_gpus", wiring->least_gpus, wiring->most_gpus);
     if (isfinite(wiring->limit_GBps)) pl_json_put_number(json, "limit_GBps", wiring->limit_GBps);
+    if (isfinite(wiring->tuner_nic_us)) pl_json_put_number(json, "tuner_nic_us", wiring->tuner_nic_us);
     if (wiring->buffers_sends) pl_json_put_boolean(json, "buffered_sends", true);
   }
   pl_json_put_number(json, "launch_us", wiring->launch_us);

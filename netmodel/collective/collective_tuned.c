@@ -136,8 +136,12 @@ pl_code pl_tuned_prepare(pl_collective_group *group, pl_arena *arena, pl_error *
   const pl_wiring_facts facts =
       facts_of(group, cluster->links_of_file != NULL ? cluster->links_of_file : cluster->links);
   pl_collective_profile_match(group->options.profile, &facts, &tuning->inside, &tuning->between);
-  tuning->nic_GBps = facts_of(group, cluster->links).nic_GBps;
+  const pl_wiring_facts now = facts_of(group, cluster->links);
+  tuning->nic_GBps = now.nic_GBps;
   PL_TRY(pl_kinds_prepare(group, arena, error));
+  tuning->known_share = 1;
+  if (tuning->between != NULL && now.nic_us > tuning->between->tuner_nic_us)
+    tuning->known_share = tuning->between->tuner_nic_us / now.nic_us;
   if (facts.between && tuning->between == NULL) tuning->inside = NULL; /* half a price would be none */
   if (tuning->inside == NULL && tuning->between == NULL) return PL_OK;
   tuning->ring = level_rates(group, group->ring.uses, group->ring.n_uses, group->ring.rate_cap_Bps);
@@ -288,18 +292,31 @@ static pl_code add_candidates(const pl_collective_group *group, pl_collective_ki
   return add_ring(group, kind, size_bytes, arena, list, error);
 }
 
+/* What the library takes a work for: its tables have a latency for the kind of network, not that of the wires
+ * (src/graph/tuning.cc, hwLat), so that rings of many hops run over wires on which a tree would be faster. */
+static pl_tuned_time believed_time(const pl_collective_group *group, const pl_collective_weighing *weighing,
+                                   uint32_t index) {
+  pl_tuned_work work = weighing->works[index];
+  if (group->tuning.known_share < 1) work.latency_us *= group->tuning.known_share;
+  return pl_tuned_time_of(weighing->inside, weighing->between, &work);
+}
+
 /* The least time; the ring, which is last, when equal. */
-static void choose(candidates *list) {
+static void choose(const pl_collective_group *group, candidates *list) {
   pl_collective_weighing *weighing = list->weighing;
   weighing->time = (pl_tuned_time){.latency_us = INFINITY, .transfer_us = INFINITY};
   for (uint32_t i = 0; i < weighing->n_works; i++) {
-    pl_tuned_time time = pl_tuned_time_of(weighing->inside, weighing->between, &weighing->works[i]);
+    pl_tuned_time time = believed_time(group, weighing, i);
     if (time.latency_us + time.transfer_us > weighing->time.latency_us + weighing->time.transfer_us) continue;
     weighing->time = time;
     weighing->chosen = i;
   }
-  if (isinf(weighing->time.latency_us))
+  if (isinf(weighing->time.latency_us)) {
     weighing->n_works = 0; /* e.g. a forced tree of which the profile knows nothing */
+  } else if (weighing->n_works > 0 && group->tuning.known_share < 1) {
+    const pl_tuned_work *chosen = &weighing->works[weighing->chosen];
+    weighing->time = pl_tuned_time_under(weighing->inside, weighing->between, chosen, weighing->time.protocol);
+  }
 }
 
 static pl_code weigh(const pl_collective_group *group, pl_collective_kind kind, double size_bytes, pl_arena *arena,
@@ -308,7 +325,7 @@ static pl_code weigh(const pl_collective_group *group, pl_collective_kind kind, 
   *list->weighing = (pl_collective_weighing){.inside = tuning->inside, .between = tuning->between};
   if (group->n == 1 || (tuning->inside == NULL && tuning->between == NULL) || !is_priced(group, kind)) return PL_OK;
   PL_TRY(add_candidates(group, kind, size_bytes, arena, list, error));
-  choose(list);
+  choose(group, list);
   return PL_OK;
 }
 

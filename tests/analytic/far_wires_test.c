@@ -130,10 +130,51 @@ static void rounds_of_a_ring_wait_for_their_first_slice(void **state) {
   assert_true(n_waiting > 10);
 }
 
+/* ---- the library's choice ---- */
+
+static pl_collective_weighing weighed(const char *key, uint32_t n, double delay_s, double size_bytes) {
+  static const char form[] =
+      "{\"library\":\"none\",\"inside\":[],\"between\":[{\"name\":\"far\",\"launch_us\":0,%s"
+      "\"ring\":{\"Simple\":{\"start_us\":0,\"step_us\":0,\"rate\":1,\"ramp\":0}},\"tree\":{\"Simple\":"
+      "{\"start_us\":0,\"step_us\":0,\"rate\":1,\"ramp\":0}},\"direct\":{\"Simple\":{\"start_us\":0,"
+      "\"step_us\":0,\"rate\":1,\"ramp\":0}}}]}";
+  const uint32_t members[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  char text[1024];
+  int size = snprintf(text, sizeof text, form, key);
+  pl_error error = PL_ERROR_INIT;
+  pl_collective_profile *profile = PL_TAKE(&arena, pl_collective_profile, 1);
+  assert_int_equal(pl_collective_profile_parse("far", text, (size_t)size, &arena, profile, &error), PL_OK);
+  pl_cluster *cluster = synthetic_cluster_create(&(synthetic_options){
+      .n_nodes = n, .gpus_per_node = 1, .nics_per_node = 1, .nic_Bps = 125e6, .nic_latency_s = delay_s / 2});
+  const pl_collective_options options = {.profile = profile};
+  pl_collective_group *group;
+  pl_collective_weighing weighing;
+  assert_int_equal(pl_collective_group_take(cluster, members, n, &options, &arena, &group, &error), PL_OK);
+  assert_int_equal(pl_collective_weigh(group, PL_ALL_REDUCE, size_bytes, &arena, &weighing, &error), PL_OK);
+  synthetic_cluster_release(cluster);
+  return weighing;
+}
+
+/* 1.2 MB among 16: a ring has 30 hops, a tree 8 and twice the bytes on a NIC. On wires of 40 us the ring is faster; on
+ * wires of 50 ms the tree would be, but who goes by 20 us per NIC takes the ring and pays for its hops. */
+static void a_choice_that_does_not_know_the_wire(void **state) {
+  (void)state;
+  const double size_bytes = 1.2e6;
+  pl_collective_weighing near = weighed("", 16, 40e-6, size_bytes), far = weighed("", 16, 50e-3, size_bytes),
+                         blind = weighed("\"tuner_nic_us\":20,", 16, 50e-3, size_bytes),
+                         same = weighed("\"tuner_nic_us\":20,", 16, 40e-6, size_bytes);
+  assert_int_equal(near.works[near.chosen].algorithm, PL_TUNED_RING);
+  assert_int_equal(far.works[far.chosen].algorithm, PL_TUNED_TREE);
+  assert_int_equal(blind.works[blind.chosen].algorithm, PL_TUNED_RING);
+  assert_true(same.time.latency_us == near.time.latency_us && same.time.transfer_us == near.time.transfer_us);
+  if (fabs(blind.time.latency_us - 30 * 50e3) > 1e-3) fail_msg("%g us for 30 hops of 50 ms", blind.time.latency_us);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(a_wire_delays_what_is_on_it_and_nothing_behind, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_send_that_waits_for_its_arrival_holds_the_next, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_choice_that_does_not_know_the_wire, set_up, tear_down),
       cmocka_unit_test_setup_teardown(rounds_of_a_ring_wait_for_their_first_slice, set_up, tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,7 +26,7 @@ static const char good[] =
     "            \"Simple\": {\"start_us\": 10, \"step_us\": 3, \"rate\": 0.75, \"ramp\": 2}},\n"
     "   \"direct\": {\"Simple\": {\"start_us\": 1, \"step_us\": 0.5, \"rate\": 1, \"ramp\": 0}}}],\n"
     " \"between\": [{\"name\": \"net\", \"nic_us\": [0, 5], \"pcie_GBps\": [8, 30], "
-    "\"node_gpus\": [2, 4], \"limit_GBps\": 3, \"buffered_sends\": true,\n"
+    "\"node_gpus\": [2, 4], \"limit_GBps\": 3, \"buffered_sends\": true, \"tuner_nic_us\": 4,\n"
     "   \"launch_us\": 7,\n"
     "   \"ring\": {\"Simple\": {\"start_us\": 2, \"step_us\": 9, \"rate\": 0.5, \"ramp\": 1}},\n"
     "   \"tree\": {\"Simple\": {\"start_us\": 4, \"step_us\": 8, \"rate\": 0.5, \"ramp\": 1}},\n"
@@ -52,7 +52,7 @@ static void fields(void **state) {
   assert_false(port->cost[PL_TUNED_NVLS][PL_PROTOCOL_SIMPLE].known);
   assert_true(net->least_us == 0 && net->most_us == 5 && isinf(net->most_GBps) && net->limit_GBps == 3);
   assert_true(net->least_pcie_GBps == 8 && net->most_pcie_GBps == 30);
-  assert_true(net->least_gpus == 2 && net->most_gpus == 4 && net->buffers_sends);
+  assert_true(net->least_gpus == 2 && net->most_gpus == 4 && net->buffers_sends && net->tuner_nic_us == 4);
   assert_true(net->cost[PL_TUNED_TREE][PL_PROTOCOL_SIMPLE].step_us == 8);
 }
 
@@ -61,6 +61,7 @@ static void same_wiring(const pl_wiring *a, const pl_wiring *b) {
   assert_true(a->launch_us == b->launch_us && a->local == b->local && a->nvlink == b->nvlink);
   assert_true(a->least_gpus == b->least_gpus && fmin(a->most_gpus, 1e9) == fmin(b->most_gpus, 1e9));
   assert_int_equal(a->buffers_sends, b->buffers_sends);
+  assert_true(a->tuner_nic_us == b->tuner_nic_us || (isinf(a->tuner_nic_us) && isinf(b->tuner_nic_us)));
   assert_true(a->limit_GBps == b->limit_GBps || (isinf(a->limit_GBps) && isinf(b->limit_GBps)));
   for (int i = 0; i < PL_TUNED_COUNT; i++)
     for (int p = 0; p < PL_PROTOCOL_COUNT; p++) {
