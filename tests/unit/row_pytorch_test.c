@@ -238,8 +238,11 @@ static void one_unit(void **state) {
   static const struct {
     const char *reshard, *notes;
     int32_t zero;
-    bool whole;
-  } cells[] = {{"", "", 3, false}, {"false", "", 2, false}, {"false", "one FSDP unit around the whole model", 2, true}};
+    bool whole, apart;
+  } cells[] = {{"", "", 3, false, false},
+               {"false", "", 2, false, false},
+               {"false", "one FSDP unit around the whole model", 2, true, false},
+               {"", "one all-reduce per parameter", 3, false, true}};
   for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++) {
     char text[1024];
     snprintf(
@@ -252,6 +255,7 @@ static void one_unit(void **state) {
     if (c->reason != NULL) fail_msg("row %zu: %s", i, c->reason);
     assert_int_equal(c->strategy.zero, cells[i].zero);
     assert_int_equal(isinf(c->job.bucket_bytes) != 0, cells[i].whole);
+    assert_int_equal(c->framework.gradients.bucket_unit == PL_BUCKET_PARAMETER, cells[i].apart);
   }
 }
 
