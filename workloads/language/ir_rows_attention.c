@@ -464,4 +464,5 @@ const pl_ir_row pl_ir_rows_attention[] = {
      .flops = flops_attention_backward},
     {.name = NULL},
 };
-const int32_t pl_ir_n_rows_attention = sizeof pl_ir_rows_attention / sizeof pl_ir_rows_attention[0] - 1;
+_Static_assert(sizeof pl_ir_rows_attention / sizeof pl_ir_rows_attention[0] == PL_IR_N_ROWS_ATTENTION + 1,
+               "as ir_table.h counts");

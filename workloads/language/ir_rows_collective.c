@@ -276,4 +276,5 @@ const pl_ir_row pl_ir_rows_collective[] = {
      .infer = number_infer,
      .layout = alike_layout},
     {.name = NULL}};
-const int32_t pl_ir_n_rows_collective = sizeof pl_ir_rows_collective / sizeof pl_ir_rows_collective[0] - 1;
+_Static_assert(sizeof pl_ir_rows_collective / sizeof pl_ir_rows_collective[0] == PL_IR_N_ROWS_COLLECTIVE + 1,
+               "as ir_table.h counts");

@@ -102,4 +102,4 @@ const pl_ir_row pl_ir_rows_halo[] = {
      .called = halo_backward_called,
      .infer = infer_halo_backward},
     {.name = NULL}};
-const int32_t pl_ir_n_rows_halo = sizeof pl_ir_rows_halo / sizeof pl_ir_rows_halo[0] - 1;
+_Static_assert(sizeof pl_ir_rows_halo / sizeof pl_ir_rows_halo[0] == PL_IR_N_ROWS_HALO + 1, "as ir_table.h counts");

@@ -389,4 +389,4 @@ const pl_ir_row pl_ir_rows_join[] = {
      .derive = derive_triangle_backward},
     {.name = NULL},
 };
-const int32_t pl_ir_n_rows_join = sizeof pl_ir_rows_join / sizeof pl_ir_rows_join[0] - 1;
+_Static_assert(sizeof pl_ir_rows_join / sizeof pl_ir_rows_join[0] == PL_IR_N_ROWS_JOIN + 1, "as ir_table.h counts");

@@ -60,4 +60,4 @@ const pl_ir_row pl_ir_rows_mask[] = {
      .compute = pl_ir_compute_mask,
      .derive = derive},
     {.name = NULL}};
-const int32_t pl_ir_n_rows_mask = sizeof pl_ir_rows_mask / sizeof pl_ir_rows_mask[0] - 1;
+_Static_assert(sizeof pl_ir_rows_mask / sizeof pl_ir_rows_mask[0] == PL_IR_N_ROWS_MASK + 1, "as ir_table.h counts");

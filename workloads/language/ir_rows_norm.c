@@ -145,4 +145,4 @@ const pl_ir_row pl_ir_rows_norm[] = {
      .infer = norm_backward_infer,
      .compute = pl_ir_compute_rms_norm_backward},
     {.name = NULL}};
-const int32_t pl_ir_n_rows_norm = sizeof pl_ir_rows_norm / sizeof pl_ir_rows_norm[0] - 1;
+_Static_assert(sizeof pl_ir_rows_norm / sizeof pl_ir_rows_norm[0] == PL_IR_N_ROWS_NORM + 1, "as ir_table.h counts");

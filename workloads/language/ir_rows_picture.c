@@ -388,4 +388,5 @@ const pl_ir_row pl_ir_rows_picture[] = {
      .compute = pl_ir_compute_layer_norm_backward},
     {.name = NULL},
 };
-const int32_t pl_ir_n_rows_picture = sizeof pl_ir_rows_picture / sizeof pl_ir_rows_picture[0] - 1;
+_Static_assert(sizeof pl_ir_rows_picture / sizeof pl_ir_rows_picture[0] == PL_IR_N_ROWS_PICTURE + 1,
+               "as ir_table.h counts");

@@ -380,4 +380,5 @@ const pl_ir_row pl_ir_rows_pointwise[] = {
      .derive = pl_ir_derive_again,
      .onnx = "Dropout"},
     {.name = NULL}};
-const int32_t pl_ir_n_rows_pointwise = sizeof pl_ir_rows_pointwise / sizeof pl_ir_rows_pointwise[0] - 1;
+_Static_assert(sizeof pl_ir_rows_pointwise / sizeof pl_ir_rows_pointwise[0] == PL_IR_N_ROWS_POINTWISE + 1,
+               "as ir_table.h counts");

@@ -194,4 +194,5 @@ const pl_ir_row pl_ir_rows_product[] = {
      .derive = product_derive,
      .onnx = "Gemm MatMul Einsum"},
     {.name = NULL}};
-const int32_t pl_ir_n_rows_product = sizeof pl_ir_rows_product / sizeof pl_ir_rows_product[0] - 1;
+_Static_assert(sizeof pl_ir_rows_product / sizeof pl_ir_rows_product[0] == PL_IR_N_ROWS_PRODUCT + 1,
+               "as ir_table.h counts");

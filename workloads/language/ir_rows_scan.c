@@ -225,4 +225,4 @@ const pl_ir_row pl_ir_rows_scan[] = {
      .compute = pl_ir_compute_delta_rule_backward},
     {.name = NULL},
 };
-const int32_t pl_ir_n_rows_scan = sizeof pl_ir_rows_scan / sizeof pl_ir_rows_scan[0] - 1;
+_Static_assert(sizeof pl_ir_rows_scan / sizeof pl_ir_rows_scan[0] == PL_IR_N_ROWS_SCAN + 1, "as ir_table.h counts");

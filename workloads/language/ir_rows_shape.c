@@ -147,4 +147,4 @@ const pl_ir_row pl_ir_rows_shape[] = {
      .derive = derive_pad,
      .onnx = "Pad"},
     {.name = NULL}};
-const int32_t pl_ir_n_rows_shape = sizeof pl_ir_rows_shape / sizeof pl_ir_rows_shape[0] - 1;
+_Static_assert(sizeof pl_ir_rows_shape / sizeof pl_ir_rows_shape[0] == PL_IR_N_ROWS_SHAPE + 1, "as ir_table.h counts");

@@ -195,4 +195,4 @@ const pl_ir_row pl_ir_rows_state[] = {
      .layout = summed,
      .flops = pl_ir_flops_of_first},
     {.name = NULL}};
-const int32_t pl_ir_n_rows_state = sizeof pl_ir_rows_state / sizeof pl_ir_rows_state[0] - 1;
+_Static_assert(sizeof pl_ir_rows_state / sizeof pl_ir_rows_state[0] == PL_IR_N_ROWS_STATE + 1, "as ir_table.h counts");

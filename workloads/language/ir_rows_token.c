@@ -329,4 +329,4 @@ const pl_ir_row pl_ir_rows_token[] = {
      .compute = pl_ir_compute_top_k_backward},
     {.name = NULL},
 };
-const int32_t pl_ir_n_rows_token = sizeof pl_ir_rows_token / sizeof pl_ir_rows_token[0] - 1;
+_Static_assert(sizeof pl_ir_rows_token / sizeof pl_ir_rows_token[0] == PL_IR_N_ROWS_TOKEN + 1, "as ir_table.h counts");

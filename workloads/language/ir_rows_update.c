@@ -96,4 +96,5 @@ const pl_ir_row pl_ir_rows_update[] = {
      .infer = update_infer,
      .compute = sgd_compute},
     {.name = NULL}};
-const int32_t pl_ir_n_rows_update = sizeof pl_ir_rows_update / sizeof pl_ir_rows_update[0] - 1;
+_Static_assert(sizeof pl_ir_rows_update / sizeof pl_ir_rows_update[0] == PL_IR_N_ROWS_UPDATE + 1,
+               "as ir_table.h counts");

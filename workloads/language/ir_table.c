@@ -3,46 +3,60 @@
 
 #include <string.h>
 
-typedef struct kind {
-  const pl_ir_row *rows;
-  const int32_t *n; /* counting would take most of a sweep: every pass asks of every op what it is */
-} kind;
+/* The addresses of the first n rows of a kind, whose number ir_table.h has. */
+#define ROWS_1(rows)     &(rows)[0]
+#define ROWS_2(rows)     ROWS_1(rows), &(rows)[1]
+#define ROWS_3(rows)     ROWS_2(rows), &(rows)[2]
+#define ROWS_4(rows)     ROWS_3(rows), &(rows)[3]
+#define ROWS_5(rows)     ROWS_4(rows), &(rows)[4]
+#define ROWS_6(rows)     ROWS_5(rows), &(rows)[5]
+#define ROWS_7(rows)     ROWS_6(rows), &(rows)[6]
+#define ROWS_8(rows)     ROWS_7(rows), &(rows)[7]
+#define ROWS_9(rows)     ROWS_8(rows), &(rows)[8]
+#define ROWS_10(rows)    ROWS_9(rows), &(rows)[9]
+#define ROWS_11(rows)    ROWS_10(rows), &(rows)[10]
+#define ROWS_12(rows)    ROWS_11(rows), &(rows)[11]
+#define ROWS_13(rows)    ROWS_12(rows), &(rows)[12]
+#define ROWS_14(rows)    ROWS_13(rows), &(rows)[13]
+#define ROWS_15(rows)    ROWS_14(rows), &(rows)[14]
+#define ROWS_16(rows)    ROWS_15(rows), &(rows)[15]
+#define ROWS_17(rows)    ROWS_16(rows), &(rows)[16]
+#define ROWS_18(rows)    ROWS_17(rows), &(rows)[17]
+#define ROWS_19(rows)    ROWS_18(rows), &(rows)[18]
+#define ROWS_20(rows)    ROWS_19(rows), &(rows)[19]
+#define ROWS_21(rows)    ROWS_20(rows), &(rows)[20]
+#define ROWS_22(rows)    ROWS_21(rows), &(rows)[21]
+#define ROWS_23(rows)    ROWS_22(rows), &(rows)[22]
+#define ROWS_24(rows)    ROWS_23(rows), &(rows)[23]
+#define ROWS_25(rows)    ROWS_24(rows), &(rows)[24]
+#define ROWS_26(rows)    ROWS_25(rows), &(rows)[25]
+#define ROWS_27(rows)    ROWS_26(rows), &(rows)[26]
+#define ROWS_28(rows)    ROWS_27(rows), &(rows)[27]
+#define ROWS_29(rows)    ROWS_28(rows), &(rows)[28]
+#define ROWS_30(rows)    ROWS_29(rows), &(rows)[29]
+#define ROWS_31(rows)    ROWS_30(rows), &(rows)[30]
+#define ROWS_32(rows)    ROWS_31(rows), &(rows)[31]
+#define ROWS_OF(n, rows) ROWS_##n(rows)
+#define ROWS(n, rows)    ROWS_OF(n, rows)
 
-static const kind kinds[] = {{pl_ir_rows_state, &pl_ir_n_rows_state},
-                             {pl_ir_rows_product, &pl_ir_n_rows_product},
-                             {pl_ir_rows_pointwise, &pl_ir_n_rows_pointwise},
-                             {pl_ir_rows_norm, &pl_ir_n_rows_norm},
-                             {pl_ir_rows_attention, &pl_ir_n_rows_attention},
-                             {pl_ir_rows_token, &pl_ir_n_rows_token},
-                             {pl_ir_rows_collective, &pl_ir_n_rows_collective},
-                             {pl_ir_rows_update, &pl_ir_n_rows_update},
-                             {pl_ir_rows_shape, &pl_ir_n_rows_shape},
-                             {pl_ir_rows_picture, &pl_ir_n_rows_picture},
-                             {pl_ir_rows_join, &pl_ir_n_rows_join},
-                             {pl_ir_rows_halo, &pl_ir_n_rows_halo},
-                             {pl_ir_rows_scan, &pl_ir_n_rows_scan},
-                             {pl_ir_rows_mask, &pl_ir_n_rows_mask}};
-enum { N_KINDS = sizeof(kinds) / sizeof(kinds[0]) };
-
-int32_t pl_ir_n_rows(void) {
-  int32_t n = 0;
-  for (int32_t k = 0; k < N_KINDS; k++)
-    n += *kinds[k].n;
-  return n;
-}
-
-const pl_ir_row *pl_ir_row_at(int32_t index) {
-  int32_t k = 0;
-  for (; k < N_KINDS && index >= *kinds[k].n; k++)
-    index -= *kinds[k].n;
-  return k < N_KINDS ? &kinds[k].rows[index] : NULL;
-}
+const pl_ir_row *const pl_ir_row_table[PL_IR_N_ROWS] = {ROWS(PL_IR_N_ROWS_STATE, pl_ir_rows_state),
+                                                        ROWS(PL_IR_N_ROWS_PRODUCT, pl_ir_rows_product),
+                                                        ROWS(PL_IR_N_ROWS_POINTWISE, pl_ir_rows_pointwise),
+                                                        ROWS(PL_IR_N_ROWS_NORM, pl_ir_rows_norm),
+                                                        ROWS(PL_IR_N_ROWS_ATTENTION, pl_ir_rows_attention),
+                                                        ROWS(PL_IR_N_ROWS_TOKEN, pl_ir_rows_token),
+                                                        ROWS(PL_IR_N_ROWS_COLLECTIVE, pl_ir_rows_collective),
+                                                        ROWS(PL_IR_N_ROWS_UPDATE, pl_ir_rows_update),
+                                                        ROWS(PL_IR_N_ROWS_SHAPE, pl_ir_rows_shape),
+                                                        ROWS(PL_IR_N_ROWS_PICTURE, pl_ir_rows_picture),
+                                                        ROWS(PL_IR_N_ROWS_JOIN, pl_ir_rows_join),
+                                                        ROWS(PL_IR_N_ROWS_HALO, pl_ir_rows_halo),
+                                                        ROWS(PL_IR_N_ROWS_SCAN, pl_ir_rows_scan),
+                                                        ROWS(PL_IR_N_ROWS_MASK, pl_ir_rows_mask)};
 
 int32_t pl_ir_row_find(const char *name) {
-  int32_t index = 0;
-  for (int32_t k = 0; k < N_KINDS; k++)
-    for (const pl_ir_row *row = kinds[k].rows; row->name != NULL; row++, index++)
-      if (strcmp(row->name, name) == 0) return index;
+  for (int32_t row = 0; row < PL_IR_N_ROWS; row++)
+    if (strcmp(pl_ir_row_table[row]->name, name) == 0) return row;
   return -1;
 }
 

@@ -124,8 +124,37 @@ typedef struct pl_ir_row {
   const char *onnx; /* "Gemm MatMul"; NULL: none */
 } pl_ir_row;
 
-int32_t pl_ir_n_rows(void);
-const pl_ir_row *pl_ir_row_at(int32_t row);
+/* How many rows each kind has: every ir_rows_*.c holds its own to it when it is compiled. */
+#define PL_IR_N_ROWS_STATE      11
+#define PL_IR_N_ROWS_PRODUCT    1
+#define PL_IR_N_ROWS_POINTWISE  26
+#define PL_IR_N_ROWS_NORM       6
+#define PL_IR_N_ROWS_ATTENTION  6
+#define PL_IR_N_ROWS_TOKEN      7
+#define PL_IR_N_ROWS_COLLECTIVE 9
+#define PL_IR_N_ROWS_UPDATE     2
+#define PL_IR_N_ROWS_SHAPE      3
+#define PL_IR_N_ROWS_PICTURE    9
+#define PL_IR_N_ROWS_JOIN       7
+#define PL_IR_N_ROWS_HALO       2
+#define PL_IR_N_ROWS_SCAN       4
+#define PL_IR_N_ROWS_MASK       1
+enum {
+  PL_IR_N_ROWS = PL_IR_N_ROWS_STATE + PL_IR_N_ROWS_PRODUCT + PL_IR_N_ROWS_POINTWISE + PL_IR_N_ROWS_NORM +
+                 PL_IR_N_ROWS_ATTENTION + PL_IR_N_ROWS_TOKEN + PL_IR_N_ROWS_COLLECTIVE + PL_IR_N_ROWS_UPDATE +
+                 PL_IR_N_ROWS_SHAPE + PL_IR_N_ROWS_PICTURE + PL_IR_N_ROWS_JOIN + PL_IR_N_ROWS_HALO + PL_IR_N_ROWS_SCAN +
+                 PL_IR_N_ROWS_MASK
+};
+/* All rows, in one table: every pass asks of every op what it is. */
+extern const pl_ir_row *const pl_ir_row_table[PL_IR_N_ROWS];
+
+static inline int32_t pl_ir_n_rows(void) {
+  return PL_IR_N_ROWS;
+}
+/* NULL: no row of this number. */
+static inline const pl_ir_row *pl_ir_row_at(int32_t row) {
+  return row >= 0 && row < PL_IR_N_ROWS ? pl_ir_row_table[row] : NULL;
+}
 int32_t pl_ir_row_find(const char *name); /* -1 = none */
 /* The first row that an ONNX op of this name becomes (`onnx`); -1 = none. */
 int32_t pl_ir_row_of_onnx(const char *name);
@@ -146,8 +175,5 @@ int32_t pl_ir_op_typed(pl_ir_module *module, pl_ir_function *function, const cha
 extern const pl_ir_row pl_ir_rows_state[], pl_ir_rows_product[], pl_ir_rows_pointwise[], pl_ir_rows_norm[],
     pl_ir_rows_attention[], pl_ir_rows_token[], pl_ir_rows_collective[], pl_ir_rows_update[], pl_ir_rows_shape[],
     pl_ir_rows_picture[], pl_ir_rows_join[], pl_ir_rows_halo[], pl_ir_rows_scan[], pl_ir_rows_mask[];
-extern const int32_t pl_ir_n_rows_state, pl_ir_n_rows_product, pl_ir_n_rows_pointwise, pl_ir_n_rows_norm,
-    pl_ir_n_rows_attention, pl_ir_n_rows_token, pl_ir_n_rows_collective, pl_ir_n_rows_update, pl_ir_n_rows_shape,
-    pl_ir_n_rows_picture, pl_ir_n_rows_join, pl_ir_n_rows_halo, pl_ir_n_rows_scan, pl_ir_n_rows_mask;
 
 #endif
