@@ -453,7 +453,7 @@ static pl_code simulate(pl_job_options *options, const pl_program_request *reque
   FILE *trace;
   PL_TRY(pl_straggler_options_parse(request->stragglers, arena, error));
   PL_TRY(take_module(options, &of, of.cluster, arena, error));
-  PL_TRY(pl_ir_check(&of.module, error));
+  if (request->program_path != NULL) PL_TRY(pl_ir_check(&of.module, error)); /* before anything is made of it */
   uint32_t n_devices = pl_ir_mesh_devices(&of.module.mesh);
   if (n_devices > of.cluster->n_devices) n_devices = of.cluster->n_devices; /* refused when the graph is made */
   PL_TRY(
@@ -461,7 +461,7 @@ static pl_code simulate(pl_job_options *options, const pl_program_request *reque
   of.launched = of.module;
   if (is_lowered(&of))
     PL_TRY(pl_program_launched(of.cluster, &of.module, options->job.framework, arena, &of.launched, error));
-  if (of.launched.level != of.module.level) PL_TRY(pl_ir_check(&of.launched, error));
+  if (request->program_path == NULL || of.launched.level != of.module.level) PL_TRY(pl_ir_check(&of.launched, error));
   PL_TRY(ask_for_interval(options, &of, arena, error));
   PL_TRY(open_trace(options, request, &file, &trace, error));
   const pl_timeline_view view = {.is_perfetto = trace != NULL && pl_timeline_is_perfetto(request->trace_path)};

@@ -95,11 +95,18 @@ static pl_code check_op(const pl_ir_checking *checking, const pl_ir_function *f,
   return PL_OK;
 }
 
+static bool any(const pl_ir_row *row) {
+  (void)row;
+  return true;
+}
+
 static pl_code check_steps_of(const pl_ir_checking *checking, int32_t function, uint32_t axes, bool *seen) {
   pl_ir_inside walk;
   if (function == PL_IR_NONE || seen[function]) return PL_OK;
   seen[function] = true;
-  pl_ir_inside_begin(&walk, checking->module, function);
+  const pl_ir_picked *picked = pl_ir_inside_pick(checking, any);
+  if (picked == NULL) return pl_ir_check_no_memory(checking);
+  pl_ir_inside_begin(&walk, checking->module, picked, function);
   for (const pl_ir_op *op; (op = pl_ir_inside_next(&walk)) != NULL;)
     PL_TRY(check_op(checking, walk.frames[walk.depth - 1].function, op, axes));
   return PL_OK;

@@ -32,17 +32,25 @@ pl_code pl_ir_check_flow(pl_ir_checking *checking);
 
 /* ---- ops behind calls ---- */
 
-/* Goes through a function op by op and into what it calls, with the path in front of what is inside. */
+/* Goes through a function, picked op by picked op, and into what it calls, with the path in front of what is inside. */
 enum { PL_IR_DEPTH_MAX = 64 };
+/* The ops of a function that somebody asks for, calls that lead to some of them included. */
+typedef struct pl_ir_picked {
+  const int32_t *ops;
+  int32_t n;
+} pl_ir_picked;
+
 typedef struct pl_ir_frame {
   const pl_ir_function *function;
-  int32_t at;
+  const pl_ir_picked *picked;
+  int32_t at; /* of what is picked */
   size_t prefix_length;
   pl_ir_piece piece;
 } pl_ir_frame;
 
 typedef struct pl_ir_inside {
   const pl_ir_module *module;
+  const pl_ir_picked *picked; /* by function */
   pl_ir_frame frames[PL_IR_DEPTH_MAX];
   int32_t depth;
   char prefix[PL_IR_TEXT_MAX + 2]; /* "decoder.h.3." or "" */
@@ -50,9 +58,13 @@ typedef struct pl_ir_inside {
   char kept[PL_IR_TEXT_MAX + 32];
 } pl_ir_inside;
 
-/* pl_ir_check_functions has passed. `function` PL_IR_NONE: no ops. */
-void pl_ir_inside_begin(pl_ir_inside *walk, const pl_ir_module *module, int32_t function);
-/* The next op that is no call, NULL behind the last one; its function is walk->frames[walk->depth - 1].function. */
+/* Of every function what this predicate says of its rows: one look at each op, however often its function is called.
+ * NULL: no memory. pl_ir_check_functions has passed. */
+const pl_ir_picked *pl_ir_inside_pick(const pl_ir_checking *checking, bool (*is_asked)(const pl_ir_row *row));
+/* `function` PL_IR_NONE: no ops. */
+void pl_ir_inside_begin(pl_ir_inside *walk, const pl_ir_module *module, const pl_ir_picked *picked, int32_t function);
+/* The next picked op that is no call, NULL behind the last one; its function is walk->frames[walk->depth - 1].function.
+ */
 const pl_ir_op *pl_ir_inside_next(pl_ir_inside *walk);
 /* The whole path of this op, ended by NUL; valid until the next call. */
 const char *pl_ir_inside_path(pl_ir_inside *walk, const pl_ir_op *op);

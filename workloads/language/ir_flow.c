@@ -47,6 +47,7 @@ typedef struct lane {
 
 typedef struct flow {
   pl_ir_checking *checking;
+  const pl_ir_picked *picked;
   meetings *by_function;
   const pl_ir_chunk **chunks; /* by number */
   pl_hash_index tags, channels;
@@ -134,12 +135,16 @@ static pl_code add_meeting(flow *state, pl_ir_inside *inside, const pl_ir_op *op
   return name_sum(state, frame->function, op, inside->prefix, made);
 }
 
+static bool meets(const pl_ir_row *row) {
+  return row->effect == PL_IR_SENDS;
+}
+
 static int32_t count_meetings(const flow *state, int32_t function) {
   pl_ir_inside walk;
   int32_t n = 0;
-  pl_ir_inside_begin(&walk, state->checking->module, function);
-  for (const pl_ir_op *op; (op = pl_ir_inside_next(&walk)) != NULL;)
-    n += pl_ir_row_at(op->row)->effect == PL_IR_SENDS;
+  pl_ir_inside_begin(&walk, state->checking->module, state->picked, function);
+  while (pl_ir_inside_next(&walk) != NULL)
+    n++;
   return n;
 }
 
@@ -149,9 +154,9 @@ static pl_code find_meetings(flow *state, int32_t function) {
   meeting *list = PL_TAKE(state->checking->scratch, meeting, count_meetings(state, function) + 1);
   if (list == NULL) return pl_ir_check_no_memory(state->checking);
   pl_ir_inside walk;
-  pl_ir_inside_begin(&walk, state->checking->module, function);
+  pl_ir_inside_begin(&walk, state->checking->module, state->picked, function);
   for (const pl_ir_op *op; (op = pl_ir_inside_next(&walk)) != NULL;)
-    if (pl_ir_row_at(op->row)->effect == PL_IR_SENDS) PL_TRY(add_meeting(state, &walk, op, &list[own->n++]));
+    PL_TRY(add_meeting(state, &walk, op, &list[own->n++]));
   own->list = list;
   own->known = true;
   return PL_OK;
@@ -419,11 +424,13 @@ pl_code pl_ir_check_flow(pl_ir_checking *checking) {
   int64_t n_chunks = 0;
   for (int32_t c = 0; c < module->n_classes; c++)
     n_chunks += module->classes[c].n_chunks;
+  state.picked = pl_ir_inside_pick(checking, meets);
   state.chunks = (const pl_ir_chunk **)PL_TAKE(checking->scratch, pl_ir_chunk *, n_chunks + 1);
   state.by_function = PL_TAKE(checking->scratch, meetings, module->n_functions + 1);
   state.lanes = PL_TAKE(checking->scratch, lane, module->n_classes + 1);
   state.ready = PL_TAKE(checking->scratch, int32_t, 2 * module->n_classes + 1);
-  if (state.chunks == NULL || state.by_function == NULL || state.lanes == NULL || state.ready == NULL)
+  if (state.picked == NULL || state.chunks == NULL || state.by_function == NULL || state.lanes == NULL ||
+      state.ready == NULL)
     return pl_ir_check_no_memory(checking);
   PL_TRY(prepare(&state, &state.room_all));
   if (state.room_all == 0) return PL_OK;

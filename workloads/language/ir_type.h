@@ -16,6 +16,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "core/cluster/device_profile.h"
 
@@ -47,11 +48,7 @@ typedef struct pl_ir_name {
 
 pl_ir_name pl_ir_name_of(const char *text); /* asserts that it fits */
 static inline bool pl_ir_name_equal(pl_ir_name a, pl_ir_name b) {
-  for (int i = 0; i < PL_IR_NAME_MAX; i++) {
-    if (a.text[i] != b.text[i]) return false;
-    if (a.text[i] == 0) return true;
-  }
-  return true;
+  return memcmp(a.text, b.text, PL_IR_NAME_MAX) == 0;
 }
 
 #define PL_IR_EXTENT_MAX (INT64_C(1) << 53) /* doubles count so far */

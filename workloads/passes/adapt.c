@@ -30,7 +30,7 @@ int32_t pl_adapting_parts(const pl_layout_rules *rules, const pl_ir_type *type, 
 }
 
 pl_ir_name pl_adapting_parts_name(pl_ir_name dim) {
-  pl_ir_name made;
+  pl_ir_name made = {{0}}; /* names are compared whole */
   snprintf(made.text, sizeof made.text, "%.*s" PL_LAYOUT_PARTS, (int)(sizeof made.text - sizeof PL_LAYOUT_PARTS),
            dim.text);
   return made;

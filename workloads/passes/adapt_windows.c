@@ -14,7 +14,7 @@
 enum { ATTRIBUTES_MAX = 16 };
 
 static bool is_row(const pl_ir_op *op, const char *name) {
-  return strcmp(pl_ir_row_at(op->row)->name, name) == 0;
+  return pl_ir_op_is(op, name);
 }
 
 static bool windows_of(const pl_ir_function *function, const pl_ir_op *op, pl_ir_windows *windows) {
@@ -74,7 +74,7 @@ bool pl_adapt_has_halo(const pl_ir_function *function, const pl_ir_op *op, const
 }
 
 static pl_ir_name rows_name(pl_ir_name dim) {
-  pl_ir_name made;
+  pl_ir_name made = {{0}}; /* names are compared whole */
   snprintf(made.text, sizeof made.text, "%.*s_rows", (int)(sizeof made.text - sizeof "_rows"), dim.text);
   return made;
 }
