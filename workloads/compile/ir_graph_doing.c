@@ -6,7 +6,7 @@
 #include "workloads/language/ir_place.h"
 
 static bool is(const pl_ir_op *op, const char *row) {
-  return strcmp(pl_ir_row_at(op->row)->name, row) == 0;
+  return pl_ir_op_is(op, row);
 }
 
 static bool gathers_param(const pl_ir_function *f, const pl_ir_op *op) {

@@ -12,7 +12,7 @@
 #include "workloads/language/ir_place.h"
 
 static bool is(const pl_ir_op *op, const char *row) {
-  return strcmp(pl_ir_row_at(op->row)->name, row) == 0;
+  return pl_ir_op_is(op, row);
 }
 
 static bool is_meeting(const pl_ir_op *op) {

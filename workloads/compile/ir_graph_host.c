@@ -18,7 +18,7 @@ static bool is_in_time(const pl_framework *framework) {
 static pl_code add_meeting(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_load *load) {
   load->host_s += own->framework->launch.collective_s;
   if (pl_ir_row_at(op->row)->effect != PL_IR_COLLECTIVE || strncmp(pl_ir_row_at(op->row)->name, "ring_", 5) == 0 ||
-      strcmp(pl_ir_row_at(op->row)->name, "shift") == 0)
+      pl_ir_op_is(op, "shift"))
     return PL_OK;
   const pl_ir_meeting meeting = pl_ir_graph_meeting_of(own, f, op);
   double alone_s = 0;

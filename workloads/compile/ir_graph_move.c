@@ -13,7 +13,7 @@ typedef struct promised {
 /* Behind casts, the op that makes what `op` moves. */
 static const pl_ir_op *source_of(const pl_ir_function *f, const pl_ir_op *op) {
   int32_t at = op->n_inputs > 0 ? f->values[op->inputs[0]].op : PL_IR_NONE;
-  while (at != PL_IR_NONE && strcmp(pl_ir_row_at(f->ops[at].row)->name, "cast") == 0)
+  while (at != PL_IR_NONE && pl_ir_op_is(&f->ops[at], "cast"))
     at = f->values[f->ops[at].inputs[0]].op;
   return at != PL_IR_NONE ? &f->ops[at] : NULL;
 }
@@ -22,17 +22,16 @@ static const pl_ir_op *source_of(const pl_ir_function *f, const pl_ir_op *op) {
  * parameter nor what is added to a gradient buffer. */
 static bool gathers_tokens(const pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, const char *axis) {
   bool of_experts = strcmp(axis, "dpe") == 0 || strcmp(axis, "cpe") == 0;
-  if (!of_experts || own->microbatch == PL_IR_NONE || strcmp(pl_ir_row_at(op->row)->name, "all_gather") != 0)
-    return false;
+  if (!of_experts || own->microbatch == PL_IR_NONE || !pl_ir_op_is(op, "all_gather")) return false;
   const pl_ir_op *source = source_of(f, op);
-  return source == NULL || strcmp(pl_ir_row_at(source->row)->name, "param") != 0;
+  return source == NULL || !pl_ir_op_is(source, "param");
 }
 
 static pl_category category_of(const pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op,
                                pl_stream_kind *stream) {
   const pl_ir_attribute *over = pl_ir_attribute_find(op, "over");
   const char *axis = over != NULL && over->n_names > 0 ? over->names[0].text : "";
-  if (strcmp(pl_ir_row_at(op->row)->name, "all_to_all") == 0 || gathers_tokens(own, f, op, axis)) {
+  if (pl_ir_op_is(op, "all_to_all") || gathers_tokens(own, f, op, axis)) {
     *stream = PL_STREAM_EXPERT;
     return PL_CATEGORY_EXPERT;
   }

@@ -33,7 +33,7 @@ typedef struct hosted {
 } hosted;
 
 static bool is(const pl_ir_op *op, const char *row) {
-  return strcmp(pl_ir_row_at(op->row)->name, row) == 0;
+  return pl_ir_op_is(op, row);
 }
 
 static uint32_t *take_tasks(pl_ir_graphing *own) {

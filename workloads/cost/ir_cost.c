@@ -58,8 +58,8 @@ static pl_op_kind kind_of(const char *name) {
 
 /* Dimensions that stand beside each other, in the order of their names, are one dimension seen otherwise. */
 static bool is_view(const pl_ir_function *function, const pl_ir_op *op) {
-  bool splits = strcmp(pl_ir_row_at(op->row)->name, "split") == 0;
-  if (!splits && strcmp(pl_ir_row_at(op->row)->name, "join") != 0) return false;
+  bool splits = pl_ir_op_is(op, "split");
+  if (!splits && !pl_ir_op_is(op, "join")) return false;
   const pl_ir_type *apart = type_of(function, splits ? op->first_output : op->inputs[0]);
   const pl_ir_attribute *names = pl_ir_attribute_find(op, splits ? "to" : "from");
   for (int32_t i = 1; i < names->n_names; i++)
@@ -109,7 +109,7 @@ bool pl_ir_kernel(const pl_ir_mesh *mesh, const pl_ir_function *function, const 
 }
 
 double pl_ir_collective_bytes(const pl_ir_mesh *mesh, const pl_ir_function *function, const pl_ir_op *op) {
-  bool gathers = strcmp(pl_ir_row_at(op->row)->name, "all_gather") == 0;
+  bool gathers = pl_ir_op_is(op, "all_gather");
   return pl_ir_type_local_bytes(mesh, type_of(function, gathers ? op->first_output : op->inputs[0]));
 }
 

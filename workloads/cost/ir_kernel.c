@@ -23,7 +23,7 @@ typedef struct launch {
 } launch;
 
 static bool is(const pl_ir_op *op, const char *row) {
-  return strcmp(pl_ir_row_at(op->row)->name, row) == 0;
+  return pl_ir_op_is(op, row);
 }
 
 static const pl_ir_type *type_of(const launch *own, int32_t value) {

@@ -35,7 +35,7 @@ void pl_recompute_find_attention(const pl_ir_function *function, bool *attends) 
 }
 
 static bool is_row(const pl_ir_function *function, int32_t op, const char *name) {
-  return strcmp(pl_ir_row_at(function->ops[op].row)->name, name) == 0;
+  return pl_ir_op_is(&function->ops[op], name);
 }
 
 static bool has_weight(const pl_ir_function *function, const pl_ir_op *op) {

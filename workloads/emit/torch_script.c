@@ -90,7 +90,7 @@ static bool calls(const pl_ir_op *op) {
 static bool is_unknown_data(const pl_ir_op *op) {
   static const char *const names[] = {"buckets", "causal_buckets", "relative_positions"};
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-    if (strcmp(pl_ir_row_at(op->row)->name, "input") == 0 && strcmp(op->path, names[i]) == 0) return true;
+    if (pl_ir_op_is(op, "input") && strcmp(op->path, names[i]) == 0) return true;
   return false;
 }
 

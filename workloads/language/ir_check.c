@@ -94,7 +94,7 @@ static pl_code check_order(const pl_ir_checking *checking, const pl_ir_function 
 }
 
 static bool is_kernel(const pl_ir_op *op) {
-  return strcmp(pl_ir_row_at(op->row)->name, "kernel") == 0;
+  return pl_ir_op_is(op, "kernel");
 }
 
 /* What a device does by itself, all at once. */

@@ -6,7 +6,7 @@
 #include "workloads/language/ir_table.h"
 
 static bool is(const pl_ir_function *function, int32_t op, const char *row) {
-  return op != PL_IR_NONE && strcmp(pl_ir_row_at(function->ops[op].row)->name, row) == 0;
+  return op != PL_IR_NONE && pl_ir_op_is(&function->ops[op], row);
 }
 
 static int32_t made(const pl_ir_function *function, int32_t op) {

@@ -15,7 +15,7 @@ int32_t pl_ir_differ_value(pl_ir_differ *differ, int32_t value) {
 bool pl_ir_differ_wants(const pl_ir_differ *differ, const pl_ir_op *op, int32_t k) {
   const pl_ir_value *value = &differ->forward->values[op->inputs[k]];
   if (value->type.element == PL_IR_I32) return false;
-  return value->op == PL_IR_NONE || strcmp(pl_ir_row_at(differ->forward->ops[value->op].row)->name, "input") != 0;
+  return value->op == PL_IR_NONE || !pl_ir_op_is(&differ->forward->ops[value->op], "input");
 }
 
 int32_t pl_ir_differ_op(pl_ir_differ *differ, const char *name_of_row, const char *name, int32_t n_inputs,

@@ -6,7 +6,7 @@
 #include "workloads/language/ir_table.h"
 
 static bool is(const pl_ir_function *f, int32_t op, const char *row) {
-  return op != PL_IR_NONE && strcmp(pl_ir_row_at(f->ops[op].row)->name, row) == 0;
+  return op != PL_IR_NONE && pl_ir_op_is(&f->ops[op], row);
 }
 
 static int32_t maker(const pl_ir_function *f, int32_t value) {

@@ -111,10 +111,9 @@ static int32_t agreement(const pl_ir_op *op, const pl_ir_way *way, int32_t axis,
   return n;
 }
 
-pl_code pl_ir_layout_check_axis(const pl_ir_mesh *mesh, const pl_ir_op *op, int32_t axis, const pl_ir_type *inputs,
-                                const pl_ir_type *outputs, pl_error *error) {
-  pl_ir_way ways[PL_IR_WAYS_MAX];
-  int32_t n = pl_ir_ways_of(op, inputs, outputs, ways), best = 0, most = -1, other = -1;
+static pl_code check_axis(const pl_ir_mesh *mesh, const pl_ir_op *op, int32_t n, const pl_ir_way *ways, int32_t axis,
+                          const pl_ir_type *inputs, const pl_ir_type *outputs, pl_error *error) {
+  int32_t best = 0, most = -1, other = -1;
   for (int32_t i = 0; i < n; i++) {
     int32_t differs, same = agreement(op, &ways[i], axis, inputs, outputs, &differs);
     if (same == op->n_inputs + op->n_outputs) return PL_OK;
@@ -132,12 +131,20 @@ pl_code pl_ir_layout_check_axis(const pl_ir_mesh *mesh, const pl_ir_op *op, int3
                  (input ? inputs_on[k] : outputs_on[k]) >= 0 ? "it cut on " : "it to be ", should);
 }
 
+pl_code pl_ir_layout_check_axis(const pl_ir_mesh *mesh, const pl_ir_op *op, int32_t axis, const pl_ir_type *inputs,
+                                const pl_ir_type *outputs, pl_error *error) {
+  pl_ir_way ways[PL_IR_WAYS_MAX];
+  return check_axis(mesh, op, pl_ir_ways_of(op, inputs, outputs, ways), ways, axis, inputs, outputs, error);
+}
+
 pl_code pl_ir_layout_check(const pl_ir_mesh *mesh, const pl_ir_op *op, const pl_ir_type *inputs,
                            const pl_ir_type *outputs, pl_error *error) {
   const pl_ir_row *row = pl_ir_row_at(op->row);
   if (row->layout != NULL) return row->layout(mesh, op, inputs, outputs, error);
   PL_ASSERT(op->n_inputs <= PL_IR_OPERANDS_MAX && op->n_outputs <= PL_IR_OPERANDS_MAX);
+  pl_ir_way ways[PL_IR_WAYS_MAX];
+  int32_t n = mesh->n_axes > 0 ? pl_ir_ways_of(op, inputs, outputs, ways) : 0; /* the same along every axis */
   for (int32_t axis = 0; axis < mesh->n_axes; axis++)
-    PL_TRY(pl_ir_layout_check_axis(mesh, op, axis, inputs, outputs, error));
+    PL_TRY(check_axis(mesh, op, n, ways, axis, inputs, outputs, error));
   return PL_OK;
 }

@@ -17,7 +17,7 @@ static const pl_ir_op *maker(const pl_laying *part, int32_t value) {
 }
 
 static bool is_row(const pl_ir_op *op, const char *name) {
-  return op != NULL && strcmp(pl_ir_row_at(op->row)->name, name) == 0;
+  return op != NULL && pl_ir_op_is(op, name);
 }
 
 static const pl_layout_rules *rules_of_path(const pl_laying *part, const char *path) {
@@ -119,6 +119,8 @@ static bool divides(const pl_laying *part, const pl_ir_type *type, int32_t axis,
 
 typedef struct choice {
   const pl_ir_op *op;
+  int32_t n_ways; /* the same along every axis */
+  pl_ir_way ways[PL_IR_WAYS_MAX];
   pl_ir_type inputs[OPERANDS_MAX], outputs[OPERANDS_MAX]; /* as they will lie */
 } choice;
 
@@ -154,12 +156,11 @@ static bool is_possible(const pl_laying *part, const choice *own, int32_t axis, 
 /* The cheapest way along `axis`; of several the one that leaves most operands as they are. */
 static bool choose_so(const pl_laying *part, choice *own, int32_t axis, strictness how) {
   const pl_ir_op *op = own->op;
-  pl_ir_way ways[PL_IR_WAYS_MAX];
-  int8_t inputs_on[OPERANDS_MAX], outputs_on[OPERANDS_MAX], best_inputs[OPERANDS_MAX] = {0},
-                                                            best_outputs[OPERANDS_MAX] = {0};
-  int32_t n = pl_ir_ways_of(op, own->inputs, own->outputs, ways), least_moves = 0;
+  const pl_ir_way *ways = own->ways;
+  int8_t inputs_on[OPERANDS_MAX], outputs_on[OPERANDS_MAX], best_inputs[OPERANDS_MAX], best_outputs[OPERANDS_MAX];
+  int32_t least_moves = 0;
   double least = HUGE_VAL;
-  for (int32_t w = 0; w < n; w++) {
+  for (int32_t w = 0; w < own->n_ways; w++) {
     pl_ir_way_apply(op, &ways[w], own->inputs, own->outputs, inputs_on, outputs_on);
     double cost = 0;
     int32_t moves = 0;
@@ -173,8 +174,8 @@ static bool choose_so(const pl_laying *part, choice *own, int32_t axis, strictne
     if (cost > least || (cost == least && moves >= least_moves) || cost == HUGE_VAL) continue;
     least = cost;
     least_moves = moves;
-    memcpy(best_inputs, inputs_on, sizeof(best_inputs));
-    memcpy(best_outputs, outputs_on, sizeof(best_outputs));
+    memcpy(best_inputs, inputs_on, op->n_inputs);
+    memcpy(best_outputs, outputs_on, op->n_outputs);
   }
   if (least == HUGE_VAL) return false;
   for (int32_t i = 0; i < op->n_inputs; i++)
@@ -270,7 +271,8 @@ static pl_code copy_op(pl_laying *part, const pl_ir_op *op, const int32_t *input
 }
 
 static pl_code spread_over_ways(pl_laying *part, const pl_ir_op *op, pl_error *error) {
-  choice own = {.op = op};
+  choice own; /* large: what nobody reads stays as it was */
+  own.op = op;
   for (int32_t i = 0; i < op->n_inputs; i++) {
     own.inputs[i] = part->from->values[op->inputs[i]].type;
     if (pl_laying_value(part, op->inputs[i]) == PL_IR_NONE)
@@ -279,6 +281,7 @@ static pl_code spread_over_ways(pl_laying *part, const pl_ir_op *op, pl_error *e
   }
   for (int32_t i = 0; i < op->n_outputs; i++)
     own.outputs[i] = part->from->values[op->first_output + i].type;
+  own.n_ways = pl_ir_ways_of(op, own.inputs, own.outputs, own.ways);
   for (int32_t axis = 0; axis < part->own->rules->mesh.n_axes; axis++) {
     if (part->rules->on[axis].role == PL_AXIS_PIPELINE) continue;
     if (is_ring(part, op) && part->rules->on[axis].role == PL_AXIS_CONTEXT) {

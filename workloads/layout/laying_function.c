@@ -4,7 +4,7 @@
 #include "workloads/layout/laying.h"
 
 static bool is_row(const pl_ir_op *op, const char *name) {
-  return strcmp(pl_ir_row_at(op->row)->name, name) == 0;
+  return pl_ir_op_is(op, name);
 }
 
 static bool is_late(const pl_ir_op *op) {

@@ -172,7 +172,7 @@ bool pl_layout_route_find(pl_laying *part, int32_t n, const int32_t *values, con
                 .now = part->to->values[values[0]].type,
                 .wanted = wanted,
                 .n_sources = n,
-                .states = PL_TAKE(part->own->scratch, state, STATES_MAX)};
+                .states = (state *)pl_arena_take(part->own->scratch, STATES_MAX * sizeof(state), _Alignof(state))};
   for (int32_t s = 0; s < n; s++)
     memcpy(own.source_on[s], part->to->values[values[s]].type.on, sizeof own.source_on[s]);
   find_axes(&own);

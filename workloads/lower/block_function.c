@@ -64,7 +64,7 @@ static pl_layout_rules rules_of(const pl_model *model, const pl_block_shard *sha
 /* ---- laying it out ---- */
 
 static bool is_row(const pl_ir_op *op, const char *name) {
-  return strcmp(pl_ir_row_at(op->row)->name, name) == 0;
+  return pl_ir_op_is(op, name);
 }
 
 /* Collectives and cuts are laying's, the model has none; a ring of attention is the model's attention. */

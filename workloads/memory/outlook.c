@@ -15,7 +15,7 @@ typedef struct looking {
 } looking;
 
 static bool is(const pl_ir_op *op, const char *row) {
-  return strcmp(pl_ir_row_at(op->row)->name, row) == 0;
+  return pl_ir_op_is(op, row);
 }
 
 bool pl_memory_op_reads(const pl_ir_op *op) {

@@ -72,7 +72,7 @@ typedef struct walk {
 } walk;
 
 static bool is(const pl_ir_op *op, const char *row) {
-  return strcmp(pl_ir_row_at(op->row)->name, row) == 0;
+  return pl_ir_op_is(op, row);
 }
 
 /* ---- storage ---- */

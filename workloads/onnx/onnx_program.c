@@ -210,7 +210,7 @@ static int64_t rows_of_positions(const pl_ir_module *module) {
   for (int32_t f = 0; f < module->n_functions; f++)
     for (int32_t i = 0; i < module->functions[f]->n_ops; i++) {
       const pl_ir_op *at = &module->functions[f]->ops[i];
-      if (strcmp(pl_ir_row_at(at->row)->name, "embedding") != 0) continue;
+      if (!pl_ir_op_is(at, "embedding")) continue;
       const pl_ir_function *function = module->functions[f];
       const pl_ir_op *ids = &function->ops[function->values[at->inputs[0]].op];
       const pl_ir_type *table = &function->values[at->inputs[1]].type;

@@ -8,7 +8,7 @@ pl_code pl_outline_no_memory(const pl_outliner *own) {
 }
 
 bool pl_outline_is_row(const pl_ir_op *op, const char *name) {
-  return strcmp(pl_ir_row_at(op->row)->name, name) == 0;
+  return pl_ir_op_is(op, name);
 }
 
 bool pl_outline_is_spine(const pl_outliner *own, const pl_ir_op *op) {

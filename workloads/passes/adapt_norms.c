@@ -9,7 +9,7 @@
 static const pl_ir_name pictures = {"b"};
 
 bool pl_adapt_is_norm(const pl_ir_op *op) {
-  return strcmp(pl_ir_row_at(op->row)->name, "batch_norm") == 0 && pl_ir_op_has_name(op, "over", pictures);
+  return pl_ir_op_is(op, "batch_norm") && pl_ir_op_has_name(op, "over", pictures);
 }
 
 int32_t pl_adapt_norm_parts(const pl_ir_function *function, const pl_ir_op *op, int32_t replicas) {

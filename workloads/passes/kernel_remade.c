@@ -7,7 +7,7 @@
 #include "workloads/passes/kernel_steps.h"
 
 static bool is(const pl_ir_op *op, const char *row) {
-  return strcmp(pl_ir_row_at(op->row)->name, row) == 0;
+  return pl_ir_op_is(op, row);
 }
 
 static bool is_norm(const pl_ir_function *f, const pl_ir_op *op, const char *row) {

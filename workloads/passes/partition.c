@@ -166,8 +166,7 @@ static pl_code tied_update(stages *own, int32_t function, bool whole, int32_t ot
       mine_too = mine_too && pl_laying_value(&part, op->inputs[k]) != PL_IR_NONE;
     if (!mine_too) continue;
     PL_TRY(pl_laying_op(&part, op, error));
-    bool reads =
-        op->path != NULL && strcmp(pl_ir_row_at(op->row)->name, "gradient") == 0 && strcmp(op->path, table) == 0;
+    bool reads = op->path != NULL && pl_ir_op_is(op, "gradient") && strcmp(op->path, table) == 0;
     if (!reads) continue;
     int32_t value = pl_laying_value(&part, op->first_output);
     const char *name = from->values[op->first_output].name;
@@ -380,7 +379,7 @@ static pl_code find_readers(stages *own, const pl_tree_module_plan *module, pl_e
   int32_t embedding = stage_of_module(own, "embedding"), here = stage_of(own, module->chunk);
   for (int32_t i = 0; i < function->n_ops; i++) {
     const pl_ir_op *op = &function->ops[i];
-    if (strcmp(pl_ir_row_at(op->row)->name, "param") != 0) continue;
+    if (!pl_ir_op_is(op, "param")) continue;
     const pl_tree_module_plan *owner = owner_of(own->plan, op->path);
     if (owner == NULL || owner == module) continue;
     int32_t there = stage_of(own, owner->chunk);

@@ -39,7 +39,7 @@ int64_t pl_tree_pieces_of(const pl_tree_planning *own, int32_t module) {
  * loss, whose terms are added up. */
 static bool is_over_samples(const pl_ir_op *op) {
   const pl_ir_name b = pl_ir_name_of(samples);
-  if (strcmp(pl_ir_row_at(op->row)->name, "sum") == 0) return false;
+  if (pl_ir_op_is(op, "sum")) return false;
   for (int32_t i = 0; i < op->n_attributes; i++)
     for (int32_t k = 0; op->attributes[i].kind == PL_IR_NAMES && k < op->attributes[i].n_names; k++)
       if (pl_ir_name_equal(op->attributes[i].names[k], b)) return true;

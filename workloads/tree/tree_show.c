@@ -115,7 +115,7 @@ static void show_origin(const showing *own, int32_t index, const pl_ir_function 
 }
 
 static bool is_cut(const pl_ir_op *op) {
-  return op->reason != NULL && strcmp(pl_ir_row_at(op->row)->name, "cut") == 0;
+  return op->reason != NULL && pl_ir_op_is(op, "cut");
 }
 
 static bool is_inserted(const pl_ir_op *op) {
