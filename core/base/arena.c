@@ -175,17 +175,33 @@ char *pl_arena_strdup(pl_arena *arena, const char *text) {
   return copy;
 }
 
-/* What a format of nothing but texts ("%s.%s") gives, as most are; -1: another format, or a longer text. Not printf's
- * work: where a library has registered a conversion of its own (libquadmath, which OpenBLAS brings), glibc formats
- * every text the slow way, 1,500 instructions for two names and a dot. */
+enum { INTEGER_BYTES = 12 };
+
+static const char *integer_text(int value, char text[INTEGER_BYTES]) {
+  char *at = text + INTEGER_BYTES - 1;
+  unsigned rest = value < 0 ? 0u - (unsigned)value : (unsigned)value;
+  *at = '\0';
+  do
+    *--at = (char)('0' + rest % 10);
+  while ((rest /= 10) > 0);
+  if (value < 0) *--at = '-';
+  return at;
+}
+
+/* What a format of nothing but texts and integers ("%s.%d") gives, as most are; -1: another, or a longer text. Not
+ * printf's work: where a library has registered a conversion of its own (libquadmath, which OpenBLAS brings), glibc
+ * formats every text the slow way, 1,500 instructions for two names and a dot. */
 static int join_texts(char *brief, size_t size, const char *format, va_list arguments) {
   size_t length = 0;
   for (const char *at = format; *at != '\0'; at++) {
+    char number[INTEGER_BYTES];
     const char *text = at;
     size_t more = 1;
     if (*at == '%') {
-      if (*++at != 's') return -1;
-      text = va_arg(arguments, const char *);
+      at++;
+      if (*at != 's' && *at != 'd') return -1;
+      text = *at == 's' ? va_arg(arguments, const char *) : integer_text(va_arg(arguments, int), number);
+      if (text == NULL) return -1;
       more = strlen(text);
     }
     if (more >= size - length) return -1;

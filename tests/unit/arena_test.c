@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #include "core/base/arena.h"
@@ -203,6 +204,30 @@ static void the_kth_take_fails_for_every_k(void **state) {
   pl_arena_release(&arena);
 }
 
+/* As printf formats them, by whichever way they go: names and integers, anything else, and texts on both sides of what
+ * is formatted at once. */
+static void texts_are_as_printf_makes_them(void **state) {
+  (void)state;
+  char expected[1024], longer[400];
+  pl_arena arena;
+  pl_arena_init(&arena, 0);
+  static const int numbers[] = {0, 7, -1, 10, 2147483647, -2147483647 - 1};
+  for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+    snprintf(expected, sizeof expected, "%s.%d", "h", numbers[i]);
+    assert_string_equal(pl_arena_printf(&arena, "%s.%d", "h", numbers[i]), expected);
+    snprintf(expected, sizeof expected, "%d%% of %5.2f, %s", numbers[i], 0.5, "x");
+    assert_string_equal(pl_arena_printf(&arena, "%d%% of %5.2f, %s", numbers[i], 0.5, "x"), expected);
+  }
+  for (size_t length = 240; length < sizeof longer; length++) {
+    memset(longer, 'a', length);
+    longer[length] = '\0';
+    snprintf(expected, sizeof expected, "/%s/%s", longer, "b");
+    assert_string_equal(pl_arena_printf(&arena, "/%s/%s", longer, "b"), expected);
+  }
+  assert_string_equal(pl_arena_printf(&arena, "%s", ""), "");
+  pl_arena_release(&arena);
+}
+
 /* Elements stay, what is behind them is zero, and a failure leaves array and room as they were. */
 static void arrays_grow(void **state) {
   (void)state;
@@ -277,6 +302,7 @@ int main(void) {
       cmocka_unit_test(zeroed_after_reuse),
       cmocka_unit_test(overflow_is_a_failure),
       cmocka_unit_test(the_kth_take_fails_for_every_k),
+      cmocka_unit_test(texts_are_as_printf_makes_them),
       cmocka_unit_test(arrays_grow),
       cmocka_unit_test(last_array_grows_in_place),
   };
