@@ -15,6 +15,7 @@
 #include "search/command/cmd_search.h"
 #include "search/command/cmd_show.h"
 #include "search/command/cmd_sweep.h"
+#include "search/command/row_again.h"
 #include "search/optimize/cmd_optimize.h"
 #include "search/parallel/ranks.h"
 #include "search/trace/cmd_diagnose.h"
@@ -22,11 +23,9 @@
 #include "search/trace/cmd_trace.h"
 #include "validation/command/cmd_calibrate.h"
 #include "validation/command/cmd_validate.h"
-#include "workloads/command/cmd_explain.h"
 #include "workloads/command/cmd_list.h"
 #include "workloads/command/cmd_model.h"
 #include "workloads/command/cmd_program.h"
-#include "workloads/command/cmd_simulate.h"
 #include "workloads/command/cmd_strategy.h"
 #include "workloads/command/cmd_verify.h"
 
@@ -34,7 +33,7 @@ static const pl_command commands[] = {
     {"calibrate", "profiles from measurements, and how far they are off", pl_cmd_calibrate},
     {"compare", "two strategies, clusters or results: what differs, where the seconds come from", pl_cmd_compare},
     {"diagnose", "where the time of a recorded step goes, and what would shorten it", pl_cmd_diagnose},
-    {"explain", "where each second of one strategy comes from, op by op", pl_cmd_explain},
+    {"explain", "where each second of one strategy comes from, op by op", pl_cmd_explain_again},
     {"launch", "the file that starts a strategy in a training framework", pl_cmd_launch},
     {"list", "the models, platforms, frameworks and devices that come with Paceline", pl_cmd_list},
     {"model", "show what a model (a Hugging Face config.json) is made of", pl_cmd_model},
@@ -46,7 +45,7 @@ static const pl_command commands[] = {
     {"run", "a distributed program for real, every device an MPI rank, with times per op", pl_cmd_run},
     {"search", "the fastest strategy of a space, by one of several methods", pl_cmd_search},
     {"show", "rows of a sweep's results, filtered and sorted", pl_cmd_show},
-    {"simulate", "one strategy in full: time, memory, breakdown, timeline", pl_cmd_simulate},
+    {"simulate", "one strategy in full: time, memory, breakdown, timeline", pl_cmd_simulate_again},
     {"strategy", "strategies as trees: check one, show what it says of a model", pl_cmd_strategy},
     {"sweep", "every strategy of a space, over MPI ranks and threads, into HDF5", pl_cmd_sweep},
     {"trace", "what the ranks of a real job recorded: import and check", pl_cmd_trace},

@@ -12,10 +12,11 @@
 #include "core/system/command_line.h"
 #include "core/system/text_file.h"
 #include "search/command/compare.h"
+#include "search/command/recorded_rows.h"
 #include "workloads/command/job_session.h"
 #include "workloads/tree/tree.h"
 
-enum { KEY_STRATEGY = 'S', KEY_JSON = 'j', FILE_BYTES_MAX = 1 << 26, ROW_DIGITS_MAX = 9 };
+enum { KEY_STRATEGY = 'S', KEY_JSON = 'j', FILE_BYTES_MAX = 1 << 26 };
 
 typedef struct compare_options {
   pl_job_options job;
@@ -71,28 +72,13 @@ static const struct argp argp = {
 
 typedef enum kind { KIND_STRATEGY, KIND_RESULTS, KIND_JSON, KIND_PLATFORM } kind;
 
-static bool ends_in(const char *text, size_t length, const char *end) {
-  size_t n = strlen(end);
-  return length >= n && strncmp(text + length - n, end, n) == 0;
-}
-
-/* Length of the path in "sweep.h5:17", and the row; -1: none is named. */
-static size_t split_row(const char *text, int64_t *row) {
-  const char *colon = strrchr(text, ':');
-  *row = -1;
-  if (colon == NULL || colon[1] == '\0' || strlen(colon + 1) > ROW_DIGITS_MAX ||
-      strspn(colon + 1, "0123456789") != strlen(colon + 1))
-    return strlen(text);
-  *row = strtol(colon + 1, NULL, 10);
-  return (size_t)(colon - text);
-}
-
 static kind kind_of(const char *text) {
   int64_t row;
-  size_t length = split_row(text, &row), equals = strcspn(text, "=");
+  size_t length = pl_recorded_row_split(text, &row), equals = strcspn(text, "=");
   if (text[equals] == '=' && strcspn(text, "/.") > equals) return KIND_STRATEGY;
-  if (ends_in(text, length, ".h5") || ends_in(text, length, ".hdf5")) return KIND_RESULTS;
-  return ends_in(text, strlen(text), ".json") ? KIND_JSON : KIND_PLATFORM;
+  if (pl_recorded_is_results(text, length)) return KIND_RESULTS;
+  const char *ending = strrchr(text, '.');
+  return ending != NULL && strcmp(ending, ".json") == 0 ? KIND_JSON : KIND_PLATFORM;
 }
 
 typedef struct session {
@@ -146,7 +132,7 @@ static pl_code simulate_side(session *own, int side, kind what, FILE *stream, pl
 static pl_code take_results(session *own, int side, FILE *stream, pl_error *error) {
   int64_t row;
   const char *operand = own->options.operand[side];
-  size_t length = split_row(operand, &row);
+  size_t length = pl_recorded_row_split(operand, &row);
   if (access(operand, F_OK) == 0) length = strlen(operand); /* a file whose name has a colon */
   const char *path = pl_arena_printf(&own->arena, "%.*s", (int)length, operand);
   return path != NULL ? pl_compare_row_json(path, row, stream, error) : pl_fail_memory(error, "a name");

@@ -6,28 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/units.h"
 #include "core/base/words.h"
-#include "core/system/child.h"
 #include "core/system/command.h"
 #include "core/system/command_line.h"
 #include "core/system/output_file.h"
 #include "search/command/recorded_job.h"
-#include "search/command/strategy_of_row.h"
-#include "search/results/results_reader.h"
+#include "search/command/recorded_rows.h"
 #include "workloads/command/job_session.h"
 #include "workloads/import/model_file.h"
 #include "workloads/launch/launch_write.h"
 
-enum {
-  KEY_AS = 0x570,
-  KEY_OUTPUT = 'o',
-  KEY_STRATEGY = 'S',
-  KEY_FORCE = 'f',
-  KEY_ROW = 0x571,
-  CANDIDATES_MAX = 1000,
-  BLOCK_ROWS = 256
-};
+enum { KEY_AS = 0x570, KEY_OUTPUT = 'o', KEY_STRATEGY = 'S', KEY_FORCE = 'f', KEY_ROW = 0x571 };
 
 typedef struct launch_options {
   pl_job_options job;
@@ -94,118 +83,12 @@ typedef struct session {
 
 /* ---- what a file of results says ---- */
 
-typedef struct candidate {
-  uint32_t row;
-  double time_s;
-  const char *text; /* what put_rows prints of it */
-} candidate;
-
-static int compare_candidates(const void *a, const void *b) {
-  const candidate *left = a, *right = b;
-  if (left->time_s != right->time_s) return left->time_s < right->time_s ? -1 : 1;
-  return left->row < right->row ? -1 : left->row > right->row;
-}
-
-/* The rows to look at, best first. */
-static pl_code find_rows(const session *own, pl_results_reader *reader, pl_arena *arena, candidate **found,
-                         uint32_t *n_found, pl_error *error) {
-  uint32_t n_rows = pl_results_reader_n_rows(reader), n = 0;
-  int64_t given;
-  void *status, *fits, *time_s;
-  *found = PL_TAKE(arena, candidate, n_rows + 1);
-  if (*found == NULL) return pl_fail_memory(error, "rows of results");
-  if (own->options.row != NULL) {
-    if (n_rows == 0) return pl_fail(error, PL_BAD_INPUT, "%s: has no rows", own->options.path);
-    PL_TRY(pl_parse_integer(own->options.row, "--row", 0, (int64_t)n_rows - 1, &given, error));
-    (*found)[0].row = (uint32_t)given;
-    *n_found = 1;
-    return PL_OK;
-  }
-  PL_TRY(pl_results_reader_column(reader, pl_result_column("status"), arena, &status, error));
-  PL_TRY(pl_results_reader_column(reader, pl_result_column("fits"), arena, &fits, error));
-  PL_TRY(pl_results_reader_column(reader, pl_result_column("iter_time_s"), arena, &time_s, error));
-  for (uint32_t row = 0; row < n_rows; row++)
-    if (((const int32_t *)status)[row] == PL_RESULT_DONE && ((const int32_t *)fits)[row])
-      (*found)[n++] = (candidate){.row = row, .time_s = ((const double *)time_s)[row]};
-  qsort(*found, n, sizeof **found, compare_candidates);
-  *n_found = n < CANDIDATES_MAX ? n : CANDIDATES_MAX;
-  if (n > 0) return PL_OK;
-  return pl_fail(error, PL_BAD_INPUT, "%s: none of its strategies fits in memory; --row N names one all the same",
-                 own->options.path);
-}
-
-/* "ROW SECONDS STRATEGY" in `arena`; NULL: no memory. */
-static const char *say_row(pl_results_reader *reader, pl_arena *arena, uint32_t row, const pl_result_row *r) {
-  const char *strategy = pl_strategy_of_row(reader, r, arena);
-  return strategy != NULL ? pl_arena_printf(arena, "%u %.17g %s", row, r->iter_time_s, strategy) : NULL;
-}
-
-static int compare_rows(const void *a, const void *b) {
-  const candidate *left = a, *right = b;
-  return left->row < right->row ? -1 : left->row > right->row;
-}
-
-/* Prints the lines of `found` in their order. The file is read in blocks and in its own order: a read costs about the
- * same for one row and for a block. */
-static pl_code put_rows(FILE *out, pl_results_reader *reader, const char *path, pl_arena *arena, candidate *found,
-                        uint32_t n_found, pl_error *error) {
-  uint32_t n_rows = pl_results_reader_n_rows(reader), end = 0, first = 0;
-  pl_result_row *rows = PL_TAKE(arena, pl_result_row, BLOCK_ROWS);
-  pl_search_values *values = PL_TAKE(arena, pl_search_values, BLOCK_ROWS);
-  if (rows == NULL || values == NULL) return pl_fail_memory(error, "rows of results");
-  qsort(found, n_found, sizeof *found, compare_rows);
-  for (uint32_t i = 0; i < n_found; i++) {
-    if (found[i].row >= end) {
-      first = found[i].row;
-      end = n_rows - first < BLOCK_ROWS ? n_rows : first + BLOCK_ROWS;
-      pl_search_values *of_search = pl_results_reader_has_search(reader) ? values : NULL;
-      PL_TRY(pl_results_reader_rows(reader, first, end - first, rows, of_search, error));
-    }
-    const pl_result_row *row = &rows[found[i].row - first];
-    if (row->tmp < 0)
-      return pl_fail(error, PL_UNSUPPORTED, "%s: row %u is of a tree, and launch files say tuples", path, found[i].row);
-    found[i].time_s = row->iter_time_s;
-    found[i].text = say_row(reader, arena, found[i].row, row);
-    if (found[i].text == NULL) return pl_fail_memory(error, "rows of results");
-  }
-  qsort(found, n_found, sizeof *found, compare_candidates);
-  for (uint32_t i = 0; i < n_found; i++)
-    fprintf(out, "%s\n", found[i].text);
-  return PL_OK;
-}
-
-/* In a process of its own, as the file is anybody's (core/system/child.h): the command, then a line per row. */
-static pl_code read_results(void *session_, FILE *out, FILE *notes, pl_error *error) {
-  (void)notes;
-  session *own = session_;
-  pl_arena *arena = &own->job.arena;
-  pl_results_reader *reader;
-  candidate *found = NULL;
-  uint32_t n_found = 0;
-  PL_TRY(pl_results_reader_create(own->options.path, &reader, error));
-  const char *command = pl_results_reader_command(reader, arena);
-  pl_code code = find_rows(own, reader, arena, &found, &n_found, error);
-  fprintf(out, "%s\n", command != NULL ? command : "");
-  if (code == PL_OK) code = put_rows(out, reader, own->options.path, arena, found, n_found, error);
-  pl_results_reader_destroy(reader);
-  return code;
-}
-
 static pl_code adopt_results(session *own, int argc, char **argv, pl_error *error) {
-  char *text = NULL, *kept[2 * PL_RECORDED_WORDS + 2], *words[PL_RECORDED_WORDS + 1], name[] = "paceline launch";
-  size_t size = 0;
-  FILE *stream = open_memstream(&text, &size);
-  if (stream == NULL) return pl_fail_memory(error, "a recorded command");
-  const pl_child child = {.path = own->options.path, .kind = "HDF5", .work = read_results, .context = own};
-  pl_code code = pl_child_run(&child, stream, stderr, error);
-  if (fclose(stream) != 0 && code == PL_OK) code = pl_fail_memory(error, "a recorded command");
-  char *copy = code == PL_OK ? pl_arena_strdup(&own->job.arena, text) : NULL;
-  free(text);
-  PL_TRY(code);
-  if (copy == NULL) return pl_fail_memory(error, "a recorded command");
-  own->rows = copy + strcspn(copy, "\n");
-  if (*own->rows != '\0') *own->rows++ = '\0';
-  int n_kept = 1, n = pl_recorded_words(copy, words);
+  char *kept[2 * PL_RECORDED_WORDS + 2], *words[PL_RECORDED_WORDS + 1], name[] = "paceline launch";
+  pl_recorded_rows rows;
+  PL_TRY(pl_recorded_rows_take(own->options.path, own->options.row, &own->job.arena, &rows, error));
+  own->rows = rows.lines;
+  int n_kept = 1, n = pl_recorded_words(rows.command, words);
   kept[0] = name;
   pl_recorded_job(words, n, kept, &n_kept);
   kept[n_kept] = NULL;
@@ -267,10 +150,14 @@ static pl_code make_best(session *own, pl_launch_form form, char **text, pl_erro
     char *behind;
     uint32_t row = (uint32_t)strtoul(line, &behind, 10);
     double time_s = strtod(behind, &behind);
+    const char *strategy = behind + strspn(behind, " ");
+    if (*strategy == '?')
+      return pl_fail(error, PL_UNSUPPORTED, "%s: row %u is of a tree, and launch files say tuples", own->options.path,
+                     row);
     pl_error why = PL_ERROR_INIT;
     free(*text);
     *text = NULL;
-    pl_code code = make(own, behind + strspn(behind, " "), form, text, &why);
+    pl_code code = make(own, strategy, form, text, &why);
     if (code == PL_OK && n > 0)
       fprintf(stderr, "paceline launch: row %u, %.3g %% slower than row %u, the fastest, which %s cannot say: %s\n",
               row, 100 * (time_s / first_s - 1), first_row, name, first.message);

@@ -51,8 +51,11 @@ void pl_recorded_job(char **words, int n, char **kept, int *n_kept) {
                                       "--site",
                                       "--algorithm",
                                       "--sharing",
+                                      "--network",
+                                      "--streams",
+                                      "--collectives",
                                       NULL};
-  static const char *const flags[] = {"--fp8", "--fp4", NULL};
+  static const char *const flags[] = {"--fp8", "--fp4", "--no-fold", "--no-fuse", "--no-leap", NULL};
   for (int i = 1; i < n; i++) {
     char name[32];
     snprintf(name, sizeof name, "%.*s", (int)strcspn(words[i], "="), words[i]);

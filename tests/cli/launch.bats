@@ -56,7 +56,7 @@ round() {
  "$PACELINE" launch "$dir/best.h5" --as megatron -o "$dir/train.sh"
   "$PACELINE" simulate --from "$dir/train.sh" --platform dgx-a100:2 --json >"$dir/read"
   [ "$(jq .gbs "$dir/read")" = 64 ]
-  refuses "--row" launch "$dir/best.h5" --as megatron --row 100000000
+  refuses "best.h5: row: 100000000 is out of range" launch "$dir/best.h5" --as megatron --row 100000000
 }
 
 @test "what is taken, assumed, ignored and not understood is said" {

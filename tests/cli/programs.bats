@@ -69,6 +69,8 @@ refused() {
   run "$PACELINE" search "${gpt[@]}" --must-fit
   [ "$status" -eq 0 ] && [[ $output == *"out of mem. 4"* && $output == *"host=states,microbatches=4,recompute=none"* ]]
   "$PACELINE" sweep "${gpt[@]}" -o "$out" >/dev/null
+  run "$PACELINE" simulate --from "$out:1"
+  [ "$status" -eq 2 ] && [[ $output == *"row 1 is of a tree; 'paceline strategy choose workloads/strategies/spaces/gpt-offload.yaml --take host="*" -o row.yaml' writes it, and --strategy row.yaml takes it" ]]
   [ "$("$PACELINE" show "$out" --where "fits == 1 and choice_host == 'nothing'" --columns choice_recompute --csv | tail -n +2 | sort -u)" = full ]
 }
 
@@ -80,6 +82,20 @@ refused() {
   [ "$("$PACELINE" show "$out" --columns choice_offload --csv | tail -n +2 | sort | uniq -c | tr -s ' ' | tr '\n' ';')" = " 2 gradients; 2 none; 2 states;" ]
   row=$("$PACELINE" show "$out" --where "choice_offload == 'gradients' and zero == 2" --json | jq -r '.rows[0].run_digest')
   [ "$row" = "$("$PACELINE" simulate "${gpt[@]}" --strategy pp=1,dp=8,tmp=1,mbs=4,zero=2,offload=gradients --json | jq -r .run_digest)" ]
+  for row in 0 1 2 3 4 5; do # each again as it was, those too that put nothing there, which were programs as well
+    "$PACELINE" simulate --from "$out:$row" --json >"$folder/again.json"
+    "$PACELINE" show "$out" --where "candidate == $row" --json | jq '.rows[0]' >"$folder/row.json"
+    for what in run_digest iter_time_s peak_mem_bytes; do
+      [ "$(jq ".$what" "$folder/again.json")" = "$(jq ".$what" "$folder/row.json")" ]
+    done
+  done
+  best=$("$PACELINE" show "$out" --top 1 --json | jq .rows[0].iter_time_s)
+  [ "$("$PACELINE" simulate --from="$out" --json | jq .iter_time_s)" = "$best" ]
+  [ "$("$PACELINE" explain --from "$out:4" --json | jq .iter_time_s)" = "$("$PACELINE" show "$out" --where "candidate == 4" --json | jq .rows[0].iter_time_s)" ]
+  run "$PACELINE" simulate --from "$out:6"
+  [ "$status" -eq 2 ] && [[ $output == "paceline simulate: $out: row: 6 is out of range: 0 to 5" ]]
+  run "$PACELINE" explain --from train.sh
+  [ "$status" -eq 2 ] && [[ $output == "paceline explain: --from train.sh: a file of results ends in .h5"* ]]
   cp "$out" "$folder/whole.h5"
   "$PACELINE" sweep "${gpt[@]}" "${few[@]}" -o "$out" --resume >/dev/null
   cmp "$out" "$folder/whole.h5"

@@ -12,20 +12,35 @@
 #include "workloads/import/model_file.h"
 #include "workloads/tree/tree.h"
 
-enum { KEY_STRATEGY = 'S', KEY_TOP = 'n', KEY_STAGE = 'g', KEY_JSON = 'j', DEFAULT_TOP = 15 };
+enum {
+  KEY_STRATEGY = 'S',
+  KEY_TOP = 'n',
+  KEY_STAGE = 'g',
+  KEY_JSON = 'j',
+  KEY_AS_PROGRAM = 0x300,
+  KEY_FROM,
+  DEFAULT_TOP = 15
+};
 
 typedef struct explain_options {
   pl_job_options job;
   pl_straggler_options stragglers;
   const char *strategy, *stage, *top;
-  bool json;
+  bool json, as_program;
 } explain_options;
 
 static const struct argp_option option_table[] = {
     {"strategy", KEY_STRATEGY, "TEXT", 0, "key=value,...: as for 'paceline simulate', or a strategy tree (.yaml)", 0},
+    {"from", KEY_FROM, "FILE.h5[:N]", 0,
+     "instead of all that: a row of a sweep's or a search's results (default: the fastest that fits); options beside "
+     "it "
+     "are stronger",
+     0},
     {"stage", KEY_STAGE, "S", 0, "the pipeline stage to explain, from 0; or all (default: the busiest)", 0},
     {"top", KEY_TOP, "N", 0, "rows of each table; 0: all (default 15; with --json all)", 0},
     {"json", KEY_JSON, NULL, 0, "print the result as JSON; names and units as the columns of a sweep's HDF5", 0},
+    {"as-program", KEY_AS_PROGRAM, NULL, 0, "explain the program that the strategy makes, as for 'paceline simulate'",
+     0},
     {0},
 };
 
@@ -39,6 +54,10 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
   case KEY_STRATEGY:
     options->strategy = value;
     return 0;
+  case KEY_FROM: /* the front door reads results (search/command/row_again.h) */
+    pl_fail(&options->job.error, PL_BAD_INPUT,
+            "--from %s: a file of results ends in .h5 (launch files are for 'paceline simulate --from')", value);
+    return 0;
   case KEY_STAGE:
     options->stage = value;
     return 0;
@@ -47,6 +66,9 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     return 0;
   case KEY_JSON:
     options->json = true;
+    return 0;
+  case KEY_AS_PROGRAM:
+    options->as_program = true;
     return 0;
   case ARGP_KEY_ARG:
     pl_command_line_refuse_argument(value, &options->job.error);
@@ -103,9 +125,10 @@ static pl_code load(session *own, pl_error *error) {
                                     &options->job.simulate, error);
 }
 
-/* Of an ONNX file, or by a strategy tree: nothing has blocks. */
+/* Of an ONNX file, or by a strategy tree: nothing has blocks; or a tuple that says what only programs can. */
 static bool is_program(const explain_options *options) {
-  return (options->strategy != NULL && pl_tree_is_file(options->strategy)) ||
+  return options->as_program || (options->strategy != NULL && pl_strategy_text_is_of_programs(options->strategy)) ||
+         (options->strategy != NULL && pl_tree_is_file(options->strategy)) ||
          (options->job.model_path != NULL && pl_model_is_program_alone(options->job.model_path));
 }
 

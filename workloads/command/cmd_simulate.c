@@ -40,6 +40,7 @@ enum {
   KEY_FORMAT,
   KEY_FROM,
   KEY_INFERENCE,
+  KEY_AS_PROGRAM,
   KEY_EXECUTOR
 };
 
@@ -50,7 +51,7 @@ typedef struct simulate_options {
   pl_training_cost cost;
   pl_straggler_options stragglers;
   pl_beside_options beside;
-  bool force, json, print_program, digest, sensitivity, inference;
+  bool force, json, print_program, digest, sensitivity, inference, as_program;
   const char *vary[PL_VARY_AXES_MAX];
   uint32_t n_vary; /* given; may exceed the room, which pl_vary_grid_parse refuses */
 } simulate_options;
@@ -61,11 +62,13 @@ static const struct argp_option option_table[] = {
      "instead of a model and a strategy: a program as 'paceline program print' writes it, edited or not", 0},
     {"from", KEY_FROM, "FILE", 0,
      "job, model and strategy as a launch file has them: a script with Megatron-LM's arguments, torchtitan's TOML, "
-     "YAML "
-     "of NeMo or Primus, DeepSpeed's JSON; options beside it are stronger, and dp follows from the platform",
+     "YAML of NeMo or Primus, DeepSpeed's JSON; options beside it are stronger, and dp follows from the platform. Or a "
+     "row of a sweep's or a search's results, as it was simulated: FILE.h5 (the fastest that fits), FILE.h5:N",
      0},
     {"inference", KEY_INFERENCE, NULL, 0,
      "the forward pass alone, as a program: op by op, nothing fused, unless --framework is given", 0},
+    {"as-program", KEY_AS_PROGRAM, NULL, 0,
+     "simulate the program that the strategy makes, in the framework's kernels: as offload and trees always are", 0},
     {"trace", KEY_TRACE, "FILE", 0,
      "write the timeline as a Chrome trace (Perfetto, chrome://tracing), or in Perfetto's own format, which is much "
      "smaller, if its name ends in .pftrace; compressed if it ends in .gz",
@@ -141,6 +144,9 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     return 0;
   case KEY_INFERENCE:
     options->inference = true;
+    return 0;
+  case KEY_AS_PROGRAM:
+    options->as_program = true;
     return 0;
   case KEY_FORCE:
     options->force = true;
@@ -408,7 +414,8 @@ static bool is_of_programs(const simulate_options *options) {
 }
 
 static bool is_by_program(const simulate_options *options) {
-  return options->program_path != NULL || is_of_tree(options) || options->inference || is_of_programs(options) ||
+  return options->as_program || options->program_path != NULL || is_of_tree(options) || options->inference ||
+         is_of_programs(options) ||
          (options->job.model_path != NULL && pl_model_is_program_alone(options->job.model_path));
 }
 
@@ -416,6 +423,7 @@ static const char *why_by_program(const simulate_options *options) {
   if (options->program_path != NULL) return "--program is simulated as it is written";
   if (is_of_tree(options)) return "a strategy tree is simulated as the program that it makes";
   if (is_of_programs(options)) return "a strategy with offload or recompute_layers is simulated as a program";
+  if (options->as_program) return "--as-program";
   return options->inference ? "--inference is simulated as a program"
                             : "a model without blocks is simulated as a program";
 }
