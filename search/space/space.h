@@ -14,12 +14,13 @@
  * breadth-first ones have a vpp >= 2, those in a V 2. Interleaved: the microbatches are a multiple of pp (Megatron's
  * rule). DualPipe: there are at least 2 pp of them.
  *   sp only with tmp > 1; zero and overlap only with dp > 1.
- *   ZeRO 2 and 3 only with pp = 1: a pipeline accumulates gradients over its microbatches and reuses its parameters for
- * each of them, so sharding gradients (stage 2) would reduce them once per microbatch and sharding parameters (stage 3)
- * would gather them twice per microbatch; Megatron-LM and DeepSpeed refuse the combination. Placement orders that
- * differ only in dimensions of degree 1 are one candidate (the first in the list of choices). The balanced assignment
- * only where it differs from the uniform one (the optimal one and AMP's, when asked for, always: whether they differ
- * takes their price to know). Everything that is cut off by a rule of divisibility is counted under its
+ *   ZeRO 2 and 3 with pp > 1 only where the stages are named: a pipeline accumulates gradients over its microbatches
+ * and reuses its parameters for each of them, so sharding gradients (stage 2) would reduce them once per microbatch and
+ * sharding parameters (stage 3) would gather them twice per microbatch; Megatron-LM and DeepSpeed refuse the
+ * combination. Named, they are as workloads/strategy has them, but for schedules that split backward passes. Placement
+ * orders that differ only in dimensions of degree 1 are one candidate (the first in the list of choices). The balanced
+ * assignment only where it differs from the uniform one (the optimal one and AMP's, when asked for, always: whether
+ * they differ takes their price to know). Everything that is cut off by a rule of divisibility is counted under its
  * reason. A choice acts where its dimension has one: `--sp on` does not remove tmp = 1, which knows no sequence
  * parallelism.
  *
@@ -88,6 +89,7 @@ typedef enum pl_space_reason {
   PL_DROP_CHUNKS,
   PL_DROP_ROUNDS,
   PL_DROP_ZERO,
+  PL_DROP_ZERO_SPLIT,
   PL_DROP_SEQUENCE,
   PL_DROP_BALANCED,
   PL_DROP_CONTEXT,

@@ -37,7 +37,7 @@ static const struct argp_option option_table[] = {
     {"vpp", KEY_VPP, "LIST", 0, "model chunks per stage of interleaved and breadth-first schedules (default 2-4)", 4},
     {"sp", KEY_SP, "WHICH", 0, "sequence parallelism where tmp > 1: on, off or both (default)", 4},
     {"recompute", KEY_RECOMPUTE, "LIST", 0, "of none, selective, full, alternate", 4},
-    {"zero", KEY_ZERO, "LIST", 0, "ZeRO stages where dp > 1, of 0-3 (2 and 3 only with pp = 1)", 4},
+    {"zero", KEY_ZERO, "LIST", 0, "ZeRO stages where dp > 1, of 0-3 (default: 0-3, but with pp > 1 only 0 and 1)", 4},
     {"overlap", KEY_OVERLAP, "WHICH", 0,
      "overlap of gradient reduction where dp > 1: on, off or both (default: both, or what --framework does)", 4},
     {"offload", KEY_OFFLOAD, "LIST", 0,

@@ -56,12 +56,20 @@ static bool breaks_group_rule(const pl_space *space, const pl_candidate *candida
   return false;
 }
 
+/* Stages that shard gradients, with a pipeline: asked for by name, and not where backward passes are split. */
+static bool breaks_zero_rule(const pl_space *space, const pl_candidate *candidate, pl_space_reason *reason) {
+  if (candidate->zero < 2 || candidate->pp == 1) return false;
+  if (space->choices.zero.n_ranges == 0) return *reason = PL_DROP_ZERO, true;
+  const pl_strategy strategy = {.schedule = (pl_schedule_kind)candidate->schedule};
+  return pl_strategy_splits_backward(&strategy) ? (*reason = PL_DROP_ZERO_SPLIT, true) : false;
+}
+
 bool pl_space_breaks_rule(const pl_space *space, const pl_candidate *candidate, pl_space_reason *reason) {
   if (breaks_tensor_rule(space->model, candidate, reason)) return true;
   if (breaks_batch_rule(space->job, candidate, reason)) return true;
   if (breaks_pipeline_rule(space, candidate, reason)) return true;
   if (breaks_gradient_rule(space->job, candidate, reason)) return true;
-  if (candidate->zero >= 2 && candidate->pp > 1) return *reason = PL_DROP_ZERO, true;
+  if (breaks_zero_rule(space, candidate, reason)) return true;
   if (candidate->sp && space->job->seq / candidate->cp % candidate->tmp != 0) return *reason = PL_DROP_SEQUENCE, true;
   return breaks_group_rule(space, candidate, reason) || pl_space_breaks_offer(space, candidate, reason);
 }
@@ -88,7 +96,9 @@ int pl_space_format_reason(const pl_space *space, pl_space_reason reason, char *
   case PL_DROP_ROUNDS:
     return snprintf(text, size, "interleaved: microbatches are not a multiple of pp");
   case PL_DROP_ZERO:
-    return snprintf(text, size, "zero 2 and 3 are not offered with pp > 1");
+    return snprintf(text, size, "zero 2 and 3 are not offered with pp > 1, unless --zero names them");
+  case PL_DROP_ZERO_SPLIT:
+    return snprintf(text, size, "zero 2 and 3 shard gradients in every backward pass, which this schedule splits");
   case PL_DROP_SEQUENCE:
     return snprintf(text, size, "sp: tmp does not divide the sequence length %lld", (long long)job->seq);
   case PL_DROP_BALANCED:

@@ -30,6 +30,19 @@ refused() {
   [[ "$output" == *"best  "*"tokens/s"* ]]
 }
 
+@test "ZeRO 2 and 3 with a pipeline: where they are named, as simulate has them" {
+  local gpt=(--platform dgx-a100 --model gpt2-345m --gbs 32 --seq 1024)
+  "$PACELINE" sweep "${gpt[@]}" --zero 0-3 --pp 2 --tmp 2 --mbs 4 --schedule 1f1b,zb-h1 --sp off --recompute none --overlap on \
+    --assign uniform -o "$out" --json >"$folder.json"
+  [ "$(jq '.dropped["zero 2 and 3 shard gradients in every backward pass, which this schedule splits"]' "$folder.json")" = 2 ]
+  rows=$("$PACELINE" show "$out" --json | jq -c '[.rows[] | {zero, schedule, iter_time_s, peak_mem_bytes}]')
+  [ "$(jq -c '[.[] | select(.schedule == "1f1b") | .zero] | sort' <<<"$rows")" = "[0,1,2,3]" ]
+  for zero in 2 3; do
+    is=$("$PACELINE" simulate "${gpt[@]}" --strategy pp=2,dp=2,tmp=2,mbs=4,zero=$zero --json | jq -c '[.iter_time_s, .peak_mem_bytes]')
+    [ "$is" = "$(jq -c ".[] | select(.zero == $zero) | [.iter_time_s, .peak_mem_bytes]" <<<"$rows")" ]
+  done
+}
+
 @test "--quiet says nothing; without --progress stderr stays empty" {
   run "$PACELINE" sweep "${job[@]}" -o "$out" --quiet
   [ "$status" -eq 0 ]

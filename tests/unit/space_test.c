@@ -124,6 +124,15 @@ static void counts_each_dimension(void **state) {
   pl_space space = space_of(&small_model, &job, 4, &choices, NULL, &arena);
   assert_int_equal(space.n_candidates, 4 + 4 + 1 + 2 + 1 + 1);
   assert_int_equal(space.dropped[PL_DROP_ZERO], 2);
+  assert_int_equal(pl_int_set_parse("0-3", "--zero", 0, 3, &choices.zero, &error),
+                   PL_OK); /* named: those two as well */
+  space = space_of(&small_model, &job, 4, &choices, NULL, &arena);
+  assert_int_equal(space.n_candidates, 4 + 4 + 1 + 4 + 1 + 1);
+  assert_int_equal(space.dropped[PL_DROP_ZERO], 0);
+  choices.schedules = 1u << PL_SCHEDULE_ZB_H1; /* of pp > 1: splits backward passes, which shards of gradients do not */
+  space = space_of(&small_model, &job, 4, &choices, NULL, &arena);
+  assert_int_equal(space.n_candidates, 4 + 4 + 1 + 2 + 1 + 1);
+  assert_int_equal(space.dropped[PL_DROP_ZERO_SPLIT], 2);
 
   choices = plain;
   choices.schedules = 7; /* pp > 1: gpipe, 1f1b, and interleaved where pp * vpp divides 4 and pp the microbatches */
