@@ -68,6 +68,12 @@ static void test_predictions(void **state) {
   assert_int_equal(build(&model, 16, &module, &error), PL_OK);
   print_message("%.0f and %.0f\n", model.count.trained_parameters, own);
   assert_true(parameters(&module) == model.count.trained_parameters + own);
+  /* The file with the module. What the published checkpoint counts besides: the module's copies of the table and the
+   * head, and the biases of 59 routers. */
+  pl_model whole = load_model("workloads/models", "deepseek-v3-mtp", &arena);
+  assert_true(whole.ends.n_predictions == 1 && whole.count.parameters == model.count.parameters);
+  assert_int_equal(build(&whole, 16, &module, &error), PL_OK);
+  assert_true(parameters(&module) + 2.0 * 129280 * 7168 + 59 * 256 == 684489845504);
   pl_model other = load_model("workloads/models", "gpt2-345m", &arena);
   other.ends.n_predictions = 1;
   assert_int_equal(build(&other, 16, &module, &error), PL_UNSUPPORTED);
