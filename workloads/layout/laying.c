@@ -96,6 +96,18 @@ static bool suits_outer_axes(const pl_laying *part, const pl_ir_type *is, const 
   return true;
 }
 
+/* A partial sum that is handed from one dimension to another along an axis further out: each of its terms would be
+ * sent, where added up first, and scattered, they are sent as one. */
+static bool sends_terms(const pl_laying *part, const pl_ir_type *is, const pl_ir_type *wanted, int32_t axis,
+                        int8_t to) {
+  if (is->on[axis] != PL_IR_PARTIAL || to != PL_IR_PARTIAL) return false;
+  for (int32_t outer = 0; outer < axis; outer++)
+    if (part->rules->on[outer].role != PL_AXIS_PIPELINE && is->on[outer] >= 0 && wanted->on[outer] >= 0 &&
+        is->on[outer] != wanted->on[outer])
+      return true;
+  return false;
+}
+
 /* A sum over experts would meet at every token what only some experts know. */
 static bool is_allowed(const pl_laying *part, const pl_ir_op *op, const pl_ir_way *way, int32_t axis,
                        const int8_t *outputs_on) {
@@ -145,6 +157,7 @@ static bool is_possible(const pl_laying *part, const choice *own, int32_t axis, 
     const pl_ir_type *is = &part->to->values[pl_laying_value(part, op->inputs[i])].type;
     if (!divides(part, &own->inputs[i], axis, inputs_on[i])) return false;
     if (how != ANY_WAY && !suits_outer_axes(part, is, &own->inputs[i], axis, inputs_on[i])) return false;
+    if (how != ANY_WAY && sends_terms(part, is, &own->inputs[i], axis, inputs_on[i])) return false;
   }
   for (int32_t i = 0; i < op->n_outputs; i++)
     if (!divides(part, &own->outputs[i], axis, outputs_on[i]) ||

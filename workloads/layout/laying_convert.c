@@ -16,6 +16,18 @@ const char *pl_layout_row_between(int8_t from, int8_t to) {
   return to == PL_IR_SAME ? "all_gather" : to >= 0 ? "all_to_all" : NULL;
 }
 
+/* What is scattered is less to hand over: in front of the exchanges. */
+static void scatter_first(int32_t n, change *changes) {
+  for (int32_t i = 1; i < n; i++)
+    for (int32_t at = i;
+         at > 0 && strcmp(changes[at].row, "reduce_scatter") == 0 && strcmp(changes[at - 1].row, "all_to_all") == 0;
+         at--) {
+      const change exchange = changes[at - 1];
+      changes[at - 1] = changes[at];
+      changes[at] = exchange;
+    }
+}
+
 static int32_t changes_of(const pl_ir_mesh *mesh, const pl_ir_type *from, const pl_ir_type *to, change *changes) {
   int32_t n = 0;
   for (int32_t axis = 0; axis < mesh->n_axes; axis++) {
@@ -28,6 +40,7 @@ static int32_t changes_of(const pl_ir_mesh *mesh, const pl_ir_type *from, const 
     if (i == n) changes[n++] = (change){.row = row, .from = from->on[axis], .to = to->on[axis]};
     changes[i].axis[changes[i].n_axes++] = axis;
   }
+  scatter_first(n, changes);
   return n;
 }
 
