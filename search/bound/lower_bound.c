@@ -22,6 +22,7 @@ typedef struct pass_time {
 typedef struct chunk_time {
   double forward, backward; /* at least each */
   double both;              /* at least together */
+  double path;              /* of `both` what other stages wait for */
   double streams;           /* of the gradient stream */
   double late;              /* of `both` what the host is late by */
 } chunk_time;
@@ -150,12 +151,13 @@ static chunk_time join(const bounding *state, const pass_time *f, const pass_tim
     chunk.both = chunk.forward + chunk.backward;
   }
   chunk.late = chunk.both - chunk.forward - b->work;
-  if (state->ahead) {
-    chunk.both = fmax(chunk.both + f->first_gather + b->first_gather, gathers);
-  } else {
-    chunk.both += gathers;
-  }
-  if (!overlap) chunk.both += reduces; /* computing waits for them */
+  /* Parameters are gathered while an activation or a gradient is waited for, and what is sent does not wait for the
+   * reductions. With a pipeline they may also come while the host is late. */
+  chunk.path = chunk.both;
+  double worked = state->program->strategy->pp > 1 ? f->work + b->work : chunk.both;
+  worked = state->ahead ? fmax(worked + f->first_gather + b->first_gather, gathers) : worked + gathers;
+  if (!overlap) worked += reduces; /* computing waits for them */
+  chunk.both = fmax(chunk.both, worked);
   chunk.streams = gathers + b->reduces[0];
   return chunk;
 }
@@ -284,19 +286,20 @@ static double combine(const bounding *state, int64_t m) {
   bool in_halves = strategy->schedule == PL_SCHEDULE_GPIPE || strategy->schedule == PL_SCHEDULE_FIFO;
   double filled = 0, entered = 0, all = 0, most = 0;
   for (int32_t s = 0; s < strategy->pp; s++)
-    all += stages[s].first.both + stages[s].down + stages[s].up;
+    all += stages[s].first.path + stages[s].down + stages[s].up;
   for (int32_t s = 0; s < strategy->pp; s++) {
     const stage_time *own = &stages[s];
-    double full = (double)m * own->busy;
+    double loose = strategy->pp > 1 ? own->first.both - own->first.path : 0; /* of the first and the last pass */
+    double full = (double)m * own->busy - loose;
     if (!splits) most = fmax(most, filled + full + stages[0].end);
     most = fmax(most, entered + full + own->end);
     most = fmax(most, (double)m * own->streams);
     if (strategy->vpp == 1 && in_order && is_known) {
       int64_t w = in_halves ? 0 : strategy->pp - s - 1 < m ? strategy->pp - s - 1 : m - 1;
       double trips = (double)(m - w) * own->first.both + (double)w * own->first.backward;
-      most = fmax(most, all - own->first.both + trips + stages[0].end);
+      most = fmax(most, all - own->first.path + trips - loose + stages[0].end);
     }
-    filled += own->first.both + own->down + own->up;
+    filled += own->first.path + own->down + own->up;
     entered += own->first.forward + own->down;
   }
   return most * (1 - rounding);

@@ -14,6 +14,9 @@
  *                stage, before which 1F1B fits w + 1 = min(pp - s, m) forward passes; GPipe w = 0
  *   streams      m (gathers and reductions) of ZeRO 2 and 3, which share one stream
  *
+ * Gathers and reductions of ZeRO 2 and 3 count in J_s alone, and there not of one microbatch: the first ones run while
+ * a stage waits for its first activation, the last ones while its gradient is on its way.
+ *
  * With backward passes in halves only the second of the full stage's holds (J of all three), and no reduction counts
  * that may run beside a pass; a listed schedule has no round trip that is known.
  *
