@@ -272,7 +272,8 @@ static int32_t remake(stepping *own, const pl_ir_op *kept, const pl_kernel_remad
   const char *path = made->keep->path;
   int32_t operand = read_before(own, path);
   if (operand == PL_IR_NONE)
-    operand = pl_ir_op_typed(own->to, own->function, "kept", path, path, 0, NULL, made->type, 0, NULL);
+    operand = pl_ir_op_typed(own->to, own->function, "kept", path, path, 0, NULL, made->type, made->keep->n_attributes,
+                             made->keep->attributes); /* from where it was kept */
   return append_remade(own, kept, made, operand);
 }
 
@@ -286,12 +287,14 @@ static const char *path_of_part(stepping *own, const char *path, const char *par
 static void keep_part(stepping *own, const pl_ir_op *keep, const char *part, int32_t value) {
   int32_t kept = own->map[value];
   if (kept != PL_IR_NONE)
-    pl_ir_op_typed(own->to, own->function, "keep", NULL, path_of_part(own, keep->path, part), 1, &kept, NULL, 0, NULL);
+    pl_ir_op_typed(own->to, own->function, "keep", NULL, path_of_part(own, keep->path, part), 1, &kept, NULL,
+                   keep->n_attributes, keep->attributes);
 }
 
 static int32_t kept_part(stepping *own, const pl_ir_op *kept, const char *part, const pl_ir_type *type) {
   const char *path = path_of_part(own, kept->path, part);
-  return pl_ir_op_typed(own->to, own->function, "kept", part, path, 0, NULL, type, 0, NULL);
+  return pl_ir_op_typed(own->to, own->function, "kept", part, path, 0, NULL, type, kept->n_attributes,
+                        kept->attributes);
 }
 
 /* exp(logits - greatest) of what is kept of the two. */
