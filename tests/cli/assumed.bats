@@ -122,3 +122,19 @@ refuses() {
   run "$PACELINE" model show workloads/models/llama-2-7b.json --dtype fp8
   [ "$status" -eq 2 ]
 }
+
+@test "degrees that are left out are 1, dp takes the GPUs that are left, and which those are is said" {
+  job=(--platform dgx-a100 --model gpt2-345m --gbs 96 --seq 1024)
+  run "$PACELINE" simulate "${job[@]}" --strategy dp=8,mbs=12
+  [ "$status" -eq 0 ] && [[ $output == *$'\n'"assumed          pp=1, tmp=1: not given"$'\n'* ]]
+  short=$("$PACELINE" simulate "${job[@]}" --strategy tmp=2,mbs=12 --json)
+  [ "$(jq -c '[.strategy_assumed, .pp, .dp, .tmp]' <<<"$short")" = '["pp=1, dp=4",1,4,2]' ]
+  whole=$("$PACELINE" simulate "${job[@]}" --strategy pp=1,dp=4,tmp=2,mbs=12 --json)
+  [ "$(jq -c 'del(.strategy_assumed)' <<<"$short")" = "$(jq -c . <<<"$whole")" ] # nothing is said of what is given
+  [[ $("$PACELINE" simulate "${job[@]}" --strategy mbs=12,offload=states) == *$'\n'"assumed          pp=1, tmp=1, dp=8: not given"$'\n'* ]]
+  run "$PACELINE" simulate "${job[@]}" --strategy pp=3,mbs=12
+  [ "$status" -eq 2 ] && [ "${#lines[@]}" -eq 1 ] && [[ $output == *"pp * cp * tmp = 3 does not divide 8 devices; with idle=1 2 of them are left over" ]]
+  run "$PACELINE" simulate "${job[@]}" --strategy dp=8
+  [ "$status" -eq 2 ] && [[ $output == *"mbs is missing, the sequences of a microbatch"* ]]
+  [[ $("$PACELINE" verify --model tiny-gpt2 --gbs 4 --seq 8 --strategy tmp=2,mbs=2) == *"assumed    pp=1, dp=1: not given"*equal* ]]
+}

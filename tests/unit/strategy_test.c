@@ -72,10 +72,9 @@ static const struct {
     {DEGREES ",=4", "unknown key ''"},
     {DEGREES ",PP=4", "unknown key 'PP'"},
     {DEGREES ", sp=0", "unknown key ' sp'"},
-    {"dp=4,tmp=1,mbs=1", "pp is missing"},
-    {"pp=4,tmp=1,mbs=1", "dp is missing"},
-    {"pp=4,dp=4,mbs=1", "tmp is missing"},
     {"pp=4,dp=4,tmp=1", "mbs is missing"},
+    {"pp=4,tmp=1,mbs=1,split=1:1", "dp is missing, which split= is about"},
+    {"pp=4,mbs=1,placement=0-3", "dp is missing, which placement= is about"},
     {DEGREES ",pp=4", "pp is given twice"},
     {DEGREES ",assign=uniform,assign=uniform", "assign is given twice"},
     {"pp=four,dp=4,tmp=1,mbs=1", "four"},
@@ -217,6 +216,37 @@ static void formatting_gives_back_what_was_read(void **state) {
     assert_memory_equal(cut, texts[i], sizeof cut - 1);
     assert_int_equal(pl_strategy_format(&strategy, &own->model, NULL, 0), length);
   }
+}
+
+/* ---- what is left out ---- */
+
+static void degrees_are_assumed(void **state) {
+  fixture *own = *state;
+  static const struct {
+    const char *text, *assumed;
+    uint32_t n_devices;
+    int32_t pp, dp, tmp;
+  } cases[] = {{"mbs=1", "pp=1, tmp=1, dp=16", 16, 1, 16, 1},
+               {"dp=4,mbs=2", "pp=1, tmp=1", 16, 1, 4, 1}, /* and the check says what the other 12 are for */
+               {"pp=4,tmp=2,mbs=1", "dp=2", 16, 4, 2, 2},
+               {"tmp=2,cp=2,mbs=1", "pp=1, dp=4", 16, 1, 4, 2},
+               {"pp=5,mbs=1,idle=1", "tmp=1, dp=3", 16, 5, 3, 1},
+               {"pp=32,mbs=1", "tmp=1, dp=1", 16, 32, 1, 1}, /* too many, likewise */
+               {"pp=4,dp=4,tmp=1,mbs=1", "", 16, 4, 4, 1}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char text[PL_ASSUMED_TEXT_BYTES];
+    pl_error error = PL_ERROR_INIT;
+    pl_strategy strategy = parse(own, cases[i].text);
+    assert_int_equal(pl_strategy_spread(&strategy, cases[i].n_devices, &error), PL_OK);
+    assert_true(strategy.pp == cases[i].pp && strategy.dp == cases[i].dp && strategy.tmp == cases[i].tmp);
+    assert_string_equal(pl_strategy_assumed(&strategy, text), cases[i].assumed);
+  }
+  pl_error error = PL_ERROR_INIT;
+  pl_strategy strategy = parse(own, "pp=5,mbs=1");
+  assert_int_equal(pl_strategy_spread(&strategy, 16, &error), PL_BAD_INPUT);
+  assert_string_equal(error.message,
+                      "strategy: dp is left out, and pp * cp * tmp = 5 does not divide 16 devices; with idle=1 1 of "
+                      "them are left over");
 }
 
 /* ---- checks ---- */
@@ -388,6 +418,7 @@ int main(void) {
       TEST(a_text_of_any_length_is_refused_cleanly),
       TEST(boundaries_count_layers_or_blocks),
       TEST(formatting_gives_back_what_was_read),
+      TEST(degrees_are_assumed),
       TEST(each_limit_is_checked),
       TEST(a_run_too_large_to_hold_is_refused),
       TEST(what_is_allowed_passes),

@@ -171,6 +171,12 @@ static void note_orders(const session *own, const request *in) {
       pl_schedule_name(own->job.strategy.schedule), n, n);
 }
 
+static void note_assumed(const session *own, const request *in) {
+  char text[PL_ASSUMED_TEXT_BYTES];
+  if (in->strategy != NULL && own->job.strategy.assumed != 0)
+    fprintf(stderr, "paceline program: %s: not given\n", pl_strategy_assumed(&own->job.strategy, text));
+}
+
 static pl_code make(session *own, request *in, pl_error *error) {
   pl_job_options *options = &in->job;
   pl_ir_level level = in->level < PL_IR_KERNELS ? in->level : PL_IR_DISTRIBUTED;
@@ -195,6 +201,7 @@ static pl_code make(session *own, request *in, pl_error *error) {
   if (is_held(in)) own->job.model = pl_model_held(&own->job.model, options->job.framework, own->job.strategy.tmp);
   note_vocabulary(own, in);
   note_orders(own, in);
+  note_assumed(own, in);
   return pl_program_of(&own->job.model, &options->job, in->strategy != NULL ? &own->job.strategy : NULL, level,
                        &own->job.arena, &own->module, error);
 }

@@ -465,8 +465,8 @@ int pl_cmd_simulate(int argc, char **argv) {
       .parser = read_option,
       .doc =
           "Simulates one training iteration of a model on a platform under one strategy.\v"
-          "A strategy needs the degrees pp * dp * tmp = number of GPUs and the microbatch mbs. Optional keys, first "
-          "value is the default:\n"
+          "A strategy has the degrees pp * dp * tmp = number of GPUs and the microbatch mbs. pp and tmp that are left "
+          "out are 1, dp takes the GPUs that are left. Optional keys, first value is the default:\n"
           "  assign=uniform|balanced|optimal|amp-dp|0:9:15:21:30   layers (or blocks) of the stages\n"
           "    (balanced, optimal and amp-dp are best by a closed form, not by simulated time)\n"
           "  schedule=1f1b|gpipe|interleaved|fifo|breadth-first|zb-h1|zb-h2|zb-v|dualpipe-v|@FILE\n"

@@ -170,6 +170,8 @@ static void print_text(const verify_job *own, const pl_verification *v) {
   double most = pl_verify_tolerance(&own->options);
   printf("%s on %u devices: %d lists, %d functions, %d microbatches, %d collectives and %d sends in them\n",
          own->model.name, v->n_devices, v->n_classes, v->n_functions, v->n_microbatches, v->n_collectives, v->n_sends);
+  if (own->strategy.assumed != 0) putchar(' '), putchar(' ');
+  pl_strategy_assumed_print(stdout, 11, &own->strategy);
   printf("%s, %d steps, beside the plain program (one device, one microbatch of %lld sequences):\n",
          own->options.single ? "fp32" : "fp64", own->options.iterations, (long long)own->job.gbs);
   printf("  loss       %.12g and %.12g, apart by %.1e\n", v->loss, v->other_loss, v->loss_error);

@@ -58,6 +58,7 @@ pl_code pl_job_session_place_on(pl_job_session *session, pl_job_options *options
   PL_TRY(pl_job_options_complete(options, &session->model, cluster, error));
   PL_TRY(pl_job_options_visit(options, &cluster, &session->arena, error));
   session->cluster = cluster;
+  PL_TRY(pl_strategy_spread(&session->strategy, cluster->n_devices, error));
   PL_TRY(pl_strategy_check(&session->strategy, &session->model, &options->job, cluster->n_devices, error));
   if (!pl_model_has_blocks(&session->model)) return assign_program(session, options, error);
   return pl_assign(&session->strategy, &session->model, &options->job, cluster, &options->simulate, &session->arena,

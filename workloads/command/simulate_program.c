@@ -77,6 +77,7 @@ typedef struct subject {
   pl_ir_module launched; /* what of it is simulated */
   pl_program_explanation explanation;
   const char *schedule; /* of several lists */
+  pl_strategy tuple;    /* what was assumed of it */
 } subject;
 
 typedef struct share {
@@ -241,6 +242,7 @@ static void print_text(const subject *of, const pl_program_report *report) {
   printf("%-16s %s, %s: %u devices, %u list%s, %d microbatch%s\n", file ? "program" : "strategy", what_is_run(request),
          file ? pl_ir_level_names[module->level] : module->name, report->n_devices, report->n_classes,
          report->n_classes == 1 ? "" : "s", module->n_microbatches, module->n_microbatches == 1 ? "" : "es");
+  pl_strategy_assumed_print(stdout, 17, &of->tuple);
   pl_simulate_idle_print(stdout, of->cluster, report->n_devices);
   pl_tree_print_notes(stdout, &of->plan);
   printf("what runs        %llu kernels, %llu collectives, %llu sends on all devices; ",
@@ -284,6 +286,8 @@ static void print_json(const subject *of, const pl_program_report *report) {
     pl_json_put_string(&json, "model", of->model.name);
     pl_json_put_string(&json, "strategy",
                        of->request->strategy != NULL ? of->request->strategy : of->request->tree_path);
+    char assumed[PL_ASSUMED_TEXT_BYTES];
+    if (of->tuple.assumed != 0) pl_json_put_string(&json, "strategy_assumed", pl_strategy_assumed(&of->tuple, assumed));
     pl_json_put_boolean(&json, "inference", of->request->inference);
     pl_json_put_number(&json, "parameters", of->model.count.parameters);
     pl_json_put_integer(&json, "gbs", of->options->job.gbs);
@@ -386,7 +390,9 @@ static pl_code make_of_strategy(subject *to, const pl_cluster *cluster, pl_arena
   const pl_job *job = &to->options->job;
   PL_TRY(pl_strategy_parse(to->request->strategy, &to->model, arena, &strategy, error));
   pl_strategy_adopt(&strategy, job);
+  PL_TRY(pl_strategy_spread(&strategy, cluster->n_devices, error));
   PL_TRY(pl_strategy_check(&strategy, &to->model, job, cluster->n_devices, error));
+  to->tuple = strategy;
   to->schedule = pl_schedule_name(strategy.schedule);
   PL_TRY(pl_strategy_assign_unplaced(
       &strategy, &to->model, job, ": nothing is priced for programs; give boundaries, uniform or ends", arena, error));

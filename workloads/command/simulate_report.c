@@ -56,6 +56,7 @@ void pl_simulate_subject_print(FILE *stream, const pl_simulate_subject *subject)
   char *text = pl_strategy_text(subject->strategy, subject->model);
   fprintf(stream, "strategy         %s\n", text == NULL ? "" : text);
   free(text);
+  pl_strategy_assumed_print(stream, 17, subject->strategy);
   pl_simulate_idle_print(stream, cluster, pl_strategy_n_ranks(subject->strategy));
   if (subject->job->framework != NULL) fprintf(stream, "framework        %s\n", subject->job->framework->name);
   if (subject->job->op_profile == NULL) return;
@@ -307,6 +308,9 @@ void pl_simulate_subject_json(pl_json *json, const pl_simulate_subject *subject,
   pl_json_put_string(json, "dtype", pl_dtype_name(subject->job->dtype));
   if (subject->job->fp8) pl_json_put_boolean(json, subject->job->fp4 ? "fp4" : "fp8", true);
   pl_job_origin_json(json, subject->model, subject->origin);
+  char assumed[PL_ASSUMED_TEXT_BYTES];
+  if (subject->strategy->assumed != 0)
+    pl_json_put_string(json, "strategy_assumed", pl_strategy_assumed(subject->strategy, assumed));
   pl_json_put_string(json, "framework", pl_framework_or_ideal(subject->job->framework)->name);
   if (subject->job->op_profile != NULL) pl_json_put_string(json, "op_profile", subject->job->op_profile->path);
   put_way(json, subject);

@@ -26,6 +26,8 @@
 #ifndef PL_WORKLOADS_STRATEGY_H
 #define PL_WORKLOADS_STRATEGY_H
 
+#include <stdio.h>
+
 #include "core/base/arena.h"
 #include "core/base/status.h"
 #include "core/cluster/cluster.h"
@@ -67,9 +69,13 @@ typedef enum pl_assign_recipe {
 /* As users write them, by enumerator; NULL ends them. */
 extern const char *const pl_assign_names[];
 
+/* Degrees that a text may leave out: pp and tmp are 1 then, and dp takes the devices that are left. */
+typedef enum pl_assumed_degree { PL_ASSUMED_PP = 1, PL_ASSUMED_DP = 2, PL_ASSUMED_TMP = 4 } pl_assumed_degree;
+
 typedef struct pl_strategy {
   int32_t pp, dp, tmp, mbs, vpp;
   int32_t cp, ep, etp; /* 0 counts as 1; etp, expert tensor parallelism: 1 or tmp */
+  uint8_t assumed;     /* of pl_assumed_degree: what the text left out */
   bool cp_gather;      /* cp_comm=gather */
   pl_schedule_kind schedule;
   const struct pl_listed_schedule *listed; /* of PL_SCHEDULE_LISTED (workloads/strategy/listed_schedule.h) */
@@ -156,9 +162,18 @@ static inline int32_t pl_strategy_expert_replicas(const pl_strategy *strategy) {
   return ranks / pl_strategy_ep(strategy);
 }
 
-/* Parses the text form; syntax only (unknown key, number, missing pp/dp/tmp/mbs). Recipes leave boundary NULL. */
+/* Parses the text form; syntax only (unknown key, number, missing mbs). Recipes leave boundary NULL. pp and tmp that
+ * are left out are 1, and so is dp until pl_strategy_spread knows the devices. */
 pl_code pl_strategy_parse(const char *text, const pl_model *model, pl_arena *arena, pl_strategy *strategy,
                           pl_error *error);
+/* Of a text without dp: as many replicas as there are devices for. Says what would do where pp, cp and tmp do not
+ * divide them and none may be left over. */
+pl_code pl_strategy_spread(pl_strategy *strategy, uint32_t n_devices, pl_error *error);
+/* "pp=1, tmp=1, dp=8" of what was left out; "": nothing was. */
+enum { PL_ASSUMED_TEXT_BYTES = 64 };
+const char *pl_strategy_assumed(const pl_strategy *strategy, char text[PL_ASSUMED_TEXT_BYTES]);
+/* The same as a line of a summary whose values begin in column `column`; no line if nothing was. */
+void pl_strategy_assumed_print(FILE *stream, int column, const pl_strategy *strategy);
 /* What the text leaves to the framework: `overlap`, `assign`. */
 void pl_strategy_adopt(pl_strategy *strategy, const pl_job *job);
 /* Whether `text` is a permutation of t, d, p or of t, c, d, p. */

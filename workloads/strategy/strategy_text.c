@@ -288,6 +288,25 @@ static pl_code parse_placement(parsing *state) {
                                      state->error);
 }
 
+/* The first four keys are degrees. */
+static pl_code assume_degrees(parsing *state, uint32_t seen) {
+  pl_strategy *strategy = state->strategy;
+  int32_t *const degrees[] = {&strategy->pp, &strategy->dp, &strategy->tmp};
+  static const uint8_t bits[] = {PL_ASSUMED_PP, PL_ASSUMED_DP, PL_ASSUMED_TMP};
+  if (!(seen & 8u))
+    return pl_fail(state->error, PL_BAD_INPUT,
+                   "strategy: mbs is missing, the sequences of a microbatch (e.g. pp=4,tmp=2,mbs=1; of pp, tmp and dp "
+                   "what is left out is 1, 1 and the devices that are left)");
+  for (uint32_t i = 0; i < 3; i++) {
+    if (seen & (1u << i)) continue;
+    *degrees[i] = 1;
+    strategy->assumed |= bits[i];
+  }
+  if ((strategy->assumed & PL_ASSUMED_DP) == 0 || (state->split == NULL && state->placement == NULL)) return PL_OK;
+  return pl_fail(state->error, PL_BAD_INPUT, "strategy: dp is missing, which %s= is about",
+                 state->split != NULL ? "split" : "placement");
+}
+
 pl_code pl_strategy_parse(const char *text, const pl_model *model, pl_arena *arena, pl_strategy *strategy,
                           pl_error *error) {
   *strategy = (pl_strategy){.vpp = 1,
@@ -304,11 +323,7 @@ pl_code pl_strategy_parse(const char *text, const pl_model *model, pl_arena *are
   uint32_t seen = 0;
   for (char *item; (item = strsep(&copy, ",")) != NULL;)
     PL_TRY(read_pair(&state, item, &seen));
-  for (uint32_t i = 0; i < 4; i++)
-    if (!(seen & (1u << i)))
-      return pl_fail(error, PL_BAD_INPUT,
-                     "strategy: %s is missing; pp, dp, tmp and mbs are needed (e.g. pp=4,dp=4,tmp=1,mbs=1)",
-                     keys[i].key);
+  PL_TRY(assume_degrees(&state, seen));
   if (!state.schedule_given && strategy->vpp > 1) strategy->schedule = PL_SCHEDULE_INTERLEAVED;
   if (!state.vpp_given && strategy->listed != NULL) strategy->vpp = strategy->listed->vpp;
   if (!state.vpp_given && pl_strategy_is_v(strategy)) strategy->vpp = 2;
