@@ -45,7 +45,8 @@ typedef enum pl_attention_kernel {
   PL_ATTENTION_FLASH2,
   PL_ATTENTION_FLASH3,
   PL_ATTENTION_CUDNN,
-  PL_ATTENTION_KERNEL_COUNT
+  PL_ATTENTION_KERNEL_COUNT,
+  PL_ATTENTION_FASTEST = PL_ATTENTION_KERNEL_COUNT /* of those that the device has figures for: of no profile */
 } pl_attention_kernel;
 
 const char *pl_attention_kernel_name(pl_attention_kernel kernel); /* "flash2"; "any" */

@@ -120,3 +120,20 @@ column() {
   run "$PACELINE" simulate "${small[@]}" --strategy pp=1,dp=16,tmp=1,mbs=1,zero=3
   [[ "$status" -eq 2 && "$output" == *"needs one microbatch per step; here are 2"* ]]
 }
+
+@test "of attention ideal has the fastest that the GPU has figures for" {
+  job=(--model llama-3.1-8b --gbs 64 --strategy pp=2,dp=4,tmp=1,mbs=1 --json)
+  takes() { "$PACELINE" simulate --platform "$1" "${job[@]}" "${@:2}" | jq .iter_time_s; }
+  for platform in dgx-h100 dgx-a100 dgx-b200:1; do
+    ideal=$(takes $platform)
+    for kernel in any flash1 flash2 flash3 cudnn fastest; do
+      printf '{"name": "one", "kernels": {"attention_kernel": "%s"}}' $kernel >"$BATS_TEST_TMPDIR/f.json"
+      is=$(takes $platform --framework "$BATS_TEST_TMPDIR/f.json")
+      python3 -c 'import sys; assert float(sys.argv[1]) <= float(sys.argv[2]), sys.argv' "$ideal" "$is" $platform $kernel
+      [ $kernel != fastest ] || [ "$is" = "$ideal" ]
+      # Hopper's first figures are FlashAttention 2's
+      [ $platform/$kernel != dgx-h100/any ] || python3 -c 'import sys; assert float(sys.argv[2]) > 1.05 * float(sys.argv[1])' "$ideal" "$is"
+    done
+  done
+  python3 -c 'import sys; assert float(sys.argv[1]) <= float(sys.argv[2])' "$(takes dgx-h100)" "$(takes dgx-h100 --framework megatron-core)"
+}

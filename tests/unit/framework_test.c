@@ -58,6 +58,8 @@ static void test_defaults_are_ideal(void **state) {
   assert_string_equal(read.name, "x");
   ideal.name = read.name;
   ideal.digest = read.digest;
+  assert_int_equal(ideal.kernels.attention_kernel, PL_ATTENTION_FASTEST);
+  ideal.kernels.attention_kernel = PL_ATTENTION_ANY; /* the one that a file has to name */
   assert_memory_equal(&read, &ideal, sizeof ideal);
 }
 

@@ -106,9 +106,9 @@ static pl_cost_bound bound_of(double overhead_s, double compute_s, double memory
   return compute_s > memory_s ? PL_BOUND_COMPUTE : PL_BOUND_MEMORY;
 }
 
-/* Attention in 16 bits by the profile's curve; false: it has none, or the data type is another. */
-static bool fitted_attention(const pl_device_profile *profile, const pl_op *op, pl_op_time *time) {
-  const pl_attention_profile *attention = pl_attention_choose(profile, (pl_attention_kernel)op->attention_kernel);
+/* Attention in 16 bits by one of the profile's curves; false: there is none, or the data type is another. */
+static bool time_attention(const pl_device_profile *profile, const pl_attention_profile *attention, const pl_op *op,
+                           pl_op_time *time) {
   pl_dtype dtype = op->dtype == PL_DTYPE_FP8 ? PL_DTYPE_BF16 : (pl_dtype)op->dtype;
   if (attention == NULL || pl_dtype_bytes(dtype) != 2 || profile->peak_flops[dtype] <= 0) return false;
   bool backward = op->category == PL_CATEGORY_BACKWARD;
@@ -130,6 +130,24 @@ static bool fitted_attention(const pl_device_profile *profile, const pl_op *op, 
                 : parts.compute_s > parts.memory_s ? PL_BOUND_COMPUTE
                                                    : PL_BOUND_MEMORY;
   return true;
+}
+
+const pl_attention_profile *pl_op_attention(const pl_device_profile *profile, const pl_op *op) {
+  const pl_attention_profile *best = NULL;
+  pl_op_time time, least = {0};
+  if (op->attention_kernel != PL_ATTENTION_FASTEST)
+    return pl_attention_choose(profile, (pl_attention_kernel)op->attention_kernel);
+  for (uint32_t i = 0; i < profile->n_attention; i++) {
+    if (!time_attention(profile, &profile->attention[i], op, &time)) return profile->attention;
+    if (best != NULL && time.time_s >= least.time_s) continue;
+    best = &profile->attention[i];
+    least = time;
+  }
+  return best;
+}
+
+static bool fitted_attention(const pl_device_profile *profile, const pl_op *op, pl_op_time *time) {
+  return time_attention(profile, pl_op_attention(profile, op), op, time);
 }
 
 static bool fitted_kernel(const pl_device_profile *profile, pl_kernel_kind kind, bool backward, double bytes,

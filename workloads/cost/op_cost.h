@@ -54,6 +54,10 @@ typedef struct pl_op_time {
  * entries); table entries and fits contain the launch. */
 pl_op_time pl_op_cost(const pl_device_profile *profile, const pl_op *op);
 
+/* The curve by which a fused attention op is timed: the profile's for its kernel, the fastest of all for this op where
+ * it may be any of them; NULL: there is none. */
+const pl_attention_profile *pl_op_attention(const pl_device_profile *profile, const pl_op *op);
+
 /* Optimizer step over `parameters` local parameters as one fused kernel: memory bound. 0 parameters take no time. */
 pl_op_time pl_optimizer_cost(const pl_device_profile *profile, double parameters, double bytes_per_parameter);
 

@@ -17,6 +17,7 @@
 
 const pl_framework pl_framework_ideal = {.name = "ideal",
                                          .kernels.flash = true,
+                                         .kernels.attention_kernel = PL_ATTENTION_FASTEST,
                                          .kernels.fuses_softmax = true,
                                          .kernels.fuses_activation = true,
                                          .kernels.fuses_residual = true,
@@ -54,7 +55,7 @@ typedef struct switch_row {
 } switch_row;
 
 #define AT(field) offsetof(pl_framework, field)
-static const char *const attention_words[] = {"any", "flash1", "flash2", "flash3", "cudnn", NULL};
+static const char *const attention_words[] = {"any", "flash1", "flash2", "flash3", "cudnn", "fastest", NULL};
 static const char *const loss_words[] = {"in_place", "copy", "copies", "fused", "fused_fp32", "chunked", NULL};
 static const char *const optimizer_words[] = {"fused", "foreach", "loop", "fused_8bit", "sgd", NULL};
 static const char *const life_words[] = {"stay", "made", "consumed", NULL};
@@ -274,6 +275,7 @@ static pl_code read_name(const pl_document *document, const pl_node *root, pl_ar
 static pl_code read_framework(const pl_document *document, pl_arena *arena, pl_framework *framework, pl_error *error) {
   const pl_node *root = pl_document_root(document);
   pl_framework made = pl_framework_ideal;
+  made.kernels.attention_kernel = PL_ATTENTION_ANY; /* of a real one the device's first, until it says which */
   made.digest = pl_document_digest(document);
   if (!pl_node_is_mapping(root)) return pl_document_fail(document, root, error, "expected an object");
   PL_TRY(read_name(document, root, arena, &made, error));

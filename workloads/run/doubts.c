@@ -65,7 +65,7 @@ static double fitted_residual(const pl_residuals *residuals, const pl_held_out *
 }
 
 static double attention_residual(const pl_residuals *residuals, const pl_device_profile *profile, const pl_op *op) {
-  const pl_attention_profile *curve = pl_attention_choose(profile, (pl_attention_kernel)op->attention_kernel);
+  const pl_attention_profile *curve = pl_op_attention(profile, op);
   if (curve == NULL) return residuals->half[PL_RESIDUAL_attention_roofline];
   return fitted_residual(residuals, &curve->held_out[op->category == PL_CATEGORY_BACKWARD],
                          PL_RESIDUAL_attention_fitted, PL_RESIDUAL_attention_transferred);
