@@ -243,7 +243,7 @@ static pl_code walk_schedule(walk *w, pl_candidate candidate) {
     candidate.schedule = PL_SCHEDULE_1F1B;
     return walk_recompute(w, candidate);
   }
-  for (uint8_t schedule = 0; schedule < PL_SCHEDULE_LISTED; schedule++) {
+  for (uint8_t schedule = 0; schedule < PL_SCHEDULE_DUALPIPE; schedule++) {
     if (!has_bit(w->space->choices.schedules, schedule)) continue;
     candidate.schedule = schedule;
     PL_TRY(walk_chunks(w, candidate));

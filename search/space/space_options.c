@@ -152,6 +152,8 @@ static bool read_choice(int key, const char *value, pl_space_choices *choices, p
     return true;
   case KEY_SCHEDULE:
     read_words(error, "--schedule", value, pl_schedule_names, &choices->schedules);
+    if (error->code == PL_OK && (choices->schedules >> PL_SCHEDULE_DUALPIPE & 1u) != 0)
+      pl_fail(error, PL_BAD_INPUT, "--schedule: dualpipe is simulated as a program, by simulate, explain and verify");
     return true;
   case KEY_RECOMPUTE:
     read_words(error, "--recompute", value, pl_recompute_names, &choices->recomputes);

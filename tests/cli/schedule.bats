@@ -97,3 +97,24 @@ refuses() {
     "$PACELINE" show "$dir/six.h5" --where "schedule=='$schedule'" | grep -q "$schedule"
   done
 }
+
+@test "DualPipe with two copies of the weights: each stage has two parts of the model, and what a tuple says a tree says too" {
+  gpt=(--platform dgx-a100 --model gpt2-345m --gbs 32 --seq 1024)
+  held() { "$PACELINE" simulate "${gpt[@]}" --strategy "$1" --as-program --json | jq -c "[.lists[] | $2]"; }
+  what='.mem_parameters_bytes, .mem_gradients_bytes, .mem_optimizer_bytes'
+  # on two stages both have the whole model; its table, which embedding and head read, once
+  whole=$(held pp=1,dp=1,mbs=1,idle=1 "[$what]" | jq -c '.[0]')
+  [ "$(held pp=2,dp=1,mbs=1,idle=1,schedule=dualpipe "[$what]")" = "[$whole,$whole]" ]
+  run "$PACELINE" simulate "${gpt[@]}" --strategy pp=3,dp=1,mbs=1,schedule=dualpipe,idle=1
+  [ "$status" -eq 2 ] && [ "${#lines[@]}" -eq 1 ] && [[ $output == *"pp is even, and gbs / (dp * mbs) an even number of at least 2 * pp = 6"*"here pp=3 and 32" ]]
+  run "$PACELINE" simulate "${gpt[@]}" --strategy pp=4,dp=2,mbs=4,schedule=dualpipe
+  [ "$status" -eq 2 ] && [[ $output == *"at least 2 * pp = 8"*"here pp=4 and 4" ]]
+  tuple=$("$PACELINE" simulate "${gpt[@]}" --strategy pp=4,dp=2,mbs=2,zero=1,schedule=dualpipe --json | jq -c '[.iter_time_s, .peak_mem_bytes]')
+  [ "$tuple" = "$("$PACELINE" simulate "${gpt[@]}" --strategy gpt-dualpipe.yaml --json | jq -c '[.iter_time_s, .peak_mem_bytes]')" ]
+  "$PACELINE" program print "${gpt[@]}" --strategy pp=4,dp=2,mbs=2,schedule=dualpipe -o "$BATS_TEST_TMPDIR/d.plir"
+  run "$PACELINE" program check "$BATS_TEST_TMPDIR/d.plir"
+  [ "$status" -eq 0 ]
+  sed 's/ microbatches 4 to 7//' "$BATS_TEST_TMPDIR/d.plir" >"$BATS_TEST_TMPDIR/e.plir"
+  run "$PACELINE" program check "$BATS_TEST_TMPDIR/e.plir"
+  [ "$status" -eq 2 ] && [[ $output == *"class stage0 lacks step F7.0"* ]]
+}

@@ -117,6 +117,7 @@ END
   refused "--tmp: '8-1' has a range that runs backwards" "${job[@]}" --tmp 8-1 -o "$out"
   refused "--zero: '4' must stay within 0 to 3" "${job[@]}" --zero 4 -o "$out"
   refused "--schedule: '2f2b' is not a list of gpipe, 1f1b, interleaved, fifo, breadth-first, zb-h1, zb-h2, zb-v, dualpipe-v" "${job[@]}" --schedule 2f2b -o "$out"
+  refused "--schedule: dualpipe is simulated as a program, by simulate, explain and verify" "${job[@]}" --schedule 1f1b,dualpipe -o "$out"
   refused "--recompute: 'some' is not" "${job[@]}" --recompute some -o "$out"
   refused "--assign: 'uniform,' is not a list of uniform, balanced" "${job[@]}" --assign uniform, -o "$out"
   refused "--sp: 'maybe' is not on, off or both" "${job[@]}" --sp maybe -o "$out"

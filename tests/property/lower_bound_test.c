@@ -366,7 +366,7 @@ static void random_choices(subject *own, uint64_t *random) {
   if (own->model.moe.n_experts > 0) pl_int_set_parse("1,2,4,8", "ep", 1, 8, &choices->ep, &error);
   choices->recomputes = 15;
   if (random_below(random, 3) == 0) pl_int_set_parse("0-3", "zero", 0, 3, &choices->zero, &error); /* pipelines too */
-  if (random_below(random, 2) == 0) choices->schedules = (1u << PL_SCHEDULE_LISTED) - 1;
+  if (random_below(random, 2) == 0) choices->schedules = (1u << PL_SCHEDULE_DUALPIPE) - 1;
   own->problem.allow_idle = random_below(random, 4) == 0;
   for (uint32_t i = 0; i < 2; i++)
     memcpy(choices->orders[choices->n_orders++], more_orders[random_below(random, 9)], 5);

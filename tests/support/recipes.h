@@ -83,6 +83,10 @@ static const recipe recipes[] = {
     RECIPE(llama, "pp=4,dp=1,tmp=1,mbs=1,schedule=zb-h2"),
     RECIPE(llama, "pp=2,dp=1,tmp=2,mbs=1,vpp=2,schedule=zb-v,sp=1"),
     RECIPE(llama, "pp=2,dp=1,tmp=1,mbs=1,vpp=2,schedule=dualpipe-v"),
+    /* two copies of the weights: a table that embedding and head read, shards of the optimizer, experts */
+    RECIPE(gpt2, "pp=4,dp=1,tmp=1,mbs=1,schedule=dualpipe"),
+    RECIPE(llama, "pp=2,dp=2,tmp=2,mbs=1,sp=1,zero=1,schedule=dualpipe"),
+    RECIPE(mixtral, "pp=2,dp=2,tmp=1,mbs=1,ep=2,recompute=full,schedule=dualpipe"),
     RECIPE(llama, "pp=2,dp=2,tmp=2,mbs=1,cp=2,sp=1,zero=1,recompute=full"),
     RECIPE(mixtral, "pp=1,dp=2,tmp=1,mbs=1,ep=2"),
     RECIPE(mixtral, "pp=1,dp=2,tmp=2,mbs=1,ep=2,sp=1"),

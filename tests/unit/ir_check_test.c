@@ -175,6 +175,14 @@ static const edit edits[] = {
     {"F0.0 F0.1 B0.0 B0.1", "F0.0 F0.1 B0.0 B0.1 F1.0", "51:29: F1.0: class a has no chunk 1"},
     {"F0.0 F0.1 B0.0 B0.1", "F0.0 F0.1 B0.0 B0.1 W0.0", "51:29: W0.0: chunk 0 has no weights function"},
     {"microbatches 2", "microbatches 2000000000", "49:7: class a lacks step F0.2"},
+    /* chunks with some of the microbatches */
+    {"backward @a.backward\n  steps F0.0 F0.1 B0.0 B0.1",
+     "backward @a.backward microbatches 0 to 1\n  steps F0.0 F0.1 B0.0 B0.1", NULL},
+    {"backward @a.backward\n", "backward @a.backward microbatches 0 to 0\n",
+     "51:14: F0.1: chunk 0 has microbatches 0 to 0 alone"},
+    {"backward @a.backward\n", "backward @a.backward microbatches 1 to 2\n",
+     "50:3: chunk 0 has microbatches 1 to 2: they are numbered from 0 to 1"},
+    {"backward @a.backward\n", "backward @a.backward microbatches 0 to 1 backward @a.backward\n", "50:*"},
     /* places of fewer microbatches */
     {"microbatches 2", "microbatches 2\nmicrobatches 1 at dp=1", NULL},
     {"microbatches 2", "microbatches 2\nmicrobatches 2 at dp=1",

@@ -70,7 +70,7 @@ static pl_listed_schedule list_of(pipeline *own) {
 
 static void every_pass_runs_once_in_an_order_that_can_run(void **state) {
   (void)state;
-  for (int kind = 0; kind < PL_SCHEDULE_LISTED; kind++)
+  for (int kind = 0; kind < PL_SCHEDULE_DUALPIPE; kind++)
     for (int32_t pp = 1; pp <= 8; pp++)
       for (int32_t vpp = 1; vpp <= 4; vpp++)
         for (int32_t m = 1; m <= 24; m++) {
@@ -191,6 +191,41 @@ static void dualpipe_as_published(void **state) {
   assert_sequence(&own, 1,
                   "F1a F1b F2a F2b F3a BW1b F3b BW1a F4a BW2b F4b BW2a F5a BW3b F5b BW3a BW4b BW4a B5b B5a W5b W5a");
   pl_arena_release(&own.arena);
+}
+
+/* Two copies: ranks r and pp - 1 - r run the published steps of one stage, each with the direction that comes in at its
+ * own end as the first; the microbatches of the second copy come behind those of the first. A chunk's passes are each
+ * there once, and PP + 1 of them are held (DeepSeek-V3, table 2). */
+static void dualpipe_of_two_copies(void **state) {
+  (void)state;
+  for (int32_t pp = 2; pp <= 8; pp += 2)
+    for (int32_t m = 2 * pp; m <= 2 * pp + 6; m += 2)
+      for (int32_t stage = 0; stage < pp; stage++) {
+        const pl_strategy both = {.schedule = PL_SCHEDULE_DUALPIPE, .pp = pp, .vpp = 1};
+        const pl_strategy one = {.schedule = PL_SCHEDULE_DUALPIPE_V, .pp = pp / 2, .vpp = 2};
+        bool mirrored = stage >= pp / 2;
+        pl_schedule schedule = pl_schedule_of(&both, m, stage);
+        pl_schedule published = pl_schedule_of(&one, m / 2, mirrored ? pp - 1 - stage : stage);
+        pl_schedule_cursor cursor = {0}, published_cursor = {0};
+        int32_t passes[PL_STEP_KIND_COUNT][2] = {{0}};
+        int64_t n = pl_schedule_n_steps(&published);
+        assert_int_equal(pl_schedule_n_steps(&schedule), n);
+        for (int64_t i = 0; i < n; i++) {
+          pl_schedule_step is = pl_schedule_next(&schedule, &cursor);
+          pl_schedule_step should = pl_schedule_next(&published, &published_cursor);
+          assert_int_equal(is.kind, should.kind);
+          assert_int_equal(is.chunk, mirrored ? 1 - should.chunk : should.chunk);
+          assert_int_equal(is.microbatch, should.microbatch + (is.chunk == 1 ? m / 2 : 0));
+          passes[is.kind][is.chunk]++;
+        }
+        for (int32_t chunk = 0; chunk < 2; chunk++) {
+          assert_int_equal(passes[PL_STEP_FORWARD][chunk], m / 2);
+          assert_int_equal(passes[PL_STEP_BACKWARD][chunk] + passes[PL_STEP_INPUTS][chunk], m / 2);
+          assert_int_equal(passes[PL_STEP_BACKWARD][chunk] + passes[PL_STEP_WEIGHTS][chunk], m / 2);
+        }
+        assert_int_equal(pl_schedule_in_flight(&schedule), pp + 1);
+        assert_int_equal(pl_strategy_chunk_at(&both, stage, 1), 2 * pp - 1 - stage);
+      }
 }
 
 static int32_t in_flight(pipeline *own, int32_t stage) {
@@ -322,7 +357,7 @@ static void check_recurrence(int kind, int32_t pp, int32_t vpp, int32_t m, int32
 
 static void most_of_a_schedule_recurs(void **state) {
   (void)state;
-  for (int kind = 0; kind < PL_SCHEDULE_LISTED; kind++)
+  for (int kind = 0; kind < PL_SCHEDULE_DUALPIPE; kind++)
     for (int32_t pp = 1; pp <= 5; pp++)
       for (int32_t vpp = 1; vpp <= 3; vpp++)
         for (int32_t m = 1; m <= 15; m++)
@@ -341,6 +376,7 @@ int main(void) {
       cmocka_unit_test(zero_bubble_as_drawn),
       cmocka_unit_test(zero_bubble_v_as_drawn),
       cmocka_unit_test(dualpipe_as_published),
+      cmocka_unit_test(dualpipe_of_two_copies),
       cmocka_unit_test(activations_in_flight),
       cmocka_unit_test(zero_bubble_in_flight),
       cmocka_unit_test(most_of_a_schedule_recurs),

@@ -301,9 +301,9 @@ static void equals_the_filtered_product(void **state) {
     pl_space_choices choices;
     pl_space_choices_init(&choices);
     bool all = trial % 2 == 1; /* else the three that there are by default */
-    if (all) choices.schedules = (1u << PL_SCHEDULE_LISTED) - 1;
+    if (all) choices.schedules = (1u << PL_SCHEDULE_DUALPIPE) - 1;
     pl_space space = space_of(&model, &job, (uint32_t)n, &choices, NULL, &arena);
-    assert_int_equal(space.n_candidates, count_by_filter(&model, &job, n, all ? PL_SCHEDULE_LISTED : 3));
+    assert_int_equal(space.n_candidates, count_by_filter(&model, &job, n, all ? PL_SCHEDULE_DUALPIPE : 3));
     for (uint32_t i = 0; i < space.n_candidates; i++) {
       assert_true(tuple_is_valid(&model, &job, n, &space.candidates[i]));
       if (i > 0) assert_int_equal(compare_candidates(&space.candidates[i - 1], &space.candidates[i]), -1);

@@ -93,7 +93,7 @@ static const struct {
     {DEGREES ",overlap=-1", "overlap"},
     {DEGREES ",zero=4", "zero"},
     {DEGREES ",zero=-1", "zero"},
-    {DEGREES ",schedule=dualpipe", "schedule=dualpipe is unknown; choose one of gpipe, 1f1b, interleaved"},
+    {DEGREES ",schedule=dualpip", "schedule=dualpip is unknown; choose one of gpipe, 1f1b, interleaved"},
     {DEGREES ",schedule=", "schedule="},
     {DEGREES ",recompute=some", "recompute=some is unknown; choose one of none, selective, full"},
     {DEGREES ",order=tdx", "order=tdx"},

@@ -422,7 +422,7 @@ static bool is_by_program(const simulate_options *options) {
 static const char *why_by_program(const simulate_options *options) {
   if (options->program_path != NULL) return "--program is simulated as it is written";
   if (is_of_tree(options)) return "a strategy tree is simulated as the program that it makes";
-  if (is_of_programs(options)) return "a strategy with offload or recompute_layers is simulated as a program";
+  if (is_of_programs(options)) return "a strategy with offload, recompute_layers or dualpipe is simulated as a program";
   if (options->as_program) return "--as-program";
   return options->inference ? "--inference is simulated as a program"
                             : "a model without blocks is simulated as a program";
@@ -469,7 +469,7 @@ int pl_cmd_simulate(int argc, char **argv) {
           "out are 1, dp takes the GPUs that are left. Optional keys, first value is the default:\n"
           "  assign=uniform|balanced|optimal|amp-dp|0:9:15:21:30   layers (or blocks) of the stages\n"
           "    (balanced, optimal and amp-dp are best by a closed form, not by simulated time)\n"
-          "  schedule=1f1b|gpipe|interleaved|fifo|breadth-first|zb-h1|zb-h2|zb-v|dualpipe-v|@FILE\n"
+          "  schedule=1f1b|gpipe|interleaved|fifo|breadth-first|zb-h1|zb-h2|zb-v|dualpipe-v|dualpipe|@FILE\n"
           "    vpp=2: chunks per stage (interleaved, breadth-first); FILE lists the passes of each stage\n"
           "  recompute=none|selective|full|alternate  activation recomputation\n"
           "  sp=0|1  zero=0|1|2|3  overlap=1|0      order=tdp: placement, innermost first\n"

@@ -23,6 +23,12 @@ static pl_code check_chunk(const pl_ir_checking *checking, const pl_ir_chunk *ch
   if (chunk->weights != PL_IR_NONE && chunk->backward == PL_IR_NONE)
     return pl_ir_check_fail(checking, chunk->place, NULL, NULL, "chunk %d has a weights function and no backward one",
                             chunk->chunk);
+  if (chunk->first_microbatch < 0 ||
+      pl_ir_chunk_end(chunk, checking->module->n_microbatches) < chunk->first_microbatch ||
+      pl_ir_chunk_end(chunk, checking->module->n_microbatches) > checking->module->n_microbatches)
+    return pl_ir_check_fail(
+        checking, chunk->place, NULL, NULL, "chunk %d has microbatches %d to %d: they are numbered from 0 to %d",
+        chunk->chunk, chunk->first_microbatch, pl_ir_chunk_end(chunk, 0) - 1, checking->module->n_microbatches - 1);
   PL_TRY(check_bare(checking, chunk->place, chunk->forward, "forward"));
   PL_TRY(check_bare(checking, chunk->place, chunk->backward, "backward"));
   return check_bare(checking, chunk->place, chunk->weights, "weights");
@@ -61,6 +67,24 @@ static pl_code check_chunks(const pl_ir_checking *checking, chunk_owner **owners
   return PL_OK;
 }
 
+/* Where chunks have some of them each, every microbatch is of some chunk. */
+static pl_code check_all_run(const pl_ir_checking *checking) {
+  const pl_ir_module *module = checking->module;
+  bool *has = PL_TAKE(checking->scratch, bool, module->n_microbatches + 1);
+  if (has == NULL) return pl_ir_check_no_memory(checking);
+  for (int32_t c = 0; c < module->n_classes; c++)
+    for (int32_t i = 0; i < module->classes[c].n_chunks; i++) {
+      const pl_ir_chunk *chunk = &module->classes[c].chunks[i];
+      if (chunk->n_microbatches == 0) return PL_OK;
+      for (int32_t m = chunk->first_microbatch; m < pl_ir_chunk_end(chunk, 0); m++)
+        has[m] = true;
+    }
+  for (int32_t m = 0; m < module->n_microbatches && module->n_classes > 0; m++)
+    if (!has[m])
+      return pl_ir_check_fail(checking, module->classes[0].place, NULL, NULL, "no chunk runs microbatch %d", m);
+  return PL_OK;
+}
+
 /* ---- steps ---- */
 
 static char letter(int kind) {
@@ -93,6 +117,11 @@ static pl_code check_step(const pl_ir_checking *checking, const pl_ir_class *own
   if (step->microbatch < 0 || step->microbatch >= module->n_microbatches)
     return pl_ir_check_fail(checking, step->place, NULL, NULL, "%c%d.%d: microbatches are numbered from 0 to %d", kind,
                             step->chunk, step->microbatch, module->n_microbatches - 1);
+  const pl_ir_chunk *chunk = owners[step->chunk].chunk;
+  if (step->microbatch < chunk->first_microbatch || step->microbatch >= pl_ir_chunk_end(chunk, module->n_microbatches))
+    return pl_ir_check_fail(checking, step->place, NULL, NULL, "%c%d.%d: chunk %d has microbatches %d to %d alone",
+                            kind, step->chunk, step->microbatch, step->chunk, chunk->first_microbatch,
+                            pl_ir_chunk_end(chunk, module->n_microbatches) - 1);
   if (function_of(owners[step->chunk].chunk, step->kind) == PL_IR_NONE)
     return pl_ir_check_fail(checking, step->place, NULL, NULL, "%c%d.%d: chunk %d has no %s function", kind,
                             step->chunk, step->microbatch, step->chunk,
@@ -111,7 +140,10 @@ static pl_code check_step(const pl_ir_checking *checking, const pl_ir_class *own
 static pl_code check_missing(const pl_ir_checking *checking, const pl_ir_class *own, const pl_hash_index *steps) {
   for (int32_t i = 0; i < own->n_chunks; i++)
     for (int kind = PL_IR_STEP_F; kind <= PL_IR_STEP_W; kind++)
-      for (int32_t m = 0; m < checking->module->n_microbatches && function_of(&own->chunks[i], kind) != PL_IR_NONE; m++)
+      for (int32_t m = own->chunks[i].first_microbatch;
+           m < pl_ir_chunk_end(&own->chunks[i], checking->module->n_microbatches) &&
+           function_of(&own->chunks[i], kind) != PL_IR_NONE;
+           m++)
         if (find_step(steps, kind, own->chunks[i].chunk, m) == NULL)
           return pl_ir_check_fail(checking, own->place, NULL, NULL, "class %s lacks step %c%d.%d", own->name,
                                   letter(kind), own->chunks[i].chunk, m);
@@ -300,6 +332,7 @@ pl_code pl_ir_check_classes(pl_ir_checking *checking) {
   PL_TRY(check_level(checking));
   PL_TRY(check_cover(checking));
   PL_TRY(check_chunks(checking, &owners, &n_chunks));
+  if (n_chunks > 0) PL_TRY(check_all_run(checking));
   const uint32_t *used = used_axes(checking);
   if (used == NULL) return pl_ir_check_no_memory(checking);
   for (int32_t c = 0; c < module->n_classes; c++) {

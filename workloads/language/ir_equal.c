@@ -60,7 +60,9 @@ static bool same_class(const pl_ir_class *a, const pl_ir_class *b, int32_t n_axe
     if (a->at[axis] != b->at[axis]) return false;
   for (int32_t i = 0; i < a->n_chunks; i++)
     if (a->chunks[i].chunk != b->chunks[i].chunk || a->chunks[i].forward != b->chunks[i].forward ||
-        a->chunks[i].backward != b->chunks[i].backward || a->chunks[i].weights != b->chunks[i].weights)
+        a->chunks[i].backward != b->chunks[i].backward || a->chunks[i].weights != b->chunks[i].weights ||
+        a->chunks[i].first_microbatch != b->chunks[i].first_microbatch ||
+        a->chunks[i].n_microbatches != b->chunks[i].n_microbatches)
       return false;
   for (int32_t i = 0; i < a->n_steps; i++)
     if (a->steps[i].kind != b->steps[i].kind || a->steps[i].chunk != b->steps[i].chunk ||

@@ -109,7 +109,14 @@ typedef struct pl_ir_step {
 typedef struct pl_ir_chunk {
   int32_t chunk, forward, backward, weights;
   pl_ir_place place;
+  /* Those that it runs; n 0: all. A model that is there twice has the chunks of each copy run theirs. */
+  int32_t first_microbatch, n_microbatches;
 } pl_ir_chunk;
+
+/* The first microbatch of a chunk, and the one behind its last. */
+static inline int32_t pl_ir_chunk_end(const pl_ir_chunk *chunk, int32_t n_microbatches) {
+  return chunk->n_microbatches > 0 ? chunk->first_microbatch + chunk->n_microbatches : n_microbatches;
+}
 
 typedef struct pl_ir_class {
   const char *name;

@@ -52,18 +52,37 @@ static pl_code read_chunk_function(pl_ir_reader *reader, int32_t *function) {
   return pl_ir_read_callee(reader, function);
 }
 
+/* "microbatches 4 to 7", behind all else. */
+static pl_code read_microbatches(pl_ir_reader *reader, pl_ir_chunk *chunk) {
+  int64_t first, last;
+  PL_TRY(pl_ir_read_next(reader));
+  PL_TRY(pl_ir_read_integer(reader, "the chunk's first microbatch", 0, INT32_MAX - 1, &first));
+  if (!pl_ir_read_sees_word(reader, "to")) return pl_ir_read_expected(reader, "'to' and the chunk's last microbatch");
+  PL_TRY(pl_ir_read_next(reader));
+  PL_TRY(pl_ir_read_integer(reader, "the chunk's last microbatch", first, INT32_MAX - 1, &last));
+  chunk->first_microbatch = (int32_t)first;
+  chunk->n_microbatches = (int32_t)(last - first + 1);
+  return PL_OK;
+}
+
 static pl_code read_chunk(pl_ir_reader *reader) {
   int64_t number;
-  pl_ir_chunk chunk = {0, PL_IR_NONE, PL_IR_NONE, PL_IR_NONE, reader->token.place};
+  pl_ir_chunk chunk = {
+      .forward = PL_IR_NONE, .backward = PL_IR_NONE, .weights = PL_IR_NONE, .place = reader->token.place};
   PL_TRY(pl_ir_read_next(reader));
   PL_TRY(pl_ir_read_integer(reader, "the chunk's number", 0, INT32_MAX, &number));
   chunk.chunk = (int32_t)number;
   while (reader->token.kind == PL_IR_TOKEN_NAME) {
+    if (pl_ir_read_sees_word(reader, "microbatches")) {
+      PL_TRY(read_microbatches(reader, &chunk));
+      break;
+    }
     int32_t *which = pl_ir_read_sees_word(reader, "forward")    ? &chunk.forward
                      : pl_ir_read_sees_word(reader, "backward") ? &chunk.backward
                      : pl_ir_read_sees_word(reader, "weights")  ? &chunk.weights
                                                                 : NULL;
-    if (which == NULL) return pl_ir_read_expected(reader, "'forward', 'backward' or 'weights' and a function");
+    if (which == NULL)
+      return pl_ir_read_expected(reader, "'forward', 'backward' or 'weights' and a function, or 'microbatches'");
     PL_TRY(read_chunk_function(reader, which));
   }
   pl_ir_chunk *room = (pl_ir_chunk *)pl_ir_list_add(reader, &reader->chunks, sizeof chunk);

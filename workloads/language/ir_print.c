@@ -276,6 +276,10 @@ static void put_class(writer *out, const pl_ir_class *own) {
     put_callee(out, "forward", own->chunks[i].forward);
     put_callee(out, "backward", own->chunks[i].backward);
     put_callee(out, "weights", own->chunks[i].weights);
+    if (own->chunks[i].n_microbatches > 0) {
+      put_integer(out, SPACED, "microbatches ", own->chunks[i].first_microbatch, "");
+      put_integer(out, SPACED, "to ", pl_ir_chunk_end(&own->chunks[i], 0) - 1, "");
+    }
     end_line(out);
   }
   put_steps(out, own);

@@ -273,7 +273,9 @@ static pl_code write_classes(const writing *w, const pl_ir_module *from, pl_erro
                                       .forward = renamed(w, is->chunks[i].forward),
                                       .backward = renamed(w, is->chunks[i].backward),
                                       .weights = renamed(w, is->chunks[i].weights),
-                                      .place = is->chunks[i].place};
+                                      .place = is->chunks[i].place,
+                                      .first_microbatch = is->chunks[i].first_microbatch,
+                                      .n_microbatches = is->chunks[i].n_microbatches};
     made->update = renamed(w, is->update);
   }
   return PL_OK;

@@ -16,6 +16,8 @@ typedef struct stages {
   bool tied;     /* somebody else reads the embedding's table: a tied head, multi-token prediction */
   int32_t other; /* the stage of those that do, where it is another than the embedding's; else that one */
   int32_t n_chunks;
+  bool twice;    /* there are two copies of the model: stage s has the parts s and pp - 1 - s */
+  bool mirrored; /* the second of them is written */
 } stages;
 
 static pl_code no_memory(pl_error *error) {
@@ -36,7 +38,8 @@ static int32_t chunk_of_call(const stages *own, const pl_ir_module *from, const 
 }
 
 static int32_t stage_of(const stages *own, int32_t chunk) {
-  return pl_strategy_stage_of(&own->plan->schedule, chunk);
+  int32_t stage = pl_strategy_stage_of(&own->plan->schedule, chunk);
+  return own->mirrored ? own->plan->schedule.pp - 1 - stage : stage;
 }
 
 static int32_t stage_of_module(const stages *own, const char *name) {
@@ -123,7 +126,8 @@ static pl_code split_main(stages *own, int32_t main, const char *kind, int32_t *
   if (parts == NULL || made_in == NULL) return no_memory(error);
   for (int32_t chunk = 0; chunk < own->n_chunks; chunk++) {
     pl_ir_function *to = PL_TAKE(p->to->arena, pl_ir_function, 1);
-    if (to != NULL) to->name = pl_arena_printf(p->to->arena, "chunk%d.%s", chunk, kind);
+    if (to != NULL)
+      to->name = pl_arena_printf(p->to->arena, "chunk%d.%s", chunk + (own->mirrored ? own->n_chunks : 0), kind);
     PL_TRY(pl_laying_init(&parts[chunk], p, from, to, error));
   }
   for (int32_t i = 0; i < from->n_ops; i++) {
@@ -143,9 +147,46 @@ static pl_code split_main(stages *own, int32_t main, const char *kind, int32_t *
   return PL_OK;
 }
 
+/* Of the second copy behind those of the first. *functions NULL: there is no such pass. */
+static pl_code split_copies(stages *own, int32_t main, const char *kind, int32_t **functions, pl_error *error) {
+  if (main == PL_IR_NONE) return PL_OK;
+  *functions = PL_TAKE(own->own->scratch, int32_t, (own->twice ? 2 : 1) * own->n_chunks);
+  if (*functions == NULL) return no_memory(error);
+  PL_TRY(split_main(own, main, kind, *functions, error));
+  if (!own->twice) return PL_OK;
+  own->mirrored = true;
+  pl_code code = split_main(own, main, kind, *functions + own->n_chunks, error);
+  own->mirrored = false;
+  return code;
+}
+
 /* ---- the update of a stage ---- */
 
 static const char *const table = "table"; /* of the embedding, which a tied head reads too */
+
+/* The gradient that `op` gives becomes the sum of those of two stages. */
+static pl_code add_up(stages *own, pl_laying *part, const pl_ir_op *op, int32_t first, int32_t second, const char *tag,
+                      const char *reason, pl_error *error) {
+  const pl_ir_name classes[] = {class_name(first), class_name(second)};
+  const pl_ir_attribute attributes[] = {pl_ir_names("classes", 2, classes), pl_ir_text("tag", tag)};
+  int32_t value = pl_laying_value(part, op->first_output);
+  const char *name = part->from->values[op->first_output].name;
+  const pl_ir_type type = part->to->values[value].type;
+  int32_t sum = pl_ir_op_add(own->own->to, part->to,
+                             &(pl_ir_making){.row = pl_ir_row_of("sum_classes"),
+                                             .n_inputs = 1,
+                                             .inputs = &value,
+                                             .n_outputs = 1,
+                                             .output_names = &name,
+                                             .output_types = &type,
+                                             .n_attributes = 2,
+                                             .attributes = attributes,
+                                             .callee = PL_IR_NONE,
+                                             .reason = reason});
+  if (sum == PL_IR_NONE) return no_memory(error);
+  pl_laying_set(part, op->first_output, sum);
+  return PL_OK;
+}
 
 /* The embedding's update where the head is on another stage: the two gradients of the table are added up. `whole`: with
  * the embedding's other parameters, which the head's stage does not have. */
@@ -157,8 +198,6 @@ static pl_code tied_update(stages *own, int32_t function, bool whole, int32_t ot
   if (to != NULL) to->name = pl_arena_printf(p->to->arena, "%s.stage%d", from->name, mine);
   pl_laying part;
   PL_TRY(pl_laying_init(&part, p, from, to, error));
-  pl_ir_name classes[] = {class_name(mine < other ? mine : other), class_name(mine < other ? other : mine)};
-  const pl_ir_attribute attributes[] = {pl_ir_names("classes", 2, classes), pl_ir_text("tag", table)};
   for (int32_t i = 0; i < from->n_ops; i++) {
     const pl_ir_op *op = &from->ops[i];
     bool mine_too = whole || (op->path != NULL ? strcmp(op->path, table) == 0 : op->n_inputs > 0);
@@ -168,22 +207,31 @@ static pl_code tied_update(stages *own, int32_t function, bool whole, int32_t ot
     PL_TRY(pl_laying_op(&part, op, error));
     bool reads = op->path != NULL && pl_ir_op_is(op, "gradient") && strcmp(op->path, table) == 0;
     if (!reads) continue;
-    int32_t value = pl_laying_value(&part, op->first_output);
-    const char *name = from->values[op->first_output].name;
-    const pl_ir_type type = to->values[value].type;
-    int32_t sum = pl_ir_op_add(p->to, to,
-                               &(pl_ir_making){.row = pl_ir_row_of("sum_classes"),
-                                               .n_inputs = 1,
-                                               .inputs = &value,
-                                               .n_outputs = 1,
-                                               .output_names = &name,
-                                               .output_types = &type,
-                                               .n_attributes = 2,
-                                               .attributes = attributes,
-                                               .callee = PL_IR_NONE,
-                                               .reason = "tied: head and embedding have one table"});
-    if (sum == PL_IR_NONE) return no_memory(error);
-    pl_laying_set(&part, op->first_output, sum);
+    PL_TRY(add_up(own, &part, op, mine < other ? mine : other, mine < other ? other : mine, table,
+                  "tied: head and embedding have one table", error));
+  }
+  *made = pl_ir_function_append(p->to, to);
+  return *made != PL_IR_NONE ? PL_OK : no_memory(error);
+}
+
+/* The update of what two stages have a copy of each: the gradients of both are added up. */
+static pl_code copied_update(stages *own, int32_t function, int32_t stage, int32_t *made, pl_error *error) {
+  pl_partitioning *p = own->own;
+  const pl_ir_function *from = p->from->functions[function];
+  int32_t other = own->plan->schedule.pp - 1 - stage, first = stage < other ? stage : other;
+  const char *name = pl_arena_printf(p->to->arena, "%s.copies%d", from->name, first);
+  if (name == NULL) return no_memory(error);
+  *made = pl_ir_function_find(p->to, name);
+  if (*made != PL_IR_NONE) return PL_OK;
+  pl_ir_function *to = PL_TAKE(p->to->arena, pl_ir_function, 1);
+  if (to != NULL) to->name = name;
+  pl_laying part;
+  PL_TRY(pl_laying_init(&part, p, from, to, error));
+  for (int32_t i = 0; i < from->n_ops; i++) {
+    const pl_ir_op *op = &from->ops[i];
+    PL_TRY(pl_laying_op(&part, op, error));
+    if (op->path != NULL && pl_ir_op_is(op, "gradient"))
+      PL_TRY(add_up(own, &part, op, first, other > stage ? other : stage, op->path, "two copies of the model", error));
   }
   *made = pl_ir_function_append(p->to, to);
   return *made != PL_IR_NONE ? PL_OK : no_memory(error);
@@ -200,7 +248,7 @@ static pl_code stage_update(stages *own, int32_t update, int32_t stage, int32_t 
   if (to == NULL) return no_memory(error);
   to->name = pl_arena_printf(p->to->arena, "update%d", stage);
   int32_t head = own->other, embedding = stage_of_module(own, "embedding");
-  bool tied = own->tied && head != embedding;
+  bool tied = own->tied && head != embedding && !own->twice; /* with two copies both of these stages have both */
   if (tied && own->plan->fixed_axes != NULL)
     return pl_fail(error, PL_UNSUPPORTED,
                    "the embedding's table is read on another stage too: programs add up its gradients only where all "
@@ -214,6 +262,8 @@ static pl_code stage_update(stages *own, int32_t update, int32_t stage, int32_t 
     if (of_table && (stage == embedding || stage == head)) {
       PL_TRY(
           tied_update(own, op->callee, stage == embedding, stage == embedding ? head : embedding, stage, &made, error));
+    } else if (own->twice && (at == stage || at == own->plan->schedule.pp - 1 - stage)) {
+      PL_TRY(copied_update(own, op->callee, stage, &made, error));
     } else if (at == stage) {
       PL_TRY(pl_partition_function(p, op->callee, &made, error));
     } else {
@@ -264,6 +314,19 @@ static pl_code take_steps(stages *own, int32_t stage, bool backward, bool weight
   return PL_OK;
 }
 
+/* The chunk of the second copy; each copy has its half of the microbatches. */
+static void take_copy(const stages *own, int32_t stage, const int32_t *forward, const int32_t *backward,
+                      const int32_t *weights, pl_ir_class *class) {
+  int32_t chunk = pl_strategy_chunk_at(&own->plan->schedule, stage, 1), half = own->own->to->n_microbatches / 2;
+  class->chunks[0].n_microbatches = half;
+  class->chunks[class->n_chunks++] = (pl_ir_chunk){.chunk = chunk,
+                                                   .forward = forward[chunk],
+                                                   .backward = backward != NULL ? backward[chunk] : PL_IR_NONE,
+                                                   .weights = weights != NULL ? weights[chunk] : PL_IR_NONE,
+                                                   .first_microbatch = half,
+                                                   .n_microbatches = half};
+}
+
 static pl_code take_class(stages *own, int32_t stage, int32_t update, const int32_t *forward, const int32_t *backward,
                           const int32_t *weights, pl_ir_class *class, pl_error *error) {
   pl_arena *arena = own->own->to->arena;
@@ -273,7 +336,7 @@ static pl_code take_class(stages *own, int32_t stage, int32_t update, const int3
   if (own->plan->schedule.pp > 1) class->at[0] = stage;
   for (int32_t axis = 0; axis < PL_IR_AXES_MAX && own->plan->fixed_axes != NULL; axis++)
     if ((own->plan->fixed_axes[stage] >> axis & 1) != 0) class->at[axis] = 0;
-  class->chunks = PL_TAKE(arena, pl_ir_chunk, own->plan->schedule.vpp);
+  class->chunks = PL_TAKE(arena, pl_ir_chunk, own->twice ? 2 : own->plan->schedule.vpp);
   if (class->chunks == NULL || class->name == NULL) return no_memory(error);
   for (int32_t chunk = 0; chunk < own->n_chunks; chunk++)
     if (stage_of(own, chunk) == stage)
@@ -281,6 +344,7 @@ static pl_code take_class(stages *own, int32_t stage, int32_t update, const int3
                                                        .forward = forward[chunk],
                                                        .backward = backward != NULL ? backward[chunk] : PL_IR_NONE,
                                                        .weights = weights != NULL ? weights[chunk] : PL_IR_NONE};
+  if (own->twice) take_copy(own, stage, forward, backward, weights, class);
   PL_TRY(take_steps(own, stage, backward != NULL, weights != NULL, class, error));
   return update != PL_IR_NONE ? stage_update(own, update, stage, &class->update, error) : PL_OK;
 }
@@ -289,17 +353,10 @@ static pl_code take_classes(stages *own, pl_error *error) {
   pl_partitioning *p = own->own;
   const pl_ir_class *only = &p->from->classes[0];
   const pl_ir_chunk *chunk = &only->chunks[0];
-  int32_t *forward = PL_TAKE(p->scratch, int32_t, own->n_chunks), *backward = NULL, *weights = NULL;
-  if (forward == NULL) return no_memory(error);
-  PL_TRY(split_main(own, chunk->forward, "forward", forward, error));
-  if (chunk->backward != PL_IR_NONE) {
-    if ((backward = PL_TAKE(p->scratch, int32_t, own->n_chunks)) == NULL) return no_memory(error);
-    PL_TRY(split_main(own, chunk->backward, "backward", backward, error));
-  }
-  if (chunk->weights != PL_IR_NONE) {
-    if ((weights = PL_TAKE(p->scratch, int32_t, own->n_chunks)) == NULL) return no_memory(error);
-    PL_TRY(split_main(own, chunk->weights, "weights", weights, error));
-  }
+  int32_t *forward = NULL, *backward = NULL, *weights = NULL;
+  PL_TRY(split_copies(own, chunk->forward, "forward", &forward, error));
+  PL_TRY(split_copies(own, chunk->backward, "backward", &backward, error));
+  PL_TRY(split_copies(own, chunk->weights, "weights", &weights, error));
   p->to->classes = PL_TAKE(p->to->arena, pl_ir_class, own->plan->schedule.pp);
   if (p->to->classes == NULL) return no_memory(error);
   p->to->n_classes = own->plan->schedule.pp;
@@ -407,7 +464,11 @@ static pl_code partition(const pl_ir_module *training, const pl_tree_plan *plan,
   own.prices = plan->tree->prices;
   own.unpriced = (pl_error)PL_ERROR_INIT;
   if (plan->n_leaves > 1 || plan->named_ops) own.leaves = &leaves;
-  stages all = {.own = &own, .plan = plan, .tied = tied, .n_chunks = pl_strategy_n_chunks(&plan->schedule)};
+  stages all = {.own = &own,
+                .plan = plan,
+                .tied = tied,
+                .n_chunks = pl_strategy_n_chunks(&plan->schedule),
+                .twice = plan->schedule.schedule == PL_SCHEDULE_DUALPIPE};
   all.other = stage_of_module(&all, tied ? "head" : "embedding");
   for (int32_t i = 0; i < plan->n_modules; i++) {
     bool bare = strcmp(plan->modules[i].name, plan->program.functions[plan->modules[i].function]->name) == 0;

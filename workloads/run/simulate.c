@@ -370,8 +370,8 @@ pl_code pl_simulate(const pl_cluster *cluster, const pl_model *model, const pl_j
   if (pl_strategy_is_of_programs(strategy))
     return pl_fail(
         error, PL_UNSUPPORTED,
-        "strategy: offload and recompute_layers are simulated as programs, by 'simulate' and 'verify'; leave "
-        "them out here");
+        "strategy: offload, recompute_layers and schedule=dualpipe are simulated as programs, by 'simulate', 'explain' "
+        "and 'verify'; leave them out here");
   simulation state = {.cluster = cluster,
                       .model = model,
                       .job = job,

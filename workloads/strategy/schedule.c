@@ -30,11 +30,13 @@ bool pl_strategy_is_v(const pl_strategy *strategy) {
 
 bool pl_strategy_splits_backward(const pl_strategy *strategy) {
   if (strategy->schedule == PL_SCHEDULE_LISTED) return strategy->listed->splits;
-  return holds_weights_back(strategy->schedule) || is_in_a_v(strategy->schedule);
+  return strategy->schedule == PL_SCHEDULE_DUALPIPE || holds_weights_back(strategy->schedule) ||
+         is_in_a_v(strategy->schedule);
 }
 
 int32_t pl_strategy_chunk_at(const pl_strategy *strategy, int32_t stage, int32_t chunk) {
-  if (chunk == 1 && pl_strategy_is_v(strategy)) return 2 * strategy->pp - 1 - stage;
+  if (chunk == 1 && (pl_strategy_is_v(strategy) || strategy->schedule == PL_SCHEDULE_DUALPIPE))
+    return 2 * strategy->pp - 1 - stage;
   return chunk * strategy->pp + stage;
 }
 
@@ -44,7 +46,8 @@ int32_t pl_strategy_stage_of(const pl_strategy *strategy, int32_t model_chunk) {
 }
 
 bool pl_schedule_recurs(const pl_strategy *strategy) {
-  return strategy->schedule != PL_SCHEDULE_LISTED && strategy->schedule != PL_SCHEDULE_BREADTH_FIRST;
+  return strategy->schedule != PL_SCHEDULE_LISTED && strategy->schedule != PL_SCHEDULE_BREADTH_FIRST &&
+         strategy->schedule != PL_SCHEDULE_DUALPIPE;
 }
 
 int32_t pl_schedule_round(const pl_strategy *strategy) {
@@ -57,7 +60,19 @@ int32_t pl_schedule_filling(const pl_strategy *strategy) {
 
 /* ---- steps ---- */
 
+/* A stage and its mirror image are one stage of dualpipe-v, on half of the microbatches: its first chunk is the one of
+ * the direction that comes in at the nearer end. */
+static pl_schedule of_dualpipe(const pl_strategy *strategy, int32_t n_microbatches, int32_t stage) {
+  const pl_strategy half = {.schedule = PL_SCHEDULE_DUALPIPE_V, .pp = strategy->pp / 2, .vpp = 2};
+  bool mirrored = stage >= half.pp;
+  pl_schedule own = pl_schedule_of(&half, n_microbatches / 2, mirrored ? strategy->pp - 1 - stage : stage);
+  own.mirrored = mirrored;
+  own.second = n_microbatches / 2;
+  return own;
+}
+
 pl_schedule pl_schedule_of(const pl_strategy *strategy, int32_t n_microbatches, int32_t stage) {
+  if (strategy->schedule == PL_SCHEDULE_DUALPIPE) return of_dualpipe(strategy, n_microbatches, stage);
   pl_schedule own = {.kind = strategy->schedule,
                      .pp = strategy->pp,
                      .vpp = strategy->vpp,
@@ -113,7 +128,12 @@ static pl_step_kind next_kind(const pl_schedule *schedule, const pl_schedule_cur
 
 pl_schedule_step pl_schedule_next(const pl_schedule *schedule, pl_schedule_cursor *cursor) {
   if (schedule->kind == PL_SCHEDULE_LISTED) return schedule->listed->steps[schedule->stage][cursor->at++];
-  if (is_in_a_v(schedule->kind)) return pl_schedule_v_next(schedule, cursor);
+  if (is_in_a_v(schedule->kind)) {
+    pl_schedule_step step = pl_schedule_v_next(schedule, cursor);
+    if (schedule->mirrored) step.chunk = 1 - step.chunk;
+    if (step.chunk == 1) step.microbatch += schedule->second;
+    return step;
+  }
   pl_step_kind kind = next_kind(schedule, cursor);
   int64_t *pass = kind == PL_STEP_FORWARD   ? &cursor->forward
                   : kind == PL_STEP_WEIGHTS ? &cursor->weights

@@ -16,6 +16,9 @@
  * 2023, section 6). dualpipe-v     DualPipe (DeepSeek-V3) on one copy of the weights: the halves of its two directions
  * as two chunks per stage in a V, as its authors publish it. A forward and the backward beside it run one after the
  *                  other here.
+ *   dualpipe       DualPipe itself: two copies of the model, of which stage s has the parts s and pp - 1 - s. Half of
+ * the microbatches go down the stages on the first copy, the others up on the second; gradients of the copies are added
+ * up in the update. In programs alone: chunk 0 of a stage is the first copy's, chunk 1 the second's.
  *   @FILE          as listed (workloads/strategy/listed_schedule.h).
  *
  * A schedule is a rule of a few numbers: its steps are told one after another and stored nowhere, for there may be
@@ -63,6 +66,8 @@ typedef struct pl_schedule {
   int64_t ahead;    /* forward passes before the first that is followed by a backward pass */
   int64_t delay;    /* backward passes for inputs before the first that is followed by one for weights */
   const struct pl_listed_schedule *listed;
+  bool mirrored;  /* dualpipe: of the stages of the other half */
+  int32_t second; /* dualpipe: the first microbatch of the second direction, chunk 1 */
 } pl_schedule;
 
 /* How far one has come; starts zeroed. */

@@ -9,8 +9,8 @@
 
 #include "workloads/strategy/listed_schedule.h"
 
-const char *const pl_schedule_names[] = {"gpipe", "1f1b",  "interleaved", "fifo",       "breadth-first",
-                                         "zb-h1", "zb-h2", "zb-v",        "dualpipe-v", NULL};
+const char *const pl_schedule_names[] = {
+    "gpipe", "1f1b", "interleaved", "fifo", "breadth-first", "zb-h1", "zb-h2", "zb-v", "dualpipe-v", "dualpipe", NULL};
 const char *const pl_recompute_names[] = {"none", "selective", "full", "alternate", NULL};
 const char *const pl_assign_names[] = {"given", "uniform", "balanced", "ends", "filled", "optimal", "amp-dp", NULL};
 
@@ -100,6 +100,16 @@ static pl_code check_rounds(const pl_strategy *strategy, const pl_job *job, pl_e
 
 /* DualPipe's steps are those of a pipeline that fills in both directions before it drains. */
 static pl_code check_fullness(const pl_strategy *strategy, int64_t fewest, pl_error *error) {
+  if (strategy->schedule == PL_SCHEDULE_DUALPIPE) {
+    if (strategy->pp % 2 != 0 || fewest % 2 != 0 || fewest < 2 * (int64_t)strategy->pp || strategy->split != NULL)
+      return pl_fail(
+          error, PL_BAD_INPUT,
+          "strategy: schedule=dualpipe runs half of the microbatches from either end: pp is even, and "
+          "gbs / (dp * mbs) an even number of at least 2 * pp = %d, the same for all replicas; here pp=%d and "
+          "%" PRId64 "%s",
+          2 * strategy->pp, strategy->pp, fewest, strategy->split != NULL ? " with split=" : "");
+    return PL_OK;
+  }
   if (strategy->schedule != PL_SCHEDULE_DUALPIPE_V || fewest >= 2 * (int64_t)strategy->pp) return PL_OK;
   return pl_fail(
       error, PL_BAD_INPUT,

@@ -45,7 +45,8 @@ typedef enum pl_schedule_kind {
   PL_SCHEDULE_ZB_H2,
   PL_SCHEDULE_ZB_V,
   PL_SCHEDULE_DUALPIPE_V,
-  PL_SCHEDULE_LISTED, /* of a file: schedule=@FILE */
+  PL_SCHEDULE_DUALPIPE, /* two copies of the weights; of programs alone */
+  PL_SCHEDULE_LISTED,   /* of a file: schedule=@FILE */
   PL_SCHEDULE_COUNT
 } pl_schedule_kind;
 /* As users write them, by enumerator; NULL ends them. */
@@ -107,9 +108,10 @@ extern const char *const pl_offload_names[PL_OFFLOAD_COUNT + 1];
 void pl_strategy_set_offload(pl_strategy *strategy, int offload);
 int pl_strategy_offload(const pl_strategy *strategy);
 
-/* Whether only programs can say it: offload, recompute_layers. */
+/* Whether only programs can say it: offload, recompute_layers, schedule=dualpipe. */
 static inline bool pl_strategy_is_of_programs(const pl_strategy *strategy) {
-  return strategy->offload_states || strategy->offload_kept || strategy->recompute_layers > 0;
+  return strategy->schedule == PL_SCHEDULE_DUALPIPE || strategy->offload_states || strategy->offload_kept ||
+         strategy->recompute_layers > 0;
 }
 /* The same of its text form. */
 bool pl_strategy_text_is_of_programs(const char *text);

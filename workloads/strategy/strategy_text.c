@@ -111,6 +111,11 @@ static pl_code read_recompute_layers(parsing *state, const key_value *pair) {
 
 bool pl_strategy_text_is_of_programs(const char *text) {
   static const char *const keys[] = {"offload=", "recompute_layers="}, *const nothing[] = {"none", "0"};
+  static const char dualpipe[] = "schedule=dualpipe";
+  for (const char *at = text; (at = strstr(at, dualpipe)) != NULL; at++) {
+    char end = at[strlen(dualpipe)];
+    if ((at == text || at[-1] == ',') && (end == '\0' || end == ',')) return true;
+  }
   for (int i = 0; i < 2; i++)
     for (const char *at = text; (at = strstr(at, keys[i])) != NULL; at++) {
       const char *value = at + strlen(keys[i]);

@@ -168,6 +168,12 @@ static pl_code check_schedule(const pl_tree_planning *own) {
   if (schedule->schedule == PL_SCHEDULE_INTERLEAVED && m % pp != 0)
     return pl_tree_fail(counted, own->error, "%d microbatches: %s needs a multiple of the %d stages, such as %d", m,
                         name, pp, (m / pp + 1) * pp);
+  if (schedule->schedule == PL_SCHEDULE_DUALPIPE && (pp % 2 != 0 || m % 2 != 0 || m < 2 * pp))
+    return pl_tree_fail(
+        counted, own->error,
+        "%s runs half of the microbatches from either end: an even number of stages, and of microbatches "
+        "an even number of at least twice the stages, not %d and %d",
+        name, pp, m);
   if (schedule->schedule == PL_SCHEDULE_DUALPIPE_V && m < 2 * pp)
     return pl_tree_fail(counted, own->error, "%d microbatches are too few: %s needs twice the stages, %d", m, name,
                         2 * pp);
