@@ -4,21 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "workloads/layout/laying.h"
+#include "workloads/passes/partition_stages.h"
 #include "workloads/passes/unlike_replicas.h"
 #include "workloads/strategy/schedule.h"
 
 enum { OPERANDS_MAX = 32 };
-
-typedef struct stages {
-  pl_partitioning *own;
-  const pl_tree_plan *plan;
-  bool tied;     /* somebody else reads the embedding's table: a tied head, multi-token prediction */
-  int32_t other; /* the stage of those that do, where it is another than the embedding's; else that one */
-  int32_t n_chunks;
-  bool twice;    /* there are two copies of the model: stage s has the parts s and pp - 1 - s */
-  bool mirrored; /* the second of them is written */
-} stages;
 
 static pl_code no_memory(pl_error *error) {
   return pl_fail_memory(error, "the distributed program");
@@ -26,8 +16,7 @@ static pl_code no_memory(pl_error *error) {
 
 /* ---- which chunk an op of a main function belongs to ---- */
 
-/* By its instance; of a call without one by the first module of its callee. */
-static int32_t chunk_of_call(const stages *own, const pl_ir_module *from, const pl_ir_op *call) {
+int32_t pl_stages_chunk_of_call(const pl_stages *own, const pl_ir_module *from, const pl_ir_op *call) {
   if (call->path != NULL && call->path[0] != 0) {
     const pl_tree_module_plan *module = pl_tree_plan_module(own->plan, call->path);
     if (module != NULL) return module->chunk;
@@ -37,17 +26,17 @@ static int32_t chunk_of_call(const stages *own, const pl_ir_module *from, const 
   return own->plan->modules[own->plan->functions[function].module].chunk;
 }
 
-static int32_t stage_of(const stages *own, int32_t chunk) {
+int32_t pl_stages_stage_of(const pl_stages *own, int32_t chunk) {
   int32_t stage = pl_strategy_stage_of(&own->plan->schedule, chunk);
   return own->mirrored ? own->plan->schedule.pp - 1 - stage : stage;
 }
 
-static int32_t stage_of_module(const stages *own, const char *name) {
+int32_t pl_stages_stage_of_module(const pl_stages *own, const char *name) {
   const pl_tree_module_plan *module = pl_tree_plan_module(own->plan, name);
-  return module != NULL ? stage_of(own, module->chunk) : 0;
+  return module != NULL ? pl_stages_stage_of(own, module->chunk) : 0;
 }
 
-static pl_ir_name class_name(int32_t stage) {
+pl_ir_name pl_stages_class_name(int32_t stage) {
   pl_ir_name name = pl_ir_name_of("stage");
   char digits[12];
   int32_t n = 0, at = 5;
@@ -69,19 +58,20 @@ static pl_code gather_for(pl_laying *sender, uint32_t fixed, int32_t value, int3
   return pl_laying_convert_from(sender, value, *handed, &type, "as a stage of fewer devices takes it", handed, error);
 }
 
-static pl_code send_value(stages *own, pl_laying *parts, int32_t from, int32_t to, int32_t value, const char *kind,
+static pl_code send_value(pl_stages *own, pl_laying *parts, int32_t from, int32_t to, int32_t value, const char *kind,
                           pl_error *error) {
   pl_laying *sender = &parts[from], *receiver = &parts[to];
   int32_t handed, received;
   PL_TRY(own->own->leaves != NULL ? pl_laying_settled(sender, value, &handed, error)
                                   : pl_laying_handed(sender, value, false, &handed, error));
   if (own->plan->fixed_axes != NULL)
-    PL_TRY(gather_for(sender, own->plan->fixed_axes[stage_of(own, to)], value, &handed, error));
+    PL_TRY(gather_for(sender, own->plan->fixed_axes[pl_stages_stage_of(own, to)], value, &handed, error));
   const char *name = sender->from->values[value].name;
   const char *tag = pl_arena_printf(own->own->scratch, "%s %s", kind, name);
   if (tag == NULL) return no_memory(error);
   const pl_ir_type type = sender->to->values[handed].type;
-  const pl_ir_name classes[] = {class_name(stage_of(own, to)), class_name(stage_of(own, from))};
+  const pl_ir_name classes[] = {pl_stages_class_name(pl_stages_stage_of(own, to)),
+                                pl_stages_class_name(pl_stages_stage_of(own, from))};
   const pl_ir_attribute sent[] = {pl_ir_names("to", 1, &classes[0]), pl_ir_text("tag", tag)};
   const pl_ir_attribute got[] = {pl_ir_names("from", 1, &classes[1]), pl_ir_text("tag", tag)};
   pl_ir_op_add(own->own->to, sender->to,
@@ -109,8 +99,8 @@ static pl_code send_value(stages *own, pl_laying *parts, int32_t from, int32_t t
 
 /* Calls are where their module is. What stands between them, sums of gradients, is where the last of its operands is
  * made: forward that is the latest chunk, backward the earliest. */
-static int32_t chunk_of_op(const stages *own, const pl_ir_op *op, bool forward, const int32_t *made_in) {
-  if (op->callee != PL_IR_NONE) return chunk_of_call(own, own->own->from, op);
+static int32_t chunk_of_op(const pl_stages *own, const pl_ir_op *op, bool forward, const int32_t *made_in) {
+  if (op->callee != PL_IR_NONE) return pl_stages_chunk_of_call(own, own->own->from, op);
   int32_t chunk = op->n_inputs > 0 ? made_in[op->inputs[0]] : own->n_chunks - 1;
   for (int32_t k = 1; k < op->n_inputs; k++)
     if (forward == (made_in[op->inputs[k]] > chunk)) chunk = made_in[op->inputs[k]];
@@ -118,7 +108,7 @@ static int32_t chunk_of_op(const stages *own, const pl_ir_op *op, bool forward, 
 }
 
 /* functions[chunk]: those of `main` (index in `from`), named "NAMEc". */
-static pl_code split_main(stages *own, int32_t main, const char *kind, int32_t *functions, pl_error *error) {
+static pl_code split_main(pl_stages *own, int32_t main, const char *kind, int32_t *functions, pl_error *error) {
   pl_partitioning *p = own->own;
   const pl_ir_function *from = p->from->functions[main];
   pl_laying *parts = PL_TAKE(p->scratch, pl_laying, own->n_chunks);
@@ -148,7 +138,7 @@ static pl_code split_main(stages *own, int32_t main, const char *kind, int32_t *
 }
 
 /* Of the second copy behind those of the first. *functions NULL: there is no such pass. */
-static pl_code split_copies(stages *own, int32_t main, const char *kind, int32_t **functions, pl_error *error) {
+static pl_code split_copies(pl_stages *own, int32_t main, const char *kind, int32_t **functions, pl_error *error) {
   if (main == PL_IR_NONE) return PL_OK;
   *functions = PL_TAKE(own->own->scratch, int32_t, (own->twice ? 2 : 1) * own->n_chunks);
   if (*functions == NULL) return no_memory(error);
@@ -158,121 +148,6 @@ static pl_code split_copies(stages *own, int32_t main, const char *kind, int32_t
   pl_code code = split_main(own, main, kind, *functions + own->n_chunks, error);
   own->mirrored = false;
   return code;
-}
-
-/* ---- the update of a stage ---- */
-
-static const char *const table = "table"; /* of the embedding, which a tied head reads too */
-
-/* The gradient that `op` gives becomes the sum of those of two stages. */
-static pl_code add_up(stages *own, pl_laying *part, const pl_ir_op *op, int32_t first, int32_t second, const char *tag,
-                      const char *reason, pl_error *error) {
-  const pl_ir_name classes[] = {class_name(first), class_name(second)};
-  const pl_ir_attribute attributes[] = {pl_ir_names("classes", 2, classes), pl_ir_text("tag", tag)};
-  int32_t value = pl_laying_value(part, op->first_output);
-  const char *name = part->from->values[op->first_output].name;
-  const pl_ir_type type = part->to->values[value].type;
-  int32_t sum = pl_ir_op_add(own->own->to, part->to,
-                             &(pl_ir_making){.row = pl_ir_row_of("sum_classes"),
-                                             .n_inputs = 1,
-                                             .inputs = &value,
-                                             .n_outputs = 1,
-                                             .output_names = &name,
-                                             .output_types = &type,
-                                             .n_attributes = 2,
-                                             .attributes = attributes,
-                                             .callee = PL_IR_NONE,
-                                             .reason = reason});
-  if (sum == PL_IR_NONE) return no_memory(error);
-  pl_laying_set(part, op->first_output, sum);
-  return PL_OK;
-}
-
-/* The embedding's update where the head is on another stage: the two gradients of the table are added up. `whole`: with
- * the embedding's other parameters, which the head's stage does not have. */
-static pl_code tied_update(stages *own, int32_t function, bool whole, int32_t other, int32_t mine, int32_t *made,
-                           pl_error *error) {
-  pl_partitioning *p = own->own;
-  const pl_ir_function *from = p->from->functions[function];
-  pl_ir_function *to = PL_TAKE(p->to->arena, pl_ir_function, 1);
-  if (to != NULL) to->name = pl_arena_printf(p->to->arena, "%s.stage%d", from->name, mine);
-  pl_laying part;
-  PL_TRY(pl_laying_init(&part, p, from, to, error));
-  for (int32_t i = 0; i < from->n_ops; i++) {
-    const pl_ir_op *op = &from->ops[i];
-    bool mine_too = whole || (op->path != NULL ? strcmp(op->path, table) == 0 : op->n_inputs > 0);
-    for (int32_t k = 0; k < op->n_inputs; k++)
-      mine_too = mine_too && pl_laying_value(&part, op->inputs[k]) != PL_IR_NONE;
-    if (!mine_too) continue;
-    PL_TRY(pl_laying_op(&part, op, error));
-    bool reads = op->path != NULL && pl_ir_op_is(op, "gradient") && strcmp(op->path, table) == 0;
-    if (!reads) continue;
-    PL_TRY(add_up(own, &part, op, mine < other ? mine : other, mine < other ? other : mine, table,
-                  "tied: head and embedding have one table", error));
-  }
-  *made = pl_ir_function_append(p->to, to);
-  return *made != PL_IR_NONE ? PL_OK : no_memory(error);
-}
-
-/* The update of what two stages have a copy of each: the gradients of both are added up. */
-static pl_code copied_update(stages *own, int32_t function, int32_t stage, int32_t *made, pl_error *error) {
-  pl_partitioning *p = own->own;
-  const pl_ir_function *from = p->from->functions[function];
-  int32_t other = own->plan->schedule.pp - 1 - stage, first = stage < other ? stage : other;
-  const char *name = pl_arena_printf(p->to->arena, "%s.copies%d", from->name, first);
-  if (name == NULL) return no_memory(error);
-  *made = pl_ir_function_find(p->to, name);
-  if (*made != PL_IR_NONE) return PL_OK;
-  pl_ir_function *to = PL_TAKE(p->to->arena, pl_ir_function, 1);
-  if (to != NULL) to->name = name;
-  pl_laying part;
-  PL_TRY(pl_laying_init(&part, p, from, to, error));
-  for (int32_t i = 0; i < from->n_ops; i++) {
-    const pl_ir_op *op = &from->ops[i];
-    PL_TRY(pl_laying_op(&part, op, error));
-    if (op->path != NULL && pl_ir_op_is(op, "gradient"))
-      PL_TRY(add_up(own, &part, op, first, other > stage ? other : stage, op->path, "two copies of the model", error));
-  }
-  *made = pl_ir_function_append(p->to, to);
-  return *made != PL_IR_NONE ? PL_OK : no_memory(error);
-}
-
-static void call_update(stages *own, pl_ir_function *to, int32_t callee, const char *instance) {
-  pl_ir_op_add(own->own->to, to, &(pl_ir_making){.row = pl_ir_row_of("call"), .path = instance, .callee = callee});
-}
-
-static pl_code stage_update(stages *own, int32_t update, int32_t stage, int32_t *function, pl_error *error) {
-  pl_partitioning *p = own->own;
-  const pl_ir_function *from = p->from->functions[update];
-  pl_ir_function *to = PL_TAKE(p->to->arena, pl_ir_function, 1);
-  if (to == NULL) return no_memory(error);
-  to->name = pl_arena_printf(p->to->arena, "update%d", stage);
-  int32_t head = own->other, embedding = stage_of_module(own, "embedding");
-  bool tied = own->tied && head != embedding && !own->twice; /* with two copies both of these stages have both */
-  if (tied && own->plan->fixed_axes != NULL)
-    return pl_fail(error, PL_UNSUPPORTED,
-                   "the embedding's table is read on another stage too: programs add up its gradients only where all "
-                   "stages have as many devices");
-  for (int32_t i = 0; i < from->n_ops; i++) {
-    const pl_ir_op *op = &from->ops[i];
-    if (op->callee == PL_IR_NONE)
-      return pl_fail(error, PL_UNSUPPORTED, "@%s: only calls can be given to stages", from->name);
-    int32_t at = stage_of(own, chunk_of_call(own, p->from, op)), made;
-    bool of_table = tied && strcmp(op->path, "embedding") == 0;
-    if (of_table && (stage == embedding || stage == head)) {
-      PL_TRY(
-          tied_update(own, op->callee, stage == embedding, stage == embedding ? head : embedding, stage, &made, error));
-    } else if (own->twice && (at == stage || at == own->plan->schedule.pp - 1 - stage)) {
-      PL_TRY(copied_update(own, op->callee, stage, &made, error));
-    } else if (at == stage) {
-      PL_TRY(pl_partition_function(p, op->callee, &made, error));
-    } else {
-      continue;
-    }
-    call_update(own, to, made, op->path);
-  }
-  *function = pl_ir_function_append(p->to, to);
-  return *function != PL_IR_NONE && !p->to->arena->failed ? PL_OK : no_memory(error);
 }
 
 /* ---- classes ---- */
@@ -287,7 +162,7 @@ static void take_limited_steps(const pl_tree_plan *plan, int32_t chunk, int64_t 
   }
 }
 
-static pl_code take_steps(stages *own, int32_t stage, bool backward, bool weights, pl_ir_class *class,
+static pl_code take_steps(pl_stages *own, int32_t stage, bool backward, bool weights, pl_ir_class *class,
                           pl_error *error) {
   const pl_strategy *order = &own->plan->schedule;
   pl_schedule schedule = pl_schedule_of(order, own->own->to->n_microbatches, stage);
@@ -315,7 +190,7 @@ static pl_code take_steps(stages *own, int32_t stage, bool backward, bool weight
 }
 
 /* The chunk of the second copy; each copy has its half of the microbatches. */
-static void take_copy(const stages *own, int32_t stage, const int32_t *forward, const int32_t *backward,
+static void take_copy(const pl_stages *own, int32_t stage, const int32_t *forward, const int32_t *backward,
                       const int32_t *weights, pl_ir_class *class) {
   int32_t chunk = pl_strategy_chunk_at(&own->plan->schedule, stage, 1), half = own->own->to->n_microbatches / 2;
   class->chunks[0].n_microbatches = half;
@@ -327,10 +202,10 @@ static void take_copy(const stages *own, int32_t stage, const int32_t *forward, 
                                                    .n_microbatches = half};
 }
 
-static pl_code take_class(stages *own, int32_t stage, int32_t update, const int32_t *forward, const int32_t *backward,
-                          const int32_t *weights, pl_ir_class *class, pl_error *error) {
+static pl_code take_class(pl_stages *own, int32_t stage, int32_t update, const int32_t *forward,
+                          const int32_t *backward, const int32_t *weights, pl_ir_class *class, pl_error *error) {
   pl_arena *arena = own->own->to->arena;
-  *class = (pl_ir_class){.name = pl_arena_strdup(arena, class_name(stage).text), .update = PL_IR_NONE};
+  *class = (pl_ir_class){.name = pl_arena_strdup(arena, pl_stages_class_name(stage).text), .update = PL_IR_NONE};
   for (int32_t axis = 0; axis < PL_IR_AXES_MAX; axis++)
     class->at[axis] = PL_IR_NONE;
   if (own->plan->schedule.pp > 1) class->at[0] = stage;
@@ -339,17 +214,17 @@ static pl_code take_class(stages *own, int32_t stage, int32_t update, const int3
   class->chunks = PL_TAKE(arena, pl_ir_chunk, own->twice ? 2 : own->plan->schedule.vpp);
   if (class->chunks == NULL || class->name == NULL) return no_memory(error);
   for (int32_t chunk = 0; chunk < own->n_chunks; chunk++)
-    if (stage_of(own, chunk) == stage)
+    if (pl_stages_stage_of(own, chunk) == stage)
       class->chunks[class->n_chunks++] = (pl_ir_chunk){.chunk = chunk,
                                                        .forward = forward[chunk],
                                                        .backward = backward != NULL ? backward[chunk] : PL_IR_NONE,
                                                        .weights = weights != NULL ? weights[chunk] : PL_IR_NONE};
   if (own->twice) take_copy(own, stage, forward, backward, weights, class);
   PL_TRY(take_steps(own, stage, backward != NULL, weights != NULL, class, error));
-  return update != PL_IR_NONE ? stage_update(own, update, stage, &class->update, error) : PL_OK;
+  return update != PL_IR_NONE ? pl_stages_update(own, update, stage, &class->update, error) : PL_OK;
 }
 
-static pl_code take_classes(stages *own, pl_error *error) {
+static pl_code take_classes(pl_stages *own, pl_error *error) {
   pl_partitioning *p = own->own;
   const pl_ir_class *only = &p->from->classes[0];
   const pl_ir_chunk *chunk = &only->chunks[0];
@@ -431,15 +306,15 @@ static const pl_tree_module_plan *owner_of(const pl_tree_plan *plan, const char 
 
 /* Functions without an instance read parameters of others by their whole paths: those of the embedding's table may be
  * on one other stage, all others are where the parameter is. */
-static pl_code find_readers(stages *own, const pl_tree_module_plan *module, pl_error *error) {
+static pl_code find_readers(pl_stages *own, const pl_tree_module_plan *module, pl_error *error) {
   const pl_ir_function *function = own->plan->program.functions[module->function];
-  int32_t embedding = stage_of_module(own, "embedding"), here = stage_of(own, module->chunk);
+  int32_t embedding = pl_stages_stage_of_module(own, "embedding"), here = pl_stages_stage_of(own, module->chunk);
   for (int32_t i = 0; i < function->n_ops; i++) {
     const pl_ir_op *op = &function->ops[i];
     if (!pl_ir_op_is(op, "param")) continue;
     const pl_tree_module_plan *owner = owner_of(own->plan, op->path);
     if (owner == NULL || owner == module) continue;
-    int32_t there = stage_of(own, owner->chunk);
+    int32_t there = pl_stages_stage_of(own, owner->chunk);
     if (strcmp(op->path, "embedding.table") == 0) {
       own->tied = true;
       if (own->other != embedding && here != embedding && here != own->other)
@@ -464,12 +339,12 @@ static pl_code partition(const pl_ir_module *training, const pl_tree_plan *plan,
   own.prices = plan->tree->prices;
   own.unpriced = (pl_error)PL_ERROR_INIT;
   if (plan->n_leaves > 1 || plan->named_ops) own.leaves = &leaves;
-  stages all = {.own = &own,
-                .plan = plan,
-                .tied = tied,
-                .n_chunks = pl_strategy_n_chunks(&plan->schedule),
-                .twice = plan->schedule.schedule == PL_SCHEDULE_DUALPIPE};
-  all.other = stage_of_module(&all, tied ? "head" : "embedding");
+  pl_stages all = {.own = &own,
+                   .plan = plan,
+                   .tied = tied,
+                   .n_chunks = pl_strategy_n_chunks(&plan->schedule),
+                   .twice = plan->schedule.schedule == PL_SCHEDULE_DUALPIPE};
+  all.other = pl_stages_stage_of_module(&all, tied ? "head" : "embedding");
   for (int32_t i = 0; i < plan->n_modules; i++) {
     bool bare = strcmp(plan->modules[i].name, plan->program.functions[plan->modules[i].function]->name) == 0;
     if (bare) PL_TRY(find_readers(&all, &plan->modules[i], error));
