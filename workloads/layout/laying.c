@@ -67,21 +67,25 @@ static bool suits_parameter(const pl_laying *part, const pl_ir_op *op, int32_t k
   return (is_gathered(part, axis) && !of_experts) || type.on[axis] == on;
 }
 
-/* What bringing an output to where it is stored costs, of the part that a device has along the other axes, as of
- * inputs: optimizers write the layout that state is kept in. */
-static double stored_cost(const pl_laying *part, const pl_ir_op *op, int32_t k, int32_t axis, int8_t on) {
+/* Where an output is stored: optimizers write the layout that state is kept in. False: it is not. */
+static bool stored_type(const pl_laying *part, const pl_ir_op *op, int32_t k, pl_ir_type *type) {
   const pl_ir_op *store = part->stored[op->first_output + k];
-  if (store == NULL) return 0;
-  pl_ir_type type = part->from->values[op->first_output + k].type;
+  if (store == NULL) return false;
+  *type = part->from->values[op->first_output + k].type;
   if (pl_ir_attribute_find(store, "slot") != NULL) {
-    pl_layout_state(rules_of_path(part, store->path), store->path, &type);
+    pl_layout_state(rules_of_path(part, store->path), store->path, type);
   } else {
-    pl_layout_parameter(rules_of_path(part, store->path), store->path, &type);
+    pl_layout_parameter(rules_of_path(part, store->path), store->path, type);
   }
+  return true;
+}
+
+/* What bringing an output there costs, of the part that a device has along the other axes, as of inputs. */
+static double stored_cost(const pl_laying *part, const pl_ir_type *type, int32_t axis, int8_t on) {
   const pl_ir_mesh *mesh = &part->own->rules->mesh;
-  return pl_laying_cost(part, on, type.on[axis], axis,
-                        pl_ir_type_local_elements(mesh, &type) * (type.on[axis] >= 0 ? mesh->axes[axis].extent : 1) *
-                            pl_ir_element_bytes((pl_ir_element)type.element));
+  return pl_laying_cost(part, on, type->on[axis], axis,
+                        pl_ir_type_local_elements(mesh, type) * (type->on[axis] >= 0 ? mesh->axes[axis].extent : 1) *
+                            pl_ir_element_bytes((pl_ir_element)type->element));
 }
 
 /* Dimensions are gathered from the innermost axis that cuts them outwards: where an axis further out gives a cut up,
@@ -134,6 +138,8 @@ typedef struct choice {
   int32_t n_ways; /* the same along every axis */
   pl_ir_way ways[PL_IR_WAYS_MAX];
   pl_ir_type inputs[OPERANDS_MAX], outputs[OPERANDS_MAX]; /* as they will lie */
+  pl_ir_type stored[OPERANDS_MAX];                        /* of outputs, where they are */
+  bool is_stored[OPERANDS_MAX];
 } choice;
 
 /* A partial sum has to be added up sooner or later. What is made of partial sums here carries that on, but for
@@ -183,7 +189,8 @@ static bool choose_so(const pl_laying *part, choice *own, int32_t axis, strictne
       moves += part->to->values[pl_laying_value(part, op->inputs[i])].type.on[axis] != inputs_on[i];
     }
     for (int32_t i = 0; i < op->n_outputs; i++)
-      cost += stored_cost(part, op, i, axis, outputs_on[i]) + owed_cost(part, op, i, axis, &ways[w]);
+      cost += (own->is_stored[i] ? stored_cost(part, &own->stored[i], axis, outputs_on[i]) : 0) +
+              owed_cost(part, op, i, axis, &ways[w]);
     if (cost > least || (cost == least && moves >= least_moves) || cost == HUGE_VAL) continue;
     least = cost;
     least_moves = moves;
@@ -292,8 +299,10 @@ static pl_code spread_over_ways(pl_laying *part, const pl_ir_op *op, pl_error *e
       return pl_fail(error, PL_UNSUPPORTED, "@%s: %%%s is used before it is made", part->from->name,
                      part->from->values[op->inputs[i]].name);
   }
-  for (int32_t i = 0; i < op->n_outputs; i++)
+  for (int32_t i = 0; i < op->n_outputs; i++) {
     own.outputs[i] = part->from->values[op->first_output + i].type;
+    own.is_stored[i] = stored_type(part, op, i, &own.stored[i]);
+  }
   own.n_ways = pl_ir_ways_of(op, own.inputs, own.outputs, own.ways);
   for (int32_t axis = 0; axis < part->own->rules->mesh.n_axes; axis++) {
     if (part->rules->on[axis].role == PL_AXIS_PIPELINE) continue;

@@ -207,24 +207,42 @@ static pl_code note_reader(const pl_tree_planning *own, pl_hash_index *readers, 
   return pl_hash_index_put(readers, hash, kept, own->scratch) ? PL_OK : pl_fail_memory(own->error, "a strategy tree");
 }
 
+/* As the parameters of a function lie, by op: the same in all modules that call it. NULL: no memory. */
+static pl_ir_type *lay_parameters(const pl_tree_planning *own, int32_t index, int32_t param) {
+  const pl_tree_function_plan *plan = &own->plan->functions[index];
+  const pl_ir_function *function = own->plan->program.functions[index];
+  pl_ir_type *types = PL_TAKE(own->scratch, pl_ir_type, function->n_ops + 1);
+  for (int32_t k = 0; types != NULL && k < function->n_ops; k++) {
+    const pl_ir_op *op = &function->ops[k];
+    if (op->row != param) continue;
+    types[k] = function->values[op->first_output].type;
+    pl_layout_parameter(&own->plan->leaves[plan->ops[k].leaf].rules, op->path, &types[k]);
+  }
+  return types;
+}
+
 static pl_code check_parameters(const pl_tree_planning *own) {
   pl_hash_index readers = {0};
   int32_t param = pl_ir_row_of("param");
+  pl_ir_type **laid = PL_TAKE(own->scratch, pl_ir_type *, own->plan->program.n_functions + 1);
+  if (laid == NULL) return pl_fail_memory(own->error, "a strategy tree");
   for (int32_t i = 0; i < own->plan->n_modules; i++) {
     const char *instance = own->calls[i].call->path;
     bool bare = instance == NULL || instance[0] == 0;
-    const pl_tree_function_plan *plan = &own->plan->functions[own->plan->modules[i].function];
-    const pl_ir_function *function = own->plan->program.functions[own->plan->modules[i].function];
+    int32_t index = own->plan->modules[i].function;
+    const pl_tree_function_plan *plan = &own->plan->functions[index];
+    const pl_ir_function *function = own->plan->program.functions[index];
+    if (laid[index] == NULL) laid[index] = lay_parameters(own, index, param);
+    if (laid[index] == NULL) return pl_fail_memory(own->error, "a strategy tree");
     for (int32_t k = 0; k < function->n_ops; k++) {
       const pl_ir_op *op = &function->ops[k];
       own->plan->n_visits++;
       if (op->row != param) continue;
       reader made = {.path = bare ? op->path : pl_arena_printf(own->scratch, "%s.%s", instance, op->path),
-                     .type = function->values[op->first_output].type,
+                     .type = laid[index][k],
                      .module = i,
                      .leaf = plan->ops[k].leaf};
       if (made.path == NULL) return pl_fail_memory(own->error, "a strategy tree");
-      pl_layout_parameter(&own->plan->leaves[made.leaf].rules, op->path, &made.type);
       PL_TRY(note_reader(own, &readers, &made));
     }
   }
