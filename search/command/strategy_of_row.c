@@ -17,9 +17,13 @@ static const char *choices_of(pl_results_reader *reader, const pl_result_row *ro
 }
 
 const char *pl_strategy_of_row(pl_results_reader *reader, const pl_result_row *row, pl_arena *arena) {
-  if (row->search != NULL && row->search->strategy.text[0] != '\0')
-    return pl_arena_printf(arena, "%.1024s", row->search->strategy.text);
   const char *choices = pl_results_reader_has_program(reader) ? choices_of(reader, row, arena) : "";
+  if (row->search != NULL && row->search->strategy.text[0] != '\0') {
+    /* What lies on the device alone is not written there, and says that the row was a program. */
+    bool says = choices == NULL || row->tmp < 0 || strncmp(choices, "offload=", 8) != 0 ||
+                strstr(row->search->strategy.text, ",offload=") != NULL;
+    return pl_arena_printf(arena, "%.1024s%s%s", row->search->strategy.text, says ? "" : ",", says ? "" : choices);
+  }
   if (choices == NULL || row->tmp < 0) return choices; /* a tree has no one degree */
   return pl_arena_printf(arena,
                          "pp=%d,dp=%d,tmp=%d,cp=%d,ep=%d,mbs=%d,schedule=%.16s,vpp=%d,sp=%d,recompute=%.16s,zero=%d,"

@@ -107,6 +107,11 @@ refused() {
   run grep -c '"pipeline":""' "$folder/page.html"
   [ "$output" = 0 ]
   rm "$out"
+  "$PACELINE" search "${gpt[@]}" "${few[@]}" -o "$out" >/dev/null # whose rows have their strategies as text
+  for row in 0 1 5; do
+    [ "$("$PACELINE" simulate --from "$out:$row" --json | jq .run_digest)" = "$("$PACELINE" show "$out" --where "candidate == $row" --json | jq .rows[0].run_digest)" ]
+  done
+  rm "$out"
   run "$PACELINE" search "${gpt[@]}" "${few[@]/none,states,gradients/states,gradients}" -o "$out"
   [ "$status" -eq 0 ] && [[ $output == *"offload=states,"* ]]
   rm "$out"
