@@ -355,8 +355,8 @@ static bool copy_of_norm(stepping *own, int32_t index, int32_t *made) {
   if (is(own, index, "keep") && pl_kernel_keeps_wide(own->from, own->finding.read.f, op)) {
     int32_t wide = wide_of(own, op->inputs[0]);
     if (wide != PL_IR_NONE)
-      pl_ir_op_typed(own->to, own->function, "keep", NULL, path_of_part(own, op->path, "fp32"), 1, &wide, NULL, 0,
-                     NULL);
+      pl_ir_op_typed(own->to, own->function, "keep", NULL, path_of_part(own, op->path, "fp32"), 1, &wide, NULL,
+                     op->n_attributes, op->attributes);
     return true;
   }
   if (!is(own, index, "kept") || !pl_kernel_kept_is_wide(own->from, own->finding.read.f, op)) return false;
