@@ -79,12 +79,14 @@ static void join_forward(pl_kernel_finding *own, int32_t maximum) {
 }
 
 /* What makes a value out of numbers per token: spread over the vocabulary, cut, scaled, divided by the sum; and what
- * makes exponentials again, where nobody kept them. */
+ * makes exponentials again, where nobody kept them: not those of a loss that is computed again as a whole, whose sum
+ * comes between. */
 static void join_numbers(pl_kernel_finding *own, int32_t op, int32_t value) {
   static const char *const rows[] = {"spread", "cut", "divide", "multiply", "scale", "exp", "subtract", NULL};
   int32_t at = pl_read_maker(&own->read, value);
   for (const char *const *row = rows; *row != NULL; row++) {
     if (!pl_read_is(&own->read, at, *row)) continue;
+    if (pl_read_is(&own->read, at, "exp") && reads(own, at, output_of(own, at), "sum") != PL_IR_NONE) return;
     pl_kernel_join(own, op, at);
     for (int32_t k = 0; k < pl_read_op(&own->read, at)->n_inputs; k++)
       join_numbers(own, at, pl_read_op(&own->read, at)->inputs[k]);
