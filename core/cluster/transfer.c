@@ -5,15 +5,15 @@
 
 double pl_transfer_solo_rate(const pl_transfer_table *table, uint32_t spec) {
   const pl_transfer_spec *s = &table->specs[spec];
-  const pl_link_use *use = table->uses + s->first_use;
   double rate = s->rate_cap_Bps;
   for (uint32_t i = 0; i < s->n_uses; i++) {
-    double capacity = table->link_capacity_Bps[use[i].link];
+    const pl_link_use *use = &table->uses[s->first_use + i];
+    double capacity = table->link_capacity_Bps[use->link];
     /* On a shared link as the max-min level times the share weight, so that a network that solves for the rate of a
      * lone transfer finds the same bits. */
-    double share = table->link_policy[use[i].link] == PL_LINK_FATPIPE
-                       ? capacity / use[i].weight
-                       : capacity / (use[i].weight * s->share_weight) * s->share_weight;
+    double share = table->link_policy[use->link] == PL_LINK_FATPIPE
+                       ? capacity / use->weight
+                       : capacity / (use->weight * s->share_weight) * s->share_weight;
     if (share < rate) rate = share;
   }
   return rate;
@@ -29,12 +29,12 @@ pl_ticks pl_transfer_solo_ticks(const pl_transfer_table *table, uint32_t spec, d
 /* A link occurs once per spec: strictly increasing lists, which builders make, are checked in one pass. */
 static bool links_are_distinct(const pl_link_use *use, uint32_t n) {
   uint32_t i = 1;
-  while (i < n && use[i - 1].link < use[i].link)
+  while (i < n && use[i - 1].link < use->link)
     i++;
   if (i >= n) return true;
   for (i = 1; i < n; i++)
     for (uint32_t j = 0; j < i; j++)
-      if (use[i].link == use[j].link) return false;
+      if (use->link == use[j].link) return false;
   return true;
 }
 
@@ -44,7 +44,7 @@ static bool spec_is_valid(const pl_transfer_table *table, const pl_transfer_spec
   if (spec->latency < 0 || spec->latency > PL_TICKS_MAX) return false;
   const pl_link_use *use = table->uses + spec->first_use;
   for (uint32_t i = 0; i < spec->n_uses; i++)
-    if (use[i].link >= table->n_links || !(use[i].weight > 0.0) || !isfinite(use[i].weight)) return false;
+    if (use->link >= table->n_links || !(use->weight > 0.0) || !isfinite(use->weight)) return false;
   return links_are_distinct(use, spec->n_uses);
 }
 

@@ -244,6 +244,26 @@ static void swallow(struct fy_diag *diag, void *user, const char *text, size_t s
   (void)diag, (void)user, (void)text, (void)size;
 }
 
+/* '? key' in front of a line, or behind '- ': keys are texts here, and libfyaml 0.8 crashes on some that begin so and
+ * go wrong ("? a:\t:"). Where a text of several lines has such a line, it is refused too. */
+static pl_code refuse_explicit_keys(const pl_document *document, const char *text, size_t size, pl_error *error) {
+  int line = 1;
+  for (size_t at = 0; at < size; at++) {
+    size_t start = at, next;
+    while (at < size &&
+           (text[at] == ' ' || text[at] == '\t' || (text[at] == '-' && at + 1 < size && text[at + 1] == ' ')))
+      at++;
+    next = at + 1;
+    bool ends = next >= size || text[next] == ' ' || text[next] == '\t' || text[next] == '\n' || text[next] == '\r';
+    if (at < size && text[at] == '?' && ends)
+      return fail_at(document, line, (int)(at - start) + 1, "a key must be a string: KEY: VALUE, without '?'", error);
+    while (at < size && text[at] != '\n')
+      at++;
+    line++;
+  }
+  return PL_OK;
+}
+
 static pl_code parse_into(pl_document *document, const char *text, size_t size, pl_error *error) {
   struct fy_diag_cfg diag_cfg;
   fy_diag_cfg_default(&diag_cfg);
@@ -285,7 +305,9 @@ static pl_code parse(const char *name, const char *text, size_t size, bool json,
   made->is_loose = is_loose;
   made->digest = digest;
   made->name = pl_arena_strdup(&made->arena, name);
-  pl_code code = made->name == NULL ? pl_fail_memory(error, name) : parse_into(made, text, size, error);
+  pl_code code = made->name == NULL ? pl_fail_memory(error, name) : PL_OK;
+  if (code == PL_OK && !json) code = refuse_explicit_keys(made, text, size, error);
+  if (code == PL_OK) code = parse_into(made, text, size, error);
   if (code != PL_OK) {
     pl_document_destroy(made);
     return code;

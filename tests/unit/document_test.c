@@ -214,7 +214,10 @@ static void bad_documents(void **state) {
   refuse("[\"\\u0000\"]", true, "f:1:2: a string with a NUL character in it");
   refuse("a: 1\n---\nb: 2\n", false, "f: more than one document");
   refuse("a: &x 1\nb: *x\n", false, "f:2:5: aliases (*name) are not supported");
-  refuse("? [a]\n: 1\n", false, "f:1:3: a key must be a string");
+  refuse("[a]: 1\n", false, "f:1:1: a key must be a string");
+  refuse("? [a]\n: 1\n", false, "f:1:1: a key must be a string");
+  refuse("a:\n  - ? a:\t:\n", false, "f:2:5: a key must be a string"); /* on which libfyaml crashes */
+  refuse("?", false, "f:1:1: a key must be a string");
   refuse("a: 1\n b: 2\n", false, "f:1:4: ");
   refuse("{\"a\":\n \"\xff\"}", true, "f:2:3: byte 0xff is not UTF-8");
   refuse("%\xff\xfe\na: 1", false, "f:1:2: byte 0xff is not UTF-8");   /* libfyaml would not come back from this one */
