@@ -116,12 +116,6 @@ static void follow_element(const stepping *own, const pl_ir_op *op, int32_t inde
 
 /* ---- ops ---- */
 
-bool pl_kernel_is_norm_in_steps(const pl_kernel_finding *own, int32_t op) {
-  static const char *const rows[] = {"rms_norm", "rms_norm_backward", NULL};
-  return !own->framework->kernels.fuses_norm && pl_read_is_one_of(&own->read, op, rows) &&
-         pl_read_weight(&own->read, op) != NULL;
-}
-
 static const char *const norm_reason = "a norm in steps";
 
 /* The op in another type, with other operands. Returns its first output. */
@@ -162,9 +156,8 @@ static int32_t wide_of(stepping *own, int32_t value) {
 static bool eager_norm(stepping *own, int32_t index) {
   const pl_ir_op *op = pl_read_op(&own->finding.read, index);
   bool back = is(own, index, "rms_norm_backward");
-  if (!pl_kernel_is_norm_in_steps(&own->finding, index)) return false;
+  if (!pl_read_is_norm_in_steps(&own->finding.read, index, own->options->framework)) return false;
   uint8_t element = own->finding.read.f->values[op->inputs[0]].type.element;
-  if (pl_ir_element_bytes((pl_ir_element)element) >= pl_ir_element_bytes(PL_IR_F32)) return false;
   int32_t inputs[] = {wide_of(own, op->inputs[0]), cast(own, own->map[op->inputs[1]], PL_IR_F32, norm_reason),
                       PL_IR_NONE};
   if (inputs[0] == PL_IR_NONE) return false;
