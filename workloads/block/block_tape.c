@@ -116,8 +116,8 @@ pl_op *pl_tape_op(pl_tape *tape, const char *name, pl_op_kind kind, pl_category 
 pl_op *pl_tape_gemm(pl_tape *tape, const char *name, pl_category category, int64_t batch, int64_t m, int64_t n,
                     int64_t k, uint32_t first, uint32_t second, uint32_t third, uint32_t output) {
   pl_op *op = pl_tape_op(tape, name, PL_OP_GEMM, category, first, second, third, output);
-  /* A gradient of a parameter is added to: read and written, in its own type. */
-  bool accumulates = output != PL_NONE && tape->tensors[output].kind == PL_TENSOR_PARAMETER_GRADIENT;
+  /* A buffer of gradients that the product reads is added to: read and written, in its own type. */
+  bool accumulates = output != PL_NONE && third == output && tape->tensors[output].kind == PL_TENSOR_PARAMETER_GRADIENT;
   double element = pl_dtype_bytes(tape->shard->dtype),
          out = accumulates ? 2 * pl_dtype_bytes((pl_dtype)tape->tensors[output].dtype) : element;
   pl_op_set_product(op, batch, m, n, k, element, out);

@@ -160,7 +160,8 @@ static double traffic(const launch *own) {
  * zeros there). */
 static double unread_bytes(const launch *own, const pl_framework *framework) {
   const pl_ir_op *mask = find(own, "mask"), *softmax = find(own, "softmax"), *back = find(own, "softmax_backward");
-  if (!framework->kernels.fuses_softmax || mask == NULL || pl_ir_integer_of(mask, "causal", 0) == 0) return 0;
+  bool causal = mask != NULL && pl_ir_integer_of(mask, "causal", 0) != 0;
+  if (!pl_framework_skips_masked(framework, causal)) return 0;
   if (back != NULL) return (bytes_of(own, back->inputs[0]) + bytes_of(own, back->inputs[1])) / 2;
   return softmax != NULL ? bytes_of(own, softmax->inputs[0]) / 2 : 0;
 }

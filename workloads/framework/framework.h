@@ -221,6 +221,16 @@ static inline bool pl_framework_attends_again(const pl_framework *framework) {
   return framework->kernels.attention_kernel == (int)PL_ATTENTION_CUDNN;
 }
 
+/* Whether the product that makes a weight's gradient adds it to its buffer itself. */
+static inline bool pl_framework_adds_in_products(const pl_framework *framework) {
+  return framework->gradients.gradient_path == PL_GRADIENTS_ADDED && framework->kernels.fuses_accumulation;
+}
+
+/* Whether a softmax in steps leaves out what the mask hides: it does in one kernel with a causal mask. */
+static inline bool pl_framework_skips_masked(const pl_framework *framework, bool causal) {
+  return framework->kernels.fuses_softmax && causal;
+}
+
 /* Whether gradients are all-reduced at once, whatever else the profile says of their travels. */
 static inline bool pl_framework_reduces_whole(const pl_framework *framework, int32_t zero) {
   return zero == 1 && pl_framework_or_ideal(framework)->gradients.reduces_whole;

@@ -50,9 +50,8 @@ static void join_pack(pl_kernel_finding *own, int32_t accumulate) {
 
 static void join_source(pl_kernel_finding *own, int32_t accumulate) {
   int32_t maker = maker_of(own, accumulate);
-  bool added = own->framework->gradients.gradient_path == PL_GRADIENTS_ADDED;
   if (maker == PL_IR_NONE) return;
-  if (is_weight_gradient(own, maker) ? added && own->framework->kernels.fuses_accumulation : is_summed_up(own, maker))
+  if (is_weight_gradient(own, maker) ? pl_framework_adds_in_products(own->framework) : is_summed_up(own, maker))
     pl_kernel_join(own, accumulate, maker);
   int32_t dy = pl_read_is(&own->read, maker, "embedding_backward") ? pl_read_made(&own->read, maker, 1) : PL_IR_NONE;
   if (pl_read_is(&own->read, dy, "sum") && pl_kernel_next(own, dy) == maker) pl_kernel_join(own, maker, dy);
@@ -60,10 +59,8 @@ static void join_source(pl_kernel_finding *own, int32_t accumulate) {
 
 /* In front of the collective that cuts it, a product writes its gradient in the buffer's type itself. */
 static void join_cast(pl_kernel_finding *own, int32_t accumulate) {
-  bool fused =
-      own->framework->gradients.gradient_path == PL_GRADIENTS_ADDED && own->framework->kernels.fuses_accumulation;
   int32_t meeting = pl_read_made(&own->read, accumulate, 0);
-  if (!fused || !pl_read_is_collective(&own->read, meeting)) return;
+  if (!pl_framework_adds_in_products(own->framework) || !pl_read_is_collective(&own->read, meeting)) return;
   int32_t cast = pl_read_made(&own->read, meeting, 0);
   if (!pl_read_is(&own->read, cast, "cast")) return;
   int32_t maker = pl_read_made(&own->read, cast, 0);

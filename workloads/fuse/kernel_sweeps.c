@@ -89,10 +89,8 @@ static bool is_norm_of_heads(const pl_kernel_finding *own, int32_t op) {
 
 /* Learned positions are looked up by the kernel that adds them, one for all tables that are added. */
 static void join_positions(pl_kernel_finding *own, int32_t op) {
-  int32_t at = pl_read_made(&own->read, op, 1);
-  while (pl_read_is_view(&own->read, at))
-    at = pl_read_made(&own->read, at, 0);
-  if (!pl_read_is(&own->read, at, "embedding")) return;
+  int32_t at = pl_read_lookup(&own->read, pl_read_op(&own->read, op)->inputs[1]);
+  if (at == PL_IR_NONE) return;
   for (int32_t view = pl_read_made(&own->read, op, 1); view != at; view = pl_read_made(&own->read, view, 0))
     pl_kernel_join(own, op, view);
   pl_kernel_join(own, op, at);

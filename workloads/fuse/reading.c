@@ -139,6 +139,21 @@ bool pl_read_heads(const pl_reading *own, int32_t value, pl_head_ops *found) {
   return false;
 }
 
+bool pl_read_is_norm_in_steps(const pl_reading *own, int32_t op, const pl_framework *framework) {
+  static const char *const rows[] = {"rms_norm", "rms_norm_backward", NULL};
+  if (framework->kernels.fuses_norm || !pl_read_is_one_of(own, op, rows) || pl_read_weight(own, op) == NULL)
+    return false;
+  pl_ir_element element = (pl_ir_element)pl_read_type(own, pl_read_op(own, op)->inputs[0])->element;
+  return pl_ir_element_bytes(element) < pl_ir_element_bytes(PL_IR_F32);
+}
+
+int32_t pl_read_lookup(const pl_reading *own, int32_t value) {
+  int32_t op = pl_read_maker(own, value);
+  while (pl_read_is_view(own, op))
+    op = pl_read_made(own, op, 0);
+  return pl_read_is(own, op, "embedding") ? op : PL_IR_NONE;
+}
+
 int32_t pl_read_activation(const pl_reading *own, int32_t value, int32_t *squared) {
   int32_t op = pl_read_maker(own, value);
   *squared = PL_IR_NONE;

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "workloads/framework/framework.h"
 #include "workloads/language/ir_table.h"
 
 typedef struct pl_reading {
@@ -92,6 +93,13 @@ typedef struct pl_head_ops {
 
 /* False: it comes from no such product. */
 bool pl_read_heads(const pl_reading *own, int32_t value, pl_head_ops *found);
+
+/* Whether a norm is made in PyTorch ops, on an fp32 copy (and its derivative): an RMS norm of 16 bits with a scale,
+ * where the profile has no kernel for it. Layer norm is one kernel everywhere. */
+bool pl_read_is_norm_in_steps(const pl_reading *own, int32_t op, const pl_framework *framework);
+
+/* The table that a value is looked up in, behind cuts and renames: the op that does; PL_IR_NONE: none. */
+int32_t pl_read_lookup(const pl_reading *own, int32_t value);
 
 /* A multiplication of an activation and something else: which operand the activation is, or its square; -1: none. */
 int32_t pl_read_gate(const pl_reading *own, int32_t multiply);

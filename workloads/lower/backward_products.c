@@ -38,7 +38,7 @@ static uint32_t make_weight_gradient(pl_back *d, const pl_tape_node *node, const
                                      uint32_t g) {
   pl_tape *tape = d->tape;
   uint32_t weight = node->weight, sum = pl_back_parameter_gradient(d, weight), at = tape->n_backward;
-  if (tape->framework->gradients.gradient_path == PL_GRADIENTS_ADDED && tape->framework->kernels.fuses_accumulation) {
+  if (pl_framework_adds_in_products(tape->framework)) {
     pl_tape_gemm(tape, node->names.wgrad, PL_CATEGORY_BACKWARD, of->batch, of->m, of->n, of->k, input, g, sum, sum)
         ->transposed = true;
     return at;

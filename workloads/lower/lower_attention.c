@@ -184,10 +184,11 @@ static uint32_t masked_softmax(pl_lowering *to, bool causal, uint32_t scores, ui
     pl_tape_sweep(tape, "mask", PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 1, scores, PL_NONE, PL_NONE, scores, PL_NONE);
   pl_op *op = pl_tape_sweep(tape, "softmax", PL_OP_SOFTMAX, PL_CATEGORY_FORWARD, softmax_flops, scores, PL_NONE,
                             PL_NONE, probabilities, PL_NONE);
-  if (causal && fuses) op->bytes -= tape->tensors[scores].size_bytes / 2;
+  bool masked = pl_framework_skips_masked(tape->framework, causal);
+  if (masked) op->bytes -= tape->tensors[scores].size_bytes / 2;
   pl_tape_node *node = pl_tape_note(tape, PL_RULE_SOFTMAX, PL_OP_NAMES("softmax"), scores, probabilities);
   node->first_op = first_op;
-  node->masked = causal && fuses;
+  node->masked = masked;
   return probabilities;
 }
 

@@ -41,7 +41,7 @@ void pl_lower_top_k(pl_lowering *to, int32_t op) {
   pl_tape_sweep(tape, names.forward, PL_OP_SOFTMAX, PL_CATEGORY_FORWARD, routing_flops, logits, PL_NONE, PL_NONE,
                 weights, PL_NONE);
   pl_tape_note(tape, PL_RULE_SOFTMAX, names, logits, weights)->masked =
-      is_causal(to) && tape->framework->kernels.fuses_softmax;
+      pl_framework_skips_masked(tape->framework, is_causal(to));
   pl_lower_set(to, op, 0, weights);
 }
 

@@ -6,7 +6,6 @@
 
 static uint32_t eager(pl_tape *tape, uint32_t input) {
   const pl_tape_names names = PL_OP_NAMES("norm_cast");
-  if (pl_dtype_bytes(tape->shard->dtype) >= pl_dtype_bytes(PL_DTYPE_FP32)) return input;
   uint32_t wide = pl_tape_like(tape, input, names.forward, PL_TENSOR_ACTIVATION, PL_DTYPE_FP32);
   pl_tape_sweep(tape, names.forward, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 1, input, PL_NONE, PL_NONE, wide, PL_NONE);
   pl_tape_note(tape, PL_RULE_CAST, names, input, wide);
@@ -29,8 +28,7 @@ void pl_lower_norm(pl_lowering *to, int32_t op) {
   const pl_tape_names plain = PL_OP_NAMES("norm"),
                       *names = to->block->names[op] != NULL ? to->block->names[op] : &plain;
   uint32_t input = pl_lower_input(to, op, 0);
-  bool rms = pl_read_is(&to->read, op, "rms_norm") && pl_lower_norm_vectors(to, op) > 0;
-  if (rms && !to->tape->framework->kernels.fuses_norm) input = eager(to->tape, input);
+  if (pl_read_is_norm_in_steps(&to->read, op, to->tape->framework)) input = eager(to->tape, input);
   int64_t vectors = pl_lower_norm_vectors(to, op), width = 1;
   for (int32_t i = 0; i < pl_read_type(&to->read, norm->inputs[1])->rank; i++)
     width *= pl_ir_type_local_extent(to->read.mesh, pl_read_type(&to->read, norm->inputs[1]), i);

@@ -13,19 +13,9 @@ static const pl_tape_names *names_or(const pl_lowering *to, int32_t op, const pl
 
 /* ---- learned positions ---- */
 
-static bool looks_up(const pl_lowering *to, int32_t value) {
-  int32_t op = pl_read_maker(&to->read, value);
-  while (pl_read_is(&to->read, op, "cut"))
-    op = pl_read_maker(&to->read, pl_read_op(&to->read, op)->inputs[0]);
-  return pl_read_is(&to->read, op, "embedding");
-}
-
 /* Rows of the tables that are looked up and added one after the other. */
 static int64_t rows_of(const pl_lowering *to, int32_t value, int64_t *width) {
-  int32_t op = pl_read_maker(&to->read, value);
-  while (pl_read_is(&to->read, op, "cut"))
-    op = pl_read_maker(&to->read, pl_read_op(&to->read, op)->inputs[0]);
-  const pl_ir_type *table = pl_read_type(&to->read, pl_read_op(&to->read, op)->inputs[1]);
+  const pl_ir_type *table = pl_read_type(&to->read, pl_read_op(&to->read, pl_read_lookup(&to->read, value))->inputs[1]);
   *width = table->dims[1].extent;
   return table->dims[0].extent;
 }
@@ -37,7 +27,8 @@ static void positions(pl_lowering *to, int32_t op) {
   int64_t width, rows = rows_of(to, pl_read_op(&to->read, op)->inputs[1], &width);
   int32_t last = op;
   for (int32_t next; next = pl_read_user(&to->read, pl_read_op(&to->read, last)->first_output),
-                     pl_read_is(&to->read, next, "add") && looks_up(to, pl_read_op(&to->read, next)->inputs[1]);
+                     pl_read_is(&to->read, next, "add") &&
+                         pl_read_lookup(&to->read, pl_read_op(&to->read, next)->inputs[1]) != PL_IR_NONE;
        last = next) {
     rows += rows_of(to, pl_read_op(&to->read, next)->inputs[1], &width);
     pl_lower_done(to, next);
@@ -129,7 +120,7 @@ void pl_lower_add(pl_lowering *to, int32_t op) {
     return;
   }
   if (pl_lower_join(to, op)) return;
-  if (looks_up(to, add->inputs[1]))
+  if (pl_read_lookup(&to->read, add->inputs[1]) != PL_IR_NONE)
     positions(to, op);
   else if (to->read.n_users[add->inputs[0]] > 1 && to->block->chain == NULL)
     residual(to, op);

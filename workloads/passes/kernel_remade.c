@@ -123,8 +123,8 @@ bool pl_kernel_exponentials_of(const pl_ir_module *module, const pl_ir_function 
 
 /* ---- the fp32 copy of a norm in steps ---- */
 
-static const pl_ir_function *backward_of(const pl_ir_module *module, const pl_ir_function *f) {
-  static const char end[] = ".backward";
+/* The backward function of a forward one, or that of its other half. */
+static const pl_ir_function *derived_of(const pl_ir_module *module, const pl_ir_function *f, const char *end) {
   size_t length = strlen(f->name);
   for (int32_t i = 0; i < module->n_functions; i++) {
     const char *name = module->functions[i]->name;
@@ -133,10 +133,10 @@ static const pl_ir_function *backward_of(const pl_ir_module *module, const pl_ir
   return NULL;
 }
 
-/* Nothing but derivatives of norms reads it, as what they are of. */
-static bool is_read_by_norms(const pl_ir_function *backward, const char *path) {
+/* Whether something reads it; and whether nothing does but derivatives of norms, as what they are of. */
+static bool is_read(const pl_ir_function *backward, const char *path, bool *by_norms) {
   bool any = false, all = true;
-  for (int32_t i = 0; i < backward->n_ops; i++) {
+  for (int32_t i = 0; backward != NULL && i < backward->n_ops; i++) {
     const pl_ir_op *op = &backward->ops[i];
     for (int32_t k = 0; k < op->n_inputs; k++) {
       const pl_ir_op *maker = maker_of(backward, op->inputs[k]);
@@ -145,17 +145,17 @@ static bool is_read_by_norms(const pl_ir_function *backward, const char *path) {
       all = all && k == 0 && is_norm(backward, op, "rms_norm_backward");
     }
   }
-  return any && all;
+  *by_norms = all;
+  return any;
 }
 
 bool pl_kernel_keeps_wide(const pl_ir_module *module, const pl_ir_function *f, const pl_ir_op *keep) {
-  const pl_ir_function *backward = backward_of(module, f);
-  bool normed = false;
-  if (backward == NULL || pl_ir_element_bytes((pl_ir_element)f->values[keep->inputs[0]].type.element) >= 4)
-    return false;
+  bool normed = false, by_norms, by_weights;
+  if (pl_ir_element_bytes((pl_ir_element)f->values[keep->inputs[0]].type.element) >= 4) return false;
   for (int32_t i = 0; i < f->n_ops; i++)
     normed = normed || (is_norm(f, &f->ops[i], "rms_norm") && f->ops[i].inputs[0] == keep->inputs[0]);
-  return normed && is_read_by_norms(backward, keep->path);
+  return normed && is_read(derived_of(module, f, ".backward"), keep->path, &by_norms) && by_norms &&
+         !is_read(derived_of(module, f, ".weights"), keep->path, &by_weights);
 }
 
 bool pl_kernel_kept_is_wide(const pl_ir_module *module, const pl_ir_function *f, const pl_ir_op *kept) {

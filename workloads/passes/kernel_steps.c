@@ -3,25 +3,7 @@
 
 #include <string.h>
 
-#include "workloads/fuse/kernel_groups.h"
-
-typedef struct stepping {
-  const pl_ir_module *from;
-  pl_ir_module *to;
-  const pl_kernels_options *options;
-  pl_arena scratch;
-  pl_kernel_live live;
-  int32_t index;             /* of that function */
-  pl_kernel_finding finding; /* of the function that is written */
-  pl_ir_function *function;  /* that it becomes */
-  int32_t *map;              /* per value of the old function */
-  int32_t *wide;             /* per value of the old function: its fp32 copy, PL_IR_NONE: none yet */
-  bool *widens;              /* per value: a gradient that is cast to the type of its buffer as soon as it is there */
-} stepping;
-
-static bool is(const stepping *own, int32_t op, const char *row) {
-  return pl_read_is(&own->finding.read, op, row);
-}
+#include "workloads/passes/kernel_stepping.h"
 
 int32_t pl_kernel_copy(pl_ir_module *module, pl_ir_function *to, const pl_ir_function *from, const pl_ir_op *op,
                        const int32_t *map, int32_t callee) {
@@ -50,8 +32,8 @@ int32_t pl_kernel_copy(pl_ir_module *module, pl_ir_function *to, const pl_ir_fun
                                       .place = op->place});
 }
 
-static int32_t append(stepping *own, const char *row, int32_t n_inputs, const int32_t *inputs, const char *name,
-                      const pl_ir_type *type, const char *reason) {
+int32_t pl_step_append(pl_kernel_stepping *own, const char *row, int32_t n_inputs, const int32_t *inputs,
+                       const char *name, const pl_ir_type *type, const char *reason) {
   return pl_ir_op_add(own->to, own->function,
                       &(pl_ir_making){.row = pl_ir_row_of(row),
                                       .n_inputs = n_inputs,
@@ -64,35 +46,35 @@ static int32_t append(stepping *own, const char *row, int32_t n_inputs, const in
 }
 
 /* The same elements in another type. */
-static int32_t cast(stepping *own, int32_t value, uint8_t element, const char *reason) {
+static int32_t cast(pl_kernel_stepping *own, int32_t value, uint8_t element, const char *reason) {
   if (value == PL_IR_NONE) return PL_IR_NONE;
   pl_ir_type type = own->function->values[value].type;
   if (type.element == element) return value;
   type.element = element;
-  return append(own, "cast", 1, &value, own->function->values[value].name, &type, reason);
+  return pl_step_append(own, "cast", 1, &value, own->function->values[value].name, &type, reason);
 }
 
 /* ---- gradients ---- */
 
 /* Of the buffer of a gradient that is made in `element`. */
-static uint8_t kept_element(const stepping *own, uint8_t element) {
+static uint8_t kept_element(const pl_kernel_stepping *own, uint8_t element) {
   return (uint8_t)pl_framework_gradient_dtype(own->options->framework, (pl_dtype)element);
 }
 
 /* In which a gradient travels that is made as `value`; -1: as it is kept. */
-static int reduced_element(const stepping *own, int32_t value) {
+static int reduced_element(const pl_kernel_stepping *own, int32_t value) {
   return pl_framework_reduce_dtype(own->options->framework, (pl_dtype)own->finding.read.f->values[value].type.element);
 }
 
-static bool passes_on(const stepping *own, int32_t op) {
+static bool passes_on(const pl_kernel_stepping *own, int32_t op) {
   return pl_read_is_collective(&own->finding.read, op) || pl_read_is_view(&own->finding.read, op) ||
-         is(own, op, "scale");
+         pl_step_is(own, op, "scale");
 }
 
 /* Cast in front of their reduction, where they are reduced in the type that they are kept in. */
-static void find_widened(stepping *own) {
+static void find_widened(pl_kernel_stepping *own) {
   for (int32_t i = 0; i < own->finding.read.f->n_ops; i++) {
-    if (!is(own, i, "accumulate")) continue;
+    if (!pl_step_is(own, i, "accumulate")) continue;
     int32_t value = pl_read_op(&own->finding.read, i)->inputs[0];
     bool before = reduced_element(own, value) < 0;
     while (before && passes_on(own, pl_read_maker(&own->finding.read, value)) && own->finding.n_readers[value] == 1)
@@ -103,29 +85,23 @@ static void find_widened(stepping *own) {
 }
 
 /* A gradient buffer on its way to its reduction, in another type than it is kept in. */
-static bool is_reduced_narrow(const stepping *own, int32_t value) {
-  return reduced_element(own, value) >= 0 && is(own, pl_read_maker(&own->finding.read, value), "gradient") &&
+static bool is_reduced_narrow(const pl_kernel_stepping *own, int32_t value) {
+  return reduced_element(own, value) >= 0 && pl_step_is(own, pl_read_maker(&own->finding.read, value), "gradient") &&
          pl_read_is_collective(&own->finding.read, pl_kernel_reader(&own->finding, value));
 }
 
 /* What is made of a value in another type than it was is in that type too, as far as rows want it so. */
-static void follow_element(const stepping *own, const pl_ir_op *op, int32_t index, pl_ir_type *type) {
-  bool follows = passes_on(own, index) || is(own, index, "sum_classes") || is(own, index, "add");
+static void follow_element(const pl_kernel_stepping *own, const pl_ir_op *op, int32_t index, pl_ir_type *type) {
+  bool follows = passes_on(own, index) || pl_step_is(own, index, "sum_classes") || pl_step_is(own, index, "add");
   if (follows && op->n_inputs > 0) type->element = own->function->values[own->map[op->inputs[0]]].type.element;
 }
 
 /* ---- ops ---- */
 
-bool pl_kernel_is_norm_in_steps(const pl_kernel_finding *own, int32_t op) {
-  static const char *const rows[] = {"rms_norm", "rms_norm_backward", NULL};
-  return !own->framework->kernels.fuses_norm && pl_read_is_one_of(&own->read, op, rows) &&
-         pl_read_weight(&own->read, op) != NULL;
-}
-
 static const char *const norm_reason = "a norm in steps";
 
 /* The op in another type, with other operands. Returns its first output. */
-static int32_t append_norm(stepping *own, const pl_ir_op *op, const int32_t *inputs) {
+static int32_t append_norm(pl_kernel_stepping *own, const pl_ir_op *op, const int32_t *inputs) {
   const char *names[PL_IR_OPERANDS_MAX];
   pl_ir_type types[PL_IR_OPERANDS_MAX];
   for (int32_t i = 0; i < op->n_outputs; i++) {
@@ -151,21 +127,19 @@ static int32_t append_norm(stepping *own, const pl_ir_op *op, const int32_t *inp
                                       .place = op->place});
 }
 
-/* The fp32 copy of a value: made here before, kept, or made now. */
-static int32_t wide_of(stepping *own, int32_t value) {
+int32_t pl_step_wide(pl_kernel_stepping *own, int32_t value) {
   if (own->wide[value] == PL_IR_NONE) own->wide[value] = cast(own, own->map[value], PL_IR_F32, norm_reason);
   return own->wide[value];
 }
 
 /* An RMS norm in PyTorch ops works on an fp32 copy: the copy, its squares, and the rest in a kernel of its own. Back,
  * the derivative does, and its result is cast. False: it is in one piece, or in fp32 anyhow. */
-static bool eager_norm(stepping *own, int32_t index) {
+static bool eager_norm(pl_kernel_stepping *own, int32_t index) {
   const pl_ir_op *op = pl_read_op(&own->finding.read, index);
-  bool back = is(own, index, "rms_norm_backward");
-  if (!pl_kernel_is_norm_in_steps(&own->finding, index)) return false;
+  bool back = pl_step_is(own, index, "rms_norm_backward");
+  if (!pl_read_is_norm_in_steps(&own->finding.read, index, own->options->framework)) return false;
   uint8_t element = own->finding.read.f->values[op->inputs[0]].type.element;
-  if (pl_ir_element_bytes((pl_ir_element)element) >= pl_ir_element_bytes(PL_IR_F32)) return false;
-  int32_t inputs[] = {wide_of(own, op->inputs[0]), cast(own, own->map[op->inputs[1]], PL_IR_F32, norm_reason),
+  int32_t inputs[] = {pl_step_wide(own, op->inputs[0]), cast(own, own->map[op->inputs[1]], PL_IR_F32, norm_reason),
                       PL_IR_NONE};
   if (inputs[0] == PL_IR_NONE) return false;
   if (back) {
@@ -173,7 +147,7 @@ static bool eager_norm(stepping *own, int32_t index) {
   } else {
     const int32_t pair[] = {inputs[0], inputs[0]};
     const pl_ir_type type = own->function->values[inputs[0]].type;
-    append(own, "multiply", 2, pair, "squares", &type, norm_reason);
+    pl_step_append(own, "multiply", 2, pair, "squares", &type, norm_reason);
   }
   int32_t first = append_norm(own, op, inputs);
   own->map[op->first_output] = cast(own, first, element, norm_reason);
@@ -185,21 +159,21 @@ static bool eager_norm(stepping *own, int32_t index) {
 
 /* x cos + rotate(x) sin in PyTorch ops: the halves exchanged, the other product, their sum; the op itself stands for
  * one of the products. */
-static void eager_rotary(stepping *own, const pl_ir_op *op, int32_t turned) {
+static void eager_rotary(pl_kernel_stepping *own, const pl_ir_op *op, int32_t turned) {
   static const char *const reason = "rotary positions in steps";
   if (turned == PL_IR_NONE) return;
   const pl_ir_type type = own->function->values[turned].type;
   int32_t pair[] = {own->map[op->inputs[0]], turned};
   const int32_t exchanged[] = {pair[0], pair[0]};
-  pair[0] = append(own, "multiply", 2, exchanged, "rotated", &type, reason);
+  pair[0] = pl_step_append(own, "multiply", 2, exchanged, "rotated", &type, reason);
   if (pair[0] == PL_IR_NONE) return;
   const int32_t product[] = {pair[0], pair[0]};
-  append(own, "multiply", 2, product, "turned", &type, reason);
-  append(own, "add", 2, pair, "positioned", &type, reason);
+  pl_step_append(own, "multiply", 2, product, "turned", &type, reason);
+  pl_step_append(own, "add", 2, pair, "positioned", &type, reason);
 }
 
 /* What the update moves, said of its op. */
-static int32_t copy_update(stepping *own, const pl_ir_op *op) {
+static int32_t copy_update(pl_kernel_stepping *own, const pl_ir_op *op) {
   pl_ir_op moved = *op;
   pl_ir_attribute attributes[PL_IR_ATTRIBUTES_MAX + 1];
   for (int32_t i = 0; i < op->n_attributes; i++)
@@ -210,7 +184,7 @@ static int32_t copy_update(stepping *own, const pl_ir_op *op) {
 }
 
 /* With the results that are asked for, here or elsewhere. */
-static int32_t copy_call(stepping *own, const pl_ir_op *op) {
+static int32_t copy_call(pl_kernel_stepping *own, const pl_ir_op *op) {
   int32_t inputs[PL_IR_OPERANDS_MAX], n = 0;
   const char *names[PL_IR_OPERANDS_MAX];
   pl_ir_type types[PL_IR_OPERANDS_MAX];
@@ -241,165 +215,34 @@ static int32_t copy_call(stepping *own, const pl_ir_op *op) {
   return PL_IR_NONE; /* the map is made */
 }
 
-/* What is kept under a path, as it was read before; PL_IR_NONE: not yet. */
-static int32_t read_before(const stepping *own, const char *path) {
-  int32_t kept = pl_ir_row_of("kept");
-  for (int32_t i = 0; i < own->function->n_ops; i++)
-    if (own->function->ops[i].row == kept && strcmp(own->function->ops[i].path, path) == 0)
-      return own->function->ops[i].first_output;
-  return PL_IR_NONE;
-}
-
-/* An activation once more, of its operand. */
-static int32_t append_remade(stepping *own, const pl_ir_op *kept, const pl_kernel_remade *made, int32_t operand) {
-  const char *name = own->finding.read.f->values[kept->first_output].name;
-  if (operand == PL_IR_NONE) return PL_IR_NONE;
-  return pl_ir_op_add(own->to, own->function,
-                      &(pl_ir_making){.row = made->op->row,
-                                      .n_inputs = 1,
-                                      .n_outputs = 1,
-                                      .n_attributes = made->op->n_attributes,
-                                      .inputs = &operand,
-                                      .attributes = made->op->attributes,
-                                      .output_names = &name,
-                                      .output_types = made->type,
-                                      .reason = "made again by the kernel that reads it",
-                                      .callee = PL_IR_NONE});
-}
-
-/* Of an operand that is kept anyhow. */
-static int32_t remake(stepping *own, const pl_ir_op *kept, const pl_kernel_remade *made) {
-  const char *path = made->keep->path;
-  int32_t operand = read_before(own, path);
-  if (operand == PL_IR_NONE)
-    operand = pl_ir_op_typed(own->to, own->function, "kept", path, path, 0, NULL, made->type, made->keep->n_attributes,
-                             made->keep->attributes); /* from where it was kept */
-  return append_remade(own, kept, made, operand);
-}
-
-/* ---- a loss in one kernel ---- */
-
-static const char *path_of_part(stepping *own, const char *path, const char *part) {
-  const char *made = pl_arena_printf(own->to->arena, "%s.%s", path, part);
-  return made != NULL ? made : path;
-}
-
-static void keep_part(stepping *own, const pl_ir_op *keep, const char *part, int32_t value) {
-  int32_t kept = own->map[value];
-  if (kept != PL_IR_NONE)
-    pl_ir_op_typed(own->to, own->function, "keep", NULL, path_of_part(own, keep->path, part), 1, &kept, NULL,
-                   keep->n_attributes, keep->attributes);
-}
-
-static int32_t kept_part(stepping *own, const pl_ir_op *kept, const char *part, const pl_ir_type *type) {
-  const char *path = path_of_part(own, kept->path, part);
-  return pl_ir_op_typed(own->to, own->function, "kept", part, path, 0, NULL, type, kept->n_attributes,
-                        kept->attributes);
-}
-
-/* exp(logits - greatest) of what is kept of the two. */
-static int32_t remake_exponentials(stepping *own, const pl_ir_op *kept, const pl_kernel_exponentials *made) {
-  static const char *const reason = "made again by the kernel that reads it";
-  const pl_ir_value *values = made->forward->values;
-  int32_t logits = kept_part(own, kept, "logits", &values[made->logits].type);
-  int32_t greatest = kept_part(own, kept, "greatest", &values[made->greatest].type);
-  if (logits == PL_IR_NONE || greatest == PL_IR_NONE) return PL_IR_NONE;
-  if (made->cast != NULL)
-    logits = append(own, "cast", 1, &logits, "logits.fp32", &values[made->cast->first_output].type, reason);
-  const int32_t pair[] = {logits, greatest};
-  if (logits == PL_IR_NONE) return PL_IR_NONE;
-  int32_t shifted = append(own, "subtract", 2, pair, "shifted", &values[made->subtract->first_output].type, reason);
-  if (shifted == PL_IR_NONE) return PL_IR_NONE;
-  return append(own, "exp", 1, &shifted, own->finding.read.f->values[kept->first_output].name,
-                &values[made->exp->first_output].type, reason);
-}
-
 /* Where the greatest of a token is another rank's to say, the kernel that goes on reads logits in 16 bits once more. */
-static void cast_again(stepping *own, int32_t index) {
+static void cast_again(pl_kernel_stepping *own, int32_t index) {
   const pl_ir_op *op = pl_read_op(&own->finding.read, index);
   int32_t cast = pl_read_made(&own->finding.read, index, 0), greatest = pl_read_made(&own->finding.read, index, 1);
-  if (!is(own, cast, "cast") || !pl_read_is_collective(&own->finding.read, greatest)) return;
+  if (!pl_step_is(own, cast, "cast") || !pl_read_is_collective(&own->finding.read, greatest)) return;
   while (pl_read_is_collective(&own->finding.read, greatest))
     greatest = pl_read_made(&own->finding.read, greatest, 0);
   int32_t narrow = own->map[pl_read_op(&own->finding.read, cast)->inputs[0]];
-  if (!is(own, greatest, "maximum") || narrow == PL_IR_NONE) return;
-  own->map[op->inputs[0]] = append(own, "cast", 1, &narrow, "logits.fp32",
-                                   &own->finding.read.f->values[op->inputs[0]].type, "read once more");
+  if (!pl_step_is(own, greatest, "maximum") || narrow == PL_IR_NONE) return;
+  own->map[op->inputs[0]] = pl_step_append(own, "cast", 1, &narrow, "logits.fp32",
+                                           &own->finding.read.f->values[op->inputs[0]].type, "read once more");
 }
 
-/* False: the op is none that a loss in one kernel has otherwise. */
-static bool copy_of_loss(stepping *own, int32_t index, int32_t *made) {
+static int32_t copy_op(pl_kernel_stepping *own, int32_t index) {
   const pl_ir_op *op = pl_read_op(&own->finding.read, index);
+  int32_t made;
+  if (pl_step_keeps_otherwise(own, index, &made)) return made;
   pl_loss_form form = own->options->framework->kernels.loss;
-  bool narrow = pl_loss_reads_16bit(form);
-  pl_kernel_exponentials of;
-  *made = PL_IR_NONE;
-  if (!pl_loss_is_one_kernel(form)) return false;
-  if (narrow && is(own, index, "subtract")) cast_again(own, index);
-  if (is(own, index, "keep") && pl_kernel_is_exponentials(own->finding.read.f, op, narrow, &of)) {
-    keep_part(own, op, "logits", of.logits);
-    keep_part(own, op, "greatest", of.greatest);
-    return true;
-  }
-  if (!is(own, index, "kept") || !pl_kernel_exponentials_of(own->from, own->finding.read.f, op, narrow, &of))
-    return false;
-  *made = remake_exponentials(own, op, &of);
-  return true;
-}
-
-/* What norms in steps keep is the copy that they work on. False: another op. */
-static bool copy_of_norm(stepping *own, int32_t index, int32_t *made) {
-  const pl_ir_op *op = pl_read_op(&own->finding.read, index);
-  *made = PL_IR_NONE;
-  if (own->options->framework->kernels.fuses_norm) return false;
-  if (is(own, index, "keep") && pl_kernel_keeps_wide(own->from, own->finding.read.f, op)) {
-    int32_t wide = wide_of(own, op->inputs[0]);
-    if (wide != PL_IR_NONE)
-      pl_ir_op_typed(own->to, own->function, "keep", NULL, path_of_part(own, op->path, "fp32"), 1, &wide, NULL,
-                     op->n_attributes, op->attributes);
-    return true;
-  }
-  if (!is(own, index, "kept") || !pl_kernel_kept_is_wide(own->from, own->finding.read.f, op)) return false;
-  pl_ir_type type = own->finding.read.f->values[op->first_output].type;
-  type.element = PL_IR_F32;
-  *made = own->wide[op->first_output] = kept_part(own, op, "fp32", &type);
-  return true;
-}
-
-/* Of an activation that is squared its operand is kept. False: another op. */
-static bool copy_of_square(stepping *own, int32_t index, int32_t *made) {
-  const pl_ir_op *op = pl_read_op(&own->finding.read, index);
-  pl_kernel_remade of;
-  *made = PL_IR_NONE;
-  if (is(own, index, "keep") && pl_kernel_is_squared(own->finding.read.f, op, &of)) {
-    keep_part(own, op, "operand", of.op->inputs[0]);
-    return true;
-  }
-  if (!is(own, index, "kept") || !pl_kernel_squared_of(own->from, own->finding.read.f, op, &of)) return false;
-  *made = append_remade(own, op, &of, kept_part(own, op, "operand", of.type));
-  return true;
-}
-
-static int32_t copy_op(stepping *own, int32_t index) {
-  const pl_ir_op *op = pl_read_op(&own->finding.read, index);
-  pl_kernel_remade made;
-  int32_t other;
-  if (copy_of_loss(own, index, &other) || copy_of_norm(own, index, &other) || copy_of_square(own, index, &other))
-    return other;
-  bool remakes = own->options->framework->kernels.fuses_activation;
-  if (remakes && is(own, index, "keep") && pl_kernel_is_remade(own->finding.read.f, op, &made)) return PL_IR_NONE;
-  if (remakes && is(own, index, "kept") && pl_kernel_remade_of(own->from, own->finding.read.f, op, &made))
-    return remake(own, op, &made);
-  if (is(own, index, "kept") && read_before(own, op->path) != PL_IR_NONE) return read_before(own, op->path);
-  bool updates = (is(own, index, "adam") || is(own, index, "sgd")) && own->options->update_bytes > 0;
+  if (pl_loss_reads_16bit(form) && pl_step_is(own, index, "subtract")) cast_again(own, index);
+  bool updates = (pl_step_is(own, index, "adam") || pl_step_is(own, index, "sgd")) && own->options->update_bytes > 0;
   if (updates && pl_ir_attribute_find(op, "moves") == NULL) return copy_update(own, op);
   if (op->callee != PL_IR_NONE) return copy_call(own, op);
   int32_t first = pl_kernel_copy(own->to, own->function, own->finding.read.f, op, own->map, op->callee);
-  if (is(own, index, "rotary") && !own->options->framework->kernels.fuses_rotary) eager_rotary(own, op, first);
+  if (pl_step_is(own, index, "rotary") && !own->options->framework->kernels.fuses_rotary) eager_rotary(own, op, first);
   return first;
 }
 
-static void write_op(stepping *own, int32_t index) {
+static void write_op(pl_kernel_stepping *own, int32_t index) {
   const pl_ir_op *op = pl_read_op(&own->finding.read, index);
   if (!own->live.op[own->index][index]) return;
   bool in_steps = eager_norm(own, index);
@@ -410,7 +253,7 @@ static void write_op(stepping *own, int32_t index) {
     own->map[of] = made;
     if (made == PL_IR_NONE) continue;
     pl_ir_type *type = &own->function->values[made].type;
-    if (is(own, index, "gradient")) type->element = kept_element(own, type->element);
+    if (pl_step_is(own, index, "gradient")) type->element = kept_element(own, type->element);
     follow_element(own, op, index, type);
     if (own->widens[of]) own->map[of] = cast(own, made, kept_element(own, type->element), "as gradients are kept");
     if (is_reduced_narrow(own, of))
@@ -419,15 +262,15 @@ static void write_op(stepping *own, int32_t index) {
 }
 
 /* Before its gradient, the softmax is made of the exponentials, in place. */
-static void divide_loss(stepping *own) {
+static void divide_loss(pl_kernel_stepping *own) {
   if (pl_loss_is_one_kernel(own->options->framework->kernels.loss)) return;
   const pl_kernel_finding *f = &own->finding;
   for (int32_t i = 0; i < f->read.f->n_ops; i++) {
-    if (!is(own, i, "log")) continue;
+    if (!pl_step_is(own, i, "log")) continue;
     int32_t sum = pl_read_op(&f->read, i)->inputs[0], at = pl_read_maker(&f->read, sum);
     while (pl_read_is_collective(&f->read, at))
       at = pl_read_made(&f->read, at, 0);
-    if (!is(own, at, "sum") || !is(own, pl_read_made(&f->read, at, 0), "exp")) continue;
+    if (!pl_step_is(own, at, "sum") || !pl_step_is(own, pl_read_made(&f->read, at, 0), "exp")) continue;
     int32_t pair[] = {own->map[pl_read_op(&f->read, at)->inputs[0]], own->map[sum]};
     if (pair[0] == PL_IR_NONE || pair[1] == PL_IR_NONE) return;
     const pl_ir_type type = own->function->values[pair[0]].type, of = own->function->values[pair[1]].type;
@@ -437,11 +280,11 @@ static void divide_loss(stepping *own) {
         int32_t dim = pl_ir_type_find(&type, of.dims[k].name);
         alike = alike && dim >= 0 && (of.on[axis] == k) == (type.on[axis] == dim);
       }
-    if (alike) append(own, "divide", 2, pair, "softmax", &type, "the loss in steps");
+    if (alike) pl_step_append(own, "divide", 2, pair, "softmax", &type, "the loss in steps");
   }
 }
 
-static pl_code write_function(stepping *own, int32_t index, pl_error *error) {
+static pl_code write_function(pl_kernel_stepping *own, int32_t index, pl_error *error) {
   const pl_ir_function *from = own->from->functions[index];
   pl_arena_mark mark = pl_arena_mark_here(&own->scratch);
   own->index = index;
@@ -473,7 +316,7 @@ static pl_code write_function(stepping *own, int32_t index, pl_error *error) {
 
 pl_code pl_kernel_steps(const pl_ir_module *module, const pl_kernels_options *options, pl_arena *arena,
                         pl_ir_module *made, pl_error *error) {
-  stepping own = {.from = module, .to = made, .options = options};
+  pl_kernel_stepping own = {.from = module, .to = made, .options = options};
   pl_ir_module_init(made, arena, module->name, PL_IR_KERNELS);
   made->mesh = module->mesh;
   made->places = module->places;

@@ -4,7 +4,6 @@
 #ifndef PL_WORKLOADS_KERNEL_STEPS_H
 #define PL_WORKLOADS_KERNEL_STEPS_H
 
-#include "workloads/fuse/kernel_groups.h"
 #include "workloads/language/ir_table.h"
 #include "workloads/passes/kernels.h"
 
@@ -34,11 +33,8 @@ bool pl_kernel_squared_of(const pl_ir_module *module, const pl_ir_function *f, c
 bool pl_kernel_remade_of(const pl_ir_module *module, const pl_ir_function *f, const pl_ir_op *kept,
                          pl_kernel_remade *made);
 
-/* Whether a norm of this function is made in PyTorch ops, on an fp32 copy (its derivative too): an RMS norm with a
- * scale, where the profile has no kernel for it. */
-bool pl_kernel_is_norm_in_steps(const pl_kernel_finding *own, int32_t op);
-/* Whether what `keep` of forward function f keeps is the fp32 copy that such a norm works on, because nothing but its
- * derivative reads it; and of what `kept` of a backward function reads. kernel_remade.c */
+/* Whether what `keep` of forward function f keeps is the fp32 copy that a norm in steps works on, because nothing but
+ * its derivative reads it; and of what `kept` of a backward function reads. kernel_remade.c */
 bool pl_kernel_keeps_wide(const pl_ir_module *module, const pl_ir_function *f, const pl_ir_op *keep);
 bool pl_kernel_kept_is_wide(const pl_ir_module *module, const pl_ir_function *f, const pl_ir_op *kept);
 

@@ -1,0 +1,152 @@
+/* What functions keep otherwise than the program says, because the kernels that read it make it again: exponentials of
+ * a loss, squared activations, activations of a gate; and norms in steps, which keep the copy that they work on. See
+ * workloads/passes/kernel_stepping.h.
+ */
+#include "workloads/passes/kernel_stepping.h"
+
+#include <string.h>
+
+/* What is kept under a path, as it was read before; PL_IR_NONE: not yet. */
+static int32_t read_before(const pl_kernel_stepping *own, const char *path) {
+  int32_t kept = pl_ir_row_of("kept");
+  for (int32_t i = 0; i < own->function->n_ops; i++)
+    if (own->function->ops[i].row == kept && strcmp(own->function->ops[i].path, path) == 0)
+      return own->function->ops[i].first_output;
+  return PL_IR_NONE;
+}
+
+/* An activation once more, of its operand. */
+static int32_t append_remade(pl_kernel_stepping *own, const pl_ir_op *kept, const pl_kernel_remade *made,
+                             int32_t operand) {
+  const char *name = own->finding.read.f->values[kept->first_output].name;
+  if (operand == PL_IR_NONE) return PL_IR_NONE;
+  return pl_ir_op_add(own->to, own->function,
+                      &(pl_ir_making){.row = made->op->row,
+                                      .n_inputs = 1,
+                                      .n_outputs = 1,
+                                      .n_attributes = made->op->n_attributes,
+                                      .inputs = &operand,
+                                      .attributes = made->op->attributes,
+                                      .output_names = &name,
+                                      .output_types = made->type,
+                                      .reason = "made again by the kernel that reads it",
+                                      .callee = PL_IR_NONE});
+}
+
+/* Of an operand that is kept anyhow. */
+static int32_t remake(pl_kernel_stepping *own, const pl_ir_op *kept, const pl_kernel_remade *made) {
+  const char *path = made->keep->path;
+  int32_t operand = read_before(own, path);
+  if (operand == PL_IR_NONE)
+    operand = pl_ir_op_typed(own->to, own->function, "kept", path, path, 0, NULL, made->type, made->keep->n_attributes,
+                             made->keep->attributes); /* from where it was kept */
+  return append_remade(own, kept, made, operand);
+}
+
+/* ---- what stands for something ---- */
+
+static const char *path_of_part(pl_kernel_stepping *own, const char *path, const char *part) {
+  const char *made = pl_arena_printf(own->to->arena, "%s.%s", path, part);
+  return made != NULL ? made : path;
+}
+
+static void keep_part(pl_kernel_stepping *own, const pl_ir_op *keep, const char *part, int32_t value) {
+  int32_t kept = own->map[value];
+  if (kept != PL_IR_NONE)
+    pl_ir_op_typed(own->to, own->function, "keep", NULL, path_of_part(own, keep->path, part), 1, &kept, NULL,
+                   keep->n_attributes, keep->attributes);
+}
+
+static int32_t kept_part(pl_kernel_stepping *own, const pl_ir_op *kept, const char *part, const pl_ir_type *type) {
+  const char *path = path_of_part(own, kept->path, part);
+  return pl_ir_op_typed(own->to, own->function, "kept", part, path, 0, NULL, type, kept->n_attributes,
+                        kept->attributes);
+}
+
+/* ---- a loss in one kernel ---- */
+
+/* exp(logits - greatest) of what is kept of the two. */
+static int32_t remake_exponentials(pl_kernel_stepping *own, const pl_ir_op *kept, const pl_kernel_exponentials *made) {
+  static const char *const reason = "made again by the kernel that reads it";
+  const pl_ir_value *values = made->forward->values;
+  int32_t logits = kept_part(own, kept, "logits", &values[made->logits].type);
+  int32_t greatest = kept_part(own, kept, "greatest", &values[made->greatest].type);
+  if (logits == PL_IR_NONE || greatest == PL_IR_NONE) return PL_IR_NONE;
+  if (made->cast != NULL)
+    logits = pl_step_append(own, "cast", 1, &logits, "logits.fp32", &values[made->cast->first_output].type, reason);
+  const int32_t pair[] = {logits, greatest};
+  if (logits == PL_IR_NONE) return PL_IR_NONE;
+  int32_t shifted =
+      pl_step_append(own, "subtract", 2, pair, "shifted", &values[made->subtract->first_output].type, reason);
+  if (shifted == PL_IR_NONE) return PL_IR_NONE;
+  return pl_step_append(own, "exp", 1, &shifted, own->finding.read.f->values[kept->first_output].name,
+                        &values[made->exp->first_output].type, reason);
+}
+
+/* False: the op is none that a loss in one kernel has otherwise. */
+static bool copy_of_loss(pl_kernel_stepping *own, int32_t index, int32_t *made) {
+  const pl_ir_op *op = pl_read_op(&own->finding.read, index);
+  pl_loss_form form = own->options->framework->kernels.loss;
+  bool narrow = pl_loss_reads_16bit(form);
+  pl_kernel_exponentials of;
+  *made = PL_IR_NONE;
+  if (!pl_loss_is_one_kernel(form)) return false;
+  if (pl_step_is(own, index, "keep") && pl_kernel_is_exponentials(own->finding.read.f, op, narrow, &of)) {
+    keep_part(own, op, "logits", of.logits);
+    keep_part(own, op, "greatest", of.greatest);
+    return true;
+  }
+  if (!pl_step_is(own, index, "kept") || !pl_kernel_exponentials_of(own->from, own->finding.read.f, op, narrow, &of))
+    return false;
+  *made = remake_exponentials(own, op, &of);
+  return true;
+}
+
+/* ---- norms and activations ---- */
+
+/* What norms in steps keep is the copy that they work on. False: another op. */
+static bool copy_of_norm(pl_kernel_stepping *own, int32_t index, int32_t *made) {
+  const pl_ir_op *op = pl_read_op(&own->finding.read, index);
+  *made = PL_IR_NONE;
+  if (own->options->framework->kernels.fuses_norm) return false;
+  if (pl_step_is(own, index, "keep") && pl_kernel_keeps_wide(own->from, own->finding.read.f, op)) {
+    int32_t wide = pl_step_wide(own, op->inputs[0]);
+    if (wide != PL_IR_NONE)
+      pl_ir_op_typed(own->to, own->function, "keep", NULL, path_of_part(own, op->path, "fp32"), 1, &wide, NULL,
+                     op->n_attributes, op->attributes);
+    return true;
+  }
+  if (!pl_step_is(own, index, "kept") || !pl_kernel_kept_is_wide(own->from, own->finding.read.f, op)) return false;
+  pl_ir_type type = own->finding.read.f->values[op->first_output].type;
+  type.element = PL_IR_F32;
+  *made = own->wide[op->first_output] = kept_part(own, op, "fp32", &type);
+  return true;
+}
+
+/* Of an activation that is squared its operand is kept. False: another op. */
+static bool copy_of_square(pl_kernel_stepping *own, int32_t index, int32_t *made) {
+  const pl_ir_op *op = pl_read_op(&own->finding.read, index);
+  pl_kernel_remade of;
+  *made = PL_IR_NONE;
+  if (pl_step_is(own, index, "keep") && pl_kernel_is_squared(own->finding.read.f, op, &of)) {
+    keep_part(own, op, "operand", of.op->inputs[0]);
+    return true;
+  }
+  if (!pl_step_is(own, index, "kept") || !pl_kernel_squared_of(own->from, own->finding.read.f, op, &of)) return false;
+  *made = append_remade(own, op, &of, kept_part(own, op, "operand", of.type));
+  return true;
+}
+
+bool pl_step_keeps_otherwise(pl_kernel_stepping *own, int32_t index, int32_t *made) {
+  const pl_ir_op *op = pl_read_op(&own->finding.read, index);
+  bool remakes = own->options->framework->kernels.fuses_activation, reads = pl_step_is(own, index, "kept");
+  pl_kernel_remade of;
+  if (copy_of_loss(own, index, made) || copy_of_norm(own, index, made) || copy_of_square(own, index, made)) return true;
+  if (remakes && pl_step_is(own, index, "keep") && pl_kernel_is_remade(own->finding.read.f, op, &of)) return true;
+  if (remakes && reads && pl_kernel_remade_of(own->from, own->finding.read.f, op, &of)) {
+    *made = remake(own, op, &of);
+    return true;
+  }
+  *made = reads ? read_before(own, op->path) : PL_IR_NONE;
+  return *made != PL_IR_NONE;
+}
