@@ -29,6 +29,7 @@
 
 typedef struct outcome {
   pl_program_report report;
+  pl_straggling straggling;
   pl_program_explanation explanation;
 } outcome;
 
@@ -96,6 +97,7 @@ enum feature {
   FEATURE_OPS,
   FEATURE_EDITED,
   FEATURE_EXPLAINED,
+  FEATURE_SLOW,
   N_FEATURES
 };
 
@@ -104,7 +106,8 @@ static const char *const feature_names[N_FEATURES] = {
     "fewer microbatches", "passes for weights", "several chunks a list",
     "offloaded",          "late host",          "gathers ahead",
     "analytic",           "unfolded",           "two kinds of devices",
-    "ops, not kernels",   "steps exchanged",    "explained"};
+    "ops, not kernels",   "steps exchanged",    "explained",
+    "slow devices"};
 
 typedef struct tally {
   uint32_t n_cases, n_leapt, n_wrong, n_refused;
@@ -140,7 +143,8 @@ static void count(const problem *own, bool edited, const pl_program_report *leap
                                 [FEATURE_MIXED] = own->cluster->n_profiles > 1,
                                 [FEATURE_OPS] = module->level != PL_IR_KERNELS,
                                 [FEATURE_EDITED] = edited,
-                                [FEATURE_EXPLAINED] = own->asks};
+                                [FEATURE_EXPLAINED] = own->asks,
+                                [FEATURE_SLOW] = own->options.stragglers != NULL};
   bool leaps = leapt->n_played < module->n_microbatches;
   for (int i = 0; i < N_FEATURES; i++) {
     all->cases[i] += has[i];
@@ -156,6 +160,7 @@ static bool simulate(const problem *own, bool leap, pl_arena *arena, outcome *ou
   pl_simulate_options options = own->options;
   options.leap = leap;
   if (own->asks) options.of_program = &out->explanation;
+  if (options.stragglers != NULL) options.straggling = &out->straggling;
   return pl_simulate_program(own->cluster, &own->module, own->framework, &options, arena, &out->report, error) == PL_OK;
 }
 
@@ -164,6 +169,11 @@ static pl_residuals unlike(void) {
   for (int i = 0; i < PL_RESIDUAL_COUNT; i++)
     residuals.half[i] = 0.01 * (i + 1);
   return residuals;
+}
+
+static const char *difference_of_straggling(const pl_straggling *a, const pl_straggling *b) {
+  if (a->undisturbed_s != b->undisturbed_s || a->slowed_s != b->slowed_s) return "slowed";
+  return a->without_s[0] != b->without_s[0] ? "without an entry" : NULL;
 }
 
 /* What is leapt over is folded as well. */
@@ -196,6 +206,8 @@ static void compare(problem *own, bool edited, tally *all) {
   } else {
     const char *found = difference_of_reports(&whole.report, &leapt.report);
     if (found == NULL && own->asks) found = difference_of_explanations(&whole.explanation, &leapt.explanation);
+    if (found == NULL && own->options.stragglers != NULL)
+      found = difference_of_straggling(&whole.straggling, &leapt.straggling);
     if (found == NULL && own->options.fold && !own->asks) found = difference_to_unfolded(own, &leapt.report);
     all->n_wrong += found != NULL;
     if (found != NULL) {
@@ -221,6 +233,17 @@ static pl_simulate_options choose_options(uint64_t *random, pl_arena *arena) {
   return options;
 }
 
+/* Some devices, by one entry of --slow. */
+static const pl_stragglers *random_stragglers(uint64_t *random, uint32_t n_devices, pl_arena *arena) {
+  pl_stragglers *made = PL_TAKE(arena, pl_stragglers, 1);
+  uint32_t *marks = PL_TAKE(arena, uint32_t, n_devices), every = 1 + random_below(random, 4);
+  for (uint32_t d = random_below(random, n_devices); d < n_devices; d += every)
+    marks[d] = 1;
+  *made = (pl_stragglers){.n_entries = 1, .marks = marks, .entry_of = marks, .n_marks = 2};
+  made->entries[0].factor = 1.0 + 0.1 * random_between(random, 1, 5);
+  return made;
+}
+
 /* Exchanges steps that stand beside each other, here and there or in every period alike. */
 static bool edit(uint64_t *random, pl_ir_module *module) {
   pl_error error = PL_ERROR_INIT;
@@ -244,6 +267,7 @@ static void try_module(uint64_t *random, problem *own, const pl_ir_module *made,
   pl_error error = PL_ERROR_INIT;
   own->options = choose_options(random, arena);
   own->asks = random_below(random, 3) == 0;
+  if (random_below(random, 6) == 0) own->options.stragglers = random_stragglers(random, own->cluster->n_devices, arena);
   own->module = *made;
   if (random_below(random, 4) > 0 &&
       pl_program_launched(own->cluster, made, own->framework, arena, &own->module, &error) != PL_OK)

@@ -65,7 +65,8 @@ const char *pl_ir_graph_join(pl_ir_graphing *own, const char *outer, const char 
   if (text == NULL) return NULL;
   memcpy(text, outer, n_outer);
   text[n_outer] = '.';
-  memcpy(text + n_outer + 1, inner, n_inner + 1);
+  memcpy(text + n_outer + 1, inner, n_inner);
+  text[n_outer + 1 + n_inner] = 0;
   return text;
 }
 

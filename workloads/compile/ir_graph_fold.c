@@ -185,13 +185,12 @@ static pl_code take_specs(pl_ir_graphing *own, const listing *of) {
   return PL_OK;
 }
 
-static bool colour_devices(const pl_ir_graphing *own, uint64_t *devices) {
+static void colour_devices(const pl_ir_graphing *own, uint64_t *devices) {
   for (int32_t c = 0; c < own->module->n_classes; c++)
     for (uint32_t d = 0; d < own->fold->whole[c].n_devices; d++) {
       uint32_t device = own->fold->whole[c].devices[d];
       devices[device] = pl_hash_word(pl_hash_word(3, (uint64_t)c), own->cluster->devices[own->places[device]].profile);
     }
-  return true;
 }
 
 static pl_code refine(pl_ir_graphing *own, const listing *of) {

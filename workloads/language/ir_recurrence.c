@@ -11,11 +11,11 @@ enum { ROUND_MAX = 256, PASS_KINDS = PL_IR_STEP_W + 1 };
 typedef struct looking {
   const pl_ir_class *class;
   int32_t fewest, n_passes;
-  int32_t *pass_of; /* per step */
-  int32_t *last;    /* per pass: its last step; PL_IR_NONE: it has none */
-  int32_t *anchor;  /* per pass: its step of the middle one of the microbatches that everybody runs */
-  int32_t *count;   /* per pass: scratch */
-  int8_t *phase_of; /* per pass; -1: not yet found */
+  int32_t *pass_of;  /* per step */
+  int32_t *last;     /* per pass: its last step; PL_IR_NONE: it has none */
+  int32_t *anchor;   /* per pass: its step of the middle one of the microbatches that everybody runs */
+  int32_t *count;    /* per pass: scratch */
+  int32_t *phase_of; /* per pass; -1: not yet found */
   int n_phases;
   pl_lane_phase phases[PL_LANE_PHASES];
   int32_t period[PL_LANE_PHASES], by[PL_LANE_PHASES]; /* steps, and microbatches with their sign */
@@ -30,7 +30,7 @@ static bool look_at(const pl_ir_class *class, int32_t fewest, pl_arena *arena, l
   made->last = PL_TAKE(arena, int32_t, n_passes + 1);
   made->anchor = PL_TAKE(arena, int32_t, n_passes + 1);
   made->count = PL_TAKE(arena, int32_t, n_passes + 1);
-  made->phase_of = PL_TAKE(arena, int8_t, n_passes + 1);
+  made->phase_of = PL_TAKE(arena, int32_t, n_passes + 1);
   if (arena->failed) return false;
   for (int32_t p = 0; p < n_passes; p++) {
     made->last[p] = made->anchor[p] = PL_IR_NONE;
@@ -91,7 +91,7 @@ static bool find_phase(looking *own, int32_t pass) {
     n_tried++;
     if (by == 0 || 2 * (int64_t)n_periods * abs(by) < own->fewest || !is_a_round(own, &phase, period, by)) continue;
     for (int32_t p = 0; p < own->n_passes; p++)
-      if (own->count[p] > 0) own->phase_of[p] = (int8_t)own->n_phases;
+      if (own->count[p] > 0) own->phase_of[p] = own->n_phases;
     phase.from += (uint32_t)(PL_IR_CARRIED_PERIODS * period);
     n_periods = phase.to > phase.from ? (int32_t)(phase.to - phase.from) / period : 0;
     phase.to = phase.from + (uint32_t)(n_periods * period);
@@ -114,7 +114,7 @@ static void put_first_first(looking *own) {
   own->period[1] = period;
   own->by[1] = by;
   for (int32_t p = 0; p < own->n_passes; p++)
-    if (own->phase_of[p] >= 0) own->phase_of[p] = (int8_t)(1 - own->phase_of[p]);
+    if (own->phase_of[p] >= 0) own->phase_of[p] = 1 - own->phase_of[p];
 }
 
 static bool find_phases(looking *own) {
@@ -204,7 +204,7 @@ static int taken_from(const shortening *own, const pl_lane_phase *phases, uint32
 static void pass_phases(const shortening *own, const looking *of, const pl_lane_phase *phases) {
   for (int p = 0; p < own->recurrence->n_phases; p++)
     for (uint32_t s = phases[p].from; s < phases[p].from + own->recurrence->period[p]; s++)
-      of->phase_of[of->pass_of[s]] = (int8_t)p;
+      of->phase_of[of->pass_of[s]] = p;
 }
 
 /* Microbatches behind those that are taken out move up. What is left has each microbatch of each pass once. */

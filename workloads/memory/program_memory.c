@@ -347,13 +347,6 @@ static bool run_whole(walk *own, int32_t function) {
   return run_function(own, function, NULL, NULL);
 }
 
-static const pl_ir_chunk *chunk_of(const pl_ir_class *class, int32_t chunk) {
-  int32_t c = 0;
-  while (class->chunks[c].chunk != chunk)
-    c++;
-  return &class->chunks[c];
-}
-
 /* Up and down from what is there now. */
 static void repeat(walk *own, const pass_effect *effect) {
   own->peak = fmax(own->peak, own->live + effect->peak);
@@ -385,7 +378,9 @@ static bool walk_through(walk *own, int32_t function, pass_effect *effect) {
 }
 
 static bool run_step(walk *own, const pl_ir_class *class, const pl_ir_step *step) {
-  const pl_ir_chunk *chunk = chunk_of(class, step->chunk);
+  const pl_ir_chunk *chunk = class->chunks;
+  while (chunk->chunk != step->chunk)
+    chunk++;
   chunk_walk *of = &own->chunks[step->chunk];
   pass_effect *effect = &of->effects[step->kind];
   own->chunk = step->chunk;

@@ -1,0 +1,168 @@
+/* See workloads/run/program_playing.h. */
+#include "workloads/run/program_playing.h"
+
+#include "core/graph/graph_pace.h"
+#include "workloads/run/simulate_state.h"
+
+typedef pl_program_playing playing;
+
+/* Not where every microbatch is shown. */
+static bool leaps(const pl_simulate_options *options) {
+  return options->leap && options->executor == PL_EXECUTOR_ENGINE && options->streams == PL_STREAMS_IN_ORDER &&
+         options->network != PL_NETWORK_SIMGRID && options->trace == NULL && options->diagram == NULL;
+}
+
+static pl_leap_search begin_search(const playing *own) {
+  const pl_ir_recurrence *found = &own->recurrence;
+  const pl_leap_outlook outlook = {.recurs = found->n_phases > 0,
+                                   .by_halves = found->n_phases > 1,
+                                   .fewest = found->fewest,
+                                   .round = found->n_phases > 0 ? found->round : 1,
+                                   .filling = found->filling,
+                                   .carried = PL_IR_CARRIED_PERIODS * found->round};
+  return pl_leap_search_of(&outlook, leaps(own->options));
+}
+
+/* The program's graph without so many microbatches. *is_all: they cannot be left out, and are not. */
+static pl_code make_graph(playing *own, int32_t leapt, pl_ir_graph *made, bool *is_all) {
+  pl_ir_played *played = PL_TAKE(own->arena, pl_ir_played, 1);
+  bool is_possible = leapt > 0;
+  if (played == NULL || (is_possible && !pl_ir_recurrence_shorten(own->module, &own->recurrence, leapt, own->arena,
+                                                                  played, &is_possible)))
+    return pl_fail_memory(own->error, "a program of fewer microbatches");
+  *is_all = !is_possible;
+  return pl_ir_graph_make(own->maker, is_possible ? played : NULL, made, own->error);
+}
+
+static pl_code take_maker(playing *own) {
+  return pl_ir_graph_maker_take(own->cluster, own->module, &own->graphing, own->arena, &own->maker, own->error);
+}
+
+static void leap_with(pl_engine_options *engine, const pl_ir_graph *made, bool is_all, const pl_leap_search *search) {
+  engine->lanes = is_all ? NULL : &made->lanes;
+  engine->n_more = made->n_more;
+  engine->drifts = search->drifts;
+}
+
+/* ---- the run ---- */
+
+/* At the paces of devices by name. */
+static pl_code slow_down(playing *own) {
+  const uint32_t n = own->cluster->n_devices;
+  double *factor = PL_TAKE(own->arena, double, n);
+  pl_graph *base = PL_TAKE(own->arena, pl_graph, 1);
+  pl_graph_pace pace;
+  if (own->arena->failed) return pl_fail_memory(own->error, "the paces of the devices");
+  *base = own->made.graph;
+  PL_TRY(pl_graph_pace_take(base, NULL, own->arena, &pace, own->error));
+  pl_stragglers_named(own->options->stragglers, n, factor);
+  pl_graph_pace_set(&pace, factor);
+  own->made.graph = pace.graph;
+  return PL_OK;
+}
+
+static pl_code play_some(playing *own) {
+  const pl_simulate_options *options = own->options;
+  bool is_all, explains = options->of_program != NULL,
+               has_interval = options->residuals != NULL && options->program_aspects != NULL;
+  PL_TRY(make_graph(own, own->leaps.leapt, &own->made, &is_all));
+  if (is_all) own->leaps.leapt = 0;
+  if (options->stragglers != NULL) PL_TRY(slow_down(own));
+  pl_engine_options engine = {.record_parts = options->trace != NULL || explains,
+                              .record_charges = explains || has_interval,
+                              .left_out = options->left_out};
+  leap_with(&engine, &own->made, is_all, &own->leaps);
+  return pl_simulate_graph(&own->made.graph, options, &engine, own->arena, &own->result, own->error);
+}
+
+/* What attempts have made is given back before all is played. */
+pl_code pl_program_play(playing *own) {
+  own->recurrence = (pl_ir_recurrence){.fewest = own->module->n_microbatches};
+  if (leaps(own->options) && !pl_ir_recurrence_find(own->module, own->arena, &own->recurrence))
+    return pl_fail_memory(own->error, "what recurs in a program");
+  own->leaps = begin_search(own);
+  pl_arena_mark mark = pl_arena_mark_here(own->arena);
+  for (bool is_fresh = true;; is_fresh = false) {
+    bool is_last = own->leaps.leapt == 0;
+    if (is_last) pl_arena_release_to(own->arena, mark);
+    if (is_fresh || is_last) PL_TRY(take_maker(own));
+    PL_TRY(play_some(own));
+    if (own->leaps.leapt == 0 || own->result.is_whole) return PL_OK;
+    pl_leap_search_go_on(&own->leaps, &own->result);
+  }
+}
+
+/* ---- draws ----
+ * Each has graphs of its own, one per number of microbatches that are left to leaps, as strategies have
+ * (simulate_stragglers.c). */
+
+typedef struct level {
+  int32_t leapt;
+  bool is_all;
+  pl_ir_graph made;
+  pl_graph_pace pace;
+} level;
+
+enum { MOST_LEVELS = 64 };
+
+typedef struct straggling {
+  playing *own;
+  level *levels[MOST_LEVELS];
+  uint32_t n_levels;
+  pl_leap_search first; /* where the next run begins */
+} straggling;
+
+static pl_code find_level(straggling *draws, int32_t leapt, level **found) {
+  for (uint32_t i = 0; i < draws->n_levels; i++)
+    if (draws->levels[i]->leapt == leapt) {
+      *found = draws->levels[i];
+      return PL_OK;
+    }
+  PL_ASSERT(draws->n_levels < MOST_LEVELS);
+  playing *own = draws->own;
+  level *made = PL_TAKE(own->arena, level, 1);
+  if (made == NULL) return pl_fail_memory(own->error, "the graph of the program");
+  made->leapt = leapt;
+  PL_TRY(make_graph(own, leapt, &made->made, &made->is_all));
+  PL_TRY(pl_graph_pace_take(&made->made.graph, NULL, own->arena, &made->pace, own->error));
+  *found = draws->levels[draws->n_levels++] = made;
+  return PL_OK;
+}
+
+/* Devices of the graph are numbered as those of the cluster, which may have more. */
+static pl_code play_draw(void *context, const double *factor, pl_ticks *makespan, pl_error *error) {
+  straggling *draws = context;
+  playing *own = draws->own;
+  const pl_simulate_options quiet = pl_simulate_options_quiet(own->options);
+  for (pl_leap_search search = draws->first;; draws->first = search) {
+    level *on = NULL;
+    pl_engine_result result;
+    pl_engine_options engine = {.record_parts = false};
+    PL_TRY(find_level(draws, search.leapt, &on));
+    pl_graph_pace_set(&on->pace, factor);
+    leap_with(&engine, &on->made, on->is_all, &search);
+    pl_arena_mark mark = pl_arena_mark_here(own->arena);
+    pl_code code = pl_simulate_graph(&on->pace.graph, &quiet, &engine, own->arena, &result, error);
+    *makespan = result.makespan;
+    bool is_whole = on->is_all || (code == PL_OK && result.is_whole);
+    if (code == PL_OK && !is_whole) pl_leap_search_go_on(&search, &result);
+    pl_arena_release_to(own->arena, mark);
+    if (code != PL_OK || is_whole) return code;
+  }
+}
+
+pl_code pl_program_straggle(playing *own) {
+  straggling draws = {.own = own, .first = begin_search(own)};
+  const pl_graph *graph = &own->made.graph;
+  uint32_t *devices = PL_TAKE(own->arena, uint32_t, graph->n_devices);
+  if (devices == NULL) return pl_fail_memory(own->error, "the draws");
+  for (uint32_t d = 0; d < graph->n_devices; d++)
+    devices[d] = graph->devices[d].device;
+  PL_TRY(take_maker(own));
+  const pl_straggler_player player = {.context = &draws,
+                                      .play = play_draw,
+                                      .devices = devices,
+                                      .n_devices = graph->n_devices,
+                                      .n_cluster_devices = own->cluster->n_devices};
+  return pl_stragglers_measure(own->options->stragglers, &player, own->arena, own->options->straggling, own->error);
+}
