@@ -202,6 +202,16 @@ static bool kernel_of_engine(const pl_measured_row *row, int *kernel) {
   return true;
 }
 
+/* NVIDIA's launcher of NeMo 24.01 to 24.07 turns cuDNN's attention off ("until we've tested it more": NVTE_FUSED_ATTN:
+ * 0 in launcher_scripts/conf/config.yaml of NVIDIA/NeMo-Framework-Launcher at these tags, from 562dcb4511a2 to
+ * 04b8d0980989), which leaves FlashAttention 2. */
+static bool turns_cudnn_off(const pl_measured_row *row) {
+  const char *at = strcasestr(row->framework, "NeMo ");
+  int year, month;
+  if (at == NULL || sscanf(at + strlen("NeMo "), "%2d.%2d", &year, &month) != 2) return false;
+  return year == 24 && month >= 1 && month <= 7;
+}
+
 static bool is_hopper(const pl_measured_row *row) {
   return pl_row_mentions(row->gpu, "H100") || pl_row_mentions(row->gpu, "H200") || pl_row_mentions(row->gpu, "H800");
 }
@@ -230,6 +240,7 @@ void pl_row_choose_attention(const pl_measured_row *row, pl_framework *framework
     framework->kernels.attention_kernel = kernel;
     return;
   }
+  if (turns_cudnn_off(row)) framework->kernels.attention_kernel = (int)PL_ATTENTION_FLASH2;
   if (strcmp(framework->name, "torchtitan") == 0 && is_blackwell(row))
     framework->kernels.attention_kernel = (int)PL_ATTENTION_CUDNN; /* torchtitan/models/attention.py since 2025 */
   if (framework->kernels.flash || !says_flash(row) || denies_flash(row)) return;
