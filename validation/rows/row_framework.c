@@ -37,6 +37,12 @@ static bool denies_flash(const pl_measured_row *row) {
   return pl_row_mentions(row->framework, "no flash") || pl_row_mentions(row->framework, "without flash");
 }
 
+/* PyTorch has fused attention of its own since 2.0 (scaled_dot_product_attention, its release notes), and the models of
+ * before write scores, mask, softmax and dropout. */
+static bool predates_torch_2(const pl_measured_row *row) {
+  return pl_row_mentions(row->framework, "PyTorch 1.") && !says_flash(row);
+}
+
 static bool predates_flash(const pl_measured_row *row) {
   if (says_flash(row) && !denies_flash(row)) return false;
   static const char *const later[] = {"Core", "Bridge", "NeMo"};
@@ -171,10 +177,12 @@ pl_row_habits pl_row_habits_of(const pl_measured_row *row) {
   if (strcmp(habits.framework, "deepspeed") == 0 && stage == 3) habits.framework = "deepspeed-zero3";
   if (pl_row_mentions(row->framework, "TensorFlow") && pl_row_mentions(row->framework, "XLA"))
     habits.framework = "jax-xla";
-  bool old = !has_flash_hardware(row) || denies_flash(row) ||
+  bool old = !has_flash_hardware(row) || denies_flash(row) || predates_torch_2(row) ||
              (pl_row_mentions(row->framework, "Megatron") && predates_flash(row));
   if (old) habits.no_flash = true;
   habits.picks_masked = picks_masked(row);
+  /* BERT's, DistilBERT's and GPT-2's published configurations have 0.1 throughout. */
+  if (pl_row_mentions(row->framework, "Hugging Face")) habits.dropout = true;
   if (is_watched(row)) habits.memory_figure = PL_MEMORY_DEVICE;
   if (pl_row_mentions(row->notes, "max_memory_allocated")) habits.memory_figure = PL_MEMORY_ALLOCATED;
   if (pl_row_mentions(row->notes, "max_memory_reserved")) habits.memory_figure = PL_MEMORY_RESERVED;
