@@ -181,6 +181,7 @@ pl_row_habits pl_row_habits_of(const pl_measured_row *row) {
              (pl_row_mentions(row->framework, "Megatron") && predates_flash(row));
   if (old) habits.no_flash = true;
   habits.picks_masked = picks_masked(row);
+  habits.no_head = pl_row_mentions(row->notes, "no language model head");
   /* BERT's, DistilBERT's and GPT-2's published configurations have 0.1 throughout. */
   if (pl_row_mentions(row->framework, "Hugging Face")) habits.dropout = true;
   if (is_watched(row)) habits.memory_figure = PL_MEMORY_DEVICE;
