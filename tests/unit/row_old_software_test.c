@@ -53,9 +53,21 @@ static void heads(void **state) {
   assert_int_equal(express("BERT-base", "PyTorch DDP", "masked language model")->model->ends.predictions, 0);
 }
 
+/* GELU op by op: in GPT-2 of Hugging Face, in TensorFlow without XLA. */
+static void activations(void **state) {
+  (void)state;
+  assert_false(express("GPT-2 xl", "DeepSpeed (Hugging Face Trainer)", "")->framework.kernels.fuses_gelu);
+  assert_true(express("BERT-base", "DeepSpeed (Hugging Face Trainer)", "")->framework.kernels.fuses_gelu);
+  assert_false(express("BERT-base", "TensorFlow 1.15.2 Horovod", "")->framework.kernels.fuses_gelu);
+  assert_true(express("BERT-base", "TensorFlow 1.15.2 Horovod XLA", "")->framework.kernels.fuses_gelu);
+  assert_true(express("GPT-2", "Megatron-LM", "")->framework.kernels.fuses_gelu);
+  assert_false(express("GPT-2", "PyTorch 1.8 DDP", "")->framework.kernels.fuses_scale);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(attention, set_up, tear_down),
                                      cmocka_unit_test_setup_teardown(dropout, set_up, tear_down),
-                                     cmocka_unit_test_setup_teardown(heads, set_up, tear_down)};
+                                     cmocka_unit_test_setup_teardown(heads, set_up, tear_down),
+                                     cmocka_unit_test_setup_teardown(activations, set_up, tear_down)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

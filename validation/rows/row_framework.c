@@ -324,6 +324,14 @@ static void choose_overlap(const pl_measured_row *row, pl_framework *framework) 
       framework->pipeline.overlaps_tensor = true;
 }
 
+/* Hugging Face's GPT-2 (NewGELUActivation; its BERT has PyTorch's gelu) and Google's BERT in TensorFlow (modeling.py)
+ * write GELU's form with tanh op by op. XLA fuses it. */
+static void choose_gelu(const pl_measured_row *row, pl_framework *framework) {
+  bool gpt2 = pl_row_mentions(row->framework, "Hugging Face") && pl_row_mentions(row->model, "GPT-2");
+  bool google = pl_row_mentions(row->framework, "TensorFlow") && !pl_row_mentions(row->framework, "XLA");
+  if (gpt2 || google) framework->kernels.fuses_gelu = false;
+}
+
 /* Paddle's fused kernels are chosen run by run; norms where the row says so. */
 static void choose_fusions(const pl_measured_row *row, pl_framework *framework) {
   if (pl_row_fused_norms(row) >= 0) framework->kernels.fuses_norm = pl_row_fused_norms(row) == 1;
@@ -373,6 +381,7 @@ void pl_row_choose(const pl_measured_row *row, const pl_row_habits *habits, pl_f
   choose_gradients(row, framework);
   choose_weights(row, framework);
   choose_optimizer(row, framework);
+  choose_gelu(row, framework);
   choose_fusions(row, framework);
   choose_overlap(row, framework);
   choose_reduction(row, framework);

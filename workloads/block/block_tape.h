@@ -36,6 +36,7 @@ typedef enum pl_tape_rule {
   PL_RULE_RESIDUAL,  /* output = second + dropout(input + bias) */
   PL_RULE_ADD,       /* output = input + second */
   PL_RULE_POINTWISE, /* the derivative needs the input (gelu, swiglu), and `second` where the op multiplies by it */
+  PL_RULE_GELU,      /* in PyTorch ops: output = second * auxiliary, x / 2 and 1 + tanh */
   PL_RULE_GATED,     /* output = second * the other half of the input, second = silu(half of the input) */
   PL_RULE_CAST,      /* to another type */
   PL_RULE_TANH,      /* the derivative needs the output */
@@ -94,6 +95,7 @@ typedef struct pl_tape_node {
   uint8_t rule;     /* pl_tape_rule */
   uint8_t parallel; /* pl_parallel */
   bool masked;      /* a softmax whose kernel leaves the masked half out */
+  bool scaled;      /* a softmax whose input a kernel of its own has scaled */
   uint32_t first_op, op;
   uint32_t input, second, weight, bias, output, auxiliary;
   uint32_t quantised;                 /* the input in fp8, which the product read instead; PL_NONE = none */

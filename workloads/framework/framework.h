@@ -104,6 +104,8 @@ typedef struct pl_framework {
     bool flash;            /* fused attention by default (--attention) */
     int attention_kernel;  /* pl_attention_kernel: which fused attention */
     bool fuses_softmax;    /* unfused attention: scale, mask and softmax are one kernel */
+    bool fuses_scale;      /* unfused attention: scores leave their product scaled; else a kernel in either pass */
+    bool fuses_gelu;       /* GELU is one kernel; else its form with tanh is PyTorch ops, one by one */
     bool fuses_activation; /* bias + GELU, or SwiGLU, is one kernel and keeps only its input */
     bool fuses_residual;   /* bias + dropout + addition is one kernel */
     bool fuses_rotary;
