@@ -10,17 +10,21 @@
 
 #include "tests/support/row_fixture.h"
 
-static const pl_case *express(const char *model, const char *framework, const char *notes) {
+static const pl_case *express_in(const char *model, const char *framework, const char *precision, const char *notes) {
   char text[1024];
   snprintf(
       text, sizeof text,
       "family,model,n_layers,hidden,ffn_hidden,n_heads,seq_len,vocab,gpu,n_gpus,framework,precision,tp,pp,dp,mbs,gbs,"
       "step_time_s,notes\n"
-      "f,%s,12,768,3072,12,512,30522,A100-80GB,8,\"%s\",fp16,1,1,8,8,64,1,\"%s\"\n",
-      model, framework, notes);
+      "f,%s,12,768,3072,12,512,30522,A100-80GB,8,\"%s\",%s,1,1,8,8,64,1,\"%s\"\n",
+      model, framework, precision, notes);
   const pl_case *c = express_table(text).cases;
   if (c->reason != NULL) fail_msg("%s, %s: %s", model, framework, c->reason);
   return c;
+}
+
+static const pl_case *express(const char *model, const char *framework, const char *notes) {
+  return express_in(model, framework, "fp16", notes);
 }
 
 static void attention(void **state) {
@@ -64,10 +68,24 @@ static void activations(void **state) {
   assert_false(express("GPT-2", "PyTorch 1.8 DDP", "")->framework.kernels.fuses_scale);
 }
 
+/* Megatron's own softmax is for 16 bits. */
+static void softmax(void **state) {
+  (void)state;
+  static const struct {
+    const char *precision;
+    bool fuses;
+  } cells[] = {{"fp32", false}, {"tf32", false}, {"fp16", true}, {"bf16 (fp32 gradients)", true}};
+  for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++) {
+    const pl_framework framework = express_in("GPT-2", "Megatron-LM", cells[i].precision, "")->framework;
+    assert_true(framework.kernels.fuses_softmax == cells[i].fuses && framework.kernels.fuses_scale == cells[i].fuses);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(attention, set_up, tear_down),
                                      cmocka_unit_test_setup_teardown(dropout, set_up, tear_down),
                                      cmocka_unit_test_setup_teardown(heads, set_up, tear_down),
-                                     cmocka_unit_test_setup_teardown(activations, set_up, tear_down)};
+                                     cmocka_unit_test_setup_teardown(activations, set_up, tear_down),
+                                     cmocka_unit_test_setup_teardown(softmax, set_up, tear_down)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -332,6 +332,14 @@ static void choose_gelu(const pl_measured_row *row, pl_framework *framework) {
   if (gpt2 || google) framework->kernels.fuses_gelu = false;
 }
 
+/* Megatron's fused softmax takes scores of 16 bits only (megatron/model/fused_softmax.py, is_kernel_available); in fp32
+ * they are scaled, by apply_query_key_layer_scaling's default, masked and taken the softmax of, a kernel each. */
+static void choose_softmax(const pl_measured_row *row, pl_framework *framework) {
+  if (strncmp(framework->name, "megatron", strlen("megatron")) != 0) return;
+  if (!pl_row_mentions(row->precision, "32") || pl_row_mentions(row->precision, "16")) return;
+  framework->kernels.fuses_softmax = framework->kernels.fuses_scale = false;
+}
+
 /* Paddle's fused kernels are chosen run by run; norms where the row says so. */
 static void choose_fusions(const pl_measured_row *row, pl_framework *framework) {
   if (pl_row_fused_norms(row) >= 0) framework->kernels.fuses_norm = pl_row_fused_norms(row) == 1;
@@ -382,6 +390,7 @@ void pl_row_choose(const pl_measured_row *row, const pl_row_habits *habits, pl_f
   choose_weights(row, framework);
   choose_optimizer(row, framework);
   choose_gelu(row, framework);
+  choose_softmax(row, framework);
   choose_fusions(row, framework);
   choose_overlap(row, framework);
   choose_reduction(row, framework);
