@@ -94,7 +94,7 @@ static double unsharded_bytes(const pl_program *program, const pl_stage_program 
     sum += (ahead > 1 ? largest_pair(program, own) : largest) * bytes->gathered_bytes;
   if (zero >= 3) sum += (path == PL_GRADIENTS_CHUNKED ? 1 : ahead) * largest * bytes->gathered_bytes;
   if (zero < 2) return sum;
-  double unit_bytes = fmin(fmax(program->job->bucket_bytes, largest * bytes->gradient_bytes),
+  double unit_bytes = fmin(fmax(pl_program_bucket_bytes(program), largest * bytes->gradient_bytes),
                            fmax(own->parameters, largest) * bytes->gradient_bytes);
   if (path == PL_GRADIENTS_ADDED) return sum + unit_bytes;
   bool copied = path == PL_GRADIENTS_CHUNKED || bytes->reduced_bytes != made;
