@@ -233,6 +233,40 @@ static void test_eager_traffic(void **state) {
   assert_true(sum_of(&gated).bytes == sum_of(&plain).bytes && sum_of(&gated).saved == sum_of(&plain).saved);
 }
 
+/* Copies of what products over a tensor group read: queries, keys, values, gate and up projection each have one of S,
+ * and what they are copies of is not kept for them. Two gradients of sums are copied on their way back. */
+static void test_copied_inputs(void **state) {
+  (void)state;
+  static const struct {
+    const char *model;
+    int copies;
+  } cases[] = {{"llama-2-7b", 5}, {"gpt2-345m", 4}};
+  pl_framework framework = parse("{\"name\": \"x\", \"kernels\": {\"copies_inputs\": true}}");
+  for (size_t i = 0; i < 2; i++) {
+    pl_model model = load_model("workloads/models", cases[i].model, &arena);
+    double s = 2.0 * (2 * 1024) * (double)model.width.hidden;
+    layer_sum sums[2][2];
+    for (int sp = 0; sp < 2; sp++)
+      for (int copies = 0; copies < 2; copies++) {
+        const pl_block_shard shard = {.tmp = 2,
+                                      .mbs = 2,
+                                      .seq = 1024,
+                                      .dtype = PL_DTYPE_BF16,
+                                      .flash = true,
+                                      .sp = sp == 1,
+                                      .framework = copies == 1 ? &framework : NULL};
+        pl_block_program program;
+        pl_error error = PL_ERROR_INIT;
+        if (pl_block_program_take(&model, PL_BLOCK_LAYER, &shard, &arena, &program, &error) != PL_OK)
+          fail_msg("%s", error.message);
+        sums[sp][copies] = sum_of(&program);
+      }
+    assert_true(fabs((sums[0][1].saved - sums[0][0].saved) / s - (cases[i].copies - 2)) < 1e-9);
+    assert_true(fabs((sums[0][1].bytes - sums[0][0].bytes) / s - (2 * cases[i].copies + 2 * 2)) < 1e-9);
+    assert_true(sums[1][1].saved == sums[1][0].saved && sums[1][1].bytes == sums[1][0].bytes);
+  }
+}
+
 /* New tensors of libraries' kernels are filled beforehand, buffers that gradients are added into are not. */
 static void test_deterministic(void **state) {
   (void)state;
@@ -459,6 +493,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_unknown_name, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_layer_switches, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_eager_traffic, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_copied_inputs, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_uneven_heads, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_deterministic, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_traffic_of_eager_swiglu, set_up, tear_down),

@@ -133,6 +133,8 @@ typedef struct pl_tape {
 
 void pl_tape_init(pl_tape *tape, const pl_block_shard *shard);
 
+/* Whether products over the tensor group work on copies of their inputs: see `copies_inputs` of a framework. */
+bool pl_tape_copies_inputs(const pl_tape *tape);
 /* A tensor over up to four named dims; `dims` is a string of their letters. */
 uint32_t pl_tape_tensor(pl_tape *tape, const char *name, pl_tensor_kind kind, pl_dtype dtype, const char *dims,
                         const int64_t *extent);

@@ -82,6 +82,7 @@ static const switch_row switches[] = {
     {"kernels", "fused_rotary", SWITCH_FLAG, AT(kernels.fuses_rotary), NULL, 0},
     {"kernels", "fused_norm", SWITCH_FLAG, AT(kernels.fuses_norm), NULL, 0},
     {"kernels", "copies_qkv", SWITCH_FLAG, AT(kernels.copies_qkv), NULL, 0},
+    {"kernels", "copies_inputs", SWITCH_FLAG, AT(kernels.copies_inputs), NULL, 0},
     {"kernels", "deterministic", SWITCH_FLAG, AT(kernels.deterministic), NULL, 0},
     {"kernels", "uneven_heads", SWITCH_FLAG, AT(kernels.uneven_heads), NULL, 0},
     {"kernels", "fused_accumulation", SWITCH_FLAG, AT(kernels.fuses_accumulation), NULL, 0},
