@@ -111,7 +111,8 @@ static const struct {
     /* BERT of before fused attention: modeling.py of each multiplies scores, masks, softmax, dropout 0.1. */
     {"DeepLearningExamples", {.framework = "torch-ddp", .no_flash = true, .dropout = true}},
     {"TensorFlow", {.framework = "torch-ddp", .no_flash = true, .dropout = true}},
-    {"Paddle", {.framework = "paddlenlp"}},
+    /* Its GPT's and BERT's published configurations have dropout 0.1 (transformers/gpt/configuration.py). */
+    {"Paddle", {.framework = "paddlenlp", .dropout = true}},
     /* XLA's compiled steps. */
     {"Paxml", {.framework = "jax-xla"}},
     {"MaxText", {.framework = "jax-xla"}},
