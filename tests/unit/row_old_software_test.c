@@ -39,6 +39,8 @@ static void attention(void **state) {
                {"PyTorch DDP", true}};
   for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++)
     if (express("GPT-2", cells[i].framework, "")->job.flash != cells[i].flash) fail_msg("%s", cells[i].framework);
+  assert_false(express("GPT-2", "JAX Paxml (XLA)", "pretrain; without flash attention; rest")->job.flash);
+  assert_true(express("GPT-2", "JAX Paxml (XLA)", "pretrain")->job.flash);
 }
 
 static void dropout(void **state) {

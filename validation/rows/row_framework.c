@@ -34,7 +34,8 @@ static bool says_flash(const pl_measured_row *row) {
 
 /* "no FlashAttention", "without flash attention". */
 static bool denies_flash(const pl_measured_row *row) {
-  return pl_row_mentions(row->framework, "no flash") || pl_row_mentions(row->framework, "without flash");
+  static const char *const words[] = {"no flash", "without flash", NULL};
+  return pl_row_says_one_of(row, words);
 }
 
 /* PyTorch has fused attention of its own since 2.0 (scaled_dot_product_attention, its release notes), and the models of
