@@ -127,7 +127,7 @@ static const switch_row switches[] = {
     {"memory", "flat_elements", SWITCH_NUMBER, AT(memory.flat_elements), NULL, 0},
     {"memory", "pipeline_buffers", SWITCH_NUMBER, AT(pipeline.pipeline_buffers), NULL, 0},
     {"memory", "context", SWITCH_BYTES, AT(memory.context_bytes), device_word, -1},
-    {"memory", "communicator", SWITCH_BYTES, AT(memory.communicator_bytes), NULL, 0},
+    {"memory", "communicator", SWITCH_BYTES, AT(memory.communicator_bytes), device_word, -1},
     {"memory", "workspace", SWITCH_BYTES, AT(memory.workspace_bytes), NULL, 0},
     {"memory", "fragmentation", SWITCH_RATIO, AT(memory.fragmentation), NULL, 0},
 };
