@@ -83,6 +83,7 @@ static void all_in_one_is_for_whole_gradients(void **state) {
   reductions sharded = reductions_under(&own, PL_BUCKET_LAYER, HUGE_VAL, "pp=1,dp=4,tmp=1,mbs=1,zero=2");
   reductions blocks = reductions_under(&own, PL_BUCKET_LAYER, 1, "pp=1,dp=4,tmp=1,mbs=1,zero=2");
   assert_true(sharded.n == blocks.n && sharded.n >= LAYERS && sharded.bytes == all);
+  own.job.framework = &pl_framework_ideal;
   own.job.bucket_bytes = HUGE_VAL;
   int64_t whole = attention_job_simulate(&own, "pp=1,dp=4,tmp=1,mbs=1,zero=2").row.mem_buffers_bytes;
   own.job.bucket_bytes = 1;
