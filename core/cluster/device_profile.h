@@ -131,6 +131,7 @@ typedef struct pl_device_profile {
   const char *name;                      /* as platform files write it: "A100-SXM4-80GB" */
   const char *architecture;              /* "ampere" */
   double memory_bytes;                   /* capacity the driver reports */
+  double communicator_bytes;             /* buffers of one communicator of the collective library; 0: not known */
   double reserved_bytes;                 /* context, libraries, fragmentation: not usable by tensors */
   double bandwidth_Bps;                  /* of device memory */
   double peak_flops[PL_DTYPE_COUNT];     /* dense; 0 = the type is not supported in hardware */

@@ -163,10 +163,10 @@ static pl_code read_name(const pl_document *document, const pl_node *root, const
 }
 
 static pl_code read_profile(const pl_document *document, pl_arena *arena, pl_device_profile *profile, pl_error *error) {
-  static const char *const known[] = {"name",         "architecture", "memory",          "reserved", "bandwidth",
-                                      "peak_flops",   "efficiency",   "launch_overhead", "overlap",  "provenance",
-                                      "ops",          "attention",    "kernels",         "gemm",     "sustained",
-                                      "convolutions", "power",        "programs",        NULL};
+  static const char *const known[] = {"name",         "architecture", "memory",          "reserved",     "bandwidth",
+                                      "peak_flops",   "efficiency",   "launch_overhead", "overlap",      "provenance",
+                                      "ops",          "attention",    "kernels",         "gemm",         "sustained",
+                                      "convolutions", "power",        "programs",        "communicator", NULL};
   const pl_node *root = pl_document_root(document);
   *profile = (pl_device_profile){.digest = pl_document_digest(document)};
   PL_TRY(pl_profile_check_keys(document, root, known, error));
@@ -175,6 +175,8 @@ static pl_code read_profile(const pl_document *document, pl_arena *arena, pl_dev
   PL_TRY(pl_profile_positive(document, root, "memory", pl_parse_bytes, &profile->memory_bytes, error));
   if (pl_node_get(root, "reserved") != NULL)
     PL_TRY(pl_profile_quantity(document, root, "reserved", pl_parse_bytes, &profile->reserved_bytes, error));
+  if (pl_node_get(root, "communicator") != NULL)
+    PL_TRY(pl_profile_quantity(document, root, "communicator", pl_parse_bytes, &profile->communicator_bytes, error));
   if (profile->reserved_bytes >= profile->memory_bytes)
     return pl_document_fail(document, pl_node_get(root, "reserved"), error, "reserved leaves nothing of memory");
   PL_TRY(pl_profile_positive(document, root, "bandwidth", pl_parse_rate, &profile->bandwidth_Bps, error));

@@ -231,6 +231,12 @@ static void around_the_tensors(void **state) {
   assert_true(simulate(&own, &framework, text).fits);
   framework.memory.context_bytes += 4;
   assert_false(simulate(&own, &framework, text).fits);
+  /* communicators as the device's profile has them */
+  framework.memory.context_bytes = 2e9;
+  framework.memory.communicator_bytes = -1;
+  double without = (double)simulate(&own, &framework, text).device_mem_bytes;
+  own.profile.communicator_bytes = 3e8;
+  assert_true((double)simulate(&own, &framework, text).device_mem_bytes == without + 6e8);
   attention_job_release(&own);
 }
 

@@ -2,6 +2,7 @@
  *
  *   bucket_unit layer    a full bucket closes behind a block: as many reductions as blocks with parameters at most
  *   bucket_unit tensor   ... behind a matrix: a layer of 4 matrices has 4; together they are what layers are
+ *   bucket all           ZeRO 2 and 3: a block's
  *   bucket_unit parameter   behind the last backward pass, a reduction for every parameter tensor
  *   shard s of n = s c   what ZeRO shards is shared by s neighbours, here a node: forward and backward gathers and the
  *                        scatter take 3 (s - 1)/s S/W of NVLink, and the shares' all-reduce 2 (c - 1)/c S/s/V of a NIC
@@ -49,7 +50,7 @@ static reductions reductions_in(const pl_program *program, const pl_pass *pass) 
   return found;
 }
 
-static reductions reductions_of(attention_job *own, pl_bucket_unit unit, double bucket_bytes, bool overlap) {
+static reductions reductions_under(attention_job *own, pl_bucket_unit unit, double bucket_bytes, const char *text) {
   pl_framework framework = pl_framework_ideal;
   framework.gradients.bucket_unit = unit;
   own->job.framework = &framework;
@@ -57,14 +58,38 @@ static reductions reductions_of(attention_job *own, pl_bucket_unit unit, double 
   pl_strategy strategy;
   pl_program program;
   pl_error error = PL_ERROR_INIT;
-  if (pl_strategy_parse(overlap ? "pp=1,dp=4,tmp=1,mbs=1" : "pp=1,dp=4,tmp=1,mbs=1,overlap=0", &own->model, &own->arena,
-                        &strategy, &error) != PL_OK ||
+  if (pl_strategy_parse(text, &own->model, &own->arena, &strategy, &error) != PL_OK ||
       pl_strategy_check(&strategy, &own->model, &own->job, RANKS, &error) != PL_OK ||
       pl_strategy_assign(&strategy, &own->model, &own->job, own->cluster, &own->arena, &error) != PL_OK ||
       pl_program_take(&own->model, &own->job, &strategy, &own->arena, &program, &error) != PL_OK)
     fail_msg("%s", error.message);
   const pl_stage_program *stage = &program.stages[0];
-  return reductions_in(&program, overlap ? &stage->last_backward[0] : &stage->epilogue);
+  return reductions_in(&program, strategy.overlap ? &stage->last_backward[0] : &stage->epilogue);
+}
+
+static reductions reductions_of(attention_job *own, pl_bucket_unit unit, double bucket_bytes, bool overlap) {
+  return reductions_under(own, unit, bucket_bytes,
+                          overlap ? "pp=1,dp=4,tmp=1,mbs=1" : "pp=1,dp=4,tmp=1,mbs=1,overlap=0");
+}
+
+/* One bucket of all gradients is one reduction, but where ranks keep a share of them: there it is one per block, and no
+ * more is whole at a time than the largest block's. */
+static void all_in_one_is_for_whole_gradients(void **state) {
+  (void)state;
+  attention_job own;
+  build(&own);
+  double all = attention_job_all_gradient_bytes(&own);
+  assert_int_equal(reductions_under(&own, PL_BUCKET_LAYER, HUGE_VAL, "pp=1,dp=4,tmp=1,mbs=1,zero=1").n, 1);
+  reductions sharded = reductions_under(&own, PL_BUCKET_LAYER, HUGE_VAL, "pp=1,dp=4,tmp=1,mbs=1,zero=2");
+  reductions blocks = reductions_under(&own, PL_BUCKET_LAYER, 1, "pp=1,dp=4,tmp=1,mbs=1,zero=2");
+  assert_true(sharded.n == blocks.n && sharded.n >= LAYERS && sharded.bytes == all);
+  own.job.framework = &pl_framework_ideal;
+  own.job.bucket_bytes = HUGE_VAL;
+  int64_t whole = attention_job_simulate(&own, "pp=1,dp=4,tmp=1,mbs=1,zero=2").row.mem_buffers_bytes;
+  own.job.bucket_bytes = 1;
+  assert_true(whole == attention_job_simulate(&own, "pp=1,dp=4,tmp=1,mbs=1,zero=2").row.mem_buffers_bytes);
+  assert_true((double)whole < all / 2);
+  attention_job_release(&own);
 }
 
 static void buckets_close_behind_tensors(void **state) {
@@ -218,9 +243,13 @@ static void parameters_are_reduced_by_themselves(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(buckets_close_behind_tensors), cmocka_unit_test(updates_are_copied_by_tensor),
-      cmocka_unit_test(hybrid_shards_stay_in_a_node), cmocka_unit_test(hybrid_shards_hold_more),
-      cmocka_unit_test(shards_that_cannot_be),        cmocka_unit_test(parameters_are_reduced_by_themselves),
+      cmocka_unit_test(buckets_close_behind_tensors),
+      cmocka_unit_test(all_in_one_is_for_whole_gradients),
+      cmocka_unit_test(updates_are_copied_by_tensor),
+      cmocka_unit_test(hybrid_shards_stay_in_a_node),
+      cmocka_unit_test(hybrid_shards_hold_more),
+      cmocka_unit_test(shards_that_cannot_be),
+      cmocka_unit_test(parameters_are_reduced_by_themselves),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

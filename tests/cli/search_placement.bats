@@ -98,7 +98,7 @@ PY
 # Unlike nodes in turns: a placement in which each kind stands together names every device.
 @test "strategies longer than their column: told apart, printed whole, run again alike, resumed" {
   "$PACELINE" platform make dgx-a100 --nodes 480 --gpus-per-node 1 -o "$BATS_TEST_TMPDIR/like.xml"
-  sed -E '/<host id="n[0-9]*[13579]g0"/s/A100-SXM4-80GB/H100-SXM5-80GB/' "$BATS_TEST_TMPDIR/like.xml" >"$BATS_TEST_TMPDIR/turns.xml"
+  sed -E '/<host id="n[0-9]*[13579]g0"/s/A100-SXM4-80GB/V100-SXM2-32GB/' "$BATS_TEST_TMPDIR/like.xml" >"$BATS_TEST_TMPDIR/turns.xml"
   echo '{"model_type":"gpt2","n_embd":512,"n_layer":20,"n_head":8,"n_positions":256,"vocab_size":1000}' >"$BATS_TEST_TMPDIR/m.json"
   turns=(--platform "$BATS_TEST_TMPDIR/turns.xml" --model "$BATS_TEST_TMPDIR/m.json" --gbs 480)
   few=(--pp 20 --tmp 1 --mbs 1 --zero 0 --recompute none --schedule 1f1b --overlap on --method placement)

@@ -172,6 +172,9 @@ static void test_layer_switches(void **state) {
   static const double f = 11008.0 / 4096;
   const switch_case cases[] = {
       {"gpt2-345m", "\"fused_softmax\": false", false, 1, 0, 0},
+      {"gpt2-345m", "\"fused_scale\": false", false, 1, 1, 0},
+      /* tanh, its sum with 1 and x / 2 are kept, each 4 h wide */
+      {"gpt2-345m", "\"fused_gelu\": false", false, 7, 10, 2 * 3 * 4},
       {"gpt2-345m", "\"fused_activation\": false", false, 1, 0, 0},
       /* two dropouts of their own; masks are kept either way */
       {"gpt2-345m", "\"fused_residual\": false", false, 2, 0, 0},
@@ -206,6 +209,62 @@ static const pl_op *find_op(const pl_op_list *list, const char *name) {
     if (strcmp(list->ops[i].name, name) == 0) return &list->ops[i];
   fail_msg("no op %s", name);
   return NULL;
+}
+
+/* In sizes of the activation, S: GELU in one kernel moves 2 S and 3 S; in steps six kernels of 2 S and two of 3 S
+ * forward, five of 2 S and six of 3 S backward. A scale of its own moves the scores twice in either pass. */
+static void test_eager_traffic(void **state) {
+  (void)state;
+  pl_model model = load_model("workloads/models", "gpt2-345m", &arena);
+  pl_framework gelu = parse("{\"name\": \"x\", \"kernels\": {\"fused_gelu\": false}}");
+  pl_framework scale = parse("{\"name\": \"x\", \"kernels\": {\"fused_scale\": false}}");
+  pl_block_program one = take(&model, PL_BLOCK_LAYER, NULL, false);
+  pl_block_program steps = take(&model, PL_BLOCK_LAYER, &gelu, false);
+  pl_block_program scaled = take(&model, PL_BLOCK_LAYER, &scale, false);
+  double base = sum_of(&one).bytes, s = one.tensors[find_op(&one.forward, "activation")->output].size_bytes;
+  double scores = one.tensors[find_op(&one.forward, "scores")->output].size_bytes;
+  assert_true(s == 2.0 * (2 * 1024) * 4 * (double)model.width.hidden);
+  double more = (6 * 2 + 2 * 3 - 2) + (5 * 2 + 6 * 3 - 3);
+  assert_true(fabs((sum_of(&steps).bytes - base) / s - more) < 1e-9);
+  assert_true(fabs((sum_of(&scaled).bytes - base) / scores - (2 + 2)) < 1e-9);
+  assert_true(find_op(&scaled.backward, "scores_scale_backward")->bytes == 2 * scores);
+  pl_model llama = load_model("workloads/models", "llama-2-7b", &arena); /* SwiGLU is none of this */
+  pl_block_program gated = take(&llama, PL_BLOCK_LAYER, &gelu, true), plain = take(&llama, PL_BLOCK_LAYER, NULL, true);
+  assert_true(sum_of(&gated).bytes == sum_of(&plain).bytes && sum_of(&gated).saved == sum_of(&plain).saved);
+}
+
+/* Copies of what products over a tensor group read: queries, keys, values, gate and up projection each have one of S,
+ * and what they are copies of is not kept for them. Two gradients of sums are copied on their way back. */
+static void test_copied_inputs(void **state) {
+  (void)state;
+  static const struct {
+    const char *model;
+    int copies;
+  } cases[] = {{"llama-2-7b", 5}, {"gpt2-345m", 4}};
+  pl_framework framework = parse("{\"name\": \"x\", \"kernels\": {\"copies_inputs\": true}}");
+  for (size_t i = 0; i < 2; i++) {
+    pl_model model = load_model("workloads/models", cases[i].model, &arena);
+    double s = 2.0 * (2 * 1024) * (double)model.width.hidden;
+    layer_sum sums[2][2];
+    for (int sp = 0; sp < 2; sp++)
+      for (int copies = 0; copies < 2; copies++) {
+        const pl_block_shard shard = {.tmp = 2,
+                                      .mbs = 2,
+                                      .seq = 1024,
+                                      .dtype = PL_DTYPE_BF16,
+                                      .flash = true,
+                                      .sp = sp == 1,
+                                      .framework = copies == 1 ? &framework : NULL};
+        pl_block_program program;
+        pl_error error = PL_ERROR_INIT;
+        if (pl_block_program_take(&model, PL_BLOCK_LAYER, &shard, &arena, &program, &error) != PL_OK)
+          fail_msg("%s", error.message);
+        sums[sp][copies] = sum_of(&program);
+      }
+    assert_true(fabs((sums[0][1].saved - sums[0][0].saved) / s - (cases[i].copies - 2)) < 1e-9);
+    assert_true(fabs((sums[0][1].bytes - sums[0][0].bytes) / s - (2 * cases[i].copies + 2 * 2)) < 1e-9);
+    assert_true(sums[1][1].saved == sums[1][0].saved && sums[1][1].bytes == sums[1][0].bytes);
+  }
 }
 
 /* New tensors of libraries' kernels are filled beforehand, buffers that gradients are added into are not. */
@@ -433,6 +492,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_shipped, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_unknown_name, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_layer_switches, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_eager_traffic, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_copied_inputs, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_uneven_heads, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_deterministic, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_traffic_of_eager_swiglu, set_up, tear_down),

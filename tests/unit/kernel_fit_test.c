@@ -211,6 +211,28 @@ static void test_shipped(void **state) {
   pl_arena_release(&arena);
 }
 
+/* So is H100's FlashAttention 2, whose backward pass is in the table, too; other kernels there are of other tables. */
+static void test_shipped_backward(void **state) {
+  (void)state;
+  pl_arena arena;
+  pl_arena_init(&arena, 0);
+  pl_device_profile device;
+  pl_csv csv;
+  pl_error error = PL_ERROR_INIT;
+  const pl_attention_fit *fits = NULL;
+  uint32_t n = 0;
+  if (pl_device_profile_load("platforms/devices/H100-SXM5-80GB.json", &arena, &device, &error) != PL_OK ||
+      pl_csv_load("validation/calibration/attention.csv.gz", &arena, &csv, &error) != PL_OK ||
+      pl_attention_fit_take(&csv, &device, &arena, &fits, &n, &error) != PL_OK)
+    fail_msg("%s", error.message);
+  assert_true(n == 2 && fits[0].profile.kernel == PL_ATTENTION_FLASH2 && fits[0].has_backward);
+  const pl_attention_profile *p = pl_attention_choose(&device, PL_ATTENTION_FLASH2);
+  assert_true(fits[0].held_out_long[1].n_rows == 2 && fits[0].held_out_long[1].median < 0.03);
+  near(p->backward_ratio, fits[0].profile.backward_ratio, 0.005);
+  near(p->prologue_keys, fits[0].profile.prologue_keys, 0.01);
+  pl_arena_release(&arena);
+}
+
 static void refuse(const char *text, const char *expected, bool kernels) {
   pl_arena arena;
   pl_arena_init(&arena, 0);
@@ -246,6 +268,7 @@ static void test_refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_nelder_mead), cmocka_unit_test(test_attention),
                                      cmocka_unit_test(test_kernels),     cmocka_unit_test(test_sections),
-                                     cmocka_unit_test(test_shipped),     cmocka_unit_test(test_refused)};
+                                     cmocka_unit_test(test_shipped),     cmocka_unit_test(test_shipped_backward),
+                                     cmocka_unit_test(test_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,6 +48,19 @@ static void test_engines(void **state) {
   expect_on("A100", "NeMo (Transformer Engine 0.8)", PL_ATTENTION_ANY);
 }
 
+/* NVIDIA's launcher of NeMo turned cuDNN's attention off from 24.01 to 24.07. */
+static void test_launchers(void **state) {
+  (void)state;
+  expect_on("H100", "NeMo 24.01", PL_ATTENTION_FLASH2);
+  expect_on("H100-80GB-SXM", "NeMo 24.03.01", PL_ATTENTION_FLASH2);
+  expect_on("H100", "NeMo 24.07", PL_ATTENTION_FLASH2);
+  expect_on("H100", "NeMo 24.07 (SDPA backend CUDNN_ATTENTION)", PL_ATTENTION_CUDNN);
+  expect_on("H100", "NeMo 24.09", PL_ATTENTION_ANY);
+  expect_on("H100", "NeMo 23.11", PL_ATTENTION_ANY);
+  expect_on("H100", "NeMo 25.04.rc2", PL_ATTENTION_ANY);
+  expect_on("H100", "NeMo 1.17", PL_ATTENTION_ANY);
+}
+
 static void test_dispatchers(void **state) {
   (void)state;
   static const struct {
@@ -95,6 +108,7 @@ static void test_determinism(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_backends), cmocka_unit_test(test_engines),
-                                     cmocka_unit_test(test_dispatchers), cmocka_unit_test(test_determinism)};
+                                     cmocka_unit_test(test_launchers), cmocka_unit_test(test_dispatchers),
+                                     cmocka_unit_test(test_determinism)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

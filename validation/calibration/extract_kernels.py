@@ -68,6 +68,27 @@ def sdpa(folder):
             yield [device, sms, kernel, pass_name, mask, window, *shape, 0, round(1e3 * float(row["time_ms"]), 3)]
 
 
+# Shah et al. 2024 (FlashAttention-3, arXiv 2407.08608), figures 5 and 6: TFLOP/s printed above the bars of FlashAttention 2 on an
+# H100 SXM5, fp16, for 512 to 16k tokens, 16k tokens and a width of 2,048 in all; half of the square is counted with a causal mask,
+# five products of it in the backward pass.
+HOPPER_FLASH2 = {("forward", "full", 64): (282, 306, 318, 321, 322, 324),
+                 ("forward", "full", 128): (309, 350, 362, 368, 370, 370),
+                 ("forward", "causal", 64): (180, 229, 262, 284, 295, 299),
+                 ("forward", "causal", 128): (191, 260, 298, 319, 333, 335),
+                 ("backward", "full", 64): (198, 238, 264, 279, 287, 291),
+                 ("backward", "full", 128): (214, 260, 291, 310, 318, 322)}
+
+
+def hopper_flash2():
+    for (pass_name, mask, size), rates in HOPPER_FLASH2.items():
+        for i, tflops in enumerate(rates):
+            seq, heads = 512 << i, 2048 // size
+            batch = 16384 // seq
+            flops = 4 * batch * seq * seq * heads * size / (2 if mask == "causal" else 1) * (2.5 if pass_name == "backward" else 1)
+            yield ["H100-SXM5-80GB", 132, "flash2", pass_name, mask, 0, batch, seq, heads, heads, size, 0,
+                   round(flops / tflops / 1e6, 3)]
+
+
 def sailor(folder):
     """Bytes of each op: what its kernel reads and writes, 16-bit. The causal softmax kernel of Megatron reads the lower half of
     the square and writes all of it. Elementwise: the activation function, the largest such op of a layer."""
@@ -144,9 +165,10 @@ def main():
           ["Times of fused attention, 16 bit. Rules of choice: extract_kernels.py.",
            "Sources: ai-dynamo/aiconfigurator@095f58a51c4c, context_attention_perf (causal forward passes; the serving stack "
            "writes keys and values into its cache: cached = 1);",
-           "NVIDIA/cudnn-frontend@fb682ce761a2, benchmark/sdpa_benchmark_training (forward and backward)."],
+           "NVIDIA/cudnn-frontend@fb682ce761a2, benchmark/sdpa_benchmark_training (forward and backward);",
+           "Shah et al. 2024 (arXiv 2407.08608), figures 5 and 6: FlashAttention 2 on H100."],
           "device multiprocessors kernel pass mask window batch seq heads kv_heads head_size cached time_us".split(),
-          sorted([*prefill(folder), *sdpa(folder)]))
+          sorted([*prefill(folder), *sdpa(folder), *hopper_flash2()]))
     write(f"{output}/kernels.csv.gz",
           ["Times of memory-bound kernels, 16 bit. Rules of choice and byte counts: extract_kernels.py.",
            "Sources: eth-easl/sailor@cf2c8e3cc53c, Aceso profiler (host_bound = 1: timed from Python, where small ops cost what "

@@ -35,6 +35,7 @@ typedef struct pl_row_habits {
   bool gathers_context;   /* context parallelism gathers keys and values, instead of sending them round */
   bool selects_ops;       /* "selective" recomputation is that of every second product, not of the attention core */
   bool picks_masked;      /* BERT's head and loss compute the masked tokens only */
+  bool no_head;           /* a classification: of a sequence one token's vector heads anywhere */
   int32_t zero;           /* sharding where dp > 1 and the row states none */
   bool reduces_after_pipelines; /* gradients of stages are reduced when the last microbatch is over */
   pl_memory_figure memory_figure;

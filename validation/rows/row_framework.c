@@ -34,7 +34,14 @@ static bool says_flash(const pl_measured_row *row) {
 
 /* "no FlashAttention", "without flash attention". */
 static bool denies_flash(const pl_measured_row *row) {
-  return pl_row_mentions(row->framework, "no flash") || pl_row_mentions(row->framework, "without flash");
+  static const char *const words[] = {"no flash", "without flash", NULL};
+  return pl_row_says_one_of(row, words);
+}
+
+/* PyTorch has fused attention of its own since 2.0 (scaled_dot_product_attention, its release notes), and the models of
+ * before write scores, mask, softmax and dropout. */
+static bool predates_torch_2(const pl_measured_row *row) {
+  return pl_row_mentions(row->framework, "PyTorch 1.") && !says_flash(row);
 }
 
 static bool predates_flash(const pl_measured_row *row) {
@@ -105,7 +112,8 @@ static const struct {
     /* BERT of before fused attention: modeling.py of each multiplies scores, masks, softmax, dropout 0.1. */
     {"DeepLearningExamples", {.framework = "torch-ddp", .no_flash = true, .dropout = true}},
     {"TensorFlow", {.framework = "torch-ddp", .no_flash = true, .dropout = true}},
-    {"Paddle", {.framework = "paddlenlp"}},
+    /* Its GPT's and BERT's published configurations have dropout 0.1 (transformers/gpt/configuration.py). */
+    {"Paddle", {.framework = "paddlenlp", .dropout = true}},
     /* XLA's compiled steps. */
     {"Paxml", {.framework = "jax-xla"}},
     {"MaxText", {.framework = "jax-xla"}},
@@ -171,10 +179,13 @@ pl_row_habits pl_row_habits_of(const pl_measured_row *row) {
   if (strcmp(habits.framework, "deepspeed") == 0 && stage == 3) habits.framework = "deepspeed-zero3";
   if (pl_row_mentions(row->framework, "TensorFlow") && pl_row_mentions(row->framework, "XLA"))
     habits.framework = "jax-xla";
-  bool old = !has_flash_hardware(row) || denies_flash(row) ||
+  bool old = !has_flash_hardware(row) || denies_flash(row) || predates_torch_2(row) ||
              (pl_row_mentions(row->framework, "Megatron") && predates_flash(row));
   if (old) habits.no_flash = true;
   habits.picks_masked = picks_masked(row);
+  habits.no_head = pl_row_mentions(row->notes, "no language model head");
+  /* BERT's, DistilBERT's and GPT-2's published configurations have 0.1 throughout. */
+  if (pl_row_mentions(row->framework, "Hugging Face")) habits.dropout = true;
   if (is_watched(row)) habits.memory_figure = PL_MEMORY_DEVICE;
   if (pl_row_mentions(row->notes, "max_memory_allocated")) habits.memory_figure = PL_MEMORY_ALLOCATED;
   if (pl_row_mentions(row->notes, "max_memory_reserved")) habits.memory_figure = PL_MEMORY_RESERVED;
@@ -200,6 +211,16 @@ static bool kernel_of_engine(const pl_measured_row *row, int *kernel) {
   bool is_first = major == 0 && minor < 11, is_second = major == 0 || (major == 1 && minor < 2);
   *kernel = is_first ? PL_ATTENTION_FLASH1 : is_second ? PL_ATTENTION_FLASH2 : PL_ATTENTION_CUDNN;
   return true;
+}
+
+/* NVIDIA's launcher of NeMo 24.01 to 24.07 turns cuDNN's attention off ("until we've tested it more": NVTE_FUSED_ATTN:
+ * 0 in launcher_scripts/conf/config.yaml of NVIDIA/NeMo-Framework-Launcher at these tags, from 562dcb4511a2 to
+ * 04b8d0980989), which leaves FlashAttention 2. */
+static bool turns_cudnn_off(const pl_measured_row *row) {
+  const char *at = strcasestr(row->framework, "NeMo ");
+  int year, month;
+  if (at == NULL || sscanf(at + strlen("NeMo "), "%2d.%2d", &year, &month) != 2) return false;
+  return year == 24 && month >= 1 && month <= 7;
 }
 
 static bool is_hopper(const pl_measured_row *row) {
@@ -230,6 +251,7 @@ void pl_row_choose_attention(const pl_measured_row *row, pl_framework *framework
     framework->kernels.attention_kernel = kernel;
     return;
   }
+  if (turns_cudnn_off(row)) framework->kernels.attention_kernel = (int)PL_ATTENTION_FLASH2;
   if (strcmp(framework->name, "torchtitan") == 0 && is_blackwell(row))
     framework->kernels.attention_kernel = (int)PL_ATTENTION_CUDNN; /* torchtitan/models/attention.py since 2025 */
   if (framework->kernels.flash || !says_flash(row) || denies_flash(row)) return;
@@ -304,6 +326,22 @@ static void choose_overlap(const pl_measured_row *row, pl_framework *framework) 
       framework->pipeline.overlaps_tensor = true;
 }
 
+/* Hugging Face's GPT-2 (NewGELUActivation; its BERT has PyTorch's gelu) and Google's BERT in TensorFlow (modeling.py)
+ * write GELU's form with tanh op by op. XLA fuses it. */
+static void choose_gelu(const pl_measured_row *row, pl_framework *framework) {
+  bool gpt2 = pl_row_mentions(row->framework, "Hugging Face") && pl_row_mentions(row->model, "GPT-2");
+  bool google = pl_row_mentions(row->framework, "TensorFlow") && !pl_row_mentions(row->framework, "XLA");
+  if (gpt2 || google) framework->kernels.fuses_gelu = false;
+}
+
+/* Megatron's fused softmax takes scores of 16 bits only (megatron/model/fused_softmax.py, is_kernel_available); in fp32
+ * they are scaled, by apply_query_key_layer_scaling's default, masked and taken the softmax of, a kernel each. */
+static void choose_softmax(const pl_measured_row *row, pl_framework *framework) {
+  if (strncmp(framework->name, "megatron", strlen("megatron")) != 0) return;
+  if (!pl_row_mentions(row->precision, "32") || pl_row_mentions(row->precision, "16")) return;
+  framework->kernels.fuses_softmax = framework->kernels.fuses_scale = false;
+}
+
 /* Paddle's fused kernels are chosen run by run; norms where the row says so. */
 static void choose_fusions(const pl_measured_row *row, pl_framework *framework) {
   if (pl_row_fused_norms(row) >= 0) framework->kernels.fuses_norm = pl_row_fused_norms(row) == 1;
@@ -353,6 +391,8 @@ void pl_row_choose(const pl_measured_row *row, const pl_row_habits *habits, pl_f
   choose_gradients(row, framework);
   choose_weights(row, framework);
   choose_optimizer(row, framework);
+  choose_gelu(row, framework);
+  choose_softmax(row, framework);
   choose_fusions(row, framework);
   choose_overlap(row, framework);
   choose_reduction(row, framework);

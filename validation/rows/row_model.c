@@ -362,6 +362,7 @@ pl_code pl_row_model(const pl_measured_row *row, const pl_row_habits *habits, co
   if (code != PL_OK) return pl_fail(error, code, "%s", why.message);
   if (habits->dropout && !model->mlp.gated_mlp) /* also where the family's files have none: Nemotron's */
     model->dropout.embedding_dropout = model->dropout.attention_dropout = model->dropout.hidden_dropout = true;
+  if (habits->no_head) model->ends.predictions = 1;
   model->name = row->model;
   return PL_OK;
 }

@@ -226,6 +226,23 @@ static uint32_t gather(pl_tape *tape, const char *name, uint32_t input) {
   return full;
 }
 
+bool pl_tape_copies_inputs(const pl_tape *tape) {
+  return tape->framework->kernels.copies_inputs && tape->tmp > 1 && !tape->sp;
+}
+
+/* One copy for each of the products that are one kernel here, all in one tensor. */
+static uint32_t copied(pl_tape *tape, const pl_linear *linear, uint32_t input) {
+  if (!pl_tape_copies_inputs(tape)) return input;
+  uint32_t copies =
+      pl_tape_like(tape, input, "input_copies", PL_TENSOR_ACTIVATION, (pl_dtype)tape->tensors[input].dtype);
+  double n = linear->n_products > 1 ? linear->n_products : 1;
+  pl_tape_sweep(tape, "input_copies", PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 0, input, PL_NONE, PL_NONE, copies,
+                PL_NONE)
+      ->bytes = 2 * n * tape->tensors[copies].size_bytes;
+  tape->tensors[copies].size_bytes *= n;
+  return copies;
+}
+
 uint32_t pl_tape_linear(pl_tape *tape, const pl_linear *linear, uint32_t input, uint32_t weight, uint32_t output) {
   uint32_t first_op = tape->n_forward;
   int64_t rows = linear->m;
@@ -233,7 +250,8 @@ uint32_t pl_tape_linear(pl_tape *tape, const pl_linear *linear, uint32_t input, 
   uint32_t bias = linear->bias ? pl_tape_parameter(tape, linear->names.bias, "o", linear->out, 0) : PL_NONE;
   bool fp8 = tape->shard->fp8 && tape->layer && !linear->keeps_precision;
   uint32_t given = fp8 ? pl_tape_cast(tape, linear->names.cast, PL_CATEGORY_FORWARD, input) : input;
-  uint32_t full = linear->parallel == PL_PARALLEL_COLUMN ? gather(tape, linear->names.gather, given) : given;
+  bool column = linear->parallel == PL_PARALLEL_COLUMN;
+  uint32_t full = column ? copied(tape, linear, gather(tape, linear->names.gather, given)) : given;
   pl_op *op = pl_tape_gemm(tape, linear->names.forward, PL_CATEGORY_FORWARD, 1, rows, linear->out, linear->in, full,
                            weight, bias, output);
   if (fp8) pl_tape_in_fp8(tape, op);

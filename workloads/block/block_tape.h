@@ -36,6 +36,7 @@ typedef enum pl_tape_rule {
   PL_RULE_RESIDUAL,  /* output = second + dropout(input + bias) */
   PL_RULE_ADD,       /* output = input + second */
   PL_RULE_POINTWISE, /* the derivative needs the input (gelu, swiglu), and `second` where the op multiplies by it */
+  PL_RULE_GELU,      /* in PyTorch ops: output = second * auxiliary, x / 2 and 1 + tanh */
   PL_RULE_GATED,     /* output = second * the other half of the input, second = silu(half of the input) */
   PL_RULE_CAST,      /* to another type */
   PL_RULE_TANH,      /* the derivative needs the output */
@@ -94,6 +95,7 @@ typedef struct pl_tape_node {
   uint8_t rule;     /* pl_tape_rule */
   uint8_t parallel; /* pl_parallel */
   bool masked;      /* a softmax whose kernel leaves the masked half out */
+  bool scaled;      /* a softmax whose input a kernel of its own has scaled */
   uint32_t first_op, op;
   uint32_t input, second, weight, bias, output, auxiliary;
   uint32_t quantised;                 /* the input in fp8, which the product read instead; PL_NONE = none */
@@ -131,6 +133,8 @@ typedef struct pl_tape {
 
 void pl_tape_init(pl_tape *tape, const pl_block_shard *shard);
 
+/* Whether products over the tensor group work on copies of their inputs: see `copies_inputs` of a framework. */
+bool pl_tape_copies_inputs(const pl_tape *tape);
 /* A tensor over up to four named dims; `dims` is a string of their letters. */
 uint32_t pl_tape_tensor(pl_tape *tape, const char *name, pl_tensor_kind kind, pl_dtype dtype, const char *dims,
                         const int64_t *extent);

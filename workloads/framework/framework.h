@@ -104,13 +104,17 @@ typedef struct pl_framework {
     bool flash;            /* fused attention by default (--attention) */
     int attention_kernel;  /* pl_attention_kernel: which fused attention */
     bool fuses_softmax;    /* unfused attention: scale, mask and softmax are one kernel */
+    bool fuses_scale;      /* unfused attention: scores leave their product scaled; else a kernel in either pass */
+    bool fuses_gelu;       /* GELU is one kernel; else its form with tanh is PyTorch ops, one by one */
     bool fuses_activation; /* bias + GELU, or SwiGLU, is one kernel and keeps only its input */
     bool fuses_residual;   /* bias + dropout + addition is one kernel */
     bool fuses_rotary;
     bool copies_qkv;   /* queries, keys and values are copied on their way to fused attention, and the product that they
                           came out of stays until it is done, attention's output until the layer is */
     bool uneven_heads; /* tmp need not divide the heads: ranks have unlike numbers, and all wait for the largest */
-    bool fuses_norm;   /* RMS norm; layer norm is one kernel everywhere */
+    bool copies_inputs; /* without sequence parallelism products over a tensor group work on copies of what they read,
+                           one for each, which stay for the backward pass; gradients of sums are copied, too */
+    bool fuses_norm;    /* RMS norm; layer norm is one kernel everywhere */
     bool deterministic; /* the same bits every time: see workloads/README.md, "Deterministic runs" */
     bool
         fuses_accumulation; /* the weight gradient's GEMM adds into the gradient buffer; else a kernel per microbatch */
@@ -177,7 +181,7 @@ typedef struct pl_framework {
     double flat_elements; /* tensors are copied into one of so many elements, to be reduced and to be gathered; 0: no
                              copy */
     double context_bytes; /* CUDA context, loaded kernels, library workspaces; negative: the profile's `reserved` */
-    double communicator_bytes; /* per communicator that a device belongs to */
+    double communicator_bytes; /* per communicator that a device belongs to; negative: the profile's `communicator` */
     double workspace_bytes;    /* of libraries, and what the allocator holds whatever the job: inside it */
     double fragmentation;      /* share of the tensors' peak that the allocator holds and cannot use */
   } memory;

@@ -5,13 +5,17 @@
 
 static const double softmax_flops = 5, rotary_flops = 6;
 
-/* The masked halves of the gradient and of the probabilities are not read. */
+/* The masked halves of the gradient and of the probabilities are not read. A scale of its own has a kernel here, too.
+ */
 void pl_back_softmax(pl_back *d, const pl_tape_node *node, uint32_t g) {
   pl_tape *tape = d->tape;
   uint32_t dx = pl_back_fresh(d, node->input);
   pl_op *op = pl_tape_sweep(tape, node->names.backward, PL_OP_SOFTMAX, PL_CATEGORY_BACKWARD, softmax_flops, g,
                             node->output, PL_NONE, dx, PL_NONE);
   if (node->masked) op->bytes -= (tape->tensors[g].size_bytes + tape->tensors[node->output].size_bytes) / 2;
+  if (node->scaled)
+    pl_tape_sweep(tape, "scores_scale_backward", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, dx, PL_NONE, PL_NONE, dx,
+                  PL_NONE);
   pl_back_arrive(d, node->input, dx);
 }
 

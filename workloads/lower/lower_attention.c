@@ -175,11 +175,16 @@ static void fused(pl_lowering *to, const pl_core *core, uint32_t qkv, uint32_t c
 }
 
 /* Masked softmax in one kernel; causality saves it the reading of the masked half (Megatron's kernel writes zeros
- * there). Otherwise the mask is a kernel of its own, in place, whose derivative is the identity. */
+ * there). Otherwise the mask is a kernel of its own, in place, whose derivative is the identity, and the scale may be
+ * one, too, in either pass. */
 static uint32_t masked_softmax(pl_lowering *to, bool causal, uint32_t scores, uint32_t probabilities) {
   pl_tape *tape = to->tape;
   bool fuses = tape->framework->kernels.fuses_softmax;
+  bool scales = !tape->framework->kernels.fuses_scale;
   uint32_t first_op = tape->n_forward;
+  if (scales)
+    pl_tape_sweep(tape, "scores_scale", PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 1, scores, PL_NONE, PL_NONE, scores,
+                  PL_NONE);
   if (!fuses)
     pl_tape_sweep(tape, "mask", PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 1, scores, PL_NONE, PL_NONE, scores, PL_NONE);
   pl_op *op = pl_tape_sweep(tape, "softmax", PL_OP_SOFTMAX, PL_CATEGORY_FORWARD, softmax_flops, scores, PL_NONE,
@@ -189,6 +194,7 @@ static uint32_t masked_softmax(pl_lowering *to, bool causal, uint32_t scores, ui
   pl_tape_node *node = pl_tape_note(tape, PL_RULE_SOFTMAX, PL_OP_NAMES("softmax"), scores, probabilities);
   node->first_op = first_op;
   node->masked = masked;
+  node->scaled = scales;
   return probabilities;
 }
 

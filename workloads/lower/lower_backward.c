@@ -138,6 +138,37 @@ static void gated(pl_back *d, const pl_tape_node *node, uint32_t g) {
   pl_back_arrive(d, node->input, dx);
 }
 
+/* What autograd runs for GELU in PyTorch ops: the last product's two derivatives, tanh's, the factors', the cube's (a
+ * square, a factor, a product), and two sums of what comes to x on its three ways. */
+static void eager_gelu(pl_back *d, const pl_tape_node *node, uint32_t g) {
+  static const char *const cube[] = {"gelu_cube_scale_backward", "gelu_square", "gelu_square_scale"};
+  pl_tape *tape = d->tape;
+  uint32_t inner = pl_back_fresh(d, node->second), square = pl_back_fresh(d, node->second);
+  uint32_t dx = pl_back_fresh(d, node->input), x = node->input;
+  pl_tape_sweep(tape, "gelu_sum_backward", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, g, node->second, PL_NONE, inner,
+                PL_NONE);
+  pl_tape_sweep(tape, "gelu_half_backward", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, g, node->auxiliary, PL_NONE, dx,
+                PL_NONE);
+  pl_tape_sweep(tape, "gelu_half_scale_backward", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, dx, PL_NONE, PL_NONE, dx,
+                PL_NONE);
+  pl_tape_sweep(tape, "gelu_tanh_backward", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, pointwise_flops, inner, node->bias,
+                PL_NONE, inner, PL_NONE);
+  pl_tape_sweep(tape, "gelu_inner_scale_backward", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, inner, PL_NONE, PL_NONE,
+                inner, PL_NONE);
+  pl_tape_sweep(tape, "gelu_add", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, dx, inner, PL_NONE, dx, PL_NONE);
+  for (int i = 0; i < 3; i++) /* of the gradient, of x, of its square */
+    pl_tape_sweep(tape, cube[i], PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1,
+                  i == 0   ? inner
+                  : i == 1 ? x
+                           : square,
+                  PL_NONE, PL_NONE, i == 0 ? inner : square, PL_NONE);
+  pl_tape_sweep(tape, "gelu_cube_backward", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, inner, square, PL_NONE, inner,
+                PL_NONE);
+  pl_tape_sweep(tape, node->names.backward, PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, dx, inner, PL_NONE, dx,
+                PL_NONE);
+  pl_back_arrive(d, node->input, dx);
+}
+
 static void residual(pl_back *d, const pl_tape_node *node, uint32_t g) {
   pl_back_arrive(d, node->second, g);
   if (node->auxiliary != PL_NONE)
@@ -217,6 +248,7 @@ static const pl_backs kernels[] = {[PL_RULE_LINEAR] = pl_back_linear,
                                    [PL_RULE_RESIDUAL] = residual,
                                    [PL_RULE_ADD] = add,
                                    [PL_RULE_POINTWISE] = pointwise,
+                                   [PL_RULE_GELU] = eager_gelu,
                                    [PL_RULE_GATED] = gated,
                                    [PL_RULE_CAST] = copy,
                                    [PL_RULE_TANH] = tangent,

@@ -48,15 +48,44 @@ static void eager_gated(pl_tape *tape, const pl_tape_names *names, uint32_t up, 
   node->first_op = node->op - 1;
 }
 
-static void activate(pl_lowering *to, const pl_tape_names *names, bool gated, bool bias, uint32_t up, uint32_t active) {
+/* GELU's form with tanh as Hugging Face's NewGELUActivation and Google's BERT have it, op by op:
+ * 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))). Autograd keeps the tanh and both factors of the last product. */
+static void eager_gelu(pl_tape *tape, const pl_tape_names *names, uint32_t x, uint32_t y) {
+  static const char *const inner_ops[] = {"gelu_cube", "gelu_cube_scale", "gelu_inner", "gelu_inner_scale"};
+  uint32_t inner = pl_tape_like(tape, y, "gelu_inner", PL_TENSOR_ACTIVATION, tape->shard->dtype);
+  uint32_t tangent = pl_tape_like(tape, y, "gelu_tanh", PL_TENSOR_ACTIVATION, tape->shard->dtype);
+  uint32_t sum = pl_tape_like(tape, y, "gelu_sum", PL_TENSOR_ACTIVATION, tape->shard->dtype);
+  uint32_t half = pl_tape_like(tape, y, "gelu_half", PL_TENSOR_ACTIVATION, tape->shard->dtype);
+  uint32_t first_op = tape->n_forward;
+  for (int i = 0; i < 4; i++) /* the third adds x, the others work on one tensor */
+    pl_tape_sweep(tape, inner_ops[i], PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 1, i == 0 ? x : inner,
+                  i == 2 ? x : PL_NONE, PL_NONE, inner, PL_NONE);
+  pl_tape_sweep(tape, "gelu_tanh", PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, activation_flops, inner, PL_NONE, PL_NONE,
+                tangent, PL_NONE);
+  pl_tape_sweep(tape, "gelu_sum", PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 1, tangent, PL_NONE, PL_NONE, sum, PL_NONE);
+  pl_tape_sweep(tape, "gelu_half", PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 1, x, PL_NONE, PL_NONE, half, PL_NONE);
+  pl_tape_sweep(tape, names->forward, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 1, half, sum, PL_NONE, y, PL_NONE);
+  pl_tape_node *node = pl_tape_note(tape, PL_RULE_GELU, *names, x, y);
+  node->second = half;
+  node->auxiliary = sum;
+  node->bias = tangent;
+  node->first_op = first_op;
+}
+
+static void activate(pl_lowering *to, const pl_tape_names *names, const pl_mlp_ops *found, bool bias, uint32_t up,
+                     uint32_t active) {
   pl_tape *tape = to->tape;
-  bool fuses = tape->framework->kernels.fuses_activation;
+  bool fuses = tape->framework->kernels.fuses_activation, gated = found->multiply != PL_IR_NONE;
   if (gated && !fuses) {
     eager_gated(tape, names, up, active);
     return;
   }
   if (!fuses && bias) /* the bias by a kernel of its own, in place */
     pl_tape_sweep(tape, "mlp_up_bias", PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 1, up, PL_NONE, PL_NONE, up, PL_NONE);
+  if (!gated && !tape->framework->kernels.fuses_gelu && pl_read_is(&to->read, found->activation, "gelu")) {
+    eager_gelu(tape, names, up, active);
+    return;
+  }
   pl_tape_sweep(tape, names->forward, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, activation_flops, up, PL_NONE, PL_NONE,
                 active, PL_NONE);
   pl_tape_note(tape, PL_RULE_POINTWISE, *names, up, active);
@@ -96,7 +125,7 @@ bool pl_lower_mlp(pl_lowering *to, int32_t op) {
   pl_tape_linear(tape, &linear, pl_lower_input(to, op, 0), PL_NONE, up);
   const pl_tape_names *names = to->block->names[found.activation];
   uint32_t active = pl_tape_activation(tape, names != NULL ? names->forward : plain.forward, rows, 'f', f);
-  activate(to, names != NULL ? names : &plain, gated, linear.bias, up, active);
+  activate(to, names != NULL ? names : &plain, &found, linear.bias, up, active);
   const int32_t all[] = {found.up_bias, found.gate, found.gate_bias, found.activation, found.squared, found.multiply};
   for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
     if (all[i] != PL_IR_NONE) pl_lower_done(to, all[i]);

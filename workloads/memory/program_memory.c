@@ -8,6 +8,7 @@
 #include "core/base/digest.h"
 #include "workloads/language/ir_table.h"
 #include "workloads/memory/outlook.h"
+#include "workloads/memory/stage_memory.h"
 #include "workloads/program/program.h"
 
 enum { PATH_BYTES = 1024, DEPTH_MAX = 64 };
@@ -445,12 +446,11 @@ static int32_t communicators_of(const pl_ir_module *module) {
 static double capacity_of(const walk *own, const pl_cluster *cluster, const pl_ir_class *class) {
   double least = HUGE_VAL;
   const pl_framework *framework = own->framework;
-  double communicators = communicators_of(own->module) * framework->memory.communicator_bytes;
+  int32_t communicators = communicators_of(own->module);
   for (uint32_t d = 0; d < pl_ir_mesh_devices(&own->module->mesh) && d < cluster->n_devices; d++) {
     const pl_device_profile *profile = &cluster->profiles[cluster->devices[d].profile];
     if (!pl_ir_class_has(own->module, class, d)) continue;
-    double outside = framework->memory.context_bytes < 0 ? profile->reserved_bytes : framework->memory.context_bytes;
-    outside += communicators;
+    double outside = pl_memory_outside_bytes(framework, profile, communicators);
     least = fmin(least, (profile->memory_bytes - outside) / (1 + framework->memory.fragmentation) -
                             framework->memory.workspace_bytes);
   }

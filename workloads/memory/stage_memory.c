@@ -94,7 +94,7 @@ static double unsharded_bytes(const pl_program *program, const pl_stage_program 
     sum += (ahead > 1 ? largest_pair(program, own) : largest) * bytes->gathered_bytes;
   if (zero >= 3) sum += (path == PL_GRADIENTS_CHUNKED ? 1 : ahead) * largest * bytes->gathered_bytes;
   if (zero < 2) return sum;
-  double unit_bytes = fmin(fmax(program->job->bucket_bytes, largest * bytes->gradient_bytes),
+  double unit_bytes = fmin(fmax(pl_program_bucket_bytes(program), largest * bytes->gradient_bytes),
                            fmax(own->parameters, largest) * bytes->gradient_bytes);
   if (path == PL_GRADIENTS_ADDED) return sum + unit_bytes;
   bool copied = path == PL_GRADIENTS_CHUNKED || bytes->reduced_bytes != made;
@@ -149,10 +149,14 @@ static int32_t communicators_of(const pl_program *program, int32_t stage) {
   return n;
 }
 
+double pl_memory_outside_bytes(const pl_framework *framework, const pl_device_profile *profile, int32_t n) {
+  double context = framework->memory.context_bytes, each = framework->memory.communicator_bytes;
+  return (context < 0 ? profile->reserved_bytes : context) + n * (each < 0 ? profile->communicator_bytes : each);
+}
+
 static double outside_bytes(const pl_program *program, int32_t stage, const pl_device_profile *profile) {
   const pl_framework *framework = pl_framework_or_ideal(program->job->framework);
-  double context = framework->memory.context_bytes < 0 ? profile->reserved_bytes : framework->memory.context_bytes;
-  return context + communicators_of(program, stage) * framework->memory.communicator_bytes;
+  return pl_memory_outside_bytes(framework, profile, communicators_of(program, stage));
 }
 
 double pl_allocator_limit(const pl_program *program, int32_t stage, const pl_device_profile *profile) {

@@ -31,6 +31,8 @@ typedef struct pl_held_memory {
 
 /* `replayed`: what the framework's allocator holds (workloads/memory/stage_replay.h); NULL: the tensors and what the
  * profile adds to them. */
+/* What a device holds outside the allocator: context and libraries, and the buffers of `n` communicators. */
+double pl_memory_outside_bytes(const pl_framework *framework, const pl_device_profile *profile, int32_t n);
 /* What the device has for the allocator: without context and communicators. */
 double pl_allocator_limit(const pl_program *program, int32_t stage, const pl_device_profile *profile);
 pl_held_memory pl_held_memory_of(const pl_program *program, int32_t stage, const pl_device_profile *profile,

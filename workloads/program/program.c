@@ -108,6 +108,12 @@ static pl_training_state training_state_of(const pl_program *program) {
 
 /* ---- gradients that are not always there ---- */
 
+double pl_program_bucket_bytes(const pl_program *program) {
+  bool whole = isinf(program->job->bucket_bytes);
+  bool units = pl_framework_or_ideal(program->job->framework)->gradients.gradient_path != PL_GRADIENTS_ADDED;
+  return whole && program->strategy->zero >= 2 && !units ? 0 : program->job->bucket_bytes;
+}
+
 pl_gradient_life pl_program_gradient_life(const pl_program *program) {
   const pl_strategy *strategy = program->strategy;
   bool once = program->n_microbatches == 1 && strategy->vpp == 1 && !pl_strategy_splits_backward(strategy);

@@ -207,6 +207,10 @@ static inline pl_block_pass pl_instruction_pass(const pl_instruction *instructio
   return (pl_block_pass)(instruction->backward + instruction->half);
 }
 
+/* Gradients that are reduced at a time: the job's bucket. One bucket of all of them is for gradients that are kept
+ * whole; where each rank keeps a share (ZeRO 2 and 3), every block's are reduced when they are there: 0. FSDP's are of
+ * a unit, which may be the whole model. */
+double pl_program_bucket_bytes(const pl_program *program);
 /* How long the program's gradients live: what its framework says, where there is one microbatch and one backward pass
  * of it; else the sums over microbatches, or chunks, have to stay. */
 pl_gradient_life pl_program_gradient_life(const pl_program *program);

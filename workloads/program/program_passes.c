@@ -159,7 +159,7 @@ static void close_buckets(pass_making *pass, bool all) {
   const pl_program *program = pass->state->program;
   double gradient_bytes = program->training.gradient_bytes;
   for (int experts = 0; experts <= 1; experts++) {
-    if (!all && pass->pending[experts] * gradient_bytes < program->job->bucket_bytes) continue;
+    if (!all && pass->pending[experts] * gradient_bytes < pl_program_bucket_bytes(program)) continue;
     add_reduce(pass, pass->pending[experts], experts);
     pass->pending[experts] = 0;
   }

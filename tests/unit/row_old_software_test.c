@@ -1,0 +1,93 @@
+/* What rows of older software are taken for: attention of before PyTorch 2, Hugging Face's dropout, classifications
+ * without a language model's head (validation/README.md). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <stdio.h>
+#include <cmocka.h>
+
+#include "tests/support/row_fixture.h"
+
+static const pl_case *express_in(const char *model, const char *framework, const char *precision, const char *notes) {
+  char text[1024];
+  snprintf(
+      text, sizeof text,
+      "family,model,n_layers,hidden,ffn_hidden,n_heads,seq_len,vocab,gpu,n_gpus,framework,precision,tp,pp,dp,mbs,gbs,"
+      "step_time_s,notes\n"
+      "f,%s,12,768,3072,12,512,30522,A100-80GB,8,\"%s\",%s,1,1,8,8,64,1,\"%s\"\n",
+      model, framework, precision, notes);
+  const pl_case *c = express_table(text).cases;
+  if (c->reason != NULL) fail_msg("%s, %s: %s", model, framework, c->reason);
+  return c;
+}
+
+static const pl_case *express(const char *model, const char *framework, const char *notes) {
+  return express_in(model, framework, "fp16", notes);
+}
+
+static void attention(void **state) {
+  (void)state;
+  static const struct {
+    const char *framework;
+    bool flash;
+  } cells[] = {{"PyTorch 1.13.0a0+936e930 DDP", false},
+               {"PyTorch 1.12 DDP (Megatron GPT-2)", false},
+               {"PyTorch 1.13 DDP (FlashAttention)", true},
+               {"PyTorch 2.1 DDP", true},
+               {"PyTorch DDP", true}};
+  for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++)
+    if (express("GPT-2", cells[i].framework, "")->job.flash != cells[i].flash) fail_msg("%s", cells[i].framework);
+  assert_false(express("GPT-2", "JAX Paxml (XLA)", "pretrain; without flash attention; rest")->job.flash);
+  assert_true(express("GPT-2", "JAX Paxml (XLA)", "pretrain")->job.flash);
+}
+
+static void dropout(void **state) {
+  (void)state;
+  assert_true(express("GPT-2", "DeepSpeed (Hugging Face Trainer)", "")->model->dropout.attention_dropout);
+  assert_true(express("BERT-base", "PyTorch DDP (Hugging Face)", "")->model->dropout.hidden_dropout);
+  assert_false(express("GPT-2", "PyTorch DDP", "")->model->dropout.attention_dropout);
+  assert_false(express("Llama", "DeepSpeed (Hugging Face Llama)", "")->model->dropout.attention_dropout);
+}
+
+static void heads(void **state) {
+  (void)state;
+  static const char *const notes = "MNLI (no language model head); hand-tuned";
+  assert_int_equal(express("BERT-base", "PyTorch DDP", notes)->model->ends.predictions, 1);
+  assert_int_equal(express("GPT-2", "PyTorch DDP", notes)->model->ends.predictions, 1);
+  assert_int_equal(express("BERT-base", "PyTorch DDP", "masked language model")->model->ends.predictions, 0);
+}
+
+/* GELU op by op: in GPT-2 of Hugging Face, in TensorFlow without XLA. */
+static void activations(void **state) {
+  (void)state;
+  assert_false(express("GPT-2 xl", "DeepSpeed (Hugging Face Trainer)", "")->framework.kernels.fuses_gelu);
+  assert_true(express("BERT-base", "DeepSpeed (Hugging Face Trainer)", "")->framework.kernels.fuses_gelu);
+  assert_false(express("BERT-base", "TensorFlow 1.15.2 Horovod", "")->framework.kernels.fuses_gelu);
+  assert_true(express("BERT-base", "TensorFlow 1.15.2 Horovod XLA", "")->framework.kernels.fuses_gelu);
+  assert_true(express("GPT-2", "Megatron-LM", "")->framework.kernels.fuses_gelu);
+  assert_false(express("GPT-2", "PyTorch 1.8 DDP", "")->framework.kernels.fuses_scale);
+}
+
+/* Megatron's own softmax is for 16 bits. */
+static void softmax(void **state) {
+  (void)state;
+  static const struct {
+    const char *precision;
+    bool fuses;
+  } cells[] = {{"fp32", false}, {"tf32", false}, {"fp16", true}, {"bf16 (fp32 gradients)", true}};
+  for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++) {
+    const pl_framework framework = express_in("GPT-2", "Megatron-LM", cells[i].precision, "")->framework;
+    assert_true(framework.kernels.fuses_softmax == cells[i].fuses && framework.kernels.fuses_scale == cells[i].fuses);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(attention, set_up, tear_down),
+                                     cmocka_unit_test_setup_teardown(dropout, set_up, tear_down),
+                                     cmocka_unit_test_setup_teardown(heads, set_up, tear_down),
+                                     cmocka_unit_test_setup_teardown(activations, set_up, tear_down),
+                                     cmocka_unit_test_setup_teardown(softmax, set_up, tear_down)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
